@@ -38,7 +38,7 @@ dtype_from_st(const char *st, size_t n)
 }
 
 static bool
-is_float(uint8_t d)
+is_float_dtype(uint8_t d)
 {
 	return dtype_row[d].cls == 'f';
 }
@@ -90,7 +90,7 @@ dtype_double(uint8_t d, const void *p)
 
 /* Integer element as int64; u64 beyond int64 fails. */
 static bool
-load_int(uint8_t d, const unsigned char *p, int64_t *x)
+decode_int(uint8_t d, const unsigned char *p, int64_t *x)
 {
 	int32_t i32;
 	int16_t i16;
@@ -136,7 +136,7 @@ load_int(uint8_t d, const unsigned char *p, int64_t *x)
 
 /* Store the low bytes (little-endian machine) after a range check. */
 static bool
-store_int(uint8_t d, unsigned char *p, int64_t x)
+encode_int(uint8_t d, unsigned char *p, int64_t x)
 {
 	int bits = dtype_row[d].nbytes * 8;
 
@@ -158,7 +158,7 @@ store_int(uint8_t d, unsigned char *p, int64_t x)
 }
 
 static void
-store_float(uint8_t d, unsigned char *p, double x)
+encode_float(uint8_t d, unsigned char *p, double x)
 {
 	float f = (float)x;
 	uint16_t h;
@@ -186,21 +186,21 @@ convert_one(unsigned char *to, uint8_t dt, const unsigned char *from,
 	int64_t l;
 	double x;
 
-	if (is_float(st)) {
+	if (is_float_dtype(st)) {
 		x = dtype_double(st, from);
-		if (is_float(dt)) {
-			store_float(dt, to, x);
+		if (is_float_dtype(dt)) {
+			encode_float(dt, to, x);
 			return true;
 		}
 		if (!(fabs(x) <= 0x1p62) || x != floor(x))
 			return false;
-		return store_int(dt, to, (int64_t)x);
+		return encode_int(dt, to, (int64_t)x);
 	}
-	if (!load_int(st, from, &l))
+	if (!decode_int(st, from, &l))
 		return false;
-	if (!is_float(dt))
-		return store_int(dt, to, l);
-	store_float(dt, to, (double)l);
+	if (!is_float_dtype(dt))
+		return encode_int(dt, to, l);
+	encode_float(dt, to, (double)l);
 	return true;
 }
 

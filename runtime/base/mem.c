@@ -107,7 +107,7 @@ mem_anonymous(void)
 }
 
 static uint64_t
-mix(uint64_t h, uint64_t x)
+hash_word(uint64_t h, uint64_t x)
 {
 	h = (h ^ x) * 0x9e3779b97f4a7c15u;
 	return h ^ h >> 29;
@@ -121,9 +121,9 @@ mem_hash(uint64_t h, const void *data, uint64_t n)
 
 	for (; n >= 8; p += 8, n -= 8) {
 		memcpy(&x, p, 8);
-		h = mix(h, x);
+		h = hash_word(h, x);
 	}
 	x = 0;
 	memcpy(&x, p, n);
-	return mix(h, x + n);
+	return hash_word(h, x + n);
 }

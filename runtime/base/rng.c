@@ -26,7 +26,7 @@ rng_philox(const uint32_t key[2], const uint32_t counter[4], uint32_t out[4])
 }
 
 static uint64_t
-draw(uint64_t seed, uint32_t sequence, uint32_t more, uint64_t i)
+draw_u64(uint64_t seed, uint32_t sequence, uint32_t more, uint64_t i)
 {
 	uint32_t key[2] = { (uint32_t)seed, (uint32_t)(seed >> 32) };
 	uint32_t at[4] = { (uint32_t)i, (uint32_t)(i >> 32), more, sequence };
@@ -43,7 +43,7 @@ rng_below(uint64_t seed, uint32_t sequence, uint64_t i, uint64_t n)
 {
 	__extension__ typedef unsigned __int128 wide;
 
-	return (uint64_t)((wide)draw(seed, sequence, 0, i) * n >> 64);
+	return (uint64_t)((wide)draw_u64(seed, sequence, 0, i) * n >> 64);
 }
 
 /* A Feistel network over the next even number of bits; results outside 0..n-1
@@ -61,8 +61,9 @@ rng_shuffled(uint64_t seed, uint64_t round, uint64_t i, uint64_t n)
 		uint64_t l = i >> half, r = i & mask;
 
 		for (uint32_t k = 0; k < 4; k++) {
-			uint64_t f = draw(seed ^ round * 0x9e3779b97f4a7c15u,
-			                  RNG_ORDER, k, r);
+			uint64_t f = draw_u64(seed
+			                      ^ round * 0x9e3779b97f4a7c15u,
+			                      RNG_ORDER, k, r);
 			uint64_t t = l ^ (f & mask);
 
 			l = r;

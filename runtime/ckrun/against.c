@@ -1,6 +1,6 @@
 /* Two libraries of one model take the same steps: which tensors differ.
  *
- * A tensor's difference is told over the largest magnitude of the tensor.  Not
+ * A difference is relative to the largest magnitude of the tensor.  Not
  * all of it counts: gradients that are zero but for rounding, such as that of
  * a key's bias, to which softmax is blind, have no digit in common, and adam
  * makes steps of lr out of them.  So any gradient may differ by NOISE of what
@@ -13,7 +13,7 @@
  * shape, as a running mean follows the bias.
  */
 #include "runtime/ckrun/against.h"
-#include "runtime/ckrun/tell.h"
+#include "runtime/ckrun/console.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@
 enum { MAX_LINES = 20, MAX_NAMED = 8 };
 
 struct against {
-	struct options *o;
+	struct ckrun_options *o;
 	struct sides p;
 	uint64_t steps;                 /* total */
 	double rtol;
@@ -38,7 +38,7 @@ struct against {
 	double most;                    /* largest of all gradients */
 	double lr;                      /* sum over steps */
 	double loss_gap;                /* the largest, relative */
-	struct findings list;
+	struct diff_list list;
 	size_t named;                   /* tensors that only one has */
 };
 
@@ -72,7 +72,7 @@ choose_rtol(struct against *a)
 }
 
 static int
-prepare(struct against *a)
+prepare_compare(struct against *a)
 {
 	ckr_ctx *m = a->p.s[0].m;
 	struct ckr_hyper h = ckr_hyper_of(m);
@@ -93,12 +93,12 @@ prepare(struct against *a)
 }
 
 static void
-print_head(const struct against *a)
+print_sides(const struct against *a)
 {
 	if (a->o->quiet)
 		return;
 	for (int k = 0; k < 2; k++) {
-		const struct side *s = &a->p.s[k];
+		const struct compared_side *s = &a->p.s[k];
 		uint32_t ranks = ckr_ranks(s->m);
 		int threads = ckr_threads(s->m);
 
@@ -114,8 +114,8 @@ print_head(const struct against *a)
 
 /* Side k has a tensor that the other has not, or of another shape. */
 static void
-name_alone(struct against *a, int k, const char *what, const char *name,
-           uint8_t dtype, int rank, const int64_t *dim)
+report_unmatched(struct against *a, int k, const char *what, const char *name,
+                 uint8_t dtype, int rank, const int64_t *dim)
 {
 	char text[NAME_TEXT], form[128];
 
@@ -126,16 +126,16 @@ name_alone(struct against *a, int k, const char *what, const char *name,
 }
 
 static void
-name_grad(struct against *a, int k, const struct array *x)
+report_unmatched_grad(struct against *a, int k, const struct array *x)
 {
-	name_alone(a, k, "gradient", x->name, x->dtype, x->rank, x->dim);
+	report_unmatched(a, k, "gradient", x->name, x->dtype, x->rank, x->dim);
 }
 
 static void
-name_weight(struct against *a, int k, const struct ckr_info *i)
+report_unmatched_weight(struct against *a, int k, const struct ckr_info *i)
 {
-	name_alone(a, k, i->kind, i->name, dtype_from_text(i->dtype), i->rank,
-	           i->dim);
+	report_unmatched(a, k, i->kind, i->name, dtype_from_text(i->dtype),
+	                 i->rank, i->dim);
 }
 
 /* What a gradient may differ by, and whether it is rounding alone. */
@@ -162,12 +162,12 @@ static ckr_status
 compare_grad(struct against *a, const struct array *x)
 {
 	struct allowance w = { .noise = 0 };
-	struct finding f = { .name = (char *)(uintptr_t)x->name,
+	struct tensor_diff f = { .name = (char *)(uintptr_t)x->name,
 		.what = "gradient", .rank = x->rank, .nelem = x->nelem };
 	struct elements g[2];
 
 	if (!sides_grads(&a->p, x->name, x->rank, x->dim, g)) {
-		name_grad(a, 0, x);
+		report_unmatched_grad(a, 0, x);
 		return CKR_OK;
 	}
 	memcpy(f.dim, x->dim, sizeof(f.dim));
@@ -187,7 +187,7 @@ compare_grads(struct against *a)
 		const struct array *x = &e->v[i];
 
 		if (!sides_grads(&a->p, x->name, x->rank, x->dim, g))
-			name_grad(a, 1, x);
+			report_unmatched_grad(a, 1, x);
 		else
 			CKR_TRY(differ_most(&g[1], x->nelem, &a->most,
 			                    &a->p.err));
@@ -200,7 +200,8 @@ compare_grads(struct against *a)
 /* A buffer of the shape of a parameter whose gradient is rounding alone may
  * follow it. */
 static ckr_status
-find_followed(struct against *a, const struct ckr_info *i, struct allowance *w)
+find_buffer_noise(struct against *a, const struct ckr_info *i,
+                  struct allowance *w)
 {
 	const struct array_file *f = &a->p.s[0].grads;
 
@@ -220,7 +221,7 @@ compare_elements(struct against *a, const struct ckr_info info[2],
                  char *const x[2])
 {
 	const struct ckr_info *i = &info[1];
-	struct finding f = { .name = (char *)(uintptr_t)i->name,
+	struct tensor_diff f = { .name = (char *)(uintptr_t)i->name,
 		.what = i->kind, .rank = i->rank };
 	struct elements s[2] = { { .bytes = x[0] }, { .bytes = x[1] } }, g[2];
 	struct allowance w = { .lr = a->lr, .eps = a->o->hyper.eps,
@@ -234,7 +235,7 @@ compare_elements(struct against *a, const struct ckr_info info[2],
 		w.grad = g;
 		CKR_TRY(find_noise(a, g[0].array, g, &w));
 	} else if (!strcmp(i->kind, "buffer")) {
-		CKR_TRY(find_followed(a, i, &w));
+		CKR_TRY(find_buffer_noise(a, i, &w));
 	}
 	return differ_add(&a->list, &f, s, &w, &a->p.err);
 }
@@ -247,7 +248,7 @@ compare_weight(struct against *a, const struct ckr_info *of)
 	ckr_status s;
 
 	if (!sides_find(a->p.s[1].m, of, &info[1])) {
-		name_weight(a, 0, of);
+		report_unmatched_weight(a, 0, of);
 		return CKR_OK;
 	}
 	for (int k = 0; k < 2; k++)
@@ -267,7 +268,7 @@ compare_weights(struct against *a)
 	for (size_t i = 0; ckr_tensor(a->p.s[1].m, i, &of) == CKR_OK; i++)
 		if (sides_is_weight(&of)
 		    && !sides_find(a->p.s[0].m, &of, &found))
-			name_weight(a, 1, &of);
+			report_unmatched_weight(a, 1, &of);
 	for (size_t i = 0; ckr_tensor(a->p.s[0].m, i, &of) == CKR_OK; i++)
 		if (sides_is_weight(&of))
 			CKR_TRY(compare_weight(a, &of));
@@ -288,8 +289,8 @@ compare_losses(struct against *a, uint64_t step)
 		a->loss_gap = isnan(far) ? INFINITY : far;
 	if (!a->o->quiet)
 		printf("step %llu  loss %.9g beside %.9g, apart by %.2g\n",
-		       (unsigned long long)step, tell_number(x),
-		       tell_number(y), tell_number(far));
+		       (unsigned long long)step, console_number(x),
+		       console_number(y), console_number(far));
 	fflush(stdout);
 }
 
@@ -306,7 +307,7 @@ take_step(struct against *a)
 }
 
 static bool
-is_over(const struct against *a)
+steps_are_done(const struct against *a)
 {
 	return ckr_step_count(a->p.s[0].m) >= a->steps || interrupted();
 }
@@ -318,7 +319,7 @@ take_steps(struct against *a)
 	CKR_TRY(take_step(a));
 	CKR_TRY(sides_read_grads(&a->p));
 	CKR_TRY(compare_grads(a));
-	while (!is_over(a))
+	while (!steps_are_done(a))
 		CKR_TRY(take_step(a));
 	return compare_weights(a);
 }
@@ -326,7 +327,7 @@ take_steps(struct against *a)
 /* ---- the verdict ---- */
 
 static int
-say(const char *what)
+print_failure(const char *what)
 {
 	fflush(stdout);
 	fprintf(stderr, "ckrun: %s\n", what);
@@ -347,29 +348,29 @@ print_all(const struct against *a)
 }
 
 static int
-judge(struct against *a)
+report_verdict(struct against *a)
 {
 	bool loss = !(a->loss_gap <= a->rtol);
 	size_t n = differ_judge(&a->list, a->rtol);
 	char text[200];
 
 	if (!a->list.n)
-		return say("the two have no gradient, parameter or buffer in "
-		           "common");
+		return print_failure("the two have no gradient, parameter or "
+		                     "buffer in common");
 	print_all(a);
 	snprintf(text, sizeof(text), "%zu of %zu tensors%s differ by more than "
 	         "%.2g", n, a->list.n, loss ? " and the losses" : "", a->rtol);
 	if (loss || n)
-		return say(text);
+		return print_failure(text);
 	if (!a->o->quiet)
 		puts("all are within it, losses too");
 	if (ckr_step_count(a->p.s[0].m) < a->steps)
-		return say("stopped before the last step");
+		return print_failure("stopped before the last step");
 	return DONE;
 }
 
 int
-against_run(struct options *o)
+against_run(struct ckrun_options *o)
 {
 	struct against a = { .o = o };
 	int status = DONE;
@@ -381,15 +382,15 @@ against_run(struct options *o)
 		                     "it without a launcher");
 	s = sides_open(&a.p, o);
 	if (s == CKR_OK)
-		status = prepare(&a);
+		status = prepare_compare(&a);
 	if (s == CKR_OK && !status) {
-		print_head(&a);
+		print_sides(&a);
 		s = take_steps(&a);
 	}
 	if (s != CKR_OK)
-		status = say(a.p.err.text);
+		status = print_failure(a.p.err.text);
 	else if (!status)
-		status = judge(&a);
+		status = report_verdict(&a);
 	sides_close(&a.p);
 	differ_free(&a.list);
 	return status;

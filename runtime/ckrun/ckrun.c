@@ -11,29 +11,29 @@
 #include "runtime/ckrun/log.h"
 #include "runtime/ckrun/start.h"
 #include "runtime/ckrun/steps.h"
-#include "runtime/ckrun/tell.h"
+#include "runtime/ckrun/console.h"
 #include "runtime/ckrun/eval/eval.h"
 #include "runtime/ckrun/report/report.h"
 
 /* ---- a run ---- */
 
-struct run {
-	struct options *o;
+struct train_run {
+	struct ckrun_options *o;
 	ckr_ctx *m;
 	struct data data;
 	struct log log;
-	struct steps steps;
+	struct step_queue steps;
 	struct valid valid;
-	bool patient;                   /* it has not got better for so long */
+	bool stalled;                   /* it has not got better for so long */
 	bool written;                   /* --outputs: of the last step */
-	bool tty, open_line, told_nan, told_data;
+	bool tty, open_line, warned_nan, warned_data;
 	bool stopped;                   /* by a signal, to any process */
 	int64_t saved;                  /* step that --save holds; -1: none */
 };
 
 /* Before a message. */
 static void
-end_line(struct run *r)
+end_line(struct train_run *r)
 {
 	if (r->open_line)
 		fputc('\n', stdout);
@@ -42,25 +42,25 @@ end_line(struct run *r)
 }
 
 static int
-fail(struct run *r, ckr_status s)
+fail_run(struct train_run *r, ckr_status s)
 {
 	end_line(r);
-	fprintf(tell_to(r->m), "ckrun: %s\n", ckr_error(r->m));
+	fprintf(console_errors(r->m), "ckrun: %s\n", ckr_error(r->m));
 	ckr_leave(r->m, s);
 	return s == CKR_ERANK ? GONE : FAILED;
 }
 
 /* The numbers have come apart: where the last good ones are. */
 static int
-fail_by_nan(struct run *r)
+fail_by_nan(struct train_run *r)
 {
-	const struct options *o = r->o;
-	FILE *f = tell_to(r->m);
+	const struct ckrun_options *o = r->o;
+	FILE *f = console_errors(r->m);
 	char where[800];
 
 	end_line(r);
 	fprintf(f, "ckrun: %s", ckr_error(r->m));
-	if (data_find_bad(&r->data, where, sizeof(where)))
+	if (data_find_nonfinite(&r->data, where, sizeof(where)))
 		fprintf(f, "; %s, has a number that is not finite", where);
 	if (r->saved >= 0)
 		fprintf(f, "; '%s' holds the state after step %lld",
@@ -76,7 +76,7 @@ fail_by_nan(struct run *r)
 }
 
 static void
-tell(struct run *r, const struct row *row, bool whole)
+report_step(struct train_run *r, const struct step_row *row, bool whole)
 {
 	log_row(&r->log, row);
 	if (r->o->quiet || !whole)
@@ -91,24 +91,24 @@ tell(struct run *r, const struct row *row, bool whole)
 	putchar('\n');
 }
 
-/* Say once what is odd about the data. */
+/* Print the warning about the data, once. */
 static void
-look_at_data(struct run *r, bool odd)
+warn_data(struct train_run *r, bool odd)
 {
-	if (r->told_data || !odd)
+	if (r->warned_data || !odd)
 		return;
-	r->told_data = true;
+	r->warned_data = true;
 	end_line(r);
 	fprintf(stderr, "ckrun: warning: %s\n", r->data.warning);
 }
 
 /* Say once that training has come apart, where it goes on. */
 static void
-look_at_loss(struct run *r, uint64_t step, double loss)
+warn_loss(struct train_run *r, uint64_t step, double loss)
 {
-	if (!r->steps.has_loss || isfinite(loss) || r->told_nan)
+	if (!r->steps.has_loss || isfinite(loss) || r->warned_nan)
 		return;
-	r->told_nan = true;
+	r->warned_nan = true;
 	end_line(r);
 	fprintf(stderr, "ckrun: warning: loss is not finite at step %llu\n",
 	        (unsigned long long)step);
@@ -117,7 +117,7 @@ look_at_loss(struct run *r, uint64_t step, double loss)
 /* A step was left out.  If it was the parameters that made the loss what it
  * is, so will the next ones be. */
 static int
-look_at_skipped(struct run *r)
+handle_skipped(struct train_run *r)
 {
 	ckr_status s;
 
@@ -127,24 +127,25 @@ look_at_skipped(struct run *r)
 		        ckr_error(r->m));
 	}
 	s = ckr_finite(r->m);
-	return s == CKR_OK ? DONE : s == CKR_ENAN ? fail_by_nan(r) : fail(r, s);
+	return s == CKR_OK ? DONE
+	       : s == CKR_ENAN ? fail_by_nan(r) : fail_run(r, s);
 }
 
 /* Never over a good checkpoint with numbers that are not. */
 static int
-save(struct run *r)
+save_checkpoint(struct train_run *r)
 {
 	ckr_status s = CKR_OK;
 
 	if (r->o->hyper.on_nan != CKR_NAN_GO)
 		s = ckr_finite(r->m);
 	if (s != CKR_OK)
-		return s == CKR_ENAN ? fail_by_nan(r) : fail(r, s);
+		return s == CKR_ENAN ? fail_by_nan(r) : fail_run(r, s);
 	s = ckr_save(r->m, r->o->save);
 	if (s == CKR_OK)
 		s = keep_saved(r->m, r->o);
 	if (s != CKR_OK)
-		return fail(r, s);
+		return fail_run(r, s);
 	r->saved = (int64_t)ckr_step_count(r->m);
 	return DONE;
 }
@@ -152,7 +153,7 @@ save(struct run *r)
 /* Look at the state behind a step, whose outputs are gone then; the best one so
  * far is saved. */
 static int
-validate(struct run *r)
+validate(struct train_run *r)
 {
 	bool best = false;
 	ckr_status s = CKR_OK;
@@ -165,16 +166,16 @@ validate(struct run *r)
 	if (s == CKR_OK && best && r->o->save_best)
 		s = ckr_save(r->m, r->o->save_best);
 	if (s != CKR_OK)
-		return fail(r, s);
-	r->patient = valid_gave_up(r->m, r->o);
+		return fail_run(r, s);
+	r->stalled = valid_stalled(r->m, r->o);
 	return DONE;
 }
 
 static int
-train_step(struct run *r)
+train_step(struct train_run *r)
 {
-	const struct options *o = r->o;
-	struct row row;
+	const struct ckrun_options *o = r->o;
+	struct step_row row;
 	bool odd;
 	int status = DONE;
 	ckr_status s = CKR_OK;
@@ -184,50 +185,50 @@ train_step(struct run *r)
 	       && !(r->steps.count && interrupted()))
 		s = steps_begin(&r->steps);
 	if (s != CKR_OK)
-		return fail(r, s);
+		return fail_run(r, s);
 	s = steps_end(&r->steps, &row, &odd);
 	r->written = false;
-	look_at_data(r, odd);
+	warn_data(r, odd);
 	if (s != CKR_OK && s != CKR_ENAN)
-		return fail(r, s);
+		return fail_run(r, s);
 	if (s == CKR_OK && valid_is_due(&r->valid, row.step, row.steps)) {
 		status = validate(r);
 		row.valid = &r->valid.last;
 	}
 	if (status)
 		return status;
-	tell(r, &row, s == CKR_OK);
+	report_step(r, &row, s == CKR_OK);
 	if (s == CKR_ENAN)
 		return fail_by_nan(r);
 	if (row.overflow)
 		r->steps.overflows++;
 	else if (row.skipped)
-		status = look_at_skipped(r);
+		status = handle_skipped(r);
 	else
-		look_at_loss(r, row.step, row.loss);
+		warn_loss(r, row.step, row.loss);
 	if (!status && o->save_every && row.step % o->save_every == 0
 	    && row.step < row.steps)
-		status = save(r);
+		status = save_checkpoint(r);
 	return status;
 }
 
 static int
-train(struct run *r)
+train(struct train_run *r)
 {
-	while (ckr_step_count(r->m) < r->steps.total && !r->patient) {
+	while (ckr_step_count(r->m) < r->steps.total && !r->stalled) {
 		ckr_status s = ckr_any(r->m, interrupted(), &r->stopped);
 		int status;
 
 		if (s != CKR_OK)
-			return fail(r, s);
+			return fail_run(r, s);
 		if (r->stopped && !r->steps.count)
 			break;
 		status = train_step(r);
 		if (status)
 			return status;
 	}
-	r->stopped &= ckr_step_count(r->m) < r->steps.total && !r->patient;
-	if (r->patient && !r->o->quiet)
+	r->stopped &= ckr_step_count(r->m) < r->steps.total && !r->stalled;
+	if (r->stalled && !r->o->quiet)
 		printf("the loss of --valid has not been lower for %llu "
 		       "validations: stopped after step %llu\n",
 		       (unsigned long long)r->o->patience,
@@ -239,7 +240,7 @@ train(struct run *r)
 /* ---- before and after ---- */
 
 static void
-look_at_outputs(struct run *r)
+find_loss(struct train_run *r)
 {
 	struct ckr_info info;
 
@@ -253,7 +254,7 @@ look_at_outputs(struct run *r)
 
 /* The norm costs time: only where somebody looks, or it is there. */
 static ckr_status
-open_log(struct run *r)
+open_log(struct train_run *r)
 {
 	if (r->o->log || r->o->tensorboard || r->o->hyper.clip > 0)
 		r->steps.has_norm = ckr_grad_norm(r->m, NULL) == CKR_OK;
@@ -261,9 +262,9 @@ open_log(struct run *r)
 }
 
 static ckr_status
-open_all(struct run *r)
+open_all(struct train_run *r)
 {
-	const struct options *o = r->o;
+	const struct ckrun_options *o = r->o;
 
 	if (o->grads)
 		CKR_TRY(ckr_save_grads(r->m, o->grads));
@@ -271,15 +272,15 @@ open_all(struct run *r)
 		CKR_TRY(ckr_trace(r->m, o->trace));
 	if (o->profile)
 		CKR_TRY(ckr_profile(r->m, NULL));
-	look_at_outputs(r);
+	find_loss(r);
 	return CKR_OK;
 }
 
 /* What fails here fails everywhere. */
 static ckr_status
-begin(struct run *r)
+open_run(struct train_run *r)
 {
-	const struct options *o = r->o;
+	const struct ckrun_options *o = r->o;
 	ckr_status s = start_model(&r->m, &r->data, o, o->model);
 
 	if (s == CKR_OK && o->valid.n)
@@ -293,7 +294,7 @@ begin(struct run *r)
 }
 
 static ckr_status
-write_profile(struct run *r)
+write_profile(struct train_run *r)
 {
 	if (ckr_step_count(r->m) - r->steps.before == 1)
 		fprintf(stderr, "ckrun: warning: --profile holds a first step "
@@ -305,9 +306,9 @@ write_profile(struct run *r)
 }
 
 static ckr_status
-write_all(struct run *r)
+write_results(struct train_run *r)
 {
-	const struct options *o = r->o;
+	const struct ckrun_options *o = r->o;
 
 	if (o->outputs && !r->written)
 		CKR_TRY(ckr_save_outputs(r->m, o->outputs));
@@ -327,7 +328,7 @@ write_all(struct run *r)
 }
 
 static void
-print_head(const struct run *r)
+print_run_head(const struct train_run *r)
 {
 	uint32_t replicas = ckr_replicas(r->m);
 	const char *kind = replicas == 1 ? " (tensor parallel)"
@@ -352,7 +353,7 @@ print_head(const struct run *r)
 }
 
 static void
-print_tail(const struct run *r)
+print_tail(const struct train_run *r)
 {
 	struct ckr_memory m;
 
@@ -390,11 +391,11 @@ print_tail(const struct run *r)
 		       r->o->save_best, ckr_best(r->m, NULL));
 }
 
-/* How many steps, if nobody said: once, for what does not train. */
+/* How many steps, by default: one for a model that does not train. */
 static int
-count_steps(struct run *r)
+count_steps(struct train_run *r)
 {
-	const struct options *o = r->o;
+	const struct ckrun_options *o = r->o;
 
 	r->steps.total = o->steps;
 	if (options_given(o, "steps"))
@@ -412,14 +413,14 @@ count_steps(struct run *r)
 }
 
 static int
-run_model(struct run *r)
+run_model(struct train_run *r)
 {
 	struct ckr_hyper hyper;
-	ckr_status s = begin(r);
+	ckr_status s = open_run(r);
 	int status;
 
 	if (s != CKR_OK)
-		return fail(r, s);
+		return fail_run(r, s);
 	r->steps.o = r->o;
 	r->steps.m = r->m;
 	r->steps.data = &r->data;
@@ -429,7 +430,7 @@ run_model(struct run *r)
 	if (status)
 		return status;
 	options_warn(r->o, ckr_optimizer(r->m), ckr_unread(r->m));
-	print_head(r);
+	print_run_head(r);
 	r->steps.before = ckr_step_count(r->m);
 	if (ckr_step_count(r->m) >= r->steps.total && !r->o->quiet)
 		printf("nothing to do: %llu steps are done already, and "
@@ -437,15 +438,15 @@ run_model(struct run *r)
 		       (unsigned long long)ckr_step_count(r->m),
 		       options_given(r->o, "epochs") ? "epochs" : "steps");
 	/* a run that has stopped for it is not gone on with */
-	r->patient = valid_gave_up(r->m, r->o);
+	r->stalled = valid_stalled(r->m, r->o);
 	status = train(r);
 	if (!status && r->o->save)
-		status = save(r);
+		status = save_checkpoint(r);
 	if (status)
 		return status;
-	s = write_all(r);
+	s = write_results(r);
 	if (s != CKR_OK)
-		return fail(r, s);
+		return fail_run(r, s);
 	print_tail(r);
 	if (!r->stopped)
 		return DONE;
@@ -456,7 +457,7 @@ run_model(struct run *r)
 
 /* status, or that what was printed did not arrive. */
 static int
-flush(int status)
+flush_stdout(int status)
 {
 	if (fflush(stdout) == 0 && !ferror(stdout))
 		return status;
@@ -467,13 +468,14 @@ flush(int status)
 int
 main(int argc, char **argv)
 {
-	struct options o = { 0 };
-	struct run r = { .o = &o, .saved = -1, .tty = isatty(STDOUT_FILENO) };
+	struct ckrun_options o = { 0 };
+	struct train_run r = { .o = &o, .saved = -1,
+		.tty = isatty(STDOUT_FILENO) };
 	int status;
 
 	if (argc > 1 && !strcmp(argv[1], "report"))
-		return flush(report_run(argc - 2, argv + 2));
-	tell_begin();
+		return flush_stdout(report_run(argc - 2, argv + 2));
+	console_begin();
 	status = options_parse(&o, argc, argv);
 	if (status)
 		return status;
@@ -482,19 +484,19 @@ main(int argc, char **argv)
 	else if (o.version && puts("ckrun " CKC_VERSION) >= 0)
 		data_formats(stdout);
 	if (o.help || o.version)
-		return flush(DONE);
+		return flush_stdout(DONE);
 	status = options_check(&o);
 	if (status)
 		return status;
 	interrupt_begin();
 	if (o.verb != VERB_TRAIN)
-		return flush(eval_run(&o));
+		return flush_stdout(eval_run(&o));
 	if (o.against)
-		return flush(against_run(&o));
+		return flush_stdout(against_run(&o));
 	status = run_model(&r);
 	log_close(&r.log);
 	valid_close(&r.valid);
 	data_close(&r.data);
 	ckr_close(r.m);
-	return flush(status);
+	return flush_stdout(status);
 }

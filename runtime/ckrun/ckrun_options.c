@@ -16,18 +16,18 @@ enum type {
 	T_SCHEDULE, T_ON_NAN, T_SCALE
 };
 
-struct option_row {
+struct ckrun_option {
 	const char *name;
 	enum type type;
 	size_t offset;
 	const char *arg, *help;
 };
 
-#define AT(field) offsetof(struct options, field)
+#define AT(field) offsetof(struct ckrun_options, field)
 
 /* The one list of options: parsing and --help come from it.  Rows without a
  * name are headings. */
-static const struct option_row rows[] = {
+static const struct ckrun_option rows[] = {
 	{ NULL, T_FLAG, 0, NULL, "data" },
 	{ "data", T_DATA, AT(data), "FILE", "samples or a stream of tokens; "
 	  "once for each file, or a pattern in quotes" },
@@ -181,13 +181,13 @@ static const char feeding[] = "\n"
 "  ones, zeros, positions";
 
 static bool
-is_shown(enum verb verb, const struct option_row *r)
+is_verb_option(enum ckrun_verb verb, const struct ckrun_option *r)
 {
 	return verb == VERB_TRAIN || options_of_verb(verb, r->name);
 }
 
 static void
-print_row(const struct option_row *r)
+print_row(const struct ckrun_option *r)
 {
 	char left[40];
 
@@ -198,7 +198,7 @@ print_row(const struct option_row *r)
 
 /* Under a heading what is shown of it; without any neither is the heading. */
 static void
-print_rows(enum verb verb)
+print_rows(enum ckrun_verb verb)
 {
 	const char *heading = NULL;
 
@@ -207,7 +207,7 @@ print_rows(enum verb verb)
 			heading = rows[i].help;
 			continue;
 		}
-		if (!is_shown(verb, &rows[i]))
+		if (!is_verb_option(verb, &rows[i]))
 			continue;
 		if (heading)
 			printf("\n%s\n", heading);
@@ -217,7 +217,7 @@ print_rows(enum verb verb)
 }
 
 void
-options_help(enum verb verb)
+options_help(enum ckrun_verb verb)
 {
 	puts(verb == VERB_EVAL
 	     ? "usage: ckrun eval MODEL.so [option...]\n"
@@ -240,7 +240,7 @@ options_help(enum verb verb)
 }
 
 void
-options_default(struct options *o, const struct ckr_hyper *hyper)
+options_default(struct ckrun_options *o, const struct ckr_hyper *hyper)
 {
 	const size_t from = AT(hyper), to = from + sizeof(*hyper);
 
@@ -264,7 +264,7 @@ options_usage(const char *what, const char *name, const char *why)
 }
 
 static int
-bad(const char *name, const char *why)
+bad_option(const char *name, const char *why)
 {
 	return options_usage("--", name, why);
 }
@@ -295,15 +295,16 @@ set_scale(const char *value, double *at)
 	*at = 0;
 	return !strcmp(value, "dynamic")
 	       || (number_real(value, at) && *at > 0) ? DONE
-	       : bad("loss-scale", "needs a number above 0, or dynamic");
+	       : bad_option("loss-scale", "needs a number above 0, or dynamic");
 }
 
 static int
 add_file(struct option_files *f, const char *name, const char *value)
 {
 	if (f->n == MAX_DATA)
-		return bad(name, "is given too often; a pattern in quotes "
-		           "names any number of files");
+		return bad_option(name,
+		                  "is given too often; a pattern in quotes "
+		                  "names any number of files");
 	f->v[f->n++] = value;
 	return DONE;
 }
@@ -312,7 +313,7 @@ static int
 add_word(struct option_words *w, const char *name, const char *value)
 {
 	if (w->n == MAX_FEED)
-		return bad(name, "is given too often");
+		return bad_option(name, "is given too often");
 	w->v[w->n++] = value;
 	return DONE;
 }
@@ -330,7 +331,8 @@ drop_word(struct option_words *w, const char *value)
 }
 
 static int
-set_option(struct options *o, const struct option_row *r, const char *value)
+set_option(struct ckrun_options *o, const struct ckrun_option *r,
+           const char *value)
 {
 	void *at = (char *)o + r->offset;
 
@@ -341,8 +343,9 @@ set_option(struct options *o, const struct option_row *r, const char *value)
 		return DONE;
 	case T_FILE:
 		if (*(const char **)at && strcmp(*(const char **)at, value))
-			return bad(r->name, "is given twice, but takes one "
-			           "file");
+			return bad_option(r->name,
+			                  "is given twice, but takes one "
+			                  "file");
 		/* fall through */
 	case T_TEXT:
 		*(const char **)at = value;
@@ -362,19 +365,19 @@ set_option(struct options *o, const struct option_row *r, const char *value)
 	case T_COUNT:
 		if (!number_whole(value, r->offset == AT(ranks) ? UINT32_MAX
 		                  : UINT64_MAX, at))
-			return bad(r->name, "needs a whole number");
+			return bad_option(r->name, "needs a whole number");
 		return DONE;
 	default:
 		if (!number_real(value, at))
-			return bad(r->name, "needs a number");
+			return bad_option(r->name, "needs a number");
 		if (r->type == T_SIZE && *(double *)at < 0)
-			return bad(r->name, "cannot be negative");
+			return bad_option(r->name, "cannot be negative");
 		return DONE;
 	}
 }
 
-static const struct option_row *
-find_row(const char *name, size_t n)
+static const struct ckrun_option *
+find_option_row(const char *name, size_t n)
 {
 	for (size_t i = 0; i < NROW; i++)
 		if (rows[i].name && strlen(rows[i].name) == n
@@ -384,22 +387,22 @@ find_row(const char *name, size_t n)
 }
 
 bool
-options_given(const struct options *o, const char *name)
+options_given(const struct ckrun_options *o, const char *name)
 {
-	const struct option_row *r = find_row(name, strlen(name));
+	const struct ckrun_option *r = find_option_row(name, strlen(name));
 
 	return r && o->given[r - rows];
 }
 
 const char *
-options_next(const struct options *o, size_t *i)
+options_next(const struct ckrun_options *o, size_t *i)
 {
 	while (*i < NROW && !(rows[*i].name && o->given[*i]))
 		++*i;
 	return *i < NROW ? rows[(*i)++].name : NULL;
 }
 
-static enum verb
+static enum ckrun_verb
 find_verb(const char *word)
 {
 	return !strcmp(word, "eval") ? VERB_EVAL
@@ -407,12 +410,12 @@ find_verb(const char *word)
 }
 
 int
-options_parse(struct options *o, int argc, char **argv)
+options_parse(struct ckrun_options *o, int argc, char **argv)
 {
 	o->verb = find_verb(argc > 1 ? argv[1] : "");
 	for (int i = o->verb ? 2 : 1; i < argc; i++) {
 		const char *a = argv[i], *eq = strchr(a, '='), *value = NULL;
-		const struct option_row *r;
+		const struct ckrun_option *r;
 		int status;
 
 		if (!strcmp(a, "-h"))
@@ -428,16 +431,17 @@ options_parse(struct options *o, int argc, char **argv)
 			o->model = a;
 			continue;
 		}
-		r = a[1] == '-' ? find_row(a + 2, eq ? (size_t)(eq - a - 2)
-		                           : strlen(a + 2)) : NULL;
+		r = a[1] == '-' ? find_option_row(a + 2,
+		                                  eq ? (size_t)(eq - a - 2)
+		                                  : strlen(a + 2)) : NULL;
 		if (!r)
 			return options_usage("unknown option ", a, "");
 		if (r->type == T_FLAG ? eq != NULL : false)
-			return bad(r->name, "takes no value");
+			return bad_option(r->name, "takes no value");
 		if (r->type != T_FLAG) {
 			value = eq ? eq + 1 : ++i < argc ? argv[i] : NULL;
 			if (!value)
-				return bad(r->name, "needs a value");
+				return bad_option(r->name, "needs a value");
 		}
 		status = set_option(o, r, value);
 		if (status)

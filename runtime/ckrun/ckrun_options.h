@@ -14,7 +14,7 @@ enum { DONE, FAILED, USAGE, GONE };
 enum { MAX_FEED = 64, MAX_DATA = 1024, MAX_OPTIONS = 80 };
 
 /* What the first word asks for. */
-enum verb { VERB_TRAIN, VERB_EVAL, VERB_PREDICT };
+enum ckrun_verb { VERB_TRAIN, VERB_EVAL, VERB_PREDICT };
 
 struct option_files {
 	const char *v[MAX_DATA];
@@ -27,8 +27,8 @@ struct option_words {
 	size_t n;
 };
 
-struct options {
-	enum verb verb;
+struct ckrun_options {
+	enum ckrun_verb verb;
 	const char *model;
 	struct option_files data, valid;
 	const char *tokens, *normalize, *inputs;
@@ -51,25 +51,25 @@ struct options {
 
 /* Fill *o from the arguments, borrowed: DONE, or another exit status after a
  * message. */
-int options_parse(struct options *o, int argc, char **argv);
+int options_parse(struct ckrun_options *o, int argc, char **argv);
 /* Whether --NAME was among them. */
-bool options_given(const struct options *o, const char *name);
+bool options_given(const struct ckrun_options *o, const char *name);
 /* The name of the first option from row *i on that was, *i behind it; NULL:
  * none. */
-const char *options_next(const struct options *, size_t *i);
+const char *options_next(const struct ckrun_options *, size_t *i);
 /* Settings that were not given are as in *hyper. */
-void options_default(struct options *, const struct ckr_hyper *hyper);
+void options_default(struct ckrun_options *, const struct ckr_hyper *hyper);
 /* Of a verb alone, or, of training, of all. */
-void options_help(enum verb);
+void options_help(enum ckrun_verb);
 /* Whether an option is one of a verb's. */
-bool options_of_verb(enum verb, const char *name);
+bool options_of_verb(enum ckrun_verb, const char *name);
 /* That they go together, and that no file is named twice; as options_parse. */
-int options_check(const struct options *o);
+int options_check(const struct ckrun_options *o);
 /* Whether a word stands between the spaces of a list. */
 bool options_listed(const char *list, const char *word);
 /* Warn of what is allowed, but hardly meant, under the library's optimizer;
  * unread: what of the weights it has no place for. */
-void options_warn(const struct options *o, const char *optimizer,
+void options_warn(const struct ckrun_options *o, const char *optimizer,
                   const char *unread);
 /* A usage message "WHATNAME WHY"; returns USAGE. */
 int options_usage(const char *what, const char *name, const char *why);

@@ -1,5 +1,5 @@
 #include "runtime/ckrun/differ.h"
-#include "runtime/ckrun/tell.h"
+#include "runtime/ckrun/console.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 enum { PIECE = 1 << 14 };
 
 static ckr_status
-read_piece(const struct elements *s, uint64_t first, size_t n, double *to,
+read_chunk(const struct elements *s, uint64_t first, size_t n, double *to,
            struct err *e)
 {
 	size_t size = dtype_row[s->dtype].nbytes, at;
@@ -20,7 +20,7 @@ read_piece(const struct elements *s, uint64_t first, size_t n, double *to,
 }
 
 static size_t
-piece_at(uint64_t first, uint64_t nelem)
+chunk_size(uint64_t first, uint64_t nelem)
 {
 	return nelem - first < PIECE ? (size_t)(nelem - first) : PIECE;
 }
@@ -53,7 +53,7 @@ allowed(const struct allowance *w, double a, double b)
 }
 
 static void
-compare_piece(struct finding *f, uint64_t first, size_t n,
+compare_chunk(struct tensor_diff *f, uint64_t first, size_t n,
               double (*x)[PIECE], const struct allowance *w)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -75,21 +75,21 @@ compare_piece(struct finding *f, uint64_t first, size_t n,
 }
 
 static ckr_status
-compare(struct finding *f, const struct elements s[2],
-        const struct allowance *w, struct err *e)
+compare_tensor(struct tensor_diff *f, const struct elements s[2],
+               const struct allowance *w, struct err *e)
 {
 	static double x[4][PIECE];
 
 	for (uint64_t i = 0; i < f->nelem; i += PIECE) {
-		size_t n = piece_at(i, f->nelem);
+		size_t n = chunk_size(i, f->nelem);
 
 		for (int k = 0; k < 2; k++) {
-			CKR_TRY(read_piece(&s[k], i, n, x[k], e));
+			CKR_TRY(read_chunk(&s[k], i, n, x[k], e));
 			if (w->grad)
-				CKR_TRY(read_piece(&w->grad[k], i, n,
+				CKR_TRY(read_chunk(&w->grad[k], i, n,
 				                   x[2 + k], e));
 		}
-		compare_piece(f, i, n, x, w);
+		compare_chunk(f, i, n, x, w);
 	}
 	return CKR_OK;
 }
@@ -101,9 +101,9 @@ differ_most(const struct elements *s, uint64_t nelem, double *most,
 	static double x[PIECE];
 
 	for (uint64_t i = 0; i < nelem; i += PIECE) {
-		size_t n = piece_at(i, nelem);
+		size_t n = chunk_size(i, nelem);
 
-		CKR_TRY(read_piece(s, i, n, x, e));
+		CKR_TRY(read_chunk(s, i, n, x, e));
 		for (size_t k = 0; k < n; k++)
 			if (isfinite(x[k]) && fabs(x[k]) > *most)
 				*most = fabs(x[k]);
@@ -115,20 +115,21 @@ ckr_status
 differ_gap(const struct elements s[2], uint64_t nelem, double *gap,
            struct err *e)
 {
-	struct finding f = { .nelem = nelem };
+	struct tensor_diff f = { .nelem = nelem };
 	struct allowance none = { .noise = 0 };
 
-	CKR_TRY(compare(&f, s, &none, e));
+	CKR_TRY(compare_tensor(&f, s, &none, e));
 	*gap = isfinite(f.gap) ? f.gap : 0;
 	return CKR_OK;
 }
 
 ckr_status
-differ_add(struct findings *list, const struct finding *f,
+differ_add(struct diff_list *list, const struct tensor_diff *f,
            const struct elements s[2], const struct allowance *w, struct err *e)
 {
-	struct finding *more = realloc(list->v, (list->n + 1) * sizeof(*more));
-	struct finding *to;
+	struct tensor_diff *more = realloc(list->v,
+	                                   (list->n + 1) * sizeof(*more));
+	struct tensor_diff *to;
 
 	if (!more)
 		return err_set(e, CKR_ENOMEM, "out of memory");
@@ -139,22 +140,22 @@ differ_add(struct findings *list, const struct finding *f,
 	if (!to->name)
 		return err_set(e, CKR_ENOMEM, "out of memory");
 	list->n++;
-	return compare(to, s, w, e);
+	return compare_tensor(to, s, w, e);
 }
 
 void
-differ_free(struct findings *list)
+differ_free(struct diff_list *list)
 {
 	for (size_t i = 0; i < list->n; i++)
 		free(list->v[i].name);
 	free(list->v);
-	*list = (struct findings){ .n = 0 };
+	*list = (struct diff_list){ .n = 0 };
 }
 
-/* ---- telling ---- */
+/* ---- reports ---- */
 
 static double
-relative(const struct finding *f)
+relative(const struct tensor_diff *f)
 {
 	return f->gap == 0 ? 0 : f->gap / f->most;
 }
@@ -162,7 +163,7 @@ relative(const struct finding *f)
 static int
 worst_first(const void *p, const void *q)
 {
-	const struct finding *a = p, *b = q;
+	const struct tensor_diff *a = p, *b = q;
 	double x = relative(a), y = relative(b);
 
 	if (a->counts != b->counts)
@@ -171,12 +172,12 @@ worst_first(const void *p, const void *q)
 }
 
 size_t
-differ_judge(struct findings *list, double rtol)
+differ_judge(struct diff_list *list, double rtol)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < list->n; i++) {
-		struct finding *f = &list->v[i];
+		struct tensor_diff *f = &list->v[i];
 
 		f->counts = f->excess > rtol * f->most;
 		n += f->counts;
@@ -188,7 +189,7 @@ differ_judge(struct findings *list, double rtol)
 
 /* "[3,17]" of row-major element `at`. */
 static void
-print_place(const struct finding *f, FILE *out)
+print_place(const struct tensor_diff *f, FILE *out)
 {
 	uint64_t step = f->nelem;
 
@@ -202,7 +203,7 @@ print_place(const struct finding *f, FILE *out)
 }
 
 static void
-print_one(const struct finding *f, double rtol, FILE *out)
+print_one(const struct tensor_diff *f, double rtol, FILE *out)
 {
 	char name[NAME_TEXT], form[128];
 
@@ -214,15 +215,15 @@ print_one(const struct finding *f, double rtol, FILE *out)
 	      out);
 	if (f->gap > 0) {
 		print_place(f, out);
-		fprintf(out, ": %.9g beside %.9g", tell_number(f->x[0]),
-		        tell_number(f->x[1]));
+		fprintf(out, ": %.9g beside %.9g", console_number(f->x[0]),
+		        console_number(f->x[1]));
 	}
 	fputs(f->counts || relative(f) <= rtol ? "\n"
 	      : ", which is rounding\n", out);
 }
 
 void
-differ_print(const struct findings *list, double rtol, size_t lines, FILE *out)
+differ_print(const struct diff_list *list, double rtol, size_t lines, FILE *out)
 {
 	for (size_t i = 0; i < list->n && i < lines; i++)
 		print_one(&list->v[i], rtol, out);

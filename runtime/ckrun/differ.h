@@ -26,7 +26,7 @@ struct allowance {
 };
 
 /* A tensor of both runs. */
-struct finding {
+struct tensor_diff {
 	char *name;                     /* owned by the list */
 	const char *what;               /* "gradient", "param", "buffer" */
 	uint8_t dtype[2];
@@ -42,15 +42,15 @@ struct finding {
 	bool counts;                    /* as differ_judge says */
 };
 
-struct findings {
-	struct finding *v;
+struct diff_list {
+	struct tensor_diff *v;
 	size_t n;
 };
 
 /* How far steps may take a parameter that noise alone moves. */
 double differ_drift(const struct allowance *);
 /* Compare s[0] with s[1] and add *f, with a copy of its name, to the list. */
-ckr_status differ_add(struct findings *, const struct finding *f,
+ckr_status differ_add(struct diff_list *, const struct tensor_diff *f,
                       const struct elements s[2], const struct allowance *,
                       struct err *);
 /* The largest magnitude of all elements into *most, if it is larger. */
@@ -61,9 +61,9 @@ ckr_status differ_gap(const struct elements s[2], uint64_t nelem, double *gap,
                       struct err *);
 /* Set `counts` where a difference is more than rounding and than rtol of the
  * largest magnitude, and sort, the worst first.  How many count. */
-size_t differ_judge(struct findings *, double rtol);
+size_t differ_judge(struct diff_list *, double rtol);
 /* One a line, `lines` at most. */
-void differ_print(const struct findings *, double rtol, size_t lines, FILE *);
-void differ_free(struct findings *);
+void differ_print(const struct diff_list *, double rtol, size_t lines, FILE *);
+void differ_free(struct diff_list *);
 
 #endif

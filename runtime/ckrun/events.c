@@ -24,49 +24,49 @@ checksum(const uint8_t *x, size_t n)
 }
 
 /* A message of protobuf in the making. */
-struct message {
+struct event_message {
 	uint8_t x[256];
 	size_t n;
 };
 
 /* Little-endian. */
 static void
-put_fixed(struct message *m, uint64_t x, int bytes)
+put_fixed(struct event_message *m, uint64_t x, int bytes)
 {
 	for (int i = 0; i < bytes; i++)
 		m->x[m->n++] = (uint8_t)(x >> 8 * i);
 }
 
 static void
-put_varint(struct message *m, uint64_t x)
+put_varint(struct event_message *m, uint64_t x)
 {
 	for (; x > 127; x >>= 7)
 		m->x[m->n++] = (uint8_t)(x | 128);
 	m->x[m->n++] = (uint8_t)x;
 }
 
-enum wire { VARINT, FIXED64, BYTES, FIXED32 = 5 };
+enum wire_type { VARINT, FIXED64, BYTES, FIXED32 = 5 };
 
 static void
-put_key(struct message *m, unsigned field, enum wire w)
+put_event_key(struct event_message *m, unsigned field, enum wire_type w)
 {
 	put_varint(m, field << 3 | (unsigned)w);
 }
 
 static void
-put_bytes(struct message *m, unsigned field, const void *x, size_t n)
+put_bytes(struct event_message *m, unsigned field, const void *x, size_t n)
 {
-	put_key(m, field, BYTES);
+	put_event_key(m, field, BYTES);
 	put_varint(m, n);
 	memcpy(m->x + m->n, x, n);
 	m->n += n;
 }
 
 /* Begin an event: wall_time. */
-static struct message
+static struct event_message
 event(void)
 {
-	struct message m = { .n = 0 };
+	struct event_message m = { .n = 0 };
 	struct timespec now;
 	double sec;
 	uint64_t bits;
@@ -74,16 +74,16 @@ event(void)
 	clock_gettime(CLOCK_REALTIME, &now);
 	sec = (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 	memcpy(&bits, &sec, sizeof(bits));
-	put_key(&m, 1, FIXED64);
+	put_event_key(&m, 1, FIXED64);
 	put_fixed(&m, bits, 8);
 	return m;
 }
 
 /* Length, its checksum, data, their checksum. */
 static void
-put_record(FILE *f, const struct message *m)
+put_record(FILE *f, const struct event_message *m)
 {
-	struct message head = { .n = 0 }, tail = { .n = 0 };
+	struct event_message head = { .n = 0 }, tail = { .n = 0 };
 
 	put_fixed(&head, m->n, 8);
 	put_fixed(&head, checksum(head.x, 8), 4);
@@ -97,7 +97,7 @@ FILE *
 events_open(const char *folder)
 {
 	static const char version[] = "brain.Event:2";
-	struct message m = event();
+	struct event_message m = event();
 	size_t n = strlen(folder) + 120;
 	char host[64] = "host", *path = malloc(n);
 	FILE *f = NULL;
@@ -119,15 +119,15 @@ events_open(const char *folder)
 void
 events_put(FILE *f, uint64_t step, const char *tag, float value)
 {
-	struct message m = event(), of = { .n = 0 }, sum = { .n = 0 };
+	struct event_message m = event(), of = { .n = 0 }, sum = { .n = 0 };
 	uint32_t bits;
 
 	memcpy(&bits, &value, sizeof(bits));
 	put_bytes(&of, 1, tag, strlen(tag));
-	put_key(&of, 2, FIXED32);
+	put_event_key(&of, 2, FIXED32);
 	put_fixed(&of, bits, 4);
 	put_bytes(&sum, 1, of.x, of.n);
-	put_key(&m, 2, VARINT);
+	put_event_key(&m, 2, VARINT);
 	put_varint(&m, step);
 	put_bytes(&m, 5, sum.x, sum.n);
 	put_record(f, &m);

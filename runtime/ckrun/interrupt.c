@@ -48,7 +48,7 @@ interrupt_begin(void)
 	pthread_t thread;
 
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
-	/* a limit on the size of files is an error of a write, and said */
+	/* a limit on the size of files is an error of a write, and reported */
 	signal(SIGXFSZ, SIG_IGN);
 	if (pthread_create(&thread, NULL, wait_for_them, NULL))
 		pthread_sigmask(SIG_UNBLOCK, &set, NULL);

@@ -10,7 +10,7 @@
 struct field {
 	const char *key;
 	double x;
-	enum kind { SINGLE, DOUBLE, WHOLE, FLAG } kind;
+	enum field_kind { SINGLE, DOUBLE, WHOLE, FLAG } kind;
 	bool absent;
 };
 
@@ -19,7 +19,7 @@ enum { FIELDS = 16 };
 /* ---- rows as fields ---- */
 
 static size_t
-row_fields(const struct row *r, struct field f[FIELDS])
+row_fields(const struct step_row *r, struct field f[FIELDS])
 {
 	static const struct score nothing = { 0, NAN, NAN, NAN, 0, NULL };
 	const struct score *v = r->valid ? r->valid : &nothing;
@@ -72,7 +72,7 @@ put_number(FILE *out, const struct field *f)
 		fprintf(out, "%.0f", f->x);
 	else
 		fprintf(out, "%.*g", f->kind == SINGLE ? 9 : 17,
-		        tell_number(f->x));
+		        console_number(f->x));
 }
 
 /* JSON knows finite numbers only, and what is absent is left out. */
@@ -109,7 +109,7 @@ put_csv(FILE *out, const struct field *f, size_t n)
 }
 
 static void
-put(struct log *l, const struct field *f, size_t n)
+put_fields(struct log *l, const struct field *f, size_t n)
 {
 	if (!l->file)
 		return;
@@ -123,7 +123,7 @@ put(struct log *l, const struct field *f, size_t n)
 /* ---- a log ---- */
 
 ckr_status
-log_open(struct log *l, ckr_ctx *m, const struct options *o)
+log_open(struct log *l, ckr_ctx *m, const struct ckrun_options *o)
 {
 	size_t n = o->log ? strlen(o->log) : 0;
 
@@ -147,12 +147,12 @@ log_open(struct log *l, ckr_ctx *m, const struct options *o)
 }
 
 void
-log_row(struct log *l, const struct row *r)
+log_row(struct log *l, const struct step_row *r)
 {
 	struct field f[FIELDS];
 	size_t n = row_fields(r, f);
 
-	put(l, f, n);
+	put_fields(l, f, n);
 	/* the step is what the others are drawn over */
 	for (size_t i = 1; l->events && i < n; i++) {
 		bool valid = !strncmp(f[i].key, "valid_", 6);
@@ -173,7 +173,7 @@ log_score(struct log *l, const struct score *s)
 {
 	struct field f[FIELDS];
 
-	put(l, f, score_fields(s, f));
+	put_fields(l, f, score_fields(s, f));
 }
 
 ckr_status

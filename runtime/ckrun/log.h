@@ -1,10 +1,10 @@
-/* What is told of steps, in files for other programs: JSON lines or CSV, and
+/* Reports of steps, in files for other programs: JSON lines or CSV, and
  * event files of TensorBoard. */
 #ifndef CKRUN_LOG_H
 #define CKRUN_LOG_H
 
 #include "runtime/ckrun/ckrun_options.h"
-#include "runtime/ckrun/tell.h"
+#include "runtime/ckrun/console.h"
 
 struct log {
 	FILE *file, *events;            /* NULL: none */
@@ -14,8 +14,8 @@ struct log {
 
 /* Those of --log and --tensorboard that this process writes; a run that goes
  * on in a checkpoint goes on in the log.  It can be closed in any case. */
-ckr_status log_open(struct log *, ckr_ctx *, const struct options *);
-void log_row(struct log *, const struct row *);
+ckr_status log_open(struct log *, ckr_ctx *, const struct ckrun_options *);
+void log_row(struct log *, const struct step_row *);
 /* One row: of `ckrun eval`. */
 void log_score(struct log *, const struct score *);
 /* That all of it is written. */

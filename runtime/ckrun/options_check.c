@@ -12,14 +12,14 @@
 #include "runtime/support/path.h"
 
 static int
-bad(const char *name, const char *why)
+refuse_option(const char *name, const char *why)
 {
 	return options_usage("--", name, why);
 }
 
 /* Two libraries are compared, and nothing is kept of either. */
 static int
-check_against(const struct options *o)
+check_against(const struct ckrun_options *o)
 {
 	static const char *const idle[] = {
 		"save", "save-every", "save-lora", "save-merged", "outputs",
@@ -30,9 +30,10 @@ check_against(const struct options *o)
 
 	for (size_t i = 0; i < sizeof(idle) / sizeof(*idle); i++)
 		if (o->against && options_given(o, idle[i]))
-			return bad(idle[i], "cannot stand beside --against");
+			return refuse_option(idle[i],
+			                     "cannot stand beside --against");
 	if (options_given(o, "rtol") && !o->against)
-		return bad("rtol", "needs --against");
+		return refuse_option("rtol", "needs --against");
 	return DONE;
 }
 
@@ -43,7 +44,7 @@ is_of_predict(const char *name)
 }
 
 bool
-options_of_verb(enum verb verb, const char *name)
+options_of_verb(enum ckrun_verb verb, const char *name)
 {
 	static const char eval[] = "data tokens columns normalize feed "
 		"inputs init init-map init-partial init-skip resume log "
@@ -55,29 +56,32 @@ options_of_verb(enum verb verb, const char *name)
 
 /* What does not train knows few options, and training not theirs. */
 static int
-check_verb(const struct options *o)
+check_verb(const struct ckrun_options *o)
 {
 	const char *name;
 
 	for (size_t i = 0; (name = options_next(o, &i));)
 		if (!options_of_verb(o->verb, name))
-			return bad(name, is_of_predict(name)
-			           ? "is of ckrun predict" : "is of training");
+			return refuse_option(name, is_of_predict(name)
+			                     ? "is of ckrun predict"
+			                     : "is of training");
 	if (o->verb == VERB_PREDICT && !o->out)
-		return bad("out", "is needed to predict: -o FILE.npy");
+		return refuse_option("out",
+		                     "is needed to predict: -o FILE.npy");
 	if (!o->valid.n && (o->valid_every || o->save_best || o->patience))
-		return bad(o->valid_every ? "valid-every" : o->save_best
-		           ? "save-best" : "patience", "needs --valid");
+		return refuse_option(o->valid_every ? "valid-every"
+		                     : o->save_best ? "save-best" : "patience",
+		                     "needs --valid");
 	if (o->patience && !o->valid_every)
-		return bad("patience", "needs --valid-every");
+		return refuse_option("patience", "needs --valid-every");
 	if (o->keep && !o->save_every)
-		return bad("keep", "needs --save-every");
+		return refuse_option("keep", "needs --save-every");
 	return DONE;
 }
 
 /* What N of something can mean nothing by 0. */
 static int
-check_counts(const struct options *o)
+check_counts(const struct ckrun_options *o)
 {
 	const struct {
 		const char *option;
@@ -90,8 +94,9 @@ check_counts(const struct options *o)
 
 	for (size_t i = 0; i < sizeof(counts) / sizeof(*counts); i++)
 		if (options_given(o, counts[i].option) && !counts[i].n)
-			return bad(counts[i].option, "needs at least 1; leave "
-			           "it out for none");
+			return refuse_option(counts[i].option,
+			                     "needs at least 1; leave "
+			                     "it out for none");
 	return DONE;
 }
 
@@ -103,43 +108,47 @@ check_groups(const struct option_words *w, const char *name)
 
 	for (size_t i = 0; i < w->n; i++)
 		if (!groups_split(w->v[i], &n, &x))
-			return bad(name, "needs GLOB=F, with a number of 0 or "
-			           "more behind the last '='");
+			return refuse_option(name, "needs GLOB=F, with a "
+			                     "number of 0 or more behind the "
+			                     "last '='");
 	return DONE;
 }
 
 static int
-check_values(const struct options *o)
+check_values(const struct ckrun_options *o)
 {
 	if (!o->model) {
 		fputs("ckrun: no model given; see ckrun --help\n", stderr);
 		return USAGE;
 	}
 	if (o->data.n && o->inputs)
-		return bad("inputs", "cannot stand beside --data");
+		return refuse_option("inputs", "cannot stand beside --data");
 	if (o->tokens && !o->data.n)
-		return bad("tokens", "needs --data");
+		return refuse_option("tokens", "needs --data");
 	if (o->columns.n && !o->data.n)
-		return bad("columns", "needs --data");
+		return refuse_option("columns", "needs --data");
 	if (o->normalize && !o->data.n)
-		return bad("normalize", "needs --data");
+		return refuse_option("normalize", "needs --data");
 	if (options_given(o, "epochs") && !o->data.n)
-		return bad("epochs", "needs --data");
+		return refuse_option("epochs", "needs --data");
 	if (options_given(o, "epochs") && options_given(o, "steps"))
-		return bad("epochs", "cannot stand beside --steps");
+		return refuse_option("epochs", "cannot stand beside --steps");
 	if (o->save_every && !o->save)
-		return bad("save-every", "needs --save");
+		return refuse_option("save-every", "needs --save");
 	if (o->threads > 65536)
-		return bad("threads", "is too large");
+		return refuse_option("threads", "is too large");
 	if (o->init.n && o->resume)
-		return bad("init", "cannot stand beside --resume");
+		return refuse_option("init", "cannot stand beside --resume");
 	if (!o->init.n && (o->init_map.n || o->init_partial || o->init_skip.n))
-		return bad(o->init_map.n ? "init-map" : o->init_partial
-		           ? "init-partial" : "init-skip", "needs --init");
+		return refuse_option(o->init_map.n ? "init-map"
+		                     : o->init_partial ? "init-partial"
+		                     : "init-skip",
+		                     "needs --init");
 	for (size_t i = 0; i < o->init_map.n; i++)
 		if (!strchr(o->init_map.v[i], '='))
-			return bad("init-map", "needs OLD=NEW, of which either "
-			           "may be empty");
+			return refuse_option("init-map",
+			                     "needs OLD=NEW, of which either "
+			                     "may be empty");
 	if (check_groups(&o->lr_scale, "lr-scale")
 	    || check_groups(&o->decay, "decay"))
 		return USAGE;
@@ -188,7 +197,7 @@ check_data(const struct option_files *d, const char *role,
 
 /* File i of --init beside all other files. */
 static int
-check_init(const struct options *o, size_t i, const struct named_file *f,
+check_init(const struct ckrun_options *o, size_t i, const struct named_file *f,
            size_t n)
 {
 	struct named_file both[2] = { { "--init", o->init.v[i], false } };
@@ -203,7 +212,7 @@ check_init(const struct options *o, size_t i, const struct named_file *f,
 
 /* Files beside the model belong to it. */
 static int
-check_files(const struct options *o)
+check_files(const struct ckrun_options *o)
 {
 	/* a run may go on in the checkpoint that it came from */
 	const struct named_file again_in[] = {
@@ -254,7 +263,7 @@ is_numpy(const char *path)
 
 /* Standard output carries progress, and a name says what is in a file. */
 static int
-check_outputs(const struct options *o)
+check_output_files(const struct ckrun_options *o)
 {
 	const struct {
 		const char *option, *path;
@@ -271,18 +280,21 @@ check_outputs(const struct options *o)
 
 	for (size_t i = 0; i < sizeof(out) / sizeof(*out); i++)
 		if (out[i].path && !strcmp(out[i].path, "-"))
-			return bad(out[i].option, "needs the name of a file, "
-			           "not '-'; standard output is /dev/stdout");
+			return refuse_option(out[i].option,
+			                     "needs the name of a file, "
+			                     "not '-'; standard output is "
+			                     "/dev/stdout");
 	for (size_t i = 0; i < 6; i++)
 		if (is_numpy(out[i].path))
-			return bad(out[i].option, "writes safetensors, not "
-			           "NumPy's formats: name it "
-			           "NAME.safetensors");
+			return refuse_option(out[i].option,
+			                     "writes safetensors, not "
+			                     "NumPy's formats: name it "
+			                     "NAME.safetensors");
 	return DONE;
 }
 
 int
-options_check(const struct options *o)
+options_check(const struct ckrun_options *o)
 {
 	int status = check_values(o);
 
@@ -291,6 +303,6 @@ options_check(const struct options *o)
 	if (!status)
 		status = check_verb(o);
 	if (!status)
-		status = check_outputs(o);
+		status = check_output_files(o);
 	return status ? status : check_files(o);
 }

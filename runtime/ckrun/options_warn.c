@@ -5,7 +5,7 @@
 #include <string.h>
 
 static void
-warn_idle(const struct options *o, const char *name, const char *why)
+warn_idle(const struct ckrun_options *o, const char *name, const char *why)
 {
 	if (options_given(o, name))
 		fprintf(stderr, "ckrun: warning: --%s does nothing: %s\n",
@@ -26,7 +26,7 @@ options_listed(const char *list, const char *word)
 /* Options of another optimizer than the library's; --momentum is refused, not
  * warned of. */
 static void
-warn_optimizer(const struct options *o, const char *optimizer)
+warn_optimizer(const struct ckrun_options *o, const char *optimizer)
 {
 	static const char all[] = "sgd sgdm adam adamw lion adafactor";
 	static const struct {
@@ -50,7 +50,7 @@ warn_optimizer(const struct options *o, const char *optimizer)
 }
 
 void
-options_warn(const struct options *o, const char *optimizer,
+options_warn(const struct ckrun_options *o, const char *optimizer,
              const char *unread)
 {
 	bool falls = o->schedule != CKR_CONSTANT_LR;

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 static ckr_status
-told(struct sides *p, const struct side *s, ckr_status st)
+copy_error(struct sides *p, const struct compared_side *s, ckr_status st)
 {
 	const char *why = ckr_error(s->m);
 	bool named = !strncmp(why, s->so, strlen(s->so));
@@ -16,7 +16,7 @@ told(struct sides *p, const struct side *s, ckr_status st)
 }
 
 static ckr_status
-no_memory(struct sides *p)
+no_side_memory(struct sides *p)
 {
 	return err_set(&p->err, CKR_ENOMEM, "out of memory");
 }
@@ -30,7 +30,7 @@ sides_is_weight(const struct ckr_info *i)
 }
 
 static bool
-same_dims(const int64_t *a, const int64_t *b, int rank)
+equal_dims(const int64_t *a, const int64_t *b, int rank)
 {
 	return !memcmp(a, b, (size_t)rank * sizeof(*a));
 }
@@ -40,7 +40,7 @@ sides_find(ckr_ctx *m, const struct ckr_info *of, struct ckr_info *found)
 {
 	return ckr_find(m, of->name, found) == CKR_OK && sides_is_weight(found)
 	       && found->rank == of->rank
-	       && same_dims(found->dim, of->dim, of->rank);
+	       && equal_dims(found->dim, of->dim, of->rank);
 }
 
 char *
@@ -61,7 +61,7 @@ copy_weight(struct sides *p, const struct ckr_info *from,
 	uint8_t st = dtype_from_text(from->dtype);
 	uint8_t dt = dtype_from_text(to->dtype);
 	char *x = sides_get(p->s[0].m, from), *y = malloc(to->nbytes + 1);
-	ckr_status s = x && y ? CKR_OK : no_memory(p);
+	ckr_status s = x && y ? CKR_OK : no_side_memory(p);
 	size_t at;
 
 	if (s == CKR_OK && !dtype_convert(y, dt, x, st, to->nbytes
@@ -70,8 +70,8 @@ copy_weight(struct sides *p, const struct ckr_info *from,
 		            "its type in %s", from->name, p->s[0].so,
 		            to->dtype, p->s[1].so);
 	if (s == CKR_OK)
-		s = told(p, &p->s[1], ckr_set(p->s[1].m, to->name, y,
-		                              to->nbytes));
+		s = copy_error(p, &p->s[1], ckr_set(p->s[1].m, to->name, y,
+		                                    to->nbytes));
 	free(x);
 	free(y);
 	return s;
@@ -92,9 +92,9 @@ copy_weights(struct sides *p)
 
 /* What cannot be compared at all. */
 static ckr_status
-need_alike(struct sides *p)
+check_comparable(struct sides *p)
 {
-	const struct side *a = &p->s[0], *b = &p->s[1];
+	const struct compared_side *a = &p->s[0], *b = &p->s[1];
 	const char *by = ckr_optimizer(a->m), *other = ckr_optimizer(b->m);
 
 	if (strcmp(by, other))
@@ -138,7 +138,7 @@ name_file(struct sides *p, int k)
 
 	p->s[k].path = malloc(n);
 	if (!p->s[k].path)
-		return no_memory(p);
+		return no_side_memory(p);
 	snprintf(p->s[k].path, n, "%s/%d", p->folder, k);
 	return CKR_OK;
 }
@@ -158,7 +158,7 @@ nudge(struct sides *p, ckr_ctx *m)
 			continue;
 		x = sides_get(m, &of);
 		if (!x)
-			return no_memory(p);
+			return no_side_memory(p);
 		for (size_t at = 0; at < of.nbytes; at += size)
 			x[at] ^= 1;
 		ckr_set(m, of.name, x, of.nbytes);
@@ -169,9 +169,9 @@ nudge(struct sides *p, ckr_ctx *m)
 
 /* A step of the second side by itself.  Without gradients nothing is known. */
 static ckr_status
-step_nudged(struct sides *p, struct options *o)
+step_nudged(struct sides *p, struct ckrun_options *o)
 {
-	struct side *s = &p->s[1];
+	struct compared_side *s = &p->s[1];
 	struct ckr_hyper h = ckr_hyper_of(s->m);
 	uint64_t done = ckr_step_count(s->m);
 
@@ -187,31 +187,31 @@ step_nudged(struct sides *p, struct options *o)
 }
 
 static ckr_status
-open_side(struct sides *p, int k, const struct options *o)
+open_side(struct sides *p, int k, const struct ckrun_options *o)
 {
-	struct side *s = &p->s[k];
-	struct options of = *o;
+	struct compared_side *s = &p->s[k];
+	struct ckrun_options of = *o;
 
 	/* --ranks is about the model that is looked at */
 	if (k)
 		of.ranks = 0;
-	return told(p, s, start_model(&s->m, &s->data, &of, s->so));
+	return copy_error(p, s, start_model(&s->m, &s->data, &of, s->so));
 }
 
 /* With the parameters of the first. */
 static ckr_status
-open_second(struct sides *p, const struct options *o)
+open_second(struct sides *p, const struct ckrun_options *o)
 {
 	CKR_TRY(open_side(p, 1, o));
-	CKR_TRY(need_alike(p));
+	CKR_TRY(check_comparable(p));
 	return o->init.n || o->resume ? CKR_OK : copy_weights(p);
 }
 
 static ckr_status
-find_nudged(struct sides *p, const struct options *of)
+find_nudged(struct sides *p, const struct ckrun_options *of)
 {
-	struct side *s = &p->s[1];
-	struct options o = *of;
+	struct compared_side *s = &p->s[1];
+	struct ckrun_options o = *of;
 	ckr_status st;
 
 	o.quiet = true;
@@ -224,14 +224,14 @@ find_nudged(struct sides *p, const struct options *of)
 	data_close(&s->data);
 	ckr_close(s->m);
 	free(s->path);
-	*s = (struct side){ .so = s->so, .grads.fd = -1 };
+	*s = (struct compared_side){ .so = s->so, .grads.fd = -1 };
 	return st;
 }
 
 /* ---- both ---- */
 
 ckr_status
-sides_open(struct sides *p, const struct options *o)
+sides_open(struct sides *p, const struct ckrun_options *o)
 {
 	*p = (struct sides){ .s = { { .so = o->model },
 	                           { .so = o->against } } };
@@ -247,7 +247,7 @@ void
 sides_close(struct sides *p)
 {
 	for (int k = 0; k < 2; k++) {
-		struct side *s = &p->s[k];
+		struct compared_side *s = &p->s[k];
 
 		array_close(&s->grads);
 		data_close(&s->data);
@@ -265,12 +265,12 @@ ckr_status
 sides_step(struct sides *p, const struct ckr_hyper *h)
 {
 	for (int k = 0; k < 2; k++) {
-		struct side *s = &p->s[k];
+		struct compared_side *s = &p->s[k];
 		struct ckr_hyper own = *h;
 
 		if (!(ckr_loss_scale(s->m) > 0))
 			own.loss_scale = 0;
-		CKR_TRY(told(p, s, ckr_step(s->m, &own, &s->loss)));
+		CKR_TRY(copy_error(p, s, ckr_step(s->m, &own, &s->loss)));
 	}
 	return CKR_OK;
 }
@@ -281,13 +281,13 @@ ckr_status
 sides_want_grads(struct sides *p)
 {
 	for (int k = 0; k < 2; k++) {
-		struct side *s = &p->s[k];
+		struct compared_side *s = &p->s[k];
 		ckr_status st;
 
 		CKR_TRY(name_file(p, k));
 		st = ckr_save_grads(s->m, s->path);
 		if (st != CKR_EUNSUPPORTED)
-			CKR_TRY(told(p, s, st));
+			CKR_TRY(copy_error(p, s, st));
 	}
 	return CKR_OK;
 }
@@ -296,7 +296,7 @@ ckr_status
 sides_read_grads(struct sides *p)
 {
 	for (int k = 0; k < 2; k++) {
-		struct side *s = &p->s[k];
+		struct compared_side *s = &p->s[k];
 
 		if (access(s->path, F_OK))
 			continue;
@@ -312,7 +312,7 @@ find_grad(const struct array_file *f, const char *name, int rank,
 {
 	const struct array *x = f->n ? array_find(f, name) : NULL;
 
-	if (!x || x->rank != rank || !same_dims(x->dim, dim, rank))
+	if (!x || x->rank != rank || !equal_dims(x->dim, dim, rank))
 		return false;
 	*g = (struct elements){ .dtype = x->dtype, .file = f, .array = x };
 	return true;

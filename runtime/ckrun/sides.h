@@ -5,7 +5,7 @@
 #include "runtime/ckrun/differ.h"
 #include "runtime/ckrun/start.h"
 
-struct side {
+struct compared_side {
 	const char *so;
 	ckr_ctx *m;
 	struct data data;
@@ -15,7 +15,7 @@ struct side {
 };
 
 struct sides {
-	struct side s[2];
+	struct compared_side s[2];
 	struct array_file nudged;       /* gradients of the second, with every
 	                                 * parameter one unit in the last
 	                                 * place off; fd -1: there are none */
@@ -25,7 +25,7 @@ struct sides {
 
 /* Both with the same data and seed, and the second with the parameters of the
  * first.  After a failure too there is something to close. */
-ckr_status sides_open(struct sides *, const struct options *);
+ckr_status sides_open(struct sides *, const struct ckrun_options *);
 void sides_close(struct sides *);
 ckr_status sides_step(struct sides *, const struct ckr_hyper *);
 

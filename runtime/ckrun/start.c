@@ -8,7 +8,7 @@
 #include "runtime/support/path.h"
 
 struct data_options
-start_data(const struct options *o, const struct option_files *f)
+start_data(const struct ckrun_options *o, const struct option_files *f)
 {
 	return (struct data_options){ .data = { .text = f->v, .n = f->n,
 			.tokens = o->tokens, .columns = o->columns.v,
@@ -19,7 +19,7 @@ start_data(const struct options *o, const struct option_files *f)
 
 /* How many of the weights are not of --init, and which. */
 static void
-tell_left(ckr_ctx *m, const struct options *o)
+print_uninitialized(ckr_ctx *m, const struct ckrun_options *o)
 {
 	enum { FEW = 3 };
 	struct ckr_info info;
@@ -53,7 +53,7 @@ warn_of_nan(ckr_ctx *m)
 
 /* What is not plainly all weights of a file. */
 static ckr_status
-init_some(ckr_ctx *m, const struct options *o)
+init_some(ckr_ctx *m, const struct ckrun_options *o)
 {
 	const struct ckr_init how = { .map = o->init_map.v,
 		.nmap = o->init_map.n, .skip = o->init_skip.v,
@@ -63,7 +63,7 @@ init_some(ckr_ctx *m, const struct options *o)
 }
 
 ckr_status
-start_model(ckr_ctx **m, struct data *d, const struct options *o,
+start_model(ckr_ctx **m, struct data *d, const struct ckrun_options *o,
             const char *so)
 {
 	bool some = o->init_map.n || o->init_partial || o->init_skip.n
@@ -89,7 +89,7 @@ start_model(ckr_ctx **m, struct data *d, const struct options *o,
 	if (some)
 		CKR_TRY(init_some(*m, o));
 	if (o->init.n)
-		tell_left(*m, o);
+		print_uninitialized(*m, o);
 	if (o->init.n)
 		CKR_TRY(warn_of_nan(*m));
 	if (o->resume) {
@@ -141,7 +141,7 @@ try_config(ckr_ctx *m, const char *adapters)
 /* Where a step has several micro-batches, each overwrites the outputs of the
  * one before it. */
 static void
-note_outputs(ckr_ctx *m, const struct options *o)
+note_outputs(ckr_ctx *m, const struct ckrun_options *o)
 {
 	uint32_t n = ckr_micro_batches(m);
 	struct ckr_info info;
@@ -155,7 +155,7 @@ note_outputs(ckr_ctx *m, const struct options *o)
 }
 
 ckr_status
-start_files(ckr_ctx *m, const struct options *o)
+start_files(ckr_ctx *m, const struct ckrun_options *o)
 {
 	note_outputs(m, o);
 	if (o->save_lora)
@@ -175,7 +175,7 @@ start_files(ckr_ctx *m, const struct options *o)
 }
 
 ckr_status
-keep_saved(ckr_ctx *m, const struct options *o)
+keep_saved(ckr_ctx *m, const struct ckrun_options *o)
 {
 	uint64_t step = ckr_step_count(m), old = o->keep * o->save_every;
 	size_t n = strlen(o->save) + 24;
@@ -199,7 +199,7 @@ keep_saved(ckr_ctx *m, const struct options *o)
 }
 
 struct ckr_hyper
-start_hyper(const struct options *o, uint64_t step, uint64_t total)
+start_hyper(const struct ckrun_options *o, uint64_t step, uint64_t total)
 {
 	struct ckr_hyper h = o->hyper;
 

@@ -6,13 +6,13 @@
 #include "runtime/support/now.h"
 
 bool
-steps_only_skipped(const struct steps *t)
+steps_only_skipped(const struct step_queue *t)
 {
 	return t->before + t->skipped + t->overflows == ckr_step_count(t->m);
 }
 
 bool
-steps_can_begin(const struct steps *t)
+steps_can_begin(const struct step_queue *t)
 {
 	uint64_t next = ckr_step_count(t->m) + t->count;
 	uint64_t every = t->o->save_every, valid = t->o->valid_every;
@@ -26,13 +26,14 @@ steps_can_begin(const struct steps *t)
 }
 
 ckr_status
-steps_begin(struct steps *t)
+steps_begin(struct step_queue *t)
 {
-	struct begun *b = &t->begun[(t->first + t->count) % STEPS_AHEAD];
+	struct pending_step *b = &t->pending[(t->first + t->count)
+	                                     % STEPS_AHEAD];
 	uint64_t step = ckr_step_count(t->m) + t->count;
 	ckr_status s = CKR_OK;
 
-	*b = (struct begun){ .hyper = start_hyper(t->o, step, t->total),
+	*b = (struct pending_step){ .hyper = start_hyper(t->o, step, t->total),
 		.at = now_sec() };
 	if (!t->started)
 		t->started = b->at;
@@ -41,14 +42,14 @@ steps_begin(struct steps *t)
 		b->hyper.scale_again = true;
 	if (!t->o->check)
 		s = ckr_begin_step(t->m, &b->hyper);
-	b->odd = *t->data->warning;
+	b->warned = *t->data->warning;
 	t->count++;
 	return s;
 }
 
 /* Of the last step; NaN: it has none. */
 static double
-grad_norm(const struct steps *t)
+grad_norm(const struct step_queue *t)
 {
 	double norm = NAN;
 
@@ -59,14 +60,14 @@ grad_norm(const struct steps *t)
 
 /* Seconds to the last step, if they take what those of this run took. */
 static double
-time_left(const struct steps *t, uint64_t step)
+time_left(const struct step_queue *t, uint64_t step)
 {
 	return step <= t->before ? -1 : (t->ended - t->started)
 	       / (double)(step - t->before) * (double)(t->total - step);
 }
 
 static ckr_status
-end_one(struct steps *t, const struct begun *b, double *loss)
+end_one(struct step_queue *t, const struct pending_step *b, double *loss)
 {
 	struct ckr_checked n;
 	ckr_status s;
@@ -79,9 +80,9 @@ end_one(struct steps *t, const struct begun *b, double *loss)
 }
 
 ckr_status
-steps_end(struct steps *t, struct row *row, bool *odd)
+steps_end(struct step_queue *t, struct step_row *row, bool *warned)
 {
-	const struct begun *b = &t->begun[t->first % STEPS_AHEAD];
+	const struct pending_step *b = &t->pending[t->first % STEPS_AHEAD];
 	uint64_t skipped = ckr_skipped_count(t->m);
 	double scale = ckr_loss_scale(t->m), loss = NAN, after;
 	double from = fmax(b->at, t->ended);
@@ -90,7 +91,7 @@ steps_end(struct steps *t, struct row *row, bool *odd)
 	t->first++;
 	t->count--;
 	t->ended = now_sec();
-	*row = (struct row){
+	*row = (struct step_row){
 		.step = ckr_step_count(t->m) + (s == CKR_ENAN),
 		.steps = t->total, .has_loss = t->has_loss, .exact = t->exact,
 		.has_norm = t->has_norm, .loss = loss, .norm = grad_norm(t),
@@ -108,6 +109,6 @@ steps_end(struct steps *t, struct row *row, bool *odd)
 		scale = after;
 	row->scale = scale > 0 && b->hyper.loss_scale > 0 ? b->hyper.loss_scale
 	                                                  : scale;
-	*odd = b->odd || (t->o->check && *t->data->warning);
+	*warned = b->warned || (t->o->check && *t->data->warning);
 	return s;
 }

@@ -1,23 +1,23 @@
-/* The steps of a run: begun one ahead of the one that is told of where the
- * model can, ended in order, with all that is told of each. */
+/* The steps of a run: where the model can, one is begun ahead of the one that
+ * is reported; they end in order, each with its row of numbers. */
 #ifndef CKRUN_STEPS_H
 #define CKRUN_STEPS_H
 
 #include "runtime/ckrun/ckrun_options.h"
 #include "runtime/data/data.h"
-#include "runtime/ckrun/tell.h"
+#include "runtime/ckrun/console.h"
 
 enum { STEPS_AHEAD = 2 };
 
-/* One that was begun. */
-struct begun {
+/* A step that was begun and has not ended. */
+struct pending_step {
 	struct ckr_hyper hyper;
 	double at;                      /* seconds */
-	bool odd;                       /* a warning of its data, or before */
+	bool warned;                    /* a warning of its data, or before */
 };
 
-struct steps {
-	const struct options *o;
+struct step_queue {
+	const struct ckrun_options *o;
 	ckr_ctx *m;
 	const struct data *data;
 	uint64_t total, before;         /* in all; done before this run */
@@ -26,20 +26,20 @@ struct steps {
 	uint64_t skipped;               /* steps of this run by --on-nan */
 	uint64_t overflows;             /* ... and by the loss scale */
 	struct ckr_checked checked;
-	struct begun begun[STEPS_AHEAD];
+	struct pending_step pending[STEPS_AHEAD];
 	uint32_t first, count;          /* of them, counted on and on */
 	double started, ended;          /* the first one, the last one; in
 	                                 * seconds */
 };
 
 /* Whether no step of this run has come to gradients. */
-bool steps_only_skipped(const struct steps *);
+bool steps_only_skipped(const struct step_queue *);
 /* Begin the next step. */
-ckr_status steps_begin(struct steps *);
+ckr_status steps_begin(struct step_queue *);
 /* Whether the one behind those begun can be begun now, and the state between
  * is not wanted. */
-bool steps_can_begin(const struct steps *);
-/* End the first one begun: what is to be told of it, *odd: its data too. */
-ckr_status steps_end(struct steps *, struct row *, bool *odd);
+bool steps_can_begin(const struct step_queue *);
+/* End the first one begun: its row; *odd: its data has a warning. */
+ckr_status steps_end(struct step_queue *, struct step_row *, bool *warned);
 
 #endif

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 
 static void
-say_row(const struct data *d, const struct item *it, uint64_t row, char *buf,
-        size_t size)
+describe_row(const struct data *d, const struct fed_input *it, uint64_t row,
+             char *buf, size_t size)
 {
-	const struct column *c = dataset_column(&d->set, it->array);
-	const struct shard *p = dataset_shard(c, row * it->row);
+	const struct data_column *c = dataset_column(&d->set, it->array);
+	const struct data_shard *p = dataset_shard(c, row * it->row);
 	char place[NAME_TEXT + 4], name[NAME_TEXT];
 
 	snprintf(buf, size, "%s%s, row %llu, which input '%s' gets",
@@ -20,7 +20,7 @@ say_row(const struct data *d, const struct item *it, uint64_t row, char *buf,
 
 /* The element of an item's input that is this number; its count: none. */
 static uint64_t
-find_in(const struct item *it, int64_t number)
+find_element(const struct fed_input *it, int64_t number)
 {
 	size_t size = dtype_row[it->in.dtype].nbytes;
 	const char *x = it->in.data;
@@ -35,13 +35,13 @@ find_in(const struct item *it, int64_t number)
 bool
 data_find_number(const struct data *d, int64_t number, char *buf, size_t size)
 {
-	const struct item *found = NULL;
+	const struct fed_input *found = NULL;
 
 	for (size_t k = 0; k < d->pair.n; k++) {
-		const struct item *it = &d->pair.item[k];
+		const struct fed_input *it = &d->pair.item[k];
 
 		if (it->source != FROM_SAMPLES || pair_kind(it->in.dtype) != 'i'
-		    || find_in(it, number) == it->in.nelem)
+		    || find_element(it, number) == it->in.nelem)
 			continue;
 		if (found)
 			return false;
@@ -49,7 +49,7 @@ data_find_number(const struct data *d, int64_t number, char *buf, size_t size)
 	}
 	if (!found || !found->row)
 		return false;
-	say_row(d, found, data_row(d, found, 0, find_in(found, number)
+	describe_row(d, found, data_row(d, found, 0, find_element(found, number)
 	                                        / found->row), buf, size);
 	return true;
 }
@@ -57,7 +57,8 @@ data_find_number(const struct data *d, int64_t number, char *buf, size_t size)
 /* Whether a row of an item has a number that is not finite; x has room for
  * it. */
 static bool
-is_bad_row(struct data *d, const struct item *it, uint64_t row, double *x)
+row_has_nonfinite(struct data *d, const struct fed_input *it, uint64_t row,
+                  double *x)
 {
 	if (dataset_read(&d->set, it->array, row * it->row, it->row, CKR_F64,
 	                 x, &d->err) != CKR_OK)
@@ -69,12 +70,12 @@ is_bad_row(struct data *d, const struct item *it, uint64_t row, double *x)
 }
 
 bool
-data_find_bad(struct data *d, char *buf, size_t size)
+data_find_nonfinite(struct data *d, char *buf, size_t size)
 {
 	bool found = false;
 
 	for (size_t k = 0; k < d->pair.n && !found; k++) {
-		const struct item *it = &d->pair.item[k];
+		const struct fed_input *it = &d->pair.item[k];
 		uint64_t n = it->rows * d->pair.nmicro;
 		double *x;
 
@@ -87,9 +88,9 @@ data_find_bad(struct data *d, char *buf, size_t size)
 			                        (uint32_t)(r / it->rows),
 			                        r % it->rows);
 
-			found = is_bad_row(d, it, row, x);
+			found = row_has_nonfinite(d, it, row, x);
 			if (found)
-				say_row(d, it, row, buf, size);
+				describe_row(d, it, row, buf, size);
 		}
 		free(x);
 	}

@@ -10,21 +10,21 @@
 #include "runtime/data/csv_text.h"
 #include "runtime/support/number.h"
 
-/* Numbers are of eight bytes; so many of them are held in memory, or a row. */
-enum { WIDE = 8, HELD = 1 << 17 };
+/* Numbers are of eight bytes; so many of them are buffered, or a row. */
+enum { WIDE = 8, BUFFERED = 1 << 17 };
 
-struct reading {
+struct csv_reader {
 	struct csv_text text;
 	struct csv_table table;
 	uint64_t rows;
-	char *held;                     /* rows of every array, side by side */
-	uint64_t held_rows;             /* for how many there is room */
+	char *buffer;                   /* rows of every array, side by side */
+	uint64_t buffer_rows;           /* for how many there is room */
 	int to;                         /* where they are written */
 	struct err *e;
 };
 
 bool
-csv_named(const char *path)
+is_csv_name(const char *path)
 {
 	const char *dot = strrchr(path, '.');
 
@@ -33,7 +33,7 @@ csv_named(const char *path)
 
 /* A decimal number; whole: an integer that fits. */
 static bool
-parse(const char *s, double *real, int64_t *whole, bool *is_whole)
+parse_number(const char *s, double *real, int64_t *whole, bool *is_whole)
 {
 	const char *digits = s + (*s == '-' || *s == '+');
 	size_t n = strspn(digits, "0123456789");
@@ -53,7 +53,7 @@ parse(const char *s, double *real, int64_t *whole, bool *is_whole)
 /* ---- the first line ---- */
 
 static ckr_status
-read_names(struct reading *r)
+read_first_line(struct csv_reader *r)
 {
 	struct csv_text *c = &r->text;
 	bool last = false, whole;
@@ -66,15 +66,15 @@ read_names(struct reading *r)
 	while (!last) {
 		if (!csv_field(c, &last))
 			return c->failed;
-		r->table.header |= !parse(c->field, &real, &x, &whole);
-		CKR_TRY(csv_add(&r->table, c->field, r->e));
+		r->table.header |= !parse_number(c->field, &real, &x, &whole);
+		CKR_TRY(csv_add_column(&r->table, c->field, r->e));
 	}
 	return CKR_OK;
 }
 
 /* As pandas writes an index, and columns without names. */
 static ckr_status
-check_names(const struct reading *r)
+check_header_row(const struct csv_reader *r)
 {
 	const struct csv_table *t = &r->table;
 	unsigned long long line = r->text.line;
@@ -99,7 +99,7 @@ check_names(const struct reading *r)
 /* ---- rows ---- */
 
 static ckr_status
-no_number(const struct reading *r, uint32_t j)
+bad_number(const struct csv_reader *r, uint32_t j)
 {
 	const struct csv_table *t = &r->table;
 	char name[NAME_TEXT], text[NAME_TEXT];
@@ -114,7 +114,7 @@ no_number(const struct reading *r, uint32_t j)
 }
 
 static ckr_status
-wrong_count(const struct reading *r, uint32_t n)
+bad_field_count(const struct csv_reader *r, uint32_t n)
 {
 	return err_set(r->e, CKR_EFORMAT, "%s:%llu: expected %u fields, as in "
 	               "the first line, found %s%u", r->text.path,
@@ -124,11 +124,12 @@ wrong_count(const struct reading *r, uint32_t n)
 }
 
 /* Takes the number of column j in the row. */
-typedef void Take(struct reading *, uint32_t j, double real, int64_t whole,
-                  bool is_whole);
+typedef void FieldFn(struct csv_reader *, uint32_t j, double real,
+                     int64_t whole, bool is_whole);
 
 static void
-look(struct reading *r, uint32_t j, double real, int64_t whole, bool is_whole)
+note_type(struct csv_reader *r, uint32_t j, double real, int64_t whole,
+          bool is_whole)
 {
 	struct csv_table *t = &r->table;
 
@@ -139,18 +140,19 @@ look(struct reading *r, uint32_t j, double real, int64_t whole, bool is_whole)
 }
 
 static void
-hold(struct reading *r, uint32_t j, double real, int64_t whole, bool is_whole)
+buffer_number(struct csv_reader *r, uint32_t j, double real, int64_t whole,
+              bool is_whole)
 {
 	const struct csv_table *t = &r->table;
 	const struct csv_array *a;
-	uint64_t row = r->rows % r->held_rows;
+	uint64_t row = r->rows % r->buffer_rows;
 	char *at;
 
 	if (t->array[j] >= t->narray)
 		return;
 	a = &t->v[t->array[j]];
-	at = r->held + (r->held_rows * a->before + row * a->width
-	                + t->place[j]) * WIDE;
+	at = r->buffer + (r->buffer_rows * a->before + row * a->width
+	                  + t->place[j]) * WIDE;
 	if (a->whole && is_whole)
 		memcpy(at, &whole, WIDE);
 	else
@@ -159,7 +161,7 @@ hold(struct reading *r, uint32_t j, double real, int64_t whole, bool is_whole)
 
 /* The next row; *more: there was one. */
 static ckr_status
-read_row(struct reading *r, Take *take, bool *more)
+read_csv_row(struct csv_reader *r, FieldFn *visit, bool *more)
 {
 	bool last = false, whole;
 	double real = 0;
@@ -173,18 +175,18 @@ read_row(struct reading *r, Take *take, bool *more)
 		if (!csv_field(&r->text, &last))
 			return r->text.failed;
 		if (j == r->table.n)
-			return wrong_count(r, j + 1);
-		if (!parse(r->text.field, &real, &x, &whole))
-			return no_number(r, j);
-		take(r, j, real, x, whole);
+			return bad_field_count(r, j + 1);
+		if (!parse_number(r->text.field, &real, &x, &whole))
+			return bad_number(r, j);
+		visit(r, j, real, x, whole);
 	}
 	r->rows++;
-	return j < r->table.n ? wrong_count(r, j) : CKR_OK;
+	return j < r->table.n ? bad_field_count(r, j) : CKR_OK;
 }
 
 /* To the first row. */
 static ckr_status
-rewind_rows(struct reading *r)
+rewind_rows(struct csv_reader *r)
 {
 	bool last = false;
 
@@ -198,13 +200,13 @@ rewind_rows(struct reading *r)
 }
 
 static ckr_status
-count_rows(struct reading *r)
+scan_rows(struct csv_reader *r)
 {
 	bool more = true;
 
 	CKR_TRY(rewind_rows(r));
 	while (more)
-		CKR_TRY(read_row(r, look, &more));
+		CKR_TRY(read_csv_row(r, note_type, &more));
 	return r->rows ? CKR_OK : err_set(r->e, CKR_EFORMAT, "%s: holds no row "
 	                                  "of numbers", r->text.path);
 }
@@ -212,7 +214,7 @@ count_rows(struct reading *r)
 /* ---- arrays ---- */
 
 static ckr_status
-make_arrays(struct reading *r, struct array_file *f)
+make_csv_arrays(struct csv_reader *r, struct array_file *f)
 {
 	const struct csv_table *t = &r->table;
 	size_t size = 0;
@@ -240,20 +242,20 @@ make_arrays(struct reading *r, struct array_file *f)
 	return array_index(f, r->e);
 }
 
-/* The rows held, of which the last is the last one read. */
+/* The rows in the buffer, of which the last is the last one read. */
 static ckr_status
-flush(struct reading *r, const struct array_file *f)
+flush_rows(struct csv_reader *r, const struct array_file *f)
 {
-	uint64_t n = r->rows % r->held_rows;
+	uint64_t n = r->rows % r->buffer_rows;
 	uint64_t first;
 
-	n = n ? n : r->held_rows;
+	n = n ? n : r->buffer_rows;
 	first = r->rows - n;
 	for (uint32_t i = 0; i < r->table.narray; i++) {
 		const struct csv_array *c = &r->table.v[i];
 
-		CKR_TRY(file_write(r->to, r->text.path, r->held
-		                   + r->held_rows * c->before * WIDE,
+		CKR_TRY(file_write(r->to, r->text.path, r->buffer
+		                   + r->buffer_rows * c->before * WIDE,
 		                   n * c->width * WIDE, f->v[i].at
 		                   + first * c->width * WIDE, r->e));
 	}
@@ -261,25 +263,25 @@ flush(struct reading *r, const struct array_file *f)
 }
 
 static ckr_status
-write_rows(struct reading *r, const struct array_file *f)
+spill_rows(struct csv_reader *r, const struct array_file *f)
 {
 	uint64_t rows = r->rows;
 	bool more = true;
 
-	r->held_rows = HELD / r->table.n ? HELD / r->table.n : 1;
-	r->held = calloc(r->held_rows * r->table.n, WIDE);
-	if (!r->held)
+	r->buffer_rows = BUFFERED / r->table.n ? BUFFERED / r->table.n : 1;
+	r->buffer = calloc(r->buffer_rows * r->table.n, WIDE);
+	if (!r->buffer)
 		return err_set(r->e, CKR_ENOMEM, "out of memory");
 	CKR_TRY(temp_open(&r->to, rows * r->table.n * WIDE, r->text.path,
 	                  r->e));
 	CKR_TRY(rewind_rows(r));
 	while (more) {
-		CKR_TRY(read_row(r, hold, &more));
+		CKR_TRY(read_csv_row(r, buffer_number, &more));
 		if (r->rows > rows)
 			break;
-		if (r->rows && (more ? r->rows % r->held_rows == 0
-		                : r->rows % r->held_rows != 0))
-			CKR_TRY(flush(r, f));
+		if (r->rows && (more ? r->rows % r->buffer_rows == 0
+		                : r->rows % r->buffer_rows != 0))
+			CKR_TRY(flush_rows(r, f));
 	}
 	return r->rows == rows ? CKR_OK
 	       : err_set(r->e, CKR_EIO, "%s: changes while it is read",
@@ -287,23 +289,23 @@ write_rows(struct reading *r, const struct array_file *f)
 }
 
 static ckr_status
-read_all(struct reading *r, struct array_file *f, const char *const *columns,
+read_all(struct csv_reader *r, struct array_file *f, const char *const *columns,
          size_t n)
 {
 	CKR_TRY(csv_begin(&r->text, f->fd, f->path, r->e));
-	CKR_TRY(read_names(r));
-	CKR_TRY(check_names(r));
-	CKR_TRY(csv_group(&r->table, columns, n, r->e));
-	CKR_TRY(count_rows(r));
-	CKR_TRY(make_arrays(r, f));
-	return write_rows(r, f);
+	CKR_TRY(read_first_line(r));
+	CKR_TRY(check_header_row(r));
+	CKR_TRY(csv_group_columns(&r->table, columns, n, r->e));
+	CKR_TRY(scan_rows(r));
+	CKR_TRY(make_csv_arrays(r, f));
+	return spill_rows(r, f);
 }
 
 ckr_status
 csv_open(struct array_file *f, const char *path, const char *const *columns,
          size_t n, struct err *e)
 {
-	struct reading *r = calloc(1, sizeof(*r));
+	struct csv_reader *r = calloc(1, sizeof(*r));
 	ckr_status s = array_begin(f, path, e);
 
 	if (s == CKR_OK && !r)
@@ -318,7 +320,7 @@ csv_open(struct array_file *f, const char *path, const char *const *columns,
 			f->fd = r->to;
 		}
 		csv_free(&r->table);
-		free(r->held);
+		free(r->buffer);
 	}
 	if (s != CKR_OK)
 		array_close(f);

@@ -5,7 +5,7 @@
 #include "runtime/file/array.h"
 
 /* Whether the file is called *.csv or *.tsv. */
-bool csv_named(const char *path);
+bool is_csv_name(const char *path);
 /* Numbers are put into a file without a name, once, in pieces: arrays of int64
  * where all of an array are whole, else of float64.  Columns of a file with a
  * header are arrays [rows] of their names; those whose names end in numbers

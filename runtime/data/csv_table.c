@@ -9,16 +9,16 @@
 
 enum { MAX_COLUMNS = 1 << 16 };
 
-static const uint32_t nobody = UINT32_MAX;
+static const uint32_t unassigned = UINT32_MAX;
 
 static ckr_status
-out_of_memory(struct err *e)
+no_table_memory(struct err *e)
 {
 	return err_set(e, CKR_ENOMEM, "out of memory");
 }
 
 ckr_status
-csv_add(struct csv_table *t, const char *name, struct err *e)
+csv_add_column(struct csv_table *t, const char *name, struct err *e)
 {
 	char **v;
 
@@ -29,22 +29,22 @@ csv_add(struct csv_table *t, const char *name, struct err *e)
 		t->room = t->room ? 2 * t->room : 64;
 		v = reallocarray(t->name, t->room, sizeof(*v));
 		if (!v)
-			return out_of_memory(e);
+			return no_table_memory(e);
 		t->name = v;
 	}
 	t->name[t->n] = strdup(name);
-	return t->name[t->n++] ? CKR_OK : out_of_memory(e);
+	return t->name[t->n++] ? CKR_OK : no_table_memory(e);
 }
 
 /* An array without columns yet; its name has n characters. */
 static ckr_status
-begin(struct csv_table *t, const char *name, size_t n, bool list,
-      struct err *e)
+begin_array(struct csv_table *t, const char *name, size_t n, bool list,
+            struct err *e)
 {
 	char *copy = strndup(name, n), text[NAME_TEXT];
 
 	if (!copy)
-		return out_of_memory(e);
+		return no_table_memory(e);
 	for (uint32_t i = 0; i < t->narray; i++)
 		if (!strcmp(t->v[i].name, copy)) {
 			free(copy);
@@ -62,9 +62,9 @@ begin(struct csv_table *t, const char *name, size_t n, bool list,
 
 /* Column j goes to the array begun last. */
 static ckr_status
-give(struct csv_table *t, uint32_t j, struct err *e)
+assign_column(struct csv_table *t, uint32_t j, struct err *e)
 {
-	if (t->array[j] != nobody)
+	if (t->array[j] != unassigned)
 		return err_set(e, CKR_EARG, "--columns: column %u of '%s' is "
 		               "named twice", j + 1, t->path);
 	t->array[j] = t->narray - 1;
@@ -72,11 +72,11 @@ give(struct csv_table *t, uint32_t j, struct err *e)
 	return CKR_OK;
 }
 
-/* ---- what is said ---- */
+/* ---- --columns ---- */
 
 /* "N" or "N-M". */
 static bool
-is_range(const char *item, uint64_t *from, uint64_t *to)
+parse_range(const char *item, uint64_t *from, uint64_t *to)
 {
 	char first[24];
 	size_t n = strspn(item, "0123456789");
@@ -93,26 +93,26 @@ is_range(const char *item, uint64_t *from, uint64_t *to)
 }
 
 static ckr_status
-give_item(struct csv_table *t, const char *item, struct err *e)
+assign_item(struct csv_table *t, const char *item, struct err *e)
 {
 	uint64_t from, to;
 	char text[NAME_TEXT];
 
 	for (uint32_t j = 0; t->header && j < t->n; j++)
 		if (!strcmp(t->name[j], item))
-			return give(t, j, e);
-	if (!is_range(item, &from, &to) || !from || from > to || to > t->n)
+			return assign_column(t, j, e);
+	if (!parse_range(item, &from, &to) || !from || from > to || to > t->n)
 		return err_set(e, CKR_EARG, "--columns: '%s' has no column "
 		               "'%s'; expected one of its names, a number from "
 		               "1 to %u, or a range like 1-%u", t->path,
 		               err_name(text, sizeof(text), item), t->n, t->n);
 	for (uint64_t j = from; j <= to; j++)
-		CKR_TRY(give(t, (uint32_t)j - 1, e));
+		CKR_TRY(assign_column(t, (uint32_t)j - 1, e));
 	return CKR_OK;
 }
 
 static ckr_status
-give_text(struct csv_table *t, const char *text, struct err *e)
+assign_spec(struct csv_table *t, const char *text, struct err *e)
 {
 	size_t n = strcspn(text, "=");
 	char *list = strdup(text + n + (text[n] == '=')), *rest = list, *item;
@@ -120,26 +120,27 @@ give_text(struct csv_table *t, const char *text, struct err *e)
 	ckr_status s;
 
 	if (!list)
-		return out_of_memory(e);
+		return no_table_memory(e);
 	if (!n || !*list)
 		s = err_set(e, CKR_EARG, "--columns '%s': expected NAME=LIST",
 		            text);
 	else
-		s = begin(t, text, n, strchr(list, ',')
-		          || (is_range(list, &from, &to) && strchr(list, '-')),
-		          e);
+		s = begin_array(t, text, n, strchr(list, ',')
+		                || (parse_range(list, &from, &to)
+		                    && strchr(list, '-')),
+		                e);
 	while (s == CKR_OK && (item = strsep(&rest, ",")))
-		s = give_item(t, item, e);
+		s = assign_item(t, item, e);
 	free(list);
 	return s;
 }
 
-/* ---- what is not said ---- */
+/* ---- the other columns ---- */
 
 /* Where the number at the end of a name begins; its length if there is none,
  * or nothing before it. */
 static size_t
-number_at(const char *name)
+number_suffix(const char *name)
 {
 	size_t len = strlen(name), n = len;
 
@@ -150,40 +151,41 @@ number_at(const char *name)
 
 /* Whether column j + 1 is of the same name but for a number one higher. */
 static bool
-counts_on(const struct csv_table *t, uint32_t j)
+continues_run(const struct csv_table *t, uint32_t j)
 {
 	const char *a = t->name[j], *b;
-	size_t n = number_at(a);
+	size_t n = number_suffix(a);
 	uint64_t x, y;
 
-	if (j + 1 == t->n || t->array[j + 1] != nobody)
+	if (j + 1 == t->n || t->array[j + 1] != unassigned)
 		return false;
 	b = t->name[j + 1];
-	return number_at(b) == n && !strncmp(a, b, n)
+	return number_suffix(b) == n && !strncmp(a, b, n)
 	       && number_whole(a + n, 1 << 30, &x)
 	       && number_whole(b + n, 1 << 30, &y) && y == x + 1;
 }
 
 /* A column, and those that count on from it. */
 static ckr_status
-give_rest(struct csv_table *t, uint32_t j, struct err *e)
+assign_run(struct csv_table *t, uint32_t j, struct err *e)
 {
 	const char *name = t->name[j];
 	size_t n = strlen(name);
-	bool list = counts_on(t, j);
+	bool list = continues_run(t, j);
 
 	if (list)
-		for (n = number_at(name); n > 1 && strchr("_.-", name[n - 1]);)
+		for (n = number_suffix(name); n > 1
+		     && strchr("_.-", name[n - 1]);)
 			n--;
-	CKR_TRY(begin(t, name, n, list, e));
-	while (counts_on(t, j))
-		CKR_TRY(give(t, j++, e));
-	return give(t, j, e);
+	CKR_TRY(begin_array(t, name, n, list, e));
+	while (continues_run(t, j))
+		CKR_TRY(assign_column(t, j++, e));
+	return assign_column(t, j, e);
 }
 
 ckr_status
-csv_group(struct csv_table *t, const char *const *columns, size_t n,
-          struct err *e)
+csv_group_columns(struct csv_table *t, const char *const *columns, size_t n,
+                  struct err *e)
 {
 	uint64_t before = 0;
 
@@ -191,19 +193,19 @@ csv_group(struct csv_table *t, const char *const *columns, size_t n,
 	t->array = malloc((t->n + 1) * sizeof(*t->array));
 	t->place = malloc((t->n + 1) * sizeof(*t->place));
 	if (!t->v || !t->array || !t->place)
-		return out_of_memory(e);
+		return no_table_memory(e);
 	for (uint32_t j = 0; j < t->n; j++)
-		t->array[j] = nobody;
+		t->array[j] = unassigned;
 	for (size_t i = 0; i < n; i++)
-		CKR_TRY(give_text(t, columns[i], e));
+		CKR_TRY(assign_spec(t, columns[i], e));
 	if (!t->header && !n) {
-		CKR_TRY(begin(t, "", 0, t->n > 1, e));
+		CKR_TRY(begin_array(t, "", 0, t->n > 1, e));
 		for (uint32_t j = 0; j < t->n; j++)
-			CKR_TRY(give(t, j, e));
+			CKR_TRY(assign_column(t, j, e));
 	}
 	for (uint32_t j = 0; j < t->n && t->header; j++)
-		if (t->array[j] == nobody)
-			CKR_TRY(give_rest(t, j, e));
+		if (t->array[j] == unassigned)
+			CKR_TRY(assign_run(t, j, e));
 	for (uint32_t i = 0; i < t->narray; i++) {
 		t->v[i].before = before;
 		before += t->v[i].width;

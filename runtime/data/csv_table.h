@@ -27,10 +27,10 @@ struct csv_table {
 };
 
 /* Another column. */
-ckr_status csv_add(struct csv_table *, const char *name, struct err *);
+ckr_status csv_add_column(struct csv_table *, const char *name, struct err *);
 /* Decide what arrays there are. */
-ckr_status csv_group(struct csv_table *, const char *const *columns, size_t n,
-                     struct err *);
+ckr_status csv_group_columns(struct csv_table *, const char *const *columns,
+                             size_t n, struct err *);
 void csv_free(struct csv_table *);
 
 #endif

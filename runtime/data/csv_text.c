@@ -7,7 +7,7 @@ enum { END = -1 };
 
 /* The next character, which is not taken. */
 static int
-peek(struct csv_text *c)
+peek_char(struct csv_text *c)
 {
 	uint64_t size = c->read + c->n;
 	size_t got = 0;
@@ -25,9 +25,9 @@ peek(struct csv_text *c)
 }
 
 static int
-take(struct csv_text *c)
+next_char(struct csv_text *c)
 {
-	int x = peek(c);
+	int x = peek_char(c);
 
 	c->at += x != END;
 	return x;
@@ -39,7 +39,8 @@ csv_rewind(struct csv_text *c)
 	c->read = c->at = c->n = 0;
 	c->line = 0;
 	/* a byte order mark */
-	if (peek(c) == 0xef && c->n >= 3 && !memcmp(c->buf, "\xef\xbb\xbf", 3))
+	if (peek_char(c) == 0xef && c->n >= 3
+	    && !memcmp(c->buf, "\xef\xbb\xbf", 3))
 		c->at = 3;
 }
 
@@ -49,7 +50,7 @@ csv_begin(struct csv_text *c, int fd, const char *path, struct err *e)
 	*c = (struct csv_text){ .fd = fd, .path = path, .e = e,
 	                        .separator = ',' };
 	csv_rewind(c);
-	for (int x = take(c); x != END && x != '\n'; x = take(c)) {
+	for (int x = next_char(c); x != END && x != '\n'; x = next_char(c)) {
 		if (!strchr("\t;,", x) || !x)
 			continue;
 		c->separator = (char)x;
@@ -64,7 +65,7 @@ csv_line(struct csv_text *c)
 {
 	int x;
 
-	for (c->line++; (x = peek(c)) != END; c->at++) {
+	for (c->line++; (x = peek_char(c)) != END; c->at++) {
 		if (x == '\n')
 			c->line++;
 		else if (x != '\r' && x != ' ')
@@ -74,7 +75,7 @@ csv_line(struct csv_text *c)
 }
 
 static bool
-fail(struct csv_text *c, const char *how)
+fail_line(struct csv_text *c, const char *how)
 {
 	if (!c->failed)
 		c->failed = err_set(c->e, CKR_EFORMAT, "%s:%llu: %s", c->path,
@@ -83,7 +84,7 @@ fail(struct csv_text *c, const char *how)
 }
 
 static void
-trim(char *s, size_t n)
+trim_field(char *s, size_t n)
 {
 	while (n && (s[n - 1] == ' ' || s[n - 1] == '\r'))
 		n--;
@@ -92,16 +93,18 @@ trim(char *s, size_t n)
 
 /* Up to the closing quote. */
 static bool
-take_quoted(struct csv_text *c, size_t *n)
+read_quoted(struct csv_text *c, size_t *n)
 {
 	int x;
 
-	take(c);
-	while ((x = take(c)) != '"') {
+	next_char(c);
+	while ((x = next_char(c)) != '"') {
 		if (x == END || x == '\n' || !x)
-			return fail(c, "a quote is not closed in its line");
+			return fail_line(c,
+			                 "a quote is not closed in its line");
 		if (*n == CSV_FIELD_MAX)
-			return fail(c, "a field of more than 255 characters");
+			return fail_line(c,
+			                 "a field of more than 255 characters");
 		c->field[(*n)++] = (char)x;
 	}
 	return true;
@@ -114,24 +117,26 @@ csv_field(struct csv_text *c, bool *last)
 	bool quoted;
 	int x;
 
-	while (peek(c) == ' ')
-		take(c);
-	quoted = peek(c) == '"';
-	if (quoted && !take_quoted(c, &n))
+	while (peek_char(c) == ' ')
+		next_char(c);
+	quoted = peek_char(c) == '"';
+	if (quoted && !read_quoted(c, &n))
 		return false;
-	while ((x = take(c)) != END && x != '\n' && x != c->separator) {
+	while ((x = next_char(c)) != END && x != '\n' && x != c->separator) {
 		if (quoted && x != ' ' && x != '\r')
-			return fail(c, "a field goes on behind its quotes");
+			return fail_line(c,
+			                 "a field goes on behind its quotes");
 		if (!x)
-			return fail(c, "a NUL; this is no text");
+			return fail_line(c, "a NUL; this is no text");
 		if (n == CSV_FIELD_MAX)
-			return fail(c, "a field of more than 255 characters");
+			return fail_line(c,
+			                 "a field of more than 255 characters");
 		if (!quoted)
 			c->field[n++] = (char)x;
 	}
 	c->field[n] = '\0';
 	if (!quoted)
-		trim(c->field, n);
+		trim_field(c->field, n);
 	*last = x != c->separator;
 	return !c->failed;
 }

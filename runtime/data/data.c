@@ -20,11 +20,11 @@
 /* ONNX counts indices below 0 from the end, PyTorch's layers refuse them:
  * such data are rather a mistake. */
 static void
-look_below_zero(struct data *d, const struct item *it, uint64_t first,
-                uint64_t n, const char *x)
+warn_negative(struct data *d, const struct fed_input *it, uint64_t first,
+              uint64_t n, const char *x)
 {
-	const struct column *c = dataset_column(&d->set, it->array);
-	const struct shard *p = dataset_shard(c, first);
+	const struct data_column *c = dataset_column(&d->set, it->array);
+	const struct data_shard *p = dataset_shard(c, first);
 	size_t size = dtype_row[it->in.dtype].nbytes;
 	char place[NAME_TEXT + 4];
 
@@ -42,8 +42,8 @@ look_below_zero(struct data *d, const struct item *it, uint64_t first,
 }
 
 static ckr_status
-read_into(struct data *d, const struct item *it, uint64_t first, uint64_t n,
-          uint64_t at)
+read_span(struct data *d, const struct fed_input *it, uint64_t first,
+          uint64_t n, uint64_t at)
 {
 	uint8_t dtype = it->in.dtype;
 	char *to = (char *)it->in.data + at * dtype_row[dtype].nbytes;
@@ -51,26 +51,27 @@ read_into(struct data *d, const struct item *it, uint64_t first, uint64_t n,
 	CKR_TRY(dataset_read(&d->set, it->array, first, n, dtype, to,
 	                    &d->err));
 	if (it->in.index)
-		look_below_zero(d, it, first, n, to);
+		warn_negative(d, it, first, n, to);
 	return CKR_OK;
 }
 
 /* A row of pixels into row `at` of the input. */
 static ckr_status
-read_pixels(struct data *d, const struct item *it, uint64_t first, uint64_t at)
+read_pixel_row(struct data *d, const struct fed_input *it, uint64_t first,
+               uint64_t at)
 {
 	size_t size = dtype_row[it->in.dtype].nbytes, bad;
 	char *to = (char *)it->in.data + at * size;
 
 	CKR_TRY(dataset_read(&d->set, it->array, first, it->row, CKR_U8,
 	                     d->row, &d->err));
-	pixels_convert(&it->pixels, d->row, d->turned);
-	dtype_convert(to, it->in.dtype, d->turned, CKR_F32, it->row, &bad);
+	pixels_convert(&it->pixels, d->row, d->pixels_f32);
+	dtype_convert(to, it->in.dtype, d->pixels_f32, CKR_F32, it->row, &bad);
 	return CKR_OK;
 }
 
 static void
-fill(const struct item *it)
+fill_constant(const struct fed_input *it)
 {
 	uint8_t dtype = it->in.dtype;
 	char *to = it->in.data;
@@ -88,41 +89,41 @@ fill(const struct item *it)
 
 /* Contents that never change are set once. */
 static ckr_status
-fill_once(struct data *d)
+fill_constants(struct data *d)
 {
 	for (size_t i = 0; i < d->pair.n; i++) {
-		const struct item *it = &d->pair.item[i];
+		const struct fed_input *it = &d->pair.item[i];
 
 		if (it->source >= FROM_ONES)
-			fill(it);
+			fill_constant(it);
 		else if (it->source == FROM_WHOLE)
-			CKR_TRY(read_into(d, it, 0, it->in.nelem, 0));
+			CKR_TRY(read_span(d, it, 0, it->in.nelem, 0));
 	}
 	return CKR_OK;
 }
 
 static bool
-is_window(const struct item *it)
+is_token_window(const struct fed_input *it)
 {
 	return it->source == FROM_TOKENS || it->source == FROM_NEXT;
 }
 
 static bool
-is_dealt(const struct item *it)
+is_sampled(const struct fed_input *it)
 {
-	return is_window(it) || it->source == FROM_SAMPLES;
+	return is_token_window(it) || it->source == FROM_SAMPLES;
 }
 
 /* How many samples an item has. */
 static uint64_t
-count_samples(const struct data *d, const struct item *it)
+count_samples(const struct data *d, const struct fed_input *it)
 {
-	return is_window(it) ? d->windows.n : (uint64_t)it->array->dim[0];
+	return is_token_window(it) ? d->windows.n : (uint64_t)it->array->dim[0];
 }
 
 /* In order: row i of an item, behind the end those of the last sample again. */
 static uint64_t
-nth(const struct data *d, const struct item *it, uint64_t i)
+nth_in_order(const struct data *d, const struct fed_input *it, uint64_t i)
 {
 	uint64_t each = it->rows > d->rows ? it->rows / d->rows : 1;
 
@@ -131,40 +132,42 @@ nth(const struct data *d, const struct item *it, uint64_t i)
 }
 
 static ckr_status
-feed_windows(struct data *d, const struct item *it, uint64_t first)
+feed_windows(struct data *d, const struct fed_input *it, uint64_t first)
 {
 	uint64_t seed = ckr_seed(d->ctx);
 
 	for (uint64_t r = 0; r < it->rows; r++) {
 		uint64_t at = d->in_order
-			? windows_nth(&d->windows, nth(d, it, first + r))
+			? windows_nth(&d->windows,
+			              nth_in_order(d, it, first + r))
 			: windows_at(&d->windows, seed, first + r);
 
-		CKR_TRY(read_into(d, it, at + (it->source == FROM_NEXT),
+		CKR_TRY(read_span(d, it, at + (it->source == FROM_NEXT),
 		                  it->row, r * it->row));
 	}
 	return CKR_OK;
 }
 
 static uint64_t
-nth_row(const struct data *d, const struct item *it, uint64_t i)
+nth_row(const struct data *d, const struct fed_input *it, uint64_t i)
 {
 	uint64_t all = (uint64_t)it->array->dim[0];
 
-	return d->in_order ? nth(d, it, i)
+	return d->in_order ? nth_in_order(d, it, i)
 	       : rng_shuffled(ckr_seed(d->ctx), i / all, i % all, all);
 }
 
 static ckr_status
-feed_rows(struct data *d, const struct item *it, uint64_t first)
+feed_rows(struct data *d, const struct fed_input *it, uint64_t first)
 {
 	for (uint64_t r = 0; r < it->rows; r++) {
 		uint64_t i = nth_row(d, it, first + r);
 
 		if (it->pixels.channels)
-			CKR_TRY(read_pixels(d, it, i * it->row, r * it->row));
+			CKR_TRY(read_pixel_row(d, it, i * it->row,
+			                       r * it->row));
 		else
-			CKR_TRY(read_into(d, it, i * it->row, it->row,
+			CKR_TRY(read_span(d, it, i * it->row, it->row,
 			                  r * it->row));
 	}
 	return CKR_OK;
@@ -173,7 +176,7 @@ feed_rows(struct data *d, const struct item *it, uint64_t first)
 /* The number of the item's first sample in this micro-batch: of those that
  * steps have consumed, in rows of the item. */
 static uint64_t
-first_sample(const struct data *d, const struct item *it, uint32_t micro)
+first_sample(const struct data *d, const struct fed_input *it, uint32_t micro)
 {
 	uint64_t n = d->in_order ? d->first : ckr_sample_count(d->ctx);
 
@@ -182,17 +185,17 @@ first_sample(const struct data *d, const struct item *it, uint32_t micro)
 }
 
 uint64_t
-data_row(const struct data *d, const struct item *it, uint32_t micro,
+data_row(const struct data *d, const struct fed_input *it, uint32_t micro,
          uint64_t r)
 {
 	return nth_row(d, it, first_sample(d, it, micro) + r);
 }
 
 static ckr_status
-feed_all(struct data *d, uint32_t micro)
+feed_inputs(struct data *d, uint32_t micro)
 {
 	for (size_t i = 0; i < d->pair.n; i++) {
-		const struct item *it = &d->pair.item[i];
+		const struct fed_input *it = &d->pair.item[i];
 		uint64_t n = it->in.nelem;
 
 		if (!ckr_wants(d->ctx, it->in.name))
@@ -204,14 +207,14 @@ feed_all(struct data *d, uint32_t micro)
 			CKR_TRY(feed_rows(d, it,
 			                  first_sample(d, it, micro)));
 		else if (it->source == FROM_WHOLE && it->array->nelem > n)
-			CKR_TRY(read_into(d, it, micro * n, n, 0));
+			CKR_TRY(read_span(d, it, micro * n, n, 0));
 	}
 	return CKR_OK;
 }
 
-/* What went wrong here is told as what goes wrong in the model is. */
+/* Errors of the data become the context's error. */
 static ckr_status
-told(struct data *d, ckr_status s)
+forward_error(struct data *d, ckr_status s)
 {
 	return s == CKR_OK ? s : ckr_fail(d->ctx, s, "%s", d->err.text);
 }
@@ -221,31 +224,32 @@ data_feed(void *user, ckr_ctx *ctx, uint64_t step, uint32_t micro)
 {
 	(void)ctx;
 	(void)step;
-	return told(user, feed_all(user, micro));
+	return forward_error(user, feed_inputs(user, micro));
 }
 
 ckr_status
 data_batch(struct data *d, uint64_t first)
 {
 	d->first = first;
-	return told(d, feed_all(d, d->dealt ? 0 : (uint32_t)first));
+	return forward_error(d,
+	                     feed_inputs(d, d->sampled ? 0 : (uint32_t)first));
 }
 
 ckr_status
 data_fill(struct data *d)
 {
-	return told(d, fill_once(d));
+	return forward_error(d, fill_constants(d));
 }
 
 /* ---- opening ---- */
 
-static struct input
-input_of(const struct ckr_info *info)
+static struct input_spec
+make_input(const struct ckr_info *info)
 {
-	struct input in = { .name = info->name, .rank = info->rank,
-	                    .dtype = dtype_from_text(info->dtype),
-	                    .shifted = info->shifted,
-	                    .index = info->index };
+	struct input_spec in = { .name = info->name, .rank = info->rank,
+	                         .dtype = dtype_from_text(info->dtype),
+	                         .shifted = info->shifted,
+	                         .index = info->index };
 
 	memcpy(in.dim, info->dim, sizeof(in.dim));
 	in.nelem = info->nbytes / dtype_row[in.dtype].nbytes;
@@ -253,7 +257,7 @@ input_of(const struct ckr_info *info)
 }
 
 static bool
-is_named(const struct data_options *o, const char *input)
+has_feed(const struct data_options *o, const char *input)
 {
 	size_t n = strlen(input);
 
@@ -264,21 +268,21 @@ is_named(const struct data_options *o, const char *input)
 }
 
 static ckr_status
-list_inputs(struct data *d, const struct data_options *o)
+collect_inputs(struct data *d, const struct data_options *o)
 {
 	struct pairing *p = &d->pair;
 	struct ckr_info info;
-	struct item *more;
+	struct fed_input *more;
 
 	for (size_t i = 0; ckr_tensor(d->ctx, i, &info) == CKR_OK; i++) {
 		if (strcmp(info.kind, "input")
-		    || (o->no_labels && info.label && !is_named(o, info.name)))
+		    || (o->no_labels && info.label && !has_feed(o, info.name)))
 			continue;
 		more = realloc(p->item, (p->n + 1) * sizeof(*more));
 		if (!more)
 			return err_set(&d->err, CKR_ENOMEM, "out of memory");
 		p->item = more;
-		p->item[p->n] = (struct item){ .in = input_of(&info) };
+		p->item[p->n] = (struct fed_input){ .in = make_input(&info) };
 		if (ckr_input(d->ctx, info.name, &p->item[p->n++].in.data))
 			return err_set(&d->err, CKR_EARG, "%s",
 			               ckr_error(d->ctx));
@@ -293,7 +297,7 @@ count_units(struct data *d)
 	uint32_t nmicro = d->pair.nmicro;
 
 	for (size_t i = 0; i < d->pair.n; i++) {
-		const struct input *in = &d->pair.item[i].in;
+		const struct input_spec *in = &d->pair.item[i].in;
 
 		if (!d->units)
 			d->units = nmicro * (in->rank ? (uint64_t)in->dim[0]
@@ -306,41 +310,41 @@ count_units(struct data *d)
 	}
 }
 
-/* What is dealt sample by sample, and so how many samples a step takes, of how
+/* What is sampled, and so how many samples a step takes, of how
  * many; rows before windows, if --feed wants both. */
 static void
-count_rows(struct data *d)
+count_step_rows(struct data *d)
 {
 	d->rows = d->epoch = 0;
 	for (size_t i = 0; i < d->pair.n; i++) {
-		const struct item *it = &d->pair.item[i];
+		const struct fed_input *it = &d->pair.item[i];
 		bool first = !d->rows || d->epoch == d->windows.n;
 
 		if (it->source == FROM_SAMPLES && first)
 			d->epoch = (uint64_t)it->array->dim[0];
-		else if (is_window(it) && !d->rows)
+		else if (is_token_window(it) && !d->rows)
 			d->epoch = d->windows.n;
 		else
 			continue;
 		d->rows = d->rows ? d->rows : it->rows;
 	}
-	d->dealt = d->rows > 0;
+	d->sampled = d->rows > 0;
 	d->per_step = d->rows * d->pair.nmicro;
 	d->rows = d->rows ? d->rows : 1;
 }
 
 /* Room for a row of pixels of n elements. */
 static ckr_status
-make_row(struct data *d, uint64_t n)
+reserve_row(struct data *d, uint64_t n)
 {
-	if (n <= d->room)
+	if (n <= d->capacity)
 		return CKR_OK;
 	free(d->row);
-	free(d->turned);
+	free(d->pixels_f32);
 	d->row = malloc(n);
-	d->turned = calloc(n, sizeof(*d->turned));
-	d->room = n;
-	return d->row && d->turned ? CKR_OK
+	d->pixels_f32 = calloc(n, sizeof(*d->pixels_f32));
+	d->capacity = n;
+	return d->row && d->pixels_f32 ? CKR_OK
 	       : err_set(&d->err, CKR_ENOMEM, "out of memory");
 }
 
@@ -353,11 +357,11 @@ open_samples(struct data *d)
 	bool scaled = false;
 
 	for (size_t i = 0; i < d->pair.n; i++) {
-		const struct item *it = &d->pair.item[i];
+		const struct fed_input *it = &d->pair.item[i];
 
 		if (it->array)
 			CKR_TRY(dataset_prepare(&d->set, it->array, &d->err));
-		if (is_window(it) && !d->windows.shard)
+		if (is_token_window(it) && !d->windows.shard)
 			CKR_TRY(windows_open(&d->windows, &d->set,
 			                     d->pair.stream, it->row,
 			                     d->pair.next, &d->err));
@@ -368,7 +372,7 @@ open_samples(struct data *d)
 		                         &d->err));
 		scaled |= it->pixels.normal != NULL;
 		if (it->pixels.channels)
-			CKR_TRY(make_row(d, it->row));
+			CKR_TRY(reserve_row(d, it->row));
 	}
 	if (d->pair.normal.n && !scaled)
 		return err_set(&d->err, CKR_EARG, "--normalize: no float input "
@@ -379,25 +383,25 @@ open_samples(struct data *d)
 
 /* In order: how many samples all items have; of batches, how many of them. */
 static void
-count_all(struct data *d)
+count_total(struct data *d)
 {
-	d->samples = d->dealt ? UINT64_MAX : 1;
+	d->samples = d->sampled ? UINT64_MAX : 1;
 	for (size_t i = 0; i < d->pair.n; i++) {
-		const struct item *it = &d->pair.item[i];
-		uint64_t n = is_dealt(it) ? count_samples(d, it) / it->rows
+		const struct fed_input *it = &d->pair.item[i];
+		uint64_t n = is_sampled(it) ? count_samples(d, it) / it->rows
 		             * d->rows + count_samples(d, it) % it->rows
 		             * d->rows / it->rows : d->samples;
 
-		if (it->source == FROM_WHOLE && !d->dealt
+		if (it->source == FROM_WHOLE && !d->sampled
 		    && it->array->nelem > it->in.nelem)
 			n = it->array->nelem / it->in.nelem;
-		if (d->dealt ? n < d->samples : n > d->samples)
+		if (d->sampled ? n < d->samples : n > d->samples)
 			d->samples = n;
 	}
 }
 
 static ckr_status
-decide(struct data *d, const struct data_options *o)
+open_inputs(struct data *d, const struct data_options *o)
 {
 	struct dataset_options inputs = { .text = &o->inputs, .n = 1 };
 
@@ -408,21 +412,22 @@ decide(struct data *d, const struct data_options *o)
 		.raw = o->data.tokens, .whole = o->inputs,
 		.nmicro = ckr_micro_batches(d->ctx), .err = &d->err };
 	if (o->normalize)
-		CKR_TRY(normal_parse(&d->pair.normal, o->normalize, &d->err));
-	CKR_TRY(list_inputs(d, o));
-	CKR_TRY(pair_all(&d->pair, o->feed, o->nfeed));
+		CKR_TRY(normalization_parse(&d->pair.normal, o->normalize,
+		                            &d->err));
+	CKR_TRY(collect_inputs(d, o));
+	CKR_TRY(pair_inputs(&d->pair, o->feed, o->nfeed));
 	CKR_TRY(open_samples(d));
 	count_units(d);
-	count_rows(d);
-	count_all(d);
-	return fill_once(d);
+	count_step_rows(d);
+	count_total(d);
+	return fill_constants(d);
 }
 
 ckr_status
 data_open(struct data *d, ckr_ctx *ctx, const struct data_options *o)
 {
 	*d = (struct data){ .ctx = ctx, .in_order = o->in_order };
-	return told(d, decide(d, o));
+	return forward_error(d, open_inputs(d, o));
 }
 
 void
@@ -432,7 +437,7 @@ data_close(struct data *d)
 	windows_close(&d->windows);
 	free(d->pair.item);
 	free(d->row);
-	free(d->turned);
+	free(d->pixels_f32);
 	*d = (struct data){ 0 };
 }
 

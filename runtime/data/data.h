@@ -4,7 +4,7 @@
 
 #include "runtime/ckr.h"
 #include "runtime/data/pair.h"
-#include "runtime/data/windows.h"
+#include "runtime/data/token_windows.h"
 
 struct data_options {
 	struct dataset_options data;
@@ -21,23 +21,24 @@ struct data {
 	ckr_ctx *ctx;
 	struct err err;
 	struct dataset set;
-	struct pairing pair;            /* who gets what of it */
-	struct windows windows;         /* if somebody gets some */
-	unsigned char *row;             /* of pixels, before they are turned */
-	float *turned;                  /* ... and after */
-	uint64_t room;                  /* of both, in elements */
-	bool in_order, dealt;           /* dealt: sample by sample */
+	struct pairing pair;            /* which input gets what of it */
+	struct token_windows windows;   /* if an input gets some */
+	unsigned char *row;             /* of pixels, before transposition */
+	float *pixels_f32;              /* ... and after */
+	uint64_t capacity;              /* of both, in elements */
+	bool in_order;
+	bool sampled;                   /* an item gets windows or rows */
 	uint64_t first, samples;        /* in order: of the batch; in all */
 	bool unit_tokens;
 	uint64_t units;                 /* tokens or samples per step */
-	uint64_t rows;                  /* of what is dealt, per micro-batch; at
+	uint64_t rows;                  /* sampled, per micro-batch; at
 	                                 * least 1 */
-	uint64_t per_step, epoch;       /* samples dealt; 0: the same always */
+	uint64_t per_step, epoch;       /* samples; 0: the same batch always */
 	char warning[400];              /* of the first number below 0 that
 	                                 * something is looked up by */
 };
 
-/* Decide what every input gets; failures are told through ckr_error(ctx).
+/* Decide what every input gets; failures are reported through ckr_error(ctx).
  * ckr_set_samples is the caller's. */
 ckr_status data_open(struct data *, ckr_ctx *, const struct data_options *);
 /* The files, if there are several, who gets what of them, and how long an epoch
@@ -48,9 +49,9 @@ void data_print(const struct data *, FILE *);
 void data_formats(FILE *);
 /* Steps until every sample has been taken `epochs` times, those done so far
  * included; the last one goes on into the next epoch.  false: too many, or
- * nothing is dealt. */
+ * nothing is sampled. */
 bool data_steps(const struct data *, uint64_t epochs, uint64_t *steps);
-/* How often they have been gone through; NaN: nothing is dealt. */
+/* How often they have been gone through; NaN: nothing is sampled. */
 double data_epoch(const struct data *);
 void data_close(struct data *);
 /* In order: the inputs of samples first .. first + rows - 1, the last one again
@@ -59,7 +60,7 @@ ckr_status data_batch(struct data *, uint64_t first);
 /* Anew what no batch changes, after other data of the model. */
 ckr_status data_fill(struct data *);
 /* The row of an item's array that is row r of its input in a micro-batch. */
-uint64_t data_row(const struct data *, const struct item *, uint32_t micro,
+uint64_t data_row(const struct data *, const struct fed_input *, uint32_t micro,
                   uint64_t r);
 
 /* ---- blame.c: where data are to blame, "FILE: 'y', row 3, which input 'y'
@@ -68,7 +69,7 @@ uint64_t data_row(const struct data *, const struct item *, uint32_t micro,
 /* A number that something looked up by, in the batch as it is set. */
 bool data_find_number(const struct data *, int64_t, char *buf, size_t size);
 /* A number that is not finite, in the batch that the next step takes. */
-bool data_find_bad(struct data *, char *buf, size_t size);
+bool data_find_nonfinite(struct data *, char *buf, size_t size);
 
 /* A ckr_feed; user is the struct data. */
 ckr_status data_feed(void *user, ckr_ctx *, uint64_t step, uint32_t micro);

@@ -12,7 +12,7 @@
 enum { MAX_LISTED = 8 };
 
 static ckr_status
-out_of_memory(struct err *e)
+no_dataset_memory(struct err *e)
 {
 	return err_set(e, CKR_ENOMEM, "out of memory");
 }
@@ -47,12 +47,12 @@ open_format(struct array_file *f, const char *path,
 {
 	if (o->tokens)
 		return array_open_raw(f, path, token_type(o->tokens), e);
-	if (csv_named(path))
+	if (is_csv_name(path))
 		return csv_open(f, path, o->columns, o->ncolumns, e);
 	if (o->ncolumns)
 		return err_set(e, CKR_EARG, "--columns: '%s' is not called "
 		               "*.csv or *.tsv, and has no columns", path);
-	return images_named(path) ? images_open(f, path, e)
+	return is_image_list(path) ? images_open(f, path, e)
 	       : array_open(f, path, e);
 }
 
@@ -80,7 +80,7 @@ open_files(struct dataset *s, const struct dataset_options *o, struct err *e)
 	allow_files(s->list.n);
 	s->file = calloc(s->list.n + 1, sizeof(*s->file));
 	if (!s->file)
-		return out_of_memory(e);
+		return no_dataset_memory(e);
 	for (; s->nfile < s->list.n; s->nfile++)
 		CKR_TRY(open_file(&s->file[s->nfile], &s->list.v[s->nfile],
 		                  o, e));
@@ -90,13 +90,13 @@ open_files(struct dataset *s, const struct dataset_options *o, struct err *e)
 /* ---- columns ---- */
 
 /* Files of the same names: the first one, and where its columns are. */
-struct group {
+struct shard_group {
 	const struct array_file *first;
 	size_t at;
 };
 
 static bool
-same_rows(const struct array *a, const struct array *b)
+same_row_shape(const struct array *a, const struct array *b)
 {
 	return a->dtype == b->dtype && a->rank == b->rank
 	       && !memcmp(a->dim + 1, b->dim + 1,
@@ -106,14 +106,14 @@ same_rows(const struct array *a, const struct array *b)
 
 /* "x" of "some/x.npy", for a name to suggest. */
 static int
-stem(const char *path)
+path_stem(const char *path)
 {
 	return (int)strcspn(path_base(path), ".=");
 }
 
 static ckr_status
-disagree(const struct array_file *f, const struct array *a,
-         const struct array_file *g, const struct array *b, struct err *e)
+shape_mismatch(const struct array_file *f, const struct array *a,
+               const struct array_file *g, const struct array *b, struct err *e)
 {
 	char place[NAME_TEXT + 4], one[128], other[128];
 
@@ -127,14 +127,14 @@ disagree(const struct array_file *f, const struct array *a,
 	return err_set(e, CKR_EARG, "'%s' is %s and '%s' %s: they are no "
 	               "shards of one array, and nothing says which is which; "
 	               "name them:\n    --data %.*s=%s --data %.*s=%s",
-	               g->path, other, f->path, one, stem(g->path),
-	               path_base(g->path), g->path, stem(f->path),
+	               g->path, other, f->path, one, path_stem(g->path),
+	               path_base(g->path), g->path, path_stem(f->path),
 	               path_base(f->path), f->path);
 }
 
 static ckr_status
-lacks(const struct array_file *f, const struct array_file *of,
-      const char *name, struct err *e)
+missing_array(const struct array_file *f, const struct array_file *of,
+              const char *name, struct err *e)
 {
 	char text[NAME_TEXT];
 
@@ -145,32 +145,33 @@ lacks(const struct array_file *f, const struct array_file *of,
 
 /* All names of f are g's. */
 static ckr_status
-check_names(const struct array_file *f, const struct array_file *g,
-            struct err *e)
+check_shard_names(const struct array_file *f, const struct array_file *g,
+                  struct err *e)
 {
 	for (size_t i = 0; i < f->n; i++)
 		if (!array_find(g, f->v[i].name))
-			return lacks(g, f, f->v[i].name, e);
+			return missing_array(g, f, f->v[i].name, e);
 	return CKR_OK;
 }
 
 static ckr_status
-add_shard(struct array *whole, struct column *c, const struct array_file *f,
-          const struct array *a, struct err *e)
+append_shard(struct array *whole, struct data_column *c,
+             const struct array_file *f, const struct array *a, struct err *e)
 {
-	struct shard *v;
+	struct data_shard *v;
 	int64_t rows = 0;
 
-	if (c->n && !same_rows(a, c->shard->array))
-		return disagree(f, a, c->shard->file, c->shard->array, e);
+	if (c->n && !same_row_shape(a, c->shard->array))
+		return shape_mismatch(f, a, c->shard->file, c->shard->array, e);
 	/* room is doubled, so that it grows where n is a power of two */
 	if (!(c->n & (c->n - 1))) {
 		v = reallocarray(c->shard, c->n ? 2 * c->n : 1, sizeof(*v));
 		if (!v)
-			return out_of_memory(e);
+			return no_dataset_memory(e);
 		c->shard = v;
 	}
-	c->shard[c->n++] = (struct shard){ f, a, c->n > 1 ? whole->nelem : 0 };
+	c->shard[c->n++] = (struct data_shard){ f, a,
+	                                      c->n > 1 ? whole->nelem : 0 };
 	if (c->n == 1) {
 		*whole = *a;
 		return CKR_OK;
@@ -193,48 +194,48 @@ add_shard(struct array *whole, struct column *c, const struct array_file *f,
 
 /* f brings columns of its own. */
 static ckr_status
-add_columns(struct dataset *s, const struct array_file *f, struct err *e)
+add_file_columns(struct dataset *s, const struct array_file *f, struct err *e)
 {
 	size_t n = s->narray + f->n;
 	struct array *a = reallocarray(s->array, n + 1, sizeof(*a));
-	struct column *c;
+	struct data_column *c;
 
 	if (!a)
-		return out_of_memory(e);
+		return no_dataset_memory(e);
 	s->array = a;
 	c = reallocarray(s->column, n + 1, sizeof(*c));
 	if (!c)
-		return out_of_memory(e);
+		return no_dataset_memory(e);
 	s->column = c;
 	for (size_t i = 0; i < f->n; i++) {
 		size_t at = s->narray++;
 
-		c[at] = (struct column){ 0 };
-		CKR_TRY(add_shard(&a[at], &c[at], f, &f->v[i], e));
+		c[at] = (struct data_column){ 0 };
+		CKR_TRY(append_shard(&a[at], &c[at], f, &f->v[i], e));
 	}
 	return CKR_OK;
 }
 
 /* f is a shard of the group's columns. */
 static ckr_status
-extend_columns(struct dataset *s, const struct group *g,
+extend_columns(struct dataset *s, const struct shard_group *g,
                const struct array_file *f, struct err *e)
 {
-	CKR_TRY(check_names(f, g->first, e));
-	CKR_TRY(check_names(g->first, f, e));
+	CKR_TRY(check_shard_names(f, g->first, e));
+	CKR_TRY(check_shard_names(g->first, f, e));
 	for (size_t i = 0; i < f->n; i++) {
 		const struct array *a = array_find(g->first, f->v[i].name);
 		size_t at = g->at + (size_t)(a - g->first->v);
 
-		CKR_TRY(add_shard(&s->array[at], &s->column[at], f, &f->v[i],
-		                  e));
+		CKR_TRY(append_shard(&s->array[at], &s->column[at], f, &f->v[i],
+		                     e));
 	}
 	return CKR_OK;
 }
 
 /* The group that has any name of the file; NULL: none. */
-static const struct group *
-find_group(const struct group *g, size_t n, const struct array_file *f)
+static const struct shard_group *
+find_group(const struct shard_group *g, size_t n, const struct array_file *f)
 {
 	for (size_t k = 0; k < n; k++)
 		for (size_t i = 0; i < f->n; i++)
@@ -244,22 +245,22 @@ find_group(const struct group *g, size_t n, const struct array_file *f)
 }
 
 static ckr_status
-make_columns(struct dataset *s, struct err *e)
+build_columns(struct dataset *s, struct err *e)
 {
-	struct group *group = calloc(s->nfile + 1, sizeof(*group));
-	ckr_status status = group ? CKR_OK : out_of_memory(e);
+	struct shard_group *group = calloc(s->nfile + 1, sizeof(*group));
+	ckr_status status = group ? CKR_OK : no_dataset_memory(e);
 	size_t n = 0;
 
 	for (size_t i = 0; i < s->nfile && status == CKR_OK; i++) {
 		const struct array_file *f = &s->file[i];
-		const struct group *g = find_group(group, n, f);
+		const struct shard_group *g = find_group(group, n, f);
 
 		if (g) {
 			status = extend_columns(s, g, f, e);
 			continue;
 		}
-		group[n++] = (struct group){ f, s->narray };
-		status = add_columns(s, f, e);
+		group[n++] = (struct shard_group){ f, s->narray };
+		status = add_file_columns(s, f, e);
 	}
 	free(group);
 	return status;
@@ -275,7 +276,7 @@ make_path(struct dataset *s, struct err *e)
 	size = strlen(s->file[0].path) + 40;
 	s->path = malloc(size);
 	if (!s->path)
-		return out_of_memory(e);
+		return no_dataset_memory(e);
 	if (s->nfile == 1)
 		snprintf(s->path, size, "%s", s->file[0].path);
 	else
@@ -292,7 +293,7 @@ dataset_open(struct dataset *s, const struct dataset_options *o,
 	CKR_TRY(data_list_make(&s->list, o->text, o->n, e));
 	CKR_TRY(open_files(s, o, e));
 	CKR_TRY(make_path(s, e));
-	return make_columns(s, e);
+	return build_columns(s, e);
 }
 
 void
@@ -312,14 +313,14 @@ dataset_close(struct dataset *s)
 
 /* ---- reading ---- */
 
-const struct column *
+const struct data_column *
 dataset_column(const struct dataset *s, const struct array *a)
 {
 	return &s->column[a - s->array];
 }
 
-const struct shard *
-dataset_shard(const struct column *c, uint64_t i)
+const struct data_shard *
+dataset_shard(const struct data_column *c, uint64_t i)
 {
 	size_t lo = 0, hi = c->n;
 
@@ -337,7 +338,7 @@ dataset_shard(const struct column *c, uint64_t i)
 ckr_status
 dataset_prepare(const struct dataset *s, const struct array *a, struct err *e)
 {
-	const struct column *c = dataset_column(s, a);
+	const struct data_column *c = dataset_column(s, a);
 
 	for (size_t i = 0; i < c->n; i++)
 		CKR_TRY(array_prepare(c->shard[i].file, c->shard[i].array, e));
@@ -348,7 +349,7 @@ ckr_status
 dataset_read(const struct dataset *s, const struct array *a, uint64_t first,
             uint64_t n, uint8_t dtype, void *out, struct err *e)
 {
-	const struct column *c = dataset_column(s, a);
+	const struct data_column *c = dataset_column(s, a);
 
 	if (first > a->nelem || n > a->nelem - first)
 		return err_set(e, CKR_EARG, "%s: elements %llu..%llu of %llu",
@@ -356,7 +357,7 @@ dataset_read(const struct dataset *s, const struct array *a, uint64_t first,
 		               (unsigned long long)(first + n),
 		               (unsigned long long)a->nelem);
 	for (uint64_t k; n; first += k, n -= k) {
-		const struct shard *p = dataset_shard(c, first);
+		const struct data_shard *p = dataset_shard(c, first);
 		uint64_t at = first - p->first, left = p->array->nelem - at;
 
 		k = n < left ? n : left;
@@ -366,20 +367,20 @@ dataset_read(const struct dataset *s, const struct array *a, uint64_t first,
 	return CKR_OK;
 }
 
-/* ---- what is told ---- */
+/* ---- reports ---- */
 
 ckr_status
 dataset_same_rows(const struct dataset *s, const struct array *a,
                  const struct array *b, struct err *e)
 {
-	const struct column *x = dataset_column(s, a);
-	const struct column *y = dataset_column(s, b);
+	const struct data_column *x = dataset_column(s, a);
+	const struct data_column *y = dataset_column(s, b);
 	char one[NAME_TEXT], other[NAME_TEXT];
 
 	err_name(one, sizeof(one), a->name);
 	err_name(other, sizeof(other), b->name);
 	for (size_t i = 0; i < x->n && i < y->n; i++) {
-		const struct shard *p = &x->shard[i], *q = &y->shard[i];
+		const struct data_shard *p = &x->shard[i], *q = &y->shard[i];
 
 		if (p->array->dim[0] != q->array->dim[0])
 			return err_set(e, CKR_EARG, "'%s' has %lld rows of "

@@ -26,21 +26,21 @@ ckr_status data_list_make(struct data_list *, const char *const *text,
 void data_list_free(struct data_list *);
 
 /* Where a shard's rows lie in a column. */
-struct shard {
+struct data_shard {
 	const struct array_file *file;
 	const struct array *array;
 	uint64_t first;                 /* its first element's number */
 };
 
-struct column {
-	struct shard *shard;
+struct data_column {
+	struct data_shard *shard;
 	size_t n;
 };
 
 struct dataset {
 	struct array *array;            /* columns as if of one file */
 	size_t narray;
-	struct column *column;          /* where each of them lies */
+	struct data_column *column;     /* where each of them lies */
 	char *path;                     /* for messages */
 
 	struct data_list list;
@@ -61,10 +61,10 @@ ckr_status dataset_open(struct dataset *, const struct dataset_options *,
                         struct err *);
 void dataset_close(struct dataset *);
 /* Where the column lies: one of its arrays. */
-const struct column *dataset_column(const struct dataset *,
-                                   const struct array *);
+const struct data_column *dataset_column(const struct dataset *,
+                                         const struct array *);
 /* The shard that holds element i of the column. */
-const struct shard *dataset_shard(const struct column *, uint64_t i);
+const struct data_shard *dataset_shard(const struct data_column *, uint64_t i);
 /* Inflate now what the column has in deflated files. */
 ckr_status dataset_prepare(const struct dataset *, const struct array *,
                            struct err *);

@@ -12,36 +12,36 @@
 #include "runtime/support/number.h"
 #include "runtime/support/path.h"
 
-enum { LINE = 4352, HELD = 1 << 12 };
+enum { LINE = 4352, BUFFERED = 1 << 12 };
 
-static const uint64_t nobody = UINT64_MAX;
+static const uint64_t no_image = UINT64_MAX;
 
 /* What images are read by. */
-struct list {
+struct image_list {
 	int fd;                         /* the list itself */
 	int places;                     /* where lines begin, as uint64 */
 	char *path;
 	struct image image;
 	uint64_t bytes;                 /* of an image */
-	uint64_t last;                  /* whose pixels are held; or nobody */
+	uint64_t last;                  /* in pixels; no_image: none */
 	unsigned char *pixels;
 };
 
 /* The list as it is gone through. */
-struct scan {
-	struct list *list;
+struct list_scan {
+	struct image_list *list;
 	FILE *file;
 	char line[LINE];
 	uint64_t number, at;            /* of the line, from 1; its place */
 	uint64_t rows;
-	uint64_t place[HELD];
-	int64_t label[HELD];
+	uint64_t place[BUFFERED];
+	int64_t label[BUFFERED];
 	int labels;                     /* where they are written */
 	struct err *e;
 };
 
 bool
-images_named(const char *path)
+is_image_list(const char *path)
 {
 	const char *dot = strrchr(path, '.');
 
@@ -52,7 +52,7 @@ images_named(const char *path)
 
 /* Cut "PATH LABEL" in two; false: it is none. */
 static bool
-split(char *line, int64_t *label)
+split_line(char *line, int64_t *label)
 {
 	size_t n = strlen(line);
 	uint64_t x;
@@ -74,7 +74,7 @@ split(char *line, int64_t *label)
 
 /* The file that a path of the list means, to be freed. */
 static char *
-beside(const char *list, const char *path)
+listed_path(const char *list, const char *path)
 {
 	int folder = *path == '/' ? 0 : (int)(path_base(list) - list);
 	char *s;
@@ -83,7 +83,7 @@ beside(const char *list, const char *path)
 }
 
 static ckr_status
-bad_line(const struct scan *s, const char *how)
+bad_line(const struct list_scan *s, const char *how)
 {
 	return err_set(s->e, CKR_EFORMAT, "%s:%llu: %s", s->list->path,
 	               (unsigned long long)s->number, how);
@@ -91,7 +91,7 @@ bad_line(const struct scan *s, const char *how)
 
 /* The next line that is not blank; *more: there is one. */
 static ckr_status
-next_line(struct scan *s, bool *more)
+next_list_line(struct list_scan *s, bool *more)
 {
 	size_t n;
 
@@ -115,9 +115,9 @@ next_line(struct scan *s, bool *more)
 /* ---- the first time ---- */
 
 static ckr_status
-flush(struct scan *s)
+flush_lines(struct list_scan *s)
 {
-	uint64_t n = s->rows % HELD ? s->rows % HELD : HELD;
+	uint64_t n = s->rows % BUFFERED ? s->rows % BUFFERED : BUFFERED;
 	uint64_t at = (s->rows - n) * sizeof(*s->place);
 
 	if (!s->rows)
@@ -130,15 +130,15 @@ flush(struct scan *s)
 
 /* Every image is as large as this one. */
 static ckr_status
-look_at_first(struct scan *s)
+probe_first(struct list_scan *s)
 {
-	struct list *l = s->list;
-	char *path = beside(l->path, s->line);
+	struct image_list *l = s->list;
+	char *path = listed_path(l->path, s->line);
 	ckr_status status;
 
 	if (!path)
 		return err_set(s->e, CKR_ENOMEM, "out of memory");
-	status = image_look(&l->image, path, s->e);
+	status = image_probe(&l->image, path, s->e);
 	free(path);
 	l->bytes = (uint64_t)l->image.height * l->image.width
 	           * l->image.channels;
@@ -148,35 +148,35 @@ look_at_first(struct scan *s)
 }
 
 static ckr_status
-scan_lines(struct scan *s)
+scan_lines(struct list_scan *s)
 {
 	bool more = true;
 
 	for (;;) {
-		uint64_t i = s->rows % HELD;
+		uint64_t i = s->rows % BUFFERED;
 
-		CKR_TRY(next_line(s, &more));
+		CKR_TRY(next_list_line(s, &more));
 		if (!more)
 			break;
 		s->place[i] = s->at;
-		if (!split(s->line, &s->label[i]))
+		if (!split_line(s->line, &s->label[i]))
 			return bad_line(s, "expected PATH LABEL, the label a "
 			                "whole number");
 		if (!s->rows)
-			CKR_TRY(look_at_first(s));
-		if (++s->rows % HELD == 0)
-			CKR_TRY(flush(s));
+			CKR_TRY(probe_first(s));
+		if (++s->rows % BUFFERED == 0)
+			CKR_TRY(flush_lines(s));
 	}
 	if (!s->rows)
 		return err_set(s->e, CKR_EFORMAT, "%s: is empty",
 		               s->list->path);
-	return s->rows % HELD ? flush(s) : CKR_OK;
+	return s->rows % BUFFERED ? flush_lines(s) : CKR_OK;
 }
 
 static ckr_status
-scan(struct list *l, int *labels, uint64_t *rows, struct err *e)
+scan_list(struct image_list *l, int *labels, uint64_t *rows, struct err *e)
 {
-	struct scan *s = calloc(1, sizeof(*s));
+	struct list_scan *s = calloc(1, sizeof(*s));
 	int fd = s ? dup(l->fd) : -1;
 	ckr_status status;
 
@@ -206,7 +206,7 @@ scan(struct list *l, int *labels, uint64_t *rows, struct err *e)
 
 /* The pixels of image i. */
 static ckr_status
-load(struct list *l, uint64_t i, struct err *e)
+load_image(struct image_list *l, uint64_t i, struct err *e)
 {
 	char line[LINE], *path;
 	uint64_t at;
@@ -216,16 +216,16 @@ load(struct list *l, uint64_t i, struct err *e)
 
 	if (l->last == i)
 		return CKR_OK;
-	l->last = nobody;
+	l->last = no_image;
 	CKR_TRY(file_read(l->places, l->path, &at, sizeof(at),
 	                  i * sizeof(at), e));
 	CKR_TRY(file_some(l->fd, l->path, line, LINE - 1, at, &n, e));
 	line[n] = '\0';
 	line[strcspn(line, "\n")] = '\0';
-	if (!split(line, &label))
+	if (!split_line(line, &label))
 		return err_set(e, CKR_EIO, "%s: changes while it is read",
 		               l->path);
-	path = beside(l->path, line);
+	path = listed_path(l->path, line);
 	if (!path)
 		return err_set(e, CKR_ENOMEM, "out of memory");
 	s = image_read(&l->image, path, l->pixels, e);
@@ -238,13 +238,13 @@ load(struct list *l, uint64_t i, struct err *e)
 static ckr_status
 read_images(void *list, uint64_t first, uint64_t n, void *out, struct err *e)
 {
-	struct list *l = list;
+	struct image_list *l = list;
 
 	for (uint64_t k; n; first += k, n -= k) {
 		uint64_t at = first % l->bytes, left = l->bytes - at;
 
 		k = n < left ? n : left;
-		CKR_TRY(load(l, first / l->bytes, e));
+		CKR_TRY(load_image(l, first / l->bytes, e));
 		memcpy(out, l->pixels + at, k);
 		out = (char *)out + k;
 	}
@@ -254,7 +254,7 @@ read_images(void *list, uint64_t first, uint64_t n, void *out, struct err *e)
 static void
 close_list(void *list)
 {
-	struct list *l = list;
+	struct image_list *l = list;
 
 	if (l->fd >= 0)
 		close(l->fd);
@@ -265,13 +265,13 @@ close_list(void *list)
 	free(l);
 }
 
-static const struct array_maker maker = { read_images, close_list };
+static const struct array_provider provider = { read_images, close_list };
 
 /* ---- opening ---- */
 
 static ckr_status
-make_arrays(struct array_file *f, const struct image *m, uint64_t rows,
-            struct err *e)
+make_image_arrays(struct array_file *f, const struct image *m, uint64_t rows,
+                  struct err *e)
 {
 	f->v = calloc(2, sizeof(*f->v));
 	if (!f->v)
@@ -291,24 +291,24 @@ make_arrays(struct array_file *f, const struct image *m, uint64_t rows,
 }
 
 static ckr_status
-read_list(struct array_file *f, struct err *e)
+open_list(struct array_file *f, struct err *e)
 {
-	struct list *l = calloc(1, sizeof(*l));
+	struct image_list *l = calloc(1, sizeof(*l));
 	uint64_t rows = 0;
 	int labels = -1;
 	ckr_status s;
 
 	if (!l)
 		return err_set(e, CKR_ENOMEM, "out of memory");
-	*l = (struct list){ .fd = f->fd, .places = -1, .last = nobody,
-	                    .path = strdup(f->path) };
+	*l = (struct image_list){ .fd = f->fd, .places = -1, .last = no_image,
+	                          .path = strdup(f->path) };
 	f->fd = -1;
-	f->maker = &maker;
+	f->provider = &provider;
 	f->made = l;
-	s = l->path ? scan(l, &labels, &rows, e)
+	s = l->path ? scan_list(l, &labels, &rows, e)
 	            : err_set(e, CKR_ENOMEM, "out of memory");
 	f->fd = labels;
-	return s == CKR_OK ? make_arrays(f, &l->image, rows, e) : s;
+	return s == CKR_OK ? make_image_arrays(f, &l->image, rows, e) : s;
 }
 
 ckr_status
@@ -317,7 +317,7 @@ images_open(struct array_file *f, const char *path, struct err *e)
 	ckr_status s = array_begin(f, path, e);
 
 	if (s == CKR_OK)
-		s = read_list(f, e);
+		s = open_list(f, e);
 	if (s != CKR_OK)
 		array_close(f);
 	return s;

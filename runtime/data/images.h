@@ -5,7 +5,7 @@
 #include "runtime/file/array.h"
 
 /* Whether the file is called *.lst. */
-bool images_named(const char *path);
+bool is_image_list(const char *path);
 /* Two arrays: images, u8 [lines, height, width, channels] as the first image
  * is, and labels, int64 [lines].  Paths begin where the list lies.  An image
  * is read when its row is. */

@@ -9,14 +9,14 @@
 enum { MAX_FILES = 1 << 16 };
 
 static ckr_status
-out_of_memory(struct err *e)
+no_list_memory(struct err *e)
 {
 	return err_set(e, CKR_ENOMEM, "out of memory");
 }
 
 static ckr_status
-add(struct data_list *l, const char *name, size_t n, const char *path,
-    struct err *e)
+append_file(struct data_list *l, const char *name, size_t n, const char *path,
+            struct err *e)
 {
 	struct named_data *v, *new;
 
@@ -30,12 +30,12 @@ add(struct data_list *l, const char *name, size_t n, const char *path,
 		               "read", path, MAX_FILES);
 	v = reallocarray(l->v, l->n + 1, sizeof(*v));
 	if (!v)
-		return out_of_memory(e);
+		return no_list_memory(e);
 	l->v = v;
 	new = &v[l->n++];
 	new->name = name ? strndup(name, n) : NULL;
 	new->path = strdup(path);
-	return new->path && (new->name || !name) ? CKR_OK : out_of_memory(e);
+	return new->path && (new->name || !name) ? CKR_OK : no_list_memory(e);
 }
 
 static ckr_status
@@ -53,30 +53,30 @@ add_pattern(struct data_list *l, const char *name, size_t n,
 		s = err_set(e, CKR_EIO, "--data '%s': cannot look for files",
 		            pattern);
 	for (size_t i = 0; s == CKR_OK && i < found.gl_pathc; i++)
-		s = add(l, name, n, found.gl_pathv[i], e);
+		s = append_file(l, name, n, found.gl_pathv[i], e);
 	globfree(&found);
 	return s;
 }
 
 static bool
-exists(const char *path)
+path_exists(const char *path)
 {
 	return access(path, F_OK) == 0;
 }
 
 static ckr_status
-add_text(struct data_list *l, const char *text, struct err *e)
+add_data_arg(struct data_list *l, const char *text, struct err *e)
 {
 	size_t n = strcspn(text, "=/");
 	const char *name = NULL, *path = text;
 
-	if (n && text[n] == '=' && !exists(text)) {
+	if (n && text[n] == '=' && !path_exists(text)) {
 		name = text;
 		path = text + n + 1;
 	}
-	if (!exists(path) && strpbrk(path, "*?["))
+	if (!path_exists(path) && strpbrk(path, "*?["))
 		return add_pattern(l, name, n, path, e);
-	return add(l, name, n, path, e);
+	return append_file(l, name, n, path, e);
 }
 
 ckr_status
@@ -85,7 +85,7 @@ data_list_make(struct data_list *l, const char *const *text, size_t n,
 {
 	*l = (struct data_list){ 0 };
 	for (size_t i = 0; i < n; i++) {
-		ckr_status s = add_text(l, text[i], e);
+		ckr_status s = add_data_arg(l, text[i], e);
 
 		if (s != CKR_OK) {
 			data_list_free(l);

@@ -17,7 +17,7 @@
  *
  * Whatever is left is refused: silence would train on nonsense.  So are
  * windows beside rows that --feed did not ask for, as nothing relates the two,
- * and integers for a float input or the reverse, unless it said float: or int:.
+ * and integers for a float input or the reverse without --feed float: or int:.
  */
 #include "runtime/data/pair.h"
 
@@ -40,7 +40,7 @@ pair_is_stream(const struct array *a)
 /* Rows of array a, taken along its first axis, make up the input; or both are
  * one number. */
 static bool
-fits_rows(const struct array *a, const struct input *in)
+fits_rows(const struct array *a, const struct input_spec *in)
 {
 	return a->rank == in->rank
 	       && (!in->rank
@@ -50,7 +50,7 @@ fits_rows(const struct array *a, const struct input *in)
 
 bool
 pair_fits(const struct pairing *p, const struct array *a,
-          const struct input *in)
+          const struct input_spec *in)
 {
 	struct pixels pixels;
 
@@ -70,7 +70,8 @@ pair_fits(const struct pairing *p, const struct array *a,
 /* Whether --normalize turns rows of pixels into what the input takes: bytes,
  * or, if names or --feed say so, integers that have to fit them. */
 static bool
-scales(const struct pairing *p, const struct array *a, const struct input *in)
+scales_pixels(const struct pairing *p, const struct array *a,
+              const struct input_spec *in)
 {
 	struct pixels pixels;
 
@@ -80,13 +81,13 @@ scales(const struct pairing *p, const struct array *a, const struct input *in)
 
 /* Truth values are 0 and 1 anywhere. */
 bool
-pair_takes(const struct pairing *p, const struct array *a,
-           const struct input *in)
+pair_accepts(const struct pairing *p, const struct array *a,
+             const struct input_spec *in)
 {
 	char from = pair_kind(a->dtype), to = pair_kind(in->dtype);
 
 	return from && (from == to || from == 'b' || (to == 'b' && from == 'i')
-	                || scales(p, a, in));
+	                || scales_pixels(p, a, in));
 }
 
 bool
@@ -99,16 +100,16 @@ pair_used(const struct pairing *p, const struct array *a)
 }
 
 static bool
-is_window(const struct item *it)
+takes_window(const struct fed_input *it)
 {
 	return it->source == FROM_TOKENS || it->source == FROM_NEXT;
 }
 
 static bool
-any_windows(const struct pairing *p)
+any_window(const struct pairing *p)
 {
 	for (size_t i = 0; i < p->n; i++)
-		if (is_window(&p->item[i]))
+		if (takes_window(&p->item[i]))
 			return true;
 	return false;
 }
@@ -122,21 +123,21 @@ pair_find(const struct pairing *p, const char *name)
 	return NULL;
 }
 
-/* ---- what is not said ---- */
+/* ---- inputs without --feed ---- */
 
 /* An array of the input's own name.  If its rows do not fit, it may still be
- * the stream; check_names looks again. */
+ * the stream; check_named_arrays looks again. */
 static ckr_status
-by_name(struct pairing *p)
+pair_by_name(struct pairing *p)
 {
 	for (size_t i = 0; i < p->n; i++) {
-		struct item *it = &p->item[i];
+		struct fed_input *it = &p->item[i];
 		const struct array *a = pair_find(p, it->in.name);
 
-		if (it->said || !a || (!p->whole && pair_is_stream(a)
-		                       && !pair_fits(p, a, &it->in)))
+		if (it->explicit || !a || (!p->whole && pair_is_stream(a)
+		                           && !pair_fits(p, a, &it->in)))
 			continue;
-		CKR_TRY(pair_give(p, it, a, 0));
+		CKR_TRY(pair_assign(p, it, a, 0));
 	}
 	return CKR_OK;
 }
@@ -153,13 +154,14 @@ pair_samples(const struct pairing *p)
 /* Whether an array that nobody reads could be the rows of an input: a mask is
  * none for labels that happen to be as large. */
 static bool
-could_be(const struct pairing *p, const struct array *a, const struct item *it)
+could_feed(const struct pairing *p, const struct array *a,
+           const struct fed_input *it)
 {
 	int64_t n;
 
 	if (!pair_fits(p, a, &it->in)
 	    || (pair_kind(a->dtype) != pair_kind(it->in.dtype)
-	        && !(a->dtype == CKR_U8 && scales(p, a, &it->in)))
+	        && !(a->dtype == CKR_U8 && scales_pixels(p, a, &it->in)))
 	    || pair_role(a->name) != pair_role(it->in.name)
 	    || a == p->stream || pair_used(p, a))
 		return false;
@@ -171,13 +173,13 @@ could_be(const struct pairing *p, const struct array *a, const struct item *it)
 
 /* The only array for an input that is the only input for it. */
 static const struct array *
-only_array(const struct pairing *p, const struct item *it)
+only_candidate(const struct pairing *p, const struct fed_input *it)
 {
 	const struct array *a = NULL;
 	size_t takers = 0;
 
 	for (size_t k = 0; k < p->narray; k++) {
-		if (!could_be(p, &p->array[k], it))
+		if (!could_feed(p, &p->array[k], it))
 			continue;
 		if (a)
 			return NULL;
@@ -185,26 +187,26 @@ only_array(const struct pairing *p, const struct item *it)
 	}
 	for (size_t i = 0; a && i < p->n; i++)
 		takers += p->item[i].source == FROM_NOWHERE
-		          && could_be(p, a, &p->item[i]);
+		          && could_feed(p, a, &p->item[i]);
 	return takers == 1 ? a : NULL;
 }
 
 /* Each pair found may settle the number of samples, and so others. */
 static ckr_status
-by_shape(struct pairing *p)
+pair_by_shape(struct pairing *p)
 {
 	for (bool more = true; more;) {
 		more = false;
 		for (size_t i = 0; i < p->n; i++) {
-			struct item *it = &p->item[i];
+			struct fed_input *it = &p->item[i];
 			const struct array *a;
 
 			if (it->source != FROM_NOWHERE)
 				continue;
-			a = only_array(p, it);
+			a = only_candidate(p, it);
 			if (!a)
 				continue;
-			CKR_TRY(pair_give(p, it, a, 0));
+			CKR_TRY(pair_assign(p, it, a, 0));
 			more = true;
 		}
 	}
@@ -221,9 +223,9 @@ find_stream(struct pairing *p)
 	size_t found = 0;
 
 	for (size_t i = 0; i < p->n; i++) {
-		struct item *it = &p->item[i];
+		struct fed_input *it = &p->item[i];
 
-		if (!is_window(it) || !it->array)
+		if (!takes_window(it) || !it->array)
 			continue;
 		if (p->stream && p->stream != it->array)
 			return pair_refuse(p, it, "windows of two arrays would "
@@ -233,7 +235,7 @@ find_stream(struct pairing *p)
 	if (!p->stream && named && pair_is_stream(named)
 	    && !pair_used(p, named))
 		p->stream = named;
-	if (p->stream || (p->narray > 1 && !any_windows(p)))
+	if (p->stream || (p->narray > 1 && !any_window(p)))
 		return CKR_OK;
 	for (size_t k = 0; k < p->narray; k++) {
 		if (!pair_is_stream(&p->array[k])
@@ -246,7 +248,7 @@ find_stream(struct pairing *p)
 		return CKR_OK;
 	p->stream = NULL;
 	for (size_t i = 0; i < p->n; i++)
-		if (is_window(&p->item[i]))
+		if (takes_window(&p->item[i]))
 			return pair_refuse(p, &p->item[i], "there is no one "
 			                   "stream of tokens: a list of "
 			                   "integers in --data, or --tokens");
@@ -255,14 +257,14 @@ find_stream(struct pairing *p)
 
 /* Why an input gets nothing. */
 static const char *
-why_nothing(const struct pairing *p, const struct item *it)
+why_unassigned(const struct pairing *p, const struct fed_input *it)
 {
 	size_t could = 0, others = 0;
 
 	for (size_t k = 0; k < p->narray; k++) {
 		const struct array *a = &p->array[k];
 
-		could += could_be(p, a, it);
+		could += could_feed(p, a, it);
 		others += !p->whole && !pair_used(p, a)
 		          && pair_fits(p, a, &it->in)
 		          && pair_kind(a->dtype) == pair_kind(it->in.dtype);
@@ -286,28 +288,28 @@ why_nothing(const struct pairing *p, const struct item *it)
  * array could be meant instead, and no window comes beside rows that was not
  * asked for. */
 static bool
-has_meaning(const struct pairing *p, const struct item *it)
+has_meaning(const struct pairing *p, const struct fed_input *it)
 {
-	enum source s = pair_meaning(&it->in);
+	enum feed_source s = pair_meaning(&it->in);
 
 	if (!p->stream || s == FROM_NOWHERE)
 		return false;
-	if (pair_samples(p) >= 0 && (s <= FROM_NEXT || !any_windows(p)))
+	if (pair_samples(p) >= 0 && (s <= FROM_NEXT || !any_window(p)))
 		return false;
 	for (size_t k = 0; k < p->narray; k++)
-		if (could_be(p, &p->array[k], it))
+		if (could_feed(p, &p->array[k], it))
 			return false;
 	return true;
 }
 
 static ckr_status
-by_meaning(struct pairing *p)
+pair_by_meaning(struct pairing *p)
 {
 	for (size_t i = 0; i < p->n; i++) {
-		const struct item *it = &p->item[i];
+		const struct fed_input *it = &p->item[i];
 
 		if (it->source == FROM_NOWHERE && !has_meaning(p, it))
-			return pair_refuse(p, it, why_nothing(p, it));
+			return pair_refuse(p, it, why_unassigned(p, it));
 	}
 	for (size_t i = 0; i < p->n; i++)
 		if (p->item[i].source == FROM_NOWHERE)
@@ -320,14 +322,14 @@ by_meaning(struct pairing *p)
 /* The array of an input's own name goes to that input, or something is
  * misunderstood. */
 static ckr_status
-check_names(const struct pairing *p)
+check_named_arrays(const struct pairing *p)
 {
 	for (size_t i = 0; i < p->n; i++) {
-		const struct item *it = &p->item[i];
+		const struct fed_input *it = &p->item[i];
 		const struct array *a = pair_find(p, it->in.name);
 		char why[256], text[128];
 
-		if (it->said || !a || a == it->array
+		if (it->explicit || !a || a == it->array
 		    || (a == p->stream && pair_meaning(&it->in) <= FROM_NEXT))
 			continue;
 		snprintf(why, sizeof(why), "the array of its name is %s, which "
@@ -344,17 +346,18 @@ check_names(const struct pairing *p)
 static ckr_status
 check_ids(const struct pairing *p)
 {
-	const struct item *ids = NULL, *labels = NULL;
+	const struct fed_input *ids = NULL, *labels = NULL;
 
 	for (size_t i = 0; i < p->n; i++) {
-		const struct item *it = &p->item[i];
+		const struct fed_input *it = &p->item[i];
 
-		if (it->source == FROM_NEXT && !it->said)
+		if (it->source == FROM_NEXT && !it->explicit)
 			labels = it;
 		if (it->source != FROM_TOKENS || pair_is_label(&it->in))
 			continue;
-		if (ids && !(ids->said && it->said))
-			return pair_refuse(p, it->said ? ids : it, "more than "
+		if (ids && !(ids->explicit && it->explicit))
+			return pair_refuse(p, it->explicit ? ids : it,
+			                   "more than "
 			                   "one input could take the tokens");
 		ids = it;
 	}
@@ -365,9 +368,9 @@ check_ids(const struct pairing *p)
 }
 
 static ckr_status
-check_window(const struct pairing *p, struct item *it)
+check_window(const struct pairing *p, struct fed_input *it)
 {
-	const struct input *in = &it->in;
+	const struct input_spec *in = &it->in;
 	uint64_t need;
 
 	if (!in->rank || !in->nelem)
@@ -387,12 +390,12 @@ check_window(const struct pairing *p, struct item *it)
 
 /* Extents agree with the source. */
 static ckr_status
-check_item(struct pairing *p, struct item *it)
+check_item(struct pairing *p, struct fed_input *it)
 {
-	const struct input *in = &it->in;
+	const struct input_spec *in = &it->in;
 
 	it->row = in->rank ? (uint64_t)in->dim[in->rank - 1] : 1;
-	if (is_window(it))
+	if (takes_window(it))
 		return check_window(p, it);
 	if (it->source != FROM_SAMPLES)
 		return CKR_OK;
@@ -404,8 +407,8 @@ check_item(struct pairing *p, struct item *it)
 }
 
 static ckr_status
-other_count(const struct pairing *p, const struct item *it,
-            const struct item *rows)
+count_mismatch(const struct pairing *p, const struct fed_input *it,
+               const struct fed_input *rows)
 {
 	char why[NAME_TEXT + 128], name[NAME_TEXT];
 
@@ -421,12 +424,12 @@ other_count(const struct pairing *p, const struct item *it,
 static ckr_status
 check_together(const struct pairing *p)
 {
-	const struct item *window = NULL, *rows = NULL;
+	const struct fed_input *window = NULL, *rows = NULL;
 
 	for (size_t i = 0; i < p->n; i++) {
-		const struct item *it = &p->item[i];
+		const struct fed_input *it = &p->item[i];
 
-		if (is_window(it)) {
+		if (takes_window(it)) {
 			if (window && (window->rows != it->rows
 			               || window->row != it->row))
 				return pair_refuse(p, it, "its windows do not "
@@ -437,7 +440,7 @@ check_together(const struct pairing *p)
 		if (it->source != FROM_SAMPLES)
 			continue;
 		if (rows && rows->array->dim[0] != it->array->dim[0])
-			return other_count(p, it, rows);
+			return count_mismatch(p, it, rows);
 		if (rows && rows->rows != it->rows)
 			return pair_refuse(p, it, "its first axis differs from "
 			                   "that of the other inputs");
@@ -447,7 +450,7 @@ check_together(const struct pairing *p)
 }
 
 ckr_status
-pair_all(struct pairing *p, const char *const *feed, size_t nfeed)
+pair_inputs(struct pairing *p, const char *const *feed, size_t nfeed)
 {
 	p->feed = feed;
 	p->nfeed = nfeed;
@@ -455,14 +458,14 @@ pair_all(struct pairing *p, const char *const *feed, size_t nfeed)
 		p->stream = p->array;
 	for (size_t i = 0; i < nfeed; i++)
 		CKR_TRY(pair_feed(p, feed[i]));
-	CKR_TRY(by_name(p));
-	if (any_windows(p))
+	CKR_TRY(pair_by_name(p));
+	if (any_window(p))
 		CKR_TRY(find_stream(p));
-	CKR_TRY(by_shape(p));
+	CKR_TRY(pair_by_shape(p));
 	if (!p->whole)
 		CKR_TRY(find_stream(p));
-	CKR_TRY(check_names(p));
-	CKR_TRY(by_meaning(p));
+	CKR_TRY(check_named_arrays(p));
+	CKR_TRY(pair_by_meaning(p));
 	CKR_TRY(check_ids(p));
 	for (size_t i = 0; i < p->n; i++)
 		p->next |= p->item[i].source == FROM_NEXT;

@@ -8,7 +8,7 @@
 #include "runtime/data/pixels.h"
 #include "runtime/file/array.h"
 
-enum source {
+enum feed_source {
 	FROM_NOWHERE,
 	FROM_TOKENS,            /* a window of the token stream */
 	FROM_NEXT,              /* the same window, one token on */
@@ -18,7 +18,7 @@ enum source {
 };
 
 /* An input of the model. */
-struct input {
+struct input_spec {
 	const char *name;
 	uint8_t dtype;
 	int rank;
@@ -29,19 +29,19 @@ struct input {
 	void *data;                     /* where it lies */
 };
 
-struct item {
-	struct input in;
-	enum source source;
+struct fed_input {
+	struct input_spec in;
+	enum feed_source source;
 	const struct array *array;      /* what it is rows of, or all of */
-	bool said;                      /* by --feed */
-	char lies;                      /* as of source_word: by --feed */
+	bool explicit;                  /* given by --feed */
+	char layout;                    /* as of source_word: by --feed */
 	struct pixels pixels;           /* channels 0: elements are converted
 	                                 * each by itself */
 	uint64_t rows, row;             /* samples per batch, elements of one */
 };
 
 struct pairing {
-	struct item *item;              /* in is set */
+	struct fed_input *item;         /* in is set */
 	size_t n;
 	const struct array *array;      /* what the file holds */
 	size_t narray;
@@ -49,13 +49,13 @@ struct pairing {
 	bool raw;                       /* which is nothing but tokens */
 	bool whole;                     /* arrays are batches, not samples */
 	uint32_t nmicro;                /* micro-batches in a step */
-	struct normal normal;           /* what is done to pixels */
+	struct normalization normal;    /* what is done to pixels */
 	struct err *err;
 
 	/* ---- pair_all's ---- */
 	const char *const *feed;
 	size_t nfeed;
-	const struct item **refused;    /* only tried: who is, without a
+	const struct fed_input **refused;    /* only tried: who is, without a
 	                                 * message; NULL: in earnest */
 	const struct array *stream;     /* tokens; NULL: none */
 	bool next;                      /* windows are one token longer */
@@ -63,18 +63,18 @@ struct pairing {
 
 /* Decide; feed holds nfeed texts "INPUT=SOURCE".  What is ambiguous is refused
  * with what to say instead. */
-ckr_status pair_all(struct pairing *, const char *const *feed, size_t nfeed);
+ckr_status pair_inputs(struct pairing *, const char *const *feed, size_t nfeed);
 /* One line for every input, and what of the file nobody reads. */
 void pair_print(const struct pairing *, FILE *);
 
 /* ---- shared by pair*.c ---- */
 
-/* Where a word alone says what is meant, and what it may be said of. */
+/* Words of --feed, and the source that each means. */
 struct source_word {
 	const char *word;
-	enum source source;
+	enum feed_source source;
 	char kind;                      /* converts to f or i; 0: neither */
-	char lies;                      /* images lie HWC (h) or CHW (c); 0: as
+	char layout;                    /* images lie HWC (h) or CHW (c); 0: as
 	                                 * their extents say */
 	bool array;                     /* WORD:ARRAY */
 };
@@ -86,35 +86,35 @@ char pair_kind(uint8_t dtype);
 bool pair_is_stream(const struct array *);
 /* Whether rows of the array make up the input, or all of it. */
 bool pair_fits(const struct pairing *, const struct array *,
-               const struct input *);
+               const struct input_spec *);
 /* Whether it needs no conversion that changes the kind, or pixels are scaled
  * for it. */
-bool pair_takes(const struct pairing *, const struct array *,
-                const struct input *);
+bool pair_accepts(const struct pairing *, const struct array *,
+                  const struct input_spec *);
 /* NULL: none of that name. */
 const struct array *pair_find(const struct pairing *, const char *name);
 bool pair_used(const struct pairing *, const struct array *);
 /* What an input gets from a stream of tokens, by type and name. */
-enum source pair_meaning(const struct input *);
+enum feed_source pair_meaning(const struct input_spec *);
 /* One --feed. */
 ckr_status pair_feed(struct pairing *, const char *spec);
 /* The input gets the array, converted to kind `convert` unless that is 0, or
  * the pair is refused. */
-ckr_status pair_give(struct pairing *, struct item *, const struct array *,
-                     char convert);
+ckr_status pair_assign(struct pairing *, struct fed_input *,
+                       const struct array *, char convert);
 /* Whether --feed INPUT=WORD:ARRAY, of which one part may be "", in place of
- * what was said of the input, would make an end of what is wrong with it. */
-bool pair_would_do(const struct pairing *, const struct item *,
-                   const char *word, const char *array);
+ * the input's --feed, would be accepted. */
+bool pair_would_accept(const struct pairing *, const struct fed_input *,
+                       const char *word, const char *array);
 /* How many samples there are; -1: nobody gets rows. */
 int64_t pair_samples(const struct pairing *);
-bool pair_is_label(const struct input *);
+bool pair_is_label(const struct input_spec *);
 /* What a name says of what goes beside tokens, in inputs and arrays alike. */
-enum source pair_role(const char *name);
+enum feed_source pair_role(const char *name);
 /* Whether another input takes, or could take, the tokens. */
-bool pair_takes_tokens(const struct pairing *, const struct item *but);
+bool pair_takes_tokens(const struct pairing *, const struct fed_input *but);
 /* Refuse, listing all inputs, all arrays, and lines that would decide. */
-ckr_status pair_refuse(const struct pairing *, const struct item *,
+ckr_status pair_refuse(const struct pairing *, const struct fed_input *,
                        const char *why);
 
 #endif

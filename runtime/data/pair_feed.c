@@ -30,7 +30,7 @@ const size_t source_words = sizeof(source_word) / sizeof(*source_word);
 
 /* What would come of an array of another kind. */
 static const char *
-hint(const struct array *a, const struct input *in)
+conversion_hint(const struct array *a, const struct input_spec *in)
 {
 	char from = pair_kind(a->dtype), to = pair_kind(in->dtype);
 
@@ -44,39 +44,39 @@ hint(const struct array *a, const struct input *in)
 
 /* How pixels go in, if they are not converted as any numbers are. */
 static ckr_status
-give_pixels(const struct pairing *p, struct item *it, const struct array *a,
-            char convert)
+assign_pixels(const struct pairing *p, struct fed_input *it,
+              const struct array *a, char convert)
 {
-	const struct input *in = &it->in;
+	const struct input_spec *in = &it->in;
 	struct pixels x;
 
 	it->pixels = (struct pixels){ 0 };
 	if (p->whole || pair_kind(in->dtype) != 'f'
 	    || !pixels_fit(&x, a, in->rank, in->dim))
 		return CKR_OK;
-	if (it->lies && x.turned
-	    && (it->lies == 'h') != !strncmp(x.turned, "HWC", 3))
+	if (it->layout && x.transposed
+	    && (it->layout == 'h') != !strncmp(x.transposed, "HWC", 3))
 		return pair_refuse(p, it, "extents say how images lie, and it "
 		                   "is not what --feed says");
-	if (!convert && x.cube && !it->lies)
+	if (!convert && x.ambiguous && !it->layout)
 		return pair_refuse(p, it, "images of as many rows and columns "
 		                   "as channels may lie HWC, or CHW as inputs "
 		                   "do");
-	if (x.cube)
-		pixels_turn(&x, a, it->lies == 'h');
+	if (x.ambiguous)
+		pixels_transpose(&x, a, it->layout == 'h');
 	if (!convert && !pixels_split(&x, &p->normal, in->rank, in->dim))
 		return pair_refuse(p, it, "--normalize has a mean for each of "
 		                   "several channels, and no one axis of the "
 		                   "input has as many");
 	x.normal = convert ? NULL : &p->normal;
-	if (x.normal || x.turned)
+	if (x.normal || x.transposed)
 		it->pixels = x;
 	return CKR_OK;
 }
 
 ckr_status
-pair_give(struct pairing *p, struct item *it, const struct array *a,
-          char convert)
+pair_assign(struct pairing *p, struct fed_input *it, const struct array *a,
+            char convert)
 {
 	char why[320], text[128];
 
@@ -87,12 +87,12 @@ pair_give(struct pairing *p, struct item *it, const struct array *a,
 		return pair_refuse(p, it, why);
 	}
 	if (convert ? pair_kind(it->in.dtype) != convert
-	              || !pair_kind(a->dtype) : !pair_takes(p, a, &it->in)) {
+	              || !pair_kind(a->dtype) : !pair_accepts(p, a, &it->in)) {
 		snprintf(why, sizeof(why), "the array given to it is %s, of "
-		         "another kind%s", text, hint(a, &it->in));
+		         "another kind%s", text, conversion_hint(a, &it->in));
 		return pair_refuse(p, it, why);
 	}
-	CKR_TRY(give_pixels(p, it, a, convert));
+	CKR_TRY(assign_pixels(p, it, a, convert));
 	it->array = a;
 	it->source = p->whole || !it->in.rank ? FROM_WHOLE : FROM_SAMPLES;
 	return CKR_OK;
@@ -101,7 +101,7 @@ pair_give(struct pairing *p, struct item *it, const struct array *a,
 /* The word at the head of "WORD" or "WORD:ARRAY"; *array: what follows the
  * colon, NULL if there is none. */
 static const struct source_word *
-find_word(const char *text, const char **array)
+find_source_word(const char *text, const char **array)
 {
 	size_t n = strcspn(text, ":");
 
@@ -115,19 +115,19 @@ find_word(const char *text, const char **array)
 }
 
 static ckr_status
-feed_word(struct pairing *p, struct item *it, const struct source_word *w,
-          const char *name)
+assign_word(struct pairing *p, struct fed_input *it,
+            const struct source_word *w, const char *name)
 {
 	const struct array *a = name ? pair_find(p, name) : NULL;
 
 	if (name && !a)
 		return pair_refuse(p, it, "--feed names an array that is not "
 		                   "in the file");
-	it->lies = w->lies;
+	it->layout = w->layout;
 	if (w->source == FROM_SAMPLES) {
 		if (!a && p->narray == 1 && !p->raw)
 			a = p->array;
-		return a ? pair_give(p, it, a, w->kind)
+		return a ? pair_assign(p, it, a, w->kind)
 		         : pair_refuse(p, it, "--feed does not say which array "
 		                       "of the file");
 	}
@@ -143,10 +143,10 @@ feed_word(struct pairing *p, struct item *it, const struct source_word *w,
 }
 
 /* The input that a "--feed INPUT=SOURCE" is about; names may hold '='. */
-static struct item *
-find_input(struct pairing *p, const char *spec, const char **source)
+static struct fed_input *
+find_feed_input(struct pairing *p, const char *spec, const char **source)
 {
-	struct item *found = NULL;
+	struct fed_input *found = NULL;
 	size_t most = 0;
 
 	for (size_t i = 0; i < p->n; i++) {
@@ -163,7 +163,7 @@ find_input(struct pairing *p, const char *spec, const char **source)
 }
 
 static ckr_status
-no_input(const struct pairing *p, const char *spec)
+unknown_input(const struct pairing *p, const char *spec)
 {
 	char list[600] = "", text[NAME_TEXT], name[NAME_TEXT];
 
@@ -184,7 +184,7 @@ ckr_status
 pair_feed(struct pairing *p, const char *spec)
 {
 	const char *eq = strchr(spec, '='), *source = "", *name;
-	struct item *it = find_input(p, spec, &source);
+	struct fed_input *it = find_feed_input(p, spec, &source);
 	const struct source_word *w;
 	const struct array *a;
 	char text[NAME_TEXT];
@@ -194,11 +194,11 @@ pair_feed(struct pairing *p, const char *spec)
 		               "INPUT=SOURCE", err_name(text, sizeof(text),
 		                                        spec));
 	if (!it)
-		return no_input(p, spec);
-	if (it->said)
+		return unknown_input(p, spec);
+	if (it->explicit)
 		return pair_refuse(p, it, "--feed names it twice");
 	a = pair_find(p, source);
-	w = find_word(source, &name);
+	w = find_source_word(source, &name);
 	if (a && w && pair_fits(p, a, &it->in)) {
 		if (pair_is_stream(a) && w->source <= FROM_NEXT)
 			return pair_refuse(p, it, "--feed may mean windows of "
@@ -206,10 +206,10 @@ pair_feed(struct pairing *p, const char *spec)
 			                   "that name");
 		w = NULL;
 	}
-	it->said = true;
+	it->explicit = true;
 	if (w)
-		return feed_word(p, it, w, name);
-	return a ? pair_give(p, it, a, 0)
+		return assign_word(p, it, w, name);
+	return a ? pair_assign(p, it, a, 0)
 	         : pair_refuse(p, it, "--feed names neither a source nor an "
 	                       "array of the file");
 }
@@ -218,10 +218,10 @@ pair_feed(struct pairing *p, const char *spec)
 
 /* All decided anew, in a copy without messages. */
 static bool
-try_all(const struct pairing *p, const struct item *it, struct item *item,
-        const char **feed, char *line)
+try_feed(const struct pairing *p, const struct fed_input *it,
+         struct fed_input *item, const char **feed, char *line)
 {
-	const struct item *refused = NULL;
+	const struct fed_input *refused = NULL;
 	struct err err;
 	struct pairing t = { .item = item, .n = p->n, .array = p->array,
 		.narray = p->narray, .path = p->path, .raw = p->raw,
@@ -232,24 +232,24 @@ try_all(const struct pairing *p, const struct item *it, struct item *item,
 	size_t n = 0;
 
 	for (size_t i = 0; i < p->n; i++)
-		item[i] = (struct item){ .in = p->item[i].in };
+		item[i] = (struct fed_input){ .in = p->item[i].in };
 	for (size_t i = 0; i < p->nfeed; i++) {
-		struct item *of = find_input(&t, p->feed[i], &source);
+		struct fed_input *of = find_feed_input(&t, p->feed[i], &source);
 
 		if (of && of - item != it - p->item)
 			feed[n++] = p->feed[i];
 	}
 	feed[n++] = line;
-	return pair_all(&t, feed, n) == CKR_OK
+	return pair_inputs(&t, feed, n) == CKR_OK
 	       || (refused && refused - item != it - p->item);
 }
 
 bool
-pair_would_do(const struct pairing *p, const struct item *it,
-              const char *word, const char *array)
+pair_would_accept(const struct pairing *p, const struct fed_input *it,
+                  const char *word, const char *array)
 {
 	size_t size = strlen(it->in.name) + strlen(word) + strlen(array) + 3;
-	struct item *item = malloc(p->n * sizeof(*item));
+	struct fed_input *item = malloc(p->n * sizeof(*item));
 	const char **feed = malloc((p->nfeed + 1) * sizeof(*feed));
 	char *line = malloc(size);
 	bool ok = false;
@@ -257,7 +257,7 @@ pair_would_do(const struct pairing *p, const struct item *it,
 	if (item && feed && line) {
 		snprintf(line, size, "%s=%s%s%s", it->in.name, word,
 		         *word && *array ? ":" : "", array);
-		ok = try_all(p, it, item, feed, line);
+		ok = try_feed(p, it, item, feed, line);
 	}
 	free(item);
 	free(feed);

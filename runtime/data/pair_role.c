@@ -4,35 +4,35 @@
 #include <string.h>
 
 static bool
-holds(const char *name, const char *word)
+has_word(const char *name, const char *word)
 {
 	return strcasestr(name, word) != NULL;
 }
 
 bool
-pair_is_label(const struct input *in)
+pair_is_label(const struct input_spec *in)
 {
-	return in->shifted || holds(in->name, "label")
-	       || holds(in->name, "target") || !strcmp(in->name, "y");
+	return in->shifted || has_word(in->name, "label")
+	       || has_word(in->name, "target") || !strcmp(in->name, "y");
 }
 
-enum source
+enum feed_source
 pair_role(const char *name)
 {
-	if (holds(name, "mask"))
+	if (has_word(name, "mask"))
 		return FROM_ONES;
-	if (holds(name, "position") || !strcmp(name, "pos"))
+	if (has_word(name, "position") || !strcmp(name, "pos"))
 		return FROM_POSITIONS;
-	if (holds(name, "token_type") || holds(name, "segment"))
+	if (has_word(name, "token_type") || has_word(name, "segment"))
 		return FROM_ZEROS;
 	return FROM_NOWHERE;
 }
 
-enum source
-pair_meaning(const struct input *in)
+enum feed_source
+pair_meaning(const struct input_spec *in)
 {
 	char kind = pair_kind(in->dtype);
-	enum source r = pair_role(in->name);
+	enum feed_source r = pair_role(in->name);
 
 	if (kind == 'f' || (kind == 'b' && r != FROM_ONES))
 		return FROM_NOWHERE;
@@ -44,10 +44,10 @@ pair_meaning(const struct input *in)
 }
 
 bool
-pair_takes_tokens(const struct pairing *p, const struct item *but)
+pair_takes_tokens(const struct pairing *p, const struct fed_input *but)
 {
 	for (size_t i = 0; i < p->n; i++) {
-		const struct item *it = &p->item[i];
+		const struct fed_input *it = &p->item[i];
 
 		if (it != but && (it->source == FROM_TOKENS
 		                  || (it->source == FROM_NOWHERE

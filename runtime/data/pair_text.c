@@ -1,4 +1,4 @@
-/* What is told of inputs and arrays: who gets what, and how to say it. */
+/* Reports of inputs and arrays: who gets what, and which --feed decides. */
 #include "runtime/data/pair.h"
 
 #include <stdio.h>
@@ -23,7 +23,7 @@ named_array(char *buf, size_t size, const struct array *a)
 }
 
 static const char *
-named_input(char *buf, size_t size, const struct input *in)
+named_input(char *buf, size_t size, const struct input_spec *in)
 {
 	char name[SHORT_NAME], shape[128];
 
@@ -34,24 +34,25 @@ named_input(char *buf, size_t size, const struct input *in)
 }
 
 static bool
-is_guess(const struct item *it)
+is_guess(const struct fed_input *it)
 {
-	return !it->said && it->source >= FROM_ONES;
+	return !it->explicit && it->source >= FROM_ONES;
 }
 
 /* What becomes of the elements, if they are of another kind or order. */
 static const char *
-conversion(const struct pairing *p, const struct item *it, char *buf,
+conversion(const struct pairing *p, const struct fed_input *it, char *buf,
            size_t size)
 {
 	const struct pixels *x = &it->pixels;
 	const struct array *a = it->array;
-	const struct input *in = &it->in;
+	const struct input_spec *in = &it->in;
 	char from = pair_kind(a->dtype), to = pair_kind(in->dtype);
 
 	if (x->channels) {
-		snprintf(buf, size, "%s%s%s", x->turned ? ", " : "",
-		         x->turned ? x->turned : "", !x->normal ? ", converted"
+		snprintf(buf, size, "%s%s%s", x->transposed ? ", " : "",
+		         x->transposed ? x->transposed : "",
+		         !x->normal ? ", converted"
 		         : p->normal.n == 1 ? ", (x / 255 - mean) / std"
 		         : ", (x / 255 - mean) / std by channel");
 		return buf;
@@ -61,7 +62,7 @@ conversion(const struct pairing *p, const struct item *it, char *buf,
 }
 
 static const char *
-source_text(const struct pairing *p, const struct item *it, char *buf,
+source_text(const struct pairing *p, const struct fed_input *it, char *buf,
             size_t size)
 {
 	char array[220], how[80];
@@ -101,7 +102,7 @@ pair_print(const struct pairing *p, FILE *out)
 	size_t unused = 0;
 
 	for (size_t i = 0; i < p->n; i++) {
-		const struct item *it = &p->item[i];
+		const struct fed_input *it = &p->item[i];
 
 		fprintf(out, "  %s", named_input(text, sizeof(text), &it->in));
 		fprintf(out, " = %s%s\n", source_text(p, it, text,
@@ -129,7 +130,7 @@ pair_print(const struct pairing *p, FILE *out)
 /* ---- refusing ---- */
 
 static void
-add(char *buf, size_t size, const char *text)
+append_text(char *buf, size_t size, const char *text)
 {
 	size_t n = strlen(buf);
 
@@ -140,7 +141,7 @@ add(char *buf, size_t size, const char *text)
 /* A line to type: --feed INPUT=WORD:ARRAY, either part of the source being
  * optional, in quotes if a shell would see more in it than a word. */
 static void
-add_line(char *buf, size_t size, const struct item *it, const char *word,
+add_line(char *buf, size_t size, const struct fed_input *it, const char *word,
          const char *array)
 {
 	char arg[3 * NAME_TEXT], input[NAME_TEXT], name[NAME_TEXT];
@@ -152,19 +153,19 @@ add_line(char *buf, size_t size, const struct item *it, const char *word,
 	         err_name(name, sizeof(name), array));
 	quote = strspn(arg, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVW"
 	               "XYZ0123456789_=:./,-") == strlen(arg) ? "" : "'";
-	add(buf, size, "\n    --feed ");
-	add(buf, size, quote);
-	add(buf, size, arg);
-	add(buf, size, quote);
+	append_text(buf, size, "\n    --feed ");
+	append_text(buf, size, quote);
+	append_text(buf, size, arg);
+	append_text(buf, size, quote);
 }
 
 /* The word that turns the array into the input's rows; "" if its name alone
  * will do, NULL if nothing does. */
 static const char *
 rows_word(const struct pairing *p, const struct array *a,
-          const struct input *in)
+          const struct input_spec *in)
 {
-	if (!pair_takes(p, a, in)) {
+	if (!pair_accepts(p, a, in)) {
 		if (!pair_kind(a->dtype) || pair_kind(in->dtype) == 'b')
 			return NULL;
 		return pair_kind(in->dtype) == 'f' ? "float" : "int";
@@ -177,8 +178,8 @@ rows_word(const struct pairing *p, const struct array *a,
 
 /* Whether another input has the array, or will by its name. */
 static bool
-is_anothers(const struct pairing *p, const struct array *a,
-            const struct item *it)
+is_taken(const struct pairing *p, const struct array *a,
+         const struct fed_input *it)
 {
 	for (size_t i = 0; i < p->n; i++)
 		if (&p->item[i] != it
@@ -206,7 +207,7 @@ may_be_tokens(const struct pairing *p, const struct array *a)
 /* Whether the array has samples, as many as those that other inputs have. */
 static bool
 has_samples(const struct pairing *p, const struct array *a,
-            const struct item *it)
+            const struct fed_input *it)
 {
 	if (p->whole || !a->rank)
 		return true;
@@ -221,7 +222,7 @@ has_samples(const struct pairing *p, const struct array *a,
  * Windows are one on only beside windows. */
 static const char *
 array_word(const struct pairing *p, const struct array *a,
-           const struct item *it)
+           const struct fed_input *it)
 {
 	if (it->array == a)
 		return NULL;
@@ -241,47 +242,48 @@ array_word(const struct pairing *p, const struct array *a,
  * is to give, but neither what goes beside tokens nor what has an array of its
  * own or could have one. */
 static bool
-may_share(const struct pairing *p, const struct item *it)
+can_reuse_array(const struct pairing *p, const struct fed_input *it)
 {
 	if (pair_role(it->in.name) != FROM_NOWHERE
 	    || pair_find(p, it->in.name))
 		return false;
 	for (size_t i = 0; i < p->narray; i++)
 		if (!pair_used(p, &p->array[i])
-		    && !is_anothers(p, &p->array[i], it))
+		    && !is_taken(p, &p->array[i], it))
 			return false;
 	return true;
 }
 
 /* Images that may lie so or so. */
 static bool
-is_cube(const struct pairing *p, const struct array *a, const struct input *in)
+has_ambiguous_layout(const struct pairing *p, const struct array *a,
+                     const struct input_spec *in)
 {
 	struct pixels x;
 
 	return p->normal.n && pair_kind(in->dtype) == 'f'
-		&& pixels_fit(&x, a, in->rank, in->dim) && x.cube;
+		&& pixels_fit(&x, a, in->rank, in->dim) && x.ambiguous;
 }
 
 /* Arrays that other inputs have, only if asked for.  How many. */
 static size_t
-add_arrays(const struct pairing *p, const struct item *it, bool anothers,
+add_arrays(const struct pairing *p, const struct fed_input *it, bool taken,
            char *buf, size_t size)
 {
 	size_t n = 0, tried = 0;
 
 	for (size_t i = 0; i < p->narray && n < MAX_LISTED; i++) {
 		const struct array *a = &p->array[i];
-		bool cube = is_cube(p, a, &it->in);
-		const char *word = cube ? "hwc" : array_word(p, a, it);
+		bool ambiguous = has_ambiguous_layout(p, a, &it->in);
+		const char *word = ambiguous ? "hwc" : array_word(p, a, it);
 
-		if (!word || is_anothers(p, a, it) != anothers
-		    || (anothers && !pair_takes(p, a, &it->in))
+		if (!word || is_taken(p, a, it) != taken
+		    || (taken && !pair_accepts(p, a, &it->in))
 		    || tried++ > 4 * MAX_LISTED
-		    || !pair_would_do(p, it, word, a->name))
+		    || !pair_would_accept(p, it, word, a->name))
 			continue;
 		add_line(buf, size, it, word, a->name);
-		if (cube)
+		if (ambiguous)
 			add_line(buf, size, it, "chw", a->name);
 		n++;
 	}
@@ -290,36 +292,37 @@ add_arrays(const struct pairing *p, const struct item *it, bool anothers,
 
 /* What is missing: "f32[2000,3], a row for every sample". */
 static void
-add_missing(const struct pairing *p, const struct item *it, char *buf,
+add_missing(const struct pairing *p, const struct fed_input *it, char *buf,
             size_t size)
 {
-	const struct input *in = &it->in;
+	const struct input_spec *in = &it->in;
 	int64_t dim[CKR_MAX_RANK], n = p->whole ? -1 : pair_samples(p);
 	char shape[128];
 
 	memcpy(dim, in->dim, sizeof(dim));
 	if (n > 0)
 		dim[0] = n;
-	add(buf, size, " no array of the file will do; expected is ");
-	add(buf, size, array_text(shape, sizeof(shape), in->dtype, in->rank,
-	                          dim));
+	append_text(buf, size, " no array of the file will do; expected is ");
+	append_text(buf, size,
+	            array_text(shape, sizeof(shape), in->dtype, in->rank,
+	                                  dim));
 	if (!p->whole && in->rank)
-		add(buf, size, n <= 0 ? " or more rows"
-		    : ", a row for every sample");
-	add(buf, size, "; --feed INPUT=SOURCE takes ones, zeros and "
-	    "positions, too");
+		append_text(buf, size, n <= 0 ? " or more rows"
+		            : ", a row for every sample");
+	append_text(buf, size, "; --feed INPUT=SOURCE takes ones, zeros and "
+	            "positions, too");
 }
 
 /* Every line that could decide what an input gets. */
 static void
-add_lines(const struct pairing *p, const struct item *it, char *buf,
+add_lines(const struct pairing *p, const struct fed_input *it, char *buf,
           size_t size)
 {
 	size_t n;
 
-	add(buf, size, "\n  say what it gets:");
+	append_text(buf, size, "\n  say what it gets:");
 	n = add_arrays(p, it, false, buf, size);
-	if (!n && may_share(p, it))
+	if (!n && can_reuse_array(p, it))
 		n = add_arrays(p, it, true, buf, size);
 	for (size_t i = 0; i < source_words; i++)
 		if (source_word[i].source >= FROM_ONES
@@ -334,7 +337,7 @@ add_lines(const struct pairing *p, const struct item *it, char *buf,
 	if (p->narray)
 		add_missing(p, it, buf, size);
 	else
-		add(buf, size, " --data FILE");
+		append_text(buf, size, " --data FILE");
 }
 
 /* What is known, cut before it takes the room of the lines. */
@@ -343,25 +346,28 @@ add_lists(const struct pairing *p, char *buf, size_t size)
 {
 	char part[300], from[300];
 
-	add(buf, size, "\n  inputs:");
+	append_text(buf, size, "\n  inputs:");
 	for (size_t i = 0; i < p->n; i++) {
-		const struct item *it = &p->item[i];
+		const struct fed_input *it = &p->item[i];
 
-		add(buf, size, "\n    ");
-		add(buf, size, named_input(part, sizeof(part), &it->in));
-		add(buf, size, " = ");
-		add(buf, size, source_text(p, it, from, sizeof(from)));
+		append_text(buf, size, "\n    ");
+		append_text(buf, size,
+		            named_input(part, sizeof(part), &it->in));
+		append_text(buf, size, " = ");
+		append_text(buf, size, source_text(p, it, from, sizeof(from)));
 	}
 	for (size_t i = 0; i < p->narray && i < MAX_LISTED; i++) {
-		add(buf, size, i ? ", " : "\n  the file holds: ");
-		add(buf, size, named_array(part, sizeof(part), &p->array[i]));
+		append_text(buf, size, i ? ", " : "\n  the file holds: ");
+		append_text(buf, size,
+		            named_array(part, sizeof(part), &p->array[i]));
 	}
 	if (p->narray > MAX_LISTED)
-		add(buf, size, ", ...");
+		append_text(buf, size, ", ...");
 }
 
 ckr_status
-pair_refuse(const struct pairing *p, const struct item *it, const char *why)
+pair_refuse(const struct pairing *p, const struct fed_input *it,
+            const char *why)
 {
 	char text[1950], name[SHORT_NAME], shape[128];
 

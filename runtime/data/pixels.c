@@ -5,9 +5,9 @@
 
 #include "runtime/support/number.h"
 
-enum { MOST_TURNED = 4 };
+enum { MAX_TRANSPOSED = 4 };
 
-/* ---- what is said ---- */
+/* ---- --normalize ---- */
 
 /* Numbers with '/' between them, up to the end; how many, 0 if they are none,
  * or too many. */
@@ -36,7 +36,7 @@ parse_list(const char *text, size_t n, float *to)
 }
 
 ckr_status
-normal_parse(struct normal *m, const char *text, struct err *e)
+normalization_parse(struct normalization *m, const char *text, struct err *e)
 {
 	size_t n = strcspn(text, ",");
 	unsigned means = parse_list(text, n, m->mean), deviations = 0;
@@ -61,22 +61,22 @@ normal_parse(struct normal *m, const char *text, struct err *e)
 /* ---- layouts ---- */
 
 static bool
-same(const int64_t *a, const int64_t *b, int n)
+same_extents(const int64_t *a, const int64_t *b, int n)
 {
 	return !memcmp(a, b, (size_t)n * sizeof(*a));
 }
 
 /* Elements in the order of the input. */
 static bool
-as_it_lies(const struct array *a, int rank, const int64_t *dim)
+fits_as_is(const struct array *a, int rank, const int64_t *dim)
 {
 	const int64_t *d = a->dim;
 
 	if (rank == a->rank)
-		return same(d + 1, dim + 1, rank - 1);
+		return same_extents(d + 1, dim + 1, rank - 1);
 	if (a->rank == 3 && rank == 4)
-		return (dim[1] == 1 && same(d + 1, dim + 2, 2))
-		       || (dim[3] == 1 && same(d + 1, dim + 1, 2));
+		return (dim[1] == 1 && same_extents(d + 1, dim + 2, 2))
+		       || (dim[3] == 1 && same_extents(d + 1, dim + 1, 2));
 	/* channels would have to be in some order */
 	if (rank == 2 && (a->rank == 3 || (a->rank == 4 && (d[1] == 1
 	                                                    || d[3] == 1))))
@@ -85,8 +85,8 @@ as_it_lies(const struct array *a, int rank, const int64_t *dim)
 }
 
 static void
-lay(struct pixels *p, uint64_t channels, uint64_t n, bool from_last,
-    bool to_last)
+set_strides(struct pixels *p, uint64_t channels, uint64_t n, bool from_last,
+            bool to_last)
 {
 	p->channels = channels;
 	p->n = n;
@@ -107,56 +107,61 @@ pixels_fit(struct pixels *p, const struct array *a, int rank,
 	*p = (struct pixels){ 0 };
 	if ((kind != 'u' && kind != 'i') || a->rank < 2 || rank < 2)
 		return false;
-	if (as_it_lies(a, rank, dim)) {
-		lay(p, 1, a->dim[0] ? a->nelem / (uint64_t)a->dim[0] : 0,
-		    false, false);
-		p->cube = a->rank == 4 && rank == 4 && d[1] > 1
-			&& d[1] <= MOST_TURNED && d[1] == d[2]
+	if (fits_as_is(a, rank, dim)) {
+		set_strides(p, 1,
+		            a->dim[0] ? a->nelem / (uint64_t)a->dim[0] : 0,
+		            false, false);
+		p->ambiguous = a->rank == 4 && rank == 4 && d[1] > 1
+			&& d[1] <= MAX_TRANSPOSED && d[1] == d[2]
 			&& d[2] == d[3];
 		return true;
 	}
 	if (a->rank != 4 || rank != 4)
 		return false;
-	if (d[3] <= MOST_TURNED && dim[1] == d[3] && same(d + 1, dim + 2, 2)) {
-		lay(p, (uint64_t)d[3], (uint64_t)(d[1] * d[2]), true, false);
-		p->turned = "HWC to CHW";
+	if (d[3] <= MAX_TRANSPOSED && dim[1] == d[3]
+	    && same_extents(d + 1, dim + 2, 2)) {
+		set_strides(p, (uint64_t)d[3], (uint64_t)(d[1] * d[2]), true,
+		            false);
+		p->transposed = "HWC to CHW";
 		return true;
 	}
-	if (d[1] <= MOST_TURNED && dim[3] == d[1] && same(d + 2, dim + 1, 2)) {
-		lay(p, (uint64_t)d[1], (uint64_t)(d[2] * d[3]), false, true);
-		p->turned = "CHW to HWC";
+	if (d[1] <= MAX_TRANSPOSED && dim[3] == d[1]
+	    && same_extents(d + 2, dim + 1, 2)) {
+		set_strides(p, (uint64_t)d[1], (uint64_t)(d[2] * d[3]), false,
+		            true);
+		p->transposed = "CHW to HWC";
 		return true;
 	}
 	return false;
 }
 
 void
-pixels_turn(struct pixels *p, const struct array *a, bool hwc)
+pixels_transpose(struct pixels *p, const struct array *a, bool hwc)
 {
 	const int64_t *d = a->dim;
 
 	if (!hwc)
 		return;
-	lay(p, (uint64_t)d[3], (uint64_t)(d[1] * d[2]), true, false);
-	p->turned = "HWC to CHW";
+	set_strides(p, (uint64_t)d[3], (uint64_t)(d[1] * d[2]), true, false);
+	p->transposed = "HWC to CHW";
 }
 
 bool
-pixels_split(struct pixels *p, const struct normal *m, int rank,
+pixels_split(struct pixels *p, const struct normalization *m, int rank,
              const int64_t *dim)
 {
 	bool first, last;
 
 	if (m->n == 1)
 		return true;
-	if (p->turned)
+	if (p->transposed)
 		return p->channels == m->n;
 	first = rank == 4 && dim[1] == m->n;
 	last = rank == 4 && dim[3] == m->n;
-	last &= !p->cube;
+	last &= !p->ambiguous;
 	if (first == last)
 		return false;
-	lay(p, m->n, p->n / m->n, last, last);
+	set_strides(p, m->n, p->n / m->n, last, last);
 	return true;
 }
 
@@ -165,7 +170,7 @@ pixels_split(struct pixels *p, const struct normal *m, int rank,
 void
 pixels_convert(const struct pixels *p, const unsigned char *from, float *to)
 {
-	const struct normal *m = p->normal;
+	const struct normalization *m = p->normal;
 
 	for (uint64_t c = 0; c < p->channels; c++) {
 		const unsigned char *x = from + c * p->from_channel;

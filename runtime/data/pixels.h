@@ -1,5 +1,5 @@
-/* Pixels of 8 bits as a model's float inputs: scaled, and turned from one
- * layout to the other. */
+/* Pixels of 8 bits as a model's float inputs: scaled, and transposed from
+ * one layout to the other. */
 #ifndef CKR_PIXELS_H
 #define CKR_PIXELS_H
 
@@ -10,36 +10,36 @@
 enum { MAX_CHANNELS = 16 };
 
 /* What --normalize says, in units of the largest pixel. */
-struct normal {
-	unsigned n;                     /* channels; 0: nothing was said */
+struct normalization {
+	unsigned n;                     /* channels; 0: not given */
 	float mean[MAX_CHANNELS], deviation[MAX_CHANNELS];
 };
 
 /* How a row of an array becomes a row of an input: distances in elements from
  * channel to channel and from pixel to pixel, in both. */
 struct pixels {
-	const char *turned;             /* "HWC to CHW"; NULL: it is not */
-	bool cube;                      /* it could be, or not: extents are
-	                                 * all alike */
-	const struct normal *normal;    /* NULL: pixels stay 0 to 255 */
+	const char *transposed;         /* "HWC to CHW"; NULL: not */
+	bool ambiguous;                 /* HWC or CHW: all extents are equal */
+	const struct normalization *normal;    /* NULL: pixels stay 0 to 255 */
 	uint64_t channels, n;           /* n: pixels of each */
 	uint64_t from_channel, from_pixel, to_channel, to_pixel;
 };
 
 /* "MEAN,STD", each a number for all channels or, with '/' between them, one for
  * every channel. */
-ckr_status normal_parse(struct normal *, const char *text, struct err *);
+ckr_status normalization_parse(struct normalization *, const char *text,
+                               struct err *);
 /* Whether rows of the array a, integers, make up those of an input of the
- * extents dim: as they lie, as images of one channel or as a list, or turned
- * from HWC to CHW or back, of at most four channels.  Extents of both begin
- * with that of the samples. */
+ * extents dim: as they lie, as images of one channel or as a list, or
+ * transposed from HWC to CHW or back, of at most four channels.  Extents of
+ * both begin with that of the samples. */
 bool pixels_fit(struct pixels *, const struct array *a, int rank,
                 const int64_t *dim);
-/* Of a cube: as images that lie HWC, for an input CHW, or as it lies. */
-void pixels_turn(struct pixels *, const struct array *, bool hwc);
+/* Of an ambiguous array: as images that lie HWC, for an input CHW, or as is. */
+void pixels_transpose(struct pixels *, const struct array *, bool hwc);
 /* Which axis holds the channels that means are given for; false: none does, or
- * two could.  Of a cube that is not turned the first one. */
-bool pixels_split(struct pixels *, const struct normal *, int rank,
+ * two could.  If ambiguous and not transposed, the first one. */
+bool pixels_split(struct pixels *, const struct normalization *, int rank,
                   const int64_t *dim);
 /* A row: (x / 255 - mean) / deviation in float32, as torchvision's ToTensor and
  * Normalize have it, or x. */

@@ -17,7 +17,7 @@ array_begin(struct array_file *f, const char *path, struct err *e)
 }
 
 static int
-by_name(const void *a, const void *b, void *file)
+compare_names(const void *a, const void *b, void *file)
 {
 	const struct array_file *f = file;
 	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
@@ -38,7 +38,7 @@ array_index(struct array_file *f, struct err *e)
 		return err_set(e, CKR_ENOMEM, "out of memory");
 	for (size_t i = 0; i < f->n; i++)
 		f->index[i] = (uint32_t)i;
-	qsort_r(f->index, f->n, sizeof(*f->index), by_name, f);
+	qsort_r(f->index, f->n, sizeof(*f->index), compare_names, f);
 	for (size_t i = 1; i < f->n; i++) {
 		const char *s = f->v[f->index[i]].name;
 
@@ -60,7 +60,7 @@ read_zip(struct array_file *f, struct err *e)
 }
 
 static bool
-begins(const unsigned char *head, const char *with, size_t n)
+starts_with(const unsigned char *head, const char *with, size_t n)
 {
 	return !memcmp(head, with, n);
 }
@@ -70,9 +70,9 @@ array_reader(const unsigned char head[ST_HEAD_BEGINS])
 {
 	if (st_head_begins(head))
 		return safetensors_read_header;
-	if (begins(head, "\x93NUMPY", 6))
+	if (starts_with(head, "\x93NUMPY", 6))
 		return npy_read_header;
-	if (begins(head, "PK\3\4", 4) || begins(head, "PK\5\6", 4))
+	if (starts_with(head, "PK\3\4", 4) || starts_with(head, "PK\5\6", 4))
 		return read_zip;
 	if (tokens_begin(head))
 		return tokens_read_header;
@@ -95,7 +95,7 @@ find_reader(const struct array_file *f, unsigned char head[ST_HEAD_BEGINS],
 }
 
 static ckr_status
-by_content(struct array_file *f, bool shard, struct err *e)
+read_by_content(struct array_file *f, bool shard, struct err *e)
 {
 	unsigned char head[ST_HEAD_BEGINS];
 	ReadHeader *read;
@@ -119,7 +119,7 @@ open_any(struct array_file *f, const char *path, bool shard, struct err *e)
 	ckr_status s = array_begin(f, path, e);
 
 	if (s == CKR_OK)
-		s = by_content(f, shard, e);
+		s = read_by_content(f, shard, e);
 	if (s == CKR_OK)
 		s = array_index(f, e);
 	if (s != CKR_OK)
@@ -142,7 +142,7 @@ array_open_shard(struct array_file *f, const char *path, struct err *e)
 /* Bare integers may begin like a pickle, a text, or the length of a header that
  * would not lie within the file. */
 static ckr_status
-need_bare(const struct array_file *f, struct err *e)
+check_headerless(const struct array_file *f, struct err *e)
 {
 	unsigned char head[ST_HEAD_BEGINS];
 	ReadHeader *read;
@@ -164,7 +164,7 @@ array_open_raw(struct array_file *f, const char *path, uint8_t dtype,
 	ckr_status s = array_begin(f, path, e);
 
 	if (s == CKR_OK)
-		s = need_bare(f, e);
+		s = check_headerless(f, e);
 	if (s == CKR_OK)
 		s = tokens_bare(f, dtype, e);
 	if (s == CKR_OK)
@@ -182,8 +182,8 @@ array_close(struct array_file *f)
 	for (size_t i = 0; i < f->npacked; i++)
 		if (f->packed[i].fd >= 0)
 			close(f->packed[i].fd);
-	if (f->maker)
-		f->maker->close(f->made);
+	if (f->provider)
+		f->provider->close(f->made);
 	for (size_t i = 0; i < f->npart; i++)
 		array_close(&f->part[i]);
 	for (size_t i = 0; f->renamed && i < f->n; i++)
@@ -245,7 +245,8 @@ array_prepare(const struct array_file *f, const struct array *a, struct err *e)
 {
 	if (a->shard)
 		f = a->shard;
-	return a->packed ? packed_open(f->fd, f->path, a->packed, e) : CKR_OK;
+	return a->packed ? packed_inflate(f->fd, f->path, a->packed, e)
+	       : CKR_OK;
 }
 
 /* Elements first..first+n-1 as they are. */
@@ -256,7 +257,7 @@ read_plain(const struct array_file *f, const struct array *a, uint64_t first,
 	uint64_t size = dtype_row[a->dtype].nbytes;
 
 	if (a->made)
-		return f->maker->read(f->made, first, n, out, e);
+		return f->provider->read(f->made, first, n, out, e);
 	return file_read(a->packed ? a->packed->fd : f->fd, f->path, out,
 	                 n * size, a->at + first * size, e);
 }

@@ -20,12 +20,12 @@ struct array {
 	uint64_t at;                    /* in the file */
 	struct packed *packed;          /* ... or in what this holds inflated;
 	                                 * NULL: in the file */
-	bool made;                      /* by the file's maker: u8 */
+	bool made;                      /* by the file's provider: u8 */
 	const struct array_file *shard; /* which holds it; NULL: the file */
 };
 
-/* What makes contents when they are read: n elements from the first one on. */
-struct array_maker {
+/* Makes contents when they are read: n elements from the first one on. */
+struct array_provider {
 	ckr_status (*read)(void *made, uint64_t first, uint64_t n, void *out,
 	                   struct err *);
 	void (*close)(void *made);
@@ -47,7 +47,7 @@ struct array_file {
 	uint32_t *index;                /* v's numbers, sorted by name */
 	struct packed *packed;          /* what is deflated */
 	size_t npacked;
-	const struct array_maker *maker;        /* NULL: none */
+	const struct array_provider *provider;  /* NULL: none */
 	void *made;                     /* ... what it is called with */
 	struct array_file *part;        /* an index's shards */
 	size_t npart;

@@ -13,7 +13,7 @@
 #include "runtime/support/path.h"
 
 static ckr_status
-cannot_write(const char *path, struct err *e)
+write_error(const char *path, struct err *e)
 {
 	if (errno == ENOMEM)
 		return err_set(e, CKR_ENOMEM, "out of memory");
@@ -31,7 +31,7 @@ open_new(struct new_file *f, const char *path, bool named, struct err *e)
 		return err_set(e, CKR_EIO, "%s: cannot write: not a regular "
 		               "file", path);
 	if (!new_file_start(f, path, named)) {
-		s = cannot_write(path, e);
+		s = write_error(path, e);
 		new_file_abort(f);
 	}
 	return s;
@@ -53,7 +53,7 @@ ckr_status
 new_file_commit(struct new_file *f, struct err *e)
 {
 	ckr_status s = new_file_place(f, true) ? CKR_OK
-		: cannot_write(f->path, e);
+		: write_error(f->path, e);
 
 	new_file_abort(f);
 	return s;

@@ -3,7 +3,7 @@
  * Checkpoints of a model and of a model that holds it differ in what all names
  * begin with: "model.", "module.", "bert.".  Which mapping is meant is guessed
  * from the first names that are looked for, and from every name of the file
- * that ends like one; the guess by which most is found is told, not followed.
+ * that ends like one; the best guess is reported, not followed.
  */
 #include "runtime/file/names.h"
 
@@ -36,7 +36,7 @@ names_joined(const char *from, size_t n, const char *rest)
 
 /* The last mapping that fits the name; nmap: none. */
 static size_t
-mapping_of(const char *name, const char *const *map, size_t nmap)
+find_mapping(const char *name, const char *const *map, size_t nmap)
 {
 	for (size_t k = nmap; k-- > 0;)
 		if (!strncmp(name, map[k], strcspn(map[k], "=")))
@@ -45,7 +45,7 @@ mapping_of(const char *name, const char *const *map, size_t nmap)
 }
 
 static ckr_status
-need_used(const struct array_file *f, const char *map, struct err *e)
+check_map_used(const struct array_file *f, const char *map, struct err *e)
 {
 	char old[NAME_TEXT], name[NAME_TEXT], have[NAME_TEXT];
 	size_t n = strcspn(map, "=");
@@ -68,7 +68,7 @@ names_map(struct array_file *f, const char *const *map, size_t nmap,
 	if (!nmap)
 		return CKR_OK;
 	for (size_t k = 0; k < nmap; k++)
-		CKR_TRY(need_used(f, map[k], e));
+		CKR_TRY(check_map_used(f, map[k], e));
 	if (!f->renamed)
 		f->renamed = calloc(f->n + 1, sizeof(*f->renamed));
 	if (!f->renamed)
@@ -76,7 +76,7 @@ names_map(struct array_file *f, const char *const *map, size_t nmap,
 	for (size_t i = 0; i < f->n; i++) {
 		const char *name = f->v[i].name;
 		size_t k = names_is_state(f, name) ? nmap
-		           : mapping_of(name, map, nmap);
+		           : find_mapping(name, map, nmap);
 		size_t old = k < nmap ? strcspn(map[k], "=") : 0;
 		char *new;
 
@@ -102,13 +102,13 @@ names_map(struct array_file *f, const char *const *map, size_t nmap,
 struct guess {
 	const char *have, *want;
 	size_t old, new;
-	size_t there, fit;              /* of all wanted; in their shape */
-	size_t other;                   /* there under another name */
+	size_t found, same_shape;       /* of all wanted; of their shape too */
+	size_t renamed;                 /* found under another name */
 };
 
 /* By the longest end that both names share, from a dot on or all of one. */
 static bool
-guess_by(const char *have, const char *want, struct guess *g)
+match_suffix(const char *have, const char *want, struct guess *g)
 {
 	size_t a = strlen(have), b = strlen(want);
 	bool any = false;
@@ -136,8 +136,8 @@ same_guess(const struct guess *a, const struct guess *b)
 
 /* What is wanted, if names are mapped so; NULL: it is not there. */
 static const struct array *
-find_by(const struct array_file *f, const struct guess *g,
-        const struct wanted *w)
+find_mapped(const struct array_file *f, const struct guess *g,
+            const struct wanted *w)
 {
 	bool maps = !strncmp(w->name, g->want, g->new);
 	bool moves = !strncmp(w->name, g->have, g->old);
@@ -162,11 +162,11 @@ try_guess(const struct array_file *f, struct guess *g, const struct wanted *w,
           size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
-		const struct array *a = find_by(f, g, &w[i]);
+		const struct array *a = find_mapped(f, g, &w[i]);
 
-		g->there += a != NULL;
-		g->fit += a && has_shape(a, &w[i]);
-		g->other += a && strcmp(a->name, w[i].name);
+		g->found += a != NULL;
+		g->same_shape += a && has_shape(a, &w[i]);
+		g->renamed += a && strcmp(a->name, w[i].name);
 	}
 }
 
@@ -188,7 +188,7 @@ find_guesses(const struct array_file *f, const char *name,
 	for (size_t i = 0; i < f->n && ntried < TRIED; i++) {
 		bool known = false;
 
-		if (!guess_by(f->v[i].name, name, &g) || !(g.old + g.new))
+		if (!match_suffix(f->v[i].name, name, &g) || !(g.old + g.new))
 			continue;
 		for (size_t k = 0; k < ntried; k++)
 			known |= same_guess(&tried[k], &g);
@@ -196,10 +196,10 @@ find_guesses(const struct array_file *f, const char *name,
 			continue;
 		tried[ntried++] = g;
 		try_guess(f, &g, w, n);
-		if (g.there < least)
+		if (g.found < least)
 			continue;
-		count = g.there > least || !count ? 0 : count;
-		least = g.there;
+		count = g.found > least || !count ? 0 : count;
+		least = g.found;
 		if (count < GUESSES)
 			best[count++] = g;
 	}
@@ -207,8 +207,8 @@ find_guesses(const struct array_file *f, const char *name,
 }
 
 static size_t
-add_text(char *text, size_t size, size_t at, const char *before,
-         const char *option, const char *value)
+append_option(char *text, size_t size, size_t at, const char *before,
+              const char *option, const char *value)
 {
 	char name[2 * NAME_TEXT];
 	int n = at < size ? snprintf(text + at, size - at, "%s--init-%s '%s'",
@@ -219,26 +219,27 @@ add_text(char *text, size_t size, size_t at, const char *before,
 }
 
 static size_t
-add_map(char *text, size_t size, size_t at, const char *before,
-        const struct guess *g)
+append_map(char *text, size_t size, size_t at, const char *before,
+           const struct guess *g)
 {
 	char map[2 * NAME_TEXT];
 
 	snprintf(map, sizeof(map), "%.*s=%.*s", (int)g->old, g->have,
 	         (int)g->new, g->want);
-	return add_text(text, size, at, before, "map", map);
+	return append_option(text, size, at, before, "map", map);
 }
 
 /* What is there by the guess, but in another shape. */
 static size_t
-add_skips(char *text, size_t size, size_t at, const struct array_file *f,
-          const struct guess *g, const struct wanted *w, size_t n)
+append_skips(char *text, size_t size, size_t at, const struct array_file *f,
+             const struct guess *g, const struct wanted *w, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
-		const struct array *a = find_by(f, g, &w[i]);
+		const struct array *a = find_mapped(f, g, &w[i]);
 
 		if (a && !has_shape(a, &w[i]))
-			at = add_text(text, size, at, " ", "skip", w[i].name);
+			at = append_option(text, size, at, " ", "skip",
+			                   w[i].name);
 	}
 	return at;
 }
@@ -256,16 +257,17 @@ names_guess(const struct array_file *f, const struct wanted *w, size_t n,
 		count = find_guesses(f, w[i].name, w, n, g);
 	if (!count)
 		return text;
-	if (g->fit < g->there)
+	if (g->same_shape < g->found)
 		snprintf(shape, sizeof(shape), ", %zu in another shape",
-		         g->there - g->fit);
+		         g->found - g->same_shape);
 	at = (size_t)snprintf(text, size, "the file has %zu of %zu tensors "
-	                      "under other names%s; try: ", g->other, n, shape);
+	                      "under other names%s; try: ", g->renamed, n,
+	                      shape);
 	for (size_t k = 0; k < count; k++)
-		at = add_map(text, size, at, k ? " or " : "", &g[k]);
+		at = append_map(text, size, at, k ? " or " : "", &g[k]);
 	if (count == 1)
-		at = add_skips(text, size, at, f, g, w, n);
-	if (g->there < n && at < size)
+		at = append_skips(text, size, at, f, g, w, n);
+	if (g->found < n && at < size)
 		snprintf(text + at, size - at, " --init-partial");
 	return text;
 }

@@ -11,7 +11,7 @@
 enum { MAX_MEMBERS = 1 << 16, STORED = 0, DEFLATED = 8 };
 
 static uint32_t
-le(const unsigned char *p, int n)
+load_le(const unsigned char *p, int n)
 {
 	uint32_t x = 0;
 
@@ -21,9 +21,9 @@ le(const unsigned char *p, int n)
 }
 
 static uint64_t
-le8(const unsigned char *p)
+load_le64(const unsigned char *p)
 {
-	return (uint64_t)le(p + 4, 4) << 32 | le(p, 4);
+	return (uint64_t)load_le(p + 4, 4) << 32 | load_le(p, 4);
 }
 
 struct member {
@@ -36,16 +36,16 @@ struct member {
 
 /* Sizes of 0xffffffff stand in the zip64 extra field, in this order. */
 static bool
-zip64(struct member *m, const unsigned char *x, size_t n)
+read_zip64(struct member *m, const unsigned char *x, size_t n)
 {
 	uint64_t *field[3] = { &m->size, &m->stored, &m->at };
 
 	while (n >= 4) {
-		size_t len = le(x + 2, 2);
+		size_t len = load_le(x + 2, 2);
 
 		if (len > n - 4)
 			return false;
-		if (le(x, 2) == 1) {
+		if (load_le(x, 2) == 1) {
 			const unsigned char *p = x + 4;
 
 			for (int i = 0; i < 3; i++) {
@@ -53,7 +53,7 @@ zip64(struct member *m, const unsigned char *x, size_t n)
 					continue;
 				if ((size_t)(x + 4 + len - p) < 8)
 					return false;
-				*field[i] = le8(p);
+				*field[i] = load_le64(p);
 				p += 8;
 			}
 			return true;
@@ -82,22 +82,22 @@ find_directory(struct array_file *f, uint64_t dir[3], struct err *e)
 		if (!i)
 			goto bad;
 	}
-	dir[0] = le(tail + i + 10, 2);
-	dir[1] = le(tail + i + 12, 4);
-	dir[2] = le(tail + i + 16, 4);
+	dir[0] = load_le(tail + i + 10, 2);
+	dir[1] = load_le(tail + i + 12, 4);
+	dir[2] = load_le(tail + i + 16, 4);
 	if (dir[0] != 0xffff && dir[1] != UINT32_MAX && dir[2] != UINT32_MAX)
 		return CKR_OK;
 	if (i < 20 || memcmp(tail + i - 20, "PK\6\7", 4))
 		goto bad;
-	at = le8(tail + i - 12);
+	at = load_le64(tail + i - 12);
 	if (f->size < 56 || at > f->size - 56)
 		goto bad;
 	CKR_TRY(file_read(f->fd, f->path, x, 56, at, e));
 	if (memcmp(x, "PK\6\6", 4))
 		goto bad;
-	dir[0] = le8(x + 32);
-	dir[1] = le8(x + 40);
-	dir[2] = le8(x + 48);
+	dir[0] = load_le64(x + 32);
+	dir[1] = load_le64(x + 40);
+	dir[2] = load_le64(x + 48);
 	return CKR_OK;
 bad:
 	return err_set(e, CKR_EFORMAT, "%s: not a zip archive that can be "
@@ -129,7 +129,7 @@ crc_of(const struct array_file *f, uint64_t at, uint64_t size, uint32_t *crc,
 		n = size < sizeof(buf) ? size : sizeof(buf);
 		CKR_TRY(file_read(f->fd, f->path, buf, n, at, e));
 		for (; i + 8 <= n; i += 8) {
-			uint32_t low = x ^ le(buf + i, 4);
+			uint32_t low = x ^ load_le(buf + i, 4);
 
 			x = 0;
 			for (int k = 0; k < 4; k++)
@@ -145,8 +145,8 @@ crc_of(const struct array_file *f, uint64_t at, uint64_t size, uint32_t *crc,
 
 /* The name of the array: what the member is called, without its suffix. */
 static ckr_status
-take_name(const struct array_file *f, const struct member *m, struct array *a,
-          char **name, struct err *e)
+set_array_name(const struct array_file *f, const struct member *m,
+               struct array *a, char **name, struct err *e)
 {
 	size_t n = m->name_len;
 
@@ -194,7 +194,7 @@ find_contents(const struct array_file *f, const struct member *m,
 	CKR_TRY(file_read(f->fd, f->path, local, 30, m->at, e));
 	if (memcmp(local, "PK\3\4", 4))
 		goto bad;
-	*at = m->at + 30 + le(local + 26, 2) + le(local + 28, 2);
+	*at = m->at + 30 + load_le(local + 26, 2) + load_le(local + 28, 2);
 	if (*at > f->size || m->stored > f->size - *at
 	    || (m->method == STORED && m->size != m->stored))
 		goto bad;
@@ -206,14 +206,14 @@ bad:
 
 /* Fill in the array that a member holds; its name is put at *name. */
 static ckr_status
-read_member(struct array_file *f, const struct member *m, struct array *a,
-            char **name, struct err *e)
+read_npz_member(struct array_file *f, const struct member *m, struct array *a,
+                char **name, struct err *e)
 {
 	char text[NAME_TEXT];
 	uint32_t crc;
 	uint64_t at = 0;
 
-	CKR_TRY(take_name(f, m, a, name, e));
+	CKR_TRY(set_array_name(f, m, a, name, e));
 	err_name(text, sizeof(text), a->name);
 	CKR_TRY(check_method(f, m, text, e));
 	CKR_TRY(find_contents(f, m, text, &at, e));
@@ -246,17 +246,18 @@ read_members(struct array_file *f, const unsigned char *p, size_t left,
 
 		if (left < 46 || memcmp(p, "PK\1\2", 4))
 			goto bad;
-		m = (struct member){ .flags = le(p + 8, 2),
-			.method = le(p + 10, 2), .crc = le(p + 16, 4),
-			.stored = le(p + 20, 4),
-			.size = le(p + 24, 4), .name_len = le(p + 28, 2),
-			.at = le(p + 42, 4), .name = p + 46 };
-		nx = le(p + 30, 2);
-		nc = le(p + 32, 2);
+		m = (struct member){ .flags = load_le(p + 8, 2),
+			.method = load_le(p + 10, 2), .crc = load_le(p + 16, 4),
+			.stored = load_le(p + 20, 4),
+			.size = load_le(p + 24, 4),
+			.name_len = load_le(p + 28, 2),
+			.at = load_le(p + 42, 4), .name = p + 46 };
+		nx = load_le(p + 30, 2);
+		nc = load_le(p + 32, 2);
 		all = 46 + m.name_len + nx + nc;
-		if (all > left || !zip64(&m, p + 46 + m.name_len, nx))
+		if (all > left || !read_zip64(&m, p + 46 + m.name_len, nx))
 			goto bad;
-		CKR_TRY(read_member(f, &m, &f->v[f->n], &name, e));
+		CKR_TRY(read_npz_member(f, &m, &f->v[f->n], &name, e));
 		f->n++;
 		p += all;
 		left -= all;

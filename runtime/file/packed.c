@@ -28,7 +28,7 @@ packed_can(void)
 }
 
 static ckr_status
-damaged(const struct inflater *x, const char *how)
+damaged_array(const struct inflater *x, const char *how)
 {
 	char name[NAME_TEXT];
 
@@ -37,8 +37,8 @@ damaged(const struct inflater *x, const char *how)
 }
 
 static ckr_status
-begin(struct inflater **to, int fd, const char *path, const struct packed *p,
-      struct err *e)
+inflater_open(struct inflater **to, int fd, const char *path,
+              const struct packed *p, struct err *e)
 {
 	struct inflater *x = calloc(1, sizeof(*x));
 
@@ -50,7 +50,8 @@ begin(struct inflater **to, int fd, const char *path, const struct packed *p,
 	x->p = p;
 	x->e = e;
 	if (p->size / RATIO > p->stored)
-		return damaged(x, "it cannot hold as many bytes as it says");
+		return damaged_array(x,
+		                     "it cannot hold as many bytes as it says");
 	/* without zlib's own header */
 	if (inflateInit2(&x->z, -MAX_WBITS) != Z_OK)
 		return err_set(e, CKR_ENOMEM, "out of memory");
@@ -58,7 +59,7 @@ begin(struct inflater **to, int fd, const char *path, const struct packed *p,
 }
 
 static void
-end(struct inflater *x)
+inflater_close(struct inflater *x)
 {
 	if (x)
 		inflateEnd(&x->z);
@@ -67,7 +68,7 @@ end(struct inflater *x)
 
 /* Up to n more bytes into `to`; *got: how many, 0 at the end. */
 static ckr_status
-take(struct inflater *x, void *to, size_t n, size_t *got)
+inflate_some(struct inflater *x, void *to, size_t n, size_t *got)
 {
 	x->z.next_out = to;
 	x->z.avail_out = (uInt)n;
@@ -86,9 +87,9 @@ take(struct inflater *x, void *to, size_t n, size_t *got)
 		if (r == Z_MEM_ERROR)
 			return err_set(x->e, CKR_ENOMEM, "out of memory");
 		if (r == Z_BUF_ERROR)
-			return damaged(x, "it ends early");
+			return damaged_array(x, "it ends early");
 		if (r != Z_OK && r != Z_STREAM_END)
-			return damaged(x, "it cannot be inflated");
+			return damaged_array(x, "it cannot be inflated");
 		x->ended = r == Z_STREAM_END;
 	}
 	*got = n - x->z.avail_out;
@@ -96,18 +97,18 @@ take(struct inflater *x, void *to, size_t n, size_t *got)
 }
 
 ckr_status
-packed_start(int fd, const char *path, const struct packed *p, void *out,
-             size_t n, struct err *e)
+packed_peek(int fd, const char *path, const struct packed *p, void *out,
+            size_t n, struct err *e)
 {
 	struct inflater *x;
 	size_t got = 0;
-	ckr_status s = begin(&x, fd, path, p, e);
+	ckr_status s = inflater_open(&x, fd, path, p, e);
 
 	if (s == CKR_OK)
-		s = take(x, out, n, &got);
+		s = inflate_some(x, out, n, &got);
 	if (s == CKR_OK && got < n)
-		s = damaged(x, "it ends early");
-	end(x);
+		s = damaged_array(x, "it ends early");
+	inflater_close(x);
 	return s;
 }
 
@@ -120,22 +121,23 @@ inflate_all(struct inflater *x, int to)
 	char how[80];
 
 	for (size_t n = 1; n;) {
-		CKR_TRY(take(x, x->out, PIECE, &n));
+		CKR_TRY(inflate_some(x, x->out, PIECE, &n));
 		if (n > x->p->size - done)
-			return damaged(x, "it holds more bytes than it says");
+			return damaged_array(x, "it holds more bytes than it "
+			                     "says");
 		CKR_TRY(file_write(to, x->path, x->out, n, done, x->e));
 		crc = (uint32_t)crc32(crc, x->out, (uInt)n);
 		done += n;
 	}
 	if (done < x->p->size)
-		return damaged(x, "it holds fewer bytes than it says");
+		return damaged_array(x, "it holds fewer bytes than it says");
 	snprintf(how, sizeof(how), "its checksum is %08x, expected %08x", crc,
 	         x->p->crc);
-	return crc == x->p->crc ? CKR_OK : damaged(x, how);
+	return crc == x->p->crc ? CKR_OK : damaged_array(x, how);
 }
 
 ckr_status
-packed_open(int fd, const char *path, struct packed *p, struct err *e)
+packed_inflate(int fd, const char *path, struct packed *p, struct err *e)
 {
 	struct inflater *x;
 	int to = -1;
@@ -143,12 +145,12 @@ packed_open(int fd, const char *path, struct packed *p, struct err *e)
 
 	if (p->fd >= 0)
 		return CKR_OK;
-	s = begin(&x, fd, path, p, e);
+	s = inflater_open(&x, fd, path, p, e);
 	if (s == CKR_OK)
 		s = temp_open(&to, p->size, path, e);
 	if (s == CKR_OK)
 		s = inflate_all(x, to);
-	end(x);
+	inflater_close(x);
 	if (s == CKR_OK)
 		p->fd = to;
 	else if (to >= 0)

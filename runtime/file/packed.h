@@ -19,12 +19,12 @@ struct packed {
 /* Whether this was built to inflate anything. */
 bool packed_can(void);
 /* The first n bytes inflated; fd and path are of the file. */
-ckr_status packed_start(int fd, const char *path, const struct packed *,
-                        void *out, size_t n, struct err *);
+ckr_status packed_peek(int fd, const char *path, const struct packed *,
+                       void *out, size_t n, struct err *);
 /* Inflate all of it, once, into a file without a name: exactly its size, with
  * its checksum. */
-ckr_status packed_open(int fd, const char *path, struct packed *,
-                       struct err *);
+ckr_status packed_inflate(int fd, const char *path, struct packed *,
+                          struct err *);
 /* An empty file without a name where TMPDIR says, else in /tmp, if it has room
  * for so many bytes; whose names the file they are for. */
 ckr_status temp_open(int *fd, uint64_t room, const char *whose, struct err *);

@@ -16,11 +16,11 @@
 enum { MAX_CONFIG = 1 << 20 };
 enum { RANK = 1, ALPHA };
 
-struct reading {
+struct peft_reader {
 	const char *const *weight;
 	size_t n;
-	double usual[ALPHA + 1];        /* of RANK and ALPHA */
-	double *own[ALPHA + 1];         /* [n]: NaN: the usual one */
+	double fallback[ALPHA + 1];     /* of RANK and ALPHA */
+	double *overrides[ALPHA + 1];   /* [n]: NaN: the fallback */
 	bool root;                      /* alpha / sqrt(rank) */
 	int which;                      /* RANK or ALPHA, in a pattern */
 	const char *refused;            /* a key of it */
@@ -65,27 +65,28 @@ regex_glob(const char *regex, char *glob)
 /* As PEFT takes a key: the regular expression "(.*\.)?(KEY)$" of a module's
  * whole name, and the first key that matches counts.  glob: "*." and KEY. */
 static bool
-set_own(struct reading *r, const char *glob, bool whole, double x)
+apply_pattern(struct peft_reader *r, const char *glob, bool whole, double x)
 {
-	double *own = r->own[r->which];
+	double *overrides = r->overrides[r->which];
 
 	for (size_t i = 0; i < r->n; i++) {
 		char *name = strndup(r->weight[i], peft_module(r->weight[i]));
 
 		if (!name)
 			return false;
-		if (isnan(own[i]) && (glob_match(glob + 2, name)
-		                      || (!whole && glob_match(glob, name))))
-			own[i] = x;
+		if (isnan(overrides[i])
+		    && (glob_match(glob + 2, name)
+		        || (!whole && glob_match(glob, name))))
+			overrides[i] = x;
 		free(name);
 	}
 	return true;
 }
 
 static bool
-read_own(struct json *j, const char *key, void *reading)
+read_pattern(struct json *j, const char *key, void *reading)
 {
-	struct reading *r = reading;
+	struct peft_reader *r = reading;
 	bool whole = *key == '^', ok;
 	char *glob = names_joined("*.", 2, key);
 	double x;
@@ -93,31 +94,31 @@ read_own(struct json *j, const char *key, void *reading)
 	if (glob && !regex_glob(key + whole, glob + 2))
 		r->refused = key;
 	ok = json_number(j, &x) && !r->refused
-		&& glob && set_own(r, glob, whole, x);
+		&& glob && apply_pattern(r, glob, whole, x);
 	free(glob);
 	return ok || json_fail(j, "out of memory");
 }
 
 static bool
-read_setting(struct json *j, const char *key, void *reading)
+read_config_key(struct json *j, const char *key, void *reading)
 {
-	struct reading *r = reading;
+	struct peft_reader *r = reading;
 
 	if (!strcmp(key, "r"))
-		return json_number(j, &r->usual[RANK]);
+		return json_number(j, &r->fallback[RANK]);
 	if (!strcmp(key, "lora_alpha"))
-		return json_number(j, &r->usual[ALPHA]);
+		return json_number(j, &r->fallback[ALPHA]);
 	if (!strcmp(key, "use_rslora") && json_word(j, "true"))
 		return r->root = true;
 	r->which = !strcmp(key, "alpha_pattern") ? ALPHA
 		: !strcmp(key, "rank_pattern") ? RANK : 0;
-	return r->which && !json_word(j, "null") ? json_object(j, read_own, r)
-	       : r->which || json_skip(j);
+	return r->which && !json_word(j, "null")
+	       ? json_object(j, read_pattern, r) : r->which || json_skip(j);
 }
 
 /* The text as a whole, ended by NUL; the caller's to free. */
 static ckr_status
-read_text(const char *path, char **text, uint64_t *size, struct err *e)
+read_config_text(const char *path, char **text, uint64_t *size, struct err *e)
 {
 	int fd;
 	ckr_status s;
@@ -133,17 +134,17 @@ read_text(const char *path, char **text, uint64_t *size, struct err *e)
 }
 
 static ckr_status
-parse(struct reading *r, const char *path, struct err *e)
+read_config(struct peft_reader *r, const char *path, struct err *e)
 {
 	struct json j = { 0 };
 	uint64_t size;
 	char *text, name[NAME_TEXT];
-	ckr_status s = read_text(path, &text, &size, e);
+	ckr_status s = read_config_text(path, &text, &size, e);
 
 	if (s == CKR_OK) {
 		j.text = text;
 		j.size = size;
-		if (json_object(&j, read_setting, r) && json_end(&j))
+		if (json_object(&j, read_config_key, r) && json_end(&j))
 			s = CKR_OK;
 		else if (r->refused)
 			s = err_set(e, CKR_EUNSUPPORTED, "%s: %s_pattern: key "
@@ -163,9 +164,10 @@ parse(struct reading *r, const char *path, struct err *e)
 }
 
 static double
-pick(const struct reading *r, int which, size_t i)
+scale_term(const struct peft_reader *r, int which, size_t i)
 {
-	return isnan(r->own[which][i]) ? r->usual[which] : r->own[which][i];
+	return isnan(r->overrides[which][i]) ? r->fallback[which]
+	       : r->overrides[which][i];
 }
 
 ckr_status
@@ -173,24 +175,25 @@ peft_scales(const char *adapters, const char *const *weight, size_t n,
             double *scale, bool *there, struct err *e)
 {
 	char *path = peft_config_path(adapters);
-	double *own = malloc((2 * n + 1) * sizeof(*own));
-	struct reading r = { .weight = weight, .n = n,
-		.usual = { [RANK] = 8, [ALPHA] = 8 },   /* PEFT's defaults */
-		.own = { [RANK] = own, [ALPHA] = own + n } };
-	ckr_status s = path && own ? CKR_OK
+	double *overrides = malloc((2 * n + 1) * sizeof(*overrides));
+	struct peft_reader r = { .weight = weight, .n = n,
+		.fallback = { [RANK] = 8, [ALPHA] = 8 },   /* PEFT's defaults */
+		.overrides = { [RANK] = overrides, [ALPHA] = overrides + n } };
+	ckr_status s = path && overrides ? CKR_OK
 		: err_set(e, CKR_ENOMEM, "out of memory");
 
-	for (size_t i = 0; own && i < 2 * n; i++)
-		own[i] = (double)NAN;
+	for (size_t i = 0; overrides && i < 2 * n; i++)
+		overrides[i] = (double)NAN;
 	*there = s == CKR_OK && !access(path, F_OK);
 	if (*there)
-		s = parse(&r, path, e);
+		s = read_config(&r, path, e);
 	for (size_t i = 0; i < n && *there && s == CKR_OK; i++) {
-		double rank = pick(&r, RANK, i);
+		double rank = scale_term(&r, RANK, i);
 
-		scale[i] = pick(&r, ALPHA, i) / (r.root ? sqrt(rank) : rank);
+		scale[i] = scale_term(&r, ALPHA, i)
+		           / (r.root ? sqrt(rank) : rank);
 	}
 	free(path);
-	free(own);
+	free(overrides);
 	return s;
 }

@@ -19,7 +19,7 @@
 
 enum { MAX_HEADER = 100 << 20, DATA_ALIGN = 64 };
 
-struct reader {
+struct st_reader {
 	struct array_file *f;
 	struct json j;
 	struct err *e;
@@ -29,7 +29,7 @@ struct reader {
 };
 
 static bool
-grow(void **v, size_t n, size_t *cap, size_t size)
+grow_list(void **v, size_t n, size_t *cap, size_t size)
 {
 	size_t to = *cap ? *cap * 2 : 64;
 	void *p;
@@ -45,7 +45,7 @@ grow(void **v, size_t n, size_t *cap, size_t size)
 }
 
 static bool
-out_of_memory(struct reader *r)
+no_header_memory(struct st_reader *r)
 {
 	r->failed = err_set(r->e, CKR_ENOMEM, "out of memory");
 	return false;
@@ -54,20 +54,21 @@ out_of_memory(struct reader *r)
 static bool
 read_meta(struct json *j, const char *key, void *reader)
 {
-	struct reader *r = reader;
+	struct st_reader *r = reader;
 	struct array_file *f = r->f;
 	char *value;
 
 	if (!json_string(j, &value))
 		return false;
-	if (!grow((void **)&f->meta, f->nmeta, &r->meta_cap, sizeof(*f->meta)))
-		return out_of_memory(r);
+	if (!grow_list((void **)&f->meta, f->nmeta, &r->meta_cap,
+	               sizeof(*f->meta)))
+		return no_header_memory(r);
 	f->meta[f->nmeta++] = (struct meta){ key, value };
 	return true;
 }
 
 static bool
-read_extent(struct json *j, void *array)
+read_shape_dim(struct json *j, void *array)
 {
 	struct array *a = array;
 
@@ -77,7 +78,7 @@ read_extent(struct json *j, void *array)
 }
 
 /* A tensor's object. */
-struct entry {
+struct tensor_entry {
 	struct array a;
 	int64_t offset[2];
 	unsigned have;                  /* which fields were seen */
@@ -86,7 +87,7 @@ struct entry {
 static bool
 read_field(struct json *j, const char *key, void *entry)
 {
-	struct entry *t = entry;
+	struct tensor_entry *t = entry;
 	unsigned bit = !strcmp(key, "dtype") ? 1 : !strcmp(key, "shape") ? 2
 	               : !strcmp(key, "data_offsets") ? 4 : 0;
 	char *type;
@@ -101,7 +102,7 @@ read_field(struct json *j, const char *key, void *entry)
 		t->a.dtype = dtype_from_st(type, strlen(type));
 		return true;
 	case 2:
-		return json_list(j, read_extent, &t->a);
+		return json_list(j, read_shape_dim, &t->a);
 	case 4:
 		return json_expect(j, '[') && json_uint(j, &t->offset[0])
 		       && json_expect(j, ',') && json_uint(j, &t->offset[1])
@@ -112,7 +113,7 @@ read_field(struct json *j, const char *key, void *entry)
 }
 
 static ckr_status
-add_tensor(struct reader *r, struct array a, const int64_t offset[2])
+add_array(struct st_reader *r, struct array a, const int64_t offset[2])
 {
 	struct array_file *f = r->f;
 	char text[NAME_TEXT];
@@ -138,7 +139,7 @@ add_tensor(struct reader *r, struct array a, const int64_t offset[2])
 		               text, (unsigned long long)a.nbytes,
 		               (long long)(offset[1] - offset[0]));
 	a.at = r->data + (uint64_t)offset[0];
-	if (!grow((void **)&f->v, f->n, &r->cap, sizeof(a)))
+	if (!grow_list((void **)&f->v, f->n, &r->cap, sizeof(a)))
 		return err_set(r->e, CKR_ENOMEM, "out of memory");
 	f->v[f->n++] = a;
 	return CKR_OK;
@@ -147,8 +148,8 @@ add_tensor(struct reader *r, struct array a, const int64_t offset[2])
 static bool
 read_entry(struct json *j, const char *name, void *reader)
 {
-	struct reader *r = reader;
-	struct entry t = { .a.name = name };
+	struct st_reader *r = reader;
+	struct tensor_entry t = { .a.name = name };
 
 	if (!strcmp(name, "__metadata__"))
 		return json_object(j, read_meta, r);
@@ -156,12 +157,12 @@ read_entry(struct json *j, const char *name, void *reader)
 		return false;
 	if (t.have != 7)
 		return json_fail(j, "dtype, shape or data_offsets is missing");
-	r->failed = add_tensor(r, t.a, t.offset);
+	r->failed = add_array(r, t.a, t.offset);
 	return r->failed == CKR_OK;
 }
 
 static int
-by_place(const void *a, const void *b)
+compare_offsets(const void *a, const void *b)
 {
 	const struct array *x = a, *y = b;
 
@@ -171,7 +172,7 @@ by_place(const void *a, const void *b)
 
 /* Bytes of the file that are no tensor's. */
 static ckr_status
-stray(struct reader *r, uint64_t from, uint64_t to)
+stray_bytes(struct st_reader *r, uint64_t from, uint64_t to)
 {
 	return err_set(r->e, CKR_EFORMAT, "%s: expected every byte of data to "
 	               "be a tensor's, found none for bytes %llu..%llu; the "
@@ -182,7 +183,7 @@ stray(struct reader *r, uint64_t from, uint64_t to)
 
 /* The format gives each byte of data to one tensor. */
 static ckr_status
-need_apart(struct reader *r)
+check_disjoint(struct st_reader *r)
 {
 	const struct array_file *f = r->f;
 	struct array *v = malloc((f->n + 1) * sizeof(*v));
@@ -194,7 +195,7 @@ need_apart(struct reader *r)
 		return err_set(r->e, CKR_ENOMEM, "out of memory");
 	if (f->n)
 		memcpy(v, f->v, f->n * sizeof(*v));
-	qsort(v, f->n, sizeof(*v), by_place);
+	qsort(v, f->n, sizeof(*v), compare_offsets);
 	for (size_t i = 0, last = 0; i < f->n && s == CKR_OK; i++) {
 		if (!v[i].nbytes)
 			continue;
@@ -204,12 +205,12 @@ need_apart(struct reader *r)
 			            err_name(one, sizeof(one), v[last].name),
 			            err_name(other, sizeof(other), v[i].name));
 		else if (v[i].at > end)
-			s = stray(r, end, v[i].at);
+			s = stray_bytes(r, end, v[i].at);
 		end = v[i].at + v[i].nbytes;
 		last = i;
 	}
 	if (s == CKR_OK && end < f->size)
-		s = stray(r, end, f->size);
+		s = stray_bytes(r, end, f->size);
 	free(v);
 	return s;
 }
@@ -217,7 +218,7 @@ need_apart(struct reader *r)
 ckr_status
 safetensors_read_header(struct array_file *f, struct err *e)
 {
-	struct reader r = { .f = f, .e = e };
+	struct st_reader r = { .f = f, .e = e };
 	unsigned char head[8];
 	uint64_t n;
 
@@ -241,7 +242,7 @@ safetensors_read_header(struct array_file *f, struct err *e)
 	r.j = (struct json){ .text = f->text, .size = n };
 	r.data = 8 + n;
 	if (json_object(&r.j, read_entry, &r) && json_end(&r.j))
-		return need_apart(&r);
+		return check_disjoint(&r);
 	return r.failed ? r.failed
 	       : err_set(e, CKR_EFORMAT, "%s: not a valid safetensors file: "
 	                 "%s (byte %zu of the header)", f->path, r.j.fault,
@@ -252,9 +253,9 @@ safetensors_read_header(struct array_file *f, struct err *e)
 
 /* The header text; w->at is filled relative to the data's beginning. */
 static ckr_status
-make_header(struct st_writer *w, const struct st_entry *t, size_t n,
-            const struct meta *meta, size_t nmeta, char **text, size_t *size,
-            struct err *e)
+format_header(struct st_writer *w, const struct st_entry *t, size_t n,
+              const struct meta *meta, size_t nmeta, char **text, size_t *size,
+              struct err *e)
 {
 	FILE *h = open_memstream(text, size);
 	uint64_t at = 0, nelem, nbytes;
@@ -289,16 +290,16 @@ make_header(struct st_writer *w, const struct st_entry *t, size_t n,
 
 /* Where entries lie, and the header; *text is the caller's to free. */
 static ckr_status
-lay_out(struct st_writer *w, const struct st_entry *t, size_t n,
-        const struct meta *meta, size_t nmeta, char **text, size_t *size,
-        struct err *e)
+plan_offsets(struct st_writer *w, const struct st_entry *t, size_t n,
+             const struct meta *meta, size_t nmeta, char **text, size_t *size,
+             struct err *e)
 {
 	*w = (struct st_writer){ .file = { .fd = -1 }, .n = n };
 	*text = NULL;
 	w->at = calloc(n + 1, sizeof(*w->at));
 	if (!w->at)
 		return err_set(e, CKR_ENOMEM, "out of memory");
-	CKR_TRY(make_header(w, t, n, meta, nmeta, text, size, e));
+	CKR_TRY(format_header(w, t, n, meta, nmeta, text, size, e));
 	for (size_t i = 0; i <= n; i++)
 		w->at[i] += 8 + *size;
 	return CKR_OK;
@@ -312,7 +313,7 @@ st_begin_in(struct st_writer *w, struct new_file file,
 	unsigned char len[8];
 	char *text;
 	size_t size = 0;
-	ckr_status s = lay_out(w, t, n, meta, nmeta, &text, &size, e);
+	ckr_status s = plan_offsets(w, t, n, meta, nmeta, &text, &size, e);
 
 	w->file = file;
 	st_head_length(len, size);
@@ -345,7 +346,7 @@ st_join(struct st_writer *w, const char *path, const struct st_entry *t,
 {
 	char *text;
 	size_t size = 0;
-	ckr_status s = lay_out(w, t, n, meta, nmeta, &text, &size, e);
+	ckr_status s = plan_offsets(w, t, n, meta, nmeta, &text, &size, e);
 
 	free(text);
 	w->file.path = strdup(path);

@@ -15,7 +15,7 @@
 
 enum { MAX_INDEX = 100 << 20, MAX_SHARDS = 4096 };
 
-struct reader {
+struct index_reader {
 	struct array_file *f;
 	struct err *e;
 	size_t cap;
@@ -23,7 +23,7 @@ struct reader {
 };
 
 static bool
-fails(struct reader *r, ckr_status s)
+set_failed(struct index_reader *r, ckr_status s)
 {
 	r->failed = s;
 	return false;
@@ -41,7 +41,7 @@ path_beside(const char *index, const char *name)
 
 /* The shard, opened when it is named first; NULL after a failure. */
 static struct array_file *
-find_shard(struct reader *r, const char *name)
+open_named_shard(struct index_reader *r, const char *name)
 {
 	struct array_file *f = r->f;
 	char *path = path_beside(f->path, name), text[NAME_TEXT];
@@ -68,31 +68,32 @@ find_shard(struct reader *r, const char *name)
 }
 
 static bool
-read_place(struct json *j, const char *name, void *reader)
+read_weight_file(struct json *j, const char *name, void *reader)
 {
-	struct reader *r = reader;
+	struct index_reader *r = reader;
 	struct array_file *f = r->f, *shard;
 	const struct array *a;
 	char *file, text[NAME_TEXT];
 
 	if (!json_string(j, &file))
 		return false;
-	shard = find_shard(r, file);
+	shard = open_named_shard(r, file);
 	if (!shard)
 		return false;
 	a = array_find(shard, name);
 	if (!a)
-		return fails(r, err_set(r->e, CKR_EFORMAT, "%s: expected '%s' "
-		                        "in %s, found no such tensor", f->path,
-		                        err_name(text, sizeof(text), name),
-		                        shard->path));
+		return set_failed(r, err_set(r->e, CKR_EFORMAT, "%s: expected "
+		                             "'%s' in %s, found no such tensor",
+		                             f->path,
+		                             err_name(text, sizeof(text), name),
+		                             shard->path));
 	if (f->n == r->cap) {
 		size_t cap = r->cap ? 2 * r->cap : 64;
 		struct array *v = reallocarray(f->v, cap, sizeof(*v));
 
 		if (!v)
-			return fails(r, err_set(r->e, CKR_ENOMEM,
-			                        "out of memory"));
+			return set_failed(r, err_set(r->e, CKR_ENOMEM,
+			                             "out of memory"));
 		f->v = v;
 		r->cap = cap;
 	}
@@ -102,16 +103,16 @@ read_place(struct json *j, const char *name, void *reader)
 }
 
 static bool
-read_part(struct json *j, const char *key, void *reader)
+read_index_key(struct json *j, const char *key, void *reader)
 {
 	return strcmp(key, "weight_map") ? json_skip(j)
-	       : json_object(j, read_place, reader);
+	       : json_object(j, read_weight_file, reader);
 }
 
 ckr_status
 shards_read_index(struct array_file *f, struct err *e)
 {
-	struct reader r = { .f = f, .e = e };
+	struct index_reader r = { .f = f, .e = e };
 	struct json j;
 
 	if (f->size > MAX_INDEX)
@@ -125,7 +126,7 @@ shards_read_index(struct array_file *f, struct err *e)
 	CKR_TRY(file_read(f->fd, f->path, f->text, f->size, 0, e));
 	f->text[f->size] = '\0';
 	j = (struct json){ .text = f->text, .size = f->size };
-	if (json_object(&j, read_part, &r) && json_end(&j) && f->n)
+	if (json_object(&j, read_index_key, &r) && json_end(&j) && f->n)
 		return CKR_OK;
 	return r.failed ? r.failed
 	       : err_set(e, CKR_EFORMAT, "%s: expected an index of shards, "

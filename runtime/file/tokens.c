@@ -7,10 +7,10 @@
 
 enum { HEADER = 1024 };
 
-static const struct kind {
+static const struct token_header {
 	uint32_t magic, version;
 	uint8_t dtype;
-} kinds[] = {
+} headers[] = {
 	{ 20240520, 1, CKR_U16 },       /* of GPT-2 */
 	{ 20240801, 7, CKR_U32 },       /* of Llama 3 */
 };
@@ -22,25 +22,25 @@ le4(const unsigned char *p)
 	       | (uint32_t)p[1] << 8 | p[0];
 }
 
-static const struct kind *
-find_kind(const unsigned char head[8])
+static const struct token_header *
+find_token_header(const unsigned char head[8])
 {
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
-		if (le4(head) == kinds[i].magic
-		    && le4(head + 4) == kinds[i].version)
-			return &kinds[i];
+	for (size_t i = 0; i < sizeof(headers) / sizeof(*headers); i++)
+		if (le4(head) == headers[i].magic
+		    && le4(head + 4) == headers[i].version)
+			return &headers[i];
 	return NULL;
 }
 
 bool
 tokens_begin(const unsigned char head[8])
 {
-	return find_kind(head) != NULL;
+	return find_token_header(head) != NULL;
 }
 
 static ckr_status
-one_list(struct array_file *f, uint8_t dtype, uint64_t at, uint64_t n,
-         struct err *e)
+set_token_array(struct array_file *f, uint8_t dtype, uint64_t at, uint64_t n,
+                struct err *e)
 {
 	f->v = calloc(1, sizeof(*f->v));
 	if (!f->v)
@@ -56,14 +56,14 @@ ckr_status
 tokens_read_header(struct array_file *f, struct err *e)
 {
 	unsigned char head[12];
-	const struct kind *k;
+	const struct token_header *k;
 	uint64_t n, room;
 
 	if (f->size < HEADER)
 		return err_set(e, CKR_EFORMAT, "%s: a header of tokens that is "
 		               "cut off", f->path);
 	CKR_TRY(file_read(f->fd, f->path, head, sizeof(head), 0, e));
-	k = find_kind(head);
+	k = find_token_header(head);
 	n = le4(head + 8);
 	room = (f->size - HEADER) / dtype_row[k->dtype].nbytes;
 	if (n != room || (f->size - HEADER) % dtype_row[k->dtype].nbytes)
@@ -71,7 +71,7 @@ tokens_read_header(struct array_file *f, struct err *e)
 		               "tokens, but the file holds %llu; it may be cut "
 		               "off", f->path, (unsigned long long)n,
 		               (unsigned long long)room);
-	return one_list(f, k->dtype, HEADER, n, e);
+	return set_token_array(f, k->dtype, HEADER, n, e);
 }
 
 ckr_status
@@ -84,5 +84,5 @@ tokens_bare(struct array_file *f, uint8_t dtype, struct err *e)
 		               "number of %s tokens", f->path,
 		               (unsigned long long)f->size,
 		               dtype_row[dtype].text);
-	return one_list(f, dtype, 0, f->size / size, e);
+	return set_token_array(f, dtype, 0, f->size / size, e);
 }

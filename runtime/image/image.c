@@ -10,7 +10,7 @@
 enum { MOST_BYTES = 1 << 28 };
 
 ckr_status
-image_broken(const struct image_reading *r, const char *how)
+image_error(const struct image_reader *r, const char *how)
 {
 	char text[NAME_TEXT];
 
@@ -19,7 +19,7 @@ image_broken(const struct image_reading *r, const char *how)
 }
 
 ckr_status
-image_fits(const struct image_reading *r)
+image_check_size(const struct image_reader *r)
 {
 	const struct image *f = &r->found, *w = r->wanted;
 
@@ -55,7 +55,7 @@ header_number(FILE *f)
 }
 
 static ckr_status
-read_pnm(struct image_reading *r, bool grey)
+read_pnm(struct image_reader *r, bool grey)
 {
 	struct image *m = &r->found;
 	size_t n;
@@ -65,15 +65,15 @@ read_pnm(struct image_reading *r, bool grey)
 	m->height = header_number(r->file);
 	m->channels = grey ? 1 : 3;
 	if (!m->width || !m->height)
-		return image_broken(r, "a header of PGM or PPM without a size");
+		return image_error(r, "a header of PGM or PPM without a size");
 	if (header_number(r->file) != 255)
-		return image_broken(r, "expected pixels of 0 to 255");
+		return image_error(r, "expected pixels of 0 to 255");
 	if (!r->pixels)
 		return CKR_OK;
-	CKR_TRY(image_fits(r));
+	CKR_TRY(image_check_size(r));
 	n = (size_t)m->width * m->height * m->channels;
 	if (fread(r->pixels, 1, n, r->file) != n)
-		return image_broken(r, "ends early");
+		return image_error(r, "ends early");
 	for (size_t i = n; m->channels < r->wanted->channels && i-- > 0;)
 		memset(r->pixels + 3 * i, r->pixels[i], 3);
 	return CKR_OK;
@@ -82,7 +82,7 @@ read_pnm(struct image_reading *r, bool grey)
 /* ---- any ---- */
 
 static ckr_status
-read_any(struct image_reading *r)
+read_any(struct image_reader *r)
 {
 	unsigned char head[8] = { 0 };
 	size_t n = fread(head, 1, sizeof(head), r->file);
@@ -95,12 +95,12 @@ read_any(struct image_reading *r)
 		return image_png(r);
 	if (!memcmp(head, "\xff\xd8\xff", 3) && head[3] >= 0xc0)
 		return image_jpeg(r);
-	return image_broken(r, "expected a PNG or JPEG image, or a binary PGM "
-	                    "or PPM (P5, P6)");
+	return image_error(r, "expected a PNG or JPEG image, or a binary PGM "
+	                   "or PPM (P5, P6)");
 }
 
 static ckr_status
-open_and_read(struct image_reading *r)
+open_and_read(struct image_reader *r)
 {
 	uint64_t size;
 	ckr_status s;
@@ -118,14 +118,14 @@ open_and_read(struct image_reading *r)
 }
 
 ckr_status
-image_look(struct image *m, const char *path, struct err *e)
+image_probe(struct image *m, const char *path, struct err *e)
 {
-	struct image_reading r = { .path = path, .e = e };
+	struct image_reader r = { .path = path, .e = e };
 
 	CKR_TRY(open_and_read(&r));
 	*m = r.found;
 	if ((uint64_t)m->width * m->height > MOST_BYTES / 3)
-		return image_broken(&r, "more than 89478485 pixels");
+		return image_error(&r, "more than 89478485 pixels");
 	return CKR_OK;
 }
 
@@ -133,8 +133,8 @@ ckr_status
 image_read(const struct image *m, const char *path, unsigned char *pixels,
            struct err *e)
 {
-	struct image_reading r = { .path = path, .e = e, .wanted = m,
-	                           .pixels = pixels };
+	struct image_reader r = { .path = path, .e = e, .wanted = m,
+	                          .pixels = pixels };
 
 	return open_and_read(&r);
 }

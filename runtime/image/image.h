@@ -18,7 +18,7 @@ struct image {
 bool image_can_png(void);
 bool image_can_jpeg(void);
 /* What the file holds. */
-ckr_status image_look(struct image *, const char *path, struct err *);
+ckr_status image_probe(struct image *, const char *path, struct err *);
 /* Its pixels [height, width, channels], of exactly that size; grey ones become
  * three channels if so many are wanted. */
 ckr_status image_read(const struct image *, const char *path,
@@ -27,8 +27,8 @@ ckr_status image_read(const struct image *, const char *path,
 /* ---- for the readers of the formats ---- */
 
 /* An image that is read.  Readers fill found from the header and, if pixels is
- * not NULL, pixels after image_fits. */
-struct image_reading {
+ * not NULL, pixels after image_check_size. */
+struct image_reader {
 	FILE *file;                     /* at its beginning */
 	const char *path;
 	struct image found;
@@ -38,9 +38,9 @@ struct image_reading {
 };
 
 /* That found is what is wanted. */
-ckr_status image_fits(const struct image_reading *);
-ckr_status image_broken(const struct image_reading *, const char *how);
-ckr_status image_png(struct image_reading *);
-ckr_status image_jpeg(struct image_reading *);
+ckr_status image_check_size(const struct image_reader *);
+ckr_status image_error(const struct image_reader *, const char *how);
+ckr_status image_png(struct image_reader *);
+ckr_status image_jpeg(struct image_reader *);
 
 #endif

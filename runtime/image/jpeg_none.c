@@ -7,8 +7,8 @@ image_can_jpeg(void)
 }
 
 ckr_status
-image_jpeg(struct image_reading *r)
+image_jpeg(struct image_reader *r)
 {
-	return image_broken(r, "is JPEG, and libjpeg not built in (CMake: "
-	                    "CKC_JPEG, libjpeg-dev)");
+	return image_error(r, "is JPEG, and libjpeg not built in (CMake: "
+	                   "CKC_JPEG, libjpeg-dev)");
 }

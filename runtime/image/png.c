@@ -5,10 +5,10 @@
 #include <setjmp.h>
 #include <stdlib.h>
 
-struct decoder {
+struct png_decoder {
 	jmp_buf jump;
 	char why[200];
-	struct image_reading *r;
+	struct image_reader *r;
 	png_structp png;
 	png_infop info;
 	png_bytep *row;
@@ -16,24 +16,24 @@ struct decoder {
 };
 
 static void
-on_error(png_structp png, const char *message)
+on_png_error(png_structp png, const char *message)
 {
-	struct decoder *d = png_get_error_ptr(png);
+	struct png_decoder *d = png_get_error_ptr(png);
 
 	snprintf(d->why, sizeof(d->why), "cannot be read as PNG: %s", message);
-	d->status = image_broken(d->r, d->why);
+	d->status = image_error(d->r, d->why);
 	longjmp(d->jump, 1);
 }
 
 static void
-on_warning(png_structp png, const char *message)
+on_png_warning(png_structp png, const char *message)
 {
 	(void)png;
 	(void)message;
 }
 
 static ckr_status
-read_header(struct decoder *d)
+read_png_header(struct png_decoder *d)
 {
 	struct image *m = &d->r->found;
 	int color;
@@ -46,29 +46,29 @@ read_header(struct decoder *d)
 	m->channels = color & PNG_COLOR_MASK_COLOR ? 3 : 1;
 	if (color & PNG_COLOR_MASK_ALPHA
 	    || png_get_valid(d->png, d->info, PNG_INFO_tRNS))
-		return image_broken(d->r, "is transparent; expected PNG "
-		                    "without an alpha channel");
+		return image_error(d->r, "is transparent; expected PNG "
+		                   "without an alpha channel");
 	if (png_get_bit_depth(d->png, d->info) > 8)
-		return image_broken(d->r, "expected pixels of 8 bits, found "
-		                    "16");
+		return image_error(d->r, "expected pixels of 8 bits, found "
+		                   "16");
 	return CKR_OK;
 }
 
 static ckr_status
-read_pixels(struct decoder *d)
+read_png_pixels(struct png_decoder *d)
 {
-	struct image_reading *r = d->r;
+	struct image_reader *r = d->r;
 	size_t wide = (size_t)r->wanted->width * r->wanted->channels;
 
-	CKR_TRY(image_fits(r));
+	CKR_TRY(image_check_size(r));
 	png_set_expand(d->png);
 	if (r->found.channels < r->wanted->channels)
 		png_set_gray_to_rgb(d->png);
 	png_set_interlace_handling(d->png);
 	png_read_update_info(d->png, d->info);
 	if (png_get_rowbytes(d->png, d->info) != wide)
-		return image_broken(r, "rows of another size than its header "
-		                    "says");
+		return image_error(r, "rows of another size than its header "
+		                   "says");
 	d->row = calloc(r->wanted->height, sizeof(*d->row));
 	if (!d->row)
 		return err_set(r->e, CKR_ENOMEM, "out of memory");
@@ -81,15 +81,15 @@ read_pixels(struct decoder *d)
 
 /* What libpng refuses comes back here. */
 static ckr_status
-decode(struct decoder *d)
+decode_png(struct png_decoder *d)
 {
 	ckr_status s;
 
 	if (setjmp(d->jump))
 		return d->status;
-	s = read_header(d);
+	s = read_png_header(d);
 	if (s == CKR_OK && d->r->pixels)
-		s = read_pixels(d);
+		s = read_png_pixels(d);
 	return s;
 }
 
@@ -100,15 +100,16 @@ image_can_png(void)
 }
 
 ckr_status
-image_png(struct image_reading *r)
+image_png(struct image_reader *r)
 {
-	struct decoder d = { .r = r };
+	struct png_decoder d = { .r = r };
 	ckr_status s;
 
-	d.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &d, on_error,
-	                               on_warning);
+	d.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &d, on_png_error,
+	                               on_png_warning);
 	d.info = d.png ? png_create_info_struct(d.png) : NULL;
-	s = d.info ? decode(&d) : err_set(r->e, CKR_ENOMEM, "out of memory");
+	s = d.info ? decode_png(&d)
+	           : err_set(r->e, CKR_ENOMEM, "out of memory");
 	png_destroy_read_struct(&d.png, &d.info, NULL);
 	free(d.row);
 	return s;

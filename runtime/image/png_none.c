@@ -7,8 +7,8 @@ image_can_png(void)
 }
 
 ckr_status
-image_png(struct image_reading *r)
+image_png(struct image_reader *r)
 {
-	return image_broken(r, "is PNG, and libpng not built in (CMake: "
-	                    "CKC_PNG, libpng-dev)");
+	return image_error(r, "is PNG, and libpng not built in (CMake: "
+	                   "CKC_PNG, libpng-dev)");
 }

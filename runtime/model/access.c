@@ -318,7 +318,7 @@ ckr_memory(ckr_ctx *c, struct ckr_memory *m)
 		.peak_bytes = ckr_peak_bytes(c),
 		.held_bytes = c->finite.nbytes
 		              * (c->async.possible ? 1 + MAX_INFLIGHT : 1),
-		.transfer_bytes = c->team ? 2 * TEAM_ROOM
+		.transfer_bytes = c->team ? 2 * PG_BUFFER
 		                  + transfers_bytes(c->transfers)
 		                  : 0,
 		.grown_bytes = now > c->rss_before ? now - c->rss_before : 0,

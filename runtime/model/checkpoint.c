@@ -311,12 +311,13 @@ check_checkpoint(ckr_ctx *c, const struct infile *o, struct progress *p)
 static ckr_status
 load_checkpoint(ckr_ctx *c, const struct infile *o, struct progress *p)
 {
-	struct team_task w = { .op = "reading", .patient = true };
+	struct pg_task w = { .op = "reading", .patient = true };
 	ckr_status s = o->far ? CKR_OK : check_checkpoint(c, o, p);
 
 	CKR_TRY(peers_agree(c, s, w.op));
 	CKR_TRY(load_files(c, o, 1, is_saved));
-	return o->read_for ? team_spread(c->team, 0, p, sizeof(*p), &w, &c->err)
+	return o->read_for ? pg_broadcast(c->team, 0, p, sizeof(*p), &w,
+	                                  &c->err)
 	       : CKR_OK;
 }
 

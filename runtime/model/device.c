@@ -6,7 +6,7 @@
  */
 #include "runtime/model/rt.h"
 #include "runtime/support/half.h"
-#include "runtime/team/team.h"
+#include "runtime/team/process_group.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +25,7 @@ choose_gpu(const ckr_ctx *c)
 		return atoi(wish);
 	if (!c->team)
 		return 0;
-	return place ? atoi(place) : (int)c->team->mate;
+	return place ? atoi(place) : (int)c->team->local_rank;
 }
 
 ckr_status

@@ -12,7 +12,7 @@ min_elements(uint64_t a, uint64_t b)
 /* A collective of this process with the others. */
 static struct chunked_comm
 collective_in_group(const ckr_ctx *c, enum link_group g,
-                    const struct team_task *w)
+                    const struct pg_task *w)
 {
 	bool dp = g == LINK_DP;
 
@@ -56,14 +56,14 @@ ckr_status
 gather_begin(struct tensor_gather *f, ckr_ctx *c, const struct bound *b,
              const struct ckr_tensor *t)
 {
-	struct team_task w = { .op = "gathering", .of = t->name,
+	struct pg_task w = { .op = "gathering", .of = t->name,
 		.bytes = rt_whole(c, t).nbytes, .patient = true };
 
 	/* the groups and their memory are needed */
 	CKR_TRY(rt_finish_transfers(c));
 	*f = (struct tensor_gather){ .c = c, .t = t,
 		.group = collective_in_group(c, LINK_TP, &w) };
-	f->most = TEAM_ROOM / c->world.tp / 8;
+	f->most = PG_BUFFER / c->world.tp / 8;
 	f->local = rt_at(c, b, 0, t);
 	if (rt_is_cut(t))
 		CKR_TRY(find_owners(f));
@@ -115,7 +115,7 @@ for_runs(struct tensor_gather *f, uint64_t at, uint64_t n, char *out)
 static ckr_status
 gather_ranges(struct tensor_gather *f, uint64_t at, uint64_t n, char *out)
 {
-	struct team *t = f->c->team;
+	struct process_group *t = f->c->team;
 	struct link_side to = { t->in, f->nbytes, f->place };
 	int next = 0;
 
@@ -124,8 +124,8 @@ gather_ranges(struct tensor_gather *f, uint64_t at, uint64_t n, char *out)
 		f->place[r] = next;
 		next += f->nbytes[r];
 	}
-	CKR_TRY(team_gather(t, f->link, t->out, f->nbytes[f->mine], &to,
-	                    &f->group.task, &f->c->err));
+	CKR_TRY(pg_allgather(t, f->link, t->out, f->nbytes[f->mine], &to,
+	                     &f->group.task, &f->c->err));
 	for_runs(f, at, n, out);
 	return CKR_OK;
 }
@@ -164,9 +164,9 @@ gather_next(struct tensor_gather *f, uint64_t at, uint64_t n, void *out)
 		if (u.rank == c->env.replica)
 			CKR_TRY(gather_from_replica(f, u.local + lo - u.whole,
 			                            hi - lo, to));
-		CKR_TRY(team_spread(c->team, u.rank * c->world.tp, to,
-		                    (int)((hi - lo) * size), &f->group.task,
-		                    &c->err));
+		CKR_TRY(pg_broadcast(c->team, u.rank * c->world.tp, to,
+		                     (int)((hi - lo) * size), &f->group.task,
+		                     &c->err));
 	}
 	return CKR_OK;
 }

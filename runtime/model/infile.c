@@ -200,7 +200,7 @@ static ckr_status
 read_far(ckr_ctx *c, const struct infile *o, const struct array *a,
          const struct ckr_tensor *t, struct tensor_range *st)
 {
-	struct team_task w = { .op = "reading", .of = t->name,
+	struct pg_task w = { .op = "reading", .of = t->name,
 		.patient = true };
 	ckr_status s = CKR_OK;
 	char *block = c->team->out;
@@ -211,9 +211,9 @@ read_far(ckr_ctx *c, const struct infile *o, const struct array *a,
 		if (!o->far && s == CKR_OK)
 			s = array_read(&o->f, a, at, n, t->dtype, block,
 			               &c->err);
-		CKR_TRY(team_spread(c->team, 0, block,
-		                    (int)(n * dtype_row[t->dtype].nbytes), &w,
-		                    &c->err));
+		CKR_TRY(pg_broadcast(c->team, 0, block,
+		                     (int)(n * dtype_row[t->dtype].nbytes), &w,
+		                     &c->err));
 		range_put(st, at, n, block);
 	}
 	return s;
@@ -287,11 +287,11 @@ hash_head(const struct array_file *f)
 static ckr_status
 compare_with_first(ckr_ctx *c, struct infile *o, bool opened)
 {
-	struct team_task w = { .op = "opening", .of = o->f.path,
+	struct pg_task w = { .op = "opening", .of = o->f.path,
 		.patient = true };
 	uint64_t mine = opened ? hash_head(&o->f) : 0, first = mine;
 
-	CKR_TRY(team_spread(c->team, 0, &first, sizeof(first), &w, &c->err));
+	CKR_TRY(pg_broadcast(c->team, 0, &first, sizeof(first), &w, &c->err));
 	return peers_any(c, !opened || mine != first, &o->read_for);
 }
 
@@ -379,14 +379,14 @@ spare_here(ckr_ctx *c, struct infile *o)
 ckr_status
 infile_agree(ckr_ctx *c, struct infile *o)
 {
-	struct team_task w = { .op = "reading", .patient = true };
+	struct pg_task w = { .op = "reading", .patient = true };
 	uint32_t n = c->lib->nshared;
 
-	for (uint32_t at = 0; c->team && at < n; at += TEAM_ROOM) {
-		uint32_t some = n - at < TEAM_ROOM ? n - at : TEAM_ROOM;
+	for (uint32_t at = 0; c->team && at < n; at += PG_BUFFER) {
+		uint32_t some = n - at < PG_BUFFER ? n - at : PG_BUFFER;
 
-		CKR_TRY(team_spread(c->team, 0, o->leave + at, (int)some, &w,
-		                    &c->err));
+		CKR_TRY(pg_broadcast(c->team, 0, o->leave + at, (int)some, &w,
+		                     &c->err));
 	}
 	return CKR_OK;
 }

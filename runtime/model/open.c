@@ -272,7 +272,7 @@ fair_threads(const ckr_ctx *c, int wanted)
 	if (!c->team || wanted > 0 || getenv("OMP_NUM_THREADS")
 	    || omp_get_num_procs() < all)
 		return wanted;
-	all /= (long)c->team->mates;
+	all /= (long)c->team->nlocal;
 	return all > 0 ? (int)all : 1;
 }
 
@@ -404,7 +404,7 @@ make_ready(ckr_ctx *c, const struct ckr_options *opt)
 
 	rt_select_rank(c, 0);
 	set_thread_count(c, fair_threads(c, opt->threads));
-	c->crowd = crowd_open(c->env.threads, c->dl);
+	c->cpu_monitor = cpu_monitor_open(c->env.threads, c->dl);
 	CKR_TRY(rt_open_device(c));
 	if (c->team && !c->device->host)
 		CKR_TRY(nccl_open(&c->nccl, c->device, &c->err));
@@ -465,7 +465,7 @@ ckr_close(ckr_ctx *c)
 	trace_drop(c);
 	profile_free(c);
 	grads_free(c);
-	crowd_close(c->crowd);
+	cpu_monitor_close(c->cpu_monitor);
 	convs_close(c->convs);
 	gemm_release(&c->gemm);
 	async_close(c);

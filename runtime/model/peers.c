@@ -11,14 +11,14 @@ enum { TIMEOUT = 600 };                 /* seconds */
 ckr_status
 peers_open(ckr_ctx *c, const struct ckr_options *opt)
 {
-	return team_open(&c->team, opt->comm_timeout > 0 ? opt->comm_timeout
-	                 : TIMEOUT, &c->err);
+	return pg_open(&c->team, opt->comm_timeout > 0 ? opt->comm_timeout
+	               : TIMEOUT, &c->err);
 }
 
 void
 peers_close(ckr_ctx *c)
 {
-	team_close(c->team);
+	pg_close(c->team);
 }
 
 ckr_status
@@ -44,7 +44,7 @@ peers_assign_ranks(ckr_ctx *c)
 		return CKR_OK;
 	c->world.first = c->team->rank;
 	c->world.count = 1;
-	return team_divide(c->team, c->world.tp, &c->err);
+	return pg_split(c->team, c->world.tp, &c->err);
 }
 
 /* ---- agreement ---- */
@@ -54,28 +54,28 @@ enum { ANY = 1, BAD = 2, OVERFLOW = 4 };
 ckr_status
 peers_agree(ckr_ctx *c, ckr_status s, const char *what)
 {
-	struct team_task w = { .op = what, .patient = true };
-	struct team_vote v = { .status = s };
+	struct pg_task w = { .op = what, .patient = true };
+	struct pg_vote v = { .status = s };
 
 	/* what all know already they all have come here with */
 	if (!c->team || s == CKR_ERANK || (s != CKR_OK && c->err.known))
 		return s;
-	return team_agree(c->team, &v, &w, &c->err);
+	return pg_agree(c->team, &v, &w, &c->err);
 }
 
 ckr_status
 peers_agree_step(ckr_ctx *c, ckr_status s, uint64_t order)
 {
 	struct finite_check *g = &c->finite;
-	struct team_task w = { .op = "agreement on the step",
+	struct pg_task w = { .op = "agreement on the step",
 		.step = c->step + 1 };
-	struct team_vote v = { .status = s, .order = order };
+	struct pg_vote v = { .status = s, .order = order };
 
 	if (!c->team)
 		return s;
 	v.flags = (g->nonfinite ? BAD : 0) | (g->overflow ? OVERFLOW : 0);
 	v.most = ckr_peak_bytes(c);
-	s = team_agree(c->team, &v, &w, &c->err);
+	s = pg_agree(c->team, &v, &w, &c->err);
 	c->peak = v.most;
 	g->nonfinite = v.flags & BAD;
 	g->overflow = v.flags & OVERFLOW;
@@ -85,11 +85,11 @@ peers_agree_step(ckr_ctx *c, ckr_status s, uint64_t order)
 ckr_status
 peers_any(ckr_ctx *c, bool here, bool *any)
 {
-	struct team_task w = { .op = "the end of the step", .step = c->step };
-	struct team_vote v = { .flags = here ? ANY : 0 };
+	struct pg_task w = { .op = "the end of the step", .step = c->step };
+	struct pg_vote v = { .flags = here ? ANY : 0 };
 
 	if (c->team)
-		CKR_TRY(team_agree(c->team, &v, &w, &c->err));
+		CKR_TRY(pg_agree(c->team, &v, &w, &c->err));
 	*any = v.flags & ANY;
 	return CKR_OK;
 }
@@ -200,7 +200,7 @@ check_fact(const struct facts *all, uint32_t n, int k, struct err *e)
 ckr_status
 peers_compare(ckr_ctx *c)
 {
-	struct team_task w = { .op = "comparing libraries", .patient = true };
+	struct pg_task w = { .op = "comparing libraries", .patient = true };
 	struct facts mine, *all;
 	ckr_status s;
 
@@ -210,7 +210,8 @@ peers_compare(ckr_ctx *c)
 	s = all ? find_facts(c, &mine) : rt_no_memory(c);
 	s = peers_agree(c, s, w.op);
 	if (s == CKR_OK)
-		s = team_share(c->team, &mine, sizeof(mine), all, &w, &c->err);
+		s = pg_allgather_equal(c->team, &mine, sizeof(mine), all, &w,
+		                       &c->err);
 	for (int k = 0; s == CKR_OK && k < FACTS; k++)
 		if (check_fact(all, c->team->size, k, &c->err)) {
 			s = CKR_EARG;
@@ -264,5 +265,5 @@ ckr_leave(ckr_ctx *c, ckr_status s)
 		return;
 	if (c->err.mute)
 		sleep(SOON);
-	team_abort(c->team, s == CKR_ERANK ? 3 : 1);
+	pg_abort(c->team, s == CKR_ERANK ? 3 : 1);
 }

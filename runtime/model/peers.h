@@ -4,7 +4,7 @@
 #define CKR_PEERS_H
 
 #include "runtime/model/rt.h"
-#include "runtime/team/team.h"
+#include "runtime/team/process_group.h"
 
 /* Take part in the run, if there is one. */
 ckr_status peers_open(ckr_ctx *, const struct ckr_options *);

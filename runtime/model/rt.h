@@ -6,7 +6,7 @@
 #include "runtime/ckr_abi.h"
 #include "runtime/blas/conv.h"
 #include "runtime/device/device.h"
-#include "runtime/base/crowd.h"
+#include "runtime/base/cpu_monitor.h"
 #include "runtime/base/dtype.h"
 #include "runtime/base/err.h"
 #include "runtime/blas/gemm.h"
@@ -157,7 +157,7 @@ struct ckr_ctx {
 	struct ckr_env *device_env;     /* [world.count], as kernels of a GPU
 	                                 * see it; NULL: on the host */
 	struct async_state async;
-	struct team *team;              /* NULL: all ranks live here */
+	struct process_group *team;     /* NULL: all ranks live here */
 	struct nccl_transport *nccl;    /* between GPUs; NULL: there are none */
 	struct transfers *transfers;    /* between ranks, on their way */
 	struct deferred_error deferred;
@@ -175,7 +175,7 @@ struct ckr_ctx {
 
 	struct gemm gemm;
 	struct convs *convs;            /* NULL: none prepared */
-	struct crowd *crowd;            /* NULL: not looked after */
+	struct cpu_monitor *cpu_monitor;        /* NULL: not monitored */
 	struct ckr_env env;
 	struct count count;
 	struct finite_check finite;

@@ -221,7 +221,7 @@ run_timed(ckr_ctx *c, const struct bound *b, uint32_t i, uint32_t r, bool moves)
 	double from = 0, to;
 	ckr_status status = CKR_OK;
 
-	crowd_look(c->crowd);
+	cpu_monitor_poll(c->cpu_monitor);
 	if (timed)
 		from = now_sec();
 	if (moves)

@@ -39,7 +39,7 @@ should_name(const ckr_ctx *c)
 	const char *s = getenv("CKR_FILES");
 
 	return c->team && (s ? !strcmp(s, "name")
-	                   : c->team->mates < c->team->size);
+	                   : c->team->nlocal < c->team->size);
 }
 
 static bool
@@ -90,7 +90,7 @@ open_marked_file(const struct tensor_writer *o, const struct file_mark *p)
 static ckr_status
 share_file(ckr_ctx *c, struct tensor_writer *o, const char *path)
 {
-	struct team_task w = { .op = "opening", .of = path, .patient = true };
+	struct pg_task w = { .op = "opening", .of = path, .patient = true };
 	struct file_mark p = { .fd = -1 };
 	ckr_status s = CKR_OK;
 	bool first = peers_first(c);
@@ -98,7 +98,7 @@ share_file(ckr_ctx *c, struct tensor_writer *o, const char *path)
 	if (first && should_share())
 		s = mark_file(o, &p, &c->err);
 	CKR_TRY(peers_agree(c, s, w.op));
-	CKR_TRY(team_spread(c->team, 0, &p, sizeof(p), &w, &c->err));
+	CKR_TRY(pg_broadcast(c->team, 0, &p, sizeof(p), &w, &c->err));
 	if (!first && p.fd >= 0)
 		o->w.file.fd = open_marked_file(o, &p);
 	CKR_TRY(peers_any(c, o->w.file.fd < 0 || p.fd < 0, &o->far));

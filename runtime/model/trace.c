@@ -81,9 +81,9 @@ trace_drop(ckr_ctx *c)
 static ckr_status
 gather_events(ckr_ctx *c)
 {
-	struct team_task w = { .op = "gathering a trace", .patient = true };
+	struct pg_task w = { .op = "gathering a trace", .patient = true };
 	struct trace *t = c->trace;
-	size_t mine = t->n, most = TEAM_ROOM / sizeof(*t->event);
+	size_t mine = t->n, most = PG_BUFFER / sizeof(*t->event);
 	struct event *all;
 
 	for (size_t i = 0; i < t->n; i++) {
@@ -102,9 +102,9 @@ gather_events(ckr_ctx *c)
 				all = (struct event *)c->team->out;
 			else
 				all = t->event + i;
-			CKR_TRY(team_spread(c->team, r, all,
-			                    (int)(n * sizeof(*all)), &w,
-			                    &c->err));
+			CKR_TRY(pg_broadcast(c->team, r, all,
+			                     (int)(n * sizeof(*all)), &w,
+			                     &c->err));
 			if (r && !c->team->rank)
 				memcpy(t->event + r * mine + i, all,
 				       n * sizeof(*all));

@@ -27,7 +27,7 @@ struct nccl_state {
 	uint32_t nschedule;
 	uint32_t next;                  /* behind the one found last */
 	uint32_t depth;
-	struct team_task *task[NCCL_STREAMS]; /* [depth], by number */
+	struct pg_task *task[NCCL_STREAMS]; /* [depth], by number */
 	uint64_t nbegun[NCCL_STREAMS];
 	uint64_t scratch[NCCL_STREAMS];
 };
@@ -354,11 +354,11 @@ drop_nccl(struct transfers *t, struct transfer *x)
 
 /* The transfer that the GPU has reached and others have not; NULL: it computes.
  * *moved: transfers that have ended. */
-static const struct team_task *
+static const struct pg_task *
 find_stalled(const struct transfers *t, uint64_t *moved)
 {
 	const struct nccl_state *w = t->nccl;
-	const struct team_task *first = NULL;
+	const struct pg_task *first = NULL;
 
 	*moved = 0;
 	for (int i = 0; i < NCCL_STREAMS; i++) {
@@ -373,12 +373,12 @@ find_stalled(const struct transfers *t, uint64_t *moved)
 }
 
 static ckr_status
-poll_nccl(void *user, bool *done, const struct team_task **at, uint64_t *moved,
+poll_nccl(void *user, bool *done, const struct pg_task **at, uint64_t *moved,
           struct err *e)
 {
-	static const struct team_task none = { .op = "the GPU's work" };
+	static const struct pg_task none = { .op = "the GPU's work" };
 	struct transfers *t = user;
-	const struct team_task *late = find_stalled(t, moved);
+	const struct pg_task *late = find_stalled(t, moved);
 	const char *trouble = nccl_async_error(t->view.nccl);
 	char text[2 * NAME_TEXT];
 
@@ -387,7 +387,7 @@ poll_nccl(void *user, bool *done, const struct team_task **at, uint64_t *moved,
 	CKR_TRY(nccl_status(t->view.nccl, e));
 	if (trouble)
 		return err_set(e, CKR_ERANK, "%s: %s",
-		               team_task_text(text, sizeof(text), *at),
+		               pg_task_text(text, sizeof(text), *at),
 		               trouble);
 	return CKR_OK;
 }
@@ -397,13 +397,13 @@ static ckr_status
 wait_for_kernels(void *user, struct err *e)
 {
 	struct transfers *t = user;
-	struct team_look l = { poll_nccl, t };
+	struct pg_poll l = { poll_nccl, t };
 	ckr_status s = CKR_OK;
 	uint64_t moved;
 
 	while (s == CKR_OK && !nccl_kernels_done(t->view.nccl)) {
 		if (find_stalled(t, &moved))
-			s = team_await(t->view.team, &l, e);
+			s = pg_wait(t->view.team, &l, e);
 		else
 			nanosleep(&(struct timespec){ .tv_nsec = 20000 }, NULL);
 	}

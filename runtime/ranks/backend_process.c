@@ -38,7 +38,7 @@ has_two_axes(const struct comm_view *view)
 static uint64_t
 extra_buffer_bytes(const struct transfers *t)
 {
-	return has_two_axes(&t->view) ? 2 * TEAM_ROOM : 0;
+	return has_two_axes(&t->view) ? 2 * PG_BUFFER : 0;
 }
 
 static ckr_status
@@ -55,7 +55,7 @@ open_process(struct transfers *t, struct err *e)
 		ok = t->queue[g].counts;
 	}
 	if (ok && has_two_axes(&t->view)) {
-		t->queue[LINK_DP].buffer = calloc(2, TEAM_ROOM);
+		t->queue[LINK_DP].buffer = calloc(2, PG_BUFFER);
 		ok = t->queue[LINK_DP].buffer;
 	}
 	return ok ? CKR_OK : err_set(e, CKR_ENOMEM, "out of memory");
@@ -90,7 +90,7 @@ start_first(const struct transfers *t, struct process_queue *q)
 		.threads = view->threads, .task = x->task, .arrived = arrived,
 		.state = q->counts };
 	q->comm.out = q->buffer ? q->buffer : view->team->out;
-	q->comm.in = q->buffer ? q->buffer + TEAM_ROOM : view->team->in;
+	q->comm.in = q->buffer ? q->buffer + PG_BUFFER : view->team->in;
 	chunked_begin(&q->comm);
 	q->active = true;
 }
@@ -157,7 +157,7 @@ struct waiter {
 
 /* Named is what is under way, which may be one that began before. */
 static ckr_status
-poll_process(void *user, bool *done, const struct team_task **at,
+poll_process(void *user, bool *done, const struct pg_task **at,
              uint64_t *moved, struct err *e)
 {
 	const struct waiter *w = user;
@@ -176,8 +176,8 @@ wait_process(struct transfers *t, struct transfer *x, struct err *e)
 {
 	struct waiter w = { t, x };
 
-	return team_await(t->view.team, &(struct team_look){ poll_process, &w },
-	                  e);
+	return pg_wait(t->view.team, &(struct pg_poll){ poll_process, &w },
+	               e);
 }
 
 /* Without it there is no run: none is begun any more. */

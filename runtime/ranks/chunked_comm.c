@@ -37,7 +37,7 @@ min_u64(uint64_t a, uint64_t b)
 static uint64_t
 max_chunk(uint64_t parts, uint64_t size)
 {
-	return TEAM_ROOM / parts / size / 16 * 16;
+	return PG_BUFFER / parts / size / 16 * 16;
 }
 
 static void
@@ -72,9 +72,9 @@ begin_allgather(struct chunked_comm *b, const void *from, void *to,
 {
 	struct link_side side = { to, b->received.count, b->received.at };
 
-	return team_begin_gather(b->team, b->group, from,
-	                         b->received.count[b->rank], &side, &b->task,
-	                         e);
+	return pg_begin_allgather(b->team, b->group, from,
+	                          b->received.count[b->rank], &side, &b->task,
+	                          e);
 }
 
 /* `sent` to each, `received` from each into the buffer. */
@@ -85,7 +85,7 @@ begin_all_to_all(struct chunked_comm *b, const void *from, struct err *e)
 		b->sent.at };
 	struct link_side in = { b->in, b->received.count, b->received.at };
 
-	return team_begin_exchange(b->team, b->group, &out, &in, &b->task, e);
+	return pg_begin_alltoall(b->team, b->group, &out, &in, &b->task, e);
 }
 
 /* ---- sums ---- */
@@ -133,8 +133,8 @@ chunked_sum(const struct chunked_comm *b, uint8_t dtype, const void *x,
 	side.count = sum.received.count;
 	side.at = sum.received.at;
 	sum.in = b->team->in;
-	status = team_gather(b->team, b->group, x, (int)nbytes, &side,
-	                     &b->task, e);
+	status = pg_allgather(b->team, b->group, x, (int)nbytes, &side,
+	                      &b->task, e);
 	if (status == CKR_OK)
 		reduce_received(&sum, dtype, false, n, y);
 	free(sum.state);
@@ -446,7 +446,7 @@ chunked_poll(struct chunked_comm *b, bool *done, struct err *e)
 
 	*done = false;
 	if (b->in_flight) {
-		CKR_TRY(team_test(b->team, b->group, &arrived, &b->task, e));
+		CKR_TRY(pg_test(b->team, b->group, &arrived, &b->task, e));
 		if (!arrived)
 			return CKR_OK;
 		b->in_flight = false;
@@ -462,7 +462,7 @@ chunked_poll(struct chunked_comm *b, bool *done, struct err *e)
 }
 
 static ckr_status
-poll_chunks(void *user, bool *done, const struct team_task **at,
+poll_chunks(void *user, bool *done, const struct pg_task **at,
             uint64_t *moved, struct err *e)
 {
 	struct chunked_comm *b = user;
@@ -484,7 +484,7 @@ chunked_run(struct chunked_comm *b, struct err *e)
 	b->out = b->team->out;
 	b->in = b->team->in;
 	chunked_begin(b);
-	status = team_await(b->team, &(struct team_look){ poll_chunks, b }, e);
+	status = pg_wait(b->team, &(struct pg_poll){ poll_chunks, b }, e);
 	free(b->state);
 	return status;
 }

@@ -3,7 +3,7 @@
 #define CKR_CHUNKED_COMM_H
 
 #include "runtime/ranks/comm.h"
-#include "runtime/team/team.h"
+#include "runtime/team/process_group.h"
 
 /* Bytes of all ranks, and where: one behind the other, or as they come. */
 struct counts {
@@ -19,7 +19,7 @@ struct pairs {
 /* A collective as one of its ranks takes part.  x, y: its operands, without
  * gaps. */
 struct chunked_comm {
-	struct team *team;
+	struct process_group *team;
 	enum link_group group;
 	uint32_t rank, ranks;           /* of the group */
 	const struct ckr_comm *what;
@@ -27,7 +27,7 @@ struct chunked_comm {
 	const char *x;
 	char *y;
 	int threads;
-	struct team_task task;
+	struct pg_task task;
 	/* buffers of its chunks, TEAM_ROOM bytes each; no one else's until it
 	 * has ended */
 	char *out, *in;
@@ -51,7 +51,7 @@ size_t chunked_state_bytes(uint32_t ranks);
 void chunked_begin(struct chunked_comm *);
 /* Advance it without waiting. */
 ckr_status chunked_poll(struct chunked_comm *, bool *done, struct err *);
-/* The whole of it, through the team's memory.  CKR_ERANK as team_gather. */
+/* The whole of it, through the team's memory.  CKR_ERANK as pg_allgather. */
 ckr_status chunked_run(struct chunked_comm *, struct err *);
 /* y = the sum of what each rank of the group has in x, n elements: no more
  * than TEAM_ROOM / ranks bytes. */

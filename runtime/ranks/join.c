@@ -74,29 +74,30 @@ join_nccl_groups(const struct comm_view *c, const struct greeting *g,
 {
 	ckr_status s = CKR_OK;
 
-	team_limit(c->team, "joining the GPUs by NCCL: not all processes have "
-	           "come");
+	pg_set_watchdog(c->team,
+	                "joining the GPUs by NCCL: not all processes have "
+	                "come");
 	for (int i = 0; i < NCCL_STREAMS && s == CKR_OK; i++)
 		s = nccl_join_group(c->nccl, i, &g[group_leader(c, i)].id[i],
 		                    i == CKR_DP ? c->dp : c->tp,
 		                    i == CKR_DP ? c->replica : c->rank, e);
-	team_limit(c->team, NULL);
+	pg_set_watchdog(c->team, NULL);
 	return s;
 }
 
 static ckr_status
 agree_on_status(const struct comm_view *c, ckr_status s,
-                const struct team_task *w, struct err *e)
+                const struct pg_task *w, struct err *e)
 {
-	struct team_vote v = { .status = s };
+	struct pg_vote v = { .status = s };
 
-	return s == CKR_ERANK ? s : team_agree(c->team, &v, w, e);
+	return s == CKR_ERANK ? s : pg_agree(c->team, &v, w, e);
 }
 
 ckr_status
 transfers_join(struct transfers *t, struct err *e)
 {
-	const struct team_task w = { .op = "joining the GPUs",
+	const struct pg_task w = { .op = "joining the GPUs",
 		.patient = true };
 	const struct comm_view *c = &t->view;
 	struct greeting mine, *all;
@@ -109,7 +110,8 @@ transfers_join(struct transfers *t, struct err *e)
 	    : err_set(e, CKR_ENOMEM, "out of memory");
 	s = agree_on_status(c, s, &w, e);
 	if (s == CKR_OK)
-		s = team_share(c->team, &mine, sizeof(mine), all, &w, e);
+		s = pg_allgather_equal(c->team, &mine, sizeof(mine), all, &w,
+		                       e);
 	if (s == CKR_OK)
 		s = check_greetings(c, all, e);
 	if (s == CKR_OK)

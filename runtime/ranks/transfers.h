@@ -15,7 +15,7 @@ struct transfer {
 	uint32_t step, end;
 	const struct ckr_comm *what;
 	const struct ckr_tensor *tx, *ty;
-	struct team_task task;          /* between processes */
+	struct pg_task task;            /* between processes */
 	/* the backend's */
 	struct transfer *next;
 	void *copy;
@@ -25,7 +25,7 @@ struct transfer {
 
 /* The ranks as a backend sees them: world rank = replica * tp + rank. */
 struct comm_view {
-	struct team *team;              /* NULL: all ranks live here */
+	struct process_group *team;     /* NULL: all ranks live here */
 	struct nccl_transport *nccl;    /* between GPUs; NULL: there are none */
 	const struct ckr_program *program;      /* whose steps move:
 	                                         * [CKR_PROGRAMS] */

@@ -8,7 +8,7 @@
 /* Match c against the set behind '['; *end is set behind ']', or to NULL if
  * there is none. */
 static bool
-in_set(const char *s, char c, const char **end)
+match_set(const char *s, char c, const char **end)
 {
 	bool negate = *s == '!' || *s == '^', hit = false;
 	const char *first = s += negate;
@@ -29,14 +29,14 @@ in_set(const char *s, char c, const char **end)
 /* Whether one character matches the head of the pattern; *rest is behind it.
  */
 static bool
-one(const char *pattern, char c, const char **rest)
+match_one(const char *pattern, char c, const char **rest)
 {
 	*rest = pattern + 1;
 	if (*pattern == '?')
 		return true;
 	if (*pattern == '[') {
 		const char *end;
-		bool hit = in_set(pattern + 1, c, &end);
+		bool hit = match_set(pattern + 1, c, &end);
 
 		if (end) {
 			*rest = end;
@@ -62,7 +62,7 @@ glob_match(const char *pattern, const char *s)
 		if (*pattern == '*') {
 			star = ++pattern;
 			retry = s;
-		} else if (*pattern && one(pattern, *s, &rest)) {
+		} else if (*pattern && match_one(pattern, *s, &rest)) {
 			pattern = rest;
 			s++;
 		} else if (star) {

@@ -17,7 +17,7 @@ json_fail(struct json *j, const char *why)
 }
 
 static void
-blanks(struct json *j)
+skip_json_blanks(struct json *j)
 {
 	while (j->at < j->size && strchr(" \t\r\n", j->text[j->at])
 	       && j->text[j->at])
@@ -29,7 +29,7 @@ json_accept(struct json *j, char c)
 {
 	if (j->fault)
 		return false;
-	blanks(j);
+	skip_json_blanks(j);
 	if (j->at >= j->size || j->text[j->at] != c)
 		return false;
 	j->at++;
@@ -62,7 +62,7 @@ json_end(struct json *j)
 {
 	if (j->fault)
 		return false;
-	blanks(j);
+	skip_json_blanks(j);
 	return j->at == j->size || json_fail(j, "text after the end");
 }
 
@@ -140,7 +140,7 @@ json_string(struct json *j, char **s)
 
 	if (j->fault)
 		return false;
-	blanks(j);
+	skip_json_blanks(j);
 	if (j->at >= j->size || j->text[j->at] != '"')
 		return json_fail(j, "expected a string");
 	*s = to = j->text + ++j->at;
@@ -178,7 +178,7 @@ json_uint(struct json *j, int64_t *x)
 
 	if (j->fault)
 		return false;
-	blanks(j);
+	skip_json_blanks(j);
 	*x = 0;
 	start = j->at;
 	while (j->at < j->size && j->text[j->at] >= '0'
@@ -204,7 +204,7 @@ json_number(struct json *j, double *x)
 
 	if (j->fault)
 		return false;
-	blanks(j);
+	skip_json_blanks(j);
 	from = j->text + j->at;
 	if (*from != '-' && (*from < '0' || *from > '9'))
 		return json_fail(j, "expected a number");
@@ -223,7 +223,7 @@ json_word(struct json *j, const char *w)
 
 	if (j->fault)
 		return false;
-	blanks(j);
+	skip_json_blanks(j);
 	if (j->size - j->at < n || memcmp(j->text + j->at, w, n) != 0)
 		return false;
 	j->at += n;
@@ -261,18 +261,18 @@ json_list(struct json *j, JsonElement *element, void *data)
 	return json_expect(j, ']');
 }
 
-static bool skip(struct json *, void *depth);
+static bool skip_value(struct json *, void *depth);
 
 static bool
 skip_member(struct json *j, const char *key, void *depth)
 {
 	(void)key;
-	return skip(j, depth);
+	return skip_value(j, depth);
 }
 
 /* *depth: how many objects and lists the value lies in. */
 static bool
-skip(struct json *j, void *depth)
+skip_value(struct json *j, void *depth)
 {
 	int inner = *(int *)depth + 1;
 	double x;
@@ -280,14 +280,14 @@ skip(struct json *j, void *depth)
 
 	if (inner > MAX_DEPTH + 1)
 		return json_fail(j, "nested too deeply");
-	blanks(j);
+	skip_json_blanks(j);
 	switch (j->text[j->at]) {
 	case '"':
 		return json_string(j, &s);
 	case '{':
 		return json_object(j, skip_member, &inner);
 	case '[':
-		return json_list(j, skip, &inner);
+		return json_list(j, skip_value, &inner);
 	case '-': case '0': case '1': case '2': case '3': case '4':
 	case '5': case '6': case '7': case '8': case '9':
 		return json_number(j, &x);
@@ -301,5 +301,5 @@ skip(struct json *j, void *depth)
 bool
 json_skip(struct json *j)
 {
-	return !j->fault && skip(j, &(int){ 0 });
+	return !j->fault && skip_value(j, &(int){ 0 });
 }

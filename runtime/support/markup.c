@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-static const char look[] =
+static const char page_style[] =
 	"body{font:14px/1.45 sans-serif;color:#222;max-width:1120px;"
 	"margin:24px auto;padding:0 16px}\n"
 	"h1{font-size:22px}h2{font-size:17px;margin-top:32px}\n"
@@ -67,7 +67,7 @@ markup_page(const char *name, const char *what, const char *style, FILE *out)
 	fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset="
 	      "\"utf-8\"/>\n", out);
 	put_heading(name, what, "title", out);
-	fprintf(out, "<style>\n%s%s</style>\n</head>\n<body>\n", look,
+	fprintf(out, "<style>\n%s%s</style>\n</head>\n<body>\n", page_style,
 	        style);
 	put_heading(name, what, "h1", out);
 }

@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 static bool
-is_at(int fd, const char *path)
+is_file_at(int fd, const char *path)
 {
 	struct stat a, b;
 
@@ -38,7 +38,7 @@ remove_stale(const char *path)
 
 	if (fd < 0)
 		return errno == ENOENT;
-	ok = !flock(fd, LOCK_EX | LOCK_NB) && is_at(fd, path)
+	ok = !flock(fd, LOCK_EX | LOCK_NB) && is_file_at(fd, path)
 		&& !unlink(path);
 	close(fd);
 	return ok;
@@ -60,7 +60,7 @@ make_named(struct new_file *f)
 	if (f->fd < 0)
 		return false;
 	flock(f->fd, LOCK_EX | LOCK_NB);
-	if (is_at(f->fd, f->tmp))
+	if (is_file_at(f->fd, f->tmp))
 		return true;
 	close(f->fd);                   /* taken for stale before the lock */
 	f->fd = -1;
@@ -70,7 +70,7 @@ make_named(struct new_file *f)
 
 /* A name beside the final one. */
 static bool
-name_it(struct new_file *f)
+link_temp_name(struct new_file *f)
 {
 	size_t n = strlen(f->path) + sizeof(".ckc-tmp99");
 	bool ok = false;
@@ -107,11 +107,11 @@ new_file_start(struct new_file *f, const char *path, bool named)
 	free(dir);
 	if (f->fd >= 0)
 		flock(f->fd, LOCK_EX | LOCK_NB);
-	return f->fd >= 0 || name_it(f);
+	return f->fd >= 0 || link_temp_name(f);
 }
 
 static bool
-copy(int from, int to)
+copy_bytes(int from, int to)
 {
 	char buf[65536];
 	off_t at = 0;
@@ -131,7 +131,7 @@ static bool
 copy_named(struct new_file *f, bool lasting)
 {
 	struct new_file to = { .fd = -1, .path = f->path };
-	bool ok = name_it(&to) && copy(f->fd, to.fd);
+	bool ok = link_temp_name(&to) && copy_bytes(f->fd, to.fd);
 
 	if (to.fd >= 0) {
 		close(f->fd);
@@ -158,19 +158,19 @@ flush_folder(const char *path)
 /* What a file system says only at the end of writing; the file stays open, and
  * so the lock. */
 static bool
-close_copy(int fd)
+close_duplicate(int fd)
 {
-	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	int duplicate = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 
-	return copy >= 0 && !close(copy);
+	return duplicate >= 0 && !close(duplicate);
 }
 
 bool
 new_file_place(struct new_file *f, bool lasting)
 {
 	bool ok = (!lasting || !fsync(f->fd))
-		&& (f->tmp || name_it(f) || copy_named(f, lasting))
-		&& close_copy(f->fd) && !rename(f->tmp, f->path);
+		&& (f->tmp || link_temp_name(f) || copy_named(f, lasting))
+		&& close_duplicate(f->fd) && !rename(f->tmp, f->path);
 
 	if (!ok)
 		return false;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 static bool
-quoted(struct json *j, char *out, size_t size)
+parse_quoted(struct json *j, char *out, size_t size)
 {
 	char stop[] = { '\'', '\\', '\0' };
 	const char *from;
@@ -27,7 +27,7 @@ quoted(struct json *j, char *out, size_t size)
 }
 
 static bool
-shape(struct json *j, struct npy *a)
+parse_npy_shape(struct json *j, struct npy *a)
 {
 	if (!json_accept(j, '('))
 		return false;
@@ -45,7 +45,7 @@ shape(struct json *j, struct npy *a)
 /* descr such as "<f4", "|b1", as a row of dtypes.h; 0: a type we do not
  * read. */
 static int
-type_of(const char *descr)
+descr_dtype(const char *descr)
 {
 	static const char *const row[] = {
 		NULL,
@@ -64,20 +64,20 @@ type_of(const char *descr)
 
 /* Entries up to the bracket; false: they cannot be read. */
 static bool
-entries(struct json *j, struct npy *a)
+parse_entries(struct json *j, struct npy *a)
 {
 	char key[32];
 	bool shaped = false;
 
 	while (!json_accept(j, '}')) {
-		if (!quoted(j, key, sizeof(key)) || !json_accept(j, ':'))
+		if (!parse_quoted(j, key, sizeof(key)) || !json_accept(j, ':'))
 			return false;
 		if (!strcmp(key, "descr")) {
-			a->plain = quoted(j, a->descr, sizeof(a->descr));
+			a->plain = parse_quoted(j, a->descr, sizeof(a->descr));
 			if (!a->plain)
 				return true;
 		} else if (!strcmp(key, "shape")) {
-			if (shaped || !shape(j, a))
+			if (shaped || !parse_npy_shape(j, a))
 				return false;
 			shaped = true;
 		} else if (!strcmp(key, "fortran_order")) {
@@ -112,8 +112,8 @@ npy_parse(struct npy *a, char *text, size_t n)
 	size_t size = sizeof(a->fault);
 
 	*a = (struct npy){ .rank = 0 };
-	a->legal = json_accept(&j, '{') && entries(&j, a);
-	a->dtype = type_of(a->descr);
+	a->legal = json_accept(&j, '{') && parse_entries(&j, a);
+	a->dtype = descr_dtype(a->descr);
 	if (!a->legal)
 		snprintf(a->fault, size, "the .npy header cannot be read");
 	else if (!a->plain)

@@ -26,7 +26,7 @@ path_folder(const char *path)
 
 /* Of the file, or else of its folder; *there: which. */
 static bool
-identify(const char *path, struct stat *st, bool *there)
+stat_or_folder(const char *path, struct stat *st, bool *there)
 {
 	char *dir;
 	bool ok;
@@ -46,14 +46,14 @@ path_same(const char *a, const char *b)
 	struct stat s, t;
 	bool there, too;
 
-	return identify(a, &s, &there) && identify(b, &t, &too)
+	return stat_or_folder(a, &s, &there) && stat_or_folder(b, &t, &too)
 	       && there == too && s.st_dev == t.st_dev && s.st_ino == t.st_ino
 	       && (there || !strcmp(path_base(a), path_base(b)));
 }
 
 /* Devices and pipes take any number of writers, and are no concern here. */
 static bool
-is_same(const char *a, const char *b)
+is_same_regular(const char *a, const char *b)
 {
 	struct stat st;
 
@@ -67,7 +67,7 @@ clash_find(const struct named_file *f, size_t n, size_t *a, size_t *b)
 		for (*b = *a + 1; *b < n; ++*b)
 			if (f[*a].path && f[*b].path
 			    && (f[*a].written || f[*b].written)
-			    && is_same(f[*a].path, f[*b].path))
+			    && is_same_regular(f[*a].path, f[*b].path))
 				return true;
 	return false;
 }

@@ -2,22 +2,22 @@
 #ifndef CKR_TEAM_INSIDE_H
 #define CKR_TEAM_INSIDE_H
 
-#include "runtime/team/pulse.h"
-#include "runtime/team/team.h"
+#include "runtime/team/heartbeat.h"
+#include "runtime/team/process_group.h"
 
-struct mate {
+struct local_peer {
 	unsigned beat;                  /* last seen */
 	double silent;                  /* seconds, of those spent waiting */
 };
 
-struct open_team {
-	struct team team;
+struct open_group {
+	struct process_group team;
 	const struct ckr_link *link;
 	struct link_place place;
-	struct pulse *pulse;
+	struct heartbeat *heartbeat;
 	double timeout;                 /* seconds */
 	int users;
-	struct mate *mate;              /* [place.nmate] */
+	struct local_peer *local;       /* [place.nlocal] */
 	bool *answered;                 /* [size] */
 	int *count, *at;                /* [size] */
 };

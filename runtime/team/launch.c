@@ -21,7 +21,7 @@ static const struct {
 enum { COUNT = sizeof(launcher) / sizeof(*launcher), TORCH = COUNT - 1 };
 
 static bool
-find(int i, struct launch *l)
+read_launcher(int i, struct launch *l)
 {
 	const char *rank = getenv(launcher[i].rank);
 	const char *size = launcher[i].size ? getenv(launcher[i].size) : NULL;
@@ -46,9 +46,9 @@ launch_find(void)
 
 	int i = 0;
 
-	while (i < COUNT && !find(i, &l))
+	while (i < COUNT && !read_launcher(i, &l))
 		i++;
-	/* whoever sets all of them does not mean a run alone */
+	/* all of them are set, so a run alone is not meant */
 	if (i == COUNT && getenv(launcher[TORCH].rank)
 	    && getenv(launcher[TORCH].size)
 	    && getenv(launcher[TORCH].only_with))

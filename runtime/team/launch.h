@@ -10,7 +10,7 @@
 struct launch {
 	const char *by;                 /* variable that says so; NULL: alone */
 	bool torch;                     /* by what knows of no MPI */
-	uint32_t rank, size;            /* size 0: not told */
+	uint32_t rank, size;            /* size 0: unknown */
 	const char *size_by;            /* variable that has the size */
 	bool wrong;                     /* what says so is no number */
 };

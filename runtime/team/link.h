@@ -3,7 +3,7 @@
  *
  * It lives in a shared object of its own, ckr_NAME.so, which exports it as
  * `ckr_link`, so that nothing else is linked to such a library.  There is one
- * run per process; all calls but `pulse` come from the thread that opened it.
+ * run per process; all calls come from the thread that opened it.
  * What returns text has failed, and that says why, for as long as no other
  * call fails.
  *
@@ -30,11 +30,11 @@ enum link_group { LINK_ALL, LINK_TP, LINK_DP, LINK_GROUPS };
 
 struct link_place {
 	uint32_t rank, size;            /* of all */
-	/* Ranks on this machine, this one included, in order, and a word of
-	 * each in memory that they share. */
-	uint32_t nmate;
-	const uint32_t *mate;
-	atomic_uint *const *pulse;
+	/* Local ranks: those on this machine, this one included, in order,
+	 * and the heartbeat of each in memory that they share. */
+	uint32_t nlocal;
+	const uint32_t *local;
+	atomic_uint *const *heartbeat;
 	double timeout;                 /* given: seconds to wait for them */
 };
 
@@ -50,19 +50,19 @@ struct ckr_link {
 	/* Take part in the run; returns when all have come. */
 	const char *(*open)(struct link_place *);
 	/* Groups of ranks: rank = replica * tp + part.  Again for others. */
-	const char *(*divide)(uint32_t tp);
+	const char *(*split)(uint32_t tp);
 	/* Begin: `n` bytes of each rank to all of its group. */
-	const char *(*gather)(enum link_group, const void *from, int n,
-	                      const struct link_side *to);
+	const char *(*allgather)(enum link_group, const void *from, int n,
+	                         const struct link_side *to);
 	/* Begin: from each rank to each, of its group. */
-	const char *(*exchange)(enum link_group, const struct link_side *from,
+	const char *(*alltoall)(enum link_group, const struct link_side *from,
 	                        const struct link_side *to);
 	/* The group's last one; done, too, if none is under way. */
 	const char *(*test)(enum link_group, bool *done);
-	/* A word to all others, whatever they are at; and one of them that has
-	 * come. */
-	void (*tell)(uint64_t word);
-	bool (*hear)(uint32_t *from, uint64_t *word);
+	/* Out-of-band messages of one word: send to all others, whatever they
+	 * are at; receive one that has arrived. */
+	void (*send_oob)(uint64_t word);
+	bool (*receive_oob)(uint32_t *from, uint64_t *word);
 	/* End all processes with this exit status. */
 	void (*abort)(int status);
 	/* Leave the run; returns when all leave it.  No other call follows. */

@@ -1,7 +1,7 @@
 /* MPI behind the table of link.h: the module ckr_mpi.so.
  *
- * Only nonblocking calls are made between open and close, so that whoever
- * waits can look at the clock.  The state is the process's, as MPI's is.
+ * Only nonblocking calls are made between open and close, so that the
+ * caller can look at the clock.  The state is the process's, as MPI's is.
  */
 #include "runtime/team/link.h"
 
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The table's name for whoever loads the module. */
+/* The table's name for the loader. */
 extern const struct ckr_link ckr_link;
 
 enum { TAG = 7 };
@@ -18,14 +18,14 @@ static struct {
 	bool ours;                      /* MPI was begun here */
 	MPI_Comm comm[LINK_GROUPS];
 	MPI_Request transfer[LINK_GROUPS];
-	/* mates */
+	/* local ranks */
 	MPI_Comm host;
 	MPI_Win words;
-	uint32_t *mate;
-	atomic_uint **pulse;
-	/* words to the others */
-	uint64_t word;
-	MPI_Request *told;
+	uint32_t *local;
+	atomic_uint **heartbeat;
+	/* out-of-band messages to the others */
+	uint64_t oob_word;
+	MPI_Request *oob_request;
 	int rank, size;
 	char text[MPI_MAX_ERROR_STRING + 80];
 } run = { .comm = { MPI_COMM_NULL, MPI_COMM_NULL, MPI_COMM_NULL },
@@ -33,7 +33,7 @@ static struct {
           .host = MPI_COMM_NULL };
 
 static const char *
-failed(const char *call, int code)
+mpi_error(const char *call, int code)
 {
 	char why[MPI_MAX_ERROR_STRING] = "";
 	int n = 0;
@@ -47,13 +47,13 @@ failed(const char *call, int code)
 	do { \
 		int code_ = MPI_##call; \
 		if (code_ != MPI_SUCCESS) \
-			return failed("MPI_" #call, code_); \
+			return mpi_error("MPI_" #call, code_); \
 	} while (0)
 
 /* ---- coming and leaving ---- */
 
 static const char *
-begin(void)
+init_mpi(void)
 {
 	int on, level;
 
@@ -68,9 +68,9 @@ begin(void)
 	return NULL;
 }
 
-/* A word of shared memory for each rank of this machine. */
+/* A word of shared memory for the heartbeat of each local rank. */
 static const char *
-find_mates(struct link_place *place)
+share_heartbeats(struct link_place *place)
 {
 	int n, i, *rank, *all;
 	void *mine;
@@ -80,39 +80,39 @@ find_mates(struct link_place *place)
 	TRY(Comm_size(run.host, &n));
 	TRY(Win_allocate_shared(64, 64, MPI_INFO_NULL, run.host, &mine,
 	                        &run.words));
-	run.mate = malloc((size_t)n * sizeof(*run.mate));
-	run.pulse = malloc((size_t)n * sizeof(*run.pulse));
-	run.told = malloc((size_t)run.size * sizeof(*run.told));
-	if (!run.mate || !run.pulse || !run.told)
+	run.local = malloc((size_t)n * sizeof(*run.local));
+	run.heartbeat = malloc((size_t)n * sizeof(*run.heartbeat));
+	run.oob_request = malloc((size_t)run.size * sizeof(*run.oob_request));
+	if (!run.local || !run.heartbeat || !run.oob_request)
 		return "out of memory";
 	for (i = 0; i < run.size; i++)
-		run.told[i] = MPI_REQUEST_NULL;
+		run.oob_request[i] = MPI_REQUEST_NULL;
 	rank = &run.rank;
-	all = (int *)run.mate;
+	all = (int *)run.local;
 	TRY(Allgather(rank, 1, MPI_INT, all, 1, MPI_INT, run.host));
 	for (i = 0; i < n; i++) {
 		MPI_Aint size;
 		int unit;
 
 		TRY(Win_shared_query(run.words, i, &size, &unit,
-		                     &run.pulse[i]));
+		                     &run.heartbeat[i]));
 		if (all[i] == run.rank)
-			atomic_init(run.pulse[i], 0);
+			atomic_init(run.heartbeat[i], 0);
 	}
 	TRY(Barrier(run.host));
-	place->nmate = (uint32_t)n;
-	place->mate = run.mate;
-	place->pulse = run.pulse;
+	place->nlocal = (uint32_t)n;
+	place->local = run.local;
+	place->heartbeat = run.heartbeat;
 	return NULL;
 }
 
 static const char *
 open_link(struct link_place *place)
 {
-	const char *why = begin();
+	const char *why = init_mpi();
 
 	if (!why)
-		why = find_mates(place);
+		why = share_heartbeats(place);
 	place->rank = (uint32_t)run.rank;
 	place->size = (uint32_t)run.size;
 	return why;
@@ -126,7 +126,7 @@ free_comm(MPI_Comm *comm)
 }
 
 static const char *
-divide(uint32_t tp)
+split_comms(uint32_t tp)
 {
 	MPI_Comm all = run.comm[LINK_ALL];
 	int n = (int)tp;
@@ -145,9 +145,9 @@ close_link(void)
 	for (int g = LINK_GROUPS; g--;)
 		free_comm(&run.comm[g]);
 	free_comm(&run.host);
-	free(run.mate);
-	free(run.pulse);
-	free(run.told);
+	free(run.local);
+	free(run.heartbeat);
+	free(run.oob_request);
 	if (run.ours)
 		MPI_Finalize();
 }
@@ -161,7 +161,8 @@ abort_link(int status)
 /* ---- transfers ---- */
 
 static const char *
-gather(enum link_group g, const void *from, int n, const struct link_side *to)
+begin_mpi_allgather(enum link_group g, const void *from, int n,
+                    const struct link_side *to)
 {
 	TRY(Iallgatherv(from, n, MPI_BYTE, to->base, to->count, to->at,
 	                MPI_BYTE, run.comm[g], &run.transfer[g]));
@@ -169,8 +170,8 @@ gather(enum link_group g, const void *from, int n, const struct link_side *to)
 }
 
 static const char *
-exchange(enum link_group g, const struct link_side *from,
-         const struct link_side *to)
+begin_mpi_alltoall(enum link_group g, const struct link_side *from,
+                   const struct link_side *to)
 {
 	TRY(Ialltoallv(from->base, from->count, from->at, MPI_BYTE, to->base,
 	               to->count, to->at, MPI_BYTE, run.comm[g],
@@ -179,7 +180,7 @@ exchange(enum link_group g, const struct link_side *from,
 }
 
 static const char *
-test(enum link_group g, bool *done)
+test_mpi(enum link_group g, bool *done)
 {
 	int flag = 0;
 
@@ -188,21 +189,21 @@ test(enum link_group g, bool *done)
 	return NULL;
 }
 
-/* ---- words ---- */
+/* ---- out-of-band messages ---- */
 
-/* Nobody waits for these to arrive: they are told when nothing else does. */
+/* Not waited for: they are sent when nothing else arrives. */
 static void
-tell(uint64_t word)
+send_mpi_oob(uint64_t word)
 {
-	run.word = word;
+	run.oob_word = word;
 	for (int r = 0; r < run.size; r++)
-		if (r != run.rank && run.told[r] == MPI_REQUEST_NULL)
-			MPI_Isend(&run.word, 1, MPI_UINT64_T, r, TAG,
-			          run.comm[LINK_ALL], &run.told[r]);
+		if (r != run.rank && run.oob_request[r] == MPI_REQUEST_NULL)
+			MPI_Isend(&run.oob_word, 1, MPI_UINT64_T, r, TAG,
+			          run.comm[LINK_ALL], &run.oob_request[r]);
 }
 
 static bool
-hear(uint32_t *from, uint64_t *word)
+receive_mpi_oob(uint32_t *from, uint64_t *word)
 {
 	MPI_Comm all = run.comm[LINK_ALL];
 	MPI_Status status;
@@ -219,12 +220,12 @@ const struct ckr_link ckr_link = {
 	.version = CKR_LINK_VERSION,
 	.name = "MPI",
 	.open = open_link,
-	.divide = divide,
-	.gather = gather,
-	.exchange = exchange,
-	.test = test,
-	.tell = tell,
-	.hear = hear,
+	.split = split_comms,
+	.allgather = begin_mpi_allgather,
+	.alltoall = begin_mpi_alltoall,
+	.test = test_mpi,
+	.send_oob = send_mpi_oob,
+	.receive_oob = receive_mpi_oob,
 	.abort = abort_link,
 	.close = close_link,
 };

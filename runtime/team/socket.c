@@ -18,25 +18,25 @@
 #include <unistd.h>
 
 #include "runtime/team/launch.h"
-#include "runtime/team/meet.h"
+#include "runtime/team/rendezvous.h"
 
-/* `what`: a group, or that n is a word. */
-enum { WORD = LINK_GROUPS };
+/* `what`: a group, or OOB: n is an out-of-band message. */
+enum { OOB = LINK_GROUPS };
 
-struct head {
+struct message_head {
 	uint64_t what, n;
 };
 
 /* What has come too early. */
-struct early {
-	struct early *next;
+struct early_message {
+	struct early_message *next;
 	uint64_t n;
 	char data[];
 };
 
 /* Bytes on their way. */
-struct flow {
-	struct head head;
+struct link_message {
+	struct message_head head;
 	char *data;
 	uint64_t done;                  /* of head and data */
 	bool on;
@@ -44,16 +44,16 @@ struct flow {
 
 struct peer {
 	int fd;
-	bool gone, deaf;                /* nothing comes; nothing goes */
-	struct flow out[LINK_GROUPS + 1], in;
+	bool recv_closed, send_closed;  /* nothing comes; nothing goes */
+	struct link_message out[LINK_GROUPS + 1], in;
 	int now;                        /* of out: -1: none has begun */
-	struct early *early[LINK_GROUPS], *filling;
-	bool come[LINK_GROUPS];         /* of the group's transfer */
-	bool heard;
-	uint64_t word;
+	struct early_message *early[LINK_GROUPS], *filling;
+	bool received[LINK_GROUPS];     /* of the group's transfer */
+	bool has_oob;
+	uint64_t oob_word;
 };
 
-struct lane {
+struct socket_group {
 	bool on;
 	struct link_side side;          /* to here */
 	uint32_t first, by, n;          /* its ranks */
@@ -62,12 +62,12 @@ struct lane {
 static struct {
 	uint32_t rank, size;
 	struct peer *peer;              /* [size] */
-	struct meet_card *card;         /* [size] */
+	struct rendezvous_card *card;   /* [size] */
 	int *fd;                        /* [size] */
-	struct lane lane[LINK_GROUPS];
-	atomic_uint *word;              /* this process's, that mates see */
-	uint32_t *mate;
-	atomic_uint **pulse;
+	struct socket_group group[LINK_GROUPS];
+	atomic_uint *beat;              /* heartbeat of this process */
+	uint32_t *local;
+	atomic_uint **heartbeat;
 	int *count, *zero;              /* [size] */
 	char text[400];
 } run;
@@ -85,7 +85,7 @@ map_word(int fd)
 
 /* This machine, as it is since it was started. */
 static void
-find_host(struct meet_card *mine)
+find_host(struct rendezvous_card *mine)
 {
 	struct utsname name = { .nodename = "" };
 	char boot[40] = "";
@@ -103,50 +103,50 @@ find_host(struct meet_card *mine)
 
 /* Of another process here; one that cannot be seen beats as this one does. */
 static atomic_uint *
-open_word(const struct meet_card *c)
+open_word(const struct rendezvous_card *c)
 {
 	atomic_uint *word;
 	char path[64];
 	int fd;
 
 	if (c->rank == run.rank)
-		return run.word;
+		return run.beat;
 	snprintf(path, sizeof(path), "/proc/%lld/fd/%d", (long long)c->pid,
-	         c->word);
+	         c->heartbeat_fd);
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	word = fd < 0 ? NULL : map_word(fd);
 	if (fd >= 0)
 		close(fd);
-	return word ? word : run.word;
+	return word ? word : run.beat;
 }
 
 static const char *
-find_mates(struct link_place *place)
+map_heartbeats(struct link_place *place)
 {
-	const struct meet_card *mine = &run.card[run.rank];
+	const struct rendezvous_card *mine = &run.card[run.rank];
 
 	for (uint32_t r = 0; r < run.size; r++) {
 		if (strcmp(run.card[r].host, mine->host))
 			continue;
-		run.mate[place->nmate] = r;
-		run.pulse[place->nmate++] = open_word(&run.card[r]);
+		run.local[place->nlocal] = r;
+		run.heartbeat[place->nlocal++] = open_word(&run.card[r]);
 	}
-	place->mate = run.mate;
-	place->pulse = run.pulse;
+	place->local = run.local;
+	place->heartbeat = run.heartbeat;
 	return NULL;
 }
 
 static bool
-take_memory(void)
+alloc_peers(void)
 {
 	run.peer = calloc(run.size, sizeof(*run.peer));
 	run.card = calloc(run.size, sizeof(*run.card));
 	run.fd = calloc(run.size, sizeof(*run.fd));
-	run.mate = calloc(run.size, sizeof(*run.mate));
-	run.pulse = calloc(run.size, sizeof(*run.pulse));
+	run.local = calloc(run.size, sizeof(*run.local));
+	run.heartbeat = calloc(run.size, sizeof(*run.heartbeat));
 	run.count = calloc(run.size, sizeof(*run.count));
 	run.zero = calloc(run.size, sizeof(*run.zero));
-	return run.peer && run.card && run.fd && run.mate && run.pulse
+	return run.peer && run.card && run.fd && run.local && run.heartbeat
 	       && run.count && run.zero;
 }
 
@@ -159,19 +159,19 @@ open_socket(struct link_place *place)
 
 	run.rank = place->rank = l.rank;
 	run.size = place->size = l.size;
-	place->nmate = 0;
+	place->nlocal = 0;
 	if (l.rank >= l.size)
 		return "expected a rank below the number of processes";
-	if (!take_memory())
+	if (!alloc_peers())
 		return "out of memory";
 	if (word < 0 || ftruncate(word, sizeof(atomic_uint))
-	    || !(run.word = map_word(word)))
+	    || !(run.beat = map_word(word)))
 		return "no memory to share";
 	find_host(&run.card[run.rank]);
 	run.card[run.rank].pid = getpid();
-	run.card[run.rank].word = word;
-	why = meet(run.rank, run.size, place->timeout, run.fd, run.card,
-	           run.text, sizeof(run.text));
+	run.card[run.rank].heartbeat_fd = word;
+	why = rendezvous(run.rank, run.size, place->timeout, run.fd, run.card,
+	                 run.text, sizeof(run.text));
 	if (why)
 		return why;
 	for (uint32_t r = 0; r < run.size; r++) {
@@ -179,33 +179,33 @@ open_socket(struct link_place *place)
 		if (r != run.rank)
 			fcntl(run.fd[r], F_SETFL, O_NONBLOCK);
 	}
-	run.lane[LINK_ALL] = (struct lane){ .by = 1, .n = run.size };
-	return find_mates(place);
+	run.group[LINK_ALL] = (struct socket_group){ .by = 1, .n = run.size };
+	return map_heartbeats(place);
 }
 
 static const char *
-divide(uint32_t tp)
+split_groups(uint32_t tp)
 {
-	run.lane[LINK_TP] = (struct lane){ .first = run.rank / tp * tp,
+	run.group[LINK_TP] = (struct socket_group){ .first = run.rank / tp * tp,
 		.by = 1, .n = tp };
-	run.lane[LINK_DP] = (struct lane){ .first = run.rank % tp, .by = tp,
-		.n = run.size / tp };
+	run.group[LINK_DP] = (struct socket_group){ .first = run.rank % tp,
+		.by = tp, .n = run.size / tp };
 	return NULL;
 }
 
 /* ---- bytes ---- */
 
 static const char *
-failed(uint32_t r, const char *what)
+peer_error(uint32_t r, const char *what)
 {
-	run.peer[r].gone = true;
+	run.peer[r].recv_closed = true;
 	snprintf(run.text, sizeof(run.text), "rank %u %s", r, what);
 	return run.text;
 }
 
 /* Of n bytes of head and data as one; whether all are done. */
 static bool
-move(struct peer *p, struct flow *f, uint64_t n, bool out)
+move_bytes(struct peer *p, struct link_message *f, uint64_t n, bool out)
 {
 	while (f->done < n) {
 		bool head = f->done < sizeof(f->head);
@@ -222,7 +222,7 @@ move(struct peer *p, struct flow *f, uint64_t n, bool out)
 		else if (k < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
 			return false;
 		else {
-			*(out ? &p->deaf : &p->gone) = true;
+			*(out ? &p->send_closed : &p->recv_closed) = true;
 			return false;
 		}
 	}
@@ -230,24 +230,25 @@ move(struct peer *p, struct flow *f, uint64_t n, bool out)
 }
 
 static uint64_t
-length(const struct flow *f)
+message_length(const struct link_message *f)
 {
-	return sizeof(f->head) + (f->head.what == WORD ? 0 : f->head.n);
+	return sizeof(f->head) + (f->head.what == OOB ? 0 : f->head.n);
 }
 
-/* To one that hears no more it is as if sent. */
+/* To a closed connection it is as if sent. */
 static void
 push_out(struct peer *p)
 {
 	for (;;) {
-		for (int k = 0; k <= WORD && p->now < 0; k++)
+		for (int k = 0; k <= OOB && p->now < 0; k++)
 			if (p->out[k].on)
 				p->now = k;
 		if (p->now < 0)
 			return;
-		if (!p->deaf && !move(p, &p->out[p->now],
-		                      length(&p->out[p->now]), true)
-		    && !p->deaf)
+		if (!p->send_closed
+		    && !move_bytes(p, &p->out[p->now],
+		                   message_length(&p->out[p->now]), true)
+		    && !p->send_closed)
 			return;
 		p->out[p->now].on = false;
 		p->now = -1;
@@ -257,25 +258,25 @@ push_out(struct peer *p)
 /* ---- what comes ---- */
 
 static uint32_t
-place_in(const struct lane *l, uint32_t rank)
+index_in_group(const struct socket_group *l, uint32_t rank)
 {
 	return (rank - l->first) / l->by;
 }
 
 /* Where it goes; NULL: no memory, or too much of it. */
 static char *
-find_room(struct peer *p, uint32_t r)
+find_buffer(struct peer *p, uint32_t r)
 {
-	struct early **at, *e;
-	const struct head *h = &p->in.head;
-	struct lane *l;
+	struct early_message **at, *e;
+	const struct message_head *h = &p->in.head;
+	struct socket_group *l;
 
 	if (h->what >= LINK_GROUPS || h->n > INT32_MAX)
 		return NULL;
-	l = &run.lane[h->what];
+	l = &run.group[h->what];
 	at = &p->early[h->what];
-	if (l->on && !p->come[h->what] && !*at) {
-		uint32_t k = place_in(l, r);
+	if (l->on && !p->received[h->what] && !*at) {
+		uint32_t k = index_in_group(l, r);
 
 		return (uint64_t)l->side.count[k] == h->n
 		       ? (char *)l->side.base + l->side.at[k] : NULL;
@@ -283,7 +284,7 @@ find_room(struct peer *p, uint32_t r)
 	e = malloc(sizeof(*e) + h->n);
 	if (!e)
 		return NULL;
-	*e = (struct early){ .n = h->n };
+	*e = (struct early_message){ .n = h->n };
 	while (*at)
 		at = &(*at)->next;
 	*at = p->filling = e;
@@ -291,15 +292,15 @@ find_room(struct peer *p, uint32_t r)
 }
 
 static void
-end_in(struct peer *p)
+finish_message(struct peer *p)
 {
-	if (p->in.head.what == WORD) {
-		p->word = p->in.head.n;
-		p->heard = true;
+	if (p->in.head.what == OOB) {
+		p->oob_word = p->in.head.n;
+		p->has_oob = true;
 	} else if (!p->filling)
-		p->come[p->in.head.what] = true;
+		p->received[p->in.head.what] = true;
 	p->filling = NULL;
-	p->in = (struct flow){ .on = false };
+	p->in = (struct link_message){ .on = false };
 }
 
 /* The head, then what it says; on: that is known. */
@@ -307,18 +308,19 @@ static const char *
 pull_in(uint32_t r)
 {
 	struct peer *p = &run.peer[r];
-	struct flow *f = &p->in;
+	struct link_message *f = &p->in;
 
-	while (move(p, f, sizeof(f->head), false)) {
-		if (!f->on && f->head.what != WORD) {
-			f->data = find_room(p, r);
+	while (move_bytes(p, f, sizeof(f->head), false)) {
+		if (!f->on && f->head.what != OOB) {
+			f->data = find_buffer(p, r);
 			if (!f->data)
-				return failed(r, "sends what was not to come");
+				return peer_error(r,
+				                  "sends what was not to come");
 		}
 		f->on = true;
-		if (!move(p, f, length(f), false))
+		if (!move_bytes(p, f, message_length(f), false))
 			return NULL;
-		end_in(p);
+		finish_message(p);
 	}
 	return NULL;
 }
@@ -326,26 +328,26 @@ pull_in(uint32_t r)
 /* ---- transfers ---- */
 
 static void
-take_early(struct peer *p, enum link_group g, uint32_t k)
+consume_early(struct peer *p, enum link_group g, uint32_t k)
 {
-	const struct link_side *to = &run.lane[g].side;
-	struct early *e = p->early[g];
+	const struct link_side *to = &run.group[g].side;
+	struct early_message *e = p->early[g];
 
 	/* the rest of it is still to come: what is there is not enough */
-	if (!e || p->come[g] || e == p->filling
+	if (!e || p->received[g] || e == p->filling
 	    || e->n != (uint64_t)to->count[k])
 		return;
 	memcpy((char *)to->base + to->at[k], e->data, e->n);
-	p->come[g] = true;
+	p->received[g] = true;
 	p->early[g] = e->next;
 	free(e);
 }
 
 static const char *
-begin(enum link_group g, const struct link_side *from,
-      const struct link_side *to)
+begin_socket_alltoall(enum link_group g, const struct link_side *from,
+                      const struct link_side *to)
 {
-	struct lane *l = &run.lane[g];
+	struct socket_group *l = &run.group[g];
 
 	l->side = *to;
 	l->on = true;
@@ -355,34 +357,35 @@ begin(enum link_group g, const struct link_side *from,
 		char *data = (char *)from->base + from->at[k];
 		uint64_t n = (uint64_t)from->count[k];
 
-		p->come[g] = to->count[k] == 0 || r == run.rank;
+		p->received[g] = to->count[k] == 0 || r == run.rank;
 		if (r == run.rank && n)
 			memmove((char *)to->base + to->at[k], data, n);
 		else if (n)
-			p->out[g] = (struct flow){ .head = { g, n },
+			p->out[g] = (struct link_message){ .head = { g, n },
 				.data = data, .on = true };
 	}
 	return NULL;
 }
 
 static const char *
-gather(enum link_group g, const void *from, int n, const struct link_side *to)
+begin_socket_allgather(enum link_group g, const void *from, int n,
+                       const struct link_side *to)
 {
 	struct link_side side = { (void *)(uintptr_t)from, run.count,
 		run.zero };
 
-	for (uint32_t k = 0; k < run.lane[g].n; k++)
+	for (uint32_t k = 0; k < run.group[g].n; k++)
 		run.count[k] = n;
-	return begin(g, &side, to);
+	return begin_socket_alltoall(g, &side, to);
 }
 
 static const char *
-move_all(void)
+move_all_peers(void)
 {
 	const char *why = NULL;
 
 	for (uint32_t r = 0; r < run.size && !why; r++) {
-		if (r == run.rank || run.peer[r].gone)
+		if (r == run.rank || run.peer[r].recv_closed)
 			continue;
 		push_out(&run.peer[r]);
 		why = pull_in(r);
@@ -391,51 +394,51 @@ move_all(void)
 }
 
 static const char *
-test(enum link_group g, bool *done)
+test_socket(enum link_group g, bool *done)
 {
-	struct lane *l = &run.lane[g];
+	struct socket_group *l = &run.group[g];
 	const char *why;
 
 	*done = !l->on;
 	if (!l->on)
 		return NULL;
-	why = move_all();
+	why = move_all_peers();
 	*done = true;
 	for (uint32_t k = 0; k < l->n && !why; k++) {
 		struct peer *p = &run.peer[l->first + k * l->by];
 
-		take_early(p, g, k);
-		if (p->come[g] && !p->out[g].on)
+		consume_early(p, g, k);
+		if (p->received[g] && !p->out[g].on)
 			continue;
 		*done = false;
-		if (p->gone)
-			return failed(l->first + k * l->by,
-			              "has left the run");
+		if (p->recv_closed)
+			return peer_error(l->first + k * l->by,
+			                  "has left the run");
 	}
 	l->on = !*done || why;
 	return why;
 }
 
-/* ---- words ---- */
+/* ---- out-of-band messages ---- */
 
 static void
-tell(uint64_t word)
+send_socket_oob(uint64_t word)
 {
 	for (uint32_t r = 0; r < run.size; r++)
-		if (r != run.rank && !run.peer[r].out[WORD].on)
-			run.peer[r].out[WORD] = (struct flow){
-				.head = { WORD, word }, .on = true };
-	move_all();
+		if (r != run.rank && !run.peer[r].out[OOB].on)
+			run.peer[r].out[OOB] = (struct link_message){
+				.head = { OOB, word }, .on = true };
+	move_all_peers();
 }
 
 static bool
-hear(uint32_t *from, uint64_t *word)
+receive_socket_oob(uint32_t *from, uint64_t *word)
 {
 	for (uint32_t r = 0; r < run.size; r++)
-		if (run.peer[r].heard) {
-			run.peer[r].heard = false;
+		if (run.peer[r].has_oob) {
+			run.peer[r].has_oob = false;
 			*from = r;
-			*word = run.peer[r].word;
+			*word = run.peer[r].oob_word;
 			return true;
 		}
 	return false;
@@ -458,8 +461,8 @@ close_socket(void)
 	struct link_side to = { &bye, run.count, run.zero };
 	bool done = false;
 
-	gather(LINK_ALL, &from, 1, &to);
-	while (!done && !test(LINK_ALL, &done))
+	begin_socket_allgather(LINK_ALL, &from, 1, &to);
+	while (!done && !test_socket(LINK_ALL, &done))
 		nanosleep(&(struct timespec){ .tv_nsec = 100000 }, NULL);
 	for (uint32_t r = 0; r < run.size; r++)
 		if (r != run.rank)
@@ -467,15 +470,17 @@ close_socket(void)
 	free(run.peer);
 	free(run.card);
 	free(run.fd);
-	free(run.mate);
-	free(run.pulse);
+	free(run.local);
+	free(run.heartbeat);
 	free(run.count);
 	free(run.zero);
 }
 
 const struct ckr_link socket_link = {
 	.version = CKR_LINK_VERSION, .name = "the run",
-	.open = open_socket, .divide = divide, .gather = gather,
-	.exchange = begin, .test = test, .tell = tell, .hear = hear,
+	.open = open_socket, .split = split_groups,
+	.allgather = begin_socket_allgather,
+	.alltoall = begin_socket_alltoall, .test = test_socket,
+	.send_oob = send_socket_oob, .receive_oob = receive_socket_oob,
 	.abort = abort_socket, .close = close_socket,
 };

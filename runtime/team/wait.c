@@ -1,8 +1,9 @@
 /* Waiting for other processes, and finding those that do not come.
  *
- * Whoever waits looks at the clock, and at the pulses of the processes of its
- * machine.  When time is up, or a pulse has stopped, it tells all others; who
- * waits too answers by telling all others; who does not answer is named.
+ * A process that waits looks at the clock and at the heartbeats of its local
+ * ranks.  When time is up, or a heartbeat has stopped, it sends an out-of-band
+ * message to all others; those that wait too answer by one to all others; those
+ * that do not answer are named.
  *
  * Time is added up between looks, of which none counts for more than a second:
  * a process that was stopped itself has not waited meanwhile.
@@ -16,8 +17,8 @@
 
 #include "runtime/support/now.h"
 
-/* Seconds: without a pulse, unless that is more than half of the longest wait;
- * then for answers; between looks. */
+/* Seconds: without a heartbeat, unless that is more than half of the longest
+ * wait; then for answers; between looks. */
 static const double STOPPED = 12, ANSWER = 3, LOOK = 0.1, MOST = 1;
 
 /* Whoever reads or writes files may take so many times as long: one that is
@@ -28,7 +29,7 @@ enum { SPIN = 100, YIELD = 4000, NAP = 50000 };
 
 /* Processors may be fewer than processes. */
 static void
-idle(uint64_t turn)
+back_off(uint64_t turn)
 {
 	if (turn > YIELD)
 		nanosleep(&(struct timespec){ .tv_nsec = NAP }, NULL);
@@ -37,7 +38,7 @@ idle(uint64_t turn)
 }
 
 static double
-stopped_after(const struct open_team *t)
+silence_limit(const struct open_group *t)
 {
 	return t->timeout < 2 * STOPPED ? t->timeout / 2 : STOPPED;
 }
@@ -45,29 +46,29 @@ stopped_after(const struct open_team *t)
 /* Whether a process of this machine has stopped; dt: seconds since the last
  * look. */
 static bool
-look_at_mates(struct open_team *t, double dt)
+check_local_ranks(struct open_group *t, double dt)
 {
 	bool stopped = false;
 
-	for (uint32_t i = 0; i < t->place.nmate; i++) {
-		struct mate *m = &t->mate[i];
-		unsigned beat = atomic_load(t->place.pulse[i]);
+	for (uint32_t i = 0; i < t->place.nlocal; i++) {
+		struct local_peer *m = &t->local[i];
+		unsigned beat = atomic_load(t->place.heartbeat[i]);
 
 		m->silent = beat == m->beat ? m->silent + dt : 0;
 		m->beat = beat;
-		stopped |= m->silent > stopped_after(t);
+		stopped |= m->silent > silence_limit(t);
 	}
 	return stopped;
 }
 
 static bool
-hear(struct open_team *t)
+drain_oob(struct open_group *t)
 {
 	uint32_t from;
 	uint64_t word;
 	bool any = false;
 
-	while (t->link->hear(&from, &word)) {
+	while (t->link->receive_oob(&from, &word)) {
 		t->answered[from] = true;
 		any = true;
 	}
@@ -75,31 +76,31 @@ hear(struct open_team *t)
 }
 
 static void
-collect_answers(struct open_team *t, uint64_t word)
+collect_answers(struct open_group *t, uint64_t word)
 {
 	double end = now_sec() + ANSWER;
 
 	t->answered[t->team.rank] = true;
-	t->link->tell(word);
+	t->link->send_oob(word);
 	while (now_sec() < end) {
 		bool done;
 
-		/* words move as a transfer does, by looking at it */
+		/* these messages move while transfers are tested */
 		for (int g = 0; g < LINK_GROUPS; g++)
 			t->link->test((enum link_group)g, &done);
-		hear(t);
-		idle(YIELD + 1);
+		drain_oob(t);
+		back_off(YIELD + 1);
 	}
 }
 
-struct list {
+struct rank_list {
 	char text[400];
 	size_t n;                       /* bytes */
 	uint32_t count;
 };
 
 static void
-add(struct list *l, uint32_t rank)
+append_rank(struct rank_list *l, uint32_t rank)
 {
 	int k = snprintf(l->text + l->n, sizeof(l->text) - l->n, "%s%u",
 	                 l->count++ ? ", " : "", rank);
@@ -115,7 +116,7 @@ plural(uint32_t n)
 }
 
 const char *
-team_task_text(char *buf, size_t size, const struct team_task *w)
+pg_task_text(char *buf, size_t size, const struct pg_task *w)
 {
 	char name[NAME_TEXT];
 	size_t n = 0;
@@ -134,28 +135,28 @@ team_task_text(char *buf, size_t size, const struct team_task *w)
 }
 
 static ckr_status
-late(struct open_team *t, const struct team_task *w, double waited,
-     struct err *e)
+report_timeout(struct open_group *t, const struct pg_task *w, double waited,
+               struct err *e)
 {
-	struct list here = { .n = 0 }, gone = { .n = 0 };
+	struct rank_list here = { .n = 0 }, gone = { .n = 0 };
 	char task[2 * NAME_TEXT];
 	bool still = false;
 	ckr_status s;
 
 	collect_answers(t, w->step);
 	for (uint32_t r = 0; r < t->team.size; r++)
-		add(t->answered[r] ? &here : &gone, r);
-	for (uint32_t i = 0; i < t->place.nmate; i++)
-		still |= !t->answered[t->place.mate[i]]
-			&& t->mate[i].silent > stopped_after(t);
-	team_task_text(task, sizeof(task), w);
+		append_rank(t->answered[r] ? &here : &gone, r);
+	for (uint32_t i = 0; i < t->place.nlocal; i++)
+		still |= !t->answered[t->place.local[i]]
+			&& t->local[i].silent > silence_limit(t);
+	pg_task_text(task, sizeof(task), w);
 	if (!gone.count)
 		s = err_set(e, CKR_ERANK, "%s: all ranks wait for each other",
 		            task);
 	else if (still)
 		s = err_set(e, CKR_ERANK, "%s: rank%s %s: stopped or gone (no "
 		            "sign of life for %.0f s); rank%s %s waited", task,
-		            plural(gone.count), gone.text, stopped_after(t),
+		            plural(gone.count), gone.text, silence_limit(t),
 		            plural(here.count), here.text);
 	else
 		s = err_set(e, CKR_ERANK, "%s: rank%s %s did not come within "
@@ -168,15 +169,15 @@ late(struct open_team *t, const struct team_task *w, double waited,
 }
 
 /* All the time that somebody waits. */
-struct patience {
+struct wait_state {
 	double looked, waited;
 	uint64_t moved, turn;
 };
 
 /* Now and then: whether who does not come is still there. */
 static ckr_status
-look_around(struct open_team *t, const struct team_task *w,
-            struct patience *p, struct err *e)
+check_progress(struct open_group *t, const struct pg_task *w,
+               struct wait_state *p, struct err *e)
 {
 	double now = now_sec(), dt = now - p->looked;
 
@@ -185,20 +186,20 @@ look_around(struct open_team *t, const struct team_task *w,
 	dt = dt < MOST ? dt : MOST;
 	p->waited += dt;
 	p->looked = now;
-	if (hear(t) || look_at_mates(t, dt)
+	if (drain_oob(t) || check_local_ranks(t, dt)
 	    || p->waited > (w->patient ? PATIENT : 1) * t->timeout)
-		return late(t, w, p->waited, e);
+		return report_timeout(t, w, p->waited, e);
 	return CKR_OK;
 }
 
 ckr_status
-team_await(struct team *team, const struct team_look *l, struct err *e)
+pg_wait(struct process_group *team, const struct pg_poll *l, struct err *e)
 {
-	struct open_team *t = (struct open_team *)team; /* its first member */
-	struct patience p = { .looked = now_sec() };
+	struct open_group *t = (struct open_group *)team; /* its first member */
+	struct wait_state p = { .looked = now_sec() };
 
 	for (;;) {
-		const struct team_task *w;
+		const struct pg_task *w;
 		uint64_t moved;
 		bool done;
 
@@ -206,9 +207,9 @@ team_await(struct team *team, const struct team_look *l, struct err *e)
 		if (done)
 			return CKR_OK;
 		if (moved != p.moved)
-			p = (struct patience){ .looked = p.looked,
+			p = (struct wait_state){ .looked = p.looked,
 				.moved = moved };
-		idle(p.turn++);
-		CKR_TRY(look_around(t, w, &p, e));
+		back_off(p.turn++);
+		CKR_TRY(check_progress(t, w, &p, e));
 	}
 }

@@ -60,7 +60,7 @@ static const char *
 divide_late(uint32_t tp)
 {
 	late.tp = tp;
-	return real->divide(tp);
+	return real->split(tp);
 }
 
 static uint32_t
@@ -171,8 +171,8 @@ test(enum link_group g, bool *done)
 	}
 	if (!l->begun) {
 		l->begun = true;
-		return l->all ? real->gather(g, l->from, l->n, &l->in)
-		       : real->exchange(g, &l->out, &l->in);
+		return l->all ? real->allgather(g, l->from, l->n, &l->in)
+		       : real->alltoall(g, &l->out, &l->in);
 	}
 	if (!l->arrived)
 		why = real->test(g, &l->arrived);
@@ -192,13 +192,13 @@ test(enum link_group g, bool *done)
 static void
 tell(uint64_t word)
 {
-	real->tell(word);
+	real->send_oob(word);
 }
 
 static bool
 hear(uint32_t *from, uint64_t *word)
 {
-	return real->hear(from, word);
+	return real->receive_oob(from, word);
 }
 
 static void
@@ -216,7 +216,8 @@ close_late(void)
 }
 
 const struct ckr_link ckr_link = {
-	.version = CKR_LINK_VERSION, .name = "late MPI", .open = open_late, .divide = divide_late,
-	.gather = gather, .exchange = exchange, .test = test, .tell = tell,
-	.hear = hear, .abort = abort_late, .close = close_late,
+	.version = CKR_LINK_VERSION, .name = "late MPI", .open = open_late,
+	.split = divide_late, .allgather = gather, .alltoall = exchange,
+	.test = test, .send_oob = tell,
+	.receive_oob = hear, .abort = abort_late, .close = close_late,
 };

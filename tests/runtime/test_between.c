@@ -309,8 +309,8 @@ check_schedule(uint32_t ranks, const struct ckr_comm *w,
 /* ---- processes ---- */
 
 static void
-run_one(struct team *t, const struct ckr_comm *w, const struct ckr_tensor *tx,
-        const struct ckr_tensor *ty)
+run_one(struct process_group *t, const struct ckr_comm *w,
+        const struct ckr_tensor *tx, const struct ckr_tensor *ty)
 {
 	void *x[CKR_MAX_RANKS], *y[CKR_MAX_RANKS];
 	struct comm all = { .what = w, .tx = tx, .ty = ty, .x = x, .y = y,
@@ -337,7 +337,7 @@ run_one(struct team *t, const struct ckr_comm *w, const struct ckr_tensor *tx,
 	one.y = mine;
 	if (chunked_run(&one, &e) != CKR_OK) {
 		fprintf(stderr, "%s\n", e.text);
-		team_abort(t, 1);
+		pg_abort(t, 1);
 	}
 	if (memcmp(mine, y[t->rank], bytes(ty))) {
 		fprintf(stderr, "rank %u of %u: kind %u, type %u differs\n",
@@ -362,7 +362,7 @@ large_example(struct example *x, uint32_t ranks, uint8_t dtype)
 
 /* Every kind. */
 static void
-run_all(struct team *t, bool large)
+run_all(struct process_group *t, bool large)
 {
 	static const uint8_t types[] = { CKR_F32, CKR_BF16, CKR_F16 };
 
@@ -396,19 +396,19 @@ run_all(struct team *t, bool large)
 
 /* One rank fails after another; who was first is what all are told. */
 static void
-agree(struct team *t)
+agree(struct process_group *t)
 {
-	struct team_task w = { .op = "agreement" };
+	struct pg_task w = { .op = "agreement" };
 	struct err e = { .text = "" };
-	struct team_vote v = { .flags = 1u << t->rank };
+	struct pg_vote v = { .flags = 1u << t->rank };
 
-	if (team_agree(t, &v, &w, &e) != CKR_OK
+	if (pg_agree(t, &v, &w, &e) != CKR_OK
 	    || v.flags != (1u << t->size) - 1)
 		faults++;
-	v = (struct team_vote){ .order = 9 - t->rank };
+	v = (struct pg_vote){ .order = 9 - t->rank };
 	if (t->rank)
 		v.status = err_set(&e, CKR_EDATA, "of rank %u", t->rank);
-	if (team_agree(t, &v, &w, &e) != CKR_EDATA || !e.known
+	if (pg_agree(t, &v, &w, &e) != CKR_EDATA || !e.known
 	    || e.mute != (t->rank != 0) || strncmp(e.text, "of rank ", 8)
 	    || (uint32_t)atoi(e.text + 8) != t->size - 1)
 		faults++;
@@ -419,19 +419,19 @@ agree(struct team *t)
 static int
 be_late(void)
 {
-	struct team_task w = { .op = "saving", .patient = true };
-	struct team_vote v = { .status = CKR_OK };
-	struct team *t;
+	struct pg_task w = { .op = "saving", .patient = true };
+	struct pg_vote v = { .status = CKR_OK };
+	struct process_group *t;
 	struct err e;
 
-	if (team_open(&t, 1, &e) != CKR_OK || !t)
+	if (pg_open(&t, 1, &e) != CKR_OK || !t)
 		return 1;
 	if (t->rank)
 		sleep(12);
-	if (team_agree(t, &v, &w, &e) != CKR_ERANK)
+	if (pg_agree(t, &v, &w, &e) != CKR_ERANK)
 		return 1;
 	fprintf(stderr, "%s\n", e.text);
-	team_abort(t, 3);
+	pg_abort(t, 3);
 	return 0;
 }
 
@@ -439,7 +439,7 @@ be_late(void)
 static int
 check_schedules(void)
 {
-	struct team none = { .size = 1 };
+	struct process_group none = { .size = 1 };
 
 	for (int n = 0; n < 400; n++, none.size = none.size % 8 + 1)
 		run_all(&none, false);
@@ -454,14 +454,14 @@ check_schedules(void)
 int
 main(int argc, char **argv)
 {
-	struct team *t;
+	struct process_group *t;
 	struct err e;
 
 	if (argc > 1 && !strcmp(argv[1], "late"))
 		return be_late();
 	if (argc > 1 && !strcmp(argv[1], "routes"))
 		return check_schedules();
-	if (team_open(&t, 60, &e) != CKR_OK || !t) {
+	if (pg_open(&t, 60, &e) != CKR_OK || !t) {
 		fprintf(stderr, "%s\n", t ? "" : e.text);
 		return 1;
 	}
@@ -469,6 +469,6 @@ main(int argc, char **argv)
 		run_all(t, false);
 	run_all(t, true);
 	agree(t);
-	team_close(t);
+	pg_close(t);
 	return faults ? 1 : 0;
 }

@@ -147,7 +147,7 @@ expect_file(size_t n)
 	assert_true(w[0] == 1.5f && w[1] == -2);
 	array_close(&f);
 	assert_int_equal(array_open_raw(&f, path, CKR_U8, &e), CKR_EFORMAT);
-	assert_int_equal(image_look(&image, path, &e), CKR_EFORMAT);
+	assert_int_equal(image_probe(&image, path, &e), CKR_EFORMAT);
 	assert_non_null(strstr(e.text, "expected a PNG or JPEG image"));
 }
 

@@ -333,7 +333,7 @@ parse(const char **s, char *name, struct array *a)
 }
 
 struct all {
-	struct item item[MOST];
+	struct fed_input item[MOST];
 	struct array a[MOST];
 	char name[2 * MOST][32];
 	char feed[MOST][64];
@@ -355,13 +355,13 @@ set_up(struct all *x, const struct row *r)
 		.nmicro = r->flags & MICRO ? 2 : 1, .err = &x->err,
 		.normal.n = r->flags & GRAY ? 1 : r->flags & COLOR ? 3 : 0 };
 	for (size_t i = 0; parse(&s, x->name[i], &a); i++) {
-		struct input in = { .name = x->name[i], .dtype = a.dtype,
+		struct input_spec in = { .name = x->name[i], .dtype = a.dtype,
 			.rank = a.rank, .nelem = a.nelem,
 			.shifted = r->flags & SHIFTED
 			           && !strcmp(x->name[i], "labels") };
 
 		memcpy(in.dim, a.dim, sizeof(a.dim));
-		x->item[i] = (struct item){ .in = in };
+		x->item[i] = (struct fed_input){ .in = in };
 		x->p.n++;
 	}
 	for (s = r->arrays; parse(&s, x->name[MOST + x->p.narray],
@@ -426,7 +426,7 @@ test_table(void **state)
 		bool refused;
 
 		set_up(&x, r);
-		refused = pair_all(&x.p, x.feeds, x.nfeed) != CKR_OK;
+		refused = pair_inputs(&x.p, x.feeds, x.nfeed) != CKR_OK;
 		if (refused)
 			snprintf(got, sizeof(got), "%s\n", x.err.text);
 		else
@@ -487,7 +487,7 @@ test_print(void **state)
 		FILE *f = open_memstream(&text, &n);
 
 		set_up(&x, &r[i]);
-		assert_int_equal(pair_all(&x.p, x.feeds, x.nfeed), CKR_OK);
+		assert_int_equal(pair_inputs(&x.p, x.feeds, x.nfeed), CKR_OK);
 		pair_print(&x.p, f);
 		fclose(f);
 		assert_string_equal(text, want[i]);
@@ -501,7 +501,7 @@ test_long(void **state)
 {
 	enum { N = 200 };
 	static char name[N][220];
-	static struct item item[N];
+	static struct fed_input item[N];
 	struct array a[2] = {
 		{ .name = "first", .dtype = CKR_F32, .rank = 1, .dim = { 9 } },
 		{ .name = "second", .dtype = CKR_F32, .rank = 1, .dim = { 9 } },
@@ -514,10 +514,10 @@ test_long(void **state)
 	for (int i = 0; i < N; i++) {
 		memset(name[i], 'n', 150);
 		snprintf(name[i] + 150, 20, "%d", i);
-		item[i].in = (struct input){ .name = name[i], .rank = 1,
+		item[i].in = (struct input_spec){ .name = name[i], .rank = 1,
 			.dtype = CKR_F32, .dim = { 4 }, .nelem = 4 };
 	}
-	assert_int_not_equal(pair_all(&p, NULL, 0), CKR_OK);
+	assert_int_not_equal(pair_inputs(&p, NULL, 0), CKR_OK);
 	assert_non_null(strstr(err.text, "nnn0=first\n"));
 	assert_non_null(strstr(err.text, "nnn0=second"));
 }

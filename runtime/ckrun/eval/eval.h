@@ -8,21 +8,21 @@
 #define CKR_EVAL_ROOM_H
 
 #include "runtime/ckrun/ckrun_options.h"
-#include "runtime/ckrun/tell.h"
+#include "runtime/ckrun/console.h"
 #include "runtime/data/data.h"
 
 /* ---- score.c ---- */
 
 /* Before a batch: fails if a signal has come, to any process. */
-ckr_status verb_goes_on(ckr_ctx *);
+ckr_status check_interrupted(ckr_ctx *);
 
 /* What evaluation met, as a fault of the data it is about: "--valid". */
-ckr_status score_blame(ckr_ctx *, const struct data *, const char *what,
+ckr_status score_error(ckr_ctx *, const struct data *, const char *what,
                        ckr_status);
 
 /* Of all samples; stops: a signal ends it.  Behind the end of the data a batch
  * is filled up with the last sample, and what that adds is taken out again: a
- * batch of that sample alone tells it. */
+ * batch of that sample alone gives it. */
 ckr_status score_data(struct score *, ckr_ctx *, struct data *,
                       bool stops);
 /* Say that it depends on the size of batches, if it does; what: "--data". */
@@ -43,25 +43,25 @@ struct valid {
 	struct data data, *trained;     /* not trained on; trained on */
 	uint64_t every;
 	struct score last;
-	bool told;                      /* what is odd about the loss */
+	bool noted;                     /* score_note has been called */
 };
 
 /* Open the data of --valid beside those of training.  It can be closed in any
  * case. */
-ckr_status valid_open(struct valid *, ckr_ctx *, const struct options *,
+ckr_status valid_open(struct valid *, ckr_ctx *, const struct ckrun_options *,
                       struct data *trained);
 void valid_close(struct valid *);
-/* Whether the state after step `step` of `total` is to be looked at. */
+/* Whether the state after step `step` of `total` is to be validated. */
 bool valid_is_due(const struct valid *, uint64_t step, uint64_t total);
 /* Score the data; *best: better than ever before. */
 ckr_status valid_run(struct valid *, bool *best);
 
 /* Whether the loss has not been lower for as long as --patience has it. */
-bool valid_gave_up(const ckr_ctx *, const struct options *);
+bool valid_stalled(const ckr_ctx *, const struct ckrun_options *);
 
 /* ---- verbs.c ---- */
 
 /* ckrun eval, ckrun predict: exit status. */
-int eval_run(const struct options *);
+int eval_run(const struct ckrun_options *);
 
 #endif

@@ -17,7 +17,7 @@ is_prediction(const struct ckr_info *i)
 }
 
 static ckr_status
-no_output(ckr_ctx *m, const char *name, int n)
+no_prediction(ckr_ctx *m, const char *name, int n)
 {
 	char list[600] = "", text[NAME_TEXT];
 	struct ckr_info info;
@@ -41,7 +41,7 @@ no_output(ckr_ctx *m, const char *name, int n)
 }
 
 static ckr_status
-find_output(ckr_ctx *m, const char *name, struct ckr_info *found)
+find_prediction(ckr_ctx *m, const char *name, struct ckr_info *found)
 {
 	struct ckr_info info;
 	int n = 0, hits = 0;
@@ -55,7 +55,7 @@ find_output(ckr_ctx *m, const char *name, struct ckr_info *found)
 		*found = info;
 		hits++;
 	}
-	return hits == 1 ? CKR_OK : no_output(m, name, n);
+	return hits == 1 ? CKR_OK : no_prediction(m, name, n);
 }
 
 /* ---- the file ---- */
@@ -63,7 +63,7 @@ find_output(ckr_ctx *m, const char *name, struct ckr_info *found)
 /* Version 1.0, padded so that the data begin at a multiple of 64.  bfloat16,
  * which NumPy has not, becomes float32. */
 static void
-put_header(FILE *f, const struct ckr_info *o, uint64_t rows)
+put_npy_header(FILE *f, const struct ckr_info *o, uint64_t rows)
 {
 	const struct dtype_row *t = &dtype_row[dtype_from_text(o->dtype)];
 	char text[1024];
@@ -95,11 +95,11 @@ struct writer {
 	char *batch;
 	float *wide;                    /* of bf16; NULL: as it is */
 	FILE *f;                        /* NULL: another process's */
-	ckr_status status;              /* of writing to it; it was told */
+	ckr_status status;              /* of writing to it; reported already */
 };
 
 static void
-put_rows(struct writer *w, uint64_t rows)
+put_output_rows(struct writer *w, uint64_t rows)
 {
 	uint64_t all = (uint64_t)w->o.dim[0];
 	size_t n = (size_t)(w->o.nbytes / all * rows), bad;
@@ -115,45 +115,45 @@ put_rows(struct writer *w, uint64_t rows)
 }
 
 static ckr_status
-write_all(struct writer *w)
+write_predictions(struct writer *w)
 {
 	struct data *d = w->d;
 	uint64_t n = d->samples;
 
 	if (w->f)
-		put_header(w->f, &w->o, n * w->per_sample);
+		put_npy_header(w->f, &w->o, n * w->per_sample);
 	for (uint64_t i = 0; i < n; i += d->rows) {
 		uint64_t left = n - i < d->rows ? n - i : d->rows;
 
-		CKR_TRY(verb_goes_on(w->m));
+		CKR_TRY(check_interrupted(w->m));
 		CKR_TRY(data_batch(d, i));
 		CKR_TRY(ckr_eval(w->m, NULL));
 		CKR_TRY(ckr_get(w->m, w->o.name, w->batch, w->o.nbytes));
-		put_rows(w, left * w->per_sample);
+		put_output_rows(w, left * w->per_sample);
 	}
 	return CKR_OK;
 }
 
 static ckr_status
-print(FILE *f, void *user)
+print_npy(FILE *f, void *user)
 {
 	struct writer *w = user;
 
 	w->f = f;
-	w->status = write_all(w);
+	w->status = write_predictions(w);
 	return w->status;
 }
 
 /* Through a file that appears whole. */
 static ckr_status
-write_file(struct writer *w, const char *path)
+write_npy_file(struct writer *w, const char *path)
 {
 	struct new_file file;
 	struct err e;
 	ckr_status s = new_file_open(&file, path, &e);
 
 	if (s == CKR_OK)
-		s = new_file_print(&file, print, w, &e);
+		s = new_file_print(&file, print_npy, w, &e);
 	return s == CKR_OK || w->status != CKR_OK ? s
 	       : ckr_fail(w->m, s, "%s", e.text);
 }
@@ -165,7 +165,7 @@ predict_data(ckr_ctx *m, struct data *d, const char *output, const char *path)
 	bool halves;
 	ckr_status s;
 
-	CKR_TRY(find_output(m, output, &w.o));
+	CKR_TRY(find_prediction(m, output, &w.o));
 	if (!w.o.rank || !w.o.dim[0] || !w.o.rows
 	    || (uint64_t)w.o.dim[0] % d->rows)
 		return ckr_fail(m, CKR_EUNSUPPORTED, "output '%s' has no rows "
@@ -184,7 +184,8 @@ predict_data(ckr_ctx *m, struct data *d, const char *output, const char *path)
 	if (!w.batch || (halves && !w.wide))
 		s = ckr_fail(m, CKR_ENOMEM, "out of memory");
 	else
-		s = ckr_rank(m) ? write_all(&w) : write_file(&w, path);
+		s = ckr_rank(m) ? write_predictions(&w)
+		    : write_npy_file(&w, path);
 	free(w.batch);
 	free(w.wide);
 	return s;

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 ckr_status
-score_blame(ckr_ctx *m, const struct data *d, const char *what, ckr_status s)
+score_error(ckr_ctx *m, const struct data *d, const char *what, ckr_status s)
 {
 	char where[2 * NAME_TEXT + 400], why[sizeof(((struct err *)0)->text)];
 
@@ -25,7 +25,7 @@ score_data(struct score *s, ckr_ctx *m, struct data *d, bool stops)
 	CKR_TRY(ckr_score_begin(m));
 	for (uint64_t i = 0; i < n; i += d->rows) {
 		if (stops)
-			CKR_TRY(verb_goes_on(m));
+			CKR_TRY(check_interrupted(m));
 		CKR_TRY(data_batch(d, i));
 		CKR_TRY(ckr_score_add(m, 1));
 	}

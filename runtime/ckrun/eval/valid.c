@@ -3,7 +3,7 @@
 #include "runtime/ckrun/start.h"
 
 ckr_status
-valid_open(struct valid *v, ckr_ctx *m, const struct options *o,
+valid_open(struct valid *v, ckr_ctx *m, const struct ckrun_options *o,
            struct data *trained)
 {
 	struct data_options data = start_data(o, &o->valid);
@@ -35,16 +35,16 @@ valid_run(struct valid *v, bool *best)
 
 	CKR_TRY(data_fill(&v->data));
 	s = score_data(&v->last, v->m, &v->data, false);
-	CKR_TRY(score_blame(v->m, &v->data, "--valid", s));
-	if (!v->told)
+	CKR_TRY(score_error(v->m, &v->data, "--valid", s));
+	if (!v->noted)
 		score_note(&v->last, "--valid");
-	v->told = true;
+	v->noted = true;
 	CKR_TRY(data_fill(v->trained));
 	return ckr_saw(v->m, v->last.loss, best);
 }
 
 bool
-valid_gave_up(const ckr_ctx *m, const struct options *o)
+valid_stalled(const ckr_ctx *m, const struct ckrun_options *o)
 {
 	uint64_t worse;
 

@@ -6,14 +6,14 @@
 #include "runtime/ckrun/log.h"
 #include "runtime/ckrun/start.h"
 
-struct job {
-	const struct options *o;
+struct eval_job {
+	const struct ckrun_options *o;
 	ckr_ctx *m;
 	struct data data;
 };
 
 ckr_status
-verb_goes_on(ckr_ctx *m)
+check_interrupted(ckr_ctx *m)
 {
 	bool stopped;
 
@@ -23,14 +23,14 @@ verb_goes_on(ckr_ctx *m)
 }
 
 static ckr_status
-score(struct job *j)
+run_eval(struct eval_job *j)
 {
 	struct score s;
 	struct log log;
 	ckr_status st;
 
 	st = score_data(&s, j->m, &j->data, true);
-	CKR_TRY(score_blame(j->m, &j->data, "--data", st));
+	CKR_TRY(score_error(j->m, &j->data, "--data", st));
 	printf("%llu samples  ", (unsigned long long)s.samples);
 	score_print(&s, stdout);
 	putchar('\n');
@@ -45,9 +45,9 @@ score(struct job *j)
 }
 
 static ckr_status
-run(struct job *j)
+run_verb(struct eval_job *j)
 {
-	const struct options *o = j->o;
+	const struct ckrun_options *o = j->o;
 
 	CKR_TRY(start_model(&j->m, &j->data, o, o->model));
 	if (!o->quiet)
@@ -55,7 +55,7 @@ run(struct job *j)
 	fflush(stdout);
 	options_warn(o, ckr_optimizer(j->m), ckr_unread(j->m));
 	if (o->verb == VERB_EVAL)
-		return score(j);
+		return run_eval(j);
 	CKR_TRY(predict_data(j->m, &j->data, o->name, o->out));
 	if (!o->quiet)
 		printf("%llu samples predicted, in %s\n",
@@ -64,7 +64,7 @@ run(struct job *j)
 }
 
 static void
-tell_memory(ckr_ctx *m)
+print_memory(ckr_ctx *m)
 {
 	struct ckr_memory memory;
 
@@ -76,21 +76,21 @@ tell_memory(ckr_ctx *m)
 }
 
 int
-eval_run(const struct options *o)
+eval_run(const struct ckrun_options *o)
 {
-	struct job j = { .o = o };
-	ckr_status s = run(&j);
+	struct eval_job j = { .o = o };
+	ckr_status s = run_verb(&j);
 
 	if (s != CKR_OK) {
 		fflush(stdout);
-		fprintf(tell_to(j.m), "ckrun: %s\n", ckr_error(j.m));
+		fprintf(console_errors(j.m), "ckrun: %s\n", ckr_error(j.m));
 		ckr_leave(j.m, s);
 	} else {
 		if (*j.data.warning)
 			fprintf(stderr, "ckrun: warning: %s\n",
 			        j.data.warning);
 		if (o->stats)
-			tell_memory(j.m);
+			print_memory(j.m);
 	}
 	data_close(&j.data);
 	ckr_close(j.m);

@@ -11,7 +11,7 @@ enum {
 	BOTTOM = 34, TICKS = 6
 };
 
-struct frame {
+struct chart_frame {
 	double x0, x1, y0, y1;          /* y as drawn: of a logarithm, too */
 	bool any, log;
 	double factor;
@@ -19,7 +19,7 @@ struct frame {
 };
 
 /* A series of a run, rows that have it. */
-struct curve {
+struct run_curve {
 	const struct history *h;
 	enum series s;
 	size_t n;
@@ -54,9 +54,9 @@ valid_color(size_t i, size_t runs)
 
 /* False: no memory. */
 static bool
-curve_make(struct curve *c, const struct history *h, enum series s)
+curve_make(struct run_curve *c, const struct history *h, enum series s)
 {
-	*c = (struct curve){ .h = h, .s = s };
+	*c = (struct run_curve){ .h = h, .s = s };
 	c->x = malloc(2 * h->n * sizeof(*c->x));
 	if (!c->x)
 		return false;
@@ -73,7 +73,7 @@ curve_make(struct curve *c, const struct history *h, enum series s)
 /* Over what lies around a row that has a number; from running sums a single
  * large value would take the digits of all behind it. */
 static double
-mean_at(const struct curve *c, size_t i, size_t half)
+mean_at(const struct run_curve *c, size_t i, size_t half)
 {
 	size_t from = i > half ? i - half : 0;
 	size_t to = i + half < c->n ? i + half + 1 : c->n, n = 0;
@@ -91,7 +91,7 @@ mean_at(const struct curve *c, size_t i, size_t half)
 /* ---- the frame ---- */
 
 static void
-widen(struct frame *f, const struct history *h, enum series s)
+extend_range(struct chart_frame *f, const struct history *h, enum series s)
 {
 	for (size_t i = 0; i < h->n; i++) {
 		double y = h->row[i].v[s] * f->factor;
@@ -116,19 +116,19 @@ open_up(double *from, double *to, double share)
 	*to += share * span;
 }
 
-static struct frame
-make_frame(const struct chart *c, const struct history *h, size_t runs,
-           FILE *out)
+static struct chart_frame
+fit_frame(const struct chart *c, const struct history *h, size_t runs,
+          FILE *out)
 {
-	struct frame f = { .x0 = h->row->step, .x1 = h->row->step,
-	                   .factor = c->factor, .out = out };
+	struct chart_frame f = { .x0 = h->row->step, .x1 = h->row->step,
+	                         .factor = c->factor, .out = out };
 
 	for (size_t i = 0; i < runs; i++) {
 		f.x0 = fmin(f.x0, h[i].row->step);
 		f.x1 = fmax(f.x1, h[i].row[h[i].n - 1].step);
-		widen(&f, &h[i], c->s);
+		extend_range(&f, &h[i], c->s);
 		if (c->beside >= 0)
-			widen(&f, &h[i], (enum series)c->beside);
+			extend_range(&f, &h[i], (enum series)c->beside);
 	}
 	f.log = c->may_log && f.y0 > 0 && f.y1 >= 10 * f.y0;
 	if (f.log) {
@@ -142,14 +142,14 @@ make_frame(const struct chart *c, const struct history *h, size_t runs,
 }
 
 static double
-x_of(const struct frame *f, double step)
+chart_x(const struct chart_frame *f, double step)
 {
 	return LEFT + (WIDTH - LEFT - RIGHT) * (step - f->x0)
 		/ (f->x1 - f->x0);
 }
 
 static double
-y_of(const struct frame *f, double value)
+chart_y(const struct chart_frame *f, double value)
 {
 	double y = value * f->factor;
 
@@ -159,9 +159,9 @@ y_of(const struct frame *f, double value)
 
 /* value: as shown, the factor in it. */
 static void
-put_y(const struct frame *f, double value)
+put_y(const struct chart_frame *f, double value)
 {
-	double y = y_of(f, value / f->factor);
+	double y = chart_y(f, value / f->factor);
 
 	fprintf(f->out, "<path d=\"M%d %.1fH%d\" stroke=\"#e4e4e4\"/><text "
 	        "x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%.4g</text>\n", LEFT,
@@ -170,7 +170,7 @@ put_y(const struct frame *f, double value)
 
 /* Powers of ten, and if those are few, 2 and 5 times as much. */
 static void
-put_log_ticks(const struct frame *f)
+put_log_ticks(const struct chart_frame *f)
 {
 	double every = ceil((f->y1 - f->y0) / TICKS);
 	bool few = f->y1 - f->y0 < 2.5;
@@ -186,7 +186,7 @@ put_log_ticks(const struct frame *f)
 }
 
 static void
-put_axes(const struct frame *f)
+put_chart_axes(const struct chart_frame *f)
 {
 	double step = markup_tick(f->y1 - f->y0, TICKS);
 	int bottom = HEIGHT - BOTTOM;
@@ -199,7 +199,7 @@ put_axes(const struct frame *f)
 	step = fmax(markup_tick(f->x1 - f->x0, TICKS), 1);
 	for (double k = ceil(f->x0 / step); k * step <= f->x1; k++)
 		fprintf(f->out, "<text x=\"%.1f\" y=\"%d\" text-anchor="
-		        "\"middle\">%.10g</text>\n", x_of(f, k * step),
+		        "\"middle\">%.10g</text>\n", chart_x(f, k * step),
 		        bottom + 16, k * step + 0.0);
 	fprintf(f->out, "<path d=\"M%d %dV%dH%d\" fill=\"none\" stroke="
 	        "\"#333333\"/>\n<text x=\"%d\" y=\"%d\" text-anchor=\"end\">"
@@ -210,7 +210,7 @@ put_axes(const struct frame *f)
 /* ---- lines ---- */
 
 struct pen {
-	const struct frame *f;
+	const struct chart_frame *f;
 	const char *attributes;
 	char color[8];
 	bool down;
@@ -231,12 +231,12 @@ pen_to(struct pen *p, double step, double value)
 		fprintf(p->f->out, "<polyline fill=\"none\" stroke=\"%s\" %s "
 		        "points=\"", p->color, p->attributes);
 	fprintf(p->f->out, "%s%.2f,%.2f", p->down ? " " : "",
-	        x_of(p->f, step), y_of(p->f, value));
+	        chart_x(p->f, step), chart_y(p->f, value));
 	p->down = true;
 }
 
 static struct pen
-make_pen(const struct frame *f, const char *color, const char *attributes)
+make_pen(const struct chart_frame *f, const char *color, const char *attributes)
 {
 	struct pen p = { .f = f, .attributes = attributes };
 
@@ -246,7 +246,7 @@ make_pen(const struct frame *f, const char *color, const char *attributes)
 
 /* Rows that share a place in the picture: one if they are few. */
 static size_t
-share_of(const struct curve *c)
+points_per_place(const struct run_curve *c)
 {
 	return c->n <= CHART_POINTS ? 1
 	       : (c->n + CHART_POINTS / 2 - 1) / (CHART_POINTS / 2);
@@ -254,7 +254,7 @@ share_of(const struct curve *c)
 
 /* The least and the largest of rows from..to-1, in their order. */
 static void
-put_share(struct pen *p, const struct curve *c, size_t from, size_t to)
+put_extremes(struct pen *p, const struct run_curve *c, size_t from, size_t to)
 {
 	size_t low = from, high = from;
 
@@ -272,18 +272,18 @@ put_share(struct pen *p, const struct curve *c, size_t from, size_t to)
 
 /* All rows; where one is no number there is a gap. */
 static void
-put_rows(struct pen *p, const struct curve *c)
+put_all_points(struct pen *p, const struct run_curve *c)
 {
-	size_t share = share_of(c), from = 0;
+	size_t share = points_per_place(c), from = 0;
 
 	for (size_t i = 0; i < c->n; i++) {
 		if (isnan(c->y[i])) {
 			if (from < i)
-				put_share(p, c, from, i);
+				put_extremes(p, c, from, i);
 			pen_up(p);
 			from = i + 1;
 		} else if (i + 1 - from == share || i + 1 == c->n) {
-			put_share(p, c, from, i + 1);
+			put_extremes(p, c, from, i + 1);
 			from = i + 1;
 		}
 	}
@@ -291,9 +291,9 @@ put_rows(struct pen *p, const struct curve *c)
 }
 
 static void
-put_means(struct pen *p, const struct curve *c)
+put_means(struct pen *p, const struct run_curve *c)
 {
-	size_t half = chart_half(c->n), share = share_of(c);
+	size_t half = chart_half(c->n), share = points_per_place(c);
 
 	for (size_t i = 0; i < c->n; i += share) {
 		if (isnan(c->y[i]))
@@ -305,7 +305,8 @@ put_means(struct pen *p, const struct curve *c)
 }
 
 static void
-put_marks(const struct frame *f, const struct curve *c, const char *color)
+put_marks(const struct chart_frame *f, const struct run_curve *c,
+          const char *color)
 {
 	if (c->n > CHART_POINTS / 20)
 		return;
@@ -313,14 +314,14 @@ put_marks(const struct frame *f, const struct curve *c, const char *color)
 		if (!isnan(c->y[i]))
 			fprintf(f->out, "<circle cx=\"%.2f\" cy=\"%.2f\" "
 			        "r=\"2.5\" fill=\"%s\"><title>step %.0f: %.6g"
-			        "</title></circle>\n", x_of(f, c->x[i]),
-			        y_of(f, c->y[i]), color, c->x[i],
+			        "</title></circle>\n", chart_x(f, c->x[i]),
+			        chart_y(f, c->y[i]), color, c->x[i],
 			        c->y[i] * f->factor);
 }
 
 /* On the axis, a mark for each stretch of rows without a number. */
 static void
-put_holes(const struct frame *f, const struct curve *c)
+put_holes(const struct chart_frame *f, const struct run_curve *c)
 {
 	for (size_t i = 0, from; i < c->n; i++) {
 		if (!isnan(c->y[i]))
@@ -330,16 +331,16 @@ put_holes(const struct frame *f, const struct curve *c)
 		fprintf(f->out, "<path class=\"hole\" d=\"M%.2f %dv-8\" "
 		        "stroke=\"#dc2626\" stroke-width=\"2\"><title>not a "
 		        "number: steps %.0f to %.0f</title></path>\n",
-		        x_of(f, c->x[from]), HEIGHT - BOTTOM, c->x[from],
+		        chart_x(f, c->x[from]), HEIGHT - BOTTOM, c->x[from],
 		        c->x[i]);
 	}
 }
 
 static bool
-put_curve(const struct chart *c, const struct frame *f,
-          const struct history *h, size_t runs, size_t i, bool beside)
+put_run_curve(const struct chart *c, const struct chart_frame *f,
+              const struct history *h, size_t runs, size_t i, bool beside)
 {
-	struct curve curve;
+	struct run_curve curve;
 	bool mean;
 	struct pen pen;
 
@@ -350,7 +351,7 @@ put_curve(const struct chart *c, const struct frame *f,
 	               beside ? "class=\"valid\" stroke-dasharray=\"5 3\""
 	               : mean ? "class=\"rows\" stroke-opacity=\"0.35\""
 	               : "class=\"rows\" stroke-width=\"1.5\"");
-	put_rows(&pen, &curve);
+	put_all_points(&pen, &curve);
 	pen.attributes = "class=\"mean\" stroke-width=\"2\"";
 	if (mean)
 		put_means(&pen, &curve);
@@ -365,7 +366,7 @@ bool
 chart_put(const struct chart *c, const struct history *h, size_t runs,
           FILE *out)
 {
-	struct frame f = make_frame(c, h, runs, out);
+	struct chart_frame f = fit_frame(c, h, runs, out);
 	bool ok = true;
 
 	if (!f.any)
@@ -373,11 +374,11 @@ chart_put(const struct chart *c, const struct history *h, size_t runs,
 	markup_picture(c->title, WIDTH, HEIGHT, out);
 	fprintf(out, "<text x=\"%d\" y=\"20\" font-weight=\"bold\">%s%s"
 	        "</text>\n", LEFT, c->title, f.log ? " (logarithmic)" : "");
-	put_axes(&f);
+	put_chart_axes(&f);
 	for (size_t i = 0; i < runs && ok; i++) {
-		ok = put_curve(c, &f, h, runs, i, false);
+		ok = put_run_curve(c, &f, h, runs, i, false);
 		if (ok && c->beside >= 0)
-			ok = put_curve(c, &f, h, runs, i, true);
+			ok = put_run_curve(c, &f, h, runs, i, true);
 	}
 	fputs("</svg>\n", out);
 	return ok;

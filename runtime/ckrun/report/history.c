@@ -28,7 +28,7 @@ struct values {
 	bool has[KEYS];
 };
 
-struct reader {
+struct log_reader {
 	FILE *f;
 	uint64_t line;                  /* from 1 */
 	size_t size;
@@ -51,7 +51,7 @@ find_key(const char *name)
 
 /* The next one, without what ends it; false: there is none. */
 static bool
-next_line(struct reader *r)
+next_log_line(struct log_reader *r)
 {
 	int c = getc(r->f);
 
@@ -73,7 +73,7 @@ next_line(struct reader *r)
 }
 
 static bool
-read_member(struct json *j, const char *key, void *to)
+read_log_member(struct json *j, const char *key, void *to)
 {
 	struct values *v = to;
 	int k = find_key(key);
@@ -89,11 +89,11 @@ read_member(struct json *j, const char *key, void *to)
 
 /* NULL, or why it is no row. */
 static const char *
-read_json(struct reader *r, struct values *v)
+read_json(struct log_reader *r, struct values *v)
 {
 	struct json j = { .text = r->text, .size = r->size };
 
-	if (json_object(&j, read_member, v) && json_end(&j))
+	if (json_object(&j, read_log_member, v) && json_end(&j))
 		return NULL;
 	return j.fault ? j.fault : "no object of JSON";
 }
@@ -114,7 +114,7 @@ next_field(char **at)
 }
 
 static const char *
-read_csv(struct reader *r, struct values *v)
+read_csv(struct log_reader *r, struct values *v)
 {
 	char *at = r->text, *field, *end;
 	size_t n = 0;
@@ -136,7 +136,7 @@ read_csv(struct reader *r, struct values *v)
 
 /* The first line says which of both it is; false: neither. */
 static bool
-read_columns(struct reader *r)
+read_columns(struct log_reader *r)
 {
 	char *at = r->text, *field;
 	bool has_step = false;
@@ -153,7 +153,7 @@ read_columns(struct reader *r)
 /* ---- rows ---- */
 
 static void
-leave_out(struct history *h, const struct reader *r, const char *why)
+leave_out(struct history *h, const struct log_reader *r, const char *why)
 {
 	if (h->broken++)
 		return;
@@ -194,7 +194,7 @@ add_sums(struct history *h, const struct values *v)
 
 /* False: no memory. */
 static bool
-add_row(struct history *h, struct values *v)
+add_moment(struct history *h, struct values *v)
 {
 	int unit = v->has[K_TOKENS] ? K_TOKENS : K_SAMPLES;
 	struct moment m = { .step = v->v[K_STEP] };
@@ -221,9 +221,9 @@ add_row(struct history *h, struct values *v)
 }
 
 static ckr_status
-read_rows(struct history *h, struct reader *r, struct err *e)
+read_moments(struct history *h, struct log_reader *r, struct err *e)
 {
-	while (next_line(r)) {
+	while (next_log_line(r)) {
 		struct values v = { 0 };
 		const char *why = NULL;
 
@@ -242,7 +242,7 @@ read_rows(struct history *h, struct reader *r, struct err *e)
 			why = "its step is no number from 0 on";
 		if (why)
 			leave_out(h, r, why);
-		else if (!add_row(h, &v))
+		else if (!add_moment(h, &v))
 			return err_set(e, CKR_ENOMEM, "%s: no memory for more "
 			               "than %zu rows", h->path, h->n);
 	}
@@ -256,13 +256,13 @@ history_read(struct history *h, const char *path, struct err *e)
 	static const char want[] = "expected lines such as {\"step\":1,"
 		"\"loss\":2.3}, or CSV with a column step, as `ckrun --log` "
 		"writes them";
-	struct reader r = { .f = fopen(path, "r") };
+	struct log_reader r = { .f = fopen(path, "r") };
 	ckr_status s;
 
 	*h = (struct history){ .path = path };
 	if (!r.f)
 		return err_set(e, CKR_EIO, "%s: cannot read: %m", path);
-	s = read_rows(h, &r, e);
+	s = read_moments(h, &r, e);
 	fclose(r.f);
 	if (s != CKR_OK || h->n)
 		return s;

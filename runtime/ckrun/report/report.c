@@ -16,13 +16,13 @@ static const char help[] =
 	"each other.\n"
 	"  -o FILE.html, --out   the page; - writes it to standard output";
 
-struct job {
+struct report_args {
 	const char *log[RUNS], *out;
 	size_t n;
 };
 
 static int
-refuse(const char *what, const char *name)
+report_usage(const char *what, const char *name)
 {
 	char text[NAME_TEXT];
 
@@ -32,17 +32,17 @@ refuse(const char *what, const char *name)
 }
 
 static int
-add_log(struct job *j, const char *path)
+add_log(struct report_args *j, const char *path)
 {
 	if (j->n == RUNS)
-		return refuse("a page holds 8 runs at most, and this is "
-		              "another one: ", path);
+		return report_usage("a page holds 8 runs at most, and this is "
+		                    "another one: ", path);
 	j->log[j->n++] = path;
 	return DONE;
 }
 
 static int
-parse(struct job *j, int argc, char **argv)
+parse_report_args(struct report_args *j, int argc, char **argv)
 {
 	for (int i = 0; i < argc; i++) {
 		const char *a = argv[i];
@@ -51,12 +51,12 @@ parse(struct job *j, int argc, char **argv)
 
 		if (joined || !strcmp(a, "-o") || !strcmp(a, "--out")) {
 			if (!joined && i + 1 == argc)
-				return refuse("-o needs a file", "");
+				return report_usage("-o needs a file", "");
 			if (j->out)
-				return refuse("-o is given twice", "");
+				return report_usage("-o is given twice", "");
 			j->out = joined ? a + 6 : argv[++i];
 		} else if (a[0] == '-' && a[1]) {
-			status = refuse("no option of ckrun report: ", a);
+			status = report_usage("no option of ckrun report: ", a);
 		} else {
 			status = add_log(j, a);
 		}
@@ -64,13 +64,15 @@ parse(struct job *j, int argc, char **argv)
 			return status;
 	}
 	if (!j->n)
-		return refuse("no log given, as `ckrun --log` writes it", "");
+		return report_usage("no log given, as `ckrun --log` writes it",
+		                    "");
 	if (!j->out)
-		return refuse("no place for the page given: -o FILE.html", "");
+		return report_usage("no place for the page given: -o FILE.html",
+		                    "");
 	for (size_t i = 0; i < j->n; i++)
 		if (path_same(j->log[i], j->out))
-			return refuse("the page would replace the log ",
-			              j->log[i]);
+			return report_usage("the page would replace the log ",
+			                    j->log[i]);
 	return DONE;
 }
 
@@ -86,7 +88,8 @@ put_page(const struct history *h, size_t n, FILE *out, const char *path,
 }
 
 static ckr_status
-write_page(const struct history *h, size_t n, const char *path, struct err *e)
+write_run_page(const struct history *h, size_t n, const char *path,
+               struct err *e)
 {
 	struct new_file file;
 	ckr_status s = CKR_OK;
@@ -114,7 +117,7 @@ write_page(const struct history *h, size_t n, const char *path, struct err *e)
 }
 
 static void
-tell_broken(const struct history *h)
+warn_broken(const struct history *h)
 {
 	char name[NAME_TEXT];
 
@@ -129,7 +132,7 @@ tell_broken(const struct history *h)
 int
 report_run(int argc, char **argv)
 {
-	struct job j = { .n = 0 };
+	struct report_args j = { .n = 0 };
 	struct history h[RUNS] = { 0 };
 	struct err e = { 0 };
 	ckr_status s = CKR_OK;
@@ -138,16 +141,16 @@ report_run(int argc, char **argv)
 	for (int i = 0; i < argc; i++)
 		if (!strcmp(argv[i], "-h") || !strcmp(argv[i], "--help"))
 			return puts(help) < 0 ? FAILED : DONE;
-	status = parse(&j, argc, argv);
+	status = parse_report_args(&j, argc, argv);
 	if (status)
 		return status;
 	for (size_t i = 0; i < j.n && s == CKR_OK; i++) {
 		s = history_read(&h[i], j.log[i], &e);
 		if (s == CKR_OK)
-			tell_broken(&h[i]);
+			warn_broken(&h[i]);
 	}
 	if (s == CKR_OK)
-		s = write_page(h, j.n, j.out, &e);
+		s = write_run_page(h, j.n, j.out, &e);
 	if (s != CKR_OK)
 		fprintf(stderr, "ckrun: %s\n", e.text);
 	for (size_t i = 0; i < j.n; i++)

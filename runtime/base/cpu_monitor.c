@@ -4,10 +4,10 @@
  * How libgomp waits is settled when the program starts, but for one rule (its
  * manual, GOMP_SPINCOUNT): a process that has more threads of OpenMP than
  * processors spins 100 times instead of 300,000, microseconds instead of
- * milliseconds.  So a crew of threads that do nothing is hired for as long as
- * it is crowded.  To do so always would cost a third of a step that takes
- * 0.1 ms: to sleep and be woken are calls of the system. */
-#include "runtime/base/crowd.h"
+ * milliseconds.  So while processors are oversubscribed an idle OpenMP team of
+ * extra threads exists.  To keep it always would cost a third of a step that
+ * takes 0.1 ms: to sleep and be woken are calls of the system. */
+#include "runtime/base/cpu_monitor.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -21,52 +21,54 @@
 #include <time.h>
 #include <unistd.h>
 
-/* It begins to be crowded when threads wait for processors for this share of
+/* Oversubscription begins when threads wait for processors for this share of
  * the time, summed over them.  It ends when they do so for less than the other
  * share, or only as long as it takes to be woken. */
 static const double BEGINS = 0.1, ENDS = 0.02;
 enum { WAKING = 10000 };                /* ns */
 
-/* Milliseconds between looks.  To read a thread's delays takes 2 us, which is
- * to be a thousandth of the time.  Whoever finds it crowded again at once
- * looks less often for the end of it. */
+/* Milliseconds between polls.  To read a thread's delays takes 2 us, which is
+ * to be a thousandth of the time.  After a relapse
+ * the end is polled for less often. */
 enum { SOON = 8, PER_THREAD = 2, LATER = 100, LATEST = 1600, AGAIN = 1000 };
 
 /* Summed over threads. */
-struct delays {
+struct sched_delays {
 	uint64_t waited;                /* ns */
 	uint64_t slices;                /* times that they were let run */
 };
 
-struct crowd {
+struct cpu_monitor {
 	int threads;
-	pid_t caller;                   /* whose team `file` is of */
+	pid_t caller;                   /* whose OpenMP team `file` is of */
 	int *file;                      /* schedstat of each thread, -1: none */
-	struct delays sum;              /* at `looked` */
+	struct sched_delays sum;        /* at `looked` */
 	uint64_t looked, ended;         /* ns */
-	uint64_t later;                 /* ms to the next look in a crowd */
-	bool crowded;
+	uint64_t later;                 /* ms to the next poll while
+	                                 * oversubscribed */
+	bool oversubscribed;
 	/* of an OpenMP run time that clang brings; NULL: none */
 	void (*set_blocktime)(int ms);
 	int blocktime;
 };
 
-/* ---- the crew: one for the process ---- */
+/* ---- the idle team: one for the process ---- */
 
 static struct {
-	pthread_mutex_t door;           /* held while the chief comes or goes */
+	pthread_mutex_t transition;     /* held while the owner thread starts or
+	                                 * ends */
 	pthread_mutex_t lock;           /* of what follows */
 	pthread_cond_t changed;
-	pthread_t chief;
-	int contexts;                   /* that are open; 0: no chief */
-	int crowded;                    /* of them */
-	int size;                       /* threads, the chief included */
-} crew = { .door = PTHREAD_MUTEX_INITIALIZER,
-           .lock = PTHREAD_MUTEX_INITIALIZER,
-           .changed = PTHREAD_COND_INITIALIZER };
+	pthread_t owner;
+	int contexts;                   /* that are open; 0: no owner thread */
+	int oversubscribed;             /* of them */
+	int size;                       /* threads, the owner included */
+} idle_team = { .transition = PTHREAD_MUTEX_INITIALIZER,
+                .lock = PTHREAD_MUTEX_INITIALIZER,
+                .changed = PTHREAD_COND_INITIALIZER };
 
 static void
-hire(int size)
+start_idle_team(int size)
 {
 	int here = 0;
 
@@ -78,34 +80,34 @@ hire(int size)
 /* Ends its team by pausing all resources: to name those of the host alone has
  * libgomp look for other devices. */
 static void *
-lead(void *unused)
+run_idle_team(void *unused)
 {
-	bool hired = false;
+	bool started = false;
 
-	pthread_mutex_lock(&crew.lock);
-	while (crew.contexts || hired) {
-		bool wanted = crew.crowded > 0;
+	pthread_mutex_lock(&idle_team.lock);
+	while (idle_team.contexts || started) {
+		bool wanted = idle_team.oversubscribed > 0;
 
-		if (wanted == hired) {
-			pthread_cond_wait(&crew.changed, &crew.lock);
+		if (wanted == started) {
+			pthread_cond_wait(&idle_team.changed, &idle_team.lock);
 			continue;
 		}
-		pthread_mutex_unlock(&crew.lock);
+		pthread_mutex_unlock(&idle_team.lock);
 		if (wanted)
-			hire(crew.size);
+			start_idle_team(idle_team.size);
 		else
 			omp_pause_resource_all(omp_pause_soft);
-		hired = wanted;
-		pthread_mutex_lock(&crew.lock);
+		started = wanted;
+		pthread_mutex_lock(&idle_team.lock);
 	}
-	pthread_mutex_unlock(&crew.lock);
+	pthread_mutex_unlock(&idle_team.lock);
 	return unused;
 }
 
 /* More than there are processors, with the threads of kernels; libgomp does
- * not count the chief. */
+ * not count the owner. */
 static int
-crew_size(int threads)
+idle_team_size(int threads)
 {
 	int size = omp_get_num_procs() - threads + 2;
 
@@ -114,68 +116,68 @@ crew_size(int threads)
 
 /* Signals are the business of the program's own threads. */
 static bool
-start_chief(void)
+start_owner(void)
 {
 	sigset_t all, before;
 	bool ok;
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	ok = !pthread_create(&crew.chief, NULL, lead, NULL);
+	ok = !pthread_create(&idle_team.owner, NULL, run_idle_team, NULL);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return ok;
 }
 
 static bool
-crew_enter(int threads)
+idle_team_acquire(int threads)
 {
-	int size = crew_size(threads);
+	int size = idle_team_size(threads);
 	bool ok = true;
 
-	pthread_mutex_lock(&crew.door);
-	pthread_mutex_lock(&crew.lock);
-	if (crew.contexts == 0 || size > crew.size)
-		crew.size = size;
-	if (crew.contexts == 0)
-		ok = start_chief();
-	crew.contexts += ok;
-	pthread_mutex_unlock(&crew.lock);
-	pthread_mutex_unlock(&crew.door);
+	pthread_mutex_lock(&idle_team.transition);
+	pthread_mutex_lock(&idle_team.lock);
+	if (idle_team.contexts == 0 || size > idle_team.size)
+		idle_team.size = size;
+	if (idle_team.contexts == 0)
+		ok = start_owner();
+	idle_team.contexts += ok;
+	pthread_mutex_unlock(&idle_team.lock);
+	pthread_mutex_unlock(&idle_team.transition);
 	return ok;
 }
 
 static void
-crew_leave(void)
+idle_team_release(void)
 {
 	bool last;
 
-	pthread_mutex_lock(&crew.door);
-	pthread_mutex_lock(&crew.lock);
-	last = --crew.contexts == 0;
-	pthread_cond_signal(&crew.changed);
-	pthread_mutex_unlock(&crew.lock);
+	pthread_mutex_lock(&idle_team.transition);
+	pthread_mutex_lock(&idle_team.lock);
+	last = --idle_team.contexts == 0;
+	pthread_cond_signal(&idle_team.changed);
+	pthread_mutex_unlock(&idle_team.lock);
 	if (last)
-		pthread_join(crew.chief, NULL);
-	pthread_mutex_unlock(&crew.door);
+		pthread_join(idle_team.owner, NULL);
+	pthread_mutex_unlock(&idle_team.transition);
 }
 
 static void
-set_crowded(struct crowd *c, bool crowded)
+set_oversubscribed(struct cpu_monitor *c, bool oversubscribed)
 {
-	if (c->crowded == crowded)
+	if (c->oversubscribed == oversubscribed)
 		return;
-	c->crowded = crowded;
-	pthread_mutex_lock(&crew.lock);
-	crew.crowded += crowded ? 1 : -1;
-	pthread_cond_signal(&crew.changed);
-	pthread_mutex_unlock(&crew.lock);
+	c->oversubscribed = oversubscribed;
+	pthread_mutex_lock(&idle_team.lock);
+	idle_team.oversubscribed += oversubscribed ? 1 : -1;
+	pthread_cond_signal(&idle_team.changed);
+	pthread_mutex_unlock(&idle_team.lock);
 }
 
 /* ---- delays ---- */
 
-/* Of the last tick, as looks are many. */
+/* Of the last tick, as polls are many. */
 static uint64_t
-now(void)
+coarse_now_ns(void)
 {
 	struct timespec t;
 
@@ -185,7 +187,7 @@ now(void)
 
 /* False: the thread is no more, or the system does not tell. */
 static bool
-add_delays(int file, struct delays *sum)
+add_thread_delays(int file, struct sched_delays *sum)
 {
 	char text[80];
 	ssize_t n = pread(file, text, sizeof(text) - 1, 0);
@@ -202,17 +204,17 @@ add_delays(int file, struct delays *sum)
 }
 
 static bool
-read_delays(const struct crowd *c, struct delays *sum)
+read_delays(const struct cpu_monitor *c, struct sched_delays *sum)
 {
-	*sum = (struct delays){ 0 };
+	*sum = (struct sched_delays){ 0 };
 	for (int i = 0; i < c->threads; i++)
-		if (!add_delays(c->file[i], sum))
+		if (!add_thread_delays(c->file[i], sum))
 			return false;
 	return true;
 }
 
 static void
-close_files(struct crowd *c)
+close_files(struct cpu_monitor *c)
 {
 	for (int i = 0; i < c->threads; i++) {
 		if (c->file[i] >= 0)
@@ -221,13 +223,13 @@ close_files(struct crowd *c)
 	}
 }
 
-/* Of the calling thread's team. */
+/* Of the calling thread's OpenMP team. */
 static bool
-watch_team(struct crowd *c)
+open_team_delays(struct cpu_monitor *c)
 {
 	close_files(c);
 	c->caller = gettid();
-	c->looked = now();
+	c->looked = coarse_now_ns();
 #pragma omp parallel num_threads(c->threads)
 	c->file[omp_get_thread_num()] = open("/proc/thread-self/schedstat",
 	                                     O_RDONLY | O_CLOEXEC);
@@ -237,13 +239,13 @@ watch_team(struct crowd *c)
 /* ---- both ---- */
 
 static bool
-user_decides(void)
+user_sets_wait_policy(void)
 {
 	return getenv("OMP_WAIT_POLICY") || getenv("GOMP_SPINCOUNT");
 }
 
 static void
-find_blocktime(struct crowd *c, void *library)
+find_blocktime(struct cpu_monitor *c, void *library)
 {
 	int (*get)(void);
 
@@ -255,12 +257,12 @@ find_blocktime(struct crowd *c, void *library)
 		c->set_blocktime = NULL;
 }
 
-struct crowd *
-crowd_open(int threads, void *library)
+struct cpu_monitor *
+cpu_monitor_open(int threads, void *library)
 {
-	struct crowd *c;
+	struct cpu_monitor *c;
 
-	if (threads < 2 || user_decides())
+	if (threads < 2 || user_sets_wait_policy())
 		return NULL;
 	c = calloc(1, sizeof(*c));
 	if (!c)
@@ -270,7 +272,7 @@ crowd_open(int threads, void *library)
 	c->file = malloc((size_t)threads * sizeof(*c->file));
 	for (int i = 0; c->file && i < threads; i++)
 		c->file[i] = -1;
-	if (!c->file || !watch_team(c) || !crew_enter(threads)) {
+	if (!c->file || !open_team_delays(c) || !idle_team_acquire(threads)) {
 		if (c->file)
 			close_files(c);
 		free(c->file);
@@ -279,69 +281,70 @@ crowd_open(int threads, void *library)
 	}
 	if (library)
 		find_blocktime(c, library);
-	/* until it is known, and so that the crew's memory is taken now */
-	set_crowded(c, true);
+	/* until it is known, and so that the idle team's memory is taken now */
+	set_oversubscribed(c, true);
 	return c;
 }
 
 void
-crowd_close(struct crowd *c)
+cpu_monitor_close(struct cpu_monitor *c)
 {
 	if (!c)
 		return;
-	set_crowded(c, false);
-	crew_leave();
+	set_oversubscribed(c, false);
+	idle_team_release();
 	close_files(c);
 	free(c->file);
 	free(c);
 }
 
-/* Crowded from now on, or not. */
+/* Oversubscribed from now on, or no longer. */
 static void
-turn(struct crowd *c, uint64_t t)
+toggle_oversubscribed(struct cpu_monitor *c, uint64_t t)
 {
 	bool again = t - c->ended < AGAIN * UINT64_C(1000000);
 
-	if (c->crowded)
+	if (c->oversubscribed)
 		c->ended = t;
 	else
 		c->later = !again ? LATER : c->later < LATEST ? 2 * c->later
 		           : LATEST;
-	set_crowded(c, !c->crowded);
+	set_oversubscribed(c, !c->oversubscribed);
 }
 
 static bool
-is_crowded(const struct crowd *c, const struct delays *d, uint64_t ns)
+detect_oversubscribed(const struct cpu_monitor *c, const struct sched_delays *d,
+                      uint64_t ns)
 {
-	if (!c->crowded)
+	if (!c->oversubscribed)
 		return (double)d->waited > BEGINS * (double)ns;
 	return (double)d->waited > ENDS * (double)ns
 	       && d->waited > WAKING * d->slices;
 }
 
 void
-crowd_look(struct crowd *c)
+cpu_monitor_poll(struct cpu_monitor *c)
 {
 	uint64_t t, ms;
-	struct delays sum, d;
+	struct sched_delays sum, d;
 
 	if (!c)
 		return;
-	t = now();
+	t = coarse_now_ns();
 	ms = (t - c->looked) / 1000000;
 	if (ms < SOON || ms < (uint64_t)c->threads * PER_THREAD
-	    || (c->crowded && ms < c->later))
+	    || (c->oversubscribed && ms < c->later))
 		return;
 	if (gettid() != c->caller || !read_delays(c, &sum)) {
-		watch_team(c);
+		open_team_delays(c);
 		return;
 	}
 	d.waited = sum.waited - c->sum.waited;
 	d.slices = sum.slices - c->sum.slices;
-	if (is_crowded(c, &d, t - c->looked) != c->crowded)
-		turn(c, t);
+	if (detect_oversubscribed(c, &d, t - c->looked) != c->oversubscribed)
+		toggle_oversubscribed(c, t);
 	c->sum = sum;
 	c->looked = t;
 	if (c->set_blocktime)
-		c->set_blocktime(c->crowded ? 0 : c->blocktime);
+		c->set_blocktime(c->oversubscribed ? 0 : c->blocktime);
 }

@@ -1,4 +1,4 @@
-#include "runtime/ckrun/tell.h"
+#include "runtime/ckrun/console.h"
 
 #include <math.h>
 #include <signal.h>
@@ -8,12 +8,12 @@
 #include "runtime/support/number.h"
 #include "runtime/team/launch.h"
 
-/* ---- who tells ---- */
+/* ---- streams ---- */
 
 static FILE *loud, *silent;
 
 void
-tell_begin(void)
+console_begin(void)
 {
 	struct launch l = launch_find();
 
@@ -28,7 +28,7 @@ tell_begin(void)
 }
 
 FILE *
-tell_to(const ckr_ctx *m)
+console_errors(const ckr_ctx *m)
 {
 	return ckr_speaks(m) || !silent ? loud : silent;
 }
@@ -36,7 +36,7 @@ tell_to(const ckr_ctx *m)
 /* ---- numbers ---- */
 
 double
-tell_number(double x)
+console_number(double x)
 {
 	return isnan(x) ? (double)NAN : x;
 }
@@ -46,7 +46,7 @@ tell_number(double x)
 void
 score_print(const struct score *s, FILE *f)
 {
-	fprintf(f, "loss %.9g", tell_number(s->loss));
+	fprintf(f, "loss %.9g", console_number(s->loss));
 	if (!isnan(s->accuracy))
 		fprintf(f, "  accuracy %.6g %%", 100 * s->accuracy);
 	if (!isnan(s->perplexity))
@@ -72,16 +72,16 @@ print_left(double sec, FILE *f)
 }
 
 void
-row_print(const struct row *r, bool over, FILE *f)
+row_print(const struct step_row *r, bool over, FILE *f)
 {
 	char peak[24];
 
 	fprintf(f, "%sstep %llu/%llu", over ? "\r\033[K" : "",
 	        (unsigned long long)r->step, (unsigned long long)r->steps);
 	if (r->has_loss)
-		fprintf(f, "  loss %.9g", tell_number(r->loss));
+		fprintf(f, "  loss %.9g", console_number(r->loss));
 	if (r->has_norm)
-		fprintf(f, "  norm %.6g", tell_number(r->norm));
+		fprintf(f, "  norm %.6g", console_number(r->norm));
 	if (r->scale > 0)
 		fprintf(f, "  scale %g%s", r->scale,
 		        r->overflow ? " overflows: skipped" : "");

@@ -28,7 +28,7 @@ static ckr_status
 read_start(const struct array_file *f, const struct array *a, void *to,
            size_t n, struct err *e)
 {
-	return a->packed ? packed_start(f->fd, f->path, a->packed, to, n, e)
+	return a->packed ? packed_peek(f->fd, f->path, a->packed, to, n, e)
 	       : file_read(f->fd, f->path, to, n, a->at, e);
 }
 

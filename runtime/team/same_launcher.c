@@ -1,4 +1,4 @@
-#include "runtime/team/sibling.h"
+#include "runtime/team/same_launcher.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -44,7 +44,7 @@ find_stopped(long parent, const char *thread)
 }
 
 long
-sibling_stopped(void)
+same_launcher_stopped(void)
 {
 	long parent = getppid(), found = 0;
 	char path[64];

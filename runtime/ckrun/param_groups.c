@@ -9,15 +9,15 @@
 #include "runtime/support/number.h"
 
 /* A glob and its number, out of "GLOB=F". */
-struct rule {
+struct group_rule {
 	char *glob;
 	double x;
 	size_t matched;                 /* parameters */
 };
 
-struct rules {
+struct group_rules {
 	const char *option;
-	struct rule v[MAX_FEED];
+	struct group_rule v[MAX_FEED];
 	size_t n;
 };
 
@@ -31,10 +31,10 @@ groups_split(const char *text, size_t *glob, double *x)
 }
 
 static ckr_status
-read_rules(ckr_ctx *m, struct rules *r, const struct option_words *w)
+read_rules(ckr_ctx *m, struct group_rules *r, const struct option_words *w)
 {
 	for (size_t i = 0; i < w->n; i++) {
-		struct rule *one = &r->v[r->n];
+		struct group_rule *one = &r->v[r->n];
 		size_t n;
 
 		groups_split(w->v[i], &n, &one->x);
@@ -47,7 +47,7 @@ read_rules(ckr_ctx *m, struct rules *r, const struct option_words *w)
 }
 
 static void
-free_rules(struct rules *r)
+free_rules(struct group_rules *r)
 {
 	for (size_t i = 0; i < r->n; i++)
 		free(r->v[i].glob);
@@ -55,7 +55,7 @@ free_rules(struct rules *r)
 
 /* The number of the last rule that matches, counted at all that do. */
 static bool
-find(struct rules *r, const char *name, double *x)
+match_rules(struct group_rules *r, const char *name, double *x)
 {
 	bool any = false;
 
@@ -70,12 +70,12 @@ find(struct rules *r, const char *name, double *x)
 }
 
 static ckr_status
-need_matches(ckr_ctx *m, const struct rules *r, bool quiet)
+check_matches(ckr_ctx *m, const struct group_rules *r, bool quiet)
 {
 	char text[NAME_TEXT];
 
 	for (size_t i = 0; i < r->n; i++) {
-		const struct rule *one = &r->v[i];
+		const struct group_rule *one = &r->v[i];
 
 		err_name(text, sizeof(text), one->glob);
 		if (!one->matched)
@@ -91,7 +91,7 @@ need_matches(ckr_ctx *m, const struct rules *r, bool quiet)
 }
 
 static ckr_status
-set_all(ckr_ctx *m, struct rules *scale, struct rules *decay)
+set_all(ckr_ctx *m, struct group_rules *scale, struct group_rules *decay)
 {
 	struct ckr_info info;
 
@@ -101,8 +101,8 @@ set_all(ckr_ctx *m, struct rules *scale, struct rules *decay)
 
 		if (strcmp(info.kind, "param") || info.frozen)
 			continue;
-		any = find(scale, info.name, &lr);
-		any |= find(decay, info.name, &own);
+		any = match_rules(scale, info.name, &lr);
+		any |= match_rules(decay, info.name, &own);
 		if (any)
 			CKR_TRY(ckr_set_group(m, info.name, lr, own));
 	}
@@ -110,10 +110,10 @@ set_all(ckr_ctx *m, struct rules *scale, struct rules *decay)
 }
 
 ckr_status
-groups_set(ckr_ctx *m, const struct options *o)
+groups_set(ckr_ctx *m, const struct ckrun_options *o)
 {
-	struct rules scale = { .option = "lr-scale" };
-	struct rules decay = { .option = "decay" };
+	struct group_rules scale = { .option = "lr-scale" };
+	struct group_rules decay = { .option = "decay" };
 	ckr_status s = read_rules(m, &scale, &o->lr_scale);
 
 	if (s == CKR_OK)
@@ -121,9 +121,9 @@ groups_set(ckr_ctx *m, const struct options *o)
 	if (s == CKR_OK && scale.n + decay.n)
 		s = set_all(m, &scale, &decay);
 	if (s == CKR_OK)
-		s = need_matches(m, &scale, o->quiet);
+		s = check_matches(m, &scale, o->quiet);
 	if (s == CKR_OK)
-		s = need_matches(m, &decay, o->quiet);
+		s = check_matches(m, &decay, o->quiet);
 	free_rules(&scale);
 	free_rules(&decay);
 	return s;

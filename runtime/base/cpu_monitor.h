@@ -1,4 +1,5 @@
-/* Whether other processes want the processors too, and what is done then.
+/* CPU oversubscription monitor: whether other processes want the processors
+ * too, and what is done then.
  *
  * Threads of OpenMP wait for each other by spinning, which is right while each
  * has a processor to itself.  Beside a busy process the one that is waited for
@@ -6,18 +7,18 @@
  * were seen to take a hundred times as long.
  *
  * Knows: OpenMP, and what Linux tells of a thread.  Must not know: models. */
-#ifndef CKR_CROWD_H
-#define CKR_CROWD_H
+#ifndef CKR_CPU_MONITOR_H
+#define CKR_CPU_MONITOR_H
 
-struct crowd;
+struct cpu_monitor;
 
 /* For kernels on so many threads, of a library that dlopen gave (NULL: none).
  * NULL: there is nothing to do, or the user has set how OpenMP waits. */
-struct crowd *crowd_open(int threads, void *library);
-void crowd_close(struct crowd *);
+struct cpu_monitor *cpu_monitor_open(int threads, void *library);
+void cpu_monitor_close(struct cpu_monitor *);
 /* To be called between kernels, often: finds out now and then how long threads
  * waited for a processor, and has OpenMP wait asleep while that is long.
- * crowd may be NULL. */
-void crowd_look(struct crowd *);
+ * The monitor may be NULL. */
+void cpu_monitor_poll(struct cpu_monitor *);
 
 #endif

@@ -1,4 +1,4 @@
-#include "runtime/team/pulse.h"
+#include "runtime/team/heartbeat.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -7,12 +7,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "runtime/team/sibling.h"
+#include "runtime/team/same_launcher.h"
 
 
 enum { BEAT = 250000000, PATIENCE = 12 };       /* ns, seconds */
 
-struct pulse {
+struct heartbeat {
 	pthread_t thread;
 	pthread_mutex_t lock;           /* of what follows */
 	pthread_cond_t changed;
@@ -20,20 +20,21 @@ struct pulse {
 	atomic_uint *word;              /* NULL: none yet */
 	double left;                    /* seconds of a limit; 0: there is
 	                                 * none */
-	double patience;                /* ... if a sibling has stopped */
+	double patience;                /* ... if a process of the same
+	                                 * launcher is stopped */
 	const char *message;
 };
 
 /* By beats, so that a machine that slept has not waited. */
 static void
-look_at_limit(struct pulse *p)
+check_watchdog(struct heartbeat *p)
 {
 	long stopped;
 
 	if (p->left <= 0)
 		return;
 	p->left -= BEAT * 1e-9;
-	stopped = sibling_stopped();
+	stopped = same_launcher_stopped();
 	if (stopped)
 		p->patience -= BEAT * 1e-9;
 	if (p->left > 0 && p->patience > 0)
@@ -47,16 +48,16 @@ look_at_limit(struct pulse *p)
 }
 
 static void *
-beat(void *pulse)
+beat(void *heartbeat)
 {
-	struct pulse *p = pulse;
+	struct heartbeat *p = heartbeat;
 	struct timespec t;
 
 	pthread_mutex_lock(&p->lock);
 	while (!p->stop) {
 		if (p->word)
 			atomic_fetch_add(p->word, 1);
-		look_at_limit(p);
+		check_watchdog(p);
 		clock_gettime(CLOCK_MONOTONIC, &t);
 		t.tv_nsec += BEAT;
 		t.tv_sec += t.tv_nsec / 1000000000;
@@ -69,7 +70,7 @@ beat(void *pulse)
 
 /* Signals are the business of the program's own threads. */
 static bool
-start_thread(struct pulse *p)
+start_thread(struct heartbeat *p)
 {
 	sigset_t all, before;
 	bool ok;
@@ -81,10 +82,10 @@ start_thread(struct pulse *p)
 	return ok;
 }
 
-struct pulse *
-pulse_start(void)
+struct heartbeat *
+heartbeat_start(void)
 {
-	struct pulse *p = calloc(1, sizeof(*p));
+	struct heartbeat *p = calloc(1, sizeof(*p));
 	pthread_condattr_t clock;
 
 	if (!p)
@@ -100,7 +101,7 @@ pulse_start(void)
 }
 
 void
-pulse_stop(struct pulse *p)
+heartbeat_stop(struct heartbeat *p)
 {
 	if (!p)
 		return;
@@ -113,7 +114,7 @@ pulse_stop(struct pulse *p)
 }
 
 void
-pulse_count(struct pulse *p, atomic_uint *word)
+heartbeat_set_word(struct heartbeat *p, atomic_uint *word)
 {
 	pthread_mutex_lock(&p->lock);
 	p->word = word;
@@ -121,7 +122,7 @@ pulse_count(struct pulse *p, atomic_uint *word)
 }
 
 void
-pulse_limit(struct pulse *p, double seconds, const char *message)
+watchdog_set(struct heartbeat *p, double seconds, const char *message)
 {
 	pthread_mutex_lock(&p->lock);
 	p->left = seconds;

@@ -9,11 +9,11 @@
 static const char style[] = "svg{margin:0 12px 12px 0}\n";
 
 /* What is best of a series. */
-enum best { LOWEST, HIGHEST, NEITHER };
+enum best_kind { LOWEST, HIGHEST, NEITHER };
 
 static const struct {
 	const char *name;
-	enum best best;
+	enum best_kind best;
 	double factor;
 } series[NSERIES] = {
 	[S_LOSS] = { "loss", LOWEST, 1 },
@@ -27,7 +27,7 @@ static const struct {
 };
 
 static const char *
-name_of(const struct history *h, size_t runs, int s)
+series_name(const struct history *h, size_t runs, int s)
 {
 	bool tokens = h->tokens;
 
@@ -62,7 +62,7 @@ put_runs(const struct history *h, size_t runs, FILE *out)
 }
 
 static void
-put_value(const struct moment *m, int s, FILE *out)
+put_value_cells(const struct moment *m, int s, FILE *out)
 {
 	if (m)
 		fprintf(out, "<td class=\"n\">%.6g</td><td class=\"n\">%.0f"
@@ -77,7 +77,7 @@ put_series(const struct history *h, size_t i, int s, const char *name,
            FILE *out)
 {
 	const struct moment *last = NULL, *best = NULL;
-	enum best which = series[s].best;
+	enum best_kind which = series[s].best;
 
 	for (const struct moment *m = h->row; m < h->row + h->n; m++) {
 		if (!(m->has >> s & 1) || isnan(m->v[s]))
@@ -95,21 +95,21 @@ put_series(const struct history *h, size_t i, int s, const char *name,
 	        name, chart_color(i));
 	markup_text(h->path, out);
 	fputs("</td>", out);
-	put_value(last, s, out);
-	put_value(best, s, out);
+	put_value_cells(last, s, out);
+	put_value_cells(best, s, out);
 	fputs("</tr>\n", out);
 	return true;
 }
 
 static void
-put_values(const struct history *h, size_t runs, FILE *out)
+put_value_table(const struct history *h, size_t runs, FILE *out)
 {
 	fputs("<h2>Last and best</h2>\n<table id=\"values\">\n<tr><th>what"
 	      "</th><th>run</th><th>last</th><th>at step</th><th>best</th>"
 	      "<th>at step</th></tr>\n", out);
 	for (int s = 0; s < NSERIES; s++)
 		for (size_t i = 0; i < runs; i++)
-			put_series(&h[i], i, s, name_of(h, runs, s), out);
+			put_series(&h[i], i, s, series_name(h, runs, s), out);
 	fputs("</table>\n", out);
 }
 
@@ -208,7 +208,7 @@ page_put(const struct history *h, size_t runs, FILE *out)
 		{ series[S_PERPLEXITY].name, S_PERPLEXITY, -1, 1, true, false },
 		{ "gradient norm, before clipping", S_NORM, -1, 1, true, true },
 		{ "learning rate", S_LR, -1, 1, false, false },
-		{ name_of(h, runs, S_SPEED), S_SPEED, -1, 1, false, true },
+		{ series_name(h, runs, S_SPEED), S_SPEED, -1, 1, false, true },
 		{ "loss scale", S_SCALE, -1, 1, true, false },
 	};
 	bool ok = true;
@@ -222,7 +222,7 @@ page_put(const struct history *h, size_t runs, FILE *out)
 	put_reading(h, runs, out);
 	for (size_t i = 0; i < sizeof(chart) / sizeof(*chart) && ok; i++)
 		ok = chart_put(&chart[i], h, runs, out);
-	put_values(h, runs, out);
+	put_value_table(h, runs, out);
 	markup_page_end(out);
 	return ok;
 }

@@ -14,12 +14,12 @@
 
 #define MODULE "ckr_mpi.so"
 
-static struct open_team *the_team;
+static struct open_group *the_team;
 
-static struct open_team *
-open_of(struct team *t)
+static struct open_group *
+open_of(struct process_group *t)
 {
-	return (struct open_team *)t;   /* its first member */
+	return (struct open_group *)t;  /* its first member */
 }
 
 /* ---- the module ---- */
@@ -57,9 +57,9 @@ find_module(void)
 	return dl ? dl : dlopen(MODULE, RTLD_NOW | RTLD_NODELETE);
 }
 
-/* Without MPI an address to meet at will do. */
+/* Without MPI the address of a rendezvous will do. */
 static ckr_status
-load(struct open_team *t, const struct launch *l, struct err *e)
+load_link(struct open_group *t, const struct launch *l, struct err *e)
 {
 	void *dl = l->torch ? NULL : find_module();
 
@@ -83,24 +83,24 @@ load(struct open_team *t, const struct launch *l, struct err *e)
 /* ---- coming and leaving ---- */
 
 /* When the process ends, so that models can be opened one after the other.
- * With one still open it ends by a failure, which others are to hear of: the
- * launcher sees to that. */
+ * With one still open it ends by a failure, of which the
+ * launcher informs the others. */
 static void
-leave(void)
+leave_at_exit(void)
 {
-	struct open_team *t = the_team;
+	struct open_group *t = the_team;
 
 	if (!t || t->users)
 		return;
-	pulse_limit(t->pulse, t->timeout,
-	            "other processes do not leave the run");
-	/* its word is the link's */
-	pulse_count(t->pulse, NULL);
+	watchdog_set(t->heartbeat, t->timeout,
+	             "other processes do not leave the run");
+	/* the word of the heartbeat is the link's */
+	heartbeat_set_word(t->heartbeat, NULL);
 	t->link->close();
-	pulse_stop(t->pulse);
+	heartbeat_stop(t->heartbeat);
 	free(t->team.out);
 	free(t->team.in);
-	free(t->mate);
+	free(t->local);
 	free(t->answered);
 	free(t->count);
 	free(t->at);
@@ -110,7 +110,7 @@ leave(void)
 
 /* MPI of another make than the launcher sees one process. */
 static ckr_status
-check_place(const struct open_team *t, const struct launch *l, struct err *e)
+check_place(const struct open_group *t, const struct launch *l, struct err *e)
 {
 	if (!l->size || t->place.size == l->size)
 		return CKR_OK;
@@ -121,80 +121,80 @@ check_place(const struct open_team *t, const struct launch *l, struct err *e)
 }
 
 static ckr_status
-take_memory(struct open_team *t, struct err *e)
+alloc_buffers(struct open_group *t, struct err *e)
 {
 	size_t n = t->place.size;
 
-	t->team.out = malloc(TEAM_ROOM);
-	t->team.in = malloc(TEAM_ROOM);
-	t->mate = calloc(t->place.nmate, sizeof(*t->mate));
+	t->team.out = malloc(PG_BUFFER);
+	t->team.in = malloc(PG_BUFFER);
+	t->local = calloc(t->place.nlocal, sizeof(*t->local));
 	t->answered = calloc(n, sizeof(*t->answered));
 	t->count = calloc(n, sizeof(*t->count));
 	t->at = calloc(n, sizeof(*t->at));
-	if (!t->team.out || !t->team.in || !t->mate || !t->answered
+	if (!t->team.out || !t->team.in || !t->local || !t->answered
 	    || !t->count || !t->at)
 		return err_set(e, CKR_ENOMEM, "out of memory");
 	/* so that it is there */
-	memset(t->team.out, 0, TEAM_ROOM);
-	memset(t->team.in, 0, TEAM_ROOM);
+	memset(t->team.out, 0, PG_BUFFER);
+	memset(t->team.in, 0, PG_BUFFER);
 	return CKR_OK;
 }
 
 static ckr_status
-come(struct open_team *t, struct err *e)
+join_run(struct open_group *t, struct err *e)
 {
 	const char *why;
 
-	t->pulse = pulse_start();
-	if (!t->pulse)
+	t->heartbeat = heartbeat_start();
+	if (!t->heartbeat)
 		return err_set(e, CKR_ENOMEM, "out of memory");
-	/* a link that can tell who has not come is to have done so */
-	pulse_limit(t->pulse, t->timeout + 5,
-	            "not all processes have come to begin the run");
+	/* a link that knows who has not come is to report it first */
+	watchdog_set(t->heartbeat, t->timeout + 5,
+	             "not all processes have come to begin the run");
 	t->place.timeout = t->timeout;
 	why = t->link->open(&t->place);
-	pulse_limit(t->pulse, 0, NULL);
+	watchdog_set(t->heartbeat, 0, NULL);
 	if (why)
 		return err_set(e, CKR_ERANK, "%s does not begin: %s",
 		               t->link->name, why);
 	t->team.rank = t->place.rank;
 	t->team.size = t->place.size;
-	t->team.mates = t->place.nmate;
-	for (uint32_t i = 0; i < t->place.nmate; i++)
-		if (t->place.mate[i] == t->place.rank) {
-			pulse_count(t->pulse, t->place.pulse[i]);
-			t->team.mate = i;
+	t->team.nlocal = t->place.nlocal;
+	for (uint32_t i = 0; i < t->place.nlocal; i++)
+		if (t->place.local[i] == t->place.rank) {
+			heartbeat_set_word(t->heartbeat, t->place.heartbeat[i]);
+			t->team.local_rank = i;
 		}
 	return CKR_OK;
 }
 
 static ckr_status
-begin(const struct launch *l, double timeout, struct err *e)
+start_team(const struct launch *l, double timeout, struct err *e)
 {
-	struct open_team *t = calloc(1, sizeof(*t));
-	ckr_status s = t ? load(t, l, e)
+	struct open_group *t = calloc(1, sizeof(*t));
+	ckr_status s = t ? load_link(t, l, e)
 	               : err_set(e, CKR_ENOMEM, "out of memory");
 
 	if (s == CKR_OK) {
 		t->timeout = timeout;
-		s = come(t, e);
+		s = join_run(t, e);
 	}
 	if (s == CKR_OK)
 		s = check_place(t, l, e);
 	if (s == CKR_OK)
-		s = take_memory(t, e);
+		s = alloc_buffers(t, e);
 	/* what has begun so far ends with the process */
 	if (s == CKR_OK)
 		the_team = t;
 	if (s == CKR_OK)
-		atexit(leave);
+		atexit(leave_at_exit);
 	return s;
 }
 
 enum { MOST_PROCESSES = 65536 };
 
 ckr_status
-team_open(struct team **t, double timeout, struct err *e)
+pg_open(struct process_group **t, double timeout, struct err *e)
 {
 	struct launch l = launch_find();
 
@@ -211,7 +211,7 @@ team_open(struct team **t, double timeout, struct err *e)
 		               "most %d, found number %u of %u", l.by,
 		               l.size_by, MOST_PROCESSES, l.rank, l.size);
 	if (!the_team)
-		CKR_TRY(begin(&l, timeout, e));
+		CKR_TRY(start_team(&l, timeout, e));
 	the_team->timeout = timeout;
 	the_team->users++;
 	*t = &the_team->team;
@@ -219,124 +219,124 @@ team_open(struct team **t, double timeout, struct err *e)
 }
 
 void
-team_close(struct team *t)
+pg_close(struct process_group *t)
 {
 	if (t)
 		open_of(t)->users--;
 }
 
 void
-team_abort(struct team *t, int status)
+pg_abort(struct process_group *t, int status)
 {
 	open_of(t)->link->abort(status);
 }
 
 void
-team_limit(struct team *t, const char *message)
+pg_set_watchdog(struct process_group *t, const char *message)
 {
-	pulse_limit(open_of(t)->pulse, message ? open_of(t)->timeout : 0,
-	            message);
+	watchdog_set(open_of(t)->heartbeat, message ? open_of(t)->timeout : 0,
+	             message);
 }
 
 /* ---- transfers ---- */
 
 static ckr_status
-failed(const char *why, const struct team_task *w, struct err *e)
+link_error(const char *why, const struct pg_task *w, struct err *e)
 {
 	return why ? err_set(e, CKR_ERANK, "%s: %s", w->op, why) : CKR_OK;
 }
 
 ckr_status
-team_begin_gather(struct team *team, enum link_group g, const void *from,
-                  int n, const struct link_side *to, const struct team_task *w,
-                  struct err *e)
+pg_begin_allgather(struct process_group *team, enum link_group g,
+                   const void *from, int n, const struct link_side *to,
+                   const struct pg_task *w, struct err *e)
 {
-	return failed(open_of(team)->link->gather(g, from, n, to), w, e);
+	return link_error(open_of(team)->link->allgather(g, from, n, to), w, e);
 }
 
 ckr_status
-team_begin_exchange(struct team *team, enum link_group g,
-                    const struct link_side *from, const struct link_side *to,
-                    const struct team_task *w, struct err *e)
+pg_begin_alltoall(struct process_group *team, enum link_group g,
+                  const struct link_side *from, const struct link_side *to,
+                  const struct pg_task *w, struct err *e)
 {
-	return failed(open_of(team)->link->exchange(g, from, to), w, e);
+	return link_error(open_of(team)->link->alltoall(g, from, to), w, e);
 }
 
 ckr_status
-team_test(struct team *team, enum link_group g, bool *done,
-          const struct team_task *w, struct err *e)
+pg_test(struct process_group *team, enum link_group g, bool *done,
+        const struct pg_task *w, struct err *e)
 {
-	return failed(open_of(team)->link->test(g, done), w, e);
+	return link_error(open_of(team)->link->test(g, done), w, e);
 }
 
 /* The only transfer of its group. */
-struct alone {
-	struct team *team;
+struct sole_transfer {
+	struct process_group *team;
 	enum link_group group;
-	const struct team_task *task;
+	const struct pg_task *task;
 };
 
 static ckr_status
-look_alone(void *user, bool *done, const struct team_task **at,
-           uint64_t *moved, struct err *e)
+poll_transfer(void *user, bool *done, const struct pg_task **at,
+              uint64_t *moved, struct err *e)
 {
-	const struct alone *a = user;
+	const struct sole_transfer *a = user;
 
 	*at = a->task;
 	*moved = 0;
-	return team_test(a->team, a->group, done, a->task, e);
+	return pg_test(a->team, a->group, done, a->task, e);
 }
 
 static ckr_status
-finish(struct team *team, enum link_group g, const struct team_task *w,
-       struct err *e)
+await_transfer(struct process_group *team, enum link_group g,
+               const struct pg_task *w, struct err *e)
 {
-	struct alone a = { team, g, w };
+	struct sole_transfer a = { team, g, w };
 
-	return team_await(team, &(struct team_look){ look_alone, &a }, e);
+	return pg_wait(team, &(struct pg_poll){ poll_transfer, &a }, e);
 }
 
 ckr_status
-team_divide(struct team *team, uint32_t tp, struct err *e)
+pg_split(struct process_group *team, uint32_t tp, struct err *e)
 {
-	struct open_team *t = open_of(team);
+	struct open_group *t = open_of(team);
 	const char *why;
 
-	pulse_limit(t->pulse, t->timeout,
-	            "not all processes have come to begin the run");
-	why = t->link->divide(tp);
-	pulse_limit(t->pulse, 0, NULL);
+	watchdog_set(t->heartbeat, t->timeout,
+	             "not all processes have come to begin the run");
+	why = t->link->split(tp);
+	watchdog_set(t->heartbeat, 0, NULL);
 	return why ? err_set(e, CKR_ERANK, "%s", why) : CKR_OK;
 }
 
 ckr_status
-team_gather(struct team *team, enum link_group g, const void *from, int n,
-            const struct link_side *to, const struct team_task *w,
-            struct err *e)
+pg_allgather(struct process_group *team, enum link_group g, const void *from,
+             int n, const struct link_side *to, const struct pg_task *w,
+             struct err *e)
 {
-	CKR_TRY(team_begin_gather(team, g, from, n, to, w, e));
-	return finish(team, g, w, e);
+	CKR_TRY(pg_begin_allgather(team, g, from, n, to, w, e));
+	return await_transfer(team, g, w, e);
 }
 
 ckr_status
-team_share(struct team *team, const void *mine, int n, void *all,
-           const struct team_task *w, struct err *e)
+pg_allgather_equal(struct process_group *team, const void *mine, int n,
+                   void *all, const struct pg_task *w, struct err *e)
 {
-	struct open_team *t = open_of(team);
+	struct open_group *t = open_of(team);
 	struct link_side to = { all, t->count, t->at };
 
 	for (uint32_t r = 0; r < team->size; r++) {
 		t->count[r] = n;
 		t->at[r] = (int)r * n;
 	}
-	return team_gather(team, LINK_ALL, mine, n, &to, w, e);
+	return pg_allgather(team, LINK_ALL, mine, n, &to, w, e);
 }
 
 ckr_status
-team_spread(struct team *team, uint32_t from, void *data, int n,
-            const struct team_task *w, struct err *e)
+pg_broadcast(struct process_group *team, uint32_t from, void *data, int n,
+             const struct pg_task *w, struct err *e)
 {
-	struct open_team *t = open_of(team);
+	struct open_group *t = open_of(team);
 	struct link_side to = { team->in, t->count, t->at };
 	bool mine = from == team->rank;
 
@@ -344,7 +344,7 @@ team_spread(struct team *team, uint32_t from, void *data, int n,
 		t->count[r] = r == from ? n : 0;
 		t->at[r] = 0;
 	}
-	CKR_TRY(team_gather(team, LINK_ALL, data, mine ? n : 0, &to, w, e));
+	CKR_TRY(pg_allgather(team, LINK_ALL, data, mine ? n : 0, &to, w, e));
 	if (!mine)
 		memcpy(data, team->in, (size_t)n);
 	return CKR_OK;
@@ -353,7 +353,7 @@ team_spread(struct team *team, uint32_t from, void *data, int n,
 /* ---- agreement ---- */
 
 static uint32_t
-first_failure(const struct team_vote *v, uint32_t n)
+first_failure(const struct pg_vote *v, uint32_t n)
 {
 	uint32_t first = n;
 
@@ -365,13 +365,13 @@ first_failure(const struct team_vote *v, uint32_t n)
 }
 
 ckr_status
-team_agree(struct team *team, struct team_vote *vote,
-           const struct team_task *w, struct err *e)
+pg_agree(struct process_group *team, struct pg_vote *vote,
+         const struct pg_task *w, struct err *e)
 {
-	struct team_vote *all = (struct team_vote *)team->in, won = *vote;
+	struct pg_vote *all = (struct pg_vote *)team->in, won = *vote;
 	uint32_t first;
 
-	CKR_TRY(team_share(team, vote, sizeof(*vote), all, w, e));
+	CKR_TRY(pg_allgather_equal(team, vote, sizeof(*vote), all, w, e));
 	first = first_failure(all, team->size);
 	for (uint32_t r = 0; r < team->size; r++) {
 		won.flags |= all[r].flags;
@@ -381,8 +381,8 @@ team_agree(struct team *team, struct team_vote *vote,
 	if (first < team->size) {
 		won.status = all[first].status;
 		won.order = all[first].order;
-		CKR_TRY(team_spread(team, first, e->text, sizeof(e->text), w,
-		                    e));
+		CKR_TRY(pg_broadcast(team, first, e->text, sizeof(e->text), w,
+		                     e));
 		e->known = true;
 		e->mute = team->rank != 0;
 	}

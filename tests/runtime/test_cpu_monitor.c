@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "runtime/base/crowd.h"
+#include "runtime/base/cpu_monitor.h"
 
 /* ---- the system, in place of libc's ---- */
 
@@ -51,12 +51,12 @@ pread(int file, void *text, size_t n, off_t at)
 /* So many milliseconds in which each thread waited that share of them, in so
  * many pieces. */
 static void
-pass(struct crowd *c, int ms, double share, int pieces)
+pass(struct cpu_monitor *c, int ms, double share, int pieces)
 {
 	made_up.ns += (uint64_t)ms * 1000000;
 	made_up.waited += (uint64_t)(share * ms * 1000000);
 	made_up.slices += (uint64_t)pieces;
-	crowd_look(c);
+	cpu_monitor_poll(c);
 }
 
 static int
@@ -95,10 +95,10 @@ crowded(void)
 	return ALONE + 1 + (procs > THREADS ? procs - THREADS : 0);
 }
 
-static struct crowd *
+static struct cpu_monitor *
 open_calm(int threads)
 {
-	struct crowd *c = crowd_open(threads, NULL);
+	struct cpu_monitor *c = cpu_monitor_open(threads, NULL);
 
 	assert_non_null(c);
 	pass(c, 100, 0, 0);
@@ -110,12 +110,12 @@ open_calm(int threads)
 static void
 test_hires(void **state)
 {
-	struct crowd *c = crowd_open(THREADS, NULL);
+	struct cpu_monitor *c = cpu_monitor_open(THREADS, NULL);
 
 	(void)state;
 	assert_non_null(c);
 	expect_threads(crowded());
-	crowd_close(c);
+	cpu_monitor_close(c);
 	c = open_calm(THREADS);
 	pass(c, 8, 0.04, 1);            /* seldom enough */
 	pass(c, 7, 0.9, 1);             /* too soon to look */
@@ -126,7 +126,7 @@ test_hires(void **state)
 	expect_threads(crowded());
 	pass(c, 100, 0.02, 1000);       /* 2 us each: no longer than waking */
 	expect_threads(ALONE);
-	crowd_close(c);
+	cpu_monitor_close(c);
 	expect_threads(THREADS);
 }
 
@@ -134,7 +134,7 @@ test_hires(void **state)
 static void
 test_doubles(void **state)
 {
-	struct crowd *c = open_calm(THREADS);
+	struct cpu_monitor *c = open_calm(THREADS);
 
 	(void)state;
 	for (int later = 200; later < 6400; later *= 2) {
@@ -152,7 +152,7 @@ test_doubles(void **state)
 	expect_threads(crowded());
 	pass(c, 100, 0, 0);
 	expect_threads(ALONE);
-	crowd_close(c);
+	cpu_monitor_close(c);
 }
 
 static void *
@@ -168,7 +168,7 @@ look(void *crowd)
 static void
 test_other_team(void **state)
 {
-	struct crowd *c = open_calm(THREADS);
+	struct cpu_monitor *c = open_calm(THREADS);
 	pthread_t t;
 
 	(void)state;
@@ -182,21 +182,21 @@ test_other_team(void **state)
 	assert_int_equal(pthread_create(&t, NULL, look, c), 0);
 	pthread_join(t, NULL);
 	expect_threads(crowded());
-	crowd_close(c);
+	cpu_monitor_close(c);
 }
 
 static void
 test_nothing_to_do(void **state)
 {
 	(void)state;
-	assert_null(crowd_open(1, NULL));
+	assert_null(cpu_monitor_open(1, NULL));
 	setenv("OMP_WAIT_POLICY", "active", 1);
-	assert_null(crowd_open(THREADS, NULL));
+	assert_null(cpu_monitor_open(THREADS, NULL));
 	unsetenv("OMP_WAIT_POLICY");
 	made_up.gone = 1;
-	assert_null(crowd_open(THREADS, NULL));
-	crowd_look(NULL);
-	crowd_close(NULL);
+	assert_null(cpu_monitor_open(THREADS, NULL));
+	cpu_monitor_poll(NULL);
+	cpu_monitor_close(NULL);
 	expect_threads(THREADS);
 }
 
@@ -235,7 +235,7 @@ waiting(void)
 static void
 test_sleeps(void **state)
 {
-	struct crowd *c;
+	struct cpu_monitor *c;
 	int64_t spinning, sleeping;
 
 	(void)state;
@@ -247,7 +247,7 @@ test_sleeps(void **state)
 	expect_threads(crowded());
 	sleeping = waiting();
 	assert_true(2 * sleeping < spinning);
-	crowd_close(c);
+	cpu_monitor_close(c);
 }
 
 /* Far more threads than processors, and a crew that comes and goes. */
@@ -255,7 +255,7 @@ static void
 test_same_sums(void **state)
 {
 	enum { MANY = 12, PARTS = 64 };
-	struct crowd *c = open_calm(MANY);
+	struct cpu_monitor *c = open_calm(MANY);
 	uint64_t sum[PARTS], right[PARTS];
 
 	(void)state;
@@ -275,7 +275,7 @@ test_same_sums(void **state)
 		}
 	}
 	assert_memory_equal(sum, right, sizeof(sum));
-	crowd_close(c);
+	cpu_monitor_close(c);
 }
 
 int

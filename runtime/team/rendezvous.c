@@ -3,7 +3,7 @@
  * port of its own, and get the list of all.  Then each goes to those between
  * the first and itself.
  */
-#include "runtime/team/meet.h"
+#include "runtime/team/rendezvous.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -21,19 +21,19 @@
 #include "runtime/support/number.h"
 
 enum { MAGIC = 0x636b7231, PORTS = 8, LAST_PORT = 65535 - PORTS, REPLY = 2,
-       NAP = 100000, ASKED = 4 };
+       NAP = 100000, RETRIES = 4 };
 
-struct door {
+struct rendezvous {
 	const char *address;
 	uint64_t port;                  /* the first that is tried */
-	uint32_t rank, size, come;      /* come: of the others */
+	uint32_t rank, size, arrived;   /* arrived: of the others */
 	double end;                     /* time by the clock */
 	char *buf;
 	size_t nbuf;
 };
 
 static const char *
-say(struct door *d, const char *what)
+set_error(struct rendezvous *d, const char *what)
 {
 	snprintf(d->buf, d->nbuf, "rank %u of %u, first process at %s, port "
 	         "%llu (MASTER_ADDR, MASTER_PORT): %s", d->rank, d->size,
@@ -42,12 +42,12 @@ say(struct door *d, const char *what)
 }
 
 static const char *
-say_errno(struct door *d, const char *what)
+set_errno_error(struct rendezvous *d, const char *what)
 {
 	char text[160];
 
 	snprintf(text, sizeof(text), "%s: %s", what, strerror(errno));
-	return say(d, text);
+	return set_error(d, text);
 }
 
 /* ---- bytes ---- */
@@ -137,7 +137,7 @@ connect_to(const struct sockaddr *a, socklen_t n)
 }
 
 static int
-connect_card(const struct meet_card *c)
+connect_card(const struct rendezvous_card *c)
 {
 	struct sockaddr_in6 a = { .sin6_family = AF_INET6,
 		.sin6_port = htons((uint16_t)c->port) };
@@ -149,16 +149,16 @@ connect_card(const struct meet_card *c)
 /* ---- the first process ---- */
 
 static bool
-is_guest(const struct meet_card *c, const struct door *d)
+is_of_this_run(const struct rendezvous_card *c, const struct rendezvous *d)
 {
 	return c->magic == MAGIC && c->size == d->size && c->rank < d->size
 	       && c->rank != d->rank;
 }
 
-/* Whether it hears: one that had to wait too long has left by now, and comes
+/* Whether it answers: one that had to wait too long has left by now, and comes
  * again. */
 static bool
-answer(int fd)
+welcome(int fd)
 {
 	const double end = now_sec() + REPLY;
 	uint32_t word = MAGIC;
@@ -169,17 +169,17 @@ answer(int fd)
 
 /* Who comes and is none of the run is sent away. */
 static void
-let_in(struct door *d, int at, int *fd, struct meet_card *card)
+accept_peer(struct rendezvous *d, int at, int *fd, struct rendezvous_card *card)
 {
 	struct sockaddr_in6 a;
 	socklen_t n = sizeof(a);
-	struct meet_card c;
+	struct rendezvous_card c;
 	int one = accept4(at, (struct sockaddr *)&a, &n, SOCK_CLOEXEC);
 
 	if (one < 0)
 		return;
 	if (!receive_all(one, &c, sizeof(c), now_sec() + REPLY)
-	    || !is_guest(&c, d) || !answer(one)) {
+	    || !is_of_this_run(&c, d) || !welcome(one)) {
 		close(one);
 		return;
 	}
@@ -188,27 +188,27 @@ let_in(struct door *d, int at, int *fd, struct meet_card *card)
 	if (fd[c.rank] >= 0)
 		close(fd[c.rank]);
 	else
-		d->come++;
+		d->arrived++;
 	fd[c.rank] = one;
 }
 
 static const char *
-wait_for_all(struct door *d, int at, uint32_t wanted, int *fd,
-             struct meet_card *card)
+wait_for_all(struct rendezvous *d, int at, uint32_t wanted, int *fd,
+             struct rendezvous_card *card)
 {
 	char text[120];
 
-	while (d->come < wanted && wait_for(at, POLLIN, d->end))
-		let_in(d, at, fd, card);
-	if (d->come == wanted)
+	while (d->arrived < wanted && wait_for(at, POLLIN, d->end))
+		accept_peer(d, at, fd, card);
+	if (d->arrived == wanted)
 		return NULL;
 	snprintf(text, sizeof(text), "%u of %u other processes have come in "
-	         "time", d->come, wanted);
-	return say(d, text);
+	         "time", d->arrived, wanted);
+	return set_error(d, text);
 }
 
 static const char *
-receive_guests(struct door *d, int *fd, struct meet_card *card)
+accept_all_peers(struct rendezvous *d, int *fd, struct rendezvous_card *card)
 {
 	const char *why;
 	int at = -1;
@@ -216,21 +216,21 @@ receive_guests(struct door *d, int *fd, struct meet_card *card)
 	for (uint64_t p = d->port; p < d->port + PORTS && at < 0; p++)
 		at = listen_at(p);
 	if (at < 0)
-		return say_errno(d, "cannot listen there");
+		return set_errno_error(d, "cannot listen there");
 	why = wait_for_all(d, at, d->size - 1, fd, card);
 	close(at);
 	for (uint32_t r = 1; r < d->size && !why; r++)
 		if (!send_all(fd[r], card, d->size * sizeof(*card), d->end))
-			why = say_errno(d, "a process has left");
+			why = set_errno_error(d, "a process has left");
 	return why;
 }
 
 /* ---- the others ---- */
 
-/* Say who this is, hear that there is one of the run, and say so; else the
- * connection is ended. */
+/* Send the card, receive the magic number of the run, and confirm; else the
+ * connection is closed. */
 static bool
-introduce(int fd, const struct meet_card *mine)
+shake_hands(int fd, const struct rendezvous_card *mine)
 {
 	double end = now_sec() + REPLY;
 	uint32_t word = 0;
@@ -247,7 +247,8 @@ introduce(int fd, const struct meet_card *mine)
 
 /* A connection to the first process, if it listens there. */
 static int
-try_port(const struct door *d, uint64_t port, const struct meet_card *mine)
+try_port(const struct rendezvous *d, uint64_t port,
+         const struct rendezvous_card *mine)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *list = NULL;
 	char text[8];
@@ -259,41 +260,43 @@ try_port(const struct door *d, uint64_t port, const struct meet_card *mine)
 	for (struct addrinfo *a = list; a && fd < 0; a = a->ai_next)
 		fd = connect_to(a->ai_addr, a->ai_addrlen);
 	freeaddrinfo(list);
-	return introduce(fd, mine) ? fd : -1;
+	return shake_hands(fd, mine) ? fd : -1;
 }
 
 /* The list of all comes when they all have. */
 static const char *
-visit(struct door *d, int *fd, struct meet_card *card)
+join_first(struct rendezvous *d, int *fd, struct rendezvous_card *card)
 {
-	const struct meet_card mine = card[d->rank];
+	const struct rendezvous_card mine = card[d->rank];
 
 	for (uint64_t k = 0; fd[0] < 0; k++) {
 		if (now_sec() > d->end)
-			return say(d, "no answer from there in time");
+			return set_error(d, "no answer from there in time");
 		fd[0] = try_port(d, d->port + k % PORTS, &mine);
 		if (fd[0] < 0)
 			usleep(NAP);
 	}
 	if (!receive_all(fd[0], card, d->size * sizeof(*card), d->end))
-		return say(d, "not all processes have come in time");
+		return set_error(d, "not all processes have come in time");
 	return NULL;
 }
 
 /* Those before this one are gone to, those behind it come. */
 static const char *
-visit_others(struct door *d, int at, int *fd, struct meet_card *card)
+connect_lower_ranks(struct rendezvous *d, int at, int *fd,
+                    struct rendezvous_card *card)
 {
-	const struct meet_card mine = card[d->rank];
+	const struct rendezvous_card mine = card[d->rank];
 
 	for (uint32_t r = 1; r < d->rank; r++) {
 		while (fd[r] < 0 && now_sec() < d->end) {
 			int one = connect_card(&card[r]);
 
-			fd[r] = introduce(one, &mine) ? one : -1;
+			fd[r] = shake_hands(one, &mine) ? one : -1;
 		}
 		if (fd[r] < 0)
-			return say_errno(d, "cannot reach another process");
+			return set_errno_error(d,
+			                       "cannot reach another process");
 	}
 	return wait_for_all(d, at, d->size - 1 - d->rank, fd, card);
 }
@@ -301,7 +304,7 @@ visit_others(struct door *d, int at, int *fd, struct meet_card *card)
 /* ---- all ---- */
 
 static bool
-find_door(struct door *d)
+read_address(struct rendezvous *d)
 {
 	const char *port = getenv("MASTER_PORT");
 	const char *store = getenv("TORCHELASTIC_USE_AGENT_STORE");
@@ -318,13 +321,13 @@ find_door(struct door *d)
 /* Whether the first process's address is one: a name that nobody knows will be
  * no better known later.  One that cannot be asked about now may be. */
 static const char *
-resolve(struct door *d)
+check_address(struct rendezvous *d)
 {
 	struct addrinfo *list = NULL;
 	char text[160];
 	int is = EAI_AGAIN;
 
-	for (int k = 0; k < ASKED && is == EAI_AGAIN; k++) {
+	for (int k = 0; k < RETRIES && is == EAI_AGAIN; k++) {
 		if (k)
 			sleep(1);
 		is = getaddrinfo(d->address, NULL, NULL, &list);
@@ -335,40 +338,40 @@ resolve(struct door *d)
 	}
 	snprintf(text, sizeof(text), "there is no such address: %s",
 	         gai_strerror(is));
-	return say(d, text);
+	return set_error(d, text);
 }
 
 const char *
-meet(uint32_t rank, uint32_t size, double timeout, int *fd,
-     struct meet_card *card, char *buf, size_t nbuf)
+rendezvous(uint32_t rank, uint32_t size, double timeout, int *fd,
+           struct rendezvous_card *card, char *buf, size_t nbuf)
 {
-	struct door d = { .rank = rank, .size = size, .buf = buf,
+	struct rendezvous d = { .rank = rank, .size = size, .buf = buf,
 		.nbuf = nbuf, .end = now_sec() + timeout };
-	struct meet_card *mine = &card[rank];
+	struct rendezvous_card *mine = &card[rank];
 	const char *why;
 	int at = -1, on = 1;
 
-	if (!find_door(&d))
+	if (!read_address(&d))
 		return "expected MASTER_ADDR, and a port in MASTER_PORT, of 1 "
 		       "to 65527: those behind it may be taken too";
 	for (uint32_t r = 0; r < size; r++)
 		fd[r] = -1;
-	why = resolve(&d);
+	why = check_address(&d);
 	if (why)
 		return why;
 	mine->magic = MAGIC;
 	mine->rank = rank;
 	mine->size = size;
 	if (rank == 0)
-		why = receive_guests(&d, fd, card);
+		why = accept_all_peers(&d, fd, card);
 	else {
 		at = listen_at(0);
 		if (at < 0)
-			return say_errno(&d, "cannot listen");
+			return set_errno_error(&d, "cannot listen");
 		mine->port = port_of(at);
-		why = visit(&d, fd, card);
+		why = join_first(&d, fd, card);
 		if (!why)
-			why = visit_others(&d, at, fd, card);
+			why = connect_lower_ranks(&d, at, fd, card);
 		close(at);
 	}
 	for (uint32_t r = 0; r < size && !why; r++)

@@ -1,7 +1,7 @@
-/* What is told of a step: a row of numbers, a line of progress; of what --check
+/* Reports on the console: of a step, a line of progress; of what --check
  * found in all of them; and, where a run is several processes, by whom. */
-#ifndef CKRUN_TELL_H
-#define CKRUN_TELL_H
+#ifndef CKRUN_CONSOLE_H
+#define CKRUN_CONSOLE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -9,7 +9,7 @@
 
 #include "runtime/ckr.h"
 
-/* What a model says of all samples of some data.  What is NaN it does not tell:
+/* What a model says of all samples of some data.  NaN: not known:
  * accuracy without labels of classes, perplexity without a cross entropy. */
 struct score {
 	uint64_t samples;
@@ -21,7 +21,7 @@ struct score {
 	                                 * it does not */
 };
 
-struct row {
+struct step_row {
 	uint64_t step, steps;           /* of how many */
 	bool has_loss, exact;           /* exact: the loss is one f32 */
 	bool has_norm;                  /* of all gradients; it may be NaN */
@@ -30,30 +30,30 @@ struct row {
 	                                 * unknown */
 	double scale;                   /* of the loss; 0: it has none */
 	double epoch;                   /* how often data were gone through;
-	                                 * NaN: they are not dealt */
+	                                 * NaN: they are not sampled */
 	uint64_t units;                 /* samples, or tokens */
 	bool tokens;
 	uint64_t peak_bytes;
 	bool skipped;
 	bool overflow;                  /* that is why */
-	const struct score *valid;      /* of the state behind it; NULL: nobody
-	                                 * looked */
+	const struct score *valid;      /* of the state behind it; NULL: not
+	                                 * validated */
 };
 
-/* Before anything is told: processes other than the first fall silent, and none
+/* Before any output: processes other than the first fall silent, and none
  * outlives its launcher. */
-void tell_begin(void);
-/* Where this process tells of the last failure of a model. */
-FILE *tell_to(const ckr_ctx *);
+void console_begin(void);
+/* The stream for the last failure of a model. */
+FILE *console_errors(const ckr_ctx *);
 
 /* A number to be printed, without the sign that some NaNs have. */
-double tell_number(double);
+double console_number(double);
 
 /* "loss 0.1  accuracy 97.5 %  perplexity 1.1", what there is. */
 void score_print(const struct score *, FILE *);
 
 /* over: in place of the line before, with the time left. */
-void row_print(const struct row *, bool over, FILE *);
+void row_print(const struct step_row *, bool over, FILE *);
 
 /* Another step: tensors are added up, of differences the largest remains. */
 void checked_add(struct ckr_checked *, const struct ckr_checked *step);

@@ -1,4 +1,4 @@
-/* Windows of a stream of tokens, dealt without replacement. */
+/* Windows of a stream of tokens, sampled without replacement. */
 #ifndef CKR_WINDOWS_H
 #define CKR_WINDOWS_H
 
@@ -11,7 +11,7 @@ struct shard_windows {
 	uint64_t upto;                  /* windows to its end */
 };
 
-struct windows {
+struct token_windows {
 	uint64_t length;                /* of one, in tokens */
 	uint64_t n;                     /* in an epoch */
 	struct shard_windows *shard;
@@ -20,15 +20,15 @@ struct windows {
 
 /* Cut the stream into windows that lie side by side, `beyond` tokens being read
  * behind each.  To be closed; shards without room for one are refused. */
-ckr_status windows_open(struct windows *, const struct dataset *,
+ckr_status windows_open(struct token_windows *, const struct dataset *,
                         const struct array *stream, uint64_t length,
                         uint64_t beyond, struct err *);
-void windows_close(struct windows *);
+void windows_close(struct token_windows *);
 /* Where window k of the stream begins. */
-uint64_t windows_nth(const struct windows *, uint64_t k);
+uint64_t windows_nth(const struct token_windows *, uint64_t k);
 /* Where sample number i begins: a function of it and the seed alone.  Each
  * epoch has every window once, in an order of its own, and begins to cut each
  * shard at another of the tokens that are left over. */
-uint64_t windows_at(const struct windows *, uint64_t seed, uint64_t i);
+uint64_t windows_at(const struct token_windows *, uint64_t seed, uint64_t i);
 
 #endif

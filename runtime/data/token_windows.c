@@ -1,17 +1,17 @@
-#include "runtime/data/windows.h"
+#include "runtime/data/token_windows.h"
 
 #include <stdlib.h>
 
 #include "runtime/base/rng.h"
 
 ckr_status
-windows_open(struct windows *w, const struct dataset *s,
+windows_open(struct token_windows *w, const struct dataset *s,
              const struct array *stream, uint64_t length, uint64_t beyond,
              struct err *e)
 {
-	const struct column *c = dataset_column(s, stream);
+	const struct data_column *c = dataset_column(s, stream);
 
-	*w = (struct windows){ .length = length, .nshard = c->n };
+	*w = (struct token_windows){ .length = length, .nshard = c->n };
 	w->shard = calloc(c->n + 1, sizeof(*w->shard));
 	if (!w->shard)
 		return err_set(e, CKR_ENOMEM, "out of memory");
@@ -32,15 +32,15 @@ windows_open(struct windows *w, const struct dataset *s,
 }
 
 void
-windows_close(struct windows *w)
+windows_close(struct token_windows *w)
 {
 	free(w->shard);
-	*w = (struct windows){ 0 };
+	*w = (struct token_windows){ 0 };
 }
 
 /* The shard of window k. */
 static size_t
-find_shard(const struct windows *w, uint64_t k)
+find_window_shard(const struct token_windows *w, uint64_t k)
 {
 	size_t lo = 0, hi = w->nshard - 1;
 
@@ -57,26 +57,28 @@ find_shard(const struct windows *w, uint64_t k)
 
 /* Window k, after `skip` tokens of its shard. */
 static uint64_t
-begin(const struct windows *w, size_t shard, uint64_t k, uint64_t skip)
+window_start(const struct token_windows *w, size_t shard, uint64_t k,
+             uint64_t skip)
 {
 	k -= shard ? w->shard[shard - 1].upto : 0;
 	return w->shard[shard].first + skip + k * w->length;
 }
 
 uint64_t
-windows_nth(const struct windows *w, uint64_t k)
+windows_nth(const struct token_windows *w, uint64_t k)
 {
-	return begin(w, find_shard(w, k), k, 0);
+	return window_start(w, find_window_shard(w, k), k, 0);
 }
 
 uint64_t
-windows_at(const struct windows *w, uint64_t seed, uint64_t i)
+windows_at(const struct token_windows *w, uint64_t seed, uint64_t i)
 {
 	uint64_t epoch = i / w->n;
 	uint64_t k = rng_shuffled(seed, epoch, i % w->n, w->n);
-	size_t at = find_shard(w, k);
+	size_t at = find_window_shard(w, k);
 	uint64_t slack = w->shard[at].slack;
 
-	return begin(w, at, k, rng_below(seed, RNG_WINDOW,
-	                                 epoch * w->nshard + at, slack + 1));
+	return window_start(w, at, k, rng_below(seed, RNG_WINDOW,
+	                                        epoch * w->nshard + at,
+	                                        slack + 1));
 }
