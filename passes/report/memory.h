@@ -3,7 +3,7 @@
 #define PASSES_MEMORY_H
 
 #include "passes/plan/cheap.h"
-#include "passes/account/memory.h"
+#include "passes/account/memory_report.h"
 
 /* FLOPs of products, for one micro-batch on all ranks.  `model` is what the
  * mathematics asks for: forward and both gradients, nothing twice, no causal

@@ -51,7 +51,7 @@ put_value(const struct memory_report *r, const struct saved *s, FILE *out)
 
 /* The rows of one block and their sum; layer -1: outside of layers. */
 static void
-put_block(const struct memory_report *r, enum block block, int32_t layer,
+put_block(const struct memory_report *r, enum layer_block block, int32_t layer,
           FILE *out)
 {
 	int64_t sum = 0, count = 0;
@@ -126,7 +126,7 @@ put_layers(const Pass *p, const struct memory_report *r, FILE *out)
 	        r->unit ? "  (last number: bytes per element of its input)"
 	        : "");
 	for (int b = 0; b < B_COUNT; b++)
-		put_block(r, (enum block)b, middle, out);
+		put_block(r, (enum layer_block)b, middle, out);
 	put_cheap(r, p->cheap, out);
 	if (r->seq && r->hidden)
 		put_theory(r, out);
@@ -141,7 +141,7 @@ put_saved(const Pass *p, const struct memory_report *r, const Plan *plan,
 	if (r->seg.nlayer)
 		put_layers(p, r, out);
 	for (int b = 0; b < B_COUNT; b++)
-		put_block(r, (enum block)b, -1, out);
+		put_block(r, (enum layer_block)b, -1, out);
 	put_line("all", plan->sum.saved, out);
 	if (plan->sum.nhalf) {
 		put_line("... of that in 16 bits", plan->sum.half, out);
