@@ -79,7 +79,7 @@ static double
 device_peak(const Pass *p)
 {
 	const Graph *g = p->reference;
-	const struct device *d = device_of(g);
+	const struct device_profile *d = device_of(g);
 	double half = 0, all = 0;
 
 	FOR_NODES (n, g) {
