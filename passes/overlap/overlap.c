@@ -172,7 +172,7 @@ fits(const Pass *p, const Graph *g, const bool *chosen, double *sec)
 	apply(trial, chosen, sec, a);
 	inplace_graph(trial, a);
 	arena = place_graph(trial, p->watch, a);
-	arena += resident_bytes(trial, a);
+	arena += graph_resident_bytes(trial, a);
 	arena_free(a);
 	graph_free(trial);
 	return arena <= p->budget;
