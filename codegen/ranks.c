@@ -27,7 +27,8 @@ add_split(struct ranks *r, Arena *a, const Split *s)
 	r->split[r->nsplit++] = *s;
 }
 
-/* How v lies on a replica's ranks, or what it is a piece of does. */
+/* The placement of v on a replica's ranks, or that of the value that v is a
+ * piece of. */
 static const Split *
 split_of(const Val *v)
 {

@@ -141,7 +141,7 @@ codegen_may_replace(const char *path)
 
 	if (!f)
 		return errno == ENOENT || errno == ENOTDIR
-			|| errno == ENAMETOOLONG; /* said when written */
+			|| errno == ENAMETOOLONG; /* writing reports it */
 	ours = fread(head, 1, sizeof head, f) == sizeof head
 		&& memcmp(head + 8, MARK, MARK_SHARED) == 0;
 	fclose(f);

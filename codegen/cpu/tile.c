@@ -1,4 +1,4 @@
-/* Blocking of kernels and the scratch that follows from it. */
+/* Cache tiles of kernels and the scratch that follows from them. */
 #include "codegen/cpu/tile.h"
 
 int64_t
@@ -273,7 +273,7 @@ classifier_products(const Graph *g, const Node *n, struct classifier_tile *t)
 	                              sum));
 }
 
-/* Adds to the floats of scratch, -1: too many; returns what it was. */
+/* Adds to the floats of scratch, -1: too many; returns their number before. */
 static int64_t
 classifier_place(struct classifier_tile *t, int64_t nelem)
 {

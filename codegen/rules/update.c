@@ -179,8 +179,8 @@ emit_accumulate(struct emit *e, const Node *n)
 	return true;
 }
 
-/* What an update writes and reads, the norm last, as arguments; nout: how many
- * of what it writes. */
+/* The results and operands of an update as arguments, the norm last; nout: the
+ * number of results. */
 static const char *
 update_operands(struct emit *e, const Node *n, int nout)
 {

@@ -169,7 +169,7 @@ sum_memory(Plan *plan, Arena *a)
 }
 
 double
-bound_shown(double bound, double base, double step)
+reported_bound(double bound, double base, double step)
 {
 	if (bound > step * (1 + 1e-9))
 		return base;
@@ -183,7 +183,7 @@ set_bound(struct plan_summary *s, double base, Diag *diag)
 {
 	double bound = s->bound_class ? s->bound_sec : base;
 
-	s->bound_sec = bound_shown(bound, base, s->step_sec);
+	s->bound_sec = reported_bound(bound, base, s->step_sec);
 	if (s->bound_sec < bound * (1 - 1e-9))
 		diag_warn(diag, "the plan's %g s are below their lower bound, "
 		          "%g s, which is dropped", s->step_sec, bound);

@@ -26,7 +26,7 @@ struct device_profile {
 	double vector_flops;            /* FLOP/s of everything else */
 	double bandwidth;               /* bytes/s of memory */
 	double launch;                  /* seconds to start one op */
-	double memory;                  /* bytes; 0: not said */
+	double memory;                  /* bytes; 0: unknown */
 	double serial;                  /* not 0: a product first moves its
 	                                 * operands, as CPU kernels do */
 	double link;                    /* bytes/s that a rank sends */

@@ -298,20 +298,20 @@ explain_nothing(const Pass *p, const Plan *plan, const char *value)
 {
 	enum { FEW = 3, MOST = 8 };
 	size_t longest = FEW;
-	int said = 0;
+	int shown = 0;
 
 	diag_error(p->diag, "--explain: no value of this plan is named '%s'; "
 	           "--dump=plan and --report name all", value);
 	for (int64_t i = 0; i < plan->ntensor; i++)
 		if (prefix_length(plan->tensor[i].name, value) > longest)
 			longest = prefix_length(plan->tensor[i].name, value);
-	for (int64_t i = 0; i < plan->ntensor && said < MOST; i++) {
+	for (int64_t i = 0; i < plan->ntensor && shown < MOST; i++) {
 		const struct plan_tensor *t = &plan->tensor[i];
 
 		if (t->kind == K_WORKSPACE || t->kind == K_RECOMPUTED
 		    || prefix_length(t->name, value) < longest)
 			continue;
-		diag_more(p->diag, "%s '%s'", said++ ? "or" : "perhaps",
+		diag_more(p->diag, "%s '%s'", shown++ ? "or" : "perhaps",
 		          t->name);
 	}
 	return false;
