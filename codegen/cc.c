@@ -82,7 +82,7 @@ struct batch {
 };
 
 static bool
-begin(struct batch *b)
+start_command(struct batch *b)
 {
 	struct command *c = &b->command[b->begun];
 	const char *log = log_of(c, b->arena);
@@ -101,7 +101,7 @@ begin(struct batch *b)
 
 /* How a command ended; false after a diagnostic. */
 static bool
-check(const struct batch *b, const struct command *c, int status)
+check_status(const struct batch *b, const struct command *c, int status)
 {
 	const char *program = c->argv[0];
 
@@ -125,7 +125,7 @@ check(const struct batch *b, const struct command *c, int status)
 
 /* Look who has ended. */
 static bool
-collect(struct batch *b)
+reap_commands(struct batch *b)
 {
 	for (int i = 0; i < b->begun; i++) {
 		int status;
@@ -140,7 +140,7 @@ collect(struct batch *b)
 			continue;
 		b->pid[i] = 0;
 		b->running--;
-		if (!check(b, &b->command[i], status))
+		if (!check_status(b, &b->command[i], status))
 			return false;
 	}
 	return true;
@@ -177,12 +177,12 @@ run_batch(struct batch *b, const volatile sig_atomic_t *stop)
 		if (stop && *stop)
 			return diag_error(b->diag, "interrupted");
 		if (b->begun < b->n && b->running < most) {
-			if (!begin(b))
+			if (!start_command(b))
 				return false;
 			continue;
 		}
 		nanosleep(&nap, NULL);
-		if (!collect(b))
+		if (!reap_commands(b))
 			return false;
 	}
 	return true;

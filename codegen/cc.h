@@ -17,7 +17,7 @@ struct command {
 	int n;
 };
 
-/* The program and what it is always told: words, split on blanks. */
+/* The program and its fixed arguments: words, split on blanks. */
 void cc_program(struct command *, const char *words, Arena *);
 /* Nothing if there is no program. */
 void cc_add(struct command *, const char *arg);

@@ -82,7 +82,7 @@ kernel_add(struct kernels *k, const struct emit *e, Op op, const char *body)
 }
 
 static int
-by_name(const void *a, const void *b)
+by_kernel_name(const void *a, const void *b)
 {
 	const struct kernel *x = a, *y = b;
 
@@ -90,7 +90,8 @@ by_name(const void *a, const void *b)
 }
 
 static bool
-step_kernel(struct emit *e, struct kernels *k, struct program *p, int64_t i)
+step_kernel(struct emit *e, struct kernels *k, struct emitted_program *p,
+            int64_t i)
 {
 	const struct plan_step *st = &p->plan->step[i];
 	const Node *n = &p->g->node[st->gnode];
@@ -108,7 +109,7 @@ step_kernel(struct emit *e, struct kernels *k, struct program *p, int64_t i)
 	e->g = p->g;
 	e->out = &body;
 	e->nconst = 0;
-	e->tasks = 0;
+	e->items = 0;
 	if (!e->machine->emit(e, n))
 		return false;
 	if (ranks_moves(p, i))
@@ -120,7 +121,7 @@ step_kernel(struct emit *e, struct kernels *k, struct program *p, int64_t i)
 }
 
 static bool
-program_kernels(struct emit *e, struct kernels *k, struct program *p)
+program_kernels(struct emit *e, struct kernels *k, struct emitted_program *p)
 {
 	bool ok = true;
 
@@ -200,7 +201,7 @@ emit_kernels(struct sources *src, struct kernels *k, const struct emit *e)
 	struct out o = { .arena = src->arena };
 
 	if (k->n)
-		qsort(k->v, k->n, sizeof *k->v, by_name);
+		qsort(k->v, k->n, sizeof *k->v, by_kernel_name);
 	out_put(&o, "/* One function per distinct kernel, each named after its "
 	        "op and its text. */\n");
 	for (const struct machine_text *t = m->texts; t->need; t++)
@@ -262,8 +263,8 @@ check_updates(const Graph *g, Arena *a, Diag *d)
 
 /* constants.bin: what is shared, and what is one program's own. */
 static bool
-add_constants(struct sources *src, const struct program prog[PROGRAMS],
-              const struct shared *s, Diag *d)
+add_constants(struct sources *src, const struct emitted_program prog[PROGRAMS],
+              const struct shared_values *s, Diag *d)
 {
 	unsigned char *blob = arena_alloc(src->arena, s->data_bytes + 1);
 
@@ -285,8 +286,8 @@ add_constants(struct sources *src, const struct program prog[PROGRAMS],
 }
 
 static bool
-make_programs(struct program prog[PROGRAMS], struct shared *s, Arena *a,
-              const struct codegen_schedules *c, Diag *d)
+make_programs(struct emitted_program prog[PROGRAMS], struct shared_values *s,
+              Arena *a, const struct codegen_schedules *c, Diag *d)
 {
 	*s = tables_shared(a, c->g, c->plan, c->reference_plan);
 	return tables_program(&prog[PROGRAM_PLAN], a, c->g, c->plan, s, NULL, d)
@@ -300,7 +301,7 @@ make_programs(struct program prog[PROGRAMS], struct shared *s, Arena *a,
 
 /* Steps and what evaluates share an arena. */
 static void
-share_arena(struct program prog[PROGRAMS])
+share_arena(struct emitted_program prog[PROGRAMS])
 {
 	uint64_t *plan = &prog[PROGRAM_PLAN].arena_bytes;
 	uint64_t forward = prog[PROGRAM_FORWARD].arena_bytes;
@@ -314,11 +315,11 @@ emit_sources(struct sources *src, const struct codegen_schedules *c,
 {
 	Arena *a = src->arena;
 	struct out o = { .arena = a };
-	struct program prog[PROGRAMS] = { 0 };
+	struct emitted_program prog[PROGRAMS] = { 0 };
 	struct kernels k = { 0 };
 	struct emit e = { .machine = machine_of(opt), .diag = d, .arena = a,
 	                  .threads = opt->threads > 0 ? opt->threads : 1 };
-	struct shared s;
+	struct shared_values s;
 
 	if (!check_updates(c->g, a, d) || !ranks_check(c->g, d)
 	    || !make_programs(prog, &s, a, c, d))
@@ -361,7 +362,7 @@ copy_file(const char *from, FILE *to)
 
 /* Copy a file beside its final place; outfile_close moves it there. */
 static bool
-stage(struct outfile *o, const char *from, const char *to, Diag *d)
+copy_beside(struct outfile *o, const char *from, const char *to, Diag *d)
 {
 	if (!outfile_open(o, to, d))
 		return false;
@@ -380,7 +381,7 @@ install_library(const char *from, const Graph *g,
 	struct outfile o;
 	bool ok;
 
-	if (!stage(&o, from, opt->out_so, d))
+	if (!copy_beside(&o, from, opt->out_so, d))
 		return false;
 	outfile_executable(&o);
 	ok = !opt->weights || codegen_weights(g, opt->weights, d);
@@ -404,15 +405,15 @@ remove_dir(const char *dir, Arena *a)
 
 /* Large units first: nobody waits for one alone at the end. */
 static int
-by_size(const void *a, const void *b)
+by_source_size(const void *a, const void *b)
 {
-	const struct source *x = a, *y = b;
+	const struct source_file *x = a, *y = b;
 
 	return x->n != y->n ? x->n < y->n ? 1 : -1 : strcmp(x->name, y->name);
 }
 
 static bool
-is_tables(const struct source *f)
+is_tables(const struct source_file *f)
 {
 	return !strcmp(f->name, "model.c");
 }
@@ -420,18 +421,18 @@ is_tables(const struct source *f)
 /* Compile each unit to an object, and link these to the tables: short work
  * that no other compile could share. */
 static bool
-compile(const char *dir, const struct sources *src,
-        const struct codegen_options *opt, Diag *d)
+compile_units(const char *dir, const struct sources *src,
+              const struct codegen_options *opt, Diag *d)
 {
 	Arena *a = src->arena;
 	struct command link = command_of(opt, a), *each;
-	struct source *unit = arena_array(a, src->n, sizeof *unit);
+	struct source_file *unit = arena_array(a, src->n, sizeof *unit);
 	int n = 0;
 
 	for (size_t i = 0; i < src->n; i++)
 		if (sources_is_unit(&src->v[i]) && !is_tables(&src->v[i]))
 			unit[n++] = src->v[i];
-	qsort(unit, (size_t)n, sizeof *unit, by_size);
+	qsort(unit, (size_t)n, sizeof *unit, by_source_size);
 	each = arena_array(a, (size_t)n, sizeof *each);
 	add_link(&link);
 	cc_add(&link, "model.c");
@@ -452,12 +453,12 @@ compile(const char *dir, const struct sources *src,
 }
 
 static bool
-build(const char *dir, const struct sources *src, const Graph *g,
-      const struct codegen_options *opt, Diag *d)
+build_library(const char *dir, const struct sources *src, const Graph *g,
+              const struct codegen_options *opt, Diag *d)
 {
 	const char *so = arena_printf(src->arena, "%s/model.so", dir);
 
-	return sources_write(src, dir, d) && compile(dir, src, opt, d)
+	return sources_write(src, dir, d) && compile_units(dir, src, opt, d)
 		&& (!opt->emit_dir || sources_keep(src, opt->emit_dir, d))
 		&& install_library(so, g, opt, d);
 }
@@ -491,7 +492,7 @@ codegen_library(const struct codegen_schedules *c,
 	ok = ok && emit_sources(&src, c, opt, d)
 		&& (!opt->weights || weights_check(c->g, d));
 	dir = ok ? outfile_folder(a, d) : NULL;
-	ok = dir && build(dir, &src, c->g, opt, d);
+	ok = dir && build_library(dir, &src, c->g, opt, d);
 	if (dir)
 		remove_dir(dir, a);
 	arena_free(a);

@@ -17,7 +17,7 @@ struct codegen_hole {
 struct codegen_adapter {
 	ValId weight, a, b;
 	double scale;
-	bool turned;
+	bool transposed;
 };
 
 struct codegen_options {
@@ -52,8 +52,8 @@ struct codegen_schedules {
 	const Graph *forward;           /* what evaluates, in g's arena, with
 	                                 * g's weights; NULL: nothing does */
 	const Plan *forward_plan;
-	const struct total *total;      /* what data sets are told by; NULL:
-	                                 * there is no loss */
+	const struct total *total;      /* formula of a data set's loss;
+	                                 * NULL: there is no loss */
 };
 
 /* Whether there is code for the schedules, and a file for their weights: all

@@ -61,7 +61,7 @@ tables_is_metric(const Val *v)
 /* Mark the operands that marked outputs of a loop depend on: a loop may hold
  * ops of the loss beside those of an output. */
 static void
-need_of_loop(const Node *n, Arena *a, bool *needed)
+mark_loop_operands(const Node *n, Arena *a, bool *needed)
 {
 	const struct body *b = n->body;
 	bool *read = arena_array(a, (size_t)b->nmicro, sizeof *read);
@@ -102,7 +102,7 @@ mark_labels(const Graph *g, Arena *a, unsigned char *input)
 			&& val_id(g, v) != g->loss && !tables_is_metric(v);
 	for (Node *n = g->node + g->nnode; any && --n > g->node;)
 		if (n->body)
-			need_of_loop(n, a, needed);
+			mark_loop_operands(n, a, needed);
 		else
 			need_of_node(n, needed);
 	FOR_VALS (v, g)
@@ -128,7 +128,7 @@ tables_inputs(Arena *a, const Graph *g, const Graph *forward)
 
 /* Index of an operand's tensor; -1: there is none. */
 static int64_t
-operand(const struct program *p, const struct total_term *t)
+term_tensor(const struct emitted_program *p, const struct total_term *t)
 {
 	ValId v = t->output ? val_find(p->g, t->output) : p->g->loss;
 
@@ -136,11 +136,11 @@ operand(const struct program *p, const struct total_term *t)
 }
 
 bool
-tables_emit_total(struct out *o, const struct program p[PROGRAMS],
+tables_emit_total(struct out *o, const struct emitted_program p[PROGRAMS],
                   const struct total *total, Diag *d)
 {
-	const struct program *of = &p[p[PROGRAM_FORWARD].plan
-	                              ? PROGRAM_FORWARD : PROGRAM_PLAN];
+	const struct emitted_program *of = &p[p[PROGRAM_FORWARD].plan
+	                                      ? PROGRAM_FORWARD : PROGRAM_PLAN];
 	int n = total ? total->n : 0;
 
 	if (n)
@@ -148,7 +148,7 @@ tables_emit_total(struct out *o, const struct program p[PROGRAMS],
 	for (int i = 0; i < n; i++) {
 		const struct total_term *t = &total->term[i];
 		bool has = t->op > TOTAL_NUMBER && t->op <= TOTAL_SAME;
-		int64_t at = has ? operand(of, t) : -1;
+		int64_t at = has ? term_tensor(of, t) : -1;
 
 		if (has && at < 0)
 			return diag_internal(d, "codegen: '%s', by which data "

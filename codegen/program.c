@@ -15,7 +15,7 @@
 #include <string.h>
 
 static void
-mark(bool *used, const Plan *plan)
+mark_plan_values(bool *used, const Plan *plan)
 {
 	for (int64_t i = 0; plan && i < plan->ntensor; i++)
 		used[plan->tensor[i].val] = true;
@@ -32,13 +32,13 @@ add_data(uint64_t *at, uint64_t *end, const Val *v)
 	*end -= *end % DATA_ALIGN;
 }
 
-struct shared
+struct shared_values
 tables_shared(Arena *a, const Graph *g, const Plan *plan,
               const Plan *reference_plan)
 {
 	static const ValKind order[] = { V_PARAM, V_BUFFER, V_CONST, V_INPUT,
 		V_STATE };
-	struct shared s = { 0 };
+	struct shared_values s = { 0 };
 	size_t nval = g->nval;
 	bool *used;
 
@@ -46,8 +46,8 @@ tables_shared(Arena *a, const Graph *g, const Plan *plan,
 		if (reference_plan->tensor[i].val >= nval)
 			nval = reference_plan->tensor[i].val + 1;
 	used = arena_array(a, nval, sizeof *used);
-	mark(used, plan);
-	mark(used, reference_plan);
+	mark_plan_values(used, plan);
+	mark_plan_values(used, reference_plan);
 	s.val = arena_array(a, g->nval, sizeof *s.val);
 	s.offset = arena_array(a, g->nval, sizeof *s.offset);
 	s.data = arena_array(a, g->nval, sizeof *s.data);
@@ -67,7 +67,8 @@ tables_shared(Arena *a, const Graph *g, const Plan *plan,
 }
 
 static void
-program_shared(struct program *p, const struct shared *s, const Graph *of)
+program_shared(struct emitted_program *p, const struct shared_values *s,
+               const Graph *of)
 {
 	for (uint32_t i = 0; i < s->n; i++) {
 		p->offset[i] = s->offset[i];
@@ -85,8 +86,8 @@ program_shared(struct program *p, const struct shared *s, const Graph *of)
 
 /* A constant that the other schedules have not got. */
 static bool
-own_constant(struct program *p, int64_t at, const struct plan_tensor *t,
-             struct shared *s, Diag *d)
+own_constant(struct emitted_program *p, int64_t at, const struct plan_tensor *t,
+             struct shared_values *s, Diag *d)
 {
 	const Val *v = &p->g->val[p->val[at]];
 
@@ -100,7 +101,8 @@ own_constant(struct program *p, int64_t at, const struct plan_tensor *t,
 }
 
 static bool
-program_tensors(struct program *p, struct shared *s, bool apart, Diag *d)
+program_tensors(struct emitted_program *p, struct shared_values *s, bool apart,
+                Diag *d)
 {
 	const Plan *plan = p->plan;
 
@@ -144,7 +146,7 @@ program_tensors(struct program *p, struct shared *s, bool apart, Diag *d)
  * element; the plan's alias_offset is the lowest byte that the value reaches,
  * which is another one where a stride is negative. */
 static void
-program_aliases(struct program *p)
+program_aliases(struct emitted_program *p)
 {
 	for (int64_t i = 0; i < p->ntensor; i++) {
 		int64_t at = p->plan_tensor[i], of;
@@ -164,7 +166,7 @@ program_aliases(struct program *p)
  * resident lives from the first step on, also a gradient that a late step
  * accumulates. */
 static void
-program_ready(struct program *p)
+program_ready(struct emitted_program *p)
 {
 	for (int64_t i = 0; i < p->plan->nstep; i++) {
 		const struct plan_step *s = &p->plan->step[i];
@@ -177,13 +179,14 @@ program_ready(struct program *p)
 }
 
 bool
-tables_program(struct program *p, Arena *a, const Graph *g, const Plan *plan,
-               struct shared *s, const Graph *of, Diag *d)
+tables_program(struct emitted_program *p, Arena *a, const Graph *g,
+               const Plan *plan, struct shared_values *s, const Graph *of,
+               Diag *d)
 {
 	bool apart = of != NULL;
 	size_t n = (size_t)plan->ntensor + s->n + 1;
 
-	*p = (struct program){ .g = g, .plan = plan };
+	*p = (struct emitted_program){ .g = g, .plan = plan };
 	p->plan_tensor = arena_array(a, n, sizeof *p->plan_tensor);
 	p->val = arena_array(a, n, sizeof *p->val);
 	p->offset = arena_array(a, n, sizeof *p->offset);

@@ -9,7 +9,7 @@
 /* ---- splits ---- */
 
 static int
-find(const struct ranks *r, const Split *s)
+find_split(const struct ranks *r, const Split *s)
 {
 	for (size_t i = 0; i < r->nsplit; i++)
 		if (split_eq(&r->split[i], s))
@@ -18,16 +18,17 @@ find(const struct ranks *r, const Split *s)
 }
 
 static void
-add(struct ranks *r, Arena *a, const Split *s)
+add_split(struct ranks *r, Arena *a, const Split *s)
 {
-	if ((s->kind != SPLIT_S && s->kind != SPLIT_P) || find(r, s) >= 0)
+	if ((s->kind != SPLIT_S && s->kind != SPLIT_P) || find_split(r, s) >= 0)
 		return;
 	r->split = arena_grow(a, r->split, r->nsplit, &r->cap, r->nsplit + 1,
 	                      sizeof *r->split);
 	r->split[r->nsplit++] = *s;
 }
 
-/* How v lies on a replica's ranks, or what it is a piece of does. */
+/* The placement of v on a replica's ranks, or that of the value that v is a
+ * piece of. */
 static const Split *
 split_of(const Val *v)
 {
@@ -35,7 +36,7 @@ split_of(const Val *v)
 }
 
 static int
-find_shape(const struct ranks *r, const Shape *s)
+find_rank_shape(const struct ranks *r, const Shape *s)
 {
 	for (size_t i = 0; i < r->nshape; i++)
 		if (shape_eq(&r->shape[i], s))
@@ -46,8 +47,8 @@ find_shape(const struct ranks *r, const Shape *s)
 static void
 add_val(struct ranks *r, Arena *a, const Val *v)
 {
-	add(r, a, split_of(v));
-	if (!v->piece || find_shape(r, &v->piece->shape) >= 0)
+	add_split(r, a, split_of(v));
+	if (!v->piece || find_rank_shape(r, &v->piece->shape) >= 0)
 		return;
 	r->shape = arena_grow(a, r->shape, r->nshape, &r->shape_cap,
 	                      r->nshape + 1, sizeof *r->shape);
@@ -55,14 +56,14 @@ add_val(struct ranks *r, Arena *a, const Val *v)
 }
 
 static bool
-moves(const Node *n)
+is_collective(const Node *n)
 {
 	return op_info[n->op].flags & F_COMM;
 }
 
 /* The cut side of a collective; without one, what no tensor is. */
 static Split
-cut_of(const Node *n)
+collective_split(const Node *n)
 {
 	return n->op == OP_ALL_REDUCE ? (Split){ .kind = SPLIT_I }
 	     : split_of_attr(n);
@@ -76,13 +77,13 @@ result_of(const Node *n)
 }
 
 static const Node *
-step_node(const struct program *p, int64_t i)
+step_node(const struct emitted_program *p, int64_t i)
 {
 	return &p->g->node[p->plan->step[i].gnode];
 }
 
 void
-ranks_collect(struct ranks *r, Arena *a, const struct program *p)
+ranks_collect(struct ranks *r, Arena *a, const struct emitted_program *p)
 {
 	for (int64_t i = 0; i < p->ntensor; i++)
 		if (p->val[i])
@@ -91,19 +92,19 @@ ranks_collect(struct ranks *r, Arena *a, const struct program *p)
 		const Node *n = step_node(p, i);
 		Split from, to;
 
-		if (!moves(n))
+		if (!is_collective(n))
 			continue;
-		from = cut_of(n);
+		from = collective_split(n);
 		to = result_of(n);
-		add(r, a, &from);
-		add(r, a, &to);
+		add_split(r, a, &from);
+		add_split(r, a, &to);
 	}
 }
 
 static const char *
 name_split(const struct ranks *r, Arena *a, const Split *s)
 {
-	int i = find(r, s);
+	int i = find_split(r, s);
 
 	return i < 0 ? "NULL" : arena_printf(a, "&split[%d]", i);
 }
@@ -117,12 +118,12 @@ ranks_split(const struct ranks *r, Arena *a, const Val *v)
 const char *
 ranks_piece(const struct ranks *r, Arena *a, const Val *v)
 {
-	return v->piece ? arena_printf(a, "piece[%d]", find_shape(r,
+	return v->piece ? arena_printf(a, "piece[%d]", find_rank_shape(r,
 	                               &v->piece->shape)) : "NULL";
 }
 
 static void
-put_split(struct out *o, const Split *s)
+emit_split(struct out *o, const Split *s)
 {
 	if (s->kind == SPLIT_P) {
 		out_put(o, "\t{ CKR_SUMMAND, 0, 0, 0, 1, {0} },\n");
@@ -155,7 +156,7 @@ ranks_emit(struct out *o, const struct ranks *r)
 	if (r->nsplit) {
 		out_put(o, "\nstatic const struct ckr_split split[] = {\n");
 		for (size_t i = 0; i < r->nsplit; i++)
-			put_split(o, &r->split[i]);
+			emit_split(o, &r->split[i]);
 		out_put(o, "};\n");
 	}
 	if (r->nshape)
@@ -165,7 +166,7 @@ ranks_emit(struct out *o, const struct ranks *r)
 /* ---- collectives ---- */
 
 static const char *
-kind_text(Op op)
+collective_text(Op op)
 {
 	static const char *const text[OP_COUNT] = {
 		[OP_ALL_REDUCE] = "CKR_ALL_REDUCE",
@@ -181,8 +182,8 @@ kind_text(Op op)
 }
 
 void
-ranks_emit_comm(struct out *o, const struct ranks *r, const struct program *p,
-                int which)
+ranks_emit_comm(struct out *o, const struct ranks *r,
+                const struct emitted_program *p, int which)
 {
 	int64_t n = 0;
 
@@ -192,17 +193,17 @@ ranks_emit_comm(struct out *o, const struct ranks *r, const struct program *p,
 		Split from, to;
 		Attr a;
 
-		if (!moves(node))
+		if (!is_collective(node))
 			continue;
 		if (!n++)
 			out_put(o, "\nstatic const struct ckr_comm comm%d[] "
 			        "= {\n", which);
-		from = cut_of(node);
+		from = collective_split(node);
 		to = result_of(node);
 		a = node->attr;
 		group = attr_int_of(node->op, &a, "group");
 		out_put(o, "\t{ %s, %s, %d, %s, %s, %" PRId64 " },\n",
-		        kind_text(node->op),
+		        collective_text(node->op),
 		        group && *group ? "CKR_DP" : "CKR_TP",
 		        node->op == OP_ALL_REDUCE
 		        && node->attr.ALL_REDUCE.reduction != 0,
@@ -215,9 +216,9 @@ ranks_emit_comm(struct out *o, const struct ranks *r, const struct program *p,
 }
 
 bool
-ranks_moves(const struct program *p, int64_t i)
+ranks_moves(const struct emitted_program *p, int64_t i)
 {
-	return moves(step_node(p, i));
+	return is_collective(step_node(p, i));
 }
 
 /* ---- what the run time cannot do ---- */

@@ -15,7 +15,7 @@ struct ranks {
 
 /* Whether the run time can carry the graph out. */
 bool ranks_check(const Graph *, Diag *);
-void ranks_collect(struct ranks *, Arena *, const struct program *);
+void ranks_collect(struct ranks *, Arena *, const struct emitted_program *);
 void ranks_emit(struct out *, const struct ranks *);
 /* "&split[2]", or "NULL" of what is whole and equal on all ranks. */
 const char *ranks_split(const struct ranks *, Arena *, const Val *);
@@ -23,7 +23,7 @@ const char *ranks_split(const struct ranks *, Arena *, const Val *);
 const char *ranks_piece(const struct ranks *, Arena *, const Val *);
 /* comm0[] or comm1[]: what steps move, in their order. */
 void ranks_emit_comm(struct out *, const struct ranks *,
-                     const struct program *, int which);
-bool ranks_moves(const struct program *, int64_t step);
+                     const struct emitted_program *, int which);
+bool ranks_moves(const struct emitted_program *, int64_t step);
 
 #endif

@@ -13,7 +13,7 @@ sources_add(struct sources *s, const char *name, const void *data, size_t n)
 {
 	s->v = arena_grow(s->arena, s->v, s->n, &s->cap, s->n + 1,
 	                  sizeof *s->v);
-	s->v[s->n++] = (struct source){ name, data, n };
+	s->v[s->n++] = (struct source_file){ name, data, n };
 }
 
 static bool
@@ -25,7 +25,7 @@ ends_with(const char *name, const char *end)
 }
 
 bool
-sources_is_unit(const struct source *f)
+sources_is_unit(const struct source_file *f)
 {
 	return ends_with(f->name, ".c") || ends_with(f->name, ".cu");
 }
@@ -40,7 +40,7 @@ text_named(const char *name)
 }
 
 static void
-add_text(struct sources *s, const char *name)
+add_named_text(struct sources *s, const char *name)
 {
 	const struct text *t = text_named(name);
 
@@ -52,8 +52,8 @@ add_text(struct sources *s, const char *name)
 	sources_add(s, t->name, t->text, strlen(t->text));
 	sources_include(s, t->text);
 	if (ends_with(name, ".h"))
-		add_text(s, arena_printf(s->arena, "%.*sc",
-		                         (int)strlen(name) - 1, name));
+		add_named_text(s, arena_printf(s->arena, "%.*sc",
+		                               (int)strlen(name) - 1, name));
 }
 
 void
@@ -65,14 +65,14 @@ sources_include(struct sources *s, const char *text)
 	while ((at = strstr(at, mark))) {
 		at += sizeof mark - 1;
 		end = strchr(at, '"');
-		add_text(s, arena_printf(s->arena, "%.*s", (int)(end - at),
-		                         at));
+		add_named_text(s, arena_printf(s->arena, "%.*s",
+		                               (int)(end - at), at));
 		at = end;
 	}
 }
 
 static bool
-cannot_write(const char *path, Diag *d)
+write_error(const char *path, Diag *d)
 {
 	return diag_error(d, "cannot write '%s': %s", path, strerror(errno));
 }
@@ -81,14 +81,14 @@ bool
 sources_write(const struct sources *s, const char *dir, Diag *d)
 {
 	for (size_t i = 0; i < s->n; i++) {
-		const struct source *f = &s->v[i];
+		const struct source_file *f = &s->v[i];
 		const char *path = arena_printf(s->arena, "%s/%s", dir,
 		                                f->name);
 		FILE *to = fopen(path, "wb");
 		bool ok = to && fwrite(f->data, 1, f->n, to) == f->n;
 
 		if ((to && fclose(to)) || !ok)
-			return cannot_write(path, d);
+			return write_error(path, d);
 	}
 	return true;
 }
@@ -100,7 +100,7 @@ sources_keep(const struct sources *s, const char *dir, Diag *d)
 		return diag_error(d, "cannot create '%s': %s", dir,
 		                  strerror(errno));
 	for (size_t i = 0; i < s->n; i++) {
-		const struct source *f = &s->v[i];
+		const struct source_file *f = &s->v[i];
 		const char *path = arena_printf(s->arena, "%s/%s", dir,
 		                                f->name);
 		struct outfile o;
@@ -111,7 +111,7 @@ sources_keep(const struct sources *s, const char *dir, Diag *d)
 		ok = fwrite(f->data, 1, f->n, o.f) == f->n
 			&& fflush(o.f) == 0;
 		if (!ok)
-			cannot_write(path, d);
+			write_error(path, d);
 		if (!outfile_close(&o, ok))
 			return false;
 	}

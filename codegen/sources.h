@@ -5,7 +5,7 @@
 #include "ir/base/arena.h"
 #include "ir/base/diag.h"
 
-struct source {
+struct source_file {
 	const char *name;
 	const void *data;               /* borrowed */
 	size_t n;
@@ -13,7 +13,7 @@ struct source {
 
 struct sources {
 	Arena *arena;
-	struct source *v;
+	struct source_file *v;
 	size_t n, cap;
 };
 
@@ -23,7 +23,7 @@ void sources_add(struct sources *, const char *name, const void *data,
  * units behind them. */
 void sources_include(struct sources *, const char *text);
 /* Whether it is compiled. */
-bool sources_is_unit(const struct source *);
+bool sources_is_unit(const struct source_file *);
 /* Write all to a folder that is there. */
 bool sources_write(const struct sources *, const char *dir, Diag *);
 /* The same to one of the user's, each by rename; it is made if need be. */

@@ -35,7 +35,7 @@ is_other(const Val *v)
 }
 
 static const char *
-kind_text(const Val *v)
+tensor_kind_text(const Val *v)
 {
 	static const char *const text[V_KIND_COUNT] = {
 		[V_PARAM] = "CKR_PARAM", [V_BUFFER] = "CKR_BUFFER",
@@ -47,7 +47,7 @@ kind_text(const Val *v)
 }
 
 static void
-emit_numbers(struct out *o, const int64_t *v, int n)
+emit_int_list(struct out *o, const int64_t *v, int n)
 {
 	out_put(o, "{");
 	for (int i = 0; i < n; i++)
@@ -58,7 +58,7 @@ emit_numbers(struct out *o, const int64_t *v, int n)
 /* Bytes of a view from its first element to the end of its farthest: fewer
  * than its elements have if it repeats some. */
 static int64_t
-reach(const Val *v)
+view_bytes(const Val *v)
 {
 	int64_t first, last;
 
@@ -72,7 +72,8 @@ reach(const Val *v)
 /* Index of the same value in the other program: of the original where this is
  * a copy.  Names are what the two graphs share. */
 static int64_t
-twin_of(const struct program *p, int64_t i, const struct program *other)
+counterpart_of(const struct emitted_program *p, int64_t i,
+               const struct emitted_program *other)
 {
 	ValId id = p->val[i];
 
@@ -83,8 +84,8 @@ twin_of(const struct program *p, int64_t i, const struct program *other)
 }
 
 static void
-emit_tensor(struct out *o, const struct program *p, int64_t i,
-            const struct program *other, const struct ranks *ranks,
+emit_tensor(struct out *o, const struct emitted_program *p, int64_t i,
+            const struct emitted_program *other, const struct ranks *ranks,
             const unsigned char *inputs)
 {
 	int64_t at = p->plan_tensor[i];
@@ -101,7 +102,7 @@ emit_tensor(struct out *o, const struct program *p, int64_t i,
 	out_put(o, "\t{ ");
 	out_literal(o, name);
 	out_put(o, ",\n\t  %s, %s, %d, ", tables_dtype(id ? v->dt : DT_NONE),
-	        kind_text(v), id ? v->shape.rank : 0);
+	        tensor_kind_text(v), id ? v->shape.rank : 0);
 	out_put(o, "%s%s%s%s%s%s%s%s%s%s, ",
 	        p->resident[i] ? "CKR_RESIDENT" : "0",
 	        id && v->kind == V_PARAM && v->frozen ? " | CKR_FROZEN" : "",
@@ -121,11 +122,12 @@ emit_tensor(struct out *o, const struct program *p, int64_t i,
 	out_put(o, ", %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRIu64
 	        ", %" PRId64 ", %" PRIu64 ",\n\t  ",
 	        id && v->kind != V_TEMP ? -1 : p->ready[i], t ? t->last : -1,
-	        twin_of(p, i, other), p->offset[i], id ? reach(v) : t->bytes,
+	        counterpart_of(p, i, other), p->offset[i],
+	        id ? view_bytes(v) : t->bytes,
 	        id && v->kind == V_CONST ? p->data[i] : 0);
-	emit_numbers(o, v->shape.dim, id ? v->shape.rank : 0);
+	emit_int_list(o, v->shape.dim, id ? v->shape.rank : 0);
 	out_put(o, ", ");
-	emit_numbers(o, v->stride, id ? v->shape.rank : 0);
+	emit_int_list(o, v->stride, id ? v->shape.rank : 0);
 	out_put(o, ", %s, %s, %d },\n", ranks_split(ranks, o->arena, v),
 	        ranks_piece(ranks, o->arena, v), id ? v->batch : 0);
 }
@@ -138,7 +140,7 @@ phase_text(Arena *a, const Node *n)
 }
 
 static int64_t
-scratch_of(const struct program *p, const struct plan_step *st)
+scratch_of(const struct emitted_program *p, const struct plan_step *st)
 {
 	for (int k = 0; k < st->nwrite; k++)
 		if (st->write[k] >= 0 &&
@@ -163,8 +165,8 @@ emit_arg(struct out *o, int64_t i, uint32_t *count)
 }
 
 static bool
-emit_args(struct out *o, const struct program *p, const struct plan_step *st,
-          uint32_t *count, Diag *d)
+emit_args(struct out *o, const struct emitted_program *p,
+          const struct plan_step *st, uint32_t *count, Diag *d)
 {
 	const Node *n = &p->g->node[st->gnode];
 	int64_t scratch = scratch_of(p, st);
@@ -188,19 +190,20 @@ emit_args(struct out *o, const struct program *p, const struct plan_step *st,
 
 /* A view does not. */
 static bool
-does_work(const struct program *p, int64_t i)
+does_work(const struct emitted_program *p, int64_t i)
 {
 	return p->kernel[i] || ranks_moves(p, i);
 }
 
 /* The first program's values that are shared are all programs'. */
 static void
-emit_tensors(struct out *o, const struct program *prog, int which,
-             const struct shared *s, const struct ranks *ranks,
+emit_tensors(struct out *o, const struct emitted_program *prog, int which,
+             const struct shared_values *s, const struct ranks *ranks,
              const unsigned char *inputs)
 {
-	const struct program *p = &prog[which], *all = &prog[PROGRAM_REFERENCE];
-	const struct program *of = which == PROGRAM_FORWARD ? prog : p;
+	const struct emitted_program *p = &prog[which],
+		*all = &prog[PROGRAM_REFERENCE];
+	const struct emitted_program *of = which == PROGRAM_FORWARD ? prog : p;
 	bool twins = which == PROGRAM_PLAN && all->plan;
 
 	out_put(o, "\nstatic const struct ckr_tensor tensor%d[] = {\n", which);
@@ -211,7 +214,7 @@ emit_tensors(struct out *o, const struct program *prog, int which,
 }
 
 static bool
-emit_program(struct out *o, const struct program *p, int which,
+emit_program(struct out *o, const struct emitted_program *p, int which,
              const struct ranks *ranks, Diag *d)
 {
 	const Plan *plan = p->plan;
@@ -265,7 +268,7 @@ emit_program(struct out *o, const struct program *p, int which,
 }
 
 static void
-emit_program_entry(struct out *o, const struct program *p, int which)
+emit_program_entry(struct out *o, const struct emitted_program *p, int which)
 {
 	const Plan *plan = p->plan;
 	int64_t update = plan ? plan->nstep : 0, apply = update;
@@ -293,7 +296,7 @@ emit_program_entry(struct out *o, const struct program *p, int which)
 
 /* What ckr calls the optimizer. */
 static const char *
-optimizer(const Graph *g)
+optimizer_name(const Graph *g)
 {
 	FOR_NODES (n, g)
 		if (op_info[n->op].flags & F_UPDATE)
@@ -303,7 +306,7 @@ optimizer(const Graph *g)
 }
 
 static bool
-emit_holes(struct out *o, const struct program *p,
+emit_holes(struct out *o, const struct emitted_program *p,
            const struct codegen_options *opt, Diag *d)
 {
 	if (!opt->onnx_template || opt->nhole == 0)
@@ -325,7 +328,7 @@ emit_holes(struct out *o, const struct program *p,
 }
 
 static void
-emit_adapters(struct out *o, const struct program *p,
+emit_adapters(struct out *o, const struct emitted_program *p,
               const struct codegen_options *opt)
 {
 	if (!opt->nadapter)
@@ -337,7 +340,7 @@ emit_adapters(struct out *o, const struct program *p,
 		out_put(o, "\t{ %" PRId64 ", %" PRId64 ", %" PRId64 ", %d, "
 		        "(float)%.9g },\n", (int64_t)p->index_of_val[a->weight],
 		        (int64_t)p->index_of_val[a->a],
-		        (int64_t)p->index_of_val[a->b], a->turned,
+		        (int64_t)p->index_of_val[a->b], a->transposed,
 		        a->scale);
 	}
 	out_put(o, "};\n");
@@ -356,8 +359,8 @@ emit_incbin(struct out *o, const char *symbol, const char *file)
 }
 
 bool
-tables_emit(struct out *o, const struct program p[PROGRAMS],
-            const struct shared *s, const char *jobs, int njob,
+tables_emit(struct out *o, const struct emitted_program p[PROGRAMS],
+            const struct shared_values *s, const char *jobs, int njob,
             const struct total *total, const struct codegen_options *opt,
             Diag *d)
 {
@@ -400,7 +403,7 @@ tables_emit(struct out *o, const struct program p[PROGRAMS],
 	        "\t.constants_bytes = %" PRIu64 ",\n", s->n,
 	        s->data_bytes ? "ckr_constants" : "NULL", s->data_bytes);
 	out_put(o, "\t.optimizer = \"%s\",\n\t.grad_accum = %" PRId64 ",\n"
-	        "\t.clip_ok = %d,\n", optimizer(g),
+	        "\t.clip_ok = %d,\n", optimizer_name(g),
 	        opt->grad_accum > 0 ? opt->grad_accum : 1,
 	        graph_has_op(g, OP_GRAD_NORM));
 	if (g->adds)

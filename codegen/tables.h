@@ -9,7 +9,7 @@
 struct codegen_options;
 
 /* One schedule's tensors, in the order of the emitted table. */
-struct program {
+struct emitted_program {
 	const Graph *g;
 	const Plan *plan;
 	int64_t ntensor;
@@ -32,7 +32,7 @@ struct program {
 enum { PROGRAM_PLAN, PROGRAM_REFERENCE, PROGRAM_FORWARD, PROGRAMS };
 
 /* What schedules share, and where constants lie. */
-struct shared {
+struct shared_values {
 	uint32_t n;
 	ValId *val;
 	uint64_t *offset;               /* in the resident block */
@@ -43,12 +43,13 @@ struct shared {
 
 /* ---- program.c ---- */
 
-struct shared tables_shared(Arena *, const Graph *, const Plan *,
-                            const Plan *reference_plan);
+struct shared_values tables_shared(Arena *, const Graph *, const Plan *,
+                                   const Plan *reference_plan);
 /* of: NULL, or the graph that shared values are numbered by if this one only
  * began as it; its own constants are added then. */
-bool tables_program(struct program *, Arena *, const Graph *, const Plan *,
-                    struct shared *, const Graph *of, Diag *);
+bool tables_program(struct emitted_program *, Arena *, const Graph *,
+                    const Plan *, struct shared_values *, const Graph *of,
+                    Diag *);
 
 /* ---- inputs.c ---- */
 
@@ -67,14 +68,14 @@ bool tables_is_metric(const Val *);
 const char *tables_dtype(DType);
 /* The formula of a data set's loss, a table; its operands are of the program
  * that evaluates, or of the plan. */
-bool tables_emit_total(struct out *, const struct program[PROGRAMS],
+bool tables_emit_total(struct out *, const struct emitted_program[PROGRAMS],
                        const struct total *, Diag *);
 /* Its entries in the library. */
 void tables_name_total(struct out *, const struct total *);
 /* A program without a plan is none.  jobs: the name of the table of njob
  * convolutions, which stands before. */
-bool tables_emit(struct out *, const struct program[PROGRAMS],
-                 const struct shared *, const char *jobs, int njob,
+bool tables_emit(struct out *, const struct emitted_program[PROGRAMS],
+                 const struct shared_values *, const char *jobs, int njob,
                  const struct total *, const struct codegen_options *, Diag *);
 
 /* ---- weights.c ---- */

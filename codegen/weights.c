@@ -19,14 +19,14 @@ enum { ALIGN = 8 };
 enum { MARK_SHARED = sizeof "{\"__metadata__\":{\"ckc\":" - 1 };
 
 static bool
-is_weight(const Val *v)
+is_saved_weight(const Val *v)
 {
 	return v->kind == V_PARAM || v->kind == V_BUFFER;
 }
 
 /* Files hold whole values. */
 static Val
-whole(const Val *v)
+unsharded_val(const Val *v)
 {
 	Val w = *v;
 
@@ -40,9 +40,9 @@ weights_check(const Graph *g, Diag *d)
 	int64_t sum = 0;
 
 	FOR_VALS (v, g) {
-		Val w = whole(v);
+		Val w = unsharded_val(v);
 
-		if (!is_weight(v))
+		if (!is_saved_weight(v))
 			continue;
 		if (!v->data)
 			return diag_error(d, "parameter '%s' has no contents",
@@ -59,15 +59,15 @@ weights_check(const Graph *g, Diag *d)
 
 /* The entries of the header. */
 static void
-put_header(FILE *f, const Graph *g)
+put_weight_entries(FILE *f, const Graph *g)
 {
 	int64_t at = 0, end;
 
 	fputs(MARK, f);
 	FOR_VALS (v, g) {
-		Val w = whole(v);
+		Val w = unsharded_val(v);
 
-		if (!is_weight(v))
+		if (!is_saved_weight(v))
 			continue;
 		end = at + val_data_bytes(&w);
 		st_head_tensor(f, v->name, dtype_info[v->dt].st,
@@ -80,7 +80,7 @@ put_header(FILE *f, const Graph *g)
 /* The header, padded so that the data begin aligned; the caller frees *text,
  * also after a diagnostic. */
 static bool
-make_header(const Graph *g, char **text, size_t *n, Diag *d)
+make_weights_header(const Graph *g, char **text, size_t *n, Diag *d)
 {
 	FILE *f = open_memstream(text, n);
 
@@ -89,13 +89,13 @@ make_header(const Graph *g, char **text, size_t *n, Diag *d)
 		return diag_error(d, "the weights' header: %s",
 		                  strerror(errno));
 	}
-	put_header(f, g);
+	put_weight_entries(f, g);
 	return st_head_close(f, n, ALIGN)
 		|| diag_error(d, "the weights' header: %s", strerror(errno));
 }
 
 static bool
-write_file(FILE *f, const char *head, size_t nhead, const Graph *g)
+write_weights(FILE *f, const char *head, size_t nhead, const Graph *g)
 {
 	unsigned char size[8];
 
@@ -103,8 +103,8 @@ write_file(FILE *f, const char *head, size_t nhead, const Graph *g)
 	if (fwrite(size, 1, 8, f) != 8 || fwrite(head, 1, nhead, f) != nhead)
 		return false;
 	FOR_VALS (v, g) {
-		Val w = whole(v);
-		size_t n = is_weight(v) ? (size_t)val_data_bytes(&w) : 0;
+		Val w = unsharded_val(v);
+		size_t n = is_saved_weight(v) ? (size_t)val_data_bytes(&w) : 0;
 
 		if (n && fwrite(v->data, 1, n, f) != n)
 			return false;
@@ -118,11 +118,11 @@ codegen_weights(const Graph *g, const char *path, Diag *d)
 	char *head = NULL;
 	size_t n;
 	struct outfile o;
-	bool ok = weights_check(g, d) && make_header(g, &head, &n, d)
+	bool ok = weights_check(g, d) && make_weights_header(g, &head, &n, d)
 		&& outfile_open(&o, path, d);
 
 	if (ok) {
-		ok = write_file(o.f, head, n, g);
+		ok = write_weights(o.f, head, n, g);
 		if (!ok)
 			diag_error(d, "cannot write '%s': %s", path,
 			           strerror(errno));
@@ -141,7 +141,7 @@ codegen_may_replace(const char *path)
 
 	if (!f)
 		return errno == ENOENT || errno == ENOTDIR
-			|| errno == ENAMETOOLONG; /* said when written */
+			|| errno == ENAMETOOLONG; /* writing reports it */
 	ours = fread(head, 1, sizeof head, f) == sizeof head
 		&& memcmp(head + 8, MARK, MARK_SHARED) == 0;
 	fclose(f);

@@ -316,7 +316,7 @@ struct origin {
 	const char *op;                 /* ONNX op type */
 };
 
-struct device;
+struct device_profile;
 typedef struct Graph {
 	Arena *arena;
 	const char *name;               /* model file's stem */
@@ -338,7 +338,7 @@ typedef struct Graph {
 	bool adds;                      /* micro-batches' losses add up to the
 	                                 * step's, which is their mean else */
 	void *names;                    /* set of value names (graph.c) */
-	const struct device *device;    /* costs are reckoned for it
+	const struct device_profile *device; /* costs are reckoned for it
 	                                 * (passes/cost/cost.h); NULL: the
 	                                 * default */
 } Graph;

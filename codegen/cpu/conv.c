@@ -6,7 +6,7 @@
 
 /* All floats among the operands are f32. */
 static bool
-need_f32(struct emit *e, const Node *n)
+check_conv_types(struct emit *e, const Node *n)
 {
 	e->need |= NEED_CONV;
 	emit_shapes(e, n);
@@ -64,7 +64,7 @@ emit_geometry(struct emit *e, const Node *n)
 }
 
 static const char *
-scratch(struct emit *e, const Node *n)
+conv_scratch_text(struct emit *e, const Node *n)
 {
 	return work_conv(e->g, n, 1) > 0
 		? arena_printf(e->arena, "p[%d]", emit_scratch(n)) : "NULL";
@@ -73,7 +73,7 @@ scratch(struct emit *e, const Node *n)
 /* The number of this convolution in the library's table. */
 static int
 blocked_job(struct emit *e, const Node *n, const struct window *w,
-            const struct conv_blocks *b)
+            const struct conv_blocked *b)
 {
 	static const char *const kind[] = { "Y", "DX", "DW" };
 	int64_t cin = n->op == OP_CONV_DX ? b->channels : b->cin;
@@ -97,12 +97,12 @@ blocked_job(struct emit *e, const Node *n, const struct window *w,
 static bool
 emit_blocks(struct emit *e, const Node *n, const char *call)
 {
-	struct conv_blocks b = conv_blocks(e->g, n);
+	struct conv_blocked b = conv_blocked(e->g, n);
 	struct window w = window_of(e->g, n);
 
 	if (!b.fits)
 		return false;
-	e->need |= NEED_BLOCKS;
+	e->need |= NEED_BLOCKED;
 	out_line(e->out, "static const struct ckr_blocks b1 = {");
 	out_line(e->out, ".job = %d, .point = %d, .cin = %lld, .cout = %lld,",
 	         blocked_job(e, n, &w, &b), b.point, (long long)b.cin,
@@ -139,16 +139,16 @@ static bool
 emit_convolution(struct emit *e, const Node *n, const char *name, bool back,
                  const char *without, const char *operands)
 {
-	const char *s = scratch(e, n);
+	const char *s = conv_scratch_text(e, n);
 	bool blocks;
 
-	if (!need_f32(e, n))
+	if (!check_conv_types(e, n))
 		return false;
 	if (!begin_conv(e, n))
 		return true;
-	if (conv_thin(e->g, n).fits) {
-		e->need |= NEED_THIN;
-		emit_thin(e, n, back);
+	if (conv_depthwise(e->g, n).fits) {
+		e->need |= NEED_DEPTHWISE;
+		emit_depthwise(e, n, back);
 		out_line(e->out, "ckr_thins_%s(&c1, &t1, %s, %s, env);", name,
 		         operands, s);
 		return true;

@@ -32,7 +32,7 @@ struct conv_tile
 conv_tile(const Graph *g, const Node *n)
 {
 	struct window w = window_of(g, n);
-	struct conv_thin thin = conv_thin(g, n);
+	struct conv_depthwise thin = conv_depthwise(g, n);
 	int64_t taps = w.kernel[0] * w.kernel[1] * w.kernel[2], rows;
 	int64_t blocks;
 	struct conv_tile t = { .direct = window_is_direct(&w), .parts = 1,

@@ -25,12 +25,12 @@ struct conv_tile {
 
 struct conv_tile conv_tile(const Graph *, const Node *);
 
-/* One input channel per group, in floats: a task copies the planes of x of
- * some images to one plane per phase of the stride, an image after the other,
- * with lines as long as those of the copy of y.  The scratch of a thread holds
- * the phases, a lead of zeros (for conv_dx) and that copy, with room for a
- * vector that overruns. */
-struct conv_thin {
+/* Depthwise (one input channel per group), in floats: a task copies the planes
+ * of x of some images to one plane per phase of the stride, an image after the
+ * other, with lines as long as those of the copy of y.  The scratch of a thread
+ * holds the phases, a lead of zeros (for conv_dx) and that copy, with room for
+ * a vector that overruns. */
+struct conv_depthwise {
 	bool fits;                      /* else nothing else counts */
 	int64_t images;                 /* of a task; they divide all */
 	int64_t phases[WINDOW_DIMS], room[WINDOW_DIMS];
@@ -40,7 +40,7 @@ struct conv_thin {
 	int64_t lead, scratch;
 };
 
-struct conv_thin conv_thin(const Graph *, const Node *);
+struct conv_depthwise conv_depthwise(const Graph *, const Node *);
 
 enum {
 	BLOCK = 16,                     /* channels side by side, at most */
@@ -52,11 +52,11 @@ enum {
 	BLOCK_PART_BYTES = 8 << 20,     /* partial gradients */
 };
 
-/* The same convolution in blocks of channels, without padding, as a library
- * computes it.  A task covers `images` images, `lines` rows of windows and
- * `channels` channels: of the result of conv, of x in conv_dx, of dy in
- * conv_dw, whose tasks each sum over `each` images. */
-struct conv_blocks {
+/* The same convolution in a channel-blocked layout (nChw16c), without padding,
+ * as a library computes it.  A task covers `images` images, `lines` rows of
+ * windows and `channels` channels: of the result of conv, of x in conv_dx, of
+ * dy in conv_dw, whose tasks each sum over `each` images. */
+struct conv_blocked {
 	bool fits;                      /* else nothing below is set */
 	bool point;                     /* 1x1: x is sampled beforehand */
 	int64_t cin, cout;              /* padded; cin may be plain */
@@ -68,6 +68,6 @@ struct conv_blocks {
 	int64_t x, y, w;                /* floats per thread */
 };
 
-struct conv_blocks conv_blocks(const Graph *, const Node *);
+struct conv_blocked conv_blocked(const Graph *, const Node *);
 
 #endif

@@ -16,20 +16,20 @@ extern const struct machine machine_cpu;
 /* The rule of the node's op, whatever its operands' types. */
 bool cpu_emit_plain(struct emit *, const Node *);
 
-/* ---- loop.c ---- */
+/* ---- nest.c ---- */
 
-bool cpu_nest(struct emit *, const struct nest *);
+bool cpu_nest(struct emit *, const struct loop_nest *);
 
-/* ---- stage.c ---- */
+/* ---- staging.c ---- */
 
 /* The node on float32 copies of its 16-bit operands (tile_staged()). */
 bool emit_staged(struct emit *, const Node *);
 
-/* ---- conv_thin.c ---- */
+/* ---- conv_depthwise.c ---- */
 
-/* "t1" with its tables, where conv_thin() fits; by_phase: as conv_dx wants
+/* "t1" with its tables, where conv_depthwise() fits; by_phase: as conv_dx wants
  * them. */
-void emit_thin(struct emit *, const Node *, bool by_phase);
+void emit_depthwise(struct emit *, const Node *, bool by_phase);
 
 /* ---- build.c ---- */
 

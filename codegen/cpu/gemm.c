@@ -13,7 +13,7 @@
 enum { BATCH_MANY = 16, BATCH_SMALL = 1 << 22, BATCH_TINY = 1 << 16 };
 
 static void
-open_batch(struct emit *e, const struct product *p, bool parallel)
+open_batch(struct emit *e, const struct matmul_product *p, bool parallel)
 {
 	if (p->nbatch > 0 && parallel)
 		out_line(e->out, "#pragma omp parallel for "
@@ -24,7 +24,7 @@ open_batch(struct emit *e, const struct product *p, bool parallel)
 }
 
 static void
-close_batch(struct emit *e, const struct product *p)
+close_batch(struct emit *e, const struct matmul_product *p)
 {
 	for (int i = 0; i < p->nbatch; i++)
 		out_line(e->out, "}");
@@ -32,7 +32,7 @@ close_batch(struct emit *e, const struct product *p)
 
 /* Float32: the library. */
 static void
-emit_sgemm(struct emit *e, const Node *n, const struct product *p)
+emit_sgemm(struct emit *e, const Node *n, const struct matmul_product *p)
 {
 	bool bias = emit_in(e, n, 2), acc = emit_in(e, n, 3);
 	int64_t batch = 1;
@@ -66,8 +66,9 @@ emit_sgemm(struct emit *e, const Node *n, const struct product *p)
 }
 
 static void
-emit_half_operand(struct emit *e, const struct product *p, const char *name,
-                  const Val *v, int arg, int64_t ld, const int64_t *batch)
+emit_half_operand(struct emit *e, const struct matmul_product *p,
+                  const char *name, const Val *v, int arg, int64_t ld,
+                  const int64_t *batch)
 {
 	if (!v)
 		return;
@@ -80,7 +81,7 @@ emit_half_operand(struct emit *e, const struct product *p, const char *name,
 
 /* 16-bit floats, and float32 beside them: tiles of float32. */
 static void
-emit_half(struct emit *e, const Node *n, const struct product *p)
+emit_half(struct emit *e, const Node *n, const struct matmul_product *p)
 {
 	const Val *y = emit_out(e, n, 0);
 	int64_t batch = 1;
@@ -119,14 +120,14 @@ emit_matmul(struct emit *e, const Node *n)
 {
 	const Val *a = emit_in(e, n, 0), *b = emit_in(e, n, 1);
 	const Val *y = emit_out(e, n, 0);
-	struct product p;
+	struct matmul_product p;
 
 	emit_shapes(e, n);
 	if (a->shape.rank < 2 || b->shape.rank < 2)
 		return diag_internal(e->diag, "codegen: matmul of a vector");
 	if (shape_nelem(&y->shape) == 0)
 		return true;
-	p = product_of(a, b, y, n->attr.MATMUL.ta, n->attr.MATMUL.tb);
+	p = matmul_product_of(a, b, y, n->attr.MATMUL.ta, n->attr.MATMUL.tb);
 	if (tile_is_mixed(e->g, n))
 		emit_half(e, n, &p);
 	else if (y->dt == DT_F32)

@@ -34,7 +34,7 @@ takes(DType dt)
 }
 
 static void
-tasks(struct emit *e, int64_t count, bool shared)
+work_items(struct emit *e, int64_t count, bool shared)
 {
 	if (shared && count > 1)
 		out_line(e->out, "#pragma omp parallel for "
@@ -138,8 +138,8 @@ static const struct machine_text texts[] = {
 	{ NEED_HALF_UPDATE, "half_update.h" },
 	{ NEED_ADAFACTOR, "adafactor.h" },
 	{ NEED_CONV, "conv.h" },
-	{ NEED_THIN, "thin.h" },
-	{ NEED_BLOCKS, "conv_blocks.h" },
+	{ NEED_DEPTHWISE, "thin.h" },
+	{ NEED_BLOCKED, "conv_blocks.h" },
 	{ NEED_BATCHNORM, "batchnorm.h" },
 	{ NEED_POOL, "pool.h" },
 	{ NEED_SAMPLE, "sample.h" },
@@ -152,7 +152,7 @@ const struct machine machine_cpu = {
 	.function = function, .texts = texts, .command = cpu_command,
 	.operand = operand, .loops_operands = true, .takes = takes,
 	.nest = cpu_nest,
-	.tasks = tasks, .attention = attention,
+	.work_items = work_items, .attention = attention,
 	.attention_kernel = attention_kernel,
 	.norm = norm, .norm_grad = norm_grad,
 };

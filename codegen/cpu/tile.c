@@ -1,4 +1,4 @@
-/* Blocking of kernels and the scratch that follows from it. */
+/* Cache tiles of kernels and the scratch that follows from them. */
 #include "codegen/cpu/tile.h"
 
 int64_t
@@ -236,7 +236,7 @@ classifier_keeps(const Graph *g, const Node *n, int64_t dim)
 /* Rows of chunks.  Beside the adjoints of all rows is place for fewer logits;
  * those of the first chunks lie where adjoints of later ones will be, too. */
 static void
-classifier_rows(const Graph *g, const Node *n, struct classifier_tile *t)
+set_chunk_rows(const Graph *g, const Node *n, struct classifier_tile *t)
 {
 	int64_t rows = g->val[n->in[0]].shape.dim[0];
 
@@ -273,7 +273,7 @@ classifier_products(const Graph *g, const Node *n, struct classifier_tile *t)
 	                              sum));
 }
 
-/* Adds to the floats of scratch, -1: too many; returns what it was. */
+/* Adds to the floats of scratch, -1: too many; returns their number before. */
 static int64_t
 classifier_place(struct classifier_tile *t, int64_t nelem)
 {
@@ -294,7 +294,7 @@ tile_classifier(const Graph *g, const Node *n, int threads)
 		.dim = w->dim[tb] };
 
 	t.keep = classifier_keeps(g, n, t.dim);
-	classifier_rows(g, n, &t);
+	set_chunk_rows(g, n, &t);
 	if (t.keep)
 		classifier_place(&t, ceil_div(scratch_mul(x->shape.dim[0],
 		                              t.classes), 2));
@@ -360,7 +360,7 @@ tile_staged(const Graph *g, const Node *n)
 
 /* Of what Adafactor updates; 0: it is not factored. */
 static int64_t
-matrices(const Graph *g, const Node *n)
+count_factored_matrices(const Graph *g, const Node *n)
 {
 	const Val *p = &g->val[n->in[0]];
 	const Shape *s = p->piece ? &p->piece->shape : &p->shape;
@@ -376,7 +376,7 @@ int64_t
 work_adafactor(const Graph *g, const Node *n, int threads)
 {
 	(void)threads;
-	return scratch_bytes(matrices(g, n));
+	return scratch_bytes(count_factored_matrices(g, n));
 }
 
 /* ... and new means of rows and columns.  ORDER TILE:
@@ -384,7 +384,7 @@ work_adafactor(const Graph *g, const Node *n, int threads)
 int64_t
 work_adafactor_squares(const Graph *g, const Node *n, int threads)
 {
-	int64_t count = matrices(g, n);
+	int64_t count = count_factored_matrices(g, n);
 
 	(void)threads;
 	for (int k = 2; k < 4 && count > 0; k++)
@@ -406,6 +406,6 @@ tile_workspace(const Graph *g, const Node *n, int threads)
 {
 	if (threads < 1)
 		threads = 1;
-	return tile_staged(g, n) ? tile_stage(g, n, threads)
+	return tile_staged(g, n) ? tile_staging_bytes(g, n, threads)
 	     : work_rule[n->op](g, n, threads);
 }

@@ -1,4 +1,4 @@
-/* How kernels cut their work, and the scratch that follows from it.
+/* How kernels cut their work into cache tiles, and the scratch that follows.
  *
  * None of these depends on the number of threads at run time, so that sums
  * have the same shape on every machine; scratch that is per thread is sized
@@ -15,7 +15,7 @@ enum {
 	TILE_PART_ROWS = 16,           /* ... over at least so many rows each */
 	TILE_LOGITS = 64 << 20,         /* bytes of one classifier chunk */
 	TILE_LOGIT_ROWS = 512,          /* most rows of it, of 16-bit floats */
-	TILE_STAGE = 8 << 20,          /* bytes of float32 copies of images */
+	TILE_STAGING = 8 << 20,        /* bytes of float32 copies of images */
 	TILE_PRODUCT_ROWS = 512,        /* of a tile of a product of 16-bit */
 	TILE_PRODUCT_COLS = 384,        /* floats, which is summed up in */
 	TILE_PRODUCT_DEPTH = 256,       /* steps of so many; ... */
@@ -59,11 +59,11 @@ int64_t tile_workspace(const Graph *, const Node *, int threads);
 /* Whether an operand is a 16-bit float. */
 bool tile_is_mixed(const Graph *, const Node *);
 /* Kernels that are written for float32 alone see 16-bit operands as float32
- * copies in front of their own scratch.  True if this node has such operands
- * and such a kernel. */
+ * copies in front of their own scratch (conversion staging).  True if this node
+ * has such operands and such a kernel. */
 bool tile_staged(const Graph *, const Node *);
-/* stage.c: bytes of copies and scratch of such a node; -1: too many. */
-int64_t tile_stage(const Graph *, const Node *, int threads);
+/* staging.c: bytes of copies and scratch of such a node; -1: too many. */
+int64_t tile_staging_bytes(const Graph *, const Node *, int threads);
 
 /* A tile of a product of 16-bit floats, which one thread converts and
  * computes. */

@@ -4,7 +4,7 @@
 /* Of rows of logits, so that products read them as vectors. */
 enum { LD = 64 };
 
-struct layout {
+struct classifier_scratch {
 	int64_t rows, classes, dim, chunk, ld;
 	int64_t at[9];          /* in bytes: z, each, dw, db, x, w, dx, work,
 	                         * the end; -1: too many */
@@ -12,7 +12,8 @@ struct layout {
 
 /* Add a place; x: elements. */
 static void
-place(struct layout *s, int i, bool wanted, int64_t x, int64_t size)
+add_region(struct classifier_scratch *s, int i, bool wanted, int64_t x,
+           int64_t size)
 {
 	int64_t bytes = wanted ? cuda_bytes(x, size) : 0;
 
@@ -22,14 +23,15 @@ place(struct layout *s, int i, bool wanted, int64_t x, int64_t size)
 }
 
 /* ORDER CLASSIFIER: struct ckr_classifier. */
-static struct layout
-lay(const Graph *g, const Node *n)
+static struct classifier_scratch
+lay_out_scratch(const Graph *g, const Node *n)
 {
 	const Val *x = &g->val[n->in[0]], *w = &g->val[n->in[1]];
 	bool tb = n->attr.CLASSIFIER.tb, half = dtype_is_half(x->dt);
 	bool mixed = x->dt != w->dt;
 	int64_t logit = mixed || !half ? 4 : 2;
-	struct layout s = { .rows = x->shape.dim[0], .dim = x->shape.dim[1],
+	struct classifier_scratch s = { .rows = x->shape.dim[0],
+		.dim = x->shape.dim[1],
 		.classes = w->shape.dim[tb ? 0 : 1] };
 	int64_t size;
 
@@ -41,26 +43,28 @@ lay(const Graph *g, const Node *n)
 		s.at[8] = -1;
 		return s;
 	}
-	place(&s, 0, true, s.at[8], logit);
-	place(&s, 1, true, s.rows + 1, 4);
-	place(&s, 2, n->out[2] && half && (mixed || s.chunk < s.rows), size, 4);
-	place(&s, 3, n->nout > 3 && n->out[3] && half, s.classes, 4);
+	add_region(&s, 0, true, s.at[8], logit);
+	add_region(&s, 1, true, s.rows + 1, 4);
+	add_region(&s, 2, n->out[2] && half && (mixed || s.chunk < s.rows),
+	           size, 4);
+	add_region(&s, 3, n->nout > 3 && n->out[3] && half, s.classes, 4);
 	size = s.at[7];
-	place(&s, 4, mixed && half, size, 4);
-	place(&s, 5, mixed && dtype_is_half(w->dt), s.classes * s.dim, 4);
-	place(&s, 6, n->out[1] && mixed && half, size, 4);
-	place(&s, 7, true, CUDA_GEMM_BYTES, 1);
+	add_region(&s, 4, mixed && half, size, 4);
+	add_region(&s, 5, mixed && dtype_is_half(w->dt), s.classes * s.dim, 4);
+	add_region(&s, 6, n->out[1] && mixed && half, size, 4);
+	add_region(&s, 7, true, CUDA_GEMM_BYTES, 1);
 	return s;
 }
 
 int64_t
 cuda_classifier_bytes(const Graph *g, const Node *n)
 {
-	return lay(g, n).at[8];
+	return lay_out_scratch(g, n).at[8];
 }
 
 static void
-emit_numbers(struct emit *e, const Node *n, const struct layout *s)
+emit_classifier_struct(struct emit *e, const Node *n,
+                       const struct classifier_scratch *s)
 {
 	out_line(e->out, "const struct ckr_classifier c1 = {");
 	out_line(e->out, ".rows = %lld, .classes = %lld, .dim = %lld,",
@@ -85,7 +89,7 @@ emit_numbers(struct emit *e, const Node *n, const struct layout *s)
 bool
 cuda_classifier(struct emit *e, const Node *n)
 {
-	struct layout s = lay(e->g, n);
+	struct classifier_scratch s = lay_out_scratch(e->g, n);
 
 	e->need |= NEED_CLASSIFIER;
 	emit_shapes(e, n);
@@ -95,7 +99,7 @@ cuda_classifier(struct emit *e, const Node *n)
 		if (!e->machine->takes(dt))
 			return emit_unsupported(e, n, dt);
 	}
-	emit_numbers(e, n, &s);
+	emit_classifier_struct(e, n, &s);
 	if (!emit_labels(e, n, 2, n->nin, n->attr.CLASSIFIER.ignore,
 	                 s.classes))
 		return false;

@@ -20,7 +20,7 @@ enum {
 
 /* Scratch: patches, planes of dy beside them, a sum in float32, the library's
  * own. */
-struct cut {
+struct conv_tiling {
 	struct window w;
 	bool product, direct;           /* direct: patches are the image */
 	bool alone;                     /* all of it is one product */
@@ -37,14 +37,14 @@ volume(const int64_t *v)
 }
 
 static int64_t
-aligned(int64_t n)
+align_bytes(int64_t n)
 {
 	return (n + ALIGN - 1) / ALIGN * ALIGN;
 }
 
 /* Bytes of the patches, and of planes, of one image. */
 static void
-image_bytes(const struct cut *c, Op op, int size, int64_t *patches,
+image_bytes(const struct conv_tiling *c, Op op, int size, int64_t *patches,
             int64_t *planes)
 {
 	int64_t lines = c->w.group * c->line;
@@ -59,7 +59,7 @@ image_bytes(const struct cut *c, Op op, int size, int64_t *patches,
  * 16-bit ones with channels made even for tensor cores.  No more than are spent
  * on patches. */
 static int64_t
-copies(const struct cut *c, int size)
+layout_copy_bytes(const struct conv_tiling *c, int size)
 {
 	const struct window *w = &c->w;
 	int64_t even = size == 2 ? EVEN : 1;
@@ -69,15 +69,15 @@ copies(const struct cut *c, int size)
 	int64_t all = size * (w->images * (in * c->in + out * c->out)
 	                      + out * one * c->taps);
 
-	return all < PATCHES ? aligned(all) : PATCHES;
+	return all < PATCHES ? align_bytes(all) : PATCHES;
 }
 
-static struct cut
-cut_of(const Graph *g, const Node *n)
+static struct conv_tiling
+conv_tiling_of(const Graph *g, const Node *n)
 {
 	const Val *a = &g->val[n->in[0]], *b = &g->val[n->in[1]];
 	const Val *y = &g->val[n->out[0]];
-	struct cut c = { .w = window_of(g, n) };
+	struct conv_tiling c = { .w = window_of(g, n) };
 	int64_t patches, planes, rows, sum = 0, own;
 	int size = dtype_info[a->dt].nbytes;
 
@@ -97,29 +97,29 @@ cut_of(const Graph *g, const Node *n)
 	if (n->op == OP_CONV_DW && y->dt != DT_F32)
 		sum = c.w.group * c.w.cout * rows * 4;
 	own = shape_nelem(&y->shape) * 16;
-	own = own < GEMM_BYTES ? aligned(own) : GEMM_BYTES;
-	c.planes = aligned(c.each * patches);
-	c.sum = c.planes + aligned(c.each * planes);
-	c.own = c.sum + aligned(sum);
+	own = own < GEMM_BYTES ? align_bytes(own) : GEMM_BYTES;
+	c.planes = align_bytes(c.each * patches);
+	c.sum = c.planes + align_bytes(c.each * planes);
+	c.own = c.sum + align_bytes(sum);
 	c.all = c.own + own;
 	c.room = c.all;
 	c.alone = patches + planes == 0;
 	/* sums over images are cut into more parts where they are few */
 	if (planes > 0 && size == 2 && own < PART_BYTES)
 		own = PART_BYTES < own * 32 ? PART_BYTES : own * 32;
-	if (!c.alone && copies(&c, size) + own > c.all)
-		c.room = copies(&c, size) + own;
+	if (!c.alone && layout_copy_bytes(&c, size) + own > c.all)
+		c.room = layout_copy_bytes(&c, size) + own;
 	return c;
 }
 
 int64_t
 cuda_conv_bytes(const Graph *g, const Node *n)
 {
-	return cut_of(g, n).room;
+	return conv_tiling_of(g, n).room;
 }
 
 static void
-emit_geometry(struct emit *e, const struct cut *c)
+emit_geometry(struct emit *e, const struct conv_tiling *c)
 {
 	const struct window *w = &c->w;
 
@@ -142,7 +142,7 @@ emit_geometry(struct emit *e, const struct cut *c)
 /* ---- the library ---- */
 
 static const char *
-triple(struct emit *e, const int64_t *v)
+triple_text(struct emit *e, const int64_t *v)
 {
 	return arena_printf(e->arena, "{ %lld, %lld, %lld }", (long long)v[0],
 	                    (long long)v[1], (long long)v[2]);
@@ -151,7 +151,7 @@ triple(struct emit *e, const int64_t *v)
 /* Padding behind that windows reach.  False: windows would be more than there
  * are, which libraries do not know. */
 static bool
-reached(const struct window *w, int64_t end[WINDOW_DIMS])
+find_end_padding(const struct window *w, int64_t end[WINDOW_DIMS])
 {
 	for (int i = 0; i < WINDOW_DIMS; i++) {
 		int64_t all = (w->kernel[i] - 1) * w->dilation[i] + 1;
@@ -168,13 +168,13 @@ reached(const struct window *w, int64_t end[WINDOW_DIMS])
 
 /* A view may start anywhere in memory that is aligned. */
 static bool
-is_aligned(const Val *v)
+is_library_aligned(const Val *v)
 {
 	return v->start * dtype_info[v->dt].nbytes % LIBRARY_ALIGN == 0;
 }
 
 /* What a rule computes: operands that are x, w and y, 2 for the result. */
-struct role {
+struct conv_role {
 	const char *name, *kind;        /* of the kernel; ckr_conv_kind's */
 	int x, w, y;
 };
@@ -182,8 +182,8 @@ struct role {
 /* The number of this convolution in the library's table; -1: it is one product
  * as it stands, or not of the kind that libraries know. */
 static int
-convolved_job(struct emit *e, const Node *n, const struct role *r,
-              const struct cut *c)
+convolved_job(struct emit *e, const Node *n, const struct conv_role *r,
+              const struct conv_tiling *c)
 {
 	const struct window *w = &c->w;
 	const Val *a = emit_in(e, n, 0), *b = emit_in(e, n, 1);
@@ -191,25 +191,28 @@ convolved_job(struct emit *e, const Node *n, const struct role *r,
 	int64_t end[WINDOW_DIMS];
 
 	if (c->alone || a->dt != b->dt || shape_nelem(&a->shape) == 0
-	    || shape_nelem(&b->shape) == 0 || !is_aligned(a)
-	    || !is_aligned(b) || !is_aligned(y) || !reached(w, end))
+	    || shape_nelem(&b->shape) == 0 || !is_library_aligned(a)
+	    || !is_library_aligned(b) || !is_library_aligned(y)
+	    || !find_end_padding(w, end))
 		return -1;
 	return emit_job(e, arena_printf(e->arena, "\t{ CKR_CONV_%s, %s, %s, "
 		"%d, %lld, %lld, %lld, %lld,\n\t  %s, %s, %s,\n\t  %s, %s,\n"
 		"\t  %s, %s, %lld },\n", r->kind, tables_dtype(a->dt),
 		tables_dtype(y->dt), c->product,
 		(long long)w->images, (long long)w->group, (long long)w->cin,
-		(long long)w->cout, triple(e, w->in), triple(e, w->out),
-		triple(e, w->kernel), triple(e, w->stride),
-		triple(e, w->dilation), triple(e, w->begin), triple(e, end),
+		(long long)w->cout, triple_text(e, w->in),
+		triple_text(e, w->out),
+		triple_text(e, w->kernel), triple_text(e, w->stride),
+		triple_text(e, w->dilation), triple_text(e, w->begin),
+		triple_text(e, end),
 		(long long)c->room));
 }
 
 /* If the library may compute this: if (it does) add the bias, else the rest;
  * false if it does not. */
 static bool
-emit_library(struct emit *e, const Node *n, const struct role *r,
-             const struct cut *c)
+emit_library(struct emit *e, const Node *n, const struct conv_role *r,
+             const struct conv_tiling *c)
 {
 	const char *at[] = { p_in(e, n, 0), p_in(e, n, 1), p_out(e, n, 0) };
 	int job = convolved_job(e, n, r, c);
@@ -228,11 +231,11 @@ emit_library(struct emit *e, const Node *n, const struct role *r,
 }
 
 static bool
-emit_call(struct emit *e, const Node *n, const struct role *r)
+emit_conv_call(struct emit *e, const Node *n, const struct conv_role *r)
 {
 	const Val *bias = emit_in(e, n, 2);
 	bool has_bias = op_info[n->op].flags & F_BIAS2, library;
-	struct cut c;
+	struct conv_tiling c;
 
 	emit_shapes(e, n);
 	e->need |= NEED_CONV;
@@ -245,7 +248,7 @@ emit_call(struct emit *e, const Node *n, const struct role *r)
 	}
 	if (shape_nelem(&emit_out(e, n, 0)->shape) == 0)
 		return true;
-	c = cut_of(e->g, n);
+	c = conv_tiling_of(e->g, n);
 	emit_geometry(e, &c);
 	library = emit_library(e, n, r, &c);
 	out_line(e->out, "ckr_%s%s(c1, %s, %s, %s,", r->name,
@@ -254,7 +257,7 @@ emit_call(struct emit *e, const Node *n, const struct role *r)
 	if (has_bias)
 		out_line(e->out, "\t%s,", bias ? p_in(e, n, 2)
 		         : "(const float *)NULL");
-	out_line(e->out, "\tenv%s);", emit_room(e, n));
+	out_line(e->out, "\tenv%s);", emit_scratch_arg(e, n));
 	if (library)
 		out_line(e->out, "}");
 	return true;
@@ -263,17 +266,23 @@ emit_call(struct emit *e, const Node *n, const struct role *r)
 bool
 cuda_conv(struct emit *e, const Node *n)
 {
-	return emit_call(e, n, &(struct role){ "conv", "Y", 0, 1, 2 });
+	const struct conv_role role = { "conv", "Y", 0, 1, 2 };
+
+	return emit_conv_call(e, n, &role);
 }
 
 bool
 cuda_conv_dx(struct emit *e, const Node *n)
 {
-	return emit_call(e, n, &(struct role){ "conv_dx", "DX", 2, 1, 0 });
+	const struct conv_role role = { "conv_dx", "DX", 2, 1, 0 };
+
+	return emit_conv_call(e, n, &role);
 }
 
 bool
 cuda_conv_dw(struct emit *e, const Node *n)
 {
-	return emit_call(e, n, &(struct role){ "conv_dw", "DW", 0, 2, 1 });
+	const struct conv_role role = { "conv_dw", "DW", 0, 2, 1 };
+
+	return emit_conv_call(e, n, &role);
 }

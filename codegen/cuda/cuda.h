@@ -24,7 +24,7 @@ int64_t cuda_classifier_chunk(int64_t rows, int64_t classes, int64_t chunk,
 
 /* ---- nest.c ---- */
 
-bool cuda_nest(struct emit *, const struct nest *);
+bool cuda_nest(struct emit *, const struct loop_nest *);
 
 /* ---- conv.c, reduce.c: scratch of these ---- */
 

@@ -11,33 +11,33 @@
 enum { A, B, BIAS, ACC, Y, OPERANDS };
 
 /* An operand as the library sees it. */
-struct factor {
+struct gemm_factor {
 	const Val *v;                   /* NULL: none */
 	Val as;                         /* what it is converted to */
 	const char *at;                 /* its first element, as a text */
 };
 
 static bool
-exists(const Graph *g, const Node *n, int i)
+is_present(const Graph *g, const Node *n, int i)
 {
 	(void)g;
 	return i == Y || (i < n->nin && n->in[i]);
 }
 
 static const Val *
-operand(const Graph *g, const Node *n, int i)
+operand_val(const Graph *g, const Node *n, int i)
 {
-	if (!exists(g, n, i))
+	if (!is_present(g, n, i))
 		return NULL;
 	return &g->val[i == Y ? n->out[0] : n->in[i]];
 }
 
 /* Whether products are the library's at all. */
 static bool
-is_known(const Graph *g, const Node *n)
+is_library_type(const Graph *g, const Node *n)
 {
 	for (int i = 0; i < OPERANDS; i++) {
-		const Val *v = operand(g, n, i);
+		const Val *v = operand_val(g, n, i);
 
 		if (v && v->dt != DT_F32 && !dtype_is_half(v->dt))
 			return false;
@@ -49,13 +49,13 @@ is_known(const Graph *g, const Node *n)
 static bool
 converts(const Graph *g, const Node *n, int i)
 {
-	const Val *a = operand(g, n, A), *b = operand(g, n, B);
-	const Val *y = operand(g, n, Y), *v = operand(g, n, i);
+	const Val *a = operand_val(g, n, A), *b = operand_val(g, n, B);
+	const Val *y = operand_val(g, n, Y), *v = operand_val(g, n, i);
 	bool narrow = a->dt == b->dt && a->dt == y->dt;
 
 	for (int k = BIAS; k <= ACC; k++)
-		narrow &= !exists(g, n, k)
-			|| operand(g, n, k)->dt == y->dt;
+		narrow &= !is_present(g, n, k)
+			|| operand_val(g, n, k)->dt == y->dt;
 	if (!v || v->dt == DT_F32)
 		return false;
 	return i == A || i == B ? a->dt != b->dt : !narrow;
@@ -66,12 +66,12 @@ cuda_matmul_bytes(const Graph *g, const Node *n)
 {
 	int64_t all = 0;
 
-	for (int i = 0; i < OPERANDS && is_known(g, n); i++) {
+	for (int i = 0; i < OPERANDS && is_library_type(g, n); i++) {
 		int64_t size;
 
 		if (!converts(g, n, i))
 			continue;
-		size = cuda_bytes(shape_nelem(&operand(g, n, i)->shape), 4);
+		size = cuda_bytes(shape_nelem(&operand_val(g, n, i)->shape), 4);
 		if (size < 0 || !add_ok(all, size, &all))
 			return -1;
 	}
@@ -82,7 +82,7 @@ cuda_matmul_bytes(const Graph *g, const Node *n)
 
 /* Float32 without gaps, but for dims that are broadcast. */
 static Val
-packed(const Val *v)
+packed_val(const Val *v)
 {
 	Val y = *v;
 	int64_t step = 1;
@@ -96,7 +96,7 @@ packed(const Val *v)
 }
 
 static void
-emit_widen(struct emit *e, const Node *n, int i, const struct factor *f)
+emit_widen(struct emit *e, const Node *n, int i, const struct gemm_factor *f)
 {
 	int64_t extent[MAX_RANK], stride[MAX_RANK];
 	const Val *v = f->v;
@@ -114,12 +114,12 @@ emit_widen(struct emit *e, const Node *n, int i, const struct factor *f)
 
 /* Operands as the library is to see them; scratch: where they begin. */
 static void
-convert(struct emit *e, const Node *n, struct factor *f)
+set_factors(struct emit *e, const Node *n, struct gemm_factor *f)
 {
 	int64_t at = 0;
 
 	for (int i = 0; i < OPERANDS; i++) {
-		const Val *v = operand(e->g, n, i);
+		const Val *v = operand_val(e->g, n, i);
 
 		f[i].v = v;
 		if (!v)
@@ -128,7 +128,7 @@ convert(struct emit *e, const Node *n, struct factor *f)
 		f[i].at = i == Y ? p_out(e, n, 0) : p_in(e, n, i);
 		if (!converts(e->g, n, i))
 			continue;
-		f[i].as = packed(v);
+		f[i].as = packed_val(v);
 		f[i].at = arena_printf(e->arena,
 		                       "(float *)((char *)%s + %lld)",
 		                       p_scratch(e, n), (long long)at);
@@ -141,23 +141,23 @@ convert(struct emit *e, const Node *n, struct factor *f)
 /* ---- calls ---- */
 
 static long long
-last(const struct product *p, const int64_t *stride)
+last_stride(const struct matmul_product *p, const int64_t *stride)
 {
 	return p->nbatch ? stride[p->nbatch - 1] : 0;
 }
 
 static const char *
-type_of(const struct factor *f)
+factor_type(const struct gemm_factor *f)
 {
 	return f->v ? tables_dtype(f->as.dt) : "CKR_NONE";
 }
 
 /* Where an operand begins: the dims of the batch that loops walk. */
 static const char *
-start(struct emit *e, const struct product *p, const struct factor *f,
-      const int64_t *stride)
+factor_start(struct emit *e, const struct matmul_product *p,
+             const struct gemm_factor *f, const int64_t *stride)
 {
-	struct product outer = *p;
+	struct matmul_product outer = *p;
 
 	if (!f->v)
 		return "NULL";
@@ -167,45 +167,47 @@ start(struct emit *e, const struct product *p, const struct factor *f,
 }
 
 static void
-emit_numbers(struct emit *e, const Node *n, const struct product *p,
-             const struct factor *f, const char *end)
+emit_gemm_struct(struct emit *e, const Node *n, const struct matmul_product *p,
+                 const struct gemm_factor *f, const char *end)
 {
 	out_line(e->out, "const struct ckr_gemm g = {");
 	out_line(e->out, ".ta = %d, .tb = %d, .m = %lld, .n = %lld, "
 	         ".k = %lld, .batch = %lld,", p->a.trans, p->b.trans,
 	         (long long)p->m, (long long)p->n, (long long)p->k,
-	         p->nbatch ? last(p, p->extent) : 1LL);
+	         p->nbatch ? last_stride(p, p->extent) : 1LL);
 	out_line(e->out, ".lda = %lld, .ldb = %lld, .ldc = %lld, .ldy = %lld,",
 	         (long long)p->a.ld, (long long)p->b.ld, (long long)p->n,
 	         (long long)p->n);
 	out_line(e->out, ".sa = %lld, .sb = %lld, .sc = %lld, .sy = %lld,",
-	         last(p, p->a.batch), last(p, p->b.batch), last(p, p->out),
-	         last(p, p->out));
+	         last_stride(p, p->a.batch), last_stride(p, p->b.batch),
+	         last_stride(p, p->out), last_stride(p, p->out));
 	out_line(e->out, ".a = %s, .b = %s, .bias = %s, .c = %s, .y = %s,",
-	         type_of(&f[A]), type_of(&f[B]), type_of(&f[BIAS]),
-	         type_of(&f[ACC]), type_of(&f[Y]));
+	         factor_type(&f[A]), factor_type(&f[B]), factor_type(&f[BIAS]),
+	         factor_type(&f[ACC]), factor_type(&f[Y]));
 	out_line(e->out, ".end = %s, .alpha = %s,", end,
 	         emit_float(e->arena, n->attr.MATMUL.alpha));
 	out_line(e->out, "};");
 }
 
 static void
-emit_gemm(struct emit *e, const Node *n, const struct product *p,
-          const struct factor *f)
+emit_gemm(struct emit *e, const Node *n, const struct matmul_product *p,
+          const struct gemm_factor *f)
 {
 	int outer = p->nbatch > 0 ? p->nbatch - 1 : 0;
 	static const int64_t none[MAX_RANK];
 	int64_t more = cuda_matmul_bytes(e->g, n);
 
-	emit_numbers(e, n, p, f, "CKR_END_NONE");
+	emit_gemm_struct(e, n, p, f, "CKR_END_NONE");
 	for (int i = 0; i < outer; i++)
 		out_line(e->out, "for (int64_t i%d = 0; i%d < %lld; i%d++) {",
 		         i, i, (long long)p->extent[i], i);
 	out_line(e->out, "env->gemm(env, &g, %s, %s,",
-	         start(e, p, &f[A], p->a.batch),
-	         start(e, p, &f[B], p->b.batch));
-	out_line(e->out, "          %s, %s, %s,", start(e, p, &f[BIAS], none),
-	         start(e, p, &f[ACC], p->out), start(e, p, &f[Y], p->out));
+	         factor_start(e, p, &f[A], p->a.batch),
+	         factor_start(e, p, &f[B], p->b.batch));
+	out_line(e->out, "          %s, %s, %s,",
+	         factor_start(e, p, &f[BIAS], none),
+	         factor_start(e, p, &f[ACC], p->out),
+	         factor_start(e, p, &f[Y], p->out));
 	out_line(e->out, "          (char *)%s + %lld, %lld);",
 	         p_scratch(e, n), (long long)more,
 	         (long long)(cuda_workspace(e->g, n, e->threads) - more));
@@ -216,13 +218,13 @@ emit_gemm(struct emit *e, const Node *n, const struct product *p,
 static void
 emit_product(struct emit *e, const Node *n)
 {
-	struct factor f[OPERANDS];
-	struct product p;
+	struct gemm_factor f[OPERANDS];
+	struct matmul_product p;
 
 	e->need |= NEED_GEMM;
-	convert(e, n, f);
-	p = product_of(&f[A].as, &f[B].as, f[Y].v, n->attr.MATMUL.ta,
-	               n->attr.MATMUL.tb);
+	set_factors(e, n, f);
+	p = matmul_product_of(&f[A].as, &f[B].as, f[Y].v, n->attr.MATMUL.ta,
+	                      n->attr.MATMUL.tb);
 	emit_gemm(e, n, &p, f);
 	if (converts(e->g, n, Y))
 		out_line(e->out, "ckr_convert(%s, %s, %lld, env);",
@@ -235,15 +237,15 @@ cuda_matmul(struct emit *e, const Node *n)
 {
 	const Val *a = emit_in(e, n, 0), *b = emit_in(e, n, 1);
 	const Val *y = emit_out(e, n, 0);
-	struct product p;
+	struct matmul_product p;
 
 	emit_shapes(e, n);
 	if (a->shape.rank < 2 || b->shape.rank < 2)
 		return diag_internal(e->diag, "codegen: matmul of a vector");
 	if (shape_nelem(&y->shape) == 0)
 		return true;
-	p = product_of(a, b, y, n->attr.MATMUL.ta, n->attr.MATMUL.tb);
-	if (is_known(e->g, n) && p.k > 0)
+	p = matmul_product_of(a, b, y, n->attr.MATMUL.ta, n->attr.MATMUL.tb);
+	if (is_library_type(e->g, n) && p.k > 0)
 		emit_product(e, n);
 	else
 		product_plain(e, n, &p);
@@ -251,7 +253,7 @@ cuda_matmul(struct emit *e, const Node *n)
 }
 
 static const char *
-end_of(const Node *n)
+epilogue_text(const Node *n)
 {
 	static const char *const text[] = { [END_ROWS] = "CKR_END_SUMS_A",
 		[END_COLUMNS] = "CKR_END_SUMS_B",
@@ -274,16 +276,16 @@ cuda_matmul_end(struct emit *e, const Node *n)
 {
 	const Val *a = emit_in(e, n, 0), *b = emit_in(e, n, 1);
 	const Val *y = emit_out(e, n, 0);
-	struct factor f[OPERANDS] = { [A] = { a, *a, NULL },
+	struct gemm_factor f[OPERANDS] = { [A] = { a, *a, NULL },
 		[B] = { b, *b, NULL }, [Y] = { y, *y, NULL } };
-	struct product p = product_of(a, b, y, n->attr.MATMUL_END.ta,
-	                              n->attr.MATMUL_END.tb);
+	struct matmul_product p = matmul_product_of(a, b, y,
+		n->attr.MATMUL_END.ta, n->attr.MATMUL_END.tb);
 
 	e->need |= NEED_GEMM;
 	emit_shapes(e, n);
 	if (n->nin > 2 && n->in[2])
 		f[ACC] = f[Y];
-	emit_numbers(e, n, &p, f, end_of(n));
+	emit_gemm_struct(e, n, &p, f, epilogue_text(n));
 	out_line(e->out, "env->gemm_end(env, &g, %s, %s, %s, %s,",
 	         p_in(e, n, 0), p_in(e, n, 1), operand_or_null(e, n, 3),
 	         operand_or_null(e, n, 2));

@@ -1,20 +1,21 @@
-/* Element-wise nests on a GPU: a task is a run of `pack` neighbours in the
- * innermost dim, read and written as vectors where all allow it.
+/* Element-wise loop nests on a GPU: a work item is a run of `pack` neighbours
+ * in the innermost dim, read and written as vectors where all allow it.
  *
  * Every element is computed by itself, as on the CPU and with the same
  * arithmetic, so that bits are the CPU's.
  */
 #include "codegen/cuda/cuda.h"
-#include "codegen/rules/nest.h"
+#include "codegen/rules/loop_nest.h"
 
 #include <stdio.h>
 
-enum { VECTOR = 16, MOST = 8 };         /* bytes; elements of a task */
+enum { VECTOR = 16, MOST = 8 };         /* bytes; elements of an item */
 
 /* Whether vectors of n elements of the operand are aligned, if its neighbours
  * are neighbours in memory. */
 static bool
-is_aligned(const struct nest_operand *op, const struct nest_dims *d, int n)
+is_vector_aligned(const struct nest_operand *op, const struct nest_dims *d,
+                  int n)
 {
 	for (int i = 0; i < d->n - 1; i++)
 		if (op->stride[i] % n)
@@ -23,15 +24,16 @@ is_aligned(const struct nest_operand *op, const struct nest_dims *d, int n)
 }
 
 static bool
-is_vector(const struct nest_operand *op, const struct nest_dims *d, int n)
+is_vector_operand(const struct nest_operand *op, const struct nest_dims *d,
+                  int n)
 {
 	return n > 1 && !op->scalar && op->stride[d->n - 1] == 1
-	       && is_aligned(op, d, n);
+	       && is_vector_aligned(op, d, n);
 }
 
-/* Elements of a task: results are vectors, or it is one. */
+/* Elements of a work item: results are vectors, or it is one. */
 static int
-pack_of(const struct nest *nest, const struct nest_dims *d)
+pack_of(const struct loop_nest *nest, const struct nest_dims *d)
 {
 	int least = 8, n;
 
@@ -44,14 +46,14 @@ pack_of(const struct nest *nest, const struct nest_dims *d)
 			&& random_run(nest, n, n) == n;
 
 		for (int k = 0; k < nest->nout && fits; k++)
-			fits = is_vector(&nest->out[k], d, n);
+			fits = is_vector_operand(&nest->out[k], d, n);
 		if (fits)
 			break;
 	}
 	return n;
 }
 
-/* Indices i0, i1, ... and j0 of task t. */
+/* Indices i0, i1, ... and j0 of work item t. */
 static void
 emit_indices(struct emit *e, const struct nest_dims *d, int n, bool narrow)
 {
@@ -76,7 +78,7 @@ emit_indices(struct emit *e, const struct nest_dims *d, int n, bool narrow)
 }
 
 static void
-emit_operands(struct emit *e, const struct nest *nest,
+emit_operands(struct emit *e, const struct loop_nest *nest,
               const struct nest_dims *d, int n, struct nest_names *s)
 {
 	int last = d->n - 1;
@@ -91,7 +93,7 @@ emit_operands(struct emit *e, const struct nest *nest,
 		if (op->stride[last] == 0) {
 			nest_read(e, k, op, arena_printf(e->arena, "*(p%d%s)",
 			                                 k, at));
-		} else if (is_vector(op, d, n)) {
+		} else if (is_vector_operand(op, d, n)) {
 			out_line(e->out, "const ckr_pack<%s, %d> a%d = "
 			         "ckr_load<%d>(p%d%s);", emit_ctype(op->dt), n,
 			         k, n, k, at);
@@ -118,8 +120,8 @@ emit_operands(struct emit *e, const struct nest *nest,
 }
 
 static void
-emit_stores(struct emit *e, const struct nest *nest, const struct nest_dims *d,
-            int n)
+emit_stores(struct emit *e, const struct loop_nest *nest,
+            const struct nest_dims *d, int n)
 {
 	for (int k = 0; k < nest->nout && n > 1; k++)
 		out_line(e->out, "ckr_store<%d>(q%d%s, y%d);", n, k,
@@ -127,7 +129,7 @@ emit_stores(struct emit *e, const struct nest *nest, const struct nest_dims *d,
 }
 
 bool
-cuda_nest(struct emit *e, const struct nest *nest)
+cuda_nest(struct emit *e, const struct loop_nest *nest)
 {
 	struct nest_dims d;
 	struct nest_names s;
@@ -143,7 +145,7 @@ cuda_nest(struct emit *e, const struct nest *nest)
 	n = pack_of(nest, &d);
 	s = nest_open(e, nest, &d);
 	random_numbers(e, nest);
-	emit_tasks(e, all / n, true);
+	emit_work_items(e, all / n, true);
 	emit_indices(e, &d, n, all / n < INT32_MAX);
 	emit_operands(e, nest, &d, n, &s);
 	random_words(e, nest, nest_offset(e, d.linear, &d, true),

@@ -1,4 +1,4 @@
-/* Kernels whose tasks are elements of the result. */
+/* Kernels whose work items are elements of the result. */
 #include "codegen/cuda/cuda.h"
 
 bool
@@ -17,7 +17,7 @@ cuda_resize(struct emit *e, const Node *n)
 		return false;
 	emit_pointer(e, "x", x, 0, true);
 	emit_pointer(e, "y", y, n->nin, false);
-	emit_tasks(e, shape_nelem(&y->shape), true);
+	emit_work_items(e, shape_nelem(&y->shape), true);
 	out_line(e->out, "const int64_t line = t / %lld, i = t - line * %lld;",
 	         inner, inner);
 	out_line(e->out, "const int64_t o = line / %lld, q = line - o * %lld;",
@@ -68,7 +68,7 @@ cuda_pad(struct emit *e, const Node *n)
 		return true;
 	emit_pointer(e, "x", x, 0, true);
 	emit_pointer(e, "y", y, n->nin, false);
-	emit_tasks(e, shape_nelem(&y->shape), true);
+	emit_work_items(e, shape_nelem(&y->shape), true);
 	emit_padded(e, n);
 	out_line(e->out, "y[t] = in ? x[at] : %s;",
 	         ew_store(e, y->dt, nest_literal(e, &value)));

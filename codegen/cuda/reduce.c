@@ -11,7 +11,7 @@ enum {
 	EVEN = 8,                       /* parts of rows are multiples of it */
 };
 
-struct cut {
+struct reduce_split {
 	int64_t part, floats;
 };
 
@@ -23,7 +23,7 @@ ceil_div(int64_t a, int64_t b)
 
 /* n in parts of at least `least` so that there are enough blocks. */
 static int64_t
-part_of(int64_t n, int64_t blocks, int64_t least)
+part_length(int64_t n, int64_t blocks, int64_t least)
 {
 	int64_t parts = BLOCKS / blocks;
 
@@ -31,21 +31,21 @@ part_of(int64_t n, int64_t blocks, int64_t least)
 	return parts > 1 ? ceil_div(n, parts) : n;
 }
 
-static struct cut
-cut_of(const struct reduced *r)
+static struct reduce_split
+reduce_split_of(const struct reduced *r)
 {
 	int64_t tile = r->inner % PACK ? TILE : TILE * PACK;
-	struct cut c = { r->n, r->lead * r->outer };
+	struct reduce_split c = { r->n, r->lead * r->outer };
 
 	if (r->lead > 1)
 		return c;
 	if (r->inner == 1) {
-		c.part = part_of(r->n, r->outer, ROW);
+		c.part = part_length(r->n, r->outer, ROW);
 		if (c.part < r->n)
 			c.part = ceil_div(c.part, EVEN) * EVEN;
 	} else {
-		c.part = part_of(r->n, r->outer * ceil_div(r->inner, tile),
-		                 COLUMN);
+		c.part = part_length(r->n, r->outer * ceil_div(r->inner, tile),
+		                     COLUMN);
 	}
 	c.floats = c.part < r->n
 		? r->outer * r->inner * ceil_div(r->n, c.part) : 0;
@@ -57,11 +57,11 @@ cuda_reduce_floats(const Graph *g, const Node *n)
 {
 	struct reduced r = reduce_extents(g, n);
 
-	return r.fits ? cut_of(&r).floats : 0;
+	return r.fits ? reduce_split_of(&r).floats : 0;
 }
 
 static void
-emit_call(struct emit *e, const Node *n, const struct reduced *r)
+emit_reduce_call(struct emit *e, const Node *n, const struct reduced *r)
 {
 	const char *name = r->lead > 1 ? "planes" : r->inner > 1 ? "columns"
 	                 : "rows";
@@ -70,7 +70,7 @@ emit_call(struct emit *e, const Node *n, const struct reduced *r)
 	const char *lead = r->lead == 1 ? ""
 		: arena_printf(e->arena, "%lld, ", (long long)r->lead);
 	const char *part = r->lead > 1 ? "" : arena_printf(e->arena, "%lld, ",
-		(long long)cut_of(r).part);
+		(long long)reduce_split_of(r).part);
 
 	e->need |= NEED_REDUCE;
 	out_line(e->out, "ckr_reduce_%s(%s, %s, %s, %s%lld, %lld, %s%s%lld.0f, "
@@ -78,7 +78,7 @@ emit_call(struct emit *e, const Node *n, const struct reduced *r)
 	         p_in(e, n, 0), lead, (long long)r->outer, (long long)r->n,
 	         inner, part,
 	         (long long)(n->op == OP_REDUCE_MEAN ? r->lead * r->n : 1),
-	         emit_room(e, n));
+	         emit_scratch_arg(e, n));
 }
 
 bool
@@ -90,7 +90,7 @@ cuda_reduce(struct emit *e, const Node *n)
 	if (shape_nelem(&emit_out(e, n, 0)->shape) == 0)
 		return true;
 	if (r.fits)
-		emit_call(e, n, &r);
+		emit_reduce_call(e, n, &r);
 	else
 		reduce_slow(e, n);
 	return true;

@@ -3,7 +3,7 @@
 
 /* Of operands before `sums` the squares, of the others what they hold. */
 static bool
-emit_norm(struct emit *e, const Node *n, int sums, bool root)
+emit_gradient_norm(struct emit *e, const Node *n, int sums, bool root)
 {
 	int count = 0;
 
@@ -30,11 +30,12 @@ emit_norm(struct emit *e, const Node *n, int sums, bool root)
 bool
 cuda_grad_norm(struct emit *e, const Node *n)
 {
-	return emit_norm(e, n, n->nin - (int)n->attr.GRAD_NORM.sums, true);
+	return emit_gradient_norm(e, n, n->nin - (int)n->attr.GRAD_NORM.sums,
+	                          true);
 }
 
 bool
 cuda_sum_squares(struct emit *e, const Node *n)
 {
-	return emit_norm(e, n, n->nin, false);
+	return emit_gradient_norm(e, n, n->nin, false);
 }

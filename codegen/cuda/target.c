@@ -34,7 +34,7 @@ const struct target target_cuda = {
 /* ---- what rules ask ---- */
 
 static const char *
-element(DType dt)
+element_type(DType dt)
 {
 	return dt == DT_BF16 ? "ckr_bf16" : dt == DT_F16 ? "ckr_f16"
 	     : emit_ctype(dt);
@@ -45,7 +45,7 @@ static const char *
 operand(const struct emit *e, const Val *v, int at, bool constant)
 {
 	return arena_printf(e->arena, "(%s%s *)p[%d]",
-	                    constant ? "const " : "", element(v->dt), at);
+	                    constant ? "const " : "", element_type(v->dt), at);
 }
 
 static bool
@@ -55,7 +55,7 @@ takes(DType dt)
 }
 
 static void
-tasks(struct emit *e, int64_t count, bool shared)
+work_items(struct emit *e, int64_t count, bool shared)
 {
 	(void)shared;
 	out_line(e->out, "CKR_TASKS(%s, t, %lld) {",
@@ -67,7 +67,7 @@ tasks(struct emit *e, int64_t count, bool shared)
 static const char *
 attention_kernel(const struct emit *e, const Val *q, const Val *v)
 {
-	return arena_printf(e->arena, "<%s, %d>", element(q->dt),
+	return arena_printf(e->arena, "<%s, %d>", element_type(q->dt),
 	                    cuda_attention_columns(q, v));
 }
 
@@ -129,10 +129,10 @@ emit(struct emit *e, const Node *n)
 	return (own[n->op] ? own[n->op] : common[n->op])(e, n);
 }
 
-/* A body of tasks is a function of the device. */
+/* A body of work items is a function of the device. */
 static void
-put_tasks(struct out *o, const struct emit *e, const char *name,
-          const char *body)
+put_item_kernel(struct out *o, const struct emit *e, const char *name,
+                const char *body)
 {
 	const Node *n = &e->g->node[e->gnode];
 	int nop = n->nin + n->nout, nconst = e->nconst ? e->nconst : 1;
@@ -148,7 +148,7 @@ put_tasks(struct out *o, const struct emit *e, const char *name,
 	        "struct ckr_env *env)\n{\n"
 	        "\tCKR_LAUNCH(%s_device, ckr_blocks(%lld), CKR_THREADS, 0, env,"
 	        "\n\t           ckr_args<%d>(p), ckr_numbers<%d>(c, %d), "
-	        "env->device);\n}\n", name, name, (long long)e->tasks, nop,
+	        "env->device);\n}\n", name, name, (long long)e->items, nop,
 	        nconst, e->nconst);
 }
 
@@ -156,8 +156,8 @@ static void
 function(struct out *o, const struct emit *e, const char *name,
          const char *body)
 {
-	if (e->tasks) {
-		put_tasks(o, e, name, body);
+	if (e->items) {
+		put_item_kernel(o, e, name, body);
 		return;
 	}
 	out_put(o, "\nextern \"C\" void\n%s(void *const *operands, const "
@@ -213,7 +213,8 @@ const struct machine machine_cuda = {
 	.target = &target_cuda, .kernels = "model.cu", .jobs = "convolved",
 	.emit = emit,
 	.function = function, .texts = texts, .command = cuda_command,
-	.operand = operand, .takes = takes, .nest = cuda_nest, .tasks = tasks,
+	.operand = operand, .takes = takes, .nest = cuda_nest,
+	.work_items = work_items,
 	.attention = attention, .attention_kernel = attention_kernel,
 	.norm = norm, .norm_grad = norm_grad,
 };

@@ -51,7 +51,7 @@ work_classifier(const Graph *g, const Node *n)
 
 /* Elements of dims from .. to - 1 of operand i; -1: too many. */
 static int64_t
-extent(const Graph *g, const Node *n, int i, int64_t from, int64_t to)
+extent_of_dims(const Graph *g, const Node *n, int i, int64_t from, int64_t to)
 {
 	const Shape *s = &g->val[n->in[i]].shape;
 	int64_t all = 1;
@@ -76,8 +76,8 @@ work_norm_grad(const Graph *g, const Node *n)
 	int64_t axis = n->attr.LAYERNORM_GRAD.axis, rows, width, part;
 
 	axis += axis < 0 ? rank : 0;
-	rows = extent(g, n, 1, 0, axis);
-	width = extent(g, n, 1, axis, rank);
+	rows = extent_of_dims(g, n, 1, 0, axis);
+	width = extent_of_dims(g, n, 1, axis, rank);
 	if (rows < 0 || width < 0)
 		return -1;
 	part = cuda_part_rows(rows);
@@ -90,7 +90,7 @@ work_norm_grad(const Graph *g, const Node *n)
 static int64_t
 work_loss(const Graph *g, const Node *n)
 {
-	int64_t rows = extent(g, n, 1, 0, g->val[n->in[1]].shape.rank);
+	int64_t rows = extent_of_dims(g, n, 1, 0, g->val[n->in[1]].shape.rank);
 
 	if (n->nout < 3 || n->out[1])
 		rows = 0;
@@ -99,7 +99,7 @@ work_loss(const Graph *g, const Node *n)
 
 /* Tiles of sums of squares. */
 static int64_t
-tiles(int64_t n)
+count_square_tiles(int64_t n)
 {
 	return (n + SQUARE_TILE - 1) / SQUARE_TILE;
 }
@@ -111,7 +111,8 @@ work_squares(const Graph *g, const Node *n)
 
 	for (int i = 0; i < n->nin; i++)
 		if (n->in[i])
-			all += tiles(shape_nelem(&g->val[n->in[i]].shape));
+			all += count_square_tiles(
+				shape_nelem(&g->val[n->in[i]].shape));
 	return cuda_bytes(all, 4);
 }
 
@@ -126,7 +127,8 @@ work_factors(const Graph *g, const Node *n, int64_t more)
 	for (int i = 0; i < s->rank - 2; i++)
 		if (!mul_ok(matrices, s->dim[i], &matrices))
 			return -1;
-	return cuda_bytes(matrices + 2 * tiles(val_nelem(p)) + more, 4);
+	return cuda_bytes(matrices + 2 * count_square_tiles(val_nelem(p))
+	                  + more, 4);
 }
 
 /* ORDER WORK: ckr_adafactor(). */
@@ -153,7 +155,7 @@ work_attention(const Graph *g, const Node *n)
 {
 	bool grad = n->nin > 4;
 
-	return grad ? cuda_bytes(extent(g, n, 1, 0, 3), 12) : 0;
+	return grad ? cuda_bytes(extent_of_dims(g, n, 1, 0, 3), 12) : 0;
 }
 
 /* The places of the best so far, of every line. */

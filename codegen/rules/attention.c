@@ -75,8 +75,8 @@ emit_struct(struct emit *e, const Node *n, const struct attrs *at,
 
 /* like: so many operands are of one type. */
 static bool
-check(struct emit *e, const Node *n, int like, const Val *q, const Val *mask,
-      const Val *o, double ratio)
+check_attention(struct emit *e, const Node *n, int like, const Val *q,
+                const Val *mask, const Val *o, double ratio)
 {
 	emit_shapes(e, n);
 	if (ratio > 0 && o->split.kind == SPLIT_S
@@ -110,7 +110,7 @@ emit_attention(struct emit *e, const Node *n)
 		n->attr.ATTENTION.causal, n->attr.ATTENTION.stream,
 		n->attr.ATTENTION.dealt };
 
-	if (!check(e, n, 3, q, mask, o ? o : q, at.ratio))
+	if (!check_attention(e, n, 3, q, mask, o ? o : q, at.ratio))
 		return false;
 	emit_struct(e, n, &at, q, k, v, mask, o ? o : q);
 	if (o)
@@ -128,8 +128,8 @@ emit_attention(struct emit *e, const Node *n)
 /* Where part `which` (q, k, v) begins in a packed output, and its strides:
  * [B, T, (H + 2G) * D]. */
 static int64_t
-packed_part(const Val *y, int64_t heads, int64_t groups, int64_t dim,
-            int which, int64_t *stride)
+packed_offset(const Val *y, int64_t heads, int64_t groups, int64_t dim,
+              int which, int64_t *stride)
 {
 	stride[0] = y->stride[0];
 	stride[1] = dim;
@@ -152,7 +152,7 @@ emit_attention_grad(struct emit *e, const Node *n)
 	int64_t starts[3] = { 0 };
 	const char *to[3];
 
-	if (!check(e, n, 5, q, mask, o, at.ratio))
+	if (!check_attention(e, n, 5, q, mask, o, at.ratio))
 		return false;
 	e->need |= NEED_ATTENTION_GRAD;
 	emit_struct(e, n, &at, q, k, v, mask, o);
@@ -169,9 +169,9 @@ emit_attention_grad(struct emit *e, const Node *n)
 		for (int d = 0; d < 3; d++)
 			stride[d] = y->stride[d];
 		if (packed)
-			start = packed_part(y, q->shape.dim[1],
-			                    k->shape.dim[1], q->shape.dim[3],
-			                    i, stride);
+			start = packed_offset(y, q->shape.dim[1],
+			                      k->shape.dim[1], q->shape.dim[3],
+			                      i, stride);
 		starts[i] = start;
 		to[i] = arena_printf(e->arena, "p[%d]", arg);
 		emit_strides(e, name[i], stride);

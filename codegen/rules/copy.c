@@ -5,7 +5,7 @@
 #include <string.h>
 
 static struct nest_operand
-operand(const Val *v, int arg)
+view_operand(const Val *v, int arg)
 {
 	struct nest_operand op = { .dt = v->dt, .arg = arg, .base = v->start };
 
@@ -17,7 +17,7 @@ operand(const Val *v, int arg)
 static struct nest_operand
 through_view(const Val *x, const Node *n, const Val *y)
 {
-	struct nest_operand op = operand(x, 0);
+	struct nest_operand op = view_operand(x, 0);
 
 	switch (n->op) {
 	case OP_EXPAND:
@@ -45,8 +45,8 @@ emit_copy(struct emit *e, const Shape *shape, const struct nest_operand *from,
           const struct nest_operand *to)
 {
 	struct nest_operand in = *from, out = *to;
-	struct nest nest = { .shape = *shape, .nin = 1, .nout = 1, .in = &in,
-	                     .out = &out };
+	struct loop_nest nest = { .shape = *shape, .nin = 1, .nout = 1,
+		.in = &in, .out = &out };
 
 	/* bits, not numbers */
 	if (dtype_is_half(in.dt))
@@ -59,7 +59,7 @@ emit_view(struct emit *e, const Node *n)
 {
 	const Val *x = emit_in(e, n, 0), *y = emit_out(e, n, 0);
 	struct nest_operand from = through_view(x, n, y);
-	struct nest_operand to = operand(y, n->nin);
+	struct nest_operand to = view_operand(y, n->nin);
 
 	emit_shapes(e, n);
 	if (n->op == OP_RESHAPE) {
@@ -74,7 +74,7 @@ emit_view(struct emit *e, const Node *n)
 
 /* How many inputs from i on are alike and can be copied in a loop. */
 static int
-alike(const struct emit *e, const Node *n, int i)
+count_alike_inputs(const struct emit *e, const Node *n, int i)
 {
 	const Val *x = emit_in(e, n, i);
 	int k = i + 1;
@@ -102,10 +102,10 @@ emit_concat(struct emit *e, const Node *n)
 	emit_shapes(e, n);
 	for (int i = 0, many; i < n->nin; i += many) {
 		const Val *x = emit_in(e, n, i);
-		struct nest_operand from = operand(x, i), to;
+		struct nest_operand from = view_operand(x, i), to;
 
-		many = alike(e, n, i);
-		to = operand(y, n->nin);
+		many = count_alike_inputs(e, n, i);
+		to = view_operand(y, n->nin);
 		to.start = at * y->stride[axis];
 		at += x->shape.dim[axis] * many;
 		if (many > 1) {
@@ -127,12 +127,12 @@ emit_splat(struct emit *e, const Val *y, int arg, double value)
 {
 	struct nest_operand in = { .dt = y->dt, .scalar = true,
 	                           .value = value };
-	struct nest_operand out = operand(y, arg);
+	struct nest_operand out = view_operand(y, arg);
 	struct micro m = { .op = OP_COPY, .dt = y->dt, .narg = 1 };
 	int result = 0;
 	struct body body = { 1, &m, &result };
-	struct nest nest = { .shape = y->shape, .nin = 1, .nout = 1,
-	                     .in = &in, .out = &out, .body = &body };
+	struct loop_nest nest = { .shape = y->shape, .nin = 1, .nout = 1,
+		.in = &in, .out = &out, .body = &body };
 
 	emit_nest(e, &nest);
 }
@@ -149,7 +149,7 @@ bool
 emit_loss_scale(struct emit *e, const Node *n)
 {
 	emit_shapes(e, n);
-	emit_tasks(e, 1, false);
+	emit_work_items(e, 1, false);
 	out_line(e->out, "*(float *)p[0] = env->loss_scale * %s;",
 	         emit_float(e->arena, n->attr.LOSS_SCALE.value));
 	out_line(e->out, "}");
@@ -160,7 +160,7 @@ bool
 emit_share(struct emit *e, const Node *n)
 {
 	emit_shapes(e, n);
-	emit_tasks(e, 1, false);
+	emit_work_items(e, 1, false);
 	out_line(e->out, "*(float *)p[0] = 1.0f / (float)env->%s;",
 	         n->attr.SHARE.micro ? "nmicro" : "replicas");
 	out_line(e->out, "}");
@@ -173,7 +173,8 @@ static void
 emit_pad_constant(struct emit *e, const Node *n)
 {
 	const Val *x = emit_in(e, n, 0), *y = emit_out(e, n, 0);
-	struct nest_operand from = operand(x, 0), to = operand(y, n->nin);
+	struct nest_operand from = view_operand(x, 0);
+	struct nest_operand to = view_operand(y, n->nin);
 	Shape s = x->shape;
 
 	out_line(e->out, "{");

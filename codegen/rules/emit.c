@@ -71,17 +71,17 @@ p_scratch(const struct emit *e, const Node *n)
 }
 
 const char *
-emit_room(const struct emit *e, const Node *n)
+emit_scratch_arg(const struct emit *e, const Node *n)
 {
 	return e->machine->target->workspace(e->g, n, e->threads) == 0 ? ""
 		: arena_printf(e->arena, ", p[%d]", emit_scratch(n));
 }
 
 void
-emit_tasks(struct emit *e, int64_t count, bool shared)
+emit_work_items(struct emit *e, int64_t count, bool shared)
 {
-	e->tasks = count > e->tasks ? count : e->tasks;
-	e->machine->tasks(e, count, shared);
+	e->items = count > e->items ? count : e->items;
+	e->machine->work_items(e, count, shared);
 }
 
 int
@@ -105,7 +105,7 @@ emit_job(struct emit *e, const char *row)
 }
 
 bool
-emit_nest(struct emit *e, const struct nest *nest)
+emit_nest(struct emit *e, const struct loop_nest *nest)
 {
 	return e->machine->nest(e, nest);
 }
@@ -123,7 +123,7 @@ emit_const(struct emit *e, int64_t value)
 }
 
 static const char *
-special(Arena *a, double x, const char *suffix)
+special_float(Arena *a, double x, const char *suffix)
 {
 	if (isnan(x))
 		return arena_printf(a, "__builtin_nan%s(\"\")", suffix);
@@ -138,7 +138,7 @@ emit_float(Arena *a, double x)
 	char buf[40];
 
 	if (isnan(f) || isinf(f))
-		return special(a, (double)f, "f");
+		return special_float(a, (double)f, "f");
 	snprintf(buf, sizeof buf, "%.9g", (double)f);
 	return arena_printf(a, "%s%sf", buf, strpbrk(buf, ".e") ? "" : ".0");
 }
@@ -149,7 +149,7 @@ emit_double(Arena *a, double x)
 	char buf[40];
 
 	if (isnan(x) || isinf(x))
-		return special(a, x, "");
+		return special_float(a, x, "");
 	snprintf(buf, sizeof buf, "%.17g", x);
 	return arena_printf(a, "%s%s", buf, strpbrk(buf, ".e") ? "" : ".0");
 }

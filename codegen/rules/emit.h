@@ -14,9 +14,9 @@ enum {
 	NEED_GEMM = 16, NEED_ATTENTION = 32, NEED_CLASSIFIER = 64,
 	NEED_UPDATE = 128, NEED_CONV = 256, NEED_BATCHNORM = 512,
 	NEED_POOL = 1024, NEED_NORM = 2048, NEED_HALF_UPDATE = 4096,
-	NEED_BLOCKS = 8192, NEED_SAMPLE = 16384, NEED_ADAFACTOR = 32768,
+	NEED_BLOCKED = 8192, NEED_SAMPLE = 16384, NEED_ADAFACTOR = 32768,
 	NEED_DET = 65536, NEED_SHARD = 131072, NEED_TILES = 262144,
-	NEED_THIN = 524288, NEED_ATTENTION_GRAD = 1048576,
+	NEED_DEPTHWISE = 524288, NEED_ATTENTION_GRAD = 1048576,
 };
 
 enum { EMIT_CONSTS = 32 };
@@ -31,8 +31,8 @@ struct emit {
 	Arena *arena;
 	int threads;
 	struct out *out;                /* the body of this kernel */
-	int64_t tasks;                  /* of this kernel's loops over tasks,
-	                                 * the most; 0: it has none */
+	int64_t items;                  /* of this kernel's loops over work
+	                                 * items, the most; 0: no such loop */
 	unsigned need;                  /* NEED_*, of all kernels so far */
 	int nconst;                   /* numbers that differ between calls of */
 	int64_t constant[EMIT_CONSTS];  /* the same kernel */
@@ -57,7 +57,7 @@ const char *p_out(const struct emit *, const Node *, int i);
 /* Workspace: "p[5]", or "NULL" where the machine wants none for the node. */
 const char *p_scratch(const struct emit *, const Node *);
 /* The same as one more argument, ", p[5]", or "" where there is none. */
-const char *emit_room(const struct emit *, const Node *);
+const char *emit_scratch_arg(const struct emit *, const Node *);
 /* A list of int64_t as an argument, or NULL if empty. */
 const char *emit_list(const struct emit *, const int64_t *, int n);
 static inline int
@@ -86,13 +86,13 @@ int64_t emit_extent(const Shape *, int from, int to);
 const char *emit_planes(struct emit *, const Shape *);
 int emit_axis(int64_t axis, int rank);
 
-/* Open a loop over tasks t = 0 .. count - 1, in any order, which threads share
- * if it is worth it; the body says what to do for t.  Closed by "}". */
-void emit_tasks(struct emit *, int64_t count, bool shared);
+/* Open a loop over work items t = 0 .. count - 1, in any order, which threads
+ * share if it is worth it; the body says what to do for t.  Closed by "}". */
+void emit_work_items(struct emit *, int64_t count, bool shared);
 /* The number of a row of the table of convolutions, an old one or new. */
 int emit_job(struct emit *, const char *row);
 
-/* ---- element-wise nests ---- */
+/* ---- element-wise loop nests ---- */
 
 struct nest_operand {
 	DType dt;
@@ -109,7 +109,7 @@ struct nest_operand {
 
 /* for all points of shape: outputs = body(inputs).  A body without micros
  * copies input 0 to output 0. */
-struct nest {
+struct loop_nest {
 	Shape shape;
 	int nin, nout;
 	struct nest_operand *in, *out;
@@ -117,29 +117,29 @@ struct nest {
 	const Split *split;             /* NULL: shape is the whole one */
 };
 
-bool emit_nest(struct emit *, const struct nest *);
+bool emit_nest(struct emit *, const struct loop_nest *);
 /* An operand whose value is known, as an expression. */
 const char *nest_literal(struct emit *, const struct nest_operand *);
 /* Strides of v over `shape`, 0 where v is broadcast. */
 void nest_strides(const Val *v, const Shape *shape, int64_t *stride);
 
-/* ---- random words of a nest (random.c) ---- */
+/* ---- random words of a loop nest (random.c) ---- */
 
 /* Whether the body draws any. */
-bool random_drawn(const struct nest *);
+bool random_drawn(const struct loop_nest *);
 /* False after a diagnostic: words of the nest's elements have no order. */
-bool random_check(const struct emit *, const struct nest *);
+bool random_check(const struct emit *, const struct loop_nest *);
 /* How far apart words of neighbours in each dim are. */
-void random_strides(const struct nest *, int64_t *stride);
+void random_strides(const struct loop_nest *, int64_t *stride);
 /* Declare what draws of dropout compare and multiply with. */
-void random_numbers(struct emit *, const struct nest *);
+void random_numbers(struct emit *, const struct loop_nest *);
 /* How many words of a dim of that extent are drawn at once, `most` at best:
  * indices have no gap between them. */
-int64_t random_run(const struct nest *, int64_t extent, int64_t most);
+int64_t random_run(const struct loop_nest *, int64_t extent, int64_t most);
 /* Draw the words of `count` elements, from the element with offset `at`.
  * buffered: into a buffer that ckr_words() fills from where it likes, else
  * into an array of just so many. */
-void random_words(struct emit *, const struct nest *, const char *at,
+void random_words(struct emit *, const struct loop_nest *, const char *at,
                   const char *count, bool buffered);
 /* The result of micro i, which draws from its words. */
 const char *random_draw(struct emit *, const struct micro *, int i,
@@ -192,7 +192,7 @@ bool emit_sce_grad_part(struct emit *, const Node *);
 
 bool cpu_emit_plain(struct emit *, const Node *);
 
-/* ---- stage.c ---- */
+/* ---- staging.c ---- */
 
 /* The node on float32 copies of its 16-bit operands (tile_staged()). */
 bool emit_staged(struct emit *, const Node *);

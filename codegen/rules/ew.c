@@ -11,7 +11,7 @@
 #include <string.h>
 
 static bool
-is_float(DType dt)
+is_float_class(DType dt)
 {
 	return dtype_info[dt].cls == 'f';
 }
@@ -38,11 +38,11 @@ ew_store(struct emit *e, DType dt, const char *expr)
 
 /* Patterns: # is replaced by the first operand, @ by the second, ~ by the
  * third.  NULL: not for this class of types. */
-struct form {
+struct ew_pattern {
 	const char *f, *d, *i;          /* float, double, integer and bool */
 };
 
-static const struct form form[OP_COUNT] = {
+static const struct ew_pattern form[OP_COUNT] = {
 	[OP_NEG] = { "-#", "-#", "-#" },
 	[OP_ABS] = { "__builtin_fabsf(#)", "fabs(#)", "# < 0 ? -# : #" },
 	[OP_SIGN] = { "ckr_sign(#)", "# > 0 ? 1.0 : # < 0 ? -1.0 : #",
@@ -116,7 +116,7 @@ fill_in(struct emit *e, const char *pattern, const char *const *arg)
 
 /* Powers that exporters write for what is really a product or a root. */
 static const char *
-power(double x, bool f64)
+power_pattern(double x, bool f64)
 {
 	if (x == 2)
 		return "# * #";
@@ -134,14 +134,14 @@ power(double x, bool f64)
 }
 
 static const char *
-cast(struct emit *e, DType from, DType to, const char *arg)
+cast_expression(struct emit *e, DType from, DType to, const char *arg)
 {
 	if (dtype_info[to].cls == 'b')
 		return arena_printf(e->arena, "%s != 0", arg);
-	if (is_float(to))
+	if (is_float_class(to))
 		return arg;
 	/* a float out of an unsigned type's range goes through int64 */
-	if (is_float(from) && to != DT_U64)
+	if (is_float_class(from) && to != DT_U64)
 		return arena_printf(e->arena, "(int64_t)%s", arg);
 	return arg;
 }
@@ -150,7 +150,7 @@ static const char *
 special_form(const struct micro *m, const DType *from,
              const double *exponent)
 {
-	bool f64 = from[0] == DT_F64, fp = is_float(from[0]);
+	bool f64 = from[0] == DT_F64, fp = is_float_class(from[0]);
 
 	if (dtype_info[from[0]].cls == 'u' || dtype_info[from[0]].cls == 'b') {
 		/* "< 0" would draw a warning */
@@ -169,7 +169,7 @@ special_form(const struct micro *m, const DType *from,
 	}
 	switch (m->op) {
 	case OP_POW:
-		return exponent && fp ? power(*exponent, f64) : NULL;
+		return exponent && fp ? power_pattern(*exponent, f64) : NULL;
 	case OP_GELU:
 		if (f64)
 			return m->attr.GELU.tanh
@@ -196,16 +196,16 @@ const char *
 ew_expression(struct emit *e, const struct micro *m, const char *const *arg,
               const DType *from, const double *exponent)
 {
-	const struct form *f = &form[m->op];
+	const struct ew_pattern *f = &form[m->op];
 	DType kind = m->op == OP_WHERE ? from[1] : from[0];
 	const char *pattern = special_form(m, from, exponent), *text;
 
 	if (m->op == OP_CAST) {
-		text = cast(e, from[0], m->dt, arg[0]);
+		text = cast_expression(e, from[0], m->dt, arg[0]);
 	} else {
 		if (!pattern)
 			pattern = kind == DT_F64 ? f->d
-			        : is_float(kind) ? f->f : f->i;
+			        : is_float_class(kind) ? f->f : f->i;
 		if (!pattern) {
 			emit_unsupported_op(e, &e->g->node[e->gnode], m->op,
 			                    kind);

@@ -57,7 +57,7 @@ emit_batch(struct emit *e, const Node *n, const Val *x, double eps)
 	out_line(e->out, "const struct ckr_batchnorm batch = { %s, %s, %s",
 	         emit_planes(e, &x->shape), emit_double(e->arena, eps),
 	         tables_dtype(x->dt));
-	out_line(e->out, "%s };", emit_room(e, n));
+	out_line(e->out, "%s };", emit_scratch_arg(e, n));
 	return true;
 }
 
@@ -142,7 +142,7 @@ emit_maxpool_grad(struct emit *e, const Node *n)
 	         (long long)emit_extent(dx, 0, 2),
 	         (long long)emit_extent(dx, 2, dx->rank),
 	         (long long)emit_extent(dy, 2, dy->rank),
-	         emit_room(e, n));
+	         emit_scratch_arg(e, n));
 	return true;
 }
 

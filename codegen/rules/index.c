@@ -69,7 +69,7 @@ emit_selected(struct emit *e, const Node *n)
 
 	emit_shapes(e, n);
 	emit_pointer(e, "x", x, 0, true);
-	emit_tasks(e, 1, false);
+	emit_work_items(e, 1, false);
 	out_line(e->out, "int64_t *y = (int64_t *)p[1], count = 0, first = 0;");
 	out_line(e->out, "for (int64_t i = 0; i < %lld; i++) {", all);
 	out_line(e->out, "if ((x[i]%s) == 0)", bits);

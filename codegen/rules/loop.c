@@ -46,7 +46,7 @@ static bool
 emit_body_nest(struct emit *e, const Node *n, const struct body *body)
 {
 	int nout = 0;
-	struct nest nest = { .body = body };
+	struct loop_nest nest = { .body = body };
 	struct body kept = *body;
 	const Val *first = NULL;
 

@@ -2,8 +2,8 @@
  *
  * Rules (rules.h: one per name in the EMIT column of ir/ops.h) print the body
  * of a node's kernel.  What they print is the same text on all machines but
- * for what they ask here: how loops are carried out, and what kernels must be
- * told of how they cut their work.
+ * for what they ask here: how loops are carried out, and how kernels cut their
+ * work.
  */
 #ifndef CODEGEN_RULES_MACHINE_H
 #define CODEGEN_RULES_MACHINE_H
@@ -33,7 +33,7 @@ struct machine {
 	 * node. */
 	void (*function)(struct out *, const struct emit *, const char *name,
 	                 const char *body);
-	/* The compiler, and what it is told of sources and objects alike. */
+	/* The compiler, and its arguments for sources and objects alike. */
 	void (*command)(struct command *, const struct codegen_options *,
 	                Arena *);
 
@@ -48,10 +48,10 @@ struct machine {
 	/* Whether kernels marked F_STAGED take elements of this type. */
 	bool (*takes)(DType);
 
-	/* All points of a nest (emit_nest). */
-	bool (*nest)(struct emit *, const struct nest *);
-	/* Open the loop over tasks t of emit_tasks. */
-	void (*tasks)(struct emit *, int64_t count, bool shared);
+	/* All points of a loop nest (emit_nest). */
+	bool (*nest)(struct emit *, const struct loop_nest *);
+	/* Open the loop over work items t of emit_work_items. */
+	void (*work_items)(struct emit *, int64_t count, bool shared);
 	/* Which of attention's kernels, as a suffix of their name. */
 	const char *(*attention_kernel)(const struct emit *, const Val *q,
 	                                const Val *v);

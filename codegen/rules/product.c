@@ -11,7 +11,7 @@ larger(int64_t a, int64_t b)
 
 /* How the operand's last two dims [rows, cols] lie, and its batch strides. */
 static struct matrix
-matrix_of(const Val *v, bool trans, const Shape *out)
+operand_matrix(const Val *v, bool trans, const Shape *out)
 {
 	struct matrix x = { 0 };
 	int r = v->shape.rank;
@@ -30,17 +30,17 @@ matrix_of(const Val *v, bool trans, const Shape *out)
 	return x;
 }
 
-static struct product
+static struct matmul_product
 as_given(const Val *a, const Val *b, const Val *y, bool ta, bool tb)
 {
-	struct product p = { 0 };
+	struct matmul_product p = { 0 };
 	int r = y->shape.rank;
 
 	p.m = y->shape.dim[r - 2];
 	p.n = y->shape.dim[r - 1];
 	p.k = a->shape.dim[a->shape.rank - (ta ? 2 : 1)];
-	p.a = matrix_of(a, ta, &y->shape);
-	p.b = matrix_of(b, tb, &y->shape);
+	p.a = operand_matrix(a, ta, &y->shape);
+	p.b = operand_matrix(b, tb, &y->shape);
 	for (int i = 0; i < r - 2; i++) {
 		if (y->shape.dim[i] == 1)
 			continue;
@@ -54,7 +54,7 @@ as_given(const Val *a, const Val *b, const Val *y, bool ta, bool tb)
 
 /* Lead dims into rows. */
 static void
-merge_rows(struct product *p)
+merge_rows(struct matmul_product *p)
 {
 	while (p->nbatch > 0) {
 		int i = p->nbatch - 1;
@@ -70,17 +70,18 @@ merge_rows(struct product *p)
 	}
 }
 
-struct product
-product_of(const Val *a, const Val *b, const Val *y, bool ta, bool tb)
+struct matmul_product
+matmul_product_of(const Val *a, const Val *b, const Val *y, bool ta, bool tb)
 {
-	struct product p = as_given(a, b, y, ta, tb);
+	struct matmul_product p = as_given(a, b, y, ta, tb);
 
 	merge_rows(&p);
 	return p;
 }
 
 const char *
-product_offset(struct emit *e, const struct product *p, const int64_t *stride)
+product_offset(struct emit *e, const struct matmul_product *p,
+               const int64_t *stride)
 {
 	const char *s = "";
 
@@ -93,7 +94,7 @@ product_offset(struct emit *e, const struct product *p, const int64_t *stride)
 
 /* "i0", "i1", ...: the matrix of the batch that row t is of, "i": its row. */
 static void
-emit_row_indices(struct emit *e, const struct product *p)
+emit_row_indices(struct emit *e, const struct matmul_product *p)
 {
 	int64_t inner = p->m;
 
@@ -106,7 +107,7 @@ emit_row_indices(struct emit *e, const struct product *p)
 }
 
 void
-product_plain(struct emit *e, const Node *n, const struct product *p)
+product_plain(struct emit *e, const Node *n, const struct matmul_product *p)
 {
 	const Val *a = emit_in(e, n, 0), *b = emit_in(e, n, 1);
 	const Val *bias = emit_in(e, n, 2), *acc = emit_in(e, n, 3);
@@ -124,8 +125,8 @@ product_plain(struct emit *e, const Node *n, const struct product *p)
 	if (acc)
 		emit_pointer(e, "acc", acc, 3, true);
 	emit_pointer(e, "y", y, n->nin, false);
-	emit_tasks(e, rows, (double)rows * (double)p->n * (double)p->k
-	           > PLAIN_TINY);
+	emit_work_items(e, rows, (double)rows * (double)p->n * (double)p->k
+	                > PLAIN_TINY);
 	emit_row_indices(e, p);
 	out_line(e->out, "for (int64_t j = 0; j < %lld; j++) {",
 	         (long long)p->n);

@@ -8,7 +8,7 @@
 #include "ir/split.h"
 
 bool
-random_drawn(const struct nest *nest)
+random_drawn(const struct loop_nest *nest)
 {
 	for (int i = 0; nest->body && i < nest->body->nmicro; i++)
 		if (op_info[nest->body->micro[i].op].flags & F_RNG)
@@ -17,14 +17,14 @@ random_drawn(const struct nest *nest)
 }
 
 static bool
-is_piece(const struct nest *nest)
+is_piece(const struct loop_nest *nest)
 {
 	return nest->split && nest->split->kind == SPLIT_S
 		&& random_drawn(nest);
 }
 
 bool
-random_check(const struct emit *e, const struct nest *nest)
+random_check(const struct emit *e, const struct loop_nest *nest)
 {
 	return !is_piece(nest) || nest->split->npart == 1
 		|| diag_internal(e->diag, "codegen: random numbers for "
@@ -32,7 +32,7 @@ random_check(const struct emit *e, const struct nest *nest)
 }
 
 void
-random_strides(const struct nest *nest, int64_t *stride)
+random_strides(const struct loop_nest *nest, int64_t *stride)
 {
 	Shape whole = nest->shape;
 
@@ -43,7 +43,7 @@ random_strides(const struct nest *nest, int64_t *stride)
 
 /* Elements of the whole before this rank's first. */
 static const char *
-first_text(struct emit *e, const struct nest *nest)
+first_element_text(struct emit *e, const struct loop_nest *nest)
 {
 	const Split *s = nest->split;
 
@@ -80,7 +80,7 @@ random_draw(struct emit *e, const struct micro *m, int i, const char *x)
 }
 
 void
-random_numbers(struct emit *e, const struct nest *nest)
+random_numbers(struct emit *e, const struct loop_nest *nest)
 {
 	for (int i = 0; nest->body && i < nest->body->nmicro; i++) {
 		const struct micro *m = &nest->body->micro[i];
@@ -99,7 +99,7 @@ random_numbers(struct emit *e, const struct nest *nest)
 /* How many elements of a replica are behind one another in the whole; 0: what
  * m draws does not go by replicas. */
 static int64_t
-stretch(const struct nest *nest, const struct micro *m)
+replica_run(const struct loop_nest *nest, const struct micro *m)
 {
 	Attr a = m->attr;
 	const int64_t *dealt = attr_int_of(m->op, &a, "dealt");
@@ -122,12 +122,12 @@ common_divisor(int64_t a, int64_t b)
 }
 
 int64_t
-random_run(const struct nest *nest, int64_t extent, int64_t most)
+random_run(const struct loop_nest *nest, int64_t extent, int64_t most)
 {
 	int64_t run = extent, common;
 
 	for (int i = 0; nest->body && i < nest->body->nmicro; i++) {
-		int64_t n = stretch(nest, &nest->body->micro[i]);
+		int64_t n = replica_run(nest, &nest->body->micro[i]);
 
 		if (n)
 			run = common_divisor(run, n);
@@ -143,12 +143,12 @@ random_run(const struct nest *nest, int64_t extent, int64_t most)
 /* The index in what all replicas have, of which the stretches lie in turn, of
  * element `at` of this one's. */
 static const char *
-index_text(struct emit *e, const struct nest *nest, const struct micro *m,
+index_text(struct emit *e, const struct loop_nest *nest, const struct micro *m,
            const char *at)
 {
-	long long n = stretch(nest, m);
+	long long n = replica_run(nest, m);
 
-	at = arena_printf(e->arena, "0%s%s", at, first_text(e, nest));
+	at = arena_printf(e->arena, "0%s%s", at, first_element_text(e, nest));
 	if (!n)
 		return at;
 	return arena_printf(e->arena, "%s + ((%s) / INT64_C(%lld) * "
@@ -157,7 +157,7 @@ index_text(struct emit *e, const struct nest *nest, const struct micro *m,
 }
 
 static int64_t
-stream(const struct micro *m)
+draw_stream(const struct micro *m)
 {
 	return m->op == OP_DROPOUT ? m->attr.DROPOUT.stream
 	     : m->op == OP_BERNOULLI ? m->attr.BERNOULLI.stream
@@ -165,7 +165,7 @@ stream(const struct micro *m)
 }
 
 void
-random_words(struct emit *e, const struct nest *nest, const char *at,
+random_words(struct emit *e, const struct loop_nest *nest, const char *at,
              const char *count, bool buffered)
 {
 	for (int i = 0; nest->body && i < nest->body->nmicro; i++) {
@@ -180,13 +180,13 @@ random_words(struct emit *e, const struct nest *nest, const char *at,
 			out_line(e->out, "uint32_t w%d[%s];", i, count);
 			out_line(e->out, "ckr_draw<%s>(w%d, (uint64_t)(%s), "
 			         "(uint32_t)%s, env);", count, i, index,
-			         emit_const(e, stream(m)));
+			         emit_const(e, draw_stream(m)));
 			continue;
 		}
 		out_line(e->out, "uint32_t words%d[CKR_WORD_BUFFER];", i);
 		out_line(e->out, "const uint32_t *w%d = ckr_words(words%d, "
 		         "(uint64_t)(%s), %s, (uint32_t)%s, env);", i, i,
-		         index, count, emit_const(e, stream(m)));
+		         index, count, emit_const(e, draw_stream(m)));
 	}
 }
 

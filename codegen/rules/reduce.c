@@ -1,7 +1,7 @@
 /* Reductions, running sums, positions of extremes.
  *
  * Floats reduced over neighbouring dims, or over the first and the last ones,
- * go to the kernels; any other shape or type is a task per result or line,
+ * go to the kernels; any other shape or type is a work item per result or line,
  * with one accumulator.
  */
 #include "codegen/rules/reduce.h"
@@ -37,16 +37,16 @@ reduction_of(const Node *n)
 }
 
 /* Dims of x in groups: runs of kept and of reduced ones, extent 1 left out. */
-struct groups {
+struct axis_groups {
 	int n;
 	bool reduced[MAX_RANK];
 	int64_t extent[MAX_RANK];
 };
 
-static struct groups
-groups_of(const Shape *s, const struct reduction *r)
+static struct axis_groups
+axis_groups_of(const Shape *s, const struct reduction *r)
 {
-	struct groups g = { 0 };
+	struct axis_groups g = { 0 };
 	bool reduced[MAX_RANK] = { false };
 
 	for (int i = 0; i < r->axes->n; i++)
@@ -70,7 +70,7 @@ reduce_extents(const Graph *g, const Node *n)
 {
 	const Val *x = &g->val[n->in[0]];
 	struct reduction r = reduction_of(n);
-	struct groups d = groups_of(&x->shape, &r);
+	struct axis_groups d = axis_groups_of(&x->shape, &r);
 	struct reduced e = { false, 1, 1, 1, 1 };
 	int at = 0;
 
@@ -154,7 +154,7 @@ combine_text(Op op, bool fp)
 }
 
 static int64_t
-stride_of(const struct groups *g, int i)
+stride_of(const struct axis_groups *g, int i)
 {
 	int64_t stride = 1;
 
@@ -166,7 +166,7 @@ stride_of(const struct groups *g, int i)
 /* Open loops over the groups that are reduced; returns how many and appends
  * their share of x's index to *at. */
 static int
-open_reduced(struct emit *e, const struct groups *g, const char **at)
+open_reduced(struct emit *e, const struct axis_groups *g, const char **at)
 {
 	int count = 0;
 
@@ -184,7 +184,7 @@ open_reduced(struct emit *e, const struct groups *g, const char **at)
 
 /* x's index of result t: kept groups, in order. */
 static const char *
-kept_index(struct emit *e, const struct groups *g)
+kept_index(struct emit *e, const struct axis_groups *g)
 {
 	const char *s = "0";
 	int64_t inner = 1;
@@ -205,7 +205,7 @@ reduce_slow(struct emit *e, const Node *n)
 {
 	const Val *x = emit_in(e, n, 0), *y = emit_out(e, n, 0);
 	struct reduction r = reduction_of(n);
-	struct groups g = groups_of(&x->shape, &r);
+	struct axis_groups g = axis_groups_of(&x->shape, &r);
 	bool fp = dtype_info[x->dt].cls == 'f';
 	const char *type = fp ? "double" : emit_ctype(x->dt);
 	const char *at = kept_index(e, &g);
@@ -220,8 +220,8 @@ reduce_slow(struct emit *e, const Node *n)
 			count *= g.extent[i];
 	emit_pointer(e, "x", x, 0, true);
 	emit_pointer(e, "y", y, n->nin, false);
-	emit_tasks(e, shape_nelem(&y->shape),
-	           shape_nelem(&x->shape) >= PARALLEL);
+	emit_work_items(e, shape_nelem(&y->shape),
+	                shape_nelem(&x->shape) >= PARALLEL);
 	out_line(e->out, "%s s = %s;", type, start);
 	reduced = open_reduced(e, &g, &at);
 	if (reduced == 0)
@@ -254,15 +254,15 @@ emit_reduce(struct emit *e, const Node *n)
 	return true;
 }
 
-/* A task per line along axis: where it starts; returns how far apart its
+/* A work item per line along axis: where it starts; returns how far apart its
  * elements are. */
 static int64_t
 open_lines(struct emit *e, const Shape *s, int axis)
 {
 	int64_t inner = emit_extent(s, axis + 1, s->rank);
 
-	emit_tasks(e, emit_extent(s, 0, axis) * inner,
-	           shape_nelem(s) >= PARALLEL);
+	emit_work_items(e, emit_extent(s, 0, axis) * inner,
+	                shape_nelem(s) >= PARALLEL);
 	out_line(e->out, "const int64_t o = t / %lld, i = t - o * %lld;",
 	         (long long)(inner ? inner : 1), (long long)inner);
 	out_line(e->out, "const int64_t at = o * %lld + i;",

@@ -14,7 +14,7 @@ struct reduced {
 struct reduced reduce_extents(const Graph *, const Node *);
 /* What kernels call the op. */
 const char *reduce_kernel(Op);
-/* Any shape and type: a task per result. */
+/* Any shape and type: a work item per result. */
 void reduce_slow(struct emit *, const Node *);
 
 #endif

@@ -13,7 +13,7 @@
 
 enum { MAX_ENTRIES = 1 << 22 };
 
-struct table {
+struct resize_table {
 	Arena *arena;
 	int64_t *row, *col;             /* of entry i, rows ascending */
 	double *weight;
@@ -21,7 +21,7 @@ struct table {
 };
 
 static void
-entry(struct table *t, int64_t row, int64_t col, double weight)
+add_table_entry(struct resize_table *t, int64_t row, int64_t col, double weight)
 {
 	t->row = arena_grow(t->arena, t->row, t->n, &t->cap_row, t->n + 1,
 	                    sizeof *t->row);
@@ -44,7 +44,7 @@ scale_of(const Attr *a)
 
 /* Where output o lies in the input. */
 static double
-position(const Attr *a, int64_t o)
+source_position(const Attr *a, int64_t o)
 {
 	double from = (double)a->RESIZE.extent_in;
 	double to = (double)a->RESIZE.extent_out;
@@ -77,7 +77,7 @@ position(const Attr *a, int64_t o)
 /* Scales and regions are decimal fractions that became floats: a position that
  * misses a half or a whole by no more than that is there. */
 static double
-settled(const Attr *a, double x)
+snap_position(const Attr *a, double x)
 {
 	double half = rint(2 * x) / 2;
 	bool given = a->RESIZE.scale > 0 || a->RESIZE.coord == 4;
@@ -86,7 +86,7 @@ settled(const Attr *a, double x)
 }
 
 static double
-nearest(double x, int64_t round)
+round_position(double x, int64_t round)
 {
 	switch (round) {
 	case 0: return ceil(x - 0.5);
@@ -98,7 +98,7 @@ nearest(double x, int64_t round)
 
 /* The kernel function at distance d. */
 static double
-response(const Attr *a, double d)
+kernel_response(const Attr *a, double d)
 {
 	double c = a->RESIZE.cubic;
 
@@ -120,7 +120,7 @@ clamp(int64_t i, int64_t n)
 
 /* The entries of row o: taps around x, ascending. */
 static void
-row_entries(struct table *t, const Attr *a, int64_t o, double x)
+row_entries(struct resize_table *t, const Attr *a, int64_t o, double x)
 {
 	double s = scale_of(a), sum = 0, support = a->RESIZE.mode == 1 ? 1 : 2;
 	int64_t from = a->RESIZE.extent_in, low, n;
@@ -132,20 +132,20 @@ row_entries(struct table *t, const Attr *a, int64_t o, double x)
 	low += (int64_t)ceil(x) - 1;
 	for (int64_t i = low; i < low + n; i++)
 		if (!inside || (i >= 0 && i < from))
-			sum += response(a, s * ((double)i - x));
+			sum += kernel_response(a, s * ((double)i - x));
 	for (int64_t i = low; i < low + n; i++) {
-		double w = response(a, s * ((double)i - x)) / sum;
+		double w = kernel_response(a, s * ((double)i - x)) / sum;
 
 		if (w != 0 && (!inside || (i >= 0 && i < from)))
-			entry(t, o, clamp(i, from), w);
+			add_table_entry(t, o, clamp(i, from), w);
 	}
 }
 
 static bool
-build(struct table *t, const Attr *a)
+build_table(struct resize_table *t, const Attr *a)
 {
 	for (int64_t o = 0; o < a->RESIZE.extent_out; o++) {
-		double x = settled(a, position(a, o));
+		double x = snap_position(a, source_position(a, o));
 
 		/* nothing can come from further away than the edge */
 		if (!(fabs(x) < 1e15))
@@ -154,8 +154,9 @@ build(struct table *t, const Attr *a)
 		    && (x < 0 || x > (double)(a->RESIZE.extent_in - 1)))
 			continue;
 		if (a->RESIZE.mode == 0)
-			entry(t, o, clamp((int64_t)nearest(x, a->RESIZE.round),
-			                  a->RESIZE.extent_in), 1);
+			add_table_entry(t, o, clamp((int64_t)
+				round_position(x, a->RESIZE.round),
+				a->RESIZE.extent_in), 1);
 		else
 			row_entries(t, a, o, x);
 		if (t->n > MAX_ENTRIES)
@@ -166,11 +167,11 @@ build(struct table *t, const Attr *a)
 
 /* Swap rows and columns; a stable counting sort, so rows ascend again. */
 static void
-transpose(struct table *t, int64_t ncol)
+transpose_table(struct resize_table *t, int64_t ncol)
 {
 	size_t *first = arena_array(t->arena, (size_t)ncol + 1,
 	                            sizeof *first);
-	struct table u = { .arena = t->arena, .n = t->n };
+	struct resize_table u = { .arena = t->arena, .n = t->n };
 
 	u.row = arena_array(t->arena, t->n + 1, sizeof *u.row);
 	u.col = arena_array(t->arena, t->n + 1, sizeof *u.col);
@@ -192,8 +193,9 @@ transpose(struct table *t, int64_t ncol)
 /* A list of numbers, several to a line. */
 static void
 emit_column(struct emit *e, const char *type, const char *name, size_t n,
-          const char *(*text)(struct emit *, const struct table *, size_t),
-          const struct table *t)
+          const char *(*text)(struct emit *, const struct resize_table *,
+                              size_t),
+          const struct resize_table *t)
 {
 	enum { PER_LINE = 8 };
 
@@ -210,20 +212,20 @@ emit_column(struct emit *e, const char *type, const char *name, size_t n,
 }
 
 static const char *
-column_text(struct emit *e, const struct table *t, size_t i)
+column_text(struct emit *e, const struct resize_table *t, size_t i)
 {
 	return arena_printf(e->arena, "%lld", (long long)t->col[i]);
 }
 
 static const char *
-weight_text(struct emit *e, const struct table *t, size_t i)
+weight_text(struct emit *e, const struct resize_table *t, size_t i)
 {
 	return emit_float(e->arena, t->weight[i]);
 }
 
 /* First entry of row i. */
 static const char *
-first_text(struct emit *e, const struct table *t, size_t i)
+first_entry_text(struct emit *e, const struct resize_table *t, size_t i)
 {
 	size_t low = 0, high = t->n;
 
@@ -243,17 +245,18 @@ resize_tables(struct emit *e, const Node *n)
 {
 	const Val *x = emit_in(e, n, 0), *y = emit_out(e, n, 0);
 	const Attr *a = &n->attr;
-	struct table t = { .arena = e->arena };
+	struct resize_table t = { .arena = e->arena };
 
 	if (!e->machine->takes(x->dt))
 		return emit_unsupported(e, n, x->dt);
-	if (!build(&t, a))
+	if (!build_table(&t, a))
 		return diag_error(e->diag, "resize of '%s' needs too many "
 		                  "weights", x->name);
 	if (a->RESIZE.bwd)
-		transpose(&t, a->RESIZE.extent_in);
+		transpose_table(&t, a->RESIZE.extent_in);
 	emit_column(e, "int32_t", "first",
-	            (size_t)y->shape.dim[a->RESIZE.axis] + 1, first_text, &t);
+	            (size_t)y->shape.dim[a->RESIZE.axis] + 1, first_entry_text,
+	            &t);
 	emit_column(e, "int32_t", "at", t.n, column_text, &t);
 	emit_column(e, "float", "weight", t.n, weight_text, &t);
 	return true;

@@ -3,7 +3,7 @@
 #include "codegen/rules/machine.h"
 
 static bool
-need_f32(struct emit *e, const Node *n, unsigned text, const Val *v)
+check_row_type(struct emit *e, const Node *n, unsigned text, const Val *v)
 {
 	e->need |= text;
 	emit_shapes(e, n);
@@ -27,7 +27,7 @@ emit_softmax(struct emit *e, const Node *n)
 	bool log = n->op == OP_LOG_SOFTMAX;
 	int64_t axis = log ? n->attr.LOG_SOFTMAX.axis : n->attr.SOFTMAX.axis;
 
-	if (!need_f32(e, n, NEED_ROWS, x))
+	if (!check_row_type(e, n, NEED_ROWS, x))
 		return false;
 	if (shape_nelem(&x->shape) == 0)
 		return true;
@@ -45,7 +45,7 @@ emit_softmax_grad(struct emit *e, const Node *n)
 	int64_t axis = log ? n->attr.LOG_SOFTMAX_GRAD.axis
 	                   : n->attr.SOFTMAX_GRAD.axis;
 
-	if (!need_f32(e, n, NEED_ROWS, y))
+	if (!check_row_type(e, n, NEED_ROWS, y))
 		return false;
 	if (shape_nelem(&y->shape) == 0)
 		return true;
@@ -59,8 +59,8 @@ emit_softmax_grad(struct emit *e, const Node *n)
 
 /* "norm", of x and its scale. */
 static bool
-emit_norm(struct emit *e, const Node *n, const Val *x, const Val *scale,
-          int64_t axis, double eps, bool grad)
+emit_norm_struct(struct emit *e, const Node *n, const Val *x, const Val *scale,
+                 int64_t axis, double eps, bool grad)
 {
 	int at = emit_axis(axis, x->shape.rank);
 
@@ -84,8 +84,9 @@ emit_norm(struct emit *e, const Node *n, const Val *x, const Val *scale,
 bool
 emit_layernorm(struct emit *e, const Node *n)
 {
-	if (!emit_norm(e, n, emit_in(e, n, 0), emit_in(e, n, 1),
-	               n->attr.LAYERNORM.axis, n->attr.LAYERNORM.eps, false))
+	if (!emit_norm_struct(e, n, emit_in(e, n, 0), emit_in(e, n, 1),
+	                      n->attr.LAYERNORM.axis, n->attr.LAYERNORM.eps,
+	                      false))
 		return false;
 	out_line(e->out, "ckr_layernorm(%s, %s, %s,", p_out(e, n, 0),
 	         p_out(e, n, 1), p_out(e, n, 2));
@@ -97,8 +98,8 @@ emit_layernorm(struct emit *e, const Node *n)
 bool
 emit_rmsnorm(struct emit *e, const Node *n)
 {
-	if (!emit_norm(e, n, emit_in(e, n, 0), emit_in(e, n, 1),
-	               n->attr.RMSNORM.axis, n->attr.RMSNORM.eps, false))
+	if (!emit_norm_struct(e, n, emit_in(e, n, 0), emit_in(e, n, 1),
+	                      n->attr.RMSNORM.axis, n->attr.RMSNORM.eps, false))
 		return false;
 	out_line(e->out, "ckr_rmsnorm(%s, %s, %s, %s, &norm, env);",
 	         p_out(e, n, 0), p_out(e, n, 1), p_in(e, n, 0),
@@ -114,7 +115,7 @@ emit_norm_grad(struct emit *e, const Node *n, int64_t axis,
 	int64_t rows = emit_extent(&x->shape, 0,
 	                           emit_axis(axis, x->shape.rank));
 
-	if (!emit_norm(e, n, x, emit_in(e, n, 2), axis, 0, true))
+	if (!emit_norm_struct(e, n, x, emit_in(e, n, 2), axis, 0, true))
 		return false;
 	out_line(e->out, "ckr_norm_grad(%s, %s, %s,", p_out(e, n, 0),
 	         p_out(e, n, 1), dbias);
@@ -172,14 +173,14 @@ emit_sce(struct emit *e, const Node *n)
 
 	if (n->attr.SCE.part)
 		return emit_sce_part(e, n);
-	if (!need_f32(e, n, NEED_ROWS, x) ||
+	if (!check_row_type(e, n, NEED_ROWS, x) ||
 	    !emit_labels(e, n, 1, 2, n->attr.SCE.ignore, x->shape.dim[1]))
 		return false;
 	out_line(e->out, "ckr_sce(%s, %s, %s, %s, &labels,", p_out(e, n, 0),
 	         p_out(e, n, 1), p_out(e, n, 2), p_in(e, n, 0));
 	out_line(e->out, "        %s, %lld, 0%s, env);",
 	         emit_planes(e, &x->shape), (long long)n->attr.SCE.reduction,
-	         emit_room(e, n));
+	         emit_scratch_arg(e, n));
 	return true;
 }
 
@@ -190,7 +191,7 @@ emit_sce_grad(struct emit *e, const Node *n)
 
 	if (n->attr.SCE_GRAD.part)
 		return emit_sce_grad_part(e, n);
-	if (!need_f32(e, n, NEED_ROWS, x) ||
+	if (!check_row_type(e, n, NEED_ROWS, x) ||
 	    !emit_labels(e, n, 2, 5, n->attr.SCE_GRAD.ignore, x->shape.dim[1]))
 		return false;
 	out_line(e->out, "ckr_sce_grad(%s, %s, %s, &labels,", p_out(e, n, 0),
@@ -206,14 +207,14 @@ emit_nll(struct emit *e, const Node *n)
 {
 	const Val *x = emit_in(e, n, 0);
 
-	if (!need_f32(e, n, NEED_ROWS, x) ||
+	if (!check_row_type(e, n, NEED_ROWS, x) ||
 	    !emit_labels(e, n, 1, 2, n->attr.NLL.ignore, x->shape.dim[1]))
 		return false;
 	out_line(e->out, "ckr_sce(%s, NULL, %s, %s, &labels,", p_out(e, n, 0),
 	         p_out(e, n, 1), p_in(e, n, 0));
 	out_line(e->out, "        %s, %lld, 1%s, env);",
 	         emit_planes(e, &x->shape), (long long)n->attr.NLL.reduction,
-	         emit_room(e, n));
+	         emit_scratch_arg(e, n));
 	return true;
 }
 
@@ -222,7 +223,7 @@ emit_nll_grad(struct emit *e, const Node *n)
 {
 	const Val *dx = emit_out(e, n, 0);
 
-	if (!need_f32(e, n, NEED_ROWS, dx) ||
+	if (!check_row_type(e, n, NEED_ROWS, dx) ||
 	    !emit_labels(e, n, 1, 3, n->attr.NLL_GRAD.ignore,
 	                 dx->shape.dim[1]))
 		return false;
@@ -241,7 +242,7 @@ det_call(struct emit *e, const Node *n, const char *call)
 	const Val *x = emit_in(e, n, n->nin - 1);
 	int rank = x->shape.rank;
 
-	if (!need_f32(e, n, NEED_DET, x))
+	if (!check_row_type(e, n, NEED_DET, x))
 		return false;
 	out_line(e->out, "%s, %s, %lld, %lld, env);", call, p_scratch(e, n),
 	         (long long)emit_extent(&x->shape, 0, rank - 2),

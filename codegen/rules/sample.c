@@ -3,8 +3,8 @@
 
 /* What the kernel must know; x: the data's extents, y: the samples'. */
 static void
-emit_geometry(struct emit *e, const Shape *x, const Shape *y, int64_t mode,
-              int64_t padding, int64_t align)
+emit_sample_struct(struct emit *e, const Shape *x, const Shape *y, int64_t mode,
+                   int64_t padding, int64_t align)
 {
 	const char *in = "";
 
@@ -43,9 +43,10 @@ emit_grid_sample(struct emit *e, const Node *n)
 {
 	if (!floats_only(e, n))
 		return false;
-	emit_geometry(e, &emit_in(e, n, 0)->shape, &emit_out(e, n, 0)->shape,
-	              n->attr.GRID_SAMPLE.mode, n->attr.GRID_SAMPLE.padding,
-	              n->attr.GRID_SAMPLE.align);
+	emit_sample_struct(e, &emit_in(e, n, 0)->shape,
+	                   &emit_out(e, n, 0)->shape, n->attr.GRID_SAMPLE.mode,
+	                   n->attr.GRID_SAMPLE.padding,
+	                   n->attr.GRID_SAMPLE.align);
 	out_line(e->out, "ckr_grid_sample(&s, %s, %s, %s, env);",
 	         p_out(e, n, 0), p_in(e, n, 0), p_in(e, n, 1));
 	return true;
@@ -65,13 +66,13 @@ emit_grid_sample_grad(struct emit *e, const Node *n)
 		                  "operand for the grid's gradient");
 	for (int i = 0; i < out->n; i++)
 		x.dim[2 + i] = out->v[i];
-	emit_geometry(e, &x, dy, n->attr.GRID_SAMPLE_GRAD.mode,
-	              n->attr.GRID_SAMPLE_GRAD.padding,
-	              n->attr.GRID_SAMPLE_GRAD.align);
+	emit_sample_struct(e, &x, dy, n->attr.GRID_SAMPLE_GRAD.mode,
+	                   n->attr.GRID_SAMPLE_GRAD.padding,
+	                   n->attr.GRID_SAMPLE_GRAD.align);
 	if (emit_out(e, n, 0))
 		out_line(e->out, "ckr_grid_sample_dx(&s, %s, %s, %s, "
 		         "env%s);", p_out(e, n, 0), p_in(e, n, 0),
-		         p_in(e, n, 1), emit_room(e, n));
+		         p_in(e, n, 1), emit_scratch_arg(e, n));
 	if (emit_out(e, n, 1))
 		out_line(e->out, "ckr_grid_sample_dgrid(&s, %s, %s, %s, %s, "
 		         "env);", p_out(e, n, 1), p_in(e, n, 0),

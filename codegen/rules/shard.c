@@ -17,7 +17,7 @@ emit_comm(struct emit *e, const Node *n)
 
 /* How many ranks hold the same piece. */
 static long long
-shared(const Val *v)
+ranks_per_piece(const Val *v)
 {
 	return v->split.kind == SPLIT_S ? v->split.shared : 1;
 }
@@ -28,7 +28,7 @@ emit_part(struct emit *e, const Val *v, int axis, int64_t whole)
 	e->need |= NEED_SHARD;
 	out_line(e->out, "const struct ckr_part part = ckr_part_of(%lld, %lld, "
 	         "%lld, env);", (long long)whole,
-	         (long long)v->shape.dim[axis], shared(v));
+	         (long long)v->shape.dim[axis], ranks_per_piece(v));
 }
 
 /* ---- cross entropy ---- */
@@ -70,8 +70,8 @@ emit_sce_part(struct emit *e, const Node *n)
 		return false;
 	out_line(e->out, "ckr_sce_part(%s, %s, %s, p[3], &labels, %lld, %lld, "
 	         "%lld%s, env);", p_out(e, n, 0), p_out(e, n, 1),
-	         p_out(e, n, 2), (long long)x->shape.dim[0], shared(x),
-	         (long long)n->attr.SCE.reduction, emit_room(e, n));
+	         p_out(e, n, 2), (long long)x->shape.dim[0], ranks_per_piece(x),
+	         (long long)n->attr.SCE.reduction, emit_scratch_arg(e, n));
 	return true;
 }
 

@@ -5,7 +5,7 @@
 /* Streams of random words, one per parameter, that dropout does not use.
  * updated: the parameter, or a copy of a replica's piece of it. */
 static int64_t
-stream(const struct emit *e, ValId updated)
+rounding_stream(const struct emit *e, ValId updated)
 {
 	const Node *def = &e->g->node[e->g->val[updated].def];
 	ValId param = op_info[def->op].flags & F_COMM ? def->in[0] : updated;
@@ -49,7 +49,7 @@ emit_cut(struct emit *e, const Val *v)
 
 /* What copies the new parameter is written to; NULL: none. */
 static const Val *
-copy_of(const struct emit *e, const Node *n)
+copy_output(const struct emit *e, const Node *n)
 {
 	return op_info[n->op].flags & F_COPY
 	     ? emit_out(e, n, op_info[n->op].nout - 1) : NULL;
@@ -70,14 +70,14 @@ static void
 emit_types(struct emit *e, const Node *n, const Val *y, const Val *g)
 {
 	bool cut = y->split.kind == SPLIT_S || y->piece;
-	const Val *copy = copy_of(e, n);
+	const Val *copy = copy_output(e, n);
 
 	if (cut)
 		emit_cut(e, y);
 	out_line(e->out, "const struct ckr_half_types types = { %s, %s, %s, "
 	         "(uint32_t)%s, %s, %s };", tables_dtype(y->dt),
 	         tables_dtype(g->dt), tables_dtype(type_of_states(e, n)),
-	         emit_const(e, stream(e, n->in[0])),
+	         emit_const(e, rounding_stream(e, n->in[0])),
 	         cut ? "&cut" : "NULL",
 	         tables_dtype(copy ? copy->dt : DT_NONE));
 }
@@ -91,7 +91,7 @@ need_update(struct emit *e, const Node *n, bool *half)
 	const DType dt[] = { y->dt, g->dt, type_of_states(e, n) };
 
 	emit_shapes(e, n);
-	*half = copy_of(e, n);
+	*half = copy_output(e, n);
 	for (int i = 0; i < 3; i++)
 		*half |= dtype_is_half(dt[i]);
 	e->need |= *half ? NEED_HALF_UPDATE : NEED_UPDATE;
@@ -105,7 +105,7 @@ need_update(struct emit *e, const Node *n, bool *half)
 
 /* Add the squares of operands 0 .. end-1 to s. */
 static bool
-add_squares(struct emit *e, const Node *n, int end)
+emit_sum_squares_of(struct emit *e, const Node *n, int end)
 {
 	for (int i = 0; i < end; i++) {
 		const Val *g = emit_in(e, n, i);
@@ -146,7 +146,7 @@ emit_grad_norm(struct emit *e, const Node *n)
 	int sums = n->nin - (int)n->attr.GRAD_NORM.sums;
 
 	open_norm(e, n);
-	if (!add_squares(e, n, sums))
+	if (!emit_sum_squares_of(e, n, sums))
 		return false;
 	for (int i = sums; i < n->nin; i++)
 		out_line(e->out, "s += (double)*(const float *)p[%d];", i);
@@ -158,7 +158,7 @@ bool
 emit_sum_squares(struct emit *e, const Node *n)
 {
 	open_norm(e, n);
-	if (!add_squares(e, n, n->nin))
+	if (!emit_sum_squares_of(e, n, n->nin))
 		return false;
 	out_line(e->out, "*y = (float)s;");
 	return true;
@@ -179,10 +179,10 @@ emit_accumulate(struct emit *e, const Node *n)
 	return true;
 }
 
-/* What an update writes and reads, the norm last, as arguments; nout: how many
- * of what it writes. */
+/* The results and operands of an update as arguments, the norm last; nout: the
+ * number of results. */
 static const char *
-operands(struct emit *e, const Node *n, int nout)
+update_operands(struct emit *e, const Node *n, int nout)
 {
 	const char *s = p_out(e, n, 0);
 
@@ -204,7 +204,7 @@ emit_step(struct emit *e, const Node *n, const char *more)
 		return false;
 	out_line(e->out, "ckr_%s%s(%s,", half ? "half_" : "",
 	         op_info[n->op].text,
-	         operands(e, n, op_info[n->op].nout - !half));
+	         update_operands(e, n, op_info[n->op].nout - !half));
 	out_line(e->out, "         %s%lld, %d%s, env);",
 	         half ? "types, " : "",
 	         (long long)val_nelem(emit_in(e, n, 0)),
@@ -279,7 +279,7 @@ emit_factored(struct emit *e, const Node *n, int64_t decay)
 		         "{ CKR_F32, CKR_F32, CKR_F32, 0, NULL, CKR_NONE };");
 	emit_factors(e, emit_in(e, n, 0), decay);
 	out_line(e->out, "ckr_%s(&a, %s,", op_info[n->op].text,
-	         operands(e, n, op_info[n->op].nout));
+	         update_operands(e, n, op_info[n->op].nout));
 	out_line(e->out, "              %s, env);", p_scratch(e, n));
 	return true;
 }
@@ -309,6 +309,6 @@ emit_adafactor_means(struct emit *e, const Node *n)
 	         "CKR_F32, 0, NULL, CKR_NONE };", tables_dtype(g->dt));
 	emit_factors(e, g, 0);
 	out_line(e->out, "ckr_adafactor_means(&a, %s, env);",
-	         operands(e, n, op_info[n->op].nout));
+	         update_operands(e, n, op_info[n->op].nout));
 	return true;
 }

@@ -72,7 +72,7 @@ read_file_text(const char *path, size_t *n, Arena *arena)
 
 /* A cache that cannot be written costs time and nothing else. */
 static void
-store_cache(const struct device *d, int threads, Arena *arena)
+store_cache(const struct device_profile *d, int threads, Arena *arena)
 {
 	char *path = cache_path(arena, threads, true), *tmp;
 	FILE *f;
@@ -202,10 +202,10 @@ remove_files(const char *dir, Arena *arena)
 }
 
 static bool
-fit_device(struct device *d, const Plan *plan, const char *dir, Arena *arena,
+fit_device(struct device_profile *d, const Plan *plan, const char *dir, Arena *arena,
            Diag *diag)
 {
-	struct device measured;
+	struct device_profile measured;
 	size_t n;
 	char *text = read_file_text(arena_printf(arena, "%s/host.profile", dir),
 	                            &n, arena);
@@ -219,7 +219,7 @@ fit_device(struct device *d, const Plan *plan, const char *dir, Arena *arena,
 }
 
 static bool
-measure_host(struct device *d, const struct cli *c, struct watch *watch,
+measure_host(struct device_profile *d, const struct cli *c, struct watch *watch,
              Arena *arena, Diag *diag)
 {
 	struct options opt = {
@@ -248,11 +248,11 @@ measure_host(struct device *d, const struct cli *c, struct watch *watch,
 
 /* The profile of this machine with as many threads as the options allow.
  * NULL after a diagnostic. */
-static const struct device *
+static const struct device_profile *
 host_device(const struct cli *c, struct watch *watch, Arena *arena, Diag *diag)
 {
 	int threads = c->opt.threads;
-	struct device *d = arena_alloc(arena, sizeof *d);
+	struct device_profile *d = arena_alloc(arena, sizeof *d);
 	const char *path = cache_path(arena, threads, false);
 	size_t n;
 	char *text = read_file_text(path, &n, arena);

@@ -21,7 +21,7 @@
 #include "ir/ir.h"
 #include "passes/cost/cost.h"
 #include "passes/plan/frontier.h"
-#include "passes/report/memory.h"
+#include "passes/report/step_report.h"
 #include "passes/forward.h"
 #include "passes/passes.h"
 #include "ir/text/text.h"

@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-struct builder {
+struct plan_builder {
 	Pass *p;
 	const Graph *g;
 	Plan *plan;
@@ -62,7 +62,7 @@ tensor_kind(const Graph *g, const Val *v)
 
 /* Bytes of the owner that the value reaches, as [*at, *at + *nbytes). */
 static void
-extent(const Graph *g, const Val *v, int64_t *at, int64_t *nbytes)
+find_owner_span(const Graph *g, const Val *v, int64_t *at, int64_t *nbytes)
 {
 	const Val *o = &g->val[v->base];
 	int64_t low, high, es = dtype_info[v->dt].nbytes;
@@ -78,7 +78,7 @@ extent(const Graph *g, const Val *v, int64_t *at, int64_t *nbytes)
 }
 
 static int64_t
-add_tensor(struct builder *b, ValId id)
+add_plan_tensor(struct plan_builder *b, ValId id)
 {
 	const Graph *g = b->g;
 	const Val *v = &g->val[id], *o = &g->val[val_owner(g, id)];
@@ -87,7 +87,7 @@ add_tensor(struct builder *b, ValId id)
 	if (b->of_val[id] >= 0)
 		return b->of_val[id];
 	if (v->base)
-		add_tensor(b, v->base);
+		add_plan_tensor(b, v->base);
 	b->of_val[id] = b->plan->ntensor;
 	t = &b->plan->tensor[b->plan->ntensor++];
 	*t = (struct plan_tensor){
@@ -100,7 +100,7 @@ add_tensor(struct builder *b, ValId id)
 		.output = v->output, .first = -1, .last = -1,
 		.split = v->split, .piece = v->piece,
 	};
-	extent(g, v, &t->alias_offset, &t->bytes);
+	find_owner_span(g, v, &t->alias_offset, &t->bytes);
 	for (int i = 0; v->base && i < v->shape.rank; i++)
 		if (v->stride[i] == 0 && v->shape.dim[i] > 1)
 			t->shape.dim[i] = 1;    /* one element, seen often */
@@ -110,7 +110,7 @@ add_tensor(struct builder *b, ValId id)
 }
 
 static int64_t
-add_workspace(struct builder *b, const Node *n)
+add_workspace(struct plan_builder *b, const Node *n)
 {
 	struct plan_tensor *t = &b->plan->tensor[b->plan->ntensor];
 
@@ -125,7 +125,7 @@ add_workspace(struct builder *b, const Node *n)
 }
 
 static void
-add_step(struct builder *b, const Node *n)
+add_step(struct plan_builder *b, const Node *n)
 {
 	const Graph *g = b->g;
 	Arena *a = b->p->keep;
@@ -159,28 +159,28 @@ add_step(struct builder *b, const Node *n)
 	s->write = arena_array(a, (size_t)n->nout + 2, sizeof *s->write);
 	for (int i = 0; i < n->nin; i++)
 		if (n->in[i])
-			s->read[s->nread++] = add_tensor(b, n->in[i]);
+			s->read[s->nread++] = add_plan_tensor(b, n->in[i]);
 	for (int i = 0; i < n->nout; i++)
-		s->write[s->nwrite++] = n->out[i] ? add_tensor(b, n->out[i])
-			: -1;
+		s->write[s->nwrite++] = n->out[i]
+			? add_plan_tensor(b, n->out[i]) : -1;
 	if (n->workspace > 0)
 		s->write[s->nwrite++] = add_workspace(b, n);
 }
 
 static void
-add_residents(struct builder *b)
+add_residents(struct plan_builder *b)
 {
 	FOR_VALS (v, b->g)
 		if (!v->base && (v->kind == V_PARAM || v->kind == V_BUFFER
 		    || v->kind == V_INPUT))
-			add_tensor(b, val_id(b->g, v));
+			add_plan_tensor(b, val_id(b->g, v));
 }
 
 Plan *
 plan_build(Pass *p, const Graph *g, bool claimed)
 {
 	Plan *plan = arena_alloc(p->keep, sizeof *plan);
-	struct builder b = { .p = p, .g = g, .plan = plan };
+	struct plan_builder b = { .p = p, .g = g, .plan = plan };
 
 	b.placed = g->props & P_PLACED;
 	b.of_val = arena_array(p->scratch, g->nval, sizeof *b.of_val);

@@ -19,9 +19,8 @@ Plan *plan_build(Pass *, const Graph *, bool claimed);
  * keep-everything, the alignment, and of a bound seconds and class (NULL: none
  * is claimed). */
 void plan_sum(Plan *, Diag *, Arena *scratch);
-/* What is said of a lower bound beside a plan of `step` seconds, `base` of
- * which any plan takes: should the bound be wrong, the plan is not, and goes
- * without. */
-double bound_shown(double bound, double base, double step);
+/* The lower bound to report beside a plan of `step` seconds, `base` of which
+ * any plan takes: `base` if the bound is above the plan, and so wrong. */
+double reported_bound(double bound, double base, double step);
 
 #endif

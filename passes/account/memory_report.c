@@ -11,7 +11,7 @@
  *         transformer is the whole one
  * needs   the plan of the final graph and the reference graph
  */
-#include "passes/account/memory.h"
+#include "passes/account/memory_report.h"
 #include "ir/split.h"
 
 #include <inttypes.h>
@@ -98,7 +98,7 @@ places_find(const Plan *plan, Arena *arena)
 /* ---- rows ---- */
 
 static bool
-is_norm(Op op)
+is_norm_op(Op op)
 {
 	return op == OP_LAYERNORM || op == OP_RMSNORM;
 }
@@ -119,12 +119,12 @@ find_norm_inputs(const Graph *g, Arena *arena)
 	bool *feeds = arena_array(arena, g->nval, sizeof *feeds);
 
 	FOR_NODES (n, g)
-		if (n->phase == PH_FORWARD && is_norm(n->op) && n->in[0])
+		if (n->phase == PH_FORWARD && is_norm_op(n->op) && n->in[0])
 			feeds[val_owner(g, n->in[0])] = true;
 	return feeds;
 }
 
-static enum block
+static enum layer_block
 block_of(const struct segments *s, const Graph *g, const bool *feeds_norm,
          ValId id)
 {
@@ -198,7 +198,7 @@ add_saved(struct memory_report *r, const struct places *s, const Graph *g,
 
 /* Scores say batch, heads and length; the layers' input the width. */
 static void
-find_shape(struct memory_report *r, const Graph *g)
+find_transformer_shape(struct memory_report *r, const Graph *g)
 {
 	Shape x;
 
@@ -225,7 +225,7 @@ find_shape(struct memory_report *r, const Graph *g)
 }
 
 static void
-sum_layers(struct memory_report *r, Arena *arena)
+sum_saved_by_layer(struct memory_report *r, Arena *arena)
 {
 	size_t n = (size_t)r->seg.nlayer + 1;
 
@@ -264,7 +264,7 @@ memory_report_new(const Pass *p, const Plan *plan, Arena *arena)
 	FOR_VALS (v, g)
 		if (v->kind == V_PARAM && !v->frozen)
 			r->param += shape_nelem(&v->shape);
-	find_shape(r, g);
-	sum_layers(r, arena);
+	find_transformer_shape(r, g);
+	sum_saved_by_layer(r, arena);
 	return r;
 }

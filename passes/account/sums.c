@@ -8,7 +8,7 @@
 #include "passes/account/account.h"
 
 static void
-touch(struct plan_tensor *t, int64_t step)
+extend_lifetime(struct plan_tensor *t, int64_t step)
 {
 	if (t->first < 0)
 		t->first = step;
@@ -58,10 +58,10 @@ set_lifetimes(Plan *plan)
 		const struct plan_step *s = &plan->step[i];
 
 		for (int k = 0; k < s->nread; k++)
-			touch(&plan->tensor[s->read[k]], i);
+			extend_lifetime(&plan->tensor[s->read[k]], i);
 		for (int k = 0; k < s->nwrite; k++)
 			if (s->write[k] >= 0)
-				touch(&plan->tensor[s->write[k]], i);
+				extend_lifetime(&plan->tensor[s->write[k]], i);
 		if (s->wait)
 			touch_sent(plan, s);
 	}
@@ -80,7 +80,7 @@ set_lifetimes(Plan *plan)
 }
 
 static void
-decide(Plan *plan)
+set_decisions(Plan *plan)
 {
 	for (int64_t i = 0; i < plan->ntensor; i++)
 		if (plan->tensor[i].of >= 0)
@@ -169,7 +169,7 @@ sum_memory(Plan *plan, Arena *a)
 }
 
 double
-bound_shown(double bound, double base, double step)
+reported_bound(double bound, double base, double step)
 {
 	if (bound > step * (1 + 1e-9))
 		return base;
@@ -183,7 +183,7 @@ set_bound(struct plan_summary *s, double base, Diag *diag)
 {
 	double bound = s->bound_class ? s->bound_sec : base;
 
-	s->bound_sec = bound_shown(bound, base, s->step_sec);
+	s->bound_sec = reported_bound(bound, base, s->step_sec);
 	if (s->bound_sec < bound * (1 - 1e-9))
 		diag_warn(diag, "the plan's %g s are below their lower bound, "
 		          "%g s, which is dropped", s->step_sec, bound);
@@ -195,7 +195,7 @@ set_bound(struct plan_summary *s, double base, Diag *diag)
  * the order of their beginning, while steps compute: one that nobody waits for
  * in between is as long as it shows. */
 static double
-overlapped(const Plan *plan, Arena *a)
+overlapped_seconds(const Plan *plan, Arena *a)
 {
 	double *due = arena_array(a, (size_t)plan->nstep + 1, sizeof *due);
 	double now = 0, link = 0;
@@ -240,7 +240,7 @@ sum_cost(Plan *plan, Diag *diag, Arena *scratch)
 	}
 	base = s->forward_sec + s->backward_sec + s->update_sec;
 	s->step_sec = base + s->recompute_sec;
-	s->hidden_sec = s->step_sec - overlapped(plan, scratch);
+	s->hidden_sec = s->step_sec - overlapped_seconds(plan, scratch);
 	if (s->hidden_sec < s->step_sec * 1e-12)
 		s->hidden_sec = 0;      /* sums in another order */
 	set_bound(s, base, diag);
@@ -252,7 +252,7 @@ void
 plan_sum(Plan *plan, Diag *diag, Arena *scratch)
 {
 	set_lifetimes(plan);
-	decide(plan);
+	set_decisions(plan);
 	sum_memory(plan, scratch);
 	sum_cost(plan, diag, scratch);
 }

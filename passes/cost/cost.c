@@ -1,10 +1,10 @@
 /* Cost of an op: FLOPs, bytes moved, seconds.
  *
  * what    node_cost for every row of the op table, by its cost column
- * method  seconds by device.c from FLOPs and bytes.  Bytes are the operands
- *         read once and the results written once, so broadcast operands
- *         count as often as they are stored.  A multiply and an add are two
- *         FLOPs; a transcendental function counts as the length of its
+ * method  seconds by device_profile.c from FLOPs and bytes.  Bytes are the
+ *         operands read once and the results written once, so broadcast
+ *         operands count as often as they are stored.  A multiply and an add
+ *         are two FLOPs; a transcendental function counts as the length of its
  *         polynomial.
  * needs   known shapes
  * note    an op that a run does not want an output of still moves it: equal
@@ -51,28 +51,28 @@ stored(const Graph *g, ValId id)
 }
 
 static double
-moved(const Graph *g, ValId v)
+val_traffic(const Graph *g, ValId v)
 {
 	return v ? stored(g, v) * dtype_info[g->val[v].dt].nbytes : 0;
 }
 
 /* A single element stays in a register: it is no traffic beside arrays. */
 static double
-traffic(const Graph *g, const Node *n)
+node_traffic(const Graph *g, const Node *n)
 {
 	double bytes = 0;
 
 	for (int i = 0; i < n->nin; i++)
 		if (n->in[i] && stored(g, n->in[i]) > 1)
-			bytes += moved(g, n->in[i]);
+			bytes += val_traffic(g, n->in[i]);
 	for (int i = 0; i < n->nout; i++)
-		bytes += moved(g, n->out[i]);
+		bytes += val_traffic(g, n->out[i]);
 	return bytes;
 }
 
 /* The largest operand stands for the work, since an output may be absent. */
 static double
-extent(const Graph *g, const Node *n)
+largest_operand(const Graph *g, const Node *n)
 {
 	double most = 0;
 
@@ -100,7 +100,7 @@ cost_copy(const Graph *g, const Node *n)
 
 	/* a gather or slice reads about as much as it writes */
 	for (int i = 0; i < n->nout; i++)
-		bytes += 2 * moved(g, n->out[i]);
+		bytes += 2 * val_traffic(g, n->out[i]);
 	return (struct work){ 0, 0, bytes };
 }
 
@@ -118,8 +118,8 @@ cost_view(const Graph *g, const Node *n)
 static struct work
 cost_ew(const Graph *g, const Node *n)
 {
-	return (struct work){ 0, extent(g, n) * op_flops(n->op),
-	                      traffic(g, n) };
+	return (struct work){ 0, largest_operand(g, n) * op_flops(n->op),
+	                      node_traffic(g, n) };
 }
 
 /* Over rows and over columns. */
@@ -128,7 +128,7 @@ cost_adafactor_means(const Graph *g, const Node *n)
 {
 	struct work w = cost_ew(g, n);
 
-	w.bytes += moved(g, n->in[0]);
+	w.bytes += val_traffic(g, n->in[0]);
 	return w;
 }
 
@@ -141,7 +141,8 @@ cost_adafactor(const Graph *g, const Node *n)
 	bool given = n->nin > 6 && n->in[6];
 
 	if (!given)
-		w.bytes += 3 * moved(g, n->in[1]) + moved(g, n->in[0]);
+		w.bytes += 3 * val_traffic(g, n->in[1])
+			+ val_traffic(g, n->in[0]);
 	return w;
 }
 
@@ -165,13 +166,13 @@ loop_traffic(const Graph *g, const Node *n, int own)
 
 	for (int i = 0; i < n->nin; i++)
 		if (stored(g, n->in[i]) > 1 && is_argument(n, own, i))
-			bytes += moved(g, n->in[i]);
+			bytes += val_traffic(g, n->in[i]);
 	for (int i = 0; i < own; i++)
 		if (is_argument(n, own, ~i))
 			bytes += elems(g, n->out[0])
 				* dtype_info[n->body->micro[i].dt].nbytes;
 	for (int i = 0; i < n->nout; i++)
-		bytes += moved(g, n->out[i]);
+		bytes += val_traffic(g, n->out[i]);
 	return bytes;
 }
 
@@ -186,8 +187,9 @@ cost_loop(const Graph *g, const Node *n)
 		own += g->node[n->inlined[i]].body->nmicro;
 	for (int i = own; n->body && i < n->body->nmicro; i++)
 		flops += op_flops(n->body->micro[i].op);
-	return (struct work){ 0, extent(g, n) * flops,
-	                      own ? loop_traffic(g, n, own) : traffic(g, n) };
+	return (struct work){ 0, largest_operand(g, n) * flops,
+	                      own ? loop_traffic(g, n, own)
+		: node_traffic(g, n) };
 }
 
 static struct work
@@ -197,16 +199,16 @@ cost_reduce(const Graph *g, const Node *n)
 
 	for (int i = 0; i < n->nin; i++)
 		flops += elems(g, n->in[i]);
-	return (struct work){ 0, flops, traffic(g, n) };
+	return (struct work){ 0, flops, node_traffic(g, n) };
 }
 
 static struct work
 cost_scatter_add(const Graph *g, const Node *n)
 {
-	double bytes = 2 * moved(g, n->in[1]) + moved(g, n->in[0]);
+	double bytes = 2 * val_traffic(g, n->in[1]) + val_traffic(g, n->in[0]);
 
 	if (n->nin < 3 || !n->in[2])
-		bytes += moved(g, n->out[0]);   /* zeros first */
+		bytes += val_traffic(g, n->out[0]); /* zeros first */
 	return (struct work){ 0, elems(g, n->in[1]), bytes };
 }
 
@@ -221,19 +223,19 @@ cost_matmul(const Graph *g, const Node *n)
 		k = (double)a->shape.dim[n->attr.MATMUL.ta && r > 1 ? r - 2
 		                         : r - 1];
 	return (struct work){ 2 * elems(g, n->out[0]) * k, 0,
-	                      traffic(g, n) };
+	                      node_traffic(g, n) };
 }
 
 /* FLOPs of `count` products of size T x S x D per head, and S x T softmax. */
 static struct work
-attention(const Graph *g, const Node *n, ValId q, ValId k, ValId v, bool causal,
-          int count_d, int count_e)
+attention_work(const Graph *g, const Node *n, ValId q, ValId k, ValId v,
+               bool causal, int count_d, int count_e)
 {
 	const Shape *qs = &g->val[q].shape, *ks = &g->val[k].shape;
 	double scores, d, e;
 
 	if (qs->rank != 4 || ks->rank != 4)
-		return (struct work){ 0, 0, traffic(g, n) };
+		return (struct work){ 0, 0, node_traffic(g, n) };
 	scores = (double)qs->dim[0] * (double)qs->dim[1] * (double)qs->dim[2]
 		* (double)ks->dim[2];
 	if (causal)
@@ -242,23 +244,23 @@ attention(const Graph *g, const Node *n, ValId q, ValId k, ValId v, bool causal,
 	e = (double)g->val[v].shape.dim[3];
 	return (struct work){
 		2 * scores * (count_d * d + count_e * e),
-		scores * 20, traffic(g, n)
+		scores * 20, node_traffic(g, n)
 	};
 }
 
 static struct work
 cost_attention(const Graph *g, const Node *n)
 {
-	return attention(g, n, n->in[0], n->in[1], n->in[2],
-	                 n->attr.ATTENTION.causal != 0, 1, 1);
+	return attention_work(g, n, n->in[0], n->in[1], n->in[2],
+	                      n->attr.ATTENTION.causal != 0, 1, 1);
 }
 
 /* Scores again, dp, dq, dk, dv. */
 static struct work
 cost_attention_grad(const Graph *g, const Node *n)
 {
-	return attention(g, n, n->in[1], n->in[2], n->in[3],
-	                 n->attr.ATTENTION_GRAD.causal != 0, 3, 2);
+	return attention_work(g, n, n->in[1], n->in[2], n->in[3],
+	                      n->attr.ATTENTION_GRAD.causal != 0, 3, 2);
 }
 
 /* A tap is a multiplication and an addition.  Unfolded patches are written
@@ -276,10 +278,10 @@ cost_conv(const Graph *g, const Node *n)
 	}
 	out = windows * (double)w.cout * (double)w.group;
 	if (w.cin == 1 && w.group > 1)
-		return (struct work){ 0, 2 * out * taps, traffic(g, n) };
+		return (struct work){ 0, 2 * out * taps, node_traffic(g, n) };
 	return (struct work){ 2 * out * taps,
 	                      windows * taps * (double)w.group,
-	                      traffic(g, n) };
+	                      node_traffic(g, n) };
 }
 
 static struct work
@@ -290,7 +292,8 @@ cost_pool(const Graph *g, const Node *n)
 
 	for (int i = 0; i < WINDOW_DIMS; i++)
 		taps *= (double)w.kernel[i];
-	return (struct work){ 0, extent(g, n) * taps, traffic(g, n) };
+	return (struct work){ 0, largest_operand(g, n) * taps,
+		node_traffic(g, n) };
 }
 
 /* `spots`: samples, each of as many corners as a cell of the grid has. */
@@ -301,7 +304,7 @@ grid_sample(const Graph *g, const Node *n, double spots, int64_t mode)
 	int corners = 1 << mode * grid->dim[grid->rank - 1];
 
 	return (struct work){ 0, 2 * corners * spots + 20 * elems(g, n->in[1]),
-	                      traffic(g, n) };
+	                      node_traffic(g, n) };
 }
 
 static struct work
@@ -331,12 +334,12 @@ cost_classifier(const Graph *g, const Node *n)
 	double logits = rows * classes;
 
 	return (struct work){ 6 * logits * width, 20 * logits,
-	                      traffic(g, n) + 4 * logits * 4 };
+	                      node_traffic(g, n) + 4 * logits * 4 };
 }
 
 /* Ranks that take part. */
 static int64_t
-group_size(const Graph *g, const Node *n)
+collective_ranks(const Graph *g, const Node *n)
 {
 	Attr a = n->attr;
 	const int64_t *group = attr_int_of(n->op, &a, "group");
@@ -346,9 +349,9 @@ group_size(const Graph *g, const Node *n)
 
 /* Bytes that a rank sends: a ring over all ranks (Thakur et al. 2005). */
 static struct work
-sent(const Graph *g, const Node *n, double bytes)
+sent_work(const Graph *g, const Node *n, double bytes)
 {
-	double ranks = (double)group_size(g, n);
+	double ranks = (double)collective_ranks(g, n);
 
 	return (struct work){ 0, 0, bytes * (ranks - 1) / ranks };
 }
@@ -357,22 +360,22 @@ sent(const Graph *g, const Node *n, double bytes)
 static struct work
 cost_ring(const Graph *g, const Node *n)
 {
-	double x = moved(g, n->in[0]), y = moved(g, n->out[0]);
+	double x = val_traffic(g, n->in[0]), y = val_traffic(g, n->out[0]);
 
-	return sent(g, n, x > y ? x : y);
+	return sent_work(g, n, x > y ? x : y);
 }
 
 /* Reduce-scatter and all-gather. */
 static struct work
 cost_two_rings(const Graph *g, const Node *n)
 {
-	return sent(g, n, 2 * moved(g, n->in[0]));
+	return sent_work(g, n, 2 * val_traffic(g, n->in[0]));
 }
 
 static struct work
 cost_exchange(const Graph *g, const Node *n)
 {
-	return sent(g, n, moved(g, n->in[0]));
+	return sent_work(g, n, val_traffic(g, n->in[0]));
 }
 
 static bool
@@ -389,7 +392,7 @@ static CostRule *const rule[OP_COUNT] = {
 
 /* Its operands have 16 bits. */
 static bool
-is_narrow(const Graph *g, const Node *n)
+has_16bit_operand(const Graph *g, const Node *n)
 {
 	const Val *v = &g->val[n->nin && n->in[0] ? n->in[0] : 0];
 
@@ -397,20 +400,20 @@ is_narrow(const Graph *g, const Node *n)
 }
 
 static struct cost
-price(const Graph *g, const Node *n, struct work w)
+cost_of_work(const Graph *g, const Node *n, struct work w)
 {
-	const struct device *d = device_of(g);
+	const struct device_profile *d = device_of(g);
 	struct cost c = { .flops = w.product + w.vector, .bytes = w.bytes,
 		.product = w.product };
 
 	if (is_sent(rule[n->op])) {
 		c.sent = w.bytes;
-		c.sec = device_link_seconds(d, group_size(g, n), c.sent);
+		c.sec = device_link_seconds(d, collective_ranks(g, n), c.sent);
 		return c;
 	}
 	c.sec = device_measured(d, n->op, c.flops, c.bytes);
 	if (c.sec < 0)
-		c.sec = device_seconds(d, n->op, is_narrow(g, n), &c);
+		c.sec = device_seconds(d, n->op, has_16bit_operand(g, n), &c);
 	return c;
 }
 
@@ -421,8 +424,8 @@ inlined_cost(const Graph *g, const Node *first)
 	struct cost c;
 
 	for (int i = 0; i < first->nout; i++)
-		w.bytes -= moved(g, first->out[i]);
-	c = price(g, first, w);
+		w.bytes -= val_traffic(g, first->out[i]);
+	c = cost_of_work(g, first, w);
 	if (c.sec > 0)
 		c.sec -= device_of(g)->launch;
 	return c;
@@ -431,7 +434,7 @@ inlined_cost(const Graph *g, const Node *first)
 struct cost
 node_cost(const Graph *g, const Node *n)
 {
-	struct cost c = price(g, n, rule[n->op](g, n));
+	struct cost c = cost_of_work(g, n, rule[n->op](g, n));
 
 	for (int i = 0; i < n->ninlined; i++) {
 		struct cost more = inlined_cost(g, &g->node[n->inlined[i]]);

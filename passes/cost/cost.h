@@ -19,14 +19,14 @@ struct cost node_cost(const Graph *, const Node *);
  * node_cost of that one. */
 struct cost inlined_cost(const Graph *, const Node *first);
 
-struct device {
+struct device_profile {
 	const char *name;
 	double product_flops;           /* FLOP/s of matrix products, f32 */
 	double product_flops16;         /* the same, bf16 and f16 */
 	double vector_flops;            /* FLOP/s of everything else */
 	double bandwidth;               /* bytes/s of memory */
 	double launch;                  /* seconds to start one op */
-	double memory;                  /* bytes; 0: not said */
+	double memory;                  /* bytes; 0: unknown */
 	double serial;                  /* not 0: a product first moves its
 	                                 * operands, as CPU kernels do */
 	double link;                    /* bytes/s that a rank sends */
@@ -48,25 +48,28 @@ struct measured {
 };
 
 /* The device of a graph; the default is two cores of a present x86 server. */
-const struct device *device_of(const Graph *);
+const struct device_profile *device_of(const Graph *);
 /* The profile as one JSON object. */
-char *device_json(const struct device *, Arena *);
+char *device_json(const struct device_profile *, Arena *);
 /* A profile by name (A100-80GB, H100, H200, cpu) or from a file: what
  * device_json writes, or the measurements of ckrun --profile.  NULL after a
  * diagnostic. */
-const struct device *device_find(const char *name, Diag *, Arena *);
+const struct device_profile *device_find(const char *name, Diag *, Arena *);
 /* The same from text; false if it is neither. */
-bool device_parse(struct device *, const char *text, size_t n, Arena *);
-/* Seconds of an op whose flops, bytes and product are given; narrow: its
+bool device_parse(struct device_profile *, const char *text, size_t n, Arena *);
+/* Seconds of an op whose flops, bytes and product are given; has_16bit: its
  * operands have 16 bits. */
-double device_seconds(const struct device *, Op, bool narrow,
+double device_seconds(const struct device_profile *, Op, bool has_16bit,
                       const struct cost *);
 /* Seconds of a collective in which every rank sends so many bytes. */
-double device_link_seconds(const struct device *, int64_t ranks, double bytes);
+double device_link_seconds(const struct device_profile *, int64_t ranks,
+                           double bytes);
 /* Seconds that equal work took; -1: it was not measured. */
-double device_measured(const struct device *, Op, double flops, double bytes);
+double device_measured(const struct device_profile *, Op, double flops,
+                       double bytes);
 /* device_fit.c: rates and scales under which the plan's steps take what they
  * took.  False if too few of them were measured. */
-bool device_fit(struct device *, const Plan *, const struct device *measured);
+bool device_fit(struct device_profile *, const Plan *,
+                const struct device_profile *measured);
 
 #endif

@@ -12,20 +12,21 @@
 
 #include <string.h>
 
-struct step {
+struct measured_step {
 	Op op;
 	double sec;                     /* measured */
 	struct cost cost;
 };
 
 static int
-list_steps(struct step *list, const Plan *plan, const struct device *measured)
+list_steps(struct measured_step *list, const Plan *plan,
+           const struct device_profile *measured)
 {
 	int n = 0;
 
 	for (int64_t i = 0; i < plan->nstep; i++) {
 		const struct plan_step *s = &plan->step[i];
-		struct step *m = &list[n];
+		struct measured_step *m = &list[n];
 
 		m->op = op_find(s->op);
 		m->cost = (struct cost){ .flops = s->flops, .bytes = s->bytes,
@@ -38,7 +39,7 @@ list_steps(struct step *list, const Plan *plan, const struct device *measured)
 }
 
 static void
-set_peaks(struct device *d, const struct step *step, int n)
+set_peaks(struct device_profile *d, const struct measured_step *step, int n)
 {
 	struct cost light = { 0 }, product = { 0 };
 
@@ -77,16 +78,17 @@ set_peaks(struct device *d, const struct step *step, int n)
 }
 
 bool
-device_fit(struct device *d, const Plan *plan, const struct device *measured)
+device_fit(struct device_profile *d, const Plan *plan,
+           const struct device_profile *measured)
 {
 	Arena *arena = arena_new();
-	struct step *step = arena_array(arena, (size_t)plan->nstep + 1,
-	                                sizeof *step);
+	struct measured_step *step = arena_array(arena, (size_t)plan->nstep + 1,
+	                                         sizeof *step);
 	double took[OP_COUNT] = { 0 }, reckoned[OP_COUNT] = { 0 };
 	int n = list_steps(step, plan, measured);
 	bool ok;
 
-	*d = (struct device){ .name = "host", .serial = 1 };
+	*d = (struct device_profile){ .name = "host", .serial = 1 };
 	set_peaks(d, step, n);
 	ok = d->product_flops > 0 && d->vector_flops > 0 && d->bandwidth > 0;
 	for (int i = 0; ok && i < n; i++) {

@@ -16,14 +16,14 @@
 enum { WINDOW = 64 };                   /* nodes that are looked at */
 
 static bool
-has(const Node *n, uint64_t flags)
+has_flag(const Node *n, uint64_t flags)
 {
 	return op_info[n->op].flags & flags;
 }
 
 /* ---- sums of gradients ---- */
 
-struct early {
+struct early_move {
 	const Graph *g;
 	const bool *chosen;
 	bool *wanted;                   /* the node moves */
@@ -31,7 +31,7 @@ struct early {
 };
 
 static NodeId
-def_of(const struct early *e, ValId v)
+def_of(const struct early_move *e, ValId v)
 {
 	NodeId id = v ? e->g->val[v].def : 0;
 
@@ -40,15 +40,15 @@ def_of(const struct early *e, ValId v)
 
 /* What reads the result of a transfer would have to wait for it. */
 static bool
-reads_sent(const struct early *e, const Node *n)
+reads_sent(const struct early_move *e, const Node *n)
 {
 	for (int i = 0; i < n->nin; i++) {
 		ValId v = n->in[i];
 		const Node *def = &e->g->node[e->g->val[v].def];
 
 		if (v && e->g->val[v].def
-		    && (has(def, F_SENDS)
-		        || (has(def, F_VIEW) && reads_sent(e, def))))
+		    && (has_flag(def, F_SENDS)
+		        || (has_flag(def, F_VIEW) && reads_sent(e, def))))
 			return true;
 	}
 	return false;
@@ -57,13 +57,13 @@ reads_sent(const struct early *e, const Node *n)
 /* Whether node id, in phase update, and all it needs there can move; marks
  * them. */
 static bool
-can_move(struct early *e, NodeId id)
+can_move(struct early_move *e, NodeId id)
 {
 	const Node *n = &e->g->node[id];
 
 	if (e->wanted[id] || n->phase != PH_UPDATE)
 		return true;
-	if (has(n, F_WRITES | F_UPDATE) || reads_sent(e, n))
+	if (has_flag(n, F_WRITES | F_UPDATE) || reads_sent(e, n))
 		return false;
 	for (int i = 0; i < n->nin; i++)
 		if (n->in[i] && e->g->val[n->in[i]].def
@@ -78,7 +78,7 @@ can_move(struct early *e, NodeId id)
 static void
 move_early(Graph *g, const bool *chosen, Arena *a)
 {
-	struct early e = { .g = g, .chosen = chosen,
+	struct early_move e = { .g = g, .chosen = chosen,
 		.wanted = arena_array(a, g->nnode, sizeof *e.wanted),
 		.to = arena_array(a, g->nnode, sizeof *e.to) };
 	NodeId *next = arena_array(a, g->nnode, sizeof *next);
@@ -87,7 +87,7 @@ move_early(Graph *g, const bool *chosen, Arena *a)
 	uint32_t n = 0;
 
 	FOR_NODES (s, g)
-		if (s->phase == PH_UPDATE && has(s, F_SENDS)
+		if (s->phase == PH_UPDATE && has_flag(s, F_SENDS)
 		    && chosen[s->out[0]])
 			can_move(&e, node_id(g, s));
 	for (NodeId id = 1; id < g->nnode; id++) {
@@ -112,7 +112,7 @@ move_early(Graph *g, const bool *chosen, Arena *a)
 
 /* ---- work behind the beginning ---- */
 
-struct window {
+struct sink_window {
 	const Graph *g;
 	NodeId *order;                  /* [g->nnode - 1] */
 	uint32_t n;
@@ -123,7 +123,7 @@ struct window {
 };
 
 static void
-note_reads(struct window *w, const Node *n, bool on)
+note_reads(struct sink_window *w, const Node *n, bool on)
 {
 	for (int i = 0; i < n->nin; i++)
 		w->read[n->in[i]] = on;
@@ -132,11 +132,11 @@ note_reads(struct window *w, const Node *n, bool on)
 /* Whether node d can go behind those that stay; a view would be nothing to wait
  * for. */
 static bool
-can_sink(const struct window *w, const Node *d)
+can_sink(const struct sink_window *w, const Node *d)
 {
 	NodeId id = node_id(w->g, d);
 
-	if (has(d, F_VIEW) || w->taken[id] || w->sec[id] <= 0)
+	if (has_flag(d, F_VIEW) || w->taken[id] || w->sec[id] <= 0)
 		return false;
 	for (int i = 0; i < d->nout; i++)
 		if (w->read[d->out[i]])
@@ -146,27 +146,28 @@ can_sink(const struct window *w, const Node *d)
 
 /* It overwrites memory that is not its own. */
 static bool
-overwrites(const Graph *g, const Node *n)
+overwrites_other(const Graph *g, const Node *n)
 {
-	if (has(n, F_VIEW))
+	if (has_flag(n, F_VIEW))
 		return false;
 	for (int i = 0; i < n->nout; i++)
 		if (n->out[i] && g->val[n->out[i]].base)
 			return true;
-	return has(n, F_WRITES | F_UPDATE);
+	return has_flag(n, F_WRITES | F_UPDATE);
 }
 
 /* Nothing goes from one side of it to the other. */
 static bool
 is_border(const Graph *g, const Node *n, const Node *from)
 {
-	return has(n, F_SENDS) || overwrites(g, n) || n->phase == PH_UPDATE
+	return has_flag(n, F_SENDS) || overwrites_other(g, n)
+		|| n->phase == PH_UPDATE
 		|| n->round != from->round
 		|| (n->phase == PH_FORWARD) != (from->phase == PH_FORWARD);
 }
 
 static bool
-reads(const Graph *g, const Node *n, ValId v)
+reads_owner(const Graph *g, const Node *n, ValId v)
 {
 	for (int i = 0; i < n->nin; i++)
 		if (n->in[i] && val_owner(g, n->in[i]) == val_owner(g, v))
@@ -177,7 +178,7 @@ reads(const Graph *g, const Node *n, ValId v)
 /* Seconds that the transfer at place i takes longer than what runs already
  * between it and its first reader, which stays there. */
 static double
-missing_behind(struct window *w, uint32_t i)
+missing_behind(struct sink_window *w, uint32_t i)
 {
 	const Graph *g = w->g;
 	ValId y = g->node[w->order[i]].out[0];
@@ -186,7 +187,7 @@ missing_behind(struct window *w, uint32_t i)
 	for (uint32_t k = i + 1; k < w->n && k - i < WINDOW && sec > 0; k++) {
 		const Node *n = &g->node[w->order[k]];
 
-		if (has(n, F_SENDS | F_UPDATE) || reads(g, n, y))
+		if (has_flag(n, F_SENDS | F_UPDATE) || reads_owner(g, n, y))
 			break;
 		sec -= w->sec[w->order[k]];
 		w->taken[w->order[k]] = true;
@@ -197,7 +198,7 @@ missing_behind(struct window *w, uint32_t i)
 /* Those before the transfer at place i, from the nearest on, that may come
  * behind it, until they take as long as it does. */
 static void
-sink(struct window *w, uint32_t i)
+sink_nodes(struct sink_window *w, uint32_t i)
 {
 	const Graph *g = w->g;
 	const Node *c = &g->node[w->order[i]];
@@ -233,7 +234,7 @@ sink(struct window *w, uint32_t i)
 static void
 move_behind(Graph *g, const bool *chosen, Arena *a)
 {
-	struct window w = { .g = g, .n = g->nnode - 1,
+	struct sink_window w = { .g = g, .n = g->nnode - 1,
 		.order = arena_array(a, g->nnode, sizeof *w.order),
 		.taken = arena_array(a, g->nnode, sizeof *w.taken),
 		.sec = arena_array(a, g->nnode, sizeof *w.sec),
@@ -246,9 +247,9 @@ move_behind(Graph *g, const bool *chosen, Arena *a)
 	for (uint32_t i = 0; i < w.n; i++) {
 		const Node *c = &g->node[w.order[i]];
 
-		if (has(c, F_SENDS) && c->phase != PH_UPDATE
+		if (has_flag(c, F_SENDS) && c->phase != PH_UPDATE
 		    && chosen[c->out[0]])
-			sink(&w, i);
+			sink_nodes(&w, i);
 	}
 	graph_reorder(g, w.order, w.n);
 }

@@ -20,7 +20,7 @@ enum { TRIALS = 48 };                   /* of sets of transfers: placements */
 
 /* ---- where transfers end ---- */
 
-struct ends {
+struct transfer_ends {
 	const Graph *g;
 	NodeId *read;                   /* of an owner's bytes: the first node
 	                                 * that does; 0: none */
@@ -31,15 +31,16 @@ struct ends {
 };
 
 static bool
-sends(const Node *n)
+is_transfer(const Node *n)
 {
 	return op_info[n->op].flags & F_SENDS;
 }
 
-static struct ends
-ends_new(const Graph *g, Arena *a)
+static struct transfer_ends
+transfer_ends_new(const Graph *g, Arena *a)
 {
-	struct ends e = { .g = g, .apply = g->nnode, .update = g->nnode };
+	struct transfer_ends e = { .g = g, .apply = g->nnode,
+		.update = g->nnode };
 
 	e.read = arena_array(a, g->nval, sizeof *e.read);
 	e.write = arena_array(a, g->nval, sizeof *e.write);
@@ -48,7 +49,7 @@ ends_new(const Graph *g, Arena *a)
 		NodeId id = node_id(g, n);
 
 		e.work[id] = e.work[id - 1]
-			+ (sends(n) ? 0 : node_cost(g, n).sec);
+			+ (is_transfer(n) ? 0 : node_cost(g, n).sec);
 		for (int i = 0; i < n->nin; i++) {
 			ValId o = n->in[i] ? val_owner(g, n->in[i]) : 0;
 
@@ -68,7 +69,7 @@ ends_new(const Graph *g, Arena *a)
 }
 
 static NodeId
-least(NodeId a, NodeId b)
+earlier_node(NodeId a, NodeId b)
 {
 	return a < b ? a : b;
 }
@@ -76,7 +77,7 @@ least(NodeId a, NodeId b)
 /* What is sent stays where it is until the end, so that one that is not over
  * what it sends ends when enough has been done meanwhile. */
 static NodeId
-enough(const struct ends *e, const Node *n, NodeId last)
+end_once_hidden(const struct transfer_ends *e, const Node *n, NodeId last)
 {
 	const double MORE = 2;          /* predictions are not exact */
 	NodeId id = node_id(e->g, n);
@@ -89,7 +90,7 @@ enough(const struct ends *e, const Node *n, NodeId last)
 
 /* The node behind which n may end, or n. */
 static NodeId
-end_of(const struct ends *e, const Node *n)
+transfer_end(const struct transfer_ends *e, const Node *n)
 {
 	const Graph *g = e->g;
 	NodeId id = node_id(g, n), end = g->nnode;
@@ -98,23 +99,23 @@ end_of(const struct ends *e, const Node *n)
 	if (!y)
 		return id;
 	if (e->read[y])
-		end = least(end, e->read[y]);
+		end = earlier_node(end, e->read[y]);
 	if (e->write[val_owner(g, n->in[0])])
-		end = least(end, e->write[val_owner(g, n->in[0])]);
+		end = earlier_node(end, e->write[val_owner(g, n->in[0])]);
 	if (id < e->apply)
-		end = least(end, e->apply);
+		end = earlier_node(end, e->apply);
 	if (id < e->update && n->phase != PH_UPDATE)
-		end = least(end, e->update);
-	end = enough(e, n, end - 1);
+		end = earlier_node(end, e->update);
+	end = end_once_hidden(e, n, end - 1);
 	return e->work[end] > e->work[id] ? end : id;
 }
 
 /* Sets where the chosen ones end; sec: by value, what each then saves, if it is
  * asked for. */
 static void
-set_ends(Graph *g, const bool *chosen, double *sec, Arena *a)
+set_waits(Graph *g, const bool *chosen, double *sec, Arena *a)
 {
-	struct ends e = ends_new(g, a);
+	struct transfer_ends e = transfer_ends_new(g, a);
 
 	for (NodeId id = g->nnode - 1; id > 0; id--) {
 		Node *n = &g->node[id];
@@ -124,9 +125,9 @@ set_ends(Graph *g, const bool *chosen, double *sec, Arena *a)
 			for (int i = 0; i < n->nin; i++)
 				if (n->in[i])
 					e.write[val_owner(g, n->in[i])] = id;
-		if (!sends(n) || !chosen[n->out[0]])
+		if (!is_transfer(n) || !chosen[n->out[0]])
 			continue;
-		end = end_of(&e, n);
+		end = transfer_end(&e, n);
 		n->wait = end > id ? end : 0;
 		if (sec) {
 			double all = node_cost(g, n).sec;
@@ -155,24 +156,24 @@ by_saving(const void *a, const void *b)
 }
 
 static void
-apply(Graph *g, const bool *chosen, double *sec, Arena *a)
+apply_transfers(Graph *g, const bool *chosen, double *sec, Arena *a)
 {
 	overlap_order(g, chosen, a);
-	set_ends(g, chosen, sec, a);
+	set_waits(g, chosen, sec, a);
 }
 
 /* Whether the graph fits with those transfers. */
 static bool
-fits(const Pass *p, const Graph *g, const bool *chosen, double *sec)
+fits_budget(const Pass *p, const Graph *g, const bool *chosen, double *sec)
 {
 	Graph *trial = graph_clone(g);
 	Arena *a = arena_new();
 	int64_t arena;
 
-	apply(trial, chosen, sec, a);
+	apply_transfers(trial, chosen, sec, a);
 	inplace_graph(trial, a);
 	arena = place_graph(trial, p->watch, a);
-	arena += resident_bytes(trial, a);
+	arena += graph_resident_bytes(trial, a);
 	arena_free(a);
 	graph_free(trial);
 	return arena <= p->budget;
@@ -186,7 +187,7 @@ struct fitting {
 };
 
 static void
-choose(struct fitting *f, const struct saving *s, uint32_t n, bool yes)
+set_chosen(struct fitting *f, const struct saving *s, uint32_t n, bool yes)
 {
 	for (uint32_t i = 0; i < n; i++)
 		f->chosen[s[i].of] = yes;
@@ -205,10 +206,10 @@ add_fitting(struct fitting *f, const struct saving *s, uint32_t n, bool known)
 		return false;
 	if (!known) {
 		f->trials--;
-		choose(f, s, n, true);
-		if (fits(f->pass, f->g, f->chosen, NULL))
+		set_chosen(f, s, n, true);
+		if (fits_budget(f->pass, f->g, f->chosen, NULL))
 			return true;
-		choose(f, s, n, false);
+		set_chosen(f, s, n, false);
 	}
 	if (n == 1)
 		return false;
@@ -219,20 +220,20 @@ add_fitting(struct fitting *f, const struct saving *s, uint32_t n, bool known)
 
 /* As many as fit, first those that save most. */
 static void
-fit(const Pass *p, const Graph *g, bool *chosen, Arena *a)
+choose_transfers(const Pass *p, const Graph *g, bool *chosen, Arena *a)
 {
 	struct fitting f = { p, g, chosen, TRIALS };
 	double *sec = arena_array(a, g->nval, sizeof *sec);
 	struct saving *s = arena_array(a, g->nval, sizeof *s);
 	uint32_t n = 0;
 
-	if (fits(p, g, chosen, sec))
+	if (fits_budget(p, g, chosen, sec))
 		return;
 	for (ValId v = 1; v < g->nval; v++)
 		if (chosen[v])
 			s[n++] = (struct saving){ v, sec[v] };
 	qsort(s, n, sizeof *s, by_saving);
-	choose(&f, s, n, false);
+	set_chosen(&f, s, n, false);
 	add_fitting(&f, s, n, true);
 }
 
@@ -243,15 +244,15 @@ pass_overlap(Pass *p, Graph *g)
 	bool any = false;
 
 	FOR_NODES (n, g)
-		if (sends(n) && n->out[0]) {
+		if (is_transfer(n) && n->out[0]) {
 			chosen[n->out[0]] = true;
 			any = true;
 		}
 	if (!any)
 		return true;
 	if (p->budget > 0)
-		fit(p, g, chosen, p->scratch);
-	apply(g, chosen, NULL, p->scratch);
+		choose_transfers(p, g, chosen, p->scratch);
+	apply_transfers(g, chosen, NULL, p->scratch);
 	p->changed = true;
 	return true;
 }

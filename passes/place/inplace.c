@@ -44,7 +44,7 @@ covers_owner(const Graph *g, const Val *v)
 }
 
 static bool
-in_arena(const Graph *g, ValId owner)
+is_in_arena(const Graph *g, ValId owner)
 {
 	const Val *v = &g->val[owner];
 
@@ -54,7 +54,7 @@ in_arena(const Graph *g, ValId owner)
 /* No other operand reads the owner of input `in` in a way that the output
  * would disturb. */
 static bool
-undisturbed(const Graph *g, const Node *n, int in)
+is_undisturbed(const Graph *g, const Node *n, int in)
 {
 	ValId owner = val_owner(g, n->in[in]);
 	bool ew = op_info[n->op].flags & F_EW;
@@ -71,7 +71,7 @@ undisturbed(const Graph *g, const Node *n, int in)
 }
 
 static bool
-fits(const Graph *g, const Node *n, int out, int in)
+can_overwrite(const Graph *g, const Node *n, int out, int in)
 {
 	const Val *y, *x;
 	uint64_t flags = op_info[n->op].flags;
@@ -86,10 +86,10 @@ fits(const Graph *g, const Node *n, int out, int in)
 	x = &g->val[n->in[in]];
 	return y->kind == V_TEMP && !y->resident && y->base == 0
 		&& y->laid_out && x->laid_out
-		&& in_arena(g, val_owner(g, n->in[in]))
+		&& is_in_arena(g, val_owner(g, n->in[in]))
 		&& g->val[val_owner(g, n->in[in])].nbytes == y->nbytes
 		&& same_layout(x, y) && covers_owner(g, x)
-		&& undisturbed(g, n, in);
+		&& is_undisturbed(g, n, in);
 }
 
 int
@@ -102,7 +102,7 @@ inplace_pairs(const Graph *g, const Node *n, struct inplace_pair *pair, int max)
 		return 0;
 	for (int out = 0; out < n->nout; out++)
 		for (int in = 0; in < n->nin && count < max; in++)
-			if (fits(g, n, out, in))
+			if (can_overwrite(g, n, out, in))
 				pair[count++] =
 					(struct inplace_pair){ out, in };
 	return count;
@@ -121,14 +121,14 @@ struct inplace {
  * once: outputs are given a place in the order of nodes, and nothing shares
  * the bytes of an output before that. */
 static void
-follow(struct inplace *s, ValId from, ValId to)
+move_views(struct inplace *s, ValId from, ValId to)
 {
 	for (ValId v = s->view[from]; v; v = s->next[v])
 		s->g->val[v].base = to;
 }
 
 static void
-share(struct inplace *s, ValId y, ValId x)
+lay_over_operand(struct inplace *s, ValId y, ValId x)
 {
 	Graph *g = s->g;
 	Val *out = &g->val[y];
@@ -139,7 +139,7 @@ share(struct inplace *s, ValId y, ValId x)
 	memcpy(out->stride, in->stride, sizeof out->stride);
 	out->laid_out = true;
 	out->nbytes = 0;
-	follow(s, y, out->base);
+	move_views(s, y, out->base);
 }
 
 static void
@@ -150,7 +150,7 @@ share_update(struct inplace *s, const Node *n)
 
 		if (n->out[i] && in < n->nin && n->in[in]
 		    && s->g->val[n->out[i]].base == 0)
-			share(s, n->out[i], n->in[in]);
+			lay_over_operand(s, n->out[i], n->in[in]);
 	}
 }
 
@@ -171,7 +171,7 @@ share_dying(struct inplace *s, const Node *n)
 		if (g->val[y].base || last[owner] != here
 		    || s->busy[owner] >= here)
 			continue;
-		share(s, y, x);
+		lay_over_operand(s, y, x);
 		/* taken by this node, even if y is never read */
 		last[owner] = last[y] > here ? last[y] : here + 1;
 	}
@@ -179,7 +179,7 @@ share_dying(struct inplace *s, const Node *n)
 
 /* Behind it nobody may lay a result over them until it has ended. */
 static void
-send(struct inplace *s, const Node *n)
+mark_in_transfer(struct inplace *s, const Node *n)
 {
 	const Graph *g = s->g;
 	ValId of[2] = { n->in[0], n->out[0] };
@@ -226,7 +226,7 @@ inplace_graph(Graph *g, Arena *scratch)
 		else
 			share_dying(&s, n);
 		if (n->wait)
-			send(&s, n);
+			mark_in_transfer(&s, n);
 	}
 }
 

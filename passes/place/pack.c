@@ -21,21 +21,21 @@ enum { FIRST_EFFORT = 6000000, GOALS = 4 };
 
 /* ---- sections ---- */
 
-struct item {
-	struct box box;
+struct pack_item {
+	struct pack_box box;
 	int64_t lower, upper;
 	size_t index;                   /* of the caller's */
 };
 
 struct problem {
-	struct item *item;              /* by from, to, size */
+	struct pack_item *item;         /* by from, to, size */
 	int32_t n, nsection;
 	int64_t bound;
 	Arena *arena;
 };
 
 static int
-by_number(const void *p, const void *q)
+by_time(const void *p, const void *q)
 {
 	const int64_t *a = p, *b = q;
 
@@ -45,7 +45,7 @@ by_number(const void *p, const void *q)
 static int
 by_box(const void *p, const void *q)
 {
-	const struct item *a = p, *b = q;
+	const struct pack_item *a = p, *b = q;
 
 	if (a->box.from != b->box.from)
 		return a->box.from < b->box.from ? -1 : 1;
@@ -58,7 +58,7 @@ by_box(const void *p, const void *q)
 
 /* How many of the sorted numbers are below x. */
 static int32_t
-rank_of(const int64_t *v, int32_t n, int64_t x)
+time_index(const int64_t *v, int32_t n, int64_t x)
 {
 	int32_t lo = 0;
 
@@ -79,8 +79,8 @@ find_sections(int64_t *begin, int64_t *end, int32_t n)
 {
 	int32_t ns = 0, e = 0;
 
-	qsort(begin, (size_t)n, sizeof *begin, by_number);
-	qsort(end, (size_t)n, sizeof *end, by_number);
+	qsort(begin, (size_t)n, sizeof *begin, by_time);
+	qsort(end, (size_t)n, sizeof *end, by_time);
 	for (int32_t i = 0; i < n; i++) {
 		while (e < n && end[e] <= begin[i])
 			e++;
@@ -103,17 +103,17 @@ read_problem(struct problem *p, const struct buffer *b, size_t n)
 			continue;
 		begin[p->n] = b[i].lower;
 		end[p->n] = b[i].upper;
-		p->item[p->n++] = (struct item){ .lower = b[i].lower,
+		p->item[p->n++] = (struct pack_item){ .lower = b[i].lower,
 			.upper = b[i].upper, .index = i,
 			.box.size = b[i].size };
 	}
 	p->nsection = find_sections(begin, end, p->n);
 	delta = arena_array(p->arena, (size_t)p->nsection + 1, sizeof *delta);
 	for (int32_t i = 0; i < p->n; i++) {
-		struct item *t = &p->item[i];
+		struct pack_item *t = &p->item[i];
 
-		t->box.from = rank_of(begin, p->nsection, t->lower);
-		t->box.to = rank_of(begin, p->nsection, t->upper);
+		t->box.from = time_index(begin, p->nsection, t->lower);
+		t->box.to = time_index(begin, p->nsection, t->upper);
 		delta[t->box.from] += t->box.size;
 		delta[t->box.to] -= t->box.size;
 	}
@@ -139,17 +139,17 @@ pack_bound(const struct buffer *b, size_t n, Arena *scratch)
 
 /* Boxes from item i on that hang together; returns the item behind them. */
 static int32_t
-cut_part(const struct problem *p, int32_t i, struct part *part)
+cut_part(const struct problem *p, int32_t i, struct pack_part *part)
 {
 	int32_t first = p->item[i].box.from, end = first, j = i;
-	struct box *box;
+	struct pack_box *box;
 	int64_t *sum, live = 0;
 
 	for (; j < p->n && (j == i || p->item[j].box.from < end); j++)
 		if (p->item[j].box.to > end)
 			end = p->item[j].box.to;
-	*part = (struct part){ .n = j - i, .nsection = end - first,
-	                       .best = PACK_NO_HEIGHT, .arena = p->arena };
+	*part = (struct pack_part){ .n = j - i, .nsection = end - first,
+	                            .best = PACK_NO_HEIGHT, .arena = p->arena };
 	box = arena_array(p->arena, (size_t)part->n, sizeof *box);
 	sum = arena_array(p->arena, (size_t)part->nsection + 1, sizeof *sum);
 	part->at = arena_array(p->arena, (size_t)part->n, sizeof *part->at);
@@ -173,7 +173,7 @@ cut_part(const struct problem *p, int32_t i, struct part *part)
  * Rounds with growing effort, each from the target upwards, halving the way to
  * the best. */
 static int64_t
-exact(struct part *p, int64_t *work)
+search_exactly(struct pack_part *p, int64_t *work)
 {
 	int64_t proven = p->bound, low = p->target, effort = FIRST_EFFORT;
 
@@ -203,12 +203,12 @@ exact(struct part *p, int64_t *work)
 
 /* As low as can be found; returns what is proven not to be beaten. */
 static int64_t
-solve(struct part *p, int64_t *work)
+pack_one_part(struct pack_part *p, int64_t *work)
 {
 	pack_skyline(p);
 	if (part_done(p) || *work <= 0)
 		return p->bound;
-	return exact(p, work);
+	return search_exactly(p, work);
 }
 
 struct pack_result
@@ -228,7 +228,7 @@ pack_within(struct buffer *b, size_t n, const struct pack_limit *limit,
 	r.bound = p.bound;
 	r.least = p.bound > r.height ? p.bound : r.height;
 	for (int32_t i = 0, j; i < p.n; i = j) {
-		struct part part;
+		struct pack_part part;
 		int64_t least;
 
 		j = cut_part(&p, i, &part);
@@ -239,7 +239,7 @@ pack_within(struct buffer *b, size_t n, const struct pack_limit *limit,
 			part.goals = 1;
 		}
 		part.stop = limit->stop;
-		least = solve(&part, &work);
+		least = pack_one_part(&part, &work);
 		if (least > r.least)
 			r.least = least;
 		if (part.best > r.height)
@@ -252,7 +252,7 @@ pack_within(struct buffer *b, size_t n, const struct pack_limit *limit,
 }
 
 struct pack_result
-pack(struct buffer *b, size_t n, int64_t work, Arena *scratch)
+pack_buffers(struct buffer *b, size_t n, int64_t work, Arena *scratch)
 {
 	struct pack_limit limit = { .work = work };
 

@@ -46,7 +46,7 @@ int64_t pack_bound(const struct buffer *, size_t n, Arena *scratch);
 struct pack_result pack_within(struct buffer *, size_t n,
                                const struct pack_limit *, Arena *scratch);
 /* The same without further limits. */
-struct pack_result pack(struct buffer *, size_t n, int64_t work,
-                        Arena *scratch);
+struct pack_result pack_buffers(struct buffer *, size_t n, int64_t work,
+                                Arena *scratch);
 
 #endif

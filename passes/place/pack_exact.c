@@ -18,10 +18,10 @@ enum { FIRST_LIMIT = 400000, RANKS = 5 };
 /* ---- preparation ---- */
 
 static void
-find_totals(struct search *s)
+find_totals(struct pack_search *s)
 {
 	for (int32_t i = 0; i < s->n; i++) {
-		struct item *t = &s->item[i];
+		struct search_item *t = &s->item[i];
 
 		for (int32_t k = t->from; k < t->to; k++) {
 			s->rest[k] += t->size;
@@ -29,7 +29,7 @@ find_totals(struct search *s)
 		}
 	}
 	for (int32_t i = 0; i < s->n; i++) {
-		struct item *t = &s->item[i];
+		struct search_item *t = &s->item[i];
 
 		for (int32_t k = t->from; k < t->to; k++)
 			if (s->rest[k] > t->total)
@@ -39,7 +39,7 @@ find_totals(struct search *s)
 
 /* A number in [0, 1) that is the same for equal buffers. */
 static double
-noise(const struct item *t, uint64_t salt)
+noise(const struct search_item *t, uint64_t salt)
 {
 	uint64_t x = salt * 0x9e3779b97f4a7c15u;
 
@@ -54,7 +54,7 @@ noise(const struct item *t, uint64_t salt)
 
 /* Five ways to rank; after the first round with growing disorder. */
 static void
-set_keys(struct item *t, int turn)
+set_keys(struct search_item *t, int turn)
 {
 	double width = t->to - t->from, size = (double)t->size;
 	double total = (double)t->total, area = width * size;
@@ -72,7 +72,7 @@ set_keys(struct item *t, int turn)
 }
 
 static int
-cmp(double x, double y)
+compare_keys(double x, double y)
 {
 	return x > y ? -1 : x < y;
 }
@@ -81,27 +81,27 @@ cmp(double x, double y)
 static int
 by_rank(const void *p, const void *q)
 {
-	const struct item *a = p, *b = q;
+	const struct search_item *a = p, *b = q;
 	int c = 0;
 
 	for (int k = 0; k < 3 && !c; k++)
-		c = cmp(a->key[k], b->key[k]);
+		c = compare_keys(a->key[k], b->key[k]);
 	if (!c)
-		c = cmp((double)a->size, (double)b->size);
+		c = compare_keys((double)a->size, (double)b->size);
 	if (!c)
-		c = cmp(b->from, a->from);
+		c = compare_keys(b->from, a->from);
 	if (!c)
-		c = cmp(a->to, b->to);
-	return c ? c : cmp(b->index, a->index);
+		c = compare_keys(a->to, b->to);
+	return c ? c : compare_keys(b->index, a->index);
 }
 
 static void
-find_meets(struct search *s)
+find_meets(struct pack_search *s)
 {
 	int32_t *list = s->meet;
 
 	for (int32_t i = 0; i < s->n; i++, list += s->n) {
-		struct item *a = &s->item[i];
+		struct search_item *a = &s->item[i];
 		int32_t n = 0;
 
 		for (int32_t j = 0; j < s->n; j++)
@@ -121,7 +121,7 @@ find_meets(struct search *s)
 
 /* Room for the lists of one path; a path that needs more is cut. */
 static size_t
-path_room(const struct search *s)
+path_room(const struct pack_search *s)
 {
 	size_t n = (size_t)s->n;
 
@@ -129,16 +129,17 @@ path_room(const struct search *s)
 }
 
 static bool
-turn(struct search *s, int how, int64_t limit, int32_t *stack, int64_t *keep)
+search_round(struct pack_search *s, int how, int64_t limit, int32_t *stack,
+             int64_t *keep)
 {
-	struct left p = { .floor = 0, .list = stack, .n = s->n,
-	                  .stack = stack + s->n, .keep = keep };
+	struct unplaced p = { .floor = 0, .list = stack, .n = s->n,
+	                      .stack = stack + s->n, .keep = keep };
 	double blame = 0;
 
 	for (int32_t i = 0; i < s->n; i++)
 		blame += s->item[i].blame / s->n;
 	for (int32_t i = 0; i < s->n; i++) {
-		struct item *t = &s->item[i];
+		struct search_item *t = &s->item[i];
 
 		set_keys(t, how);
 		for (int k = 0; k < 3 && blame > 0; k++)
@@ -159,7 +160,7 @@ turn(struct search *s, int how, int64_t limit, int32_t *stack, int64_t *keep)
 }
 
 static void
-allocate(struct search *s, const struct part *p)
+allocate_search(struct pack_search *s, const struct pack_part *p)
 {
 	size_t n = (size_t)p->n, ns = (size_t)p->nsection + 1;
 	Arena *a = p->arena;
@@ -175,7 +176,7 @@ allocate(struct search *s, const struct part *p)
 /* Turns until one ends, or the work does: PACK_FOUND with every item's offset
  * or another answer. */
 static enum pack_answer
-take_turns(struct search *s, const struct part *p, int64_t *work)
+take_turns(struct pack_search *s, const struct pack_part *p, int64_t *work)
 {
 	size_t room = path_room(s);
 	int32_t *stack = arena_array(p->arena, room, sizeof *stack);
@@ -189,7 +190,7 @@ take_turns(struct search *s, const struct part *p, int64_t *work)
 			break;
 		if (limit > *work)
 			limit = *work;
-		if (turn(s, k, limit, stack, keep)) {
+		if (search_round(s, k, limit, stack, keep)) {
 			*work -= limit;
 			return PACK_FOUND;
 		}
@@ -204,19 +205,19 @@ take_turns(struct search *s, const struct part *p, int64_t *work)
 }
 
 enum pack_answer
-pack_exact(struct part *p, int64_t capacity, int64_t *work)
+pack_exact(struct pack_part *p, int64_t capacity, int64_t *work)
 {
-	struct search s = { .capacity = capacity, .n = p->n,
-	                    .nsection = p->nsection };
+	struct pack_search s = { .capacity = capacity, .n = p->n,
+	                         .nsection = p->nsection };
 	enum pack_answer answer;
 
 	if (p->bound > capacity)
 		return PACK_NONE;
 	if (p->n > PACK_EXACT_MAX)
 		return PACK_CUT;
-	allocate(&s, p);
+	allocate_search(&s, p);
 	for (int32_t i = 0; i < s.n; i++)
-		s.item[i] = (struct item){ .from = p->box[i].from,
+		s.item[i] = (struct search_item){ .from = p->box[i].from,
 			.to = p->box[i].to, .size = p->box[i].size,
 			.index = i };
 	find_totals(&s);
@@ -225,7 +226,7 @@ pack_exact(struct part *p, int64_t capacity, int64_t *work)
 		return answer;
 	p->best = 0;
 	for (int32_t i = 0; i < s.n; i++) {
-		const struct item *t = &s.item[i];
+		const struct search_item *t = &s.item[i];
 
 		p->at[t->index] = t->offset;
 		if (t->offset + t->size > p->best)

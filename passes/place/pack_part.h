@@ -6,13 +6,13 @@
 
 #include "passes/place/pack.h"
 
-struct box {
+struct pack_box {
 	int32_t from, to;               /* sections from..to-1 */
 	int64_t size;
 };
 
-struct part {
-	const struct box *box;          /* by from, to, size */
+struct pack_part {
+	const struct pack_box *box;     /* by from, to, size */
 	int32_t n, nsection;
 	int64_t bound;                  /* most bytes in one section */
 	int64_t target;                 /* no need to be lower than this */
@@ -24,13 +24,13 @@ struct part {
 };
 
 static inline bool
-part_done(const struct part *p)
+part_done(const struct pack_part *p)
 {
 	return p->best <= p->target || watch_off(p->stop);
 }
 
 /* pack_skyline.c: best fit on the lowest place.  Near-linear. */
-void pack_skyline(struct part *);
+void pack_skyline(struct pack_part *);
 
 /* pack_exact.c: is there a packing no higher than `capacity`?  PACK_NONE:
  * proven that there is none; PACK_CUT: the work ran out, or there are more
@@ -39,6 +39,7 @@ enum { PACK_EXACT_MAX = 1000 };
 
 enum pack_answer { PACK_FOUND, PACK_NONE, PACK_CUT };
 
-enum pack_answer pack_exact(struct part *, int64_t capacity, int64_t *work);
+enum pack_answer pack_exact(struct pack_part *, int64_t capacity,
+                            int64_t *work);
 
 #endif

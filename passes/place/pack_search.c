@@ -27,15 +27,15 @@
 
 /* Lowest place that t can still take; INT64_MAX: none. */
 static int64_t
-lowest_place(const struct search *s, const struct left *p,
-             const struct item *t)
+lowest_place(const struct pack_search *s, const struct unplaced *p,
+             const struct search_item *t)
 {
 	int64_t low = INT64_MAX;
 
 	if (t->at >= p->floor && t->at != t->barred)
 		return t->at;
 	for (int32_t k = 0; k < t->nmeet; k++) {
-		const struct item *u = &s->item[t->meet[k]];
+		const struct search_item *u = &s->item[t->meet[k]];
 		int64_t at = u->at > p->floor ? u->at : p->floor;
 
 		if (!u->placed && at + u->size < low)
@@ -46,10 +46,10 @@ lowest_place(const struct search *s, const struct left *p,
 
 /* What is left of a section without room shall be placed earlier. */
 static void
-put_blame(struct search *s, const struct left *p, int32_t section)
+put_blame(struct pack_search *s, const struct unplaced *p, int32_t section)
 {
 	for (int32_t j = 0; j < p->n; j++) {
-		struct item *t = &s->item[p->list[j]];
+		struct search_item *t = &s->item[p->list[j]];
 
 		if (t->from <= section && section < t->to)
 			t->blame++;
@@ -58,12 +58,13 @@ put_blame(struct search *s, const struct left *p, int32_t section)
 
 /* Whether each section has room for what is left of it. */
 static bool
-has_room(struct search *s, const struct left *p, int32_t first, int32_t last)
+has_room(struct pack_search *s, const struct unplaced *p, int32_t first,
+         int32_t last)
 {
 	for (int32_t k = first; k < last; k++)
 		s->low[k] = INT64_MAX;
 	for (int32_t j = 0; j < p->n; j++) {
-		struct item *t = &s->item[p->list[j]];
+		struct search_item *t = &s->item[p->list[j]];
 		int64_t at = lowest_place(s, p, t);
 
 		t->lowest = at;
@@ -83,7 +84,7 @@ has_room(struct search *s, const struct left *p, int32_t first, int32_t last)
 }
 
 static void
-place(struct search *s, struct item *t, int64_t *keep)
+place_item(struct pack_search *s, struct search_item *t, int64_t *keep)
 {
 	int64_t top = t->at + t->size;
 
@@ -94,7 +95,7 @@ place(struct search *s, struct item *t, int64_t *keep)
 		s->cross[k] -= k + 1 < t->to;
 	}
 	for (int32_t k = 0; k < t->nmeet; k++) {
-		struct item *u = &s->item[t->meet[k]];
+		struct search_item *u = &s->item[t->meet[k]];
 
 		keep[k] = u->at;
 		if (!u->placed && u->at < top)
@@ -104,7 +105,7 @@ place(struct search *s, struct item *t, int64_t *keep)
 }
 
 static void
-take_back(struct search *s, struct item *t, const int64_t *keep)
+take_back(struct pack_search *s, struct search_item *t, const int64_t *keep)
 {
 	t->placed = false;
 	for (int32_t k = t->from; k < t->to; k++) {
@@ -118,13 +119,13 @@ take_back(struct search *s, struct item *t, const int64_t *keep)
 /* Whether t, placed on top of some buffer within its own life, should trade
  * places with it: the better rank belongs below. */
 static bool
-may_swap(const struct search *s, const struct item *t)
+may_swap(const struct pack_search *s, const struct search_item *t)
 {
-	const struct item *below = NULL;
+	const struct search_item *below = NULL;
 	int64_t top = 0;
 
 	for (int32_t k = 0; k < t->nmeet; k++) {
-		const struct item *u = &s->item[t->meet[k]];
+		const struct search_item *u = &s->item[t->meet[k]];
 
 		if (!u->placed)
 			continue;
@@ -143,7 +144,7 @@ may_swap(const struct search *s, const struct item *t)
  * the least room to spare, and then the fewest that could fill it, or the
  * other way round. */
 static int32_t
-find_section(struct search *s, const struct left *p, int32_t first,
+find_section(struct pack_search *s, const struct unplaced *p, int32_t first,
              int32_t last, int64_t level)
 {
 	int64_t least = INT64_MAX;
@@ -152,7 +153,7 @@ find_section(struct search *s, const struct left *p, int32_t first,
 	for (int32_t k = first; k < last; k++)
 		s->count[k] = 0;
 	for (int32_t j = 0; j < p->n; j++) {
-		const struct item *t = &s->item[p->list[j]];
+		const struct search_item *t = &s->item[p->list[j]];
 
 		if (t->lowest != level)
 			continue;
@@ -182,12 +183,13 @@ find_section(struct search *s, const struct left *p, int32_t first,
 
 /* Leave room below in a section: none of these takes the place. */
 static bool
-search_gap(struct search *s, struct left p, const int32_t *next, int32_t n)
+search_gap(struct pack_search *s, struct unplaced p, const int32_t *next,
+           int32_t n)
 {
 	bool found;
 
 	for (int32_t j = 0; j < n; j++) {
-		struct item *t = &s->item[next[j]];
+		struct search_item *t = &s->item[next[j]];
 
 		p.keep[j] = t->barred;
 		t->barred = t->at;
@@ -200,13 +202,13 @@ search_gap(struct search *s, struct left p, const int32_t *next, int32_t n)
 }
 
 static void
-extent(const struct search *s, const struct left *p, int32_t *first,
-       int32_t *last)
+find_span(const struct pack_search *s, const struct unplaced *p, int32_t *first,
+          int32_t *last)
 {
 	*first = INT32_MAX;
 	*last = 0;
 	for (int32_t j = 0; j < p->n; j++) {
-		const struct item *t = &s->item[p->list[j]];
+		const struct search_item *t = &s->item[p->list[j]];
 
 		*first = t->from < *first ? t->from : *first;
 		*last = t->to > *last ? t->to : *last;
@@ -215,7 +217,7 @@ extent(const struct search *s, const struct left *p, int32_t *first,
 
 /* One part that does not fall into smaller ones. */
 static bool
-search_part(struct search *s, struct left p)
+search_part(struct pack_search *s, struct unplaced p)
 {
 	int64_t level = INT64_MAX, limit = INT64_MAX;
 	int32_t *next = p.stack, n = 0, first, last, k;
@@ -226,11 +228,11 @@ search_part(struct search *s, struct left p)
 		s->cut = true;
 		return false;
 	}
-	extent(s, &p, &first, &last);
+	find_span(s, &p, &first, &last);
 	if (!has_room(s, &p, first, last))
 		return false;
 	for (int32_t j = 0; j < p.n; j++) {
-		const struct item *t = &s->item[p.list[j]];
+		const struct search_item *t = &s->item[p.list[j]];
 
 		level = t->lowest < level ? t->lowest : level;
 		limit = t->at + t->size < limit ? t->at + t->size : limit;
@@ -239,16 +241,16 @@ search_part(struct search *s, struct left p)
 		return false;
 	k = find_section(s, &p, first, last, level);
 	for (int32_t j = 0; j < p.n; j++) {
-		const struct item *t = &s->item[p.list[j]];
+		const struct search_item *t = &s->item[p.list[j]];
 
 		if (t->from <= k && k < t->to && t->lowest == level)
 			next[n++] = p.list[j];
 	}
 	p.stack += n;
 	for (int32_t c = 0; c < n && !s->cut; c++) {
-		struct item *t = &s->item[next[c]];
-		struct left q = { p.stack, 0, p.stack + p.n,
-		                  p.keep + t->nmeet, level };
+		struct search_item *t = &s->item[next[c]];
+		struct unplaced q = { p.stack, 0, p.stack + p.n,
+		                      p.keep + t->nmeet, level };
 
 		if (t->at != level || (t->twin >= 0
 		    && !s->item[t->twin].placed) || may_swap(s, t))
@@ -256,7 +258,7 @@ search_part(struct search *s, struct left p)
 		for (int32_t j = 0; j < p.n; j++)
 			if (p.list[j] != next[c])
 				q.list[q.n++] = p.list[j];
-		place(s, t, p.keep);
+		place_item(s, t, p.keep);
 		if (pack_search(s, q))
 			return true;
 		take_back(s, t, p.keep);
@@ -270,8 +272,9 @@ search_part(struct search *s, struct left p)
 }
 
 /* What lies in sections from..to-1, in order of rank. */
-static struct left
-cut_out(const struct search *s, struct left p, int32_t from, int32_t to)
+static struct unplaced
+cut_out(const struct pack_search *s, struct unplaced p, int32_t from,
+        int32_t to)
 {
 	int32_t n = 0;
 
@@ -289,10 +292,10 @@ cut_out(const struct search *s, struct left p, int32_t from, int32_t to)
 
 /* Take back a part whose packing was found before another part failed. */
 static void
-undo_part(struct search *s, const struct left *q, const int64_t *at)
+undo_part(struct pack_search *s, const struct unplaced *q, const int64_t *at)
 {
 	for (int32_t j = 0; j < q->n; j++) {
-		struct item *t = &s->item[q->list[j]];
+		struct search_item *t = &s->item[q->list[j]];
 
 		t->placed = false;
 		t->at = at[j];
@@ -306,9 +309,10 @@ undo_part(struct search *s, const struct left *q, const int64_t *at)
 /* Search the part of what is left that ends with the first section, from
  * `begin` on, which nothing crosses; then the others. */
 static bool
-search_split(struct search *s, struct left p, int32_t begin, int32_t last)
+search_split(struct pack_search *s, struct unplaced p, int32_t begin,
+             int32_t last)
 {
-	struct left q;
+	struct unplaced q;
 	int32_t end = begin;
 
 	do {
@@ -335,13 +339,13 @@ search_split(struct search *s, struct left p, int32_t begin, int32_t last)
 
 /* Falls into parts, then searches each. */
 bool
-pack_search(struct search *s, struct left p)
+pack_search(struct pack_search *s, struct unplaced p)
 {
 	int32_t first, last, nsplit = 0;
 
 	if (p.n == 0)
 		return true;
-	extent(s, &p, &first, &last);
+	find_span(s, &p, &first, &last);
 	for (int32_t k = first; k + 1 < last; k++)
 		nsplit += !s->cross[k];
 	if (nsplit == 0)

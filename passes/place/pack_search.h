@@ -4,7 +4,7 @@
 
 #include "passes/place/pack_part.h"
 
-struct item {
+struct search_item {
 	int32_t from, to;               /* sections from..to-1 */
 	int64_t size;
 	int32_t index;                  /* in the part */
@@ -21,8 +21,8 @@ struct item {
 	bool placed;
 };
 
-struct search {
-	struct item *item;              /* by rank */
+struct pack_search {
+	struct search_item *item;       /* by rank */
 	int32_t n, nsection;
 	int64_t capacity;
 	int64_t *rest;                  /* bytes not placed, by section */
@@ -38,7 +38,7 @@ struct search {
 	int32_t *meet;
 };
 
-struct left {
+struct unplaced {
 	int32_t *list;                  /* not placed, by rank */
 	int32_t n;
 	int32_t *stack;                 /* free room for lists below */
@@ -47,6 +47,6 @@ struct left {
 };
 
 /* A packing of what is left; false: there is none, or the search was cut. */
-bool pack_search(struct search *, struct left);
+bool pack_search(struct pack_search *, struct unplaced);
 
 #endif

@@ -2,9 +2,9 @@
  *
  * what    near-optimal packings of training steps in near-linear time
  * method  What is placed so far has one top in every section, the skyline.
- *         Take its lowest stretch, the first of several; of all boxes that
+ *         Take its lowest segment, the first of several; of all boxes that
  *         fit between its two walls place the one that comes first in an
- *         order; if none fits, lift the stretch to the lower of its walls
+ *         order; if none fits, lift the segment to the lower of its walls
  *         (Burke, Kendall, Whitwell, "A New Placement Heuristic for the
  *         Orthogonal Stock-Cutting Problem", Operations Research 2004; for
  *         memory: Sekiyama et al., "Profile-guided memory optimization for
@@ -17,7 +17,7 @@
  * cost    an attempt: O(n log n) for the skyline, queries of pack_trees.c;
  *         attempts are limited by a count of their steps
  */
-#include "passes/place/pack_sky.h"
+#include "passes/place/pack_skyline.h"
 
 #include <string.h>
 
@@ -28,21 +28,21 @@ enum { WORK = 4000000, IDLE = 24 };
 /* ---- the skyline ---- */
 
 static bool
-below(const struct stretch *a, const struct stretch *b)
+is_lower(const struct skyline_segment *a, const struct skyline_segment *b)
 {
 	return a->top != b->top ? a->top < b->top : a->from < b->from;
 }
 
 static void
-push(struct sky *s, int32_t from, int32_t to, int64_t top)
+push_segment(struct skyline *s, int32_t from, int32_t to, int64_t top)
 {
-	struct stretch x = { top, from };
+	struct skyline_segment x = { top, from };
 	int32_t i = s->nheap++;
 
 	s->to[from] = to;
 	s->begin[to] = from;
 	s->top[from] = top;
-	while (i > 0 && below(&x, &s->heap[(i - 1) / 2])) {
+	while (i > 0 && is_lower(&x, &s->heap[(i - 1) / 2])) {
 		s->heap[i] = s->heap[(i - 1) / 2];
 		i = (i - 1) / 2;
 	}
@@ -50,15 +50,15 @@ push(struct sky *s, int32_t from, int32_t to, int64_t top)
 }
 
 static void
-pop(struct sky *s)
+pop_segment(struct skyline *s)
 {
-	struct stretch x = s->heap[--s->nheap];
+	struct skyline_segment x = s->heap[--s->nheap];
 	int32_t i = 0, c;
 
 	while ((c = 2 * i + 1) < s->nheap) {
-		if (c + 1 < s->nheap && below(&s->heap[c + 1], &s->heap[c]))
+		if (c + 1 < s->nheap && is_lower(&s->heap[c + 1], &s->heap[c]))
 			c++;
-		if (!below(&s->heap[c], &x))
+		if (!is_lower(&s->heap[c], &x))
 			break;
 		s->heap[i] = s->heap[c];
 		i = c;
@@ -66,19 +66,19 @@ pop(struct sky *s)
 	s->heap[i] = x;
 }
 
-/* The lowest stretch. */
+/* The lowest segment. */
 static int32_t
-lowest(struct sky *s)
+lowest_segment(struct skyline *s)
 {
 	while (s->to[s->heap[0].from] < 0
 	       || s->top[s->heap[0].from] != s->heap[0].top)
-		pop(s);
+		pop_segment(s);
 	return s->heap[0].from;
 }
 
-/* A stretch at this height, joined with neighbours of the same height. */
+/* A segment at this height, joined with neighbours of the same height. */
 static void
-set_stretch(struct sky *s, int32_t from, int32_t to, int64_t top)
+set_segment(struct skyline *s, int32_t from, int32_t to, int64_t top)
 {
 	int32_t left = from > 0 ? s->begin[from] : -1;
 
@@ -94,30 +94,30 @@ set_stretch(struct sky *s, int32_t from, int32_t to, int64_t top)
 		s->begin[to] = left;
 		return;
 	}
-	push(s, from, to, top);
+	push_segment(s, from, to, top);
 }
 
 static void
-put(struct sky *s, int32_t x, int32_t from, int32_t to)
+place_box(struct skyline *s, int32_t x, int32_t from, int32_t to)
 {
 	int32_t a = from_of(s, x), b = to_of(s, x);
 	int64_t low = s->top[from], size = s->p->box[x].size;
 
 	s->at[x] = low;
-	sky_placed(s, x);
-	/* what stays of the stretch first, so that it is not joined */
+	skyline_mark_placed(s, x);
+	/* what stays of the segment first, so that it is not joined */
 	s->to[from] = -1;
 	if (b < to)
-		push(s, b, to, low);
+		push_segment(s, b, to, low);
 	if (from < a)
-		push(s, from, a, low);
-	set_stretch(s, a, b, low + size);
+		push_segment(s, from, a, low);
+	set_segment(s, a, b, low + size);
 }
 
-/* Lift a stretch that nothing fits on; false if a section then has too little
+/* Lift a segment that nothing fits on; false if a section then has too little
  * room below `limit`, that section in *tight. */
 static bool
-lift(struct sky *s, int32_t from, int64_t limit, int32_t *tight)
+lift_segment(struct skyline *s, int32_t from, int64_t limit, int32_t *tight)
 {
 	int32_t to = s->to[from];
 	int64_t low = INT64_MAX;
@@ -126,11 +126,11 @@ lift(struct sky *s, int32_t from, int64_t limit, int32_t *tight)
 		low = s->top[s->begin[from]];
 	if (to < s->p->nsection && s->top[to] < low)
 		low = s->top[to];
-	if (low + sky_most(s, from, to) > limit) {
+	if (low + skyline_most(s, from, to) > limit) {
 		while (to - from > 1) {
 			int32_t mid = from + (to - from) / 2;
 
-			if (low + sky_most(s, from, mid) > limit)
+			if (low + skyline_most(s, from, mid) > limit)
 				to = mid;
 			else
 				from = mid;
@@ -138,48 +138,48 @@ lift(struct sky *s, int32_t from, int64_t limit, int32_t *tight)
 		*tight = from;
 		return false;
 	}
-	set_stretch(s, from, to, low);
+	set_segment(s, from, to, low);
 	return true;
 }
 
 static void
-start(struct sky *s)
+reset_skyline(struct skyline *s)
 {
-	const struct part *p = s->p;
+	const struct pack_part *p = s->p;
 
 	for (int32_t i = 0; i < p->n; i++)
 		s->rank[s->order[i]] = i;
 	memset(s->placed, 0, (size_t)p->n * sizeof *s->placed);
-	sky_renew(s);
-	sky_count(s);
+	skyline_renew(s);
+	skyline_count(s);
 	memset(s->to, -1, ((size_t)p->nsection + 1) * sizeof *s->to);
 	s->nheap = 0;
-	push(s, 0, p->nsection, 0);
+	push_segment(s, 0, p->nsection, 0);
 	s->work -= p->n;
 }
 
 /* One attempt at a packing below the best; the section that stood in the way,
  * or -1 if it is the best now, or was interrupted. */
 static int32_t
-attempt(struct sky *s)
+attempt_packing(struct skyline *s)
 {
-	struct part *p = s->p;
+	struct pack_part *p = s->p;
 	int64_t limit = p->best - 1, height = 0;
 	int32_t left = p->n, tight = -1;
 
-	start(s);
+	reset_skyline(s);
 	while (left > 0) {
-		int32_t from = lowest(s), to = s->to[from];
-		int32_t x = sky_fitting(s, from, to);
+		int32_t from = lowest_segment(s), to = s->to[from];
+		int32_t x = skyline_fitting(s, from, to);
 
 		if (watch_off(p->stop))
 			return -1;
 		if (x < 0) {
-			if (!lift(s, from, limit, &tight))
+			if (!lift_segment(s, from, limit, &tight))
 				return tight;
 			continue;
 		}
-		put(s, x, from, to);
+		place_box(s, x, from, to);
 		if (s->at[x] + p->box[x].size > height)
 			height = s->at[x] + p->box[x].size;
 		left--;
@@ -192,7 +192,7 @@ attempt(struct sky *s)
 /* ---- orders ---- */
 
 static int64_t
-key_of(const struct box *b, int how)
+order_key(const struct pack_box *b, int how)
 {
 	int64_t life = b->to - b->from, k;
 
@@ -209,7 +209,7 @@ key_of(const struct box *b, int how)
 
 /* Order by descending keys; ties stay as they were. */
 static void
-sort(struct sky *s)
+sort_boxes(struct skyline *s)
 {
 	int32_t n = s->p->n, *order = s->order;
 	const int64_t *key = s->key;
@@ -230,24 +230,24 @@ sort(struct sky *s)
 }
 
 static void
-make_order(struct sky *s, int how)
+make_order(struct skyline *s, int how)
 {
-	const struct part *p = s->p;
+	const struct pack_part *p = s->p;
 
 	for (int32_t i = 0; i < p->n; i++) {
 		s->order[i] = i;
 		s->key[i] = p->box[i].size;
 	}
-	sort(s);
+	sort_boxes(s);
 	for (int32_t i = 0; i < p->n; i++)
-		s->key[i] = key_of(&p->box[i], how);
-	sort(s);
+		s->key[i] = order_key(&p->box[i], how);
+	sort_boxes(s);
 }
 
 /* What is missing in the section moves to the front of the order; not all of
  * it once that leads round in a circle. */
 static void
-move_up(struct sky *s, int32_t section, bool all)
+promote_missing(struct skyline *s, int32_t section, bool all)
 {
 	int32_t front = 0, n = 0;
 
@@ -266,32 +266,32 @@ move_up(struct sky *s, int32_t section, bool all)
 }
 
 static void
-turn(struct sky *s, int how)
+try_order(struct skyline *s, int how)
 {
 	int idle = 0;
 	int32_t section;
 
 	make_order(s, how);
 	while (idle < IDLE && s->work > 0 && !part_done(s->p)) {
-		section = attempt(s);
+		section = attempt_packing(s);
 		idle = section < 0 ? 0 : idle + 1;
 		if (section >= 0)
-			move_up(s, section, idle < IDLE / 2);
+			promote_missing(s, section, idle < IDLE / 2);
 	}
 }
 
 void
-pack_skyline(struct part *p)
+pack_skyline(struct pack_part *p)
 {
 	size_t n = (size_t)p->n + 1, ns = (size_t)p->nsection + 1;
-	struct sky s = { .p = p, .leaves = 1, .work = WORK,
-	                 .seed = 1 };
+	struct skyline s = { .p = p, .leaves = 1, .work = WORK,
+	                     .seed = 1 };
 	Arena *a = p->arena;
 
 	while (s.leaves < p->nsection)
 		s.leaves *= 2;
-	s.knot = arena_array(a, n, sizeof *s.knot);
-	s.knot_of = arena_array(a, n, sizeof *s.knot_of);
+	s.node = arena_array(a, n, sizeof *s.node);
+	s.node_of = arena_array(a, n, sizeof *s.node_of);
 	s.order = arena_array(a, n, sizeof *s.order);
 	s.rank = arena_array(a, n, sizeof *s.rank);
 	s.spare = arena_array(a, n, sizeof *s.spare);
@@ -301,17 +301,17 @@ pack_skyline(struct part *p)
 	s.to = arena_array(a, ns, sizeof *s.to);
 	s.begin = arena_array(a, ns, sizeof *s.begin);
 	s.top = arena_array(a, ns, sizeof *s.top);
-	/* a box adds three stretches, a lift takes one away and adds one */
+	/* a box adds three segments, a lift takes one away and adds one */
 	s.heap = arena_array(a, 5 * n + ns, sizeof *s.heap);
 	s.most = arena_array(a, 2 * (size_t)s.leaves, sizeof *s.most);
 	s.add = arena_array(a, 2 * (size_t)s.leaves, sizeof *s.add);
 	for (int turns = 0; turns < 12 && !part_done(p); turns++) {
 		if (turns % 6 == 0) {
 			s.mirror = turns >= 6;
-			sky_build(&s);
+			skyline_build(&s);
 		}
 		s.walls = turns % 2;
-		turn(&s, turns % 6 / 2);
+		try_order(&s, turns % 6 / 2);
 		if (s.work <= 0)
 			break;
 	}

@@ -6,7 +6,7 @@
  *         below them; a tree of maxima over sections
  * cost    O(sqrt n) at worst for a query of the first, O(log n) of the second
  */
-#include "passes/place/pack_sky.h"
+#include "passes/place/pack_skyline.h"
 
 #include <string.h>
 
@@ -20,7 +20,7 @@ struct query {
 /* ---- the tree of boxes ---- */
 
 static void
-swap_boxes(struct knot *k, int32_t i, int32_t j)
+swap_boxes(struct box_node *k, int32_t i, int32_t j)
 {
 	int32_t t = k[i].box;
 
@@ -29,7 +29,7 @@ swap_boxes(struct knot *k, int32_t i, int32_t j)
 }
 
 static int64_t
-coordinate(const struct sky *s, int32_t x, bool by_to)
+box_coordinate(const struct skyline *s, int32_t x, bool by_to)
 {
 	int32_t a = from_of(s, x), b = to_of(s, x);
 
@@ -39,20 +39,21 @@ coordinate(const struct sky *s, int32_t x, bool by_to)
 
 /* Bring the median of lo..hi-1 to its middle. */
 static void
-split_at_median(struct sky *s, int32_t lo, int32_t hi, bool by_to)
+split_at_median(struct skyline *s, int32_t lo, int32_t hi, bool by_to)
 {
-	struct knot *k = s->knot;
+	struct box_node *k = s->node;
 	int32_t mid = lo + (hi - lo) / 2;
 
 	hi--;
 	while (lo < hi) {
 		int32_t i = lo, j = hi;
-		int64_t pivot = coordinate(s, k[lo + (hi - lo) / 2].box, by_to);
+		int64_t pivot = box_coordinate(s, k[lo + (hi - lo) / 2].box,
+		                               by_to);
 
 		while (i <= j) {
-			while (coordinate(s, k[i].box, by_to) < pivot)
+			while (box_coordinate(s, k[i].box, by_to) < pivot)
 				i++;
-			while (coordinate(s, k[j].box, by_to) > pivot)
+			while (box_coordinate(s, k[j].box, by_to) > pivot)
 				j--;
 			if (i <= j)
 				swap_boxes(k, i++, j--);
@@ -79,7 +80,7 @@ max32(int32_t a, int32_t b)
 }
 
 static void
-join(struct knot *k, const struct knot *sub)
+extend_bounds(struct box_node *k, const struct box_node *sub)
 {
 	k->min_from = min32(k->min_from, sub->min_from);
 	k->max_from = max32(k->max_from, sub->max_from);
@@ -88,10 +89,10 @@ join(struct knot *k, const struct knot *sub)
 }
 
 static void
-build_tree(struct sky *s, int32_t lo, int32_t hi, bool by_to)
+build_tree(struct skyline *s, int32_t lo, int32_t hi, bool by_to)
 {
 	int32_t mid = lo + (hi - lo) / 2, x;
-	struct knot *k = &s->knot[mid];
+	struct box_node *k = &s->node[mid];
 
 	if (lo >= hi)
 		return;
@@ -99,27 +100,27 @@ build_tree(struct sky *s, int32_t lo, int32_t hi, bool by_to)
 	build_tree(s, lo, mid, !by_to);
 	build_tree(s, mid + 1, hi, !by_to);
 	x = k->box;
-	s->knot_of[x] = mid;
+	s->node_of[x] = mid;
 	k->min_from = k->max_from = from_of(s, x);
 	k->min_to = k->max_to = to_of(s, x);
 	if (lo < mid)
-		join(k, &s->knot[lo + (mid - lo) / 2]);
+		extend_bounds(k, &s->node[lo + (mid - lo) / 2]);
 	if (mid + 1 < hi)
-		join(k, &s->knot[mid + 1 + (hi - mid - 1) / 2]);
+		extend_bounds(k, &s->node[mid + 1 + (hi - mid - 1) / 2]);
 }
 
-/* First of what is left below the knot in the middle of lo..hi-1. */
+/* First of what is left below the node in the middle of lo..hi-1. */
 static int32_t
-first_below(const struct sky *s, int32_t lo, int32_t hi)
+first_below(const struct skyline *s, int32_t lo, int32_t hi)
 {
-	return lo < hi ? s->knot[lo + (hi - lo) / 2].first : NONE;
+	return lo < hi ? s->node[lo + (hi - lo) / 2].first : NONE;
 }
 
 static void
-renew(struct sky *s, int32_t lo, int32_t hi)
+renew_node(struct skyline *s, int32_t lo, int32_t hi)
 {
 	int32_t mid = lo + (hi - lo) / 2;
-	struct knot *k = &s->knot[mid];
+	struct box_node *k = &s->node[mid];
 
 	k->first = s->placed[k->box] ? NONE : s->rank[k->box];
 	k->first = min32(k->first, min32(first_below(s, lo, mid),
@@ -127,7 +128,7 @@ renew(struct sky *s, int32_t lo, int32_t hi)
 }
 
 static void
-renew_all(struct sky *s, int32_t lo, int32_t hi)
+renew_all(struct skyline *s, int32_t lo, int32_t hi)
 {
 	int32_t mid = lo + (hi - lo) / 2;
 
@@ -135,12 +136,12 @@ renew_all(struct sky *s, int32_t lo, int32_t hi)
 		return;
 	renew_all(s, lo, mid);
 	renew_all(s, mid + 1, hi);
-	renew(s, lo, hi);
+	renew_node(s, lo, hi);
 }
 
-/* Renew the knots above the one at `at`, and itself. */
+/* Renew the nodes above the one at `at`, and itself. */
 static void
-renew_path(struct sky *s, int32_t lo, int32_t hi, int32_t at)
+renew_path(struct skyline *s, int32_t lo, int32_t hi, int32_t at)
 {
 	int32_t mid = lo + (hi - lo) / 2;
 
@@ -148,15 +149,15 @@ renew_path(struct sky *s, int32_t lo, int32_t hi, int32_t at)
 		renew_path(s, lo, mid, at);
 	else if (at > mid)
 		renew_path(s, mid + 1, hi, at);
-	renew(s, lo, hi);
+	renew_node(s, lo, hi);
 	s->work--;
 }
 
 static void
-find(struct sky *s, int32_t lo, int32_t hi, struct query *q)
+find_first_box(struct skyline *s, int32_t lo, int32_t hi, struct query *q)
 {
 	int32_t mid = lo + (hi - lo) / 2, x;
-	const struct knot *k = &s->knot[mid];
+	const struct box_node *k = &s->node[mid];
 
 	if (lo >= hi || k->first >= q->first || k->max_from < q->min_from
 	    || k->min_from > q->max_from || k->max_to < q->min_to
@@ -173,38 +174,38 @@ find(struct sky *s, int32_t lo, int32_t hi, struct query *q)
 	    && from_of(s, x) >= q->min_from && from_of(s, x) <= q->max_from
 	    && to_of(s, x) >= q->min_to && to_of(s, x) <= q->max_to)
 		q->first = s->rank[x];
-	find(s, lo, mid, q);
-	find(s, mid + 1, hi, q);
+	find_first_box(s, lo, mid, q);
+	find_first_box(s, mid + 1, hi, q);
 }
 
 int32_t
-sky_fitting(struct sky *s, int32_t from, int32_t to)
+skyline_fitting(struct skyline *s, int32_t from, int32_t to)
 {
 	struct query q = { from, NONE, 0, to, NONE };
 
 	if (s->walls) {                 /* touching both */
 		q.max_from = from;
 		q.min_to = to;
-		find(s, 0, s->p->n, &q);
+		find_first_box(s, 0, s->p->n, &q);
 	}
 	if (s->walls && q.first == NONE) {      /* the left, or the right */
 		q.min_to = 0;
-		find(s, 0, s->p->n, &q);
+		find_first_box(s, 0, s->p->n, &q);
 		q.max_from = NONE;
 		q.min_to = to;
-		find(s, 0, s->p->n, &q);
+		find_first_box(s, 0, s->p->n, &q);
 		q.min_to = 0;
 	}
 	if (q.first == NONE)
-		find(s, 0, s->p->n, &q);
+		find_first_box(s, 0, s->p->n, &q);
 	return q.first == NONE ? -1 : s->order[q.first];
 }
 
 /* ---- the tree of sections ---- */
 
-/* Add to sections from..to-1 of those below knot i, which are lo..hi-1. */
+/* Add to sections from..to-1 of those below node i, which are lo..hi-1. */
 static void
-add_bytes(struct sky *s, int32_t i, int32_t lo, int32_t hi, int32_t from,
+add_bytes(struct skyline *s, int32_t i, int32_t lo, int32_t hi, int32_t from,
           int32_t to, int64_t bytes)
 {
 	int32_t mid = lo + (hi - lo) / 2;
@@ -225,7 +226,7 @@ add_bytes(struct sky *s, int32_t i, int32_t lo, int32_t hi, int32_t from,
 
 /* Most bytes in one of sections from..to-1. */
 static int64_t
-most_bytes(const struct sky *s, int32_t i, int32_t lo, int32_t hi,
+most_bytes(const struct skyline *s, int32_t i, int32_t lo, int32_t hi,
            int32_t from, int32_t to)
 {
 	int32_t mid = lo + (hi - lo) / 2;
@@ -243,30 +244,30 @@ most_bytes(const struct sky *s, int32_t i, int32_t lo, int32_t hi,
 /* ---- for the skyline ---- */
 
 void
-sky_build(struct sky *s)
+skyline_build(struct skyline *s)
 {
 	for (int32_t i = 0; i < s->p->n; i++)
-		s->knot[i].box = i;
+		s->node[i].box = i;
 	build_tree(s, 0, s->p->n, false);
 }
 
 void
-sky_renew(struct sky *s)
+skyline_renew(struct skyline *s)
 {
 	renew_all(s, 0, s->p->n);
 }
 
 void
-sky_placed(struct sky *s, int32_t x)
+skyline_mark_placed(struct skyline *s, int32_t x)
 {
 	s->placed[x] = true;
-	renew_path(s, 0, s->p->n, s->knot_of[x]);
+	renew_path(s, 0, s->p->n, s->node_of[x]);
 	add_bytes(s, 1, 0, s->leaves, from_of(s, x), to_of(s, x),
 	          -s->p->box[x].size);
 }
 
 void
-sky_count(struct sky *s)
+skyline_count(struct skyline *s)
 {
 	memset(s->most, 0, 2 * (size_t)s->leaves * sizeof *s->most);
 	memset(s->add, 0, 2 * (size_t)s->leaves * sizeof *s->add);
@@ -276,7 +277,7 @@ sky_count(struct sky *s)
 }
 
 int64_t
-sky_most(const struct sky *s, int32_t from, int32_t to)
+skyline_most(const struct skyline *s, int32_t from, int32_t to)
 {
 	return most_bytes(s, 1, 0, s->leaves, from, to);
 }

@@ -15,7 +15,7 @@
 /* The lifetime of every owner in the arena as a half-open range of steps, by
  * value; lower == upper: no lifetime. */
 static struct buffer *
-lifetimes(const Graph *g, Arena *scratch)
+find_lifetimes(const Graph *g, Arena *scratch)
 {
 	struct buffer *b = arena_array(scratch, g->nval, sizeof *b);
 
@@ -51,7 +51,7 @@ lifetimes(const Graph *g, Arena *scratch)
 int64_t
 place_graph(Graph *g, const struct watch *stop, Arena *scratch)
 {
-	struct buffer *life = lifetimes(g, scratch);
+	struct buffer *life = find_lifetimes(g, scratch);
 	struct buffer *b = arena_array(scratch, (size_t)g->nval + g->nnode,
 	                               sizeof *b);
 	size_t n = 0;
@@ -84,7 +84,7 @@ pass_place(Pass *p, Graph *g)
 }
 
 int64_t
-resident_bytes(const Graph *g, Arena *scratch)
+graph_resident_bytes(const Graph *g, Arena *scratch)
 {
 	bool *touched = arena_array(scratch, g->nval, sizeof *touched);
 	int64_t sum = 0;

@@ -27,6 +27,6 @@ enum { PACK_WORK = 20000000 };
 /* place.c: offsets for everything in the arena; returns its size. */
 int64_t place_graph(Graph *, const struct watch *stop, Arena *scratch);
 /* Bytes of all owners outside the arena. */
-int64_t resident_bytes(const Graph *, Arena *scratch);
+int64_t graph_resident_bytes(const Graph *, Arena *scratch);
 
 #endif

@@ -17,7 +17,7 @@
 #include "passes/account/account.h"
 #include "passes/place/place.h"
 #include "passes/plan/cheap.h"
-#include "passes/account/memory.h"
+#include "passes/account/memory_report.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -76,8 +76,8 @@ add_plan(const Pass *p, struct remat *r, struct choice *c, bool early,
 	q.step_sec = base + f->sec;
 	if (known(p->frontier, &q))
 		return;
-	q.bound_sec = bound_shown(base + choice_bound(c, arena, f), base,
-	                          q.step_sec);
+	q.bound_sec = reported_bound(base + choice_bound(c, arena, f), base,
+	                             q.step_sec);
 	q.bound_class = q.bound_sec > base && !f->step ? "once" : "any";
 	insert(p->frontier, q);
 }

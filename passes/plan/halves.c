@@ -45,7 +45,7 @@ static const bool *
 find_wish(const Pass *p, const Graph *g, const struct remat *r,
           const uint8_t *must)
 {
-	bool *may = save_which(g, p->opt->save_dtype, p->scratch);
+	bool *may = save_eligible(g, p->opt->save_dtype, p->scratch);
 
 	for (int32_t s = 0; s < r->nstore; s++)
 		may[r->store[s].owner] &= must[s] != 'k';
@@ -66,7 +66,7 @@ seconds_of(const Graph *g)
  * of it is. */
 static int64_t
 measure(const Pass *p, const Graph *g, struct remat *r, const struct found *f,
-        const struct save_wish *wish, double *sec)
+        const struct save_request *wish, double *sec)
 {
 	Graph *t = graph_clone(g);
 	Arena *scratch = arena_new();
@@ -88,7 +88,7 @@ struct search {
 	const Pass *p;
 	const Graph *g;
 	struct remat *r;
-	struct save_wish wish;
+	struct save_request wish;
 	int64_t arena;
 	double below;
 	struct halves *best;
@@ -126,8 +126,8 @@ halves_best(Pass *p, const Graph *g, struct remat *r, struct ladder *l,
 	                    .below = below, .best = best };
 
 	best->least = INT64_MAX;
-	s.wish = (struct save_wish){ .to = p->opt->save_dtype, .nval = g->nval,
-	                             .may = find_wish(p, g, r, must) };
+	s.wish = (struct save_request){ .to = p->opt->save_dtype,
+		.nval = g->nval, .eligible = find_wish(p, g, r, must) };
 	for (int i = 0; i < l->n; i++)
 		try_plan(&s, &l->plan[i]);
 	return s.found;

@@ -19,7 +19,7 @@ void halves_ladder(struct ladder *, struct remat *, struct choice *,
 
 struct halves {
 	struct found plan;              /* that keeps in 32 bits */
-	struct save_wish wish;          /* ... and what of it is rounded */
+	struct save_request wish;       /* ... and what of it is rounded */
 	double sec;                     /* above a step that keeps everything */
 	int64_t least;                  /* arena of the smallest one looked at;
 	                                 * INT64_MAX: none was */

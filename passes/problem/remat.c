@@ -231,7 +231,7 @@ remat_new(const Graph *g, Arena *arena)
 	}
 	find_groups(r);
 	find_inlinable(r);
-	r->resident = resident_bytes(g, arena);
+	r->resident = graph_resident_bytes(g, arena);
 	r->again = arena_array(arena, g->nval, 1);
 	r->cloned = arena_array(arena, n, 1);
 	r->taken_by = arena_array(arena, n, sizeof *r->taken_by);

@@ -42,7 +42,7 @@ replay_aliases(struct replay *r)
 /* ---- write, read, overwrite, view, workspace ---- */
 
 static bool
-lists(const int64_t *list, int n, int64_t x)
+list_holds(const int64_t *list, int n, int64_t x)
 {
 	for (int i = 0; i < n; i++)
 		if (list[i] == x)
@@ -94,11 +94,11 @@ check_overwrite(struct replay *r, int64_t step, int64_t w)
 
 		if (x == w || high <= begin || end <= low)
 			continue;
-		if (lists(s->write, s->nwrite, x))
+		if (list_holds(s->write, s->nwrite, x))
 			FAULT(r, "overwrite", "step %" PRId64 " writes %s and "
 			      "another value into the same bytes", step,
 			      name(r, w));
-		else if (lists(s->read, s->nread, x)
+		else if (list_holds(s->read, s->nread, x)
 		         && (low != begin || high != end))
 			FAULT(r, "overwrite", "step %" PRId64 " overwrites a "
 			      "part of %s while reading it", step,
@@ -284,7 +284,7 @@ check_part_repeat(struct replay *r, int64_t i)
 		proper |= !has_onnx(s, f->onnx[k]);
 	for (int k = 0; k < s->nread; k++) {
 		int64_t v = r->value[s->read[k]];
-		bool known = lists(f->write, f->nwrite, v);
+		bool known = list_holds(f->write, f->nwrite, v);
 
 		for (int j = 0; j < f->nread && !known; j++)
 			known = r->value[f->read[j]] == v;
@@ -294,7 +294,8 @@ check_part_repeat(struct replay *r, int64_t i)
 		int64_t w = s->write[k];
 
 		if (w >= 0 && r->p->tensor[w].kind != K_WORKSPACE)
-			ok &= lists(f->write, f->nwrite, r->p->tensor[w].of);
+			ok &= list_holds(f->write, f->nwrite,
+			                 r->p->tensor[w].of);
 	}
 	if (!ok || !proper)
 		FAULT(r, "recompute", "step %" PRId64 " (%s) is neither step "

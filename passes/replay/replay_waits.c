@@ -14,7 +14,7 @@ share_bytes(const struct replay *r, int64_t a, int64_t b)
 }
 
 static void
-check_between(struct replay *r, int64_t begun, int64_t i)
+check_untouched(struct replay *r, int64_t begun, int64_t i)
 {
 	const struct plan_step *from = &r->p->step[begun];
 	const struct plan_step *s = &r->p->step[i];
@@ -43,5 +43,5 @@ replay_waits(struct replay *r)
 {
 	for (int64_t i = 0; i < r->p->nstep; i++)
 		for (int64_t k = i + 1; k <= r->p->step[i].wait; k++)
-			check_between(r, i, k);
+			check_untouched(r, i, k);
 }

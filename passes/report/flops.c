@@ -12,7 +12,7 @@
  * stages    with --pp a step has (n + (p - 1) / m) turns of a stage, for n
  *           micro-batches, p stages and m parts: Narayanan et al. 2021
  */
-#include "passes/report/memory.h"
+#include "passes/report/step_report.h"
 #include "passes/cost/cost.h"
 
 /* FLOPs of a node of the reference as the mathematics has it. */
@@ -34,7 +34,7 @@ model_flops(const Graph *g, const Node *n, bool causal)
 /* How many ranks have a part of their own of the node; what is whole all of
  * them do alike. */
 static double
-parts(const Graph *g, const Node *n)
+count_own_parts(const Graph *g, const Node *n)
 {
 	int64_t most = 1;
 
@@ -57,7 +57,7 @@ flop_report(const Pass *p, const Plan *plan, const struct memory_report *r)
 	double v = (double)r->vocab, l = (double)r->seg.nlayer, base, end;
 
 	FOR_NODES (node, p->reference) {
-		double n = parts(p->reference, node);
+		double n = count_own_parts(p->reference, node);
 
 		f.model += n * model_flops(p->reference, node, false);
 		f.causal += n * model_flops(p->reference, node, true);
@@ -79,7 +79,7 @@ static double
 device_peak(const Pass *p)
 {
 	const Graph *g = p->reference;
-	const struct device *d = device_of(g);
+	const struct device_profile *d = device_of(g);
 	double half = 0, all = 0;
 
 	FOR_NODES (n, g) {

@@ -15,7 +15,7 @@ enum {
 	BOTTOM = 64, LABELS = 16, TICKS = 6
 };
 
-struct frame {
+struct plot_frame {
 	double x0, x1, y1;              /* budget, extra time in %; y from 0 */
 	double unit;                    /* bytes of the axis */
 	const char *unit_name;
@@ -29,20 +29,20 @@ struct label {
 /* ---- the frame ---- */
 
 static double
-x_of(const struct frame *f, double bytes)
+plot_x(const struct plot_frame *f, double bytes)
 {
 	return LEFT + (WIDTH - LEFT - RIGHT) * (bytes - f->x0)
 		/ (f->x1 - f->x0);
 }
 
 static double
-y_of(const struct frame *f, double pct)
+plot_y(const struct plot_frame *f, double pct)
 {
 	return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * pct / f->y1;
 }
 
 static double
-extra(const struct frontier_point *q)
+extra_percent(const struct frontier_point *q)
 {
 	double base = q->step_sec - q->recompute_sec;
 
@@ -50,7 +50,7 @@ extra(const struct frontier_point *q)
 }
 
 static double
-bound_extra(const struct frontier_point *q)
+bound_extra_percent(const struct frontier_point *q)
 {
 	double base = q->step_sec - q->recompute_sec;
 
@@ -58,7 +58,7 @@ bound_extra(const struct frontier_point *q)
 }
 
 static void
-choose_unit(struct frame *f)
+choose_unit(struct plot_frame *f)
 {
 	static const char *const name[] = { "B", "KiB", "MiB", "GiB", "TiB" };
 	int i = 0;
@@ -72,24 +72,24 @@ choose_unit(struct frame *f)
 }
 
 static void
-widen(struct frame *f, const struct frontier_point *q, int n)
+extend_range(struct plot_frame *f, const struct frontier_point *q, int n)
 {
 	for (int i = 0; i < n; i++) {
 		f->x0 = fmin(f->x0, (double)q[i].budget);
 		f->x1 = fmax(f->x1, (double)q[i].budget);
-		f->y1 = fmax(f->y1, extra(&q[i]));
+		f->y1 = fmax(f->y1, extra_percent(&q[i]));
 	}
 }
 
-static struct frame
-make_frame(const struct frontier *c, FILE *out)
+static struct plot_frame
+make_plot_frame(const struct frontier *c, FILE *out)
 {
-	struct frame f = { .x0 = (double)c->whole, .x1 = (double)c->whole,
-	                   .out = out };
+	struct plot_frame f = { .x0 = (double)c->whole, .x1 = (double)c->whole,
+	                        .out = out };
 	double margin;
 
-	widen(&f, c->point, c->n);
-	widen(&f, c->preset, c->npreset);
+	extend_range(&f, c->point, c->n);
+	extend_range(&f, c->preset, c->npreset);
 	margin = fmax((f.x1 - f.x0) / 25, 1);
 	f.x0 = fmax(f.x0 - margin, 0);
 	f.x1 += margin;
@@ -99,7 +99,7 @@ make_frame(const struct frontier *c, FILE *out)
 }
 
 static void
-put_line(const struct frame *f, double x1, double y1, double x2, double y2,
+put_path(const struct plot_frame *f, double x1, double y1, double x2, double y2,
          const char *color)
 {
 	fprintf(f->out, "<path d=\"M%.1f %.1fL%.1f %.1f\" stroke=\"%s\"/>\n",
@@ -107,29 +107,29 @@ put_line(const struct frame *f, double x1, double y1, double x2, double y2,
 }
 
 static void
-put_axes(const struct frame *f)
+put_plot_axes(const struct plot_frame *f)
 {
 	double bottom = HEIGHT - BOTTOM, right = WIDTH - RIGHT;
 	double step = markup_tick((f->x1 - f->x0) / f->unit, TICKS);
 
 	for (double t = ceil(f->x0 / f->unit / step) * step;
 	     t <= f->x1 / f->unit; t += step) {
-		double x = x_of(f, t * f->unit);
+		double x = plot_x(f, t * f->unit);
 
-		put_line(f, x, TOP, x, bottom, "#e4e4e4");
+		put_path(f, x, TOP, x, bottom, "#e4e4e4");
 		fprintf(f->out, "<text x=\"%.1f\" y=\"%.1f\" text-anchor="
 		        "\"middle\">%.10g</text>\n", x, bottom + 18, t);
 	}
 	step = markup_tick(f->y1, TICKS);
 	for (double t = 0; t <= f->y1; t += step) {
-		double y = y_of(f, t);
+		double y = plot_y(f, t);
 
-		put_line(f, LEFT, y, right, y, "#e4e4e4");
+		put_path(f, LEFT, y, right, y, "#e4e4e4");
 		fprintf(f->out, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\""
 		        ">%.10g</text>\n", LEFT - 8, y + 4, t);
 	}
-	put_line(f, LEFT, bottom, right, bottom, "#333333");
-	put_line(f, LEFT, TOP, LEFT, bottom, "#333333");
+	put_path(f, LEFT, bottom, right, bottom, "#333333");
+	put_path(f, LEFT, TOP, LEFT, bottom, "#333333");
 	fprintf(f->out, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">"
 	        "memory budget, %s</text>\n", (LEFT + WIDTH - RIGHT) / 2,
 	        HEIGHT - 20, f->unit_name);
@@ -143,13 +143,13 @@ put_axes(const struct frame *f)
 /* From the least budget to the right: a point's time holds up to the next.  If
  * not in one piece, there is a gap where the bound's class changes. */
 static void
-put_steps(const struct frame *f, const struct frontier *c, bool whole,
+put_steps(const struct plot_frame *f, const struct frontier *c, bool whole,
           double (*value)(const struct frontier_point *), const char *style)
 {
 	for (int i = 0; i < c->n; i++) {
-		double y = y_of(f, value(&c->point[i]));
+		double y = plot_y(f, value(&c->point[i]));
 
-		double x = x_of(f, (double)c->point[i].budget);
+		double x = plot_x(f, (double)c->point[i].budget);
 
 		if (i == 0)
 			fprintf(f->out, "<path d=\"M%.1f %.1f", x, y);
@@ -165,7 +165,7 @@ put_steps(const struct frame *f, const struct frontier *c, bool whole,
 }
 
 static bool
-overlaps(const struct label *a, const struct label *placed, int n)
+label_overlaps(const struct label *a, const struct label *placed, int n)
 {
 	for (int i = 0; i < n; i++)
 		if (a->x < placed[i].x + placed[i].w
@@ -185,21 +185,22 @@ find_place(double x, double y, double w, const struct label *placed, int n)
 	for (int i = 0; i < 12; i++) {
 		a.x = i % 2 ? x - 9 - w : x + 9;
 		a.y = y - 7 * (i / 2);
-		if (!overlaps(&a, placed, n))
+		if (!label_overlaps(&a, placed, n))
 			break;
 	}
 	return a;
 }
 
 static void
-put_presets(const struct frame *f, const struct frontier *c)
+put_presets(const struct plot_frame *f, const struct frontier *c)
 {
 	struct label placed[LABELS];
 	int n = 0;
 
 	for (int i = 0; i < c->npreset; i++) {
 		const struct frontier_point *q = &c->preset[i];
-		double x = x_of(f, (double)q->budget), y = y_of(f, extra(q));
+		double x = plot_x(f, (double)q->budget);
+		double y = plot_y(f, extra_percent(q));
 		double w = 6.4 * (double)strlen(q->name);
 		struct label a = find_place(x, y, w, placed, n);
 
@@ -213,7 +214,7 @@ put_presets(const struct frame *f, const struct frontier *c)
 }
 
 static void
-put_key(const struct frame *f, bool bound)
+put_legend(const struct plot_frame *f, bool bound)
 {
 	fprintf(f->out, "<path d=\"M%d 44h22\" stroke=\"#1d4ed8\" "
 	        "stroke-width=\"2\"/>\n<text x=\"%d\" y=\"48\">ckc's plans"
@@ -230,28 +231,29 @@ void
 frontier_svg(const Pass *p, const char *title, FILE *out)
 {
 	const struct frontier *c = p->frontier;
-	struct frame f = make_frame(c, out);
+	struct plot_frame f = make_plot_frame(c, out);
 	bool bound = false;
 
 	for (int i = 0; i < c->n; i++)
-		bound |= bound_extra(&c->point[i]) > 0;
+		bound |= bound_extra_percent(&c->point[i]) > 0;
 	markup_picture(title, WIDTH, HEIGHT, out);
 	fprintf(out, "<rect width=\"%d\" height=\"%d\" fill="
 	        "\"#ffffff\"/>\n<text x=\"%d\" y=\"26\" font-size=\"15\" "
 	        "font-weight=\"bold\">", WIDTH, HEIGHT, LEFT);
 	markup_text(title, out);
 	fputs("</text>\n", out);
-	put_axes(&f);
+	put_plot_axes(&f);
 	if (bound)
-		put_steps(&f, c, false, bound_extra,
+		put_steps(&f, c, false, bound_extra_percent,
 		          "stroke=\"#6b7280\" stroke-dasharray=\"4 3\"");
-	put_steps(&f, c, true, extra, "stroke=\"#1d4ed8\" stroke-width=\"2\"");
+	put_steps(&f, c, true, extra_percent,
+	          "stroke=\"#1d4ed8\" stroke-width=\"2\"");
 	for (int i = 0; i < c->n; i++)
 		fprintf(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"2\" fill="
 		        "\"#1d4ed8\"/>\n",
-		        x_of(&f, (double)c->point[i].budget),
-		        y_of(&f, extra(&c->point[i])));
+		        plot_x(&f, (double)c->point[i].budget),
+		        plot_y(&f, extra_percent(&c->point[i])));
 	put_presets(&f, c);
-	put_key(&f, bound);
+	put_legend(&f, bound);
 	fputs("</svg>\n", out);
 }

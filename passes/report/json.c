@@ -39,13 +39,13 @@ put_real(const char *key, double x, FILE *out)
 }
 
 static const char *
-truth(bool b)
+json_bool(bool b)
 {
 	return b ? "true" : "false";
 }
 
 static void
-put_summary(const struct plan_summary *s, FILE *out)
+put_summary_object(const struct plan_summary *s, FILE *out)
 {
 	const struct {
 		const char *key;
@@ -106,7 +106,7 @@ put_summary(const struct plan_summary *s, FILE *out)
 
 /* Where it is not simply whole: the state, how it is cut, the whole shape. */
 static void
-put_split(const struct plan_tensor *t, FILE *out)
+put_placement(const struct plan_tensor *t, FILE *out)
 {
 	static const char *const state[] = { "I", "R", "S", "P" };
 	Shape whole = split_whole(&t->split, &t->shape);
@@ -132,7 +132,7 @@ put_split(const struct plan_tensor *t, FILE *out)
 
 /* What replicas have pieces of: extents on a rank that had all of it. */
 static void
-put_piece(const Shape *s, FILE *out)
+put_shard_extents(const Shape *s, FILE *out)
 {
 	fputs(", \"piece\": [", out);
 	for (int i = 0; i < s->rank; i++)
@@ -141,7 +141,7 @@ put_piece(const Shape *s, FILE *out)
 }
 
 static void
-put_tensor(const struct plan_tensor *t, int64_t id, FILE *out)
+put_tensor_object(const struct plan_tensor *t, int64_t id, FILE *out)
 {
 	fprintf(out, "{\"id\": %" PRId64 ", \"name\": ", id);
 	utf8_json(out, t->name);
@@ -162,7 +162,7 @@ put_tensor(const struct plan_tensor *t, int64_t id, FILE *out)
 		putc(']', out);
 	}
 	fprintf(out, ", \"bytes\": %" PRId64 ", \"resident\": %s, ", t->bytes,
-	        truth(t->resident));
+	        json_bool(t->resident));
 	put_int("offset", t->offset, out);
 	fputs(", ", out);
 	put_int("of", t->of, out);
@@ -172,12 +172,12 @@ put_tensor(const struct plan_tensor *t, int64_t id, FILE *out)
 	put_int("alias_of", t->alias_of, out);
 	fprintf(out, ", \"alias_offset\": %" PRId64 ", \"output\": %s, "
 	        "\"decision\": %s, \"saved\": %s, \"first\": %" PRId64
-	        ", \"last\": %" PRId64, t->alias_offset, truth(t->output),
-	        decision_text[t->decision], truth(t->saved), t->first,
+	        ", \"last\": %" PRId64, t->alias_offset, json_bool(t->output),
+	        decision_text[t->decision], json_bool(t->saved), t->first,
 	        t->last);
-	put_split(t, out);
+	put_placement(t, out);
 	if (t->piece)
-		put_piece(&t->piece->shape, out);
+		put_shard_extents(&t->piece->shape, out);
 	putc('}', out);
 }
 
@@ -235,8 +235,8 @@ put_waits(const struct waits *w, int64_t id, FILE *out)
 }
 
 static void
-put_step(const struct plan_step *s, int64_t id, const struct waits *w,
-         FILE *out)
+put_step_object(const struct plan_step *s, int64_t id, const struct waits *w,
+                FILE *out)
 {
 	fprintf(out, "{\"id\": %" PRId64 ", \"op\": ", id);
 	utf8_json(out, s->op);
@@ -250,7 +250,7 @@ put_step(const struct plan_step *s, int64_t id, const struct waits *w,
 	put_int("node", s->node, out);
 	fprintf(out, ", \"phase\": \"%s\", ", phase_text[s->phase]);
 	put_int("of", s->of, out);
-	fprintf(out, ", \"view\": %s, \"inlined\": [", truth(s->view));
+	fprintf(out, ", \"view\": %s, \"inlined\": [", json_bool(s->view));
 	for (int i = 0; i < s->ninlined; i++)
 		fprintf(out, "%s{\"of\": %" PRId64 ", \"flops\": %.17g, "
 		        "\"seconds\": %.17g}", i ? ", " : "",
@@ -300,17 +300,17 @@ plan_write_json(const Plan *plan, FILE *out)
 		fprintf(out, "\"memory\": %s,\n", plan->memory);
 	if (plan->curve)
 		fprintf(out, "%s,\n", plan->curve);
-	put_summary(&plan->sum, out);
+	put_summary_object(&plan->sum, out);
 	fputs("\"tensors\": [\n", out);
 	for (int64_t i = 0; i < plan->ntensor; i++) {
-		put_tensor(&plan->tensor[i], i, out);
+		put_tensor_object(&plan->tensor[i], i, out);
 		fputs(i + 1 < plan->ntensor ? ",\n" : "\n", out);
 	}
 	fputs("],\n\"schedule\": [\n", out);
 	a = arena_new();
 	w = waits_of(plan, a);
 	for (int64_t i = 0; i < plan->nstep; i++) {
-		put_step(&plan->step[i], i, &w, out);
+		put_step_object(&plan->step[i], i, &w, out);
 		fputs(i + 1 < plan->nstep ? ",\n" : "\n", out);
 	}
 	arena_free(a);

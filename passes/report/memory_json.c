@@ -1,5 +1,5 @@
 /* The object `memory` of --json: where the bytes go, and the FLOPs. */
-#include "passes/report/memory.h"
+#include "passes/report/step_report.h"
 #include "runtime/support/utf8.h"
 
 #include <inttypes.h>
@@ -86,7 +86,7 @@ json_pipeline(const struct pipeline *l, FILE *out)
 	        ", \"microbatches\": %" PRId64 ", \"stages\": [",
 	        l->interleave, l->microbatches);
 	for (int64_t i = 0; i < l->n; i++) {
-		const struct stage *s = &l->stage[i];
+		const struct pipeline_stage *s = &l->stage[i];
 
 		fprintf(out, "%s\n{\"layers\": %.17g, \"in_flight\": %.17g, "
 		        "\"saved_bytes\": %.17g, \"weight_bytes\": %.17g, "

@@ -8,7 +8,7 @@
  *         figures are those of one.
  */
 #include "passes/cost/cost.h"
-#include "passes/report/memory.h"
+#include "passes/report/step_report.h"
 
 #include <math.h>
 
@@ -104,7 +104,7 @@ pipeline_report(const Pass *p, const Plan *plan, const struct memory_report *r,
 	keep = split_saved(all);
 	param = split_params(r, p->reference);
 	for (int64_t i = 0; i < l.n; i++) {
-		struct stage *s = &l.stage[i];
+		struct pipeline_stage *s = &l.stage[i];
 		double more, ends = i == 0 ? param.before : 0, room;
 
 		ends += i == l.n - 1 ? param.after : 0;

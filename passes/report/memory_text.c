@@ -1,12 +1,12 @@
 /* --dump=memory: where the bytes go, layer by layer, and the FLOPs. */
 #include "passes/cost/cost.h"
-#include "passes/report/memory.h"
+#include "passes/report/step_report.h"
 #include "passes/report/report.h"
 
 #include <inttypes.h>
 
 static void
-put_line(const char *what, int64_t n, FILE *out)
+put_bytes_row(const char *what, int64_t n, FILE *out)
 {
 	char buf[24];
 
@@ -15,17 +15,17 @@ put_line(const char *what, int64_t n, FILE *out)
 }
 
 static void
-put_summary(const struct plan_summary *s, FILE *out)
+put_step_memory(const struct plan_summary *s, FILE *out)
 {
 	fputs("memory of one step\n", out);
-	put_line("parameters", s->param, out);
-	put_line("buffers", s->buffer, out);
-	put_line("constants", s->constant, out);
-	put_line("inputs", s->input, out);
-	put_line("accumulated gradients", s->grad, out);
-	put_line("optimizer state", s->optimizer, out);
-	put_line("arena", s->arena, out);
-	put_line("peak", s->peak, out);
+	put_bytes_row("parameters", s->param, out);
+	put_bytes_row("buffers", s->buffer, out);
+	put_bytes_row("constants", s->constant, out);
+	put_bytes_row("inputs", s->input, out);
+	put_bytes_row("accumulated gradients", s->grad, out);
+	put_bytes_row("optimizer state", s->optimizer, out);
+	put_bytes_row("arena", s->arena, out);
+	put_bytes_row("peak", s->peak, out);
 }
 
 /* ---- a layer ---- */
@@ -38,7 +38,7 @@ put_per_unit(const struct memory_report *r, int64_t bytes, FILE *out)
 }
 
 static void
-put_value(const struct memory_report *r, const struct saved *s, FILE *out)
+put_saved_value(const struct memory_report *r, const struct saved *s, FILE *out)
 {
 	fputs("    ", out);
 	fprintf(out, "%-18.18s %-16.16s %15" PRId64 " B", s->op, s->reader,
@@ -51,7 +51,7 @@ put_value(const struct memory_report *r, const struct saved *s, FILE *out)
 
 /* The rows of one block and their sum; layer -1: outside of layers. */
 static void
-put_block(const struct memory_report *r, enum block block, int32_t layer,
+put_block(const struct memory_report *r, enum layer_block block, int32_t layer,
           FILE *out)
 {
 	int64_t sum = 0, count = 0;
@@ -68,7 +68,7 @@ put_block(const struct memory_report *r, enum block block, int32_t layer,
 	putc('\n', out);
 	for (int64_t i = 0; i < r->nsaved; i++)
 		if (r->saved[i].layer == layer && r->saved[i].block == block)
-			put_value(r, &r->saved[i], out);
+			put_saved_value(r, &r->saved[i], out);
 }
 
 static void
@@ -104,7 +104,7 @@ put_cheap(const struct memory_report *r, const struct cheap *c, FILE *out)
 }
 
 static void
-put_layers(const Pass *p, const struct memory_report *r, FILE *out)
+put_layer_bytes(const Pass *p, const struct memory_report *r, FILE *out)
 {
 	int32_t n = r->seg.nlayer, middle = n / 2;
 
@@ -126,7 +126,7 @@ put_layers(const Pass *p, const struct memory_report *r, FILE *out)
 	        r->unit ? "  (last number: bytes per element of its input)"
 	        : "");
 	for (int b = 0; b < B_COUNT; b++)
-		put_block(r, (enum block)b, middle, out);
+		put_block(r, (enum layer_block)b, middle, out);
 	put_cheap(r, p->cheap, out);
 	if (r->seq && r->hidden)
 		put_theory(r, out);
@@ -139,17 +139,18 @@ put_saved(const Pass *p, const struct memory_report *r, const Plan *plan,
 {
 	fputs("\nsaved for backward\n", out);
 	if (r->seg.nlayer)
-		put_layers(p, r, out);
+		put_layer_bytes(p, r, out);
 	for (int b = 0; b < B_COUNT; b++)
-		put_block(r, (enum block)b, -1, out);
-	put_line("all", plan->sum.saved, out);
+		put_block(r, (enum layer_block)b, -1, out);
+	put_bytes_row("all", plan->sum.saved, out);
 	if (plan->sum.nhalf) {
-		put_line("... of that in 16 bits", plan->sum.half, out);
+		put_bytes_row("... of that in 16 bits", plan->sum.half, out);
 		fprintf(out, "  ... values %38" PRId64 "\n",
 		        plan->sum.nhalf);
 	}
 	if (p->cheap)
-		put_line("all, at <= 1 % extra time", p->cheap->saved, out);
+		put_bytes_row("all, at <= 1 % extra time", p->cheap->saved,
+		              out);
 }
 
 /* ---- FLOPs, pipeline ---- */
@@ -223,7 +224,7 @@ put_pipeline(const struct pipeline *l, FILE *out)
 	        "  can keep everything\n", l->n, l->interleave,
 	        l->interleave == 1 ? "" : "s", l->microbatches);
 	for (int64_t i = 0; i < l->n; i++) {
-		const struct stage *s = &l->stage[i];
+		const struct pipeline_stage *s = &l->stage[i];
 
 		if (i > 2 && i < l->n - 2) {
 			if (i == 3)
@@ -246,7 +247,7 @@ plan_print_memory(const Pass *p, const Plan *plan, FILE *out)
 	struct memory_report *r = memory_report_new(p, plan, arena);
 	struct pipeline l;
 
-	put_summary(&plan->sum, out);
+	put_step_memory(&plan->sum, out);
 	if (r) {
 		l = pipeline_report(p, plan, r, arena);
 		put_saved(p, r, plan, out);

@@ -1,5 +1,5 @@
 /* The arena over the schedule as a picture. */
-#include "passes/report/page.h"
+#include "passes/report/plan_page.h"
 #include "passes/report/report.h"
 
 #include <inttypes.h>
@@ -10,19 +10,19 @@ enum {
 	SMALL = 4000                    /* ... below this part of the arena */
 };
 
-struct scale {
+struct arena_scale {
 	double x, y;                    /* of a step, of a byte */
 };
 
 static double
-top_of(const struct scale *s, double bytes)
+top_of(const struct arena_scale *s, double bytes)
 {
 	return HEIGHT - BOTTOM - bytes * s->y;
 }
 
 /* First step behind those of the phase and of what stands before it. */
 static int64_t
-end_of(const Plan *plan, Phase phase)
+phase_end(const Plan *plan, Phase phase)
 {
 	int64_t end = 0;
 
@@ -33,7 +33,7 @@ end_of(const Plan *plan, Phase phase)
 }
 
 static void
-put_axes(const Plan *plan, const struct scale *s, FILE *out)
+put_arena_axes(const Plan *plan, const struct arena_scale *s, FILE *out)
 {
 	char buf[24];
 
@@ -49,8 +49,8 @@ put_axes(const Plan *plan, const struct scale *s, FILE *out)
 }
 
 static void
-put_phase(const struct scale *s, int64_t from, int64_t to, const char *name,
-          FILE *out)
+put_phase(const struct arena_scale *s, int64_t from, int64_t to,
+          const char *name, FILE *out)
 {
 	if (to <= from)
 		return;
@@ -61,10 +61,10 @@ put_phase(const struct scale *s, int64_t from, int64_t to, const char *name,
 }
 
 static void
-put_phases(const Plan *plan, const struct scale *s, FILE *out)
+put_phases(const Plan *plan, const struct arena_scale *s, FILE *out)
 {
-	int64_t forward = end_of(plan, PH_FORWARD);
-	int64_t backward = end_of(plan, PH_BACKWARD);
+	int64_t forward = phase_end(plan, PH_FORWARD);
+	int64_t backward = phase_end(plan, PH_BACKWARD);
 
 	put_phase(s, 0, forward, "forward", out);
 	put_phase(s, forward, backward, "backward", out);
@@ -73,7 +73,7 @@ put_phases(const Plan *plan, const struct scale *s, FILE *out)
 }
 
 static void
-put_place(const struct page *g, int64_t i, const struct scale *s)
+put_place(const struct page *g, int64_t i, const struct arena_scale *s)
 {
 	const struct plan_tensor *t = &g->plan->tensor[i];
 	FILE *out = g->out;
@@ -99,7 +99,7 @@ page_arena(const struct page *g)
 {
 	const Plan *plan = g->plan;
 	FILE *out = g->out;
-	struct scale s;
+	struct arena_scale s;
 	int64_t n = 0, small = 0;
 
 	if (!plan->nstep || !plan->sum.arena) {
@@ -114,7 +114,7 @@ page_arena(const struct page *g)
 	        "viewBox=\"0 0 %d %d\" role=\"img\" font-size=\"11\">\n<title>"
 	        "bytes of the arena over %" PRId64 " steps</title>\n", WIDTH,
 	        HEIGHT, WIDTH, HEIGHT, plan->nstep);
-	put_axes(plan, &s, out);
+	put_arena_axes(plan, &s, out);
 	fputs("<g stroke=\"#fff\" stroke-width=\"0.2\">\n", out);
 	for (int64_t i = 0; i < plan->ntensor; i++) {
 		if (!has_bytes(&plan->tensor[i]))

@@ -1,7 +1,7 @@
 #include "passes/report/report.h"
 
 static int
-rank_of(Decision d)
+decision_rank(Decision d)
 {
 	return d == D_KEEP ? 3 : d == D_RECOMPUTE ? 2 : d == D_FREE ? 1 : 0;
 }
@@ -25,7 +25,7 @@ report_places(const Pass *p, const Plan *plan)
 
 		if (t->resident)
 			continue;
-		if (rank_of(t->decision) > rank_of(own->decision))
+		if (decision_rank(t->decision) > decision_rank(own->decision))
 			own->decision = t->decision;
 		if (own->layer < 0)
 			own->layer = layer;

@@ -24,7 +24,7 @@ struct report_place {
 struct report_place *report_places(const Pass *, const Plan *);
 /* A forward value that takes memory of its own in the arena. */
 bool report_is_row(const Plan *, int64_t i);
-/* Why that became of tensor i's place; names of nodes by put. */
+/* Why the plan decided so about tensor i's place; put writes a node's name. */
 void report_reason(const Plan *, int64_t i, Decision,
                    void (*put)(const char *, FILE *), FILE *);
 void plan_print_table(const Pass *, const Plan *, FILE *);   /* --dump=plan */

@@ -32,13 +32,13 @@ sec_text(char buf[24], double s)
 }
 
 static void
-put_name(const char *name, FILE *out)
+put_escaped_name(const char *name, FILE *out)
 {
 	diag_escape(out, name);
 }
 
 static const struct plan_step *
-writer(const Plan *plan, int64_t t)
+find_writing_step(const Plan *plan, int64_t t)
 {
 	for (int64_t i = 0; i < plan->nstep; i++)
 		for (int k = 0; k < plan->step[i].nwrite; k++)
@@ -63,7 +63,7 @@ same_place(const Plan *plan, int64_t a, int64_t owner)
 
 /* First step of the phase that reads the tensor or a view of it. */
 static const struct plan_step *
-reader(const Plan *plan, int64_t t, Phase phase)
+find_reading_step(const Plan *plan, int64_t t, Phase phase)
 {
 	for (int64_t i = 0; i < plan->nstep; i++) {
 		const struct plan_step *s = &plan->step[i];
@@ -88,7 +88,7 @@ report_reason(const Plan *plan, int64_t i, Decision decision,
               void (*put)(const char *, FILE *), FILE *out)
 {
 	const struct plan_tensor *t = &plan->tensor[i];
-	const struct plan_step *w = writer(plan, i), *r;
+	const struct plan_step *w = find_writing_step(plan, i), *r;
 	char buf[24];
 
 	if (decision == D_RECOMPUTE) {
@@ -100,10 +100,10 @@ report_reason(const Plan *plan, int64_t i, Decision decision,
 			        sec_text(buf, per));
 		else
 			fputs("a part of its step is computed again", out);
-	} else if ((r = reader(plan, i, PH_BACKWARD))) {
+	} else if ((r = find_reading_step(plan, i, PH_BACKWARD))) {
 		fprintf(out, "read by backward of ");
 		put(step_name(r), out);
-	} else if ((r = reader(plan, i, PH_RECOMPUTE))) {
+	} else if ((r = find_reading_step(plan, i, PH_RECOMPUTE))) {
 		fputs("start of recomputing ", out);
 		put(step_name(r), out);
 	} else {
@@ -112,11 +112,11 @@ report_reason(const Plan *plan, int64_t i, Decision decision,
 }
 
 static void
-put_row(const Plan *plan, int64_t i, const struct report_place *place,
-        FILE *out)
+put_value_row(const Plan *plan, int64_t i, const struct report_place *place,
+              FILE *out)
 {
 	const struct plan_tensor *t = &plan->tensor[i];
-	const struct plan_step *w = writer(plan, i);
+	const struct plan_step *w = find_writing_step(plan, i);
 	char bytes[24], sec[24], num[16] = "-";
 
 	if (place->layer >= 0)
@@ -127,7 +127,7 @@ put_row(const Plan *plan, int64_t i, const struct report_place *place,
 	        w ? sec_text(sec, w->seconds) : "");
 	diag_escape(out, t->onnx ? t->onnx : t->name);
 	fputs("  (", out);
-	report_reason(plan, i, place->decision, put_name, out);
+	report_reason(plan, i, place->decision, put_escaped_name, out);
 	fputs(")\n", out);
 }
 
@@ -202,7 +202,7 @@ plan_print_table(const Pass *p, const Plan *plan, FILE *out)
 		if (!report_is_row(plan, i))
 			continue;
 		if (place[i].decision != D_FREE) {
-			put_row(plan, i, &place[i], out);
+			put_value_row(plan, i, &place[i], out);
 		} else {
 			free_bytes += t->bytes;
 			free_count++;
@@ -218,7 +218,7 @@ plan_print_table(const Pass *p, const Plan *plan, FILE *out)
 /* ---- explain ---- */
 
 static void
-put_step(const char *what, const Plan *plan, int64_t i, FILE *out)
+put_step_line(const char *what, const Plan *plan, int64_t i, FILE *out)
 {
 	static const char *const phase[PH_COUNT] = {
 		"forward", "recompute", "backward", "update"
@@ -265,25 +265,25 @@ explain_tensor(const Plan *plan, int64_t i, FILE *out)
 	for (int64_t k = 0; k < plan->nstep; k++)
 		for (int j = 0; j < plan->step[k].nwrite; j++)
 			if (plan->step[k].write[j] == i)
-				put_step("written by", plan, k, out);
+				put_step_line("written by", plan, k, out);
 	for (int64_t k = 0; k < plan->nstep; k++)
 		for (int j = 0; j < plan->step[k].nread; j++)
 			if (plan->step[k].read[j] == i)
-				put_step("read by", plan, k, out);
+				put_step_line("read by", plan, k, out);
 	if (t->decision == D_NULL)
 		return;
 	fprintf(out, "  decision     %s", t->decision == D_KEEP ? "keep"
 	        : t->decision == D_RECOMPUTE ? "recompute" : "free");
 	if (t->decision != D_FREE) {
 		fputs(": ", out);
-		report_reason(plan, i, t->decision, put_name, out);
+		report_reason(plan, i, t->decision, put_escaped_name, out);
 	}
 	putc('\n', out);
 }
 
 /* How many characters both begin with. */
 static size_t
-common(const char *a, const char *b)
+prefix_length(const char *a, const char *b)
 {
 	size_t n = 0;
 
@@ -298,20 +298,20 @@ explain_nothing(const Pass *p, const Plan *plan, const char *value)
 {
 	enum { FEW = 3, MOST = 8 };
 	size_t longest = FEW;
-	int said = 0;
+	int shown = 0;
 
 	diag_error(p->diag, "--explain: no value of this plan is named '%s'; "
 	           "--dump=plan and --report name all", value);
 	for (int64_t i = 0; i < plan->ntensor; i++)
-		if (common(plan->tensor[i].name, value) > longest)
-			longest = common(plan->tensor[i].name, value);
-	for (int64_t i = 0; i < plan->ntensor && said < MOST; i++) {
+		if (prefix_length(plan->tensor[i].name, value) > longest)
+			longest = prefix_length(plan->tensor[i].name, value);
+	for (int64_t i = 0; i < plan->ntensor && shown < MOST; i++) {
 		const struct plan_tensor *t = &plan->tensor[i];
 
 		if (t->kind == K_WORKSPACE || t->kind == K_RECOMPUTED
-		    || common(t->name, value) < longest)
+		    || prefix_length(t->name, value) < longest)
 			continue;
-		diag_more(p->diag, "%s '%s'", said++ ? "or" : "perhaps",
+		diag_more(p->diag, "%s '%s'", shown++ ? "or" : "perhaps",
 		          t->name);
 	}
 	return false;

@@ -13,7 +13,7 @@ static const char *const phase_name[PH_COUNT] = {
 
 /* "S1 [64,64]" */
 static const char *
-state_text(char *buf, size_t size, const Split *s)
+placement_text(char *buf, size_t size, const Split *s)
 {
 	size_t n;
 
@@ -35,7 +35,7 @@ state_text(char *buf, size_t size, const Split *s)
 
 /* What has a name of its own: parameters and forward's activations. */
 static bool
-is_shown(const Plan *plan, int64_t i)
+is_named_value(const Plan *plan, int64_t i)
 {
 	const struct plan_tensor *t = &plan->tensor[i];
 
@@ -45,7 +45,7 @@ is_shown(const Plan *plan, int64_t i)
 }
 
 static void
-put_values(const Plan *plan, FILE *out)
+put_sharded_values(const Plan *plan, FILE *out)
 {
 	fprintf(out, "%-18s %12s  %-20s %s\n", "state", "bytes here",
 	        "whole", "value");
@@ -54,11 +54,11 @@ put_values(const Plan *plan, FILE *out)
 		Shape whole = split_whole(&t->split, &t->shape);
 		char text[160], state[STATE];
 
-		if (!is_shown(plan, i))
+		if (!is_named_value(plan, i))
 			continue;
 		fprintf(out, "%-18s %12" PRId64 "  %-20s %s\n",
-		        state_text(state, sizeof state, &t->split), t->bytes,
-		        shape_text(text, sizeof text, t->dt, &whole),
+		        placement_text(state, sizeof state, &t->split),
+		        t->bytes, shape_text(text, sizeof text, t->dt, &whole),
 		        t->name);
 	}
 }
@@ -103,7 +103,7 @@ plan_print_shard(const Pass *p, const Plan *plan, FILE *out)
 		fprintf(out, "layout priced at %.6g s a step\n",
 		        p->layout_sec);
 	putc('\n', out);
-	put_values(plan, out);
+	put_sharded_values(plan, out);
 	put_collectives(plan, out);
 }
 
@@ -119,7 +119,7 @@ put_second(const Pass *p, const struct second *x, FILE *out)
 		return;
 	}
 	fprintf(out, "with %s here %.6g s at best, %.3g %% more\n",
-	        state_text(state, sizeof state, &x->state), x->sec,
+	        placement_text(state, sizeof state, &x->state), x->sec,
 	        100 * (x->sec - p->layout_sec) / p->layout_sec);
 }
 
@@ -130,7 +130,7 @@ plan_explain_split(const Pass *p, const Plan *plan, int64_t id, FILE *out)
 
 	if (!plan->ranks)
 		return;
-	fprintf(out, "  on ranks     %s\n", state_text(state, sizeof state,
+	fprintf(out, "  on ranks     %s\n", placement_text(state, sizeof state,
 	        &plan->tensor[id].split));
 	for (int i = 0; i < p->nsecond; i++)
 		if (!strcmp(p->second[i].value, plan->tensor[id].name))

@@ -7,18 +7,18 @@
  *             v = matmul ..             v = matmul ..
  *             .. reads v                .. reads v
  *                                       h = loop v [cast]       (v dies)
- *             d = loop v, dy            d = loop h, dy          (widens h)
+ *             d = loop v, dy            d = loop h, dy          (upcasts h)
  *             dw = matmul v, dy         w = loop h [cast]
  *                                       dw = matmul w, dy
  *
  *         So forward computes the same bits as ever, and copies of forward
  *         nodes in backward start from what was rounded.
- * method  one walk over the schedule.  Loops widen as they read; other
- *         readers get a wide value made right before them, which those share
- *         that stand close together.  Views are repeated over the half and
- *         the wide.
+ * method  one walk over the schedule.  Loops upcast as they read; other
+ *         readers get an upcast made right before them, which those share
+ *         that stand close together.  Views are repeated over the reduced
+ *         value and its upcast.
  * needs   P_PLANNED, nothing shared in place yet
- * gives   Val.half_of; a wide value is a copy (Val.of), its node one of the
+ * gives   Val.half_of; an upcast is a copy (Val.of), its node one of the
  *         loop that rounds
  */
 #include "passes/save/save.h"
@@ -26,36 +26,36 @@
 
 #include <string.h>
 
-enum { CLOSE = 4 };                     /* nodes between readers of one wide */
+enum { CLOSE = 4 };                     /* nodes between readers of an upcast */
 
 /* What stands for owner v behind forward. */
-struct stand_in {
+struct reduced_value {
 	NodeId behind;                  /* last node that touches it of those
 	                                 * whose results show outside; 0: it
 	                                 * stays as it is */
 	ValId next;                     /* another one with the same `behind` */
-	ValId half, wide;               /* 0: not made yet */
-	NodeId round;                   /* node that makes the half */
-	NodeId read;                    /* last reader of the wide, by its
+	ValId reduced, upcast;          /* 0: not made yet */
+	NodeId round;                   /* node that makes `reduced` */
+	NodeId read;                    /* last reader of the upcast, by its
 	                                 * number in the old schedule */
 };
 
-struct save {
+struct rewriter {
 	Graph *g;
-	const struct save_wish *wish;
+	const struct save_request *request;
 	const struct target *target;
 	Arena *scratch;
-	struct stand_in *of;            /* by owner */
+	struct reduced_value *of;       /* by owner */
 	ValId *first;                   /* by node: owners that end behind it */
-	ValId *half;                    /* by view: the same of the half */
-	ValId *wide;                    /* ... and of the latest wide; 0 */
+	ValId *reduced;                 /* by view: the same of `reduced` */
+	ValId *upcast;                  /* ... and of the latest upcast; 0 */
 	NodeId *order;
 	size_t cap;
 	uint32_t n;
 };
 
 static void
-push(struct save *s, NodeId id)
+schedule_node(struct rewriter *s, NodeId id)
 {
 	s->order = arena_grow(s->scratch, s->order, s->n, &s->cap,
 	                      (size_t)s->n + 1, sizeof *s->order);
@@ -66,7 +66,7 @@ push(struct save *s, NodeId id)
 
 /* Value y lies as v does, in a type of its own. */
 static void
-lay_out_like(struct save *s, ValId y, ValId v, DType dt)
+lay_out_like(struct rewriter *s, ValId y, ValId v, DType dt)
 {
 	Graph *g = s->g;
 	const Val *from = &g->val[v];
@@ -86,7 +86,7 @@ lay_out_like(struct save *s, ValId y, ValId v, DType dt)
 
 /* A loop that casts x, which lies as v does. */
 static ValId
-new_cast(struct save *s, ValId x, ValId v, DType to, NodeId like)
+new_cast_loop(struct rewriter *s, ValId x, ValId v, DType to, NodeId like)
 {
 	Graph *g = s->g;
 	struct body *b = arena_alloc(g->arena, sizeof *b);
@@ -101,13 +101,13 @@ new_cast(struct save *s, ValId x, ValId v, DType to, NodeId like)
 	b->result = arena_array(g->arena, 1, sizeof *b->result);
 	n->body = b;
 	lay_out_like(s, y, v, to);
-	push(s, g->val[y].def);
+	schedule_node(s, g->val[y].def);
 	return y;
 }
 
 /* View v over x, which stands for what v is a view of. */
 static ValId
-new_view(struct save *s, ValId x, ValId v)
+new_view(struct rewriter *s, ValId x, ValId v)
 {
 	Graph *g = s->g;
 	NodeId id = g->val[v].def;
@@ -117,34 +117,34 @@ new_view(struct save *s, ValId x, ValId v)
 	n->attr = g->node[id].attr;
 	lay_out_like(s, y, v, g->val[x].dt);
 	g->val[y].base = val_owner(g, x);
-	push(s, node_id(g, n));
+	schedule_node(s, node_id(g, n));
 	return y;
 }
 
 /* Value h is v in 16 bits. */
 static void
-half_is(struct save *s, ValId h, ValId v)
+mark_reduced(struct rewriter *s, ValId h, ValId v)
 {
 	Graph *g = s->g;
 
 	val_rename(g, h, arena_printf(g->arena, "%s.%s", g->val[v].name,
-	                              dtype_info[s->wish->to].text));
+	                              dtype_info[s->request->to].text));
 	g->val[h].half_of = g->val[v].of ? g->val[v].of : v;
 }
 
 static void
-round_value(struct save *s, ValId v)
+round_value(struct rewriter *s, ValId v)
 {
 	Graph *g = s->g;
-	ValId h = new_cast(s, v, v, s->wish->to, g->val[v].def);
+	ValId h = new_cast_loop(s, v, v, s->request->to, g->val[v].def);
 
-	half_is(s, h, v);
-	s->of[v].half = h;
+	mark_reduced(s, h, v);
+	s->of[v].reduced = h;
 	s->of[v].round = g->val[h].def;
 }
 
 static void
-copy_of(struct save *s, ValId y, ValId v, NodeId again)
+mark_copy(struct rewriter *s, ValId y, ValId v, NodeId again)
 {
 	Graph *g = s->g;
 	Node *n = &g->node[g->val[y].def];
@@ -157,66 +157,67 @@ copy_of(struct save *s, ValId y, ValId v, NodeId again)
 
 /* ---- what readers read ---- */
 
-/* The half of u, or a view of it. */
+/* The reduced value of u, or a view of it. */
 static ValId
-half_of(struct save *s, ValId u)
+reduced_of(struct rewriter *s, ValId u)
 {
 	Graph *g = s->g;
 
 	if (!g->val[u].base)
-		return s->of[u].half;
-	if (!s->half[u]) {
-		ValId x = half_of(s, g->node[g->val[u].def].in[0]);
+		return s->of[u].reduced;
+	if (!s->reduced[u]) {
+		ValId x = reduced_of(s, g->node[g->val[u].def].in[0]);
 
-		s->half[u] = new_view(s, x, u);
-		x = s->half[u];
-		half_is(s, x, u);
+		s->reduced[u] = new_view(s, x, u);
+		x = s->reduced[u];
+		mark_reduced(s, x, u);
 		g->node[g->val[x].def].phase = PH_BACKWARD;
 	}
-	return s->half[u];
+	return s->reduced[u];
 }
 
 static ValId
-widened(struct save *s, ValId u)
+upcast_view_of(struct rewriter *s, ValId u)
 {
 	Graph *g = s->g;
 	ValId o = val_owner(g, u);
 
 	if (u == o)
-		return s->of[o].wide;
-	if (!s->wide[u]
-	    || val_owner(g, s->wide[u]) != s->of[o].wide) {
+		return s->of[o].upcast;
+	if (!s->upcast[u]
+	    || val_owner(g, s->upcast[u]) != s->of[o].upcast) {
 		NodeId def = g->val[u].def;
-		ValId x = widened(s, g->node[def].in[0]);
+		ValId x = upcast_view_of(s, g->node[def].in[0]);
 
-		s->wide[u] = new_view(s, x, u);
-		copy_of(s, s->wide[u], u, def);
+		s->upcast[u] = new_view(s, x, u);
+		mark_copy(s, s->upcast[u], u, def);
 	}
-	return s->wide[u];
+	return s->upcast[u];
 }
 
-/* In float32, for the reader of that number. */
+/* Value u in float32 again, for the reader of that number. */
 static ValId
-wide_of(struct save *s, ValId u, NodeId reader)
+upcast_of(struct rewriter *s, ValId u, NodeId reader)
 {
 	Graph *g = s->g;
 	ValId o = val_owner(g, u);
-	struct stand_in *of = &s->of[o];
+	struct reduced_value *of = &s->of[o];
 
-	if (!of->wide || reader - of->read > CLOSE) {
-		of->wide = new_cast(s, of->half, o, g->val[o].dt, of->round);
-		copy_of(s, of->wide, o, of->round);
+	if (!of->upcast || reader - of->read > CLOSE) {
+		of->upcast = new_cast_loop(s, of->reduced, o, g->val[o].dt,
+		                           of->round);
+		mark_copy(s, of->upcast, o, of->round);
 	}
 	of->read = reader;
-	return widened(s, u);
+	return upcast_view_of(s, u);
 }
 
-/* The loop widens its operand k itself. */
+/* The loop upcasts its operand k itself. */
 static void
-widen_inside(struct save *s, NodeId id, int k)
+upcast_in_loop(struct rewriter *s, NodeId id, int k)
 {
 	Graph *g = s->g;
-	ValId v = g->node[id].in[k], h = half_of(s, v);
+	ValId v = g->node[id].in[k], h = reduced_of(s, v);
 	Node *n = &g->node[id];
 	const struct body *old = n->body;
 	struct body *b = arena_alloc(g->arena, sizeof *b);
@@ -245,7 +246,7 @@ widen_inside(struct save *s, NodeId id, int k)
 
 /* Node id of the old schedule reads what has been rounded by then as that. */
 static void
-redirect(struct save *s, NodeId id)
+redirect_operands(struct rewriter *s, NodeId id)
 {
 	Graph *g = s->g;
 
@@ -253,13 +254,13 @@ redirect(struct save *s, NodeId id)
 		ValId v = g->node[id].in[k], o = val_owner(g, v);
 		const Node *n = &g->node[id];
 
-		if (o >= s->wish->nval || !s->of[o].half)
+		if (o >= s->request->nval || !s->of[o].reduced)
 			continue;
 		if (n->body && n->body->nmicro < LOOP_MICROS_MAX) {
-			widen_inside(s, id, k);
+			upcast_in_loop(s, id, k);
 			continue;
 		}
-		v = wide_of(s, v, id);
+		v = upcast_of(s, v, id);
 		g->node[id].in[k] = v;
 		if (op_info[g->node[id].op].flags & F_VIEW
 		    && g->val[g->node[id].out[0]].base == o)
@@ -272,7 +273,7 @@ redirect(struct save *s, NodeId id)
 /* By node: what it makes shows outside, in the loss or another output.  That
  * is forward, and of what stands behind it the classifier's loss. */
 static bool *
-find_shown(const struct save *s)
+find_shown(const struct rewriter *s)
 {
 	const Graph *g = s->g;
 	bool *shown = arena_array(s->scratch, g->nnode, sizeof *shown);
@@ -293,13 +294,13 @@ find_shown(const struct save *s)
 	return shown;
 }
 
-/* Where owners end that only gradients read later. */
+/* The last use in forward of owners that only gradients read later. */
 static void
-find_ends(struct save *s)
+find_last_uses(struct rewriter *s)
 {
 	const Graph *g = s->g;
 	const bool *shown = find_shown(s);
-	const bool *fixed = save_fixed(g, s->scratch);
+	const bool *fixed = save_exact(g, s->scratch);
 	bool *later = arena_array(s->scratch, g->nval, sizeof *later);
 
 	FOR_NODES (n, g)
@@ -307,24 +308,24 @@ find_ends(struct save *s)
 			ValId v = i < n->nin ? n->in[i] : n->out[i - n->nin];
 			ValId o = val_owner(g, v);
 
-			if (o >= s->wish->nval || !s->wish->may[o])
+			if (o >= s->request->nval || !s->request->eligible[o])
 				continue;
 			later[o] = !shown[node_id(g, n)];
 			if (!later[o])
 				s->of[o].behind = node_id(g, n);
 		}
-	for (ValId v = 1; v < s->wish->nval; v++)
+	for (ValId v = 1; v < s->request->nval; v++)
 		if (!later[v] || fixed[v]
 		    || g->node[s->of[v].behind].phase != PH_FORWARD)
 			s->of[v].behind = 0;
 }
 
 static int64_t
-bytes_found(const struct save *s)
+bytes_found(const struct rewriter *s)
 {
 	int64_t sum = 0;
 
-	for (ValId v = 1; v < s->wish->nval; v++)
+	for (ValId v = 1; v < s->request->nval; v++)
 		if (s->of[v].behind)
 			sum += s->g->val[v].nbytes;
 	return sum;
@@ -332,21 +333,21 @@ bytes_found(const struct save *s)
 
 /* Of what was found the first parts, by the node that ends them in forward. */
 static int
-chain_up(struct save *s)
+chain_up(struct rewriter *s)
 {
 	const Graph *g = s->g;
-	int64_t most = bytes_found(s) / SAVE_PARTS * s->wish->parts, sum = 0;
+	int64_t most = bytes_found(s) / SAVE_PARTS * s->request->parts, sum = 0;
 	int count = 0;
 
 	FOR_NODES (n, g)
 		for (int i = 0; i < n->nout; i++) {
 			ValId v = n->out[i];
-			struct stand_in *of = &s->of[v];
+			struct reduced_value *of = &s->of[v];
 
-			if (v >= s->wish->nval || !of->behind)
+			if (v >= s->request->nval || !of->behind)
 				continue;
 			sum += g->val[v].nbytes;
-			if (s->wish->parts < SAVE_PARTS && sum > most) {
+			if (s->request->parts < SAVE_PARTS && sum > most) {
 				of->behind = 0;
 				continue;
 			}
@@ -358,23 +359,23 @@ chain_up(struct save *s)
 }
 
 int
-save_rewrite(Graph *g, const struct save_wish *wish,
+save_rewrite(Graph *g, const struct save_request *request,
              const struct target *target, Arena *scratch)
 {
-	struct save s = { .g = g, .wish = wish, .target = target,
-	                  .scratch = scratch };
+	struct rewriter s = { .g = g, .request = request, .target = target,
+	                      .scratch = scratch };
 	uint32_t nnode = g->nnode;
 	int count;
 
 	s.of = arena_array(scratch, g->nval, sizeof *s.of);
 	s.first = arena_array(scratch, nnode, sizeof *s.first);
-	s.half = arena_array(scratch, g->nval, sizeof *s.half);
-	s.wide = arena_array(scratch, g->nval, sizeof *s.wide);
-	find_ends(&s);
+	s.reduced = arena_array(scratch, g->nval, sizeof *s.reduced);
+	s.upcast = arena_array(scratch, g->nval, sizeof *s.upcast);
+	find_last_uses(&s);
 	count = chain_up(&s);
 	for (NodeId id = 1; id < nnode; id++) {
-		redirect(&s, id);
-		push(&s, id);
+		redirect_operands(&s, id);
+		schedule_node(&s, id);
 		for (ValId v = s.first[id]; v; v = s.of[v].next)
 			round_value(&s, v);
 	}

@@ -5,38 +5,41 @@
  *         and read in backward from there
  * unaware of budgets: how much is kept so is its caller's choice
  *
- * Words.  half: a value rounded to the type of --save-dtype.  wide: the half
- * in float32 again, for a reader that takes no 16-bit operand.
+ * Words.  reduced-precision value: one rounded to the target type, that of
+ * --save-dtype.  upcast: the same in float32 again, for a reader that takes no
+ * 16-bit operand.
  */
 #ifndef PASSES_SAVE_SAVE_H
 #define PASSES_SAVE_SAVE_H
 
 #include "passes/pass.h"
 
-/* which.c: false after saying why nothing of this graph can be kept so. */
+/* eligible.c: false after a diagnostic: nothing of this graph can be kept
+ * so. */
 bool save_check(const Pass *, const Graph *);
 /* By value id, the owners that may be kept so, read off the laid-out
  * graph before copies are in it. */
-bool *save_which(const Graph *, DType to, Arena *);
+bool *save_eligible(const Graph *, DType to, Arena *);
 
 /* Parts in which what is kept may be rounded: all, or the first of them in the
  * order of forward. */
 enum { SAVE_PARTS = 4 };
 
-/* decide.c: by value id, owners that this schedule decides by. */
-bool *save_fixed(const Graph *, Arena *);
+/* exact.c: by value id, owners that must keep their precision because this
+ * schedule decides by them. */
+bool *save_exact(const Graph *, Arena *);
 
-struct save_wish {
-	DType to;
-	const bool *may;                /* from save_which */
+struct save_request {
+	DType to;                       /* the target type */
+	const bool *eligible;           /* from save_eligible */
 	uint32_t nval;                  /* of the graph it was read off: later
 	                                 * values are copies */
 	int parts;
 };
 
-/* rewrite.c: round those of the values that may be which backward reads.
- * Returns how many that are. */
-int save_rewrite(Graph *, const struct save_wish *, const struct target *,
+/* rewrite.c: round those eligible values that backward reads.  Returns their
+ * number. */
+int save_rewrite(Graph *, const struct save_request *, const struct target *,
                  Arena *scratch);
 
 #endif

@@ -42,7 +42,7 @@ all_reduce(const struct shard *s, double bytes)
 static double
 copy(const struct shard *s, double bytes)
 {
-	const struct device *d = device_of(s->g);
+	const struct device_profile *d = device_of(s->g);
 
 	return 2 * bytes / d->bandwidth + d->launch;
 }

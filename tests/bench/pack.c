@@ -61,7 +61,7 @@ main(int argc, char **argv)
 			continue;
 		}
 		ms = milliseconds();
-		r = pack(b, n, PACK_WORK, a);
+		r = pack_buffers(b, n, PACK_WORK, a);
 		ms = milliseconds() - ms;
 		printf("%s %zu %" PRId64 " %" PRId64 " %.4f %s %.1f\n",
 		       argv[i], n, r.bound, r.height, r.bound > 0

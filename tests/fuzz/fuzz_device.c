@@ -13,7 +13,8 @@ fuzz_try(const uint8_t *data, size_t n, unsigned variant)
 {
 	Arena *arena = arena_new();
 	Diag *diag = diag_new("ckc", fuzz_messages());
-	const struct device *d = device_find(fuzz_file(data, n), diag, arena);
+	const struct device_profile *d = device_find(fuzz_file(data, n), diag,
+	                                             arena);
 
 	(void)variant;
 	fuzz_judge(d != NULL, diag_errors(diag));

@@ -63,14 +63,13 @@ TEXTS = ("codegen/cpu/kernels", "codegen/cpu/units", "codegen/rules/kernels", "r
 BY_NAME = re.compile(r"\bcase OP_(?!##)|[!=]= OP_(?!NONE\b|COUNT\b)")
 OPS = {
     "codegen/codegen.c": (1, "slices of labels; accumulation; adam"),
-    "codegen/cpu/blocks.c": (11, "emit rules that ops share"),
+    "codegen/cpu/conv_blocked.c": (11, "emit rules that ops share"),
     "codegen/cpu/conv.c": (2, "emit rules that ops share"),
     "codegen/cpu/conv_tile.c": (3, "emit rules that ops share"),
     "codegen/rules/copy.c": (4, "emit rules that ops share"),
     "codegen/rules/ew.c": (12, "emit rules that ops share"),
-    "codegen/rules/nest.c": (1, "emit rules that ops share"),
+    "codegen/rules/loop_nest.c": (1, "emit rules that ops share"),
     "codegen/rules/loop.c": (1, "emit rules that ops share"),
-    "codegen/rules/nest.c": (1, "emit rules that ops share"),
     "codegen/cuda/conv.c": (6, "emit rules that ops share"),
     "codegen/cuda/reduce.c": (1, "emit rules that ops share"),
     "codegen/rules/random.c": (5, "which stream a draw has"),

@@ -7,7 +7,7 @@
 #include <string.h>
 
 static bool
-parse(struct device *d, const char *text, Arena *arena)
+parse(struct device_profile *d, const char *text, Arena *arena)
 {
 	return device_parse(d, text, strlen(text), arena);
 }
@@ -15,9 +15,10 @@ parse(struct device *d, const char *text, Arena *arena)
 static void
 roofline(void **state)
 {
-	struct device d = { .product_flops = 100, .product_flops16 = 400,
-	                    .vector_flops = 10, .bandwidth = 50,
-	                    .launch = 0.5 };
+	struct device_profile d = { .product_flops = 100,
+	                            .product_flops16 = 400,
+	                            .vector_flops = 10, .bandwidth = 50,
+	                            .launch = 0.5 };
 	const struct cost product = { .flops = 200, .product = 200,
 	                              .bytes = 50 };
 	const struct cost vector = { .flops = 20, .bytes = 50 };
@@ -42,7 +43,7 @@ profiles_by_name(void **state)
 {
 	Arena *arena = arena_new();
 	Diag *diag = diag_new("t", stderr);
-	const struct device *d = device_find("A100-80GB", diag, arena);
+	const struct device_profile *d = device_find("A100-80GB", diag, arena);
 
 	(void)state;
 	assert_non_null(d);
@@ -59,10 +60,10 @@ static void
 files_read_back(void **state)
 {
 	Arena *arena = arena_new();
-	struct device a = { .name = "mine", .product_flops = 1e12,
-	                    .product_flops16 = 2e12, .vector_flops = 3e10,
-	                    .bandwidth = 4e9, .launch = 5e-6, .memory = 6e9,
-	                    .serial = 1 }, b;
+	struct device_profile a = { .name = "mine", .product_flops = 1e12,
+	                            .product_flops16 = 2e12, .vector_flops = 3e10,
+	                            .bandwidth = 4e9, .launch = 5e-6, .memory = 6e9,
+	                            .serial = 1 }, b;
 
 	(void)state;
 	a.scale[OP_CONV] = 1.25;
@@ -95,7 +96,7 @@ faulty_files(void **state)
 		"\"bandwidth\": 1, \"scale\": {\"conv\": -2}}",
 	};
 	Arena *arena = arena_new();
-	struct device d;
+	struct device_profile d;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof text / sizeof *text; i++)
@@ -123,7 +124,7 @@ measurements(void **state)
 		"{\"op\": \"a later one\", \"least\": 1, \"flops\": 8, "
 		"\"bytes\": 5}]}";
 	Arena *arena = arena_new();
-	struct device d;
+	struct device_profile d;
 
 	(void)state;
 	assert_true(parse(&d, text, arena));
@@ -152,7 +153,7 @@ fit(void **state)
 	const int n = sizeof step / sizeof *step;
 	struct measured m[sizeof step / sizeof *step];
 	const Plan plan = { .step = step, .nstep = n };
-	struct device d, from = { .measured = m, .nmeasured = n };
+	struct device_profile d, from = { .measured = m, .nmeasured = n };
 	/* rates: products 1e11, vectors 2e10, memory 1e10 */
 	const double sec[] = { 0.041, 0.012, 0.008, 0.1, 0.02, 1e-6 };
 

@@ -1,7 +1,7 @@
 /* The account of memory and FLOPs on graphs small enough to reckon by hand. */
 #include "tests/memory/test_memory.h"
 
-#include "passes/report/memory.h"
+#include "passes/report/step_report.h"
 #include "ir/text/text.h"
 #include "passes/passes.h"
 #include "codegen/cpu/cpu.h"

@@ -88,7 +88,7 @@ equals_brute_force(void **state)
 		struct pack_result r;
 
 		memcpy(c, b, sizeof b);
-		r = pack(b, n, 1000000, a);
+		r = pack_buffers(b, n, 1000000, a);
 		check(b, n, r);
 		assert_true(r.optimal);
 		assert_true(r.height == brute(c, n, 0, 0, INT64_MAX));
@@ -111,7 +111,7 @@ holds_rules(void **state)
 			b[0].size = 0;
 		if (k % 4 == 1)
 			b[0].upper = b[0].lower;
-		check(b, n, pack(b, n, 100000, a));
+		check(b, n, pack_buffers(b, n, 100000, a));
 		arena_free(a);
 	}
 }
@@ -129,8 +129,8 @@ ignores_order(void **state)
 
 		for (size_t i = 0; i < n; i++)
 			c[i] = b[n - 1 - i];
-		assert_true(pack(b, n, 200000, a).height
-		            == pack(c, n, 200000, a).height);
+		assert_true(pack_buffers(b, n, 200000, a).height
+		            == pack_buffers(c, n, 200000, a).height);
 		arena_free(a);
 	}
 }
@@ -144,7 +144,7 @@ far_times(void **state)
 		{ 0, INT64_MAX, 128, 0 },
 	};
 	Arena *a = arena_new();
-	struct pack_result r = pack(b, 3, 1000, a);
+	struct pack_result r = pack_buffers(b, 3, 1000, a);
 
 	(void)state;
 	check(b, 3, r);
@@ -170,7 +170,7 @@ large_nested(void **state)
 		b[i] = (struct buffer){ i, 2 * N - i, size, 0 };
 		b[N + i] = (struct buffer){ 2 * i, 2 * i + 2, size, 0 };
 	}
-	r = pack(b, 2 * N, 0, a);
+	r = pack_buffers(b, 2 * N, 0, a);
 	assert_true(r.optimal);
 	assert_true(r.height == r.bound);
 	assert_true(r.bound == pack_bound(b, 2 * N, a));
@@ -192,7 +192,7 @@ large_random(void **state)
 		b[i].upper = b[i].lower + 1 + (int64_t)(gen_next(&seed) % 90);
 		b[i].size = 1 + (int64_t)(gen_next(&seed) % 9999);
 	}
-	check(b, N, pack(b, N, INT64_MAX / 8, a));
+	check(b, N, pack_buffers(b, N, INT64_MAX / 8, a));
 	arena_free(a);
 }
 
@@ -239,9 +239,9 @@ empty(void **state)
 	struct pack_result r;
 
 	(void)state;
-	assert_true(pack(NULL, 0, 1000, a).height == 0);
-	assert_true(pack(b, 1, 1000, a).height == 0);
-	r = pack(b, 2, 1000, a);
+	assert_true(pack_buffers(NULL, 0, 1000, a).height == 0);
+	assert_true(pack_buffers(b, 1, 1000, a).height == 0);
+	r = pack_buffers(b, 2, 1000, a);
 	check(b, 2, r);
 	assert_true(r.bound == 0 && r.height == 64 && r.optimal);
 	arena_free(a);

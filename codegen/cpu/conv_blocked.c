@@ -1,4 +1,5 @@
-/* How convolutions are cut for a library that wants channels in blocks.
+/* How convolutions are cut for a library that wants a channel-blocked layout
+ * (nChw16c).
  *
  * Tasks are of one shape, so that one prepared convolution serves all of them,
  * and follow from the shapes of the operands alone.  The last rows of windows
@@ -8,7 +9,7 @@
 #include "codegen/cpu/tile.h"
 
 static int64_t
-padded(int64_t channels)
+padded_channels(int64_t channels)
 {
 	return ceil_div(channels, BLOCK) * BLOCK;
 }
@@ -19,7 +20,7 @@ padded(int64_t channels)
 static bool
 is_suited(const struct window *w, Op op)
 {
-	int64_t cin = w->cin <= BLOCK_PLAIN ? w->cin : padded(w->cin);
+	int64_t cin = w->cin <= BLOCK_PLAIN ? w->cin : padded_channels(w->cin);
 	int64_t most = 1 << 20;
 
 	if (w->kernel[1] == 1 && w->kernel[2] == 1
@@ -37,13 +38,14 @@ is_suited(const struct window *w, Op op)
 		    || w->stride[i] > 64 || w->dilation[i] > 64
 		    || w->begin[i] < 0 || w->begin[i] > most)
 			return false;
-	return cin * padded(w->cout) <= 2 * w->cin * w->cout;
+	return cin * padded_channels(w->cout) <= 2 * w->cin * w->cout;
 }
 
 /* Set the part of x that `lines` rows of windows cover, and the floats that a
  * task touches; returns their sum. */
 static int64_t
-measure(struct conv_blocks *b, const struct window *w, Op op, int64_t lines)
+set_task_size(struct conv_blocked *b, const struct window *w, Op op,
+              int64_t lines)
 {
 	int64_t cin = op == OP_CONV_DX ? b->channels : b->cin;
 	int64_t cout = op == OP_CONV_DX ? b->cout : b->channels;
@@ -65,13 +67,13 @@ measure(struct conv_blocks *b, const struct window *w, Op op, int64_t lines)
 
 /* As many rows of windows as fit, and then as many images. */
 static void
-choose_extent(struct conv_blocks *b, const struct window *w, Op op)
+choose_extent(struct conv_blocked *b, const struct window *w, Op op)
 {
 	int64_t room = BLOCK_BYTES / 4, lines = w->out[1], all, n;
 
 	b->halo = 0;
 	b->images = 1;
-	all = measure(b, w, op, lines);
+	all = set_task_size(b, w, op, lines);
 	if (all > 2 * room) {
 		n = ceil_div(all, room);
 		if (op == OP_CONV_DX)
@@ -82,7 +84,7 @@ choose_extent(struct conv_blocks *b, const struct window *w, Op op)
 			lines = w->out[1];
 			b->halo = 0;
 		}
-		measure(b, w, op, lines + b->halo);
+		set_task_size(b, w, op, lines + b->halo);
 		return;
 	}
 	for (n = 1; n <= w->images; n++)
@@ -90,11 +92,11 @@ choose_extent(struct conv_blocks *b, const struct window *w, Op op)
 		    && (n == 1 || w->group * (w->images / n) >= BLOCK_TASKS
 		        || op == OP_CONV_DW))
 			b->images = n;
-	measure(b, w, op, lines);
+	set_task_size(b, w, op, lines);
 }
 
 static int64_t
-count_tasks(const struct conv_blocks *b, const struct window *w, Op op)
+count_tasks(const struct conv_blocked *b, const struct window *w, Op op)
 {
 	int64_t all = op == OP_CONV_DX ? b->cin : b->cout;
 	int64_t tasks = w->group * (all / b->channels);
@@ -107,29 +109,29 @@ count_tasks(const struct conv_blocks *b, const struct window *w, Op op)
 
 /* Halve the channels of a task until there are enough tasks. */
 static void
-split_channels(struct conv_blocks *b, const struct window *w, Op op)
+split_channels(struct conv_blocked *b, const struct window *w, Op op)
 {
 	while (count_tasks(b, w, op) < BLOCK_TASKS
 	       && b->channels % (2 * BLOCK) == 0
 	       && b->channels >= 2 * BLOCK_CHANNELS) {
 		b->channels /= 2;
-		measure(b, w, op, b->lines);
+		set_task_size(b, w, op, b->lines);
 	}
 }
 
-struct conv_blocks
-conv_blocks(const Graph *g, const Node *n)
+struct conv_blocked
+conv_blocked(const Graph *g, const Node *n)
 {
 	struct window w = window_of(g, n);
-	struct conv_blocks b = { .each = w.images };
+	struct conv_blocked b = { .each = w.images };
 	int64_t taps = w.kernel[1] * w.kernel[2], parts, all;
 
 	if (!is_suited(&w, n->op))
 		return b;
 	b.point = taps == 1;
-	b.cout = padded(w.cout);
+	b.cout = padded_channels(w.cout);
 	b.cin = w.cin <= BLOCK_PLAIN && n->op != OP_CONV_DX ? w.cin
-	      : padded(w.cin);
+	      : padded_channels(w.cin);
 	b.channels = n->op == OP_CONV_DX ? b.cin : b.cout;
 	if (!mul_ok(b.cin * b.cout, taps, &all)
 	    || !mul_ok(all, w.group, &all))
@@ -156,7 +158,7 @@ int64_t
 work_conv(const Graph *g, const Node *n, int threads)
 {
 	struct conv_tile t = conv_tile(g, n);
-	struct conv_blocks b = conv_blocks(g, n);
+	struct conv_blocked b = conv_blocked(g, n);
 	int64_t bytes, other = 0;
 
 	if (b.fits && (!mul_ok(b.x + b.y + b.w, threads, &other)

@@ -8,7 +8,7 @@
  * Random words are drawn a block at a time into a buffer (random.c).
  */
 #include "codegen/cpu/cpu.h"
-#include "codegen/rules/nest.h"
+#include "codegen/rules/loop_nest.h"
 
 enum {
 	BLOCK = 8192,                   /* innermost iterations */
@@ -18,8 +18,8 @@ enum {
 
 /* Open the outer loops; returns how many. */
 static int
-open_loops(struct emit *e, const struct nest *nest, const struct nest_dims *d,
-           int64_t block, bool blocked)
+open_loops(struct emit *e, const struct loop_nest *nest,
+           const struct nest_dims *d, int64_t block, bool blocked)
 {
 	int inner = d->n - 1, nloop = inner + blocked;
 
@@ -38,7 +38,7 @@ open_loops(struct emit *e, const struct nest *nest, const struct nest_dims *d,
 }
 
 static void
-emit_row_operands(struct emit *e, const struct nest *nest,
+emit_row_operands(struct emit *e, const struct loop_nest *nest,
                   const struct nest_dims *d, bool blocked,
                   struct nest_names *s)
 {
@@ -70,7 +70,7 @@ emit_row_operands(struct emit *e, const struct nest *nest,
 }
 
 bool
-cpu_nest(struct emit *e, const struct nest *nest)
+cpu_nest(struct emit *e, const struct loop_nest *nest)
 {
 	struct nest_dims d;
 	struct nest_names s;

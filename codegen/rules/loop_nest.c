@@ -1,14 +1,14 @@
 /* Nests: dims, operands, the body of a point. */
-#include "codegen/rules/nest.h"
+#include "codegen/rules/loop_nest.h"
 
 static struct nest_operand *
-operand(const struct nest *nest, int i)
+operand_at(const struct loop_nest *nest, int i)
 {
 	return i < nest->nin ? &nest->in[i] : &nest->out[i - nest->nin];
 }
 
 struct nest_dims
-nest_merge(const struct nest *nest)
+nest_merge(const struct loop_nest *nest)
 {
 	struct nest_dims d = { 0 };
 	int64_t linear[MAX_RANK];
@@ -22,7 +22,7 @@ nest_merge(const struct nest *nest)
 		if (n == 1)
 			continue;
 		for (int k = 0; k < nop && fits; k++) {
-			const int64_t *s = operand(nest, k)->stride;
+			const int64_t *s = operand_at(nest, k)->stride;
 
 			fits = s[d.n - 1] == s[i] * n;
 		}
@@ -32,14 +32,14 @@ nest_merge(const struct nest *nest)
 		d.extent[d.n - 1] = fits ? d.extent[d.n - 1] * n : n;
 		d.linear[d.n - 1] = linear[i];
 		for (int k = 0; k < nop; k++)
-			operand(nest, k)->stride[d.n - 1] =
-				operand(nest, k)->stride[i];
+			operand_at(nest, k)->stride[d.n - 1] =
+				operand_at(nest, k)->stride[i];
 	}
 	/* words are drawn for neighbours in the innermost dim */
 	if (d.n == 0 || d.linear[d.n - 1] != 1) {
 		d.extent[d.n] = d.linear[d.n] = 1;
 		for (int k = 0; k < nop; k++)
-			operand(nest, k)->stride[d.n] = 0;
+			operand_at(nest, k)->stride[d.n] = 0;
 		d.n++;
 	}
 	return d;
@@ -113,7 +113,7 @@ nest_read(struct emit *e, int k, const struct nest_operand *op,
 }
 
 static struct nest_names
-names_new(const struct emit *e, const struct nest *nest)
+names_new(const struct emit *e, const struct loop_nest *nest)
 {
 	size_t nin = (size_t)nest->nin + 1, nout = (size_t)nest->nout + 1;
 	size_t nmicro = nest->body ? (size_t)nest->body->nmicro + 1 : 1;
@@ -128,7 +128,8 @@ names_new(const struct emit *e, const struct nest *nest)
 }
 
 struct nest_names
-nest_open(struct emit *e, const struct nest *nest, const struct nest_dims *d)
+nest_open(struct emit *e, const struct loop_nest *nest,
+          const struct nest_dims *d)
 {
 	struct nest_names s = names_new(e, nest);
 
@@ -153,14 +154,16 @@ nest_open(struct emit *e, const struct nest *nest, const struct nest_dims *d)
 /* ---- the body ---- */
 
 static const char *
-argument(const struct nest *nest, const struct nest_names *s, int a, DType *dt)
+micro_argument(const struct loop_nest *nest, const struct nest_names *s, int a,
+               DType *dt)
 {
 	*dt = a >= 0 ? s->in_dt[a] : nest->body->micro[~a].dt;
 	return a >= 0 ? s->in[a] : s->micro[~a];
 }
 
 static bool
-emit_micro(struct emit *e, const struct nest *nest, struct nest_names *s, int i)
+emit_micro(struct emit *e, const struct loop_nest *nest, struct nest_names *s,
+           int i)
 {
 	const struct micro *m = &nest->body->micro[i];
 	const char *arg[3] = { NULL }, *text;
@@ -168,7 +171,7 @@ emit_micro(struct emit *e, const struct nest *nest, struct nest_names *s, int i)
 	const double *exponent = NULL;
 
 	for (int a = 0; a < m->narg; a++)
-		arg[a] = argument(nest, s, m->arg[a], &from[a]);
+		arg[a] = micro_argument(nest, s, m->arg[a], &from[a]);
 	if (m->op == OP_POW && m->arg[1] >= 0 &&
 	    nest->in[m->arg[1]].scalar)
 		exponent = &nest->in[m->arg[1]].value;
@@ -186,7 +189,7 @@ emit_micro(struct emit *e, const struct nest *nest, struct nest_names *s, int i)
 }
 
 bool
-nest_body(struct emit *e, const struct nest *nest, struct nest_names *s)
+nest_body(struct emit *e, const struct loop_nest *nest, struct nest_names *s)
 {
 	for (int k = 0; k < nest->nin; k++)
 		if (s->from[k])
@@ -198,7 +201,7 @@ nest_body(struct emit *e, const struct nest *nest, struct nest_names *s)
 		DType dt = DT_NONE;
 		int r = nest->body ? nest->body->result[k] : 0;
 		const char *from = nest->body
-			? argument(nest, s, ~r, &dt) : s->in[0];
+			? micro_argument(nest, s, ~r, &dt) : s->in[0];
 
 		out_line(e->out, "%s = %s;", s->to[k],
 		         ew_store(e, nest->out[k].dt, from));

@@ -1,38 +1,38 @@
-/* How convolutions of one input channel per group are laid out for their
- * kernel. */
+/* How depthwise convolutions (one input channel per group) are laid out for
+ * their kernel. */
 #include "codegen/cpu/conv_tile.h"
 #include "codegen/cpu/cpu.h"
 #include "codegen/cpu/tile.h"
 
 enum {
-	THIN_FLOATS = 6144,             /* copies of one task: first cache */
-	THIN_LANES = 16,                /* of a vector, which may overrun */
-	THIN_MOST = 1 << 30,            /* floats of what is kept thin, ... */
-	THIN_TABLE = 1 << 12,           /* taps and phases of it */
+	DEPTHWISE_FLOATS = 6144,        /* copies of one task: first cache */
+	DEPTHWISE_LANES = 16,           /* of a vector, which may overrun */
+	DEPTHWISE_MOST = 1 << 30,       /* most floats of scratch, ... */
+	DEPTHWISE_TABLE = 1 << 12,      /* ... most taps, most phases */
 };
 
 static int64_t
 in_lanes(int64_t n)
 {
-	return ceil_div(n, THIN_LANES) * THIN_LANES;
+	return ceil_div(n, DEPTHWISE_LANES) * DEPTHWISE_LANES;
 }
 
 /* Most images in a task, so that tasks are alike. */
 static int64_t
 images_of_task(int64_t images, int64_t floats)
 {
-	int64_t n = smaller(images, THIN_FLOATS / larger(floats, 1));
+	int64_t n = smaller(images, DEPTHWISE_FLOATS / larger(floats, 1));
 
 	while (n > 1 && images % n)
 		n--;
 	return larger(n, 1);
 }
 
-struct conv_thin
-conv_thin(const Graph *g, const Node *n)
+struct conv_depthwise
+conv_depthwise(const Graph *g, const Node *n)
 {
 	struct window w = window_of(g, n);
-	struct conv_thin t = { .image = 1 };
+	struct conv_depthwise t = { .image = 1 };
 	int64_t phases = 1, taps = w.kernel[0] * w.kernel[1] * w.kernel[2];
 
 	if (w.cin != 1 || w.group < 2)
@@ -44,7 +44,7 @@ conv_thin(const Graph *g, const Node *n)
 		t.room[i] = w.out[i] + reach / w.stride[i];
 		if (!mul_ok(t.image, t.room[i], &t.image)
 		    || !mul_ok(phases, t.phases[i], &phases)
-		    || t.image > THIN_MOST || phases > THIN_TABLE)
+		    || t.image > DEPTHWISE_MOST || phases > DEPTHWISE_TABLE)
 			return t;
 	}
 	t.images = images_of_task(w.images, t.image * (phases + 1));
@@ -53,15 +53,15 @@ conv_thin(const Graph *g, const Node *n)
 		+ w.out[2];
 	t.lead = in_lanes(t.image - t.run);
 	t.run += (t.images - 1) * t.image;
-	t.all = phases * t.size + THIN_LANES;
-	t.scratch = t.all + t.lead + t.size + THIN_LANES;
-	t.fits = taps <= THIN_TABLE && t.scratch <= THIN_MOST;
+	t.all = phases * t.size + DEPTHWISE_LANES;
+	t.scratch = t.all + t.lead + t.size + DEPTHWISE_LANES;
+	t.fits = taps <= DEPTHWISE_TABLE && t.scratch <= DEPTHWISE_MOST;
 	return t;
 }
 
 /* Where tap's run begins in its phase, and which phase that is. */
 static int64_t
-tap_at(const struct window *w, const struct conv_thin *t, int64_t tap,
+tap_at(const struct window *w, const struct conv_depthwise *t, int64_t tap,
        int64_t *phase)
 {
 	int64_t at = 0, i[WINDOW_DIMS];
@@ -80,8 +80,8 @@ tap_at(const struct window *w, const struct conv_thin *t, int64_t tap,
 
 /* Taps in the order of weights, with their places among all phases. */
 static void
-emit_taps(struct emit *e, const struct window *w, const struct conv_thin *t,
-          int64_t taps)
+emit_taps(struct emit *e, const struct window *w,
+          const struct conv_depthwise *t, int64_t taps)
 {
 	for (int64_t k = 0; k < taps; k++) {
 		int64_t phase, at = tap_at(w, t, k, &phase);
@@ -94,7 +94,7 @@ emit_taps(struct emit *e, const struct window *w, const struct conv_thin *t,
 /* ... phase by phase; where each ends goes to `ends`. */
 static void
 emit_taps_by_phase(struct emit *e, const struct window *w,
-                   const struct conv_thin *t, int64_t taps, int64_t *ends)
+                   const struct conv_depthwise *t, int64_t taps, int64_t *ends)
 {
 	int64_t phases = t->phases[0] * t->phases[1] * t->phases[2], n = 0;
 
@@ -113,10 +113,10 @@ emit_taps_by_phase(struct emit *e, const struct window *w,
 }
 
 void
-emit_thin(struct emit *e, const Node *n, bool by_phase)
+emit_depthwise(struct emit *e, const Node *n, bool by_phase)
 {
 	struct window w = window_of(e->g, n);
-	struct conv_thin t = conv_thin(e->g, n);
+	struct conv_depthwise t = conv_depthwise(e->g, n);
 	int64_t taps = w.kernel[0] * w.kernel[1] * w.kernel[2];
 	int64_t phases = t.phases[0] * t.phases[1] * t.phases[2];
 	int64_t *ends = arena_array(e->arena, (size_t)phases, sizeof *ends);

@@ -1,10 +1,10 @@
 /* What a step saves for backward, by layer. */
-#ifndef PASSES_ACCOUNT_MEMORY_H
-#define PASSES_ACCOUNT_MEMORY_H
+#ifndef PASSES_MEMORY_REPORT_H
+#define PASSES_MEMORY_REPORT_H
 
 #include "passes/problem/segments.h"
 
-enum block { B_NORM, B_ATTENTION, B_MLP, B_OTHER, B_STATS, B_COUNT };
+enum layer_block { B_NORM, B_ATTENTION, B_MLP, B_OTHER, B_STATS, B_COUNT };
 extern const char *const memory_block[B_COUNT];
 
 /* One place that is occupied across the end of forward. */
@@ -13,7 +13,7 @@ struct saved {
 	const char *reader;             /* op that reads it afterwards */
 	int64_t bytes;
 	int32_t segment, layer;         /* -1: in no layer */
-	enum block block;
+	enum layer_block block;
 };
 
 struct memory_report {

@@ -1,8 +1,8 @@
-/* What machines share in carrying out a nest: its dims merged, its operands
- * declared, the body of a point.
+/* What machines share in carrying out a loop nest: its dims merged, its
+ * operands declared, the body of a point.
  */
-#ifndef CODEGEN_RULES_NEST_H
-#define CODEGEN_RULES_NEST_H
+#ifndef CODEGEN_RULES_LOOP_NEST_H
+#define CODEGEN_RULES_LOOP_NEST_H
 
 #include "codegen/rules/emit.h"
 
@@ -25,12 +25,12 @@ struct nest_names {
 /* Dims that all operands walk as one are merged, those of extent 1 dropped;
  * rewrites the operands' strides.  Words of neighbours in the last dim are
  * neighbours. */
-struct nest_dims nest_merge(const struct nest *);
+struct nest_dims nest_merge(const struct loop_nest *);
 /* Whether the operand is one element for all points. */
 bool nest_is_one(const struct nest_operand *, const struct nest_dims *);
 /* Declare first elements, const T *pK and T *qK; read inputs that are one
  * element. */
-struct nest_names nest_open(struct emit *, const struct nest *,
+struct nest_names nest_open(struct emit *, const struct loop_nest *,
                             const struct nest_dims *);
 /* Input k, read from an lvalue, as xK. */
 void nest_read(struct emit *, int k, const struct nest_operand *,
@@ -43,6 +43,6 @@ const char *nest_offset(struct emit *, const int64_t *stride,
 const char *nest_element(struct emit *, const char *name, int k,
                          int64_t stride);
 /* A point: read, compute, write. */
-bool nest_body(struct emit *, const struct nest *, struct nest_names *);
+bool nest_body(struct emit *, const struct loop_nest *, struct nest_names *);
 
 #endif

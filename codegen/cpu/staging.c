@@ -1,4 +1,4 @@
-/* Kernels written for float32, on 16-bit floats.
+/* Conversion staging: kernels written for float32, on 16-bit floats.
  *
  * Operands of a 16-bit type are copied to scratch as float32, the kernel runs
  * on the copies as on any float32 operands, and its results are rounded to
@@ -17,7 +17,7 @@ enum { OPERANDS = 32 };
 
 /* The node as its kernel sees it: a graph of its operands alone, those of 16
  * bits as packed float32. */
-struct stage {
+struct staging {
 	Graph g;
 	Node n;
 	Val val[OPERANDS + 1];
@@ -34,7 +34,7 @@ struct stage {
 };
 
 static ValId
-operand(const Node *n, int i)
+operand_id(const Node *n, int i)
 {
 	return i < n->nin ? n->in[i] : n->out[i - n->nin];
 }
@@ -77,28 +77,29 @@ count_slices(const Graph *g, const Node *n)
 	int64_t stride[MAX_RANK];
 
 	for (int i = 0; i < n->nin + n->nout; i++) {
-		const Val *v = &g->val[operand(n, i)];
+		const Val *v = &g->val[operand_id(n, i)];
 
-		if (operand(n, i) && has_images(n, i) && dtype_is_half(v->dt))
+		if (operand_id(n, i) && has_images(n, i)
+		    && dtype_is_half(v->dt))
 			all += larger(0, packed_bytes(v, stride)) / 64;
 	}
-	if (images < 1 || all <= TILE_STAGE / 64)
+	if (images < 1 || all <= TILE_STAGING / 64)
 		return 1;
 	/* images at a time: few, where there are very many */
-	for (int64_t each = (int64_t)((double)TILE_STAGE / 64 * (double)images
+	for (int64_t each = (int64_t)((double)TILE_STAGING / 64 * (double)images
 	                              / (double)all) + 1; each > 1; each--)
 		if (images % each == 0
-		    && all / (images / each) <= TILE_STAGE / 64)
+		    && all / (images / each) <= TILE_STAGING / 64)
 			return images / each;
 	return images;
 }
 
 static bool
-stage_open(struct stage *s, const Graph *g, const Node *n)
+staging_open(struct staging *s, const Graph *g, const Node *n)
 {
 	uint64_t flags = op_info[n->op].flags;
 
-	*s = (struct stage){ .g = *g, .n = *n, .nslot = n->nin + n->nout,
+	*s = (struct staging){ .g = *g, .n = *n, .nslot = n->nin + n->nout,
 		.slices = 1 };
 	if (s->nslot > OPERANDS)
 		return false;
@@ -110,11 +111,11 @@ stage_open(struct stage *s, const Graph *g, const Node *n)
 		s->slices = count_slices(g, n);
 	s->summed = s->slices > 1 && flags & F_CONTRACT && !(flags & F_BIAS2);
 	for (int i = 0; i < s->nslot; i++) {
-		const Val *v = &g->val[operand(n, i)];
+		const Val *v = &g->val[operand_id(n, i)];
 		Val *to = &s->val[i + 1];
 		int64_t bytes;
 
-		if (!operand(n, i))
+		if (!operand_id(n, i))
 			continue;
 		s->id[i] = (ValId)i + 1;
 		*to = *v;
@@ -143,12 +144,12 @@ stage_open(struct stage *s, const Graph *g, const Node *n)
 }
 
 int64_t
-tile_stage(const Graph *g, const Node *n, int threads)
+tile_staging_bytes(const Graph *g, const Node *n, int threads)
 {
-	struct stage s;
+	struct staging s;
 	int64_t own;
 
-	if (!stage_open(&s, g, n))
+	if (!staging_open(&s, g, n))
 		return -1;
 	own = work_rule[n->op](&s.g, &s.n, threads);
 	return s.bytes < 0 || own < 0 || !add_ok(s.bytes, own, &own) ? -1
@@ -160,7 +161,7 @@ tile_stage(const Graph *g, const Node *n, int threads)
 /* One run of conversions between operands, "both" behind each other, and
  * their copies: of those that are (not) sliced, of inputs or of outputs. */
 static bool
-emit_conversions(struct emit *e, const Node *n, const struct stage *s,
+emit_conversions(struct emit *e, const Node *n, const struct staging *s,
                  bool outputs, bool sliced)
 {
 	int first = outputs ? n->nin : 0, end = outputs ? s->nslot : n->nin;
@@ -169,16 +170,17 @@ emit_conversions(struct emit *e, const Node *n, const struct stage *s,
 	struct body body = { 1, &m, &result };
 
 	for (int i = first; i < end; i++) {
-		const Val *v = &e->g->val[operand(n, i)];
+		const Val *v = &e->g->val[operand_id(n, i)];
 		const Val *copy = &s->val[i + 1];
 		struct nest_operand half = { .dt = v->dt, .arg = i };
 		struct nest_operand wide = { .dt = DT_F32,
 			.arg = i + s->nslot };
-		struct nest nest = { .shape = copy->shape, .nin = 1, .nout = 1,
-			.in = outputs ? &wide : &half,
+		struct loop_nest nest = { .shape = copy->shape,
+			.nin = 1, .nout = 1, .in = outputs ? &wide : &half,
 			.out = outputs ? &half : &wide, .body = &body };
 
-		if (!operand(n, i) || !s->copied[i] || s->sliced[i] != sliced)
+		if (!operand_id(n, i) || !s->copied[i]
+		    || s->sliced[i] != sliced)
 			continue;
 		nest_strides(v, &v->shape, half.stride);
 		nest_strides(copy, &copy->shape, wide.stride);
@@ -197,12 +199,12 @@ emit_conversions(struct emit *e, const Node *n, const struct stage *s,
 
 /* Where operand i begins, within a loop over slices or outside. */
 static const char *
-operand_text(struct emit *e, const Node *n, const struct stage *s, int i,
+operand_text(struct emit *e, const Node *n, const struct staging *s, int i,
              bool loop)
 {
-	const Val *v = &e->g->val[operand(n, i)];
+	const Val *v = &e->g->val[operand_id(n, i)];
 
-	if (!operand(n, i))
+	if (!operand_id(n, i))
 		return "NULL";
 	if (!loop || !s->sliced[i])
 		return arena_printf(e->arena, "p[%d]", i);
@@ -215,7 +217,7 @@ operand_text(struct emit *e, const Node *n, const struct stage *s, int i,
 
 /* The copy of operand i: of what is summed, the sum after the loop. */
 static const char *
-copy_text(struct emit *e, const Node *n, const struct stage *s, int i,
+copy_text(struct emit *e, const Node *n, const struct staging *s, int i,
           bool loop)
 {
 	bool sum = s->summed && i == n->nin;
@@ -229,7 +231,7 @@ copy_text(struct emit *e, const Node *n, const struct stage *s, int i,
 
 /* "both": operands and copies; "wide": what the kernel takes. */
 static void
-emit_tables(struct emit *e, const Node *n, const struct stage *s, bool loop)
+emit_tables(struct emit *e, const Node *n, const struct staging *s, bool loop)
 {
 	out_line(e->out, "void *const both[] = {");
 	for (int i = 0; i < s->nslot; i++)
@@ -241,7 +243,7 @@ emit_tables(struct emit *e, const Node *n, const struct stage *s, bool loop)
 }
 
 static bool
-emit_kernel(struct emit *e, const Node *n, const struct stage *s)
+emit_kernel(struct emit *e, const Node *n, const struct staging *s)
 {
 	const Graph *g = e->g;
 	bool ok;
@@ -268,7 +270,7 @@ emit_kernel(struct emit *e, const Node *n, const struct stage *s)
 
 /* What is no image, before the loop or after it. */
 static bool
-emit_whole(struct emit *e, const Node *n, const struct stage *s, bool outputs)
+emit_whole(struct emit *e, const Node *n, const struct staging *s, bool outputs)
 {
 	int first = outputs ? n->nin : 0, end = outputs ? s->nslot : n->nin;
 	bool any = false;
@@ -286,7 +288,7 @@ emit_whole(struct emit *e, const Node *n, const struct stage *s, bool outputs)
 }
 
 static bool
-emit_slices(struct emit *e, const Node *n, const struct stage *s)
+emit_slices(struct emit *e, const Node *n, const struct staging *s)
 {
 	if (!emit_whole(e, n, s, false))
 		return false;
@@ -303,9 +305,9 @@ emit_slices(struct emit *e, const Node *n, const struct stage *s)
 bool
 emit_staged(struct emit *e, const Node *n)
 {
-	struct stage s;
+	struct staging s;
 
-	if (!stage_open(&s, e->g, n))
+	if (!staging_open(&s, e->g, n))
 		return diag_internal(e->diag, "codegen: %s has %d operands",
 		                     op_info[n->op].text, n->nin + n->nout);
 	emit_shapes(e, n);

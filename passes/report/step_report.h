@@ -1,9 +1,9 @@
 /* What a step saves for backward, by layer; and what the step computes. */
-#ifndef PASSES_MEMORY_H
-#define PASSES_MEMORY_H
+#ifndef PASSES_STEP_REPORT_H
+#define PASSES_STEP_REPORT_H
 
 #include "passes/plan/cheap.h"
-#include "passes/account/memory.h"
+#include "passes/account/memory_report.h"
 
 /* FLOPs of products, for one micro-batch on all ranks.  `model` is what the
  * mathematics asks for: forward and both gradients, nothing twice, no causal
@@ -28,7 +28,7 @@ struct step_use {
 /* One stage of a pipeline, reckoned from one micro-batch on one device.  1F1B:
  * stage r holds as many micro-batches as stages follow it, and itself;
  * interleaved schedules run more parts ahead. */
-struct stage {
+struct pipeline_stage {
 	double layers;                  /* that it holds */
 	double in_flight;               /* micro-batches, parts counted so */
 	double saved;                   /* bytes under this plan */
@@ -40,7 +40,7 @@ struct stage {
 struct pipeline {
 	int64_t n, interleave, microbatches;
 	double memory;                  /* of a device; 0: not known */
-	struct stage *stage;
+	struct pipeline_stage *stage;
 };
 
 /* n 0 if --pp was not given or there are no layers. */

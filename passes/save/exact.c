@@ -14,23 +14,23 @@
 #include "passes/grad/grad.h"
 #include "passes/save/save.h"
 
-/* How much rounding a value bears. */
-enum bears { ANY, SIGN, NONE };
+/* How much rounding a value tolerates. */
+enum tolerance { ANY, SIGN, NONE };
 
 struct decisions {
 	const Graph *g;
-	uint8_t *bears;                 /* by value */
+	uint8_t *tolerance;             /* by value */
 };
 
 static void
-demand(struct decisions *d, ValId v, enum bears least)
+tighten(struct decisions *d, ValId v, enum tolerance least)
 {
-	if (d->bears[v] < least)
-		d->bears[v] = (uint8_t)least;
+	if (d->tolerance[v] < least)
+		d->tolerance[v] = (uint8_t)least;
 }
 
 static bool
-is_zero(const Graph *g, const Node *n, int arg)
+is_zero_operand(const Graph *g, const Node *n, int arg)
 {
 	double x;
 
@@ -46,7 +46,7 @@ is_step(const struct micro *m)
 
 /* By operands, as bits: what micro i is computed from. */
 static uint32_t
-reaches(const struct body *b, int i)
+source_operands(const struct body *b, int i)
 {
 	uint32_t of[LOOP_MICROS_MAX];
 
@@ -62,34 +62,36 @@ reaches(const struct body *b, int i)
 }
 
 static void
-demand_of_micro(struct decisions *d, const Node *n, const struct micro *m)
+tighten_micro_operands(struct decisions *d, const Node *n,
+                       const struct micro *m)
 {
 	for (int a = 0; a < m->narg; a++) {
 		int arg = m->arg[a];
-		bool zero = m->narg == 2 && is_zero(d->g, n, m->arg[1 - a]);
-		uint32_t of = arg < 0 ? reaches(n->body, ~arg) : 0;
+		bool zero = m->narg == 2
+			&& is_zero_operand(d->g, n, m->arg[1 - a]);
+		uint32_t of = arg < 0 ? source_operands(n->body, ~arg) : 0;
 
 		if (arg >= 0)
-			demand(d, n->in[arg], zero ? SIGN : NONE);
+			tighten(d, n->in[arg], zero ? SIGN : NONE);
 		for (int k = 0; k < n->nin; k++)
 			if (of >> k & 1)
-				demand(d, n->in[k], NONE);
+				tighten(d, n->in[k], NONE);
 	}
 }
 
 /* What node n asks of its operands. */
 static void
-demand_of(struct decisions *d, const Node *n)
+tighten_operands(struct decisions *d, const Node *n)
 {
-	enum bears least = ANY;
+	enum tolerance least = ANY;
 	bool view = op_info[n->op].flags & F_VIEW;
 
 	for (int i = 0; i < n->nout; i++) {
 		ValId v = n->out[i];
 		char cls = dtype_info[d->g->val[v].dt].cls;
 
-		if (d->bears[v] > least)
-			least = (enum bears)d->bears[v];
+		if (d->tolerance[v] > least)
+			least = (enum tolerance)d->tolerance[v];
 		if (v && !n->body && (cls == 'i' || cls == 'u'))
 			least = NONE;
 	}
@@ -97,24 +99,24 @@ demand_of(struct decisions *d, const Node *n)
 	if (n->phase != PH_RECOMPUTE && !view)
 		least = ANY;
 	for (int i = 0; i < n->nin; i++)
-		demand(d, n->in[i], view || least == ANY ? least : NONE);
+		tighten(d, n->in[i], view || least == ANY ? least : NONE);
 	for (int i = 0; n->body && i < n->body->nmicro; i++)
 		if (is_step(&n->body->micro[i]))
-			demand_of_micro(d, n, &n->body->micro[i]);
+			tighten_micro_operands(d, n, &n->body->micro[i]);
 }
 
 bool *
-save_fixed(const Graph *g, Arena *a)
+save_exact(const Graph *g, Arena *a)
 {
 	struct decisions d = { g, arena_array(a, g->nval, 1) };
 	bool *fixed = arena_array(a, g->nval, sizeof *fixed);
 
 	for (NodeId id = g->nnode - 1; id > 0; id--)
 		if (g->node[id].phase != PH_FORWARD)
-			demand_of(&d, &g->node[id]);
+			tighten_operands(&d, &g->node[id]);
 	/* of a view, as of what it is a view of */
 	FOR_VALS (v, g)
-		if (d.bears[val_id(g, v)] == NONE)
+		if (d.tolerance[val_id(g, v)] == NONE)
 			fixed[val_owner(g, val_id(g, v))] = true;
 	return fixed;
 }

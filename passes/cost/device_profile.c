@@ -17,7 +17,7 @@
 #include <string.h>
 
 /* Two cores of a present x86 server. */
-static const struct device device_default = {
+static const struct device_profile device_default = {
 	.name = "cpu",
 	.product_flops = 400e9,
 	.product_flops16 = 400e9,
@@ -29,7 +29,7 @@ static const struct device device_default = {
 	.link_latency = 2e-6,
 };
 
-static const struct device known[] = {
+static const struct device_profile known[] = {
 	{ .name = "A100-80GB", .product_flops = 19.5e12,
 	  .product_flops16 = 312e12, .vector_flops = 19.5e12,
 	  .bandwidth = 2.039e12, .launch = 5e-6, .memory = 80e9,
@@ -49,7 +49,7 @@ static const struct device known[] = {
 
 enum { NKNOWN = sizeof known / sizeof *known, FILE_MAX = 64 << 20 };
 
-const struct device *
+const struct device_profile *
 device_of(const Graph *g)
 {
 	return g->device ? g->device : &device_default;
@@ -58,10 +58,10 @@ device_of(const Graph *g)
 /* Roofline: seconds = max(FLOPs / peak, bytes / bandwidth) + launch.  Where
  * products are serial they and memory add up. */
 double
-device_seconds(const struct device *d, Op op, bool narrow,
+device_seconds(const struct device_profile *d, Op op, bool has_16bit,
                const struct cost *c)
 {
-	double product = c->product / (narrow ? d->product_flops16
+	double product = c->product / (has_16bit ? d->product_flops16
 	                               : d->product_flops);
 	double vector = (c->flops - c->product) / d->vector_flops;
 	double memory = c->bytes / d->bandwidth, sec;
@@ -77,9 +77,9 @@ device_seconds(const struct device *d, Op op, bool narrow,
 
 /* A ring takes ranks - 1 messages one after the other, at least. */
 double
-device_link_seconds(const struct device *d, int64_t ranks, double bytes)
+device_link_seconds(const struct device_profile *d, int64_t ranks, double bytes)
 {
-	const struct device *link = d->link > 0 ? d : &device_default;
+	const struct device_profile *link = d->link > 0 ? d : &device_default;
 
 	return link->link_latency * (double)(ranks - 1) + bytes / link->link;
 }
@@ -90,21 +90,22 @@ static const struct {
 	const char *key;
 	size_t at;
 } field[] = {
-	{ "product_flops", offsetof(struct device, product_flops) },
-	{ "product_flops16", offsetof(struct device, product_flops16) },
-	{ "vector_flops", offsetof(struct device, vector_flops) },
-	{ "bandwidth", offsetof(struct device, bandwidth) },
-	{ "launch_seconds", offsetof(struct device, launch) },
-	{ "memory_bytes", offsetof(struct device, memory) },
-	{ "serial", offsetof(struct device, serial) },
-	{ "link_bytes_per_second", offsetof(struct device, link) },
-	{ "link_latency_seconds", offsetof(struct device, link_latency) },
+	{ "product_flops", offsetof(struct device_profile, product_flops) },
+	{ "product_flops16", offsetof(struct device_profile, product_flops16) },
+	{ "vector_flops", offsetof(struct device_profile, vector_flops) },
+	{ "bandwidth", offsetof(struct device_profile, bandwidth) },
+	{ "launch_seconds", offsetof(struct device_profile, launch) },
+	{ "memory_bytes", offsetof(struct device_profile, memory) },
+	{ "serial", offsetof(struct device_profile, serial) },
+	{ "link_bytes_per_second", offsetof(struct device_profile, link) },
+	{ "link_latency_seconds", offsetof(struct device_profile,
+	                                   link_latency) },
 };
 
 enum { NFIELD = sizeof field / sizeof *field };
 
 char *
-device_json(const struct device *d, Arena *arena)
+device_json(const struct device_profile *d, Arena *arena)
 {
 	char *text = arena_printf(arena, "{\"name\": \"%s\"", d->name);
 	const char *sep = ", \"scale\": {", *end = "}";
@@ -124,15 +125,15 @@ device_json(const struct device *d, Arena *arena)
 	return arena_printf(arena, "%s%s", text, end);
 }
 
-struct reader {
-	struct device *d;
+struct profile_reader {
+	struct device_profile *d;
 	struct measured *measured;
 	size_t cap;
 	Arena *arena;
 	double mean, least;             /* seconds of all together */
 };
 
-struct row {
+struct measured_row {
 	struct measured m;
 	double mean;
 	double sent;                    /* bytes: its time is the link's */
@@ -140,7 +141,7 @@ struct row {
 
 /* 0 and more. */
 static bool
-amount(struct json *j, double *x)
+read_amount(struct json *j, double *x)
 {
 	return json_number(j, x) && *x >= 0;
 }
@@ -149,10 +150,10 @@ amount(struct json *j, double *x)
 static bool
 scale_member(struct json *j, const char *key, void *data)
 {
-	struct device *d = data;
+	struct device_profile *d = data;
 	double x;
 
-	if (!amount(j, &x))
+	if (!read_amount(j, &x))
 		return false;
 	d->scale[op_find(key)] = x;
 	return true;
@@ -161,16 +162,16 @@ scale_member(struct json *j, const char *key, void *data)
 static bool
 peak_member(struct json *j, const char *key, void *data)
 {
-	struct device *d = data;
+	struct device_profile *d = data;
 
 	return strcmp(key, "f32") ? json_skip(j)
-		: amount(j, &d->product_flops);
+		: read_amount(j, &d->product_flops);
 }
 
 static bool
 measured_member(struct json *j, const char *key, void *data)
 {
-	struct row *row = data;
+	struct measured_row *row = data;
 	struct measured *m = &row->m;
 
 	if (!strcmp(key, "op")) {
@@ -181,19 +182,19 @@ measured_member(struct json *j, const char *key, void *data)
 		m->op = op_find(s);
 		return true;
 	}
-	return !strcmp(key, "least") ? amount(j, &m->sec)
-		: !strcmp(key, "seconds") ? amount(j, &row->mean)
-		: !strcmp(key, "flops") ? amount(j, &m->flops)
-		: !strcmp(key, "bytes") ? amount(j, &m->bytes)
-		: !strcmp(key, "sent_bytes") ? amount(j, &row->sent)
+	return !strcmp(key, "least") ? read_amount(j, &m->sec)
+		: !strcmp(key, "seconds") ? read_amount(j, &row->mean)
+		: !strcmp(key, "flops") ? read_amount(j, &m->flops)
+		: !strcmp(key, "bytes") ? read_amount(j, &m->bytes)
+		: !strcmp(key, "sent_bytes") ? read_amount(j, &row->sent)
 		: json_skip(j);
 }
 
 static bool
 measured_element(struct json *j, void *data)
 {
-	struct reader *r = data;
-	struct row row = { .m.sec = -1 };
+	struct profile_reader *r = data;
+	struct measured_row row = { .m.sec = -1 };
 	size_t n = (size_t)r->d->nmeasured;
 
 	if (!json_object(j, measured_member, &row))
@@ -210,9 +211,9 @@ measured_element(struct json *j, void *data)
 }
 
 static bool
-member(struct json *j, const char *key, void *data)
+profile_member(struct json *j, const char *key, void *data)
 {
-	struct reader *r = data;
+	struct profile_reader *r = data;
 
 	if (!strcmp(key, "name")) {
 		char *s;
@@ -225,12 +226,12 @@ member(struct json *j, const char *key, void *data)
 	}
 	for (int i = 0; i < NFIELD; i++)
 		if (!strcmp(key, field[i].key))
-			return amount(j, (double *)((char *)r->d
-			                            + field[i].at));
+			return read_amount(j, (double *)((char *)r->d
+			                                 + field[i].at));
 	return !strcmp(key, "scale") ? json_object(j, scale_member, r->d)
 		: !strcmp(key, "peak_flops")
 		? json_object(j, peak_member, r->d)
-		: !strcmp(key, "cold") ? amount(j, &r->d->cold)
+		: !strcmp(key, "cold") ? read_amount(j, &r->d->cold)
 		: !strcmp(key, "ops") ? json_list(j, measured_element, r)
 		: json_skip(j);
 }
@@ -267,7 +268,8 @@ merge_measured(struct measured *m, int n)
 }
 
 double
-device_measured(const struct device *d, Op op, double flops, double bytes)
+device_measured(const struct device_profile *d, Op op, double flops,
+                double bytes)
 {
 	struct measured key = { .op = op, .flops = flops, .bytes = bytes };
 	const struct measured *m = d->nmeasured
@@ -278,14 +280,14 @@ device_measured(const struct device *d, Op op, double flops, double bytes)
 }
 
 bool
-device_parse(struct device *d, const char *text, size_t n, Arena *arena)
+device_parse(struct device_profile *d, const char *text, size_t n, Arena *arena)
 {
-	struct reader r = { .d = d, .arena = arena };
+	struct profile_reader r = { .d = d, .arena = arena };
 	struct json j = { .text = arena_alloc(arena, n + 1), .size = n };
 
-	*d = (struct device){ 0 };
+	*d = (struct device_profile){ 0 };
 	memcpy(j.text, text, n);
-	if (!json_object(&j, member, &r) || !json_end(&j))
+	if (!json_object(&j, profile_member, &r) || !json_end(&j))
 		return false;
 	d->spread = r.least > 0 ? r.mean / r.least : 0;
 	d->measured = r.measured;
@@ -330,10 +332,10 @@ read_file(const char *path, size_t *n, Arena *arena)
 	return text;
 }
 
-const struct device *
+const struct device_profile *
 device_find(const char *name, Diag *diag, Arena *arena)
 {
-	struct device *d;
+	struct device_profile *d;
 	char *text;
 	size_t n;
 

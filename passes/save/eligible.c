@@ -68,7 +68,7 @@ is_statistic(const Graph *g, const Val *v)
 }
 
 bool *
-save_which(const Graph *g, DType to, Arena *a)
+save_eligible(const Graph *g, DType to, Arena *a)
 {
 	bool *may = find_trained(g, a);
 

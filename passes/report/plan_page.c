@@ -6,7 +6,7 @@
  * note    numbers are those of --json; names on hover (title)
  */
 #include "passes/plan/frontier.h"
-#include "passes/report/page.h"
+#include "passes/report/plan_page.h"
 #include "passes/report/report.h"
 #include "runtime/support/markup.h"
 
@@ -151,7 +151,7 @@ put_budget(const struct frontier_point *q, FILE *out)
 
 /* What other budgets would cost: some of the curve, least and most among. */
 static void
-put_curve(const struct page *g)
+put_budget_table(const struct page *g)
 {
 	const struct frontier *c = g->pass->frontier;
 	FILE *out = g->out;
@@ -185,7 +185,7 @@ which_sum(Decision d)
 
 /* By layer; the last is what lies in none. */
 static struct sums *
-sum_layers(const struct page *g, int64_t *nlayer)
+sum_places_by_layer(const struct page *g, int64_t *nlayer)
 {
 	const Pass *p = g->pass;
 	const Plan *plan = g->plan;
@@ -234,10 +234,10 @@ put_cells(const struct page *g, int64_t layer)
 }
 
 static void
-put_layers(const struct page *g)
+put_layer_table(const struct page *g)
 {
 	int64_t n, k;
-	const struct sums *s = sum_layers(g, &n);
+	const struct sums *s = sum_places_by_layer(g, &n);
 	FILE *out = g->out;
 	char a[24], b[24], c[24];
 
@@ -268,14 +268,14 @@ put_layers(const struct page *g)
 
 /* ---- the largest ---- */
 
-struct place {
+struct sized_place {
 	int64_t id, bytes;
 };
 
 static int
-by_bytes(const void *a, const void *b)
+by_place_bytes(const void *a, const void *b)
 {
-	const struct place *p = a, *q = b;
+	const struct sized_place *p = a, *q = b;
 
 	if (p->bytes != q->bytes)
 		return p->bytes > q->bytes ? -1 : 1;
@@ -303,15 +303,16 @@ static void
 put_largest(const struct page *g)
 {
 	const Plan *plan = g->plan;
-	struct place *place = arena_array(g->pass->keep,
+	struct sized_place *place = arena_array(g->pass->keep,
 		(size_t)plan->ntensor + 1, sizeof *place);
 	FILE *out = g->out;
 	int64_t n = 0;
 
 	for (int64_t i = 0; i < plan->ntensor; i++)
 		if (!plan->tensor[i].resident && plan->tensor[i].alias_of < 0)
-			place[n++] = (struct place){ i, plan->tensor[i].bytes };
-	qsort(place, (size_t)n, sizeof *place, by_bytes);
+			place[n++] = (struct sized_place){
+				i, plan->tensor[i].bytes };
+	qsort(place, (size_t)n, sizeof *place, by_place_bytes);
 	fputs("<h2>Largest values of the arena</h2>\n<table id=\"largest\">\n"
 	      "<tr><th>bytes<th>what<th>value\n", out);
 	for (int64_t i = 0; i < n && i < LARGEST; i++)
@@ -322,7 +323,7 @@ put_largest(const struct page *g)
 /* ---- the page ---- */
 
 static void
-put_head(const struct page *g, const char *model)
+put_plan_head(const struct page *g, const char *model)
 {
 	const Plan *plan = g->plan;
 	FILE *out = g->out;
@@ -341,15 +342,15 @@ page_print(const Pass *p, const Plan *plan, const char *model, FILE *out)
 {
 	struct page g = { p, plan, report_places(p, plan), out };
 
-	put_head(&g, model);
+	put_plan_head(&g, model);
 	put_facts(&g);
 	fputs("<h2>The arena over the schedule</h2>\n<p>", out);
 	for (size_t i = 0; i < sizeof page_key / sizeof *page_key; i++)
 		fprintf(out, "<span><i class=\"%s\"></i> %s</span>\n",
 		        page_key[i].name, page_key[i].text);
 	page_arena(&g);
-	put_curve(&g);
-	put_layers(&g);
+	put_budget_table(&g);
+	put_layer_table(&g);
 	put_largest(&g);
 	markup_page_end(out);
 }
