@@ -13,7 +13,7 @@
 
 /* reshape(transpose(dq)) -> the attention_grad that wrote dq at `slot`. */
 static NodeId
-packed_part(const struct edit *e, ValId v, int slot)
+packed_grad(const struct edit *e, ValId v, int slot)
 {
 	const Graph *g = e->g;
 
@@ -54,7 +54,7 @@ parts_are_rows(const Graph *g, const Node *concat, const Node *a)
 }
 
 static void
-pack(struct edit *e, NodeId id, NodeId grad)
+pack_grads(struct edit *e, NodeId id, NodeId grad)
 {
 	Graph *g = e->g;
 	Node *n = &g->node[id], *a = &g->node[grad];
@@ -96,13 +96,13 @@ fuse_packed(Pass *p, Graph *g)
 		if (n->op != OP_CONCAT || n->nin != 3)
 			continue;
 		int rank = g->val[n->out[0]].shape.rank;
-		NodeId a = packed_part(&e, n->in[0], 0);
+		NodeId a = packed_grad(&e, n->in[0], 0);
 		if (!a || n->attr.CONCAT.axis != rank - 1
-		    || packed_part(&e, n->in[1], 1) != a
-		    || packed_part(&e, n->in[2], 2) != a
+		    || packed_grad(&e, n->in[1], 1) != a
+		    || packed_grad(&e, n->in[2], 2) != a
 		    || !parts_are_rows(g, n, &g->node[a]))
 			continue;
-		pack(&e, id, a);
+		pack_grads(&e, id, a);
 		p->changed = true;
 	}
 	edit_commit(&e);

@@ -32,11 +32,12 @@ is_candidate(const Graph *g, const Node *n)
 
 /* What products of one phase share. */
 static bool
-share(struct edit *e, Phase phase)
+share_transposed(struct edit *e, Phase phase)
 {
 	Graph *g = e->g;
 	int *readers = arena_array(e->p->scratch, g->nval, sizeof *readers);
-	ValId *upright = arena_array(e->p->scratch, g->nval, sizeof *upright);
+	ValId *transposed =
+		arena_array(e->p->scratch, g->nval, sizeof *transposed);
 
 	for (NodeId id = 1; id < e->nold; id++) {
 		const Node *n = &g->node[id];
@@ -54,7 +55,7 @@ share(struct edit *e, Phase phase)
 		w = g->node[id].in[1];
 		if (readers[w] < PRODUCTS_LEAST)
 			continue;
-		if (!upright[w]) {
+		if (!transposed[w]) {
 			attr.TRANSPOSE.perm = (IntList){ 2, { 1, 0 } };
 			t = emit_op(g, e->p->diag, OP_TRANSPOSE, 1, &w, &attr,
 			            id);
@@ -65,22 +66,22 @@ share(struct edit *e, Phase phase)
 			if (!t)
 				return false;
 			edit_place(e, g->val[t].def, id);
-			upright[w] = t;
+			transposed[w] = t;
 			e->p->changed = true;
 		}
-		g->node[id].in[1] = upright[w];
+		g->node[id].in[1] = transposed[w];
 		g->node[id].attr.MATMUL.tb = 0;
 	}
 	return true;
 }
 
 bool
-fuse_upright(Pass *p, Graph *g)
+fuse_pretransposed(Pass *p, Graph *g)
 {
 	for (Phase phase = PH_FORWARD; phase <= PH_BACKWARD; phase++) {
 		struct edit e = edit_new(p, g);
 
-		if (!share(&e, phase))
+		if (!share_transposed(&e, phase))
 			return false;
 		edit_commit(&e);
 	}

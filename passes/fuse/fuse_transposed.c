@@ -44,7 +44,7 @@ draws_numbers(const struct body *b)
 
 /* v, which broadcasts to the loop's rank, with its axes permuted. */
 static ValId
-turn(struct edit *e, ValId v, const IntList *perm, NodeId loop)
+transpose_operand(struct edit *e, ValId v, const IntList *perm, NodeId loop)
 {
 	Graph *g = e->g;
 	Shape s = g->val[v].shape, full = { .rank = perm->n };
@@ -73,13 +73,14 @@ turn(struct edit *e, ValId v, const IntList *perm, NodeId loop)
 
 /* The loop writes what node `to` wrote. */
 static bool
-turn_loop(struct edit *e, NodeId loop, NodeId to)
+transpose_loop(struct edit *e, NodeId loop, NodeId to)
 {
 	Graph *g = e->g;
 	IntList perm = g->node[to].attr.TRANSPOSE.perm;
 
 	for (int k = 0; k < g->node[loop].nin; k++) {
-		ValId v = turn(e, g->node[loop].in[k], &perm, loop);
+		ValId v =
+			transpose_operand(e, g->node[loop].in[k], &perm, loop);
 		if (!v)
 			return false;
 		g->node[loop].in[k] = v;
@@ -91,7 +92,7 @@ turn_loop(struct edit *e, NodeId loop, NodeId to)
 }
 
 bool
-fuse_turned(Pass *p, Graph *g)
+fuse_transposed_stores(Pass *p, Graph *g)
 {
 	struct edit e = edit_new(p, g);
 
@@ -102,7 +103,7 @@ fuse_turned(Pass *p, Graph *g)
 		const Node *to = only_transposition(&e, n->out[0], n->phase);
 		if (!to || !is_reshaped(&e, to->out[0]))
 			continue;
-		if (!turn_loop(&e, id, node_id(g, to)))
+		if (!transpose_loop(&e, id, node_id(g, to)))
 			return false;
 		p->changed = true;
 	}
