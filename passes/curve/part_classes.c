@@ -1,18 +1,18 @@
 /* Which parts are equal, and what can be chosen in them.
  *
- * what    picks of every kind; parts of a kind have equal nodes, storages and
- *         uses, word for word
+ * what    decisions of every class; parts of a class have equal nodes, storages
+ *         and uses, word for word
  */
 #include "passes/problem/numbers.h"
-#include "passes/curve/parts.h"
+#include "passes/curve/partition.h"
 
 #include <string.h>
 
 /* An output that goes along with a larger one of its node for nothing: no
  * other node reads it, and backward not before the other. */
 static bool
-follows(const struct parts *y, const struct pick *k, const struct part *p,
-        int32_t s)
+follows(const struct partition *y, const struct decision *k,
+        const struct curve_part *p, int32_t s)
 {
 	int32_t t = p->store[k->store[0]];
 
@@ -22,17 +22,17 @@ follows(const struct parts *y, const struct pick *k, const struct part *p,
 }
 
 static void
-add_pick(struct parts *y, struct kind *k, int32_t node, int32_t s)
+add_decision(struct partition *y, struct part_class *k, int32_t node, int32_t s)
 {
-	const struct part *p = &y->part[k->model];
-	struct pick *last = &k->pick[k->npick - 1];
+	const struct curve_part *p = &y->part[k->model];
+	struct decision *last = &k->decision[k->ndecision - 1];
 
-	if (k->npick > 0 && last->node == node && follows(y, last, p, s)) {
+	if (k->ndecision > 0 && last->node == node && follows(y, last, p, s)) {
 		last->store[last->nstore++] = y->local[s];
 		last->bytes += y->r->store[s].size;
 		return;
 	}
-	last = &k->pick[k->npick++];
+	last = &k->decision[k->ndecision++];
 	last->node = node;
 	last->store = arena_array(y->arena,
 		(size_t)y->r->node[p->node[node]].nwrite, 4);
@@ -47,54 +47,54 @@ add_pick(struct parts *y, struct kind *k, int32_t node, int32_t s)
 /* What bounds may count on: all outputs, if nothing else of the node can be
  * dropped, which would bring back the others for nothing. */
 static void
-find_leads(const struct parts *y, struct kind *k)
+find_min_bytes(const struct partition *y, struct part_class *k)
 {
-	const struct part *p = &y->part[k->model];
+	const struct curve_part *p = &y->part[k->model];
 
-	for (int32_t i = 0; i < k->npick; i++) {
-		struct pick *x = &k->pick[i];
+	for (int32_t i = 0; i < k->ndecision; i++) {
+		struct decision *x = &k->decision[i];
 		bool one = (i == 0 || x[-1].node != x->node)
-			&& (i + 1 == k->npick || x[1].node != x->node);
+			&& (i + 1 == k->ndecision || x[1].node != x->node);
 
 		x->first = y->r->store[p->store[x->store[0]]].size;
-		x->lead = one && !x->inlinable ? x->bytes : x->first;
+		x->min_bytes = one && !x->inlinable ? x->bytes : x->first;
 	}
 }
 
 static bool
-make_picks(struct parts *y, struct kind *k)
+make_decisions(struct partition *y, struct part_class *k)
 {
 	const struct remat *r = y->r;
-	const struct part *p = &y->part[k->model];
-	int32_t *pick = arena_array(y->arena, (size_t)p->nstore + 1, 4);
+	const struct curve_part *p = &y->part[k->model];
+	int32_t *decision_of = arena_array(y->arena, (size_t)p->nstore + 1, 4);
 
-	k->pick = arena_array(y->arena, (size_t)p->nstore + 1,
-	                      sizeof *k->pick);
+	k->decision = arena_array(y->arena, (size_t)p->nstore + 1,
+	                          sizeof *k->decision);
 	for (int32_t i = 0; i < p->nstore; i++) {
 		int32_t s = p->store[i], node = 0;
 
 		while (p->node[node] != r->store[s].def)
 			node++;
-		if (part_droppable(y, s) && !y->tied[s])
-			add_pick(y, k, node, s);
+		if (part_droppable(y, s) && !y->forced[s])
+			add_decision(y, k, node, s);
 	}
-	if (k->npick > PART_PICKS)
+	if (k->ndecision > PART_DECISIONS)
 		return false;
-	find_leads(y, k);
-	memset(pick, -1, (size_t)p->nstore * sizeof *pick);
-	for (int32_t i = 0; i < k->npick; i++)
-		for (int j = 0; j < k->pick[i].nstore; j++)
-			pick[k->pick[i].store[j]] = i;
-	for (int32_t i = 0; i < k->npick; i++) {
-		const struct rnode *n = &r->node[p->node[k->pick[i].node]];
+	find_min_bytes(y, k);
+	memset(decision_of, -1, (size_t)p->nstore * sizeof *decision_of);
+	for (int32_t i = 0; i < k->ndecision; i++)
+		for (int j = 0; j < k->decision[i].nstore; j++)
+			decision_of[k->decision[i].store[j]] = i;
+	for (int32_t i = 0; i < k->ndecision; i++) {
+		const struct rnode *n = &r->node[p->node[k->decision[i].node]];
 
 		for (int j = 0; j < n->nread; j++) {
 			int32_t s = n->read[j];
 
 			if (y->part_of[s] == k->model
-			    && pick[y->local[s]] >= 0)
-				k->pick[i].needs |= (uint64_t)1
-					<< pick[y->local[s]];
+			    && decision_of[y->local[s]] >= 0)
+				k->decision[i].needs |= (uint64_t)1
+					<< decision_of[y->local[s]];
 		}
 	}
 	return true;
@@ -103,10 +103,10 @@ make_picks(struct parts *y, struct kind *k)
 /* Everything that choices in a part depend on, as words; returns how many.
  * NULL: none are written. */
 static size_t
-describe(const struct parts *y, int32_t at, uint64_t *word)
+describe_part(const struct partition *y, int32_t at, uint64_t *word)
 {
 	const struct remat *r = y->r;
-	const struct part *p = &y->part[at];
+	const struct curve_part *p = &y->part[at];
 	uint64_t none[7];
 	size_t len = 0;
 
@@ -142,41 +142,41 @@ describe(const struct parts *y, int32_t at, uint64_t *word)
 		w[3] = y->end_forward[s] != 0;
 		w[4] = y->crosses[s];
 		w[5] = y->must[s];
-		w[6] = y->tied[s];
+		w[6] = y->forced[s];
 	}
 	return len;
 }
 
 static int32_t
-kind_of(const struct parts *y, int32_t at, struct numbers *t)
+class_of_part(const struct partition *y, int32_t at, struct numbers *t)
 {
 	Arena *a = arena_new();
-	size_t n = describe(y, at, NULL);
+	size_t n = describe_part(y, at, NULL);
 	uint64_t *word = arena_array(a, n + 1, sizeof *word);
-	int32_t kind;
+	int32_t class;
 
-	describe(y, at, word);
-	kind = numbers_of(t, word, n);
+	describe_part(y, at, word);
+	class = numbers_of(t, word, n);
 	arena_free(a);
-	return kind;
+	return class;
 }
 
 bool
-parts_kinds(struct parts *y)
+partition_classify(struct partition *y)
 {
 	struct numbers t = numbers_new((size_t)y->n, y->arena);
 
-	y->kind = arena_array(y->arena, (size_t)y->n, sizeof *y->kind);
+	y->class = arena_array(y->arena, (size_t)y->n, sizeof *y->class);
 	for (int32_t i = 0; i < y->n; i++) {
-		int32_t k = kind_of(y, i, &t);
+		int32_t k = class_of_part(y, i, &t);
 
-		if (k == y->nkind) {
-			y->kind[y->nkind++].model = i;
-			if (!make_picks(y, &y->kind[k]))
+		if (k == y->nclass) {
+			y->class[y->nclass++].model = i;
+			if (!make_decisions(y, &y->class[k]))
 				return false;
 		}
-		y->part[i].kind = k;
-		y->kind[k].count++;
+		y->part[i].class = k;
+		y->class[k].count++;
 	}
 	return true;
 }

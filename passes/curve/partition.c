@@ -8,39 +8,42 @@
  *         skip connections, what an encoder gives to every layer of a decoder,
  *         and the like; they stay kept.  Pieces that repeat with a period are
  *         joined, a period a part; several periods if they hold little.
- *         Parts are of a kind if their nodes, storages and uses are equal.
+ *         Parts are of a class if their nodes, storages and uses are equal.
  * ranges  Backward is at part i from the first node that reads what only i
  *         reads, to where it is at i - 1: then all that is kept of the parts
  *         before is still in memory.
  * cost    linear in nodes and operands; pieces times the longest period
  */
 #include "passes/problem/numbers.h"
-#include "passes/curve/parts.h"
+#include "passes/curve/partition.h"
 
 #include <string.h>
 
-enum { PICKS = 14, JOINED = 7, PERIOD_MAX = 24, AGAIN = 64, TIED = 20000 };
+enum {
+	DECISIONS_MAX = 14, JOINED = 7, PERIOD_MAX = 24, AGAIN = 64,
+	FORCED_SHARE = 20000
+};
 
-struct piece {
+struct cut_piece {
 	int32_t begin, end;             /* forward nodes, by place */
-	int32_t picks;
+	int32_t ndecision;
 	uint64_t key;
 };
 
 struct cutter {
-	struct parts *y;
+	struct partition *y;
 	NodeId *order;                  /* forward nodes */
 	int32_t *place;                 /* by node */
 	int32_t n;
 	bool *active;                   /* by storage: depends on parameters */
 	bool *ignored;                  /* by storage */
-	int32_t *open;                  /* by place: activations across */
-	struct piece *piece;
+	int32_t *ncrossing;             /* by place: activations across */
+	struct cut_piece *piece;
 	int32_t npiece;
 };
 
 static void
-find_uses(struct parts *y)
+find_part_uses(struct partition *y)
 {
 	const struct remat *r = y->r;
 
@@ -85,28 +88,28 @@ find_active(struct cutter *c)
 }
 
 static void
-find_open(struct cutter *c)
+count_crossing(struct cutter *c)
 {
-	const struct parts *y = c->y;
+	const struct partition *y = c->y;
 	int32_t sum = 0;
 
-	memset(c->open, 0, ((size_t)c->n + 1) * sizeof *c->open);
+	memset(c->ncrossing, 0, ((size_t)c->n + 1) * sizeof *c->ncrossing);
 	for (int32_t s = 0; s < y->r->nstore; s++) {
 		NodeId def = y->r->store[s].def;
 
 		if (!c->active[s] || c->ignored[s] || y->r->node[def].backward
 		    || y->end_forward[s] <= def)
 			continue;
-		c->open[c->place[def]]++;
-		c->open[c->place[y->end_forward[s]]]--;
+		c->ncrossing[c->place[def]]++;
+		c->ncrossing[c->place[y->end_forward[s]]]--;
 	}
 	for (int32_t i = 0; i < c->n; i++)
-		c->open[i] = sum += c->open[i];
+		c->ncrossing[i] = sum += c->ncrossing[i];
 }
 
 /* What a node looks like without regard to its surroundings. */
 static uint64_t
-looks(const struct remat *r, NodeId i, uint64_t h)
+hash_part_node(const struct remat *r, NodeId i, uint64_t h)
 {
 	const struct rnode *n = &r->node[i];
 
@@ -119,34 +122,34 @@ looks(const struct remat *r, NodeId i, uint64_t h)
 static void
 make_pieces(struct cutter *c)
 {
-	const struct parts *y = c->y;
-	struct piece *p = c->piece;
+	const struct partition *y = c->y;
+	struct cut_piece *p = c->piece;
 
-	find_open(c);
+	count_crossing(c);
 	c->npiece = 0;
-	*p = (struct piece){ 0 };
+	*p = (struct cut_piece){ 0 };
 	for (int32_t i = 0; i < c->n; i++) {
 		const struct rnode *n = &y->r->node[c->order[i]];
-		int32_t picks = 0;
+		int32_t ndecision = 0;
 
 		for (int k = 0; k < n->nwrite; k++)
-			picks += part_droppable(y, n->write[k])
+			ndecision += part_droppable(y, n->write[k])
 				&& y->first[n->write[k]] != 0;
-		p->picks += picks > 0;
-		p->key = looks(y->r, c->order[i], p->key);
+		p->ndecision += ndecision > 0;
+		p->key = hash_part_node(y->r, c->order[i], p->key);
 		p->end = i + 1;
-		if (c->open[i] > 1 && i + 1 < c->n)
+		if (c->ncrossing[i] > 1 && i + 1 < c->n)
 			continue;
 		p = &c->piece[++c->npiece];
-		*p = (struct piece){ i + 1, i + 1, 0, 0 };
+		*p = (struct cut_piece){ i + 1, i + 1, 0, 0 };
 	}
 }
 
 /* The storage that lives longest in the piece, for over a third of it. */
 static int32_t
-longest_in(const struct cutter *c, const struct piece *p)
+longest_in(const struct cutter *c, const struct cut_piece *p)
 {
-	const struct parts *y = c->y;
+	const struct partition *y = c->y;
 	int32_t best = -1, most = (p->end - p->begin) / 3;
 
 	for (int32_t s = 0; s < y->r->nstore; s++) {
@@ -171,17 +174,18 @@ longest_in(const struct cutter *c, const struct piece *p)
 }
 
 static void
-cut(struct cutter *c)
+cut_forward(struct cutter *c)
 {
 	make_pieces(c);
 	for (int k = 0; k < AGAIN; k++) {
-		const struct piece *big = &c->piece[0];
+		const struct cut_piece *big = &c->piece[0];
 		int32_t s;
 
 		for (int32_t i = 1; i < c->npiece; i++)
-			if (c->piece[i].picks > big->picks)
+			if (c->piece[i].ndecision > big->ndecision)
 				big = &c->piece[i];
-		if (big->picks <= PICKS || (s = longest_in(c, big)) < 0)
+		if (big->ndecision <= DECISIONS_MAX
+		    || (s = longest_in(c, big)) < 0)
 			return;
 		c->ignored[s] = true;
 		make_pieces(c);
@@ -190,38 +194,40 @@ cut(struct cutter *c)
 
 /* ---- joining ---- */
 
-struct run {
+struct periodic_run {
 	int32_t start, period, times;
 };
 
 static int32_t
-picks_of(const struct cutter *c, int32_t begin, int32_t end)
+decisions_of(const struct cutter *c, int32_t begin, int32_t end)
 {
 	int32_t n = 0;
 
 	while (begin < end)
-		n += c->piece[begin++].picks;
+		n += c->piece[begin++].ndecision;
 	return n;
 }
 
 /* The run of equal periods in pieces [lo, hi) that covers most. */
-static struct run
+static struct periodic_run
 best_run(const struct cutter *c, int32_t lo, int32_t hi)
 {
-	struct run best = { 0, 0, 0 };
+	struct periodic_run best = { 0, 0, 0 };
 
 	for (int32_t p = 1; p <= PERIOD_MAX && lo + 2 * p <= hi; p++) {
 		int32_t run = 0;
 
 		for (int32_t i = lo; i + p < hi; i++) {
-			struct run r;
+			struct periodic_run r;
 
 			run = c->piece[i].key == c->piece[i + p].key
 				? run + 1 : 0;
-			r = (struct run){ i - run + 1, p, (run + p) / p };
+			r = (struct periodic_run){ i - run + 1, p,
+				(run + p) / p };
 			if (run >= p && r.times * p > best.times * best.period
-			    && picks_of(c, r.start, r.start + p) <= PICKS
-			    && picks_of(c, r.start, r.start + p) > 0)
+			    && decisions_of(c, r.start, r.start + p)
+			    <= DECISIONS_MAX
+			    && decisions_of(c, r.start, r.start + p) > 0)
 				best = r;
 		}
 	}
@@ -231,41 +237,42 @@ best_run(const struct cutter *c, int32_t lo, int32_t hi)
 static void
 add_part(struct cutter *c, int32_t begin, int32_t end)
 {
-	struct parts *y = c->y;
-	struct part *p = &y->part[y->n++];
+	struct partition *y = c->y;
+	struct curve_part *p = &y->part[y->n++];
 
 	p->node = c->order + c->piece[begin].begin;
 	p->nnode = c->piece[end - 1].end - c->piece[begin].begin;
 }
 
 static void
-join(struct cutter *c, int32_t lo, int32_t hi)
+join_pieces(struct cutter *c, int32_t lo, int32_t hi)
 {
-	struct run r = best_run(c, lo, hi);
+	struct periodic_run r = best_run(c, lo, hi);
 	int32_t times = 1, have = 0, from = lo;
 
 	if (r.times >= 2) {
-		int32_t picks = picks_of(c, r.start, r.start + r.period);
+		int32_t ndecision =
+			decisions_of(c, r.start, r.start + r.period);
 
-		if (picks < JOINED)
-			times = JOINED / picks;
-		join(c, lo, r.start);
+		if (ndecision < JOINED)
+			times = JOINED / ndecision;
+		join_pieces(c, lo, r.start);
 		for (int32_t i = 0; i < r.times; i += times) {
 			int32_t to = i + times < r.times ? i + times : r.times;
 
 			add_part(c, r.start + i * r.period,
 			         r.start + to * r.period);
 		}
-		join(c, r.start + r.times * r.period, hi);
+		join_pieces(c, r.start + r.times * r.period, hi);
 		return;
 	}
 	for (int32_t i = lo; i < hi; i++) {
-		if (have > 0 && have + c->piece[i].picks > JOINED) {
+		if (have > 0 && have + c->piece[i].ndecision > JOINED) {
 			add_part(c, from, i);
 			from = i;
 			have = 0;
 		}
-		have += c->piece[i].picks;
+		have += c->piece[i].ndecision;
 	}
 	if (from < hi)
 		add_part(c, from, hi);
@@ -274,12 +281,12 @@ join(struct cutter *c, int32_t lo, int32_t hi)
 /* ---- what parts hold ---- */
 
 static void
-fill_parts(struct parts *y)
+fill_parts(struct partition *y)
 {
 	const struct remat *r = y->r;
 
 	for (int32_t at = 0; at < y->n; at++) {
-		struct part *p = &y->part[at];
+		struct curve_part *p = &y->part[at];
 		size_t writes = 0;
 
 		for (int32_t i = 0; i < p->nnode; i++)
@@ -308,7 +315,7 @@ fill_parts(struct parts *y)
 
 /* Where backward is at which part. */
 static void
-find_ranges(struct parts *y)
+find_part_ranges(struct partition *y)
 {
 	const struct remat *r = y->r;
 	NodeId end = r->nnode, i = 1;
@@ -317,7 +324,7 @@ find_ranges(struct parts *y)
 	for (int32_t k = 0; k < y->n; k++)
 		y->part[k].lo = y->part[k].begin = end;
 	for (int32_t s = 0; s < r->nstore; s++) {
-		struct part *p;
+		struct curve_part *p;
 
 		if (y->part_of[s] < 0 || !y->first[s])
 			continue;
@@ -346,13 +353,13 @@ find_ranges(struct parts *y)
 /* Kept without a choice: what is too small to matter, what more than the next
  * part reads, what is read early, and outputs that only copies would read. */
 static void
-find_tied(struct cutter *c)
+find_forced(struct cutter *c)
 {
-	struct parts *y = c->y;
+	struct partition *y = c->y;
 	const struct remat *r = y->r;
 
 	for (int32_t at = 0; at < y->n; at++) {
-		const struct part *p = &y->part[at];
+		const struct curve_part *p = &y->part[at];
 		int64_t sum = 0;
 
 		for (int32_t i = 0; i < p->nstore; i++)
@@ -367,18 +374,18 @@ find_tied(struct cutter *c)
 
 			if (!part_droppable(y, s) || y->must[s] == 'r')
 				continue;
-			y->tied[s] = far || (y->first[s]
-				&& r->store[s].size <= sum / TIED);
+			y->forced[s] = far || (y->first[s]
+				&& r->store[s].size <= sum / FORCED_SHARE);
 		}
 	}
 }
 
-/* ---- picks and kinds ---- */
+/* ---- decisions and classes ---- */
 
-struct parts *
-parts_new(struct remat *r, const uint8_t *must)
+struct partition *
+partition_new(struct remat *r, const uint8_t *must)
 {
-	struct parts *y = arena_alloc(r->arena, sizeof *y);
+	struct partition *y = arena_alloc(r->arena, sizeof *y);
 	size_t n = (size_t)r->nstore + 1, nodes = r->nnode;
 	struct cutter c = { .y = y };
 
@@ -390,7 +397,7 @@ parts_new(struct remat *r, const uint8_t *must)
 	y->local = arena_array(r->arena, n, 4);
 	y->node_part = arena_array(r->arena, nodes, 4);
 	y->crosses = arena_array(r->arena, n, 1);
-	y->tied = arena_array(r->arena, n, 1);
+	y->forced = arena_array(r->arena, n, 1);
 	y->end_forward = arena_array(r->arena, n, sizeof(NodeId));
 	y->first = arena_array(r->arena, n, sizeof(NodeId));
 	y->last = arena_array(r->arena, n, sizeof(NodeId));
@@ -398,17 +405,17 @@ parts_new(struct remat *r, const uint8_t *must)
 	c.place = arena_array(r->arena, nodes, 4);
 	c.active = arena_array(r->arena, n, 1);
 	c.ignored = arena_array(r->arena, n, 1);
-	c.open = arena_array(r->arena, nodes + 1, 4);
+	c.ncrossing = arena_array(r->arena, nodes + 1, 4);
 	c.piece = arena_array(r->arena, nodes + 1, sizeof *c.piece);
-	find_uses(y);
+	find_part_uses(y);
 	find_active(&c);
 	if (c.n == 0)
 		return NULL;
-	cut(&c);
+	cut_forward(&c);
 	y->part = arena_array(r->arena, (size_t)c.npiece, sizeof *y->part);
-	join(&c, 0, c.npiece);
+	join_pieces(&c, 0, c.npiece);
 	fill_parts(y);
-	find_ranges(y);
-	find_tied(&c);
-	return parts_kinds(y) ? y : NULL;
+	find_part_ranges(y);
+	find_forced(&c);
+	return partition_classify(y) ? y : NULL;
 }

@@ -11,7 +11,7 @@
  *         smallest budget that works is the same whatever was asked for.
  *         Plans that repeat nodes more than once (deep.c) are looked for when
  *         the budget is near the least that one recompute can do, or below.
- *         Where forward falls into parts (parts.c), the plans of a curve
+ *         Where forward falls into parts (partition.c), the plans of a curve
  *         (compose.c) come in: the fastest one that fits, of those reckoned
  *         to need not much more than the budget.  They take the place of
  *         archive and rungs unless the graph is small.
@@ -19,7 +19,7 @@
  */
 #include "passes/plan/choose.h"
 #include "passes/deep/deep.h"
-#include "passes/curve/parts.h"
+#include "passes/curve/partition.h"
 
 #include <math.h>
 #include <string.h>
@@ -42,7 +42,7 @@ struct choice {
 	bool climbed[RUNGS + 1];
 	double bound[RUNGS + 1];        /* of rungs climbed */
 	int64_t polish;                 /* evaluations of one annealing */
-	struct curve *curve;            /* NULL: no parts */
+	struct memory_curve *curve;     /* NULL: no parts */
 	struct found *known;            /* by number on the curve */
 	struct deep *deep;              /* NULL: not looked for yet */
 };
@@ -263,10 +263,10 @@ descend(struct choice *c, int64_t arena)
 static void
 find_curve(struct choice *c)
 {
-	struct parts *y = parts_new(c->r, c->must);
+	struct partition *y = partition_new(c->r, c->must);
 	int32_t n;
 
-	if (!y || y->n < PARTS_MIN || !parts_solve(y))
+	if (!y || y->n < PARTS_MIN || !partition_solve(y))
 		return;
 	c->curve = curve_new(y);
 	if (!c->curve)

@@ -1,7 +1,7 @@
 /* Parts, configurations and the curve, against all sets of kept values. */
 #include "tests/plan/plan_test.h"
 #include "passes/problem/numbers.h"
-#include "passes/curve/parts.h"
+#include "passes/curve/partition.h"
 
 #include <math.h>
 #include <string.h>
@@ -37,12 +37,12 @@ close_problem(struct problem *p)
 	graph_free(p->g);
 }
 
-static struct curve *
+static struct memory_curve *
 solve(struct problem *p)
 {
-	struct parts *y = parts_new(p->r, p->must);
+	struct partition *y = partition_new(p->r, p->must);
 
-	return y && parts_solve(y) ? curve_new(y) : NULL;
+	return y && partition_solve(y) ? curve_new(y) : NULL;
 }
 
 /* Seconds that are small whole numbers, so that configurations differ. */
@@ -65,7 +65,7 @@ draw_seconds(struct problem *p, uint64_t seed)
 /* No set of kept values beats the bounds at any amount of memory, and a plan
  * of the curve needs no less time than it says. */
 static void
-check_all_sets(struct problem *p, struct curve *v)
+check_all_sets(struct problem *p, struct memory_curve *v)
 {
 	for (uint32_t set = 0; set < 1u << p->ncand; set++) {
 		struct remat_cost c;
@@ -95,7 +95,7 @@ bounds_hold(void **state)
 	(void)state;
 	for (int k = 0; k < GRAPHS; k++) {
 		struct problem p;
-		struct curve *v;
+		struct memory_curve *v;
 
 		open_problem(&p, gen_random((uint64_t)k, 3 + k % 9));
 		draw_seconds(&p, (uint64_t)k);
@@ -118,7 +118,7 @@ bounds_hold_nearby(void **state)
 	for (uint64_t k = 0; k < NEARBY; k++) {
 		struct gen_gpt o = { 1 + (int)k % 5, 64, 2, 2, 32, 128 };
 		struct problem p;
-		struct curve *v;
+		struct memory_curve *v;
 		uint64_t s = k;
 
 		open_problem(&p, gen_gpt(&o));
@@ -148,7 +148,7 @@ layer_is_solved(void **state)
 {
 	struct gen_gpt o = { 1, 64, 2, 2, 64, 256 };
 	struct problem p;
-	struct curve *v;
+	struct memory_curve *v;
 	struct remat_cost *all;
 	int64_t low = INT64_MAX, high = 0;
 	int best = 0, total = 0;
@@ -200,11 +200,11 @@ layers_are_one_kind(void **state)
 	for (int layers = 4; layers <= 64; layers *= 4) {
 		struct gen_gpt o = { layers, 64, 2, 2, 32, 128 };
 		struct problem p;
-		struct parts *y;
+		struct partition *y;
 		int32_t most = 0;
 
 		open_problem(&p, gen_gpt(&o));
-		y = parts_new(p.r, p.must);
+		y = partition_new(p.r, p.must);
 		assert_non_null(y);
 		for (int32_t k = 0; k < y->nkind; k++)
 			if (y->kind[k].count > most)
@@ -222,7 +222,7 @@ many_layers(void **state)
 {
 	struct gen_gpt o = { 12, 64, 2, 2, 128, 256 };
 	struct problem p;
-	struct curve *v;
+	struct memory_curve *v;
 	double before = 0;
 	int64_t top;
 
@@ -254,7 +254,7 @@ plans_need_what_they_say(void **state)
 	for (int k = 0; k < 8; k++) {
 		struct gen_gpt o = { 4 + k, 64, 2, 2, 32 << k % 3, 128 };
 		struct problem p;
-		struct curve *v;
+		struct memory_curve *v;
 
 		open_problem(&p, gen_gpt(&o));
 		draw_seconds(&p, (uint64_t)k);
