@@ -3,7 +3,7 @@
  * what    decisions of every class; parts of a class have equal nodes, storages
  *         and uses, word for word
  */
-#include "passes/problem/numbers.h"
+#include "passes/problem/intern.h"
 #include "passes/curve/partition.h"
 
 #include <string.h>
@@ -148,7 +148,7 @@ describe_part(const struct partition *y, int32_t at, uint64_t *word)
 }
 
 static int32_t
-class_of_part(const struct partition *y, int32_t at, struct numbers *t)
+class_of_part(const struct partition *y, int32_t at, struct intern_table *t)
 {
 	Arena *a = arena_new();
 	size_t n = describe_part(y, at, NULL);
@@ -156,7 +156,7 @@ class_of_part(const struct partition *y, int32_t at, struct numbers *t)
 	int32_t class;
 
 	describe_part(y, at, word);
-	class = numbers_of(t, word, n);
+	class = intern_words(t, word, n);
 	arena_free(a);
 	return class;
 }
@@ -164,7 +164,7 @@ class_of_part(const struct partition *y, int32_t at, struct numbers *t)
 bool
 partition_classify(struct partition *y)
 {
-	struct numbers t = numbers_new((size_t)y->n, y->arena);
+	struct intern_table t = intern_new((size_t)y->n, y->arena);
 
 	y->class = arena_array(y->arena, (size_t)y->n, sizeof *y->class);
 	for (int32_t i = 0; i < y->n; i++) {

@@ -11,7 +11,7 @@
  * cost    two evaluations of the graph; points of the richest class
  *         times an evaluation of a few parts; linear in nodes for the rest
  */
-#include "passes/problem/numbers.h"
+#include "passes/problem/intern.h"
 #include "passes/curve/partition.h"
 
 #include <string.h>
@@ -48,7 +48,7 @@ static void
 group_parts(struct meter *m)
 {
 	const struct partition *y = m->y;
-	struct numbers t = numbers_new((size_t)y->n, y->arena);
+	struct intern_table t = intern_new((size_t)y->n, y->arena);
 	int32_t *count = arena_array(y->arena, (size_t)y->n + 1, 4);
 	int32_t *seen = arena_array(y->arena, (size_t)y->n + 1, 4);
 	int32_t nsampled = 0;
@@ -64,7 +64,7 @@ group_parts(struct meter *m)
 			i + 1 < y->n ? (uint64_t)y->part[i + 1].class + 1 : 0,
 		};
 
-		m->group[i] = numbers_of(&t, key, 3);
+		m->group[i] = intern_words(&t, key, 3);
 		count[m->group[i]]++;
 	}
 	m->ngroup = t.n;

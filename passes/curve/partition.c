@@ -14,7 +14,7 @@
  *         before is still in memory.
  * cost    linear in nodes and operands; pieces times the longest period
  */
-#include "passes/problem/numbers.h"
+#include "passes/problem/intern.h"
 #include "passes/curve/partition.h"
 
 #include <string.h>

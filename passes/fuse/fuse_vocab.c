@@ -74,8 +74,8 @@ slice_rows(struct classifier_unroll *u, ValId v, int64_t start, int64_t n)
 }
 
 static ValId
-emit_matmul(struct classifier_unroll *u, ValId a, ValId b, ValId bias, int ta,
-            int tb)
+emit_chunk_matmul(struct classifier_unroll *u, ValId a, ValId b, ValId bias,
+                  int ta, int tb)
 {
 	ValId in[3] = { a, b, bias };
 	Attr attr = attr_default(OP_MATMUL);
@@ -159,7 +159,8 @@ chunk(struct classifier_unroll *u, int i, int64_t start, int64_t n)
 	Attr grad = g->node[c->grad].attr;
 	ValId x = slice_rows(u, u->x, start, n);
 	ValId labels = slice_rows(u, u->labels, start, n);
-	ValId z = emit_matmul(u, x, u->w, u->bias, 0, tb), in[5] = { 0 }, dz;
+	ValId z = emit_chunk_matmul(u, x, u->w, u->bias, 0, tb), in[5] = { 0 },
+	      dz;
 	DType dt = g->val[u->x].dt;
 
 	in[0] = u->seed;
@@ -170,10 +171,11 @@ chunk(struct classifier_unroll *u, int i, int64_t start, int64_t n)
 	grad.SCE_GRAD.reduction = 2;
 	dz = convert_rows(u, emit_unrolled(u, OP_SCE_GRAD, 5, in, &grad), dt);
 	if (c->dx)
-		u->dx[i] = emit_matmul(u, dz, u->w, 0, 0, !tb);
+		u->dx[i] = emit_chunk_matmul(u, dz, u->w, 0, 0, !tb);
 	if (c->dw)
-		u->dw = plus(u, u->dw, tb ? emit_matmul(u, dz, x, 0, 1, 0)
-		                          : emit_matmul(u, x, dz, 0, 1, 0));
+		u->dw = plus(u, u->dw,
+		             tb ? emit_chunk_matmul(u, dz, x, 0, 1, 0)
+		                : emit_chunk_matmul(u, x, dz, 0, 1, 0));
 	if (c->db)
 		u->db = plus(u, u->db, column_sum(u, dz));
 }

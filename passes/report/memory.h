@@ -2,7 +2,7 @@
 #ifndef PASSES_MEMORY_H
 #define PASSES_MEMORY_H
 
-#include "passes/plan/cheap.h"
+#include "passes/plan/one_percent.h"
 #include "passes/account/memory.h"
 
 /* FLOPs of products, for one micro-batch on all ranks.  `model` is what the

@@ -1,6 +1,6 @@
 /* Parts, configurations and the curve, against all sets of kept values. */
 #include "tests/plan/plan_test.h"
-#include "passes/problem/numbers.h"
+#include "passes/problem/intern.h"
 #include "passes/curve/partition.h"
 
 #include <math.h>
@@ -276,14 +276,14 @@ small_keys_differ(void **state)
 {
 	enum { MOST = 32 };
 	Arena *arena = arena_new();
-	struct numbers t = numbers_new(MOST * MOST * MOST, arena);
+	struct intern_table t = intern_new(MOST * MOST * MOST, arena);
 
 	(void)state;
 	for (uint64_t i = 0; i < MOST * MOST * MOST; i++) {
 		uint64_t key = mix64(mix64(i % MOST, i / MOST % MOST),
 		                     i / MOST / MOST);
 
-		numbers_of(&t, &key, 1);
+		intern_words(&t, &key, 1);
 	}
 	assert_true(t.n == MOST * MOST * MOST);
 	arena_free(arena);
@@ -303,18 +303,18 @@ collisions_are_told_apart(void **state)
 {
 	static const uint64_t word[] = { 1, 2, 1, 3, 1, 2, 2 };
 	Arena *arena = arena_new();
-	struct numbers t = numbers_new(8, arena);
+	struct intern_table t = intern_new(8, arena);
 
 	(void)state;
 	t.hash = poor_hash;
-	assert_int_equal(numbers_of(&t, word, 2), 0);
-	assert_int_equal(numbers_of(&t, word + 2, 2), 1);
-	assert_int_equal(numbers_of(&t, word, 3), 2);
-	assert_int_equal(numbers_of(&t, word, 1), 3);
-	assert_int_equal(numbers_of(&t, word, 0), 4);
-	assert_int_equal(numbers_of(&t, word + 4, 2), 0);
-	assert_int_equal(numbers_of(&t, word + 4, 3), 5);
-	assert_int_equal(numbers_of(&t, word + 2, 2), 1);
+	assert_int_equal(intern_words(&t, word, 2), 0);
+	assert_int_equal(intern_words(&t, word + 2, 2), 1);
+	assert_int_equal(intern_words(&t, word, 3), 2);
+	assert_int_equal(intern_words(&t, word, 1), 3);
+	assert_int_equal(intern_words(&t, word, 0), 4);
+	assert_int_equal(intern_words(&t, word + 4, 2), 0);
+	assert_int_equal(intern_words(&t, word + 4, 3), 5);
+	assert_int_equal(intern_words(&t, word + 2, 2), 1);
 	arena_free(arena);
 }
 
