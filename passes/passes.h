@@ -21,8 +21,8 @@
  * in place      a result in the bytes of an operand that dies
  * boundary      the last step of forward: what is alive there is saved
  * keep, drop    let an activation live until backward, or not
- * low precision, half   a value saved for backward in 16 bits; upcast when it
- *               is read
+ * low precision a value saved for backward in 16 bits (half_of in plans),
+ *               upcast when it is read
  * recompute     make what was dropped again (rematerialisation, Briggs et al.
  *               1992; in training: checkpointing, Chen et al. 2016; as a
  *               program: Checkmate, Jain et al. 2020)
@@ -40,10 +40,10 @@
  *               unit; equal parts are an equivalence class
  * role, group   storages whose nodes, and the two levels above them, are
  *               equal: what repeated layers have in common
- * decision      variable: outputs of one node of a part, kept or dropped
- * together point         what to keep of a part, one of its Pareto front;
- * unsaved: it
- *               drops its boundary, what the next part reads
+ * decision      variable of the curve: outputs of one node of a part, kept or
+ *               dropped together
+ * point         what to keep of a part, of its Pareto front; unsaved: it drops
+ *               its boundary, what the next part reads
  * slack         bytes that parts ask for beside what is kept of those before
  *               them (state of a dynamic program, as in Revolve: Griewank,
  *               Walther 2000)
@@ -53,10 +53,10 @@
  *               1966; for tensors: DTR, Kirisame et al. 2021)
  * stage         part of a plan that begins with the first run of a chosen node,
  *               where a 0-1 program asks what is in memory
- * recursive     rematerialisation: a node may run again more than once
+ * recursive     rematerialisation where a node may run again more than once
  * budget grid   the budgets that are planned for
  * plan pool     the plans that are known, over all budgets
- * standalone    graph: costs and bytes alone, of `ckc plan`
+ * standalone    graph of costs and bytes alone, as `ckc plan` reads it
  * frontier      points that no other beats in bytes and seconds (Pareto front)
  * preset        a plan that others use: none, full (at every layer), every=K,
  *               selective (Korthikanti et al. 2023)

@@ -4,10 +4,11 @@
  * method  What is known does not depend on the budget: an archive from
  *         presets, descent and annealing (remat_search.c), and at fixed
  *         amounts of memory (a budget grid) the plans that the 0-1 program
- * leads to (remat_ilp.c).  Its points are worked on from the budget downwards,
- * until the bound of one says that no lower one can be faster.  Few candidates
- * are tried one and all. So a larger budget chooses from at least as many
- * plans, and the smallest budget that works is the same whatever was asked for.
+ *         leads to (remat_ilp.c).  Its points are worked on from the budget
+ *         downwards, until the bound of one says that no lower one can be
+ *         faster.  Few candidates are tried one and all.
+ *         So a larger budget chooses from at least as many plans, and the
+ *         smallest budget that works is the same whatever was asked for.
  *         Plans that repeat nodes more than once (recursive.c) are looked for
  *         when the budget is near the least that one recompute can do, or
  *         below.  Where forward falls into parts (partition.c), the plans of a

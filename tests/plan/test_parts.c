@@ -206,11 +206,11 @@ layers_are_one_kind(void **state)
 		open_problem(&p, gen_gpt(&o));
 		y = partition_new(p.r, p.must);
 		assert_non_null(y);
-		for (int32_t k = 0; k < y->nkind; k++)
-			if (y->kind[k].count > most)
-				most = y->kind[k].count;
+		for (int32_t k = 0; k < y->nclass; k++)
+			if (y->class[k].count > most)
+				most = y->class[k].count;
 		assert_true(most >= layers - 2);
-		assert_true(y->nkind <= 6);
+		assert_true(y->nclass <= 6);
 		close_problem(&p);
 	}
 }
