@@ -129,7 +129,7 @@ struct options {
 	int64_t fold_limit;             /* bytes of one folded constant */
 	bool stats;
 	bool quiet;                     /* no notes */
-	bool account;                   /* of memory, see cheap.c */
+	bool account;                   /* of memory, see one_percent.c */
 	bool compare;                   /* list presets beside the choice */
 	bool slim;                      /* neither code nor reports follow: no
 	                                 * reference */
@@ -174,7 +174,7 @@ typedef struct Pass {
 	                                 * loss and all outputs; NULL: opt->eval
 	                                 * is off */
 	struct total total;             /* the loss of a data set by it */
-	struct cheap *cheap;            /* NULL: not asked for */
+	struct one_percent *one_percent;            /* NULL: not asked for */
 	int nadapter;
 	struct adapter *adapter;
 	int nalternative;             /* presets beside auto, for --dump=plan */

@@ -21,7 +21,8 @@
  * in place      a result in the bytes of an operand that dies
  * boundary      the last step of forward: what is alive there is saved
  * keep, drop    let an activation live until backward, or not
- * half          a value kept in 16 bits for backward; widened when it is read
+ * low precision a value saved for backward in 16 bits (half_of in plans),
+ *               upcast when it is read
  * recompute     make what was dropped again (rematerialisation, Briggs et al.
  *               1992; in training: checkpointing, Chen et al. 2016; as a
  *               program: Checkmate, Jain et al. 2020)
@@ -36,20 +37,26 @@
  * cut           place where one activation alone crosses forward (articulation)
  * segment       nodes from one cut to the next; a period of them is a layer
  * part          one or more pieces of forward that the curve decides upon as a
- *               unit; equal parts are of one kind
+ *               unit; equal parts are an equivalence class
  * role, group   storages whose nodes, and the two levels above them, are
  *               equal: what repeated layers have in common
- * pick          outputs of one node of a part, kept or dropped together
- * configuration what to keep of a part; open: drops what the next part reads
- * room          bytes that parts ask for beside what is kept of those before
+ * decision      variable of the curve: outputs of one node of a part, kept or
+ *               dropped together
+ * point         what to keep of a part, of its Pareto front; unsaved: it drops
+ *               its boundary, what the next part reads
+ * slack         bytes that parts ask for beside what is kept of those before
  *               them (state of a dynamic program, as in Revolve: Griewank,
  *               Walther 2000)
  * tape, sweep   what backward reads inside a part; running a part forward
  *               without its tape (Rotor, Beaumont et al. 2019)
  * eviction      dropping what is read far ahead and cheap to make (Belady
  *               1966; for tensors: DTR, Kirisame et al. 2021)
- * moment        first run of a node at which a program asks what is in memory
- * rung, ladder  one of the budgets that are planned for, and all of them
+ * stage         part of a plan that begins with the first run of a chosen node,
+ *               where a 0-1 program asks what is in memory
+ * recursive     rematerialisation where a node may run again more than once
+ * budget grid   the budgets that are planned for
+ * plan pool     the plans that are known, over all budgets
+ * standalone    graph of costs and bytes alone, as `ckc plan` reads it
  * frontier      points that no other beats in bytes and seconds (Pareto front)
  * preset        a plan that others use: none, full (at every layer), every=K,
  *               selective (Korthikanti et al. 2023)

@@ -202,8 +202,8 @@ remove_files(const char *dir, Arena *arena)
 }
 
 static bool
-fit_device(struct device_profile *d, const Plan *plan, const char *dir, Arena *arena,
-           Diag *diag)
+fit_device(struct device_profile *d, const Plan *plan, const char *dir,
+           Arena *arena, Diag *diag)
 {
 	struct device_profile measured;
 	size_t n;

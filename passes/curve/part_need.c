@@ -1,54 +1,54 @@
 /* What parts need beside what is kept of the parts before them, as measured.
  *
- * what    of every part and configuration the bytes that plans were measured
+ * what    of every part and point the bytes that plans were measured
  *         to need
- * method  The parts that stand for others take their k-th configuration all
+ * method  The parts that stand for others take their k-th point all
  *         at once, and remat_eval says what is alive where backward is at the
  *         part, beyond what is kept of earlier ones.  Parts stand for others
- *         that have neighbours of the same kinds; all are measured with two
- *         configurations, which tells by what constant they differ, and only
+ *         that have neighbours of the same classes; all are measured with two
+ *         points, which tells by what constant they differ, and only
  *         those and their neighbours with all.
- * cost    two evaluations of the graph; configurations of the richest kind
+ * cost    two evaluations of the graph; points of the richest class
  *         times an evaluation of a few parts; linear in nodes for the rest
  */
-#include "passes/problem/numbers.h"
-#include "passes/curve/parts.h"
+#include "passes/problem/intern.h"
+#include "passes/curve/partition.h"
 
 #include <string.h>
 
 struct meter {
-	struct parts *y;
+	struct partition *y;
 	int32_t *group;                 /* by part: those it is like */
 	int32_t *model;                 /* by group: its part in the window */
 	int32_t ngroup;
 	bool *sampled;                  /* by part: in the window */
-	int32_t *sample;                /* by kind: the part for seconds */
+	int32_t *sample;                /* by class: the part for seconds */
 	NodeId *only;                   /* the window's nodes; NULL: all */
 	uint32_t nonly;
-	int32_t *taken;                 /* by part: configuration */
+	int32_t *taken;                 /* by part: point */
 	int64_t *below;                 /* by part: kept of those before */
 	int64_t *beside;                /* by node: alive outside the window */
 	int64_t *now;                   /* by part: as measured last */
 	uint8_t *drop;
 };
 
-/* The t-th measured configuration of a kind. */
+/* The t-th measured point of a class. */
 static int32_t
-measured(const struct kind *k, int32_t t)
+measured(const struct part_class *k, int32_t t)
 {
 	int32_t i = 0;
 
 	t %= k->nmeasured;
-	for (; !k->config[i].measured || t-- > 0; i++)
+	for (; !k->point[i].measured || t-- > 0; i++)
 		;
 	return i;
 }
 
 static void
-find_groups(struct meter *m)
+group_parts(struct meter *m)
 {
-	const struct parts *y = m->y;
-	struct numbers t = numbers_new((size_t)y->n, y->arena);
+	const struct partition *y = m->y;
+	struct intern_table t = intern_new((size_t)y->n, y->arena);
 	int32_t *count = arena_array(y->arena, (size_t)y->n + 1, 4);
 	int32_t *seen = arena_array(y->arena, (size_t)y->n + 1, 4);
 	int32_t nsampled = 0;
@@ -56,22 +56,22 @@ find_groups(struct meter *m)
 	m->group = arena_array(y->arena, (size_t)y->n, 4);
 	m->model = arena_array(y->arena, (size_t)y->n, 4);
 	m->sampled = arena_array(y->arena, (size_t)y->n, 1);
-	m->sample = arena_array(y->arena, (size_t)y->nkind, 4);
+	m->sample = arena_array(y->arena, (size_t)y->nclass, 4);
 	for (int32_t i = 0; i < y->n; i++) {
 		uint64_t key[3] = {
-			(uint64_t)y->part[i].kind,
-			i > 0 ? (uint64_t)y->part[i - 1].kind + 1 : 0,
-			i + 1 < y->n ? (uint64_t)y->part[i + 1].kind + 1 : 0,
+			(uint64_t)y->part[i].class,
+			i > 0 ? (uint64_t)y->part[i - 1].class + 1 : 0,
+			i + 1 < y->n ? (uint64_t)y->part[i + 1].class + 1 : 0,
 		};
 
-		m->group[i] = numbers_of(&t, key, 3);
+		m->group[i] = intern_words(&t, key, 3);
 		count[m->group[i]]++;
 	}
 	m->ngroup = t.n;
 	for (int32_t i = 0; i < y->n; i++)      /* the one in the middle */
 		if (seen[m->group[i]]++ == count[m->group[i]] / 2) {
 			m->model[m->group[i]] = i;
-			m->sample[y->part[i].kind] = i;
+			m->sample[y->part[i].class] = i;
 			for (int32_t j = i - 1; j <= i + 1; j++)
 				if (j >= 0 && j < y->n)
 					m->sampled[j] = true;
@@ -86,30 +86,30 @@ find_groups(struct meter *m)
 			m->only[m->nonly++] = i;
 }
 
-/* Let all parts take their t-th configuration and read the evaluation; in the
+/* Let all parts take their t-th point and read the evaluation; in the
  * window or in all of the graph. */
 static void
-take(struct meter *m, int32_t t, bool window)
+evaluate_points(struct meter *m, int32_t t, bool window)
 {
-	struct parts *y = m->y;
+	struct partition *y = m->y;
 	struct remat *r = y->r;
 	int64_t sum = 0;
 
 	remat_keep_all(r, y->must, m->drop);
 	for (int32_t s = 0; s < r->nstore; s++)
-		if (y->tied[s] || (window && y->part_of[s] >= 0
-		                   && !m->sampled[y->part_of[s]]))
+		if (y->forced[s] || (window && y->part_of[s] >= 0
+		                     && !m->sampled[y->part_of[s]]))
 			m->drop[s] = 0;
 	for (int32_t i = 0; i < y->n; i++) {
-		const struct part *p = &y->part[i];
-		const struct kind *k = &y->kind[p->kind];
+		const struct curve_part *p = &y->part[i];
+		const struct part_class *k = &y->class[p->class];
 
 		m->below[i] = sum;
 		if (window && !m->sampled[i])
 			continue;
 		m->taken[i] = measured(k, t);
-		part_set(y, p, &k->config[m->taken[i]], m->drop);
-		sum += k->config[m->taken[i]].bytes;
+		part_set(y, p, &k->point[m->taken[i]], m->drop);
+		sum += k->point[m->taken[i]].bytes;
 	}
 	r->only = window ? m->only : NULL;
 	r->nonly = m->nonly;
@@ -136,22 +136,22 @@ note_beside(struct meter *m, int sign)
 static void
 note_needs(struct meter *m)
 {
-	struct parts *y = m->y;
+	struct partition *y = m->y;
 	const struct remat *r = y->r;
 	int64_t worst = 0;
 
 	memset(m->now, 0, (size_t)y->n * sizeof *m->now);
-	for (int32_t i = 0; i < y->nkind; i++)
-		y->kind[i].config[m->taken[m->sample[i]]].sec = 0;
+	for (int32_t i = 0; i < y->nclass; i++)
+		y->class[i].point[m->taken[m->sample[i]]].sec = 0;
 	for (int32_t k = 0; k < r->nstep; k++) {
 		NodeId node = r->step[k].node;
-		int32_t at = y->node_part[node], kind = y->part[at].kind;
+		int32_t at = y->node_part[node], class = y->part[at].class;
 
 		if (r->live[k] > worst)
 			worst = r->live[k];
 		if (r->step[k].clone) { /* on behalf of what follows */
-			if (m->sample[kind] == at)
-				y->kind[kind].config[m->taken[at]].sec +=
+			if (m->sample[class] == at)
+				y->class[class].point[m->taken[at]].sec +=
 					r->step[k].inlined
 					? r->node[node].least_sec
 					: r->node[node].sec;
@@ -164,17 +164,17 @@ note_needs(struct meter *m)
 	}
 }
 
-/* What a part needs more than its group's model, with two configurations. */
+/* What a part needs more than its group's model, with two points. */
 static void
 find_more(struct meter *m, int32_t times)
 {
-	struct parts *y = m->y;
+	struct partition *y = m->y;
 
 	for (int round = 0; round < 2; round++) {
-		take(m, round ? times - 1 : 0, false);
+		evaluate_points(m, round ? times - 1 : 0, false);
 		note_needs(m);
 		for (int32_t i = 0; i < y->n; i++) {
-			struct part *p = &y->part[i];
+			struct curve_part *p = &y->part[i];
 			int64_t more = m->now[i]
 				- m->now[m->model[m->group[i]]];
 
@@ -185,23 +185,23 @@ find_more(struct meter *m, int32_t times)
 }
 
 void
-parts_measure(struct parts *y)
+partition_measure(struct partition *y)
 {
 	struct meter m = { .y = y };
 	size_t n = (size_t)y->n;
 	int32_t times = 0;
 
-	find_groups(&m);
+	group_parts(&m);
 	m.taken = arena_array(y->arena, n, 4);
 	m.below = arena_array(y->arena, n, sizeof *m.below);
 	m.now = arena_array(y->arena, n, sizeof *m.now);
 	m.beside = arena_array(y->arena, y->r->nnode, sizeof *m.beside);
 	m.drop = arena_array(y->arena, (size_t)y->r->nstore + 1, 1);
-	for (int32_t i = 0; i < y->nkind; i++)
-		if (y->kind[i].nmeasured > times)
-			times = y->kind[i].nmeasured;
+	for (int32_t i = 0; i < y->nclass; i++)
+		if (y->class[i].nmeasured > times)
+			times = y->class[i].nmeasured;
 	for (int32_t i = 0; i < m.ngroup; i++) {
-		struct kind *k = &y->kind[y->part[m.model[i]].kind];
+		struct part_class *k = &y->class[y->part[m.model[i]].class];
 
 		y->part[m.model[i]].need = needs_new(y, k, &k->need,
 		                                     &k->nneed);
@@ -210,16 +210,16 @@ parts_measure(struct parts *y)
 		y->part[i].need = y->part[m.model[m.group[i]]].need;
 	find_more(&m, times);
 	if (m.only) {
-		take(&m, 0, false);
+		evaluate_points(&m, 0, false);
 		note_beside(&m, 1);
-		take(&m, 0, true);
+		evaluate_points(&m, 0, true);
 		note_beside(&m, -1);
 	}
 	for (int32_t t = 0; t < times && !watch_over(y->r->watch); t++) {
-		take(&m, t, m.only != NULL);
+		evaluate_points(&m, t, m.only != NULL);
 		note_needs(&m);
 		for (int32_t i = 0; i < y->n; i++) {
-			const struct part *p = &y->part[i];
+			const struct curve_part *p = &y->part[i];
 			int64_t need = m.now[i] - p->need_more;
 			int64_t *of = &p->need->of[m.taken[i]];
 

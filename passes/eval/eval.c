@@ -155,10 +155,10 @@ eval_none(struct eval *e)
 
 /* ---- walks ---- */
 
-struct walk
+struct element_walk
 walk_new(const Shape *s)
 {
-	struct walk w = { .rank = s->rank };
+	struct element_walk w = { .rank = s->rank };
 
 	for (int d = 0; d < s->rank; d++)
 		w.dim[d] = s->dim[d];
@@ -166,7 +166,7 @@ walk_new(const Shape *s)
 }
 
 int
-walk_add(struct walk *w, int64_t start, const int64_t *stride)
+walk_add_array(struct element_walk *w, int64_t start, const int64_t *stride)
 {
 	assert(w->n < WALK_ARRAYS);
 	w->at[w->n] = start;
@@ -176,7 +176,7 @@ walk_add(struct walk *w, int64_t start, const int64_t *stride)
 }
 
 int
-walk_add_broadcast(struct walk *w, const Shape *s)
+walk_add_broadcast(struct element_walk *w, const Shape *s)
 {
 	int64_t own[MAX_RANK] = { 0 }, stride[MAX_RANK] = { 0 };
 	int pad = w->rank - s->rank;
@@ -184,14 +184,14 @@ walk_add_broadcast(struct walk *w, const Shape *s)
 	shape_strides(s, own);
 	for (int d = 0; d < s->rank; d++)
 		stride[pad + d] = s->dim[d] == 1 ? 0 : own[d];
-	return walk_add(w, 0, stride);
+	return walk_add_array(w, 0, stride);
 }
 
-struct rows
-rows_of(const struct walk *from)
+struct element_rows
+rows_of_walk(const struct element_walk *from)
 {
-	struct rows r = { .walk = *from };
-	struct walk *w = &r.walk;
+	struct element_rows r = { .walk = *from };
+	struct element_walk *w = &r.walk;
 	int rank = 0;
 
 	r.count = r.len = 1;
@@ -227,7 +227,7 @@ rows_of(const struct walk *from)
 	return
 
 void
-copy_row(void *dst, const void *src, int64_t step, int64_t n, int size)
+copy_strided(void *dst, const void *src, int64_t step, int64_t n, int size)
 {
 	const char *from = src;
 	char *to = dst;

@@ -13,8 +13,8 @@ union strip {
 
 /* n elements of v from number `at` on, or one of them n times. */
 static void
-load(const Val *v, bool floats, int64_t at, int64_t step, int n,
-     union strip *to)
+load_strip(const Val *v, bool floats, int64_t at, int64_t step, int n,
+           union strip *to)
 {
 	int some = step ? n : 1;
 
@@ -27,8 +27,8 @@ load(const Val *v, bool floats, int64_t at, int64_t step, int n,
 }
 
 static void
-store(const Val *y, void *data, bool floats, int64_t at, int n,
-      const union strip *from)
+store_strip(const Val *y, void *data, bool floats, int64_t at, int n,
+            const union strip *from)
 {
 	if (floats)
 		element_set_floats(y->dt, data, at, n, from->f);
@@ -37,14 +37,14 @@ store(const Val *y, void *data, bool floats, int64_t at, int n,
 }
 
 /* The rows of a result, with the operands that broadcast to it. */
-static struct rows
+static struct element_rows
 rows_under(const struct eval *e)
 {
-	struct walk w = walk_new(&eval_out(e, 0)->shape);
+	struct element_walk w = walk_new(&eval_out(e, 0)->shape);
 
 	for (int k = 0; k < e->n->nin; k++)
 		walk_add_broadcast(&w, &eval_in(e, k)->shape);
-	return rows_of(&w);
+	return rows_of_walk(&w);
 }
 
 /* Runs `body` for `some` elements of the result from number `at` on, which
@@ -87,16 +87,16 @@ unary(struct eval *e, FloatsOf *of_floats, IntsOf *of_ints)
 {
 	const Val *x = eval_in(e, 0), *y = eval_out(e, 0);
 	bool floats = dt_is_float(x->dt) || !of_ints;
-	struct rows r = rows_under(e);
+	struct element_rows r = rows_under(e);
 	union strip a, b;
 
 	FOR_STRIPS(r, {
-		load(x, floats, at, 1, some, &a);
+		load_strip(x, floats, at, 1, some, &a);
 		if (floats)
 			of_floats(e->n, some, a.f, b.f);
 		else
 			of_ints(some, a.i, b.i);
-		store(y, e->data, floats, at, some, &b);
+		store_strip(y, e->data, floats, at, some, &b);
 	})
 	return EVAL_DONE;
 }
@@ -169,7 +169,7 @@ eval_cast(struct eval *e)
 	Val *y = eval_out(e, 0);
 	bool floats = dt_is_float(x->dt)
 		|| (x->dt == DT_U64 && dt_is_float(y->dt));
-	struct rows r = rows_under(e);
+	struct element_rows r = rows_under(e);
 	union strip a;
 	void *data;
 
@@ -181,8 +181,8 @@ eval_cast(struct eval *e)
 	if (!data)
 		return EVAL_LARGE;
 	FOR_STRIPS(r, {
-		load(x, floats, at, 1, some, &a);
-		store(y, data, floats, at, some, &a);
+		load_strip(x, floats, at, 1, some, &a);
+		store_strip(y, data, floats, at, some, &a);
 	})
 	y->data = data;
 	return EVAL_DONE;
@@ -237,7 +237,7 @@ typedef void IntsOf2(const Node *, DType, int n, const int64_t *,
                      const int64_t *, int64_t *);
 
 static bool
-has_zero(const int64_t *x, int n)
+any_zero(const int64_t *x, int n)
 {
 	for (int i = 0; i < n; i++)
 		if (x[i] == 0)
@@ -247,25 +247,25 @@ has_zero(const int64_t *x, int n)
 
 /* Integers in the type dt. */
 static enum eval_status
-binary(struct eval *e, FloatsOf2 *of_floats, IntsOf2 *of_ints, DType dt,
-       bool divides)
+apply_binary(struct eval *e, FloatsOf2 *of_floats, IntsOf2 *of_ints, DType dt,
+             bool divides)
 {
 	const Val *a = eval_in(e, 0), *b = eval_in(e, 1), *y = eval_out(e, 0);
 	bool floats = dt_is_float(a->dt) || dt_is_float(b->dt);
-	struct rows r = rows_under(e);
+	struct element_rows r = rows_under(e);
 	union strip sa, sb, sy;
 
 	FOR_STRIPS(r, {
-		load(a, floats, STRIP_AT(r, 0), r.step[0], some, &sa);
-		load(b, floats, STRIP_AT(r, 1), r.step[1], some, &sb);
-		if (divides && !floats && has_zero(sb.i, some))
+		load_strip(a, floats, STRIP_AT(r, 0), r.step[0], some, &sa);
+		load_strip(b, floats, STRIP_AT(r, 1), r.step[1], some, &sb);
+		if (divides && !floats && any_zero(sb.i, some))
 			return eval_fail(e, "division by zero while folding a "
 			                 "constant");
 		if (floats)
 			of_floats(e->n, some, sa.f, sb.f, sy.f);
 		else
 			of_ints(e->n, dt, some, sa.i, sb.i, sy.i);
-		store(y, e->data, floats, at, some, &sy);
+		store_strip(y, e->data, floats, at, some, &sy);
 	})
 	return EVAL_DONE;
 }
@@ -298,11 +298,12 @@ binary(struct eval *e, FloatsOf2 *of_floats, IntsOf2 *of_ints, DType dt,
 	}
 #define BINARY(name, floats, ints, divides) \
 	OF_FLOATS_2(name, floats) OF_INTS_2(name, ints) \
-	RULE(name, binary(e, float_##name, int_##name, eval_out(e, 0)->dt, \
-	                  divides))
+	RULE(name, apply_binary(e, float_##name, int_##name, \
+	                        eval_out(e, 0)->dt, \
+	                        divides))
 #define BITS(name, ints) \
 	OF_INTS_2(name, ints) \
-	RULE(name, binary(e, NULL, int_##name, eval_out(e, 0)->dt, false))
+	RULE(name, apply_binary(e, NULL, int_##name, eval_out(e, 0)->dt, false))
 #define NAN_OR(value) (isnan(a) || isnan(b) ? (double)NAN : (value))
 
 BINARY(add, a + b, A + B, false)
@@ -326,8 +327,9 @@ BITS(shr, shift(dt, a, B, false))
 /* Of operands' type; a truth is 0 or 1 in any. */
 #define COMPARE(name, floats, ints) \
 	OF_FLOATS_2(name, floats) OF_INTS_2(name, ints) \
-	RULE(name, binary(e, float_##name, int_##name, eval_in(e, 0)->dt, \
-	                  false))
+	RULE(name, apply_binary(e, float_##name, int_##name, \
+	                        eval_in(e, 0)->dt, \
+	                        false))
 #define ORDERED(name, op) \
 	COMPARE(name, a op b, dt == DT_U64 ? A op B : a op b)
 
@@ -349,8 +351,8 @@ COMPARE(xor, (a != 0) != (b != 0), !a != !b)
 	return
 
 static void
-choose(void *y, int n, const int64_t *c, const char *a, int64_t sa,
-       const char *b, int64_t sb, int size)
+select_elements(void *y, int n, const int64_t *c, const char *a, int64_t sa,
+                const char *b, int64_t sb, int size)
 {
 	switch (size) {
 	case 1: CHOOSE(uint8_t);
@@ -366,15 +368,15 @@ eval_where(struct eval *e)
 	const Val *c = eval_in(e, 0);
 	const char *a = eval_in(e, 1)->data, *b = eval_in(e, 2)->data;
 	int size = dtype_info[eval_out(e, 0)->dt].nbytes;
-	struct rows r = rows_under(e);
+	struct element_rows r = rows_under(e);
 	char *data = e->data;
 	union strip sc;
 
 	FOR_STRIPS(r, {
-		load(c, false, STRIP_AT(r, 0), r.step[0], some, &sc);
-		choose(data + at * size, some, sc.i,
-		       a + STRIP_AT(r, 1) * size, r.step[1],
-		       b + STRIP_AT(r, 2) * size, r.step[2], size);
+		load_strip(c, false, STRIP_AT(r, 0), r.step[0], some, &sc);
+		select_elements(data + at * size, some, sc.i,
+		                a + STRIP_AT(r, 1) * size, r.step[1],
+		                b + STRIP_AT(r, 2) * size, r.step[2], size);
 	})
 	return EVAL_DONE;
 }

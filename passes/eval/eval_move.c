@@ -10,15 +10,15 @@ move_strided(struct eval *e, int64_t start, const int64_t *stride)
 	const char *x = eval_in(e, 0)->data;
 	Val *y = eval_out(e, 0);
 	int size = dtype_info[y->dt].nbytes;
-	struct walk w = walk_new(&y->shape);
-	struct rows r;
+	struct element_walk w = walk_new(&y->shape);
+	struct element_rows r;
 	char *data = e->data;
 
-	walk_add(&w, start, stride);
-	r = rows_of(&w);
+	walk_add_array(&w, start, stride);
+	r = rows_of_walk(&w);
 	for (int64_t i = 0; r.len && i < r.count; i++, walk_next(&r.walk))
-		copy_row(data + i * r.len * size, x + r.walk.at[0] * size,
-		         r.step[0], r.len, size);
+		copy_strided(data + i * r.len * size, x + r.walk.at[0] * size,
+		             r.step[0], r.len, size);
 	return EVAL_DONE;
 }
 
@@ -37,7 +37,7 @@ eval_copy(struct eval *e)
 enum eval_status
 eval_expand(struct eval *e)
 {
-	struct walk w = walk_new(&eval_out(e, 0)->shape);
+	struct element_walk w = walk_new(&eval_out(e, 0)->shape);
 
 	walk_add_broadcast(&w, &eval_in(e, 0)->shape);
 	return move_strided(e, 0, w.stride[0]);
@@ -98,7 +98,7 @@ eval_concat(struct eval *e)
 
 /* Where element i of a padded axis comes from: -1 for the constant. */
 static int64_t
-pad_source(int mode, int64_t i, int64_t n)
+pad_origin(int mode, int64_t i, int64_t n)
 {
 	if (i >= 0 && i < n)
 		return i;
@@ -127,14 +127,14 @@ eval_pad(struct eval *e)
 	int size = dtype_info[y->dt].nbytes;
 	int64_t n = val_nelem(y), stride[MAX_RANK] = { 0 };
 	void *data = e->data;
-	struct walk w = walk_new(&y->shape);
+	struct element_walk w = walk_new(&y->shape);
 
 	shape_strides(&x->shape, stride);
 	for (int64_t i = 0; i < n; i++, walk_next(&w)) {
 		int64_t from = 0;
 		bool inside = true;
 		for (int d = 0; d < rank; d++) {
-			int64_t k = pad_source(mode, w.idx[d] - begin->v[d],
+			int64_t k = pad_origin(mode, w.idx[d] - begin->v[d],
 			                       x->shape.dim[d]);
 			inside &= k >= 0;
 			from += k * stride[d];
@@ -155,7 +155,7 @@ eval_tile(struct eval *e)
 	int size = dtype_info[y->dt].nbytes;
 	int64_t n = val_nelem(y), stride[MAX_RANK] = { 0 };
 	void *data = e->data;
-	struct walk w = walk_new(&y->shape);
+	struct element_walk w = walk_new(&y->shape);
 
 	shape_strides(&x->shape, stride);
 	for (int64_t i = 0; i < n; i++, walk_next(&w)) {
@@ -251,10 +251,10 @@ eval_gather_elements(struct eval *e)
 	int64_t n = val_nelem(y), stride[MAX_RANK] = { 0 }, k;
 	int64_t extent = x->shape.dim[axis];
 	void *data = e->data;
-	struct walk w = walk_new(&y->shape);
+	struct element_walk w = walk_new(&y->shape);
 
 	shape_strides(&x->shape, stride);
-	walk_add(&w, 0, stride);
+	walk_add_array(&w, 0, stride);
 	for (int64_t i = 0; i < n; i++, walk_next(&w)) {
 		if (!index_at(idx, i, extent, &k))
 			return bad_index(e, idx, i, extent);
@@ -347,12 +347,12 @@ eval_scatter_elements(struct eval *e)
 	int64_t n = val_nelem(idx), stride[MAX_RANK] = { 0 }, k;
 	int64_t extent = x->shape.dim[axis];
 	void *data = e->data;
-	struct walk w = walk_new(&idx->shape);
+	struct element_walk w = walk_new(&idx->shape);
 
 	view.kind = V_CONST;
 	memcpy(data, x->data, (size_t)val_data_bytes(x));
 	shape_strides(&x->shape, stride);
-	walk_add(&w, 0, stride);
+	walk_add_array(&w, 0, stride);
 	for (int64_t i = 0; i < n; i++, walk_next(&w)) {
 		if (!index_at(idx, i, extent, &k))
 			return bad_index(e, idx, i, extent);

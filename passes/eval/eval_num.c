@@ -79,7 +79,7 @@ eval_fill(struct eval *e)
 }
 
 static bool
-is_zero(const Val *x, int64_t i)
+is_zero_element(const Val *x, int64_t i)
 {
 	return dt_is_float(x->dt) ? val_float(x, i) == 0 : val_int(x, i) == 0;
 }
@@ -94,15 +94,15 @@ eval_nonzero(struct eval *e)
 	int rank = x->shape.rank;
 
 	for (int64_t i = 0; i < n; i++)
-		count += !is_zero(x, i);
+		count += !is_zero_element(x, i);
 	y->dt = DT_I64;
 	y->shape = SHAPE(rank ? rank : 1, count);
 	int64_t *data = eval_room(e, 0);
 	if (!data)
 		return EVAL_LARGE;
-	struct walk w = walk_new(&x->shape);
+	struct element_walk w = walk_new(&x->shape);
 	for (int64_t i = 0; i < n; i++, walk_next(&w)) {
-		if (is_zero(x, i))
+		if (is_zero_element(x, i))
 			continue;
 		for (int d = 0; d < rank; d++)
 			data[d * count + k] = w.idx[d];
@@ -278,9 +278,9 @@ eval_reduce(struct eval *e)
 		facc[i] = 1;
 		iacc[i] = 1;
 	}
-	struct walk w = walk_new(&x->shape);
+	struct element_walk w = walk_new(&x->shape);
 	reduce_strides(&x->shape, axes, stride);
-	walk_add(&w, 0, stride);
+	walk_add_array(&w, 0, stride);
 	for (int64_t i = 0; i < n; i++, walk_next(&w)) {
 		int64_t o = w.at[0];
 		bool first = !seen[o] && op != OP_REDUCE_PROD;
@@ -372,7 +372,7 @@ matrix_int_at(const Val *v, int64_t at, bool t, int64_t i, int64_t j)
 /* One element of the product of two float or two integer matrices. */
 static void
 put_product(struct eval *e, void *data, int64_t o, int64_t i, int64_t j,
-            const struct walk *w)
+            const struct element_walk *w)
 {
 	const Val *a = eval_in(e, 0), *b = eval_in(e, 1);
 	Val *y = eval_out(e, 0);
@@ -418,11 +418,11 @@ eval_matmul(struct eval *e)
 	int64_t m = y->shape.dim[rank - 2], n = y->shape.dim[rank - 1];
 	Shape lead = y->shape;
 	lead.rank -= 2;
-	struct walk w = walk_new(&lead);
+	struct element_walk w = walk_new(&lead);
 	batch_strides(&a->shape, &y->shape, stride);
-	walk_add(&w, 0, stride);
+	walk_add_array(&w, 0, stride);
 	batch_strides(&b->shape, &y->shape, stride);
-	walk_add(&w, 0, stride);
+	walk_add_array(&w, 0, stride);
 	int64_t nbatch = shape_nelem(&lead);
 	for (int64_t batch = 0; batch < nbatch; batch++, walk_next(&w))
 		for (int64_t i = 0; i < m; i++)

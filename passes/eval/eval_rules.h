@@ -51,21 +51,21 @@ dt_is_float(DType dt)
  * element offset per array. */
 enum { WALK_ARRAYS = 4 };
 
-struct walk {
+struct element_walk {
 	int rank, n;
 	int64_t dim[MAX_RANK], idx[MAX_RANK];
 	int64_t stride[WALK_ARRAYS][MAX_RANK];
 	int64_t at[WALK_ARRAYS];
 };
 
-struct walk walk_new(const Shape *);
+struct element_walk walk_new(const Shape *);
 /* Adds an array; returns its index. */
-int walk_add(struct walk *, int64_t start, const int64_t *stride);
+int walk_add_array(struct element_walk *, int64_t start, const int64_t *stride);
 /* Adds a contiguous array of shape s that broadcasts to the walk's shape. */
-int walk_add_broadcast(struct walk *, const Shape *s);
+int walk_add_broadcast(struct element_walk *, const Shape *s);
 
 static inline void
-walk_next(struct walk *w)
+walk_next(struct element_walk *w)
 {
 	for (int d = w->rank; d-- > 0; ) {
 		for (int k = 0; k < w->n; k++)
@@ -81,16 +81,17 @@ walk_next(struct walk *w)
 /* Dims that all arrays of the walk run through alike become one.  Elements of
  * the last one are a row: the walk goes from row to row, and array k advances
  * by step[k] within one. */
-struct rows {
-	struct walk walk;
+struct element_rows {
+	struct element_walk walk;
 	int64_t count, len;
 	int64_t step[WALK_ARRAYS];
 };
 
-struct rows rows_of(const struct walk *);
+struct element_rows rows_of_walk(const struct element_walk *);
 
 /* Copies n elements of `size` bytes, of the source every step-th. */
-void copy_row(void *dst, const void *src, int64_t step, int64_t n, int size);
+void
+copy_strided(void *dst, const void *src, int64_t step, int64_t n, int size);
 
 /* Copies one element of `size` bytes. */
 static inline void

@@ -7,7 +7,7 @@
 
 enum { USES_MAX = 8 };
 
-struct classifier {
+struct classifier_end {
 	struct edit *e;
 	const struct target *target;
 	NodeId product, sce, grad;      /* forward product, loss and gradient */
@@ -24,6 +24,6 @@ struct classifier {
 
 /* fuse_vocab.c: chunks of rows one after the other in place of the nodes that
  * were found.  False after a diagnostic. */
-bool unroll_classifier(struct classifier *);
+bool unroll_classifier(struct classifier_end *);
 
 #endif

@@ -55,7 +55,7 @@ edit_nuses(const struct edit *e, ValId v)
 }
 
 static bool
-is_kept(const Graph *g, ValId v)
+is_needed_outside(const Graph *g, ValId v)
 {
 	const Val *x = &g->val[v];
 
@@ -66,7 +66,7 @@ is_kept(const Graph *g, ValId v)
 bool
 edit_single(const struct edit *e, ValId v)
 {
-	return edit_nuses(e, v) == 1 && !is_kept(e->g, v);
+	return edit_nuses(e, v) == 1 && !is_needed_outside(e->g, v);
 }
 
 ValId

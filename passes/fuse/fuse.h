@@ -15,7 +15,7 @@ PassFn pass_fuse, pass_layout;
 /* The parts of pass fuse, each false after a diagnostic; fuse_loops.c is its
  * entry. */
 
-/* fuse_ends.c: rewrites of matrix products and attention. */
+/* fuse_packed.c: rewrites of matrix products and attention. */
 bool fuse_classifier(Pass *, Graph *);
 bool fuse_packed(Pass *, Graph *);
 bool fuse_accumulators(Pass *, Graph *);
@@ -23,11 +23,12 @@ bool fuse_accumulators(Pass *, Graph *);
 /* fuse_epilogues.c: what products do with their results. */
 bool fuse_epilogues(Pass *, Graph *);
 
-/* fuse_turn.c: loops that write transposed. */
-bool fuse_turned(Pass *, Graph *);
+/* fuse_transposed.c: loops that store their result transposed. */
+bool fuse_transposed_stores(Pass *, Graph *);
 
-/* fuse_upright.c: right sides that small products share, transposed once. */
-bool fuse_upright(Pass *, Graph *);
+/* fuse_pretransposed.c: operands that small products share, transposed
+ * once. */
+bool fuse_pretransposed(Pass *, Graph *);
 
 /* ---- fuse_order.c ---- */
 

@@ -11,7 +11,7 @@
 #include "passes/fuse/classifier.h"
 
 static bool
-same_rows(const Graph *g, ValId a, ValId b)
+are_same_rows(const Graph *g, ValId a, ValId b)
 {
 	return edit_through_reshapes(g, a) == edit_through_reshapes(g, b)
 	       && shape_eq(&g->val[a].shape, &g->val[b].shape);
@@ -37,7 +37,7 @@ logits_of(const Graph *g, ValId v)
 
 /* Gather the readers of v, looking through reshapes and casts. */
 static bool
-reach(struct classifier *c, ValId v)
+gather_readers(struct classifier_end *c, ValId v)
 {
 	const struct edit *e = c->e;
 
@@ -50,7 +50,7 @@ reach(struct classifier *c, ValId v)
 			if (c->nview == USES_MAX)
 				return false;
 			c->view[c->nview++] = id;
-			if (!reach(c, n->out[0]))
+			if (!gather_readers(c, n->out[0]))
 				return false;
 			continue;
 		}
@@ -99,7 +99,7 @@ is_plain_product(const Graph *g, const Node *n, int max_in)
 
 /* Where classes are cut: what tells a rank of the others' pieces. */
 static bool
-match_stats(struct classifier *c)
+match_stats(struct classifier_end *c)
 {
 	const Graph *g = c->e->g;
 	const Node *sce = &g->node[c->sce], *n;
@@ -119,7 +119,7 @@ match_stats(struct classifier *c)
 
 /* The loss is sce's, or that over a count, added up over replicas. */
 static bool
-match_loss(struct classifier *c)
+match_loss(struct classifier_end *c)
 {
 	const Graph *g = c->e->g;
 	ValId v = g->loss;
@@ -144,7 +144,7 @@ match_loss(struct classifier *c)
 
 /* Those nodes run behind the classifier. */
 static bool
-move_tail(struct classifier *c)
+move_tail(struct classifier_end *c)
 {
 	struct edit *e = c->e;
 	Graph *g = e->g;
@@ -167,7 +167,7 @@ move_tail(struct classifier *c)
 }
 
 static bool
-match_forward(struct classifier *c)
+match_forward(struct classifier_end *c)
 {
 	const Graph *g = c->e->g;
 	const Node *sce = &g->node[c->sce];
@@ -182,7 +182,7 @@ match_forward(struct classifier *c)
 	if (!is_plain_product(g, m, 3) || m->attr.MATMUL.ta)
 		return false;
 	c->nuse = 0;
-	if (!match_stats(c) || !reach(c, logits)
+	if (!match_stats(c) || !gather_readers(c, logits)
 	    || c->nuse != (c->stats ? 3 : 2))
 		return false;
 	for (int i = 0; i < c->nuse; i++)
@@ -192,7 +192,7 @@ match_forward(struct classifier *c)
 }
 
 static bool
-match_loss_grad(struct classifier *c)
+match_loss_grad(struct classifier_end *c)
 {
 	const Graph *g = c->e->g;
 	const Node *sce = &g->node[c->sce], *n = &g->node[c->grad];
@@ -207,7 +207,7 @@ match_loss_grad(struct classifier *c)
 
 /* Which gradient is this reader of dlogits (reached as `via`)? */
 static bool
-match_gradient(struct classifier *c, NodeId id, ValId via)
+match_gradient(struct classifier_end *c, NodeId id, ValId via)
 {
 	const Graph *g = c->e->g;
 	const Node *n = &g->node[id], *m = &g->node[c->product];
@@ -231,7 +231,8 @@ match_gradient(struct classifier *c, NodeId id, ValId via)
 	}
 	/* w [V,K]: dlogits^T x; w [K,V]: x^T dlogits */
 	ValId dl = n->in[tb ? 0 : 1], x = n->in[tb ? 1 : 0];
-	if (dl == via && same_rows(g, x, m->in[0]) && nta && !ntb && !c->dw) {
+	if (dl == via && are_same_rows(g, x, m->in[0]) && nta && !ntb
+	    && !c->dw) {
 		c->dw = id;
 		return true;
 	}
@@ -239,10 +240,10 @@ match_gradient(struct classifier *c, NodeId id, ValId via)
 }
 
 static bool
-match_gradients(struct classifier *c)
+match_gradients(struct classifier_end *c)
 {
 	c->nuse = 0;
-	if (!reach(c, c->e->g->node[c->grad].out[0]))
+	if (!gather_readers(c, c->e->g->node[c->grad].out[0]))
 		return false;
 	for (int i = 0; i < c->nuse; i++)
 		if (!match_gradient(c, c->use[i], c->via[i]))
@@ -255,7 +256,7 @@ match_gradients(struct classifier *c)
  * reads them so in any case: a budget that has no room for copies may not
  * change a bit. */
 static ValId
-full_weight(const struct classifier *c)
+full_weight(const struct classifier_end *c)
 {
 	const Graph *g = c->e->g;
 	ValId w = g->node[c->product].in[1];
@@ -267,7 +268,7 @@ full_weight(const struct classifier *c)
 }
 
 static void
-build_classifier(struct classifier *c)
+build_classifier(struct classifier_end *c)
 {
 	struct edit *e = c->e;
 	Graph *g = e->g;
@@ -306,7 +307,7 @@ build_classifier(struct classifier *c)
 
 /* What the classifier does instead. */
 static void
-bury(const struct classifier *c)
+bury(const struct classifier_end *c)
 {
 	NodeId gone[] = { c->product, c->sce, c->stats, c->gather, c->dx,
 	                  c->dw, c->db };
@@ -321,7 +322,7 @@ bool
 fuse_classifier(Pass *p, Graph *g)
 {
 	struct edit e = edit_new(p, g);
-	struct classifier c = { .e = &e, .target = p->target };
+	struct classifier_end c = { .e = &e, .target = p->target };
 
 	if (!g->loss || !match_loss(&c) || !match_forward(&c)
 	    || !match_loss_grad(&c) || !match_gradients(&c))

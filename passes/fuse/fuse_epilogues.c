@@ -30,7 +30,7 @@ is_summand(const Graph *g, ValId v)
 
 /* A matrix of 16 bits, and not empty. */
 static bool
-is_matrix(const Graph *g, ValId v)
+is_half_matrix(const Graph *g, ValId v)
 {
 	const Val *x = &g->val[v];
 
@@ -41,11 +41,11 @@ is_matrix(const Graph *g, ValId v)
 /* A product of matrices in 16 bits, with nothing else yet but perhaps what it
  * adds to. */
 static bool
-is_plain(const Graph *g, const Node *n, bool acc)
+is_half_product(const Graph *g, const Node *n, bool acc)
 {
 	return n->op == OP_MATMUL && n->attr.MATMUL.alpha == 1
 	       && (n->nin < 3 || !n->in[2]) && (acc || n->nin < 4 || !n->in[3])
-	       && is_matrix(g, n->in[0]) && is_matrix(g, n->out[0])
+	       && is_half_matrix(g, n->in[0]) && is_half_matrix(g, n->out[0])
 	       && g->val[n->in[1]].shape.rank == 2
 	       && g->val[n->out[0]].dt == g->val[n->in[0]].dt
 	       && !is_summand(g, n->in[0]) && !is_summand(g, n->in[1]);
@@ -90,7 +90,7 @@ fuse_gelu(struct edit *e, NodeId id)
 		if (!edit_single(e, v))
 			return true;
 	if (!m || !n->attr.GELU_GRAD.tanh || !edit_single(e, from)
-	    || !is_plain(g, &g->node[m], false)
+	    || !is_half_product(g, &g->node[m], false)
 	    || g->val[x].dt != g->val[from].dt
 	    || g->node[m].phase != n->phase || s.dim[1] % COLUMNS
 	    || g->val[edit_through_reshapes(g, x)].def >= m)
@@ -135,7 +135,7 @@ reader_of(const struct edit *e, ValId x, Phase phase, bool *left)
 
 		if (e->dead[id])
 			continue;
-		if (n->phase != phase || !is_plain(g, n, true)
+		if (n->phase != phase || !is_half_product(g, n, true)
 		    || n->in[0] == n->in[1])
 			continue;
 		*left = n->in[0] == x;
@@ -147,7 +147,7 @@ reader_of(const struct edit *e, ValId x, Phase phase, bool *left)
 
 /* The same of a value and what it is a reshape of, and its reshapes. */
 static NodeId
-product_of(const struct edit *e, ValId x, Phase phase, bool *left)
+product_reading(const struct edit *e, ValId x, Phase phase, bool *left)
 {
 	const Graph *g = e->g;
 	int64_t columns = g->val[x].shape.dim[g->val[x].shape.rank - 1];
@@ -184,7 +184,7 @@ moves_up(const struct edit *e, NodeId m, NodeId at)
 }
 
 static bool
-move_up(struct edit *e, NodeId m, NodeId at)
+move_product_up(struct edit *e, NodeId m, NodeId at)
 {
 	Graph *g = e->g;
 	ValId *in = g->node[m].in;
@@ -211,7 +211,8 @@ fuse_sums(struct edit *e, NodeId id)
 	Graph *g = e->g;
 	ValId sums = g->node[id].out[0];
 	bool left = false;
-	NodeId m = product_of(e, g->node[id].in[0], g->node[id].phase, &left);
+	NodeId m =
+		product_reading(e, g->node[id].in[0], g->node[id].phase, &left);
 	Node *n = &g->node[m < id ? m : id];
 
 	if (!m || (m > id && !moves_up(e, m, id)))
@@ -220,7 +221,7 @@ fuse_sums(struct edit *e, NodeId id)
 		node_add_origin(g, &g->node[m], g->node[id].origin,
 		                g->node[id].norigin);
 		e->dead[id] = true;
-	} else if (!move_up(e, m, id)) {
+	} else if (!move_product_up(e, m, id)) {
 		return false;
 	}
 	become(g, n, left ? END_ROWS : END_COLUMNS, 0);

@@ -1,6 +1,6 @@
 /* Fuse: fewer passes over memory, and kernels that end a training graph.
  *
- * First the rewrites of fuse_ends.c (classifier, packed attention gradients,
+ * First the rewrites of fuse_packed.c (classifier, packed attention gradients,
  * accumulators).  Then every element-wise node joins a loop: one pass over an
  * output shape with a list of small ops.
  *
@@ -17,7 +17,8 @@
  * for it.
  *
  * Views (reshape, ...) are looked through and end up before their first reader.
- * Loops whose result is transposed for a reshape write it so (fuse_turn.c).
+ * Loops whose result is transposed for a reshape write it so
+ * (fuse_transposed.c).
  *
  * needs  P_STATIC; canon's forms for the rewrites     gives  P_FUSED
  * cost   nodes * (members of a loop + readers of a value, 128 at most)
@@ -81,7 +82,7 @@ inside(const struct joint *j, NodeId id)
 }
 
 static bool
-add_input(struct joint *j, ValId v)
+add_joint_input(struct joint *j, ValId v)
 {
 	for (int i = 0; i < j->nin; i++)
 		if (j->in[i] == v)
@@ -109,7 +110,7 @@ operands_allow(struct joint *j, NodeId id)
 			return false;
 		NodeId from = fuse_producer(g, v);
 		if (!from || !inside(j, from)) {
-			if (!add_input(j, v)
+			if (!add_joint_input(j, v)
 			    || (from && j->f->slot[j->f->unit[from]] >= j->at))
 				return false;
 			continue;
@@ -185,7 +186,7 @@ can_join(struct fuse *f, NodeId a, NodeId b, NodeId at, struct joint *j)
 }
 
 static void
-join(struct fuse *f, NodeId a, NodeId b, NodeId at)
+join_units(struct fuse *f, NodeId a, NodeId b, NodeId at)
 {
 	NodeId t = f->next[a];
 
@@ -281,7 +282,7 @@ bytes_between(const struct fuse *f, NodeId a, NodeId b)
 /* ---- growing ---- */
 
 static bool
-alike(const Graph *g, const Node *a, const Node *b)
+may_share_loop(const Graph *g, const Node *a, const Node *b)
 {
 	const Val *x = &g->val[a->out[0]], *y = &g->val[b->out[0]];
 	return a->phase == b->phase && a->round == b->round
@@ -304,7 +305,7 @@ try_chain(struct fuse *f, NodeId a, NodeId b)
 	     && can_join(f, a, b, late, &j))
 	    || ((!far || bytes_made(f, b) <= between)
 	        && can_join(f, a, b, early, &j)))
-		join(f, a, b, j.at);
+		join_units(f, a, b, j.at);
 }
 
 /* Units a and b read the same value. */
@@ -318,7 +319,7 @@ try_beside(struct fuse *f, NodeId a, NodeId b)
 		return;
 	if (can_join(f, a, b, early > late ? early : late, &j)
 	    || can_join(f, a, b, early > late ? late : early, &j))
-		join(f, a, b, j.at);
+		join_units(f, a, b, j.at);
 }
 
 /* The first of v's readers to be tried with reader id. */
@@ -340,7 +341,7 @@ first_beside(const struct fuse *f, ValId v, NodeId id)
 }
 
 static void
-grow(struct fuse *f, NodeId id)
+absorb_producers(struct fuse *f, NodeId id)
 {
 	const Graph *g = f->g;
 	const Node *n = &g->node[id];
@@ -348,7 +349,7 @@ grow(struct fuse *f, NodeId id)
 	for (int k = 0; k < n->nin; k++) {
 		NodeId from = n->in[k] ? g->val[n->in[k]].def : 0;
 		if (from && is_ew(&g->node[from])
-		    && alike(g, n, &g->node[from]))
+		    && may_share_loop(g, n, &g->node[from]))
 			try_chain(f, f->unit[from], f->unit[id]);
 	}
 	for (int k = 0; k < n->nin; k++) {
@@ -360,7 +361,7 @@ grow(struct fuse *f, NodeId id)
 		     f->uses.node[i] < id; i++) {
 			NodeId other = f->uses.node[i];
 			if (is_ew(&g->node[other])
-			    && alike(g, n, &g->node[other]))
+			    && may_share_loop(g, n, &g->node[other]))
 				try_beside(f, f->unit[other], f->unit[id]);
 		}
 	}
@@ -473,7 +474,7 @@ fuse_loops(Pass *p, Graph *g)
 	}
 	for (NodeId id = 1; id < n; id++)
 		if (is_ew(&g->node[id]))
-			grow(&f, id);
+			absorb_producers(&f, id);
 	/* inputs of loops are looked up by their definitions: order first,
 	 * build in any order, because members keep their ids until then */
 	for (NodeId id = 1; id < n; id++)
@@ -495,6 +496,6 @@ pass_fuse(Pass *p, Graph *g)
 	    || (has & FUSE_EPILOGUES && !fuse_epilogues(p, g)))
 		return false;
 	graph_dce(g);
-	return fuse_loops(p, g) && fuse_turned(p, g)
-		&& (!(has & FUSE_UPRIGHT) || fuse_upright(p, g));
+	return fuse_loops(p, g) && fuse_transposed_stores(p, g)
+		&& (!(has & FUSE_UPRIGHT) || fuse_pretransposed(p, g));
 }

@@ -31,7 +31,7 @@ fuse_producer(const Graph *g, ValId v)
 static void place_view(struct order *f, NodeId id);
 
 static void
-put(struct order *f, NodeId id)
+place_node(struct order *f, NodeId id)
 {
 	Graph *g = f->g;
 
@@ -61,7 +61,7 @@ place_view(struct order *f, NodeId id)
 	if (f->placed[id])
 		return;
 	place_operands(f, id);
-	put(f, id);
+	place_node(f, id);
 }
 
 /* Views whose readers come in a later phase, or that have none. */
@@ -114,7 +114,7 @@ fuse_order(Graph *g, const NodeId *unit, const NodeId *slot, Arena *scratch)
 			flush_views(&f, phase);
 		}
 		place_operands(&f, at[i]);
-		put(&f, at[i]);
+		place_node(&f, at[i]);
 	}
 	flush_views(&f, PH_COUNT);
 	graph_reorder(g, f.order, f.norder);

@@ -15,8 +15,8 @@
 
 enum { CHUNKS_MAX = 64 };               /* of nodes, not of memory */
 
-struct unroll {
-	struct classifier *c;
+struct classifier_unroll {
+	struct classifier_end *c;
 	struct edit *e;
 	Graph *g;
 	ValId x, w, bias, labels;
@@ -28,7 +28,7 @@ struct unroll {
 };
 
 static ValId
-placed(struct unroll *u, ValId v)
+placed(struct classifier_unroll *u, ValId v)
 {
 	u->failed |= !v;
 	if (v)
@@ -38,7 +38,8 @@ placed(struct unroll *u, ValId v)
 
 /* A node's first result; 0 once something failed. */
 static ValId
-put(struct unroll *u, Op op, int nin, const ValId *in, const Attr *attr)
+emit_unrolled(struct classifier_unroll *u, Op op, int nin, const ValId *in,
+              const Attr *attr)
 {
 	for (int k = 0; k < nin; k++)
 		u->failed |= !in[k] && (op != OP_SCE || k != 2);
@@ -49,16 +50,18 @@ put(struct unroll *u, Op op, int nin, const ValId *in, const Attr *attr)
 }
 
 static ValId
-cast(struct unroll *u, ValId v, DType to)
+convert_rows(struct classifier_unroll *u, ValId v, DType to)
 {
 	Attr a = attr_default(OP_CAST);
 
 	a.CAST.to = to;
-	return !v || u->g->val[v].dt == to ? v : put(u, OP_CAST, 1, &v, &a);
+	return !v || u->g->val[v].dt == to
+	               ? v
+	               : emit_unrolled(u, OP_CAST, 1, &v, &a);
 }
 
 static ValId
-rows_of(struct unroll *u, ValId v, int64_t start, int64_t n)
+slice_rows(struct classifier_unroll *u, ValId v, int64_t start, int64_t n)
 {
 	int64_t from[MAX_RANK] = { start }, extent[MAX_RANK];
 
@@ -71,35 +74,36 @@ rows_of(struct unroll *u, ValId v, int64_t start, int64_t n)
 }
 
 static ValId
-product(struct unroll *u, ValId a, ValId b, ValId bias, int ta, int tb)
+emit_chunk_matmul(struct classifier_unroll *u, ValId a, ValId b, ValId bias,
+                  int ta, int tb)
 {
 	ValId in[3] = { a, b, bias };
 	Attr attr = attr_default(OP_MATMUL);
 
 	attr.MATMUL.ta = ta;
 	attr.MATMUL.tb = tb;
-	return put(u, OP_MATMUL, bias ? 3 : 2, in, &attr);
+	return emit_unrolled(u, OP_MATMUL, bias ? 3 : 2, in, &attr);
 }
 
 static ValId
-plus(struct unroll *u, ValId sum, ValId v)
+plus(struct classifier_unroll *u, ValId sum, ValId v)
 {
-	return sum ? put(u, OP_ADD, 2, (ValId[]){ sum, v }, NULL) : v;
+	return sum ? emit_unrolled(u, OP_ADD, 2, (ValId[]){ sum, v }, NULL) : v;
 }
 
 static ValId
-column_sum(struct unroll *u, ValId v)
+column_sum(struct classifier_unroll *u, ValId v)
 {
 	Attr a = attr_default(OP_REDUCE_SUM);
 
 	a.REDUCE_SUM.axes = (IntList){ .n = 1 };
 	a.REDUCE_SUM.keepdims = 0;
-	return put(u, OP_REDUCE_SUM, 1, &v, &a);
+	return emit_unrolled(u, OP_REDUCE_SUM, 1, &v, &a);
 }
 
 /* How many labels count, as the loss's divisor. */
 static ValId
-count(struct unroll *u, int64_t rows)
+count_used_labels(struct classifier_unroll *u, int64_t rows)
 {
 	int64_t ignore = u->g->node[u->c->sce].attr.SCE.ignore;
 	Attr a = attr_default(OP_REDUCE_SUM);
@@ -108,33 +112,35 @@ count(struct unroll *u, int64_t rows)
 	if (ignore == INT64_MIN)
 		return val_scalar(u->g, DT_F32, (double)rows);
 	in[1] = val_scalar(u->g, u->g->val[u->labels].dt, (double)ignore);
-	v = put(u, OP_EQ, 2, in, NULL);
-	v = put(u, OP_NOT, 1, &v, NULL);
-	v = cast(u, v, DT_F32);
+	v = emit_unrolled(u, OP_EQ, 2, in, NULL);
+	v = emit_unrolled(u, OP_NOT, 1, &v, NULL);
+	v = convert_rows(u, v, DT_F32);
 	a.REDUCE_SUM.keepdims = 0;
-	return put(u, OP_REDUCE_SUM, 1, &v, &a);
+	return emit_unrolled(u, OP_REDUCE_SUM, 1, &v, &a);
 }
 
 static ValId
-over_denom(struct unroll *u, ValId v)
+over_denom(struct classifier_unroll *u, ValId v)
 {
-	return u->denom ? put(u, OP_DIV, 2, (ValId[]){ v, u->denom }, NULL)
-	     : v;
+	return u->denom ? emit_unrolled(u, OP_DIV, 2, (ValId[]){ v, u->denom },
+	                                NULL)
+	                : v;
 }
 
 /* The sum of the rows' losses; *lse and *denom are what the gradient reads. */
 static ValId
-chunk_loss(struct unroll *u, ValId z, ValId labels, ValId *lse, ValId *denom)
+chunk_loss(struct classifier_unroll *u, ValId z, ValId labels, ValId *lse,
+           ValId *denom)
 {
 	const Node *old = &u->g->node[u->c->sce];
 	Attr sce = old->attr, stats = u->g->node[u->c->stats].attr;
 	Attr gather = u->g->node[u->c->gather].attr;
 	ValId in[4] = { z, labels, 0, 0 }, v;
 
-	v = put(u, OP_VOCAB_STATS, 2, in, &stats);
-	in[3] = put(u, OP_ALL_GATHER, 1, &v, &gather);
+	v = emit_unrolled(u, OP_VOCAB_STATS, 2, in, &stats);
+	in[3] = emit_unrolled(u, OP_ALL_GATHER, 1, &v, &gather);
 	sce.SCE.reduction = 2;
-	v = put(u, OP_SCE, 4, in, &sce);
+	v = emit_unrolled(u, OP_SCE, 4, in, &sce);
 	if (v) {
 		const Node *n = &u->g->node[u->g->val[v].def];
 
@@ -145,36 +151,38 @@ chunk_loss(struct unroll *u, ValId z, ValId labels, ValId *lse, ValId *denom)
 }
 
 static void
-chunk(struct unroll *u, int i, int64_t start, int64_t n)
+chunk(struct classifier_unroll *u, int i, int64_t start, int64_t n)
 {
 	Graph *g = u->g;
-	const struct classifier *c = u->c;
+	const struct classifier_end *c = u->c;
 	bool tb = g->node[c->product].attr.MATMUL.tb;
 	Attr grad = g->node[c->grad].attr;
-	ValId x = rows_of(u, u->x, start, n);
-	ValId labels = rows_of(u, u->labels, start, n);
-	ValId z = product(u, x, u->w, u->bias, 0, tb), in[5] = { 0 }, dz;
+	ValId x = slice_rows(u, u->x, start, n);
+	ValId labels = slice_rows(u, u->labels, start, n);
+	ValId z = emit_chunk_matmul(u, x, u->w, u->bias, 0, tb), in[5] = { 0 },
+	      dz;
 	DType dt = g->val[u->x].dt;
 
 	in[0] = u->seed;
-	in[1] = cast(u, z, DT_F32);     /* chunks' losses are summed */
+	in[1] = convert_rows(u, z, DT_F32);  /* chunks' losses are summed */
 	in[2] = labels;
 	u->loss = plus(u, u->loss,
 	               chunk_loss(u, in[1], labels, &in[3], &in[4]));
 	grad.SCE_GRAD.reduction = 2;
-	dz = cast(u, put(u, OP_SCE_GRAD, 5, in, &grad), dt);
+	dz = convert_rows(u, emit_unrolled(u, OP_SCE_GRAD, 5, in, &grad), dt);
 	if (c->dx)
-		u->dx[i] = product(u, dz, u->w, 0, 0, !tb);
+		u->dx[i] = emit_chunk_matmul(u, dz, u->w, 0, 0, !tb);
 	if (c->dw)
-		u->dw = plus(u, u->dw, tb ? product(u, dz, x, 0, 1, 0)
-		                          : product(u, x, dz, 0, 1, 0));
+		u->dw = plus(u, u->dw,
+		             tb ? emit_chunk_matmul(u, dz, x, 0, 1, 0)
+		                : emit_chunk_matmul(u, x, dz, 0, 1, 0));
 	if (c->db)
 		u->db = plus(u, u->db, column_sum(u, dz));
 }
 
 /* Node `old` wrote what v now stands for. */
 static void
-take_over(struct unroll *u, NodeId old, ValId v)
+take_over(struct classifier_unroll *u, NodeId old, ValId v)
 {
 	Graph *g = u->g;
 	Node *n;
@@ -187,20 +195,20 @@ take_over(struct unroll *u, NodeId old, ValId v)
 }
 
 static ValId
-joined(struct unroll *u, int n)
+join_chunks(struct classifier_unroll *u, int n)
 {
 	Attr a = attr_default(OP_CONCAT);
 
 	a.CONCAT.axis = 0;
-	return n > 1 ? put(u, OP_CONCAT, n, u->dx, &a) : u->dx[0];
+	return n > 1 ? emit_unrolled(u, OP_CONCAT, n, u->dx, &a) : u->dx[0];
 }
 
 bool
-unroll_classifier(struct classifier *c)
+unroll_classifier(struct classifier_end *c)
 {
 	Graph *g = c->e->g;
 	const Node *m = &g->node[c->product], *sce = &g->node[c->sce];
-	struct unroll u = { .c = c, .e = c->e, .g = g, .x = m->in[0],
+	struct classifier_unroll u = { .c = c, .e = c->e, .g = g, .x = m->in[0],
 		.w = m->in[1], .bias = m->nin > 2 ? m->in[2] : 0,
 		.labels = sce->in[1] };
 	DType loss = g->val[sce->out[0]].dt;
@@ -212,13 +220,14 @@ unroll_classifier(struct classifier *c)
 	int n = 0;
 
 	step = step < most ? most : step;
-	u.denom = mean ? count(&u, rows) : 0;
-	u.seed = over_denom(&u, cast(&u, g->node[c->grad].in[0], DT_F32));
+	u.denom = mean ? count_used_labels(&u, rows) : 0;
+	u.seed = over_denom(&u,
+	                    convert_rows(&u, g->node[c->grad].in[0], DT_F32));
 	for (int64_t at = 0; at < rows; at += step, n++)
 		chunk(&u, n, at, at + step < rows ? step : rows - at);
 	u.loss = over_denom(&u, u.loss);
-	take_over(&u, c->sce, cast(&u, u.loss, loss));
-	take_over(&u, c->dx, c->dx ? joined(&u, n) : 0);
+	take_over(&u, c->sce, convert_rows(&u, u.loss, loss));
+	take_over(&u, c->dx, c->dx ? join_chunks(&u, n) : 0);
 	take_over(&u, c->dw, u.dw);
 	take_over(&u, c->db, u.db);
 	c->e->dead[c->grad] = true;

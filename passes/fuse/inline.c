@@ -16,7 +16,7 @@
 #include <string.h>
 
 static int
-position(const ValId *list, int n, ValId v)
+operand_slot(const ValId *list, int n, ValId v)
 {
 	for (int i = 0; i < n; i++)
 		if (list[i] == v)
@@ -28,7 +28,7 @@ position(const ValId *list, int n, ValId v)
 static int
 output_of(const Node *n, ValId v)
 {
-	return v ? position(n->out, n->nout, v) : -1;
+	return v ? operand_slot(n->out, n->nout, v) : -1;
 }
 
 bool
@@ -66,14 +66,15 @@ inline_operands(const Node *first, ValId *in, int nin)
 		if (output_of(first, in[i]) < 0)
 			in[n++] = in[i];
 	for (int i = 0; i < first->nin; i++)
-		if (position(in, n, first->in[i]) < 0)
+		if (operand_slot(in, n, first->in[i]) < 0)
 			in[n++] = first->in[i];
 	return n;
 }
 
 /* Micros with arguments: operand i is arg[i], micros move back by `shift`. */
 static void
-append(struct body *to, const struct body *from, const int *arg, int shift)
+append_micros(struct body *to, const struct body *from, const int *arg,
+              int shift)
 {
 	for (int i = 0; i < from->nmicro; i++) {
 		struct micro *m = &to->micro[to->nmicro++];
@@ -106,15 +107,15 @@ inline_loop(Graph *g, NodeId reader, NodeId first)
 	                       + own->nmicro), sizeof *b->micro);
 	b->result = arena_array(g->arena, (size_t)n->nout, sizeof *b->result);
 	for (int i = 0; i < f->nin; i++)
-		arg[i] = position(in, nin, f->in[i]);
-	append(b, f->body, arg, 0);
+		arg[i] = operand_slot(in, nin, f->in[i]);
+	append_micros(b, f->body, arg, 0);
 	for (int i = 0; i < n->nin; i++) {
 		int made = output_of(f, n->in[i]);
 
-		arg[i] = made < 0 ? position(in, nin, n->in[i])
+		arg[i] = made < 0 ? operand_slot(in, nin, n->in[i])
 			: ~f->body->result[made];
 	}
-	append(b, own, arg, f->body->nmicro);
+	append_micros(b, own, arg, f->body->nmicro);
 	for (int i = 0; i < n->nout; i++)
 		b->result[i] = own->result[i] + f->body->nmicro;
 	inlined[0] = first;

@@ -23,7 +23,7 @@
 
 #include <string.h>
 
-struct layout {
+struct stride_layout {
 	Pass *p;
 	Graph *g;
 	struct uses uses;
@@ -35,7 +35,7 @@ struct layout {
 };
 
 static void
-push(struct layout *l, NodeId id)
+push_ordered(struct stride_layout *l, NodeId id)
 {
 	l->order = arena_grow(l->p->scratch, l->order, l->norder, &l->cap,
 	                      (size_t)l->norder + 1, sizeof *l->order);
@@ -48,7 +48,7 @@ push(struct layout *l, NodeId id)
 #define ADDRESSES ((int64_t)1 << 47)
 
 static bool
-too_large(const struct layout *l, const Val *v, int64_t nbytes)
+too_large(const struct stride_layout *l, const Val *v, int64_t nbytes)
 {
 	const Node *n = v->def ? &l->g->node[v->def] : NULL;
 	const char *label = n ? node_label(l->g, n) : NULL;
@@ -64,7 +64,7 @@ too_large(const struct layout *l, const Val *v, int64_t nbytes)
 }
 
 static bool
-own(struct layout *l, Val *v)
+lay_contiguous(struct stride_layout *l, Val *v)
 {
 	int64_t align = l->p->target->align, nbytes = val_data_bytes(v), padded;
 
@@ -85,7 +85,7 @@ own(struct layout *l, Val *v)
 /* The transposition that reads [B,H,T,D] with D last, NULL if there is none or
  * if somebody else wants the value as it is. */
 static const Node *
-regrouping(const struct layout *l, ValId v)
+regrouping(const struct stride_layout *l, ValId v)
 {
 	const Graph *g = l->g;
 
@@ -173,7 +173,7 @@ make_view(Graph *g, const Node *n)
 
 /* One of the last two strides is 1, rows or columns do not overlap. */
 static bool
-is_matrix(const Val *v)
+has_matrix_strides(const Val *v)
 {
 	int r = v->shape.rank;
 
@@ -197,14 +197,14 @@ has_unit_rows(const Val *v)
 }
 
 static bool
-takes(const Graph *g, const Node *n, int k)
+accepts_strides(const Graph *g, const Node *n, int k)
 {
 	const Val *v = &g->val[n->in[k]];
 
 	if (op_info[n->op].flags & (F_VIEW | F_STRIDES) || val_contiguous(v))
 		return true;
 	if (op_info[n->op].flags & F_MATRICES)
-		return k < 2 && is_matrix(v);
+		return k < 2 && has_matrix_strides(v);
 	switch (n->op) {
 	case OP_ATTENTION:
 		return k == 3 || has_unit_rows(v);
@@ -217,7 +217,7 @@ takes(const Graph *g, const Node *n, int k)
 
 /* A view is of use if some reader takes it, and none outside the step. */
 static bool
-view_is_wanted(const struct layout *l, ValId v)
+view_is_wanted(const struct stride_layout *l, ValId v)
 {
 	const Graph *g = l->g;
 	const Val *y = &g->val[v];
@@ -233,7 +233,7 @@ view_is_wanted(const struct layout *l, ValId v)
 	FOR_USES (i, &l->uses, v) {
 		const Node *n = &g->node[l->uses.node[i]];
 		for (int k = 0; k < n->nin; k++)
-			if (n->in[k] == v && takes(g, n, k))
+			if (n->in[k] == v && accepts_strides(g, n, k))
 				return true;
 	}
 	return false;
@@ -242,7 +242,7 @@ view_is_wanted(const struct layout *l, ValId v)
 /* ---- the walk ---- */
 
 static ValId *
-copy_slot(struct layout *l, ValId v)
+copy_slot(struct stride_layout *l, ValId v)
 {
 	if (v >= l->ncopy) {
 		size_t cap = l->ncopy;
@@ -256,20 +256,20 @@ copy_slot(struct layout *l, ValId v)
 
 /* Row-major copies for operands that this node cannot take as they are. */
 static bool
-copy_operands(struct layout *l, NodeId id)
+copy_operands(struct stride_layout *l, NodeId id)
 {
 	Graph *g = l->g;
 
 	for (int k = 0; k < g->node[id].nin; k++) {
 		ValId v = g->node[id].in[k];
-		if (!v || takes(g, &g->node[id], k))
+		if (!v || accepts_strides(g, &g->node[id], k))
 			continue;
 		if (!*copy_slot(l, v)) {
 			ValId c = emit_op(g, l->p->diag, OP_COPY, 1, &v, NULL,
 			                  id);
-			if (!c || !own(l, &g->val[c]))
+			if (!c || !lay_contiguous(l, &g->val[c]))
 				return false;
-			push(l, g->val[c].def);
+			push_ordered(l, g->val[c].def);
 			*copy_slot(l, v) = c;
 			l->p->changed = true;
 		}
@@ -279,7 +279,7 @@ copy_operands(struct layout *l, NodeId id)
 }
 
 static bool
-place_outputs(struct layout *l, NodeId id)
+place_outputs(struct stride_layout *l, NodeId id)
 {
 	Graph *g = l->g;
 	Node *n = &g->node[id];
@@ -294,7 +294,7 @@ place_outputs(struct layout *l, NodeId id)
 		if (!n->out[k])
 			continue;
 		Val *y = &g->val[n->out[k]];
-		if (!own(l, y))
+		if (!lay_contiguous(l, y))
 			return false;
 		const Node *reader = permutes ? regrouping(l, n->out[k]) : NULL;
 		if (reader)
@@ -306,7 +306,7 @@ place_outputs(struct layout *l, NodeId id)
 /* Every later sum of sizes is a part of this one and so needs no check; what
  * recomputation repeats stays within the distance of the limit to 2^63. */
 static bool
-check_total(const Pass *p, const Graph *g)
+check_total_bytes(const Pass *p, const Graph *g)
 {
 	int64_t total = 0;
 
@@ -323,19 +323,22 @@ check_total(const Pass *p, const Graph *g)
 bool
 pass_layout(Pass *p, Graph *g)
 {
-	struct layout l = { .p = p, .g = g, .uses = graph_uses(g, p->scratch) };
+	struct stride_layout l = { .p = p,
+		                   .g = g,
+		                   .uses = graph_uses(g, p->scratch) };
 	NodeId last = g->nnode;
 
 	FOR_VALS (v, g)
-		if (v->kind != V_TEMP && shape_known(&v->shape) && !own(&l, v))
+		if (v->kind != V_TEMP && shape_known(&v->shape)
+		    && !lay_contiguous(&l, v))
 			return false;
 	for (NodeId id = 1; id < last; id++) {
 		if (!copy_operands(&l, id) || !place_outputs(&l, id))
 			return false;
-		push(&l, id);
+		push_ordered(&l, id);
 	}
 	p->changed = true;
 	if (l.norder + 1 != last)
 		graph_reorder(g, l.order, l.norder);
-	return check_total(p, g);
+	return check_total_bytes(p, g);
 }

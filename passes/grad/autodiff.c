@@ -42,7 +42,7 @@
 
 struct adjoint {
 	ValId sum;                      /* of the contributions so far; 0 */
-	struct piece *piece;
+	struct slice_adjoint *piece;
 };
 
 struct refusal {
@@ -131,10 +131,10 @@ contribute(struct autodiff *ad, struct grad *c, ValId v, ValId dv,
 static void
 hold_piece(struct autodiff *ad, NodeId id, ValId dy)
 {
-	struct piece *p = arena_alloc(ad->pass->scratch, sizeof *p);
+	struct slice_adjoint *p = arena_alloc(ad->pass->scratch, sizeof *p);
 	struct adjoint *a = &ad->adj[ad->g->node[id].in[0]];
 
-	*p = (struct piece){ id, dy, a->piece };
+	*p = (struct slice_adjoint){ id, dy, a->piece };
 	a->piece = p;
 }
 
@@ -143,7 +143,7 @@ static void
 release_pieces(struct autodiff *ad, ValId v)
 {
 	Graph *g = ad->g;
-	struct piece *list = ad->adj[v].piece;
+	struct slice_adjoint *list = ad->adj[v].piece;
 	Shape s = g->val[v].shape;
 	int nparts;
 
@@ -155,7 +155,7 @@ release_pieces(struct autodiff *ad, ValId v)
 		struct grad c = context(ad, list->node);
 		ValId d = pieces_join(&c, list, nparts, ad->pass->scratch);
 
-		for (const struct piece *p = list->next; p; p = p->next)
+		for (const struct slice_adjoint *p = list->next; p; p = p->next)
 			node_add_origin(g, &g->node[g->nnode - 1],
 			                g->node[p->node].origin,
 			                g->node[p->node].norigin);
@@ -163,7 +163,7 @@ release_pieces(struct autodiff *ad, ValId v)
 		ad->failed |= c.failed;
 		return;
 	}
-	for (const struct piece *p = list; p != NULL; p = p->next) {
+	for (const struct slice_adjoint *p = list; p != NULL; p = p->next) {
 		struct grad c = context(ad, p->node);
 		NodeId fresh = g->nnode;
 		const IntList start = c.n.attr.SLICE.start;
@@ -178,7 +178,7 @@ release_pieces(struct autodiff *ad, ValId v)
 /* ---- one node ---- */
 
 static void
-refuse(struct autodiff *ad, struct grad *c)
+record_refusal(struct autodiff *ad, struct grad *c)
 {
 	ad->refusal = arena_grow(ad->pass->scratch, ad->refusal,
 	                         ad->nrefusal, &ad->refusal_cap,
@@ -226,7 +226,7 @@ differentiate(struct autodiff *ad, NodeId id)
 		return;
 	}
 	if (!grad_table[c.n.op](&c))
-		refuse(ad, &c);
+		record_refusal(ad, &c);
 	for (int k = 0; k < c.n.nin; k++)
 		if (want[k] && c.dx[k] != 0)
 			contribute(ad, &c, c.n.in[k], c.dx[k], fresh);
@@ -237,7 +237,7 @@ differentiate(struct autodiff *ad, NodeId id)
 
 /* Say whose adjoint it is. */
 static void
-label(struct autodiff *ad, ValId v)
+name_adjoint(struct autodiff *ad, ValId v)
 {
 	Graph *g = ad->g;
 	ValId d = ad->adj[v].sum;
@@ -268,7 +268,7 @@ finish_parameter(struct autodiff *ad, ValId p, NodeId last)
 		ad->adj[p].sum = d;
 	}
 	g->val[d].grad_of = 0;
-	label(ad, p);
+	name_adjoint(ad, p);
 	g->val[d].param = p;
 }
 
@@ -288,12 +288,12 @@ finish_inputs(struct autodiff *ad, NodeId id)
 		if (ad->g->val[v].kind == V_PARAM)
 			finish_parameter(ad, v, id);
 		else
-			label(ad, v);
+			name_adjoint(ad, v);
 	}
 }
 
 static void
-freeze_others(struct autodiff *ad)
+freeze_unreached(struct autodiff *ad)
 {
 	for (ValId v = 1; v < ad->nval; v++) {
 		Val *p = &ad->g->val[v];
@@ -362,7 +362,7 @@ GradRule *const grad_table[OP_COUNT] = {
 };
 
 static struct autodiff
-prepare(Pass *p, Graph *g)
+new_autodiff(Pass *p, Graph *g)
 {
 	struct autodiff ad = { .pass = p, .g = g, .nforward = g->nnode,
 		.nval = g->nval };
@@ -390,7 +390,7 @@ passes_f16(const struct autodiff *ad)
 }
 
 static bool
-seed(struct autodiff *ad)
+seed_loss(struct autodiff *ad)
 {
 	Graph *g = ad->g;
 	struct grad c = context(ad, g->val[g->loss].def);
@@ -404,7 +404,7 @@ seed(struct autodiff *ad)
 	if (d == 0)
 		return false;
 	ad->adj[g->loss].sum = d;
-	label(ad, g->loss);
+	name_adjoint(ad, g->loss);
 	return true;
 }
 
@@ -440,12 +440,12 @@ pass_autodiff(Pass *p, Graph *g)
 
 	if (g->loss == 0 || p->opt->forward_only)
 		return true;
-	ad = prepare(p, g);
+	ad = new_autodiff(p, g);
 	if (!ad.reach[g->loss] || g->val[g->loss].def == 0)
 		return diag_error(p->diag, "loss '%s' does not depend on any "
 		                  "trained parameter%s", g->val[g->loss].name,
 		                  wishes_text(p));
-	if (!seed(&ad))
+	if (!seed_loss(&ad))
 		return false;
 	for (NodeId id = ad.nforward; --id > 0 && !ad.failed; ) {
 		differentiate(&ad, id);
@@ -456,7 +456,7 @@ pass_autodiff(Pass *p, Graph *g)
 	report_refusals(&ad);
 	if (ad.nrefusal > 0)
 		return false;
-	freeze_others(&ad);
+	freeze_unreached(&ad);
 	for (NodeId id = ad.nforward; id < g->nnode; id++)
 		g->node[id].phase = PH_BACKWARD;
 	if (graph_has_op(g, OP_WHOLE))

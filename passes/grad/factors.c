@@ -49,8 +49,8 @@ check_factors(const Graph *g, Diag *d, const struct update *u)
 
 /* Shares of these means over the group become means. */
 static bool
-complete(Graph *g, Diag *d, Arena *scratch, struct update *u, uint32_t n,
-         int first, int end)
+complete_means(Graph *g, Diag *d, Arena *scratch, struct update *u, uint32_t n,
+               int first, int end)
 {
 	ValId **v = arena_array(scratch, (size_t)n * FACTORS + 1, sizeof *v);
 
@@ -75,8 +75,8 @@ complete(Graph *g, Diag *d, Arena *scratch, struct update *u, uint32_t n,
 /* Result k of node n: a share of means that lie as the state does, or of two
  * numbers (state 0); a summand where ranks have all of them. */
 static ValId
-share(Graph *g, ValId param, const Node *n, int k, ValId state,
-      const char *what)
+mean_share(Graph *g, ValId param, const Node *n, int k, ValId state,
+           const char *what)
 {
 	Val *v = &g->val[n->out[k]];
 	bool cut = g->val[param].split.kind == SPLIT_S;
@@ -100,17 +100,17 @@ add_means(Graph *g, Diag *d, struct update *u, ValId norm)
 	n->phase = PH_UPDATE;
 	if (!shape_infer(g, d, n))
 		return false;
-	u->factor[FACTOR_ROW] = share(g, u->param, n, 0, u->state[0],
-	                              "row_mean");
-	u->factor[FACTOR_COL] = share(g, u->param, n, 1, u->state[1],
-	                              "col_mean");
+	u->factor[FACTOR_ROW] = mean_share(g, u->param, n, 0, u->state[0],
+	                                   "row_mean");
+	u->factor[FACTOR_COL] = mean_share(g, u->param, n, 1, u->state[1],
+	                                   "col_mean");
 	return true;
 }
 
 /* Its own copy of a piece of p: until all squares are there that would be one
  * of each parameter. */
 static bool
-add_squares(Graph *g, Diag *d, struct update *u, ValId norm)
+append_squares(Graph *g, Diag *d, struct update *u, ValId norm)
 {
 	ValId own = u->cut ? zero_own(g, d, u) : u->param;
 	ValId in[7] = { own, u->grad, u->state[0], u->state[1],
@@ -123,7 +123,7 @@ add_squares(Graph *g, Diag *d, struct update *u, ValId norm)
 	n->phase = PH_UPDATE;
 	if (!shape_infer(g, d, n))
 		return false;
-	u->factor[FACTOR_SQUARES] = share(g, u->param, n, 0, 0, "squares");
+	u->factor[FACTOR_SQUARES] = mean_share(g, u->param, n, 0, 0, "squares");
 	return true;
 }
 
@@ -136,10 +136,10 @@ factors_add(Graph *g, Diag *d, Arena *scratch, struct update *u, uint32_t n,
 		    && (!check_factors(g, d, &u[i])
 		        || !add_means(g, d, &u[i], norm)))
 			return false;
-	if (!complete(g, d, scratch, u, n, FACTOR_ROW, FACTOR_SQUARES))
+	if (!complete_means(g, d, scratch, u, n, FACTOR_ROW, FACTOR_SQUARES))
 		return false;
 	for (uint32_t i = 0; i < n; i++)
-		if (is_spread(g, &u[i]) && !add_squares(g, d, &u[i], norm))
+		if (is_spread(g, &u[i]) && !append_squares(g, d, &u[i], norm))
 			return false;
-	return complete(g, d, scratch, u, n, FACTOR_SQUARES, FACTORS);
+	return complete_means(g, d, scratch, u, n, FACTOR_SQUARES, FACTORS);
 }

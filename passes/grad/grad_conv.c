@@ -22,7 +22,7 @@ channel_sum(struct grad *c, ValId dy)
 }
 
 static IntList
-spatial(const struct grad *c, ValId v)
+spatial_extents(const struct grad *c, ValId v)
 {
 	const Shape *s = adj_shape(c, v);
 	IntList l = { s->rank - 2, { 0 } };
@@ -46,7 +46,7 @@ weight_gradient(struct grad *c, ValId x, ValId dy, const Attr *windows)
 {
 	Attr a = *windows;
 
-	a.CONV_DW.kernel = spatial(c, c->n.in[1]);
+	a.CONV_DW.kernel = spatial_extents(c, c->n.in[1]);
 	return adj_op(c, OP_CONV_DW, 2, (ValId[]){ x, dy }, &a);
 }
 
@@ -66,7 +66,7 @@ grad_conv(struct grad *c)
 		c->dx[1] = weight_gradient(c, x, dy, &w);
 	if (!c->want[0])
 		return true;
-	a.CONV_DX.out = spatial(c, x);
+	a.CONV_DX.out = spatial_extents(c, x);
 	c->dx[0] = adj_op(c, OP_CONV_DX, 2, (ValId[]){ dy, c->n.in[1] }, &a);
 	return true;
 }
@@ -140,7 +140,7 @@ grad_maxpool(struct grad *c)
 	ValId in[2] = { c->dy[0] };
 
 	in[1] = adj_out(c, 1, DT_I32, *adj_shape(c, c->n.out[0]));
-	a.MAXPOOL_GRAD.out = spatial(c, c->n.in[0]);
+	a.MAXPOOL_GRAD.out = spatial_extents(c, c->n.in[0]);
 	c->dx[0] = adj_op(c, OP_MAXPOOL_GRAD, 2, in, &a);
 	return true;
 }
@@ -157,7 +157,7 @@ grad_avgpool(struct grad *c)
 	a.AVGPOOL_GRAD.kernel = c->n.attr.AVGPOOL.kernel;
 	a.AVGPOOL_GRAD.ceil = c->n.attr.AVGPOOL.ceil;
 	a.AVGPOOL_GRAD.include = c->n.attr.AVGPOOL.include;
-	a.AVGPOOL_GRAD.out = spatial(c, c->n.in[0]);
+	a.AVGPOOL_GRAD.out = spatial_extents(c, c->n.in[0]);
 	c->dx[0] = adj_op(c, OP_AVGPOOL_GRAD, 1, c->dy, &a);
 	return true;
 }
@@ -190,7 +190,7 @@ grad_grid_sample(struct grad *c)
 	a.GRID_SAMPLE_GRAD.mode = c->n.attr.GRID_SAMPLE.mode;
 	a.GRID_SAMPLE_GRAD.padding = c->n.attr.GRID_SAMPLE.padding;
 	a.GRID_SAMPLE_GRAD.align = c->n.attr.GRID_SAMPLE.align;
-	a.GRID_SAMPLE_GRAD.out = spatial(c, c->n.in[0]);
+	a.GRID_SAMPLE_GRAD.out = spatial_extents(c, c->n.in[0]);
 	out = adj_node(c, OP_GRID_SAMPLE_GRAD, moves ? 3 : 2, in, &a, 2, keep);
 	for (int k = 0; out && k < 2; k++)
 		if (out[k])

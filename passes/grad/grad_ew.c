@@ -18,7 +18,7 @@ grad_zero(struct grad *c)
 
 /* The adjoint of operand k is d, summed where that was broadcast. */
 static void
-give(struct grad *c, int k, ValId d)
+set_adjoint(struct grad *c, int k, ValId d)
 {
 	ValId zero;
 
@@ -34,36 +34,37 @@ give(struct grad *c, int k, ValId d)
 bool
 grad_neg(struct grad *c)
 {
-	give(c, 0, adj_1(c, OP_NEG, c->dy[0]));
+	set_adjoint(c, 0, adj_1(c, OP_NEG, c->dy[0]));
 	return true;
 }
 
 bool
 grad_abs(struct grad *c)
 {
-	give(c, 0, adj_2(c, OP_MUL, c->dy[0],
-	                 adj_1(c, OP_SIGN, c->n.in[0])));
+	set_adjoint(c, 0, adj_2(c, OP_MUL, c->dy[0],
+	                        adj_1(c, OP_SIGN, c->n.in[0])));
 	return true;
 }
 
 bool
 grad_exp(struct grad *c)
 {
-	give(c, 0, adj_2(c, OP_MUL, c->dy[0], c->n.out[0]));
+	set_adjoint(c, 0, adj_2(c, OP_MUL, c->dy[0], c->n.out[0]));
 	return true;
 }
 
 bool
 grad_log(struct grad *c)
 {
-	give(c, 0, adj_2(c, OP_DIV, c->dy[0], c->n.in[0]));
+	set_adjoint(c, 0, adj_2(c, OP_DIV, c->dy[0], c->n.in[0]));
 	return true;
 }
 
 bool
 grad_sqrt(struct grad *c)
 {
-	give(c, 0, adj_2(c, OP_DIV, adj_scale(c, c->dy[0], .5), c->n.out[0]));
+	set_adjoint(c, 0,
+	            adj_2(c, OP_DIV, adj_scale(c, c->dy[0], .5), c->n.out[0]));
 	return true;
 }
 
@@ -72,14 +73,15 @@ grad_recip(struct grad *c)
 {
 	ValId yy = adj_2(c, OP_MUL, c->n.out[0], c->n.out[0]);
 
-	give(c, 0, adj_1(c, OP_NEG, adj_2(c, OP_MUL, c->dy[0], yy)));
+	set_adjoint(c, 0, adj_1(c, OP_NEG, adj_2(c, OP_MUL, c->dy[0], yy)));
 	return true;
 }
 
 bool
 grad_sin(struct grad *c)
 {
-	give(c, 0, adj_2(c, OP_MUL, c->dy[0], adj_1(c, OP_COS, c->n.in[0])));
+	set_adjoint(c, 0,
+	            adj_2(c, OP_MUL, c->dy[0], adj_1(c, OP_COS, c->n.in[0])));
 	return true;
 }
 
@@ -89,7 +91,8 @@ grad_atan(struct grad *c)
 	ValId xx = adj_2(c, OP_MUL, c->n.in[0], c->n.in[0]);
 	ValId one = adj_scalar(c, adj_dt(c, c->n.in[0]), 1);
 
-	give(c, 0, adj_2(c, OP_DIV, c->dy[0], adj_2(c, OP_ADD, xx, one)));
+	set_adjoint(c, 0,
+	            adj_2(c, OP_DIV, c->dy[0], adj_2(c, OP_ADD, xx, one)));
 	return true;
 }
 
@@ -99,8 +102,8 @@ grad_asinh(struct grad *c)
 	ValId xx = adj_2(c, OP_MUL, c->n.in[0], c->n.in[0]);
 	ValId one = adj_scalar(c, adj_dt(c, c->n.in[0]), 1);
 
-	give(c, 0, adj_2(c, OP_DIV, c->dy[0],
-	                 adj_1(c, OP_SQRT, adj_2(c, OP_ADD, xx, one))));
+	set_adjoint(c, 0, adj_2(c, OP_DIV, c->dy[0],
+	                        adj_1(c, OP_SQRT, adj_2(c, OP_ADD, xx, one))));
 	return true;
 }
 
@@ -109,7 +112,7 @@ grad_cos(struct grad *c)
 {
 	ValId t = adj_2(c, OP_MUL, c->dy[0], adj_1(c, OP_SIN, c->n.in[0]));
 
-	give(c, 0, adj_1(c, OP_NEG, t));
+	set_adjoint(c, 0, adj_1(c, OP_NEG, t));
 	return true;
 }
 
@@ -125,7 +128,7 @@ grad_tanh(struct grad *c)
 {
 	ValId yy = adj_2(c, OP_MUL, c->n.out[0], c->n.out[0]);
 
-	give(c, 0, adj_2(c, OP_MUL, c->dy[0], one_minus(c, yy)));
+	set_adjoint(c, 0, adj_2(c, OP_MUL, c->dy[0], one_minus(c, yy)));
 	return true;
 }
 
@@ -134,8 +137,8 @@ grad_sigmoid(struct grad *c)
 {
 	ValId y = c->n.out[0];
 
-	give(c, 0, adj_2(c, OP_MUL, c->dy[0],
-	                 adj_2(c, OP_MUL, y, one_minus(c, y))));
+	set_adjoint(c, 0, adj_2(c, OP_MUL, c->dy[0],
+	                        adj_2(c, OP_MUL, y, one_minus(c, y))));
 	return true;
 }
 
@@ -145,8 +148,8 @@ grad_erf(struct grad *c)
 	ValId xx = adj_2(c, OP_MUL, c->n.in[0], c->n.in[0]);
 	ValId bell = adj_1(c, OP_EXP, adj_1(c, OP_NEG, xx));
 
-	give(c, 0, adj_2(c, OP_MUL, c->dy[0],
-	                 adj_scale(c, bell, 1.12837916709551257390)));
+	set_adjoint(c, 0, adj_2(c, OP_MUL, c->dy[0],
+	                        adj_scale(c, bell, 1.12837916709551257390)));
 	return true;
 }
 
@@ -156,15 +159,15 @@ grad_relu(struct grad *c)
 	ValId zero = adj_scalar(c, adj_dt(c, c->n.in[0]), 0);
 	ValId on = adj_2(c, OP_GT, c->n.out[0], zero);
 
-	give(c, 0, adj_where(c, on, c->dy[0], zero));
+	set_adjoint(c, 0, adj_where(c, on, c->dy[0], zero));
 	return true;
 }
 
 bool
 grad_softplus(struct grad *c)
 {
-	give(c, 0, adj_2(c, OP_MUL, c->dy[0],
-	                 adj_1(c, OP_SIGMOID, c->n.in[0])));
+	set_adjoint(c, 0, adj_2(c, OP_MUL, c->dy[0],
+	                        adj_1(c, OP_SIGMOID, c->n.in[0])));
 	return true;
 }
 
@@ -174,15 +177,15 @@ grad_gelu(struct grad *c)
 	Attr a = attr_default(OP_GELU_GRAD);
 
 	a.GELU_GRAD.tanh = c->n.attr.GELU.tanh;
-	give(c, 0, adj_op(c, OP_GELU_GRAD, 2,
-	                  (ValId[]){ c->n.in[0], c->dy[0] }, &a));
+	set_adjoint(c, 0, adj_op(c, OP_GELU_GRAD, 2,
+	                         (ValId[]){ c->n.in[0], c->dy[0] }, &a));
 	return true;
 }
 
 bool
 grad_silu(struct grad *c)
 {
-	give(c, 0, adj_2(c, OP_SILU_GRAD, c->n.in[0], c->dy[0]));
+	set_adjoint(c, 0, adj_2(c, OP_SILU_GRAD, c->n.in[0], c->dy[0]));
 	return true;
 }
 
@@ -224,7 +227,7 @@ grad_add(struct grad *c)
 {
 	for (int k = 0; k < 2; k++)
 		if (c->want[k])
-			give(c, k, c->dy[0]);
+			set_adjoint(c, k, c->dy[0]);
 	return true;
 }
 
@@ -232,7 +235,7 @@ bool
 grad_sub(struct grad *c)
 {
 	if (c->want[0])
-		give(c, 0, c->dy[0]);
+		set_adjoint(c, 0, c->dy[0]);
 	if (c->want[1])         /* negate the smaller of the two */
 		c->dx[1] = adj_1(c, OP_NEG,
 		                 adj_fit(c, c->dy[0], c->n.in[1]));
@@ -245,13 +248,14 @@ grad_mul(struct grad *c)
 	ValId a = c->n.in[0], b = c->n.in[1];
 
 	if (a == b) {
-		give(c, 0, adj_2(c, OP_MUL, adj_scale(c, c->dy[0], 2), a));
+		set_adjoint(c, 0,
+		            adj_2(c, OP_MUL, adj_scale(c, c->dy[0], 2), a));
 		return true;
 	}
 	if (c->want[0])
-		give(c, 0, adj_2(c, OP_MUL, c->dy[0], b));
+		set_adjoint(c, 0, adj_2(c, OP_MUL, c->dy[0], b));
 	if (c->want[1])
-		give(c, 1, adj_2(c, OP_MUL, c->dy[0], a));
+		set_adjoint(c, 1, adj_2(c, OP_MUL, c->dy[0], a));
 	return true;
 }
 
@@ -261,11 +265,11 @@ grad_div(struct grad *c)
 	ValId b = c->n.in[1];
 
 	if (c->want[0])
-		give(c, 0, adj_2(c, OP_DIV, c->dy[0], b));
+		set_adjoint(c, 0, adj_2(c, OP_DIV, c->dy[0], b));
 	if (c->want[1]) {
 		ValId t = adj_2(c, OP_MUL, c->dy[0], c->n.out[0]);
 
-		give(c, 1, adj_1(c, OP_NEG, adj_2(c, OP_DIV, t, b)));
+		set_adjoint(c, 1, adj_1(c, OP_NEG, adj_2(c, OP_DIV, t, b)));
 	}
 	return true;
 }
@@ -278,11 +282,12 @@ grad_mod(struct grad *c)
 	ValId a = c->n.in[0], b = c->n.in[1], k;
 
 	if (c->want[0])
-		give(c, 0, c->dy[0]);
+		set_adjoint(c, 0, c->dy[0]);
 	if (c->want[1]) {
 		k = adj_2(c, OP_DIV, adj_2(c, OP_SUB, a, c->n.out[0]), b);
 		k = adj_1(c, OP_ROUND, k);
-		give(c, 1, adj_1(c, OP_NEG, adj_2(c, OP_MUL, c->dy[0], k)));
+		set_adjoint(c, 1,
+		            adj_1(c, OP_NEG, adj_2(c, OP_MUL, c->dy[0], k)));
 	}
 	return true;
 }
@@ -332,7 +337,7 @@ grad_pow(struct grad *c)
 	double number;
 
 	if (c->want[0] && val_splat(c->g, e, &number)) {
-		give(c, 0, power_slope(c, number));
+		set_adjoint(c, 0, power_slope(c, number));
 	} else if (c->want[0]) {
 		if (adj_dt(c, e) != dt) {
 			Attr a = attr_default(OP_CAST);
@@ -340,7 +345,7 @@ grad_pow(struct grad *c)
 			a.CAST.to = dt;
 			e = adj_op(c, OP_CAST, 1, &e, &a);
 		}
-		give(c, 0, power_slope_any(c, e));
+		set_adjoint(c, 0, power_slope_any(c, e));
 	}
 	if (c->want[1]) {
 		ValId zero = adj_scalar(c, dt, 0), t;
@@ -350,14 +355,15 @@ grad_pow(struct grad *c)
 			                   "the base");
 		t = adj_2(c, OP_MUL, c->n.out[0], adj_1(c, OP_LOG, x));
 		t = adj_2(c, OP_MUL, c->dy[0], t);
-		give(c, 1, adj_where(c, adj_2(c, OP_EQ, x, zero), zero, t));
+		set_adjoint(c, 1,
+		            adj_where(c, adj_2(c, OP_EQ, x, zero), zero, t));
 	}
 	return true;
 }
 
 /* A number of the model: then this is a clamp. */
 static bool
-is_bound(const struct grad *c, int k)
+is_clamp_bound(const struct grad *c, int k)
 {
 	const Val *v = &c->g->val[c->n.in[k]];
 
@@ -375,12 +381,12 @@ grad_pick(struct grad *c, Op wins)
 
 		if (!c->want[k])
 			continue;
-		if (!is_bound(c, 1 - k))
+		if (!is_clamp_bound(c, 1 - k))
 			rest = adj_where(c, adj_2(c, OP_EQ, c->n.in[0],
 			                           c->n.in[1]),
 			                  adj_scale(c, c->dy[0], .5), zero);
 		won = adj_2(c, wins, c->n.in[k], c->n.in[1 - k]);
-		give(c, k, adj_where(c, won, c->dy[0], rest));
+		set_adjoint(c, k, adj_where(c, won, c->dy[0], rest));
 	}
 	return true;
 }
@@ -403,8 +409,8 @@ grad_where(struct grad *c)
 	ValId cond = c->n.in[0], zero = adj_scalar(c, adj_dt(c, c->dy[0]), 0);
 
 	if (c->want[1])
-		give(c, 1, adj_where(c, cond, c->dy[0], zero));
+		set_adjoint(c, 1, adj_where(c, cond, c->dy[0], zero));
 	if (c->want[2])
-		give(c, 2, adj_where(c, cond, zero, c->dy[0]));
+		set_adjoint(c, 2, adj_where(c, cond, zero, c->dy[0]));
 	return true;
 }

@@ -32,7 +32,8 @@ grad_scatter_add(struct grad *c)
 }
 
 static ValId
-scatter(struct grad *c, ValId x, ValId idx, ValId upd, int64_t axis, int add)
+adj_scatter(struct grad *c, ValId x, ValId idx, ValId upd, int64_t axis,
+            int add)
 {
 	Attr a = attr_default(OP_SCATTER_ELEMENTS);
 
@@ -47,8 +48,8 @@ grad_gather_elements(struct grad *c)
 	ValId x = c->n.in[0];
 	Shape s = *adj_shape(c, x);
 
-	c->dx[0] = scatter(c, adj_zeros(c, adj_dt(c, x), &s), c->n.in[1],
-	                   c->dy[0], c->n.attr.GATHER_ELEMENTS.axis, 1);
+	c->dx[0] = adj_scatter(c, adj_zeros(c, adj_dt(c, x), &s), c->n.in[1],
+	                       c->dy[0], c->n.attr.GATHER_ELEMENTS.axis, 1);
 	return true;
 }
 
@@ -116,7 +117,7 @@ again(struct grad *c, ValId x, ValId upd, int how)
 
 /* What stands in x where the updates went. */
 static ValId
-fetch(struct grad *c, ValId x)
+gather_updated(struct grad *c, ValId x)
 {
 	Attr a = attr_default(OP_GATHER_ELEMENTS);
 
@@ -153,13 +154,14 @@ static bool
 scatter_extreme(struct grad *c)
 {
 	ValId x = c->n.in[0], upd = c->n.in[2], y = c->n.out[0];
-	ValId mine = equal(c, x, y), theirs = equal(c, upd, fetch(c, y));
+	ValId mine = equal(c, x, y),
+	      theirs = equal(c, upd, gather_updated(c, y));
 	ValId each = adj_2(c, OP_DIV, c->dy[0], again(c, mine, theirs, 1));
 
 	if (c->want[0])
 		c->dx[0] = adj_2(c, OP_MUL, each, mine);
 	if (c->want[2])
-		c->dx[2] = adj_2(c, OP_MUL, fetch(c, each), theirs);
+		c->dx[2] = adj_2(c, OP_MUL, gather_updated(c, each), theirs);
 	return true;
 }
 
@@ -194,9 +196,9 @@ scatter_product(struct grad *c)
 		c->dx[0] = adj_2(c, OP_MUL, c->dy[0],
 		                 others(c, x, xn, zeros, product));
 	if (c->want[2])
-		c->dx[2] = adj_2(c, OP_MUL, fetch(c, c->dy[0]),
-		                 others(c, upd, un, fetch(c, zeros),
-		                        fetch(c, product)));
+		c->dx[2] = adj_2(c, OP_MUL, gather_updated(c, c->dy[0]),
+		                 others(c, upd, un, gather_updated(c, zeros),
+		                        gather_updated(c, product)));
 	return true;
 }
 
@@ -210,7 +212,7 @@ scatter_any(struct grad *c, int64_t how)
 	if (how == 2)
 		return scatter_product(c);
 	if (c->want[2])
-		c->dx[2] = fetch(c, c->dy[0]);
+		c->dx[2] = gather_updated(c, c->dy[0]);
 	if (c->want[0])
 		c->dx[0] = how == 1 ? c->dy[0]
 			: again(c, c->dy[0], zeros_like(c, c->n.in[2]), 0);
@@ -243,13 +245,13 @@ grad_topk(struct grad *c)
 		axis += s.rank;
 	y.dim[axis] = c->n.attr.TOPK.k;
 	idx = adj_out(c, 1, DT_I64, y);
-	c->dx[0] = scatter(c, adj_zeros(c, adj_dt(c, c->n.in[0]), &s), idx,
-	                   c->dy[0], axis, 0);
+	c->dx[0] = adj_scatter(c, adj_zeros(c, adj_dt(c, c->n.in[0]), &s), idx,
+	                       c->dy[0], axis, 0);
 	return true;
 }
 
 static ValId
-running(struct grad *c, ValId x, bool product, bool backwards)
+adj_cumulate(struct grad *c, ValId x, bool product, bool backwards)
 {
 	Attr a = c->n.attr;
 
@@ -274,10 +276,11 @@ running_product(struct grad *c)
 	inclusive.CUMSUM.product = inclusive.CUMSUM.exclusive = 0;
 	seen = adj_op(c, OP_CUMSUM, 1, &seen, &inclusive);
 	first = adj_2(c, OP_AND, is_zero, adj_2(c, OP_EQ, seen, one));
-	behind = running(c, adj_2(c, OP_MUL, dy, c->n.out[0]), false, true);
+	behind =
+		adj_cumulate(c, adj_2(c, OP_MUL, dy, c->n.out[0]), false, true);
 	behind = adj_2(c, OP_DIV, behind, adj_where(c, is_zero, one, x));
-	at = running(c, adj_where(c, first, one, x), true, false);
-	at = running(c, adj_2(c, OP_MUL, dy, at), false, true);
+	at = adj_cumulate(c, adj_where(c, first, one, x), true, false);
+	at = adj_cumulate(c, adj_2(c, OP_MUL, dy, at), false, true);
 	return adj_where(c, adj_2(c, OP_EQ, seen, none), behind,
 	                 adj_where(c, first, at, none));
 }
@@ -287,6 +290,6 @@ bool
 grad_cumsum(struct grad *c)
 {
 	c->dx[0] = c->n.attr.CUMSUM.product ? running_product(c)
-		: running(c, c->dy[0], false, true);
+		: adj_cumulate(c, c->dy[0], false, true);
 	return true;
 }

@@ -119,7 +119,7 @@ grad_reduce_prod(struct grad *c)
 /* ---- products ---- */
 
 static ValId
-product(struct grad *c, ValId a, bool ta, ValId b, bool tb)
+adj_product(struct grad *c, ValId a, bool ta, ValId b, bool tb)
 {
 	Attr at = attr_default(OP_MATMUL);
 
@@ -131,7 +131,7 @@ product(struct grad *c, ValId a, bool ta, ValId b, bool tb)
 
 /* [..., m, k] as one matrix. */
 static ValId
-flat(struct grad *c, ValId v)
+flatten_rows(struct grad *c, ValId v)
 {
 	const Shape *s = adj_shape(c, v);
 	Shape to = { 2, { 1, s->dim[s->rank - 1] } };
@@ -169,7 +169,8 @@ left_gradient(struct grad *c)
 	bool ta = c->n.attr.MATMUL.ta, tb = c->n.attr.MATMUL.tb;
 	ValId b = c->n.in[1], d = c->dy[0];
 
-	d = ta ? product(c, b, tb, d, true) : product(c, d, false, b, !tb);
+	d = ta ? adj_product(c, b, tb, d, true)
+	       : adj_product(c, d, false, b, !tb);
 	return adj_fit(c, d, c->n.in[0]);
 }
 
@@ -181,10 +182,11 @@ right_gradient(struct grad *c)
 	bool one = one_right_side(c);
 
 	if (one) {
-		a = flat(c, a);
-		d = flat(c, d);
+		a = flatten_rows(c, a);
+		d = flatten_rows(c, d);
 	}
-	d = tb ? product(c, d, true, a, ta) : product(c, a, !ta, d, false);
+	d = tb ? adj_product(c, d, true, a, ta)
+	       : adj_product(c, a, !ta, d, false);
 	return one ? adj_reshape(c, d, adj_shape(c, c->n.in[1]))
 	           : adj_fit(c, d, c->n.in[1]);
 }
@@ -244,7 +246,7 @@ side_adjoint(const struct grad *c)
 }
 
 static void
-take(struct grad *c, const ValId *out, int n, const int *input)
+set_adjoints(struct grad *c, const ValId *out, int n, const int *input)
 {
 	for (int k = 0; out != NULL && k < n; k++)
 		if (out[k] != 0)
@@ -252,7 +254,7 @@ take(struct grad *c, const ValId *out, int n, const int *input)
 }
 
 static Shape
-row_shape(const struct grad *c, int64_t axis)
+norm_row_shape(const struct grad *c, int64_t axis)
 {
 	Shape s = *adj_shape(c, c->n.in[0]);
 
@@ -302,7 +304,7 @@ grad_layernorm(struct grad *c)
 {
 	Attr a = attr_default(OP_LAYERNORM_GRAD);
 	int64_t axis = c->n.attr.LAYERNORM.axis;
-	Shape rows = row_shape(c, axis);
+	Shape rows = norm_row_shape(c, axis);
 	bool bias = adj_in(c, 2) != 0 && c->want[2];
 	const bool keep[3] = { c->want[0], c->want[1], bias };
 	ValId in[6] = { c->dy[0], c->n.in[0], c->n.in[1] };
@@ -314,8 +316,10 @@ grad_layernorm(struct grad *c)
 		                                   c->dy[1], c->dy[2]);
 	a.LAYERNORM_GRAD.axis = axis;
 	if (c->dy[0])
-		take(c, adj_node(c, OP_LAYERNORM_GRAD, in[5] ? 6 : 5, in, &a, 3,
-		                 keep), 3, (const int[]){ 0, 1, 2 });
+		set_adjoints(c,
+		             adj_node(c, OP_LAYERNORM_GRAD, in[5] ? 6 : 5, in,
+		                      &a, 3, keep),
+		             3, (const int[]){ 0, 1, 2 });
 	return true;
 }
 
@@ -326,14 +330,16 @@ grad_rmsnorm(struct grad *c)
 	int64_t axis = c->n.attr.RMSNORM.axis;
 	ValId in[5] = { c->dy[0], c->n.in[0], c->n.in[1] };
 
-	in[3] = adj_out(c, 1, DT_F32, row_shape(c, axis));
+	in[3] = adj_out(c, 1, DT_F32, norm_row_shape(c, axis));
 	if (c->want[0])
 		c->dx[0] = in[4] = from_statistics(c, axis, 0, in[3], 0,
 		                                   c->dy[1]);
 	a.RMSNORM_GRAD.axis = axis;
 	if (c->dy[0])
-		take(c, adj_node(c, OP_RMSNORM_GRAD, in[4] ? 5 : 4, in, &a, 2,
-		                 c->want), 2, (const int[]){ 0, 1 });
+		set_adjoints(c,
+		             adj_node(c, OP_RMSNORM_GRAD, in[4] ? 5 : 4, in, &a,
+		                      2, c->want),
+		             2, (const int[]){ 0, 1 });
 	return true;
 }
 
@@ -403,8 +409,8 @@ grad_attention(struct grad *c)
 	a.ATTENTION_GRAD.ratio = c->n.attr.ATTENTION.ratio;
 	a.ATTENTION_GRAD.stream = c->n.attr.ATTENTION.stream;
 	a.ATTENTION_GRAD.dealt = c->n.attr.ATTENTION.dealt;
-	take(c, adj_node(c, OP_ATTENTION_GRAD, in[6] ? 7 : 6, in, &a, 3,
-	                 c->want), 3, (const int[]){ 0, 1, 2 });
+	set_adjoints(c, adj_node(c, OP_ATTENTION_GRAD, in[6] ? 7 : 6, in, &a, 3,
+	                         c->want), 3, (const int[]){ 0, 1, 2 });
 	return true;
 }
 

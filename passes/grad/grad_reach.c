@@ -2,7 +2,7 @@
 #include "passes/grad/grad.h"
 
 static bool
-is_float(const Graph *g, ValId v)
+has_float_type(const Graph *g, ValId v)
 {
 	return dtype_info[g->val[v].dt].cls == 'f';
 }
@@ -11,7 +11,7 @@ bool
 grad_passes(const Graph *g, const Node *n, int k)
 {
 	return n->in[k] != 0 && grad_table[n->op] != grad_zero
-	       && is_float(g, n->in[k]);
+	       && has_float_type(g, n->in[k]);
 }
 
 bool *
@@ -30,7 +30,7 @@ grad_reach(const Graph *g, Arena *arena)
 		for (int k = 0; k < n->nin && !n->round; k++)
 			any |= grad_passes(g, n, k) && reach[n->in[k]];
 		for (int k = 0; any && k < n->nout; k++)
-			if (n->out[k] != 0 && is_float(g, n->out[k]))
+			if (n->out[k] != 0 && has_float_type(g, n->out[k]))
 				reach[n->out[k]] = true;
 	}
 	return reach;

@@ -70,7 +70,7 @@ grad_concat(struct grad *c)
 
 /* Where element i of a padded axis was read from. */
 static int64_t
-pad_source(int64_t i, int64_t n, int64_t mode)
+padded_from(int64_t i, int64_t n, int64_t mode)
 {
 	if (mode == 2)
 		return i < 0 ? 0 : i < n ? i : n - 1;
@@ -89,7 +89,7 @@ fold_axis(struct grad *c, ValId dy, int axis, int64_t n, int64_t begin)
 	int64_t *at = arena_array(c->g->arena, (size_t)count + 1, sizeof *at);
 
 	for (int64_t i = 0; i < count; i++)
-		at[i] = pad_source(i - begin, n, c->n.attr.PAD.mode);
+		at[i] = padded_from(i - begin, n, c->n.attr.PAD.mode);
 	return adj_spread(c, dy, axis, n, at);
 }
 

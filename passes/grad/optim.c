@@ -315,7 +315,7 @@ add_update(struct optim *o, const struct update *u, ValId norm)
 
 /* New nodes go where they belong. */
 static void
-put_in_order(struct optim *o)
+place_new_nodes(struct optim *o)
 {
 	Graph *g = o->g;
 	NodeId end = o->end;
@@ -398,7 +398,7 @@ add_updates(struct optim *o, ValId norm)
 }
 
 static bool
-build(struct optim *o)
+append_updates(struct optim *o)
 {
 	Graph *g = o->g;
 	ValId norm = 0;
@@ -418,7 +418,7 @@ build(struct optim *o)
 	}
 	if (update && !add_updates(o, norm))
 		return false;
-	put_in_order(o);
+	place_new_nodes(o);
 	if (o->early)
 		settle_updates(g, o->p->scratch);
 	if (o->copy)
@@ -492,5 +492,5 @@ pass_optim(Pass *p, Graph *g)
 	find_gradients(&o);
 	warn_of_names(&o);
 	p->changed = o.n > 0;
-	return build(&o);
+	return append_updates(&o);
 }

@@ -19,25 +19,25 @@ piece_axis(const Graph *g, const Node *n)
 }
 
 static int64_t
-piece_start(const Graph *g, const struct piece *p, int axis)
+piece_start(const Graph *g, const struct slice_adjoint *p, int axis)
 {
 	return g->node[p->node].attr.SLICE.start.v[axis];
 }
 
 static int64_t
-piece_extent(const Graph *g, const struct piece *p, int axis)
+piece_extent(const Graph *g, const struct slice_adjoint *p, int axis)
 {
 	return g->val[g->node[p->node].out[0]].shape.dim[axis];
 }
 
 /* Sort by start along axis; stable, and the lists are short. */
-static struct piece *
-sort_pieces(const Graph *g, struct piece *list, int axis)
+static struct slice_adjoint *
+sort_pieces(const Graph *g, struct slice_adjoint *list, int axis)
 {
-	struct piece *sorted = NULL;
+	struct slice_adjoint *sorted = NULL;
 
 	while (list != NULL) {
-		struct piece *p = list, **at = &sorted;
+		struct slice_adjoint *p = list, **at = &sorted;
 
 		list = p->next;
 		while (*at && piece_start(g, *at, axis)
@@ -52,12 +52,13 @@ sort_pieces(const Graph *g, struct piece *list, int axis)
 /* Number of operands that a concat of the sorted pieces has, gaps included;
  * 0 if they overlap or there is nothing to join. */
 static int
-count_parts(const Graph *g, const struct piece *list, int axis, int64_t n)
+count_parts(const Graph *g, const struct slice_adjoint *list, int axis,
+            int64_t n)
 {
 	int64_t at = 0;
 	int parts = 0, pieces = 0;
 
-	for (const struct piece *p = list; p != NULL; p = p->next) {
+	for (const struct slice_adjoint *p = list; p != NULL; p = p->next) {
 		int64_t start = piece_start(g, p, axis);
 
 		if (start < at)
@@ -79,18 +80,18 @@ gap(struct grad *c, DType dt, Shape s, int axis, int64_t extent)
 
 /* The axis that all pieces cut, or -1. */
 static int
-common_axis(const Graph *g, const struct piece *list)
+common_axis(const Graph *g, const struct slice_adjoint *list)
 {
 	int axis = piece_axis(g, &g->node[list->node]);
 
-	for (const struct piece *p = list; p != NULL; p = p->next)
+	for (const struct slice_adjoint *p = list; p != NULL; p = p->next)
 		if (piece_axis(g, &g->node[p->node]) != axis)
 			return -1;
 	return axis;
 }
 
 int
-pieces_sort(const Graph *g, struct piece **list)
+pieces_sort(const Graph *g, struct slice_adjoint **list)
 {
 	int axis = common_axis(g, *list);
 
@@ -102,7 +103,7 @@ pieces_sort(const Graph *g, struct piece **list)
 }
 
 ValId
-pieces_join(struct grad *c, const struct piece *list, int nparts,
+pieces_join(struct grad *c, const struct slice_adjoint *list, int nparts,
             Arena *scratch)
 {
 	const Graph *g = c->g;
@@ -114,7 +115,7 @@ pieces_join(struct grad *c, const struct piece *list, int nparts,
 	int64_t at = 0;
 	Attr a = attr_default(OP_CONCAT);
 
-	for (const struct piece *p = list; p != NULL; p = p->next) {
+	for (const struct slice_adjoint *p = list; p != NULL; p = p->next) {
 		int64_t start = piece_start(g, p, axis);
 
 		if (start > at)

@@ -10,10 +10,10 @@
 #include "passes/grad/grad.h"
 
 /* The adjoint of a slice that waits for its siblings. */
-struct piece {
+struct slice_adjoint {
 	NodeId node;                    /* the slice */
 	ValId dy;
-	struct piece *next;
+	struct slice_adjoint *next;
 };
 
 /* The one axis that a slice cuts with step 1, or -1. */
@@ -21,9 +21,9 @@ int piece_axis(const Graph *, const Node *);
 /* Sort pieces of one value along the axis that all of them cut.  Returns how
  * many operands a concat of them has, gaps included; 0: they overlap, cut
  * different axes, or there is nothing to join. */
-int pieces_sort(const Graph *, struct piece **);
+int pieces_sort(const Graph *, struct slice_adjoint **);
 /* The adjoint of that value; the context is of the first piece. */
-ValId pieces_join(struct grad *, const struct piece *, int nparts,
+ValId pieces_join(struct grad *, const struct slice_adjoint *, int nparts,
                   Arena *scratch);
 
 #endif

@@ -20,7 +20,7 @@ enum { SMALL_BYTES = 1 << 20, LINE_BYTES = 8 << 20 };
 /* ---- what is refused ---- */
 
 static bool
-check_one(const Graph *g, Diag *d, const struct update *u)
+check_update(const Graph *g, Diag *d, const struct update *u)
 {
 	const Val *p = &g->val[u->param];
 	SplitKind grad = g->val[u->grad].split.kind;
@@ -45,7 +45,7 @@ bool
 reduce_check(const Graph *g, Diag *d, const struct update *u, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
-		if (!check_one(g, d, &u[i]))
+		if (!check_update(g, d, &u[i]))
 			return false;
 	return true;
 }
@@ -54,7 +54,7 @@ reduce_check(const Graph *g, Diag *d, const struct update *u, uint32_t n)
 
 /* Each rank of a replica has done a part. */
 static bool
-is_shared(const Graph *g, const struct update *u)
+is_part_of_sum(const Graph *g, const struct update *u)
 {
 	return g->ranks > 0 && g->val[u->param].split.kind == SPLIT_R;
 }
@@ -64,7 +64,7 @@ reduce_wanted(const Graph *g, const struct update *u, enum reduce_group group)
 {
 	if (g->val[u->grad].piece)
 		return false;           /* of all ranks' sum */
-	return group == REDUCE_DP ? g->replicas > 0 : is_shared(g, u);
+	return group == REDUCE_DP ? g->replicas > 0 : is_part_of_sum(g, u);
 }
 
 static ValId
@@ -103,7 +103,7 @@ static void
 forget_adjoint(Graph *g, const struct update *u, ValId part,
                enum reduce_group group)
 {
-	if (group == REDUCE_DP && is_shared(g, u))
+	if (group == REDUCE_DP && is_part_of_sum(g, u))
 		g->val[part].grad_of = 0;
 }
 
@@ -132,7 +132,7 @@ reduce_alone(Graph *g, Diag *d, struct update *u, Phase phase)
 }
 
 static ValId
-reshape(Graph *g, Diag *d, ValId x, const Shape *to, SplitKind kind)
+reshape_update(Graph *g, Diag *d, ValId x, const Shape *to, SplitKind kind)
 {
 	Attr a = attr_reshape(to);
 	ValId y;
@@ -149,7 +149,7 @@ reshape(Graph *g, Diag *d, ValId x, const Shape *to, SplitKind kind)
 
 /* n elements of a line from `start` on. */
 static ValId
-stretch(Graph *g, Diag *d, ValId line, int64_t start, int64_t n)
+slice_line(Graph *g, Diag *d, ValId line, int64_t start, int64_t n)
 {
 	ValId v = emit_slice(g, d, line, &start, &n, 0);
 
@@ -160,15 +160,15 @@ stretch(Graph *g, Diag *d, ValId line, int64_t start, int64_t n)
 
 /* Those n values, of one type, one behind the other. */
 static ValId
-join(Graph *g, Diag *d, Arena *scratch, const ValId *v, int n, SplitKind kind,
-     const char *name)
+join_line(Graph *g, Diag *d, Arena *scratch, const ValId *v, int n,
+          SplitKind kind, const char *name)
 {
 	ValId *in = arena_array(scratch, (size_t)n, sizeof *in), line;
 
 	for (int i = 0; i < n; i++) {
 		Shape flat = SHAPE(val_nelem(&g->val[v[i]]));
 
-		in[i] = reshape(g, d, v[i], &flat, kind);
+		in[i] = reshape_update(g, d, v[i], &flat, kind);
 		if (!in[i])
 			return 0;
 	}
@@ -187,7 +187,7 @@ sum_line(Graph *g, Diag *d, Arena *scratch, ValId *v, int n,
          enum reduce_group group, const char *name)
 {
 	SplitKind kind = group == REDUCE_TP ? SPLIT_P : SPLIT_I;
-	ValId line = join(g, d, scratch, v, n, kind, name);
+	ValId line = join_line(g, d, scratch, v, n, kind, name);
 	int64_t start = 0;
 
 	line = line ? sum_ranks(g, d, line, group, 0, PH_UPDATE) : 0;
@@ -198,8 +198,9 @@ sum_line(Graph *g, Diag *d, Arena *scratch, ValId *v, int n,
 		Shape shape = g->val[v[i]].shape;
 		int64_t extent = shape_nelem(&shape);
 
-		v[i] = reshape(g, d, stretch(g, d, line, start, extent),
-		               &shape, SPLIT_I);
+		v[i] = reshape_update(g, d,
+		                      slice_line(g, d, line, start, extent),
+		                      &shape, SPLIT_I);
 		if (!v[i])
 			return false;
 		start += extent;
@@ -347,7 +348,7 @@ reduce_values(Graph *g, Diag *d, Arena *scratch, ValId *const *v, int n,
 
 /* Cut over the group. */
 static bool
-is_cut(const Graph *g, const struct update *u, enum reduce_group group)
+is_sharded_over(const Graph *g, const struct update *u, enum reduce_group group)
 {
 	return group == REDUCE_DP ? g->val[u->grad].piece != NULL
 	     : g->val[u->param].split.kind == SPLIT_S;
@@ -363,8 +364,8 @@ cut_squares(Graph *g, Diag *d, Arena *scratch, const struct update *u,
 	int m = 0;
 
 	for (uint32_t i = 0; i < n; i++)
-		if (is_cut(g, &u[i], REDUCE_TP) == cut[REDUCE_TP]
-		    && is_cut(g, &u[i], REDUCE_DP) == cut[REDUCE_DP])
+		if (is_sharded_over(g, &u[i], REDUCE_TP) == cut[REDUCE_TP]
+		    && is_sharded_over(g, &u[i], REDUCE_DP) == cut[REDUCE_DP])
 			in[m++] = u[i].grad;
 	if (m == 0)
 		return 0;
@@ -394,8 +395,8 @@ reduce_norm(Graph *g, Diag *d, Arena *scratch, const struct update *u,
 	int nin = 0;
 
 	for (uint32_t i = 0; i < n; i++)
-		if (!is_cut(g, &u[i], REDUCE_TP)
-		    && !is_cut(g, &u[i], REDUCE_DP))
+		if (!is_sharded_over(g, &u[i], REDUCE_TP)
+		    && !is_sharded_over(g, &u[i], REDUCE_DP))
 			in[nin++] = u[i].grad;
 	for (int k = 0; k < 3 && ok; k++) {
 		sum = cut_squares(g, d, scratch, u, n, cut[k], &ok);

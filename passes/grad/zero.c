@@ -20,7 +20,7 @@ struct size {
 };
 
 static int
-by_size(const void *a, const void *b)
+by_elements(const void *a, const void *b)
 {
 	const struct size *x = a, *y = b;
 
@@ -30,7 +30,7 @@ by_size(const void *a, const void *b)
 }
 
 static void
-choose(const Graph *g, Arena *scratch, struct update *u, uint32_t n)
+choose_sharded(const Graph *g, Arena *scratch, struct update *u, uint32_t n)
 {
 	struct size *size = arena_array(scratch, (size_t)n + 1, sizeof *size);
 	int64_t all = 0, whole = 0;
@@ -39,7 +39,7 @@ choose(const Graph *g, Arena *scratch, struct update *u, uint32_t n)
 		size[i] = (struct size){ val_nelem(&g->val[u[i].param]), i };
 		all += size[i].n;
 	}
-	qsort(size, n, sizeof *size, by_size);
+	qsort(size, n, sizeof *size, by_elements);
 	for (uint32_t i = 0; i < n; i++) {
 		struct update *of = &u[size[i].at];
 
@@ -52,7 +52,7 @@ choose(const Graph *g, Arena *scratch, struct update *u, uint32_t n)
 /* ---- pieces ---- */
 
 static const struct replica_shard *
-form_of(Graph *g, ValId param)
+shard_form(Graph *g, ValId param)
 {
 	const Val *p = &g->val[param];
 	struct replica_shard *of;
@@ -68,9 +68,9 @@ form_of(Graph *g, ValId param)
 
 /* Attributes of what stands between it and its pieces. */
 static Attr
-attr_of(Graph *g, ValId param, Op op)
+shard_attr(Graph *g, ValId param, Op op)
 {
-	Split cut = split_over_replicas(&form_of(g, param)->shape);
+	Split cut = split_over_replicas(&shard_form(g, param)->shape);
 	Attr a;
 
 	split_to_attr(&cut, op, &a);
@@ -81,7 +81,7 @@ attr_of(Graph *g, ValId param, Op op)
 void
 zero_mark(Graph *g, ValId param, ValId v)
 {
-	const struct replica_shard *of = form_of(g, param);
+	const struct replica_shard *of = shard_form(g, param);
 	Split cut = split_over_replicas(&of->shape);
 	Val *x = &g->val[v];
 
@@ -129,7 +129,7 @@ gather_copy(Graph *g, ValId param, NodeId cast)
 	const Shape *s = &g->val[whole].shape;
 
 	piece = n->in[0] = n->out[0];
-	n->attr = attr_of(g, param, OP_GATHER_PIECES);
+	n->attr = shard_attr(g, param, OP_GATHER_PIECES);
 	n->attr.GATHER_PIECES.shape.n = s->rank;
 	for (int i = 0; i < s->rank; i++)
 		n->attr.GATHER_PIECES.shape.v[i] = s->dim[i];
@@ -164,7 +164,7 @@ zero_begin(Graph *g, Arena *scratch, struct update *u, uint32_t n,
 	NodeId *cast = only_casts(g, scratch);
 	uint32_t count = 0;
 
-	choose(g, scratch, u, n);
+	choose_sharded(g, scratch, u, n);
 	for (uint32_t i = 0; i < n; i++) {
 		ValId p = u[i].param;
 
@@ -179,10 +179,10 @@ zero_begin(Graph *g, Arena *scratch, struct update *u, uint32_t n,
 /* ---- updates ---- */
 
 static ValId
-emit(Graph *g, Diag *d, const struct update *u, Op op, int nin,
-     const ValId *in, Phase phase)
+emit_shard_op(Graph *g, Diag *d, const struct update *u, Op op, int nin,
+              const ValId *in, Phase phase)
 {
-	Attr a = attr_of(g, u->param, op);
+	Attr a = shard_attr(g, u->param, op);
 	ValId y = emit_op(g, d, op, nin, in, &a, u->after);
 
 	if (y)
@@ -193,7 +193,7 @@ emit(Graph *g, Diag *d, const struct update *u, Op op, int nin,
 ValId
 zero_scatter(Graph *g, Diag *d, const struct update *u, Phase phase)
 {
-	ValId y = emit(g, d, u, OP_REDUCE_SCATTER, 1, &u->grad, phase);
+	ValId y = emit_shard_op(g, d, u, OP_REDUCE_SCATTER, 1, &u->grad, phase);
 
 	if (y)
 		zero_mark(g, u->param, y);
@@ -207,7 +207,7 @@ zero_own(Graph *g, Diag *d, const struct update *u)
 
 	if (g->val[u->param].piece)
 		return u->param;
-	y = emit(g, d, u, OP_OWN, 1, &u->param, PH_UPDATE);
+	y = emit_shard_op(g, d, u, OP_OWN, 1, &u->param, PH_UPDATE);
 	if (y) {
 		zero_mark(g, u->param, y);
 		val_rename(g, y, arena_printf(g->arena, "%s.own",
@@ -223,7 +223,7 @@ zero_gather(Graph *g, Diag *d, const struct update *u, ValId piece)
 
 	if (g->val[u->param].piece)
 		return true;
-	y = emit(g, d, u, OP_GATHER_INTO, 2, in, PH_UPDATE);
+	y = emit_shard_op(g, d, u, OP_GATHER_INTO, 2, in, PH_UPDATE);
 	if (!y)
 		return false;
 	val_rename(g, y, arena_printf(g->arena, "%s.next",

@@ -42,7 +42,7 @@ struct lora {
 
 /* The module's name with another end. */
 static const char *
-name_of(struct lora *l, const char *weight, const char *end)
+adapter_name(struct lora *l, const char *weight, const char *end)
 {
 	size_t n = strlen(weight), tail = strlen(".weight");
 
@@ -52,14 +52,14 @@ name_of(struct lora *l, const char *weight, const char *end)
 }
 
 static bool
-is_weight(const Val *v)
+is_matrix_param(const Val *v)
 {
 	return v->kind == V_PARAM && v->shape.rank == 2;
 }
 
 /* What a product multiplies with; 0: it is none. */
 static ValId
-factor_of(const Node *n)
+matmul_weight(const Node *n)
 {
 	return n->op == OP_MATMUL ? n->in[1] : 0;
 }
@@ -71,15 +71,15 @@ find_wishes(struct lora *l)
 	const struct options *o = l->p->opt;
 
 	FOR_VALS (v, l->g)
-		for (int i = 0; i < o->nlora && is_weight(v); i++)
+		for (int i = 0; i < o->nlora && is_matrix_param(v); i++)
 			if (glob_match(o->lora[i].glob, v->name))
 				l->wish[val_id(l->g, v)] = &o->lora[i];
 	FOR_NODES (n, l->g) {
 		for (int k = 0; k < n->nin; k++)
-			if (n->in[k] && !(k == 1 && factor_of(n)))
+			if (n->in[k] && !(k == 1 && matmul_weight(n)))
 				l->barred[n->in[k]] = true;
-		if (factor_of(n))
-			l->ways[factor_of(n)] |= n->attr.MATMUL.tb ? 2 : 1;
+		if (matmul_weight(n))
+			l->ways[matmul_weight(n)] |= n->attr.MATMUL.tb ? 2 : 1;
 	}
 	for (ValId v = 1; v < l->g->nval; v++)
 		l->barred[v] |= l->ways[v] == 3;
@@ -105,7 +105,7 @@ check_wish(struct lora *l, const struct lora_wish *w, const bool *read)
 /* The other weight whose adapter has the same name: `w` of `w.weight`, and the
  * other way round. */
 static ValId
-twin_of(struct lora *l, const char *name)
+adapter_namesake(struct lora *l, const char *name)
 {
 	size_t n = strlen(name), tail = strlen(".weight");
 	bool whole = n > tail && !strcmp(name + n - tail, ".weight");
@@ -118,10 +118,11 @@ twin_of(struct lora *l, const char *name)
 static bool
 check_name(struct lora *l, ValId id)
 {
-	const char *name = l->g->val[id].name, *a = name_of(l, name, "lora_A");
-	ValId twin = twin_of(l, name), taken = val_find(l->g, a);
+	const char *name = l->g->val[id].name,
+		   *a = adapter_name(l, name, "lora_A");
+	ValId twin = adapter_namesake(l, name), taken = val_find(l->g, a);
 
-	taken = taken ? taken : val_find(l->g, name_of(l, name, "lora_B"));
+	taken = taken ? taken : val_find(l->g, adapter_name(l, name, "lora_B"));
 	twin = twin && l->adapts[twin] ? twin : 0;
 	return !(twin || taken)
 	       || diag_error(l->p->diag, "--lora: the adapter of '%s' would be "
@@ -131,14 +132,14 @@ check_name(struct lora *l, ValId id)
 }
 
 static bool
-check_wishes(struct lora *l)
+check_lora_wishes(struct lora *l)
 {
 	const struct options *o = l->p->opt;
 	bool *read = arena_array(l->p->scratch, l->g->nval, sizeof *read);
 	bool ok = true;
 
 	FOR_NODES (n, l->g)
-		read[factor_of(n)] = true;
+		read[matmul_weight(n)] = true;
 	for (int i = 0; i < o->nlora; i++)
 		ok &= check_wish(l, &o->lora[i], read);
 	FOR_VALS (v, l->g) {
@@ -168,7 +169,7 @@ check_wishes(struct lora *l)
 /* Steele, Lea and Flood, "Fast splittable pseudorandom number generators",
  * 2014: SplitMix64; 24 bits of it, from 0 to 1. */
 static double
-draw(uint64_t *state)
+draw_uniform(uint64_t *state)
 {
 	uint64_t z = *state += 0x9e3779b97f4a7c15u;
 
@@ -183,14 +184,14 @@ new_weight(struct lora *l, const char *weight, const char *end, Shape shape,
            double bound)
 {
 	Graph *g = l->g;
-	const char *name = name_of(l, weight, end);
+	const char *name = adapter_name(l, weight, end);
 	ValId v = val_new(g, V_PARAM, name, DT_F32, shape);
 	int64_t n = val_nelem(&g->val[v]);
 	float *x = arena_array(g->arena, (size_t)n + 1, sizeof *x);
 	uint64_t state = hash_str(HASH_START, name);
 
 	for (int64_t i = 0; bound > 0 && i < n; i++)
-		x[i] = (float)(bound * (2 * draw(&state) - 1));
+		x[i] = (float)(bound * (2 * draw_uniform(&state) - 1));
 	g->val[v].data = x;
 	return v;
 }
@@ -218,7 +219,7 @@ adapter_of(struct lora *l, ValId weight, bool turned)
 /* ---- products ---- */
 
 static void
-put(struct lora *l, NodeId id)
+append_node(struct lora *l, NodeId id)
 {
 	l->order[l->n++] = id;
 }
@@ -260,12 +261,12 @@ adapt(struct lora *l, NodeId id, uint32_t nnode)
 	g->val[y].output = false;
 	g->val[y].onnx = NULL;
 	for (NodeId i = first; i < g->nnode; i++)
-		put(l, i);
+		append_node(l, i);
 	return true;
 }
 
 static void
-freeze_others(struct lora *l, uint32_t nval)
+freeze_base(struct lora *l, uint32_t nval)
 {
 	const struct options *o = l->p->opt;
 
@@ -298,13 +299,13 @@ pass_lora(Pass *p, Graph *g)
 	p->adapter = arena_array(p->keep, nval, sizeof *p->adapter);
 	p->nadapter = 0;
 	find_wishes(&l);
-	if (!check_wishes(&l))
+	if (!check_lora_wishes(&l))
 		return false;
-	freeze_others(&l, nval);
+	freeze_base(&l, nval);
 	for (NodeId id = 1; id < nnode; id++) {
-		ValId w = factor_of(&g->node[id]);
+		ValId w = matmul_weight(&g->node[id]);
 
-		put(&l, id);
+		append_node(&l, id);
 		if (w && l.wish[w] && !l.barred[w] && !adapt(&l, id, nnode))
 			return false;
 	}

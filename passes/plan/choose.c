@@ -3,54 +3,54 @@
  * what    the fastest known plan whose placed arena fits, and a lower bound
  * method  What is known does not depend on the budget: an archive from
  *         presets, descent and annealing (remat_search.c), and at fixed
- *         amounts of memory ("rungs") the plans that the 0-1 program leads
- *         to (remat_ilp.c).  Rungs are worked on from the budget downwards,
- *         until the bound of one says that no lower one can be faster.  Few
- *         candidates are tried one and all.
+ *         amounts of memory (a budget grid) the plans that the 0-1 program
+ *         leads to (remat_ilp.c).  Its points are worked on from the budget
+ *         downwards, until the bound of one says that no lower one can be
+ *         faster.  Few candidates are tried one and all.
  *         So a larger budget chooses from at least as many plans, and the
  *         smallest budget that works is the same whatever was asked for.
- *         Plans that repeat nodes more than once (deep.c) are looked for when
- *         the budget is near the least that one recompute can do, or below.
- *         Where forward falls into parts (parts.c), the plans of a curve
- *         (compose.c) come in: the fastest one that fits, of those reckoned
- *         to need not much more than the budget.  They take the place of
- *         archive and rungs unless the graph is small.
+ *         Plans that repeat nodes more than once (recursive.c) are looked for
+ *         when the budget is near the least that one recompute can do, or
+ *         below.  Where forward falls into parts (partition.c), the plans of a
+ *         curve (compose.c) come in: the fastest one that fits, of those
+ *         reckoned to need not much more than the budget.  They take the place
+ *         of archive and grid unless the graph is small.
  * cost    counted work: evaluations, pivots, branch and bound nodes
  */
 #include "passes/plan/choose.h"
-#include "passes/deep/deep.h"
-#include "passes/curve/parts.h"
+#include "passes/recursive/recursive.h"
+#include "passes/curve/partition.h"
 
 #include <math.h>
 #include <string.h>
 
 enum {
-	RUNGS = 96, EXHAUSTIVE = 14, ILP_MAX = 800,
-	SLACK = 200,                    /* parts of the arena */
-	PARTS_MIN = 3, CLIMB_MAX = 100, DEEP_LARGE = 2000,
+	GRID = 96, EXHAUSTIVE = 14, ILP_MAX = 800,
+	MARGIN = 200,                   /* parts of the arena */
+	PARTS_MIN = 3, GRID_MAX = 100, RECURSIVE_LARGE = 2000,
 	ILP_NODES = 40, BOUND_NODES = 300
 };
 
-struct choice {
+struct plan_choice {
 	struct remat *r;
 	const uint8_t *must;
 	const struct options *opt;
 	struct archive *base;           /* the same for every budget */
 	bool exhausted;                 /* and all plans of class "once" */
 	int64_t top;                    /* arena of keep-everything */
-	struct shelf extra;             /* from rungs, placed */
-	bool climbed[RUNGS + 1];
-	double bound[RUNGS + 1];        /* of rungs climbed */
+	struct plan_pool extra;         /* from the grid, placed */
+	bool solved[GRID + 1];
+	double bound[GRID + 1];         /* of those solved */
 	int64_t polish;                 /* evaluations of one annealing */
-	struct curve *curve;            /* NULL: no parts */
-	struct found *known;            /* by number on the curve */
-	struct deep *deep;              /* NULL: not looked for yet */
+	struct memory_curve *curve;     /* NULL: no parts */
+	struct known_plan *known;       /* by number on the curve */
+	struct recursive_search *recursive; /* NULL: not looked for yet */
 };
 
 /* ---- what does not depend on the budget ---- */
 
 static bool
-try_all(struct choice *c)
+try_all_sets(struct plan_choice *c)
 {
 	int32_t cand[EXHAUSTIVE], n = 0;
 
@@ -60,16 +60,16 @@ try_all(struct choice *c)
 	return archive_all(c->base, cand, n);
 }
 
-/* Rungs are worth their time: there is no curve, or it has few values to
+/* The grid is worth its time: there is no curve, or it has few values to
  * choose from, between the plans of which there are others. */
 static bool
-climbs(const struct choice *c)
+uses_grid(const struct plan_choice *c)
 {
-	return c->r->ncand <= (c->curve ? CLIMB_MAX : ILP_MAX);
+	return c->r->ncand <= (c->curve ? GRID_MAX : ILP_MAX);
 }
 
 static void
-try_presets(struct choice *c)
+try_presets(struct plan_choice *c)
 {
 	struct remat *r = c->r;
 	uint8_t *drop = arena_array(r->arena, (size_t)r->nstore + 1, 1);
@@ -86,10 +86,10 @@ try_presets(struct choice *c)
 
 /* Push the least memory further down. */
 static void
-squeeze(struct choice *c)
+minimise_peak(struct plan_choice *c)
 {
 	struct archive *a = c->base;
-	struct found *least = archive_smallest(a);
+	struct known_plan *least = archive_smallest(a);
 
 	for (int k = 0; k < 6 && !watch_over(c->r->watch); k++) {
 		int64_t before = least->live;
@@ -104,23 +104,24 @@ squeeze(struct choice *c)
 	}
 }
 
-/* ---- rungs ---- */
+/* ---- the budget grid ---- */
 
-/* The lowest rung is where the least known plan is. */
+/* The lowest grid point is where the least known plan is. */
 static int64_t
-rung_bytes(const struct choice *c, int64_t rung)
+grid_bytes(const struct plan_choice *c, int64_t at)
 {
-	int64_t memory = c->top / RUNGS * rung;
+	int64_t memory = c->top / GRID * at;
 	int64_t least = archive_smallest(c->base)->live;
 
 	return memory > least ? memory : least;
 }
 
-/* Work on one rung alone, in an archive of its own; returns the bound. */
+/* Solve at one budget of the grid alone, in an archive of its own; returns the
+ * bound. */
 static double
-climb(struct choice *c, int64_t memory)
+solve_at_budget(struct plan_choice *c, int64_t memory)
 {
-	struct found *start = shelf_live(&c->base->known, memory), *f;
+	struct known_plan *start = pool_best_live(&c->base->known, memory), *f;
 	Arena *arena = arena_new();
 	struct archive *a = archive_new(c->r, c->must, arena);
 	double gap = c->opt->gap_pct / 100 * c->r->base_sec, bound;
@@ -130,9 +131,9 @@ climb(struct choice *c, int64_t memory)
 		remat_polish(a, memory, c->polish, start->drop);
 	}
 	bound = remat_ilp(a, memory, gap, ILP_NODES, c->polish);
-	f = shelf_best(&a->known, memory);
+	f = pool_best(&a->known, memory);
 	if (f) {
-		struct found *e = &c->extra.plan[c->extra.n++];
+		struct known_plan *e = &c->extra.plan[c->extra.n++];
 
 		*e = *f;
 		e->drop = arena_copy(c->r->arena, f->drop,
@@ -144,10 +145,10 @@ climb(struct choice *c, int64_t memory)
 
 /* ---- the curve ---- */
 
-static struct found *
-on_curve(struct choice *c, int32_t i)
+static struct known_plan *
+on_curve(struct plan_choice *c, int32_t i)
 {
-	struct found *f = &c->known[i];
+	struct known_plan *f = &c->known[i];
 	struct remat_cost cost;
 
 	if (f->drop)
@@ -161,20 +162,20 @@ on_curve(struct choice *c, int32_t i)
 	return f;
 }
 
-static struct found *
-curve_best(struct choice *c, int64_t arena, struct found *best)
+static struct known_plan *
+curve_best(struct plan_choice *c, int64_t arena, struct known_plan *best)
 {
 	int32_t n = c->curve ? curve_count(c->curve) : 0;
 
 	for (int32_t i = 0; i < n && !watch_over(c->r->watch); i++) {
-		struct found *f;
+		struct known_plan *f;
 
-		if (curve_bytes(c->curve, i) > arena + c->top / SLACK
+		if (curve_bytes(c->curve, i) > arena + c->top / MARGIN
 		    || (best && curve_least(c->curve, i) >= best->sec))
 			continue;
 		f = on_curve(c, i);
 		if (f->live <= arena && (!best || f->sec < best->sec)
-		    && found_placed(c->r, f) <= arena)
+		    && known_placed(c->r, f) <= arena)
 			best = f;
 	}
 	return best;
@@ -182,76 +183,78 @@ curve_best(struct choice *c, int64_t arena, struct found *best)
 
 /* Arena from which on one recompute will do. */
 static int64_t
-deep_top(const struct choice *c)
+recursive_top(const struct plan_choice *c)
 {
 	int64_t least = archive_smallest(c->base)->live;
 
 	/* the search is long on large graphs, and composing as good */
-	if (c->curve && c->r->nnode > DEEP_LARGE)
+	if (c->curve && c->r->nnode > RECURSIVE_LARGE)
 		return least + least / 8;
 	return least + least / 2;
 }
 
 static void
-go_deep(struct choice *c)
+search_recursive(struct plan_choice *c)
 {
-	int64_t top = deep_top(c);
-	const struct found *f;
+	int64_t top = recursive_top(c);
+	const struct known_plan *f;
 
-	if (c->deep)
+	if (c->recursive)
 		return;
-	f = curve_best(c, top, shelf_best(&c->base->known, top));
-	c->deep = deep_new(c->r, c->must, top, f ? f->sec : 0);
+	f = curve_best(c, top, pool_best(&c->base->known, top));
+	c->recursive = recursive_new(c->r, c->must, top, f ? f->sec : 0);
 }
 
-static struct found *
-best_of(struct choice *c, int64_t arena)
+static struct known_plan *
+best_of(struct plan_choice *c, int64_t arena)
 {
-	struct found *best = curve_best(c, arena, NULL);
-	struct found *base = shelf_live(&c->base->known, arena), *deep;
+	struct known_plan *best = curve_best(c, arena, NULL);
+	struct known_plan *base = pool_best_live(&c->base->known, arena);
+	struct known_plan *repeated;
 
 	/* packing takes longer than everything else here */
 	if (!best || (base && base->sec < best->sec))
-		best = found_better(best,
-			shelf_best(&c->base->known, arena));
-	best = found_better(best, shelf_best(&c->extra, arena));
-	if (arena >= deep_top(c))
+		best = known_better(best,
+			pool_best(&c->base->known, arena));
+	best = known_better(best, pool_best(&c->extra, arena));
+	if (arena >= recursive_top(c))
 		return best;
-	go_deep(c);
-	deep = shelf_best(&c->deep->known, arena);
+	search_recursive(c);
+	repeated = pool_best(&c->recursive->known, arena);
 	/* of equals the set, which has the better bound */
-	return best && (!deep || deep->sec >= best->sec) ? best : deep;
+	return best && (!repeated || repeated->sec >= best->sec) ? best
+		: repeated;
 }
 
 /* No plan within so much memory is faster. */
 static bool
-proven(const struct choice *c, int64_t arena, const struct found *f)
+proven(const struct plan_choice *c, int64_t arena, const struct known_plan *f)
 {
 	return c->curve && f
 		&& f->sec <= curve_bound(c->curve, arena) * (1 + 1e-9);
 }
 
-static struct found *
-descend(struct choice *c, int64_t arena)
+static struct known_plan *
+search_budgets(struct plan_choice *c, int64_t arena)
 {
-	struct found *best = best_of(c, arena);
-	int64_t rung = arena / (c->top / RUNGS);
+	struct known_plan *best = best_of(c, arena);
+	int64_t at = arena / (c->top / GRID);
 
-	if (c->exhausted || proven(c, arena, best) || !climbs(c))
+	if (c->exhausted || proven(c, arena, best) || !uses_grid(c))
 		return best;
-	if (rung > RUNGS)
-		rung = RUNGS;
-	for (; rung >= 0; rung--) {
-		int64_t memory = rung_bytes(c, rung);
+	if (at > GRID)
+		at = GRID;
+	for (; at >= 0; at--) {
+		int64_t memory = grid_bytes(c, at);
 
 		if (watch_over(c->r->watch))
 			break;
-		if (!c->climbed[rung])
-			c->bound[rung] = climb(c, memory);
-		c->climbed[rung] = true;
+		if (!c->solved[at])
+			c->bound[at] = solve_at_budget(c, memory);
+		c->solved[at] = true;
 		best = best_of(c, arena);
-		if (memory > c->top / RUNGS * rung
-		    || (best && (best->sec <= c->bound[rung]
+		if (memory > c->top / GRID * at
+		    || (best && (best->sec <= c->bound[at]
 		                 || proven(c, memory, best))))
 			break;
 	}
@@ -261,12 +264,12 @@ descend(struct choice *c, int64_t arena)
 /* ---- entry ---- */
 
 static void
-find_curve(struct choice *c)
+find_curve(struct plan_choice *c)
 {
-	struct parts *y = parts_new(c->r, c->must);
+	struct partition *y = partition_new(c->r, c->must);
 	int32_t n;
 
-	if (!y || y->n < PARTS_MIN || !parts_solve(y))
+	if (!y || y->n < PARTS_MIN || !partition_solve(y))
 		return;
 	c->curve = curve_new(y);
 	if (!c->curve)
@@ -277,10 +280,10 @@ find_curve(struct choice *c)
 		archive_try(c->base, on_curve(c, n - 1)->drop);
 }
 
-struct choice *
+struct plan_choice *
 choice_new(struct remat *r, const uint8_t *must, const struct options *opt)
 {
-	struct choice *c = arena_alloc(r->arena, sizeof *c);
+	struct plan_choice *c = arena_alloc(r->arena, sizeof *c);
 	uint8_t *drop = arena_array(r->arena, (size_t)r->nstore + 1, 1);
 	int free = 0;
 
@@ -293,17 +296,17 @@ choice_new(struct remat *r, const uint8_t *must, const struct options *opt)
 	if (c->polish > 8000)
 		c->polish = 8000;
 	c->extra.r = r;
-	c->extra.plan = arena_array(r->arena, RUNGS + 1,
+	c->extra.plan = arena_array(r->arena, GRID + 1,
 	                            sizeof *c->extra.plan);
 	c->base = archive_new(r, must, r->arena);
 	remat_keep_all(r, must, drop);
 	c->top = remat_eval(r, drop).live;
-	if (c->top < RUNGS)
-		c->top = RUNGS;
+	if (c->top < GRID)
+		c->top = GRID;
 	for (int32_t s = 0; s < r->nstore; s++)
 		free += r->store[s].candidate && !must[s];
 	if (free <= EXHAUSTIVE) {
-		c->exhausted = try_all(c);
+		c->exhausted = try_all_sets(c);
 		if (!c->exhausted)
 			try_presets(c);
 		return c;
@@ -311,56 +314,56 @@ choice_new(struct remat *r, const uint8_t *must, const struct options *opt)
 	find_curve(c);
 	if (c->curve)                   /* little is left to be found */
 		c->polish /= 2;
-	if (!c->curve || climbs(c))
+	if (!c->curve || uses_grid(c))
 		remat_search(c->base);
 	try_presets(c);
-	if (!c->curve || climbs(c))
-		squeeze(c);
+	if (!c->curve || uses_grid(c))
+		minimise_peak(c);
 	return c;
 }
 
 int64_t
-choice_least(struct choice *c)
+choice_least(struct plan_choice *c)
 {
-	int64_t once = shelf_least(&c->base->known), least;
+	int64_t once = pool_least(&c->base->known), least;
 
-	go_deep(c);
-	least = shelf_least(&c->deep->known);
+	search_recursive(c);
+	least = pool_least(&c->recursive->known);
 	return least < once ? least : once;
 }
 
-const struct found *
-choice_take(struct choice *c, int64_t arena)
+const struct known_plan *
+choice_take(struct plan_choice *c, int64_t arena)
 {
-	return descend(c, arena);
+	return search_budgets(c, arena);
 }
 
 double
-choice_bound(struct choice *c, int64_t arena, const struct found *f)
+choice_bound(struct plan_choice *c, int64_t arena, const struct known_plan *f)
 {
 	struct remat *r = c->r;
 	double bound = 0, gap = c->opt->gap_pct / 100 * r->base_sec;
 
 	if (f->step) {
-		bound = deep_bound(r, arena);
+		bound = recursive_bound(r, arena);
 		if (c->curve)
 			bound = fmax(bound, curve_bound_any(c->curve, arena));
 		return isfinite(bound) ? bound : 0;
 	}
 	if (c->exhausted) {
-		f = shelf_live(&c->base->known, arena);
+		f = pool_best_live(&c->base->known, arena);
 		return f ? f->sec : 0;
 	}
 	if (c->curve)
 		bound = curve_bound(c->curve, arena);
-	if (climbs(c) && !watch_over(r->watch) && f->sec - bound > gap)
+	if (uses_grid(c) && !watch_over(r->watch) && f->sec - bound > gap)
 		bound = fmax(bound, remat_bound(r, c->must, arena, f->sec,
 		                                gap, BOUND_NODES));
 	return isfinite(bound) ? bound : 0;
 }
 
-const struct found *
-choice_smallest(struct choice *c)
+const struct known_plan *
+choice_smallest(struct plan_choice *c)
 {
 	return best_of(c, choice_least(c));
 }

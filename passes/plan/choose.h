@@ -4,20 +4,21 @@
 
 #include "passes/problem/remat.h"
 
-struct choice;
+struct plan_choice;
 
 /* Learn what does not depend on the budget. */
-struct choice *choice_new(struct remat *, const uint8_t *must,
-                          const struct options *);
+struct plan_choice *choice_new(struct remat *, const uint8_t *must,
+                               const struct options *);
 /* Smallest arena that works, and the plan that does it.  Plans that repeat
  * nodes more than once are looked for on the way, which takes its time. */
-int64_t choice_least(struct choice *);
-const struct found *choice_smallest(struct choice *);
+int64_t choice_least(struct plan_choice *);
+const struct known_plan *choice_smallest(struct plan_choice *);
 /* The plan for an arena of so many bytes; NULL: none known. */
-const struct found *choice_take(struct choice *, int64_t arena);
+const struct known_plan *choice_take(struct plan_choice *, int64_t arena);
 /* Seconds of recompute below which no plan of the class of the plan taken
  * gets: of class "once" for a set, of any for a sequence. */
-double choice_bound(struct choice *, int64_t arena, const struct found *);
+double
+choice_bound(struct plan_choice *, int64_t arena, const struct known_plan *);
 
 /* refuse.c: say that the budget is too small, by how much, what fills it and
  * what would help.  The plan evaluated last is the one with the smallest

@@ -1,14 +1,14 @@
 /* The frontier of step time against memory budget.
  *
- * what    for a ladder of budgets from keep-everything down to the least, the
+ * what    for a grid of budgets from keep-everything down to the least, the
  *         plan that would be taken, its peak, time and bound; presets beside
- * method  One choice serves all rungs of the ladder, so the search is done
+ * method  One choice serves all points of the grid, so the search is done
  *         once.  Points are (budget, time), and those that another one beats
  *         in both are left out, which makes the curve monotone.  Where updates
  *         may run after backward or in it, both forms of the graph add points
  *         at the same budgets, those of all presets among them, and the later
  *         form wins ties: as it is for a single budget.
- * cost    RUNGS choices and bounds
+ * cost    GRID choices and bounds
  */
 #include "passes/plan/frontier.h"
 #include "passes/account/account.h"
@@ -18,13 +18,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RUNGS = 40, PRESETS = 8, LADDER = 2 * (RUNGS + PRESETS + 1) };
+enum { GRID = 40, PRESETS = 8, GRID_MAX = 2 * (GRID + PRESETS + 1) };
 
 /* ---- points ---- */
 
 /* Whoever may have a, takes it rather than b. */
 static bool
-beats(const struct frontier_point *a, const struct frontier_point *b)
+dominates_point(const struct frontier_point *a, const struct frontier_point *b)
 {
 	if (a->budget > b->budget)
 		return false;
@@ -37,7 +37,7 @@ static bool
 known(const struct frontier *f, const struct frontier_point *q)
 {
 	for (int i = 0; i < f->n; i++)
-		if (beats(&f->point[i], q))
+		if (dominates_point(&f->point[i], q))
 			return true;
 	return false;
 }
@@ -48,7 +48,7 @@ insert(struct frontier *f, struct frontier_point q)
 	int n = 0, at;
 
 	for (int i = 0; i < f->n; i++)
-		if (!beats(&q, &f->point[i]))
+		if (!dominates_point(&q, &f->point[i]))
 			f->point[n++] = f->point[i];
 	for (at = n; at > 0 && f->point[at - 1].budget > q.budget; at--)
 		f->point[at] = f->point[at - 1];
@@ -57,13 +57,13 @@ insert(struct frontier *f, struct frontier_point q)
 }
 
 /* The plan for this arena.  Plans that are known from smaller arenas come at
- * no cost, which is why the ladder is climbed upwards: what a choice for one
+ * no cost, which is why the grid is walked upwards: what a choice for one
  * budget learns from larger ones, it would not know on its own. */
 static void
-add_plan(const Pass *p, struct remat *r, struct choice *c, bool early,
+add_plan(const Pass *p, struct remat *r, struct plan_choice *c, bool early,
          int64_t arena)
 {
-	const struct found *f = choice_take(c, arena);
+	const struct known_plan *f = choice_take(c, arena);
 	double base = p->frontier->base_sec;
 	struct frontier_point q = { .early = early };
 
@@ -103,9 +103,9 @@ frontier_new(const Pass *p, const struct remat *r)
 	struct frontier *f = arena_alloc(p->keep, sizeof *f);
 
 	/* two forms of the graph, and the second one's presets */
-	f->point = arena_array(p->keep, 2 * LADDER + PRESETS,
+	f->point = arena_array(p->keep, 2 * GRID_MAX + PRESETS,
 	                       sizeof *f->point);
-	f->ladder = arena_array(p->keep, LADDER, sizeof *f->ladder);
+	f->grid = arena_array(p->keep, GRID_MAX, sizeof *f->grid);
 	f->preset = arena_array(p->keep, PRESETS, sizeof *f->preset);
 	f->whole = p->baseline_peak;
 	f->base_sec = r->base_sec;
@@ -113,7 +113,7 @@ frontier_new(const Pass *p, const struct remat *r)
 }
 
 static int
-by_size(const void *p, const void *q)
+by_amount(const void *p, const void *q)
 {
 	const int64_t *a = p, *b = q;
 
@@ -123,17 +123,17 @@ by_size(const void *p, const void *q)
 /* The arenas to plan for: evenly from the least to keep-everything; for the
  * second form those of the first one's budgets, and evenly what lies below. */
 static size_t
-climb(const struct frontier *f, const struct remat *r, int64_t least,
-      int64_t top, int64_t *arena)
+list_budgets(const struct frontier *f, const struct remat *r, int64_t least,
+             int64_t top, int64_t *arena)
 {
-	int64_t low = f->nladder ? f->ladder[0] - r->resident : top;
-	int64_t step = (low - least) / RUNGS;
+	int64_t low = f->ngrid ? f->grid[0] - r->resident : top;
+	int64_t step = (low - least) / GRID;
 	size_t n = 0;
 
-	for (int i = 0; i < f->nladder; i++)
-		if (f->ladder[i] - r->resident >= least)
-			arena[n++] = f->ladder[i] - r->resident;
-	for (int i = 0; i < (step > 0 ? RUNGS : least < low); i++)
+	for (int i = 0; i < f->ngrid; i++)
+		if (f->grid[i] - r->resident >= least)
+			arena[n++] = f->grid[i] - r->resident;
+	for (int i = 0; i < (step > 0 ? GRID : least < low); i++)
 		arena[n++] = least + step * i;
 	arena[n++] = top;
 	return n;
@@ -152,7 +152,7 @@ ask_first(Pass *p, int n)
 		n = 0;
 	for (int i = 0; i < n; i++)
 		budget[i] = p->alternative[i].peak;
-	qsort(budget, (size_t)n, sizeof *budget, by_size);
+	qsort(budget, (size_t)n, sizeof *budget, by_amount);
 	for (int i = 0; i < n; i++)
 		add_plan(p, f->remat, f->choice, false,
 		         budget[i] - f->remat->resident);
@@ -161,9 +161,9 @@ ask_first(Pass *p, int n)
 }
 
 void
-frontier_add(Pass *p, struct remat *r, struct choice *c, Graph *first)
+frontier_add(Pass *p, struct remat *r, struct plan_choice *c, Graph *first)
 {
-	int64_t least = choice_least(c), arena[LADDER];
+	int64_t least = choice_least(c), arena[GRID_MAX];
 	int64_t top = p->baseline_peak - r->resident;
 	/* the last alternative is the choice itself */
 	int n = p->nalternative - 1 < PRESETS ? p->nalternative - 1 : PRESETS;
@@ -171,19 +171,19 @@ frontier_add(Pass *p, struct remat *r, struct choice *c, Graph *first)
 
 	if (!p->frontier)
 		p->frontier = frontier_new(p, r);
-	narena = climb(p->frontier, r, least, top, arena);
+	narena = list_budgets(p->frontier, r, least, top, arena);
 	for (int i = 0; i < n; i++) {
 		arena[narena++] = p->alternative[i].peak - r->resident;
 		add_preset(p, i);
 	}
 	if (n > p->frontier->npreset)
 		p->frontier->npreset = n;
-	qsort(arena, narena, sizeof *arena, by_size);
-	if (p->frontier->nladder == 0)
-		while (p->frontier->nladder < (int)narena) {
-			int at = p->frontier->nladder++;
+	qsort(arena, narena, sizeof *arena, by_amount);
+	if (p->frontier->ngrid == 0)
+		while (p->frontier->ngrid < (int)narena) {
+			int at = p->frontier->ngrid++;
 
-			p->frontier->ladder[at] = r->resident + arena[at];
+			p->frontier->grid[at] = r->resident + arena[at];
 		}
 	for (size_t i = 0; i < narena && !watch_off(p->watch); i++)
 		add_plan(p, r, c, p->early, arena[i]);

@@ -14,7 +14,7 @@ enum { ROWS_PER_ROUND = 6 };
 /* Whether some output of node i may lie in the bytes of storage `in`, and
  * which: such an output costs nothing at its own step. */
 static bool
-may_share(const struct model *m, const struct rnode *n, int32_t out)
+may_overlay(const struct model *m, const struct rnode *n, int32_t out)
 {
 	for (int i = 0; i < n->npair; i++) {
 		int32_t in = n->pair[2 * i + 1];
@@ -30,7 +30,7 @@ may_share(const struct model *m, const struct rnode *n, int32_t out)
 
 /* What lives at the point in every plan. */
 static int64_t
-fixed_bytes(const struct model *m, const struct point *p)
+bytes_at_point(const struct model *m, const struct point *p)
 {
 	const struct remat *r = m->r;
 	const struct rnode *n = &r->node[p->node];
@@ -43,7 +43,7 @@ fixed_bytes(const struct model *m, const struct point *p)
 		if (st->def > p->node)
 			continue;
 		if (st->def == p->node)
-			alive = !may_share(m, n, s);
+			alive = !may_overlay(m, n, s);
 		else if (st->output)
 			alive = true;
 		else if (!forward(m, s))
@@ -76,7 +76,7 @@ model_points(struct model *m)
 		p->node = i;
 		p->stage = r->node[i].backward ? m->stage_of[i] : -1;
 		p->after = p->stage >= 0 && m->stage_of[i - 1] == p->stage;
-		p->fixed = fixed_bytes(m, p);
+		p->fixed = bytes_at_point(m, p);
 	}
 }
 

@@ -13,10 +13,10 @@
  */
 #include "passes/cost/cost.h"
 #include "passes/plan/choose.h"
-#include "passes/plan/halves.h"
+#include "passes/plan/low_precision.h"
 #include "passes/plan/frontier.h"
 #include "passes/solve/ilp.h"
-#include "passes/plan/cheap.h"
+#include "passes/plan/one_percent.h"
 #include "passes/plan/plan.h"
 #include "passes/place/place.h"
 #include "runtime/support/now.h"
@@ -102,12 +102,12 @@ peak_of(struct remat *r)
 
 static void
 add_alternative(Pass *p, struct remat *r, const char *name,
-                const struct found *f)
+                const struct known_plan *f)
 {
 	struct alternative *a = &p->alternative[p->nalternative++];
 
 	a->name = name;
-	a->recompute_sec = found_eval(r, f).sec;
+	a->recompute_sec = known_eval(r, f).sec;
 	a->step_sec = r->base_sec + a->recompute_sec;
 	a->peak = peak_of(r);
 }
@@ -119,7 +119,7 @@ new_set(const struct remat *r)
 }
 
 static void
-list_alternatives(Pass *p, struct remat *r, const struct found *chosen)
+list_alternatives(Pass *p, struct remat *r, const struct known_plan *chosen)
 {
 	static const struct {
 		const char *name;
@@ -133,7 +133,7 @@ list_alternatives(Pass *p, struct remat *r, const struct found *chosen)
 		{ "every=4", REMAT_EVERY, 4 },
 	};
 	size_t n = sizeof preset / sizeof preset[0];
-	struct found f = { .drop = new_set(r) };
+	struct known_plan f = { .drop = new_set(r) };
 	uint8_t *free = new_set(r);
 
 	p->alternative = arena_array(p->keep, n + 1, sizeof *p->alternative);
@@ -150,55 +150,57 @@ list_alternatives(Pass *p, struct remat *r, const struct found *chosen)
 
 /* Nothing beats a plan that recomputes nothing. */
 static bool
-fits_as_it_is(const Pass *p, struct remat *r, const struct found *f)
+fits_as_it_is(const Pass *p, struct remat *r, const struct known_plan *f)
 {
-	struct remat_cost c = found_eval(r, f);
+	struct remat_cost c = known_eval(r, f);
 
 	return c.sec <= 0 && r->resident + c.live <= p->budget
 		&& peak_of(r) <= p->budget;
 }
 
 static bool
-refuse_all(Pass *p, struct remat *r, struct choice *c, int64_t least)
+refuse_all(Pass *p, struct remat *r, struct plan_choice *c, int64_t least)
 {
-	const struct found *f = choice_smallest(c);
+	const struct known_plan *f = choice_smallest(c);
 
 	if (choice_least(c) < least)
 		least = choice_least(c);
 	p->minimum_peak = r->resident + least;
-	return remat_refuse(p, r, found_eval(r, f));
+	return remat_refuse(p, r, known_eval(r, f));
 }
 
 /* The plan for the budget, or the one to be rounded as *half says; half->wish
  * has no type if it is not. */
 static bool
 choose_auto(Pass *p, const Graph *g, struct remat *r, const uint8_t *must,
-            struct choice *c, struct found *plan, struct halves *half)
+            struct plan_choice *c, struct known_plan *plan,
+            struct low_precision_plan *rounded)
 {
-	const struct found *taken;
-	struct ladder ladder;
+	const struct known_plan *taken;
+	struct plan_grid grid;
 	int64_t arena;
-	bool halved = false;
+	bool is_rounded = false;
 
-	half->least = INT64_MAX;
+	rounded->least = INT64_MAX;
 	remat_keep_all(r, must, plan->drop);
 	if (p->budget < 0 || fits_as_it_is(p, r, plan))
 		return true;
 	if (!c)
 		c = choice_new(r, must, p->opt);
 	if (p->opt->save_dtype)
-		halves_ladder(&ladder, r, c, must);
+		low_precision_grid(&grid, r, c, must);
 	arena = p->budget - r->resident;
 	taken = choice_take(c, arena);
 	if (p->opt->save_dtype)
-		halved = halves_best(p, g, r, &ladder, must, arena,
-		                     taken ? taken->sec : INFINITY, half);
+		is_rounded = low_precision_best(p, g, r, &grid, must, arena,
+		                                taken ? taken->sec : INFINITY,
+		                                rounded);
 	if (watch_off(p->watch))
 		return false;
-	if (!taken && !halved)
-		return refuse_all(p, r, c, half->least);
-	*plan = halved ? half->plan : *taken;
-	if (halved)
+	if (!taken && !is_rounded)
+		return refuse_all(p, r, c, rounded->least);
+	*plan = is_rounded ? rounded->plan : *taken;
+	if (is_rounded)
 		return true;
 	p->bound_sec = r->base_sec + choice_bound(c, arena, taken);
 	p->bound_class = p->bound_sec > r->base_sec && !taken->step
@@ -208,13 +210,13 @@ choose_auto(Pass *p, const Graph *g, struct remat *r, const uint8_t *must,
 
 static bool
 choose_preset(Pass *p, struct remat *r, const uint8_t *must,
-              struct found *plan)
+              struct known_plan *plan)
 {
 	struct remat_cost c;
 	int64_t peak;
 
 	remat_preset(r, must, p->opt->remat, p->opt->remat_every, plan->drop);
-	c = found_eval(r, plan);
+	c = known_eval(r, plan);
 	peak = peak_of(r);
 	if (p->budget < 0 || peak <= p->budget)
 		return true;
@@ -227,9 +229,9 @@ plan_graph(Pass *p, Graph *g)
 {
 	double started = now_sec();
 	struct remat *r;
-	struct found plan = { .live = -1 };
-	struct halves half = { .sec = 0 };
-	struct choice *c = NULL;
+	struct known_plan plan = { .live = -1 };
+	struct low_precision_plan rounded = { .sec = 0 };
+	struct plan_choice *c = NULL;
 	Graph *own = NULL;
 	uint8_t *must;
 	bool ok;
@@ -269,7 +271,7 @@ plan_graph(Pass *p, Graph *g)
 	if (p->opt->curve)
 		c = choice_new(r, must, p->opt);
 	ok = p->opt->remat == REMAT_AUTO
-		? choose_auto(p, g, r, must, c, &plan, &half)
+		? choose_auto(p, g, r, must, c, &plan, &rounded)
 		: choose_preset(p, r, must, &plan);
 	if (ok && (p->opt->compare || p->opt->curve))
 		list_alternatives(p, r, &plan);
@@ -280,12 +282,12 @@ plan_graph(Pass *p, Graph *g)
 	if (!ok)
 		return p->lenient && p->refused;
 	if (p->opt->account)
-		cheap_account(p, g, r, must);
-	p->recompute_sec = found_eval(r, &plan).sec;
+		one_percent_account(p, g, r, must);
+	p->recompute_sec = known_eval(r, &plan).sec;
 	remat_apply(r, g);
-	if (half.wish.to) {
-		p->recompute_sec = half.sec;
-		save_rewrite(g, &half.wish, p->target, p->scratch);
+	if (rounded.wish.to) {
+		p->recompute_sec = rounded.sec;
+		save_rewrite(g, &rounded.wish, p->target, p->scratch);
 	}
 	p->solver_sec = now_sec() - started;
 	p->changed = true;

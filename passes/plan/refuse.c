@@ -52,7 +52,7 @@ is_of_optimizer(const Val *v)
 
 /* Resident bytes by what they are; states: an optimizer's. */
 static int64_t
-bytes_of(const Graph *g, ValKind kind)
+bytes_of_kind(const Graph *g, ValKind kind)
 {
 	int64_t sum = 0;
 
@@ -90,7 +90,7 @@ half_of_states(const Graph *g)
 }
 
 static void
-show(Diag *d, const char *name, int64_t bytes)
+print_item_bytes(Diag *d, const char *name, int64_t bytes)
 {
 	if (bytes)
 		diag_more(d, "%12" PRId64 " B  %s", bytes, name);
@@ -152,7 +152,7 @@ binds_batch(const Graph *g, const struct dim_binding *d)
 
 /* The size of the batch, if it is bound by name; 0: the file fixes it. */
 static int64_t
-find_batch(const Pass *p, const Graph *g)
+bound_batch(const Pass *p, const Graph *g)
 {
 	for (int i = 0; i < p->opt->ndim; i++)
 		if (binds_batch(g, &p->opt->dim[i]))
@@ -204,8 +204,8 @@ parts_for(const Pass *p, int64_t bytes, int64_t samples)
 
 /* One line: by how many bytes it helps, whether it suffices, what to type. */
 static void
-offer(const Pass *p, const char *about, int64_t bytes, const char *why,
-      const char *line)
+suggest(const Pass *p, const char *about, int64_t bytes, const char *why,
+        const char *line)
 {
 	if (bytes > 0)
 		diag_more(p->diag, "  %s%" PRId64 " B less%s: %s; try: %s",
@@ -214,13 +214,14 @@ offer(const Pass *p, const char *about, int64_t bytes, const char *why,
 }
 
 static void
-offer_batch(const Pass *p, const Graph *g, struct tight t)
+suggest_batch(const Pass *p, const Graph *g, struct tight t)
 {
 	const struct options *o = p->opt;
-	int64_t batch = find_batch(p, g), n = parts_for(p, t.batch, batch);
+	int64_t batch = bound_batch(p, g), n = parts_for(p, t.batch, batch);
 	int64_t less = t.batch - t.batch / n;
 	/* accumulators stay in memory and stand in for gradients */
-	int64_t held = o->grad_accum > 1 ? 0 : bytes_of(g, V_PARAM) - t.grad;
+	int64_t held = o->grad_accum > 1 ? 0
+		: bytes_of_kind(g, V_PARAM) - t.grad;
 	char line[512], more[600];
 
 	if (n == 1) {
@@ -236,13 +237,13 @@ offer_batch(const Pass *p, const Graph *g, struct tight t)
 	if (!*line)
 		return;
 	line[strlen(line) - 1] = '\0';
-	offer(p, "about ", less, "fewer samples", line);
-	offer(p, "about ", o->optimizer != OPT_NONE ? less - held : 0,
-	      "the same samples in parts, and gradients are held", more);
+	suggest(p, "about ", less, "fewer samples", line);
+	suggest(p, "about ", o->optimizer != OPT_NONE ? less - held : 0,
+	        "the same samples in parts, and gradients are held", more);
 }
 
 static bool
-offer_help(const Pass *p, const Graph *g, struct tight t)
+suggest_help(const Pass *p, const Graph *g, struct tight t)
 {
 	const struct options *o = p->opt;
 	bool late = g->props & P_UPD && !p->early
@@ -256,13 +257,13 @@ offer_help(const Pass *p, const Graph *g, struct tight t)
 	if (o->remat != REMAT_AUTO)
 		diag_more(p->diag, "  a plan of the least bytes; try: "
 		          "--recompute auto");
-	offer(p, "up to ", late ? t.grad : 0, "gradients are freed once they "
-	      "are applied", "--update-in-backward on");
-	offer_batch(p, g, t);
-	offer(p, "", o->optimizer == OPT_ADAFACTOR ? 0 : half_of_states(g),
-	      "states of 16 bits", "--state-dtype bf16");
-	offer(p, "", bytes_of(g, V_STATE), "an optimizer without state",
-	      "--optimizer sgd");
+	suggest(p, "up to ", late ? t.grad : 0, "gradients are freed once they "
+	        "are applied", "--update-in-backward on");
+	suggest_batch(p, g, t);
+	suggest(p, "", o->optimizer == OPT_ADAFACTOR ? 0 : half_of_states(g),
+	        "states of 16 bits", "--state-dtype bf16");
+	suggest(p, "", bytes_of_kind(g, V_STATE), "an optimizer without state",
+	        "--optimizer sgd");
 	return false;
 }
 
@@ -291,16 +292,17 @@ remat_refuse(Pass *p, struct remat *r, struct remat_cost c)
 	           number_bytes(least, (double)p->minimum_peak));
 	diag_more(d, "the tightest step is %s (%s); largest of what is alive "
 	          "there:", where, op_info[tight->op].text);
-	show(d, "parameters and buffers",
-	     bytes_of(g, V_PARAM) + bytes_of(g, V_BUFFER));
-	show(d, "accumulated gradients", sums);
-	show(d, "optimizer state", bytes_of(g, V_STATE));
-	show(d, "inputs", bytes_of(g, V_INPUT));
+	print_item_bytes(d, "parameters and buffers",
+	                 bytes_of_kind(g, V_PARAM)
+	                 + bytes_of_kind(g, V_BUFFER));
+	print_item_bytes(d, "accumulated gradients", sums);
+	print_item_bytes(d, "optimizer state", bytes_of_kind(g, V_STATE));
+	print_item_bytes(d, "inputs", bytes_of_kind(g, V_INPUT));
 	rank_alive(r, c.tight, top);
 	for (int i = 0; i < SHOWN && top[i].size; i++)
-		show(d, top[i].name, top[i].size);
+		print_item_bytes(d, top[i].name, top[i].size);
 	if (top[0].size > p->budget)
 		diag_more(d, "'%s' alone takes more than the budget: no plan "
 		          "meets it", top[0].name);
-	return offer_help(p, g, measure_step(r, c.tight));
+	return suggest_help(p, g, measure_step(r, c.tight));
 }

@@ -30,7 +30,7 @@ enum { ROUNDS = 40 };
 /* ---- uses and stages ---- */
 
 static void
-find_uses(struct model *m)
+find_storage_uses(struct model *m)
 {
 	struct remat *r = m->r;
 
@@ -70,7 +70,7 @@ droppable(const struct model *m, int32_t s)
 
 /* Latest stage at which each node may have to be repeated first. */
 static void
-find_ranges(struct model *m)
+find_repeat_ranges(struct model *m)
 {
 	struct remat *r = m->r;
 
@@ -123,7 +123,7 @@ make_breaks(struct model *m, NodeId i)
 }
 
 static void
-make_columns(struct model *m)
+make_model_columns(struct model *m)
 {
 	struct remat *r = m->r;
 
@@ -205,9 +205,9 @@ model_new(struct remat *r, const uint8_t *must, int64_t memory, Arena *arena)
 	m->wcol = arena_array(arena, n + 2, sizeof *m->wcol);
 	m->col = arena_array(arena, 3 * k + 16, sizeof *m->col);
 	m->coef = arena_array(arena, 3 * k + 16, sizeof *m->coef);
-	find_uses(m);
-	find_ranges(m);
-	make_columns(m);
+	find_storage_uses(m);
+	find_repeat_ranges(m);
+	make_model_columns(m);
 	make_logic(m);
 	model_points(m);
 	return m;
@@ -215,7 +215,7 @@ model_new(struct remat *r, const uint8_t *must, int64_t memory, Arena *arena)
 
 /* Lower bound; adds rows until none is violated or the work is spent. */
 static struct ilp_answer
-relax(struct model *m)
+relax_model(struct model *m)
 {
 	struct ilp_limit limit = { .pivots = 20000, .watch = m->r->watch };
 	struct ilp_answer best = { ILP_NONE, 0, 0, NULL };
@@ -242,7 +242,7 @@ remat_bound(struct remat *r, const uint8_t *must, int64_t memory, double sec,
 {
 	Arena *arena = arena_new();
 	struct model *m = model_new(r, must, memory, arena);
-	struct ilp_answer a = relax(m);
+	struct ilp_answer a = relax_model(m);
 	double bound = a.status == ILP_INFEASIBLE ? INFINITY
 		: a.bound > 0 ? a.bound * m->unit_sec : 0;
 
@@ -261,8 +261,8 @@ remat_bound(struct remat *r, const uint8_t *must, int64_t memory, double sec,
 
 /* Round a solution to a plan and polish that. */
 static void
-take(struct model *m, struct archive *a, const double *x, double threshold,
-     int64_t evals)
+round_to_plan(struct model *m, struct archive *a, const double *x,
+              double threshold, int64_t evals)
 {
 	const struct remat *r = m->r;
 	uint8_t *drop = arena_array(m->arena, (size_t)r->nstore + 1, 1);
@@ -281,16 +281,16 @@ remat_ilp(struct archive *a, int64_t memory, double gap, int64_t nodes,
 {
 	Arena *arena = arena_new();
 	struct model *m = model_new(a->known.r, a->must, memory, arena);
-	struct ilp_answer lp = relax(m);
+	struct ilp_answer lp = relax_model(m);
 	double bound = lp.status == ILP_INFEASIBLE ? INFINITY
 		: lp.bound > 0 ? lp.bound * m->unit_sec : 0;
-	struct found *f;
+	struct known_plan *f;
 
 	if (lp.status == ILP_OPTIMAL) {
-		take(m, a, lp.x, 0.5, evals);
-		take(m, a, lp.x, 0.9, evals);
+		round_to_plan(m, a, lp.x, 0.5, evals);
+		round_to_plan(m, a, lp.x, 0.9, evals);
 	}
-	f = shelf_live(&a->known, memory);
+	f = pool_best_live(&a->known, memory);
 	if (nodes > 0 && lp.status == ILP_OPTIMAL
 	    && (!f || f->sec - bound > gap)) {
 		struct ilp_limit limit = {
@@ -300,7 +300,7 @@ remat_ilp(struct archive *a, int64_t memory, double gap, int64_t nodes,
 		struct ilp_answer mip = ilp_solve(m->ilp, &limit, arena);
 
 		if (mip.x)
-			take(m, a, mip.x, 0.5, evals);
+			round_to_plan(m, a, mip.x, 0.5, evals);
 		if (mip.bound * m->unit_sec > bound
 		    && mip.status != ILP_FAILED)
 			bound = mip.bound * m->unit_sec;

@@ -68,7 +68,7 @@ find_similar_layers(const struct remat *r, Arena *arena, int32_t *cut)
 
 /* Into r->layer, once. */
 static void
-find_layers(struct remat *r, Arena *arena)
+ensure_layers(struct remat *r, Arena *arena)
 {
 	if (r->layer)
 		return;
@@ -83,7 +83,7 @@ remat_layer_of(struct remat *r, Arena *arena, int32_t *layer)
 {
 	int32_t *of_node = arena_array(arena, (size_t)r->nnode + 1, 4);
 
-	find_layers(r, arena);
+	ensure_layers(r, arena);
 	/* by node, the last of the inputs made before it */
 	for (int32_t i = 0; i < r->nlayer; i++)
 		of_node[r->store[r->layer[i]].def + 1] = i + 1;
@@ -163,7 +163,7 @@ remat_preset(struct remat *r, const uint8_t *must, enum remat_mode mode,
 	switch (mode) {
 	case REMAT_FULL:
 	case REMAT_EVERY:
-		find_layers(r, arena);
+		ensure_layers(r, arena);
 		drop_all_but(r, mode == REMAT_FULL || every < 1 ? 1 : every,
 		             drop);
 		break;

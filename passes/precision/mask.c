@@ -16,7 +16,7 @@ struct mask {
 
 /* Nothing comes of nothing: 0. */
 static ValId
-put(struct mask *m, Op op, int nin, const ValId *in, const Attr *a)
+emit_placed(struct mask *m, Op op, int nin, const ValId *in, const Attr *a)
 {
 	ValId v = nin && !in[nin - 1] ? 0
 		: emit_op(m->g, m->d, op, nin, in, a, m->like);
@@ -39,13 +39,13 @@ precision_mask(Graph *g, Diag *d, NodeId id, void (*placed)(void *, NodeId),
 	shape.EXPAND.shape = shape_list(&g->val[x].shape);
 	to.CAST.to = DT_BOOL;
 	one = val_scalar(g, dt, 1);
-	mask = put(&m, OP_EXPAND, 1, &one, &shape);
-	mask = put(&m, OP_DROPOUT, 1, &mask, &drop);
-	mask = put(&m, OP_CAST, 1, &mask, &to);
+	mask = emit_placed(&m, OP_EXPAND, 1, &one, &shape);
+	mask = emit_placed(&m, OP_DROPOUT, 1, &mask, &drop);
+	mask = emit_placed(&m, OP_CAST, 1, &mask, &to);
 	in[0] = x;
 	in[1] = val_scalar(g, dt, 1 / (1 - drop.DROPOUT.ratio));
-	in[1] = put(&m, OP_MUL, 2, in, NULL);
+	in[1] = emit_placed(&m, OP_MUL, 2, in, NULL);
 	in[0] = mask;
 	in[2] = val_scalar(g, dt, 0);
-	return mask && in[1] ? put(&m, OP_WHERE, 3, in, NULL) : 0;
+	return mask && in[1] ? emit_placed(&m, OP_WHERE, 3, in, NULL) : 0;
 }

@@ -1,14 +1,14 @@
 /* Precision: the float type of every value, for --dtype.
  *
- * what    Products, attention and convolutions take and give the narrow type;
+ * what    Products, attention and convolutions take and give the target type;
  *         norms take it and have their statistics, scales and shifts in
  *         float32; reductions, comparisons and losses take float32.  What is
  *         element by element, or moves data, goes with its operands:
  *
- *           soft alone                       soft
- *           soft and narrow                  narrow
- *           soft and full                    full
- *           narrow and full                  narrow if both have an element
+ *           weak alone                       weak
+ *           weak and target                  target
+ *           weak and full                    full
+ *           target and full                  target if both have an element
  *                                            for each of the result's (x +
  *                                            f(x)), else full (x - mean)
  *
@@ -19,7 +19,7 @@
  *         Parameters stay float32 masters, and a cast makes the copy that a
  *         product takes: it is planned as any value, so it costs memory only
  *         where that is cheaper than making it again.  Without masters they
- *         are narrow themselves.
+ *         have the target type themselves.
  *         --precision overrules all of that, by value or by op.
  *         --dtype f32 makes everything float32.
  *         --dropout-mask=store: see mask.c.  What was decided of each value
@@ -36,60 +36,60 @@
 #include "runtime/support/glob.h"
 #include "ir/element.h"
 
-enum kind { SOFT, NARROW, FULL };
+enum type_class { WEAK, TARGET, FULL };
 
-static const enum kind kind_of[WHY_COUNT] = {
-	[WHY_INPUT] = SOFT, [WHY_CONST] = SOFT, [WHY_BUFFER] = SOFT,
-	[WHY_MASTER] = SOFT, [WHY_PARAM] = NARROW, [WHY_SOFT] = SOFT,
-	[WHY_OF_NARROW] = NARROW, [WHY_OF_FULL] = FULL, [WHY_EACH] = NARROW,
-	[WHY_SPREAD] = FULL, [WHY_HALF] = NARROW, [WHY_FULL] = FULL,
+static const enum type_class kind_of[WHY_COUNT] = {
+	[WHY_INPUT] = WEAK, [WHY_CONST] = WEAK, [WHY_BUFFER] = WEAK,
+	[WHY_MASTER] = WEAK, [WHY_PARAM] = TARGET, [WHY_WEAK] = WEAK,
+	[WHY_OF_TARGET] = TARGET, [WHY_OF_FULL] = FULL, [WHY_EACH] = TARGET,
+	[WHY_SPREAD] = FULL, [WHY_HALF] = TARGET, [WHY_FULL] = FULL,
 	[WHY_LOG] = FULL,
-	[WHY_WISH_NARROW] = NARROW, [WHY_WISH_FULL] = FULL,
+	[WHY_WISH_TARGET] = TARGET, [WHY_WISH_FULL] = FULL,
 };
 
-/* By value: the kind, and what stands for it in float32 and in the narrow
+/* By value: the kind, and what stands for it in float32 and in the target
  * type; 0: not there yet. */
-struct view {
-	enum kind kind;
-	ValId full, narrow;
+struct typed_value {
+	enum type_class kind;
+	ValId full, target;
 	struct reason reason;
 };
 
 struct precise {
 	Pass *p;
 	Graph *g;
-	DType dt;                       /* the narrow type; DT_NONE: types
+	DType dt;                       /* the target type; DT_NONE: types
 	                                 * stay */
 	NodeId *order;
 	size_t cap;
 	uint32_t n;
 	ValId *now;                     /* by old value: what stands for it */
-	struct view *view;
-	size_t nview, cap_view;
+	struct typed_value *typed;
+	size_t ntyped, cap_typed;
 	bool *used;                     /* by wish of --precision */
 	const bool *log;                /* by node that there was, see logs.c */
 };
 
 static bool
-is_float(const struct precise *c, ValId v)
+is_float_val(const struct precise *c, ValId v)
 {
 	return dtype_info[c->g->val[v].dt].cls == 'f';
 }
 
-static struct view *
-view_of(struct precise *c, ValId v)
+static struct typed_value *
+typed_of(struct precise *c, ValId v)
 {
-	if (v >= c->nview) {
-		c->view = arena_grow(c->p->scratch, c->view, c->nview,
-		                     &c->cap_view, (size_t)v + 1,
-		                     sizeof *c->view);
-		c->nview = (size_t)v + 1;
+	if (v >= c->ntyped) {
+		c->typed = arena_grow(c->p->scratch, c->typed, c->ntyped,
+		                      &c->cap_typed, (size_t)v + 1,
+		                      sizeof *c->typed);
+		c->ntyped = (size_t)v + 1;
 	}
-	return &c->view[v];
+	return &c->typed[v];
 }
 
 static void
-push(void *of, NodeId id)
+push_placed(void *of, NodeId id)
 {
 	struct precise *c = of;
 
@@ -116,7 +116,7 @@ converted(struct precise *c, const Val *v, DType to)
 }
 
 static void
-convert(struct precise *c, Val *v, DType to)
+convert_val(struct precise *c, Val *v, DType to)
 {
 	if (v->dt == to)
 		return;
@@ -127,7 +127,7 @@ convert(struct precise *c, Val *v, DType to)
 /* ---- casts ---- */
 
 static ValId
-new_cast(struct precise *c, ValId v, DType to, NodeId like)
+insert_cast(struct precise *c, ValId v, DType to, NodeId like)
 {
 	Attr a = attr_default(OP_CAST);
 	const Val *old = &c->g->val[v];
@@ -141,7 +141,7 @@ new_cast(struct precise *c, ValId v, DType to, NodeId like)
 	a.CAST.to = to;
 	y = emit_op(c->g, c->p->diag, OP_CAST, 1, &v, &a, like);
 	if (y)
-		push(c, c->g->val[y].def);
+		push_placed(c, c->g->val[y].def);
 	return y;
 }
 
@@ -149,27 +149,27 @@ new_cast(struct precise *c, ValId v, DType to, NodeId like)
 static ValId *
 slot_of(struct precise *c, ValId v, DType to)
 {
-	struct view *view = view_of(c, v);
+	struct typed_value *typed = typed_of(c, v);
 
-	return to == c->dt ? &view->narrow : &view->full;
+	return to == c->dt ? &typed->target : &typed->full;
 }
 
 /* v in another type, before the node at hand.  0 after a diagnostic. */
 static ValId
 as(struct precise *c, ValId v, DType to, NodeId like)
 {
-	struct view view = *view_of(c, v);
+	struct typed_value typed = *typed_of(c, v);
 	ValId y = *slot_of(c, v, to);
 
 	if (c->g->val[v].dt == to)
 		return v;
 	if (y)
 		return y;
-	y = new_cast(c, v, to, like);
+	y = insert_cast(c, v, to, like);
 	if (y) {
-		view.reason = (struct reason){ .why = WHY_COPY, .of = v,
+		typed.reason = (struct reason){ .why = WHY_COPY, .of = v,
 			.op = c->g->node[like].op };
-		*view_of(c, y) = view;
+		*typed_of(c, y) = typed;
 		*slot_of(c, v, to) = y;
 	}
 	return y;
@@ -178,7 +178,7 @@ as(struct precise *c, ValId v, DType to, NodeId like)
 /* ---- nodes ---- */
 
 static bool
-is_whole(const Graph *g, ValId v, const Shape *s)
+has_every_element(const Graph *g, ValId v, const Shape *s)
 {
 	const Val *x = &g->val[v];
 
@@ -194,18 +194,18 @@ why_of_operands(struct precise *c, const Node *n)
 
 	for (int k = 0; k < n->nin; k++) {
 		ValId v = n->in[k];
-		enum kind kind;
+		enum type_class kind;
 
-		if (!v || !is_float(c, v))
+		if (!v || !is_float_val(c, v))
 			continue;
-		kind = view_of(c, v)->kind;
+		kind = typed_of(c, v)->kind;
 		any[kind] = true;
-		whole[kind] |= is_whole(c->g, v, s);
+		whole[kind] |= has_every_element(c->g, v, s);
 	}
-	if (any[NARROW] && any[FULL])
-		return whole[NARROW] && whole[FULL] ? WHY_EACH : WHY_SPREAD;
-	return any[NARROW] ? WHY_OF_NARROW : any[FULL] ? WHY_OF_FULL
-		: WHY_SOFT;
+	if (any[TARGET] && any[FULL])
+		return whole[TARGET] && whole[FULL] ? WHY_EACH : WHY_SPREAD;
+	return any[TARGET] ? WHY_OF_TARGET : any[FULL] ? WHY_OF_FULL
+		: WHY_WEAK;
 }
 
 /* The wish for what node n computes, the last one counts; NULL: none. */
@@ -240,7 +240,7 @@ why_of_node(struct precise *c, NodeId id, const struct precision_wish **w)
 
 	*w = wish_of(c, n);
 	if (*w)
-		return (*w)->dt == DT_F32 ? WHY_WISH_FULL : WHY_WISH_NARROW;
+		return (*w)->dt == DT_F32 ? WHY_WISH_FULL : WHY_WISH_TARGET;
 	if (flags & (F_HALF | F_HALF_0))
 		return WHY_HALF;
 	if (flags & (F_FULL | F_WIDE_0 | F_TO_BOOL | F_TO_I64))
@@ -260,15 +260,15 @@ is_converted(const Node *n, int k)
 }
 
 static bool
-convert_operands(struct precise *c, NodeId id, enum kind kind)
+convert_operands(struct precise *c, NodeId id, enum type_class kind)
 {
 	const Node *n = &c->g->node[id];
-	DType to = kind == NARROW ? c->dt : DT_F32;
+	DType to = kind == TARGET ? c->dt : DT_F32;
 
 	for (int k = 0; k < n->nin; k++) {
 		ValId v = n->in[k];
 
-		if (!v || !is_float(c, v))
+		if (!v || !is_float_val(c, v))
 			continue;
 		v = as(c, v, is_converted(n, k) ? to : DT_F32, id);
 		if (!v)
@@ -280,15 +280,15 @@ convert_operands(struct precise *c, NodeId id, enum kind kind)
 }
 
 static void
-settle(struct precise *c, ValId v, enum why why,
-       const struct precision_wish *wish)
+set_type_class(struct precise *c, ValId v, enum why why,
+               const struct precision_wish *wish)
 {
-	struct view *view = view_of(c, v);
+	struct typed_value *typed = typed_of(c, v);
 
-	view->kind = kind_of[why] == SOFT ? SOFT
-		: c->g->val[v].dt == c->dt ? NARROW : FULL;
-	view->reason.why = why;
-	view->reason.wish = wish;
+	typed->kind = kind_of[why] == WEAK ? WEAK
+		: c->g->val[v].dt == c->dt ? TARGET : FULL;
+	typed->reason.why = why;
+	typed->reason.wish = wish;
 }
 
 /* Types of the results follow from the shape rule. */
@@ -299,7 +299,7 @@ retype(struct precise *c, NodeId id)
 	Node *n = &g->node[id];
 	const struct precision_wish *wish;
 	enum why why = why_of_node(c, id, &wish);
-	enum kind kind = kind_of[why];
+	enum type_class kind = kind_of[why];
 
 	if (!convert_operands(c, id, kind))
 		return false;
@@ -307,13 +307,13 @@ retype(struct precise *c, NodeId id)
 	if (n->op == OP_RANDOM)
 		n->attr.RANDOM.dt = DT_F32;
 	for (int k = 0; k < n->nout; k++)
-		if (n->out[k] && is_float(c, n->out[k]))
+		if (n->out[k] && is_float_val(c, n->out[k]))
 			g->val[n->out[k]].dt = DT_NONE;
 	if (!shape_infer(g, c->p->diag, n))
 		return false;
 	for (int k = 0; k < n->nout; k++)
-		if (n->out[k] && is_float(c, n->out[k]))
-			settle(c, n->out[k], why, wish);
+		if (n->out[k] && is_float_val(c, n->out[k]))
+			set_type_class(c, n->out[k], why, wish);
 	return true;
 }
 
@@ -324,7 +324,7 @@ is_overruled(struct precise *c, const Node *n)
 {
 	DType to = (DType)n->attr.CAST.to;
 
-	return n->op == OP_CAST && is_float(c, n->in[0])
+	return n->op == OP_CAST && is_float_val(c, n->in[0])
 		&& dtype_info[to].cls == 'f'
 		&& (!dtype_is_half(to) || to == c->dt
 		    || dtype_is_half(c->g->val[n->in[0]].dt));
@@ -333,28 +333,28 @@ is_overruled(struct precise *c, const Node *n)
 static void
 overrule(struct precise *c, ValId y, ValId x)
 {
-	struct view *view = view_of(c, y);
+	struct typed_value *typed = typed_of(c, y);
 
-	view->kind = view_of(c, x)->kind;
-	view->reason.why = WHY_OVERRULED;
-	view->reason.of = x;
+	typed->kind = typed_of(c, x)->kind;
+	typed->reason.why = WHY_OVERRULED;
+	typed->reason.of = x;
 }
 
 static bool
-mask_of(struct precise *c, NodeId id)
+store_mask(struct precise *c, NodeId id)
 {
 	Graph *g = c->g;
 	ValId old = g->node[id].out[0];
 	ValId first = g->nval;
-	ValId v = precision_mask(g, c->p->diag, id, push, c);
+	ValId v = precision_mask(g, c->p->diag, id, push_placed, c);
 
 	if (!v)
 		return false;
-	*view_of(c, v) = *view_of(c, old);
+	*typed_of(c, v) = *typed_of(c, old);
 	for (ValId made = first; made < g->nval; made++)
-		view_of(c, made)->reason = (struct reason){ .why = WHY_MASK };
-	view_of(c, old)->reason.why = WHY_MASK;
-	view_of(c, old)->reason.of = v;
+		typed_of(c, made)->reason = (struct reason){ .why = WHY_MASK };
+	typed_of(c, old)->reason.why = WHY_MASK;
+	typed_of(c, old)->reason.of = v;
 	c->now[old] = v;
 	g->val[v].onnx = g->val[old].onnx;
 	g->val[v].output = g->val[old].output;
@@ -364,7 +364,7 @@ mask_of(struct precise *c, NodeId id)
 }
 
 static bool
-walk(struct precise *c, uint32_t nnode)
+retype_nodes(struct precise *c, uint32_t nnode)
 {
 	Graph *g = c->g;
 
@@ -386,17 +386,17 @@ walk(struct precise *c, uint32_t nnode)
 		}
 		if (g->node[id].op == OP_DROPOUT
 		    && c->p->opt->store_masks) {
-			if (!mask_of(c, id))
+			if (!store_mask(c, id))
 				return false;
 		} else {
-			push(c, id);
+			push_placed(c, id);
 		}
 	}
 	return true;
 }
 
 static bool
-check_wishes(struct precise *c)
+check_type_wishes(struct precise *c)
 {
 	const struct options *o = c->p->opt;
 
@@ -418,31 +418,32 @@ check_wishes(struct precise *c)
 }
 
 static enum why
-why_of_start(const Val *v, bool narrow)
+why_of_start(const Val *v, bool in_target)
 {
 	switch (v->kind) {
 	case V_INPUT: return WHY_INPUT;
-	case V_PARAM: return narrow ? WHY_PARAM : WHY_MASTER;
+	case V_PARAM: return in_target ? WHY_PARAM : WHY_MASTER;
 	case V_CONST: return WHY_CONST;
 	case V_BUFFER: return WHY_BUFFER;
-	default: return WHY_SOFT;
+	default: return WHY_WEAK;
 	}
 }
 
-/* Masters are soft.  Without them the type is the parameter's own. */
+/* Masters are weakly typed.  Without them the parameter itself has the target
+ * type. */
 static void
 start_value(struct precise *c, Val *v)
 {
-	bool narrow = v->kind == V_PARAM && !c->p->opt->masters;
-	struct view *view = view_of(c, val_id(c->g, v));
+	bool in_target = v->kind == V_PARAM && !c->p->opt->masters;
+	struct typed_value *typed = typed_of(c, val_id(c->g, v));
 
-	view->reason.before = v->dt;
+	typed->reason.before = v->dt;
 	if (dtype_info[v->dt].cls != 'f')
 		return;
-	view->reason.why = why_of_start(v, narrow);
-	view->kind = kind_of[view->reason.why];
+	typed->reason.why = why_of_start(v, in_target);
+	typed->kind = kind_of[typed->reason.why];
 	if (v->kind == V_PARAM)
-		convert(c, v, narrow ? c->dt : DT_F32);
+		convert_val(c, v, in_target ? c->dt : DT_F32);
 }
 
 static void
@@ -452,8 +453,8 @@ print_notes(const void *of, FILE *out)
 	struct reason *reason = arena_array(c->p->scratch, c->g->nval,
 	                                    sizeof *reason);
 
-	for (size_t v = 0; v < c->nview; v++)
-		reason[v] = c->view[v].reason;
+	for (size_t v = 0; v < c->ntyped; v++)
+		reason[v] = c->typed[v].reason;
 	precision_table(c->g, c->dt, reason, out);
 }
 
@@ -481,7 +482,8 @@ pass_precision(Pass *p, Graph *g)
 	                     sizeof *c->used);
 	for (ValId v = 1; c->dt != DT_NONE && v < nval; v++)
 		start_value(c, &g->val[v]);
-	if (!walk(c, g->nnode) || (c->dt != DT_NONE && !check_wishes(c)))
+	if (!retype_nodes(c, g->nnode)
+	    || (c->dt != DT_NONE && !check_type_wishes(c)))
 		return false;
 	g->loss = c->now[g->loss];
 	graph_reorder(g, c->order, c->n);

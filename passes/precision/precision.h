@@ -4,7 +4,7 @@
  * out     the same with casts; stored dropout masks
  * unaware of gradients, memory and machines
  *
- * Words.  narrow: the type of --dtype.  full: float32.  soft: float32 that
+ * Words.  target: the type of --dtype.  full: float32.  weak: float32 that
  * nothing demands, so that it takes the type of what it meets: parameters,
  * constants, inputs, and what is computed from these alone.
  */
@@ -20,13 +20,13 @@ enum why {
 	WHY_NONE,                       /* no float, or nobody has looked */
 	WHY_INPUT, WHY_CONST, WHY_BUFFER, WHY_MASTER,
 	WHY_PARAM,                      /* without a master */
-	WHY_SOFT, WHY_OF_NARROW, WHY_OF_FULL,   /* so are all operands */
-	WHY_EACH,                       /* narrow and full meet, each with an
+	WHY_WEAK, WHY_OF_TARGET, WHY_OF_FULL,   /* so are all operands */
+	WHY_EACH,                       /* target and full meet, each with an
 	                                 * element for each of the result's */
 	WHY_SPREAD,                     /* ... one of them is spread */
 	WHY_HALF, WHY_FULL,             /* its op's row says so */
 	WHY_LOG,                        /* a logarithm, or what one is of */
-	WHY_WISH_NARROW, WHY_WISH_FULL, /* the user does */
+	WHY_WISH_TARGET, WHY_WISH_FULL, /* the user does */
 	WHY_COPY,                       /* a cast for an op that takes it */
 	WHY_OVERRULED,                  /* a cast of the file */
 	WHY_MASK,                       /* of a stored dropout mask */
@@ -43,7 +43,7 @@ struct reason {
 };
 
 /* table.c: what became of each value of the graph and why, as comments. */
-void precision_table(const Graph *, DType narrow, const struct reason *,
+void precision_table(const Graph *, DType target, const struct reason *,
                      FILE *);
 
 /* logs.c: by node, whether it is a logarithm, or what lies between a saturating

@@ -9,16 +9,16 @@
 
 enum { WIDTH = 36 };                    /* of the column of names */
 
-struct table {
+struct type_printer {
 	const Graph *g;
-	const char *narrow;
+	const char *target;
 	const struct reason *reason;
 	FILE *out;
 	int64_t count[DT_COUNT], casts, overruled;
 };
 
 static void
-put_padded(struct table *t, ValId v)
+print_padded(struct type_printer *t, ValId v)
 {
 	char *text;
 	size_t n;
@@ -33,7 +33,7 @@ put_padded(struct table *t, ValId v)
 }
 
 static void
-put_gone(struct table *t, const char *what, ValId now)
+print_gone(struct type_printer *t, const char *what, ValId now)
 {
 	fputs(what, t->out);
 	if (now) {
@@ -44,7 +44,7 @@ put_gone(struct table *t, const char *what, ValId now)
 
 /* Something else stands for it. */
 static bool
-is_gone(const struct table *t, ValId v)
+is_gone(const struct type_printer *t, ValId v)
 {
 	return !t->g->val[v].def && t->g->val[v].kind == V_TEMP
 		&& t->reason[v].of;
@@ -52,7 +52,7 @@ is_gone(const struct table *t, ValId v)
 
 /* Which output of its node the value is. */
 static int
-place_of(const Graph *g, ValId v)
+output_index(const Graph *g, ValId v)
 {
 	const Node *n = &g->node[g->val[v].def];
 	int k = 0;
@@ -64,25 +64,25 @@ place_of(const Graph *g, ValId v)
 
 /* Of what a node computes. */
 static void
-put_op(struct table *t, ValId v, enum why why)
+print_op_reason(struct type_printer *t, ValId v, enum why why)
 {
 	const Val *x = &t->g->val[v];
 	const char *op = op_info[t->g->node[x->def].op].text;
 
 	if (v == t->g->loss)
 		fputs("loss", t->out);
-	else if (why == WHY_OF_NARROW || why == WHY_OF_FULL)
+	else if (why == WHY_OF_TARGET || why == WHY_OF_FULL)
 		fprintf(t->out, "%s of %s operands", op,
-		        why == WHY_OF_NARROW ? t->narrow : "f32");
+		        why == WHY_OF_TARGET ? t->target : "f32");
 	else if (why == WHY_LOG)
 		fprintf(t->out, "of a logarithm, float32 as losses are");
 	else if (why == WHY_EACH)
 		fprintf(t->out, "%s of %s and f32, element by element", op,
-		        t->narrow);
+		        t->target);
 	else if (why == WHY_SPREAD)
 		fprintf(t->out, "%s of %s and f32, one of them spread", op,
-		        t->narrow);
-	else if (place_of(t->g, v) > 0)
+		        t->target);
+	else if (output_index(t->g, v) > 0)
 		fprintf(t->out, "statistics of %s", op);
 	else
 		fprintf(t->out, "%s takes and gives %s", op,
@@ -90,14 +90,14 @@ put_op(struct table *t, ValId v, enum why why)
 }
 
 static void
-put_wish(struct table *t, const struct precision_wish *w)
+print_wish(struct type_printer *t, const struct precision_wish *w)
 {
 	fprintf(t->out, "--precision %s%s=%s", w->op ? "op:" : "", w->glob,
 	        dtype_info[w->dt].text);
 }
 
 static void
-put_why(struct table *t, ValId v, const struct reason *r)
+print_reason(struct type_printer *t, ValId v, const struct reason *r)
 {
 	static const char *const plain[WHY_COUNT] = {
 		[WHY_NONE] = "no float",
@@ -106,39 +106,39 @@ put_why(struct table *t, ValId v, const struct reason *r)
 		[WHY_BUFFER] = "buffer, goes with what it meets",
 		[WHY_MASTER] = "parameter, float32 master",
 		[WHY_PARAM] = "parameter without a master",
-		[WHY_SOFT] = "of inputs, parameters and constants alone",
+		[WHY_WEAK] = "of inputs, parameters and constants alone",
 	};
 
 	if (plain[r->why]) {
 		fputs(plain[r->why], t->out);
 	} else if (r->wish) {
-		put_wish(t, r->wish);
+		print_wish(t, r->wish);
 	} else if (r->why == WHY_COPY) {
 		fputs("copy of ", t->out);
 		text_ref(t->out, t->g, r->of);
 		fprintf(t->out, " for %s", op_info[r->op].text);
 	} else if (r->why == WHY_OVERRULED) {
-		put_gone(t, "cast of the file, overruled", r->of);
+		print_gone(t, "cast of the file, overruled", r->of);
 	} else if (r->why == WHY_MASK) {
-		put_gone(t, "dropout with a stored mask", r->of);
+		print_gone(t, "dropout with a stored mask", r->of);
 	} else {
-		put_op(t, v, r->why);
+		print_op_reason(t, v, r->why);
 	}
 }
 
 static void
-put_row(struct table *t, ValId v)
+print_value_row(struct type_printer *t, ValId v)
 {
 	const struct reason *r = &t->reason[v];
 	bool gone = is_gone(t, v);
 	DType dt = t->g->val[gone ? r->of : v].dt;
 
 	fputs("#   ", t->out);
-	put_padded(t, v);
+	print_padded(t, v);
 	fprintf(t->out, " %-4s -> %-4s  ",
 	        r->before == DT_NONE ? "" : dtype_info[r->before].text,
 	        dtype_info[dt].text);
-	put_why(t, v, r);
+	print_reason(t, v, r);
 	putc('\n', t->out);
 	t->count[dt] += !gone;
 	t->casts += r->why == WHY_COPY && t->g->val[v].def;
@@ -147,7 +147,7 @@ put_row(struct table *t, ValId v)
 
 /* What no node makes: first what the step is given. */
 static void
-put_sources(struct table *t)
+print_sources(struct type_printer *t)
 {
 	Arena *scratch = arena_new();
 	bool *read = arena_array(scratch, t->g->nval, sizeof *read);
@@ -158,27 +158,27 @@ put_sources(struct table *t)
 	FOR_VALS (v, t->g)
 		if (v->kind != V_TEMP
 		    && (v->kind != V_CONST || read[val_id(t->g, v)]))
-			put_row(t, val_id(t->g, v));
+			print_value_row(t, val_id(t->g, v));
 	FOR_VALS (v, t->g)
 		if (is_gone(t, val_id(t->g, v)))
-			put_row(t, val_id(t->g, v));
+			print_value_row(t, val_id(t->g, v));
 	arena_free(scratch);
 }
 
 void
-precision_table(const Graph *g, DType narrow, const struct reason *reason,
+precision_table(const Graph *g, DType target, const struct reason *reason,
                 FILE *out)
 {
-	struct table t = { .g = g, .narrow = dtype_info[narrow].text,
+	struct type_printer t = { .g = g, .target = dtype_info[target].text,
 		.reason = reason, .out = out };
 	const char *comma = "# ";
 
 	fputs("# types, before -> after, and why\n", out);
-	put_sources(&t);
+	print_sources(&t);
 	FOR_NODES (n, g)
 		for (int k = 0; k < n->nout; k++)
 			if (n->out[k])
-				put_row(&t, n->out[k]);
+				print_value_row(&t, n->out[k]);
 	for (int dt = 0; dt < DT_COUNT; dt++)
 		if (t.count[dt]) {
 			fprintf(out, "%s%" PRId64 " %s", comma, t.count[dt],

@@ -9,7 +9,7 @@
 
 enum { SLOTS = 1024 };
 
-struct found *
+struct known_plan *
 archive_smallest(const struct archive *a)
 {
 	return &a->known.plan[a->known.n - 1];
@@ -26,21 +26,21 @@ open_places(struct archive *a, int32_t n)
 }
 
 static bool
-faster(double sec, int64_t live, const struct found *f)
+faster(double sec, int64_t live, const struct known_plan *f)
 {
 	return f->live < 0 || sec < f->sec || (sec == f->sec && live < f->live);
 }
 
 static bool
-leaner(double sec, int64_t live, const struct found *f)
+needs_less(double sec, int64_t live, const struct known_plan *f)
 {
 	return f->live < 0 || live < f->live
 		|| (live == f->live && sec < f->sec);
 }
 
 static void
-put(struct archive *a, struct found *f, const struct remat_cost *c,
-    const uint8_t *drop)
+store_set(struct archive *a, struct known_plan *f, const struct remat_cost *c,
+          const uint8_t *drop)
 {
 	f->live = c->live;
 	f->sec = c->sec;
@@ -56,15 +56,16 @@ archive_try(struct archive *a, const uint8_t *drop)
 {
 	struct remat_cost c = remat_eval(a->known.r, drop);
 	int64_t at = c.live / a->width;
-	struct found *f = &a->known.plan[2 * (at < SLOTS ? at : SLOTS - 1)];
-	struct found *least = archive_smallest(a);
+	struct known_plan *f =
+		&a->known.plan[2 * (at < SLOTS ? at : SLOTS - 1)];
+	struct known_plan *least = archive_smallest(a);
 
 	if (at < SLOTS && faster(c.sec, c.live, f))
-		put(a, f, &c, drop);
-	if (at < SLOTS && leaner(c.sec, c.live, f + 1))
-		put(a, f + 1, &c, drop);
-	if (leaner(c.sec, c.live, least))
-		put(a, least, &c, drop);
+		store_set(a, f, &c, drop);
+	if (at < SLOTS && needs_less(c.sec, c.live, f + 1))
+		store_set(a, f + 1, &c, drop);
+	if (needs_less(c.sec, c.live, least))
+		store_set(a, least, &c, drop);
 	return c;
 }
 
@@ -74,7 +75,7 @@ archive_all(struct archive *a, const int32_t *cand, int n)
 {
 	struct remat *r = a->known.r;
 	uint8_t *drop = arena_array(a->arena, (size_t)r->nstore + 1, 1);
-	struct found *least;
+	struct known_plan *least;
 
 	open_places(a, (1 << n) + 1);
 	least = archive_smallest(a);
@@ -90,9 +91,9 @@ archive_all(struct archive *a, const int32_t *cand, int n)
 		for (int i = 0; i < n; i++)
 			drop[cand[i]] = set >> i & 1;
 		c = remat_eval(r, drop);
-		put(a, &a->known.plan[set], &c, drop);
-		if (leaner(c.sec, c.live, least))
-			put(a, least, &c, drop);
+		store_set(a, &a->known.plan[set], &c, drop);
+		if (needs_less(c.sec, c.live, least))
+			store_set(a, least, &c, drop);
 	}
 	return true;
 }

@@ -6,7 +6,7 @@
  *         results of nodes that change resident memory
  */
 #include "passes/fuse/inline.h"
-#include "passes/problem/numbers.h"
+#include "passes/problem/intern.h"
 #include "passes/problem/remat.h"
 #include "passes/place/place.h"
 #include "passes/cost/cost.h"
@@ -179,10 +179,10 @@ find_inlinable(struct remat *r)
 /* Storages that play the same role in repeated layers: equal op, attributes
  * and shapes of their node, of its operands' nodes and of one more level. */
 static void
-find_groups(struct remat *r)
+number_roles(struct remat *r)
 {
 	const Graph *g = r->g;
-	struct numbers t = numbers_new((size_t)r->nstore, r->arena);
+	struct intern_table t = intern_new((size_t)r->nstore, r->arena);
 	uint64_t *h = arena_array(r->arena, g->nval, sizeof *h);
 	uint64_t *next = arena_array(r->arena, g->nval, sizeof *h);
 
@@ -204,7 +204,7 @@ find_groups(struct remat *r)
 	}
 	for (int32_t s = 0; s < r->nstore; s++)
 		if (r->store[s].candidate)
-			r->store[s].group = numbers_of(&t,
+			r->store[s].group = intern_words(&t,
 				&h[r->store[s].owner], 1);
 	r->ngroup = t.n;
 }
@@ -229,7 +229,7 @@ remat_new(const Graph *g, Arena *arena)
 		r->store[s].candidate &= backward && !r->store[s].output;
 		r->ncand += r->store[s].candidate;
 	}
-	find_groups(r);
+	number_roles(r);
 	find_inlinable(r);
 	r->resident = graph_resident_bytes(g, arena);
 	r->again = arena_array(arena, g->nval, 1);

@@ -89,7 +89,7 @@ struct remat_cost {
 };
 
 struct remat {
-	const Graph *g;                 /* NULL: a bare graph of costs */
+	const Graph *g;                 /* NULL: a standalone graph of costs */
 	Arena *arena;
 	NodeId nnode;                   /* nodes are 1 .. nnode - 1 */
 	int32_t nstore;
@@ -160,8 +160,8 @@ bool remat_is_view(const struct remat *, NodeId);
 /* readers.c */
 struct readers remat_readers(const struct remat *, Arena *);
 
-/* shelf.c: a plan that is known. */
-struct found {
+/* plan_pool.c: a plan that is known. */
+struct known_plan {
 	int64_t live;                   /* arena before placing; -1: none */
 	int64_t placed;                 /* arena; -1: not packed yet */
 	double sec;                     /* of the copies */
@@ -171,28 +171,28 @@ struct found {
 };
 
 /* Known plans, in no order; places may be empty. */
-struct shelf {
+struct plan_pool {
 	struct remat *r;
-	struct found *plan;
+	struct known_plan *plan;
 	int32_t n;
 };
 
 /* Evaluate a known plan, of whichever kind. */
-struct remat_cost found_eval(struct remat *, const struct found *);
+struct remat_cost known_eval(struct remat *, const struct known_plan *);
 /* The faster one, of equally fast ones the leaner; NULL is none. */
-struct found *found_better(struct found *, struct found *);
+struct known_plan *known_better(struct known_plan *, struct known_plan *);
 /* Arena of a plan once packed (remembered). */
-int64_t found_placed(struct remat *, struct found *);
+int64_t known_placed(struct remat *, struct known_plan *);
 /* Fastest plan that fits when placed; NULL: none known. */
-struct found *shelf_best(const struct shelf *, int64_t arena);
+struct known_plan *pool_best(const struct plan_pool *, int64_t arena);
 /* The same by live bytes, without packing. */
-struct found *shelf_live(const struct shelf *, int64_t live);
+struct known_plan *pool_best_live(const struct plan_pool *, int64_t live);
 /* Smallest arena of any plan; INT64_MAX: there are none. */
-int64_t shelf_least(const struct shelf *);
+int64_t pool_least(const struct plan_pool *);
 
 /* archive.c: the best plans known that are sets, over all budgets. */
 struct archive {
-	struct shelf known;             /* the last one needs least */
+	struct plan_pool known;         /* the last one needs least */
 	const uint8_t *must;            /* hard wishes: 'k', 'r' or 0 */
 	Arena *arena;                   /* what it holds lies there */
 	int64_t width;                  /* bytes per place */
@@ -205,7 +205,7 @@ struct remat_cost archive_try(struct archive *, const uint8_t *drop);
  * was over before that. */
 bool archive_all(struct archive *, const int32_t *cand, int n);
 /* The one that needs least live bytes. */
-struct found *archive_smallest(const struct archive *);
+struct known_plan *archive_smallest(const struct archive *);
 /* Keep everything: only what backward never reads counts as dropped. */
 void remat_keep_all(const struct remat *, const uint8_t *must, uint8_t *drop);
 

@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-struct apply {
+struct graph_rewrite {
 	struct remat *r;
 	Graph *g;
 	ValId *copy;                    /* the latest, by value; 0: none */
@@ -21,14 +21,14 @@ struct apply {
 
 /* A first run that comes late reads copies already. */
 static ValId
-original(const struct apply *a, ValId v)
+original(const struct graph_rewrite *a, ValId v)
 {
 	return a->g->val[v].of ? a->g->val[v].of : v;
 }
 
 /* What stands for the value now. */
 static ValId
-latest(const struct apply *a, ValId v)
+latest(const struct graph_rewrite *a, ValId v)
 {
 	ValId o = original(a, v);
 
@@ -36,7 +36,7 @@ latest(const struct apply *a, ValId v)
 }
 
 static ValId
-copy_val(struct apply *a, ValId v)
+copy_val(struct graph_rewrite *a, ValId v)
 {
 	Graph *g = a->g;
 	const char *name = arena_printf(g->arena, "%s.again", g->val[v].name);
@@ -58,7 +58,7 @@ copy_val(struct apply *a, ValId v)
 
 /* Whether this copy of a node writes value v. */
 static bool
-is_made(const struct apply *a, const struct rstep *t, ValId v)
+is_made(const struct graph_rewrite *a, const struct rstep *t, ValId v)
 {
 	const struct rnode *n = &a->r->node[t->node];
 	int32_t s = v ? a->r->of_val[v] : -1, inst = a->inst;
@@ -76,7 +76,7 @@ is_made(const struct apply *a, const struct rstep *t, ValId v)
 }
 
 static NodeId
-copy_node(struct apply *a, const struct rstep *t)
+copy_node(struct graph_rewrite *a, const struct rstep *t)
 {
 	Graph *g = a->g;
 	NodeId id = t->node, c;
@@ -111,7 +111,7 @@ copy_node(struct apply *a, const struct rstep *t)
 
 /* A first run reads the copies, and its views lie in them. */
 static void
-redirect(struct apply *a, Node *n)
+redirect_reads(struct graph_rewrite *a, Node *n)
 {
 	for (int i = 0; i < n->nin; i++)
 		n->in[i] = latest(a, n->in[i]);
@@ -126,7 +126,7 @@ redirect(struct apply *a, Node *n)
 void
 remat_apply(struct remat *r, Graph *g)
 {
-	struct apply a = { r, g, NULL, 0 };
+	struct graph_rewrite a = { r, g, NULL, 0 };
 	NodeId *order;
 	uint32_t n = 0;
 
@@ -143,7 +143,7 @@ remat_apply(struct remat *r, Graph *g)
 			for (int32_t i = k; i > 0 && r->step[i - 1].inlined;
 			     i--)
 				inline_loop(g, t->node, r->step[i - 1].node);
-			redirect(&a, &g->node[t->node]);
+			redirect_reads(&a, &g->node[t->node]);
 			order[n++] = t->node;
 		}
 		for (int i = 0; i < r->node[t->node].nwrite; i++)

@@ -170,7 +170,7 @@ share_at(struct remat *r, int32_t k)
 
 /* Outputs over dying operands, in order of execution. */
 static void
-share(struct remat *r)
+overlay_outputs(struct remat *r)
 {
 	int32_t ninst = first_instance(r);
 
@@ -187,7 +187,7 @@ share(struct remat *r)
 
 /* First step at which the bytes of instance y are free again. */
 static inline int32_t
-end_of(const struct remat *r, int32_t y)
+free_step(const struct remat *r, int32_t y)
 {
 	return r->last[y] < r->nstep ? r->last[y] + 1 : r->nstep;
 }
@@ -205,7 +205,7 @@ profile(struct remat *r)
 		if (r->block[y] != y || r->first[y] < 0)
 			continue;
 		r->live[r->first[y]] += size;
-		r->live[end_of(r, y)] -= size;
+		r->live[free_step(r, y)] -= size;
 	}
 	for (int32_t k = 0; k < r->nstep; k++) {
 		const struct rnode *n = &r->node[r->step[k].node];
@@ -231,7 +231,7 @@ struct remat_cost
 remat_evaluate(struct remat *r)
 {
 	find_last(r);
-	share(r);
+	overlay_outputs(r);
 	return profile(r);
 }
 
@@ -249,7 +249,7 @@ remat_packed(struct remat *r, Arena *scratch)
 	for (int32_t y = 0; y < r->ninst; y++)
 		if (r->block[y] == y && r->first[y] >= 0)
 			r->buffer[n++] = (struct buffer){
-				r->first[y], end_of(r, y),
+				r->first[y], free_step(r, y),
 				r->store[r->of_inst[y]].size, 0 };
 	for (int32_t k = 0; k < r->nstep; k++) {
 		int64_t w = r->node[r->step[k].node].workspace;

@@ -34,7 +34,7 @@ movable(const struct descent *d, int32_t s)
 
 /* Gain of the trial plan: bytes above the target removed per second. */
 static double
-score(struct descent *d, struct remat_cost *c)
+drop_gain(struct descent *d, struct remat_cost *c)
 {
 	*c = archive_try(d->a, d->trial);
 	if (!(c->over < d->now.over))
@@ -88,7 +88,7 @@ drop_one_more(struct descent *d)
 			continue;
 		if (watch_over(r->watch))
 			return false;
-		double x = score(d, &c);
+		double x = drop_gain(d, &c);
 
 		if (x > best) {
 			best = x;
@@ -155,7 +155,7 @@ descent_end(struct descent *d)
 }
 
 static bool
-reach(struct descent *d, int64_t target)
+drop_to_target(struct descent *d, int64_t target)
 {
 	d->r->target = target;
 	d->now = archive_try(d->a, d->drop);
@@ -213,7 +213,7 @@ remat_polish(struct archive *a, int64_t target, int64_t evals,
 	struct descent d = descent_new(a);
 
 	memcpy(d.drop, start, (size_t)a->known.r->nstore);
-	if (reach(&d, target))
+	if (drop_to_target(&d, target))
 		keep_back(&d);
 	anneal(&d, evals, 0x2545f4914f6cdd1d);
 	if (d.now.over <= 0)
@@ -232,7 +232,7 @@ remat_search(struct archive *a)
 	remat_keep_all(d.r, a->must, d.drop);
 	top = remat_eval(d.r, d.drop).live;
 	for (int i = TARGETS - 1; i >= 0 && !watch_over(d.r->watch); i--) {
-		if (!reach(&d, top / TARGETS * i))
+		if (!drop_to_target(&d, top / TARGETS * i))
 			break;
 		memcpy(path, d.drop, n);
 		keep_back(&d);

@@ -55,7 +55,7 @@ remat_ready(struct remat *r)
 /* ---- the steps of a set ---- */
 
 static void
-emit(struct remat *r, struct rstep t)
+push_step(struct remat *r, struct rstep t)
 {
 	if (r->nstep >= r->step_cap)
 		reserve_steps(r, r->nstep + 1);
@@ -85,8 +85,8 @@ static void need(struct remat *, const uint8_t *drop, ValId);
 /* Value v, read by loop `by`, which is the reader or was taken in by it: may
  * the reader compute it?  If so all that this reads is made ready. */
 static bool
-take(struct remat *r, const uint8_t *drop, struct taking *t, ValId v,
-     NodeId by)
+try_inline(struct remat *r, const uint8_t *drop, struct taking *t, ValId v,
+           NodeId by)
 {
 	const Graph *g = r->g;
 	NodeId id = v ? g->val[v].def : 0;
@@ -106,7 +106,7 @@ take(struct remat *r, const uint8_t *drop, struct taking *t, ValId v,
 	t->micros += n->body->nmicro;
 	t->operands += n->nin;
 	for (int i = 0; i < n->nin; i++)
-		if (!take(r, drop, t, n->in[i], id))
+		if (!try_inline(r, drop, t, n->in[i], id))
 			need(r, drop, n->in[i]);
 	t->first[t->n++] = id;
 	return true;
@@ -114,17 +114,17 @@ take(struct remat *r, const uint8_t *drop, struct taking *t, ValId v,
 
 /* A loop of backward is about to run. */
 static void
-need_of_loop(struct remat *r, const uint8_t *drop, const Node *n)
+need_loop_inputs(struct remat *r, const uint8_t *drop, const Node *n)
 {
 	NodeId id = node_id(r->g, n);
 	struct taking t = { .reader = id, .micros = n->body->nmicro,
 	                    .operands = n->nin };
 
 	for (int i = 0; i < n->nin; i++)
-		if (!take(r, drop, &t, n->in[i], id))
+		if (!try_inline(r, drop, &t, n->in[i], id))
 			need(r, drop, n->in[i]);
 	for (int i = 0; i < t.n; i++)
-		emit(r, (struct rstep){ .node = t.first[i], .clone = true,
+		push_step(r, (struct rstep){ .node = t.first[i], .clone = true,
 		                        .inlined = true });
 }
 
@@ -143,14 +143,14 @@ missing(const struct remat *r, const uint8_t *drop, ValId v)
 
 /* All that the copy reads has been made. */
 static void
-copy(struct remat *r, const uint8_t *drop, NodeId id)
+push_copy(struct remat *r, const uint8_t *drop, NodeId id)
 {
 	const Node *n = &r->g->node[id];
 
 	for (int i = 0; i < n->nout; i++)
 		if (n->out[i] && r->of_val[n->out[i]] >= 0)
 			r->again[n->out[i]] = 1;
-	emit(r, (struct rstep){ .node = id, .clone = true,
+	push_step(r, (struct rstep){ .node = id, .clone = true,
 	                        .makes = dropped_writes(&r->node[id], drop) });
 }
 
@@ -174,7 +174,7 @@ need(struct remat *r, const uint8_t *drop, ValId v)
 		id = w[n - 1].next < m->nin
 			? missing(r, drop, m->in[w[n - 1].next]) : 0;
 		if (w[n - 1].next++ == m->nin)
-			copy(r, drop, w[--n].node);
+			push_copy(r, drop, w[--n].node);
 	}
 }
 
@@ -191,11 +191,11 @@ schedule(struct remat *r, const uint8_t *drop)
 		const Node *n = &g->node[r->only ? r->only[k] : k + 1];
 
 		if (n->phase != PH_FORWARD && n->op == OP_LOOP)
-			need_of_loop(r, drop, n);
+			need_loop_inputs(r, drop, n);
 		else if (n->phase != PH_FORWARD)
 			for (int i = 0; i < n->nin; i++)
 				need(r, drop, n->in[i]);
-		emit(r, (struct rstep){ .node = node_id(g, n) });
+		push_step(r, (struct rstep){ .node = node_id(g, n) });
 	}
 }
 
@@ -248,7 +248,7 @@ turn_view(struct remat *r, ValId v)
 	while (n > 0) {
 		v = r->views[--n];
 		r->in_view[v] = r->now[r->of_val[v]];
-		emit(r, (struct rstep){ .node = g->val[v].def,
+		push_step(r, (struct rstep){ .node = g->val[v].def,
 		                        .clone = true });
 	}
 }
@@ -273,7 +273,7 @@ note_views(struct remat *r, const Node *n)
 
 /* The sequence into r->step. */
 static void
-expand(struct remat *r, const struct rstep *step, int32_t n)
+expand_steps(struct remat *r, const struct rstep *step, int32_t n)
 {
 	Arena *scratch = arena_new();
 	uint8_t *keep = arena_array(scratch, (size_t)n + 1, 1);
@@ -289,7 +289,7 @@ expand(struct remat *r, const struct rstep *step, int32_t n)
 			continue;
 		if (m)
 			turn_views(r, m);
-		emit(r, step[k]);
+		push_step(r, step[k]);
 		for (int i = 0; i < rn->nwrite; i++)
 			if (remat_writes(&step[k], i))
 				r->now[rn->write[i]] = ninst++;
@@ -317,6 +317,6 @@ remat_placed(struct remat *r, const uint8_t *drop, Arena *scratch)
 struct remat_cost
 remat_eval_steps(struct remat *r, const struct rstep *step, int32_t n)
 {
-	expand(r, step, n);
+	expand_steps(r, step, n);
 	return remat_evaluate(r);
 }

@@ -34,7 +34,7 @@ segments_active(const Graph *g, Arena *arena)
 
 /* By owner: the last forward node that reads it or a view of it. */
 static NodeId *
-find_ends(const Graph *g, Arena *arena)
+last_forward_reads(const Graph *g, Arena *arena)
 {
 	NodeId *end = arena_array(arena, g->nval, sizeof *end);
 
@@ -74,7 +74,7 @@ static ValId *
 find_crossing(const Graph *g, Arena *arena)
 {
 	bool *active = segments_active(g, arena);
-	NodeId *end = find_ends(g, arena);
+	NodeId *end = last_forward_reads(g, arena);
 	struct crossing c = { 0 };
 
 	c.begin = arena_array(arena, g->nval, sizeof *c.begin);
@@ -94,7 +94,7 @@ find_crossing(const Graph *g, Arena *arena)
 }
 
 static uint64_t
-mix(uint64_t h, int64_t x)
+hash_word(uint64_t h, int64_t x)
 {
 	return (h ^ (uint64_t)x) * 0x100000001b3;
 }
@@ -105,15 +105,15 @@ sign(const Graph *g, const Node *n, uint64_t h)
 {
 	if (op_info[n->op].flags & F_VIEW && g->val[n->out[0]].base)
 		return h;
-	h = mix(h, n->op);
+	h = hash_word(h, n->op);
 	for (int i = 0; i < n->nout; i++) {
 		const Val *v = &g->val[n->out[i]];
 
 		if (!n->out[i])
 			continue;
-		h = mix(mix(h, v->dt), v->shape.rank);
+		h = hash_word(hash_word(h, v->dt), v->shape.rank);
 		for (int k = 0; k < v->shape.rank; k++)
-			h = mix(h, v->shape.dim[k]);
+			h = hash_word(h, v->shape.dim[k]);
 	}
 	return h;
 }
@@ -135,7 +135,7 @@ longest_run(const uint64_t *key, int32_t n, int32_t period, int32_t *start)
 }
 
 static void
-find_layers(struct segments *s, const uint64_t *key)
+find_period(struct segments *s, const uint64_t *key)
 {
 	int32_t covered = 0;
 
@@ -201,5 +201,5 @@ segments_find(struct segments *s, const Graph *g, Arena *arena)
 			s->cut[++at] = last = crossing[id];
 	}
 	s->n = at + 1;
-	find_layers(s, key);
+	find_period(s, key);
 }

@@ -39,7 +39,7 @@ json_numbers(const char *key, const int64_t *x, int32_t n, FILE *out)
 }
 
 static void
-json_cheap(const struct cheap *c, FILE *out)
+json_cheap(const struct one_percent *c, FILE *out)
 {
 	fprintf(out, ",\n\"one_percent\": {\"extra\": %.17g, "
 	        "\"saved_bytes\": %" PRId64 ", \"outside_bytes\": %" PRId64
@@ -115,8 +115,8 @@ memory_json(const Pass *p, const Plan *plan, Arena *keep)
 
 		fputs("{", out);
 		json_layers(r, p->opt, out);
-		if (p->cheap)
-			json_cheap(p->cheap, out);
+		if (p->one_percent)
+			json_cheap(p->one_percent, out);
 		fprintf(out, ",\n\"flops\": {\"model\": %.17g, \"causal\": "
 		        "%.17g, \"hardware\": %.17g, \"all\": %.17g, "
 		        "\"formula_model\": %.17g, \"formula_third\": %.17g, "

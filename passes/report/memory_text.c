@@ -90,7 +90,7 @@ put_theory(const struct memory_report *r, FILE *out)
 
 /* The middle layer of what 1 % of a step's time buys. */
 static void
-put_cheap(const struct memory_report *r, const struct cheap *c, FILE *out)
+put_cheap(const struct memory_report *r, const struct one_percent *c, FILE *out)
 {
 	int32_t k = r->seg.nlayer / 2;
 
@@ -127,7 +127,7 @@ put_layer_bytes(const Pass *p, const struct memory_report *r, FILE *out)
 	        : "");
 	for (int b = 0; b < B_COUNT; b++)
 		put_block(r, (enum layer_block)b, middle, out);
-	put_cheap(r, p->cheap, out);
+	put_cheap(r, p->one_percent, out);
 	if (r->seq && r->hidden)
 		put_theory(r, out);
 	fputs("\nsaved outside of layers\n", out);
@@ -148,9 +148,9 @@ put_saved(const Pass *p, const struct memory_report *r, const Plan *plan,
 		fprintf(out, "  ... values %38" PRId64 "\n",
 		        plan->sum.nhalf);
 	}
-	if (p->cheap)
-		put_bytes_row("all, at <= 1 % extra time", p->cheap->saved,
-		              out);
+	if (p->one_percent)
+		put_bytes_row("all, at <= 1 % extra time",
+		              p->one_percent->saved, out);
 }
 
 /* ---- FLOPs, pipeline ---- */

@@ -55,7 +55,7 @@ typedef void ilp_call(Ilp *, void *);
 
 /* Make calls to GLPK; false after a fault, now or earlier. */
 static bool
-guarded(Ilp *p, ilp_call *call, void *arg)
+call_glpk(Ilp *p, ilp_call *call, void *arg)
 {
 	if (p->broken)
 		return false;
@@ -83,7 +83,7 @@ ilp_new(Arena *arena)
 	Ilp *p = arena_alloc(arena, sizeof *p);
 
 	p->arena = arena;
-	guarded(p, create, NULL);
+	call_glpk(p, create, NULL);
 	return p;
 }
 
@@ -97,7 +97,7 @@ delete(Ilp *p, void *none)
 void
 ilp_free(Ilp *p)
 {
-	guarded(p, delete, NULL);
+	call_glpk(p, delete, NULL);
 	p->broken = true;
 }
 
@@ -116,7 +116,7 @@ bound_type(double lower, double upper)
 		: l ? GLP_LO : u ? GLP_UP : GLP_FR;
 }
 
-struct column {
+struct column_args {
 	double lower, upper, cost;
 	bool integer;
 	int number;                     /* as GLPK counts, from 1 */
@@ -125,7 +125,7 @@ struct column {
 static void
 add_column(Ilp *p, void *arg)
 {
-	struct column *c = arg;
+	struct column_args *c = arg;
 	int j = c->number = glp_add_cols(p->prob, 1);
 
 	glp_set_col_bnds(p->prob, j, bound_type(c->lower, c->upper), c->lower,
@@ -138,22 +138,22 @@ add_column(Ilp *p, void *arg)
 int
 ilp_col(Ilp *p, double lower, double upper, double cost, bool integer)
 {
-	struct column c = { lower, upper, cost, integer, 1 };
+	struct column_args c = { lower, upper, cost, integer, 1 };
 
-	guarded(p, add_column, &c);
+	call_glpk(p, add_column, &c);
 	return c.number - 1;
 }
 
-struct row {
+struct row_args {
 	double lower, upper;
 	int n, *index;                  /* from 1, as GLPK counts */
 	double *value;
 };
 
 static void
-add_row(Ilp *p, void *arg)
+add_glpk_row(Ilp *p, void *arg)
 {
-	const struct row *r = arg;
+	const struct row_args *r = arg;
 	int i = glp_add_rows(p->prob, 1);
 
 	glp_set_row_bnds(p->prob, i, bound_type(r->lower, r->upper), r->lower,
@@ -165,7 +165,7 @@ void
 ilp_row(Ilp *p, double lower, double upper, int n, const int *col,
         const double *coef)
 {
-	struct row r = { .lower = lower, .upper = upper, .n = n };
+	struct row_args r = { .lower = lower, .upper = upper, .n = n };
 
 	r.index = arena_array(p->arena, (size_t)n + 1, sizeof *r.index);
 	r.value = arena_array(p->arena, (size_t)n + 1, sizeof *r.value);
@@ -173,7 +173,7 @@ ilp_row(Ilp *p, double lower, double upper, int n, const int *col,
 		r.index[i + 1] = col[i] + 1;
 		r.value[i + 1] = coef[i];
 	}
-	guarded(p, add_row, &r);
+	call_glpk(p, add_glpk_row, &r);
 }
 
 static int
@@ -227,7 +227,7 @@ struct solving {
 };
 
 static void
-relax(Ilp *p, void *arg)
+solve_relaxed(Ilp *p, void *arg)
 {
 	struct solving *s = arg;
 	int code = simplex(p, s->limit);
@@ -252,7 +252,7 @@ ilp_relax(Ilp *p, const struct ilp_limit *limit, Arena *arena)
 	bool ok;
 
 	p->limit = limit;
-	ok = guarded(p, relax, &s);
+	ok = call_glpk(p, solve_relaxed, &s);
 	p->limit = NULL;
 	return ok ? s.a : failed;
 }
@@ -344,7 +344,7 @@ ilp_solve(Ilp *p, const struct ilp_limit *limit, Arena *arena)
 			p->start[j + 1] = limit->start[j];
 	}
 	p->limit = limit;
-	ok = guarded(p, branch, &s);
+	ok = call_glpk(p, branch, &s);
 	p->limit = NULL;
 	return ok ? s.a : failed;
 }

@@ -6,7 +6,7 @@
  * A layer is a product and an activation function, both of which leave a
  * value of `unit` bytes; weights are updated in backward.
  */
-#include "passes/deep/deep.h"
+#include "passes/recursive/recursive.h"
 #include "tests/plan/gen.h"
 
 #include <math.h>
@@ -17,7 +17,7 @@
 enum { WIDTH = 4096, UNIT = WIDTH * 4 };
 
 static void
-show(const struct remat *r, const struct found *f)
+show(const struct remat *r, const struct known_plan *f)
 {
 	if (f)
 		printf(" %.1f (+%.0f %%) |", (double)f->placed / UNIT,
@@ -36,17 +36,17 @@ measure(int layers)
 	uint8_t *drop = arena_array(a, (size_t)r->nstore + 1, 1);
 	double start = (double)clock() / CLOCKS_PER_SEC;
 	int64_t all, least;
-	struct deep *d;
+	struct recursive_search *d;
 
 	remat_keep_all(r, must, drop);
 	all = remat_eval(r, drop).live;
-	d = deep_new(r, must, all, 0);
-	least = shelf_least(&d->known);
+	d = recursive_new(r, must, all, 0);
+	least = pool_least(&d->known);
 	printf("| %d | %.0f |", layers, (double)all / UNIT);
-	show(r, shelf_best(&d->known, least));
-	show(r, shelf_best(&d->known, (int64_t)((3 + log2(layers)) * UNIT)));
-	show(r, shelf_best(&d->known, (int64_t)((3 + 2 * log2(layers)) * UNIT)));
-	show(r, shelf_best(&d->known, (int64_t)((3 + 2 * sqrt(layers)) * UNIT)));
+	show(r, pool_best(&d->known, least));
+	show(r, pool_best(&d->known, (int64_t)((3 + log2(layers)) * UNIT)));
+	show(r, pool_best(&d->known, (int64_t)((3 + 2 * log2(layers)) * UNIT)));
+	show(r, pool_best(&d->known, (int64_t)((3 + 2 * sqrt(layers)) * UNIT)));
 	printf(" %.2f |\n", (double)clock() / CLOCKS_PER_SEC - start);
 	arena_free(a);
 	graph_free(g);

@@ -335,12 +335,12 @@ cheap_recomputation(void **state)
 {
 	struct fixture f = { .opt = { .account = true } };
 	char text[4096], *s = layers(head(text), "x", 4);
-	const struct cheap *c;
+	const struct one_percent *c;
 
 	(void)state;
 	tail(s, "x4");
 	plan(&f, text);
-	c = f.pass.cheap;
+	c = f.pass.one_percent;
 	assert_non_null(c);
 	assert_true(c->extra <= 0.01);
 	assert_int_equal(c->nlayer, 4);

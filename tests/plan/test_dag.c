@@ -1,11 +1,11 @@
-/* Bare graphs: bounds are never above the optimum of a search over states;
- * what a walk knows of its sequence is what the sequence says. */
+/* Standalone graphs: bounds are never above the optimum of a search over
+ * states; what a walk knows of its sequence is what the sequence says. */
 #include <math.h>
 #include <string.h>
 #include <time.h>
 
 #include "tests/plan/plan_test.h"
-#include "passes/bare/dag_walk.h"
+#include "passes/standalone/dag_walk.h"
 
 enum { GRAPHS = 150, NODES = 11 };
 
@@ -229,7 +229,7 @@ families_are_optimal(void **state)
 			int32_t best = least_cost(&g, o.budget);
 			double few;
 
-			b.rung = arena_array(a, 1, sizeof *b.rung);
+			b.grid = arena_array(a, 1, sizeof *b.grid);
 			few = dag_states(&b, o.budget, 1e9, 60);
 			assert_true(r.found == (best >= 0));
 			above += few > g.cost && few < r.seq.cost;
@@ -252,7 +252,7 @@ families_are_optimal(void **state)
 
 /* Some change, and whether it is kept is up to chance. */
 static void
-change(struct walk *w, uint32_t *rnd, uint64_t *random)
+change(struct dag_walk *w, uint32_t *rnd, uint64_t *random)
 {
 	int32_t e = w->all[draw(rnd, (uint32_t)w->neval)];
 	int32_t v = w->node[e], t = w->pos[e];
@@ -271,7 +271,7 @@ change(struct walk *w, uint32_t *rnd, uint64_t *random)
 }
 
 static int32_t
-peak_of(const struct walk *w)
+peak_of(const struct dag_walk *w)
 {
 	int32_t peak = 0;
 
@@ -283,7 +283,7 @@ peak_of(const struct walk *w)
 /* Bytes over slots are those of the lifetimes, and their sum above the
  * budget is right. */
 static void
-check_profile(const struct walk *w, Arena *a)
+check_profile(const struct dag_walk *w, Arena *a)
 {
 	int32_t *mem = arena_array(a, (size_t)w->nslot + 1, sizeof *mem);
 	int64_t over = 0;
@@ -311,7 +311,7 @@ walks(void **state)
 	for (uint32_t seed = 1; seed <= GRAPHS; seed++) {
 		Arena *a = arena_new();
 		struct dag g;
-		struct walk w;
+		struct dag_walk w;
 		struct dag_seq q = { .node = arena_array(a, 1000,
 		                                         sizeof *q.node) };
 		uint32_t rnd = seed;
@@ -385,10 +385,10 @@ long_ones(void **state)
 	for (int k = 0; k < 2; k++) {
 		Arena *a = arena_new();
 		struct dag g;
-		struct dag_rung rung = { 0 };
+		struct dag_budget rung = { 0 };
 		struct dag_options o = { .watch = k ? NULL : &off };
 		struct dag_best b = { .g = &g, .o = &o, .arena = a,
-			.random = 1, .rung = &rung, .nrung = 1 };
+			.random = 1, .grid = &rung, .ngrid = 1 };
 		struct dag_seq q = { 0 };
 		double began;
 

@@ -1,6 +1,6 @@
 /* Plans that repeat nodes more than once. */
-#include "passes/deep/deep.h"
-#include "passes/deep/designs.h"
+#include "passes/recursive/recursive.h"
+#include "passes/recursive/designs.h"
 #include "tests/plan/plan_test.h"
 #include "passes/place/place.h"
 #include "passes/replay/replay.h"
@@ -59,7 +59,7 @@ close_problem(struct problem *p)
 
 struct brute {
 	struct problem *p;
-	struct deep *d;
+	struct recursive_search *d;
 	struct rstep step[64];
 	int ncopy, most;
 	int64_t count, fault;
@@ -119,10 +119,11 @@ tiny_graphs_are_optimal(void **state)
 
 		open_problem(&p, gen_random(k * 31 + 7, 3 + (int)(k % 2)));
 		random_costs(&p, k);
-		b.d = deep_new(p.r, p.must, p.all + 1, -1);
+		b.d = recursive_new(p.r, p.must, p.all + 1, -1);
 		for (int32_t i = 0; i < b.d->known.n; i++) {
-			struct remat_cost c = found_eval(p.r, &b.d->known.plan[i]);
-			double bound = deep_bound(p.r, c.live);
+			struct remat_cost c =
+				known_eval(p.r, &b.d->known.plan[i]);
+			double bound = recursive_bound(p.r, c.live);
 
 			assert_true(c.live == b.d->known.plan[i].live);
 			assert_true(fabs(c.sec - b.d->known.plan[i].sec) < 1e-9);
@@ -144,11 +145,11 @@ tiny_graphs_are_optimal(void **state)
 /* Through the passes behind plan: the arena promised is the one that comes
  * out, and the replay agrees. */
 static void
-carry_out(struct problem *p, const struct found *f, int64_t arena)
+carry_out(struct problem *p, const struct known_plan *f, int64_t arena)
 {
 	struct bench b;
 	Graph *g = graph_clone(p->g);
-	struct remat_cost c = found_eval(p->r, f);
+	struct remat_cost c = known_eval(p->r, f);
 
 	bench_open(&b);
 	remat_apply(p->r, g);
@@ -173,7 +174,7 @@ budgets_hold(void **state)
 	for (uint64_t k = 0; k < GRAPHS; k++) {
 		struct options opt = { .gap_pct = 0.1 };
 		struct problem p;
-		struct choice *c;
+		struct plan_choice *c;
 		uint64_t seed = k + 4711;
 		int64_t least, arena;
 		double sec = INFINITY;
@@ -184,7 +185,7 @@ budgets_hold(void **state)
 		arena = least = choice_least(c);
 		assert_null(choice_take(c, least - 1));
 		for (int i = 0; i < BUDGETS; i++) {
-			const struct found *f;
+			const struct known_plan *f;
 
 			c = choice_new(p.r, p.must, &opt);
 			f = choice_take(c, arena);
@@ -210,12 +211,12 @@ static int64_t
 least_of_chain(int layers)
 {
 	struct problem p;
-	struct deep *d;
+	struct recursive_search *d;
 	int64_t least;
 
 	open_problem(&p, gen_chain(layers, WIDTH));
-	d = deep_new(p.r, p.must, p.all, 0);
-	least = shelf_least(&d->known);
+	d = recursive_new(p.r, p.must, p.all, 0);
+	least = pool_least(&d->known);
 	close_problem(&p);
 	return least;
 }
@@ -248,8 +249,8 @@ chains_need_no_search(void **state)
 		struct watch over = { .late = true };
 		int64_t root = (int64_t)ceil(sqrt((double)(2 << k)));
 		struct problem p;
-		struct choice *c;
-		const struct found *f;
+		struct plan_choice *c;
+		const struct known_plan *f;
 		double forward = 0;
 
 		open_problem(&p, gen_chain(1 << k, WIDTH));
@@ -262,7 +263,7 @@ chains_need_no_search(void **state)
 		f = choice_take(c, (2 * root + beside) * bytes);
 		assert_non_null(f);
 		assert_true(f->sec <= forward);
-		assert_true(found_eval(p.r, f).live
+		assert_true(known_eval(p.r, f).live
 		            <= (2 * root + beside) * bytes);
 		close_problem(&p);
 	}
@@ -330,7 +331,7 @@ presets_need_no_search(void **state)
 		struct watch over = { .late = true };
 		Arena *scratch = arena_new();
 		struct problem p;
-		struct choice *c;
+		struct plan_choice *c;
 		uint8_t *drop;
 		int64_t arena;
 

@@ -1,7 +1,7 @@
 /* Parts, configurations and the curve, against all sets of kept values. */
 #include "tests/plan/plan_test.h"
-#include "passes/problem/numbers.h"
-#include "passes/curve/parts.h"
+#include "passes/problem/intern.h"
+#include "passes/curve/partition.h"
 
 #include <math.h>
 #include <string.h>
@@ -37,12 +37,12 @@ close_problem(struct problem *p)
 	graph_free(p->g);
 }
 
-static struct curve *
+static struct memory_curve *
 solve(struct problem *p)
 {
-	struct parts *y = parts_new(p->r, p->must);
+	struct partition *y = partition_new(p->r, p->must);
 
-	return y && parts_solve(y) ? curve_new(y) : NULL;
+	return y && partition_solve(y) ? curve_new(y) : NULL;
 }
 
 /* Seconds that are small whole numbers, so that configurations differ. */
@@ -65,7 +65,7 @@ draw_seconds(struct problem *p, uint64_t seed)
 /* No set of kept values beats the bounds at any amount of memory, and a plan
  * of the curve needs no less time than it says. */
 static void
-check_all_sets(struct problem *p, struct curve *v)
+check_all_sets(struct problem *p, struct memory_curve *v)
 {
 	for (uint32_t set = 0; set < 1u << p->ncand; set++) {
 		struct remat_cost c;
@@ -95,7 +95,7 @@ bounds_hold(void **state)
 	(void)state;
 	for (int k = 0; k < GRAPHS; k++) {
 		struct problem p;
-		struct curve *v;
+		struct memory_curve *v;
 
 		open_problem(&p, gen_random((uint64_t)k, 3 + k % 9));
 		draw_seconds(&p, (uint64_t)k);
@@ -118,7 +118,7 @@ bounds_hold_nearby(void **state)
 	for (uint64_t k = 0; k < NEARBY; k++) {
 		struct gen_gpt o = { 1 + (int)k % 5, 64, 2, 2, 32, 128 };
 		struct problem p;
-		struct curve *v;
+		struct memory_curve *v;
 		uint64_t s = k;
 
 		open_problem(&p, gen_gpt(&o));
@@ -148,7 +148,7 @@ layer_is_solved(void **state)
 {
 	struct gen_gpt o = { 1, 64, 2, 2, 64, 256 };
 	struct problem p;
-	struct curve *v;
+	struct memory_curve *v;
 	struct remat_cost *all;
 	int64_t low = INT64_MAX, high = 0;
 	int best = 0, total = 0;
@@ -200,17 +200,17 @@ layers_are_one_kind(void **state)
 	for (int layers = 4; layers <= 64; layers *= 4) {
 		struct gen_gpt o = { layers, 64, 2, 2, 32, 128 };
 		struct problem p;
-		struct parts *y;
+		struct partition *y;
 		int32_t most = 0;
 
 		open_problem(&p, gen_gpt(&o));
-		y = parts_new(p.r, p.must);
+		y = partition_new(p.r, p.must);
 		assert_non_null(y);
-		for (int32_t k = 0; k < y->nkind; k++)
-			if (y->kind[k].count > most)
-				most = y->kind[k].count;
+		for (int32_t k = 0; k < y->nclass; k++)
+			if (y->class[k].count > most)
+				most = y->class[k].count;
 		assert_true(most >= layers - 2);
-		assert_true(y->nkind <= 6);
+		assert_true(y->nclass <= 6);
 		close_problem(&p);
 	}
 }
@@ -222,7 +222,7 @@ many_layers(void **state)
 {
 	struct gen_gpt o = { 12, 64, 2, 2, 128, 256 };
 	struct problem p;
-	struct curve *v;
+	struct memory_curve *v;
 	double before = 0;
 	int64_t top;
 
@@ -254,7 +254,7 @@ plans_need_what_they_say(void **state)
 	for (int k = 0; k < 8; k++) {
 		struct gen_gpt o = { 4 + k, 64, 2, 2, 32 << k % 3, 128 };
 		struct problem p;
-		struct curve *v;
+		struct memory_curve *v;
 
 		open_problem(&p, gen_gpt(&o));
 		draw_seconds(&p, (uint64_t)k);
@@ -276,14 +276,14 @@ small_keys_differ(void **state)
 {
 	enum { MOST = 32 };
 	Arena *arena = arena_new();
-	struct numbers t = numbers_new(MOST * MOST * MOST, arena);
+	struct intern_table t = intern_new(MOST * MOST * MOST, arena);
 
 	(void)state;
 	for (uint64_t i = 0; i < MOST * MOST * MOST; i++) {
 		uint64_t key = mix64(mix64(i % MOST, i / MOST % MOST),
 		                     i / MOST / MOST);
 
-		numbers_of(&t, &key, 1);
+		intern_words(&t, &key, 1);
 	}
 	assert_true(t.n == MOST * MOST * MOST);
 	arena_free(arena);
@@ -303,18 +303,18 @@ collisions_are_told_apart(void **state)
 {
 	static const uint64_t word[] = { 1, 2, 1, 3, 1, 2, 2 };
 	Arena *arena = arena_new();
-	struct numbers t = numbers_new(8, arena);
+	struct intern_table t = intern_new(8, arena);
 
 	(void)state;
 	t.hash = poor_hash;
-	assert_int_equal(numbers_of(&t, word, 2), 0);
-	assert_int_equal(numbers_of(&t, word + 2, 2), 1);
-	assert_int_equal(numbers_of(&t, word, 3), 2);
-	assert_int_equal(numbers_of(&t, word, 1), 3);
-	assert_int_equal(numbers_of(&t, word, 0), 4);
-	assert_int_equal(numbers_of(&t, word + 4, 2), 0);
-	assert_int_equal(numbers_of(&t, word + 4, 3), 5);
-	assert_int_equal(numbers_of(&t, word + 2, 2), 1);
+	assert_int_equal(intern_words(&t, word, 2), 0);
+	assert_int_equal(intern_words(&t, word + 2, 2), 1);
+	assert_int_equal(intern_words(&t, word, 3), 2);
+	assert_int_equal(intern_words(&t, word, 1), 3);
+	assert_int_equal(intern_words(&t, word, 0), 4);
+	assert_int_equal(intern_words(&t, word + 4, 2), 0);
+	assert_int_equal(intern_words(&t, word + 4, 3), 5);
+	assert_int_equal(intern_words(&t, word + 2, 2), 1);
 	arena_free(arena);
 }
 

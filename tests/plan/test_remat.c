@@ -294,12 +294,12 @@ bound_and_search(void **state)
 			double best = optimum(&p, live);
 			double bound = remat_bound(p.r, p.must, live,
 			                           best, 0, k % 2 * 50);
-			struct found *f;
+			struct known_plan *f;
 
 			assert_true(bound <= best + 1e-6);
 			bound = remat_ilp(a, live, 0, 100, 300);
 			assert_true(bound <= best + 1e-6);
-			f = shelf_live(&a->known, live);
+			f = pool_best_live(&a->known, live);
 			assert_non_null(f);
 			assert_true(f->sec >= best - 1e-9);
 			hits += f->sec <= best + 1e-9;
@@ -318,7 +318,7 @@ choice_is_optimal(void **state)
 	for (int k = 0; k < GRAPHS; k++) {
 		struct problem p;
 		struct options opt = { .gap_pct = 0.1 };
-		struct choice *c;
+		struct plan_choice *c;
 		struct optimum *all;
 		uint32_t n;
 		int64_t top, least = INT64_MAX;
@@ -341,16 +341,16 @@ choice_is_optimal(void **state)
 		assert_null(choice_take(c, choice_least(c) - 1));
 		for (int i = 0; i <= 4; i++) {
 			int64_t arena = least + (top - least) * i / 4;
-			const struct found *f = choice_take(c, arena);
+			const struct known_plan *f = choice_take(c, arena);
 			double best = INFINITY;
 
 			for (uint32_t set = 0; set < n; set++)
 				if (all[set].live <= arena)
 					best = fmin(best, all[set].sec);
 			assert_non_null(f);
-			assert_true(found_eval(p.r, f).sec <= best + 1e-9);
+			assert_true(known_eval(p.r, f).sec <= best + 1e-9);
 			assert_true(choice_bound(c, arena, f)
-			            <= (f->step ? found_eval(p.r, f).sec
+			            <= (f->step ? known_eval(p.r, f).sec
 			                : best) + 1e-6);
 		}
 		close_problem(&p);
@@ -658,8 +658,8 @@ seconds_within(uint64_t seed, int64_t times, int64_t parts)
 {
 	const struct options opt = { .gap_pct = 0 };
 	struct problem p;
-	struct choice *c;
-	const struct found *f;
+	struct plan_choice *c;
+	const struct known_plan *f;
 	uint8_t *drop;
 	int64_t top;
 	double sec;
@@ -710,7 +710,7 @@ rungs_leave_little(void **state)
 {
 	const struct options opt = { .gap_pct = 0 };
 	struct problem p;
-	struct choice *c;
+	struct plan_choice *c;
 	size_t before;
 	int64_t least;
 

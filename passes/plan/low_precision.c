@@ -1,0 +1,135 @@
+/* Keep in 16 bits: which plan, and how much of it.
+ *
+ * what    a plan for more memory than there is, with what it keeps rounded
+ * method  What is worth its bytes when all is kept in 32 bits is so, too, when
+ *         all takes half of that.  So plans for a grid of arenas from
+ *         keep-everything down to the least are rewritten, the first parts of
+ *         what they keep or all of it, placed, and their steps added up.  The
+ *         grid does not depend on the budget, nor what is found on it: a
+ *         larger budget chooses from at least as many plans.
+ * cost    (PLAN_GRID + 1) * SAVE_PARTS rewrites and placements at most, less
+ *         those of plans that recompute longer than the best one takes
+ */
+#include "passes/plan/low_precision.h"
+#include "passes/cost/cost.h"
+#include "passes/place/place.h"
+
+#include <math.h>
+
+void
+low_precision_grid(struct plan_grid *l, struct remat *r, struct plan_choice *c,
+                   const uint8_t *must)
+{
+	struct known_plan all = { .live = -1, .placed = -1 };
+	int64_t top, least = choice_least(c);
+	const struct known_plan *last = NULL;
+
+	all.drop = arena_array(r->arena, (size_t)r->nstore + 1, 1);
+	remat_keep_all(r, must, all.drop);
+	all.sec = known_eval(r, &all).sec;
+	top = known_placed(r, &all);
+	l->plan[0] = all;
+	l->n = 1;
+	for (int k = PLAN_GRID - 1; k >= 0; k--) {
+		const struct known_plan *f = choice_take(c, least
+			+ (top - least) / PLAN_GRID * k);
+
+		if (f && f != last)
+			l->plan[l->n++] = *f;
+		last = f;
+	}
+}
+
+/* Which values may be kept so: not what the user wants kept. */
+static const bool *
+find_wish(const Pass *p, const Graph *g, const struct remat *r,
+          const uint8_t *must)
+{
+	bool *may = save_eligible(g, p->opt->save_dtype, p->scratch);
+
+	for (int32_t s = 0; s < r->nstore; s++)
+		may[r->store[s].owner] &= must[s] != 'k';
+	return may;
+}
+
+static double
+seconds_of(const Graph *g)
+{
+	double sum = 0;
+
+	FOR_NODES (n, g)
+		sum += node_cost(g, n->of ? &g->node[n->of] : n).sec;
+	return sum;
+}
+
+/* Arena and seconds above keep-everything of a plan rewritten so; -1: nothing
+ * of it is. */
+static int64_t
+measure_rounded(const Pass *p, const Graph *g, struct remat *r,
+                const struct known_plan *f, const struct save_request *wish,
+                double *sec)
+{
+	Graph *t = graph_clone(g);
+	Arena *scratch = arena_new();
+	int64_t arena = -1;
+
+	known_eval(r, f);
+	remat_apply(r, t);
+	if (save_rewrite(t, wish, p->target, scratch) > 0) {
+		inplace_graph(t, scratch);
+		arena = place_graph(t, p->watch, scratch);
+		*sec = fmax(f->sec, seconds_of(t) - r->base_sec);
+	}
+	arena_free(scratch);
+	graph_free(t);
+	return arena;
+}
+
+struct rounded_search {
+	const Pass *p;
+	const Graph *g;
+	struct remat *r;
+	struct save_request wish;
+	int64_t arena;
+	double below;
+	struct low_precision_plan *best;
+	bool found;
+};
+
+static void
+try_rounded(struct rounded_search *s, const struct known_plan *f)
+{
+	for (int parts = 1; parts <= SAVE_PARTS; parts++) {
+		double sec, limit = s->found ? s->best->sec : s->below;
+		int64_t arena;
+
+		if (f->sec >= limit || watch_over(s->p->watch))
+			return;
+		s->wish.parts = parts;
+		arena = measure_rounded(s->p, s->g, s->r, f, &s->wish, &sec);
+		if (arena >= 0 && arena < s->best->least)
+			s->best->least = arena;
+		if (arena < 0 || arena > s->arena || sec >= limit)
+			continue;
+		s->best->plan = *f;
+		s->best->wish = s->wish;
+		s->best->sec = sec;
+		s->found = true;
+	}
+}
+
+bool
+low_precision_best(Pass *p, const Graph *g, struct remat *r,
+                   struct plan_grid *l, const uint8_t *must, int64_t arena,
+                   double below, struct low_precision_plan *best)
+{
+	struct rounded_search s = { .p = p, .g = g, .r = r, .arena = arena,
+	                    .below = below, .best = best };
+
+	best->least = INT64_MAX;
+	s.wish = (struct save_request){ .to = p->opt->save_dtype,
+		.nval = g->nval, .eligible = find_wish(p, g, r, must) };
+	for (int i = 0; i < l->n; i++)
+		try_rounded(&s, &l->plan[i]);
+	return s.found;
+}

@@ -1,0 +1,23 @@
+/* What the plan would cost if recomputing may take 1 % of a step: advice. */
+#ifndef PASSES_PLAN_ONE_PERCENT_H
+#define PASSES_PLAN_ONE_PERCENT_H
+
+#include "passes/problem/remat.h"
+
+/* What is left when at most 1 % of the step's time may go into computing
+ * things again (one_percent.c). */
+struct one_percent {
+	double extra;                   /* fraction of a step */
+	int64_t saved;                  /* bytes in all */
+	int32_t nlayer;
+	int64_t *layer, *stats;         /* as above */
+	int64_t outside;
+};
+
+struct remat;
+
+/* Into p->one_percent; `must` as in remat_wishes. */
+void
+one_percent_account(Pass *, const Graph *, struct remat *, const uint8_t *must);
+
+#endif

@@ -1,0 +1,48 @@
+/* An interning table: small numbers for sequences of words; and hashes mixed
+ * from what makes them up. */
+#ifndef PASSES_INTERN_H
+#define PASSES_INTERN_H
+
+#include "ir/base/arena.h"
+
+#include <stdint.h>
+
+/* Two small numbers must not cancel out: h is spread first. */
+static inline uint64_t
+mix64(uint64_t h, uint64_t x)
+{
+	h = (h * 0xbf58476d1ce4e5b9u ^ x) * 0x9e3779b97f4a7c15u;
+	return h ^ h >> 29;
+}
+
+static inline uint64_t
+bits_of_double(double x)
+{
+	union { double x; uint64_t u; } bits = { .x = x };
+
+	return bits.u;
+}
+
+typedef uint64_t intern_hash(const uint64_t *word, size_t n);
+
+struct intern_entry {
+	uint64_t *word;
+	size_t n;
+	int32_t id;                     /* number + 1; 0: free */
+};
+
+/* Numbers from 0 in order of appearance; equal ones for equal sequences, and
+ * for no others, whatever the hash. */
+struct intern_table {
+	struct intern_entry *at;
+	size_t mask;
+	int32_t n;
+	intern_hash *hash;
+	Arena *arena;
+};
+
+/* Room for so many numbers. */
+struct intern_table intern_new(size_t most, Arena *);
+int32_t intern_words(struct intern_table *, const uint64_t *word, size_t n);
+
+#endif

@@ -1,0 +1,142 @@
+/* What each part of a chain costs.
+ *
+ * method  read off the exact evaluation of two plans: all cuts kept and each
+ *         part made again, and everything kept
+ */
+#include "passes/recursive/chain.h"
+
+/* Seconds from each cut to the next. */
+static void
+measure_sweeps(struct chain *c)
+{
+	chain_begin(c);
+	for (int32_t i = 0; i < c->npart; i++)
+		chain_hold_cut(c, i);
+	for (int32_t i = 0; i + 1 < c->npart; i++) {
+		double sec = 0;
+
+		c->out->n = 0;
+		c->here[c->cut[i]] = false;
+		chain_sweep(c, i);
+		for (int32_t k = 0; k < c->out->n; k++)
+			sec += c->r->node[c->out->step[k].node].sec;
+		c->cost[i].sec = sec;
+		c->cost[i].cut = c->r->store[c->cut[i]].size;
+	}
+}
+
+/* By step of the last evaluation: the part it belongs to. */
+static int32_t *
+step_parts(const struct chain *c, Arena *a)
+{
+	const struct remat *r = c->r;
+	int32_t *of = arena_array(a, (size_t)r->nstep + 1, 4), part = 0;
+
+	for (int32_t k = r->nstep - 1; k >= 0; k--) {
+		NodeId i = r->step[k].node;
+
+		if (!r->step[k].clone && r->node[i].backward)
+			part = c->backward_part[i];
+		of[k] = part;
+	}
+	return of;
+}
+
+/* Bytes of gradients by step of the last evaluation. */
+static int64_t *
+gradients(const struct chain *c, Arena *a)
+{
+	const struct remat *r = c->r;
+	int64_t *live = arena_array(a, (size_t)r->nstep + 2, sizeof *live);
+
+	for (int32_t y = 0; y < r->ninst; y++)
+		if (r->block[y] == y && r->first[y] >= 0
+		    && r->node[r->store[r->of_inst[y]].def].backward) {
+			int64_t size = r->store[r->of_inst[y]].size;
+
+			live[r->first[y]] += size;
+			live[r->last[y] < r->nstep ? r->last[y] + 1
+				: r->nstep] -= size;
+		}
+	for (int32_t k = 0; k < r->nstep; k++)
+		live[k + 1] += live[k];
+	return live;
+}
+
+/* Sums over copies, by part; the largest sums of bytes with all cuts there. */
+static void
+measure_parts(struct chain *c, bool tape)
+{
+	const struct remat *r = c->r;
+	Arena *a = arena_new();
+	int32_t *part = step_parts(c, a), last = -1;
+	int64_t *grad = gradients(c, a);
+	int64_t *before = arena_array(a, (size_t)c->npart + 1, sizeof *before);
+
+	for (int32_t i = 0; i < c->npart; i++) {
+		before[i + 1] = before[i] + c->cost[i].cut;
+		c->cost[i].once = tape ? 0 : c->cost[i].once;
+		c->cost[i].all = tape ? c->cost[i].all : 0;
+		c->cost[i].peak = c->cost[i].sweep = c->cost[i].fixed = 0;
+	}
+	for (int32_t k = 0; k < r->nstep; k++) {
+		NodeId i = r->step[k].node;
+		bool first = !r->step[k].clone && i < c->begin;
+		int32_t p = part[k];
+		struct part_cost *o = &c->cost[p];
+
+		if (r->step[k].clone)
+			*(tape ? &o->once : &o->all) += r->node[i].sec;
+		if (tape)
+			continue;
+		if (first) {
+			if (r->node[i].nwrite == 0)
+				continue;
+			p = c->part_of[r->node[i].write[0]];
+			if (r->live[k] - before[p] > c->cost[p].sweep)
+				c->cost[p].sweep = r->live[k] - before[p];
+			continue;
+		}
+		if (r->live[k] - before[p] > o->peak)
+			o->peak = r->live[k] - before[p];
+		if (p != last)
+			o->fixed = grad[k];
+		last = p;
+	}
+	arena_free(a);
+}
+
+bool
+chain_measure(struct chain *c)
+{
+	const struct remat *r = c->r;
+
+	measure_sweeps(c);
+	chain_begin(c);
+	for (int32_t i = 0; i < c->npart; i++)
+		chain_hold_tape(c, i);
+	for (int32_t i = c->npart - 1; i >= 0; i--)
+		chain_backward(c, i);
+	if (!c->ok)
+		return false;
+	remat_eval_steps(c->r, c->out->step, c->out->n);
+	measure_parts(c, true);
+	chain_begin(c);
+	for (int32_t i = 0; i < c->npart; i++)
+		chain_hold_cut(c, i);
+	for (int32_t i = c->npart - 1; i >= 0; i--) {
+		chain_sweep_tape(c, i, false);
+		chain_backward(c, i);
+	}
+	if (!c->ok)
+		return false;
+	remat_eval_steps(c->r, c->out->step, c->out->n);
+	measure_parts(c, false);
+	for (int32_t i = 0; i < c->npart; i++) {
+		c->cost[i].tape = 0;
+		for (int32_t k = c->store_at[i]; k < c->store_at[i + 1]; k++)
+			if (chain_on_tape(c, c->store[k]))
+				c->cost[i].tape += r->store[c->store[k]].size;
+	}
+	return true;
+}

@@ -1,0 +1,18 @@
+/* Plans from kept states: every k-th, and nested ones. */
+#ifndef PASSES_CHECKPOINTS_H
+#define PASSES_CHECKPOINTS_H
+
+#include "passes/recursive/recursive_known.h"
+
+/* Build plans that run forward parts again from states in memory, in time
+ * that is linear in their steps: every part from the state before it, for 2
+ * to all parts, some kept whole; and nested, for few states.  `offer` finds
+ * each of them in *out.
+ *   turn    the first node that is no longer forward
+ *   must    wishes by storage, see struct archive
+ *   work    steps of all plans together, about */
+void checkpoints_all(struct remat *, const uint8_t *must, NodeId turn,
+                     struct step_list *out, int64_t work,
+                     void (*offer)(void *data), void *data);
+
+#endif

@@ -1,0 +1,182 @@
+/* Fill memory that a sequence leaves idle.
+ *
+ * what    from known sequences faster ones for some amounts of memory
+ * method  A copy can go if the instance before it may stay until then: if its
+ *         bytes fit between its last reader and the copy.  Greedily, those
+ *         that save most seconds per byte and step first; then the exact
+ *         evaluation, which also drops what was made for such copies alone;
+ *         again while that helps.
+ * cost    counted steps
+ */
+#include "passes/recursive/recursive_known.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { GRID = 64, ROUNDS = 12, WORK = 4000000 };
+
+/* A copy that may go. */
+struct spare {
+	int32_t step;
+	double worth;
+};
+
+struct filler {
+	struct recursive_search *d;
+	int64_t budget;
+	Arena *arena;                   /* of one round */
+	int32_t *before;                /* by instance: the one before; -1 */
+	int32_t *inst;                  /* by step: its first instance */
+	bool *held;                     /* by storage: changed in this round */
+	bool *shared;                   /* by instance: gave its bytes away, or
+	                                 * lies in those of another */
+	struct spare *spare;
+	int32_t nspare;
+};
+
+static void
+find_before(struct filler *f)
+{
+	const struct remat *r = f->d->r;
+	int32_t *now = arena_array(f->arena, (size_t)r->nstore + 1, 4), y = 0;
+
+	memset(now, -1, (size_t)r->nstore * 4);
+	f->before = arena_array(f->arena, (size_t)r->ninst + 1, 4);
+	f->inst = arena_array(f->arena, (size_t)r->nstep + 1, 4);
+	f->shared = arena_array(f->arena, (size_t)r->ninst + 1, 1);
+	f->held = arena_array(f->arena, (size_t)r->nstore + 1, 1);
+	for (int32_t k = 0; k < r->nstep; k++) {
+		const struct rnode *n = &r->node[r->step[k].node];
+
+		f->inst[k] = y;
+		for (int i = 0; i < n->nwrite; i++)
+			if (remat_writes(&r->step[k], i)) {
+				f->before[y] = now[n->write[i]];
+				now[n->write[i]] = y++;
+			}
+	}
+	for (y = 0; y < r->ninst; y++)
+		if (r->block[y] != y)
+			f->shared[y] = f->shared[r->block[y]] = true;
+}
+
+/* Instances that the copy at step k makes, each with the one before: whether
+ * those may stay; if so, and wanted, they do. */
+static bool
+stays(struct filler *f, int32_t k, bool wanted, double *cost)
+{
+	const struct remat *r = f->d->r;
+	int32_t end = f->inst[k + 1];
+
+	*cost = 0;
+	for (int32_t y = f->inst[k]; y < end; y++) {
+		int32_t x = f->before[y], s = r->of_inst[y];
+		int64_t size = r->store[s].size;
+
+		if (r->first[y] < 0)
+			continue;
+		if (x < 0 || r->first[x] < 0 || f->shared[x] || f->held[s])
+			return false;
+		for (int32_t t = r->last[x] + 1; t < k; t++)
+			if (r->live[t] + size > f->budget)
+				return false;
+		*cost += (double)size * (k - r->last[x]);
+	}
+	for (int32_t y = f->inst[k]; wanted && y < end; y++) {
+		int32_t x = f->before[y], s = r->of_inst[y];
+
+		f->held[s] = true;
+		for (int32_t t = x < 0 ? k : r->last[x] + 1; t < k; t++)
+			r->live[t] += r->store[s].size;
+	}
+	return true;
+}
+
+static int
+by_seconds_saved(const void *a, const void *b)
+{
+	const struct spare *x = a, *y = b;
+
+	if (x->worth < y->worth || x->worth > y->worth)
+		return x->worth > y->worth ? -1 : 1;
+	return x->step < y->step ? -1 : x->step > y->step;
+}
+
+/* The sequence of the last evaluation less copies that may go into d->steps;
+ * false: there are none. */
+static bool
+shorten(struct filler *f)
+{
+	const struct remat *r = f->d->r;
+	struct step_list *out = &f->d->steps;
+	bool *gone = arena_array(f->arena, (size_t)r->nstep + 1, 1);
+	bool any = false;
+	double cost;
+
+	find_before(f);
+	f->inst[r->nstep] = r->ninst;
+	f->spare = arena_array(f->arena, (size_t)r->nstep + 1,
+	                       sizeof *f->spare);
+	f->nspare = 0;
+	for (int32_t k = 0; k < r->nstep; k++)
+		if (r->step[k].makes && stays(f, k, false, &cost))
+			f->spare[f->nspare++] = (struct spare){
+				k, r->node[r->step[k].node].sec / (cost + 1) };
+	qsort(f->spare, (size_t)f->nspare, sizeof *f->spare, by_seconds_saved);
+	for (int32_t i = 0; i < f->nspare; i++)
+		any |= gone[f->spare[i].step] =
+			stays(f, f->spare[i].step, true, &cost);
+	out->n = 0;
+	for (int32_t k = 0; k < r->nstep; k++) {
+		const struct rstep *t = &r->step[k];
+
+		if (!gone[k] && (!t->clone || t->makes)
+		    && !steps_add(out, t->node, t->clone, t->makes))
+			return false;
+	}
+	return any;
+}
+
+static void
+fill_idle(struct recursive_search *d, const struct known_plan *from,
+          int64_t budget, int64_t *work)
+{
+	struct filler f = { .d = d, .budget = budget };
+	struct remat_cost now = known_eval(d->r, from);
+
+	for (int round = 0; round < ROUNDS && *work > 0
+	     && !watch_over(d->r->watch); round++) {
+		struct remat_cost c = { 0, 0, 0, 0 };
+		bool any;
+
+		f.arena = arena_new();
+		any = shorten(&f);
+		arena_free(f.arena);
+		*work -= 3 * d->r->nstep;
+		if (any)
+			c = recursive_try(d);
+		if (!any || c.live > budget || c.sec >= now.sec)
+			break;
+		now = c;
+	}
+}
+
+void
+recursive_fill(struct recursive_search *d)
+{
+	int64_t least = INT64_MAX, work = WORK;
+
+	for (int32_t i = 0; i < d->known.n; i++)
+		if (d->known.plan[i].live < least)
+			least = d->known.plan[i].live;
+	for (int k = 0; k < GRID && least < d->top && work > 0; k++) {
+		int64_t budget = least + (d->top - least) / GRID * (k + 1);
+		struct known_plan *best = pool_best_live(&d->known, budget),
+				  from;
+
+		if (!best)
+			continue;
+		from = *best;           /* the pool changes */
+		fill_idle(d, &from, budget, &work);
+	}
+}
