@@ -78,8 +78,9 @@ form(Pass *p, Graph *g)
 
 	p->scratch = arena_new();
 	ok = canon_evaluate(p, g);
-	if (ok)
-		total_find_rows(p, g);
+	FOR_VALS (v, g)
+		if (ok && v->output && val_id(g, v) != g->loss)
+			v->rows = total_find_rows(p, g, val_id(g, v)).rows;
 	ok = ok && total_find(p, g, &p->total);
 	arena_free(p->scratch);
 	p->scratch = NULL;
@@ -117,7 +118,7 @@ try_plan(Pass *p, const Graph *training, Graph *g,
 {
 	Pass trial = { .opt = o, .target = p->target, .keep = p->keep,
 	               .baseline_peak = -1, .minimum_peak = -1,
-	               .watch = p->watch, .alone = p->alone };
+	               .watch = p->watch, .resized = p->resized };
 	char *text = NULL;
 	size_t n;
 	FILE *said = open_memstream(&text, &n);
@@ -157,7 +158,7 @@ static void
 total_of_steps(Pass *p, const struct options *o)
 {
 	Pass trial = { .opt = o, .target = p->target, .keep = p->keep,
-	               .watch = p->watch, .alone = p->alone,
+	               .watch = p->watch, .resized = p->resized,
 	               .diag = diag_new("ckc", NULL) };
 
 	if (!form(&trial, p->forward)) {

@@ -143,12 +143,15 @@ struct cost {
 };
 
 /* What the graph of a batch of two samples tells of that of one. */
-struct alone {
+struct resized_graph {
+	bool is_other;                  /* this is the other one */
 	bool agrees;                    /* both are dealt alike */
 	const char *why;                /* not; NULL: unknown */
 	const struct output_rows {
 		const char *name;       /* of an output that evaluates */
 		enum sample_rows rows;
+		int batch;              /* 1 + dim of its samples; 0; -1:
+		                         * unknown */
 	} *row;                         /* ends with a NULL; NULL: unknown */
 };
 
@@ -169,7 +172,7 @@ typedef struct Pass {
 	                                 * NULL if options are slim */
 	Plan *plan;                     /* of the final graph */
 	Plan *reference_plan;
-	struct alone alone;             /* of a batch of one sample */
+	struct resized_graph resized;             /* of a batch of one sample */
 	Graph *forward;                 /* the graph that evaluates, with its
 	                                 * loss and all outputs; NULL: opt->eval
 	                                 * is off */

@@ -1,7 +1,7 @@
 /* The pipeline and its runner: checks what a pass needs, runs it, keeps the
  * books of properties, verifies, dumps.
  */
-#include "passes/alone.h"
+#include "passes/resized.h"
 #include "passes/offer.h"
 #include "passes/passes.h"
 #include "passes/account/account.h"
@@ -369,7 +369,7 @@ try_lean(Pass *p, Graph *g, Graph *other, const struct dump_request *dump,
 /* ---- graphs that have been through passes ----
  *
  * The text of a graph, such as a dump, may come from any stage.  The passes up
- * to precision may be repeated; later ones would do their work twice, so what
+ * to precision may be repeated; later ones would do their work resized, so what
  * such a graph shows of it tells where to go on.
  */
 
@@ -404,7 +404,7 @@ run_from(Pass *p, Graph *g, const struct pass_info *pass, int number,
 {
 	const char *broken_by[32] = { NULL };
 	const struct pass_info *fold = find_pass("fold", 4);
-	Graph *before = NULL, *whole = NULL, *twice = NULL;
+	Graph *before = NULL, *whole = NULL, *resized = NULL;
 	bool ok = true;
 
 	for (; ok && pass->name; pass++) {
@@ -415,10 +415,10 @@ run_from(Pass *p, Graph *g, const struct pass_info *pass, int number,
 			p->lenient = true;
 		}
 		if (pass == fold)
-			twice = alone_twice(p, g);
+			resized = resized_graph(p, g);
 		ok = step(p, g, pass, dump, ++number, broken_by);
-		if (ok && twice && pass->run == pass_loss)
-			alone_check(p, g, twice, fold);
+		if (ok && resized && pass->run == pass_loss)
+			resized_check(p, g, resized, fold);
 		if (ok && before && pass->run == pass_plan
 		    && (p->refused || p->recompute_sec > 0 || p->frontier))
 			ok = try_lean(p, g, before, dump, &number,
@@ -429,7 +429,7 @@ run_from(Pass *p, Graph *g, const struct pass_info *pass, int number,
 	if (!ok && p->refused && whole)
 		offer_ranks(p, whole, find_pass("deal", 4));
 	graph_free(whole);
-	graph_free(twice);
+	graph_free(resized);
 	/* clones share the contents of values with their original */
 	p->retired = before ? before->arena : NULL;
 	return ok;

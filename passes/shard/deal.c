@@ -197,7 +197,7 @@ count(const struct deal *d, const Node *n, SplitKind kind)
 static bool
 is_unclear(const struct deal *d)
 {
-	return d->samples == 1 && !d->p->alone.agrees;
+	return d->samples == 1 && !d->p->resized.agrees;
 }
 
 /* A batch of one sample may be in any dim of 1, so what looks like a sum over
@@ -419,6 +419,11 @@ deal_outputs(struct deal *d)
 			                  "samples of replicas in several "
 			                  "places; leave it out (--output)",
 			                  g->val[v].name);
+		} else if (deal_moves_samples(d, v)) {
+			return diag_error(d->p->diag, "output '%s' has its "
+			                  "samples elsewhere at other batch "
+			                  "sizes; leave it out (--output)",
+			                  g->val[v].name);
 		} else if (s->kind == SPLIT_S) {
 			g->val[v].batch = s->lead + 1;
 		}
@@ -448,8 +453,9 @@ deal_graph(Pass *p, Graph *g, const char **guess)
 	g->ranks = DEAL_RANKS;
 	if (!deal_inputs(&d))
 		return false;
-	if (d.samples == 1 && p->alone.why)
-		return diag_error(p->diag, "%s", p->alone.why);
+	if (p->resized.why)
+		return diag_error(p->diag, "%s%s", p->resized.why,
+		                  deal_remedy(&d));
 	for (NodeId id = 1; id < d.nold; id++)
 		if (!deal_node(&d, id))
 			return false;

@@ -84,6 +84,11 @@ bool deal_has_numbers(const struct deal *, ValId v);
  * computes of them is another value for the whole batch. */
 bool deal_follow_numbers(struct deal *, const Node *, const Split *out);
 
+/* deal_resized.c: rows of an output at another batch size; NULL: unknown. */
+const struct output_rows *deal_resized_rows(const Pass *, const Val *output);
+/* Whether it has its samples elsewhere at another batch size. */
+bool deal_moves_samples(const struct deal *, ValId output);
+
 /* deal.c */
 /* Make g, which is not dealt, that of one of several replicas.  States are left
  * in it.  With DP_MICRO replicas are the micro-batches of a step: statistics of

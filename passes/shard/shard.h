@@ -22,10 +22,10 @@ PassFn pass_shard, pass_deal, pass_micro;
  * go. */
 void round_order(Graph *, Arena *scratch);
 
-/* deal_alone.c: whether g, in which a batch has one sample, is dealt as `two`
- * is, the same graph with two; else why not, in p->keep, or NULL if it is not
- * dealt at all. */
-bool deal_agrees(Pass *, const Graph *g, const Graph *two, const char **why);
+/* deal_resized.c: whether g is dealt as the same graph of another batch
+ * size is; else why not, in p->keep, or NULL if it is not dealt at all. */
+bool deal_agrees(Pass *, const Graph *g, const Graph *resized,
+                 const char **why);
 
 /* total.c: how the loss of a data set is put together of what g says of its
  * batches, where that does not depend on their size; operands become outputs.
@@ -33,8 +33,8 @@ bool deal_agrees(Pass *, const Graph *g, const Graph *two, const char **why);
 bool total_find(Pass *, Graph *g, struct total *);
 /* The same of a graph that says nothing but the loss. */
 void total_of_loss_alone(struct total *);
-/* Find the rows of outputs. */
-void total_find_rows(Pass *, Graph *g);
+/* The rows of an output, without its name. */
+struct output_rows total_find_rows(Pass *, const Graph *, ValId output);
 
 /* A way to carry out a node: the state in which it wants each operand and in
  * which it gives each result. */

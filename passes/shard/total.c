@@ -393,48 +393,41 @@ has_sums(const Graph *g, ValId v, Arena *scratch)
 	return false;
 }
 
-static enum sample_rows
+/* As it is dealt. */
+static struct output_rows
 rows_of(Pass *p, const Graph *g, ValId v)
 {
 	const char *why = NULL;
 	Graph *dealt = deal_copy(p, g, v, DP_SUMS, &why);
-	enum sample_rows is = ROWS_UNKNOWN;
+	struct output_rows row = { .batch = -1 };
 
 	if (dealt) {
 		const Split *s = &dealt->val[v].split;
+		bool apart = s->kind == SPLIT_S && s->lead == s->axis
+			&& s->npart == 1;
 
-		is = s->kind != SPLIT_S || s->lead || s->axis || s->npart > 1
-			? ROWS_NONE : has_sums(dealt, v, p->scratch)
-			? ROWS_UNKNOWN : ROWS_OWN;
+		row.batch = apart ? s->axis + 1 : s->kind == SPLIT_S ? -1 : 0;
+		row.rows = row.batch != 1 ? ROWS_NONE
+			: has_sums(dealt, v, p->scratch) ? ROWS_UNKNOWN
+			: ROWS_OWN;
 	}
 	graph_free(dealt);
-	return is;
+	return row;
 }
 
-/* Of one sample any dim of 1 may be that of the samples. */
-static enum sample_rows
-rows_of_one(Pass *p, const Graph *g, const Val *v)
+struct output_rows
+total_find_rows(Pass *p, const Graph *g, ValId output)
 {
-	const struct output_rows *row = p->alone.row;
+	const Val *x = graph_batch_input(g), *y = &g->val[output];
+	const struct output_rows *known = deal_resized_rows(p, y);
 
-	if (!row)
-		return v->shape.rank && v->shape.dim[0] == 1
-			? rows_of(p, g, val_id(g, v)) : ROWS_UNKNOWN;
-	while (row->name && strcmp(row->name, v->name) != 0)
-		row++;
-	return row->name ? row->rows : ROWS_UNKNOWN;
-}
-
-void
-total_find_rows(Pass *p, Graph *g)
-{
-	const Val *x = graph_batch_input(g);
-	bool one = x && x->shape.dim[0] == 1;
-
-	FOR_VALS (v, g)
-		if (v->output && val_id(g, v) != g->loss)
-			v->rows = one ? rows_of_one(p, g, v)
-			        : rows_of(p, g, val_id(g, v));
+	if (known)
+		return *known;
+	/* of one sample any dim of 1 may be that of the samples */
+	if (x && x->shape.dim[0] == 1
+	    && (!y->shape.rank || y->shape.dim[0] != 1))
+		return (struct output_rows){ .batch = -1 };
+	return rows_of(p, g, output);
 }
 
 void

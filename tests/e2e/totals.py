@@ -148,13 +148,14 @@ MIXED = [
     ("by a number", T, EACH + "\tconst %n: f32[] = splat {b}\n\t%s = reduce_sum %q {{axes=[0,1], keepdims=0}}\n\t%loss: f32[] output = div %s, %n from \"d\" Div\n",
      "size of the batch", sum(squares()[:8 * len(squares()) // 10]) / 8),
 ]
-# What mixes samples and leaves no trace where a batch has one.
+# What mixes samples and leaves no trace at one batch size: where a batch has one, or as many as a shape in the file.
 ALONE = [
-    ("mean", "\t%m = reduce_mean %z {{axes=[0], keepdims=1}}\n\t%d = sub %z, %m\n", "'m'"),
-    ("greatest", "\t%m = reduce_max %z {{axes=[0], keepdims=1}}\n\t%d = sub %z, %m\n", "'m'"),
-    ("first", "\tconst %s: i64[] = {{0}}\n\tconst %e: i64[] = {{1}}\n\t%m = slice %z, %s, %e\n\t%d = sub %z, %m\n", "'m'"),
-    ("pairs", "\tconst %i: i64[] = {{0}}\n\tconst %k: i64[] = {{1}}\n\t%a = unsqueeze %z, %k\n\t%b = unsqueeze %z, %i\n\t%d = sub %a, %b\n", "'d'"),
-    ("mean, added up", "\t%m = reduce_mean %z {{axes=[0], keepdims=1}}\n\t%d = sub %m, %m\n\t%l = reduce_sum %m {{axes=[0,1], keepdims=0}}\n", "'m'"),
+    ("rows of four", "\tconst %s: i64[] = {{4}}\n\t%r: f32[4,5] = reshape %z {{shape=[4,-1]}}\n\t%a = reduce_sum %r {{axes=[1], keepdims=0}}\n\t%d = mul %a, %a\n", "'r'", 4),
+    ("mean", "\t%m = reduce_mean %z {{axes=[0], keepdims=1}}\n\t%d = sub %z, %m\n", "'m'", 1),
+    ("greatest", "\t%m = reduce_max %z {{axes=[0], keepdims=1}}\n\t%d = sub %z, %m\n", "'m'", 1),
+    ("first", "\tconst %s: i64[] = {{0}}\n\tconst %e: i64[] = {{1}}\n\t%m = slice %z, %s, %e\n\t%d = sub %z, %m\n", "'m'", 1),
+    ("pairs", "\tconst %i: i64[] = {{0}}\n\tconst %k: i64[] = {{1}}\n\t%a = unsqueeze %z, %k\n\t%b = unsqueeze %z, %i\n\t%d = sub %a, %b\n", "'d'", 1),
+    ("mean, added up", "\t%m = reduce_mean %z {{axes=[0], keepdims=1}}\n\t%d = sub %m, %m\n\t%l = reduce_sum %m {{axes=[0,1], keepdims=0}}\n", "'m'", 1),
 ]
 
 
@@ -212,17 +213,17 @@ class Totals(ck.Bench):
             if so:
                 got, row, done = self.loss(name, so)
                 self.check(near(got, want) and "by_batch" not in row and "note" not in done.stderr, f"{name}, one by one: {got}, {want} {done.stderr}")
-        for name, body, node in ALONE:
+        for name, body, node, b in ALONE:
             if "%l =" not in body:
                 body += "\t%q = mul %d, %d\n\t%l = reduce_mean %q {{keepdims=0}}\n"
             body += "\t%loss: f32[] output = copy %l\n"
-            so = self.model(name, "b=1", T, body)
+            so = self.model(name, f"b={b}", T, body)
             if so:
                 _, row, done = self.loss(name, so)
-                self.check(row.get("by_batch") is True and f"node {node}" in done.stderr, f"{name} of one: {row} {done.stderr}")
+                self.check(row.get("by_batch") is True and f"node {node}" in done.stderr, f"{name} of {b}: {row} {done.stderr}")
             for flag in "--dp", "--grad-accum":
                 done = self.ckc(*FLAGS, self.path("m.ck"), "-o", so, "--loss", "loss", flag, 4)
-                self.check((done.returncode == (flag == "--dp")) and f"node {node}" in done.stderr, f"{name} of one, {flag}: {done.stderr}")
+                self.check((done.returncode == (flag == "--dp")) and f"node {node}" in done.stderr, f"{name} of {b}, {flag}: {done.stderr}")
 
     def without(self):
         """A library without a program that evaluates: plain sums and means all the same, of others a word."""

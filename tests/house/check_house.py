@@ -153,7 +153,7 @@ OPS = {
     "passes/shard/apply.c": (5, "attributes that hold extents, the loss, biases"),
     "passes/shard/demands.c": (2, "norms"),
     "passes/shard/shard.c": (1, "biases"),
-    "passes/shard/deal_alone.c": (2, "what pass deal puts between replicas"),
+    "passes/shard/deal_resized.c": (2, "what pass deal puts between replicas"),
     "passes/shard/total.c": (11, "choices by comparison, as clamps are; what pass deal puts between replicas; means; numbers of the batch"),
     "passes/shard/extent.c": (2, "which numbers become constants"),
     "passes/shard/ways.c": (6, "where cuts begin: products, tables, norms; slices"),

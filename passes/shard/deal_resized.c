@@ -1,5 +1,4 @@
-/* Whether the graph of a batch of one sample adds up over samples where that of
- * a batch of two does.
+/* Whether the graph adds up over samples where that of another batch size does.
  */
 #include "passes/shard/deal.h"
 
@@ -54,8 +53,8 @@ agree(Pass *p, const Graph *one, const Graph *two, const char **why)
 		if (a && b && !strcmp(label_of(one, a), label_of(two, b)))
 			continue;
 		*why = arena_printf(p->keep, "node '%s' (%s) sums over "
-		                    "samples, of which a batch of one has no "
-		                    "trace; use batches of two or more",
+		                    "samples at one batch size and not at "
+		                    "another",
 		                    *label_of(g, n) ? label_of(g, n)
 		                    : g->val[n->out[0]].name,
 		                    node_type(g, n));
@@ -64,17 +63,42 @@ agree(Pass *p, const Graph *one, const Graph *two, const char **why)
 }
 
 bool
-deal_agrees(Pass *p, const Graph *one, const Graph *two, const char **why)
+deal_agrees(Pass *p, const Graph *g, const Graph *resized, const char **why)
 {
-	const char *unused = NULL;
-	Graph *a = deal_copy(p, one, one->loss, DP_SUMS, &unused), *b = NULL;
-	bool is;
+	const Val *x = graph_batch_input(resized);
+	const char *unused = NULL, *is = NULL;
+	Graph *a = deal_copy(p, g, g->loss, DP_SUMS, &unused), *b = NULL;
+	bool same;
 
 	/* of a graph that cannot be dealt anyway pass deal says why */
 	if (a)
-		b = deal_copy(p, two, two->loss, DP_SUMS, why);
-	is = a && b && agree(p, a, b, why);
+		b = deal_copy(p, resized, resized->loss, DP_SUMS, &is);
+	same = a && b && agree(p, a, b, &is);
+	if (is)
+		*why = arena_printf(p->keep, "the model mixes samples at other "
+		                    "batch sizes, here %lld: %s",
+		                    (long long)x->shape.dim[0], is);
 	graph_free(a);
 	graph_free(b);
-	return is;
+	return same;
+}
+
+const struct output_rows *
+deal_resized_rows(const Pass *p, const Val *output)
+{
+	const struct output_rows *row = p->resized.row;
+
+	while (row && row->name && strcmp(row->name, output->name) != 0)
+		row++;
+	return row && row->name ? row : NULL;
+}
+
+bool
+deal_moves_samples(const struct deal *d, ValId output)
+{
+	const struct output_rows *row = deal_resized_rows(d->p,
+	                                          &d->g->val[output]);
+	const Split *s = deal_state(d, output);
+
+	return row && s->kind == SPLIT_S && row->batch != s->axis + 1;
 }
