@@ -49,7 +49,6 @@ typedef enum {
 
 enum {
 	F_EW = 1,               /* element-wise; may stand in a loop's body */
-	F_COMMUTES = 2,
 	F_VIEW = 4,             /* may be carried out by aliasing */
 	F_RNG = 8,              /* draws random numbers: needs attr stream */
 	F_REDUCE = 16,

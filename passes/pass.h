@@ -161,7 +161,6 @@ typedef struct Pass {
 	const struct target *target;    /* the machine; never NULL */
 	Arena *scratch;                /* reset by the runner after each pass */
 	Arena *keep;                    /* lives as long as the compilation */
-	bool changed;
 	/* NULL, or what the pass adds to its dump, and for whom, in scratch */
 	void (*notes)(const void *noted, FILE *);
 	const void *noted;

@@ -253,7 +253,6 @@ run_one(Pass *p, Graph *g, const struct pass_info *pass,
 
 	if (!check_needs(p, g, pass, broken_by))
 		return false;
-	p->changed = false;
 	ok = pass->run(p, g);
 	/* what it left behind may be half done, and what it said untrue */
 	if (watch_off(p->watch))

@@ -169,7 +169,6 @@ loss_keep_outputs(Pass *p, Graph *g)
 bool
 pass_loss(Pass *p, Graph *g)
 {
-	p->changed = true;
 	if (!p->opt->forward_only || p->opt->loss) {
 		g->loss = choose_loss(p, g);
 		if (!g->loss)

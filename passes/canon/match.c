@@ -490,7 +490,6 @@ bool
 rw_run(struct rewrite *w, const struct rule *rules)
 {
 	for (int i = 0; i < MAX_SWEEP && sweep(w, rules); i++) {
-		w->p->changed = true;
 		if (w->failed)
 			return false;
 	}

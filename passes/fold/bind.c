@@ -486,6 +486,5 @@ pass_bind(Pass *p, Graph *g)
 		FOR_VALS (v, g)
 			if (is_given(v))
 				check_names(&b, v);
-	p->changed = p->opt->ndim > 0 || p->opt->nshape > 0;
 	return b.ok;
 }

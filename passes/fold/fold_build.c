@@ -65,7 +65,6 @@ fold_eval(struct fold *f, NodeId id)
 		}
 	if (merges && !known)
 		fold_remember(f, id);
-	f->p->changed = true;
 	return EVAL_DONE;
 }
 
@@ -108,7 +107,6 @@ fold_emit(struct fold *f, Op op, int nin, const ValId *in, const Attr *attr,
 {
 	ValId v = emit_op(f->g, f->p->diag, op, nin, in, attr, like);
 
-	f->p->changed = true;
 	return v && fold_finish(f, f->g->val[v].def) ? finished(f, v) : 0;
 }
 
@@ -146,7 +144,6 @@ fold_slice(struct fold *f, ValId x, const IntList *start, const IntList *step,
 	n->attr.SLICE.start = *start;
 	n->attr.SLICE.step = *step;
 	f->g->val[y].shape = *s;
-	f->p->changed = true;
 	return shape_infer(f->g, f->p->diag, n) && fold_finish(f, id)
 		? finished(f, y) : 0;
 }
@@ -200,7 +197,6 @@ fold_turn(struct fold *f, NodeId id, Op op, ValId x)
 	n->attr = attr_default(op);
 	n->nin = 1;
 	n->in[0] = x;
-	f->p->changed = true;
 }
 
 void
@@ -221,7 +217,6 @@ fold_replace(struct fold *f, ValId from, ValId to)
 	if (f->g->loss == from)
 		f->g->loss = to;
 	fold_note(f, from)->now = to;
-	f->p->changed = true;
 }
 
 enum step

@@ -203,7 +203,6 @@ begin(struct fold *f, NodeId id)
 		f->selection[sel - 1].at = y;
 	else
 		sel = fold_select(f, &s);
-	f->p->changed = true;
 	return shape_infer(f->g, f->p->diag, &f->g->node[id])
 		&& lanes_give(f, id, 0, 1, sel);
 }

@@ -73,7 +73,6 @@ simplify_reshape(struct fold *f, NodeId id)
 	if (x->def && f->g->node[x->def].op == OP_RESHAPE
 	    && f->g->node[x->def].nin == 1) {
 		n->in[0] = f->g->node[x->def].in[0];
-		f->p->changed = true;
 		x = in_val(f, n, 0);
 	}
 	if (shape_eq(&x->shape, &out_val(f, n)->shape))

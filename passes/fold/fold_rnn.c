@@ -326,6 +326,5 @@ fold_rnn(struct fold *f, NodeId id)
 	TRY(!r.failed && all);
 	TRY(replace(&r, 0, all) && replace(&r, 1, r.h));
 	TRY(r.attr.RNN.kind != KIND_LSTM || replace(&r, 2, r.c));
-	f->p->changed = true;
 	return STEP_GONE;
 }

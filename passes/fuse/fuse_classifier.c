@@ -338,7 +338,6 @@ fuse_classifier(Pass *p, Graph *g)
 	bury(&c);
 	if (!move_tail(&c))
 		return false;
-	p->changed = true;
 	edit_commit(&e);
 	FOR_NODES (n, g)
 		if (n->op == OP_CLASSIFIER && !shape_infer(g, p->diag, n))

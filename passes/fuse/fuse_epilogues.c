@@ -100,7 +100,6 @@ fuse_gelu(struct edit *e, NodeId id)
 		return false;
 	become(g, &g->node[m], END_GELU_GRAD, x);
 	edit_take_over(e, id, m);
-	e->p->changed = true;
 	return true;
 }
 
@@ -227,7 +226,6 @@ fuse_sums(struct edit *e, NodeId id)
 	become(g, n, left ? END_ROWS : END_COLUMNS, 0);
 	n->out[1] = sums;
 	edit_claim(g, n);
-	e->p->changed = true;
 	return true;
 }
 
@@ -249,7 +247,6 @@ fuse_gelu_sums(struct edit *e, NodeId id)
 	m->out[1] = n->out[0];
 	edit_claim(g, m);
 	e->dead[id] = true;
-	e->p->changed = true;
 	return true;
 }
 

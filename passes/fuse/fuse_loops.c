@@ -196,7 +196,6 @@ join_units(struct fuse *f, NodeId a, NodeId b, NodeId at)
 	f->next[b] = t;
 	f->size[a] += f->size[b];
 	f->slot[a] = at;
-	f->p->changed = true;
 }
 
 /* ---- lifetimes ---- */

@@ -103,7 +103,6 @@ fuse_packed(Pass *p, Graph *g)
 		    || !parts_are_rows(g, n, &g->node[a]))
 			continue;
 		pack_grads(&e, id, a);
-		p->changed = true;
 	}
 	edit_commit(&e);
 	return true;
@@ -190,7 +189,6 @@ fuse_accumulators(Pass *p, Graph *g)
 			continue;
 		if (!accumulate_into(&e, id, adder, other))
 			return false;
-		p->changed = true;
 	}
 	edit_commit(&e);
 	return true;

@@ -67,7 +67,6 @@ share_transposed(struct edit *e, Phase phase)
 				return false;
 			edit_place(e, g->val[t].def, id);
 			transposed[w] = t;
-			e->p->changed = true;
 		}
 		g->node[id].in[1] = transposed[w];
 		g->node[id].attr.MATMUL.tb = 0;

@@ -105,7 +105,6 @@ fuse_transposed_stores(Pass *p, Graph *g)
 			continue;
 		if (!transpose_loop(&e, id, node_id(g, to)))
 			return false;
-		p->changed = true;
 	}
 	edit_commit(&e);
 	return true;

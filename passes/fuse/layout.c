@@ -271,7 +271,6 @@ copy_operands(struct stride_layout *l, NodeId id)
 				return false;
 			push_ordered(l, g->val[c].def);
 			*copy_slot(l, v) = c;
-			l->p->changed = true;
 		}
 		g->node[id].in[k] = *copy_slot(l, v);
 	}
@@ -337,7 +336,6 @@ pass_layout(Pass *p, Graph *g)
 			return false;
 		push_ordered(&l, id);
 	}
-	p->changed = true;
 	if (l.norder + 1 != last)
 		graph_reorder(g, l.order, l.norder);
 	return check_total_bytes(p, g);

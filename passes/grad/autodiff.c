@@ -461,6 +461,5 @@ pass_autodiff(Pass *p, Graph *g)
 		g->node[id].phase = PH_BACKWARD;
 	if (graph_has_op(g, OP_WHOLE))
 		read_totals(g);
-	p->changed = true;
 	return true;
 }

@@ -491,6 +491,5 @@ pass_optim(Pass *p, Graph *g)
 		return true;
 	find_gradients(&o);
 	warn_of_names(&o);
-	p->changed = o.n > 0;
 	return append_updates(&o);
 }

@@ -310,6 +310,5 @@ pass_lora(Pass *p, Graph *g)
 			return false;
 	}
 	graph_reorder(g, l.order, l.n);
-	p->changed = true;
 	return true;
 }

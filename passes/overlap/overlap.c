@@ -253,6 +253,5 @@ pass_overlap(Pass *p, Graph *g)
 	if (p->budget > 0)
 		choose_transfers(p, g, chosen, p->scratch);
 	apply_transfers(g, chosen, NULL, p->scratch);
-	p->changed = true;
 	return true;
 }

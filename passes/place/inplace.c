@@ -234,6 +234,5 @@ bool
 pass_inplace(Pass *p, Graph *g)
 {
 	inplace_graph(g, p->scratch);
-	p->changed = true;
 	return true;
 }

@@ -79,7 +79,6 @@ bool
 pass_place(Pass *p, Graph *g)
 {
 	place_graph(g, p->watch, p->scratch);
-	p->changed = true;
 	return true;
 }
 

@@ -290,7 +290,6 @@ plan_graph(Pass *p, Graph *g)
 		save_rewrite(g, &rounded.wish, p->target, p->scratch);
 	}
 	p->solver_sec = now_sec() - started;
-	p->changed = true;
 	return true;
 }
 

@@ -487,7 +487,6 @@ pass_precision(Pass *p, Graph *g)
 		return false;
 	g->loss = c->now[g->loss];
 	graph_reorder(g, c->order, c->n);
-	p->changed = true;
 	if (c->dt != DT_NONE) {
 		p->notes = print_notes;
 		p->noted = c;

@@ -498,7 +498,6 @@ deal_replica(Pass *p, Graph *g)
 
 	if (!dp || g->replicas || (dp == DP_TRY && !can_deal(p, g)))
 		return true;
-	p->changed = true;
 	if (!deal(p, g))
 		return false;
 	g->replicas = dp == DP_TRY ? 1 : dp == DP_ANY ? DEAL_RANKS : dp;

@@ -119,5 +119,5 @@ deal_settle_extents(Pass *p, Graph *g)
 			order[n++] = id;
 	}
 	graph_reorder(g, order, n);
-	return p->changed = true;
+	return true;
 }

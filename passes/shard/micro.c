@@ -382,7 +382,7 @@ make_parts(struct parts *m)
 		take_loss(m->g, y);
 	round_order(m->g, m->p->scratch);
 	graph_dce(m->g);
-	return m->p->changed = true;
+	return true;
 }
 
 static void

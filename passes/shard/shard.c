@@ -120,7 +120,6 @@ pass_shard(Pass *p, Graph *g)
 	s.large = large_matrix(g);
 	s.grad = shard_grad(g, s.tmp);
 	shard_find_ways(&s);
-	p->changed = true;
 	if (!shard_check_wishes(&s) || !shard_check_share(&s)
 	    || !shard_choose(&s))
 		return false;
