@@ -70,6 +70,14 @@ without_training(const struct options *o)
 	return f;
 }
 
+static void
+find_rows(Pass *p, Graph *g)
+{
+	FOR_VALS (v, g)
+		if (v->output && val_id(g, v) != g->loss)
+			v->rows = total_find_rows(p, g, val_id(g, v)).rows;
+}
+
 /* The form that evaluates, and what of it data sets are told by. */
 static bool
 form(Pass *p, Graph *g)
@@ -78,9 +86,8 @@ form(Pass *p, Graph *g)
 
 	p->scratch = arena_new();
 	ok = canon_evaluate(p, g);
-	FOR_VALS (v, g)
-		if (ok && v->output && val_id(g, v) != g->loss)
-			v->rows = total_find_rows(p, g, val_id(g, v)).rows;
+	if (ok)
+		find_rows(p, g);
 	ok = ok && total_find(p, g, &p->total);
 	arena_free(p->scratch);
 	p->scratch = NULL;

@@ -142,7 +142,7 @@ struct cost {
 	double sent;                    /* bytes, to other ranks */
 };
 
-/* What the graph of a batch of two samples tells of that of one. */
+/* What the graph of another batch size tells of this one; see resized.c. */
 struct resized_graph {
 	bool is_other;                  /* this is the other one */
 	bool agrees;                    /* both are dealt alike */
@@ -171,12 +171,12 @@ typedef struct Pass {
 	                                 * NULL if options are slim */
 	Plan *plan;                     /* of the final graph */
 	Plan *reference_plan;
-	struct resized_graph resized;             /* of a batch of one sample */
+	struct resized_graph resized;
 	Graph *forward;                 /* the graph that evaluates, with its
 	                                 * loss and all outputs; NULL: opt->eval
 	                                 * is off */
 	struct total total;             /* the loss of a data set by it */
-	struct one_percent *one_percent;            /* NULL: not asked for */
+	struct one_percent *one_percent;        /* NULL: not asked for */
 	int nadapter;
 	struct adapter *adapter;
 	int nalternative;             /* presets beside auto, for --dump=plan */

@@ -368,7 +368,7 @@ try_lean(Pass *p, Graph *g, Graph *other, const struct dump_request *dump,
 /* ---- graphs that have been through passes ----
  *
  * The text of a graph, such as a dump, may come from any stage.  The passes up
- * to precision may be repeated; later ones would do their work resized, so what
+ * to precision may be repeated; later ones would do their work twice, so what
  * such a graph shows of it tells where to go on.
  */
 
