@@ -1,15 +1,15 @@
-/* Branches that a `where` did not take.
+/* Branches that a `where`, `max` or `min` did not take.
  *
- * In y = where(m, f(x), c) the adjoint of f(x) is zero where m is false.  The
- * chain rule multiplies that zero by f'(x), and x is hidden there for a
+ * In y = where(m, f(x), c) the adjoint of f(x) is zero where m is false, and so
+ * it is in max(f(x), c) where c is greater.  The chain rule multiplies that zero by f'(x), and x is hidden there for a
  * reason: of log 0, 0 / 0, sqrt 0 or an overflowing exp the slope is infinite
  * or no number, and so would be the product.  PyTorch leaves this to the
  * model, which has to choose a harmless x by a second `where`; here the zero
  * stays zero.
  *
  * Two walks.  Forward: which values may be infinite or no number while
- * weights are finite (`wild`).  Backward: which adjoints have the zeros of a
- * `where` in them (`hidden`).  An element-wise node whose adjoint is hidden
+ * weights are finite (`wild`).  Backward: which adjoints have such zeros in
+ * them (`hidden`).  An element-wise node whose adjoint is hidden
  * and is multiplied by something wild, or by a steep slope, is shielded;
  * no other one pays.  Both walks end at products, normalisation and softmax:
  * what mixes elements mixes hidden ones in, as in PyTorch.
@@ -26,6 +26,13 @@ keeps_apart(Op op)
 
 	return flags & (F_EW | F_VIEW | F_REDUCE | F_LIN0)
 		&& !(flags & (F_CONTRACT | F_ROWS));
+}
+
+/* The result is one operand's element; the others' adjoints are zero there. */
+static bool
+chooses(Op op)
+{
+	return op == OP_WHERE || op == OP_MAX || op == OP_MIN;
 }
 
 /* A number as the divisor or exponent may make it harmless. */
@@ -97,7 +104,7 @@ grad_shields(const Graph *g, Arena *arena)
 
 		for (int k = 0; k < n->nin; k++) {
 			meets |= wild[n->in[k]];
-			hidden[n->in[k]] |= n->op == OP_WHERE
+			hidden[n->in[k]] |= chooses(n->op)
 				|| (is_hidden && keeps_apart(n->op));
 		}
 		shield[id] = is_hidden && meets && multiplies(n->op);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Branches that a Where does not take: no gradient comes out of them, however steep they are.
+"""Branches that a Where, Max or Min does not take: no gradient comes out of them, however steep they are.
 
     hidden.py CKC CKRUN
 
@@ -43,18 +43,24 @@ CASES = {
     "a reshape between": ([("Log", "w", "l"), ("Unsqueeze", "l zero", "u"), ("Squeeze", "u zero", "f")], lambda w, x: 1 / w),
 }
 
+# the same of bounds, where the number is taken instead of f
+BOUNDS = {
+    "max(sqrt w, 0.6)": ([("Sqrt", "w", "s"), ("Max", "s 0.6", "f")], lambda w, x: np.where(w > 0.36, 0.5 / np.sqrt(w), 0)),
+    "min(w^-1.5, 2.5)": ([("Pow", "w -1.5", "p"), ("Min", "p 2.5", "f")], lambda w, x: np.where(w ** -1.5 < 2.5, -1.5 * w ** -2.5, 0)),
+}
+
 
 def scalar(name, value):
     return wire.field(5, wire.field(2, FLOAT) + wire.field(8, name) + wire.field(9, np.float32(value).tobytes()))
 
 
-def build(cases, wheres):
+def build(cases, wheres, weight=W):
     """One graph of all cases, each with a weight of its own."""
     nodes, held, sums = [], [wire.ints("zero", [0]), wire.floats("k", [6], K), wire.floats("c", [6], C), scalar("nought", 0)], []
     numbers = {word for steps, _ in cases.values() for _, inputs, _ in steps for word in inputs.split() if word[-1].isdigit()}
     held += [scalar(word, float(word)) for word in numbers]
     for i, (steps, _) in enumerate(cases.values()):
-        held.append(wire.floats(f"weight{i}", [6], W))
+        held.append(wire.floats(f"weight{i}", [6], weight))
         own = {"w": f"weight{i}"}
         for op, inputs, output in steps:
             nodes.append(wire.node(op, [own.get(v, v) for v in inputs.split()], f"{output}{i}"))
@@ -76,10 +82,10 @@ def gradients(bench, what, data, mask, *flags):
     return files.st_read(out)[0] if bench.must(done, f"{what}: run") else {}
 
 
-def compare(bench, what, got, mask):
+def compare(bench, what, got, mask, cases=CASES, weight=W):
     with np.errstate(all="ignore"):
-        for i, (name, (_, slope)) in enumerate(CASES.items()):
-            want = np.where(mask, K * slope(W.astype("f8"), X.astype("f8")), 0)
+        for i, (name, (_, slope)) in enumerate(cases.items()):
+            want = np.where(mask, K * slope(weight.astype("f8"), X.astype("f8")), 0)
             have = np.array(got.get(f"weight{i}", [0, 0, [np.nan]])[2])
             bench.check(have.shape == (6,) and np.allclose(have, want, rtol=1e-4, atol=1e-6), f"{what}: {name}: gradient {have}, expected {want}")
 
@@ -90,6 +96,8 @@ def main():
     compare(bench, "where(m, f, 0)", gradients(bench, "where(m, f, 0)", taken, MASK), MASK)
     turned = build(CASES, lambda f, y: [wire.node("Where", ["m", "nought", f], y)])
     compare(bench, "where(m, 0, f)", gradients(bench, "where(m, 0, f)", turned, ~MASK), MASK)
+    bounded = build(BOUNDS, lambda f, y: [wire.node("Identity", [f], y)], abs(W))
+    compare(bench, "bounds", gradients(bench, "bounds", bounded, MASK), np.ones(6, bool), BOUNDS, abs(W))
     # a product with zeros hides nothing: PyTorch's gradients, no number among them
     got = gradients(bench, "m * f", build({"log": CASES["log"]}, lambda f, y: [wire.node("Cast", ["m"], y + "c", to=FLOAT), wire.node("Mul", [f, y + "c"], y)]), MASK)
     if got:
