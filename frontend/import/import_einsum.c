@@ -25,6 +25,7 @@ struct einsum {
 	int nterm, ndots;               /* ndots: rank of the ellipsis */
 	struct term term[MAX_TERMS], out;
 	ValId extent[128];              /* by label: list of one */
+	bool one[128];                  /* by label: no term has more than 1 */
 };
 
 static bool
@@ -152,21 +153,23 @@ concat_shape(struct einsum *e, int n, const ValId *x)
 	return n == 1 ? x[0] : imp_concat(e->m, 0, n, x);
 }
 
+/* A dim of 1 stands for the extent that other terms have under its label.
+ * Whether a letter's is 1 has to be known; an ellipsis may find out later. */
 static void
 note_extents(struct einsum *e, const struct term *t)
 {
 	ValId shape = EMIT_NODE(e->m, OP_SHAPE, NULL, t->v);
 
-	for (int64_t i = 0; i < t->n; i++) {
-		ValId *x = &e->extent[(int)t->label[i]];
+	for (int i = 0; i < t->n; i++) {
+		int label = t->label[i];
+		ValId *x = &e->extent[label], here;
+		bool one = imp_dim(e->m, t->v, i) == 1, dots = label <= '7';
 
-		bool dots = t->label[i] <= '7';
-		ValId here;
-
-		if (*x && !dots)
+		if (*x && !dots && (one || !e->one[label]))
 			continue;
 		here = binary(e->m, OP_GATHER, shape, imp_one(e->m, i));
-		*x = *x ? binary(e->m, OP_MAX, *x, here) : here;
+		e->one[label] = one && (!*x || e->one[label]);
+		*x = *x && dots ? binary(e->m, OP_MAX, *x, here) : here;
 	}
 }
 
@@ -179,19 +182,27 @@ has_dots(const struct term *t)
 	return false;
 }
 
-/* Dims of an ellipsis that are 1 stand for those that others have there. */
+static bool
+has_short_dim(struct einsum *e, const struct term *t)
+{
+	for (int i = 0; i < t->n; i++)
+		if (imp_dim(e->m, t->v, i) == 1 && !e->one[(int)t->label[i]])
+			return true;
+	return false;
+}
+
 static void
-broadcast_dots(struct einsum *e)
+broadcast_terms(struct einsum *e)
 {
 	int n = 0;
 
 	for (int i = 0; i < e->nterm; i++)
 		n += has_dots(&e->term[i]);
-	for (int i = 0; n > 1 && i < e->nterm; i++) {
+	for (int i = 0; i < e->nterm; i++) {
 		struct term *t = &e->term[i];
 		ValId shape[MAX_RANK];
 
-		if (!has_dots(t))
+		if (!(n > 1 && has_dots(t)) && !has_short_dim(e, t))
 			continue;
 		for (int k = 0; k < t->n; k++)
 			shape[k] = e->extent[(int)t->label[k]];
@@ -399,7 +410,7 @@ run_einsum(struct importer *m)
 		note_extents(&e, &e.term[i]);
 		extract_diagonals(&e, &e.term[i]);
 	}
-	broadcast_dots(&e);
+	broadcast_terms(&e);
 	for (int i = 0; i < e.out.n; i++)
 		if (!e.extent[(int)e.out.label[i]]
 		    || memchr(e.out.label + i + 1, e.out.label[i],

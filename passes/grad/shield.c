@@ -1,18 +1,18 @@
 /* Branches that a `where`, `max` or `min` did not take.
  *
- * In y = where(m, f(x), c) the adjoint of f(x) is zero where m is false, and so
- * it is in max(f(x), c) where c is greater.  The chain rule multiplies that zero by f'(x), and x is hidden there for a
- * reason: of log 0, 0 / 0, sqrt 0 or an overflowing exp the slope is infinite
- * or no number, and so would be the product.  PyTorch leaves this to the
- * model, which has to choose a harmless x by a second `where`; here the zero
- * stays zero.
+ * In y = where(m, f(x), c) the adjoint of f(x) is zero where m is false, and
+ * so it is in max(f(x), c) where c is greater.  The chain rule multiplies that
+ * zero by f'(x).  Of log 0, 0 / 0, sqrt 0 or an overflowing exp the slope is
+ * infinite or no number, and so would be the product.  PyTorch leaves this to
+ * the model, which has to choose a harmless x by a second `where`; here the
+ * zero stays zero.
  *
- * Two walks.  Forward: which values may be infinite or no number while
- * weights are finite (`wild`).  Backward: which adjoints have such zeros in
- * them (`hidden`).  An element-wise node whose adjoint is hidden
- * and is multiplied by something wild, or by a steep slope, is shielded;
- * no other one pays.  Both walks end at products, normalisation and softmax:
- * what mixes elements mixes hidden ones in, as in PyTorch.
+ * Two walks.  Forward: which values may be infinite or no number while weights
+ * are finite (`wild`).  Backward: which adjoints have such zeros in them
+ * (`hidden`).  An element-wise node whose adjoint is hidden and is multiplied
+ * by something wild, or by a steep slope, is shielded; no other one pays.  Both
+ * walks end at products, normalisation and softmax: what mixes elements mixes
+ * hidden ones in, as in PyTorch.
  */
 #include "passes/grad/shield.h"
 

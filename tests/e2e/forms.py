@@ -210,10 +210,12 @@ def left_out(bench):
 
 
 def dots(bench):
-    """Dims of an ellipsis broadcast, whether they are 1 or missing."""
+    """Dims of 1 broadcast, those of an ellipsis also where they are missing."""
     rng = np.random.default_rng(6)
     for equation, *shapes in (("...ij,...jk->...ik", [1, 3, 2, 4], [5, 1, 4, 2]), ("...ij,...jk->...ik", [5, 3, 2, 4], [5, 3, 4, 2]),
-                              ("...i,...i", [3, 1, 4], [2, 4]), ("...i,i...,...->i...", [2, 1, 3], [3, 2, 5], [5])):
+                              ("...i,...i", [3, 1, 4], [2, 4]), ("...i,i...,...->i...", [2, 1, 3], [3, 2, 5], [5]),
+                              ("ij,ij->ij", [3, 4], [3, 1]), ("ij,ij->i", [3, 1], [1, 4]), ("bij,bjk->bik", [1, 3, 4], [2, 4, 5]), ("bij,bjk->ik", [2, 3, 1], [1, 4, 5]),
+                              ("i,i,i->i", [1], [1], [4]), ("i,i->", [1], [1])):
         given = {f"x{i}": rng.standard_normal(shape).astype("f4") for i, shape in enumerate(shapes)}
         want = np.einsum(equation, *given.values())
         data = model([node("Einsum", list(given), ["y"], text("equation", equation))], [], {k: (FLOAT, list(v.shape)) for k, v in given.items()},

@@ -137,7 +137,7 @@ OPS = {
     "passes/fuse/inline.c": (2, "loops, reshapes and transpositions"),
     "passes/fuse/layout.c": (8, "loops, reshapes and transpositions"),
     "passes/lora/lora.c": (1, "products"),
-    "passes/grad/shield.c": (3, "where branches meet; constant divisors and exponents"),
+    "passes/grad/shield.c": (5, "which operand is taken; constant divisors and exponents"),
     "passes/grad/autodiff.c": (3, "what stands for totals; rules that ops share; sums, slices"),
     "passes/grad/copies.c": (1, "casts"),
     "passes/grad/grad_index.c": (2, "rules that ops share; sums, slices"),
