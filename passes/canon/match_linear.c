@@ -101,6 +101,8 @@ as_vector(struct rewrite *w, ValId b, int64_t n)
 	return rw_reshape(w, b, &vector);
 }
 
+/* What has the product's own shape is a residual, even if there is but one row:
+ * its row is a sample. */
 bool
 match_linear_bias(struct rewrite *w, NodeId root)
 {
@@ -112,7 +114,8 @@ match_linear_bias(struct rewrite *w, NodeId root)
 		Attr a = w->g->node[n].attr;
 
 		if (!n || rw_in(w, n, 2) || rw_in(w, n, 3)
-		    || !shape_eq(rw_shape(w, y), &out))
+		    || !shape_eq(rw_shape(w, y), &out)
+		    || shape_eq(rw_shape(w, rw_in(w, root, 1 - i)), &out))
 			continue;
 		in[2] = as_vector(w, rw_in(w, root, 1 - i),
 		                  out.dim[out.rank - 1]);
