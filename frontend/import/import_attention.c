@@ -253,13 +253,31 @@ compose_attention(struct importer *m, const struct attention_heads *h,
 
 /* ---- the operator ---- */
 
+/* Whether heads lie side by side in the last dim.  An operand of rank 4 has its
+ * heads in dim 1, and the attribute only repeats their number. */
+static bool
+has_merged_heads(struct importer *m, bool counted, bool *merged)
+{
+	int rank = 0;
+
+	if (counted && !imp_rank(m, 0, &rank))
+		return imp_fail(m, "the rank of operand 0 is not known");
+	*merged = counted && rank != 4;
+	return true;
+}
+
 static bool
 read_head_counts(struct importer *m, struct attention_heads *h, int64_t *hq,
                  int64_t *d)
 {
 	int64_t hk = attr_int(&m->r, "kv_num_heads", 0);
+	bool merged = false;
 
 	*hq = attr_int(&m->r, "q_num_heads", 0);
+	if (!has_merged_heads(m, *hq || hk, &merged))
+		return false;
+	if (!merged)
+		*hq = hk = 0;
 	*h = (struct attention_heads){ .q = imp_in(m, 0), .k = imp_in(m, 1),
 	                               .v = imp_in(m, 2), .valid = imp_in(m,
 	                                                                  6) };
@@ -368,11 +386,14 @@ run_rotary(struct importer *m)
 	int64_t dim = attr_int(&m->r, "rotary_embedding_dim", 0);
 	ValId x = imp_in(m, 0), c = imp_in(m, 1), s = imp_in(m, 2);
 	ValId rest = 0, x1, x2, re, im, y;
+	bool merged = false;
 
 	if (heads < 0 || dim < 0 || dim % 2)
 		return imp_fail(m, "num_heads %jd, rotary_embedding_dim %jd",
 		                (intmax_t)heads, (intmax_t)dim);
-	if (heads)
+	if (!has_merged_heads(m, heads, &merged))
+		return false;
+	if (merged)
 		x = split_heads(m, x, heads);
 	if (imp_has(m, 3)) {
 		c = binary(m, OP_GATHER, c, imp_in(m, 3));
@@ -401,5 +422,5 @@ run_rotary(struct importer *m)
 		y = concat_last(m, re, im);
 	if (rest)
 		y = concat_last(m, y, rest);
-	return set_output(m, heads ? merge_heads(m, y) : y);
+	return set_output(m, merged ? merge_heads(m, y) : y);
 }

@@ -225,6 +225,24 @@ def dots(bench):
             bench.check(np.allclose(np.array(got["y"][2]).reshape(want.shape), want, atol=1e-5), f"{equation} of {shapes}: {got['y'][2]}, expected {want}")
 
 
+def heads(bench):
+    """An operand of rank 4 has its heads in dim 1, whatever the attribute repeats."""
+    rng = np.random.default_rng(8)
+    given = {k: rng.standard_normal((2, 3, 4, 6)).astype("f4") for k in "qkv"}
+    turn = {"q": given["q"], "c": rng.standard_normal((2, 4, 3)).astype("f4"), "s": rng.standard_normal((2, 4, 3)).astype("f4")}
+    score = np.einsum("bhqd,bhkd->bhqk", given["q"], given["k"]) / 6 ** 0.5
+    share = np.exp(score - score.max(-1, keepdims=True))
+    c, s, x1, x2 = turn["c"][:, None], turn["s"][:, None], given["q"][..., :3], given["q"][..., 3:]
+    wanted = {"Attention": (given, np.einsum("bhqk,bhkd->bhqd", share / share.sum(-1, keepdims=True), given["v"]), ["q_num_heads", "kv_num_heads"]),
+              "RotaryEmbedding": (turn, np.concatenate([x1 * c - x2 * s, x1 * s + x2 * c], -1), ["num_heads"])}
+    for op, (inputs, want, names) in wanted.items():
+        data = model([node(op, list(inputs), ["y"], b"".join(wire.attribute(n.encode(), 3) for n in names))], [], {k: (FLOAT, list(v.shape)) for k, v in inputs.items()},
+                     {"y": (FLOAT, list(want.shape))}, 23)
+        got = run(bench, op, data, {k: ("F32", list(v.shape), v.ravel().tolist()) for k, v in inputs.items()})
+        if got:
+            bench.check(np.allclose(np.array(got["y"][2]).reshape(want.shape), want, atol=1e-5), f"{op} of rank 4 with its number of heads: {got['y'][2][:6]}")
+
+
 def spelt(name, *values):
     """A Constant in the attribute that the values ask for: a number, a list, a list with zeros left out."""
     v = values[0]
@@ -487,6 +505,7 @@ def main():
     no_transforms(bench)
     transforms(bench)
     dots(bench)
+    heads(bench)
     left_out(bench)
     everything(bench)
     statistics(bench)
