@@ -13,7 +13,7 @@ import numpy as np
 
 import ck
 import wire
-from defaults import attribute, softmax, spread
+from attribute_defaults import attribute, softmax, spread
 
 sys.path.insert(0, os.path.join(ck.HERE, "..", "runtime"))
 import files

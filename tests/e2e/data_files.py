@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Data of several files, and epochs: every sample once, with its own label.
 
-    shards.py CKC CKRUN
+    data_files.py CKC CKRUN
 
 Rows hold their own number in both arrays, so that a wrong pair, a row left out and one taken twice are seen.
 """

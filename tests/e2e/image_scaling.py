@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Pixels of 8 bits: scaled as torchvision does, to the bit, and turned into the layout that the model takes.
 
-    pixels.py CKC CKRUN
+    image_scaling.py CKC CKRUN
 """
 import ck
 import numpy as np

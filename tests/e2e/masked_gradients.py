@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Branches that a Where, Max or Min does not take: no gradient comes out of them, however steep they are.
 
-    hidden.py CKC CKRUN
+    masked_gradients.py CKC CKRUN
 
 loss = sum of k * where(m, f(w, x), 0), where f and its slopes are infinite or no number at some of the hidden elements.  Gradients are those of the
 elements that are shown, by formula, and zero elsewhere.  What mixes elements lets them out, as PyTorch does; a number stays one where nothing is hidden.

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What ckrun says where somebody asks for what cannot be, or data are not what they should be: whose fault it is, in which file and row.
 
-    told.py CKC CKRUN
+    run_errors.py CKC CKRUN
 """
 import math
 import os

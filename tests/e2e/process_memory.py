@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Memory seen from outside, on models beside those of budgets.py: full, middle and least budget; and a kernel that leaks is seen.
 
-    outside.py CKC CKRUN [MODEL...]
+    process_memory.py CKC CKRUN [MODEL...]
 """
 import os
 

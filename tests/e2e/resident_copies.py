@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Copies of parameters that updates write in 16 bits are what casts in each step would make: the same bits.
 
-    copies.py CKC CKRUN [--flags "..."]
+    resident_copies.py CKC CKRUN [--flags "..."]
 
 --flags: more of them for ckc, for another target.
 """

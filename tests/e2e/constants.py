@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Zero is a value, and what is constant costs what it is worth.
 
-    starts.py CKC CKRUN
+    constants.py CKC CKRUN
 
 Parameters that start at zero are trained where their names are their own: one step of SGD is compared with the formula.  Weights of zeros plan as others
 do, and as none.  A model whose 24 layers each build a causal mask of 8192 x 8192 is planned in little memory, with attention that needs no mask; one
@@ -14,7 +14,7 @@ import numpy as np
 
 import ck
 import external
-import large
+import large_weights
 import wire
 from wire import field
 
@@ -101,7 +101,7 @@ def bounded(b):
     path = b.path("m.onnx")
     with open(path, "wb") as f:
         f.write(masks(LAYERS, KEYS))
-    status, said, _, most = large.anonymous([b.ckc_path, path, "--plan-only", "--train", "w", "--json", b.path("m.json")], b.work)
+    status, said, _, most = large_weights.anonymous([b.ckc_path, path, "--plan-only", "--train", "w", "--json", b.path("m.json")], b.work)
     if not b.check(status == 0, f"masks: status {status}: {said}"):
         return
     plan = ck.plan(b.path("m.json"))

@@ -2,7 +2,7 @@
 """Generated code as units that are compiled side by side: what of it is the same from budget to budget, what the compiler is told, how a
 compile ends.
 
-    units.py CKC CKRUN
+    compile_units.py CKC CKRUN
 """
 import os
 import re

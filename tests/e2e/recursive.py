@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Budgets below what one recompute reaches: nodes are repeated again and again, and the bits stay.
 
-    deep.py CKC CKRUN GPT
+    recursive.py CKC CKRUN GPT
 
 A GPT of eight layers with dropout, updates after backward and in it.  At the least budget that ckc names and at some above: the
 referee accepts the plan, some node runs three times or more, the process measures the predicted peak, and losses, gradients and

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Transfers between ranks begin at one step and end behind a later one: their bits, and the rule that replay has for them.
 
-    waits.py CKC CKRUN
+    async_transfers.py CKC CKRUN
 
 Delivered at the end alone, from what lies at the source then or lay there in the beginning, with NaN at the destination
 meanwhile, they change no bit of gradients and parameters, and each rank's peak is the planned one; plans that break the rule in

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compressed .npz files: the samples of plain ones, and whatever is broken in them is told, in bounded room.
 
-    packed.py CKC CKRUN
+    npz.py CKC CKRUN
 """
 import io
 import os

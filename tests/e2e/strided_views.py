@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Values that are read where they lie: reversed, repeated, cut; remainders.
 
-    views.py CKC CKRUN
+    strided_views.py CKC CKRUN
 
 Losses and gradients of small models are compared with sums done here.
 """

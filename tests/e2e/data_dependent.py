@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Selections whose number is known only at run time.
 
-    lanes.py CKC CKRUN
+    data_dependent.py CKC CKRUN
 
 A graph that selects by a mask is compiled twice: with the mask as an input, where ckc has to leave room for all elements and mask what does not
 count, and with the mask as a constant, where the extents are those of the selection.  Every result and gradient must be the same but for rounding.

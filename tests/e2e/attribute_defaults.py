@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What nodes mean that leave their attributes out, and that it is not what they mean with them.
 
-    defaults.py CKC CKRUN
+    attribute_defaults.py CKC CKRUN
 
 One forward pass of all cases of an opset, against formulas in numpy; operands are such that every default shows: statistics are small beside an epsilon,
 axes have different extents, products have all their factors.

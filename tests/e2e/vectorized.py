@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compiled kernels compute in vectors: nothing in a loop is called, neither of the mathematics library nor of our own arithmetic.
 
-    vectors.py CKC CKRUN
+    vectorized.py CKC CKRUN
 
 Every op of one element with an own formula, and dropout, is compiled with its gradient; then the machine code is read.
 """

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """CSV files of numbers: every number where it belongs, as Python reads it, or a line that says which one is none.
 
-    tables.py CKC CKRUN
+    csv_files.py CKC CKRUN
 """
 import random
 import struct

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Rare forms of operators against formulas; inputs that nothing needs; names that occur twice.
 
-    forms.py CKC CKRUN
+    op_forms.py CKC CKRUN
 """
 import os
 import struct

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Weights of any size: beside the mapping of the file, ckc needs little memory, and ckrun holds them once.
 
-    large.py CKC CKRUN [BYTES]
+    large_weights.py CKC CKRUN [BYTES]
 
 A model of three products whose weights lie in an external file of 3 GB is compiled for inference.  The file is sparse, so that it costs no disk; the
 library's weights do cost it, so the test is skipped (77) where 8 GB are not free.  Memory is what /proc says of the process while it runs: RssAnon, pages

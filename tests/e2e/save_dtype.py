@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """--save-dtype: what backward reads may be kept in 16 bits.
 
-    halves.py CKC CKRUN
+    save_dtype.py CKC CKRUN
 
 For a transformer and a convolutional net, planned for a machine where products are dear: from keep-everything down to the least budget
 the plan is never slower, nor recomputes longer, than without the flag, its least budget is no larger, more budget is never slower, and

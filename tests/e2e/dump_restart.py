@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A dump of any stage is a model like another: going on from it gives the same plan.
 
-    stages.py CKC CKRUN
+    dump_restart.py CKC CKRUN
 """
 import os
 
