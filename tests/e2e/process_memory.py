@@ -4,10 +4,14 @@
     process_memory.py CKC CKRUN [MODEL...]
 """
 import os
+import sys
 
 import budgets
 import ck
 import measure
+
+sys.path.insert(0, os.path.join(ck.HERE, "..", "sanitize"))
+from sanitized import sanitized
 
 MODELS = ("crf-ts17", "dlrm-dyn22", "gat-dyn24")
 LEAK = """
@@ -61,7 +65,8 @@ def main():
     bench = ck.Bench()
     for name in bench.names or MODELS:
         plans(bench, name)
-    leaking(bench, "mlp-mse")
+    if not sanitized(bench.ckrun_path, "the kernel that leaks ends the step"):
+        leaking(bench, "mlp-mse")
     bench.finish()
 
 
