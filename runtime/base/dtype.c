@@ -21,19 +21,19 @@ const struct dtype_row dtype_row[CKR_DTYPE_COUNT] = {
 uint8_t
 dtype_from_text(const char *text)
 {
-	for (uint8_t d = 1; d < CKR_DTYPE_COUNT; d++)
+	for (int d = 1; d < CKR_DTYPE_COUNT; d++)
 		if (!strcmp(dtype_row[d].text, text))
-			return d;
+			return (uint8_t)d;
 	return CKR_NONE;
 }
 
 uint8_t
 dtype_from_st(const char *st, size_t n)
 {
-	for (uint8_t d = 1; d < CKR_DTYPE_COUNT; d++)
+	for (int d = 1; d < CKR_DTYPE_COUNT; d++)
 		if (strlen(dtype_row[d].st) == n && !memcmp(dtype_row[d].st, st,
 		                                            n))
-			return d;
+			return (uint8_t)d;
 	return CKR_NONE;
 }
 
