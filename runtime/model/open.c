@@ -1,5 +1,6 @@
 /* Opening and closing a compiled model, and its memory. */
 #include "runtime/model/peers.h"
+#include "runtime/base/library.h"
 #include "runtime/ranks/transfers.h"
 
 #include <dlfcn.h>
@@ -78,12 +79,7 @@ load_library(ckr_ctx *c, const char *so)
 	if (cut_off(path))
 		return err_set(&c->err, CKR_EFORMAT, "%s: shorter than its "
 		               "header says; it may be cut off", so);
-	/* a library built by clang brings an OpenMP run time of its own, whose
-	 * threads outlive dlclose and must not lose their code */
-	c->dl = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-	if (!c->dl)
-		return err_set(&c->err, CKR_EFORMAT, "%s: cannot load: %s", so,
-		               dlerror());
+	CKR_TRY(library_load(&c->dl, path, &c->err));
 	sym = dlsym(c->dl, "ckr_library");
 	if (!sym)
 		return err_set(&c->err, CKR_EFORMAT, "%s: not a model compiled "

@@ -20,6 +20,7 @@ struct open_group {
 	struct local_peer *local;       /* [place.nlocal] */
 	bool *answered;                 /* [size] */
 	int *count, *at;                /* [size] */
+	struct open_group *failed;      /* the one that failed to open before */
 };
 
 #endif

@@ -15,6 +15,7 @@
 #define MODULE "ckr_mpi.so"
 
 static struct open_group *the_team;
+static struct open_group *failed_groups;
 
 static struct open_group *
 open_of(struct process_group *t)
@@ -183,12 +184,17 @@ start_team(const struct launch *l, double timeout, struct err *e)
 		s = check_place(t, l, e);
 	if (s == CKR_OK)
 		s = alloc_buffers(t, e);
-	/* what has begun so far ends with the process */
-	if (s == CKR_OK)
-		the_team = t;
-	if (s == CKR_OK)
-		atexit(leave_at_exit);
-	return s;
+	if (!t)
+		return s;
+	if (s != CKR_OK) {
+		/* what has begun so far ends with the process */
+		t->failed = failed_groups;
+		failed_groups = t;
+		return s;
+	}
+	the_team = t;
+	atexit(leave_at_exit);
+	return CKR_OK;
 }
 
 enum { MOST_PROCESSES = 65536 };

@@ -344,6 +344,47 @@ def tunes(bench, ckc):
         bench.check(abs(t.eval(**batch) - want) < 1e-5 * max(1, abs(want)), "merged weights give another loss")
 
 
+class Negated(Half):
+    """As z.conj().imag of torch: its elements are those of DLPack with the other sign."""
+    dtype = "torch.float32"
+
+    def resolve_neg(self):
+        return -self.x
+
+
+def again(bench, ckc):
+    """What is compiled to a path is what runs, whatever the process has run from that path before, or runs still."""
+    text, where = "graph @g {\n\tinput %x: f32[2]\n\tconst %c: f32[] = {NUMBER}\n\t%y output = mul %x, %c\n}\n", os.getcwd()
+    open_ones = []
+    for number in 2, 3, 4:
+        for folder in "one", "two":
+            os.makedirs(bench.path(folder), exist_ok=True)
+            os.chdir(bench.path(folder))
+            factor = number * (10 if folder == "two" else 1)
+            with open("g.ck", "w") as f:
+                f.write(text.replace("NUMBER", str(factor)))
+            model = ckc.compile("g.ck", "g.so", forward_only=True)
+            for close in True, False:
+                t = ckc.Trainer(model)
+                bench.check(t.predict(x=np.float32([1, 2]))[0] == factor, f"{folder}: another library than the one compiled now")
+                if close:
+                    t.close()
+                else:
+                    open_ones.append((t, factor))
+    for t, want in open_ones:
+        got = t.predict(x=Negated(np.float32([-1, -2])))
+        bench.check((got == [want, 2 * want]).all(), f"another library, or the other sign: {got}, expected {want} times 1, 2")
+        t.close()
+    os.chdir(where)
+    # overwritten in place: the code that runs is neither this nor that
+    t = ckc.Trainer(model)
+    with open(model.path, "r+b") as f:
+        f.seek(0, 2)
+        f.write(b"\0")
+    said(bench, ckc, lambda: ckc.Trainer(model), "overwritten")
+    t.close()
+
+
 def main():
     bench = ck.Bench()
     os.environ["CKC_HOME"] = os.path.dirname(bench.ckc_path)
@@ -361,6 +402,7 @@ def main():
     any_number(bench, ckc)
     halves(bench, ckc)
     tunes(bench, ckc)
+    again(bench, ckc)
     bench.finish()
 
 

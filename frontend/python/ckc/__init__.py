@@ -84,7 +84,9 @@ def _array(x):
         x = x.detach().float()
     try:
         if hasattr(x, "__dlpack__") and not isinstance(x, _np.ndarray):
-            return _np.from_dlpack(x.detach() if hasattr(x, "detach") else x)
+            for view in "detach", "resolve_neg":        # of torch; DLPack knows no lazy negation
+                x = getattr(x, view)() if hasattr(x, view) else x
+            return _np.from_dlpack(x)
         return _np.asarray(x)
     except (RuntimeError, BufferError, ValueError) as e:
         raise Error(f"{type(x).__name__} is no array that NumPy takes: {e}") from e
