@@ -1,8 +1,8 @@
 /* Load a library under a name of its own.
  *
- * The loader of the C library compares names, then inodes.  A file that replaces
- * another one has the same name and a new inode, so that more slashes make it a
- * new library; the inode of one that is loaded is not given away again. */
+ * The loader of the C library compares names, then inodes.  A file that
+ * replaces another one has the same name and a new inode: more slashes make it
+ * a new library.  The inode of a library that is loaded is not used again. */
 #include "runtime/base/library.h"
 
 #include <dlfcn.h>
@@ -41,14 +41,15 @@ static void *
 load_as(const char *path, size_t slashes)
 {
 	size_t dir = (size_t)(strrchr(path, '/') - path) + 1;
-	char *name = malloc(strlen(path) + slashes + 1);
+	size_t n = strlen(path) + 1;
+	char *name = malloc(n + slashes);
 	void *handle;
 
 	if (!name)
 		return NULL;
 	memcpy(name, path, dir);
 	memset(name + dir, '/', slashes);
-	strcpy(name + dir + slashes, path + dir);
+	memcpy(name + dir + slashes, path + dir, n - dir);
 	/* a library built by clang brings an OpenMP run time of its own, whose
 	 * threads outlive dlclose and must not lose their code */
 	handle = dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
@@ -62,7 +63,7 @@ find_loaded(struct loaded **found, const char *path, const struct stat *file,
             struct err *e)
 {
 	struct loaded *made, *l;
-	size_t slashes = 0;
+	size_t slashes = 0, size = strlen(path) + 1;
 
 	for (l = all_loaded; l && !same_file(&l->file, file); l = l->next)
 		slashes += !strcmp(l->path, path);
@@ -73,11 +74,11 @@ find_loaded(struct loaded **found, const char *path, const struct stat *file,
 		return err_set(e, CKR_EIO, "%s: the file was overwritten while "
 		               "this process runs its code; write a new file "
 		               "and rename it, as ckc does", path);
-	made = calloc(1, sizeof(*made) + strlen(path) + 1);
+	made = malloc(sizeof(*made) + size);
 	if (!made)
 		return err_set(e, CKR_ENOMEM, "out of memory");
 	*made = (struct loaded){ all_loaded, *file, slashes };
-	strcpy(made->path, path);
+	memcpy(made->path, path, size);
 	*found = all_loaded = made;
 	return CKR_OK;
 }
