@@ -230,7 +230,7 @@ pass_fold(Pass *p, Graph *g)
 		graph_dce(g);
 		ok = check_static(&f) && fold_lanes_outputs(&f);
 	}
-	if (ok && p->opt->forward_only)
+	if (ok)
 		fold_copy_constant_outputs(&f);
 	fold_keep_contents(&f);
 	arena_free(f.mem);

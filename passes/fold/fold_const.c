@@ -194,7 +194,8 @@ fold_copy_constant_outputs(struct fold *f)
 		ValId c;
 		Node *n;
 
-		if (!g->val[v].output || g->val[v].kind != V_CONST)
+		if (!g->val[v].output || g->val[v].kind != V_CONST
+		    || (v == g->loss && !f->p->opt->forward_only))
 			continue;
 		c = val_new(g, V_CONST, NULL, g->val[v].dt, g->val[v].shape);
 		g->val[c].data = g->val[v].data;

@@ -42,8 +42,9 @@ simplify_interpolate(struct fold *f, NodeId id)
 		bool cropped = a.RESIZE.coord == 4
 			&& (r[d].first != 0 || r[d].last != 1);
 
-		/* nearest of a half pixel further is another pixel */
-		if (r[d].to == s.dim[d] && !cropped && a.RESIZE.coord != 6
+		/* also where tf_half_pixel_for_nn, read literally, would move
+		 * batch and channels by half an element; as ONNX Runtime */
+		if (r[d].to == s.dim[d] && !cropped
 		    && (r[d].scale == 0 || r[d].scale == 1))
 			continue;
 		a.RESIZE.axis = d;

@@ -188,6 +188,31 @@ def everything(bench):
             bench.check(("--train 'r' does nothing" in done.stderr) == ("r" in flags), f"{flags}: {done.stderr}")
 
 
+def unmoved(bench):
+    """Axes that keep their extent are not resampled, also where tf_half_pixel_for_nn read literally would move them by half an element; as ONNX Runtime."""
+    x = np.arange(8, dtype="f4").reshape(2, 2, 2)
+    at = np.clip((np.arange(4) + 0.5) / 2, 0, 1)
+    words = text("mode", "linear") + text("coordinate_transformation_mode", "tf_half_pixel_for_nn")
+    data = model([node("Resize", ["x", "", "s"], ["y"], words)], [wire.floats("s", [3], [1, 1, 2])], {"x": (FLOAT, [2, 2, 2])}, {"y": (FLOAT, [2, 2, 4])}, 11)
+    got = run(bench, "a half pixel further", data, {"x": ("F32", [2, 2, 2], x.ravel().tolist())})
+    if got:
+        want = x[..., :1] * (1 - at) + x[..., 1:] * at
+        bench.check(np.allclose(np.array(got["y"][2]).reshape(want.shape), want), f"a half pixel further: {got['y'][2]}, expected {want.ravel()}")
+
+
+def constant_output(bench):
+    """An output that is constant is written like the others when the model trains."""
+    path, so, out = bench.path("same.onnx"), bench.path("same.so"), bench.path("same.st")
+    nodes = [node("Mul", ["x", "m.w"], ["a"]), node("ReduceSum", ["a"], ["loss"], wire.attribute(b"keepdims", 0)), node("Add", ["c", "c"], ["y"])]
+    with open(path, "wb") as f:
+        f.write(model(nodes, [wire.floats("m.w", [2], [1, 2]), wire.floats("c", [2], [3, 4])], {"x": (FLOAT, [2])}, {"loss": (FLOAT, []), "y": (FLOAT, [2])}, 17))
+    files.st_write(bench.path("in.st"), {"x": ("F32", [2], [1, 1])})
+    bench.must(bench.ckc(path, "-o", so, "--quiet", "--loss", "loss", "--output", "y"), "a constant output: compile")
+    if bench.must(bench.ckrun(so, "--inputs", bench.path("in.st"), "--steps", 1, "--outputs", out, "--quiet"), "a constant output: run"):
+        got = files.st_read(out)[0]
+        bench.check(got["loss"][2] == [3] and "y" in got and got["y"][2] == [6, 8], f"a constant output: {got}")
+
+
 def left_out(bench):
     """A checkpoint holds what steps use, the exported model every parameter; --param makes a weight of one without a gradient."""
     path, so, out, save = (bench.path(name) for name in ("out.onnx", "out.so", "again.onnx", "out.st"))
@@ -512,6 +537,8 @@ def main():
     shifts(bench)
     scores(bench)
     corners(bench)
+    unmoved(bench)
+    constant_output(bench)
     decimals(bench)
     lowest(bench)
     needless(bench)

@@ -42,14 +42,18 @@ graph @f {
 # 	const %low3: f32[] = {-5}
 # 	const %i: i64[12] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}
 # 	const %r: i64[12,1] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}
-# 	const %np: f32[2] output = {-1, -2}
-# 	const %nq: f32[2] output = {-1, -3}
-# 	const %c1: f32[2,2,2] output = {1, 2, 5, 6, 3, 4, 7, 8}
-# 	const %c2: f32[2,2,2] output = {1, 5, 3, 7, 2, 6, 4, 8}
+# 	const %t32: f32[2] = {-1, -2}
+# 	const %t34: f32[2] = {-1, -3}
+# 	const %t36: f32[2,2,2] = {1, 2, 5, 6, 3, 4, 7, 8}
+# 	const %t38: f32[2,2,2] = {1, 5, 3, 7, 2, 6, 4, 8}
 # 	%le: bool[12,12] = le %i, %r
 # 	%m: f32[12,12] = where %le, %see, %low
 # 	%y: f32[12,12] = add %x, %m
 # 	%z: f32[12,12] = add %y, %m
 # 	%m3: f32[12,12] = where %le, %see, %low3
 # 	%last: f32[12,12] output = add %z, %m3
+# 	%np: f32[2] output = copy %t32
+# 	%nq: f32[2] output = copy %t34
+# 	%c1: f32[2,2,2] output = copy %t36
+# 	%c2: f32[2,2,2] output = copy %t38
 # }

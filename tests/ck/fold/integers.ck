@@ -2,13 +2,20 @@
 # run: --passes=fold
 # expect:
 # graph @f {
-# 	const %div: i64[4] output = {3, -3, -3, 3}
-# 	const %mod: i64[4] output = {1, 1, -1, -1}
-# 	const %fmod: i64[4] output = {1, -1, 1, -1}
-# 	const %wrap: i64[2] output = {-2, -9223372036854775806}
-# 	const %pow: i64[4] output = {49, 49, 49, 49}
-# 	const %bytes: u8[2] output = {4, 13}
-# 	const %max: i64[4] output = {7, 2, 7, -2}
+# 	const %t14: i64[4] = {3, -3, -3, 3}
+# 	const %t16: i64[4] = {1, 1, -1, -1}
+# 	const %t18: i64[4] = {1, -1, 1, -1}
+# 	const %t20: i64[2] = {-2, -9223372036854775806}
+# 	const %t22: i64[4] = {49, 49, 49, 49}
+# 	const %t24: u8[2] = {4, 13}
+# 	const %t26: i64[4] = {7, 2, 7, -2}
+# 	%div: i64[4] output = copy %t14
+# 	%mod: i64[4] output = copy %t16
+# 	%fmod: i64[4] output = copy %t18
+# 	%wrap: i64[2] output = copy %t20
+# 	%pow: i64[4] output = copy %t22
+# 	%bytes: u8[2] output = copy %t24
+# 	%max: i64[4] output = copy %t26
 # }
 graph @f {
 	const %a: i64[4] = {7,-7,7,-7}

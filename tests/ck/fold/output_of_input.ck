@@ -3,8 +3,9 @@
 # expect:
 # graph @f {
 # 	input %x: f32[2]
-# 	const %z: f32[2] output = {1, 2}
+# 	const %t5: f32[2] = {1, 2}
 # 	%y: f32[2] output = copy %x
+# 	%z: f32[2] output = copy %t5
 # }
 graph @f {
 	input %x: f32[2]

@@ -3,14 +3,22 @@
 # expect:
 # graph @f {
 # 	input %x: f32[2,3]
-# 	const %size: i64[] output = {6}
-# 	const %last: i64[1] output = {3}
-# 	const %fill: i64[2,2] output = {7, 7, 7, 7}
-# 	const %nz: i64[2,3] output = {0, 0, 1, 0, 2, 1}
-# 	const %down: i64[3] output = {5, 3, 1}
-# 	const %up: f32[4] output = {0, 0.25, 0.5, 0.75}
-# 	const %hot: f32[3,3] output = {1, 0.5, 0.5, 0.5, 0.5, 1, 0.5, 0.5, 0.5}
-# 	const %cum: i64[3] output = {0, -1, 2}
+# 	const %t21: i64[] = {6}
+# 	const %t23: i64[1] = {3}
+# 	const %t25: i64[2,2] = {7, 7, 7, 7}
+# 	const %t27: i64[2,3] = {0, 0, 1, 0, 2, 1}
+# 	const %t29: i64[3] = {5, 3, 1}
+# 	const %t31: f32[4] = {0, 0.25, 0.5, 0.75}
+# 	const %t33: f32[3,3] = {1, 0.5, 0.5, 0.5, 0.5, 1, 0.5, 0.5, 0.5}
+# 	const %t35: i64[3] = {0, -1, 2}
+# 	%size: i64[] output = copy %t21
+# 	%last: i64[1] output = copy %t23
+# 	%fill: i64[2,2] output = copy %t25
+# 	%nz: i64[2,3] output = copy %t27
+# 	%down: i64[3] output = copy %t29
+# 	%up: f32[4] output = copy %t31
+# 	%hot: f32[3,3] output = copy %t33
+# 	%cum: i64[3] output = copy %t35
 # }
 graph @f {
 	input %x: f32[2,3]
