@@ -311,10 +311,10 @@ find_baked(struct probe *p, int64_t base)
 	if (!fixed)
 		return NULL;
 	return arena_printf(p->arena, "%s symbolic in the inputs, but the "
-		"graph fits %jd and not %jd: the exporter baked in the "
-		"example's extent; export with dynamic_shapes (dynamo) or "
-		"dynamic_axes (TorchScript) and take extents from x.shape, not "
-		"from Python's numbers; or bind it so",
+		"graph works with size %jd and not with %jd: the exporter "
+		"baked in the example's size; export with dynamic_shapes "
+		"(dynamo) or dynamic_axes (TorchScript) and take sizes from "
+		"x.shape, not from Python numbers; or bind that size",
 		arena_printf(p->arena, fixed > 1 ? "%s are" : "%s is", names),
 		(intmax_t)base, (intmax_t)base + 1);
 }
@@ -436,7 +436,7 @@ verb_inspect(const struct cli *c, const struct import_options *import,
 	if (*p.stop)
 		return diag_error(diag, "interrupted");
 	if (p.overwrites)
-		return diag_error(diag, "'%s' is read here and would be "
+		return diag_error(diag, "'%s' is an input and would be "
 		                  "overwritten; choose another output name",
 		                  c->json);
 	o.note = &baked;

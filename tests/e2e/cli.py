@@ -187,7 +187,7 @@ def standard_output(bench):
             json.loads(done.stdout)
         bench.check("svg" not in argv[-2] or done.stdout.rstrip().endswith("</svg>"), f"{argv}: {done.stdout[-60:]}")
         bench.check(not os.path.exists(bench.path("-")) and not os.path.exists("-"), f"{argv} left a file '-'")
-    for flags, said in (["-o", "-"], "does not go to standard output"), (["--plan-only", "--json", "-", "--curve-svg", "-"], "two outputs"):
+    for flags, said in (["-o", "-"], "cannot write a library to standard output"), (["--plan-only", "--json", "-", "--curve-svg", "-"], "two outputs"):
         done = bench.ckc(model, *flags)
         bench.check(done.returncode == 1 and said in done.stderr, f"{flags}: {done.returncode} {done.stderr[:200]}")
     for flags in ["--plan-only", "--dump=fold", "--dump-dir", "-"], ["-o", bench.path("folder.so"), "--emit-c", "-"]:
@@ -209,23 +209,23 @@ def doctor(bench):
     """What is there and what is not; nothing is left."""
     tmp = bench.path("doctor")
     os.mkdir(tmp)
-    for flags, status, said in (([], 0, ["makes libraries", "trains; optimizer adamw", "\nzlib ", "\nPNG ", "\nJPEG ", "models can be compiled and trained here"]),
-                                (["--cc", "no-such-cc"], 1, ["'no-such-cc' is not there", "cannot be compiled and trained"]),
-                                (["--nvcc", "no-such-nvcc"], 0, ["nvcc       none"])):
+    for flags, status, said in (([], 0, ["builds libraries", "trains; optimizer adamw", "\nzlib ", "\nPNG ", "\nJPEG ", "models can be compiled and trained here"]),
+                                (["--cc", "no-such-cc"], 1, ["'no-such-cc' not found", "cannot be compiled and trained"]),
+                                (["--nvcc", "no-such-nvcc"], 0, ["nvcc       not found"])):
         done = bench.ckc("doctor", *flags, env={**os.environ, "TMPDIR": tmp})
         bench.check(done.returncode == status and all(s in done.stdout for s in said), f"doctor {flags}: {done.returncode} {done.stdout} {done.stderr}")
     bench.check(not os.listdir(tmp), f"doctor leaves {os.listdir(tmp)}")
     lone = bench.path("lone")
     shutil.copy(bench.ckc_path, lone)                       # ckrun is not beside it
     done = bench.run([lone, "doctor"], env={**os.environ, "PATH": "/usr/bin:/bin"})
-    bench.check(done.returncode == 1 and "ckrun: is not there" in done.stdout, f"doctor without ckrun: {done.stdout}")
+    bench.check(done.returncode == 1 and "ckrun: not found" in done.stdout, f"doctor without ckrun: {done.stdout}")
 
 
 def usage(bench):
     """Wrong usage is a line that says what is missing or not known; what is no ONNX file is called what it is."""
-    for argv, said in (([], "a model is missing"), (["inspect"], "a model is missing"), (["plan", "g.json"], "--budget F is missing"),
-                       (["pack", "b.csv"], "-o OUT.csv is missing"), (["inspct", "m.onnx"], "unknown verb, none of inspect, plan, pack, doctor: 'inspct'"),
-                       (["m.onnx", "n.onnx"], "one model only; unexpected 'n.onnx'"), (["doctor", "m.onnx"], "a file is unexpected")):
+    for argv, said in (([], "missing model file"), (["inspect"], "missing model file"), (["plan", "g.json"], "missing --budget F"),
+                       (["pack", "b.csv"], "missing -o OUT.csv"), (["inspct", "m.onnx"], "unknown verb: expected inspect, plan, pack or doctor, found 'inspct'"),
+                       (["m.onnx", "n.onnx"], "expected one model file; unexpected argument 'n.onnx'"), (["doctor", "m.onnx"], "unexpected file")):
         done = bench.ckc(*argv)
         bench.check(done.returncode == 2 and said in done.stderr and "--help" in done.stderr and done.stderr.count("\n") == 1 and not done.stdout,
                     f"{argv}: {done.returncode} {done.stderr[:300]}")
