@@ -31,8 +31,8 @@ count_squares(struct norm_check *c, ValId v)
 static int
 report_count(Diag *d, const Val *norm, const Val *v, int times)
 {
-	diag_error(d, "value %s: it is in %s %d times, expected as often as "
-	           "it is applied", v->name, norm->name, times);
+	diag_error(d, "value %s: the norm %s includes it %d times, expected "
+	           "once per update that uses it", v->name, norm->name, times);
 	return 1;
 }
 

@@ -19,8 +19,8 @@ import wire  # noqa: E402
 # file: what its warnings must say, one list of words per warning that is looked for; no list: no warnings at all
 EXPECTED = {
     "ts-plain": [], "ts-positions": [], "dynamo-plain": [], "dynamo-positions": [], "dynamo-norms": [],
-    "ts-baked": [["'batch' is symbolic", "fits 2 and not 3", "dynamic_axes"]],
-    "ts-baked-state": [["'batch' is symbolic", "fits 2 and not 3", "dynamic_axes"]],
+    "ts-baked": [["'batch' is symbolic", "works with size 2 and not with 3", "dynamic_axes"]],
+    "ts-baked-state": [["'batch' is symbolic", "works with size 2 and not with 3", "dynamic_axes"]],
     "ts-sines": [["'pos' is a table of sines", "--freeze 'pos'"]],
     "ts-buffers": [["'pe' is a table of sines", "--freeze 'pe'"], ["'shift' and 1 more are trained as parameters by their names alone", "try: --freeze 'shift' --freeze '"]],
     "ts-fixed": [["'adj' and 3 more are trained as parameters by their names alone", "try: --freeze 'adj' --freeze '"]],
