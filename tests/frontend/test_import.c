@@ -572,7 +572,7 @@ test_repeated_shapes(void **state)
 		{ "LSTM", "hidden_size", { 3 }, { 1, 8, 4 }, { 1, 8, 2 },
 		  "hidden_size is 3, but the weights R are for 2" },
 		{ "LSTM", "hidden_size", { -2 }, { 1, 8, 4 }, { 1, 8, 2 },
-		  "hidden_size -2" },
+		  "found -2" },
 		{ "GRU", "hidden_size", { 2 }, { 1, 8, 4 }, { 1, 6, 2 },
 		  "hidden_size is 2, but the weights W have 8 rows" },
 		{ "RNN", "hidden_size", { 2 }, { 1, 3, 4 }, { 1, 2, 2 },
@@ -1293,7 +1293,7 @@ test_ties(void **state)
 
 	(void)state;
 	assert_non_null(r.g);
-	assert_non_null(strstr(r.said, "'n1.weight' stands for 2 norms"));
+	assert_non_null(strstr(r.said, "'n1.weight' replaces 2 norms"));
 	assert_non_null(strstr(r.text, "layernorm %a, %n2.weight"));
 	done(&r);
 	gives(&m, &off, "layernorm %a, %n1.weight");
