@@ -1,6 +1,6 @@
 /* Shape inference: element types and shapes of a node's outputs, one rule per
  * name in the shape column of ops.h.  This file has the table, the entry and
- * what rules are written with; the rules are in infer_*.c by family.
+ * helpers of the rules; the rules are in infer_*.c by family.
  */
 #include "ir/infer.h"
 

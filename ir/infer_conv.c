@@ -1,7 +1,7 @@
 /* Shape rules: convolutions, batch normalisation, pools.
  *
- * Attributes that say less than they could (empty lists, pads that follow
- * from the extents) are completed here as soon as shapes allow it.
+ * Incomplete attributes (empty lists, pads that follow from the extents) are
+ * completed here as soon as shapes allow it.
  */
 #include "ir/infer.h"
 
@@ -353,8 +353,7 @@ pool(struct infer *c, const struct lists *l, IntList *kernel, bool ceil,
 	for (int i = 0; i < n; i++)
 		if (kernel->v[i] < 1 || kernel->v[i] > WINDOW_MAX)
 			return rule_fail(c, "kernel extent %lld is out of "
-				"range",
-					 (long long)kernel->v[i]);
+				"range", (long long)kernel->v[i]);
 	*y = unknown(x.rank);
 	y->dim[0] = x.dim[0];
 	y->dim[1] = x.dim[1];

@@ -51,15 +51,13 @@ infer_gather_nd(struct infer *c)
 		return rule_shape(c, unknown(-1));
 	if (batch < 0 || batch >= idx.rank || batch >= x.rank)
 		return rule_fail(c, "%lld batch dims are too many for ranks %d "
-		                 "and %d",
-				 (long long)batch, x.rank, idx.rank);
+		                 "and %d", (long long)batch, x.rank, idx.rank);
 	k = idx.dim[idx.rank - 1];
 	if (k < 0)
 		return rule_shape(c, unknown(-1));
 	if (k > x.rank - batch)
 		return rule_fail(c, "index tuples of length %lld exceed rank "
-		                 "%d of the data",
-				 (long long)k, x.rank);
+		                 "%d of the data", (long long)k, x.rank);
 	return rule_append(c, &s, &idx, 0, idx.rank - 1)
 	       && rule_append(c, &s, &x, (int)(batch + k), x.rank)
 	       && rule_shape(c, s);

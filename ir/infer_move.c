@@ -53,8 +53,7 @@ infer_reshape(struct infer *c)
 			if (x->rank >= 0 && i >= x->rank)
 				return rule_fail(c, "dim %d of the new shape "
 				                 "is 0 (copy), but the old "
-				                 "shape has no such dim",
-				                 i);
+				                 "shape has no such dim", i);
 			s.dim[i] = x->rank >= 0 ? x->dim[i] : -1;
 		} else if (l.v[i] == -1) {
 			if (hole >= 0)
@@ -63,8 +62,7 @@ infer_reshape(struct infer *c)
 			hole = i;
 		} else if (l.v[i] < 0) {
 			return rule_fail(c, "invalid extent %lld in the new "
-				"shape",
-					 (long long)l.v[i]);
+				"shape", (long long)l.v[i]);
 		}
 	}
 	return fill_extent(c, &s, hole, shape_nelem(x))
@@ -176,8 +174,7 @@ infer_expand(struct infer *c)
 	for (int i = 0; i < l.n; i++)
 		if (l.v[i] < 0)
 			return rule_fail(c, "invalid extent %lld in the new "
-				"shape",
-					 (long long)l.v[i]);
+				"shape", (long long)l.v[i]);
 	to = shape_make(l.n, l.v);
 	if (!shape_broadcast(&s, &to))
 		return rule_fail(c, "%s cannot be expanded to %s",
@@ -341,15 +338,13 @@ part_extent(struct infer *c, int64_t dim, int64_t *n)
 	else if (sizes) {
 		if (index >= val_nelem(sizes))
 			return rule_fail(c, "chunk %lld does not exist: there "
-				"are %lld chunks",
-					 (long long)index,
+				"are %lld chunks", (long long)index,
 					 (long long)val_nelem(sizes));
 		for (int64_t i = 0; i < val_nelem(sizes); i++)
 			if (val_int(sizes, i) < 0
 			    || !add_ok(sum, val_int(sizes, i), &sum))
 				return rule_fail(c, "invalid size of chunk "
-					"%lld",
-						 (long long)i);
+					"%lld", (long long)i);
 		if (dim >= 0 && sum != dim)
 			return rule_fail(c, "chunk sizes do not add up to the "
 			                 "extent: expected %lld, found %lld",
@@ -447,8 +442,7 @@ pad_widths(struct infer *c, int rank, int64_t width[MAX_RANK])
 	if (rule_operand(c, 1) == ABSENT) {
 		if (begin->n != rank || end->n != rank)
 			return rule_fail(c, "found %d and %d pad widths for "
-				"rank %d",
-					 begin->n, end->n, rank);
+				"rank %d", begin->n, end->n, rank);
 		for (int i = 0; i < rank; i++)
 			if (!add_ok(begin->v[i], end->v[i], &width[i]))
 				return rule_fail(c, "extent overflows");
@@ -507,7 +501,6 @@ infer_tile(struct infer *c)
 		if (l.v[i] < 0
 		    || (s.dim[i] >= 0 && !mul_ok(s.dim[i], l.v[i], &s.dim[i])))
 			return rule_fail(c, "axis %d: %lld repeats are out of "
-				"range",
-				 i, (long long)l.v[i]);
+				"range", i, (long long)l.v[i]);
 	return rule_shape(c, s);
 }

@@ -221,8 +221,7 @@ infer_col2im(struct infer *c)
 		return rule_fail(c, "%s", why);
 	if (x.rank >= 0 && x.rank != 3)
 		return rule_fail(c, "expected shape [N, C * block, L], found "
-		                 "rank %d",
-		                 x.rank);
+		                 "rank %d", x.rank);
 	y.dim[0] = x.rank < 0 ? -1 : x.dim[0];
 	y.dim[1] = -1;
 	for (int d = 0; d < dims; d++) {

@@ -1,5 +1,5 @@
-/* How values lie on the ranks of a tensor-parallel group, and the shapes of
- * what goes between ranks.
+/* Placement of values on the ranks of a tensor-parallel group, and the shapes
+ * of collectives.
  */
 #include "ir/infer.h"
 #include "ir/split.h"

@@ -1,7 +1,8 @@
-/* The verifier: is this a graph, and has it the properties that it claims?
+/* The verifier: whether a graph is well formed and has the properties that it
+ * claims.
  *
- * Every fault is reported; whose it is (a pass's, or the text's that was
- * read) the caller knows.  Faults of structure come first, because the later
+ * Every fault is reported; the caller knows whether a pass or the input text
+ * caused it.  Faults of structure come first, because the later
  * checks follow ids; without any, types and shapes are inferred again and
  * must agree.  Linear in values and nodes.
  */
@@ -141,8 +142,7 @@ verify_val(struct verify *c, const Val *v)
 		bad(c, NULL, v, "missing or duplicate name");
 	if (v->kind != V_TEMP && v->def)
 		bad(c, NULL, v, "is not a computed value, but node %u writes "
-		    "it",
-		    v->def);
+		    "it", v->def);
 	if (v->def >= g->nnode)
 		bad(c, NULL, v, "node %u does not exist", v->def);
 	else if (v->def && (v->slot < 0 || v->slot >= g->node[v->def].nout

@@ -1,5 +1,5 @@
-/* The verifier: memory.  Whether values lie within their owners, and owners in
- * the arena; whether anybody touches what is on its way between ranks.
+/* The verifier of memory: whether values lie within their owners and owners in
+ * the arena, and whether nodes leave memory alone that is being transferred.
  *
  * in      a graph without faults of structure
  * out     faults; or what a graph shows of its layout
@@ -31,8 +31,7 @@ check_laid_out(struct verify *c, const Val *v)
 	}
 	if (dtype_info[owner->dt].nbytes != size)
 		bad(c, NULL, v, "is a view of %s, which has another element "
-		    "size",
-		    owner->name);
+		    "size", owner->name);
 	if (!v->base && (v->nbytes < 0 || v->nbytes % ALIGN))
 		bad(c, NULL, v, "occupies %lld bytes, not a multiple of %d",
 		    (long long)v->nbytes, ALIGN);
@@ -41,8 +40,7 @@ check_laid_out(struct verify *c, const Val *v)
 	if (!val_reach(v, &first, &last) || first < 0
 	    || last >= owner->nbytes / size)
 		bad(c, NULL, v, "elements %lld..%lld are outside %s of %lld "
-		    "bytes",
-		    (long long)first, (long long)last, owner->name,
+		    "bytes", (long long)first, (long long)last, owner->name,
 		    (long long)owner->nbytes);
 }
 
@@ -237,8 +235,7 @@ verify_waits(struct verify *c)
 		}
 		if (n->round != g->node[n->wait].round)
 			bad(c, n, NULL, "the transfer ends after node %u, in "
-			    "another round",
-			    n->wait);
+			    "another round", n->wait);
 		if (waits_across(id, n, b.apply)
 		    || (n->phase != PH_UPDATE && waits_across(id, n, b.update)))
 			bad(c, n, NULL, "the transfer ends after node %u, when "

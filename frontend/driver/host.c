@@ -1,11 +1,10 @@
-/* --device host: this machine, measured once and kept.
+/* --device host: a profile of this machine, measured once and cached.
  *
  * what    compiles host.ck, runs it with ckrun --profile, fits a profile to
- *         what its steps took and keeps that below the user's cache folder,
- *         unless the machine was too busy
- * why     the rates are then those of the kernels and of the library for
- *         products that a compiled model uses; who measures is ckrun, the
- *         same program that runs models
+ *         the measured times and stores it in the user's cache folder, unless
+ *         the machine was too busy
+ * why     the rates are those of the kernels and of the BLAS library that a
+ *         compiled model uses, measured by ckrun, which also runs models
  */
 #include "frontend/driver/host.h"
 

@@ -1,7 +1,7 @@
-/* The driver: the one place that sees every folder.
+/* The driver of ckc, the only file that uses every folder.
  *
- * Options -> graph (ONNX or text) -> passes -> reports -> code.  Every output
- * appears by rename; on any failure nothing is left.
+ * Options -> graph (ONNX or text) -> passes -> reports -> code.  Outputs are
+ * written by rename, so a failure leaves no file.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -235,30 +235,32 @@ static const struct {
 		"       ckc plan GRAPH.json --budget F [options]\n"
 		"       ckc pack BUFFERS.csv [--capacity N] -o OUT.csv\n"
 		"       ckc doctor\n"
-		"Compiles an ONNX model into a library that trains it inside "
+		"Compiles an ONNX model into a library that trains it within "
 		"a memory budget.\nRun the library with ckrun.\n" },
 	[VERB_INSPECT] = { "inspect",
-		"usage: ckc inspect MODEL.onnx [options]\nReports whether a "
-		"model can be trained, with the verdict and the exit status of "
-		"a\ncompile with the same options: dimensions to bind, "
-		"parameters with reasons,\noperator coverage, and losses in "
-		"the export.\n" },
+		"usage: ckc inspect MODEL.onnx [options]\n"
+		"Reports whether a model can be trained, with the verdict and "
+		"the exit status of a\ncompile with the same options: "
+		"dimensions to bind, parameters with reasons,\noperator "
+		"coverage, and losses in the export.\n" },
 	[VERB_PLAN] = { "plan",
-		"usage: ckc plan GRAPH.json --budget F [options]\nChooses "
-		"which nodes of a cost graph to keep and which to recompute "
-		"within a\nbudget.  --json without a file writes to standard "
-		"output.\nGRAPH.json: {\"nodes\": [{\"id\": 0, \"cost_ram\": "
-		"BYTES, \"cost_cpu\": TIME,\n\"backward\": false}, ...], "
-		"\"links\": [{\"source\": 0, \"target\": 1}, ...]}; ids "
-		"count\nfrom 0, in the order of execution.\n" },
+		"usage: ckc plan GRAPH.json --budget F [options]\n"
+		"Chooses which nodes of a cost graph to keep and which to "
+		"recompute within a\nbudget.  --json without a file writes "
+		"to standard output.\n"
+		"GRAPH.json: {\"nodes\": [{\"id\": 0, \"cost_ram\": BYTES, "
+		"\"cost_cpu\": TIME,\n\"backward\": false}, ...], \"links\": "
+		"[{\"source\": 0, \"target\": 1}, ...]}; ids count\nfrom 0, in "
+		"the order of execution.\n" },
 	[VERB_PACK] = { "pack",
 		"usage: ckc pack BUFFERS.csv [--capacity N] -o OUT.csv\n"
 		"Places buffers with known lifetimes in one block of memory.\n"
 		"Columns: id,lower,upper,size.\n" },
 	[VERB_DOCTOR] = { "doctor",
-		"usage: ckc doctor [options]\nLists the compilers and "
-		"libraries on this machine that ckc uses, and checks\nwhether "
-		"a model can be compiled and trained.\n" },
+		"usage: ckc doctor [options]\n"
+		"Lists the compilers and libraries on this machine that ckc "
+		"uses, and checks\nwhether a model can be compiled and "
+		"trained.\n" },
 };
 
 static void
@@ -285,13 +287,13 @@ print_help(FILE *out, enum ckc_verb verb)
 		}
 	}
 	if (verb == VERB_PACK)
-		fprintf(out, "\n  -o FILE%*sthe same rows with their offsets\n",
-		        23, "");
+		fprintf(out, "\n  -o FILE%*soutput table: the same rows with "
+		        "their offsets\n", 23, "");
 	if (verb == VERB_COMPILE)
-		fprintf(out, "  -o FILE%*sthe library (MODEL.so); weights go "
-		        "to MODEL.safetensors\n", 23, "");
+		fprintf(out, "  -o FILE%*soutput library (default: MODEL.so); "
+		        "weights go to MODEL.safetensors\n", 23, "");
 	fputs("\n  --help, -h, --version\n\n"
-	      "Exit status: 0 done, 1 an error in the model or its use (on "
+	      "Exit status: 0 success, 1 error in the model or its use (on "
 	      "stderr), 2 wrong usage.\n", out);
 }
 
@@ -469,12 +471,10 @@ cli_parse(struct cli *c, int argc, char **argv, Arena *arena, FILE *out,
 		           && !strpbrk(c->model, "./")) {
 			return usage_error(err, "unknown verb: expected "
 			                   "inspect, plan, pack or doctor, "
-			                   "found",
-			                   c->model);
+			                   "found", c->model);
 		} else if (c->model) {
 			return usage_error(err, "expected one model file; "
-				"unexpected argument",
-			                   argv[i]);
+				"unexpected argument", argv[i]);
 		} else {
 			c->model = argv[i];
 		}

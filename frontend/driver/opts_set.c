@@ -1,4 +1,4 @@
-/* What becomes of the arguments of ckc's options. */
+/* Setters of ckc's options: they parse an argument and store its value. */
 #include "frontend/driver/opts_set.h"
 #include "runtime/support/number.h"
 

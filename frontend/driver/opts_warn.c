@@ -1,5 +1,5 @@
-/* Options that do nothing beside the others: each is named with the reason,
- * which says what would make it work. */
+/* Warnings about options that have no effect with the other options given,
+ * with the reason. */
 #include "frontend/driver/opts_set.h"
 
 #include <string.h>

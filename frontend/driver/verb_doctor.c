@@ -1,5 +1,5 @@
-/* ckc doctor: what there is on this machine of what ckc works with, shown by
- * compiling and training a model of four lines.
+/* ckc doctor: lists the tools and libraries on this machine, and compiles and
+ * trains a model of four lines.
  */
 #include "frontend/driver/host.h"
 #include "frontend/driver/verbs.h"

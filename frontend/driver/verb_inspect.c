@@ -1,10 +1,8 @@
-/* ckc inspect: what the importer finds, the verdict of a compile with the same
- * options, and what only that can tell: the bytes of a step, and extents that
- * the exporter baked in.
+/* ckc inspect: the importer's findings, the verdict of a compile with the same
+ * options, the memory of a step, and extents that the exporter baked in.
  *
- * The verdict is that of a compile because it comes from one: all is done but
- * to run the C compiler, and what it says is kept.  Where nothing is missing
- * but extents to bind, some are tried.
+ * The verdict comes from a compile without the C compiler, whose messages are
+ * kept.  If only extents are unbound, some values are tried.
  */
 #include <ctype.h>
 #include <stdlib.h>

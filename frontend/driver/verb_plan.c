@@ -1,4 +1,4 @@
-/* ckc plan: a graph of costs in, a plan out. */
+/* ckc plan: plans a standalone graph of costs. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>

@@ -310,8 +310,7 @@ run_attention(struct importer *m)
 	attr_has(&m->r, "softmax_precision");   /* f32 or better here */
 	if (show < 0 || show > 3)
 		return imp_fail(m, "qk_matmul_output_mode: expected 0 to 3, "
-		                "found %jd",
-		                (intmax_t)show);
+		                "found %jd", (intmax_t)show);
 	if (!read_head_counts(m, &h, &hq, &d))
 		return false;
 	if (attr_has(&m->r, "scale"))

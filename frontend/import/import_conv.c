@@ -1,5 +1,5 @@
-/* Convolutions, and those that are matrix products in disguise: if the kernel
- * is as large as its stride, patches do not overlap (patch embeddings).
+/* Convolutions.  If the kernel is as large as its stride, patches do not
+ * overlap (patch embeddings), and the convolution becomes a matrix product.
  *
  *   x [N,C,H,W] -> [N,C,h,kh,w,kw] -> [N,h,w,C,kh,kw] -> [N,hw,C*kh*kw]
  *     -> times [O,C*kh*kw] transposed -> [N,hw,O] -> [N,O,hw] -> [N,O,h,w]

@@ -129,8 +129,7 @@ read(struct dft *d)
 		return imp_fail(m, "the axis must be constant");
 	if (d->axis < -MAX_RANK || d->axis > MAX_RANK)
 		return imp_fail(m, "axis %jd is out of range: the rank is at "
-		                "most %d",
-		                (intmax_t)d->axis, MAX_RANK);
+		                "most %d", (intmax_t)d->axis, MAX_RANK);
 	return check_signal(d);
 }
 

@@ -1,6 +1,6 @@
 /* Einsum: any number of operands, two at a time.
  *
- * Labels that only one operand has and nobody needs later are summed away at
+ * Labels that only one operand has and that are not needed later are summed at
  * once.  What is left of a pair falls into labels of both that stay (batch),
  * of both that go (contracted) and of one (rows, columns):
  *   [batch, rows, contracted] @ [batch, contracted, columns]

@@ -1,6 +1,5 @@
-/* ONNX operators that are compositions and occur rarely: inverse and
- * hyperbolic functions, bits, norms over axes, selections.
- */
+/* Rare ONNX operators, composed of IR ops: inverse and hyperbolic functions,
+ * bits, norms over axes, selections.  */
 #include "frontend/import/importer.h"
 
 #include <string.h>

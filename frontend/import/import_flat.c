@@ -1,5 +1,5 @@
-/* What import and inspection begin with: the model flat, with verdicts, and
- * what its exporter says it dropped. */
+/* The first stage of import and inspection: the flat model, the verdicts on
+ * its initializers, and notes on options. */
 #include "frontend/import/import_flat.h"
 
 #include <math.h>

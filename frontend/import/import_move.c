@@ -1,4 +1,4 @@
-/* ONNX operators that move, select or make numbers. */
+/* ONNX operators that move, select or create elements. */
 #include "frontend/import/importer.h"
 
 #include <string.h>
@@ -65,8 +65,7 @@ run_split(struct importer *m)
 		sizes = imp_ints(m, split.n, split.v);
 	if (count != m->n->nout)
 		return imp_fail(m, "num_outputs is %jd, but the node has %d "
-		                "outputs",
-		                (intmax_t)count, m->n->nout);
+		                "outputs", (intmax_t)count, m->n->nout);
 	a.PART.count = m->n->nout;
 	for (int i = 0; i < m->n->nout; i++) {
 		if (!imp_is_used(m, i))
@@ -205,8 +204,7 @@ run_constant_of_shape(struct importer *m)
 			return false;
 		if (!t.data || t.nelem != 1)
 			return imp_fail(m, "value: expected 1 element, found "
-			                "%jd",
-			                (intmax_t)t.nelem);
+			                "%jd", (intmax_t)t.nelem);
 		v.dt = t.dt;
 		v.shape = t.shape;
 		v.data = t.data;

@@ -1,8 +1,8 @@
-/* Windows that slide, in attributes; pools; normalisations over batches,
- * instances and groups of channels.
+/* Attributes of sliding windows; pools; batch, instance and group
+ * normalisation.
  *
- * Ranks are mostly unknown here: what has to stand over all spatial dims is
- * made in the graph from the operand's shape.
+ * Ranks are mostly unknown here, so shapes over all spatial dims are computed
+ * in the graph from the operand's shape.
  */
 #include "frontend/import/import_flat.h"
 #include "frontend/import/importer.h"

@@ -2,7 +2,7 @@
  *
  * in      operators that make, edit and read a sequence
  * out     values: a sequence is a list at import, or a tensor still to be
- *         split, and nothing of it stays in the graph
+ *         split; the graph has no sequences
  */
 #include "frontend/import/importer.h"
 
@@ -148,8 +148,7 @@ read_position(struct importer *m, int i, int64_t n, bool behind, int64_t *at)
 	*at = given + (given < 0 ? n : 0);
 	return (*at >= 0 && (n < 0 || *at < n + behind))
 		|| imp_fail(m, "position %jd is out of range for a sequence of "
-		            "%jd",
-		            (intmax_t)given, (intmax_t)n);
+		            "%jd", (intmax_t)given, (intmax_t)n);
 }
 
 bool

@@ -1,4 +1,5 @@
-/* The table of ONNX operators: what is read, how, and where gradients stop.
+/* The table of ONNX operators: import functions, versions, and inputs without
+ * a gradient.
  *
  * Versions: `since` is the oldest opset whose form the run function
  * understands; changes after it are the run function's business.

@@ -167,8 +167,7 @@ print_values(struct inspect_report *x, FILE *out)
 	           "\n");
 	fprintf(out, "%d nodes", x->f->nnode);
 	if (x->f->ninlined)
-		fprintf(out, " (%d function calls inlined)",
-		        x->f->ninlined);
+		fprintf(out, " (%d function calls inlined)", x->f->ninlined);
 	fputs("\n\ninputs\n", out);
 	FOR_VALS (v, x->g) {
 		if (v->kind != V_INPUT)

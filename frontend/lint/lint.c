@@ -1,7 +1,7 @@
-/* What exporters damage silently, each with the export option that avoids it.
+/* Warnings about what exporters lose silently, each with its remedy.
  *
- * Findings of one kind are one, with their number and the name of the first:
- * a model of a hundred layers is damaged a hundred times alike.
+ * Findings of one kind become one warning, with their number and the name of
+ * the first: equal layers have equal findings.
  *
  * needs   verdicts of classify.c
  * cost    linear in the nodes for each constant in question; the contents of
@@ -27,8 +27,7 @@ find_ties(struct lint_context *s)
 
 		all += f->tie[i].n;
 		group_add(s, &g, name, arena_printf(s->arena, "'%s' replaces "
-			"%d",
-		                                    name, f->tie[i].n));
+			"%d", name, f->tie[i].n));
 	}
 	if (g.n)
 		add_warning(s, &g,

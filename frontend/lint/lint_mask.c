@@ -1,4 +1,4 @@
-/* Masks of true and false that an exporter made numbers of.
+/* Boolean masks that an exporter turned into numbers.
  *
  * PyTorch's scaled_dot_product_attention gives zeros for a row that may attend
  * to nothing.  Its exporter adds the lowest float to the scores of what is

@@ -1,5 +1,5 @@
-/* Constants that hold parameters, parameters that do not look like any, and
- * those that no loss reaches.
+/* Constants that may hold parameters, parameters that may be buffers, and
+ * parameters without a gradient.
  */
 #include "frontend/lint/lint_context.h"
 #include "frontend/params/params.h"
@@ -188,8 +188,7 @@ find_orphans(struct lint_context *s)
 		add_warning(s, &o.folded,
 		    "%s would get a gradient but %s not trained: %s may be "
 		    "part of a folded parameter (a scale, a bias); export the "
-		    "parameter with " WHOLE "%s",
-		    group_subject(s, &o.folded),
+		    "parameter with " WHOLE "%s", group_subject(s, &o.folded),
 		    plural(o.folded.n, "is", "are"),
 		    plural(o.folded.n, "it", "they"), o.can_folded
 		    ? arena_printf(s->arena, ", or if it is a parameter, try: "

@@ -1,6 +1,6 @@
 /* Attributes of nodes: found through function calls, typed, defaulted and
- * checked.  What nobody asked for is an error, because a misspelt attribute
- * (they occur) would otherwise silently mean its default.
+ * checked.  An attribute that no reader asks for is an error: a misspelt one
+ * would otherwise silently get its default.
  */
 #include "frontend/onnx/flat.h"
 

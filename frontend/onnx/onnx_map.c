@@ -1,7 +1,7 @@
 /* Mappings of the model and of the files with its external data.
  *
  * External data is read only from beneath the model's folder, and only from
- * files that nobody else's name may lead to.
+ * files without symbolic links or further hard links.
  */
 #include "frontend/onnx/onnx_file.h"
 
@@ -142,8 +142,7 @@ onnx_map_lacks(struct onnx_file *f, const char *fmt, ...)
 			"treats a parameter that several norms share as tied, "
 			"and the values of constants, e.g. of attention masks, "
 			"as unknown: a compile with the data may choose "
-			"another plan",
-			text);
+			"another plan", text);
 		diag_warn(f->diag, "%s", f->lacks);
 	}
 	return false;

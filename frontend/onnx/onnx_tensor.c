@@ -152,8 +152,7 @@ load_external(struct onnx_file *f, const Onnx__TensorProto *p,
 		return onnx_map_lacks(f, "tensor '%s': external data '%s' ends "
 		                      "at byte %zu, but the tensor starts at "
 		                      "byte %ju and has %ju bytes; is the file "
-		                      "truncated?",
-		                      t->name, location, m->n,
+		                      "truncated?", t->name, location, m->n,
 		                      (uintmax_t)offset, (uintmax_t)length)
 			|| f->shapes_do;
 	t->data = m->data + offset;

@@ -1,8 +1,8 @@
 /* Versions: of the format, and of the operators that a list of nodes is
  * written in.
  *
- * What is newer than ckc may mean something else with the same words, so it is
- * refused; that of domains nobody uses does not matter.
+ * Newer versions may change the meaning of operators, so they are rejected;
+ * versions of unused domains are ignored.
  */
 #include "frontend/onnx/flat_read.h"
 

@@ -4,8 +4,8 @@
  * there is a path through inputs that are differentiable.  The first rule
  * that applies decides:
  *   1. input 3 or 4 of a BatchNormalization: buffer
- *   2. asked for by name: --param (of what is no candidate, too), --train,
- *      --freeze; of the last two the last that matches
+ *   2. named by --param (even if it is not a candidate), --train or --freeze;
+ *      the last match of --train and --freeze wins
  *   3. the signature that PyTorch's dynamo exporter leaves in the metadata
  *   4. a dotted module path is a parameter, unless it is called as a buffer
  *      usually is
@@ -451,8 +451,7 @@ classify_inputs(struct flat *f, const struct import_options *o)
 		}
 		if (!hit)
 			return diag_error(f->diag, "--const %s: no input has "
-			                  "that name",
-			                  o->constant[i].input);
+			                  "that name", o->constant[i].input);
 	}
 	for (int k = 0; k < f->ninput; k++) {
 		struct flat_val *v = &f->val[f->input[k]];

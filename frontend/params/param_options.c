@@ -63,8 +63,7 @@ check_params(struct flat *f, const struct import_options *o)
 		if (!hit)
 			ok = diag_error(f->diag, "--param %s: no initializer "
 			                "or input has that name; `ckc inspect` "
-			                "lists all",
-			                o->param[i]);
+			                "lists all", o->param[i]);
 	}
 	return ok;
 }

@@ -241,8 +241,7 @@ check_node_placement(struct check *c, const Node *n, Graph *unlabelled)
 			continue;
 		if (!same_placement(c, &v->split, &out[k]))
 			report_placement(c, n, v, "placement does not follow "
-				"from the operands",
-			                 &out[k]);
+				"from the operands", &out[k]);
 		else if (runs_forward(n) && c->grad[n->out[k]]
 		         && shard_is_comm(n) && split_is_whole(&out[k])
 		         && v->split.kind != out[k].kind)
@@ -289,14 +288,12 @@ check_val_placement(struct check *c, const Val *v)
 	if ((v->kind == V_INPUT || v->kind == V_CONST)
 	    && !split_is_whole(&v->split))
 		report_placement(c, NULL, v, "inputs and constants must be "
-		                 "replicated",
-		                 &(Split){ .kind = SPLIT_I });
+		                 "replicated", &(Split){ .kind = SPLIT_I });
 	if (v->kind == V_PARAM && v->split.kind == SPLIT_S
 	    && v->split.shared != 1)
 		report_placement(c, NULL, v,
 		                 "a shard of a parameter must belong to one "
-		                 "rank",
-		                 &(Split){ .kind = SPLIT_I });
+		                 "rank", &(Split){ .kind = SPLIT_I });
 	if ((v->output || v->kind != V_TEMP) && v->split.kind == SPLIT_P
 	    && !is_accumulator(v))
 		report_placement(c, NULL, v, "inputs, parameters and outputs "

@@ -1,8 +1,8 @@
 /* Placements of results from those of operands, on one rank's graph.
  *
- * Shardings go through an op by its rule (placement_*.c); summands go through
- * what is linear; what is whole stays so.  Nothing else is right: a summand
- * that meets anything else is a missing reduction.
+ * Shardings pass through an op by its rule (placement_*.c), partial sums pass
+ * through linear ops, and results of replicated operands are replicated.  Any
+ * other use of a partial sum is a missing reduction.
  */
 #include "ir/placement/placement.h"
 
@@ -241,8 +241,7 @@ partial_passes_loop(struct ports *c, Split *out)
 		}
 		if (sum[i] && (flags & F_JOINT ? nsum != nlinear : nsum > 1))
 			return no(c, "a partial sum and a replicated value are "
-			          "operands of %s",
-			          op_info[m->op].text);
+			          "operands of %s", op_info[m->op].text);
 	}
 	for (int k = 0; k < c->n->nout; k++)
 		out[k].kind = sum[b->result[k]] ? SPLIT_P : SPLIT_R;

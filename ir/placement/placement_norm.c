@@ -1,6 +1,6 @@
 /* The norm by which gradients are clipped, of a sharded graph: every gradient
- * that is applied counts once.  Placements do not tell, since to leave a
- * gradient out of a sum, or to have it there twice, is as linear as anything.
+ * that is applied counts once.  Placements cannot show this: a sum that
+ * omits or repeats a gradient is just as linear.
  */
 #include "ir/placement/placement.h"
 

@@ -20,8 +20,7 @@ read_props(struct parser *p)
 		while (text_prop[i] && strcmp(text_prop[i], p->text) != 0)
 			i++;
 		if (!text_prop[i])
-			return tok_fault(p, "unknown property '%s'",
-			                 p->text);
+			return tok_fault(p, "unknown property '%s'", p->text);
 		p->g->props |= 1u << i;
 		tok_next(p);
 	}

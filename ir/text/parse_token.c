@@ -192,8 +192,7 @@ tok_expected(struct parser *p, const char *what)
 			return tok_fault(p, "expected %s, found byte 0x%02x",
 			                 what, (unsigned char)p->sign);
 		return tok_fault(p, "expected %s, found an invalid name or "
-		                 "string",
-		                 what);
+		                 "string", what);
 	default:
 		return tok_fault(p, "expected %s, found '%s'", what, p->text);
 	}

@@ -251,8 +251,7 @@ parse_decl(struct parser *p, ValKind kind)
 		return 0;
 	if (!*name || val_find(p->g, name)) {
 		tok_fault(p, *name ? "'%s' is declared twice" : "missing "
-		          "name%s",
-		          name);
+		          "name%s", name);
 		return 0;
 	}
 	v = val_new(p->g, kind, name, DT_NONE, (Shape){ .rank = -1 });

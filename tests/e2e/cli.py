@@ -232,7 +232,7 @@ def usage(bench):
     for argv in (["m.onnx", "--plan-time", "0"], ["plan", "g.json", "--budget", "1", "--plan-time=0"], ["inspect", "m.onnx", "--plan-time", "-1"],
                  ["m.onnx", "--step-time", "0"]):
         done = bench.ckc(*argv)
-        bench.check(done.returncode == 2 and "expected seconds above 0, found '" in done.stderr, f"{argv}: {done.returncode} {done.stderr[:300]}")
+        bench.check(done.returncode == 2 and "expected a number of seconds > 0, found '" in done.stderr, f"{argv}: {done.returncode} {done.stderr[:300]}")
     graph = '{"nodes": [{"id": 0, "cost_ram": 1, "cost_cpu": 1}],\n"links": []}'
     for more, line in ("\n \t\r\n", 0), (" x", 2), ("\n\n{}", 4), ("\n}", 3), ("\0", 2):
         with open(bench.path("more.json"), "w", encoding="utf-8") as f:
@@ -354,7 +354,7 @@ def given_twice(bench):
         done = bench.ckc(model, option, "plan", option, "memory")
         bench.check(done.returncode == 2 and f"{option} is given twice, as 'plan' and as 'memory'" in done.stderr, f"{option} twice: {done.stderr[:200]}")
     done = bench.ckc(model, "-o", "a.so", "-ob.so")
-    bench.check(done.returncode == 2 and "-o is given twice; unexpected 'b.so'" in done.stderr, f"-o twice: {done.stderr[:200]}")
+    bench.check(done.returncode == 2 and "-o is given twice; unexpected second file 'b.so'" in done.stderr, f"-o twice: {done.stderr[:200]}")
     done = bench.ckc(model, "--const", "x=a.npy", "--const", "x=b.npy")
     bench.check(done.returncode == 2 and "expected one FILE for each INPUT, found 'x=b.npy'" in done.stderr, f"--const twice: {done.stderr[:200]}")
     bench.must(bench.ckc(model, "--plan-only", "--dump=plan", "--dump=plan", "--march", "none", "--march", "native", "--gap", 5, "--gap", 1), "settings")
