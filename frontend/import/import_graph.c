@@ -23,8 +23,8 @@ read_shape(struct importer *m, const struct flat_val *in, DType *dt,
 	const Onnx__TypeProto__Tensor *t = type ? type->tensor_type : NULL;
 
 	if (!t)
-		return diag_error(m->diag, "input '%s' is not a tensor; other "
-		                  "inputs are not supported", in->name);
+		return diag_error(m->diag, "input '%s': only tensors are "
+		                  "supported as inputs", in->name);
 	*dt = onnx_dtype(t->elem_type);
 	if (*dt == DT_NONE)
 		return diag_error(m->diag, "input '%s': dtype %s is not "
@@ -256,9 +256,9 @@ import_outputs(struct importer *m)
 		ValId v = y->val, id;
 
 		if (!v)
-			return diag_error(m->diag, "graph output '%s' is not a "
-			                  "tensor; other outputs are not "
-			                  "supported", y->name);
+			return diag_error(m->diag, "graph output '%s': only "
+			                  "tensors are supported as outputs",
+			                  y->name);
 		if (m->g->val[v].kind == V_TEMP && !m->g->val[v].output) {
 			val_rename(m->g, v, y->name);
 			m->g->val[v].onnx = m->g->val[v].name;

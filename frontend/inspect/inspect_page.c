@@ -316,7 +316,7 @@ print_bytes(struct inspect_report *x, FILE *out)
 		print_size(out, b->state);
 	}
 	if (b->all) {
-		fprintf(out, "; training step in total, %s, ", b->recomputes
+		fprintf(out, "; training step %s: ", b->recomputes
 		        ? "with recomputation" : "without recomputation");
 		print_size(out, b->all);
 		fprintf(out, " (%jd B)\n", (intmax_t)b->all);
