@@ -1086,7 +1086,7 @@ test_sequences(void **state)
 	gives(&m, NULL, "= part %x {axis=1, index=1, chunk=1}");
 	put_value(&g, 12, "s", ONNX_FLOAT, 2, d22);
 	m = model_of(&g, 20);
-	refuses(&m, NULL, "output 's' is not a tensor");
+	refuses(&m, NULL, "output 's': only tensors");
 }
 
 static void
