@@ -1,6 +1,6 @@
 /* Shape inference: element types and shapes of a node's outputs, one rule per
  * name in the shape column of ops.h.  This file has the table, the entry and
- * what rules are written with; the rules are in infer_*.c by family.
+ * helpers of the rules; the rules are in infer_*.c by family.
  */
 #include "ir/infer.h"
 
@@ -57,7 +57,7 @@ rule_same_type(struct infer *c, int i, int j)
 
 	if (a == b || a == DT_NONE || b == DT_NONE)
 		return true;
-	return rule_fail(c, "operands differ in type: %s and %s",
+	return rule_fail(c, "operands have different dtypes: %s and %s",
 			 dtype_info[a].text, dtype_info[b].text);
 }
 
@@ -178,7 +178,7 @@ rule_list(struct infer *c, int i, IntList *l)
 	if (rule_operand(c, i) != KNOWN)
 		return true;
 	if (n < 0 || n > MAX_RANK)
-		return rule_fail(c, "operand %d: expected at most %d numbers, "
+		return rule_fail(c, "operand %d: expected at most %d elements, "
 		                 "found %lld", i, MAX_RANK, (long long)n);
 	l->n = (int)n;
 	for (int k = 0; k < l->n; k++)
@@ -198,7 +198,7 @@ rule_axes(struct infer *c, int i, IntList *l, int rank, bool set[MAX_RANK])
 		if (!rule_axis(c, l->v[k], rank, &axis))
 			return false;
 		if (set[axis])
-			return rule_fail(c, "axis %d occurs twice", axis);
+			return rule_fail(c, "duplicate axis %d", axis);
 		set[axis] = true;
 	}
 	return true;
@@ -253,15 +253,16 @@ shape_infer(Graph *g, Diag *d, Node *n)
 	const struct op_info *info = &op_info[n->op];
 
 	if (n->nin < info->min || (info->max != VARIADIC && n->nin > info->max))
-		return rule_fail(&c, "%d operands, expected %d%s", n->nin,
+		return rule_fail(&c, "expected %d%s operands, found %d",
 				 info->min,
-				 info->max > info->min ? " or more" : "");
+				 info->max > info->min ? " or more" : "",
+				 n->nin);
 	for (int i = 0; i < info->min; i++)
 		if (!n->in[i])
-			return rule_fail(&c, "operand %d is absent", i);
+			return rule_fail(&c, "operand %d is missing", i);
 	for (int i = info->min; i < n->nin && n->op != OP_MATMUL; i++)
 		if (!n->in[i] && info->max == VARIADIC)
-			return rule_fail(&c, "operand %d is absent", i);
+			return rule_fail(&c, "operand %d is missing", i);
 	for (int i = 0; i < n->nin && i < info->nstat; i++)
 		if (n->in[i] && !check_classes(&c, i))
 			return false;

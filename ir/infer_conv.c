@@ -1,7 +1,7 @@
 /* Shape rules: convolutions, batch normalisation, pools.
  *
- * Attributes that say less than they could (empty lists, pads that follow
- * from the extents) are completed here as soon as shapes allow it.
+ * Incomplete attributes (empty lists, pads that follow from the extents) are
+ * completed here as soon as shapes allow it.
  */
 #include "ir/infer.h"
 
@@ -26,7 +26,8 @@ complete_list(struct infer *c, IntList *l, int n, int64_t otherwise,
 		for (; l->n < n; l->n++)
 			l->v[l->n] = otherwise;
 	if (l->n != n)
-		return rule_fail(c, "%d %s for %d spatial dims", l->n, what, n);
+		return rule_fail(c, "expected one value per spatial dim in %s: "
+		                 "expected %d, found %d", what, n, l->n);
 	for (int i = 0; i < n; i++)
 		if (l->v[i] < otherwise || l->v[i] > WINDOW_MAX)
 			return rule_fail(c, "%s: %lld is out of range", what,
@@ -40,8 +41,8 @@ count_spatial_dims(struct infer *c, int rank)
 {
 	if (rank >= 3 && rank <= 2 + WINDOW_DIMS)
 		return rank - 2;
-	rule_fail(c, "rank %d: expected [N, C, ...] with one to three spatial "
-		  "dims", rank);
+	rule_fail(c, "expected shape [N, C, ...] with one to three spatial "
+		  "dims, found rank %d", rank);
 	return 0;
 }
 
@@ -96,8 +97,9 @@ slide(struct infer *c, const struct lists *l, const Shape *x,
 		    && (out - 1) * s >= in + l->begin->v[i])
 			out--;
 		if (out < 0)
-			return rule_fail(c, "axis %d: a kernel of %lld does "
-					 "not fit into %lld", 2 + i,
+			return rule_fail(c, "axis %d: kernel extent %lld "
+					 "exceeds the padded input extent %lld",
+					 2 + i,
 					 (long long)((k - 1) * d + 1),
 					 (long long)(in + pads));
 		y->dim[2 + i] = out;
@@ -119,10 +121,11 @@ check_channels(struct infer *c, int64_t found, int64_t each, int64_t group,
 	if (each < 0 || found < 0)
 		return true;
 	if (!mul_ok(each, group, &want) || want != found)
-		return rule_fail(c, "%s has %lld channels, the weights want "
-				 "%lld in %lld group%s", what,
-				 (long long)found, (long long)each,
-				 (long long)group, group == 1 ? "" : "s");
+		return rule_fail(c, "%s has the wrong number of channels: "
+				 "expected %lld in each of %lld group%s, found "
+				 "%lld", what, (long long)each,
+				 (long long)group, group == 1 ? "" : "s",
+				 (long long)found);
 	return true;
 }
 
@@ -130,7 +133,8 @@ static bool
 check_group(struct infer *c, int64_t group, int64_t outputs)
 {
 	if (group < 1 || (outputs >= 0 && outputs % group))
-		return rule_fail(c, "%lld output channels in %lld groups",
+		return rule_fail(c, "%lld output channels are not divisible "
+		                 "into %lld groups",
 				 (long long)outputs, (long long)group);
 	return true;
 }
@@ -144,7 +148,8 @@ conv_operands(struct infer *c, Shape *a, Shape *b)
 	if (!rule_want_class(c, 0, "f", "floats") || !rule_same_type(c, 0, 1))
 		return false;
 	if (a->rank >= 0 && b->rank >= 0 && a->rank != b->rank)
-		return rule_fail(c, "operands of rank %d and %d", a->rank,
+		return rule_fail(c, "operands have different ranks: %d and %d",
+		                 a->rank,
 		                 b->rank);
 	if (a->rank < 0)
 		*a = unknown(b->rank);
@@ -201,7 +206,8 @@ unslide(struct infer *c, const struct lists *l, int i, int64_t count,
 		*extent = *l->same ? full
 			: all - l->begin->v[i] - l->end->v[i];
 	if (*extent < 0 || *extent > (int64_t)1 << 40)
-		return rule_fail(c, "axis %d: extent %lld", 2 + i,
+		return rule_fail(c, "axis %d: extent %lld is out of range",
+		                 2 + i,
 				 (long long)*extent);
 	if (*l->same)
 		share_padding(l, i, all - *extent);
@@ -234,8 +240,8 @@ infer_conv_dx(struct infer *c)
 	    || !check_bias(c, x.dim[1]))
 		return false;
 	if (out->n && out->n != n)
-		return rule_fail(c, "%d extents for %d spatial dims", out->n,
-				 n);
+		return rule_fail(c, "expected %d spatial extents, found %d", n,
+				 out->n);
 	for (int i = 0; i < n; i++) {
 		if (!unslide(c, &l, i, dy.dim[2 + i], w.dim[2 + i],
 			     &x.dim[2 + i]))
@@ -267,9 +273,11 @@ infer_conv_dw(struct infer *c)
 	n = x.rank - 2;
 	w = unknown(x.rank);
 	if (k->n != n || group < 1)
-		return rule_fail(c, "kernel of %d dims, expected %d", k->n, n);
+		return rule_fail(c, "expected a kernel of %d dims, found %d", n,
+				 k->n);
 	if (x.dim[0] >= 0 && dy.dim[0] >= 0 && x.dim[0] != dy.dim[0])
-		return rule_fail(c, "%lld images and %lld adjoints",
+		return rule_fail(c, "batch sizes differ: %lld images and %lld "
+		                 "gradients",
 				 (long long)x.dim[0], (long long)dy.dim[0]);
 	w.dim[0] = dy.dim[1];
 	w.dim[1] = x.dim[1] < 0 ? -1 : x.dim[1] / group;
@@ -340,12 +348,12 @@ pool(struct infer *c, const struct lists *l, IntList *kernel, bool ceil,
 	if (!n || !complete_lists(c, l, n))
 		return false;
 	if (kernel->n != n)
-		return rule_fail(c, "a kernel of %d dims for %d spatial dims",
-				 kernel->n, n);
+		return rule_fail(c, "expected a kernel of %d dims, found %d", n,
+				 kernel->n);
 	for (int i = 0; i < n; i++)
 		if (kernel->v[i] < 1 || kernel->v[i] > WINDOW_MAX)
-			return rule_fail(c, "a kernel of %lld",
-					 (long long)kernel->v[i]);
+			return rule_fail(c, "kernel extent %lld is out of "
+				"range", (long long)kernel->v[i]);
 	*y = unknown(x.rank);
 	y->dim[0] = x.dim[0];
 	y->dim[1] = x.dim[1];
@@ -364,7 +372,8 @@ infer_maxpool(struct infer *c)
 	if (shape_known(&x)) {
 		x.dim[0] = x.dim[1] = 1;
 		if (shape_nelem(&x) < 0 || shape_nelem(&x) > INT32_MAX)
-			return rule_fail(c, "images are too large");
+			return rule_fail(c, "images of more than 2^31 - 1 "
+				"elements per channel are not supported");
 	}
 	return rule_shape(c, y) && rule_result(c, 1, DT_I32, y);
 }
@@ -390,11 +399,11 @@ unpooled(struct infer *c, const IntList *out, Shape *x)
 	if (!count_spatial_dims(c, x->rank))
 		return false;
 	if (out->n != x->rank - 2)
-		return rule_fail(c, "%d extents for %d spatial dims", out->n,
-				 x->rank - 2);
+		return rule_fail(c, "expected %d spatial extents, found %d",
+				 x->rank - 2, out->n);
 	for (int i = 0; i < out->n; i++) {
 		if (out->v[i] < 0)
-			return rule_fail(c, "extent %lld",
+			return rule_fail(c, "extent %lld is out of range",
 					 (long long)out->v[i]);
 		x->dim[2 + i] = out->v[i];
 	}
@@ -425,6 +434,7 @@ infer_avgpool_grad(struct infer *c)
 		return false;
 	if (dy.rank >= 0 && (!complete_lists(c, &l, n)
 	    || c->n->attr.AVGPOOL_GRAD.kernel.n != n))
-		return rule_fail(c, "kernel and lists do not fit the operand");
+		return rule_fail(c, "kernel, strides and pads do not match the "
+		                 "rank of the operand");
 	return rule_shape(c, x);
 }

@@ -48,7 +48,7 @@ infer_cast(struct infer *c)
 	int64_t to = c->n->attr.CAST.to;
 
 	if (to <= DT_NONE || to >= DT_COUNT)
-		return rule_fail(c, "cast to no type");
+		return rule_fail(c, "missing dtype of the cast");
 	return rule_result(c, 0, (DType)to, shape_of(c, 0));
 }
 
@@ -137,7 +137,8 @@ check_body(struct infer *c)
 		    || m->narg > op_info[m->op].max
 		    || (op_info[m->op].nstat != NOSTAT
 			&& m->narg > op_info[m->op].nstat))
-			return rule_fail(c, "micro %d (%s): %d operands", i,
+			return rule_fail(c, "micro %d (%s): wrong number of "
+				"operands: %d", i,
 					 op_info[m->op].text, m->narg);
 		for (int k = 0; k < m->narg; k++)
 			if (m->arg[k] < 0 ? ~m->arg[k] >= i
@@ -148,11 +149,13 @@ check_body(struct infer *c)
 		if (m->op == OP_CAST
 		    && (m->attr.CAST.to <= DT_NONE
 			|| m->attr.CAST.to >= DT_COUNT))
-			return rule_fail(c, "micro %d: cast to no type", i);
+			return rule_fail(c, "micro %d: missing dtype of the "
+				"cast", i);
 	}
 	for (int i = 0; i < c->n->nout; i++)
 		if (b->result[i] < 0 || b->result[i] >= b->nmicro)
-			return rule_fail(c, "output %d: no micro %d", i,
+			return rule_fail(c, "output %d: micro %d does not "
+				"exist", i,
 					 b->result[i]);
 	return true;
 }
@@ -310,19 +313,19 @@ check_factor_shapes(struct infer *c)
 		if (factors ? i == 3 && !has(c, i) : has(c, i))
 			return rule_fail(c, "operand %d: a parameter of rank "
 			                 "%d %s", i, p.rank, factors
-			                 ? "has means of columns"
-			                 : "has no columns");
+			                 ? "needs column means"
+			                 : "has no column means");
 	if (has(c, 4) != has(c, 5))
-		return rule_fail(c, "operands 4 and 5: means of rows and of "
-		                 "columns belong together");
+		return rule_fail(c, "operands 4 and 5: expected both row means "
+		                 "and column means, or neither");
 	if (factors) {
 		row = shape_without(factored(c), 1);
 		col = shape_without(factored(c), 2);
 	}
-	return rule_want_shape(c, 2, &row, "means of rows")
-	       && rule_want_shape(c, 3, &col, "means of columns")
-	       && rule_want_shape(c, 4, &row, "new means of rows")
-	       && rule_want_shape(c, 5, &col, "new means of columns");
+	return rule_want_shape(c, 2, &row, "row means")
+	       && rule_want_shape(c, 3, &col, "column means")
+	       && rule_want_shape(c, 4, &row, "new row means")
+	       && rule_want_shape(c, 5, &col, "new column means");
 }
 
 bool

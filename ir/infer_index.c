@@ -50,14 +50,14 @@ infer_gather_nd(struct infer *c)
 	if (x.rank < 0 || idx.rank < 0)
 		return rule_shape(c, unknown(-1));
 	if (batch < 0 || batch >= idx.rank || batch >= x.rank)
-		return rule_fail(c, "%lld batch dims for ranks %d and %d",
-				 (long long)batch, x.rank, idx.rank);
+		return rule_fail(c, "%lld batch dims are too many for ranks %d "
+		                 "and %d", (long long)batch, x.rank, idx.rank);
 	k = idx.dim[idx.rank - 1];
 	if (k < 0)
 		return rule_shape(c, unknown(-1));
 	if (k > x.rank - batch)
-		return rule_fail(c, "indices of %lld numbers for rank %d",
-				 (long long)k, x.rank);
+		return rule_fail(c, "index tuples of length %lld exceed rank "
+		                 "%d of the data", (long long)k, x.rank);
 	return rule_append(c, &s, &idx, 0, idx.rank - 1)
 	       && rule_append(c, &s, &x, (int)(batch + k), x.rank)
 	       && rule_shape(c, s);
@@ -75,7 +75,7 @@ infer_scatter_add(struct infer *c)
 	    || !rule_axis(c, c->n->attr.SCATTER_ADD.axis, s.rank, &axis))
 		return false;
 	if (s.rank == 0)
-		return rule_fail(c, "a scalar has no rows");
+		return rule_fail(c, "expected rank 1 or more, found a scalar");
 	if (idx.rank >= 0
 	    && (!rule_append(c, &want, &s, 0, axis)
 		|| !rule_append(c, &want, &idx, 0, idx.rank)
@@ -99,7 +99,7 @@ check_scatter(struct infer *c)
 	    || !rule_same_type(c, 0, 2))
 		return false;
 	if (how < 0 || how > 4)
-		return rule_fail(c, "add=%lld is none of 0 to 4",
+		return rule_fail(c, "add: expected 0 to 4, found %lld",
 				 (long long)how);
 	if (c->n->op == OP_SCATTER_ELEMENTS) {
 		if (x.rank >= 0
@@ -114,7 +114,7 @@ check_scatter(struct infer *c)
 	if (x.rank < 0 || idx.rank < 0)
 		return true;
 	if (idx.rank == 0 || idx.dim[idx.rank - 1] > x.rank)
-		return rule_fail(c, "indices do not fit data of rank %d",
+		return rule_fail(c, "indices do not match data of rank %d",
 				 x.rank);
 	if (idx.dim[idx.rank - 1] < 0)
 		return true;
@@ -145,7 +145,7 @@ infer_one_hot(struct infer *c)
 		return rule_result(c, 0, in(c, 2)->dt, unknown(-1));
 	if (rule_operand(c, 1) == KNOWN) {
 		if (rule_length(c, 1) != 1 || val_int(in(c, 1), 0) < 0)
-			return rule_fail(c, "depth is not one positive number");
+			return rule_fail(c, "depth: expected one number >= 0");
 		depth.dim[0] = val_int(in(c, 1), 0);
 	}
 	if (!rule_axis(c, c->n->attr.ONE_HOT.axis, idx.rank + 1, &axis))
@@ -171,13 +171,14 @@ infer_topk(struct infer *c)
 		return false;
 	if (has(c, 1)) {
 		if (rule_operand(c, 1) == KNOWN && rule_length(c, 1) != 1)
-			return rule_fail(c, "k is not one number");
+			return rule_fail(c, "k: expected one number");
 		k = rule_operand(c, 1) == KNOWN ? val_int(in(c, 1), 0) : -1;
 		if (rule_operand(c, 1) == KNOWN && k < 0)
-			return rule_fail(c, "k is %lld", (long long)k);
+			return rule_fail(c, "k: expected a number >= 0, found "
+				"%lld", (long long)k);
 	}
 	if (s.dim[axis] >= 0 && k > s.dim[axis])
-		return rule_fail(c, "k is %lld, the axis has %lld elements",
+		return rule_fail(c, "k is %lld, but the axis has %lld elements",
 				 (long long)k, (long long)s.dim[axis]);
 	s.dim[axis] = k;
 	return rule_shape(c, s) && rule_result(c, 1, DT_I64, s);
@@ -214,7 +215,7 @@ infer_range(struct infer *c)
 		if (rule_operand(c, i) != KNOWN)
 			return rule_shape(c, s);
 		if (rule_length(c, i) != 1)
-			return rule_fail(c, "operand %d is not a scalar", i);
+			return rule_fail(c, "operand %d: expected a scalar", i);
 	}
 	if (class_of(c, 0) == 'f') {
 		double a = val_float(in(c, 0), 0),
@@ -223,7 +224,8 @@ infer_range(struct infer *c)
 
 		/* also refuses NaN */
 		if (!(n < 0x1p60))
-			return rule_fail(c, "range without an end");
+			return rule_fail(c, "range does not end: the step is "
+				"zero or too small");
 		s.dim[0] = n > 0 ? (int64_t)n + (n > (double)(int64_t)n) : 0;
 		return rule_shape(c, s);
 	}
@@ -232,7 +234,8 @@ infer_range(struct infer *c)
 
 	if (step == 0 || step == INT64_MIN
 	    || __builtin_sub_overflow(b, a, &span) || span == INT64_MIN)
-		return rule_fail(c, "range without an end");
+		return rule_fail(c, "range does not end: the step is zero or "
+		                 "too small");
 	if (step < 0) {
 		step = -step;
 		span = -span;
@@ -254,7 +257,8 @@ result_of_list(struct infer *c, DType dt, IntList l)
 		return false;
 	for (int i = 0; i < l.n; i++)
 		if (l.v[i] < 0)
-			return rule_fail(c, "extent %lld", (long long)l.v[i]);
+			return rule_fail(c, "extent %lld is out of range",
+				(long long)l.v[i]);
 	return rule_result(c, 0, dt, shape_make(l.n, l.v));
 }
 
@@ -273,7 +277,8 @@ infer_random(struct infer *c)
 	int64_t to = c->n->attr.RANDOM.dt;
 
 	if (to <= DT_NONE || to >= DT_COUNT || dtype_info[to].cls != 'f')
-		return rule_fail(c, "random numbers of no float type");
+		return rule_fail(c, "expected a float dtype for random "
+		                 "numbers");
 	return result_of_list(c, (DType)to, c->n->attr.RANDOM.shape);
 }
 
@@ -284,10 +289,11 @@ infer_extent(struct infer *c)
 	const IntList *l = &c->n->attr.EXTENT.shape;
 
 	if (to <= DT_NONE || to >= DT_COUNT)
-		return rule_fail(c, "a number of no type");
+		return rule_fail(c, "missing dtype");
 	for (int i = 0; i < l->n; i++)
 		if (l->v[i] != 1)
-			return rule_fail(c, "extent %lld", (long long)l->v[i]);
+			return rule_fail(c, "extent %lld is out of range",
+				(long long)l->v[i]);
 	return rule_result(c, 0, (DType)to, shape_make(l->n, l->v));
 }
 
@@ -298,7 +304,7 @@ infer_selected(struct infer *c)
 	Shape s = unknown(2);
 
 	if (x->shape.rank == 0)
-		return rule_fail(c, "selects from a scalar");
+		return rule_fail(c, "expected rank 1 or more, found a scalar");
 	if (x->shape.rank > 0)
 		s.dim[0] = x->shape.rank;
 	if (shape_known(&x->shape))

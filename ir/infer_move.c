@@ -51,9 +51,9 @@ infer_reshape(struct infer *c)
 		s.dim[i] = l.v[i];
 		if (l.v[i] == 0 && !c->n->attr.RESHAPE.allowzero) {
 			if (x->rank >= 0 && i >= x->rank)
-				return rule_fail(c, "extent %d of the new "
-				                 "shape copies none of the old",
-				                 i);
+				return rule_fail(c, "dim %d of the new shape "
+				                 "is 0 (copy), but the old "
+				                 "shape has no such dim", i);
 			s.dim[i] = x->rank >= 0 ? x->dim[i] : -1;
 		} else if (l.v[i] == -1) {
 			if (hole >= 0)
@@ -61,8 +61,8 @@ infer_reshape(struct infer *c)
 				                 "new shape");
 			hole = i;
 		} else if (l.v[i] < 0) {
-			return rule_fail(c, "extent %lld in the new shape",
-					 (long long)l.v[i]);
+			return rule_fail(c, "invalid extent %lld in the new "
+				"shape", (long long)l.v[i]);
 		}
 	}
 	return fill_extent(c, &s, hole, shape_nelem(x))
@@ -162,7 +162,8 @@ infer_expand(struct infer *c)
 		to = unknown(n < 0 || n > MAX_RANK ? -1 : (int)n);
 		/* an unknown extent here may be 1, and then x decides */
 		if (!shape_broadcast(&s, &to))
-			return rule_fail(c, "shape does not broadcast");
+			return rule_fail(c, "the operand does not broadcast to "
+				"the new shape");
 		for (int i = 0; i < s.rank; i++)
 			if (s.dim[i] == 1)
 				s.dim[i] = -1;
@@ -172,8 +173,8 @@ infer_expand(struct infer *c)
 		return false;
 	for (int i = 0; i < l.n; i++)
 		if (l.v[i] < 0)
-			return rule_fail(c, "extent %lld in the new shape",
-					 (long long)l.v[i]);
+			return rule_fail(c, "invalid extent %lld in the new "
+				"shape", (long long)l.v[i]);
 	to = shape_make(l.n, l.v);
 	if (!shape_broadcast(&s, &to))
 		return rule_fail(c, "%s cannot be expanded to %s",
@@ -192,8 +193,9 @@ infer_transpose(struct infer *c)
 	if (x.rank < 0)
 		return rule_shape(c, unknown(perm->n ? perm->n : -1));
 	if (perm->n && perm->n != x.rank)
-		return rule_fail(c, "permutation of %d axes for rank %d",
-				 perm->n, x.rank);
+		return rule_fail(c, "expected a permutation of %d axes, found "
+		                 "%d", x.rank,
+				 perm->n);
 	for (int i = 0; i < x.rank; i++) {
 		int64_t from = perm->n ? perm->v[i] : x.rank - 1 - i;
 
@@ -234,14 +236,14 @@ slice_operands(struct infer *c, Shape *s)
 		if (rule_operand(c, i) == COMPUTED || x.rank < 0)
 			return true;
 	if (!has(c, 1) || !has(c, 2))
-		return rule_fail(c, "starts and ends belong together");
+		return rule_fail(c, "expected both starts and ends");
 	if (!rule_list(c, 1, &start) || !rule_list(c, 2, &end)
 	    || !rule_list(c, 3, &axes) || !rule_list(c, 4, &step))
 		return false;
 	if (start.n != end.n || (has(c, 3) && axes.n != start.n)
 	    || (has(c, 4) && step.n != start.n) || start.n > x.rank)
-		return rule_fail(c, "starts, ends, axes and steps differ in "
-				    "length or exceed the rank");
+		return rule_fail(c, "starts, ends, axes and steps have "
+				    "different lengths or exceed the rank");
 	*s = x;
 	for (int i = 0; i < start.n; i++) {
 		int axis;
@@ -249,7 +251,7 @@ slice_operands(struct infer *c, Shape *s)
 		if (!rule_axis(c, has(c, 3) ? axes.v[i] : i, x.rank, &axis))
 			return false;
 		if (has(c, 4) && step.v[i] == 0)
-			return rule_fail(c, "step 0");
+			return rule_fail(c, "step must not be 0");
 		if (x.dim[axis] >= 0)
 			s->dim[axis] = rule_slice_extent(
 				x.dim[axis], start.v[i], end.v[i],
@@ -272,7 +274,7 @@ slice_dense(struct infer *c, Shape *s)
 	if (x.rank < 0)
 		return true;
 	if (start->n != x.rank || step->n != x.rank)
-		return rule_fail(c, "%d starts and %d steps for rank %d",
+		return rule_fail(c, "found %d starts and %d steps for rank %d",
 				 start->n, step->n, x.rank);
 	for (int i = 0; i < x.rank && c->n->out[0]; i++) {
 		int64_t last, n = y->rank == x.rank ? y->dim[i] : -1;
@@ -282,8 +284,9 @@ slice_dense(struct infer *c, Shape *s)
 		if (!mul_ok(n - 1, step->v[i], &last)
 		    || !add_ok(last, start->v[i], &last) || start->v[i] < 0
 		    || start->v[i] >= x.dim[i] || last < 0 || last >= x.dim[i])
-			return rule_fail(c, "axis %d: %lld elements from %lld "
-			                 "by %lld leave 0..%lld", i,
+			return rule_fail(c, "axis %d: slice of %lld elements "
+			                 "from %lld with step %lld leaves the "
+			                 "range 0..%lld", i,
 			                 (long long)n, (long long)start->v[i],
 			                 (long long)step->v[i],
 			                 (long long)x.dim[i] - 1);
@@ -307,10 +310,11 @@ chunk_extent(struct infer *c, int64_t dim, int64_t chunk, int64_t *n)
 	int64_t index = c->n->attr.PART.index, at;
 
 	if (chunk <= 0)
-		return rule_fail(c, "pieces of %lld elements",
+		return rule_fail(c, "chunk size must be positive, found %lld",
 				 (long long)chunk);
 	if (!mul_ok(index, chunk, &at) || at > dim)
-		return rule_fail(c, "no piece %lld in %lld elements by %lld",
+		return rule_fail(c, "chunk %lld does not exist: the axis has "
+		                 "%lld elements in chunks of %lld",
 				 (long long)index, (long long)dim,
 				 (long long)chunk);
 	*n = dim - at < chunk ? dim - at : chunk;
@@ -325,25 +329,27 @@ part_extent(struct infer *c, int64_t dim, int64_t *n)
 	const Val *sizes = has(c, 1) ? in(c, 1) : NULL;
 
 	if (index < 0)
-		return rule_fail(c, "piece %lld", (long long)index);
+		return rule_fail(c, "chunk index must not be negative, found "
+		                 "%lld", (long long)index);
 	if (rule_operand(c, 1) == COMPUTED || (dim < 0 && !sizes))
 		return true;
 	if (sizes && sizes->shape.rank == 0)
 		chunk = val_int(sizes, 0);
 	else if (sizes) {
 		if (index >= val_nelem(sizes))
-			return rule_fail(c, "no piece %lld in %lld",
-					 (long long)index,
+			return rule_fail(c, "chunk %lld does not exist: there "
+				"are %lld chunks", (long long)index,
 					 (long long)val_nelem(sizes));
 		for (int64_t i = 0; i < val_nelem(sizes); i++)
 			if (val_int(sizes, i) < 0
 			    || !add_ok(sum, val_int(sizes, i), &sum))
-				return rule_fail(c, "bad size of piece %lld",
-						 (long long)i);
+				return rule_fail(c, "invalid size of chunk "
+					"%lld", (long long)i);
 		if (dim >= 0 && sum != dim)
-			return rule_fail(c, "pieces of %lld elements in all "
-			                 "for an extent of %lld",
-			                 (long long)sum, (long long)dim);
+			return rule_fail(c, "chunk sizes do not add up to the "
+			                 "extent: expected %lld, found %lld",
+			                 (long long)dim,
+			                 (long long)sum);
 		*n = val_int(sizes, index);
 		return true;
 	}
@@ -363,7 +369,7 @@ infer_part(struct infer *c)
 	if (x.rank < 0)
 		return rule_shape(c, x);
 	if (x.rank == 0)
-		return rule_fail(c, "a scalar has no pieces");
+		return rule_fail(c, "cannot split a scalar");
 	if (!rule_axis(c, c->n->attr.PART.axis, x.rank, &axis))
 		return false;
 	int64_t n = -1;
@@ -373,8 +379,8 @@ infer_part(struct infer *c)
 	x.dim[axis] = n;
 	if (!c->n->attr.PART.keepdims) {
 		if (n > 1)
-			return rule_fail(c, "a piece of %lld elements keeps "
-			                 "its axis", (long long)n);
+			return rule_fail(c, "keepdims=0 needs chunks of 1 "
+			                 "element, found %lld", (long long)n);
 		x.rank--;
 		for (int i = axis; i < x.rank; i++)
 			x.dim[i] = x.dim[i + 1];
@@ -395,7 +401,7 @@ infer_concat(struct infer *c)
 	if (s.rank < 0)
 		return rule_shape(c, s);
 	if (s.rank == 0)
-		return rule_fail(c, "scalars cannot be joined");
+		return rule_fail(c, "cannot concatenate scalars");
 	if (!rule_axis(c, c->n->attr.CONCAT.axis, s.rank, &axis))
 		return false;
 	s.dim[axis] = 0;
@@ -413,8 +419,8 @@ infer_concat(struct infer *c)
 			continue;
 		x.dim[axis] = s.dim[axis];
 		if (!rule_dims_fit(&s, &x))
-			return rule_fail(c, "cannot be joined on axis %d: %s "
-			                 "and %s", axis, rule_text(a, c, 0),
+			return rule_fail(c, "cannot concatenate along axis %d: "
+			                 "%s and %s", axis, rule_text(a, c, 0),
 			                 rule_text(b, c, i));
 		for (int k = 0; k < s.rank; k++)
 			if (k != axis && s.dim[k] < 0)
@@ -435,8 +441,8 @@ pad_widths(struct infer *c, int rank, int64_t width[MAX_RANK])
 	memset(width, 0, MAX_RANK * sizeof *width);
 	if (rule_operand(c, 1) == ABSENT) {
 		if (begin->n != rank || end->n != rank)
-			return rule_fail(c, "%d and %d widths for rank %d",
-					 begin->n, end->n, rank);
+			return rule_fail(c, "found %d and %d pad widths for "
+				"rank %d", begin->n, end->n, rank);
 		for (int i = 0; i < rank; i++)
 			if (!add_ok(begin->v[i], end->v[i], &width[i]))
 				return rule_fail(c, "extent overflows");
@@ -447,7 +453,7 @@ pad_widths(struct infer *c, int rank, int64_t width[MAX_RANK])
 	if (!rule_axes(c, 3, &axes, rank, set))
 		return false;
 	if (rule_length(c, 1) != 2 * axes.n)
-		return rule_fail(c, "%lld widths for %d axes",
+		return rule_fail(c, "found %lld pad widths for %d axes",
 				 (long long)rule_length(c, 1), axes.n);
 	for (int i = 0; i < axes.n; i++) {
 		int64_t axis = axes.v[i] + (axes.v[i] < 0 ? rank : 0);
@@ -473,8 +479,8 @@ infer_pad(struct infer *c)
 	for (int i = 0; i < s.rank; i++)
 		if (s.dim[i] >= 0
 		    && (!add_ok(s.dim[i], width[i], &s.dim[i]) || s.dim[i] < 0))
-			return rule_fail(c, "axis %d: extent %lld after "
-			                 "padding", i, (long long)s.dim[i]);
+			return rule_fail(c, "axis %d: extent after padding is "
+			                 "%lld", i, (long long)s.dim[i]);
 	return rule_shape(c, s);
 }
 
@@ -489,11 +495,12 @@ infer_tile(struct infer *c)
 	if (!rule_list(c, 1, &l))
 		return false;
 	if (l.n != s.rank)
-		return rule_fail(c, "%d repeats for rank %d", l.n, s.rank);
+		return rule_fail(c, "expected %d repeats, found %d", s.rank,
+				 l.n);
 	for (int i = 0; i < s.rank; i++)
 		if (l.v[i] < 0
 		    || (s.dim[i] >= 0 && !mul_ok(s.dim[i], l.v[i], &s.dim[i])))
-			return rule_fail(c, "%lld repeats of axis %d",
-					 (long long)l.v[i], i);
+			return rule_fail(c, "axis %d: %lld repeats are out of "
+				"range", i, (long long)l.v[i]);
 	return rule_shape(c, s);
 }

@@ -11,11 +11,12 @@ infer_rnn(struct infer *c)
 	int64_t n;
 
 	if (kind < 0 || kind > 2)
-		return rule_fail(c, "kind %lld", (long long)kind);
+		return rule_fail(c, "kind: expected 0 to 2, found %lld",
+		                 (long long)kind);
 	if ((x.rank >= 0 && x.rank != 3) || (w.rank >= 0 && w.rank != 2)
 	    || (r.rank >= 0 && r.rank != 2))
-		return rule_fail(c, "operands of ranks %d, %d and %d, expected "
-				 "3, 2 and 2", x.rank, w.rank, r.rank);
+		return rule_fail(c, "expected operands of ranks 3, 2 and 2, "
+				 "found %d, %d and %d", x.rank, w.rank, r.rank);
 	n = r.rank == 2 ? r.dim[1] : -1;
 	if (n >= 0) {
 		want = SHAPE(gates[kind] * n, n);
@@ -80,8 +81,8 @@ matmul_shape(struct infer *c, Shape *s)
 	matrix_extents(c, 1, c->n->attr.MATMUL.tb != 0, &k2, &n);
 	if (k >= 0 && k2 >= 0 && k != k2)
 		return rule_fail(c,
-				 "inner extents %lld and %lld differ: %s%s and "
-				 "%s%s",
+				 "inner dims %lld and %lld of the matrices "
+				 "differ: %s%s and %s%s",
 				 (long long)k, (long long)k2,
 				 rule_text(at, c, 0),
 				 c->n->attr.MATMUL.ta ? " transposed" : "",
@@ -91,7 +92,7 @@ matmul_shape(struct infer *c, Shape *s)
 	b.rank = rb > 2 ? rb - 2 : 0;
 	if (!shape_broadcast(&a, &b))
 		return rule_fail(c,
-				 "leading extents do not broadcast: %s and %s",
+				 "batch dims do not broadcast: %s and %s",
 				 rule_text(at, c, 0), rule_text(bt, c, 1));
 	*s = a;
 	if (ra > 1)
@@ -130,7 +131,7 @@ infer_matmul_end(struct infer *c)
 		return rule_fail(c, "expected matrices");
 	if (end < END_ROWS || end > END_GELU_GRAD
 	    || has(c, 3) != (end == END_GELU_GRAD))
-		return rule_fail(c, "end %d with%s x", end,
+		return rule_fail(c, "invalid end %d with%s x", end,
 				 has(c, 3) ? "" : "out");
 	return rule_same_type(c, 0, 1)
 	       && rule_want_class(c, 0, "f", "floats")
@@ -156,7 +157,7 @@ split_rows(struct infer *c, int x, int64_t axis, Shape *lead, Shape *row)
 	if (s.rank < 0)
 		return true;
 	if (s.rank == 0)
-		return rule_fail(c, "a scalar has no rows");
+		return rule_fail(c, "expected rank 1 or more, found a scalar");
 	if (!rule_axis(c, axis, s.rank, &at))
 		return false;
 	lead->rank = row->rank = 0;
@@ -253,8 +254,8 @@ check_stats(struct infer *c, const Shape *rows)
 		return true;
 	if (!has(c, 3) || c->n->attr.SCE.part <= 0 || has(c, 2)
 	    || rows->rank != 1)
-		return rule_fail(c, "a piece of the classes needs logits of "
-		                 "rank 2, stats and no weights");
+		return rule_fail(c, "a shard of the classes needs logits of "
+		                 "rank 2, statistics and no class weights");
 	return rule_want_shape(c, 3, &want, "stats");
 }
 
@@ -276,8 +277,7 @@ infer_vocab_stats(struct infer *c)
 	Shape rows;
 
 	return check_labels(c, 0, 1, 2, &rows)
-	       && (rows.rank == 1 || rule_fail(c, "logits of rank 2 are "
-	                                       "expected"))
+	       && (rows.rank == 1 || rule_fail(c, "expected logits of rank 2"))
 	       && rule_result(c, 0, DT_F32, SHAPE(1, rows.dim[0], 3));
 }
 
@@ -289,7 +289,7 @@ infer_sce_grad(struct infer *c)
 	if (!check_labels(c, 1, 2, 5, &rows))
 		return false;
 	loss = loss_shape(c, &rows);
-	return rule_want_shape(c, 0, &loss, "adjoint of the loss")
+	return rule_want_shape(c, 0, &loss, "gradient of the loss")
 	       && rule_want_shape(c, 3, &rows, "log-sum-exp")
 	       && rule_want_shape(c, 4, &one, "divisor")
 	       && rule_result(c, 0, in(c, 1)->dt, shape_of(c, 1));
@@ -313,7 +313,7 @@ infer_nll_grad(struct infer *c)
 
 	if (s.rank < 2)
 		return rule_fail(c,
-				 "expected rank 2 or more in attribute shape");
+				 "attribute shape: expected rank 2 or more");
 	rows.dim[0] = s.dim[0];
 	classes = SHAPE(s.dim[1]);
 	if (!rule_append(c, &rows, &s, 2, s.rank)
@@ -322,7 +322,7 @@ infer_nll_grad(struct infer *c)
 	    || !rule_want_shape(c, 3, &classes, "weights"))
 		return false;
 	loss = loss_shape(c, &rows);
-	return rule_want_shape(c, 0, &loss, "adjoint of the loss")
+	return rule_want_shape(c, 0, &loss, "gradient of the loss")
 	       && rule_shape(c, s);
 }
 
@@ -334,9 +334,10 @@ infer_classifier(struct infer *c)
 	Shape want = unknown(2), one = shape_scalar();
 
 	if (c->n->nout < 3 || c->n->nout > 4)
-		return rule_fail(c, "%d outputs", c->n->nout);
+		return rule_fail(c, "expected 3 or 4 outputs, found %d",
+		                 c->n->nout);
 	if (c->n->attr.CLASSIFIER.reduction == 0)
-		return rule_fail(c, "a classifier needs a scalar loss");
+		return rule_fail(c, "expected a reduced (scalar) loss");
 	if (!rule_want_shape(c, 0, &want, "rows")
 	    || !rule_want_class(c, 0, "f", "floats")
 	    || !rule_want_class(c, 1, "f", "floats")
@@ -350,7 +351,7 @@ infer_classifier(struct infer *c)
 	bias = SHAPE(w.rank == 2 ? w.dim[!tb] : -1);
 	return rule_want_shape(c, 2, &rows, "labels")
 	       && rule_want_shape(c, 3, &bias, "bias")
-	       && rule_want_shape(c, 4, &one, "adjoint of the loss")
+	       && rule_want_shape(c, 4, &one, "gradient of the loss")
 	       && rule_result(c, 0, DT_F32, one)
 	       && rule_result(c, 1, in(c, 0)->dt, x)
 	       && rule_result(c, 2, in(c, 0)->dt, w)
@@ -396,7 +397,8 @@ read_attention_dims(struct infer *c, int i, struct attention_dims *h)
 	    || !unify(&h->d, s[1].dim[3]) || (h->g == 0 && h->h != 0)
 	    || (h->g > 0 && h->h >= 0 && h->h % h->g != 0))
 		return rule_fail(c,
-				 "query, key and value do not fit: %s, %s, %s",
+				 "shapes of query, key and value do not match: "
+				 "%s, %s, %s",
 				 rule_text(q, c, i), rule_text(k, c, i + 1),
 				 rule_text(v, c, i + 2));
 	return true;
@@ -457,7 +459,8 @@ infer_attention_grad(struct infer *c)
 	if (c->n->nout != 1)
 		return rule_fail(c, "expected 1 output, found %d", c->n->nout);
 	if (!unify(&h.d, h.e) || !unify(&h.t, h.s))
-		return rule_fail(c, "only equal extents can be packed");
+		return rule_fail(c, "packed gradients need queries and keys of "
+		                 "the same shape");
 	if (h.h >= 0 && h.g >= 0 && h.d >= 0
 	    && !mul_ok(h.h + 2 * h.g, h.d, &width))
 		return rule_fail(c, "extent overflows");
@@ -474,7 +477,8 @@ infer_fill(struct infer *c)
 
 	for (int i = 0; i < l->n; i++)
 		if (l->v[i] < 0)
-			return rule_fail(c, "extent %lld", (long long)l->v[i]);
+			return rule_fail(c, "extent %lld is out of range",
+				(long long)l->v[i]);
 	return rule_result(c, 0, DT_F32, shape_make(l->n, l->v));
 }
 

@@ -27,15 +27,16 @@ grid_fits(struct infer *c, const Shape *x)
 	    || !rule_want_class(c, 1, "f", "floats"))
 		return false;
 	if (mode == 2 && x->rank == 5)
-		return rule_fail(c, "cubic in three dims is not supported; "
-		                 "sample with mode='linear'");
+		return rule_fail(c, "cubic sampling of three spatial dims is "
+		                 "not supported; try: mode='linear'");
 	if (g.rank < 0 || x->rank < 0)
 		return true;
 	if (x->rank >= 3 && x->rank <= 5 && g.rank == x->rank
 	    && (g.dim[last] < 0 || g.dim[last] == x->rank - 2)
 	    && (g.dim[0] < 0 || x->dim[0] < 0 || g.dim[0] == x->dim[0]))
 		return true;
-	return rule_fail(c, "grid %s does not fit %s", rule_text(grid, c, 1),
+	return rule_fail(c, "grid %s does not match the input %s",
+	                 rule_text(grid, c, 1),
 	                 rule_text(data, c, 0));
 }
 
@@ -62,13 +63,13 @@ infer_grid_sample_grad(struct infer *c)
 	for (int d = 2; d < s.rank && g.rank >= 0; d++)
 		if (g.dim[d - 1] >= 0 && s.dim[d] >= 0
 		    && g.dim[d - 1] != s.dim[d])
-			return rule_fail(c, "grid does not fit the adjoint: "
-			                 "%lld and %lld samples",
+			return rule_fail(c, "grid and gradient differ: %lld "
+			                 "and %lld samples",
 			                 (long long)g.dim[d - 1],
 			                 (long long)s.dim[d]);
 	if (s.rank >= 0 && out->n != s.rank - 2)
-		return rule_fail(c, "%d extents for %d spatial dims", out->n,
-		                 s.rank - 2);
+		return rule_fail(c, "expected %d spatial extents, found %d",
+		                 s.rank - 2, out->n);
 	for (int d = 2; d < s.rank; d++) {
 		if (out->v[d - 2] < 0)
 			return rule_fail(c, "extents: %lld is out of range",
@@ -127,9 +128,9 @@ interpolate_axes(const Graph *g, const Node *n, struct resized r[MAX_RANK])
 	for (int d = 0; d < x->rank; d++)
 		r[d] = (struct resized){ x->dim[d], 0, 0, 1 };
 	if (!list)
-		return "neither scales nor sizes";
+		return "expected scales or sizes";
 	if (val_nelem(list) != count || (roi && val_nelem(roi) != 2 * count))
-		return "scales, sizes or roi do not fit the axes";
+		return "scales, sizes or roi do not match the axes";
 	for (int i = 0; i < count; i++) {
 		int64_t at = axes->n ? axes->v[i] : i;
 		double v = val_float(list, i);
@@ -196,7 +197,8 @@ infer_resize(struct infer *c)
 		return false;
 	if (from < 1 || to < 1 || from > WINDOW_MAX || to > WINDOW_MAX
 	    || (s.dim[axis] >= 0 && s.dim[axis] != from))
-		return rule_fail(c, "axis %d of extent %lld: from %lld to %lld",
+		return rule_fail(c, "axis %d of extent %lld cannot be resized "
+		                 "from %lld to %lld",
 				 axis, (long long)s.dim[axis],
 				 (long long)from, (long long)to);
 	s.dim[axis] = to;
@@ -218,8 +220,8 @@ infer_col2im(struct infer *c)
 	if (!dims)
 		return rule_fail(c, "%s", why);
 	if (x.rank >= 0 && x.rank != 3)
-		return rule_fail(c, "expected [N, C * block, L], found rank %d",
-		                 x.rank);
+		return rule_fail(c, "expected shape [N, C * block, L], found "
+		                 "rank %d", x.rank);
 	y.dim[0] = x.rank < 0 ? -1 : x.dim[0];
 	y.dim[1] = -1;
 	for (int d = 0; d < dims; d++) {
@@ -229,11 +231,12 @@ infer_col2im(struct infer *c)
 			return rule_fail(c, "too many windows");
 	}
 	if (x.rank == 3 && x.dim[2] >= 0 && x.dim[2] != windows)
-		return rule_fail(c, "%lld columns for %lld windows",
-		                 (long long)x.dim[2], (long long)windows);
+		return rule_fail(c, "expected %lld columns, one per window, "
+		                 "found %lld", (long long)windows,
+		                 (long long)x.dim[2]);
 	if (x.rank == 3 && x.dim[1] >= 0 && x.dim[1] % block)
-		return rule_fail(c, "%lld rows are no multiple of the block's "
-		                 "%lld elements", (long long)x.dim[1],
+		return rule_fail(c, "%lld rows are not a multiple of the block "
+		                 "size %lld", (long long)x.dim[1],
 		                 (long long)block);
 	if (x.rank == 3 && x.dim[1] >= 0)
 		y.dim[1] = x.dim[1] / block;

@@ -1,4 +1,4 @@
-/* The tables that ops.h and dtypes.h are: types, ops and their attributes.
+/* The tables of ops.h and dtypes.h: dtypes, ops and their attributes.
  *
  * in      rows of the two tables
  * out     what a type or an op is, and attributes by name, default or equal

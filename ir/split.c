@@ -1,5 +1,5 @@
-/* How values lie on the ranks of a tensor-parallel group, and the shapes of
- * what goes between ranks.
+/* Placement of values on the ranks of a tensor-parallel group, and the shapes
+ * of collectives.
  */
 #include "ir/infer.h"
 #include "ir/split.h"
@@ -246,7 +246,8 @@ static bool
 check_ranks(struct infer *c)
 {
 	return sharers(c) > 0
-		|| rule_fail(c, "the graph says of no number of ranks");
+		|| rule_fail(c, "the graph does not declare its number of "
+		             "ranks");
 }
 
 /* The whole operand's shard. */
@@ -256,7 +257,8 @@ local_shape(struct infer *c, const Split *s, const Shape *whole, Shape *local)
 	char text[INFER_TEXT];
 
 	return split_local(s, sharers(c), whole, local)
-		|| rule_fail(c, "%s cannot be cut so over %lld ranks",
+		|| rule_fail(c, "%s cannot be sharded in this way over %lld "
+		             "ranks",
 		             shape_text(text, INFER_TEXT, in(c, 0)->dt, whole),
 		             (long long)sharers(c));
 }
@@ -282,11 +284,12 @@ infer_gathered(struct infer *c)
 
 	if (!check_ranks(c) || s.axis < 0 || s.axis >= x.rank || s.npart < 1
 	    || s.npart > MAX_RANK)
-		return rule_fail(c, "axis %d of rank %d", s.axis, x.rank);
+		return rule_fail(c, "invalid shard axis %d for rank %d", s.axis,
+		                 x.rank);
 	whole = split_whole(&s, &x);
 	if (!local_shape(c, &s, &whole, &local))
 		return false;
-	return rule_want_shape(c, 0, &local, "a rank's piece")
+	return rule_want_shape(c, 0, &local, "shard of a rank")
 		&& rule_shape(c, whole);
 }
 
@@ -297,7 +300,7 @@ infer_gather_into(struct infer *c)
 	Shape whole = shape_of(c, 0), local;
 
 	return check_ranks(c) && local_shape(c, &s, &whole, &local)
-		&& rule_want_shape(c, 1, &local, "a replica's piece")
+		&& rule_want_shape(c, 1, &local, "shard of a replica")
 		&& rule_shape(c, whole);
 }
 
@@ -311,7 +314,7 @@ infer_gather_shape(struct infer *c)
 	for (int i = 0; i < to->n; i++)
 		whole.dim[i] = to->v[i];
 	return check_ranks(c) && local_shape(c, &s, &whole, &local)
-		&& rule_want_shape(c, 0, &local, "a replica's piece")
+		&& rule_want_shape(c, 0, &local, "shard of a replica")
 		&& rule_shape(c, whole);
 }
 
@@ -323,11 +326,12 @@ infer_all_to_all(struct infer *c)
 
 	if (!check_ranks(c) || from.axis < 0 || from.axis >= x.rank
 	    || from.lead != from.axis || to.lead != to.axis)
-		return rule_fail(c, "axes %d and %d of rank %d", from.axis,
+		return rule_fail(c, "invalid shard axes %d and %d for rank %d",
+		                 from.axis,
 		                 to.axis, x.rank);
 	whole = split_whole(&from, &x);
 	return local_shape(c, &from, &whole, &local)
-		&& rule_want_shape(c, 0, &local, "a rank's piece")
+		&& rule_want_shape(c, 0, &local, "shard of a rank")
 		&& local_shape(c, &to, &whole, &local)
 		&& rule_shape(c, local);
 }

@@ -1,4 +1,4 @@
-/* How values lie on ranks (struct Split of ir.h): shards and whole values. */
+/* Placement of values on ranks (struct Split of ir.h): sharded or whole. */
 #ifndef IR_SPLIT_H
 #define IR_SPLIT_H
 

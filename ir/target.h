@@ -1,7 +1,6 @@
-/* A machine as passes see it: the one door between them and code generation.
+/* The interface between passes and code generation: a target machine.
  *
- * Passes ask through this struct and know no machine; each machine's room in
- * codegen/ has one.
+ * Passes use only this struct; each target's room in codegen/ defines one.
  */
 #ifndef IR_TARGET_H
 #define IR_TARGET_H

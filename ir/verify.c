@@ -1,7 +1,8 @@
-/* The verifier: is this a graph, and has it the properties that it claims?
+/* The verifier: whether a graph is well formed and has the properties that it
+ * claims.
  *
- * Every fault is reported; whose it is (a pass's, or the text's that was
- * read) the caller knows.  Faults of structure come first, because the later
+ * Every fault is reported; the caller knows whether a pass or the input text
+ * caused it.  Faults of structure come first, because the later
  * checks follow ids; without any, types and shapes are inferred again and
  * must agree.  Linear in values and nodes.
  */
@@ -49,20 +50,21 @@ check_operands(struct verify *c, const Node *n)
 
 	if (n->nin < info->min
 	    || (info->max != VARIADIC && n->nin > info->max))
-		bad(c, n, NULL, "%d operands", n->nin);
+		bad(c, n, NULL, "wrong number of operands: %d", n->nin);
 	for (int i = 0; i < n->nin; i++) {
 		const Val *v;
 
 		if (n->in[i] >= c->g->nval) {
-			bad(c, n, NULL, "operand %d: no value %u", i, n->in[i]);
+			bad(c, n, NULL, "operand %d: value %u does not exist",
+			    i, n->in[i]);
 			continue;
 		}
 		v = &c->g->val[n->in[i]];
 		if (!n->in[i]) {
 			if (i < info->min)
-				bad(c, n, NULL, "operand %d is absent", i);
+				bad(c, n, NULL, "operand %d is missing", i);
 		} else if (!is_live(v)) {
-			bad(c, n, v, "operand %d is written by no node", i);
+			bad(c, n, v, "no node writes operand %d", i);
 		} else if (v->def >= node_id(c->g, n)) {
 			bad(c, n, v, "operand %d is read before node %u "
 			    "writes it", i, v->def);
@@ -76,12 +78,13 @@ check_results(struct verify *c, const Node *n)
 	int want = op_info[n->op].nout;
 
 	if (want != VARIADIC && n->nout != want)
-		bad(c, n, NULL, "%d outputs, expected %d", n->nout, want);
+		bad(c, n, NULL, "expected %d outputs, found %d", want,
+		    n->nout);
 	for (int i = 0; i < n->nout; i++) {
 		const Val *v = c->g->val;
 
 		if (n->out[i] >= c->g->nval) {
-			bad(c, n, NULL, "output %d: no value %u", i,
+			bad(c, n, NULL, "output %d: value %u does not exist", i,
 			    n->out[i]);
 			continue;
 		}
@@ -89,9 +92,9 @@ check_results(struct verify *c, const Node *n)
 		if (!n->out[i])
 			continue;
 		if (v->kind != V_TEMP)
-			bad(c, n, v, "output %d is not a result", i);
+			bad(c, n, v, "output %d is not a computed value", i);
 		else if (v->def != node_id(c->g, n) || v->slot != i)
-			bad(c, n, v, "output %d is that of node %u, slot %d",
+			bad(c, n, v, "output %d belongs to node %u, slot %d",
 			    i, v->def, v->slot);
 	}
 }
@@ -100,29 +103,31 @@ static void
 verify_node(struct verify *c, const Node *n)
 {
 	if (n->op <= OP_NONE || n->op >= OP_COUNT) {
-		bad(c, n, NULL, "no op %d", n->op);
+		bad(c, n, NULL, "unknown op %d", n->op);
 		return;
 	}
 	check_operands(c, n);
 	check_results(c, n);
 	if (n->phase >= PH_COUNT)
-		bad(c, n, NULL, "no phase %d", n->phase);
+		bad(c, n, NULL, "unknown phase %d", n->phase);
 	if (n->of >= node_id(c->g, n))
 		bad(c, n, NULL, "repeats node %u, which comes later", n->of);
 	else if (n->of && c->g->node[n->of].op != n->op)
-		bad(c, n, NULL, "repeats node %u, which is another op", n->of);
+		bad(c, n, NULL, "repeats node %u, which has another op", n->of);
 	for (int i = 0; i < n->ninlined; i++)
 		if (n->inlined[i] == 0 || n->inlined[i] >= node_id(c->g, n)
 		    || c->g->node[n->inlined[i]].op != OP_LOOP)
-			bad(c, n, NULL, "does the work of node %u again, which "
-			    "is no earlier loop", n->inlined[i]);
+			bad(c, n, NULL, "inlines node %u, which is not an "
+			    "earlier loop", n->inlined[i]);
 	for (int i = 0; i < n->norigin; i++)
 		if (n->origin[i] == 0 || n->origin[i] >= c->g->norigin)
-			bad(c, n, NULL, "no origin %u", n->origin[i]);
+			bad(c, n, NULL, "origin %u does not exist",
+			    n->origin[i]);
 		else if (i && n->origin[i] <= n->origin[i - 1])
 			bad(c, n, NULL, "origins are not sorted");
 	if ((n->op == OP_LOOP) != (n->body != NULL))
-		bad(c, n, NULL, "body and op do not belong together");
+		bad(c, n, NULL, "expected a body for a loop, and none for "
+		    "another op");
 }
 
 static void
@@ -132,20 +137,20 @@ verify_val(struct verify *c, const Val *v)
 
 	if (v->kind >= V_KIND_COUNT || v->dt >= DT_COUNT
 	    || v->shape.rank < -1 || v->shape.rank > MAX_RANK)
-		bad(c, NULL, v, "bad kind, type or rank");
+		bad(c, NULL, v, "invalid kind, dtype or rank");
 	if (!v->name || val_find(g, v->name) != val_id(g, v))
-		bad(c, NULL, v, "name is absent or not its own");
+		bad(c, NULL, v, "missing or duplicate name");
 	if (v->kind != V_TEMP && v->def)
-		bad(c, NULL, v, "is not a result, but node %u writes it",
-		    v->def);
+		bad(c, NULL, v, "is not a computed value, but node %u writes "
+		    "it", v->def);
 	if (v->def >= g->nnode)
-		bad(c, NULL, v, "no node %u", v->def);
+		bad(c, NULL, v, "node %u does not exist", v->def);
 	else if (v->def && (v->slot < 0 || v->slot >= g->node[v->def].nout
 	                    || g->node[v->def].out[v->slot] != val_id(g, v)))
 		bad(c, NULL, v, "node %u does not write it", v->def);
 	if (v->of >= g->nval || v->param >= g->nval || v->grad_of >= g->nval
 	    || v->base >= g->nval || v->half_of >= g->nval)
-		bad(c, NULL, v, "mentions a value that does not exist");
+		bad(c, NULL, v, "refers to a value that does not exist");
 	if (v->data && val_nelem(v) < 0)
 		bad(c, NULL, v, "has contents but no size");
 	if (v->kind < V_KIND_COUNT && v->dt > DT_NONE && v->dt < DT_COUNT
@@ -163,8 +168,8 @@ check_phases(struct verify *c)
 
 	FOR_NODES (n, c->g) {
 		if (n->phase == PH_FORWARD && begun)
-			bad(c, n, NULL, "forward after the backward phase "
-			    "has begun");
+			bad(c, n, NULL, "forward node after the start of the "
+			    "backward phase");
 		begun |= n->phase == PH_BACKWARD || n->phase == PH_UPDATE;
 	}
 }
@@ -184,8 +189,9 @@ check_rounds(struct verify *c)
 			if (n->in[k] && g->val[n->in[k]].def
 			    && n->round != from->round && !(from->round && later
 			    && op_info[from->op].flags & F_WRITES))
-				bad(c, n, &g->val[n->in[k]], "of round %d, "
-				    "read in round %d", from->round, n->round);
+				bad(c, n, &g->val[n->in[k]], "written in round "
+				    "%d, read in round %d", from->round,
+				    n->round);
 		}
 }
 
@@ -222,10 +228,11 @@ check_shard(struct verify *c, const Val *v)
 	Shape piece;
 
 	if (!c->g->exact)
-		bad(c, NULL, v, "a piece, of no number of replicas");
+		bad(c, NULL, v, "is a shard, but the graph does not declare "
+		    "its number of replicas");
 	else if (!split_local(&cut, c->g->replicas, &v->piece->shape, &piece)
 	         || !shape_eq(&piece, &v->shape))
-		bad(c, NULL, v, "is not a replica's piece of what it says");
+		bad(c, NULL, v, "shape does not match the shard of a replica");
 }
 
 static void
@@ -238,7 +245,7 @@ check_relations(struct verify *c)
 		const Val *p = &g->val[v->param];
 
 		if (v->frozen && v->kind != V_PARAM)
-			bad(c, NULL, v, "frozen, but not a parameter");
+			bad(c, NULL, v, "is frozen, but not a parameter");
 		if (v->kind == V_STATE && (!v->state || (!v->param
 		    && strcmp(v->state, "total") != 0)))
 			bad(c, NULL, v, "state without a parameter or name");
@@ -267,11 +274,10 @@ check_relations(struct verify *c)
 	if (g->loss >= g->nval)
 		bad(c, NULL, NULL, "the loss does not exist");
 	else if (g->loss && !is_live(&g->val[g->loss]))
-		bad(c, NULL, &g->val[g->loss], "the loss is written by no "
-		    "node");
+		bad(c, NULL, &g->val[g->loss], "no node writes the loss");
 	FOR_VALS (v, g)
 		if (v->output && !is_live(v))
-			bad(c, NULL, v, "an output that no node writes");
+			bad(c, NULL, v, "is an output, but no node writes it");
 }
 
 /* ---- properties ---- */
@@ -330,22 +336,22 @@ check_static_node(struct verify *c, const Node *n)
 	/* pass deal makes a constant of an extent */
 	if (strcmp(emit_of[n->op], "fail") == 0
 	    && (n->op != OP_EXTENT || g->props & P_FUSED))
-		bad(c, n, NULL, "has no place in a static graph");
+		bad(c, n, NULL, "is not allowed in a static graph");
 	for (int i = op_info[n->op].nstat; i < n->nin; i++)
 		if (n->in[i])
 			bad(c, n, &g->val[n->in[i]],
-			    "operand %d is still static", i);
+			    "operand %d must be an attribute in a static graph",
+			    i);
 	for (int i = 0; i < n->nout; i++) {
 		const Val *v = &g->val[n->out[i]];
 
 		if (n->out[i] && (v->dt == DT_NONE || !shape_known(&v->shape)
 		                  || val_data_bytes(v) < 0))
-			bad(c, n, v, "type or shape is unknown");
+			bad(c, n, v, "dtype or shape is unknown");
 	}
 	if (c->faults == before && n->nout && n->out[0]
 	    && !attrs_are_static(g, n))
-		bad(c, n, NULL, "an attribute leaves open what folding "
-		    "settles");
+		bad(c, n, NULL, "an attribute is incomplete after folding");
 }
 
 static void
@@ -354,7 +360,7 @@ check_bound(struct verify *c)
 	FOR_VALS (v, c->g)
 		if (v->kind != V_TEMP && v->kind != V_CONST
 		    && (v->dt == DT_NONE || val_data_bytes(v) < 0))
-			bad(c, NULL, v, "type or shape is unknown");
+			bad(c, NULL, v, "dtype or shape is unknown");
 }
 
 static void

@@ -1,4 +1,4 @@
-/* The verifier: what its files share. */
+/* Shared by the files of the verifier. */
 #ifndef IR_VERIFY_H
 #define IR_VERIFY_H
 

@@ -1,5 +1,5 @@
-/* The verifier: memory.  Whether values lie within their owners, and owners in
- * the arena; whether anybody touches what is on its way between ranks.
+/* The verifier of memory: whether values lie within their owners and owners in
+ * the arena, and whether nodes leave memory alone that is being transferred.
  *
  * in      a graph without faults of structure
  * out     faults; or what a graph shows of its layout
@@ -21,16 +21,17 @@ check_laid_out(struct verify *c, const Val *v)
 	int64_t first, last;
 
 	if (!v->laid_out) {
-		bad(c, NULL, v, "is not laid out");
+		bad(c, NULL, v, "has no memory layout");
 		return;
 	}
 	if (owner->base || !owner->laid_out || !is_live(owner)) {
-		bad(c, NULL, v, "lies in %s, which is no owner", owner->name);
+		bad(c, NULL, v, "is a view of %s, which does not own memory",
+		    owner->name);
 		return;
 	}
 	if (dtype_info[owner->dt].nbytes != size)
-		bad(c, NULL, v, "lies in %s of another element size",
-		    owner->name);
+		bad(c, NULL, v, "is a view of %s, which has another element "
+		    "size", owner->name);
 	if (!v->base && (v->nbytes < 0 || v->nbytes % ALIGN))
 		bad(c, NULL, v, "occupies %lld bytes, not a multiple of %d",
 		    (long long)v->nbytes, ALIGN);
@@ -38,8 +39,8 @@ check_laid_out(struct verify *c, const Val *v)
 		return;
 	if (!val_reach(v, &first, &last) || first < 0
 	    || last >= owner->nbytes / size)
-		bad(c, NULL, v, "elements %lld..%lld leave %s of %lld bytes",
-		    (long long)first, (long long)last, owner->name,
+		bad(c, NULL, v, "elements %lld..%lld are outside %s of %lld "
+		    "bytes", (long long)first, (long long)last, owner->name,
 		    (long long)owner->nbytes);
 }
 
@@ -57,14 +58,14 @@ check_byte_totals(struct verify *c)
 
 	FOR_VALS (v, c->g)
 		if (v->laid_out && !v->base && overflows(&total, v->nbytes)) {
-			bad(c, NULL, v, "the values up to it take more than "
-			    "2^62 bytes");
+			bad(c, NULL, v, "the total size of values exceeds 2^62 "
+			    "bytes");
 			return;
 		}
 	FOR_NODES (n, c->g)
 		if (overflows(&scratch, n->workspace)) {
-			bad(c, n, NULL, "scratch memory up to it is above "
-			    "2^62 bytes");
+			bad(c, n, NULL, "the total size of scratch memory "
+			    "exceeds 2^62 bytes");
 			return;
 		}
 }
@@ -112,10 +113,11 @@ verify_placed(struct verify *c)
 {
 	FOR_VALS (v, c->g)
 		if (lies_in_arena(v) && !is_place(v->offset))
-			bad(c, NULL, v, "lies at %lld", (long long)v->offset);
+			bad(c, NULL, v, "invalid offset %lld",
+			    (long long)v->offset);
 	FOR_NODES (n, c->g)
 		if (n->workspace > 0 && !is_place(n->workspace_at))
-			bad(c, n, NULL, "scratch memory lies at %lld",
+			bad(c, n, NULL, "invalid offset %lld of scratch memory",
 			    (long long)n->workspace_at);
 }
 
@@ -202,13 +204,14 @@ check_in_transfer(struct verify *c, const Node *n, const Node *from)
 		ValId v = out ? n->out[i - n->nin] : n->in[i];
 
 		if (shares(g, v, y))
-			bad(c, n, &g->val[v], "touches what node %u receives "
-			    "until node %u has run", node_id(g, from),
+			bad(c, n, &g->val[v], "accesses memory that node %u "
+			    "receives into until node %u has run", node_id(g,
+			    from),
 			    from->wait);
 		else if ((out ? !view : writes_over(n, i))
 		         && shares(g, v, x))
-			bad(c, n, &g->val[v], "overwrites what node %u sends "
-			    "until node %u has run", node_id(g, from),
+			bad(c, n, &g->val[v], "overwrites memory that node %u "
+			    "sends until node %u has run", node_id(g, from),
 			    from->wait);
 	}
 }
@@ -226,16 +229,17 @@ verify_waits(struct verify *c)
 			continue;
 		if (!(op_info[n->op].flags & F_SENDS) || n->wait <= id
 		    || n->wait >= g->nnode) {
-			bad(c, n, NULL, "cannot end behind node %u", n->wait);
+			bad(c, n, NULL, "the transfer cannot end after node %u",
+			    n->wait);
 			continue;
 		}
 		if (n->round != g->node[n->wait].round)
-			bad(c, n, NULL, "ends behind node %u, in another round",
-			    n->wait);
+			bad(c, n, NULL, "the transfer ends after node %u, in "
+			    "another round", n->wait);
 		if (waits_across(id, n, b.apply)
 		    || (n->phase != PH_UPDATE && waits_across(id, n, b.update)))
-			bad(c, n, NULL, "ends behind node %u, after updates "
-			    "have begun", n->wait);
+			bad(c, n, NULL, "the transfer ends after node %u, when "
+			    "updates have begun", n->wait);
 		for (NodeId k = id + 1; k <= n->wait; k++)
 			check_in_transfer(c, &g->node[k], n);
 	}

@@ -117,11 +117,11 @@ col2im_dims(const Graph *g, const Node *n, struct columns c[WINDOW_DIMS],
 		&n->attr.COL2IM.end };
 	int dims = (int)val_nelem(image);
 
-	*why = "image and block are not lists of one to three extents";
+	*why = "image and block: expected one to three extents each";
 	if (val_nelem(image) < 1 || val_nelem(image) > WINDOW_DIMS
 	    || val_nelem(block) != dims)
 		return 0;
-	*why = "strides, dilations or pads are not one per dim";
+	*why = "strides, dilations and pads: expected one value per dim";
 	for (int i = 0; i < 4; i++)
 		if (list[i]->n && list[i]->n != dims)
 			return 0;
@@ -145,7 +145,7 @@ col2im_dims(const Graph *g, const Node *n, struct columns c[WINDOW_DIMS],
 		                          c[d].dilation,
 		                          c[d].begin + c[d].end);
 		if (c[d].count < 1) {
-			*why = "the block does not fit into the image";
+			*why = "the block is larger than the padded image";
 			return 0;
 		}
 	}

@@ -1,11 +1,10 @@
-/* --device host: this machine, measured once and kept.
+/* --device host: a profile of this machine, measured once and cached.
  *
  * what    compiles host.ck, runs it with ckrun --profile, fits a profile to
- *         what its steps took and keeps that below the user's cache folder,
- *         unless the machine was too busy
- * why     the rates are then those of the kernels and of the library for
- *         products that a compiled model uses; who measures is ckrun, the
- *         same program that runs models
+ *         the measured times and stores it in the user's cache folder, unless
+ *         the machine was too busy
+ * why     the rates are those of the kernels and of the BLAS library that a
+ *         compiled model uses, measured by ckrun, which also runs models
  */
 #include "frontend/driver/host.h"
 
@@ -134,12 +133,12 @@ run_benchmark(const char *dir, int threads, const struct watch *watch,
 	error = posix_spawnp(&pid, argv[0], NULL, NULL, (char *const *)argv,
 	                     environ);
 	if (error)
-		return diag_error(diag, "--device host: cannot start '%s', "
-		                  "which measures: %s", argv[0],
+		return diag_error(diag, "--device host: cannot start the "
+		                  "benchmark '%s': %s", argv[0],
 		                  strerror(error));
 	while ((done = waitpid(pid, &status, WNOHANG)) <= 0) {
 		if (done < 0 && errno != EINTR)
-			return diag_error(diag, "waiting for '%s': %s",
+			return diag_error(diag, "cannot wait for '%s': %s",
 			                  argv[0], strerror(errno));
 		if (watch_off(watch))
 			kill(pid, SIGKILL);
@@ -212,8 +211,8 @@ fit_device(struct device_profile *d, const Plan *plan, const char *dir,
 
 	if (!text || !device_parse(&measured, text, n, arena)
 	    || !device_fit(d, plan, &measured))
-		return diag_error(diag, "--device host: the measurements say "
-		                  "too little");
+		return diag_error(diag, "--device host: the measurements are "
+		                  "insufficient for a device profile");
 	d->spread = measured.spread;
 	return true;
 }
@@ -264,16 +263,16 @@ host_device(const struct cli *c, struct watch *watch, Arena *arena, Diag *diag)
 		if (d->spread <= QUIET)
 			store_cache(d, threads, arena);
 		else
-			diag_note(diag, "this machine is busy: measurements "
-			          "vary by a factor of %.1f and are not "
-			          "kept for the next time", d->spread);
+			diag_note(diag, "this machine is busy: the "
+			          "measurements vary by a factor of %.1f and "
+			          "are not cached", d->spread);
 	}
-	diag_note(diag, "host, %s: products %.0f GFLOP/s, vectors %.0f "
-	          "GFLOP/s, memory %.1f GB/s, %.1f us to start an op%s%s",
-	          cached ? "as measured before" : "measured now",
+	diag_note(diag, "host, %s: matrix products %.0f GFLOP/s, vector ops "
+	          "%.0f GFLOP/s, memory %.1f GB/s, %.1f us to start an op%s%s",
+	          cached ? "from the cache" : "measured now",
 	          d->product_flops * 1e-9, d->vector_flops * 1e-9,
 	          d->bandwidth * 1e-9, d->launch * 1e6,
-	          cached ? "; remove to measure again: " : "",
+	          cached ? "; to measure again, remove " : "",
 	          cached ? path : "");
 	return d;
 }

@@ -1,4 +1,4 @@
-/* --device host: this machine, measured once and kept. */
+/* --device host: a profile of this machine, measured once and cached. */
 #ifndef FRONTEND_HOST_H
 #define FRONTEND_HOST_H
 

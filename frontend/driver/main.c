@@ -1,7 +1,7 @@
-/* The driver: the one place that sees every folder.
+/* The driver of ckc, the only file that uses every folder.
  *
- * Options -> graph (ONNX or text) -> passes -> reports -> code.  Every output
- * appears by rename; on any failure nothing is left.
+ * Options -> graph (ONNX or text) -> passes -> reports -> code.  Outputs are
+ * written by rename, so a failure leaves no file.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -186,8 +186,9 @@ print_reports(struct driver *d)
 		: c->json ? "json" : NULL;
 
 	if (wish && !p->plan)
-		return diag_error(d->diag, "--%s: there is no plan; run the "
-		                  "passes to the end", wish);
+		return diag_error(d->diag, "--%s: there is no plan; run all "
+		                  "passes, without --passes and --stop-after",
+		                  wish);
 	if (cli_dumps(c, "plan"))
 		plan_print_table(p, p->plan, stdout);
 	if (cli_dumps(c, "shard"))
@@ -212,15 +213,16 @@ summary(const struct driver *d, const char *out)
 	if (d->pass.added)
 		fprintf(stderr, "%s: %s\n", d->graph->name, d->pass.added);
 	fprintf(stderr, "%s: %s%speak %s (%lld B; arena %s, live bound %s%s), "
-	        "recompute %.2f %% of a step, gap %.2f %%", d->graph->name,
+	        "recompute costs %.2f %% of the step, at most %.2f %% more "
+	        "than the best plan", d->graph->name,
 	        out ? out : "", out ? ", " : "",
 	        number_bytes(peak, (double)s->peak), (long long)s->peak,
 	        number_bytes(arena, (double)s->arena),
 	        number_bytes(live, (double)s->live_bound),
-	        s->arena == s->live_bound ? ", optimal" : "",
+	        s->arena == s->live_bound ? ", memory layout optimal" : "",
 	        100 * s->overhead, 100 * s->gap);
 	if (s->nhalf)
-		fprintf(stderr, ", %lld value%s kept in 16 bits (%s less)",
+		fprintf(stderr, ", %lld value%s saved in 16 bits (%s less)",
 		        (long long)s->nhalf, s->nhalf == 1 ? "" : "s",
 		        number_bytes(peak, (double)s->half));
 	fputc('\n', stderr);
@@ -290,8 +292,8 @@ spare_weights(struct driver *d, const char *path)
 {
 	return codegen_may_replace(path)
 		|| diag_error(d->diag, "'%s' exists and was not written by "
-		              "ckc; choose another -o, as weights go beside "
-		              "the library", path);
+		              "ckc; choose another -o, because the weights are "
+		              "written next to the library", path);
 }
 
 static bool

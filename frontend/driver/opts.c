@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 static const char *const group_title[G_COUNT] = {
-	"input", "training", "memory", "target", "look", "output",
+	"input", "training", "memory", "target", "reports", "output",
 };
 
 /* ---- the table ---- */
@@ -19,199 +19,212 @@ enum {
 
 static const struct option_spec table[] = {
 	{ "dim", "NAME=N", G_INPUT, add_dim_binding, FIELD(opt), CI,
-	  "bind a symbolic extent (or INPUT.AXIS=N)" },
+	  "set a symbolic dimension (or INPUT.AXIS=N)" },
 	{ "shape", "INPUT=8x128", G_INPUT, add_shape, FIELD(opt), CI,
-	  "bind all extents of an input" },
+	  "set the shape of an input" },
 	{ "const", "INPUT=FILE", G_INPUT, add_const, 0, CI,
-	  "bind an input to the constant in FILE (.npy or TensorProto .pb)" },
+	  "replace an input with the constant in FILE (.npy or TensorProto "
+	  ".pb)" },
 	{ "train", "GLOB", G_INPUT, add_train, FIELD(opt), CI,
-	  "train initializers of that name; of these and --freeze the last "
-	  "that matches counts" },
+	  "train the initializers that match GLOB; the last --train or "
+	  "--freeze that matches wins" },
 	{ "freeze", "GLOB", G_INPUT, add_freeze, FIELD(opt), CI,
-	  "do not train initializers of that name (--freeze '*' --train A: "
-	  "A alone)" },
+	  "do not train the initializers that match GLOB (to train only A: "
+	  "--freeze '*' --train A)" },
 	{ "param", "NAME", G_INPUT, add_param, FIELD(opt), CI,
-	  "this graph input or initializer is a parameter (frozen beside "
-	  "--freeze)" },
+	  "treat this graph input or initializer as a parameter (with "
+	  "--freeze: a frozen one)" },
 	{ "untie", "auto|off", G_INPUT, set_first, FIELD(opt.untie), CI,
-	  "train parameters apart that were tied only because they were equal "
-	  "(auto)" },
+	  "separate parameters that the exporter merged only because their "
+	  "values were equal (default: auto)" },
 
 	{ "loss", "OUTPUT", G_TRAIN, set_once, FIELD(opt.loss), CI,
-	  "scalar output to minimise, or KIND[:OUTPUT][,KEY=VALUE]... to add "
-	  "one: ce, bce, kl, mse, l1, huber; axis, ignore, smoothing, weights, "
-	  "pos_weight, delta, reduction" },
+	  "scalar output to minimise, or a loss to add, as "
+	  "KIND[:OUTPUT][,KEY=VALUE]...; kinds: ce, bce, kl, mse, l1, huber; "
+	  "keys: axis, ignore, smoothing, weights, pos_weight, delta, "
+	  "reduction" },
 	{ "output", "GLOB", G_TRAIN, add_output, FIELD(opt), CI,
-	  "keep further graph outputs beside the loss" },
+	  "keep these graph outputs as well as the loss" },
 	{ "lora", "GLOB=RANK[:ALPHA]", G_TRAIN, add_lora, FIELD(opt), CI,
-	  "train low-rank matrices beside each weight GLOB of products, their "
-	  "product times ALPHA/RANK (1), and else what --train names alone" },
+	  "train low-rank adapters (LoRA), scaled by ALPHA/RANK (default: 1), "
+	  "on the weights that match GLOB; freeze all other parameters except "
+	  "those of --train" },
 	{ "optimizer", "sgd|sgdm|adam|adamw|lion|adafactor|none", G_TRAIN,
 	  set_optimizer, FIELD(opt.optimizer), CI,
-	  "update rule; sgdm keeps momentum; adam has weight decay in the "
-	  "gradient, adamw apart from it (adamw)" },
+	  "update rule; sgdm: SGD with momentum; adam: weight decay in the "
+	  "gradient; adamw: decoupled weight decay (default: adamw)" },
 	{ "no-decay", "GLOB", G_TRAIN, add_nodecay, FIELD(opt), CI,
-	  "no weight decay for these parameters" },
+	  "exclude these parameters from weight decay" },
 	{ "grad-accum", "N", G_TRAIN, set_positive, FIELD(opt.grad_accum),
-	  CI, "micro-batches per update, which is that of all their samples "
-	  "as one batch (1)" },
+	  CI, "accumulate gradients over N micro-batches per update, as for "
+	  "one batch of all their samples (default: 1)" },
 	{ "dropout", "on|off", G_TRAIN, set_first, FIELD(opt.dropout), CI,
-	  "on: as the graph says (on)" },
+	  "apply dropout as in the graph, or omit it (default: on)" },
 	{ "batchnorm", "batch|running", G_TRAIN, set_batchnorm,
 	  FIELD(batchnorm), CI,
-	  "batch: by the batch's statistics, and running ones follow; running: "
-	  "by those, which stay (as the graph says)" },
+	  "batch: use batch statistics and update the running statistics; "
+	  "running: use the running statistics unchanged (default: as in the "
+	  "graph)" },
 	{ "attention", "fused|unfused", G_TRAIN, set_first,
 	  FIELD(opt.fused_attention), CI,
-	  "compute attention in blocks, or op by op (fused)" },
+	  "compute attention in blocks, or op by op (default: fused)" },
 	{ "epilogues", "auto|off", G_TRAIN, set_first, FIELD(opt.epilogues),
-	  CI, "products of 16 bits on a GPU end with GELU's gradient and with "
-	  "the sums that are gradients of biases (auto)" },
+	  CI, "fuse the GELU gradient and the sums for bias gradients into "
+	  "16-bit matrix products on a GPU (default: auto)" },
 	{ "dropout-mask", "replay|store", G_TRAIN, set_second,
 	  FIELD(opt.store_masks), CI,
-	  "draw dropout's random numbers again in backward, or keep a byte per "
-	  "element (replay)" },
+	  "regenerate dropout masks in backward, or store one byte per element "
+	  "(default: replay)" },
 	{ "dtype", "f32|bf16|f16", G_TRAIN, set_dtype, FIELD(opt.dtype), C,
-	  "float type of products and of what is between them; norms' "
-	  "statistics, sums, losses and updates are f32 (as the file has it)" },
+	  "dtype of matrix products and of the values between them; norm "
+	  "statistics, sums, losses and updates stay f32 (default: as in the "
+	  "file)" },
 	{ "precision", "VALUE=TYPE", G_TRAIN, add_precision, FIELD(opt), C,
-	  "... but what computes this value in f32, or in that type; op:NAME "
-	  "for all of that op (globs)" },
+	  "with --dtype: compute this value in TYPE; op:NAME selects all nodes "
+	  "of that op (globs)" },
 	{ "master-weights", "on|off", G_TRAIN, set_first, FIELD(opt.masters),
-	  C, "--dtype: parameters are f32, or of that type too and rounded at "
-	  "random (on)" },
+	  C, "with --dtype: keep f32 parameters; off: keep them in 16 bits "
+	  "with stochastic rounding (default: on)" },
 	{ "resident-copies", "auto|on|off", G_TRAIN, set_tri,
 	  FIELD(opt.resident_copies), C,
-	  "--dtype: updates write parameters in 16 bits, too, for products to "
-	  "read; else each step casts them.  auto: for a GPU, but where a "
-	  "budget asks for those bytes (auto)" },
+	  "with --dtype: let updates also write 16-bit copies of the "
+	  "parameters; off: cast the parameters in each step; auto: on for a "
+	  "GPU if the budget has room (default: auto)" },
 	{ "grad-dtype", "f32|computed", G_TRAIN, set_grad_dtype,
 	  FIELD(opt.grad_dtype), C,
-	  "type of parameters' gradients: as they are computed, or f32 for all "
-	  "(computed)" },
+	  "dtype of parameter gradients: as computed, or f32 for all (default: "
+	  "computed)" },
 	{ "state-dtype", "f32|bf16", G_TRAIN, set_state_dtype,
 	  FIELD(opt.state_dtype), C,
-	  "type of the optimizer's state; bf16 is rounded at random (f32)" },
+	  "dtype of the optimizer state; bf16 is rounded stochastically "
+	  "(default: f32)" },
 	{ "save-dtype", "bf16|f16", G_MEMORY, set_save_dtype,
 	  FIELD(opt.save_dtype), C,
-	  "what backward reads of forward may be kept in 16 bits where that "
-	  "saves recomputing, which rounds gradients (kept as computed)" },
+	  "allow activations saved for backward in 16 bits if that avoids "
+	  "recomputation; rounds gradients (default: saved as computed)" },
 	{ "update-in-backward", "auto|on|off", G_TRAIN, set_tri,
 	  FIELD(opt.update_in_backward), CI,
-	  "apply a gradient as soon as it is there: less memory, no clipping, "
-	  "no f16; auto: when a budget asks for it (auto)" },
+	  "apply each gradient as soon as it is complete: less memory, no "
+	  "clipping, no f16; auto: if the budget requires it (default: auto)" },
 	{ "eval", "on|off", G_TRAIN, set_first, FIELD(eval), C,
-	  "a program beside training for ckrun eval, predict and --valid, in "
-	  "the same memory (on)" },
+	  "include a program for ckrun eval, predict and --valid, which uses "
+	  "the same memory (default: on)" },
 	{ "forward-only", NULL, G_TRAIN, set_true, FIELD(opt.forward_only),
-	  CI, "compile inference: no backward" },
+	  CI, "compile for inference, without backward" },
 
 	{ "memory-budget", "SIZE|PCT", G_MEMORY, set_budget, FIELD(opt), CI,
-	  "bytes that a step may own in all, e.g. 6GiB, or 6GB (also 6G), or "
-	  "60% of what it owns when everything is kept" },
+	  "memory limit of a training step, e.g. 6GiB, 6GB (or 6G), or 60% of "
+	  "its memory without recomputation" },
 	{ "recompute", "MODE", G_MEMORY, set_recompute, FIELD(opt), CI,
-	  "auto, none, full, selective or every=K (auto)" },
+	  "recomputation policy: auto, none, full, selective or every=K "
+	  "(default: auto)" },
 	{ "keep", "GLOB", G_MEMORY, add_keep, FIELD(opt), CI,
 	  "never recompute these values or nodes" },
 	{ "recompute-values", "GLOB", G_MEMORY, add_recompute, FIELD(opt),
 	  CI, "always recompute these values or nodes" },
 	{ "gap", "PCT", G_MEMORY, set_double, FIELD(opt.gap_pct), CI | P,
-	  "stop this close to the bound, in % of a step (0.1; plan: 0)" },
+	  "stop the search when the plan is within PCT % of a step of the "
+	  "lower bound (default: 0.1; plan: 0)" },
 	{ "plan-time", "SECONDS", G_MEMORY, set_seconds, FIELD(opt.plan_sec),
-	  CI | P, "cut the search short after this time" },
+	  CI | P, "stop the search after this time (default: no limit)" },
 
 	{ "budget", "F|BYTES", G_MEMORY, set_graph_budget, 0, P,
-	  "up to 1: a fraction of the peak of the order as given; else bytes" },
+	  "memory budget: up to 1, a fraction of the peak of the given order; "
+	  "else bytes" },
 	{ "place", NULL, G_MEMORY, set_true, FIELD(place), P,
-	  "give offsets in an arena, which must then fit the budget" },
+	  "assign offsets in an arena, which must fit the budget" },
 	{ "capacity", "N", G_MEMORY, set_capacity, FIELD(capacity), K,
-	  "bytes that there are (as few as can be found)" },
+	  "available bytes (default: as few as possible)" },
 
 	{ "tp", "T", G_TARGET, set_ranks, FIELD(opt.tp), CI,
-	  "cut products over T ranks (tensor parallelism); sizes, the budget "
-	  "too, are one rank's" },
+	  "shard matrix products over T ranks (tensor parallelism); sizes and "
+	  "the budget are per rank" },
 	{ "dp", "auto|off|N", G_TARGET, set_dp, FIELD(opt.dp), CI,
-	  "let ckrun --ranks train replicas that share out the samples of a "
-	  "step (data parallelism); sizes are one's, costs those of N (2) "
-	  "(off; with --tp auto at the costs of one, where it can be)" },
+	  "let ckrun --ranks split the samples of a step over replicas (data "
+	  "parallelism); sizes are per replica, costs are for N replicas "
+	  "(auto: 2) (default: off; with --tp: auto if possible, with the "
+	  "costs of one replica)" },
 	{ "zero", "0|1", G_TARGET, set_second, FIELD(opt.zero), CI,
-	  "1: replicas, exactly N then, share out the optimizer's state and "
-	  "masters of 16-bit copies (ZeRO-1) (0)" },
+	  "1: shard the optimizer state and the f32 masters of 16-bit copies "
+	  "over exactly the N replicas of --dp N (ZeRO-1) (default: 0)" },
 	{ "sp", NULL, G_TARGET, set_true, FIELD(opt.sp), CI,
-	  "... and rows between them (sequence parallelism)" },
+	  "with --tp: also shard the rows between the products (sequence "
+	  "parallelism)" },
 	{ "shard", "VALUE=STATE", G_TARGET, add_shard_wish, FIELD(opt), CI,
-	  "... with this value I (whole), R (whole, its gradient added up "
-	  "over ranks), P (a summand on each) or S0, S1 ... (cut along that "
-	  "dim)" },
+	  "with --tp: placement of this value: I (replicated), R (replicated, "
+	  "gradient summed over ranks), P (partial sum per rank) or S0, S1 ... "
+	  "(sharded along that dim)" },
 	{ "target", "cpu|cuda", G_TARGET, set_target, FIELD(cuda), CI,
-	  "what to compile for: this processor, or a GPU of NVIDIA's (cpu)" },
+	  "compile for the CPU or for an NVIDIA GPU (default: cpu)" },
 	{ "arch", "sm_NN", G_TARGET, set_arch, FIELD(arch), CI,
-	  "... the GPU's architecture (sm_90)" },
+	  "with --target cuda: GPU architecture (default: sm_90)" },
 	{ "nvcc", "CMD", G_TARGET, set_string, FIELD(nvcc), C | D,
-	  "... its compiler (nvcc)" },
+	  "with --target cuda: CUDA compiler (default: nvcc)" },
 	{ "device", "NAME|FILE", G_TARGET, set_string, FIELD(opt.device), CI,
-	  "what costs are reckoned for: cpu, host (measured once), "
-	  "A100-80GB, H100, H200, or a file such as ckrun --profile writes "
-	  "(cpu; with --target cuda H100)" },
+	  "device profile for cost estimates: cpu, host (measured once), "
+	  "A100-80GB, H100, H200, or a file from ckrun --profile (default: "
+	  "cpu; with --target cuda: H100)" },
 	{ "march", "ARCH", G_TARGET, set_string, FIELD(march), C | D,
-	  "instruction set, as the C compiler's -march (native)" },
+	  "instruction set, as for the C compiler's -march (default: native)" },
 	{ "threads", "N", G_TARGET, set_thread_count, FIELD(opt.threads),
 	  CI | D,
-	  "most threads that the library will use (those of this machine)" },
+	  "maximum number of threads of the library (default: all of this "
+	  "machine)" },
 	{ "cc", "CMD", G_TARGET, set_string, FIELD(cc), C | D,
-	  "C compiler, by way of a cache perhaps: \"ccache gcc\" (cc)" },
+	  "C compiler, e.g. \"ccache gcc\" (default: cc)" },
 
 	{ "dump", "WHAT[,WHAT]", G_LOOK, set_once, FIELD(dump), C,
-	  "plan, memory, shard (how values lie on ranks), precision (types "
-	  "and why), a pass's name, or all" },
+	  "print plan, memory, shard (placement of values on ranks), precision "
+	  "(dtypes and reasons), the graph after the pass of that name, or "
+	  "all" },
 	{ "dump-dir", "DIR", G_LOOK, set_folder, FIELD(dump_dir), C,
-	  "dumps of passes go to DIR/NN-pass.ck" },
+	  "write the dumps of passes to DIR/NN-pass.ck" },
 	{ "json", "FILE", G_LOOK, set_once, FIELD(json), CI | P,
-	  "write the plan (inspect: the findings) as JSON; -: to standard "
+	  "write the plan (inspect: the findings) as JSON; -: standard "
 	  "output" },
 	{ "explain", "VALUE", G_LOOK, set_once, FIELD(opt.explain), C,
-	  "why this value is kept, recomputed or free; with --tp what another "
-	  "state of it would cost" },
+	  "explain why this value is kept, recomputed or free; with --tp: the "
+	  "cost of other placements" },
 	{ "pp", "P", G_LOOK, set_positive, FIELD(opt.pp), C,
-	  "--dump=memory: account for a pipeline of P stages" },
+	  "with --dump=memory: account for a pipeline of P stages" },
 	{ "interleave", "M", G_LOOK, set_positive, FIELD(opt.interleave), C,
-	  "... each with M parts of the model in turn (1)" },
+	  "with --pp: model chunks per stage (default: 1)" },
 	{ "microbatches", "N", G_LOOK, set_positive, FIELD(opt.microbatches),
-	  C, "... and N micro-batches in a step (P)" },
+	  C, "with --pp: micro-batches per step (default: P)" },
 	{ "step-time", "SECONDS", G_LOOK, set_seconds, FIELD(opt.step_time), C,
-	  "--dump=memory: measured time of a step, for MFU and HFU" },
+	  "with --dump=memory: measured time of a step, for MFU and HFU" },
 	{ "curve", NULL, G_LOOK, set_true, FIELD(curve), C,
-	  "step time for every memory budget, presets beside; no code unless "
-	  "-o is given" },
+	  "print the step time for every memory budget and for the presets; no "
+	  "code unless -o is given" },
 	{ "curve-svg", "FILE", G_LOOK, set_curve_svg, 0, C,
-	  "... and as a picture" },
+	  "as --curve, and plot it to FILE" },
 	{ "report", "FILE.html", G_LOOK, set_once, FIELD(page), C,
-	  "a page to look at: the arena over the step, time against budget, "
-	  "what is kept, by layer" },
+	  "write an HTML page: arena over the step, step time against budget, "
+	  "kept values by layer" },
 	{ "stats", NULL, G_LOOK, set_true, FIELD(opt.stats), C | P,
-	  "time and effort of every pass" },
+	  "print the time and work of every pass" },
 	{ "passes", "A,B", G_LOOK, set_once, FIELD(passes), C,
 	  "run only these passes and print the graph" },
 	{ "stop-after", "PASS", G_LOOK, set_once, FIELD(stop_after), C,
-	  "stop there and print the graph" },
+	  "stop after PASS and print the graph" },
 	{ "fold-limit", "SIZE", G_LOOK, set_fold_limit,
 	  FIELD(opt.fold_limit), CI,
-	  "largest constant that folding may make (default: 4MiB)" },
+	  "largest constant that folding may create (default: 4MiB)" },
 	{ "debug", NULL, G_LOOK, set_true, FIELD(debug), C,
-	  "check the graph after every pass" },
+	  "verify the graph after every pass" },
 	{ "quiet", NULL, G_LOOK, set_true, FIELD(opt.quiet), C | P | K,
-	  "no progress, no summary, no notes, no warnings of what the export "
-	  "damaged" },
+	  "print no progress, summary, notes or warnings about the export" },
 
 	{ "plan-only", NULL, G_OUTPUT, set_true, FIELD(plan_only), C,
-	  "no code: plan and report; external data may be absent" },
+	  "plan and report without code generation; external data may be "
+	  "missing" },
 	{ "emit-c", "DIR", G_OUTPUT, set_folder, FIELD(emit_dir), C,
-	  "keep the generated sources in DIR: model.c has the tables, "
-	  "kernels.c (a GPU's: model.cu) the kernels" },
+	  "keep the generated sources in DIR: tables in model.c, kernels in "
+	  "kernels.c (GPU: model.cu)" },
 };
 
 enum { NROW = sizeof table / sizeof *table };
-_Static_assert((size_t)NROW <= OPTIONS_MAX, "struct cli has a place for each");
+_Static_assert((size_t)NROW <= OPTIONS_MAX, "OPTIONS_MAX is too small");
 
 static const struct {
 	const char *name, *usage;
@@ -222,19 +235,19 @@ static const struct {
 		"       ckc plan GRAPH.json --budget F [options]\n"
 		"       ckc pack BUFFERS.csv [--capacity N] -o OUT.csv\n"
 		"       ckc doctor\n"
-		"Compiles an ONNX model into a library that trains it inside "
+		"Compiles an ONNX model into a library that trains it within "
 		"a memory budget.\nRun the library with ckrun.\n" },
 	[VERB_INSPECT] = { "inspect",
 		"usage: ckc inspect MODEL.onnx [options]\n"
-		"Says whether a file can be trained, as a compile with the "
-		"same options would and\nwith its exit status: extents to "
-		"bind, parameters with the reason for each, op\ncoverage, "
-		"and what its export lost.\n" },
+		"Reports whether a model can be trained, with the verdict and "
+		"the exit status of a\ncompile with the same options: "
+		"dimensions to bind, parameters with reasons,\noperator "
+		"coverage, and losses in the export.\n" },
 	[VERB_PLAN] = { "plan",
 		"usage: ckc plan GRAPH.json --budget F [options]\n"
-		"Chooses what a graph of costs keeps and what it computes "
-		"again to stay within a\nbudget.  --json without a file "
-		"writes to standard output.\n"
+		"Chooses which nodes of a cost graph to keep and which to "
+		"recompute within a\nbudget.  --json without a file writes "
+		"to standard output.\n"
 		"GRAPH.json: {\"nodes\": [{\"id\": 0, \"cost_ram\": BYTES, "
 		"\"cost_cpu\": TIME,\n\"backward\": false}, ...], \"links\": "
 		"[{\"source\": 0, \"target\": 1}, ...]}; ids count\nfrom 0, in "
@@ -245,8 +258,9 @@ static const struct {
 		"Columns: id,lower,upper,size.\n" },
 	[VERB_DOCTOR] = { "doctor",
 		"usage: ckc doctor [options]\n"
-		"Says what there is on this machine of what ckc works with, "
-		"and whether a model\ncan be compiled and trained.\n" },
+		"Lists the compilers and libraries on this machine that ckc "
+		"uses, and checks\nwhether a model can be compiled and "
+		"trained.\n" },
 };
 
 static void
@@ -273,13 +287,13 @@ print_help(FILE *out, enum ckc_verb verb)
 		}
 	}
 	if (verb == VERB_PACK)
-		fprintf(out, "\n  -o FILE%*sthe same rows with their offsets\n",
-		        23, "");
+		fprintf(out, "\n  -o FILE%*soutput table: the same rows with "
+		        "their offsets\n", 23, "");
 	if (verb == VERB_COMPILE)
-		fprintf(out, "  -o FILE%*sthe library (MODEL.so); weights go "
-		        "to MODEL.safetensors\n", 23, "");
+		fprintf(out, "  -o FILE%*soutput library (default: MODEL.so); "
+		        "weights go to MODEL.safetensors\n", 23, "");
 	fputs("\n  --help, -h, --version\n\n"
-	      "Exit status: 0 done, 1 an error in the model or its use (on "
+	      "Exit status: 0 success, 1 error in the model or its use (on "
 	      "stderr), 2 wrong usage.\n", out);
 }
 
@@ -321,7 +335,7 @@ parse_long(struct arg_parser *p, int argc, char **argv, int *i)
 	if (!r)
 		return usage_error(p->err, "unknown option", argv[*i]);
 	if (!(r->verbs >> p->c->verb & 1))
-		return usage_error(p->err, arena_printf(p->arena, "not an "
+		return usage_error(p->err, arena_printf(p->arena, "unknown "
 			"option of %s:", verb_row[p->c->verb].name), argv[*i]);
 	if (r->arg) {
 		value = eq ? eq + 1 : *i + 1 < argc ? argv[++*i] : NULL;
@@ -331,10 +345,10 @@ parse_long(struct arg_parser *p, int argc, char **argv, int *i)
 			value = "-";
 		}
 		if (!value)
-			return usage_error(p->err, "a value is missing after",
+			return usage_error(p->err, "missing value after",
 			                   argv[*i]);
 	} else if (eq) {
-		return usage_error(p->err, "no value is allowed in", argv[*i]);
+		return usage_error(p->err, "unexpected value in", argv[*i]);
 	}
 	p->row = r;
 	p->c->given[r - table] = true;
@@ -372,22 +386,22 @@ static int
 check_complete(const struct cli *c, FILE *err)
 {
 	static const char *const file[] = {
-		[VERB_COMPILE] = "a model is missing",
-		[VERB_INSPECT] = "a model is missing",
-		[VERB_PLAN] = "a graph is missing",
-		[VERB_PACK] = "a table of buffers is missing",
+		[VERB_COMPILE] = "missing model file",
+		[VERB_INSPECT] = "missing model file",
+		[VERB_PLAN] = "missing graph file",
+		[VERB_PACK] = "missing table of buffers",
 		[VERB_DOCTOR] = NULL,
 	};
 	const char *missing = !c->model ? file[c->verb]
-		: c->verb == VERB_PACK && !c->out ? "-o OUT.csv is missing"
+		: c->verb == VERB_PACK && !c->out ? "missing -o OUT.csv"
 		: c->verb == VERB_PLAN && c->budget < 0 && c->budget_bytes < 0
-		? "--budget F is missing" : NULL;
+		? "missing --budget F" : NULL;
 	const char *usage = verb_row[c->verb].usage;
 
 	if (!missing && (!c->model || file[c->verb]))
 		return CLI_GO;
 	fprintf(err, "ckc: %s; %.*s; see ckc %s%s--help\n",
-	        missing ? missing : "a file is unexpected",
+	        missing ? missing : "unexpected file",
 	        (int)strcspn(usage, "\n"), usage,
 	        c->verb ? verb_row[c->verb].name : "", c->verb ? " " : "");
 	return 2;
@@ -399,9 +413,9 @@ check_zero(const struct cli *c, FILE *err)
 {
 	if (!c->opt.zero || c->opt.dp > 0)
 		return CLI_GO;
-	fprintf(err, "ckc: --zero 1: expected the number of replicas that "
-	        "share out the optimizer's state, found %s; try: --zero 1 "
-	        "--dp 2\n", c->opt.dp ? "--dp auto" : "no --dp");
+	fprintf(err, "ckc: --zero 1: expected --dp N, the number of replicas "
+	        "that shard the optimizer state, found %s; try: --zero 1 --dp "
+	        "2\n", c->opt.dp ? "--dp auto" : "no --dp");
 	return 2;
 }
 
@@ -446,21 +460,21 @@ cli_parse(struct cli *c, int argc, char **argv, Arena *arena, FILE *out,
 
 			c->out = argv[i][2] ? argv[i] + 2 : argv[++i];
 			if (i >= argc || !*c->out)
-				return usage_error(err, "a value is missing "
-				                   "after", "-o");
+				return usage_error(err, "missing value after",
+					"-o");
 			if (before && strcmp(before, c->out) != 0)
 				return usage_error(err, "-o is given twice; "
-				                   "unexpected", c->out);
+					"unexpected second file", c->out);
 		} else if (options && argv[i][0] == '-' && argv[i][1]) {
 			return usage_error(err, "unknown option", argv[i]);
 		} else if (c->model && c->verb == VERB_COMPILE
 		           && !strpbrk(c->model, "./")) {
-			return usage_error(err, "unknown verb, none of "
-			                   "inspect, plan, pack, doctor:",
-			                   c->model);
+			return usage_error(err, "unknown verb: expected "
+			                   "inspect, plan, pack or doctor, "
+			                   "found", c->model);
 		} else if (c->model) {
-			return usage_error(err, "one model only; unexpected",
-			                   argv[i]);
+			return usage_error(err, "expected one model file; "
+				"unexpected argument", argv[i]);
 		} else {
 			c->model = argv[i];
 		}

@@ -1,4 +1,4 @@
-/* What becomes of the arguments of ckc's options. */
+/* Setters of ckc's options: they parse an argument and store its value. */
 #include "frontend/driver/opts_set.h"
 #include "runtime/support/number.h"
 
@@ -50,9 +50,8 @@ set_folder(struct arg_parser *p, const char *arg, void *field)
 {
 	if (!strcmp(arg, "-"))
 		return reject_value(p, arg,
-		                    "a folder for several files, which do not "
-		                    "go to standard output (for one called "
-		                    "'-': ./-)");
+		                    "a folder, not standard output (for a "
+		                    "folder named '-': ./-)");
 	return set_once(p, arg, field);
 }
 
@@ -247,8 +246,8 @@ add_lora(struct arg_parser *p, const char *arg, void *field)
 	    || !number_real(alpha, &w.alpha)
 	    || !((float)(w.alpha / (double)w.rank) > 0 && w.alpha < FLT_MAX))
 		return reject_value(p, arg,
-		                    "GLOB=RANK or GLOB=RANK:ALPHA, above 0, "
-		                    "and a rank up to 65536");
+		                    "GLOB=RANK or GLOB=RANK:ALPHA with RANK "
+		                    "from 1 to 65536 and ALPHA > 0");
 	o->lora = one_more(p, o->lora, o->nlora, sizeof w);
 	o->lora[o->nlora++] = w;
 	return true;
@@ -419,8 +418,8 @@ set_arch(struct arg_parser *p, const char *arg, void *field)
 	if (n < 2 || n > 3 || strspn(arg + 3 + n, "af") != strlen(arg + 3 + n)
 	    || strlen(arg + 3 + n) > 1)
 		return reject_value(p, arg,
-		                    "an architecture of NVIDIA's, such as "
-		                    "sm_80 or sm_90");
+		                    "an NVIDIA architecture such as sm_80 or "
+		                    "sm_90");
 	*(const char **)field = arg;
 	return true;
 }
@@ -472,7 +471,7 @@ bool
 set_seconds(struct arg_parser *p, const char *arg, void *field)
 {
 	return (number_real(arg, field) && *(double *)field > 0)
-		|| reject_value(p, arg, "seconds above 0");
+		|| reject_value(p, arg, "a number of seconds > 0");
 }
 
 bool
@@ -491,7 +490,8 @@ set_graph_budget(struct arg_parser *p, const char *arg, void *field)
 	else if (real && x > 1 && x < 0x1p62)
 		c->budget_bytes = (int64_t)ceil(x);
 	else
-		return reject_value(p, arg, "a fraction from 0 to 1, or bytes");
+		return reject_value(p, arg, "a fraction from 0 to 1, or a "
+			"number of bytes");
 	return true;
 }
 

@@ -1,5 +1,5 @@
-/* The options of ckc: what their table (opts.c) says of each, and the
- * functions that take their arguments (opts_set.c). */
+/* The row type of the option table (opts.c), and the setters of options
+ * (opts_set.c). */
 #ifndef FRONTEND_OPTS_SET_H
 #define FRONTEND_OPTS_SET_H
 

@@ -1,5 +1,5 @@
-/* Options that do nothing beside the others: each is named with the reason,
- * which says what would make it work. */
+/* Warnings about options that have no effect with the other options given,
+ * with the reason. */
 #include "frontend/driver/opts_set.h"
 
 #include <string.h>
@@ -119,15 +119,14 @@ no_import_nor_lora(const struct cli *c)
 
 static const char
 	account[] = "without --dump=memory or --json",
-	code[] = "where no code is made (--plan-only, --passes, --stop-after, "
-	         "--curve without -o)",
-	training[] = "beside --forward-only: nothing is trained",
-	update[] = "beside --optimizer none: nothing is updated",
-	budget[] = "without --memory-budget or --curve: everything is kept",
-	choice[] = "beside a --recompute other than auto: there is no search",
-	zero[] = "beside --zero 1: copies are gathered from pieces",
-	import[] = "on text, which says so itself; change the graph's "
-	           "declarations";
+	code[] = "when no code is generated (--plan-only, --passes, "
+	         "--stop-after, --curve without -o)",
+	training[] = "with --forward-only: nothing is trained",
+	update[] = "with --optimizer none: nothing is updated",
+	budget[] = "without --memory-budget or --curve: nothing is recomputed",
+	choice[] = "with a --recompute other than auto: there is no search",
+	zero[] = "with --zero 1: the copies are gathered from shards",
+	import[] = "for a .ck file; change the declarations in the graph";
 
 static const struct {
 	const char *option;
@@ -164,7 +163,7 @@ static const struct {
 	{ "update-in-backward", no_training, training },
 	{ "update-in-backward", has_no_update, update },
 	{ "dropout-mask", no_training, training },
-	{ "dropout-mask", has_no_dropout, "beside --dropout off" },
+	{ "dropout-mask", has_no_dropout, "with --dropout off" },
 	{ "recompute", no_training, training },
 	{ "gap", no_training, training },
 	{ "gap", no_choice, choice },

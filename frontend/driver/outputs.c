@@ -63,8 +63,9 @@ can_write(const char *path, bool report, Diag *d)
 	bool there = !stat(path, &st);
 
 	if (outfile_is_stdout(path))
-		return report || diag_error(d, "cannot write '-': a library "
-		                            "does not go to standard output");
+		return report || diag_error(d, "cannot write a library to "
+		                            "standard output; try: -o "
+		                            "MODEL.so");
 	if (there && S_ISDIR(st.st_mode))
 		return diag_error(d, "cannot write '%s': it is a folder", path);
 	if (there && !S_ISREG(st.st_mode))
@@ -91,8 +92,8 @@ outputs_check(const struct outputs *o, const char *model,
 			ok = false;
 		else if (same_file(path[i], model)
 		         || (file && onnx_reads(file, path[i])))
-			ok = diag_error(d, "'%s' is read here and would "
-			                "be overwritten; choose another output "
+			ok = diag_error(d, "'%s' is an input and would be "
+			                "overwritten; choose another output "
 			                "name", path[i]);
 		for (int k = 0; k < i; k++)
 			if (path[k] && same_file(path[i], path[k]))

@@ -1,5 +1,5 @@
-/* The files that a compilation writes: where they go, and that none of them
- * is a file that it reads, another output, or somebody else's work. */
+/* Output files of a compilation: their names, and checks that none of them
+ * overwrites an input, another output or a file of another program. */
 #ifndef FRONTEND_OUTPUTS_H
 #define FRONTEND_OUTPUTS_H
 

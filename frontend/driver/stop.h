@@ -1,4 +1,4 @@
-/* Ctrl-C and its like: end soon, and in order. */
+/* Signals that interrupt: the process ends soon and cleans up. */
 #ifndef FRONTEND_STOP_H
 #define FRONTEND_STOP_H
 

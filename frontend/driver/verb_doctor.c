@@ -1,5 +1,5 @@
-/* ckc doctor: what there is on this machine of what ckc works with, shown by
- * compiling and training a model of four lines.
+/* ckc doctor: lists the tools and libraries on this machine, and compiles and
+ * trains a model of four lines.
  */
 #include "frontend/driver/host.h"
 #include "frontend/driver/verbs.h"
@@ -136,13 +136,14 @@ check_compiler(const struct doctor *d)
 
 	if (!found) {
 		print_item("compiler", arena_printf(d->arena,
-			"'%s' is not there: apt-get install gcc libc6-dev, or "
-			"--cc COMMAND", d->c->cc));
+			"'%s' not found; try: apt-get install gcc libc6-dev, "
+			"or --cc COMMAND", d->c->cc));
 		return false;
 	}
 	ok = compiles(d);
 	print_item("compiler", arena_printf(d->arena, "%s: %s", found,
-		ok ? "makes libraries" : "does not compile what ckc writes"));
+		ok ? "builds libraries" : "cannot compile the code that ckc "
+			"generates"));
 	return ok;
 }
 
@@ -158,7 +159,7 @@ check_runner(const struct doctor *d)
 	const char *output = read_first_line(d, "said");
 
 	if (status < 0)
-		output = "is not there: install it beside ckc";
+		output = "not found; install it next to ckc";
 	else if (!strncmp(output, "doctor: ", 8))
 		output += 8;
 	print_item("ckrun", arena_printf(d->arena, "%s: %s%s", ckrun,
@@ -210,13 +211,14 @@ static const char *
 gpu_summary(void)
 {
 	if (!dlopen("libcuda.so.1", RTLD_LAZY))
-		return "no driver: nothing runs on --target cuda here";
+		return "no driver: libraries for --target cuda cannot run here";
 	if (!has_library("libcublasLt.so.13", "libcublasLt.so.12"))
-		return "a driver, but no cuBLASLt, which multiplies";
+		return "driver found, cuBLASLt not found: matrix products "
+		       "cannot run";
 	return has_library("libcudnn.so.9", "libcudnn.so.8")
-		? "driver, cuBLASLt and cuDNN are there"
-		: "driver and cuBLASLt are there, no cuDNN: convolutions "
-		  "unfold patches";
+		? "driver, cuBLASLt and cuDNN found"
+		: "driver and cuBLASLt found, cuDNN not found: convolutions "
+		  "use im2col";
 }
 
 /* Programs and libraries that only some uses need. */
@@ -228,17 +230,17 @@ print_optional(const struct doctor *d)
 
 	if (!has_library("libdnnl.so.3", "libdnnl.so.2"))
 		print_item("oneDNN",
-		           "none: products go to OpenBLAS or to ckc's own "
-		           "kernel, convolutions unfold (apt-get install "
-		           "libdnnl2)");
+		           "not found: matrix products use OpenBLAS or ckc's "
+		           "own kernel, convolutions use im2col; try: apt-get "
+		           "install libdnnl2");
 	print_item("mpirun", mpirun ? mpirun
-	           : "none: ranks of --tp and --dp run in one process, or by "
-	           "torchrun (apt-get install openmpi-bin)");
+	           : "not found: ranks of --tp and --dp run in one process or "
+	           "under torchrun; try: apt-get install openmpi-bin");
 	if (!is_program(d, "torchrun"))
 		print_item("torchrun",
-		           "none: with mpirun it is not needed (pip install "
-		           "torch)");
-	print_item("nvcc", nvcc ? nvcc : "none: it compiles for --target cuda");
+		           "not found: not needed with mpirun; try: pip "
+		           "install torch");
+	print_item("nvcc", nvcc ? nvcc : "not found: needed for --target cuda");
 	print_item("GPU", gpu_summary());
 }
 

@@ -1,10 +1,8 @@
-/* ckc inspect: what the importer finds, the verdict of a compile with the same
- * options, and what only that can tell: the bytes of a step, and extents that
- * the exporter baked in.
+/* ckc inspect: the importer's findings, the verdict of a compile with the same
+ * options, the memory of a step, and extents that the exporter baked in.
  *
- * The verdict is that of a compile because it comes from one: all is done but
- * to run the C compiler, and what it says is kept.  Where nothing is missing
- * but extents to bind, some are tried.
+ * The verdict comes from a compile without the C compiler, whose messages are
+ * kept.  If only extents are unbound, some values are tried.
  */
 #include <ctype.h>
 #include <stdlib.h>
@@ -311,10 +309,10 @@ find_baked(struct probe *p, int64_t base)
 	if (!fixed)
 		return NULL;
 	return arena_printf(p->arena, "%s symbolic in the inputs, but the "
-		"graph fits %jd and not %jd: the exporter baked in the "
-		"example's extent; export with dynamic_shapes (dynamo) or "
-		"dynamic_axes (TorchScript) and take extents from x.shape, not "
-		"from Python's numbers; or bind it so",
+		"graph works with size %jd and not with %jd: the exporter "
+		"baked in the example's size; export with dynamic_shapes "
+		"(dynamo) or dynamic_axes (TorchScript) and take sizes from "
+		"x.shape, not from Python numbers; or bind that size",
 		arena_printf(p->arena, fixed > 1 ? "%s are" : "%s is", names),
 		(intmax_t)base, (intmax_t)base + 1);
 }
@@ -436,7 +434,7 @@ verb_inspect(const struct cli *c, const struct import_options *import,
 	if (*p.stop)
 		return diag_error(diag, "interrupted");
 	if (p.overwrites)
-		return diag_error(diag, "'%s' is read here and would be "
+		return diag_error(diag, "'%s' is an input and would be "
 		                  "overwritten; choose another output name",
 		                  c->json);
 	o.note = &baked;

@@ -65,8 +65,8 @@ read_buffer_row(char *line, size_t number_of_line, struct buffer_list *r,
 	if (!parse_int64(field(&line), &b->lower)
 	    || !parse_int64(field(&line), &b->upper)
 	    || !parse_int64(field(&line), &b->size))
-		return diag_error(diag, "line %zu: expected whole 64-bit "
-		                  "numbers", number_of_line);
+		return diag_error(diag, "line %zu: expected 64-bit integers",
+		                  number_of_line);
 	if (b->lower > b->upper || b->size < 0)
 		return diag_error(diag, "line %zu: expected lower <= upper "
 		                  "and size >= 0", number_of_line);
@@ -166,9 +166,9 @@ verb_pack(const struct cli *c, Arena *arena, Diag *diag)
 	if (watch_off(&watch))
 		return diag_error(diag, "interrupted");
 	if (c->capacity >= 0 && got.height > c->capacity)
-		return diag_error(diag, "%s: capacity %" PRId64 ", live bound "
-			"%" PRId64 ", least height reached %" PRId64,
-			got.least > c->capacity ? "cannot be placed"
+		return diag_error(diag, "%s: capacity %" PRId64 ", live bound %"
+			PRId64 ", least height found %" PRId64,
+			got.least > c->capacity ? "no placement exists"
 			: "no placement found",
 			c->capacity, got.bound, got.height);
 	if (!write_buffers(c->out, &r, diag))

@@ -1,4 +1,4 @@
-/* ckc plan: a graph of costs in, a plan out. */
+/* ckc plan: plans a standalone graph of costs. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -39,7 +39,8 @@ report_alive(const struct dag *g, const struct dag_seq *s, Diag *diag,
 	int32_t alive[SHOWN], step;
 	int32_t n = dag_alive(g, s, SHOWN, alive, &step, arena);
 
-	diag_more(diag, "there, step %d (%s) has %d values alive:", (int)step,
+	diag_more(diag, "at the least budget, step %d (%s) has %d live values:",
+	          (int)step,
 	          g->name[s->node[step]], (int)n);
 	for (int32_t k = 0; k < n && k < SHOWN; k++)
 		diag_more(diag, "%" PRId64 " B  %s", g->ram[alive[k]],
@@ -56,7 +57,7 @@ report_infeasible(const struct dag *g, const struct dag_answer *r,
 
 	if (r->found)
 		return diag_error(diag, "budget %" PRId64 " B: plans fit, but "
-			"no placement of one was found", budget);
+			"no memory layout for them was found", budget);
 	diag_error(diag, "budget %" PRId64 " B (%.4f of the peak %"
 		PRId64 "): no plan %s; least budget %s%" PRId64
 		" B (%.4f); the largest working set of a node needs %" PRId64

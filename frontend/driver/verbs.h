@@ -1,4 +1,4 @@
-/* Verbs of ckc other than to compile. */
+/* Subcommands of ckc. */
 #ifndef FRONTEND_VERBS_H
 #define FRONTEND_VERBS_H
 
@@ -12,8 +12,8 @@ bool verb_plan(const struct cli *, Arena *, Diag *);
 /* ckc pack BUFFERS.csv: offsets for buffers with known lifetimes. */
 bool verb_pack(const struct cli *, Arena *, Diag *);
 
-/* ckc doctor: what there is on this machine; whether models can be compiled
- * and trained. */
+/* ckc doctor: tools and libraries on this machine; whether models can be
+ * compiled and trained. */
 bool verb_doctor(const struct cli *, Arena *, Diag *);
 
 #endif

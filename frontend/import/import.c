@@ -99,7 +99,7 @@ onnx_import(const char *path, const struct import_options *opt, Diag *diag,
 	if (g && !opt->shapes_do)
 		template_build(*keep, f);
 	else if (g)
-		(*keep)->why_no_template = "weights may be absent";
+		(*keep)->why_no_template = "weights may be missing";
 	arena_free(arena);
 	if (g && diag_errors(diag) == before)
 		return g;

@@ -1,6 +1,6 @@
 /* Room import: from the flat model to a graph.
  *
- * in      a flat list of ONNX nodes, what the user says of it
+ * in      a flat list of ONNX nodes, user options
  * out     a verified graph in dynamic form, or located messages
  * unaware of passes and code
  */

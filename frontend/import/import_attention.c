@@ -286,13 +286,14 @@ read_head_counts(struct importer *m, struct attention_heads *h, int64_t *hq,
 	h->right = attr_int(&m->r, "right_window_size", -1);
 	*d = imp_dim(m, h->q, -1);
 	if (h->left < -1 || h->right < -1)
-		return imp_fail(m, "left_window_size %jd and "
-		                "right_window_size %jd, expected -1 or more",
+		return imp_fail(m, "left_window_size and right_window_size: "
+		                "expected -1 or more, found %jd and %jd",
 		                (intmax_t)h->left, (intmax_t)h->right);
 	if (*hq || hk) {
 		if (*hq <= 0 || hk <= 0 || *hq % hk)
-			return imp_fail(m, "q_num_heads %jd and kv_num_heads "
-			                "%jd", (intmax_t)*hq, (intmax_t)hk);
+			return imp_fail(m, "q_num_heads %jd is not a multiple "
+			                "of kv_num_heads %jd", (intmax_t)*hq,
+			                (intmax_t)hk);
 		if (*d > 0)
 			*d = *d % *hq ? -1 : *d / *hq;
 		h->q = split_heads(m, h->q, *hq);
@@ -300,7 +301,7 @@ read_head_counts(struct importer *m, struct attention_heads *h, int64_t *hq,
 		h->v = split_heads(m, h->v, hk);
 	}
 	if (imp_has(m, 4) != imp_has(m, 5))
-		return imp_fail(m, "past keys without past values");
+		return imp_fail(m, "expected both past_key and past_value");
 	if (imp_has(m, 4)) {
 		ValId k[2] = { imp_in(m, 4), h->k }, v[2] = { imp_in(m, 5),
 			h->v };
@@ -326,8 +327,8 @@ run_attention(struct importer *m)
 
 	attr_has(&m->r, "softmax_precision");   /* f32 or better here */
 	if (show < 0 || show > 3)
-		return imp_fail(m, "qk_matmul_output_mode %jd, expected 0 to 3",
-		                (intmax_t)show);
+		return imp_fail(m, "qk_matmul_output_mode: expected 0 to 3, "
+		                "found %jd", (intmax_t)show);
 	if (!read_head_counts(m, &h, &hq, &d))
 		return false;
 	if (attr_has(&m->r, "scale"))
@@ -338,7 +339,7 @@ run_attention(struct importer *m)
 		h.q = scale_query(m, h.q);
 	if (!make_mask(m, &h, &mask)) {
 		if (h.past || h.valid || h.left >= 0 || h.right >= 0)
-			return imp_fail(m, "the type of the mask is not known");
+			return imp_fail(m, "the dtype of the mask is unknown");
 		a.ATTENTION.causal = 1;         /* right if T = S */
 	}
 	if (softcap != 0 || imp_is_used(m, 3))
@@ -389,7 +390,8 @@ run_rotary(struct importer *m)
 	bool merged = false;
 
 	if (heads < 0 || dim < 0 || dim % 2)
-		return imp_fail(m, "num_heads %jd, rotary_embedding_dim %jd",
+		return imp_fail(m, "invalid num_heads %jd or "
+		                "rotary_embedding_dim %jd",
 		                (intmax_t)heads, (intmax_t)dim);
 	if (!has_merged_heads(m, heads, &merged))
 		return false;

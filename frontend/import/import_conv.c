@@ -1,5 +1,5 @@
-/* Convolutions, and those that are matrix products in disguise: if the kernel
- * is as large as its stride, patches do not overlap (patch embeddings).
+/* Convolutions.  If the kernel is as large as its stride, patches do not
+ * overlap (patch embeddings), and the convolution becomes a matrix product.
  *
  *   x [N,C,H,W] -> [N,C,h,kh,w,kw] -> [N,h,w,C,kh,kw] -> [N,hw,C*kh*kw]
  *     -> times [O,C*kh*kw] transposed -> [N,hw,O] -> [N,O,hw] -> [N,O,h,w]
@@ -69,12 +69,12 @@ check_kernel(struct importer *m, const IntList *kernel)
 	if (w->rank < 0 || kernel->n == 0)
 		return true;
 	if (kernel->n != w->rank - 2)
-		return imp_fail(m, "kernel_shape has %d extents, the weight is "
-		                "of rank %d", kernel->n, w->rank);
+		return imp_fail(m, "kernel_shape has %d extents, but the "
+		                "weight has rank %d", kernel->n, w->rank);
 	for (int i = 0; i < kernel->n; i++)
 		if (w->dim[2 + i] >= 0 && w->dim[2 + i] != kernel->v[i])
-			return imp_fail(m, "kernel_shape has %jd where the "
-			                "weight has %jd",
+			return imp_fail(m, "kernel_shape has extent %jd, but "
+			                "the weight has %jd",
 			                (intmax_t)kernel->v[i],
 			                (intmax_t)w->dim[2 + i]);
 	return true;

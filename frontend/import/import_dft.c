@@ -89,9 +89,9 @@ check_signal(struct dft *d)
 	int64_t at = d->axis < 0 ? d->axis + s.rank : d->axis, n, len, pair;
 
 	if (d->axis == -1 || (s.rank >= 0 && (at < 0 || at >= s.rank - 1)))
-		return imp_fail(d->m, "axis %jd: expected an axis before the "
-		                "last; the last axis holds real and imaginary "
-		                "parts", (intmax_t)d->axis);
+		return imp_fail(d->m, "axis: expected an axis before the last, "
+		                "found %jd; the last axis holds real and "
+		                "imaginary parts", (intmax_t)d->axis);
 	n = s.rank < 0 ? -1 : s.dim[at];
 	pair = s.rank < 0 ? -1 : s.dim[s.rank - 1];
 	len = length_of(d, n);
@@ -105,12 +105,13 @@ check_signal(struct dft *d)
 		                d->inverse ? "complex" : "real",
 		                d->inverse ? "real" : "complex");
 	if (len == 0 || n == 0)
-		return imp_fail(d->m, "length 0: expected at least 1");
+		return imp_fail(d->m, "length: expected at least 1, found 0");
 	if (n > LONGEST || len > LONGEST)
 		return imp_fail(d->m, "length %jd is not supported: expected "
-		                "at most %d, as a DFT is a product with a "
-		                "matrix of N x N; transform frames of the "
-		                "signal instead", (intmax_t)(n > len ? n
+		                "at most %d, because ckc computes a DFT as a "
+		                "product with an N x N matrix; transform "
+		                "frames of the signal instead",
+		                (intmax_t)(n > len ? n
 		                                             : len), LONGEST);
 	return true;
 }
@@ -125,11 +126,10 @@ read(struct dft *d)
 	if (m->n->opset < 20)
 		d->axis = attr_int(&m->r, "axis", 1);
 	else if (imp_has(m, 2) && !known_number(m, 2, &d->axis))
-		return imp_fail(m, "the axis does not follow from the file: "
-		                "write a number");
+		return imp_fail(m, "the axis must be constant");
 	if (d->axis < -MAX_RANK || d->axis > MAX_RANK)
-		return imp_fail(m, "axis %jd, ranks are at most %d",
-		                (intmax_t)d->axis, MAX_RANK);
+		return imp_fail(m, "axis %jd is out of range: the rank is at "
+		                "most %d", (intmax_t)d->axis, MAX_RANK);
 	return check_signal(d);
 }
 

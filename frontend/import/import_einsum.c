@@ -1,6 +1,6 @@
 /* Einsum: any number of operands, two at a time.
  *
- * Labels that only one operand has and nobody needs later are summed away at
+ * Labels that only one operand has and that are not needed later are summed at
  * once.  What is left of a pair falls into labels of both that stay (batch),
  * of both that go (contracted) and of one (rows, columns):
  *   [batch, rows, contracted] @ [batch, contracted, columns]
@@ -41,7 +41,8 @@ static bool
 push_label(struct einsum *e, struct term *t, char c)
 {
 	if (t->n == MAX_RANK)
-		return imp_fail(e->m, "more than %d labels", MAX_RANK);
+		return imp_fail(e->m, "more than %d labels are not supported",
+		                MAX_RANK);
 	t->label[t->n++] = c;
 	return true;
 }
@@ -59,8 +60,8 @@ read_term(struct einsum *e, const char **s, const char *end, struct term *t,
 			continue;
 		if (c == '.') {
 			if (end - *s < 3 || memcmp(*s, "...", 3) != 0)
-				return imp_fail(e->m, "the equation has a lone "
-				                "dot");
+				return imp_fail(e->m, "the equation has a "
+				                "single dot: expected '...'");
 			for (int i = 0; i < ndots; i++)
 				if (!push_label(e, t, (char)('8' - ndots + i)))
 					return false;
@@ -69,7 +70,7 @@ read_term(struct einsum *e, const char **s, const char *end, struct term *t,
 		}
 		if ((c < 'a' || c > 'z') && (c < 'A' || c > 'Z'))
 			return imp_fail(e->m, "the equation has a character "
-			                "that is no letter");
+			                "that is not a letter");
 		if (!push_label(e, t, c))
 			return false;
 	}
@@ -118,16 +119,16 @@ read_equation(struct einsum *e, const char *s, const char *end)
 		int dots = count_dots(e, s, end, i);
 
 		if (dots < 0)
-			return imp_fail(e->m, "the rank of operand %d, which "
-			                "the ellipsis needs, is not known", i);
+			return imp_fail(e->m, "the ellipsis needs the rank of "
+			                "operand %d, which is unknown", i);
 		if (i && (s >= end || *s++ != ','))
-			return imp_fail(e->m, "%d operands, the equation has "
-			                "fewer", e->m->n->nin);
+			return imp_fail(e->m, "found %d operands, but the "
+			                "equation has fewer", e->m->n->nin);
 		if (i)
 			dots = count_dots(e, s, end, i);
 		if (dots < 0)
-			return imp_fail(e->m, "the rank of operand %d, which "
-			                "the ellipsis needs, is not known", i);
+			return imp_fail(e->m, "the ellipsis needs the rank of "
+			                "operand %d, which is unknown", i);
 		e->term[i].v = v;
 		e->ndots = dots > e->ndots ? dots : e->ndots;
 		if (!read_term(e, &s, end, &e->term[i], dots))
@@ -141,8 +142,8 @@ read_equation(struct einsum *e, const char *s, const char *end)
 		                "node");
 	s += 2;
 	return read_term(e, &s, end, &e->out, e->ndots)
-		&& (s == end || imp_fail(e->m, "the equation goes on after its "
-		                         "result"));
+		&& (s == end || imp_fail(e->m, "unexpected text after the "
+		                         "result of the equation"));
 }
 
 /* ---- pieces ---- */
@@ -363,7 +364,8 @@ contract_pair(struct einsum *e, int i)
 		if (!has_label(a, b->label[k]))
 			cols.label[cols.n++] = b->label[k];
 	if (batch.n + rows.n + cols.n > MAX_RANK)
-		return imp_fail(e->m, "a rank above %d on the way", MAX_RANK);
+		return imp_fail(e->m, "an intermediate result of rank above %d "
+		                "is not supported", MAX_RANK);
 	left = batch;
 	append_labels(&left, &rows);
 	append_labels(&left, &gone);
@@ -397,10 +399,10 @@ run_einsum(struct importer *m)
 	const char *s;
 
 	if (!p || !p->s.data)
-		return imp_fail(m, "attribute 'equation' is missing");
+		return imp_fail(m, "missing attribute 'equation'");
 	if (m->n->nin > MAX_TERMS)
-		return imp_fail(m, "%d operands, %d are the most", m->n->nin,
-		                MAX_TERMS);
+		return imp_fail(m, "expected at most %d operands, found %d",
+		                MAX_TERMS, m->n->nin);
 	s = (const char *)p->s.data;
 	while (p->s.len > (size_t)(s - (const char *)p->s.data) && *s == ' ')
 		s++;
@@ -415,8 +417,8 @@ run_einsum(struct importer *m)
 		if (!e.extent[(int)e.out.label[i]]
 		    || memchr(e.out.label + i + 1, e.out.label[i],
 		              (size_t)(e.out.n - i - 1)))
-			return imp_fail(m, "label '%c' of the result is not "
-			                "one of the operands', or repeated",
+			return imp_fail(m, "label '%c' of the result is not in "
+			                "the operands, or repeated",
 			                e.out.label[i]);
 	for (int i = 0; i < e.nterm; i++)
 		sum_unwanted(&e, i);

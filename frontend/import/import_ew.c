@@ -263,7 +263,7 @@ run_celu(struct importer *m)
 	double alpha = attr_float(&m->r, "alpha", 1);
 
 	if (alpha == 0)
-		return imp_fail(m, "alpha is 0");
+		return imp_fail(m, "alpha must not be 0");
 	return below_zero(m, x, exp_part(m, x, alpha, alpha));
 }
 
@@ -359,7 +359,8 @@ run_isinf(struct importer *m)
 	else if (neg)
 		x = unary(m, OP_NEG, x);
 	else if (!pos)
-		return imp_fail(m, "detects neither sign");
+		return imp_fail(m, "detect_negative and detect_positive are "
+		                "both 0");
 	inf = imp_like(m, x, INFINITY);
 	return set_output(m, binary(m, OP_EQ, x, inf));
 }
@@ -402,10 +403,11 @@ run_dropout(struct importer *m)
 	if (known && ratio == 0)
 		return inactive(m);
 	if (known && !(ratio > 0 && ratio < 1))
-		return imp_fail(m, "ratio %g is not in [0, 1)", ratio);
+		return imp_fail(m, "ratio: expected a number in [0, 1), found "
+		                "%g", ratio);
 	if (imp_is_used(m, 1))
-		return imp_fail(m, "the mask of a dropout is not supported as "
-		                "a result");
+		return imp_fail(m, "the mask output of Dropout is not "
+		                "supported");
 	a.DROPOUT.ratio = ratio;
 	if (known && training)
 		imp_out(m, 0, EMIT_NODE(m, OP_DROPOUT, &a, imp_in(m, 0)));

@@ -1,6 +1,5 @@
-/* ONNX operators that are compositions and occur rarely: inverse and
- * hyperbolic functions, bits, norms over axes, selections.
- */
+/* Rare ONNX operators, composed of IR ops: inverse and hyperbolic functions,
+ * bits, norms over axes, selections.  */
 #include "frontend/import/importer.h"
 
 #include <string.h>
@@ -89,7 +88,7 @@ run_bit_shift(struct importer *m)
 
 	if (way == 0)
 		return m->r.failed ? false
-			: imp_fail(m, "attribute 'direction' is missing");
+			: imp_fail(m, "missing attribute 'direction'");
 	return set_output(m, binary(m, way == 1 ? OP_SHL : OP_SHR, imp_in(m, 0),
 	                            imp_in(m, 1)));
 }
@@ -118,7 +117,7 @@ run_eye_like(struct importer *m)
 	DType dt = to ? onnx_dtype((int)to) : m->g->val[x].dt;
 
 	if (dt == DT_NONE)
-		return imp_fail(m, "the element type is not known");
+		return imp_fail(m, "the dtype of the input is unknown");
 	full.CONSTANT_OF_SHAPE.dt = dt;
 	full.CONSTANT_OF_SHAPE.value = 1;
 	tri.TRILU.k = attr_int(&m->r, "k", 0);
@@ -140,7 +139,7 @@ run_hardmax(struct importer *m)
 	int64_t axis = attr_int(&m->r, "axis", flat ? 1 : -1);
 
 	if (m->g->val[x].dt == DT_NONE)
-		return imp_fail(m, "the element type is not known");
+		return imp_fail(m, "the dtype of the input is unknown");
 	f.FLATTEN.axis = axis;
 	if (flat)
 		t = EMIT_NODE(m, OP_FLATTEN, &f, x);
@@ -209,7 +208,7 @@ run_mean_variance(struct importer *m)
 
 	if (attr_ints(&m->r, "axes", &axes)) {
 		if (axes.n > MAX_RANK)
-			return imp_fail(m, "%d axes", axes.n);
+			return imp_fail(m, "wrong number of axes: %d", axes.n);
 		list.n = axes.n;
 		memcpy(list.v, axes.v, (size_t)axes.n * sizeof axes.v[0]);
 	}
@@ -228,7 +227,8 @@ run_lp_norm(struct importer *m)
 	ValId x = imp_in(m, 0), s, none;
 
 	if (p != 1 && p != 2)
-		return imp_fail(m, "p is %jd", (intmax_t)p);
+		return imp_fail(m, "p: expected 1 or 2, found %jd",
+		                (intmax_t)p);
 	s = p == 1 ? unary(m, OP_ABS, x) : binary(m, OP_MUL, x, x);
 	s = reduce_axes(m, OP_REDUCE_SUM, s, &axis);
 	none = with(m, OP_EQ, s, 0);
@@ -284,11 +284,12 @@ run_reverse_sequence(struct importer *m)
 	int64_t time = attr_int(&m->r, "time_axis", 0);
 
 	if (!imp_rank(m, 0, &rank))
-		return imp_fail(m, "the rank of the input is not known");
+		return imp_fail(m, "the rank of the input is unknown");
 	batch += batch < 0 ? rank : 0;
 	time += time < 0 ? rank : 0;
 	if (batch < 0 || batch >= rank || time < 0 || time >= rank)
-		return imp_fail(m, "axes beyond rank %d", rank);
+		return imp_fail(m, "batch_axis or time_axis is out of range "
+		                "for rank %d", rank);
 	lens = reshape_along(m, imp_cast(m, lens, DT_I64), (int)batch, rank);
 	t = imp_scalar_of(m, imp_extent(m, x, time));
 	t = EMIT_NODE(m, OP_RANGE, NULL, imp_scalar(m, 0), t, imp_scalar(m, 1));
@@ -326,8 +327,7 @@ run_center_crop_pad(struct importer *m)
 		int rank;
 
 		if (!imp_rank(m, 0, &rank))
-			return imp_fail(m, "the rank of the input is not "
-			                "known");
+			return imp_fail(m, "the rank of the input is unknown");
 		for (int i = 0; i < rank; i++)
 			axes.v[i] = i;
 		list = imp_ints(m, rank, axes.v);

@@ -1,5 +1,5 @@
-/* What import and inspection begin with: the model flat, with verdicts, and
- * what its exporter says it dropped. */
+/* The first stage of import and inspection: the flat model, the verdicts on
+ * its initializers, and notes on options. */
 #include "frontend/import/import_flat.h"
 
 #include <math.h>
@@ -38,7 +38,7 @@ drop_outputs(struct flat *f, const struct import_options *opt)
 		}
 		y->output = false;
 		diag_warn(f->diag, "output '%s' is left out: it needs "
-		          "operators that are not supported", y->name);
+		          "unsupported operators", y->name);
 	}
 	f->noutput = kept;
 	flat_mark_needed(f);
@@ -76,20 +76,21 @@ note_batchnorm(const struct flat *f, bool batch)
 		most = fmax(most, (double)(a ? a->f : 0.9f));
 	}
 	if (!n)
-		diag_warn(f->diag, "--batchnorm %s does nothing: no "
-		          "BatchNormalization node is in the other form",
+		diag_warn(f->diag, "--batchnorm %s does nothing: all "
+		          "BatchNormalization nodes are in this form already",
 		          batch ? "batch" : "running");
 	else if (!batch)
 		diag_note(f->diag, "--batchnorm running: %d node%s the running "
-		          "statistics, which stay as they are", n,
+		          "statistics and do not update them", n,
 		          n > 1 ? "s use" : " uses");
 	else
-		diag_note(f->diag, "--batchnorm batch: %d node%s the batch's "
-		          "statistics; the running ones follow with %s, %s", n,
+		diag_note(f->diag, "--batchnorm batch: %d node%s batch "
+		          "statistics and update the running statistics with "
+		          "%s, %s", n,
 		          n > 1 ? "s use" : " uses",
 		          momentum_text(f->arena, least, most),
-		          unsaid ? "ONNX's default where the file does not say"
-		                 : "as the file says");
+		          unsaid ? "the ONNX default where the file has none"
+		                 : "from the file");
 }
 
 /* Of any domain, and in whichever mode: --dropout off says that this is meant.

@@ -1,4 +1,4 @@
-/* What import and inspection begin with. */
+/* The first stage of import and inspection. */
 #ifndef FRONTEND_IMPORT_FLAT_H
 #define FRONTEND_IMPORT_FLAT_H
 

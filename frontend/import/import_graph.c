@@ -23,11 +23,11 @@ read_shape(struct importer *m, const struct flat_val *in, DType *dt,
 	const Onnx__TypeProto__Tensor *t = type ? type->tensor_type : NULL;
 
 	if (!t)
-		return diag_error(m->diag, "input '%s' is not a tensor: not "
-		                  "supported", in->name);
+		return diag_error(m->diag, "input '%s': only tensors are "
+		                  "supported as inputs", in->name);
 	*dt = onnx_dtype(t->elem_type);
 	if (*dt == DT_NONE)
-		return diag_error(m->diag, "input '%s': element type %s is not "
+		return diag_error(m->diag, "input '%s': dtype %s is not "
 		                  "supported", in->name,
 		                  onnx_dtype_name(t->elem_type));
 	shape->rank = -1;
@@ -35,7 +35,7 @@ read_shape(struct importer *m, const struct flat_val *in, DType *dt,
 		return true;
 	if (t->shape->n_dim > MAX_RANK)
 		return diag_error(m->diag, "input '%s': rank %zu is not "
-		                  "supported, %d is the most", in->name,
+		                  "supported: expected at most %d", in->name,
 		                  t->shape->n_dim, MAX_RANK);
 	shape->rank = (int)t->shape->n_dim;
 	for (int i = 0; i < shape->rank; i++) {
@@ -152,9 +152,10 @@ check_node_inputs(struct importer *m, bool *skip)
 	*skip = false;
 	if (m->n->nin < op->nin_min
 	    || (op->nin_max >= 0 && m->n->nin > op->nin_max))
-		return imp_fail(m, "%d inputs, %d%s%d expected", m->n->nin,
+		return imp_fail(m, "expected %d%s%d inputs, found %d",
 		                op->nin_min, op->nin_max < 0 ? ".." : " to ",
-		                op->nin_max < 0 ? 9999 : op->nin_max);
+		                op->nin_max < 0 ? 9999 : op->nin_max,
+		                m->n->nin);
 	if (m->n->nout < 1 || !m->n->out)
 		return imp_fail(m, "no outputs");
 	for (int i = 0; i < m->n->nin; i++) {
@@ -208,11 +209,11 @@ check_version(struct importer *m)
 
 	/* others' operators have one version, which need not be imported */
 	if (*n->domain && n->opset > 1)
-		return imp_fail(m, "version %d of %s is newer than ckc, which "
-		                "knows 1 only", n->opset, n->domain);
+		return imp_fail(m, "version %d of domain %s is not supported: "
+		                "expected 1", n->opset, n->domain);
 	if (*n->domain || n->opset >= n->op->since)
 		return true;
-	return imp_fail(m, "opset %d is not supported, %d is the oldest; "
+	return imp_fail(m, "opset %d is not supported: expected %d or later; "
 	                "convert the model with onnx.version_converter",
 	                n->opset, n->op->since);
 }
@@ -255,8 +256,9 @@ import_outputs(struct importer *m)
 		ValId v = y->val, id;
 
 		if (!v)
-			return diag_error(m->diag, "graph output '%s' is not a "
-			                  "tensor: not supported", y->name);
+			return diag_error(m->diag, "graph output '%s': only "
+			                  "tensors are supported as outputs",
+			                  y->name);
 		if (m->g->val[v].kind == V_TEMP && !m->g->val[v].output) {
 			val_rename(m->g, v, y->name);
 			m->g->val[v].onnx = m->g->val[v].name;

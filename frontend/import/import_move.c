@@ -1,4 +1,4 @@
-/* ONNX operators that move, select or make numbers. */
+/* ONNX operators that move, select or create elements. */
 #include "frontend/import/importer.h"
 
 #include <string.h>
@@ -41,7 +41,8 @@ run_slice(struct importer *m)
 	attr_ints(&m->r, "starts", &starts);
 	attr_ints(&m->r, "ends", &ends);
 	if (starts.n != ends.n)
-		return imp_fail(m, "%d starts and %d ends", starts.n, ends.n);
+		return imp_fail(m, "starts and ends have different lengths: %d "
+		                "and %d", starts.n, ends.n);
 	s = imp_ints(m, starts.n, starts.v);
 	e = imp_ints(m, ends.n, ends.v);
 	if (attr_ints(&m->r, "axes", &axes))
@@ -63,8 +64,8 @@ run_split(struct importer *m)
 	if (m->n->opset < 13 && attr_ints(&m->r, "split", &split))
 		sizes = imp_ints(m, split.n, split.v);
 	if (count != m->n->nout)
-		return imp_fail(m, "num_outputs is %jd, there are %d outputs",
-		                (intmax_t)count, m->n->nout);
+		return imp_fail(m, "num_outputs is %jd, but the node has %d "
+		                "outputs", (intmax_t)count, m->n->nout);
 	a.PART.count = m->n->nout;
 	for (int i = 0; i < m->n->nout; i++) {
 		if (!imp_is_used(m, i))
@@ -81,7 +82,7 @@ run_concat(struct importer *m)
 	Attr a = attr_default(OP_CONCAT);
 
 	if (!attr_has(&m->r, "axis"))
-		return imp_fail(m, "attribute 'axis' is missing");
+		return imp_fail(m, "missing attribute 'axis'");
 	a.CONCAT.axis = attr_int(&m->r, "axis", 0);
 	return imp_same(m, OP_CONCAT, &a);
 }
@@ -127,7 +128,8 @@ run_space_depth(struct importer *m)
 	};
 
 	if (b < 1 || b > 1 << 20)
-		return imp_fail(m, "blocksize %jd", (intmax_t)b);
+		return imp_fail(m, "blocksize %jd is out of range",
+		                (intmax_t)b);
 	for (int i = 0; i < 4; i++)
 		dim[i] = binary(m, OP_GATHER, shape, imp_one(m, i));
 	bb = imp_one(m, b);
@@ -182,7 +184,7 @@ run_constant(struct importer *m)
 
 	m->r.seen = UINT64_MAX;         /* flat_constant has checked them */
 	if (!m->n->constant)
-		return imp_fail(m, "constants of strings are not supported");
+		return imp_fail(m, "string constants are not supported");
 	v = imp_tensor(m, m->n->constant, name);
 	return v && set_output(m, v);
 }
@@ -201,8 +203,8 @@ run_constant_of_shape(struct importer *m)
 		if (!onnx_tensor_load(m->f->file, p->t, &t))
 			return false;
 		if (!t.data || t.nelem != 1)
-			return imp_fail(m, "the value has %jd elements",
-			                (intmax_t)t.nelem);
+			return imp_fail(m, "value: expected 1 element, found "
+			                "%jd", (intmax_t)t.nelem);
 		v.dt = t.dt;
 		v.shape = t.shape;
 		v.data = t.data;

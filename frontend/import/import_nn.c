@@ -218,7 +218,8 @@ run_skip_norm(struct importer *m)
 	if (imp_has(m, extra))
 		x = binary(m, OP_ADD, x, imp_in(m, extra));
 	if (imp_is_used(m, 1) || imp_is_used(m, 2))
-		return imp_fail(m, "statistics as outputs are not supported");
+		return imp_fail(m, "mean and inverse standard deviation are "
+		                "not supported as outputs");
 	if (simple)
 		a.RMSNORM.eps = eps;
 	else
@@ -262,7 +263,7 @@ check_soft(struct importer *m, ValId x, ValId y)
 	if (!shape_known(&scores->shape) || !shape_known(&labels->shape)
 	    || shape_eq(&scores->shape, &labels->shape))
 		return true;
-	return imp_fail(m, "labels of floats are probabilities: expected %s, "
+	return imp_fail(m, "float labels are class probabilities: expected %s, "
 	                "the shape of the scores, found %s",
 	                shape_text(a, sizeof a, labels->dt, &scores->shape),
 	                shape_text(b, sizeof b, labels->dt, &labels->shape));
@@ -326,9 +327,9 @@ run_nll(struct importer *m)
 
 	a.NLL.reduction = attr_word(&m->r, "reduction", 1, reduction_words, 3);
 	if (is_soft(m, imp_in(m, 1)))
-		return imp_fail(m, "labels: expected integers, the numbers of "
-		                "classes, found %s; for probabilities write "
-		                "-(y * log_softmax(x, 1)).sum(1).mean()",
+		return imp_fail(m, "labels: expected integers, the class "
+		                "indices, found %s; for class probabilities, "
+		                "write -(y * log_softmax(x, 1)).sum(1).mean()",
 		                dtype_info[m->g->val[imp_in(m, 1)].dt].text);
 	return imp_same(m, OP_NLL, &a);
 }

@@ -1,8 +1,8 @@
-/* Windows that slide, in attributes; pools; normalisations over batches,
- * instances and groups of channels.
+/* Attributes of sliding windows; pools; batch, instance and group
+ * normalisation.
  *
- * Ranks are mostly unknown here: what has to stand over all spatial dims is
- * made in the graph from the operand's shape.
+ * Ranks are mostly unknown here, so shapes over all spatial dims are computed
+ * in the graph from the operand's shape.
  */
 #include "frontend/import/import_flat.h"
 #include "frontend/import/importer.h"
@@ -20,7 +20,8 @@ imp_windows(struct importer *m, struct window_attrs *w)
 	                                              words, 4) };
 	attr_ints(&m->r, "pads", &pads);
 	if (pads.n % 2 || pads.n > 2 * MAX_RANK)
-		return imp_fail(m, "attribute 'pads' has %d elements", pads.n);
+		return imp_fail(m, "pads: expected two values per spatial dim, "
+		                "found %d values", pads.n);
 	for (int i = 0; i < pads.n / 2 && !w->same; i++) {
 		w->begin.v[w->begin.n++] = pads.v[i];
 		w->end.v[w->end.n++] = pads.v[pads.n / 2 + i];
@@ -148,8 +149,8 @@ run_maxpool(struct importer *m)
 	if (!imp_windows(m, &w))
 		return false;
 	if (columns && w.kernel.n != 2 && imp_is_used(m, 1))
-		return imp_fail(m, "storage_order 1 is supported for two "
-		                "spatial dims only");
+		return imp_fail(m, "storage_order=1 is supported only for two "
+		                "spatial dims");
 	COPY_WINDOWS(&a.MAXPOOL, &w);
 	a.MAXPOOL.kernel = w.kernel;
 	a.MAXPOOL.ceil = attr_int(&m->r, "ceil_mode", 0) != 0;
@@ -195,8 +196,8 @@ run_maxunpool(struct importer *m)
 		return false;
 	if (w.kernel.n < 1 || (w.stride.n && w.stride.n != w.kernel.n)
 	    || (w.begin.n && w.begin.n != w.kernel.n))
-		return imp_fail(m, "kernel_shape, strides and pads differ in "
-		                "length");
+		return imp_fail(m, "kernel_shape, strides and pads have "
+		                "different lengths");
 	shape = unpooled_shape(m, &w);
 	rows = extents(m, shape, 0, 2);
 	plane = extents(m, shape, 2, INT64_MAX);
@@ -262,7 +263,7 @@ run_lppool(struct importer *m)
 	if (!imp_windows(m, &w))
 		return false;
 	if (attr_int(&m->r, "ceil_mode", 0) || p < 1)
-		return imp_fail(m, "ceil_mode, or p below 1, is not supported");
+		return imp_fail(m, "ceil_mode and p < 1 are not supported");
 	COPY_WINDOWS(&a.AVGPOOL, &w);
 	a.AVGPOOL.kernel = w.kernel;
 	a.AVGPOOL.include = 1;
@@ -288,7 +289,7 @@ run_lrn(struct importer *m)
 	ValId x = imp_in(m, 0), s;
 
 	if (size < 1 || size > 1 << 20)
-		return imp_fail(m, "size %jd", (intmax_t)size);
+		return imp_fail(m, "size %jd is out of range", (intmax_t)size);
 	a.AVGPOOL.kernel = (IntList){ 2, { 1, size } };
 	a.AVGPOOL.begin = (IntList){ 2, { 0, (size - 1) / 2 } };
 	a.AVGPOOL.end = (IntList){ 2, { 0, size / 2 } };
@@ -393,16 +394,16 @@ run_batchnorm(struct importer *m)
 		training = m->opt->batchnorm == BATCHNORM_BATCH;
 	if (!training) {
 		if (imp_is_used(m, 1) || imp_is_used(m, 2))
-			return imp_fail(m, "running statistics as outputs need "
-			                "training_mode=1");
+			return imp_fail(m, "running statistics are outputs "
+			                "only with training_mode=1");
 		imp_out(m, 0, with_statistics(m, eps));
 		for (int k = 1; k < 3; k++)
 			imp_out(m, k, imp_in(m, 2 + k));
 		return true;
 	}
 	if (imp_is_used(m, 3) || imp_is_used(m, 4))
-		return imp_fail(m, "saved statistics as outputs are not "
-		                "supported");
+		return imp_fail(m, "saved statistics are not supported as "
+		                "outputs");
 	a.BATCHNORM.eps = eps;
 	y = EMIT_NODE(m, OP_BATCHNORM, &a, imp_in(m, 0), imp_in(m, 1),
 	              imp_in(m, 2));
@@ -453,7 +454,8 @@ run_groupnorm(struct importer *m)
 
 	attr_int(&m->r, "stash_type", 1);       /* always f32 here */
 	if (groups < 1)
-		return imp_fail(m, "num_groups %jd", (intmax_t)groups);
+		return imp_fail(m, "num_groups: expected a positive number, "
+		                "found %jd", (intmax_t)groups);
 	y = normalise(m, x, s, binary(m, OP_MUL, slice_list(m, s, 0, 1),
 	                              imp_one(m, groups)), eps);
 	if (m->n->opset < 21) {

@@ -17,7 +17,7 @@ float_type(struct importer *m, ValId x)
 	DType dt = to ? onnx_dtype((int)to) : x ? m->g->val[x].dt : DT_F32;
 
 	if (dt == DT_NONE || dtype_info[dt].cls != 'f') {
-		imp_fail(m, "the result is of no float type");
+		imp_fail(m, "expected a float dtype of the result");
 		return DT_NONE;
 	}
 	return dt;
@@ -41,14 +41,15 @@ run_random(struct importer *m)
 	a.RANDOM.a = attr_float(&m->r, a.RANDOM.kind ? "mean" : "low", 0);
 	a.RANDOM.b = attr_float(&m->r, a.RANDOM.kind ? "scale" : "high", 1);
 	if (!isfinite(a.RANDOM.a) || !isfinite(a.RANDOM.b))
-		return imp_fail(m, "bounds are not finite");
+		return imp_fail(m, "the bounds must be finite");
 	if (like) {
 		x = unary(m, OP_SHAPE, x);
 		imp_out(m, 0, imp_node(m, OP_RANDOM, &a, 1, &x));
 		return true;
 	}
 	if (!attr_ints(&m->r, "shape", &shape) || shape.n > MAX_RANK)
-		return imp_fail(m, "no shape of at most %d dims", MAX_RANK);
+		return imp_fail(m, "expected a shape of at most %d dims",
+		                MAX_RANK);
 	a.RANDOM.shape.n = shape.n;
 	memcpy(a.RANDOM.shape.v, shape.v, (size_t)shape.n * sizeof *shape.v);
 	return set_output(m, imp_node(m, OP_RANDOM, &a, 0, NULL));
@@ -65,7 +66,8 @@ run_bernoulli(struct importer *m)
 	if (a.CAST.to) {
 		a.CAST.to = onnx_dtype((int)a.CAST.to);
 		if (a.CAST.to == DT_NONE)
-			return imp_fail(m, "the result's type is not known");
+			return imp_fail(m, "the dtype of the result is not "
+			                "supported");
 		y = EMIT_NODE(m, OP_CAST, &a, y);
 	}
 	return set_output(m, y);
@@ -83,7 +85,8 @@ run_multinomial(struct importer *m)
 
 	attr_has(&m->r, "seed");
 	if (n < 1 || (to != DT_I32 && to != DT_I64))
-		return imp_fail(m, "%jd samples", (intmax_t)n);
+		return imp_fail(m, "sample_size %jd or its dtype is not "
+		                "supported", (intmax_t)n);
 	s.SHAPE.end = 1;
 	extent[0] = EMIT_NODE(m, OP_SHAPE, &s, x);
 	extent[1] = imp_one(m, n);

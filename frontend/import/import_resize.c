@@ -16,7 +16,7 @@ resize_lists(struct importer *m, bool upsample, ValId in[4])
 		a = attr_get(&m->r, "scales", 0);
 		if (!a || a->n_floats < 1 || a->n_floats > MAX_RANK)
 			return imp_fail(m, "attribute 'scales' is missing or "
-			                "too long");
+			                "has too many elements");
 		memcpy(list, a->floats, a->n_floats * sizeof *list);
 		in[2] = val_const(m->g, NULL, DT_F32,
 		                  SHAPE((int64_t)a->n_floats), list);

@@ -48,8 +48,8 @@ read_activations(struct importer *m, struct recurrent *r, int d, IntList *act)
 		/* RNN's default, written out, is for both directions */
 		if (p->n_strings != (size_t)(r->nact * r->ndir)
 		    && (r->kind != KIND_RNN || p->n_strings != 2))
-			return imp_fail(m, "%zu activations, %d expected",
-			                p->n_strings, r->nact * r->ndir);
+			return imp_fail(m, "expected %d activations, found %zu",
+			                r->nact * r->ndir, p->n_strings);
 		s = &p->strings[d * r->nact + i];
 		while (k < 5 && (strlen(activations[k]) != s->len
 		                 || memcmp(activations[k], s->data, s->len)))
@@ -100,14 +100,15 @@ check_hidden(struct importer *m, const struct recurrent *r)
 	if (!p)
 		return !m->r.failed;
 	if (p->i < 1)
-		return imp_fail(m, "hidden_size %jd", (intmax_t)p->i);
+		return imp_fail(m, "hidden_size: expected a positive number, "
+		                "found %jd", (intmax_t)p->i);
 	if (h >= 0 && h != p->i)
-		return imp_fail(m, "hidden_size %jd, and the weights R are for "
-		                "%jd", (intmax_t)p->i, (intmax_t)h);
+		return imp_fail(m, "hidden_size is %jd, but the weights R are "
+		                "for %jd", (intmax_t)p->i, (intmax_t)h);
 	rows = imp_dim(m, imp_in(m, 1), 1);
 	if (rows >= 0 && (rows % gates[r->kind]
 	                  || rows / gates[r->kind] != p->i))
-		return imp_fail(m, "hidden_size %jd, and the weights W have "
+		return imp_fail(m, "hidden_size is %jd, but the weights W have "
 		                "%jd rows", (intmax_t)p->i, (intmax_t)rows);
 	return true;
 }

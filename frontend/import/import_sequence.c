@@ -2,7 +2,7 @@
  *
  * in      operators that make, edit and read a sequence
  * out     values: a sequence is a list at import, or a tensor still to be
- *         split, and nothing of it stays in the graph
+ *         split; the graph has no sequences
  */
 #include "frontend/import/importer.h"
 
@@ -21,9 +21,8 @@ in_sequence(struct importer *m)
 	struct sequence *s = m->f->val[m->n->in[0]].seq;
 
 	if (!s)
-		imp_fail(m, "sequences are supported only between "
-		            "SplitToSequence or SequenceConstruct and their "
-		            "readers");
+		imp_fail(m, "sequences are supported only as results of "
+		            "SplitToSequence or SequenceConstruct");
 	return s;
 }
 
@@ -99,11 +98,12 @@ check_length(struct importer *m, const struct sequence *s)
 	enum { MOST = 1 << 16 };
 
 	if (s->n < 0)
-		return imp_fail(m, "how many tensors the sequence has does not "
-		                "follow from the file and the extents bound by "
+		return imp_fail(m, "the length of the sequence must follow "
+		                "from the file and the dimensions set by "
 		                "--dim");
-	return s->n <= MOST || imp_fail(m, "a sequence of %jd tensors, %d are "
-	                                "the most", (intmax_t)s->n, MOST);
+	return s->n <= MOST || imp_fail(m, "a sequence of %jd tensors is not "
+	                                "supported: expected at most %d",
+	                                (intmax_t)s->n, MOST);
 }
 
 /* All elements are at s->elem, to be copied: a split makes them once, however
@@ -119,8 +119,8 @@ list_elements(struct importer *m, struct sequence *s)
 		return false;           /* said already */
 	m->elements += s->split ? 2 * s->n : s->n;
 	if (m->elements > MOST)
-		return imp_fail(m, "the sequences of the file take more than "
-		                "%d elements, made and copied", MOST);
+		return imp_fail(m, "the sequences of the file need more than "
+		                "%d tensors", MOST);
 	if (!s->split)
 		return true;
 	elem = arena_array(m->arena, (size_t)s->n + 1, sizeof *elem);
@@ -139,16 +139,16 @@ read_position(struct importer *m, int i, int64_t n, bool behind, int64_t *at)
 	int64_t given;
 
 	if (!imp_const(m, i, &given))
-		return imp_fail(m, "the position does not follow from the file "
-		                "and the extents bound by --dim");
+		return imp_fail(m, "the position must follow from the file and "
+		                "the dimensions set by --dim");
 	if (given < 0 && n < 0)
 		return imp_fail(m, "position %jd counts from the end, but the "
-		                "length of the sequence is not known",
+		                "length of the sequence is unknown",
 		                (intmax_t)given);
 	*at = given + (given < 0 ? n : 0);
 	return (*at >= 0 && (n < 0 || *at < n + behind))
-		|| imp_fail(m, "position %jd in a sequence of %jd",
-		            (intmax_t)given, (intmax_t)n);
+		|| imp_fail(m, "position %jd is out of range for a sequence of "
+		            "%jd", (intmax_t)given, (intmax_t)n);
 }
 
 bool

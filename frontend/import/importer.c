@@ -301,7 +301,8 @@ imp_list(struct importer *m, const char *name, IntList *l)
 	int n;
 
 	return read_int_list(m, name, l, &n)
-	       || imp_fail(m, "attribute '%s' has %d elements", name, n);
+	       || imp_fail(m, "attribute '%s' has too many elements: %d", name,
+	                   n);
 }
 
 bool
@@ -310,7 +311,8 @@ imp_axis_list(struct importer *m, const char *name, IntList *l)
 	int n;
 
 	return read_int_list(m, name, l, &n)
-	       || imp_fail(m, "%d axes, %d are the most", n, MAX_RANK);
+	       || imp_fail(m, "expected at most %d axes, found %d",
+	                   MAX_RANK, n);
 }
 
 ValId

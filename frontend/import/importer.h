@@ -1,4 +1,4 @@
-/* What the functions that import one ONNX node each work with. */
+/* Interface of the functions that import one ONNX node each. */
 #ifndef FRONTEND_IMPORTER_H
 #define FRONTEND_IMPORTER_H
 

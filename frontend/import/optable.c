@@ -1,4 +1,5 @@
-/* The table of ONNX operators: what is read, how, and where gradients stop.
+/* The table of ONNX operators: import functions, versions, and inputs without
+ * a gradient.
  *
  * Versions: `since` is the oldest opset whose form the run function
  * understands; changes after it are the run function's business.
@@ -117,8 +118,8 @@ static const struct onnx_op table[] = {
 	{ N("ConstantOfShape", "", 9, 1, 1, run_constant_of_shape),
 	  .stop = ALL_INPUTS },
 	{ N("CumSum", "", 11, 2, 2, run_cumulate), .stop = 2, .numbers = 1,
-	  .hint = "PyTorch's TorchScript exporter takes the sums of a mask for "
-	          "bool; try: mask.long().cumsum(1) in the model, or "
+	  .hint = "the TorchScript exporter declares the cumulative sum of a "
+	          "mask as bool; try: mask.long().cumsum(1) in the model, or "
 	          "dynamo=True in torch.onnx.export" },
 	{ N("DepthToSpace", "", 1, 1, 1, run_space_depth), .ir = OP_RESHAPE },
 	{ N("Expand", "", 8, 2, 2, run_same), .ir = OP_EXPAND, .stop = 2 },
@@ -261,22 +262,23 @@ static const struct onnx_op table[] = {
 
 	/* known, so that parameters are found, but not imported */
 	{ N("If", "", 1, 1, 1, NULL), .stop = ALL_INPUTS,
-	  .hint = "its condition does not follow from the file and the extents "
-	          "bound by --dim" },
+	  .hint = "the condition must follow from the file and the dimensions "
+	          "set by --dim" },
 	{ N("Loop", "", 1, 2, -1, NULL),
-	  .hint = "only with a number of trips, at most 1024, or a condition "
-	          "that follow from the file and the extents bound by --dim" },
+	  .hint = "the trip count (at most 1024) or the condition must follow "
+	          "from the file and the dimensions set by --dim" },
 	{ N("Scan", "", 8, 1, -1, NULL),
-	  .hint = "only since opset 9, and over an axis whose extent follows "
-	          "from the file and those bound by --dim, at most 1024" },
+	  .hint = "it needs opset 9, and a scan axis whose extent (at most "
+	          "1024) follows from the file and the dimensions set by "
+	          "--dim" },
 	{ N("STFT", "", 17, 2, 4, NULL), .stop = 10,
-	  .hint = "write torch.fft.rfft(x.unfold(-1, n, hop) * window)" },
+	  .hint = "try: torch.fft.rfft(x.unfold(-1, n, hop) * window)" },
 	{ N("QuantizeLinear", "", 10, 2, 3, NULL), .stop = ALL_INPUTS,
-	  .hint = "quantized; train the float export" },
+	  .hint = "the model is quantized; train the float export" },
 	{ N("DequantizeLinear", "", 10, 2, 3, NULL), .stop = ALL_INPUTS,
-	  .hint = "quantized; train the float export" },
+	  .hint = "the model is quantized; train the float export" },
 	{ N("MatMulNBits", MS, 1, 3, 6, NULL), .stop = ALL_INPUTS,
-	  .hint = "quantized; train the float export" },
+	  .hint = "the model is quantized; train the float export" },
 };
 
 const struct onnx_op *

@@ -166,8 +166,9 @@ flat_resolve(struct onnx_file *file, const struct import_options *opt,
 	}
 	for (int i = 0; f && i < a.nknown; i++)
 		if (!named_once(f, a.known[i].name)) {
-			diag_error(diag, "the graph depends on value '%s', and "
-			           "several have that name", a.known[i].name);
+			diag_error(diag, "the graph depends on the value of "
+			           "'%s', but several values have that name",
+			           a.known[i].name);
 			return NULL;
 		}
 	return f;

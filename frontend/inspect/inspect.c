@@ -1,5 +1,5 @@
-/* `ckc inspect`: whether a file can be trained, what it would train and why,
- * and what its exporter damaged.
+/* `ckc inspect`: whether a file can be trained, its parameters with reasons,
+ * and what was lost in its export.
  *
  * Everything is found first and written last, as a page or as JSON.  The
  * verdict is the one of a compile, see verb_inspect.c.

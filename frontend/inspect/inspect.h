@@ -1,4 +1,4 @@
-/* Room inspect: what the file holds, and what exporting did to it.
+/* Room inspect: the contents of a model, and what was lost in its export.
  *
  * in      a flat model
  * out     a report; it changes nothing

@@ -132,7 +132,7 @@ print_inits(struct inspect_report *x, FILE *out, enum verdict verdict)
 		if (line[i].count)
 			print_line(&line[i], out);
 	if (other)
-		fprintf(out, "  %d more that no gradient reaches\n", other);
+		fprintf(out, "  %d more without a gradient\n", other);
 }
 
 static void
@@ -167,8 +167,7 @@ print_values(struct inspect_report *x, FILE *out)
 	           "\n");
 	fprintf(out, "%d nodes", x->f->nnode);
 	if (x->f->ninlined)
-		fprintf(out, " (%d calls of functions inlined)",
-		        x->f->ninlined);
+		fprintf(out, " (%d function calls inlined)", x->f->ninlined);
 	fputs("\n\ninputs\n", out);
 	FOR_VALS (v, x->g) {
 		if (v->kind != V_INPUT)
@@ -183,7 +182,7 @@ print_values(struct inspect_report *x, FILE *out)
 		           x->ntarget == 1 && x->target[0] == x->f->output[i]
 		           ? "  trained on\n" : "\n");
 	if (x->ndim)
-		fputs("dims to bind\n", out);
+		fputs("dimensions to bind\n", out);
 	for (int i = 0; i < x->ndim; i++) {
 		print_name(out, "  ", x->dim[i].flag, "  (");
 		print_name(out, "", x->dim[i].where, ")\n");
@@ -233,7 +232,7 @@ print_kind(struct inspect_report *x, FILE *out, enum support kind,
 static void
 print_ops(struct inspect_report *x, FILE *out)
 {
-	fputs("operators, with the number of nodes\n", out);
+	fputs("operators (number of nodes)\n", out);
 	for (int i = 0; i < x->nop; i++) {
 		const struct coverage *c = &x->op[i];
 
@@ -291,11 +290,11 @@ print_verdict(const struct import_options *o, FILE *out)
 		fprintf(out, "can %s\n", can);
 		break;
 	case OUTCOME_UNBOUND:
-		fprintf(out, "can %s once extents are bound", can);
+		fprintf(out, "can %s once dimensions are bound", can);
 		print_name(out, ": ", o->unbound, "\n");
 		break;
 	case OUTCOME_REFUSED:
-		fprintf(out, "cannot %s: see the messages\n", can);
+		fprintf(out, "cannot %s: see the errors\n", can);
 		break;
 	case OUTCOME_UNKNOWN:
 		break;
@@ -307,24 +306,24 @@ print_bytes(struct inspect_report *x, FILE *out)
 {
 	const struct step_bytes *b = &x->opt->step;
 
-	fputs("\nbytes: parameters ", out);
+	fputs("\nmemory: parameters ", out);
 	print_size(out, x->param_bytes);
 	if (b->rule && b->grad >= 0) {
 		fputs(", gradients ", out);
 		print_size(out, b->grad);
 		fprintf(out, "%s, optimizer (%s) ", b->early
-		        ? " (each is gone once it is applied)" : "", b->rule);
+		        ? " (each freed after its update)" : "", b->rule);
 		print_size(out, b->state);
 	}
 	if (b->all) {
-		fprintf(out, "; a step in all, %s, ", b->recomputes
-		        ? "with what is recomputed" : "everything kept");
+		fprintf(out, "; training step %s: ", b->recomputes
+		        ? "with recomputation" : "without recomputation");
 		print_size(out, b->all);
 		fprintf(out, " (%jd B)\n", (intmax_t)b->all);
 	} else {
 		fputs(x->opt->outcome == OUTCOME_UNBOUND
-		      ? "; with the dims bound (see above), also what a step "
-		      "needs\n" : "\n", out);
+		      ? "; bind the dimensions above to see the memory of a "
+		      "step\n" : "\n", out);
 	}
 }
 

@@ -1,7 +1,7 @@
-/* What exporters damage silently, each with the export option that avoids it.
+/* Warnings about what exporters lose silently, each with its remedy.
  *
- * Findings of one kind are one, with their number and the name of the first:
- * a model of a hundred layers is damaged a hundred times alike.
+ * Findings of one kind become one warning, with their number and the name of
+ * the first: equal layers have equal findings.
  *
  * needs   verdicts of classify.c
  * cost    linear in the nodes for each constant in question; the contents of
@@ -26,19 +26,19 @@ find_ties(struct lint_context *s)
 		const char *name = f->val[f->tie[i].val].name;
 
 		all += f->tie[i].n;
-		group_add(s, &g, name, arena_printf(s->arena, "'%s' for %d",
-		                                    name, f->tie[i].n));
+		group_add(s, &g, name, arena_printf(s->arena, "'%s' replaces "
+			"%d", name, f->tie[i].n));
 	}
 	if (g.n)
 		add_warning(s, &g,
-		    "%s %s for %d norms or biases that the "
-		    "exporter merged because they were equal; %s; export in "
-		    "training mode (TorchScript) or with optimize=False "
-		    "(dynamo)", group_subject(s, &g),
-		    plural(g.n, "stands", "stand"), all,
-		    s->opt->untie ? "each is trained on its own (together "
-		                    "with --untie=off)"
-		    : "they are trained together as --untie=off says");
+		    "%s %s %d norms or biases that the exporter merged because "
+		    "their values were equal; %s; export in training mode "
+		    "(TorchScript) or with optimize=False (dynamo)",
+		    group_subject(s, &g),
+		    plural(g.n, "replaces", "replace"), all,
+		    s->opt->untie ? "ckc trains them separately (with "
+		                    "--untie=off: as one)"
+		    : "--untie=off trains them as one");
 }
 
 static bool
@@ -46,7 +46,7 @@ lost_its_name(const struct flat_val *v)
 {
 	return v->verdict == VERDICT_PARAM && v->init && v->nuse
 		&& !flat_is_path(v->name)
-		&& strcmp(v->reason, "in the place of a weight") == 0;
+		&& strcmp(v->reason, "used as a weight") == 0;
 }
 
 /* The parameter of which v is the transposed; NULL: none. */
@@ -124,38 +124,39 @@ find_renamed(struct lint_context *s)
 		    || is_copied(s->f, source, i))) {
 			of = of ? of : source[i];
 			group_add(s, &apart, v->name,
-			          arena_printf(s->arena, "'%s' of '%s'",
+			          arena_printf(s->arena, "'%s' from '%s'",
 			                       v->name, source[i]));
 		}
 		if (!w)
 			continue;
 		twin = twin ? twin : w->name;
 		group_add(s, &split, v->name,
-		          arena_printf(s->arena, "'%s' is '%s'", v->name,
+		          arena_printf(s->arena, "'%s': transpose of '%s'",
+		                       v->name,
 		                       w->name));
 	}
 	if (split.n)
 		add_warning(s, &split,
-		    "'%s' is '%s' transposed%s: the "
-		    "exporter split a tied weight in two, each is trained on "
-		    "its own; export with optimize=False (dynamo) or "
-		    "do_constant_folding=False (TorchScript)", split.first,
+		    "'%s' is the transpose of '%s'%s: the exporter split a "
+		    "tied weight in two, which are trained separately; export "
+		    "with optimize=False (dynamo) or do_constant_folding=False "
+		    "(TorchScript)", split.first,
 		    twin, split.n == 1 ? "" : arena_printf(s->arena,
 		    ", and %d more like it", split.n - 1));
 	if (apart.n)
 		add_warning(s, &apart,
-		    "'%s' was computed of '%s' by the exporter, and "
-		    "is not all that the file has of it%s: each is trained on "
-		    "its own; export with optimize=False",
+		    "'%s' was computed from '%s' by the exporter, and the file "
+		    "holds another copy%s: the copies are trained separately; "
+		    "export with optimize=False",
 		    apart.first, of, apart.n == 1 ? ""
 		    : arena_printf(s->arena, ", and %d more like it",
 		                   apart.n - 1));
 	/* others' parameters never had a module's name */
 	if (renamed.n && is_pytorch(s->f))
 		add_warning(s, &renamed,
-		    "%d parameter%s lost %s name%s (the "
-		    "first is '%s'): checkpoints will use what the exporter "
-		    "made up; export with optimize=False (dynamo) or "
+		    "%d parameter%s lost %s name%s (the first is '%s'): "
+		    "checkpoints will use the names that the exporter "
+		    "generated; export with optimize=False (dynamo) or "
 		    "training=TRAINING, do_constant_folding=False "
 		    "(TorchScript)", renamed.n, plural(renamed.n, "", "s"),
 		    plural(renamed.n, "its", "their"),
@@ -205,13 +206,13 @@ find_lost(struct lint_context *s)
 		names = arena_printf(s->arena, "%s%s'%s'", names,
 		                     i ? ", " : "", f->lost[i]);
 	if (f->nlostnorm)
-		norms = arena_printf(s->arena, ", among them those of %d "
-		                     "BatchNorm%s folded into the weights "
-		                     "before", f->nlostnorm,
+		norms = arena_printf(s->arena, ", including those of %d "
+		                     "BatchNorm%s folded into the preceding "
+		                     "weights", f->nlostnorm,
 		                     plural(f->nlostnorm, "", "s"));
 	if (lost_projection(f))
 		why = "ONNX's LSTM has no projection (proj_size), and the "
-			"exporter drops its weight; write that cell as a loop "
+			"exporter drops its weight; write the cell as a loop "
 			"over time";
 	else if (!norms[0] && !is_optimized(f))
 		why = plural(lost, "the loss does not use it",
@@ -301,20 +302,20 @@ find_modes(struct lint_context *s)
 	}
 	if (off.n)
 		add_warning(s, &off,
-		    "%d Dropout node%s inactive (no "
-		    "training_mode, or false; the first is '%s'): trained "
-		    "without; attention by scaled_dot_product_attention "
-		    "exports so, an eager attention and training=TRAINING keep "
-		    "them", off.n, plural(off.n, " is", "s are"), off.first);
+		    "%d Dropout node%s inactive (training_mode is missing or "
+		    "false; the first is '%s'): the model trains without "
+		    "dropout; scaled_dot_product_attention exports it this "
+		    "way, eager attention with training=TRAINING keeps it",
+		    off.n, plural(off.n, " is", "s are"), off.first);
 	if (!bn.n)
 		return;
 	add_warning(s, NULL,
-	    "%d BatchNormalization node%s in inference form (the "
-	    "first is '%s'): running statistics are used and never updated; "
-	    "--batchnorm batch trains as train() does, --batchnorm running "
-	    "says that this is meant; export with training=TRAINING "
-	    "(TorchScript) or a custom translation (dynamo; ckc inspect "
-	    "prints it)", bn.n, plural(bn.n, " is", "s are"), bn.first);
+	    "%d BatchNormalization node%s in inference form (the first is "
+	    "'%s'): running statistics are used and never updated; --batchnorm "
+	    "batch trains as train() does, --batchnorm running silences this "
+	    "warning; or export with training=TRAINING (TorchScript) or a "
+	    "custom translation (dynamo; ckc inspect prints it)", bn.n,
+	    plural(bn.n, " is", "s are"), bn.first);
 	s->found.at[s->found.n - 1].detail = batchnorm_recipe;
 	s->found.at[s->found.n - 1].ndetail =
 		sizeof batchnorm_recipe / sizeof *batchnorm_recipe;
@@ -403,10 +404,10 @@ find_padding(struct lint_context *s)
 	}
 	if (g.n)
 		add_warning(s, &g,
-		    "%s: the exporter dropped padding_idx=%" PRId64
-		    ": that row is trained like the others; to leave it at "
-		    "zero write x = emb(ids) * (ids != %" PRId64
-		    ").unsqueeze(-1)", group_subject(s, &g), row, row);
+		    "%s: the exporter dropped padding_idx=%" PRId64 ": that "
+		    "row is trained like the others; to keep it at zero, write "
+		    "x = emb(ids) * (ids != %" PRId64 ").unsqueeze(-1)",
+		    group_subject(s, &g), row, row);
 }
 
 static void
@@ -423,9 +424,9 @@ find_frequency(struct lint_context *s)
 	}
 	if (g.n)
 		add_warning(s, &g,
-		    "%s: the exporter dropped scale_grad_by_freq: "
-		    "gradients of rows are not divided by how often a batch "
-		    "reads them", group_subject(s, &g));
+		    "%s: the exporter dropped scale_grad_by_freq: gradients of "
+		    "rows are not divided by the number of uses in the batch",
+		    group_subject(s, &g));
 }
 
 /* Of what is made of no parameter, detach() changes nothing. */
@@ -452,9 +453,9 @@ find_detached(struct lint_context *s)
 	}
 	if (g.n)
 		add_warning(s, &g,
-		    "%s: the exporter made a copy of detach(): "
-		    "gradients go through it, in PyTorch they do not; make "
-		    "what is detached an input, or --freeze all it is made of",
+		    "%s: detach() was lost in the export: gradients flow where "
+		    "PyTorch stops them; make the detached value an input, or "
+		    "--freeze all parameters that it depends on",
 		    group_subject(s, &g));
 }
 
@@ -463,12 +464,12 @@ find_ignored(struct lint_context *s)
 {
 	if (s->f->file->wire.training_info)
 		add_warning(s, NULL,
-		    "training_info of the file is ignored: ckc makes "
-		    "its own gradients");
+		    "training_info in the file is ignored: ckc computes its "
+		    "own gradients");
 	if (s->f->file->wire.nunknown)
 		add_warning(s, NULL,
-		    "%zu fields are not known to ONNX 1.23 and "
-		    "ignored", s->f->file->wire.nunknown);
+		    "%zu fields that ONNX 1.23 does not define are ignored",
+		    s->f->file->wire.nunknown);
 }
 
 struct lint_report

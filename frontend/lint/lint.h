@@ -1,4 +1,4 @@
-/* Room lint: what exporters lose silently, each with what avoids it.
+/* Room lint: what exporters lose silently, each with its remedy.
  *
  * in      a flat model with verdicts on its weights
  * out     one line per kind of loss, and details

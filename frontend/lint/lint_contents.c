@@ -1,4 +1,4 @@
-/* What the contents of an initializer look like.
+/* Classifies the contents of initializers.
  *
  * An exporter that evaluates parts of a model leaves constants without names.
  * Some hold parameters; masks, tables of sines, frequencies and copies for

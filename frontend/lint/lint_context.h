@@ -1,4 +1,4 @@
-/* What the checks share: warnings of one kind are one. */
+/* Shared by the checks: their context, and groups of warnings of one kind. */
 #ifndef FRONTEND_LINT_CONTEXT_H
 #define FRONTEND_LINT_CONTEXT_H
 

@@ -1,4 +1,4 @@
-/* Masks of true and false that an exporter made numbers of.
+/* Boolean masks that an exporter turned into numbers.
  *
  * PyTorch's scaled_dot_product_attention gives zeros for a row that may attend
  * to nothing.  Its exporter adds the lowest float to the scores of what is
@@ -501,10 +501,10 @@ lint_masks(struct lint_context *s)
 	}
 	if (g.n)
 		add_warning(s, &g,
-		    "%s: the exporter made the lowest float of what a "
-		    "mask hides: a row that sees nothing, as padding on the "
-		    "left leaves behind a causal mask, attends to all evenly, "
-		    "in PyTorch it gives zeros; export with "
-		    "opset_version=23, or multiply the attention's output by "
-		    "mask.any(-1, keepdim=True)", group_subject(s, &g));
+		    "%s: the exporter masks with the lowest float instead of "
+		    "-inf: a fully masked row, e.g. of left padding with a "
+		    "causal mask, attends to all keys evenly, but gives zeros "
+		    "in PyTorch; export with opset_version=23, or multiply the "
+		    "attention's output by mask.any(-1, keepdim=True)",
+		    group_subject(s, &g));
 }

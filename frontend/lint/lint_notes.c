@@ -1,6 +1,5 @@
-/* What PyTorch's dynamo exporter writes beside a node: the call that the node
- * stands for; and beside a constant: of what it was computed.  It tells what
- * the graph does not. */
+/* Metadata of PyTorch's dynamo exporter: the call that a node stands for, and
+ * the source of a folded constant. */
 #include "frontend/lint/lint_context.h"
 
 #include <stdlib.h>

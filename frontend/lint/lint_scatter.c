@@ -467,7 +467,7 @@ lost_of(struct flat *f, const struct flat_node *n,
 	return is_pytorch(f) && n->name[0] == '/' ? LOSTS : LOST_UNKNOWN;
 }
 
-#define ONE_KEPT "of values with the same index one is kept; "
+#define ONE_KEPT "only one of the values with the same index is kept; "
 #define MEAN "z.scatter_add(0, i, x) / ones_like(z).scatter_add(0, i, " \
 	"ones_like(x))"
 
@@ -476,9 +476,9 @@ lint_scatters(struct lint_context *s)
 {
 	static const char *const text[LOSTS] = {
 		[LOST_MEAN] = "the exporter dropped scatter_reduce's 'mean': "
-			ONE_KEPT "write " MEAN,
+			ONE_KEPT "try: " MEAN,
 		[LOST_NEW_MEAN] = "the exporter dropped scatter_reduce's "
-			"'mean', include_self=False: " ONE_KEPT "write n = "
+			"'mean', include_self=False: " ONE_KEPT "try: n = "
 			"zeros_like(z).scatter_add(0, i, ones_like(x)); "
 			"where(n > 0, zeros_like(z).scatter_add(0, i, x) / "
 			"n.clamp(min=1), z)",
@@ -488,9 +488,9 @@ lint_scatters(struct lint_context *s)
 		[LOST_PUT] = "the exporter dropped the sum of "
 			"index_put(accumulate=True): " ONE_KEPT "export with "
 			"dynamo=True",
-		[LOST_UNKNOWN] = "no reduction, and indices that may repeat: "
-			ONE_KEPT "exporters lose scatter_reduce('mean') so: "
-			"write " MEAN,
+		[LOST_UNKNOWN] = "no reduction, and indices may repeat: "
+			ONE_KEPT "exporters lose scatter_reduce('mean') in "
+			"this way; for a mean, try: " MEAN,
 	};
 	struct lint_group g[LOSTS] = { { 0 } };
 	const struct flat_node **reader = arena_array(s->arena,

@@ -280,10 +280,10 @@ lint_teacher(struct lint_context *s)
 	for (int k = 0; k < g.n; k++)
 		if (is_teacher(&g, k, *target))
 			add_warning(s, NULL,
-			    "the parameters '%s.*' meet the others "
-			    "only in the loss, as those of a teacher do, and "
-			    "are trained: no export keeps no_grad() and "
-			    "requires_grad; if they stay as they are in "
-			    "PyTorch, try: --freeze '%s.*'", g.name[k],
+			    "the parameters '%s.*' are trained, but look like "
+			    "a teacher network, because only the loss connects "
+			    "them to the others; exports do not store "
+			    "no_grad() and requires_grad; if they are frozen "
+			    "in PyTorch, try: --freeze '%s.*'", g.name[k],
 			    g.name[k]);
 }

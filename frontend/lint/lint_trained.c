@@ -1,5 +1,5 @@
-/* Constants that hold parameters, parameters that do not look like any, and
- * those that no loss reaches.
+/* Constants that may hold parameters, parameters that may be buffers, and
+ * parameters without a gradient.
  */
 #include "frontend/lint/lint_context.h"
 #include "frontend/params/params.h"
@@ -78,7 +78,7 @@ is_orphan(const struct flat_val *v)
 	int64_t n = 0;
 
 	if (!v->init || !v->nuse || v->frozen || v->verdict != VERDICT_CONST
-	    || strcmp(v->reason, "neither named nor placed like a weight") != 0)
+	    || strcmp(v->reason, "neither named nor used like a weight") != 0)
 		return false;
 	onnx_tensor_bytes(v->init, &n);
 	return v->init->n_dims >= 1 && n > 1;
@@ -132,7 +132,7 @@ add_computed(struct lint_context *s, struct orphans *o,
 {
 	o->source = o->computed.n ? o->source : source;
 	group_add(s, &o->computed, v->name,
-	          arena_printf(s->arena, "'%s' of '%s'", v->name, source));
+	          arena_printf(s->arena, "'%s' from '%s'", v->name, source));
 }
 
 static void
@@ -142,11 +142,11 @@ warn_computed(struct lint_context *s, const struct orphans *o)
 
 	if (n)
 		add_warning(s, &o->computed,
-		    "%s: the exporter computed %s of %s%s%s, "
-		    "and what it computed is constant: no gradient goes "
-		    "through it; export with optimize=False",
+		    "%s: the exporter computed %s from %s%s%s as a constant, "
+		    "through which no gradient flows; export with "
+		    "optimize=False",
 		    group_subject(s, &o->computed), plural(n, "it", "them"),
-		    plural(n, "'", "parameters (the first of '"), o->source,
+		    plural(n, "'", "parameters (the first is '"), o->source,
 		    plural(n, "'", "')"));
 }
 
@@ -169,31 +169,30 @@ find_orphans(struct lint_context *s)
 	first = o.rows.first;
 	if (o.rows.n)
 		add_warning(s, &o.rows,
-		    "%s %s added to an embedding: %jd rows "
-		    "cut from a position table, which is not trained so and "
-		    "fits no other length; export with " WHOLE "%s",
+		    "%s %s added to an embedding: %jd rows of a position "
+		    "table, which is not trained in this form and fits no "
+		    "other length; export with " WHOLE "%s",
 		    group_subject(s, &o.rows), plural(o.rows.n, "is", "are"),
 		    (intmax_t)o.nrow, o.can_rows
 		    ? arena_printf(s->arena, "; to train the rows, try: "
 		                   "--train '%s'", first) : "");
 	if (o.copies.n)
 		add_warning(s, &o.copies,
-		    "%s %s copies of one stored value, "
-		    "as a class token or positions for each row of the batch: "
-		    "not trained, and --train would train every copy on its "
-		    "own; export with " WHOLE, group_subject(s, &o.copies),
+		    "%s %s copies of one stored value, e.g. a class token or "
+		    "positions for each row of the batch: not trained, and "
+		    "--train would train each copy separately; export with "
+		    WHOLE, group_subject(s, &o.copies),
 		    plural(o.copies.n, "holds", "hold"));
 	first = o.folded.first;
 	if (o.folded.n)
 		add_warning(s, &o.folded,
-		    "%s would get a gradient but %s not "
-		    "trained: %s may be part of a folded parameter (a scale, a "
-		    "bias); export that with " WHOLE "%s",
-		    group_subject(s, &o.folded),
+		    "%s would get a gradient but %s not trained: %s may be "
+		    "part of a folded parameter (a scale, a bias); export the "
+		    "parameter with " WHOLE "%s", group_subject(s, &o.folded),
 		    plural(o.folded.n, "is", "are"),
 		    plural(o.folded.n, "it", "they"), o.can_folded
-		    ? arena_printf(s->arena, ", or if it is one, try: --train "
-		                   "'%s'", first) : "");
+		    ? arena_printf(s->arena, ", or if it is a parameter, try: "
+		                   "--train '%s'", first) : "");
 }
 
 /* ---- terms of the loss ---- */
@@ -205,8 +204,7 @@ is_computed_number(const struct flat_val *v)
 {
 	return v->init && v->init->n_dims == 0 && !v->frozen && !v->by_option
 		&& v->verdict == VERDICT_CONST
-		&& strcmp(v->reason, "a single number without a parameter's "
-		          "name") == 0
+		&& strcmp(v->reason, "a scalar without a parameter's name") == 0
 		&& strncmp(v->name, "val_", 4) != 0;
 }
 
@@ -259,9 +257,9 @@ find_folded_terms(struct lint_context *s)
 	}
 	if (g.n)
 		add_warning(s, &g,
-		    "%s %s added to the loss: %s without a gradient; a "
-		    "penalty on parameters that the exporter folded is lost "
-		    "so; export with " WHOLE, group_subject(s, &g),
+		    "%s %s added to the loss: %s without a gradient, perhaps "
+		    "from a penalty on parameters that the exporter folded; "
+		    "export with " WHOLE, group_subject(s, &g),
 		    plural(g.n, "is a number", "are numbers"),
 		    plural(g.n, "a term", "terms"));
 }
@@ -290,19 +288,19 @@ find_wrongly_trained(struct lint_context *s)
 	}
 	if (sines.n)
 		add_warning(s, &sines,
-		    "%s %s of sines, and %s trained: modules "
-		    "freeze such tables, but no export keeps requires_grad; "
-		    "if %s frozen in PyTorch, export a buffer with the dynamo "
-		    "exporter, or try: %s",
+		    "%s %s and %s trained, because exports do not store "
+		    "requires_grad; if %s frozen in PyTorch, export a buffer "
+		    "with the dynamo exporter, or try: %s",
 		    group_subject(s, &sines),
-		    plural(sines.n, "is a table", "are tables"),
+		    plural(sines.n, "looks like a fixed sinusoidal table",
+		           "look like fixed sinusoidal tables"),
 		    plural(sines.n, "is", "are"),
 		    plural(sines.n, "it is", "they are"),
 		    group_options(s, &sines));
 	if (copies.n)
 		add_warning(s, &copies,
-		    "%s %s copies of one stored value: "
-		    "--train trains every copy on its own; export with " WHOLE,
+		    "%s %s copies of one stored value: --train trains each "
+		    "copy separately; export with " WHOLE,
 		    group_subject(s, &copies),
 		    plural(copies.n, "holds", "hold"));
 }
@@ -355,12 +353,12 @@ find_maybe_buffers(struct lint_context *s)
 	}
 	if (g.n)
 		add_warning(s, &g,
-		    "%s %s trained as %s: this file does not tell "
-		    "parameters from buffers (the dynamo exporter's do); if "
-		    "buffers, try: %s", group_subject(s, &g),
+		    "%s %s trained as %s: this file does not distinguish "
+		    "parameters from buffers (files of the dynamo exporter "
+		    "do); for buffers, try: %s", group_subject(s, &g),
 		    plural(g.n, "is", "are"),
-		    plural(g.n, "a parameter by its name alone",
-		           "parameters by their names alone"),
+		    plural(g.n, "a parameter only because of its name",
+		           "parameters only because of their names"),
 		    group_options(s, &g));
 }
 
@@ -377,10 +375,10 @@ find_idle(struct lint_context *s)
 			                       s->f->val[i].name));
 	if (g.n)
 		add_warning(s, &g,
-		    "%d parameter%s of the source get%s no "
-		    "gradient from the loss and stay%s as %s (the first is "
-		    "'%s'); checkpoints leave %s out, ckrun --export-onnx "
-		    "does not; if this is meant, try: %s", g.n,
+		    "%d parameter%s of the model get%s no gradient from the "
+		    "loss and stay%s as %s (the first is '%s'); checkpoints "
+		    "leave %s out, ckrun --export-onnx does not; if this is "
+		    "intended, try: %s", g.n,
 		    plural(g.n, "", "s"), plural(g.n, "s", ""),
 		    plural(g.n, "s", ""), plural(g.n, "it is", "they are"),
 		    g.first, plural(g.n, "it", "them"), group_options(s, &g));
@@ -407,10 +405,10 @@ find_adapters(struct lint_context *s)
 	}
 	if (lora.n && others)
 		add_warning(s, NULL,
-		    "%d parameter%s trained beside %d of LoRA (the "
-		    "first is '%s'): no export says what was frozen "
-		    "(requires_grad is lost); to train those of LoRA alone, "
-		    "try: --freeze '*' --train '*lora_*'", others,
+		    "%d parameter%s trained in addition to %d of LoRA (the "
+		    "first is '%s'), because exports do not store "
+		    "requires_grad; to train only those of LoRA, try: --freeze "
+		    "'*' --train '*lora_*'", others,
 		    plural(others, " is", "s are"), lora.n, lora.first);
 }
 

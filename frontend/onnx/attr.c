@@ -1,6 +1,6 @@
 /* Attributes of nodes: found through function calls, typed, defaulted and
- * checked.  What nobody asked for is an error, because a misspelt attribute
- * (they occur) would otherwise silently mean its default.
+ * checked.  An attribute that no reader asks for is an error: a misspelt one
+ * would otherwise silently get its default.
  */
 #include "frontend/onnx/flat.h"
 
@@ -115,7 +115,7 @@ attr_get(struct attr_reader *r, const char *name, int type)
 	    || (type == AT(INTS) && stored_attr_type(a) == AT(UNDEFINED)))
 		return a;
 	diag_at(r->diag, r->node->name, r->node->type,
-	        "attribute '%s' should be %s and is %s",
+	        "attribute '%s': expected %s, found %s",
 	        name, type_text(type), type_text(stored_attr_type(a)));
 	r->failed = true;
 	return NULL;
@@ -173,7 +173,7 @@ attr_ints(struct attr_reader *r, const char *name, struct attr_ints *list)
 		return false;
 	if (a->n_ints > sizeof list->v / sizeof list->v[0]) {
 		diag_at(r->diag, r->node->name, r->node->type, "attribute '%s' "
-		        "has %zu elements", name, a->n_ints);
+		        "has too many elements: %zu", name, a->n_ints);
 		r->failed = true;
 		return false;
 	}

@@ -72,7 +72,7 @@ may_call(struct flat *f, const struct context *c,
 			return diag_error(f->diag, "function '%s' calls itself",
 			                  flat_text(fn->name));
 	if (f->ninlined >= MAX_INLINED)
-		return diag_error(f->diag, "more than %d calls of functions",
+		return diag_error(f->diag, "more than %d function calls",
 		                  MAX_INLINED);
 	if (depth > MAX_CALLS)
 		return diag_error(f->diag, "function '%s': calls are nested "
@@ -97,8 +97,9 @@ inline_call(struct flat *f, const struct context *c,
 		return false;
 	}
 	if ((size_t)nin > fn->n_input || (size_t)nout > fn->n_output)
-		return diag_at(f->diag, n->name, n->type, "%d inputs and %d "
-		               "outputs, the function has %zu and %zu", nin,
+		return diag_at(f->diag, n->name, n->type, "found %d inputs and "
+		               "%d outputs, but the function has %zu and %zu",
+		               nin,
 		               nout, fn->n_input, fn->n_output);
 	if (!opset_check(f, &inner)) {
 		f->stop = true;
@@ -279,7 +280,7 @@ read_onnx_node(struct flat *f, struct context *c, const Onnx__NodeProto *p,
 	if (!fn && !*n->domain && n->opset == 0) {
 		f->stop = true;         /* all other nodes would say the same */
 		return diag_at(f->diag, n->name, n->type, "the model does not "
-		               "say which opset its nodes are written in; set "
+		               "declare the opset of its nodes; set "
 		               "opset_import");
 	}
 	copy = *n;                      /* the list may move */
@@ -453,8 +454,8 @@ find_outputs(struct flat *f, const struct context *c,
 			                  "written", name);
 		if (f->val[v].output)
 			return diag_error(f->diag, "graph output '%s' occurs "
-			                  "twice; give one of them a name of "
-			                  "its own with Identity", name);
+			                  "twice; rename one of them with an "
+			                  "Identity node", name);
 		f->val[v].output = true;
 		f->output[f->noutput++] = v;
 	}

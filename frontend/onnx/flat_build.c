@@ -1,6 +1,5 @@
-/* Names in scope and the growing list of nodes and values: what reading nested
- * graphs is made of.
- */
+/* Scopes of names, and the growing lists of nodes and values, for reading
+ * nested graphs.  */
 #include "frontend/onnx/flat_read.h"
 #include "ir/base/hash.h"
 

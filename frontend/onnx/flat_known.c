@@ -1,5 +1,5 @@
-/* What reading a model has to know of its values: a constant of the file, a
- * result of folding, or else a request, which resolve.c answers. */
+/* Values needed while a model is read: constants of the file, results of
+ * folding, or requests, which resolve.c answers. */
 #include "frontend/onnx/flat_read.h"
 
 #include <string.h>

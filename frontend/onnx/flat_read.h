@@ -1,5 +1,5 @@
-/* What reading nested graphs into the flat form needs: flat.c on top of
- * flat_loop.c on top of flat_build.c. */
+/* Shared by the readers of nested graphs: flat.c on top of flat_loop.c on top
+ * of flat_build.c. */
 #ifndef FRONTEND_FLAT_READ_H
 #define FRONTEND_FLAT_READ_H
 

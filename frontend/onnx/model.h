@@ -1,4 +1,4 @@
-/* Room onnx: a file that nobody trusts.
+/* Room onnx: reads ONNX files, which are not trusted.
  *
  * in      bytes
  * out     a checked model, its tensors mapped, as one flat list of nodes

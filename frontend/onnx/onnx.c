@@ -51,10 +51,10 @@ static const struct {
 	const char *what, *bytes;
 	size_t n;
 } others[] = {
-	{ "a file of PyTorch, or another zip archive", "PK\3\4", 4 },
-	{ "a pickle, as torch.save wrote them", "\x80\2", 2 },
-	{ "HDF5, as Keras writes", "\x89HDF", 4 },
-	{ "GGUF: weights without a graph", "GGUF", 4 },
+	{ "a PyTorch file, or another zip archive", "PK\3\4", 4 },
+	{ "a pickle file, as torch.save writes", "\x80\2", 2 },
+	{ "an HDF5 file, as Keras writes", "\x89HDF", 4 },
+	{ "a GGUF file: weights without a graph", "GGUF", 4 },
 	{ "a library or a program", "\x7f" "ELF", 4 },
 };
 
@@ -63,7 +63,7 @@ static const char *
 other_kind(const struct onnx_map *m)
 {
 	if (m->n >= ST_HEAD_BEGINS && st_head_begins(m->data))
-		return "safetensors: weights without a graph";
+		return "a safetensors file: weights without a graph";
 	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
 		if (m->n >= others[i].n
 		    && !memcmp(m->data, others[i].bytes, others[i].n))
@@ -109,8 +109,8 @@ onnx_open(const char *path, bool shapes_do, Diag *diag)
 		ok = f->model != NULL;
 	}
 	if (ok && !f->model->graph)
-		ok = diag_error(diag, "not an ONNX model: there is no graph in "
-		                "it");
+		ok = diag_error(diag, "not an ONNX model: the file has no "
+		                "graph");
 	arena_free(scratch);
 	if (ok)
 		return f;

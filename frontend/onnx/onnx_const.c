@@ -14,7 +14,8 @@ load_npy(struct onnx_file *f, const unsigned char *p, size_t n,
 
 	if (n < NPY_HEAD || !npy_place(p, &start, &head)
 	    || head > n - start || head > NPY_TEXT_MAX)
-		return diag_error(f->diag, "not a whole .npy file");
+		return diag_error(f->diag, "the .npy file is truncated or "
+		                  "invalid");
 	left = n - start - head;
 	text = arena_alloc(f->arena, head + 1);
 	memcpy(text, p + start, head);
@@ -26,12 +27,12 @@ load_npy(struct onnx_file *f, const unsigned char *p, size_t n,
 	for (int i = 0; i < x.rank; i++) {
 		t->shape.dim[i] = x.dim[i];
 		if (!mul_ok(t->nelem, x.dim[i], &t->nelem))
-			return diag_error(f->diag, "shape too large");
+			return diag_error(f->diag, "the shape is too large");
 	}
 	if (!mul_ok(t->nelem, dtype_info[t->dt].nbytes, &t->nbytes)
 	    || (uint64_t)t->nbytes != left)
-		return diag_error(f->diag, ".npy file has %zu bytes of data, "
-		                  "its shape needs %jd", left,
+		return diag_error(f->diag, "the .npy file has %zu bytes of "
+		                  "data, but its shape needs %jd", left,
 		                  (intmax_t)t->nbytes);
 	t->data = p + start + head;
 	return true;
@@ -52,8 +53,8 @@ load_const(struct onnx_file *f, const unsigned char *p, size_t n,
 	if (!proto || !onnx_tensor_load_from(f, &w, p, proto, t))
 		return false;
 	if (t->external)
-		return diag_error(f->diag, "external data is not read from a "
-		                  "--const file");
+		return diag_error(f->diag, "external data is not supported in "
+		                  "a --const file");
 	return true;
 }
 

@@ -1,4 +1,4 @@
-/* What the files that read ONNX share; all others see onnx.h. */
+/* Shared by the files that read ONNX; others include onnx.h. */
 #ifndef FRONTEND_ONNX_FILE_H
 #define FRONTEND_ONNX_FILE_H
 

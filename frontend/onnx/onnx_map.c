@@ -1,7 +1,7 @@
 /* Mappings of the model and of the files with its external data.
  *
  * External data is read only from beneath the model's folder, and only from
- * files that nobody else's name may lead to.
+ * files without symbolic links or further hard links.
  */
 #include "frontend/onnx/onnx_file.h"
 
@@ -41,9 +41,9 @@ map_fd(struct onnx_file *f, int fd, const char *location,
 	if (!S_ISREG(st.st_mode))
 		return "not a regular file";
 	if (*location && *location != '/' && st.st_nlink > 1)
-		return arena_printf(f->arena, "the file has %ju hard links; "
-		                    "external data is read only from a file of "
-		                    "its own; copy it", (uintmax_t)st.st_nlink);
+		return arena_printf(f->arena, "the file has %ju hard links, "
+		                    "but an external data file must have one; "
+		                    "copy the file", (uintmax_t)st.st_nlink);
 	if (st.st_size > 0)
 		p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd,
 		         0);
@@ -138,11 +138,11 @@ onnx_map_lacks(struct onnx_file *f, const char *fmt, ...)
 	if (!f->shapes_do)
 		return diag_error(f->diag, "%s", text);
 	if (!f->lacks) {
-		f->lacks = arena_printf(f->arena, "%s; without it a parameter "
-			"that several norms share is taken as tied, and "
-			"constants, attention masks among them, as any "
-			"numbers: a compile with the data may plan otherwise",
-			text);
+		f->lacks = arena_printf(f->arena, "%s; without the data, ckc "
+			"treats a parameter that several norms share as tied, "
+			"and the values of constants, e.g. of attention masks, "
+			"as unknown: a compile with the data may choose "
+			"another plan", text);
 		diag_warn(f->diag, "%s", f->lacks);
 	}
 	return false;
@@ -166,8 +166,8 @@ map_beneath(struct onnx_file *f, const char *location, struct onnx_map **out)
 	                   ? "symbolic links are not followed" : strerror(e));
 	if (f->shapes_do)
 		return why;
-	return arena_printf(f->arena, "%s; put it beside the model, in '%.*s', "
-		"or plan from shapes with --plan-only", why,
+	return arena_printf(f->arena, "%s; put the file next to the model, in "
+		"'%.*s', or plan from shapes with --plan-only", why,
 		slash ? (int)(slash - f->path) : 1, slash ? f->path : ".");
 }
 

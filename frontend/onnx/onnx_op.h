@@ -1,4 +1,4 @@
-/* What is known of an ONNX operator; the table is the importer's. */
+/* Properties of an ONNX operator; the table is in the importer. */
 #ifndef FRONTEND_ONNX_OP_H
 #define FRONTEND_ONNX_OP_H
 

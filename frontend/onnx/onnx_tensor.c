@@ -47,12 +47,12 @@ onnx_tensor_info(struct onnx_file *f, const Onnx__TensorProto *p,
 	*t = (struct onnx_tensor){ .name = p->name ? p->name : "" };
 	t->dt = onnx_dtype(p->data_type);
 	if (t->dt == DT_NONE)
-		return diag_error(f->diag, "tensor '%s': element type %s is "
-		                  "not supported", t->name,
+		return diag_error(f->diag, "tensor '%s': dtype %s is not "
+		                  "supported", t->name,
 		                  onnx_dtype_name(p->data_type));
 	if (p->n_dims > MAX_RANK)
 		return diag_error(f->diag, "tensor '%s': rank %zu is not "
-		                  "supported, %d is the most", t->name,
+		                  "supported: expected at most %d", t->name,
 		                  p->n_dims, MAX_RANK);
 	t->shape.rank = (int)p->n_dims;
 	t->nelem = 1;
@@ -68,7 +68,7 @@ onnx_tensor_info(struct onnx_file *f, const Onnx__TensorProto *p,
 	/* 2^62 bytes is what shape_nelem and friends can count */
 	if (!mul_ok(t->nelem, dtype_info[t->dt].nbytes, &t->nbytes)
 	    || t->nbytes > (int64_t)1 << 62)
-		return diag_error(f->diag, "tensor '%s': its shape has too "
+		return diag_error(f->diag, "tensor '%s': the shape has too "
 		                  "many elements", t->name);
 	t->external = p->has_data_location && p->data_location
 		== ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL;
@@ -144,15 +144,15 @@ load_external(struct onnx_file *f, const Onnx__TensorProto *p,
 		length = (uint64_t)t->nbytes;
 	if (length != (uint64_t)t->nbytes)
 		return diag_error(f->diag, "tensor '%s': external data has %ju "
-		                  "bytes, its shape needs %jd", t->name,
+		                  "bytes, but the shape needs %jd", t->name,
 		                  (uintmax_t)length, (intmax_t)t->nbytes);
 	if (!onnx_map_external(f, location, t->name, &m))
 		return f->shapes_do;
 	if (offset > m->n || length > m->n - offset)
 		return onnx_map_lacks(f, "tensor '%s': external data '%s' ends "
-		                      "at byte %zu, the tensor lies at %ju and "
-		                      "has %ju bytes; is the file whole?",
-		                      t->name, location, m->n,
+		                      "at byte %zu, but the tensor starts at "
+		                      "byte %ju and has %ju bytes; is the file "
+		                      "truncated?", t->name, location, m->n,
 		                      (uintmax_t)offset, (uintmax_t)length)
 			|| f->shapes_do;
 	t->data = m->data + offset;
@@ -163,7 +163,7 @@ static bool
 wrong_element_count(struct onnx_file *f, const struct onnx_tensor *t,
                     size_t found)
 {
-	return diag_error(f->diag, "tensor '%s': %zu elements stored, its "
+	return diag_error(f->diag, "tensor '%s': %zu elements stored, but the "
 	                  "shape needs %jd", t->name, found,
 	                  (intmax_t)t->nelem);
 }
@@ -217,7 +217,7 @@ load_varints(struct onnx_file *f, const unsigned char *data, size_t n,
 	}
 	if (at != n)
 		return diag_error(f->diag, "tensor '%s': more elements stored "
-		                  "than its shape %jd needs", t->name,
+		                  "than the %jd of the shape", t->name,
 		                  (intmax_t)t->nelem);
 	t->data = out;
 	return true;
@@ -258,7 +258,7 @@ load_payload(struct onnx_file *f, const struct wire_payload *p,
 	case WIRE_DOUBLES:
 		if (p->n != (size_t)t->nbytes)
 			return diag_error(f->diag, "tensor '%s': %zu bytes "
-			                  "stored, its shape needs %jd",
+			                  "stored, but the shape needs %jd",
 			                  t->name, p->n, (intmax_t)t->nbytes);
 		t->data = data;
 		return true;
@@ -280,7 +280,7 @@ load_pieces(struct onnx_file *f, const Onnx__TensorProto *p,
 	if (p->has_raw_data) {
 		if (p->raw_data.len != (size_t)t->nbytes)
 			return diag_error(f->diag, "tensor '%s': %zu bytes "
-			                  "stored, its shape needs %jd",
+			                  "stored, but the shape needs %jd",
 			                  t->name, p->raw_data.len,
 			                  (intmax_t)t->nbytes);
 		t->data = p->raw_data.data;

@@ -1,8 +1,8 @@
 /* Versions: of the format, and of the operators that a list of nodes is
  * written in.
  *
- * What is newer than ckc may mean something else with the same words, so it is
- * refused; that of domains nobody uses does not matter.
+ * Newer versions may change the meaning of operators, so they are rejected;
+ * versions of unused domains are ignored.
  */
 #include "frontend/onnx/flat_read.h"
 
@@ -14,12 +14,12 @@ ir_check(struct flat *f)
 	const Onnx__ModelProto *m = f->file->model;
 
 	if (m->has_ir_version && m->ir_version < 1)
-		return diag_error(f->diag, "IR version %jd: versions begin "
-		                  "with 1", (intmax_t)m->ir_version);
+		return diag_error(f->diag, "IR version: expected 1 or later, "
+		                  "found %jd", (intmax_t)m->ir_version);
 	if (m->ir_version > NEWEST_IR)
-		return diag_error(f->diag, "IR version %jd is newer than ckc, "
-		                  "which knows %d at most; export with an "
-		                  "older version of package onnx",
+		return diag_error(f->diag, "IR version %jd is not supported: "
+		                  "expected at most %d; export with an older "
+		                  "version of the onnx package",
 		                  (intmax_t)m->ir_version, NEWEST_IR);
 	return true;
 }
@@ -47,20 +47,20 @@ opset_check(struct flat *f, const struct context *c)
 		if (!names(c->opset[i], ""))
 			continue;
 		if (v < 1)
-			return diag_error(f->diag, "%sopset %jd: versions "
-			                  "begin with 1", of, (intmax_t)v);
+			return diag_error(f->diag, "%sopset: expected 1 or "
+			                  "later, found %jd", of, (intmax_t)v);
 		if (v > NEWEST_OPSET)
 			return diag_error(
 				f->diag,
-				"%sopset %jd is newer than ckc, which knows "
-				"%d at most; export with opset_version=%d, or "
+				"%sopset %jd is not supported: expected at "
+				"most %d; export with opset_version=%d, or "
 				"convert with onnx.version_converter",
 				of, (intmax_t)v, NEWEST_OPSET, NEWEST_OPSET);
 		if (first && v != first)
 			return diag_error(f->diag, "%sopset_import has "
 			                  "versions %jd and %jd of the default "
-			                  "domain; keep the one that the nodes "
-			                  "are written in", of, (intmax_t)first,
+			                  "domain; keep the version of the "
+			                  "nodes", of, (intmax_t)first,
 			                  (intmax_t)v);
 		first = v;
 	}

@@ -45,9 +45,9 @@ check_parts(struct flat *f, const char *name, const struct onnx_tensor *val,
 	if (val->shape.rank != 1 || idx->dt != DT_I64 || idx->shape.rank < 1
 	    || idx->shape.rank > 2 || idx->shape.dim[0] != val->nelem
 	    || (!flat && idx->shape.dim[1] != s->rank))
-		return wrong(f, name, "indices and values do not fit");
+		return wrong(f, name, "indices and values do not match");
 	if (!val->data || !idx->data)
-		return wrong(f, name, "its contents lie in another file");
+		return wrong(f, name, "external data is not supported");
 	return true;
 }
 
@@ -89,7 +89,7 @@ sparse_dense(struct flat *f, const Onnx__SparseTensorProto *p)
 	                                  (size_t)all.nbytes + 1);
 	for (int64_t i = 0; i < val.nelem; i++) {
 		if (!linear_index(&idx, &all.shape, i, all.nelem, &at)) {
-			wrong(f, name, "an index lies outside");
+			wrong(f, name, "an index is out of range");
 			return NULL;
 		}
 		memcpy(shape.raw_data.data + at * size,

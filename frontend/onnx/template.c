@@ -130,13 +130,13 @@ rope_initializer(struct template_builder *b, struct rope *out,
 		return;
 	}
 	if (!onnx_tensor_info(b->file, p, &t)) {
-		b->why = "a tensor of it cannot be read";
+		b->why = "a tensor cannot be read";
 		return;
 	}
 	if (!(trained && v->val) && !t.external) {
 		rope_add(out, b->data + f->at, f->end - f->at, 0);
 	} else if (!v->val) {
-		b->why = "external data that nothing uses is not read";
+		b->why = "unused external data is not read";
 	} else if (trained || onnx_tensor_load(b->file, p, &t)) {
 		rope_tensor(b, out, f->body, f->end, NULL, &t,
 		            trained ? v->val : 0);
@@ -289,8 +289,7 @@ template_build(struct onnx_file *file, const struct flat *flat)
 		}
 	}
 	if (!b.why && all.total > INT32_MAX)
-		b.why = "it would be larger than 2 GiB, more than protobuf can "
-			"express";
+		b.why = "the model would exceed 2 GiB, the limit of protobuf";
 	file->why_no_template = b.why;
 	if (!b.why)
 		file->template = rope_flatten(file->arena, &all);

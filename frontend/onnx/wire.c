@@ -147,7 +147,7 @@ wire_next(const unsigned char *data, size_t at, size_t end,
 	int n = wire_varint(data, at, end, &tag);
 
 	if (n == 0 || n > 5 || tag >> 3 == 0 || tag >> 3 > 0x1fffffff)
-		return "a field's number cannot be read";
+		return "a field number is invalid";
 	f->number = (uint32_t)(tag >> 3);
 	f->type = (int)(tag & 7);
 	f->at = at;
@@ -157,7 +157,7 @@ wire_next(const unsigned char *data, size_t at, size_t end,
 	case 0:
 		n = wire_varint(data, f->body, end, &f->value);
 		if (n == 0)
-			return "a number does not end";
+			return "a varint does not end";
 		f->end = f->body + (size_t)n;
 		return NULL;
 	case 1:
@@ -166,17 +166,17 @@ wire_next(const unsigned char *data, size_t at, size_t end,
 	case 2:
 		n = wire_varint(data, f->body, end, &len);
 		if (n == 0)
-			return "a length cannot be read";
+			return "a length is invalid";
 		f->body += (size_t)n;
 		break;
 	case 5:
 		len = 4;
 		break;
 	default:
-		return "a field has a type that protobuf 3 does not have";
+		return "a field has an invalid wire type";
 	}
 	if (len > end - f->body)
-		return "a field runs past the end";
+		return "a field exceeds the message";
 	f->end = f->body + (size_t)len;
 	return NULL;
 }
@@ -184,8 +184,8 @@ wire_next(const unsigned char *data, size_t at, size_t end,
 static bool
 wire_fail(struct walker *w, size_t at, enum message_type m, const char *what)
 {
-	return diag_error(w->diag, "not a whole ONNX file: %s, in a %s at byte "
-	                  "%zu", what, message_name[m], at);
+	return diag_error(w->diag, "corrupt or truncated ONNX file: %s, in a "
+	                  "%s at byte %zu", what, message_name[m], at);
 }
 
 static void

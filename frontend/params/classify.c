@@ -4,8 +4,8 @@
  * there is a path through inputs that are differentiable.  The first rule
  * that applies decides:
  *   1. input 3 or 4 of a BatchNormalization: buffer
- *   2. asked for by name: --param (of what is no candidate, too), --train,
- *      --freeze; of the last two the last that matches
+ *   2. named by --param (even if it is not a candidate), --train or --freeze;
+ *      the last match of --train and --freeze wins
  *   3. the signature that PyTorch's dynamo exporter leaves in the metadata
  *   4. a dotted module path is a parameter, unless it is called as a buffer
  *      usually is
@@ -366,13 +366,14 @@ classify_candidate(const struct param_classifier *c, struct flat_val *v)
 		set_verdict(v, VERDICT_PARAM,
 		            "named like a module's parameter");
 	else if (attribute_name(c, v->name))
-		set_verdict(v, VERDICT_PARAM, "named by the module exported");
+		set_verdict(v, VERDICT_PARAM, "named as an attribute of the "
+		            "exported module");
 	else if (v->weight_slot && count_elements(v->init) > 1)
-		set_verdict(v, VERDICT_PARAM, "in the place of a weight");
+		set_verdict(v, VERDICT_PARAM, "used as a weight");
 	else
 		set_verdict(v, VERDICT_CONST, count_elements(v->init) == 1
-		            ? "a single number without a parameter's name"
-		            : "neither named nor placed like a weight");
+		            ? "a scalar without a parameter's name"
+		            : "neither named nor used like a weight");
 	/* what dynamo does not list, it computed and named after an op */
 	v->made_up = made_up(v->name) || (c->nsig && !s);
 	v->named = !s && v->verdict == VERDICT_PARAM
@@ -391,7 +392,7 @@ classify_value(const struct param_classifier *c, struct flat_val *v)
 		set_verdict(v, VERDICT_CONST, "not a float tensor");
 	} else if (v->state_slot && !param) {
 		set_verdict(v, VERDICT_BUFFER,
-		            "statistics of a BatchNormalization");
+		            "running statistics of a BatchNormalization");
 	} else if (wish && !wish->wanted) {
 		/* as a parameter it would be: weights stay in their own file */
 		if (param)
@@ -449,9 +450,8 @@ classify_inputs(struct flat *f, const struct import_options *o)
 			set_verdict(v, VERDICT_CONST, "--const");
 		}
 		if (!hit)
-			return diag_error(f->diag, "--const %s: there is no "
-			                  "input of that name",
-			                  o->constant[i].input);
+			return diag_error(f->diag, "--const %s: no input has "
+			                  "that name", o->constant[i].input);
 	}
 	for (int k = 0; k < f->ninput; k++) {
 		struct flat_val *v = &f->val[f->input[k]];
@@ -462,7 +462,7 @@ classify_inputs(struct flat *f, const struct import_options *o)
 		if (!is_float_type(info_type(v)))
 			return diag_error(f->diag, "--param %s: not a float "
 			                  "tensor", v->name);
-		set_verdict(v, VERDICT_PARAM, "asked for by name");
+		set_verdict(v, VERDICT_PARAM, "named by --param");
 	}
 	return true;
 }

@@ -35,13 +35,13 @@ check_globs(struct flat *f, const struct import_options *o)
 				&& glob_last(o->nwish, o->wish, v->name) == w;
 		}
 		if (!hit)
-			ok = diag_error(f->diag, "%s: there is no initializer "
-			                "of that name; `ckc inspect` lists "
-			                "them", param_option_text(f->arena, w));
+			ok = diag_error(f->diag, "%s: no initializer has that "
+			                "name; `ckc inspect` lists all",
+			                param_option_text(f->arena, w));
 		else if (!counts)
-			diag_warn(f->diag, "%s does nothing: what it matches "
-			          "is matched by a later --train or --freeze, "
-			          "is not a float tensor, is statistics of a "
+			diag_warn(f->diag, "%s does nothing: each match has a "
+			          "later --train or --freeze, is not a float "
+			          "tensor, holds running statistics of a "
 			          "BatchNormalization, or gets no gradient "
 			          "from the loss",
 			          param_option_text(f->arena, w));
@@ -61,10 +61,9 @@ check_params(struct flat *f, const struct import_options *o)
 			hit = (f->val[k].init || f->val[k].info)
 				&& strcmp(o->param[i], f->val[k].name) == 0;
 		if (!hit)
-			ok = diag_error(f->diag, "--param %s: there is no "
-			                "initializer or input of that name; "
-			                "`ckc inspect` lists them",
-			                o->param[i]);
+			ok = diag_error(f->diag, "--param %s: no initializer "
+			                "or input has that name; `ckc inspect` "
+			                "lists all", o->param[i]);
 	}
 	return ok;
 }

@@ -1,6 +1,6 @@
-/* Room params: what is trained, and on what.
+/* Room params: which parameters are trained, and on which loss.
  *
- * in      a flat model, what the user says of it
+ * in      a flat model, user options
  * out     a verdict and its reason for every weight; the loss
  * unaware of how operators are imported
  */

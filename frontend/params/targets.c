@@ -1,4 +1,4 @@
-/* What a model is trained on: the output that --loss means, or that looks
+/* Finds the training target: the output that --loss names, or one that looks
  * like a loss. */
 #include "frontend/params/params.h"
 

@@ -214,7 +214,8 @@ untie_identities(struct flat *f, int v, const int *slots, int nval,
 			continue;
 		part_from(f, node);
 		f->val[y].verdict = VERDICT_PARAM;
-		f->val[y].reason = "was tied by accident, now on its own";
+		f->val[y].reason = "separated from parameters that the "
+		                   "exporter merged";
 	}
 	return n;
 }

@@ -1,5 +1,5 @@
-/* Diagnostics: what the user is told, collected so that it can be ordered,
- * limited and tested.
+/* Diagnostics: messages to the user, which can be counted, limited and
+ * tested.
  *
  * A user error is one line "ckc: FILE: node 'NAME' (Op): message"; further
  * facts follow on lines indented by two spaces, see diag_more.  Control

@@ -33,18 +33,18 @@ read_open(int fd, size_t max, size_t *n, Arena *arena, Diag *diag)
 	char *text;
 
 	if (fstat(fd, &st) != 0) {
-		diag_error(diag, "cannot read it: %s", strerror(errno));
+		diag_error(diag, "cannot read the file: %s", strerror(errno));
 		return NULL;
 	}
 	if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size > max) {
-		diag_error(diag, "not a regular file of at most %zu MiB",
+		diag_error(diag, "expected a regular file of at most %zu MiB",
 		           max >> 20);
 		return NULL;
 	}
 	*n = (size_t)st.st_size;
 	text = arena_alloc(arena, *n + 1);
 	if (!read_exactly(fd, text, *n)) {
-		diag_error(diag, "cannot read it: %s", strerror(errno));
+		diag_error(diag, "cannot read the file: %s", strerror(errno));
 		return NULL;
 	}
 	return text;
@@ -59,7 +59,7 @@ input_file_read(const char *path, size_t max, size_t *n, Arena *arena,
 	char *text;
 
 	if (fd < 0) {
-		diag_error(diag, "cannot read it: %s", strerror(errno));
+		diag_error(diag, "cannot read the file: %s", strerror(errno));
 		return NULL;
 	}
 	text = read_open(fd, max, n, arena, diag);

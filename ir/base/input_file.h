@@ -1,4 +1,4 @@
-/* A file that is read as a whole. */
+/* Reads a whole file. */
 #ifndef IR_INPUT_FILE_H
 #define IR_INPUT_FILE_H
 

@@ -83,7 +83,7 @@ outfile_folder(Arena *a, Diag *d)
 
 	if (mkdtemp(dir))
 		return dir;
-	diag_error(d, "cannot create a folder '%s': %s; set TMPDIR to one "
-	           "that can be written", dir, strerror(errno));
+	diag_error(d, "cannot create the folder '%s': %s; set TMPDIR to a "
+	           "writable folder", dir, strerror(errno));
 	return NULL;
 }

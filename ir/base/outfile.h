@@ -1,5 +1,5 @@
-/* A file that appears whole or not at all; a device or a pipe is written to
- * as it comes, and so is standard output, which is called "-". */
+/* Output files that appear complete or not at all.  Devices, pipes and
+ * standard output, which is called "-", are written directly. */
 #ifndef IR_OUTFILE_H
 #define IR_OUTFILE_H
 

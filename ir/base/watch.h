@@ -1,11 +1,9 @@
-/* When to leave off: what every long loop asks.
+/* When to stop: polled by every long loop.
  *
- * Two things end a search before its counted work is spent.  The user
- * interrupts: nothing that is in the making is of use, and whoever notices
- * may return at once with whatever it has, as the runner throws that away.
- * Or the time that the user gave is over: then the best that was found so far
- * is the answer, so what was cut short must neither be taken for a proof nor
- * for a plan.
+ * Two events end a search before its counted work is done.  If the user
+ * interrupts, results are discarded, so a function may return anything at once.
+ * If the time limit has passed, the best result so far is the answer, and
+ * unfinished work counts neither as a proof nor as a plan.
  */
 #ifndef PASSES_WATCH_H
 #define PASSES_WATCH_H

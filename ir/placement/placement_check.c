@@ -116,11 +116,11 @@ placement_text(char *buf, size_t size, const Split *s)
 	int at;
 
 	if (s->kind != SPLIT_S) {
-		snprintf(buf, size, "%s", s->kind == SPLIT_P ? "a summand"
-		         : "whole");
+		snprintf(buf, size, "%s", s->kind == SPLIT_P ? "partial"
+		         : "replicated");
 		return;
 	}
-	at = snprintf(buf, size, "cut along %d in", s->axis);
+	at = snprintf(buf, size, "sharded along dim %d of extent", s->axis);
 	for (int i = 0; i < split_listed(s) && at < (int)size; i++)
 		at += snprintf(buf + at, size - (size_t)at, " %lld",
 		               (long long)s->part[i]);
@@ -135,9 +135,9 @@ report_placement(struct check *c, const Node *n, const Val *v, const char *what,
 	c->faults++;
 	placement_text(a, sizeof a, &v->split);
 	placement_text(b, sizeof b, want);
-	diag_error(c->d, "%s%s%svalue %s: %s: it is %s, expected %s",
+	diag_error(c->d, "%s%s%svalue %s: %s: expected %s, found %s",
 	           n ? "node " : "", n ? op_info[n->op].text : "",
-	           n ? ", " : "", v->name, what, a, b);
+	           n ? ", " : "", v->name, what, b, a);
 }
 
 /* Whether a stated placement is the one inferred; whole is whole, and so is one
@@ -199,22 +199,23 @@ check_sides(struct check *c, const Node *n)
 	}
 	if (shard_is_comm(n)) {
 		if (seen[!(from && *from)])
-			report_side(c, n, &g->val[n->out[0]], "its operand's "
-			            "side (I, R) is not what it takes");
+			report_side(c, n, &g->val[n->out[0]], "the operand has "
+			            "the wrong placement (I or R) for this op");
 		return;
 	}
 	if (sharded && seen[0])
 		report_side(c, n, &g->val[n->out[0]],
-		            "an operand is whole with a complete adjoint (I), "
-		            "but a rank does only its part here: replicate is "
-		            "missing");
+		            "an operand of a sharded op has placement I, so "
+		            "its gradient would be incomplete: a replicate op "
+		            "is missing");
 	if (!sharded && seen[0] && seen[1])
-		report_side(c, n, &g->val[n->out[0]], "operands of states I "
-		            "and R meet");
+		report_side(c, n, &g->val[n->out[0]], "operands have different "
+		            "placements I and R");
 	if (!sharded && any_out && (seen[0] || seen[1])
 	    && (out == SPLIT_R) != (seen[1] > 0))
 		report_side(c, n, &g->val[n->out[0]],
-		            "the result's side (I, R) is not its operands'");
+		            "the result and the operands have different "
+		            "placements (I and R)");
 }
 
 /* `unlabelled`: the graph, if its values are to get placements on the way. */
@@ -239,14 +240,14 @@ check_node_placement(struct check *c, const Node *n, Graph *unlabelled)
 		if (!n->out[k])
 			continue;
 		if (!same_placement(c, &v->split, &out[k]))
-			report_placement(c, n, v, "its state does not follow",
-			                 &out[k]);
+			report_placement(c, n, v, "placement does not follow "
+				"from the operands", &out[k]);
 		else if (runs_forward(n) && c->grad[n->out[k]]
 		         && shard_is_comm(n) && split_is_whole(&out[k])
 		         && v->split.kind != out[k].kind)
 			report_placement(c, n, v,
-			                 "its side (I, R) is not what the "
-			                 "op gives", &out[k]);
+			                 "placement (I or R) is not the one "
+			                 "that the op produces", &out[k]);
 	}
 	if (runs_forward(n))
 		check_sides(c, n);
@@ -281,29 +282,30 @@ check_val_placement(struct check *c, const Val *v)
 	if (!split_local(&v->split, g->ranks, &whole, &local)
 	    || !shape_eq(&local, &v->shape)) {
 		c->faults++;
-		diag_error(c->d, "value %s: its shape is not a rank's piece of "
-		           "what its split says", v->name);
+		diag_error(c->d, "value %s: the shape does not match its "
+		           "sharding", v->name);
 	}
 	if ((v->kind == V_INPUT || v->kind == V_CONST)
 	    && !split_is_whole(&v->split))
-		report_placement(c, NULL, v, "is given whole",
-		                 &(Split){ .kind = SPLIT_I });
+		report_placement(c, NULL, v, "inputs and constants must be "
+		                 "replicated", &(Split){ .kind = SPLIT_I });
 	if (v->kind == V_PARAM && v->split.kind == SPLIT_S
 	    && v->split.shared != 1)
 		report_placement(c, NULL, v,
-		                 "a parameter's piece is one rank's",
-		                 &(Split){ .kind = SPLIT_I });
+		                 "a shard of a parameter must belong to one "
+		                 "rank", &(Split){ .kind = SPLIT_I });
 	if ((v->output || v->kind != V_TEMP) && v->split.kind == SPLIT_P
 	    && !is_accumulator(v))
-		report_placement(c, NULL, v, "is seen from outside",
+		report_placement(c, NULL, v, "inputs, parameters and outputs "
+		                 "cannot be partial sums",
 		                 &(Split){ .kind = SPLIT_I });
 	if (v->kind == V_TEMP && v->grad_of && !v->param) {
 		dual = whole_placement(&g->val[v->grad_of]);
 		dual = dual_of(&dual);
 		if (!same_placement(c, &v->split, &dual))
 			report_placement(c, NULL, v,
-			                 "an adjoint has its value's dual "
-			                 "state", &dual);
+			                 "the gradient's placement must be the "
+			                 "dual of its value's", &dual);
 	}
 	if (v->kind == V_TEMP && v->param) {
 		dual = whole_placement(&g->val[v->param]);
@@ -314,8 +316,8 @@ check_val_placement(struct check *c, const Val *v)
 			dual = split_of_piece(&dual, g->ranks, &v->shape);
 		if (!same_placement(c, &v->split, &dual))
 			report_placement(c, NULL, v,
-			                 "a gradient is complete before it "
-			                 "is applied", &dual);
+			                 "the gradient must be complete before "
+			                 "the update", &dual);
 	}
 }
 
@@ -331,7 +333,7 @@ check_graph(const Graph *g, Graph *unlabelled, Diag *d)
 		check_val_placement(&c, v);
 	if (g->loss && g->val[g->loss].split.kind != SPLIT_I)
 		report_placement(&c, NULL, &g->val[g->loss],
-		                 "the loss is complete on every rank",
+		                 "the loss must be complete on every rank",
 		                 &(Split){ .kind = SPLIT_I });
 	c.faults += shard_check_norm(g, d, c.tmp);
 	arena_free(c.tmp);

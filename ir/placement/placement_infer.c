@@ -1,8 +1,8 @@
 /* Placements of results from those of operands, on one rank's graph.
  *
- * Shardings go through an op by its rule (placement_*.c); summands go through
- * what is linear; what is whole stays so.  Nothing else is right: a summand
- * that meets anything else is a missing reduction.
+ * Shardings pass through an op by its rule (placement_*.c), partial sums pass
+ * through linear ops, and results of replicated operands are replicated.  Any
+ * other use of a partial sum is a missing reduction.
  */
 #include "ir/placement/placement.h"
 
@@ -86,13 +86,16 @@ infer_comm(struct ports *c, const struct comm *m, Split *out)
 	const Split *x = &c->stated[0];
 
 	if (largest && *largest)
-		return no(c, "the largest of summands is not the whole");
+		return no(c, "all_reduce of the maximum cannot complete a "
+		          "partial sum");
 	if (m->in == SPLIT_S || m->out == SPLIT_S)
 		sharded = split_plain(split_of_attr(c->n));
 	if (m->in == SPLIT_I ? !split_is_whole(x) : x->kind != m->in)
-		return no(c, "the operand's state is not what it takes");
+		return no(c, "the operand has the wrong placement for this "
+		          "collective");
 	if (m->shards_in && !split_eq(x, &sharded))
-		return no(c, "the operand is cut otherwise");
+		return no(c, "the operand's sharding does not match the "
+		          "attributes");
 	out[0] = (Split){ .kind = side && *side ? SPLIT_R : m->out };
 	if (m->out == SPLIT_S)
 		out[0] = m->shards_in
@@ -192,19 +195,19 @@ partial_passes(struct ports *c, Split *out)
 		if (!c->n->in[k] || (acc && k == acc))
 			continue;
 		if (sum && !is_linear_operand(c->g, c->n, k))
-			return no(c, "operand %d is a summand on each rank, "
-			          "in which the op is not linear", k);
+			return no(c, "operand %d is a partial sum, but the op "
+			          "is not linear in it", k);
 		if (joint && !sum && is_linear_operand(c->g, c->n, k)
 		    && !shard_is_zero(c->g, c->n->in[k]))
-			return no(c, "operand %d is whole beside a summand: it "
-			          "would be added on every rank", k);
+			return no(c, "operand %d is replicated and would be "
+			          "added to a partial sum on every rank", k);
 		nsum += sum;
 	}
 	if (!joint && nsum > 1)
-		return no(c, "two operands are summands");
+		return no(c, "two operands are partial sums");
 	if (adds_more(c->n))
-		return no(c, "what it adds to a summand of its own would be "
-		          "added on every rank");
+		return no(c, "the op would add its bias or constant to a "
+		          "partial sum on every rank");
 	for (int k = 0; k < c->n->nout; k++)
 		out[k] = (Split){ .kind = SPLIT_P };
 	return true;
@@ -229,15 +232,16 @@ partial_passes_loop(struct ports *c, Split *out)
 			bool zero = a >= 0 && shard_is_zero(c->g, c->n->in[a]);
 
 			if (s && !(flags & (uint64_t)F_LIN0 << k))
-				return no(c, "a summand meets %s inside",
+				return no(c, "a partial sum is an operand of "
+					"%s, which is not linear in it",
 				          op_info[m->op].text);
 			nsum += s || (zero && flags & F_JOINT);
 			nlinear += (flags & (uint64_t)F_LIN0 << k) != 0;
 			sum[i] |= s;
 		}
 		if (sum[i] && (flags & F_JOINT ? nsum != nlinear : nsum > 1))
-			return no(c, "a summand meets something whole in %s",
-			          op_info[m->op].text);
+			return no(c, "a partial sum and a replicated value are "
+			          "operands of %s", op_info[m->op].text);
 	}
 	for (int k = 0; k < c->n->nout; k++)
 		out[k].kind = sum[b->result[k]] ? SPLIT_P : SPLIT_R;
@@ -264,7 +268,8 @@ sharding_fits(struct ports *c, int from, const Split *as, Split *out)
 		c->at[p] = (Split){ .kind = SPLIT_R };
 	c->at[from] = *as;
 	if (!shard_rule_of[c->n->op](&r))
-		return no(c, "operand %d is cut as the op cannot be", from);
+		return no(c, "the op does not support the sharding of operand "
+		          "%d", from);
 	for (int k = 0; k < c->nin; k++) {
 		const Split *s = &c->stated[k];
 		Split want = split_plain(c->at[k]);
@@ -276,8 +281,8 @@ sharding_fits(struct ports *c, int from, const Split *as, Split *out)
 			continue;
 		if (want.kind == SPLIT_S ? !split_eq(s, &want)
 		    : !split_is_whole(s))
-			return no(c, "operand %d does not go with the cut of "
-			          "operand %d", k, from);
+			return no(c, "the sharding of operand %d does not "
+			          "match that of operand %d", k, from);
 	}
 	for (int k = 0; k < c->n->nout; k++)
 		out[k] = split_plain(c->at[c->nin + k]);
@@ -372,7 +377,8 @@ infer_node(struct ports *c, Split *out)
 		sums += c->stated[k].kind == SPLIT_P;
 	}
 	if (sharded >= 0 && sums)
-		return no(c, "a cut operand and a summand");
+		return no(c, "one operand is sharded and another is a partial "
+		          "sum");
 	if (sharded >= 0 && is_joined(c)) {
 		out[0] = c->stated[c->nin];
 	} else if (sharded >= 0) {
@@ -400,7 +406,8 @@ infer_node(struct ports *c, Split *out)
 	if (acc && acc < c->nin && c->n->in[acc]
 	    && (out[0].kind == SPLIT_R ? !split_is_whole(&c->stated[acc])
 	        : !split_eq(&c->stated[acc], &out[0])))
-		return no(c, "the accumulator's state is not the result's");
+		return no(c, "accumulator and result have different "
+		          "placements");
 	return true;
 }
 

@@ -1,6 +1,6 @@
 /* The norm by which gradients are clipped, of a sharded graph: every gradient
- * that is applied counts once.  Placements do not tell, since to leave a
- * gradient out of a sum, or to have it there twice, is as linear as anything.
+ * that is applied counts once.  Placements cannot show this: a sum that
+ * omits or repeats a gradient is just as linear.
  */
 #include "ir/placement/placement.h"
 
@@ -31,8 +31,8 @@ count_squares(struct norm_check *c, ValId v)
 static int
 report_count(Diag *d, const Val *norm, const Val *v, int times)
 {
-	diag_error(d, "value %s: it is in %s %d times, expected as often as "
-	           "it is applied", v->name, norm->name, times);
+	diag_error(d, "value %s: the norm %s includes it %d times, expected "
+	           "once per update that uses it", v->name, norm->name, times);
 	return 1;
 }
 

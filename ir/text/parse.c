@@ -20,8 +20,7 @@ read_props(struct parser *p)
 		while (text_prop[i] && strcmp(text_prop[i], p->text) != 0)
 			i++;
 		if (!text_prop[i])
-			return tok_fault(p, "there is no property '%s'",
-			                 p->text);
+			return tok_fault(p, "unknown property '%s'", p->text);
 		p->g->props |= 1u << i;
 		tok_next(p);
 	}
@@ -119,7 +118,7 @@ read_graph_text(struct parser *p)
 		return;
 	tok_skip_lines(p);
 	if (p->tok != T_END)
-		tok_expected(p, "nothing more");
+		tok_expected(p, "end of file");
 }
 
 static void
@@ -143,7 +142,7 @@ settle_mention(struct parser *p, const struct mention *m)
 	case M_LOSS:    g->loss = to; break;
 	case M_AGAIN:
 		if (!def || def >= m->node)
-			tok_fault_at(p, m->line, "no node before writes '%s'",
+			tok_fault_at(p, m->line, "no earlier node writes '%s'",
 			             m->name);
 		else
 			g->node[m->node].of = def;

@@ -13,7 +13,7 @@ read_op(struct parser *p, Op *op)
 		return tok_expected(p, "an op");
 	*op = op_find(p->text);
 	if (*op == OP_NONE)
-		return tok_fault(p, "there is no op '%s'", p->text);
+		return tok_fault(p, "unknown op '%s'", p->text);
 	tok_next(p);
 	return true;
 }
@@ -190,7 +190,7 @@ read_micro(struct parser *p, struct body *b, size_t *cap)
 	m.attr = attr_default(m.op);
 	while (p->tok == T_WORD) {
 		if (m.narg == 3)
-			return tok_fault(p, "more than 3 operands");
+			return tok_fault(p, "expected at most 3 operands");
 		if (!read_arg(p, "at", &m.arg[m.narg]))
 			return false;
 		m.narg++;
@@ -227,7 +227,8 @@ read_body(struct parser *p, Node *n)
 	size_t cap = 0;
 
 	if (n->op != OP_LOOP || n->body)
-		return tok_fault(p, "only a loop has a body, and only one");
+		return tok_fault(p, "only a loop can have a body, and only "
+		                 "one");
 	n->body = arena_alloc(p->g->arena, sizeof *n->body);
 	for (;;) {
 		while (p->tok == T_LINE || tok_is(p, ';'))
@@ -255,7 +256,7 @@ read_phase(struct parser *p, Phase *phase)
 			tok_next(p);
 			return true;
 		}
-	return tok_fault(p, "there is no phase '%s'", p->text);
+	return tok_fault(p, "unknown phase '%s'", p->text);
 }
 
 /* Nodes by one of their outputs. */
@@ -273,7 +274,8 @@ read_inlined(struct parser *p, struct draft *t)
 			return false;
 		def = g->val[val_find(g, name)].def;
 		if (!def || g->node[def].op != OP_LOOP)
-			return tok_fault(p, "no loop before writes '%s'", name);
+			return tok_fault(p, "no earlier loop writes '%s'",
+				name);
 		push_id(p, &n->inlined, &n->ninlined, &t->inlined_cap, def);
 	} while (tok_accept(p, ','));
 	return true;
@@ -303,7 +305,8 @@ read_tail(struct parser *p, struct draft *t)
 		} else if (tok_word(p, "stream")) {
 			ok = tok_int(p, 0, "a stream", &x);
 			if (ok && x > ARG_MAX)
-				ok = tok_fault(p, "stream %lld", (long long)x);
+				ok = tok_fault(p, "stream %lld is out of range",
+					(long long)x);
 			n->stream = ok ? (int)x : 0;
 		} else if (tok_word(p, "workspace")) {
 			ok = tok_int(p, 0, "bytes", &n->workspace)
@@ -334,7 +337,8 @@ check_draft(struct parser *p, struct draft *t)
 	if (want == VARIADIC)
 		return true;
 	if (n->nout > want)
-		return tok_fault_at(p, t->line, "%s has %d outputs, found %d",
+		return tok_fault_at(p, t->line, "%s: expected %d outputs, "
+		                    "found %d",
 		                    op_info[n->op].text, want, n->nout);
 	while (n->nout < want)
 		push_id(p, &n->out, &n->nout, &t->out_cap, 0);

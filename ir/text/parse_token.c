@@ -182,7 +182,7 @@ tok_expected(struct parser *p, const char *what)
 {
 	switch (p->tok) {
 	case T_END:
-		return tok_fault(p, "expected %s, found the end", what);
+		return tok_fault(p, "expected %s, found end of file", what);
 	case T_LINE:
 		return tok_fault(p, "expected %s, found end of line", what);
 	case T_SIGN:
@@ -191,8 +191,8 @@ tok_expected(struct parser *p, const char *what)
 		if (p->sign)
 			return tok_fault(p, "expected %s, found byte 0x%02x",
 			                 what, (unsigned char)p->sign);
-		return tok_fault(p, "expected %s, found a bad name or string",
-		                 what);
+		return tok_fault(p, "expected %s, found an invalid name or "
+		                 "string", what);
 	default:
 		return tok_fault(p, "expected %s, found '%s'", what, p->text);
 	}
@@ -254,7 +254,8 @@ tok_list(struct parser *p, int64_t low, IntList *l)
 		return false;
 	while (!tok_is(p, ']')) {
 		if (l->n == MAX_RANK)
-			return tok_fault(p, "more than %d numbers", MAX_RANK);
+			return tok_fault(p, "expected at most %d numbers",
+				MAX_RANK);
 		if ((l->n && !tok_expect(p, ','))
 		    || !tok_int(p, low, "a number", &l->v[l->n]))
 			return false;

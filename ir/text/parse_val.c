@@ -61,7 +61,8 @@ read_type(struct parser *p, Val *v)
 	v->shape.rank = 0;
 	while (!tok_is(p, ']')) {
 		if (v->shape.rank == MAX_RANK)
-			return tok_fault(p, "rank above %d", MAX_RANK);
+			return tok_fault(p, "rank above %d is not supported",
+				MAX_RANK);
 		if ((v->shape.rank && !tok_expect(p, ','))
 		    || !read_dim_extent(p, v, v->shape.rank))
 			return false;
@@ -94,7 +95,7 @@ read_axis(struct parser *p, int *axis)
 	if (!tok_int(p, 0, "an axis", &n))
 		return false;
 	if (n >= MAX_RANK)
-		return tok_fault(p, "axis %lld", (long long)n);
+		return tok_fault(p, "axis %lld is out of range", (long long)n);
 	*axis = (int)n;
 	return true;
 }
@@ -233,7 +234,8 @@ read_marks(struct parser *p, ValId id)
 	}
 	if (v->laid_out && !strided) {
 		if (!shape_known(&v->shape))
-			return tok_fault(p, "a layout needs a type or strides");
+			return tok_fault(p, "expected a type or strides for "
+				"the layout");
 		shape_strides(&v->shape, v->stride);
 	}
 	return true;
@@ -248,8 +250,8 @@ parse_decl(struct parser *p, ValKind kind)
 	if (!tok_text(p, T_VAL, "a value", &name))
 		return 0;
 	if (!*name || val_find(p->g, name)) {
-		tok_fault(p, *name ? "'%s' is declared twice" : "no name%s",
-		          name);
+		tok_fault(p, *name ? "'%s' is declared twice" : "missing "
+		          "name%s", name);
 		return 0;
 	}
 	v = val_new(p->g, kind, name, DT_NONE, (Shape){ .rank = -1 });
@@ -339,7 +341,7 @@ read_elements(struct parser *p, Val *v, int64_t n)
 			return false;
 		tok_skip_lines(p);
 		if (i == n)
-			return tok_fault(p, "more than %lld elements",
+			return tok_fault(p, "expected at most %lld elements",
 			                 (long long)n);
 		if (!read_element(p, v->dt, data + (size_t)i * size))
 			return false;
@@ -368,7 +370,7 @@ read_hex(struct parser *p, Val *v, int64_t nbytes)
 		int low = tok_hex_digit(p->text[2 * i + 1]);
 
 		if (high < 0 || low < 0)
-			return tok_fault(p, "not hexadecimal");
+			return tok_fault(p, "expected hexadecimal digits");
 		data[i] = (unsigned char)(high << 4 | low);
 	}
 	v->data = data;
@@ -383,7 +385,7 @@ read_splat(struct parser *p, Val *v, int64_t nbytes)
 	unsigned char one[8], *data;
 
 	if (nbytes > CONTENTS_MAX)
-		return tok_fault(p, "contents of %lld bytes",
+		return tok_fault(p, "contents of %lld bytes are too large",
 		                 (long long)nbytes);
 	if (!read_element(p, v->dt, one))
 		return false;
@@ -405,7 +407,7 @@ parse_contents(struct parser *p, Val *v)
 	if (tok_word(p, "..."))
 		return true;
 	if (nbytes < 0)
-		return tok_fault(p, "contents of unknown size");
+		return tok_fault(p, "contents need a known type and shape");
 	if (tok_accept(p, '{'))
 		return read_elements(p, v, val_nelem(&whole));
 	if (tok_word(p, "splat"))

@@ -71,7 +71,7 @@ def wishes(bench):
                 f"all frozen: {done.returncode} {done.stderr[:300]}")
     bench.check("--train '*.A' does nothing" in done.stderr, f"an option undone by a later one: {done.stderr[:300]}")
     done = bench.ckc(path, "--plan-only", "--freeze", "*", "--train", "nosuch.*")
-    bench.check(done.returncode == 1 and "--train 'nosuch.*': there is no initializer of that name" in done.stderr, f"a name of nothing: {done.stderr[:300]}")
+    bench.check(done.returncode == 1 and "--train 'nosuch.*': no initializer has that name" in done.stderr, f"a name of nothing: {done.stderr[:300]}")
 
 
 def tensor_bytes(path, name):
@@ -129,7 +129,7 @@ def momentum(bench):
         f.write(len(header).to_bytes(8, "little") + header + struct.pack("<4f", *x))
     done = bench.ckc(path, "-o", so, "--batchnorm", "batch")
     bench.must(done, "a momentum of ONNX")
-    bench.check("momentum 0.9 (0.1 in PyTorch's terms), ONNX's default where the file does not say" in done.stderr, f"momentum: {done.stderr[:300]}")
+    bench.check("momentum 0.9 (0.1 in PyTorch's terms), the ONNX default where the file has none" in done.stderr, f"momentum: {done.stderr[:300]}")
     if bench.must(bench.ckrun(so, "--inputs", batch, "--steps", 1, "--save", saved), "a step"):
         mean = sum(x) / 4
         for name, now in ("b.running_mean", mean), ("b.running_var", sum((v - mean) ** 2 for v in x) / 3):
@@ -187,7 +187,7 @@ def standard_output(bench):
             json.loads(done.stdout)
         bench.check("svg" not in argv[-2] or done.stdout.rstrip().endswith("</svg>"), f"{argv}: {done.stdout[-60:]}")
         bench.check(not os.path.exists(bench.path("-")) and not os.path.exists("-"), f"{argv} left a file '-'")
-    for flags, said in (["-o", "-"], "does not go to standard output"), (["--plan-only", "--json", "-", "--curve-svg", "-"], "two outputs"):
+    for flags, said in (["-o", "-"], "cannot write a library to standard output"), (["--plan-only", "--json", "-", "--curve-svg", "-"], "two outputs"):
         done = bench.ckc(model, *flags)
         bench.check(done.returncode == 1 and said in done.stderr, f"{flags}: {done.returncode} {done.stderr[:200]}")
     for flags in ["--plan-only", "--dump=fold", "--dump-dir", "-"], ["-o", bench.path("folder.so"), "--emit-c", "-"]:
@@ -209,30 +209,30 @@ def doctor(bench):
     """What is there and what is not; nothing is left."""
     tmp = bench.path("doctor")
     os.mkdir(tmp)
-    for flags, status, said in (([], 0, ["makes libraries", "trains; optimizer adamw", "\nzlib ", "\nPNG ", "\nJPEG ", "models can be compiled and trained here"]),
-                                (["--cc", "no-such-cc"], 1, ["'no-such-cc' is not there", "cannot be compiled and trained"]),
-                                (["--nvcc", "no-such-nvcc"], 0, ["nvcc       none"])):
+    for flags, status, said in (([], 0, ["builds libraries", "trains; optimizer adamw", "\nzlib ", "\nPNG ", "\nJPEG ", "models can be compiled and trained here"]),
+                                (["--cc", "no-such-cc"], 1, ["'no-such-cc' not found", "cannot be compiled and trained"]),
+                                (["--nvcc", "no-such-nvcc"], 0, ["nvcc       not found"])):
         done = bench.ckc("doctor", *flags, env={**os.environ, "TMPDIR": tmp})
         bench.check(done.returncode == status and all(s in done.stdout for s in said), f"doctor {flags}: {done.returncode} {done.stdout} {done.stderr}")
     bench.check(not os.listdir(tmp), f"doctor leaves {os.listdir(tmp)}")
     lone = bench.path("lone")
     shutil.copy(bench.ckc_path, lone)                       # ckrun is not beside it
     done = bench.run([lone, "doctor"], env={**os.environ, "PATH": "/usr/bin:/bin"})
-    bench.check(done.returncode == 1 and "ckrun: is not there" in done.stdout, f"doctor without ckrun: {done.stdout}")
+    bench.check(done.returncode == 1 and "ckrun: not found" in done.stdout, f"doctor without ckrun: {done.stdout}")
 
 
 def usage(bench):
     """Wrong usage is a line that says what is missing or not known; what is no ONNX file is called what it is."""
-    for argv, said in (([], "a model is missing"), (["inspect"], "a model is missing"), (["plan", "g.json"], "--budget F is missing"),
-                       (["pack", "b.csv"], "-o OUT.csv is missing"), (["inspct", "m.onnx"], "unknown verb, none of inspect, plan, pack, doctor: 'inspct'"),
-                       (["m.onnx", "n.onnx"], "one model only; unexpected 'n.onnx'"), (["doctor", "m.onnx"], "a file is unexpected")):
+    for argv, said in (([], "missing model file"), (["inspect"], "missing model file"), (["plan", "g.json"], "missing --budget F"),
+                       (["pack", "b.csv"], "missing -o OUT.csv"), (["inspct", "m.onnx"], "unknown verb: expected inspect, plan, pack or doctor, found 'inspct'"),
+                       (["m.onnx", "n.onnx"], "expected one model file; unexpected argument 'n.onnx'"), (["doctor", "m.onnx"], "unexpected file")):
         done = bench.ckc(*argv)
         bench.check(done.returncode == 2 and said in done.stderr and "--help" in done.stderr and done.stderr.count("\n") == 1 and not done.stdout,
                     f"{argv}: {done.returncode} {done.stderr[:300]}")
     for argv in (["m.onnx", "--plan-time", "0"], ["plan", "g.json", "--budget", "1", "--plan-time=0"], ["inspect", "m.onnx", "--plan-time", "-1"],
                  ["m.onnx", "--step-time", "0"]):
         done = bench.ckc(*argv)
-        bench.check(done.returncode == 2 and "expected seconds above 0, found '" in done.stderr, f"{argv}: {done.returncode} {done.stderr[:300]}")
+        bench.check(done.returncode == 2 and "expected a number of seconds > 0, found '" in done.stderr, f"{argv}: {done.returncode} {done.stderr[:300]}")
     graph = '{"nodes": [{"id": 0, "cost_ram": 1, "cost_cpu": 1}],\n"links": []}'
     for more, line in ("\n \t\r\n", 0), (" x", 2), ("\n\n{}", 4), ("\n}", 3), ("\0", 2):
         with open(bench.path("more.json"), "w", encoding="utf-8") as f:
@@ -354,7 +354,7 @@ def given_twice(bench):
         done = bench.ckc(model, option, "plan", option, "memory")
         bench.check(done.returncode == 2 and f"{option} is given twice, as 'plan' and as 'memory'" in done.stderr, f"{option} twice: {done.stderr[:200]}")
     done = bench.ckc(model, "-o", "a.so", "-ob.so")
-    bench.check(done.returncode == 2 and "-o is given twice; unexpected 'b.so'" in done.stderr, f"-o twice: {done.stderr[:200]}")
+    bench.check(done.returncode == 2 and "-o is given twice; unexpected second file 'b.so'" in done.stderr, f"-o twice: {done.stderr[:200]}")
     done = bench.ckc(model, "--const", "x=a.npy", "--const", "x=b.npy")
     bench.check(done.returncode == 2 and "expected one FILE for each INPUT, found 'x=b.npy'" in done.stderr, f"--const twice: {done.stderr[:200]}")
     bench.must(bench.ckc(model, "--plan-only", "--dump=plan", "--dump=plan", "--march", "none", "--march", "native", "--gap", 5, "--gap", 1), "settings")

@@ -93,8 +93,8 @@ def main():
     path = broken(bench, "type.onnx", one_node(b"Erf", 7))
     refuse(bench, "wrong type", ["type.onnx"], [path, *out])
     for words, data in ((["(Reshape)", "[3,5]"], after("Reshape", ["s"], {"s": [3, 5]})),
-                        (["(Tile)", "3 repeats"], after("Tile", ["s"], {"s": [3, 5, 6]})),
-                        (["(Pad)", "3 widths"], after("Pad", ["s"], {"s": [3, 5, 6]})),
+                        (["(Tile)", "found 3"], after("Tile", ["s"], {"s": [3, 5, 6]})),
+                        (["(Pad)", "found 3 pad widths"], after("Pad", ["s"], {"s": [3, 5, 6]})),
                         (["(Softmax)", "axis 5"], after("Softmax", [], {}, axis=5)),
                         (["(Concat)", "axis 7"], after("Concat", ["y"], {}, axis=7)),
                         (["(ReduceSum)", "axis 9"], after("ReduceSum", ["s"], {"s": [9]})),

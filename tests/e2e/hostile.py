@@ -272,7 +272,7 @@ def nested(depth, wrap, inner):
 def structures(bench):
     refused(bench, "a function that calls itself", ["calls itself"], calling([function("F0", ["F0"])]))
     refused(bench, "functions in a circle", ["calls itself"], calling([function("F0", ["F1"]), function("F1", ["F2"]), function("F2", ["F0"])]))
-    refused(bench, "functions that double", ["calls of functions", "nodes"], calling([function(f"F{i}", [f"F{i + 1}"] * 2) for i in range(40)] + [function("F40", ["Relu"])]))
+    refused(bench, "functions that double", ["function calls", "nodes"], calling([function(f"F{i}", [f"F{i + 1}"] * 2) for i in range(40)] + [function("F40", ["Relu"])]))
     refused(bench, "a chain of functions", ["nested deeper"], calling([function(f"F{i}", [f"F{i + 1}"]) for i in range(200)] + [function("F200", ["Relu"])]))
     refused(bench, "a function twice", ["defined twice"], calling([function("F0", ["Relu"]), function("F0", ["Relu"])]))
     for depth in (99, 1000, 10000):

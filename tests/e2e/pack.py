@@ -74,10 +74,10 @@ def files(bench):
     bad(bench, "backwards", write(p, ["a,2,1,3"]), "lower <= upper")
     bad(bench, "negative", write(p, ["a,1,2,-3"]), "size >= 0")
     for number in ("1.5", "", " 1", "0x10", "9223372036854775808", "1e3"):
-        bad(bench, f"number '{number}'", write(p, [f"a,0,{number},3"]), "whole 64-bit")
+        bad(bench, f"number '{number}'", write(p, [f"a,0,{number},3"]), "64-bit integers")
     bad(bench, "sum", write(p, [f"a,0,1,{2**62}", f"b,0,1,{2**62}"]), "add up")
-    bad(bench, "never alive, but too large", write(p, ["a,3,3,64"]), "cannot be placed", flags=["--capacity", "63"])
-    bad(bench, "capacity", write(p, ROWS), "cannot be placed", "live bound 192", "least height reached 192", flags=["--capacity", "191"])
+    bad(bench, "never alive, but too large", write(p, ["a,3,3,64"]), "no placement exists", flags=["--capacity", "63"])
+    bad(bench, "capacity", write(p, ROWS), "no placement exists", "live bound 192", "least height found 192", flags=["--capacity", "191"])
     bad(bench, "a folder", bench.work, "regular file")
     bad(bench, "no file", bench.path("absent.csv"), "cannot read")
     with open(p, "wb") as f:

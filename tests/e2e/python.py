@@ -83,7 +83,7 @@ def accumulates(bench, ckc):
             x, y = a.step(**batch), b.step(**batch)
             bench.check(abs(x - y) < 1e-5 * abs(x), f"micro-batches: {y}, of the whole {x}")
         said(bench, ckc, lambda: b.step(image=batch["image"][:4]), "2 micro-batches of [4, 1, 28, 28]")
-        said(bench, ckc, lambda: b.step(**{**batch, "target": batch["target"].astype(complex)}), "convert it")
+        said(bench, ckc, lambda: b.step(**{**batch, "target": batch["target"].astype(complex)}), "try: x.astype")
 
 
 def counts(bench, ckc):
@@ -122,14 +122,14 @@ def errors(bench, ckc, model, batch):
     said(bench, ckc, lambda: ckc.compile(bench.path("none.onnx")), "none.onnx")
     said(bench, ckc, lambda: ckc.compile(os.path.join(ck.MODELS, "mlp-mse.onnx"), bench.path("no.so"), budget=1000, dim={"batch": 8}), "smallest budget")
     said(bench, ckc, lambda: ckc.Trainer(bench.path("none.so")), "none.so")
-    said(bench, ckc, lambda: ckc.Trainer(model, rate=1), "'rate' is no setting")
+    said(bench, ckc, lambda: ckc.Trainer(model, rate=1), "unknown setting 'rate'")
     with ckc.Trainer(model) as t:
         name, x = next(iter(batch.items()))
-        said(bench, ckc, lambda: t.step(nobody=x), f"inputs are {', '.join(t.inputs)}")
-        said(bench, ckc, lambda: t.step(**{name: x[:-1]}), f"input '{name}' is {list(x.shape)}")
-        said(bench, ckc, lambda: t.load_state_dict({"nobody": x}), "no parameter or buffer 'nobody'")
+        said(bench, ckc, lambda: t.step(nobody=x), f"expected one of {', '.join(t.inputs)}")
+        said(bench, ckc, lambda: t.step(**{name: x[:-1]}), f"input '{name}' has shape {list(x.shape)}")
+        said(bench, ckc, lambda: t.load_state_dict({"nobody": x}), "unknown parameter or buffer 'nobody'")
         said(bench, ckc, lambda: t.resume(bench.path("none.st")), "none.st")
-        said(bench, ckc, lambda: setattr(t.hyper, "rate", 1), "'rate' is no setting")
+        said(bench, ckc, lambda: setattr(t.hyper, "rate", 1), "unknown setting 'rate'")
         bench.check(not hasattr(t.inputs, "__setitem__"), "inputs can be replaced")
         kept = {k: v.copy() for k, v in t.inputs.items()}
         said(bench, ckc, lambda: t.step(**{k: v + 1 if k == name else v[:-1] for k, v in batch.items()}), "the array")
@@ -138,7 +138,7 @@ def errors(bench, ckc, model, batch):
         t.load_state_dict({k: v * 0 for k, v in before.items()})
         bench.check(all((v == 0).all() for v in t.state_dict().values()), "load_state_dict")
     said(bench, ckc, lambda: t.step(**batch), "is closed")
-    said(bench, ckc, lambda: ckc.Trainer(model, lr=-1), "is negative")
+    said(bench, ckc, lambda: ckc.Trainer(model, lr=-1), "must not be negative")
     missing(bench, ckc, model, batch)
     converts(bench, ckc, model, batch)
     loads(bench, ckc, model)
@@ -154,22 +154,22 @@ def missing(bench, ckc, model, batch):
     with ckc.Trainer(model) as t:
         for call in t.step, t.eval:
             said(bench, ckc, call, f"inputs '{a}', '{b}' were never set")
-            said(bench, ckc, lambda: call(**{a: x}), f"no array for input '{b}'")
-            said(bench, ckc, lambda: call(**{b: y}), f"no array for input '{a}'")
+            said(bench, ckc, lambda: call(**{a: x}), f"missing array for input '{b}'")
+            said(bench, ckc, lambda: call(**{b: y}), f"missing array for input '{a}'")
         said(bench, ckc, t.predict, f"input '{a}' was never set")
-        said(bench, ckc, lambda: t.predict(**{b: y}), f"no array for input '{a}'")
+        said(bench, ckc, lambda: t.predict(**{b: y}), f"missing array for input '{a}'")
         t.inputs[a][...] = x
         said(bench, ckc, t.step, f"input '{b}' was never set")
         bench.check(list(t.inputs) == [a, b] and b in t.inputs and len(t.inputs) == 2 and t.steps == 0, f"inputs {t.inputs}, {t.steps} steps")
         said(bench, ckc, t.eval, f"input '{b}' was never set")
         first, before = t.step(**batch), t.state_dict()
         for call in t.step, t.eval:
-            said(bench, ckc, lambda: call(**{a: x}), f"no array for input '{b}'")
+            said(bench, ckc, lambda: call(**{a: x}), f"missing array for input '{b}'")
         bench.check(t.steps == 1 and all((v == before[k]).all() for k, v in t.state_dict().items()), "a step that was refused has trained")
         bench.check(t.step() < first, "a step without arrays is one of the batch that is set")
     parts = ckc.compile(os.path.join(ck.MODELS, "mlp-mse.onnx"), bench.path("parts.so"), dim={"batch": 4}, grad_accum=2)
     with ckc.Trainer(parts) as t:
-        said(bench, ckc, lambda: t.step(**{a: x}), f"no array for input '{b}'")
+        said(bench, ckc, lambda: t.step(**{a: x}), f"missing array for input '{b}'")
         said(bench, ckc, t.step, f"inputs '{a}', '{b}' were never set")
 
 
@@ -186,11 +186,11 @@ def converts(bench, ckc, model, batch):
         bench.check(t.eval(**{a: x > 0, b: y}) == t.eval(**{a: np.float32(x > 0), b: y}), "bools")
         for call in t.step, t.eval, t.predict:
             for bad in x.astype("u1"), x.astype("i8"), x.astype(complex), x.astype(str), np.full(x.shape, None):
-                said(bench, ckc, lambda: call(**{a: bad, b: y}), f"input '{a}' is f32, the array {bad.dtype}: convert it")
+                said(bench, ckc, lambda: call(**{a: bad, b: y}), f"input '{a}' is f32, but the array is {bad.dtype}; try: x.astype")
             for bad in x.reshape(-1), x.T, x[:0], x[..., None]:
-                said(bench, ckc, lambda: call(**{a: bad, b: y}), f"input '{a}' is {list(x.shape)}, the array {list(bad.shape)}")
+                said(bench, ckc, lambda: call(**{a: bad, b: y}), f"input '{a}' has shape {list(x.shape)}, but the array has {list(bad.shape)}")
             said(bench, ckc, lambda: call(**{a: x.astype("f8") + 1e60, b: y}), f"input '{a}' is f32, which cannot hold 1e+60")
-            said(bench, ckc, lambda: call(**batch, more=x), "there is no input 'more'")
+            said(bench, ckc, lambda: call(**batch, more=x), "unknown input 'more'")
 
 
 def loads(bench, ckc, model):
@@ -200,10 +200,10 @@ def loads(bench, ckc, model):
         name = next(k for k, v in start.items() if v.ndim == 2 and v.shape[0] != v.shape[1])
         w, other = start[name], next(k for k in start if k != name)
         for bad in w.T, w.reshape(-1), w[None], w[:0], w[:1]:
-            said(bench, ckc, lambda: t.load_state_dict({other: start[other] + 1, name: bad}), f"'{name}' is {list(w.shape)}, the array {list(bad.shape)}")
+            said(bench, ckc, lambda: t.load_state_dict({other: start[other] + 1, name: bad}), f"'{name}' has shape {list(w.shape)}, but the array has {list(bad.shape)}")
         for bad in w.astype("i4"), w.astype("u1"), w.astype(complex):
-            said(bench, ckc, lambda: t.load_state_dict({other: start[other] + 1, name: bad}), f"'{name}' is f32, the array {bad.dtype}")
-        said(bench, ckc, lambda: t.load_state_dict({name: w + 1, "nobody": w}), "no parameter or buffer 'nobody'")
+            said(bench, ckc, lambda: t.load_state_dict({other: start[other] + 1, name: bad}), f"'{name}' is f32, but the array is {bad.dtype}")
+        said(bench, ckc, lambda: t.load_state_dict({name: w + 1, "nobody": w}), "unknown parameter or buffer 'nobody'")
         said(bench, ckc, lambda: t.load_state_dict({name: w.astype("f8") + 1e60}), f"'{name}' is f32, which cannot hold 1e+60")
         bench.check(all((v == start[k]).all() for k, v in t.state_dict().items()), "what is refused has changed weights")
         t.load_state_dict({name: np.asfortranarray(w.astype("f8") * 2)})
@@ -222,7 +222,7 @@ def predicts(bench, ckc):
         ids = {k: v for k, v in batch.items() if k != loss["labels"]}
         y = t.predict(**ids)
         said(bench, ckc, t.eval, "input 'labels' was never set")
-        said(bench, ckc, lambda: t.predict(**{k: v.astype("f4") for k, v in ids.items()}), "convert it")
+        said(bench, ckc, lambda: t.predict(**{k: v.astype("f4") for k, v in ids.items()}), "try: x.astype")
         said(bench, ckc, lambda: t.predict(**{k: v.astype("u8") + (1 << 63) for k, v in ids.items()}), "cannot hold")
         y = y if isinstance(y, np.ndarray) else y[loss["logits"]]
         target = batch[loss["labels"]]
@@ -262,7 +262,7 @@ def halves(bench, ckc):
         bench.check((got == x).all() and t.eval() == 0, f"bfloat16: {got}")
         got = t.predict(x=np.full((4, 3), 1 + 3 / 256, "f4"))
         bench.check((got == 1 + 4 / 256).all() and np.isnan(t.predict(x=np.full((4, 3), np.nan))).all(), f"bfloat16: 1 + 3/256 becomes {got}")
-        said(bench, ckc, lambda: t.eval(x=x.astype("i4")), "convert it")
+        said(bench, ckc, lambda: t.eval(x=x.astype("i4")), "try: x.astype")
         # the largest is 2^128 - 2^120; what lies half a unit beyond it rounds to 2^128
         most, beyond = 2. ** 128 - 2. ** 120, 2. ** 128 - 2. ** 119
         got = t.predict(x=np.full((4, 3), -(beyond - 2. ** 104)))
@@ -298,8 +298,8 @@ def any_number(bench, ckc):
             got = t.predict(x=x[:n])
             got = got["z"] if n == 4 else got
             bench.check(got.shape == (n, 5) and np.abs(got - z[:n]).max() < 1e-5, f"predict of {n} rows: {got}")
-        said(bench, ckc, lambda: t.eval(x=x, labels=y[:-1]), "as many rows")
-        said(bench, ckc, lambda: t.eval(x=x[:0], labels=y[:0]), "as many rows")
+        said(bench, ckc, lambda: t.eval(x=x, labels=y[:-1]), "the same number of rows")
+        said(bench, ckc, lambda: t.eval(x=x[:0], labels=y[:0]), "the same number of rows")
 
 
 def tunes(bench, ckc):
@@ -329,7 +329,7 @@ def tunes(bench, ckc):
         bench.check((state[first] == start[first]).all() and (state[last] == end[last]).all(), "init: weights")
     weight = next(k for k in names if start[k].ndim == 2)
     with ckc.Trainer(ckc.compile(path + ".onnx", bench.path("lora.so"), dim={"batch": 8}, lora={weight: 2}), lr=0.1) as t:
-        said(bench, ckc, lambda: t.set_group(weight), "no parameter that is trained matches")
+        said(bench, ckc, lambda: t.set_group(weight), "no trained parameter matches")
         bench.check(len(t.set_group("*", lr=1)) == 2, "a group of all has parameters that are not trained")
         losses = [t.step(**batch) for _ in range(4)]
         t.save_adapters(bench.path("adapter.st"))

@@ -213,7 +213,7 @@ SCATTERS = [
     ("ScatterElements", "node_scatter_reduce", False, REDUCE + "include_self: False})", "the exporter dropped scatter_reduce's 'mean', include_self=False: "),
     ("ScatterND", "/ScatterND", True, None, "the exporter dropped the sum of index_put(accumulate=True): "),
     ("ScatterElements", "/m/ScatterElements", True, None, "the exporter dropped the sum of index_add or scatter_add: "),
-    ("ScatterElements", "scatter", False, None, "no reduction, and indices that may repeat: "),
+    ("ScatterElements", "scatter", False, None, "no reduction, and indices may repeat: "),
     # PyTorch overwrites, too
     ("ScatterND", "/ScatterND", False, None, None), ("ScatterElements", "/ScatterElements", False, None, None),
     ("ScatterElements", "node_scatter", False, "aten.scatter.src](args = (%z, 0, %i, %x), kwargs = {})", None),
@@ -283,7 +283,7 @@ def masks(f):
         total.append(f.mean(y, name + ".loss"))
         found |= {name} if dead else set()
     added(f, total)
-    return "a row that sees nothing", found
+    return "a fully masked row", found
 
 
 # ---- tables of positions ----
@@ -300,7 +300,7 @@ def tables(f):
     for name, table in (fixed | learnt).items():
         total.append(f.mean(f.node("Add", [f.linear(x, f"l.{name}", 8, 8), f.hold("pos." + name, table)], name), name + ".loss"))
     added(f, total)
-    return "of sines", {"pos." + name for name in fixed}
+    return "sinusoidal table", {"pos." + name for name in fixed}
 
 
 FINDINGS = [scatters, masks, tables]
@@ -479,7 +479,7 @@ class Check:
         told = [line for line in self.found("scatter.onnx")["warnings"] if "same index" in line]
         self.that(len(told) == bool(words) and all(f"'{name}': {words}" in line for line in told), f"scatter {op} {name} {note}: {told}, expected {words}")
         for line in told if "mean" in (words or "") or note is None and name == "scatter" else []:
-            value = formula_value(line.split("; ", 1)[1].split("write ")[1], z=z, i=i, x=x)
+            value = formula_value(line.split("; ", 1)[1].split("try: ")[1], z=z, i=i, x=x)
             want = reduced_mean(z, i, x, "include_self=False" not in line)
             self.that(np.allclose(value, want), f"{line}: {value}, expected {want}")
 

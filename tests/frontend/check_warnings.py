@@ -19,14 +19,14 @@ import wire  # noqa: E402
 # file: what its warnings must say, one list of words per warning that is looked for; no list: no warnings at all
 EXPECTED = {
     "ts-plain": [], "ts-positions": [], "dynamo-plain": [], "dynamo-positions": [], "dynamo-norms": [],
-    "ts-baked": [["'batch' is symbolic", "fits 2 and not 3", "dynamic_axes"]],
-    "ts-baked-state": [["'batch' is symbolic", "fits 2 and not 3", "dynamic_axes"]],
-    "ts-sines": [["'pos' is a table of sines", "--freeze 'pos'"]],
-    "ts-buffers": [["'pe' is a table of sines", "--freeze 'pe'"], ["'shift' and 1 more are trained as parameters by their names alone", "try: --freeze 'shift' --freeze '"]],
-    "ts-fixed": [["'adj' and 3 more are trained as parameters by their names alone", "try: --freeze 'adj' --freeze '"]],
+    "ts-baked": [["'batch' is symbolic", "works with size 2 and not with 3", "dynamic_axes"]],
+    "ts-baked-state": [["'batch' is symbolic", "works with size 2 and not with 3", "dynamic_axes"]],
+    "ts-sines": [["'pos' looks like a fixed sinusoidal table", "--freeze 'pos'"]],
+    "ts-buffers": [["'pe' looks like a fixed sinusoidal table", "--freeze 'pe'"], ["'shift' and 1 more are trained as parameters only because of their names", "try: --freeze 'shift' --freeze '"]],
+    "ts-fixed": [["'adj' and 3 more are trained as parameters only because of their names", "try: --freeze 'adj' --freeze '"]],
     "ts-eval-names": [["2 parameters lost their names", "onnx::MatMul_", "do_constant_folding=False"]],
-    "ts-eval-norms": [["'n.weight' and 1 more stand for 4 norms", "training mode"]],
-    "ts-eval-tied": [["is 'e.weight' transposed", "split a tied weight", "do_constant_folding=False"]],
+    "ts-eval-norms": [["'n.weight' and 1 more replace 4 norms", "training mode"]],
+    "ts-eval-tied": [["is the transpose of 'e.weight'", "split a tied weight", "do_constant_folding=False"]],
     "dynamo-batchnorm": [["1 BatchNormalization node is in inference form", "--batchnorm batch", "training=TRAINING", "custom translation"]],
     "dynamo-recipe-plain": [],
     "dynamo-dropout": [["1 Dropout node is inactive", "eager attention"]],
@@ -34,27 +34,27 @@ EXPECTED = {
     "dynamo-smoothing": [["label_smoothing=0.1", "log_softmax"]],
     "dynamo-padding": [["'node_embedding': the exporter dropped padding_idx=2", "emb(ids) * (ids != 2)"]],
     "dynamo-frequency": [["'node_embedding': the exporter dropped scale_grad_by_freq"]],
-    "dynamo-detach": [["'node_detach'", "gradients go through it"]], "dynamo-detach-input": [],
+    "dynamo-detach": [["'node_detach'", "detach() was lost"]], "dynamo-detach-input": [],
     "dynamo-optimized-names": [["2 parameters lost their names", "optimize=False"], ["2 parameters of the module", "'a.weight', 'b.weight'"]],
-    "dynamo-optimized-positions": [["is added to an embedding", "12 rows cut from a position table", "optimize=False"], ["'l.weight', 'p.weight'"]],
-    "dynamo-optimized-norms": [["'n.weight' and 1 more stand for 4 norms", "optimize=False"]],
-    "dynamo-optimized-tied": [["transposed", "split a tied weight", "optimize=False"]],
+    "dynamo-optimized-positions": [["is added to an embedding", "12 rows of a position table", "optimize=False"], ["'l.weight', 'p.weight'"]],
+    "dynamo-optimized-norms": [["'n.weight' and 1 more replace 4 norms", "optimize=False"]],
+    "dynamo-optimized-tied": [["is the transpose of", "split a tied weight", "optimize=False"]],
     "dynamo-optimized-scale": [["part of a folded parameter", "optimize=False"], ["1 parameter of the module", "'t'"]],
     "dynamo-optimized-batchnorm": [["2 parameters of the module", "'b.bias', 'b.weight'", "1 BatchNorm folded", "optimize=False"]],
-    "dynamo-optimized-token": [["'expand' holds copies of one stored value", "would train every copy", "optimize=False"], ["'cls', 'l.weight'"]],
+    "dynamo-optimized-token": [["'expand' holds copies of one stored value", "would train each copy", "optimize=False"], ["'cls', 'l.weight'"]],
     "dynamo-optimized-fresh-token": [["'expand' holds copies of one stored value"], ["'cls', 'l.weight'"]],
     "dynamo-optimized-tables": [["4 parameters lost their names"], ["5 parameters of the module"]],
     "dynamo-optimized-sines": [["1 parameter lost its name"], ["2 parameters of the module"]],
     "dynamo-optimized-expanded": [["holds copies of one stored value"], ["2 parameters of the module"]],
-    "dynamo-shared": [], "dynamo-optimized-shared": [["'n.weight' and 1 more stand for 4 norms", "optimize=False"]],
+    "dynamo-shared": [], "dynamo-optimized-shared": [["'n.weight' and 1 more replace 4 norms", "optimize=False"]],
     "dynamo-optimized-penalty": [["'mul_1' is a number added to the loss", "optimize=False"]], "dynamo-penalty": [],
     "dynamo-optimized-divided": [],
-    "dynamo-optimized-computed": [["and 1 more", "computed them of parameters (the first of 'l.weight')", "optimize=False"],
-                                  ["was computed of 'l.weight'", "trained on its own"]], "dynamo-computed": [],
-    "dynamo-optimized-towers": [["'exp': the exporter computed it of 't'", "optimize=False"], ["2 parameters of the module", "missing: 'one', 't'"]], "dynamo-towers": [],
-    "dynamo-optimized-siamese": [["was computed of 'l.weight'", "not all that the file has of it", "trained on its own"]],
+    "dynamo-optimized-computed": [["and 1 more", "computed them from parameters (the first is 'l.weight')", "optimize=False"],
+                                  ["was computed from 'l.weight'", "trained separately"]], "dynamo-computed": [],
+    "dynamo-optimized-towers": [["'exp': the exporter computed it from 't'", "optimize=False"], ["2 parameters of the module", "missing: 'one', 't'"]], "dynamo-towers": [],
+    "dynamo-optimized-siamese": [["was computed from 'l.weight'", "the file holds another copy", "trained separately"]],
     "dynamo-optimized-factors": [["1 parameter of the module is not in the file", "missing: 'm.scale'"]],
-    "dynamo-lora": [["2 parameters are trained beside 2 of LoRA", "try: --freeze '*' --train '*lora_*'"]],
+    "dynamo-lora": [["2 parameters are trained in addition to 2 of LoRA", "try: --freeze '*' --train '*lora_*'"]],
 }
 # what must not be advised: --train of the name would harm
 NEVER = {"dynamo-optimized-token": "expand", "dynamo-optimized-fresh-token": "expand", "dynamo-optimized-tables": "",
@@ -62,8 +62,8 @@ NEVER = {"dynamo-optimized-token": "expand", "dynamo-optimized-fresh-token": "ex
 # the models with references that are damaged, or not in training form; the others are whole
 DAMAGED = {
     "bert-cls-dynamo": ["2 Dropout nodes are inactive", "padding_idx=0"], "bert-mlm-dynamo-dyn": ["padding_idx=0"], "llama-dynamo": ["padding_idx=0"], "cnn-bn-batch": ["3 BatchNormalization nodes"], "cnn-bn-merged": ["3 BatchNormalization nodes"],
-    "gpt2-tied-by-accident": ["stand for 18 norms", "transposed", "1 parameter lost its name"], "tie-[!ms]*": ["missing: 'net.w'"],
-    "crf-ts17": ["'trans' is trained as a parameter by its name alone"], "clip-learnt-ts14": ["'low' and 1 more are trained as parameters by their names alone"],
+    "gpt2-tied-by-accident": ["replace 18 norms", "is the transpose of", "1 parameter lost its name"], "tie-[!ms]*": ["missing: 'net.w'"],
+    "crf-ts17": ["'trans' is trained as a parameter only because of its name"], "clip-learnt-ts14": ["'low' and 1 more are trained as parameters only because of their names"],
 }
 
 
@@ -155,7 +155,7 @@ def check_recipe(ckc, folder, recipes):
 
 def check_silenced(ckc, folder, models):
     """Who says what is meant is not warned; nor who trains nothing."""
-    for path, flags, words in ((f"{models}/cnn-bn-batch.onnx", ["--batchnorm", "batch"], "3 nodes use the batch's statistics"),
+    for path, flags, words in ((f"{models}/cnn-bn-batch.onnx", ["--batchnorm", "batch"], "3 nodes use batch statistics"),
                                (f"{models}/cnn-bn-batch.onnx", ["--batchnorm", "running"], "--batchnorm running does nothing"),
                                (f"{models}/cnn-bn-running.onnx", ["--batchnorm", "running"], "3 nodes use the running statistics"),
                                (f"{models}/crf-ts17.onnx", ["--batchnorm", "batch", "--train", "trans"], "--batchnorm batch does nothing"),
@@ -169,7 +169,7 @@ def check_silenced(ckc, folder, models):
         if done.returncode or (len(said) != 1 or words not in said[0] if words else said):
             return f"{path} {flags}: status {done.returncode}: {done.stderr.strip()}"
     done = run(ckc, f"{folder}/dynamo-optimized-token.onnx", "--plan-only", "--train", "expand")
-    return None if "'expand' holds copies of one stored value: --train trains every copy" in done.stderr else f"--train of copies: {done.stderr.strip()}"
+    return None if "'expand' holds copies of one stored value: --train trains each copy" in done.stderr else f"--train of copies: {done.stderr.strip()}"
 
 
 def check(ckc, path, lists, report):

@@ -179,7 +179,7 @@ test_wire_limits(void **state)
 	m.n = 0;
 	put_varint(&m, 7 << 3 | 2);
 	put_varint(&m, UINT64_MAX);
-	refuses(&m, NULL, "runs past the end, in a ModelProto at byte 0");
+	refuses(&m, NULL, "exceeds the message, in a ModelProto at byte 0");
 	m.n = 0;
 	put_int(&m, 7, 3);
 	refuses(&m, NULL, "wrong type");
@@ -210,7 +210,7 @@ test_forged_token(void **state)
 	memcpy(w.b + w.n, "\1\0\0\0", 4);
 	w.n += 4;
 	m = with_tensor(&w);
-	refuses(&m, NULL, "0 elements stored, its shape needs 4");
+	refuses(&m, NULL, "0 elements stored, but the shape needs 4");
 }
 
 /* ---- contents of tensors ---- */
@@ -262,7 +262,7 @@ test_bad_tensors(void **state)
 	(void)state;
 	w = tensor_raw("w", ONNX_FLOAT, 1, d1, ramp, 15);
 	m = with_tensor(&w);
-	refuses(&m, NULL, "15 bytes stored, its shape needs 16");
+	refuses(&m, NULL, "15 bytes stored, but the shape needs 16");
 	w = tensor_raw("w", ONNX_FLOAT, 2, huge, ramp, 16);
 	m = with_tensor(&w);
 	refuses(&m, NULL, "too many elements");
@@ -278,7 +278,7 @@ test_bad_tensors(void **state)
 	refuses(&m, NULL, "field of another type");
 	w = tensor_head("w", ONNX_STRING, 1, d1);
 	m = with_tensor(&w);
-	refuses(&m, NULL, "element type string is not supported");
+	refuses(&m, NULL, "dtype string is not supported");
 }
 
 /* ---- external data ---- */
@@ -331,9 +331,9 @@ test_external(void **state)
 	m = external("w.bin", "4", NULL);
 	gives(&m, NULL, "= {1, 2, 3, 4}");
 	m = external("w.bin", "8", "0");
-	refuses(&m, NULL, "ends at byte 20, the tensor lies at 8 and has 16");
+	refuses(&m, NULL, "ends at byte 20, but the tensor starts at byte 8 and has 16");
 	m = external("w.bin", "0", "20");
-	refuses(&m, NULL, "has 20 bytes, its shape needs 16");
+	refuses(&m, NULL, "has 20 bytes, but the shape needs 16");
 	m = external("gone.bin", "0", "16");
 	refuses(&m, NULL, "tensor 'w': external data file 'gone.bin' cannot be "
 	        "opened");
@@ -437,13 +437,13 @@ test_names(void **state)
 	m = one_node("Neg", "gone", NULL, 20);
 	refuses(&m, NULL, "input 0, 'gone', is never written");
 	m = one_node("Add", "x", NULL, 20);
-	refuses(&m, NULL, "1 inputs, 2 to 2 expected");
+	refuses(&m, NULL, "expected 2 to 2 inputs, found 1");
 	m = one_node("Add", "x -", NULL, 20);
 	refuses(&m, NULL, "input 1 is missing");
 	m = one_node("Neg", "x", NULL, 5);
 	refuses(&m, NULL, "opset 5 is not supported");
 	m = one_node("Gelu", "x", NULL, 19);
-	refuses(&m, NULL, "opset 19 is not supported, 20 is the oldest");
+	refuses(&m, NULL, "opset 19 is not supported: expected 20 or later");
 }
 
 /* Everything that is missing is said at once. */
@@ -494,7 +494,7 @@ test_attributes(void **state)
 	attr_put_float(&a, "axis", 1);
 	m = one_node("Softmax", "x", &a, 20);
 	refuses(&m, NULL,
-	        "attribute 'axis' should be an integer and is a float");
+	        "attribute 'axis': expected an integer, found a float");
 	a.n = 0;
 	attr_put_int(&a, "axes", 1);
 	m = one_node("Softmax", "x", &a, 20);
@@ -506,11 +506,11 @@ test_attributes(void **state)
 	a.n = 0;
 	attr_put_int(&a, "left_window_size", -7);
 	m = one_node("Attention", "x x x", &a, 25);
-	refuses(&m, NULL, "left_window_size -7 and right_window_size -1");
+	refuses(&m, NULL, "found -7 and -1");
 	a.n = 0;
 	attr_put_int(&a, "qk_matmul_output_mode", 4);
 	m = one_node("Attention", "x x x", &a, 23);
-	refuses(&m, NULL, "qk_matmul_output_mode 4, expected 0 to 3");
+	refuses(&m, NULL, "qk_matmul_output_mode: expected 0 to 3, found 4");
 	/* before version 13 all dims from axis on are one */
 	a.n = 0;
 	attr_put_int(&a, "axis", 0);
@@ -562,21 +562,21 @@ test_repeated_shapes(void **state)
 		{ "Conv", "kernel_shape", { 3, 2 }, { 4, 1, 3, 2 }, { 0 },
 		  NULL },
 		{ "Conv", "kernel_shape", { 2, 3 }, { 4, 1, 3, 2 }, { 0 },
-		  "kernel_shape has 2 where the weight has 3" },
+		  "kernel_shape has extent 2, but the weight has 3" },
 		{ "Conv", "kernel_shape", { 3 }, { 4, 1, 3, 2 }, { 0 },
-		  "kernel_shape has 1 extents, the weight is of rank 4" },
+		  "kernel_shape has 1 extents, but the weight has rank 4" },
 		{ "ConvTranspose", "kernel_shape", { 3, 3 }, { 1, 4, 3, 2 },
-		  { 0 }, "kernel_shape has 3 where the weight has 2" },
+		  { 0 }, "kernel_shape has extent 3, but the weight has 2" },
 		{ "LSTM", "hidden_size", { 2 }, { 1, 8, 4 }, { 1, 8, 2 },
 		  NULL },
 		{ "LSTM", "hidden_size", { 3 }, { 1, 8, 4 }, { 1, 8, 2 },
-		  "hidden_size 3, and the weights R are for 2" },
+		  "hidden_size is 3, but the weights R are for 2" },
 		{ "LSTM", "hidden_size", { -2 }, { 1, 8, 4 }, { 1, 8, 2 },
-		  "hidden_size -2" },
+		  "found -2" },
 		{ "GRU", "hidden_size", { 2 }, { 1, 8, 4 }, { 1, 6, 2 },
-		  "hidden_size 2, and the weights W have 8 rows" },
+		  "hidden_size is 2, but the weights W have 8 rows" },
 		{ "RNN", "hidden_size", { 2 }, { 1, 3, 4 }, { 1, 2, 2 },
-		  "hidden_size 2, and the weights W have 3 rows" },
+		  "hidden_size is 2, but the weights W have 3 rows" },
 	};
 
 	(void)state;
@@ -634,17 +634,17 @@ test_versions(void **state)
 		int n, opset[2];
 		const char *want;
 	} t[] = {
-		{ 10, 1, { 99 }, "opset 99 is newer than ckc, which knows 28 "
-		  "at most; export with opset_version=28" },
-		{ 10, 1, { 29 }, "opset 29 is newer" },
-		{ 10, 1, { 0 }, "opset 0: versions begin with 1" },
-		{ 10, 1, { -3 }, "opset -3: versions begin with 1" },
-		{ 10, 0, { 0 }, "does not say which opset" },
+		{ 10, 1, { 99 }, "opset 99 is not supported: expected at "
+		  "most 28; export with opset_version=28" },
+		{ 10, 1, { 29 }, "opset 29 is not supported" },
+		{ 10, 1, { 0 }, "opset: expected 1 or later, found 0" },
+		{ 10, 1, { -3 }, "opset: expected 1 or later, found -3" },
+		{ 10, 0, { 0 }, "does not declare the opset" },
 		{ 10, 2, { 13, 17 }, "versions 13 and 17 of the default "
 		  "domain" },
-		{ 99, 1, { 17 }, "IR version 99 is newer than ckc, which knows "
-		  "14 at most" },
-		{ 0, 1, { 17 }, "IR version 0: versions begin with 1" },
+		{ 99, 1, { 17 }, "IR version 99 is not supported: expected at "
+		  "most 14" },
+		{ 0, 1, { 17 }, "IR version: expected 1 or later, found 0" },
 	};
 	static const int good[][2] = { { 28, 28 }, { 17, 17 } };
 	struct buf m;
@@ -693,7 +693,7 @@ test_function_versions(void **state)
 		if (version == 20)
 			gives(&m, NULL, "= neg %x");
 		else
-			refuses(&m, NULL, "function 'Fn': opset 50 is newer");
+			refuses(&m, NULL, "function 'Fn': opset 50 is not supported");
 	}
 }
 
@@ -932,7 +932,7 @@ test_broken_constants(void **state)
 	put_int(&sparse, 3, 4);
 	a = (struct buf){ 0 };
 	attr_put_msg(&a, "sparse_value", 22, 11, &sparse);
-	refuses_once(&a, "sparse tensor '': an index lies outside");
+	refuses_once(&a, "sparse tensor '': an index is out of range");
 }
 
 /* y = op(x, ...) of as many times the same x. */
@@ -1065,7 +1065,7 @@ test_sparse(void **state)
 	(void)state;
 	gives(&m, &frozen, "{0, 5, 0, 0, 0, 7}");
 	m = sparse_model(3);
-	refuses(&m, &frozen, "sparse tensor 'c': an index lies outside");
+	refuses(&m, &frozen, "sparse tensor 'c': an index is out of range");
 }
 
 static void
@@ -1086,7 +1086,7 @@ test_sequences(void **state)
 	gives(&m, NULL, "= part %x {axis=1, index=1, chunk=1}");
 	put_value(&g, 12, "s", ONNX_FLOAT, 2, d22);
 	m = model_of(&g, 20);
-	refuses(&m, NULL, "output 's' is not a tensor");
+	refuses(&m, NULL, "output 's': only tensors");
 }
 
 static void
@@ -1185,7 +1185,7 @@ test_wishes(void **state)
 	opt = (struct import_options){ .nparam = 1, .param = c };
 	gives(&m, &opt, "param %c: f32[4]");
 	opt = (struct import_options){ .nwish = 1, .wish = none };
-	refuses(&m, &opt, "--train 'nothing*': there is no initializer");
+	refuses(&m, &opt, "--train 'nothing*': no initializer has");
 }
 
 /* Parameters that are inputs too: the initializer wins. */
@@ -1293,7 +1293,7 @@ test_ties(void **state)
 
 	(void)state;
 	assert_non_null(r.g);
-	assert_non_null(strstr(r.said, "'n1.weight' stands for 2 norms"));
+	assert_non_null(strstr(r.said, "'n1.weight' replaces 2 norms"));
 	assert_non_null(strstr(r.text, "layernorm %a, %n2.weight"));
 	done(&r);
 	gives(&m, &off, "layernorm %a, %n1.weight");

@@ -358,9 +358,11 @@ matters(const struct schema *s, int opset, const struct attribute *a, int nin,
 {
 	struct buf attrs = required(s, a);
 	struct answer base = import_node(s, opset, nin, nout, &attrs);
-	char value[NAME];
+	char value[NAME], mistyped[NAME + 32];
 	bool yes = false;
 
+	snprintf(mistyped, sizeof mistyped, "attribute '%s': expected",
+	         a->name);
 	for (int k = 0; value_of(s, a, k, value); k++) {
 		struct answer o;
 
@@ -368,7 +370,7 @@ matters(const struct schema *s, int opset, const struct attribute *a, int nin,
 		put_attribute(&attrs, a->name, a->type, value);
 		o = import_node(s, opset, nin, nout, &attrs);
 		if (strstr(o.said, "is not known")
-		    || strstr(o.said, "should be"))
+		    || strstr(o.said, mistyped))
 			fault(s, "%s", o.said);
 		yes |= !o.text || !base.text
 			|| strcmp(o.text, base.text) != 0;

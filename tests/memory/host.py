@@ -78,7 +78,7 @@ def main():
         if "busy" not in said:
             found, again = plan(model, "--device", "host")
             expect("what was measured is kept: " + again,
-                   found and "as measured before" in again)
+                   found and "from the cache" in again)
         expect("nothing is left behind",
                set(os.listdir(folder)) <= {
                    "ckc", "gpt.onnx", "gpt.onnx.data", "gpt.so",

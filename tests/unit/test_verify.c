@@ -214,21 +214,21 @@ static const struct {
 	const char *want;               /* NULL: no fault */
 } faults[] = {
 	{ sound, NULL },
-	{ operand_range, "operand 0: no value 999" },
+	{ operand_range, "operand 0: value 999 does not exist" },
 	{ operand_order, "value b): operand 0 is read before" },
-	{ operand_absent, "operand 0 is absent" },
-	{ operand_dead, "operand 0 is written by no node" },
-	{ operand_count, "0 operands" },
-	{ output_shared, "value e): output 0 is that of node" },
-	{ output_count, "2 outputs, expected 1" },
-	{ output_kind, "value e): output 0 is not a result" },
-	{ op_unknown, "no op" },
+	{ operand_absent, "operand 0 is missing" },
+	{ operand_dead, "no node writes operand 0" },
+	{ operand_count, "wrong number of operands: 0" },
+	{ output_shared, "value e): output 0 belongs to node" },
+	{ output_count, "expected 1 outputs, found 2" },
+	{ output_kind, "value e): output 0 is not a computed value" },
+	{ op_unknown, "unknown op" },
 	{ type_changed, "expected f32[2,4], found f64[2,4]" },
 	{ shape_changed, "expected f32[2,4], found f32[2,5]" },
-	{ phase_order, "forward after the backward phase" },
+	{ phase_order, "forward node after the start" },
 	{ repeats_later, "which comes later" },
-	{ origin_range, "no origin 7" },
-	{ body_stray, "body and op do not belong together" },
+	{ origin_range, "origin 7 does not exist" },
+	{ body_stray, "expected a body for a loop" },
 	{ grad_twice, "second gradient of w after dw" },
 	{ grad_frozen, "gradient of the frozen parameter w" },
 	{ grad_shape, "differs in shape from its parameter w" },
@@ -236,12 +236,12 @@ static const struct {
 	{ state_alone, "state without a parameter" },
 	{ state_row, NULL },
 	{ state_shape, "differs in shape from its parameter w" },
-	{ loss_dead, "the loss is written by no node" },
-	{ output_dead, "an output that no node writes" },
+	{ loss_dead, "no node writes the loss" },
+	{ output_dead, "is an output, but no node writes it" },
 	{ loss_vector, "the loss is not a scalar" },
 	{ input_unknown, "type or shape is unknown" },
-	{ not_laid_out, "(a): is not laid out" },
-	{ name_changed, "name is absent or not its own" },
+	{ not_laid_out, "(a): has no memory layout" },
+	{ name_changed, "missing or duplicate name" },
 };
 
 static void
@@ -275,27 +275,27 @@ properties(void **state)
 	static const struct {
 		const char *text, *want;
 	} t[] = {
-		{ "props static\ninput %x: f32[?]\n", "(x): type or shape" },
+		{ "props static\ninput %x: f32[?]\n", "(x): dtype or shape" },
 		{ "props static\ninput %x: f32[2]\n%y = identity %x\n",
-		  "(identity): has no place in a static graph" },
+		  "(identity): is not allowed in a static graph" },
 		{ "props static\ninput %x: f32[2]\nconst %s: i64[1] = {2}\n"
-		  "%y = reshape %x, %s\n", "value s): operand 1 is still" },
+		  "%y = reshape %x, %s\n", "value s): operand 1 must be an attribute" },
 		{ "input %x: f32[4] bytes 64\n"
 		  "%y: f32[4] bytes 60 = neg %x\n", "60 bytes, not a multiple" },
 		{ "input %x: f32[4] bytes 64\n"
 		  "%y: f32[4] start 13 in %x = reshape %x {shape=[4]}\n",
-		  "elements 13..16 leave x of 64 bytes" },
+		  "elements 13..16 are outside x of 64 bytes" },
 		{ "input %x: f32[4] bytes 64\n"
 		  "%y: f32[4] strides [-1] start 2 in %x = reshape %x "
-		  "{shape=[4]}\n", "elements -1..2 leave x" },
+		  "{shape=[4]}\n", "elements -1..2 are outside x" },
 		{ "input %x: f32[4] bytes 64\n"
 		  "%y: f32[4] in %x = reshape %x {shape=[4]}\n"
 		  "%z: f32[4] in %y = reshape %x {shape=[4]}\n",
-		  "(z): lies in y, which is no owner" },
+		  "(z): is a view of y, which does not own" },
 		{ "input %x: f32[4] bytes 64\n"
 		  "%y: bool[4] in %x = gt %x, %x\n", "another element size" },
 		{ "input %x: f32[4] bytes 64\n"
-		  "%y: f32[4] bytes 64 at 32 = neg %x\n", "(y): lies at 32" },
+		  "%y: f32[4] bytes 64 at 32 = neg %x\n", "(y): invalid offset 32" },
 	};
 
 	(void)state;

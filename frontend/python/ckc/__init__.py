@@ -29,7 +29,7 @@ _TYPES = {"f32": "f4", "f64": "f8", "f16": "f2", "i8": "i1", "i16": "i2", "i32":
 
 
 class Error(RuntimeError):
-    """What ckc or libckr said."""
+    """An error of ckc or libckr, with its message."""
 
 
 class Model:
@@ -44,7 +44,7 @@ class Model:
 
 
 def _words(option, value):
-    """--option and its value, as the command line has it; of a list once for each.  True: the word alone; False: off."""
+    """Command line words of an option: --option VALUE, once per element of a list; True gives the option alone, False gives off."""
     flag = "--" + option.replace("_", "-")
     if value is True:
         return [flag]
@@ -60,12 +60,12 @@ def _words(option, value):
 def compile(onnx, output=None, budget=None, **options):
     """Compile an ONNX file: a Model.
 
-    output: the library's file (beside the ONNX file, with .so).  budget: as --memory-budget, "60%" or bytes.  options: those of `ckc --help`
+    output: path of the library (default: next to the ONNX file, with suffix .so).  budget: as --memory-budget, "60%" or bytes.  options: those of `ckc --help`
     with _ for -: dim={"batch": 8}, loss="ce:logits", dtype="bf16", freeze=["emb*", "head*"], lora={"*.q_proj.weight": "8:16"}, target="cuda".
     """
     for option in ("plan_only", "help", "version"):
         if option in options:
-            raise TypeError(f"'{option}' compiles nothing: call the program ckc")
+            raise TypeError(f"'{option}' does not compile a library: run the program ckc instead")
     output = output or _os.path.splitext(_os.fspath(onnx))[0] + ".so"
     with _tempfile.TemporaryDirectory(prefix="ckc-") as folder:
         plan = _os.path.join(folder, "plan.json")
@@ -74,7 +74,7 @@ def compile(onnx, output=None, budget=None, **options):
             argv += _words(option, value)
         done = _subprocess.run(argv, stdout=_subprocess.PIPE, stderr=_subprocess.STDOUT, text=True, errors="replace")
         if done.returncode:
-            raise Error(done.stdout.strip() or f"ckc ended with status {done.returncode}")
+            raise Error(done.stdout.strip() or f"ckc failed with exit status {done.returncode}")
         with open(plan) as f:
             return Model(output, done.stdout, _json.load(f))
 
@@ -89,7 +89,7 @@ def _array(x):
             return _np.from_dlpack(x)
         return _np.asarray(x)
     except (RuntimeError, BufferError, ValueError) as e:
-        raise Error(f"{type(x).__name__} is no array that NumPy takes: {e}") from e
+        raise Error(f"cannot convert {type(x).__name__} to a NumPy array: {e}") from e
 
 
 def _halves(x):
@@ -100,16 +100,16 @@ def _halves(x):
 
 
 def _typed(what, x, to):
-    """The array, if its type converts to dtype `to`: floats and integers within their kind, bools into both.  Lists and numbers have no type of
-    their own: their integers are floats, too."""
+    """The array, if its dtype converts to dtype `to`: floats and integers within their kind, bools to both.  Lists and numbers have no dtype:
+    their integers may become floats."""
     of, a = _np.dtype("f4" if to == "bf16" else _TYPES[to]), _array(x)
     if not _np.can_cast(a.dtype, of, "same_kind") or (of.kind == "f" and a.dtype.kind in "iu" and hasattr(x, "dtype")):
-        raise Error(f"{what} is {to}, the array {a.dtype}: convert it, as by x.astype('{of}')")
+        raise Error(f"{what} is {to}, but the array is {a.dtype}; try: x.astype('{of}')")
     return a
 
 
 def _converted(what, x, to):
-    """The elements as the library has them, without gaps; a value that the type cannot hold is an error."""
+    """The array in the library's dtype, contiguous.  Fails if the dtype cannot hold a value."""
     with _np.errstate(over="ignore"):
         y = _np.asarray(_halves(x) if to == "bf16" else x, _TYPES[to], order="C")
     if to == "bf16":
@@ -148,7 +148,7 @@ class _Inputs(_abc.Mapping):
 
 
 class _Memory:
-    """An input's place, which keeps its model open."""
+    """Memory of an input; keeps its model open."""
 
     def __init__(self, owner, info, at):
         self.owner = owner
@@ -159,9 +159,9 @@ class _Memory:
 class Trainer:
     """A model in memory, with its weights and the optimizer's state.
 
-    model: a Model, or the path of a library.  weights: a .safetensors file (the one beside the library).  threads, seed: as of ckrun.
-    Settings of the optimizer are keywords, and attributes of .hyper that may be changed between steps: lr, beta1, beta2, eps, weight_decay,
-    momentum, nesterov, clip, ...; those not given are the optimizer's own.
+    model: a Model, or the path of a library.  weights: a .safetensors file (default: the one next to the library).  threads, seed: as for ckrun.
+    Optimizer settings are keywords, and attributes of .hyper that may change between steps: lr, beta1, beta2, eps, weight_decay, momentum,
+    nesterov, clip, ... (default: those of the optimizer).
     """
 
     def __init__(self, model, weights=None, threads=0, seed=0, **hyper):
@@ -193,7 +193,7 @@ class Trainer:
             raise Error(self._call.ckr_error(self._ctx).decode(errors="replace"))
 
     def _list(self, call):
-        """All that a call with a number gives."""
+        """Results of a call for index 0, 1, ... until it fails."""
         found, info = [], _lib.Info()
         while not call(self._ctx, len(found), _c.byref(info)):
             found.append(_lib.Info.from_buffer_copy(info))
@@ -207,8 +207,8 @@ class Trainer:
 
     @property
     def inputs(self):
-        """Views of the inputs' memory by name, to be filled in place: t.inputs["x"][...] = x, all of them before a step() without arrays.  They keep
-        the model open, but must not be used behind close()."""
+        """Views of the inputs' memory by name.  Fill all of them in place, t.inputs["x"][...] = x, before a step() without arrays.  They keep
+        the model open, but must not be used after close()."""
         self._open()
         return _Inputs(self)
 
@@ -222,10 +222,10 @@ class Trainer:
             raise Error("the trainer is closed")
 
     def _taken(self, arrays):
-        """What was given by the names of inputs, as arrays of types that convert."""
+        """The arrays by input name, with dtypes that convert.  Fails for an unknown name."""
         for name in arrays:
             if name not in self._infos:
-                raise Error(f"there is no input '{name}'; inputs are {', '.join(self._infos)}")
+                raise Error(f"unknown input '{name}': expected one of {', '.join(self._infos)}")
         return {name: _typed(f"input '{name}'", x, self._infos[name].dtype.decode()) for name, x in arrays.items()}
 
     def _shape(self, name):
@@ -233,14 +233,14 @@ class Trainer:
         return tuple(info.dim[:info.rank])
 
     def _complete(self, arrays, labels=True):
-        """Arrays are given for all inputs, or for none: an input left out would keep an old batch."""
+        """Fails unless arrays are given for all inputs or for none: an omitted input would keep its old batch."""
         missing = [f"'{k}'" for k, i in self._infos.items() if arrays and k not in arrays and (labels or not i.label)]
         if missing:
-            raise Error(f"no array for {'input' if len(missing) == 1 else 'inputs'} {', '.join(missing)}: expected one for each input, or none if all "
-                        "are written to .inputs")
+            raise Error(f"missing array for {'input' if len(missing) == 1 else 'inputs'} {', '.join(missing)}: expected one for each input, or none if all "
+                        "inputs are written to .inputs")
 
     def _set(self, arrays):
-        """Inputs to arrays of their shapes: all, or none if one fails."""
+        """Set inputs from arrays of their shapes: all, or none if one fails."""
         ready = [(i, _converted(f"input '{k}'", arrays[k], i.dtype.decode())) for k, i in self._infos.items() if k in arrays]
         for i, x in ready:
             self._check(self._call.ckr_set(self._ctx, i.name, x.ctypes.data, i.nbytes))
@@ -248,15 +248,15 @@ class Trainer:
     # ---- training ----
 
     def step(self, **arrays):
-        """Forward, backward and update; the loss before the update.  Arrays by the names of inputs, one for each; without arrays inputs are what
-        they were, or what was written to .inputs.  A model of --grad-accum N takes N batches in one array, along axis 0."""
+        """Run forward, backward and update; returns the loss before the update.  Arrays are given by input name, one for each; without arrays the inputs
+        keep their values, or those written to .inputs.  A model of --grad-accum N takes N micro-batches in one array, along axis 0."""
         self._open()
         arrays, loss, n = self._taken(arrays), _c.c_double(), self.micro_batches
         if n > 1:
             return self._accumulate(arrays, loss, n)
         for name, x in arrays.items():
             if x.shape != self._shape(name):
-                raise Error(f"input '{name}' is {list(self._shape(name))}, the array {list(x.shape)}")
+                raise Error(f"input '{name}' has shape {list(self._shape(name))}, but the array has {list(x.shape)}")
         self._complete(arrays)
         self._set(arrays)
         self._check(self._call.ckr_step(self._ctx, _c.byref(self.hyper), _c.byref(loss)))
@@ -267,7 +267,7 @@ class Trainer:
         for name, x in arrays.items():
             one = self._shape(name)
             if x.shape != (n * one[0] if one else n, *one[1:]):
-                raise Error(f"input '{name}' takes {n} micro-batches of {list(one)} along axis 0, the array is {list(x.shape)}")
+                raise Error(f"input '{name}' takes {n} micro-batches of {list(one)} along axis 0, but the array has shape {list(x.shape)}")
             parts[name] = x.reshape(n, *one)
         self._complete(arrays)
 
@@ -290,14 +290,15 @@ class Trainer:
     # ---- evaluation ----
 
     def _batches(self, arrays, labels=True):
-        """Set inputs batch by batch; yields how many samples are new, and of how many, and how often the batch counts.  A last batch is filled up
-        with its last sample, which a batch of that sample alone takes out again."""
+        """Set inputs batch by batch; yields the number of new samples, the batch size and the weight of the batch.  A last batch is padded
+        with its last sample; a batch of that sample alone corrects for the padding."""
         shapes = {name: self._shape(name) for name in arrays}
         rows, n = next(((to[0], len(arrays[name])) for name, to in shapes.items() if to and arrays[name].ndim and len(arrays[name]) != to[0]), (1, 1))
         for name, to in shapes.items():
             want = (n, *to[1:]) if to and to[0] == rows else to
             if arrays[name].shape != want or not n:
-                raise Error(f"input '{name}' is {list(to)}, the array {list(arrays[name].shape)}; several batches are arrays of as many rows")
+                raise Error(f"input '{name}' has shape {list(to)}, but the array has {list(arrays[name].shape)}; several batches need arrays with "
+                            "the same number of rows")
         self._complete(arrays, labels)
         dealt = {name: arrays[name] for name, to in shapes.items() if to and to[0] == rows}
         self._set({name: x for name, x in arrays.items() if name not in dealt})
@@ -310,8 +311,8 @@ class Trainer:
             yield 0, rows, n % rows / rows - 1
 
     def eval(self, **arrays):
-        """The loss of samples without training on them: no dropout, running statistics.  Arrays hold a batch, or any number of rows, which are
-        dealt to batches; the loss is that of all of them."""
+        """The loss of samples in evaluation mode: no dropout, running statistics.  Arrays hold a batch, or any number of rows, which are
+        split into batches; returns the loss over all rows."""
         self._open()
         arrays, score, batches = self._taken(arrays), _lib.Score(), 0
         self._check(self._call.ckr_score_begin(self._ctx))
@@ -320,12 +321,12 @@ class Trainer:
             batches += 1
         self._check(self._call.ckr_score_end(self._ctx, _c.byref(score)))
         if score.by_batch and batches > 1:
-            _warnings.warn(f"the loss depends on how many samples are in a batch, here {rows}: {score.by_batch.decode(errors='replace')}", stacklevel=2)
+            _warnings.warn(f"the loss depends on the batch size, here {rows}: {score.by_batch.decode(errors='replace')}", stacklevel=2)
         return score.loss
 
     def predict(self, **arrays):
-        """The model's outputs for a batch: {name: array}, or the array if there is one.  Labels need not be given.  Of any number of rows those
-        outputs that have rows of samples."""
+        """The model's outputs for a batch: {name: array}, or the array of a single output.  Labels may be omitted.  For any number of rows, the
+        outputs with one row per sample."""
         self._open()
         arrays = self._taken(arrays)
         infos = [i for i in self._list(self._call.ckr_eval_output) if not i.loss and i.kind != b"metric"]
@@ -339,18 +340,18 @@ class Trainer:
                 y = self._out(i)
                 found[i.name.decode()].append(y[:len(y) // rows * new] if new < rows and y.ndim else y)
         if not found:
-            raise Error("the library has no output beside its loss (ckc --eval on; ckc says if there is no room)")
+            raise Error("the library has no outputs except the loss; try: ckc --eval on")
         if some:
             whole = {i.name.decode() for i in infos if i.rows and i.rank and i.dim[0] % rows == 0}
             found = {name: y for name, y in found.items() if name in whole}
         if not found:
-            raise Error(f"no output has rows for each of the {rows} samples of a batch, so that batches cannot be joined")
+            raise Error(f"batches cannot be concatenated: no output has one row for each of the {rows} samples of a batch")
         found = {name: _np.concatenate(y) if len(y) > 1 else y[0] for name, y in found.items()}
         return found if len(found) > 1 else next(iter(found.values()))
 
     @property
     def grad_norm(self):
-        """Of all gradients of the last step, before clipping; computed by steps from the first time on that it is asked for."""
+        """Norm of all gradients of the last step, before clipping.  Steps compute it only after the first access."""
         self._open()
         norm = _c.c_double()
         self._check(self._call.ckr_grad_norm(self._ctx, _c.byref(norm)))
@@ -358,7 +359,7 @@ class Trainer:
 
     @property
     def steps(self):
-        """Steps done since the weights were fresh."""
+        """Number of steps since the initial weights."""
         self._open()
         return self._call.ckr_step_count(self._ctx)
 
@@ -375,22 +376,22 @@ class Trainer:
         return {k: self._out(i) for k, i in self._tensors.items() if i.kind in (b"param", b"buffer")}
 
     def load_state_dict(self, state):
-        """Set parameters and buffers, all that state holds or, after an error, none; each must have its shape, and a type of its kind."""
+        """Set the parameters and buffers in state: all, or none after an error.  Shapes must match, and dtypes must be of the same kind."""
         self._open()
         ready = []
         for name, x in state.items():
             i, x = self._tensors.get(name), _array(x)
             if i is None or i.kind not in (b"param", b"buffer"):
-                raise Error(f"there is no parameter or buffer '{name}'")
+                raise Error(f"unknown parameter or buffer '{name}'")
             if list(x.shape) != i.dim[:i.rank]:
-                raise Error(f"'{name}' is {i.dim[:i.rank]}, the array {list(x.shape)}")
+                raise Error(f"'{name}' has shape {i.dim[:i.rank]}, but the array has {list(x.shape)}")
             x = _typed(f"'{name}'", x, i.dtype.decode())
             ready.append((i, _converted(f"'{name}'", x, i.dtype.decode())))
         for i, x in ready:
             self._check(self._call.ckr_set(self._ctx, i.name, x.ctypes.data, i.nbytes))
 
     def save(self, path):
-        """A checkpoint: parameters, buffers, optimizer state, step, seed."""
+        """Write a checkpoint: parameters, buffers, optimizer state, step, seed."""
         self._open()
         self._check(self._call.ckr_save(self._ctx, _os.fsencode(path)))
 
@@ -399,8 +400,8 @@ class Trainer:
         self._check(self._call.ckr_resume(self._ctx, _os.fsencode(path)))
 
     def init(self, path, map=None, skip=(), partial=False):
-        """Take weights from a .safetensors, .npz or index file, or from a list of them, as `ckrun --init`: names that begin with a key of map as if
-        they began with its value; globs of skip keep what they have; partial: so does what the files lack.  Names of what was left as it was."""
+        """Load weights from a .safetensors, .npz or index file, or a list of files, as `ckrun --init`.  map replaces name prefixes: keys by
+        values; tensors that match a glob of skip, and with partial those missing in the files, keep their values.  Returns the names of unchanged tensors."""
         self._open()
         maps = [_os.fsencode(f"{old}={new}") for old, new in (map or {}).items()]
         skips = [_os.fsencode(glob) for glob in ([skip] if isinstance(skip, str) else skip)]
@@ -413,12 +414,12 @@ class Trainer:
         return left
 
     def set_group(self, glob, lr=1.0, weight_decay=None):
-        """From now on trained parameters that match the glob learn at lr times the rate of steps, and decay by a rate of their own if one is given; a later
-        call replaces an earlier one.  Their names."""
+        """Scale the learning rate of trained parameters that match the glob by lr, and set their weight decay if given.  A later call replaces an
+        earlier one.  Returns their names."""
         self._open()
         names = [k for k, i in self._tensors.items() if i.kind == b"param" and not i.frozen and _fnmatch.fnmatchcase(k, glob)]
         if not names:
-            raise Error(f"no parameter that is trained matches '{glob}'")
+            raise Error(f"no trained parameter matches '{glob}'")
         if lr < 0 or (weight_decay is not None and weight_decay < 0):
             raise Error("lr and weight_decay of a group cannot be negative")
         for name in names:
@@ -426,23 +427,23 @@ class Trainer:
         return names
 
     def save_adapters(self, path):
-        """What is trained of a model compiled with lora=, as PEFT's adapter_model.safetensors, and adapter_config.json beside it; init takes it
-        back."""
+        """Write the trained tensors of a model compiled with lora= as PEFT's adapter_model.safetensors, with adapter_config.json next to it; init
+        loads it."""
         self._open()
         self._check(self._call.ckr_save_adapters(self._ctx, _os.fsencode(path)))
 
     def save_merged(self, path):
-        """Parameters and buffers of the model without adapters, which have been merged into them."""
+        """Write the parameters and buffers with the adapters merged into them."""
         self._open()
         self._check(self._call.ckr_save_merged(self._ctx, _os.fsencode(path)))
 
     def export_onnx(self, path):
-        """The ONNX file that the model was compiled from, with the present weights, adapters merged into them."""
+        """Write the ONNX model with the current weights, with adapters merged into them."""
         self._open()
         self._check(self._call.ckr_export_onnx(self._ctx, _os.fsencode(path)))
 
     def close(self):
-        """Free everything; views of .inputs must not be used behind it."""
+        """Free everything; views of .inputs must not be used afterwards."""
         if self._ctx:
             self._call.ckr_close(self._ctx)
         self._ctx = None

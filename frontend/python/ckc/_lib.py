@@ -1,4 +1,4 @@
-"""libckr by ctypes: the structs and calls of ckr.h that the package uses, and where the programs are."""
+"""ctypes bindings of libckr: the structs and calls of ckr.h that the package uses, and the paths of the programs."""
 import ctypes as c
 import os
 import shutil
@@ -25,9 +25,9 @@ class Hyper(c.Structure):
 
     def __setattr__(self, name, value):
         if name not in {n for n, _ in self._fields_}:
-            raise TypeError(f"'{name}' is no setting; there are {', '.join(sorted(n for n, _ in self._fields_))}")
+            raise TypeError(f"unknown setting '{name}': expected one of {', '.join(sorted(n for n, _ in self._fields_))}")
         if value < 0 and name != "beta2_decay":
-            raise TypeError(f"'{name}' is {value}, which is negative")
+            raise TypeError(f"'{name}' must not be negative, found {value}")
         super().__setattr__(name, value)
 
 
@@ -87,7 +87,7 @@ def compiler():
     """Path of the program ckc."""
     path = _beside("ckc") or shutil.which("ckc")
     if not path:
-        raise FileNotFoundError("the program ckc is neither beside the package nor in PATH; CKC_HOME=FOLDER says where it was built")
+        raise FileNotFoundError("the program ckc is neither in the package nor in PATH; set CKC_HOME to its build folder")
     return path
 
 

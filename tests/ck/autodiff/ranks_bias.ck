@@ -1,6 +1,6 @@
 # A convolution of a summand adds no bias: every rank would.
 # run: --passes=autodiff
-# error: node conv (q): what it adds to a summand of its own would be added on every rank
+# error: node conv (q): the op would add its bias or constant to a partial sum on every rank
 graph @f {
 	ranks 2
 	props canon loss

@@ -1,6 +1,6 @@
 # Neither does a resize of a summand fill in what lies outside.
 # run: --passes=autodiff
-# error: node resize (q): what it adds to a summand of its own would be added on every rank
+# error: node resize (q): the op would add its bias or constant to a partial sum on every rank
 graph @f {
 	ranks 2
 	props canon loss

@@ -1,6 +1,6 @@
 # A gradient is not cut where its parameter is whole.
 # run: --passes=optim
-# error: a gradient is complete before it is applied: it is cut along 0 in 8, expected whole
+# error: the gradient must be complete before the update: expected replicated, found sharded along dim 0 of extent 8
 graph @f {
 	ranks 2
 	props canon loss bwd

@@ -1,6 +1,6 @@
 # The gradient of a parameter in state I is complete; nothing adds it up.
 # run: --passes=optim
-# error: value dw: a gradient is complete before it is applied: it is a summand, expected whole
+# error: value dw: the gradient must be complete before the update: expected replicated, found partial
 graph @f {
 	ranks 2
 	props canon loss bwd

@@ -1,6 +1,6 @@
 # A parameter has no piece that two ranks share: their gradients would differ.
 # run: --passes=optim --optimizer sgd
-# error: value pair: a parameter's piece is one rank's
+# error: value pair: a shard of a parameter must belong to one rank
 graph @f {
 	ranks 4
 	props canon loss bwd

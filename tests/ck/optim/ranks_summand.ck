@@ -1,6 +1,6 @@
 # A trained parameter is not a summand on each rank.
 # run: --passes=optim
-# error: value w: is seen from outside: it is a summand, expected whole
+# error: value w: inputs, parameters and outputs cannot be partial sums: expected replicated, found partial
 graph @f {
 	ranks 2
 	props canon loss bwd

@@ -1,6 +1,6 @@
 # Adjoints are zero where a last piece is short; a fill with ones is not.
 # run: --passes=optim --optimizer sgd
-# error: node fill, value g: its state does not follow: it is cut along 0 in 5, expected whole
+# error: node fill, value g: placement does not follow from the operands: expected replicated, found sharded along dim 0 of extent 5
 graph @f {
 	ranks 2
 	props canon loss bwd

@@ -1,6 +1,6 @@
 # Forward nodes come before all others.
 # run: --passes=none
-# error: node 2 (neg): forward after the backward phase has begun
+# error: node 2 (neg): forward node after the start of the backward phase
 graph @f {
 	input %x: f32[2]
 	%y = exp %x @backward

@@ -1,6 +1,6 @@
 # A replica's piece is as long as its value says.
 # run: --passes=none
-# error: value 2 (s): is not a replica's piece of what it says
+# error: value 2 (s): shape does not match the shard of a replica
 graph @f {
 	replicas 2 exactly
 	param %w: f32[7,10]

@@ -1,6 +1,6 @@
 # A sum over ranks belongs before what is not linear.
 # run: --passes=none
-# error: operand 0 is a summand on each rank, in which the op is not linear
+# error: operand 0 is a partial sum, but the op is not linear in it
 graph @f {
 	ranks 2
 	param %v: f32[4,3] split 1 [6]

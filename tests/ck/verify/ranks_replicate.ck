@@ -1,6 +1,6 @@
 # A value with a complete adjoint that a rank's part of the work reads: backward would not add up what the ranks find.
 # run: --passes=none
-# error: node matmul, value h: an operand is whole with a complete adjoint (I), but a rank does only its part here: replicate is missing
+# error: node matmul, value h: an operand of a sharded op has placement I, so its gradient would be incomplete: a replicate op is missing
 graph @f {
 	ranks 2
 	input %x: f32[4,6]

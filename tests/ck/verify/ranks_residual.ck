@@ -1,6 +1,6 @@
 # What is whole is not added to a summand: every rank would add it.
 # run: --passes=none
-# error: operand 1 is whole beside a summand: it would be added on every rank
+# error: operand 1 is replicated and would be added to a partial sum on every rank
 graph @f {
 	ranks 2
 	input %x: f32[4,6]

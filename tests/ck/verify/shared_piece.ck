@@ -1,6 +1,6 @@
 # Two ranks that hold the same piece of a parameter would both update it, by sums that either has alone.
 # run: --passes=none
-# error: a parameter's piece is one rank's
+# error: a shard of a parameter must belong to one rank
 graph @f {
 	ranks 2
 	input %x: f32[4,6]

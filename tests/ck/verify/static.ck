@@ -1,6 +1,6 @@
 # Claimed properties are checked.
 # run: --passes=none
-# error: value s): operand 1 is still static
+# error: value s): operand 1 must be an attribute in a static graph
 graph @f {
 	props static
 	input %x: f32[6]

@@ -1,9 +1,9 @@
 # What is on its way between ranks nobody reads, overwrites or waits for in vain.
 # run: --passes=none
-# error: node 3 (exp, value y): touches what node 2 receives until node 3 has run
-# error: node 5 (sgd, value p): overwrites what node 4 sends until node 5 has run
-# error: node 4 (all_reduce): ends behind node 5, after updates have begun
-# error: node 3 (exp): cannot end behind node 4
+# error: node 3 (exp, value y): accesses memory that node 2 receives into until node 3 has run
+# error: node 5 (sgd, value p): overwrites memory that node 4 sends until node 5 has run
+# error: node 4 (all_reduce): the transfer ends after node 5, when updates have begun
+# error: node 3 (exp): the transfer cannot end after node 4
 graph @f {
 	ranks 2
 	input %x: f32[4]
