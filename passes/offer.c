@@ -61,8 +61,9 @@ offer_ranks(const Pass *p, const Graph *whole, const struct pass_info *deal)
 			peak = peak_of_rank(p, whole, deal, t);
 	}
 	if (peak >= 0)
-		diag_more(p->diag, "  %lld B on each of %lld ranks, which "
-		          "would do: matrices, their state and gradients are "
-		          "cut over them; try: --tp %lld", (long long)peak,
+		diag_more(p->diag, "  %lld B per rank on %lld ranks, which is "
+		          "enough: tensor parallelism shards matrices, their "
+		          "optimizer state and gradients; try: --tp %lld",
+		          (long long)peak,
 		          (long long)t, (long long)t);
 }

@@ -185,8 +185,9 @@ set_bound(struct plan_summary *s, double base, Diag *diag)
 
 	s->bound_sec = reported_bound(bound, base, s->step_sec);
 	if (s->bound_sec < bound * (1 - 1e-9))
-		diag_warn(diag, "the plan's %g s are below their lower bound, "
-		          "%g s, which is dropped", s->step_sec, bound);
+		diag_warn(diag, "the plan takes %g s, less than its lower "
+		          "bound of %g s; the bound is ignored",
+		          s->step_sec, bound);
 	if (!s->bound_class || s->bound_sec < bound * (1 - 1e-9))
 		s->bound_class = "any";
 }

@@ -166,11 +166,11 @@ number_streams(Pass *p, Graph *g)
 			*stream = ++g->nstream;
 	}
 	if (drawn > 0 && !p->opt->dropout)
-		diag_warn(p->diag, "%d ops draw random numbers still: "
-		          "--dropout off leaves out Dropout, not what an "
-		          "export wrote out as random numbers and a "
-		          "comparison; export in evaluation mode to be "
-		          "without", drawn);
+		diag_warn(p->diag, "%d ops still draw random numbers: "
+		          "--dropout off removes Dropout, but not dropout that "
+		          "the export wrote as random numbers and a "
+		          "comparison; to remove it, export the model in "
+		          "evaluation mode: model.eval()", drawn);
 }
 
 /* ---- equal constants ---- */

@@ -40,10 +40,10 @@ check_factors(const Graph *g, Diag *d, const struct update *u)
 
 	return p->split.kind != SPLIT_S || p->split.lead == p->split.axis
 		|| p->shape.rank < 2
-		|| diag_error(d, "trained parameter '%s': Adafactor's means "
-		              "of rows and columns: expected a cut of one "
-		              "dim, found dims %d to %d cut as one; try "
-		              "--optimizer adamw", p->name, p->split.lead,
+		|| diag_error(d, "trained parameter '%s': Adafactor requires a "
+		              "parameter sharded along one dim, found merged "
+		              "dims %d to %d sharded as one; try: --optimizer "
+		              "adamw", p->name, p->split.lead,
 		              p->split.axis);
 }
 

@@ -21,7 +21,7 @@ bool
 grad_all_reduce(struct grad *c)
 {
 	if (c->n.attr.ALL_REDUCE.reduction != 0)
-		return grad_refuse(c, "of a maximum over ranks");
+		return grad_refuse(c, "the op is a maximum over ranks");
 	c->dx[0] = c->n.attr.ALL_REDUCE.side == 0 ? c->dy[0]
 		: adj_op(c, OP_ALL_REDUCE, 1, c->dy, &c->n.attr);
 	return true;

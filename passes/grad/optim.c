@@ -479,13 +479,14 @@ pass_optim(Pass *p, Graph *g)
 	o.early = (p->early || p->opt->update_in_backward == TRI_ON)
 		&& p->opt->optimizer != OPT_NONE;
 	if (o.early && p->opt->grad_accum > 1)
-		return diag_error(p->diag, "update in backward and gradient "
-		                  "accumulation exclude each other");
+		return diag_error(p->diag, "--update-in-backward and "
+		                  "--grad-accum cannot be combined; try: "
+		                  "--update-in-backward off");
 	if (o.early && graph_has_op(g, OP_LOSS_SCALE))
-		return diag_error(p->diag, "update in backward and f16 exclude "
-		                  "each other: of a step whose gradients "
-		                  "overflow no update may be applied; use "
-		                  "--dtype bf16, or try: "
+		return diag_error(p->diag, "--update-in-backward and --dtype "
+		                  "f16 cannot be combined: a step whose "
+		                  "gradients overflow must not update "
+		                  "parameters; try: --dtype bf16, or "
 		                  "--update-in-backward off");
 	if (p->opt->forward_only)
 		return true;

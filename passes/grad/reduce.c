@@ -27,17 +27,19 @@ check_update(const Graph *g, Diag *d, const struct update *u)
 	bool cut = p->split.kind == SPLIT_S;
 
 	if (p->split.kind == SPLIT_P)
-		return diag_error(d, "trained parameter '%s': expected whole "
-		                  "or cut, found a summand on each rank",
+		return diag_error(d, "trained parameter '%s': expected "
+		                  "replicated or sharded, found partial sums "
+		                  "on each rank",
 		                  p->name);
 	if (grad == SPLIT_P && p->split.kind != SPLIT_R)
 		return diag_error(d, "trained parameter '%s': its gradient is "
-		                  "a summand on each rank and nothing adds it "
-		                  "up", p->name);
+		                  "a partial sum on each rank, and no op adds "
+		                  "them up", p->name);
 	if (cut ? grad == SPLIT_R : grad == SPLIT_S)
-		return diag_error(d, "trained parameter '%s' is %s and its "
+		return diag_error(d, "trained parameter '%s' is %s, but its "
 		                  "gradient is %s", p->name,
-		                  cut ? "cut" : "whole", cut ? "whole" : "cut");
+		                  cut ? "sharded" : "replicated",
+		                  cut ? "replicated" : "sharded");
 	return true;
 }
 

@@ -67,7 +67,7 @@ def wishes(bench):
         bench.must(done, f"compile {flags}")
         bench.check("does nothing" not in done.stderr, f"{flags}: {done.stderr[:300]}")
     done = bench.ckc(path, "--plan-only", "--train", "*.A", "--freeze", "*")
-    bench.check(done.returncode == 1 and "any trained parameter beside --train '*.A' --freeze '*': the last that matches" in done.stderr,
+    bench.check(done.returncode == 1 and "any trained parameter; check --train '*.A' --freeze '*': the last option that matches" in done.stderr,
                 f"all frozen: {done.returncode} {done.stderr[:300]}")
     bench.check("--train '*.A' does nothing" in done.stderr, f"an option undone by a later one: {done.stderr[:300]}")
     done = bench.ckc(path, "--plan-only", "--freeze", "*", "--train", "nosuch.*")
