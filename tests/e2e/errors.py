@@ -52,7 +52,7 @@ def main():
     refuse(bench, "budget beside --keep", ["no --keep"], [static, *out, "--memory-budget", "1KiB", "--keep", "*"])
     done = bench.ckc(static, *out, "--memory-budget", "1KiB")
     bench.check("no --keep" not in done.stderr, f"--keep is blamed that was not given: {done.stderr}")
-    refuse(bench, "a name like others", ["no value of this plan is named 'nosuch'"], [static, "--plan-only", "--explain", "nosuch"], lines=1)
+    refuse(bench, "a name like others", ["the plan has no value named 'nosuch'"], [static, "--plan-only", "--explain", "nosuch"], lines=1)
     bench.must(bench.ckc(static, "--plan-only", "--json", bench.path("near.json")), "a plan")
     near = next(t["name"] for t in ck.plan(bench.path("near.json"))["tensors"] if t["kind"] == "activation")
     refuse(bench, "a name like another", [f"'{near}'"], [static, "--plan-only", "--explain", near + "?"])
