@@ -11,9 +11,10 @@ deal_extent(struct deal *d, NodeId id)
 	const Node *n = &d->g->node[id];
 
 	if (!n->attr.EXTENT.known)
-		return deal_refuse(d, id, "its value follows from the size of "
-		                   "the batch, and ckc cannot tell how: some "
-		                   "shapes in the file allow no other size");
+		return deal_refuse(d, id, "its value depends on the batch "
+		                   "size, but ckc cannot derive how: some "
+		                   "shapes in the file allow no other batch "
+		                   "size");
 	d->g->val[n->out[0]].split = (Split){ .kind = SPLIT_P };
 	deal_place(d, id);
 	return true;
