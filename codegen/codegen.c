@@ -104,8 +104,9 @@ step_kernel(struct emit *e, struct kernels *k, struct emitted_program *p,
 	need = e->machine->target->workspace(p->g, n, e->threads);
 	if (need > st->workspace)
 		return diag_internal(e->diag, "codegen: step %" PRId64 " (%s) "
-			"needs %" PRId64 " bytes of workspace, the plan gives "
-			"%" PRId64, i, st->op, need, st->workspace);
+		                     "needs %" PRId64 " bytes of workspace, "
+		                     "but the plan has %" PRId64,
+		                     i, st->op, need, st->workspace);
 	e->g = p->g;
 	e->out = &body;
 	e->nconst = 0;
@@ -256,7 +257,7 @@ check_updates(const Graph *g, Arena *a, Diag *d)
 	if (!update || n == 0)
 		return true;
 	return diag_error(d, "parameter '%s'%s float64, which no optimizer "
-	                  "updates; export the model in float32: "
+	                  "supports; export the model in float32: "
 	                  "model.float()", first, n == 1 ? " is" : arena_printf(
 	                  a, " and %d more are", n - 1));
 }
@@ -487,8 +488,8 @@ codegen_library(const struct codegen_schedules *c,
 		&& (!c->forward || c->forward_plan->replayed);
 
 	if (!ok)
-		diag_internal(d, "there is no code for a plan that was not "
-		              "replayed");
+		diag_internal(d, "codegen: the plan was not verified by pass "
+		              "replay");
 	ok = ok && emit_sources(&src, c, opt, d)
 		&& (!opt->weights || weights_check(c->g, d));
 	dir = ok ? outfile_folder(a, d) : NULL;

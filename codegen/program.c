@@ -92,8 +92,8 @@ own_constant(struct emitted_program *p, int64_t at, const struct plan_tensor *t,
 	const Val *v = &p->g->val[p->val[at]];
 
 	if (v->kind != V_CONST)
-		return diag_internal(d, "codegen: '%s' is in the schedule that "
-		                     "evaluates alone", t->name);
+		return diag_internal(d, "codegen: '%s' is only in the "
+		                     "evaluation schedule", t->name);
 	add_data(&p->data[at], &s->data_bytes, v);
 	p->offset[at] = p->arena_bytes;
 	p->arena_bytes += (uint64_t)t->bytes;
@@ -133,7 +133,8 @@ program_tensors(struct emitted_program *p, struct shared_values *s, bool apart,
 			p->offset[at] = p->resident_bytes;
 			p->resident_bytes += (uint64_t)t->bytes;
 		} else if (t->offset < 0) {
-			return diag_internal(d, "codegen: '%s' was not placed",
+			return diag_internal(d, "codegen: '%s' has no offset "
+			                     "in the arena",
 			                     t->name);
 		} else {
 			p->offset[at] = (uint64_t)t->offset;

@@ -27,8 +27,8 @@ bool
 random_check(const struct emit *e, const struct loop_nest *nest)
 {
 	return !is_piece(nest) || nest->split->npart == 1
-		|| diag_internal(e->diag, "codegen: random numbers for "
-		                 "pieces of %d stretches", nest->split->npart);
+		|| diag_internal(e->diag, "codegen: random numbers for shards "
+		                 "of %d segments", nest->split->npart);
 }
 
 void

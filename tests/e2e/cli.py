@@ -238,7 +238,7 @@ def usage(bench):
         with open(bench.path("more.json"), "w", encoding="utf-8") as f:
             f.write(graph + more)
         done = bench.ckc("plan", "more.json", "--budget", "1")
-        said = f"ckc: more.json: line {line}: expected the end of the file behind the graph, found more text\n" if line else ""
+        said = f"ckc: more.json: line {line}: expected the end of the file after the graph, found more text\n" if line else ""
         bench.check(done.returncode == (line > 0) and done.stderr == said, f"{more!r} behind a graph: {done.returncode} {done.stderr[:300]}")
     for verb in [], ["inspect"], ["plan"], ["pack"]:
         short, long = bench.ckc(*verb, "-h"), bench.ckc(*verb, "--help")

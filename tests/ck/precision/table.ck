@@ -31,7 +31,7 @@ graph @f {
 }
 # check: # dtypes, before -> after, and reason
 # check: # %x f32 -> f32 input, weakly typed: follows other operands
-# check: # %label i64 -> i64 no float
+# check: # %label i64 -> i64 not a float
 # check: # %w f32 -> f32 parameter, float32 master
 # check: # %m f32 -> f32 buffer, weakly typed: follows other operands
 # check: # %c f32 -> f32 constant, weakly typed: follows other operands
@@ -57,7 +57,7 @@ graph @f {
 # check: # %s f32 -> bf16 mul of bf16 operands
 # check: bf16 dropout with a stored mask
 # check: bool dropout with a stored mask
-# check: # %q bool -> bool no float
+# check: # %q bool -> bool not a float
 # check: # %loss f32 -> f32 loss
 # check: # %lse f32 -> f32 statistics of sce
 # check: # 19 f32, 1 f16, 19 bf16, 1 i64, 2 bool; 9 casts inserted, 2 casts of the file overridden
