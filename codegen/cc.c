@@ -1,5 +1,5 @@
-/* Running a compiler: exec'ed, never through a shell; what it says is
- * shown only when it fails. */
+/* Run compilers by exec, never through a shell.  Their output is shown only if
+ * they fail. */
 #include "codegen/cc.h"
 
 #include <errno.h>

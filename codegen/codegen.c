@@ -1,14 +1,13 @@
 /* The driver of code generation: kernels, tables, files, compiler.
  *
  * Every step that does work gets a function; steps whose text is the same
- * share one.  Sources are written to a directory under TMPDIR, compiled
- * there, and the result is moved to its place; the directory goes away
- * whatever happens.
+ * share one.  Sources are written to a directory under TMPDIR, compiled there,
+ * and the result is moved to its place; the directory is always removed.
  *
- * Units, which are compiled side by side: the kernels, and what kernels call,
- * which is the same text for all models; so are the kernels of a model under
- * most of its budgets.  Nothing in their commands names the directory, so that
- * a cache of compilations (ccache) knows them again.
+ * Kernels and the functions that they call are separate units, compiled in
+ * parallel.  The functions are the same text for all models, and the kernels
+ * of a model are the same under most budgets.  No command names the directory,
+ * so that ccache finds them again.
  */
 #include "codegen/codegen.h"
 #include "codegen/cc.h"

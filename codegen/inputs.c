@@ -1,4 +1,5 @@
-/* What the tables say of inputs, of what ckc adds to outputs, and of data sets.
+/* Tables of inputs, of the outputs that ckc adds, and of the loss of data
+ * sets.
  */
 #include "codegen/tables.h"
 

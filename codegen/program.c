@@ -1,4 +1,4 @@
-/* What the tables of a compiled model number: its tensors, and where they lie.
+/* Indices and offsets of the tensors of a compiled model.
  *
  * in      the plans of a library's schedules
  * out     the order of its tensors, their offsets and the step that writes each
@@ -6,8 +6,8 @@
  * Values that schedules share (parameters, buffers, constants, inputs, states)
  * come first, at the same indices and resident offsets, so that the run time
  * binds them once.  Everything else follows the plan: offsets in the arena are
- * the plan's, aliases lie in their owner.  The schedule that evaluates is of a
- * graph of its own; its own constants lie behind its arena.
+ * the plan's, aliases lie in their owner.  The evaluation schedule has its own
+ * graph; its own constants follow its arena.
  */
 #include "codegen/tables.h"
 #include "ir/element.h"

@@ -1,5 +1,5 @@
-/* The tables of a sharded graph: how tensors lie on ranks, and what steps move
- * between them.
+/* The tables of a sharded graph: placements of tensors, and the transfers of
+ * steps.
  */
 #include "codegen/ranks.h"
 #include "ir/split.h"

@@ -1,4 +1,4 @@
-/* MODEL.safetensors: parameters and buffers, straight from where they lie. */
+/* Write MODEL.safetensors: parameters and buffers, without copying them. */
 #include "codegen/codegen.h"
 #include "codegen/tables.h"
 #include "ir/base/outfile.h"

@@ -1,5 +1,5 @@
-/* When a budget is too small: the runner is asked again, about one of several
- * ranks, and what then fits is offered.
+/* If a budget is too small: plan the model for 2, 4 and 8 ranks, and suggest
+ * the first --tp that fits.
  */
 #include "passes/offer.h"
 

@@ -1,5 +1,5 @@
-/* The pipeline and its runner: checks what a pass needs, runs it, keeps the
- * books of properties, verifies, dumps.
+/* The pass pipeline: check requirements, run passes, track properties, verify,
+ * dump.
  */
 #include "passes/resized.h"
 #include "passes/offer.h"

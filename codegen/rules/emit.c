@@ -1,4 +1,4 @@
-/* What all emit rules share. */
+/* Functions that all emit rules share. */
 #include "codegen/rules/machine.h"
 
 #include <math.h>

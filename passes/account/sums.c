@@ -1,9 +1,9 @@
 /* Lifetimes, decisions and sums of a plan.
  *
- * what    of tensors and steps, as they stand in the plan, when each tensor's
- *         bytes are taken, what was decided about it, and the summary
- * note    nothing but the plan is looked at: plans of graphs and of bare
- *         graphs are added up alike
+ * what    from the tensors and steps of a plan: the lifetime and the decision
+ *         of each tensor, and the summary
+ * note    only the plan is read, so that plans of models and of standalone
+ *         graphs are summed by the same code
  */
 #include "passes/account/account.h"
 

@@ -8,8 +8,8 @@
  * fused op keeps less for the backward pass than its parts would: that is why
  * this runs before autodiff.
  *
- * Where nothing is trained, running statistics stay, and what a step would make
- * of them is a value like any other.
+ * If nothing is trained, running statistics are not updated, and their new
+ * values are ordinary values.
  *
  * Dropout is removed when it is switched off; what remains gets numbered
  * random streams, in order of execution, so that masks do not depend on what

@@ -4,11 +4,11 @@
  * only scalar float output.  A kind of loss, "ce:LOGITS" and so on, adds one
  * (loss_added.c).
  *
- * Training keeps the loss and the outputs that --output names; the rest dies,
- * and since rules of canon hold back where a value is an output, they are
- * tried once more.  With forward only, all outputs are kept unless --output
- * names some.  The same is so of the graph that evaluates, which a copy of
- * this one becomes.
+ * Training keeps the loss and the outputs that --output names; other outputs
+ * are removed.  The rules of canon run again, because they do not rewrite
+ * outputs.  With forward only, all outputs are kept unless --output names
+ * some.  The same holds for the evaluation graph, which starts as a copy of
+ * this one.
  *
  * needs   P_CANON
  * gives   P_LOSS; p->forward

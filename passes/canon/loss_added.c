@@ -6,9 +6,10 @@
  *   mse, l1, huber   by the difference to a target
  *
  * by the formulas of PyTorch's CrossEntropyLoss, BCEWithLogitsLoss, KLDivLoss
- * (over rows), MSELoss, L1Loss and HuberLoss.  What an output is compared with
- * is a new input: `labels`, class numbers, or `target`, of the output's shape
- * and type.  What has 16 bits is widened first, of ce only beside weights.
+ * (over rows), MSELoss, L1Loss and HuberLoss.  The target of the comparison is
+ * a new input: `labels`, class numbers, or `target`, of the output's shape and
+ * type.  16-bit outputs are converted to float32 first; for ce, only with
+ * weights.
  */
 #include "passes/canon/loss.h"
 

@@ -1,4 +1,4 @@
-/* Pass fold: selections whose number is known only at run time.
+/* Pass fold: dims of data-dependent size, such as that of NonZero.
  *
  * A nonzero of a computed operand becomes `selected`, which has room for all
  * elements: its first `count` lanes count, the others repeat the first.  From

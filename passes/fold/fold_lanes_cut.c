@@ -1,8 +1,8 @@
 /* Pass fold: lanes of one kind as lanes of another (fold_lanes.c).
  *
- * What is picked, cut or joined by a number that the run decides is a gather
- * of which indices beyond what counts are beyond the extent, too: the step
- * then ends with the node's name, as it would without lanes.
+ * Indexing, slicing and joining at data-dependent places become gathers.  An
+ * index beyond the lanes that count is out of range, so that the step fails
+ * with the name of the node, as it would without lanes.
  */
 #include "passes/fold/fold_lanes.h"
 

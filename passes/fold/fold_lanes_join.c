@@ -1,6 +1,7 @@
 /* Pass fold: ops that bring lanes together (fold_lanes.c).
  *
- * Each rule masks what does not count with what does not change the result.
+ * Each rule fills the lanes that do not count with the neutral element of the
+ * op.
  */
 #include "passes/fold/fold_lanes.h"
 

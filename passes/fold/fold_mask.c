@@ -1,4 +1,4 @@
-/* Pass fold: what is known of lanes and their number, and masks for those that
+/* Pass fold: queries about lanes and their count, and masks for the lanes that
  * do not count (fold_lanes.c). */
 #include "passes/fold/fold_mask.h"
 

@@ -1,4 +1,4 @@
-/* Layout: where the elements of every value lie.
+/* Layout: the storage and the strides of every value.
  *
  * Inputs, parameters, constants, states and what kernels compute are owners,
  * row-major, but the outputs of attention: if they are transposed, from

@@ -1,4 +1,4 @@
-/* Adafactor's means over a parameter of which a rank or a replica has a piece.
+/* Adafactor's means over a sharded parameter.
  *
  * Its step of an element takes means over the whole parameter: of squares of
  * the gradient over the element's row and column, of squares of the parameter

@@ -1,5 +1,5 @@
-/* Gradient rules of what goes between ranks: each is the dual of its op, as
- * the states on both sides say (I and I, S and S, R and P).
+/* Gradient rules of collectives: each is the dual of its op, by the placements
+ * on both sides (I and I, S and S, R and P).
  */
 #include "passes/grad/grad.h"
 #include "ir/split.h"

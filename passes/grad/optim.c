@@ -4,11 +4,11 @@
  *     g -> [accumulate] -> [sum over ranks] -> [grad_norm over all]
  *                                           -> the optimizer's op
  *
- * Of states that are cut over replicas (zero.c) that is by pieces; without
- * micro-batches sums are taken then where gradients appear, of which only
- * pieces wait for the update.
+ * States sharded over replicas (zero.c) are updated by shards.  Without
+ * micro-batches, gradients are then reduced where they appear, and only their
+ * shards are kept until the update.
  *
- * Where Adafactor takes means over a parameter that is cut: factors.c.
+ * Adafactor's means over a sharded parameter: factors.c.
  *
  * accumulate stands right behind its gradient and belongs to the backward
  * phase, because it runs for every micro-batch; the phase update runs for

@@ -1,5 +1,4 @@
-/* Gradients of a sharded graph are added up over ranks where a parameter is
- * whole and each rank has done a part of what reads it.
+/* All-reduce the gradients of replicated parameters whose readers are sharded.
  *
  * Once per step, behind accumulation: sums over micro-batches and over ranks
  * may change places.  Small gradients go together, because a message costs as
@@ -7,8 +6,8 @@
  * operand, and the results are views of its sum (DDP's buckets, Li et al.
  * 2020).
  *
- * What is decided follows from the parameters' states; gradients may not say
- * yet how they lie.
+ * Decisions follow from the placements of parameters, because those of
+ * gradients may not be known yet.
  */
 #include "passes/grad/zero.h"
 

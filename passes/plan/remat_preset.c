@@ -1,4 +1,4 @@
-/* Presets and wishes, in the planner's terms: which storages are dropped.
+/* Presets, --keep and --recompute-values as sets of dropped storages.
  *
  * what    none: keep everything but what is gathered from other ranks, which is
  *         gathered again, and copies of weights, which are made again.

@@ -2,8 +2,8 @@
  *
  * what    Products, attention and convolutions take and give the target type;
  *         norms take it and have their statistics, scales and shifts in
- *         float32; reductions, comparisons and losses take float32.  What is
- *         element by element, or moves data, goes with its operands:
+ *         float32; reductions, comparisons and losses take float32.
+ *         Element-wise ops and data movement follow their operands:
  *
  *           weak alone                       weak
  *           weak and target                  target

@@ -1,6 +1,6 @@
-/* Replay: the rule of waits.  From where a transfer begins to the step behind
- * which it has ended nobody touches what it receives, a view of it neither, and
- * nobody overwrites what it sends. */
+/* Replay: the rule of waits.  From the start of a transfer to the step after
+ * which it has ended, no step accesses the value that it receives, nor a view
+ * of it, and no step overwrites the value that it sends. */
 #include "passes/replay/replay_rules.h"
 
 static bool

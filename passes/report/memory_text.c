@@ -1,4 +1,4 @@
-/* --dump=memory: where the bytes go, layer by layer, and the FLOPs. */
+/* --dump=memory: memory by layer, and FLOPs. */
 #include "passes/cost/cost.h"
 #include "passes/report/step_report.h"
 #include "passes/report/report.h"

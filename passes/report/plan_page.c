@@ -1,4 +1,4 @@
-/* --report: the plan as a page to look at.
+/* --report: the plan as an HTML page.
  *
  * what    one HTML file, nothing loaded from elsewhere, no script: totals, the
  *         arena over the schedule, time against budget, layers with what is

@@ -1,4 +1,5 @@
-/* The plan for people: the table of decisions, and one value explained. */
+/* The plan as text: the table of decisions, and the explanation of one value.
+ */
 #include "passes/report/report.h"
 
 #include <inttypes.h>

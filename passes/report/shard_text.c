@@ -1,4 +1,4 @@
-/* How values lie on ranks, and what goes between them, for people. */
+/* Placements of values on ranks, and collectives, as text. */
 #include "passes/report/report.h"
 #include "ir/split.h"
 

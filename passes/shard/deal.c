@@ -1,5 +1,5 @@
-/* Data parallelism: make the graph that of one of several replicas, each of
- * which sees samples of its own of one batch.
+/* Data parallelism: turn the graph into that of one replica, which sees its
+ * own samples of a batch.
  *
  * what    the loss and all that depends on more than a sample become those of
  *         the whole batch: sums over the samples are added up over replicas

@@ -1,5 +1,5 @@
-/* What divides by a number of samples: losses over labels, of which some may
- * not count, and the statistics of batch normalisation.
+/* Divisors that count samples: losses over labels, some of which may not
+ * count, and the statistics of batch normalisation.
  */
 #include "passes/shard/deal.h"
 

@@ -1,5 +1,5 @@
-/* What is asked of a layout: large matrices and rows are cut, values lie as
- * --shard says, the loss is complete.
+/* Constraints on sharding strategies: large matrices and rows are sharded,
+ * values have the placements of --shard, the loss is complete.
  */
 #include "passes/shard/layout.h"
 

@@ -1,5 +1,5 @@
-/* Numbers that follow from the size of the batch (op extent): in pass deal a
- * summand, of which each replica has its part, and behind it a constant.
+/* Numbers that depend on the batch size (op extent): in pass deal a partial
+ * sum of each replica, after it a constant.
  */
 #include "passes/shard/deal.h"
 #include "passes/eval/eval.h"

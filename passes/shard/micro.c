@@ -1,5 +1,5 @@
-/* Micro-batches of a step: make the loss of each the part of the whole batch's
- * loss that is its own, so that they, and their gradients, add up.
+/* Micro-batches: make the loss of each its part of the loss of the whole
+ * batch, so that losses and gradients add up.
  *
  * what    what a loss divides by is counted over all micro-batches before the
  *         first one (rounds.c), and so is all that a formula is made of that

@@ -1,5 +1,5 @@
-/* What the user is told of a layout: what stays whole and why, which numbers
- * of ranks would do.
+/* Messages about sharding strategies: replicated ops with the reason, and the
+ * numbers of ranks that work.
  */
 #include "passes/shard/shard.h"
 

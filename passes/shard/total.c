@@ -1,4 +1,4 @@
-/* The loss of a data set, of which a batch is a part.
+/* The loss of a data set as a formula over its batches.
  *
  * what    batches are to the data what replicas are to a batch: what pass deal
  *         adds up over replicas is added up over batches.  So the loss is a

@@ -143,7 +143,7 @@ class Losses(ck.Bench):
             done = self.ckc(m, "-o", "no.so", "--loss", wish)
             self.check(done.returncode == 1 and said in done.stderr and done.stderr.count("\n") < 5, f"{wish}: {done.returncode} {done.stderr}")
         done = self.ckc(m, "--plan-only", "--loss", "bce:p")
-        self.check("'p' is a sigmoid, and bce applies sigmoid once more" in done.stderr, f"bce of a sigmoid: {done.stderr}")
+        self.check("'p' is a sigmoid, but bce applies sigmoid again" in done.stderr, f"bce of a sigmoid: {done.stderr}")
         done = self.ckc(m, "-o", "no.so", "--loss", "nothing")
         self.check(not os.path.exists(self.path("no.so")), "a library is left")
 
