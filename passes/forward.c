@@ -1,3 +1,4 @@
+/* Plan the evaluation program of a library. */
 #include "passes/forward.h"
 
 #include <inttypes.h>

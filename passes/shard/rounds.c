@@ -1,3 +1,4 @@
+/* Build the rounds of micro-batches, and the totals that they leave. */
 #include "passes/shard/rounds.h"
 
 #include "passes/shard/shard.h"
