@@ -242,7 +242,7 @@ forward_plan(Pass *p, Graph *g)
 		return no_plan(p, g, &o, why, false);
 	if (!p->opt->quiet)
 		diag_note(p->diag, "the library evaluates only the loss: the "
-		          "other outputs do not fit in the memory budget; try: "
-		          "--output NAME for the outputs that matter");
+		          "other outputs do not fit in the memory budget; use "
+		          "--output NAME to keep only outputs that matter");
 	return plan;
 }

@@ -86,10 +86,10 @@ own_loss(Pass *p, const Graph *g)
 	if (n == 1)
 		return found;
 	if (n == 0)
-		diag_error(p->diag, "no output is a scalar loss; try: --loss "
+		diag_error(p->diag, "no output is a scalar loss; use --loss "
 		           "ce:LOGITS, or bce, kl, mse, l1 or huber:OUTPUT");
 	else
-		diag_error(p->diag, "several outputs are scalars; try: --loss "
+		diag_error(p->diag, "several outputs are scalars; use --loss "
 		           "OUTPUT");
 	loss_list_outputs(p, g);
 	return 0;

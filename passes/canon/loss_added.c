@@ -206,7 +206,7 @@ class_axis(struct maker *m)
 		return axis;
 	diag_error(m->p->diag, "--loss %s: output '%s' is %s, expected two or "
 	           "more classes on %s axis: with one class the loss is always "
-	           "0; try: --loss bce, or mse", m->form->kind, x->name, text,
+	           "0; use --loss bce, or mse", m->form->kind, x->name, text,
 	           axis == rank - 1 ? "the last" : "that");
 	return -1;
 }
@@ -440,7 +440,7 @@ find_operand(const struct maker *m)
 		found = loss_find_output(g, f->usual);
 	if (found)
 		return found;
-	diag_error(m->p->diag, "--loss %s: %s; try: --loss %s:OUTPUT", f->kind,
+	diag_error(m->p->diag, "--loss %s: %s; use --loss %s:OUTPUT", f->kind,
 	           n ? "several outputs match" : "no output matches", f->kind);
 	loss_list_outputs(m->p, g);
 	return 0;

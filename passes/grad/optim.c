@@ -486,7 +486,7 @@ pass_optim(Pass *p, Graph *g)
 		return diag_error(p->diag, "--update-in-backward and --dtype "
 		                  "f16 cannot be combined: a step whose "
 		                  "gradients overflow must not update "
-		                  "parameters; try: --dtype bf16, or "
+		                  "parameters; use --dtype bf16, or try: "
 		                  "--update-in-backward off");
 	if (p->opt->forward_only)
 		return true;

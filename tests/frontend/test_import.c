@@ -480,7 +480,7 @@ test_dropped_outputs(void **state)
 	m = model_of(&g, 20);
 	r = import(&m);
 	assert_non_null(r.g);
-	assert_non_null(strstr(r.said, "output 'best' is dropped"));
+	assert_non_null(strstr(r.said, "output 'best' is left out"));
 	assert_null(strstr(r.text, "best"));
 	done(&r);
 }
