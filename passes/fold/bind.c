@@ -212,9 +212,9 @@ check_size(struct bind *b, const char *flag, const char *name, int64_t size)
 static const char *
 export_hint(struct bind *b, const Val *v, int axis, const char *name)
 {
-	return arena_printf(b->p->scratch, "; the export fixed it: export with "
-	                    "dynamic_shapes={\"%s\": {%d: \"%s\"}} (dynamo) or "
-	                    "dynamic_axes (TorchScript)",
+	return arena_printf(b->p->scratch, "; to make the size dynamic, export "
+	                    "with dynamic_shapes={\"%s\": {%d: \"%s\"}} "
+	                    "(dynamo) or dynamic_axes (TorchScript)",
 	                    shown(v), axis, name);
 }
 
