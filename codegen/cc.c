@@ -1,5 +1,5 @@
-/* Running a compiler: exec'ed, never through a shell; what it says is
- * shown only when it fails. */
+/* Run compilers by exec, never through a shell.  Their output is shown only if
+ * they fail. */
 #include "codegen/cc.h"
 
 #include <errno.h>
@@ -108,7 +108,8 @@ check_status(const struct batch *b, const struct command *c, int status)
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
 		return access(arena_printf(b->arena, "%s/%s", b->dir,
 		                           c->makes), F_OK) == 0
-			|| diag_error(b->diag, "the %s '%s' wrote nothing",
+			|| diag_error(b->diag, "the %s '%s' wrote no output "
+			              "file",
 			              c->what, program);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
 		return diag_error(b->diag, "cannot run the %s '%s': not "
@@ -133,7 +134,7 @@ reap_commands(struct batch *b)
 		                       : 0;
 
 		if (done < 0 && errno != EINTR)
-			return diag_error(b->diag, "waiting for '%s': %s",
+			return diag_error(b->diag, "cannot wait for '%s': %s",
 			                  b->command[i].argv[0],
 			                  strerror(errno));
 		if (done <= 0)

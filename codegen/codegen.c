@@ -1,14 +1,13 @@
 /* The driver of code generation: kernels, tables, files, compiler.
  *
  * Every step that does work gets a function; steps whose text is the same
- * share one.  Sources are written to a directory under TMPDIR, compiled
- * there, and the result is moved to its place; the directory goes away
- * whatever happens.
+ * share one.  Sources are written to a directory under TMPDIR, compiled there,
+ * and the result is moved to its place; the directory is always removed.
  *
- * Units, which are compiled side by side: the kernels, and what kernels call,
- * which is the same text for all models; so are the kernels of a model under
- * most of its budgets.  Nothing in their commands names the directory, so that
- * a cache of compilations (ccache) knows them again.
+ * Kernels and the functions that they call are separate units, compiled in
+ * parallel.  The functions are the same text for all models, and the kernels
+ * of a model are the same under most budgets.  No command names the directory,
+ * so that ccache finds them again.
  */
 #include "codegen/codegen.h"
 #include "codegen/cc.h"
@@ -104,8 +103,9 @@ step_kernel(struct emit *e, struct kernels *k, struct emitted_program *p,
 	need = e->machine->target->workspace(p->g, n, e->threads);
 	if (need > st->workspace)
 		return diag_internal(e->diag, "codegen: step %" PRId64 " (%s) "
-			"needs %" PRId64 " bytes of workspace, the plan gives "
-			"%" PRId64, i, st->op, need, st->workspace);
+		                     "needs %" PRId64 " bytes of workspace, "
+		                     "but the plan has %" PRId64,
+		                     i, st->op, need, st->workspace);
 	e->g = p->g;
 	e->out = &body;
 	e->nconst = 0;
@@ -256,7 +256,7 @@ check_updates(const Graph *g, Arena *a, Diag *d)
 	if (!update || n == 0)
 		return true;
 	return diag_error(d, "parameter '%s'%s float64, which no optimizer "
-	                  "updates; export the model in float32: "
+	                  "supports; export the model in float32: "
 	                  "model.float()", first, n == 1 ? " is" : arena_printf(
 	                  a, " and %d more are", n - 1));
 }
@@ -487,8 +487,8 @@ codegen_library(const struct codegen_schedules *c,
 		&& (!c->forward || c->forward_plan->replayed);
 
 	if (!ok)
-		diag_internal(d, "there is no code for a plan that was not "
-		              "replayed");
+		diag_internal(d, "codegen: the plan was not verified by pass "
+		              "replay");
 	ok = ok && emit_sources(&src, c, opt, d)
 		&& (!opt->weights || weights_check(c->g, d));
 	dir = ok ? outfile_folder(a, d) : NULL;

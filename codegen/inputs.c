@@ -1,4 +1,5 @@
-/* What the tables say of inputs, of what ckc adds to outputs, and of data sets.
+/* Tables of inputs, of the outputs that ckc adds, and of the loss of data
+ * sets.
  */
 #include "codegen/tables.h"
 
@@ -151,8 +152,9 @@ tables_emit_total(struct out *o, const struct emitted_program p[PROGRAMS],
 		int64_t at = has ? term_tensor(of, t) : -1;
 
 		if (has && at < 0)
-			return diag_internal(d, "codegen: '%s', by which data "
-			                     "are told, is not in the plan",
+			return diag_internal(d, "codegen: '%s', which "
+			                     "evaluation reports, is not in "
+			                     "the plan",
 			                     t->output ? t->output : "loss");
 		out_put(o, "\t{ %d, %" PRId64 ", ", (int)t->op, at);
 		if (isfinite(t->number))

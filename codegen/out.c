@@ -1,4 +1,4 @@
-/* Writing C text. */
+/* Append C text to a growing buffer. */
 #include "codegen/out.h"
 
 #include <stdarg.h>

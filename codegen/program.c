@@ -1,4 +1,4 @@
-/* What the tables of a compiled model number: its tensors, and where they lie.
+/* Indices and offsets of the tensors of a compiled model.
  *
  * in      the plans of a library's schedules
  * out     the order of its tensors, their offsets and the step that writes each
@@ -6,8 +6,8 @@
  * Values that schedules share (parameters, buffers, constants, inputs, states)
  * come first, at the same indices and resident offsets, so that the run time
  * binds them once.  Everything else follows the plan: offsets in the arena are
- * the plan's, aliases lie in their owner.  The schedule that evaluates is of a
- * graph of its own; its own constants lie behind its arena.
+ * the plan's, aliases lie in their owner.  The evaluation schedule has its own
+ * graph; its own constants follow its arena.
  */
 #include "codegen/tables.h"
 #include "ir/element.h"
@@ -92,8 +92,8 @@ own_constant(struct emitted_program *p, int64_t at, const struct plan_tensor *t,
 	const Val *v = &p->g->val[p->val[at]];
 
 	if (v->kind != V_CONST)
-		return diag_internal(d, "codegen: '%s' is in the schedule that "
-		                     "evaluates alone", t->name);
+		return diag_internal(d, "codegen: '%s' is only in the "
+		                     "evaluation schedule", t->name);
 	add_data(&p->data[at], &s->data_bytes, v);
 	p->offset[at] = p->arena_bytes;
 	p->arena_bytes += (uint64_t)t->bytes;
@@ -133,7 +133,8 @@ program_tensors(struct emitted_program *p, struct shared_values *s, bool apart,
 			p->offset[at] = p->resident_bytes;
 			p->resident_bytes += (uint64_t)t->bytes;
 		} else if (t->offset < 0) {
-			return diag_internal(d, "codegen: '%s' was not placed",
+			return diag_internal(d, "codegen: '%s' has no offset "
+			                     "in the arena",
 			                     t->name);
 		} else {
 			p->offset[at] = (uint64_t)t->offset;

@@ -1,5 +1,5 @@
-/* The tables of a sharded graph: how tensors lie on ranks, and what steps move
- * between them.
+/* The tables of a sharded graph: placements of tensors, and the transfers of
+ * steps.
  */
 #include "codegen/ranks.h"
 #include "ir/split.h"
@@ -229,8 +229,8 @@ ranks_check(const Graph *g, Diag *d)
 	FOR_VALS (v, g)
 		if (v->kind == V_INPUT && v->split.kind != SPLIT_I
 		    && v->split.kind != SPLIT_R)
-			return diag_error(d, "input '%s' is cut over ranks; "
-			                  "inputs are whole on every rank",
+			return diag_error(d, "input '%s' is sharded; inputs "
+			                  "must be replicated on every rank",
 			                  v->name);
 	return true;
 }

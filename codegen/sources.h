@@ -1,4 +1,4 @@
-/* The files that a compilation is made of: units, what they include, data. */
+/* The files of a compilation: units, headers, data. */
 #ifndef CODEGEN_SOURCES_H
 #define CODEGEN_SOURCES_H
 

@@ -179,7 +179,7 @@ emit_args(struct out *o, const struct emitted_program *p,
 
 		if (v && i < 0)
 			return diag_internal(d, "codegen: step %s uses '%s', "
-				"which the plan does not know", st->op,
+			                     "which is not in the plan", st->op,
 				p->g->val[v].name);
 		emit_arg(o, i, count);
 	}

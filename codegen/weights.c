@@ -1,4 +1,4 @@
-/* MODEL.safetensors: parameters and buffers, straight from where they lie. */
+/* Write MODEL.safetensors: parameters and buffers, without copying them. */
 #include "codegen/codegen.h"
 #include "codegen/tables.h"
 #include "ir/base/outfile.h"
@@ -49,8 +49,8 @@ weights_check(const Graph *g, Diag *d)
 			                  v->name);
 		if (!utf8_is(v->name, strlen(v->name)))
 			return diag_error(d, "the name of parameter '%s' is "
-			                  "not UTF-8, which a safetensors file "
-			                  "demands", v->name);
+			                  "not UTF-8, which safetensors "
+			                  "requires", v->name);
 		if (!add_ok(sum, val_data_bytes(&w), &sum))
 			return diag_error(d, "the weights are too large");
 	}
@@ -86,12 +86,14 @@ make_weights_header(const Graph *g, char **text, size_t *n, Diag *d)
 
 	if (!f) {
 		*text = NULL;
-		return diag_error(d, "the weights' header: %s",
+		return diag_error(d, "cannot build the header of the weights "
+		                  "file: %s",
 		                  strerror(errno));
 	}
 	put_weight_entries(f, g);
 	return st_head_close(f, n, ALIGN)
-		|| diag_error(d, "the weights' header: %s", strerror(errno));
+		|| diag_error(d, "cannot build the header of the weights file: "
+		              "%s", strerror(errno));
 }
 
 static bool

@@ -1,3 +1,4 @@
+/* Plan the evaluation program of a library. */
 #include "passes/forward.h"
 
 #include <inttypes.h>
@@ -46,7 +47,7 @@ note_room(const Pass *p, int64_t bytes)
 	const struct plan_summary *s = &p->plan->sum;
 
 	if (bytes > s->arena && !p->opt->quiet)
-		diag_note(p->diag, "evaluation takes more memory than "
+		diag_note(p->diag, "evaluation needs more memory than "
 		          "training: its peak is %" PRId64 " B",
 		          s->resident + bytes);
 }
@@ -151,11 +152,11 @@ try_plan(Pass *p, const Graph *training, Graph *g,
 		return trial.plan;
 	}
 	if (bytes < 0)
-		snprintf(why, WHY, "it needs values that training has not "
-		         "got");
+		snprintf(why, WHY, "evaluation needs values that training does "
+		         "not compute");
 	else
-		snprintf(why, WHY, "its arena would take %" PRId64 " bytes, "
-		         "and the budget leaves it %" PRId64, bytes,
+		snprintf(why, WHY, "evaluation needs %" PRId64 " bytes, but "
+		         "the memory budget leaves %" PRId64, bytes,
 		         most_room(p));
 	return NULL;
 }
@@ -170,7 +171,7 @@ total_of_steps(Pass *p, const struct options *o)
 
 	if (!form(&trial, p->forward)) {
 		trial.total.n = 0;
-		trial.total.by_batch = "it cannot be evaluated";
+		trial.total.by_batch = "the model cannot be evaluated";
 	}
 	total_of_loss_alone(&trial.total);
 	p->total = trial.total;
@@ -198,8 +199,7 @@ no_plan(Pass *p, Graph *g, const struct options *o, const char *why, bool said)
 	graph_free(p->forward);
 	p->forward = NULL;
 	if (!said && !p->opt->quiet && !watch_off(p->watch))
-		diag_note(p->diag, "the library holds no program that "
-		          "evaluates: %s", why);
+		diag_note(p->diag, "the library cannot evaluate: %s", why);
 	return NULL;
 }
 
@@ -228,8 +228,8 @@ forward_plan(Pass *p, Graph *g)
 		               ? "it was compiled with --forward-only"
 		               : "it was compiled with --eval off", true);
 	if (p->opt->tp || p->opt->zero)
-		return no_plan(p, g, &o, "its graph is not cut over ranks "
-		               "(--tp, --zero)", false);
+		return no_plan(p, g, &o, "evaluation does not support sharded "
+		               "graphs (--tp, --zero)", false);
 	plan = take_plan(p, g, graph_clone(p->forward), &o, why);
 	if (plan)
 		return plan;
@@ -241,8 +241,8 @@ forward_plan(Pass *p, Graph *g)
 	if (!plan)
 		return no_plan(p, g, &o, why, false);
 	if (!p->opt->quiet)
-		diag_note(p->diag, "the library evaluates the loss alone: "
-		          "there is no room for other outputs (--output names "
-		          "those that matter)");
+		diag_note(p->diag, "the library evaluates only the loss: the "
+		          "other outputs do not fit in the memory budget; use "
+		          "--output NAME to keep only outputs that matter");
 	return plan;
 }

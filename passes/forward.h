@@ -1,9 +1,9 @@
-/* The second program of a library: what the model says of samples, without a
- * step of training.  It is the forward graph before differentiation, without
- * dropout and by running statistics, with all of the model's outputs, and goes
- * through the same passes.  Weights are training's, and so is the arena, which
- * nobody else uses between steps.  Where training needs less than it, as small
- * models do, the arena is larger, if the budget permits.
+/* The evaluation program of a library: outputs of the model without a training
+ * step.  It is the forward graph before differentiation, without dropout, with
+ * running statistics and all outputs of the model, and goes through the same
+ * passes.  It shares the weights of training and its arena, which is free
+ * between steps.  If evaluation needs more memory than training, as in small
+ * models, the arena grows within the budget.
  */
 #ifndef PASSES_FORWARD_H
 #define PASSES_FORWARD_H

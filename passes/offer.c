@@ -1,5 +1,5 @@
-/* When a budget is too small: the runner is asked again, about one of several
- * ranks, and what then fits is offered.
+/* If a budget is too small: plan the model for 2, 4 and 8 ranks, and suggest
+ * the first --tp that fits.
  */
 #include "passes/offer.h"
 
@@ -61,8 +61,9 @@ offer_ranks(const Pass *p, const Graph *whole, const struct pass_info *deal)
 			peak = peak_of_rank(p, whole, deal, t);
 	}
 	if (peak >= 0)
-		diag_more(p->diag, "  %lld B on each of %lld ranks, which "
-		          "would do: matrices, their state and gradients are "
-		          "cut over them; try: --tp %lld", (long long)peak,
+		diag_more(p->diag, "  %lld B per rank on %lld ranks, which is "
+		          "enough: tensor parallelism shards matrices, their "
+		          "optimizer state and gradients; try: --tp %lld",
+		          (long long)peak,
 		          (long long)t, (long long)t);
 }

@@ -1,4 +1,4 @@
-/* What the runner's files share: it is asked again about ranks. */
+/* Suggest --tp if a budget is too small. */
 #ifndef PASSES_OFFER_H
 #define PASSES_OFFER_H
 

@@ -1,4 +1,4 @@
-/* What a pass is given and leaves: the bottom of the folder.
+/* The arguments and results of a pass.
  *
  * in      what the user asked for (struct options), where to report, memory
  * out     results that outlive a pass (struct Pass)

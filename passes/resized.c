@@ -1,12 +1,13 @@
 /* The graph of another batch size.
  *
- * Pass deal looks at one batch size, which may hide what mixes samples: of one
- * sample the mean, greatest or first is the sample itself and is folded away,
- * and a reshape to fixed extents may happen to keep samples apart.
+ * Pass deal sees one batch size, which may hide ops that mix samples: with one
+ * sample, the mean, the greatest or the first is the sample itself and is
+ * folded away, and a reshape to fixed extents may keep samples apart by
+ * chance.
  *
- * what    where the file has a name for the size of the batch, the graph of
- *         TIMES as many samples is taken through the first passes, too.  Dealt,
- *         both must add up over samples in the same places
+ * what    if the file names the batch size, the graph for TIMES as many
+ *         samples goes through the first passes, too.  Split over replicas,
+ *         both graphs must reduce over samples in the same places
  * gives   p->resized, with which pass deal refuses, and the rows of outputs
  * cost    the first passes once more
  */

@@ -1,4 +1,4 @@
-/* resized.c: the graph of another batch size. */
+/* The graph for another batch size: resized.c. */
 #ifndef PASSES_RESIZED_H
 #define PASSES_RESIZED_H
 

@@ -1,5 +1,5 @@
-/* The pipeline and its runner: checks what a pass needs, runs it, keeps the
- * books of properties, verifies, dumps.
+/* The pass pipeline: check requirements, run passes, track properties, verify,
+ * dump.
  */
 #include "passes/resized.h"
 #include "passes/offer.h"
@@ -32,45 +32,45 @@ enum {
 
 const struct pass_info pass_table[] = {
 	{ "bind", pass_bind, 0, P_BOUND, 0,
-	  "extents of inputs from --dim and --shape" },
+	  "set the shapes of inputs from --dim and --shape" },
 	{ "fold", pass_fold, P_BOUND, P_STATIC, LATE,
-	  "shapes, constants and static operands" },
+	  "infer shapes, fold constants and static operands" },
 	{ "canon", pass_canon, P_STATIC, P_CANON, LATE,
 	  "recognise norms, activations, attention; 2-D products" },
 	{ "lora", pass_lora, P_STATIC | P_CANON, 0, LATE,
-	  "low-rank adapters beside products, for --lora" },
+	  "add low-rank adapters (--lora)" },
 	{ "loss", pass_loss, P_STATIC | P_CANON, P_LOSS, LATE,
 	  "choose or build the loss" },
 	{ "precision", pass_precision, P_STATIC | P_CANON, 0, LATE,
-	  "float type of the step, stored dropout masks" },
+	  "choose dtypes (--dtype), store dropout masks" },
 	{ "micro", pass_micro, P_CANON | P_LOSS, 0, LATE,
-	  "losses of micro-batches that add up, for --grad-accum" },
+	  "make losses of micro-batches add up (--grad-accum)" },
 	{ "deal", pass_deal, P_CANON, 0, LATE,
-	  "one replica's samples, for --dp" },
+	  "split the batch over replicas (--dp)" },
 	{ "shard", pass_shard, P_CANON, P_SHARD, LATE,
-	  "one rank's part of the graph, for --tp" },
+	  "shard the graph over ranks (--tp)" },
 	{ "autodiff", pass_autodiff, P_CANON | P_LOSS, P_BWD, LATE,
 	  "append the backward graph" },
 	{ "optim", pass_optim, P_BWD, P_UPD, LATE,
-	  "append the optimizer's steps" },
+	  "append the optimizer updates" },
 	{ "fuse", pass_fuse, P_STATIC, P_FUSED, MEMORY,
 	  "element-wise loops, classifier" },
 	{ "settle", pass_settle, P_STATIC | P_FUSED, 0, 0,
-	  "updates behind the last need of what they overwrite" },
+	  "move updates after the last read of the parameter" },
 	{ "layout", pass_layout, P_STATIC | P_FUSED, P_LAYOUT,
-	  P_PLANNED | P_PLACED, "strides, views and copies" },
+	  P_PLANNED | P_PLACED, "choose strides, views and copies" },
 	{ "plan", pass_plan, P_LAYOUT, P_PLANNED, P_PLACED,
 	  "keep or recompute each activation" },
 	{ "overlap", pass_overlap, P_LAYOUT | P_PLANNED, 0, P_PLACED,
-	  "transfers between ranks while they compute" },
+	  "overlap transfers between ranks with computation" },
 	{ "inplace", pass_inplace, P_LAYOUT | P_PLANNED, 0, P_PLACED,
-	  "write results over operands that die" },
+	  "write results in place of dead operands" },
 	{ "place", pass_place, P_LAYOUT | P_PLANNED, P_PLACED, 0,
-	  "offsets in the arena" },
+	  "assign offsets in the arena" },
 	{ "account", pass_account, P_PLACED, 0, 0,
-	  "tensors, steps and sums of the plan" },
+	  "collect the tensors, steps and totals of the plan" },
 	{ "replay", pass_replay, P_PLACED, 0, 0,
-	  "check the schedule independently" },
+	  "verify the plan independently" },
 	{ NULL, NULL, 0, 0, 0, NULL }
 };
 
@@ -158,12 +158,13 @@ check_needs(Pass *p, const Graph *g, const struct pass_info *pass,
 	const char *breaker = NULL;
 
 	if (g->ranks && pass <= find_pass("shard", 5))
-		return diag_error(p->diag, "pass %s: the graph is one rank's",
+		return diag_error(p->diag, "pass %s: the graph is already "
+		                  "sharded",
 		                  pass->name);
 	/* these append; a second time would append once more */
 	if (pass->gives & g->props & (P_BWD | P_UPD))
-		return diag_error(p->diag, "pass %s: the graph has been "
-		                  "through it", pass->name);
+		return diag_error(p->diag, "pass %s has already run on this "
+		                  "graph", pass->name);
 	if (!missing)
 		return true;
 	for (const struct pass_info *i = pass_table; i->name; i++)
@@ -174,9 +175,9 @@ check_needs(Pass *p, const Graph *g, const struct pass_info *pass,
 	for (int bit = 0; bit < 32; bit++)
 		if (missing >> bit & 1 && broken_by[bit])
 			breaker = broken_by[bit];
-	return diag_error(p->diag, "pass %s needs what %s gives%s%s",
+	return diag_error(p->diag, "pass %s must run after %s%s%s",
 	                  pass->name, giver,
-	                  breaker ? " and what was undone by " : "",
+	                  breaker ? ", which was undone by " : "",
 	                  breaker ? breaker : "");
 }
 
@@ -213,7 +214,7 @@ dump_graph(Pass *p, const Graph *g, const struct dump_request *dump,
 		return true;
 	}
 	if (mkdir(dump->dir, 0777) != 0 && errno != EEXIST)
-		return diag_error(p->diag, "cannot make directory '%s': %s",
+		return diag_error(p->diag, "cannot create directory '%s': %s",
 		                  dump->dir, strerror(errno));
 	return write_dump(p, g, arena_printf(p->scratch, "%s/%02d-%s.ck",
 	                                     dump->dir, number, pass->name));
@@ -259,8 +260,8 @@ run_one(Pass *p, Graph *g, const struct pass_info *pass,
 		return diag_error(p->diag, "interrupted");
 	if (!ok) {
 		if (diag_errors(p->diag) == errors)
-			diag_internal(p->diag, "pass %s failed and did not "
-			              "say why", pass->name);
+			diag_internal(p->diag, "pass %s failed without a "
+			              "message", pass->name);
 		return false;
 	}
 	if (diag_errors(p->diag) != errors)
@@ -279,7 +280,7 @@ run_one(Pass *p, Graph *g, const struct pass_info *pass,
 		return true;
 	/* extents that do not fit each other are the user's */
 	if (!(pass->gives & P_BOUND))
-		diag_internal(p->diag, "pass %s left a faulty graph",
+		diag_internal(p->diag, "pass %s left an invalid graph",
 		              pass->name);
 	if (p->debug)
 		text_print(g, stderr);

@@ -1,4 +1,4 @@
-/* How the C compiler is called. */
+/* The command line of the C compiler. */
 #include "codegen/cc.h"
 #include "codegen/codegen.h"
 #include "codegen/cpu/cpu.h"

@@ -1,9 +1,9 @@
-/* How convolutions are cut for a library that wants a channel-blocked layout
+/* Work items of convolutions for a library that takes a channel-blocked layout
  * (nChw16c).
  *
- * Tasks are of one shape, so that one prepared convolution serves all of them,
- * and follow from the shapes of the operands alone.  The last rows of windows
- * overlap the ones before where they do not divide.
+ * All work items have one shape, so that one prepared convolution serves all
+ * of them.  They depend only on the shapes of the operands.  If the rows do
+ * not divide evenly, the last work item overlaps the one before.
  */
 #include "codegen/cpu/conv_tile.h"
 #include "codegen/cpu/tile.h"

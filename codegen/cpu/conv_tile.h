@@ -1,4 +1,4 @@
-/* How convolutions cut their work. */
+/* Work items and cache tiles of convolutions. */
 #ifndef CODEGEN_CPU_CONV_TILE_H
 #define CODEGEN_CPU_CONV_TILE_H
 

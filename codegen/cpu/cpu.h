@@ -1,8 +1,8 @@
 /* Room cpu: one machine.
  *
  * in      a node of a planned graph
- * out     what passes ask of a machine (target_cpu); a C function that carries
- *         the node out (machine_cpu)
+ * out     the target that passes see (target_cpu); a C function that computes
+ *         the node (machine_cpu)
  * unaware of schedules and files
  */
 #ifndef CODEGEN_CPU_CPU_H

@@ -1,10 +1,9 @@
 /* Matrix products.
  *
- * Float32 goes to the run time's sgemm.  What is left of a batch is shared by
- * the threads if the single products are small or many, otherwise
- * each product is left to the library's own threads; which of the two is
- * decided from the shapes alone.  With a 16-bit operand they go there a tile at
- * a time.
+ * Float32 products call sgemm of the run time.  Threads share a batch if its
+ * products are small or many; otherwise the library runs each product with its
+ * own threads.  The choice depends only on shapes.  Products with a 16-bit
+ * operand call sgemm tile by tile.
  */
 #include "codegen/cpu/tile.h"
 #include "codegen/rules/product.h"

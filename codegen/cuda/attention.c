@@ -1,4 +1,4 @@
-/* Which heads the kernels on tensor cores take. */
+/* The attention heads that the tensor-core kernels support. */
 #include "codegen/cuda/cuda.h"
 
 enum { SMALL = 64, LARGE = 128 };

@@ -1,4 +1,4 @@
-/* How the compiler for GPUs is called. */
+/* The command line of nvcc. */
 #include "codegen/cc.h"
 #include "codegen/codegen.h"
 #include "codegen/cuda/cuda.h"

@@ -1,9 +1,11 @@
-/* Convolutions on a GPU: by the run time's library if it computes this one,
- * else products of the weights with unfolded patches where channels are many,
- * else a sum for each result.  Scratch is planned for either, by shapes alone.
+/* Convolutions on a GPU: by the run time's library if it supports the shape,
+ * else as products of the weights with unfolded patches if there are many
+ * channels, else as a sum for each result.  Scratch is planned for each case
+ * from shapes alone.
  *
- * Patches are unfolded for as many images at a time as fit scratch of a fixed
- * size; those of the gradient of x are what the product gives, in float32.
+ * Patches are unfolded for as many images as fit in scratch of a fixed size.
+ * For the gradient of x, the patches are the results of the product, in
+ * float32.
  */
 #include "codegen/cuda/cuda.h"
 #include "ir/window.h"

@@ -1,8 +1,8 @@
 /* Room cuda: one machine.
  *
  * in      a node of a planned graph
- * out     what passes ask of a machine (target_cuda); a function of the host
- *         that launches what carries the node out (machine_cuda)
+ * out     the target that passes see (target_cuda); a host function that
+ *         launches the kernels of the node (machine_cuda)
  * unaware of schedules and files
  */
 #ifndef CODEGEN_CUDA_CUDA_H

@@ -1,8 +1,8 @@
-/* Matrix products on a GPU: one call of the run time's library for each but
- * the last dim of a batch.
+/* Matrix products on a GPU: batched library calls over the last batch dim, one
+ * for each index of the other batch dims.
  *
- * The library multiplies factors of one type; what is added is of the result's
- * type, which is the factors' or float32.  Operands of other types are
+ * The library requires both factors in one type.  The accumulator has the type
+ * of the result: that of the factors, or float32.  Operands of other types are
  * converted in scratch first, or the result last.
  */
 #include "codegen/cuda/cuda.h"

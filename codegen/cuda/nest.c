@@ -1,8 +1,8 @@
 /* Element-wise loop nests on a GPU: a work item is a run of `pack` neighbours
  * in the innermost dim, read and written as vectors where all allow it.
  *
- * Every element is computed by itself, as on the CPU and with the same
- * arithmetic, so that bits are the CPU's.
+ * Every element is computed by itself with the arithmetic of the CPU, so that
+ * results are bitwise equal to those of the CPU.
  */
 #include "codegen/cuda/cuda.h"
 #include "codegen/rules/loop_nest.h"

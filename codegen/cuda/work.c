@@ -1,5 +1,5 @@
-/* Scratch that kernels ask for on a GPU: one rule per name in the work column
- * of ops.h.  Shapes alone decide.
+/* Scratch sizes of GPU kernels: one rule per name in the work column of ops.h.
+ * Sizes depend only on shapes.
  */
 #include "codegen/cuda/cuda.h"
 

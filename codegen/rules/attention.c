@@ -81,8 +81,8 @@ check_attention(struct emit *e, const Node *n, int like, const Val *q,
 	emit_shapes(e, n);
 	if (ratio > 0 && o->split.kind == SPLIT_S
 	    && (o->split.axis > 1 || o->split.npart > 1))
-		return diag_internal(e->diag, "codegen: dropout of attention "
-		                     "cut along dim %d", o->split.axis);
+		return diag_internal(e->diag, "codegen: attention with dropout "
+		                     "is sharded along dim %d", o->split.axis);
 	if (q->dt != DT_F32 && !dtype_is_half(q->dt))
 		return emit_unsupported(e, n, q->dt);
 	if (mask && mask->dt != DT_F32 && mask->dt != DT_BOOL
@@ -92,8 +92,8 @@ check_attention(struct emit *e, const Node *n, int like, const Val *q,
 		const Val *v = emit_in(e, n, i);
 
 		if (v->dt != q->dt)
-			return diag_internal(e->diag, "codegen: attention of "
-			                     "%s and %s",
+			return diag_internal(e->diag, "codegen: attention on "
+			                     "operands of dtypes %s and %s",
 			                     dtype_info[q->dt].text,
 			                     dtype_info[v->dt].text);
 	}

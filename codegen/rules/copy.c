@@ -1,5 +1,4 @@
-/* Data movement: views that had to be carried out, concat, pad, trilu, fill.
- */
+/* Data movement: materialised views, concat, pad, trilu, fill. */
 #include "codegen/rules/machine.h"
 
 #include <string.h>

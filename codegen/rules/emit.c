@@ -1,4 +1,4 @@
-/* What all emit rules share. */
+/* Functions that all emit rules share. */
 #include "codegen/rules/machine.h"
 
 #include <math.h>
@@ -237,6 +237,6 @@ emit_fail(struct emit *e, const Node *n)
 bool
 emit_device(struct emit *e, const Node *n)
 {
-	return diag_internal(e->diag, "codegen: %s on a CPU",
+	return diag_internal(e->diag, "codegen: op %s is for GPUs only",
 	                     op_info[n->op].text);
 }

@@ -1,4 +1,4 @@
-/* The kernel being written, and what rules write it with. */
+/* The kernel being emitted, and the functions that rules emit it with. */
 #ifndef CODEGEN_RULES_EMIT_H
 #define CODEGEN_RULES_EMIT_H
 

@@ -135,8 +135,8 @@ emit_maxpool_grad(struct emit *e, const Node *n)
 	if (!takes_all(e, n, NEED_POOL))
 		return false;
 	if (emit_in(e, n, 1)->dt != DT_I32)
-		return diag_error(e->diag, "maxpool_grad wants positions of "
-		                  "type i32");
+		return diag_error(e->diag, "maxpool_grad: expected positions "
+		                  "in i32");
 	out_line(e->out, "ckr_maxpool_grad(%s, %s, p[1], %lld, %lld, %lld, "
 	         "env%s);", p_out(e, n, 0), p_in(e, n, 0),
 	         (long long)emit_extent(dx, 0, 2),

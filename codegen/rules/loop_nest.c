@@ -1,4 +1,4 @@
-/* Nests: dims, operands, the body of a point. */
+/* Loop nests: merged dims, operands, loop body. */
 #include "codegen/rules/loop_nest.h"
 
 static struct nest_operand *

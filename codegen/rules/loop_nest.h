@@ -1,5 +1,5 @@
-/* What machines share in carrying out a loop nest: its dims merged, its
- * operands declared, the body of a point.
+/* Parts of a loop nest that all machines share: merged dims, declarations of
+ * operands, the loop body.
  */
 #ifndef CODEGEN_RULES_LOOP_NEST_H
 #define CODEGEN_RULES_LOOP_NEST_H

@@ -1,9 +1,8 @@
-/* A machine as code generation sees it; passes see its target alone.
+/* The interface of a machine for code generation; passes see only its target.
  *
  * Rules (rules.h: one per name in the EMIT column of ir/ops.h) print the body
- * of a node's kernel.  What they print is the same text on all machines but
- * for what they ask here: how loops are carried out, and how kernels cut their
- * work.
+ * of a node's kernel.  The text is the same on all machines, except for the
+ * parts that come from this interface: loops, and the partition of work.
  */
 #ifndef CODEGEN_RULES_MACHINE_H
 #define CODEGEN_RULES_MACHINE_H

@@ -1,8 +1,8 @@
 /* Random words of element-wise nests.
  *
- * An element's words have its index in row-major order of the nest's shape, of
- * the whole one where a rank has a piece of it: masks are the same on any
- * number of ranks.
+ * The words of an element depend on its row-major index in the shape of the
+ * nest, or in the full shape if a rank has a shard of it.  So masks are the
+ * same on any number of ranks.
  */
 #include "codegen/rules/emit.h"
 #include "ir/split.h"
@@ -27,8 +27,8 @@ bool
 random_check(const struct emit *e, const struct loop_nest *nest)
 {
 	return !is_piece(nest) || nest->split->npart == 1
-		|| diag_internal(e->diag, "codegen: random numbers for "
-		                 "pieces of %d stretches", nest->split->npart);
+		|| diag_internal(e->diag, "codegen: random numbers for shards "
+		                 "of %d segments", nest->split->npart);
 }
 
 void

@@ -1,4 +1,4 @@
-/* A reduction as its kernels see it. */
+/* A reduction in the form that kernels take. */
 #ifndef CODEGEN_RULES_REDUCE_H
 #define CODEGEN_RULES_REDUCE_H
 

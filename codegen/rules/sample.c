@@ -62,8 +62,8 @@ emit_grid_sample_grad(struct emit *e, const Node *n)
 	if (!floats_only(e, n))
 		return false;
 	if (emit_out(e, n, 1) && (n->nin < 3 || !emit_in(e, n, 2)))
-		return diag_error(e->diag, "grid_sample_grad wants the "
-		                  "operand for the grid's gradient");
+		return diag_error(e->diag, "grid_sample_grad: the gradient of "
+		                  "the grid requires operand 2");
 	for (int i = 0; i < out->n; i++)
 		x.dim[2 + i] = out->v[i];
 	emit_sample_struct(e, &x, dy, n->attr.GRID_SAMPLE_GRAD.mode,

@@ -1,5 +1,5 @@
-/* Steps of sharded graphs: what no kernel does, and calls of the kernels that
- * work on a rank's piece.
+/* Steps of sharded graphs: ops without a kernel, and calls of the kernels that
+ * work on a rank's shard.
  */
 #include "codegen/rules/machine.h"
 

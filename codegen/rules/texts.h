@@ -1,5 +1,6 @@
-/* What generated code takes along, embedded at build time: headers that include
- * one another by name, and units NAME.c that define what NAME.h declares. */
+/* Sources that generated code includes, embedded at build time: headers that
+ * include one another by name, and units NAME.c that define what NAME.h
+ * declares. */
 #ifndef CODEGEN_RULES_TEXTS_H
 #define CODEGEN_RULES_TEXTS_H
 

@@ -1,4 +1,5 @@
-/* What a step saves for backward: by value, by block of a layer, by layer.
+/* Values that a step saves for backward: by value, by block of a layer, by
+ * layer.
  *
  * what    places of the arena that are occupied across the end of forward,
  *         each charged to the segment that writes it; statistics (the side

@@ -1,4 +1,4 @@
-/* What a step saves for backward, by layer. */
+/* Values that a step saves for backward, by layer. */
 #ifndef PASSES_MEMORY_REPORT_H
 #define PASSES_MEMORY_REPORT_H
 

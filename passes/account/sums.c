@@ -1,9 +1,9 @@
 /* Lifetimes, decisions and sums of a plan.
  *
- * what    of tensors and steps, as they stand in the plan, when each tensor's
- *         bytes are taken, what was decided about it, and the summary
- * note    nothing but the plan is looked at: plans of graphs and of bare
- *         graphs are added up alike
+ * what    from the tensors and steps of a plan: the lifetime and the decision
+ *         of each tensor, and the summary
+ * note    only the plan is read, so that plans of models and of standalone
+ *         graphs are summed by the same code
  */
 #include "passes/account/account.h"
 
@@ -185,8 +185,9 @@ set_bound(struct plan_summary *s, double base, Diag *diag)
 
 	s->bound_sec = reported_bound(bound, base, s->step_sec);
 	if (s->bound_sec < bound * (1 - 1e-9))
-		diag_warn(diag, "the plan's %g s are below their lower bound, "
-		          "%g s, which is dropped", s->step_sec, bound);
+		diag_warn(diag, "the plan takes %g s, less than its lower "
+		          "bound of %g s; the bound is ignored",
+		          s->step_sec, bound);
 	if (!s->bound_class || s->bound_sec < bound * (1 - 1e-9))
 		s->bound_class = "any";
 }

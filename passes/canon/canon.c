@@ -8,8 +8,8 @@
  * fused op keeps less for the backward pass than its parts would: that is why
  * this runs before autodiff.
  *
- * Where nothing is trained, running statistics stay, and what a step would make
- * of them is a value like any other.
+ * If nothing is trained, running statistics are not updated, and their new
+ * values are ordinary values.
  *
  * Dropout is removed when it is switched off; what remains gets numbered
  * random streams, in order of execution, so that masks do not depend on what
@@ -166,11 +166,11 @@ number_streams(Pass *p, Graph *g)
 			*stream = ++g->nstream;
 	}
 	if (drawn > 0 && !p->opt->dropout)
-		diag_warn(p->diag, "%d ops draw random numbers still: "
-		          "--dropout off leaves out Dropout, not what an "
-		          "export wrote out as random numbers and a "
-		          "comparison; export in evaluation mode to be "
-		          "without", drawn);
+		diag_warn(p->diag, "%d ops still draw random numbers: "
+		          "--dropout off removes Dropout, but not dropout that "
+		          "the export wrote as random numbers and a "
+		          "comparison; to remove it, export the model in "
+		          "evaluation mode: model.eval()", drawn);
 }
 
 /* ---- equal constants ---- */

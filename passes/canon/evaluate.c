@@ -1,15 +1,13 @@
-/* The form that evaluates: what training does by the batch is done by what it
- * has left behind.
+/* The evaluation graph: running statistics replace batch statistics.
  *
- * A batch norm that keeps running statistics goes by them, and keeps them no
- * more; one that keeps none goes by the batch's, as in training.  Dropout and
- * the updates of statistics vanish in the rules of canon, as these are told
- * that there is no training.
+ * A batch norm with running statistics uses them and does not update them.
+ * One without uses batch statistics, as in training.  The rules of canon
+ * remove dropout and updates of statistics, because nothing is trained.
  *
- * Means over labels are taken apart, into sums and what these are divided by.
- * Where scores of classes meet labels, and in one place alone, further outputs
- * say how many labels counted, of how many the best score is theirs, and what
- * cross entropy they have together: sums, so that batches can be added up.
+ * Means over labels become sums and their divisors.  If exactly one op
+ * compares class scores with labels, more outputs give the number of labels
+ * counted, the number predicted correctly, and their total cross entropy:
+ * sums, so that batches add up.
  */
 #include "passes/canon/canon.h"
 #include "passes/canon/loss.h"

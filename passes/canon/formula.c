@@ -1,9 +1,9 @@
-/* Formulas: what follows from constants alone, though nobody computed it.
+/* Formulas: values that depend only on constants, but are not computed.
  *
  * A mask of 8192 x 8192 is too large to be written out, but the comparison of
- * two ranges that makes it is not.  This tells between which bounds all
- * elements of such a value lie in a box of indices, by interval arithmetic
- * (Moore 1966): exact for a box of one element, and never too narrow.
+ * two ranges that makes it is not.  This file bounds the elements of such a
+ * value in a box of indices by interval arithmetic (Moore 1966): exact for a
+ * box of one element, and never too narrow.
  *
  * cost   nodes of the formula, and elements of its constants in the box; all
  *        of it is counted in w->steps, and nothing is known beyond

@@ -4,11 +4,11 @@
  * only scalar float output.  A kind of loss, "ce:LOGITS" and so on, adds one
  * (loss_added.c).
  *
- * Training keeps the loss and the outputs that --output names; the rest dies,
- * and since rules of canon hold back where a value is an output, they are
- * tried once more.  With forward only, all outputs are kept unless --output
- * names some.  The same is so of the graph that evaluates, which a copy of
- * this one becomes.
+ * Training keeps the loss and the outputs that --output names; other outputs
+ * are removed.  The rules of canon run again, because they do not rewrite
+ * outputs.  With forward only, all outputs are kept unless --output names
+ * some.  The same holds for the evaluation graph, which starts as a copy of
+ * this one.
  *
  * needs   P_CANON
  * gives   P_LOSS; p->forward
@@ -61,8 +61,8 @@ loss_list_outputs(Pass *p, const Graph *g)
 ValId
 loss_no_output(Pass *p, const Graph *g, const char *name)
 {
-	diag_error(p->diag, "no output is named '%s', and no loss: kinds are "
-	           "ce, bce, kl, mse, l1 and huber", name);
+	diag_error(p->diag, "no output and no kind of loss is named '%s'; "
+	           "kinds are ce, bce, kl, mse, l1 and huber", name);
 	loss_list_outputs(p, g);
 	return 0;
 }
@@ -89,8 +89,8 @@ own_loss(Pass *p, const Graph *g)
 		diag_error(p->diag, "no output is a scalar loss; use --loss "
 		           "ce:LOGITS, or bce, kl, mse, l1 or huber:OUTPUT");
 	else
-		diag_error(p->diag, "several outputs may be the loss; use "
-		           "--loss OUTPUT");
+		diag_error(p->diag, "several outputs are scalars; use --loss "
+		           "OUTPUT");
 	loss_list_outputs(p, g);
 	return 0;
 }
@@ -105,8 +105,8 @@ named_loss(Pass *p, const Graph *g, const char *name)
 		return loss_no_output(p, g, name);
 	if (is_scalar_loss(&g->val[v]))
 		return v;
-	diag_error(p->diag, "output '%s' is %s, expected a float scalar as "
-	           "the loss%s%s", name,
+	diag_error(p->diag, "output '%s' cannot be the loss: expected a float "
+	           "scalar, found %s%s%s", name,
 	           shape_text(text, sizeof text, g->val[v].dt,
 	                      &g->val[v].shape),
 	           dtype_info[g->val[v].dt].cls != 'f' ? ""

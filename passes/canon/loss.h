@@ -1,4 +1,4 @@
-/* What the files of pass loss share. */
+/* Declarations that the files of pass loss share. */
 #ifndef PASSES_LOSS_H
 #define PASSES_LOSS_H
 

@@ -6,9 +6,10 @@
  *   mse, l1, huber   by the difference to a target
  *
  * by the formulas of PyTorch's CrossEntropyLoss, BCEWithLogitsLoss, KLDivLoss
- * (over rows), MSELoss, L1Loss and HuberLoss.  What an output is compared with
- * is a new input: `labels`, class numbers, or `target`, of the output's shape
- * and type.  What has 16 bits is widened first, of ce only beside weights.
+ * (over rows), MSELoss, L1Loss and HuberLoss.  The target of the comparison is
+ * a new input: `labels`, class numbers, or `target`, of the output's shape and
+ * type.  16-bit outputs are converted to float32 first; for ce, only with
+ * weights.
  */
 #include "passes/canon/loss.h"
 
@@ -160,14 +161,14 @@ add_input(struct maker *m, const char *name, DType dt, const Shape *s)
 	}
 	if (g->val[v].kind != V_INPUT || is_read(g, v)) {
 		diag_error(p->diag, "--loss adds an input '%s', but the graph "
-		           "uses that name already", name);
+		           "already uses that name", name);
 		return 0;
 	}
 	if (shape_eq(&g->val[v].shape, s)
 	    && (g->val[v].dt == dt
 	        || (dt == DT_I64 && g->val[v].dt == DT_I32)))
 		return v;
-	diag_error(p->diag, "input '%s' is %s, but the loss needs %s", name,
+	diag_error(p->diag, "input '%s' is %s, but the loss expects %s", name,
 	           shape_text(have, sizeof have, g->val[v].dt,
 	                      &g->val[v].shape),
 	           shape_text(want, sizeof want, dt, s));
@@ -203,9 +204,9 @@ class_axis(struct maker *m)
 	}
 	if (x->shape.dim[axis] != 1)
 		return axis;
-	diag_error(m->p->diag, "--loss %s: output '%s' is %s, expected two "
-	           "classes or more on %s axis: of one the loss is always 0; "
-	           "use --loss bce, or mse", m->form->kind, x->name, text,
+	diag_error(m->p->diag, "--loss %s: output '%s' is %s, expected two or "
+	           "more classes on %s axis: with one class the loss is always "
+	           "0; use --loss bce, or mse", m->form->kind, x->name, text,
 	           axis == rank - 1 ? "the last" : "that");
 	return -1;
 }
@@ -291,7 +292,7 @@ make_ce(struct maker *m)
 		return 0;
 	if (m->w.weight && m->w.nweight != classes) {
 		diag_error(m->p->diag, "--loss ce: expected %lld weights, one "
-		           "of each class, found %d", (long long)classes,
+		           "per class, found %d", (long long)classes,
 		           m->w.nweight);
 		return 0;
 	}
@@ -344,7 +345,7 @@ make_bce(struct maker *m)
 	if (m->w.nweight > 1
 	    && (s->rank < 1 || s->dim[s->rank - 1] != m->w.nweight)) {
 		diag_error(m->p->diag, "--loss bce: expected one pos_weight, "
-		           "or one for each of the last axis of '%s', found "
+		           "or one per element of the last axis of '%s', found "
 		           "%d", m->g->val[m->x].name, m->w.nweight);
 		return 0;
 	}
@@ -440,7 +441,7 @@ find_operand(const struct maker *m)
 	if (found)
 		return found;
 	diag_error(m->p->diag, "--loss %s: %s; use --loss %s:OUTPUT", f->kind,
-	           n ? "several outputs fit" : "no output fits", f->kind);
+	           n ? "several outputs match" : "no output matches", f->kind);
 	loss_list_outputs(m->p, g);
 	return 0;
 }
@@ -461,8 +462,9 @@ check_operand(const struct maker *m)
 		                  : "--loss %s: output '%s' is %s, expected "
 		                    "floats", f->kind, v->name, text);
 	if (f->squashed && (!strcmp(op, "softmax") || !strcmp(op, "sigmoid")))
-		diag_warn(m->p->diag, "--loss %s: output '%s' is a %s, and %s "
-		          "applies %s once more; export the logits", f->kind,
+		diag_warn(m->p->diag, "--loss %s: output '%s' is a %s, but %s "
+		          "applies %s again; export the logits instead",
+		          f->kind,
 		          v->name, op, f->kind, f->squashed);
 	return true;
 }

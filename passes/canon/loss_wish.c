@@ -1,4 +1,4 @@
-/* What --loss KIND[:OUTPUT][,KEY=VALUE]... says. */
+/* Parse --loss KIND[:OUTPUT][,KEY=VALUE]... */
 #include "passes/canon/loss.h"
 #include "runtime/support/number.h"
 

@@ -1,4 +1,5 @@
-/* What known attention masks hide.  mask_verdict.c, for match_mask.c alone. */
+/* The keys that constant attention masks hide: mask_verdict.c, for
+ * match_mask.c only. */
 #ifndef CANON_MASK_H
 #define CANON_MASK_H
 

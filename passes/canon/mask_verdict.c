@@ -1,5 +1,5 @@
-/* What a mask that is known when compiling hides: a constant, or a formula of
- * constants, whose boxes are looked at by intervals.
+/* The keys that a mask known at compile time hides: a constant, or a formula
+ * of constants, bounded by intervals.
  *
  * A mask that is added counts as hiding a key where it is MASK_HIDDEN or less:
  * exp underflows to zero there unless scores differ by thousands.

@@ -1,4 +1,4 @@
-/* The machinery under canon's rules; see match.h. */
+/* The rewriting engine of canon's rules; see match.h. */
 #include "passes/canon/match.h"
 
 #include <assert.h>

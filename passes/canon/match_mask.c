@@ -227,11 +227,11 @@ warn_of_finite(struct rewrite *w)
 
 	if (!w->warned_finite)
 		diag_warn(w->p->diag, "node '%s' (%s): a finite constant mask "
-		          "beside an added one: a query whose visible keys "
-		          "are all masked out (padding on the left) attends "
-		          "to hidden keys in the file, but not here; if the "
-		          "loss counts such queries, try: --attention "
-		          "unfused",
+		          "is combined with an added mask: queries whose "
+		          "visible keys are all masked out (left padding) "
+		          "attend to hidden keys in the file, but not in fused "
+		          "attention; if the loss counts such queries, try: "
+		          "--attention unfused",
 		          label ? label : w->g->val[n->out[0]].name,
 		          node_type(w->g, n));
 	w->warned_finite = true;

@@ -347,21 +347,21 @@ device_find(const char *name, Diag *diag, Arena *arena)
 	text = read_file(name, &n, arena);
 	if (!text) {
 		diag_error(diag, "--device '%s': %s", name, strerror(errno));
-		diag_more(diag, "profiles: cpu, host, A100-80GB, H100, H200, "
-		          "or a file");
+		diag_more(diag, "expected a profile: cpu, host, A100-80GB, "
+		          "H100, H200, or a file");
 		return NULL;
 	}
 	d = arena_alloc(arena, sizeof *d);
 	if (device_parse(d, text, n, arena)) {
 		if (d->cold > 0)
-			diag_warn(diag, "--device '%s': a single step was "
-			          "measured, which loads code and touches "
-			          "memory for the first time; run ckrun "
-			          "--profile for more", name);
+			diag_warn(diag, "--device '%s': the profile measured a "
+			          "single step, which includes loading code "
+			          "and touching memory for the first time; run "
+			          "ckrun --profile with more steps", name);
 		return d;
 	}
-	diag_error(diag, "--device '%s': expected what ckrun --profile "
-	           "writes, or an object such as %s", name,
+	diag_error(diag, "--device '%s': expected a file written by ckrun "
+	           "--profile, or a JSON object such as %s", name,
 	           device_json(&device_default, arena));
 	return NULL;
 }

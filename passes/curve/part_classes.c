@@ -1,4 +1,4 @@
-/* Which parts are equal, and what can be chosen in them.
+/* Equivalence classes of parts, and their decision variables.
  *
  * what    decisions of every class; parts of a class have equal nodes, storages
  *         and uses, word for word

@@ -1,5 +1,5 @@
-/* Sets of a part's decisions: what they need, their bytes, and the plan that
- * they stand for.
+/* Sets of decisions of a part: their requirements, their bytes, and the plan
+ * that they describe.
  */
 #include "passes/curve/partition.h"
 

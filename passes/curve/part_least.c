@@ -1,4 +1,5 @@
-/* What parts need beside what is kept of the parts before them, in any plan.
+/* Lower bounds on the memory of parts in any plan, beyond the values kept of
+ * earlier parts.
  *
  * what    of every part and point the bytes that any plan of class
  *         "once" needs, reckoned from uses: see partition_least

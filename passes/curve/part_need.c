@@ -1,4 +1,4 @@
-/* What parts need beside what is kept of the parts before them, as measured.
+/* The measured memory of parts, beyond the values kept of earlier parts.
  *
  * what    of every part and point the bytes that plans were measured
  *         to need

@@ -5,9 +5,10 @@
  *         bytes, seconds and memory at once
  * method  From the last decision to the first: one that is needed, by backward
  *         or by a node repeated, is kept, or its node is repeated and needs
- *         what it reads.  What nobody needs is neither.  Where that makes too
- *         many partial answers, those that need the same of what is to come are
- *         thinned to the ones that are best in bytes and seconds.
+ *         what it reads.  Decisions that are not needed are neither.  Where
+ *         that makes too many partial answers, those that need the same of
+ *         what is to come are thinned to the ones that are best in bytes and
+ *         seconds.
  * cost    points squared, by class
  */
 #include "passes/curve/partition.h"

@@ -1,4 +1,4 @@
-/* Room eval: what one node of constants computes.
+/* Room eval: the results of one node on constants.
  *
  * in      a node whose operands have contents
  * out     the contents of its outputs

@@ -1,5 +1,5 @@
 /* Folding rules of element-wise ops: strip by strip, as numbers of 64 bits, in
- * loops that a compiler makes vectors of. */
+ * loops that compilers vectorise. */
 #include "passes/eval/eval_rules.h"
 
 #include <math.h>

@@ -178,7 +178,7 @@ eval_trilu(struct eval *e)
 	char *data = e->data;
 
 	if (rank < 2)
-		return eval_fail(e, "trilu needs rank 2 or more");
+		return eval_fail(e, "trilu requires rank 2 or more");
 	rows = y->shape.dim[rank - 2];
 	cols = y->shape.dim[rank - 1];
 	/* k may be any 64-bit number; the sum may not wrap */

@@ -1,4 +1,4 @@
-/* What the folding rules share; private to eval*.c. */
+/* Declarations that the folding rules share; private to eval*.c. */
 #ifndef PASSES_EVAL_RULES_H
 #define PASSES_EVAL_RULES_H
 

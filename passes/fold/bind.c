@@ -78,8 +78,9 @@ add_name(struct bind *b, const char *text, int64_t size, const char *origin)
 
 	if (old) {
 		if (old->size != size)
-			b->ok = diag_error(b->p->diag, "dim '%s' is %lld by %s"
-			                   " and %lld by %s", text,
+			b->ok = diag_error(b->p->diag, "dim '%s' has "
+			                   "conflicting sizes: %lld from %s, "
+			                   "%lld from %s", text,
 			                   (long long)old->size, old->origin,
 			                   (long long)size, origin);
 		return;
@@ -211,9 +212,9 @@ check_size(struct bind *b, const char *flag, const char *name, int64_t size)
 static const char *
 export_hint(struct bind *b, const Val *v, int axis, const char *name)
 {
-	return arena_printf(b->p->scratch, ", which the export fixed; export "
+	return arena_printf(b->p->scratch, "; to make the size dynamic, export "
 	                    "with dynamic_shapes={\"%s\": {%d: \"%s\"}} "
-	                    "(dynamo) or dynamic_axes, the same (TorchScript)",
+	                    "(dynamo) or dynamic_axes (TorchScript)",
 	                    shown(v), axis, name);
 }
 
@@ -326,7 +327,8 @@ bind_axis(struct bind *b, struct dim_binding *d, const char *flag)
 		return true;
 	}
 	if (axis >= v->shape.rank) {
-		b->ok = diag_error(b->p->diag, "%s: input '%s' has rank %d",
+		b->ok = diag_error(b->p->diag, "%s: axis out of range: input "
+		                   "'%s' has rank %d",
 		                   flag, shown(v), v->shape.rank);
 		return true;
 	}
@@ -354,8 +356,8 @@ bind_dims(struct bind *b)
 			continue;
 		d->used = false;
 		if (is_dim_name(b->g, NULL)) {
-			b->ok = diag_error(b->p->diag, "%s: no such dim; known "
-			                   "are", flag);
+			b->ok = diag_error(b->p->diag, "%s: no such dim; named "
+			                   "dims:", flag);
 			list_known(b);
 		} else {
 			b->ok = diag_error(b->p->diag, "%s: the model has no "
@@ -375,7 +377,7 @@ bind_shapes(struct bind *b)
 		                                s->input);
 		if (!v) {
 			b->ok = diag_error(b->p->diag, "%s: no such input; "
-			                   "known are", flag);
+			                   "inputs:", flag);
 			FOR_VALS (u, b->g)
 				if (u->kind == V_INPUT)
 					diag_more(b->p->diag, "'%s'", shown(u));
@@ -388,8 +390,8 @@ bind_shapes(struct bind *b)
 				v->shape.dim[d] = -1;
 		}
 		if (v->shape.rank != s->shape.rank) {
-			b->ok = diag_error(b->p->diag, "%s: %d extents given, "
-			                   "the input has rank %d", flag,
+			b->ok = diag_error(b->p->diag, "%s: found %d extents, "
+			                   "but the input has rank %d", flag,
 			                   s->shape.rank, v->shape.rank);
 			continue;
 		}
@@ -418,7 +420,8 @@ report_unbound(struct bind *b, const char *text, const Val *v, int axis)
 	const char *quote = text[strcspn(text, " *()")] ? "'" : "";
 	b->ok = diag_error(b->p->diag, "dim '%s' (axis %d of input '%s') is "
 	                   "not bound%s; try: --dim %s%s=N%s", text, axis,
-	                   shown(v), parts ? ", nor every name in it" : "",
+	                   shown(v), parts ? ", and some of its names are not "
+	                   "bound either" : "",
 	                   quote, text, quote);
 	/* told once: later uses count as bound */
 	add_name(b, text, 1, "");
@@ -445,7 +448,8 @@ resolve(struct bind *b, Val *v)
 			report_unbound(b, text, v, d);
 		else if (x <= 0 || x > EXTENT_MAX)
 			b->ok = diag_error(b->p->diag, "dim '%s' of input '%s' "
-			                   "would be %lld", text, shown(v),
+			                   "evaluates to %lld, which is out of "
+			                   "range", text, shown(v),
 			                   (long long)x);
 		else
 			*dim = x;
@@ -464,8 +468,9 @@ check_names(struct bind *b, const Val *v)
 		const char *text = v->dim_name[d];
 		struct name *n = text ? find_name(b, text, strlen(text)) : NULL;
 		if (n && n->size != v->shape.dim[d])
-			b->ok = diag_error(b->p->diag, "dim '%s' is %lld by %s "
-			                   "and %lld in axis %d of '%s'", text,
+			b->ok = diag_error(b->p->diag, "dim '%s' has "
+			                   "conflicting sizes: %lld from %s, "
+			                   "%lld on axis %d of '%s'", text,
 			                   (long long)n->size, n->origin,
 			                   (long long)v->shape.dim[d], d,
 			                   shown(v));

@@ -131,7 +131,7 @@ node_fault(struct fold *f, const Node *n, char *buf, size_t size)
 		return true;
 	}
 	if (n->op == OP_NONZERO) {
-		snprintf(buf, size, "the number of results is known only at "
+		snprintf(buf, size, "the size of the result is known only at "
 		         "run time: %s", fold_reason(f, n->in[0], why,
 		                                     sizeof why));
 		return true;

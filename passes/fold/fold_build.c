@@ -165,8 +165,8 @@ fold_numbers(struct fold *f, int64_t count, const Shape *s, NodeId like)
 	if (count > limit / (int64_t)sizeof *x) {
 		diag_at(f->p->diag, node_label(f->g, &f->g->node[like]),
 		        node_type(f->g, &f->g->node[like]),
-		        "the numbers up to %" PRId64 " exceed %" PRId64
-		        " bytes; try: --fold-limit %" PRId64 "MiB", count,
+		        "a range of %" PRId64 " integers exceeds %" PRId64 " "
+		        "bytes; try: --fold-limit %" PRId64 "MiB", count,
 		        limit, enough(f, OP_RANGE, count < INT64_MAX / 8
 		                      ? 8 * count : INT64_MAX));
 		return 0;

@@ -1,5 +1,5 @@
-/* What all of pass fold stands on: the state of its walk, and how its rules
- * look at nodes, build and replace them. */
+/* The state of the walk of pass fold, and the functions by which its rules
+ * inspect, build and replace nodes. */
 #ifndef PASSES_FOLD_BUILD_H
 #define PASSES_FOLD_BUILD_H
 

@@ -1,12 +1,11 @@
-/* Pass fold: where lanes lie (fold_lanes.c).
+/* Pass fold: compact lanes and lanes in place (fold_lanes.c).
  *
  * The lanes of a selection are compact, the first `count` of them all, or in
  * place, each where the mask has its element.  In place every sample keeps to
  * itself, so that replicas can share out a batch, and what is written back
- * under the same mask is a `where`.  It is right unless somebody reads the
- * number of a lane.  That shows in the course of the walk (fold_compact); until
- * then everything is built for compact lanes, and beside it what stands for it
- * in place, of which one is gone at the end.
+ * under the same mask is a `where`.  It is correct unless an op reads the index
+ * of a lane, which is known only during the walk (fold_compact).  Until then
+ * both forms are built, and one of them is removed at the end.
  */
 #include "passes/fold/fold_lanes.h"
 

@@ -1,8 +1,9 @@
-/* Pass fold: numbers that follow from the size of the batch.
+/* Pass fold: numbers that depend on the batch size.
  *
- * Once dims are bound, what a file computes from extents is a constant.  Where
- * data meet such a number and it grows with the batch, it must not be one: a
- * replica, a micro-batch and a batch of a data set have their parts of it.
+ * Once dims are bound, numbers that a file computes from extents are
+ * constants.  A number that grows with the batch and is combined with data
+ * must not stay constant: a replica, a micro-batch and a batch of a data set
+ * each have a part of it.
  *
  * what    constants of one element that follow from extents are marked during
  *         the walk (val_note.sized).  Of those that data met, the graph is

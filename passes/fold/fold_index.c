@@ -281,7 +281,7 @@ simplify_one_hot(struct fold *f, NodeId id)
 	if (!val_is_const(&g->val[depth]) || !shape_known(&y))
 		return STEP_KEEP;
 	if (val_nelem(&g->val[values]) != 2) {
-		complain(f, n, "values are not off and on");
+		complain(f, n, "expected two values, off and on");
 		return STEP_FAIL;
 	}
 	int64_t count = y.dim[axis];

@@ -1,4 +1,4 @@
-/* Pass fold: selections whose number is known only at run time.
+/* Pass fold: dims of data-dependent size, such as that of NonZero.
  *
  * A nonzero of a computed operand becomes `selected`, which has room for all
  * elements: its first `count` lanes count, the others repeat the first.  From
@@ -155,7 +155,8 @@ mask_selected(struct fold *f, NodeId id, struct selection *s)
 	s->of_axis = l->axis;
 	if (l->axis < 0 || l->times > 1)
 		return lanes_refuse(f, id, l->axis < 0 ? 1 : l->id,
-		                    "selects among counts");
+		                    "takes the nonzero elements of a "
+		                    "data-dependent size");
 	x = fold_mask(f, x, 0, id);
 	if (x)
 		f->g->node[id].in[0] = x;
@@ -266,18 +267,18 @@ take_apart(struct fold *f, NodeId id, const struct lanes *l)
 	ValId all = each_apart(f, n, many) ? all_places(f, n->in[0], many) : 0;
 
 	if (!all) {
-		lanes_refuse(f, id, l->id, "takes a selection apart, as loops "
-		             "over it do that were traced with a batch that "
-		             "does not reach all of it (mixtures of experts: "
-		             "experts_implementation=\"batched_mm\" exports "
-		             "without)");
+		lanes_refuse(f, id, l->id, "splits a dim of data-dependent "
+		             "size: a loop over nonzero() was traced with a "
+		             "batch that does not reach all elements; for a "
+		             "mixture of experts, export with "
+		             "experts_implementation=\"batched_mm\"");
 		f->apart = true;
 		return false;
 	}
 	if (n->attr.PART.index == 0)
-		diag_note(f->p->diag, "node '%s' (%s): a loop over what is not "
-		          "zero, traced over all %jd there can be, runs for "
-		          "all of them", node_label(f->g, n),
+		diag_note(f->p->diag, "node '%s' (%s): a loop over nonzero() "
+		          "was traced with all %jd possible elements and "
+		          "always runs for all of them", node_label(f->g, n),
 		          node_type(f->g, n), (intmax_t)many);
 	f->g->node[id].in[0] = all;
 	return true;
@@ -324,7 +325,8 @@ fold_lanes(struct fold *f, NodeId id, const Node *was)
 			return lanes_none.run(f, id, was);
 		if (l->axis >= 0 && l->times > 1 && !has_bit(r->flat, i))
 			return lanes_refuse(f, id, l->id,
-			                    "mixes the lanes of a selection");
+			                    "works across a dim of "
+			                    "data-dependent size");
 		data |= l->mark && !has_bit(r->shape, i);
 		other |= l->axis >= 0 || has_bit(r->shape, i);
 	}
@@ -337,7 +339,7 @@ fold_lanes(struct fold *f, NodeId id, const Node *was)
 		constant &= !n->in[i] || val_is_const(in_val(f, n, i));
 	if (!constant)
 		return lanes_refuse(f, id, lanes_any(f, was),
-		              "computes with the number of lanes");
+		              "computes with a data-dependent size");
 	return mark_outputs(f, id);
 }
 
@@ -379,12 +381,12 @@ fold_lanes_outputs(struct fold *f)
 			continue;
 		fold_reason(f, f->selection[sel - 1].from, why, sizeof why);
 		if (f->p->opt->forward_only)
-			ok = diag_error(f->p->diag, "output '%s' has as many "
-			                "elements as a selection finds: %s",
+			ok = diag_error(f->p->diag, "output '%s' has a "
+			                "data-dependent size: %s",
 			                g->val[v].name, why);
 		else
-			diag_warn(f->p->diag, "output '%s' is left out: it has "
-			          "as many elements as a selection finds: %s",
+			diag_warn(f->p->diag, "output '%s' is dropped, because "
+			          "its size is data-dependent: %s",
 			          g->val[v].name, why);
 		g->val[v].output = false;
 	}

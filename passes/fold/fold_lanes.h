@@ -1,4 +1,5 @@
-/* Values of which only as many lanes count as a mask selects at run time. */
+/* Padded dims of data-dependent size: only as many lanes count as a mask
+ * selects at run time. */
 #ifndef PASSES_FOLD_LANES_H
 #define PASSES_FOLD_LANES_H
 

@@ -1,8 +1,8 @@
 /* Pass fold: lanes of one kind as lanes of another (fold_lanes.c).
  *
- * What is picked, cut or joined by a number that the run decides is a gather
- * of which indices beyond what counts are beyond the extent, too: the step
- * then ends with the node's name, as it would without lanes.
+ * Indexing, slicing and joining at data-dependent places become gathers.  An
+ * index beyond the lanes that count is out of range, so that the step fails
+ * with the name of the node, as it would without lanes.
  */
 #include "passes/fold/fold_lanes.h"
 
@@ -214,7 +214,7 @@ gather(struct fold *f, NodeId id, const Node *was)
 	if (lanes_marks(f, n->in[0]) || lanes_marks(f, n->in[1])
 	    || (xa >= 0 && ia >= 0 && xa != axis))
 		return lanes_refuse(f, id, lanes_any(f, n),
-		              "picks lanes of a selection");
+		              "indexes a dim of data-dependent size");
 	if (xa == axis && !selects_lanes(f, n->in[1], n->in[0], 1)
 	    && !index_within(f, id, within_lanes(f, n->in[1], n->in[0], id)))
 		return false;
@@ -241,7 +241,7 @@ gather_nd(struct fold *f, NodeId id, const Node *was)
 	if (lanes_marks(f, n->in[0]) || (l && l->mark) || ia == last
 	    || n->attr.GATHER_ND.batch || (xa >= dims && ia >= 0))
 		return lanes_refuse(f, id, lanes_any(f, n),
-		              "picks lanes of a selection");
+		              "indexes a dim of data-dependent size");
 	if (xa >= dims)
 		return lanes_give(f, id, 0, last + xa - dims,
 		                  lanes_of(f, n->in[0])->id);
@@ -275,7 +275,7 @@ gather_elements(struct fold *f, NodeId id, const Node *was)
 	if (xa < 0 || xa != ia
 	    || lanes_of(f, n->in[0])->id != lanes_of(f, n->in[1])->id)
 		return lanes_refuse(f, id, lanes_any(f, n),
-		              "picks lanes of a selection");
+		              "indexes a dim of data-dependent size");
 	return lanes_give(f, id, 0, xa, lanes_of(f, n->in[0])->id);
 }
 
@@ -364,7 +364,8 @@ join(struct fold *f, NodeId id)
 		    && (lanes_axis(f, n->in[i]) != axis
 		        || lanes_marks(f, n->in[i])))
 			return lanes_refuse(f, id, lanes_any(f, n),
-			              "joins a selection with something else");
+			              "concatenates a dim of data-dependent "
+			              "size with another");
 	for (int i = 1; y && i < f->g->node[id].nin; i++) {
 		ValId x = f->g->node[id].in[i];
 
@@ -399,7 +400,8 @@ concat(struct fold *f, NodeId id, const Node *was)
 		if (lanes_axis(f, n->in[i]) != at
 		    || lanes_of(f, n->in[i])->id != sel)
 			return lanes_refuse(f, id, lanes_any(f, n),
-			              "joins a selection with something else");
+			              "concatenates a dim of data-dependent "
+			              "size with another");
 	return lanes_give(f, id, 0, at, sel);
 }
 

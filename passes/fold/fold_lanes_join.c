@@ -1,6 +1,7 @@
 /* Pass fold: ops that bring lanes together (fold_lanes.c).
  *
- * Each rule masks what does not count with what does not change the result.
+ * Each rule fills the lanes that do not count with the neutral element of the
+ * op.
  */
 #include "passes/fold/fold_lanes.h"
 
@@ -46,7 +47,8 @@ reduce(struct fold *f, NodeId id, const Node *was)
 
 	(void)was;
 	if (n->nin > 1)
-		return lanes_refuse(f, id, l->id, "reduces over unknown axes");
+		return lanes_refuse(f, id, l->id, "reduces over axes that are "
+		                    "known only at run time");
 	for (int i = 0; i < axes->n; i++) {
 		over |= axes->v[i] == l->axis;
 		before += axes->v[i] < l->axis;
@@ -59,14 +61,16 @@ reduce(struct fold *f, NodeId id, const Node *was)
 	if ((n->op == OP_REDUCE_MAX || n->op == OP_REDUCE_MIN)
 	    && dt != DT_I32 && dtype_info[dt].cls != 'f')
 		return lanes_refuse(f, id, l->id,
-		                    "reduces a selection of this type");
+		                    "reduces a dim of data-dependent size in "
+		                    "an unsupported dtype");
 	if (!mask_operand(f, id, 0, neutral(n->op, dt)))
 		return false;
 	n = &f->g->node[id];
 	if (n->op != OP_REDUCE_MEAN)
 		return true;
 	if (dtype_info[dt].cls != 'f')
-		return lanes_refuse(f, id, l->id, "the mean of integers");
+		return lanes_refuse(f, id, l->id, "takes a mean of integers "
+		                    "over a dim of data-dependent size");
 	sum.REDUCE_SUM.axes = a.REDUCE_MEAN.axes;
 	sum.REDUCE_SUM.keepdims = a.REDUCE_MEAN.keepdims;
 	two[0] = fold_emit(f, OP_REDUCE_SUM, 1, &n->in[0], &sum, id);
@@ -93,13 +97,16 @@ matmul(struct fold *f, NodeId id, const Node *was)
 	(void)was;
 	for (int i = 2; i < n->nin; i++)
 		if (lanes_of(f, n->in[i]) || i > 2)
-			return lanes_refuse(f, id, sel, "adds a selection");
+			return lanes_refuse(f, id, sel, "adds an operand of "
+			                    "data-dependent size");
 	if (ra < 2 || rb < (b < 0 ? 1 : 2))
-		return lanes_refuse(f, id, sel, "multiplies a vector");
+		return lanes_refuse(f, id, sel, "multiplies a vector and a dim "
+		                    "of data-dependent size");
 	if (rb == 1 && a == rows && a >= 0)     /* rows by a vector */
 		return lanes_give(f, id, 0, ry - 1, sel);
 	if (rb == 1)
-		return lanes_refuse(f, id, sel, "multiplies a vector");
+		return lanes_refuse(f, id, sel, "multiplies a vector and a dim "
+		                    "of data-dependent size");
 	if (a >= 0 && a == ra - 1 + ra - 2 - rows && b == rb - 1 + rb - 2 - cols
 	    && lanes_of(f, n->in[0])->id == lanes_of(f, n->in[1])->id)
 		return mask_operand(f, id, 0, 0) && mask_operand(f, id, 1, 0);
@@ -112,12 +119,15 @@ matmul(struct fold *f, NodeId id, const Node *was)
 	if (at >= ry - 2 || (a >= 0 && b >= 0
 	    && (a - ra != b - rb || lanes_of(f, n->in[0])->id
 	        != lanes_of(f, n->in[1])->id)))
-		return lanes_refuse(f, id, sel, "multiplies along a selection");
+		return lanes_refuse(f, id, sel, "multiplies along a dim of "
+		                    "data-dependent size");
 	for (int k = 0; k < 2; k++) {
 		int d = at - ry + (k ? rb : ra);
 
 		if ((k ? b : a) < 0 && d >= 0 && extent(f, n->in[k], d) != 1)
-			return lanes_refuse(f, id, sel, "meets a fixed extent");
+			return lanes_refuse(f, id, sel, "combines a dim of "
+			                    "data-dependent size with one of "
+			                    "fixed size");
 	}
 	return lanes_give(f, id, 0, at, sel);
 }
@@ -152,7 +162,8 @@ cross_entropy(struct fold *f, NodeId id, const Node *was)
 	if (!x || !y || x->axis != 0 || y->axis != 0 || x->id != y->id
 	    || (n->nin > 2 && lanes_of(f, n->in[2])))
 		return lanes_refuse(f, id, lanes_any(f, n),
-		              "labels and rows are not of the same selection");
+		              "has labels and rows of different data-dependent "
+		              "sizes");
 	if (*ignore == INT64_MIN)
 		*ignore = none;
 	if (!mask_operand(f, id, 1, (double)*ignore))
@@ -285,7 +296,8 @@ scatter(struct fold *f, NodeId id, const Node *was)
 	    || idx->axis != upd->axis || idx->id != upd->id || idx->mark
 	    || upd->mark || (nd ? idx->axis == ir - 1 : idx->axis != axis))
 		return lanes_refuse(f, id, lanes_any(f, n),
-		              "scatters along a selection in another form");
+		              "scatters along a dim of data-dependent size in "
+		              "an unsupported form");
 	if (add == 1 && !mask_operand(f, id, 2, 0))
 		return false;
 	if (nd && add <= 1 && covers(f, n->in[1], &whole))

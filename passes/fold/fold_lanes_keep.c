@@ -26,7 +26,8 @@ broadcast(struct fold *f, NodeId id, const Node *was)
 		axis += rank - rank_of(f, n->in[i]);
 		if (sel && (sel != l->id || at != axis))
 			return lanes_refuse(f, id, sel,
-			                    "meets another selection");
+			                    "combines two different "
+			                    "data-dependent sizes");
 		at = axis;
 		sel = l->id;
 	}
@@ -35,7 +36,9 @@ broadcast(struct fold *f, NodeId id, const Node *was)
 
 		if (n->in[i] && lanes_axis(f, n->in[i]) < 0 && d >= 0
 		    && extent(f, n->in[i], d) != 1)
-			return lanes_refuse(f, id, sel, "meets a fixed extent");
+			return lanes_refuse(f, id, sel, "combines a dim of "
+			                    "data-dependent size with one of "
+			                    "fixed size");
 	}
 	return !sel || lanes_give(f, id, 0, at, sel);
 }
@@ -66,7 +69,7 @@ reshape(struct fold *f, NodeId id, const Node *was)
 
 	if (!l || l->axis < 0)
 		return lanes_refuse(f, id, lanes_any(f, was),
-		              "takes the shape of a selection");
+		              "reshapes to a data-dependent size");
 	for (int d = 0; d < l->axis; d++)
 		before *= extent(f, x, d);
 	while (to < rank_of(f, y)
@@ -76,7 +79,8 @@ reshape(struct fold *f, NodeId id, const Node *was)
 	                                         extent(f, y, to)) : 0;
 	if (!times)
 		return lanes_refuse(f, id, l->id,
-		                    "mixes the lanes of a selection");
+		                    "works across a dim of data-dependent "
+		                    "size");
 	if (was->op == OP_RESHAPE) {
 		const int64_t *mark = was->nin > 1
 		                    ? lanes_marks(f, was->in[1]) : NULL;
@@ -85,12 +89,14 @@ reshape(struct fold *f, NodeId id, const Node *was)
 
 		if ((want > 0 && !(mark && mark[to] == l->id && times == 1))
 		    || (want == 0 && to != l->axis))
-			return lanes_refuse(f, id, l->id, "has a fixed extent");
+			return lanes_refuse(f, id, l->id, "reshapes a dim of "
+			                    "data-dependent size to a fixed "
+			                    "size");
 		for (int d = 0; mark && d < rank_of(f, y); d++)
 			if (d != to && mark[d])
 				return lanes_refuse(f, id, l->id,
-				                    "has a shape made of its "
-				                    "count");
+				                    "has a shape computed from "
+				                    "a data-dependent size");
 	}
 	return lanes_give_flat(f, id, to, l->id, times);
 }
@@ -112,13 +118,16 @@ expand(struct fold *f, NodeId id, const Node *was)
 		int64_t m = mark ? mark[i] : 0;
 
 		if (m == 0 && d == at && val_int(&g->val[s], i) != 1)
-			return lanes_refuse(f, id, sel, "meets a fixed extent");
+			return lanes_refuse(f, id, sel, "combines a dim of "
+			                    "data-dependent size with one of "
+			                    "fixed size");
 		if (m == 0)
 			continue;
 		if (m < 0 || (at >= 0 && (d != at || m != sel))
 		    || (at < 0 && from >= 0 && extent(f, x, from) != 1))
 			return lanes_refuse(f, id, lanes_any(f, was),
-			              "does not fit the lanes of a selection");
+			              "expands to a data-dependent size that "
+			              "does not match the input");
 		at = d;
 		sel = (int)m;
 	}
@@ -135,7 +144,8 @@ of_shape(struct fold *f, NodeId id, const Node *was)
 	for (int d = 0; mark && d < rank; d++) {
 		if (mark[d] && (mark[d] < 0 || at >= 0))
 			return lanes_refuse(f, id, lanes_any(f, was),
-			              "has a shape made of counts");
+			              "has a shape computed from "
+			              "data-dependent sizes");
 		if (mark[d])
 			at = d;
 	}
@@ -154,7 +164,8 @@ range(struct fold *f, NodeId id, const Node *was)
 	    || !val_is_const(step) || val_float(start, 0) != 0
 	    || val_float(step, 0) != 1)
 		return lanes_refuse(f, id, lanes_any(f, was),
-		              "is not a range from 0");
+		              "is a range of data-dependent size that does not "
+		              "start at 0 with step 1");
 	fold_compact(f, (int)mark[0]);
 	return lanes_give(f, id, 0, 0, (int)mark[0]);
 }
@@ -231,15 +242,16 @@ cut(struct fold *f, NodeId id, int axis, int sel)
 	    || !fold_is_whole(&n->attr.SLICE.start, &n->attr.SLICE.step, &x,
 	                      &s))
 		return lanes_refuse(f, id, sel,
-		                    "cuts at the end of a selection");
+		                    "slices up to a data-dependent size");
 	if (l && fold_see_as(f, n->in[0], sel))
 		return lanes_give(f, id, 0, axis, sel);
 	if (!l && x.dim[axis] < f->selection[sel - 1].bound)
-		diag_warn(f->p->diag, "node '%s' (%s): takes as many of %jd "
-		          "elements as up to %jd places ask for, and the step "
-		          "ends where these are more; h[mask] = value needs "
-		          "dynamo=True, because TorchScript does not broadcast "
-		          "the value", node_label(f->g, n), node_type(f->g, n),
+		diag_warn(f->p->diag, "node '%s' (%s): slices %jd elements to "
+		          "a data-dependent size of up to %jd; the step fails "
+		          "if the size is larger than the number of elements; "
+		          "for h[mask] = value, export with dynamo=True, "
+		          "because TorchScript does not broadcast the value",
+		          node_label(f->g, n), node_type(f->g, n),
 		          (intmax_t)x.dim[axis],
 		          (intmax_t)f->selection[sel - 1].bound);
 	y = fold_cut(f, n->in[0], axis, sel, false, id);
@@ -263,19 +275,22 @@ slice(struct fold *f, NodeId id, const Node *was)
 		return cut(f, id, end, sel);
 	if (axis >= 0 && l->times > 1)
 		return lanes_refuse(f, id, l->id,
-		                    "mixes the lanes of a selection");
+		                    "works across a dim of data-dependent "
+		                    "size");
 	if (axis < 0 || !plain)
 		return lanes_refuse(f, id, lanes_any(f, was),
-		              "cuts at the end of a selection");
+		              "slices up to a data-dependent size");
 	for (int i = 1; i < was->nin; i++)
 		for (int64_t k = 0; lanes_marks(f, was->in[i])
 		     && k < val_nelem(&f->g->val[was->in[i]]); k++)
 			if (lanes_marks(f, was->in[i])[k] < 0)
 				return lanes_refuse(f, id, l->id,
-				                    "cuts at a place made of "
-				                    "counts");
+				                    "slices at an index "
+				                    "computed from "
+				                    "data-dependent sizes");
 	if (n->attr.SLICE.start.v[axis] != 0 || n->attr.SLICE.step.v[axis] != 1)
-		return lanes_refuse(f, id, l->id, "cuts a selection");
+		return lanes_refuse(f, id, l->id, "slices a dim of "
+		                    "data-dependent size");
 	return lanes_give(f, id, 0, axis, l->id);
 }
 
@@ -288,7 +303,8 @@ beside_axis(struct fold *f, NodeId id, int64_t axis, bool gone)
 	const struct lanes *l = lanes_of(f, n->in[0]);
 
 	if (l->axis == axis)
-		return lanes_refuse(f, id, l->id, "works along a selection");
+		return lanes_refuse(f, id, l->id, "works along a dim of "
+		                    "data-dependent size");
 	for (int k = 0; k < n->nout; k++)
 		if (!lanes_give(f, id, k, l->axis - (gone && axis < l->axis),
 		                l->id))
@@ -329,7 +345,8 @@ norm(struct fold *f, NodeId id, const Node *was)
 	(void)was;
 	if (l->axis >= axis)
 		return lanes_refuse(f, id, l->id,
-		                    "normalises over a selection");
+		                    "normalises over a dim of data-dependent "
+		                    "size");
 	for (int k = 0; k < n->nout; k++)
 		if (!lanes_give(f, id, k, l->axis, l->id))
 			return false;
@@ -345,7 +362,8 @@ pad(struct fold *f, NodeId id, const Node *was)
 	(void)was;
 	if (n->nin > 1 || n->attr.PAD.begin.v[l->axis] != 0
 	    || n->attr.PAD.end.v[l->axis] != 0)
-		return lanes_refuse(f, id, l->id, "pads a selection");
+		return lanes_refuse(f, id, l->id, "pads a dim of "
+		                    "data-dependent size");
 	return lanes_give(f, id, 0, l->axis, l->id);
 }
 
@@ -359,7 +377,8 @@ one_hot(struct fold *f, NodeId id, const Node *was)
 	if (lanes_axis(f, n->in[0]) < 0 || lanes_of(f, n->in[1])
 	    || lanes_of(f, n->in[2]))
 		return lanes_refuse(f, id, lanes_any(f, n),
-		                    "has a depth made of counts");
+		                    "has a depth computed from data-dependent "
+		                    "sizes");
 	return lanes_give(f, id, 0, l->axis + (n->attr.ONE_HOT.axis <= l->axis),
 	            l->id);
 }

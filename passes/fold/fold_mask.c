@@ -1,4 +1,4 @@
-/* Pass fold: what is known of lanes and their number, and masks for those that
+/* Pass fold: queries about lanes and their count, and masks for the lanes that
  * do not count (fold_lanes.c). */
 #include "passes/fold/fold_mask.h"
 
@@ -36,9 +36,9 @@ lanes_refuse(struct fold *f, NodeId id, int sel, const char *what)
 	if (f->apart)
 		return false;
 	fold_reason(f, f->selection[sel - 1].from, why, sizeof why);
-	snprintf(text, sizeof text, "%s: how many elements of '%s' are not "
-	         "zero is known only at run time (%s); compute with all of "
-	         "them and a mask instead", what,
+	snprintf(text, sizeof text, "%s: the number of nonzero elements of "
+	         "'%s' is known only at run time (%s); compute on all elements "
+	         "and apply a mask instead", what,
 	         from->onnx ? from->onnx : from->name, why);
 	return complain(f, &f->g->node[id], text);
 }

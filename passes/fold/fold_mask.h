@@ -1,5 +1,5 @@
-/* What is known of values whose lanes count only as far as a selection goes,
- * and what the rules about them are written with. */
+/* Properties of values with padded dims, and the functions that the rules for
+ * them use. */
 #ifndef PASSES_FOLD_MASK_H
 #define PASSES_FOLD_MASK_H
 

@@ -186,7 +186,8 @@ simplify_pad(struct fold *f, NodeId id)
 		s.dim[d] += (begin->v[d] < 0 ? begin->v[d] : 0)
 		            + (end->v[d] < 0 ? end->v[d] : 0);
 		if (s.dim[d] < 0) {
-			complain(f, n, "cuts more than there is");
+			complain(f, n, "negative padding removes more elements "
+			         "than the dim has");
 			return STEP_FAIL;
 		}
 	}
@@ -220,8 +221,7 @@ simplify_tile(struct fold *f, NodeId id)
 	for (int d = 0; d < s->rank; d++) {
 		bool split = repeats->v[d] != 1 && s->dim[d] != 1;
 		if (apart.rank + 1 + split > MAX_RANK) {
-			complain(f, n, "so many repeated axes are not "
-			         "supported");
+			complain(f, n, "too many repeated axes");
 			return STEP_FAIL;
 		}
 		if (split) {

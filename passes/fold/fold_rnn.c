@@ -300,7 +300,8 @@ fold_rnn(struct fold *f, NodeId id)
 	r.dt = g->val[r.in[0]].dt;
 	if (r.steps < 1 || r.steps > MAX_STEPS) {
 		diag_at(f->p->diag, node_label(g, n), node_type(g, n),
-		        "%lld steps; 1 to %d can be unrolled",
+		        "found %lld time steps; expected 1 to %d, because "
+		        "steps are unrolled",
 		        (long long)r.steps, MAX_STEPS);
 		return STEP_FAIL;
 	}

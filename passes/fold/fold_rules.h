@@ -1,5 +1,4 @@
-/* The steps of pass fold that fold.c takes for each node, and the rules they
- * are made of. */
+/* The steps of pass fold for each node, and the rules that they use. */
 #ifndef PASSES_FOLD_RULES_H
 #define PASSES_FOLD_RULES_H
 

@@ -1,5 +1,5 @@
-/* Pass fold: bounded work.  What a constant node computes is computed once,
- * and only if it is worth its share.
+/* Pass fold: bounded work.  Equal constant nodes are computed once, and only
+ * within the limit of work.
  *
  * Layers that build the same mask build it of constants of their own, so
  * nodes are compared by what their operands hold.

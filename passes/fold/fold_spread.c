@@ -1,8 +1,7 @@
 /* Pass fold: constants that repeat and are too large to be written out.
  *
- * Such a constant stays the expand of a small one, and what is computed of it
- * is computed of the small one and expanded: a mask for each row of the batch
- * is one mask.
+ * Such a constant stays an expand of a small one.  Ops on it are computed on
+ * the small one and expanded: masks for the rows of a batch become one mask.
  */
 #include "passes/fold/fold_rules.h"
 

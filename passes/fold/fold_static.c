@@ -99,7 +99,7 @@ absorb_slice(struct fold *f, Node *n)
 	if (!read_list(in_val(f, n, 1), &start)
 	    || (has_operand(n, 3) && !read_list(in_val(f, n, 3), &axes))
 	    || (has_operand(n, 4) && !read_list(in_val(f, n, 4), &step)))
-		return complain(f, n, "bad list of starts, axes or steps");
+		return complain(f, n, "invalid list of starts, axes or steps");
 	n->attr.SLICE.step.n = to->n = x->rank;
 	for (int d = 0; d < x->rank; d++) {
 		to->v[d] = 0;
@@ -184,8 +184,8 @@ absorb_pad(struct fold *f, Node *n)
 		return true;
 	if (has_operand(n, 2)) {
 		if (val_nelem(in_val(f, n, 2)) != 1)
-			return complain(f, n, "the value to pad with is not "
-			                "one number");
+			return complain(f, n, "the padding value is not a "
+			                "scalar");
 		n->attr.PAD.value = val_float(in_val(f, n, 2), 0);
 	}
 	if (has_operand(n, 1)) {
@@ -211,7 +211,7 @@ absorb_tile(struct fold *f, Node *n)
 {
 	if (n->nin > 1 && are_const(f, n, 1)) {
 		if (!read_list(in_val(f, n, 1), &n->attr.TILE.repeats))
-			return complain(f, n, "bad list of repeats");
+			return complain(f, n, "invalid list of repeats");
 		n->nin = 1;
 	}
 	return true;
@@ -222,7 +222,7 @@ absorb_trilu(struct fold *f, Node *n)
 {
 	if (has_operand(n, 1) && are_const(f, n, 1)) {
 		if (val_nelem(in_val(f, n, 1)) != 1)
-			return complain(f, n, "k is not one number");
+			return complain(f, n, "k is not a scalar");
 		n->attr.TRILU.k = val_int(in_val(f, n, 1), 0);
 		n->nin = 1;
 	}
@@ -236,7 +236,7 @@ absorb_cumsum(struct fold *f, Node *n)
 
 	if (has_operand(n, 1) && are_const(f, n, 1) && rank >= 0) {
 		if (val_nelem(in_val(f, n, 1)) != 1)
-			return complain(f, n, "the axis is not one number");
+			return complain(f, n, "the axis is not a scalar");
 		int64_t axis = val_int(in_val(f, n, 1), 0);
 		if (axis < -rank || axis >= rank)
 			return complain(f, n, "the axis is out of range");
@@ -257,7 +257,7 @@ absorb_reduce(struct fold *f, Node *n)
 	if (!are_const(f, n, 1) || rank < 0)
 		return true;
 	if (has_operand(n, 1) && !read_list(in_val(f, n, 1), axes))
-		return complain(f, n, "bad list of axes");
+		return complain(f, n, "invalid list of axes");
 	for (int i = 0; i < axes->n; i++)
 		set[axes->v[i] < 0 ? axes->v[i] + rank : axes->v[i]] = true;
 	for (int d = 0; d < rank; d++)
@@ -275,15 +275,15 @@ absorb_dropout(struct fold *f, Node *n)
 {
 	if (has_operand(n, 1) && val_is_const(in_val(f, n, 1))) {
 		if (val_nelem(in_val(f, n, 1)) != 1)
-			return complain(f, n, "the ratio is not one number");
+			return complain(f, n, "the ratio is not a scalar");
 		n->attr.DROPOUT.ratio = val_float(in_val(f, n, 1), 0);
 		n->in[1] = 0;
 	}
 	if (!(n->attr.DROPOUT.ratio >= 0 && n->attr.DROPOUT.ratio < 1))
-		return complain(f, n, "the ratio is not in 0..1");
+		return complain(f, n, "the ratio is not in [0, 1)");
 	if (has_operand(n, 2) && val_is_const(in_val(f, n, 2))) {
 		if (val_nelem(in_val(f, n, 2)) != 1)
-			return complain(f, n, "training_mode is not one value");
+			return complain(f, n, "training_mode is not a scalar");
 		if (!val_int(in_val(f, n, 2), 0))
 			n->attr.DROPOUT.ratio = 0;
 		n->in[2] = 0;

@@ -1,4 +1,4 @@
-/* The classifier end, as found in a graph (fuse_classifier.c). */
+/* The matched pattern of the last product and its loss (fuse_classifier.c). */
 #ifndef PASSES_CLASSIFIER_H
 #define PASSES_CLASSIFIER_H
 

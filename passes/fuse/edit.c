@@ -1,3 +1,4 @@
+/* Edits on the node array: see edit.h. */
 #include "passes/fuse/edit.h"
 
 struct edit

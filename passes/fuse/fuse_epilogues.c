@@ -1,5 +1,5 @@
-/* What products of 16 bits do with their results while they have them at hand,
- * for machines whose library of products can.
+/* Epilogue fusion of 16-bit products, for machines whose matrix library
+ * supports it.
  *
  *   gelu_grad(x, a @ b), tanh form          =>  matmul_end(a, b, x), end 3
  *   .. and the sums of its columns          =>  .. its second result
@@ -7,9 +7,9 @@
  *   a^T @ b, and the sums of a's columns    =>  matmul_end(a, b), end 1
  *
  * The last two are the gradients of a weight, as it lies or transposed, and of
- * its bias, both of which read the result's adjoint.  The product stands where
- * the earlier of the two stood, so that whoever reads either finds it: also
- * updates right behind a bias's gradient, which are thereby fused alike.
+ * its bias, both of which read the result's adjoint.  The product takes the
+ * earlier place of the two, before all readers of either result, also updates
+ * right after a bias gradient.
  *
  * GELU itself stays a loop: as an epilogue its result and its argument would
  * be one product's, and dropping either would mean to repeat that product.

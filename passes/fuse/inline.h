@@ -1,5 +1,5 @@
-/* Loops that do the work of another loop again instead of reading its result:
- * a recompute that needs no memory. */
+/* Loops that repeat the work of another loop instead of reading its result:
+ * recomputation without memory. */
 #ifndef PASSES_INLINE_H
 #define PASSES_INLINE_H
 

@@ -1,4 +1,4 @@
-/* Layout: where the elements of every value lie.
+/* Layout: the storage and the strides of every value.
  *
  * Inputs, parameters, constants, states and what kernels compute are owners,
  * row-major, but the outputs of attention: if they are transposed, from
@@ -54,8 +54,8 @@ too_large(const struct stride_layout *l, const Val *v, int64_t nbytes)
 	const char *label = n ? node_label(l->g, n) : NULL;
 	char size[24], shape[128];
 
-	return diag_error(l->p->diag, "%s '%s'%s%s%s: %s takes %s alone, and a "
-	                  "process has addresses for 128 TiB",
+	return diag_error(l->p->diag, "%s '%s'%s%s%s: %s takes %s; a process "
+	                  "can address 128 TiB",
 	                  n ? "node" : "value", label ? label : v->name,
 	                  n ? " (" : "", n ? node_type(l->g, n) : "",
 	                  n ? ")" : "", shape_text(shape, sizeof shape, v->dt,

@@ -429,8 +429,8 @@ wishes_text(Pass *p)
 		                 p->opt->wish[i].wanted ? "--train"
 		                                        : "--freeze",
 		                 p->opt->wish[i].glob);
-	return *s ? arena_printf(p->scratch, " beside%s: the last that matches "
-	                         "a name counts", s) : "";
+	return *s ? arena_printf(p->scratch, "; check%s: the last option that "
+	                         "matches a parameter applies", s) : "";
 }
 
 bool

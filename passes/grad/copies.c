@@ -1,10 +1,9 @@
-/* Parameters in 16 bits that updates write.
+/* 16-bit copies of parameters that updates write.
  *
- * Products take a parameter in 16 bits.  A cast in each step can make that, or
- * the update, which has the new value in its hands, writes it beside the
- * parameter: 2 bytes of memory per element for 6 of traffic and a node less.
- * Pass precision has put casts there; a copy takes the place of one, with the
- * same bits.
+ * Products read a parameter in 16 bits.  Either a cast in each step makes this
+ * copy, or the update writes it together with the parameter: 2 bytes of memory
+ * per element save 6 bytes of traffic and a node.  Pass precision inserts
+ * casts; a copy replaces a cast, with the same bits.
  */
 #include "passes/grad/copies.h"
 

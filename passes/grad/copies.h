@@ -1,4 +1,4 @@
-/* Parameters in 16 bits that updates write. */
+/* 16-bit copies of parameters that updates write. */
 #ifndef PASSES_COPIES_H
 #define PASSES_COPIES_H
 

@@ -1,4 +1,4 @@
-/* Adafactor's means over a parameter of which a rank or a replica has a piece.
+/* Adafactor's means over a sharded parameter.
  *
  * Its step of an element takes means over the whole parameter: of squares of
  * the gradient over the element's row and column, of squares of the parameter
@@ -40,10 +40,10 @@ check_factors(const Graph *g, Diag *d, const struct update *u)
 
 	return p->split.kind != SPLIT_S || p->split.lead == p->split.axis
 		|| p->shape.rank < 2
-		|| diag_error(d, "trained parameter '%s': Adafactor's means "
-		              "of rows and columns: expected a cut of one "
-		              "dim, found dims %d to %d cut as one; try "
-		              "--optimizer adamw", p->name, p->split.lead,
+		|| diag_error(d, "trained parameter '%s': Adafactor requires a "
+		              "parameter sharded along one dim, found merged "
+		              "dims %d to %d sharded as one; try: --optimizer "
+		              "adamw", p->name, p->split.lead,
 		              p->split.axis);
 }
 

@@ -1,4 +1,4 @@
-/* Gradient rules: what they are given and what they may use.
+/* The interface of gradient rules: their arguments and helper functions.
  *
  * A rule is pure: it looks at one forward node and the adjoints of its
  * outputs, appends backward nodes and names the adjoint of every input that

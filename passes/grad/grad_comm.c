@@ -1,5 +1,5 @@
-/* Gradient rules of what goes between ranks: each is the dual of its op, as
- * the states on both sides say (I and I, S and S, R and P).
+/* Gradient rules of collectives: each is the dual of its op, by the placements
+ * on both sides (I and I, S and S, R and P).
  */
 #include "passes/grad/grad.h"
 #include "ir/split.h"
@@ -21,7 +21,7 @@ bool
 grad_all_reduce(struct grad *c)
 {
 	if (c->n.attr.ALL_REDUCE.reduction != 0)
-		return grad_refuse(c, "of a maximum over ranks");
+		return grad_refuse(c, "the op is a maximum over ranks");
 	c->dx[0] = c->n.attr.ALL_REDUCE.side == 0 ? c->dy[0]
 		: adj_op(c, OP_ALL_REDUCE, 1, c->dy, &c->n.attr);
 	return true;

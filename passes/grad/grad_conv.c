@@ -121,7 +121,7 @@ grad_batchnorm(struct grad *c)
 	const ValId *out;
 
 	if (c->dy[1] || c->dy[2])
-		return grad_refuse(c, "its statistics are used");
+		return grad_refuse(c, "its statistics outputs are used");
 	in[2] = adj_out(c, 1, DT_F32, s);
 	in[3] = adj_out(c, 2, DT_F32, s);
 	in[4] = scale;

@@ -351,8 +351,8 @@ grad_pow(struct grad *c)
 		ValId zero = adj_scalar(c, dt, 0), t;
 
 		if (adj_dt(c, c->n.in[1]) != dt)
-			return grad_refuse(c, "exponent of another type than "
-			                   "the base");
+			return grad_refuse(c, "the exponent and the base have "
+			                   "different dtypes");
 		t = adj_2(c, OP_MUL, c->n.out[0], adj_1(c, OP_LOG, x));
 		t = adj_2(c, OP_MUL, c->dy[0], t);
 		set_adjoint(c, 1,

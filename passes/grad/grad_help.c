@@ -1,4 +1,4 @@
-/* What gradient rules are written with. */
+/* Helper functions of gradient rules. */
 #include "passes/grad/grad.h"
 
 #include <string.h>

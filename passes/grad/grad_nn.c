@@ -353,9 +353,9 @@ grad_sce(struct grad *c)
 	ValId in[6] = { c->dy[0], c->n.in[0], c->n.in[1] };
 
 	if (side_adjoint(c))
-		return grad_refuse(c, "its log-sum-exp is used");
+		return grad_refuse(c, "its log-sum-exp output is used");
 	if (adj_in(c, 2) != 0 && c->want[2])
-		return grad_refuse(c, "its class weights are trained");
+		return grad_refuse(c, "its class weights require a gradient");
 	in[3] = adj_out(c, 1, DT_F32, lse);
 	in[4] = adj_out(c, 2, DT_F32, shape_scalar());
 	in[5] = adj_in(c, 2);
@@ -374,9 +374,9 @@ grad_nll(struct grad *c)
 	ValId in[4] = { c->dy[0], c->n.in[1] };
 
 	if (side_adjoint(c))
-		return grad_refuse(c, "its divisor is used");
+		return grad_refuse(c, "its divisor output is used");
 	if (adj_in(c, 2) != 0 && c->want[2])
-		return grad_refuse(c, "its class weights are trained");
+		return grad_refuse(c, "its class weights require a gradient");
 	a.NLL_GRAD.shape = shape_list(logp);
 	a.NLL_GRAD.reduction = c->n.attr.NLL.reduction;
 	a.NLL_GRAD.ignore = c->n.attr.NLL.ignore;
@@ -398,10 +398,10 @@ grad_attention(struct grad *c)
 		c->n.out[0] };
 
 	if (side_adjoint(c))
-		return grad_refuse(c, "its log-sum-exp is used");
+		return grad_refuse(c, "its log-sum-exp output is used");
 	if (adj_in(c, 3) != 0 && c->want[3])
-		return grad_refuse(c, "its mask is trained; "
-		                   "try: --attention=unfused");
+		return grad_refuse(c, "its mask requires a gradient; try: "
+		                   "--attention=unfused");
 	in[5] = adj_out(c, 1, DT_F32, rows);
 	in[6] = adj_in(c, 3);
 	a.ATTENTION_GRAD.scale = c->n.attr.ATTENTION.scale;

@@ -1,4 +1,5 @@
-/* Which values depend on trained parameters, differentiably. */
+/* Find the values that depend on trained parameters through differentiable
+ * ops. */
 #include "passes/grad/grad.h"
 
 static bool

@@ -4,11 +4,11 @@
  *     g -> [accumulate] -> [sum over ranks] -> [grad_norm over all]
  *                                           -> the optimizer's op
  *
- * Of states that are cut over replicas (zero.c) that is by pieces; without
- * micro-batches sums are taken then where gradients appear, of which only
- * pieces wait for the update.
+ * States sharded over replicas (zero.c) are updated by shards.  Without
+ * micro-batches, gradients are then reduced where they appear, and only their
+ * shards are kept until the update.
  *
- * Where Adafactor takes means over a parameter that is cut: factors.c.
+ * Adafactor's means over a sharded parameter: factors.c.
  *
  * accumulate stands right behind its gradient and belongs to the backward
  * phase, because it runs for every micro-batch; the phase update runs for
@@ -479,13 +479,14 @@ pass_optim(Pass *p, Graph *g)
 	o.early = (p->early || p->opt->update_in_backward == TRI_ON)
 		&& p->opt->optimizer != OPT_NONE;
 	if (o.early && p->opt->grad_accum > 1)
-		return diag_error(p->diag, "update in backward and gradient "
-		                  "accumulation exclude each other");
+		return diag_error(p->diag, "--update-in-backward and "
+		                  "--grad-accum cannot be combined; try: "
+		                  "--update-in-backward off");
 	if (o.early && graph_has_op(g, OP_LOSS_SCALE))
-		return diag_error(p->diag, "update in backward and f16 exclude "
-		                  "each other: of a step whose gradients "
-		                  "overflow no update may be applied; use "
-		                  "--dtype bf16, or try: "
+		return diag_error(p->diag, "--update-in-backward and --dtype "
+		                  "f16 cannot be combined: a step whose "
+		                  "gradients overflow must not update "
+		                  "parameters; use --dtype bf16, or try: "
 		                  "--update-in-backward off");
 	if (p->opt->forward_only)
 		return true;

@@ -1,3 +1,4 @@
+/* Join the adjoints of slices that together cover one axis. */
 #include "passes/grad/pieces.h"
 
 int

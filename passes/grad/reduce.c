@@ -1,5 +1,4 @@
-/* Gradients of a sharded graph are added up over ranks where a parameter is
- * whole and each rank has done a part of what reads it.
+/* All-reduce the gradients of replicated parameters whose readers are sharded.
  *
  * Once per step, behind accumulation: sums over micro-batches and over ranks
  * may change places.  Small gradients go together, because a message costs as
@@ -7,8 +6,8 @@
  * operand, and the results are views of its sum (DDP's buckets, Li et al.
  * 2020).
  *
- * What is decided follows from the parameters' states; gradients may not say
- * yet how they lie.
+ * Decisions follow from the placements of parameters, because those of
+ * gradients may not be known yet.
  */
 #include "passes/grad/zero.h"
 
@@ -27,17 +26,19 @@ check_update(const Graph *g, Diag *d, const struct update *u)
 	bool cut = p->split.kind == SPLIT_S;
 
 	if (p->split.kind == SPLIT_P)
-		return diag_error(d, "trained parameter '%s': expected whole "
-		                  "or cut, found a summand on each rank",
+		return diag_error(d, "trained parameter '%s': expected "
+		                  "replicated or sharded, found partial sums "
+		                  "on each rank",
 		                  p->name);
 	if (grad == SPLIT_P && p->split.kind != SPLIT_R)
 		return diag_error(d, "trained parameter '%s': its gradient is "
-		                  "a summand on each rank and nothing adds it "
-		                  "up", p->name);
+		                  "a partial sum on each rank, and no op adds "
+		                  "them up", p->name);
 	if (cut ? grad == SPLIT_R : grad == SPLIT_S)
-		return diag_error(d, "trained parameter '%s' is %s and its "
+		return diag_error(d, "trained parameter '%s' is %s, but its "
 		                  "gradient is %s", p->name,
-		                  cut ? "cut" : "whole", cut ? "whole" : "cut");
+		                  cut ? "sharded" : "replicated",
+		                  cut ? "replicated" : "sharded");
 	return true;
 }
 

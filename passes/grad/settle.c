@@ -1,5 +1,5 @@
-/* Settle: updates go behind the last reader of what they overwrite, when a plan
- * runs forward nodes again.
+/* Settle: move updates after the last reader of the values that they
+ * overwrite, because recomputation runs forward nodes again.
  */
 #include "passes/grad/backward.h"
 

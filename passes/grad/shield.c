@@ -1,4 +1,5 @@
-/* Branches that a `where`, `max` or `min` did not take.
+/* Keep gradients finite behind branches that a `where`, `max` or `min` did not
+ * take.
  *
  * In y = where(m, f(x), c) the adjoint of f(x) is zero where m is false, and
  * so it is in max(f(x), c) where c is greater.  The chain rule multiplies that

@@ -1,4 +1,4 @@
-/* Which gradients are kept from branches that were not taken. */
+/* Values whose gradients are masked in branches that were not taken. */
 #ifndef PASSES_GRAD_SHIELD_H
 #define PASSES_GRAD_SHIELD_H
 

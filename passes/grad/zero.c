@@ -1,4 +1,5 @@
-/* Pieces of parameters, their gradients and states: one for every replica.
+/* Shards of parameters, of their gradients and of optimizer states: one for
+ * every replica.
  *
  * The smallest parameters stay whole on all replicas, as long as they are less
  * than 1 / WHOLE of all elements: their gradients share collectives, and for

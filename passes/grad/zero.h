@@ -1,4 +1,4 @@
-/* Optimizer state cut over replicas (ZeRO-1, Rajbhandari et al. 2020).
+/* Optimizer state sharded over replicas (ZeRO-1, Rajbhandari et al. 2020).
  *
  *     g: a summand -> reduce_scatter -> piece ---------.
  *     p -> own -> piece -> the optimizer's op, pieces -> piece'

@@ -96,10 +96,10 @@ check_wish(struct lora *l, const struct lora_wish *w, const bool *read)
 		hit |= l->wish[id] && read[id] && !l->barred[id]
 			&& glob_match(w->glob, v->name);
 	}
-	return hit || diag_error(l->p->diag, "--lora '%s' matches no matrix "
-	                         "that products alone read, and one way; "
-	                         "--dump=canon shows products and their "
-	                         "weights", w->glob);
+	return hit || diag_error(l->p->diag, "--lora '%s' matches no weight "
+	                         "that only matrix products use, in one "
+	                         "orientation; --dump=canon shows the products "
+	                         "and their weights", w->glob);
 }
 
 /* The other weight whose adapter has the same name: `w` of `w.weight`, and the
@@ -126,7 +126,7 @@ check_name(struct lora *l, ValId id)
 	twin = twin && l->adapts[twin] ? twin : 0;
 	return !(twin || taken)
 	       || diag_error(l->p->diag, "--lora: the adapter of '%s' would be "
-	                     "called '%s', as %s '%s' is", name, a,
+	                     "named '%s', like %s '%s'", name, a,
 	                     twin ? "that of" : "the value",
 	                     l->g->val[twin ? twin : taken].name);
 }
@@ -148,11 +148,11 @@ check_lora_wishes(struct lora *l)
 		if (!l->wish[id] || !read[id])
 			continue;
 		if (l->barred[id])
-			diag_warn(l->p->diag, "--lora: '%s' has no adapter: "
-			          "%s", v->name, l->ways[id] == 3
-			          ? "products read it as it is and transposed"
-			          : "something else than products reads it, "
-			          "too");
+			diag_warn(l->p->diag, "--lora: no adapter is added to "
+			          "'%s': %s", v->name, l->ways[id] == 3
+			          ? "products use it both as it is and "
+			            "transposed"
+			          : "ops other than products use it, too");
 		else if (v->dt != DT_F32)
 			ok = diag_error(l->p->diag, "--lora: expected '%s' in "
 			                "f32, found %s", v->name,
@@ -288,8 +288,9 @@ pass_lora(Pass *p, Graph *g)
 	if (!p->opt->nlora)
 		return true;
 	if (g->props & P_BWD)
-		return diag_error(p->diag, "--lora comes before the backward "
-		                  "graph, which is there already");
+		return diag_error(p->diag, "--lora must be applied before "
+		                  "differentiation, but the graph already has "
+		                  "a backward pass");
 	l.adapter = arena_array(p->scratch, nval, sizeof *l.adapter);
 	l.barred = arena_array(p->scratch, nval, sizeof *l.barred);
 	l.adapts = arena_array(p->scratch, nval, sizeof *l.adapts);

@@ -1,14 +1,14 @@
-/* The order of nodes around transfers: what is between the beginning of one and
- * the first node that needs it runs while it is on its way.
+/* The order of nodes around transfers: nodes between the start of a transfer
+ * and its first reader run during the transfer.
  *
- * Sums of gradients stand in phase update, behind all of backward.  They and
- * what gathers their operands move to where the last operand is made: so do
- * DDP's buckets (Li et al. 2020).
+ * Reductions of gradients are in phase update, after all of backward.  They,
+ * and the nodes that gather their operands, move to the place where the last
+ * operand is computed, like DDP's buckets (Li et al. 2020).
  *
- * In backward, the gradient of a product's weight comes before that of its
- * input, which is what the others wait for: it goes behind the beginning of the
- * transfer.  More than what takes as long as that does not move, because what
- * is moved keeps its operands alive.
+ * In backward, the gradient of a weight comes before that of the input, for
+ * which other ranks wait.  So the weight gradient moves after the start of the
+ * transfer.  Only as much work moves as the transfer takes, because moved
+ * nodes keep their operands alive.
  */
 #include "passes/overlap/overlap.h"
 #include "passes/cost/cost.h"

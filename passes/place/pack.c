@@ -1,4 +1,4 @@
-/* Packing: times to sections, parts, and who is asked in turn.
+/* Packing: map times to sections, split into parts, run the solvers in turn.
  *
  * what    offsets for buffers with fixed lifetimes, as low as possible
  * method  1. A section is a time at which some buffer begins and before the

@@ -1,5 +1,5 @@
-/* What the packer's files share: a part of the problem, with times counted in
- * sections, and the best packing of it that is known.
+/* Declarations that the packer's files share: a part of the problem, with
+ * times counted in sections, and its best known packing.
  */
 #ifndef PASSES_PACK_PART_H
 #define PASSES_PACK_PART_H

@@ -1,4 +1,4 @@
-/* What is placed and what is not, for the skyline: see pack_skyline.c. */
+/* Placed and unplaced boxes of the skyline: see pack_skyline.c. */
 #ifndef PASSES_PACK_SKYLINE_H
 #define PASSES_PACK_SKYLINE_H
 

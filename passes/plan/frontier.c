@@ -247,8 +247,8 @@ frontier_print(const Pass *p, FILE *out)
 	for (int i = 0; i < f->npreset; i++)
 		row[n++] = &f->preset[i];
 	qsort(row, n, sizeof *row, by_budget);
-	fputs("        budget B  of all    step ms  recompute    bound\n"
-	      "                      %                     + %      + %\n",
+	fputs("          budget  share        step  recompute    bound\n"
+	      "               B      %          ms        + %      + %\n",
 	      out);
 	for (size_t i = 0; i < n; i++)
 		print_point(row[i], f->whole, out);

@@ -1,4 +1,4 @@
-/* Keep in 16 bits: which plan, and how much of it.
+/* Keep values in 16 bits: choose the plan, and the share of its values.
  *
  * what    a plan for more memory than there is, with what it keeps rounded
  * method  What is worth its bytes when all is kept in 32 bits is so, too, when

@@ -1,5 +1,5 @@
-/* What a sliver of a step's time buys: the bytes saved for backward that are
- * left when at most 1 % of the step may be spent on computing things again.
+/* The bytes saved for backward that remain if recomputation may take at most
+ * 1 % of the step.
  *
  * what    an account beside the plan, for --dump=memory: values that play the
  *         same role in all layers are dropped together, those first that free

@@ -1,4 +1,5 @@
-/* What the plan would cost if recomputing may take 1 % of a step: advice. */
+/* The bytes that a plan saves if recomputation may take 1 % of a step; for
+ * reports. */
 #ifndef PASSES_PLAN_ONE_PERCENT_H
 #define PASSES_PLAN_ONE_PERCENT_H
 

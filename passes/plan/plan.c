@@ -46,8 +46,9 @@ set_workspace(Pass *p, Graph *g)
 static bool
 check_seconds(Pass *p, const Graph *g, double sec)
 {
-	return sec <= COST_MAX || diag_error(p->diag, "device '%s': the step "
-		"would take %.3g s: expected at most %g s",
+	return sec <= COST_MAX || diag_error(p->diag, "device '%s': the "
+	                                     "estimated step time is %.3g s, "
+	                                     "expected at most %g s",
 		device_of(g)->name, sec, COST_MAX);
 }
 

@@ -1,8 +1,8 @@
 /* Room plan: keep or recompute each activation.
  *
  * in      an ordered training graph, costs, a budget
- * out     the same graph with copies of forward nodes in backward; bounds,
- *         the curve, presets; or a refusal that names what would do
+ * out     the same graph with copies of forward nodes in backward; bounds, the
+ *         curve, presets; or a refusal with remedies
  * unaware of ONNX, code and files
  */
 #ifndef PASSES_PLAN_PLAN_H

@@ -210,7 +210,7 @@ suggest(const Pass *p, const char *about, int64_t bytes, const char *why,
 	if (bytes > 0)
 		diag_more(p->diag, "  %s%" PRId64 " B less%s: %s; try: %s",
 		          about, bytes, p->minimum_peak - bytes <= p->budget
-		          ? ", which would do" : "", why, line);
+		          ? ", which is enough" : "", why, line);
 }
 
 static void
@@ -227,8 +227,8 @@ suggest_batch(const Pass *p, const Graph *g, struct tight t)
 	if (n == 1) {
 		if (t.batch > 0 && batch == 0)
 			diag_more(p->diag, "  a smaller batch: the file fixes "
-			          "its extents, so export it with one, or with "
-			          "a named one");
+			          "the batch size; export the model with a "
+			          "smaller or a dynamic batch size");
 		return;
 	}
 	write_batch(p, g, batch, batch / n, line, sizeof line);
@@ -239,7 +239,8 @@ suggest_batch(const Pass *p, const Graph *g, struct tight t)
 	line[strlen(line) - 1] = '\0';
 	suggest(p, "about ", less, "fewer samples", line);
 	suggest(p, "about ", o->optimizer != OPT_NONE ? less - held : 0,
-	        "the same samples in parts, and gradients are held", more);
+	        "same samples in micro-batches, gradients are accumulated",
+	        more);
 }
 
 static bool
@@ -252,16 +253,16 @@ suggest_help(const Pass *p, const Graph *g, struct tight t)
 
 	diag_more(p->diag, "what would help:");
 	if (o->nkeep || o->nrecompute)
-		diag_more(p->diag, "  no --keep and no --recompute-values, "
-		          "which rule plans out");
+		diag_more(p->diag, "  drop --keep and --recompute-values, "
+		          "which exclude plans");
 	if (o->remat != REMAT_AUTO)
-		diag_more(p->diag, "  a plan of the least bytes; try: "
+		diag_more(p->diag, "  a plan that uses less memory; try: "
 		          "--recompute auto");
 	suggest(p, "up to ", late ? t.grad : 0, "gradients are freed once they "
 	        "are applied", "--update-in-backward on");
 	suggest_batch(p, g, t);
 	suggest(p, "", o->optimizer == OPT_ADAFACTOR ? 0 : half_of_states(g),
-	        "states of 16 bits", "--state-dtype bf16");
+	        "optimizer state in 16 bits", "--state-dtype bf16");
 	suggest(p, "", bytes_of_kind(g, V_STATE), "an optimizer without state",
 	        "--optimizer sgd");
 	return false;
@@ -286,12 +287,13 @@ remat_refuse(Pass *p, struct remat *r, struct remat_cost c)
 	diag_error(d, "memory budget %" PRId64 " B is too small%s; smallest "
 	           "budget that works%s: %" PRId64 " B (%s)", p->budget,
 	           preset ? " for this --recompute" : "", preset ? " with it"
-	           : watch_over(p->watch) ? " of those found in --plan-time"
+	           : watch_over(p->watch) ? " among plans found within "
+	           "--plan-time"
 	           : "",
 	           p->minimum_peak,
 	           number_bytes(least, (double)p->minimum_peak));
-	diag_more(d, "the tightest step is %s (%s); largest of what is alive "
-	          "there:", where, op_info[tight->op].text);
+	diag_more(d, "memory use peaks at %s (%s); largest live tensors:",
+	          where, op_info[tight->op].text);
 	print_item_bytes(d, "parameters and buffers",
 	                 bytes_of_kind(g, V_PARAM)
 	                 + bytes_of_kind(g, V_BUFFER));
@@ -302,7 +304,7 @@ remat_refuse(Pass *p, struct remat *r, struct remat_cost c)
 	for (int i = 0; i < SHOWN && top[i].size; i++)
 		print_item_bytes(d, top[i].name, top[i].size);
 	if (top[0].size > p->budget)
-		diag_more(d, "'%s' alone takes more than the budget: no plan "
-		          "meets it", top[0].name);
+		diag_more(d, "'%s' alone exceeds the budget; no plan can meet "
+		          "it", top[0].name);
 	return suggest_help(p, g, measure_step(r, c.tight));
 }

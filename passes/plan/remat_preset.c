@@ -1,4 +1,4 @@
-/* Presets and wishes, in the planner's terms: which storages are dropped.
+/* Presets, --keep and --recompute-values as sets of dropped storages.
  *
  * what    none: keep everything but what is gathered from other ranks, which is
  *         gathered again, and copies of weights, which are made again.
@@ -211,9 +211,9 @@ wish(Diag *d, const struct remat *r, const char *flag, const char *glob,
 			continue;
 		matched++;
 		if (must[s] && must[s] != what)
-			return diag_error(d, "%s '%s': value '%s' shall be "
-			                  "kept and recomputed at the same "
-			                  "time", flag, glob,
+			return diag_error(d, "%s '%s': value '%s' cannot be "
+			                  "both kept and recomputed",
+			                  flag, glob,
 			                  r->g->val[r->store[s].owner].name);
 		if (what == 'r' && !r->store[s].candidate)
 			continue;
@@ -223,12 +223,13 @@ wish(Diag *d, const struct remat *r, const char *flag, const char *glob,
 	}
 	if (!matched)
 		return diag_error(d, "%s '%s' matches no value that the "
-		                  "forward pass stores and no node that "
-		                  "makes one", flag, glob);
+		                  "forward pass stores, and no node that "
+		                  "computes one", flag, glob);
 	if (!possible)
 		return diag_error(d, "%s '%s' matches only values that cannot "
-		                  "be recomputed: they are results of the "
-		                  "step or change state", flag, glob);
+		                  "be recomputed: they are outputs of the "
+		                  "step, or their ops update state",
+		                  flag, glob);
 	return true;
 }
 

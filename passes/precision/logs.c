@@ -1,4 +1,4 @@
-/* What logarithms are taken of.
+/* Keep the inputs of logarithms in float32.
  *
  * A sigmoid near 1 has steps of 2^-8 in bfloat16, so that log(1 - p) is
  * infinite or wrong by a factor.  Losses written by hand are made of that;

@@ -1,5 +1,5 @@
-/* Dropout whose mask is stored, as frameworks do it; for comparing bytes with
- * them.  The mask holds the same random bits: it is dropout of ones.
+/* Dropout with a stored mask, as in frameworks, to compare memory with them.
+ * The mask holds the same random bits: it is dropout of ones.
  *
  * Fused attention draws its own random numbers and has no mask to store;
  * --attention=unfused has.

@@ -2,8 +2,8 @@
  *
  * what    Products, attention and convolutions take and give the target type;
  *         norms take it and have their statistics, scales and shifts in
- *         float32; reductions, comparisons and losses take float32.  What is
- *         element by element, or moves data, goes with its operands:
+ *         float32; reductions, comparisons and losses take float32.
+ *         Element-wise ops and data movement follow their operands:
  *
  *           weak alone                       weak
  *           weak and target                  target
@@ -466,14 +466,14 @@ pass_precision(Pass *p, Graph *g)
 
 	*c = (struct precise){ .p = p, .g = g, .dt = p->opt->dtype };
 	if (c->dt == DT_NONE && p->opt->nprecision)
-		return diag_error(p->diag, "--precision overrules --dtype: "
-		                  "expected that, too");
+		return diag_error(p->diag, "--precision requires --dtype, "
+		                  "which sets the default");
 	if (c->dt == DT_NONE && !p->opt->store_masks)
 		return true;
 	if (g->props & P_BWD)
-		return diag_error(p->diag, "--dtype and --dropout-mask come "
-		                  "before the backward graph, which is there "
-		                  "already");
+		return diag_error(p->diag, "--dtype and --dropout-mask must be "
+		                  "applied before differentiation, but the "
+		                  "graph already has a backward pass");
 	c->log = precision_logs(g, p->scratch);
 	c->now = arena_array(p->scratch, nval, sizeof *c->now);
 	for (ValId v = 0; v < nval; v++)

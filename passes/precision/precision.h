@@ -4,8 +4,8 @@
  * out     the same with casts; stored dropout masks
  * unaware of gradients, memory and machines
  *
- * Words.  target: the type of --dtype.  full: float32.  weak: float32 that
- * nothing demands, so that it takes the type of what it meets: parameters,
+ * Words.  target: the type of --dtype.  full: float32.  weak: float32 that no
+ * op requires, so that it takes the type of the other operands: parameters,
  * constants, inputs, and what is computed from these alone.
  */
 #ifndef PASSES_PRECISION_H

@@ -75,17 +75,17 @@ print_op_reason(struct type_printer *t, ValId v, enum why why)
 		fprintf(t->out, "%s of %s operands", op,
 		        why == WHY_OF_TARGET ? t->target : "f32");
 	else if (why == WHY_LOG)
-		fprintf(t->out, "of a logarithm, float32 as losses are");
+		fprintf(t->out, "input of a logarithm, f32 like losses");
 	else if (why == WHY_EACH)
 		fprintf(t->out, "%s of %s and f32, element by element", op,
 		        t->target);
 	else if (why == WHY_SPREAD)
-		fprintf(t->out, "%s of %s and f32, one of them spread", op,
+		fprintf(t->out, "%s of %s and f32, one of them broadcast", op,
 		        t->target);
 	else if (output_index(t->g, v) > 0)
 		fprintf(t->out, "statistics of %s", op);
 	else
-		fprintf(t->out, "%s takes and gives %s", op,
+		fprintf(t->out, "%s computes in %s", op,
 		        dtype_info[x->dt].text);
 }
 
@@ -100,13 +100,14 @@ static void
 print_reason(struct type_printer *t, ValId v, const struct reason *r)
 {
 	static const char *const plain[WHY_COUNT] = {
-		[WHY_NONE] = "no float",
-		[WHY_INPUT] = "input, goes with what it meets",
-		[WHY_CONST] = "constant, goes with what it meets",
-		[WHY_BUFFER] = "buffer, goes with what it meets",
+		[WHY_NONE] = "not a float",
+		[WHY_INPUT] = "input, weakly typed: follows other operands",
+		[WHY_CONST] = "constant, weakly typed: follows other operands",
+		[WHY_BUFFER] = "buffer, weakly typed: follows other operands",
 		[WHY_MASTER] = "parameter, float32 master",
-		[WHY_PARAM] = "parameter without a master",
-		[WHY_WEAK] = "of inputs, parameters and constants alone",
+		[WHY_PARAM] = "parameter without a float32 master",
+		[WHY_WEAK] = "computed from inputs, parameters and constants "
+		             "only",
 	};
 
 	if (plain[r->why]) {
@@ -118,7 +119,7 @@ print_reason(struct type_printer *t, ValId v, const struct reason *r)
 		text_ref(t->out, t->g, r->of);
 		fprintf(t->out, " for %s", op_info[r->op].text);
 	} else if (r->why == WHY_OVERRULED) {
-		print_gone(t, "cast of the file, overruled", r->of);
+		print_gone(t, "cast in the file, overridden", r->of);
 	} else if (r->why == WHY_MASK) {
 		print_gone(t, "dropout with a stored mask", r->of);
 	} else {
@@ -173,7 +174,7 @@ precision_table(const Graph *g, DType target, const struct reason *reason,
 		.reason = reason, .out = out };
 	const char *comma = "# ";
 
-	fputs("# types, before -> after, and why\n", out);
+	fputs("# dtypes, before -> after, and reason\n", out);
 	print_sources(&t);
 	FOR_NODES (n, g)
 		for (int k = 0; k < n->nout; k++)
@@ -185,6 +186,6 @@ precision_table(const Graph *g, DType target, const struct reason *reason,
 			        dtype_info[dt].text);
 			comma = ", ";
 		}
-	fprintf(out, "; %" PRId64 " casts put in, %" PRId64 " of the file "
-	        "overruled\n", t.casts, t.overruled);
+	fprintf(out, "; %" PRId64 " casts inserted, %" PRId64 " casts of the "
+	        "file overridden\n", t.casts, t.overruled);
 }

@@ -1,4 +1,4 @@
-/* Who reads each storage, by a counting sort. */
+/* The readers of each storage, by a counting sort. */
 #include "passes/problem/remat.h"
 
 struct readers

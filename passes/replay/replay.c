@@ -73,8 +73,8 @@ check_step_form(struct replay *r, int64_t i)
 		&& s->workspace >= 0 && (int)s->phase >= 0
 		&& s->phase < PH_COUNT;
 	if (!ok)
-		FAULT(r, "form", "step %" PRId64 " refers to what does not "
-		      "exist", i);
+		FAULT(r, "form", "step %" PRId64 " refers to a tensor or step "
+		      "that does not exist", i);
 	return ok;
 }
 
@@ -84,7 +84,7 @@ check_form(struct replay *r)
 	bool ok = true;
 
 	if (r->p->nstep < 1)
-		FAULT(r, "form", "there is no step");
+		FAULT(r, "form", "the plan has no steps");
 	for (int64_t i = 0; i < r->p->ntensor; i++)
 		ok &= check_tensor_form(r, i);
 	for (int64_t i = 0; i < r->p->nstep; i++)
@@ -134,8 +134,8 @@ pass_replay(Pass *p, Graph *g)
 
 	(void)g;
 	if (!p->plan)
-		return diag_error(p->diag, "pass replay needs what account "
-		                  "gives");
+		return diag_error(p->diag, "pass replay must run after "
+		                  "account");
 	ok = plan_replay(p->plan, p->diag);
 	if (p->reference_plan)
 		ok &= plan_replay(p->reference_plan, p->diag);

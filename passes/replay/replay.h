@@ -1,4 +1,4 @@
-/* Room replay: believes nothing.
+/* Room replay: an independent check of a plan.
  *
  * in      a plan
  * out     every claim that does not hold, reported

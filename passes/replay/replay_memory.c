@@ -147,8 +147,8 @@ check_offsets(struct replay *r, int64_t live_bound)
 			      name(r, i));
 	}
 	if (placed && placed != moving)
-		FAULT(r, "place", "offsets belong to all tensors outside "
-		      "resident memory, or to none");
+		FAULT(r, "place", "expected an offset for every tensor outside "
+		      "resident memory, or for none");
 	if (!placed || placed != moving)
 		return live_bound;
 	for (int64_t i = 0; i < p->ntensor; i++) {
@@ -158,7 +158,8 @@ check_offsets(struct replay *r, int64_t live_bound)
 			continue;
 		if (t->alias_of != -1 && t->offset
 		    != p->tensor[t->alias_of].offset + t->alias_offset)
-			FAULT(r, "place", "%s is not where its owner is",
+			FAULT(r, "place", "%s is not at the offset of its "
+			      "owner",
 			      name(r, i));
 		if (t->alias_of == -1 && (align < 1 || t->offset % align))
 			FAULT(r, "place", "%s is not aligned", name(r, i));
@@ -262,8 +263,8 @@ replay_sums(struct replay *r)
 			in_flops += t->inlined[k].flops;
 		}
 		if (in_sec > t->seconds || in_flops > t->flops)
-			FAULT(r, "inline", "step %" PRId64 " inlines more than"
-			      " it costs", i);
+			FAULT(r, "inline", "step %" PRId64 " costs less than "
+			      "the steps inlined in it", i);
 		sec[t->phase] += t->seconds - in_sec;
 		sec[PH_RECOMPUTE] += in_sec;
 		flops[t->phase] += t->flops - in_flops;
@@ -285,7 +286,7 @@ replay_sums(struct replay *r)
 	           sec[PH_RECOMPUTE]);
 	claim_real(r, "step_seconds", s->step_sec, step);
 	if (!(fabs(s->hidden_sec - find_hidden(r)) <= 1e-9 * step))
-		FAULT(r, "sums", "%g s of transfers are claimed to be hidden, "
+		FAULT(r, "sums", "hidden transfers are claimed to be %g s, "
 		      "found %g", s->hidden_sec, find_hidden(r));
 	claim_real(r, "recompute_flops", s->recompute_flops,
 	           flops[PH_RECOMPUTE]);

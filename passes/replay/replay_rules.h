@@ -1,4 +1,4 @@
-/* What the rules of the replay share. */
+/* Declarations that the rules of the replay share. */
 #ifndef PASSES_REPLAY_RULES_H
 #define PASSES_REPLAY_RULES_H
 

@@ -21,14 +21,14 @@ replay_aliases(struct replay *r)
 		o = &p->tensor[r->owner[i]];
 		r->nsharing[r->owner[i]]++;
 		if (t->alias_of == -1 && t->alias_offset)
-			FAULT(r, "alias", "%s has an alias_offset but is no "
-			      "alias", name(r, i));
+			FAULT(r, "alias", "%s has an alias_offset but is not "
+			      "an alias", name(r, i));
 		if (t->alias_offset + t->bytes > o->bytes)
-			FAULT(r, "alias", "%s reaches beyond its owner",
+			FAULT(r, "alias", "%s extends beyond its owner",
 			      name(r, i));
 		if (t->resident != o->resident)
-			FAULT(r, "alias", "%s and its owner differ in "
-			      "resident", name(r, i));
+			FAULT(r, "alias", "%s and its owner disagree in "
+			      "`resident`", name(r, i));
 	}
 	fill = arena_array(r->arena, (size_t)p->ntensor + 1, sizeof *fill);
 	for (int64_t i = 0; i < p->ntensor; i++)
@@ -131,8 +131,9 @@ check_view(struct replay *r, int64_t step, int64_t w)
 		}
 	}
 	if (begin < end)
-		FAULT(r, "view", "step %" PRId64 " (%s) makes %s of bytes "
-		      "that it does not read", step, s->op, name(r, w));
+		FAULT(r, "view", "step %" PRId64 " (%s) is a view, but %s "
+		      "covers bytes that the step does not read",
+		      step, s->op, name(r, w));
 }
 
 static void
@@ -185,8 +186,8 @@ replay_values(struct replay *r)
 		check_step_values(r, i);
 	for (int64_t i = 0; i < r->p->ntensor; i++)
 		if (r->p->tensor[i].output && !r->valid[i])
-			FAULT(r, "overwrite", "%s is an output but does not "
-			      "survive", name(r, i));
+			FAULT(r, "overwrite", "%s is an output, but its bytes "
+			      "are overwritten before the end", name(r, i));
 }
 
 /* ---- recompute, inline ---- */
@@ -255,8 +256,8 @@ check_whole_repeat(struct replay *r, int64_t i)
 	for (int k = 0; same && k < s->nread; k++)
 		same = r->value[s->read[k]] == r->value[f->read[k]];
 	if (!same)
-		FAULT(r, "recompute", "step %" PRId64 " (%s) reads other "
-		      "values than step %" PRId64, i, s->op, s->of);
+		FAULT(r, "recompute", "step %" PRId64 " (%s) does not read the "
+		      "same values as step %" PRId64, i, s->op, s->of);
 	same = n == count_outputs(r, f);
 	for (int k = 0; same && k < n; k++) {
 		int64_t w = output_at(r, s, k);
@@ -266,7 +267,7 @@ check_whole_repeat(struct replay *r, int64_t i)
 	}
 	if (!same)
 		FAULT(r, "recompute", "step %" PRId64 " (%s) does not write "
-		      "copies of what step %" PRId64 " writes", i, s->op,
+		      "copies of the results of step %" PRId64, i, s->op,
 		      s->of);
 }
 
@@ -349,8 +350,8 @@ check_copies(struct replay *r)
 		    || t->node != o->node || t->shape.rank != o->shape.rank
 		    || (t->shape.rank > 0 && memcmp(t->shape.dim, o->shape.dim,
 		        (size_t)t->shape.rank * sizeof t->shape.dim[0])))
-			FAULT(r, "recompute", "%s differs in type or origin "
-			      "from what it repeats", name(r, i));
+			FAULT(r, "recompute", "%s differs in dtype or origin "
+			      "from the tensor that it recomputes", name(r, i));
 	}
 }
 
@@ -372,12 +373,13 @@ replay_repeats(struct replay *r)
 			if (w < 0 || p->tensor[w].kind == K_WORKSPACE)
 				continue;
 			if ((s->of == -1) != (p->tensor[w].of == -1))
-				FAULT(r, "recompute", "step %" PRId64 " writes"
-				      " %s: copies come from repeated steps "
-				      "and from nowhere else", i, name(r, w));
+				FAULT(r, "recompute", "step %" PRId64 " writes "
+				      "%s: recomputed steps must write copies, "
+				      "and other steps must not",
+				      i, name(r, w));
 		}
 		if (s->of >= i)
-			FAULT(r, "recompute", "step %" PRId64 " repeats the "
+			FAULT(r, "recompute", "step %" PRId64 " recomputes the "
 			      "later step %" PRId64, i, s->of);
 		else if (s->of >= 0 && same_onnx(s, &p->step[s->of]))
 			check_whole_repeat(r, i);

@@ -1,6 +1,6 @@
-/* Replay: the rule of waits.  From where a transfer begins to the step behind
- * which it has ended nobody touches what it receives, a view of it neither, and
- * nobody overwrites what it sends. */
+/* Replay: the rule of waits.  From the start of a transfer to the step after
+ * which it has ended, no step accesses the value that it receives, nor a view
+ * of it, and no step overwrites the value that it sends. */
 #include "passes/replay/replay_rules.h"
 
 static bool
@@ -26,14 +26,14 @@ check_untouched(struct replay *r, int64_t begun, int64_t i)
 		if (t < 0)
 			continue;
 		if (share_bytes(r, t, from->write[0]))
-			FAULT(r, "wait", "step %" PRId64 " (%s) touches %s, "
-			      "which step %" PRId64 " receives until step %"
-			      PRId64 " has run", i, s->op, name(r, t), begun,
+			FAULT(r, "wait", "step %" PRId64 " (%s) accesses %s "
+			      "while step %" PRId64 " receives it, until step %"
+			      PRId64, i, s->op, name(r, t), begun,
 			      from->wait);
 		else if (write && !s->view && share_bytes(r, t, from->read[0]))
-			FAULT(r, "wait", "step %" PRId64 " (%s) overwrites %s,"
-			      " which step %" PRId64 " sends until step %"
-			      PRId64 " has run", i, s->op, name(r, t), begun,
+			FAULT(r, "wait", "step %" PRId64 " (%s) overwrites %s "
+			      "while step %" PRId64 " sends it, until step %"
+			      PRId64, i, s->op, name(r, t), begun,
 			      from->wait);
 	}
 }

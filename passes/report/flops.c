@@ -1,5 +1,4 @@
-/* FLOPs of a step: what the model asks for, what the schedule runs, and what
- * the usual formulas say.
+/* FLOPs of a step: of the model, of the schedule, and by the usual formulas.
  *
  * model     the products of forward and their gradients, each once; masks
  *           hide nothing (the usual definition), scores are not made twice

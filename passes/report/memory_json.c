@@ -1,4 +1,4 @@
-/* The object `memory` of --json: where the bytes go, and the FLOPs. */
+/* The object `memory` of --json: memory by layer, and FLOPs. */
 #include "passes/report/step_report.h"
 #include "runtime/support/utf8.h"
 

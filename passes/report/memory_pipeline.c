@@ -1,4 +1,4 @@
-/* What each stage of a pipeline would hold: arithmetic, no schedule is made.
+/* Memory of each stage of a pipeline: arithmetic only, no schedule is made.
  *
  * source  1F1B and interleaved schedules as in Narayanan et al. 2021; the
  *         first stage holds p micro-batches of L/p layers, times

@@ -1,4 +1,4 @@
-/* --dump=memory: where the bytes go, layer by layer, and the FLOPs. */
+/* --dump=memory: memory by layer, and FLOPs. */
 #include "passes/cost/cost.h"
 #include "passes/report/step_report.h"
 #include "passes/report/report.h"
@@ -77,8 +77,8 @@ put_theory(const struct memory_report *r, FILE *out)
 	double as = (double)r->heads * (double)r->seq / (double)r->hidden;
 
 	if (r->vocab)
-		fprintf(out, "\n  32-bit logits would be 4 s b v = %.6g B; a "
-		        "fused classifier saves none", 4.0
+		fprintf(out, "\n  32-bit logits would take 4 s b v = %.6g B; a "
+		        "fused classifier does not store them", 4.0
 		        * (double)r->seq * (double)r->batch
 		        * (double)r->vocab);
 	fprintf(out, "\n  b %" PRId64 ", s %" PRId64 ", h %" PRId64 ", a %"
@@ -123,7 +123,8 @@ put_layer_bytes(const Pass *p, const struct memory_report *r, FILE *out)
 		i = k;
 	}
 	fprintf(out, "\nsaved by layer %d%s\n", middle,
-	        r->unit ? "  (last number: bytes per element of its input)"
+	        r->unit ? "  (last number: bytes per element of the layer's "
+	        "input)"
 	        : "");
 	for (int b = 0; b < B_COUNT; b++)
 		put_block(r, (enum layer_block)b, middle, out);
@@ -184,8 +185,8 @@ put_utilisation(const Pass *p, const Plan *plan, const struct flop_report *f,
 		        percent * f->paper_model, percent * f->paper_third,
 		        percent * f->paper_ninth);
 	if (u.idle > 0)
-		fprintf(out, "; stages wait %.2f %% of it, without that MFU "
-		        "%.2f %%", 100 * u.idle,
+		fprintf(out, "; pipeline bubble %.2f %%, MFU without it %.2f "
+		        "%%", 100 * u.idle,
 		        percent * f->model / (1 - u.idle));
 	putc('\n', out);
 }
@@ -198,15 +199,15 @@ put_flops(const Pass *p, const Plan *plan, const struct memory_report *r,
 
 	fprintf(out, "\nFLOPs of a micro-batch%s\n",
 	        plan->ranks ? ", all ranks" : "");
-	put_flop_line("model: products, each once", f.model, out);
+	put_flop_line("model: each product once", f.model, out);
 	if (f.causal < f.model)
-		put_flop_line("... without what masks hide", f.causal, out);
+		put_flop_line("... without masked positions", f.causal, out);
 	put_flop_line("hardware: products as scheduled", f.hardware, out);
-	put_flop_line("everything as scheduled", f.all, out);
+	put_flop_line("all ops as scheduled", f.all, out);
 	put_flop_line("72 B L s h^2 (1 + s/6h + v/12hL)", f.paper_model, out);
-	put_flop_line("... s/3h: selective, replay counted thrice",
+	put_flop_line("... s/3h: selective, recompute counted thrice",
 	              f.paper_third, out);
-	put_flop_line("... 2s/9h: selective, replay counted once",
+	put_flop_line("... 2s/9h: selective, recompute counted once",
 	              f.paper_ninth, out);
 	put_utilisation(p, plan, &f, out);
 }

@@ -103,7 +103,7 @@ page_arena(const struct page *g)
 	int64_t n = 0, small = 0;
 
 	if (!plan->nstep || !plan->sum.arena) {
-		fputs("<p>There is none.\n", out);
+		fputs("<p>The arena is empty.\n", out);
 		return;
 	}
 	s.x = (WIDTH - LEFT) / (double)plan->nstep;
@@ -129,6 +129,6 @@ page_arena(const struct page *g)
 	put_phases(plan, &s, out);
 	fputs("</svg></div>\n", out);
 	if (small)
-		fprintf(out, "<p>%" PRId64 " places below a %dth of the arena "
-		        "are left out.\n", small, SMALL);
+		fprintf(out, "<p>%" PRId64 " tensors smaller than 1/%d of the "
+		        "arena are not shown.\n", small, SMALL);
 }

@@ -1,3 +1,4 @@
+/* The decision and the layer of each tensor that owns memory in the arena. */
 #include "passes/report/report.h"
 
 static int

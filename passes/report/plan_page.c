@@ -1,4 +1,4 @@
-/* --report: the plan as a page to look at.
+/* --report: the plan as an HTML page.
  *
  * what    one HTML file, nothing loaded from elsewhere, no script: totals, the
  *         arena over the schedule, time against budget, layers with what is
@@ -33,12 +33,12 @@ static const struct {
 	const char *name, *text;
 } page_key[] = {
 	{ "keep", "kept for backward" },
-	{ "drop", "recomputed: its first copy" },
-	{ "copy", "the copy made again" },
-	{ "free", "dead before backward" },
+	{ "drop", "recomputed in backward: first copy" },
+	{ "copy", "recomputed copy" },
+	{ "free", "not needed in backward" },
 	{ "adjoint", "gradient of an activation" },
 	{ "grad", "gradient of a parameter" },
-	{ "work", "scratch of one step" },
+	{ "work", "workspace of a step" },
 	{ "other", "other" },
 };
 
@@ -128,7 +128,7 @@ put_facts(const struct page *g)
 	put_fact("... of that saved for backward", s->saved, out);
 	put_fact("parameters", s->param, out);
 	put_fact("optimizer state", s->optimizer, out);
-	put_fact("gradients with memory of their own", s->grad, out);
+	put_fact("accumulated gradients", s->grad, out);
 	put_fact("running statistics", s->buffer, out);
 	put_fact("constants", s->constant, out);
 	put_fact("inputs", s->input, out);
@@ -161,8 +161,8 @@ put_budget_table(const struct page *g)
 		return;
 	fputs("<h2>Time against budget</h2>\n", out);
 	frontier_svg(g->pass, "Step time against memory budget", out);
-	fputs("<table id=\"budgets\">\n<tr><th>what would help<th>peak"
-	      "<th>step<th>recompute\n", out);
+	fputs("<table id=\"budgets\">\n<tr><th>option<th>peak<th>step"
+	      "<th>recompute\n", out);
 	for (int i = 0; i < rows; i++)
 		put_budget(&c->point[rows > 1 ? (n - 1) * i / (rows - 1) : 0],
 		           out);
@@ -241,15 +241,15 @@ put_layer_table(const struct page *g)
 	FILE *out = g->out;
 	char a[24], b[24], c[24];
 
-	fputs("<h2>Kept and recomputed, by layer</h2>\n<p>One cell for each "
-	      "value of forward that takes memory, in order; of equal layers "
-	      "the first one's.\n<table id=\"layers\">\n<tr><th>layer"
+	fputs("<h2>Kept and recomputed, by layer</h2>\n<p>One cell per forward "
+	      "value that takes memory, in schedule order; equal layers show "
+	      "the cells of the first.\n<table id=\"layers\">\n<tr><th>layer"
 	      "<th>kept<th>recomputed<th>neither<th>values\n", out);
 	for (int64_t i = 0; i <= n; i = k) {
 		for (k = i + 1; k <= n && are_alike(&s[i], &s[k]); k++)
 			;
 		if (i == n)
-			fputs("<tr><td>in none", out);
+			fputs("<tr><td>outside layers", out);
 		else if (k == i + 1)
 			fprintf(out, "<tr><td>%" PRId64, i);
 		else
@@ -313,8 +313,8 @@ put_largest(const struct page *g)
 			place[n++] = (struct sized_place){
 				i, plan->tensor[i].bytes };
 	qsort(place, (size_t)n, sizeof *place, by_place_bytes);
-	fputs("<h2>Largest values of the arena</h2>\n<table id=\"largest\">\n"
-	      "<tr><th>bytes<th>what<th>value\n", out);
+	fputs("<h2>Largest values in the arena</h2>\n<table id=\"largest\">\n"
+	      "<tr><th>bytes<th>kind<th>value\n", out);
 	for (int64_t i = 0; i < n && i < LARGEST; i++)
 		put_large(g, place[i].id);
 	fputs("</table>\n", out);

@@ -1,4 +1,5 @@
-/* The plan for people: the table of decisions, and one value explained. */
+/* The plan as text: the table of decisions, and the explanation of one value.
+ */
 #include "passes/report/report.h"
 
 #include <inttypes.h>
@@ -96,15 +97,15 @@ report_reason(const Plan *plan, int64_t i, Decision decision,
 			? w->seconds / (double)t->bytes * 1e6 : 0;
 
 		if (!t->saved)
-			fprintf(out, "frees its bytes for %s per MB",
+			fprintf(out, "recomputation costs %s per MB",
 			        sec_text(buf, per));
 		else
-			fputs("a part of its step is computed again", out);
+			fputs("part of its step is recomputed", out);
 	} else if ((r = find_reading_step(plan, i, PH_BACKWARD))) {
 		fprintf(out, "read by backward of ");
 		put(step_name(r), out);
 	} else if ((r = find_reading_step(plan, i, PH_RECOMPUTE))) {
-		fputs("start of recomputing ", out);
+		fputs("input of the recomputation of ", out);
 		put(step_name(r), out);
 	} else {
 		fputs(t->output ? "output of the step" : "", out);
@@ -170,7 +171,7 @@ put_totals(const Pass *p, const struct plan_summary *s, FILE *out)
 	if (s->budget >= 0)
 		put_bytes_line("budget", s->budget, out);
 	if (s->baseline_peak >= 0)
-		put_bytes_line("peak of keep-everything", s->baseline_peak,
+		put_bytes_line("peak without recomputation", s->baseline_peak,
 		               out);
 	if (p->minimum_peak > 0 && p->minimum_peak <= s->peak)
 		put_bytes_line("smallest budget that works", p->minimum_peak,
@@ -178,11 +179,11 @@ put_totals(const Pass *p, const struct plan_summary *s, FILE *out)
 	put_bytes_line("saved for backward", s->saved, out);
 	if (s->nhalf)
 		put_bytes_line("... of that in 16 bits", s->half, out);
-	fprintf(out, "  arena %" PRId64 " B, bytes alive at most %" PRId64
-	        " B%s\n", s->arena, s->live_bound,
-	        s->arena == s->live_bound ? " (optimal)" : "");
-	fprintf(out, "  step %s, recompute %s (+%.3f %%), bound %s for plans "
-	        "of class '%s', gap %.3f %%\n", sec_text(a, s->step_sec),
+	fprintf(out, "  arena %" PRId64 " B, peak live bytes %" PRId64 " B%s\n",
+	        s->arena, s->live_bound,
+	        s->arena == s->live_bound ? " (layout proved optimal)" : "");
+	fprintf(out, "  step %s, recompute %s (+%.3f %%), lower bound %s for "
+	        "plans of class '%s', gap %.3f %%\n", sec_text(a, s->step_sec),
 	        sec_text(b, s->recompute_sec), s->overhead * 100,
 	        sec_text(c, s->bound_sec), s->bound_class, s->gap * 100);
 }
@@ -208,8 +209,8 @@ plan_print_table(const Pass *p, const Plan *plan, FILE *out)
 			free_count++;
 		}
 	}
-	fprintf(out, "%" PRId64 " more values, %s, end before backward or lie "
-	        "in others\n\n", free_count,
+	fprintf(out, "%" PRId64 " more values, %s, are not needed in backward "
+	        "or share the memory of others\n\n", free_count,
 	        report_bytes(buf, (double)free_bytes));
 	put_totals(p, &plan->sum, out);
 	put_alternatives(p, out);
@@ -248,17 +249,16 @@ explain_tensor(const Plan *plan, int64_t i, FILE *out)
 	fprintf(out, ": %s %s, %" PRId64 " B\n", kind[t->kind],
 	        shape_text(buf, sizeof buf, t->dt, &t->shape), t->bytes);
 	if (t->resident)
-		fputs("  resident: in memory of its own during the whole "
-		      "step\n", out);
+		fputs("  resident: allocated for the whole step\n", out);
 	else
-		fprintf(out, "  alive        steps %" PRId64 " to %" PRId64
+		fprintf(out, "  live         steps %" PRId64 " to %" PRId64
 		        "%s\n", t->first, t->last,
-		        t->saved ? ", across the end of forward" : "");
+		        t->saved ? ", saved for backward" : "");
 	if (t->offset >= 0)
-		fprintf(out, "  place        bytes %" PRId64 " to %" PRId64
-		        " of the arena\n", t->offset, t->offset + t->bytes);
+		fprintf(out, "  memory       bytes %" PRId64 " to %" PRId64 " "
+		        "of the arena\n", t->offset, t->offset + t->bytes);
 	if (t->alias_of >= 0) {
-		fputs("  lies in      ", out);
+		fputs("  alias of     ", out);
 		diag_escape(out, plan->tensor[t->alias_of].name);
 		putc('\n', out);
 	}
@@ -300,8 +300,8 @@ explain_nothing(const Pass *p, const Plan *plan, const char *value)
 	size_t longest = FEW;
 	int shown = 0;
 
-	diag_error(p->diag, "--explain: no value of this plan is named '%s'; "
-	           "--dump=plan and --report name all", value);
+	diag_error(p->diag, "--explain: the plan has no value named '%s'; "
+	           "--dump=plan and --report list all values", value);
 	for (int64_t i = 0; i < plan->ntensor; i++)
 		if (prefix_length(plan->tensor[i].name, value) > longest)
 			longest = prefix_length(plan->tensor[i].name, value);

@@ -1,4 +1,4 @@
-/* How values lie on ranks, and what goes between them, for people. */
+/* Placements of values on ranks, and collectives, as text. */
 #include "passes/report/report.h"
 #include "ir/split.h"
 
@@ -47,8 +47,8 @@ is_named_value(const Plan *plan, int64_t i)
 static void
 put_sharded_values(const Plan *plan, FILE *out)
 {
-	fprintf(out, "%-18s %12s  %-20s %s\n", "state", "bytes here",
-	        "whole", "value");
+	fprintf(out, "%-18s %12s  %-20s %s\n", "placement", "bytes/rank",
+	        "full shape", "value");
 	for (int64_t i = 0; i < plan->ntensor; i++) {
 		const struct plan_tensor *t = &plan->tensor[i];
 		Shape whole = split_whole(&t->split, &t->shape);
@@ -82,7 +82,7 @@ put_collectives(const Plan *plan, FILE *out)
 		        phase_name[s->phase], s->sent, s->seconds,
 		        plan->tensor[s->read[0]].name);
 	}
-	fputs("\nbetween ranks, in a step of one rank\n", out);
+	fputs("\ncommunication of one rank in a step\n", out);
 	for (int p = 0; p < PH_COUNT; p++)
 		if (sent[p] > 0)
 			fprintf(out, "  %-10s %14.0f B  %.3g s\n",
@@ -95,12 +95,13 @@ void
 plan_print_shard(const Pass *p, const Plan *plan, FILE *out)
 {
 	if (!plan->ranks) {
-		fputs("not sharded: --tp T cuts it over T ranks\n", out);
+		fputs("not sharded; --tp T shards over T ranks\n", out);
 		return;
 	}
-	fprintf(out, "one of %" PRId64 " ranks\n", plan->ranks);
+	fprintf(out, "sizes are those of one of %" PRId64 " ranks\n",
+	        plan->ranks);
 	if (p->layout_sec > 0)
-		fprintf(out, "layout priced at %.6g s a step\n",
+		fprintf(out, "sharding strategy estimated at %.6g s per step\n",
 		        p->layout_sec);
 	putc('\n', out);
 	put_sharded_values(plan, out);
@@ -112,13 +113,13 @@ put_second(const Pass *p, const struct second *x, FILE *out)
 {
 	char state[STATE];
 
-	fprintf(out, "  layout       priced at %.6g s a step; ",
+	fprintf(out, "  strategy     estimated at %.6g s per step; ",
 	        p->layout_sec);
 	if (x->sec < 0) {
-		fputs("no other state of this value is possible\n", out);
+		fputs("no other placement of this value is possible\n", out);
 		return;
 	}
-	fprintf(out, "with %s here %.6g s at best, %.3g %% more\n",
+	fprintf(out, "with %s here at least %.6g s, %.3g %% more\n",
 	        placement_text(state, sizeof state, &x->state), x->sec,
 	        100 * (x->sec - p->layout_sec) / p->layout_sec);
 }
@@ -130,7 +131,7 @@ plan_explain_split(const Pass *p, const Plan *plan, int64_t id, FILE *out)
 
 	if (!plan->ranks)
 		return;
-	fprintf(out, "  on ranks     %s\n", placement_text(state, sizeof state,
+	fprintf(out, "  placement    %s\n", placement_text(state, sizeof state,
 	        &plan->tensor[id].split));
 	for (int i = 0; i < p->nsecond; i++)
 		if (!strcmp(p->second[i].value, plan->tensor[id].name))

@@ -1,4 +1,4 @@
-/* What a step saves for backward, by layer; and what the step computes. */
+/* Bytes that a step saves for backward, by layer, and its FLOPs. */
 #ifndef PASSES_STEP_REPORT_H
 #define PASSES_STEP_REPORT_H
 

@@ -95,14 +95,13 @@ save_check(const Pass *p, const Graph *g)
 	if (!p->opt->save_dtype)
 		return true;
 	if (p->opt->forward_only)
-		return diag_error(p->diag, "--save-dtype %s: expected a step "
-		                  "with a backward, found --forward-only, "
-		                  "which keeps nothing for one", to);
+		return diag_error(p->diag, "--save-dtype %s requires a "
+		                  "backward pass, found --forward-only", to);
 	FOR_VALS (v, g)
 		if (v->kind == V_PARAM && v->dt == DT_F64)
 			return diag_error(p->diag, "--save-dtype %s: expected "
-			                  "float32, found parameter '%s' in "
-			                  "float64, which 16 bits do not stand "
-			                  "for; try: --dtype f32", to, v->name);
+			                  "float32 parameters, found '%s' in "
+			                  "float64; try: --dtype f32",
+			                  to, v->name);
 	return true;
 }

@@ -1,12 +1,11 @@
-/* What must be met again exactly.
+/* Values that must not be rounded.
  *
- * what    Backward decides by what forward computed: on which side of zero was
- *         it, which element is the largest, which index was it?  Where that is
- *         computed again from something rounded it comes out otherwise for
- *         some elements, and their gradients are not a little off but those
- *         of another function.  Values from which this schedule computes such
- *         a thing again stay as they are, and so do those compared directly,
- *         but for comparisons with zero: rounding keeps a sign.
+ * what    Backward depends on choices of forward: the sign of a value, the
+ *         largest element, an index.  If these are recomputed from rounded
+ *         values, some elements choose differently, and their gradients are
+ *         those of another function.  Values from which this schedule
+ *         recomputes such a choice are not rounded, nor are those compared
+ *         directly, except with zero: rounding keeps the sign.
  * method  one walk over the schedule, backwards through copies and views
  * cost    linear
  */

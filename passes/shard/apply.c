@@ -1,9 +1,10 @@
-/* Rewriting: one rank's graph by the ways chosen.
+/* Rewrite the graph as one rank's graph by the chosen strategies.
  *
- * Every value gets its state and a rank's shape, attributes that hold extents
- * follow, and between a state given and one wanted goes a conversion: one per
- * value, state and round, right behind the value, so that all its readers share
- * it and its adjoints are added before they travel.
+ * Every value gets its placement and the shape of one rank's shard, and
+ * attributes that hold extents follow.  A conversion is inserted where a
+ * reader requires another placement: one per value, placement and round, right
+ * after the value, so that all readers share it and its adjoints are added
+ * before they are sent.
  */
 #include "passes/shard/shard.h"
 

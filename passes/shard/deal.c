@@ -1,5 +1,5 @@
-/* Data parallelism: make the graph that of one of several replicas, each of
- * which sees samples of its own of one batch.
+/* Data parallelism: turn the graph into that of one replica, which sees its
+ * own samples of a batch.
  *
  * what    the loss and all that depends on more than a sample become those of
  *         the whole batch: sums over the samples are added up over replicas
@@ -205,8 +205,9 @@ is_unclear(const struct deal *d)
 static ValId
 alone(struct deal *d, NodeId id)
 {
-	deal_refuse(d, id, "of one sample nothing tells a sum over samples "
-	            "from a sum within it; use batches of two or more");
+	deal_refuse(d, id, "with one sample per batch, a sum over samples "
+	            "cannot be told from a sum within a sample; use batches of "
+	            "two or more");
 	return 0;
 }
 
@@ -251,9 +252,9 @@ deal_draw(struct deal *d, NodeId id)
 	if (!dealt || y->kind != SPLIT_S || deal_is_micro(d))
 		return true;
 	*dealt = deal_stretches(&d->g->val[n->out[0]].shape, y);
-	return *dealt || deal_refuse(d, id, "it draws random numbers by their "
-	                             "place, and samples lie in stretches of "
-	                             "different lengths here");
+	return *dealt || deal_refuse(d, id, "it draws random numbers by "
+	                             "position, but the samples are in "
+	                             "segments of different lengths");
 }
 
 /* Whether a reduction over a batch of one sample, a reshape by now, is all that
@@ -281,13 +282,14 @@ deal_visit(struct deal *d, NodeId id)
 
 	if (deal_divides_by_size(d, &d->g->node[id]))
 		return deal_refuse(d, id, "it scales a sum over samples by a "
-		                   "constant that may be the size of the "
-		                   "batch, or one less; write a mean in the "
-		                   "model instead");
+		                   "constant that may be the batch size, or "
+		                   "the batch size minus one; use a mean or a "
+		                   "sum in the model instead");
 
 	if (was_reduced(d, &d->g->node[id]))
-		return deal_refuse(d, id, "of one sample its sum and its mean "
-		                   "are the same; use batches of two or more");
+		return deal_refuse(d, id, "with one sample per batch, sum and "
+		                   "mean are the same; use batches of two or "
+		                   "more");
 	while (!deal_infer(d, id, why)) {
 		const Node *n = &d->g->node[id];
 
@@ -332,9 +334,10 @@ deal_input(struct deal *d, Val *v, const Val **first)
 	if (v->shape.rank < 1 || (*first && n == 1 && d->samples != 1))
 		return true;
 	if (*first && n != d->samples)
-		return diag_error(d->p->diag, "input '%s': expected %lld "
-		                  "samples along the first dim, as '%s' has, "
-		                  "to deal to replicas, found %lld%s", v->name,
+		return diag_error(d->p->diag, "cannot split the batch over "
+		                  "replicas: input '%s': expected %lld samples "
+		                  "along the first dim, as in '%s', found "
+		                  "%lld%s", v->name,
 		                  (long long)d->samples,
 		                  (*first)->name, (long long)n, deal_remedy(d));
 	*first = *first ? *first : v;
@@ -354,8 +357,9 @@ deal_inputs(struct deal *d)
 		if (v->kind == V_INPUT && !deal_input(d, v, &first))
 			return false;
 	}
-	return first || diag_error(d->p->diag, "no input holds samples to deal "
-	                           "to replicas%s", deal_remedy(d));
+	return first || diag_error(d->p->diag, "cannot split the batch over "
+	                           "replicas: no input has a batch dim%s",
+	                           deal_remedy(d));
 }
 
 /* Another value in v's place, as seen from outside. */
@@ -382,8 +386,9 @@ deal_loss(struct deal *d)
 	ValId v = d->g->loss, y = v;
 
 	if (deal_is(d, v, SPLIT_S))
-		return diag_error(d->p->diag, "loss '%s' is one of each sample "
-		                  "alone", d->g->val[v].name);
+		return diag_error(d->p->diag, "loss '%s' has one value per "
+		                  "sample, expected a sum or mean over samples",
+		                  d->g->val[v].name);
 	if (deal_is(d, v, SPLIT_R))
 		y = shared(d, v, d->g->val[v].def);
 	y = y ? all_reduce(d, y, 0, SPLIT_R, d->g->val[v].def) : 0;
@@ -404,10 +409,10 @@ deal_outputs(struct deal *d)
 		if (!g->val[v].output || v == g->loss)
 			continue;
 		if (deal_has_numbers(d, v))
-			return diag_error(d->p->diag, "output '%s' has the "
-			                  "numbers of samples, which each "
-			                  "replica counts from 0; leave it out "
-			                  "(--output)",
+			return diag_error(d->p->diag, "output '%s' holds "
+			                  "sample indices, which each replica "
+			                  "counts from 0; exclude it with "
+			                  "--output",
 			                  g->val[v].name);
 		if (s->kind == SPLIT_P) {
 			y = deal_sum(d, v, g->val[v].def);
@@ -416,13 +421,14 @@ deal_outputs(struct deal *d)
 			show(d, v, y);
 		} else if (s->kind == SPLIT_S && s->npart > 1) {
 			return diag_error(d->p->diag, "output '%s' has the "
-			                  "samples of replicas in several "
-			                  "places; leave it out (--output)",
+			                  "samples of a replica in several "
+			                  "segments; exclude it with --output",
 			                  g->val[v].name);
 		} else if (deal_moves_samples(d, v)) {
 			return diag_error(d->p->diag, "output '%s' has its "
-			                  "samples elsewhere at other batch "
-			                  "sizes; leave it out (--output)",
+			                  "samples in other places at other "
+			                  "batch sizes; exclude it with "
+			                  "--output",
 			                  g->val[v].name);
 		} else if (s->kind == SPLIT_S) {
 			g->val[v].batch = s->lead + 1;
@@ -484,7 +490,7 @@ can_deal(Pass *p, const Graph *g)
 	Graph *trial = graph_clone(g);
 	bool ok;
 
-	diag_soften(p->diag, "for one replica only");
+	diag_soften(p->diag, "compiled for one replica only");
 	ok = deal(p, trial);
 	diag_soften(p->diag, NULL);
 	graph_free(trial);

@@ -1,9 +1,9 @@
-/* What the files of pass replicas share.
+/* Declarations that the files of pass deal share.
  *
- * While it runs, values are in the states of a group of two ranks that share
- * out the samples of one batch: S along the dim of the samples, P a summand on
- * each, R equal on all with a gradient that adds up.  Whatever follows for two
- * follows for any number.
+ * During the pass, values have placements over a group of two ranks that split
+ * the samples of one batch: S along the dim of the samples, P a partial sum on
+ * each rank, R equal on all with a gradient that adds up.  The result for two
+ * ranks holds for any number.
  */
 #ifndef PASSES_DEAL_H
 #define PASSES_DEAL_H

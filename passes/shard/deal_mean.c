@@ -1,5 +1,5 @@
-/* What divides by a number of samples: losses over labels, of which some may
- * not count, and the statistics of batch normalisation.
+/* Divisors that count samples: losses over labels, some of which may not
+ * count, and the statistics of batch normalisation.
  */
 #include "passes/shard/deal.h"
 
@@ -352,9 +352,9 @@ note_factor(const struct deal *d, const Node *n, const struct scaled *s)
 
 	if (d->p->opt->dp != DP_SUMS && !diag_is_soft(d->p->diag))
 		diag_note(d->p->diag, "node '%s' (%s): a %s over samples is "
-		          "scaled by %g, which is taken for a constant; if it "
-		          "stands for the size of the batch, write a %s "
-		          "without it", label ? label
+		          "scaled by %g, which is treated as a constant; if it "
+		          "is the batch size, use a %s without the factor",
+		          label ? label
 		          : d->g->val[n->out[0]].name, node_type(d->g, n),
 		          s->mean ? "mean" : "sum", 1 / s->by,
 		          s->mean ? "sum" : "mean");
@@ -381,11 +381,11 @@ deal_mean_line(const struct deal *d, const Node *n)
 		return "";
 	if (s.mean)
 		return s.by < 1 && is_size(d, 1 / s.by)
-			? ": for y.mean() * N, y.sum()" : "";
+			? ": replace y.mean() * N by y.sum()" : "";
 	size = (int64_t)nearbyint(s.by);
 	if (size == summed(d, s.sum))
-		return ": for y.sum() / N, y.mean()";
+		return ": replace y.sum() / N by y.mean()";
 	return size == d->samples
-		? ": for y.sum() / N, y.flatten(1).sum(1).mean(), where y may "
-		  "be kl_div(..., reduction='none')" : "";
+		? ": replace y.sum() / N by y.flatten(1).sum(1).mean(), where "
+		  "y may be kl_div(..., reduction='none')" : "";
 }

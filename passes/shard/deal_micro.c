@@ -1,6 +1,4 @@
-/* What the batch of a step adds to the rules of pass deal when it is its
- * micro-batches that are dealt (DP_MICRO), or totals over them.
- */
+/* Rules of pass deal for micro-batches (DP_MICRO) and for totals over them. */
 #include "passes/shard/deal.h"
 
 bool

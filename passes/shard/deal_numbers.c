@@ -1,9 +1,9 @@
-/* Integers that number samples: where they begin, how ops hand them on, and
- * what may be made of them.
+/* Sample indices: where they originate, how ops propagate them, and which uses
+ * are valid.
  *
- * Replicas count their samples from 0.  That is right for an index into what
- * has samples, and for nothing else: numbers that a mask finds are followed
- * from op to op.
+ * Replicas count their samples from 0.  That is valid only for an index into a
+ * value with samples, so the indices that a mask finds are followed from op to
+ * op.
  */
 #include "passes/shard/deal.h"
 

@@ -1,4 +1,4 @@
-/* Rows that each sample looks up, or writes, for itself.
+/* Gathers and scatters in which each sample accesses only its own rows.
  *
  * x[arange(batch), i] looks up, for every sample, something of its own row of
  * x, and so does x[mask], row by row: the numbers of rows are those of the

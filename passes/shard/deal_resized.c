@@ -1,4 +1,5 @@
-/* Whether the graph adds up over samples where that of another batch size does.
+/* Check that the graph reduces over samples in the same places as the graph
+ * for another batch size.
  */
 #include "passes/shard/deal.h"
 

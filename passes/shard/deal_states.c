@@ -1,9 +1,9 @@
-/* States of values over replicas, by the rules of shard and by what these do
- * not need for tensor parallelism: ops that treat samples one by one.
+/* Placements of values over replicas, by the rules of shard and by rules for
+ * ops that treat samples independently.
  *
- * An operand that is equal on all replicas may be what each takes for its own
- * samples: a constant, or something expanded, that is the same for every
- * sample.  Random numbers are what their readers make of them.
+ * An operand that is equal on all replicas may serve as the part of each: a
+ * constant or an expanded value that is the same for every sample.  The
+ * placement of random numbers follows from their readers.
  */
 #include "passes/shard/deal.h"
 

@@ -36,12 +36,12 @@ whereabouts(const struct deal *d, ValId v)
 	case SPLIT_S:
 		return s->npart == 1
 			? arena_printf(a, "has samples along dim %d", s->axis)
-			: arena_printf(a, "has samples in %d stretches of "
-			               "dim %d", s->npart, s->axis);
+			: arena_printf(a, "has samples in %d segments of dim "
+			               "%d", s->npart, s->axis);
 	case SPLIT_P:
 		return "is a sum over samples";
 	default:
-		return "is one for all samples";
+		return "is the same for all samples";
 	}
 }
 
@@ -55,9 +55,9 @@ deal_refuse_mixing(struct deal *d, NodeId id)
 
 	for (int k = 0; k < n->nin; k++)
 		if (deal_has_numbers(d, n->in[k]))
-			return deal_refuse(d, id, "it computes with the "
-			                   "numbers of samples, which each "
-			                   "replica counts from 0");
+			return deal_refuse(d, id, "it computes with sample "
+			                   "indices, which each replica counts "
+			                   "from 0");
 	for (int k = 0; k < n->nin && k < 4; k++) {
 		const Val *v = &d->g->val[n->in[k]];
 
@@ -68,7 +68,8 @@ deal_refuse_mixing(struct deal *d, NodeId id)
 			                              v->dt, &v->shape),
 			                   whereabouts(d, n->in[k]));
 	}
-	return deal_refuse(d, id, arena_printf(a, "%s; expected an op on each "
-	                                  "sample alone, or a sum or mean "
-	                                  "over samples", why));
+	return deal_refuse(d, id, arena_printf(a, "%s; expected an op that "
+	                                       "treats samples independently, "
+	                                       "or a sum or mean over samples",
+	                                       why));
 }

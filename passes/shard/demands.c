@@ -1,5 +1,5 @@
-/* What is asked of a layout: large matrices and rows are cut, values lie as
- * --shard says, the loss is complete.
+/* Constraints on sharding strategies: large matrices and rows are sharded,
+ * values have the placements of --shard, the loss is complete.
  */
 #include "passes/shard/layout.h"
 
@@ -60,9 +60,9 @@ shard_check_wishes(struct shard *s)
 				&& shard_giver(s, val_id(s->g, v), &port)->n;
 		if (!found)
 			ok = diag_error(s->pass->diag, "--shard '%s' matches "
-			                "no value that can lie on ranks in "
-			                "more than one way; --dump=shard "
-			                "names those there are",
+			                "no value with more than one possible "
+			                "placement; --dump=shard lists the "
+			                "values",
 			                o->shard[i].glob);
 	}
 	return ok;
@@ -122,16 +122,18 @@ layout_refuse(const struct layout *l)
 		const struct shard_wish *w = wish_for(s, v);
 
 		if (w && is_impossible(l, v))
-			return diag_error(d, "--shard %s=%s: '%s' cannot lie "
-			                  "so on %lld ranks; expected %s",
+			return diag_error(d, "--shard %s=%s: '%s' cannot have "
+			                  "this placement on %lld ranks; "
+			                  "expected %s",
 			                  w->glob,
 			                  state_text(s, w->kind, w->axis),
 			                  x->name, (long long)s->ranks,
 			                  states_text(l, v));
 	}
-	return diag_error(d, "--tp: no layout over %lld ranks was found%s",
+	return diag_error(d, "--tp: found no sharding strategy for %lld "
+	                  "ranks%s",
 	                  (long long)s->ranks, s->pass->opt->nshard
-	                  ? " that has what --shard asks for" : "");
+	                  ? " that satisfies --shard" : "");
 }
 
 /* ---- what rules out a way ---- */

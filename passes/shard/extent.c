@@ -1,5 +1,5 @@
-/* Numbers that follow from the size of the batch (op extent): in pass deal a
- * summand, of which each replica has its part, and behind it a constant.
+/* Numbers that depend on the batch size (op extent): in pass deal a partial
+ * sum of each replica, after it a constant.
  */
 #include "passes/shard/deal.h"
 #include "passes/eval/eval.h"
@@ -11,9 +11,10 @@ deal_extent(struct deal *d, NodeId id)
 	const Node *n = &d->g->node[id];
 
 	if (!n->attr.EXTENT.known)
-		return deal_refuse(d, id, "its value follows from the size of "
-		                   "the batch, and ckc cannot tell how: some "
-		                   "shapes in the file allow no other size");
+		return deal_refuse(d, id, "its value depends on the batch "
+		                   "size, but ckc cannot derive how: some "
+		                   "shapes in the file allow no other batch "
+		                   "size");
 	d->g->val[n->out[0]].split = (Split){ .kind = SPLIT_P };
 	deal_place(d, id);
 	return true;

@@ -1,11 +1,11 @@
-/* The choice among ways: a 0-1 program.
+/* Choose sharding strategies by a 0-1 program.
  *
- * A node takes one of its ways.  Between the state in which a value is given
- * and the one in which a reader wants it lies a conversion; readers that want
- * the same share it.  Giver and reader are joined by a transportation problem
- * per edge (rows: the giver's states; columns: the reader's), which keeps the
- * relaxation tight: Alpa's linearised products (Zheng et al. 2022) need
- * several times the rows and branch.
+ * A node takes one of its strategies.  A conversion connects the placement
+ * that a producer gives with the one that a reader requires; readers that
+ * require the same share it.  Producer and reader are joined by a
+ * transportation problem per edge (rows: placements of the producer; columns:
+ * those of the reader), which keeps the relaxation tight: Alpa's linearised
+ * products (Zheng et al. 2022) need several times the rows and branch.
  *
  * Equal layers count once (classes.c).
  */

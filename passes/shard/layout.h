@@ -1,4 +1,4 @@
-/* What the files of the layout's choice share. */
+/* Declarations that the choice of sharding strategies shares. */
 #ifndef PASSES_SHARD_LAYOUT_H
 #define PASSES_SHARD_LAYOUT_H
 

@@ -1,5 +1,5 @@
-/* Micro-batches of a step: make the loss of each the part of the whole batch's
- * loss that is its own, so that they, and their gradients, add up.
+/* Micro-batches: make the loss of each its part of the loss of the whole
+ * batch, so that losses and gradients add up.
  *
  * what    what a loss divides by is counted over all micro-batches before the
  *         first one (rounds.c), and so is all that a formula is made of that
@@ -69,8 +69,8 @@ say_why(struct parts *m, const Node *n)
 
 	if (!m->why)
 		m->why = arena_printf(m->p->scratch, "node '%s' (%s) mixes "
-		                      "samples of a batch otherwise than by a "
-		                      "sum or mean", label ? label
+		                      "samples of a batch other than by a sum "
+		                      "or mean", label ? label
 		                      : m->dealt->val[n->out[0]].name,
 		                      node_type(m->dealt, n));
 }
@@ -397,15 +397,15 @@ tell(const struct parts *m)
 		          "%s", m->g->adds ? "a term of the loss" : "the loss",
 		          m->why);
 	if (m->guess && (m->g->adds || !m->why))
-		diag_note(d, "%s is taken to keep samples of a micro-batch "
-		          "apart from others: ckc cannot show that it does",
+		diag_note(d, "%s is assumed not to mix samples of different "
+		          "micro-batches; ckc cannot prove it",
 		          m->guess);
 	if (m->formulas)
-		diag_note(d, "the loss is a formula of sums that parameters "
-		          "decide: the forward pass of all micro-batches runs "
-		          "once more, to count them before a step");
+		diag_note(d, "the loss is a formula of sums that depend on "
+		          "parameters: each step runs one more forward pass "
+		          "over all micro-batches to compute the sums");
 	if (graph_has_op(m->g, OP_BATCHNORM))
-		diag_note(d, "batch normalization takes the statistics of each "
+		diag_note(d, "batch normalization uses the statistics of each "
 		          "micro-batch, not of all samples of a step");
 }
 

@@ -1,5 +1,5 @@
-/* What the user is told of a layout: what stays whole and why, which numbers
- * of ranks would do.
+/* Messages about sharding strategies: replicated ops with the reason, and the
+ * numbers of ranks that work.
  */
 #include "passes/shard/shard.h"
 
@@ -113,7 +113,7 @@ list_uncut(const struct shard *s, const struct uncut *list, int n)
 		}
 		diag_more(s->pass->diag, "  %s %s:%s", v->name, shape_text(text,
 		          sizeof text, v->dt, &v->shape),
-		          axes ? axes : " no axis by any");
+		          axes ? axes : " none");
 	}
 }
 
@@ -138,8 +138,9 @@ shard_check_share(struct shard *s)
 		works |= (uint32_t)(cut_share(&other) >= 0.5) << t;
 	}
 	diag_error(s->pass->diag, "--tp %lld: only %.0f %% of the bytes in "
-	           "matrices can be cut over so many ranks, expected half or "
-	           "more; by which numbers up to %d the others can be cut:",
+	           "matrices can be sharded over this many ranks, expected "
+	           "half or more; numbers of ranks up to %d that the other "
+	           "matrices allow:",
 	           (long long)s->ranks, 100 * share, RANKS_MAX);
 	list_uncut(s, list, shown);
 	if (n > shown)
@@ -191,12 +192,12 @@ note_heads(const struct shard *s)
 		works |= (uint32_t)divides_heads(t, heads, keys) << t;
 	text = ranks_text(s->tmp, works, " or ");
 	if (keys != heads)
-		over = arena_printf(s->tmp, " over %lld key heads",
+		over = arena_printf(s->tmp, " and %lld key heads",
 		                    (long long)keys);
-	diag_note(s->pass->diag, "attention of %lld heads%s runs whole on each "
-	          "of %lld ranks%s%s%s", (long long)heads, over,
-	          (long long)s->ranks, text ? ": --tp " : "",
-	          text ? text : "", text ? " divides them" : "");
+	diag_note(s->pass->diag, "attention with %lld heads%s is replicated on "
+	          "%lld ranks%s%s%s", (long long)heads, over,
+	          (long long)s->ranks, text ? "; --tp " : "",
+	          text ? text : "", text ? " divides the heads" : "");
 }
 
 /* Ops without a rule, through which a gradient passes. */
@@ -217,8 +218,8 @@ note_unknown(const struct shard *s)
 			                       "%s%d %s", at ? ", " : "",
 			                       count[op], op_info[op].text);
 	if (at)
-		diag_note(s->pass->diag, "whole on every rank, since there is "
-		          "no way to cut them: %s", text);
+		diag_note(s->pass->diag, "replicated on every rank, because "
+		          "these ops have no sharding rule: %s", text);
 }
 
 void

@@ -1,3 +1,4 @@
+/* Build the rounds of micro-batches, and the totals that they leave. */
 #include "passes/shard/rounds.h"
 
 #include "passes/shard/shard.h"
@@ -125,8 +126,9 @@ counted(struct rounds *m, ValId v, int *round)
 	uint32_t n = g->nnode;
 
 	if (++*round >= ROUNDS)
-		return diag_error(m->p->diag, "the loss divides by sums of "
-		                  "sums of sums, to a depth of %d", ROUNDS);
+		return diag_error(m->p->diag, "the loss divides by nested "
+		                  "sums: expected a depth of less than %d",
+		                  ROUNDS);
 	for (NodeId id = 1; id < n; id++)
 		if (in[id] && !*twin(m, some_output(g, id), *round))
 			count_node(m, id, *round);

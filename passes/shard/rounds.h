@@ -1,4 +1,4 @@
-/* Rounds: what runs for all micro-batches before the step proper, and leaves
+/* Rounds: nodes that run for all micro-batches before the step, and leave
  * totals over them.
  *
  * A node of a round is a copy of one of the step that the same value takes.  It

@@ -1,4 +1,5 @@
-/* The runner-up: the best layout in which a value lies otherwise.
+/* The runner-up: the best sharding strategy in which a value has another
+ * placement.
  *
  * The program once more, in which the value's node is like no other, so that
  * the equals of its layer elsewhere stay as they are wanted there, and may not

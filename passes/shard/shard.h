@@ -1,4 +1,4 @@
-/* Room shard: one rank's graph of a graph of whole values.
+/* Room shard: one rank's graph from the full graph.
  *
  * in      a canonical forward graph with its loss, --tp and --sp
  * out     the same graph as one of `tp` ranks sees it: local shapes, a state
@@ -6,9 +6,9 @@
  * unaware of backward (autodiff derives it from the states), of memory and of
  *         what any model calls its layers
  *
- * The way: ways.c finds in how many ways each node can be carried out,
- * layout.c chooses among them by an integer program whose prices (price.c)
- * are those of the collectives, forward and dual, and apply.c rewrites.
+ * ways.c finds the sharding strategies of each node, layout.c chooses among
+ * them by an integer program whose prices (price.c) are those of the
+ * collectives, forward and dual, and apply.c rewrites the graph.
  */
 #ifndef PASSES_SHARD_H
 #define PASSES_SHARD_H

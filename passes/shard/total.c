@@ -1,4 +1,4 @@
-/* The loss of a data set, of which a batch is a part.
+/* The loss of a data set as a formula over its batches.
  *
  * what    batches are to the data what replicas are to a batch: what pass deal
  *         adds up over replicas is added up over batches.  So the loss is a
@@ -156,7 +156,7 @@ static bool
 add(struct walk *w, enum total_op op, ValId v, double number)
 {
 	if (w->t.n == TOTAL_TERMS)
-		return depends(w, "it is a formula of too many sums");
+		return depends(w, "the loss is a formula of too many sums");
 	w->at[w->t.n] = v;
 	w->t.term[w->t.n++] = (struct total_term){ .op = op,
 	                                           .number = number };
@@ -193,9 +193,11 @@ no_scalar(struct walk *w, const Node *n)
 	const char *label = n ? node_label(g, n) : NULL;
 
 	if (!n)
-		return depends(w, "it is no formula of sums");
+		return depends(w, "the loss is not a formula of sums over "
+		               "samples");
 	return depends(w, arena_printf(w->p->scratch, "node '%s' (%s) mixes "
-	               "samples of a batch otherwise than by a sum or mean",
+	                               "samples of a batch other than by a sum "
+	                               "or mean",
 	               label ? label : g->val[n->out[0]].name,
 	               node_type(g, n)));
 }
@@ -437,7 +439,7 @@ total_of_loss_alone(struct total *t)
 	    && t->term[0].op != TOTAL_NUMBER)
 		return;
 	if (t->n)
-		t->by_batch = "what it is divided by is known to a program "
-			"that evaluates alone";
+		t->by_batch = "the library cannot evaluate, so the divisor of "
+		"the loss is not known";
 	t->n = 0;
 }

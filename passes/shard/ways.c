@@ -1,4 +1,4 @@
-/* The ways in which a graph can be cut over ranks.
+/* The sharding strategies ("ways") of a graph.
  *
  * Seeds are cuts of products with a parameter (columns, rows of the
  * parameter, and with --sp rows of what comes in), of convolutions' channels

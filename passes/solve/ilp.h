@@ -1,4 +1,4 @@
-/* Linear and 0-1 programs; the only door to GLPK.
+/* Linear and 0-1 programs; the only interface to GLPK.
  *
  * Minimise the sum of cost * column subject to rows.  Solving stops after
  * counted work, so that equal programs give equal answers.

@@ -1,5 +1,5 @@
-/* What all planners of standalone graphs share: links, liveness, the best so
- * far. */
+/* Code that all planners of standalone graphs share: links, liveness, the best
+ * plan so far. */
 #include "passes/standalone/dag.h"
 
 #include <string.h>

@@ -1,9 +1,10 @@
 /* Planning of standalone graphs of costs: `ckc plan`.
  *
- * A node costs time and leaves one value of some bytes; links say who reads
- * whom.  A plan is a sequence of nodes, each at least once; a value lives from
- * the step that makes it to the last step that reads it, both included, and a
- * reader takes the last one made before it.  Nothing here knows of ONNX.
+ * A node costs time and leaves one value of some bytes; links lead from a
+ * value to its readers.  A plan is a sequence of nodes, each at least once; a
+ * value lives from the step that makes it to the last step that reads it, both
+ * included, and a reader takes the last one made before it.  Nothing here
+ * knows of ONNX.
  */
 #ifndef PASSES_DAG_H
 #define PASSES_DAG_H

@@ -165,8 +165,9 @@ check_links(struct dag_reader *r)
 
 	for (int32_t k = 0; k < r->nlink; k++)
 		if (r->link[2 * k + 1] >= r->g->n)
-			return diag_error(r->diag, "a link leads to node %d of "
-			                  "%d", (int)r->link[2 * k + 1],
+			return diag_error(r->diag, "a link leads to node %d, "
+			                  "but there are %d nodes",
+			                  (int)r->link[2 * k + 1],
 			                  (int)r->g->n);
 	if (r->nlink)
 		qsort(r->link, (size_t)r->nlink, 2 * sizeof *r->link, by_ends);
@@ -200,21 +201,20 @@ dag_read(const char *text, size_t n, struct dag *g, Arena *arena, Diag *diag)
 		return read_failed(&r, "not JSON");
 	if (!json_end(&r.json))
 		return read_failed(&r,
-		                   "expected the end of the file behind the "
+		                   "expected the end of the file after the "
 		                   "graph, found more text");
 	if (g->n == 0)
-		return diag_error(diag, "expected a list \"nodes\" that is not "
-		                  "empty");
+		return diag_error(diag, "expected a non-empty list \"nodes\"");
 	for (int32_t i = 0; i < g->n; i++) {
 		cost += g->cpu[i];
 		if (__builtin_add_overflow(sum, g->ram[i], &sum)
 		    || sum > INT64_MAX / 4)
-			return diag_error(diag, "the bytes of all nodes add up "
-			                  "to more than 2^61");
+			return diag_error(diag, "the total cost_ram of all "
+			                  "nodes exceeds 2^61 bytes");
 	}
 	if (cost > COST_MAX)
-		return diag_error(diag, "the costs of all nodes add up to more "
-		                  "than %g", COST_MAX);
+		return diag_error(diag, "the total cost_cpu of all nodes "
+		                  "exceeds %g", COST_MAX);
 	if (!check_links(&r))
 		return false;
 	dag_finish(g, r.link, r.nlink, arena);

@@ -177,8 +177,8 @@ def judge(test, ckc, args, bless):
         if squeeze(text) not in squeeze(err):
             return "standard error lacks: %s\n    found: %s" % (
                 text, err.strip().replace("\n", "\n    "))
-    if "left a faulty graph" in err and not any(
-            "faulty graph" in s for s in test.stderr):
+    if "left an invalid graph" in err and not any(
+            "invalid graph" in s for s in test.stderr):
         return "a fault of the graph's is called a pass's: %s" % err.strip()
     lines = [s.rstrip() for s in out.rstrip("\n").split("\n")]
     if bless and (test.is_empty() or test.expect is not None) and \

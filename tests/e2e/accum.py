@@ -75,7 +75,7 @@ class Accum(ck.Bench):
             files.st_write(self.path(f"half{half:d}.st"), tensors(forms.batch(half)))
         for n in SPLITS:
             done = self.built(kinds, n)
-            self.check(("forward pass of all micro-batches runs once more" in done.stderr) == (n > 1), f"{n}: {done.stderr}")
+            self.check(("one more forward pass over all micro-batches" in done.stderr) == (n > 1), f"{n}: {done.stderr}")
             for half in False, True:
                 self.right(kinds, half, f"{n} micro-batches, half {half:d}")
         self.replayed(kinds)

@@ -85,7 +85,7 @@ def ranks(bench, stem, flags, budgets, name):
     offered = 0
     for budget in budgets:
         refused = bench.ckc(stem + ".onnx", "-o", bench.path("no.so"), *flags, "--memory-budget", budget)
-        offer = re.search(r"(\d+) B on each of \d ranks, which would do: .*; try: --tp (\d)", refused.stderr)
+        offer = re.search(r"(\d+) B per rank on \d ranks, which is enough: .*; try: --tp (\d)", refused.stderr)
         if not offer:
             continue
         offered += 1
@@ -112,7 +112,7 @@ def one(bench, name, more):
     found = ck.ERRORS.search(refused.stderr)
     if not bench.check(refused.returncode == 1 and found, f"{name}: a budget of 1 byte: {refused.stderr.strip()[:300]}"):
         return
-    help = r"about \d+ B less: fewer samples; try: --dim \w+=\d+" if ck.model_flags(stem)[1].get("dims") else "a smaller batch: the file fixes its extents"
+    help = r"about \d+ B less: fewer samples; try: --dim \w+=\d+" if ck.model_flags(stem)[1].get("dims") else "a smaller batch: the file fixes the batch size"
     bench.check(re.search(help, refused.stderr), f"{name}: no offer of '{help}' in: {refused.stderr.strip()[-600:]}")
     bench.check("--tp" not in refused.stderr, f"{name}: ranks fit one byte: {refused.stderr.strip()[-600:]}")
     least = int(found.group(1))

@@ -52,7 +52,7 @@ class Bench:
     def ckc(self, *args, **kw):
         done = self.run([self.ckc_path, *args], **kw)
         # a wrong bound costs a user nothing but the bound; here it is a fault
-        if "below their lower bound" in done.stderr:
+        if "less than its lower bound" in done.stderr:
             self.check(False, f"{args}: {done.stderr.strip()[:300]}")
         return done
 

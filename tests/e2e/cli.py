@@ -67,7 +67,7 @@ def wishes(bench):
         bench.must(done, f"compile {flags}")
         bench.check("does nothing" not in done.stderr, f"{flags}: {done.stderr[:300]}")
     done = bench.ckc(path, "--plan-only", "--train", "*.A", "--freeze", "*")
-    bench.check(done.returncode == 1 and "any trained parameter beside --train '*.A' --freeze '*': the last that matches" in done.stderr,
+    bench.check(done.returncode == 1 and "any trained parameter; check --train '*.A' --freeze '*': the last option that matches" in done.stderr,
                 f"all frozen: {done.returncode} {done.stderr[:300]}")
     bench.check("--train '*.A' does nothing" in done.stderr, f"an option undone by a later one: {done.stderr[:300]}")
     done = bench.ckc(path, "--plan-only", "--freeze", "*", "--train", "nosuch.*")
@@ -238,7 +238,7 @@ def usage(bench):
         with open(bench.path("more.json"), "w", encoding="utf-8") as f:
             f.write(graph + more)
         done = bench.ckc("plan", "more.json", "--budget", "1")
-        said = f"ckc: more.json: line {line}: expected the end of the file behind the graph, found more text\n" if line else ""
+        said = f"ckc: more.json: line {line}: expected the end of the file after the graph, found more text\n" if line else ""
         bench.check(done.returncode == (line > 0) and done.stderr == said, f"{more!r} behind a graph: {done.returncode} {done.stderr[:300]}")
     for verb in [], ["inspect"], ["plan"], ["pack"]:
         short, long = bench.ckc(*verb, "-h"), bench.ckc(*verb, "--help")
@@ -297,8 +297,8 @@ def probabilities(bench):
             f.write("graph @small {\ninput %x: f32[2,4]\nparam %w: f32[4]\n%y = mul %x, %w\n%p output = " + op + " %y\n}\n")
         loud = bench.ckc(text, "--plan-only", "--loss", "ce")
         bench.must(loud, op)
-        wanted = f"--loss ce: output 'p' is a {op}, and ce applies softmax once more" if op in ("softmax", "sigmoid") else ""
-        bench.check(wanted in loud.stderr and ("once more" in loud.stderr) == bool(wanted), f"{op}: {loud.stderr}")
+        wanted = f"--loss ce: output 'p' is a {op}, but ce applies softmax again" if op in ("softmax", "sigmoid") else ""
+        bench.check(wanted in loud.stderr and ("applies softmax again" in loud.stderr) == bool(wanted), f"{op}: {loud.stderr}")
 
 
 def without_effect(bench):

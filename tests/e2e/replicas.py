@@ -378,7 +378,7 @@ class Replicas(ck.Bench):
         """Beside --tp, at the costs of one replica; what is refused then is made for one, and said."""
         for op, rest in REFUSED.items():
             done = self.build(self.text(rest, B), "alone", "--tp", 2, "--shard", "w=S1", quiet=())
-            self.check(done.returncode == 0 and f"note: for one replica only: node" in done.stderr and f"({op}): cannot split the batch" in done.stderr
+            self.check(done.returncode == 0 and f"note: compiled for one replica only: node" in done.stderr and f"({op}): cannot split the batch" in done.stderr
                        and "--dp" not in done.stderr, f"{op} beside --tp: {done.stderr}")
             quiet = self.build(self.text(rest, B), "off", "--tp", 2, "--shard", "w=S1", "--dp", "off")
             self.check(quiet.returncode == 0 and "replica" not in quiet.stderr, f"{op}, --dp off: {quiet.stderr}")

@@ -103,17 +103,17 @@ class Parallel(ck.Bench):
         gpt, resnet = (os.path.join(ck.MODELS, m + ".onnx") for m in ("gpt2-ts14", "resnet-dynamo-bn"))
         plain = ["--plan-only", "--loss", "loss"]
         refused = self.ckc(resnet, "--plan-only", "--loss", "loss", "--tp", 64)
-        self.check(refused.returncode == 1 and "of the bytes in matrices can be cut" in refused.stderr, f"resnet: {refused.stderr}")
+        self.check(refused.returncode == 1 and "of the bytes in matrices can be sharded" in refused.stderr, f"resnet: {refused.stderr}")
         eight = self.ckc(gpt, *plain, "--tp", 8)
-        self.check("attention of 4 heads runs whole on each of 8 ranks: --tp 2 or 4" in eight.stderr, f"8 ranks: {eight.stderr}")
+        self.check("attention with 4 heads is replicated on 8 ranks; --tp 2 or 4" in eight.stderr, f"8 ranks: {eight.stderr}")
         text = os.path.join(ck.HERE, os.pardir, "shard", "models", "key_heads.ck")
-        for t, note in ((2, ""), (3, "attention of 6 heads over 2 key heads runs whole on each of 3 ranks: --tp 2 or 6 divides"), (6, "")):
+        for t, note in ((2, ""), (3, "attention with 6 heads and 2 key heads is replicated on 3 ranks; --tp 2 or 6 divides"), (6, "")):
             told = self.ckc(text, "--passes=shard", "--tp", t)
             self.check(told.returncode == 0 and note in told.stderr and (note or "attention" not in told.stderr), f"{t} ranks: {told.stderr}")
         eight = self.ckc(gpt, *plain, "--tp", 8, "--quiet")
         self.check(eight.returncode == 0 and not eight.stderr, f"8 ranks, --quiet: {eight.stderr}")
         many = self.ckc(gpt, *plain, "--tp", 1000, "--quiet")
-        self.check(many.returncode == 1 and "matrices can be cut" in many.stderr, f"1000 ranks, --quiet: {many.stderr}")
+        self.check(many.returncode == 1 and "matrices can be sharded" in many.stderr, f"1000 ranks, --quiet: {many.stderr}")
         done = self.ckc(gpt, *plain, "--tp", 2, "--sp", "--dump=shard", "--json", self.path("plan.json"))
         self.check("reduce_scatter" in done.stdout and "one of 2 ranks" in done.stdout, f"--dump=shard: {done.stdout[:300]}")
         with open(self.path("plan.json"), encoding="utf-8") as f:
@@ -129,8 +129,8 @@ class Parallel(ck.Bench):
         done = self.ckc(gpt, *plain, "--shard", "x=Q", "--tp", 2)
         self.check(done.returncode == 2 and "VALUE=STATE" in done.stderr, f"--shard x=Q: {done.returncode} {done.stderr}")
         # a name that nothing has is no wish that is met, and a wish that cannot be met is named
-        for wish, said in (("nonsense=S0", "--shard 'nonsense' matches no value"), (wish + "=P", f"'{wish}' cannot lie so on 2 ranks; expected I or R or S0"),
-                           ("loss=S0", "'loss' cannot lie so on 2 ranks; expected I or R")):
+        for wish, said in (("nonsense=S0", "--shard 'nonsense' matches no value"), (wish + "=P", f"'{wish}' cannot have this placement on 2 ranks; expected I or R or S0"),
+                           ("loss=S0", "'loss' cannot have this placement on 2 ranks; expected I or R")):
             done = self.ckc(gpt, *plain, "--tp", 2, "--shard", wish, "--quiet")
             self.check(done.returncode == 1 and said in done.stderr, f"--shard {wish}: {done.returncode} {done.stderr}")
         done = self.ckc(gpt, *plain, "--sp")

@@ -56,8 +56,8 @@ DYNAMIC = layer(mean("y"), rows="batch")
 REFUSED = (  # what, the file, options, words
     ("no loss", LOGITS, [], ["no output is a scalar loss", "--loss ce:LOGITS", "'y': f32[4,4]"]),
     ("two losses", layer(wire.node("ReduceMax", ["y"], "top", keepdims=0), wire.node("ReduceMin", ["y"], "least", keepdims=0),
-                         outputs={"top": (F32, []), "least": (F32, [])}), [], ["several outputs may be the loss"]),
-    ("no such loss", PLAIN, ["--loss", "nosuch"], ["no output is named 'nosuch'"]),
+                         outputs={"top": (F32, []), "least": (F32, [])}), [], ["several outputs are scalars"]),
+    ("no such loss", PLAIN, ["--loss", "nosuch"], ["no output and no kind of loss is named 'nosuch'"]),
     ("float64", DOUBLE, [], ["'m.weight' is float64", "model.float()"]),
     ("float64 by SGD", DOUBLE, ["--optimizer", "sgd"], ["'m.weight' is float64", "model.float()"]),
     ("float64 summed", DOUBLE, ["--grad-accum", "2"], ["'m.weight' is float64", "model.float()"]),

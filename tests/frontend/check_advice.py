@@ -528,7 +528,7 @@ class Check:
         self.that(len(lines) >= least, f"{make.__name__} {flags}: {len(lines)} lines of advice, expected {least}: {before.stderr}")
         if "--memory-budget" in flags:
             bound = any("=" in word and word != "batch=1" for word in flags)
-            self.that(("--dim" in before.stderr) == bound and ("the file fixes its extents" in before.stderr) == (make is fixed), f"{make.__name__} {flags}: {before.stderr}")
+            self.that(("--dim" in before.stderr) == bound and ("the file fixes the batch size" in before.stderr) == (make is fixed), f"{make.__name__} {flags}: {before.stderr}")
         every = []
         for line, typed in lines:
             words = shlex.split(re.sub(r"=N\b", "=8", typed.replace("AxBx...", "2x4x8")))
@@ -551,7 +551,7 @@ class Check:
         if was:
             less = int(re.search(r"(\d+) B less", line).group(1)) if " B less" in line else 0
             self.that(done.returncode == 0 or (now and int(now.group(1)) < int(was.group(1))), what)
-            if "which would do" in line and "about" not in line and "up to" not in line:
+            if "which is enough" in line and "about" not in line and "up to" not in line:
                 self.that(done.returncode == 0, f"it would do, but {what}")
             elif now and "about" in line:
                 gone = int(was.group(1)) - int(now.group(1))

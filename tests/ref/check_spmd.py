@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 CASES = []
 # What ref_compare says of two graphs that run and are not the same, and ckc of one that it does not run.
 DIFFERENT = re.compile("differs by|not the same|share a piece differ")
-REJECTED = re.compile(r"ranks\.ck: (node|value) |internal: pass \w+ left a faulty graph")
+REJECTED = re.compile(r"ranks\.ck: (node|value) |internal: pass \w+ left an invalid graph")
 BACKWARD = ["--passes=autodiff,optim"]
 PLANNED = ["--stop-after=place", "--recompute=full"]
 # 24 rows of logits in chunks of 7; without a loss, nothing is in chunks.

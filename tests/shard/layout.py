@@ -102,7 +102,7 @@ def by_hand(t):
                got)
         done = subprocess.run([t.ckc, path, "--plan-only", "--quiet", "--tp", str(ranks), "--device", device, "--explain", "w2"],
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        want = (f"  layout       priced at {best:.6g} s a step; with S1 [{WIDTH}] here {other['w2'][1]:.6g} s at best, "
+        want = (f"  strategy     estimated at {best:.6g} s per step; with S1 [{WIDTH}] here at least {other['w2'][1]:.6g} s, "
                 f"{100 * (other['w2'][1] / best - 1):.3g} % more\n")
         expect(f"by hand, {ranks} ranks, --explain w2", done.returncode == 0 and want in done.stdout, done.stdout + done.stderr)
 

@@ -119,7 +119,7 @@ class Model:
         parts = batches(compare.load(self.stem + ".inputs.safetensors"), np.random.default_rng(3))
         said = self.build("many.so", "--grad-accum", MICRO, *shlex.split(self.o.flags))
         loss, grads = self.step("many.so", {k: np.concatenate([x[k] for x in parts]) for k in parts[0]})
-        want, right = self.whole(parts, "batch normalization takes the statistics" in said)
+        want, right = self.whole(parts, "batch normalization uses the statistics" in said)
         if not abs(loss - want) <= rtol * abs(want):
             return f"loss {loss}, expected {want}"
         if sorted(grads) != sorted(right):

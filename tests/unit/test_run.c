@@ -94,7 +94,7 @@ no_folder(void **state)
 	(void)state;
 	open_fixture(&f);
 	assert_false(pass_run(&f.pass, f.g, "bind", NULL, &dump));
-	assert_non_null(strstr(sink_text(&f.s), "cannot make directory"));
+	assert_non_null(strstr(sink_text(&f.s), "cannot create directory"));
 	close_fixture(&f);
 }
 

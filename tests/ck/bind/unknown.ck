@@ -1,6 +1,6 @@
 # An unknown name is an error that lists the known ones.
 # run: --passes=bind --dim bach=2 --dim batch=2 --dim seq=5
-# error: --dim bach=2: no such dim; known are
+# error: --dim bach=2: no such dim; named dims:
 # stderr: 'batch' (axis 0 of 'ids')
 # stderr: 'seq' (axis 1 of 'ids')
 graph @f {

@@ -1,6 +1,6 @@
 # An unknown input is an error that lists the known ones.
 # run: --passes=bind --shape id=2x5
-# error: --shape id: no such input; known are
+# error: --shape id: no such input; inputs:
 # stderr: 'ids'
 # stderr: 'mask'
 graph @f {

@@ -1,7 +1,7 @@
 # A finite causal constant beside an added mask: a query that both hide all keys
 # from attends to hidden ones by the graph, and not once the constant is a flag.
 # run: --passes=fold,canon
-# stderr: a query whose visible keys are all masked out (padding on the left) attends to hidden keys in the file, but not here
+# stderr: queries whose visible keys are all masked out (left padding) attend to hidden keys in the file, but not in fused attention
 # stderr: try: --attention unfused
 # check: attention %q, %q, %q, %pad {causal=1}
 graph @f {

@@ -15,4 +15,4 @@ graph @f {
 	%loss: f32[] output = reduce_sum %p {axes=[0,1], keepdims=0}
 	loss %loss
 }
-# error: node 'e' (exp): cannot split the batch over replicas: of one sample nothing tells a sum over samples from a sum within it; use batches of two or more; try: --dp off
+# error: node 'e' (exp): cannot split the batch over replicas: with one sample per batch, a sum over samples cannot be told from a sum within a sample; use batches of two or more; try: --dp off

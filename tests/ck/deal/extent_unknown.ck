@@ -1,6 +1,6 @@
 # A number of the batch of which nobody knows how it grows.
 # run: --passes=bind,fold,canon,loss,deal --dp 2
-# error: its value follows from the size of the batch, and ckc cannot tell how
+# error: its value depends on the batch size, but ckc cannot derive how
 graph @f {
 	input %x: f32[batch=4,3]
 	param %w: f32[3] = splat 1

@@ -2,7 +2,7 @@
 # is a factor of the loss.  One so small that formulas have it, too, gets a
 # note if it may be the size of the batch.
 # run: --passes=deal --dp 2
-# stderr: note: node 'm' (Mul): a sum over samples is scaled by 0.125, which is taken for a constant; if it stands for the size of the batch, write a mean without it
+# stderr: note: node 'm' (Mul): a sum over samples is scaled by 0.125, which is treated as a constant; if it is the batch size, use a mean without the factor
 # check: = div %s, %n
 # check: = mul %t, %half
 graph @f {

@@ -1,7 +1,7 @@
 # A mean over samples, times their number, is a sum in one replica's file: over
 # replicas it is one only if the number is taken for their size.
 # run: --passes=deal --dp 2
-# stderr: note: node 'm' (Mul): a mean over samples is scaled by 4, which is taken for a constant; if it stands for the size of the batch, write a sum without it
+# stderr: note: node 'm' (Mul): a mean over samples is scaled by 4, which is treated as a constant; if it is the batch size, use a sum without the factor
 # check: = mul %t, %n
 graph @f {
 	input %x: f32[4,3]

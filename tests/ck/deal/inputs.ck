@@ -9,4 +9,4 @@ graph @f {
 	%loss: f32[] output = reduce_sum %y {axes=[0,1], keepdims=0}
 	loss %loss
 }
-# error: input 't': expected 4 samples along the first dim, as 'x' has, to deal to replicas, found 3; try: --dp off
+# error: cannot split the batch over replicas: input 't': expected 4 samples along the first dim, as in 'x', found 3; try: --dp off

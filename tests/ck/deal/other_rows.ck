@@ -11,4 +11,4 @@ graph @f {
 	%loss: f32[] output = reduce_sum %p {axes=[0,1], keepdims=0}
 	loss %loss
 }
-# error: node 'next' (gather_nd): cannot split the batch over replicas: the op combines samples: operand 0, f32[3,5], has samples along dim 0, operand 1, i64[3,1], is one for all samples;
+# error: node 'next' (gather_nd): cannot split the batch over replicas: the op combines samples: operand 0, f32[3,5], has samples along dim 0, operand 1, i64[3,1], is the same for all samples;

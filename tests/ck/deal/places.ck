@@ -11,4 +11,4 @@ graph @f {
 	%loss: f32[] output = reduce_sum %p {axes=[0,1], keepdims=0}
 	loss %loss
 }
-# error: node 'y' (mul): cannot split the batch over replicas: the op combines samples: operand 0, f32[6,4], has samples along dim 0, operand 1, f32[6,1], is one for all samples;
+# error: node 'y' (mul): cannot split the batch over replicas: the op combines samples: operand 0, f32[6,4], has samples along dim 0, operand 1, f32[6,1], is the same for all samples;

@@ -20,4 +20,4 @@ graph @f {
 	%loss: f32[] output = reduce_sum %y {keepdims=0}
 	loss %loss
 }
-# error: node 'y' (scatter_elements): cannot split the batch over replicas: it computes with the numbers of samples
+# error: node 'y' (scatter_elements): cannot split the batch over replicas: it computes with sample indices

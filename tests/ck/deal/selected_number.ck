@@ -19,4 +19,4 @@ graph @f {
 	%loss: f32[] output = reduce_sum %y {keepdims=0}
 	loss %loss
 }
-# error: node 'f' (cast): cannot split the batch over replicas: it computes with the numbers of samples
+# error: node 'f' (cast): cannot split the batch over replicas: it computes with sample indices

@@ -18,4 +18,4 @@ graph @f {
 	%loss: f32[] output = reduce_sum %y {keepdims=0}
 	loss %loss
 }
-# error: node 'y' (gather): cannot split the batch over replicas: it computes with the numbers of samples
+# error: node 'y' (gather): cannot split the batch over replicas: it computes with sample indices

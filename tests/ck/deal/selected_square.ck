@@ -14,4 +14,4 @@ graph @f {
 	%loss: f32[] output = reduce_sum %own {axes=[0], keepdims=0}
 	loss %loss
 }
-# error: node 'own' (gather_nd): cannot split the batch over replicas: it computes with the numbers of samples
+# error: node 'own' (gather_nd): cannot split the batch over replicas: it computes with sample indices

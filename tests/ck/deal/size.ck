@@ -1,7 +1,7 @@
 # A sum over samples divided by their number: in the file that is a constant,
 # which is another batch's, too.
 # run: --passes=deal --dp 2
-# error: it scales a sum over samples by a constant that may be the size of the batch, or one less; write a mean in the model instead: for y.sum() / N, y.flatten(1).sum(1).mean(), where y may be kl_div(..., reduction='none'); try: --dp off
+# error: it scales a sum over samples by a constant that may be the batch size, or the batch size minus one; use a mean or a sum in the model instead: replace y.sum() / N by y.flatten(1).sum(1).mean(), where y may be kl_div(..., reduction='none'); try: --dp off
 graph @f {
 	input %x: f32[8,3]
 	param %w: f32[3] = splat 1

@@ -1,6 +1,6 @@
 # A sum over samples divided by one less than their number, as in a covariance.
 # run: --passes=deal --dp 2
-# error: node 'cov' (Div): cannot split the batch over replicas: it scales a sum over samples by a constant that may be the size of the batch, or one less
+# error: node 'cov' (Div): cannot split the batch over replicas: it scales a sum over samples by a constant that may be the batch size, or the batch size minus one
 graph @f {
 	input %x: f32[4,3]
 	param %w: f32[3] = splat 1

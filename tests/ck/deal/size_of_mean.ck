@@ -1,6 +1,6 @@
 # A mean over samples, times a number of them that no formula has.
 # run: --passes=deal --dp 2
-# error: write a mean in the model instead: for y.mean() * N, y.sum(); try: --dp off
+# error: use a mean or a sum in the model instead: replace y.mean() * N by y.sum(); try: --dp off
 graph @f {
 	input %x: f32[16,3]
 	param %w: f32[3] = splat 1

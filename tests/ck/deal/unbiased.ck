@@ -1,6 +1,6 @@
 # A mean over samples made an unbiased variance, n / (n - 1) times as much.
 # run: --passes=deal --dp 2
-# error: node 'var' (Div): cannot split the batch over replicas: it scales a sum over samples by a constant that may be the size of the batch, or one less
+# error: node 'var' (Div): cannot split the batch over replicas: it scales a sum over samples by a constant that may be the batch size, or the batch size minus one
 graph @f {
 	input %x: f32[4,3]
 	param %w: f32[3] = splat 1

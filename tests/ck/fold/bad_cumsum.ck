@@ -1,6 +1,6 @@
 # The axis of cumsum is one number.
 # run: --passes=fold
-# error: node '/C' (CumSum): the axis is not one number
+# error: node '/C' (CumSum): the axis is not a scalar
 graph @f {
 	input %x: f32[2,2]
 	const %k: i64[2] = {0,1}

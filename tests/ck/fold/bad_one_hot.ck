@@ -1,6 +1,6 @@
 # One-hot vectors need an off and an on value.
 # run: --passes=fold
-# error: node '/O' (OneHot): values are not off and on
+# error: node '/O' (OneHot): expected two values, off and on
 graph @f {
 	input %x: i64[2]
 	const %d: i64[] = {3}

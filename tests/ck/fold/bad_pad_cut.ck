@@ -1,6 +1,6 @@
 # A pad cannot cut more than there is.
 # run: --passes=fold
-# error: node '/P' (Pad): cuts more than there is
+# error: node '/P' (Pad): negative padding removes more elements than the dim has
 graph @f {
 	input %x: f32[2]
 	const %p: i64[2] = {-3,3}

@@ -1,6 +1,6 @@
 # The value to pad with is one number.
 # run: --passes=fold
-# error: node '/P' (Pad): the value to pad with is not one number
+# error: node '/P' (Pad): the padding value is not a scalar
 graph @f {
 	input %x: f32[2]
 	const %p: i64[2] = {0,1}

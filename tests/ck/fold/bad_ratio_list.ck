@@ -1,6 +1,6 @@
 # A dropout ratio is one number.
 # run: --passes=fold
-# error: node '/D' (Dropout): the ratio is not one number
+# error: node '/D' (Dropout): the ratio is not a scalar
 graph @f {
 	input %x: f32[2]
 	const %r: f32[2] = {0,1}

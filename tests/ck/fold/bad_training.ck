@@ -1,6 +1,6 @@
 # The training mode is one value.
 # run: --passes=fold
-# error: node '/D' (Dropout): training_mode is not one value
+# error: node '/D' (Dropout): training_mode is not a scalar
 graph @f {
 	input %x: f32[2]
 	const %r: f32[] = {0.5}

@@ -1,7 +1,7 @@
 # A traced loop over the classes that occur had a piece for each that can: it
 # is a loop over all.  The fourth class, which no index has, is not one.
 # run: --passes=fold
-# stderr: note: node 'p0' (part): a loop over what is not zero, traced over all 3 there can be, runs for all of them
+# stderr: note: node 'p0' (part): a loop over nonzero() was traced with all 3 possible elements and always runs for all of them
 # check: i64[1,1] = {0}
 # check: i64[1,1] = {2}
 graph @f {

@@ -1,7 +1,7 @@
 # Traced with a batch that did not have all classes: the file holds for such
 # batches alone.  What would be refused behind it is not told.
 # run: --passes=fold
-# error: node 'p0' (part): takes a selection apart, as loops over it do that were traced with a batch that does not reach all of it (mixtures of experts: experts_implementation="batched_mm" exports without)
+# error: node 'p0' (part): splits a dim of data-dependent size: a loop over nonzero() was traced with a batch that does not reach all elements; for a mixture of experts, export with experts_implementation="batched_mm"
 graph @f {
 	param %w: f32[5,3]
 	const %depth: i64[] = {4}

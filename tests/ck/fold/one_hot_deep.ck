@@ -1,7 +1,7 @@
 # A one-hot of more classes than anything may have is refused before any of it
 # is written out.
 # run: --passes=fold
-# error: node '/h' (OneHot): the numbers up to 1000000000000 exceed 268435456 bytes; try: --fold-limit 119210MiB
+# error: node '/h' (OneHot): a range of 1000000000000 integers exceeds 268435456 bytes; try: --fold-limit 119210MiB
 graph @f {
 	input %i: i64[3]
 	const %depth: i64[] = {1000000000000}

@@ -1,6 +1,6 @@
 # The adapters of `a` and `a.weight` would have one name.
 # run: --passes=lora --lora *=2
-# error: --lora: the adapter of 'a' would be called 'a.lora_A.weight', as that of 'a.weight' is
+# error: --lora: the adapter of 'a' would be named 'a.lora_A.weight', like that of 'a.weight'
 graph @f {
 	input %x: f32[5,3]
 	param %a: f32[3,4]

@@ -1,6 +1,6 @@
 # What a gather reads, too, cannot be merged.
 # run: --passes=lora --lora *=2
-# error: --lora '*' matches no matrix that products alone read
+# error: --lora '*' matches no weight that only matrix products use
 graph @f {
 	input %i: i64[5]
 	param %e: f32[7,4] = splat 1

@@ -1,6 +1,6 @@
 # An adapter does not take the name of a parameter that is there.
 # run: --passes=lora --lora a.weight=2
-# error: --lora: the adapter of 'a.weight' would be called 'a.lora_A.weight', as the value 'a.lora_B.weight' is
+# error: --lora: the adapter of 'a.weight' would be named 'a.lora_A.weight', like the value 'a.lora_B.weight'
 graph @f {
 	input %x: f32[5,3]
 	param %a.weight: f32[3,4]

@@ -1,6 +1,6 @@
 # Merged, a weight that is read both ways would be another one in each.
 # run: --passes=lora --lora *=2
-# error: --lora '*' matches no matrix that products alone read, and one way
+# error: --lora '*' matches no weight that only matrix products use, in one orientation
 graph @f {
 	input %x: f32[5,4]
 	param %w: f32[4,4] = splat 1

@@ -1,6 +1,6 @@
 # Two scalars, none of them named "loss".
 # run: --passes=loss
-# error: several outputs may be the loss; use --loss OUTPUT
+# error: several outputs are scalars; use --loss OUTPUT
 graph @f {
 	input %x: f32[2,3]
 	%a output = reduce_sum %x {axes=[0,1], keepdims=0}

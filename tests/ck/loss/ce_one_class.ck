@@ -4,4 +4,4 @@ graph @f {
 	input %x: f32[6,1]
 	%logits output = tanh %x
 }
-# error: --loss ce: output 'logits' is f32[6,1], expected two classes or more
+# error: --loss ce: output 'logits' is f32[6,1], expected two or more classes

@@ -1,7 +1,7 @@
 # A sum of labels that a gradient passes, within a mean: the mean of
 # micro-batches.
 # run: --passes=micro --grad-accum 3
-# stderr: the loss of a step is the mean over its micro-batches: node 'd' (mul) mixes samples of a batch otherwise than by a sum or mean
+# stderr: the loss of a step is the mean over its micro-batches: node 'd' (mul) mixes samples of a batch other than by a sum or mean
 graph @f {
 	props canon loss
 	input %x: f32[4,5]

@@ -1,6 +1,6 @@
 # A mean that is scaled by what may be the size of a micro-batch.
 # run: --passes=micro --grad-accum 3
-# stderr: note: node 'loss' (mul): a mean over samples is scaled by 4, which is taken for a constant; if it stands for the size of the batch, write a sum without it
+# stderr: note: node 'loss' (mul): a mean over samples is scaled by 4, which is treated as a constant; if it is the batch size, use a sum without the factor
 graph @f {
 	props canon loss
 	input %x: f32[4,5]

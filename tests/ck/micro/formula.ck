@@ -1,7 +1,7 @@
 # The root of a mean: parameters decide the sum, which a round counts by a
 # forward pass of its own.
 # run: --passes=micro --grad-accum 2
-# stderr: the loss is a formula of sums that parameters decide
+# stderr: the loss is a formula of sums that depend on parameters
 graph @f {
 	props canon loss
 	input %x: f32[4,6]

@@ -1,7 +1,7 @@
 # A mean of rows that an input chooses: nothing shows that they are of one
 # micro-batch.
 # run: --passes=micro --grad-accum 3
-# stderr: note: node 'r' (gather) is taken to keep samples of a micro-batch apart from others: ckc cannot show that it does
+# stderr: note: node 'r' (gather) is assumed not to mix samples of different micro-batches; ckc cannot prove it
 graph @f {
 	props canon loss
 	input %x: f32[4,5]

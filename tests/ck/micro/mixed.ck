@@ -1,6 +1,6 @@
 # Of two terms one mixes samples: it is the mean of micro-batches.
 # run: --passes=micro --grad-accum 2
-# stderr: a term of the loss of a step is the mean over its micro-batches: node 'e' (exp) mixes samples of a batch otherwise than by a sum or mean
+# stderr: a term of the loss of a step is the mean over its micro-batches: node 'e' (exp) mixes samples of a batch other than by a sum or mean
 graph @f {
 	props canon loss
 	input %x: f32[4,6]

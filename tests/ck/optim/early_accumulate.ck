@@ -1,6 +1,6 @@
 # Updating at once and collecting several micro-batches exclude each other.
 # run: --passes=optim --update-in-backward on --grad-accum 2
-# error: update in backward and gradient accumulation exclude each other
+# error: --update-in-backward and --grad-accum cannot be combined
 graph @f {
 	props canon loss bwd
 	input %x: f32[2,4]

@@ -1,6 +1,6 @@
 # A step whose gradients overflow must be undone, which an update in the backward pass could not be.
 # run: --passes=autodiff,optim --update-in-backward on
-# error: update in backward and f16 exclude each other: of a step whose gradients overflow no update may be applied; use --dtype bf16, or try: --update-in-backward off
+# error: --update-in-backward and --dtype f16 cannot be combined: a step whose gradients overflow must not update parameters; use --dtype bf16, or try: --update-in-backward off
 graph @f {
 	props static canon loss
 	param %x: f32[2,4]

@@ -1,6 +1,6 @@
 # Where dims were cut as one a rank's piece does not tell rows.
 # run: --passes=optim --optimizer adafactor
-# error: trained parameter 'w': Adafactor's means of rows and columns: expected a cut of one dim, found dims 0 to 1 cut as one; try --optimizer adamw
+# error: trained parameter 'w': Adafactor requires a parameter sharded along one dim, found merged dims 0 to 1 sharded as one; try: --optimizer adamw
 graph @f {
 	ranks 2
 	props canon loss bwd

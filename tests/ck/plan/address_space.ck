@@ -1,7 +1,7 @@
 # A value for which a process has no addresses is refused by its node's name.
 # run: --plan-only
 # run: --plan-only --memory-budget 1GiB
-# error: node 'c' (expand): f32[1000000,1000000,1000] takes 3638.0 TiB alone, and a process has addresses for 128 TiB
+# error: node 'c' (expand): f32[1000000,1000000,1000] takes 3638.0 TiB; a process can address 128 TiB
 graph @f {
 	input %x: f32[4]
 	param %w: f32[4] = splat 1

@@ -1,6 +1,6 @@
 # A value cannot be kept and recomputed.
 # run: --passes=layout,plan --keep a --recompute-values a*
-# error: value 'a' shall be kept and recomputed at the same time
+# error: value 'a' cannot be both kept and recomputed
 graph @f {
 	props bound static canon loss bwd upd fused
 	input %x: f32[8,16]

@@ -1,6 +1,6 @@
 # A value that takes more than the budget by itself is named.
 # run: --plan-only --memory-budget 1GiB
-# error: 'c' alone takes more than the budget: no plan meets it
+# error: 'c' alone exceeds the budget; no plan can meet it
 graph @f {
 	input %x: f32[4]
 	param %w: f32[4] = splat 1

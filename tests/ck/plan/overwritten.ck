@@ -3,7 +3,7 @@
 # run: --passes=plan --recompute-values b --optimizer none
 # run: --passes=plan --recompute-values y --optimizer none
 # run: --passes=plan --recompute-values mean --optimizer none
-# error: matches only values that cannot be recomputed: they are results of the step or change state
+# error: matches only values that cannot be recomputed: they are outputs of the step, or their ops update state
 graph @f {
 	props upd fused
 	input %x: f32[16,64] bytes 4096

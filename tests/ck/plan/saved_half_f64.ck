@@ -7,4 +7,4 @@ graph @f {
 	%loss output = reduce_sum %w {axes=[0,1], keepdims=0}
 	loss %loss
 }
-# error: --save-dtype bf16: expected float32, found parameter 'w' in float64, which 16 bits do not stand for; try: --dtype f32
+# error: --save-dtype bf16: expected float32 parameters, found 'w' in float64; try: --dtype f32

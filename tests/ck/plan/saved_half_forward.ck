@@ -7,4 +7,4 @@ graph @f {
 	%loss output = reduce_sum %w {axes=[0,1], keepdims=0}
 	loss %loss
 }
-# error: --save-dtype f16: expected a step with a backward, found --forward-only, which keeps nothing for one
+# error: --save-dtype f16 requires a backward pass, found --forward-only

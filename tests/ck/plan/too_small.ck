@@ -1,7 +1,7 @@
 # A refusal names the smallest budget and what is alive at the tightest step.
 # run: --passes=layout,plan --memory-budget 1000
 # error: memory budget 1000 B is too small; smallest budget that works: 2112 B
-# error: the tightest step is softmax_grad (softmax_grad)
+# error: memory use peaks at softmax_grad (softmax_grad)
 graph @f {
 	props bound static canon loss bwd upd fused
 	input %x: f32[8,16]

@@ -25,13 +25,13 @@ graph @f {
 	%loss: f32[] output = reduce_mean %s3 {axes=[0,1], keepdims=0}
 	loss %loss
 }
-# check: # %p f32 -> f32 of a logarithm, float32 as losses are
-# check: # %n f32 -> f32 of a logarithm, float32 as losses are
-# check: # %ne f32 -> f32 of a logarithm, float32 as losses are
-# check: # %b f32 -> f32 of a logarithm, float32 as losses are
+# check: # %p f32 -> f32 input of a logarithm, f32 like losses
+# check: # %n f32 -> f32 input of a logarithm, f32 like losses
+# check: # %ne f32 -> f32 input of a logarithm, f32 like losses
+# check: # %b f32 -> f32 input of a logarithm, f32 like losses
 # check: # %gate f32 -> bf16 sigmoid of bf16 operands
 # check: # %g f32 -> bf16 mul of bf16 operands
 # check: # %r f32 -> bf16 relu of bf16 operands
-# check: # %lr f32 -> f32 of a logarithm, float32 as losses are
+# check: # %lr f32 -> f32 input of a logarithm, f32 like losses
 # check: # %t f32 -> bf16 --precision t=bf16
-# check: # %tt f32 -> f32 of a logarithm, float32 as losses are
+# check: # %tt f32 -> f32 input of a logarithm, f32 like losses

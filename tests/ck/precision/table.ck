@@ -29,35 +29,35 @@ graph @f {
 	%loss output, %lse, %count = sce %u16, %label {reduction=1}
 	loss %loss
 }
-# check: # types, before -> after, and why
-# check: # %x f32 -> f32 input, goes with what it meets
-# check: # %label i64 -> i64 no float
+# check: # dtypes, before -> after, and reason
+# check: # %x f32 -> f32 input, weakly typed: follows other operands
+# check: # %label i64 -> i64 not a float
 # check: # %w f32 -> f32 parameter, float32 master
-# check: # %m f32 -> f32 buffer, goes with what it meets
-# check: # %c f32 -> f32 constant, goes with what it meets
+# check: # %m f32 -> f32 buffer, weakly typed: follows other operands
+# check: # %c f32 -> f32 constant, weakly typed: follows other operands
 # check: -> bf16 dropout with a stored mask
-# check: # %t f32 -> f32 cast of the file, overruled: now %th
+# check: # %t f32 -> f32 cast in the file, overridden: now %th
 # check: # %k f32 -> bf16 dropout with a stored mask: now %
-# check: # %u16 f32 -> bf16 cast of the file, overruled: now %u
-# check: # %cx f32 -> f32 of inputs, parameters and constants alone
+# check: # %u16 f32 -> bf16 cast in the file, overridden: now %u
+# check: # %cx f32 -> f32 computed from inputs, parameters and constants only
 # check: -> bf16 copy of %cx for matmul
 # check: -> bf16 copy of %w for matmul
-# check: # %y f32 -> bf16 matmul takes and gives bf16
+# check: # %y f32 -> bf16 matmul computes in bf16
 # check: # %r f32 -> bf16 relu of bf16 operands
 # check: -> f32 copy of %r for reduce_mean
-# check: # %mean f32 -> f32 reduce_mean takes and gives f32
-# check: # %d f32 -> f32 sub of bf16 and f32, one of them spread
+# check: # %mean f32 -> f32 reduce_mean computes in f32
+# check: # %d f32 -> f32 sub of bf16 and f32, one of them broadcast
 # check: # %e f32 -> f32 add of f32 operands
 # check: # %sum f32 -> bf16 add of bf16 and f32, element by element
 # check: # %half f16 -> f16 cast of f32 operands
 # check: # %th f16 -> f32 --precision op:tanh=f32
 # check: # %wished f32 -> bf16 --precision wished=bf16
-# check: # %n f32 -> bf16 layernorm takes and gives bf16
+# check: # %n f32 -> bf16 layernorm computes in bf16
 # check: # %n.mean f32 -> f32 statistics of layernorm
 # check: # %s f32 -> bf16 mul of bf16 operands
 # check: bf16 dropout with a stored mask
 # check: bool dropout with a stored mask
-# check: # %q bool -> bool no float
+# check: # %q bool -> bool not a float
 # check: # %loss f32 -> f32 loss
 # check: # %lse f32 -> f32 statistics of sce
-# check: # 19 f32, 1 f16, 19 bf16, 1 i64, 2 bool; 9 casts put in, 2 of the file overruled
+# check: # 19 f32, 1 f16, 19 bf16, 1 i64, 2 bool; 9 casts inserted, 2 casts of the file overridden

@@ -9,8 +9,8 @@ graph @f {
 	%loss output = reduce_sum %z {axes=[0,1], keepdims=0}
 	loss %loss
 }
-# check: # %x f64 -> f64 input, goes with what it meets
-# check: # %w f32 -> f16 parameter without a master
-# check: # %y f32 -> f64 cast of the file, overruled: now %x
-# check: # %z f32 -> f16 matmul takes and gives f16
-# check: # 2 f32, 1 f64, 3 f16; 2 casts put in, 1 of the file overruled
+# check: # %x f64 -> f64 input, weakly typed: follows other operands
+# check: # %w f32 -> f16 parameter without a float32 master
+# check: # %y f32 -> f64 cast in the file, overridden: now %x
+# check: # %z f32 -> f16 matmul computes in f16
+# check: # 2 f32, 1 f64, 3 f16; 2 casts inserted, 1 casts of the file overridden

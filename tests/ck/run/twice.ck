@@ -1,6 +1,6 @@
 # Passes that append do so once.
 # run: --passes=autodiff
-# error: pass autodiff: the graph has been through it
+# error: pass autodiff has already run on this graph
 graph @f {
 	props bound static canon loss bwd
 	input %x: f32[2,4]

@@ -1,6 +1,6 @@
 # A transposition that does not say its axes has no layout.
 # run: --passes=layout
-# error: pass layout needs what fold gives
+# error: pass layout must run after fold
 graph @f {
 	input %x: f32[2,3]
 	%t = transpose %x
