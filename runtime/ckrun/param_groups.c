@@ -80,7 +80,7 @@ check_matches(ckr_ctx *m, const struct group_rules *r, bool quiet)
 		err_name(text, sizeof(text), one->glob);
 		if (!one->matched)
 			return ckr_fail(m, CKR_EARG, "--%s: '%s' matches no "
-			                "parameter that is trained", r->option,
+			                "trainable parameter", r->option,
 			                text);
 		if (!quiet)
 			printf("--%s '%s=%g': %zu parameter%s\n", r->option,

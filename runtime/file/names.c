@@ -54,8 +54,8 @@ check_map_used(const struct array_file *f, const char *map, struct err *e)
 		if (!strncmp(f->v[i].name, map, n))
 			return CKR_OK;
 	snprintf(old, sizeof(old), "%.*s", (int)n, map);
-	return err_set(e, CKR_EARG, "%s: no tensor begins with '%s'; the "
-	               "first of %zu is '%s'", f->path,
+	return err_set(e, CKR_EARG, "%s: no tensor name begins with '%s'; the "
+	               "first of %zu names is '%s'", f->path,
 	               err_name(name, sizeof(name), old), f->n,
 	               err_name(have, sizeof(have),
 	                        f->n ? f->v[0].name : ""));
@@ -258,7 +258,7 @@ names_guess(const struct array_file *f, const struct wanted *w, size_t n,
 	if (!count)
 		return text;
 	if (g->same_shape < g->found)
-		snprintf(shape, sizeof(shape), ", %zu in another shape",
+		snprintf(shape, sizeof(shape), ", %zu with another shape",
 		         g->found - g->same_shape);
 	at = (size_t)snprintf(text, size, "the file has %zu of %zu tensors "
 	                      "under other names%s; try: ", g->renamed, n,

@@ -100,8 +100,8 @@ find_directory(struct array_file *f, uint64_t dir[3], struct err *e)
 	dir[2] = load_le64(x + 48);
 	return CKR_OK;
 bad:
-	return err_set(e, CKR_EFORMAT, "%s: not a zip archive that can be "
-	               "read; it may be cut off", f->path);
+	return err_set(e, CKR_EFORMAT, "%s: not a valid zip archive; it may be "
+	               "cut off", f->path);
 }
 
 /* CRC-32 (ISO 3309) of bytes at..at+size of f, eight bytes at a time: table k
@@ -157,7 +157,8 @@ set_array_name(const struct array_file *f, const struct member *m,
 	a->name = *name;
 	*name += n + 1;
 	if (strlen(a->name) != n)
-		return err_set(e, CKR_EFORMAT, "%s: a name holds NUL", f->path);
+		return err_set(e, CKR_EFORMAT, "%s: the name of an array "
+		               "contains a NUL byte", f->path);
 	return CKR_OK;
 }
 
@@ -173,7 +174,8 @@ check_method(const struct array_file *f, const struct member *m,
 	if (m->flags & 1)
 		snprintf(how, sizeof(how), "encrypted");
 	else if (m->method == DEFLATED)
-		snprintf(how, sizeof(how), "compressed, and zlib not built in");
+		snprintf(how, sizeof(how), "compressed, and zlib is not built "
+		         "in");
 	else
 		snprintf(how, sizeof(how), "compressed by method %u",
 		         m->method);

@@ -60,8 +60,8 @@ tokens_read_header(struct array_file *f, struct err *e)
 	uint64_t n, room;
 
 	if (f->size < HEADER)
-		return err_set(e, CKR_EFORMAT, "%s: a header of tokens that is "
-		               "cut off", f->path);
+		return err_set(e, CKR_EFORMAT, "%s: the token header is cut "
+		               "off", f->path);
 	CKR_TRY(file_read(f->fd, f->path, head, sizeof(head), 0, e));
 	k = find_token_header(head);
 	n = le4(head + 8);

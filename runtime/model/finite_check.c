@@ -421,5 +421,5 @@ ckr_status
 ckr_finite(ckr_ctx *c)
 {
 	CKR_TRY(rt_need_quiet(c));
-	return peers_agree(c, find_nonfinite(c), "looking at parameters");
+	return peers_agree(c, find_nonfinite(c), "checking parameters");
 }

@@ -452,11 +452,11 @@ rt_note_unread(ckr_ctx *c, const struct array_file *f)
 	}
 	if (n)
 		snprintf(c->unread.text + end, sizeof(c->unread.text) - end,
-		         "%s%s: %zu of %zu tensors %s no place in the model: "
-		         "%s%s; what was compiled in as a constant keeps its "
-		         "value (ckc --param NAME makes a weight of it)",
+		         "%s%s: %zu of %zu tensors %s not used by the model: "
+		         "%s%s; a constant keeps its compiled value (ckc "
+		         "--param NAME makes it a parameter)",
 		         end ? "; " : "", f->path, n, f->n,
-		         n == 1 ? "has" : "have", list,
+		         n == 1 ? "is" : "are", list,
 		         n > SHOWN ? ", ..." : "");
 }
 

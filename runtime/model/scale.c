@@ -28,15 +28,15 @@ scale_check(ckr_ctx *c, double x)
 	if (x == 0)
 		return CKR_OK;
 	if (!c->lib->loss_scaled)
-		return err_set(&c->err, CKR_EUNSUPPORTED, "%s has no gradient "
-		               "in f16, so that no loss is scaled: leave the "
-		               "loss scale at 0; a model has some if it has "
-		               "products and ckc got --dtype f16",
+		return err_set(&c->err, CKR_EUNSUPPORTED, "%s has no f16 "
+		               "gradients, so the loss is not scaled; leave "
+		               "the loss scale at 0, or compile a model with "
+		               "matrix products with ckc --dtype f16",
 		               c->path);
 	if (!(f > 0) || !isfinite(f) || !isfinite(1 / f))
 		return err_set(&c->err, CKR_EARG, "the loss scale must be a "
-		               "number above 0, or 0 for one that follows the "
-		               "gradients, got %g", x);
+		               "number above 0, or 0 for dynamic loss scaling, "
+		               "got %g", x);
 	return CKR_OK;
 }
 

@@ -83,7 +83,7 @@ def accumulates(bench, ckc):
             x, y = a.step(**batch), b.step(**batch)
             bench.check(abs(x - y) < 1e-5 * abs(x), f"micro-batches: {y}, of the whole {x}")
         said(bench, ckc, lambda: b.step(image=batch["image"][:4]), "2 micro-batches of [4, 1, 28, 28]")
-        said(bench, ckc, lambda: b.step(**{**batch, "target": batch["target"].astype(complex)}), "convert it")
+        said(bench, ckc, lambda: b.step(**{**batch, "target": batch["target"].astype(complex)}), "try: x.astype(")
 
 
 def counts(bench, ckc):
@@ -105,7 +105,7 @@ def counts(bench, ckc):
             told.append(sorted(arrays))
             place({k: v + (k == "labels" and len(told) > 2) for k, v in arrays.items()})
         b._set = other
-        said(bench, ckc, lambda: b.step(**batch), "differ from those that were set to count")
+        said(bench, ckc, lambda: b.step(**batch), "the inputs differ from those of the pass that counts")
         bench.check(told[:3] == [["labels"], ["labels"], ["labels", "x"]], f"set were {told}")
 
 
@@ -186,9 +186,9 @@ def converts(bench, ckc, model, batch):
         bench.check(t.eval(**{a: x > 0, b: y}) == t.eval(**{a: np.float32(x > 0), b: y}), "bools")
         for call in t.step, t.eval, t.predict:
             for bad in x.astype("u1"), x.astype("i8"), x.astype(complex), x.astype(str), np.full(x.shape, None):
-                said(bench, ckc, lambda: call(**{a: bad, b: y}), f"input '{a}' is f32, the array {bad.dtype}: convert it")
+                said(bench, ckc, lambda: call(**{a: bad, b: y}), f"input '{a}' is f32, but the array is {bad.dtype}; try: x.astype(")
             for bad in x.reshape(-1), x.T, x[:0], x[..., None]:
-                said(bench, ckc, lambda: call(**{a: bad, b: y}), f"input '{a}' is {list(x.shape)}, the array {list(bad.shape)}")
+                said(bench, ckc, lambda: call(**{a: bad, b: y}), f"input '{a}': expected shape {list(x.shape)}, found {list(bad.shape)}")
             said(bench, ckc, lambda: call(**{a: x.astype("f8") + 1e60, b: y}), f"input '{a}' is f32, which cannot hold 1e+60")
             said(bench, ckc, lambda: call(**batch, more=x), "there is no input 'more'")
 
@@ -222,7 +222,7 @@ def predicts(bench, ckc):
         ids = {k: v for k, v in batch.items() if k != loss["labels"]}
         y = t.predict(**ids)
         said(bench, ckc, t.eval, "input 'labels' was never set")
-        said(bench, ckc, lambda: t.predict(**{k: v.astype("f4") for k, v in ids.items()}), "convert it")
+        said(bench, ckc, lambda: t.predict(**{k: v.astype("f4") for k, v in ids.items()}), "try: x.astype(")
         said(bench, ckc, lambda: t.predict(**{k: v.astype("u8") + (1 << 63) for k, v in ids.items()}), "cannot hold")
         y = y if isinstance(y, np.ndarray) else y[loss["logits"]]
         target = batch[loss["labels"]]
@@ -262,7 +262,7 @@ def halves(bench, ckc):
         bench.check((got == x).all() and t.eval() == 0, f"bfloat16: {got}")
         got = t.predict(x=np.full((4, 3), 1 + 3 / 256, "f4"))
         bench.check((got == 1 + 4 / 256).all() and np.isnan(t.predict(x=np.full((4, 3), np.nan))).all(), f"bfloat16: 1 + 3/256 becomes {got}")
-        said(bench, ckc, lambda: t.eval(x=x.astype("i4")), "convert it")
+        said(bench, ckc, lambda: t.eval(x=x.astype("i4")), "try: x.astype(")
         # the largest is 2^128 - 2^120; what lies half a unit beyond it rounds to 2^128
         most, beyond = 2. ** 128 - 2. ** 120, 2. ** 128 - 2. ** 119
         got = t.predict(x=np.full((4, 3), -(beyond - 2. ** 104)))
@@ -329,7 +329,7 @@ def tunes(bench, ckc):
         bench.check((state[first] == start[first]).all() and (state[last] == end[last]).all(), "init: weights")
     weight = next(k for k in names if start[k].ndim == 2)
     with ckc.Trainer(ckc.compile(path + ".onnx", bench.path("lora.so"), dim={"batch": 8}, lora={weight: 2}), lr=0.1) as t:
-        said(bench, ckc, lambda: t.set_group(weight), "no parameter that is trained matches")
+        said(bench, ckc, lambda: t.set_group(weight), "no trainable parameter matches")
         bench.check(len(t.set_group("*", lr=1)) == 2, "a group of all has parameters that are not trained")
         losses = [t.step(**batch) for _ in range(4)]
         t.save_adapters(bench.path("adapter.st"))

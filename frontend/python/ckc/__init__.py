@@ -65,7 +65,7 @@ def compile(onnx, output=None, budget=None, **options):
     """
     for option in ("plan_only", "help", "version"):
         if option in options:
-            raise TypeError(f"'{option}' compiles nothing: call the program ckc")
+            raise TypeError(f"'{option}' does not compile a model: run the program ckc instead")
     output = output or _os.path.splitext(_os.fspath(onnx))[0] + ".so"
     with _tempfile.TemporaryDirectory(prefix="ckc-") as folder:
         plan = _os.path.join(folder, "plan.json")
@@ -87,7 +87,7 @@ def _array(x):
             return _np.from_dlpack(x.detach() if hasattr(x, "detach") else x)
         return _np.asarray(x)
     except (RuntimeError, BufferError, ValueError) as e:
-        raise Error(f"{type(x).__name__} is no array that NumPy takes: {e}") from e
+        raise Error(f"{type(x).__name__} cannot be converted to a NumPy array: {e}") from e
 
 
 def _halves(x):
@@ -102,7 +102,7 @@ def _typed(what, x, to):
     their own: their integers are floats, too."""
     of, a = _np.dtype("f4" if to == "bf16" else _TYPES[to]), _array(x)
     if not _np.can_cast(a.dtype, of, "same_kind") or (of.kind == "f" and a.dtype.kind in "iu" and hasattr(x, "dtype")):
-        raise Error(f"{what} is {to}, the array {a.dtype}: convert it, as by x.astype('{of}')")
+        raise Error(f"{what} is {to}, but the array is {a.dtype}; try: x.astype('{of}')")
     return a
 
 
@@ -223,7 +223,7 @@ class Trainer:
         """What was given by the names of inputs, as arrays of types that convert."""
         for name in arrays:
             if name not in self._infos:
-                raise Error(f"there is no input '{name}'; inputs are {', '.join(self._infos)}")
+                raise Error(f"unknown input '{name}'; expected one of {', '.join(self._infos)}")
         return {name: _typed(f"input '{name}'", x, self._infos[name].dtype.decode()) for name, x in arrays.items()}
 
     def _shape(self, name):
@@ -254,7 +254,7 @@ class Trainer:
             return self._accumulate(arrays, loss, n)
         for name, x in arrays.items():
             if x.shape != self._shape(name):
-                raise Error(f"input '{name}' is {list(self._shape(name))}, the array {list(x.shape)}")
+                raise Error(f"input '{name}': expected shape {list(self._shape(name))}, found {list(x.shape)}")
         self._complete(arrays)
         self._set(arrays)
         self._check(self._call.ckr_step(self._ctx, _c.byref(self.hyper), _c.byref(loss)))
@@ -265,7 +265,7 @@ class Trainer:
         for name, x in arrays.items():
             one = self._shape(name)
             if x.shape != (n * one[0] if one else n, *one[1:]):
-                raise Error(f"input '{name}' takes {n} micro-batches of {list(one)} along axis 0, the array is {list(x.shape)}")
+                raise Error(f"input '{name}': expected {n} micro-batches of {list(one)} along axis 0, found {list(x.shape)}")
             parts[name] = x.reshape(n, *one)
         self._complete(arrays)
 
@@ -295,7 +295,7 @@ class Trainer:
         for name, to in shapes.items():
             want = (n, *to[1:]) if to and to[0] == rows else to
             if arrays[name].shape != want or not n:
-                raise Error(f"input '{name}' is {list(to)}, the array {list(arrays[name].shape)}; several batches are arrays of as many rows")
+                raise Error(f"input '{name}': expected shape {list(to)}, found {list(arrays[name].shape)}; for several batches, all arrays need the same number of rows")
         self._complete(arrays, labels)
         dealt = {name: arrays[name] for name, to in shapes.items() if to and to[0] == rows}
         self._set({name: x for name, x in arrays.items() if name not in dealt})
@@ -318,7 +318,7 @@ class Trainer:
             batches += 1
         self._check(self._call.ckr_score_end(self._ctx, _c.byref(score)))
         if score.by_batch and batches > 1:
-            _warnings.warn(f"the loss depends on how many samples are in a batch, here {rows}: {score.by_batch.decode(errors='replace')}", stacklevel=2)
+            _warnings.warn(f"the loss depends on the batch size, here {rows}: {score.by_batch.decode(errors='replace')}", stacklevel=2)
         return score.loss
 
     def predict(self, **arrays):
@@ -337,12 +337,12 @@ class Trainer:
                 y = self._out(i)
                 found[i.name.decode()].append(y[:len(y) // rows * new] if new < rows and y.ndim else y)
         if not found:
-            raise Error("the library has no output beside its loss (ckc --eval on; ckc says if there is no room)")
+            raise Error("the library has no output besides its loss; compile with ckc --eval on, which reports if the budget has no room")
         if some:
             whole = {i.name.decode() for i in infos if i.rows and i.rank and i.dim[0] % rows == 0}
             found = {name: y for name, y in found.items() if name in whole}
         if not found:
-            raise Error(f"no output has rows for each of the {rows} samples of a batch, so that batches cannot be joined")
+            raise Error(f"no output has rows per sample for a batch of {rows} samples, so batches cannot be concatenated")
         found = {name: _np.concatenate(y) if len(y) > 1 else y[0] for name, y in found.items()}
         return found if len(found) > 1 else next(iter(found.values()))
 
@@ -381,7 +381,7 @@ class Trainer:
             if i is None or i.kind not in (b"param", b"buffer"):
                 raise Error(f"there is no parameter or buffer '{name}'")
             if list(x.shape) != i.dim[:i.rank]:
-                raise Error(f"'{name}' is {i.dim[:i.rank]}, the array {list(x.shape)}")
+                raise Error(f"'{name}': expected shape {i.dim[:i.rank]}, found {list(x.shape)}")
             x = _typed(f"'{name}'", x, i.dtype.decode())
             ready.append((i, _converted(f"'{name}'", x, i.dtype.decode())))
         for i, x in ready:
@@ -416,7 +416,7 @@ class Trainer:
         self._open()
         names = [k for k, i in self._tensors.items() if i.kind == b"param" and not i.frozen and _fnmatch.fnmatchcase(k, glob)]
         if not names:
-            raise Error(f"no parameter that is trained matches '{glob}'")
+            raise Error(f"no trainable parameter matches '{glob}'")
         if lr < 0 or (weight_decay is not None and weight_decay < 0):
             raise Error("lr and weight_decay of a group cannot be negative")
         for name in names:

@@ -25,9 +25,9 @@ class Hyper(c.Structure):
 
     def __setattr__(self, name, value):
         if name not in {n for n, _ in self._fields_}:
-            raise TypeError(f"'{name}' is no setting; there are {', '.join(sorted(n for n, _ in self._fields_))}")
+            raise TypeError(f"unknown setting '{name}'; expected one of {', '.join(sorted(n for n, _ in self._fields_))}")
         if value < 0 and name != "beta2_decay":
-            raise TypeError(f"'{name}' is {value}, which is negative")
+            raise TypeError(f"'{name}' cannot be negative, found {value}")
         super().__setattr__(name, value)
 
 
@@ -87,7 +87,7 @@ def compiler():
     """Path of the program ckc."""
     path = _beside("ckc") or shutil.which("ckc")
     if not path:
-        raise FileNotFoundError("the program ckc is neither beside the package nor in PATH; CKC_HOME=FOLDER says where it was built")
+        raise FileNotFoundError("cannot find the program ckc beside the package or in PATH; set CKC_HOME to its build directory")
     return path
 
 

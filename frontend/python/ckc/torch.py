@@ -16,18 +16,18 @@ def _arguments(module, example):
         if isinstance(example, _torch.Tensor):
             example = (example,)
         if len(example) > len(known):
-            raise TypeError(f"forward has {len(known)} parameters by position, the example {len(example)} values")
+            raise TypeError(f"forward has {len(known)} positional parameters, but the example has {len(example)} values")
         given = {p.name: x for p, x in zip(known, example)}
     values = []
     for p in known:
         x = given.pop(p.name, None if p.default is p.empty else p.default)
         if x is not None and not isinstance(x, _torch.Tensor):
-            raise TypeError(f"'{p.name}' is {x!r}, no tensor: it would be lost in the file, or become an input; wrap the module")
+            raise TypeError(f"'{p.name}' is {x!r}, not a tensor: the export would drop it or make it an input; wrap the module")
         if x is None and p.default is p.empty:
-            raise TypeError(f"the example has no '{p.name}'")
+            raise TypeError(f"the example has no value for '{p.name}'")
         values.append(x)
     if given:
-        raise TypeError(f"forward has no parameter {', '.join(sorted(given))} by position; it has {', '.join(p.name for p in known)}")
+        raise TypeError(f"forward has no positional parameter {', '.join(sorted(given))}; it has {', '.join(p.name for p in known)}")
     while values and values[-1] is None:
         values.pop()
     return tuple(values), [p.name for p, x in zip(known, values) if x is not None]
@@ -43,9 +43,9 @@ def export(module, example, path, opset=17):
     values, names = _arguments(module, example)
     frozen = [n for n, p in module.named_parameters() if not p.requires_grad]
     if frozen:
-        _warnings.warn(f"ONNX does not say that parameters are frozen: compile with freeze={frozen!r}", stacklevel=2)
+        _warnings.warn(f"ONNX does not record which parameters are frozen; compile with freeze={frozen!r}", stacklevel=2)
     if any(isinstance(m, _torch.nn.Embedding) and m.padding_idx is not None for m in module.modules()):
-        _warnings.warn("padding_idx of an embedding is lost: its row will be trained", stacklevel=2)
+        _warnings.warn("padding_idx of an embedding is lost in the export: its row will be trained", stacklevel=2)
     twin = _copy.deepcopy(module)
     if not module.training:
         twin.train()
@@ -55,6 +55,6 @@ def export(module, example, path, opset=17):
         _torch.onnx.export(twin, values, path, input_names=names, opset_version=opset, dynamo=False,
                            training=_torch.onnx.TrainingMode.PRESERVE, do_constant_folding=False)
     if any(not _torch.equal(before[k], x) for k, x in twin.state_dict().items()):
-        _warnings.warn("running statistics in the file have seen the example: the exporter runs the module (the module given is as it was)",
+        _warnings.warn("running statistics in the file include the example, because the exporter runs the module (the given module is unchanged)",
                        stacklevel=2)
     return path

@@ -11,8 +11,9 @@ need_adapters(ckr_ctx *c)
 {
 	CKR_TRY(rt_need_quiet(c));
 	return c->lib->nadapter ? CKR_OK
-	       : err_set(&c->err, CKR_EUNSUPPORTED, "%s: has no adapters; ckc "
-	                 "--lora GLOB=RANK compiles some in", c->path);
+	       : err_set(&c->err, CKR_EUNSUPPORTED, "%s: the library has no "
+	                 "adapters; compile it with ckc --lora GLOB=RANK",
+	                 c->path);
 }
 
 static bool
