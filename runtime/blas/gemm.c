@@ -1,4 +1,4 @@
-/* Choosing the library for matrix products.
+/* Selection of the library for matrix products.
  *
  * Libraries are loaded when the model is opened: oneDNN, else OpenBLAS, else
  * our own kernel, so that a compiled model needs none of them.  A symbol once

@@ -1,4 +1,5 @@
-/* Two libraries of one model take the same steps: which tensors differ.
+/* ckrun --against: runs the same steps in two libraries of one model, and
+ * compares their tensors.
  *
  * A difference is relative to the largest magnitude of the tensor.  Not
  * all of it counts: gradients that are zero but for rounding, such as that of

@@ -166,8 +166,8 @@ static const char feeding[] = "\n"
 "--data reads .npy, .npz, .safetensors, .csv, .lst and tokens with llm.c's\n"
 "header.  A .lst has lines PATH LABEL and gives arrays images and labels.\n"
 "Columns of a .csv are arrays of their names; x0 x1 x2 are one array x.\n"
-"Files whose arrays have the same names are shards, read in order; other files\n"
-"add arrays, and NAME=FILE names an array that has no name:\n"
+"Files whose arrays have the same names are shards, read in order; other\n"
+"files add arrays, and NAME=FILE names an array that has no name:\n"
 "--data x=X.npy --data y=Y.npy.\n"
 "An epoch visits every row once, in an order that depends on the seed;\n"
 "batches continue across the end of an epoch.  Rows of u8 for a float input\n"
@@ -437,7 +437,8 @@ options_parse(struct ckrun_options *o, int argc, char **argv)
 			if (o->model)
 				return options_usage("a second model: ", a,
 				       o->data.n ? "(for more data files, "
-				       "repeat --data or quote a pattern)" : "");
+				       "repeat --data or quote a "
+				       "pattern)" : "");
 			o->model = a;
 			continue;
 		}

@@ -1,4 +1,5 @@
-/* Whether options go together, with each other and with the library. */
+/* Checks that options are compatible with each other, and that files are
+ * distinct. */
 #include "runtime/ckrun/ckrun_options.h"
 
 #include <stdio.h>

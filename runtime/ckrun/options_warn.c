@@ -1,4 +1,4 @@
-/* Options of ckrun that are allowed, but hardly meant. */
+/* Warnings about options of ckrun that have no effect or look like mistakes. */
 #include "runtime/ckrun/ckrun_options.h"
 
 #include <stdio.h>

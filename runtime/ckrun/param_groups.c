@@ -1,4 +1,4 @@
-/* --lr-scale and --decay: what parameters have of their own, by globs. */
+/* --lr-scale and --decay: settings of the parameters that match globs. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Where data are to blame for what a step or an evaluation met. */
+/* Finds the rows of data that caused an error in a step or an evaluation. */
 #include "runtime/data/data.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* A CSV file is gone through twice: rows are counted and looked at, then their
- * numbers written, each array in one piece. */
+/* Reader of CSV files.  A file is read twice: first to count rows and find
+ * types, then to write the numbers, each array contiguous. */
 #include "runtime/data/csv.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Feeding inputs: what pair.c decided, step by step.
+/* Feeding inputs step by step, from the sources that pair.c chose.
  *
  * Windows of tokens and rows of arrays come once in an epoch, in an order that
  * is a function of the seed and of the sample's number alone, so that a resumed

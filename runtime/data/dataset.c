@@ -1,4 +1,4 @@
-/* Columns out of files. */
+/* Assembles the columns of a dataset from the arrays of its files. */
 #include "runtime/data/dataset.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* The list is gone through once: where its lines begin, and its labels, go to
- * files without names, so that memory does not grow with it. */
+/* Reader of lists of images.  The list is read once; line offsets and labels go
+ * to unnamed files, so that memory does not grow with the list. */
 #include "runtime/data/images.h"
 
 #include <ctype.h>

@@ -1,4 +1,4 @@
-/* The files that --data names. */
+/* Expands --data to a list of files. */
 #include "runtime/data/dataset.h"
 
 #include <glob.h>

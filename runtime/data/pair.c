@@ -1,9 +1,9 @@
-/* Pairing inputs with arrays.
+/* Matching of inputs with arrays.
  *
- * What an input gets, the first of these that says something:
+ * The source of an input is the first of these that applies:
  *
- *	--feed          what it says
- *	its name        the array called so
+ *	--feed          the source that it names
+ *	its name        the array with that name
  *	shape and kind  the one array left over whose rows fit it, if they
  *	                fit no other input left over and its name is of no
  *	                other role (mask, positions, token types); a list of
@@ -15,7 +15,7 @@
  *	                tokens themselves, if the graph shifts them), masks
  *	                ones, positions 0 1 2 ..., token types zeros
  *
- * Whatever is left is refused: silence would train on nonsense.  So are
+ * Anything else is an error: silence would train on nonsense.  So are
  * windows beside rows that --feed did not ask for, as nothing relates the two,
  * and integers for a float input or the reverse without --feed float: or int:.
  */

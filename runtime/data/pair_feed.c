@@ -1,4 +1,4 @@
-/* What --feed INPUT=SOURCE says of an input.
+/* Parsing of --feed INPUT=SOURCE.
  *
  * SOURCE is a word, WORD:ARRAY, or an array, which wins over a word of its
  * name if it fits:

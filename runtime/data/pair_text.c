@@ -1,4 +1,4 @@
-/* Reports of inputs and arrays: who gets what, and which --feed decides. */
+/* Reports of the source of each input, and suggestions of --feed options. */
 #include "runtime/data/pair.h"
 
 #include <stdio.h>

@@ -1,8 +1,6 @@
-/* Convolutions on a GPU, by cuDNN: which of them it computes is decided when
- * the model is opened, by their shapes, this GPU and this version alone, so
- * that bits are the same in every run and under every plan.  The others unfold
- * patches.
- */
+/* Convolutions on a GPU by cuDNN.  The choice of cuDNN or im2col depends on
+ * shapes, this GPU and this version alone, and is made when the model is
+ * opened, so that bits are the same in every run and under every plan. */
 #include "runtime/device/convolutions.h"
 
 #include <dlfcn.h>

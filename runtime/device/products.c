@@ -1,4 +1,4 @@
-/* Products on a GPU, by cuBLASLt.
+/* Matrix products on a GPU, by cuBLASLt.
  *
  * The library's matrices lie by columns: row-major Y = A B is Y^T = B^T A^T
  * there, so the factors change places, and a bias of Y's columns is one of the

@@ -1,4 +1,4 @@
-/* Files with messages: complete reads and writes, and files that appear whole
+/* Complete reads and writes with error messages, and files that appear whole
  * (support/new_file.h). */
 #include "runtime/file/file.h"
 

@@ -1,9 +1,9 @@
-/* Names with another beginning.
+/* Mapping of tensor names with another prefix.
  *
- * Checkpoints of a model and of a model that holds it differ in what all names
- * begin with: "model.", "module.", "bert.".  Which mapping is meant is guessed
- * from the first names that are looked for, and from every name of the file
- * that ends like one; the best guess is reported, not followed.
+ * Checkpoints of a model and of a model that contains it differ in a prefix of
+ * all names: "model.", "module.", "bert.".  The mapping is guessed from the
+ * first names that are looked for, and from every name of the file that ends
+ * like one; the best guess is reported, not applied.
  */
 #include "runtime/file/names.h"
 

@@ -1,8 +1,7 @@
-/* .npz files: a zip archive of .npy files, as numpy.savez writes it, stored, or
- * savez_compressed, deflated.  Only the central directory is believed; sizes
- * are checked against the file, and contents against its checksums: when it is
- * opened, or, deflated, when it is inflated.
- */
+/* .npz files: a zip archive of .npy files, stored (numpy.savez) or deflated
+ * (savez_compressed).  Only the central directory is trusted.  Sizes are
+ * checked against the file, and contents against checksums: when the file is
+ * opened, or, if deflated, when they are inflated. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* Inflating by zlib, in pieces: memory does not grow with what is inflated. */
+/* Decompression by zlib, in pieces: memory does not grow with the output. */
 #include "runtime/file/packed.h"
 
 #include <stdlib.h>

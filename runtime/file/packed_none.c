@@ -1,4 +1,4 @@
-/* Built without zlib: callers check packed_can first. */
+/* Stub of a build without zlib: callers check packed_can first. */
 #include "runtime/file/packed.h"
 
 bool

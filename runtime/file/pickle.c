@@ -1,5 +1,6 @@
-/* Files of torch.save: a zip archive with a pickle in it, before PyTorch 1.6 a
- * pickle.  Unpickling runs what the file says, so that PyTorch is to do it. */
+/* Detection of torch.save files: a zip archive with a pickle in it, or a pickle
+ * before PyTorch 1.6.  Unpickling can execute code, so that PyTorch has to do
+ * it. */
 #include "runtime/file/array.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
-/* Tokens: bare little-endian integers, or those behind the header that llm.c's
- * scripts write: 256 integers of 32 bits, of which the first is a magic number,
- * the second a version and the third says how many tokens follow. */
+/* Tokens: plain little-endian integers, or integers after the header of llm.c's
+ * scripts: 256 integers of 32 bits, of which the first is a magic number, the
+ * second a version and the third the number of tokens. */
 #include <stdlib.h>
 
 #include "runtime/file/array.h"

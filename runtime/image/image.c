@@ -1,4 +1,4 @@
-/* Images by what they begin with; PGM and PPM. */
+/* Detection of image formats by magic numbers, and a decoder of PGM and PPM. */
 #include "runtime/image/image.h"
 
 #include <ctype.h>

@@ -1,4 +1,4 @@
-/* A context from outside: its tensors by name, and facts about it. */
+/* Access to a context: tensors by name, and queries. */
 #include "runtime/model/rt.h"
 #include "runtime/ranks/transfers.h"
 

@@ -1,4 +1,4 @@
-/* ckr_check: one step under keep-everything and under the plan, from the same
+/* ckr_check: one step with keep-everything and one with the plan, from the same
  * state, compared bit by bit.
  *
  * Every tensor that has a value is hashed at the moment it is final; the

@@ -1,5 +1,5 @@
-/* Micro-batches: their inputs, and what their losses are divided by, which is
- * counted over all of them before the step proper.
+/* Micro-batches: their inputs, and the divisor of their losses, which is
+ * counted over all of them before the step.
  *
  * Steps of a round run for every micro-batch, with its inputs, and add to
  * totals, which stay in memory; then those of the next round.  Inputs of a step

@@ -1,5 +1,5 @@
-/* A model on a device: its environment there, tensors out of and into its
- * memory.
+/* A model on a device: its environment, and copies of tensors to and from
+ * device memory.
  *
  * Kernels of a GPU read numbers of the step from a copy of the environment in
  * its memory, and leave faults there.

@@ -1,4 +1,4 @@
-/* The ONNX file again, with trained weights; what adapters are scaled by.
+/* Export of the ONNX file with trained weights, and checks of adapter scales.
  *
  * The compiled model carries the original file with the values of trained
  * initializers cut out; here they are put back.  Nothing is parsed.

@@ -1,7 +1,6 @@
-/* Each process reads the ranges of a file that its ranks hold.  Where not
- * all see the same file, as without a file system that their machines share,
- * the first one reads it for all.
- */
+/* Reading of tensor files by all processes.  Each process reads the ranges of a
+ * file that its ranks hold.  If not all of them see the same file, as without a
+ * shared file system, the first one reads it for all. */
 #include "runtime/model/files.h"
 
 #include <stdio.h>

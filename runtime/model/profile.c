@@ -1,4 +1,4 @@
-/* Measuring: seconds per op, against what the machine could do. */
+/* Profiles: seconds per op, compared with the roofline of the machine. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
-/* The loss scale of gradients that pass through f16, which holds numbers from
- * 6e-8 to 65504: losses' adjoints are scaled up, and updates take that out of
- * gradients again, in float32.
+/* Loss scaling for gradients that pass through f16, which holds numbers from
+ * 6e-8 to 65504.  Adjoints of the loss are scaled up, and updates divide
+ * gradients by the scale in float32.
  *
  * The rule is that of PyTorch's GradScaler: a step whose gradients overflow is
  * skipped and halves the scale; many good ones in a row double it.  Powers of

@@ -1,4 +1,4 @@
-/* Steps as a caller has them: in one call, or begun and ended.
+/* Steps in the public interface: in one call, or begun and ended.
  *
  * On the host, and wherever something is looked at while a step runs (a trace,
  * transfers between ranks), beginning a step runs it.  On a GPU it is enqueued

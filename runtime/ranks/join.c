@@ -1,4 +1,4 @@
-/* GPUs come to know each other, and that they can work together. */
+/* Joins the GPUs of all processes, and checks that they are compatible. */
 #include "runtime/ranks/transfers.h"
 
 #include <stdlib.h>

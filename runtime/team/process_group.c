@@ -1,5 +1,5 @@
-/* One team in a process: MPI can be begun once, and not again after its end,
- * which is the process's.  Connections are kept alike. */
+/* There is one process group per process: MPI can be initialized once, and not
+ * again after its end.  Socket connections are kept in the same way. */
 #include "runtime/team/inside.h"
 
 #include <dlfcn.h>

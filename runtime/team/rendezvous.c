@@ -1,8 +1,7 @@
-/* The first process listens at MASTER_ADDR:MASTER_PORT, or one of the ports
- * behind it where another program has that; the others come to it, each with a
- * port of its own, and get the list of all.  Then each goes to those between
- * the first and itself.
- */
+/* The first process listens at MASTER_ADDR:MASTER_PORT, or at one of the next
+ * ports if another program uses that.  The others connect to it, each with a
+ * port of its own, and get the list of all.  Then each connects to those
+ * between the first and itself. */
 #include "runtime/team/rendezvous.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
-/* Every pair of processes has one connection, on which what they send each
- * other in all groups lies one behind the other, a head before each.  What
- * comes before it is asked for, from who is ahead, is kept.
+/* Every pair of processes has one connection, which carries the messages of all
+ * groups in order, each after a head.  A message that arrives before it is
+ * requested is kept.
  *
  * Nothing waits: bytes move while somebody tests a transfer.
  */

@@ -1,4 +1,4 @@
-/* Waiting for other processes, and finding those that do not come.
+/* Waiting for other processes, and finding those that do not arrive.
  *
  * A process that waits looks at the clock and at the heartbeats of its local
  * ranks.  When time is up, or a heartbeat has stopped, it sends an out-of-band

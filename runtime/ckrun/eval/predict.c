@@ -37,7 +37,8 @@ no_prediction(ckr_ctx *m, const char *name, int n)
 		                ckr_no_eval(m) ? ckr_no_eval(m) : "");
 	return ckr_fail(m, CKR_EARG, name ? "--name: no output is called '%s'; "
 	                "expected one of%s" : "%sthe model has several "
-	                "outputs; choose one with --name:%s", name ? name : "", list);
+	                "outputs; choose one with --name:%s", name ? name : "",
+	                list);
 }
 
 static ckr_status

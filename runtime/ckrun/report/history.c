@@ -1,4 +1,4 @@
-/* Logs of runs, as JSON lines or CSV. */
+/* Reader of the logs of runs, JSON lines or CSV. */
 #include "runtime/ckrun/report/history.h"
 
 #include <math.h>

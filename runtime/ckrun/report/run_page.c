@@ -1,4 +1,4 @@
-/* Runs as a page. */
+/* The HTML page of ckrun report. */
 #include <inttypes.h>
 #include <math.h>
 

@@ -1,5 +1,5 @@
-/* Low-rank adapters in files: with what is trained beside them, as PEFT names
- * that, or merged. */
+/* Files of low-rank adapters: trained tensors under PEFT names, or weights with
+ * adapters merged. */
 #include <stdio.h>
 #include <stdlib.h>
 

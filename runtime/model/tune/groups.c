@@ -1,4 +1,5 @@
-/* Parameters that are updated otherwise than most. */
+/* Parameter groups: learning rate factors and weight decay of single
+ * parameters. */
 #include <math.h>
 #include <stdlib.h>
 
