@@ -109,8 +109,8 @@ def refusals(bench, so, x, y):
     refused(bench, so, save(bench, "three.npz", x=x, a=y, b=y[::-1].copy()), told=["input 'labels' i64[32]: more than one array"],
             lines=["--feed labels=a", "--feed labels=b"])
     refused(bench, so, save(bench, "short.npz", x=x, y=y[:-1]), told=["another number of samples", "no array of the file fits"])
-    refused(bench, so, save(bench, "shape.npz", x=x[:, :-1], y=y), told=[f"given to it is f32[{N},{WIDTH - 1}]"])
-    refused(bench, so, save(bench, "hot.npz", x=x, labels=np.eye(CLASSES)[y], y=y), told=[f"given to it is f64[{N},{CLASSES}]"],
+    refused(bench, so, save(bench, "shape.npz", x=x[:, :-1], y=y), told=[f"assigned array is f32[{N},{WIDTH - 1}]"])
+    refused(bench, so, save(bench, "hot.npz", x=x, labels=np.eye(CLASSES)[y], y=y), told=[f"assigned array is f64[{N},{CLASSES}]"],
             lines=["--feed labels=y"])
     refused(bench, so, save(bench, "none.npz", x=x), told=["input 'labels' i64[32]: no data are assigned to the input"])
     floats = save(bench, "floats.npz", x=x, y=y.astype("f8"))
@@ -120,7 +120,7 @@ def refusals(bench, so, x, y):
     half = save(bench, "half.npz", x=x, y=y + 0.5)
     refused_late = bench.ckrun(so, "--data", half, "--feed", "labels=int:y", *STEPS)
     bench.check(refused_late.returncode == 1 and ".5, which does not fit i64" in refused_late.stderr, refused_late.stderr)
-    learns(bench, so, save(bench, "xy.npz", x=x, y=y), "--feed", "labels=next", most=9, told=[f"labels i64[{BATCH}] = windows of tokens, one on, 'y' i64[{N}]"])
+    learns(bench, so, save(bench, "xy.npz", x=x, y=y), "--feed", "labels=next", most=9, told=[f"labels i64[{BATCH}] = token windows, shifted by one token, 'y' i64[{N}]"])
 
 
 def images(bench, so, x, y):

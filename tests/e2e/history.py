@@ -106,7 +106,7 @@ def tabled(bench, page, rows, keys, what):
 
 def mean(bench, page, rows, what):
     """Thick lines are means over as many rows as the page says."""
-    said = re.search(r"means over (\d+) rows", page.text)
+    said = re.search(r"the mean of (\d+) neighbouring rows", page.text)
     if not bench.check(said, f"{what}: nothing is said of means"):
         return
     half, want = int(said.group(1)) // 2, series(rows, "loss")

@@ -144,9 +144,9 @@ def wrong(bench, hwc):
         seen.refused(bench, hwc, "--data", path, *RAW, told=[told])
         if name[:5] != "small":
             seen.refused(bench, hwc, "--data", lines(bench, "images/wrong.lst", [(name, 1)] * 4), *RAW, told=[name])
-    for content, told in (("", "wrong.lst: is empty"), ("good.ppm\n", ":1: expected PATH LABEL"), ("good.ppm 0\n\ngood.ppm cat\n", ":3: expected PATH LABEL"),
+    for content, told in (("", "wrong.lst: the file is empty"), ("good.ppm\n", ":1: expected PATH LABEL"), ("good.ppm 0\n\ngood.ppm cat\n", ":3: expected PATH LABEL"),
                           ("7\n", ":1: expected PATH LABEL"), ("none.ppm 7\n", "none.ppm: cannot read: No such file"), ("good.ppm 1.5\n", ":1: expected"),
-                          ("good.ppm 0\n" + "x" * 5000 + " 1\n", ":2: the line has more than"), ("good.ppm 0\na\0b 1\n", ":2: a NUL"), (". 0\n", "not a regular file")):
+                          ("good.ppm 0\n" + "x" * 5000 + " 1\n", ":2: the line has more than"), ("good.ppm 0\na\0b 1\n", ":2: found a NUL byte"), (". 0\n", "not a regular file")):
         seen.refused(bench, hwc, "--data", write(bench, "images/wrong.lst", content), *RAW, told=[told])
     seen.refused(bench, hwc, "--data", lines(bench, "images/wrong.lst", [("good.ppm", 0)] * 4),
                  told=["x=float:images"])

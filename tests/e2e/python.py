@@ -122,14 +122,14 @@ def errors(bench, ckc, model, batch):
     said(bench, ckc, lambda: ckc.compile(bench.path("none.onnx")), "none.onnx")
     said(bench, ckc, lambda: ckc.compile(os.path.join(ck.MODELS, "mlp-mse.onnx"), bench.path("no.so"), budget=1000, dim={"batch": 8}), "smallest budget")
     said(bench, ckc, lambda: ckc.Trainer(bench.path("none.so")), "none.so")
-    said(bench, ckc, lambda: ckc.Trainer(model, rate=1), "'rate' is no setting")
+    said(bench, ckc, lambda: ckc.Trainer(model, rate=1), "unknown setting 'rate'")
     with ckc.Trainer(model) as t:
         name, x = next(iter(batch.items()))
         said(bench, ckc, lambda: t.step(nobody=x), f"inputs are {', '.join(t.inputs)}")
         said(bench, ckc, lambda: t.step(**{name: x[:-1]}), f"input '{name}' is {list(x.shape)}")
         said(bench, ckc, lambda: t.load_state_dict({"nobody": x}), "no parameter or buffer 'nobody'")
         said(bench, ckc, lambda: t.resume(bench.path("none.st")), "none.st")
-        said(bench, ckc, lambda: setattr(t.hyper, "rate", 1), "'rate' is no setting")
+        said(bench, ckc, lambda: setattr(t.hyper, "rate", 1), "unknown setting 'rate'")
         bench.check(not hasattr(t.inputs, "__setitem__"), "inputs can be replaced")
         kept = {k: v.copy() for k, v in t.inputs.items()}
         said(bench, ckc, lambda: t.step(**{k: v + 1 if k == name else v[:-1] for k, v in batch.items()}), "the array")

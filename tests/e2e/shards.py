@@ -113,7 +113,7 @@ def wrong(bench, so):
     seen.refused(bench, so, *a, *save("b.npz", x=x, y=y, z=y), told=["a.npz: array 'z' is missing"])
     seen.refused(bench, so, *a, *save("b.npz", x=x[:, :2], y=y), told=["b.npz: 'x' is f32[30,2], but f32[30,3] in '"])
     seen.refused(bench, so, *a, *save("b.npz", x=x.astype("f8"), y=y), told=["b.npz: 'x' is f64[30,3], but f32[30,3]"])
-    seen.refused(bench, so, *a, *save("b.npz", x=x, y=y[:29]), told=["another number of samples"])
+    seen.refused(bench, so, *a, *save("b.npz", x=x, y=y[:29]), told=[" samples, but the array of '"])
     for arrays in ({"x": x, "y": y}, {"x": x[:10], "y": y[:10]}):
         for k, v in arrays.items():
             np.save(bench.path(f"{k}{len(v)}.npy"), v)

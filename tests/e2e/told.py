@@ -89,7 +89,7 @@ class Told(ck.Bench):
         self.says(1, ["--valid, ", *words], so, "--data", data, "--steps", 3, "--valid", bad, "--valid-every", 1)
         self.says(1, ["--data, ", *words], "eval", so, "--data", data, "--data", bad)
         bad = self.samples("nan.st", x=(13, math.nan))
-        self.says(1, ["loss is not finite: nan; nan.st: 'x', row 4, which input 'x' gets, has"], so, "--data", data, "--data", bad, "--steps", 9)
+        self.says(1, ["loss is not finite: nan; nan.st: 'x', row 4 (input 'x') contains"], so, "--data", data, "--data", bad, "--steps", 9)
 
     def numbers(self, so, data):
         bad = self.samples("nan.st", x=(13, math.nan))

@@ -277,7 +277,7 @@ class Groups:
 
     def refuses(self):
         so, bench = self.compile("sgd"), self.bench
-        for flags, status, says in ((["--lr-scale", "haed.*=2"], 1, "--lr-scale: 'haed.*' matches no parameter"), (["--decay", "x=0"], 1, "--decay: 'x' matches no"),
+        for flags, status, says in ((["--lr-scale", "haed.*=2"], 1, "--lr-scale: 'haed.*' matches no trainable parameter"), (["--decay", "x=0"], 1, "--decay: 'x' matches no"),
                                     (["--lr-scale", "head.*"], 2, "GLOB=F"), (["--lr-scale", "head.*=-1"], 2, "GLOB=F"), (["--decay", "=1"], 2, "GLOB=F")):
             done = self.train(so, "sgd", *flags)
             bench.check(done.returncode == status and says in done.stderr, f"{flags}: {done.stderr}")
@@ -451,7 +451,7 @@ class Lora:
             with open(os.path.join(out, "adapter_config.json"), "w") as f:
                 json.dump(dict(told, alpha_pattern=scales), f)
             done = run("--steps", 1, "--init", path("two.st"), "--init", adapters)
-            bench.check(f"'enc.b.weight' is scaled by {want:g}, " in done.stderr, f"beside, {keys}: expected {want}, found {done.stderr}")
+            bench.check(f"'enc.b.weight' by {want:g}, " in done.stderr, f"beside, {keys}: expected {want}, found {done.stderr}")
         for key in "enc.(a|b)", "b+", r"enc\.\w", "[ab]", "b?", "b{1}", "b.*?", "$b":
             for which in "alpha", "rank":
                 with open(os.path.join(out, "adapter_config.json"), "w") as f:

@@ -73,7 +73,7 @@ static const struct row rows[] = {
 	  "!input 'labels'|has 500 samples, but the array of 'x' has 2000|"
 	  "no array of the file", 0 },
 	{ MLP, "x f32[2000,20]; labels i64[500]; y i64[2000]", "",
-	  "!input 'labels'|another number|sources:\n    --feed labels=y", 0 },
+	  "!input 'labels'|but the array of 'x'|sources:\n    --feed labels=y", 0 },
 	/* ambiguous */
 	{ MLP, "x f32[9,20]; a i64[9]; b i64[9]", "", "!input 'labels'|more "
 	  "than one|--feed labels=a\n    --feed labels=b", 0 },
@@ -131,7 +131,7 @@ static const struct row rows[] = {
 	{ "x f32[8,3]", "- i32[99,3]", "x=float", "rows:-", 0 },
 	{ MLP, "x f32[99,20]; y f64[99]", "", "!input 'labels'|"
 	  "--feed labels=int:y", 0 },
-	{ MLP, "x f32[99,20]; y f64[99]", "labels=y", "!fractions|"
+	{ MLP, "x f32[99,20]; y f64[99]", "labels=y", "!floats are not integers|"
 	  "--feed labels=int:y", 0 },
 	{ MLP, "x f32[99,20]; y f64[99]", "labels=int:y", "rows:x rows:y", 0 },
 	{ MLP, "x f32[99,20]; y i64[99]", "labels=float:y", "!kind", 0 },
@@ -257,7 +257,7 @@ static const struct row rows[] = {
 	  "    --feed s=float:s\n", 0 },
 	/* lines that would be refused, or mean nothing, are not offered */
 	{ "x f32[4,3]; y f32[4,3]", "x f32[10,3]; y f32[8,3]", "", "!input 'y'|"
-	  "another number of samples|sources: no array of the file fits; "
+	  "samples, but the array of|sources: no array of the file fits; "
 	  "expected f32[10,3], one row per sample", 0 },
 	{ "x f32[2,4]; mask f32[4,4]", "x f32[10,4]; mask f32[4,4]", "",
 	  "!input 'mask'|sources:\n    --feed mask=ones\n", 0 },
@@ -275,7 +275,7 @@ static const struct row rows[] = {
 	{ NCHW, "images u8[9,3,8,6]; y u8[9]", "", "rows:images rows:y",
 	  COLOR },
 	{ NCHW, "images u8[9,8,6,3]; y u8[9]", "", "!input 'x'|no data are assigned|"
-	  "gets:\n    --feed x=float:images\n", 0 },
+	  "sources:\n    --feed x=float:images\n", 0 },
 	{ NCHW, "images u8[9,8,6,3]; y u8[9]", "x=images", "!pixels from 0 to "
 	  "255; --normalize MEAN,STD", 0 },
 	{ NCHW, "images u8[9,8,6,3]; y u8[9]", "x=float:images",
