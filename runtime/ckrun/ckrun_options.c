@@ -121,8 +121,8 @@ static const struct ckrun_option rows[] = {
 	  "the last step; ckc --grad-accum: of its last micro-batch" },
 	{ "grads", T_FILE, AT(grads), "FILE", "write gradients of the first "
 	  "step that is not skipped, before clipping" },
-	{ "log", T_FILE, AT(log), "FILE", "write one JSON object per step, or "
-	  ".csv; grad_norm: before clipping (none if ckc updates in "
+	{ "log", T_FILE, AT(log), "FILE", "write a log of JSON lines, or CSV "
+	  "for .csv; grad_norm is before clipping (absent if ckc updates in "
 	  "backward)" },
 	{ "tensorboard", T_FILE, AT(tensorboard), "DIR", "write the log as "
 	  "TensorBoard events: train/loss, valid/loss, ..." },

@@ -7,7 +7,8 @@
         print(t.eval(image=x_test, labels=y_test), t.predict(image=x_test).shape)
         t.save("run.safetensors")
 
-Arrays are NumPy's, or what np.asarray or np.from_dlpack takes, torch tensors among them.  Errors are ckc.Error, in the words of ckc or libckr.
+Arrays are NumPy arrays, or anything that np.asarray or np.from_dlpack accepts, such as torch tensors.  Errors are ckc.Error, with the message of ckc
+or libckr.
 """
 import collections.abc as _abc
 import ctypes as _c
@@ -29,11 +30,11 @@ _TYPES = {"f32": "f4", "f64": "f8", "f16": "f2", "i8": "i1", "i16": "i2", "i32":
 
 
 class Error(RuntimeError):
-    """What ckc or libckr said."""
+    """An error reported by ckc or libckr."""
 
 
 class Model:
-    """A compiled model: .path of the library, .messages of the compiler, .plan (what `ckc --json` writes)."""
+    """A compiled model: .path of the library, .messages of the compiler, .plan (the contents of `ckc --json`)."""
 
     def __init__(self, path, messages="", plan=None):
         self.path, self.messages, self.plan = _os.path.abspath(path), messages, plan
@@ -44,7 +45,7 @@ class Model:
 
 
 def _words(option, value):
-    """--option and its value, as the command line has it; of a list once for each.  True: the word alone; False: off."""
+    """--option and its value as on the command line, repeated for a list.  True: the option alone; False: off."""
     flag = "--" + option.replace("_", "-")
     if value is True:
         return [flag]
@@ -58,10 +59,10 @@ def _words(option, value):
 
 
 def compile(onnx, output=None, budget=None, **options):
-    """Compile an ONNX file: a Model.
+    """Compile an ONNX file and return a Model.
 
-    output: the library's file (beside the ONNX file, with .so).  budget: as --memory-budget, "60%" or bytes.  options: those of `ckc --help`
-    with _ for -: dim={"batch": 8}, loss="ce:logits", dtype="bf16", freeze=["emb*", "head*"], lora={"*.q_proj.weight": "8:16"}, target="cuda".
+    output: path of the library (default: the ONNX file's, with .so).  budget: --memory-budget, such as "60%" or a number of bytes.  options: those
+    of `ckc --help` with _ for -: dim={"batch": 8}, loss="ce:logits", dtype="bf16", freeze=["emb*", "head*"], lora={"*.q_proj.weight": "8:16"}, target="cuda".
     """
     for option in ("plan_only", "help", "version"):
         if option in options:
@@ -80,7 +81,7 @@ def compile(onnx, output=None, budget=None, **options):
 
 
 def _array(x):
-    if str(getattr(x, "dtype", "")) == "torch.bfloat16":        # which NumPy and DLPack's reader have not
+    if str(getattr(x, "dtype", "")) == "torch.bfloat16":        # which neither NumPy nor its DLPack reader supports
         x = x.detach().float()
     try:
         if hasattr(x, "__dlpack__") and not isinstance(x, _np.ndarray):
@@ -91,15 +92,15 @@ def _array(x):
 
 
 def _halves(x):
-    """Bits of bfloat16, rounded to the nearest, ties to even."""
+    """Bits of bfloat16, rounded to nearest, ties to even."""
     x = _np.asarray(x, "f4")
     u = x.view("u4")
     return _np.where(_np.isnan(x), 0x7fc0, (u + (u >> 16 & 1) + 0x7fff) >> 16).astype("u2")
 
 
 def _typed(what, x, to):
-    """The array, if its type converts to dtype `to`: floats and integers within their kind, bools into both.  Lists and numbers have no type of
-    their own: their integers are floats, too."""
+    """The array, if its type converts to dtype `to`: floats and integers within their kind, bools into both.  Lists and numbers have no type, so
+    their integers also convert to floats."""
     of, a = _np.dtype("f4" if to == "bf16" else _TYPES[to]), _array(x)
     if not _np.can_cast(a.dtype, of, "same_kind") or (of.kind == "f" and a.dtype.kind in "iu" and hasattr(x, "dtype")):
         raise Error(f"{what} is {to}, but the array is {a.dtype}; try: x.astype('{of}')")
@@ -107,7 +108,7 @@ def _typed(what, x, to):
 
 
 def _converted(what, x, to):
-    """The elements as the library has them, without gaps; a value that the type cannot hold is an error."""
+    """A contiguous array of the library's type; a value that the type cannot hold is an error."""
     with _np.errstate(over="ignore"):
         y = _np.asarray(_halves(x) if to == "bf16" else x, _TYPES[to], order="C")
     if to == "bf16":
@@ -146,7 +147,7 @@ class _Inputs(_abc.Mapping):
 
 
 class _Memory:
-    """An input's place, which keeps its model open."""
+    """Memory of an input, which keeps its model open."""
 
     def __init__(self, owner, info, at):
         self.owner = owner
@@ -157,9 +158,9 @@ class _Memory:
 class Trainer:
     """A model in memory, with its weights and the optimizer's state.
 
-    model: a Model, or the path of a library.  weights: a .safetensors file (the one beside the library).  threads, seed: as of ckrun.
-    Settings of the optimizer are keywords, and attributes of .hyper that may be changed between steps: lr, beta1, beta2, eps, weight_decay,
-    momentum, nesterov, clip, ...; those not given are the optimizer's own.
+    model: a Model, or the path of a library.  weights: a .safetensors file (default: the one beside the library).  threads, seed: as in ckrun.
+    Settings of the optimizer are keywords: lr, beta1, beta2, eps, weight_decay, momentum, nesterov, clip, ...; the others have the defaults of the
+    optimizer.  They are attributes of .hyper, which may be changed between steps.
     """
 
     def __init__(self, model, weights=None, threads=0, seed=0, **hyper):
@@ -191,7 +192,7 @@ class Trainer:
             raise Error(self._call.ckr_error(self._ctx).decode(errors="replace"))
 
     def _list(self, call):
-        """All that a call with a number gives."""
+        """All tensors that a call with an index returns."""
         found, info = [], _lib.Info()
         while not call(self._ctx, len(found), _c.byref(info)):
             found.append(_lib.Info.from_buffer_copy(info))
@@ -205,8 +206,8 @@ class Trainer:
 
     @property
     def inputs(self):
-        """Views of the inputs' memory by name, to be filled in place: t.inputs["x"][...] = x, all of them before a step() without arrays.  They keep
-        the model open, but must not be used behind close()."""
+        """Views of the inputs' memory by name, to be filled in place: t.inputs["x"][...] = x.  Fill all of them before a step() without arrays.  Views
+        keep the model open, but must not be used after close()."""
         self._open()
         return _Inputs(self)
 
@@ -220,7 +221,7 @@ class Trainer:
             raise Error("the trainer is closed")
 
     def _taken(self, arrays):
-        """What was given by the names of inputs, as arrays of types that convert."""
+        """The arguments of a call as arrays whose types convert to those of the inputs."""
         for name in arrays:
             if name not in self._infos:
                 raise Error(f"unknown input '{name}'; expected one of {', '.join(self._infos)}")
@@ -231,14 +232,14 @@ class Trainer:
         return tuple(info.dim[:info.rank])
 
     def _complete(self, arrays, labels=True):
-        """Arrays are given for all inputs, or for none: an input left out would keep an old batch."""
+        """Require arrays for all inputs or for none: an omitted input would keep an old batch."""
         missing = [f"'{k}'" for k, i in self._infos.items() if arrays and k not in arrays and (labels or not i.label)]
         if missing:
             raise Error(f"no array for {'input' if len(missing) == 1 else 'inputs'} {', '.join(missing)}: expected one for each input, or none if all "
                         "are written to .inputs")
 
     def _set(self, arrays):
-        """Inputs to arrays of their shapes: all, or none if one fails."""
+        """Set inputs to arrays of their shapes: all, or none if one fails."""
         ready = [(i, _converted(f"input '{k}'", arrays[k], i.dtype.decode())) for k, i in self._infos.items() if k in arrays]
         for i, x in ready:
             self._check(self._call.ckr_set(self._ctx, i.name, x.ctypes.data, i.nbytes))
@@ -246,8 +247,8 @@ class Trainer:
     # ---- training ----
 
     def step(self, **arrays):
-        """Forward, backward and update; the loss before the update.  Arrays by the names of inputs, one for each; without arrays inputs are what
-        they were, or what was written to .inputs.  A model of --grad-accum N takes N batches in one array, along axis 0."""
+        """Run forward, backward and update, and return the loss before the update.  Arrays are keywords by the names of inputs, one for each; without
+        arrays, inputs keep their values or those written to .inputs.  A model of --grad-accum N takes N batches in one array, along axis 0."""
         self._open()
         arrays, loss, n = self._taken(arrays), _c.c_double(), self.micro_batches
         if n > 1:
@@ -273,7 +274,7 @@ class Trainer:
             try:
                 self._set({name: x[micro] for name, x in parts.items() if self._call.ckr_wants(self._ctx, name.encode())})
                 return 0
-            except Exception as e:              # goes on behind the C call
+            except Exception as e:              # raised again after the C call
                 failed.append(e)
                 return 1
         call = _lib.FEED(feed)
@@ -288,14 +289,15 @@ class Trainer:
     # ---- evaluation ----
 
     def _batches(self, arrays, labels=True):
-        """Set inputs batch by batch; yields how many samples are new, and of how many, and how often the batch counts.  A last batch is filled up
-        with its last sample, which a batch of that sample alone takes out again."""
+        """Set inputs batch by batch; yield the number of new samples, the batch size and the weight of the batch.  A last batch is padded with its last
+        sample; another batch of that sample alone, with a negative weight, cancels the padding."""
         shapes = {name: self._shape(name) for name in arrays}
         rows, n = next(((to[0], len(arrays[name])) for name, to in shapes.items() if to and arrays[name].ndim and len(arrays[name]) != to[0]), (1, 1))
         for name, to in shapes.items():
             want = (n, *to[1:]) if to and to[0] == rows else to
             if arrays[name].shape != want or not n:
-                raise Error(f"input '{name}': expected shape {list(to)}, found {list(arrays[name].shape)}; for several batches, all arrays need the same number of rows")
+                raise Error(f"input '{name}': expected shape {list(to)}, found {list(arrays[name].shape)}; for several batches, all arrays "
+                            "need the same number of rows")
         self._complete(arrays, labels)
         dealt = {name: arrays[name] for name, to in shapes.items() if to and to[0] == rows}
         self._set({name: x for name, x in arrays.items() if name not in dealt})
@@ -308,8 +310,8 @@ class Trainer:
             yield 0, rows, n % rows / rows - 1
 
     def eval(self, **arrays):
-        """The loss of samples without training on them: no dropout, running statistics.  Arrays hold a batch, or any number of rows, which are
-        dealt to batches; the loss is that of all of them."""
+        """Return the loss without training: no dropout, running statistics.  Arrays hold a batch, or any number of rows, which are split into batches;
+        the loss is that of all rows."""
         self._open()
         arrays, score, batches = self._taken(arrays), _lib.Score(), 0
         self._check(self._call.ckr_score_begin(self._ctx))
@@ -322,8 +324,8 @@ class Trainer:
         return score.loss
 
     def predict(self, **arrays):
-        """The model's outputs for a batch: {name: array}, or the array if there is one.  Labels need not be given.  Of any number of rows those
-        outputs that have rows of samples."""
+        """Return the model's outputs for a batch: {name: array}, or the array if there is one.  Labels are optional.  For any other number of rows,
+        return the outputs that have one row or more per sample."""
         self._open()
         arrays = self._taken(arrays)
         infos = [i for i in self._list(self._call.ckr_eval_output) if not i.loss and i.kind != b"metric"]
@@ -348,7 +350,7 @@ class Trainer:
 
     @property
     def grad_norm(self):
-        """Of all gradients of the last step, before clipping; computed by steps from the first time on that it is asked for."""
+        """The global gradient norm of the last step, before clipping; steps compute it after the first request."""
         self._open()
         norm = _c.c_double()
         self._check(self._call.ckr_grad_norm(self._ctx, _c.byref(norm)))
@@ -356,7 +358,7 @@ class Trainer:
 
     @property
     def steps(self):
-        """Steps done since the weights were fresh."""
+        """Number of steps since the initial weights."""
         self._open()
         return self._call.ckr_step_count(self._ctx)
 
@@ -373,7 +375,7 @@ class Trainer:
         return {k: self._out(i) for k, i in self._tensors.items() if i.kind in (b"param", b"buffer")}
 
     def load_state_dict(self, state):
-        """Set parameters and buffers, all that state holds or, after an error, none; each must have its shape, and a type of its kind."""
+        """Set all parameters and buffers in state, or none on an error; each array must have the right shape and a type of the same kind."""
         self._open()
         ready = []
         for name, x in state.items():
@@ -388,7 +390,7 @@ class Trainer:
             self._check(self._call.ckr_set(self._ctx, i.name, x.ctypes.data, i.nbytes))
 
     def save(self, path):
-        """A checkpoint: parameters, buffers, optimizer state, step, seed."""
+        """Write a checkpoint: parameters, buffers, optimizer state, step, seed."""
         self._open()
         self._check(self._call.ckr_save(self._ctx, _os.fsencode(path)))
 
@@ -397,8 +399,8 @@ class Trainer:
         self._check(self._call.ckr_resume(self._ctx, _os.fsencode(path)))
 
     def init(self, path, map=None, skip=(), partial=False):
-        """Take weights from a .safetensors, .npz or index file, or from a list of them, as `ckrun --init`: names that begin with a key of map as if
-        they began with its value; globs of skip keep what they have; partial: so does what the files lack.  Names of what was left as it was."""
+        """Load weights from a .safetensors, .npz or index file, or from a list of them, as `ckrun --init`.  map replaces prefixes of names; parameters
+        that match skip keep their values, and with partial, so do those that the files lack.  Returns the names that kept their values."""
         self._open()
         maps = [_os.fsencode(f"{old}={new}") for old, new in (map or {}).items()]
         skips = [_os.fsencode(glob) for glob in ([skip] if isinstance(skip, str) else skip)]
@@ -411,8 +413,8 @@ class Trainer:
         return left
 
     def set_group(self, glob, lr=1.0, weight_decay=None):
-        """From now on trained parameters that match the glob learn at lr times the rate of steps, and decay by a rate of their own if one is given; a later
-        call replaces an earlier one.  Their names."""
+        """Scale the learning rate of trainable parameters that match the glob by lr, and set their weight decay if given; a later call replaces an earlier
+        one.  Returns their names."""
         self._open()
         names = [k for k, i in self._tensors.items() if i.kind == b"param" and not i.frozen and _fnmatch.fnmatchcase(k, glob)]
         if not names:
@@ -424,23 +426,23 @@ class Trainer:
         return names
 
     def save_adapters(self, path):
-        """What is trained of a model compiled with lora=, as PEFT's adapter_model.safetensors, and adapter_config.json beside it; init takes it
-        back."""
+        """Write the trained tensors of a model compiled with lora= as PEFT's adapter_model.safetensors, with adapter_config.json beside it; init loads
+        them."""
         self._open()
         self._check(self._call.ckr_save_adapters(self._ctx, _os.fsencode(path)))
 
     def save_merged(self, path):
-        """Parameters and buffers of the model without adapters, which have been merged into them."""
+        """Write the parameters and buffers of the model with adapters merged into them."""
         self._open()
         self._check(self._call.ckr_save_merged(self._ctx, _os.fsencode(path)))
 
     def export_onnx(self, path):
-        """The ONNX file that the model was compiled from, with the present weights, adapters merged into them."""
+        """Write the ONNX file that the model was compiled from, with the current weights, adapters merged into them."""
         self._open()
         self._check(self._call.ckr_export_onnx(self._ctx, _os.fsencode(path)))
 
     def close(self):
-        """Free everything; views of .inputs must not be used behind it."""
+        """Free the model; views of .inputs must not be used afterwards."""
         if self._ctx:
             self._call.ckr_close(self._ctx)
         self._ctx = None

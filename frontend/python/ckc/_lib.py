@@ -1,4 +1,4 @@
-"""libckr by ctypes: the structs and calls of ckr.h that the package uses, and where the programs are."""
+"""Bindings of libckr by ctypes: the structs and calls of ckr.h that the package uses, and the search for its programs."""
 import ctypes as c
 import os
 import shutil
@@ -75,7 +75,7 @@ _loaded = None
 
 
 def _beside(name):
-    """A file of an installed package, or of the build tree that CKC_HOME names."""
+    """Path of a file in the installed package, or in the build tree that CKC_HOME names."""
     for folder in (HERE, os.path.join(HERE, "bin"), os.environ.get("CKC_HOME")):
         path = folder and os.path.join(folder, name)
         if path and os.path.exists(path):

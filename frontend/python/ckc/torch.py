@@ -1,4 +1,4 @@
-"""Exports of PyTorch modules that can be trained: ckc.torch.export."""
+"""Export of PyTorch modules for training: ckc.torch.export."""
 import copy as _copy
 import inspect as _inspect
 import warnings as _warnings
@@ -7,7 +7,7 @@ import torch as _torch
 
 
 def _arguments(module, example):
-    """Values by position up to the last one given, and the names of the tensors among them."""
+    """Positional values up to the last one given, and the names of the tensors among them."""
     parameters = _inspect.signature(module.forward).parameters.values()
     known = [p for p in parameters if p.kind == p.POSITIONAL_OR_KEYWORD or p.kind == p.POSITIONAL_ONLY]
     if isinstance(example, dict):
@@ -34,11 +34,11 @@ def _arguments(module, example):
 
 
 def export(module, example, path, opset=17):
-    """Write an ONNX file that ckc trains: parameters under their names, tied ones as one, nothing folded, BatchNorm and dropout in training form.
+    """Write an ONNX file that ckc trains: parameters with their names, tied ones once, no constant folding, BatchNorm and dropout in training form.
 
-    module: stays as it is; in eval mode a copy in training mode is written, else parts that are in eval mode stay so.  Its forward returns the
-    loss, or outputs that `ckc --loss` adds one to.  example: a batch of inputs, a tensor, a tuple in the order of forward's parameters or a dict by
-    their names; its shapes are the file's.  Warns of what the file cannot hold.
+    module: is not changed.  If it is in eval mode, a copy in training mode is exported; otherwise submodules in eval mode stay so.  Its forward
+    returns the loss, or outputs for which `ckc --loss` adds one.  example: a batch of inputs, as a tensor, a tuple in the order of forward's
+    parameters or a dict by their names; the file has its shapes.  Warns about everything that the file cannot represent.
     """
     values, names = _arguments(module, example)
     frozen = [n for n, p in module.named_parameters() if not p.requires_grad]
