@@ -36,7 +36,8 @@ conversion_hint(const struct array *a, const struct input_spec *in)
 
 	if (a->dtype == CKR_U8 && to == 'f')
 		return ": integers would stay unscaled, pixels from 0 to 255; "
-		       "--normalize MEAN,STD scales pixels, with 0,1 to 0 to 1";
+		       "--normalize MEAN,STD scales pixels: 0,1 to the range 0 "
+		       "to 1";
 	if (from == 'i' && to == 'f')
 		return ": integers would stay unscaled, pixels from 0 to 255";
 	return from == 'f' && to == 'i' ? ": floats are not integers" : "";

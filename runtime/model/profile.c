@@ -278,8 +278,8 @@ ckr_profile_table(ckr_ctx *c, FILE *f)
 	n = sum_kinds(c->profile, p, flops, bytes, kind);
 	for (uint32_t i = 0; i < n; i++)
 		all += kind[i].sec;
-	fprintf(f, "time of a step by op: minimum seconds, and the fraction of "
-	        "the roofline, which is\nthe best rates in this profile (%.4g "
+	fprintf(f, "time by op: minimum seconds, and the fraction of the "
+	        "roofline given by the\nbest rates in this profile (%.4g "
 	        "GFLOP/s, %.4g GB/s)\n", flops * 1e-9, bytes * 1e-9);
 	fprintf(f, "%-18s %-9s %5s %10s %6s  %s\n", "op", "phase", "ops",
 	        "seconds", "share", "of roof");

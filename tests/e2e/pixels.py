@@ -75,7 +75,7 @@ def main():
         seen.refused(bench, so, "--data", data, "--normalize", bad, told=["expected MEAN,STD, each one number or"])
     seen.refused(bench, so, "--data", data, "--normalize", "0/0,1/1", told=["no single axis of the input has that many"])
     seen.refused(bench, so, "--data", data, *COLOR, "--feed", "x=float:images", told=["no float input reads pixels from --data"])
-    seen.refused(bench, so, "--data", data, "--feed", "x=images", told=["--normalize MEAN,STD scales pixels, with 0,1 to 0 to 1"])
+    seen.refused(bench, so, "--data", data, "--feed", "x=images", told=["--normalize MEAN,STD scales pixels: 0,1 to the range 0 to 1"])
     seen.refused(bench, so, "--data", data, *COLOR, "--feed", "x=chw:images", told=["--feed names another one"])
     seen.refused(bench, so, *COLOR, "--feed", "x=ones", "--feed", "y=zeros", status=2, told=["--normalize needs --data"])
     cubes(bench)
