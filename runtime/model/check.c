@@ -178,9 +178,9 @@ drift_check(const struct drift *plan, const struct drift *all, ckr_ctx *c,
 		return CKR_OK;
 	if (!isfinite(total[0]))
 		return err_set(&c->err, CKR_EMISMATCH, "step %llu: gradients "
-		               "and those of keep-everything differ in which "
-		               "elements are finite; a value saved in f16 may "
-		               "exceed 65504; try: ckc --save-dtype bf16",
+		               "differ from those of keep-everything in the "
+		               "elements that are finite; a value saved in f16 "
+		               "may exceed 65504; try: ckc --save-dtype bf16",
 		               (unsigned long long)c->step + 1);
 	return err_set(&c->err, CKR_EMISMATCH, "step %llu: gradients differ "
 	               "from those of keep-everything by %.3g of their norm; "

@@ -397,11 +397,11 @@ def scalars(bench):
 def refuses(bench, net, so):
     data, _, _ = samples(bench, "r.st", 5, 2)
     for args, status, word in (
-            (["eval", so, "--data", data, "--steps", 3], 2, "--steps is of training"),
+            (["eval", so, "--data", data, "--steps", 3], 2, "--steps is only valid for training"),
             ([so, "--data", data, "--steps", 1, "-o", "y.npy"], 2, "--out is only valid for ckrun predict"),
             (["predict", so, "--data", data], 2, "-o FILE.npy"),
             (["predict", so, "--data", data, "-o", data], 1, "is both"),
-            (["predict", so, "--data", data, "-o", "y.npy", "--name", "loss"], 1, "there is 'scores' 'mixed'"),
+            (["predict", so, "--data", data, "-o", "y.npy", "--name", "loss"], 1, "expected one of 'scores' 'mixed'"),
             (["predict", so, "--data", data, "-o", "y.npy"], 1, "several outputs"),
             ([so, "--data", data, "--steps", 1, "--save-best", "b.st"], 2, "needs --valid"),
             ([so, "--data", data, "--steps", 1, "--valid", data, "--patience", 2], 2, "needs --valid-every")):

@@ -125,20 +125,20 @@ def errors(bench, ckc, model, batch):
     said(bench, ckc, lambda: ckc.Trainer(model, rate=1), "unknown setting 'rate'")
     with ckc.Trainer(model) as t:
         name, x = next(iter(batch.items()))
-        said(bench, ckc, lambda: t.step(nobody=x), f"inputs are {', '.join(t.inputs)}")
-        said(bench, ckc, lambda: t.step(**{name: x[:-1]}), f"input '{name}' is {list(x.shape)}")
+        said(bench, ckc, lambda: t.step(nobody=x), f"unknown input 'nobody'; expected one of {', '.join(t.inputs)}")
+        said(bench, ckc, lambda: t.step(**{name: x[:-1]}), f"input '{name}': expected shape {list(x.shape)}")
         said(bench, ckc, lambda: t.load_state_dict({"nobody": x}), "no parameter or buffer 'nobody'")
         said(bench, ckc, lambda: t.resume(bench.path("none.st")), "none.st")
         said(bench, ckc, lambda: setattr(t.hyper, "rate", 1), "unknown setting 'rate'")
         bench.check(not hasattr(t.inputs, "__setitem__"), "inputs can be replaced")
         kept = {k: v.copy() for k, v in t.inputs.items()}
-        said(bench, ckc, lambda: t.step(**{k: v + 1 if k == name else v[:-1] for k, v in batch.items()}), "the array")
+        said(bench, ckc, lambda: t.step(**{k: v + 1 if k == name else v[:-1] for k, v in batch.items()}), "expected shape")
         bench.check(all(np.array_equal(v, kept[k]) for k, v in t.inputs.items()), "a step that is refused has set inputs")
         before = t.state_dict()
         t.load_state_dict({k: v * 0 for k, v in before.items()})
         bench.check(all((v == 0).all() for v in t.state_dict().values()), "load_state_dict")
     said(bench, ckc, lambda: t.step(**batch), "is closed")
-    said(bench, ckc, lambda: ckc.Trainer(model, lr=-1), "is negative")
+    said(bench, ckc, lambda: ckc.Trainer(model, lr=-1), "cannot be negative")
     missing(bench, ckc, model, batch)
     converts(bench, ckc, model, batch)
     loads(bench, ckc, model)
@@ -190,7 +190,7 @@ def converts(bench, ckc, model, batch):
             for bad in x.reshape(-1), x.T, x[:0], x[..., None]:
                 said(bench, ckc, lambda: call(**{a: bad, b: y}), f"input '{a}': expected shape {list(x.shape)}, found {list(bad.shape)}")
             said(bench, ckc, lambda: call(**{a: x.astype("f8") + 1e60, b: y}), f"input '{a}' is f32, which cannot hold 1e+60")
-            said(bench, ckc, lambda: call(**batch, more=x), "there is no input 'more'")
+            said(bench, ckc, lambda: call(**batch, more=x), "unknown input 'more'")
 
 
 def loads(bench, ckc, model):
@@ -200,9 +200,9 @@ def loads(bench, ckc, model):
         name = next(k for k, v in start.items() if v.ndim == 2 and v.shape[0] != v.shape[1])
         w, other = start[name], next(k for k in start if k != name)
         for bad in w.T, w.reshape(-1), w[None], w[:0], w[:1]:
-            said(bench, ckc, lambda: t.load_state_dict({other: start[other] + 1, name: bad}), f"'{name}' is {list(w.shape)}, the array {list(bad.shape)}")
+            said(bench, ckc, lambda: t.load_state_dict({other: start[other] + 1, name: bad}), f"'{name}': expected shape {list(w.shape)}, found {list(bad.shape)}")
         for bad in w.astype("i4"), w.astype("u1"), w.astype(complex):
-            said(bench, ckc, lambda: t.load_state_dict({other: start[other] + 1, name: bad}), f"'{name}' is f32, the array {bad.dtype}")
+            said(bench, ckc, lambda: t.load_state_dict({other: start[other] + 1, name: bad}), f"'{name}' is f32, but the array is {bad.dtype}")
         said(bench, ckc, lambda: t.load_state_dict({name: w + 1, "nobody": w}), "no parameter or buffer 'nobody'")
         said(bench, ckc, lambda: t.load_state_dict({name: w.astype("f8") + 1e60}), f"'{name}' is f32, which cannot hold 1e+60")
         bench.check(all((v == start[k]).all() for k, v in t.state_dict().items()), "what is refused has changed weights")
@@ -298,8 +298,8 @@ def any_number(bench, ckc):
             got = t.predict(x=x[:n])
             got = got["z"] if n == 4 else got
             bench.check(got.shape == (n, 5) and np.abs(got - z[:n]).max() < 1e-5, f"predict of {n} rows: {got}")
-        said(bench, ckc, lambda: t.eval(x=x, labels=y[:-1]), "as many rows")
-        said(bench, ckc, lambda: t.eval(x=x[:0], labels=y[:0]), "as many rows")
+        said(bench, ckc, lambda: t.eval(x=x, labels=y[:-1]), "the same number of rows")
+        said(bench, ckc, lambda: t.eval(x=x[:0], labels=y[:0]), "the same number of rows")
 
 
 def tunes(bench, ckc):
