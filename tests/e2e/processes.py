@@ -186,7 +186,7 @@ class Processes(ck.Bench):
 
     def refused(self):
         so, one = self.path("tp2.so"), self.build("one")
-        self.once(self.mpirun(3, so, "--steps", 1), "a multiple of 2, got 3", "3 ranks")
+        self.once(self.mpirun(3, so, "--steps", 1), "a multiple of 2 ranks, found 3", "3 ranks")
         self.once(self.mpirun(2, one, "--steps", 1), "1 ranks), got 2 ranks", "a library for one rank")
         done = self.mpirun(2, so, "--steps", 1, env={"CKR_MPI": "/nix.so"})
         self.check(done.returncode == 1 and "need ckr_mpi.so: /nix.so" in done.stderr, f"no module: {done.stderr}")
