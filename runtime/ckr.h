@@ -19,17 +19,18 @@
  *
  * Rules for every call
  *   - It returns a ckr_status; CKR_OK is 0.  After any other status ckr_error()
- *     tells what failed; the text stands until the next call that fails.
- *   - The library never prints (unless CKR_LOG says so) and never ends the
- *     process (unless it is one of several, and others do not even come to
- *     begin).
+ *     describes what failed; the text is valid until the next call that fails.
+ *   - The library never prints (except with CKR_LOG) and never ends the process
+ *     (except in a run of several processes that cannot start because some of
+ *     them are missing).
  *   - A context is used by one thread at a time; several contexts may be used
  *     by several threads.  Kernels run on OpenMP threads of their own.
- *   - These wait for each other spinning, but asleep while other processes keep
- *     them from processors; OMP_WAIT_POLICY and GOMP_SPINCOUNT overrule that.
- *   - All memory is taken by ckr_open; steps allocate nothing.
- *   - How many threads OpenMP and OpenBLAS may use in the caller's own code is
- *     as before when a call returns.
+ *   - These threads wait for each other by spinning, but sleep while other
+ *     processes compete for the processors.  OMP_WAIT_POLICY and GOMP_SPINCOUNT
+ *     override that.
+ *   - All memory is allocated by ckr_open; steps allocate nothing.
+ *   - Calls restore the numbers of threads of OpenMP and OpenBLAS for the
+ *     caller's own code.
  *   - `name` is the name in the ONNX file: of an initializer, an input or an
  *     output.  Optimizer state is called "adamw.m.NAME" and so on: the
  *     optimizer, the state, the parameter.
@@ -37,15 +38,15 @@
  *     during the call only, unless said otherwise.
  *
  * Environment (read once, by ckr_open)
- *   CKR_LOG=1        tell on stderr what is loaded and how much memory it takes
- *   CKR_POISON=1     fill memory with NaN as soon as the plan calls it free,
- *                    and put the arena's end at an unmapped page (slow)
+ *   CKR_LOG=1        report on stderr what is loaded, and its memory
+ *   CKR_POISON=1     fill memory with NaN as soon as the plan frees it, and put
+ *                    the arena's end at an unmapped page (slow)
  *   CKR_TRACE=FILE   as ckr_trace(ctx, FILE)
  *   CKR_BLAS=NAME    onednn, openblas, own, cublas, ...; as ckr_options.blas
- *   CKR_MPI=FILE     what several processes talk by, in place of ckr_mpi.so
- *   CKR_FILES=HOW    how they write one file: "name", by one that it has until
- *                    it is complete, as on several machines; "first", all by
- *                    the first process, as where machines share no files
+ *   CKR_MPI=FILE     module for communication of processes, not ckr_mpi.so
+ *   CKR_FILES=HOW    how processes write one file: "name", under a temporary
+ *                    name, as on several machines; "first", all by the first
+ *                    process, as without a shared file system
  */
 #ifndef CKR_H
 #define CKR_H
@@ -67,11 +68,11 @@ typedef enum ckr_status {
 	CKR_EIO,                /* a file cannot be read or written */
 	CKR_EFORMAT,            /* a file does not hold what it should */
 	CKR_ENOMEM,
-	CKR_EDATA,              /* a kernel met bad data: index out of range */
+	CKR_EDATA,              /* bad data in a kernel: index out of range */
 	CKR_EMISMATCH,          /* ckr_check found different bits */
 	CKR_EUNSUPPORTED,       /* this model or library cannot do that */
 	CKR_ENAN,               /* a number is not finite */
-	CKR_ERANK               /* another process of the run does not come */
+	CKR_ERANK               /* another process of the run is missing */
 } ckr_status;
 
 /* ---- opening ---- */
@@ -94,13 +95,13 @@ struct ckr_options {
 	/* Ranks of all replicas together; 0: as few as the model was compiled
 	 * for.  A model of `ckc --dp` takes every multiple of a replica's. */
 	uint32_t ranks;
-	/* Of several processes: seconds after which one that has not come to
-	 * where the others wait for it is given up; 0: 600. */
+	/* Seconds that processes wait for another one before they give up;
+	 * 0: 600. */
 	double comm_timeout;
 };
 
-/* Load the compiled model `so` and take all memory it will ever use.  opt may
- * be NULL.  *ctx is set in any case unless there is no memory at all (then
+/* Load the compiled model `so` and allocate all memory that it will use. opt
+ * may be NULL. *ctx is set in any case unless there is no memory at all (then
  * NULL); after a failure it serves only ckr_error and ckr_close. */
 ckr_status ckr_open(ckr_ctx **ctx, const char *so,
                     const struct ckr_options *opt);
@@ -111,28 +112,27 @@ const char *ckr_error(const ckr_ctx *ctx);
 
 /* ---- several processes ---- */
 
-/* Under mpirun, srun or torchrun each process is one rank, not all of them.
- * Then every call about a model, and of it, is made by all processes, in the
- * same order and with the same arguments, by the thread that opened the first
- * one; what fails on one fails on all, with the message of that one.  Such a
- * process must close its models before it ends: else the launcher takes its
- * end for a failure, and ends the others.  CKR_ERANK: a process has stopped,
- * or does not come where others wait for it, or this one's GPU has failed;
- * nothing but ckr_leave serves then. */
+/* Under mpirun, srun or torchrun each process is one rank.  All processes make
+ * every call on a model in the same order and with the same arguments, from the
+ * thread that opened the first model.  A call that fails in one process fails
+ * in all, with the message of that one.  A process must close its models before
+ * it ends; otherwise the launcher treats its end as a failure, and ends the
+ * others.  CKR_ERANK: a process has stopped or did not arrive, or the GPU of
+ * this one has failed; only ckr_leave may be called then. */
 
-/* Number of this process, and how many there are: 0 and 1 where it is alone. */
+/* Rank of this process and number of processes; 0 and 1 for a single one. */
 uint32_t ckr_rank(const ckr_ctx *ctx);
 uint32_t ckr_processes(const ckr_ctx *ctx);
-/* The status of something of the caller's own (ckr_fail), which fails for all
- * if it does for one. */
+/* Agree on a status of the caller's own (ckr_fail): if one process failed, all
+ * fail. */
 ckr_status ckr_agree(ckr_ctx *ctx, ckr_status status);
-/* Whether something is so in any process. */
+/* *any: whether `here` is true in any process. */
 ckr_status ckr_any(ckr_ctx *ctx, bool here, bool *any);
-/* Whether it is for this process to tell of the last failure: of one that all
- * have, one tells. */
+/* Whether this process should report the last failure: of a failure in all
+ * processes, one reports. */
 bool ckr_speaks(const ckr_ctx *ctx);
-/* Before the end of a process with a failure that was told of: ends all others,
- * unless they have it too. */
+/* To call before a process ends with a reported failure: ends all others,
+ * unless they failed, too. */
 void ckr_leave(ckr_ctx *ctx, ckr_status status);
 
 /* ---- what is inside ---- */
@@ -145,12 +145,11 @@ struct ckr_info {
 	                         * "other" */
 	bool frozen;            /* a parameter that is not trained */
 	bool loss;
-	bool shifted;           /* an input that the graph compares with what
-	                         * precedes it: labels that are the tokens
-	                         * themselves */
+	bool shifted;           /* labels that are the tokens themselves: the
+	                         * graph shifts them */
 	bool label;                     /* an input that nothing but the loss
 	                                 * depends on: predictions need none */
-	bool index;             /* an input that steps look something up by */
+	bool index;             /* an input that steps use as an index */
 	int rows;               /* of an output of evaluation: 1: rows of each
 	                         * sample along its first dim, which depend on
 	                         * no other; 0: none; -1: unknown */
@@ -159,72 +158,72 @@ struct ckr_info {
 	size_t nbytes;          /* elements * size */
 };
 
-/* Tensors that have a meaning outside: parameters, buffers, inputs, optimizer
- * state and outputs, in a fixed order.  CKR_EARG when i is too large. */
+/* The public tensors: parameters, buffers, inputs, optimizer state and outputs,
+ * in a fixed order.  CKR_EARG when i is too large. */
 ckr_status ckr_tensor(ckr_ctx *ctx, size_t i, struct ckr_info *info);
 /* The same by name. */
 ckr_status ckr_find(ckr_ctx *ctx, const char *name, struct ckr_info *info);
 
 struct ckr_memory {
-	/* of a rank, in a model that is cut over several; peak_bytes: of the
-	 * one that took most */
-	uint64_t planned_bytes;         /* peak as the compiler promised it, of
-	                                 * evaluation too once there was one */
+	/* per rank, in a sharded model; peak_bytes: the largest of all */
+	uint64_t planned_bytes;         /* peak that the compiler planned,
+	                                 * including evaluation after the first
+	                                 * one */
 	uint64_t budget_bytes;          /* 0: no budget */
 	uint64_t resident_bytes;        /* parameters, state, inputs, ... */
 	uint64_t arena_bytes;           /* activations, gradients, workspace */
 	uint64_t peak_bytes;            /* measured: resident + the arena up to
-	                                 * the highest byte ever written, by
-	                                 * looking */
+	                                 * the highest byte ever written */
 	uint64_t held_bytes;            /* outside the plan: copies of buffers
-	                                 * that the forward pass writes, so
-	                                 * that a step can be undone */
-	uint64_t transfer_bytes;        /* outside the plan: what moves
-	                                 * between processes goes through them;
-	                                 * 0: there is one */
+	                                 * that the forward pass writes, for
+	                                 * the rollback of a step */
+	uint64_t transfer_bytes;        /* outside the plan: buffers for
+	                                 * transfers between processes; 0: a
+	                                 * single process */
 	/* of all ranks here */
 	uint64_t grown_bytes;           /* growth of the process's anonymous
-	                                 * resident memory since just before
-	                                 * ckr_open took the model's: BLAS,
-	                                 * OpenMP and the caller included */
+	                                 * resident memory since ckr_open began
+	                                 * to allocate: includes BLAS, OpenMP
+	                                 * and the caller */
 };
-/* Asks the system: not for every step. */
+/* Queries the system: too slow for every step. */
 ckr_status ckr_memory(ckr_ctx *ctx, struct ckr_memory *memory);
 
 /* "onednn 2.6.0", "openblas 0.3.21 (SkylakeX, openmp)", "own (avx512)"; on a
- * GPU "cublas", if there are convolutions ", convolutions by cudnn 9.19.0" with
- * it, ", 50 of 53 convolutions by ..." or ", unfolded convolutions" and why. */
+ * GPU "cublas", and for convolutions ", convolutions by cudnn 9.19.0", ", 50 of
+ * 53 convolutions by ..." or ", im2col convolutions" with the reason. */
 const char *ckr_blas(const ckr_ctx *ctx);
 const char *ckr_model_name(const ckr_ctx *ctx);
 int ckr_threads(const ckr_ctx *ctx);
-/* Ranks, all of which this process carries out in turn: replicas of a model
- * (ckc --dp), times the ranks that each is cut over (ckc --tp).  Tensors are
- * whole in every call and file; inputs and outputs hold the samples of all
- * replicas, in their order, of one micro-batch. */
+/* The number of ranks: replicas (ckc --dp) times the ranks of each (ckc --tp).
+ * A single process runs all of them in turn.  Tensors are whole in every call
+ * and file; inputs and outputs hold the samples of all replicas, in their
+ * order, of one micro-batch. */
 uint32_t ckr_ranks(const ckr_ctx *ctx);
 uint32_t ckr_replicas(const ckr_ctx *ctx);
-/* Of the float types in which a step keeps values the one with the fewest
- * digits: "bf16", "f16" or "f32". */
+/* The float type of lowest precision among the values of a step: "bf16", "f16"
+ * or "f32". */
 const char *ckr_float_type(const ckr_ctx *ctx);
 /* Micro-batches that one step consumes (ckc --grad-accum). */
 uint32_t ckr_micro_batches(const ckr_ctx *ctx);
 /* "none", "sgd", "sgdm", "adam", "adamw", "lion" or "adafactor". */
 const char *ckr_optimizer(const ckr_ctx *ctx);
-/* Steps done since the weights were fresh, and how many of them were skipped
- * (CKR_NAN_SKIP, or because gradients overflowed: ckr_loss_scale). */
+/* The number of steps since the initial weights, and how many of them were
+ * skipped (CKR_NAN_SKIP, or because gradients overflowed: ckr_loss_scale). */
 uint64_t ckr_step_count(const ckr_ctx *ctx);
 uint64_t ckr_skipped_count(const ckr_ctx *ctx);
-/* Samples that a step consumes, all micro-batches and replicas together.  Those
- * consumed so far are counted, and go into checkpoints: a run that goes on with
- * other sizes sees samples that it has not seen.  A checkpoint without such a
- * count: as many in each step as from now on. */
+/* Set the number of samples that a step consumes, over all micro-batches and
+ * replicas.  The count of consumed samples is part of checkpoints, so that a
+ * run resumed with another batch size continues with unseen samples.  A
+ * checkpoint without the count is taken to have had this number in each
+ * step. */
 ckr_status ckr_set_samples(ckr_ctx *ctx, uint64_t per_step);
 uint64_t ckr_sample_count(const ckr_ctx *ctx);
-/* What the loss of the next step is scaled with, so that its gradients fit into
- * f16; 0: in this model it is not.  A step whose gradients overflow halves it,
- * and counts among those skipped. */
+/* The loss scale of the next step, which keeps f16 gradients in range; 0: this
+ * model has none.  A step whose gradients overflow halves the scale, and counts
+ * as skipped. */
 double ckr_loss_scale(const ckr_ctx *ctx);
-/* ckr_memory's peak_bytes so far, cheap: the most of any process. */
+/* peak_bytes of ckr_memory, at low cost: the largest of all processes. */
 uint64_t ckr_peak_bytes(const ckr_ctx *ctx);
 uint64_t ckr_seed(const ckr_ctx *ctx);
 /* From the next step on: ckr_resume takes the seed of the checkpoint. */
@@ -239,26 +238,27 @@ ckr_status ckr_set(ckr_ctx *ctx, const char *name, const void *data,
                    size_t nbytes);
 /* Copy a tensor out.  Outputs are valid after a step. */
 ckr_status ckr_get(ckr_ctx *ctx, const char *name, void *data, size_t nbytes);
-/* The place of an input in memory, of all replicas' samples, which counts as
- * set from now on: row-major, valid until ckr_close, not to be written during
- * a step. */
+/* The memory of an input, with the samples of all replicas, row-major.  It
+ * counts as set from now on, is valid until ckr_close, and must not be written
+ * during a step. */
 ckr_status ckr_input(ckr_ctx *ctx, const char *name, void **data);
 
-/* Called before each micro-batch to set the inputs; any other status than
- * CKR_OK ends the step with it; ckr_fail says why.  user is passed through.
- * NULL: none.  It can do what can be done while a step is under way, but begin
- * or end none.  A step that is taken again, because gradients overflowed or, on
- * a GPU, something was wrong in it or in the one before, may have its inputs
- * fed again: ckr_sample_count then counts what was consumed before it. */
+/* Called before each micro-batch to set the inputs; a status other than CKR_OK
+ * ends the step with it, and ckr_fail sets the message. user is passed
+ * through.  NULL: none.  The function may make the calls that are allowed while
+ * a step is in flight, but must not begin or end one.  If a step is repeated,
+ * because gradients overflowed or, on a GPU, because this step or the one
+ * before failed, its inputs may be fed again; ckr_sample_count then has the
+ * count before it. */
 typedef ckr_status ckr_feed(void *user, ckr_ctx *ctx, uint64_t step,
                             uint32_t micro);
 ckr_status ckr_set_feed(ckr_ctx *ctx, ckr_feed *feed, void *user);
-/* Where losses are divided by what all micro-batches have (labels that count)
- * it is called for all of them before the first one, too.  Whether it need set
- * an input then. */
+/* If the divisor of the loss is counted over all micro-batches (labels that are
+ * not ignored), the function is also called for each of them in advance.
+ * Returns whether it must set this input in the current call. */
 bool ckr_wants(const ckr_ctx *ctx, const char *input);
-/* The failure of something of the caller's own, in words that ckr_error then
- * gives; "%m" tells errno.  Returns status. */
+/* Set the message of ckr_error for a failure of the caller's own; "%m" is
+ * errno. Returns status. */
 ckr_status ckr_fail(ckr_ctx *ctx, ckr_status status, const char *fmt, ...)
 #ifdef __GNUC__
 	__attribute__((format(printf, 3, 4)))
@@ -267,20 +267,20 @@ ckr_status ckr_fail(ckr_ctx *ctx, ckr_status status, const char *fmt, ...)
 
 /* ---- training ---- */
 
-/* A loss or a gradient that is NaN or infinite, in a model that has an
+/* Action on a loss or gradient that is NaN or infinite, in a model with an
  * optimizer.  Unless the step goes on, no update is applied: parameters,
- * optimizer state and buffers are what they were before it.  The loss is
- * looked at in any model, gradients where all are there before the first
- * update (not with ckc --update-in-backward); ckr_finite looks at what came
- * of a step.  While a smaller loss scale may help against gradients that
- * overflow, the step is skipped whatever this says. */
+ * optimizer state and buffers are what they were before it.  The loss is always
+ * checked; gradients are checked if all of them exist before the first update
+ * (not with ckc --update-in-backward); ckr_finite checks the result of a step.
+ * If a smaller loss scale may prevent an overflow of gradients, the step is
+ * skipped in any case. */
 enum ckr_on_nan {
 	CKR_NAN_STOP,                   /* the step fails with CKR_ENAN and is
 	                                 * not counted */
 	CKR_NAN_SKIP,                   /* it counts as done, but not in the
 	                                 * bias correction of AdamW; see
 	                                 * ckr_skipped_count, ckr_error */
-	CKR_NAN_GO                      /* nothing is looked at */
+	CKR_NAN_GO                      /* nothing is checked */
 };
 
 /* Settings of one step; they may change from step to step. */
@@ -290,36 +290,36 @@ struct ckr_hyper {
 	double weight_decay;            /* p *= 1 - lr * decay; sgd, sgdm,
 	                                 * adam: g += decay * p */
 	double momentum;                /* sgdm */
-	double clip;                    /* largest norm of all gradients; 0:
-	                                 * off */
-	/* adafactor: step t takes t^beta2_decay of the new into its means of
-	 * squares; lr is relative to the larger of a parameter's root mean
-	 * square and eps2, and at most 1 / sqrt(t); that of an update is at
-	 * most clip_threshold before lr applies */
+	double clip;                    /* maximum global gradient norm; 0: no
+	                                 * clipping */
+	/* adafactor: beta2 is 1 - t^beta2_decay at step t; lr is relative to
+	 * the larger of a parameter's root mean square and eps2, and at most
+	 * 1 / sqrt(t); the root mean square of an update is at most
+	 * clip_threshold before lr applies */
 	double beta2_decay, clip_threshold, eps2;
 	bool nesterov;                  /* sgdm */
 	enum ckr_on_nan on_nan;
-	/* of models with gradients in f16; see ckr_loss_scale */
-	double loss_scale;              /* 0: begins at 65536, is halved, down
-	                                 * to 1, by a step that overflows, and
-	                                 * doubled by scale_interval good ones
-	                                 * in a row (0: 2000) */
+	/* for models with f16 gradients; see ckr_loss_scale */
+	double loss_scale;              /* 0: dynamic: begins at 65536, is
+	                                 * halved, down to 1, by a step that
+	                                 * overflows, and doubled after
+	                                 * scale_interval good steps in a row
+	                                 * (0: 2000) */
 	uint64_t scale_interval;
-	bool scale_again;               /* a step that overflows is taken again
-	                                 * with the smaller scale, its inputs
-	                                 * fed again; so it is where nothing is
-	                                 * updated */
+	bool scale_again;               /* repeat a step that overflows with
+	                                 * the smaller scale and its inputs fed
+	                                 * again; always so without updates */
 };
 /* AdamW's: lr 1e-3, betas 0.9 and 0.999, eps 1e-8, decay 0.01; no momentum, no
  * clip; beta2_decay -0.8, clip_threshold 1, eps2 1e-3; CKR_NAN_STOP. */
 struct ckr_hyper ckr_hyper_default(void);
-/* Those that suit the model's optimizer.  What differs: sgdm momentum 0.9;
+/* The defaults of the model's optimizer.  They differ in: sgdm momentum 0.9;
  * adam decay 0; lion lr 1e-4, beta2 0.99; adafactor lr 1e-2, eps 2^-23. */
 struct ckr_hyper ckr_hyper_of(const ckr_ctx *ctx);
 
-/* From now on a parameter's own learning rate, as a factor on that of steps,
- * and weight decay, below 0: that of steps.  A factor of 0 keeps the parameter
- * as it is.  CKR_EARG: not the name of a parameter that is trained. */
+/* Set a parameter's learning rate, as a factor of the rate of steps, and its
+ * weight decay (below 0: that of steps).  A factor of 0 freezes the parameter.
+ * CKR_EARG: not the name of a trainable parameter. */
 ckr_status ckr_set_group(ckr_ctx *ctx, const char *name, double lr_factor,
                          double weight_decay);
 
@@ -334,74 +334,74 @@ double ckr_schedule_lr(enum ckr_schedule kind, double lr, double min_lr,
  * NaN for a model without one.  hyper NULL: ckr_hyper_of.  After CKR_EDATA
  * parameters and buffers are unchanged unless updates run in backward. */
 ckr_status ckr_step(ckr_ctx *ctx, const struct ckr_hyper *hyper, double *loss);
-/* A step in two calls, between which a GPU computes while the caller goes on:
- * as long as ckr_can_begin, set inputs and begin; then end one; and so on.
+/* An asynchronous step in two calls, between which a GPU computes: while
+ * ckr_can_begin, set inputs and begin a step; then end one; and so on.
  *
  * Steps end in the order in which they were begun, each as ckr_step does: with
- * its status, its loss, and the counts, scale and norm after it.  Nothing that
- * one step does depends on whether another one has been begun behind it: if
- * one fails, those begun behind it are gone, and what they would have read and
- * written is what it was; if one is skipped, they are not.
+ * its status, its loss, and the counts, scale and norm after it.  The result of
+ * a step does not depend on steps begun after it.  If one fails, those begun
+ * after it are discarded without effect; if one is skipped, they are not.
  *
- * ckr_begin_step takes the inputs as they are set, or has them fed; it fails
- * only where its settings are wrong, or if ckr_can_begin says no: one step can
- * always be begun, a second one on a GPU, once a step has ended there, and
- * while nothing of steps is recorded (ckr_save_grads, ckr_trace, ckr_profile).
- * From then on until its end inputs can be set and facts be asked for; what
- * reads or writes anything else of the model fails with CKR_EARG. */
+ * ckr_begin_step uses the inputs that are set, or has them fed.  It fails only
+ * if its settings are wrong, or if ckr_can_begin is false.  One step can always
+ * be begun; a second one on a GPU, after a first step has ended, and while
+ * steps are not recorded (ckr_save_grads, ckr_trace, ckr_profile).  Until the
+ * step ends, inputs can be set and queries made; calls that read or write other
+ * tensors of the model fail with CKR_EARG. */
 ckr_status ckr_begin_step(ckr_ctx *ctx, const struct ckr_hyper *hyper);
 ckr_status ckr_end_step(ckr_ctx *ctx, double *loss);
 bool ckr_can_begin(const ckr_ctx *ctx);
-/* The 2-norm of all gradients of the last step as clipping takes it: the mean
- * over micro-batches, over all ranks, without a loss scale, before clipping;
- * NaN if the step came to none, or was skipped.  Steps compute it where they
- * clip, and all of them after the first call, which costs one reading of the
- * gradients.  norm may be NULL.  CKR_EUNSUPPORTED: the library has none (ckc
+/* The global gradient norm (2-norm) of the last step, as used for clipping: of
+ * the mean over micro-batches, over all ranks, without loss scale, before
+ * clipping; NaN if the step had no gradients or was skipped.  Steps compute it
+ * if they clip, and always after the first call, which costs one pass over the
+ * gradients. norm may be NULL.  CKR_EUNSUPPORTED: the library has none (ckc
  * --update-in-backward, or no optimizer). */
 ckr_status ckr_grad_norm(ckr_ctx *ctx, double *norm);
-/* What the model says of the inputs as they are set: its loss (NULL: labels
- * need not be set) and its outputs, which ckr_get then gives.  No dropout,
- * running statistics in place of the batch's, one micro-batch; the model does
- * not change.  A library without a program for that (ckc --eval off, or as ckc
- * said) has the loss and the outputs of steps; CKR_EUNSUPPORTED if they would
- * go by the batch's statistics. */
+/* Evaluate the inputs that are set: the loss (NULL: labels need not be set) and
+ * the outputs, for ckr_get.  Without dropout, with running statistics, one
+ * micro-batch; the model does not change.  A library without an evaluation
+ * program (ckc --eval off, or as ckc reported) returns the loss and the outputs
+ * of a training forward pass; CKR_EUNSUPPORTED if they would use the statistics
+ * of the batch. */
 ckr_status ckr_eval(ckr_ctx *ctx, double *loss);
-/* Why there is none, in words; NULL: there is one.  Belongs to the context. */
+/* Why there is no evaluation program; NULL: there is one.  Owned by the
+ * context. */
 const char *ckr_no_eval(const ckr_ctx *ctx);
-/* After CKR_EDATA of a step or an evaluation: the number that was met. */
+/* After CKR_EDATA of a step or an evaluation: the bad number. */
 int64_t ckr_bad_number(const ckr_ctx *ctx);
 /* Outputs of ckr_eval, the loss among them, in a fixed order.  CKR_EARG when i
- * is too large.  Beside the model's there are metrics, float32, where scores of
- * classes meet labels in one place of the model: "eval.counted", how many
- * labels count, "eval.correct", of how many the largest score is theirs, and,
- * unless classes weigh differently, "eval.entropy", the sum of their cross
- * entropy in nats.  "eval.term0" and so on are what ckr_score_add adds up. */
+ * is too large.  If the model compares class scores with labels in one place,
+ * there are metrics in float32: "eval.counted", the number of labels that are
+ * not ignored, "eval.correct", the number of correct predictions, and, without
+ * class weights, "eval.entropy", the sum of the cross entropies in nats.
+ * "eval.term0" and so on are the values that ckr_score_add accumulates. */
 ckr_status ckr_eval_output(ckr_ctx *ctx, size_t i, struct ckr_info *info);
-/* What the model says of a data set.  Batches are evaluated one by one, and
- * what the loss is made of is added up, so that it does not depend on their
- * size: sums over samples, means over samples or over the labels that count, by
- * their weights too, and formulas of such sums. */
+/* The score of a data set.  Batches are evaluated one by one, and the terms of
+ * the loss are accumulated, so that it does not depend on the batch size: sums
+ * over samples, means over samples or over labels that are not ignored, also
+ * weighted ones, and formulas of such sums. */
 struct ckr_score {
 	double loss;                    /* NaN: the model has none */
-	double accuracy, perplexity;    /* accuracy: a share; NaN: not told */
-	const char *by_batch;           /* NULL; or why the loss depends on how
-	                                 * samples are dealt to batches: it is
-	                                 * then the mean of full ones'.  Belongs
-	                                 * to the context */
+	double accuracy, perplexity;    /* accuracy: a fraction; NaN: unknown */
+	const char *by_batch;           /* NULL; or why the loss depends on the
+	                                 * batches: it is then the mean over
+	                                 * full batches.  Owned by the
+	                                 * context */
 };
 /* Forget all batches. */
 ckr_status ckr_score_begin(ckr_ctx *ctx);
-/* Evaluate the inputs as they are set, and add what that gives so many times.
- * A last batch of n samples that k are left for is filled up with copies of one
- * sample, and counts once; then a batch of that sample alone takes them out
- * again: (k - n) / n times. */
+/* Evaluate the inputs that are set, and add the result with the weight `times`.
+ * If k samples are left for a last batch of n, pad it with copies of one sample
+ * and add it once; then add a batch of that sample alone with the weight
+ * (k - n) / n, which cancels the copies. */
 ckr_status ckr_score_add(ckr_ctx *ctx, double times);
-/* Of all batches added.  CKR_EARG if there is none. */
+/* The score of all batches added.  CKR_EARG if there is none. */
 ckr_status ckr_score_end(ckr_ctx *ctx, struct ckr_score *score);
-/* The lowest loss of validations in this run, infinity if there was none, and
- * how many in a row since were not lower.  The caller's; checkpoints hold them,
- * so that a run that is resumed goes on with them.  ckr_saw counts another
- * validation; *best: its loss is the lowest.  worse may be NULL. */
+/* ckr_best: the lowest validation loss of this run (infinity if there is none),
+ * and the number of validations in a row since that were not lower.
+ * Checkpoints hold both. ckr_saw counts another validation; *best: its loss is
+ * the lowest. worse may be NULL. */
 ckr_status ckr_saw(ckr_ctx *ctx, double loss, bool *best);
 double ckr_best(const ckr_ctx *ctx, uint64_t *worse);
 /* CKR_ENAN, naming the first, if a trained parameter, optimizer state or a
@@ -411,21 +411,21 @@ ckr_status ckr_finite(ckr_ctx *ctx);
 
 struct ckr_checked {
 	uint64_t compared;              /* tensors whose bits were compared */
-	uint64_t again, alone;          /* of them computed again; that only
-	                                 * the plan has */
-	uint64_t rounded;               /* values kept in 16 bits; if any: */
-	double differ, largest, median; /* what that does to gradients: norm of
-	                                 * the difference over norm, of all
-	                                 * taken as one and among parameters */
+	uint64_t again, alone;          /* of them recomputed; in the plan
+	                                 * alone */
+	uint64_t rounded;               /* values saved in 16 bits; if any: */
+	double differ, largest, median; /* effect on gradients: norm of the
+	                                 * difference over norm, of all as one
+	                                 * and among parameters */
 	const char *where;              /* parameter of the largest */
 };
-/* As ckr_step, carried out twice: once keeping everything and once by the
- * plan, from the same state.  CKR_EMISMATCH names the first tensor whose bits
- * differ, CKR_EUNSUPPORTED one that is computed again and has nothing to be
- * compared with.  Of a plan that keeps values in 16 bits what forward
- * computes is compared so, and CKR_EMISMATCH says that gradients differ by
- * more than a tenth.  After a failure the state is what it was before the
- * call.  *checked (may be NULL): how many tensors were compared. */
+/* As ckr_step, executed twice from the same state: with keep-everything and
+ * with the plan.  CKR_EMISMATCH names the first tensor whose bits differ,
+ * CKR_EUNSUPPORTED a recomputed one that has no counterpart to compare with.
+ * If the plan saves values in 16 bits, only the forward pass is compared bit by
+ * bit, and CKR_EMISMATCH means that gradients differ by more than a tenth.
+ * After a failure the state is what it was before the call. *checked (may be
+ * NULL): how many tensors were compared. */
 ckr_status ckr_check(ckr_ctx *ctx, const struct ckr_hyper *hyper,
                      double *loss, struct ckr_checked *checked);
 
@@ -433,70 +433,68 @@ ckr_status ckr_check(ckr_ctx *ctx, const struct ckr_hyper *hyper,
 
 /* All parameters and buffers from a safetensors file, by name; types are
  * converted between f16, bf16, f32 and f64.  A file without adapters (ckc
- * --lora) leaves these as they are, one of ckr_save_adapters all else.  Files
- * are read once to see that they are good and once more to load them: after a
- * failure nothing has changed.  Should only the second reading fail, the
- * context serves no more than ckr_error and ckr_close. */
+ * --lora) does not change these, and a file of ckr_save_adapters changes
+ * nothing else.  Files are read once to check them and once more to load them:
+ * after a failure nothing has changed.  If only the second reading fails, just
+ * ckr_error and ckr_close may be called. */
 ckr_status ckr_load_weights(ckr_ctx *ctx, const char *path);
 /* How ckr_init takes weights from a file.  Texts stay the caller's. */
 struct ckr_init {
-	const char *const *map;         /* "OLD=NEW": a tensor whose name
-	                                 * begins with OLD is called as if it
-	                                 * began with NEW; the last that fits
-	                                 * counts */
+	const char *const *map;         /* "OLD=NEW": replace the prefix OLD of
+	                                 * tensor names by NEW; the last match
+	                                 * wins */
 	size_t nmap;
 	const char *const *skip;        /* globs of weights that keep their
-	                                 * values, whatever the file holds */
+	                                 * values in any case */
 	size_t nskip;
-	bool partial;                   /* so does what the file lacks */
+	bool partial;                   /* missing weights keep their values */
 };
-/* As ckr_load_weights; how may be NULL.  A tensor of another shape is refused
- * unless it is skipped, and so is a mapping or a glob that fits nothing. */
+/* As ckr_load_weights; how may be NULL.  A tensor of another shape is an error
+ * unless it is skipped, and so is a mapping or a glob that matches nothing. */
 ckr_status ckr_init(ckr_ctx *ctx, const char *path,
                     const struct ckr_init *how);
-/* Of several files that together hold all; of two of one name the last counts,
- * which ckr_unread tells. */
+/* From several files that hold all weights together.  If two have the same
+ * name, the last one wins, and ckr_unread reports it. */
 ckr_status ckr_init_all(ckr_ctx *ctx, const char *const *path, size_t n,
                         const struct ckr_init *how);
-/* Weight number i of those that the files read last left; NULL: none. */
+/* Weight number i of those not set by the files read last; NULL: none. */
 const char *ckr_left(const ckr_ctx *ctx, size_t i);
-/* What the files of weights read last hold that has no place in the model, in
- * words; "": nothing.  It may be a constant, which keeps its value. */
+/* A message about tensors of the files read last that the model does not use;
+ * "": none.  Such a tensor may be a constant, which keeps its value. */
 const char *ckr_unread(const ckr_ctx *ctx);
 /* Parameters, buffers, optimizer state, step, seed and loss scale.  The file
  * appears by rename when it is complete and on disk. */
 ckr_status ckr_save(ckr_ctx *ctx, const char *path);
 ckr_status ckr_resume(ckr_ctx *ctx, const char *path);
-/* Of a model with low-rank adapters (ckc --lora), else CKR_EUNSUPPORTED: what
- * is trained, named as in PEFT's adapter_model.safetensors, with PEFT's
- * adapter_config.json beside it; and parameters and buffers of the model, with
- * adapters merged into them (by one process).  path NULL: whether that could
- * be. */
+/* For a model with low-rank adapters (ckc --lora), else CKR_EUNSUPPORTED.
+ * ckr_save_adapters: trained tensors with the names of PEFT's
+ * adapter_model.safetensors, and adapter_config.json beside the file.
+ * ckr_save_merged: parameters and buffers with adapters merged into them
+ * (single process only). path NULL: check whether the call is possible. */
 ckr_status ckr_save_adapters(ckr_ctx *ctx, const char *path);
 ckr_status ckr_save_merged(ckr_ctx *ctx, const char *path);
-/* The ONNX file the model was compiled from, with the present weights, adapters
- * merged into them. */
+/* The ONNX file that the model was compiled from, with the current weights,
+ * adapters merged into them. */
 ckr_status ckr_export_onnx(ckr_ctx *ctx, const char *path);
-/* Graph outputs of the last step; of several micro-batches those of the last
- * one, which ckr_get gives as well, but the loss is the step's. */
+/* Graph outputs of the last step: those of its last micro-batch, as ckr_get
+ * returns them, but the loss of the whole step. */
 ckr_status ckr_save_outputs(ckr_ctx *ctx, const char *path);
 /* The gradients of the next step that is not skipped (before clipping, without
  * loss scale). */
 ckr_status ckr_save_grads(ckr_ctx *ctx, const char *path);
-/* Record the next steps (the first three) as chrome-trace JSON; the file is
- * written after the third.  path NULL: write what is there now, if anything is
- * recorded, as ckr_close does without telling of failures, but not for several
- * processes. */
+/* Record the next three steps as Chrome trace JSON; the file is written after
+ * the third. path NULL: write the steps recorded so far, if any. ckr_close does
+ * the same for a single process, without reporting failures. */
 ckr_status ckr_trace(ckr_ctx *ctx, const char *path);
-/* Mean and least seconds per op over all steps since this call is written by
- * ckr_profile(ctx, path); path NULL starts measuring.  The first call of an op
- * is left out if there is another; "cold" counts ops of a single call.  What
- * moves between ranks is told by what a rank sends and its share of the time,
- * as ranks take turns. */
+/* path NULL: start profiling.  Otherwise write mean and minimum seconds per op
+ * over all steps since then.  The first call of an op is excluded if there is
+ * another; "cold" counts ops with a single call.  For transfers between ranks
+ * the profile has the bytes that a rank sends and its share of the time, as
+ * ranks take turns. */
 ckr_status ckr_profile(ckr_ctx *ctx, const char *path);
-/* The same summed by op, those over 1 % of a step, for people: share of the
- * time, and what part of its roof each reaches, which is the larger of FLOPs
- * and bytes over the best rates of any op measured. */
+/* Print the profile as a table by op, for ops over 1 % of a step: share of the
+ * time, and fraction of the roofline, which is the larger of FLOPs and bytes
+ * over the best rates of all measured ops. */
 ckr_status ckr_profile_table(ckr_ctx *ctx, FILE *out);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
-/* CPU oversubscription monitor: whether other processes want the processors
- * too, and what is done then.
+/* CPU oversubscription monitor: detects that other processes compete for the
+ * processors, and adapts.
  *
  * Threads of OpenMP wait for each other by spinning, which is right while each
  * has a processor to itself.  Beside a busy process the one that is waited for

@@ -1,4 +1,4 @@
-/* Element types as the run time needs them. */
+/* Element types of the runtime: sizes, names and conversion. */
 #ifndef CKR_DTYPE_H
 #define CKR_DTYPE_H
 

@@ -1,4 +1,4 @@
-/* Messages of the run time. */
+/* Error messages of libckr and ckrun. */
 #include "runtime/base/err.h"
 
 #include <stdarg.h>

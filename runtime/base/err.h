@@ -1,7 +1,7 @@
-/* What went wrong, in words: one message per context.
+/* Error messages: one message per context.
  *
- * The rooms base and file are utilities of libckr and of ckrun alike: they
- * know no model.  Of the rest of libckr ckrun sees ckr.h alone. */
+ * The folders base and file are utilities of libckr and of ckrun, which know no
+ * model.  Of the rest of libckr, ckrun uses only ckr.h. */
 #ifndef CKR_ERR_H
 #define CKR_ERR_H
 

@@ -27,7 +27,7 @@ block_map(struct block *b, uint64_t size, bool paint, bool at_end,
 		return CKR_OK;
 	if (size > (uint64_t)1 << 46)
 		return err_set(e, CKR_ENOMEM,
-		               "cannot take %llu bytes of memory",
+		               "cannot allocate %llu bytes of memory",
 		               (unsigned long long)size);
 	body = (size + page - 1) / page * page;
 	b->mapped = body + page;
@@ -35,7 +35,7 @@ block_map(struct block *b, uint64_t size, bool paint, bool at_end,
 	              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (b->map == MAP_FAILED) {
 		*b = (struct block){ .p = NULL };
-		return err_set(e, CKR_ENOMEM, "cannot take %llu bytes of "
+		return err_set(e, CKR_ENOMEM, "cannot allocate %llu bytes of "
 		               "memory: %m", (unsigned long long)size);
 	}
 	mprotect((char *)b->map + body, page, PROT_NONE);

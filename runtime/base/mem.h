@@ -1,4 +1,4 @@
-/* Blocks of memory that are taken once, touched once and never grow. */
+/* Blocks of memory that are allocated once, touched once and never grow. */
 #ifndef CKR_MEM_H
 #define CKR_MEM_H
 

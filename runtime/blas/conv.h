@@ -1,4 +1,4 @@
-/* Convolutions that a model asks a library for (ckr_library.blocked). */
+/* Convolutions that a model delegates to a library (ckr_library.blocked). */
 #ifndef CKR_CONVS_H
 #define CKR_CONVS_H
 

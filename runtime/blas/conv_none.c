@@ -1,4 +1,4 @@
-/* Built without the header of oneDNN: kernels unfold patches instead. */
+/* Stub of a build without the header of oneDNN: kernels use im2col instead. */
 #include "runtime/blas/conv.h"
 
 struct convs *

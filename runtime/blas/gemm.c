@@ -1,4 +1,4 @@
-/* Choosing the library for matrix products.
+/* Selection of the library for matrix products.
  *
  * Libraries are loaded when the model is opened: oneDNN, else OpenBLAS, else
  * our own kernel, so that a compiled model needs none of them.  A symbol once
@@ -380,24 +380,26 @@ gemm_choose(struct gemm *g, const char *name, int threads, struct err *e)
 	}
 	pthread_mutex_unlock(&loaded.lock);
 	if (g->fn == gemm_own && g->packs < threads)
-		return err_set(e, CKR_ENOMEM, "no memory to pack matrix "
-		               "products in, for %d thread%s: %m", threads,
+		return err_set(e, CKR_ENOMEM, "cannot allocate packing buffers "
+		               "of matrix products for %d thread%s: %m",
+		               threads,
 		               threads == 1 ? "" : "s");
 	if (ok)
 		return CKR_OK;
 	if (bf16 && loaded.onednn)
-		return err_set(e, CKR_EUNSUPPORTED, "%s%s has no bf16 products"
-		               "%s; try: --blas onednn",
+		return err_set(e, CKR_EUNSUPPORTED, "%s%s has no bf16 matrix "
+		               "products%s; try: --blas onednn",
 		               loaded.onednn_lacks_bf16 ? "this build of " : "",
 		               loaded.onednn_text,
 		               loaded.onednn_lacks_bf16 ? ""
 		               : " on this processor");
 	if (bf16 || !strcmp(name, "onednn") || !strcmp(name, "openblas"))
 		return err_set(e, CKR_EUNSUPPORTED, "%s cannot be loaded; "
-		               "install %s, or choose another with --blas",
+		               "install %s, or choose another library with "
+		               "--blas",
 		               name,
 		               strcmp(name, "openblas") ? "libdnnl2"
 		               : "libopenblas0-openmp");
-	return err_set(e, CKR_EARG, "no library '%s' for matrix products; "
+	return err_set(e, CKR_EARG, "unknown library '%s' for matrix products; "
 	               "expected auto, onednn, openblas or own", name);
 }

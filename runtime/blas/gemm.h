@@ -1,4 +1,4 @@
-/* Matrix products: somebody else's library if there is one. */
+/* Matrix products, by an external library if one is available. */
 #ifndef CKR_GEMM_H
 #define CKR_GEMM_H
 

@@ -1,4 +1,4 @@
-/* Parts of a product, by a model of what they cost.
+/* Partition of a matrix product over threads, by a cost model.
  *
  * A library packs op(A) once for every column of parts and op(B) once for
  * every row of them, and few large parts leave threads idle.  Which shape is

@@ -1,4 +1,4 @@
-/* How a matrix product is divided into parts for threads. */
+/* Partition of a matrix product over threads. */
 #ifndef CKR_PARTS_H
 #define CKR_PARTS_H
 

@@ -1,4 +1,5 @@
-/* Two libraries of one model take the same steps: which tensors differ.
+/* ckrun --against: runs the same steps in two libraries of one model, and
+ * compares their tensors.
  *
  * A difference is relative to the largest magnitude of the tensor.  Not
  * all of it counts: gradients that are zero but for rounding, such as that of
@@ -84,12 +85,12 @@ prepare_compare(struct against *a)
 	if (options_given(a->o, "loss-scale") && !(ckr_loss_scale(m) > 0)
 	    && !(ckr_loss_scale(a->p.s[1].m) > 0))
 		return options_usage("--", "loss-scale", "needs a library with "
-		                     "gradients in f16, of a model with "
-		                     "products that ckc got --dtype f16 for");
+		                     "f16 gradients: a model with matrix "
+		                     "products, compiled with ckc --dtype f16");
 	a->steps = options_given(a->o, "steps") ? a->o->steps : done + 1;
 	return done < a->steps ? DONE
-	       : options_usage("--", "steps", "counts those that are done, and "
-	                       "leaves none");
+	       : options_usage("--", "steps", "includes the steps already "
+	                       "done, so none is left");
 }
 
 static void
@@ -120,7 +121,7 @@ report_unmatched(struct against *a, int k, const char *what, const char *name,
 	char text[NAME_TEXT], form[128];
 
 	if (a->named++ < MAX_NAMED && !a->o->quiet)
-		printf("  in %s alone: %s '%s' %s\n", a->p.s[k].so, what,
+		printf("  only in %s: %s '%s' %s\n", a->p.s[k].so, what,
 		       err_name(text, sizeof(text), name),
 		       array_text(form, sizeof(form), dtype, rank, dim));
 }
@@ -288,7 +289,8 @@ compare_losses(struct against *a, uint64_t step)
 	if (!(far <= a->loss_gap))
 		a->loss_gap = isnan(far) ? INFINITY : far;
 	if (!a->o->quiet)
-		printf("step %llu  loss %.9g beside %.9g, apart by %.2g\n",
+		printf("step %llu  loss %.9g vs %.9g, relative difference "
+		       "%.2g\n",
 		       (unsigned long long)step, console_number(x),
 		       console_number(y), console_number(far));
 	fflush(stdout);
@@ -340,7 +342,7 @@ print_all(const struct against *a)
 	if (a->o->quiet)
 		return;
 	if (a->named > MAX_NAMED)
-		printf("  and %zu more that only one of them has\n",
+		printf("  and %zu more that only one of the libraries has\n",
 		       a->named - MAX_NAMED);
 	differ_print(&a->list, a->rtol, MAX_LINES, stdout);
 	printf("%zu tensors compared; tolerance %.2g of a tensor's largest "
@@ -355,15 +357,15 @@ report_verdict(struct against *a)
 	char text[200];
 
 	if (!a->list.n)
-		return print_failure("the two have no gradient, parameter or "
-		                     "buffer in common");
+		return print_failure("the two libraries have no gradient, "
+		                     "parameter or buffer in common");
 	print_all(a);
 	snprintf(text, sizeof(text), "%zu of %zu tensors%s differ by more than "
 	         "%.2g", n, a->list.n, loss ? " and the losses" : "", a->rtol);
 	if (loss || n)
 		return print_failure(text);
 	if (!a->o->quiet)
-		puts("all are within it, losses too");
+		puts("all tensors and losses are within the tolerance");
 	if (ckr_step_count(a->p.s[0].m) < a->steps)
 		return print_failure("stopped before the last step");
 	return DONE;
@@ -377,9 +379,8 @@ against_run(struct ckrun_options *o)
 	ckr_status s;
 
 	if (launch_find().by)
-		return options_usage("--", "against", "compares in one "
-		                     "process, which trains all ranks: start "
-		                     "it without a launcher");
+		return options_usage("--", "against", "runs all ranks in one "
+		                     "process: start ckrun without a launcher");
 	s = sides_open(&a.p, o);
 	if (s == CKR_OK)
 		status = prepare_compare(&a);

@@ -1,5 +1,5 @@
-/* ckrun A.so --against B.so: two libraries of one model take the same steps
- * from the same parameters, and differences are reported. */
+/* ckrun A.so --against B.so: runs the same steps in two libraries of one model,
+ * from the same parameters, and reports differences. */
 #ifndef CKRUN_AGAINST_H
 #define CKRUN_AGAINST_H
 

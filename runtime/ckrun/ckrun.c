@@ -61,16 +61,16 @@ fail_by_nan(struct train_run *r)
 	end_line(r);
 	fprintf(f, "ckrun: %s", ckr_error(r->m));
 	if (data_find_nonfinite(&r->data, where, sizeof(where)))
-		fprintf(f, "; %s, has a number that is not finite", where);
+		fprintf(f, "; %s contains a non-finite value", where);
 	if (r->saved >= 0)
 		fprintf(f, "; '%s' holds the state after step %lld",
 		        o->save, (long long)r->saved);
 	else if (o->resume)
-		fprintf(f, "; the last good state is in '%s', which this "
-		        "run began with", o->resume);
+		fprintf(f, "; the last good state is the checkpoint '%s' that "
+		        "this run resumed from", o->resume);
 	else if (o->save)
-		fprintf(f, "; no file holds a good state: --save-every N "
-		        "writes one every N steps");
+		fprintf(f, "; no checkpoint holds a good state; try: "
+		        "--save-every N");
 	fputc('\n', f);
 	return FAILED;
 }
@@ -229,7 +229,7 @@ train(struct train_run *r)
 	}
 	r->stopped &= ckr_step_count(r->m) < r->steps.total && !r->stalled;
 	if (r->stalled && !r->o->quiet)
-		printf("the loss of --valid has not been lower for %llu "
+		printf("the validation loss has not improved for %llu "
 		       "validations: stopped after step %llu\n",
 		       (unsigned long long)r->o->patience,
 		       (unsigned long long)ckr_step_count(r->m));
@@ -297,9 +297,9 @@ static ckr_status
 write_profile(struct train_run *r)
 {
 	if (ckr_step_count(r->m) - r->steps.before == 1)
-		fprintf(stderr, "ckrun: warning: --profile holds a first step "
-		        "alone, which loads code and touches memory for the "
-		        "first time; with more steps it is left out\n");
+		fprintf(stderr, "ckrun: warning: --profile measured only the "
+		        "first step, which includes loading code and touching "
+		        "memory; run more steps to exclude it\n");
 	if (!r->o->quiet)
 		CKR_TRY(ckr_profile_table(r->m, stdout));
 	return ckr_profile(r->m, r->o->profile);
@@ -321,8 +321,8 @@ write_results(struct train_run *r)
 	if (o->profile)
 		CKR_TRY(write_profile(r));
 	if (o->grads && steps_only_skipped(&r->steps))
-		fprintf(stderr, "ckrun: warning: '%s' is not written: no step "
-		        "came to gradients\n", o->grads);
+		fprintf(stderr, "ckrun: warning: '%s' was not written: every "
+		        "step was skipped\n", o->grads);
 	CKR_TRY(ckr_trace(r->m, NULL));
 	return ckr_agree(r->m, log_flush(&r->log, r->m));
 }
@@ -336,8 +336,8 @@ print_run_head(const struct train_run *r)
 	                   : " (data and tensor parallel)";
 
 	if (r->o->threads > (uint64_t)ckr_threads(r->m))
-		fprintf(stderr, "ckrun: warning: the model was compiled for "
-		        "%d thread%s, not for %llu\n", ckr_threads(r->m),
+		fprintf(stderr, "ckrun: warning: the model was compiled for %d "
+		        "thread%s and cannot use %llu\n", ckr_threads(r->m),
 		        ckr_threads(r->m) == 1 ? "" : "s",
 		        (unsigned long long)r->o->threads);
 	if (r->o->quiet)
@@ -345,7 +345,7 @@ print_run_head(const struct train_run *r)
 	printf("%s: ", ckr_model_name(r->m));
 	if (ckr_ranks(r->m) > 1)
 		printf("%u %s%s, ", ckr_ranks(r->m), ckr_processes(r->m) > 1
-		       ? "ranks in processes" : "virtual ranks", kind);
+		       ? "ranks in separate processes" : "virtual ranks", kind);
 	printf("optimizer %s, %d thread%s, matrix products by %s\n",
 	       ckr_optimizer(r->m), ckr_threads(r->m),
 	       ckr_threads(r->m) == 1 ? "" : "s", ckr_blas(r->m));
@@ -366,14 +366,14 @@ print_tail(const struct train_run *r)
 	       (unsigned long long)m.planned_bytes,
 	       (unsigned long long)m.grown_bytes);
 	if (r->o->stats)
-		printf("resident %llu, arena %llu, held to undo a step %llu, "
+		printf("resident %llu, arena %llu, rollback copies %llu, "
 		       "budget %llu\n",
 		       (unsigned long long)m.resident_bytes,
 		       (unsigned long long)m.arena_bytes,
 		       (unsigned long long)m.held_bytes,
 		       (unsigned long long)m.budget_bytes);
 	if (r->o->stats && m.transfer_bytes)
-		printf("what moves between processes goes through %llu\n",
+		printf("transfer buffers between processes %llu\n",
 		       (unsigned long long)m.transfer_bytes);
 	if (r->o->check)
 		checked_print(&r->steps.checked);
@@ -381,13 +381,13 @@ print_tail(const struct train_run *r)
 		printf("%llu steps skipped\n",
 		       (unsigned long long)r->steps.skipped);
 	if (r->steps.overflows)
-		printf("%llu steps skipped whose gradients overflowed, loss "
+		printf("%llu steps skipped because gradients overflowed, loss "
 		       "scale now %g\n", (unsigned long long)r->steps.overflows,
 		       ckr_loss_scale(r->m));
 	if (r->o->save)
 		printf("saved %s\n", r->o->save);
 	if (r->o->save_best)
-		printf("saved %s, with a loss of --valid of %.9g\n",
+		printf("saved %s, validation loss %.9g\n",
 		       r->o->save_best, ckr_best(r->m, NULL));
 }
 
@@ -403,11 +403,11 @@ count_steps(struct train_run *r)
 	if (options_given(o, "epochs"))
 		return data_steps(&r->data, o->epochs, &r->steps.total) ? DONE
 		       : options_usage("--", "epochs", r->data.per_step
-		                       ? "is too large" : "counts samples of "
-		                       "--data, of which no input gets any");
+		                       ? "is too large" : "needs an input that "
+		                       "reads samples from --data");
 	if (strcmp(ckr_optimizer(r->m), "none") && !o->check)
-		return options_usage("--", "steps", "or --epochs is needed to "
-		                     "train");
+		return options_usage("--", "steps", "or --epochs is required "
+		                     "for training");
 	r->steps.total = ckr_step_count(r->m) + 1;
 	return DONE;
 }
@@ -433,8 +433,8 @@ run_model(struct train_run *r)
 	print_run_head(r);
 	r->steps.before = ckr_step_count(r->m);
 	if (ckr_step_count(r->m) >= r->steps.total && !r->o->quiet)
-		printf("nothing to do: %llu steps are done already, and "
-		       "--%s counts them\n",
+		printf("nothing to do: %llu steps are already done, and --%s "
+		       "includes them\n",
 		       (unsigned long long)ckr_step_count(r->m),
 		       options_given(r->o, "epochs") ? "epochs" : "steps");
 	/* a run that has stopped for it is not gone on with */

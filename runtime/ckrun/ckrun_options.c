@@ -29,124 +29,132 @@ struct ckrun_option {
  * name are headings. */
 static const struct ckrun_option rows[] = {
 	{ NULL, T_FLAG, 0, NULL, "data" },
-	{ "data", T_DATA, AT(data), "FILE", "samples or a stream of tokens; "
-	  "once for each file, or a pattern in quotes" },
-	{ "tokens", T_TEXT, AT(tokens), "TYPE", "they are raw tokens: u16, u32 "
-	  "or bytes (any text)" },
-	{ "columns", T_WORDS, AT(columns), "N=LIST", "array N of columns of "
-	  ".csv files: names, numbers from 1, ranges 1-4" },
-	{ "normalize", T_TEXT, AT(normalize), "M,S", "u8 rows go in as (x / "
+	{ "data", T_DATA, AT(data), "FILE", "training samples or tokens; "
+	  "repeat for more files, or quote a pattern" },
+	{ "tokens", T_TEXT, AT(tokens), "TYPE", "read --data as raw tokens: "
+	  "u16, u32 or bytes (any text)" },
+	{ "columns", T_WORDS, AT(columns), "N=LIST", "make array N of columns "
+	  "of .csv files: names, numbers from 1, ranges 1-4" },
+	{ "normalize", T_TEXT, AT(normalize), "M,S", "scale u8 pixels to (x / "
 	  "255 - M) / S; by channel: M/M/M,S/S/S" },
-	{ "feed", T_WORDS, AT(feed), "IN=SRC", "input IN gets SRC: an array, "
-	  "or a word of those below" },
-	{ "inputs", T_FILE, AT(inputs), "FILE", "all inputs by name from FILE, "
-	  "the same at every step" },
+	{ "feed", T_WORDS, AT(feed), "IN=SRC", "source of input IN: an array, "
+	  "or a keyword listed below" },
+	{ "inputs", T_FILE, AT(inputs), "FILE", "arrays for all inputs by "
+	  "name, the same at every step" },
 	{ NULL, T_FLAG, 0, NULL, "training" },
-	{ "steps", T_COUNT, AT(steps), "N", "train until N steps are done, "
-	  "resumed ones included; 0: files alone" },
-	{ "epochs", T_COUNT, AT(epochs), "N", "or until every sample of --data "
-	  "was taken N times" },
-	{ "lr", T_SIZE, AT(hyper.lr), "X", "learning rate (1e-3; lion 1e-4, "
-	  "adafactor 1e-2)" },
-	{ "schedule", T_SCHEDULE, AT(schedule), "NAME", "constant (default), "
-	  "linear or cosine, down to --min-lr" },
-	{ "warmup", T_COUNT, AT(warmup), "N", "steps over which the rate rises "
-	  "(0)" },
-	{ "min-lr", T_SIZE, AT(min_lr), "X", "learning rate at the end (0)" },
-	{ "weight-decay", T_SIZE, AT(hyper.weight_decay), "X", "decoupled "
-	  "decay; sgd, sgdm and adam add it to the gradient (0.01; adam 0)" },
-	{ "lr-scale", T_WORDS, AT(lr_scale), "GLOB=F", "parameters GLOB learn "
-	  "at F times the rate (0: stay as they are); the last that matches "
-	  "counts" },
-	{ "decay", T_WORDS, AT(decay), "GLOB=F", "and have this weight decay, "
-	  "ckc --no-decay or not" },
-	{ "beta1", T_REAL, AT(hyper.beta1), "X", "adam, adamw, lion (0.9)" },
-	{ "beta2", T_REAL, AT(hyper.beta2), "X", "adam, adamw (0.999), lion "
-	  "(0.99)" },
-	{ "eps", T_SIZE, AT(hyper.eps), "X", "adam, adamw (1e-8), adafactor "
-	  "(2^-23)" },
-	{ "momentum", T_SIZE, AT(hyper.momentum), "X", "sgdm (0.9)" },
-	{ "nesterov", T_FLAG, AT(hyper.nesterov), NULL, "sgdm: Nesterov's "
-	  "momentum" },
-	{ "beta2-decay", T_REAL, AT(hyper.beta2_decay), "X", "adafactor: step "
-	  "t takes t^X of the new (-0.8)" },
+	{ "steps", T_COUNT, AT(steps), "N", "total number of steps, resumed "
+	  "ones included; 0: only write files" },
+	{ "epochs", T_COUNT, AT(epochs), "N", "total number of passes over "
+	  "--data, instead of --steps" },
+	{ "lr", T_SIZE, AT(hyper.lr), "X", "learning rate (default: 1e-3; lion "
+	  "1e-4, adafactor 1e-2)" },
+	{ "schedule", T_SCHEDULE, AT(schedule), "NAME", "learning rate "
+	  "schedule: constant (default), linear or cosine to --min-lr" },
+	{ "warmup", T_COUNT, AT(warmup), "N", "number of steps of linear "
+	  "warmup (default: 0)" },
+	{ "min-lr", T_SIZE, AT(min_lr), "X", "learning rate at the end of a "
+	  "schedule (default: 0)" },
+	{ "weight-decay", T_SIZE, AT(hyper.weight_decay), "X", "weight decay; "
+	  "decoupled, but part of the gradient for sgd, sgdm and adam "
+	  "(default: 0.01; adam 0)" },
+	{ "lr-scale", T_WORDS, AT(lr_scale), "GLOB=F", "scale the learning "
+	  "rate of parameters GLOB by F (0: frozen); the last match wins" },
+	{ "decay", T_WORDS, AT(decay), "GLOB=F", "weight decay of parameters "
+	  "GLOB, even with ckc --no-decay" },
+	{ "beta1", T_REAL, AT(hyper.beta1), "X", "beta1 of adam, adamw, lion "
+	  "(default: 0.9)" },
+	{ "beta2", T_REAL, AT(hyper.beta2), "X", "beta2 of adam, adamw "
+	  "(default: 0.999), lion (0.99)" },
+	{ "eps", T_SIZE, AT(hyper.eps), "X", "epsilon of adam, adamw (default: "
+	  "1e-8), adafactor (2^-23)" },
+	{ "momentum", T_SIZE, AT(hyper.momentum), "X", "momentum of sgdm "
+	  "(default: 0.9)" },
+	{ "nesterov", T_FLAG, AT(hyper.nesterov), NULL, "use Nesterov momentum "
+	  "(sgdm)" },
+	{ "beta2-decay", T_REAL, AT(hyper.beta2_decay), "X", "adafactor: beta2 "
+	  "is 1 - t^X at step t (default: -0.8)" },
 	{ "clip-threshold", T_SIZE, AT(hyper.clip_threshold), "X", "adafactor: "
-	  "largest root mean square of an update (1)" },
-	{ "eps2", T_SIZE, AT(hyper.eps2), "X", "adafactor: least scale of a "
-	  "parameter (1e-3)" },
-	{ "clip", T_SIZE, AT(hyper.clip), "X", "largest norm of all gradients; "
-	  "0: off (0)" },
-	{ "loss-scale", T_SCALE, AT(hyper.loss_scale), "X", "f16: the loss is "
-	  "multiplied by X; dynamic (default): by what gradients bear" },
-	{ "seed", T_COUNT, AT(seed), "N", "for dropout and the order of data "
-	  "(0)" },
+	  "maximum root mean square of an update (default: 1)" },
+	{ "eps2", T_SIZE, AT(hyper.eps2), "X", "adafactor: minimum scale of a "
+	  "parameter (default: 1e-3)" },
+	{ "clip", T_SIZE, AT(hyper.clip), "X", "maximum global gradient norm; "
+	  "0: no clipping (default: 0)" },
+	{ "loss-scale", T_SCALE, AT(hyper.loss_scale), "X", "f16: constant "
+	  "loss scale X, or dynamic (default)" },
+	{ "seed", T_COUNT, AT(seed), "N", "random seed of dropout and data "
+	  "order (default: 0)" },
 	{ NULL, T_FLAG, 0, NULL, "evaluation" },
-	{ "valid", T_DATA, AT(valid), "FILE", "as --data, but not trained on: "
-	  "its loss, accuracy and perplexity at the end" },
-	{ "valid-every", T_COUNT, AT(valid_every), "N", "and every N steps" },
-	{ "save-best", T_FILE, AT(save_best), "FILE", "a checkpoint whenever "
-	  "the loss of --valid is the lowest so far" },
-	{ "patience", T_COUNT, AT(patience), "N", "stop when it has not been "
-	  "lower N times in a row" },
-	{ "out", T_FILE, AT(out), "FILE", "predict: the output, .npy, samples "
-	  "in their order; -o" },
-	{ "name", T_TEXT, AT(name), "NAME", "predict: which output, if there "
-	  "are several" },
+	{ "valid", T_DATA, AT(valid), "FILE", "validation data, as --data: "
+	  "loss, accuracy and perplexity at the end" },
+	{ "valid-every", T_COUNT, AT(valid_every), "N", "also validate every N "
+	  "steps" },
+	{ "save-best", T_FILE, AT(save_best), "FILE", "write a checkpoint "
+	  "whenever the validation loss is the lowest so far" },
+	{ "patience", T_COUNT, AT(patience), "N", "stop when the validation "
+	  "loss has not improved N times in a row" },
+	{ "out", T_FILE, AT(out), "FILE", "predict: output file, .npy, samples "
+	  "in order (short: -o)" },
+	{ "name", T_TEXT, AT(name), "NAME", "predict: name of the output, if "
+	  "the model has several" },
 	{ NULL, T_FLAG, 0, NULL, "files" },
-	{ "init", T_FILES, AT(init), "FILE", "initial weights (.safetensors; "
-	  "default: beside the model); of several files the last counts" },
-	{ "init-map", T_WORDS, AT(init_map), "OLD=NEW", "its names that begin "
-	  "with OLD begin with NEW; either may be empty" },
-	{ "init-partial", T_FLAG, AT(init_partial), NULL, "what it lacks "
-	  "starts as it was compiled, and is listed (all: --stats)" },
-	{ "init-skip", T_WORDS, AT(init_skip), "GLOB", "parameters that start "
-	  "so whatever it holds, as a head of another shape" },
-	{ "save", T_FILE, AT(save), "FILE", "write a checkpoint at the end: "
-	  "what steps use (all parameters: --export-onnx)" },
-	{ "save-lora", T_FILE, AT(save_lora), "FILE", "ckc --lora: what is "
-	  "trained, by PEFT's names, and adapter_config.json beside it" },
-	{ "save-merged", T_FILE, AT(save_merged), "FILE", "ckc --lora: the "
-	  "weights with adapters merged into them" },
-	{ "save-every", T_COUNT, AT(save_every), "N", "and every N steps" },
-	{ "keep", T_COUNT, AT(keep), "N", "... the last N of them as "
-	  "FILE.STEP, too" },
-	{ "resume", T_FILE, AT(resume), "FILE", "go on from a checkpoint" },
-	{ "outputs", T_FILE, AT(outputs), "FILE", "the graph's outputs at the "
-	  "last step; ckc --grad-accum: of its last micro-batch" },
-	{ "grads", T_FILE, AT(grads), "FILE", "gradients of the first step "
-	  "not skipped, before clipping" },
-	{ "log", T_FILE, AT(log), "FILE", "one JSON object per step, or .csv; "
-	  "grad_norm: before clipping (none if ckc updates in backward)" },
-	{ "tensorboard", T_FILE, AT(tensorboard), "DIR", "the same as events "
-	  "of TensorBoard: train/loss, valid/loss, ..." },
-	{ "export-onnx", T_FILE, AT(onnx), "FILE", "the ONNX model with the "
-	  "trained weights" },
+	{ "init", T_FILES, AT(init), "FILE", "initial weights, .safetensors "
+	  "(default: beside the model); repeatable, the last file wins" },
+	{ "init-map", T_WORDS, AT(init_map), "OLD=NEW", "replace the prefix "
+	  "OLD of tensor names of --init by NEW; either may be empty" },
+	{ "init-partial", T_FLAG, AT(init_partial), NULL, "keep the compiled "
+	  "values of tensors missing from --init, and list them (all: "
+	  "--stats)" },
+	{ "init-skip", T_WORDS, AT(init_skip), "GLOB", "keep the compiled "
+	  "values of parameters GLOB, such as a head of another shape" },
+	{ "save", T_FILE, AT(save), "FILE", "write a checkpoint of all tensors "
+	  "that steps use at the end (all parameters: --export-onnx)" },
+	{ "save-lora", T_FILE, AT(save_lora), "FILE", "ckc --lora: write "
+	  "trained tensors under PEFT names, and adapter_config.json" },
+	{ "save-merged", T_FILE, AT(save_merged), "FILE", "ckc --lora: write "
+	  "the weights with adapters merged" },
+	{ "save-every", T_COUNT, AT(save_every), "N", "also write the "
+	  "checkpoint every N steps" },
+	{ "keep", T_COUNT, AT(keep), "N", "keep the last N periodic "
+	  "checkpoints, too, as FILE.STEP" },
+	{ "resume", T_FILE, AT(resume), "FILE", "resume from a checkpoint" },
+	{ "outputs", T_FILE, AT(outputs), "FILE", "write the graph outputs of "
+	  "the last step; ckc --grad-accum: of its last micro-batch" },
+	{ "grads", T_FILE, AT(grads), "FILE", "write gradients of the first "
+	  "step that is not skipped, before clipping" },
+	{ "log", T_FILE, AT(log), "FILE", "write a log of JSON lines, or CSV "
+	  "for .csv; grad_norm is before clipping (absent if ckc updates in "
+	  "backward)" },
+	{ "tensorboard", T_FILE, AT(tensorboard), "DIR", "write the log as "
+	  "TensorBoard events: train/loss, valid/loss, ..." },
+	{ "export-onnx", T_FILE, AT(onnx), "FILE", "write the ONNX model with "
+	  "the trained weights" },
 	{ NULL, T_FLAG, 0, NULL, "running" },
-	{ "threads", T_COUNT, AT(threads), "N", "at most as many as the model "
-	  "was compiled for" },
-	{ "ranks", T_COUNT, AT(ranks), "N", "virtual ranks: as many replicas "
-	  "as that makes (default: one; ckc --dp)" },
-	{ "comm-timeout", T_SIZE, AT(comm_timeout), "S", "processes: longest "
-	  "wait for another, in seconds (600)" },
-	{ "blas", T_TEXT, AT(blas), "NAME", "onednn, openblas or own (default: "
-	  "the first there is); onednn-bf16: bf16 as such on any processor; on "
-	  "a GPU cudnn (convolutions) or cublas (default: the first)" },
-	{ "check", T_FLAG, AT(check), NULL, "do every step twice, keeping "
-	  "everything and by the plan; compare bits" },
-	{ "against", T_FILE, AT(against), "B.so", "take the same steps (1) "
-	  "with another library of the model: what differs" },
-	{ "rtol", T_SIZE, AT(rtol), "X", "... status 1 above this share of a "
-	  "tensor's largest (f32 1e-5, f16 2^-8, bf16 2^-5)" },
-	{ "on-nan", T_ON_NAN, AT(hyper.on_nan), "WHAT", "when a loss or "
-	  "gradient is not finite: stop (default), skip (that update) or go" },
-	{ "trace", T_FILE, AT(trace), "FILE", "chrome-trace JSON of the first "
-	  "steps, with memory" },
-	{ "profile", T_FILE, AT(profile), "FILE", "mean and least seconds "
-	  "per op; the first step is left out if there are more" },
-	{ "stats", T_FLAG, AT(stats), NULL, "tell where memory went" },
-	{ "quiet", T_FLAG, AT(quiet), NULL, "no progress" },
-	{ "help", T_FLAG, AT(help), NULL, "this text" },
-	{ "version", T_FLAG, AT(version), NULL, "which version this is" },
+	{ "threads", T_COUNT, AT(threads), "N", "number of threads, at most as "
+	  "many as the model was compiled for" },
+	{ "ranks", T_COUNT, AT(ranks), "N", "number of virtual ranks, in whole "
+	  "replicas (default: one; ckc --dp)" },
+	{ "comm-timeout", T_SIZE, AT(comm_timeout), "S", "maximum wait for "
+	  "another process, in seconds (default: 600)" },
+	{ "blas", T_TEXT, AT(blas), "NAME", "library for matrix products: "
+	  "onednn, openblas or own (default: the first available); "
+	  "onednn-bf16: native bf16 on any processor; on a GPU cudnn "
+	  "(convolutions) or cublas (default: the first available)" },
+	{ "check", T_FLAG, AT(check), NULL, "run every step twice, with "
+	  "keep-everything and with the plan; compare bits" },
+	{ "against", T_FILE, AT(against), "B.so", "compare steps (default: 1) "
+	  "with another library of the model" },
+	{ "rtol", T_SIZE, AT(rtol), "X", "tolerance of --against, relative to "
+	  "a tensor's largest value (default: f32 1e-5, f16 2^-8, bf16 2^-5)" },
+	{ "on-nan", T_ON_NAN, AT(hyper.on_nan), "WHAT", "action if a loss or "
+	  "gradient is not finite: stop (default), skip (the update) or go" },
+	{ "trace", T_FILE, AT(trace), "FILE", "write a Chrome trace of the "
+	  "first steps, with memory" },
+	{ "profile", T_FILE, AT(profile), "FILE", "write mean and minimum "
+	  "seconds per op, without the first step if there are more" },
+	{ "stats", T_FLAG, AT(stats), NULL, "print memory use" },
+	{ "quiet", T_FLAG, AT(quiet), NULL, "print no progress" },
+	{ "help", T_FLAG, AT(help), NULL, "print this help" },
+	{ "version", T_FLAG, AT(version), NULL, "print the version" },
 };
 
 enum { NROW = sizeof(rows) / sizeof(*rows) };
@@ -155,29 +163,30 @@ _Static_assert((int)NROW <= (int)MAX_OPTIONS, "struct options has a place for "
 
 /* What dataset.c and pair.c do. */
 static const char feeding[] = "\n"
-"--data takes .npy, .npz, .safetensors, .csv, .lst and tokens with llm.c's\n"
-"header.  A .lst has lines PATH LABEL, which are arrays images and labels.\n"
-"Columns of a .csv are arrays of their names, x0 x1 x2 are one array x.\n"
-"Files whose arrays have the same names are shards, one behind the other;\n"
-"others go beside each other, and NAME=FILE names what has no name:\n"
+"--data reads .npy, .npz, .safetensors, .csv, .lst and tokens with llm.c's\n"
+"header.  A .lst has lines PATH LABEL and gives arrays images and labels.\n"
+"Columns of a .csv are arrays of their names; x0 x1 x2 are one array x.\n"
+"Files whose arrays have the same names are shards, read in order; other\n"
+"files add arrays, and NAME=FILE names an array that has no name:\n"
 "--data x=X.npy --data y=Y.npy.\n"
-"Each epoch has every row once, in an order that follows from the\n"
-"seed and the sample's number; batches go on over its end.\n"
-"Rows of u8 for a float input are pixels: --normalize scales them, and turns\n"
-"images from HWC to CHW, or back, where the model takes them so.\n"
+"An epoch visits every row once, in an order that depends on the seed;\n"
+"batches continue across the end of an epoch.  Rows of u8 for a float input\n"
+"are pixels: --normalize scales them, and transposes images from HWC to CHW\n"
+"or back if the input needs it.\n"
 "\n"
-"What an input gets of it: what --feed says; else rows of the array of its\n"
-"name; else of the one array left over that fits no other input in shape and\n"
-"kind (float, integer or bool).  A list of integers that is alone or called\n"
-"tokens is a stream of tokens: ids get windows of it, side by side and within\n"
-"a file, labels the same windows one on, masks ones, positions 0 1 2 ...,\n"
-"token types zeros.  The rest is refused, with the lines to choose from.\n"
+"The source of an input is its --feed; else the array with its name; else the\n"
+"only unused array that fits it, and no other input, in shape and kind\n"
+"(float, integer or bool).  A list of integers that is the only array, or is\n"
+"named tokens, is a token stream: ids get windows of it, side by side and\n"
+"within a file, labels the same windows shifted by one token, masks ones,\n"
+"positions 0 1 2 ..., token types zeros.  Other cases are errors that list\n"
+"the choices.\n"
 "SRC is the name of an array, or\n"
-"  tokens, next          windows of the stream, the same windows one on\n"
-"  rows                  rows of the only array there is\n"
-"  float, int            the same, converted from the other kind, not scaled\n"
-"  hwc, chw              the same, images that lie so\n"
-"  tokens:A ... chw:A    the same of array A\n"
+"  tokens, next          token windows, the same windows shifted by one token\n"
+"  rows                  rows of the only array\n"
+"  float, int            rows converted from the other kind, not scaled\n"
+"  hwc, chw              rows that are images of this layout\n"
+"  tokens:A ... chw:A    the same from array A\n"
 "  ones, zeros, positions";
 
 static bool
@@ -221,22 +230,24 @@ options_help(enum ckrun_verb verb)
 {
 	puts(verb == VERB_EVAL
 	     ? "usage: ckrun eval MODEL.so [option...]\n"
-	       "Tells the model's loss, accuracy and perplexity of all samples."
+	       "Prints the loss, accuracy and perplexity of a model over all "
+	       "samples."
 	     : verb == VERB_PREDICT
 	     ? "usage: ckrun predict MODEL.so -o FILE.npy [option...]\n"
-	       "Writes the model's output of all samples, in their order."
+	       "Writes the output of a model for all samples, in order."
 	     : "usage: ckrun MODEL.so [option...]\n"
 	       "       ckrun eval MODEL.so [option...]\n"
 	       "       ckrun predict MODEL.so -o FILE.npy [option...]\n"
 	       "       ckrun report LOG... -o FILE.html\n"
-	       "Trains a model compiled by ckc; eval tells its loss, accuracy "
-	       "and perplexity,\npredict writes its output, of all samples in "
-	       "their order, report makes a\npage of what --log has written.");
+	       "Trains a model compiled by ckc; eval prints its loss, accuracy "
+	       "and perplexity,\npredict writes its output for all samples in "
+	       "order, report makes a page\nof curves from logs that --log "
+	       "wrote.");
 	print_rows(verb);
 	if (verb == VERB_TRAIN)
 		puts(feeding);
-	puts("\nexit status: 0 done, 1 something failed (message on stderr), "
-	     "2 usage, 3 another process of the run is gone");
+	puts("\nexit status: 0 success, 1 failure (message on stderr), 2 usage "
+	     "error, 3 another process of the run was lost");
 }
 
 void
@@ -303,8 +314,8 @@ add_file(struct option_files *f, const char *name, const char *value)
 {
 	if (f->n == MAX_DATA)
 		return bad_option(name,
-		                  "is given too often; a pattern in quotes "
-		                  "names any number of files");
+		                  "is given too many times; a quoted pattern "
+		                  "can name any number of files");
 	f->v[f->n++] = value;
 	return DONE;
 }
@@ -313,7 +324,7 @@ static int
 add_word(struct option_words *w, const char *name, const char *value)
 {
 	if (w->n == MAX_FEED)
-		return bad_option(name, "is given too often");
+		return bad_option(name, "is given too many times");
 	w->v[w->n++] = value;
 	return DONE;
 }
@@ -425,9 +436,9 @@ options_parse(struct ckrun_options *o, int argc, char **argv)
 		if (a[0] != '-') {
 			if (o->model)
 				return options_usage("a second model: ", a,
-				       o->data.n ? "(for another file of data: "
-				       "--data once more, or a pattern in "
-				       "quotes)" : "");
+				       o->data.n ? "(for more data files, "
+				       "repeat --data or quote a "
+				       "pattern)" : "");
 			o->model = a;
 			continue;
 		}

@@ -118,19 +118,19 @@ checked_print(const struct ckr_checked *n)
 {
 	char name[NAME_TEXT];
 
-	printf("check: %llu tensors compared, %llu of them computed again, all "
+	printf("check: %llu tensors compared, %llu of them recomputed, all "
 	       "bits equal", (unsigned long long)n->compared,
 	       (unsigned long long)n->again);
 	if (n->alone)
-		printf("; %llu not compared, which keep-everything does not "
-		       "have", (unsigned long long)n->alone);
+		printf("; %llu not compared, as keep-everything does not have "
+		       "them", (unsigned long long)n->alone);
 	putchar('\n');
 	if (!n->rounded)
 		return;
-	printf("check: that was forward; %llu values are kept in 16 bits, and "
-	       "gradients differ by %.2e of their norm (of a parameter's: "
-	       "median %.2e, largest %.2e, %s)\n",
+	printf("check: bits were compared in the forward pass only; %llu "
+	       "values are saved in 16 bits, and gradients differ by %.2e of "
+	       "their norm (per parameter: median %.2e, largest %.2e, %s)\n",
 	       (unsigned long long)n->rounded, n->differ, n->median,
 	       n->largest, err_name(name, sizeof(name),
-	                            n->where ? n->where : "of none"));
+	                            n->where ? n->where : "none"));
 }

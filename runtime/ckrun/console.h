@@ -1,5 +1,5 @@
-/* Reports on the console: of a step, a line of progress; of what --check
- * found in all of them; and, where a run is several processes, by whom. */
+/* Console output: progress of steps, results of --check, and which process of a
+ * run prints. */
 #ifndef CKRUN_CONSOLE_H
 #define CKRUN_CONSOLE_H
 

@@ -210,16 +210,16 @@ print_one(const struct tensor_diff *f, double rtol, FILE *out)
 	fprintf(out, "  %-8.2g %s '%s' ", relative(f), f->what,
 	        err_name(name, sizeof(name), f->name));
 	if (f->dtype[0] != f->dtype[1])
-		fprintf(out, "%s beside ", dtype_row[f->dtype[0]].text);
+		fprintf(out, "%s vs ", dtype_row[f->dtype[0]].text);
 	fputs(array_text(form, sizeof(form), f->dtype[1], f->rank, f->dim),
 	      out);
 	if (f->gap > 0) {
 		print_place(f, out);
-		fprintf(out, ": %.9g beside %.9g", console_number(f->x[0]),
+		fprintf(out, ": %.9g vs %.9g", console_number(f->x[0]),
 		        console_number(f->x[1]));
 	}
 	fputs(f->counts || relative(f) <= rtol ? "\n"
-	      : ", which is rounding\n", out);
+	      : ", within rounding error\n", out);
 }
 
 void
@@ -228,6 +228,7 @@ differ_print(const struct diff_list *list, double rtol, size_t lines, FILE *out)
 	for (size_t i = 0; i < list->n && i < lines; i++)
 		print_one(&list->v[i], rtol, out);
 	if (list->n > lines)
-		fprintf(out, "  and %zu more, at most %.2g\n", list->n - lines,
+		fprintf(out, "  and %zu more, largest difference %.2g\n",
+		        list->n - lines,
 		        relative(&list->v[lines]));
 }

@@ -1,4 +1,4 @@
-/* How far two runs' tensors are apart. */
+/* Comparison of the tensors of two runs. */
 #ifndef CKRUN_DIFFER_H
 #define CKRUN_DIFFER_H
 

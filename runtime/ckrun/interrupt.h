@@ -1,5 +1,6 @@
-/* Ctrl-C, SIGTERM, SIGHUP, and SIGUSR1, which mpirun passes on where it gives
- * others a second: a run ends after the step it is at.
+/* Signals that end a run after its current step: Ctrl-C, SIGTERM, SIGHUP, and
+ * SIGUSR1, which mpirun forwards where it would leave a second for other
+ * signals.
  *
  * No handler runs on a thread that computes: compiled kernels of products'
  * libraries keep wide registers and stacks of their own, and a signal that came

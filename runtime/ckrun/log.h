@@ -1,5 +1,5 @@
-/* Reports of steps, in files for other programs: JSON lines or CSV, and
- * event files of TensorBoard. */
+/* Logs of steps for other programs: JSON lines, CSV, and event files of
+ * TensorBoard. */
 #ifndef CKRUN_LOG_H
 #define CKRUN_LOG_H
 

@@ -1,4 +1,5 @@
-/* Whether options go together, with each other and with the library. */
+/* Checks that options are compatible with each other, and that files are
+ * distinct. */
 #include "runtime/ckrun/ckrun_options.h"
 
 #include <stdio.h>
@@ -31,7 +32,7 @@ check_against(const struct ckrun_options *o)
 	for (size_t i = 0; i < sizeof(idle) / sizeof(*idle); i++)
 		if (o->against && options_given(o, idle[i]))
 			return refuse_option(idle[i],
-			                     "cannot stand beside --against");
+			                     "cannot be used with --against");
 	if (options_given(o, "rtol") && !o->against)
 		return refuse_option("rtol", "needs --against");
 	return DONE;
@@ -63,11 +64,12 @@ check_verb(const struct ckrun_options *o)
 	for (size_t i = 0; (name = options_next(o, &i));)
 		if (!options_of_verb(o->verb, name))
 			return refuse_option(name, is_of_predict(name)
-			                     ? "is of ckrun predict"
-			                     : "is of training");
+			                     ? "is only valid for ckrun predict"
+			                     : "is only valid for training");
 	if (o->verb == VERB_PREDICT && !o->out)
 		return refuse_option("out",
-		                     "is needed to predict: -o FILE.npy");
+		                     "is required by ckrun predict; try: -o "
+		                     "FILE.npy");
 	if (!o->valid.n && (o->valid_every || o->save_best || o->patience))
 		return refuse_option(o->valid_every ? "valid-every"
 		                     : o->save_best ? "save-best" : "patience",
@@ -95,8 +97,8 @@ check_counts(const struct ckrun_options *o)
 	for (size_t i = 0; i < sizeof(counts) / sizeof(*counts); i++)
 		if (options_given(o, counts[i].option) && !counts[i].n)
 			return refuse_option(counts[i].option,
-			                     "needs at least 1; leave "
-			                     "it out for none");
+			                     "must be at least 1; omit the "
+			                     "option for none");
 	return DONE;
 }
 
@@ -108,9 +110,8 @@ check_groups(const struct option_words *w, const char *name)
 
 	for (size_t i = 0; i < w->n; i++)
 		if (!groups_split(w->v[i], &n, &x))
-			return refuse_option(name, "needs GLOB=F, with a "
-			                     "number of 0 or more behind the "
-			                     "last '='");
+			return refuse_option(name, "needs GLOB=F, where F is a "
+			                     "number of 0 or more");
 	return DONE;
 }
 
@@ -122,7 +123,7 @@ check_values(const struct ckrun_options *o)
 		return USAGE;
 	}
 	if (o->data.n && o->inputs)
-		return refuse_option("inputs", "cannot stand beside --data");
+		return refuse_option("inputs", "cannot be used with --data");
 	if (o->tokens && !o->data.n)
 		return refuse_option("tokens", "needs --data");
 	if (o->columns.n && !o->data.n)
@@ -132,13 +133,13 @@ check_values(const struct ckrun_options *o)
 	if (options_given(o, "epochs") && !o->data.n)
 		return refuse_option("epochs", "needs --data");
 	if (options_given(o, "epochs") && options_given(o, "steps"))
-		return refuse_option("epochs", "cannot stand beside --steps");
+		return refuse_option("epochs", "cannot be used with --steps");
 	if (o->save_every && !o->save)
 		return refuse_option("save-every", "needs --save");
 	if (o->threads > 65536)
 		return refuse_option("threads", "is too large");
 	if (o->init.n && o->resume)
-		return refuse_option("init", "cannot stand beside --resume");
+		return refuse_option("init", "cannot be used with --resume");
 	if (!o->init.n && (o->init_map.n || o->init_partial || o->init_skip.n))
 		return refuse_option(o->init_map.n ? "init-map"
 		                     : o->init_partial ? "init-partial"
@@ -147,8 +148,8 @@ check_values(const struct ckrun_options *o)
 	for (size_t i = 0; i < o->init_map.n; i++)
 		if (!strchr(o->init_map.v[i], '='))
 			return refuse_option("init-map",
-			                     "needs OLD=NEW, of which either "
-			                     "may be empty");
+			                     "needs OLD=NEW; either part may "
+			                     "be empty");
 	if (check_groups(&o->lr_scale, "lr-scale")
 	    || check_groups(&o->decay, "decay"))
 		return USAGE;
@@ -281,15 +282,13 @@ check_output_files(const struct ckrun_options *o)
 	for (size_t i = 0; i < sizeof(out) / sizeof(*out); i++)
 		if (out[i].path && !strcmp(out[i].path, "-"))
 			return refuse_option(out[i].option,
-			                     "needs the name of a file, "
-			                     "not '-'; standard output is "
-			                     "/dev/stdout");
+			                     "needs a file name, not '-'; for "
+			                     "standard output use /dev/stdout");
 	for (size_t i = 0; i < 6; i++)
 		if (is_numpy(out[i].path))
 			return refuse_option(out[i].option,
-			                     "writes safetensors, not "
-			                     "NumPy's formats: name it "
-			                     "NAME.safetensors");
+			                     "writes safetensors, not NumPy "
+			                     "files; try: NAME.safetensors");
 	return DONE;
 }
 

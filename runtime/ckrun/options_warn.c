@@ -1,4 +1,4 @@
-/* Options of ckrun that are allowed, but hardly meant. */
+/* Warnings about options of ckrun that have no effect or look like mistakes. */
 #include "runtime/ckrun/ckrun_options.h"
 
 #include <stdio.h>
@@ -8,7 +8,7 @@ static void
 warn_idle(const struct ckrun_options *o, const char *name, const char *why)
 {
 	if (options_given(o, name))
-		fprintf(stderr, "ckrun: warning: --%s does nothing: %s\n",
+		fprintf(stderr, "ckrun: warning: --%s has no effect: %s\n",
 		        name, why);
 }
 
@@ -59,14 +59,15 @@ options_warn(const struct ckrun_options *o, const char *optimizer,
 		fprintf(stderr, "ckrun: warning: %s\n", unread);
 	warn_optimizer(o, optimizer);
 	if (!falls)
-		warn_idle(o, "min-lr", "--schedule linear or cosine goes down "
-		          "to it");
+		warn_idle(o, "min-lr", "only --schedule linear and cosine use "
+		          "it");
 	if (falls && o->min_lr > o->hyper.lr)
 		fprintf(stderr, "ckrun: warning: --min-lr %g is above --lr %g: "
-		        "the rate will rise\n", o->min_lr, o->hyper.lr);
+		        "the learning rate will rise\n", o->min_lr,
+		        o->hyper.lr);
 	if (options_given(o, "steps") && o->warmup > o->steps)
 		fprintf(stderr, "ckrun: warning: --warmup %llu is longer than "
-		        "--steps %llu: the rate never reaches --lr\n",
+		        "--steps %llu: the learning rate never reaches --lr\n",
 		        (unsigned long long)o->warmup,
 		        (unsigned long long)o->steps);
 }

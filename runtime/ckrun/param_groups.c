@@ -1,4 +1,4 @@
-/* --lr-scale and --decay: what parameters have of their own, by globs. */
+/* --lr-scale and --decay: settings of the parameters that match globs. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,7 +80,7 @@ check_matches(ckr_ctx *m, const struct group_rules *r, bool quiet)
 		err_name(text, sizeof(text), one->glob);
 		if (!one->matched)
 			return ckr_fail(m, CKR_EARG, "--%s: '%s' matches no "
-			                "parameter that is trained", r->option,
+			                "trainable parameter", r->option,
 			                text);
 		if (!quiet)
 			printf("--%s '%s=%g': %zu parameter%s\n", r->option,

@@ -66,8 +66,9 @@ copy_weight(struct sides *p, const struct ckr_info *from,
 
 	if (s == CKR_OK && !dtype_convert(y, dt, x, st, to->nbytes
 	                                  / dtype_row[dt].nbytes, &at))
-		s = err_set(&p->err, CKR_EFORMAT, "'%s' of %s does not fit %s, "
-		            "its type in %s", from->name, p->s[0].so,
+		s = err_set(&p->err, CKR_EFORMAT, "'%s' of %s has a value that "
+		            "does not fit %s, its dtype in %s", from->name,
+		            p->s[0].so,
 		            to->dtype, p->s[1].so);
 	if (s == CKR_OK)
 		s = copy_error(p, &p->s[1], ckr_set(p->s[1].m, to->name, y,
@@ -98,14 +99,15 @@ check_comparable(struct sides *p)
 	const char *by = ckr_optimizer(a->m), *other = ckr_optimizer(b->m);
 
 	if (strcmp(by, other))
-		return err_set(&p->err, CKR_EARG, "%s updates by %s, %s by %s: "
-		               "compile both with one --optimizer", a->so, by,
+		return err_set(&p->err, CKR_EARG, "%s uses optimizer %s, %s "
+		               "uses %s: compile both with the same "
+		               "--optimizer", a->so, by,
 		               b->so, other);
 	if (a->data.units == b->data.units
 	    && a->data.unit_tokens == b->data.unit_tokens)
 		return CKR_OK;
 	return err_set(&p->err, CKR_EARG, "a step takes %llu %s in %s and %llu "
-	               "in %s: compile both with the same extents",
+	               "in %s: compile both with the same input shapes",
 	               (unsigned long long)a->data.units,
 	               a->data.unit_tokens ? "tokens" : "samples", a->so,
 	               (unsigned long long)b->data.units, b->so);
@@ -123,8 +125,8 @@ make_folder(struct sides *p)
 
 	if (n < (int)sizeof(p->folder) && mkdtemp(p->folder))
 		return CKR_OK;
-	err_set(&p->err, CKR_EIO, "%s: cannot be made: %m; TMPDIR says where "
-	        "gradients are kept",
+	err_set(&p->err, CKR_EIO, "%s: cannot create the directory for "
+	        "gradients: %m; set TMPDIR to another directory",
 	        err_name(text, sizeof(text), p->folder));
 	*p->folder = '\0';
 	return CKR_EIO;

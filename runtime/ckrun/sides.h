@@ -1,4 +1,4 @@
-/* Two libraries of one model beside each other: opened, stepped, asked. */
+/* The two libraries of --against: opening, stepping and reading them. */
 #ifndef CKRUN_SIDES_H
 #define CKRUN_SIDES_H
 

@@ -33,8 +33,8 @@ print_uninitialized(ckr_ctx *m, const struct ckrun_options *o)
 		       || !strcmp(info.kind, "buffer");
 	if (!left || (o->quiet && !o->stats))
 		return;
-	printf("%zu of %zu parameters and buffers start as they were "
-	       "compiled: ", left, all);
+	printf("%zu of %zu parameters and buffers keep their compiled values: ",
+	       left, all);
 	for (size_t i = 0; i < left && (o->stats || i < FEW); i++)
 		printf("%s%s", i ? ", " : "",
 		       err_name(text, sizeof(text), ckr_left(m, i)));
@@ -83,9 +83,9 @@ start_model(ckr_ctx **m, struct data *d, const struct ckrun_options *o,
 	if (options_given(o, "loss-scale") && !o->against
 	    && !(ckr_loss_scale(*m) > 0))
 		return ckr_fail(*m, CKR_EUNSUPPORTED, "--loss-scale: %s has no "
-		                "gradient in f16, so that no loss is scaled: "
-		                "leave the option out; a model has some if it "
-		                "has products and ckc got --dtype f16", so);
+		                "f16 gradients, so the loss is not scaled; "
+		                "omit the option, or compile a model with "
+		                "matrix products with ckc --dtype f16", so);
 	if (some)
 		CKR_TRY(init_some(*m, o));
 	if (o->init.n)
@@ -150,8 +150,9 @@ note_outputs(ckr_ctx *m, const struct ckrun_options *o)
 	for (size_t i = 0; ckr_tensor(m, i, &info) == CKR_OK; i++)
 		any |= !strcmp(info.kind, "output") && !info.loss;
 	if (o->outputs && n > 1 && any)
-		fprintf(stderr, "ckrun: note: --outputs holds the last of %u "
-		        "micro-batches, and the loss of all\n", n);
+		fprintf(stderr, "ckrun: note: --outputs holds the outputs of "
+		        "the last of %u micro-batches, and the loss of all\n",
+		        n);
 }
 
 ckr_status

@@ -1,4 +1,4 @@
-/* A model as the options say: opened, with its weights and its data. */
+/* Opens a model with its weights and data, according to the options. */
 #ifndef CKRUN_START_H
 #define CKRUN_START_H
 

@@ -1,5 +1,5 @@
-/* The steps of a run: where the model can, one is begun ahead of the one that
- * is reported; they end in order, each with its row of numbers. */
+/* The steps of a run.  If the model supports it, one step is begun ahead of the
+ * one that is reported.  Steps end in order, each with a row of the log. */
 #ifndef CKRUN_STEPS_H
 #define CKRUN_STEPS_H
 

@@ -1,4 +1,4 @@
-/* Where data are to blame for what a step or an evaluation met. */
+/* Finds the rows of data that caused an error in a step or an evaluation. */
 #include "runtime/data/data.h"
 
 #include <math.h>
@@ -12,7 +12,7 @@ describe_row(const struct data *d, const struct fed_input *it, uint64_t row,
 	const struct data_shard *p = dataset_shard(c, row * it->row);
 	char place[NAME_TEXT + 4], name[NAME_TEXT];
 
-	snprintf(buf, size, "%s%s, row %llu, which input '%s' gets",
+	snprintf(buf, size, "%s%s, row %llu (input '%s')",
 	         p->file->path, array_place(place, sizeof(place), p->array),
 	         (unsigned long long)(row - p->first / it->row),
 	         err_name(name, sizeof(name), it->in.name));

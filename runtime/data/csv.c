@@ -1,5 +1,5 @@
-/* A CSV file is gone through twice: rows are counted and looked at, then their
- * numbers written, each array in one piece. */
+/* Reader of CSV files.  A file is read twice: first to count rows and find
+ * types, then to write the numbers, each array contiguous. */
 #include "runtime/data/csv.h"
 
 #include <stdlib.h>
@@ -62,7 +62,8 @@ read_first_line(struct csv_reader *r)
 
 	if (!csv_line(c))
 		return c->failed ? c->failed
-		       : err_set(r->e, CKR_EFORMAT, "%s: is empty", c->path);
+		       : err_set(r->e, CKR_EFORMAT, "%s: the file is empty",
+		                 c->path);
 	while (!last) {
 		if (!csv_field(c, &last))
 			return c->failed;
@@ -84,15 +85,15 @@ check_header_row(const struct csv_reader *r)
 	for (uint32_t j = 0; j < t->n; j++) {
 		if (!*t->name[j])
 			return err_set(r->e, CKR_EFORMAT, "%s:%llu: column %u "
-			               "of the header has no name; of pandas: "
-			               "to_csv(..., index=False)", t->path,
+			               "of the header has no name; in pandas, "
+			               "try: to_csv(..., index=False)", t->path,
 			               line, j + 1);
 		snprintf(text, sizeof(text), "%u", j);
 		count &= !strcmp(t->name[j], text);
 	}
 	return !count ? CKR_OK
-	       : err_set(r->e, CKR_EFORMAT, "%s:%llu: counts 0 1 2 ..., which "
-	                 "is rather a header than a row; of pandas: "
+	       : err_set(r->e, CKR_EFORMAT, "%s:%llu: the first line counts 0 "
+	                 "1 2 ..., as a header without names; in pandas, try: "
 	                 "to_csv(..., header=False)", t->path, line);
 }
 
@@ -207,8 +208,8 @@ scan_rows(struct csv_reader *r)
 	CKR_TRY(rewind_rows(r));
 	while (more)
 		CKR_TRY(read_csv_row(r, note_type, &more));
-	return r->rows ? CKR_OK : err_set(r->e, CKR_EFORMAT, "%s: holds no row "
-	                                  "of numbers", r->text.path);
+	return r->rows ? CKR_OK : err_set(r->e, CKR_EFORMAT, "%s: the file has "
+	                                  "no row of numbers", r->text.path);
 }
 
 /* ---- arrays ---- */
@@ -284,7 +285,8 @@ spill_rows(struct csv_reader *r, const struct array_file *f)
 			CKR_TRY(flush_rows(r, f));
 	}
 	return r->rows == rows ? CKR_OK
-	       : err_set(r->e, CKR_EIO, "%s: changes while it is read",
+	       : err_set(r->e, CKR_EIO, "%s: the file changed while it was "
+	                 "read",
 	                 r->text.path);
 }
 

@@ -48,9 +48,9 @@ begin_array(struct csv_table *t, const char *name, size_t n, bool list,
 	for (uint32_t i = 0; i < t->narray; i++)
 		if (!strcmp(t->v[i].name, copy)) {
 			free(copy);
-			return err_set(e, CKR_EFORMAT, "%s: two columns, or "
-			               "arrays of them, are called '%s'; "
-			               "--columns NAME=NUMBER names them",
+			return err_set(e, CKR_EFORMAT, "%s: two columns or "
+			               "arrays have the name '%s'; try: "
+			               "--columns NAME=NUMBER to name them",
 			               t->path,
 			               err_name(text, sizeof(text),
 			                        t->v[i].name));
@@ -66,7 +66,7 @@ assign_column(struct csv_table *t, uint32_t j, struct err *e)
 {
 	if (t->array[j] != unassigned)
 		return err_set(e, CKR_EARG, "--columns: column %u of '%s' is "
-		               "named twice", j + 1, t->path);
+		               "used twice", j + 1, t->path);
 	t->array[j] = t->narray - 1;
 	t->place[j] = t->v[t->narray - 1].width++;
 	return CKR_OK;
@@ -103,8 +103,8 @@ assign_item(struct csv_table *t, const char *item, struct err *e)
 			return assign_column(t, j, e);
 	if (!parse_range(item, &from, &to) || !from || from > to || to > t->n)
 		return err_set(e, CKR_EARG, "--columns: '%s' has no column "
-		               "'%s'; expected one of its names, a number from "
-		               "1 to %u, or a range like 1-%u", t->path,
+		               "'%s'; expected a column name, a number from 1 "
+		               "to %u, or a range like 1-%u", t->path,
 		               err_name(text, sizeof(text), item), t->n, t->n);
 	for (uint64_t j = from; j <= to; j++)
 		CKR_TRY(assign_column(t, (uint32_t)j - 1, e));

@@ -1,4 +1,4 @@
-/* Which columns of a CSV file make which array. */
+/* Grouping of the columns of a CSV file into arrays. */
 #ifndef CKR_CSV_TABLE_H
 #define CKR_CSV_TABLE_H
 

@@ -101,10 +101,12 @@ read_quoted(struct csv_text *c, size_t *n)
 	while ((x = next_char(c)) != '"') {
 		if (x == END || x == '\n' || !x)
 			return fail_line(c,
-			                 "a quote is not closed in its line");
+			                 "a quoted field does not end in its "
+			                 "line");
 		if (*n == CSV_FIELD_MAX)
 			return fail_line(c,
-			                 "a field of more than 255 characters");
+			                 "a field has more than 255 "
+			                 "characters");
 		c->field[(*n)++] = (char)x;
 	}
 	return true;
@@ -125,12 +127,15 @@ csv_field(struct csv_text *c, bool *last)
 	while ((x = next_char(c)) != END && x != '\n' && x != c->separator) {
 		if (quoted && x != ' ' && x != '\r')
 			return fail_line(c,
-			                 "a field goes on behind its quotes");
+			                 "text follows the closing quote of a "
+			                 "field");
 		if (!x)
-			return fail_line(c, "a NUL; this is no text");
+			return fail_line(c, "found a NUL byte; the file is not "
+			                 "text");
 		if (n == CSV_FIELD_MAX)
 			return fail_line(c,
-			                 "a field of more than 255 characters");
+			                 "a field has more than 255 "
+			                 "characters");
 		if (!quoted)
 			c->field[n++] = (char)x;
 	}

@@ -1,4 +1,4 @@
-/* The fields of a CSV file, one after the other. */
+/* Tokenizer of CSV files: one field after the other. */
 #ifndef CKR_CSV_TEXT_H
 #define CKR_CSV_TEXT_H
 

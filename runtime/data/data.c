@@ -1,4 +1,4 @@
-/* Feeding inputs: what pair.c decided, step by step.
+/* Feeding inputs step by step, from the sources that pair.c chose.
  *
  * Windows of tokens and rows of arrays come once in an epoch, in an order that
  * is a function of the seed and of the sample's number alone, so that a resumed
@@ -32,9 +32,9 @@ warn_negative(struct data *d, const struct fed_input *it, uint64_t first,
 		double id = dtype_double(it->in.dtype, x + i * size);
 
 		if (id < 0)
-			snprintf(d->warning, sizeof(d->warning), "%s%s: "
-			         "element %llu is %.0f: ids below 0 count from "
-			         "the end", p->file->path,
+			snprintf(d->warning, sizeof(d->warning),
+			         "%s%s: element %llu is %.0f: negative ids "
+			         "index from the end", p->file->path,
 			         array_place(place, sizeof(place), p->array),
 			         (unsigned long long)(first + i - p->first),
 			         id);
@@ -376,8 +376,9 @@ open_samples(struct data *d)
 	}
 	if (d->pair.normal.n && !scaled)
 		return err_set(&d->err, CKR_EARG, "--normalize: no float input "
-		               "gets rows of pixels of --data: u8, or integers "
-		               "that --feed INPUT=ARRAY gives it");
+		               "reads pixels from --data; pixels are u8 "
+		               "arrays, or integer arrays named by --feed "
+		               "INPUT=ARRAY");
 	return CKR_OK;
 }
 
@@ -479,9 +480,8 @@ void
 data_formats(FILE *out)
 {
 	fprintf(out, "zlib: %s\n", packed_can()
-	        ? "compressed .npz files are read" : "not built in, "
-	          "compressed .npz files are refused (CMake: CKC_ZLIB, "
-	          "zlib1g-dev)");
+	        ? "compressed .npz files are read" : "not built in, compressed "
+	          ".npz files are rejected (CMake: CKC_ZLIB, zlib1g-dev)");
 	fprintf(out, "PNG: %s\n", image_can_png() ? "images are read"
 	        : "not built in (CMake: CKC_PNG, libpng-dev)");
 	fprintf(out, "JPEG: %s\n", image_can_jpeg() ? "images are read"

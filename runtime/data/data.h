@@ -1,4 +1,4 @@
-/* Where a model's inputs come from, step by step. */
+/* Feeding the inputs of a model, step by step. */
 #ifndef CKR_DATA_H
 #define CKR_DATA_H
 

@@ -1,4 +1,4 @@
-/* Columns out of files. */
+/* Assembles the columns of a dataset from the arrays of its files. */
 #include "runtime/data/dataset.h"
 
 #include <stdlib.h>
@@ -50,8 +50,8 @@ open_format(struct array_file *f, const char *path,
 	if (is_csv_name(path))
 		return csv_open(f, path, o->columns, o->ncolumns, e);
 	if (o->ncolumns)
-		return err_set(e, CKR_EARG, "--columns: '%s' is not called "
-		               "*.csv or *.tsv, and has no columns", path);
+		return err_set(e, CKR_EARG, "--columns: '%s' has no columns; "
+		               "expected a file *.csv or *.tsv", path);
 	return is_image_list(path) ? images_open(f, path, e)
 	       : array_open(f, path, e);
 }
@@ -68,8 +68,8 @@ open_file(struct array_file *f, const struct named_data *d,
 		return CKR_OK;
 	if (f->n != 1 || *f->v[0].name)
 		return err_set(e, CKR_EARG, "--data %s=%s: the arrays of the "
-		               "file have names of their own: --data %s, and "
-		               "--feed INPUT=ARRAY", d->name, d->path, d->path);
+		               "file already have names; try: --data %s --feed "
+		               "INPUT=ARRAY", d->name, d->path, d->path);
 	f->v[0].name = d->name;
 	return CKR_OK;
 }
@@ -122,11 +122,12 @@ shape_mismatch(const struct array_file *f, const struct array *a,
 	array_place(place, sizeof(place), a);
 	if (*a->name)
 		return err_set(e, CKR_EARG, "%s%s is %s, but %s in '%s': rows "
-		               "of shards have one shape and type", f->path,
+		               "of shards must have the same shape and dtype",
+		               f->path,
 		               place, one, other, g->path);
-	return err_set(e, CKR_EARG, "'%s' is %s and '%s' %s: they are no "
-	               "shards of one array, and nothing says which is which; "
-	               "name them:\n    --data %.*s=%s --data %.*s=%s",
+	return err_set(e, CKR_EARG, "'%s' is %s and '%s' is %s: the files are "
+	               "not shards of one array, and their arrays have no "
+	               "names; try:\n    --data %.*s=%s --data %.*s=%s",
 	               g->path, other, f->path, one, path_stem(g->path),
 	               path_base(g->path), g->path, path_stem(f->path),
 	               path_base(f->path), f->path);
@@ -138,8 +139,9 @@ missing_array(const struct array_file *f, const struct array_file *of,
 {
 	char text[NAME_TEXT];
 
-	return err_set(e, CKR_EARG, "%s: has no array '%s', but others of '%s';"
-	               " shards hold arrays of the same names", f->path,
+	return err_set(e, CKR_EARG, "%s: array '%s' is missing, but other "
+	               "arrays of '%s' are present; shards must hold the same "
+	               "arrays", f->path,
 	               err_name(text, sizeof(text), name), of->path);
 }
 
@@ -187,8 +189,8 @@ append_shard(struct array *whole, struct data_column *c,
 	if (rows < 0 || (a->dtype != CKR_NONE
 	                 && !dtype_bytes(a->dtype, a->rank, whole->dim,
 	                                 &whole->nelem, &whole->nbytes)))
-		return err_set(e, CKR_EFORMAT, "%s: with this shard there are "
-		               "too many rows", f->path);
+		return err_set(e, CKR_EFORMAT, "%s: this shard makes the "
+		               "number of rows too large", f->path);
 	return CKR_OK;
 }
 
@@ -352,7 +354,8 @@ dataset_read(const struct dataset *s, const struct array *a, uint64_t first,
 	const struct data_column *c = dataset_column(s, a);
 
 	if (first > a->nelem || n > a->nelem - first)
-		return err_set(e, CKR_EARG, "%s: elements %llu..%llu of %llu",
+		return err_set(e, CKR_EARG, "%s: elements %llu..%llu are out "
+		               "of range: the array has %llu",
 		               s->path, (unsigned long long)first,
 		               (unsigned long long)(first + n),
 		               (unsigned long long)a->nelem);
@@ -384,16 +387,18 @@ dataset_same_rows(const struct dataset *s, const struct array *a,
 
 		if (p->array->dim[0] != q->array->dim[0])
 			return err_set(e, CKR_EARG, "'%s' has %lld rows of "
-			               "'%s', but '%s' %lld of '%s': shards "
-			               "that go together have as many, in one "
-			               "order", p->file->path,
+			               "'%s', but '%s' has %lld of '%s': "
+			               "corresponding shards must have the "
+			               "same number of rows, in the same order",
+			               p->file->path,
 			               (long long)p->array->dim[0], one,
 			               q->file->path,
 			               (long long)q->array->dim[0], other);
 	}
 	if (x->n != y->n)
-		return err_set(e, CKR_EARG, "'%s' lies in %zu files, '%s' in "
-		               "%zu: shards that go together are as many", one,
+		return err_set(e, CKR_EARG, "'%s' has %zu shards, but '%s' has "
+		               "%zu: both arrays must have the same number of "
+		               "shards", one,
 		               x->n, other, y->n);
 	return CKR_OK;
 }

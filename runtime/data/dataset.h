@@ -1,7 +1,6 @@
-/* Data of several files as one: columns, each of them the rows of the arrays of
- * one name, file behind file.  A file with names that no file before it has
- * brings columns of its own; one that has the names of others is a shard
- * beside them, with the same names, types and row shapes. */
+/* A dataset of several files.  A column holds the rows of all arrays of one
+ * name, in the order of the files.  A file with new names adds columns.  A file
+ * with known names is a shard: it has the same names, types and row shapes. */
 #ifndef CKR_DATASET_H
 #define CKR_DATASET_H
 

@@ -1,5 +1,5 @@
-/* The list is gone through once: where its lines begin, and its labels, go to
- * files without names, so that memory does not grow with it. */
+/* Reader of lists of images.  The list is read once; line offsets and labels go
+ * to unnamed files, so that memory does not grow with the list. */
 #include "runtime/data/images.h"
 
 #include <ctype.h>
@@ -104,10 +104,11 @@ next_list_line(struct list_scan *s, bool *more)
 			                       : CKR_OK;
 		n = strlen(s->line);
 		if (n == LINE - 1 && s->line[n - 1] != '\n')
-			return bad_line(s, "a line of more than 4350 "
+			return bad_line(s, "the line has more than 4350 "
 			                "characters");
 		if ((uint64_t)ftello(s->file) != s->at + n)
-			return bad_line(s, "a NUL; this is no text");
+			return bad_line(s, "found a NUL byte; the file is not "
+			                "text");
 	} while (strspn(s->line, " \t\r\n") == n);
 	return CKR_OK;
 }
@@ -160,15 +161,15 @@ scan_lines(struct list_scan *s)
 			break;
 		s->place[i] = s->at;
 		if (!split_line(s->line, &s->label[i]))
-			return bad_line(s, "expected PATH LABEL, the label a "
-			                "whole number");
+			return bad_line(s, "expected PATH LABEL, with a whole "
+			                "number as the label");
 		if (!s->rows)
 			CKR_TRY(probe_first(s));
 		if (++s->rows % BUFFERED == 0)
 			CKR_TRY(flush_lines(s));
 	}
 	if (!s->rows)
-		return err_set(s->e, CKR_EFORMAT, "%s: is empty",
+		return err_set(s->e, CKR_EFORMAT, "%s: the file is empty",
 		               s->list->path);
 	return s->rows % BUFFERED ? flush_lines(s) : CKR_OK;
 }
@@ -223,7 +224,8 @@ load_image(struct image_list *l, uint64_t i, struct err *e)
 	line[n] = '\0';
 	line[strcspn(line, "\n")] = '\0';
 	if (!split_line(line, &label))
-		return err_set(e, CKR_EIO, "%s: changes while it is read",
+		return err_set(e, CKR_EIO, "%s: the file changed while it was "
+		               "read",
 		               l->path);
 	path = listed_path(l->path, line);
 	if (!path)

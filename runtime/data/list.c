@@ -1,4 +1,4 @@
-/* The files that --data names. */
+/* Expands --data to a list of files. */
 #include "runtime/data/dataset.h"
 
 #include <glob.h>
@@ -22,12 +22,12 @@ append_file(struct data_list *l, const char *name, size_t n, const char *path,
 
 	for (size_t i = 0; i < l->n; i++)
 		if (!strcmp(l->v[i].path, path))
-			return err_set(e, CKR_EARG, "--data %s: this file is "
-			               "given twice, and its samples would be",
+			return err_set(e, CKR_EARG, "--data %s: the file is "
+			               "given twice",
 			               path);
 	if (l->n == MAX_FILES)
-		return err_set(e, CKR_EARG, "--data %s: at most %d files are "
-		               "read", path, MAX_FILES);
+		return err_set(e, CKR_EARG, "--data %s: expected at most %d "
+		               "files", path, MAX_FILES);
 	v = reallocarray(l->v, l->n + 1, sizeof(*v));
 	if (!v)
 		return no_list_memory(e);
@@ -47,10 +47,11 @@ add_pattern(struct data_list *l, const char *name, size_t n,
 	ckr_status s = CKR_OK;
 
 	if (failed == GLOB_NOMATCH)
-		s = err_set(e, CKR_EIO, "--data '%s': no file is called like "
-		            "that", pattern);
+		s = err_set(e, CKR_EIO, "--data '%s': no file matches the "
+		            "pattern", pattern);
 	else if (failed)
-		s = err_set(e, CKR_EIO, "--data '%s': cannot look for files",
+		s = err_set(e, CKR_EIO, "--data '%s': cannot expand the "
+		            "pattern",
 		            pattern);
 	for (size_t i = 0; s == CKR_OK && i < found.gl_pathc; i++)
 		s = append_file(l, name, n, found.gl_pathv[i], e);

@@ -1,9 +1,9 @@
-/* Pairing inputs with arrays.
+/* Matching of inputs with arrays.
  *
- * What an input gets, the first of these that says something:
+ * The source of an input is the first of these that applies:
  *
- *	--feed          what it says
- *	its name        the array called so
+ *	--feed          the source that it names
+ *	its name        the array with that name
  *	shape and kind  the one array left over whose rows fit it, if they
  *	                fit no other input left over and its name is of no
  *	                other role (mask, positions, token types); a list of
@@ -15,7 +15,7 @@
  *	                tokens themselves, if the graph shifts them), masks
  *	                ones, positions 0 1 2 ..., token types zeros
  *
- * Whatever is left is refused: silence would train on nonsense.  So are
+ * Anything else is an error: silence would train on nonsense.  So are
  * windows beside rows that --feed did not ask for, as nothing relates the two,
  * and integers for a float input or the reverse without --feed float: or int:.
  */
@@ -228,8 +228,9 @@ find_stream(struct pairing *p)
 		if (!takes_window(it) || !it->array)
 			continue;
 		if (p->stream && p->stream != it->array)
-			return pair_refuse(p, it, "windows of two arrays would "
-			                   "not lie at the same place");
+			return pair_refuse(p, it, "token windows come from two "
+			                   "arrays, whose positions do not "
+			                   "correspond");
 		p->stream = it->array;
 	}
 	if (!p->stream && named && pair_is_stream(named)
@@ -249,8 +250,8 @@ find_stream(struct pairing *p)
 	p->stream = NULL;
 	for (size_t i = 0; i < p->n; i++)
 		if (takes_window(&p->item[i]))
-			return pair_refuse(p, &p->item[i], "there is no one "
-			                   "stream of tokens: a list of "
+			return pair_refuse(p, &p->item[i], "there is no single "
+			                   "token stream: expected one list of "
 			                   "integers in --data, or --tokens");
 	return CKR_OK;
 }
@@ -270,18 +271,18 @@ why_unassigned(const struct pairing *p, const struct fed_input *it)
 		          && pair_kind(a->dtype) == pair_kind(it->in.dtype);
 	}
 	if (could > 1)
-		return "more than one array could be meant";
+		return "more than one array fits";
 	if (could)
-		return "nothing says whether the array that fits it is meant";
+		return "the array that fits also fits another input";
 	if (pair_samples(p) < 0)
-		return "nothing says what it gets";
+		return "no data are assigned to the input";
 	if (others)
-		return "the array that would fit it has another number of "
-		       "samples than those of other inputs";
+		return "the array that fits has another number of samples than "
+		       "the arrays of other inputs";
 	if (p->stream && pair_kind(it->in.dtype) == 'i')
-		return "windows of tokens beside rows of samples would have "
-		       "nothing to do with them";
-	return "nothing says what it gets";
+		return "other inputs read rows of samples, which token windows "
+		       "do not correspond to";
+	return "no data are assigned to the input";
 }
 
 /* Whether an input left over may have what its name means beside tokens: no
@@ -332,8 +333,9 @@ check_named_arrays(const struct pairing *p)
 		if (it->explicit || !a || a == it->array
 		    || (a == p->stream && pair_meaning(&it->in) <= FROM_NEXT))
 			continue;
-		snprintf(why, sizeof(why), "the array of its name is %s, which "
-		         "does not fit it", array_text(text, sizeof(text),
+		snprintf(why, sizeof(why), "the array with the input's name is "
+		         "%s, which does not fit",
+		         array_text(text, sizeof(text),
 		                                       a->dtype, a->rank,
 		                                       a->dim));
 		return pair_refuse(p, it, why);
@@ -363,7 +365,7 @@ check_ids(const struct pairing *p)
 	}
 	if (labels && !ids)
 		return pair_refuse(p, labels, "no input takes the tokens that "
-		                   "it would be next to");
+		                   "the labels follow");
 	return CKR_OK;
 }
 
@@ -374,15 +376,16 @@ check_window(const struct pairing *p, struct fed_input *it)
 	uint64_t need;
 
 	if (!in->rank || !in->nelem)
-		return pair_refuse(p, it, "windows of tokens need an axis");
+		return pair_refuse(p, it, "token windows need an input with an "
+		                   "axis");
 	if (pair_kind(in->dtype) != 'i')
-		return pair_refuse(p, it, "tokens are integers");
+		return pair_refuse(p, it, "tokens need an integer input");
 	it->array = p->stream;
 	it->rows = in->nelem / it->row;
 	need = it->row + p->next;
 	if (p->stream->nelem < need)
 		return err_set(p->err, CKR_EARG, "%s: %llu tokens are too few "
-		               "for windows of %llu", p->path,
+		               "for windows of %llu tokens", p->path,
 		               (unsigned long long)p->stream->nelem,
 		               (unsigned long long)need);
 	return CKR_OK;
@@ -402,7 +405,7 @@ check_item(struct pairing *p, struct fed_input *it)
 	it->rows = (uint64_t)in->dim[0];
 	it->row = it->rows ? in->nelem / it->rows : 0;
 	if (!it->array->dim[0])
-		return pair_refuse(p, it, "the array given to it is empty");
+		return pair_refuse(p, it, "the assigned array is empty");
 	return CKR_OK;
 }
 
@@ -412,8 +415,8 @@ count_mismatch(const struct pairing *p, const struct fed_input *it,
 {
 	char why[NAME_TEXT + 128], name[NAME_TEXT];
 
-	snprintf(why, sizeof(why), "its array has another number of samples, "
-	         "%lld, than that of '%s', %lld",
+	snprintf(why, sizeof(why), "its array has %lld samples, but the array "
+	         "of '%s' has %lld",
 	         (long long)it->array->dim[0],
 	         err_name(name, sizeof(name), rows->in.name),
 	         (long long)rows->array->dim[0]);
@@ -432,9 +435,9 @@ check_together(const struct pairing *p)
 		if (takes_window(it)) {
 			if (window && (window->rows != it->rows
 			               || window->row != it->row))
-				return pair_refuse(p, it, "its windows do not "
-				                   "match those of the other "
-				                   "inputs");
+				return pair_refuse(p, it, "its windows have "
+				                   "another shape than those "
+				                   "of the other inputs");
 			window = it;
 		}
 		if (it->source != FROM_SAMPLES)
@@ -442,7 +445,7 @@ check_together(const struct pairing *p)
 		if (rows && rows->array->dim[0] != it->array->dim[0])
 			return count_mismatch(p, it, rows);
 		if (rows && rows->rows != it->rows)
-			return pair_refuse(p, it, "its first axis differs from "
+			return pair_refuse(p, it, "its batch size differs from "
 			                   "that of the other inputs");
 		rows = it;
 	}

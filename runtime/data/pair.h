@@ -1,5 +1,5 @@
-/* What every input of a model gets, decided by names, shapes and kinds alone:
- * nothing is read from a file here. */
+/* Matching of inputs with arrays, by names, shapes and kinds alone: no file
+ * contents are read here. */
 #ifndef CKR_PAIR_H
 #define CKR_PAIR_H
 

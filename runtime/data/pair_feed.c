@@ -1,4 +1,4 @@
-/* What --feed INPUT=SOURCE says of an input.
+/* Parsing of --feed INPUT=SOURCE.
  *
  * SOURCE is a word, WORD:ARRAY, or an array, which wins over a word of its
  * name if it fits:
@@ -35,11 +35,12 @@ conversion_hint(const struct array *a, const struct input_spec *in)
 	char from = pair_kind(a->dtype), to = pair_kind(in->dtype);
 
 	if (a->dtype == CKR_U8 && to == 'f')
-		return ": integers would go in as they are, pixels as 0 to "
-		       "255; --normalize MEAN,STD scales pixels, 0,1 to 0 to 1";
+		return ": integers would stay unscaled, pixels from 0 to 255; "
+		       "--normalize MEAN,STD scales pixels: 0,1 to the range 0 "
+		       "to 1";
 	if (from == 'i' && to == 'f')
-		return ": integers would go in as they are, pixels as 0 to 255";
-	return from == 'f' && to == 'i' ? ": fractions are no integers" : "";
+		return ": integers would stay unscaled, pixels from 0 to 255";
+	return from == 'f' && to == 'i' ? ": floats are not integers" : "";
 }
 
 /* How pixels go in, if they are not converted as any numbers are. */
@@ -56,18 +57,18 @@ assign_pixels(const struct pairing *p, struct fed_input *it,
 		return CKR_OK;
 	if (it->layout && x.transposed
 	    && (it->layout == 'h') != !strncmp(x.transposed, "HWC", 3))
-		return pair_refuse(p, it, "extents say how images lie, and it "
-		                   "is not what --feed says");
+		return pair_refuse(p, it, "the shape of the images determines "
+		                   "their layout, and --feed names another "
+		                   "one");
 	if (!convert && x.ambiguous && !it->layout)
-		return pair_refuse(p, it, "images of as many rows and columns "
-		                   "as channels may lie HWC, or CHW as inputs "
-		                   "do");
+		return pair_refuse(p, it, "images with as many rows and "
+		                   "columns as channels may be HWC or CHW");
 	if (x.ambiguous)
 		pixels_transpose(&x, a, it->layout == 'h');
 	if (!convert && !pixels_split(&x, &p->normal, in->rank, in->dim))
-		return pair_refuse(p, it, "--normalize has a mean for each of "
-		                   "several channels, and no one axis of the "
-		                   "input has as many");
+		return pair_refuse(p, it, "--normalize has one mean per "
+		                   "channel, but no single axis of the input "
+		                   "has that many channels");
 	x.normal = convert ? NULL : &p->normal;
 	if (x.normal || x.transposed)
 		it->pixels = x;
@@ -82,13 +83,13 @@ pair_assign(struct pairing *p, struct fed_input *it, const struct array *a,
 
 	array_text(text, sizeof(text), a->dtype, a->rank, a->dim);
 	if (!pair_fits(p, a, &it->in)) {
-		snprintf(why, sizeof(why), "the array given to it is %s, "
-		         "which does not fit it", text);
+		snprintf(why, sizeof(why), "the assigned array is %s, which "
+		         "does not fit", text);
 		return pair_refuse(p, it, why);
 	}
 	if (convert ? pair_kind(it->in.dtype) != convert
 	              || !pair_kind(a->dtype) : !pair_accepts(p, a, &it->in)) {
-		snprintf(why, sizeof(why), "the array given to it is %s, of "
+		snprintf(why, sizeof(why), "the assigned array is %s, of "
 		         "another kind%s", text, conversion_hint(a, &it->in));
 		return pair_refuse(p, it, why);
 	}
@@ -128,15 +129,16 @@ assign_word(struct pairing *p, struct fed_input *it,
 		if (!a && p->narray == 1 && !p->raw)
 			a = p->array;
 		return a ? pair_assign(p, it, a, w->kind)
-		         : pair_refuse(p, it, "--feed does not say which array "
+		         : pair_refuse(p, it, "--feed does not name an array "
 		                       "of the file");
 	}
 	if (p->whole && w->source <= FROM_NEXT)
-		return pair_refuse(p, it, "--inputs holds batches, no stream "
-		                   "of tokens");
+		return pair_refuse(p, it, "--inputs holds batches, not a token "
+		                   "stream");
 	if (a && !pair_is_stream(a))
-		return pair_refuse(p, it, "tokens are a list of integers; the "
-		                   "array that --feed names is not");
+		return pair_refuse(p, it, "the array that --feed names is not "
+		                   "a token stream; expected a list of "
+		                   "integers");
 	it->source = w->source;
 	it->array = a;
 	return CKR_OK;
@@ -171,7 +173,7 @@ unknown_input(const struct pairing *p, const char *spec)
 		size_t at = strlen(list);
 
 		snprintf(list + at, sizeof(list) - at, "%s'%s'",
-		         i ? ", " : "; its inputs are ",
+		         i ? ", " : "; expected one of ",
 		         err_name(name, sizeof(name), p->item[i].in.name));
 	}
 	snprintf(text, sizeof(text), "%.*s", (int)strcspn(spec, "="), spec);
@@ -196,13 +198,13 @@ pair_feed(struct pairing *p, const char *spec)
 	if (!it)
 		return unknown_input(p, spec);
 	if (it->explicit)
-		return pair_refuse(p, it, "--feed names it twice");
+		return pair_refuse(p, it, "--feed names the input twice");
 	a = pair_find(p, source);
 	w = find_source_word(source, &name);
 	if (a && w && pair_fits(p, a, &it->in)) {
 		if (pair_is_stream(a) && w->source <= FROM_NEXT)
-			return pair_refuse(p, it, "--feed may mean windows of "
-			                   "tokens or rows of the array of "
+			return pair_refuse(p, it, "--feed is ambiguous: token "
+			                   "windows, or rows of the array with "
 			                   "that name");
 		w = NULL;
 	}

@@ -1,4 +1,5 @@
-/* What names say: labels, masks, positions, tokens. */
+/* Roles of inputs and arrays by their names: labels, masks, positions,
+ * tokens. */
 #include "runtime/data/pair.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Reports of inputs and arrays: who gets what, and which --feed decides. */
+/* Reports of the source of each input, and suggestions of --feed options. */
 #include "runtime/data/pair.h"
 
 #include <stdio.h>
@@ -66,7 +66,8 @@ source_text(const struct pairing *p, const struct fed_input *it, char *buf,
             size_t size)
 {
 	char array[220], how[80];
-	const char *one_on = it->source == FROM_NEXT ? ", one on" : "";
+	const char *one_on = it->source == FROM_NEXT ? ", shifted by one "
+	"token" : "";
 
 	switch (it->source) {
 	case FROM_NOWHERE:
@@ -74,8 +75,8 @@ source_text(const struct pairing *p, const struct fed_input *it, char *buf,
 	case FROM_TOKENS:
 	case FROM_NEXT:
 		if (*one_on && pair_takes_tokens(p, it))
-			return "the same windows, one on";
-		snprintf(buf, size, "windows of tokens%s%s%s", one_on,
+			return "the same windows, shifted by one token";
+		snprintf(buf, size, "token windows%s%s%s", one_on,
 		         p->stream ? ", " : "", !p->stream ? ""
 		         : named_array(array, sizeof(array), p->stream));
 		return buf;
@@ -120,10 +121,10 @@ pair_print(const struct pairing *p, FILE *out)
 			        named_array(text, sizeof(text), a));
 	}
 	if (unused > MAX_LISTED)
-		fprintf(out, "  and %zu more arrays that are not used\n",
+		fprintf(out, "  and %zu more unused arrays\n",
 		        unused - MAX_LISTED);
 	if (guess)
-		fputs("  what is guessed is changed by --feed INPUT=SOURCE\n",
+		fputs("  to change a guess, try: --feed INPUT=SOURCE\n",
 		      out);
 }
 
@@ -302,15 +303,15 @@ add_missing(const struct pairing *p, const struct fed_input *it, char *buf,
 	memcpy(dim, in->dim, sizeof(dim));
 	if (n > 0)
 		dim[0] = n;
-	append_text(buf, size, " no array of the file will do; expected is ");
+	append_text(buf, size, " no array of the file fits; expected ");
 	append_text(buf, size,
 	            array_text(shape, sizeof(shape), in->dtype, in->rank,
 	                                  dim));
 	if (!p->whole && in->rank)
 		append_text(buf, size, n <= 0 ? " or more rows"
-		            : ", a row for every sample");
-	append_text(buf, size, "; --feed INPUT=SOURCE takes ones, zeros and "
-	            "positions, too");
+		            : ", one row per sample");
+	append_text(buf, size, "; --feed INPUT=SOURCE also takes ones, zeros "
+	            "and positions");
 }
 
 /* Every line that could decide what an input gets. */
@@ -320,7 +321,7 @@ add_lines(const struct pairing *p, const struct fed_input *it, char *buf,
 {
 	size_t n;
 
-	append_text(buf, size, "\n  say what it gets:");
+	append_text(buf, size, "\n  possible sources:");
 	n = add_arrays(p, it, false, buf, size);
 	if (!n && can_reuse_array(p, it))
 		n = add_arrays(p, it, true, buf, size);

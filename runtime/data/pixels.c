@@ -52,8 +52,8 @@ normalization_parse(struct normalization *m, const char *text, struct err *e)
 	if (means && deviations == means && positive)
 		return CKR_OK;
 	return err_set(e, CKR_EARG, "--normalize '%s': expected MEAN,STD, each "
-	               "a number or, with '/' between, one for every channel "
-	               "(at most %d), STD above 0: 0.5,0.5 or "
+	               "one number or one per channel with '/' between (at "
+	               "most %d), STD above 0; try: 0.5,0.5 or "
 	               "0.485/0.456/0.406,0.229/0.224/0.225",
 	               err_name(shown, sizeof(shown), text), MAX_CHANNELS);
 }

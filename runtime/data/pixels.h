@@ -1,5 +1,5 @@
-/* Pixels of 8 bits as a model's float inputs: scaled, and transposed from
- * one layout to the other. */
+/* 8-bit pixels as float inputs of a model: scaled, and transposed from one
+ * layout to the other. */
 #ifndef CKR_PIXELS_H
 #define CKR_PIXELS_H
 

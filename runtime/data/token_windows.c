@@ -20,7 +20,7 @@ windows_open(struct token_windows *w, const struct dataset *s,
 
 		if (tokens < length + beyond)
 			return err_set(e, CKR_EARG, "%s: %llu tokens are too "
-			               "few for windows of %llu",
+			               "few for windows of %llu tokens",
 			               c->shard[i].file->path,
 			               (unsigned long long)tokens,
 			               (unsigned long long)(length + beyond));

@@ -1,8 +1,6 @@
-/* Convolutions on a GPU, by cuDNN: which of them it computes is decided when
- * the model is opened, by their shapes, this GPU and this version alone, so
- * that bits are the same in every run and under every plan.  The others unfold
- * patches.
- */
+/* Convolutions on a GPU by cuDNN.  The choice of cuDNN or im2col depends on
+ * shapes, this GPU and this version alone, and is made when the model is
+ * opened, so that bits are the same in every run and under every plan. */
 #include "runtime/device/convolutions.h"
 
 #include <dlfcn.h>
@@ -100,7 +98,7 @@ convolutions_open(struct device *d, cu_stream stream,
 	if (c)
 		c->engine = calloc(n, sizeof(*c->engine));
 	if (!c || !c->engine || !create_handle(c, stream, why, sizeof(why))) {
-		snprintf(text, size, "unfolded convolutions (%s)", why);
+		snprintf(text, size, "im2col convolutions (%s)", why);
 		convolutions_close(c);
 		return NULL;
 	}
@@ -149,7 +147,7 @@ convolutions_run(struct ckr_env *env, uint32_t i, void *x, void *w, void *y,
 	s = engine_run(&c->engine[i], &c->dnn, c->handle, x, w, y, work);
 	if (s && !c->device->first.text[0])
 		err_set(&c->device->first, CKR_EUNSUPPORTED, "convolutions on "
-		        "the GPU: cudnnBackendExecute: %s; ckrun --blas cublas "
-		        "goes without cuDNN", c->dnn.error_text(s));
+		        "the GPU: cudnnBackendExecute: %s; to avoid cuDNN, "
+		        "try: ckrun --blas cublas", c->dnn.error_text(s));
 	return 1;
 }

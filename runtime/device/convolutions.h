@@ -1,4 +1,4 @@
-/* Convolutions on a GPU, by cuDNN where it is. */
+/* Convolutions on a GPU, by cuDNN if it is available. */
 #ifndef CKR_CONVOLUTIONS_H
 #define CKR_CONVOLUTIONS_H
 

@@ -56,15 +56,17 @@ gpu_alloc(struct device *d, uint64_t n)
 		return NULL;
 	r = g->cu.alloc(&at, n);
 	if (r == CU_OUT_OF_MEMORY && !g->cu.memory_info(&free_bytes, &all)) {
-		err_set(&d->first, CKR_ENOMEM, "GPU %s: cannot take %llu bytes "
-		        "of its memory: %llu of %llu are free; give ckc a "
-		        "smaller --memory-budget, or end what else uses it",
+		err_set(&d->first, CKR_ENOMEM, "GPU %s: cannot allocate %llu "
+		        "bytes: %llu of %llu are free; compile with a smaller "
+		        "--memory-budget, or end other programs that use the "
+		        "GPU",
 		        g->name, (unsigned long long)n,
 		        (unsigned long long)free_bytes,
 		        (unsigned long long)all);
 		return NULL;
 	}
-	return gpu_done(g, r, "taking memory") ? (void *)(uintptr_t)at : NULL;
+	return gpu_done(g, r, "allocating memory") ? (void *)(uintptr_t)at
+	                : NULL;
 }
 
 static void
@@ -84,7 +86,8 @@ alloc_pinned(struct device *d, uint64_t n)
 	void *p = NULL;
 
 	return !gpu_failed(g) && gpu_done(g, g->cu.alloc_host(&p, n ? n : 1),
-	                                  "taking pinned memory") ? p : NULL;
+	                                  "allocating pinned memory") ? p
+	                                  : NULL;
 }
 
 static void
@@ -190,7 +193,7 @@ create_event(struct device *d)
 
 	return !gpu_failed(g)
 	       && gpu_done(g, g->cu.event_new(&e, CU_EVENT_NO_TIMING),
-	                   "making an event") ? e : NULL;
+	                   "creating an event") ? e : NULL;
 }
 
 static void
@@ -264,7 +267,7 @@ end_capture(struct device *d)
 	if (gpu_failed(g) || !gpu_done(g, g->cu.captured(g->stream, &graph),
 	                               "capturing kernels"))
 		return NULL;
-	gpu_done(g, g->cu.instantiate(&ready, graph, 0), "making a graph");
+	gpu_done(g, g->cu.instantiate(&ready, graph, 0), "creating a graph");
 	g->cu.graph_free(graph);
 	return ready;
 }
@@ -311,8 +314,8 @@ load_driver(struct gpu *g, struct err *e)
 	g->dl = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
 	if (!g->dl)
 		return err_set(e, CKR_EUNSUPPORTED, "compiled for a GPU, but "
-		               "there is no driver for one: %s; compile "
-		               "without --target cuda to run on the CPU",
+		               "no GPU driver was found: %s; compile without "
+		               "--target cuda to run on the CPU",
 		               dlerror());
 #define X(member, symbol, args) \
 	*(void **)&g->cu.member = dlsym(g->dl, #symbol); \
@@ -356,26 +359,27 @@ open_gpu(struct gpu *g, const char *arch, int index, struct err *e)
 
 	CKR_TRY(load_driver(g, e));
 	r = g->cu.init(0);
-	if (r != CU_NO_DEVICE && !gpu_done(g, r, "starting the driver"))
+	if (r != CU_NO_DEVICE && !gpu_done(g, r, "initializing the driver"))
 		return device_failed(&g->device, e) ? CKR_EUNSUPPORTED : CKR_OK;
 	if (r == CU_NO_DEVICE || g->cu.device_count(&count) || count < 1)
 		return err_set(e, CKR_EUNSUPPORTED, "compiled for a GPU, but "
-		               "none is there (or CUDA_VISIBLE_DEVICES hides "
-		               "it); compile without --target cuda to run on "
-		               "the CPU");
+		               "no GPU was found (CUDA_VISIBLE_DEVICES may "
+		               "hide it); compile without --target cuda to run "
+		               "on the CPU");
 	if (!gpu_done(g, g->cu.device_get(&g->number, index % count),
-	              "finding it"))
+	              "finding the device"))
 		return device_failed(&g->device, e) ? CKR_EUNSUPPORTED : CKR_OK;
 	g->cu.device_name(g->name, sizeof(g->name), g->number);
 	CKR_TRY(check_arch(g, arch, e));
-	if (!gpu_done(g, g->cu.retain(&g->context, g->number), "opening it")
-	    || !gpu_done(g, g->cu.set_current(g->context), "opening it")
+	if (!gpu_done(g, g->cu.retain(&g->context, g->number), "opening the "
+	              "device")
+	    || !gpu_done(g, g->cu.set_current(g->context), "opening the device")
 	    || !gpu_done(g, g->cu.stream_new(&g->stream,
 	                                     CU_STREAM_NON_BLOCKING),
-	                 "making a stream")
+	                 "creating a stream")
 	    || !gpu_done(g, g->cu.stream_new(&g->copy_stream,
 	                                     CU_STREAM_NON_BLOCKING),
-	                 "making a stream"))
+	                 "creating a stream"))
 		return device_failed(&g->device, e) ? CKR_EUNSUPPORTED : CKR_OK;
 	g->products = products_open(&g->device, g->stream);
 	return device_failed(&g->device, e) ? CKR_EUNSUPPORTED : CKR_OK;
@@ -423,19 +427,19 @@ device_choose_cuda(struct device *d, const char *name,
 	struct gpu *g = gpu_of(d);
 	bool any = !name || !*name || !strcmp(name, "auto");
 	bool cudnn = name && !strcmp(name, "cudnn");
-	char by[128] = "unfolded convolutions";
+	char by[128] = "im2col convolutions";
 
 	if (!any && !cudnn && strcmp(name, "cublas") != 0)
-		return err_set(e, CKR_EARG, "no library '%s' for products and "
-		               "convolutions on a GPU; expected auto, cudnn or "
-		               "cublas", name);
+		return err_set(e, CKR_EARG, "unknown library '%s' for matrix "
+		               "products and convolutions on a GPU; expected "
+		               "auto, cudnn or cublas", name);
 	if (n && (any || cudnn))
 		g->convolutions = convolutions_open(d, g->stream, job, n, by,
 		                                    sizeof(by));
 	if (n && cudnn && !g->convolutions)
-		return err_set(e, CKR_EUNSUPPORTED, "%s; install cuDNN 9 (or "
-		               "set LD_LIBRARY_PATH to where it is), or choose "
-		               "--blas cublas", by);
+		return err_set(e, CKR_EUNSUPPORTED, "cuDNN cannot be used: %s; "
+		               "install cuDNN 9 (or set LD_LIBRARY_PATH to its "
+		               "directory), or choose --blas cublas", by);
 	snprintf(text, size, "cublas%s%s", n ? ", " : "", n ? by : "");
 	return CKR_OK;
 }

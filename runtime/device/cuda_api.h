@@ -1,7 +1,7 @@
-/* What is called of NVIDIA's libraries, which are looked for when a model for a
- * GPU is opened: no header of theirs is needed to build, and one libckr serves
- * machines with and without a GPU.  Numbers are their binary interfaces'.
- */
+/* Declarations of NVIDIA's driver and cuBLASLt, which are loaded when a model
+ * for a GPU is opened: a build needs no header of theirs, and one libckr serves
+ * machines with and without a GPU.  Numbers are those of their binary
+ * interfaces. */
 #ifndef CKR_CUDA_API_H
 #define CKR_CUDA_API_H
 

@@ -1,5 +1,5 @@
-/* What is called of cuDNN, which is looked for when a model with convolutions
- * is opened on a GPU: no header of its is needed to build.
+/* Declarations of cuDNN, which is loaded when a model with convolutions is
+ * opened on a GPU: a build needs no header of it.
  *
  * These are the calls of its graphs, the same in 8.9 and 9: 9 has the other
  * ones for convolutions (cudnnConvolutionForward ...) for old programs alone.

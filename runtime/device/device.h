@@ -1,4 +1,4 @@
-/* Where a model's memory lies and its kernels run: the host, or a GPU.
+/* A device, the host or a GPU: memory of a model, and calls that run on it.
  *
  * A device's first error is kept, and calls after it do nothing:
  * device_failed() tells of it, where a step ends.  Calls are carried out in

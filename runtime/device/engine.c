@@ -1,4 +1,4 @@
-/* One convolution as a graph of cuDNN's, and the engine that computes it. */
+/* One convolution as a graph of cuDNN, and the engine that computes it. */
 #include "runtime/device/engine.h"
 
 #include <string.h>

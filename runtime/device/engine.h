@@ -1,4 +1,4 @@
-/* One convolution as cuDNN carries it out. */
+/* One convolution, executed by cuDNN. */
 #ifndef CKR_ENGINE_H
 #define CKR_ENGINE_H
 

@@ -1,4 +1,4 @@
-/* Inside of a GPU, shared by the files of this room. */
+/* Internals of the GPU device, shared by the files of this folder. */
 #ifndef CKR_GPU_H
 #define CKR_GPU_H
 

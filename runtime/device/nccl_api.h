@@ -1,6 +1,6 @@
-/* What is called of NCCL, which is looked for where GPUs of several processes
- * train one model: no header of its is needed to build.  Numbers are its binary
- * interface's, of 2.10 and later. */
+/* Declarations of NCCL, which is loaded when GPUs of several processes train
+ * one model: a build needs no header of it.  Numbers are those of its binary
+ * interface, of 2.10 and later. */
 #ifndef CKR_NCCL_API_H
 #define CKR_NCCL_API_H
 

@@ -76,9 +76,9 @@ load_nccl(struct nccl_transport *t, struct err *e)
 	t->dl = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
 	if (!t->dl)
 		return err_set(e, CKR_EUNSUPPORTED, "GPUs of several processes "
-		               "send each other by NCCL, which is not there: "
+		               "communicate by NCCL, which cannot be loaded: "
 		               "%s; install it (libnccl2), set LD_LIBRARY_PATH "
-		               "to where it is, or start one process, which "
+		               "to its directory, or start one process, which "
 		               "trains all ranks on one GPU", dlerror());
 #define X(member, symbol, args) \
 	*(void **)&t->nccl.member = dlsym(t->dl, #symbol); \
@@ -148,7 +148,8 @@ nccl_get_peer_info(struct nccl_transport *t, struct nccl_peer_info *card,
 	struct gpu *g = t->gpu;
 	struct cu_uuid id = { { 0 } };
 
-	cuda_done(t, g->cu.device_uuid(&id, g->number), "asking who it is");
+	cuda_done(t, g->cu.device_uuid(&id, g->number), "reading the device "
+	          "UUID");
 	memset(card, 0, sizeof(*card));
 	memcpy(card->uuid, id.bytes, sizeof(card->uuid));
 	snprintf(card->name, sizeof(card->name), "%.63s", g->name);
@@ -181,10 +182,10 @@ create_events(struct nccl_transport *t, struct nccl_stream *l, uint32_t depth)
 	for (uint32_t i = 0; i < depth && ok; i++)
 		ok = cuda_done(t, cu->event_new(&l->begin[i],
 		                                CU_EVENT_NO_TIMING),
-		               "making an event")
+		               "creating an event")
 		     && cuda_done(t, cu->event_new(&l->end[i],
 		                                   CU_EVENT_NO_TIMING),
-		                  "making an event");
+		                  "creating an event");
 	return ok;
 }
 
@@ -197,7 +198,7 @@ nccl_alloc_stream(struct nccl_transport *t, int stream, uint32_t depth,
 
 	if (cuda_done(t, t->gpu->cu.stream_new(&l->stream,
 	                                       CU_STREAM_NON_BLOCKING),
-	              "making a stream")
+	              "creating a stream")
 	    && create_events(t, l, depth) && scratch)
 		l->scratch = d->call->alloc(d, scratch);
 	return device_status(d, e);
@@ -487,5 +488,5 @@ nccl_group(struct nccl_transport *t, bool begin)
 {
 	if (!t->aborted)
 		nccl_done(t, begin ? t->nccl.group_start()
-		          : t->nccl.group_end(), "a group of NCCL's");
+		          : t->nccl.group_end(), "a group of NCCL calls");
 }

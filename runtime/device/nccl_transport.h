@@ -1,4 +1,4 @@
-/* What GPUs of several processes send each other, by NCCL.
+/* NCCL transport: transfers between GPUs of several processes.
  *
  * Each group of ranks has a stream of its own, beside the compute stream.  The
  * calls between nccl_begin and nccl_end are one transfer.  It runs after the

@@ -1,4 +1,4 @@
-/* Products on a GPU, by cuBLASLt.
+/* Matrix products on a GPU, by cuBLASLt.
  *
  * The library's matrices lie by columns: row-major Y = A B is Y^T = B^T A^T
  * there, so the factors change places, and a bias of Y's columns is one of the
@@ -54,7 +54,7 @@ report_failure(struct products *p, ckr_status s, const char *what,
                lt_status status)
 {
 	if (!p->device->first.text[0])
-		err_set(&p->device->first, s, "products on the GPU: %s: "
+		err_set(&p->device->first, s, "matrix products on the GPU: %s: "
 		        "cuBLASLt status %d", what, status);
 }
 
@@ -67,9 +67,9 @@ load_cublaslt(struct products *p)
 	for (size_t i = 0; i < sizeof(name) / sizeof(*name) && !p->dl; i++)
 		p->dl = dlopen(name[i], RTLD_NOW | RTLD_LOCAL);
 	if (!p->dl) {
-		err_set(&p->device->first, CKR_EUNSUPPORTED, "no library of "
-		        "products for the GPU: %s; install cuBLAS (or set "
-		        "LD_LIBRARY_PATH to where it is)", dlerror());
+		err_set(&p->device->first, CKR_EUNSUPPORTED, "cuBLAS cannot be "
+		        "loaded: %s; install cuBLAS (or set LD_LIBRARY_PATH to "
+		        "its directory)", dlerror());
 		return false;
 	}
 #define X(member, symbol, args) \
@@ -309,8 +309,8 @@ prepare_product(struct products *p, const struct key *key,
 	if (!s)
 		return q;
 	report_failure(p, CKR_EUNSUPPORTED, key->g.end
-	               ? "no algorithm with that end "
-	               "(compile with --epilogues off)" : "no algorithm", s);
+	               ? "no algorithm with this epilogue; compile with "
+	               "--epilogues off" : "no algorithm", s);
 	product_free(p, q);
 	return NULL;
 }

@@ -1,4 +1,4 @@
-/* Products on a GPU, by cuBLASLt. */
+/* Matrix products on a GPU, by cuBLASLt. */
 #ifndef CKR_PRODUCTS_H
 #define CKR_PRODUCTS_H
 

@@ -103,13 +103,15 @@ read_by_content(struct array_file *f, bool shard, struct err *e)
 	CKR_TRY(find_reader(f, head, &read, e));
 	if (shard && read == shards_read_index)
 		return err_set(e, CKR_EFORMAT, "%s: expected a file with "
-		               "tensors, found an index of others", f->path);
+		               "tensors, found an index of shards", f->path);
 	if (read)
 		return read(f, e);
 	if (!f->size)
-		return err_set(e, CKR_EFORMAT, "%s: is empty", f->path);
-	return err_set(e, CKR_EFORMAT, "%s: neither .safetensors, .npy nor "
-	               ".npz; raw tokens need their type (u16, u32 or bytes)",
+		return err_set(e, CKR_EFORMAT, "%s: the file is empty",
+		               f->path);
+	return err_set(e, CKR_EFORMAT, "%s: unknown format; expected "
+	               ".safetensors, .npy or .npz, or raw tokens with their "
+	               "type (u16, u32 or bytes)",
 	               f->path);
 }
 
@@ -152,9 +154,9 @@ check_headerless(const struct array_file *f, struct err *e)
 	    || (read == safetensors_read_header
 	        && st_head_size(head) > f->size - 8))
 		return CKR_OK;
-	return err_set(e, CKR_EFORMAT, "%s: these are no raw tokens: the file "
-	               "is .npy, .npz, .safetensors or has a header of tokens, "
-	               "and says what it holds; drop --tokens", f->path);
+	return err_set(e, CKR_EFORMAT, "%s: not raw tokens: the file is .npy, "
+	               ".npz, .safetensors or has a token header, which gives "
+	               "its type; omit --tokens", f->path);
 }
 
 ckr_status
@@ -275,7 +277,8 @@ array_read(const struct array_file *f, const struct array *a, uint64_t first,
 	if (a->shard)
 		f = a->shard;
 	if (first > a->nelem || n > a->nelem - first)
-		return err_set(e, CKR_EARG, "%s: elements %llu..%llu of %llu",
+		return err_set(e, CKR_EARG, "%s: elements %llu..%llu are out "
+		               "of range: the array has %llu",
 		               f->path, (unsigned long long)first,
 		               (unsigned long long)(first + n),
 		               (unsigned long long)a->nelem);
@@ -283,8 +286,8 @@ array_read(const struct array_file *f, const struct array *a, uint64_t first,
 	if (a->dtype == dtype && dtype != CKR_BOOL)
 		return read_plain(f, a, first, n, out, e);
 	if (a->dtype == CKR_NONE)
-		return err_set(e, CKR_EUNSUPPORTED, "%s%s has an element type "
-		               "that is not supported", f->path,
+		return err_set(e, CKR_EUNSUPPORTED, "%s%s has an unsupported "
+		               "dtype", f->path,
 		               array_place(place, sizeof(place), a));
 	for (uint64_t i = 0; i < n; i += step) {
 		uint64_t k = n - i < step ? n - i : step;

@@ -1,7 +1,7 @@
-/* Arrays in files: .safetensors, .npy, .npz and tokens look the same from
- * here.  Contents are read when asked for, in pieces, never mapped: a file
- * that shrinks meanwhile is an error, not a signal.  What is deflated is
- * inflated once, into a file without a name. */
+/* Arrays in files, with one interface for .safetensors, .npy, .npz and tokens.
+ * Contents are read on demand, in pieces, never mapped: a file that shrinks
+ * meanwhile is an error, not a signal.  Compressed arrays are inflated once,
+ * into an unnamed file. */
 #ifndef CKR_ARRAY_H
 #define CKR_ARRAY_H
 

@@ -1,4 +1,4 @@
-/* Files with messages: complete reads and writes, and files that appear whole
+/* Complete reads and writes with error messages, and files that appear whole
  * (support/new_file.h). */
 #include "runtime/file/file.h"
 
@@ -129,8 +129,9 @@ file_read(int fd, const char *path, void *data, size_t n, uint64_t at,
 
 		CKR_TRY(file_some(fd, path, p, n, at, &k, e));
 		if (!k)
-			return err_set(e, CKR_EIO, "%s: ends early: %zu bytes "
-			               "are missing at %llu", path, n,
+			return err_set(e, CKR_EIO, "%s: the file ends early: "
+			               "%zu bytes are missing at offset %llu",
+			               path, n,
 			               (unsigned long long)at);
 		p += k;
 		n -= k;

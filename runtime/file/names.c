@@ -1,9 +1,9 @@
-/* Names with another beginning.
+/* Mapping of tensor names with another prefix.
  *
- * Checkpoints of a model and of a model that holds it differ in what all names
- * begin with: "model.", "module.", "bert.".  Which mapping is meant is guessed
- * from the first names that are looked for, and from every name of the file
- * that ends like one; the best guess is reported, not followed.
+ * Checkpoints of a model and of a model that contains it differ in a prefix of
+ * all names: "model.", "module.", "bert.".  The mapping is guessed from the
+ * first names that are looked for, and from every name of the file that ends
+ * like one; the best guess is reported, not applied.
  */
 #include "runtime/file/names.h"
 
@@ -54,8 +54,8 @@ check_map_used(const struct array_file *f, const char *map, struct err *e)
 		if (!strncmp(f->v[i].name, map, n))
 			return CKR_OK;
 	snprintf(old, sizeof(old), "%.*s", (int)n, map);
-	return err_set(e, CKR_EARG, "%s: no tensor begins with '%s'; the "
-	               "first of %zu is '%s'", f->path,
+	return err_set(e, CKR_EARG, "%s: no tensor name begins with '%s'; the "
+	               "first of %zu names is '%s'", f->path,
 	               err_name(name, sizeof(name), old), f->n,
 	               err_name(have, sizeof(have),
 	                        f->n ? f->v[0].name : ""));
@@ -258,7 +258,7 @@ names_guess(const struct array_file *f, const struct wanted *w, size_t n,
 	if (!count)
 		return text;
 	if (g->same_shape < g->found)
-		snprintf(shape, sizeof(shape), ", %zu in another shape",
+		snprintf(shape, sizeof(shape), ", %zu with another shape",
 		         g->found - g->same_shape);
 	at = (size_t)snprintf(text, size, "the file has %zu of %zu tensors "
 	                      "under other names%s; try: ", g->renamed, n,

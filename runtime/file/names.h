@@ -1,4 +1,4 @@
-/* Names of arrays that differ from those looked for by what they begin with. */
+/* Mapping of array names that differ from the expected ones by a prefix. */
 #ifndef CKR_NAMES_H
 #define CKR_NAMES_H
 

@@ -42,15 +42,16 @@ npy_read(const struct array_file *f, struct array *a, uint64_t size,
 	ckr_status s;
 
 	if (size < NPY_HEAD)
-		return err_set(e, CKR_EFORMAT, "%s: an .npy file is cut off",
+		return err_set(e, CKR_EFORMAT, "%s: the .npy file is cut off",
 		               f->path);
 	CKR_TRY(read_start(f, a, head, NPY_HEAD, e));
 	if (!npy_place(head, &skip, &n))
-		return err_set(e, CKR_EFORMAT, "%s: not an .npy file that can "
-		               "be read", f->path);
+		return err_set(e, CKR_EFORMAT, "%s: not a valid .npy file",
+		               f->path);
 	if (n > NPY_TEXT_MAX || n > size - skip)
 		return err_set(e, CKR_EFORMAT,
-		               "%s: an .npy header of %zu bytes",
+		               "%s: the length of the .npy header is invalid: "
+		               "%zu bytes",
 		               f->path, n);
 	text = malloc(skip + n + 1);
 	if (!text)

@@ -1,8 +1,7 @@
-/* .npz files: a zip archive of .npy files, as numpy.savez writes it, stored, or
- * savez_compressed, deflated.  Only the central directory is believed; sizes
- * are checked against the file, and contents against its checksums: when it is
- * opened, or, deflated, when it is inflated.
- */
+/* .npz files: a zip archive of .npy files, stored (numpy.savez) or deflated
+ * (savez_compressed).  Only the central directory is trusted.  Sizes are
+ * checked against the file, and contents against checksums: when the file is
+ * opened, or, if deflated, when they are inflated. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -100,8 +99,8 @@ find_directory(struct array_file *f, uint64_t dir[3], struct err *e)
 	dir[2] = load_le64(x + 48);
 	return CKR_OK;
 bad:
-	return err_set(e, CKR_EFORMAT, "%s: not a zip archive that can be "
-	               "read; it may be cut off", f->path);
+	return err_set(e, CKR_EFORMAT, "%s: not a valid zip archive; it may be "
+	               "cut off", f->path);
 }
 
 /* CRC-32 (ISO 3309) of bytes at..at+size of f, eight bytes at a time: table k
@@ -157,7 +156,8 @@ set_array_name(const struct array_file *f, const struct member *m,
 	a->name = *name;
 	*name += n + 1;
 	if (strlen(a->name) != n)
-		return err_set(e, CKR_EFORMAT, "%s: a name holds NUL", f->path);
+		return err_set(e, CKR_EFORMAT, "%s: the name of an array "
+		               "contains a NUL byte", f->path);
 	return CKR_OK;
 }
 
@@ -173,7 +173,8 @@ check_method(const struct array_file *f, const struct member *m,
 	if (m->flags & 1)
 		snprintf(how, sizeof(how), "encrypted");
 	else if (m->method == DEFLATED)
-		snprintf(how, sizeof(how), "compressed, and zlib not built in");
+		snprintf(how, sizeof(how), "compressed, and zlib is not built "
+		         "in");
 	else
 		snprintf(how, sizeof(how), "compressed by method %u",
 		         m->method);

@@ -1,4 +1,4 @@
-/* Inflating by zlib, in pieces: memory does not grow with what is inflated. */
+/* Decompression by zlib, in pieces: memory does not grow with the output. */
 #include "runtime/file/packed.h"
 
 #include <stdlib.h>
@@ -51,7 +51,8 @@ inflater_open(struct inflater **to, int fd, const char *path,
 	x->e = e;
 	if (p->size / RATIO > p->stored)
 		return damaged_array(x,
-		                     "it cannot hold as many bytes as it says");
+		                     "its size is too large for its compressed "
+		                     "data");
 	/* without zlib's own header */
 	if (inflateInit2(&x->z, -MAX_WBITS) != Z_OK)
 		return err_set(e, CKR_ENOMEM, "out of memory");
@@ -87,9 +88,10 @@ inflate_some(struct inflater *x, void *to, size_t n, size_t *got)
 		if (r == Z_MEM_ERROR)
 			return err_set(x->e, CKR_ENOMEM, "out of memory");
 		if (r == Z_BUF_ERROR)
-			return damaged_array(x, "it ends early");
+			return damaged_array(x, "its data end early");
 		if (r != Z_OK && r != Z_STREAM_END)
-			return damaged_array(x, "it cannot be inflated");
+			return damaged_array(x, "its data cannot be "
+			                     "decompressed");
 		x->ended = r == Z_STREAM_END;
 	}
 	*got = n - x->z.avail_out;
@@ -107,7 +109,7 @@ packed_peek(int fd, const char *path, const struct packed *p, void *out,
 	if (s == CKR_OK)
 		s = inflate_some(x, out, n, &got);
 	if (s == CKR_OK && got < n)
-		s = damaged_array(x, "it ends early");
+		s = damaged_array(x, "its data end early");
 	inflater_close(x);
 	return s;
 }
@@ -123,14 +125,15 @@ inflate_all(struct inflater *x, int to)
 	for (size_t n = 1; n;) {
 		CKR_TRY(inflate_some(x, x->out, PIECE, &n));
 		if (n > x->p->size - done)
-			return damaged_array(x, "it holds more bytes than it "
-			                     "says");
+			return damaged_array(x, "it holds more bytes than its "
+			                     "header says");
 		CKR_TRY(file_write(to, x->path, x->out, n, done, x->e));
 		crc = (uint32_t)crc32(crc, x->out, (uInt)n);
 		done += n;
 	}
 	if (done < x->p->size)
-		return damaged_array(x, "it holds fewer bytes than it says");
+		return damaged_array(x, "it holds fewer bytes than its header "
+		                     "says");
 	snprintf(how, sizeof(how), "its checksum is %08x, expected %08x", crc,
 	         x->p->crc);
 	return crc == x->p->crc ? CKR_OK : damaged_array(x, how);

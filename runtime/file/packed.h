@@ -1,4 +1,4 @@
-/* Deflated pieces of a file (RFC 1951), and files without a name. */
+/* Deflated pieces of a file (RFC 1951), and unnamed files. */
 #ifndef CKR_PACKED_H
 #define CKR_PACKED_H
 

@@ -1,4 +1,4 @@
-/* Built without zlib: callers check packed_can first. */
+/* Stub of a build without zlib: callers check packed_can first. */
 #include "runtime/file/packed.h"
 
 bool
@@ -10,8 +10,8 @@ packed_can(void)
 static ckr_status
 no_zlib(const char *path, struct err *e)
 {
-	return err_set(e, CKR_EUNSUPPORTED, "%s: compressed, and zlib not "
-	               "built in", path);
+	return err_set(e, CKR_EUNSUPPORTED, "%s: the file is compressed, and "
+	               "zlib is not built in", path);
 }
 
 ckr_status

@@ -128,7 +128,7 @@ read_config_text(const char *path, char **text, uint64_t *size, struct err *e)
 	if (*size <= MAX_CONFIG)
 		*text = calloc(1, *size + 1);
 	s = *text ? file_read(fd, path, *text, *size, 0, e)
-	    : err_set(e, CKR_EFORMAT, "%s: too large", path);
+	    : err_set(e, CKR_EFORMAT, "%s: the file is too large", path);
 	close(fd);
 	return s;
 }
@@ -148,15 +148,15 @@ read_config(struct peft_reader *r, const char *path, struct err *e)
 			s = CKR_OK;
 		else if (r->refused)
 			s = err_set(e, CKR_EUNSUPPORTED, "%s: %s_pattern: key "
-			            "'%s': expected a module's name or a "
-			            "regular expression of '.', '.*' and "
-			            "escaped characters alone; try: a key for "
-			            "each module", path,
+			            "'%s': expected the name of a module, or a "
+			            "regular expression that uses only '.', "
+			            "'.*' and escaped characters; try: one key "
+			            "per module", path,
 			            r->which == RANK ? "rank" : "alpha",
 			            err_name(name, sizeof(name), r->refused));
 		else
-			s = err_set(e, CKR_EFORMAT, "%s: not a configuration "
-			            "of adapters: %s (byte %zu)", path,
+			s = err_set(e, CKR_EFORMAT, "%s: not an adapter "
+			            "configuration: %s (byte %zu)", path,
 			            j.fault, j.at);
 	}
 	free(text);

@@ -1,5 +1,4 @@
-/* The file adapter_config.json, in which PEFT says what adapters beside it are:
- * which modules have one, and by what it is scaled. */
+/* adapter_config.json of PEFT: which modules have an adapter, and its scale. */
 #ifndef CKR_PEFT_H
 #define CKR_PEFT_H
 

@@ -1,5 +1,6 @@
-/* Files of torch.save: a zip archive with a pickle in it, before PyTorch 1.6 a
- * pickle.  Unpickling runs what the file says, so that PyTorch is to do it. */
+/* Detection of torch.save files: a zip archive with a pickle in it, or a pickle
+ * before PyTorch 1.6.  Unpickling can execute code, so that PyTorch has to do
+ * it. */
 #include "runtime/file/array.h"
 
 #include <stdio.h>
@@ -35,14 +36,14 @@ pickle_refuse(struct array_file *f, struct err *e)
 	int stem = dot && dot != f->path ? (int)(dot - f->path)
 	           : (int)strlen(f->path);
 
-	return err_set(e, CKR_EFORMAT, "%s: a pickle of torch.save, which can "
-	               "hold code: expected .safetensors; this makes one:\n"
-	               "python3 -c \"import sys, torch, safetensors.torch as "
-	               "s; d = torch.load(sys.argv[1], 'cpu', "
-	               "weights_only=True); d = d.get('state_dict', "
+	return err_set(e, CKR_EFORMAT, "%s: expected .safetensors, found a "
+	               "pickle of torch.save, which can execute code; to "
+	               "convert it, try:\npython3 -c \"import sys, torch, "
+	               "safetensors.torch as s; d = torch.load(sys.argv[1], "
+	               "'cpu', weights_only=True); d = d.get('state_dict', "
 	               "d.get('model', d)); s.save_file({k: "
 	               "v.contiguous().clone() for k, v in d.items() if "
-	               "torch.is_tensor(v)}, sys.argv[2])\" "
-	               "'%s' '%.*s.safetensors'", f->path, f->path, stem,
+	               "torch.is_tensor(v)}, sys.argv[2])\" '%s' "
+	               "'%.*s.safetensors'", f->path, f->path, stem,
 	               f->path);
 }

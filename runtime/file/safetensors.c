@@ -174,9 +174,8 @@ compare_offsets(const void *a, const void *b)
 static ckr_status
 stray_bytes(struct st_reader *r, uint64_t from, uint64_t to)
 {
-	return err_set(r->e, CKR_EFORMAT, "%s: expected every byte of data to "
-	               "be a tensor's, found none for bytes %llu..%llu; the "
-	               "file is damaged", r->f->path,
+	return err_set(r->e, CKR_EFORMAT, "%s: data bytes %llu..%llu belong to "
+	               "no tensor; the file is damaged", r->f->path,
 	               (unsigned long long)(from - r->data),
 	               (unsigned long long)(to - r->data));
 }
@@ -201,7 +200,7 @@ check_disjoint(struct st_reader *r)
 			continue;
 		if (v[i].at < end)
 			s = err_set(r->e, CKR_EFORMAT, "%s: tensors '%s' and "
-			            "'%s' share bytes", f->path,
+			            "'%s' overlap", f->path,
 			            err_name(one, sizeof(one), v[last].name),
 			            err_name(other, sizeof(other), v[i].name));
 		else if (v[i].at > end)
@@ -225,14 +224,14 @@ safetensors_read_header(struct array_file *f, struct err *e)
 	CKR_TRY(file_read(f->fd, f->path, head, 8, 0, e));
 	n = st_head_size(head);
 	if (n > f->size - 8)
-		return err_set(e, CKR_EFORMAT, "%s: a safetensors header of "
-		               "%llu bytes in a file of %llu; it may be cut "
-		               "off",
+		return err_set(e, CKR_EFORMAT, "%s: the safetensors header has "
+		               "%llu bytes, but the file has %llu; it may be "
+		               "cut off",
 		               f->path, (unsigned long long)n,
 		               (unsigned long long)f->size);
 	if (n > MAX_HEADER)
-		return err_set(e, CKR_EFORMAT, "%s: a safetensors header of "
-		               "%llu bytes; at most %d are read", f->path,
+		return err_set(e, CKR_EFORMAT, "%s: the safetensors header has "
+		               "%llu bytes; expected at most %d", f->path,
 		               (unsigned long long)n, MAX_HEADER);
 	f->text = malloc(n + 1);
 	if (!f->text)

@@ -57,7 +57,8 @@ open_named_shard(struct index_reader *r, const char *name)
 		}
 	if (strchr(name, '/') || f->npart == MAX_SHARDS)
 		r->failed = err_set(r->e, CKR_EFORMAT, "%s: expected names of "
-		                    "at most %d files beside it, found '%s'",
+		                    "at most %d files in the same directory, "
+		                    "found '%s'",
 		                    f->path, MAX_SHARDS,
 		                    err_name(text, sizeof(text), name));
 	else
@@ -82,8 +83,9 @@ read_weight_file(struct json *j, const char *name, void *reader)
 		return false;
 	a = array_find(shard, name);
 	if (!a)
-		return set_failed(r, err_set(r->e, CKR_EFORMAT, "%s: expected "
-		                             "'%s' in %s, found no such tensor",
+		return set_failed(r, err_set(r->e, CKR_EFORMAT, "%s: tensor "
+		                             "'%s' is missing from its shard "
+		                             "%s",
 		                             f->path,
 		                             err_name(text, sizeof(text), name),
 		                             shard->path));
@@ -116,8 +118,8 @@ shards_read_index(struct array_file *f, struct err *e)
 	struct json j;
 
 	if (f->size > MAX_INDEX)
-		return err_set(e, CKR_EFORMAT, "%s: an index of %llu bytes; at "
-		               "most %d are read", f->path,
+		return err_set(e, CKR_EFORMAT, "%s: the index has %llu bytes; "
+		               "expected at most %d", f->path,
 		               (unsigned long long)f->size, MAX_INDEX);
 	f->text = malloc(f->size + 1);
 	f->part = calloc(MAX_SHARDS, sizeof(*f->part));

@@ -32,9 +32,9 @@ temp_open(int *fd, uint64_t room, const char *whose, struct err *e)
 
 	*fd = open_in(folder);
 	if (*fd < 0)
-		return err_set(e, CKR_EIO, "%s: no file can be made in '%s' "
-		               "for what it holds: %m; TMPDIR names another "
-		               "folder", whose, folder);
+		return err_set(e, CKR_EIO, "%s: cannot create a temporary file "
+		               "in '%s': %m; set TMPDIR to another directory",
+		               whose, folder);
 	if (fstatvfs(*fd, &fs))
 		return CKR_OK;
 	left = (uint64_t)fs.f_bavail * fs.f_frsize;
@@ -42,7 +42,8 @@ temp_open(int *fd, uint64_t room, const char *whose, struct err *e)
 		return CKR_OK;
 	close(*fd);
 	*fd = -1;
-	return err_set(e, CKR_EIO, "%s: expected room in '%s' for %llu bytes, "
-	               "found %llu; TMPDIR names another folder", whose, folder,
+	return err_set(e, CKR_EIO, "%s: temporary data in '%s' need %llu "
+	               "bytes, but %llu are free; set TMPDIR to another "
+	               "directory", whose, folder,
 	               (unsigned long long)room, (unsigned long long)left);
 }

@@ -1,6 +1,6 @@
-/* Tokens: bare little-endian integers, or those behind the header that llm.c's
- * scripts write: 256 integers of 32 bits, of which the first is a magic number,
- * the second a version and the third says how many tokens follow. */
+/* Tokens: plain little-endian integers, or integers after the header of llm.c's
+ * scripts: 256 integers of 32 bits, of which the first is a magic number, the
+ * second a version and the third the number of tokens. */
 #include <stdlib.h>
 
 #include "runtime/file/array.h"
@@ -60,8 +60,8 @@ tokens_read_header(struct array_file *f, struct err *e)
 	uint64_t n, room;
 
 	if (f->size < HEADER)
-		return err_set(e, CKR_EFORMAT, "%s: a header of tokens that is "
-		               "cut off", f->path);
+		return err_set(e, CKR_EFORMAT, "%s: the token header is cut "
+		               "off", f->path);
 	CKR_TRY(file_read(f->fd, f->path, head, sizeof(head), 0, e));
 	k = find_token_header(head);
 	n = le4(head + 8);

@@ -1,4 +1,4 @@
-/* Images by what they begin with; PGM and PPM. */
+/* Detection of image formats by magic numbers, and a decoder of PGM and PPM. */
 #include "runtime/image/image.h"
 
 #include <ctype.h>
@@ -28,7 +28,7 @@ image_check_size(const struct image_reader *r)
 		return CKR_OK;
 	return err_set(r->e, CKR_EFORMAT, "%s: expected an image of %ux%ux%u "
 	               "(height, width, channels) like the first one, found "
-	               "%ux%ux%u; images are neither cut nor scaled", r->path,
+	               "%ux%ux%u; images are not cropped or resized", r->path,
 	               w->height, w->width, w->channels, f->height, f->width,
 	               f->channels);
 }
@@ -65,9 +65,9 @@ read_pnm(struct image_reader *r, bool grey)
 	m->height = header_number(r->file);
 	m->channels = grey ? 1 : 3;
 	if (!m->width || !m->height)
-		return image_error(r, "a header of PGM or PPM without a size");
+		return image_error(r, "the PGM or PPM header has no size");
 	if (header_number(r->file) != 255)
-		return image_error(r, "expected pixels of 0 to 255");
+		return image_error(r, "expected pixel values from 0 to 255");
 	if (!r->pixels)
 		return CKR_OK;
 	CKR_TRY(image_check_size(r));
@@ -125,7 +125,8 @@ image_probe(struct image *m, const char *path, struct err *e)
 	CKR_TRY(open_and_read(&r));
 	*m = r.found;
 	if ((uint64_t)m->width * m->height > MOST_BYTES / 3)
-		return image_error(&r, "more than 89478485 pixels");
+		return image_error(&r, "the image has more than 89478485 "
+		                   "pixels");
 	return CKR_OK;
 }
 

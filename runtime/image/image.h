@@ -1,6 +1,6 @@
-/* Images in files as pixels of 8 bits: binary PGM and PPM and, where the
- * libraries were found when this was built, PNG and JPEG.  Pixels are those of
- * the file: no profile, gamma or orientation is heeded. */
+/* Image files as 8-bit pixels: binary PGM and PPM, and PNG and JPEG if their
+ * libraries were found at build time.  Pixels are those of the file: profiles,
+ * gamma and orientation are ignored. */
 #ifndef CKR_IMAGE_H
 #define CKR_IMAGE_H
 

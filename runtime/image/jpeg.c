@@ -50,8 +50,8 @@ read_jpeg_header(struct jpeg_decoder *d)
 	d->r->found = (struct image){ j->image_height, j->image_width,
 		j->jpeg_color_space == JCS_GRAYSCALE ? 1 : 3 };
 	if (j->num_components != 1 && j->num_components != 3)
-		return image_error(d->r, "expected JPEG of grey or RGB, found "
-		                   "another number of channels (CMYK?)");
+		return image_error(d->r, "expected a greyscale or RGB JPEG, "
+		                   "found another number of channels (CMYK?)");
 	return CKR_OK;
 }
 

@@ -9,6 +9,6 @@ image_can_jpeg(void)
 ckr_status
 image_jpeg(struct image_reader *r)
 {
-	return image_error(r, "is JPEG, and libjpeg not built in (CMake: "
-	                   "CKC_JPEG, libjpeg-dev)");
+	return image_error(r, "the image is JPEG, and libjpeg is not built in "
+	                   "(CMake: CKC_JPEG, libjpeg-dev)");
 }

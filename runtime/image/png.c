@@ -46,11 +46,11 @@ read_png_header(struct png_decoder *d)
 	m->channels = color & PNG_COLOR_MASK_COLOR ? 3 : 1;
 	if (color & PNG_COLOR_MASK_ALPHA
 	    || png_get_valid(d->png, d->info, PNG_INFO_tRNS))
-		return image_error(d->r, "is transparent; expected PNG "
-		                   "without an alpha channel");
+		return image_error(d->r, "expected a PNG without an alpha "
+		                   "channel, found a transparent image");
 	if (png_get_bit_depth(d->png, d->info) > 8)
-		return image_error(d->r, "expected pixels of 8 bits, found "
-		                   "16");
+		return image_error(d->r, "expected 8-bit pixels, found 16-bit "
+		                   "pixels");
 	return CKR_OK;
 }
 
@@ -67,8 +67,7 @@ read_png_pixels(struct png_decoder *d)
 	png_set_interlace_handling(d->png);
 	png_read_update_info(d->png, d->info);
 	if (png_get_rowbytes(d->png, d->info) != wide)
-		return image_error(r, "rows of another size than its header "
-		                   "says");
+		return image_error(r, "the row size does not match the header");
 	d->row = calloc(r->wanted->height, sizeof(*d->row));
 	if (!d->row)
 		return err_set(r->e, CKR_ENOMEM, "out of memory");

@@ -9,6 +9,6 @@ image_can_png(void)
 ckr_status
 image_png(struct image_reader *r)
 {
-	return image_error(r, "is PNG, and libpng not built in (CMake: "
-	                   "CKC_PNG, libpng-dev)");
+	return image_error(r, "the image is PNG, and libpng is not built in "
+	                   "(CMake: CKC_PNG, libpng-dev)");
 }

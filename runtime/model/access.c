@@ -1,4 +1,4 @@
-/* A context from outside: its tensors by name, and facts about it. */
+/* Access to a context: tensors by name, and queries. */
 #include "runtime/model/rt.h"
 #include "runtime/ranks/transfers.h"
 
@@ -85,7 +85,8 @@ ckr_tensor(ckr_ctx *c, size_t i, struct ckr_info *info)
 			fill_info(c, &p->tensor[t], info);
 			return CKR_OK;
 		}
-	return err_set(&c->err, CKR_EARG, "no tensor of that number");
+	return err_set(&c->err, CKR_EARG, "the index of the tensor is out of "
+	               "range");
 }
 
 /* ---- inputs that have been set ---- */
@@ -212,7 +213,8 @@ ckr_eval_output(ckr_ctx *c, size_t i, struct ckr_info *info)
 			fill_info(c, &p->tensor[t], info);
 			return CKR_OK;
 		}
-	return err_set(&c->err, CKR_EARG, "no output of that number");
+	return err_set(&c->err, CKR_EARG, "the index of the output is out of "
+	               "range");
 }
 
 /* What ckr_eval has made under this name; NULL: nothing. */
@@ -249,7 +251,7 @@ ckr_get(ckr_ctx *c, const char *name, void *data, size_t nbytes)
 		CKR_TRY(rt_need_quiet(c));
 	if (t->kind > CKR_STATE && c->outputs != &c->plan)
 		return err_set(&c->err, CKR_EARG, "output '%s' has no value "
-		               "before a step has run to its end", t->name);
+		               "before a step has completed", t->name);
 	CKR_TRY(need_labels(c, t));
 	return rt_gather_whole(c, &c->plan, t, data);
 }

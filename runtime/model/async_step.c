@@ -1,5 +1,5 @@
-/* Asynchronous steps: a step is enqueued on the GPU behind the one before.  The
- * host waits for it when it is ended, and may begin one more meanwhile.
+/* Asynchronous steps: a step is enqueued on the GPU after the step before.  The
+ * host waits for a step when it ends, and may begin one more meanwhile.
  *
  * - Inputs are copied into the next of two staging buffers of pinned memory,
  *   and from there by the copy-in stream as soon as no step of the micro-batch

@@ -1,4 +1,4 @@
-/* ckr_check: one step under keep-everything and under the plan, from the same
+/* ckr_check: one step with keep-everything and one with the plan, from the same
  * state, compared bit by bit.
  *
  * Every tensor that has a value is hashed at the moment it is final; the
@@ -178,14 +178,13 @@ drift_check(const struct drift *plan, const struct drift *all, ckr_ctx *c,
 		return CKR_OK;
 	if (!isfinite(total[0]))
 		return err_set(&c->err, CKR_EMISMATCH, "step %llu: gradients "
-		               "differ from those of keep-everything in what "
-		               "is finite: a value kept in 16 bits may be "
-		               "beyond 65504, where f16 ends; for ckc, "
-		               "try: --save-dtype bf16",
+		               "differ from those of keep-everything in the "
+		               "elements that are finite; a value saved in f16 "
+		               "may exceed 65504; try: ckc --save-dtype bf16",
 		               (unsigned long long)c->step + 1);
 	return err_set(&c->err, CKR_EMISMATCH, "step %llu: gradients differ "
-	               "from those of keep-everything by %.3g of their norm: "
-	               "rounding to 16 bits gives at most %g",
+	               "from those of keep-everything by %.3g of their norm; "
+	               "rounding to 16 bits explains at most %g",
 	               (unsigned long long)c->step + 1, n->differ, BOUND);
 }
 
@@ -321,8 +320,8 @@ check_unmatched(const struct traced_run *plan, uint32_t i,
 	n->alone++;
 	if (!is_again(plan->p, i))
 		return CKR_OK;
-	return err_set(&plan->c->err, CKR_EUNSUPPORTED, "'%s', computed again "
-	               "by %s %d, has nothing to be compared with: this "
+	return err_set(&plan->c->err, CKR_EUNSUPPORTED, "'%s', recomputed by "
+	               "%s %d, has no counterpart to compare with: this "
 	               "library cannot be checked",
 	               err_name(name, sizeof(name), t->name ? t->name : ""),
 	               plan->p->step[made].op, made);
@@ -382,8 +381,8 @@ compare_runs(const struct traced_run *plan, const struct traced_run *all,
 		return report_difference(plan, (uint32_t)first);
 	if (memcmp(&plan->loss, &all->loss, sizeof(plan->loss)))
 		return err_set(&plan->c->err, CKR_EMISMATCH, "the loss "
-		               "differs: %.9g by the plan, %.9g keeping "
-		               "everything",
+		               "differs: %.9g with the plan, %.9g with "
+		               "keep-everything",
 		               plan->loss, all->loss);
 	return plan->end;
 }
@@ -443,7 +442,7 @@ check_with(ckr_ctx *c, struct traced_run *all, struct traced_run *plan,
 	ckr_status s;
 
 	CKR_TRY(peers_agree(c, saved ? CKR_OK : rt_no_memory(c),
-	                    "taking memory"));
+	                    "allocating memory"));
 	copy_resident(c, saved, false);
 	s = run_both(all, plan, saved, n);
 	if (s != CKR_OK)
@@ -477,7 +476,7 @@ ckr_check(ckr_ctx *c, const struct ckr_hyper *hyper, double *loss,
 		plan.drift = drift_new(c);
 		s = all.drift && plan.drift ? CKR_OK : rt_no_memory(c);
 	}
-	s = peers_agree(c, s, "taking memory");
+	s = peers_agree(c, s, "allocating memory");
 	if (s == CKR_OK)
 		do {
 			n = (struct ckr_checked){ .rounded = rounded };

@@ -82,8 +82,8 @@ missing_hint(ckr_ctx *c, const struct infile *o, char *text, size_t size)
 	if (*guess)
 		snprintf(text, size, "; %s", guess);
 	else
-		snprintf(text, size, "; --init-partial leaves what a file "
-		         "lacks as it was compiled");
+		snprintf(text, size, "; --init-partial keeps the compiled "
+		         "values of missing tensors");
 	free(whole);
 	free(w);
 	return text;
@@ -221,8 +221,9 @@ meta_uint(ckr_ctx *c, const struct array_file *f, const char *key,
 
 	if (!s || number_whole(s, UINT64_MAX, x))
 		return CKR_OK;
-	return err_set(&c->err, CKR_EFORMAT, "%s: not a checkpoint: expected "
-	               "as %s a whole number below 2^64, found '%s'", f->path,
+	return err_set(&c->err, CKR_EFORMAT, "%s: not a checkpoint: %s: "
+	               "expected a whole number below 2^64, found '%s'",
+	               f->path,
 	               key, err_name(text, sizeof(text), s));
 }
 
@@ -235,8 +236,8 @@ meta_real(ckr_ctx *c, const struct array_file *f, const char *key, double *x)
 
 	if (!s || number_real(s, x))
 		return CKR_OK;
-	return err_set(&c->err, CKR_EFORMAT, "%s: not a checkpoint: expected "
-	               "as %s a number, found '%s'", f->path, key,
+	return err_set(&c->err, CKR_EFORMAT, "%s: not a checkpoint: %s: "
+	               "expected a number, found '%s'", f->path, key,
 	               err_name(text, sizeof(text), s));
 }
 
@@ -249,9 +250,9 @@ need_same_rng(ckr_ctx *c, const struct array_file *f)
 
 	if (!was || !strcmp(was, RNG_NAME))
 		return CKR_OK;
-	return err_set(&c->err, CKR_EFORMAT, "%s: the run drew its random "
-	               "numbers by '%s', expected " RNG_NAME "; start from its "
-	               "weights (--init)", f->path,
+	return err_set(&c->err, CKR_EFORMAT, "%s: the run's random number "
+	               "generator was '%s', expected " RNG_NAME "; to start "
+	               "from its weights, use --init", f->path,
 	               err_name(name, sizeof(name), was));
 }
 
@@ -267,7 +268,7 @@ need_same_optimizer(ckr_ctx *c, const struct array_file *f)
 		return CKR_OK;
 	return err_set(&c->err, CKR_EFORMAT, "%s: the run's optimizer was %s, "
 	               "the library's is %s; compile with --optimizer %s, or "
-	               "start from its weights (--init)", f->path,
+	               "start from its weights with --init", f->path,
 	               err_name(name, sizeof(name), was), is, name);
 }
 
@@ -286,8 +287,7 @@ check_checkpoint(ckr_ctx *c, const struct infile *o, struct progress *p)
 	if (!array_meta(f, "step") || !array_meta(f, "seed"))
 		return err_set(&c->err, CKR_EFORMAT, "%s: not a checkpoint: "
 		               "its metadata lacks step or seed; to start from "
-		               "its weights give it as initial weights "
-		               "(--init)", f->path);
+		               "its weights, use --init", f->path);
 	CKR_TRY(meta_uint(c, f, "step", &p->step));
 	CKR_TRY(meta_uint(c, f, "seed", &p->seed));
 	CKR_TRY(meta_uint(c, f, "skipped", &p->skipped));
@@ -298,7 +298,7 @@ check_checkpoint(ckr_ctx *c, const struct infile *o, struct progress *p)
 	CKR_TRY(meta_uint(c, f, "valid_worse", &p->best.worse));
 	if (!scale_is_possible(p->scale))
 		return err_set(&c->err, CKR_EFORMAT, "%s: not a checkpoint: "
-		               "expected as loss_scale a power of two up to "
+		               "loss_scale: expected a power of two up to "
 		               "2^24, found %llu", f->path,
 		               (unsigned long long)p->scale);
 	CKR_TRY(need_same_rng(c, f));
@@ -486,7 +486,7 @@ ckr_save_outputs(ckr_ctx *c, const char *path)
 	CKR_TRY(rt_need_quiet(c));
 	if (c->outputs != &c->plan)
 		return err_set(&c->err, CKR_EARG, "outputs have no values "
-		               "before a step has run to its end");
+		               "before a step has completed");
 	return write_some(c, path, has_output_name, c->lib->program[0].ntensor,
 	                  NULL, 0);
 }

@@ -1,5 +1,5 @@
-/* Micro-batches: their inputs, and what their losses are divided by, which is
- * counted over all of them before the step proper.
+/* Micro-batches: their inputs, and the divisor of their losses, which is
+ * counted over all of them before the step.
  *
  * Steps of a round run for every micro-batch, with its inputs, and add to
  * totals, which stay in memory; then those of the next round.  Inputs of a step
@@ -116,10 +116,10 @@ check_recounted_inputs(ckr_ctx *c, uint32_t micro)
 	if (c->count.round == 1)
 		c->count.hash[micro] = h;
 	return h == c->count.hash[micro] ? CKR_OK
-	       : err_set(&c->err, CKR_EARG, "step %llu, micro-batch %u: inputs "
-	                 "differ from those that were set to count what its "
-	                 "loss is divided by: expected the same ones whenever "
-	                 "a micro-batch of a step is asked for",
+	       : err_set(&c->err, CKR_EARG, "step %llu, micro-batch %u: the "
+	                 "inputs differ from those of the pass that counts the "
+	                 "divisor of the loss; expected the same inputs each "
+	                 "time a micro-batch of a step is requested",
 	                 (unsigned long long)c->step + 1, micro + 1);
 }
 

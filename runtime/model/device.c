@@ -1,5 +1,5 @@
-/* A model on a device: its environment there, tensors out of and into its
- * memory.
+/* A model on a device: its environment, and copies of tensors to and from
+ * device memory.
  *
  * Kernels of a GPU read numbers of the step from a copy of the environment in
  * its memory, and leave faults there.
@@ -117,7 +117,7 @@ rt_found_nonfinite(ckr_ctx *c)
 static ckr_status
 fault_somewhere(ckr_ctx *c)
 {
-	const struct ckr_step none = { .op = "one of its nodes" };
+	const struct ckr_step none = { .op = "unknown op" };
 
 	if (!c->env.fault)
 		c->env.fault = "bad data";
@@ -154,9 +154,9 @@ rt_check_launches(ckr_ctx *c, uint32_t i)
 
 	if (!why)
 		return CKR_OK;
-	return err_set(&c->err, CKR_EIO, "GPU %s: a kernel could not be "
-	               "launched before step %u: %s; was the model compiled "
-	               "for this GPU (ckc --arch)?", c->device->name, i, why);
+	return err_set(&c->err, CKR_EIO, "GPU %s: a kernel launch failed "
+	               "before step %u: %s; compile the model for this GPU "
+	               "(ckc --arch)", c->device->name, i, why);
 }
 
 ckr_status

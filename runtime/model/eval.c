@@ -19,8 +19,8 @@ run_evaluation(ckr_ctx *c, double *loss)
 		return rt_run_forward(c, &c->forward,
 		                      (int32_t)c->forward.p->nstep - 1, loss);
 	if (c->finite.nsaved)
-		return err_set(&c->err, CKR_EUNSUPPORTED, "this library holds "
-		               "no program that evaluates by running "
+		return err_set(&c->err, CKR_EUNSUPPORTED, "the library has no "
+		               "evaluation program, which uses running "
 		               "statistics: %s", ckr_no_eval(c));
 	return rt_run_forward(c, &c->plan, rt_last_output(p), loss);
 }
@@ -29,7 +29,7 @@ const char *
 ckr_no_eval(const ckr_ctx *c)
 {
 	return !c->lib || c->forward.p ? NULL
-	       : c->lib->no_forward ? c->lib->no_forward : "ckc made none";
+	       : c->lib->no_forward ? c->lib->no_forward : "ckc compiled none";
 }
 
 int64_t
@@ -251,8 +251,8 @@ ckr_score_add(ckr_ctx *c, double times)
 
 	CKR_TRY(rt_need_ready(c));
 	if (!isfinite(times))
-		return err_set(&c->err, CKR_EARG, "a batch counts a finite "
-		               "number of times, got %g", times);
+		return err_set(&c->err, CKR_EARG, "the weight of a batch must "
+		               "be finite, got %g", times);
 	CKR_TRY(ckr_eval(c, &loss));
 	return add_batch(c, times, loss);
 }

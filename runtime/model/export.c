@@ -1,4 +1,4 @@
-/* The ONNX file again, with trained weights; what adapters are scaled by.
+/* Export of the ONNX file with trained weights, and checks of adapter scales.
  *
  * The compiled model carries the original file with the values of trained
  * initializers cut out; here they are put back.  Nothing is parsed.
@@ -50,8 +50,9 @@ write_elements(struct export *x, const struct ckr_tensor *t, const char *from,
 
 		if (!dtype_convert(buf, dtype, from + i * size, t->dtype, k,
 		                   &bad) && x->s == CKR_OK)
-			x->s = err_set(&x->c->err, CKR_EFORMAT, "'%s' does not "
-			               "fit the type it has in the ONNX file",
+			x->s = err_set(&x->c->err, CKR_EFORMAT, "'%s' has a "
+			               "value that does not fit its dtype in "
+			               "the ONNX file",
 			               t->name);
 		write_data(x, buf, k * dtype_row[dtype].nbytes);
 	}
@@ -142,9 +143,9 @@ ckr_status
 files_may_merge(ckr_ctx *c)
 {
 	return !c->team ? CKR_OK
-	       : err_set(&c->err, CKR_EUNSUPPORTED, "adapters are merged by "
-	                 "one process: --save the run, and --resume it "
-	                 "without mpirun to merge them");
+	       : err_set(&c->err, CKR_EUNSUPPORTED, "adapters can only be "
+	                 "merged by a single process; write a checkpoint with "
+	                 "--save, and merge after --resume without mpirun");
 }
 
 ckr_status
@@ -234,7 +235,7 @@ ckr_export_onnx(ckr_ctx *c, const char *path)
 
 	CKR_TRY(rt_need_quiet(c));
 	if (!c->lib->onnx)
-		return err_set(&c->err, CKR_EUNSUPPORTED, "%s does not carry "
+		return err_set(&c->err, CKR_EUNSUPPORTED, "%s does not contain "
 		               "its ONNX file; compile it from an .onnx file",
 		               c->path);
 	if (peers_first(c))
@@ -287,10 +288,10 @@ files_need_scales(ckr_ctx *c, const struct array_file *f)
 	files_scales(c, is);
 	if (!strcmp(was, is))
 		return CKR_OK;
-	return err_set(&c->err, CKR_EFORMAT, "%s: its adapters are scaled by "
-	               "ALPHA/RANK otherwise than the library's, the first by "
-	               "%s, here by %s; compile with the --lora of the run "
-	               "that saved it", f->path,
+	return err_set(&c->err, CKR_EFORMAT, "%s: the scales ALPHA/RANK of its "
+	               "adapters do not match: the file has %s, the library %s "
+	               "(first scale, hash of all); compile with the --lora of "
+	               "the run that saved it", f->path,
 	               err_name(text, sizeof(text), was), is);
 }
 
@@ -306,11 +307,11 @@ compare_scales(ckr_ctx *c, const struct array_file *f, const double *scale)
 
 		if (!(fabs(scale[i] - (double)a->scale)
 		      <= 1e-6 * fabs(scale[i])))
-			return err_set(&c->err, CKR_EFORMAT, "%s: by "
-			               "adapter_config.json the adapter of "
-			               "'%s' is scaled by %g, the library's by "
-			               "%g; compile with --lora 'GLOB=%g:%g' "
-			               "for it", f->path,
+			return err_set(&c->err, CKR_EFORMAT, "%s: "
+			               "adapter_config.json scales the adapter "
+			               "of '%s' by %g, but the library by %g; "
+			               "compile with --lora 'GLOB=%g:%g' for "
+			               "it", f->path,
 			               err_name(name, sizeof(name),
 			                        t[a->weight].name),
 			               scale[i], (double)a->scale, rank,

@@ -1,5 +1,5 @@
-/* Files of tensors that all processes of a run read or write, and whole tensors
- * of what ranks in other processes hold. */
+/* Tensor files that all processes of a run read or write, and gathering of
+ * tensors that are sharded over processes. */
 #ifndef CKR_FILES_H
 #define CKR_FILES_H
 

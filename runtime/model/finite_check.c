@@ -1,5 +1,5 @@
-/* Losses and gradients that are not numbers: found before an update uses
- * them, and the state rolled back to what it was before the step.
+/* Finite check with rollback: detects non-finite losses and gradients before an
+ * update uses them, and restores the state before the step.
  *
  * The loss is checked when it is known, which is before any parameter has
  * changed; gradients are checked before the first update, or, where none is,
@@ -421,5 +421,5 @@ ckr_status
 ckr_finite(ckr_ctx *c)
 {
 	CKR_TRY(rt_need_quiet(c));
-	return peers_agree(c, find_nonfinite(c), "looking at parameters");
+	return peers_agree(c, find_nonfinite(c), "checking parameters");
 }

@@ -178,9 +178,9 @@ ckr_grad_norm(ckr_ctx *c, double *norm)
 {
 	CKR_TRY(rt_need_ready(c));
 	if (!c->norm.tensor)
-		return err_set(&c->err, CKR_EUNSUPPORTED, "%s has no norm of "
-		               "all gradients: it applies them as they appear, "
-		               "or not at all", c->path);
+		return err_set(&c->err, CKR_EUNSUPPORTED, "%s has no global "
+		               "gradient norm: it updates in backward, or does "
+		               "not train", c->path);
 	c->norm.wanted = true;
 	if (norm)
 		*norm = c->norm.value;

@@ -1,7 +1,6 @@
-/* Each process reads the ranges of a file that its ranks hold.  Where not
- * all see the same file, as without a file system that their machines share,
- * the first one reads it for all.
- */
+/* Reading of tensor files by all processes.  Each process reads the ranges of a
+ * file that its ranks hold.  If not all of them see the same file, as without a
+ * shared file system, the first one reads it for all. */
 #include "runtime/model/files.h"
 
 #include <stdio.h>
@@ -452,11 +451,11 @@ rt_note_unread(ckr_ctx *c, const struct array_file *f)
 	}
 	if (n)
 		snprintf(c->unread.text + end, sizeof(c->unread.text) - end,
-		         "%s%s: %zu of %zu tensors %s no place in the model: "
-		         "%s%s; what was compiled in as a constant keeps its "
-		         "value (ckc --param NAME makes a weight of it)",
+		         "%s%s: %zu of %zu tensors %s not used by the model: "
+		         "%s%s; a constant keeps its compiled value (ckc "
+		         "--param NAME makes it a parameter)",
 		         end ? "; " : "", f->path, n, f->n,
-		         n == 1 ? "has" : "have", list,
+		         n == 1 ? "is" : "are", list,
 		         n > SHOWN ? ", ..." : "");
 }
 

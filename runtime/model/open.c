@@ -54,11 +54,12 @@ check_elf(const char *so, struct err *e)
 	if (elf)
 		return CKR_OK;
 	if (onnx)
-		return err_set(e, CKR_EFORMAT, "%s: a model is compiled before "
-		               "it runs: ckc %s -o %.*s.so", so, so,
+		return err_set(e, CKR_EFORMAT, "%s: expected a compiled model, "
+		               "found an ONNX file; try: ckc %s -o %.*s.so", so,
+		               so,
 		               (int)(n - 5), so);
-	return err_set(e, CKR_EFORMAT, "%s: not a compiled model; ckc "
-	               "MODEL.onnx -o MODEL.so makes one", so);
+	return err_set(e, CKR_EFORMAT, "%s: not a compiled model; try: ckc "
+	               "MODEL.onnx -o MODEL.so", so);
 }
 
 /* dlopen takes a name without a slash for something on the library path. */
@@ -77,8 +78,8 @@ load_library(ckr_ctx *c, const char *so)
 		return err_set(&c->err, CKR_EIO, "%s: cannot read: %m", so);
 	CKR_TRY(check_elf(so, &c->err));
 	if (cut_off(path))
-		return err_set(&c->err, CKR_EFORMAT, "%s: shorter than its "
-		               "header says; it may be cut off", so);
+		return err_set(&c->err, CKR_EFORMAT, "%s: the file is shorter "
+		               "than its header says; it may be cut off", so);
 	CKR_TRY(library_load(&c->dl, path, &c->err));
 	sym = dlsym(c->dl, "ckr_library");
 	if (!sym)
@@ -87,8 +88,8 @@ load_library(ckr_ctx *c, const char *so)
 	c->lib = sym;
 	if (c->lib->abi != CKR_ABI_VERSION)
 		return err_set(&c->err, CKR_EUNSUPPORTED, "%s: compiled for "
-		               "version %u of the run time's interface, this "
-		               "is %d; compile the model again", so,
+		               "version %u of the runtime ABI, expected %d; "
+		               "compile the model again", so,
 		               c->lib->abi,
 		               CKR_ABI_VERSION);
 	return CKR_OK;
@@ -185,9 +186,9 @@ first_weights(ckr_ctx *c, const char *path)
 	if (!beside)
 		return rt_no_memory(c);
 	if (access(beside, F_OK))
-		s = err_set(&c->err, CKR_EIO, "%s: no weights beside it in %s; "
-		            "compile the model again or give a file with "
-		            "weights (--init)", c->path, beside);
+		s = err_set(&c->err, CKR_EIO, "%s: its file of weights %s is "
+		            "missing; compile the model again, or give weights "
+		            "with --init", c->path, beside);
 	else
 		s = rt_load_weights(c, beside);
 	free(beside);
@@ -237,15 +238,17 @@ choose_world(ckr_ctx *c, const char *so, uint32_t ranks)
 	uint32_t dp = fixed ? lib->replicas : 1;
 
 	if (ranks && ranks % tp)
-		return err_set(&c->err, CKR_EARG, "%s: a replica is cut over "
-		               "%u ranks: expected a multiple of %u, got %u",
+		return err_set(&c->err, CKR_EARG, "%s: a replica is sharded "
+		               "over %u ranks: expected a multiple of %u "
+		               "ranks, found %u",
 		               so, tp, tp, ranks);
 	if (ranks && !fixed)
 		dp = ranks / tp;
 	if (ranks && fixed && ranks != tp * dp)
 		return err_set(&c->err, CKR_EARG, "%s: compiled for %u "
-		               "replicas of %u ranks each, %u in all, got %u; "
-		               "compile it with ckc --zero 1 --dp %u", so, dp,
+		               "replicas of %u ranks each: expected %u ranks, "
+		               "found %u; compile it with ckc --zero 1 --dp %u",
+		               so, dp,
 		               tp, tp * dp, ranks, ranks / tp);
 	if (dp > 1 && !lib->replicas)
 		return err_set(&c->err, CKR_EARG, "%s: compiled for one "
@@ -426,7 +429,7 @@ open_model(ckr_ctx *c, const char *so, const struct ckr_options *opt)
 	CKR_TRY(peers_open(c, opt));
 	CKR_TRY(peers_agree(c, open_library(c, so, opt), "opening"));
 	CKR_TRY(peers_assign_ranks(c));
-	CKR_TRY(peers_agree(c, make_ready(c, opt), "taking memory"));
+	CKR_TRY(peers_agree(c, make_ready(c, opt), "allocating memory"));
 	CKR_TRY(transfers_join(c->transfers, &c->err));
 	CKR_TRY(peers_compare(c));
 	CKR_TRY(first_weights(c, opt->weights));

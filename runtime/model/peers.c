@@ -27,8 +27,8 @@ peers_count(ckr_ctx *c, uint32_t wanted, uint32_t *ranks)
 	*ranks = c->team ? c->team->size : wanted;
 	if (!wanted || wanted == *ranks)
 		return CKR_OK;
-	return err_set(&c->err, CKR_EARG, "%u processes were started, each of "
-	               "them a rank, and %u ranks asked for", *ranks, wanted);
+	return err_set(&c->err, CKR_EARG, "%u processes were started, one per "
+	               "rank, but %u ranks were requested", *ranks, wanted);
 }
 
 bool
@@ -148,7 +148,7 @@ processor_kind(void)
 	       : __builtin_cpu_supports("avx2") ? "x86, avx2"
 	       : __builtin_cpu_supports("avx") ? "x86, avx" : "x86";
 #else
-	return "one of another kind";
+	return "unknown";
 #endif
 }
 

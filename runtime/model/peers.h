@@ -1,5 +1,5 @@
-/* A context as one process of several: all calls are made by each of them.
- * Where the process is alone nothing of this does anything. */
+/* A context in a run of several processes: every process makes all calls. In a
+ * run of one process these functions do nothing. */
 #ifndef CKR_PEERS_H
 #define CKR_PEERS_H
 

@@ -1,4 +1,4 @@
-/* Measuring: seconds per op, against what the machine could do. */
+/* Profiles: seconds per op, compared with the roofline of the machine. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -270,7 +270,7 @@ ckr_profile_table(ckr_ctx *c, FILE *f)
 
 	CKR_TRY(rt_need_quiet(c));
 	if (!c->profile)
-		return err_set(&c->err, CKR_EARG, "measuring has not begun");
+		return err_set(&c->err, CKR_EARG, "profiling has not started");
 	kind = calloc(p->nstep + 1, sizeof(*kind));
 	if (!kind)
 		return rt_no_memory(c);
@@ -278,9 +278,9 @@ ckr_profile_table(ckr_ctx *c, FILE *f)
 	n = sum_kinds(c->profile, p, flops, bytes, kind);
 	for (uint32_t i = 0; i < n; i++)
 		all += kind[i].sec;
-	fprintf(f, "what takes a step's time: least seconds, and what of the "
-	        "best rates in\nthis profile (%.4g GFLOP/s, %.4g GB/s) that "
-	        "reaches\n", flops * 1e-9, bytes * 1e-9);
+	fprintf(f, "time by op: minimum seconds, and the fraction of the "
+	        "roofline given by the\nbest rates in this profile (%.4g "
+	        "GFLOP/s, %.4g GB/s)\n", flops * 1e-9, bytes * 1e-9);
 	fprintf(f, "%-18s %-9s %5s %10s %6s  %s\n", "op", "phase", "ops",
 	        "seconds", "share", "of roof");
 	for (uint32_t i = 0; i < n && kind[i].sec > 0.01 * all; i++)
@@ -299,7 +299,7 @@ ckr_profile(ckr_ctx *c, const char *path)
 	if (!path)
 		return profile_start(c);
 	if (!c->profile)
-		return err_set(&c->err, CKR_EARG, "measuring has not begun");
+		return err_set(&c->err, CKR_EARG, "profiling has not started");
 	s = peers_first(c) ? new_file_open(&out, path, &c->err) : CKR_OK;
 	if (s == CKR_OK && peers_first(c))
 		s = new_file_print(&out, write_profile_file, c, &c->err);

@@ -1,5 +1,5 @@
-/* Ranks that live in this process: their memory, whole tensors out of and into
- * what they hold, what moves between them.
+/* Local ranks: their memory, gathering and scattering of whole tensors, and
+ * transfers between them.
  *
  * Ranks take turns: each carries out a step, then the next one, and only then
  * is anything moved.  Constants and inputs, which no step writes, lie in the

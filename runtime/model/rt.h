@@ -1,4 +1,4 @@
-/* Inside of a context, shared by the files of libckr. */
+/* Internals of a context, shared by the files of libckr. */
 #ifndef CKR_RT_H
 #define CKR_RT_H
 

@@ -133,14 +133,14 @@ check_hyper(ckr_ctx *c, const struct ckr_hyper *h)
 		               "more, got %g", h->weight_decay);
 	if (!(h->eps >= 0) || !(h->clip >= 0)
 	    || (unsigned)h->on_nan > CKR_NAN_GO)
-		return err_set(&c->err, CKR_EARG, "a setting is negative or "
-		               "not a number");
+		return err_set(&c->err, CKR_EARG, "eps or clip is negative or "
+		               "not a number, or on_nan is unknown");
 	CKR_TRY(check_special(c, h));
 	CKR_TRY(scale_check(c, h->loss_scale));
 	if (h->clip > 0 && !c->lib->clip_ok)
-		return err_set(&c->err, CKR_EUNSUPPORTED, "this model applies "
-		               "gradients as they appear and cannot clip them; "
-		               "compile it with --update-in-backward off");
+		return err_set(&c->err, CKR_EUNSUPPORTED, "this model updates "
+		               "in backward and cannot clip gradients; compile "
+		               "it with --update-in-backward off");
 	return CKR_OK;
 }
 

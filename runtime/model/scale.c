@@ -1,6 +1,6 @@
-/* The loss scale of gradients that pass through f16, which holds numbers from
- * 6e-8 to 65504: losses' adjoints are scaled up, and updates take that out of
- * gradients again, in float32.
+/* Loss scaling for gradients that pass through f16, which holds numbers from
+ * 6e-8 to 65504.  Adjoints of the loss are scaled up, and updates divide
+ * gradients by the scale in float32.
  *
  * The rule is that of PyTorch's GradScaler: a step whose gradients overflow is
  * skipped and halves the scale; many good ones in a row double it.  Powers of
@@ -28,15 +28,15 @@ scale_check(ckr_ctx *c, double x)
 	if (x == 0)
 		return CKR_OK;
 	if (!c->lib->loss_scaled)
-		return err_set(&c->err, CKR_EUNSUPPORTED, "%s has no gradient "
-		               "in f16, so that no loss is scaled: leave the "
-		               "loss scale at 0; a model has some if it has "
-		               "products and ckc got --dtype f16",
+		return err_set(&c->err, CKR_EUNSUPPORTED, "%s has no f16 "
+		               "gradients, so the loss is not scaled; leave "
+		               "the loss scale at 0, or compile a model with "
+		               "matrix products with ckc --dtype f16",
 		               c->path);
 	if (!(f > 0) || !isfinite(f) || !isfinite(1 / f))
 		return err_set(&c->err, CKR_EARG, "the loss scale must be a "
-		               "number above 0, or 0 for one that follows the "
-		               "gradients, got %g", x);
+		               "number above 0, or 0 for dynamic loss scaling, "
+		               "got %g", x);
 	return CKR_OK;
 }
 

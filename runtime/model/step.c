@@ -1,4 +1,4 @@
-/* Steps as a caller has them: in one call, or begun and ended.
+/* Steps in the public interface: in one call, or begun and ended.
  *
  * On the host, and wherever something is looked at while a step runs (a trace,
  * transfers between ranks), beginning a step runs it.  On a GPU it is enqueued
@@ -61,8 +61,8 @@ fail_async(ckr_ctx *c, struct inflight_step *f)
 	struct err why = c->err;
 
 	async_roll_back(c, f);
-	return err_set(&c->err, CKR_EIO, "step %llu: %s; %llu steps had ended "
-	               "well", (unsigned long long)c->step + 1, why.text,
+	return err_set(&c->err, CKR_EIO, "step %llu: %s; %llu steps had "
+	               "completed", (unsigned long long)c->step + 1, why.text,
 	               (unsigned long long)c->step);
 }
 
@@ -161,7 +161,8 @@ need_fed(ckr_ctx *c)
 {
 	CKR_TRY(rt_need_ready(c));
 	return c->feeding ? err_set(&c->err, CKR_EARG, "inputs of a step are "
-	                            "being set: return first") : CKR_OK;
+	                            "being set: return from the feed function "
+	                            "first") : CKR_OK;
 }
 
 ckr_status
@@ -170,8 +171,8 @@ rt_need_quiet(ckr_ctx *c)
 	CKR_TRY(need_fed(c));
 	for (uint32_t k = 0; k < c->async.count; k++)
 		if (inflight_at(c, k)->queued || !inflight_at(c, k)->is_async)
-			return err_set(&c->err, CKR_EARG, "a step is under "
-			               "way: end it first");
+			return err_set(&c->err, CKR_EARG, "a step is in "
+			               "flight: end it first");
 	return CKR_OK;
 }
 
@@ -229,8 +230,8 @@ ckr_begin_step(ckr_ctx *c, const struct ckr_hyper *hyper)
 
 	CKR_TRY(need_fed(c));
 	if (!ckr_can_begin(c))
-		return err_set(&c->err, CKR_EARG, "as many steps as can be "
-		               "under way have been begun: end one first");
+		return err_set(&c->err, CKR_EARG, "the maximum number of steps "
+		               "is in flight: end one first");
 	if (c->async.count)
 		return begin_next(c, inflight_at(c, 0), f, hyper);
 	CKR_TRY(rt_prepare(c, hyper));
@@ -246,7 +247,7 @@ ckr_end_step(ckr_ctx *c, double *loss)
 
 	CKR_TRY(need_fed(c));
 	if (!c->async.count)
-		return err_set(&c->err, CKR_EARG, "no step has been begun");
+		return err_set(&c->err, CKR_EARG, "no step is in flight");
 	c->async.first++;
 	c->async.count--;
 	if (f->is_async) {
@@ -268,8 +269,8 @@ ckr_step(ckr_ctx *c, const struct ckr_hyper *hyper, double *loss)
 {
 	CKR_TRY(rt_need_quiet(c));
 	if (c->async.count)
-		return err_set(&c->err, CKR_EARG, "a step has been begun and "
-		               "recalled: end it first");
+		return err_set(&c->err, CKR_EARG, "a step was begun and rolled "
+		               "back: end it first");
 	CKR_TRY(ckr_begin_step(c, hyper));
 	return ckr_end_step(c, loss);
 }

@@ -1,7 +1,5 @@
-/* Tensors of a library's tables: their elements, in order, on one rank; and
- * whether the tables agree with themselves: those that do not would have steps
- * write outside their memory.
- */
+/* Tensors in the tables of a library: the elements on one rank, and consistency
+ * checks.  Inconsistent tables would let steps write outside their memory. */
 #include "runtime/model/rt.h"
 #include "runtime/ranks/comm.h"
 

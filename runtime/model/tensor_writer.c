@@ -61,7 +61,7 @@ mark_file(struct tensor_writer *o, struct file_mark *p, struct err *e)
 		snprintf(p->name, sizeof(p->name), "%s", f->tmp);
 	}
 	if (getrandom(p->mark, sizeof(p->mark), 0) != sizeof(p->mark))
-		return err_set(e, CKR_EIO, "no random numbers: %m");
+		return err_set(e, CKR_EIO, "cannot get random numbers: %m");
 	return file_write(f->fd, f->path, p->mark, sizeof(p->mark),
 	                  o->w.at[o->w.n], e);
 }

@@ -1,4 +1,4 @@
-/* Measuring: chrome-trace files. */
+/* Chrome trace files. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

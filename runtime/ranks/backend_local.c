@@ -1,9 +1,9 @@
-/* Transfers between ranks of one process: all at once, where they begin.
+/* Transfers between ranks of one process, all carried out where they begin.
  *
- * A test wants to know whether steps between the beginning and the end leave
- * alone what they must.  CKR_LATE=1: it is moved at the end, from what lies
- * there then; CKR_LATE=2: at the end, what lay there in the beginning.  Until
- * then what is received is NaN, unless it is what is sent still.
+ * CKR_LATE is for tests of whether the steps between the beginning and the end
+ * of a transfer leave its operands alone.  1: it moves at the end what is there
+ * then; 2: it moves at the end what was there at the beginning.  Until then the
+ * result is NaN, unless it overlaps what is still to be sent.
  */
 #include "runtime/ranks/transfers.h"
 

@@ -1,6 +1,6 @@
-/* Transfers between ranks in processes of their own.  Each group has a queue:
- * one transfer after the other, in the order in which they begin, which is the
- * same in all processes.  Groups do not wait for each other.
+/* Transfers between ranks in separate processes.  Each group has a queue: one
+ * transfer after the other, in the order in which they begin, which is the same
+ * in all processes.  Groups do not wait for each other.
  *
  * Transfers are polled between steps.  How much arrives while a step computes
  * depends on the MPI.

@@ -1,4 +1,4 @@
-/* Collectives between ranks in processes of their own, chunk by chunk. */
+/* Collectives between ranks in separate processes, chunk by chunk. */
 #ifndef CKR_CHUNKED_COMM_H
 #define CKR_CHUNKED_COMM_H
 

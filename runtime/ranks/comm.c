@@ -1,5 +1,5 @@
-/* What moves between ranks that live in one process: each collective is a
- * walk over the runs of pieces, or for sums of whole tensors over blocks.
+/* Collectives between ranks of one process: each is a walk over the runs of
+ * pieces, or over blocks for sums of whole tensors.
  *
  * Sums and largest values are taken in the order of ranks, so that their bits
  * depend on nothing else; 16-bit floats are widened and rounded once.

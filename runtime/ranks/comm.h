@@ -1,4 +1,4 @@
-/* What moves between ranks. */
+/* Collectives between ranks. */
 #ifndef CKR_COMM_H
 #define CKR_COMM_H
 

@@ -1,5 +1,5 @@
 /* The copy schedule of a collective between GPUs: the copies of each GPU within
- * its own memory, and the call of NCCL between them.
+ * its own memory, and the NCCL call between them.
  *
  * Everything is counted in bytes from x, y (the collective's operands, without
  * gaps) or scratch.  It follows from tables alone, so that it is worked out

@@ -1,4 +1,4 @@
-/* GPUs come to know each other, and that they can work together. */
+/* Joins the GPUs of all processes, and checks that they are compatible. */
 #include "runtime/ranks/transfers.h"
 
 #include <stdlib.h>
@@ -37,9 +37,9 @@ has_shared_gpu(const struct greeting *g, uint32_t r, struct err *e)
 	while (q < r && memcmp(g[q].card.uuid, mark, sizeof(g->card.uuid)))
 		q++;
 	if (q < r)
-		err_set(e, CKR_EARG, "ranks %u and %u have the same GPU (%s): "
-		        "each needs one of its own; start fewer processes on "
-		        "this machine, or give each another one (CKR_GPU)", q,
+		err_set(e, CKR_EARG, "ranks %u and %u use the same GPU (%s), "
+		        "but each needs its own; start fewer processes on this "
+		        "machine, or set CKR_GPU for each", q,
 		        r, g[r].card.name);
 	return q < r;
 }
@@ -76,7 +76,7 @@ join_nccl_groups(const struct comm_view *c, const struct greeting *g,
 
 	pg_set_watchdog(c->team,
 	                "joining the GPUs by NCCL: not all processes have "
-	                "come");
+	                "arrived");
 	for (int i = 0; i < NCCL_STREAMS && s == CKR_OK; i++)
 		s = nccl_join_group(c->nccl, i, &g[group_leader(c, i)].id[i],
 		                    i == CKR_DP ? c->dp : c->tp,

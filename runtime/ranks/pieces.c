@@ -1,7 +1,6 @@
 /* Whole tensors and the pieces of them that ranks hold, as runs of elements
- * that lie side by side in both: all that moves between the two is made of
- * them.
- */
+ * that are contiguous in both: all transfers between the two consist of
+ * them. */
 #include "runtime/ranks/pieces.h"
 
 /* No tensor has more elements. */

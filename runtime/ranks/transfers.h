@@ -1,5 +1,5 @@
-/* What steps move between ranks: begun by one step, ended behind the same or a
- * later one, as the tables say.
+/* Transfers between ranks: begun by one step and ended after the same or a
+ * later one, according to the tables.
  *
  * Every function is called at the same place of a program by all ranks.
  */

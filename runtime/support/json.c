@@ -117,15 +117,15 @@ escape(struct json *j, char **to)
 	if (c >= 0xd800 && c < 0xdc00) {
 		if (j->size - j->at < 6 || j->text[j->at] != '\\'
 		    || j->text[j->at + 1] != 'u')
-			return json_fail(j, "half a surrogate pair");
+			return json_fail(j, "unpaired surrogate in a string");
 		j->at += 2;
 		if (!hex4(j, &low))
 			return false;
 		if (low < 0xdc00 || low > 0xdfff)
-			return json_fail(j, "half a surrogate pair");
+			return json_fail(j, "unpaired surrogate in a string");
 		c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
 	} else if (c >= 0xdc00 && c < 0xe000) {
-		return json_fail(j, "half a surrogate pair");
+		return json_fail(j, "unpaired surrogate in a string");
 	}
 	if (!c)
 		return json_fail(j, "NUL in a string");
@@ -189,7 +189,7 @@ json_uint(struct json *j, int64_t *x)
 		j->at++;
 	}
 	if (j->at == start)
-		return json_fail(j, "expected a number that is not negative");
+		return json_fail(j, "expected a non-negative number");
 	if (j->at < j->size && strchr(".eE", j->text[j->at])
 	    && j->text[j->at])
 		return json_fail(j, "expected an integer");

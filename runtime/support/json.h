@@ -1,5 +1,4 @@
-/* A pull parser of JSON, for texts that may be hostile: the caller says what
- * it expects.
+/* A pull parser of JSON for untrusted text: the caller states what it expects.
  *
  * Every function skips blanks first and says whether what it names was there;
  * then it is behind it.

@@ -1,4 +1,4 @@
-/* Pages and pictures. */
+/* HTML pages and SVG charts. */
 #include "runtime/support/markup.h"
 #include "runtime/support/utf8.h"
 

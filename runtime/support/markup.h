@@ -1,4 +1,5 @@
-/* Pages and pictures: text in them, how a page begins and looks, axes. */
+/* HTML pages and SVG charts: escaped text, the head and style of a page,
+ * axes. */
 #ifndef CKR_MARKUP_H
 #define CKR_MARKUP_H
 

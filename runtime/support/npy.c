@@ -115,7 +115,7 @@ npy_parse(struct npy *a, char *text, size_t n)
 	a->legal = json_accept(&j, '{') && parse_entries(&j, a);
 	a->dtype = descr_dtype(a->descr);
 	if (!a->legal)
-		snprintf(a->fault, size, "the .npy header cannot be read");
+		snprintf(a->fault, size, "the .npy header is invalid");
 	else if (!a->plain)
 		snprintf(a->fault, size, "structured arrays are not supported");
 	else if (!a->dtype)

@@ -1,4 +1,4 @@
-/* Numbers that a user typed, and that are told. */
+/* Parsing of numbers in options, and formatting of byte counts. */
 #ifndef CKR_NUMBER_H
 #define CKR_NUMBER_H
 

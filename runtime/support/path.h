@@ -1,4 +1,4 @@
-/* Names of files. */
+/* File names. */
 #ifndef CKR_PATH_H
 #define CKR_PATH_H
 

@@ -1,5 +1,5 @@
-/* What stands before the data of a safetensors file: 8 bytes with the length
- * of a header, and the header, an object of JSON with a member per tensor. */
+/* The header of a safetensors file: 8 bytes with its length, and an object of
+ * JSON with a member per tensor. */
 #ifndef CKR_ST_HEAD_H
 #define CKR_ST_HEAD_H
 

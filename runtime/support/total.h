@@ -1,7 +1,6 @@
-/* How the loss of a data set is put together of what its batches say: a formula
- * in postfix form, numbered alike by ckc, which finds it, and by libckr, which
- * evaluates it over all batches.
- */
+/* The loss of a data set from values of its batches: a formula in postfix form,
+ * with the same numbering in ckc, which finds it, and in libckr, which
+ * evaluates it over all batches. */
 #ifndef CKR_TOTAL_H
 #define CKR_TOTAL_H
 

@@ -1,4 +1,4 @@
-/* Text from files: is it UTF-8, and as a string of JSON. */
+/* UTF-8 validation, and text as a string of JSON. */
 #ifndef CKR_UTF8_H
 #define CKR_UTF8_H
 

@@ -1,4 +1,4 @@
-/* Heartbeat: a thread counts up a word of shared memory, by which the other
+/* Heartbeat: a thread increments a word of shared memory, by which the other
  * processes of the machine see that this one runs. */
 #ifndef CKR_HEARTBEAT_H
 #define CKR_HEARTBEAT_H

@@ -1,4 +1,4 @@
-/* Inside of a team, shared by the files of this room. */
+/* Internals of a process group, shared by the files of this folder. */
 #ifndef CKR_TEAM_INSIDE_H
 #define CKR_TEAM_INSIDE_H
 

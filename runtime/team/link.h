@@ -1,5 +1,5 @@
-/* What moves bytes between the processes of a run: the one table that a library
- * of message passing is behind.
+/* The interface of a message-passing library: one table of functions that move
+ * bytes between the processes of a run.
  *
  * It lives in a shared object of its own, ckr_NAME.so, which exports it as
  * `ckr_link`, so that nothing else is linked to such a library.  There is one

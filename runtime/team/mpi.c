@@ -1,4 +1,4 @@
-/* MPI behind the table of link.h: the module ckr_mpi.so.
+/* MPI as a link of link.h: the module ckr_mpi.so.
  *
  * Only nonblocking calls are made between open and close, so that the
  * caller can look at the clock.  The state is the process's, as MPI's is.

@@ -1,5 +1,5 @@
-/* One team in a process: MPI can be begun once, and not again after its end,
- * which is the process's.  Connections are kept alike. */
+/* There is one process group per process: MPI can be initialized once, and not
+ * again after its end.  Socket connections are kept in the same way. */
 #include "runtime/team/inside.h"
 
 #include <dlfcn.h>
@@ -76,7 +76,7 @@ load_link(struct open_group *t, const struct launch *l, struct err *e)
 		               l->by, dlerror());
 	t->link = dlsym(dl, "ckr_link");
 	if (!t->link || t->link->version != CKR_LINK_VERSION)
-		return err_set(e, CKR_EUNSUPPORTED, MODULE " is of another "
+		return err_set(e, CKR_EUNSUPPORTED, MODULE " has another "
 		               "version than this program");
 	return CKR_OK;
 }
@@ -94,7 +94,7 @@ leave_at_exit(void)
 	if (!t || t->users)
 		return;
 	watchdog_set(t->heartbeat, t->timeout,
-	             "other processes do not leave the run");
+	             "timed out waiting for other processes to leave the run");
 	/* the word of the heartbeat is the link's */
 	heartbeat_set_word(t->heartbeat, NULL);
 	t->link->close();
@@ -116,8 +116,8 @@ check_place(const struct open_group *t, const struct launch *l, struct err *e)
 	if (!l->size || t->place.size == l->size)
 		return CKR_OK;
 	return err_set(e, CKR_EUNSUPPORTED, "the launcher started %u "
-	               "processes, MPI sees %u: start them by the mpirun of "
-	               "the MPI that " MODULE " was built with, or by srun "
+	               "processes, MPI sees %u: start them with the mpirun of "
+	               "the MPI that " MODULE " was built with, or with srun "
 	               "--mpi=pmix", l->size, t->place.size);
 }
 
@@ -151,12 +151,12 @@ join_run(struct open_group *t, struct err *e)
 		return err_set(e, CKR_ENOMEM, "out of memory");
 	/* a link that knows who has not come is to report it first */
 	watchdog_set(t->heartbeat, t->timeout + 5,
-	             "not all processes have come to begin the run");
+	             "timed out waiting for all processes to join the run");
 	t->place.timeout = t->timeout;
 	why = t->link->open(&t->place);
 	watchdog_set(t->heartbeat, 0, NULL);
 	if (why)
-		return err_set(e, CKR_ERANK, "%s does not begin: %s",
+		return err_set(e, CKR_ERANK, "%s cannot start: %s",
 		               t->link->name, why);
 	t->team.rank = t->place.rank;
 	t->team.size = t->place.size;
@@ -209,12 +209,13 @@ pg_open(struct process_group **t, double timeout, struct err *e)
 		return CKR_OK;
 	if (l.wrong)
 		return err_set(e, CKR_EARG, "expected numbers in RANK and "
-		               "WORLD_SIZE, found '%s' and '%s'; without "
-		               "MASTER_ADDR a run is alone", getenv("RANK"),
+		               "WORLD_SIZE, found '%s' and '%s'; to run a "
+		               "single process, unset MASTER_ADDR",
+		               getenv("RANK"),
 		               getenv("WORLD_SIZE"));
 	if (l.size > MOST_PROCESSES || (l.size && l.rank >= l.size))
-		return err_set(e, CKR_EARG, "%s, %s: expected a process of at "
-		               "most %d, found number %u of %u", l.by,
+		return err_set(e, CKR_EARG, "%s, %s: expected at most %d "
+		               "processes, found process %u of %u", l.by,
 		               l.size_by, MOST_PROCESSES, l.rank, l.size);
 	if (!the_team)
 		CKR_TRY(start_team(&l, timeout, e));
@@ -309,7 +310,7 @@ pg_split(struct process_group *team, uint32_t tp, struct err *e)
 	const char *why;
 
 	watchdog_set(t->heartbeat, t->timeout,
-	             "not all processes have come to begin the run");
+	             "timed out waiting for all processes to join the run");
 	why = t->link->split(tp);
 	watchdog_set(t->heartbeat, 0, NULL);
 	return why ? err_set(e, CKR_ERANK, "%s", why) : CKR_OK;

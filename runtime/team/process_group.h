@@ -1,5 +1,5 @@
-/* The process group of a run, called team, as one of its processes sees it:
- * collectives, agreement, and which of them does not come.
+/* The process group of a run, called team, as one process sees it: collectives,
+ * agreement, and detection of missing processes.
  *
  * Every call is made by all of them, in the same order, by the thread that
  * opened the team.  There is one team in a process, whoever opens it.  What is

@@ -1,8 +1,7 @@
-/* The first process listens at MASTER_ADDR:MASTER_PORT, or one of the ports
- * behind it where another program has that; the others come to it, each with a
- * port of its own, and get the list of all.  Then each goes to those between
- * the first and itself.
- */
+/* The first process listens at MASTER_ADDR:MASTER_PORT, or at one of the next
+ * ports if another program uses that.  The others connect to it, each with a
+ * port of its own, and get the list of all.  Then each connects to those
+ * between the first and itself. */
 #include "runtime/team/rendezvous.h"
 
 #include <errno.h>
@@ -202,8 +201,8 @@ wait_for_all(struct rendezvous *d, int at, uint32_t wanted, int *fd,
 		accept_peer(d, at, fd, card);
 	if (d->arrived == wanted)
 		return NULL;
-	snprintf(text, sizeof(text), "%u of %u other processes have come in "
-	         "time", d->arrived, wanted);
+	snprintf(text, sizeof(text), "only %u of %u other processes have "
+	         "joined in time", d->arrived, wanted);
 	return set_error(d, text);
 }
 
@@ -216,12 +215,12 @@ accept_all_peers(struct rendezvous *d, int *fd, struct rendezvous_card *card)
 	for (uint64_t p = d->port; p < d->port + PORTS && at < 0; p++)
 		at = listen_at(p);
 	if (at < 0)
-		return set_errno_error(d, "cannot listen there");
+		return set_errno_error(d, "cannot listen on this port");
 	why = wait_for_all(d, at, d->size - 1, fd, card);
 	close(at);
 	for (uint32_t r = 1; r < d->size && !why; r++)
 		if (!send_all(fd[r], card, d->size * sizeof(*card), d->end))
-			why = set_errno_error(d, "a process has left");
+			why = set_errno_error(d, "a process has disconnected");
 	return why;
 }
 
@@ -271,13 +270,13 @@ join_first(struct rendezvous *d, int *fd, struct rendezvous_card *card)
 
 	for (uint64_t k = 0; fd[0] < 0; k++) {
 		if (now_sec() > d->end)
-			return set_error(d, "no answer from there in time");
+			return set_error(d, "no answer in time");
 		fd[0] = try_port(d, d->port + k % PORTS, &mine);
 		if (fd[0] < 0)
 			usleep(NAP);
 	}
 	if (!receive_all(fd[0], card, d->size * sizeof(*card), d->end))
-		return set_error(d, "not all processes have come in time");
+		return set_error(d, "not all processes have joined in time");
 	return NULL;
 }
 
@@ -336,7 +335,7 @@ check_address(struct rendezvous *d)
 		freeaddrinfo(list);
 		return NULL;
 	}
-	snprintf(text, sizeof(text), "there is no such address: %s",
+	snprintf(text, sizeof(text), "cannot resolve the address: %s",
 	         gai_strerror(is));
 	return set_error(d, text);
 }
@@ -352,8 +351,8 @@ rendezvous(uint32_t rank, uint32_t size, double timeout, int *fd,
 	int at = -1, on = 1;
 
 	if (!read_address(&d))
-		return "expected MASTER_ADDR, and a port in MASTER_PORT, of 1 "
-		       "to 65527: those behind it may be taken too";
+		return "expected MASTER_ADDR, and a port from 1 to 65527 in "
+		       "MASTER_PORT; the ports after it may be used too";
 	for (uint32_t r = 0; r < size; r++)
 		fd[r] = -1;
 	why = check_address(&d);

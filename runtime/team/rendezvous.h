@@ -1,5 +1,5 @@
-/* Rendezvous: processes that only know the address of the first one come to
- * have a connection each to all others. */
+/* Rendezvous: connects all processes of a run, which only know the address of
+ * the first one. */
 #ifndef CKR_RENDEZVOUS_H
 #define CKR_RENDEZVOUS_H
 

@@ -1,6 +1,6 @@
-/* Every pair of processes has one connection, on which what they send each
- * other in all groups lies one behind the other, a head before each.  What
- * comes before it is asked for, from who is ahead, is kept.
+/* Every pair of processes has one connection, which carries the messages of all
+ * groups in order, each after a head.  A message that arrives before it is
+ * requested is kept.
  *
  * Nothing waits: bytes move while somebody tests a transfer.
  */
@@ -166,7 +166,7 @@ open_socket(struct link_place *place)
 		return "out of memory";
 	if (word < 0 || ftruncate(word, sizeof(atomic_uint))
 	    || !(run.beat = map_word(word)))
-		return "no memory to share";
+		return "cannot create shared memory";
 	find_host(&run.card[run.rank]);
 	run.card[run.rank].pid = getpid();
 	run.card[run.rank].heartbeat_fd = word;
@@ -315,7 +315,7 @@ pull_in(uint32_t r)
 			f->data = find_buffer(p, r);
 			if (!f->data)
 				return peer_error(r,
-				                  "sends what was not to come");
+				                  "sent an unexpected message");
 		}
 		f->on = true;
 		if (!move_bytes(p, f, message_length(f), false))

@@ -1,5 +1,5 @@
-/* Connections between all processes behind the table of link.h: for those that
- * were started by what knows of no MPI, as torchrun. */
+/* Socket connections between all processes, as a link of link.h, for launchers
+ * without MPI such as torchrun. */
 #ifndef CKR_SOCKET_H
 #define CKR_SOCKET_H
 

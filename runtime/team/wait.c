@@ -1,4 +1,4 @@
-/* Waiting for other processes, and finding those that do not come.
+/* Waiting for other processes, and finding those that do not arrive.
  *
  * A process that waits looks at the clock and at the heartbeats of its local
  * ranks.  When time is up, or a heartbeat has stopped, it sends an out-of-band
@@ -151,15 +151,16 @@ report_timeout(struct open_group *t, const struct pg_task *w, double waited,
 			&& t->local[i].silent > silence_limit(t);
 	pg_task_text(task, sizeof(task), w);
 	if (!gone.count)
-		s = err_set(e, CKR_ERANK, "%s: all ranks wait for each other",
+		s = err_set(e, CKR_ERANK, "%s: deadlock: all ranks wait for "
+		            "each other",
 		            task);
 	else if (still)
 		s = err_set(e, CKR_ERANK, "%s: rank%s %s: stopped or gone (no "
-		            "sign of life for %.0f s); rank%s %s waited", task,
+		            "heartbeat for %.0f s); rank%s %s waited", task,
 		            plural(gone.count), gone.text, silence_limit(t),
 		            plural(here.count), here.text);
 	else
-		s = err_set(e, CKR_ERANK, "%s: rank%s %s did not come within "
+		s = err_set(e, CKR_ERANK, "%s: rank%s %s did not arrive within "
 		            "%.0f s; rank%s %s waited", task,
 		            plural(gone.count), gone.text, waited,
 		            plural(here.count), here.text);

@@ -120,7 +120,7 @@ def same_numbers(bench, name, dtype):
     for what, env in (("again", {}), ("kernel by kernel", {"CKR_GRAPHS": "0"}), ("late", {"CKR_FAKE_GPU_LATE": "5"})):
         bench.check(m.trained(**env)[1] == bits, f"{m.name}: other bits {what}")
     by, other, unfolded, rest = m.trained("--blas", "cublas")
-    bench.check(by == "unfolded convolutions", f"{m.name} --blas cublas: convolutions are {by}")
+    bench.check(by == "im2col convolutions", f"{m.name} --blas cublas: convolutions are {by}")
     bench.check(rest == peaks, f"{m.name}: peaks {peaks} by cudnn, {rest} unfolded")
     far = distance(grads, unfolded)
     bench.check(0 < far < FAR[dtype], f"{m.name}: gradients differ by {far} of their norm from unfolded ones, at most {FAR[dtype]}")

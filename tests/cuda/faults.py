@@ -64,7 +64,7 @@ def main():
     bench.must(run(), "a GPU that is well")
     os.unlink(bench.path("end"))
     refused("no driver", ["driver", "--target"], bench.ckrun(so, "--inputs", inputs, env={"LD_LIBRARY_PATH": "/nosuch"}))
-    refused("no device", ["none is there", "CUDA_VISIBLE_DEVICES"], run(CKR_FAKE_GPU="none"))
+    refused("no device", ["no GPU was found", "CUDA_VISIBLE_DEVICES"], run(CKR_FAKE_GPU="none"))
     refused("another architecture", ["sm_90", "sm_80", "--arch"], run(CKR_FAKE_GPU_ARCH="80"))
     refused("too little memory", ["memory", "of 100 are free", "--memory-budget"], run(CKR_FAKE_GPU_BYTES="100"))
     refused("a device that is lost", ["unspecified launch failure"], run(CKR_FAKE_GPU="lost"))
@@ -78,14 +78,14 @@ def main():
             lost = bench.ckrun(so, "--inputs", inputs, "--steps", 9, "--quiet", "--log", bench.path("log"),
                                env={**there, "CKR_FAKE_GPU": "lost", "CKR_FAKE_GPU_LOST": str(copies), "CKR_FAKE_GPU_LATE": late})
             refused(f"a device that is lost after {copies} copies", ["unspecified launch failure"], lost)
-            for step, ended in re.findall(r"step (\d+): .*; (\d+) steps had ended well", lost.stderr):
+            for step, ended in re.findall(r"step (\d+): .*; (\d+) steps had completed", lost.stderr):
                 with open(bench.path("log")) as f:
                     rows = len(f.readlines())
                 bench.check(int(step) == int(ended) + 1 and rows == int(ended), f"{lost.stderr}: the log has {rows} rows")
                 found.add(ended)
     bench.check(len(found) > 2, f"lost in too few steps: {found}")
     for launch in 0, 7, 20:
-        refused(f"launch {launch} that fails", ["could not be launched", "too many resources"], run(CKR_EMULATE_FAIL=str(launch)))
+        refused(f"launch {launch} that fails", ["kernel launch failed", "too many resources"], run(CKR_EMULATE_FAIL=str(launch)))
     write([1, 2, 10, 11], [0, 1, 2, 3])
     refused("an index out of range", ["index out of range: 10", "step 1"], run())
     write([1, 2, 3, 4], [0, 9, 7, 3])

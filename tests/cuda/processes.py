@@ -112,12 +112,12 @@ class Gpus(processes.Processes):
                 os.symlink(os.path.join(self.folder, name), os.path.join(bare, name))
         # one that the system has would be found instead
         open(os.path.join(bare, "libnccl.so.2"), "w").close()
-        self.once(run(LD_LIBRARY_PATH=bare), "send each other by NCCL, which is not there", "no NCCL")
+        self.once(run(LD_LIBRARY_PATH=bare), "communicate by NCCL, which cannot be loaded", "no NCCL")
         self.must(self.ckrun(so, *inputs, "--steps", 1, env={"LD_LIBRARY_PATH": bare}), "no NCCL, one process")
         self.once(run(CKR_FAKE_NCCL="old"), "too old: expected 2.10 or later, found 2.8", "an old NCCL")
-        self.once(run(CKR_FAKE_GPUS="1"), "ranks 0 and 1 have the same GPU (emulated GPU)", "one GPU for two")
-        self.once(run(CKR_GPU="2"), "ranks 0 and 1 have the same GPU", "CKR_GPU")
-        self.once(run(CKR_FAKE_GPU="none"), "none is there", "no GPU")
+        self.once(run(CKR_FAKE_GPUS="1"), "ranks 0 and 1 use the same GPU (emulated GPU)", "one GPU for two")
+        self.once(run(CKR_GPU="2"), "ranks 0 and 1 use the same GPU", "CKR_GPU")
+        self.once(run(CKR_FAKE_GPU="none"), "no GPU was found", "no GPU")
 
     def one_fails(self):
         """On rank 1 alone."""
@@ -131,8 +131,8 @@ class Gpus(processes.Processes):
             self.check(time.monotonic() - at < processes.IN_TIME, f"{what}: took {time.monotonic() - at:.0f} s")
 
         failed("an error of NCCL", r"ckrun: step 1: all_reduce of '.*' \(\d+ bytes\): remote process exited", 3, CKR_FAKE_NCCL="error:5")
-        failed("a call that hangs", r"ckrun: step 1: all_reduce of '.*' \(\d+ bytes\): all ranks wait for each other", 3, CKR_FAKE_NCCL="hang:7")
-        failed("a rank that does not join", "joining the GPUs by NCCL: not all processes have come", 3, CKR_FAKE_NCCL="absent")
+        failed("a call that hangs", r"ckrun: step 1: all_reduce of '.*' \(\d+ bytes\): deadlock: all ranks wait for each other", 3, CKR_FAKE_NCCL="hang:7")
+        failed("a rank that does not join", "joining the GPUs by NCCL: not all processes have arrived", 3, CKR_FAKE_NCCL="absent")
         failed("a GPU that is lost", "unspecified launch failure", 3, CKR_FAKE_GPU="lost")
 
     def gone_ones(self):

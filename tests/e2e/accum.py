@@ -201,7 +201,7 @@ class Accum(ck.Bench):
                 if not self.must(done, said):
                     continue
                 got = compare.load(self.path("o.st"))
-                note = "note: --outputs holds the last of 3 micro-batches, and the loss of all"
+                note = "note: --outputs holds the outputs of the last of 3 micro-batches, and the loss of all"
                 self.check((note in done.stderr) == (micro > 1), f"{said}: {done.stderr}")
                 last = z[12 - 12 // micro:]
                 self.check(got["z"].shape == last.shape and np.allclose(got["z"], last, rtol=1e-5), f"{said}: outputs {got['z']}, expected {last}")

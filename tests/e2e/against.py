@@ -18,7 +18,7 @@ import ck
 sys.path.insert(0, ck.TOOLS)
 import compare
 
-LINE = re.compile(r"^  (\S+) +(gradient|param|buffer) '(.+?)' (?:\w+ beside )?\w+\[[\d,]*\](?: at \[([\d,]+)\])?", re.M)
+LINE = re.compile(r"^  (\S+) +(gradient|param|buffer) '(.+?)' (?:\w+ vs )?\w+\[[\d,]*\](?: at \[([\d,]+)\])?", re.M)
 
 
 def graph(factor="1", w="0.5", more=False, dims=(3, 4), rows=2):
@@ -96,10 +96,10 @@ class Against(ck.Bench):
         self.text("none", graph(dims=(3, 5)))
         self.text("more", graph(more=True))
         same = self.against("a", "a", "x.npz", "--steps", 3)
-        self.says(same, "step 3  loss", "2 tensors compared; tolerance 1e-05", "(f32)", "all are within it, losses too")
+        self.says(same, "step 3  loss", "2 tensors compared; tolerance 1e-05", "(f32)", "all tensors and losses are within the tolerance")
         self.check([float(v[0]) for v in LINE.findall(same.stdout)] == [0, 0], f"one library beside itself: {same.stdout}")
         done = self.against("a", "b", "x.npz", "--lr", 0.1, status=1)
-        self.says(done, "2 of 2 tensors and the losses differ by more than 1e-05", "apart by 0.001")
+        self.says(done, "2 of 2 tensors and the losses differ by more than 1e-05", "relative difference 0.001")
         found = {what: (float(far), at) for far, what, _, at in LINE.findall(done.stdout)}
         # from a's parameters: b's gradient is 1.001 times a's
         w = (0.5 + np.arange(12) / 16).reshape(3, 4)
@@ -109,10 +109,10 @@ class Against(ck.Bench):
         self.check(found["gradient"][1] == ",".join(map(str, place)), f"gradient at {place}: {found}")
         self.near(found["param"][0], np.abs(0.0001 * g).max() / np.abs(w - 0.1001 * g).max(), "parameter")
         self.against("a", "b", "x.npz", "--lr", 0.1, "--rtol", 0.01)
-        self.says(self.against("a", "none", "x.npz", status=1), "in a.so alone: param 'w' f32[3,4]", "in none.so alone: gradient 'w' f32[3,5]",
-                  "the two have no gradient, parameter or buffer in common")
-        self.says(self.against("a", "more", "x.npz"), "in more.so alone: param 'more' f32[2]", "in more.so alone: gradient 'more'",
-                  "2 tensors compared", "all are within it")
+        self.says(self.against("a", "none", "x.npz", status=1), "only in a.so: param 'w' f32[3,4]", "only in none.so: gradient 'w' f32[3,5]",
+                  "the two libraries have no gradient, parameter or buffer in common")
+        self.says(self.against("a", "more", "x.npz"), "only in more.so: param 'more' f32[2]", "only in more.so: gradient 'more'",
+                  "2 tensors compared", "are within the tolerance")
         # a loss that only one of them has
         self.text("nan", graph().replace("%loss output = mul %m, %f", "%p = mul %m, %f\n\tconst %n: f32[] = { nan }\n\t%loss output = add %p, %n"))
         for a, b in ("a", "nan"), ("nan", "a"):
@@ -124,21 +124,21 @@ class Against(ck.Bench):
         self.text("adam", graph(), "--optimizer", "adam")
         self.text("rows", graph(rows=4))
         np.savez(self.path("rows.npz"), x=np.zeros((8, 3), np.float32))
-        self.says(self.against("a", "adam", "x.npz", status=1), "a.so updates by sgd, adam.so by adam")
+        self.says(self.against("a", "adam", "x.npz", status=1), "a.so uses optimizer sgd, adam.so uses adam")
         done = self.ckrun("a.so", "--against", "rows.so", "--data", "rows.npz")
-        self.says(done, "a step takes 2 samples in a.so and 4 in rows.so: compile both with the same extents")
+        self.says(done, "a step takes 2 samples in a.so and 4 in rows.so: compile both with the same input shapes")
         self.says(self.against("a", "missing", "x.npz", status=1), "ckrun: missing.so: cannot read")
         for option in "--save", "--outputs", "--grads", "--log", "--export-onnx", "--trace", "--profile":
-            self.says(self.against("a", "a", "x.npz", option, "f", status=2), f"{option} cannot stand beside --against")
+            self.says(self.against("a", "a", "x.npz", option, "f", status=2), f"{option} cannot be used with --against")
         for option in "--check", "--stats":
-            self.says(self.against("a", "a", "x.npz", option, status=2), f"{option} cannot stand beside --against")
+            self.says(self.against("a", "a", "x.npz", option, status=2), f"{option} cannot be used with --against")
         done = self.ckrun("a.so", "--inputs", "x.npz", "--rtol", 1)
         self.check(done.returncode == 2 and "--rtol needs --against" in done.stderr, f"--rtol alone: {done.stderr}")
         self.against("a", "a", "x.npz", "--quiet")
         self.must(self.ckrun("a.so", "--inputs", "x.npz", "--steps", 2, "--save", "two.st"), "two steps")
-        self.says(self.against("a", "b", "x.npz", "--resume", "two.st", "--steps", 2, status=2), "leaves none")
+        self.says(self.against("a", "b", "x.npz", "--resume", "two.st", "--steps", 2, status=2), "none is left")
         self.says(self.against("a", "a", "x.npz", "--resume", "two.st"), "step 3  loss")
-        self.says(self.against("a", "b", "x.npz", "--init", "two.st", status=1), "apart by 0.001")
+        self.says(self.against("a", "b", "x.npz", "--init", "two.st", status=1), "relative difference 0.001")
 
     def near(self, a, b, what):
         # two digits are told
@@ -163,9 +163,9 @@ class Against(ck.Bench):
         inputs = self.model("a", "gpt2-dropout-ts17", "--optimizer", "sgd")
         self.model("b", "gpt2-dropout-ts17", "--optimizer", "sgd", "--tp", 2, "--sp", "--memory-budget", "95%")
         done = self.against("a", "b", inputs, "--steps", 3, *run)
-        self.says(done, "against b.so: 2 ranks", "all are within it, losses too")
+        self.says(done, "against b.so: 2 ranks", "all tensors and losses are within the tolerance")
         far, lines = self.files(inputs, run), LINE.findall(done.stdout)
-        self.check(len(lines) == 20 and f"and {len(far) - 20} more, at most" in done.stdout, f"{len(lines)} lines of {len(far)}")
+        self.check(len(lines) == 20 and f"and {len(far) - 20} more, largest difference" in done.stdout, f"{len(lines)} lines of {len(far)}")
         for x, what, name, _ in lines:
             self.near(float(x), far["g" if what == "gradient" else "p", name], f"{what} '{name}'")
         self.check([float(x[0]) for x in lines] == sorted((float(x[0]) for x in lines), reverse=True), f"not the worst first: {lines}")
@@ -176,9 +176,9 @@ class Against(ck.Bench):
         inputs = self.model("a", "bert-cls-dynamo")
         self.model("b", "bert-cls-dynamo", "--tp", 3, "--sp")
         done = self.against("a", "b", inputs, "--steps", 2)
-        self.says(done, "which is rounding", "all are within it")
+        self.says(done, "within rounding error", "are within the tolerance")
         key = [line for line in done.stdout.splitlines() if "param" in line and "key.bias" in line]
-        self.check(key and all(line.endswith("which is rounding") for line in key), f"keys' biases: {key}")
+        self.check(key and all(line.endswith("within rounding error") for line in key), f"keys' biases: {key}")
 
     def bias(self):
         """Rounding of a gradient's terms is no difference, in either order; a gradient of 2e-4 of the largest is."""
@@ -193,10 +193,10 @@ class Against(ck.Bench):
             self.text("c", normed("1e-4"), "--optimizer", optimizer)
             for a, b in ("a", "b"), ("b", "a"):
                 done = self.against(a, b, "in.npz", *run, "--steps", 1 if optimizer == "sgd" else 3)
-                self.says(done, "which is rounding", "all are within it")
+                self.says(done, "within rounding error", "are within the tolerance")
             for a, b in ("a", "c"), ("c", "a"), ("b", "c"):
                 done = self.against(a, b, "in.npz", *run, "--rtol", 1e-4, status=1)
-                first = [line.split("'")[1] for line in done.stdout.splitlines() if " gradient '" in line and "which is rounding" not in line]
+                first = [line.split("'")[1] for line in done.stdout.splitlines() if " gradient '" in line and "within rounding error" not in line]
                 self.check(first[:1] == ["b"], f"{optimizer}: {a} beside {b}: {done.stdout[-900:]}")
 
     def narrow(self):
@@ -205,7 +205,7 @@ class Against(ck.Bench):
         for dtype, told in ("bf16", "0.031 of a tensor's largest magnitude (bf16)"), ("f16", "0.0039 of a tensor's largest magnitude (f16)"):
             self.model("b", "gpt2-logits", "--optimizer", "sgd", "--dtype", dtype)
             for a, b in ("a", "b"), ("b", "a"):
-                self.says(self.against(a, b, inputs), f"tolerance {told}", "all are within it, losses too")
+                self.says(self.against(a, b, inputs), f"tolerance {told}", "all tensors and losses are within the tolerance")
         self.says(self.against("a", "b", inputs, "--rtol", 1e-5, status=1), "differ by more than 1e-05")
 
     def buffers(self):

@@ -48,7 +48,7 @@ def compile_plan(bench, stem, flags, budget, tag):
 def again(plan):
     """What --check says of values computed again: it compares each of them, views of them too."""
     made = {t for step in plan["schedule"] if step["phase"] == "recompute" for t in step["writes"] if t is not None}
-    return f"{sum(plan['tensors'][t]['kind'] != 'workspace' for t in made)} of them computed again"
+    return f"{sum(plan['tensors'][t]['kind'] != 'workspace' for t in made)} of them recomputed"
 
 
 def with_nan(path, to):

@@ -91,13 +91,13 @@ def long(bench, so):
         if got:
             bench.check((got["x"] == cells[got["y"]]).all(), f"long: {step}")
     done = bench.ckrun(so, "--data", path, "--feed", "x=ones", env={"TMPDIR": "/nowhere"})
-    bench.check("long.csv: no file can be made in '/nowhere'" in done.stderr, done.stderr)
+    bench.check("long.csv: cannot create a temporary file in '/nowhere'" in done.stderr, done.stderr)
 
 
 def wrong(bench, so):
     head = "x0,x1,x2,y\n"
     row = "1.5,2,3,4\n"
-    for content, told in (("", "is empty"), ("\n\n", "is empty"), (head, "holds no row of numbers"),
+    for content, told in (("", "is empty"), ("\n\n", "is empty"), (head, "has no row of numbers"),
                           (head + row + "1,2,3\n", ":3: expected 4 fields, as in the first line, found 3"),
                           (head + row + "1,2,3,4,5\n", ":3: expected 4 fields, as in the first line, found more than 4"),
                           (head + row + "1,,3,4\n", ":3: column 2 ('x1'): expected a number, found ''"),
@@ -105,23 +105,23 @@ def wrong(bench, so):
                           (head + row + "1,1e999,3,4\n", "found '1e999'"), (head + row + "1,0x10,3,4\n", "found '0x10'"),
                           (head + row + "1,2,3,cat\n", ":3: column 4 ('y'): expected a number, found 'cat'"),
                           (row + "1,2,three,4\n", ":2: column 3: expected a number, found 'three'"),
-                          (head + '1,2,3,"4\n', ":2: a quote is not closed in its line"), (head + '1,2,"3"3,4\n', "goes on behind its quotes"),
-                          (head + "1,2,3,4\0\n", ":2: a NUL; this is no text"), (head + "1,2,3," + "4" * 300, "more than 255 characters"),
-                          ("a,b,a\n1,2,3\n", "are called 'a'; --columns NAME=NUMBER names them"), ("x,x1,x2,y\n1,2,3,4\n", "are called 'x'"),
-                          (",a,b\n0,1,2\n", "column 1 of the header has no name; of pandas: to_csv(..., index=False)"),
-                          ("0,1,2\n5,6,7\n", ":1: counts 0 1 2 ..., which is rather a header than a row"),
-                          ("1," * 65536 + "1\n", "more than 65536 columns"), (b"\x00\x01" * 99, "no text")):
+                          (head + '1,2,3,"4\n', ":2: a quoted field does not end in its line"), (head + '1,2,"3"3,4\n', "text follows the closing quote"),
+                          (head + "1,2,3,4\0\n", ":2: found a NUL byte; the file is not text"), (head + "1,2,3," + "4" * 300, "more than 255 characters"),
+                          ("a,b,a\n1,2,3\n", "have the name 'a'; try: --columns NAME=NUMBER"), ("x,x1,x2,y\n1,2,3,4\n", "have the name 'x'"),
+                          (",a,b\n0,1,2\n", "column 1 of the header has no name; in pandas, try: to_csv(..., index=False)"),
+                          ("0,1,2\n5,6,7\n", ":1: the first line counts 0 1 2 ..., as a header without names"),
+                          ("1," * 65536 + "1\n", "more than 65536 columns"), (b"\x00\x01" * 99, "not text")):
         seen.refused(bench, so, "--data", text(bench, "wrong.csv", content), told=[told])
     path = text(bench, "right.csv", head + row * 5)
-    for spec, told in (("x=1-5", "has no column '1-5'; expected one of its names, a number from 1 to 4, or a range"),
+    for spec, told in (("x=1-5", "has no column '1-5'; expected a column name, a number from 1 to 4, or a range"),
                        ("x=0", "no column '0'"), ("x=3-1", "no column '3-1'"), ("x=z", "no column 'z'"), ("x=1-3,2", "column 2 of '"),
-                       ("x", "expected NAME=LIST"), ("x=", "expected NAME=LIST"), ("=1", "expected NAME=LIST"), ("y=1", "are called 'y'"),
+                       ("x", "expected NAME=LIST"), ("x=", "expected NAME=LIST"), ("=1", "expected NAME=LIST"), ("y=1", "have the name 'y'"),
                        ("x=1,,2", "no column ''"), ("x=99999999999999999999", "no column '9")):
         seen.refused(bench, so, "--data", path, "--columns", spec, told=[told])
     seen.refused(bench, so, "--columns", "x=1", status=2, told=["--columns needs --data"])
     np.savez(bench.path("a.npz"), x=np.zeros((5, 3), "f4"), y=np.arange(5))
-    seen.refused(bench, so, "--data", bench.path("a.npz"), "--columns", "x=1", told=["a.npz' is not called *.csv or *.tsv"])
-    seen.refused(bench, so, "--data", "x=" + path, told=["the arrays of the file have names of their own"])
+    seen.refused(bench, so, "--data", bench.path("a.npz"), "--columns", "x=1", told=["a.npz' has no columns; expected a file *.csv or *.tsv"])
+    seen.refused(bench, so, "--data", "x=" + path, told=["the arrays of the file already have names"])
 
 
 def main():

@@ -104,30 +104,30 @@ def names(bench, so, label, x, y):
 
 def refusals(bench, so, x, y):
     split = save(bench, "split.npz", x_train=x, y_train=y, x_test=x[:90], y_test=y[:90])
-    refused(bench, so, split, told=["more than one array could be meant"], lines=["--feed x=x_train", "--feed x=x_test"])
+    refused(bench, so, split, told=["more than one array fits"], lines=["--feed x=x_train", "--feed x=x_test"])
     learns(bench, so, split, "--feed", "x=x_train")
     refused(bench, so, save(bench, "three.npz", x=x, a=y, b=y[::-1].copy()), told=["input 'labels' i64[32]: more than one array"],
             lines=["--feed labels=a", "--feed labels=b"])
-    refused(bench, so, save(bench, "short.npz", x=x, y=y[:-1]), told=["another number of samples", "no array of the file will do"])
-    refused(bench, so, save(bench, "shape.npz", x=x[:, :-1], y=y), told=[f"given to it is f32[{N},{WIDTH - 1}]"])
-    refused(bench, so, save(bench, "hot.npz", x=x, labels=np.eye(CLASSES)[y], y=y), told=[f"given to it is f64[{N},{CLASSES}]"],
+    refused(bench, so, save(bench, "short.npz", x=x, y=y[:-1]), told=["another number of samples", "no array of the file fits"])
+    refused(bench, so, save(bench, "shape.npz", x=x[:, :-1], y=y), told=[f"assigned array is f32[{N},{WIDTH - 1}]"])
+    refused(bench, so, save(bench, "hot.npz", x=x, labels=np.eye(CLASSES)[y], y=y), told=[f"assigned array is f64[{N},{CLASSES}]"],
             lines=["--feed labels=y"])
-    refused(bench, so, save(bench, "none.npz", x=x), told=["input 'labels' i64[32]: nothing says what it gets"])
+    refused(bench, so, save(bench, "none.npz", x=x), told=["input 'labels' i64[32]: no data are assigned to the input"])
     floats = save(bench, "floats.npz", x=x, y=y.astype("f8"))
     refused(bench, so, floats, lines=["--feed labels=int:y"])
-    refused(bench, so, floats, "--feed", "labels=y", told=["of another kind: fractions are no integers"], lines=["--feed labels=int:y"])
+    refused(bench, so, floats, "--feed", "labels=y", told=["of another kind: floats are not integers"], lines=["--feed labels=int:y"])
     learns(bench, so, floats, "--feed", "labels=int:y", told=[f"labels i64[{BATCH}] = rows of 'y' f64[{N}], converted"])
     half = save(bench, "half.npz", x=x, y=y + 0.5)
     refused_late = bench.ckrun(so, "--data", half, "--feed", "labels=int:y", *STEPS)
     bench.check(refused_late.returncode == 1 and ".5, which does not fit i64" in refused_late.stderr, refused_late.stderr)
-    learns(bench, so, save(bench, "xy.npz", x=x, y=y), "--feed", "labels=next", most=9, told=[f"labels i64[{BATCH}] = windows of tokens, one on, 'y' i64[{N}]"])
+    learns(bench, so, save(bench, "xy.npz", x=x, y=y), "--feed", "labels=next", most=9, told=[f"labels i64[{BATCH}] = token windows, shifted by one token, 'y' i64[{N}]"])
 
 
 def images(bench, so, x, y):
     """Pixels are not taken for what a model wants, unless that is said."""
     pixels = np.clip(x * 40 + 100, 0, 255).astype("u1").reshape(N, 4, 5)
     data = save(bench, "images.npz", images=pixels, y=y)
-    why = ["integers would go in as they are, pixels as 0 to 255"]
+    why = ["integers would stay unscaled, pixels from 0 to 255"]
     refused(bench, so, data, lines=["--feed x=float:images"])
     refused(bench, so, data, "--feed", "x=images", told=why, lines=["--feed x=float:images"])
     refused(bench, so, save(bench, "same.npz", x=pixels.astype("i4"), y=y), told=why, lines=["--feed x=float:x"])
@@ -152,7 +152,7 @@ def below_zero(bench):
     wrapped[0, 1] -= 5
     wrapped[1, 2] -= 5
     losses = []
-    for name, given, said in (("plain", ids, ""), ("wrapped", wrapped, "ckrun: warning: {}: 'ids': element 1 is -4: ids below 0 count from the end\n")):
+    for name, given, said in (("plain", ids, ""), ("wrapped", wrapped, "ckrun: warning: {}: 'ids': element 1 is -4: negative ids index from the end\n")):
         data = save(bench, name + ".npz", ids=given, labels=labels)
         for option in "--inputs", "--data":
             done = bench.ckrun(so, option, data, "--steps", 3, "--log", bench.path("log"))
@@ -161,7 +161,7 @@ def below_zero(bench):
                 bench.check(done.stderr == said.format(data), f"{name} {option}: {done.stderr}")
                 losses.append(ck.losses(bench.path("log")))
             else:
-                bench.check(done.stderr.count("ids below 0") == (said != ""), f"{name} {option}: {done.stderr}")
+                bench.check(done.stderr.count("negative ids") == (said != ""), f"{name} {option}: {done.stderr}")
     bench.check(losses[0] == losses[1], f"the same rows, other losses: {losses}")
 
 

@@ -81,11 +81,11 @@ def steps(bench, so, one):
     log = bench.path("log")
     bench.must(bench.ckrun(so, *some, "--epochs", 1, "--log", log), "log")
     bench.check([r["epoch"] for r in ck.log_rows(log)] == [4 * k / 30 for k in range(1, 9)], str(ck.log_rows(log)))
-    seen.refused(bench, so, *one, "--epochs", 1, "--steps", 1, status=2, told=["--epochs cannot stand beside --steps"])
+    seen.refused(bench, so, *one, "--epochs", 1, "--steps", 1, status=2, told=["--epochs cannot be used with --steps"])
     seen.refused(bench, so, "--epochs", 1, status=2, told=["--epochs needs --data"])
-    seen.refused(bench, so, *one, "--epochs", 0, status=2, told=["--epochs needs at least 1"])
+    seen.refused(bench, so, *one, "--epochs", 0, status=2, told=["--epochs must be at least 1"])
     seen.refused(bench, so, *one, "--epochs", 2 ** 63, status=2, told=["--epochs is too large"])
-    seen.refused(bench, so, *one, "--feed", "x=ones", "--feed", "y=zeros", "--epochs", 1, status=2, told=["of which no input gets any"])
+    seen.refused(bench, so, *one, "--feed", "x=ones", "--feed", "y=zeros", "--epochs", 1, status=2, told=["needs an input that reads samples"])
 
 
 def resumed(bench, so, one, whole):
@@ -108,27 +108,27 @@ def wrong(bench, so):
         return ["--data", bench.path(name)]
 
     a = save("a.npz", x=x, y=y)
-    seen.refused(bench, so, *a, *save("b.npz", x=x), told=["b.npz: has no array 'y', but others of '", "a.npz'"])
-    seen.refused(bench, so, *save("b.npz", x=x), *a, told=["b.npz: has no array 'y', but others of '"])
-    seen.refused(bench, so, *a, *save("b.npz", x=x, y=y, z=y), told=["a.npz: has no array 'z'"])
+    seen.refused(bench, so, *a, *save("b.npz", x=x), told=["b.npz: array 'y' is missing, but other arrays of '", "a.npz'"])
+    seen.refused(bench, so, *save("b.npz", x=x), *a, told=["b.npz: array 'y' is missing, but other arrays of '"])
+    seen.refused(bench, so, *a, *save("b.npz", x=x, y=y, z=y), told=["a.npz: array 'z' is missing"])
     seen.refused(bench, so, *a, *save("b.npz", x=x[:, :2], y=y), told=["b.npz: 'x' is f32[30,2], but f32[30,3] in '"])
     seen.refused(bench, so, *a, *save("b.npz", x=x.astype("f8"), y=y), told=["b.npz: 'x' is f64[30,3], but f32[30,3]"])
-    seen.refused(bench, so, *a, *save("b.npz", x=x, y=y[:29]), told=["another number of samples"])
+    seen.refused(bench, so, *a, *save("b.npz", x=x, y=y[:29]), told=[" samples, but the array of '"])
     for arrays in ({"x": x, "y": y}, {"x": x[:10], "y": y[:10]}):
         for k, v in arrays.items():
             np.save(bench.path(f"{k}{len(v)}.npy"), v)
     seen.refused(bench, so, "--data", bench.path("x30.npy"), "--data", bench.path("y30.npy"),
-                 told=["nothing says which is which", f"--data x30={bench.path('x30.npy')} --data y30={bench.path('y30.npy')}"])
+                 told=["their arrays have no names", f"--data x30={bench.path('x30.npy')} --data y30={bench.path('y30.npy')}"])
     named = [f"--data={k}={bench.path(k + n + '.npy')}" for k, n in (("x", "10"), ("x", "30"), ("y", "30"), ("y", "10"))]
-    seen.refused(bench, so, *named, told=["' has 10 rows of 'x', but '", "' 30 of 'y': shards that go together have as many"])
+    seen.refused(bench, so, *named, told=["' has 10 rows of 'x', but '", "' has 30 of 'y': corresponding shards must have the same number"])
     np.save(bench.path("y40.npy"), np.arange(40))
     seen.refused(bench, so, *named[:2], f"--data=y={bench.path('y40.npy')}", told=["' has 10 rows of 'x', but '"])
     np.save(bench.path("none.npy"), np.arange(0))
-    seen.refused(bench, so, *named[:2], named[3], named[2], f"--data=y={bench.path('none.npy')}", told=["'x' lies in 2 files, 'y' in 3"])
-    seen.refused(bench, so, *a, *a, told=["a.npz: this file is given twice"])
-    seen.refused(bench, so, "--data", bench.path("*.none"), told=[".none': no file is called like that"])
-    seen.refused(bench, so, "--data", "x=" + bench.path("a.npz"), told=["the arrays of the file have names of their own"])
-    seen.refused(bench, so, *a, bench.path("b.npz"), status=2, told=["for another file of data: --data once more, or a pattern in quotes"])
+    seen.refused(bench, so, *named[:2], named[3], named[2], f"--data=y={bench.path('none.npy')}", told=["'x' has 2 shards, but 'y' has 3"])
+    seen.refused(bench, so, *a, *a, told=["a.npz: the file is given twice"])
+    seen.refused(bench, so, "--data", bench.path("*.none"), told=[".none': no file matches the pattern"])
+    seen.refused(bench, so, "--data", "x=" + bench.path("a.npz"), told=["the arrays of the file already have names"])
+    seen.refused(bench, so, *a, bench.path("b.npz"), status=2, told=["for more data files, repeat --data or quote a pattern"])
     seen.refused(bench, so, *a, "--outputs", bench.path("a.npz")[:-4] + ".npz", status=2)
     for pattern in "a.np?", "?.npz":
         os.link(bench.path("a.npz"), bench.path("linked"))

@@ -106,7 +106,7 @@ def main():
     if bench.must(bench.ckc(static, "-o", so), "compile"):
         refuse(bench, "no data", ["input_ids"], [so, "--steps", 1], run=bench.ckrun)
         refuse(bench, "no such data", ["nosuch"], [so, "--data", "nosuch.npy", "--steps", 1], run=bench.ckrun)
-        refuse(bench, "no library", ["nosuch.so"], ["nosuch.so"], run=bench.ckrun)
+        refuse(bench, "unknown library", ["nosuch.so"], ["nosuch.so"], run=bench.ckrun)
         refuse(bench, "not a library", ["cut.onnx"], [bench.path("cut.onnx")], run=bench.ckrun)
         inputs = os.path.join(ck.MODELS, "gpt2-ts14.inputs.safetensors")
         refuse(bench, "unwritable save", ["/nosuch"], [so, "--inputs", inputs, "--steps", 1, "--save", "/nosuch/x"], run=bench.ckrun)

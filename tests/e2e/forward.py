@@ -317,7 +317,7 @@ def no_room(bench):
         done = bench.ckrun("eval", so, "--data", data)
         bench.check(done.returncode == 0 and "4 samples  loss" in done.stdout, f"big: eval: {done.stdout}{done.stderr}")
         done = bench.ckrun("predict", so, "--data", data, "-o", "big.npy")
-        bench.check(done.returncode == 1 and "no output beside its loss" in done.stderr, f"big: predict: {done.stderr}")
+        bench.check(done.returncode == 1 and "no output besides its loss" in done.stderr, f"big: predict: {done.stderr}")
 
 
 def windows(bench):
@@ -373,7 +373,7 @@ def cut(bench, net):
         whole, parts = (ck.log_rows(log)[0] for log in tables)
         bench.check(near(whole["loss"], parts["loss"], 1e-6), f"cut: {parts}, expected {whole}")
         done = bench.ckrun("predict", mean, "--data", data, "-o", "cut.npy")
-        bench.check(done.returncode == 1 and "no output beside its loss" in done.stderr, f"cut: predict: {done.stderr}")
+        bench.check(done.returncode == 1 and "no output besides its loss" in done.stderr, f"cut: predict: {done.stderr}")
 
 
 def scalars(bench):
@@ -397,11 +397,11 @@ def scalars(bench):
 def refuses(bench, net, so):
     data, _, _ = samples(bench, "r.st", 5, 2)
     for args, status, word in (
-            (["eval", so, "--data", data, "--steps", 3], 2, "--steps is of training"),
-            ([so, "--data", data, "--steps", 1, "-o", "y.npy"], 2, "--out is of ckrun predict"),
+            (["eval", so, "--data", data, "--steps", 3], 2, "--steps is only valid for training"),
+            ([so, "--data", data, "--steps", 1, "-o", "y.npy"], 2, "--out is only valid for ckrun predict"),
             (["predict", so, "--data", data], 2, "-o FILE.npy"),
             (["predict", so, "--data", data, "-o", data], 1, "is both"),
-            (["predict", so, "--data", data, "-o", "y.npy", "--name", "loss"], 1, "there is 'scores' 'mixed'"),
+            (["predict", so, "--data", data, "-o", "y.npy", "--name", "loss"], 1, "expected one of 'scores' 'mixed'"),
             (["predict", so, "--data", data, "-o", "y.npy"], 1, "several outputs"),
             ([so, "--data", data, "--steps", 1, "--save-best", "b.st"], 2, "needs --valid"),
             ([so, "--data", data, "--steps", 1, "--valid", data, "--patience", 2], 2, "needs --valid-every")):
@@ -430,7 +430,7 @@ def rows(bench, text, b):
         done = bench.ckrun("predict", so, "--data", data, "-o", out, "--name", name)
         bench.check(done.returncode == 1 and f"'{name}' has no rows" in done.stderr, f"rows: {name}: {done.stderr}")
     done = bench.ckrun("predict", so, "--data", data, "-o", out, "--name", "apart")
-    bench.check(done.returncode == 0 and f"note: rows of output 'apart' may depend on the other samples of a batch, here {b}" in done.stderr,
+    bench.check(done.returncode == 0 and f"note: rows of output 'apart' may depend on the other samples of the batch, here of {b}" in done.stderr,
                 f"rows: apart: {done.stderr}")
 
 

@@ -19,9 +19,9 @@ import ck
 import numpy as np
 
 SVG = "{http://www.w3.org/2000/svg}"
-CHARTS = {"loss": "loss", "accuracy of --valid, %": "valid_accuracy", "perplexity of --valid": "valid_perplexity",
+CHARTS = {"loss": "loss", "validation accuracy, %": "valid_accuracy", "validation perplexity": "valid_perplexity",
           "gradient norm, before clipping": "grad_norm", "learning rate": "lr", "loss scale": "loss_scale"}
-LOWEST, HIGHEST = {"loss", "loss of --valid", "perplexity of --valid"}, {"accuracy of --valid, %", "samples per second", "tokens per second"}
+LOWEST, HIGHEST = {"loss", "validation loss", "validation perplexity"}, {"validation accuracy, %", "samples per second", "tokens per second"}
 
 
 class Page:
@@ -87,7 +87,7 @@ def look(bench, page, rows, what):
     unit = "tokens" if "tokens" in rows[0] else "samples"
     speed = [(r["step"], r[unit] / r["seconds"]) for r in rows]
     drawn_as(bench, page, unit + " per second", "rows", speed, what)
-    tabled(bench, page, rows, {**{k: k2 for k, k2 in CHARTS.items() if k != "gradient norm, before clipping"}, "loss of --valid": "valid_loss",
+    tabled(bench, page, rows, {**{k: k2 for k, k2 in CHARTS.items() if k != "gradient norm, before clipping"}, "validation loss": "valid_loss",
                                "gradient norm": "grad_norm"}, what)
 
 
@@ -106,7 +106,7 @@ def tabled(bench, page, rows, keys, what):
 
 def mean(bench, page, rows, what):
     """Thick lines are means over as many rows as the page says."""
-    said = re.search(r"means over (\d+) rows", page.text)
+    said = re.search(r"the mean of (\d+) neighbouring rows", page.text)
     if not bench.check(said, f"{what}: nothing is said of means"):
         return
     half, want = int(said.group(1)) // 2, series(rows, "loss")
@@ -173,17 +173,17 @@ def states(bench):
     done, page = make(bench, [write(bench, "broken.jsonl", rows[:20] + ['{"step":21,"lo', "", "[1]"] + rows[20:] + ['{"step":51,"loss":0.'])])
     if bench.must(done, "broken lines"):
         look(bench, page, rows, "broken lines")
-        bench.check("left out 3 that are no rows, the first in line 21" in done.stderr and "left out 3" in page.text, f"broken lines: {done.stderr}")
+        bench.check("skipped 3 malformed lines, the first at line 21" in done.stderr and "skipped 3 malformed lines" in page.text, f"broken lines: {done.stderr}")
     done, page = make(bench, [write(bench, "again.jsonl", made(50) + [{**r, "loss": 0.5} for r in made(70)[30:]])])
     if bench.must(done, "resumed"):
         look(bench, page, made(50)[:30] + [{**r, "loss": 0.5} for r in made(70)[30:]], "resumed")
-        bench.check("20 rows were taken again" in page.text, "resumed: no note")
+        bench.check("20 rows were repeated" in page.text, "resumed: no note")
     rows = [{k: v for k, v in row.items() if "valid" not in k} for row in made(30000)]
     done, page = make(bench, [write(bench, "long.jsonl", rows)])
     if bench.must(done, "many rows"):
         points, losses = page.points("loss", "rows"), [r["loss"] for r in rows]
         bench.check(1000 <= len(points) <= 2000 and os.path.getsize(bench.path("page.html")) < 400000, f"many rows: {len(points)} points")
-        bench.check("the least and the largest of every 30 rows" in page.text, "many rows: nothing is said")
+        bench.check("the minimum and maximum of every 30 rows" in page.text, "many rows: nothing is said")
         y = [p[1] for p in points]
         whole = make(bench, [write(bench, "two.jsonl", [{**rows[0], "loss": min(losses)}, {**rows[-1], "loss": max(losses)}])])[1].points("loss", "rows")
         bench.check(abs(max(y) - whole[0][1]) < 0.02 and abs(min(y) - whole[1][1]) < 0.02, f"many rows: {min(y)} to {max(y)}, ends are {whole}")
@@ -217,11 +217,11 @@ def errors(bench):
         f.write(bytes(range(256)) * 300)
     good = write(bench, "good.jsonl", made(3))
     for argv, code, said in (([empty], 1, "empty"), ([blank], 1, "empty"), ([text], 1, "line 1: expected '{'"), ([long], 1, "longer than 65536"),
-                             ([score], 1, "no step"), ([bench.path("bytes")], 1, "no row in it"), ([bench.path("none")], 1, "No such file"),
-                             ([bench.work], 1, "cannot read"), ([good, "--lr", "1"], 2, "no option of ckrun report: --lr"), ([good] * 9, 2, "8 runs")):
+                             ([score], 1, "no step"), ([bench.path("bytes")], 1, "the log has no rows"), ([bench.path("none")], 1, "No such file"),
+                             ([bench.work], 1, "cannot read"), ([good, "--lr", "1"], 2, "unknown option of ckrun report: --lr"), ([good] * 9, 2, "8 runs")):
         done = bench.ckrun("report", *argv, "-o", page)
         bench.check(done.returncode == code and said in done.stderr and done.stderr.count("\n") == 1 and not os.path.exists(page), f"{argv[:2]}: {done.returncode} {done.stderr}")
-    for argv, code, said in (([good], 2, "-o FILE.html"), (["-o", page], 2, "no log given"), ([good, "-o", good], 2, "would replace"),
+    for argv, code, said in (([good], 2, "-o FILE.html"), (["-o", page], 2, "no log given"), ([good, "-o", good], 2, "would overwrite"),
                              ([good, "-o", bench.path("no/such.html")], 1, "cannot write"), ([good, "-o"], 2, "needs a file")):
         done = bench.ckrun("report", *argv)
         bench.check(done.returncode == code and said in done.stderr, f"{argv}: {done.returncode} {done.stderr}")

@@ -41,7 +41,7 @@ def cubes(bench):
     so, data = check(bench, (3, 3, 3), cube, normal(cube, MEAN, STD).transpose(0, 3, 1, 2), *COLOR, "--feed", "x=hwc:images", told=", HWC to CHW" + by)
     check(bench, (3, 3, 3), cube, asis, *COLOR, "--feed", "x=chw:images", told=by)
     for color in COLOR, ["--normalize", "0.5,0.5"]:
-        seen.refused(bench, so, "--data", data, *color, told=["may lie HWC, or CHW", "--feed x=hwc:images", "--feed x=chw:images"])
+        seen.refused(bench, so, "--data", data, *color, told=["may be HWC or CHW", "--feed x=hwc:images", "--feed x=chw:images"])
 
 
 def main():
@@ -67,16 +67,16 @@ def main():
     check(bench, (3, H, W), hwc, chw.astype("f4"), "--feed", "x=float:images", told=", HWC to CHW, converted")
     wide = bench.path("wide.npz")
     np.savez(wide, images=hwc.astype("i8"), y=np.arange(N), large=hwc.astype("i4") + 1)
-    seen.refused(bench, so, "--data", wide, *COLOR, told=["nothing says", "--feed x=images"])
+    seen.refused(bench, so, "--data", wide, *COLOR, told=["no data are assigned", "--feed x=images"])
     got = seen.batch(bench, so, "--data", wide, *COLOR, "--feed", "x=images", "--steps", 2)
     bench.check(bool(got) and (got["x"] == first[got["y"]]).all(), "pixels as int64")
     seen.refused(bench, so, "--data", wide, *COLOR, "--feed", "x=large", "--epochs", 1, told=["'large': element ", " is 256, which does not fit u8"])
     for bad in "0.5", "0.5,0", "0.5,-1", "0.5/0.5,1", "a,b", "0.5,0.5,0.5", ",", "", "0.5/,1/1", "0.5,nan", "/".join(["1"] * 17) + "," + "/".join(["1"] * 17):
-        seen.refused(bench, so, "--data", data, "--normalize", bad, told=["expected MEAN,STD, each a number or"])
-    seen.refused(bench, so, "--data", data, "--normalize", "0/0,1/1", told=["no one axis of the input has as many"])
-    seen.refused(bench, so, "--data", data, *COLOR, "--feed", "x=float:images", told=["no float input gets rows of pixels of --data"])
-    seen.refused(bench, so, "--data", data, "--feed", "x=images", told=["--normalize MEAN,STD scales pixels, 0,1 to 0 to 1"])
-    seen.refused(bench, so, "--data", data, *COLOR, "--feed", "x=chw:images", told=["not what --feed says"])
+        seen.refused(bench, so, "--data", data, "--normalize", bad, told=["expected MEAN,STD, each one number or"])
+    seen.refused(bench, so, "--data", data, "--normalize", "0/0,1/1", told=["no single axis of the input has that many"])
+    seen.refused(bench, so, "--data", data, *COLOR, "--feed", "x=float:images", told=["no float input reads pixels from --data"])
+    seen.refused(bench, so, "--data", data, "--feed", "x=images", told=["--normalize MEAN,STD scales pixels: 0,1 to the range 0 to 1"])
+    seen.refused(bench, so, "--data", data, *COLOR, "--feed", "x=chw:images", told=["--feed names another one"])
     seen.refused(bench, so, *COLOR, "--feed", "x=ones", "--feed", "y=zeros", status=2, told=["--normalize needs --data"])
     cubes(bench)
     bench.finish()

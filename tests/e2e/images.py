@@ -127,13 +127,13 @@ def wrong(bench, hwc):
     rows = [bytes(r.ravel()) for r in good]
     whole = png(rows, 8, 2)
     cut = base64.b64decode(RGB_JPEG)
-    for name, content, told in (("cut.ppm", pnm(good)[:-1], "cut.ppm: ends early"), ("text.ppm", "P6 what", "without a size"),
-                                ("deep.ppm", pnm(good).replace(b"255", b"65535"), "expected pixels of 0 to 255"),
+    for name, content, told in (("cut.ppm", pnm(good)[:-1], "cut.ppm: ends early"), ("text.ppm", "P6 what", "has no size"),
+                                ("deep.ppm", pnm(good).replace(b"255", b"65535"), "expected pixel values from 0 to 255"),
                                 ("small.ppm", pnm(good[:-1]), "expected an image of 8x6x3 (height, width, channels) like the first one, found 7x6x3"),
                                 ("none.png", "GIF89a", "expected a PNG or JPEG image, or a binary PGM or PPM"), ("empty", "", "expected a PNG or"),
                                 ("cut.png", whole[:-30], "cut.png: cannot be read as PNG: "),
                                 ("crc.png", whole[:60] + b"x" + whole[61:], "crc.png: cannot be read as PNG: "),
-                                ("alpha.png", png([bytes(24)] * H, 8, 6), "is transparent"), ("deep.png", png([bytes(36)] * H, 16, 2), "found 16"),
+                                ("alpha.png", png([bytes(24)] * H, 8, 6), "found a transparent image"), ("deep.png", png([bytes(36)] * H, 16, 2), "found 16-bit"),
                                 ("huge.png", whole[:16] + struct.pack(">II", 2 ** 31 - 1, 2 ** 31 - 1) + whole[24:], "huge.png: cannot be read"),
                                 ("cut.jpg", cut[:-30], "cut.jpg: cannot be read as JPEG: Premature end"),
                                 ("cut2.jpg", cut[:200], "cut2.jpg: cannot be read as JPEG: "),
@@ -144,9 +144,9 @@ def wrong(bench, hwc):
         seen.refused(bench, hwc, "--data", path, *RAW, told=[told])
         if name[:5] != "small":
             seen.refused(bench, hwc, "--data", lines(bench, "images/wrong.lst", [(name, 1)] * 4), *RAW, told=[name])
-    for content, told in (("", "wrong.lst: is empty"), ("good.ppm\n", ":1: expected PATH LABEL"), ("good.ppm 0\n\ngood.ppm cat\n", ":3: expected PATH LABEL"),
+    for content, told in (("", "wrong.lst: the file is empty"), ("good.ppm\n", ":1: expected PATH LABEL"), ("good.ppm 0\n\ngood.ppm cat\n", ":3: expected PATH LABEL"),
                           ("7\n", ":1: expected PATH LABEL"), ("none.ppm 7\n", "none.ppm: cannot read: No such file"), ("good.ppm 1.5\n", ":1: expected"),
-                          ("good.ppm 0\n" + "x" * 5000 + " 1\n", ":2: a line of more than"), ("good.ppm 0\na\0b 1\n", ":2: a NUL"), (". 0\n", "not a regular file")):
+                          ("good.ppm 0\n" + "x" * 5000 + " 1\n", ":2: the line has more than"), ("good.ppm 0\na\0b 1\n", ":2: found a NUL byte"), (". 0\n", "not a regular file")):
         seen.refused(bench, hwc, "--data", write(bench, "images/wrong.lst", content), *RAW, told=[told])
     seen.refused(bench, hwc, "--data", lines(bench, "images/wrong.lst", [("good.ppm", 0)] * 4),
                  told=["x=float:images"])

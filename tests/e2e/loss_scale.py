@@ -155,7 +155,7 @@ class Scale:
         self.bench.check([r["loss_scale"] for r in rows] == scales, f"scales {[r['loss_scale'] for r in rows]}")
         self.bench.check([r.get("skipped", False) for r in rows] == [True] * 4 + [False] * 4, f"skipped: {rows}")
         self.bench.check([r["grad_norm"] is None for r in rows] == [True] * 4 + [False] * 4, f"norms: {rows}")
-        self.bench.check(out.count("overflows: skipped") == 4 and "\n4 steps skipped whose gradients overflowed, loss scale now 4096\n" in out,
+        self.bench.check(out.count("overflows: skipped") == 4 and "\n4 steps skipped because gradients overflowed, loss scale now 4096\n" in out,
                          f"what is printed: {out}")
         half = self.bench.path("half")
         kept, rows, _ = self.train(so, c, 4, *rate)
@@ -271,10 +271,10 @@ class Scale:
         self.bench.must(self.bench.ckc(bare, "--dtype", "f16", "--quiet", "-o", self.bench.path("bare.so")), "a model without products")
         for name, value in ("f32", "dynamic"), ("f32", "8"), ("bare", "8"):
             done = self.bench.ckrun(self.bench.path(name + ".so"), "--steps", 1, "--loss-scale", value)
-            self.bench.check(done.returncode == 1 and f"{name}.so has no gradient in f16, so that no loss is scaled: leave the option out; a model has some if it "
-                             "has products and ckc got --dtype f16" in done.stderr, f"--loss-scale {value} of {name}: {done.stderr}")
+            self.bench.check(done.returncode == 1 and f"{name}.so has no f16 gradients, so the loss is not scaled; omit the option, or "
+                             "compile a model with matrix products with ckc --dtype f16" in done.stderr, f"--loss-scale {value} of {name}: {done.stderr}")
         done = self.run(self.bench.path("f32.so"), 1, 1, "--loss-scale", 8, "--against", self.bench.path("bf16.so"))
-        self.bench.check(done.returncode == 2 and "--loss-scale needs a library with gradients in f16" in done.stderr, f"{done.stderr}")
+        self.bench.check(done.returncode == 2 and "--loss-scale needs a library with f16 gradients" in done.stderr, f"{done.stderr}")
         # no budget makes updates part of the backward pass, and no hint says what would be refused
         for dtype in "f32", "f16":
             done = self.bench.ckc(self.bench.path("m.ck"), "--plan-only", "--dtype", dtype, "--memory-budget", "10KiB", "--update-in-backward", "off")

@@ -209,7 +209,7 @@ class Optimizers:
         self.refused("the run's optimizer was adam, the library's is adamw; compile with --optimizer adam", so["adamw"], "--resume", "save")
         for name, option in ("lion", "eps"), ("sgd", "nesterov"), ("adamw", "eps2"), ("adafactor", "beta1"), ("sgdm", "beta2"):
             done = self.bench.ckrun(so[name], "--inputs", self.inputs, "--steps", 1, "--" + option, *[1e-3] * (option != "nesterov"))
-            self.bench.check(f"--{option} does nothing: the library's optimizer is {name}\n" in done.stderr, f"{name} --{option}: {done.stderr}")
+            self.bench.check(f"--{option} has no effect: the library's optimizer is {name}\n" in done.stderr, f"{name} --{option}: {done.stderr}")
 
     def run(self):
         so = {rule.__name__: self.check_optimizer(rule.__name__, rule) for rule in (sgd, sgdm, adam, adamw, lion, adafactor)}

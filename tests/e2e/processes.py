@@ -96,7 +96,7 @@ class Processes(ck.Bench):
             self.must(self.virtual(so, "--steps", 4, *self.files(f"v{n}")), f"{n} virtual")
             done = self.mpirun(n, so, "--steps", 4, *self.files(f"p{n}"))
             self.must(done, f"{n} processes")
-            self.check(done.stdout.count("ranks in processes") == 1, f"{n} processes: {done.stdout}")
+            self.check(done.stdout.count("ranks in separate processes") == 1, f"{n} processes: {done.stdout}")
             self.same(f"v{n}", f"p{n}", f"{n} processes")
 
     def bits(self):
@@ -172,7 +172,7 @@ class Processes(ck.Bench):
         done = self.mpirun(2, so, "--steps", 3, "--check", "--trace", trace, "--profile", profile, "--stats")
         self.must(done, "--check")
         self.check("all bits equal" in done.stdout, f"--check: {done.stdout}")
-        self.check("goes through 8388608" in done.stdout, f"--stats: {done.stdout}")
+        self.check("transfer buffers between processes 8388608" in done.stdout, f"--stats: {done.stdout}")
         with open(trace) as f:
             events = json.load(f)["traceEvents"]
         steps = [[e["args"]["index"] for e in events if e["ph"] == "X" and e["tid"] == r] for r in (1, 2)]
@@ -186,12 +186,12 @@ class Processes(ck.Bench):
 
     def refused(self):
         so, one = self.path("tp2.so"), self.build("one")
-        self.once(self.mpirun(3, so, "--steps", 1), "a multiple of 2, got 3", "3 ranks")
+        self.once(self.mpirun(3, so, "--steps", 1), "a multiple of 2 ranks, found 3", "3 ranks")
         self.once(self.mpirun(2, one, "--steps", 1), "1 ranks), got 2 ranks", "a library for one rank")
         done = self.mpirun(2, so, "--steps", 1, env={"CKR_MPI": "/nix.so"})
         self.check(done.returncode == 1 and "need ckr_mpi.so: /nix.so" in done.stderr, f"no module: {done.stderr}")
         other = self.build("other", "--tp", 2)
-        self.once(self.mpirun(2, so, "--against", other, "--steps", 1), "--against compares in one process", "--against", status=2)
+        self.once(self.mpirun(2, so, "--against", other, "--steps", 1), "--against runs all ranks in one process", "--against", status=2)
         run = [self.ckrun_path, so, *INPUTS, "--threads", 1, "--steps", 1]
         self.once(self.each(run, [run[0], other, *run[2:]]), "rank 1 and rank 0 differ in their library", "another library")
         self.once(self.each(run, [*run, "--seed", 9]), "differ in their seed: '9' and '0'", "another seed")

@@ -83,7 +83,7 @@ def accumulates(bench, ckc):
             x, y = a.step(**batch), b.step(**batch)
             bench.check(abs(x - y) < 1e-5 * abs(x), f"micro-batches: {y}, of the whole {x}")
         said(bench, ckc, lambda: b.step(image=batch["image"][:4]), "2 micro-batches of [4, 1, 28, 28]")
-        said(bench, ckc, lambda: b.step(**{**batch, "target": batch["target"].astype(complex)}), "try: x.astype")
+        said(bench, ckc, lambda: b.step(**{**batch, "target": batch["target"].astype(complex)}), "try: x.astype(")
 
 
 def counts(bench, ckc):
@@ -105,7 +105,7 @@ def counts(bench, ckc):
             told.append(sorted(arrays))
             place({k: v + (k == "labels" and len(told) > 2) for k, v in arrays.items()})
         b._set = other
-        said(bench, ckc, lambda: b.step(**batch), "differ from those that were set to count")
+        said(bench, ckc, lambda: b.step(**batch), "the inputs differ from those of the pass that counts")
         bench.check(told[:3] == [["labels"], ["labels"], ["labels", "x"]], f"set were {told}")
 
 
@@ -125,20 +125,20 @@ def errors(bench, ckc, model, batch):
     said(bench, ckc, lambda: ckc.Trainer(model, rate=1), "unknown setting 'rate'")
     with ckc.Trainer(model) as t:
         name, x = next(iter(batch.items()))
-        said(bench, ckc, lambda: t.step(nobody=x), f"expected one of {', '.join(t.inputs)}")
-        said(bench, ckc, lambda: t.step(**{name: x[:-1]}), f"input '{name}' has shape {list(x.shape)}")
-        said(bench, ckc, lambda: t.load_state_dict({"nobody": x}), "unknown parameter or buffer 'nobody'")
+        said(bench, ckc, lambda: t.step(nobody=x), f"unknown input 'nobody'; expected one of {', '.join(t.inputs)}")
+        said(bench, ckc, lambda: t.step(**{name: x[:-1]}), f"input '{name}': expected shape {list(x.shape)}")
+        said(bench, ckc, lambda: t.load_state_dict({"nobody": x}), "no parameter or buffer 'nobody'")
         said(bench, ckc, lambda: t.resume(bench.path("none.st")), "none.st")
         said(bench, ckc, lambda: setattr(t.hyper, "rate", 1), "unknown setting 'rate'")
         bench.check(not hasattr(t.inputs, "__setitem__"), "inputs can be replaced")
         kept = {k: v.copy() for k, v in t.inputs.items()}
-        said(bench, ckc, lambda: t.step(**{k: v + 1 if k == name else v[:-1] for k, v in batch.items()}), "the array")
+        said(bench, ckc, lambda: t.step(**{k: v + 1 if k == name else v[:-1] for k, v in batch.items()}), "expected shape")
         bench.check(all(np.array_equal(v, kept[k]) for k, v in t.inputs.items()), "a step that is refused has set inputs")
         before = t.state_dict()
         t.load_state_dict({k: v * 0 for k, v in before.items()})
         bench.check(all((v == 0).all() for v in t.state_dict().values()), "load_state_dict")
     said(bench, ckc, lambda: t.step(**batch), "is closed")
-    said(bench, ckc, lambda: ckc.Trainer(model, lr=-1), "must not be negative")
+    said(bench, ckc, lambda: ckc.Trainer(model, lr=-1), "cannot be negative")
     missing(bench, ckc, model, batch)
     converts(bench, ckc, model, batch)
     loads(bench, ckc, model)
@@ -186,9 +186,9 @@ def converts(bench, ckc, model, batch):
         bench.check(t.eval(**{a: x > 0, b: y}) == t.eval(**{a: np.float32(x > 0), b: y}), "bools")
         for call in t.step, t.eval, t.predict:
             for bad in x.astype("u1"), x.astype("i8"), x.astype(complex), x.astype(str), np.full(x.shape, None):
-                said(bench, ckc, lambda: call(**{a: bad, b: y}), f"input '{a}' is f32, but the array is {bad.dtype}; try: x.astype")
+                said(bench, ckc, lambda: call(**{a: bad, b: y}), f"input '{a}' is f32, but the array is {bad.dtype}; try: x.astype(")
             for bad in x.reshape(-1), x.T, x[:0], x[..., None]:
-                said(bench, ckc, lambda: call(**{a: bad, b: y}), f"input '{a}' has shape {list(x.shape)}, but the array has {list(bad.shape)}")
+                said(bench, ckc, lambda: call(**{a: bad, b: y}), f"input '{a}': expected shape {list(x.shape)}, found {list(bad.shape)}")
             said(bench, ckc, lambda: call(**{a: x.astype("f8") + 1e60, b: y}), f"input '{a}' is f32, which cannot hold 1e+60")
             said(bench, ckc, lambda: call(**batch, more=x), "unknown input 'more'")
 
@@ -200,10 +200,10 @@ def loads(bench, ckc, model):
         name = next(k for k, v in start.items() if v.ndim == 2 and v.shape[0] != v.shape[1])
         w, other = start[name], next(k for k in start if k != name)
         for bad in w.T, w.reshape(-1), w[None], w[:0], w[:1]:
-            said(bench, ckc, lambda: t.load_state_dict({other: start[other] + 1, name: bad}), f"'{name}' has shape {list(w.shape)}, but the array has {list(bad.shape)}")
+            said(bench, ckc, lambda: t.load_state_dict({other: start[other] + 1, name: bad}), f"'{name}': expected shape {list(w.shape)}, found {list(bad.shape)}")
         for bad in w.astype("i4"), w.astype("u1"), w.astype(complex):
             said(bench, ckc, lambda: t.load_state_dict({other: start[other] + 1, name: bad}), f"'{name}' is f32, but the array is {bad.dtype}")
-        said(bench, ckc, lambda: t.load_state_dict({name: w + 1, "nobody": w}), "unknown parameter or buffer 'nobody'")
+        said(bench, ckc, lambda: t.load_state_dict({name: w + 1, "nobody": w}), "no parameter or buffer 'nobody'")
         said(bench, ckc, lambda: t.load_state_dict({name: w.astype("f8") + 1e60}), f"'{name}' is f32, which cannot hold 1e+60")
         bench.check(all((v == start[k]).all() for k, v in t.state_dict().items()), "what is refused has changed weights")
         t.load_state_dict({name: np.asfortranarray(w.astype("f8") * 2)})
@@ -222,7 +222,7 @@ def predicts(bench, ckc):
         ids = {k: v for k, v in batch.items() if k != loss["labels"]}
         y = t.predict(**ids)
         said(bench, ckc, t.eval, "input 'labels' was never set")
-        said(bench, ckc, lambda: t.predict(**{k: v.astype("f4") for k, v in ids.items()}), "try: x.astype")
+        said(bench, ckc, lambda: t.predict(**{k: v.astype("f4") for k, v in ids.items()}), "try: x.astype(")
         said(bench, ckc, lambda: t.predict(**{k: v.astype("u8") + (1 << 63) for k, v in ids.items()}), "cannot hold")
         y = y if isinstance(y, np.ndarray) else y[loss["logits"]]
         target = batch[loss["labels"]]
@@ -262,7 +262,7 @@ def halves(bench, ckc):
         bench.check((got == x).all() and t.eval() == 0, f"bfloat16: {got}")
         got = t.predict(x=np.full((4, 3), 1 + 3 / 256, "f4"))
         bench.check((got == 1 + 4 / 256).all() and np.isnan(t.predict(x=np.full((4, 3), np.nan))).all(), f"bfloat16: 1 + 3/256 becomes {got}")
-        said(bench, ckc, lambda: t.eval(x=x.astype("i4")), "try: x.astype")
+        said(bench, ckc, lambda: t.eval(x=x.astype("i4")), "try: x.astype(")
         # the largest is 2^128 - 2^120; what lies half a unit beyond it rounds to 2^128
         most, beyond = 2. ** 128 - 2. ** 120, 2. ** 128 - 2. ** 119
         got = t.predict(x=np.full((4, 3), -(beyond - 2. ** 104)))
@@ -329,7 +329,7 @@ def tunes(bench, ckc):
         bench.check((state[first] == start[first]).all() and (state[last] == end[last]).all(), "init: weights")
     weight = next(k for k in names if start[k].ndim == 2)
     with ckc.Trainer(ckc.compile(path + ".onnx", bench.path("lora.so"), dim={"batch": 8}, lora={weight: 2}), lr=0.1) as t:
-        said(bench, ckc, lambda: t.set_group(weight), "no trained parameter matches")
+        said(bench, ckc, lambda: t.set_group(weight), "no trainable parameter matches")
         bench.check(len(t.set_group("*", lr=1)) == 2, "a group of all has parameters that are not trained")
         losses = [t.step(**batch) for _ in range(4)]
         t.save_adapters(bench.path("adapter.st"))

@@ -48,16 +48,16 @@ class Told(ck.Bench):
         run = [so, "--data", data, "--steps", 2]
         for option, more in (("patience", ["--valid", data, "--valid-every", 1]), ("valid-every", ["--valid", data]), ("keep", ["--save", "k.st", "--save-every", 1]),
                              ("save-every", ["--save", "k.st"])):
-            self.says(2, [f"--{option} needs at least 1"], *run, *more, f"--{option}=0")
-        self.says(2, ["--epochs needs at least 1"], so, "--data", data, "--epochs", 0)
+            self.says(2, [f"--{option} must be at least 1"], *run, *more, f"--{option}=0")
+        self.says(2, ["--epochs must be at least 1"], so, "--data", data, "--epochs", 0)
         self.must(self.ckrun(so, "--data", data, "--steps", 0, "--save", "none.st"), "--steps 0")
         self.check(os.path.exists(self.path("none.st")), "--steps 0 writes no file")
 
     def launch(self, so, data):
         env = {"RANK": "0", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29533"}
-        self.says(1, ["WORLD_SIZE: expected a process of at most 65536, found number 0 of 4000000000"], so, "--data", data, "--steps", 1,
+        self.says(1, ["WORLD_SIZE: expected at most 65536 processes, found process 0 of 4000000000"], so, "--data", data, "--steps", 1,
                   env={**env, "WORLD_SIZE": "4000000000"}, limit=20)
-        self.says(3, ["there is no such address", "MASTER_ADDR"], so, "--data", data, "--steps", 1,
+        self.says(3, ["cannot resolve the address", "MASTER_ADDR"], so, "--data", data, "--steps", 1,
                   env={**env, "WORLD_SIZE": "2", "RANK": "1", "MASTER_ADDR": "no-such-host.invalid"}, limit=20)
 
     def signals(self, so):
@@ -80,16 +80,16 @@ class Told(ck.Bench):
     def reasons(self, net, data):
         so = self.path("off.so")
         if self.must(self.ckc(net, "-o", so, "--quiet", "--eval", "off"), "--eval off"):
-            self.says(1, ["no output beside its loss: it was compiled with --eval off"], "predict", so, "--data", data, "-o", "y.npy")
+            self.says(1, ["no output besides its loss: it was compiled with --eval off"], "predict", so, "--data", data, "-o", "y.npy")
 
     def blames(self, so, data):
         """A label that is no class, and a NaN, by file, row and input."""
         bad = self.samples("bad.st", y=(6, 9))
-        words = ["bad.st: 'y', row 6, which input 'y' gets", ": 9"]
+        words = ["bad.st: 'y', row 6 (input 'y')", ": 9"]
         self.says(1, ["--valid, ", *words], so, "--data", data, "--steps", 3, "--valid", bad, "--valid-every", 1)
         self.says(1, ["--data, ", *words], "eval", so, "--data", data, "--data", bad)
         bad = self.samples("nan.st", x=(13, math.nan))
-        self.says(1, ["loss is not finite: nan; nan.st: 'x', row 4, which input 'x' gets, has"], so, "--data", data, "--data", bad, "--steps", 9)
+        self.says(1, ["loss is not finite: nan; nan.st: 'x', row 4 (input 'x') contains"], so, "--data", data, "--data", bad, "--steps", 9)
 
     def numbers(self, so, data):
         bad = self.samples("nan.st", x=(13, math.nan))

@@ -27,8 +27,8 @@ from replay import Replay  # noqa: E402
 TRANSFORMER = os.path.join(ck.MODELS, "llama-dynamo")
 # medians of gradients' errors; the least says that something was rounded
 ERROR = {"bf16": (1e-4, 2e-2), "f16": (1e-5, 2e-3)}
-CHECK = re.compile(r"check: that was forward; (\d+) values are kept in 16 bits, and gradients differ by (\S+) of their norm "
-                   r"\(of a parameter's: median (\S+), largest (\S+), ")
+CHECK = re.compile(r"check: bits were compared in the forward pass only; (\d+) values are saved in 16 bits, and gradients differ by (\S+) of their norm "
+                   r"\(per parameter: median (\S+), largest (\S+), ")
 SIDE, CHANNELS, LAYERS = 8, 12, 4
 
 

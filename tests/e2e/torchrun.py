@@ -31,19 +31,19 @@ class Torchrun(processes.Processes):
     def refused(self):
         so, few = self.path("tp2.so"), ("--comm-timeout", 2)
         done = self.mpirun(2, so, *few, only=[0])
-        self.check("rank 0 of 2, first process at 127.0.0.1, port" in done.stderr and "0 of 1 other processes have come in time" in done.stderr,
+        self.check("rank 0 of 2, first process at 127.0.0.1, port" in done.stderr and "0 of 1 other processes have joined in time" in done.stderr,
                    f"the first alone: {done.stderr}")
         done = self.mpirun(2, so, *few, only=[1])
-        self.check("no answer from there in time" in done.stderr, f"the second alone: {done.stderr}")
+        self.check("no answer in time" in done.stderr, f"the second alone: {done.stderr}")
         done = self.mpirun(3, so, *few, only=[0, 1])
-        self.check("1 of 2 other processes have come in time" in done.stderr, f"two of three: {done.stderr}")
+        self.check("1 of 2 other processes have joined in time" in done.stderr, f"two of three: {done.stderr}")
         for port in "none", "0", "65528":
             done = self.mpirun(2, so, *few, env={"MASTER_PORT": port})
-            self.check(done.returncode == 3 and "a port in MASTER_PORT, of 1 to 65527" in done.stderr, f"port {port}: {done.stderr}")
+            self.check(done.returncode == 3 and "a port from 1 to 65527 in MASTER_PORT" in done.stderr, f"port {port}: {done.stderr}")
         for size in "x", "-1", "":
             done = self.mpirun(2, so, *few, only=[0], env={"WORLD_SIZE": size})
             self.check(done.returncode == 1 and f"in RANK and WORLD_SIZE, found '0' and '{size}'" in done.stderr, f"size {size!r}: {done.stderr}")
-        self.once(self.mpirun(3, so, "--steps", 1), "a multiple of 2, got 3", "3 ranks")
+        self.once(self.mpirun(3, so, "--steps", 1), "a multiple of 2 ranks, found 3", "3 ranks")
 
     def busy(self):
         """Another program has the port: one behind it is taken."""

@@ -87,14 +87,14 @@ class Init:
         both = dict(under, **{"ema." + k: v for k, v in WEIGHTS.items()})
         files.st_write(path("both.st"), both)
         self.refuses("both.st", "two prefixes", says=["--init-map 'model.=' or --init-map 'ema.='"])
-        self.refuses("under.st", "an idle mapping", "--init-map", "no.=", says=["no tensor begins with 'no.'", "model.enc.a.weight"])
+        self.refuses("under.st", "an idle mapping", "--init-map", "no.=", says=["no tensor name begins with 'no.'", "model.enc.a.weight"])
         self.refuses("both.st", "two of one name", "--init-map", "model.=", "--init-map", "ema.=", says=["two arrays are called"])
         self.refuses("under.st", "no mapping", "--init-map", "model.", says=["OLD=NEW"], status=2)
         self.refuses("x.st", "nothing alike", says=["3 of 3", "--init-partial"])
         # a head of another shape, or none, beside another prefix: the line to type is whole
         other = dict(under, **{"model.head.weight": ("F32", [4, 5], [1.0] * 20)})
         files.st_write(path("other.st"), other)
-        self.refuses("other.st", "a prefix and another shape", says=["3 of 3", "; the file has 3 of 3 tensors under other names, 1 in another shape; try: --init-map 'model.=' --init-skip 'head.weight'\n"])
+        self.refuses("other.st", "a prefix and another shape", says=["3 of 3", "; the file has 3 of 3 tensors under other names, 1 with another shape; try: --init-map 'model.=' --init-skip 'head.weight'\n"])
         self.loads("other.st", A, B, range(1, 9), "what that says", "--init-map", "model.=", "--init-skip", "head.weight")
         files.st_write(path("body.st"), {k: v for k, v in under.items() if "head" not in k})
         self.refuses("body.st", "a prefix and no head", says=["3 of 3", "; the file has 2 of 3 tensors under other names; try: --init-map 'model.=' --init-partial\n"])
@@ -104,7 +104,7 @@ class Init:
         path = self.bench.path
         files.st_write(path("part.st"), {k: v for k, v in WEIGHTS.items() if k != "head.weight"})
         self.refuses("part.st", "a part", says=["1 of 3", "'head.weight'", "--init-partial"])
-        self.loads("part.st", A, B, range(1, 9), "a part is enough", "--init-partial", says="1 of 3 parameters and buffers start as they were compiled: head.weight\n")
+        self.loads("part.st", A, B, range(1, 9), "a part is enough", "--init-partial", says="1 of 3 parameters and buffers keep their compiled values: head.weight\n")
         files.st_write(path("wide.st"), dict(WEIGHTS, **{"head.weight": ("F32", [4, 5], [1.0] * 20)}))
         self.refuses("wide.st", "another shape", "--init-partial", says=["head.weight", "f32[4,2]", "f32[4,5]"])
         self.loads("wide.st", A, B, range(1, 9), "a head of another shape", "--init-skip", "head.*", says="head.weight")
@@ -118,22 +118,22 @@ class Init:
         files.st_write(path("bh.st"), part(two, "b", "head"))
         files.st_write(path("h.st"), part(WEIGHTS, "head"))
         files.st_write(path("under.st"), {"model." + k: v for k, v in part(WEIGHTS, "a", "b").items()})
-        later = lambda done, name: f"'{name}' is in a later file, too, which counts" in done.stderr
+        later = lambda done, name: f"'{name}' is also in a later file, which takes precedence" in done.stderr
         self.loads("ab.st", A, B, HEAD, "two files", "--init", path("h.st"))
         self.loads("ab.st", A, two["enc.b.weight"][2], two["head.weight"][2], "b of the later", "--init", path("bh.st"))
         self.loads("bh.st", A, B, two["head.weight"][2], "b of the later, turned round", "--init", path("ab.st"))
         self.loads("ab.st", A, B, two["head.weight"][2], "b of the later, which was given before, too", "--init", path("bh.st"), "--init", path("ab.st"))
         done = self.start("ab.st", "--init", path("bh.st"))
-        self.bench.check("ab.st: 'enc.b.weight' is in a later file, too, which counts\n" in done.stderr and "bh.st:" not in done.stderr, done.stderr)
+        self.bench.check("ab.st: 'enc.b.weight' is also in a later file, which takes precedence\n" in done.stderr and "bh.st:" not in done.stderr, done.stderr)
         self.loads("under.st", A, B, HEAD, "a mapping for one of them", "--init", path("h.st"), "--init-map", "model.=")
-        self.refuses("under.st", "a mapping for none", "--init", path("h.st"), "--init-map", "no.=", says=["--init-map 'no.=': no tensor of the 2 files begins with 'no.'\n"])
+        self.refuses("under.st", "a mapping for none", "--init", path("h.st"), "--init-map", "no.=", says=["--init-map 'no.=': no tensor name in the 2 files begins with 'no.'\n"])
         # h.st has the model's names and is not mapped
         self.refuses("under.st", "a mapping for names of the model", "--init", path("h.st"), "--init-map", "head.=x.", "--init-map", "model.=",
                      says=["h.st: --init-map 'head.=x.' changes nothing"])
         self.refuses("ab.st", "a glob for none", "--init", path("h.st"), "--init-skip", "haed.*", says=["and no tensor of the 2 files\n"])
         self.refuses("under.st", "names of one", "--init", path("h.st"), says=["under.st: 2 of 3", "--init-map 'model.='"])
         self.refuses("bh.st", "what none has", "--init", path("h.st"), says=["bh.st: 1 of 3 parameters and buffers are missing; the first is 'enc.a.weight'"])
-        self.loads("bh.st", [1.0] * 12, two["enc.b.weight"][2], HEAD, "what none has", "--init", path("h.st"), "--init-partial", says="1 of 3 parameters and buffers start")
+        self.loads("bh.st", [1.0] * 12, two["enc.b.weight"][2], HEAD, "what none has", "--init", path("h.st"), "--init-partial", says="1 of 3 parameters and buffers keep")
         self.refuses("bh.st", "a missing file", "--init", path("none.st"), says=["none.st"])
         files.st_write(path("nan.st"), {"head.weight": ("F32", [4, 2], [1.0, float("nan")] * 4)})
         done = self.start("ab.st", "--init", path("nan.st"), "--on-nan", "go")
@@ -155,9 +155,9 @@ class Init:
         self.loads(index, A, B, HEAD, "shards, in one line")
         moved = dict(whole, weight_map=dict(whole["weight_map"], **{"head.weight": "model-0.safetensors"}))
         write(json.dumps(moved))
-        self.refuses(index, "a tensor elsewhere", says=["expected 'head.weight' in", "model-0.safetensors"])
-        for text, says in (('{"weight_map": {"a": "../x"}}', "beside it"), ('{"weight_map": {"a": "gone"}}', "gone"),
-                           ('{"weight_map": {"a": "model.safetensors.index.json"}}', "found an index of others"), ('{"weight_map": {}}', "weight_map"),
+        self.refuses(index, "a tensor elsewhere", says=["tensor 'head.weight' is missing from its shard", "model-0.safetensors"])
+        for text, says in (('{"weight_map": {"a": "../x"}}', "in the same directory"), ('{"weight_map": {"a": "gone"}}', "gone"),
+                           ('{"weight_map": {"a": "model.safetensors.index.json"}}', "found an index of shards"), ('{"weight_map": {}}', "weight_map"),
                            ('{"weight_map": [', "weight_map"), ("{", "weight_map")):
             write(text)
             self.refuses(index, text, says=[says])
@@ -277,7 +277,7 @@ class Groups:
 
     def refuses(self):
         so, bench = self.compile("sgd"), self.bench
-        for flags, status, says in ((["--lr-scale", "haed.*=2"], 1, "--lr-scale: 'haed.*' matches no parameter"), (["--decay", "x=0"], 1, "--decay: 'x' matches no"),
+        for flags, status, says in ((["--lr-scale", "haed.*=2"], 1, "--lr-scale: 'haed.*' matches no trainable parameter"), (["--decay", "x=0"], 1, "--decay: 'x' matches no"),
                                     (["--lr-scale", "head.*"], 2, "GLOB=F"), (["--lr-scale", "head.*=-1"], 2, "GLOB=F"), (["--decay", "=1"], 2, "GLOB=F")):
             done = self.train(so, "sgd", *flags)
             bench.check(done.returncode == status and says in done.stderr, f"{flags}: {done.stderr}")
@@ -380,7 +380,7 @@ class Lora:
         if other := self.library("other", "--lora", f"w?={self.RANK}:{2 * self.ALPHA}"):
             for how, file in (("--resume", "all.st"), ("--init", "lora.st")):
                 done = bench.ckrun(other, "--inputs", path("l.st"), "--steps", 9, "--lr", 0, how, path(file))
-                bench.check(done.returncode == 1 and "scaled by ALPHA/RANK otherwise" in done.stderr, f"{how} of another ALPHA: {done.stderr}")
+                bench.check(done.returncode == 1 and "the scales ALPHA/RANK of its adapters do not match" in done.stderr, f"{how} of another ALPHA: {done.stderr}")
         for wish in "w?=1000000000", "w?=2:1e39", "w?=0", "w?=2:-1":
             done = bench.ckc(path("l4.ck"), "-o", path("no.so"), "--lora", wish)
             bench.check(done.returncode == 2 and "RANK from 1 to 65536" in done.stderr, f"--lora {wish}: {done.stderr}")
@@ -428,7 +428,7 @@ class Lora:
             loss, far = first(*sum((["--init", f] for f in files_), [])), (x @ a @ b @ head).sum()
             bench.check(abs(loss / far - 1) < 1e-5, f"beside: {files_} give {loss}, expected {far}")
         done = bench.ckrun(so, "--inputs", path("x.st"), "--steps", 1, "--init", path("two.st"), "--init", adapters)
-        bench.check("two.st: 'head.weight' is in a later file, too, which counts" in done.stderr, f"beside: {done.stderr}")
+        bench.check("two.st: 'head.weight' is also in a later file, which takes precedence" in done.stderr, f"beside: {done.stderr}")
         # names of the base are looked for as without adapters
         files.st_write(path("under.st"), {"model." + k: v for k, v in WEIGHTS.items()})
         far = (x @ a @ b @ p["head"]).sum()
@@ -437,9 +437,9 @@ class Lora:
         bench.check(abs(loss / far - 1) < 1e-5, f"beside: mapped {loss}, expected {far}")
         # a file of PEFT's says nothing of scales; the configuration beside it does
         files.st_write(adapters, files.st_read(adapters)[0])
-        for change, says in ({}, None), ({"lora_alpha": 2.2}, "'enc.a.weight' is scaled by 0.733333, the library's by 0.366667"), ({"r": 4}, "'enc.a.weight' is scaled by"), \
-                ({"alpha_pattern": {"b": 6}}, "'enc.b.weight' is scaled by 3, the library's by 2.5; compile with --lora 'GLOB=2:6' for it"), \
-                ({"alpha_pattern": {}}, "'enc.b.weight' is scaled by"), ({"use_rslora": True}, "scaled by"), ({"r": "x"}, "not a configuration"):
+        for change, says in ({}, None), ({"lora_alpha": 2.2}, "scales the adapter of 'enc.a.weight' by 0.733333, but the library by 0.366667"), ({"r": 4}, "scales the adapter of 'enc.a.weight' by"), \
+                ({"alpha_pattern": {"b": 6}}, "scales the adapter of 'enc.b.weight' by 3, but the library by 2.5; compile with --lora 'GLOB=2:6' for it"), \
+                ({"alpha_pattern": {}}, "scales the adapter of 'enc.b.weight' by"), ({"use_rslora": True}, "scales the adapter"), ({"r": "x"}, "not an adapter configuration"):
             with open(os.path.join(out, "adapter_config.json"), "w") as f:
                 json.dump(dict(told, **change), f)
             done = run("--steps", 1, "--init", path("two.st"), "--init", adapters)
@@ -451,13 +451,13 @@ class Lora:
             with open(os.path.join(out, "adapter_config.json"), "w") as f:
                 json.dump(dict(told, alpha_pattern=scales), f)
             done = run("--steps", 1, "--init", path("two.st"), "--init", adapters)
-            bench.check(f"'enc.b.weight' is scaled by {want:g}, " in done.stderr, f"beside, {keys}: expected {want}, found {done.stderr}")
+            bench.check(f"'enc.b.weight' by {want:g}, " in done.stderr, f"beside, {keys}: expected {want}, found {done.stderr}")
         for key in "enc.(a|b)", "b+", r"enc\.\w", "[ab]", "b?", "b{1}", "b.*?", "$b":
             for which in "alpha", "rank":
                 with open(os.path.join(out, "adapter_config.json"), "w") as f:
                     json.dump(dict(told, **{f"{which}_pattern": {"none": 1, key: 5}}), f)
                 done = run("--steps", 1, "--init", path("two.st"), "--init", adapters)
-                bench.check(done.returncode == 1 and f"adapter_config.json: {which}_pattern: key '{key}': expected a module's name" in done.stderr, done.stderr)
+                bench.check(done.returncode == 1 and f"adapter_config.json: {which}_pattern: key '{key}': expected the name of a module" in done.stderr, done.stderr)
         os.unlink(os.path.join(out, "adapter_config.json"))
         few = os.path.join(out, "few.st")
         files.st_write(few, {k: v for k, v in files.st_read(adapters)[0].items() if "enc.b.lora_A" not in k})

@@ -1223,7 +1223,7 @@ test_inputs(void **state)
 	bytes[8] = 0x36;
 	write_file("x.npy", bytes, 80);
 	file.file = in_folder("x.npy");
-	refuses(&m, &opt, "the .npy header cannot be read");
+	refuses(&m, &opt, "the .npy header is invalid");
 }
 
 /* Two norms whose scales of ones an exporter merged, with an Identity that

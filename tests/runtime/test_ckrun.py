@@ -146,7 +146,7 @@ class Training(Case):
         self.linear("--steps", 1, "--grads", "a.st")
         self.linear("--steps", 1, "--check", "--grads", "b.st")
         self.assertEqual(open("a.st", "rb").read(), open("b.st", "rb").read())
-        self.assertIn("6 of them computed again", out)
+        self.assertIn("6 of them recomputed", out)
         err = self.linear("--steps", 3, "--check", model="linear_slip", status=1)
         self.assertIn("'pred.again'", err)
         err = self.linear("--steps", 3, "--check", model="linear_slip2", status=1)
@@ -183,8 +183,8 @@ class Training(Case):
             out = self.run_it("linear", "--resume", "t.st", "--inputs", "in.st", "--steps", 3, status=1 if words else 0)
             self.assertIn(words or "peak", out)
         for key, text in ("step", str(2 ** 64)), ("seed", str(2 ** 70)), ("seed", "-1"), ("step", "2 "), ("skipped", "x"):
-            resume(f"t.st: not a checkpoint: expected as {key} a whole number below 2^64, found '{text}'", **{key: text})
-        resume("t.st: the run drew its random numbers by 'mt19937', expected philox4x32-10", rng="mt19937")
+            resume(f"t.st: not a checkpoint: {key}: expected a whole number below 2^64, found '{text}'", **{key: text})
+        resume("t.st: the run's random number generator was 'mt19937', expected philox4x32-10", rng="mt19937")
         resume(None, seed=most, skipped="2", rng="philox4x32-10")
         resume(None, step=most)
         with open("t.st", "wb") as f:
@@ -192,13 +192,13 @@ class Training(Case):
         size = sum(files.count(shape) * (8 if dtype == "I64" else 4) for dtype, shape, _ in s.values())
         for option in "--resume", "--init":
             out = self.run_it("linear", option, "t.st", "--inputs", "in.st", "--steps", 3, status=1)
-            self.assertIn(f"t.st: expected every byte of data to be a tensor's, found none for bytes {size}..{size + 5}", out)
+            self.assertIn(f"t.st: data bytes {size}..{size + 5} belong to no tensor", out)
 
     def test_options_of_other_optimizers(self):
         done = subprocess.run([CKRUN, f"{MODELS}/linear.so", "--init", "w.st", "--inputs", "in.st", "--steps", "1", "--nesterov",
                                "--eps2", "1", "--clip-threshold", "2", "--beta2-decay", "-1", "--eps", "1e-8"], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(done.stderr, "".join(f"ckrun: warning: --{x} does nothing: the library's optimizer is adamw\n"
+        self.assertEqual(done.stderr, "".join(f"ckrun: warning: --{x} has no effect: the library's optimizer is adamw\n"
                                               for x in ("nesterov", "beta2-decay", "clip-threshold", "eps2")))
 
     def test_poison_changes_nothing(self):
@@ -231,7 +231,7 @@ class Training(Case):
     def test_export_needs_the_file(self):
         open("t", "wb").write(bytes(40))
         err = self.tokens("--data", "t", "--tokens", "bytes", "--export-onnx", "e", status=1)
-        self.assertIn("does not carry its ONNX file", err)
+        self.assertIn("does not contain its ONNX file", err)
 
     def test_trace_and_profile(self):
         self.linear("--steps", 5, "--trace", "t.json", "--profile", "p.json")
@@ -277,7 +277,7 @@ class Training(Case):
         profile = json.load(open("p.json"))
         self.assertTrue(all(op["seconds"] > 0 for op in profile["ops"]))
         self.assertEqual(profile["cold"], len(profile["ops"]))
-        self.assertIn("--profile holds a first step alone", self.err)
+        self.assertIn("--profile measured only the first step", self.err)
 
     def test_interrupt(self):
         args = [CKRUN, f"{MODELS}/linear.so", "--init", "w.st", "--inputs", "in.st", "--steps",
@@ -382,14 +382,14 @@ class Errors(Case):
             for name in "out.npz", "out.npy":
                 done = self.both(f"{MODELS}/linear.so", "--init", "w.st", "--inputs", "in.st", "--steps", 1, option, name)
                 self.assertEqual(done.returncode, 2)
-                self.assertIn(f"{option} writes safetensors, not NumPy's formats", done.stderr)
+                self.assertIn(f"{option} writes safetensors, not NumPy files", done.stderr)
                 self.assertFalse(os.path.exists(name))
 
     def test_models_that_are_none(self):
         open("m.onnx", "wb").write(b"\x08\x08\x12\x07pytorch")
         files.st_write("m.st", self.weights)
         open("empty", "wb").close()
-        for path, want in (("m.onnx", "is compiled before it runs: ckc m.onnx -o m.so"), ("m.st", "not a compiled model"),
+        for path, want in (("m.onnx", "expected a compiled model, found an ONNX file; try: ckc m.onnx -o m.so"), ("m.st", "not a compiled model"),
                            ("empty", "not a compiled model")):
             done = self.both(path, "--inputs", "in.st", "--steps", 1)
             self.assertEqual(done.returncode, 1)
@@ -452,8 +452,8 @@ class Errors(Case):
         files.st_write("more.st", {**self.weights, **more, "bn.num_batches_tracked": ("I64", [], [7])})
         run = "linear", "--inputs", "in.st", "--steps", 2
         self.run_it(*run, "--init", "more.st")
-        self.assertIn("more.st: 4 of 8 tensors have no place in the model: 'm.0', 'm.1', 'm.2', ...; ", self.err)
-        self.assertEqual(self.err.count("no place"), 1)
+        self.assertIn("more.st: 4 of 8 tensors are not used by the model: 'm.0', 'm.1', 'm.2', ...; ", self.err)
+        self.assertEqual(self.err.count("not used by"), 1)
         self.run_it(*run, "--init", "more.st", "--quiet")
         self.assertEqual(self.err, "")
         for option in "--init", "--resume":     # states of an optimizer are for --resume, and known to --init
@@ -463,14 +463,14 @@ class Errors(Case):
         files.st_write("s.st", {**arrays, "old": ("F32", [1], [0.0])}, meta)
         self.run_it(*run, "--resume", "s.st")
         self.assertIn("s.st: 1 of ", self.err)
-        self.assertIn("has no place in the model: 'old'; ", self.err)
+        self.assertIn("is not used by the model: 'old'; ", self.err)
 
     def test_warnings(self):
         self.assertEqual(self.warned("--steps", 2), "")
         self.assertIn("--min-lr 1 is above --lr 0.1",
                       self.warned("--steps", 2, "--lr", 0.1, "--min-lr", 1, "--schedule", "cosine"))
         self.assertIn("--warmup 9 is longer than --steps 2", self.warned("--steps", 2, "--warmup", 9))
-        self.assertIn("not for 64", self.warned("--steps", 1, "--threads", 64))
+        self.assertIn("cannot use 64", self.warned("--steps", 1, "--threads", 64))
 
     def test_loss_that_is_not_finite(self):
         x = [math.inf] + self.x[1:]
@@ -480,8 +480,8 @@ class Errors(Case):
         self.assertEqual(files.st_read("s.st")[1]["step"], "5")
         for more in [], ["--on-nan", "stop"], ["--check"]:
             err = self.warned("--steps", 5, "--save", "t.st", *more, status=1)
-            self.assertEqual(err, "ckrun: step 1: the loss is not finite: inf; no file holds a good state: "
-                             "--save-every N writes one every N steps\n")
+            self.assertEqual(err, "ckrun: step 1: the loss is not finite: inf; no checkpoint holds a good state; try: "
+                             "--save-every N\n")
             self.assertFalse(os.path.exists("t.st"))
         self.assertEqual(self.warned("--steps", 5, status=1), "ckrun: step 1: the loss is not finite: inf\n")
         self.assertIn("is not stop, skip or go", self.warned("--on-nan", "ignore", status=2))
@@ -495,12 +495,12 @@ class Errors(Case):
         self.assertEqual([(r["step"], r["loss"] is None) for r in rows], [(1, False), (2, True)])
         before = open("s.st", "rb").read()
         err = self.run_it("linear", "--inputs", "in.st", "--steps", 5, "--resume", "s.st", "--save", "s.st", status=1)
-        self.assertIn("step 2: the loss is not finite: inf; the last good state is in 's.st'", err)
+        self.assertIn("step 2: the loss is not finite: inf; the last good state is the checkpoint 's.st'", err)
         self.assertEqual(open("s.st", "rb").read(), before)
         for every in ["--save-every", 1], []:
             err = self.linear("--steps", 1, "--lr", 1e39, "--save", "t.st", *every, status=1)
             self.assertIn("after step 1 'w' is not finite: ", err)
-            self.assertIn("no file holds a good state", err)
+            self.assertIn("no checkpoint holds a good state", err)
             self.assertFalse(os.path.exists("t.st"))
         self.linear("--steps", 1, "--lr", 1e39, "--save", "t.st", "--on-nan", "go")
         self.assertTrue(os.path.exists("t.st"))
@@ -529,7 +529,7 @@ class Errors(Case):
 
     def test_files(self):
         missing = self.run_it("linear", "--inputs", "in.st", "--steps", 1, status=1)
-        self.assertIn("no weights", missing)
+        self.assertIn("is missing", missing)
         for flag in "--init", "--resume", "--inputs":
             args = {"--init": "w.st", "--inputs": "in.st"}
             if flag == "--resume":
@@ -705,7 +705,7 @@ class Feeding(Case):
         files.st_write("d.st", {"input_ids": ("I64", [9, 4], [0] * 36),
                                 "labels": ("I16", [8, 4], [0] * 32),
                                 "attention_mask": ("BOOL", [9, 4], [True] * 36)})
-        self.assertIn("another number of samples", self.tokens(*args, status=1))
+        self.assertIn(" samples, but the array of '", self.tokens(*args, status=1))
 
     def test_one_array_one_input_needs_a_name(self):
         open("t.npy", "wb").write(files.npy_bytes("<f4", [3, 4], [0] * 12))
@@ -753,7 +753,7 @@ class Feeding(Case):
                                      "position_ids": ("U8", [4], [0, 1, 2, 3]), "unused": ("F32", [1], [0])})
         write(2.0)
         err = self.tokens("--inputs", "in.st", status=1)
-        self.assertIn("'labels' i32[2,4]: the array given to it is f32[2,4], of another kind", err)
+        self.assertIn("'labels' i32[2,4]: the assigned array is f32[2,4], of another kind", err)
         self.assertIn("\n    --feed labels=int:labels\n", err)
         seen = self.seen("--inputs", "in.st", "--feed", "labels=int:labels")
         self.assertEqual(seen["seen_labels"], [2] * 8)
@@ -767,7 +767,7 @@ class Feeding(Case):
             z.writestr("tokens.npy", files.npy_bytes("<i4", [40], [0] * 40))
             z.writestr("other.npy", files.npy_bytes("<f4", [3, 2], [1] * 6))
         out = self.tokens("--data", "t.npz")
-        for line in ("input_ids i64[2,4] = windows of tokens, 'tokens' i32[40]", "labels i32[2,4] = the same windows, one on",
+        for line in ("input_ids i64[2,4] = token windows, 'tokens' i32[40]", "labels i32[2,4] = the same windows, shifted by one token",
                      "attention_mask i64[2,4] = ones (a guess)", "position_ids i64[4] = positions 0 1 2 ... (a guess)",
                      "not used: 'other' f32[3,2]"):
             self.assertIn(f"\n  {line}\n", out)
@@ -782,7 +782,7 @@ class Feeding(Case):
         for name in "a.txt", "b.txt", "c.txt":
             for kind in "u16", "u32", "bytes":
                 err = self.tokens("--data", name, "--tokens", kind, status=1)
-                self.assertIn("says what it holds; drop --tokens", err)
+                self.assertIn("gives its type; omit --tokens", err)
             self.seen("--data", name)
         open("d", "wb").write(b"12345678{0}" + bytes(30))   # its ninth byte is that of .safetensors
         self.assertIn("vocabulary of 16: ", self.tokens("--data", "d", "--tokens", "bytes", "--steps", 40, status=1))
@@ -790,7 +790,7 @@ class Feeding(Case):
         self.assertIn("41 bytes are not a whole number of u16 tokens", self.tokens("--data", "d", "--tokens", "u16", status=1))
         open("d", "wb").close()
         self.assertIn("d: 0 tokens are too few for windows of 5", self.tokens("--data", "d", "--tokens", "u16", status=1))
-        self.assertIn("d: is empty", self.tokens("--data", "d", status=1))
+        self.assertIn("d: the file is empty", self.tokens("--data", "d", status=1))
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ static const struct row rows[] = {
 	  "rows:b rows:a", 0 },
 	{ "x f32[32,20]", "- f32[2000,20]", "", "rows:-", 0 },
 	{ MLP, "- f32[2000,20]", "labels=zeros", "rows:- zeros", 0 },
-	{ MLP, "- f32[2000,20]", "", "!input 'labels' i64[32]|nothing says",
+	{ MLP, "- f32[2000,20]", "", "!input 'labels' i64[32]|no data are assigned",
 	  0 },
 	{ "x f32[32,20]; y f32[32,1]", "a f32[9,20]; b f32[9,1]", "",
 	  "rows:a rows:b", 0 },
@@ -65,15 +65,15 @@ static const struct row rows[] = {
 	{ MLP, "a f32[2000,20]; b f32[500,20]; c i64[500]", "x=b",
 	  "rows:b rows:c", 0 },
 	{ MLP, "a f32[2000,20]; b i64[500]", "", "!input 'labels'|another "
-	  "number of samples|no array of the file will do", 0 },
+	  "number of samples|no array of the file fits", 0 },
 	/* no advice that has been taken, or would not help */
 	{ MLP, "a f32[2000,20]; b i64[500]", "labels=b", "!another number of "
 	  "samples|no array of the file", 0 },
 	{ MLP, "x f32[2000,20]; labels i64[500]; y i64[500]", "",
-	  "!input 'labels'|another number of samples, 500, than that of 'x', "
-	  "2000|no array of the file", 0 },
+	  "!input 'labels'|has 500 samples, but the array of 'x' has 2000|"
+	  "no array of the file", 0 },
 	{ MLP, "x f32[2000,20]; labels i64[500]; y i64[2000]", "",
-	  "!input 'labels'|another number|gets:\n    --feed labels=y", 0 },
+	  "!input 'labels'|but the array of 'x'|sources:\n    --feed labels=y", 0 },
 	/* ambiguous */
 	{ MLP, "x f32[9,20]; a i64[9]; b i64[9]", "", "!input 'labels'|more "
 	  "than one|--feed labels=a\n    --feed labels=b", 0 },
@@ -106,17 +106,17 @@ static const struct row rows[] = {
 	{ "input_ids i64[8,9]; attention_mask i64[8,9]", "ids i64[50,9]; "
 	  "masks i64[50,9]", "", "rows:ids rows:masks", 0 },
 	/* names whose arrays do not fit */
-	{ MLP, "x f32[2000,21]; y i64[2000]", "", "!input 'x'|given to it is "
+	{ MLP, "x f32[2000,21]; y i64[2000]", "", "!input 'x'|assigned array is "
 	  "f32[2000,21]", 0 },
 	{ MLP, "x f32[2000,21]; z f32[2000,20]; y i64[2000]", "",
 	  "!input 'x'|f32[2000,21]|--feed x=z", 0 },
 	{ MLP, "x f32[2000,20]; labels i64[2000,5]; y i64[2000]", "",
 	  "!input 'labels'|i64[2000,5]|--feed labels=y", 0 },
 	{ "ids i64[4,8]; labels i64[4,8]", "tokens i64[999]; labels i64[999]",
-	  "", "!input 'labels'|of its name is i64[999]|gets:\n"
+	  "", "!input 'labels'|input's name is i64[999]|sources:\n"
 	  "    --feed labels=next:tokens\n", 0 },
 	{ "a f32[4,2]; b f32[5,2]", "a f32[9,2]; b f32[9,2]", "",
-	  "!first axis differs", 0 },
+	  "!batch size differs", 0 },
 	{ MLP, "x f32[0,20]; y i64[0]", "", "!empty|no array of the file", 0 },
 	/* kinds */
 	{ "x f32[8,3,4]; labels i64[8]", "images u8[99,3,4]; y i64[99]", "",
@@ -131,7 +131,7 @@ static const struct row rows[] = {
 	{ "x f32[8,3]", "- i32[99,3]", "x=float", "rows:-", 0 },
 	{ MLP, "x f32[99,20]; y f64[99]", "", "!input 'labels'|"
 	  "--feed labels=int:y", 0 },
-	{ MLP, "x f32[99,20]; y f64[99]", "labels=y", "!fractions|"
+	{ MLP, "x f32[99,20]; y f64[99]", "labels=y", "!floats are not integers|"
 	  "--feed labels=int:y", 0 },
 	{ MLP, "x f32[99,20]; y f64[99]", "labels=int:y", "rows:x rows:y", 0 },
 	{ MLP, "x f32[99,20]; y i64[99]", "labels=float:y", "!kind", 0 },
@@ -166,39 +166,39 @@ static const struct row rows[] = {
 	{ "ids i64[4,8]; labels i64[4,8]", "train i64[999]; val i64[99]",
 	  "ids=tokens:train", "tokens:train next:train", 0 },
 	{ "ids i64[4,8]; labels i64[4,8]", "train i64[999]; val i64[99]",
-	  "ids=tokens:train labels=next:val", "!windows of two arrays", 0 },
+	  "ids=tokens:train labels=next:val", "!windows come from two arrays", 0 },
 	{ "ids i64[4,8]; labels i64[4,8]", "train i64[999]; val i64[99]",
-	  "ids=tokens", "!no one stream|--feed ids=tokens:train", 0 },
-	{ "ids i64[4,8]; labels i64[4]", "- i64[999]", "", "!windows do not "
-	  "match", RAW },
-	{ "ids i64[4,8]; labels i64[2,8]", "- i64[999]", "", "!windows do not "
-	  "match", RAW },
+	  "ids=tokens", "!no single token stream|--feed ids=tokens:train", 0 },
+	{ "ids i64[4,8]; labels i64[4]", "- i64[999]", "", "!windows have "
+	  "another shape", RAW },
+	{ "ids i64[4,8]; labels i64[2,8]", "- i64[999]", "", "!windows have "
+	  "another shape", RAW },
 	{ "labels i64[4,8]", "- i64[999]", "", "!no input takes the tokens|"
 	  "--feed labels=tokens\n", 0 },
 	{ "x f32[4,8]", "- u16[999]", "", "!input 'x'", RAW },
-	{ "ids f32[4,8]", "- u16[999]", "ids=tokens", "!tokens are integers",
+	{ "ids f32[4,8]", "- u16[999]", "ids=tokens", "!tokens need an integer input",
 	  RAW },
 	{ "ids i64[4,8]; labels i64[4,8]", "any i64[999]; x f32[7]", "",
-	  "!input 'ids'|nothing says|--feed ids=tokens:any", 0 },
+	  "!input 'ids'|no data are assigned|--feed ids=tokens:any", 0 },
 	{ "ids i64[4,8]; labels i64[4,8]", "any i64[999]; x f32[7]",
 	  "ids=tokens", "tokens:any next:any", 0 },
 	/* samples that do not fit do not make tokens of their labels */
 	{ "ids i64[4,8]; labels i64[4,8]", "a i64[99,7]; y i64[99]", "",
 	  "!input 'ids'|no array of the file", 0 },
-	{ GPT, "tokens i64[999]; mask i64[99,8]", "", "!input 'ids'|beside "
-	  "rows|--feed ids=tokens:tokens", 0 },
+	{ GPT, "tokens i64[999]; mask i64[99,8]", "", "!input 'ids'|rows of "
+	  "samples|--feed ids=tokens:tokens", 0 },
 	{ "ids i64[4,8]; labels i64[4,8]", "tokens i64[999]; a i64[99,8]", "",
-	  "!input 'ids'|nothing says whether the array that fits it is meant|"
+	  "!input 'ids'|the array that fits also fits another input|"
 	  "--feed ids=a", 0 },
 	/* windows beside rows */
 	{ MLP, "x f32[2000,20]; y i64[2000]", "labels=next", "rows:x next:y",
 	  0 },
 	{ "x f32[4,9]; ids i64[4,8]; labels i64[4,8]",
-	  "x f32[99,9]; tokens i64[999]", "", "!input 'ids'|beside rows|"
+	  "x f32[99,9]; tokens i64[999]", "", "!input 'ids'|rows of samples|"
 	  "--feed ids=tokens:tokens", 0 },
 	{ "x f32[4,9]; ids i64[4,8]; labels i64[4,8]",
 	  "x f32[99,9]; tokens i64[999]", "ids=tokens", "!input 'labels'|"
-	  "beside rows|--feed labels=next:tokens", 0 },
+	  "rows of samples|--feed labels=next:tokens", 0 },
 	{ "x f32[4,9]; ids i64[4,8]; attention_mask i64[4,8]",
 	  "x f32[99,9]; tokens i64[999]", "ids=tokens",
 	  "rows:x tokens:tokens ones", 0 },
@@ -206,11 +206,11 @@ static const struct row rows[] = {
 	  "x f32[99,9]; tokens i64[999]", "ids=tokens labels=next",
 	  "rows:x tokens:tokens next:tokens", 0 },
 	{ "x f32[32,20]; y i64[32]", "x f32[2000,20]; tokens i64[999]", "",
-	  "!input 'y'|another number|no array of the file will do", 0 },
+	  "!input 'y'|another number|no array of the file fits", 0 },
 	/* what --feed can be */
 	{ "positions i64[8]", "tokens i64[9]", "positions=tokens:tokens",
 	  "tokens:tokens", 0 },
-	{ "p i64[8]", "tokens i64[9]", "p=tokens", "!may mean|"
+	{ "p i64[8]", "tokens i64[9]", "p=tokens", "!ambiguous|"
 	  "--feed p=rows:tokens", 0 },
 	{ "p i64[8]", "tokens i64[9]", "p=rows:tokens", "rows:tokens", 0 },
 	{ "p i64[4,8]", "tokens i64[9,8]", "p=tokens", "rows:tokens", 0 },
@@ -223,12 +223,12 @@ static const struct row rows[] = {
 	  "!--feed 'x[0]=a$'\n", 0 },
 	{ MLP, "x f32[9,20]; y i64[9]", "x=x x=y", "!twice", 0 },
 	{ MLP, "x f32[9,20]; y i64[9]", "z=x",
-	  "!--feed 'z=x': the model has no input 'z'; its inputs are 'x', "
+	  "!--feed 'z=x': the model has no input 'z'; expected one of 'x', "
 	  "'labels'\n", 0 },
 	{ MLP, "x f32[9,20]; y i64[9]", "x=q", "!neither a source nor an "
 	  "array", 0 },
 	{ MLP, "x f32[9,20]; y i64[9]", "x=rows:q", "!not in the file", 0 },
-	{ MLP, "x f32[9,20]; y i64[9]", "x=rows", "!which array", 0 },
+	{ MLP, "x f32[9,20]; y i64[9]", "x=rows", "!not name an array", 0 },
 	{ MLP, "x f32[9,20]; y i64[9]", "labels=next:x", "!list of integers",
 	  0 },
 	{ MLP, "x f32[9,20]; y i64[9]", "x", "!expected INPUT=SOURCE", 0 },
@@ -239,68 +239,68 @@ static const struct row rows[] = {
 	{ MLP, "x f32[32,20]; labels i64[32]", "", "all:x all:labels", WHOLE },
 	{ MLP, "x f32[64,20]; labels i64[32]", "", "all:x all:labels",
 	  WHOLE | MICRO },
-	{ MLP, "x f32[64,20]; labels i64[32]", "", "!given to it is f32[64,20]",
+	{ MLP, "x f32[64,20]; labels i64[32]", "", "!assigned array is f32[64,20]",
 	  WHOLE },
 	{ MLP, "x f32[32,20]; y i64[32]", "", "!input 'labels'|"
 	  "--feed labels=y", WHOLE },
 	{ MLP, "x f32[32,20]; y i64[32]", "labels=y", "all:x all:y", WHOLE },
 	{ MLP, "x u8[32,20]; labels i64[32]", "", "!--feed x=float:x", WHOLE },
-	{ MLP, "x f32[32,20]; y i64[32]", "labels=tokens", "!no stream", WHOLE },
+	{ MLP, "x f32[32,20]; y i64[32]", "labels=tokens", "!not a token stream", WHOLE },
 	{ "x f32[32,20]", "- f32[32,20]", "", "all:-", WHOLE },
 	{ "s f32[]", "s f32[]", "", "all:s", WHOLE },
 	/* one number is the same in every batch */
 	{ "s f32[]", "s f32[]", "", "all:s", 0 },
 	{ "x f32[2,4]; s f32[]", "x f32[9,4]; r f32[]", "", "rows:x all:r", 0 },
 	{ "x f32[2,4]; s f32[]", "x f32[9,4]; s f32[9]", "", "!input 's' f32[]|"
-	  "expected is f32[];", 0 },
-	{ "x f32[2,4]; s f32[]", "x f32[9,4]; s i64[]", "", "!gets:\n"
+	  "expected f32[];", 0 },
+	{ "x f32[2,4]; s f32[]", "x f32[9,4]; s i64[]", "", "!sources:\n"
 	  "    --feed s=float:s\n", 0 },
 	/* lines that would be refused, or mean nothing, are not offered */
 	{ "x f32[4,3]; y f32[4,3]", "x f32[10,3]; y f32[8,3]", "", "!input 'y'|"
-	  "another number of samples|gets: no array of the file will do; "
-	  "expected is f32[10,3], a row for every sample", 0 },
+	  "samples, but the array of|sources: no array of the file fits; "
+	  "expected f32[10,3], one row per sample", 0 },
 	{ "x f32[2,4]; mask f32[4,4]", "x f32[10,4]; mask f32[4,4]", "",
-	  "!input 'mask'|gets:\n    --feed mask=ones\n", 0 },
+	  "!input 'mask'|sources:\n    --feed mask=ones\n", 0 },
 	{ "x i64[4,3]; labels i64[4,3]; z i64[4,3]", "x i64[9,3]; "
-	  "labels f32[9,3]; z i64[9,3]", "", "!input 'labels'|gets:\n"
+	  "labels f32[9,3]; z i64[9,3]", "", "!input 'labels'|sources:\n"
 	  "    --feed labels=int:labels\n", 0 },
 	{ "ids i64[4,8]; labels i64[4,8]", "tokens i64[99]; ids i64[9,8]", "",
-	  "!input 'labels'|gets: no array of the file will do; expected is "
+	  "!input 'labels'|sources: no array of the file fits; expected "
 	  "i64[9,8]", 0 },
 	{ "ids i64[4,8]; labels i64[4]", "tokens i64[999]", "labels=next",
-	  "!windows do not match", 0 },
+	  "!windows have another shape", 0 },
 	/* pixels: of any layout, if they are to be scaled */
 	{ NCHW, "images u8[9,8,6,3]; y u8[9]", "", "rows:images rows:y",
 	  COLOR },
 	{ NCHW, "images u8[9,3,8,6]; y u8[9]", "", "rows:images rows:y",
 	  COLOR },
-	{ NCHW, "images u8[9,8,6,3]; y u8[9]", "", "!input 'x'|nothing says|"
-	  "gets:\n    --feed x=float:images\n", 0 },
-	{ NCHW, "images u8[9,8,6,3]; y u8[9]", "x=images", "!pixels as 0 to "
+	{ NCHW, "images u8[9,8,6,3]; y u8[9]", "", "!input 'x'|no data are assigned|"
+	  "sources:\n    --feed x=float:images\n", 0 },
+	{ NCHW, "images u8[9,8,6,3]; y u8[9]", "x=images", "!pixels from 0 to "
 	  "255; --normalize MEAN,STD", 0 },
 	{ NCHW, "images u8[9,8,6,3]; y u8[9]", "x=float:images",
 	  "rows:images rows:y", 0 },
-	{ NCHW, "x f32[9,8,6,3]; y u8[9]", "", "!which does not fit it",
+	{ NCHW, "x f32[9,8,6,3]; y u8[9]", "", "!which does not fit",
 	  COLOR },
 	{ NCHW, "x i32[9,3,8,6]; y u8[9]", "", "rows:x rows:y", COLOR },
 	{ NCHW, "x i32[9,3,8,6]; y u8[9]", "", "!of another kind", 0 },
-	{ NCHW, "images i32[9,8,6,3]; y u8[9]", "", "!nothing says|gets:\n"
+	{ NCHW, "images i32[9,8,6,3]; y u8[9]", "", "!no data are assigned|sources:\n"
 	  "    --feed x=images\n", COLOR },
-	{ NCHW, "x u8[9,6,8,3]; y u8[9]", "", "!which does not fit it",
+	{ NCHW, "x u8[9,6,8,3]; y u8[9]", "", "!which does not fit",
 	  COLOR },
 	{ NCHW, "x u8[9,3,8,6]; y u8[9]", "", "rows:x rows:y", GRAY },
 	{ "x f32[4,8,6,3]; y i64[4]", "x u8[9,3,8,6]; y u8[9]", "",
 	  "rows:x rows:y", COLOR },
 	{ "x f32[4,32,3,32]; y i64[4]", "x u8[9,3,32,32]; y u8[9]", "",
-	  "!which does not fit it", GRAY },
-	{ "x f32[4,3,6,3]; y i64[4]", "x u8[9,3,6,3]; y u8[9]", "", "!no one "
-	  "axis of the input has as many", COLOR },
+	  "!which does not fit", GRAY },
+	{ "x f32[4,3,6,3]; y i64[4]", "x u8[9,3,6,3]; y u8[9]", "", "!no single "
+	  "axis of the input has that many", COLOR },
 	{ "x f32[4,48]; y i64[4]", "x u8[9,8,6]; y u8[9]", "", "rows:x rows:y",
 	  GRAY },
-	{ "x f32[4,48]; y i64[4]", "x u8[9,8,6]; y u8[9]", "", "!no one axis",
+	{ "x f32[4,48]; y i64[4]", "x u8[9,8,6]; y u8[9]", "", "!no single axis",
 	  COLOR },
 	{ "x f32[4,144]; y i64[4]", "x u8[9,8,6,3]; y u8[9]", "",
-	  "!which does not fit it", GRAY },
+	  "!which does not fit", GRAY },
 	{ "x f32[4,1,8,6]; y i64[4]", "x u8[9,8,6]; y u8[9]", "",
 	  "rows:x rows:y", GRAY },
 	{ "x f32[4,8,6,1]; y i64[4]", "x u8[9,8,6]; y u8[9]", "",
@@ -459,16 +459,16 @@ test_print(void **state)
 		"  x f32[32,20] = rows of 'x' f32[9,20]\n"
 		"  labels i64[32] = rows of 'y' i64[9]\n"
 		"  not used: 'z' i64[7]\n",
-		"  ids i64[4,8] = windows of tokens, u16[999]\n"
-		"  labels i64[4,8] = the same windows, one on\n"
+		"  ids i64[4,8] = token windows, u16[999]\n"
+		"  labels i64[4,8] = the same windows, shifted by one token\n"
 		"  attention_mask i64[4,8] = ones (a guess)\n"
 		"  position_ids i64[8] = positions 0 1 2 ... (a guess)\n"
 		"  token_type_ids i64[4,8] = ones\n"
-		"  what is guessed is changed by --feed INPUT=SOURCE\n",
+		"  to change a guess, try: --feed INPUT=SOURCE\n",
 		"  m bool[2,4] = rows of 'm' u8[9,4], true where not 0\n"
 		"  n i64[2,4] = rows of 'n' bool[9,4], 1 where true\n"
 		"  f f32[2] = rows of 'f' i64[9], converted\n"
-		"  labels i64[2,4] = windows of tokens, one on, 't' i64[99]\n"
+		"  labels i64[2,4] = token windows, shifted by one token, 't' i64[99]\n"
 		"  s f32[] = all of 's' f32[]\n",
 		"  a f32[4,3,8,6] = rows of 'a' u8[9,8,6,3], HWC to CHW, "
 		"converted\n"

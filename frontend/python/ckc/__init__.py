@@ -7,7 +7,8 @@
         print(t.eval(image=x_test, labels=y_test), t.predict(image=x_test).shape)
         t.save("run.safetensors")
 
-Arrays are NumPy's, or what np.asarray or np.from_dlpack takes, torch tensors among them.  Errors are ckc.Error, in the words of ckc or libckr.
+Arrays are NumPy arrays, or anything that np.asarray or np.from_dlpack accepts, such as torch tensors.  Errors are ckc.Error, with the message of ckc
+or libckr.
 """
 import collections.abc as _abc
 import ctypes as _c
@@ -29,11 +30,11 @@ _TYPES = {"f32": "f4", "f64": "f8", "f16": "f2", "i8": "i1", "i16": "i2", "i32":
 
 
 class Error(RuntimeError):
-    """An error of ckc or libckr, with its message."""
+    """An error reported by ckc or libckr."""
 
 
 class Model:
-    """A compiled model: .path of the library, .messages of the compiler, .plan (what `ckc --json` writes)."""
+    """A compiled model: .path of the library, .messages of the compiler, .plan (the contents of `ckc --json`)."""
 
     def __init__(self, path, messages="", plan=None):
         self.path, self.messages, self.plan = _os.path.abspath(path), messages, plan
@@ -44,7 +45,7 @@ class Model:
 
 
 def _words(option, value):
-    """Command line words of an option: --option VALUE, once per element of a list; True gives the option alone, False gives off."""
+    """--option and its value as on the command line, repeated for a list.  True: the option alone; False: off."""
     flag = "--" + option.replace("_", "-")
     if value is True:
         return [flag]
@@ -58,14 +59,14 @@ def _words(option, value):
 
 
 def compile(onnx, output=None, budget=None, **options):
-    """Compile an ONNX file: a Model.
+    """Compile an ONNX file and return a Model.
 
-    output: path of the library (default: next to the ONNX file, with suffix .so).  budget: as --memory-budget, "60%" or bytes.  options: those of `ckc --help`
-    with _ for -: dim={"batch": 8}, loss="ce:logits", dtype="bf16", freeze=["emb*", "head*"], lora={"*.q_proj.weight": "8:16"}, target="cuda".
+    output: path of the library (default: the ONNX file's, with .so).  budget: --memory-budget, such as "60%" or a number of bytes.  options: those
+    of `ckc --help` with _ for -: dim={"batch": 8}, loss="ce:logits", dtype="bf16", freeze=["emb*", "head*"], lora={"*.q_proj.weight": "8:16"}, target="cuda".
     """
     for option in ("plan_only", "help", "version"):
         if option in options:
-            raise TypeError(f"'{option}' does not compile a library: run the program ckc instead")
+            raise TypeError(f"'{option}' does not compile a model: run the program ckc instead")
     output = output or _os.path.splitext(_os.fspath(onnx))[0] + ".so"
     with _tempfile.TemporaryDirectory(prefix="ckc-") as folder:
         plan = _os.path.join(folder, "plan.json")
@@ -74,34 +75,34 @@ def compile(onnx, output=None, budget=None, **options):
             argv += _words(option, value)
         done = _subprocess.run(argv, stdout=_subprocess.PIPE, stderr=_subprocess.STDOUT, text=True, errors="replace")
         if done.returncode:
-            raise Error(done.stdout.strip() or f"ckc failed with exit status {done.returncode}")
+            raise Error(done.stdout.strip() or f"ckc ended with status {done.returncode}")
         with open(plan) as f:
             return Model(output, done.stdout, _json.load(f))
 
 
 def _array(x):
-    if str(getattr(x, "dtype", "")) == "torch.bfloat16":        # which NumPy and DLPack's reader have not
+    if str(getattr(x, "dtype", "")) == "torch.bfloat16":        # which neither NumPy nor its DLPack reader supports
         x = x.detach().float()
     try:
         if hasattr(x, "__dlpack__") and not isinstance(x, _np.ndarray):
-            for view in "detach", "resolve_neg":        # of torch; DLPack knows no lazy negation
+            for view in "detach", "resolve_neg":        # of torch; DLPack has no lazy negation
                 x = getattr(x, view)() if hasattr(x, view) else x
             return _np.from_dlpack(x)
         return _np.asarray(x)
     except (RuntimeError, BufferError, ValueError) as e:
-        raise Error(f"cannot convert {type(x).__name__} to a NumPy array: {e}") from e
+        raise Error(f"{type(x).__name__} cannot be converted to a NumPy array: {e}") from e
 
 
 def _halves(x):
-    """Bits of bfloat16, rounded to the nearest, ties to even."""
+    """Bits of bfloat16, rounded to nearest, ties to even."""
     x = _np.asarray(x, "f4")
     u = x.view("u4")
     return _np.where(_np.isnan(x), 0x7fc0, (u + (u >> 16 & 1) + 0x7fff) >> 16).astype("u2")
 
 
 def _typed(what, x, to):
-    """The array, if its dtype converts to dtype `to`: floats and integers within their kind, bools to both.  Lists and numbers have no dtype:
-    their integers may become floats."""
+    """The array, if its type converts to dtype `to`: floats and integers within their kind, bools into both.  Lists and numbers have no type, so
+    their integers also convert to floats."""
     of, a = _np.dtype("f4" if to == "bf16" else _TYPES[to]), _array(x)
     if not _np.can_cast(a.dtype, of, "same_kind") or (of.kind == "f" and a.dtype.kind in "iu" and hasattr(x, "dtype")):
         raise Error(f"{what} is {to}, but the array is {a.dtype}; try: x.astype('{of}')")
@@ -109,7 +110,7 @@ def _typed(what, x, to):
 
 
 def _converted(what, x, to):
-    """The array in the library's dtype, contiguous.  Fails if the dtype cannot hold a value."""
+    """A contiguous array of the library's type; a value that the type cannot hold is an error."""
     with _np.errstate(over="ignore"):
         y = _np.asarray(_halves(x) if to == "bf16" else x, _TYPES[to], order="C")
     if to == "bf16":
@@ -148,7 +149,7 @@ class _Inputs(_abc.Mapping):
 
 
 class _Memory:
-    """Memory of an input; keeps its model open."""
+    """Memory of an input, which keeps its model open."""
 
     def __init__(self, owner, info, at):
         self.owner = owner
@@ -159,9 +160,9 @@ class _Memory:
 class Trainer:
     """A model in memory, with its weights and the optimizer's state.
 
-    model: a Model, or the path of a library.  weights: a .safetensors file (default: the one next to the library).  threads, seed: as for ckrun.
-    Optimizer settings are keywords, and attributes of .hyper that may change between steps: lr, beta1, beta2, eps, weight_decay, momentum,
-    nesterov, clip, ... (default: those of the optimizer).
+    model: a Model, or the path of a library.  weights: a .safetensors file (default: the one beside the library).  threads, seed: as in ckrun.
+    Settings of the optimizer are keywords: lr, beta1, beta2, eps, weight_decay, momentum, nesterov, clip, ...; the others have the defaults of the
+    optimizer.  They are attributes of .hyper, which may be changed between steps.
     """
 
     def __init__(self, model, weights=None, threads=0, seed=0, **hyper):
@@ -193,7 +194,7 @@ class Trainer:
             raise Error(self._call.ckr_error(self._ctx).decode(errors="replace"))
 
     def _list(self, call):
-        """Results of a call for index 0, 1, ... until it fails."""
+        """All tensors that a call with an index returns."""
         found, info = [], _lib.Info()
         while not call(self._ctx, len(found), _c.byref(info)):
             found.append(_lib.Info.from_buffer_copy(info))
@@ -207,8 +208,8 @@ class Trainer:
 
     @property
     def inputs(self):
-        """Views of the inputs' memory by name.  Fill all of them in place, t.inputs["x"][...] = x, before a step() without arrays.  They keep
-        the model open, but must not be used after close()."""
+        """Views of the inputs' memory by name, to be filled in place: t.inputs["x"][...] = x.  Fill all of them before a step() without arrays.  Views
+        keep the model open, but must not be used after close()."""
         self._open()
         return _Inputs(self)
 
@@ -222,10 +223,10 @@ class Trainer:
             raise Error("the trainer is closed")
 
     def _taken(self, arrays):
-        """The arrays by input name, with dtypes that convert.  Fails for an unknown name."""
+        """The arguments of a call as arrays whose types convert to those of the inputs."""
         for name in arrays:
             if name not in self._infos:
-                raise Error(f"unknown input '{name}': expected one of {', '.join(self._infos)}")
+                raise Error(f"unknown input '{name}'; expected one of {', '.join(self._infos)}")
         return {name: _typed(f"input '{name}'", x, self._infos[name].dtype.decode()) for name, x in arrays.items()}
 
     def _shape(self, name):
@@ -233,14 +234,14 @@ class Trainer:
         return tuple(info.dim[:info.rank])
 
     def _complete(self, arrays, labels=True):
-        """Fails unless arrays are given for all inputs or for none: an omitted input would keep its old batch."""
+        """Require arrays for all inputs or for none: an omitted input would keep an old batch."""
         missing = [f"'{k}'" for k, i in self._infos.items() if arrays and k not in arrays and (labels or not i.label)]
         if missing:
-            raise Error(f"missing array for {'input' if len(missing) == 1 else 'inputs'} {', '.join(missing)}: expected one for each input, or none if all "
-                        "inputs are written to .inputs")
+            raise Error(f"no array for {'input' if len(missing) == 1 else 'inputs'} {', '.join(missing)}: expected one for each input, or none if all "
+                        "are written to .inputs")
 
     def _set(self, arrays):
-        """Set inputs from arrays of their shapes: all, or none if one fails."""
+        """Set inputs to arrays of their shapes: all, or none if one fails."""
         ready = [(i, _converted(f"input '{k}'", arrays[k], i.dtype.decode())) for k, i in self._infos.items() if k in arrays]
         for i, x in ready:
             self._check(self._call.ckr_set(self._ctx, i.name, x.ctypes.data, i.nbytes))
@@ -248,15 +249,15 @@ class Trainer:
     # ---- training ----
 
     def step(self, **arrays):
-        """Run forward, backward and update; returns the loss before the update.  Arrays are given by input name, one for each; without arrays the inputs
-        keep their values, or those written to .inputs.  A model of --grad-accum N takes N micro-batches in one array, along axis 0."""
+        """Run forward, backward and update, and return the loss before the update.  Arrays are keywords by the names of inputs, one for each; without
+        arrays, inputs keep their values or those written to .inputs.  A model of --grad-accum N takes N batches in one array, along axis 0."""
         self._open()
         arrays, loss, n = self._taken(arrays), _c.c_double(), self.micro_batches
         if n > 1:
             return self._accumulate(arrays, loss, n)
         for name, x in arrays.items():
             if x.shape != self._shape(name):
-                raise Error(f"input '{name}' has shape {list(self._shape(name))}, but the array has {list(x.shape)}")
+                raise Error(f"input '{name}': expected shape {list(self._shape(name))}, found {list(x.shape)}")
         self._complete(arrays)
         self._set(arrays)
         self._check(self._call.ckr_step(self._ctx, _c.byref(self.hyper), _c.byref(loss)))
@@ -267,7 +268,7 @@ class Trainer:
         for name, x in arrays.items():
             one = self._shape(name)
             if x.shape != (n * one[0] if one else n, *one[1:]):
-                raise Error(f"input '{name}' takes {n} micro-batches of {list(one)} along axis 0, but the array has shape {list(x.shape)}")
+                raise Error(f"input '{name}': expected {n} micro-batches of {list(one)} along axis 0, found {list(x.shape)}")
             parts[name] = x.reshape(n, *one)
         self._complete(arrays)
 
@@ -275,7 +276,7 @@ class Trainer:
             try:
                 self._set({name: x[micro] for name, x in parts.items() if self._call.ckr_wants(self._ctx, name.encode())})
                 return 0
-            except Exception as e:              # goes on behind the C call
+            except Exception as e:              # raised again after the C call
                 failed.append(e)
                 return 1
         call = _lib.FEED(feed)
@@ -290,15 +291,15 @@ class Trainer:
     # ---- evaluation ----
 
     def _batches(self, arrays, labels=True):
-        """Set inputs batch by batch; yields the number of new samples, the batch size and the weight of the batch.  A last batch is padded
-        with its last sample; a batch of that sample alone corrects for the padding."""
+        """Set inputs batch by batch; yield the number of new samples, the batch size and the weight of the batch.  A last batch is padded with its last
+        sample; another batch of that sample alone, with a negative weight, cancels the padding."""
         shapes = {name: self._shape(name) for name in arrays}
         rows, n = next(((to[0], len(arrays[name])) for name, to in shapes.items() if to and arrays[name].ndim and len(arrays[name]) != to[0]), (1, 1))
         for name, to in shapes.items():
             want = (n, *to[1:]) if to and to[0] == rows else to
             if arrays[name].shape != want or not n:
-                raise Error(f"input '{name}' has shape {list(to)}, but the array has {list(arrays[name].shape)}; several batches need arrays with "
-                            "the same number of rows")
+                raise Error(f"input '{name}': expected shape {list(to)}, found {list(arrays[name].shape)}; for several batches, all arrays "
+                            "need the same number of rows")
         self._complete(arrays, labels)
         dealt = {name: arrays[name] for name, to in shapes.items() if to and to[0] == rows}
         self._set({name: x for name, x in arrays.items() if name not in dealt})
@@ -311,8 +312,8 @@ class Trainer:
             yield 0, rows, n % rows / rows - 1
 
     def eval(self, **arrays):
-        """The loss of samples in evaluation mode: no dropout, running statistics.  Arrays hold a batch, or any number of rows, which are
-        split into batches; returns the loss over all rows."""
+        """Return the loss without training: no dropout, running statistics.  Arrays hold a batch, or any number of rows, which are split into batches;
+        the loss is that of all rows."""
         self._open()
         arrays, score, batches = self._taken(arrays), _lib.Score(), 0
         self._check(self._call.ckr_score_begin(self._ctx))
@@ -325,8 +326,8 @@ class Trainer:
         return score.loss
 
     def predict(self, **arrays):
-        """The model's outputs for a batch: {name: array}, or the array of a single output.  Labels may be omitted.  For any number of rows, the
-        outputs with one row per sample."""
+        """Return the model's outputs for a batch: {name: array}, or the array if there is one.  Labels are optional.  For any other number of rows,
+        return the outputs that have one row or more per sample."""
         self._open()
         arrays = self._taken(arrays)
         infos = [i for i in self._list(self._call.ckr_eval_output) if not i.loss and i.kind != b"metric"]
@@ -340,18 +341,18 @@ class Trainer:
                 y = self._out(i)
                 found[i.name.decode()].append(y[:len(y) // rows * new] if new < rows and y.ndim else y)
         if not found:
-            raise Error("the library has no outputs except the loss; try: ckc --eval on")
+            raise Error("the library has no output besides its loss; compile with ckc --eval on, which reports if the budget has no room")
         if some:
             whole = {i.name.decode() for i in infos if i.rows and i.rank and i.dim[0] % rows == 0}
             found = {name: y for name, y in found.items() if name in whole}
         if not found:
-            raise Error(f"batches cannot be concatenated: no output has one row for each of the {rows} samples of a batch")
+            raise Error(f"no output has rows per sample for a batch of {rows} samples, so batches cannot be concatenated")
         found = {name: _np.concatenate(y) if len(y) > 1 else y[0] for name, y in found.items()}
         return found if len(found) > 1 else next(iter(found.values()))
 
     @property
     def grad_norm(self):
-        """Norm of all gradients of the last step, before clipping.  Steps compute it only after the first access."""
+        """The global gradient norm of the last step, before clipping; steps compute it after the first request."""
         self._open()
         norm = _c.c_double()
         self._check(self._call.ckr_grad_norm(self._ctx, _c.byref(norm)))
@@ -376,15 +377,15 @@ class Trainer:
         return {k: self._out(i) for k, i in self._tensors.items() if i.kind in (b"param", b"buffer")}
 
     def load_state_dict(self, state):
-        """Set the parameters and buffers in state: all, or none after an error.  Shapes must match, and dtypes must be of the same kind."""
+        """Set all parameters and buffers in state, or none on an error; each array must have the right shape and a type of the same kind."""
         self._open()
         ready = []
         for name, x in state.items():
             i, x = self._tensors.get(name), _array(x)
             if i is None or i.kind not in (b"param", b"buffer"):
-                raise Error(f"unknown parameter or buffer '{name}'")
+                raise Error(f"there is no parameter or buffer '{name}'")
             if list(x.shape) != i.dim[:i.rank]:
-                raise Error(f"'{name}' has shape {i.dim[:i.rank]}, but the array has {list(x.shape)}")
+                raise Error(f"'{name}': expected shape {i.dim[:i.rank]}, found {list(x.shape)}")
             x = _typed(f"'{name}'", x, i.dtype.decode())
             ready.append((i, _converted(f"'{name}'", x, i.dtype.decode())))
         for i, x in ready:
@@ -400,8 +401,8 @@ class Trainer:
         self._check(self._call.ckr_resume(self._ctx, _os.fsencode(path)))
 
     def init(self, path, map=None, skip=(), partial=False):
-        """Load weights from a .safetensors, .npz or index file, or a list of files, as `ckrun --init`.  map replaces name prefixes: keys by
-        values; tensors that match a glob of skip, and with partial those missing in the files, keep their values.  Returns the names of unchanged tensors."""
+        """Load weights from a .safetensors, .npz or index file, or from a list of them, as `ckrun --init`.  map replaces prefixes of names; parameters
+        that match skip keep their values, and with partial, so do those that the files lack.  Returns the names that kept their values."""
         self._open()
         maps = [_os.fsencode(f"{old}={new}") for old, new in (map or {}).items()]
         skips = [_os.fsencode(glob) for glob in ([skip] if isinstance(skip, str) else skip)]
@@ -414,12 +415,12 @@ class Trainer:
         return left
 
     def set_group(self, glob, lr=1.0, weight_decay=None):
-        """Scale the learning rate of trained parameters that match the glob by lr, and set their weight decay if given.  A later call replaces an
-        earlier one.  Returns their names."""
+        """Scale the learning rate of trainable parameters that match the glob by lr, and set their weight decay if given; a later call replaces an earlier
+        one.  Returns their names."""
         self._open()
         names = [k for k, i in self._tensors.items() if i.kind == b"param" and not i.frozen and _fnmatch.fnmatchcase(k, glob)]
         if not names:
-            raise Error(f"no trained parameter matches '{glob}'")
+            raise Error(f"no trainable parameter matches '{glob}'")
         if lr < 0 or (weight_decay is not None and weight_decay < 0):
             raise Error("lr and weight_decay of a group cannot be negative")
         for name in names:
@@ -427,23 +428,23 @@ class Trainer:
         return names
 
     def save_adapters(self, path):
-        """Write the trained tensors of a model compiled with lora= as PEFT's adapter_model.safetensors, with adapter_config.json next to it; init
-        loads it."""
+        """Write the trained tensors of a model compiled with lora= as PEFT's adapter_model.safetensors, with adapter_config.json beside it; init loads
+        them."""
         self._open()
         self._check(self._call.ckr_save_adapters(self._ctx, _os.fsencode(path)))
 
     def save_merged(self, path):
-        """Write the parameters and buffers with the adapters merged into them."""
+        """Write the parameters and buffers of the model with adapters merged into them."""
         self._open()
         self._check(self._call.ckr_save_merged(self._ctx, _os.fsencode(path)))
 
     def export_onnx(self, path):
-        """Write the ONNX model with the current weights, with adapters merged into them."""
+        """Write the ONNX file that the model was compiled from, with the current weights, adapters merged into them."""
         self._open()
         self._check(self._call.ckr_export_onnx(self._ctx, _os.fsencode(path)))
 
     def close(self):
-        """Free everything; views of .inputs must not be used afterwards."""
+        """Free the model; views of .inputs must not be used afterwards."""
         if self._ctx:
             self._call.ckr_close(self._ctx)
         self._ctx = None

@@ -1,4 +1,4 @@
-"""ctypes bindings of libckr: the structs and calls of ckr.h that the package uses, and the paths of the programs."""
+"""Bindings of libckr by ctypes: the structs and calls of ckr.h that the package uses, and the search for its programs."""
 import ctypes as c
 import os
 import shutil
@@ -25,9 +25,9 @@ class Hyper(c.Structure):
 
     def __setattr__(self, name, value):
         if name not in {n for n, _ in self._fields_}:
-            raise TypeError(f"unknown setting '{name}': expected one of {', '.join(sorted(n for n, _ in self._fields_))}")
+            raise TypeError(f"unknown setting '{name}'; expected one of {', '.join(sorted(n for n, _ in self._fields_))}")
         if value < 0 and name != "beta2_decay":
-            raise TypeError(f"'{name}' must not be negative, found {value}")
+            raise TypeError(f"'{name}' cannot be negative, found {value}")
         super().__setattr__(name, value)
 
 
@@ -75,7 +75,7 @@ _loaded = None
 
 
 def _beside(name):
-    """A file of an installed package, or of the build tree that CKC_HOME names."""
+    """Path of a file in the installed package, or in the build tree that CKC_HOME names."""
     for folder in (HERE, os.path.join(HERE, "bin"), os.environ.get("CKC_HOME")):
         path = folder and os.path.join(folder, name)
         if path and os.path.exists(path):
@@ -87,7 +87,7 @@ def compiler():
     """Path of the program ckc."""
     path = _beside("ckc") or shutil.which("ckc")
     if not path:
-        raise FileNotFoundError("the program ckc is neither in the package nor in PATH; set CKC_HOME to its build folder")
+        raise FileNotFoundError("cannot find the program ckc beside the package or in PATH; set CKC_HOME to its build directory")
     return path
 
 

@@ -1,4 +1,4 @@
-"""Exports of PyTorch modules that can be trained: ckc.torch.export."""
+"""Export of PyTorch modules for training: ckc.torch.export."""
 import copy as _copy
 import inspect as _inspect
 import warnings as _warnings
@@ -7,7 +7,7 @@ import torch as _torch
 
 
 def _arguments(module, example):
-    """Positional arguments up to the last one given, and the names of the tensors among them."""
+    """Positional values up to the last one given, and the names of the tensors among them."""
     parameters = _inspect.signature(module.forward).parameters.values()
     known = [p for p in parameters if p.kind == p.POSITIONAL_OR_KEYWORD or p.kind == p.POSITIONAL_ONLY]
     if isinstance(example, dict):
@@ -27,23 +27,23 @@ def _arguments(module, example):
             raise TypeError(f"the example has no value for '{p.name}'")
         values.append(x)
     if given:
-        raise TypeError(f"forward has no positional parameter {', '.join(sorted(given))}: expected {', '.join(p.name for p in known)}")
+        raise TypeError(f"forward has no positional parameter {', '.join(sorted(given))}; it has {', '.join(p.name for p in known)}")
     while values and values[-1] is None:
         values.pop()
     return tuple(values), [p.name for p, x in zip(known, values) if x is not None]
 
 
 def export(module, example, path, opset=17):
-    """Write an ONNX file for training with ckc: parameter names and ties kept, nothing folded, BatchNorm and dropout in training form.
+    """Write an ONNX file that ckc trains: parameters with their names, tied ones once, no constant folding, BatchNorm and dropout in training form.
 
-    module: is not changed; a module in eval mode is exported as a copy in training mode, and submodules in eval mode stay in it.  Its forward
-    returns the loss, or outputs for `ckc --loss`.  example: a batch of inputs, as a tensor, a tuple in the order of forward's parameters, or a
-    dict by their names; its shapes are those of the file.  Warns about features that ONNX cannot store.
+    module: is not changed.  If it is in eval mode, a copy in training mode is exported; otherwise submodules in eval mode stay so.  Its forward
+    returns the loss, or outputs for which `ckc --loss` adds one.  example: a batch of inputs, as a tensor, a tuple in the order of forward's
+    parameters or a dict by their names; the file has its shapes.  Warns about everything that the file cannot represent.
     """
     values, names = _arguments(module, example)
     frozen = [n for n, p in module.named_parameters() if not p.requires_grad]
     if frozen:
-        _warnings.warn(f"ONNX does not store that parameters are frozen; try: freeze={frozen!r} in ckc.compile", stacklevel=2)
+        _warnings.warn(f"ONNX does not record which parameters are frozen; compile with freeze={frozen!r}", stacklevel=2)
     if any(isinstance(m, _torch.nn.Embedding) and m.padding_idx is not None for m in module.modules()):
         _warnings.warn("padding_idx of an embedding is lost in the export: its row will be trained", stacklevel=2)
     twin = _copy.deepcopy(module)
@@ -55,6 +55,6 @@ def export(module, example, path, opset=17):
         _torch.onnx.export(twin, values, path, input_names=names, opset_version=opset, dynamo=False,
                            training=_torch.onnx.TrainingMode.PRESERVE, do_constant_folding=False)
     if any(not _torch.equal(before[k], x) for k, x in twin.state_dict().items()):
-        _warnings.warn("the exporter ran the module, so the running statistics in the file include the example (the module itself is unchanged)",
+        _warnings.warn("running statistics in the file include the example, because the exporter runs the module (the given module is unchanged)",
                        stacklevel=2)
     return path

@@ -1,4 +1,5 @@
-/* Room eval: what a model says of data that it is not trained on.
+/* ckrun eval and ckrun predict: evaluation of a model on data that it is not
+ * trained on.
  *
  * in      a model by ckr.h, data in order
  * out     loss, accuracy, perplexity; predictions in a file

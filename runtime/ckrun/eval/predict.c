@@ -31,13 +31,14 @@ no_prediction(ckr_ctx *m, const char *name, int n)
 	}
 	if (!n)
 		return ckr_fail(m, CKR_EUNSUPPORTED, "the library has no "
-		                "output beside its loss%s%s; compile one that "
-		                "has (--output NAME, where there is no room "
-		                "for all)", ckr_no_eval(m) ? ": " : "",
+		                "output besides its loss%s%s; compile it with "
+		                "--output NAME if the budget has no room for "
+		                "all outputs", ckr_no_eval(m) ? ": " : "",
 		                ckr_no_eval(m) ? ckr_no_eval(m) : "");
 	return ckr_fail(m, CKR_EARG, name ? "--name: no output is called '%s'; "
-	                "there is%s" : "%sseveral outputs: --name says which "
-	                "one; there is%s", name ? name : "", list);
+	                "expected one of%s" : "%sthe model has several "
+	                "outputs; choose one with --name:%s", name ? name : "",
+	                list);
 }
 
 static ckr_status
@@ -169,13 +170,14 @@ predict_data(ckr_ctx *m, struct data *d, const char *output, const char *path)
 	if (!w.o.rank || !w.o.dim[0] || !w.o.rows
 	    || (uint64_t)w.o.dim[0] % d->rows)
 		return ckr_fail(m, CKR_EUNSUPPORTED, "output '%s' has no rows "
-		                "for each of the %llu samples of a batch along "
-		                "its first dim, so that batches cannot be "
-		                "joined; --name another one", w.o.name,
+		                "per sample along its first dimension for a "
+		                "batch of %llu samples, so batches cannot be "
+		                "concatenated; choose another output with "
+		                "--name", w.o.name,
 		                (unsigned long long)d->rows);
 	if (w.o.rows < 0 && !ckr_rank(m))
 		fprintf(stderr, "ckrun: note: rows of output '%s' may depend "
-		        "on the other samples of a batch, here %llu\n",
+		        "on the other samples of the batch, here of %llu\n",
 		        w.o.name, (unsigned long long)d->rows);
 	w.per_sample = (uint64_t)w.o.dim[0] / d->rows;
 	halves = !dtype_row[dtype_from_text(w.o.dtype)].npy;

@@ -11,7 +11,8 @@ score_error(ckr_ctx *m, const struct data *d, const char *what, ckr_status s)
 		return s;
 	snprintf(why, sizeof(why), "%s", ckr_error(m));
 	if (!data_find_number(d, ckr_bad_number(m), where, sizeof(where)))
-		snprintf(where, sizeof(where), "a batch from sample %llu on",
+		snprintf(where, sizeof(where), "the batch that begins at "
+		         "sample %llu",
 		         (unsigned long long)d->first);
 	return ckr_fail(m, s, "%s, %s: %s", what, where, why);
 }
@@ -45,7 +46,7 @@ void
 score_note(const struct score *s, const char *what)
 {
 	if (s->by_batch)
-		fprintf(stderr, "ckrun: note: the loss of %s depends on how "
-		        "many samples are in a batch, here %llu: %s\n", what,
+		fprintf(stderr, "ckrun: note: the loss of %s depends on the "
+		        "batch size, here %llu: %s\n", what,
 		        (unsigned long long)s->rows, s->by_batch);
 }

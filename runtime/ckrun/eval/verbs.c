@@ -19,7 +19,7 @@ check_interrupted(ckr_ctx *m)
 
 	CKR_TRY(ckr_any(m, interrupted(), &stopped));
 	return stopped ? ckr_fail(m, CKR_EARG, "stopped by a signal; nothing "
-	                          "is written") : CKR_OK;
+	                          "was written") : CKR_OK;
 }
 
 static ckr_status
@@ -58,7 +58,7 @@ run_verb(struct eval_job *j)
 		return run_eval(j);
 	CKR_TRY(predict_data(j->m, &j->data, o->name, o->out));
 	if (!o->quiet)
-		printf("%llu samples predicted, in %s\n",
+		printf("%llu samples predicted, written to %s\n",
 		       (unsigned long long)j->data.samples, o->out);
 	return CKR_OK;
 }

@@ -1,4 +1,4 @@
-/* Curves as pictures. */
+/* SVG charts of curves. */
 #include "runtime/ckrun/report/chart.h"
 
 #include <math.h>

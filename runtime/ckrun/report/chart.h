@@ -1,4 +1,4 @@
-/* A picture of one or two series of some runs over their steps. */
+/* An SVG chart of one or two series of several runs over their steps. */
 #ifndef CKR_CHART_H
 #define CKR_CHART_H
 

@@ -1,4 +1,4 @@
-/* Logs of runs, as JSON lines or CSV. */
+/* Reader of the logs of runs, JSON lines or CSV. */
 #include "runtime/ckrun/report/history.h"
 
 #include <math.h>
@@ -95,7 +95,7 @@ read_json(struct log_reader *r, struct values *v)
 
 	if (json_object(&j, read_log_member, v) && json_end(&j))
 		return NULL;
-	return j.fault ? j.fault : "no object of JSON";
+	return j.fault ? j.fault : "not a JSON object";
 }
 
 /* A field begins at *at; behind it then.  NULL: none is left. */
@@ -129,9 +129,10 @@ read_csv(struct log_reader *r, struct values *v)
 		if (k == K_SKIPPED)
 			v->has[k] = !strcmp(field, "true");
 		else if (*end)
-			return "a field is no number";
+			return "a field is not a number";
 	}
-	return n == r->ncolumn ? NULL : "not as many fields as the first line";
+	return n == r->ncolumn ? NULL : "the number of fields differs from the "
+	                                "first line";
 }
 
 /* The first line says which of both it is; false: neither. */
@@ -237,14 +238,14 @@ read_moments(struct history *h, struct log_reader *r, struct err *e)
 		else
 			why = r->ncolumn ? read_csv(r, &v) : read_json(r, &v);
 		if (!why && !v.has[K_STEP])
-			why = "no step (that of `ckrun eval` has none)";
+			why = "no step (logs of `ckrun eval` have none)";
 		else if (!why && !(v.v[K_STEP] >= 0 && isfinite(v.v[K_STEP])))
-			why = "its step is no number from 0 on";
+			why = "the step is not a number of 0 or more";
 		if (why)
 			leave_out(h, r, why);
 		else if (!add_moment(h, &v))
-			return err_set(e, CKR_ENOMEM, "%s: no memory for more "
-			               "than %zu rows", h->path, h->n);
+			return err_set(e, CKR_ENOMEM, "%s: out of memory after "
+			               "%zu rows", h->path, h->n);
 	}
 	return ferror(r->f) ? err_set(e, CKR_EIO, "%s: cannot read: %m",
 	                              h->path) : CKR_OK;
@@ -267,10 +268,10 @@ history_read(struct history *h, const char *path, struct err *e)
 	if (s != CKR_OK || h->n)
 		return s;
 	if (h->broken)
-		return err_set(e, CKR_EFORMAT, "%s: no row in it, %s; line "
-		               "%llu: %s", path, want,
+		return err_set(e, CKR_EFORMAT, "%s: the log has no rows: %s; "
+		               "line %llu: %s", path, want,
 		               (unsigned long long)h->broken_line, h->why);
-	return err_set(e, CKR_EFORMAT, "%s: empty, %s", path, want);
+	return err_set(e, CKR_EFORMAT, "%s: the log is empty: %s", path, want);
 }
 
 void

@@ -1,4 +1,4 @@
-/* What a run logged, row by row. */
+/* The log of a run, row by row. */
 #ifndef CKR_HISTORY_H
 #define CKR_HISTORY_H
 

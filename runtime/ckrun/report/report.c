@@ -11,10 +11,9 @@
 
 static const char help[] =
 	"usage: ckrun report LOG... -o FILE.html\n"
-	"Makes a page of what runs logged by --log, as JSON lines or CSV: "
-	"curves, and\ntheir last and best values.  Up to 8 runs stand beside "
-	"each other.\n"
-	"  -o FILE.html, --out   the page; - writes it to standard output";
+	"Makes a page of curves, with their last and best values, from up to 8 "
+	"logs that\n--log wrote as JSON lines or CSV.\n"
+	"  -o FILE.html, --out   output file; - for standard output";
 
 struct report_args {
 	const char *log[RUNS], *out;
@@ -35,8 +34,8 @@ static int
 add_log(struct report_args *j, const char *path)
 {
 	if (j->n == RUNS)
-		return report_usage("a page holds 8 runs at most, and this is "
-		                    "another one: ", path);
+		return report_usage("a page shows at most 8 runs; one too "
+		                    "many: ", path);
 	j->log[j->n++] = path;
 	return DONE;
 }
@@ -56,7 +55,8 @@ parse_report_args(struct report_args *j, int argc, char **argv)
 				return report_usage("-o is given twice", "");
 			j->out = joined ? a + 6 : argv[++i];
 		} else if (a[0] == '-' && a[1]) {
-			status = report_usage("no option of ckrun report: ", a);
+			status = report_usage("unknown option of ckrun "
+			                      "report: ", a);
 		} else {
 			status = add_log(j, a);
 		}
@@ -64,14 +64,14 @@ parse_report_args(struct report_args *j, int argc, char **argv)
 			return status;
 	}
 	if (!j->n)
-		return report_usage("no log given, as `ckrun --log` writes it",
+		return report_usage("no log given; `ckrun --log` writes one",
 		                    "");
 	if (!j->out)
-		return report_usage("no place for the page given: -o FILE.html",
+		return report_usage("no output file given; try: -o FILE.html",
 		                    "");
 	for (size_t i = 0; i < j->n; i++)
 		if (path_same(j->log[i], j->out))
-			return report_usage("the page would replace the log ",
+			return report_usage("the page would overwrite the log ",
 			                    j->log[i]);
 	return DONE;
 }
@@ -81,7 +81,7 @@ put_page(const struct history *h, size_t n, FILE *out, const char *path,
          struct err *e)
 {
 	if (!page_put(h, n, out))
-		return err_set(e, CKR_ENOMEM, "no memory for the page");
+		return err_set(e, CKR_ENOMEM, "out of memory");
 	if (fflush(out) || ferror(out))
 		return err_set(e, CKR_EIO, "%s: cannot write: %m", path);
 	return CKR_OK;
@@ -122,8 +122,8 @@ warn_broken(const struct history *h)
 	char name[NAME_TEXT];
 
 	if (h->broken)
-		fprintf(stderr, "ckrun: warning: %s: left out %llu that are no "
-		        "rows, the first in line %llu: %s\n",
+		fprintf(stderr, "ckrun: warning: %s: skipped %llu malformed "
+		        "lines, the first at line %llu: %s\n",
 		        err_name(name, sizeof(name), h->path),
 		        (unsigned long long)h->broken,
 		        (unsigned long long)h->broken_line, h->why);

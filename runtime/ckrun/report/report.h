@@ -1,4 +1,4 @@
-/* Room report: a page of what runs logged.
+/* ckrun report: a page of curves from the logs of runs.
  *
  * in      files of `ckrun --log`, JSON lines or CSV, which may be broken
  * out     one HTML file, well-formed as XML: curves, last and best values;

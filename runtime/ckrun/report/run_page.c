@@ -1,4 +1,4 @@
-/* Runs as a page. */
+/* The HTML page of ckrun report. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -17,9 +17,9 @@ static const struct {
 	double factor;
 } series[NSERIES] = {
 	[S_LOSS] = { "loss", LOWEST, 1 },
-	[S_VALID_LOSS] = { "loss of --valid", LOWEST, 1 },
-	[S_ACCURACY] = { "accuracy of --valid, %", HIGHEST, 100 },
-	[S_PERPLEXITY] = { "perplexity of --valid", LOWEST, 1 },
+	[S_VALID_LOSS] = { "validation loss", LOWEST, 1 },
+	[S_ACCURACY] = { "validation accuracy, %", HIGHEST, 100 },
+	[S_PERPLEXITY] = { "validation perplexity", LOWEST, 1 },
 	[S_NORM] = { "gradient norm", NEITHER, 1 },
 	[S_LR] = { "learning rate", NEITHER, 1 },
 	[S_SPEED] = { "per second", HIGHEST, 1 },
@@ -104,7 +104,7 @@ put_series(const struct history *h, size_t i, int s, const char *name,
 static void
 put_value_table(const struct history *h, size_t runs, FILE *out)
 {
-	fputs("<h2>Last and best</h2>\n<table id=\"values\">\n<tr><th>what"
+	fputs("<h2>Last and best</h2>\n<table id=\"values\">\n<tr><th>series"
 	      "</th><th>run</th><th>last</th><th>at step</th><th>best</th>"
 	      "<th>at step</th></tr>\n", out);
 	for (int s = 0; s < NSERIES; s++)
@@ -162,16 +162,16 @@ put_notes(const struct history *h, FILE *out)
 		put_note(h, text, out);
 	}
 	if (h->again) {
-		snprintf(text, sizeof(text), "%" PRIu64 " rows were taken "
-		         "again by a run that resumed: the later ones are "
+		snprintf(text, sizeof(text), "%" PRIu64 " rows were "
+		         "repeated by a run that resumed: the later ones are "
 		         "shown", h->again);
 		put_note(h, text, out);
 	}
 	if (h->broken) {
 		fputs("<p class=\"note\">", out);
 		markup_text(h->path, out);
-		fprintf(out, ": left out %" PRIu64 " that are no rows, the "
-		        "first in line %" PRIu64 ": ", h->broken,
+		fprintf(out, ": skipped %" PRIu64 " malformed lines, the "
+		        "first at line %" PRIu64 ": ", h->broken,
 		        h->broken_line);
 		markup_text(h->why, out);
 		fputs("</p>\n", out);
@@ -187,16 +187,16 @@ put_reading(const struct history *h, size_t runs, FILE *out)
 	for (size_t i = 0; i < runs; i++)
 		n = h[i].n > n ? h[i].n : n;
 	half = chart_half(n);
-	fputs("<p id=\"reading\">Thin lines have ", out);
+	fputs("<p id=\"reading\">Thin lines show ", out);
 	if (n > CHART_POINTS)
-		fprintf(out, "the least and the largest of every %zu rows",
+		fprintf(out, "the minimum and maximum of every %zu rows",
 		        (n + CHART_POINTS / 2 - 1) / (CHART_POINTS / 2));
 	else
 		fputs("every row", out);
 	if (half)
-		fprintf(out, "; thick ones are means over %zu rows around "
-		        "each", 2 * half + 1);
-	fputs(".  Dashes are --valid.</p>\n", out);
+		fprintf(out, "; thick lines show the mean of %zu neighbouring "
+		        "rows", 2 * half + 1);
+	fputs(".  Dashed lines show validation.</p>\n", out);
 }
 
 bool
@@ -213,7 +213,8 @@ page_put(const struct history *h, size_t runs, FILE *out)
 	};
 	bool ok = true;
 
-	markup_page(h->path, runs > 1 ? "training, beside others" : "training",
+	markup_page(h->path, runs > 1 ? "training, compared with other "
+	            "runs" : "training",
 	            style, out);
 	put_runs(h, runs, out);
 	for (size_t i = 0; i < runs; i++)

@@ -1,5 +1,5 @@
-/* Low-rank adapters in files: with what is trained beside them, as PEFT names
- * that, or merged. */
+/* Files of low-rank adapters: trained tensors under PEFT names, or weights with
+ * adapters merged. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -11,8 +11,9 @@ need_adapters(ckr_ctx *c)
 {
 	CKR_TRY(rt_need_quiet(c));
 	return c->lib->nadapter ? CKR_OK
-	       : err_set(&c->err, CKR_EUNSUPPORTED, "%s: has no adapters; ckc "
-	                 "--lora GLOB=RANK compiles some in", c->path);
+	       : err_set(&c->err, CKR_EUNSUPPORTED, "%s: the library has no "
+	                 "adapters; compile it with ckc --lora GLOB=RANK",
+	                 c->path);
 }
 
 static bool

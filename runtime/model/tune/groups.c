@@ -1,4 +1,5 @@
-/* Parameters that are updated otherwise than most. */
+/* Parameter groups: learning rate factors and weight decay of single
+ * parameters. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -31,12 +32,12 @@ ckr_set_group(ckr_ctx *c, const char *name, double factor, double decay)
 	t = rt_find(c, name, &i);
 	if (!t || t->kind != CKR_PARAM || t->flags & CKR_FROZEN)
 		return err_set(&c->err, CKR_EARG, "%s: expected the name of a "
-		               "parameter that is trained, got '%s'", c->path,
+		               "trainable parameter, found '%s'", c->path,
 		               err_name(text, sizeof(text), name));
 	if (!(factor >= 0) || !isfinite((float)factor)
 	    || !isfinite((float)decay))
-		return err_set(&c->err, CKR_EARG, "'%s': a factor of 0 or more "
-		               "and a decay are expected, got %g and %g",
+		return err_set(&c->err, CKR_EARG, "'%s': expected a factor of "
+		               "0 or more and a finite decay, found %g and %g",
 		               err_name(text, sizeof(text), name), factor,
 		               decay);
 	CKR_TRY(alloc_groups(c));

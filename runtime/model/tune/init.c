@@ -99,12 +99,12 @@ need_fit(ckr_ctx *c, const struct infile *o, size_t n, const char *map)
 	err_name(text, sizeof(text), map);
 	if (idle)
 		return err_set(&c->err, CKR_EARG, "%s: --init-map '%s' changes "
-		               "nothing: all tensors have the model's names "
-		               "already; try: leave it out", idle->f.path,
+		               "nothing: all tensors already have the model's "
+		               "names; omit the option", idle->f.path,
 		               text);
 	snprintf(old, sizeof(old), "%.*s", (int)strcspn(map, "="), map);
-	return err_set(&c->err, CKR_EARG, "--init-map '%s': no tensor of the "
-	               "%zu files begins with '%s'", text, n,
+	return err_set(&c->err, CKR_EARG, "--init-map '%s': no tensor name in "
+	               "the %zu files begins with '%s'", text, n,
 	               err_name(begin, sizeof(begin), old));
 }
 
@@ -154,8 +154,9 @@ note_twice(ckr_ctx *c, const struct infile *o, size_t k, size_t n)
 	if (twice > 1)
 		snprintf(more, sizeof(more), " and %zu more are", twice - 1);
 	if (twice)
-		snprintf(text + end, sizeof(c->unread.text) - end, "%s%s: "
-		         "'%s'%s in a later file, too, which counts",
+		snprintf(text + end, sizeof(c->unread.text) - end,
+		         "%s%s: '%s'%s also in a later file, which takes "
+		         "precedence",
 		         end ? "; " : "", o[k].f.path,
 		         err_name(name, sizeof(name), first), more);
 }
@@ -210,7 +211,7 @@ ckr_init_all(ckr_ctx *c, const char *const *path, size_t n,
 	for (size_t k = 0; how && k < how->nmap; k++)
 		if (!strchr(how->map[k], '='))
 			return err_set(&c->err, CKR_EARG, "expected a mapping "
-			               "OLD=NEW, got '%s'", how->map[k]);
+			               "OLD=NEW, found '%s'", how->map[k]);
 	o = calloc(n + 1, sizeof(*o));
 	if (!o)
 		return rt_no_memory(c);

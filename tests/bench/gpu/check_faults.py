@@ -93,7 +93,7 @@ def killed(w, gpt):
     if not os.path.exists(cut):
         raise Wrong("no checkpoint in 60 s")
     told = w.must(*base[:-1], "--resume", cut, "--steps", 1)
-    found = re.search(r"(\d+) steps are done", told.stdout)
+    found = re.search(r"(\d+) steps are already done", told.stdout)
     if not found:
         raise Wrong(f"ckrun does not tell how many steps are done: {said(told.stdout)}")
     done = int(found[1])
