@@ -13,7 +13,7 @@
 #include "codegen/cc.h"
 #include "codegen/cpu/cpu.h"
 #include "codegen/cuda/cuda.h"
-#include "codegen/ranks.h"
+#include "codegen/rank_tables.h"
 #include "codegen/sources.h"
 #include "codegen/tables.h"
 #include "ir/base/hash.h"

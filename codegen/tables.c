@@ -1,7 +1,7 @@
 /* The constant tables of a compiled model: tensors, arguments, steps, library.
  */
 #include "codegen/codegen.h"
-#include "codegen/ranks.h"
+#include "codegen/rank_tables.h"
 #include "codegen/tables.h"
 
 #include <inttypes.h>

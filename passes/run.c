@@ -12,7 +12,7 @@
 #include "passes/lora/lora.h"
 #include "passes/overlap/overlap.h"
 #include "passes/place/place.h"
-#include "passes/plan/plan.h"
+#include "passes/planner/planner.h"
 #include "passes/precision/precision.h"
 #include "passes/replay/replay.h"
 #include "passes/shard/shard.h"

@@ -20,7 +20,7 @@
 #include "frontend/driver/verbs.h"
 #include "ir/ir.h"
 #include "passes/cost/cost.h"
-#include "passes/plan/frontier.h"
+#include "passes/planner/frontier.h"
 #include "passes/report/step_report.h"
 #include "passes/forward.h"
 #include "passes/passes.h"

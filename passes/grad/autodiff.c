@@ -36,7 +36,7 @@
 
 #include <string.h>
 
-#include "passes/grad/pieces.h"
+#include "passes/grad/optimizer_shards.h"
 #include "passes/grad/shield.h"
 #include "passes/pass.h"
 

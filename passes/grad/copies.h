@@ -2,7 +2,7 @@
 #ifndef PASSES_COPIES_H
 #define PASSES_COPIES_H
 
-#include "passes/grad/reduce.h"
+#include "passes/grad/gradient_sums.h"
 
 /* Whether there is a cast that one could take the place of. */
 bool copies_fit(const Graph *);

@@ -11,7 +11,7 @@
 #ifndef PASSES_ZERO_H
 #define PASSES_ZERO_H
 
-#include "passes/grad/reduce.h"
+#include "passes/grad/gradient_sums.h"
 
 /* Choose whose states are cut, and make pieces of masters.  Appends nodes that
  * go behind behind[0 ..], as many as it returns. */

@@ -4,7 +4,7 @@
  *         curve as steps, its lower bound, the presets as labelled points
  * note    Nothing but shapes and text; what comes from outside is escaped.
  */
-#include "passes/plan/frontier.h"
+#include "passes/planner/frontier.h"
 #include "runtime/support/markup.h"
 
 #include <math.h>

@@ -5,7 +5,7 @@
  *         kept and what is computed again, the largest values
  * note    numbers are those of --json; names on hover (title)
  */
-#include "passes/plan/frontier.h"
+#include "passes/planner/frontier.h"
 #include "passes/report/plan_page.h"
 #include "passes/report/report.h"
 #include "runtime/support/markup.h"

@@ -2,7 +2,7 @@
 #ifndef PASSES_STEP_REPORT_H
 #define PASSES_STEP_REPORT_H
 
-#include "passes/plan/one_percent.h"
+#include "passes/planner/one_percent.h"
 #include "passes/account/memory_report.h"
 
 /* FLOPs of products, for one micro-batch on all ranks.  `model` is what the

@@ -12,8 +12,8 @@
 #include "runtime/ckrun/start.h"
 #include "runtime/ckrun/steps.h"
 #include "runtime/ckrun/console.h"
-#include "runtime/ckrun/eval/eval.h"
-#include "runtime/ckrun/report/report.h"
+#include "runtime/ckrun/evaluation/evaluation.h"
+#include "runtime/ckrun/run_report/run_report.h"
 
 /* ---- a run ---- */
 

@@ -154,22 +154,22 @@ def missing(bench, ckc, model, batch):
     with ckc.Trainer(model) as t:
         for call in t.step, t.eval:
             said(bench, ckc, call, f"inputs '{a}', '{b}' were never set")
-            said(bench, ckc, lambda: call(**{a: x}), f"missing array for input '{b}'")
-            said(bench, ckc, lambda: call(**{b: y}), f"missing array for input '{a}'")
+            said(bench, ckc, lambda: call(**{a: x}), f"no array for input '{b}'")
+            said(bench, ckc, lambda: call(**{b: y}), f"no array for input '{a}'")
         said(bench, ckc, t.predict, f"input '{a}' was never set")
-        said(bench, ckc, lambda: t.predict(**{b: y}), f"missing array for input '{a}'")
+        said(bench, ckc, lambda: t.predict(**{b: y}), f"no array for input '{a}'")
         t.inputs[a][...] = x
         said(bench, ckc, t.step, f"input '{b}' was never set")
         bench.check(list(t.inputs) == [a, b] and b in t.inputs and len(t.inputs) == 2 and t.steps == 0, f"inputs {t.inputs}, {t.steps} steps")
         said(bench, ckc, t.eval, f"input '{b}' was never set")
         first, before = t.step(**batch), t.state_dict()
         for call in t.step, t.eval:
-            said(bench, ckc, lambda: call(**{a: x}), f"missing array for input '{b}'")
+            said(bench, ckc, lambda: call(**{a: x}), f"no array for input '{b}'")
         bench.check(t.steps == 1 and all((v == before[k]).all() for k, v in t.state_dict().items()), "a step that was refused has trained")
         bench.check(t.step() < first, "a step without arrays is one of the batch that is set")
     parts = ckc.compile(os.path.join(ck.MODELS, "mlp-mse.onnx"), bench.path("parts.so"), dim={"batch": 4}, grad_accum=2)
     with ckc.Trainer(parts) as t:
-        said(bench, ckc, lambda: t.step(**{a: x}), f"missing array for input '{b}'")
+        said(bench, ckc, lambda: t.step(**{a: x}), f"no array for input '{b}'")
         said(bench, ckc, t.step, f"inputs '{a}', '{b}' were never set")
 
 

@@ -10,12 +10,12 @@
 #include <cmocka.h>
 
 #include "passes/account/account.h"
-#include "passes/plan/choose.h"
+#include "passes/planner/choose.h"
 #include "tests/plan/gen.h"
 #include "passes/fuse/fuse.h"
 #include "passes/place/place.h"
 #include "passes/replay/replay.h"
-#include "passes/plan/plan.h"
+#include "passes/planner/planner.h"
 #include "codegen/cpu/cpu.h"
 
 /* A pass context with quiet diagnostics. */

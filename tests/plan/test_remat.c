@@ -5,7 +5,7 @@
 #include "passes/fuse/fuse.h"
 #include "passes/place/place.h"
 #include "passes/replay/replay.h"
-#include "passes/plan/choose.h"
+#include "passes/planner/choose.h"
 #include "passes/problem/segments.h"
 #include "passes/cost/cost.h"
 

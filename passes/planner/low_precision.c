@@ -10,7 +10,7 @@
  * cost    (PLAN_GRID + 1) * SAVE_PARTS rewrites and placements at most, less
  *         those of plans that recompute longer than the best one takes
  */
-#include "passes/plan/low_precision.h"
+#include "passes/planner/low_precision.h"
 #include "passes/cost/cost.h"
 #include "passes/place/place.h"
 

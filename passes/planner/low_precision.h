@@ -2,7 +2,7 @@
 #ifndef PASSES_PLAN_LOW_PRECISION_H
 #define PASSES_PLAN_LOW_PRECISION_H
 
-#include "passes/plan/choose.h"
+#include "passes/planner/choose.h"
 #include "passes/save/save.h"
 
 enum { PLAN_GRID = 12 };

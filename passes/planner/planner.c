@@ -12,12 +12,12 @@
  * both forms of the graph and keeps the better one.
  */
 #include "passes/cost/cost.h"
-#include "passes/plan/choose.h"
-#include "passes/plan/low_precision.h"
-#include "passes/plan/frontier.h"
+#include "passes/planner/choose.h"
+#include "passes/planner/low_precision.h"
+#include "passes/planner/frontier.h"
 #include "passes/solve/ilp.h"
-#include "passes/plan/one_percent.h"
-#include "passes/plan/plan.h"
+#include "passes/planner/one_percent.h"
+#include "passes/planner/planner.h"
 #include "passes/place/place.h"
 #include "runtime/support/now.h"
 

@@ -10,7 +10,7 @@
  *         form wins ties: as it is for a single budget.
  * cost    GRID choices and bounds
  */
-#include "passes/plan/frontier.h"
+#include "passes/planner/frontier.h"
 #include "passes/account/account.h"
 
 #include <inttypes.h>

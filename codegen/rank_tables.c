@@ -1,7 +1,7 @@
 /* The tables of a sharded graph: placements of tensors, and the transfers of
  * steps.
  */
-#include "codegen/ranks.h"
+#include "codegen/rank_tables.h"
 #include "ir/split.h"
 
 #include <inttypes.h>

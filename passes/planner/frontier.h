@@ -4,7 +4,7 @@
 #ifndef PASSES_FRONTIER_H
 #define PASSES_FRONTIER_H
 
-#include "passes/plan/choose.h"
+#include "passes/planner/choose.h"
 
 struct frontier_point {
 	const char *name;               /* a preset; NULL: chosen */

@@ -4,7 +4,7 @@
  *         what the program's columns put there; rows for those places where
  *         the last solution has too much
  */
-#include "passes/plan/remat_ilp.h"
+#include "passes/planner/remat_ilp.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Join the adjoints of slices that together cover one axis. */
-#include "passes/grad/pieces.h"
+#include "passes/grad/optimizer_shards.h"
 
 int
 piece_axis(const Graph *g, const Node *n)

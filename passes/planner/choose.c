@@ -17,7 +17,7 @@
  *         of archive and grid unless the graph is small.
  * cost    counted work: evaluations, pivots, branch and bound nodes
  */
-#include "passes/plan/choose.h"
+#include "passes/planner/choose.h"
 #include "passes/recursive/recursive.h"
 #include "passes/curve/partition.h"
 

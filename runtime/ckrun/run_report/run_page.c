@@ -2,8 +2,8 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "runtime/ckrun/report/chart.h"
-#include "runtime/ckrun/report/report.h"
+#include "runtime/ckrun/run_report/chart.h"
+#include "runtime/ckrun/run_report/run_report.h"
 #include "runtime/support/markup.h"
 
 static const char style[] = "svg{margin:0 12px 12px 0}\n";

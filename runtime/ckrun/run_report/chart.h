@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "runtime/ckrun/report/history.h"
+#include "runtime/ckrun/run_report/history.h"
 
 enum {
 	CHART_POINTS = 2000,            /* of a curve, at most */

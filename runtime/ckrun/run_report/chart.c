@@ -1,5 +1,5 @@
 /* SVG charts of curves. */
-#include "runtime/ckrun/report/chart.h"
+#include "runtime/ckrun/run_report/chart.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Room plan: keep or recompute each activation.
+/* Room planner: keep or recompute each activation.
  *
  * in      an ordered training graph, costs, a budget
  * out     the same graph with copies of forward nodes in backward; bounds, the

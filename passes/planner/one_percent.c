@@ -16,7 +16,7 @@
 #include "passes/problem/remat.h"
 #include "passes/account/account.h"
 #include "passes/place/place.h"
-#include "passes/plan/one_percent.h"
+#include "passes/planner/one_percent.h"
 #include "passes/account/memory_report.h"
 
 #include <math.h>

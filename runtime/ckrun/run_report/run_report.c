@@ -1,5 +1,5 @@
 /* ckrun report: arguments and files. */
-#include "runtime/ckrun/report/report.h"
+#include "runtime/ckrun/run_report/run_report.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -20,7 +20,7 @@
  *         given order, is faster (bound class "once").
  * cost    some thousand columns and rows for a dozen layers
  */
-#include "passes/plan/remat_ilp.h"
+#include "passes/planner/remat_ilp.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Refuse a budget: the smallest one that works, the values alive at the
  * tightest step of that plan, and what would help.
  */
-#include "passes/plan/choose.h"
+#include "passes/planner/choose.h"
 #include "runtime/support/number.h"
 
 #include <inttypes.h>

@@ -10,7 +10,7 @@
 
 #include <stdio.h>
 
-#include "runtime/ckrun/report/history.h"
+#include "runtime/ckrun/run_report/history.h"
 
 /* ---- report.c ---- */
 

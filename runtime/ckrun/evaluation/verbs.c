@@ -1,4 +1,4 @@
-#include "runtime/ckrun/eval/eval.h"
+#include "runtime/ckrun/evaluation/evaluation.h"
 
 #include <stdio.h>
 

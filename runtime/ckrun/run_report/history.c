@@ -1,5 +1,5 @@
 /* Reader of the logs of runs, JSON lines or CSV. */
-#include "runtime/ckrun/report/history.h"
+#include "runtime/ckrun/run_report/history.h"
 
 #include <math.h>
 #include <stdio.h>
