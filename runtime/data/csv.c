@@ -73,6 +73,21 @@ read_first_line(struct csv_reader *r)
 	return CKR_OK;
 }
 
+/* A first line with one of them is a row that lacks a number, not a header. */
+static bool
+is_missing_value(const char *name)
+{
+	static const char *const spelling[] = {
+		"na", "n/a", "#n/a", "nan", "-nan", "null", "nil", "none",
+		"inf", "-inf", "+inf", "infinity", "-infinity", "?", "-", "."
+	};
+	bool any = false;
+
+	for (size_t i = 0; i < sizeof(spelling) / sizeof(*spelling); i++)
+		any |= !strcasecmp(name, spelling[i]);
+	return any;
+}
+
 /* As pandas writes an index, and columns without names. */
 static ckr_status
 check_header_row(const struct csv_reader *r)
@@ -88,6 +103,11 @@ check_header_row(const struct csv_reader *r)
 			               "of the header has no name; in pandas, "
 			               "try: to_csv(..., index=False)", t->path,
 			               line, j + 1);
+		if (is_missing_value(t->name[j]))
+			return err_set(r->e, CKR_EFORMAT, "%s:%llu: column %u: "
+			               "expected a number or the name of the "
+			               "column, found '%s'", t->path, line,
+			               j + 1, t->name[j]);
 		snprintf(text, sizeof(text), "%u", j);
 		count &= !strcmp(t->name[j], text);
 	}

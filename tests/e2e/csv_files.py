@@ -109,6 +109,8 @@ def wrong(bench, so):
                           (head + "1,2,3,4\0\n", ":2: found a NUL byte; the file is not text"), (head + "1,2,3," + "4" * 300, "more than 255 characters"),
                           ("a,b,a\n1,2,3\n", "have the name 'a'; try: --columns NAME=NUMBER"), ("x,x1,x2,y\n1,2,3,4\n", "have the name 'x'"),
                           (",a,b\n0,1,2\n", "column 1 of the header has no name; in pandas, try: to_csv(..., index=False)"),
+                          ("1,2,NA\n0,1,2\n", ":1: column 3: expected a number or the name of the column, found 'NA'"),
+                          ("nan\n1\n2\n", ":1: column 1: expected a number or the name of the column, found 'nan'"),
                           ("0,1,2\n5,6,7\n", ":1: the first line counts 0 1 2 ..., as a header without names"),
                           ("1," * 65536 + "1\n", "more than 65536 columns"), (b"\x00\x01" * 99, "not text")):
         seen.refused(bench, so, "--data", text(bench, "wrong.csv", content), told=[told])
