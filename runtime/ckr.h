@@ -118,7 +118,7 @@ const char *ckr_error(const ckr_ctx *ctx);
  * in all, with the message of that one.  A process must close its models before
  * it ends; otherwise the launcher treats its end as a failure, and ends the
  * others.  CKR_ERANK: a process has stopped or did not arrive, or the GPU of
- * this one has failed; only ckr_leave may be called then. */
+ * this one has failed; only ckr_abort may be called then. */
 
 /* Rank of this process and number of processes; 0 and 1 for a single one. */
 uint32_t ckr_rank(const ckr_ctx *ctx);
@@ -127,13 +127,13 @@ uint32_t ckr_processes(const ckr_ctx *ctx);
  * fail. */
 ckr_status ckr_agree(ckr_ctx *ctx, ckr_status status);
 /* *any: whether `here` is true in any process. */
-ckr_status ckr_any(ckr_ctx *ctx, bool here, bool *any);
+ckr_status ckr_agree_any(ckr_ctx *ctx, bool here, bool *any);
 /* Whether this process should report the last failure: of a failure in all
  * processes, one reports. */
-bool ckr_speaks(const ckr_ctx *ctx);
+bool ckr_is_reporter(const ckr_ctx *ctx);
 /* To call before a process ends with a reported failure: ends all others,
  * unless they failed, too. */
-void ckr_leave(ckr_ctx *ctx, ckr_status status);
+void ckr_abort(ckr_ctx *ctx, ckr_status status);
 
 /* ---- what is inside ---- */
 
@@ -250,13 +250,13 @@ ckr_status ckr_input(ckr_ctx *ctx, const char *name, void **data);
  * because gradients overflowed or, on a GPU, because this step or the one
  * before failed, its inputs may be fed again; ckr_sample_count then has the
  * count before it. */
-typedef ckr_status ckr_feed(void *user, ckr_ctx *ctx, uint64_t step,
+typedef ckr_status ckr_feed_fn(void *user, ckr_ctx *ctx, uint64_t step,
                             uint32_t micro);
-ckr_status ckr_set_feed(ckr_ctx *ctx, ckr_feed *feed, void *user);
+ckr_status ckr_set_feed(ckr_ctx *ctx, ckr_feed_fn *feed, void *user);
 /* If the divisor of the loss is counted over all micro-batches (labels that are
  * not ignored), the function is also called for each of them in advance.
  * Returns whether it must set this input in the current call. */
-bool ckr_wants(const ckr_ctx *ctx, const char *input);
+bool ckr_needs_input(const ckr_ctx *ctx, const char *input);
 /* Set the message of ckr_error for a failure of the caller's own; "%m" is
  * errno. Returns status. */
 ckr_status ckr_fail(ckr_ctx *ctx, ckr_status status, const char *fmt, ...)
@@ -271,9 +271,9 @@ ckr_status ckr_fail(ckr_ctx *ctx, ckr_status status, const char *fmt, ...)
  * optimizer.  Unless the step goes on, no update is applied: parameters,
  * optimizer state and buffers are what they were before it.  The loss is always
  * checked; gradients are checked if all of them exist before the first update
- * (not with ckc --update-in-backward); ckr_finite checks the result of a step.
- * If a smaller loss scale may prevent an overflow of gradients, the step is
- * skipped in any case. */
+ * (not with ckc --update-in-backward); ckr_check_finite checks the result of a
+ * step.  If a smaller loss scale may prevent an overflow of gradients, the step
+ * is skipped in any case. */
 enum ckr_on_nan {
 	CKR_NAN_STOP,                   /* the step fails with CKR_ENAN and is
 	                                 * not counted */
@@ -315,7 +315,7 @@ struct ckr_hyper {
 struct ckr_hyper ckr_hyper_default(void);
 /* The defaults of the model's optimizer.  They differ in: sgdm momentum 0.9;
  * adam decay 0; lion lr 1e-4, beta2 0.99; adafactor lr 1e-2, eps 2^-23. */
-struct ckr_hyper ckr_hyper_of(const ckr_ctx *ctx);
+struct ckr_hyper ckr_model_hyper(const ckr_ctx *ctx);
 
 /* Set a parameter's learning rate, as a factor of the rate of steps, and its
  * weight decay (below 0: that of steps).  A factor of 0 freezes the parameter.
@@ -331,7 +331,7 @@ double ckr_schedule_lr(enum ckr_schedule kind, double lr, double min_lr,
 
 /* Forward, backward and update over all micro-batches.  *loss (may be NULL) is
  * that before the update, of all as one batch (their mean where ckc said so);
- * NaN for a model without one.  hyper NULL: ckr_hyper_of.  After CKR_EDATA
+ * NaN for a model without one.  hyper NULL: ckr_model_hyper.  After CKR_EDATA
  * parameters and buffers are unchanged unless updates run in backward. */
 ckr_status ckr_step(ckr_ctx *ctx, const struct ckr_hyper *hyper, double *loss);
 /* An asynchronous step in two calls, between which a GPU computes: while
@@ -367,7 +367,7 @@ ckr_status ckr_grad_norm(ckr_ctx *ctx, double *norm);
 ckr_status ckr_eval(ckr_ctx *ctx, double *loss);
 /* Why there is no evaluation program; NULL: there is one.  Owned by the
  * context. */
-const char *ckr_no_eval(const ckr_ctx *ctx);
+const char *ckr_why_no_eval(const ckr_ctx *ctx);
 /* After CKR_EDATA of a step or an evaluation: the bad number. */
 int64_t ckr_bad_number(const ckr_ctx *ctx);
 /* Outputs of ckr_eval, the loss among them, in a fixed order.  CKR_EARG when i
@@ -398,16 +398,16 @@ ckr_status ckr_score_begin(ckr_ctx *ctx);
 ckr_status ckr_score_add(ckr_ctx *ctx, double times);
 /* The score of all batches added.  CKR_EARG if there is none. */
 ckr_status ckr_score_end(ckr_ctx *ctx, struct ckr_score *score);
-/* ckr_best: the lowest validation loss of this run (infinity if there is none),
- * and the number of validations in a row since that were not lower.
- * Checkpoints hold both. ckr_saw counts another validation; *best: its loss is
- * the lowest. worse may be NULL. */
-ckr_status ckr_saw(ckr_ctx *ctx, double loss, bool *best);
-double ckr_best(const ckr_ctx *ctx, uint64_t *worse);
+/* Count another validation; *best: its loss is the lowest. */
+ckr_status ckr_record_validation(ckr_ctx *ctx, double loss, bool *best);
+/* The lowest validation loss of this run, infinity without a validation, and in
+ * *worse (may be NULL) the number of validations since that were not lower.
+ * Checkpoints hold both. */
+double ckr_best_loss(const ckr_ctx *ctx, uint64_t *worse);
 /* CKR_ENAN, naming the first, if a trained parameter, optimizer state or a
  * buffer that steps write holds NaN or infinity: not to be saved over a good
  * checkpoint. */
-ckr_status ckr_finite(ckr_ctx *ctx);
+ckr_status ckr_check_finite(ckr_ctx *ctx);
 
 struct ckr_checked {
 	uint64_t compared;              /* tensors whose bits were compared */
@@ -454,14 +454,14 @@ struct ckr_init {
 ckr_status ckr_init(ckr_ctx *ctx, const char *path,
                     const struct ckr_init *how);
 /* From several files that hold all weights together.  If two have the same
- * name, the last one wins, and ckr_unread reports it. */
+ * name, the last one wins, and ckr_unused_tensors reports it. */
 ckr_status ckr_init_all(ckr_ctx *ctx, const char *const *path, size_t n,
                         const struct ckr_init *how);
 /* Weight number i of those not set by the files read last; NULL: none. */
-const char *ckr_left(const ckr_ctx *ctx, size_t i);
+const char *ckr_missing_weight(const ckr_ctx *ctx, size_t i);
 /* A message about tensors of the files read last that the model does not use;
  * "": none.  Such a tensor may be a constant, which keeps its value. */
-const char *ckr_unread(const ckr_ctx *ctx);
+const char *ckr_unused_tensors(const ckr_ctx *ctx);
 /* Parameters, buffers, optimizer state, step, seed and loss scale.  The file
  * appears by rename when it is complete and on disk. */
 ckr_status ckr_save(ckr_ctx *ctx, const char *path);

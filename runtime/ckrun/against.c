@@ -76,11 +76,11 @@ static int
 prepare_compare(struct against *a)
 {
 	ckr_ctx *m = a->p.s[0].m;
-	struct ckr_hyper h = ckr_hyper_of(m);
+	struct ckr_hyper h = ckr_model_hyper(m);
 	uint64_t done = ckr_step_count(m);
 
 	options_default(a->o, &h);
-	options_warn(a->o, ckr_optimizer(m), ckr_unread(m));
+	options_warn(a->o, ckr_optimizer(m), ckr_unused_tensors(m));
 	choose_rtol(a);
 	if (options_given(a->o, "loss-scale") && !(ckr_loss_scale(m) > 0)
 	    && !(ckr_loss_scale(a->p.s[1].m) > 0))

@@ -46,7 +46,7 @@ fail_run(struct train_run *r, ckr_status s)
 {
 	end_line(r);
 	fprintf(console_errors(r->m), "ckrun: %s\n", ckr_error(r->m));
-	ckr_leave(r->m, s);
+	ckr_abort(r->m, s);
 	return s == CKR_ERANK ? GONE : FAILED;
 }
 
@@ -126,7 +126,7 @@ handle_skipped(struct train_run *r)
 		fprintf(stderr, "ckrun: warning: %s; its update is skipped\n",
 		        ckr_error(r->m));
 	}
-	s = ckr_finite(r->m);
+	s = ckr_check_finite(r->m);
 	return s == CKR_OK ? DONE
 	       : s == CKR_ENAN ? fail_by_nan(r) : fail_run(r, s);
 }
@@ -138,7 +138,7 @@ save_checkpoint(struct train_run *r)
 	ckr_status s = CKR_OK;
 
 	if (r->o->hyper.on_nan != CKR_NAN_GO)
-		s = ckr_finite(r->m);
+		s = ckr_check_finite(r->m);
 	if (s != CKR_OK)
 		return s == CKR_ENAN ? fail_by_nan(r) : fail_run(r, s);
 	s = ckr_save(r->m, r->o->save);
@@ -216,7 +216,7 @@ static int
 train(struct train_run *r)
 {
 	while (ckr_step_count(r->m) < r->steps.total && !r->stalled) {
-		ckr_status s = ckr_any(r->m, interrupted(), &r->stopped);
+		ckr_status s = ckr_agree_any(r->m, interrupted(), &r->stopped);
 		int status;
 
 		if (s != CKR_OK)
@@ -388,7 +388,7 @@ print_tail(const struct train_run *r)
 		printf("saved %s\n", r->o->save);
 	if (r->o->save_best)
 		printf("saved %s, validation loss %.9g\n",
-		       r->o->save_best, ckr_best(r->m, NULL));
+		       r->o->save_best, ckr_best_loss(r->m, NULL));
 }
 
 /* How many steps, by default: one for a model that does not train. */
@@ -424,12 +424,12 @@ run_model(struct train_run *r)
 	r->steps.o = r->o;
 	r->steps.m = r->m;
 	r->steps.data = &r->data;
-	hyper = ckr_hyper_of(r->m);
+	hyper = ckr_model_hyper(r->m);
 	options_default(r->o, &hyper);
 	status = count_steps(r);
 	if (status)
 		return status;
-	options_warn(r->o, ckr_optimizer(r->m), ckr_unread(r->m));
+	options_warn(r->o, ckr_optimizer(r->m), ckr_unused_tensors(r->m));
 	print_run_head(r);
 	r->steps.before = ckr_step_count(r->m);
 	if (ckr_step_count(r->m) >= r->steps.total && !r->o->quiet)

@@ -30,7 +30,7 @@ console_begin(void)
 FILE *
 console_errors(const ckr_ctx *m)
 {
-	return ckr_speaks(m) || !silent ? loud : silent;
+	return ckr_is_reporter(m) || !silent ? loud : silent;
 }
 
 /* ---- numbers ---- */

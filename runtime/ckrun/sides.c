@@ -174,7 +174,7 @@ static ckr_status
 step_nudged(struct sides *p, struct ckrun_options *o)
 {
 	struct compared_side *s = &p->s[1];
-	struct ckr_hyper h = ckr_hyper_of(s->m);
+	struct ckr_hyper h = ckr_model_hyper(s->m);
 	uint64_t done = ckr_step_count(s->m);
 
 	options_default(o, &h);

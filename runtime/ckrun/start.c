@@ -26,7 +26,7 @@ print_uninitialized(ckr_ctx *m, const struct ckrun_options *o)
 	size_t left = 0, all = 0;
 	char text[NAME_TEXT];
 
-	while (ckr_left(m, left))
+	while (ckr_missing_weight(m, left))
 		left++;
 	for (size_t i = 0; ckr_tensor(m, i, &info) == CKR_OK; i++)
 		all += !strcmp(info.kind, "param")
@@ -37,16 +37,16 @@ print_uninitialized(ckr_ctx *m, const struct ckrun_options *o)
 	       left, all);
 	for (size_t i = 0; i < left && (o->stats || i < FEW); i++)
 		printf("%s%s", i ? ", " : "",
-		       err_name(text, sizeof(text), ckr_left(m, i)));
+		       err_name(text, sizeof(text), ckr_missing_weight(m, i)));
 	puts(left > FEW && !o->stats ? ", ... (all: --stats)" : "");
 }
 
 static ckr_status
 warn_of_nan(ckr_ctx *m)
 {
-	ckr_status s = ckr_finite(m);
+	ckr_status s = ckr_check_finite(m);
 
-	if (s == CKR_ENAN && ckr_speaks(m))
+	if (s == CKR_ENAN && ckr_is_reporter(m))
 		fprintf(stderr, "ckrun: warning: --init: %s\n", ckr_error(m));
 	return s == CKR_ENAN ? CKR_OK : s;
 }

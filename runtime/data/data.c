@@ -198,7 +198,7 @@ feed_inputs(struct data *d, uint32_t micro)
 		const struct fed_input *it = &d->pair.item[i];
 		uint64_t n = it->in.nelem;
 
-		if (!ckr_wants(d->ctx, it->in.name))
+		if (!ckr_needs_input(d->ctx, it->in.name))
 			continue;
 		if (it->source == FROM_TOKENS || it->source == FROM_NEXT)
 			CKR_TRY(feed_windows(d, it,

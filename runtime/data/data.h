@@ -71,7 +71,7 @@ bool data_find_number(const struct data *, int64_t, char *buf, size_t size);
 /* A number that is not finite, in the batch that the next step takes. */
 bool data_find_nonfinite(struct data *, char *buf, size_t size);
 
-/* A ckr_feed; user is the struct data. */
+/* A ckr_feed_fn; user is the struct data. */
 ckr_status data_feed(void *user, ckr_ctx *, uint64_t step, uint32_t micro);
 
 #endif

@@ -274,7 +274,7 @@ ckr_input(ckr_ctx *c, const char *name, void **data)
 }
 
 ckr_status
-ckr_set_feed(ckr_ctx *c, ckr_feed *feed, void *user)
+ckr_set_feed(ckr_ctx *c, ckr_feed_fn *feed, void *user)
 {
 	c->feed = feed;
 	c->feed_user = user;

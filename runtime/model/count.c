@@ -4,8 +4,8 @@
  * Steps of a round run for every micro-batch, with its inputs, and add to
  * totals, which stay in memory; then those of the next round.  Inputs of a step
  * are thus set once more for every round, but only those that its steps read
- * (ckr_wants).  They must be the same each time, which is looked after by a
- * hash: a loss over other labels than were counted would be wrong in silence.
+ * (ckr_needs_input).  A hash checks that they are the same each time: a loss
+ * over other labels than were counted would be silently wrong.
  */
 #include "runtime/model/peers.h"
 
@@ -79,7 +79,7 @@ count_wants(const ckr_ctx *c, uint32_t i)
 }
 
 bool
-ckr_wants(const ckr_ctx *c, const char *input)
+ckr_needs_input(const ckr_ctx *c, const char *input)
 {
 	uint32_t i;
 

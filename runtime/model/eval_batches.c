@@ -21,12 +21,12 @@ run_evaluation(ckr_ctx *c, double *loss)
 	if (c->finite.nsaved)
 		return err_set(&c->err, CKR_EUNSUPPORTED, "the library has no "
 		               "evaluation program, which uses running "
-		               "statistics: %s", ckr_no_eval(c));
+		               "statistics: %s", ckr_why_no_eval(c));
 	return rt_run_forward(c, &c->plan, rt_last_output(p), loss);
 }
 
 const char *
-ckr_no_eval(const ckr_ctx *c)
+ckr_why_no_eval(const ckr_ctx *c)
 {
 	return !c->lib || c->forward.p ? NULL
 	       : c->lib->no_forward ? c->lib->no_forward : "ckc compiled none";
@@ -278,7 +278,7 @@ ckr_score_end(ckr_ctx *c, struct ckr_score *score)
 /* ---- a run's validations ---- */
 
 ckr_status
-ckr_saw(ckr_ctx *c, double loss, bool *best)
+ckr_record_validation(ckr_ctx *c, double loss, bool *best)
 {
 	CKR_TRY(rt_need_ready(c));
 	*best = loss < c->best.loss;
@@ -288,7 +288,7 @@ ckr_saw(ckr_ctx *c, double loss, bool *best)
 }
 
 double
-ckr_best(const ckr_ctx *c, uint64_t *worse)
+ckr_best_loss(const ckr_ctx *c, uint64_t *worse)
 {
 	if (worse)
 		*worse = c->best.worse;

@@ -6,7 +6,7 @@
  * each as it comes.  Those of a scaled loss are checked in any case, as they
  * decide about the scale.  A library that updates inside the backward pass has
  * gradients that cannot be undone, so there the loss decides alone, and
- * ckr_finite finds what came of it.
+ * ckr_check_finite finds what came of it.
  * Buffers that the forward pass writes (running statistics) are copied when a
  * step begins.
  */
@@ -418,7 +418,7 @@ find_nonfinite(ckr_ctx *c)
 }
 
 ckr_status
-ckr_finite(ckr_ctx *c)
+ckr_check_finite(ckr_ctx *c)
 {
 	CKR_TRY(rt_need_quiet(c));
 	return peers_agree(c, find_nonfinite(c), "checking parameters");

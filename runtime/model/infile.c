@@ -460,7 +460,7 @@ rt_note_unread(ckr_ctx *c, const struct array_file *f)
 }
 
 const char *
-ckr_unread(const ckr_ctx *c)
+ckr_unused_tensors(const ckr_ctx *c)
 {
 	return c ? c->unread.text : "";
 }

@@ -243,19 +243,19 @@ ckr_agree(ckr_ctx *c, ckr_status s)
 }
 
 ckr_status
-ckr_any(ckr_ctx *c, bool here, bool *any)
+ckr_agree_any(ckr_ctx *c, bool here, bool *any)
 {
 	return peers_any(c, here, any);
 }
 
 bool
-ckr_speaks(const ckr_ctx *c)
+ckr_is_reporter(const ckr_ctx *c)
 {
 	return !c || !c->err.mute;
 }
 
 void
-ckr_leave(ckr_ctx *c, ckr_status s)
+ckr_abort(ckr_ctx *c, ckr_status s)
 {
 	/* who speaks is to be heard first */
 	enum { SOON = 2 };

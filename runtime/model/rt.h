@@ -196,7 +196,7 @@ struct ckr_ctx {
 	unsigned char *left;            /* [nshared]: weights that the last file
 	                                 * has left as they were; NULL: none */
 
-	ckr_feed *feed;
+	ckr_feed_fn *feed;
 	void *feed_user;
 	bool feeding;                   /* it is being called */
 
@@ -500,7 +500,7 @@ ckr_status grads_after(ckr_ctx *, const struct bound *, uint32_t step);
 ckr_status grads_finish(ckr_ctx *);
 void grads_free(ckr_ctx *);
 
-/* ---- infile.c: keep for ckr_unread what of a file of weights has no place. */
+/* ---- infile.c: note for ckr_unused_tensors what the model does not use. */
 void rt_note_unread(ckr_ctx *, const struct array_file *);
 
 #endif

@@ -25,7 +25,7 @@ updates_by(const ckr_ctx *c, const char *optimizer)
 
 /* Those of PyTorch, and of the paper for Lion. */
 struct ckr_hyper
-ckr_hyper_of(const ckr_ctx *c)
+ckr_model_hyper(const ckr_ctx *c)
 {
 	struct ckr_hyper h = ckr_hyper_default();
 
@@ -65,7 +65,7 @@ ckr_schedule_lr(enum ckr_schedule kind, double lr, double min_lr,
 static void
 set_hyper_env(ckr_ctx *c, const struct ckr_hyper *hyper)
 {
-	struct ckr_hyper h = hyper ? *hyper : ckr_hyper_of(c);
+	struct ckr_hyper h = hyper ? *hyper : ckr_model_hyper(c);
 	struct ckr_env *env = &c->env;
 	double t = (double)(c->step - c->skipped) + 1;
 

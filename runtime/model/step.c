@@ -192,7 +192,7 @@ ckr_can_begin(const ckr_ctx *c)
 static void
 begin_step(ckr_ctx *c, struct inflight_step *f, const struct ckr_hyper *hyper)
 {
-	f->hyper = hyper ? *hyper : ckr_hyper_of(c);
+	f->hyper = hyper ? *hyper : ckr_model_hyper(c);
 	f->is_async = can_run_async(c);
 	if (f->is_async)
 		async_enqueue(c, f, true);

@@ -117,10 +117,10 @@ tell(struct task *t, ckr_status s, double loss, double scale)
 static void
 try_all(struct task *t)
 {
-	struct ckr_hyper h = ckr_hyper_of(t->m);
+	struct ckr_hyper h = ckr_model_hyper(t->m);
 
 	if (ckr_save(t->m, "/dev/null") == CKR_EARG
-	    && ckr_finite(t->m) == CKR_EARG
+	    && ckr_check_finite(t->m) == CKR_EARG
 	    && ckr_eval(t->m, NULL) == CKR_EARG
 	    && ckr_step(t->m, &h, NULL) == CKR_EARG)
 		return;
@@ -132,7 +132,7 @@ try_all(struct task *t)
 static ckr_status
 train(struct task *t, uint64_t end, uint32_t depth, int on_nan)
 {
-	struct ckr_hyper h = ckr_hyper_of(t->m);
+	struct ckr_hyper h = ckr_model_hyper(t->m);
 	uint64_t step = ckr_step_count(t->m), begun = step;
 	ckr_status s = CKR_OK;
 

@@ -177,7 +177,7 @@ class Trainer:
         self._ctx = ctx
         try:
             self._check(status)
-            self.hyper = self._call.ckr_hyper_of(ctx)
+            self.hyper = self._call.ckr_model_hyper(ctx)
             for name, value in hyper.items():
                 setattr(self.hyper, name, value)
             self._tensors = {i.name.decode(): i for i in self._list(self._call.ckr_tensor)}
@@ -274,7 +274,7 @@ class Trainer:
 
         def feed(_user, _ctx, _step, micro):
             try:
-                self._set({name: x[micro] for name, x in parts.items() if self._call.ckr_wants(self._ctx, name.encode())})
+                self._set({name: x[micro] for name, x in parts.items() if self._call.ckr_needs_input(self._ctx, name.encode())})
                 return 0
             except Exception as e:              # raised again after the C call
                 failed.append(e)
@@ -410,7 +410,7 @@ class Trainer:
         paths = [_os.fsencode(p) for p in ([path] if isinstance(path, (str, bytes, _os.PathLike)) else path)]
         self._check(self._call.ckr_init_all(self._ctx, (_c.c_char_p * len(paths))(*paths), len(paths), _c.byref(how)))
         left = []
-        while name := self._call.ckr_left(self._ctx, len(left)):
+        while name := self._call.ckr_missing_weight(self._ctx, len(left)):
             left.append(name.decode())
         return left
 

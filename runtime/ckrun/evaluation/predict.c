@@ -33,8 +33,8 @@ no_prediction(ckr_ctx *m, const char *name, int n)
 		return ckr_fail(m, CKR_EUNSUPPORTED, "the library has no "
 		                "output besides its loss%s%s; compile it with "
 		                "--output NAME if the budget has no room for "
-		                "all outputs", ckr_no_eval(m) ? ": " : "",
-		                ckr_no_eval(m) ? ckr_no_eval(m) : "");
+		                "all outputs", ckr_why_no_eval(m) ? ": " : "",
+		                ckr_why_no_eval(m) ? ckr_why_no_eval(m) : "");
 	return ckr_fail(m, CKR_EARG, name ? "--name: no output is called '%s'; "
 	                "expected one of%s" : "%sthe model has several "
 	                "outputs; choose one with --name:%s", name ? name : "",

@@ -40,7 +40,7 @@ valid_run(struct valid *v, bool *best)
 		score_note(&v->last, "--valid");
 	v->noted = true;
 	CKR_TRY(data_fill(v->trained));
-	return ckr_saw(v->m, v->last.loss, best);
+	return ckr_record_validation(v->m, v->last.loss, best);
 }
 
 bool
@@ -48,6 +48,6 @@ valid_stalled(const ckr_ctx *m, const struct ckrun_options *o)
 {
 	uint64_t worse;
 
-	ckr_best(m, &worse);
+	ckr_best_loss(m, &worse);
 	return o->patience && worse >= o->patience;
 }

@@ -17,7 +17,7 @@ check_interrupted(ckr_ctx *m)
 {
 	bool stopped;
 
-	CKR_TRY(ckr_any(m, interrupted(), &stopped));
+	CKR_TRY(ckr_agree_any(m, interrupted(), &stopped));
 	return stopped ? ckr_fail(m, CKR_EARG, "stopped by a signal; nothing "
 	                          "was written") : CKR_OK;
 }
@@ -53,7 +53,7 @@ run_verb(struct eval_job *j)
 	if (!o->quiet)
 		data_print(&j->data, stdout);
 	fflush(stdout);
-	options_warn(o, ckr_optimizer(j->m), ckr_unread(j->m));
+	options_warn(o, ckr_optimizer(j->m), ckr_unused_tensors(j->m));
 	if (o->verb == VERB_EVAL)
 		return run_eval(j);
 	CKR_TRY(predict_data(j->m, &j->data, o->name, o->out));
@@ -84,7 +84,7 @@ eval_run(const struct ckrun_options *o)
 	if (s != CKR_OK) {
 		fflush(stdout);
 		fprintf(console_errors(j.m), "ckrun: %s\n", ckr_error(j.m));
-		ckr_leave(j.m, s);
+		ckr_abort(j.m, s);
 	} else {
 		if (*j.data.warning)
 			fprintf(stderr, "ckrun: warning: %s\n",

@@ -232,7 +232,7 @@ ckr_init(ckr_ctx *c, const char *path, const struct ckr_init *how)
 }
 
 const char *
-ckr_left(const ckr_ctx *c, size_t k)
+ckr_missing_weight(const ckr_ctx *c, size_t k)
 {
 	for (uint32_t i = 0; c && c->left && i < c->lib->nshared; i++)
 		if (c->left[i] && !k--)
