@@ -231,7 +231,6 @@ node_new(Graph *g, Op op, int nin, const ValId *in, int nout, NodeId like)
 		n->round = g->node[like].round;
 		n->origin = g->node[like].origin;
 		n->norigin = g->node[like].norigin;
-		n->stream = g->node[like].stream;
 	}
 	g->nnode++;
 	for (int i = 0; i < nout; i++) {

@@ -305,7 +305,6 @@ typedef struct Node {
 	NodeId *inlined;                /* again, in the order of the body */
 	int norigin;                    /* ONNX nodes it carries out or */
 	uint32_t *origin;             /* differentiates: Graph.origin indices */
-	int stream;                     /* device stream; 0 */
 	int64_t workspace;             /* scratch bytes, from codegen's rules */
 	int64_t workspace_at;           /* its place in the arena (P_PLACED) */
 } Node;

@@ -302,12 +302,6 @@ read_tail(struct parser *p, struct draft *t)
 			ok = parse_mention(p, 0, p->g->nnode, M_WAIT);
 		} else if (tok_word(p, "inlines")) {
 			ok = read_inlined(p, t);
-		} else if (tok_word(p, "stream")) {
-			ok = tok_int(p, 0, "a stream", &x);
-			if (ok && x > ARG_MAX)
-				ok = tok_fault(p, "stream %lld is out of range",
-					(long long)x);
-			n->stream = ok ? (int)x : 0;
 		} else if (tok_word(p, "workspace")) {
 			ok = tok_int(p, 0, "bytes", &n->workspace)
 			     && (!tok_word(p, "at")

@@ -34,8 +34,8 @@
  * elements, `splat X`, `hex "BYTES"`, or `...` where they are not written.
  * After a node's operands and {attributes} (those that are not default):
  * @PHASE, round N, again %V (Node.of, by one of its outputs), wait %V,
- * inlines %V, .. (likewise), stream N, workspace N at N, from ORIGINS, [body of
- * a loop].  An absent operand or output is _.
+ * inlines %V, .. (likewise), workspace N at N, from ORIGINS, [body of a loop].
+ * An absent operand or output is _.
  * `gone %V: TYPE` declares a value that other lines mention and no node
  * writes any more; `props` lists properties that the graph does not show by
  * itself, `streams N` the random streams handed out, `ranks N` those of the
@@ -210,8 +210,6 @@ print_node_head(FILE *out, const Graph *g, const Node *n)
 		fputs(", ", out);
 		text_ref(out, g, v);
 	}
-	if (n->stream)
-		fprintf(out, " stream %d", n->stream);
 	if (n->workspace)
 		fprintf(out, " workspace %lld", (long long)n->workspace);
 	if (n->workspace && n->workspace_at >= 0)

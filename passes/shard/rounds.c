@@ -64,7 +64,6 @@ round_copy(Graph *g, const Graph *of, const Node *from, const ValId *in)
 	NodeId id = node_id(g, y);
 
 	y->attr = n.attr;
-	y->stream = n.stream;
 	node_add_origin(g, y, n.origin, n.norigin);
 	for (int k = 0; k < n.nout; k++) {
 		ValId v = g->node[id].out[k];

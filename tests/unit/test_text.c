@@ -21,7 +21,7 @@ static const char *const canonical[] = {
 	"	%g: f32[2] output resident param %w/x.y adjoint %w/x.y"
 	" = neg %w/x.y @backward\n"
 	"	%h: f32[2] of %g = neg %w/x.y @recompute again"
-	" %g stream 2 workspace 64\n"
+	" %g workspace 64\n"
 	"	loss %b\n"
 	"}\n",
 
