@@ -31,7 +31,7 @@ find_ties(struct lint_context *s)
 	}
 	if (g.n)
 		add_warning(s, &g,
-		    "%s %s %d norms or biases that the exporter merged because "
+		    "%s %s %d parameters that the exporter merged because "
 		    "their values were equal; %s; export in training mode "
 		    "(TorchScript) or with optimize=False (dynamo)",
 		    group_subject(s, &g),

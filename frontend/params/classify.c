@@ -338,6 +338,13 @@ attribute_name(const struct param_classifier *c, const char *s)
 	return true;
 }
 
+/* Whether the exporter keeps the name for a parameter of the module. */
+static bool
+is_param_name(const void *of, const char *s)
+{
+	return !buffer_name(s) && (flat_is_path(s) || attribute_name(of, s));
+}
+
 static void
 set_verdict(struct flat_val *v, enum verdict verdict, const char *reason)
 {
@@ -475,13 +482,14 @@ classify(struct flat *f, const struct import_options *opt)
 
 	mark_slots(f);
 	untie_statistics(f);
+	find_signature(&c);
+	untie_names(f, opt->untie, is_param_name, &c);
 	if (!classify_inputs(f, opt))
 		return false;
 	flat_targets(f, opt, &target, &n);
 	mark_reached(f, target, n);
 	if (!check_param_options(f, opt))
 		return false;
-	find_signature(&c);
 	for (int i = 1; i < f->nval; i++)
 		if (f->val[i].init)
 			classify_value(&c, &f->val[i]);

@@ -1,12 +1,15 @@
 /* Accidental ties: parameters that the exporter merged because they were
  * equal.
  *
- * Norm scales of ones and biases of zeros are equal after initialisation.  A
- * tie is taken for an accident where a vector with equal elements feeds
- * several norm or bias slots, and the file shows that names got lost: by
- * Identity nodes that carry them, or by a signature that lists parameters
- * which the file no longer has.  A module that is called several times is no
- * accident: where the exporter notes what its calls read, they read the same.
+ * TorchScript merges equal parameters of any shape, as copies of a module have
+ * them, and leaves an Identity node with the name of each.  A parameter that
+ * modules share has one name and no such node.
+ *
+ * Where no name is left, a tie is taken for an accident if a vector with equal
+ * elements, as initialisation leaves them, feeds several norm or bias slots,
+ * and a signature lists parameters which the file no longer has.  A module
+ * that is called several times is no accident: where the exporter notes what
+ * its calls read, they read the same.
  *
  * cost   linear in the nodes for each such vector
  */
@@ -191,63 +194,59 @@ untie_statistics(struct flat *f)
 	}
 }
 
-/* Identity(v) -> y, with y in norm or bias slots: y becomes a parameter, and
- * has the name that it had in the source. */
-static int
-untie_identities(struct flat *f, int v, const int *slots, int nval,
-                 bool apply)
+void
+untie_names(struct flat *f, bool apply, ParamNameFn *is_param_name,
+            const void *of)
 {
-	int n = 0;
-
 	for (int i = 0; i < f->nnode; i++) {
 		struct flat_node *node = &f->node[i];
-		int y;
+		int v = node->nin ? node->in[0] : 0, y;
 
-		if (!is_identity(node) || node->in[0] != v)
+		if (!is_identity(node) || !f->val[v].init)
 			continue;
 		y = node->out[0];
-		if (y >= nval || slots[y] == 0)
+		if (f->val[y].output || !is_param_name(of, f->val[y].name))
 			continue;
-		n++;
 		f->val[y].tie = v;
-		if (!apply || f->val[y].output)
-			continue;
-		part_from(f, node);
-		f->val[y].verdict = VERDICT_PARAM;
-		f->val[y].reason = "separated from parameters that the "
-		                   "exporter merged";
+		if (apply)
+			part_from(f, node);
 	}
-	return n;
+}
+
+static void
+note_tie(struct flat *f, int v, int n)
+{
+	if (n < 2)
+		return;
+	f->val[v].tie = v;
+	f->tie = arena_grow(f->arena, f->tie, (size_t)f->ntie, &f->tie_cap,
+	                    (size_t)f->ntie + 1, sizeof *f->tie);
+	f->tie[f->ntie++] = (struct flat_tie){ v, n };
 }
 
 void
 untie(struct flat *f, bool lost, bool apply)
 {
 	int nval = f->nval, *slots = count_slots(f);
-	int *fans = arena_array(f->arena, (size_t)nval + 1, sizeof *fans);
+	int *names = arena_array(f->arena, (size_t)nval + 1, sizeof *names);
+	int *readers = arena_array(f->arena, (size_t)nval + 1, sizeof *readers);
 
-	for (int i = 0; i < f->nnode; i++)
-		if (is_identity(&f->node[i]) && slots[f->node[i].out[0]])
-			fans[f->node[i].in[0]]++;
+	for (int i = 1; i < nval; i++) {
+		const struct flat_val *y = &f->val[i];
+
+		names[y->tie] += y->tie && (!y->untied
+		                            || y->verdict == VERDICT_PARAM);
+		readers[y->tie] += y->tie && !y->untied;
+	}
 	for (int v = 1; v < nval; v++) {
-		bool by_name = (slots[v] > 0) + fans[v] > 1;
-		bool by_reader = !fans[v] && slots[v] > 1 && lost;
-		int n;
+		const struct flat_val *x = &f->val[v];
+		bool is_param = x->init && x->verdict == VERDICT_PARAM;
 
-		if (!f->val[v].init || f->val[v].verdict != VERDICT_PARAM
-		    || f->val[v].init->n_dims > 1
-		    || (!by_name && !by_reader)
-		    || !uniform(f, f->val[v].init))
-			continue;
-		n = by_reader ? untie_readers(f, v, slots[v], apply)
-			: (slots[v] > 0)
-			+ untie_identities(f, v, slots, nval, apply);
-		if (n == 1)
-			continue;
-		f->val[v].tie = v;
-		f->tie = arena_grow(f->arena, f->tie, (size_t)f->ntie,
-		                    &f->tie_cap, (size_t)f->ntie + 1,
-		                    sizeof *f->tie);
-		f->tie[f->ntie++] = (struct flat_tie){ v, n };
+		if (names[v] && (is_param || !readers[v]))
+			note_tie(f, v, names[v]
+			         + (is_param && x->nuse > readers[v]));
+		else if (is_param && lost && slots[v] > 1
+		         && x->init->n_dims <= 1 && uniform(f, x->init))
+			note_tie(f, v, untie_readers(f, v, slots[v], apply));
 	}
 }

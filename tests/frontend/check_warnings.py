@@ -25,7 +25,7 @@ EXPECTED = {
     "ts-buffers": [["'pe' looks like a fixed sinusoidal table", "--freeze 'pe'"], ["'shift' and 1 more are trained as parameters only because of their names", "try: --freeze 'shift' --freeze '"]],
     "ts-fixed": [["'adj' and 3 more are trained as parameters only because of their names", "try: --freeze 'adj' --freeze '"]],
     "ts-eval-names": [["2 parameters lost their names", "onnx::MatMul_", "do_constant_folding=False"]],
-    "ts-eval-norms": [["'n.weight' and 1 more replace 4 norms", "training mode"]],
+    "ts-eval-norms": [["'n.weight' and 1 more replace 4 parameters", "training mode"]],
     "ts-eval-tied": [["is the transpose of 'e.weight'", "split a tied weight", "do_constant_folding=False"]],
     "dynamo-batchnorm": [["1 BatchNormalization node is in inference form", "--batchnorm batch", "training=TRAINING", "custom translation"]],
     "dynamo-recipe-plain": [],
@@ -37,7 +37,7 @@ EXPECTED = {
     "dynamo-detach": [["'node_detach'", "detach() was lost"]], "dynamo-detach-input": [],
     "dynamo-optimized-names": [["2 parameters lost their names", "optimize=False"], ["2 parameters of the module", "'a.weight', 'b.weight'"]],
     "dynamo-optimized-positions": [["is added to an embedding", "12 rows of a position table", "optimize=False"], ["'l.weight', 'p.weight'"]],
-    "dynamo-optimized-norms": [["'n.weight' and 1 more replace 4 norms", "optimize=False"]],
+    "dynamo-optimized-norms": [["'n.weight' and 1 more replace 4 parameters", "optimize=False"]],
     "dynamo-optimized-tied": [["is the transpose of", "split a tied weight", "optimize=False"]],
     "dynamo-optimized-scale": [["part of a folded parameter", "optimize=False"], ["1 parameter of the module", "'t'"]],
     "dynamo-optimized-batchnorm": [["2 parameters of the module", "'b.bias', 'b.weight'", "1 BatchNorm folded", "optimize=False"]],
@@ -46,7 +46,7 @@ EXPECTED = {
     "dynamo-optimized-tables": [["4 parameters lost their names"], ["5 parameters of the module"]],
     "dynamo-optimized-sines": [["1 parameter lost its name"], ["2 parameters of the module"]],
     "dynamo-optimized-expanded": [["holds copies of one stored value"], ["2 parameters of the module"]],
-    "dynamo-shared": [], "dynamo-optimized-shared": [["'n.weight' and 1 more replace 4 norms", "optimize=False"]],
+    "dynamo-shared": [], "dynamo-optimized-shared": [["'n.weight' and 1 more replace 4 parameters", "optimize=False"]],
     "dynamo-optimized-penalty": [["'mul_1' is a number added to the loss", "optimize=False"]], "dynamo-penalty": [],
     "dynamo-optimized-divided": [],
     "dynamo-optimized-computed": [["and 1 more", "computed them from parameters (the first is 'l.weight')", "optimize=False"],
@@ -62,7 +62,7 @@ NEVER = {"dynamo-optimized-token": "expand", "dynamo-optimized-fresh-token": "ex
 # the models with references that are damaged, or not in training form; the others are whole
 DAMAGED = {
     "bert-cls-dynamo": ["2 Dropout nodes are inactive", "padding_idx=0"], "bert-mlm-dynamo-dyn": ["padding_idx=0"], "llama-dynamo": ["padding_idx=0"], "cnn-bn-batch": ["3 BatchNormalization nodes"], "cnn-bn-merged": ["3 BatchNormalization nodes"],
-    "gpt2-tied-by-accident": ["replace 18 norms", "is the transpose of", "1 parameter lost its name"], "tie-[!ms]*": ["missing: 'net.w'"],
+    "gpt2-tied-by-accident": ["replace 18 parameters", "is the transpose of", "1 parameter lost its name"], "tie-[!ms]*": ["missing: 'net.w'"],
     "crf-ts17": ["'trans' is trained as a parameter only because of its name"], "clip-learnt-ts14": ["'low' and 1 more are trained as parameters only because of their names"],
 }
 

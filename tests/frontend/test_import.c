@@ -1293,14 +1293,15 @@ test_ties(void **state)
 
 	(void)state;
 	assert_non_null(r.g);
-	assert_non_null(strstr(r.said, "'n1.weight' replaces 2 norms"));
+	assert_non_null(strstr(r.said, "'n1.weight' replaces 2 parameters"));
 	assert_non_null(strstr(r.text, "layernorm %a, %n2.weight"));
 	done(&r);
 	gives(&m, &off, "layernorm %a, %n1.weight");
 	m = tied_beside(ones);
 	gives(&m, NULL, "layernorm %a, %n2.weight");
-	m = tied(ramp);                         /* equal in earnest */
-	gives(&m, NULL, "layernorm %a, %n1.weight");
+	m = tied(ramp);                         /* of a module and its copy */
+	gives(&m, NULL, "layernorm %a, %n2.weight");
+	gives(&m, &off, "layernorm %a, %n1.weight");
 	m = tied_readers(false);                /* nothing was lost */
 	gives(&m, NULL, "layernorm %b, %n1.weight {");
 	m = tied_readers(true);
