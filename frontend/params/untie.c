@@ -180,17 +180,23 @@ part_from(struct flat *f, struct flat_node *identity)
 	f->val[v].nuse--;
 }
 
-/* Statistics are never equal to a parameter, or to others, but by accident. */
+/* Statistics are never equal to a parameter, or to those of another module, but
+ * by accident.  A module that is called twice has them once: dynamo names the
+ * second call's after a result of the first. */
 void
 untie_statistics(struct flat *f)
 {
 	for (int i = 0; i < f->nnode; i++) {
 		struct flat_node *node = &f->node[i];
 
-		if (is_identity(node) && f->val[node->in[0]].init
-		    && f->val[node->out[0]].state_slot
-		    && !f->val[node->out[0]].output)
+		if (!is_identity(node) || !f->val[node->in[0]].init
+		    || !f->val[node->out[0]].state_slot
+		    || f->val[node->out[0]].output)
+			continue;
+		if (flat_is_path(f->val[node->out[0]].name))
 			part_from(f, node);
+		else
+			f->val[node->in[0]].state_slot = true;
 	}
 }
 

@@ -213,6 +213,27 @@ def constant_output(bench):
         bench.check(got["loss"][2] == [3] and "y" in got and got["y"][2] == [6, 8], f"a constant output: {got}")
 
 
+def shared_statistics(bench):
+    """A BatchNormalization that is applied twice updates its statistics twice; dynamo names those of the second call after a result of the first."""
+    path, so, save = bench.path("twice.onnx"), bench.path("twice.so"), bench.path("twice.st")
+    x = np.random.default_rng(4).standard_normal((5, 2)).astype("f4")
+    held = {"b.weight": [1, 1], "b.bias": [0, 0], "b.running_mean": [0, 0], "b.running_var": [1, 1]}
+    nodes = [node("Identity", ["b.running_mean"], ["getitem_3"]), node("Identity", ["b.running_var"], ["getitem_4"]), node("Add", ["x", "x"], ["x2"]),
+             node("BatchNormalization", ["x", *held], ["y1"]), node("BatchNormalization", ["x2", "b.weight", "b.bias", "getitem_3", "getitem_4"], ["y2"]),
+             node("Mul", ["y1", "y2"], ["y"]), node("ReduceSum", ["y"], ["loss"], wire.attribute(b"keepdims", 0))]
+    with open(path, "wb") as f:
+        f.write(model(nodes, [wire.floats(k, [2], v) for k, v in held.items()], {"x": (FLOAT, [5, 2])}, {"loss": (FLOAT, [])}, 15))
+    files.st_write(bench.path("in.st"), {"x": ("F32", [5, 2], x.ravel().tolist())})
+    bench.must(bench.ckc(path, "-o", so, "--quiet", "--loss", "loss", "--batchnorm", "batch"), "two applications: compile")
+    if bench.must(bench.ckrun(so, "--inputs", bench.path("in.st"), "--steps", 1, "--lr", 0, "--quiet", "--save", save), "two applications: run"):
+        got, mean, var = files.st_read(save)[0], np.zeros(2), np.ones(2)
+        for y in x.astype("f8"), 2 * x.astype("f8"):
+            mean, var = 0.9 * mean + 0.1 * y.mean(0), 0.9 * var + 0.1 * y.var(0, ddof=1)
+        for name, want in ("mean", mean), ("var", var):
+            have = got[f"b.running_{name}"][2]
+            bench.check(np.allclose(have, want, atol=1e-6), f"two applications: {name} {have}, expected {want}")
+
+
 def left_out(bench):
     """A checkpoint holds what steps use, the exported model every parameter; --param makes a weight of one without a gradient."""
     path, so, out, save = (bench.path(name) for name in ("out.onnx", "out.so", "again.onnx", "out.st"))
@@ -539,6 +560,7 @@ def main():
     corners(bench)
     unmoved(bench)
     constant_output(bench)
+    shared_statistics(bench)
     decimals(bench)
     lowest(bench)
     needless(bench)
