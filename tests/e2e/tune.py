@@ -429,6 +429,15 @@ class Lora:
             bench.check(abs(loss / far - 1) < 1e-5, f"beside: {files_} give {loss}, expected {far}")
         done = bench.ckrun(so, "--inputs", path("x.st"), "--steps", 1, "--init", path("two.st"), "--init", adapters)
         bench.check("two.st: 'head.weight' is also in a later file, which takes precedence" in done.stderr, f"beside: {done.stderr}")
+        # a module that is trained in part is saved whole, as PEFT wants it
+        with open(path("part.ck"), "w") as f:
+            f.write(TWO.replace("\t%p =", "\tparam %head.bias: f32[2] = {0, 0}\n\t%p =").replace("matmul %q, %head.weight", "matmul %q, %head.weight, %head.bias"))
+        bench.must(bench.ckc(path("part.ck"), "-o", path("part.so"), "--quiet", "--lora", "enc.a.*=3", "--train", "head.bias", *self.flags), "a part of a module")
+        part = os.path.join(bench.path("part"), "adapter_model.safetensors")
+        os.makedirs(os.path.dirname(part), exist_ok=True)
+        bench.must(bench.ckrun(path("part.so"), "--inputs", path("x.st"), "--steps", 1, "--quiet", "--save-lora", part), "a part of a module: train")
+        names = {k[len("base_model.model."):] for k in self.arrays(part)}
+        bench.check(names == {"enc.a.lora_A.weight", "enc.a.lora_B.weight", "head.weight", "head.bias"}, f"a part of a module: {sorted(names)}")
         # names of the base are looked for as without adapters
         files.st_write(path("under.st"), {"model." + k: v for k, v in WEIGHTS.items()})
         far = (x @ a @ b @ p["head"]).sum()

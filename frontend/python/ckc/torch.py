@@ -33,6 +33,32 @@ def _arguments(module, example):
     return tuple(values), [p.name for p, x in zip(known, values) if x is not None]
 
 
+class _StoppedGradients(_torch.overrides.TorchFunctionMode):
+    """Notes whether a function returns floats without a gradient although an argument has one, as under no_grad() and from detach()."""
+
+    MADE_ANEW = "zeros_like", "ones_like", "full_like", "empty_like", "rand_like", "randn_like", "new_zeros", "new_ones", "new_full", "new_empty", "new_tensor"
+
+    found = False
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        def has_gradient(x):
+            return any(map(has_gradient, x)) if isinstance(x, (tuple, list)) else isinstance(x, _torch.Tensor) and x.requires_grad
+
+        before = has_gradient((args, *(kwargs or {}).values()))
+        result = func(*args, **(kwargs or {}))
+        if isinstance(result, _torch.Tensor) and result.is_floating_point() and before and getattr(func, "__name__", "") not in self.MADE_ANEW:
+            self.found |= not result.requires_grad
+        return result
+
+
+def _stops_gradients(module, values):
+    """Whether a part of the forward pass of a copy of the module has no gradient."""
+    twin = _copy.deepcopy(module).train()
+    with _torch.random.fork_rng(devices=[]), _torch.enable_grad(), _StoppedGradients() as noted:
+        twin(*values)
+    return noted.found
+
+
 def export(module, example, path, opset=17):
     """Write an ONNX file that ckc trains: parameters with their names, tied ones once, no constant folding, BatchNorm and dropout in training form.
 
@@ -46,6 +72,9 @@ def export(module, example, path, opset=17):
         _warnings.warn(f"ONNX does not record which parameters are frozen; compile with freeze={frozen!r}", stacklevel=2)
     if any(isinstance(m, _torch.nn.Embedding) and m.padding_idx is not None for m in module.modules()):
         _warnings.warn("padding_idx of an embedding is lost in the export: its row will be trained", stacklevel=2)
+    if _stops_gradients(module, values):
+        _warnings.warn("torch.no_grad() and detach() are lost in the export: gradients flow where the module stops them; compile with freeze=[...] "
+                       "for parameters that only such code uses", stacklevel=2)
     twin = _copy.deepcopy(module)
     if not module.training:
         twin.train()

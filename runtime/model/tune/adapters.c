@@ -2,7 +2,9 @@
  * adapters merged. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "runtime/file/peft.h"
 #include "runtime/model/files.h"
 #include "runtime/model/peers.h"
 
@@ -41,6 +43,31 @@ is_beside(const ckr_ctx *c, uint32_t i)
 	           || (t->kind == CKR_BUFFER && written));
 }
 
+static bool
+in_module_of(const struct ckr_tensor *a, const struct ckr_tensor *b)
+{
+	size_t n = peft_module(a->name);
+
+	return strchr(a->name, '.') && n == peft_module(b->name)
+	       && !strncmp(a->name, b->name, n);
+}
+
+/* A frozen parameter of a module in the list: PEFT wants modules whole. */
+static bool
+completes_module(const ckr_ctx *c, uint32_t i, const uint32_t *list, uint32_t n)
+{
+	const struct ckr_tensor *all = c->lib->program[0].tensor;
+	bool any = false;
+
+	if (all[i].kind != CKR_PARAM || !(all[i].flags & CKR_FROZEN))
+		return false;
+	for (uint32_t k = 0; k < n; k++)
+		any |= in_module_of(&all[i], &all[list[k]]);
+	for (uint32_t k = 0; k < c->lib->nadapter; k++)
+		any &= !in_module_of(&all[i], &all[c->lib->adapter[k].weight]);
+	return any;
+}
+
 /* The adapters, and what is trained beside them. */
 static ckr_status
 write_adapters(ckr_ctx *c, const char *path, uint32_t *list, uint32_t nbeside)
@@ -61,7 +88,7 @@ write_adapters(ckr_ctx *c, const char *path, uint32_t *list, uint32_t nbeside)
 ckr_status
 ckr_save_adapters(ckr_ctx *c, const char *path)
 {
-	uint32_t *list, n = 0;
+	uint32_t *list, n = 0, ntrained;
 	ckr_status s;
 
 	CKR_TRY(need_adapters(c));
@@ -72,6 +99,10 @@ ckr_save_adapters(ckr_ctx *c, const char *path)
 		return rt_no_memory(c);
 	for (uint32_t i = 0; i < c->lib->nshared; i++)
 		if (is_beside(c, i))
+			list[n++] = i;
+	ntrained = n;
+	for (uint32_t i = 0; i < c->lib->nshared; i++)
+		if (completes_module(c, i, list, ntrained))
 			list[n++] = i;
 	s = write_adapters(c, path, list, n);
 	free(list);
