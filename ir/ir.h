@@ -247,7 +247,7 @@ typedef struct Val {
 	Split split;                    /* shape is one rank's */
 	const struct replica_shard *piece; /* what it is one replica's piece of;
 	                                 * NULL: replicas have all of it */
-	int batch;                      /* 1 + dim dealt to replicas; 0 */
+	int batch;                      /* 1 + dim split over replicas; 0 */
 
 	/* contents: V_CONST, V_PARAM, V_BUFFER; NULL while unread or absent
 	 * (planning from shapes).  Of the whole value if it is split.

@@ -333,7 +333,7 @@ check_static_node(struct verify *c, const Node *n)
 	const Graph *g = c->g;
 	int before = c->faults;
 
-	/* pass deal makes a constant of an extent */
+	/* pass replicate makes a constant of an extent */
 	if (strcmp(emit_of[n->op], "fail") == 0
 	    && (n->op != OP_EXTENT || g->props & P_FUSED))
 		bad(c, n, NULL, "is not allowed in a static graph");

@@ -54,7 +54,7 @@ struct adapter {
 	bool turned;
 };
 
-/* --dp: any number of replicas; the same if the model can be dealt to any; none
+/* --dp: any number of replicas; the same if the batch can be split; none
  * at all, but what would be added up over them, or over micro-batches. */
 enum { DP_ANY = -1, DP_TRY = -2, DP_SUMS = -3, DP_MICRO = -4 };
 enum remat_mode { REMAT_AUTO, REMAT_NONE, REMAT_FULL, REMAT_SELECTIVE,
@@ -145,7 +145,7 @@ struct cost {
 /* What the graph of another batch size tells of this one; see resized.c. */
 struct resized_graph {
 	bool is_other;                  /* this is the other one */
-	bool agrees;                    /* both are dealt alike */
+	bool agrees;                    /* both are partitioned alike */
 	const char *why;                /* not; NULL: unknown */
 	const struct output_rows {
 		const char *name;       /* of an output that evaluates */

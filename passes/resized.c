@@ -1,14 +1,14 @@
 /* The graph of another batch size.
  *
- * Pass deal sees one batch size, which may hide ops that mix samples: with one
- * sample, the mean, the greatest or the first is the sample itself and is
+ * Pass replicate sees one batch size, which may hide ops that mix samples: with
+ * one sample, the mean, the greatest or the first is the sample itself and is
  * folded away, and a reshape to fixed extents may keep samples apart by
  * chance.
  *
  * what    if the file names the batch size, the graph for TIMES as many
  *         samples goes through the first passes, too.  Split over replicas,
  *         both graphs must reduce over samples in the same places
- * gives   p->resized, with which pass deal refuses, and the rows of outputs
+ * gives   p->resized, with which pass replicate refuses, and rows of outputs
  * cost    the first passes once more
  */
 #include "passes/resized.h"
@@ -101,8 +101,8 @@ resized_check(Pass *p, const Graph *g, Graph *resized,
 	    && !diag_errors(trial.diag)) {
 		trial.scratch = arena_new();
 		trial.resized.agrees = true;
-		p->resized.agrees = deal_agrees(&trial, g, resized,
-		                                &p->resized.why);
+		p->resized.agrees = dp_agrees(&trial, g, resized,
+		                              &p->resized.why);
 		/* all outputs, as the program that evaluates has */
 		o.forward_only = true;
 		o.noutput = 0;

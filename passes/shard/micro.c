@@ -4,7 +4,7 @@
  * what    what a loss divides by is counted over all micro-batches before the
  *         first one (rounds.c), and so is all that a formula is made of that
  *         is more than a sum of quotients
- * method  a copy of the graph is dealt as if micro-batches were replicas
+ * method  a copy of the graph is partitioned as if micro-batches were replicas
  *         (DP_MICRO); what is added up over them there and no gradient passes
  *         is a total.  What that changes in the graph is copied into it
  * keeps   a loss that is a mean over samples alone is the mean of its
@@ -12,7 +12,7 @@
  *         mix samples otherwise remain their means, with a note
  * gives   Graph.adds if losses add up
  */
-#include "passes/shard/deal.h"
+#include "passes/shard/dp_partition.h"
 #include "passes/shard/rounds.h"
 
 #include <string.h>
@@ -20,13 +20,13 @@
 struct parts {
 	Pass *p;
 	Graph *g;
-	const Graph *dealt;
+	const Graph *replica;
 	const char *why;                /* a term is a mean; NULL: none is */
-	bool *grad;                     /* by value of `dealt`: a gradient
+	bool *grad;                     /* by value of `replica`: a gradient
 	                                 * passes */
 	const char *guess;              /* a node whose states are one; NULL:
 	                                 * there is none */
-	bool *doubtful;                 /* by value of `dealt`: it depends on
+	bool *doubtful;                 /* by value of `replica`: it depends on
 	                                 * what may be one */
 	bool *counted;                  /* ... it depends on a total */
 	bool *mixed;                    /* ... on a sum that is not known before
@@ -39,14 +39,14 @@ struct parts {
 	                                 * decide; means of what is mixed */
 };
 
-/* ---- what is known of values of the dealt copy ---- */
+/* ---- what is known of values of the partitioned copy ---- */
 
 static const Node *
 writer(const struct parts *m, ValId v)
 {
-	NodeId def = m->dealt->val[v].def;
+	NodeId def = m->replica->val[v].def;
 
-	return def ? &m->dealt->node[def] : NULL;
+	return def ? &m->replica->node[def] : NULL;
 }
 
 static bool
@@ -59,20 +59,20 @@ is_sum_of_all(const Node *n)
 static bool
 is_loss(const struct parts *m, const Node *n)
 {
-	return n->out[0] == m->dealt->loss;
+	return n->out[0] == m->replica->loss;
 }
 
 static void
 say_why(struct parts *m, const Node *n)
 {
-	const char *label = node_label(m->dealt, n);
+	const char *label = node_label(m->replica, n);
 
 	if (!m->why)
 		m->why = arena_printf(m->p->scratch, "node '%s' (%s) mixes "
 		                      "samples of a batch other than by a sum "
 		                      "or mean", label ? label
-		                      : m->dealt->val[n->out[0]].name,
-		                      node_type(m->dealt, n));
+		                      : m->replica->val[n->out[0]].name,
+		                      node_type(m->replica, n));
 }
 
 /* A sum that a gradient passes is not known before the step, nor are, for
@@ -102,7 +102,7 @@ is_counted(const struct parts *m, const Node *n)
 static bool
 is_doubtful(const struct parts *m, const Node *n)
 {
-	bool any = m->guess && deal_looks_up(n->op);
+	bool any = m->guess && dp_is_lookup(n->op);
 
 	for (int k = 0; k < n->nin; k++)
 		any |= m->doubtful[n->in[k]];
@@ -112,7 +112,7 @@ is_doubtful(const struct parts *m, const Node *n)
 static void
 look(struct parts *m)
 {
-	const Graph *g = m->dealt;
+	const Graph *g = m->replica;
 	Arena *a = m->p->scratch;
 
 	m->grad = shard_grad(g, a);
@@ -150,14 +150,14 @@ is_mean(const struct parts *m, ValId v)
 {
 	const Node *n = writer(m, v);
 
-	if (!n || m->dealt->val[v].split.kind != SPLIT_P || m->counted[v]
+	if (!n || m->replica->val[v].split.kind != SPLIT_P || m->counted[v]
 	    || m->mixed[v])
 		return false;
 	for (int k = 0; k < n->nin; k++)
 		if (is_share(m, n->in[k]))
 			return true;
 	for (int k = 0; k < n->nin; k++)
-		if (m->dealt->val[n->in[k]].split.kind == SPLIT_P
+		if (m->replica->val[n->in[k]].split.kind == SPLIT_P
 		    && !is_mean(m, n->in[k]))
 			return false;
 	return total_has(n->op);
@@ -165,7 +165,7 @@ is_mean(const struct parts *m, ValId v)
 
 /* ---- the loss of a micro-batch ---- */
 
-/* Whether the node does in g what it does where it was dealt. */
+/* Whether the node does in g what it does in the partitioned copy. */
 static bool
 is_unchanged(const struct parts *m, const Node *n)
 {
@@ -174,15 +174,15 @@ is_unchanged(const struct parts *m, const Node *n)
 	const Node *was = y && y < g->nval && g->val[y].def
 		? &g->node[g->val[y].def] : NULL;
 	Attr a = n->attr, b;
-	int64_t *dealt = attr_int_of(n->op, &a, "dealt"), *before;
+	int64_t *replica = attr_int_of(n->op, &a, "dealt"), *before;
 
 	if (!was || was->op != n->op || was->nin != n->nin
 	    || was->nout != n->nout)
 		return false;
 	b = was->attr;
 	before = attr_int_of(n->op, &b, "dealt");
-	if (dealt)
-		*dealt = *before;
+	if (replica)
+		*replica = *before;
 	for (int k = 0; k < n->nin; k++)
 		if (was->in[k] != n->in[k]
 		    || (n->in[k] && m->at[n->in[k]] != n->in[k]))
@@ -208,8 +208,8 @@ own_share(struct parts *m)
 static void
 bring_leaves(struct parts *m)
 {
-	for (ValId v = 1; v < m->dealt->nval; v++) {
-		const Val *x = &m->dealt->val[v];
+	for (ValId v = 1; v < m->replica->nval; v++) {
+		const Val *x = &m->replica->val[v];
 
 		if (x->def)
 			continue;
@@ -232,7 +232,7 @@ bring(struct parts *m, const Node *n)
 		in[k] = m->at[n->in[k]];
 	if (is_sum_of_all(n))
 		return (m->at[n->out[0]] = round_total(&m->rounds, in[0]));
-	id = round_copy(g, m->dealt, n, in);
+	id = round_copy(g, m->replica, n, in);
 	for (int k = 0; k < n->nout; k++)
 		m->at[n->out[k]] = g->node[id].out[k];
 	m->at[0] = 0;
@@ -246,7 +246,7 @@ bring_all(struct parts *m)
 	uint32_t nval = m->g->nval;
 
 	bring_leaves(m);
-	FOR_NODES (n, m->dealt) {
+	FOR_NODES (n, m->replica) {
 		bool keep = is_unchanged(m, n) || m->mixed[n->out[0]];
 
 		if (is_loss(m, n))
@@ -306,7 +306,7 @@ whole_of(struct parts *m, const Node *n)
 static ValId
 whole(struct parts *m, ValId v)
 {
-	const Val *x = &m->dealt->val[v];
+	const Val *x = &m->replica->val[v];
 	const Node *n = writer(m, v);
 	ValId in[2] = { m->at[v], 0 };
 
@@ -341,7 +341,7 @@ summand(struct parts *m, ValId v)
 	y = whole(m, v);
 	m->formulas |= y != 0;
 	if (!y) {
-		/* a mean that deal has shared out is v itself in g */
+		/* a mean that was scaled by the share is v itself in g */
 		y = shares && m->at[n->in[0]] ? m->at[n->in[0]] : m->at[v];
 		m->means = true;
 	}
@@ -369,7 +369,7 @@ take_loss(Graph *g, ValId y)
 static bool
 make_parts(struct parts *m)
 {
-	ValId part = writer(m, m->dealt->loss)->in[0], y;
+	ValId part = writer(m, m->replica->loss)->in[0], y;
 
 	if (is_mean(m, part))
 		return true;
@@ -413,21 +413,21 @@ bool
 pass_micro(Pass *p, Graph *g)
 {
 	struct parts m = { .p = p, .g = g, .rounds = { .p = p, .g = g } };
-	Graph *dealt;
+	Graph *replica;
 	bool ok;
 
 	if (p->opt->grad_accum <= 1 || !g->loss || g->adds
 	    || p->opt->forward_only)
 		return true;
-	dealt = deal_copy(p, g, g->loss, DP_MICRO, &m.why);
-	m.dealt = dealt;
-	if (dealt) {
+	replica = dp_partition_copy(p, g, g->loss, DP_MICRO, &m.why);
+	m.replica = replica;
+	if (replica) {
 		m.guess = m.why;
 		m.why = NULL;
 		look(&m);
 	}
-	ok = !dealt || make_parts(&m);
-	graph_free(dealt);
+	ok = !replica || make_parts(&m);
+	graph_free(replica);
 	if (ok)
 		tell(&m);
 	return ok;

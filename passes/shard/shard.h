@@ -16,16 +16,16 @@
 #include "passes/pass.h"
 #include "ir/placement/placement.h"
 
-PassFn pass_shard, pass_deal, pass_micro;
+PassFn pass_shard, pass_replicate, pass_micro;
 
 /* rounds.c: rounds in their order, then the step; nodes that nothing depends on
  * go. */
 void round_order(Graph *, Arena *scratch);
 
-/* deal_resized.c: whether g is dealt as the same graph of another batch
- * size is; else why not, in p->keep, or NULL if it is not dealt at all. */
-bool deal_agrees(Pass *, const Graph *g, const Graph *resized,
-                 const char **why);
+/* dp_resized.c: whether g is partitioned as the same graph of another batch
+ * size is; else why not, in p->keep, or NULL if it has no partition. */
+bool dp_agrees(Pass *, const Graph *g, const Graph *resized,
+               const char **why);
 
 /* total.c: how the loss of a data set is put together of what g says of its
  * batches, where that does not depend on their size; operands become outputs.

@@ -1,18 +1,19 @@
 /* The loss of a data set as a formula over its batches.
  *
- * what    batches are to the data what replicas are to a batch: what pass deal
- *         adds up over replicas is added up over batches.  So the loss is a
- *         formula of sums and means over samples, and of what does not depend
- *         on samples
- * method  a copy of the graph is dealt; states tell sums from what samples have
- *         for themselves.  From the loss up, what is linear in sums, or in
- *         means, is one operand of the formula, and the rest are scalar ops
+ * what    batches are to the data what replicas are to a batch: what pass
+ *         replicate adds up over replicas is added up over batches.  So the
+ *         loss is a formula of sums and means over samples, and of what does
+ *         not depend on samples
+ * method  a copy of the graph is partitioned; placements tell sums from what
+ *         samples have for themselves.  From the loss up, what is linear in
+ *         sums, or in means, is one operand of the formula, and the rest are
+ *         scalar ops
  * gives   the formula; its operands are outputs
  * refuses what samples need of others before they are summed, and formulas of
  *         more than scalars; that is no error: the loss of the data then
- *         depends on how they are dealt to batches
+ *         depends on how it is divided into batches
  */
-#include "passes/shard/deal.h"
+#include "passes/shard/dp_partition.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -29,8 +30,8 @@ enum kind {
 struct walk {
 	Pass *p;
 	Graph *g;                       /* of the whole loss */
-	const Graph *dealt;
-	enum kind *kind;                /* by value of `dealt` */
+	const Graph *replica;
+	enum kind *kind;                /* by value of `replica` */
 	ValId at[TOTAL_TERMS];          /* by term: its value */
 	struct total t;
 };
@@ -63,10 +64,10 @@ averages(const struct walk *w, const Node *n)
 static enum kind
 kind_of_summand(const struct walk *w, ValId v)
 {
-	const Val *x = &w->dealt->val[v];
+	const Val *x = &w->replica->val[v];
 	enum kind is = v ? w->kind[v] : SAME;
 
-	if (is == SHARE || (x->def && averages(w, &w->dealt->node[x->def])))
+	if (is == SHARE || (x->def && averages(w, &w->replica->node[x->def])))
 		return MEAN;
 	return is == SAME || x->split.kind == SPLIT_P ? is : NONE;
 }
@@ -105,7 +106,7 @@ kind_of_rows(const struct walk *w, const Node *n, SplitKind state)
 static enum kind
 kind_of(const struct walk *w, const Node *n, ValId y)
 {
-	SplitKind state = w->dealt->val[y].split.kind;
+	SplitKind state = w->replica->val[y].split.kind;
 	bool rows = false, same = true;
 
 	if (n->op == OP_SHARE)
@@ -114,7 +115,7 @@ kind_of(const struct walk *w, const Node *n, ValId y)
 		return SUM;
 	if (n->op == OP_ALL_REDUCE
 	    || (n->op == OP_CAST && state == SPLIT_R
-	        && !shard_rounds(w->dealt, n)))
+	        && !shard_rounds(w->replica, n)))
 		return w->kind[n->in[0]];
 	for (int k = 0; k < n->nin; k++) {
 		enum kind is = n->in[k] ? w->kind[n->in[k]] : SAME;
@@ -131,7 +132,7 @@ kind_of(const struct walk *w, const Node *n, ValId y)
 static void
 find_kinds(struct walk *w)
 {
-	const Graph *g = w->dealt;
+	const Graph *g = w->replica;
 
 	w->kind = arena_array(w->p->scratch, g->nval, sizeof *w->kind);
 	for (ValId v = 1; v < g->nval; v++)
@@ -167,7 +168,7 @@ add(struct walk *w, enum total_op op, ValId v, double number)
 static bool
 is_operand(const struct walk *w, ValId v)
 {
-	const Val *x = &w->dealt->val[v];
+	const Val *x = &w->replica->val[v];
 
 	return (w->kind[v] == SAME || w->kind[v] == SUM || w->kind[v] == MEAN)
 		&& v < w->g->nval && val_nelem(x) == 1
@@ -180,7 +181,7 @@ add_operand(struct walk *w, ValId v)
 	enum kind is = w->kind[v];
 	double x;
 
-	if (val_splat(w->dealt, v, &x))
+	if (val_splat(w->replica, v, &x))
 		return add(w, TOTAL_NUMBER, 0, x);
 	return add(w, is == SUM ? TOTAL_SUM : is == MEAN ? TOTAL_MEAN
 	           : TOTAL_SAME, v, 0);
@@ -189,7 +190,7 @@ add_operand(struct walk *w, ValId v)
 static bool
 no_scalar(struct walk *w, const Node *n)
 {
-	const Graph *g = w->dealt;
+	const Graph *g = w->replica;
 	const char *label = n ? node_label(g, n) : NULL;
 
 	if (!n)
@@ -242,7 +243,7 @@ choice(const Graph *g, const Node *n, ValId of[2])
 static bool
 formula(struct walk *w, ValId v)
 {
-	const Graph *g = w->dealt;
+	const Graph *g = w->replica;
 	const Node *n = g->val[v].def ? &g->node[g->val[v].def] : NULL;
 	enum total_op as;
 	ValId of[2];
@@ -290,7 +291,8 @@ pass_on_notes(Diag *d, const char *text)
 }
 
 Graph *
-deal_copy(Pass *p, const Graph *of, ValId root, int64_t dp, const char **why)
+dp_partition_copy(Pass *p, const Graph *of, ValId root, int64_t dp,
+                  const char **why)
 {
 	enum { HEAD = sizeof "ckc: " - 1 };
 	Pass trial = *p;
@@ -309,7 +311,7 @@ deal_copy(Pass *p, const Graph *of, ValId root, int64_t dp, const char **why)
 	o.dp = dp;
 	trial.opt = &o;
 	trial.diag = diag_new("ckc", said);
-	ok = said && deal_graph(&trial, g, why);
+	ok = said && dp_partition_graph(&trial, g, why);
 	diag_free(trial.diag);
 	if (said)
 		fclose(said);
@@ -359,25 +361,26 @@ total_find(Pass *p, Graph *g, struct total *t)
 {
 	struct walk w = { .p = p, .g = g };
 	const char *why = NULL;
-	Graph *dealt = g->loss ? deal_copy(p, g, g->loss, DP_SUMS, &why)
+	Graph *replica = g->loss
+		? dp_partition_copy(p, g, g->loss, DP_SUMS, &why)
 		: NULL;
 	bool ok = true;
 
-	w.dealt = dealt;
-	if (dealt) {
+	w.replica = replica;
+	if (replica) {
 		find_kinds(&w);
-		ok = !formula(&w, dealt->loss) || show_operands(&w);
+		ok = !formula(&w, replica->loss) || show_operands(&w);
 	} else if (why) {
 		depends(&w, why);
 	}
-	graph_free(dealt);
+	graph_free(replica);
 	*t = w.t;
 	return ok;
 }
 
 /* ---- outputs ---- */
 
-/* Whether the dealt value depends on what is added up over samples. */
+/* Whether the partitioned value depends on what is added up over samples. */
 static bool
 has_sums(const Graph *g, ValId v, Arena *scratch)
 {
@@ -395,25 +398,25 @@ has_sums(const Graph *g, ValId v, Arena *scratch)
 	return false;
 }
 
-/* As it is dealt. */
+/* As the partitioned copy has them. */
 static struct output_rows
 rows_of(Pass *p, const Graph *g, ValId v)
 {
 	const char *why = NULL;
-	Graph *dealt = deal_copy(p, g, v, DP_SUMS, &why);
+	Graph *replica = dp_partition_copy(p, g, v, DP_SUMS, &why);
 	struct output_rows row = { .batch = -1 };
 
-	if (dealt) {
-		const Split *s = &dealt->val[v].split;
+	if (replica) {
+		const Split *s = &replica->val[v].split;
 		bool apart = s->kind == SPLIT_S && s->lead == s->axis
 			&& s->npart == 1;
 
 		row.batch = apart ? s->axis + 1 : s->kind == SPLIT_S ? -1 : 0;
 		row.rows = row.batch != 1 ? ROWS_NONE
-			: has_sums(dealt, v, p->scratch) ? ROWS_UNKNOWN
+			: has_sums(replica, v, p->scratch) ? ROWS_UNKNOWN
 			: ROWS_OWN;
 	}
-	graph_free(dealt);
+	graph_free(replica);
 	return row;
 }
 
@@ -421,7 +424,7 @@ struct output_rows
 total_find_rows(Pass *p, const Graph *g, ValId output)
 {
 	const Val *x = graph_batch_input(g), *y = &g->val[output];
-	const struct output_rows *known = deal_resized_rows(p, y);
+	const struct output_rows *known = dp_resized_rows(p, y);
 
 	if (known)
 		return *known;
