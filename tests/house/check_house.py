@@ -151,12 +151,12 @@ OPS = {
     "passes/report/memory_pipeline.c": (1, "attention in a peer's terms"),
     "passes/run.c": (1, "loops"),
     "passes/shard/apply.c": (5, "attributes that hold extents, the loss, biases"),
-    "passes/shard/demands.c": (2, "norms"),
+    "passes/shard/shard_constraints.c": (2, "norms"),
     "passes/shard/tensor_parallel.c": (1, "biases"),
     "passes/shard/dp_resized.c": (2, "what pass replicate puts between replicas"),
     "passes/shard/total.c": (11, "choices by comparison, as clamps are; what pass replicate puts between replicas; means; numbers of the batch"),
     "passes/shard/dp_extent.c": (2, "which numbers become constants"),
-    "passes/shard/ways.c": (6, "where cuts begin: products, tables, norms; slices"),
+    "passes/shard/strategies.c": (6, "where cuts begin: products, tables, norms; slices"),
 }
 
 # C11 7.13.1.1: setjmp is all of a condition, or compared with a constant there.

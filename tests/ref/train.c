@@ -88,9 +88,9 @@ compile(struct run *r)
 		return true;
 	ok = pass_run(&p, r->g, r->cli.passes, stop, &dump);
 	graph_free(p.reference);
-	r->layout_sec = p.layout_sec;
-	r->nsecond = p.nsecond;
-	r->second = p.second;
+	r->strategy_sec = p.strategy_sec;
+	r->nrunner_up = p.nrunner_up;
+	r->runner_up = p.runner_up;
 	return ok;
 }
 

@@ -232,13 +232,13 @@ find_ways(const Graph *g, int64_t ranks, struct way_list *l)
 /* ---- sharding by hand ---- */
 
 /* at: [n + 1]. */
-static struct choice
+static struct strategy_set
 only(Arena *arena, const Split *at, int n)
 {
-	struct way *w = arena_array(arena, 1, sizeof *w);
+	struct strategy *w = arena_array(arena, 1, sizeof *w);
 
 	w->at = arena_copy(arena, at, (size_t)(n + 1) * sizeof *at);
-	return (struct choice){ .way = w, .n = 1 };
+	return (struct strategy_set){ .strategy = w, .n = 1 };
 }
 
 /* How a parameter is given: 0 whole with a partial gradient, 1 as the op wants

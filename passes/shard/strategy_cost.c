@@ -1,4 +1,5 @@
-/* Prices of layouts: seconds forward and backward by the device's profile.
+/* Costs of sharding strategies: seconds forward and backward by the device's
+ * profile.
  *
  * A conversion costs its collective and that of the dual one (Rink et al.'s
  * and Alpa's edge costs, with the backward side by duality instead of a
@@ -12,7 +13,7 @@ enum { PHASES = 3 };
 #define TIE 1e-9
 
 static double
-bytes_of(const struct shard *s, ValId v)
+value_bytes(const struct shard *s, ValId v)
 {
 	int64_t n = val_data_bytes(&s->g->val[v]);
 
@@ -21,7 +22,7 @@ bytes_of(const struct shard *s, ValId v)
 
 /* Every element goes round once. */
 static double
-ring(const struct shard *s, double bytes)
+ring_sec(const struct shard *s, double bytes)
 {
 	double t = (double)s->ranks;
 
@@ -30,7 +31,7 @@ ring(const struct shard *s, double bytes)
 }
 
 static double
-all_reduce(const struct shard *s, double bytes)
+all_reduce_sec(const struct shard *s, double bytes)
 {
 	double t = (double)s->ranks;
 
@@ -40,7 +41,7 @@ all_reduce(const struct shard *s, double bytes)
 
 /* Reading and writing once. */
 static double
-copy(const struct shard *s, double bytes)
+copy_sec(const struct shard *s, double bytes)
 {
 	const struct device_profile *d = device_of(s->g);
 
@@ -48,7 +49,7 @@ copy(const struct shard *s, double bytes)
 }
 
 static bool
-is_plain(const Split *s)
+is_single_dim(const Split *s)
 {
 	return s->lead == s->axis && s->shared == 1;
 }
@@ -67,13 +68,13 @@ is_overwritten(const struct shard *s, ValId v)
 }
 
 double
-shard_conversion(const struct shard *s, ValId v, const Split *from,
-                 const Split *to)
+shard_conversion_cost(const struct shard *s, ValId v, const Split *from,
+                      const Split *to)
 {
-	double whole = bytes_of(s, v), piece = whole / (double)s->ranks;
+	double whole = value_bytes(s, v), piece = whole / (double)s->ranks;
 	double back = s->grad[v] ? 1 : 0;
 	double shared = to->kind == SPLIT_S && to->shared > 1
-		? back * all_reduce(s, whole) : 0;
+		? back * all_reduce_sec(s, whole) : 0;
 
 	if (split_eq(from, to))
 		return 0;
@@ -83,61 +84,63 @@ shard_conversion(const struct shard *s, ValId v, const Split *from,
 	switch (from->kind) {
 	case SPLIT_I:
 		if (to->kind == SPLIT_R)
-			return back * all_reduce(s, whole);
+			return back * all_reduce_sec(s, whole);
 		if (to->kind == SPLIT_S)
-			return copy(s, piece) + (shared > 0 ? shared
-			       + back * copy(s, whole)
-			       : back * ring(s, whole));
+			return copy_sec(s, piece) + (shared > 0 ? shared
+			       + back * copy_sec(s, whole)
+			       : back * ring_sec(s, whole));
 		return -1;
 	case SPLIT_R:
 		if (to->kind != SPLIT_S)
 			return back ? -1 : 0;
-		return copy(s, piece) + back * copy(s, whole);
+		return copy_sec(s, piece) + back * copy_sec(s, whole);
 	case SPLIT_S:
 		if (to->kind == SPLIT_I)
-			return ring(s, whole) + back * copy(s, piece);
+			return ring_sec(s, whole) + back * copy_sec(s, piece);
 		if (to->kind == SPLIT_R)
-			return (1 + back) * ring(s, whole);
-		if (to->kind == SPLIT_S && is_plain(from) && is_plain(to))
-			return (1 + back) * ring(s, piece);
+			return (1 + back) * ring_sec(s, whole);
+		if (to->kind == SPLIT_S && is_single_dim(from)
+		    && is_single_dim(to))
+			return (1 + back) * ring_sec(s, piece);
 		if (to->kind == SPLIT_S)
-			return (1 + back) * ring(s, whole) + copy(s, piece)
-				+ back * copy(s, whole);
+			return (1 + back) * ring_sec(s, whole)
+				+ copy_sec(s, piece)
+				+ back * copy_sec(s, whole);
 		return -1;
 	default:
 		if (to->kind == SPLIT_I)
-			return all_reduce(s, whole);
+			return all_reduce_sec(s, whole);
 		if (to->kind == SPLIT_R)
-			return (1 + back) * all_reduce(s, whole);
+			return (1 + back) * all_reduce_sec(s, whole);
 		if (to->kind == SPLIT_S && to->shared == 1)
-			return (1 + back) * ring(s, whole);
+			return (1 + back) * ring_sec(s, whole);
 		return -1;
 	}
 }
 
 double
-shard_node_price(const struct shard *s, const Node *n, bool cut)
+shard_node_cost(const struct shard *s, const Node *n, bool sharded)
 {
 	double sec = node_cost(s->g, n).sec;
 	double launch = device_of(s->g)->launch;
 
-	/* of two ways that cost the same all equal layers take the one that
-	 * converts right behind a product or norm */
-	if (cut && sec <= 0)
+	/* of two strategies that cost the same all equal layers take the one
+	 * that converts right behind a product or norm */
+	if (sharded && sec <= 0)
 		return TIE;
-	if (cut && sec > launch)
+	if (sharded && sec > launch)
 		sec = launch + (sec - launch) / (double)s->ranks;
 	return PHASES * sec;
 }
 
 double
-shard_param_price(const struct shard *s, ValId v, const Split *state)
+shard_param_cost(const struct shard *s, ValId v, const Split *placement)
 {
 	double t = (double)s->ranks;
 
-	if (state->kind != SPLIT_R || !s->grad[v])
+	if (placement->kind != SPLIT_R || !s->grad[v])
 		return 0;
 	/* reduced together: no latency of its own */
-	return all_reduce(s, bytes_of(s, v))
+	return all_reduce_sec(s, value_bytes(s, v))
 		- device_of(s->g)->link_latency * (t - 1);
 }

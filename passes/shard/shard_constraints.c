@@ -1,12 +1,13 @@
 /* Constraints on sharding strategies: large matrices and rows are sharded,
  * values have the placements of --shard, the loss is complete.
  */
-#include "passes/shard/layout.h"
+#include "passes/shard/strategy_ilp.h"
 
 #include "runtime/support/glob.h"
 
 static bool
-is_meant(const struct shard *s, const struct shard_wish *w, ValId v)
+matches_constraint(const struct shard *s, const struct shard_constraint *w,
+                   ValId v)
 {
 	const Val *x = &s->g->val[v];
 
@@ -14,39 +15,39 @@ is_meant(const struct shard *s, const struct shard_wish *w, ValId v)
 		|| (x->onnx && glob_match(w->glob, x->onnx));
 }
 
-/* The wish for a value, NULL if there is none; the last one counts. */
-static const struct shard_wish *
-wish_for(const struct shard *s, ValId v)
+/* The user constraint on a value; NULL: none.  The last one counts. */
+static const struct shard_constraint *
+constraint_of(const struct shard *s, ValId v)
 {
 	const struct options *o = s->pass->opt;
 
 	for (int i = o->nshard; v && i-- > 0; )
-		if (is_meant(s, &o->shard[i], v))
+		if (matches_constraint(s, &o->shard[i], v))
 			return &o->shard[i];
 	return NULL;
 }
 
 static bool
-breaks_wish(const struct shard *s, ValId v, const Split *at)
+breaks_constraint(const struct shard *s, ValId v, const Split *at)
 {
-	const struct shard_wish *w = wish_for(s, v);
+	const struct shard_constraint *w = constraint_of(s, v);
 
 	return w && (at->kind != w->kind
 	             || (w->kind == SPLIT_S && at->axis != w->axis));
 }
 
 uint64_t
-layout_wish(const struct shard *s, ValId v)
+strategy_constraint_key(const struct shard *s, ValId v)
 {
-	const struct shard_wish *w = wish_for(s, v);
+	const struct shard_constraint *w = constraint_of(s, v);
 
 	return w ? 1 + (uint64_t)w->kind + 4 * (uint64_t)w->axis : 0;
 }
 
-/* ---- wishes that nothing meets ---- */
+/* ---- user constraints that nothing satisfies ---- */
 
 bool
-shard_check_wishes(struct shard *s)
+shard_check_constraints(struct shard *s)
 {
 	const struct options *o = s->pass->opt;
 	bool ok = true;
@@ -56,8 +57,9 @@ shard_check_wishes(struct shard *s)
 		int port;
 
 		FOR_VALS (v, s->g)
-			found |= is_meant(s, &o->shard[i], val_id(s->g, v))
-				&& shard_giver(s, val_id(s->g, v), &port)->n;
+			found |= matches_constraint(s, &o->shard[i],
+			                            val_id(s->g, v))
+				&& shard_producer(s, val_id(s->g, v), &port)->n;
 		if (!found)
 			ok = diag_error(s->pass->diag, "--shard '%s' matches "
 			                "no value with more than one possible "
@@ -69,66 +71,66 @@ shard_check_wishes(struct shard *s)
 }
 
 static const char *
-state_text(const struct shard *s, SplitKind kind, int axis)
+placement_name(const struct shard *s, SplitKind kind, int axis)
 {
 	return kind == SPLIT_S ? arena_printf(s->tmp, "S%d", axis)
 		: arena_printf(s->tmp, "%c", "IRSP"[kind]);
 }
 
-/* The states in which ways that are not ruled out otherwise have a value. */
+/* The placements that a value's strategies give it. */
 static const char *
-states_text(const struct layout *l, ValId v)
+list_placements(const struct strategy_ilp *m, ValId v)
 {
 	const char *text = "", *sep = "";
 	uint64_t seen = 0;
 	int port;
-	const struct choice *c = shard_giver(l->s, v, &port);
+	const struct strategy_set *c = shard_producer(m->s, v, &port);
 
 	for (int i = 0; i < c->n; i++) {
-		const Split *at = &c->way[i].at[port];
+		const Split *at = &c->strategy[i].at[port];
 		uint64_t bit = (uint64_t)1 << (at->kind + 4 * at->axis);
 
 		if (seen & bit)
 			continue;
 		seen |= bit;
-		text = arena_printf(l->s->tmp, "%s%s%s", text, sep,
-		                    state_text(l->s, at->kind, at->axis));
+		text = arena_printf(m->s->tmp, "%s%s%s", text, sep,
+		                    placement_name(m->s, at->kind, at->axis));
 		sep = " or ";
 	}
 	return text;
 }
 
-/* Nothing that gives the value gives it as asked for. */
+/* No strategy satisfies the constraints on the value. */
 static bool
-is_impossible(const struct layout *l, ValId v)
+is_infeasible(const struct strategy_ilp *m, ValId v)
 {
-	uint32_t class = l->c.of[entity_of(l->s, v)];
-	const struct choice *c = choice_of(l, l->c.first[class]);
+	uint32_t class = m->c.of[entity_of(m->s, v)];
+	const struct strategy_set *c = strategies_of(m, m->c.first[class]);
 
 	for (int i = 0; i < c->n; i++)
-		if (!layout_forbids(l, class, &c->way[i]))
+		if (!strategy_is_forbidden(m, class, &c->strategy[i]))
 			return false;
 	return c->n > 0;
 }
 
 bool
-layout_refuse(const struct layout *l)
+strategy_refuse(const struct strategy_ilp *m)
 {
-	const struct shard *s = l->s;
+	const struct shard *s = m->s;
 	Diag *d = s->pass->diag;
 
 	FOR_VALS (x, s->g) {
 		ValId v = val_id(s->g, x);
-		const struct shard_wish *w = wish_for(s, v);
+		const struct shard_constraint *w = constraint_of(s, v);
 
-		if (w && is_impossible(l, v))
+		if (w && is_infeasible(m, v))
 			return diag_error(d, "--shard %s=%s: '%s' cannot have "
 			                  "this placement on %lld ranks; "
 			                  "expected %s",
 			                  w->glob,
-			                  state_text(s, w->kind, w->axis),
+			                  placement_name(s, w->kind, w->axis),
 			                  x->name, (long long)s->ranks,
-			                  states_text(l, v));
+			                  list_placements(m, v));
 	}
 	return diag_error(d, "--tp: found no sharding strategy for %lld "
 	                  "ranks%s",
@@ -136,7 +138,7 @@ layout_refuse(const struct layout *l)
 	                  ? " that satisfies --shard" : "");
 }
 
-/* ---- what rules out a way ---- */
+/* ---- hard constraints ---- */
 
 static bool
 is_norm(const Node *n)
@@ -144,7 +146,7 @@ is_norm(const Node *n)
 	return n->op == OP_LAYERNORM || n->op == OP_RMSNORM;
 }
 
-/* Without --sp the input of a norm that cannot be cut, such as those of the
+/* Without --sp the input of a norm that cannot be sharded, such as those of the
  * residual stream, is complete on every rank. */
 static bool
 feeds_norm(const struct shard *s, NodeId id)
@@ -154,36 +156,37 @@ feeds_norm(const struct shard *s, NodeId id)
 
 	FOR_USES (i, &s->uses, v) {
 		const Node *n = &g->node[s->uses.node[i]];
-		const struct choice *c = &s->node[s->uses.node[i]];
-		bool cut = false;
+		const struct strategy_set *c = &s->node[s->uses.node[i]];
+		bool sharded = false;
 
 		for (int k = 0; k < c->n; k++)
-			cut |= has_cut(&c->way[k], 0);
-		if (is_norm(n) && n->in[0] == v && !cut)
+			sharded |= is_sharded_at(&c->strategy[k], 0);
+		if (is_norm(n) && n->in[0] == v && !sharded)
 			return true;
 	}
 	return false;
 }
 
 bool
-layout_forbids(const struct layout *l, uint32_t class, const struct way *w)
+strategy_is_forbidden(const struct strategy_ilp *m, uint32_t class,
+                      const struct strategy *w)
 {
-	const struct shard *s = l->s;
+	const struct shard *s = m->s;
 	const Graph *g = s->g;
-	uint32_t e = l->c.first[class];
+	uint32_t e = m->c.first[class];
 	const Node *n;
 
 	if (e >= g->nnode)
-		return breaks_wish(s, e - g->nnode, &w->at[0]);
+		return breaks_constraint(s, e - g->nnode, &w->at[0]);
 	n = &g->node[e];
-	if (!s->pass->opt->sp && !s->pass->opt->layout_seed
+	if (!s->pass->opt->sp && !s->pass->opt->strategy_seed
 	    && (is_norm(n) ? w->at[0].kind == SPLIT_R
-	        : feeds_norm(s, e) && has_cut(w, n->nin)))
+	        : feeds_norm(s, e) && is_sharded_at(w, n->nin)))
 		return true;
 	for (int k = 0; k < n->nout; k++) {
 		const Split *at = &w->at[n->nin + k];
 
-		if (n->out[k] && breaks_wish(s, n->out[k], at))
+		if (n->out[k] && breaks_constraint(s, n->out[k], at))
 			return true;
 		if (n->out[k] == g->loss && g->loss && at->kind != SPLIT_I)
 			return true;
@@ -195,24 +198,24 @@ layout_forbids(const struct layout *l, uint32_t class, const struct way *w)
 }
 
 bool
-layout_demands_cut(const struct layout *l, uint32_t class)
+strategy_must_shard(const struct strategy_ilp *m, uint32_t class)
 {
-	const struct shard *s = l->s;
+	const struct shard *s = m->s;
 	const Graph *g = s->g;
-	uint32_t e = l->c.first[class];
-	const struct choice *c = choice_of(l, e);
+	uint32_t e = m->c.first[class];
+	const struct strategy_set *c = strategies_of(m, e);
 
-	if (s->pass->opt->layout_seed)
+	if (s->pass->opt->strategy_seed)
 		return false;
 	if (e >= g->nnode) {
-		if (!shard_is_large(s, e - g->nnode))
+		if (!shard_is_large_matrix(s, e - g->nnode))
 			return false;
 	} else if (!s->pass->opt->sp || !is_norm(&g->node[e])) {
 		return false;
 	}
 	for (int i = 0; i < c->n; i++)
-		if (has_cut(&c->way[i], 0) && !layout_forbids(l, class,
-		                                            &c->way[i]))
+		if (is_sharded_at(&c->strategy[i], 0)
+		    && !strategy_is_forbidden(m, class, &c->strategy[i]))
 			return true;
 	return false;
 }

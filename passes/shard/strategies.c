@@ -1,55 +1,55 @@
-/* The sharding strategies ("ways") of a graph.
+/* The sharding strategies of a graph.
  *
- * Seeds are cuts of products with a parameter (columns, rows of the
+ * Seeds are shardings of products with a parameter (columns, rows of the
  * parameter, and with --sp rows of what comes in), of convolutions' channels
  * or groups, of norms' rows, and of tables' rows and columns.  Each is
  * followed through the graph in both directions by the ops' rules until
  * nothing new is found.  This is what finds heads, packed projections and
- * gated halves: a cut of a product's columns that comes out as whole heads at
- * the attention is one that fits.
+ * gated halves: a sharding of a product's columns that comes out as whole heads
+ * at the attention is one that fits.
  */
 #include "passes/shard/shard.h"
 
 #include <string.h>
 
-enum { CUTS_MAX = 12 };                 /* of one value */
+enum { SHARDINGS_MAX = 12 };            /* of one value */
 
-struct found {
+struct found_sharding {
 	ValId v;
-	Split cut;
+	Split sharding;
 };
 
-struct search {
+struct strategy_search {
 	struct shard *s;
-	struct found *queue;
+	struct found_sharding *queue;
 	size_t n, cap, done;
 };
 
 static void
-seed(struct search *f, ValId v, const Split *cut)
+add_seed(struct strategy_search *f, ValId v, const Split *sharding)
 {
 	struct shard *s = f->s;
-	struct cuts *c = &s->cut[v];
+	struct sharding_list *c = &s->sharding[v];
 	Shape local;
 
-	if (!split_local(cut, s->ranks, &s->g->val[v].shape, &local))
+	if (!split_local(sharding, s->ranks, &s->g->val[v].shape, &local))
 		return;
 	for (int i = 0; i < c->n; i++)
-		if (split_eq(&c->cut[i], cut))
+		if (split_eq(&c->sharding[i], sharding))
 			return;
-	if (c->n == CUTS_MAX)
+	if (c->n == SHARDINGS_MAX)
 		return;
-	c->cut = arena_grow(s->tmp, c->cut, (size_t)c->n, &c->cap,
-	                    (size_t)c->n + 1, sizeof *c->cut);
-	c->cut[c->n++] = *cut;
+	c->sharding = arena_grow(s->tmp, c->sharding, (size_t)c->n, &c->cap,
+	                         (size_t)c->n + 1, sizeof *c->sharding);
+	c->sharding[c->n++] = *sharding;
 	f->queue = arena_grow(s->tmp, f->queue, f->n, &f->cap, f->n + 1,
 	                      sizeof *f->queue);
-	f->queue[f->n++] = (struct found){ v, *cut };
+	f->queue[f->n++] = (struct found_sharding){ v, *sharding };
 }
 
-/* Values through which no gradient passes are whole in one way only. */
+/* Values through which no gradient passes have one replicated placement. */
 static void
-settle_sides(const struct shard *s, const Node *n, Split *at)
+normalise_replicated(const struct shard *s, const Node *n, Split *at)
 {
 	for (int p = 0; p < n->nin + n->nout; p++) {
 		ValId v = p < n->nin ? n->in[p] : n->out[p - n->nin];
@@ -59,9 +59,9 @@ settle_sides(const struct shard *s, const Node *n, Split *at)
 	}
 }
 
-/* Without what lies behind the parts, so that ways can be ordered as bytes. */
+/* Without what lies behind the parts, so that strategies compare as bytes. */
 static Split
-canonical(const Split *s)
+canonical_split(const Split *s)
 {
 	Split to = { .kind = s->kind };
 
@@ -76,8 +76,8 @@ canonical(const Split *s)
 }
 
 static void
-add_way(struct shard *s, struct choice *c, const Split *at, int nport,
-        double sec)
+add_strategy(struct shard *s, struct strategy_set *c, const Split *at,
+             int nport, double sec)
 {
 	Split *copy = arena_array(s->tmp, (size_t)nport + 1, sizeof *copy);
 
@@ -85,20 +85,21 @@ add_way(struct shard *s, struct choice *c, const Split *at, int nport,
 		bool same = true;
 
 		for (int p = 0; p < nport && same; p++)
-			same = split_eq(&c->way[i].at[p], &at[p]);
+			same = split_eq(&c->strategy[i].at[p], &at[p]);
 		if (same)
 			return;
 	}
-	c->way = arena_grow(s->tmp, c->way, (size_t)c->n, &c->cap,
-	                    (size_t)c->n + 1, sizeof *c->way);
+	c->strategy = arena_grow(s->tmp, c->strategy, (size_t)c->n, &c->cap,
+	                         (size_t)c->n + 1, sizeof *c->strategy);
 	for (int p = 0; p < nport; p++)
-		copy[p] = canonical(&at[p]);
-	c->way[c->n++] = (struct way){ copy, sec };
+		copy[p] = canonical_split(&at[p]);
+	c->strategy[c->n++] = (struct strategy){ copy, sec };
 }
 
-/* Follow a cut that port `port` of the node has. */
+/* Follow a sharding of port `port` of the node. */
 static void
-follow(struct search *f, NodeId id, int port, const Split *cut)
+follow_sharding(struct strategy_search *f, NodeId id, int port,
+                const Split *sharding)
 {
 	struct shard *s = f->s;
 	const Node *n = &s->g->node[id];
@@ -106,22 +107,22 @@ follow(struct search *f, NodeId id, int port, const Split *cut)
 	Split at[16];
 
 	if (nport > 16
-	    || !shard_follow(s->g, n, s->ranks, port, cut, at))
+	    || !shard_follow(s->g, n, s->ranks, port, sharding, at))
 		return;
 	for (int p = 0; p < nport; p++) {
 		ValId v = p < n->nin ? n->in[p] : n->out[p - n->nin];
 
 		if (v && at[p].kind == SPLIT_S)
-			seed(f, v, &at[p]);
+			add_seed(f, v, &at[p]);
 	}
-	settle_sides(s, n, at);
-	add_way(s, &s->node[id], at, nport, shard_node_price(s, n, true));
+	normalise_replicated(s, n, at);
+	add_strategy(s, &s->node[id], at, nport, shard_node_cost(s, n, true));
 }
 
 /* ---- seeds ---- */
 
 static bool
-has_weight(const Graph *g, const Node *n)
+has_param_operand(const Graph *g, const Node *n)
 {
 	return op_info[n->op].flags & F_BIAS2
 		&& (val_param_of(g, n->in[0])
@@ -129,31 +130,31 @@ has_weight(const Graph *g, const Node *n)
 }
 
 static void
-seed_dim(struct search *f, ValId v, int axis)
+seed_dim(struct strategy_search *f, ValId v, int axis)
 {
-	Split cut = split_cut(axis, f->s->g->val[v].shape.dim[axis]);
+	Split sharding = split_cut(axis, f->s->g->val[v].shape.dim[axis]);
 
-	seed(f, v, &cut);
+	add_seed(f, v, &sharding);
 }
 
 /* All of a value's leading dims but the last ones, as one. */
 static void
-seed_rows(struct search *f, ValId v, int end)
+seed_rows(struct strategy_search *f, ValId v, int end)
 {
 	const Shape *x = &f->s->g->val[v].shape;
-	Split cut = { .kind = SPLIT_S, .axis = end - 1, .npart = 1,
+	Split sharding = { .kind = SPLIT_S, .axis = end - 1, .npart = 1,
 		.shared = 1, .part = { 1 } };
 
 	if (end < 1)
 		return;
 	for (int i = 0; i < end; i++)
-		cut.part[0] *= x->dim[i];
-	cut = split_normal(&cut, f->s->ranks, x);
-	seed(f, v, &cut);
+		sharding.part[0] *= x->dim[i];
+	sharding = split_normal(&sharding, f->s->ranks, x);
+	add_seed(f, v, &sharding);
 }
 
 static void
-seed_product(struct search *f, const Node *n)
+seed_product(struct strategy_search *f, const Node *n)
 {
 	const Graph *g = f->s->g;
 
@@ -170,37 +171,37 @@ seed_product(struct search *f, const Node *n)
 }
 
 /* Channels out and in; of groups, which lie along the former, those alone
- * that can be cut. */
+ * that can be sharded. */
 static void
-seed_conv(struct search *f, const Node *n)
+seed_conv(struct strategy_search *f, const Node *n)
 {
 	const struct shard *s = f->s;
 	ValId w = n->in[1];
 
 	for (int axis = 0; axis < 2 && val_param_of(s->g, w); axis++) {
-		Split cut = split_cut(axis, s->g->val[w].shape.dim[axis]);
+		Split sharding = split_cut(axis, s->g->val[w].shape.dim[axis]);
 		Split at[4];
 
-		if (shard_follow(s->g, n, s->ranks, 1, &cut, at))
-			seed(f, w, &cut);
+		if (shard_follow(s->g, n, s->ranks, 1, &sharding, at))
+			add_seed(f, w, &sharding);
 	}
 }
 
-/* Slices that take a dim apart say where its stretches end. */
+/* Slices that take a dim apart say where its segments end. */
 static void
-seed_stretches(struct search *f, ValId v)
+seed_segments(struct strategy_search *f, ValId v)
 {
 	struct shard *s = f->s;
 	const Graph *g = s->g;
 	const Shape *x = &g->val[v].shape;
 
 	for (int axis = 0; axis < x->rank; axis++) {
-		Split cut = { .kind = SPLIT_S, .axis = axis, .lead = axis,
+		Split sharding = { .kind = SPLIT_S, .axis = axis, .lead = axis,
 			.shared = 1 };
 		int64_t at = 0, before = -1;
 
 		while (at < x->dim[axis] && at != before
-		       && cut.npart < MAX_RANK) {
+		       && sharding.npart < MAX_RANK) {
 			before = at;
 			FOR_USES (i, &s->uses, v) {
 				const Node *n = &g->node[s->uses.node[i]];
@@ -211,12 +212,12 @@ seed_stretches(struct search *f, ValId v)
 				    || n->attr.SLICE.step.v[axis] != 1
 				    || y->dim[axis] == x->dim[axis])
 					continue;
-				cut.part[cut.npart++] = y->dim[axis];
+				sharding.part[sharding.npart++] = y->dim[axis];
 				at += y->dim[axis];
 			}
 		}
-		if (at == x->dim[axis] && cut.npart > 1)
-			seed(f, v, &cut);
+		if (at == x->dim[axis] && sharding.npart > 1)
+			add_seed(f, v, &sharding);
 	}
 }
 
@@ -229,14 +230,14 @@ norm_axis(const Graph *g, const Node *n)
 }
 
 static void
-find_seeds(struct search *f)
+find_seeds(struct strategy_search *f)
 {
 	const Graph *g = f->s->g;
 
 	FOR_NODES (n, g) {
-		if (has_weight(g, n) && n->op == OP_MATMUL)
+		if (has_param_operand(g, n) && n->op == OP_MATMUL)
 			seed_product(f, n);
-		else if (has_weight(g, n))
+		else if (has_param_operand(g, n))
 			seed_conv(f, n);
 		if (n->op == OP_GATHER && val_param_of(g, n->in[0])
 		    && g->val[n->in[0]].shape.rank == 2) {
@@ -249,14 +250,14 @@ find_seeds(struct search *f)
 	}
 	for (ValId v = 1; v < g->nval; v++)
 		if (f->s->uses.first[v + 1] - f->s->uses.first[v] > 1)
-			seed_stretches(f, v);
+			seed_segments(f, v);
 }
 
-/* ---- all ways ---- */
+/* ---- all strategies ---- */
 
-/* Everything whole, the one way that each op has. */
+/* Everything replicated, the one strategy that each op has. */
 static void
-add_whole(struct shard *s, NodeId id, SplitKind kind)
+add_replicated(struct shard *s, NodeId id, SplitKind kind)
 {
 	const Node *n = &s->g->node[id];
 	int nport = n->nin + n->nout;
@@ -264,115 +265,121 @@ add_whole(struct shard *s, NodeId id, SplitKind kind)
 
 	for (int p = 0; p < nport; p++)
 		at[p].kind = kind;
-	settle_sides(s, n, at);
-	add_way(s, &s->node[id], at, nport, shard_node_price(s, n, false));
+	normalise_replicated(s, n, at);
+	add_strategy(s, &s->node[id], at, nport, shard_node_cost(s, n, false));
 }
 
-/* Some reader of v can take it cut so. */
+/* Some reader of v can take it sharded so. */
 static bool
-is_read(const struct shard *s, ValId v, const Split *cut)
+is_accepted(const struct shard *s, ValId v, const Split *sharding)
 {
 	FOR_USES (i, &s->uses, v) {
 		const Node *n = &s->g->node[s->uses.node[i]];
-		const struct choice *c = &s->node[s->uses.node[i]];
+		const struct strategy_set *c = &s->node[s->uses.node[i]];
 
 		for (int k = 0; k < n->nin; k++)
 			for (int w = 0; n->in[k] == v && w < c->n; w++)
-				if (split_eq(&c->way[w].at[k], cut))
+				if (split_eq(&c->strategy[w].at[k], sharding))
 					return true;
 	}
 	return false;
 }
 
-/* A parameter or a running statistic lies as somebody can read it; nothing else
- * is given cut. */
+/* A parameter or a running statistic lies as somebody can read it; no other
+ * source is sharded. */
 static void
-find_sources(struct shard *s)
+find_source_strategies(struct shard *s)
 {
 	const Graph *g = s->g;
 
 	for (ValId v = 1; v < g->nval; v++) {
 		const Val *x = &g->val[v];
-		struct choice *c = &s->source[v];
+		struct strategy_set *c = &s->source[v];
 		Split at = { .kind = SPLIT_I };
 
 		if (x->kind == V_TEMP)
 			continue;
-		add_way(s, c, &at, 1, 0);
+		add_strategy(s, c, &at, 1, 0);
 		if (x->kind != V_PARAM && x->kind != V_BUFFER)
 			continue;
 		if (s->grad[v]) {
 			at.kind = SPLIT_R;
-			add_way(s, c, &at, 1, shard_param_price(s, v, &at));
+			add_strategy(s, c, &at, 1, shard_param_cost(s, v, &at));
 		}
-		for (int i = 0; i < s->cut[v].n; i++)
-			if (s->cut[v].cut[i].shared == 1
-			    && s->cut[v].cut[i].lead == s->cut[v].cut[i].axis
-			    && is_read(s, v, &s->cut[v].cut[i]))
-				add_way(s, c, &s->cut[v].cut[i], 1, 0);
+		for (int i = 0; i < s->sharding[v].n; i++)
+			if (s->sharding[v].sharding[i].shared == 1
+			    && s->sharding[v].sharding[i].lead
+			            == s->sharding[v].sharding[i].axis
+			    && is_accepted(s, v, &s->sharding[v].sharding[i]))
+				add_strategy(s, c, &s->sharding[v].sharding[i],
+				             1, 0);
 	}
 }
 
 static int
-way_order(const void *a, const void *b, int nport)
+compare_strategies(const void *a, const void *b, int nport)
 {
-	const struct way *x = a, *y = b;
+	const struct strategy *x = a, *y = b;
 
 	return memcmp(x->at, y->at, (size_t)nport * sizeof *x->at);
 }
 
-/* Equal nodes list equal ways in one order. */
+/* Equal nodes list equal strategies in one order. */
 static void
-sort_ways(struct choice *c, int nport)
+sort_strategies(struct strategy_set *c, int nport)
 {
 	for (int i = 1; i < c->n; i++)
-		for (int k = i; k > 0 && way_order(&c->way[k - 1], &c->way[k],
-		                                   nport) > 0; k--) {
-			struct way w = c->way[k];
+		for (int k = i; k > 0
+		     && compare_strategies(&c->strategy[k - 1], &c->strategy[k],
+		                           nport) > 0; k--) {
+			struct strategy w = c->strategy[k];
 
-			c->way[k] = c->way[k - 1];
-			c->way[k - 1] = w;
+			c->strategy[k] = c->strategy[k - 1];
+			c->strategy[k - 1] = w;
 		}
 }
 
 void
-shard_find_ways(struct shard *s)
+shard_find_strategies(struct shard *s)
 {
 	Graph *g = s->g;
-	struct search f = { .s = s };
+	struct strategy_search f = { .s = s };
 
 	s->uses = graph_uses(g, s->tmp);
 	s->node = arena_array(s->tmp, g->nnode, sizeof *s->node);
 	s->source = arena_array(s->tmp, g->nval, sizeof *s->source);
-	s->cut = arena_array(s->tmp, g->nval, sizeof *s->cut);
+	s->sharding = arena_array(s->tmp, g->nval, sizeof *s->sharding);
 	find_seeds(&f);
 	for (; f.done < f.n; f.done++) {
-		const struct found x = f.queue[f.done];
+		const struct found_sharding x = f.queue[f.done];
 		const Val *v = &g->val[x.v];
 
 		if (v->def)
-			follow(&f, v->def, g->node[v->def].nin + v->slot,
-			       &x.cut);
+			follow_sharding(&f, v->def,
+			                g->node[v->def].nin + v->slot,
+			                &x.sharding);
 		FOR_USES (i, &s->uses, x.v) {
 			const Node *n = &g->node[s->uses.node[i]];
 
 			for (int k = 0; k < n->nin; k++)
 				if (n->in[k] == x.v)
-					follow(&f, s->uses.node[i], k, &x.cut);
+					follow_sharding(&f, s->uses.node[i], k,
+					                &x.sharding);
 		}
 	}
 	for (NodeId id = 1; id < g->nnode; id++) {
-		add_whole(s, id, SPLIT_I);
-		add_whole(s, id, SPLIT_R);
-		sort_ways(&s->node[id], g->node[id].nin + g->node[id].nout);
+		add_replicated(s, id, SPLIT_I);
+		add_replicated(s, id, SPLIT_R);
+		sort_strategies(&s->node[id],
+		                g->node[id].nin + g->node[id].nout);
 	}
-	find_sources(s);
+	find_source_strategies(s);
 	for (ValId v = 1; v < g->nval; v++)
-		sort_ways(&s->source[v], 1);
+		sort_strategies(&s->source[v], 1);
 }
 
-struct choice *
-shard_giver(struct shard *s, ValId v, int *port)
+struct strategy_set *
+shard_producer(struct shard *s, ValId v, int *port)
 {
 	NodeId def = s->g->val[v].def;
 

@@ -10,28 +10,28 @@ enum { RANKS_MAX = 16, SHOWN = 8 };
 /* ---- matrices ---- */
 
 static bool
-can_cut(const struct shard *s, ValId v)
+is_shardable(const struct shard *s, ValId v)
 {
 	for (int i = 0; i < s->source[v].n; i++)
-		if (s->source[v].way[i].at[0].kind == SPLIT_S)
+		if (s->source[v].strategy[i].at[0].kind == SPLIT_S)
 			return true;
 	return false;
 }
 
-/* The share of the bytes in matrices that can be cut. */
+/* The fraction of the bytes in matrices that can be sharded. */
 static double
-cut_share(const struct shard *s)
+shardable_fraction(const struct shard *s)
 {
-	double all = 0, cut = 0;
+	double all = 0, sharded = 0;
 
 	FOR_VALS (v, s->g)
 		if (shard_is_matrix(v)) {
 			double bytes = (double)val_data_bytes(v);
 
 			all += bytes;
-			cut += can_cut(s, val_id(s->g, v)) ? bytes : 0;
+			sharded += is_shardable(s, val_id(s->g, v)) ? bytes : 0;
 		}
-	return all > 0 ? cut / all : 0;
+	return all > 0 ? sharded / all : 0;
 }
 
 /* Numbers of ranks, given as bits, in words: "2, 4 to 8"; NULL: none. */
@@ -57,21 +57,22 @@ ranks_text(Arena *arena, uint32_t works, const char *between)
 	return text;
 }
 
-/* A matrix that cannot be cut as asked for. */
-struct uncut {
+/* A matrix that cannot be sharded over --tp ranks. */
+struct unsharded_matrix {
 	ValId v;
 	uint32_t works[MAX_RANK];       /* by axis: numbers of ranks */
 };
 
 /* The first ones; how many there are in all in *n. */
-static struct uncut *
-find_uncut(const struct shard *s, int *n)
+static struct unsharded_matrix *
+find_unsharded(const struct shard *s, int *n)
 {
-	struct uncut *list = arena_array(s->tmp, SHOWN, sizeof *list);
+	struct unsharded_matrix *list = arena_array(s->tmp, SHOWN,
+	                                            sizeof *list);
 
 	*n = 0;
 	FOR_VALS (v, s->g) {
-		if (!shard_is_matrix(v) || can_cut(s, val_id(s->g, v)))
+		if (!shard_is_matrix(v) || is_shardable(s, val_id(s->g, v)))
 			continue;
 		if (*n < SHOWN)
 			list[*n].v = val_id(s->g, v);
@@ -80,22 +81,23 @@ find_uncut(const struct shard *s, int *n)
 	return list;
 }
 
-/* Ways over `ranks` ranks are found in s. */
+/* s has the strategies over s->ranks ranks. */
 static void
-try_axes(const struct shard *s, struct uncut *list, int n)
+record_axes(const struct shard *s, struct unsharded_matrix *list, int n)
 {
 	for (int i = 0; i < n; i++) {
-		const struct choice *c = &s->source[list[i].v];
+		const struct strategy_set *c = &s->source[list[i].v];
 
 		for (int k = 0; k < c->n; k++)
-			if (c->way[k].at[0].kind == SPLIT_S)
-				list[i].works[c->way[k].at[0].axis]
+			if (c->strategy[k].at[0].kind == SPLIT_S)
+				list[i].works[c->strategy[k].at[0].axis]
 					|= 1u << s->ranks;
 	}
 }
 
 static void
-list_uncut(const struct shard *s, const struct uncut *list, int n)
+list_unsharded(const struct shard *s, const struct unsharded_matrix *list,
+               int n)
 {
 	for (int i = 0; i < n; i++) {
 		const Val *v = &s->g->val[list[i].v];
@@ -118,31 +120,31 @@ list_uncut(const struct shard *s, const struct uncut *list, int n)
 }
 
 bool
-shard_check_share(struct shard *s)
+shard_check_fraction(struct shard *s)
 {
-	double share = cut_share(s);
-	struct uncut *list;
+	double share = shardable_fraction(s);
+	struct unsharded_matrix *list;
 	uint32_t works = 0;
 	int n, shown;
 
 	if (share >= 0.5)
 		return true;
-	list = find_uncut(s, &n);
+	list = find_unsharded(s, &n);
 	shown = n < SHOWN ? n : SHOWN;
 	for (int t = 2; t <= RANKS_MAX; t++) {
 		struct shard other = *s;
 
 		other.ranks = t;
-		shard_find_ways(&other);
-		try_axes(&other, list, shown);
-		works |= (uint32_t)(cut_share(&other) >= 0.5) << t;
+		shard_find_strategies(&other);
+		record_axes(&other, list, shown);
+		works |= (uint32_t)(shardable_fraction(&other) >= 0.5) << t;
 	}
 	diag_error(s->pass->diag, "--tp %lld: only %.0f %% of the bytes in "
 	           "matrices can be sharded over this many ranks, expected "
 	           "half or more; numbers of ranks up to %d that the other "
 	           "matrices allow:",
 	           (long long)s->ranks, 100 * share, RANKS_MAX);
-	list_uncut(s, list, shown);
+	list_unsharded(s, list, shown);
 	if (n > shown)
 		diag_more(s->pass->diag, "  and %d more", n - shown);
 	if (!works)
@@ -155,13 +157,13 @@ shard_check_share(struct shard *s)
 /* ---- what runs whole ---- */
 
 static bool
-is_cut(const struct shard *s, NodeId id)
+is_node_sharded(const struct shard *s, NodeId id)
 {
-	const struct choice *c = &s->node[id];
+	const struct strategy_set *c = &s->node[id];
 	const Node *n = &s->g->node[id];
 
 	for (int p = 0; p < n->nin + n->nout; p++)
-		if (c->way[c->chosen].at[p].kind == SPLIT_S)
+		if (c->strategy[c->chosen].at[p].kind == SPLIT_S)
 			return true;
 	return false;
 }
@@ -182,7 +184,7 @@ note_heads(const struct shard *s)
 
 	FOR_NODES (n, s->g)
 		if (shard_rule_of[n->op] == shard_heads
-		    && !is_cut(s, node_id(s->g, n))) {
+		    && !is_node_sharded(s, node_id(s->g, n))) {
 			heads = s->g->val[n->in[0]].shape.dim[1];
 			keys = s->g->val[n->in[1]].shape.dim[1];
 		}
@@ -223,7 +225,7 @@ note_unknown(const struct shard *s)
 }
 
 void
-shard_note(struct shard *s)
+shard_note_replicated(struct shard *s)
 {
 	note_heads(s);
 	note_unknown(s);
