@@ -123,7 +123,7 @@ bool dp_visit_node(struct dp_partition *, NodeId);
 bool dp_partition_mean(struct dp_partition *, NodeId);
 
 /* total.c: whether a formula of sums may have the op. */
-bool total_has(Op);
+bool total_has_op(Op);
 
 /* extent.c: numbers that follow from the size of the batch */
 bool dp_partition_extent(struct dp_partition *, NodeId);

@@ -18,20 +18,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a value is over batches. */
-enum kind {
-	NONE,                           /* else */
-	SAME,                           /* no samples' */
-	ROWS,                           /* of each sample alone */
-	SUM, MEAN,                      /* linear in such, over samples */
+/* What a value is over the batches of a data set. */
+enum sum_kind {
+	MIXED,                          /* else */
+	INVARIANT,                      /* no samples' */
+	PER_SAMPLE,                     /* of each sample alone */
+	SAMPLE_SUM, SAMPLE_MEAN,        /* linear in such, over samples */
 	SHARE                           /* 1 / replicas */
 };
 
-struct walk {
+struct loss_formula {
 	Pass *p;
 	Graph *g;                       /* of the whole loss */
 	const Graph *replica;
-	enum kind *kind;                /* by value of `replica` */
+	enum sum_kind *kind;            /* by value of `replica` */
 	ValId at[TOTAL_TERMS];          /* by term: its value */
 	struct total t;
 };
@@ -49,42 +49,43 @@ static const struct {
 	{ OP_CAST, TOTAL_OPS }, { OP_RESHAPE, TOTAL_OPS },
 	{ OP_ALL_REDUCE, TOTAL_OPS },
 };
-enum { KNOWN = sizeof scalar_ops / sizeof *scalar_ops };
+enum { SCALAR_OPS = sizeof scalar_ops / sizeof *scalar_ops };
 
 /* ---- kinds ---- */
 
-/* Whether it is a replica's mean of samples, which is yet to be shared. */
+/* Whether it is a replica's mean of samples, before it is scaled. */
 static bool
-averages(const struct walk *w, const Node *n)
+is_sample_mean(const struct loss_formula *w, const Node *n)
 {
-	return n->op == OP_REDUCE_MEAN && w->kind[n->in[0]] == ROWS;
+	return n->op == OP_REDUCE_MEAN && w->kind[n->in[0]] == PER_SAMPLE;
 }
 
 /* Of an operand of a sum over replicas. */
-static enum kind
-kind_of_summand(const struct walk *w, ValId v)
+static enum sum_kind
+kind_of_summand(const struct loss_formula *w, ValId v)
 {
 	const Val *x = &w->replica->val[v];
-	enum kind is = v ? w->kind[v] : SAME;
+	enum sum_kind is = v ? w->kind[v] : INVARIANT;
 
-	if (is == SHARE || (x->def && averages(w, &w->replica->node[x->def])))
-		return MEAN;
-	return is == SAME || x->split.kind == SPLIT_P ? is : NONE;
+	if (is == SHARE
+	    || (x->def && is_sample_mean(w, &w->replica->node[x->def])))
+		return SAMPLE_MEAN;
+	return is == INVARIANT || x->split.kind == SPLIT_P ? is : MIXED;
 }
 
 /* Of a sum over replicas, linear in its operands that are sums. */
-static enum kind
-kind_of_sum(const struct walk *w, const Node *n)
+static enum sum_kind
+kind_of_sum(const struct loss_formula *w, const Node *n)
 {
-	enum kind found = SAME;
+	enum sum_kind found = INVARIANT;
 
 	for (int k = 0; k < n->nin; k++) {
-		enum kind is = kind_of_summand(w, n->in[k]);
+		enum sum_kind is = kind_of_summand(w, n->in[k]);
 
-		if (is == SAME)
+		if (is == INVARIANT)
 			continue;
-		if (found != SAME && is != found)
-			return NONE;
+		if (found != INVARIANT && is != found)
+			return MIXED;
 		found = is;
 	}
 	return found;
@@ -92,61 +93,64 @@ kind_of_sum(const struct walk *w, const Node *n)
 
 /* Of what has samples among its operands: it has them itself, or is their
  * sum. */
-static enum kind
-kind_of_rows(const struct walk *w, const Node *n, SplitKind state)
+static enum sum_kind
+kind_of_rows(const struct loss_formula *w, const Node *n, SplitKind placement)
 {
 	for (int k = 0; k < n->nin; k++)
-		if (n->in[k] && w->kind[n->in[k]] > ROWS)
-			return NONE;
-	if (state == SPLIT_S)
-		return ROWS;
-	return state == SPLIT_P ? SUM : averages(w, n) ? MEAN : NONE;
+		if (n->in[k] && w->kind[n->in[k]] > PER_SAMPLE)
+			return MIXED;
+	if (placement == SPLIT_S)
+		return PER_SAMPLE;
+	return placement == SPLIT_P ? SAMPLE_SUM
+	     : is_sample_mean(w, n) ? SAMPLE_MEAN : MIXED;
 }
 
-static enum kind
-kind_of(const struct walk *w, const Node *n, ValId y)
+static enum sum_kind
+kind_of_value(const struct loss_formula *w, const Node *n, ValId y)
 {
-	SplitKind state = w->replica->val[y].split.kind;
+	SplitKind placement = w->replica->val[y].split.kind;
 	bool rows = false, same = true;
 
 	if (n->op == OP_SHARE)
 		return SHARE;
 	if (n->op == OP_EXTENT)
-		return SUM;
+		return SAMPLE_SUM;
 	if (n->op == OP_ALL_REDUCE
-	    || (n->op == OP_CAST && state == SPLIT_R
+	    || (n->op == OP_CAST && placement == SPLIT_R
 	        && !shard_rounds(w->replica, n)))
 		return w->kind[n->in[0]];
 	for (int k = 0; k < n->nin; k++) {
-		enum kind is = n->in[k] ? w->kind[n->in[k]] : SAME;
+		enum sum_kind is = n->in[k] ? w->kind[n->in[k]] : INVARIANT;
 
 		if (!is)
-			return NONE;
-		rows |= is == ROWS;
-		same &= is == SAME;
+			return MIXED;
+		rows |= is == PER_SAMPLE;
+		same &= is == INVARIANT;
 	}
-	return same ? SAME : rows ? kind_of_rows(w, n, state)
-	       : state == SPLIT_P ? kind_of_sum(w, n) : NONE;
+	return same ? INVARIANT : rows ? kind_of_rows(w, n, placement)
+	       : placement == SPLIT_P ? kind_of_sum(w, n) : MIXED;
 }
 
 static void
-find_kinds(struct walk *w)
+find_kinds(struct loss_formula *w)
 {
 	const Graph *g = w->replica;
 
 	w->kind = arena_array(w->p->scratch, g->nval, sizeof *w->kind);
 	for (ValId v = 1; v < g->nval; v++)
-		w->kind[v] = g->val[v].split.kind == SPLIT_S ? ROWS : SAME;
+		w->kind[v] = g->val[v].split.kind == SPLIT_S ? PER_SAMPLE
+		           : INVARIANT;
 	FOR_NODES (n, g)
 		for (int k = 0; k < n->nout; k++)
 			if (n->out[k])
-				w->kind[n->out[k]] = kind_of(w, n, n->out[k]);
+				w->kind[n->out[k]] = kind_of_value(w, n,
+				                                   n->out[k]);
 }
 
 /* ---- the formula ---- */
 
 static bool
-depends(struct walk *w, const char *why)
+set_batch_dependence(struct loss_formula *w, const char *why)
 {
 	w->t.n = 0;
 	w->t.by_batch = arena_printf(w->p->keep, "%s", why);
@@ -154,10 +158,11 @@ depends(struct walk *w, const char *why)
 }
 
 static bool
-add(struct walk *w, enum total_op op, ValId v, double number)
+append_term(struct loss_formula *w, enum total_op op, ValId v, double number)
 {
 	if (w->t.n == TOTAL_TERMS)
-		return depends(w, "the loss is a formula of too many sums");
+		return set_batch_dependence(w, "the loss is a formula of too "
+		                            "many sums");
 	w->at[w->t.n] = v;
 	w->t.term[w->t.n++] = (struct total_term){ .op = op,
 	                                           .number = number };
@@ -166,64 +171,65 @@ add(struct walk *w, enum total_op op, ValId v, double number)
 
 /* Of one sum, or number; false: it is no scalar of the whole graph. */
 static bool
-is_operand(const struct walk *w, ValId v)
+is_term_operand(const struct loss_formula *w, ValId v)
 {
 	const Val *x = &w->replica->val[v];
 
-	return (w->kind[v] == SAME || w->kind[v] == SUM || w->kind[v] == MEAN)
+	return (w->kind[v] == INVARIANT || w->kind[v] == SAMPLE_SUM
+	        || w->kind[v] == SAMPLE_MEAN)
 		&& v < w->g->nval && val_nelem(x) == 1
 		&& strchr("fi", dtype_info[x->dt].cls);
 }
 
 static bool
-add_operand(struct walk *w, ValId v)
+append_operand(struct loss_formula *w, ValId v)
 {
-	enum kind is = w->kind[v];
+	enum sum_kind is = w->kind[v];
 	double x;
 
 	if (val_splat(w->replica, v, &x))
-		return add(w, TOTAL_NUMBER, 0, x);
-	return add(w, is == SUM ? TOTAL_SUM : is == MEAN ? TOTAL_MEAN
-	           : TOTAL_SAME, v, 0);
+		return append_term(w, TOTAL_NUMBER, 0, x);
+	return append_term(w, is == SAMPLE_SUM ? TOTAL_SUM : is == SAMPLE_MEAN
+	                   ? TOTAL_MEAN : TOTAL_SAME, v, 0);
 }
 
 static bool
-no_scalar(struct walk *w, const Node *n)
+report_no_scalar(struct loss_formula *w, const Node *n)
 {
 	const Graph *g = w->replica;
 	const char *label = n ? node_label(g, n) : NULL;
 
 	if (!n)
-		return depends(w, "the loss is not a formula of sums over "
-		               "samples");
-	return depends(w, arena_printf(w->p->scratch, "node '%s' (%s) mixes "
-	                               "samples of a batch other than by a sum "
-	                               "or mean",
-	               label ? label : g->val[n->out[0]].name,
-	               node_type(g, n)));
+		return set_batch_dependence(w, "the loss is not a formula of "
+		                            "sums over samples");
+	return set_batch_dependence(w, arena_printf(w->p->scratch, "node '%s' "
+	                            "(%s) mixes samples of a batch other than "
+	                            "by a sum or mean",
+	                            label ? label : g->val[n->out[0]].name,
+	                            node_type(g, n)));
 }
 
 /* Its place among scalar_ops. */
 static size_t
-place_of(Op op)
+find_scalar_op(Op op)
 {
 	size_t i = 0;
 
-	while (i < KNOWN && scalar_ops[i].op != op)
+	while (i < SCALAR_OPS && scalar_ops[i].op != op)
 		i++;
 	return i;
 }
 
 bool
-total_has(Op op)
+total_has_op(Op op)
 {
-	return place_of(op) < KNOWN;
+	return find_scalar_op(op) < SCALAR_OPS;
 }
 
 /* The lesser or greater of two, written as the choice of one by comparing
  * them: so are bounds of a clamp, which get no gradient. */
 static enum total_op
-choice(const Graph *g, const Node *n, ValId of[2])
+min_max_of_where(const Graph *g, const Node *n, ValId of[2])
 {
 	const Val *by = n->op == OP_WHERE ? &g->val[n->in[0]] : NULL;
 	const Node *c = by && by->def ? &g->node[by->def] : NULL;
@@ -241,7 +247,7 @@ choice(const Graph *g, const Node *n, ValId of[2])
 }
 
 static bool
-formula(struct walk *w, ValId v)
+append_formula(struct loss_formula *w, ValId v)
 {
 	const Graph *g = w->replica;
 	const Node *n = g->val[v].def ? &g->node[g->val[v].def] : NULL;
@@ -249,26 +255,26 @@ formula(struct walk *w, ValId v)
 	ValId of[2];
 	size_t i;
 
-	if (is_operand(w, v))
-		return add_operand(w, v);
+	if (is_term_operand(w, v))
+		return append_operand(w, v);
 	if (!n || val_nelem(&g->val[v]) != 1)
-		return no_scalar(w, n);
-	as = choice(g, n, of);
+		return report_no_scalar(w, n);
+	as = min_max_of_where(g, n, of);
 	if (as != TOTAL_OPS)
-		return formula(w, of[0]) && formula(w, of[1])
-			&& add(w, as, 0, 0);
-	i = place_of(n->op);
-	if (i == KNOWN || shard_rounds(g, n))
-		return no_scalar(w, n);
+		return append_formula(w, of[0]) && append_formula(w, of[1])
+			&& append_term(w, as, 0, 0);
+	i = find_scalar_op(n->op);
+	if (i == SCALAR_OPS || shard_rounds(g, n))
+		return report_no_scalar(w, n);
 	/* all replicas' shares of what is whole are the whole */
 	for (int k = 0; k < n->nin && n->nin == 2; k++)
 		if (w->kind[n->in[k]] == SHARE)
-			return formula(w, n->in[1 - k]);
+			return append_formula(w, n->in[1 - k]);
 	for (int k = 0; k < n->nin; k++)
-		if (!formula(w, n->in[k]))
+		if (!append_formula(w, n->in[k]))
 			return false;
 	return scalar_ops[i].as == TOTAL_OPS
-		|| add(w, scalar_ops[i].as, 0, 0);
+		|| append_term(w, scalar_ops[i].as, 0, 0);
 }
 
 /* ---- the graph ---- */
@@ -276,7 +282,7 @@ formula(struct walk *w, ValId v)
 /* Pass the notes on that a text begins with: of micro-batches nothing but their
  * copy says them.  Returns what is behind them. */
 static const char *
-pass_on_notes(Diag *d, const char *text)
+forward_notes(Diag *d, const char *text)
 {
 	static const char head[] = "ckc: note: ";
 	size_t skip = sizeof head - 1;
@@ -315,7 +321,7 @@ dp_partition_copy(Pass *p, const Graph *of, ValId root, int64_t dp,
 	diag_free(trial.diag);
 	if (said)
 		fclose(said);
-	fault = pass_on_notes(p->diag, text ? text : "");
+	fault = forward_notes(p->diag, text ? text : "");
 	if (!ok)
 		*why = strlen(fault) <= HEAD ? "out of memory"
 		       : arena_printf(p->keep, "%.*s",
@@ -330,7 +336,7 @@ dp_partition_copy(Pass *p, const Graph *of, ValId root, int64_t dp,
 
 /* Operands as outputs, in float32 at least. */
 static bool
-show_operands(struct walk *w)
+add_term_outputs(struct loss_formula *w)
 {
 	Graph *g = w->g;
 	Attr a = attr_default(OP_CAST);
@@ -359,7 +365,7 @@ show_operands(struct walk *w)
 bool
 total_find(Pass *p, Graph *g, struct total *t)
 {
-	struct walk w = { .p = p, .g = g };
+	struct loss_formula w = { .p = p, .g = g };
 	const char *why = NULL;
 	Graph *replica = g->loss
 		? dp_partition_copy(p, g, g->loss, DP_SUMS, &why)
@@ -369,9 +375,9 @@ total_find(Pass *p, Graph *g, struct total *t)
 	w.replica = replica;
 	if (replica) {
 		find_kinds(&w);
-		ok = !formula(&w, replica->loss) || show_operands(&w);
+		ok = !append_formula(&w, replica->loss) || add_term_outputs(&w);
 	} else if (why) {
-		depends(&w, why);
+		set_batch_dependence(&w, why);
 	}
 	graph_free(replica);
 	*t = w.t;
@@ -382,7 +388,7 @@ total_find(Pass *p, Graph *g, struct total *t)
 
 /* Whether the partitioned value depends on what is added up over samples. */
 static bool
-has_sums(const Graph *g, ValId v, Arena *scratch)
+depends_on_sum(const Graph *g, ValId v, Arena *scratch)
 {
 	bool *in = arena_array(scratch, g->nnode, sizeof *in);
 
@@ -400,7 +406,7 @@ has_sums(const Graph *g, ValId v, Arena *scratch)
 
 /* As the partitioned copy has them. */
 static struct output_rows
-rows_of(Pass *p, const Graph *g, ValId v)
+partitioned_rows(Pass *p, const Graph *g, ValId v)
 {
 	const char *why = NULL;
 	Graph *replica = dp_partition_copy(p, g, v, DP_SUMS, &why);
@@ -413,7 +419,7 @@ rows_of(Pass *p, const Graph *g, ValId v)
 
 		row.batch = apart ? s->axis + 1 : s->kind == SPLIT_S ? -1 : 0;
 		row.rows = row.batch != 1 ? ROWS_NONE
-			: has_sums(replica, v, p->scratch) ? ROWS_UNKNOWN
+			: depends_on_sum(replica, v, p->scratch) ? ROWS_UNKNOWN
 			: ROWS_OWN;
 	}
 	graph_free(replica);
@@ -432,7 +438,7 @@ total_find_rows(Pass *p, const Graph *g, ValId output)
 	if (x && x->shape.dim[0] == 1
 	    && (!y->shape.rank || y->shape.dim[0] != 1))
 		return (struct output_rows){ .batch = -1 };
-	return rows_of(p, g, output);
+	return partitioned_rows(p, g, output);
 }
 
 void
