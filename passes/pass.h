@@ -25,7 +25,7 @@ struct shape_binding {
 	bool used;
 };
 
-/* --shard: the placement of values that match; axis of SPLIT_S. */
+/* --shard: the placement of values that match; axis of SPLIT_SHARD. */
 struct shard_constraint {
 	const char *glob;
 	SplitKind kind;

@@ -17,19 +17,20 @@ placement_text(char *buf, size_t size, const Split *s)
 {
 	size_t n;
 
-	if (s->kind != SPLIT_S) {
-		snprintf(buf, size, "%s", s->kind == SPLIT_R ? "R" : s->kind
-		         == SPLIT_P ? "P" : "I");
+	if (s->kind != SPLIT_SHARD) {
+		snprintf(buf, size, "%s",
+		         s->kind == SPLIT_REPLICATE_PARTIAL ? "R"
+		         : s->kind == SPLIT_PARTIAL ? "P" : "I");
 		return buf;
 	}
 	n = (size_t)snprintf(buf, size, "S%d [", s->axis);
-	for (int i = 0; i < s->npart && n < size; i++)
+	for (int i = 0; i < s->nsegment && n < size; i++)
 		n += (size_t)snprintf(buf + n, size - n, "%s%" PRId64,
-		                      i ? "," : "", s->part[i]);
+		                      i ? "," : "", s->segment[i]);
 	if (n < size)
 		n += (size_t)snprintf(buf + n, size - n, "]");
-	if (s->shared > 1 && n < size)
-		snprintf(buf + n, size - n, " x%" PRId64, s->shared);
+	if (s->replication > 1 && n < size)
+		snprintf(buf + n, size - n, " x%" PRId64, s->replication);
 	return buf;
 }
 

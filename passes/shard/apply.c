@@ -62,13 +62,13 @@ emit_conversion(struct apply *a, Op op, ValId x, const Attr *attr, NodeId after)
 static ValId
 emit_all_gather(struct apply *a, ValId v, ValId x, SplitKind to, NodeId after)
 {
-	Split from = split_plain(a->placement[v]);
+	Split from = split_unmerged(a->placement[v]);
 	const Shape *whole = &a->whole[v];
 	Attr attr;
 	ValId y;
 
 	split_to_attr(&from, OP_ALL_GATHER, &attr);
-	attr.ALL_GATHER.side = to == SPLIT_R;
+	attr.ALL_GATHER.side = to == SPLIT_REPLICATE_PARTIAL;
 	y = emit_conversion(a, OP_ALL_GATHER, x, &attr, after);
 	if (!y)
 		return 0;
@@ -89,25 +89,25 @@ emit_own(struct apply *a, ValId x, const Split *to, SplitKind from,
 	ValId y;
 
 	split_to_attr(to, OP_OWN, &attr);
-	attr.OWN.from = from == SPLIT_R;
+	attr.OWN.from = from == SPLIT_REPLICATE_PARTIAL;
 	y = emit_conversion(a, OP_OWN, x, &attr, after);
-	a->g->val[y].split = split_plain(*to);
+	a->g->val[y].split = split_unmerged(*to);
 	return y;
 }
 
 static ValId
 emit_reduction(struct apply *a, ValId x, const Split *to, NodeId after)
 {
-	Op op = to->kind == SPLIT_S ? OP_REDUCE_SCATTER : OP_ALL_REDUCE;
+	Op op = to->kind == SPLIT_SHARD ? OP_REDUCE_SCATTER : OP_ALL_REDUCE;
 	Attr attr = attr_default(op);
 	ValId y;
 
-	if (to->kind == SPLIT_S)
+	if (to->kind == SPLIT_SHARD)
 		split_to_attr(to, op, &attr);
 	else
-		attr.ALL_REDUCE.side = to->kind == SPLIT_R;
+		attr.ALL_REDUCE.side = to->kind == SPLIT_REPLICATE_PARTIAL;
 	y = emit_conversion(a, op, x, &attr, after);
-	a->g->val[y].split = split_plain(*to);
+	a->g->val[y].split = split_unmerged(*to);
 	return y;
 }
 
@@ -120,10 +120,10 @@ emit_all_to_all(struct apply *a, ValId x, const Split *from, const Split *to,
 
 	split_to_attr(from, OP_ALL_TO_ALL, &attr);
 	attr.ALL_TO_ALL.to_axis = to->axis;
-	attr.ALL_TO_ALL.to_lead = to->lead;
-	attr.ALL_TO_ALL.to_shared = to->shared;
-	attr.ALL_TO_ALL.to_part.n = to->npart;
-	memcpy(attr.ALL_TO_ALL.to_part.v, to->part, sizeof to->part);
+	attr.ALL_TO_ALL.to_lead = to->first_axis;
+	attr.ALL_TO_ALL.to_shared = to->replication;
+	attr.ALL_TO_ALL.to_part.n = to->nsegment;
+	memcpy(attr.ALL_TO_ALL.to_part.v, to->segment, sizeof to->segment);
 	y = emit_conversion(a, OP_ALL_TO_ALL, x, &attr, after);
 	a->g->val[y].split = *to;
 	return y;
@@ -136,12 +136,13 @@ convert_sharded(struct apply *a, ValId v, const Split *to, NodeId after,
                 NodeId reader)
 {
 	const Split *from = &a->placement[v];
-	Split whole = { .kind = a->s->grad[v] ? SPLIT_R : SPLIT_I };
+	Split whole = { .kind = a->s->grad[v] ? SPLIT_REPLICATE_PARTIAL
+	                : SPLIT_REPLICATE };
 
-	if (to->kind != SPLIT_S)
+	if (to->kind != SPLIT_SHARD)
 		return emit_all_gather(a, v, v, to->kind, after);
-	if (from->lead == from->axis && to->lead == to->axis
-	    && to->shared == 1)
+	if (from->first_axis == from->axis && to->first_axis == to->axis
+	    && to->replication == 1)
 		return emit_all_to_all(a, v, from, to, after);
 	return emit_own(a, convert_value(a, v, &whole, reader), to, whole.kind,
 	                after);
@@ -151,18 +152,19 @@ static ValId
 convert_replicated(struct apply *a, ValId v, const Split *to, NodeId after,
                    NodeId reader)
 {
-	Split r = { .kind = SPLIT_R };
+	Split r = { .kind = SPLIT_REPLICATE_PARTIAL };
 
-	if (to->kind == SPLIT_R) {
+	if (to->kind == SPLIT_REPLICATE_PARTIAL) {
 		ValId y = emit_conversion(a, OP_REPLICATE, v, NULL, after);
 
-		a->g->val[y].split.kind = SPLIT_R;
+		a->g->val[y].split.kind = SPLIT_REPLICATE_PARTIAL;
 		return y;
 	}
 	/* ranks that share a shard have each a summand of its adjoint */
-	if (to->shared > 1 && a->s->grad[v] && a->placement[v].kind == SPLIT_I)
-		return emit_own(a, convert_value(a, v, &r, reader), to, SPLIT_R,
-		                after);
+	if (to->replication > 1 && a->s->grad[v]
+	    && a->placement[v].kind == SPLIT_REPLICATE)
+		return emit_own(a, convert_value(a, v, &r, reader), to,
+		                SPLIT_REPLICATE_PARTIAL, after);
 	return emit_own(a, v, to, a->placement[v].kind, after);
 }
 
@@ -177,15 +179,15 @@ convert_value(struct apply *a, ValId v, const Split *to, NodeId reader)
 	ValId y;
 
 	if (split_eq(from, to)
-	    || (!a->s->grad[v] && from->kind <= SPLIT_R
-	        && to->kind <= SPLIT_R))
+	    || (!a->s->grad[v] && from->kind <= SPLIT_REPLICATE_PARTIAL
+	        && to->kind <= SPLIT_REPLICATE_PARTIAL))
 		return v;
 	for (m = a->conversion[v]; m; m = m->next)
 		if (split_eq(&m->to, to) && m->round == a->round)
 			return m->v;
-	if (from->kind == SPLIT_P)
+	if (from->kind == SPLIT_PARTIAL)
 		y = emit_reduction(a, v, to, after);
-	else if (from->kind == SPLIT_S)
+	else if (from->kind == SPLIT_SHARD)
 		y = convert_sharded(a, v, to, after, reader);
 	else
 		y = convert_replicated(a, v, to, after, reader);
@@ -202,11 +204,11 @@ convert_value(struct apply *a, ValId v, const Split *to, NodeId reader)
 static int64_t
 local_start(const struct apply *a, const Split *s, int64_t start)
 {
-	int64_t at = 0, local = 0, pieces = a->s->ranks / s->shared;
+	int64_t at = 0, local = 0, pieces = a->s->ranks / s->replication;
 
-	for (int i = 0; i < s->npart && at < start; i++) {
-		at += s->part[i];
-		local += s->part[i] / pieces;
+	for (int i = 0; i < s->nsegment && at < start; i++) {
+		at += s->segment[i];
+		local += s->segment[i] / pieces;
 	}
 	return local;
 }
@@ -223,19 +225,19 @@ localise_attributes(struct apply *a, NodeId id, const struct strategy *w)
 	if (shape)                      /* the result's */
 		*shape = shape_list(y);
 	/* of more than one the channels are sharded by groups */
-	if (group && *group > 1 && x->kind == SPLIT_S && x->axis == 1) {
+	if (group && *group > 1 && x->kind == SPLIT_SHARD && x->axis == 1) {
 		*attr_int_of(n->op, &n->attr, "part") = *group;
 		*group /= a->s->ranks;
 	}
 	switch (n->op) {
 	case OP_SLICE:
-		if (x->kind == SPLIT_S)
+		if (x->kind == SPLIT_SHARD)
 			n->attr.SLICE.start.v[x->axis] = local_start(a, x,
 				n->attr.SLICE.start.v[x->axis]);
 		break;
 	case OP_GATHER:
-		if (x->kind == SPLIT_S && x->axis == n->attr.GATHER.axis)
-			n->attr.GATHER.part = x->part[0];
+		if (x->kind == SPLIT_SHARD && x->axis == n->attr.GATHER.axis)
+			n->attr.GATHER.part = x->segment[0];
 		break;
 	default:
 		break;
@@ -252,9 +254,9 @@ emit_vocab_stats(struct apply *a, NodeId id, const struct strategy *w)
 	Graph *g = a->g;
 	Node *n = &g->node[id];
 	Attr attr = attr_default(OP_VOCAB_STATS);
-	Split rows = split_cut(0, a->s->ranks);
+	Split rows = split_dim(0, a->s->ranks);
 	ValId in[4] = { n->in[0], n->in[1] }, stats;
-	int64_t classes = w->at[0].part[0];
+	int64_t classes = w->at[0].segment[0];
 
 	attr.VOCAB_STATS.part = classes;
 	stats = emit_op(g, a->s->pass->diag, OP_VOCAB_STATS, 2, in, &attr, id);
@@ -349,7 +351,7 @@ set_placements(struct apply *a)
 		a->placement[v] = *shard_placement(a->s, v);
 		split_local(&a->placement[v], a->s->ranks, &a->whole[v],
 		            &x->shape);
-		x->split = split_plain(a->placement[v]);
+		x->split = split_unmerged(a->placement[v]);
 	}
 }
 
@@ -374,7 +376,7 @@ rewrite_node(struct apply *a, NodeId id)
 	}
 	if (a->failed)
 		return;
-	if (g->node[id].op == OP_SCE && w->at[0].kind == SPLIT_S)
+	if (g->node[id].op == OP_SCE && w->at[0].kind == SPLIT_SHARD)
 		emit_vocab_stats(a, id, w);
 	else if ((bias = mergeable_bias(a, id)))
 		merge_bias(a, id, bias);

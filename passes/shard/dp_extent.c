@@ -15,7 +15,7 @@ dp_partition_extent(struct dp_partition *d, NodeId id)
 		                 "size, but ckc cannot derive how: some "
 		                 "shapes in the file allow no other batch "
 		                 "size");
-	d->g->val[n->out[0]].split = (Split){ .kind = SPLIT_P };
+	d->g->val[n->out[0]].split = (Split){ .kind = SPLIT_PARTIAL };
 	dp_order_node(d, id);
 	return true;
 }

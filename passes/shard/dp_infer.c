@@ -25,17 +25,19 @@ infer_loss(const struct dp_partition *d, const Node *n, Split *out)
 	int64_t reduction = *attr_int_of(n->op, &a, "reduction");
 	Split rows = *x;
 
-	if (x->kind != SPLIT_S || x->lead != x->axis || x->axis == 1)
+	if (x->kind != SPLIT_SHARD || x->first_axis != x->axis || x->axis == 1)
 		return false;
-	rows.axis = rows.lead = x->axis - (x->axis > 1);
+	rows.axis = rows.first_axis = x->axis - (x->axis > 1);
 	if (!split_eq(&rows, dp_placement(d, n->in[1])) || reduction == 1
-	    || (n->nin > 2 && n->in[2] && !dp_has_kind(d, n->in[2], SPLIT_R)))
+	    || (n->nin > 2 && n->in[2]
+	        && !dp_has_kind(d, n->in[2], SPLIT_REPLICATE_PARTIAL)))
 		return false;
 	for (int k = 0; k < n->nout; k++)
 		out[k] = rows;
 	if (reduction)
-		out[0] = (Split){ .kind = SPLIT_P };
-	out[n->nout - 1] = (Split){ .kind = SPLIT_R };  /* the divisor, 1 */
+		out[0] = (Split){ .kind = SPLIT_PARTIAL };
+	/* the divisor, 1 */
+	out[n->nout - 1] = (Split){ .kind = SPLIT_REPLICATE_PARTIAL };
 	return true;
 }
 
@@ -55,9 +57,9 @@ int64_t
 dp_count_segments(const Shape *x, const Split *s)
 {
 	for (int i = 1; i < split_listed(s); i++)
-		if (s->part[i] != s->part[0])
+		if (s->segment[i] != s->segment[0])
 			return 0;
-	return dim_product(x, 0, s->lead) * s->npart;
+	return dim_product(x, 0, s->first_axis) * s->nsegment;
 }
 
 /* How well dim i of `to` holds segments of samples, of which there are `count`
@@ -90,13 +92,14 @@ reshape_samples(const struct dp_partition *d, const Split *s, const Shape *from,
 			best = rank_dim(d, to, i, count);
 			axis = i;
 		}
-	if (!best || s->lead != s->axis)
+	if (!best || s->first_axis != s->axis)
 		return false;
 	here = count / dim_product(to, 0, axis);
 	if (here > SEGMENTS_MAX)
 		return false;
 	*y = split_segments(axis, here, to->dim[axis] / here
-	                    * (s->npart * s->part[0] / from->dim[s->axis]));
+	                    * (s->nsegment * s->segment[0]
+	                       / from->dim[s->axis]));
 	return true;
 }
 
@@ -120,7 +123,7 @@ follow_port(struct dp_partition *d, const Node *n, int port, const Split *s,
 		shape[k] = g->val[v].shape;
 		if (!v)
 			shape[k].rank = -1;
-		at[k] = (Split){ .kind = SPLIT_R };
+		at[k] = (Split){ .kind = SPLIT_REPLICATE_PARTIAL };
 	}
 	c.shape = shape;
 	at[port] = *s;
@@ -137,7 +140,7 @@ split_of_one(const Split *s)
 	Split one = *s;
 
 	for (int k = 0; k < split_listed(&one); k++)
-		one.part[k] /= DP_RANKS;
+		one.segment[k] /= DP_RANKS;
 	return one;
 }
 
@@ -147,7 +150,7 @@ split_of_all(const Split *one)
 	Split s = *one;
 
 	for (int k = 0; k < split_listed(&s); k++)
-		s.part[k] *= DP_RANKS;
+		s.segment[k] *= DP_RANKS;
 	return s;
 }
 
@@ -156,8 +159,8 @@ static bool
 repeats_const(const struct dp_partition *d, const Val *v, const Split *s)
 {
 	int64_t outer = dp_count_segments(&v->shape, s);
-	int64_t n = s->part[0] % d->samples ? s->part[0] : d->samples;
-	size_t run = (size_t)(s->part[0] / n
+	int64_t n = s->segment[0] % d->samples ? s->segment[0] : d->samples;
+	size_t run = (size_t)(s->segment[0] / n
 	                      * dim_product(&v->shape, s->axis + 1,
 	                                    v->shape.rank)
 	                      * dtype_info[v->dt].nbytes);
@@ -178,7 +181,7 @@ repeats_expanded(const Graph *g, const Node *n, const Split *s)
 	const Shape *x = &g->val[n->in[0]].shape;
 	int shift = g->val[n->out[0]].shape.rank - x->rank;
 
-	for (int i = s->lead; i <= s->axis; i++)
+	for (int i = s->first_axis; i <= s->axis; i++)
 		if (i >= shift && x->dim[i - shift] != 1)
 			return false;
 	return true;
@@ -215,7 +218,7 @@ repeats_computed(struct dp_partition *d, const Node *n, int slot,
 	if (n->nin > 0 && !follow_port(d, n, n->nin + slot, s, at))
 		return false;
 	for (int k = 0; k < n->nin; k++)
-		if (n->in[k] && at[k].kind == SPLIT_S
+		if (n->in[k] && at[k].kind == SPLIT_SHARD
 		    && !repeats_per_sample(d, n->in[k], &at[k], depth + 1))
 			return false;
 	if (op_info[n->op].flags & F_RNG)
@@ -231,15 +234,15 @@ repeats_per_sample(struct dp_partition *d, ValId v, const Split *s, int depth)
 	const Val *x = &d->g->val[v];
 	double splat;
 
-	if (x->split.kind == SPLIT_S) {
+	if (x->split.kind == SPLIT_SHARD) {
 		Split all = split_of_all(s);
 
 		return split_eq(&x->split, &all);
 	}
-	if (x->split.kind == SPLIT_P || s->kind != SPLIT_S
+	if (x->split.kind == SPLIT_PARTIAL || s->kind != SPLIT_SHARD
 	    || depth > REPEAT_DEPTH)
 		return false;
-	if (dim_product(&x->shape, s->lead, s->axis + 1) == 1
+	if (dim_product(&x->shape, s->first_axis, s->axis + 1) == 1
 	    || val_splat(d->g, v, &splat))
 		return true;
 	if (x->kind == V_CONST)
@@ -261,7 +264,7 @@ infer_groups(struct dp_partition *d, NodeId id, Split *out, char why[SHARD_WHY])
 	int64_t *part = attr_int_of(n->op, &n->attr, "part");
 	bool ok;
 
-	if (x->kind != SPLIT_S || x->axis != 1 || *group < 2)
+	if (x->kind != SPLIT_SHARD || x->axis != 1 || *group < 2)
 		return shard_infer(d->g, n, out, why);
 	*part = DP_RANKS * *group;
 	ok = shard_infer(d->g, n, out, why);
@@ -276,13 +279,13 @@ infer_selected(const struct dp_partition *d, const Node *n, Split *out)
 	const Shape *x = &d->g->val[n->in[0]].shape;
 	Shape flat = SHAPE(shape_nelem(x));
 
-	out[1] = (Split){ .kind = SPLIT_P };
+	out[1] = (Split){ .kind = SPLIT_PARTIAL };
 	if (n->attr.SELECTED.compact
 	    || !reshape_samples(d, dp_placement(d, n->in[0]), x, &flat,
 	                        &out[0]))
 		return false;
 	out[0].axis++;
-	out[0].lead++;
+	out[0].first_axis++;
 	return true;
 }
 
@@ -294,7 +297,7 @@ infer_node_placement(struct dp_partition *d, NodeId id, Split *out,
 	const Node *n = &g->node[id];
 	bool own;
 
-	if (n->op == OP_RESHAPE && dp_has_kind(d, n->in[0], SPLIT_S))
+	if (n->op == OP_RESHAPE && dp_has_kind(d, n->in[0], SPLIT_SHARD))
 		return reshape_samples(d, dp_placement(d, n->in[0]),
 		                       &g->val[n->in[0]].shape,
 		                       &g->val[n->out[0]].shape, &out[0]);
@@ -302,7 +305,7 @@ infer_node_placement(struct dp_partition *d, NodeId id, Split *out,
 		return infer_loss(d, n, out);
 	if (n->op == OP_CONV || n->op == OP_CONV_DX)
 		return infer_groups(d, id, out, why);
-	if (n->op == OP_SELECTED && dp_has_kind(d, n->in[0], SPLIT_S))
+	if (n->op == OP_SELECTED && dp_has_kind(d, n->in[0], SPLIT_SHARD))
 		return infer_selected(d, n, out);
 	if (dp_infer_own_rows(d, n, out, &own)
 	    || dp_infer_padded_rows(d, n, out))
@@ -317,7 +320,7 @@ static int
 first_sharded(const struct dp_partition *d, const Node *n)
 {
 	for (int k = 0; k < n->nin; k++)
-		if (dp_has_kind(d, n->in[k], SPLIT_S))
+		if (dp_has_kind(d, n->in[k], SPLIT_SHARD))
 			return k;
 	return -1;
 }
@@ -339,8 +342,8 @@ infer_repeated(struct dp_partition *d, NodeId id, Split *out,
 	for (int k = 0; k < n->nin; k++)
 		was[k] = *dp_placement(d, n->in[k]);
 	for (int k = 0; ok && k < n->nin; k++)
-		if (n->in[k] && at[k].kind == SPLIT_S
-		    && was[k].kind == SPLIT_R
+		if (n->in[k] && at[k].kind == SPLIT_SHARD
+		    && was[k].kind == SPLIT_REPLICATE_PARTIAL
 		    && (repeats_per_sample(d, n->in[k], &at[k], 0)
 		        || dp_indexes_rows(d, n, n->in[k], &at[k])))
 			d->g->val[n->in[k]].split = split_of_all(&at[k]);

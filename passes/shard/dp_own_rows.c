@@ -51,10 +51,10 @@ dp_infer_padded_rows(const struct dp_partition *d, const Node *n, Split *out)
 		return false;
 	s = dp_placement(d, n->in[0]);
 	y = &d->g->val[n->out[0]].shape;
-	if (s->kind != SPLIT_S || s->lead != s->axis || s->npart != 1
-	    || n->out[0] >= d->nold_val)
+	if (s->kind != SPLIT_SHARD || s->first_axis != s->axis
+	    || s->nsegment != 1 || n->out[0] >= d->nold_val)
 		return false;
-	out[0] = split_cut(s->axis, DP_RANKS * y->dim[s->axis]);
+	out[0] = split_dim(s->axis, DP_RANKS * y->dim[s->axis]);
 	if (n->op == OP_SLICE)
 		return drops_last_row(d, n, s->axis)
 			&& writes_padding_row(d, d->g->val[n->in[0]].def,
@@ -170,8 +170,8 @@ find_row(const struct dp_partition *d, const Node *n, const struct lookup *l,
 {
 	const Shape *idx = &d->g->val[n->in[1]].shape;
 	const Split *s = dp_placement(d, n->in[1]);
-	bool any = *dim < 0 && s->kind != SPLIT_S;
-	bool several = s->kind == SPLIT_S && s->npart > 1;
+	bool any = *dim < 0 && s->kind != SPLIT_SHARD;
+	bool several = s->kind == SPLIT_SHARD && s->nsegment > 1;
 
 	if (!any && (*dim >= idx->rank - l->tuple
 	             || (l->along && *dim != l->axis)))
@@ -195,7 +195,7 @@ static Split
 shift_split(Split s, int by)
 {
 	s.axis += by;
-	s.lead += by;
+	s.first_axis += by;
 	return s;
 }
 
@@ -216,7 +216,7 @@ dp_follow_own_rows(const struct dp_partition *d, const Node *n, int port,
 	Split s = at[port];
 	int row = -1, dim = -1;
 
-	if (!is || s.kind != SPLIT_S || s.lead != s.axis)
+	if (!is || s.kind != SPLIT_SHARD || s.first_axis != s.axis)
 		return false;
 	if (!data && !idx && !l.write)
 		s = shift_split(s, -l.shift);
@@ -232,17 +232,17 @@ dp_follow_own_rows(const struct dp_partition *d, const Node *n, int port,
 		row = s.axis;
 	else
 		dim = s.axis;
-	if ((s.npart > 1 && (data || !dp_has_kind(d, n->in[1], SPLIT_S)))
+	if ((s.nsegment > 1 && (data || !dp_has_kind(d, n->in[1], SPLIT_SHARD)))
 	    || !find_row(d, n, &l, &row, &dim))
 		return false;
-	if (data && dp_has_kind(d, n->in[1], SPLIT_S)) {
+	if (data && dp_has_kind(d, n->in[1], SPLIT_SHARD)) {
 		s = *dp_placement(d, n->in[1]);
 		for (int k = 0; k < split_listed(&s); k++)
-			s.part[k] /= DP_RANKS;
+			s.segment[k] /= DP_RANKS;
 	} else if (data) {
-		s = split_cut(dim, d->g->val[n->in[1]].shape.dim[dim]);
+		s = split_dim(dim, d->g->val[n->in[1]].shape.dim[dim]);
 	}
-	at[0] = split_cut(row, d->g->val[n->in[0]].shape.dim[row]);
+	at[0] = split_dim(row, d->g->val[n->in[0]].shape.dim[row]);
 	at[1] = s;
 	at[2] = l.write ? s : shift_split(s, l.shift);
 	if (l.write)
@@ -264,27 +264,28 @@ dp_infer_own_rows(const struct dp_partition *d, const Node *n, Split *out,
 	x = dp_placement(d, n->in[0]);
 	idx = dp_placement(d, n->in[1]);
 	if (n->op == OP_GATHER_ND && n->attr.GATHER_ND.batch) {
-		*is = (x->kind == SPLIT_S && is_batch_dim(n, x->axis))
+		*is = (x->kind == SPLIT_SHARD && is_batch_dim(n, x->axis))
 			|| dp_has_sample_index(d, n->in[1]);
 		out[0] = *x;
-		return x->kind == SPLIT_S && is_batch_dim(n, x->axis)
+		return x->kind == SPLIT_SHARD && is_batch_dim(n, x->axis)
 			&& split_eq(x, idx)
 			&& !dp_has_sample_index(d, n->in[1]);
 	}
-	if (idx->kind == SPLIT_S && idx->lead == idx->axis)
+	if (idx->kind == SPLIT_SHARD && idx->first_axis == idx->axis)
 		dim = idx->axis;
-	if (x->kind == SPLIT_S)
+	if (x->kind == SPLIT_SHARD)
 		row = x->axis;
-	*is = (x->kind == SPLIT_S || idx->kind == SPLIT_S
-	       || (l.write && dp_has_kind(d, n->in[2], SPLIT_S)))
+	*is = (x->kind == SPLIT_SHARD || idx->kind == SPLIT_SHARD
+	       || (l.write && dp_has_kind(d, n->in[2], SPLIT_SHARD)))
 		&& (row < 0 || (row >= l.axis && row < l.axis + l.dims))
 		&& find_row(d, n, &l, &row, &dim);
-	if (!*is || x->kind != SPLIT_S || x->npart != 1 || x->lead != x->axis)
+	if (!*is || x->kind != SPLIT_SHARD || x->nsegment != 1
+	    || x->first_axis != x->axis)
 		return false;
-	if (idx->kind == SPLIT_P)
+	if (idx->kind == SPLIT_PARTIAL)
 		return false;
-	out[0] = idx->kind == SPLIT_S ? *idx
-	       : split_cut(dim, DP_RANKS
+	out[0] = idx->kind == SPLIT_SHARD ? *idx
+	       : split_dim(dim, DP_RANKS
 	                   * d->g->val[n->in[1]].shape.dim[dim]);
 	if (l.write && !split_eq(dp_placement(d, n->in[2]), &out[0]))
 		return false;
@@ -303,8 +304,8 @@ dp_indexes_rows(const struct dp_partition *d, const Node *n, ValId v,
 	struct sample_index x;
 
 	if (n->op != OP_CONCAT || n->attr.CONCAT.axis != last
-	    || s->kind != SPLIT_S || s->lead != s->axis || s->npart != 1
-	    || y >= d->nold_val)
+	    || s->kind != SPLIT_SHARD || s->first_axis != s->axis
+	    || s->nsegment != 1 || y >= d->nold_val)
 		return false;
 	FOR_USES (i, u, y) {
 		const Node *by = &d->g->node[u->node[i]];

@@ -13,8 +13,7 @@
  *         summands, which pass optim adds up
  * needs   P_CANON; before pass shard, which takes what is between replicas as
  *         it finds it
- * gives   Graph.replicas, for which costs are reckoned, Val.batch of inputs and
- *         outputs
+ * gives   Graph.replicas, Val.batch of inputs and outputs
  * refuses what mixes samples otherwise than by sums
  */
 #include "passes/shard/dp_partition.h"
@@ -116,7 +115,8 @@ dp_all_reduce(struct dp_partition *d, ValId v, NodeId like)
 			d->whole[i] = 0;
 	}
 	if (!d->whole[v])
-		d->whole[v] = emit_all_reduce(d, v, 1, SPLIT_R, like);
+		d->whole[v] = emit_all_reduce(d, v, 1, SPLIT_REPLICATE_PARTIAL,
+		                              like);
 	return d->whole[v];
 }
 
@@ -133,7 +133,7 @@ emit_share(struct dp_partition *d, NodeId like)
 	y = emit_op(g, d->p->diag, OP_SHARE, 0, NULL, NULL, 0);
 	g->node[g->val[y].def].round = round;
 	dp_order_node(d, g->val[y].def);
-	g->val[y].split.kind = SPLIT_R;
+	g->val[y].split.kind = SPLIT_REPLICATE_PARTIAL;
 	d->share = round ? d->share : y;
 	return y;
 }
@@ -151,7 +151,7 @@ scale_by_share(struct dp_partition *d, ValId v, NodeId like)
 	if (!y)
 		return 0;
 	dp_order_node(d, d->g->val[y].def);
-	d->g->val[y].split.kind = SPLIT_P;
+	d->g->val[y].split.kind = SPLIT_PARTIAL;
 	return dp_emit_cast(d, y, dt, like);
 }
 
@@ -167,7 +167,7 @@ is_mean_of_samples(struct dp_partition *d, NodeId id)
 	if (n->op != OP_REDUCE_MEAN)
 		return false;
 	n->op = OP_REDUCE_SUM;
-	is = dp_infer(d, id, why) && dp_has_kind(d, n->out[0], SPLIT_P);
+	is = dp_infer(d, id, why) && dp_has_kind(d, n->out[0], SPLIT_PARTIAL);
 	n->op = OP_REDUCE_MEAN;
 	return is;
 }
@@ -201,8 +201,7 @@ is_batch_ambiguous(const struct dp_partition *d)
 	return d->samples == 1 && !d->p->resized.agrees;
 }
 
-/* A batch of one sample may be in any dim of 1, so what looks like a sum over
- * samples may be one over the sample's own steps. */
+/* With one sample, a sum over samples may be one over its own steps. */
 static ValId
 refuse_one_sample(struct dp_partition *d, NodeId id)
 {
@@ -218,7 +217,7 @@ static bool
 convert_operands(struct dp_partition *d, NodeId id)
 {
 	bool joint = op_info[d->g->node[id].op].flags & F_JOINT;
-	bool cut = count_operands(d, &d->g->node[id], SPLIT_S) > 0;
+	bool cut = count_operands(d, &d->g->node[id], SPLIT_SHARD) > 0;
 	DType dt = d->g->val[d->g->node[id].out[0]].dt;
 	bool share = joint && !cut && op_info[d->g->node[id].op].flags & F_EW
 		&& d->g->node[id].op != OP_WHERE && dtype_info[dt].cls == 'f';
@@ -230,9 +229,9 @@ convert_operands(struct dp_partition *d, NodeId id)
 
 		if (k == kept)
 			continue;
-		if (share && dp_has_kind(d, v, SPLIT_R))
+		if (share && dp_has_kind(d, v, SPLIT_REPLICATE_PARTIAL))
 			y = scale_by_share(d, v, id);
-		else if (!share && dp_has_kind(d, v, SPLIT_P))
+		else if (!share && dp_has_kind(d, v, SPLIT_PARTIAL))
 			y = is_batch_ambiguous(d) ? refuse_one_sample(d, id)
 			  : dp_all_reduce(d, v, id);
 		if (v && !y)
@@ -250,7 +249,7 @@ partition_random_op(struct dp_partition *d, NodeId id)
 	int64_t *dealt = attr_int_of(n->op, &n->attr, "dealt");
 	const Split *y = dp_placement(d, n->out[0]);
 
-	if (!dealt || y->kind != SPLIT_S || dp_is_micro(d))
+	if (!dealt || y->kind != SPLIT_SHARD || dp_is_micro(d))
 		return true;
 	*dealt = dp_count_segments(&d->g->val[n->out[0]].shape, y);
 	return *dealt || dp_refuse(d, id, "it draws random numbers by "
@@ -266,7 +265,8 @@ was_reduction(const struct dp_partition *d, const Node *n)
 	const Graph *g = d->g;
 	const Split *s = n->nin ? dp_placement(d, n->in[0]) : NULL;
 
-	if (n->op != OP_RESHAPE || !is_batch_ambiguous(d) || s->kind != SPLIT_S
+	if (n->op != OP_RESHAPE || !is_batch_ambiguous(d)
+	    || s->kind != SPLIT_SHARD
 	    || (s->axis < g->val[n->out[0]].shape.rank
 	        && g->val[n->out[0]].shape.dim[s->axis] == 1))
 		return false;
@@ -286,7 +286,6 @@ dp_visit_node(struct dp_partition *d, NodeId id)
 		                 "constant that may be the batch size, or "
 		                 "the batch size minus one; use a mean or a "
 		                 "sum in the model instead");
-
 	if (was_reduction(d, &d->g->node[id]))
 		return dp_refuse(d, id, "with one sample per batch, sum and "
 		                 "mean are the same; use batches of two or "
@@ -296,10 +295,10 @@ dp_visit_node(struct dp_partition *d, NodeId id)
 
 		if (is_mean_of_samples(d, id))
 			return dp_partition_mean(d, id);
-		if (!count_operands(d, n, SPLIT_P)
+		if (!count_operands(d, n, SPLIT_PARTIAL)
 		    && dp_assume_placement(d, id))
 			break;
-		if (!count_operands(d, n, SPLIT_P))
+		if (!count_operands(d, n, SPLIT_PARTIAL))
 			return dp_refuse_mixing(d, id);
 		if (!convert_operands(d, id))
 			return false;
@@ -344,7 +343,7 @@ partition_input(struct dp_partition *d, Val *v, const Val **first)
 		                  (*first)->name, (long long)n, dp_remedy(d));
 	*first = *first ? *first : v;
 	d->samples = n;
-	v->split = split_cut(0, DP_RANKS * n);
+	v->split = split_dim(0, DP_RANKS * n);
 	v->batch = 1;
 	return true;
 }
@@ -355,7 +354,7 @@ partition_inputs(struct dp_partition *d)
 	const Val *first = NULL;
 
 	FOR_VALS (v, d->g) {
-		v->split = (Split){ .kind = SPLIT_R };
+		v->split = (Split){ .kind = SPLIT_REPLICATE_PARTIAL };
 		if (v->kind == V_INPUT && !partition_input(d, v, &first))
 			return false;
 	}
@@ -387,13 +386,14 @@ reduce_loss(struct dp_partition *d)
 {
 	ValId v = d->g->loss, y = v;
 
-	if (dp_has_kind(d, v, SPLIT_S))
+	if (dp_has_kind(d, v, SPLIT_SHARD))
 		return diag_error(d->p->diag, "loss '%s' has one value per "
 		                  "sample, expected a sum or mean over samples",
 		                  d->g->val[v].name);
-	if (dp_has_kind(d, v, SPLIT_R))
+	if (dp_has_kind(d, v, SPLIT_REPLICATE_PARTIAL))
 		y = scale_by_share(d, v, d->g->val[v].def);
-	y = y ? emit_all_reduce(d, y, 0, SPLIT_R, d->g->val[v].def) : 0;
+	y = y ? emit_all_reduce(d, y, 0, SPLIT_REPLICATE_PARTIAL,
+	                        d->g->val[v].def) : 0;
 	if (y)
 		replace_output(d, v, y);
 	return y != 0;
@@ -416,12 +416,12 @@ partition_outputs(struct dp_partition *d)
 			                  "counts from 0; exclude it with "
 			                  "--output",
 			                  g->val[v].name);
-		if (s->kind == SPLIT_P) {
+		if (s->kind == SPLIT_PARTIAL) {
 			y = dp_all_reduce(d, v, g->val[v].def);
 			if (!y)
 				return false;
 			replace_output(d, v, y);
-		} else if (s->kind == SPLIT_S && s->npart > 1) {
+		} else if (s->kind == SPLIT_SHARD && s->nsegment > 1) {
 			return diag_error(d->p->diag, "output '%s' has the "
 			                  "samples of a replica in several "
 			                  "segments; exclude it with --output",
@@ -432,8 +432,8 @@ partition_outputs(struct dp_partition *d)
 			                  "batch sizes; exclude it with "
 			                  "--output",
 			                  g->val[v].name);
-		} else if (s->kind == SPLIT_S) {
-			g->val[v].batch = s->lead + 1;
+		} else if (s->kind == SPLIT_SHARD) {
+			g->val[v].batch = s->first_axis + 1;
 		}
 	}
 	return true;
@@ -444,7 +444,7 @@ static void
 clear_placements(Graph *g)
 {
 	FOR_VALS (v, g)
-		v->split = (Split){ .kind = SPLIT_I };
+		v->split = (Split){ .kind = SPLIT_REPLICATE };
 	g->ranks = 0;
 }
 
@@ -457,7 +457,7 @@ dp_partition_graph(Pass *p, Graph *g, const char **guess)
 	d.uses = graph_uses(g, p->scratch);
 	d.nold_val = g->nval;
 	if (dp_is_micro(&d))
-		d.grad = shard_grad(g, p->scratch);
+		d.grad = shard_requires_grad(g, p->scratch);
 	g->ranks = DP_RANKS;
 	if (!partition_inputs(&d))
 		return false;

@@ -33,12 +33,12 @@ describe_samples(const struct dp_partition *d, ValId v)
 	Arena *a = d->p->scratch;
 
 	switch (s->kind) {
-	case SPLIT_S:
-		return s->npart == 1
+	case SPLIT_SHARD:
+		return s->nsegment == 1
 			? arena_printf(a, "has samples along dim %d", s->axis)
 			: arena_printf(a, "has samples in %d segments of dim "
-			               "%d", s->npart, s->axis);
-	case SPLIT_P:
+			               "%d", s->nsegment, s->axis);
+	case SPLIT_PARTIAL:
 		return "is a sum over samples";
 	default:
 		return "is the same for all samples";

@@ -104,5 +104,5 @@ dp_moves_samples(const struct dp_partition *d, ValId output)
 	                                          &d->g->val[output]);
 	const Split *s = dp_placement(d, output);
 
-	return row && s->kind == SPLIT_S && row->batch != s->axis + 1;
+	return row && s->kind == SPLIT_SHARD && row->batch != s->axis + 1;
 }

@@ -98,15 +98,15 @@ index_of_selected(const struct dp_partition *d, const Node *n,
 	const Split *s = dp_placement(d, n->in[0]);
 	int k = c->axis < 0 ? 0 : (int)c->at;
 
-	if (c->axis > 0 || (c->axis < 0 && x->rank > 1) || s->kind != SPLIT_S
-	    || n->attr.SELECTED.compact)
+	if (c->axis > 0 || (c->axis < 0 && x->rank > 1)
+	    || s->kind != SPLIT_SHARD || n->attr.SELECTED.compact)
 		return false;
 	*y = (struct sample_index){ 0, 0, x->dim[k] - 1, 0 };
-	if (k > s->axis || k < s->lead)
+	if (k > s->axis || k < s->first_axis)
 		return true;
 	y->stride = x->dim[k] / d->samples;
 	y->hi = y->stride - 1;
-	return s->lead == s->axis && s->npart == 1
+	return s->first_axis == s->axis && s->nsegment == 1
 		&& x->dim[k] % d->samples == 0;
 }
 
@@ -355,12 +355,13 @@ dp_follow_sample_index(struct dp_partition *d, const Node *n, const Split *out)
 {
 	bool any = false;
 
-	if (n->op == OP_SELECTED && dp_has_kind(d, n->in[0], SPLIT_S))
+	if (n->op == OP_SELECTED && dp_has_kind(d, n->in[0], SPLIT_SHARD))
 		mark_index(d, n->out[0]);
 	for (int k = 0; k < n->nin; k++) {
 		any |= dp_has_sample_index(d, n->in[k])
 			&& !(k == 1 && dp_is_lookup(n->op));
-		if (n->op == OP_CONCAT && dp_has_kind(d, n->in[k], SPLIT_R)
+		if (n->op == OP_CONCAT
+		    && dp_has_kind(d, n->in[k], SPLIT_REPLICATE_PARTIAL)
 		    && dp_indexes_rows(d, n, n->in[k], &out[0]))
 			mark_index(d, n->out[0]);
 	}
@@ -371,7 +372,7 @@ dp_follow_sample_index(struct dp_partition *d, const Node *n, const Split *out)
 		struct sample_index x;
 
 		if (n->out[k] && (dtype_info[d->g->val[n->out[k]].dt].cls != 'i'
-		                  || out[k].kind == SPLIT_P
+		                  || out[k].kind == SPLIT_PARTIAL
 		                  || op_info[n->op].flags & F_WRITES))
 			return false;
 		if (!dp_find_sample_index(d, c, &x) || x.stride)

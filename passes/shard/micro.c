@@ -115,7 +115,7 @@ analyze_values(struct micro_loss *m)
 	const Graph *g = m->replica;
 	Arena *a = m->p->scratch;
 
-	m->grad = shard_grad(g, a);
+	m->grad = shard_requires_grad(g, a);
 	m->mixed = arena_array(a, g->nval, sizeof *m->mixed);
 	m->counted = arena_array(a, g->nval, sizeof *m->counted);
 	m->doubtful = arena_array(a, g->nval, sizeof *m->doubtful);
@@ -150,14 +150,14 @@ is_mean_value(const struct micro_loss *m, ValId v)
 {
 	const Node *n = producer_of(m, v);
 
-	if (!n || m->replica->val[v].split.kind != SPLIT_P || m->counted[v]
-	    || m->mixed[v])
+	if (!n || m->replica->val[v].split.kind != SPLIT_PARTIAL
+	    || m->counted[v] || m->mixed[v])
 		return false;
 	for (int k = 0; k < n->nin; k++)
 		if (is_share_value(m, n->in[k]))
 			return true;
 	for (int k = 0; k < n->nin; k++)
-		if (m->replica->val[n->in[k]].split.kind == SPLIT_P
+		if (m->replica->val[n->in[k]].split.kind == SPLIT_PARTIAL
 		    && !is_mean_value(m, n->in[k]))
 			return false;
 	return total_has_op(n->op);
@@ -316,7 +316,7 @@ full_batch_value(struct micro_loss *m, ValId v)
 		return 0;
 	if (m->mixed[v])
 		return n ? full_batch_node(m, n) : 0;
-	if (x->split.kind != SPLIT_P)
+	if (x->split.kind != SPLIT_PARTIAL)
 		return in[0];
 	in[1] = round_total(&m->rounds, in[0]);
 	return in[1] ? emit_op(m->g, m->p->diag, OP_WHOLE, 2, in, NULL, 0) : 0;

@@ -28,8 +28,8 @@ find_runner_up(struct shard *s, ValId v)
 	if (!a.x)
 		return x;
 	x.sec = a.objective / 1e3;
-	x.placement = split_plain(c->strategy[strategy_ilp_choice(&m, &a,
-	                          m.isolated)].at[m.port]);
+	x.placement = split_unmerged(c->strategy[strategy_ilp_choice(&m, &a,
+	                             m.isolated)].at[m.port]);
 	return x;
 }
 

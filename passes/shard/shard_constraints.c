@@ -33,7 +33,7 @@ breaks_constraint(const struct shard *s, ValId v, const Split *at)
 	const struct shard_constraint *w = constraint_of(s, v);
 
 	return w && (at->kind != w->kind
-	             || (w->kind == SPLIT_S && at->axis != w->axis));
+	             || (w->kind == SPLIT_SHARD && at->axis != w->axis));
 }
 
 uint64_t
@@ -73,7 +73,7 @@ shard_check_constraints(struct shard *s)
 static const char *
 placement_name(const struct shard *s, SplitKind kind, int axis)
 {
-	return kind == SPLIT_S ? arena_printf(s->tmp, "S%d", axis)
+	return kind == SPLIT_SHARD ? arena_printf(s->tmp, "S%d", axis)
 		: arena_printf(s->tmp, "%c", "IRSP"[kind]);
 }
 
@@ -180,7 +180,7 @@ strategy_is_forbidden(const struct strategy_ilp *m, uint32_t class,
 		return breaks_constraint(s, e - g->nnode, &w->at[0]);
 	n = &g->node[e];
 	if (!s->pass->opt->sp && !s->pass->opt->strategy_seed
-	    && (is_norm(n) ? w->at[0].kind == SPLIT_R
+	    && (is_norm(n) ? w->at[0].kind == SPLIT_REPLICATE_PARTIAL
 	        : feeds_norm(s, e) && is_sharded_at(w, n->nin)))
 		return true;
 	for (int k = 0; k < n->nout; k++) {
@@ -188,10 +188,11 @@ strategy_is_forbidden(const struct strategy_ilp *m, uint32_t class,
 
 		if (n->out[k] && breaks_constraint(s, n->out[k], at))
 			return true;
-		if (n->out[k] == g->loss && g->loss && at->kind != SPLIT_I)
+		if (n->out[k] == g->loss && g->loss
+		    && at->kind != SPLIT_REPLICATE)
 			return true;
 		if (n->out[k] && g->val[n->out[k]].output
-		    && at->kind == SPLIT_P)
+		    && at->kind == SPLIT_PARTIAL)
 			return true;
 	}
 	return false;

@@ -13,7 +13,7 @@ static bool
 is_shardable(const struct shard *s, ValId v)
 {
 	for (int i = 0; i < s->source[v].n; i++)
-		if (s->source[v].strategy[i].at[0].kind == SPLIT_S)
+		if (s->source[v].strategy[i].at[0].kind == SPLIT_SHARD)
 			return true;
 	return false;
 }
@@ -89,7 +89,7 @@ record_axes(const struct shard *s, struct unsharded_matrix *list, int n)
 		const struct strategy_set *c = &s->source[list[i].v];
 
 		for (int k = 0; k < c->n; k++)
-			if (c->strategy[k].at[0].kind == SPLIT_S)
+			if (c->strategy[k].at[0].kind == SPLIT_SHARD)
 				list[i].works[c->strategy[k].at[0].axis]
 					|= 1u << s->ranks;
 	}
@@ -163,7 +163,7 @@ is_node_sharded(const struct shard *s, NodeId id)
 	const Node *n = &s->g->node[id];
 
 	for (int p = 0; p < n->nin + n->nout; p++)
-		if (c->strategy[c->chosen].at[p].kind == SPLIT_S)
+		if (c->strategy[c->chosen].at[p].kind == SPLIT_SHARD)
 			return true;
 	return false;
 }

@@ -54,8 +54,8 @@ normalise_replicated(const struct shard *s, const Node *n, Split *at)
 	for (int p = 0; p < n->nin + n->nout; p++) {
 		ValId v = p < n->nin ? n->in[p] : n->out[p - n->nin];
 
-		if (at[p].kind == SPLIT_R && !s->grad[v])
-			at[p].kind = SPLIT_I;
+		if (at[p].kind == SPLIT_REPLICATE_PARTIAL && !s->grad[v])
+			at[p].kind = SPLIT_REPLICATE;
 	}
 }
 
@@ -65,13 +65,14 @@ canonical_split(const Split *s)
 {
 	Split to = { .kind = s->kind };
 
-	if (s->kind != SPLIT_S)
+	if (s->kind != SPLIT_SHARD)
 		return to;
 	to.axis = s->axis;
-	to.lead = s->lead;
-	to.shared = s->shared;
-	to.npart = s->npart;
-	memcpy(to.part, s->part, (size_t)s->npart * sizeof *s->part);
+	to.first_axis = s->first_axis;
+	to.replication = s->replication;
+	to.nsegment = s->nsegment;
+	memcpy(to.segment, s->segment,
+	       (size_t)s->nsegment * sizeof *s->segment);
 	return to;
 }
 
@@ -112,7 +113,7 @@ follow_sharding(struct strategy_search *f, NodeId id, int port,
 	for (int p = 0; p < nport; p++) {
 		ValId v = p < n->nin ? n->in[p] : n->out[p - n->nin];
 
-		if (v && at[p].kind == SPLIT_S)
+		if (v && at[p].kind == SPLIT_SHARD)
 			add_seed(f, v, &at[p]);
 	}
 	normalise_replicated(s, n, at);
@@ -132,7 +133,7 @@ has_param_operand(const Graph *g, const Node *n)
 static void
 seed_dim(struct strategy_search *f, ValId v, int axis)
 {
-	Split sharding = split_cut(axis, f->s->g->val[v].shape.dim[axis]);
+	Split sharding = split_dim(axis, f->s->g->val[v].shape.dim[axis]);
 
 	add_seed(f, v, &sharding);
 }
@@ -142,13 +143,13 @@ static void
 seed_rows(struct strategy_search *f, ValId v, int end)
 {
 	const Shape *x = &f->s->g->val[v].shape;
-	Split sharding = { .kind = SPLIT_S, .axis = end - 1, .npart = 1,
-		.shared = 1, .part = { 1 } };
+	Split sharding = { .kind = SPLIT_SHARD, .axis = end - 1, .nsegment = 1,
+		.replication = 1, .segment = { 1 } };
 
 	if (end < 1)
 		return;
 	for (int i = 0; i < end; i++)
-		sharding.part[0] *= x->dim[i];
+		sharding.segment[0] *= x->dim[i];
 	sharding = split_normal(&sharding, f->s->ranks, x);
 	add_seed(f, v, &sharding);
 }
@@ -179,7 +180,7 @@ seed_conv(struct strategy_search *f, const Node *n)
 	ValId w = n->in[1];
 
 	for (int axis = 0; axis < 2 && val_param_of(s->g, w); axis++) {
-		Split sharding = split_cut(axis, s->g->val[w].shape.dim[axis]);
+		Split sharding = split_dim(axis, s->g->val[w].shape.dim[axis]);
 		Split at[4];
 
 		if (shard_follow(s->g, n, s->ranks, 1, &sharding, at))
@@ -196,12 +197,14 @@ seed_segments(struct strategy_search *f, ValId v)
 	const Shape *x = &g->val[v].shape;
 
 	for (int axis = 0; axis < x->rank; axis++) {
-		Split sharding = { .kind = SPLIT_S, .axis = axis, .lead = axis,
-			.shared = 1 };
+		Split sharding = { .kind = SPLIT_SHARD,
+			           .axis = axis,
+			           .first_axis = axis,
+			           .replication = 1 };
 		int64_t at = 0, before = -1;
 
 		while (at < x->dim[axis] && at != before
-		       && sharding.npart < MAX_RANK) {
+		       && sharding.nsegment < MAX_RANK) {
 			before = at;
 			FOR_USES (i, &s->uses, v) {
 				const Node *n = &g->node[s->uses.node[i]];
@@ -212,11 +215,12 @@ seed_segments(struct strategy_search *f, ValId v)
 				    || n->attr.SLICE.step.v[axis] != 1
 				    || y->dim[axis] == x->dim[axis])
 					continue;
-				sharding.part[sharding.npart++] = y->dim[axis];
+				sharding.segment[sharding.nsegment++] =
+					y->dim[axis];
 				at += y->dim[axis];
 			}
 		}
-		if (at == x->dim[axis] && sharding.npart > 1)
+		if (at == x->dim[axis] && sharding.nsegment > 1)
 			add_seed(f, v, &sharding);
 	}
 }
@@ -295,7 +299,7 @@ find_source_strategies(struct shard *s)
 	for (ValId v = 1; v < g->nval; v++) {
 		const Val *x = &g->val[v];
 		struct strategy_set *c = &s->source[v];
-		Split at = { .kind = SPLIT_I };
+		Split at = { .kind = SPLIT_REPLICATE };
 
 		if (x->kind == V_TEMP)
 			continue;
@@ -303,12 +307,12 @@ find_source_strategies(struct shard *s)
 		if (x->kind != V_PARAM && x->kind != V_BUFFER)
 			continue;
 		if (s->grad[v]) {
-			at.kind = SPLIT_R;
+			at.kind = SPLIT_REPLICATE_PARTIAL;
 			add_strategy(s, c, &at, 1, shard_param_cost(s, v, &at));
 		}
 		for (int i = 0; i < s->sharding[v].n; i++)
-			if (s->sharding[v].sharding[i].shared == 1
-			    && s->sharding[v].sharding[i].lead
+			if (s->sharding[v].sharding[i].replication == 1
+			    && s->sharding[v].sharding[i].first_axis
 			            == s->sharding[v].sharding[i].axis
 			    && is_accepted(s, v, &s->sharding[v].sharding[i]))
 				add_strategy(s, c, &s->sharding[v].sharding[i],
@@ -368,8 +372,8 @@ shard_find_strategies(struct shard *s)
 		}
 	}
 	for (NodeId id = 1; id < g->nnode; id++) {
-		add_replicated(s, id, SPLIT_I);
-		add_replicated(s, id, SPLIT_R);
+		add_replicated(s, id, SPLIT_REPLICATE);
+		add_replicated(s, id, SPLIT_REPLICATE_PARTIAL);
 		sort_strategies(&s->node[id],
 		                g->node[id].nin + g->node[id].nout);
 	}

@@ -51,7 +51,7 @@ copy_sec(const struct shard *s, double bytes)
 static bool
 is_single_dim(const Split *s)
 {
-	return s->lead == s->axis && s->shared == 1;
+	return s->first_axis == s->axis && s->replication == 1;
 }
 
 /* What is overwritten where it lies, such as a running statistic. */
@@ -73,46 +73,46 @@ shard_conversion_cost(const struct shard *s, ValId v, const Split *from,
 {
 	double whole = value_bytes(s, v), piece = whole / (double)s->ranks;
 	double back = s->grad[v] ? 1 : 0;
-	double shared = to->kind == SPLIT_S && to->shared > 1
+	double shared = to->kind == SPLIT_SHARD && to->replication > 1
 		? back * all_reduce_sec(s, whole) : 0;
 
 	if (split_eq(from, to))
 		return 0;
-	if ((from->kind == SPLIT_S && from->shared > 1)
+	if ((from->kind == SPLIT_SHARD && from->replication > 1)
 	    || is_overwritten(s, v))
 		return -1;
 	switch (from->kind) {
-	case SPLIT_I:
-		if (to->kind == SPLIT_R)
+	case SPLIT_REPLICATE:
+		if (to->kind == SPLIT_REPLICATE_PARTIAL)
 			return back * all_reduce_sec(s, whole);
-		if (to->kind == SPLIT_S)
+		if (to->kind == SPLIT_SHARD)
 			return copy_sec(s, piece) + (shared > 0 ? shared
 			       + back * copy_sec(s, whole)
 			       : back * ring_sec(s, whole));
 		return -1;
-	case SPLIT_R:
-		if (to->kind != SPLIT_S)
+	case SPLIT_REPLICATE_PARTIAL:
+		if (to->kind != SPLIT_SHARD)
 			return back ? -1 : 0;
 		return copy_sec(s, piece) + back * copy_sec(s, whole);
-	case SPLIT_S:
-		if (to->kind == SPLIT_I)
+	case SPLIT_SHARD:
+		if (to->kind == SPLIT_REPLICATE)
 			return ring_sec(s, whole) + back * copy_sec(s, piece);
-		if (to->kind == SPLIT_R)
+		if (to->kind == SPLIT_REPLICATE_PARTIAL)
 			return (1 + back) * ring_sec(s, whole);
-		if (to->kind == SPLIT_S && is_single_dim(from)
+		if (to->kind == SPLIT_SHARD && is_single_dim(from)
 		    && is_single_dim(to))
 			return (1 + back) * ring_sec(s, piece);
-		if (to->kind == SPLIT_S)
+		if (to->kind == SPLIT_SHARD)
 			return (1 + back) * ring_sec(s, whole)
 				+ copy_sec(s, piece)
 				+ back * copy_sec(s, whole);
 		return -1;
 	default:
-		if (to->kind == SPLIT_I)
+		if (to->kind == SPLIT_REPLICATE)
 			return all_reduce_sec(s, whole);
-		if (to->kind == SPLIT_R)
+		if (to->kind == SPLIT_REPLICATE_PARTIAL)
 			return (1 + back) * all_reduce_sec(s, whole);
-		if (to->kind == SPLIT_S && to->shared == 1)
+		if (to->kind == SPLIT_SHARD && to->replication == 1)
 			return (1 + back) * ring_sec(s, whole);
 		return -1;
 	}
@@ -138,7 +138,7 @@ shard_param_cost(const struct shard *s, ValId v, const Split *placement)
 {
 	double t = (double)s->ranks;
 
-	if (placement->kind != SPLIT_R || !s->grad[v])
+	if (placement->kind != SPLIT_REPLICATE_PARTIAL || !s->grad[v])
 		return 0;
 	/* reduced together: no latency of its own */
 	return all_reduce_sec(s, value_bytes(s, v))

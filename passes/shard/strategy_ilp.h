@@ -54,7 +54,7 @@ strategies_of(const struct strategy_ilp *m, uint32_t entity)
 static inline bool
 is_sharded_at(const struct strategy *w, int port)
 {
-	return w->at[port].kind == SPLIT_S;
+	return w->at[port].kind == SPLIT_SHARD;
 }
 
 /* strategy_ilp.c: the program and its answer; the strategy that it chooses for

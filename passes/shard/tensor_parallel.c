@@ -119,7 +119,7 @@ pass_shard(Pass *p, Graph *g)
 		return true;
 	split_bias_adds(g, p->diag, s.tmp);
 	s.large = large_matrix_elements(g);
-	s.grad = shard_grad(g, s.tmp);
+	s.grad = shard_requires_grad(g, s.tmp);
 	shard_find_strategies(&s);
 	if (!shard_check_constraints(&s) || !shard_check_fraction(&s)
 	    || !shard_choose_strategies(&s))

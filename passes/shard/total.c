@@ -70,7 +70,7 @@ kind_of_summand(const struct loss_formula *w, ValId v)
 	if (is == SHARE
 	    || (x->def && is_sample_mean(w, &w->replica->node[x->def])))
 		return SAMPLE_MEAN;
-	return is == INVARIANT || x->split.kind == SPLIT_P ? is : MIXED;
+	return is == INVARIANT || x->split.kind == SPLIT_PARTIAL ? is : MIXED;
 }
 
 /* Of a sum over replicas, linear in its operands that are sums. */
@@ -99,9 +99,9 @@ kind_of_rows(const struct loss_formula *w, const Node *n, SplitKind placement)
 	for (int k = 0; k < n->nin; k++)
 		if (n->in[k] && w->kind[n->in[k]] > PER_SAMPLE)
 			return MIXED;
-	if (placement == SPLIT_S)
+	if (placement == SPLIT_SHARD)
 		return PER_SAMPLE;
-	return placement == SPLIT_P ? SAMPLE_SUM
+	return placement == SPLIT_PARTIAL ? SAMPLE_SUM
 	     : is_sample_mean(w, n) ? SAMPLE_MEAN : MIXED;
 }
 
@@ -116,8 +116,8 @@ kind_of_value(const struct loss_formula *w, const Node *n, ValId y)
 	if (n->op == OP_EXTENT)
 		return SAMPLE_SUM;
 	if (n->op == OP_ALL_REDUCE
-	    || (n->op == OP_CAST && placement == SPLIT_R
-	        && !shard_rounds(w->replica, n)))
+	    || (n->op == OP_CAST && placement == SPLIT_REPLICATE_PARTIAL
+	        && !shard_is_rounding(w->replica, n)))
 		return w->kind[n->in[0]];
 	for (int k = 0; k < n->nin; k++) {
 		enum sum_kind is = n->in[k] ? w->kind[n->in[k]] : INVARIANT;
@@ -128,7 +128,7 @@ kind_of_value(const struct loss_formula *w, const Node *n, ValId y)
 		same &= is == INVARIANT;
 	}
 	return same ? INVARIANT : rows ? kind_of_rows(w, n, placement)
-	       : placement == SPLIT_P ? kind_of_sum(w, n) : MIXED;
+	       : placement == SPLIT_PARTIAL ? kind_of_sum(w, n) : MIXED;
 }
 
 static void
@@ -138,7 +138,7 @@ find_kinds(struct loss_formula *w)
 
 	w->kind = arena_array(w->p->scratch, g->nval, sizeof *w->kind);
 	for (ValId v = 1; v < g->nval; v++)
-		w->kind[v] = g->val[v].split.kind == SPLIT_S ? PER_SAMPLE
+		w->kind[v] = g->val[v].split.kind == SPLIT_SHARD ? PER_SAMPLE
 		           : INVARIANT;
 	FOR_NODES (n, g)
 		for (int k = 0; k < n->nout; k++)
@@ -264,7 +264,7 @@ append_formula(struct loss_formula *w, ValId v)
 		return append_formula(w, of[0]) && append_formula(w, of[1])
 			&& append_term(w, as, 0, 0);
 	i = find_scalar_op(n->op);
-	if (i == SCALAR_OPS || shard_rounds(g, n))
+	if (i == SCALAR_OPS || shard_is_rounding(g, n))
 		return report_no_scalar(w, n);
 	/* all replicas' shares of what is whole are the whole */
 	for (int k = 0; k < n->nin && n->nin == 2; k++)
@@ -414,10 +414,11 @@ partitioned_rows(Pass *p, const Graph *g, ValId v)
 
 	if (replica) {
 		const Split *s = &replica->val[v].split;
-		bool apart = s->kind == SPLIT_S && s->lead == s->axis
-			&& s->npart == 1;
+		bool apart = s->kind == SPLIT_SHARD && s->first_axis == s->axis
+			&& s->nsegment == 1;
 
-		row.batch = apart ? s->axis + 1 : s->kind == SPLIT_S ? -1 : 0;
+		row.batch = apart ? s->axis + 1
+		          : s->kind == SPLIT_SHARD ? -1 : 0;
 		row.rows = row.batch != 1 ? ROWS_NONE
 			: depends_on_sum(replica, v, p->scratch) ? ROWS_UNKNOWN
 			: ROWS_OWN;

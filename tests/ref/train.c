@@ -184,8 +184,8 @@ split_of(const Graph *g, const Val *v)
 {
 	const Val *param = &g->val[v->param];
 
-	return v->kind == V_TEMP && v->param && v->split.kind == SPLIT_I
-		&& param->split.kind == SPLIT_S ? param->split : v->split;
+	return v->kind == V_TEMP && v->param && v->split.kind == SPLIT_REPLICATE
+		&& param->split.kind == SPLIT_SHARD ? param->split : v->split;
 }
 
 Shape

@@ -15,9 +15,9 @@ placement_of(const Split *s)
 {
 	static char text[8];
 
-	if (s->kind != SPLIT_S)
-		return s->kind == SPLIT_R ? "R" : s->kind == SPLIT_P ? "P"
-			: "I";
+	if (s->kind != SPLIT_SHARD)
+		return s->kind == SPLIT_REPLICATE_PARTIAL ? "R"
+			: s->kind == SPLIT_PARTIAL ? "P" : "I";
 	snprintf(text, sizeof text, "S%d", s->axis);
 	return text;
 }
