@@ -31,7 +31,7 @@ add_split(struct rank_tables *r, Arena *a, const Split *s)
 /* The placement of v on a replica's ranks, or that of the value that v is a
  * shard of. */
 static const Split *
-split_of(const Val *v)
+val_split(const Val *v)
 {
 	return v->shard ? &v->shard->split : &v->split;
 }
@@ -46,9 +46,9 @@ find_rank_shape(const struct rank_tables *r, const Shape *s)
 }
 
 static void
-add_val(struct rank_tables *r, Arena *a, const Val *v)
+add_val_split(struct rank_tables *r, Arena *a, const Val *v)
 {
-	add_split(r, a, split_of(v));
+	add_split(r, a, val_split(v));
 	if (!v->shard || find_rank_shape(r, &v->shard->shape) >= 0)
 		return;
 	r->shape = arena_grow(a, r->shape, r->nshape, &r->shape_cap,
@@ -57,7 +57,7 @@ add_val(struct rank_tables *r, Arena *a, const Val *v)
 }
 
 static bool
-is_collective(const Node *n)
+is_collective_node(const Node *n)
 {
 	return op_info[n->op].flags & F_COMM;
 }
@@ -89,12 +89,12 @@ rank_tables_collect(struct rank_tables *r, Arena *a,
 {
 	for (int64_t i = 0; i < p->ntensor; i++)
 		if (p->val[i])
-			add_val(r, a, &p->g->val[p->val[i]]);
+			add_val_split(r, a, &p->g->val[p->val[i]]);
 	for (int64_t i = 0; i < p->plan->nstep; i++) {
 		const Node *n = step_node(p, i);
 		Split from, to;
 
-		if (!is_collective(n))
+		if (!is_collective_node(n))
 			continue;
 		from = collective_split(n);
 		to = result_split(n);
@@ -114,7 +114,7 @@ name_split(const struct rank_tables *r, Arena *a, const Split *s)
 const char *
 rank_tables_split(const struct rank_tables *r, Arena *a, const Val *v)
 {
-	return name_split(r, a, split_of(v));
+	return name_split(r, a, val_split(v));
 }
 
 const char *
@@ -139,7 +139,7 @@ emit_split(struct out *o, const Split *s)
 }
 
 static void
-emit_shapes(struct out *o, const struct rank_tables *r)
+emit_shard_shapes(struct out *o, const struct rank_tables *r)
 {
 	out_put(o, "\nstatic const int64_t piece[][CKR_MAX_RANK] = {\n");
 	for (size_t i = 0; i < r->nshape; i++) {
@@ -162,7 +162,7 @@ rank_tables_emit(struct out *o, const struct rank_tables *r)
 		out_put(o, "};\n");
 	}
 	if (r->nshape)
-		emit_shapes(o, r);
+		emit_shard_shapes(o, r);
 }
 
 /* ---- collectives ---- */
@@ -195,7 +195,7 @@ rank_tables_emit_comm(struct out *o, const struct rank_tables *r,
 		Split from, to;
 		Attr a;
 
-		if (!is_collective(node))
+		if (!is_collective_node(node))
 			continue;
 		if (!n++)
 			out_put(o, "\nstatic const struct ckr_comm comm%d[] "
@@ -220,7 +220,7 @@ rank_tables_emit_comm(struct out *o, const struct rank_tables *r,
 bool
 rank_tables_has_transfer(const struct emitted_program *p, int64_t i)
 {
-	return is_collective(step_node(p, i));
+	return is_collective_node(step_node(p, i));
 }
 
 /* ---- what the run time cannot do ---- */

@@ -25,7 +25,7 @@ enum { TIMES = 13 };
 /* Give dims of that name TIMES their extent; false: some dim follows from it,
  * or is too large. */
 static bool
-enlarge(Val *v, const char *name)
+enlarge_batch_dim(Val *v, const char *name)
 {
 	for (int i = 0; i < v->shape.rank; i++) {
 		const char *dim = v->dim_name[i];
@@ -56,7 +56,7 @@ resized_graph(const Pass *p, const Graph *of)
 		if (v->def)
 			v->shape = (Shape){ .rank = -1 };
 		else if (v->kind == V_INPUT)
-			ok = ok && enlarge(v, name);
+			ok = ok && enlarge_batch_dim(v, name);
 	}
 	if (ok)
 		return g;
@@ -66,7 +66,7 @@ resized_graph(const Pass *p, const Graph *of)
 
 /* The rows that outputs have there. */
 static const struct output_rows *
-find_rows(Pass *trial, Graph *g)
+find_output_rows(Pass *trial, Graph *g)
 {
 	struct output_rows *row;
 	int n = 0;
@@ -106,7 +106,7 @@ resized_check(Pass *p, const Graph *g, Graph *resized,
 		/* all outputs, as the program that evaluates has */
 		o.forward_only = true;
 		o.noutput = 0;
-		p->resized.row = find_rows(&trial, trial.forward);
+		p->resized.row = find_output_rows(&trial, trial.forward);
 		arena_free(trial.scratch);
 	}
 	diag_free(trial.diag);

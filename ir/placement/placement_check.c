@@ -24,7 +24,7 @@ struct check {
 
 /* The placement that the adjoint of a value in placement s has. */
 static Split
-dual_of(const Split *s)
+dual_placement(const Split *s)
 {
 	if (s->kind == SPLIT_SHARD)
 		return *s;
@@ -47,7 +47,7 @@ static const char *const grad_of_op[OP_COUNT] = {
 
 /* Loops hold ops that have passed autodiff. */
 static bool
-is_differentiable(const Node *n)
+is_differentiable_op(const Node *n)
 {
 	return n->body || op_info[n->op].flags & F_COMM
 		|| (strcmp(grad_of_op[n->op], "zero") != 0
@@ -65,7 +65,7 @@ shard_requires_grad(const Graph *g, Arena *arena)
 	FOR_NODES (n, g) {
 		bool any = false;
 
-		if (!runs_forward(n) || n->round || !is_differentiable(n))
+		if (!runs_forward(n) || n->round || !is_differentiable_op(n))
 			continue;
 		for (int k = 0; k < n->nin; k++)
 			any |= grad[n->in[k]];
@@ -305,7 +305,7 @@ check_val_placement(struct check *c, const Val *v)
 		                 &(Split){ .kind = SPLIT_REPLICATE });
 	if (v->kind == V_TEMP && v->grad_of && !v->param) {
 		dual = whole_placement(&g->val[v->grad_of]);
-		dual = dual_of(&dual);
+		dual = dual_placement(&dual);
 		if (!same_placement(c, &v->split, &dual))
 			report_placement(c, NULL, v,
 			                 "the gradient's placement must be the "
@@ -313,7 +313,7 @@ check_val_placement(struct check *c, const Val *v)
 	}
 	if (v->kind == V_TEMP && v->param) {
 		dual = whole_placement(&g->val[v->param]);
-		dual = dual_of(&dual);
+		dual = dual_placement(&dual);
 		if (g->props & P_UPD && dual.kind == SPLIT_PARTIAL)
 			dual.kind = SPLIT_REPLICATE;
 		if (v->shard)
@@ -326,7 +326,7 @@ check_val_placement(struct check *c, const Val *v)
 }
 
 static bool
-check_graph(const Graph *g, Graph *unlabelled, Diag *d)
+check_graph_placements(const Graph *g, Graph *unlabelled, Diag *d)
 {
 	struct check c = { .g = g, .d = d, .tmp = arena_new() };
 
@@ -347,11 +347,11 @@ check_graph(const Graph *g, Graph *unlabelled, Diag *d)
 bool
 shard_verify(const Graph *g, Diag *d)
 {
-	return check_graph(g, NULL, d);
+	return check_graph_placements(g, NULL, d);
 }
 
 bool
 shard_fill_placements(Graph *g, Diag *d)
 {
-	return check_graph(g, g, d);
+	return check_graph_placements(g, g, d);
 }

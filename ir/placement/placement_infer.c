@@ -176,7 +176,7 @@ shard_is_zero(const Graph *g, ValId v)
 
 /* Beside what is linear the op adds something of its own. */
 static bool
-adds_more(const Node *n)
+adds_constant(const Node *n)
 {
 	if (n->op == OP_PAD)
 		return n->attr.PAD.value != 0;
@@ -208,7 +208,7 @@ partial_passes(struct ports *c, Split *out)
 	}
 	if (!joint && nsum > 1)
 		return set_why(c, "two operands are partial sums");
-	if (adds_more(c->n))
+	if (adds_constant(c->n))
 		return set_why(c, "the op would add its bias or constant to a "
 		               "partial sum on every rank");
 	for (int k = 0; k < c->n->nout; k++)
@@ -367,7 +367,7 @@ is_own_shard(const struct ports *c)
 }
 
 static bool
-infer_node(struct ports *c, Split *out)
+infer_results(struct ports *c, Split *out)
 {
 	const struct comm *m = shard_is_comm(c->n) ? find_comm(c->n->op) : NULL;
 	int acc = op_accumulator(c->n->op), sharded = -1, sums = 0;
@@ -431,7 +431,7 @@ shard_infer(const Graph *g, const Node *n, Split *out, char why[SHARD_WHY])
 	c.at = arena_array(c.arena, count, sizeof *c.at);
 	c.any = arena_array(c.arena, count, sizeof *c.any);
 	fill_ports(&c);
-	ok = infer_node(&c, out);
+	ok = infer_results(&c, out);
 	arena_free(c.arena);
 	return ok;
 }

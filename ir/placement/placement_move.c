@@ -55,8 +55,8 @@ div_up(int64_t a, int64_t b)
 /* Shardings of dims first_axis..axis of shape `to`, merged, with segments
  * of `run` elements of which a shard has `shard`. */
 static bool
-try_one_part(const Shape *to, int first_axis, int64_t run, int64_t shard,
-             Split *s, int64_t ranks)
+try_one_segment(const Shape *to, int first_axis, int64_t run, int64_t shard,
+                Split *s, int64_t ranks)
 {
 	int64_t n = 1;
 
@@ -80,14 +80,14 @@ try_one_part(const Shape *to, int first_axis, int64_t run, int64_t shard,
 
 /* All segments have `run` elements, and there are `count` of them. */
 static bool
-find_uniform(const Shape *to, int64_t count, int64_t run, int64_t shard,
-             Split *s, int64_t ranks)
+find_uniform_split(const Shape *to, int64_t count, int64_t run, int64_t shard,
+                   Split *s, int64_t ranks)
 {
 	int64_t shared;
 
 	for (int first_axis = 0; first_axis < to->rank; first_axis++)
 		if (dim_product(to, 0, first_axis) == count
-		    && try_one_part(to, first_axis, run, shard, s, ranks))
+		    && try_one_segment(to, first_axis, run, shard, s, ranks))
 			return true;
 	for (int axis = to->rank; axis-- > 0; ) {
 		int64_t pre = dim_product(to, 0, axis);
@@ -118,10 +118,11 @@ split_reshape(const Split *s, int64_t ranks, const Shape *from,
 
 	*result = *s;
 	if (has_equal_segments(s))
-		return find_uniform(to, pre * s->nsegment, s->segment[0] * post,
-		                    div_up(s->segment[0],
-		                           count_shards(s, ranks)) * post,
-		                    result, ranks);
+		return find_uniform_split(to, pre * s->nsegment,
+		                          s->segment[0] * post,
+		                          div_up(s->segment[0],
+		                                 count_shards(s, ranks))
+		                          * post, result, ranks);
 	for (int axis = 0; axis < to->rank; axis++)
 		if (dim_product(to, 0, axis) == pre
 		    && to->dim[axis] == from->dim[s->axis]

@@ -31,7 +31,7 @@ shard_matmul_dim(struct shard_rule *c, int port, enum matmul_dim l)
 
 /* A batch dim, aligned at the back; the other side may not have it. */
 static bool
-shard_batch(struct shard_rule *c)
+shard_batch_dim(struct shard_rule *c)
 {
 	int rank = c->shape[result_port(c, 0)].rank, from = c->from;
 	int at = given_split(c)->axis + rank - c->shape[from].rank;
@@ -57,7 +57,7 @@ shard_batch(struct shard_rule *c)
  */
 
 static int64_t
-last_dim(const Graph *g, ValId v)
+last_dim_extent(const Graph *g, ValId v)
 {
 	const Shape *s = &g->val[v].shape;
 
@@ -74,7 +74,7 @@ is_just_sharded(const Node *n)
 
 /* Whether v, sharded along its last dim, would have zeros for padding. */
 static bool
-pads_last(const Graph *g, ValId v, int depth)
+pads_last_dim(const Graph *g, ValId v, int depth)
 {
 	const Node *n = &g->node[g->val[v].def];
 	int zeros = 0;
@@ -88,14 +88,14 @@ pads_last(const Graph *g, ValId v, int depth)
 	if (n->op == OP_MATMUL)         /* its columns are the right side's */
 		return (g->val[n->in[1]].kind == V_PARAM
 		        || (!n->attr.MATMUL.tb
-		            && pads_last(g, n->in[1], depth + 1)))
+		            && pads_last_dim(g, n->in[1], depth + 1)))
 			&& (n->nin < 3 || !n->in[2]
-			    || pads_last(g, n->in[2], depth + 1));
+			    || pads_last_dim(g, n->in[2], depth + 1));
 	if (n->op != OP_MUL && !(op_info[n->op].flags & F_ZERO))
 		return false;
 	for (int k = 0; k < n->nin; k++)
-		zeros += last_dim(g, n->in[k]) == last_dim(g, v)
-			&& pads_last(g, n->in[k], depth + 1);
+		zeros += last_dim_extent(g, n->in[k]) == last_dim_extent(g, v)
+			&& pads_last_dim(g, n->in[k], depth + 1);
 	return n->op == OP_MUL ? zeros > 0 : zeros == n->nin;
 }
 
@@ -107,12 +107,12 @@ pads_with_zeros(const struct shard_rule *c, int port, int dim)
 
 	return x->kind == V_PARAM || is_just_sharded(&c->g->node[x->def])
 		|| (dim == c->shape[port].rank - 1
-		    && pads_last(c->g, v, 0));
+		    && pads_last_dim(c->g, v, 0));
 }
 
 /* Adjoints have zeros there in any case. */
 static bool
-can_sum_inner(const struct shard_rule *c)
+can_sum_inner_dim(const struct shard_rule *c)
 {
 	return split_is_even(given_split(c), c->ranks)
 		|| c->n->phase != PH_FORWARD || c->g->props & P_FUSED
@@ -131,14 +131,14 @@ shard_matmul(struct shard_rule *c)
 	    || given_split(c)->replication != 1)
 		return false;
 	if (!bias && axis < rank - 2)
-		return shard_batch(c);
+		return shard_batch_dim(c);
 	if (bias)
 		axis = matmul_dim_index(c, 2, N);
 	if (from < 2 && axis == matmul_dim_index(c, from, K)) {
 		shard_matmul_dim(c, 0, K);
 		shard_matmul_dim(c, 1, K);
 		c->at[out].kind = SPLIT_PARTIAL;
-		return can_sum_inner(c) && (c->nin <= 2 || !has_port(c, 2));
+		return can_sum_inner_dim(c) && (c->nin <= 2 || !has_port(c, 2));
 	}
 	if (axis == matmul_dim_index(c, from, M) && from != 1 && !bias) {
 		shard_matmul_dim(c, 0, M);
@@ -190,7 +190,7 @@ shard_matmul_end(struct shard_rule *c)
 	} else if (along == K || end == END_GELU_GRAD) {
 		c->at[sums].kind = SPLIT_PARTIAL;
 	}
-	return along != K || can_sum_inner(c);
+	return along != K || can_sum_inner_dim(c);
 }
 
 /* ---- rows ---- */

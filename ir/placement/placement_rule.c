@@ -1,4 +1,4 @@
-/* How a sharding passes through a node: the way in, element-wise ops,
+/* How a sharding passes through a node: shard_follow, element-wise ops,
  * reductions. */
 #include "ir/placement/placement.h"
 
@@ -64,8 +64,8 @@ result_rank(const struct shard_rule *c)
 /* Whether s has the extents of t over the dims of the sharding, or ones
  * there. */
 static bool
-has_dims(const Shape *s, const Split *sharded, const Shape *t, int shift,
-         bool *ones)
+has_sharded_dims(const Shape *s, const Split *sharded, const Shape *t,
+                 int shift, bool *ones)
 {
 	bool same = true;
 
@@ -95,7 +95,7 @@ align_port(struct shard_rule *c, int p)
 				return false;
 		return p < c->nin;
 	}
-	same = has_dims(s, &to, from, -shift, &ones);
+	same = has_sharded_dims(s, &to, from, -shift, &ones);
 	if (p >= c->nin && c->stated) {
 		c->at[p] = to;
 		return true;
@@ -212,7 +212,7 @@ shard_squares(struct shard_rule *c)
 
 /* The axis of the attribute stays whole. */
 static bool
-keep_axis(struct shard_rule *c, int64_t axis, int rank)
+keep_axis_whole(struct shard_rule *c, int64_t axis, int rank)
 {
 	return !shards_dim(given_split(c), (int)(axis < 0 ? axis + rank : axis))
 		&& shard_ew(c);
@@ -224,13 +224,13 @@ shard_axis(struct shard_rule *c)
 	Attr a = c->n->attr;
 	const int64_t *axis = attr_int_of(c->n->op, &a, "axis");
 
-	return axis && keep_axis(c, *axis, c->shape[c->from].rank);
+	return axis && keep_axis_whole(c, *axis, c->shape[c->from].rank);
 }
 
 /* ---- reductions ---- */
 
 static bool
-is_reduced(const Node *n, int dim)
+is_reduced_dim(const Node *n, int dim)
 {
 	const IntList *axes = &n->attr.REDUCE_SUM.axes;
 
@@ -249,7 +249,7 @@ count_kept_dims(const struct shard_rule *c, int dim)
 	int n = 0;
 
 	for (int i = 0; i < dim; i++)
-		n += c->n->attr.REDUCE_SUM.keepdims || !is_reduced(c->n, i);
+		n += c->n->attr.REDUCE_SUM.keepdims || !is_reduced_dim(c->n, i);
 	return n;
 }
 
@@ -262,10 +262,10 @@ reduce_result(struct shard_rule *c, Split *to)
 		int axis = first_axis + to->axis - to->first_axis;
 
 		if (count_kept_dims(c, first_axis) != to->first_axis
-		    || is_reduced(c->n, first_axis) || axis >= x)
+		    || is_reduced_dim(c->n, first_axis) || axis >= x)
 			continue;
 		for (int i = first_axis; i <= axis; i++)
-			if (is_reduced(c->n, i))
+			if (is_reduced_dim(c->n, i))
 				return false;
 		to->first_axis = first_axis;
 		to->axis = axis;
@@ -285,7 +285,7 @@ shard_sum(struct shard_rule *c)
 	if (c->from != 0)
 		return reduce_result(c, &to);
 	for (int i = to.first_axis; i <= to.axis; i++)
-		reduced += is_reduced(c->n, i);
+		reduced += is_reduced_dim(c->n, i);
 	if (reduced == to.axis - to.first_axis + 1) {
 		c->at[1].kind = SPLIT_PARTIAL;
 		return c->stated || split_is_even(&to, c->ranks);
@@ -307,7 +307,7 @@ shard_reduce(struct shard_rule *c)
 	return shard_sum(c) && c->at[1].kind != SPLIT_PARTIAL;
 }
 
-/* ---- the way in ---- */
+/* ---- shard_follow ---- */
 
 /* There is something for every rank. */
 static bool

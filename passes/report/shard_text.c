@@ -13,7 +13,7 @@ static const char *const phase_name[PH_COUNT] = {
 
 /* "S1 [64,64]" */
 static const char *
-placement_text(char *buf, size_t size, const Split *s)
+placement_code(char *buf, size_t size, const Split *s)
 {
 	size_t n;
 
@@ -58,7 +58,7 @@ print_sharded_values(const Plan *plan, FILE *out)
 		if (!is_named_value(plan, i))
 			continue;
 		fprintf(out, "%-18s %12" PRId64 "  %-20s %s\n",
-		        placement_text(placement, sizeof placement, &t->split),
+		        placement_code(placement, sizeof placement, &t->split),
 		        t->bytes, shape_text(text, sizeof text, t->dt, &whole),
 		        t->name);
 	}
@@ -121,7 +121,7 @@ print_runner_up(const Pass *p, const struct runner_up *x, FILE *out)
 		return;
 	}
 	fprintf(out, "with %s here at least %.6g s, %.3g %% more\n",
-	        placement_text(placement, sizeof placement, &x->placement),
+	        placement_code(placement, sizeof placement, &x->placement),
 	        x->sec, 100 * (x->sec - p->strategy_sec) / p->strategy_sec);
 }
 
@@ -133,7 +133,7 @@ plan_explain_split(const Pass *p, const Plan *plan, int64_t id, FILE *out)
 	if (!plan->ranks)
 		return;
 	fprintf(out, "  placement    %s\n",
-	        placement_text(placement, sizeof placement,
+	        placement_code(placement, sizeof placement,
 	                       &plan->tensor[id].split));
 	for (int i = 0; i < p->nrunner_up; i++)
 		if (!strcmp(p->runner_up[i].value, plan->tensor[id].name))

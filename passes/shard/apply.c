@@ -82,8 +82,8 @@ emit_all_gather(struct apply *a, ValId v, ValId x, SplitKind to, NodeId after)
 }
 
 static ValId
-emit_own(struct apply *a, ValId x, const Split *to, SplitKind from,
-         NodeId after)
+emit_own_shard(struct apply *a, ValId x, const Split *to, SplitKind from,
+               NodeId after)
 {
 	Attr attr;
 	ValId y;
@@ -96,7 +96,7 @@ emit_own(struct apply *a, ValId x, const Split *to, SplitKind from,
 }
 
 static ValId
-emit_reduction(struct apply *a, ValId x, const Split *to, NodeId after)
+emit_partial_reduction(struct apply *a, ValId x, const Split *to, NodeId after)
 {
 	Op op = to->kind == SPLIT_SHARD ? OP_REDUCE_SCATTER : OP_ALL_REDUCE;
 	Attr attr = attr_default(op);
@@ -144,8 +144,8 @@ convert_sharded(struct apply *a, ValId v, const Split *to, NodeId after,
 	if (from->first_axis == from->axis && to->first_axis == to->axis
 	    && to->replication == 1)
 		return emit_all_to_all(a, v, from, to, after);
-	return emit_own(a, convert_value(a, v, &whole, reader), to, whole.kind,
-	                after);
+	return emit_own_shard(a, convert_value(a, v, &whole, reader), to,
+	                      whole.kind, after);
 }
 
 static ValId
@@ -163,9 +163,9 @@ convert_replicated(struct apply *a, ValId v, const Split *to, NodeId after,
 	/* ranks that share a shard have each a summand of its adjoint */
 	if (to->replication > 1 && a->s->grad[v]
 	    && a->placement[v].kind == SPLIT_REPLICATE)
-		return emit_own(a, convert_value(a, v, &r, reader), to,
-		                SPLIT_REPLICATE_PARTIAL, after);
-	return emit_own(a, v, to, a->placement[v].kind, after);
+		return emit_own_shard(a, convert_value(a, v, &r, reader), to,
+		                      SPLIT_REPLICATE_PARTIAL, after);
+	return emit_own_shard(a, v, to, a->placement[v].kind, after);
 }
 
 /* v in placement `to`; `reader` is the first that requires it. */
@@ -186,7 +186,7 @@ convert_value(struct apply *a, ValId v, const Split *to, NodeId reader)
 		if (split_eq(&m->to, to) && m->round == a->round)
 			return m->v;
 	if (from->kind == SPLIT_PARTIAL)
-		y = emit_reduction(a, v, to, after);
+		y = emit_partial_reduction(a, v, to, after);
 	else if (from->kind == SPLIT_SHARD)
 		y = convert_sharded(a, v, to, after, reader);
 	else
@@ -249,7 +249,7 @@ localise_attributes(struct apply *a, NodeId id, const struct strategy *w)
 /* Each rank sums up its columns, all share that, and the loss is put
  * together from it: one gather of three numbers a row. */
 static void
-emit_vocab_stats(struct apply *a, NodeId id, const struct strategy *w)
+insert_vocab_stats(struct apply *a, NodeId id, const struct strategy *w)
 {
 	Graph *g = a->g;
 	Node *n = &g->node[id];
@@ -377,7 +377,7 @@ rewrite_node(struct apply *a, NodeId id)
 	if (a->failed)
 		return;
 	if (g->node[id].op == OP_SCE && w->at[0].kind == SPLIT_SHARD)
-		emit_vocab_stats(a, id, w);
+		insert_vocab_stats(a, id, w);
 	else if ((bias = mergeable_bias(a, id)))
 		merge_bias(a, id, bias);
 }

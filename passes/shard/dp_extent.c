@@ -81,7 +81,7 @@ replace_by_const(Graph *g, NodeId id)
 
 /* A node of one element that constants decide. */
 static bool
-is_foldable(const Graph *g, const Node *n, const bool *follows)
+is_foldable_node(const Graph *g, const Node *n, const bool *follows)
 {
 	bool any = false;
 
@@ -111,7 +111,7 @@ dp_fold_extents(Pass *p, Graph *g)
 
 		if (g->node[id].op == OP_EXTENT)
 			is = replace_by_const(g, id) ? EVAL_SKIP : EVAL_DONE;
-		else if (is_foldable(g, &g->node[id], follows))
+		else if (is_foldable_node(g, &g->node[id], follows))
 			is = eval_node(p, g, &g->node[id], g->arena);
 		if (is == EVAL_FAIL)
 			return false;

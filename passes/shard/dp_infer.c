@@ -18,7 +18,7 @@ static bool repeats_per_sample(struct dp_partition *, ValId, const Split *,
 
 /* Losses of rows, or their sum. */
 static bool
-infer_loss(const struct dp_partition *d, const Node *n, Split *out)
+infer_loss_placement(const struct dp_partition *d, const Node *n, Split *out)
 {
 	const Split *x = dp_placement(d, n->in[0]);
 	Attr a = n->attr;
@@ -44,7 +44,7 @@ infer_loss(const struct dp_partition *d, const Node *n, Split *out)
 /* ---- reshapes ---- */
 
 static int64_t
-dim_product(const Shape *s, int from, int to)
+shape_product(const Shape *s, int from, int to)
 {
 	int64_t n = 1;
 
@@ -59,15 +59,15 @@ dp_count_segments(const Shape *x, const Split *s)
 	for (int i = 1; i < split_listed(s); i++)
 		if (s->segment[i] != s->segment[0])
 			return 0;
-	return dim_product(x, 0, s->first_axis) * s->nsegment;
+	return shape_product(x, 0, s->first_axis) * s->nsegment;
 }
 
 /* How well dim i of `to` holds segments of samples, of which there are `count`
  * in all; 0: not at all.  Best is one sample an element, in few segments. */
 static int
-rank_dim(const struct dp_partition *d, const Shape *to, int i, int64_t count)
+score_dim(const struct dp_partition *d, const Shape *to, int i, int64_t count)
 {
-	int64_t before = dim_product(to, 0, i), here, each;
+	int64_t before = shape_product(to, 0, i), here, each;
 
 	if (before == 0 || d->samples == 0 || count % before)
 		return 0;
@@ -88,13 +88,13 @@ reshape_samples(const struct dp_partition *d, const Split *s, const Shape *from,
 	int best = 0, axis = 0;
 
 	for (int i = 0; count && i < to->rank; i++)
-		if (rank_dim(d, to, i, count) > best) {
-			best = rank_dim(d, to, i, count);
+		if (score_dim(d, to, i, count) > best) {
+			best = score_dim(d, to, i, count);
 			axis = i;
 		}
 	if (!best || s->first_axis != s->axis)
 		return false;
-	here = count / dim_product(to, 0, axis);
+	here = count / shape_product(to, 0, axis);
 	if (here > SEGMENTS_MAX)
 		return false;
 	*y = split_segments(axis, here, to->dim[axis] / here
@@ -105,8 +105,8 @@ reshape_samples(const struct dp_partition *d, const Split *s, const Shape *from,
 
 /* ---- what is the same for every sample ---- */
 
-/* The rule of n with the port's split and nothing cut to speak of: at[] says
- * what goes with it. */
+/* The rule of n with the port's split, as of one rank: at[] gets the splits of
+ * the other ports. */
 static bool
 follow_port(struct dp_partition *d, const Node *n, int port, const Split *s,
             Split *at)
@@ -161,8 +161,8 @@ repeats_const(const struct dp_partition *d, const Val *v, const Split *s)
 	int64_t outer = dp_count_segments(&v->shape, s);
 	int64_t n = s->segment[0] % d->samples ? s->segment[0] : d->samples;
 	size_t run = (size_t)(s->segment[0] / n
-	                      * dim_product(&v->shape, s->axis + 1,
-	                                    v->shape.rank)
+	                      * shape_product(&v->shape, s->axis + 1,
+	                                      v->shape.rank)
 	                      * dtype_info[v->dt].nbytes);
 	const char *x = v->data;
 
@@ -174,7 +174,7 @@ repeats_const(const struct dp_partition *d, const Val *v, const Split *s)
 	return x && outer;
 }
 
-/* What is expanded along all dims of the cut. */
+/* Whether n expands along all sharded dims. */
 static bool
 repeats_expanded(const Graph *g, const Node *n, const Split *s)
 {
@@ -242,7 +242,7 @@ repeats_per_sample(struct dp_partition *d, ValId v, const Split *s, int depth)
 	if (x->split.kind == SPLIT_PARTIAL || s->kind != SPLIT_SHARD
 	    || depth > REPEAT_DEPTH)
 		return false;
-	if (dim_product(&x->shape, s->first_axis, s->axis + 1) == 1
+	if (shape_product(&x->shape, s->first_axis, s->axis + 1) == 1
 	    || val_splat(d->g, v, &splat))
 		return true;
 	if (x->kind == V_CONST)
@@ -256,7 +256,8 @@ repeats_per_sample(struct dp_partition *d, ValId v, const Split *s, int depth)
 /* Of images that are channels of one, each sample in groups of its own, a
  * replica has part of all groups. */
 static bool
-infer_groups(struct dp_partition *d, NodeId id, Split *out, char why[SHARD_WHY])
+infer_group_placement(struct dp_partition *d, NodeId id, Split *out,
+                      char why[SHARD_WHY])
 {
 	Node *n = &d->g->node[id];
 	const Split *x = dp_placement(d, n->in[0]);
@@ -274,7 +275,8 @@ infer_groups(struct dp_partition *d, NodeId id, Split *out, char why[SHARD_WHY])
 
 /* Places as many as elements, in their order; a replica has its own count. */
 static bool
-infer_selected(const struct dp_partition *d, const Node *n, Split *out)
+infer_selected_placement(const struct dp_partition *d, const Node *n,
+                         Split *out)
 {
 	const Shape *x = &d->g->val[n->in[0]].shape;
 	Shape flat = SHAPE(shape_nelem(x));
@@ -302,11 +304,11 @@ infer_node_placement(struct dp_partition *d, NodeId id, Split *out,
 		                       &g->val[n->in[0]].shape,
 		                       &g->val[n->out[0]].shape, &out[0]);
 	if (n->op == OP_SCE || n->op == OP_NLL)
-		return infer_loss(d, n, out);
+		return infer_loss_placement(d, n, out);
 	if (n->op == OP_CONV || n->op == OP_CONV_DX)
-		return infer_groups(d, id, out, why);
+		return infer_group_placement(d, id, out, why);
 	if (n->op == OP_SELECTED && dp_has_kind(d, n->in[0], SPLIT_SHARD))
-		return infer_selected(d, n, out);
+		return infer_selected_placement(d, n, out);
 	if (dp_infer_own_rows(d, n, out, &own)
 	    || dp_infer_padded_rows(d, n, out))
 		return true;
@@ -317,7 +319,7 @@ infer_node_placement(struct dp_partition *d, NodeId id, Split *out,
 }
 
 static int
-first_sharded(const struct dp_partition *d, const Node *n)
+first_sharded_operand(const struct dp_partition *d, const Node *n)
 {
 	for (int k = 0; k < n->nin; k++)
 		if (dp_has_kind(d, n->in[k], SPLIT_SHARD))
@@ -325,7 +327,7 @@ first_sharded(const struct dp_partition *d, const Node *n)
 	return -1;
 }
 
-/* With operands that are the same for every sample taken as cut. */
+/* With operands that are the same for every sample taken as sharded. */
 static bool
 infer_repeated(struct dp_partition *d, NodeId id, Split *out,
                char why[SHARD_WHY])
@@ -335,7 +337,7 @@ infer_repeated(struct dp_partition *d, NodeId id, Split *out,
 	                        sizeof *at);
 	Split *was = arena_array(d->p->scratch, (size_t)n->nin + 1,
 	                         sizeof *was);
-	int from = first_sharded(d, n);
+	int from = first_sharded_operand(d, n);
 	Split one = split_of_one(dp_placement(d, n->in[from]));
 	bool ok = follow_port(d, n, from, &one, at);
 
@@ -351,7 +353,7 @@ infer_repeated(struct dp_partition *d, NodeId id, Split *out,
 	for (int k = 0; k < n->nin; k++) {
 		const Node *by = &d->g->node[d->g->val[n->in[k]].def];
 
-		/* what was drawn stays cut */
+		/* random numbers stay sharded */
 		if (n->in[k] && !(op_info[by->op].flags & F_RNG))
 			d->g->val[n->in[k]].split = was[k];
 	}
@@ -367,7 +369,8 @@ dp_infer(struct dp_partition *d, NodeId id, char why[SHARD_WHY])
 
 	if (!dp_infer_statistics(d, n, out)
 	    && !infer_node_placement(d, id, out, why)
-	    && (first_sharded(d, n) < 0 || !infer_repeated(d, id, out, why)))
+	    && (first_sharded_operand(d, n) < 0
+	        || !infer_repeated(d, id, out, why)))
 		return false;
 	if (!dp_follow_sample_index(d, &d->g->node[id], out))
 		return false;

@@ -248,7 +248,7 @@ is_from_mean(const struct dp_partition *d, ValId v)
 }
 
 static bool
-is_integer(double x)
+is_integral(double x)
 {
 	return x >= 1 && x < 1e15 && fabs(x - nearbyint(x)) < 1e-6 * x;
 }
@@ -256,12 +256,12 @@ is_integer(double x)
 static bool
 is_sample_count(const struct dp_partition *d, double x)
 {
-	return is_integer(x) && (int64_t)nearbyint(x) % d->samples == 0;
+	return is_integral(x) && (int64_t)nearbyint(x) % d->samples == 0;
 }
 
 /* The factor of v, if it is a product with a number; else 0. */
 static double
-factor_of(const struct dp_partition *d, ValId v)
+factor_of_product(const struct dp_partition *d, ValId v)
 {
 	const Node *n = &d->g->node[d->g->val[v].def];
 	double x;
@@ -280,7 +280,7 @@ divides_sum(const struct dp_partition *d, ValId v, double by)
 	int64_t all = count_summed(d, v), n = (int64_t)nearbyint(by);
 
 	return (is_sample_count(d, by) && (!all || all % n == 0))
-		|| (is_integer(by) && n > 1 && n + 1 == d->samples);
+		|| (is_integral(by) && n > 1 && n + 1 == d->samples);
 }
 
 /* Of a mean: n / (n - 1), in one or in two steps, or n. */
@@ -290,8 +290,8 @@ scales_mean(const struct dp_partition *d, ValId v, double by)
 	double x = 1 / by, n = x / (x - 1);
 
 	if (by > 1)
-		return is_integer(by) && is_sample_count(d, by + 1)
-			&& fabs(factor_of(d, v) - by - 1) < 1e-6 * by;
+		return is_integral(by) && is_sample_count(d, by + 1)
+			&& fabs(factor_of_product(d, v) - by - 1) < 1e-6 * by;
 	return (x > 8.5 && is_sample_count(d, x))
 		|| (x > 1 && n > 3.5 && is_sample_count(d, n));
 }
@@ -311,8 +311,8 @@ struct scaled_sum {
 };
 
 static enum scaling
-scaling_of(const struct dp_partition *d, const Node *n,
-           const struct scaled_sum *s)
+classify_scaling(const struct dp_partition *d, const Node *n,
+                 const struct scaled_sum *s)
 {
 	double x = 1 / s->by;
 
@@ -344,7 +344,7 @@ find_scaling(const struct dp_partition *d, const Node *n, struct scaled_sum *s)
 			continue;
 		*s = (struct scaled_sum){ n->in[k], n->op == OP_DIV ? x : 1 / x,
 		                          is_from_mean(d, n->in[k]) };
-		found = scaling_of(d, n, s);
+		found = classify_scaling(d, n, s);
 	}
 	return found;
 }

@@ -122,7 +122,7 @@ dp_all_reduce(struct dp_partition *d, ValId v, NodeId like)
 
 /* 1 / replicas; of nodes that count over micro-batches each has its own. */
 static ValId
-emit_share(struct dp_partition *d, NodeId like)
+emit_share_op(struct dp_partition *d, NodeId like)
 {
 	Graph *g = d->g;
 	ValId y = d->share;
@@ -145,7 +145,7 @@ scale_by_share(struct dp_partition *d, ValId v, NodeId like)
 	DType dt = d->g->val[v].dt, wide = dtype_is_half(dt) ? DT_F32 : dt;
 	ValId in[2] = { dp_emit_cast(d, v, wide, like), 0 }, y;
 
-	in[1] = dp_emit_cast(d, emit_share(d, like), wide, like);
+	in[1] = dp_emit_cast(d, emit_share_op(d, like), wide, like);
 	y = in[0] && in[1] ? emit_op(d->g, d->p->diag, OP_MUL, 2, in, NULL,
 	                             like) : 0;
 	if (!y)
@@ -214,7 +214,7 @@ refuse_one_sample(struct dp_partition *d, NodeId id)
 /* Give operands another placement: of a sum that has summands beside
  * what is whole the latter, else the summands; an integer has no shares. */
 static bool
-convert_operands(struct dp_partition *d, NodeId id)
+convert_operand_placements(struct dp_partition *d, NodeId id)
 {
 	bool joint = op_info[d->g->node[id].op].flags & F_JOINT;
 	bool cut = count_operands(d, &d->g->node[id], SPLIT_SHARD) > 0;
@@ -300,7 +300,7 @@ dp_visit_node(struct dp_partition *d, NodeId id)
 			break;
 		if (!count_operands(d, n, SPLIT_PARTIAL))
 			return dp_refuse_mixing(d, id);
-		if (!convert_operands(d, id))
+		if (!convert_operand_placements(d, id))
 			return false;
 	}
 	dp_order_node(d, id);
@@ -475,7 +475,7 @@ dp_partition_graph(Pass *p, Graph *g, const char **guess)
 }
 
 static bool
-replicate(Pass *p, Graph *g)
+partition_batch(Pass *p, Graph *g)
 {
 	const char *guess;
 
@@ -487,13 +487,13 @@ replicate(Pass *p, Graph *g)
 
 /* Whether a copy can be partitioned; says why not. */
 static bool
-can_replicate(Pass *p, const Graph *g)
+can_partition_batch(Pass *p, const Graph *g)
 {
 	Graph *trial = graph_clone(g);
 	bool ok;
 
 	diag_soften(p->diag, "compiled for one replica only");
-	ok = replicate(p, trial);
+	ok = partition_batch(p, trial);
 	diag_soften(p->diag, NULL);
 	graph_free(trial);
 	return ok;
@@ -504,9 +504,9 @@ replicate_graph(Pass *p, Graph *g)
 {
 	int64_t dp = p->opt->dp;
 
-	if (!dp || g->replicas || (dp == DP_TRY && !can_replicate(p, g)))
+	if (!dp || g->replicas || (dp == DP_TRY && !can_partition_batch(p, g)))
 		return true;
-	if (!replicate(p, g))
+	if (!partition_batch(p, g))
 		return false;
 	g->replicas = dp == DP_TRY ? 1 : dp == DP_ANY ? DP_RANKS : dp;
 	g->exact = p->opt->zero;

@@ -13,7 +13,7 @@ static bool find_index(const struct dp_partition *, struct column,
                        struct sample_index *, int *left);
 
 static int64_t
-dim_product(const Shape *s, int from, int to)
+inner_elements(const Shape *s, int from, int to)
 {
 	int64_t n = 1;
 
@@ -129,7 +129,7 @@ index_of_const(const struct dp_partition *d, const struct column *c,
 	    || c->dim > last || (c->axis >= 0 && c->axis != last))
 		return false;
 	each = c->axis < 0 ? 1 : x->shape.dim[last];
-	inner = dim_product(&x->shape, c->dim + 1, x->shape.rank)
+	inner = inner_elements(&x->shape, c->dim + 1, x->shape.rank)
 	      / (c->dim < last ? each : 1);
 	for (int64_t i = 0; i < all / each; i++)
 		if (val_int(x, i * each + c->at)
@@ -267,7 +267,7 @@ dp_find_sample_index(const struct dp_partition *d, struct column c,
 
 /* Whether elements of a constant are those of the first sample in its dim. */
 static bool
-repeats_first(const struct dp_partition *d, const struct column *c)
+repeats_first_sample(const struct dp_partition *d, const struct column *c)
 {
 	const Val *x = &d->g->val[c->v];
 	int last = x->shape.rank - 1;
@@ -281,7 +281,7 @@ repeats_first(const struct dp_partition *d, const struct column *c)
 	    || x->shape.dim[c->dim] % d->samples)
 		return false;
 	each = x->shape.dim[c->dim] / d->samples;
-	inner = dim_product(&x->shape, c->dim + 1, x->shape.rank)
+	inner = inner_elements(&x->shape, c->dim + 1, x->shape.rank)
 	      / (c->dim < last ? width : 1);
 	for (int64_t i = 0; i < val_nelem(x) / width; i++) {
 		int64_t at = i / inner % x->shape.dim[c->dim];
@@ -306,7 +306,7 @@ dp_lacks_sample_index(const struct dp_partition *d, struct column c)
 
 		if (!d->g->val[c.v].def)
 			return d->g->val[c.v].kind != V_CONST
-				|| repeats_first(d, &c);
+				|| repeats_first_sample(d, &c);
 		if (n->op == OP_CONCAT && n->attr.CONCAT.axis == c.axis)
 			c.v = concat_operand(d, n, &c.at);
 		else if (!trace_move(d, n, &c))

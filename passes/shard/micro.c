@@ -42,7 +42,7 @@ struct micro_loss {
 /* ---- what is known of values of the partitioned copy ---- */
 
 static const Node *
-producer_of(const struct micro_loss *m, ValId v)
+replica_producer(const struct micro_loss *m, ValId v)
 {
 	NodeId def = m->replica->val[v].def;
 
@@ -57,7 +57,7 @@ is_sum_of_all(const Node *n)
 
 /* What is added up last is the loss. */
 static bool
-is_loss(const struct micro_loss *m, const Node *n)
+is_loss_reduction(const struct micro_loss *m, const Node *n)
 {
 	return n->out[0] == m->replica->loss;
 }
@@ -80,7 +80,7 @@ record_mixing(struct micro_loss *m, const Node *n)
 static bool
 is_mixed_result(struct micro_loss *m, const Node *n, int slot)
 {
-	bool any = (is_sum_of_all(n) && !is_loss(m, n)
+	bool any = (is_sum_of_all(n) && !is_loss_reduction(m, n)
 	            && (m->grad[n->in[0]] || m->doubtful[n->in[0]]))
 		|| (n->op == OP_BATCHNORM && slot > 0);
 
@@ -92,7 +92,7 @@ is_mixed_result(struct micro_loss *m, const Node *n, int slot)
 static bool
 depends_on_total(const struct micro_loss *m, const Node *n)
 {
-	bool any = is_sum_of_all(n) && !is_loss(m, n);
+	bool any = is_sum_of_all(n) && !is_loss_reduction(m, n);
 
 	for (int k = 0; k < n->nin; k++)
 		any |= m->counted[n->in[k]];
@@ -128,8 +128,9 @@ analyze_values(struct micro_loss *m)
 		}
 		m->mixed[0] = m->counted[0] = m->doubtful[0] = false;
 		for (int k = 0; k < n->nin; k++)
-			if (m->mixed[n->in[k]] && is_sum_of_all(producer_of(m,
-			    n->in[k])) && !is_loss(m, n))
+			if (m->mixed[n->in[k]]
+			    && is_sum_of_all(replica_producer(m, n->in[k]))
+			    && !is_loss_reduction(m, n))
 				record_mixing(m, n);
 	}
 }
@@ -137,10 +138,10 @@ analyze_values(struct micro_loss *m)
 static bool
 is_share_value(const struct micro_loss *m, ValId v)
 {
-	const Node *n = producer_of(m, v);
+	const Node *n = replica_producer(m, v);
 
 	while (n && n->op == OP_CAST)
-		n = producer_of(m, n->in[0]);
+		n = replica_producer(m, n->in[0]);
 	return n && n->op == OP_SHARE;
 }
 
@@ -148,7 +149,7 @@ is_share_value(const struct micro_loss *m, ValId v)
 static bool
 is_mean_value(const struct micro_loss *m, ValId v)
 {
-	const Node *n = producer_of(m, v);
+	const Node *n = replica_producer(m, v);
 
 	if (!n || m->replica->val[v].split.kind != SPLIT_PARTIAL
 	    || m->counted[v] || m->mixed[v])
@@ -167,7 +168,7 @@ is_mean_value(const struct micro_loss *m, ValId v)
 
 /* Whether the node does in g what it does in the partitioned copy. */
 static bool
-is_unchanged(const struct micro_loss *m, const Node *n)
+is_unchanged_node(const struct micro_loss *m, const Node *n)
 {
 	const Graph *g = m->g;
 	ValId y = n->out[0];
@@ -247,9 +248,9 @@ copy_all_nodes(struct micro_loss *m)
 
 	map_leaves(m);
 	FOR_NODES (n, m->replica) {
-		bool keep = is_unchanged(m, n) || m->mixed[n->out[0]];
+		bool keep = is_unchanged_node(m, n) || m->mixed[n->out[0]];
 
-		if (is_loss(m, n))
+		if (is_loss_reduction(m, n))
 			continue;
 		for (int k = 0; k < n->nout && keep; k++)
 			m->copy[n->out[k]] = n->out[k] < nval ? n->out[k] : 0;
@@ -309,7 +310,7 @@ static ValId
 full_batch_value(struct micro_loss *m, ValId v)
 {
 	const Val *x = &m->replica->val[v];
-	const Node *n = producer_of(m, v);
+	const Node *n = replica_producer(m, v);
 	ValId in[2] = { m->copy[v], 0 };
 
 	if (val_nelem(x) != 1 || (!m->mixed[v] && !in[0]))
@@ -326,7 +327,7 @@ full_batch_value(struct micro_loss *m, ValId v)
 static ValId
 micro_summand(struct micro_loss *m, ValId v)
 {
-	const Node *n = producer_of(m, v);
+	const Node *n = replica_producer(m, v);
 	bool shares = n && n->nin == 2 && is_share_value(m, n->in[1]);
 	ValId in[2], y;
 
@@ -372,7 +373,7 @@ replace_loss(Graph *g, ValId y)
 static bool
 rewrite_loss(struct micro_loss *m)
 {
-	ValId part = producer_of(m, m->replica->loss)->in[0], y;
+	ValId part = replica_producer(m, m->replica->loss)->in[0], y;
 
 	if (is_mean_value(m, part))
 		return true;

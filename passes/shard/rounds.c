@@ -36,7 +36,7 @@ find_cone(const struct rounds *m, ValId v, int *round)
 }
 
 static ValId
-some_output(const Graph *g, NodeId id)
+first_output(const Graph *g, NodeId id)
 {
 	const Node *n = &g->node[id];
 	int k = 0;
@@ -130,7 +130,7 @@ copy_cone(struct rounds *m, ValId v, int *round)
 		                  "sums: expected a depth of less than %d",
 		                  ROUNDS);
 	for (NodeId id = 1; id < n; id++)
-		if (in[id] && !*twin_slot(m, some_output(g, id), *round))
+		if (in[id] && !*twin_slot(m, first_output(g, id), *round))
 			copy_to_round(m, id, *round);
 	return *twin_slot(m, v, *round) ? *twin_slot(m, v, *round) : v;
 }

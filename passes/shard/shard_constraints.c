@@ -102,7 +102,7 @@ list_placements(const struct strategy_ilp *m, ValId v)
 
 /* No strategy satisfies the constraints on the value. */
 static bool
-is_infeasible(const struct strategy_ilp *m, ValId v)
+is_infeasible_value(const struct strategy_ilp *m, ValId v)
 {
 	uint32_t class = m->c.of[entity_of(m->s, v)];
 	const struct strategy_set *c = strategies_of(m, m->c.first[class]);
@@ -123,7 +123,7 @@ strategy_refuse(const struct strategy_ilp *m)
 		ValId v = val_id(s->g, x);
 		const struct shard_constraint *w = constraint_of(s, v);
 
-		if (w && is_infeasible(m, v))
+		if (w && is_infeasible_value(m, v))
 			return diag_error(d, "--shard %s=%s: '%s' cannot have "
 			                  "this placement on %lld ranks; "
 			                  "expected %s",
@@ -141,7 +141,7 @@ strategy_refuse(const struct strategy_ilp *m)
 /* ---- hard constraints ---- */
 
 static bool
-is_norm(const Node *n)
+is_norm_op(const Node *n)
 {
 	return n->op == OP_LAYERNORM || n->op == OP_RMSNORM;
 }
@@ -161,7 +161,7 @@ feeds_norm(const struct shard *s, NodeId id)
 
 		for (int k = 0; k < c->n; k++)
 			sharded |= is_sharded_at(&c->strategy[k], 0);
-		if (is_norm(n) && n->in[0] == v && !sharded)
+		if (is_norm_op(n) && n->in[0] == v && !sharded)
 			return true;
 	}
 	return false;
@@ -180,7 +180,7 @@ strategy_is_forbidden(const struct strategy_ilp *m, uint32_t class,
 		return breaks_constraint(s, e - g->nnode, &w->at[0]);
 	n = &g->node[e];
 	if (!s->pass->opt->sp && !s->pass->opt->strategy_seed
-	    && (is_norm(n) ? w->at[0].kind == SPLIT_REPLICATE_PARTIAL
+	    && (is_norm_op(n) ? w->at[0].kind == SPLIT_REPLICATE_PARTIAL
 	        : feeds_norm(s, e) && is_sharded_at(w, n->nin)))
 		return true;
 	for (int k = 0; k < n->nout; k++) {
@@ -211,7 +211,7 @@ strategy_must_shard(const struct strategy_ilp *m, uint32_t class)
 	if (e >= g->nnode) {
 		if (!shard_is_large_matrix(s, e - g->nnode))
 			return false;
-	} else if (!s->pass->opt->sp || !is_norm(&g->node[e])) {
+	} else if (!s->pass->opt->sp || !is_norm_op(&g->node[e])) {
 		return false;
 	}
 	for (int i = 0; i < c->n; i++)

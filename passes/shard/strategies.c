@@ -275,7 +275,7 @@ add_replicated(struct shard *s, NodeId id, SplitKind kind)
 
 /* Some reader of v can take it sharded so. */
 static bool
-is_accepted(const struct shard *s, ValId v, const Split *sharding)
+is_accepted_by_reader(const struct shard *s, ValId v, const Split *sharding)
 {
 	FOR_USES (i, &s->uses, v) {
 		const Node *n = &s->g->node[s->uses.node[i]];
@@ -314,7 +314,8 @@ find_source_strategies(struct shard *s)
 			if (s->sharding[v].sharding[i].replication == 1
 			    && s->sharding[v].sharding[i].first_axis
 			            == s->sharding[v].sharding[i].axis
-			    && is_accepted(s, v, &s->sharding[v].sharding[i]))
+			    && is_accepted_by_reader(s, v, &s->sharding[v]
+			                             .sharding[i]))
 				add_strategy(s, c, &s->sharding[v].sharding[i],
 				             1, 0);
 	}

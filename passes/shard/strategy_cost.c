@@ -49,14 +49,14 @@ copy_sec(const struct shard *s, double bytes)
 }
 
 static bool
-is_single_dim(const Split *s)
+is_single_dim_split(const Split *s)
 {
 	return s->first_axis == s->axis && s->replication == 1;
 }
 
 /* What is overwritten where it lies, such as a running statistic. */
 static bool
-is_overwritten(const struct shard *s, ValId v)
+is_overwritten_value(const struct shard *s, ValId v)
 {
 	FOR_USES (i, &s->uses, v) {
 		const Node *n = &s->g->node[s->uses.node[i]];
@@ -79,7 +79,7 @@ shard_conversion_cost(const struct shard *s, ValId v, const Split *from,
 	if (split_eq(from, to))
 		return 0;
 	if ((from->kind == SPLIT_SHARD && from->replication > 1)
-	    || is_overwritten(s, v))
+	    || is_overwritten_value(s, v))
 		return -1;
 	switch (from->kind) {
 	case SPLIT_REPLICATE:
@@ -99,8 +99,8 @@ shard_conversion_cost(const struct shard *s, ValId v, const Split *from,
 			return ring_sec(s, whole) + back * copy_sec(s, piece);
 		if (to->kind == SPLIT_REPLICATE_PARTIAL)
 			return (1 + back) * ring_sec(s, whole);
-		if (to->kind == SPLIT_SHARD && is_single_dim(from)
-		    && is_single_dim(to))
+		if (to->kind == SPLIT_SHARD && is_single_dim_split(from)
+		    && is_single_dim_split(to))
 			return (1 + back) * ring_sec(s, piece);
 		if (to->kind == SPLIT_SHARD)
 			return (1 + back) * ring_sec(s, whole)

@@ -70,8 +70,8 @@ cost_or_random(struct strategy_ilp *m, double sec)
 
 /* It has the excluded placement. */
 static bool
-is_excluded(const struct strategy_ilp *m, uint32_t class,
-            const struct strategy *w)
+is_excluded_strategy(const struct strategy_ilp *m, uint32_t class,
+                     const struct strategy *w)
 {
 	return m->excluded && class == m->c.of[m->isolated]
 		&& split_eq(&w->at[m->port], m->excluded);
@@ -92,7 +92,7 @@ add_strategies(struct strategy_ilp *m)
 			bool out = strategy_is_forbidden(m, k, &c->strategy[i])
 				|| (must_shard
 			            && !is_sharded_at(&c->strategy[i], 0))
-				|| is_excluded(m, k, &c->strategy[i]);
+				|| is_excluded_strategy(m, k, &c->strategy[i]);
 
 			col[i] = ilp_col(m->ilp, 0, out ? 0 : 1,
 			                 m->c.count[k] * 1e3
@@ -147,8 +147,9 @@ conversion_col(struct strategy_ilp *m, struct shared_conversions *h, int from,
 }
 
 static void
-add_edge(struct strategy_ilp *m, const struct strategy_edge *e,
-         const struct placement_list *produced, struct shared_conversions *h)
+add_conversion_edge(struct strategy_ilp *m, const struct strategy_edge *e,
+                    const struct placement_list *produced,
+                    struct shared_conversions *h)
 {
 	struct placement_list want = placements_at(m, e->reader, e->port);
 	int out = producer_port(m, e->producer, e->slot),
@@ -185,7 +186,7 @@ add_edge(struct strategy_ilp *m, const struct strategy_edge *e,
 }
 
 static void
-add_edges(struct strategy_ilp *m)
+add_conversion_edges(struct strategy_ilp *m)
 {
 	for (size_t i = 0; i < m->nedge; ) {
 		const struct strategy_edge *e = &m->edge[i];
@@ -199,7 +200,7 @@ add_edges(struct strategy_ilp *m)
 		       ((size_t)produced.n * 64 + 1) * sizeof *h.col);
 		for (; i < m->nedge && m->edge[i].producer == e->producer
 		     && m->edge[i].slot == e->slot; i++)
-			add_edge(m, &m->edge[i], &produced, &h);
+			add_conversion_edge(m, &m->edge[i], &produced, &h);
 	}
 }
 
@@ -217,7 +218,7 @@ strategy_ilp_solve(struct strategy_ilp *m)
 	strategy_find_edges(m);
 	m->ilp = ilp_new(m->s->tmp);
 	add_strategies(m);
-	add_edges(m);
+	add_conversion_edges(m);
 	a = ilp_solve(m->ilp, &limit, m->s->tmp);
 	ilp_free(m->ilp);
 	return a;

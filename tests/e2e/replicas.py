@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Replicas that share out the samples of a step, beside one rank that takes them all.
+"""Replicas that partition the samples of a step, beside one rank that takes them all.
 
     replicas.py CKC CKRUN GPT [small] [gpt]
 

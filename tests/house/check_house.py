@@ -88,8 +88,8 @@ OPS = {
     "ir/infer.c": (1, "absent operands of products"),
     "ir/infer_ew.c": (2, "loops: no loop within, a cast of a micro"),
     "ir/infer_index.c": (1, "the two scatters share a rule"),
-    "ir/placement/placement_infer.c": (10, "what rounds; a bias beside a summand; fills, loss_scale, expand and scatter_add with a piece of their own"),
-    "ir/placement/placement_nn.c": (6, "what pads the last piece of a product"),
+    "ir/placement/placement_infer.c": (10, "what rounds; a bias beside a summand; fills, loss_scale, expand and scatter_add with a shard of their own"),
+    "ir/placement/placement_nn.c": (6, "what pads the last shard of a product"),
     "ir/placement/placement_norm.c": (3, "what a norm is made of"),
     "ir/text/parse_node.c": (3, "loops have bodies"),
     "ir/verify.c": (10, "loops have bodies; what only replicate makes a constant; attributes of views and pad; what a canonical product is"),
@@ -156,7 +156,7 @@ OPS = {
     "passes/shard/dp_resized.c": (2, "what pass replicate puts between replicas"),
     "passes/shard/total.c": (11, "choices by comparison, as clamps are; what pass replicate puts between replicas; means; numbers of the batch"),
     "passes/shard/dp_extent.c": (2, "which numbers become constants"),
-    "passes/shard/strategies.c": (6, "where cuts begin: products, tables, norms; slices"),
+    "passes/shard/strategies.c": (6, "where shardings begin: products, tables, norms; slices"),
 }
 
 # C11 7.13.1.1: setjmp is all of a condition, or compared with a constant there.

@@ -1,4 +1,4 @@
-# Every sample with every other one: not what replicas could share out.
+# Every sample with every other one: replicas cannot partition that.
 # run: --passes=replicate --dp=auto
 graph @f {
 	props static canon loss
