@@ -2,7 +2,7 @@
  *
  * The lanes of a selection are compact, the first `count` of them all, or in
  * place, each where the mask has its element.  In place every sample keeps to
- * itself, so that replicas can partition a batch, and what is written back
+ * itself, so that replicas can share out a batch, and what is written back
  * under the same mask is a `where`.  It is correct unless an op reads the index
  * of a lane, which is known only during the walk (fold_compact).  Until then
  * both forms are built, and one of them is removed at the end.

@@ -122,10 +122,10 @@ bool dp_visit_node(struct dp_partition *, NodeId);
 /* The node is a mean over samples of its own: each replica has its share. */
 bool dp_partition_mean(struct dp_partition *, NodeId);
 
-/* total.c: whether a formula of sums may have the op. */
+/* loss_formula.c: whether a formula of sums may have the op. */
 bool total_has_op(Op);
 
-/* extent.c: numbers that follow from the size of the batch */
+/* dp_extent.c: numbers that follow from the size of the batch */
 bool dp_partition_extent(struct dp_partition *, NodeId);
 /* Whether such, and constants, decide the value. */
 bool dp_is_extent(const struct dp_partition *, ValId);
@@ -133,7 +133,7 @@ bool dp_is_extent(const struct dp_partition *, ValId);
  * follows from such. */
 bool dp_fold_extents(Pass *, Graph *);
 
-/* dp_partition_mean.c: what divides by a number of samples.  False after a
+/* dp_mean.c: what divides by a number of samples.  False after a
  * diagnostic. */
 bool dp_partition_labels(struct dp_partition *, NodeId);
 bool dp_partition_batchnorm(struct dp_partition *, NodeId);

@@ -27,11 +27,11 @@ void round_order(Graph *, Arena *scratch);
 bool dp_agrees(Pass *, const Graph *g, const Graph *resized,
                const char **why);
 
-/* total.c: how the loss of a data set is put together of what g says of its
- * batches, where that does not depend on their size; operands become outputs.
- * False after a diagnostic. */
-bool total_find(Pass *, Graph *g, struct total *);
-/* The same of a graph that says nothing but the loss. */
+/* loss_formula.c: the loss of a data set as a formula over its batches, where
+ * that does not depend on their size; operands become outputs.  False after a
+ * diagnostic. */
+bool total_find_formula(Pass *, Graph *g, struct total *);
+/* The same of a graph whose only output is the loss. */
 void total_of_loss_alone(struct total *);
 /* The rows of an output, without its name. */
 struct output_rows total_find_rows(Pass *, const Graph *, ValId output);

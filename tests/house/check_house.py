@@ -154,7 +154,7 @@ OPS = {
     "passes/shard/shard_constraints.c": (2, "norms"),
     "passes/shard/tensor_parallel.c": (1, "biases"),
     "passes/shard/dp_resized.c": (2, "what pass replicate puts between replicas"),
-    "passes/shard/total.c": (11, "choices by comparison, as clamps are; what pass replicate puts between replicas; means; numbers of the batch"),
+    "passes/shard/loss_formula.c": (11, "choices by comparison, as clamps are; what pass replicate puts between replicas; means; numbers of the batch"),
     "passes/shard/dp_extent.c": (2, "which numbers become constants"),
     "passes/shard/strategies.c": (6, "where shardings begin: products, tables, norms; slices"),
 }

@@ -363,7 +363,7 @@ add_term_outputs(struct loss_formula *w)
 }
 
 bool
-total_find(Pass *p, Graph *g, struct total *t)
+total_find_formula(Pass *p, Graph *g, struct total *t)
 {
 	struct loss_formula w = { .p = p, .g = g };
 	const char *why = NULL;
