@@ -112,7 +112,7 @@ step_kernel(struct emit *e, struct kernels *k, struct emitted_program *p,
 	e->items = 0;
 	if (!e->machine->emit(e, n))
 		return false;
-	if (ranks_moves(p, i))
+	if (rank_tables_has_transfer(p, i))
 		return true;
 	p->kernel[i] = kernel_add(k, e, n->op, body.s ? body.s : "");
 	p->nconst[i] = e->nconst;
@@ -321,7 +321,7 @@ emit_sources(struct sources *src, const struct codegen_schedules *c,
 	                  .threads = opt->threads > 0 ? opt->threads : 1 };
 	struct shared_values s;
 
-	if (!check_updates(c->g, a, d) || !ranks_check(c->g, d)
+	if (!check_updates(c->g, a, d) || !rank_tables_check(c->g, d)
 	    || !make_programs(prog, &s, a, c, d))
 		return false;
 	share_arena(prog);

@@ -9,7 +9,7 @@
 /* ---- splits ---- */
 
 static int
-find_split(const struct ranks *r, const Split *s)
+find_split(const struct rank_tables *r, const Split *s)
 {
 	for (size_t i = 0; i < r->nsplit; i++)
 		if (split_eq(&r->split[i], s))
@@ -18,9 +18,10 @@ find_split(const struct ranks *r, const Split *s)
 }
 
 static void
-add_split(struct ranks *r, Arena *a, const Split *s)
+add_split(struct rank_tables *r, Arena *a, const Split *s)
 {
-	if ((s->kind != SPLIT_S && s->kind != SPLIT_P) || find_split(r, s) >= 0)
+	if ((s->kind != SPLIT_SHARD && s->kind != SPLIT_PARTIAL)
+	    || find_split(r, s) >= 0)
 		return;
 	r->split = arena_grow(a, r->split, r->nsplit, &r->cap, r->nsplit + 1,
 	                      sizeof *r->split);
@@ -28,15 +29,15 @@ add_split(struct ranks *r, Arena *a, const Split *s)
 }
 
 /* The placement of v on a replica's ranks, or that of the value that v is a
- * piece of. */
+ * shard of. */
 static const Split *
-split_of(const Val *v)
+val_split(const Val *v)
 {
-	return v->piece ? &v->piece->split : &v->split;
+	return v->shard ? &v->shard->split : &v->split;
 }
 
 static int
-find_rank_shape(const struct ranks *r, const Shape *s)
+find_rank_shape(const struct rank_tables *r, const Shape *s)
 {
 	for (size_t i = 0; i < r->nshape; i++)
 		if (shape_eq(&r->shape[i], s))
@@ -45,35 +46,35 @@ find_rank_shape(const struct ranks *r, const Shape *s)
 }
 
 static void
-add_val(struct ranks *r, Arena *a, const Val *v)
+add_val_split(struct rank_tables *r, Arena *a, const Val *v)
 {
-	add_split(r, a, split_of(v));
-	if (!v->piece || find_rank_shape(r, &v->piece->shape) >= 0)
+	add_split(r, a, val_split(v));
+	if (!v->shard || find_rank_shape(r, &v->shard->shape) >= 0)
 		return;
 	r->shape = arena_grow(a, r->shape, r->nshape, &r->shape_cap,
 	                      r->nshape + 1, sizeof *r->shape);
-	r->shape[r->nshape++] = v->piece->shape;
+	r->shape[r->nshape++] = v->shard->shape;
 }
 
 static bool
-is_collective(const Node *n)
+is_collective_node(const Node *n)
 {
 	return op_info[n->op].flags & F_COMM;
 }
 
-/* The cut side of a collective; without one, what no tensor is. */
+/* The sharded side of a collective; without one, what no tensor is. */
 static Split
 collective_split(const Node *n)
 {
-	return n->op == OP_ALL_REDUCE ? (Split){ .kind = SPLIT_I }
+	return n->op == OP_ALL_REDUCE ? (Split){ .kind = SPLIT_REPLICATE }
 	     : split_of_attr(n);
 }
 
 static Split
-result_of(const Node *n)
+result_split(const Node *n)
 {
 	return n->op == OP_ALL_TO_ALL ? split_after_exchange(n)
-	     : (Split){ .kind = SPLIT_I };
+	     : (Split){ .kind = SPLIT_REPLICATE };
 }
 
 static const Node *
@@ -83,26 +84,27 @@ step_node(const struct emitted_program *p, int64_t i)
 }
 
 void
-ranks_collect(struct ranks *r, Arena *a, const struct emitted_program *p)
+rank_tables_collect(struct rank_tables *r, Arena *a,
+                    const struct emitted_program *p)
 {
 	for (int64_t i = 0; i < p->ntensor; i++)
 		if (p->val[i])
-			add_val(r, a, &p->g->val[p->val[i]]);
+			add_val_split(r, a, &p->g->val[p->val[i]]);
 	for (int64_t i = 0; i < p->plan->nstep; i++) {
 		const Node *n = step_node(p, i);
 		Split from, to;
 
-		if (!is_collective(n))
+		if (!is_collective_node(n))
 			continue;
 		from = collective_split(n);
-		to = result_of(n);
+		to = result_split(n);
 		add_split(r, a, &from);
 		add_split(r, a, &to);
 	}
 }
 
 static const char *
-name_split(const struct ranks *r, Arena *a, const Split *s)
+name_split(const struct rank_tables *r, Arena *a, const Split *s)
 {
 	int i = find_split(r, s);
 
@@ -110,34 +112,34 @@ name_split(const struct ranks *r, Arena *a, const Split *s)
 }
 
 const char *
-ranks_split(const struct ranks *r, Arena *a, const Val *v)
+rank_tables_split(const struct rank_tables *r, Arena *a, const Val *v)
 {
-	return name_split(r, a, split_of(v));
+	return name_split(r, a, val_split(v));
 }
 
 const char *
-ranks_piece(const struct ranks *r, Arena *a, const Val *v)
+rank_tables_shard(const struct rank_tables *r, Arena *a, const Val *v)
 {
-	return v->piece ? arena_printf(a, "piece[%d]", find_rank_shape(r,
-	                               &v->piece->shape)) : "NULL";
+	return v->shard ? arena_printf(a, "piece[%d]", find_rank_shape(r,
+	                               &v->shard->shape)) : "NULL";
 }
 
 static void
 emit_split(struct out *o, const Split *s)
 {
-	if (s->kind == SPLIT_P) {
+	if (s->kind == SPLIT_PARTIAL) {
 		out_put(o, "\t{ CKR_SUMMAND, 0, 0, 0, 1, {0} },\n");
 		return;
 	}
-	out_put(o, "\t{ CKR_CUT, %d, %d, %d, %" PRId64 ", {", s->axis, s->lead,
-	        s->npart, s->shared);
-	for (int k = 0; k < s->npart; k++)
-		out_put(o, "%s%" PRId64, k ? ", " : " ", s->part[k]);
+	out_put(o, "\t{ CKR_CUT, %d, %d, %d, %" PRId64 ", {", s->axis,
+	        s->first_axis, s->nsegment, s->replication);
+	for (int k = 0; k < s->nsegment; k++)
+		out_put(o, "%s%" PRId64, k ? ", " : " ", s->segment[k]);
 	out_put(o, " } },\n");
 }
 
 static void
-put_shapes(struct out *o, const struct ranks *r)
+emit_shard_shapes(struct out *o, const struct rank_tables *r)
 {
 	out_put(o, "\nstatic const int64_t piece[][CKR_MAX_RANK] = {\n");
 	for (size_t i = 0; i < r->nshape; i++) {
@@ -151,7 +153,7 @@ put_shapes(struct out *o, const struct ranks *r)
 }
 
 void
-ranks_emit(struct out *o, const struct ranks *r)
+rank_tables_emit(struct out *o, const struct rank_tables *r)
 {
 	if (r->nsplit) {
 		out_put(o, "\nstatic const struct ckr_split split[] = {\n");
@@ -160,7 +162,7 @@ ranks_emit(struct out *o, const struct ranks *r)
 		out_put(o, "};\n");
 	}
 	if (r->nshape)
-		put_shapes(o, r);
+		emit_shard_shapes(o, r);
 }
 
 /* ---- collectives ---- */
@@ -182,8 +184,8 @@ collective_text(Op op)
 }
 
 void
-ranks_emit_comm(struct out *o, const struct ranks *r,
-                const struct emitted_program *p, int which)
+rank_tables_emit_comm(struct out *o, const struct rank_tables *r,
+                      const struct emitted_program *p, int which)
 {
 	int64_t n = 0;
 
@@ -193,13 +195,13 @@ ranks_emit_comm(struct out *o, const struct ranks *r,
 		Split from, to;
 		Attr a;
 
-		if (!is_collective(node))
+		if (!is_collective_node(node))
 			continue;
 		if (!n++)
 			out_put(o, "\nstatic const struct ckr_comm comm%d[] "
 			        "= {\n", which);
 		from = collective_split(node);
-		to = result_of(node);
+		to = result_split(node);
 		a = node->attr;
 		group = attr_int_of(node->op, &a, "group");
 		out_put(o, "\t{ %s, %s, %d, %s, %s, %" PRId64 " },\n",
@@ -216,19 +218,19 @@ ranks_emit_comm(struct out *o, const struct ranks *r,
 }
 
 bool
-ranks_moves(const struct emitted_program *p, int64_t i)
+rank_tables_has_transfer(const struct emitted_program *p, int64_t i)
 {
-	return is_collective(step_node(p, i));
+	return is_collective_node(step_node(p, i));
 }
 
 /* ---- what the run time cannot do ---- */
 
 bool
-ranks_check(const Graph *g, Diag *d)
+rank_tables_check(const Graph *g, Diag *d)
 {
 	FOR_VALS (v, g)
-		if (v->kind == V_INPUT && v->split.kind != SPLIT_I
-		    && v->split.kind != SPLIT_R)
+		if (v->kind == V_INPUT && v->split.kind != SPLIT_REPLICATE
+		    && v->split.kind != SPLIT_REPLICATE_PARTIAL)
 			return diag_error(d, "input '%s' is sharded; inputs "
 			                  "must be replicated on every rank",
 			                  v->name);

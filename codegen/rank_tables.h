@@ -4,9 +4,9 @@
 
 #include "codegen/tables.h"
 
-/* Splits, and shapes of what is cut over replicas, that tables name, each
+/* Splits, and shapes of what is sharded over replicas, that tables name, each
  * once; all zero: none. */
-struct ranks {
+struct rank_tables {
 	Split *split;
 	size_t nsplit, cap;
 	Shape *shape;
@@ -14,16 +14,17 @@ struct ranks {
 };
 
 /* Whether the run time can carry the graph out. */
-bool ranks_check(const Graph *, Diag *);
-void ranks_collect(struct ranks *, Arena *, const struct emitted_program *);
-void ranks_emit(struct out *, const struct ranks *);
+bool rank_tables_check(const Graph *, Diag *);
+void rank_tables_collect(struct rank_tables *, Arena *,
+                         const struct emitted_program *);
+void rank_tables_emit(struct out *, const struct rank_tables *);
 /* "&split[2]", or "NULL" of what is whole and equal on all ranks. */
-const char *ranks_split(const struct ranks *, Arena *, const Val *);
+const char *rank_tables_split(const struct rank_tables *, Arena *, const Val *);
 /* "piece[2]", or "NULL" of what replicas have all of. */
-const char *ranks_piece(const struct ranks *, Arena *, const Val *);
+const char *rank_tables_shard(const struct rank_tables *, Arena *, const Val *);
 /* comm0[] or comm1[]: what steps move, in their order. */
-void ranks_emit_comm(struct out *, const struct ranks *,
-                     const struct emitted_program *, int which);
-bool ranks_moves(const struct emitted_program *, int64_t step);
+void rank_tables_emit_comm(struct out *, const struct rank_tables *,
+                           const struct emitted_program *, int which);
+bool rank_tables_has_transfer(const struct emitted_program *, int64_t step);
 
 #endif

@@ -85,8 +85,8 @@ counterpart_of(const struct emitted_program *p, int64_t i,
 
 static void
 emit_tensor(struct out *o, const struct emitted_program *p, int64_t i,
-            const struct emitted_program *other, const struct ranks *ranks,
-            const unsigned char *inputs)
+            const struct emitted_program *other,
+            const struct rank_tables *ranks, const unsigned char *inputs)
 {
 	int64_t at = p->plan_tensor[i];
 	const struct plan_tensor *t = at >= 0 ? &p->plan->tensor[at] : NULL;
@@ -128,8 +128,8 @@ emit_tensor(struct out *o, const struct emitted_program *p, int64_t i,
 	emit_int_list(o, v->shape.dim, id ? v->shape.rank : 0);
 	out_put(o, ", ");
 	emit_int_list(o, v->stride, id ? v->shape.rank : 0);
-	out_put(o, ", %s, %s, %d },\n", ranks_split(ranks, o->arena, v),
-	        ranks_piece(ranks, o->arena, v), id ? v->batch : 0);
+	out_put(o, ", %s, %s, %d },\n", rank_tables_split(ranks, o->arena, v),
+	        rank_tables_shard(ranks, o->arena, v), id ? v->batch : 0);
 }
 
 static const char *
@@ -192,13 +192,13 @@ emit_args(struct out *o, const struct emitted_program *p,
 static bool
 does_work(const struct emitted_program *p, int64_t i)
 {
-	return p->kernel[i] || ranks_moves(p, i);
+	return p->kernel[i] || rank_tables_has_transfer(p, i);
 }
 
 /* The first program's values that are shared are all programs'. */
 static void
 emit_tensors(struct out *o, const struct emitted_program *prog, int which,
-             const struct shared_values *s, const struct ranks *ranks,
+             const struct shared_values *s, const struct rank_tables *ranks,
              const unsigned char *inputs)
 {
 	const struct emitted_program *p = &prog[which],
@@ -215,7 +215,7 @@ emit_tensors(struct out *o, const struct emitted_program *prog, int which,
 
 static bool
 emit_program(struct out *o, const struct emitted_program *p, int which,
-             const struct ranks *ranks, Diag *d)
+             const struct rank_tables *ranks, Diag *d)
 {
 	const Plan *plan = p->plan;
 	uint32_t narg = 0, nconst = 0, ncomm = 0;
@@ -231,7 +231,7 @@ emit_program(struct out *o, const struct emitted_program *p, int which,
 		for (int k = 0; k < p->nconst[i]; k++)
 			out_put(o, "%" PRId64 ", ", p->constant[i][k]);
 	out_put(o, "0\n};\n");
-	ranks_emit_comm(o, ranks, p, which);
+	rank_tables_emit_comm(o, ranks, p, which);
 	out_put(o, "\nstatic const struct ckr_step step%d[] = {\n", which);
 	narg = 0;
 	for (int64_t i = 0; i < plan->nstep; i++) {
@@ -255,7 +255,7 @@ emit_program(struct out *o, const struct emitted_program *p, int which,
 		        "},\n", narg, args, nconst, p->nconst[i],
 		        phase_text(o->arena, n), st->flops,
 		        st->sent > 0 ? st->sent : st->bytes, st->seconds,
-		        ranks_moves(p, i)
+		        rank_tables_has_transfer(p, i)
 		        ? arena_printf(o->arena, "&comm%d[%u]", which, ncomm++)
 		        : "NULL");
 		narg += args;
@@ -366,14 +366,14 @@ tables_emit(struct out *o, const struct emitted_program p[PROGRAMS],
 {
 	const Graph *g = p[0].g;
 	const struct plan_summary *sum = &p[0].plan->sum;
-	struct ranks ranks = { 0 };
+	struct rank_tables ranks = { 0 };
 	const unsigned char *inputs = tables_inputs(o->arena, g,
 	                                            p[PROGRAM_FORWARD].g);
 
 	for (int i = 0; i < PROGRAMS; i++)
 		if (p[i].plan)
-			ranks_collect(&ranks, o->arena, &p[i]);
-	ranks_emit(o, &ranks);
+			rank_tables_collect(&ranks, o->arena, &p[i]);
+	rank_tables_emit(o, &ranks);
 	for (int i = 0; i < PROGRAMS; i++) {
 		if (!p[i].plan)
 			continue;

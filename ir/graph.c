@@ -291,7 +291,7 @@ moves_one(const Graph *g, const Node *n)
 		return n->nin == 1;
 	}
 	if (op_info[n->op].flags & F_COMM)
-		return g->val[n->in[0]].piece;
+		return g->val[n->in[0]].shard;
 	return op_info[n->op].flags & F_VIEW || n->op == OP_CAST
 		|| n->op == OP_GATHER_ND;
 }

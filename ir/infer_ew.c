@@ -295,7 +295,7 @@ factored(const struct infer *c)
 {
 	const Val *x = in(c, 0);
 
-	return x->piece ? x->piece->shape : x->shape;
+	return x->shard ? x->shard->shape : x->shape;
 }
 
 /* Operands of Adafactor up to the means of columns. */

@@ -188,31 +188,31 @@ enum { GROUP_MAX = 1024 };
 /* How a value lies on the ranks of a tensor-parallel group, and its adjoint
  * with it (f and g of Korthikanti et al. 2023 follow from that). */
 typedef enum {
-	SPLIT_I,        /* Replicate; its adjoint alike */
-	SPLIT_R,        /* Replicate; its adjoint is Partial */
-	SPLIT_S,        /* Shard; its adjoint alike */
-	SPLIT_P,        /* Partial, a summand on each rank; its adjoint is
-	                 * Replicate */
+	SPLIT_REPLICATE,                /* I: its adjoint alike */
+	SPLIT_REPLICATE_PARTIAL,        /* R: its adjoint is Partial */
+	SPLIT_SHARD,                    /* S: its adjoint alike */
+	SPLIT_PARTIAL,                  /* P, a summand on each rank; its
+	                                 * adjoint is Replicate */
 } SplitKind;
 
-/* SPLIT_S: the merged dims lead..axis are npart segments of part[] elements;
- * if there are more than MAX_RANK, all have part[0].  Each is sharded into
- * size / shared shards of equal extent, rounded up: the last is padded with
- * zeros.  `shared` is the replication factor: so many neighbouring ranks hold
- * the same shard.  A rank's extents: 1 for dims lead..axis-1, and for dim axis
- * its shards of all segments, one after the other. */
+/* SPLIT_SHARD: the merged dims first_axis..axis are nsegment segments of
+ * segment[] elements; if there are more than MAX_RANK, all have segment[0].
+ * Each is sharded into ranks / replication shards of equal extent, rounded up:
+ * the last is padded with zeros.  So many neighbouring ranks as `replication`
+ * hold the same shard.  A rank's extents: 1 for dims first_axis..axis-1, and
+ * for dim axis its shards of all segments, one after the other. */
 typedef struct {
 	SplitKind kind;
-	int axis, lead;
-	int npart;
-	int64_t shared;
-	int64_t part[MAX_RANK];
+	int axis, first_axis;
+	int nsegment;
+	int64_t replication;
+	int64_t segment[MAX_RANK];
 } Split;
 
-/* What is cut over replicas: how a rank would have it if it were not.  Those
- * elements, in row-major order and taken as one, are cut into a piece for every
- * replica, of equal extent, rounded up: what a last one lacks is zeros.  All
- * dims of a piece but the last are 1. */
+/* What is sharded over replicas (ZeRO): how a rank would have it otherwise.
+ * Those elements, in row-major order and merged, are divided into a shard for
+ * every replica, of equal extent, rounded up: the last is padded with zeros.
+ * All dims of a shard but the last are 1. */
 struct replica_shard {
 	Shape shape;
 	Split split;                    /* I if it is whole */
@@ -245,9 +245,9 @@ typedef struct Val {
 	                                 * "total": of micro-batches, of no
 	                                 * parameter */
 	Split split;                    /* shape is one rank's */
-	const struct replica_shard *piece; /* what it is one replica's piece of;
+	const struct replica_shard *shard; /* what it is one replica's shard of;
 	                                 * NULL: replicas have all of it */
-	int batch;                      /* 1 + dim dealt to replicas; 0 */
+	int batch;                      /* 1 + dim split over replicas; 0 */
 
 	/* contents: V_CONST, V_PARAM, V_BUFFER; NULL while unread or absent
 	 * (planning from shapes).  Of the whole value if it is split.

@@ -192,7 +192,7 @@ OP(TOPK,            "topk",             SIG(1, 2, 2, 1, FLOPS(8)), ATTR(I(k, 0) 
  *   the file computes from the size of the batch, in proportion to it; `value`
  *   is that of the batch at hand, of which a replica's or a micro-batch's is
  *   its part.  known 0: how it follows from the batch is not known.  Exists
- *   from `fold` to `deal`, which makes it a constant.
+ *   from `fold` to `replicate`, which makes it a constant.
  * cumsum(x, axis?): product 1 multiplies.  argmax(x).  nonzero(x): constant input only. */
 OP(SHAPE,    "shape",    SIG(1, 1, 1, NOSTAT, F_TO_I64), ATTR(I(start, 0) I(end, INT64_MAX)), RULES(shape, shape, shape, none, zero, none), EMIT(fail, none))
 OP(SIZE,     "size",     SIG(1, 1, 1, NOSTAT, F_TO_I64), ATTR(), RULES(size, size, shape, none, zero, none), EMIT(fail, none))

@@ -65,7 +65,7 @@ struct plan_tensor {
 	bool saved;                     /* alive from forward into backward */
 	int64_t first, last;            /* steps that its place is taken */
 	Split split;                    /* how the whole lies on ranks */
-	const struct replica_shard *piece; /* as Val.piece */
+	const struct replica_shard *shard; /* as Val.shard */
 };
 
 struct plan_inlined {

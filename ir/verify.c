@@ -201,7 +201,7 @@ check_rounds(struct verify *c)
 static const Shape *
 whole_form(const Val *v)
 {
-	return v->piece ? &v->piece->shape : &v->shape;
+	return v->shard ? &v->shard->shape : &v->shape;
 }
 
 /* A state may lack one of its parameter's dims. */
@@ -224,13 +224,13 @@ is_mean_state(const Val *v, const Val *param)
 static void
 check_shard(struct verify *c, const Val *v)
 {
-	Split cut = split_over_replicas(&v->piece->shape);
+	Split cut = split_over_replicas(&v->shard->shape);
 	Shape piece;
 
 	if (!c->g->exact)
 		bad(c, NULL, v, "is a shard, but the graph does not declare "
 		    "its number of replicas");
-	else if (!split_local(&cut, c->g->replicas, &v->piece->shape, &piece)
+	else if (!split_local(&cut, c->g->replicas, &v->shard->shape, &piece)
 	         || !shape_eq(&piece, &v->shape))
 		bad(c, NULL, v, "shape does not match the shard of a replica");
 }
@@ -249,7 +249,7 @@ check_relations(struct verify *c)
 		if (v->kind == V_STATE && (!v->state || (!v->param
 		    && strcmp(v->state, "total") != 0)))
 			bad(c, NULL, v, "state without a parameter or name");
-		if (v->piece && is_live(v))
+		if (v->shard && is_live(v))
 			check_shard(c, v);
 		if (!v->param || !is_live(v))
 			continue;
@@ -333,7 +333,7 @@ check_static_node(struct verify *c, const Node *n)
 	const Graph *g = c->g;
 	int before = c->faults;
 
-	/* pass deal makes a constant of an extent */
+	/* pass replicate makes a constant of an extent */
 	if (strcmp(emit_of[n->op], "fail") == 0
 	    && (n->op != OP_EXTENT || g->props & P_FUSED))
 		bad(c, n, NULL, "is not allowed in a static graph");

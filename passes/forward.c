@@ -89,7 +89,7 @@ form(Pass *p, Graph *g)
 	ok = canon_evaluate(p, g);
 	if (ok)
 		find_rows(p, g);
-	ok = ok && total_find(p, g, &p->total);
+	ok = ok && total_find_formula(p, g, &p->total);
 	arena_free(p->scratch);
 	p->scratch = NULL;
 	return ok;

@@ -17,8 +17,8 @@ may_offer_ranks(const Pass *p, const Graph *g)
 /* The peak of one of so many ranks of the graph, which is whole; -1: it does
  * not fit the budget, or there is no layout. */
 static int64_t
-peak_of_rank(const Pass *p, const Graph *whole, const struct pass_info *deal,
-             int64_t ranks)
+peak_of_rank(const Pass *p, const Graph *whole,
+             const struct pass_info *replicate, int64_t ranks)
 {
 	const struct dump_request none = { NULL, NULL };
 	FILE *nowhere = fopen("/dev/null", "w");
@@ -37,7 +37,7 @@ peak_of_rank(const Pass *p, const Graph *whole, const struct pass_info *deal,
 	trial.diag = diag_new("ckc", nowhere);
 	trial.keep = arena_new();
 	g = graph_clone(whole);
-	if (run_from(&trial, g, deal, 0, NULL, &none)
+	if (run_from(&trial, g, replicate, 0, NULL, &none)
 	    && trial.plan->sum.peak <= trial.budget)
 		peak = trial.plan->sum.peak;
 	graph_free(g);
@@ -49,7 +49,8 @@ peak_of_rank(const Pass *p, const Graph *whole, const struct pass_info *deal,
 }
 
 void
-offer_ranks(const Pass *p, const Graph *whole, const struct pass_info *deal)
+offer_ranks(const Pass *p, const Graph *whole,
+            const struct pass_info *replicate)
 {
 	enum { MOST = 8 };
 	int64_t peak = -1, t = 1;
@@ -58,7 +59,7 @@ offer_ranks(const Pass *p, const Graph *whole, const struct pass_info *deal)
 		t *= 2;
 		/* a rank needs its share at least */
 		if (p->minimum_peak / t <= p->budget)
-			peak = peak_of_rank(p, whole, deal, t);
+			peak = peak_of_rank(p, whole, replicate, t);
 	}
 	if (peak >= 0)
 		diag_more(p->diag, "  %lld B per rank on %lld ranks, which is "

@@ -12,7 +12,7 @@ bool run_from(Pass *, Graph *, const struct pass_info *, int number,
  * an offer. */
 bool may_offer_ranks(const Pass *, const Graph *);
 /* A further line of a refusal: the least --tp that fits the budget, if one of
- * 2, 4, 8 does.  `whole`: the graph as it was before pass deal. */
+ * 2, 4, 8 does.  `whole`: the graph as it was before pass replicate. */
 void offer_ranks(const Pass *, const Graph *whole, const struct pass_info *);
 
 #endif

@@ -25,8 +25,8 @@ struct shape_binding {
 	bool used;
 };
 
-/* --shard: the state of values that match; axis of SPLIT_S. */
-struct shard_wish {
+/* --shard: the placement of values that match; axis of SPLIT_SHARD. */
+struct shard_constraint {
 	const char *glob;
 	SplitKind kind;
 	int axis;
@@ -54,7 +54,7 @@ struct adapter {
 	bool turned;
 };
 
-/* --dp: any number of replicas; the same if the model can be dealt to any; none
+/* --dp: any number of replicas; the same if the batch can be split; none
  * at all, but what would be added up over them, or over micro-batches. */
 enum { DP_ANY = -1, DP_TRY = -2, DP_SUMS = -3, DP_MICRO = -4 };
 enum remat_mode { REMAT_AUTO, REMAT_NONE, REMAT_FULL, REMAT_SELECTIVE,
@@ -102,13 +102,13 @@ struct options {
 	int64_t tp;                     /* ranks that share every layer; 0 */
 	int64_t dp;                     /* replicas; DP_ANY, DP_TRY; 0: one
 	                                 * alone */
-	bool zero;                      /* ... and they share out its states */
+	bool zero;                      /* ... which shard its states */
 	bool sp;                        /* ... and rows between products */
 	int nshard;
-	struct shard_wish *shard;
-	uint32_t layout_seed;           /* not 0: prices of layouts are drawn by
-	                                 * chance, for tests */
-	bool layout_whole;              /* equal layers are not counted once,
+	struct shard_constraint *shard;
+	uint32_t strategy_seed;         /* not 0: strategies have random costs,
+	                                 * for tests */
+	bool strategy_per_node;         /* equal layers are not counted once,
 	                                 * for tests */
 	const char *explain;            /* a value; NULL: none */
 	double step_time;               /* measured seconds; 0: none */
@@ -145,7 +145,7 @@ struct cost {
 /* What the graph of another batch size tells of this one; see resized.c. */
 struct resized_graph {
 	bool is_other;                  /* this is the other one */
-	bool agrees;                    /* both are dealt alike */
+	bool agrees;                    /* both are partitioned alike */
 	const char *why;                /* not; NULL: unknown */
 	const struct output_rows {
 		const char *name;       /* of an output that evaluates */
@@ -196,9 +196,9 @@ typedef struct Pass {
 	bool lenient;                   /* too small a budget is no error yet */
 	bool refused;                   /* but was found */
 	Arena *retired;                 /* outlives the graph; NULL: none */
-	double layout_sec;              /* price of the layout over ranks */
-	int nsecond;                    /* values that --explain names */
-	struct second *second;
+	double strategy_sec;            /* cost of the sharding strategy */
+	int nrunner_up;                 /* values that --explain names */
+	struct runner_up *runner_up;
 	const int32_t *layer;           /* by value of the reference: number of
 	                                 * its layer from 0; -1: none */
 	FILE *progress;                 /* NULL: silent */
@@ -213,12 +213,12 @@ struct alternative {
 	double step_sec, recompute_sec;
 };
 
-/* What a value in another state over ranks would cost. */
-struct second {
+/* The cost of another placement of a value over ranks. */
+struct runner_up {
 	const char *value;
-	double sec;                     /* of the best layout then; -1: there
+	double sec;                     /* of the best strategy then; -1: there
 	                                 * is none */
-	Split state;                    /* that it has there */
+	Split placement;                /* that it has there */
 };
 
 typedef bool PassFn(Pass *, Graph *);

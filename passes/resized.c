@@ -1,14 +1,14 @@
 /* The graph of another batch size.
  *
- * Pass deal sees one batch size, which may hide ops that mix samples: with one
- * sample, the mean, the greatest or the first is the sample itself and is
+ * Pass replicate sees one batch size, which may hide ops that mix samples: with
+ * one sample, the mean, the greatest or the first is the sample itself and is
  * folded away, and a reshape to fixed extents may keep samples apart by
  * chance.
  *
  * what    if the file names the batch size, the graph for TIMES as many
  *         samples goes through the first passes, too.  Split over replicas,
  *         both graphs must reduce over samples in the same places
- * gives   p->resized, with which pass deal refuses, and the rows of outputs
+ * gives   p->resized, with which pass replicate refuses, and rows of outputs
  * cost    the first passes once more
  */
 #include "passes/resized.h"
@@ -25,7 +25,7 @@ enum { TIMES = 13 };
 /* Give dims of that name TIMES their extent; false: some dim follows from it,
  * or is too large. */
 static bool
-enlarge(Val *v, const char *name)
+enlarge_batch_dim(Val *v, const char *name)
 {
 	for (int i = 0; i < v->shape.rank; i++) {
 		const char *dim = v->dim_name[i];
@@ -56,7 +56,7 @@ resized_graph(const Pass *p, const Graph *of)
 		if (v->def)
 			v->shape = (Shape){ .rank = -1 };
 		else if (v->kind == V_INPUT)
-			ok = ok && enlarge(v, name);
+			ok = ok && enlarge_batch_dim(v, name);
 	}
 	if (ok)
 		return g;
@@ -66,7 +66,7 @@ resized_graph(const Pass *p, const Graph *of)
 
 /* The rows that outputs have there. */
 static const struct output_rows *
-find_rows(Pass *trial, Graph *g)
+find_output_rows(Pass *trial, Graph *g)
 {
 	struct output_rows *row;
 	int n = 0;
@@ -101,12 +101,12 @@ resized_check(Pass *p, const Graph *g, Graph *resized,
 	    && !diag_errors(trial.diag)) {
 		trial.scratch = arena_new();
 		trial.resized.agrees = true;
-		p->resized.agrees = deal_agrees(&trial, g, resized,
-		                                &p->resized.why);
+		p->resized.agrees = dp_agrees(&trial, g, resized,
+		                              &p->resized.why);
 		/* all outputs, as the program that evaluates has */
 		o.forward_only = true;
 		o.noutput = 0;
-		p->resized.row = find_rows(&trial, trial.forward);
+		p->resized.row = find_output_rows(&trial, trial.forward);
 		arena_free(trial.scratch);
 	}
 	diag_free(trial.diag);

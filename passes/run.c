@@ -45,7 +45,7 @@ const struct pass_info pass_table[] = {
 	  "choose dtypes (--dtype), store dropout masks" },
 	{ "micro", pass_micro, P_CANON | P_LOSS, 0, LATE,
 	  "make losses of micro-batches add up (--grad-accum)" },
-	{ "deal", pass_deal, P_CANON, 0, LATE,
+	{ "replicate", pass_replicate, P_CANON, 0, LATE,
 	  "split the batch over replicas (--dp)" },
 	{ "shard", pass_shard, P_CANON, P_SHARD, LATE,
 	  "shard the graph over ranks (--tp)" },
@@ -74,11 +74,20 @@ const struct pass_info pass_table[] = {
 	{ NULL, NULL, 0, 0, 0, NULL }
 };
 
+/* Whether the pass has this name, or had it before. */
+static bool
+has_name(const struct pass_info *pass, const char *name, size_t n)
+{
+	return (strlen(pass->name) == n && memcmp(pass->name, name, n) == 0)
+		|| (pass->run == pass_replicate && n == 4
+		    && memcmp(name, "deal", n) == 0);
+}
+
 static const struct pass_info *
 find_pass(const char *name, size_t n)
 {
 	for (const struct pass_info *i = pass_table; i->name; i++)
-		if (strlen(i->name) == n && memcmp(i->name, name, n) == 0)
+		if (has_name(i, name, n))
 			return i;
 	return NULL;
 }
@@ -114,14 +123,14 @@ unknown_pass(Diag *d, const char *flag, const char *name, size_t n)
 
 /* Whether the list names the pass; "all" names every one. */
 static bool
-is_listed(const char *list, const char *pass)
+is_listed(const char *list, const struct pass_info *pass)
 {
 	const char *name;
 	size_t n;
 
 	while (list && (name = next_name(&list, &n)))
 		if ((n == 3 && memcmp(name, "all", 3) == 0)
-		    || (strlen(pass) == n && memcmp(name, pass, n) == 0))
+		    || has_name(pass, name, n))
 			return true;
 	return false;
 }
@@ -206,7 +215,7 @@ static bool
 dump_graph(Pass *p, const Graph *g, const struct dump_request *dump,
            const struct pass_info *pass, int number)
 {
-	if (!dump || !is_listed(dump->passes, pass->name))
+	if (!dump || !is_listed(dump->passes, pass))
 		return true;
 	if (!dump->dir) {
 		printf("# after %s\n", pass->name);
@@ -229,7 +238,7 @@ check_states(Pass *p, Graph *g)
 {
 	if (!g->ranks)
 		return true;
-	return shard_settle(g, p->diag);
+	return shard_fill_placements(g, p->diag);
 }
 
 /* Large graphs are checked where their meaning is settled and at the end, and
@@ -408,7 +417,7 @@ run_from(Pass *p, Graph *g, const struct pass_info *pass, int number,
 	bool ok = true;
 
 	for (; ok && pass->name; pass++) {
-		if (pass->run == pass_deal && may_offer_ranks(p, g))
+		if (pass->run == pass_replicate && may_offer_ranks(p, g))
 			whole = graph_clone(g);
 		if (pass->run == pass_optim && has_lean_form(p, g)) {
 			before = graph_clone(g);
@@ -427,7 +436,7 @@ run_from(Pass *p, Graph *g, const struct pass_info *pass, int number,
 			break;
 	}
 	if (!ok && p->refused && whole)
-		offer_ranks(p, whole, find_pass("deal", 4));
+		offer_ranks(p, whole, find_pass("replicate", 9));
 	graph_free(whole);
 	graph_free(resized);
 	/* clones share the contents of values with their original */
@@ -463,6 +472,8 @@ pass_run(Pass *p, Graph *g, const char *only, const char *stop_after,
 		only = "";
 	if (!check_names(p->diag, only, stop_after, dump))
 		return false;
+	if (stop_after)
+		stop_after = find_pass(stop_after, strlen(stop_after))->name;
 	g->props |= graph_props(g);
 	if (!graph_verify(g, p->diag) || !check_states(p, g))
 		return false;

@@ -363,7 +363,7 @@ static int64_t
 count_factored_matrices(const Graph *g, const Node *n)
 {
 	const Val *p = &g->val[n->in[0]];
-	const Shape *s = p->piece ? &p->piece->shape : &p->shape;
+	const Shape *s = p->shard ? &p->shard->shape : &p->shape;
 	int64_t count = 1;
 
 	for (int i = 0; i < s->rank - 2; i++)

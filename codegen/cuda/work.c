@@ -121,7 +121,7 @@ static int64_t
 work_factors(const Graph *g, const Node *n, int64_t more)
 {
 	const Val *p = &g->val[n->in[0]];
-	const Shape *s = p->piece ? &p->piece->shape : &p->shape;
+	const Shape *s = p->shard ? &p->shard->shape : &p->shape;
 	int64_t matrices = 1;
 
 	for (int i = 0; i < s->rank - 2; i++)

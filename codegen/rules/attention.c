@@ -21,11 +21,11 @@ emit_piece(struct emit *e, const Val *o, bool dealt)
 {
 	Shape whole = val_whole(o);
 	int axis = o->split.axis;
-	long long shared = o->split.shared, heads = whole.dim[1], step = 0;
+	long long shared = o->split.replication, heads = whole.dim[1], step = 0;
 
-	if (o->split.kind != SPLIT_S && !dealt)
+	if (o->split.kind != SPLIT_SHARD && !dealt)
 		return;
-	if (o->split.kind == SPLIT_S)
+	if (o->split.kind == SPLIT_SHARD)
 		step = o->shape.dim[axis] * (axis ? 1 : heads);
 	out_line(e->out, ".all = %lld, .first = env->rank / %lld * INT64_C("
 	         "%lld) + env->replica * INT64_C(%lld),", heads,
@@ -79,8 +79,8 @@ check_attention(struct emit *e, const Node *n, int like, const Val *q,
                 const Val *mask, const Val *o, double ratio)
 {
 	emit_shapes(e, n);
-	if (ratio > 0 && o->split.kind == SPLIT_S
-	    && (o->split.axis > 1 || o->split.npart > 1))
+	if (ratio > 0 && o->split.kind == SPLIT_SHARD
+	    && (o->split.axis > 1 || o->split.nsegment > 1))
 		return diag_internal(e->diag, "codegen: attention with dropout "
 		                     "is sharded along dim %d", o->split.axis);
 	if (q->dt != DT_F32 && !dtype_is_half(q->dt))

@@ -19,16 +19,16 @@ random_drawn(const struct loop_nest *nest)
 static bool
 is_piece(const struct loop_nest *nest)
 {
-	return nest->split && nest->split->kind == SPLIT_S
+	return nest->split && nest->split->kind == SPLIT_SHARD
 		&& random_drawn(nest);
 }
 
 bool
 random_check(const struct emit *e, const struct loop_nest *nest)
 {
-	return !is_piece(nest) || nest->split->npart == 1
+	return !is_piece(nest) || nest->split->nsegment == 1
 		|| diag_internal(e->diag, "codegen: random numbers for shards "
-		                 "of %d segments", nest->split->npart);
+		                 "of %d segments", nest->split->nsegment);
 }
 
 void
@@ -50,7 +50,7 @@ first_element_text(struct emit *e, const struct loop_nest *nest)
 	if (!is_piece(nest))
 		return "";
 	return arena_printf(e->arena, " + env->rank / %lld * INT64_C(%lld)",
-	                    (long long)s->shared,
+	                    (long long)s->replication,
 	                    (long long)emit_extent(&nest->shape, s->axis,
 	                                           nest->shape.rank));
 }

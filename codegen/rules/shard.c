@@ -19,7 +19,7 @@ emit_comm(struct emit *e, const Node *n)
 static long long
 ranks_per_piece(const Val *v)
 {
-	return v->split.kind == SPLIT_S ? v->split.shared : 1;
+	return v->split.kind == SPLIT_SHARD ? v->split.replication : 1;
 }
 
 void

@@ -21,29 +21,29 @@ rounding_stream(const struct emit *e, ValId updated)
 static void
 emit_cut(struct emit *e, const Val *v)
 {
-	const Shape *shape = v->piece ? &v->piece->shape : &v->shape;
-	Split s = v->piece ? v->piece->split : v->split;
+	const Shape *shape = v->shard ? &v->shard->shape : &v->shape;
+	Split s = v->shard ? v->shard->split : v->split;
 	int64_t pieces;
 
-	if (s.kind != SPLIT_S) {        /* one piece for all ranks */
+	if (s.kind != SPLIT_SHARD) {    /* one piece for all ranks */
 		s = split_over_replicas(shape);
-		s.shared = e->g->ranks > 0 ? e->g->ranks : 1;
+		s.replication = e->g->ranks > 0 ? e->g->ranks : 1;
 	}
-	pieces = e->g->ranks > 0 ? e->g->ranks / s.shared : 1;
+	pieces = e->g->ranks > 0 ? e->g->ranks / s.replication : 1;
 	out_line(e->out, "const struct ckr_cut cut = {");
 	out_line(e->out, ".first = %lld * (int64_t)env->replica,",
-	         v->piece ? (long long)val_nelem(v) : 0LL);
+	         v->shard ? (long long)val_nelem(v) : 0LL);
 	out_line(e->out, ".piece = env->rank / %lld, .inner = %lld, "
-	         ".local = %lld,", (long long)s.shared,
+	         ".local = %lld,", (long long)s.replication,
 	         (long long)emit_extent(shape, s.axis + 1, shape->rank),
-	         (long long)emit_extent(shape, s.lead, s.axis + 1));
-	out_line(e->out, ".nstretch = %d, .stretch = {", s.npart);
-	for (int i = 0; i < s.npart; i++)
-		out_line(e->out, "%lld,", (long long)s.part[i]);
+	         (long long)emit_extent(shape, s.first_axis, s.axis + 1));
+	out_line(e->out, ".nstretch = %d, .stretch = {", s.nsegment);
+	for (int i = 0; i < s.nsegment; i++)
+		out_line(e->out, "%lld,", (long long)s.segment[i]);
 	out_line(e->out, "}, .size = {");
-	for (int i = 0; i < s.npart; i++)
+	for (int i = 0; i < s.nsegment; i++)
 		out_line(e->out, "%lld,",
-		         (long long)((s.part[i] + pieces - 1) / pieces));
+		         (long long)((s.segment[i] + pieces - 1) / pieces));
 	out_line(e->out, "} };");
 }
 
@@ -69,7 +69,7 @@ type_of_states(const struct emit *e, const Node *n)
 static void
 emit_types(struct emit *e, const Node *n, const Val *y, const Val *g)
 {
-	bool cut = y->split.kind == SPLIT_S || y->piece;
+	bool cut = y->split.kind == SPLIT_SHARD || y->shard;
 	const Val *copy = copy_output(e, n);
 
 	if (cut)
@@ -241,8 +241,8 @@ emit_adamw(struct emit *e, const Node *n)
 static void
 emit_factors(struct emit *e, const Val *v, int64_t decay)
 {
-	const Split *cut = v->piece ? &v->piece->split : &v->split;
-	Shape whole = val_whole(v), s = v->piece ? v->piece->shape : v->shape;
+	const Split *cut = v->shard ? &v->shard->split : &v->split;
+	Shape whole = val_whole(v), s = v->shard ? v->shard->shape : v->shape;
 	int64_t n = val_nelem(v);
 	int r = s.rank;
 
@@ -253,13 +253,13 @@ emit_factors(struct emit *e, const Val *v, int64_t decay)
 	         (long long)emit_extent(&s, 0, s.rank - 2),
 	         (long long)s.dim[s.rank - 2], (long long)s.dim[s.rank - 1]);
 	out_line(e->out, ".first = %lld * (int64_t)env->replica, .n = %lld,",
-	         v->piece && r >= 2 ? (long long)n : 0LL, (long long)n);
+	         v->shard && r >= 2 ? (long long)n : 0LL, (long long)n);
 	out_line(e->out, ".all_rows = %lld, .all_cols = %lld, .all = %lld,",
 	         r < 2 ? 1LL : (long long)whole.dim[r - 2],
 	         r < 1 ? 1LL : (long long)whole.dim[r - 1],
 	         (long long)shape_nelem(&whole));
 	out_line(e->out, ".by_cols = %d, .decay = %d, .types = types };",
-	         r >= 2 && cut->kind == SPLIT_S && cut->axis == r - 2,
+	         r >= 2 && cut->kind == SPLIT_SHARD && cut->axis == r - 2,
 	         decay != 0);
 }
 

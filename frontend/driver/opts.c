@@ -150,7 +150,8 @@ static const struct option_spec table[] = {
 	{ "sp", NULL, G_TARGET, set_true, FIELD(opt.sp), CI,
 	  "with --tp: also shard the rows between the products (sequence "
 	  "parallelism)" },
-	{ "shard", "VALUE=STATE", G_TARGET, add_shard_wish, FIELD(opt), CI,
+	{ "shard", "VALUE=STATE", G_TARGET, add_shard_constraint, FIELD(opt),
+	  CI,
 	  "with --tp: placement of this value: I (replicated), R (replicated, "
 	  "gradient summed over ranks), P (partial sum per rank) or S0, S1 ... "
 	  "(sharded along that dim)" },

@@ -191,10 +191,10 @@ add_shape(struct arg_parser *p, const char *arg, void *field)
 }
 
 bool
-add_shard_wish(struct arg_parser *p, const char *arg, void *field)
+add_shard_constraint(struct arg_parser *p, const char *arg, void *field)
 {
 	struct options *o = field;
-	struct shard_wish w = { .axis = 0 };
+	struct shard_constraint w = { .axis = 0 };
 	const char *state = split_binding(p, arg, &w.glob);
 	static const char letter[] = "IRSP";    /* in the order of SplitKind */
 	const char *kind = state ? strchr(letter, *state) : NULL;

@@ -41,9 +41,9 @@ SetOption set_optimizer, set_tri, set_dtype, set_grad_dtype, set_state_dtype,
 	set_save_dtype;
 SetOption set_target, set_arch, set_batchnorm, add_precision;
 /* Lists, and what is more than one field, of struct options. */
-SetOption add_dim_binding, add_shape, add_shard_wish, add_train, add_freeze,
-	add_param, add_nodecay, add_lora, add_output, add_keep, add_recompute,
-	set_budget, set_recompute;
+SetOption add_dim_binding, add_shape, add_shard_constraint, add_train,
+	add_freeze, add_param, add_nodecay, add_lora, add_output, add_keep,
+	add_recompute, set_budget, set_recompute;
 /* The same of struct cli. */
 SetOption add_const, set_curve_svg, set_graph_budget;
 /* Bytes, as int64_t, with a unit. */

@@ -39,7 +39,7 @@ extern ShardRule *const shard_rule_of[];        /* by op */
 bool shard_follow(const Graph *, const Node *, int64_t ranks, int port,
                   const Split *, Split *at);
 /* A whole value's split in the one form that stands for all shardings with the
- * same shards: as few dims taken as one as possible. */
+ * same shards: as few dims merged as possible. */
 Split split_normal(const Split *, int64_t ranks, const Shape *whole);
 
 /* Placements of the results of n, a node of a rank's graph, from those of its
@@ -54,35 +54,35 @@ bool shard_is_comm(const Node *);
 bool shard_is_zero(const Graph *, ValId);
 /* Whether the node rounds: what integers leave of a quotient, or a truth value
  * of a number, is not the sum of what summands leave. */
-bool shard_rounds(const Graph *, const Node *);
+bool shard_is_rounding(const Graph *, const Node *);
 /* By value: a float that depends differentiably on a trained parameter. */
-bool *shard_grad(const Graph *, Arena *);
+bool *shard_requires_grad(const Graph *, Arena *);
 /* Whether the placements of a rank's graph follow from each other; all faults
  * are reported. */
 bool shard_verify(const Graph *, Diag *);
 /* The same of a graph in which values that a pass has made have no placement
  * yet: they get the one that follows. */
-bool shard_settle(Graph *, Diag *);
+bool shard_fill_placements(Graph *, Diag *);
 /* Of the clipping norm alone; how many faults. */
 int shard_check_norm(const Graph *, Diag *, Arena *tmp);
 
 /* ---- for rules ---- */
 
 static inline bool
-port_is(const struct shard_rule *c, int port)
+has_port(const struct shard_rule *c, int port)
 {
 	return c->shape[port].rank >= 0;
 }
 
 /* The first result. */
 static inline int
-port_out(const struct shard_rule *c, int k)
+result_port(const struct shard_rule *c, int k)
 {
 	return c->nin + k;
 }
 
 static inline const Split *
-given(const struct shard_rule *c)
+given_split(const struct shard_rule *c)
 {
 	return &c->at[c->from];
 }
@@ -91,7 +91,7 @@ given(const struct shard_rule *c)
 static inline bool
 shards_dim(const Split *s, int dim)
 {
-	return s->kind == SPLIT_S && dim >= s->lead && dim <= s->axis;
+	return s->kind == SPLIT_SHARD && dim >= s->first_axis && dim <= s->axis;
 }
 
 /* The same sharding, moved by `by` dims; false if it leaves the rank. */

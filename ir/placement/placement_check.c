@@ -24,11 +24,12 @@ struct check {
 
 /* The placement that the adjoint of a value in placement s has. */
 static Split
-dual_of(const Split *s)
+dual_placement(const Split *s)
 {
-	if (s->kind == SPLIT_S)
+	if (s->kind == SPLIT_SHARD)
 		return *s;
-	return (Split){ .kind = s->kind == SPLIT_R ? SPLIT_P : SPLIT_I };
+	return (Split){ .kind = s->kind == SPLIT_REPLICATE_PARTIAL
+	                ? SPLIT_PARTIAL : SPLIT_REPLICATE };
 }
 
 static bool
@@ -46,7 +47,7 @@ static const char *const grad_of_op[OP_COUNT] = {
 
 /* Loops hold ops that have passed autodiff. */
 static bool
-is_differentiable(const Node *n)
+is_differentiable_op(const Node *n)
 {
 	return n->body || op_info[n->op].flags & F_COMM
 		|| (strcmp(grad_of_op[n->op], "zero") != 0
@@ -54,7 +55,7 @@ is_differentiable(const Node *n)
 }
 
 bool *
-shard_grad(const Graph *g, Arena *arena)
+shard_requires_grad(const Graph *g, Arena *arena)
 {
 	bool *grad = arena_array(arena, g->nval, sizeof *grad);
 
@@ -64,7 +65,7 @@ shard_grad(const Graph *g, Arena *arena)
 	FOR_NODES (n, g) {
 		bool any = false;
 
-		if (!runs_forward(n) || n->round || !is_differentiable(n))
+		if (!runs_forward(n) || n->round || !is_differentiable_op(n))
 			continue;
 		for (int k = 0; k < n->nin; k++)
 			any |= grad[n->in[k]];
@@ -81,11 +82,12 @@ static SplitKind
 whole_kind(const Graph *g, const Node *n, const bool *grad)
 {
 	if (!runs_forward(n))
-		return SPLIT_I;
+		return SPLIT_REPLICATE;
 	for (int k = 0; k < n->nin; k++)
-		if (grad[n->in[k]] && g->val[n->in[k]].split.kind == SPLIT_R)
-			return SPLIT_R;
-	return SPLIT_I;
+		if (grad[n->in[k]]
+		    && g->val[n->in[k]].split.kind == SPLIT_REPLICATE_PARTIAL)
+			return SPLIT_REPLICATE_PARTIAL;
+	return SPLIT_REPLICATE;
 }
 
 /* Results that have no placement yet get the inferred one. */
@@ -97,13 +99,14 @@ assign_placement(Graph *g, const Node *n, const Split *out, const bool *grad)
 	for (int k = 0; k < n->nout; k++) {
 		Val *v = &g->val[n->out[k]];
 
-		if (!n->out[k] || v->split.kind != SPLIT_I)
+		if (!n->out[k] || v->split.kind != SPLIT_REPLICATE)
 			continue;
-		if (!split_is_whole(&out[k]))
+		if (!split_is_replicated(&out[k]))
 			v->split = out[k];
 		else if (shard_is_comm(n))
-			v->split.kind = runs_forward(n) ? out[k].kind : SPLIT_I;
-		else if (out[k].kind == SPLIT_R)
+			v->split.kind = runs_forward(n) ? out[k].kind
+			              : SPLIT_REPLICATE;
+		else if (out[k].kind == SPLIT_REPLICATE_PARTIAL)
 			v->split.kind = whole;
 	}
 }
@@ -115,15 +118,15 @@ placement_text(char *buf, size_t size, const Split *s)
 {
 	int at;
 
-	if (s->kind != SPLIT_S) {
-		snprintf(buf, size, "%s", s->kind == SPLIT_P ? "partial"
+	if (s->kind != SPLIT_SHARD) {
+		snprintf(buf, size, "%s", s->kind == SPLIT_PARTIAL ? "partial"
 		         : "replicated");
 		return;
 	}
 	at = snprintf(buf, size, "sharded along dim %d of extent", s->axis);
 	for (int i = 0; i < split_listed(s) && at < (int)size; i++)
 		at += snprintf(buf + at, size - (size_t)at, " %lld",
-		               (long long)s->part[i]);
+		               (long long)s->segment[i]);
 }
 
 static void
@@ -148,13 +151,13 @@ same_placement(const struct check *c, const Split *stated,
 {
 	Split a = *stated, b = *inferred;
 
-	if (split_is_whole(&a) && split_is_whole(&b))
+	if (split_is_replicated(&a) && split_is_replicated(&b))
 		return true;
-	if (a.kind == SPLIT_S && b.kind == SPLIT_S && a.shared == b.shared
-	    && a.shared == c->g->ranks)
+	if (a.kind == SPLIT_SHARD && b.kind == SPLIT_SHARD
+	    && a.replication == b.replication && a.replication == c->g->ranks)
 		return true;
-	a.lead = a.axis;
-	b.lead = b.axis;
+	a.first_axis = a.axis;
+	b.first_axis = b.axis;
 	return split_eq(&a, &b);
 }
 
@@ -175,22 +178,22 @@ check_sides(struct check *c, const Node *n)
 	const int64_t *from = attr_int_of(n->op, &attr, "from");
 	bool sharded = false;
 	int seen[2] = { 0, 0 };
-	SplitKind out = SPLIT_I;
+	SplitKind out = SPLIT_REPLICATE;
 	bool any_out = false;
 
 	for (int k = 0; k < n->nin; k++) {
 		const Split *s = &g->val[n->in[k]].split;
 
-		sharded |= n->in[k] && !split_is_whole(s);
-		if (c->grad[n->in[k]] && split_is_whole(s))
-			seen[s->kind == SPLIT_R]++;
+		sharded |= n->in[k] && !split_is_replicated(s);
+		if (c->grad[n->in[k]] && split_is_replicated(s))
+			seen[s->kind == SPLIT_REPLICATE_PARTIAL]++;
 	}
 	for (int k = 0; k < n->nout; k++) {
 		const Val *v = &g->val[n->out[k]];
 
 		if (!n->out[k] || !c->grad[n->out[k]])
 			continue;
-		if (!split_is_whole(&v->split)) {
+		if (!split_is_replicated(&v->split)) {
 			sharded = true;
 			continue;
 		}
@@ -212,7 +215,7 @@ check_sides(struct check *c, const Node *n)
 		report_side(c, n, &g->val[n->out[0]], "operands have different "
 		            "placements I and R");
 	if (!sharded && any_out && (seen[0] || seen[1])
-	    && (out == SPLIT_R) != (seen[1] > 0))
+	    && (out == SPLIT_REPLICATE_PARTIAL) != (seen[1] > 0))
 		report_side(c, n, &g->val[n->out[0]],
 		            "the result and the operands have different "
 		            "placements (I and R)");
@@ -243,7 +246,7 @@ check_node_placement(struct check *c, const Node *n, Graph *unlabelled)
 			report_placement(c, n, v, "placement does not follow "
 				"from the operands", &out[k]);
 		else if (runs_forward(n) && c->grad[n->out[k]]
-		         && shard_is_comm(n) && split_is_whole(&out[k])
+		         && shard_is_comm(n) && split_is_replicated(&out[k])
 		         && v->split.kind != out[k].kind)
 			report_placement(c, n, v,
 			                 "placement (I or R) is not the one "
@@ -266,7 +269,7 @@ is_accumulator(const Val *v)
 static Split
 whole_placement(const Val *v)
 {
-	return v->piece && v->split.kind == SPLIT_S ? v->piece->split
+	return v->shard && v->split.kind == SPLIT_SHARD ? v->shard->split
 	     : v->split;
 }
 
@@ -286,22 +289,23 @@ check_val_placement(struct check *c, const Val *v)
 		           "sharding", v->name);
 	}
 	if ((v->kind == V_INPUT || v->kind == V_CONST)
-	    && !split_is_whole(&v->split))
+	    && !split_is_replicated(&v->split))
 		report_placement(c, NULL, v, "inputs and constants must be "
-		                 "replicated", &(Split){ .kind = SPLIT_I });
-	if (v->kind == V_PARAM && v->split.kind == SPLIT_S
-	    && v->split.shared != 1)
+		                 "replicated",
+		                 &(Split){ .kind = SPLIT_REPLICATE });
+	if (v->kind == V_PARAM && v->split.kind == SPLIT_SHARD
+	    && v->split.replication != 1)
 		report_placement(c, NULL, v,
 		                 "a shard of a parameter must belong to one "
-		                 "rank", &(Split){ .kind = SPLIT_I });
-	if ((v->output || v->kind != V_TEMP) && v->split.kind == SPLIT_P
+		                 "rank", &(Split){ .kind = SPLIT_REPLICATE });
+	if ((v->output || v->kind != V_TEMP) && v->split.kind == SPLIT_PARTIAL
 	    && !is_accumulator(v))
 		report_placement(c, NULL, v, "inputs, parameters and outputs "
 		                 "cannot be partial sums",
-		                 &(Split){ .kind = SPLIT_I });
+		                 &(Split){ .kind = SPLIT_REPLICATE });
 	if (v->kind == V_TEMP && v->grad_of && !v->param) {
 		dual = whole_placement(&g->val[v->grad_of]);
-		dual = dual_of(&dual);
+		dual = dual_placement(&dual);
 		if (!same_placement(c, &v->split, &dual))
 			report_placement(c, NULL, v,
 			                 "the gradient's placement must be the "
@@ -309,11 +313,11 @@ check_val_placement(struct check *c, const Val *v)
 	}
 	if (v->kind == V_TEMP && v->param) {
 		dual = whole_placement(&g->val[v->param]);
-		dual = dual_of(&dual);
-		if (g->props & P_UPD && dual.kind == SPLIT_P)
-			dual.kind = SPLIT_I;
-		if (v->piece)
-			dual = split_of_piece(&dual, g->ranks, &v->shape);
+		dual = dual_placement(&dual);
+		if (g->props & P_UPD && dual.kind == SPLIT_PARTIAL)
+			dual.kind = SPLIT_REPLICATE;
+		if (v->shard)
+			dual = split_of_shard(&dual, g->ranks, &v->shape);
 		if (!same_placement(c, &v->split, &dual))
 			report_placement(c, NULL, v,
 			                 "the gradient must be complete before "
@@ -322,19 +326,19 @@ check_val_placement(struct check *c, const Val *v)
 }
 
 static bool
-check_graph(const Graph *g, Graph *unlabelled, Diag *d)
+check_graph_placements(const Graph *g, Graph *unlabelled, Diag *d)
 {
 	struct check c = { .g = g, .d = d, .tmp = arena_new() };
 
-	c.grad = shard_grad(g, c.tmp);
+	c.grad = shard_requires_grad(g, c.tmp);
 	FOR_NODES (n, g)
 		check_node_placement(&c, n, unlabelled);
 	FOR_VALS (v, g)
 		check_val_placement(&c, v);
-	if (g->loss && g->val[g->loss].split.kind != SPLIT_I)
+	if (g->loss && g->val[g->loss].split.kind != SPLIT_REPLICATE)
 		report_placement(&c, NULL, &g->val[g->loss],
 		                 "the loss must be complete on every rank",
-		                 &(Split){ .kind = SPLIT_I });
+		                 &(Split){ .kind = SPLIT_REPLICATE });
 	c.faults += shard_check_norm(g, d, c.tmp);
 	arena_free(c.tmp);
 	return !c.faults;
@@ -343,11 +347,11 @@ check_graph(const Graph *g, Graph *unlabelled, Diag *d)
 bool
 shard_verify(const Graph *g, Diag *d)
 {
-	return check_graph(g, NULL, d);
+	return check_graph_placements(g, NULL, d);
 }
 
 bool
-shard_settle(Graph *g, Diag *d)
+shard_fill_placements(Graph *g, Diag *d)
 {
-	return check_graph(g, g, d);
+	return check_graph_placements(g, g, d);
 }

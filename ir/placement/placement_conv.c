@@ -25,7 +25,7 @@ static const int dim_of[3][NO_FACTOR] = {       /* -1: it has none */
 
 /* What the first two operands and the result are. */
 static const enum tensor *
-tensors_of(const Node *n)
+conv_tensors(const Node *n)
 {
 	static const enum tensor of[][3] = { { X, W, Y }, { Y, W, X },
 		{ X, Y, W } };
@@ -61,15 +61,16 @@ find_conv_dim(enum tensor t, int dim, bool groups)
 /* As given, but of `to` channels where that has `from`, the least that is not
  * sharded; 0: there is no such thing. */
 static bool
-shard_at(struct shard_rule *c, int port, int dim, int64_t from, int64_t to)
+shard_port_dim(struct shard_rule *c, int port, int dim, int64_t from,
+               int64_t to)
 {
-	Split s = *given(c);
+	Split s = *given_split(c);
 
-	s.axis = s.lead = dim;
+	s.axis = s.first_axis = dim;
 	for (int i = 0; i < split_listed(&s) && from > 0; i++) {
-		if (s.part[i] % (from * c->ranks) != 0)
+		if (s.segment[i] % (from * c->ranks) != 0)
 			return false;
-		s.part[i] = s.part[i] / from * to;
+		s.segment[i] = s.segment[i] / from * to;
 	}
 	c->at[port] = s;
 	return true;
@@ -80,24 +81,24 @@ shard_at(struct shard_rule *c, int port, int dim, int64_t from, int64_t to)
 static bool
 can_sum_images(const struct shard_rule *c)
 {
-	return split_is_even(given(c), c->ranks)
+	return split_is_even(given_split(c), c->ranks)
 		|| c->n->phase != PH_FORWARD;
 }
 
 bool
 shard_conv(struct shard_rule *c)
 {
-	const enum tensor *t = tensors_of(c->n);
+	const enum tensor *t = conv_tensors(c->n);
 	struct window w = window_of(c->g, c->n);
-	bool bias = c->nin > 2 && port_is(c, 2);
+	bool bias = c->nin > 2 && has_port(c, 2);
 	bool by_bias = c->from == 2 && c->from < c->nin;
 	enum tensor by = t[c->from < 2 ? c->from : 2];
-	enum conv_dim f = find_conv_dim(by, by_bias ? 1 : given(c)->axis,
+	enum conv_dim f = find_conv_dim(by, by_bias ? 1 : given_split(c)->axis,
 	                                count_groups(c) > 1);
 	int64_t each[3] = { 0 };        /* channels of a group */
 
-	if (f == NO_FACTOR || given(c)->lead != given(c)->axis
-	    || given(c)->shared != 1)
+	if (f == NO_FACTOR || given_split(c)->first_axis != given_split(c)->axis
+	    || given_split(c)->replication != 1)
 		return false;
 	if (c->stated
 	    && count_groups(c) != w.group * (f == GROUPS ? c->ranks : 1))
@@ -107,17 +108,18 @@ shard_conv(struct shard_rule *c)
 		each[W] = each[Y] = w.cout;
 	}
 	for (int k = 0; k < 3; k++) {
-		int port = k < 2 ? k : port_out(c, 0), dim = dim_of[t[k]][f];
+		int port = k < 2 ? k : result_port(c, 0), dim = dim_of[t[k]][f];
 
-		if (dim >= 0 && !shard_at(c, port, dim, each[by], each[t[k]]))
+		if (dim >= 0
+		    && !shard_port_dim(c, port, dim, each[by], each[t[k]]))
 			return false;
 	}
 	if (dim_of[t[2]][f] < 0) {
-		c->at[port_out(c, 0)].kind = SPLIT_P;
+		c->at[result_port(c, 0)].kind = SPLIT_PARTIAL;
 		return !bias && can_sum_images(c);
 	}
 	return !bias || dim_of[t[2]][f] == 0
-		|| shard_at(c, 2, 0, each[by], each[t[2]]);
+		|| shard_port_dim(c, 2, 0, each[by], each[t[2]]);
 }
 
 /* ---- images and channels, each by itself ---- */
@@ -125,11 +127,11 @@ shard_conv(struct shard_rule *c)
 bool
 shard_planes(struct shard_rule *c)
 {
-	if (given(c)->axis > 1)
+	if (given_split(c)->axis > 1)
 		return false;
 	for (int p = 0; p < c->nport; p++)
-		if (port_is(c, p))
-			c->at[p] = *given(c);
+		if (has_port(c, p))
+			c->at[p] = *given_split(c);
 	return true;
 }
 
@@ -139,18 +141,18 @@ shard_planes(struct shard_rule *c)
 bool
 shard_batchnorm(struct shard_rule *c)
 {
-	const Split *s = given(c);
+	const Split *s = given_split(c);
 
-	if (s->lead != s->axis
+	if (s->first_axis != s->axis
 	    || s->axis != (c->shape[c->from].rank > 1)
 	    || (!split_is_even(s, c->ranks)
 	        && !(c->n->attr.BATCHNORM.eps > 0)))
 		return false;
 	for (int p = 0; p < c->nport; p++)
-		if (port_is(c, p)) {
-			Split to = *given(c);
+		if (has_port(c, p)) {
+			Split to = *given_split(c);
 
-			to.axis = to.lead = c->shape[p].rank > 1;
+			to.axis = to.first_axis = c->shape[p].rank > 1;
 			c->at[p] = to;
 		}
 	return true;
@@ -161,19 +163,20 @@ shard_batchnorm(struct shard_rule *c)
 bool
 shard_grid_sample(struct shard_rule *c)
 {
-	int grid = 1, dgrid = port_out(c, 1);
-	bool images = given(c)->axis == 0;
+	int grid = 1, dgrid = result_port(c, 1);
+	bool images = given_split(c)->axis == 0;
 
-	if (given(c)->lead != given(c)->axis || given(c)->axis > 1
+	if (given_split(c)->first_axis != given_split(c)->axis
+	    || given_split(c)->axis > 1
 	    || (!images && (c->from == grid || c->from == dgrid)))
 		return false;
 	for (int p = 0; p < c->nport; p++) {
-		if (!port_is(c, p) || (!images && p == grid))
+		if (!has_port(c, p) || (!images && p == grid))
 			continue;
 		if (!images && p == dgrid)
-			c->at[p].kind = SPLIT_P;
+			c->at[p].kind = SPLIT_PARTIAL;
 		else
-			c->at[p] = *given(c);
+			c->at[p] = *given_split(c);
 	}
 	return true;
 }

@@ -19,7 +19,7 @@ shard_gather(struct shard_rule *c)
 {
 	int axis = (int)c->n->attr.GATHER.axis, out = c->nin;
 	int nidx = operand_shape(c, 1)->rank, by = nidx - 1;
-	const Split *s = given(c);
+	const Split *s = given_split(c);
 	Split to = *s;
 
 	if (c->from == 1) {
@@ -27,25 +27,26 @@ shard_gather(struct shard_rule *c)
 		return split_shift(s, axis, MAX_RANK, &c->at[out]);
 	}
 	if (c->from == 0 && shards_dim(s, axis)) {
-		c->at[out].kind = SPLIT_P;
-		return s->lead == s->axis && s->npart == 1 && s->shared == 1
+		c->at[out].kind = SPLIT_PARTIAL;
+		return s->first_axis == s->axis && s->nsegment == 1
+			&& s->replication == 1
 			&& (!c->stated
-			    || c->n->attr.GATHER.part == s->part[0]);
+		            || c->n->attr.GATHER.part == s->segment[0]);
 	}
-	if (c->from == out && s->lead >= axis && s->axis < axis + nidx) {
+	if (c->from == out && s->first_axis >= axis && s->axis < axis + nidx) {
 		to.axis -= axis;
-		to.lead -= axis;
+		to.first_axis -= axis;
 		c->at[1] = to;
 		return true;
 	}
-	if (s->lead < axis && s->axis >= axis)
+	if (s->first_axis < axis && s->axis >= axis)
 		return false;
-	if (s->lead > axis && c->from == 0) {
+	if (s->first_axis > axis && c->from == 0) {
 		to.axis += by;
-		to.lead += by;
-	} else if (s->lead >= axis + nidx && c->from == out) {
+		to.first_axis += by;
+	} else if (s->first_axis >= axis + nidx && c->from == out) {
 		to.axis -= by;
-		to.lead -= by;
+		to.first_axis -= by;
 	} else if (s->axis >= axis) {
 		return false;
 	}
@@ -60,7 +61,7 @@ shard_scatter(struct shard_rule *c)
 {
 	int axis = (int)c->n->attr.SCATTER_ADD.axis, out = c->nin;
 	int nidx = operand_shape(c, 0)->rank;
-	const Split *s = given(c);
+	const Split *s = given_split(c);
 	Split to = *s;
 
 	if (c->n->attr.SCATTER_ADD.part > 0)
@@ -68,21 +69,21 @@ shard_scatter(struct shard_rule *c)
 	if (c->from == 0) {
 		if (!split_shift(s, axis, MAX_RANK, &c->at[1]))
 			return false;
-		c->at[out].kind = SPLIT_P;
+		c->at[out].kind = SPLIT_PARTIAL;
 		return true;
 	}
 	if (c->from != 1)
 		return false;
-	if (s->lead >= axis && s->axis < axis + nidx) {
+	if (s->first_axis >= axis && s->axis < axis + nidx) {
 		to.axis -= axis;
-		to.lead -= axis;
+		to.first_axis -= axis;
 		c->at[0] = to;
-		c->at[out].kind = SPLIT_P;
+		c->at[out].kind = SPLIT_PARTIAL;
 		return true;
 	}
-	if (s->lead >= axis + nidx) {
+	if (s->first_axis >= axis + nidx) {
 		to.axis -= nidx - 1;
-		to.lead -= nidx - 1;
+		to.first_axis -= nidx - 1;
 	} else if (s->axis >= axis) {
 		return false;
 	}
@@ -95,14 +96,14 @@ shard_scatter(struct shard_rule *c)
 /* Shardings of the dims behind those that indices take: port x has them from
  * `first` on, port y from `second` on. */
 static bool
-shard_rest(struct shard_rule *c, int x, int first, int y, int second)
+shard_trailing_dims(struct shard_rule *c, int x, int first, int y, int second)
 {
 	int there = c->from == x ? first : second;
 	int other = c->from == x ? y : x;
 
-	if (given(c)->lead < there)
+	if (given_split(c)->first_axis < there)
 		return false;
-	return split_shift(given(c), first + second - 2 * there, MAX_RANK,
+	return split_shift(given_split(c), first + second - 2 * there, MAX_RANK,
 	                   &c->at[other]);
 }
 
@@ -122,18 +123,20 @@ shard_gather_nd(struct shard_rule *c)
 	int tuples = tuple_dim(c);
 	int taken = batch + (int)operand_shape(c, 1)->dim[tuples];
 
-	if (c->from == 0 || given(c)->axis >= tuples)
-		return c->from != 1 && shard_rest(c, 0, taken, out, tuples);
-	c->at[1] = c->at[out] = *given(c);
-	return given(c)->lead >= batch && split_is_even(given(c), c->ranks);
+	if (c->from == 0 || given_split(c)->axis >= tuples)
+		return c->from != 1
+			&& shard_trailing_dims(c, 0, taken, out, tuples);
+	c->at[1] = c->at[out] = *given_split(c);
+	return given_split(c)->first_axis >= batch
+		&& split_is_even(given_split(c), c->ranks);
 }
 
 /* What a shard of the indices adds to zeros is a summand. */
 static bool
 adds_to_zeros(struct shard_rule *c, int64_t add)
 {
-	c->at[c->nin].kind = SPLIT_P;
-	return add == 1 && split_is_even(given(c), c->ranks)
+	c->at[c->nin].kind = SPLIT_PARTIAL;
+	return add == 1 && split_is_even(given_split(c), c->ranks)
 		&& shard_is_zero(c->g, c->n->in[0]);
 }
 
@@ -144,33 +147,34 @@ shard_scatter_nd(struct shard_rule *c)
 	int tuples = tuple_dim(c);
 	int taken = (int)operand_shape(c, 1)->dim[tuples];
 
-	if (c->from == 1 || (c->from == 2 && given(c)->axis < tuples)) {
-		c->at[1] = c->at[2] = *given(c);
-		return given(c)->axis < tuples
+	if (c->from == 1 || (c->from == 2 && given_split(c)->axis < tuples)) {
+		c->at[1] = c->at[2] = *given_split(c);
+		return given_split(c)->axis < tuples
 			&& adds_to_zeros(c, c->n->attr.SCATTER_ND.add);
 	}
 	if (c->from == 2) {
-		if (!shard_rest(c, 0, taken, 2, tuples))
+		if (!shard_trailing_dims(c, 0, taken, 2, tuples))
 			return false;
 		c->at[c->nin] = c->at[0];
 		return true;
 	}
-	if (given(c)->lead < taken
-	    || !split_shift(given(c), tuples - taken, MAX_RANK, &c->at[2]))
+	if (given_split(c)->first_axis < taken
+	    || !split_shift(given_split(c), tuples - taken, MAX_RANK,
+	                    &c->at[2]))
 		return false;
-	c->at[0] = *given(c);
-	c->at[c->nin] = *given(c);
+	c->at[0] = *given_split(c);
+	c->at[c->nin] = *given_split(c);
 	return true;
 }
 
 /* ---- along an axis ---- */
 
 static bool
-goes_along(const struct shard_rule *c, int64_t axis)
+shards_axis(const struct shard_rule *c, int64_t axis)
 {
 	int rank = c->shape[c->from].rank;
 
-	return shards_dim(given(c), (int)(axis < 0 ? axis + rank : axis));
+	return shards_dim(given_split(c), (int)(axis < 0 ? axis + rank : axis));
 }
 
 /* All ports are sharded along the same dim; the shard must be even. */
@@ -178,17 +182,17 @@ static bool
 shard_same_dim(struct shard_rule *c)
 {
 	for (int p = 0; p < c->nport; p++)
-		if (port_is(c, p))
-			c->at[p] = *given(c);
-	return split_is_even(given(c), c->ranks);
+		if (has_port(c, p))
+			c->at[p] = *given_split(c);
+	return split_is_even(given_split(c), c->ranks);
 }
 
 /* Indices may be of part of the other dims' elements only. */
 static bool
 same_index_dims(const struct shard_rule *c)
 {
-	for (int i = given(c)->lead; i <= given(c)->axis; i++)
-		if (port_is(c, 0) && port_is(c, 1)
+	for (int i = given_split(c)->first_axis; i <= given_split(c)->axis; i++)
+		if (has_port(c, 0) && has_port(c, 1)
 		    && c->shape[0].dim[i] != c->shape[1].dim[i])
 			return false;
 	return true;
@@ -197,28 +201,30 @@ same_index_dims(const struct shard_rule *c)
 bool
 shard_gather_elements(struct shard_rule *c)
 {
-	if (!goes_along(c, c->n->attr.GATHER_ELEMENTS.axis))
+	if (!shards_axis(c, c->n->attr.GATHER_ELEMENTS.axis))
 		return same_index_dims(c) && shard_same_dim(c);
-	c->at[1] = c->at[c->nin] = *given(c);
-	return c->from != 0 && given(c)->lead == given(c)->axis
-		&& split_is_even(given(c), c->ranks);
+	c->at[1] = c->at[c->nin] = *given_split(c);
+	return c->from != 0
+		&& given_split(c)->first_axis == given_split(c)->axis
+		&& split_is_even(given_split(c), c->ranks);
 }
 
 bool
 shard_scatter_elements(struct shard_rule *c)
 {
-	if (!goes_along(c, c->n->attr.SCATTER_ELEMENTS.axis))
+	if (!shards_axis(c, c->n->attr.SCATTER_ELEMENTS.axis))
 		return same_index_dims(c) && shard_same_dim(c);
-	if ((c->from != 1 && c->from != 2) || given(c)->lead != given(c)->axis)
+	if ((c->from != 1 && c->from != 2)
+	    || given_split(c)->first_axis != given_split(c)->axis)
 		return false;
-	c->at[1] = c->at[2] = *given(c);
+	c->at[1] = c->at[2] = *given_split(c);
 	return adds_to_zeros(c, c->n->attr.SCATTER_ELEMENTS.add);
 }
 
 bool
 shard_topk(struct shard_rule *c)
 {
-	return !goes_along(c, c->n->attr.TOPK.axis) && shard_same_dim(c);
+	return !shards_axis(c, c->n->attr.TOPK.axis) && shard_same_dim(c);
 }
 
 /* Without keepdims the axis is not in the result. */
@@ -226,17 +232,18 @@ bool
 shard_argmax(struct shard_rule *c)
 {
 	int axis = (int)c->n->attr.ARGMAX.axis, by;
-	Split x = *given(c);
+	Split x = *given_split(c);
 
 	axis += axis < 0 ? c->shape[0].rank : 0;
 	by = !c->n->attr.ARGMAX.keepdims;
-	if (c->from && x.lead >= axis && !split_shift(&x, by, MAX_RANK, &x))
+	if (c->from && x.first_axis >= axis
+	    && !split_shift(&x, by, MAX_RANK, &x))
 		return false;
 	if (shards_dim(&x, axis) || !split_is_even(&x, c->ranks))
 		return false;
 	c->at[0] = x;
 	c->at[1] = x;
-	return x.lead < axis || split_shift(&x, -by, MAX_RANK, &c->at[1]);
+	return x.first_axis < axis || split_shift(&x, -by, MAX_RANK, &c->at[1]);
 }
 
 /* ---- matrices ---- */
@@ -250,5 +257,5 @@ shard_matrices(struct shard_rule *c)
 	for (int p = 0; p < c->nport; p++)
 		if (c->shape[p].rank > rank)
 			rank = c->shape[p].rank;
-	return given(c)->axis < rank - 2 && shard_same_dim(c);
+	return given_split(c)->axis < rank - 2 && shard_same_dim(c);
 }

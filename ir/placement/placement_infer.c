@@ -38,17 +38,17 @@ static const struct comm {
 	SplitKind in, out;
 	bool shards_in;                 /* the attributes are of the operand */
 } comm[] = {
-	{ OP_ALL_REDUCE, SPLIT_P, SPLIT_I, false },
-	{ OP_ALL_GATHER, SPLIT_S, SPLIT_I, true },
-	{ OP_REDUCE_SCATTER, SPLIT_P, SPLIT_S, false },
-	{ OP_ALL_TO_ALL, SPLIT_S, SPLIT_S, true },
-	{ OP_REPLICATE, SPLIT_I, SPLIT_R, false },
-	{ OP_OWN, SPLIT_I, SPLIT_S, false },
-	{ OP_OWN_GRAD, SPLIT_S, SPLIT_P, true },
+	{ OP_ALL_REDUCE, SPLIT_PARTIAL, SPLIT_REPLICATE, false },
+	{ OP_ALL_GATHER, SPLIT_SHARD, SPLIT_REPLICATE, true },
+	{ OP_REDUCE_SCATTER, SPLIT_PARTIAL, SPLIT_SHARD, false },
+	{ OP_ALL_TO_ALL, SPLIT_SHARD, SPLIT_SHARD, true },
+	{ OP_REPLICATE, SPLIT_REPLICATE, SPLIT_REPLICATE_PARTIAL, false },
+	{ OP_OWN, SPLIT_REPLICATE, SPLIT_SHARD, false },
+	{ OP_OWN_GRAD, SPLIT_SHARD, SPLIT_PARTIAL, true },
 };
 
 static bool
-no(struct ports *c, const char *fmt, ...)
+set_why(struct ports *c, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -59,7 +59,7 @@ no(struct ports *c, const char *fmt, ...)
 }
 
 static const struct comm *
-comm_of(Op op)
+find_comm(Op op)
 {
 	for (size_t i = 0; i < sizeof comm / sizeof *comm; i++)
 		if (comm[i].op == op)
@@ -73,40 +73,42 @@ shard_is_comm(const Node *n)
 	Attr a = n->attr;
 	const int64_t *group = attr_int_of(n->op, &a, "group");
 
-	return comm_of(n->op) && !(group && *group);
+	return find_comm(n->op) && !(group && *group);
 }
 
 static bool
 infer_comm(struct ports *c, const struct comm *m, Split *out)
 {
-	Split sharded = { .kind = SPLIT_S };
+	Split sharded = { .kind = SPLIT_SHARD };
 	Attr a = c->n->attr;
 	const int64_t *side = attr_int_of(c->n->op, &a, "side");
 	const int64_t *largest = attr_int_of(c->n->op, &a, "reduction");
 	const Split *x = &c->stated[0];
 
 	if (largest && *largest)
-		return no(c, "all_reduce of the maximum cannot complete a "
-		          "partial sum");
-	if (m->in == SPLIT_S || m->out == SPLIT_S)
-		sharded = split_plain(split_of_attr(c->n));
-	if (m->in == SPLIT_I ? !split_is_whole(x) : x->kind != m->in)
-		return no(c, "the operand has the wrong placement for this "
-		          "collective");
+		return set_why(c, "all_reduce of the maximum cannot complete a "
+		               "partial sum");
+	if (m->in == SPLIT_SHARD || m->out == SPLIT_SHARD)
+		sharded = split_unmerged(split_of_attr(c->n));
+	if (m->in == SPLIT_REPLICATE ? !split_is_replicated(x)
+	    : x->kind != m->in)
+		return set_why(c, "the operand has the wrong placement for "
+		               "this collective");
 	if (m->shards_in && !split_eq(x, &sharded))
-		return no(c, "the operand's sharding does not match the "
-		          "attributes");
-	out[0] = (Split){ .kind = side && *side ? SPLIT_R : m->out };
-	if (m->out == SPLIT_S)
+		return set_why(c, "the operand's sharding does not match the "
+		               "attributes");
+	out[0] = (Split){ .kind = side && *side ? SPLIT_REPLICATE_PARTIAL
+	                          : m->out };
+	if (m->out == SPLIT_SHARD)
 		out[0] = m->shards_in
-			? split_plain(split_after_exchange(c->n)) : sharded;
+			? split_unmerged(split_after_exchange(c->n)) : sharded;
 	return true;
 }
 
 /* ---- summands ---- */
 
 bool
-shard_rounds(const Graph *g, const Node *n)
+shard_is_rounding(const Graph *g, const Node *n)
 {
 	DType x = g->val[n->in[0]].dt, y = g->val[n->out[0]].dt;
 	bool whole = dtype_info[y].cls != 'f';
@@ -125,7 +127,7 @@ is_linear_operand(const Graph *g, const Node *n, int k)
 
 	if (add && *add > 1)            /* scatters that multiply, compare */
 		return false;
-	if (shard_rounds(g, n))
+	if (shard_is_rounding(g, n))
 		return false;
 	if (op_info[n->op].max == VARIADIC && flags & F_JOINT)
 		return true;
@@ -134,7 +136,7 @@ is_linear_operand(const Graph *g, const Node *n, int k)
 
 /* What a value repeats: itself, or what was expanded to it. */
 static ValId
-repeated(const Graph *g, ValId v)
+expanded_source(const Graph *g, ValId v)
 {
 	while (g->val[v].def && g->node[g->val[v].def].op == OP_EXPAND)
 		v = g->node[g->val[v].def].in[0];
@@ -145,7 +147,7 @@ repeated(const Graph *g, ValId v)
 static bool
 is_fill_value(const Graph *g, ValId of, double *x)
 {
-	ValId v = repeated(g, of);
+	ValId v = expanded_source(g, of);
 	const Node *def = &g->node[g->val[v].def];
 
 	if (val_splat(g, v, x))
@@ -174,7 +176,7 @@ shard_is_zero(const Graph *g, ValId v)
 
 /* Beside what is linear the op adds something of its own. */
 static bool
-adds_more(const Node *n)
+adds_constant(const Node *n)
 {
 	if (n->op == OP_PAD)
 		return n->attr.PAD.value != 0;
@@ -190,26 +192,27 @@ partial_passes(struct ports *c, Split *out)
 	int acc = op_accumulator(c->n->op), nsum = 0;
 
 	for (int k = 0; k < c->nin; k++) {
-		bool sum = c->stated[k].kind == SPLIT_P;
+		bool sum = c->stated[k].kind == SPLIT_PARTIAL;
 
 		if (!c->n->in[k] || (acc && k == acc))
 			continue;
 		if (sum && !is_linear_operand(c->g, c->n, k))
-			return no(c, "operand %d is a partial sum, but the op "
-			          "is not linear in it", k);
+			return set_why(c, "operand %d is a partial sum, but "
+			               "the op is not linear in it", k);
 		if (joint && !sum && is_linear_operand(c->g, c->n, k)
 		    && !shard_is_zero(c->g, c->n->in[k]))
-			return no(c, "operand %d is replicated and would be "
-			          "added to a partial sum on every rank", k);
+			return set_why(c, "operand %d is replicated and would "
+			               "be added to a partial sum on every "
+			               "rank", k);
 		nsum += sum;
 	}
 	if (!joint && nsum > 1)
-		return no(c, "two operands are partial sums");
-	if (adds_more(c->n))
-		return no(c, "the op would add its bias or constant to a "
-		          "partial sum on every rank");
+		return set_why(c, "two operands are partial sums");
+	if (adds_constant(c->n))
+		return set_why(c, "the op would add its bias or constant to a "
+		               "partial sum on every rank");
 	for (int k = 0; k < c->n->nout; k++)
-		out[k] = (Split){ .kind = SPLIT_P };
+		out[k] = (Split){ .kind = SPLIT_PARTIAL };
 	return true;
 }
 
@@ -228,23 +231,25 @@ partial_passes_loop(struct ports *c, Split *out)
 		for (int k = 0; k < m->narg; k++) {
 			int a = m->arg[k];
 			bool s = a < 0 ? sum[~a]
-				: c->stated[a].kind == SPLIT_P;
+				: c->stated[a].kind == SPLIT_PARTIAL;
 			bool zero = a >= 0 && shard_is_zero(c->g, c->n->in[a]);
 
 			if (s && !(flags & (uint64_t)F_LIN0 << k))
-				return no(c, "a partial sum is an operand of "
-					"%s, which is not linear in it",
-				          op_info[m->op].text);
+				return set_why(c, "a partial sum is an operand "
+				               "of %s, which is not linear in "
+				               "it", op_info[m->op].text);
 			nsum += s || (zero && flags & F_JOINT);
 			nlinear += (flags & (uint64_t)F_LIN0 << k) != 0;
 			sum[i] |= s;
 		}
 		if (sum[i] && (flags & F_JOINT ? nsum != nlinear : nsum > 1))
-			return no(c, "a partial sum and a replicated value are "
-			          "operands of %s", op_info[m->op].text);
+			return set_why(c, "a partial sum and a replicated "
+			               "value are operands of %s",
+			               op_info[m->op].text);
 	}
 	for (int k = 0; k < c->n->nout; k++)
-		out[k].kind = sum[b->result[k]] ? SPLIT_P : SPLIT_R;
+		out[k].kind = sum[b->result[k]] ? SPLIT_PARTIAL
+		            : SPLIT_REPLICATE_PARTIAL;
 	return true;
 }
 
@@ -254,7 +259,7 @@ partial_passes_loop(struct ports *c, Split *out)
 static bool
 is_one_shard(const struct ports *c, const Split *s)
 {
-	return s->kind == SPLIT_S && s->shared == c->g->ranks;
+	return s->kind == SPLIT_SHARD && s->replication == c->g->ranks;
 }
 
 static bool
@@ -265,27 +270,27 @@ sharding_fits(struct ports *c, int from, const Split *as, Split *out)
 		.from = from, .at = c->at, .stated = c->stated };
 
 	for (int p = 0; p < c->nport; p++)
-		c->at[p] = (Split){ .kind = SPLIT_R };
+		c->at[p] = (Split){ .kind = SPLIT_REPLICATE_PARTIAL };
 	c->at[from] = *as;
 	if (!shard_rule_of[c->n->op](&r))
-		return no(c, "the op does not support the sharding of operand "
-		          "%d", from);
+		return set_why(c, "the op does not support the sharding of "
+		               "operand %d", from);
 	for (int k = 0; k < c->nin; k++) {
 		const Split *s = &c->stated[k];
-		Split want = split_plain(c->at[k]);
+		Split want = split_unmerged(c->at[k]);
 
 		if (!c->n->in[k] || c->any[k]
 		    || k == op_accumulator(c->n->op))
 			continue;
 		if (is_one_shard(c, s) && is_one_shard(c, &want))
 			continue;
-		if (want.kind == SPLIT_S ? !split_eq(s, &want)
-		    : !split_is_whole(s))
-			return no(c, "the sharding of operand %d does not "
-			          "match that of operand %d", k, from);
+		if (want.kind == SPLIT_SHARD ? !split_eq(s, &want)
+		    : !split_is_replicated(s))
+			return set_why(c, "the sharding of operand %d does not "
+			               "match that of operand %d", k, from);
 	}
 	for (int k = 0; k < c->n->nout; k++)
-		out[k] = split_plain(c->at[c->nin + k]);
+		out[k] = split_unmerged(c->at[c->nin + k]);
 	return true;
 }
 
@@ -300,9 +305,9 @@ sharding_passes(struct ports *c, int from, Split *out)
 	if (sharding_fits(c, from, stated, out))
 		return true;
 	for (int i = 0; is_one_shard(c, stated) && i < x->rank; i++) {
-		Split as = split_cut(i, x->dim[i]);
+		Split as = split_dim(i, x->dim[i]);
 
-		as.shared = stated->shared;
+		as.replication = stated->replication;
 		if (sharding_fits(c, from, &as, out))
 			return true;
 	}
@@ -320,10 +325,10 @@ fill_ports(struct ports *c)
 	for (int p = 0; p < c->nport; p++) {
 		ValId v = p < c->nin ? c->n->in[p] : c->n->out[p - c->nin];
 
-		c->stated[p] = split_plain(g->val[v].split);
+		c->stated[p] = split_unmerged(g->val[v].split);
 		c->shape[p] = split_whole(&c->stated[p], &g->val[v].shape);
 		c->any[p] = p < c->nin && v && is_fill_value(g, v, &x)
-			&& split_is_whole(&c->stated[p]);
+			&& split_is_replicated(&c->stated[p]);
 		if (!v)
 			c->shape[p].rank = -1;
 	}
@@ -331,13 +336,13 @@ fill_ports(struct ports *c)
 
 /* The shards of a gathered value do not tell how it was sharded. */
 static bool
-is_joined(const struct ports *c)
+is_gathered_shard(const struct ports *c)
 {
 	const Val *v = c->g->val;
 
-	return op_info[c->n->op].flags & F_COMM && v[c->n->in[0]].piece
-		&& !v[c->n->out[0]].piece
-		&& c->stated[c->nin].kind == SPLIT_S;
+	return op_info[c->n->op].flags & F_COMM && v[c->n->in[0]].shard
+		&& !v[c->n->out[0]].shard
+		&& c->stated[c->nin].kind == SPLIT_SHARD;
 }
 
 /* What is made of nothing, or stretched along a dim that it lacks, is a shard
@@ -350,7 +355,7 @@ is_own_shard(const struct ports *c)
 	const Split *s = &y->split;
 	int at;
 
-	if (s->kind != SPLIT_S
+	if (s->kind != SPLIT_SHARD
 	    || split_local_extent(s, c->g->ranks) != y->shape.dim[s->axis]
 	    || (n->phase == PH_BACKWARD && !split_is_even(s, c->g->ranks)))
 		return false;
@@ -362,9 +367,9 @@ is_own_shard(const struct ports *c)
 }
 
 static bool
-infer_node(struct ports *c, Split *out)
+infer_results(struct ports *c, Split *out)
 {
-	const struct comm *m = shard_is_comm(c->n) ? comm_of(c->n->op) : NULL;
+	const struct comm *m = shard_is_comm(c->n) ? find_comm(c->n->op) : NULL;
 	int acc = op_accumulator(c->n->op), sharded = -1, sums = 0;
 
 	if (m)
@@ -372,14 +377,14 @@ infer_node(struct ports *c, Split *out)
 	for (int k = 0; k < c->nin; k++) {
 		if (!c->n->in[k] || (acc && k == acc))
 			continue;
-		if (c->stated[k].kind == SPLIT_S && sharded < 0)
+		if (c->stated[k].kind == SPLIT_SHARD && sharded < 0)
 			sharded = k;
-		sums += c->stated[k].kind == SPLIT_P;
+		sums += c->stated[k].kind == SPLIT_PARTIAL;
 	}
 	if (sharded >= 0 && sums)
-		return no(c, "one operand is sharded and another is a partial "
-		          "sum");
-	if (sharded >= 0 && is_joined(c)) {
+		return set_why(c, "one operand is sharded and another is a "
+		               "partial sum");
+	if (sharded >= 0 && is_gathered_shard(c)) {
 		out[0] = c->stated[c->nin];
 	} else if (sharded >= 0) {
 		/* equal elements are fit for every sharding */
@@ -396,18 +401,19 @@ infer_node(struct ports *c, Split *out)
 			return false;
 	} else {
 		for (int k = 0; k < c->n->nout; k++)
-			out[k] = (Split){ .kind = SPLIT_R };
+			out[k] = (Split){ .kind = SPLIT_REPLICATE_PARTIAL };
 		if (is_own_shard(c))
 			out[0] = c->stated[c->nin];
 		if (c->n->op == OP_SCATTER_ADD && c->n->attr.SCATTER_ADD.part)
-			out[0] = split_cut((int)c->n->attr.SCATTER_ADD.axis,
+			out[0] = split_dim((int)c->n->attr.SCATTER_ADD.axis,
 			                   c->n->attr.SCATTER_ADD.part);
 	}
 	if (acc && acc < c->nin && c->n->in[acc]
-	    && (out[0].kind == SPLIT_R ? !split_is_whole(&c->stated[acc])
+	    && (out[0].kind == SPLIT_REPLICATE_PARTIAL
+	        ? !split_is_replicated(&c->stated[acc])
 	        : !split_eq(&c->stated[acc], &out[0])))
-		return no(c, "accumulator and result have different "
-		          "placements");
+		return set_why(c, "accumulator and result have different "
+		               "placements");
 	return true;
 }
 
@@ -425,7 +431,7 @@ shard_infer(const Graph *g, const Node *n, Split *out, char why[SHARD_WHY])
 	c.at = arena_array(c.arena, count, sizeof *c.at);
 	c.any = arena_array(c.arena, count, sizeof *c.any);
 	fill_ports(&c);
-	ok = infer_node(&c, out);
+	ok = infer_results(&c, out);
 	arena_free(c.arena);
 	return ok;
 }

@@ -4,10 +4,10 @@
 /* ---- products ---- */
 
 /* Dims of the port, from the last: a is m k, b is k n, the result m n. */
-enum letter { M, K, N };
+enum matmul_dim { M, K, N };
 
 static int
-dim_of(const struct shard_rule *c, int port, enum letter l)
+matmul_dim_index(const struct shard_rule *c, int port, enum matmul_dim l)
 {
 	const Attr *a = &c->n->attr;
 	int rank = c->shape[port].rank;
@@ -20,30 +20,31 @@ dim_of(const struct shard_rule *c, int port, enum letter l)
 }
 
 static void
-shard_letter(struct shard_rule *c, int port, enum letter l)
+shard_matmul_dim(struct shard_rule *c, int port, enum matmul_dim l)
 {
-	if (!port_is(c, port))
+	if (!has_port(c, port))
 		return;
-	c->at[port] = *given(c);
-	c->at[port].axis = c->at[port].lead = dim_of(c, port, l);
+	c->at[port] = *given_split(c);
+	c->at[port].axis = c->at[port].first_axis = matmul_dim_index(c, port,
+	                                                             l);
 }
 
 /* A batch dim, aligned at the back; the other side may not have it. */
 static bool
-shard_batch(struct shard_rule *c)
+shard_batch_dim(struct shard_rule *c)
 {
-	int rank = c->shape[port_out(c, 0)].rank, from = c->from;
-	int at = given(c)->axis + rank - c->shape[from].rank;
+	int rank = c->shape[result_port(c, 0)].rank, from = c->from;
+	int at = given_split(c)->axis + rank - c->shape[from].rank;
 
 	for (int p = 0; p < c->nport; p++) {
 		int dim = at + c->shape[p].rank - rank;
 
-		if (p == from || !port_is(c, p) || (p == 2 && p < c->nin))
+		if (p == from || !has_port(c, p) || (p == 2 && p < c->nin))
 			continue;
 		if (p < 2 && (dim < 0 || c->shape[p].dim[dim] == 1))
 			continue;
-		c->at[p] = *given(c);
-		c->at[p].axis = c->at[p].lead = dim;
+		c->at[p] = *given_split(c);
+		c->at[p].axis = c->at[p].first_axis = dim;
 	}
 	return true;
 }
@@ -56,7 +57,7 @@ shard_batch(struct shard_rule *c)
  */
 
 static int64_t
-last_dim(const Graph *g, ValId v)
+last_dim_extent(const Graph *g, ValId v)
 {
 	const Shape *s = &g->val[v].shape;
 
@@ -73,7 +74,7 @@ is_just_sharded(const Node *n)
 
 /* Whether v, sharded along its last dim, would have zeros for padding. */
 static bool
-pads_last(const Graph *g, ValId v, int depth)
+pads_last_dim(const Graph *g, ValId v, int depth)
 {
 	const Node *n = &g->node[g->val[v].def];
 	int zeros = 0;
@@ -87,14 +88,14 @@ pads_last(const Graph *g, ValId v, int depth)
 	if (n->op == OP_MATMUL)         /* its columns are the right side's */
 		return (g->val[n->in[1]].kind == V_PARAM
 		        || (!n->attr.MATMUL.tb
-		            && pads_last(g, n->in[1], depth + 1)))
+		            && pads_last_dim(g, n->in[1], depth + 1)))
 			&& (n->nin < 3 || !n->in[2]
-			    || pads_last(g, n->in[2], depth + 1));
+			    || pads_last_dim(g, n->in[2], depth + 1));
 	if (n->op != OP_MUL && !(op_info[n->op].flags & F_ZERO))
 		return false;
 	for (int k = 0; k < n->nin; k++)
-		zeros += last_dim(g, n->in[k]) == last_dim(g, v)
-			&& pads_last(g, n->in[k], depth + 1);
+		zeros += last_dim_extent(g, n->in[k]) == last_dim_extent(g, v)
+			&& pads_last_dim(g, n->in[k], depth + 1);
 	return n->op == OP_MUL ? zeros > 0 : zeros == n->nin;
 }
 
@@ -106,53 +107,54 @@ pads_with_zeros(const struct shard_rule *c, int port, int dim)
 
 	return x->kind == V_PARAM || is_just_sharded(&c->g->node[x->def])
 		|| (dim == c->shape[port].rank - 1
-		    && pads_last(c->g, v, 0));
+		    && pads_last_dim(c->g, v, 0));
 }
 
 /* Adjoints have zeros there in any case. */
 static bool
-can_sum_inner(const struct shard_rule *c)
+can_sum_inner_dim(const struct shard_rule *c)
 {
-	return split_is_even(given(c), c->ranks)
+	return split_is_even(given_split(c), c->ranks)
 		|| c->n->phase != PH_FORWARD || c->g->props & P_FUSED
-		|| (pads_with_zeros(c, 0, dim_of(c, 0, K))
-		    && pads_with_zeros(c, 1, dim_of(c, 1, K)));
+		|| (pads_with_zeros(c, 0, matmul_dim_index(c, 0, K))
+		    && pads_with_zeros(c, 1, matmul_dim_index(c, 1, K)));
 }
 
 bool
 shard_matmul(struct shard_rule *c)
 {
-	int out = port_out(c, 0), from = c->from, rank = c->shape[from].rank;
-	int axis = given(c)->axis;
+	int out = result_port(c, 0), from = c->from, rank = c->shape[from].rank;
+	int axis = given_split(c)->axis;
 	bool bias = from == 2 && from < c->nin;
 
-	if (given(c)->lead != axis || given(c)->shared != 1)
+	if (given_split(c)->first_axis != axis
+	    || given_split(c)->replication != 1)
 		return false;
 	if (!bias && axis < rank - 2)
-		return shard_batch(c);
+		return shard_batch_dim(c);
 	if (bias)
-		axis = dim_of(c, 2, N);
-	if (from < 2 && axis == dim_of(c, from, K)) {
-		shard_letter(c, 0, K);
-		shard_letter(c, 1, K);
-		c->at[out].kind = SPLIT_P;
-		return can_sum_inner(c) && (c->nin <= 2 || !port_is(c, 2));
+		axis = matmul_dim_index(c, 2, N);
+	if (from < 2 && axis == matmul_dim_index(c, from, K)) {
+		shard_matmul_dim(c, 0, K);
+		shard_matmul_dim(c, 1, K);
+		c->at[out].kind = SPLIT_PARTIAL;
+		return can_sum_inner_dim(c) && (c->nin <= 2 || !has_port(c, 2));
 	}
-	if (axis == dim_of(c, from, M) && from != 1 && !bias) {
-		shard_letter(c, 0, M);
-		shard_letter(c, out, M);
+	if (axis == matmul_dim_index(c, from, M) && from != 1 && !bias) {
+		shard_matmul_dim(c, 0, M);
+		shard_matmul_dim(c, out, M);
 		if (c->nin > 3)
-			shard_letter(c, 3, M);
+			shard_matmul_dim(c, 3, M);
 		return true;
 	}
-	shard_letter(c, 1, N);
-	shard_letter(c, out, N);
-	if (c->nin > 2 && port_is(c, 2)) {
-		c->at[2] = *given(c);
-		c->at[2].axis = c->at[2].lead = 0;
+	shard_matmul_dim(c, 1, N);
+	shard_matmul_dim(c, out, N);
+	if (c->nin > 2 && has_port(c, 2)) {
+		c->at[2] = *given_split(c);
+		c->at[2].axis = c->at[2].first_axis = 0;
 	}
 	if (c->nin > 3)
-		shard_letter(c, 3, N);
+		shard_matmul_dim(c, 3, N);
 	return true;
 }
 
@@ -162,31 +164,33 @@ bool
 shard_matmul_end(struct shard_rule *c)
 {
 	int end = (int)c->n->attr.MATMUL_END.end, from = c->from;
-	int out = port_out(c, 0), sums = port_out(c, 1);
-	enum letter of = end == END_ROWS ? M : N, along;
+	int out = result_port(c, 0), sums = result_port(c, 1);
+	enum matmul_dim of = end == END_ROWS ? M : N, along;
 
-	if (given(c)->lead != given(c)->axis || given(c)->shared != 1
-	    || from == sums)
+	if (given_split(c)->first_axis != given_split(c)->axis
+	    || given_split(c)->replication != 1 || from == sums)
 		return false;
-	along = from < 2 && given(c)->axis == dim_of(c, from, K) ? K
-		: from != 1 && given(c)->axis == dim_of(c, from, M) ? M : N;
+	along = from < 2
+		&& given_split(c)->axis == matmul_dim_index(c, from, K) ? K
+		: from != 1
+		&& given_split(c)->axis == matmul_dim_index(c, from, M) ? M : N;
 	if (along == K && end == END_GELU_GRAD)
 		return false;
 	for (int p = 0; p < 2; p++)
 		if (along == K || along == (p ? N : M))
-			shard_letter(c, p, along);
+			shard_matmul_dim(c, p, along);
 	for (int p = 2; p <= out; p++)
 		if (along != K)
-			shard_letter(c, p, along);
-		else if (port_is(c, p))
-			c->at[p].kind = SPLIT_P;
+			shard_matmul_dim(c, p, along);
+		else if (has_port(c, p))
+			c->at[p].kind = SPLIT_PARTIAL;
 	if (along == of) {
-		c->at[sums] = *given(c);
-		c->at[sums].axis = c->at[sums].lead = 0;
+		c->at[sums] = *given_split(c);
+		c->at[sums].axis = c->at[sums].first_axis = 0;
 	} else if (along == K || end == END_GELU_GRAD) {
-		c->at[sums].kind = SPLIT_P;
+		c->at[sums].kind = SPLIT_PARTIAL;
 	}
-	return along != K || can_sum_inner(c);
+	return along != K || can_sum_inner_dim(c);
 }
 
 /* ---- rows ---- */
@@ -202,37 +206,37 @@ normalized_axis(const struct shard_rule *c)
 
 /* The mean of a row of zeros is 0, and so would be its deviation. */
 static bool
-rows_ok(const struct shard_rule *c)
+is_row_sharding(const struct shard_rule *c)
 {
-	return given(c)->axis < normalized_axis(c);
+	return given_split(c)->axis < normalized_axis(c);
 }
 
 bool
 shard_norm(struct shard_rule *c)
 {
-	if (!rows_ok(c) || (c->from > 0 && c->from < c->nin))
+	if (!is_row_sharding(c) || (c->from > 0 && c->from < c->nin))
 		return false;
-	if (!split_is_even(given(c), c->ranks)
+	if (!split_is_even(given_split(c), c->ranks)
 	    && !(c->n->attr.LAYERNORM.eps > 0))
 		return false;
 	for (int p = 0; p < c->nport; p++)
-		if (port_is(c, p) && (p == 0 || p >= c->nin))
-			c->at[p] = *given(c);
+		if (has_port(c, p) && (p == 0 || p >= c->nin))
+			c->at[p] = *given_split(c);
 	return true;
 }
 
 bool
 shard_norm_grad(struct shard_rule *c)
 {
-	int dx = port_out(c, 0);
+	int dx = result_port(c, 0);
 
-	if (!rows_ok(c) || c->from == 2 || c->from > dx)
+	if (!is_row_sharding(c) || c->from == 2 || c->from > dx)
 		return false;
 	for (int p = 0; p <= dx; p++)
 		if (p != 2)
-			c->at[p] = *given(c);
+			c->at[p] = *given_split(c);
 	for (int p = dx + 1; p < c->nport; p++)
-		c->at[p].kind = SPLIT_P;
+		c->at[p].kind = SPLIT_PARTIAL;
 	return true;
 }
 
@@ -241,37 +245,37 @@ shard_norm_grad(struct shard_rule *c)
 static bool
 shards_classes(struct shard_rule *c, int logits)
 {
-	const Split *s = given(c);
+	const Split *s = given_split(c);
 
-	return c->from == logits && s->lead == 1 && s->axis == 1
-		&& s->npart == 1 && s->shared == 1
+	return c->from == logits && s->first_axis == 1 && s->axis == 1
+		&& s->nsegment == 1 && s->replication == 1
 		&& c->shape[logits].rank == 2;
 }
 
 bool
 shard_sce(struct shard_rule *c)
 {
-	if (!shards_classes(c, 0) || (c->nin > 2 && port_is(c, 2)))
+	if (!shards_classes(c, 0) || (c->nin > 2 && has_port(c, 2)))
 		return false;
 	for (int k = 0; k < c->n->nout; k++)
-		c->at[port_out(c, k)].kind = SPLIT_I;
-	return !c->stated || c->n->attr.SCE.part == given(c)->part[0];
+		c->at[result_port(c, k)].kind = SPLIT_REPLICATE;
+	return !c->stated || c->n->attr.SCE.part == given_split(c)->segment[0];
 }
 
 bool
 shard_sce_grad(struct shard_rule *c)
 {
-	c->at[port_out(c, 0)] = *given(c);
+	c->at[result_port(c, 0)] = *given_split(c);
 	return shards_classes(c, 1)
-		&& c->n->attr.SCE_GRAD.part == given(c)->part[0];
+		&& c->n->attr.SCE_GRAD.part == given_split(c)->segment[0];
 }
 
 bool
 shard_vocab_stats(struct shard_rule *c)
 {
-	c->at[port_out(c, 0)] = split_cut(0, c->ranks);
+	c->at[result_port(c, 0)] = split_dim(0, c->ranks);
 	return shards_classes(c, 0)
-		&& c->n->attr.VOCAB_STATS.part == given(c)->part[0];
+		&& c->n->attr.VOCAB_STATS.part == given_split(c)->segment[0];
 }
 
 /* ---- attention ---- */
@@ -281,12 +285,12 @@ static bool
 shard_key_heads(struct shard_rule *c, int port)
 {
 	const Shape *k = &c->shape[port];
-	Split s = split_cut(1, k->dim[1]);
+	Split s = split_dim(1, k->dim[1]);
 
 	if (k->dim[1] % c->ranks != 0) {
 		if (c->ranks % k->dim[1] != 0)
 			return false;
-		s.shared = c->ranks / k->dim[1];
+		s.replication = c->ranks / k->dim[1];
 	}
 	c->at[port] = s;
 	return true;
@@ -296,13 +300,13 @@ shard_key_heads(struct shard_rule *c, int port)
 static bool
 shard_head_dims(struct shard_rule *c, int q, int k, int v, int mask)
 {
-	const Split *s = given(c);
-	bool masks = mask < c->nin && port_is(c, mask);
+	const Split *s = given_split(c);
+	bool masks = mask < c->nin && has_port(c, mask);
 	int missing = masks ? 4 - c->shape[mask].rank : 0;      /* dims */
 	int64_t heads = c->shape[q].dim[1];
 	int axis = s->axis + (masks && c->from == mask ? missing : 0);
 
-	if (s->lead != s->axis || axis > 1 || s->npart != 1
+	if (s->first_axis != s->axis || axis > 1 || s->nsegment != 1
 	    || (axis == 1 && heads % c->ranks != 0)
 	    || !split_is_even(s, c->ranks))
 		return false;
@@ -312,17 +316,17 @@ shard_head_dims(struct shard_rule *c, int q, int k, int v, int mask)
 	for (int p = 0; p < c->nport; p++) {
 		bool key = axis == 1 && (p == k || p == v);
 
-		if (!port_is(c, p) || (p == mask && p < c->nin))
+		if (!has_port(c, p) || (p == mask && p < c->nin))
 			continue;
 		if (key && !shard_key_heads(c, p))
 			return false;
 		if (!key)
-			c->at[p] = split_cut(axis, axis
+			c->at[p] = split_dim(axis, axis
 			                     ? heads : c->shape[q].dim[0]);
 	}
 	if (masks && axis >= missing
 	    && c->shape[mask].dim[axis - missing] != 1)
-		c->at[mask] = split_cut(axis - missing, c->at[q].part[0]);
+		c->at[mask] = split_dim(axis - missing, c->at[q].segment[0]);
 	return true;
 }
 
@@ -336,7 +340,7 @@ shard_heads(struct shard_rule *c)
 bool
 shard_heads_grad(struct shard_rule *c)
 {
-	int dq = port_out(c, 0);
+	int dq = result_port(c, 0);
 	const Split *k = &c->at[2];
 	const Shape *s = c->shape;
 	int64_t q_row, k_row, v_row;
@@ -355,8 +359,8 @@ shard_heads_grad(struct shard_rule *c)
 	q_row = s[1].dim[1] * s[1].dim[3];
 	k_row = s[2].dim[1] * s[2].dim[3];
 	v_row = s[3].dim[1] * s[3].dim[3];
-	c->at[dq] = (Split){ .kind = SPLIT_S, .axis = 2, .lead = 2,
-	                     .npart = 3, .shared = 1,
-	                     .part = { q_row, k_row, v_row } };
-	return k->shared == 1;
+	c->at[dq] = (Split){ .kind = SPLIT_SHARD, .axis = 2, .first_axis = 2,
+	                     .nsegment = 3, .replication = 1,
+	                     .segment = { q_row, k_row, v_row } };
+	return k->replication == 1;
 }

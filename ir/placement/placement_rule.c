@@ -1,4 +1,4 @@
-/* How a sharding passes through a node: the way in, element-wise ops,
+/* How a sharding passes through a node: shard_follow, element-wise ops,
  * reductions. */
 #include "ir/placement/placement.h"
 
@@ -7,8 +7,8 @@ split_shift(const Split *s, int by, int rank, Split *to)
 {
 	*to = *s;
 	to->axis += by;
-	to->lead += by;
-	return to->lead >= 0 && to->axis < rank;
+	to->first_axis += by;
+	return to->first_axis >= 0 && to->axis < rank;
 }
 
 bool
@@ -22,16 +22,16 @@ shard_none(struct shard_rule *c)
 static bool
 replica_shard_rule(struct shard_rule *c)
 {
-	int piece = op_info[c->n->op].flags & F_WRITES ? 1 : port_out(c, 0);
+	int shard = op_info[c->n->op].flags & F_WRITES ? 1 : result_port(c, 0);
 	Shape shape = { .rank = c->shape[0].rank };
 	Split s = split_of_attr(c->n);
 
-	if (c->from == piece || shape.rank < 1)
+	if (c->from == shard || shape.rank < 1)
 		return false;
 	shape.dim[shape.rank - 1] = split_local_extent(&s, c->g->replicas);
 	for (int p = 0; p < c->nport; p++)
-		c->at[p] = *given(c);
-	c->at[piece] = split_of_piece(given(c), c->ranks, &shape);
+		c->at[p] = *given_split(c);
+	c->at[shard] = split_of_shard(given_split(c), c->ranks, &shape);
 	return true;
 }
 
@@ -64,13 +64,13 @@ result_rank(const struct shard_rule *c)
 /* Whether s has the extents of t over the dims of the sharding, or ones
  * there. */
 static bool
-has_dims(const Shape *s, const Split *sharded, const Shape *t, int shift,
-         bool *ones)
+has_sharded_dims(const Shape *s, const Split *sharded, const Shape *t,
+                 int shift, bool *ones)
 {
 	bool same = true;
 
 	*ones = true;
-	for (int i = sharded->lead; i <= sharded->axis; i++) {
+	for (int i = sharded->first_axis; i <= sharded->axis; i++) {
 		*ones &= s->dim[i] == 1;
 		same &= s->dim[i] == t->dim[i + shift];
 	}
@@ -79,23 +79,23 @@ has_dims(const Shape *s, const Split *sharded, const Shape *t, int shift,
 
 /* Port p aligned at the last dim with the port given. */
 static bool
-align(struct shard_rule *c, int p)
+align_port(struct shard_rule *c, int p)
 {
 	const Shape *from = &c->shape[c->from], *s = &c->shape[p];
 	int shift = s->rank - from->rank;
 	Split to;
 	bool ones, same;
 
-	if (given(c)->axis + shift < 0)
+	if (given_split(c)->axis + shift < 0)
 		return p < c->nin;      /* broadcast */
-	if (!split_shift(given(c), shift, s->rank, &to)) {
+	if (!split_shift(given_split(c), shift, s->rank, &to)) {
 		/* some of the dims are not there: the others must be ones */
 		for (int i = 0; i <= to.axis; i++)
 			if (s->dim[i] != 1)
 				return false;
 		return p < c->nin;
 	}
-	same = has_dims(s, &to, from, -shift, &ones);
+	same = has_sharded_dims(s, &to, from, -shift, &ones);
 	if (p >= c->nin && c->stated) {
 		c->at[p] = to;
 		return true;
@@ -112,15 +112,15 @@ shard_ew(struct shard_rule *c)
 	int rank = result_rank(c);
 	bool sharded = false;
 
-	if (!split_is_even(given(c), c->ranks)
+	if (!split_is_even(given_split(c), c->ranks)
 	    && op_info[c->n->op].flags & F_POLES)
 		return false;
 	for (int p = 0; p < c->nport; p++) {
-		if (p != c->from && port_is(c, p) && !align(c, p))
+		if (p != c->from && has_port(c, p) && !align_port(c, p))
 			return false;
-		sharded |= p >= c->nin && port_is(c, p)
+		sharded |= p >= c->nin && has_port(c, p)
 			&& c->shape[p].rank == rank
-			&& c->at[p].kind == SPLIT_S;
+			&& c->at[p].kind == SPLIT_SHARD;
 	}
 	return sharded || c->from >= c->nin;
 }
@@ -130,8 +130,8 @@ bool
 shard_update(struct shard_rule *c)
 {
 	for (int p = 0; p < c->nport; p++)
-		if (port_is(c, p) && c->shape[p].rank > 0)
-			c->at[p] = *given(c);
+		if (has_port(c, p) && c->shape[p].rank > 0)
+			c->at[p] = *given_split(c);
 	return true;
 }
 
@@ -140,13 +140,13 @@ shard_update(struct shard_rule *c)
 static void
 factor_splits(const struct shard_rule *c, Split *row, Split *col)
 {
-	const struct replica_shard *piece = c->g->val[c->n->in[0]].piece;
-	const Split *s = piece ? &piece->split : given(c);
+	const struct replica_shard *shard = c->g->val[c->n->in[0]].shard;
+	const Split *s = shard ? &shard->split : given_split(c);
 	int rank = c->shape[0].rank;
 
-	*row = rank < 2 ? *given(c) : split_without(s, rank, 1);
-	*col = rank < 2 ? (Split){ .kind = SPLIT_I }
-	     : split_without(s, rank, 2);
+	*row = rank < 2 ? *given_split(c) : split_without_dim(s, rank, 1);
+	*col = rank < 2 ? (Split){ .kind = SPLIT_REPLICATE }
+	     : split_without_dim(s, rank, 2);
 }
 
 /* Parameter, gradient, then rows and columns in turn. */
@@ -158,9 +158,9 @@ factor_operands(struct shard_rule *c)
 	if (c->from != 0)
 		return false;
 	factor_splits(c, &row, &col);
-	c->at[1] = *given(c);
+	c->at[1] = *given_split(c);
 	for (int p = 2; p < 6 && p < c->nin; p++)
-		if (port_is(c, p))
+		if (has_port(c, p))
 			c->at[p] = p % 2 ? col : row;
 	return true;
 }
@@ -170,15 +170,15 @@ shard_adafactor(struct shard_rule *c)
 {
 	if (!factor_operands(c))
 		return false;
-	for (int k = 0; port_out(c, k) < c->nport; k++)
-		c->at[port_out(c, k)] = c->at[op_overwrites(c->n->op, k)];
+	for (int k = 0; result_port(c, k) < c->nport; k++)
+		c->at[result_port(c, k)] = c->at[op_overwrites(c->n->op, k)];
 	return true;
 }
 
 bool
 shard_adafactor_squares(struct shard_rule *c)
 {
-	c->at[port_out(c, 0)].kind = SPLIT_P;
+	c->at[result_port(c, 0)].kind = SPLIT_PARTIAL;
 	return factor_operands(c);
 }
 
@@ -188,10 +188,10 @@ shard_adafactor_means(struct shard_rule *c)
 {
 	if (c->from != 0)
 		return false;
-	factor_splits(c, &c->at[port_out(c, 0)], &c->at[port_out(c, 1)]);
+	factor_splits(c, &c->at[result_port(c, 0)], &c->at[result_port(c, 1)]);
 	for (int k = 0; k < 2; k++)
-		if (c->at[port_out(c, k)].kind != SPLIT_S)
-			c->at[port_out(c, k)].kind = SPLIT_P;
+		if (c->at[result_port(c, k)].kind != SPLIT_SHARD)
+			c->at[result_port(c, k)].kind = SPLIT_PARTIAL;
 	return true;
 }
 
@@ -202,19 +202,19 @@ shard_squares(struct shard_rule *c)
 	if (!c->stated)
 		return false;
 	for (int k = 0; k < c->nin; k++) {
-		if (c->stated[k].kind != SPLIT_S)
+		if (c->stated[k].kind != SPLIT_SHARD)
 			return false;
 		c->at[k] = c->stated[k];
 	}
-	c->at[c->nin].kind = SPLIT_P;
+	c->at[c->nin].kind = SPLIT_PARTIAL;
 	return true;
 }
 
 /* The axis of the attribute stays whole. */
 static bool
-keep_axis(struct shard_rule *c, int64_t axis, int rank)
+keep_axis_whole(struct shard_rule *c, int64_t axis, int rank)
 {
-	return !shards_dim(given(c), (int)(axis < 0 ? axis + rank : axis))
+	return !shards_dim(given_split(c), (int)(axis < 0 ? axis + rank : axis))
 		&& shard_ew(c);
 }
 
@@ -224,13 +224,13 @@ shard_axis(struct shard_rule *c)
 	Attr a = c->n->attr;
 	const int64_t *axis = attr_int_of(c->n->op, &a, "axis");
 
-	return axis && keep_axis(c, *axis, c->shape[c->from].rank);
+	return axis && keep_axis_whole(c, *axis, c->shape[c->from].rank);
 }
 
 /* ---- reductions ---- */
 
 static bool
-is_reduced(const Node *n, int dim)
+is_reduced_dim(const Node *n, int dim)
 {
 	const IntList *axes = &n->attr.REDUCE_SUM.axes;
 
@@ -244,12 +244,12 @@ is_reduced(const Node *n, int dim)
 
 /* Dims of the operand before `dim` that the result has. */
 static int
-kept_before(const struct shard_rule *c, int dim)
+count_kept_dims(const struct shard_rule *c, int dim)
 {
 	int n = 0;
 
 	for (int i = 0; i < dim; i++)
-		n += c->n->attr.REDUCE_SUM.keepdims || !is_reduced(c->n, i);
+		n += c->n->attr.REDUCE_SUM.keepdims || !is_reduced_dim(c->n, i);
 	return n;
 }
 
@@ -258,16 +258,16 @@ reduce_result(struct shard_rule *c, Split *to)
 {
 	int x = c->shape[0].rank;
 
-	for (int lead = 0; lead < x; lead++) {
-		int axis = lead + to->axis - to->lead;
+	for (int first_axis = 0; first_axis < x; first_axis++) {
+		int axis = first_axis + to->axis - to->first_axis;
 
-		if (kept_before(c, lead) != to->lead || is_reduced(c->n, lead)
-		    || axis >= x)
+		if (count_kept_dims(c, first_axis) != to->first_axis
+		    || is_reduced_dim(c->n, first_axis) || axis >= x)
 			continue;
-		for (int i = lead; i <= axis; i++)
-			if (is_reduced(c->n, i))
+		for (int i = first_axis; i <= axis; i++)
+			if (is_reduced_dim(c->n, i))
 				return false;
-		to->lead = lead;
+		to->first_axis = first_axis;
 		to->axis = axis;
 		c->at[0] = *to;
 		return true;
@@ -279,21 +279,21 @@ reduce_result(struct shard_rule *c, Split *to)
 bool
 shard_sum(struct shard_rule *c)
 {
-	Split to = *given(c);
+	Split to = *given_split(c);
 	int reduced = 0;
 
 	if (c->from != 0)
 		return reduce_result(c, &to);
-	for (int i = to.lead; i <= to.axis; i++)
-		reduced += is_reduced(c->n, i);
-	if (reduced == to.axis - to.lead + 1) {
-		c->at[1].kind = SPLIT_P;
+	for (int i = to.first_axis; i <= to.axis; i++)
+		reduced += is_reduced_dim(c->n, i);
+	if (reduced == to.axis - to.first_axis + 1) {
+		c->at[1].kind = SPLIT_PARTIAL;
 		return c->stated || split_is_even(&to, c->ranks);
 	}
 	if (reduced)
 		return false;
-	to.axis = kept_before(c, to.axis);
-	to.lead = kept_before(c, to.lead);
+	to.axis = count_kept_dims(c, to.axis);
+	to.first_axis = count_kept_dims(c, to.first_axis);
 	c->at[1] = to;
 	return true;
 }
@@ -302,18 +302,18 @@ bool
 shard_reduce(struct shard_rule *c)
 {
 	if (op_info[c->n->op].flags & F_POLES
-	    && !split_is_even(given(c), c->ranks))
+	    && !split_is_even(given_split(c), c->ranks))
 		return false;
-	return shard_sum(c) && c->at[1].kind != SPLIT_P;
+	return shard_sum(c) && c->at[1].kind != SPLIT_PARTIAL;
 }
 
-/* ---- the way in ---- */
+/* ---- shard_follow ---- */
 
 /* There is something for every rank. */
 static bool
-has_all(const Split *s, int64_t ranks)
+reaches_all_ranks(const Split *s, int64_t ranks)
 {
-	return s->npart > 1 || s->part[0] >= ranks / s->shared;
+	return s->nsegment > 1 || s->segment[0] >= ranks / s->replication;
 }
 
 bool
@@ -332,24 +332,24 @@ shard_follow(const Graph *g, const Node *n, int64_t ranks, int port,
 		shape[p] = g->val[v].shape;
 		if (!v)
 			shape[p].rank = -1;
-		at[p] = (Split){ .kind = SPLIT_R };
+		at[p] = (Split){ .kind = SPLIT_REPLICATE_PARTIAL };
 	}
 	c.shape = shape;
 	at[port] = *s;
-	if (!port_is(&c, port) || !shard_rule_of[n->op](&c))
+	if (!has_port(&c, port) || !shard_rule_of[n->op](&c))
 		return false;
 	for (int p = 0; p < c.nport; p++) {
 		Shape local;
 
-		if (!port_is(&c, p) || at[p].kind != SPLIT_S)
+		if (!has_port(&c, p) || at[p].kind != SPLIT_SHARD)
 			continue;
 		/* a mask's words go by the index in the whole */
-		if (op_info[n->op].flags & F_RNG && at[p].npart > 1)
+		if (op_info[n->op].flags & F_RNG && at[p].nsegment > 1)
 			return false;
 		/* collectives list their segments */
-		if (at[p].npart > MAX_RANK
+		if (at[p].nsegment > MAX_RANK
 		    || !split_local(&at[p], ranks, &shape[p], &local)
-		    || !has_all(&at[p], ranks))
+		    || !reaches_all_ranks(&at[p], ranks))
 			return false;
 		at[p] = split_normal(&at[p], ranks, &shape[p]);
 	}

@@ -106,21 +106,21 @@ read_split(struct parser *p, Split *s)
 	IntList parts;
 
 	if (tok_word(p, "r"))
-		s->kind = SPLIT_R;
+		s->kind = SPLIT_REPLICATE_PARTIAL;
 	else if (tok_word(p, "p"))
-		s->kind = SPLIT_P;
-	if (s->kind != SPLIT_I)
+		s->kind = SPLIT_PARTIAL;
+	if (s->kind != SPLIT_REPLICATE)
 		return true;
-	s->kind = SPLIT_S;
-	s->shared = 1;
+	s->kind = SPLIT_SHARD;
+	s->replication = 1;
 	if (!read_axis(p, &s->axis) || !tok_list(p, 0, &parts))
 		return false;
-	s->lead = s->axis;
-	s->npart = parts.n;
-	memcpy(s->part, parts.v, sizeof s->part);
-	return (!tok_word(p, "from") || read_axis(p, &s->lead))
+	s->first_axis = s->axis;
+	s->nsegment = parts.n;
+	memcpy(s->segment, parts.v, sizeof s->segment);
+	return (!tok_word(p, "from") || read_axis(p, &s->first_axis))
 		&& (!tok_word(p, "shared")
-		    || tok_int(p, 1, "ranks", &s->shared));
+		    || tok_int(p, 1, "ranks", &s->replication));
 }
 
 static bool
@@ -133,7 +133,7 @@ read_shard_clause(struct parser *p, Val *v)
 		return false;
 	*of = (struct replica_shard){ .shape.rank = l.n };
 	memcpy(of->shape.dim, l.v, sizeof l.v);
-	v->piece = of;
+	v->shard = of;
 	return !tok_word(p, "cut") || read_split(p, &of->split);
 }
 

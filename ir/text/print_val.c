@@ -148,21 +148,21 @@ text_mark(FILE *out, const Graph *g, const char *word, ValId v)
 static void
 print_split(FILE *out, const char *word, const Split *s)
 {
-	if (s->kind == SPLIT_I)
+	if (s->kind == SPLIT_REPLICATE)
 		return;
 	fprintf(out, " %s ", word);
-	if (s->kind != SPLIT_S) {
-		putc(s->kind == SPLIT_R ? 'r' : 'p', out);
+	if (s->kind != SPLIT_SHARD) {
+		putc(s->kind == SPLIT_REPLICATE_PARTIAL ? 'r' : 'p', out);
 		return;
 	}
 	fprintf(out, "%d [", s->axis);
-	for (int i = 0; i < s->npart; i++)
-		fprintf(out, "%s%lld", i ? "," : "", (long long)s->part[i]);
+	for (int i = 0; i < s->nsegment; i++)
+		fprintf(out, "%s%lld", i ? "," : "", (long long)s->segment[i]);
 	putc(']', out);
-	if (s->lead != s->axis)
-		fprintf(out, " from %d", s->lead);
-	if (s->shared != 1)
-		fprintf(out, " shared %lld", (long long)s->shared);
+	if (s->first_axis != s->axis)
+		fprintf(out, " from %d", s->first_axis);
+	if (s->replication != 1)
+		fprintf(out, " shared %lld", (long long)s->replication);
 }
 
 static void
@@ -200,8 +200,8 @@ text_marks(FILE *out, const Graph *g, const Val *v)
 		text_word(out, v->state);
 	}
 	print_split(out, "split", &v->split);
-	if (v->piece)
-		print_shard_clause(out, v->piece);
+	if (v->shard)
+		print_shard_clause(out, v->shard);
 	if (v->laid_out)
 		print_layout(out, g, v);
 	if (v->offset >= 0)

@@ -24,7 +24,7 @@
  *   split r | split p | split AXIS [parts] from LEAD shared N
  *                             Val.split; absent: I
  *   piece [extents]  piece [extents] cut AXIS [parts] ..
- *                             Val.piece
+ *                             Val.shard
  *   strides [..]  start N     layout; absent: row-major, dense, from 0
  *   in %V                     Val.base
  *   bytes N  at N             Val.nbytes, .offset

@@ -25,7 +25,7 @@ enum { COLUMNS = 8 };                   /* of x: a multiple */
 static bool
 is_summand(const Graph *g, ValId v)
 {
-	return g->val[v].split.kind == SPLIT_P;
+	return g->val[v].split.kind == SPLIT_PARTIAL;
 }
 
 /* A matrix of 16 bits, and not empty. */

@@ -156,7 +156,7 @@ accumulate_into(struct edit *e, NodeId id, NodeId adder, ValId other)
 		return false;
 	m = &g->node[adder];
 	/* a rank's shapes alone do not say along which dim it is cut */
-	if (g->val[acc].split.kind == SPLIT_I)
+	if (g->val[acc].split.kind == SPLIT_REPLICATE)
 		g->val[acc].split = g->val[m->out[0]].split;
 	in = arena_array(g->arena, (size_t)slot + 1, sizeof *in);
 	memcpy(in, m->in, (size_t)m->nin * sizeof *in);

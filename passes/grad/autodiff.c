@@ -104,8 +104,8 @@ fold_sum(struct autodiff *ad, ValId v, ValId sum, NodeId fresh)
 static void
 state_adjoint(Graph *g, ValId v, ValId d)
 {
-	if (g->val[v].split.kind == SPLIT_S
-	    && g->val[d].split.kind == SPLIT_I)
+	if (g->val[v].split.kind == SPLIT_SHARD
+	    && g->val[d].split.kind == SPLIT_REPLICATE)
 		g->val[d].split = g->val[v].split;
 }
 

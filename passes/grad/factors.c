@@ -29,7 +29,7 @@
 static bool
 is_spread(const Graph *g, const struct update *u)
 {
-	return u->cut || g->val[u->param].split.kind == SPLIT_S;
+	return u->cut || g->val[u->param].split.kind == SPLIT_SHARD;
 }
 
 /* The rank's shape tells rows and columns. */
@@ -38,13 +38,14 @@ check_factors(const Graph *g, Diag *d, const struct update *u)
 {
 	const Val *p = &g->val[u->param];
 
-	return p->split.kind != SPLIT_S || p->split.lead == p->split.axis
-		|| p->shape.rank < 2
-		|| diag_error(d, "trained parameter '%s': Adafactor requires a "
-		              "parameter sharded along one dim, found merged "
-		              "dims %d to %d sharded as one; try: --optimizer "
-		              "adamw", p->name, p->split.lead,
-		              p->split.axis);
+	return p->split.kind != SPLIT_SHARD
+		|| p->split.first_axis == p->split.axis || p->shape.rank < 2
+		|| diag_error(d,
+	                      "trained parameter '%s': Adafactor requires a "
+	                      "parameter sharded along one dim, found merged "
+	                      "dims %d to %d sharded as one; try: --optimizer "
+	                      "adamw",
+	                      p->name, p->split.first_axis, p->split.axis);
 }
 
 /* Shares of these means over the group become means. */
@@ -62,7 +63,7 @@ complete_means(Graph *g, Diag *d, Arena *scratch, struct update *u, uint32_t n,
 				ValId x = u[i].factor[k];
 
 				if (x && (group == REDUCE_DP ? u[i].cut
-				    : g->val[x].split.kind == SPLIT_P))
+				    : g->val[x].split.kind == SPLIT_PARTIAL))
 					v[count++] = &u[i].factor[k];
 			}
 		if (!reduce_values(g, d, scratch, v, count,
@@ -79,14 +80,14 @@ mean_share(Graph *g, ValId param, const Node *n, int k, ValId state,
            const char *what)
 {
 	Val *v = &g->val[n->out[k]];
-	bool cut = g->val[param].split.kind == SPLIT_S;
+	bool cut = g->val[param].split.kind == SPLIT_SHARD;
 
 	val_rename(g, n->out[k], arena_printf(g->arena, "%s.%s",
 	                                      g->val[param].name, what));
-	if (state && g->val[state].split.kind == SPLIT_S)
+	if (state && g->val[state].split.kind == SPLIT_SHARD)
 		v->split = g->val[state].split;
 	else
-		v->split.kind = cut ? SPLIT_P : SPLIT_I;
+		v->split.kind = cut ? SPLIT_PARTIAL : SPLIT_REPLICATE;
 	return n->out[k];
 }
 

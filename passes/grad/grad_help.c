@@ -195,8 +195,9 @@ repeated_dim(const struct grad *c, ValId like)
 {
 	const Split *y = &c->g->val[c->n.out[0]].split;
 
-	return y->kind == SPLIT_S && c->g->val[like].split.kind != SPLIT_S
-		? y->axis : -1;
+	return y->kind == SPLIT_SHARD
+	       && c->g->val[like].split.kind != SPLIT_SHARD
+	       ? y->axis : -1;
 }
 
 ValId

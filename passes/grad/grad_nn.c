@@ -42,8 +42,8 @@ grad_spread(struct grad *c, bool mean)
 		d = adj_scale(c, d, 1 / count);
 	/* a piece of one element is another thing than the sum, too */
 	if (d != 0 && shape_eq(adj_shape(c, d), adj_shape(c, x))
-	    && g->val[x].split.kind == SPLIT_S
-	    && g->val[c->n.out[0]].split.kind != SPLIT_S) {
+	    && g->val[x].split.kind == SPLIT_SHARD
+	    && g->val[c->n.out[0]].split.kind != SPLIT_SHARD) {
 		a.EXPAND.shape = shape_list(adj_shape(c, x));
 		c->dx[0] = adj_op(c, OP_EXPAND, 1, &d, &a);
 	} else {
@@ -152,7 +152,7 @@ one_right_side(const struct grad *c)
 	const Shape *b = adj_shape(c, c->n.in[1]);
 	const Shape *y = adj_shape(c, c->dy[0]);
 
-	if (cut->kind == SPLIT_S && cut->axis < y->rank - 1)
+	if (cut->kind == SPLIT_SHARD && cut->axis < y->rank - 1)
 		return false;
 	for (int i = 0; i < b->rank - 2; i++)
 		if (b->dim[i] != 1)

@@ -23,18 +23,18 @@ check_update(const Graph *g, Diag *d, const struct update *u)
 {
 	const Val *p = &g->val[u->param];
 	SplitKind grad = g->val[u->grad].split.kind;
-	bool cut = p->split.kind == SPLIT_S;
+	bool cut = p->split.kind == SPLIT_SHARD;
 
-	if (p->split.kind == SPLIT_P)
+	if (p->split.kind == SPLIT_PARTIAL)
 		return diag_error(d, "trained parameter '%s': expected "
 		                  "replicated or sharded, found partial sums "
 		                  "on each rank",
 		                  p->name);
-	if (grad == SPLIT_P && p->split.kind != SPLIT_R)
+	if (grad == SPLIT_PARTIAL && p->split.kind != SPLIT_REPLICATE_PARTIAL)
 		return diag_error(d, "trained parameter '%s': its gradient is "
 		                  "a partial sum on each rank, and no op adds "
 		                  "them up", p->name);
-	if (cut ? grad == SPLIT_R : grad == SPLIT_S)
+	if (cut ? grad == SPLIT_REPLICATE_PARTIAL : grad == SPLIT_SHARD)
 		return diag_error(d, "trained parameter '%s' is %s, but its "
 		                  "gradient is %s", p->name,
 		                  cut ? "sharded" : "replicated",
@@ -57,13 +57,14 @@ reduce_check(const Graph *g, Diag *d, const struct update *u, uint32_t n)
 static bool
 is_part_of_sum(const Graph *g, const struct update *u)
 {
-	return g->ranks > 0 && g->val[u->param].split.kind == SPLIT_R;
+	return g->ranks > 0
+		&& g->val[u->param].split.kind == SPLIT_REPLICATE_PARTIAL;
 }
 
 bool
 reduce_wanted(const Graph *g, const struct update *u, enum reduce_group group)
 {
-	if (g->val[u->grad].piece)
+	if (g->val[u->grad].shard)
 		return false;           /* of all ranks' sum */
 	return group == REDUCE_DP ? g->replicas > 0 : is_part_of_sum(g, u);
 }
@@ -187,7 +188,7 @@ static bool
 sum_line(Graph *g, Diag *d, Arena *scratch, ValId *v, int n,
          enum reduce_group group, const char *name)
 {
-	SplitKind kind = group == REDUCE_TP ? SPLIT_P : SPLIT_I;
+	SplitKind kind = group == REDUCE_TP ? SPLIT_PARTIAL : SPLIT_REPLICATE;
 	ValId line = join_line(g, d, scratch, v, n, kind, name);
 	int64_t start = 0;
 
@@ -201,7 +202,7 @@ sum_line(Graph *g, Diag *d, Arena *scratch, ValId *v, int n,
 
 		v[i] = reshape_update(g, d,
 		                      slice_line(g, d, line, start, extent),
-		                      &shape, SPLIT_I);
+		                      &shape, SPLIT_REPLICATE);
 		if (!v[i])
 			return false;
 		start += extent;
@@ -231,7 +232,7 @@ static bool
 is_small(const Graph *g, const struct update *u, enum reduce_group group)
 {
 	return val_data_bytes(&g->val[u->grad]) < SMALL_BYTES
-		&& g->val[u->param].split.kind != SPLIT_S
+		&& g->val[u->param].split.kind != SPLIT_SHARD
 		&& !(u->cut && group == REDUCE_DP);
 }
 
@@ -321,7 +322,7 @@ reduce_values(Graph *g, Diag *d, Arena *scratch, ValId *const *v, int n,
 		const Val *x = &g->val[*v[i]];
 
 		if (val_data_bytes(x) < SMALL_BYTES
-		    && x->split.kind != SPLIT_S) {
+		    && x->split.kind != SPLIT_SHARD) {
 			at[nsmall] = i;
 			small[nsmall++] = *v[i];
 			continue;
@@ -351,8 +352,8 @@ reduce_values(Graph *g, Diag *d, Arena *scratch, ValId *const *v, int n,
 static bool
 is_sharded_over(const Graph *g, const struct update *u, enum reduce_group group)
 {
-	return group == REDUCE_DP ? g->val[u->grad].piece != NULL
-	     : g->val[u->param].split.kind == SPLIT_S;
+	return group == REDUCE_DP ? g->val[u->grad].shard != NULL
+	     : g->val[u->param].split.kind == SPLIT_SHARD;
 }
 
 /* The squares of all that are cut over these groups, and no others, summed over
@@ -374,7 +375,7 @@ cut_squares(Graph *g, Diag *d, Arena *scratch, const struct update *u,
 	if (y) {
 		g->node[g->nnode - 1].phase = PH_UPDATE;
 		if (cut[REDUCE_TP])
-			g->val[y].split.kind = SPLIT_P;
+			g->val[y].split.kind = SPLIT_PARTIAL;
 	}
 	for (int k = REDUCE_TP; y && k <= REDUCE_DP; k++)
 		if (cut[k])

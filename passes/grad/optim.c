@@ -125,7 +125,7 @@ new_state(Graph *g, ValId param, const char *prefix, const char *state,
 	v = val_new(g, V_STATE, name, dt, shape);
 	g->val[v].param = param;
 	g->val[v].state = state;
-	if (g->val[param].split.kind == SPLIT_S)
+	if (g->val[param].split.kind == SPLIT_SHARD)
 		g->val[v].split = g->val[param].split;
 	return v;
 }
@@ -146,10 +146,10 @@ add_accumulate(struct optim *o, struct update *u)
 	g->node[g->nnode - 1].phase = PH_BACKWARD;
 	val_rename(g, acc, arena_printf(g->arena, "%s.next",
 	                                g->val[in[0]].name));
-	if (g->val[u->param].piece)
-		g->val[in[0]].split = g->val[u->param].piece->split;
+	if (g->val[u->param].shard)
+		g->val[in[0]].split = g->val[u->param].shard->split;
 	if (reduce_wanted(g, u, REDUCE_TP))
-		g->val[in[0]].split.kind = SPLIT_P;
+		g->val[in[0]].split.kind = SPLIT_PARTIAL;
 	g->val[acc].split = g->val[in[0]].split;
 	g->val[acc].param = u->param;
 	g->val[acc].grad_of = g->val[u->grad].grad_of;
@@ -185,7 +185,7 @@ name_outputs(Graph *g, const ValId *in)
 		val_rename(g, n->out[k], arena_printf(g->arena, "%s.next",
 		                                      g->val[old].name));
 		g->val[n->out[k]].split = g->val[old].split;
-		g->val[n->out[k]].piece = g->val[old].piece;
+		g->val[n->out[k]].shard = g->val[old].shard;
 	}
 }
 
@@ -215,14 +215,14 @@ takes_means(const struct rule *r)
 static ValId
 factor_state(Graph *g, ValId param, const struct rule *r, int k)
 {
-	const struct replica_shard *piece = g->val[param].piece;
+	const struct replica_shard *piece = g->val[param].shard;
 	Shape s = piece ? piece->shape : g->val[param].shape;
 	Split cut = piece ? piece->split : g->val[param].split;
 	ValId v = new_state(g, param, r->prefix, r->state[k], DT_F32,
 	                    shape_without(s, k + 1));
 
-	if (cut.kind == SPLIT_S)
-		g->val[v].split = split_without(&cut, s.rank, k + 1);
+	if (cut.kind == SPLIT_SHARD)
+		g->val[v].split = split_without_dim(&cut, s.rank, k + 1);
 	return v;
 }
 

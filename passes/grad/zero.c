@@ -58,11 +58,11 @@ shard_form(Graph *g, ValId param)
 	const Val *p = &g->val[param];
 	struct replica_shard *of;
 
-	if (p->piece)
-		return p->piece;
+	if (p->shard)
+		return p->shard;
 	of = arena_alloc(g->arena, sizeof *of);
 	*of = (struct replica_shard){ .shape = p->shape };
-	if (p->split.kind == SPLIT_S)
+	if (p->split.kind == SPLIT_SHARD)
 		of->split = p->split;
 	return of;
 }
@@ -86,9 +86,9 @@ zero_mark(Graph *g, ValId param, ValId v)
 	Split cut = split_over_replicas(&of->shape);
 	Val *x = &g->val[v];
 
-	x->piece = of;
+	x->shard = of;
 	split_local(&cut, g->replicas, &of->shape, &x->shape);
-	x->split = split_of_piece(&of->split, g->ranks, &x->shape);
+	x->split = split_of_shard(&of->split, g->ranks, &x->shape);
 }
 
 /* ---- masters ---- */
@@ -152,7 +152,7 @@ cut_master(Graph *g, ValId param, NodeId cast)
 
 	gather_copy(g, param, cast);
 	zero_mark(g, param, param);
-	if (kind == SPLIT_R) {
+	if (kind == SPLIT_REPLICATE_PARTIAL) {
 		g->val[param].split.kind = kind;
 		g->val[g->node[cast].out[0]].split.kind = kind;
 	}
@@ -206,7 +206,7 @@ zero_own(Graph *g, Diag *d, const struct update *u)
 {
 	ValId y;
 
-	if (g->val[u->param].piece)
+	if (g->val[u->param].shard)
 		return u->param;
 	y = emit_shard_op(g, d, u, OP_OWN, 1, &u->param, PH_UPDATE);
 	if (y) {
@@ -222,7 +222,7 @@ zero_gather(Graph *g, Diag *d, const struct update *u, ValId piece)
 {
 	ValId in[2] = { u->param, piece }, y;
 
-	if (g->val[u->param].piece)
+	if (g->val[u->param].shard)
 		return true;
 	y = emit_shard_op(g, d, u, OP_GATHER_INTO, 2, in, PH_UPDATE);
 	if (!y)

@@ -41,8 +41,9 @@ count_own_parts(const Graph *g, const Node *n)
 		ValId v = k < n->nin ? n->in[k] : n->out[k - n->nin];
 		const Split *s = &g->val[v].split;
 
-		if (v && s->kind == SPLIT_S && g->ranks / s->shared > most)
-			most = g->ranks / s->shared;
+		if (v && s->kind == SPLIT_SHARD
+		    && g->ranks / s->replication > most)
+			most = g->ranks / s->replication;
 	}
 	return (double)most;
 }

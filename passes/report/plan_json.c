@@ -111,16 +111,16 @@ put_placement(const struct plan_tensor *t, FILE *out)
 	static const char *const state[] = { "I", "R", "S", "P" };
 	Shape whole = split_whole(&t->split, &t->shape);
 
-	if (t->split.kind == SPLIT_I || t->shape.rank < 0)
+	if (t->split.kind == SPLIT_REPLICATE || t->shape.rank < 0)
 		return;
 	fprintf(out, ", \"split\": {\"state\": \"%s\"",
 	        state[t->split.kind]);
-	if (t->split.kind == SPLIT_S) {
+	if (t->split.kind == SPLIT_SHARD) {
 		fprintf(out, ", \"axis\": %d, \"shared\": %" PRId64
-		        ", \"parts\": [", t->split.axis, t->split.shared);
-		for (int i = 0; i < t->split.npart; i++)
+		        ", \"parts\": [", t->split.axis, t->split.replication);
+		for (int i = 0; i < t->split.nsegment; i++)
 			fprintf(out, "%s%" PRId64, i ? ", " : "",
-			        t->split.part[i]);
+			        t->split.segment[i]);
 		fputs("], \"whole\": [", out);
 		for (int i = 0; i < whole.rank; i++)
 			fprintf(out, "%s%" PRId64, i ? ", " : "",
@@ -176,8 +176,8 @@ put_tensor_object(const struct plan_tensor *t, int64_t id, FILE *out)
 	        decision_text[t->decision], json_bool(t->saved), t->first,
 	        t->last);
 	put_placement(t, out);
-	if (t->piece)
-		put_shard_extents(&t->piece->shape, out);
+	if (t->shard)
+		put_shard_extents(&t->shard->shape, out);
 	putc('}', out);
 }
 

@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { STATE = 200 };                   /* bytes of a state in words */
+enum { PLACEMENT_TEXT = 200 };          /* bytes of a placement in words */
 
 static const char *const phase_name[PH_COUNT] = {
 	"forward", "recompute", "backward", "update"
@@ -13,23 +13,24 @@ static const char *const phase_name[PH_COUNT] = {
 
 /* "S1 [64,64]" */
 static const char *
-placement_text(char *buf, size_t size, const Split *s)
+placement_code(char *buf, size_t size, const Split *s)
 {
 	size_t n;
 
-	if (s->kind != SPLIT_S) {
-		snprintf(buf, size, "%s", s->kind == SPLIT_R ? "R" : s->kind
-		         == SPLIT_P ? "P" : "I");
+	if (s->kind != SPLIT_SHARD) {
+		snprintf(buf, size, "%s",
+		         s->kind == SPLIT_REPLICATE_PARTIAL ? "R"
+		         : s->kind == SPLIT_PARTIAL ? "P" : "I");
 		return buf;
 	}
 	n = (size_t)snprintf(buf, size, "S%d [", s->axis);
-	for (int i = 0; i < s->npart && n < size; i++)
+	for (int i = 0; i < s->nsegment && n < size; i++)
 		n += (size_t)snprintf(buf + n, size - n, "%s%" PRId64,
-		                      i ? "," : "", s->part[i]);
+		                      i ? "," : "", s->segment[i]);
 	if (n < size)
 		n += (size_t)snprintf(buf + n, size - n, "]");
-	if (s->shared > 1 && n < size)
-		snprintf(buf + n, size - n, " x%" PRId64, s->shared);
+	if (s->replication > 1 && n < size)
+		snprintf(buf + n, size - n, " x%" PRId64, s->replication);
 	return buf;
 }
 
@@ -45,19 +46,19 @@ is_named_value(const Plan *plan, int64_t i)
 }
 
 static void
-put_sharded_values(const Plan *plan, FILE *out)
+print_sharded_values(const Plan *plan, FILE *out)
 {
 	fprintf(out, "%-18s %12s  %-20s %s\n", "placement", "bytes/rank",
 	        "full shape", "value");
 	for (int64_t i = 0; i < plan->ntensor; i++) {
 		const struct plan_tensor *t = &plan->tensor[i];
 		Shape whole = split_whole(&t->split, &t->shape);
-		char text[160], state[STATE];
+		char text[160], placement[PLACEMENT_TEXT];
 
 		if (!is_named_value(plan, i))
 			continue;
 		fprintf(out, "%-18s %12" PRId64 "  %-20s %s\n",
-		        placement_text(state, sizeof state, &t->split),
+		        placement_code(placement, sizeof placement, &t->split),
 		        t->bytes, shape_text(text, sizeof text, t->dt, &whole),
 		        t->name);
 	}
@@ -65,7 +66,7 @@ put_sharded_values(const Plan *plan, FILE *out)
 
 /* Collectives in the order of the schedule; totals by phase. */
 static void
-put_collectives(const Plan *plan, FILE *out)
+print_collectives(const Plan *plan, FILE *out)
 {
 	double sent[PH_COUNT] = { 0 }, sec[PH_COUNT] = { 0 };
 
@@ -100,42 +101,43 @@ plan_print_shard(const Pass *p, const Plan *plan, FILE *out)
 	}
 	fprintf(out, "sizes are those of one of %" PRId64 " ranks\n",
 	        plan->ranks);
-	if (p->layout_sec > 0)
+	if (p->strategy_sec > 0)
 		fprintf(out, "sharding strategy estimated at %.6g s per step\n",
-		        p->layout_sec);
+		        p->strategy_sec);
 	putc('\n', out);
-	put_sharded_values(plan, out);
-	put_collectives(plan, out);
+	print_sharded_values(plan, out);
+	print_collectives(plan, out);
 }
 
 static void
-put_second(const Pass *p, const struct second *x, FILE *out)
+print_runner_up(const Pass *p, const struct runner_up *x, FILE *out)
 {
-	char state[STATE];
+	char placement[PLACEMENT_TEXT];
 
 	fprintf(out, "  strategy     estimated at %.6g s per step; ",
-	        p->layout_sec);
+	        p->strategy_sec);
 	if (x->sec < 0) {
 		fputs("no other placement of this value is possible\n", out);
 		return;
 	}
 	fprintf(out, "with %s here at least %.6g s, %.3g %% more\n",
-	        placement_text(state, sizeof state, &x->state), x->sec,
-	        100 * (x->sec - p->layout_sec) / p->layout_sec);
+	        placement_code(placement, sizeof placement, &x->placement),
+	        x->sec, 100 * (x->sec - p->strategy_sec) / p->strategy_sec);
 }
 
 void
 plan_explain_split(const Pass *p, const Plan *plan, int64_t id, FILE *out)
 {
-	char state[STATE];
+	char placement[PLACEMENT_TEXT];
 
 	if (!plan->ranks)
 		return;
-	fprintf(out, "  placement    %s\n", placement_text(state, sizeof state,
-	        &plan->tensor[id].split));
-	for (int i = 0; i < p->nsecond; i++)
-		if (!strcmp(p->second[i].value, plan->tensor[id].name))
-			put_second(p, &p->second[i], out);
+	fprintf(out, "  placement    %s\n",
+	        placement_code(placement, sizeof placement,
+	                       &plan->tensor[id].split));
+	for (int i = 0; i < p->nrunner_up; i++)
+		if (!strcmp(p->runner_up[i].value, plan->tensor[id].name))
+			print_runner_up(p, &p->runner_up[i], out);
 	for (int64_t i = 0; i < plan->nstep; i++) {
 		const struct plan_step *s = &plan->step[i];
 		bool reads = s->nread > 0 && s->read[0] == id;

@@ -80,7 +80,7 @@ save_eligible(const Graph *g, DType to, Arena *a)
 			&& g->loss != id && v->dt == DT_F32
 			&& g->node[v->def].phase == PH_FORWARD
 			&& !(op_info[g->node[v->def].op].flags & F_WRITES)
-			&& v->nbytes >= SMALL && v->split.kind != SPLIT_P
+			&& v->nbytes >= SMALL && v->split.kind != SPLIT_PARTIAL
 			&& !is_statistic(g, v);
 	}
 	strike_poles(g, to, may);

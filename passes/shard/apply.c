@@ -10,20 +10,20 @@
 
 #include <string.h>
 
-struct made {                           /* a conversion that is there */
+struct conversion {                     /* a conversion that is there */
 	Split to;
 	int round;
 	ValId v;
-	struct made *next;
+	struct conversion *next;
 };
 
 struct apply {
 	struct shard *s;
 	Graph *g;
 	uint32_t nold, nval;            /* nodes and values before */
-	Split *state;                   /* by value, as chosen */
+	Split *placement;               /* by value, as chosen */
 	Shape *whole;                   /* by value */
-	struct made **made;             /* by value */
+	struct conversion **conversion; /* by value */
 	NodeId *after;                  /* by new node: behind which old one */
 	size_t nafter, after_cap;
 	int round;                      /* of the node at hand */
@@ -34,7 +34,7 @@ struct apply {
 
 /* The node added last stands behind this one. */
 static void
-stand_behind(struct apply *a, NodeId after)
+schedule_after(struct apply *a, NodeId after)
 {
 	a->after = arena_grow(a->s->tmp, a->after, a->nafter, &a->after_cap,
 	                      a->nafter + 1, sizeof *a->after);
@@ -42,7 +42,7 @@ stand_behind(struct apply *a, NodeId after)
 }
 
 static ValId
-emit(struct apply *a, Op op, ValId x, const Attr *attr, NodeId after)
+emit_conversion(struct apply *a, Op op, ValId x, const Attr *attr, NodeId after)
 {
 	Graph *g = a->g;
 	NodeId def = g->val[x].def;
@@ -53,163 +53,168 @@ emit(struct apply *a, Op op, ValId x, const Attr *attr, NodeId after)
 		return 0;
 	}
 	g->node[g->val[y].def].round = a->round;
-	stand_behind(a, after);
+	schedule_after(a, after);
 	val_rename(g, y, arena_printf(g->arena, "%s.%s", g->val[x].name,
 	                              op_info[op].text));
 	return y;
 }
 
 static ValId
-gather(struct apply *a, ValId v, ValId x, SplitKind to, NodeId after)
+emit_all_gather(struct apply *a, ValId v, ValId x, SplitKind to, NodeId after)
 {
-	Split from = split_plain(a->state[v]);
+	Split from = split_unmerged(a->placement[v]);
 	const Shape *whole = &a->whole[v];
 	Attr attr;
 	ValId y;
 
 	split_to_attr(&from, OP_ALL_GATHER, &attr);
-	attr.ALL_GATHER.side = to == SPLIT_R;
-	y = emit(a, OP_ALL_GATHER, x, &attr, after);
+	attr.ALL_GATHER.side = to == SPLIT_REPLICATE_PARTIAL;
+	y = emit_conversion(a, OP_ALL_GATHER, x, &attr, after);
 	if (!y)
 		return 0;
 	a->g->val[y].split.kind = to;
 	if (shape_eq(&a->g->val[y].shape, whole))
 		return y;
 	attr = attr_reshape(whole);
-	y = emit(a, OP_RESHAPE, y, &attr, after);
+	y = emit_conversion(a, OP_RESHAPE, y, &attr, after);
 	a->g->val[y].split.kind = to;
 	return y;
 }
 
 static ValId
-own(struct apply *a, ValId x, const Split *to, SplitKind from, NodeId after)
+emit_own_shard(struct apply *a, ValId x, const Split *to, SplitKind from,
+               NodeId after)
 {
 	Attr attr;
 	ValId y;
 
 	split_to_attr(to, OP_OWN, &attr);
-	attr.OWN.from = from == SPLIT_R;
-	y = emit(a, OP_OWN, x, &attr, after);
-	a->g->val[y].split = split_plain(*to);
+	attr.OWN.from = from == SPLIT_REPLICATE_PARTIAL;
+	y = emit_conversion(a, OP_OWN, x, &attr, after);
+	a->g->val[y].split = split_unmerged(*to);
 	return y;
 }
 
 static ValId
-reduce(struct apply *a, ValId x, const Split *to, NodeId after)
+emit_partial_reduction(struct apply *a, ValId x, const Split *to, NodeId after)
 {
-	Op op = to->kind == SPLIT_S ? OP_REDUCE_SCATTER : OP_ALL_REDUCE;
+	Op op = to->kind == SPLIT_SHARD ? OP_REDUCE_SCATTER : OP_ALL_REDUCE;
 	Attr attr = attr_default(op);
 	ValId y;
 
-	if (to->kind == SPLIT_S)
+	if (to->kind == SPLIT_SHARD)
 		split_to_attr(to, op, &attr);
 	else
-		attr.ALL_REDUCE.side = to->kind == SPLIT_R;
-	y = emit(a, op, x, &attr, after);
-	a->g->val[y].split = split_plain(*to);
+		attr.ALL_REDUCE.side = to->kind == SPLIT_REPLICATE_PARTIAL;
+	y = emit_conversion(a, op, x, &attr, after);
+	a->g->val[y].split = split_unmerged(*to);
 	return y;
 }
 
 static ValId
-exchange(struct apply *a, ValId x, const Split *from, const Split *to,
-         NodeId after)
+emit_all_to_all(struct apply *a, ValId x, const Split *from, const Split *to,
+                NodeId after)
 {
 	Attr attr;
 	ValId y;
 
 	split_to_attr(from, OP_ALL_TO_ALL, &attr);
 	attr.ALL_TO_ALL.to_axis = to->axis;
-	attr.ALL_TO_ALL.to_lead = to->lead;
-	attr.ALL_TO_ALL.to_shared = to->shared;
-	attr.ALL_TO_ALL.to_part.n = to->npart;
-	memcpy(attr.ALL_TO_ALL.to_part.v, to->part, sizeof to->part);
-	y = emit(a, OP_ALL_TO_ALL, x, &attr, after);
+	attr.ALL_TO_ALL.to_lead = to->first_axis;
+	attr.ALL_TO_ALL.to_shared = to->replication;
+	attr.ALL_TO_ALL.to_part.n = to->nsegment;
+	memcpy(attr.ALL_TO_ALL.to_part.v, to->segment, sizeof to->segment);
+	y = emit_conversion(a, OP_ALL_TO_ALL, x, &attr, after);
 	a->g->val[y].split = *to;
 	return y;
 }
 
-static ValId convert(struct apply *, ValId, const Split *, NodeId reader);
+static ValId convert_value(struct apply *, ValId, const Split *, NodeId reader);
 
 static ValId
-convert_cut(struct apply *a, ValId v, const Split *to, NodeId after,
-            NodeId reader)
+convert_sharded(struct apply *a, ValId v, const Split *to, NodeId after,
+                NodeId reader)
 {
-	const Split *from = &a->state[v];
-	Split whole = { .kind = a->s->grad[v] ? SPLIT_R : SPLIT_I };
+	const Split *from = &a->placement[v];
+	Split whole = { .kind = a->s->grad[v] ? SPLIT_REPLICATE_PARTIAL
+	                : SPLIT_REPLICATE };
 
-	if (to->kind != SPLIT_S)
-		return gather(a, v, v, to->kind, after);
-	if (from->lead == from->axis && to->lead == to->axis
-	    && to->shared == 1)
-		return exchange(a, v, from, to, after);
-	return own(a, convert(a, v, &whole, reader), to, whole.kind, after);
+	if (to->kind != SPLIT_SHARD)
+		return emit_all_gather(a, v, v, to->kind, after);
+	if (from->first_axis == from->axis && to->first_axis == to->axis
+	    && to->replication == 1)
+		return emit_all_to_all(a, v, from, to, after);
+	return emit_own_shard(a, convert_value(a, v, &whole, reader), to,
+	                      whole.kind, after);
 }
 
 static ValId
-convert_whole(struct apply *a, ValId v, const Split *to, NodeId after,
-              NodeId reader)
+convert_replicated(struct apply *a, ValId v, const Split *to, NodeId after,
+                   NodeId reader)
 {
-	Split r = { .kind = SPLIT_R };
+	Split r = { .kind = SPLIT_REPLICATE_PARTIAL };
 
-	if (to->kind == SPLIT_R) {
-		ValId y = emit(a, OP_REPLICATE, v, NULL, after);
+	if (to->kind == SPLIT_REPLICATE_PARTIAL) {
+		ValId y = emit_conversion(a, OP_REPLICATE, v, NULL, after);
 
-		a->g->val[y].split.kind = SPLIT_R;
+		a->g->val[y].split.kind = SPLIT_REPLICATE_PARTIAL;
 		return y;
 	}
-	/* ranks that share a piece have each a summand of its adjoint */
-	if (to->shared > 1 && a->s->grad[v] && a->state[v].kind == SPLIT_I)
-		return own(a, convert(a, v, &r, reader), to, SPLIT_R, after);
-	return own(a, v, to, a->state[v].kind, after);
+	/* ranks that share a shard have each a summand of its adjoint */
+	if (to->replication > 1 && a->s->grad[v]
+	    && a->placement[v].kind == SPLIT_REPLICATE)
+		return emit_own_shard(a, convert_value(a, v, &r, reader), to,
+		                      SPLIT_REPLICATE_PARTIAL, after);
+	return emit_own_shard(a, v, to, a->placement[v].kind, after);
 }
 
-/* v in the state wanted; `reader` is the first that wants it. */
+/* v in placement `to`; `reader` is the first that requires it. */
 static ValId
-convert(struct apply *a, ValId v, const Split *to, NodeId reader)
+convert_value(struct apply *a, ValId v, const Split *to, NodeId reader)
 {
-	const Split *from = &a->state[v];
+	const Split *from = &a->placement[v];
 	NodeId def = v < a->nval ? a->g->val[v].def : 0;
 	NodeId after = def ? def : reader - 1;
-	struct made *m;
+	struct conversion *m;
 	ValId y;
 
 	if (split_eq(from, to)
-	    || (!a->s->grad[v] && from->kind <= SPLIT_R
-	        && to->kind <= SPLIT_R))
+	    || (!a->s->grad[v] && from->kind <= SPLIT_REPLICATE_PARTIAL
+	        && to->kind <= SPLIT_REPLICATE_PARTIAL))
 		return v;
-	for (m = a->made[v]; m; m = m->next)
+	for (m = a->conversion[v]; m; m = m->next)
 		if (split_eq(&m->to, to) && m->round == a->round)
 			return m->v;
-	if (from->kind == SPLIT_P)
-		y = reduce(a, v, to, after);
-	else if (from->kind == SPLIT_S)
-		y = convert_cut(a, v, to, after, reader);
+	if (from->kind == SPLIT_PARTIAL)
+		y = emit_partial_reduction(a, v, to, after);
+	else if (from->kind == SPLIT_SHARD)
+		y = convert_sharded(a, v, to, after, reader);
 	else
-		y = convert_whole(a, v, to, after, reader);
+		y = convert_replicated(a, v, to, after, reader);
 	m = arena_alloc(a->s->tmp, sizeof *m);
-	*m = (struct made){ *to, a->round, y, a->made[v] };
-	a->made[v] = m;
+	*m = (struct conversion){ *to, a->round, y, a->conversion[v] };
+	a->conversion[v] = m;
 	return y;
 }
 
 /* ---- attributes that hold extents ---- */
 
-/* Where element `start` of the whole dim lies in a rank's: cuts end where
- * stretches do. */
+/* Where element `start` of the whole dim lies in a rank's: slices end where
+ * segments do. */
 static int64_t
 local_start(const struct apply *a, const Split *s, int64_t start)
 {
-	int64_t at = 0, local = 0, pieces = a->s->ranks / s->shared;
+	int64_t at = 0, local = 0, pieces = a->s->ranks / s->replication;
 
-	for (int i = 0; i < s->npart && at < start; i++) {
-		at += s->part[i];
-		local += s->part[i] / pieces;
+	for (int i = 0; i < s->nsegment && at < start; i++) {
+		at += s->segment[i];
+		local += s->segment[i] / pieces;
 	}
 	return local;
 }
 
 static void
-localise(struct apply *a, NodeId id, const struct way *w)
+localise_attributes(struct apply *a, NodeId id, const struct strategy *w)
 {
 	Node *n = &a->g->node[id];
 	const Split *x = n->nin ? &w->at[0] : NULL;
@@ -219,39 +224,39 @@ localise(struct apply *a, NodeId id, const struct way *w)
 
 	if (shape)                      /* the result's */
 		*shape = shape_list(y);
-	/* of more than one the channels are cut by groups */
-	if (group && *group > 1 && x->kind == SPLIT_S && x->axis == 1) {
+	/* of more than one the channels are sharded by groups */
+	if (group && *group > 1 && x->kind == SPLIT_SHARD && x->axis == 1) {
 		*attr_int_of(n->op, &n->attr, "part") = *group;
 		*group /= a->s->ranks;
 	}
 	switch (n->op) {
 	case OP_SLICE:
-		if (x->kind == SPLIT_S)
+		if (x->kind == SPLIT_SHARD)
 			n->attr.SLICE.start.v[x->axis] = local_start(a, x,
 				n->attr.SLICE.start.v[x->axis]);
 		break;
 	case OP_GATHER:
-		if (x->kind == SPLIT_S && x->axis == n->attr.GATHER.axis)
-			n->attr.GATHER.part = x->part[0];
+		if (x->kind == SPLIT_SHARD && x->axis == n->attr.GATHER.axis)
+			n->attr.GATHER.part = x->segment[0];
 		break;
 	default:
 		break;
 	}
 }
 
-/* ---- the loss over cut classes ---- */
+/* ---- the loss over sharded classes ---- */
 
 /* Each rank sums up its columns, all share that, and the loss is put
  * together from it: one gather of three numbers a row. */
 static void
-share_classes(struct apply *a, NodeId id, const struct way *w)
+insert_vocab_stats(struct apply *a, NodeId id, const struct strategy *w)
 {
 	Graph *g = a->g;
 	Node *n = &g->node[id];
 	Attr attr = attr_default(OP_VOCAB_STATS);
-	Split rows = split_cut(0, a->s->ranks);
+	Split rows = split_dim(0, a->s->ranks);
 	ValId in[4] = { n->in[0], n->in[1] }, stats;
-	int64_t classes = w->at[0].part[0];
+	int64_t classes = w->at[0].segment[0];
 
 	attr.VOCAB_STATS.part = classes;
 	stats = emit_op(g, a->s->pass->diag, OP_VOCAB_STATS, 2, in, &attr, id);
@@ -259,10 +264,10 @@ share_classes(struct apply *a, NodeId id, const struct way *w)
 		a->failed = true;
 		return;
 	}
-	stand_behind(a, id - 1);
+	schedule_after(a, id - 1);
 	g->val[stats].split = rows;
 	split_to_attr(&rows, OP_ALL_GATHER, &attr);
-	in[3] = emit(a, OP_ALL_GATHER, stats, &attr, id - 1);
+	in[3] = emit_conversion(a, OP_ALL_GATHER, stats, &attr, id - 1);
 	n = &g->node[id];
 	n->in = arena_copy(g->arena, in, sizeof in);
 	n->nin = 4;
@@ -274,7 +279,7 @@ share_classes(struct apply *a, NodeId id, const struct way *w)
 /* What broadcasts as v does over dim 1 of a value of that rank, with no dims
  * behind it; 0: nothing. */
 static ValId
-laid_down(const Graph *g, ValId v, int rank)
+flat_bias(const Graph *g, ValId v, int rank)
 {
 	const Node *n = &g->node[g->val[v].def];
 
@@ -291,7 +296,7 @@ laid_down(const Graph *g, ValId v, int rank)
 /* A product whose only reader adds a bias to it takes that along again where
  * no reduction came between them; 0: not so. */
 static ValId
-bias_of(const struct apply *a, NodeId id)
+mergeable_bias(const struct apply *a, NodeId id)
 {
 	const Graph *g = a->g;
 	const Node *n = &g->node[id], *m;
@@ -306,12 +311,12 @@ bias_of(const struct apply *a, NodeId id)
 	    || a->s->uses.first[x + 1] - a->s->uses.first[x] != 1
 	    || (s->rank > 2 && op_accumulator(m->op)))
 		return 0;
-	bias = laid_down(g, n->in[1], s->rank);
+	bias = flat_bias(g, n->in[1], s->rank);
 	return s->dim[1] == g->val[bias].shape.dim[0] ? bias : 0;
 }
 
 static void
-join_bias(struct apply *a, NodeId id, ValId bias)
+merge_bias(struct apply *a, NodeId id, ValId bias)
 {
 	Graph *g = a->g;
 	Node *n = &g->node[id];
@@ -333,7 +338,7 @@ join_bias(struct apply *a, NodeId id, ValId bias)
 /* ---- the graph ---- */
 
 static void
-set_states(struct apply *a)
+set_placements(struct apply *a)
 {
 	Graph *g = a->g;
 
@@ -343,43 +348,43 @@ set_states(struct apply *a)
 		a->whole[v] = x->shape;
 		if (x->kind == V_TEMP && !x->def)
 			continue;
-		a->state[v] = *shard_state(a->s, v);
-		split_local(&a->state[v], a->s->ranks, &a->whole[v],
+		a->placement[v] = *shard_placement(a->s, v);
+		split_local(&a->placement[v], a->s->ranks, &a->whole[v],
 		            &x->shape);
-		x->split = split_plain(a->state[v]);
+		x->split = split_unmerged(a->placement[v]);
 	}
 }
 
 static void
-rewrite(struct apply *a, NodeId id)
+rewrite_node(struct apply *a, NodeId id)
 {
 	Graph *g = a->g;
-	const struct choice *c = &a->s->node[id];
-	const struct way *w = &c->way[c->chosen];
+	const struct strategy_set *c = &a->s->node[id];
+	const struct strategy *w = &c->strategy[c->chosen];
 	ValId bias;
 
 	a->round = g->node[id].round;
-	localise(a, id, w);
+	localise_attributes(a, id, w);
 	for (int k = 0; k < g->node[id].nin && !a->failed; k++) {
 		ValId v = g->node[id].in[k];
 
 		if (v) {
-			ValId y = convert(a, v, &w->at[k], id);
+			ValId y = convert_value(a, v, &w->at[k], id);
 
 			g->node[id].in[k] = y;
 		}
 	}
 	if (a->failed)
 		return;
-	if (g->node[id].op == OP_SCE && w->at[0].kind == SPLIT_S)
-		share_classes(a, id, w);
-	else if ((bias = bias_of(a, id)))
-		join_bias(a, id, bias);
+	if (g->node[id].op == OP_SCE && w->at[0].kind == SPLIT_SHARD)
+		insert_vocab_stats(a, id, w);
+	else if ((bias = mergeable_bias(a, id)))
+		merge_bias(a, id, bias);
 }
 
 /* Old nodes in their order, new ones behind those that they follow. */
 static void
-put_in_order(struct apply *a)
+order_nodes(struct apply *a)
 {
 	Graph *g = a->g;
 	Arena *tmp = a->s->tmp;
@@ -407,15 +412,15 @@ shard_apply(struct shard *s)
 	Graph *g = s->g;
 	struct apply a = { .s = s, .g = g, .nold = g->nnode, .nval = g->nval };
 
-	a.state = arena_array(s->tmp, g->nval, sizeof *a.state);
+	a.placement = arena_array(s->tmp, g->nval, sizeof *a.placement);
 	a.whole = arena_array(s->tmp, g->nval, sizeof *a.whole);
-	a.made = arena_array(s->tmp, g->nval, sizeof *a.made);
+	a.conversion = arena_array(s->tmp, g->nval, sizeof *a.conversion);
 	g->ranks = s->ranks;
-	set_states(&a);
+	set_placements(&a);
 	for (NodeId id = 1; id < a.nold && !a.failed; id++)
-		rewrite(&a, id);
+		rewrite_node(&a, id);
 	if (a.failed)
 		return false;
-	put_in_order(&a);
+	order_nodes(&a);
 	return true;
 }

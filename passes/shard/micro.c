@@ -4,7 +4,7 @@
  * what    what a loss divides by is counted over all micro-batches before the
  *         first one (rounds.c), and so is all that a formula is made of that
  *         is more than a sum of quotients
- * method  a copy of the graph is dealt as if micro-batches were replicas
+ * method  a copy of the graph is partitioned as if micro-batches were replicas
  *         (DP_MICRO); what is added up over them there and no gradient passes
  *         is a total.  What that changes in the graph is copied into it
  * keeps   a loss that is a mean over samples alone is the mean of its
@@ -12,26 +12,26 @@
  *         mix samples otherwise remain their means, with a note
  * gives   Graph.adds if losses add up
  */
-#include "passes/shard/deal.h"
+#include "passes/shard/dp_partition.h"
 #include "passes/shard/rounds.h"
 
 #include <string.h>
 
-struct parts {
+struct micro_loss {
 	Pass *p;
 	Graph *g;
-	const Graph *dealt;
+	const Graph *replica;
 	const char *why;                /* a term is a mean; NULL: none is */
-	bool *grad;                     /* by value of `dealt`: a gradient
+	bool *grad;                     /* by value of `replica`: a gradient
 	                                 * passes */
-	const char *guess;              /* a node whose states are one; NULL:
-	                                 * there is none */
-	bool *doubtful;                 /* by value of `dealt`: it depends on
-	                                 * what may be one */
+	const char *assumed;            /* a node whose placements are assumed;
+	                                 * NULL: there is none */
+	bool *doubtful;                 /* by value of `replica`: it depends on
+	                                 * what may be assumed */
 	bool *counted;                  /* ... it depends on a total */
 	bool *mixed;                    /* ... on a sum that is not known before
 	                                 * the step */
-	ValId *at;                      /* ... where it is in g; 0: nowhere */
+	ValId *copy;                    /* ... where it is in g; 0: nowhere */
 	ValId share;                    /* 1 / micro-batches; 0: not there */
 	struct rounds rounds;
 	bool sums, formulas, means;     /* terms are sums, perhaps divided;
@@ -39,14 +39,14 @@ struct parts {
 	                                 * decide; means of what is mixed */
 };
 
-/* ---- what is known of values of the dealt copy ---- */
+/* ---- what is known of values of the partitioned copy ---- */
 
 static const Node *
-writer(const struct parts *m, ValId v)
+replica_producer(const struct micro_loss *m, ValId v)
 {
-	NodeId def = m->dealt->val[v].def;
+	NodeId def = m->replica->val[v].def;
 
-	return def ? &m->dealt->node[def] : NULL;
+	return def ? &m->replica->node[def] : NULL;
 }
 
 static bool
@@ -57,30 +57,30 @@ is_sum_of_all(const Node *n)
 
 /* What is added up last is the loss. */
 static bool
-is_loss(const struct parts *m, const Node *n)
+is_loss_reduction(const struct micro_loss *m, const Node *n)
 {
-	return n->out[0] == m->dealt->loss;
+	return n->out[0] == m->replica->loss;
 }
 
 static void
-say_why(struct parts *m, const Node *n)
+record_mixing(struct micro_loss *m, const Node *n)
 {
-	const char *label = node_label(m->dealt, n);
+	const char *label = node_label(m->replica, n);
 
 	if (!m->why)
 		m->why = arena_printf(m->p->scratch, "node '%s' (%s) mixes "
 		                      "samples of a batch other than by a sum "
 		                      "or mean", label ? label
-		                      : m->dealt->val[n->out[0]].name,
-		                      node_type(m->dealt, n));
+		                      : m->replica->val[n->out[0]].name,
+		                      node_type(m->replica, n));
 }
 
 /* A sum that a gradient passes is not known before the step, nor are, for
  * other micro-batches, the statistics of one, or a sum behind a guess. */
 static bool
-mixes(struct parts *m, const Node *n, int slot)
+is_mixed_result(struct micro_loss *m, const Node *n, int slot)
 {
-	bool any = (is_sum_of_all(n) && !is_loss(m, n)
+	bool any = (is_sum_of_all(n) && !is_loss_reduction(m, n)
 	            && (m->grad[n->in[0]] || m->doubtful[n->in[0]]))
 		|| (n->op == OP_BATCHNORM && slot > 0);
 
@@ -90,9 +90,9 @@ mixes(struct parts *m, const Node *n, int slot)
 }
 
 static bool
-is_counted(const struct parts *m, const Node *n)
+depends_on_total(const struct micro_loss *m, const Node *n)
 {
-	bool any = is_sum_of_all(n) && !is_loss(m, n);
+	bool any = is_sum_of_all(n) && !is_loss_reduction(m, n);
 
 	for (int k = 0; k < n->nin; k++)
 		any |= m->counted[n->in[k]];
@@ -100,9 +100,9 @@ is_counted(const struct parts *m, const Node *n)
 }
 
 static bool
-is_doubtful(const struct parts *m, const Node *n)
+depends_on_assumption(const struct micro_loss *m, const Node *n)
 {
-	bool any = m->guess && deal_looks_up(n->op);
+	bool any = m->assumed && dp_is_lookup(n->op);
 
 	for (int k = 0; k < n->nin; k++)
 		any |= m->doubtful[n->in[k]];
@@ -110,82 +110,83 @@ is_doubtful(const struct parts *m, const Node *n)
 }
 
 static void
-look(struct parts *m)
+analyze_values(struct micro_loss *m)
 {
-	const Graph *g = m->dealt;
+	const Graph *g = m->replica;
 	Arena *a = m->p->scratch;
 
-	m->grad = shard_grad(g, a);
+	m->grad = shard_requires_grad(g, a);
 	m->mixed = arena_array(a, g->nval, sizeof *m->mixed);
 	m->counted = arena_array(a, g->nval, sizeof *m->counted);
 	m->doubtful = arena_array(a, g->nval, sizeof *m->doubtful);
-	m->at = arena_array(a, g->nval, sizeof *m->at);
+	m->copy = arena_array(a, g->nval, sizeof *m->copy);
 	FOR_NODES (n, g) {
 		for (int k = 0; k < n->nout; k++) {
-			m->mixed[n->out[k]] = mixes(m, n, k);
-			m->counted[n->out[k]] = is_counted(m, n);
-			m->doubtful[n->out[k]] = is_doubtful(m, n);
+			m->mixed[n->out[k]] = is_mixed_result(m, n, k);
+			m->counted[n->out[k]] = depends_on_total(m, n);
+			m->doubtful[n->out[k]] = depends_on_assumption(m, n);
 		}
 		m->mixed[0] = m->counted[0] = m->doubtful[0] = false;
 		for (int k = 0; k < n->nin; k++)
-			if (m->mixed[n->in[k]] && is_sum_of_all(writer(m,
-			    n->in[k])) && !is_loss(m, n))
-				say_why(m, n);
+			if (m->mixed[n->in[k]]
+			    && is_sum_of_all(replica_producer(m, n->in[k]))
+			    && !is_loss_reduction(m, n))
+				record_mixing(m, n);
 	}
 }
 
 static bool
-is_share(const struct parts *m, ValId v)
+is_share_value(const struct micro_loss *m, ValId v)
 {
-	const Node *n = writer(m, v);
+	const Node *n = replica_producer(m, v);
 
 	while (n && n->op == OP_CAST)
-		n = writer(m, n->in[0]);
+		n = replica_producer(m, n->in[0]);
 	return n && n->op == OP_SHARE;
 }
 
 /* Whether v, a summand, is a mean of means, or made of such alone. */
 static bool
-is_mean(const struct parts *m, ValId v)
+is_mean_value(const struct micro_loss *m, ValId v)
 {
-	const Node *n = writer(m, v);
+	const Node *n = replica_producer(m, v);
 
-	if (!n || m->dealt->val[v].split.kind != SPLIT_P || m->counted[v]
-	    || m->mixed[v])
+	if (!n || m->replica->val[v].split.kind != SPLIT_PARTIAL
+	    || m->counted[v] || m->mixed[v])
 		return false;
 	for (int k = 0; k < n->nin; k++)
-		if (is_share(m, n->in[k]))
+		if (is_share_value(m, n->in[k]))
 			return true;
 	for (int k = 0; k < n->nin; k++)
-		if (m->dealt->val[n->in[k]].split.kind == SPLIT_P
-		    && !is_mean(m, n->in[k]))
+		if (m->replica->val[n->in[k]].split.kind == SPLIT_PARTIAL
+		    && !is_mean_value(m, n->in[k]))
 			return false;
-	return total_has(n->op);
+	return total_has_op(n->op);
 }
 
 /* ---- the loss of a micro-batch ---- */
 
-/* Whether the node does in g what it does where it was dealt. */
+/* Whether the node does in g what it does in the partitioned copy. */
 static bool
-is_unchanged(const struct parts *m, const Node *n)
+is_unchanged_node(const struct micro_loss *m, const Node *n)
 {
 	const Graph *g = m->g;
 	ValId y = n->out[0];
 	const Node *was = y && y < g->nval && g->val[y].def
 		? &g->node[g->val[y].def] : NULL;
 	Attr a = n->attr, b;
-	int64_t *dealt = attr_int_of(n->op, &a, "dealt"), *before;
+	int64_t *replica = attr_int_of(n->op, &a, "dealt"), *before;
 
 	if (!was || was->op != n->op || was->nin != n->nin
 	    || was->nout != n->nout)
 		return false;
 	b = was->attr;
 	before = attr_int_of(n->op, &b, "dealt");
-	if (dealt)
-		*dealt = *before;
+	if (replica)
+		*replica = *before;
 	for (int k = 0; k < n->nin; k++)
 		if (was->in[k] != n->in[k]
-		    || (n->in[k] && m->at[n->in[k]] != n->in[k]))
+		    || (n->in[k] && m->copy[n->in[k]] != n->in[k]))
 			return false;
 	for (int k = 0; k < n->nout; k++)
 		if (n->out[k] && was->out[k] != n->out[k])
@@ -194,7 +195,7 @@ is_unchanged(const struct parts *m, const Node *n)
 }
 
 static ValId
-own_share(struct parts *m)
+micro_share(struct micro_loss *m)
 {
 	Attr a = attr_default(OP_SHARE);
 
@@ -206,61 +207,61 @@ own_share(struct parts *m)
 
 /* Leaves of the copy, where they are in g. */
 static void
-bring_leaves(struct parts *m)
+map_leaves(struct micro_loss *m)
 {
-	for (ValId v = 1; v < m->dealt->nval; v++) {
-		const Val *x = &m->dealt->val[v];
+	for (ValId v = 1; v < m->replica->nval; v++) {
+		const Val *x = &m->replica->val[v];
 
 		if (x->def)
 			continue;
-		m->at[v] = v < m->g->nval ? v : x->kind == V_CONST && x->data
+		m->copy[v] = v < m->g->nval ? v : x->kind == V_CONST && x->data
 			? val_const(m->g, x->name, x->dt, x->shape, x->data)
 			: 0;
 	}
 }
 
 static bool
-bring(struct parts *m, const Node *n)
+copy_to_graph(struct micro_loss *m, const Node *n)
 {
 	Graph *g = m->g;
 	ValId *in = arena_array(m->p->scratch, (size_t)n->nin + 1, sizeof *in);
 	NodeId id;
 
 	if (n->op == OP_SHARE)
-		return (m->at[n->out[0]] = own_share(m));
+		return (m->copy[n->out[0]] = micro_share(m));
 	for (int k = 0; k < n->nin; k++)
-		in[k] = m->at[n->in[k]];
+		in[k] = m->copy[n->in[k]];
 	if (is_sum_of_all(n))
-		return (m->at[n->out[0]] = round_total(&m->rounds, in[0]));
-	id = round_copy(g, m->dealt, n, in);
+		return (m->copy[n->out[0]] = round_total(&m->rounds, in[0]));
+	id = round_copy(g, m->replica, n, in);
 	for (int k = 0; k < n->nout; k++)
-		m->at[n->out[k]] = g->node[id].out[k];
-	m->at[0] = 0;
+		m->copy[n->out[k]] = g->node[id].out[k];
+	m->copy[0] = 0;
 	return true;
 }
 
 /* What is mixed is as before, of the micro-batch alone, if it was there. */
 static bool
-bring_all(struct parts *m)
+copy_all_nodes(struct micro_loss *m)
 {
 	uint32_t nval = m->g->nval;
 
-	bring_leaves(m);
-	FOR_NODES (n, m->dealt) {
-		bool keep = is_unchanged(m, n) || m->mixed[n->out[0]];
+	map_leaves(m);
+	FOR_NODES (n, m->replica) {
+		bool keep = is_unchanged_node(m, n) || m->mixed[n->out[0]];
 
-		if (is_loss(m, n))
+		if (is_loss_reduction(m, n))
 			continue;
 		for (int k = 0; k < n->nout && keep; k++)
-			m->at[n->out[k]] = n->out[k] < nval ? n->out[k] : 0;
-		if (!keep && !bring(m, n))
+			m->copy[n->out[k]] = n->out[k] < nval ? n->out[k] : 0;
+		if (!keep && !copy_to_graph(m, n))
 			return false;
 	}
 	return true;
 }
 
 static ValId
-cast_to(struct parts *m, ValId v, DType to)
+emit_micro_cast(struct micro_loss *m, ValId v, DType to)
 {
 	Attr a = attr_default(OP_CAST);
 
@@ -271,50 +272,52 @@ cast_to(struct parts *m, ValId v, DType to)
 
 /* The part that one micro-batch has of a mean; in float32 at least. */
 static ValId
-part_of_mean(struct parts *m, ValId v)
+scale_mean(struct micro_loss *m, ValId v)
 {
 	DType dt = m->g->val[v].dt, wide = dtype_is_half(dt) ? DT_F32 : dt;
-	ValId in[2] = { cast_to(m, v, wide), cast_to(m, own_share(m), wide) };
+	ValId in[2] = { emit_micro_cast(m, v, wide),
+	                emit_micro_cast(m, micro_share(m), wide) };
 
 	if (!in[0] || !in[1])
 		return 0;
-	return cast_to(m, emit_op(m->g, m->p->diag, OP_MUL, 2, in, NULL, 0),
-	               dt);
+	return emit_micro_cast(m, emit_op(m->g, m->p->diag, OP_MUL, 2, in,
+	                                  NULL, 0), dt);
 }
 
-static ValId whole(struct parts *, ValId v);
+static ValId full_batch_value(struct micro_loss *, ValId v);
 
 /* The same of what a node makes of scalars. */
 static ValId
-whole_of(struct parts *m, const Node *n)
+full_batch_node(struct micro_loss *m, const Node *n)
 {
 	ValId in[2] = { 0 };
 
 	for (int k = 0; k < n->nin && k < 2; k++) {
-		in[k] = whole(m, n->in[k]);
+		in[k] = full_batch_value(m, n->in[k]);
 		if (!in[k])
 			return 0;
 	}
-	if (is_sum_of_all(n) || (n->nin == 2 && is_share(m, n->in[1])))
+	if (is_sum_of_all(n) || (n->nin == 2 && is_share_value(m, n->in[1])))
 		return in[0];
-	return total_has(n->op) ? emit_op(m->g, m->p->diag, n->op, n->nin, in,
-	                                  &n->attr, 0) : 0;
+	return total_has_op(n->op)
+		? emit_op(m->g, m->p->diag, n->op, n->nin, in, &n->attr, 0)
+		: 0;
 }
 
 /* v, a scalar, of all micro-batches: a formula of sums, of which parameters
  * decide some; 0: it is none. */
 static ValId
-whole(struct parts *m, ValId v)
+full_batch_value(struct micro_loss *m, ValId v)
 {
-	const Val *x = &m->dealt->val[v];
-	const Node *n = writer(m, v);
-	ValId in[2] = { m->at[v], 0 };
+	const Val *x = &m->replica->val[v];
+	const Node *n = replica_producer(m, v);
+	ValId in[2] = { m->copy[v], 0 };
 
 	if (val_nelem(x) != 1 || (!m->mixed[v] && !in[0]))
 		return 0;
 	if (m->mixed[v])
-		return n ? whole_of(m, n) : 0;
-	if (x->split.kind != SPLIT_P)
+		return n ? full_batch_node(m, n) : 0;
+	if (x->split.kind != SPLIT_PARTIAL)
 		return in[0];
 	in[1] = round_total(&m->rounds, in[0]);
 	return in[1] ? emit_op(m->g, m->p->diag, OP_WHOLE, 2, in, NULL, 0) : 0;
@@ -322,34 +325,35 @@ whole(struct parts *m, ValId v)
 
 /* v, a summand of the loss, as a summand of each micro-batch; 0: it is none. */
 static ValId
-summand(struct parts *m, ValId v)
+micro_summand(struct micro_loss *m, ValId v)
 {
-	const Node *n = writer(m, v);
-	bool shares = n && n->nin == 2 && is_share(m, n->in[1]);
+	const Node *n = replica_producer(m, v);
+	bool shares = n && n->nin == 2 && is_share_value(m, n->in[1]);
 	ValId in[2], y;
 
 	if (!m->mixed[v]) {
-		m->sums |= !is_mean(m, v);
-		return m->at[v];
+		m->sums |= !is_mean_value(m, v);
+		return m->copy[v];
 	}
 	if (op_info[n->op].flags & F_JOINT && n->nin == 2) {
-		in[0] = summand(m, n->in[0]);
-		in[1] = summand(m, n->in[1]);
+		in[0] = micro_summand(m, n->in[0]);
+		in[1] = micro_summand(m, n->in[1]);
 		return !in[0] || !in[1] ? 0 : emit_op(m->g, m->p->diag, n->op,
 		                                      2, in, &n->attr, 0);
 	}
-	y = whole(m, v);
+	y = full_batch_value(m, v);
 	m->formulas |= y != 0;
 	if (!y) {
-		/* a mean that deal has shared out is v itself in g */
-		y = shares && m->at[n->in[0]] ? m->at[n->in[0]] : m->at[v];
+		/* a mean that was scaled by the share is v itself in g */
+		y = shares && m->copy[n->in[0]] ? m->copy[n->in[0]]
+		  : m->copy[v];
 		m->means = true;
 	}
-	return y ? part_of_mean(m, y) : 0;
+	return y ? scale_mean(m, y) : 0;
 }
 
 static void
-take_loss(Graph *g, ValId y)
+replace_loss(Graph *g, ValId y)
 {
 	ValId old = g->loss;
 	const char *name = g->val[old].name;
@@ -367,26 +371,26 @@ take_loss(Graph *g, ValId y)
 }
 
 static bool
-make_parts(struct parts *m)
+rewrite_loss(struct micro_loss *m)
 {
-	ValId part = writer(m, m->dealt->loss)->in[0], y;
+	ValId part = replica_producer(m, m->replica->loss)->in[0], y;
 
-	if (is_mean(m, part))
+	if (is_mean_value(m, part))
 		return true;
-	if (!bring_all(m))
+	if (!copy_all_nodes(m))
 		return false;
-	y = summand(m, part);
+	y = micro_summand(m, part);
 	if (!y)
 		return false;
 	if (m->formulas || m->sums)
-		take_loss(m->g, y);
+		replace_loss(m->g, y);
 	round_order(m->g, m->p->scratch);
 	graph_dce(m->g);
 	return true;
 }
 
 static void
-tell(const struct parts *m)
+note_micro(const struct micro_loss *m)
 {
 	Diag *d = m->p->diag;
 
@@ -396,10 +400,10 @@ tell(const struct parts *m)
 		diag_note(d, "%s of a step is the mean over its micro-batches: "
 		          "%s", m->g->adds ? "a term of the loss" : "the loss",
 		          m->why);
-	if (m->guess && (m->g->adds || !m->why))
+	if (m->assumed && (m->g->adds || !m->why))
 		diag_note(d, "%s is assumed not to mix samples of different "
 		          "micro-batches; ckc cannot prove it",
-		          m->guess);
+		          m->assumed);
 	if (m->formulas)
 		diag_note(d, "the loss is a formula of sums that depend on "
 		          "parameters: each step runs one more forward pass "
@@ -412,23 +416,23 @@ tell(const struct parts *m)
 bool
 pass_micro(Pass *p, Graph *g)
 {
-	struct parts m = { .p = p, .g = g, .rounds = { .p = p, .g = g } };
-	Graph *dealt;
+	struct micro_loss m = { .p = p, .g = g, .rounds = { .p = p, .g = g } };
+	Graph *replica;
 	bool ok;
 
 	if (p->opt->grad_accum <= 1 || !g->loss || g->adds
 	    || p->opt->forward_only)
 		return true;
-	dealt = deal_copy(p, g, g->loss, DP_MICRO, &m.why);
-	m.dealt = dealt;
-	if (dealt) {
-		m.guess = m.why;
+	replica = dp_partition_copy(p, g, g->loss, DP_MICRO, &m.why);
+	m.replica = replica;
+	if (replica) {
+		m.assumed = m.why;
 		m.why = NULL;
-		look(&m);
+		analyze_values(&m);
 	}
-	ok = !dealt || make_parts(&m);
-	graph_free(dealt);
+	ok = !replica || rewrite_loss(&m);
+	graph_free(replica);
 	if (ok)
-		tell(&m);
+		note_micro(&m);
 	return ok;
 }

@@ -11,7 +11,7 @@ enum { ROUNDS = 16 };
 
 /* Nodes of g that make v, up to totals; the latest round of these. */
 static bool *
-cone(const struct rounds *m, ValId v, int *round)
+find_cone(const struct rounds *m, ValId v, int *round)
 {
 	const Graph *g = m->g;
 	bool *in = arena_array(m->p->scratch, g->nnode, sizeof *in);
@@ -36,7 +36,7 @@ cone(const struct rounds *m, ValId v, int *round)
 }
 
 static ValId
-some_output(const Graph *g, NodeId id)
+first_output(const Graph *g, NodeId id)
 {
 	const Node *n = &g->node[id];
 	int k = 0;
@@ -80,7 +80,7 @@ round_copy(Graph *g, const Graph *of, const Node *from, const ValId *in)
 
 /* Where v of g, made once more in a round, is; 0: nowhere yet. */
 static ValId *
-twin(struct rounds *m, ValId v, int round)
+twin_slot(struct rounds *m, ValId v, int round)
 {
 	size_t at = (size_t)v * ROUNDS + (size_t)round % ROUNDS;
 	size_t had = m->ntwin;
@@ -96,7 +96,7 @@ twin(struct rounds *m, ValId v, int round)
 
 /* The same of node id. */
 static void
-count_node(struct rounds *m, NodeId id, int round)
+copy_to_round(struct rounds *m, NodeId id, int round)
 {
 	Graph *g = m->g;
 	const Node from = g->node[id];
@@ -105,7 +105,7 @@ count_node(struct rounds *m, NodeId id, int round)
 	NodeId to;
 
 	for (int k = 0; k < from.nin; k++) {
-		ValId y = *twin(m, from.in[k], round);
+		ValId y = *twin_slot(m, from.in[k], round);
 
 		with[k] = y ? y : from.in[k];
 	}
@@ -113,15 +113,15 @@ count_node(struct rounds *m, NodeId id, int round)
 	g->node[to].round = round;
 	for (int k = 0; k < from.nout; k++)
 		if (from.out[k])
-			*twin(m, from.out[k], round) = g->node[to].out[k];
+			*twin_slot(m, from.out[k], round) = g->node[to].out[k];
 }
 
 /* v of g, made in the round behind all that it needs; 0 after a diagnostic. */
 static ValId
-counted(struct rounds *m, ValId v, int *round)
+copy_cone(struct rounds *m, ValId v, int *round)
 {
 	Graph *g = m->g;
-	bool *in = cone(m, v, round);
+	bool *in = find_cone(m, v, round);
 	uint32_t n = g->nnode;
 
 	if (++*round >= ROUNDS)
@@ -129,14 +129,14 @@ counted(struct rounds *m, ValId v, int *round)
 		                  "sums: expected a depth of less than %d",
 		                  ROUNDS);
 	for (NodeId id = 1; id < n; id++)
-		if (in[id] && !*twin(m, some_output(g, id), *round))
-			count_node(m, id, *round);
-	return *twin(m, v, *round) ? *twin(m, v, *round) : v;
+		if (in[id] && !*twin_slot(m, first_output(g, id), *round))
+			copy_to_round(m, id, *round);
+	return *twin_slot(m, v, *round) ? *twin_slot(m, v, *round) : v;
 }
 
 /* In float32, in which totals are kept; and back. */
 static ValId
-cast(struct rounds *m, ValId v, DType to, int round)
+emit_round_cast(struct rounds *m, ValId v, DType to, int round)
 {
 	Attr a = attr_default(OP_CAST);
 
@@ -155,9 +155,9 @@ round_total(struct rounds *m, ValId v)
 	Graph *g = m->g;
 	DType dt = g->val[v].dt;
 	int round;
-	ValId in[2] = { 0, counted(m, v, &round) }, y;
+	ValId in[2] = { 0, copy_cone(m, v, &round) }, y;
 
-	in[1] = cast(m, in[1], DT_F32, round);
+	in[1] = emit_round_cast(m, in[1], DT_F32, round);
 	if (!in[1])
 		return 0;
 	in[0] = val_new(g, V_STATE, "total", DT_F32, g->val[v].shape);
@@ -168,7 +168,7 @@ round_total(struct rounds *m, ValId v)
 	val_rename(g, y, arena_printf(g->arena, "%s.next",
 	                              g->val[in[0]].name));
 	g->node[g->nnode - 1].round = round;
-	return cast(m, y, dt, 0);
+	return emit_round_cast(m, y, dt, 0);
 }
 
 /* ---- order ---- */

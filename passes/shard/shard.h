@@ -1,14 +1,14 @@
 /* Room shard: one rank's graph from the full graph.
  *
  * in      a canonical forward graph with its loss, --tp and --sp
- * out     the same graph as one of `tp` ranks sees it: local shapes, a state
- *         per value, collectives where states differ
- * unaware of backward (autodiff derives it from the states), of memory and of
- *         what any model calls its layers
+ * out     the same graph as one of `tp` ranks sees it: local shapes,
+ *         a placement per value, collectives where placements differ
+ * unaware of backward (autodiff derives it from the placements), of memory and
+ *         of what any model calls its layers
  *
- * ways.c finds the sharding strategies of each node, layout.c chooses among
- * them by an integer program whose prices (price.c) are those of the
- * collectives, forward and dual, and apply.c rewrites the graph.
+ * strategies.c finds the sharding strategies of each node, strategy_ilp.c
+ * chooses among them by an integer program whose costs (strategy_cost.c) are
+ * those of the collectives, forward and dual, and apply.c rewrites the graph.
  */
 #ifndef PASSES_SHARD_H
 #define PASSES_SHARD_H
@@ -16,43 +16,43 @@
 #include "passes/pass.h"
 #include "ir/placement/placement.h"
 
-PassFn pass_shard, pass_deal, pass_micro;
+PassFn pass_shard, pass_replicate, pass_micro;
 
 /* rounds.c: rounds in their order, then the step; nodes that nothing depends on
  * go. */
 void round_order(Graph *, Arena *scratch);
 
-/* deal_resized.c: whether g is dealt as the same graph of another batch
- * size is; else why not, in p->keep, or NULL if it is not dealt at all. */
-bool deal_agrees(Pass *, const Graph *g, const Graph *resized,
-                 const char **why);
+/* dp_resized.c: whether g is partitioned as the same graph of another batch
+ * size is; else why not, in p->keep, or NULL if it has no partition. */
+bool dp_agrees(Pass *, const Graph *g, const Graph *resized,
+               const char **why);
 
-/* total.c: how the loss of a data set is put together of what g says of its
- * batches, where that does not depend on their size; operands become outputs.
- * False after a diagnostic. */
-bool total_find(Pass *, Graph *g, struct total *);
-/* The same of a graph that says nothing but the loss. */
+/* loss_formula.c: the loss of a data set as a formula over its batches, where
+ * that does not depend on their size; operands become outputs.  False after a
+ * diagnostic. */
+bool total_find_formula(Pass *, Graph *g, struct total *);
+/* The same of a graph whose only output is the loss. */
 void total_of_loss_alone(struct total *);
 /* The rows of an output, without its name. */
 struct output_rows total_find_rows(Pass *, const Graph *, ValId output);
 
-/* A way to carry out a node: the state in which it wants each operand and in
- * which it gives each result. */
-struct way {
+/* A sharding strategy of a node: the placement that it requires of each operand
+ * and that it gives each result. */
+struct strategy {
 	Split *at;                      /* by port */
 	double sec;
 };
 
 /* What a node, or a value that no node writes, can choose from. */
-struct choice {
-	struct way *way;
+struct strategy_set {
+	struct strategy *strategy;
 	int n;
 	size_t cap;
 	int chosen;
 };
 
-struct cuts {
-	Split *cut;
+struct sharding_list {
+	Split *sharding;
 	int n;
 	size_t cap;
 };
@@ -63,24 +63,25 @@ struct shard {
 	Arena *tmp;
 	int64_t ranks;
 	bool *grad;                     /* by value: a gradient passes */
-	struct choice *node;            /* by node */
-	struct choice *source;          /* by value: inputs, parameters ... */
-	struct cuts *cut;               /* by value: cuts that some way gives */
+	struct strategy_set *node;      /* by node */
+	struct strategy_set *source;    /* by value: inputs, parameters ... */
+	struct sharding_list *sharding; /* by value: of some strategy */
 	struct uses uses;
-	int64_t large;                  /* elements of a matrix that is cut */
+	int64_t large;                  /* elements of a matrix that is
+	                                 * sharded */
 };
 
-/* ways.c */
-void shard_find_ways(struct shard *);
-/* The choice that gives a value, and the port of it. */
-struct choice *shard_giver(struct shard *, ValId, int *port);
+/* strategies.c */
+void shard_find_strategies(struct shard *);
+/* The strategies of what writes a value, and its port there. */
+struct strategy_set *shard_producer(struct shard *, ValId, int *port);
 static inline const Split *
-shard_state(struct shard *s, ValId v)
+shard_placement(struct shard *s, ValId v)
 {
 	int port;
-	struct choice *c = shard_giver(s, v, &port);
+	struct strategy_set *c = shard_producer(s, v, &port);
 
-	return &c->way[c->chosen].at[port];
+	return &c->strategy[c->chosen].at[port];
 }
 
 static inline bool
@@ -89,31 +90,32 @@ shard_is_matrix(const Val *v)
 	return v->kind == V_PARAM && v->shape.rank >= 2;
 }
 
-/* A matrix that --tp cuts wherever it can be cut. */
-bool shard_is_large(const struct shard *, ValId);
+/* A matrix that --tp shards wherever it can be sharded. */
+bool shard_is_large_matrix(const struct shard *, ValId);
 
-/* demands.c: whether --shard names values; false after a diagnostic. */
-bool shard_check_wishes(struct shard *);
-/* layout.c: chooses; false after a diagnostic. */
-bool shard_choose(struct shard *);
-/* second.c: what another state of the value that --explain names would cost. */
-void shard_find_second(struct shard *);
+/* shard_constraints.c: whether --shard names values; false after a
+ * diagnostic. */
+bool shard_check_constraints(struct shard *);
+/* strategy_ilp.c: chooses; false after a diagnostic. */
+bool shard_choose_strategies(struct shard *);
+/* runner_up.c: the cost of another placement of the value of --explain. */
+void shard_find_runner_up(struct shard *);
 
-/* price.c */
-/* Seconds of making state `to` of a value in state `from`, forward and in
+/* strategy_cost.c */
+/* Seconds of converting a value from placement `from` to `to`, forward and in
  * backward; negative: there is no such conversion. */
-double shard_conversion(const struct shard *, ValId, const Split *from,
-                        const Split *to);
+double shard_conversion_cost(const struct shard *, ValId, const Split *from,
+                             const Split *to);
 /* Of a node, in all phases. */
-double shard_node_price(const struct shard *, const Node *, bool cut);
-/* Of a parameter's gradient, if it is in this state. */
-double shard_param_price(const struct shard *, ValId, const Split *);
+double shard_node_cost(const struct shard *, const Node *, bool sharded);
+/* Of a parameter's gradient, if the parameter has this placement. */
+double shard_param_cost(const struct shard *, ValId, const Split *);
 
-/* notes.c: whether half of the matrices' bytes can be cut; false after a
- * diagnostic that says which do not and what would do. */
-bool shard_check_share(struct shard *);
+/* shard_notes.c: whether half of the matrices' bytes can be sharded; false
+ * after a diagnostic that says which do not and what would do. */
+bool shard_check_fraction(struct shard *);
 /* What runs whole all the same. */
-void shard_note(struct shard *);
+void shard_note_replicated(struct shard *);
 
 /* apply.c: false after a diagnostic. */
 bool shard_apply(struct shard *);

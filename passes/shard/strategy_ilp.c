@@ -7,14 +7,14 @@
  * those of the reader), which keeps the relaxation tight: Alpa's linearised
  * products (Zheng et al. 2022) need several times the rows and branch.
  *
- * Equal layers count once (classes.c).
+ * Equal layers count once (node_classes.c).
  */
-#include "passes/shard/layout.h"
+#include "passes/shard/strategy_ilp.h"
 
 #include <math.h>
 #include <string.h>
 
-struct state_list {
+struct placement_list {
 	Split *s;
 	int n;
 };
@@ -22,204 +22,214 @@ struct state_list {
 /* ---- the program ---- */
 
 static int
-giver_port(const struct layout *l, uint32_t class, int slot)
+producer_port(const struct strategy_ilp *m, uint32_t class, int slot)
 {
-	uint32_t e = l->c.first[class];
+	uint32_t e = m->c.first[class];
 
-	return e < l->s->g->nnode ? l->s->g->node[e].nin + slot : 0;
+	return e < m->s->g->nnode ? m->s->g->node[e].nin + slot : 0;
 }
 
 static int
-state_index(struct layout *l, struct state_list *list, const Split *s)
+placement_index(struct strategy_ilp *m, struct placement_list *list,
+                const Split *s)
 {
 	for (int i = 0; i < list->n; i++)
 		if (split_eq(&list->s[i], s))
 			return i;
 	if (!list->s)
-		list->s = arena_array(l->s->tmp, 64, sizeof *list->s);
+		list->s = arena_array(m->s->tmp, 64, sizeof *list->s);
 	if (list->n == 64)
 		return 0;
 	list->s[list->n] = *s;
 	return list->n++;
 }
 
-/* The states that a class' ways have at a port. */
-static struct state_list
-states_at(struct layout *l, uint32_t class, int port)
+/* The placements that a class' strategies have at a port. */
+static struct placement_list
+placements_at(struct strategy_ilp *m, uint32_t class, int port)
 {
-	const struct choice *c = choice_of(l, l->c.first[class]);
-	struct state_list list = { NULL, 0 };
+	const struct strategy_set *c = strategies_of(m, m->c.first[class]);
+	struct placement_list list = { NULL, 0 };
 
 	for (int i = 0; i < c->n; i++)
-		state_index(l, &list, &c->way[i].at[port]);
+		placement_index(m, &list, &c->strategy[i].at[port]);
 	return list;
 }
 
-/* A price, or one drawn by chance. */
+/* A cost, or a random one. */
 static double
-priced(struct layout *l, double sec)
+cost_or_random(struct strategy_ilp *m, double sec)
 {
-	uint32_t *seed = &l->seed;
+	uint32_t *seed = &m->seed;
 
-	if (!l->s->pass->opt->layout_seed || sec < 0)
+	if (!m->s->pass->opt->strategy_seed || sec < 0)
 		return sec;
 	*seed = *seed * 1664525u + 1013904223u;
 	return 1e-6 * (double)(*seed >> 16 & 1023);
 }
 
-/* It has the state that is not wanted. */
+/* It has the excluded placement. */
 static bool
-is_out(const struct layout *l, uint32_t class, const struct way *w)
+is_excluded_strategy(const struct strategy_ilp *m, uint32_t class,
+                     const struct strategy *w)
 {
-	return l->not && class == l->c.of[l->alone]
-		&& split_eq(&w->at[l->port], l->not);
+	return m->excluded && class == m->c.of[m->isolated]
+		&& split_eq(&w->at[m->port], m->excluded);
 }
 
 static void
-add_ways(struct layout *l)
+add_strategies(struct strategy_ilp *m)
 {
-	for (uint32_t k = 0; k < l->c.nclass; k++) {
-		const struct choice *c = choice_of(l, l->c.first[k]);
-		int *col = arena_array(l->s->tmp, (size_t)c->n + 1,
+	for (uint32_t k = 0; k < m->c.nclass; k++) {
+		const struct strategy_set *c = strategies_of(m, m->c.first[k]);
+		int *col = arena_array(m->s->tmp, (size_t)c->n + 1,
 		                       sizeof *col);
-		double *one = arena_array(l->s->tmp, (size_t)c->n + 1,
+		double *one = arena_array(m->s->tmp, (size_t)c->n + 1,
 		                          sizeof *one);
-		bool cut = layout_demands_cut(l, k);
+		bool must_shard = strategy_must_shard(m, k);
 
 		for (int i = 0; i < c->n; i++) {
-			bool out = layout_forbids(l, k, &c->way[i])
-				|| (cut && !has_cut(&c->way[i], 0))
-				|| is_out(l, k, &c->way[i]);
+			bool out = strategy_is_forbidden(m, k, &c->strategy[i])
+				|| (must_shard
+			            && !is_sharded_at(&c->strategy[i], 0))
+				|| is_excluded_strategy(m, k, &c->strategy[i]);
 
-			col[i] = ilp_col(l->ilp, 0, out ? 0 : 1,
-			                 l->c.count[k] * 1e3
-			                 * priced(l, c->way[i].sec),
+			col[i] = ilp_col(m->ilp, 0, out ? 0 : 1,
+			                 m->c.count[k] * 1e3
+			                 * cost_or_random(m,
+			                                  c->strategy[i].sec),
 			                 true);
 			one[i] = 1;
 		}
-		l->c.col[k] = col[0];
-		ilp_row(l->ilp, 1, 1, c->n, col, one);
+		m->c.col[k] = col[0];
+		ilp_row(m->ilp, 1, 1, c->n, col, one);
 	}
 }
 
-/* sum of z = sum of the ways of the class with this state at the port. */
+/* sum of z = sum of the class' strategies with this placement at the port. */
 static void
-add_side(struct layout *l, uint32_t class, int port, const Split *state,
-         const int *z, int nz)
+add_marginal(struct strategy_ilp *m, uint32_t class, int port,
+             const Split *placement, const int *z, int nz)
 {
-	const struct choice *c = choice_of(l, l->c.first[class]);
+	const struct strategy_set *c = strategies_of(m, m->c.first[class]);
 	size_t most = (size_t)nz + (size_t)c->n + 1;
-	int *col = arena_array(l->s->tmp, most, sizeof *col), n = 0;
-	double *coef = arena_array(l->s->tmp, most, sizeof *coef);
+	int *col = arena_array(m->s->tmp, most, sizeof *col), n = 0;
+	double *coef = arena_array(m->s->tmp, most, sizeof *coef);
 
 	for (int i = 0; i < nz; i++) {
 		col[n] = z[i];
 		coef[n++] = 1;
 	}
 	for (int i = 0; i < c->n; i++)
-		if (split_eq(&c->way[i].at[port], state)) {
-			col[n] = l->c.col[class] + i;
+		if (split_eq(&c->strategy[i].at[port], placement)) {
+			col[n] = m->c.col[class] + i;
 			coef[n++] = -1;
 		}
-	ilp_row(l->ilp, 0, 0, n, col, coef);
+	ilp_row(m->ilp, 0, 0, n, col, coef);
 }
 
 /* Conversions of one value, shared by its readers. */
-struct shared {
+struct shared_conversions {
 	int *col;                       /* from * wanted; -1: not there yet */
-	struct state_list wanted;
+	struct placement_list wanted;
 };
 
 static int
-shared_col(struct layout *l, struct shared *h, int from, const Split *to,
-           double cost)
+conversion_col(struct strategy_ilp *m, struct shared_conversions *h, int from,
+               const Split *to, double cost)
 {
-	int u = state_index(l, &h->wanted, to), *col = &h->col[from * 64 + u];
+	int u = placement_index(m, &h->wanted, to),
+	    *col = &h->col[from * 64 + u];
 
 	if (*col < 0)
-		*col = ilp_col(l->ilp, 0, INFINITY, cost, false);
+		*col = ilp_col(m->ilp, 0, INFINITY, cost, false);
 	return *col;
 }
 
 static void
-add_edge(struct layout *l, const struct edge *e,
-         const struct state_list *given, struct shared *h)
+add_conversion_edge(struct strategy_ilp *m, const struct strategy_edge *e,
+                    const struct placement_list *produced,
+                    struct shared_conversions *h)
 {
-	struct state_list want = states_at(l, e->reader, e->port);
-	int out = giver_port(l, e->giver, e->slot), nz = given->n * want.n;
-	int *z = arena_array(l->s->tmp, (size_t)nz + 1, sizeof *z);
-	int *some = arena_array(l->s->tmp, (size_t)nz + 1, sizeof *some);
+	struct placement_list want = placements_at(m, e->reader, e->port);
+	int out = producer_port(m, e->producer, e->slot),
+	    nz = produced->n * want.n;
+	int *z = arena_array(m->s->tmp, (size_t)nz + 1, sizeof *z);
+	int *some = arena_array(m->s->tmp, (size_t)nz + 1, sizeof *some);
 
 	for (int i = 0; i < nz; i++) {
-		const Split *from = &given->s[i / want.n];
+		const Split *from = &produced->s[i / want.n];
 		const Split *to = &want.s[i % want.n];
-		double sec = shard_conversion(l->s, e->v, from, to) * 1e3;
+		double sec = shard_conversion_cost(m->s, e->v, from, to) * 1e3;
 
 		if (sec > 0)
-			sec = priced(l, sec);
+			sec = cost_or_random(m, sec);
 
-		z[i] = ilp_col(l->ilp, 0, sec < 0 ? 0 : 1, 0, false);
+		z[i] = ilp_col(m->ilp, 0, sec < 0 ? 0 : 1, 0, false);
 		if (sec <= 0)
 			continue;
-		int both[2] = { shared_col(l, h, i / want.n, to, sec
-		                           * l->c.count[e->giver]), z[i] };
+		int both[2] = { conversion_col(m, h, i / want.n, to, sec
+		                               * m->c.count[e->producer]),
+		                z[i] };
 
-		ilp_row(l->ilp, 0, INFINITY, 2, both, (double[]){ 1, -1 });
+		ilp_row(m->ilp, 0, INFINITY, 2, both, (double[]){ 1, -1 });
 	}
-	for (int i = 0; i < given->n; i++)
-		add_side(l, e->giver, out, &given->s[i], z + i * want.n,
-		         want.n);
+	for (int i = 0; i < produced->n; i++)
+		add_marginal(m, e->producer, out, &produced->s[i],
+		             z + i * want.n, want.n);
 	for (int u = 0; u < want.n; u++) {
-		for (int i = 0; i < given->n; i++)
+		for (int i = 0; i < produced->n; i++)
 			some[i] = z[i * want.n + u];
-		add_side(l, e->reader, e->port, &want.s[u], some, given->n);
+		add_marginal(m, e->reader, e->port, &want.s[u], some,
+		             produced->n);
 	}
 }
 
 static void
-add_edges(struct layout *l)
+add_conversion_edges(struct strategy_ilp *m)
 {
-	for (size_t i = 0; i < l->nedge; ) {
-		const struct edge *e = &l->edge[i];
-		struct state_list given = states_at(l, e->giver,
-			giver_port(l, e->giver, e->slot));
-		struct shared h = { .wanted = { NULL, 0 } };
+	for (size_t i = 0; i < m->nedge; ) {
+		const struct strategy_edge *e = &m->edge[i];
+		struct placement_list produced = placements_at(m, e->producer,
+			producer_port(m, e->producer, e->slot));
+		struct shared_conversions h = { .wanted = { NULL, 0 } };
 
-		h.col = arena_array(l->s->tmp, (size_t)given.n * 64 + 1,
+		h.col = arena_array(m->s->tmp, (size_t)produced.n * 64 + 1,
 		                    sizeof *h.col);
-		memset(h.col, -1, ((size_t)given.n * 64 + 1) * sizeof *h.col);
-		for (; i < l->nedge && l->edge[i].giver == e->giver
-		     && l->edge[i].slot == e->slot; i++)
-			add_edge(l, &l->edge[i], &given, &h);
+		memset(h.col, -1,
+		       ((size_t)produced.n * 64 + 1) * sizeof *h.col);
+		for (; i < m->nedge && m->edge[i].producer == e->producer
+		     && m->edge[i].slot == e->slot; i++)
+			add_conversion_edge(m, &m->edge[i], &produced, &h);
 	}
 }
 
 /* ---- the answer ---- */
 
 struct ilp_answer
-layout_solve(struct layout *l)
+strategy_ilp_solve(struct strategy_ilp *m)
 {
 	const struct ilp_limit limit = { .pivots = 2000000, .nodes = 2000,
-		.watch = l->s->pass->watch };
+		.watch = m->s->pass->watch };
 	struct ilp_answer a;
 
-	l->seed = l->s->pass->opt->layout_seed;
-	layout_find_classes(l);
-	layout_find_edges(l);
-	l->ilp = ilp_new(l->s->tmp);
-	add_ways(l);
-	add_edges(l);
-	a = ilp_solve(l->ilp, &limit, l->s->tmp);
-	ilp_free(l->ilp);
+	m->seed = m->s->pass->opt->strategy_seed;
+	strategy_find_classes(m);
+	strategy_find_edges(m);
+	m->ilp = ilp_new(m->s->tmp);
+	add_strategies(m);
+	add_conversion_edges(m);
+	a = ilp_solve(m->ilp, &limit, m->s->tmp);
+	ilp_free(m->ilp);
 	return a;
 }
 
 int
-layout_taken(const struct layout *l, const struct ilp_answer *a,
-             uint32_t entity)
+strategy_ilp_choice(const struct strategy_ilp *m, const struct ilp_answer *a,
+                    uint32_t entity)
 {
-	const double *x = a->x + l->c.col[l->c.of[entity]];
-	int n = choice_of(l, entity)->n, best = 0;
+	const double *x = a->x + m->c.col[m->c.of[entity]];
+	int n = strategies_of(m, entity)->n, best = 0;
 
 	for (int i = 1; i < n; i++)
 		if (x[i] > x[best])
@@ -228,19 +238,19 @@ layout_taken(const struct layout *l, const struct ilp_answer *a,
 }
 
 bool
-shard_choose(struct shard *s)
+shard_choose_strategies(struct shard *s)
 {
-	struct layout l = { .s = s };
-	struct ilp_answer a = layout_solve(&l);
+	struct strategy_ilp m = { .s = s };
+	struct ilp_answer a = strategy_ilp_solve(&m);
 
 	if (!a.x)
-		return layout_refuse(&l);
-	for (uint32_t e = 1; e < l.c.n; e++)
-		choice_of(&l, e)->chosen = layout_taken(&l, &a, e);
-	s->pass->layout_sec = a.objective / 1e3;
+		return strategy_refuse(&m);
+	for (uint32_t e = 1; e < m.c.n; e++)
+		strategies_of(&m, e)->chosen = strategy_ilp_choice(&m, &a, e);
+	s->pass->strategy_sec = a.objective / 1e3;
 	if (s->pass->opt->stats)
-		diag_note(s->pass->diag, "layout: %u classes of %u nodes, %zu "
-		          "edges, %.3g ms", l.c.nclass, s->g->nnode - 1,
-		          l.nedge, a.objective);
+		diag_note(s->pass->diag, "sharding: %u classes of %u nodes, "
+		          "%zu edges, %.3g ms", m.c.nclass, s->g->nnode - 1,
+		          m.nedge, a.objective);
 	return true;
 }

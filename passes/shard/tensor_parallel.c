@@ -1,12 +1,13 @@
-/* Tensor and sequence parallelism: cut a forward graph over ranks.
+/* Tensor and sequence parallelism: shard a forward graph over ranks.
  *
  * what    one rank's graph, the same for all: the paper's f, g and their
- *         duals come out as conversions between states, and autodiff makes
+ *         duals come out as conversions between placements, and autodiff makes
  *         the other half of each of them
  * needs   P_CANON, P_LOSS
  * gives   P_SHARD: Graph.ranks, Val.split
- * method  ways by the ops' rules, a 0-1 program over them (layout.c)
- * refuses where less than half of the matrices' bytes can be cut
+ * method  strategies by the ops' rules, a 0-1 program over them
+ *         (strategy_ilp.c)
+ * refuses where less than half of the matrices' bytes can be sharded
  * source  Shoeybi et al. 2019 and Korthikanti et al. 2023 for what comes out,
  *         Zheng et al. 2022 (Alpa) for the program
  */
@@ -16,7 +17,7 @@
 
 /* The bias of channels, dim 1, as it broadcasts to y. */
 static ValId
-stand_up(Graph *g, Diag *d, ValId bias, const Shape *y, NodeId like)
+reshape_bias(Graph *g, Diag *d, ValId bias, const Shape *y, NodeId like)
 {
 	Shape s = { y->rank - 1, { y->dim[1] } };
 	Attr a;
@@ -33,7 +34,7 @@ stand_up(Graph *g, Diag *d, ValId bias, const Shape *y, NodeId like)
  * once, behind the sum: each gets it as an add of its own.  Where it turns out
  * not to be summed, the two are joined again. */
 static void
-shed_bias(Graph *g, Diag *d, NodeId id)
+split_bias_add(Graph *g, Diag *d, NodeId id)
 {
 	Node *m = &g->node[id], *add;
 	ValId y = m->out[0], in[2], fresh;
@@ -41,7 +42,7 @@ shed_bias(Graph *g, Diag *d, NodeId id)
 	const char *name = arena_printf(g->arena, "%s.product",
 	                                g->val[y].name);
 
-	in[1] = stand_up(g, d, m->in[2], &shape, id);
+	in[1] = reshape_bias(g, d, m->in[2], &shape, id);
 	in[0] = val_new(g, V_TEMP, name, g->val[y].dt, shape);
 	add = node_new(g, OP_ADD, 2, in, 1, id);
 	fresh = add->out[0];
@@ -56,7 +57,7 @@ shed_bias(Graph *g, Diag *d, NodeId id)
 }
 
 static void
-shed_biases(Graph *g, Diag *d, Arena *tmp)
+split_bias_adds(Graph *g, Diag *d, Arena *tmp)
 {
 	uint32_t old = g->nnode, n = 0;
 	NodeId *end = arena_array(tmp, old, sizeof *end), *order, next = old;
@@ -67,7 +68,7 @@ shed_biases(Graph *g, Diag *d, Arena *tmp)
 		if (op_info[m->op].flags & F_BIAS2 && m->nin == 3 && m->in[2]
 		    && (m->op != OP_MATMUL
 		        || g->val[m->out[0]].shape.rank == 2))
-			shed_bias(g, d, id);
+			split_bias_add(g, d, id);
 		end[id] = g->nnode;
 	}
 	order = arena_array(tmp, g->nnode, sizeof *order);
@@ -82,7 +83,7 @@ shed_biases(Graph *g, Diag *d, Arena *tmp)
 /* ---- matrices ---- */
 
 bool
-shard_is_large(const struct shard *s, ValId v)
+shard_is_large_matrix(const struct shard *s, ValId v)
 {
 	return shard_is_matrix(&s->g->val[v])
 		&& val_nelem(&s->g->val[v]) >= s->large;
@@ -90,7 +91,7 @@ shard_is_large(const struct shard *s, ValId v)
 
 /* Half the square of the width of the largest matrix. */
 static int64_t
-large_matrix(const Graph *g)
+large_matrix_elements(const Graph *g)
 {
 	int64_t most = 0, width = 1;
 
@@ -116,17 +117,17 @@ pass_shard(Pass *p, Graph *g)
 
 	if (s.ranks <= 1 || g->ranks)
 		return true;
-	shed_biases(g, p->diag, s.tmp);
-	s.large = large_matrix(g);
-	s.grad = shard_grad(g, s.tmp);
-	shard_find_ways(&s);
-	if (!shard_check_wishes(&s) || !shard_check_share(&s)
-	    || !shard_choose(&s))
+	split_bias_adds(g, p->diag, s.tmp);
+	s.large = large_matrix_elements(g);
+	s.grad = shard_requires_grad(g, s.tmp);
+	shard_find_strategies(&s);
+	if (!shard_check_constraints(&s) || !shard_check_fraction(&s)
+	    || !shard_choose_strategies(&s))
 		return false;
 	if (p->opt->explain)
-		shard_find_second(&s);
+		shard_find_runner_up(&s);
 	if (!p->opt->quiet)
-		shard_note(&s);
+		shard_note_replicated(&s);
 	if (!shard_apply(&s))
 		return false;
 	if (g->adds)

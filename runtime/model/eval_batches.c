@@ -104,7 +104,7 @@ add_terms(ckr_ctx *c, double times)
 }
 
 /* Of a last batch that was filled up no part can be taken back from a loss
- * that depends on how samples are dealt: unless it is the only one, it does
+ * that depends on how samples are batched: unless it is the only one, it does
  * not count. */
 static void
 add_loss(ckr_ctx *c, double times, double loss, double weight)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Replicas that share out the samples of a step, beside one rank that takes them all.
+"""Replicas that partition the samples of a step, beside one rank that takes them all.
 
     replicas.py CKC CKRUN GPT [small] [gpt]
 
@@ -7,7 +7,7 @@ Small graphs with every form of loss, with what depends on more than one sample 
 and running statistics of some steps of two and three replicas are those of one rank with the whole batch; where numpy can say them,
 those (gradients by finite differences).  All labels of the first replica are ignored, and dropout is on.  A small GPT with dropout
 besides: micro-batches, ranks that share a model, updates in the backward pass, budgets, bfloat16, --check, data that a run of another
-number of replicas goes on with, the outside replay of the plan.  What cannot be dealt is refused by name.
+number of replicas goes on with, the outside replay of the plan.  What cannot be partitioned is refused by name.
 """
 import os
 import sys

@@ -34,7 +34,7 @@ def run(tool, work, kinds, n, flags, x, w):
             v.tofile(os.path.join(work, f"in{i}"))
             f.write(f"input {name} {work}/in{i}\n")
     done = subprocess.run([tool, work, os.path.join(work, "m.ck"), "--loss", "loss", "--optimizer", "sgd", "--grad-accum", str(n),
-                           "--passes=bind,fold,canon,loss,micro,deal,shard,autodiff,optim" if "--stop" not in str(flags) else "--quiet",
+                           "--passes=bind,fold,canon,loss,micro,replicate,shard,autodiff,optim" if "--stop" not in str(flags) else "--quiet",
                            *flags], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if done.returncode:
         return done.stdout[-800:], None

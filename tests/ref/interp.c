@@ -577,7 +577,7 @@ run_ew(struct call *c)
 static bool
 is_cut(const struct call *c, int out)
 {
-	return c->g->val[c->n->out[out]].split.kind == SPLIT_S;
+	return c->g->val[c->n->out[out]].split.kind == SPLIT_SHARD;
 }
 
 static bool

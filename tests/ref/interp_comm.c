@@ -13,8 +13,8 @@ stretches(const Split *s)
 {
 	int64_t n = 0;
 
-	for (int i = 0; i < s->npart; i++)
-		n += s->part[i];
+	for (int i = 0; i < s->nsegment; i++)
+		n += s->segment[i];
 	return n;
 }
 
@@ -23,7 +23,7 @@ interp_whole_shape(const Split *s, const Shape *local)
 {
 	Shape whole = *local;
 
-	if (s->kind == SPLIT_S)
+	if (s->kind == SPLIT_SHARD)
 		whole.dim[s->axis] = stretches(s);
 	return whole;
 }
@@ -32,18 +32,18 @@ interp_whole_shape(const Split *s, const Shape *local)
 static int64_t
 place_of(const Split *s, int64_t ranks, int64_t rank, int64_t at)
 {
-	int64_t pieces = ranks / s->shared, mine = rank / s->shared;
+	int64_t pieces = ranks / s->replication, mine = rank / s->replication;
 	int64_t start = 0;
 
-	for (int i = 0; i < s->npart; i++) {
-		int64_t extent = (s->part[i] + pieces - 1) / pieces;
+	for (int i = 0; i < s->nsegment; i++) {
+		int64_t extent = (s->segment[i] + pieces - 1) / pieces;
 
 		if (at < extent) {
 			at += mine * extent;
-			return at < s->part[i] ? start + at : -1;
+			return at < s->segment[i] ? start + at : -1;
 		}
 		at -= extent;
-		start += s->part[i];
+		start += s->segment[i];
 	}
 	return -1;
 }
@@ -54,7 +54,7 @@ interp_whole(const struct interp *it, const Split *s, const Shape *local,
 {
 	int64_t inner, n, at;
 
-	if (s->kind != SPLIT_S)
+	if (s->kind != SPLIT_SHARD)
 		return i;
 	inner = interp_extent(local, s->axis + 1, local->rank);
 	n = local->dim[s->axis];
@@ -75,7 +75,7 @@ interp_piece(const struct call *c, ValId v)
 {
 	const Split *s = &c->g->val[v].split;
 
-	return c->it->rank / (s->kind == SPLIT_S ? s->shared : 1);
+	return c->it->rank / (s->kind == SPLIT_SHARD ? s->replication : 1);
 }
 
 bool
@@ -87,7 +87,8 @@ interp_join(const struct interp *it, ValId v, const Split *s, double *whole)
 	for (int r = 0; r < it->ranks; r++) {
 		struct interp *from = it->group[r];
 		const double *x = interp_get(from, v);
-		bool first = s->kind == SPLIT_S ? r % s->shared == 0 : r == 0;
+		bool first = s->kind == SPLIT_SHARD ? r % s->replication == 0
+		           : r == 0;
 
 		for (int64_t i = 0; i < n; i++) {
 			int64_t to = interp_whole(from, s, local, i);
@@ -107,23 +108,23 @@ interp_join(const struct interp *it, ValId v, const Split *s, double *whole)
 static Split
 cut_of(const Attr *a)
 {
-	Split s = { SPLIT_S, (int)a->OWN.axis, (int)a->OWN.lead,
+	Split s = { SPLIT_SHARD, (int)a->OWN.axis, (int)a->OWN.lead,
 		a->OWN.part.n, a->OWN.shared, { 0 } };
 
-	for (int i = 0; i < s.npart; i++)
-		s.part[i] = a->OWN.part.v[i];
+	for (int i = 0; i < s.nsegment; i++)
+		s.segment[i] = a->OWN.part.v[i];
 	return s;
 }
 
 static Split
 cut_to(const Attr *a)
 {
-	Split s = { SPLIT_S, (int)a->ALL_TO_ALL.to_axis,
+	Split s = { SPLIT_SHARD, (int)a->ALL_TO_ALL.to_axis,
 		(int)a->ALL_TO_ALL.to_lead, a->ALL_TO_ALL.to_part.n,
 		a->ALL_TO_ALL.to_shared, { 0 } };
 
-	for (int i = 0; i < s.npart; i++)
-		s.part[i] = a->ALL_TO_ALL.to_part.v[i];
+	for (int i = 0; i < s.nsegment; i++)
+		s.segment[i] = a->ALL_TO_ALL.to_part.v[i];
 	return s;
 }
 

@@ -112,7 +112,8 @@ interp_sgdm(struct call *c)
 	double factor = clip(c, 3);
 
 	for (int64_t i = 0; i < c->in[0].n; i++) {
-		double p = c->in[0].x[i], g = factor * c->in[1].x[i] + decay * p;
+		double p = c->in[0].x[i],
+		       g = factor * c->in[1].x[i] + decay * p;
 		double m = e->momentum * c->in[2].x[i] + g;
 
 		c->out[0].x[i] = p - e->lr * (e->nesterov
@@ -185,7 +186,7 @@ factors_of(const struct call *c)
 	f.cols = s.dim[s.rank - 1];
 	f.all_rows = whole.dim[s.rank - 2];
 	f.all_cols = whole.dim[s.rank - 1];
-	f.rows_cut = split->kind == SPLIT_S && split->axis == s.rank - 2;
+	f.rows_cut = split->kind == SPLIT_SHARD && split->axis == s.rank - 2;
 	return f;
 }
 

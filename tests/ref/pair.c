@@ -100,7 +100,7 @@ pair_list(struct pair *p)
 static struct pair_whole
 contents(const struct pair *p, struct run *r, ValId v)
 {
-	if (r->g->val[v].split.kind == SPLIT_P) {
+	if (r->g->val[v].split.kind == SPLIT_PARTIAL) {
 		if (!p->quiet)
 			printf("%s is not the same on all ranks: a summand\n",
 			       r->g->val[v].name);
@@ -116,7 +116,8 @@ is_padded_well(const struct run *r, ValId v)
 	const Val *p = &r->g->val[v];
 	bool ok = true;
 
-	for (int k = 0; p->split.kind == SPLIT_S && k < spmd_ranks(r->s); k++) {
+	for (int k = 0; p->split.kind == SPLIT_SHARD && k < spmd_ranks(r->s);
+	     k++) {
 		struct interp *it = spmd_rank(r->s, k);
 		const double *x = interp_get(it, v);
 

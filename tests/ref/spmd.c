@@ -105,7 +105,8 @@ spmd_set(struct spmd *s, ValId v, const double *whole)
 			int64_t from = interp_whole(s->rank[r], &p->split,
 			                            &p->shape, i);
 
-			x[i] = from < 0 || (p->split.kind == SPLIT_P && r > 0)
+			x[i] = from < 0
+				|| (p->split.kind == SPLIT_PARTIAL && r > 0)
 				? 0 : whole[from];
 		}
 		interp_set(s->rank[r], v, x);
@@ -145,7 +146,7 @@ spmd_get_as(struct spmd *s, ValId v, const Split *split, double *whole)
 	for (int r = 0; r < s->n; r++)
 		if (v == 0 || interp_get(s->rank[r], v) == NULL)
 			return fail(s, "%s has no contents", name);
-	if (split->kind == SPLIT_P)
+	if (split->kind == SPLIT_PARTIAL)
 		add_up(s, v, whole);
 	else if (!interp_join(s->rank[0], v, split, whole))
 		return fail(s, "%s is not the same on ranks that should have "

@@ -23,7 +23,7 @@ void spmd_set_env(struct spmd *, const struct interp_env *);
 /* Keep every rank's values in their planned bytes, see interp_place. */
 bool spmd_place(struct spmd *);
 
-/* Of the whole, with dims that were taken as one as ones. */
+/* Of the whole, with merged dims as one. */
 Shape spmd_shape(const Split *, const Shape *local);
 /* Give every rank its part: what is cut is cut, a summand is rank 0's. */
 void spmd_set(struct spmd *, ValId v, const double *whole);

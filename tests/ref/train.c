@@ -88,9 +88,9 @@ compile(struct run *r)
 		return true;
 	ok = pass_run(&p, r->g, r->cli.passes, stop, &dump);
 	graph_free(p.reference);
-	r->layout_sec = p.layout_sec;
-	r->nsecond = p.nsecond;
-	r->second = p.second;
+	r->strategy_sec = p.strategy_sec;
+	r->nrunner_up = p.nrunner_up;
+	r->runner_up = p.runner_up;
 	return ok;
 }
 
@@ -184,8 +184,8 @@ split_of(const Graph *g, const Val *v)
 {
 	const Val *param = &g->val[v->param];
 
-	return v->kind == V_TEMP && v->param && v->split.kind == SPLIT_I
-		&& param->split.kind == SPLIT_S ? param->split : v->split;
+	return v->kind == V_TEMP && v->param && v->split.kind == SPLIT_REPLICATE
+		&& param->split.kind == SPLIT_SHARD ? param->split : v->split;
 }
 
 Shape

@@ -25,9 +25,9 @@ struct run {
 	struct cli cli;
 	struct onnx_file *file;         /* contents that the graph points to */
 	Graph *g;
-	double layout_sec;              /* price of its layout over ranks */
-	int nsecond;                    /* see struct Pass */
-	const struct second *second;
+	double strategy_sec;            /* cost of its sharding strategy */
+	int nrunner_up;                 /* see struct Pass */
+	const struct runner_up *runner_up;
 	struct spmd *s;
 	struct interp_env env;
 	int steps;

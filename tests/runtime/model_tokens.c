@@ -1,6 +1,6 @@
 /* A compiled model written by hand that shows what it was fed: integer inputs
  * go out again unchanged, the loss is the mean of table[ids].  No optimizer.
- * REPLICAS: it may be one of several, and samples are dealt.
+ * REPLICAS: it may be one of several, and the batch is split.
  */
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* The layout that pass shard chooses, its price and its states, as JSON for
- * layout.py.
+/* The sharding strategy that pass shard chooses, its cost and its placements,
+ * as JSON for layout.py.
  *
  *     shard_layout [-w] CKC-ARGUMENTS...
  *
@@ -11,19 +11,19 @@
 #include "tests/ref/train.h"
 
 static const char *
-state(const Split *s)
+placement_of(const Split *s)
 {
 	static char text[8];
 
-	if (s->kind != SPLIT_S)
-		return s->kind == SPLIT_R ? "R" : s->kind == SPLIT_P ? "P"
-			: "I";
+	if (s->kind != SPLIT_SHARD)
+		return s->kind == SPLIT_REPLICATE_PARTIAL ? "R"
+			: s->kind == SPLIT_PARTIAL ? "P" : "I";
 	snprintf(text, sizeof text, "S%d", s->axis);
 	return text;
 }
 
 static void
-print_states(const Graph *g)
+print_placements(const Graph *g)
 {
 	const char *sep = "";
 
@@ -31,7 +31,8 @@ print_states(const Graph *g)
 	FOR_VALS (v, g) {
 		if (v->kind != V_PARAM && !v->def)
 			continue;
-		printf("%s\"%s\": \"%s\"", sep, v->name, state(&v->split));
+		printf("%s\"%s\": \"%s\"", sep, v->name,
+		       placement_of(&v->split));
 		sep = ", ";
 	}
 	printf("}");
@@ -64,17 +65,17 @@ main(int argc, char **argv)
 
 	if (status != CLI_GO)
 		return status;
-	r.cli.opt.layout_whole = whole;
+	r.cli.opt.strategy_per_node = whole;
 	if (!run_compile(&r))
 		return 1;
-	printf("{\"seconds\": %.17g, \"second\": [", r.layout_sec);
-	for (int i = 0; i < r.nsecond; i++)
+	printf("{\"seconds\": %.17g, \"second\": [", r.strategy_sec);
+	for (int i = 0; i < r.nrunner_up; i++)
 		printf("%s{\"value\": \"%s\", \"seconds\": %.17g, "
 		       "\"state\": \"%s\"}", i ? ", " : "",
-		       r.second[i].value, r.second[i].sec,
-		       state(&r.second[i].state));
+		       r.runner_up[i].value, r.runner_up[i].sec,
+		       placement_of(&r.runner_up[i].placement));
 	printf("]");
-	print_states(r.g);
+	print_placements(r.g);
 	print_ops(r.g);
 	printf("}\n");
 	run_close(&r);

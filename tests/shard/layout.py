@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""The choice of a layout: its price, and what it must not cost more than.
+"""The choice of a sharding strategy: its cost, and what it must not cost more than.
 
     layout.py SHARD_LAYOUT CKC GPT
 
-A graph by hand whose layouts a closed formula prices; layers counted once against every node for itself; Megatron's layout,
+A graph by hand whose strategies a closed formula prices; layers counted once against every node for itself; Megatron's layout,
 typed in, which is never cheaper; what is said where too little can be cut.
 """
 import itertools
@@ -150,7 +150,7 @@ def equal_layers(t):
 
 
 def typed_in(ranks, sp, batch):
-    """Megatron's layout of a GPT (Shoeybi et al. 2019, Korthikanti et al. 2023): column and row products, a vocabulary that is
+    """Megatron's sharding of a GPT (Shoeybi et al. 2019, Korthikanti et al. 2023): column and row products, a vocabulary that is
     cut, what lies between them whole or cut along tokens."""
     between = "I" if not sp else "S0" if batch % ranks == 0 else "S1"
     states = {"h.*.attn.qkv.weight": "S1", "h.*.attn.qkv.bias": "S0", "h.*.attn.proj.weight": "S0", "h.*.mlp.up.weight": "S1",
@@ -169,7 +169,7 @@ COMM = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "replicate")
 
 
 def megatron(t):
-    """Nothing that is chosen costs more than Megatron's layout at the same prices.  Only the table of positions, which Megatron
+    """Nothing that is chosen costs more than Megatron's strategy at the same prices.  Only the table of positions, which Megatron
     keeps whole, is left to the program in both, since --tp cuts every large matrix."""
     for device, size in (("cpu", dict(layers=2, hidden=64, heads=8, seq=32, vocab=512, batch=1)),
                          ("A100-80GB", dict(layers=1, hidden=256, heads=8, seq=128, vocab=512, batch=2)),

@@ -46,7 +46,7 @@ is_said(const Graph *g, const Val *v)
 {
 	const Node *def = &g->node[v->def];
 
-	return v->split.kind == SPLIT_S
+	return v->split.kind == SPLIT_SHARD
 		&& (def->phase == PH_FORWARD || def->op == OP_RESHAPE);
 }
 
@@ -57,8 +57,8 @@ settle_again(Graph *g, Diag *d)
 {
 	FOR_VALS (v, g)
 		if (v->kind == V_TEMP && v->def && !is_said(g, v))
-			v->split = (Split){ .kind = SPLIT_I };
-	return shard_settle(g, d);
+			v->split = (Split){ .kind = SPLIT_REPLICATE };
+	return shard_fill_placements(g, d);
 }
 
 static bool
@@ -111,7 +111,8 @@ judge(struct bench *b, const struct mutation_kind *k, const struct site *s,
 		|| (forward && !run_passes(b, g, then));
 	if (found)
 		b->all.rejected++;
-	if (found && (!b->everything || forward || !graph_verify(g, b->quiet))) {
+	if (found
+	    && (!b->everything || forward || !graph_verify(g, b->quiet))) {
 		graph_free(g);
 		return;
 	}
@@ -133,7 +134,8 @@ is_chosen(const struct bench *b, const struct mutation_kind *k, uint32_t at,
           int variant)
 {
 	uint32_t h = 2166136261u;
-	const uint32_t of[] = { (uint32_t)(k - mutation_kind), at, (uint32_t)variant };
+	const uint32_t of[] = { (uint32_t)(k - mutation_kind), at,
+		                (uint32_t)variant };
 
 	for (int i = 0; i < 3; i++)
 		h = (h ^ of[i]) * 16777619u ^ h >> 15;

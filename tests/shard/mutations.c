@@ -201,35 +201,35 @@ change_cut(struct site *s, int variant)
 	case 0:                         /* the dim before, or the last one */
 		cut.axis = cut.axis ? cut.axis - 1
 			: operand(s)->shape.rank - 1;
-		cut.lead = cut.axis;
+		cut.first_axis = cut.axis;
 		break;
 	case 1:
-		cut.part[0]++;
+		cut.segment[0]++;
 		break;
 	case 2:                         /* less, of the same piece */
-		cut.part[cut.npart - 1]--;
+		cut.segment[cut.nsegment - 1]--;
 		break;
 	case 3:                         /* stretches as one */
-		for (int i = 1; i < cut.npart; i++)
-			cut.part[0] += cut.part[i];
-		if (cut.npart == 1)
+		for (int i = 1; i < cut.nsegment; i++)
+			cut.segment[0] += cut.segment[i];
+		if (cut.nsegment == 1)
 			return false;
-		cut.npart = 1;
+		cut.nsegment = 1;
 		break;
 	case 4:                         /* one as two stretches */
-		if (cut.npart > 1 || cut.part[0] % (2 * s->g->ranks))
+		if (cut.nsegment > 1 || cut.segment[0] % (2 * s->g->ranks))
 			return false;
-		cut.npart = 2;
-		cut.part[0] /= 2;
-		cut.part[1] = cut.part[0];
+		cut.nsegment = 2;
+		cut.segment[0] /= 2;
+		cut.segment[1] = cut.segment[0];
 		break;
 	case 5:                         /* with the dim before */
-		if (cut.lead == 0)
+		if (cut.first_axis == 0)
 			return false;
-		cut.lead--;
+		cut.first_axis--;
 		break;
 	default:
-		cut.shared = cut.shared == 1 ? 2 : 1;
+		cut.replication = cut.replication == 1 ? 2 : 1;
 		break;
 	}
 	a = n->attr;
@@ -410,8 +410,8 @@ change_start(struct site *s, int variant)
 
 	if (n->op != OP_SLICE || variant >= n->attr.SLICE.start.n
 	    || (n->phase != PH_FORWARD
-	        && result(s)->split.kind != SPLIT_S)
-	    || operand(s)->split.kind != SPLIT_S
+	        && result(s)->split.kind != SPLIT_SHARD)
+	    || operand(s)->split.kind != SPLIT_SHARD
 	    || operand(s)->split.axis != variant
 	    || n->attr.SLICE.start.v[variant] == 0)
 		return false;
@@ -427,12 +427,12 @@ change_kind(struct site *s, int variant)
 	Val *v = &s->g->val[s->val];
 
 	if (v->split.kind == (SplitKind)variant
-	    || ((SplitKind)variant == SPLIT_S && v->shape.rank == 0))
+	    || ((SplitKind)variant == SPLIT_SHARD && v->shape.rank == 0))
 		return false;
-	if ((SplitKind)variant == SPLIT_S) {
+	if ((SplitKind)variant == SPLIT_SHARD) {
 		int axis = v->shape.rank - 1;
 
-		v->split = split_cut(axis, v->shape.dim[axis] * s->g->ranks);
+		v->split = split_dim(axis, v->shape.dim[axis] * s->g->ranks);
 	} else {
 		v->split.kind = (SplitKind)variant;
 	}
@@ -445,37 +445,37 @@ change_split(struct site *s, int variant)
 	Val *v = &s->g->val[s->val];
 	Split *p = &v->split;
 
-	if (p->kind != SPLIT_S)
+	if (p->kind != SPLIT_SHARD)
 		return false;
 	switch (variant) {
 	case 0:
 		p->axis = p->axis ? p->axis - 1 : v->shape.rank - 1;
-		p->lead = p->axis;
+		p->first_axis = p->axis;
 		return true;
 	case 1:
-		p->part[0]++;
+		p->segment[0]++;
 		return true;
 	case 2:
-		if (p->part[p->npart - 1] < 2)
+		if (p->segment[p->nsegment - 1] < 2)
 			return false;
-		p->part[p->npart - 1]--;
+		p->segment[p->nsegment - 1]--;
 		return true;
 	case 3:
-		p->shared = p->shared == 1 ? s->g->ranks : 1;
+		p->replication = p->replication == 1 ? s->g->ranks : 1;
 		return true;
 	case 4:
-		if (p->npart > 1 || p->part[0] % (2 * s->g->ranks))
+		if (p->nsegment > 1 || p->segment[0] % (2 * s->g->ranks))
 			return false;
-		p->npart = 2;
-		p->part[0] /= 2;
-		p->part[1] = p->part[0];
+		p->nsegment = 2;
+		p->segment[0] /= 2;
+		p->segment[1] = p->segment[0];
 		return true;
 	case 5:
-		if (p->npart < 2)
+		if (p->nsegment < 2)
 			return false;
-		for (int i = 1; i < p->npart; i++)
-			p->part[0] += p->part[i];
-		p->npart = 1;
+		for (int i = 1; i < p->nsegment; i++)
+			p->segment[0] += p->segment[i];
+		p->nsegment = 1;
 		return true;
 	default:
 		return false;
@@ -490,11 +490,11 @@ change_unit_dim(struct site *s, int variant)
 	Val *v = &s->g->val[s->val];
 	Split *p = &v->split;
 
-	if (p->kind != SPLIT_S || v->shape.dim[p->axis] != 1)
+	if (p->kind != SPLIT_SHARD || v->shape.dim[p->axis] != 1)
 		return false;
 	for (int i = 0; i < v->shape.rank; i++)
 		if (i != p->axis && v->shape.dim[i] == 1 && variant-- == 0) {
-			p->lead = p->axis = i;
+			p->first_axis = p->axis = i;
 			return true;
 		}
 	return false;
@@ -506,7 +506,7 @@ change_extent(struct site *s, int variant)
 	Val *v = &s->g->val[s->val];
 	int axis = v->split.axis;
 
-	if (v->split.kind != SPLIT_S || v->shape.dim[axis] < 2)
+	if (v->split.kind != SPLIT_SHARD || v->shape.dim[axis] < 2)
 		return false;
 	v->shape.dim[axis] += variant ? -1 : 1;
 	return true;

@@ -1,6 +1,6 @@
-/* Random graphs in layouts that random prices choose, which nobody else would:
- * their loss, gradients and updates are those of one rank, and the verifier
- * accepts them after every pass.
+/* Random graphs with strategies that random costs choose, which nobody else
+ * would: their loss, gradients and updates are those of one rank, and the
+ * verifier accepts them after every pass.
  *
  *     shard_random FIRST LAST         seeds FIRST to LAST - 1; of a single
  *                                     one that fails the graph is printed
@@ -46,7 +46,7 @@ open_one(struct bench *b, struct run *r, const char *flags, uint32_t seed)
 		return false;
 	diag_free(r->diag);
 	r->diag = diag_new("shard_random", b->said);
-	r->cli.opt.layout_seed = seed;
+	r->cli.opt.strategy_seed = seed;
 	return true;
 }
 

@@ -194,13 +194,13 @@ try_stretches(const Graph *g, int64_t ranks, int port, int axis,
 {
 	for (int n = 2; n <= 3; n++)
 		for (int even = 0; even < 2; even++) {
-			Split s = split_cut(axis, extent);
+			Split s = split_dim(axis, extent);
 
-			s.npart = n;
+			s.nsegment = n;
 			for (int i = 0; i < n; i++)
-				s.part[i] = even ? extent / n : ranks;
-			s.part[n - 1] = extent - (n - 1) * s.part[0];
-			if (s.part[n - 1] > 0)
+				s.segment[i] = even ? extent / n : ranks;
+			s.segment[n - 1] = extent - (n - 1) * s.segment[0];
+			if (s.segment[n - 1] > 0)
 				try_cut(g, ranks, port, &s, l);
 		}
 }
@@ -217,11 +217,11 @@ find_ways(const Graph *g, int64_t ranks, struct way_list *l)
 		const Shape *s = &g->val[v].shape;
 
 		for (int axis = 0; v && axis < s->rank; axis++) {
-			Split cut = split_cut(axis, 1);
+			Split cut = split_dim(axis, 1);
 
 			for (int lead = axis; lead >= 0; lead--) {
-				cut.lead = lead;
-				cut.part[0] *= s->dim[lead];
+				cut.first_axis = lead;
+				cut.segment[0] *= s->dim[lead];
 				try_cut(g, ranks, port, &cut, l);
 			}
 			try_stretches(g, ranks, port, axis, s->dim[axis], l);
@@ -232,13 +232,13 @@ find_ways(const Graph *g, int64_t ranks, struct way_list *l)
 /* ---- sharding by hand ---- */
 
 /* at: [n + 1]. */
-static struct choice
+static struct strategy_set
 only(Arena *arena, const Split *at, int n)
 {
-	struct way *w = arena_array(arena, 1, sizeof *w);
+	struct strategy *w = arena_array(arena, 1, sizeof *w);
 
 	w->at = arena_copy(arena, at, (size_t)(n + 1) * sizeof *at);
-	return (struct choice){ .way = w, .n = 1 };
+	return (struct strategy_set){ .strategy = w, .n = 1 };
 }
 
 /* How a parameter is given: 0 whole with a partial gradient, 1 as the op wants
@@ -246,17 +246,17 @@ only(Arena *arena, const Split *at, int n)
 static Split
 given_as(const struct shard *s, ValId v, const Split *want, int form)
 {
-	Split at = { .kind = SPLIT_I };
+	Split at = { .kind = SPLIT_REPLICATE };
 
 	if (s->g->val[v].kind == V_BUFFER)
 		return *want;
 	if (s->g->val[v].kind != V_PARAM)
 		return at;
-	if (form == 1 && want->kind == SPLIT_S && want->shared == 1
-	    && want->lead == want->axis)
+	if (form == 1 && want->kind == SPLIT_SHARD && want->replication == 1
+	    && want->first_axis == want->axis)
 		return *want;
 	if (form != 2 && s->grad[v])
-		at.kind = SPLIT_R;
+		at.kind = SPLIT_REPLICATE_PARTIAL;
 	return at;
 }
 
@@ -267,10 +267,10 @@ apply(struct bench *b, Graph *g, int64_t ranks, const Split *way, int form,
 	Pass p = { .target = &target_cpu, .diag = b->diag };
 	struct shard s = { .pass = &p, .g = g, .tmp = tmp, .ranks = ranks };
 	const Node *n = &g->node[1];
-	Split at[PORTS], whole[PORTS] = { { .kind = SPLIT_I } };
+	Split at[PORTS], whole[PORTS] = { { .kind = SPLIT_REPLICATE } };
 	int nport = n->nin + n->nout;
 
-	s.grad = shard_grad(g, tmp);
+	s.grad = shard_requires_grad(g, tmp);
 	s.uses = graph_uses(g, tmp);
 	s.node = arena_array(tmp, g->nnode, sizeof *s.node);
 	s.source = arena_array(tmp, g->nval, sizeof *s.source);
@@ -280,8 +280,8 @@ apply(struct bench *b, Graph *g, int64_t ranks, const Split *way, int form,
 	for (int k = 0; k < nport; k++) {
 		ValId v = k < n->nin ? n->in[k] : n->out[k - n->nin];
 
-		if (at[k].kind == SPLIT_R && !s.grad[v])
-			at[k].kind = SPLIT_I;
+		if (at[k].kind == SPLIT_REPLICATE_PARTIAL && !s.grad[v])
+			at[k].kind = SPLIT_REPLICATE;
 		if (v && k < n->nin) {
 			Split as[2] = { given_as(&s, v, &at[k], form) };
 
@@ -295,7 +295,7 @@ apply(struct bench *b, Graph *g, int64_t ranks, const Split *way, int form,
 		return false;
 	graph_dce(g);
 	g->props |= P_SHARD;
-	return shard_settle(g, b->diag) && graph_verify(g, b->diag);
+	return shard_fill_placements(g, b->diag) && graph_verify(g, b->diag);
 }
 
 static void
@@ -305,9 +305,11 @@ take_note(struct bench *b, const Graph *g)
 		bool cut = false;
 
 		for (int k = 0; k < n->nin; k++)
-			cut |= g->val[n->in[k]].split.kind > SPLIT_R;
+			cut |= g->val[n->in[k]].split.kind
+				> SPLIT_REPLICATE_PARTIAL;
 		for (int k = 0; k < n->nout; k++)
-			cut |= g->val[n->out[k]].split.kind > SPLIT_R;
+			cut |= g->val[n->out[k]].split.kind
+				> SPLIT_REPLICATE_PARTIAL;
 		b->seen[n->op] |= cut;
 	}
 }
@@ -324,12 +326,13 @@ say_way(const struct bench *b, const Split *way, int nport, int64_t ranks,
 		const Split *s = &way[p];
 
 		printf(" %c", "IRSP"[s->kind]);
-		if (s->kind != SPLIT_S)
+		if (s->kind != SPLIT_SHARD)
 			continue;
-		printf("%d..%d/%lld", s->lead, s->axis, (long long)s->shared);
-		for (int i = 0; i < s->npart; i++)
+		printf("%d..%d/%lld", s->first_axis, s->axis,
+		       (long long)s->replication);
+		for (int i = 0; i < s->nsegment; i++)
 			printf("%c%lld", i ? ',' : '(',
-			       (long long)s->part[i]);
+			       (long long)s->segment[i]);
 		printf(")");
 	}
 	printf("\n");

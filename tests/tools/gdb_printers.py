@@ -28,7 +28,7 @@ def split_text(split):
     kind = int(split["kind"])
     if kind != 2:
         return PLACEMENTS.get(kind, f" kind {kind}")
-    lead, axis, parts = int(split["lead"]), int(split["axis"]), int(split["npart"])
+    lead, axis, parts = int(split["first_axis"]), int(split["axis"]), int(split["nsegment"])
     dims = str(axis) if lead == axis else f"{lead}..{axis}"
     return f" Shard({dims}" + (f" in {parts}" if parts > 1 else "") + ")"
 

@@ -1,5 +1,5 @@
 # A sum divided by the number of samples less one: all micro-batches count it.
-# run: --passes=bind,fold,canon,loss,micro,deal --grad-accum 2
+# run: --passes=bind,fold,canon,loss,micro,replicate --grad-accum 2
 # expect:
 # graph @f {
 # 	adds

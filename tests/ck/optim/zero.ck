@@ -1,4 +1,4 @@
-# Replicas share out the state: a piece of the sum of gradients where it
+# Replicas shard the state: a shard of the sum of gradients where it
 # appears, of the parameter and the states; the new piece goes to all.  What is
 # small stays whole.  Clipping counts every gradient once.
 # run: --passes=optim --dp 2 --zero 1

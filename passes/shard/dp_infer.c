@@ -1,0 +1,381 @@
+/* Placements of values over replicas, by the rules of shard and by rules for
+ * ops that treat samples independently.
+ *
+ * An operand that is equal on all replicas may serve as the part of each: a
+ * constant or an expanded value that is the same for every sample.  The
+ * placement of random numbers follows from their readers.
+ */
+#include "passes/shard/dp_partition.h"
+
+#include <string.h>
+
+enum { REPEAT_DEPTH = 64 };
+
+static bool repeats_per_sample(struct dp_partition *, ValId, const Split *,
+                               int depth);
+
+/* ---- losses ---- */
+
+/* Losses of rows, or their sum. */
+static bool
+infer_loss_placement(const struct dp_partition *d, const Node *n, Split *out)
+{
+	const Split *x = dp_placement(d, n->in[0]);
+	Attr a = n->attr;
+	int64_t reduction = *attr_int_of(n->op, &a, "reduction");
+	Split rows = *x;
+
+	if (x->kind != SPLIT_SHARD || x->first_axis != x->axis || x->axis == 1)
+		return false;
+	rows.axis = rows.first_axis = x->axis - (x->axis > 1);
+	if (!split_eq(&rows, dp_placement(d, n->in[1])) || reduction == 1
+	    || (n->nin > 2 && n->in[2]
+	        && !dp_has_kind(d, n->in[2], SPLIT_REPLICATE_PARTIAL)))
+		return false;
+	for (int k = 0; k < n->nout; k++)
+		out[k] = rows;
+	if (reduction)
+		out[0] = (Split){ .kind = SPLIT_PARTIAL };
+	/* the divisor, 1 */
+	out[n->nout - 1] = (Split){ .kind = SPLIT_REPLICATE_PARTIAL };
+	return true;
+}
+
+/* ---- reshapes ---- */
+
+static int64_t
+shape_product(const Shape *s, int from, int to)
+{
+	int64_t n = 1;
+
+	for (int i = from; i < to; i++)
+		n *= s->dim[i];
+	return n;
+}
+
+int64_t
+dp_count_segments(const Shape *x, const Split *s)
+{
+	for (int i = 1; i < split_listed(s); i++)
+		if (s->segment[i] != s->segment[0])
+			return 0;
+	return shape_product(x, 0, s->first_axis) * s->nsegment;
+}
+
+/* How well dim i of `to` holds segments of samples, of which there are `count`
+ * in all; 0: not at all.  Best is one sample an element, in few segments. */
+static int
+score_dim(const struct dp_partition *d, const Shape *to, int i, int64_t count)
+{
+	int64_t before = shape_product(to, 0, i), here, each;
+
+	if (before == 0 || d->samples == 0 || count % before)
+		return 0;
+	here = count / before;
+	if (to->dim[i] % here)
+		return 0;
+	each = to->dim[i] / here;
+	return each == d->samples ? here == 1 ? 3 : 2
+	     : each % d->samples == 0;
+}
+
+/* s: of one replica, or of all, along one dim, in equal segments. */
+static bool
+reshape_samples(const struct dp_partition *d, const Split *s, const Shape *from,
+                const Shape *to, Split *y)
+{
+	int64_t count = dp_count_segments(from, s), here;
+	int best = 0, axis = 0;
+
+	for (int i = 0; count && i < to->rank; i++)
+		if (score_dim(d, to, i, count) > best) {
+			best = score_dim(d, to, i, count);
+			axis = i;
+		}
+	if (!best || s->first_axis != s->axis)
+		return false;
+	here = count / shape_product(to, 0, axis);
+	if (here > SEGMENTS_MAX)
+		return false;
+	*y = split_segments(axis, here, to->dim[axis] / here
+	                    * (s->nsegment * s->segment[0]
+	                       / from->dim[s->axis]));
+	return true;
+}
+
+/* ---- what is the same for every sample ---- */
+
+/* The rule of n with the port's split, as of one rank: at[] gets the splits of
+ * the other ports. */
+static bool
+follow_port(struct dp_partition *d, const Node *n, int port, const Split *s,
+            Split *at)
+{
+	const Graph *g = d->g;
+	struct shard_rule c = { .g = g, .n = n, .ranks = 1, .nin = n->nin,
+		.nport = n->nin + n->nout, .from = port, .at = at };
+	Shape *shape = arena_array(d->p->scratch, (size_t)c.nport + 1,
+	                           sizeof *shape);
+
+	for (int k = 0; k < c.nport; k++) {
+		ValId v = k < n->nin ? n->in[k] : n->out[k - n->nin];
+
+		shape[k] = g->val[v].shape;
+		if (!v)
+			shape[k].rank = -1;
+		at[k] = (Split){ .kind = SPLIT_REPLICATE_PARTIAL };
+	}
+	c.shape = shape;
+	at[port] = *s;
+	if (n->op == OP_RESHAPE)
+		return reshape_samples(d, s, &shape[port], &shape[!port],
+		                       &at[!port]);
+	return dp_follow_own_rows(d, n, port, at) || shard_rule_of[n->op](&c);
+}
+
+/* A split of the samples of one replica. */
+static Split
+split_of_one(const Split *s)
+{
+	Split one = *s;
+
+	for (int k = 0; k < split_listed(&one); k++)
+		one.segment[k] /= DP_RANKS;
+	return one;
+}
+
+static Split
+split_of_all(const Split *one)
+{
+	Split s = *one;
+
+	for (int k = 0; k < split_listed(&s); k++)
+		s.segment[k] *= DP_RANKS;
+	return s;
+}
+
+/* In every segment each sample has what the first one has. */
+static bool
+repeats_const(const struct dp_partition *d, const Val *v, const Split *s)
+{
+	int64_t outer = dp_count_segments(&v->shape, s);
+	int64_t n = s->segment[0] % d->samples ? s->segment[0] : d->samples;
+	size_t run = (size_t)(s->segment[0] / n
+	                      * shape_product(&v->shape, s->axis + 1,
+	                                      v->shape.rank)
+	                      * dtype_info[v->dt].nbytes);
+	const char *x = v->data;
+
+	for (int64_t o = 0; x && o < outer; o++)
+		for (int64_t i = 1; i < n; i++)
+			if (memcmp(x + (size_t)(o * n) * run,
+			           x + (size_t)(o * n + i) * run, run) != 0)
+				return false;
+	return x && outer;
+}
+
+/* Whether n expands along all sharded dims. */
+static bool
+repeats_expanded(const Graph *g, const Node *n, const Split *s)
+{
+	const Shape *x = &g->val[n->in[0]].shape;
+	int shift = g->val[n->out[0]].shape.rank - x->rank;
+
+	for (int i = s->first_axis; i <= s->axis; i++)
+		if (i >= shift && x->dim[i - shift] != 1)
+			return false;
+	return true;
+}
+
+/* Random numbers become those of the samples: their node draws others on each
+ * replica.  Nobody else may read them. */
+static bool
+repeats_drawn(struct dp_partition *d, const Node *n, const Split *s)
+{
+	const struct uses *u = &d->uses;
+	ValId y = n->out[0];
+	Attr a = n->attr;
+	int64_t *dealt = attr_int_of(n->op, &a, "dealt");
+	Node *w = &d->g->node[node_id(d->g, n)];
+
+	if (!dealt || u->first[y + 1] - u->first[y] != 1)
+		return false;
+	*dealt = dp_count_segments(&d->g->val[y].shape, s);
+	w->attr = a;
+	d->g->val[y].split = split_of_all(s);
+	return *dealt > 0;
+}
+
+static bool
+repeats_computed(struct dp_partition *d, const Node *n, int slot,
+                 const Split *s, int depth)
+{
+	Split *at = arena_array(d->p->scratch, (size_t)(n->nin + n->nout) + 1,
+	                        sizeof *at);
+
+	if (n->op == OP_EXPAND && repeats_expanded(d->g, n, s))
+		return true;
+	if (n->nin > 0 && !follow_port(d, n, n->nin + slot, s, at))
+		return false;
+	for (int k = 0; k < n->nin; k++)
+		if (n->in[k] && at[k].kind == SPLIT_SHARD
+		    && !repeats_per_sample(d, n->in[k], &at[k], depth + 1))
+			return false;
+	if (op_info[n->op].flags & F_RNG)
+		return repeats_drawn(d, n, s);
+	return n->nin > 0;
+}
+
+/* Whether v, equal on all replicas, may stand for what each has of its own
+ * samples; s: of one replica. */
+static bool
+repeats_per_sample(struct dp_partition *d, ValId v, const Split *s, int depth)
+{
+	const Val *x = &d->g->val[v];
+	double splat;
+
+	if (x->split.kind == SPLIT_SHARD) {
+		Split all = split_of_all(s);
+
+		return split_eq(&x->split, &all);
+	}
+	if (x->split.kind == SPLIT_PARTIAL || s->kind != SPLIT_SHARD
+	    || depth > REPEAT_DEPTH)
+		return false;
+	if (shape_product(&x->shape, s->first_axis, s->axis + 1) == 1
+	    || val_splat(d->g, v, &splat))
+		return true;
+	if (x->kind == V_CONST)
+		return repeats_const(d, x, s);
+	return x->def && repeats_computed(d, &d->g->node[x->def], x->slot, s,
+	                                  depth);
+}
+
+/* ---- a node ---- */
+
+/* Of images that are channels of one, each sample in groups of its own, a
+ * replica has part of all groups. */
+static bool
+infer_group_placement(struct dp_partition *d, NodeId id, Split *out,
+                      char why[SHARD_WHY])
+{
+	Node *n = &d->g->node[id];
+	const Split *x = dp_placement(d, n->in[0]);
+	int64_t *group = attr_int_of(n->op, &n->attr, "group");
+	int64_t *part = attr_int_of(n->op, &n->attr, "part");
+	bool ok;
+
+	if (x->kind != SPLIT_SHARD || x->axis != 1 || *group < 2)
+		return shard_infer(d->g, n, out, why);
+	*part = DP_RANKS * *group;
+	ok = shard_infer(d->g, n, out, why);
+	*part = 0;
+	return ok;
+}
+
+/* Places as many as elements, in their order; a replica has its own count. */
+static bool
+infer_selected_placement(const struct dp_partition *d, const Node *n,
+                         Split *out)
+{
+	const Shape *x = &d->g->val[n->in[0]].shape;
+	Shape flat = SHAPE(shape_nelem(x));
+
+	out[1] = (Split){ .kind = SPLIT_PARTIAL };
+	if (n->attr.SELECTED.compact
+	    || !reshape_samples(d, dp_placement(d, n->in[0]), x, &flat,
+	                        &out[0]))
+		return false;
+	out[0].axis++;
+	out[0].first_axis++;
+	return true;
+}
+
+static bool
+infer_node_placement(struct dp_partition *d, NodeId id, Split *out,
+                     char why[SHARD_WHY])
+{
+	const Graph *g = d->g;
+	const Node *n = &g->node[id];
+	bool own;
+
+	if (n->op == OP_RESHAPE && dp_has_kind(d, n->in[0], SPLIT_SHARD))
+		return reshape_samples(d, dp_placement(d, n->in[0]),
+		                       &g->val[n->in[0]].shape,
+		                       &g->val[n->out[0]].shape, &out[0]);
+	if (n->op == OP_SCE || n->op == OP_NLL)
+		return infer_loss_placement(d, n, out);
+	if (n->op == OP_CONV || n->op == OP_CONV_DX)
+		return infer_group_placement(d, id, out, why);
+	if (n->op == OP_SELECTED && dp_has_kind(d, n->in[0], SPLIT_SHARD))
+		return infer_selected_placement(d, n, out);
+	if (dp_infer_own_rows(d, n, out, &own)
+	    || dp_infer_padded_rows(d, n, out))
+		return true;
+	if (own || (n->nin > 1 && dp_is_lookup(n->op)
+	            && dp_has_sample_index(d, n->in[1])))
+		return false;
+	return shard_infer(g, n, out, why);
+}
+
+static int
+first_sharded_operand(const struct dp_partition *d, const Node *n)
+{
+	for (int k = 0; k < n->nin; k++)
+		if (dp_has_kind(d, n->in[k], SPLIT_SHARD))
+			return k;
+	return -1;
+}
+
+/* With operands that are the same for every sample taken as sharded. */
+static bool
+infer_repeated(struct dp_partition *d, NodeId id, Split *out,
+               char why[SHARD_WHY])
+{
+	const Node *n = &d->g->node[id];
+	Split *at = arena_array(d->p->scratch, (size_t)(n->nin + n->nout) + 1,
+	                        sizeof *at);
+	Split *was = arena_array(d->p->scratch, (size_t)n->nin + 1,
+	                         sizeof *was);
+	int from = first_sharded_operand(d, n);
+	Split one = split_of_one(dp_placement(d, n->in[from]));
+	bool ok = follow_port(d, n, from, &one, at);
+
+	for (int k = 0; k < n->nin; k++)
+		was[k] = *dp_placement(d, n->in[k]);
+	for (int k = 0; ok && k < n->nin; k++)
+		if (n->in[k] && at[k].kind == SPLIT_SHARD
+		    && was[k].kind == SPLIT_REPLICATE_PARTIAL
+		    && (repeats_per_sample(d, n->in[k], &at[k], 0)
+		        || dp_indexes_rows(d, n, n->in[k], &at[k])))
+			d->g->val[n->in[k]].split = split_of_all(&at[k]);
+	ok = ok && infer_node_placement(d, id, out, why);
+	for (int k = 0; k < n->nin; k++) {
+		const Node *by = &d->g->node[d->g->val[n->in[k]].def];
+
+		/* random numbers stay sharded */
+		if (n->in[k] && !(op_info[by->op].flags & F_RNG))
+			d->g->val[n->in[k]].split = was[k];
+	}
+	return ok;
+}
+
+bool
+dp_infer(struct dp_partition *d, NodeId id, char why[SHARD_WHY])
+{
+	const Node *n = &d->g->node[id];
+	Split *out = arena_array(d->p->scratch, (size_t)n->nout + 1,
+	                         sizeof *out);
+
+	if (!dp_infer_statistics(d, n, out)
+	    && !infer_node_placement(d, id, out, why)
+	    && (first_sharded_operand(d, n) < 0
+	        || !infer_repeated(d, id, out, why)))
+		return false;
+	if (!dp_follow_sample_index(d, &d->g->node[id], out))
+		return false;
+	for (int k = 0; k < n->nout; k++)
+		if (n->out[k])
+			d->g->val[n->out[k]].split = out[k];
+	return true;
+}

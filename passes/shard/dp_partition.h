@@ -1,0 +1,182 @@
+/* Declarations that the files of pass replicate (dp_*.c) share.
+ *
+ * During the pass, values have placements over a group of two ranks that split
+ * the samples of one batch: S along the dim of the samples, P a partial sum on
+ * each rank, R replicated with a partial gradient.  The result for two ranks
+ * holds for any number.
+ */
+#ifndef PASSES_DP_PARTITION_H
+#define PASSES_DP_PARTITION_H
+
+#include "passes/shard/shard.h"
+
+enum { DP_RANKS = 2 };
+
+struct dp_partition {
+	Pass *p;
+	Graph *g;
+	uint32_t nold;                  /* nodes there were */
+	NodeId *order;                  /* of all nodes so far */
+	size_t norder, order_cap;
+	ValId *whole;                   /* by value: its sum over replicas */
+	size_t nwhole, whole_cap;
+	struct uses uses;               /* of nodes there were */
+	ValId share;                    /* 1 / replicas; 0: not there yet */
+	int64_t samples;                /* of one replica in a batch */
+	const bool *grad;               /* DP_MICRO: by value that there was:
+	                                 * a gradient passes */
+	ValId nold_val;
+	bool *indexed;                  /* by value: has sample indices, */
+	size_t nindexed, indexed_cap;   /* which replicas count from 0 */
+	const char *assumed;            /* the first node whose placements are
+	                                 * assumed, in p->keep; NULL: none */
+};
+
+/* dp_infer.c: placements of the results of a node from those of its operands;
+ * false with the reason in `why`. */
+bool dp_infer(struct dp_partition *, NodeId, char why[SHARD_WHY]);
+
+/* In how many equal segments of x, which is a replica's or the whole, its
+ * samples are; 0: the segments differ. */
+int64_t dp_count_segments(const Shape *x, const Split *);
+
+/* dp_refuse.c: diagnostics, which are false.  What to try, to end them with: */
+const char *dp_remedy(const struct dp_partition *);
+bool dp_refuse(struct dp_partition *, NodeId, const char *why);
+/* The placements of its operands allow none for its results. */
+bool dp_refuse_mixing(struct dp_partition *, NodeId);
+
+/* dp_own_rows.c: rows that each sample looks up, or writes, for itself */
+/* What goes with the split of the port, at[port]; of one replica. */
+bool dp_follow_own_rows(const struct dp_partition *, const Node *, int port,
+                        Split *at);
+/* Placements of the results; *is: whether n is such an op at all. */
+bool dp_infer_own_rows(const struct dp_partition *, const Node *, Split *out,
+                       bool *is);
+/* Placements of what is a row longer than its samples, or was: a pad before a
+ * scatter, and the slice behind it. */
+bool dp_infer_padded_rows(const struct dp_partition *, const Node *,
+                          Split *out);
+/* Whether v, joined to the tuples of indices that n makes, has the number of
+ * its row for each sample of s, and is read as nothing else. */
+bool dp_indexes_rows(const struct dp_partition *, const Node *, ValId v,
+                     const Split *);
+
+/* dp_sample_index.c: integers that number samples */
+/* Elements of an integer value are stride * s + rest, where s is the index of
+ * their sample and lo <= rest <= hi; or `beyond`, if that is not 0. */
+struct sample_index {
+	int64_t stride, lo, hi, beyond;
+};
+
+/* Which of its elements: those at `at` of dim axis; -1: all. */
+struct column {
+	ValId v;
+	int axis;
+	int64_t at;
+	int dim;                /* has samples; -1: unknown */
+};
+
+/* What is known of a column; false: nothing. */
+bool dp_find_sample_index(const struct dp_partition *, struct column,
+                          struct sample_index *);
+/* Whether a column has no sample indices. */
+bool dp_lacks_sample_index(const struct dp_partition *, struct column);
+/* Whether v has indices of samples that a mask selects. */
+bool dp_has_sample_index(const struct dp_partition *, ValId v);
+/* Whether the node's results, in placements `out`, have some, too; false: what
+ * it computes of them is another value for the whole batch. */
+bool dp_follow_sample_index(struct dp_partition *, const Node *,
+                            const Split *out);
+
+/* dp_resized.c: rows of an output at another batch size; NULL: unknown. */
+const struct output_rows *dp_resized_rows(const Pass *, const Val *output);
+/* Whether it has its samples elsewhere at another batch size. */
+bool dp_moves_samples(const struct dp_partition *, ValId output);
+
+/* dp_partition.c */
+/* Make g, the graph of the whole batch, that of one of several replicas.
+ * Placements are left in it.  With DP_MICRO replicas are the micro-batches of a
+ * step: statistics of batch normalisation remain their own, and what parameters
+ * decide is added up over them as late as can be; *guess: the first node whose
+ * placements are assumed, or NULL. */
+bool dp_partition_graph(Pass *, Graph *, const char **assumed);
+/* The partitioned copy of g with one output, its loss or another value; NULL,
+ * and why in p->keep.  With DP_MICRO there may be both: dp_assume_placement. */
+Graph *dp_partition_copy(Pass *, const Graph *, ValId output, int64_t dp,
+                         const char **why);
+/* Give a node its place in the new order. */
+void dp_order_node(struct dp_partition *, NodeId);
+/* Append a node and give it its place and placements; 0 after a diagnostic. */
+ValId dp_emit(struct dp_partition *, Op, int nin, const ValId *in, const Attr *,
+              NodeId like);
+/* The sum of v, which is P, over replicas, which is R. */
+ValId dp_all_reduce(struct dp_partition *, ValId v, NodeId like);
+/* The node that writes `made` writes `old` instead. */
+void dp_redefine(struct dp_partition *, ValId made, ValId old);
+/* The node's result k is a value of its own from now on, which is returned;
+ * another node is to claim what it was. */
+ValId dp_detach_result(struct dp_partition *, NodeId, int k);
+ValId dp_emit_cast(struct dp_partition *, ValId, DType, NodeId like);
+bool dp_visit_node(struct dp_partition *, NodeId);
+/* The node is a mean over samples of its own: each replica has its share. */
+bool dp_partition_mean(struct dp_partition *, NodeId);
+
+/* loss_formula.c: whether a formula of sums may have the op. */
+bool total_has_op(Op);
+
+/* dp_extent.c: numbers that follow from the size of the batch */
+bool dp_partition_extent(struct dp_partition *, NodeId);
+/* Whether such, and constants, decide the value. */
+bool dp_is_extent(const struct dp_partition *, ValId);
+/* Nobody asks for parts of them any more: they become constants, and what
+ * follows from such. */
+bool dp_fold_extents(Pass *, Graph *);
+
+/* dp_mean.c: what divides by a number of samples.  False after a
+ * diagnostic. */
+bool dp_partition_labels(struct dp_partition *, NodeId);
+bool dp_partition_batchnorm(struct dp_partition *, NodeId);
+/* Whether the node divides a sum over samples by a constant that may be how
+ * many there are, or elements they have, or makes a mean one that is not
+ * biased.  In the file that is a number like any other.  One so small that it
+ * is rather a factor gets a note. */
+bool dp_divides_by_size(const struct dp_partition *, const Node *);
+/* What to write for such a node instead, behind a message; it may be "". */
+const char *dp_mean_hint(const struct dp_partition *, const Node *);
+
+/* dp_micro.c */
+/* What is added to a total over micro-batches is of all replicas. */
+bool dp_partition_total(struct dp_partition *, NodeId);
+/* Over micro-batches an operand that remains a summand while the others are
+ * added up: the op is linear in it, and rather one that parameters decide; -1:
+ * there is none. */
+int dp_remaining_summand(const struct dp_partition *, const Node *);
+/* Whether the op looks up by indices, which may be those of other samples for
+ * all that placements tell. */
+bool dp_is_lookup(Op);
+/* Over micro-batches: assumed placements for results of such a node that does
+ * not follow otherwise, as if it kept samples apart; false: there are none. */
+bool dp_assume_placement(struct dp_partition *, NodeId);
+/* Placements of a batch normalisation whose statistics are a micro-batch's. */
+bool dp_infer_statistics(const struct dp_partition *, const Node *, Split *out);
+
+static inline bool
+dp_is_micro(const struct dp_partition *d)
+{
+	return d->p->opt->dp == DP_MICRO;
+}
+
+static inline const Split *
+dp_placement(const struct dp_partition *d, ValId v)
+{
+	return &d->g->val[v].split;
+}
+
+static inline bool
+dp_has_kind(const struct dp_partition *d, ValId v, SplitKind kind)
+{
+	return v && dp_placement(d, v)->kind == kind;
+}
+
+#endif

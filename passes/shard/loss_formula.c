@@ -1,0 +1,455 @@
+/* The loss of a data set as a formula over its batches.
+ *
+ * what    batches are to the data what replicas are to a batch: what pass
+ *         replicate adds up over replicas is added up over batches.  So the
+ *         loss is a formula of sums and means over samples, and of what does
+ *         not depend on samples
+ * method  a copy of the graph is partitioned; placements tell sums from what
+ *         samples have for themselves.  From the loss up, what is linear in
+ *         sums, or in means, is one operand of the formula, and the rest are
+ *         scalar ops
+ * gives   the formula; its operands are outputs
+ * refuses what samples need of others before they are summed, and formulas of
+ *         more than scalars; that is no error: the loss of the data then
+ *         depends on how it is divided into batches
+ */
+#include "passes/shard/dp_partition.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What a value is over the batches of a data set. */
+enum sum_kind {
+	MIXED,                          /* else */
+	INVARIANT,                      /* no samples' */
+	PER_SAMPLE,                     /* of each sample alone */
+	SAMPLE_SUM, SAMPLE_MEAN,        /* linear in such, over samples */
+	SHARE                           /* 1 / replicas */
+};
+
+struct loss_formula {
+	Pass *p;
+	Graph *g;                       /* of the whole loss */
+	const Graph *replica;
+	enum sum_kind *kind;            /* by value of `replica` */
+	ValId at[TOTAL_TERMS];          /* by term: its value */
+	struct total t;
+};
+
+static const struct {
+	Op op;
+	enum total_op as;
+} scalar_ops[] = {
+	{ OP_ADD, TOTAL_ADD }, { OP_SUB, TOTAL_SUB }, { OP_MUL, TOTAL_MUL },
+	{ OP_DIV, TOTAL_DIV }, { OP_MIN, TOTAL_MIN }, { OP_MAX, TOTAL_MAX },
+	{ OP_POW, TOTAL_POW }, { OP_NEG, TOTAL_NEG }, { OP_ABS, TOTAL_ABS },
+	{ OP_RECIP, TOTAL_RECIP }, { OP_SQRT, TOTAL_SQRT },
+	{ OP_EXP, TOTAL_EXP }, { OP_LOG, TOTAL_LOG },
+	/* of a scalar the scalar itself */
+	{ OP_CAST, TOTAL_OPS }, { OP_RESHAPE, TOTAL_OPS },
+	{ OP_ALL_REDUCE, TOTAL_OPS },
+};
+enum { SCALAR_OPS = sizeof scalar_ops / sizeof *scalar_ops };
+
+/* ---- kinds ---- */
+
+/* Whether it is a replica's mean of samples, before it is scaled. */
+static bool
+is_sample_mean(const struct loss_formula *w, const Node *n)
+{
+	return n->op == OP_REDUCE_MEAN && w->kind[n->in[0]] == PER_SAMPLE;
+}
+
+/* Of an operand of a sum over replicas. */
+static enum sum_kind
+kind_of_summand(const struct loss_formula *w, ValId v)
+{
+	const Val *x = &w->replica->val[v];
+	enum sum_kind is = v ? w->kind[v] : INVARIANT;
+
+	if (is == SHARE
+	    || (x->def && is_sample_mean(w, &w->replica->node[x->def])))
+		return SAMPLE_MEAN;
+	return is == INVARIANT || x->split.kind == SPLIT_PARTIAL ? is : MIXED;
+}
+
+/* Of a sum over replicas, linear in its operands that are sums. */
+static enum sum_kind
+kind_of_sum(const struct loss_formula *w, const Node *n)
+{
+	enum sum_kind found = INVARIANT;
+
+	for (int k = 0; k < n->nin; k++) {
+		enum sum_kind is = kind_of_summand(w, n->in[k]);
+
+		if (is == INVARIANT)
+			continue;
+		if (found != INVARIANT && is != found)
+			return MIXED;
+		found = is;
+	}
+	return found;
+}
+
+/* Of what has samples among its operands: it has them itself, or is their
+ * sum. */
+static enum sum_kind
+kind_of_rows(const struct loss_formula *w, const Node *n, SplitKind placement)
+{
+	for (int k = 0; k < n->nin; k++)
+		if (n->in[k] && w->kind[n->in[k]] > PER_SAMPLE)
+			return MIXED;
+	if (placement == SPLIT_SHARD)
+		return PER_SAMPLE;
+	return placement == SPLIT_PARTIAL ? SAMPLE_SUM
+	     : is_sample_mean(w, n) ? SAMPLE_MEAN : MIXED;
+}
+
+static enum sum_kind
+kind_of_value(const struct loss_formula *w, const Node *n, ValId y)
+{
+	SplitKind placement = w->replica->val[y].split.kind;
+	bool rows = false, same = true;
+
+	if (n->op == OP_SHARE)
+		return SHARE;
+	if (n->op == OP_EXTENT)
+		return SAMPLE_SUM;
+	if (n->op == OP_ALL_REDUCE
+	    || (n->op == OP_CAST && placement == SPLIT_REPLICATE_PARTIAL
+	        && !shard_is_rounding(w->replica, n)))
+		return w->kind[n->in[0]];
+	for (int k = 0; k < n->nin; k++) {
+		enum sum_kind is = n->in[k] ? w->kind[n->in[k]] : INVARIANT;
+
+		if (!is)
+			return MIXED;
+		rows |= is == PER_SAMPLE;
+		same &= is == INVARIANT;
+	}
+	return same ? INVARIANT : rows ? kind_of_rows(w, n, placement)
+	       : placement == SPLIT_PARTIAL ? kind_of_sum(w, n) : MIXED;
+}
+
+static void
+find_kinds(struct loss_formula *w)
+{
+	const Graph *g = w->replica;
+
+	w->kind = arena_array(w->p->scratch, g->nval, sizeof *w->kind);
+	for (ValId v = 1; v < g->nval; v++)
+		w->kind[v] = g->val[v].split.kind == SPLIT_SHARD ? PER_SAMPLE
+		           : INVARIANT;
+	FOR_NODES (n, g)
+		for (int k = 0; k < n->nout; k++)
+			if (n->out[k])
+				w->kind[n->out[k]] = kind_of_value(w, n,
+				                                   n->out[k]);
+}
+
+/* ---- the formula ---- */
+
+static bool
+set_batch_dependence(struct loss_formula *w, const char *why)
+{
+	w->t.n = 0;
+	w->t.by_batch = arena_printf(w->p->keep, "%s", why);
+	return false;
+}
+
+static bool
+append_term(struct loss_formula *w, enum total_op op, ValId v, double number)
+{
+	if (w->t.n == TOTAL_TERMS)
+		return set_batch_dependence(w, "the loss is a formula of too "
+		                            "many sums");
+	w->at[w->t.n] = v;
+	w->t.term[w->t.n++] = (struct total_term){ .op = op,
+	                                           .number = number };
+	return true;
+}
+
+/* Of one sum, or number; false: it is no scalar of the whole graph. */
+static bool
+is_term_operand(const struct loss_formula *w, ValId v)
+{
+	const Val *x = &w->replica->val[v];
+
+	return (w->kind[v] == INVARIANT || w->kind[v] == SAMPLE_SUM
+	        || w->kind[v] == SAMPLE_MEAN)
+		&& v < w->g->nval && val_nelem(x) == 1
+		&& strchr("fi", dtype_info[x->dt].cls);
+}
+
+static bool
+append_operand(struct loss_formula *w, ValId v)
+{
+	enum sum_kind is = w->kind[v];
+	double x;
+
+	if (val_splat(w->replica, v, &x))
+		return append_term(w, TOTAL_NUMBER, 0, x);
+	return append_term(w, is == SAMPLE_SUM ? TOTAL_SUM : is == SAMPLE_MEAN
+	                   ? TOTAL_MEAN : TOTAL_SAME, v, 0);
+}
+
+static bool
+report_no_scalar(struct loss_formula *w, const Node *n)
+{
+	const Graph *g = w->replica;
+	const char *label = n ? node_label(g, n) : NULL;
+
+	if (!n)
+		return set_batch_dependence(w, "the loss is not a formula of "
+		                            "sums over samples");
+	return set_batch_dependence(w, arena_printf(w->p->scratch, "node '%s' "
+	                            "(%s) mixes samples of a batch other than "
+	                            "by a sum or mean",
+	                            label ? label : g->val[n->out[0]].name,
+	                            node_type(g, n)));
+}
+
+/* Its place among scalar_ops. */
+static size_t
+find_scalar_op(Op op)
+{
+	size_t i = 0;
+
+	while (i < SCALAR_OPS && scalar_ops[i].op != op)
+		i++;
+	return i;
+}
+
+bool
+total_has_op(Op op)
+{
+	return find_scalar_op(op) < SCALAR_OPS;
+}
+
+/* The lesser or greater of two, written as the choice of one by comparing
+ * them: so are bounds of a clamp, which get no gradient. */
+static enum total_op
+min_max_of_where(const Graph *g, const Node *n, ValId of[2])
+{
+	const Val *by = n->op == OP_WHERE ? &g->val[n->in[0]] : NULL;
+	const Node *c = by && by->def ? &g->node[by->def] : NULL;
+	bool less = c && (c->op == OP_LT || c->op == OP_LE);
+
+	if (!less && !(c && (c->op == OP_GT || c->op == OP_GE)))
+		return TOTAL_OPS;
+	of[0] = n->in[1];
+	of[1] = n->in[2];
+	if (of[0] == c->in[0] && of[1] == c->in[1])
+		return less ? TOTAL_MIN : TOTAL_MAX;
+	if (of[0] == c->in[1] && of[1] == c->in[0])
+		return less ? TOTAL_MAX : TOTAL_MIN;
+	return TOTAL_OPS;
+}
+
+static bool
+append_formula(struct loss_formula *w, ValId v)
+{
+	const Graph *g = w->replica;
+	const Node *n = g->val[v].def ? &g->node[g->val[v].def] : NULL;
+	enum total_op as;
+	ValId of[2];
+	size_t i;
+
+	if (is_term_operand(w, v))
+		return append_operand(w, v);
+	if (!n || val_nelem(&g->val[v]) != 1)
+		return report_no_scalar(w, n);
+	as = min_max_of_where(g, n, of);
+	if (as != TOTAL_OPS)
+		return append_formula(w, of[0]) && append_formula(w, of[1])
+			&& append_term(w, as, 0, 0);
+	i = find_scalar_op(n->op);
+	if (i == SCALAR_OPS || shard_is_rounding(g, n))
+		return report_no_scalar(w, n);
+	/* all replicas' shares of what is whole are the whole */
+	for (int k = 0; k < n->nin && n->nin == 2; k++)
+		if (w->kind[n->in[k]] == SHARE)
+			return append_formula(w, n->in[1 - k]);
+	for (int k = 0; k < n->nin; k++)
+		if (!append_formula(w, n->in[k]))
+			return false;
+	return scalar_ops[i].as == TOTAL_OPS
+		|| append_term(w, scalar_ops[i].as, 0, 0);
+}
+
+/* ---- the graph ---- */
+
+/* Pass the notes on that a text begins with: of micro-batches nothing but their
+ * copy says them.  Returns what is behind them. */
+static const char *
+forward_notes(Diag *d, const char *text)
+{
+	static const char head[] = "ckc: note: ";
+	size_t skip = sizeof head - 1;
+
+	while (!strncmp(text, head, skip)) {
+		size_t n = strcspn(text, "\n");
+
+		diag_note(d, "%.*s", (int)(n - skip), text + skip);
+		text += n + (text[n] != '\0');
+	}
+	return text;
+}
+
+Graph *
+dp_partition_copy(Pass *p, const Graph *of, ValId root, int64_t dp,
+                  const char **why)
+{
+	enum { HEAD = sizeof "ckc: " - 1 };
+	Pass trial = *p;
+	struct options o = *trial.opt;
+	Graph *g = graph_clone(of);
+	char *text = NULL;
+	const char *fault;
+	size_t n;
+	FILE *said = open_memstream(&text, &n);
+	bool ok;
+
+	FOR_VALS (v, g)
+		v->output = val_id(g, v) == root;
+	g->loss = root == g->loss ? root : 0;
+	graph_dce(g);
+	o.dp = dp;
+	trial.opt = &o;
+	trial.diag = diag_new("ckc", said);
+	ok = said && dp_partition_graph(&trial, g, why);
+	diag_free(trial.diag);
+	if (said)
+		fclose(said);
+	fault = forward_notes(p->diag, text ? text : "");
+	if (!ok)
+		*why = strlen(fault) <= HEAD ? "out of memory"
+		       : arena_printf(p->keep, "%.*s",
+		                      (int)strcspn(fault + HEAD, "\n"),
+		                      fault + HEAD);
+	free(text);
+	if (ok)
+		return g;
+	graph_free(g);
+	return NULL;
+}
+
+/* Operands as outputs, in float32 at least. */
+static bool
+add_term_outputs(struct loss_formula *w)
+{
+	Graph *g = w->g;
+	Attr a = attr_default(OP_CAST);
+
+	a.CAST.to = DT_F32;
+	for (int i = 0; i < w->t.n; i++) {
+		ValId v = w->at[i];
+
+		if (!v || v == g->loss)
+			continue;
+		if (g->val[v].kind != V_TEMP || dtype_is_half(g->val[v].dt))
+			v = emit_op(g, w->p->diag, OP_CAST, 1, &v, &a,
+			            g->val[v].def);
+		if (!v)
+			return false;
+		if (!g->val[v].output)
+			val_rename(g, v, arena_printf(w->p->scratch,
+			                              EVAL_TERM "%d", i));
+		g->val[v].output = true;
+		w->t.term[i].output = arena_printf(w->p->keep, "%s",
+		                                   g->val[v].name);
+	}
+	return true;
+}
+
+bool
+total_find_formula(Pass *p, Graph *g, struct total *t)
+{
+	struct loss_formula w = { .p = p, .g = g };
+	const char *why = NULL;
+	Graph *replica = g->loss
+		? dp_partition_copy(p, g, g->loss, DP_SUMS, &why)
+		: NULL;
+	bool ok = true;
+
+	w.replica = replica;
+	if (replica) {
+		find_kinds(&w);
+		ok = !append_formula(&w, replica->loss) || add_term_outputs(&w);
+	} else if (why) {
+		set_batch_dependence(&w, why);
+	}
+	graph_free(replica);
+	*t = w.t;
+	return ok;
+}
+
+/* ---- outputs ---- */
+
+/* Whether the partitioned value depends on what is added up over samples. */
+static bool
+depends_on_sum(const Graph *g, ValId v, Arena *scratch)
+{
+	bool *in = arena_array(scratch, g->nnode, sizeof *in);
+
+	in[g->val[v].def] = true;
+	for (NodeId id = g->nnode; --id > 0; ) {
+		const Node *n = &g->node[id];
+
+		if (in[id] && n->op == OP_ALL_REDUCE)
+			return true;
+		for (int k = 0; in[id] && k < n->nin; k++)
+			in[g->val[n->in[k]].def] = true;
+	}
+	return false;
+}
+
+/* As the partitioned copy has them. */
+static struct output_rows
+partitioned_rows(Pass *p, const Graph *g, ValId v)
+{
+	const char *why = NULL;
+	Graph *replica = dp_partition_copy(p, g, v, DP_SUMS, &why);
+	struct output_rows row = { .batch = -1 };
+
+	if (replica) {
+		const Split *s = &replica->val[v].split;
+		bool apart = s->kind == SPLIT_SHARD && s->first_axis == s->axis
+			&& s->nsegment == 1;
+
+		row.batch = apart ? s->axis + 1
+		          : s->kind == SPLIT_SHARD ? -1 : 0;
+		row.rows = row.batch != 1 ? ROWS_NONE
+			: depends_on_sum(replica, v, p->scratch) ? ROWS_UNKNOWN
+			: ROWS_OWN;
+	}
+	graph_free(replica);
+	return row;
+}
+
+struct output_rows
+total_find_rows(Pass *p, const Graph *g, ValId output)
+{
+	const Val *x = graph_batch_input(g), *y = &g->val[output];
+	const struct output_rows *known = dp_resized_rows(p, y);
+
+	if (known)
+		return *known;
+	/* of one sample any dim of 1 may be that of the samples */
+	if (x && x->shape.dim[0] == 1
+	    && (!y->shape.rank || y->shape.dim[0] != 1))
+		return (struct output_rows){ .batch = -1 };
+	return partitioned_rows(p, g, output);
+}
+
+void
+total_of_loss_alone(struct total *t)
+{
+	if (t->n == 1 && !t->term[0].output
+	    && t->term[0].op != TOTAL_NUMBER)
+		return;
+	if (t->n)
+		t->by_batch = "the library cannot evaluate, so the divisor of "
+		"the loss is not known";
+	t->n = 0;
+}

@@ -1,0 +1,55 @@
+/* The runner-up: the best sharding strategy in which a value has another
+ * placement.
+ *
+ * The program once more, in which the value's node is like no other, so that
+ * the equals of its layer elsewhere keep their placements, and may not give the
+ * placement chosen.
+ */
+#include "passes/shard/strategy_ilp.h"
+
+#include <string.h>
+
+static bool
+matches_name(const Val *v, const char *name)
+{
+	return strcmp(v->name, name) == 0
+		|| (v->onnx && strcmp(v->onnx, name) == 0);
+}
+
+static struct runner_up
+find_runner_up(struct shard *s, ValId v)
+{
+	struct strategy_ilp m = { .s = s, .isolated = entity_of(s, v),
+		.excluded = shard_placement(s, v) };
+	const struct strategy_set *c = shard_producer(s, v, &m.port);
+	struct ilp_answer a = strategy_ilp_solve(&m);
+	struct runner_up x = { .value = s->g->val[v].name, .sec = -1 };
+
+	if (!a.x)
+		return x;
+	x.sec = a.objective / 1e3;
+	x.placement = split_unmerged(c->strategy[strategy_ilp_choice(&m, &a,
+	                             m.isolated)].at[m.port]);
+	return x;
+}
+
+void
+shard_find_runner_up(struct shard *s)
+{
+	Pass *p = s->pass;
+	size_t cap = 0;
+
+	FOR_VALS (v, s->g) {
+		int port;
+
+		if (!matches_name(v, p->opt->explain)
+		    || !shard_producer(s, val_id(s->g, v), &port)->n)
+			continue;
+		p->runner_up = arena_grow(p->keep, p->runner_up,
+		                          (size_t)p->nrunner_up, &cap,
+		                          (size_t)p->nrunner_up + 1,
+		                          sizeof *p->runner_up);
+		p->runner_up[p->nrunner_up++] = find_runner_up(s,
+		                                               val_id(s->g, v));
+	}
+}

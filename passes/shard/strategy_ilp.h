@@ -1,0 +1,80 @@
+/* Declarations that the choice of sharding strategies shares. */
+#ifndef PASSES_SHARD_STRATEGY_ILP_H
+#define PASSES_SHARD_STRATEGY_ILP_H
+
+#include "passes/shard/shard.h"
+#include "passes/solve/ilp.h"
+
+/* Nodes by id, then values that no node writes by nnode + id. */
+struct node_classes {
+	uint32_t n;                     /* entities */
+	uint32_t *of;                   /* class, by entity */
+	uint32_t nclass;
+	uint32_t *first;                /* an entity of each */
+	double *count;
+	int *col;                       /* column of its first strategy */
+};
+
+struct strategy_edge {
+	uint32_t producer, reader;      /* classes */
+	int slot, port;
+	ValId v;                        /* of the representative */
+	double count;
+};
+
+struct strategy_ilp {
+	struct shard *s;
+	struct node_classes c;
+	struct strategy_edge *edge;
+	size_t nedge, edge_cap;
+	Ilp *ilp;
+	uint32_t seed;
+	uint32_t isolated;              /* an entity like no other; 0: none */
+	int port;                       /* ... of which this one is not in */
+	const Split *excluded;          /* this placement */
+};
+
+static inline uint32_t
+entity_of(const struct shard *s, ValId v)
+{
+	NodeId def = s->g->val[v].def;
+
+	return def ? def : s->g->nnode + v;
+}
+
+static inline struct strategy_set *
+strategies_of(const struct strategy_ilp *m, uint32_t entity)
+{
+	const struct shard *s = m->s;
+
+	return entity < s->g->nnode ? &s->node[entity]
+		: &s->source[entity - s->g->nnode];
+}
+
+static inline bool
+is_sharded_at(const struct strategy *w, int port)
+{
+	return w->at[port].kind == SPLIT_SHARD;
+}
+
+/* strategy_ilp.c: the program and its answer; the strategy that it chooses for
+ * an entity. */
+struct ilp_answer strategy_ilp_solve(struct strategy_ilp *);
+int strategy_ilp_choice(const struct strategy_ilp *, const struct ilp_answer *,
+                        uint32_t entity);
+
+/* node_classes.c: entities that take the same strategy, and their edges. */
+void strategy_find_classes(struct strategy_ilp *);
+void strategy_find_edges(struct strategy_ilp *);
+
+/* shard_constraints.c: whether a strategy of a class breaks a constraint. */
+bool strategy_is_forbidden(const struct strategy_ilp *, uint32_t class,
+                           const struct strategy *);
+/* Strategies that shard port 0 are the only ones, where there are any. */
+bool strategy_must_shard(const struct strategy_ilp *, uint32_t class);
+/* The program has no solution: says why, and is false. */
+bool strategy_refuse(const struct strategy_ilp *);
+/* The user constraint on a value, as a number; 0: none. */
+uint64_t strategy_constraint_key(const struct shard *, ValId);
+
+#endif

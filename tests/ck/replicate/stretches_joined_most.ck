@@ -1,0 +1,15 @@
+# Two halves of what a split lists, joined.
+# run: --passes=replicate --dp=2
+# check: %j: f32[4194304,3] = concat %f, %f
+# check: %loss: f32[] output = all_reduce
+graph @f {
+	input %x: f32[4,3]
+	param %w: f32[3] = splat 1
+	props static canon loss
+	%y = mul %x, %w
+	%e = expand %y {shape=[524288,4,3]}
+	%f = reshape %e {shape=[2097152,3]}
+	%j = concat %f, %f {axis=0}
+	%loss: f32[] output = reduce_mean %j {axes=[0,1], keepdims=0}
+	loss %loss
+}
