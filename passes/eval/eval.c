@@ -12,7 +12,7 @@
 
 static EvalRule *const rule[OP_COUNT] = {
 #define OP(id, text, sig, attr, rules, emit) [OP_##id] = rules,
-#define RULES(shape, eval, lanes, cost, grad, shard) eval_##eval
+#define RULES(shape, eval, dynamic, cost, grad, shard) eval_##eval
 #include "ir/ops.h"
 };
 

@@ -44,7 +44,7 @@ gather_core(struct fold *f, NodeId id, ValId core)
 
 	v = in[1] ? fold_emit(f, OP_GATHER, 2, in, &attr, id) : 0;
 	TRY(v);
-	return fold_become(f, id, v);
+	return fold_set_broadcast(f, id, v);
 }
 
 /* Whether v is 0, each, 2 each, ... */
@@ -97,7 +97,7 @@ gather_own_rows(struct fold *f, NodeId id)
 	attr.GATHER_ND.batch = 1;
 	in[0] = fold_emit(f, OP_GATHER_ND, 2, in, &attr, id);
 	TRY(in[0]);
-	return fold_become(f, id, in[0]);
+	return fold_set_broadcast(f, id, in[0]);
 }
 
 /* gather of consecutive rows: a slice, put into place and broadcast. */
@@ -106,7 +106,7 @@ simplify_gather(struct fold *f, NodeId id)
 {
 	Node *n = &f->g->node[id];
 	int rank = in_val(f, n, 1)->shape.rank, lead;
-	ValId core = fold_core(f, n->in[1]);
+	ValId core = fold_expand_source(f, n->in[1]);
 	const Val *idx = &f->g->val[core];
 	Shape x = in_val(f, n, 0)->shape, y = out_val(f, n)->shape;
 	int axis = (int)n->attr.GATHER.axis;
@@ -148,7 +148,7 @@ simplify_gather(struct fold *f, NodeId id)
 		return fold_turn_reshape(f, id, v);
 	v = fold_reshape(f, v, &put, id);
 	TRY(v);
-	return fold_become(f, id, v);
+	return fold_set_broadcast(f, id, v);
 }
 
 /* What component c of constant index tuples follows: COORD_FIXED with the
@@ -198,7 +198,7 @@ tuple_coordinate(const struct fold *f, ValId idx, int c, int64_t extent,
 	if (!n || n->op != OP_CONCAT || n->attr.CONCAT.axis != rank - 1
 	    || n->nin != v->shape.dim[rank - 1])
 		return COORD_NONE;
-	core = fold_core(f, n->in[c]);
+	core = fold_expand_source(f, n->in[c]);
 	if (!core || val_nelem(&f->g->val[core]) < 1)
 		return COORD_NONE;
 	part = f->g->val[core];
@@ -261,7 +261,7 @@ simplify_gather_nd(struct fold *f, NodeId id)
 	TRY(v);
 	v = fold_reshape(f, v, &put, id);
 	TRY(v);
-	return fold_become(f, id, v);
+	return fold_set_broadcast(f, id, v);
 }
 
 /* one_hot of indices known at run time: where(idx == 0..depth-1, on, off),
@@ -320,5 +320,5 @@ simplify_one_hot(struct fold *f, NodeId id)
 	v[2] = off;
 	v[0] = fold_emit(f, OP_WHERE, 3, v, NULL, id);
 	TRY(v[0]);
-	return fold_become(f, id, v[0]);
+	return fold_set_broadcast(f, id, v[0]);
 }

@@ -56,7 +56,7 @@ simplify_interpolate(struct fold *f, NodeId id)
 		x = fold_emit(f, OP_RESIZE, 1, &x, &a, id);
 		TRY(x);
 	}
-	return fold_become(f, id, x);
+	return fold_set_broadcast(f, id, x);
 }
 
 /* x, whose dim `axis` has windows and their elements in turn, with both where
@@ -122,7 +122,7 @@ simplify_col2im(struct fold *f, NodeId id)
 	TRY(x = fold_reshape(f, x, &flat, id));
 	for (int d = 0; d < dims; d++)
 		TRY(x = lay_columns(f, x, 2 + d, &c[d], id));
-	return fold_become(f, id, x);
+	return fold_set_broadcast(f, id, x);
 }
 
 /* ---- norms ---- */
@@ -278,7 +278,7 @@ fold_simplify(struct fold *f, NodeId id)
 	/* what is shaped by an unknown value is reported at the end */
 	if (!shape_known(&f->g->val[f->g->node[id].out[0]].shape))
 		return STEP_KEEP;
-	if (fold_spread(f, id, &step))
+	if (fold_sink_expand(f, id, &step))
 		return step;
 	return simplify[op] ? simplify[op](f, id) : STEP_KEEP;
 }

@@ -356,7 +356,7 @@ report_refusals(struct autodiff *ad)
 
 GradRule *const grad_table[OP_COUNT] = {
 	[OP_NONE] = grad_none,
-#define RULES(shape, eval, lanes, cost, grad, shard) grad_##grad
+#define RULES(shape, eval, dynamic, cost, grad, shard) grad_##grad
 #define OP(id, text, sig, attr, rules, emit) [OP_##id] = rules,
 #include "ir/ops.h"
 };
