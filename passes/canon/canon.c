@@ -110,7 +110,7 @@ same_as_before(struct rewrite *w, NodeId root)
 
 		if (w->dead[first] || !same_node(w, first, root))
 			continue;
-		w->heir = first;
+		w->origin_node = first;
 		return rw_replace(w, root, rw_out(w, first));
 	}
 	cse_add(w, t, root);

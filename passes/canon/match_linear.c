@@ -36,7 +36,7 @@ match_matmul_transpose(struct rewrite *w, NodeId root)
 			a->MATMUL.ta = !a->MATMUL.ta;
 		else
 			a->MATMUL.tb = !a->MATMUL.tb;
-		w->heir = root;
+		w->origin_node = root;
 		rw_set_in(w, root, i, rw_in(w, t, 0));
 		changed = true;
 	}
@@ -68,7 +68,7 @@ match_linear_2d(struct rewrite *w, NodeId root)
 	rows = rows_of(rw_shape(w, in[0]));
 	in[0] = rw_reshape(w, in[0], &rows);
 	v = rw_emit(w, OP_MATMUL, in[2] ? 3 : 2, in, &a);
-	w->heir = rw_def(w, v);
+	w->origin_node = rw_def(w, v);
 	return rw_replace(w, root, rw_reshape(w, v, &out));
 }
 
@@ -124,7 +124,7 @@ match_linear_bias(struct rewrite *w, NodeId root)
 		in[0] = rw_in(w, n, 0);
 		in[1] = rw_in(w, n, 1);
 		v = rw_emit(w, OP_MATMUL, 3, in, &a);
-		w->heir = rw_def(w, v);
+		w->origin_node = rw_def(w, v);
 		return rw_replace(w, root, rw_reshape(w, v, &out));
 	}
 	return w->failed;
@@ -160,6 +160,6 @@ match_linear_rows(struct rewrite *w, NodeId root)
 	x = rw_slice(w, x, &start, &step, &part);
 	in[0] = rw_reshape(w, x, &rows);
 	x = rw_emit(w, OP_MATMUL, in[2] ? 3 : 2, in, &a);
-	w->heir = rw_def(w, x);
+	w->origin_node = rw_def(w, x);
 	return rw_replace(w, root, rw_reshape(w, x, &out));
 }

@@ -292,13 +292,13 @@ match_expand(struct rewrite *w, NodeId root)
 	if (!changed)
 		return false;
 	if (shape_eq(&small, &out)) {
-		w->heir = root;
+		w->origin_node = root;
 		for (int i = 0; i < nin; i++)
 			rw_set_in(w, root, i, in[i]);
 		return true;
 	}
 	v = rw_emit(w, w->g->node[root].op, nin, in, &attr);
-	w->heir = rw_def(w, v);
+	w->origin_node = rw_def(w, v);
 	return rw_replace(w, root, rw_expand(w, v, &out));
 }
 

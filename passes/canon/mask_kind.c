@@ -1,24 +1,24 @@
-/* The keys that a mask known at compile time hides: a constant, or a formula
- * of constants, bounded by intervals.
+/* The keys that a mask known at compile time hides: a constant, or a constant
+ * expression, bounded by intervals.
  *
- * A mask that is added counts as hiding a key where it is MASK_HIDDEN or less:
- * exp underflows to zero there unless scores differ by thousands.
+ * A mask that is added hides a key where it is MASKED_SCORE or less: exp
+ * underflows to zero there unless scores differ by thousands.
  */
 #include "passes/canon/mask.h"
 
 #include <math.h>
 #include <string.h>
 
-enum seen { SHOWN, NOT_SHOWN, NEITHER };
+enum visibility { ATTENDED, MASKED, MIXED };
 
-static enum seen
-seen_at(const Val *v, int64_t i)
+static enum visibility
+visibility_at(const Val *v, int64_t i)
 {
 	double x = val_float(v, i);
 
 	if (v->dt == DT_BOOL)
-		return x != 0 ? SHOWN : NOT_SHOWN;
-	return x == 0 ? SHOWN : x <= MASK_HIDDEN ? NOT_SHOWN : NEITHER;
+		return x != 0 ? ATTENDED : MASKED;
+	return x == 0 ? ATTENDED : x <= MASKED_SCORE ? MASKED : MIXED;
 }
 
 static int64_t
@@ -28,12 +28,12 @@ extent(const Val *v, int back)
 }
 
 static bool
-hides_nothing(const Val *v)
+masks_nothing(const Val *v)
 {
 	int64_t n = val_nelem(v);
 
 	for (int64_t i = 0; i < n; i++)
-		if (seen_at(v, i) != SHOWN)
+		if (visibility_at(v, i) != ATTENDED)
 			return false;
 	return true;
 }
@@ -52,7 +52,7 @@ is_causal(const Val *v, int64_t t, int64_t s)
 	for (int64_t k = 0; k < n; k++) {
 		int64_t j = k % s, i = k / s % t;
 
-		if (seen_at(v, k) != (j <= i + s - t ? SHOWN : NOT_SHOWN))
+		if (visibility_at(v, k) != (j <= i + s - t ? ATTENDED : MASKED))
 			return false;
 	}
 	return true;
@@ -65,16 +65,16 @@ mask_is_boolean(const Val *v)
 	bool some = true;
 
 	for (int64_t k = 0; k < n; k++) {
-		enum seen x = seen_at(v, k);
+		enum visibility x = visibility_at(v, k);
 
-		if (x == NEITHER)
+		if (x == MIXED)
 			return false;
 		if (k % s == 0) {
 			if (!some)
 				return false;
 			some = false;
 		}
-		some |= x == SHOWN;
+		some |= x == ATTENDED;
 	}
 	return some;
 }
@@ -82,59 +82,59 @@ mask_is_boolean(const Val *v)
 enum { BOXES = 1 << 12, ROWS_MAX = 1 << 24 };
 
 /* What is known of a mask while its boxes are looked at. */
-struct survey {
+struct mask_scan {
 	struct rewrite *w;
 	const Val *v;
 	int64_t t, s;
-	bool hides, causal;
-	bool *some;                     /* by query: it sees a key */
-	size_t some_cap;
-	struct box todo[BOXES];
+	bool masks, causal;
+	bool *attends;                  /* by query: it sees a key */
+	size_t attends_cap;
+	struct box stack[BOXES];
 	int n;
 };
 
-static enum seen
-seen_in(struct survey *y, const struct box *b, bool *mixed)
+static enum visibility
+box_visibility(struct mask_scan *y, const struct box *b, bool *mixed)
 {
 	double lo, hi;
 
 	*mixed = false;
-	if (!formula_bounds(y->w, val_id(y->w->g, y->v), b, &lo, &hi))
-		return NEITHER;
+	if (!const_expr_range(y->w, val_id(y->w->g, y->v), b, &lo, &hi))
+		return MIXED;
 	if (y->v->dt == DT_BOOL) {
 		*mixed = lo == 0 && hi != 0;
-		return lo != 0 ? SHOWN : NOT_SHOWN;
+		return lo != 0 ? ATTENDED : MASKED;
 	}
 	if (lo == 0 && hi == 0)
-		return SHOWN;
-	if (hi <= MASK_HIDDEN)
-		return NOT_SHOWN;
+		return ATTENDED;
+	if (hi <= MASKED_SCORE)
+		return MASKED;
 	*mixed = lo <= 0 && hi >= 0 && lo != hi;
-	return NEITHER;
+	return MIXED;
 }
 
-/* Whether a causal mask shows all of the box, or hides it; NEITHER: both. */
-static enum seen
-causal_in(const struct survey *y, const struct box *b)
+/* Whether a causal mask shows all of the box, or hides it; MIXED: both. */
+static enum visibility
+causal_visibility(const struct mask_scan *y, const struct box *b)
 {
 	int last = y->v->shape.rank - 1;
 	int64_t skew = y->s - y->t;
 
-	return b->hi[last] - 1 <= b->lo[last - 1] + skew ? SHOWN
-		: b->lo[last] > b->hi[last - 1] - 1 + skew ? NOT_SHOWN
-		: NEITHER;
+	return b->hi[last] - 1 <= b->lo[last - 1] + skew ? ATTENDED
+		: b->lo[last] > b->hi[last - 1] - 1 + skew ? MASKED
+		: MIXED;
 }
 
 /* All elements of the box are shown, or hidden. */
 static void
-note_box(struct survey *y, const struct box *b, bool shown)
+record_box(struct mask_scan *y, const struct box *b, bool shown)
 {
 	int last = y->v->shape.rank - 1;
 	int64_t rows = 1, at[MAX_RANK];
 
 	y->causal = y->causal
-		&& causal_in(y, b) == (shown ? SHOWN : NOT_SHOWN);
-	y->hides |= !shown;
+		&& causal_visibility(y, b) == (shown ? ATTENDED : MASKED);
+	y->masks |= !shown;
 	for (int d = 0; d < last; d++) {
 		at[d] = b->lo[d];
 		rows *= b->hi[d] - b->lo[d];
@@ -144,7 +144,7 @@ note_box(struct survey *y, const struct box *b, bool shown)
 
 		for (int d = 0; d < last; d++)
 			row = row * y->v->shape.dim[d] + at[d];
-		y->some[row] = true;
+		y->attends[row] = true;
 		for (int d = last; d-- > 0; at[d] = b->lo[d])
 			if (++at[d] < b->hi[d])
 				break;
@@ -153,7 +153,7 @@ note_box(struct survey *y, const struct box *b, bool shown)
 
 /* Halves the box along its longest side, onto the stack. */
 static bool
-split_box(struct survey *y, const struct box *b)
+split_box(struct mask_scan *y, const struct box *b)
 {
 	int side = -1;
 	int64_t most = 1;
@@ -165,16 +165,16 @@ split_box(struct survey *y, const struct box *b)
 		}
 	if (side < 0 || y->n + 2 > BOXES)
 		return false;
-	y->todo[y->n] = y->todo[y->n + 1] = *b;
-	y->todo[y->n].lo[side] = b->lo[side] + most / 2;
-	y->todo[y->n + 1].hi[side] = b->lo[side] + most / 2;
+	y->stack[y->n] = y->stack[y->n + 1] = *b;
+	y->stack[y->n].lo[side] = b->lo[side] + most / 2;
+	y->stack[y->n + 1].hi[side] = b->lo[side] + most / 2;
 	y->n += 2;
 	return true;
 }
 
 /* A query that sees no key: with what is added it still compares. */
 static bool
-hides_wholly(struct survey *y)
+masks_infinitely(struct mask_scan *y)
 {
 	struct box first = { .lo = { 0 } };
 	double lo, hi;
@@ -182,89 +182,90 @@ hides_wholly(struct survey *y)
 	for (int d = 0; d < y->v->shape.rank; d++)
 		first.hi[d] = 1;
 	return y->v->dt == DT_BOOL
-		|| (formula_bounds(y->w, val_id(y->w->g, y->v), &first, &lo,
-		                   &hi) && isinf(lo));
+		|| (const_expr_range(y->w, val_id(y->w->g, y->v), &first, &lo,
+		                     &hi) && isinf(lo));
 }
 
-/* Room for one survey after the other. */
-static struct survey *
-new_survey(struct rewrite *w, const struct masks *m, const Val *v, size_t rows)
+/* One scan after the other uses the same memory. */
+static struct mask_scan *
+start_scan(struct rewrite *w, const struct masks *m, const Val *v, size_t rows)
 {
-	struct survey *y = w->survey;
+	struct mask_scan *y = w->mask_scan;
 
 	if (!y)
-		w->survey = y = arena_alloc(w->mem, sizeof *y);
+		w->mask_scan = y = arena_alloc(w->mem, sizeof *y);
 	y->w = w;
 	y->v = v;
 	y->t = m->t;
 	y->s = m->s;
 	y->n = 1;
-	y->todo[0] = (struct box){ .lo = { 0 } };
-	y->hides = false;
-	y->some = arena_grow(w->mem, y->some, 0, &y->some_cap, rows,
-	                     sizeof *y->some);
-	memset(y->some, 0, rows * sizeof *y->some);
+	y->stack[0] = (struct box){ .lo = { 0 } };
+	y->masks = false;
+	y->attends = arena_grow(w->mem, y->attends, 0, &y->attends_cap, rows,
+	                        sizeof *y->attends);
+	memset(y->attends, 0, rows * sizeof *y->attends);
 	return y;
 }
 
-/* As mask_verdict, of a formula: boxes that are neither shown nor hidden as a
- * whole are halved, those across the diagonal of what may be a causal mask
+/* mask_kind of a constant expression: boxes that are neither shown nor hidden
+ * as a whole are halved, those across the diagonal of what may be a causal mask
  * without a look. */
-static enum mask_verdict
-formula_verdict(struct rewrite *w, const struct masks *m, ValId v)
+static enum mask_kind
+const_expr_mask_kind(struct rewrite *w, const struct masks *m, ValId v)
 {
 	const Val *mask = &w->g->val[v];
 	int64_t n = val_nelem(mask), rows = n > 0 ? n / extent(mask, 1) : 0;
-	struct survey *y;
+	struct mask_scan *y;
 	bool whole = true;
 
 	if (rows < 1 || rows > ROWS_MAX)
 		return OTHER;
-	y = new_survey(w, m, mask, (size_t)rows);
+	y = start_scan(w, m, mask, (size_t)rows);
 	y->causal = y->v->shape.rank > 1 && extent(y->v, 2) == m->t
 		&& extent(y->v, 1) == m->s;
 	for (int d = 0; d < y->v->shape.rank; d++)
-		y->todo[0].hi[d] = y->v->shape.dim[d];
+		y->stack[0].hi[d] = y->v->shape.dim[d];
 	while (y->n > 0) {
-		const struct box b = y->todo[--y->n];
+		const struct box b = y->stack[--y->n];
 		bool mixed = !whole && y->causal
-			&& causal_in(y, &b) == NEITHER;
-		enum seen seen = mixed ? NEITHER : seen_in(y, &b, &mixed);
+			&& causal_visibility(y, &b) == MIXED;
+		enum visibility seen = mixed ? MIXED
+			: box_visibility(y, &b, &mixed);
 
 		whole = false;
-		if (mixed ? !split_box(y, &b) : seen == NEITHER)
+		if (mixed ? !split_box(y, &b) : seen == MIXED)
 			return OTHER;
 		if (!mixed)
-			note_box(y, &b, seen == SHOWN);
+			record_box(y, &b, seen == ATTENDED);
 	}
-	if (!y->hides)
-		return HIDES_NOTHING;
-	if (y->causal && (m->t <= m->s || hides_wholly(y)))
+	if (!y->masks)
+		return MASKS_NOTHING;
+	if (y->causal && (m->t <= m->s || masks_infinitely(y)))
 		return CAUSAL;
 	for (int64_t i = 0; i < rows; i++)
-		if (!y->some[i])
+		if (!y->attends[i])
 			return OTHER;
 	return BOOLEAN;
 }
 
-enum mask_verdict
-mask_verdict(struct rewrite *w, const struct masks *m, ValId v)
+enum mask_kind
+mask_kind(struct rewrite *w, const struct masks *m, ValId v)
 {
 	const Val *c = &w->g->val[v];
 
-	if (w->mask[v] != UNSEEN)
+	if (w->mask[v] != UNCLASSIFIED)
 		return w->mask[v];
-	if (w->formula[v])
-		w->mask[v] = formula_verdict(w, m, v);
+	if (w->const_expr[v])
+		w->mask[v] = const_expr_mask_kind(w, m, v);
 	else
-		w->mask[v] = hides_nothing(c) ? HIDES_NOTHING
+		w->mask[v] = masks_nothing(c) ? MASKS_NOTHING
 			: is_causal(c, m->t, m->s) ? CAUSAL
 			: mask_is_boolean(c) ? BOOLEAN : OTHER;
 	return w->mask[v];
 }
 
 bool
-mask_hides_for_good(struct rewrite *w, ValId v)
+mask_is_infinite(struct rewrite *w, ValId v)
 {
 	const Val *c = &w->g->val[v];
 	int64_t n = val_nelem(c);
@@ -275,16 +276,16 @@ mask_hides_for_good(struct rewrite *w, ValId v)
 		return true;
 	for (int d = 0; d < c->shape.rank; d++)
 		all.hi[d] = c->shape.dim[d];
-	if (w->formula[v])
-		return formula_bounds(w, v, &all, &lo, &hi) && isinf(lo);
+	if (w->const_expr[v])
+		return const_expr_range(w, v, &all, &lo, &hi) && isinf(lo);
 	for (int64_t i = 0; i < n; i++)
-		if (seen_at(c, i) == NOT_SHOWN)
+		if (visibility_at(c, i) == MASKED)
 			return isinf(val_float(c, i));
 	return true;
 }
 
 bool
-mask_shows(const Val *v, int64_t i)
+mask_attends_at(const Val *v, int64_t i)
 {
-	return seen_at(v, i) == SHOWN;
+	return visibility_at(v, i) == ATTENDED;
 }
