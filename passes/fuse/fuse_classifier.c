@@ -307,7 +307,7 @@ build_classifier(struct classifier_end *c)
 
 /* What the classifier does instead. */
 static void
-bury(const struct classifier_end *c)
+remove_classifier(const struct classifier_end *c)
 {
 	NodeId gone[] = { c->product, c->sce, c->stats, c->gather, c->dx,
 	                  c->dw, c->db };
@@ -335,7 +335,7 @@ fuse_classifier(Pass *p, Graph *g)
 	} else {
 		return true;
 	}
-	bury(&c);
+	remove_classifier(&c);
 	if (!move_tail(&c))
 		return false;
 	edit_commit(&e);

@@ -206,7 +206,7 @@ search_recursive(struct plan_choice *c)
 }
 
 static struct known_plan *
-best_of(struct plan_choice *c, int64_t arena)
+best_known_plan(struct plan_choice *c, int64_t arena)
 {
 	struct known_plan *best = curve_best(c, arena, NULL);
 	struct known_plan *base = pool_best_live(&c->base->known, arena);
@@ -228,7 +228,8 @@ best_of(struct plan_choice *c, int64_t arena)
 
 /* No plan within so much memory is faster. */
 static bool
-proven(const struct plan_choice *c, int64_t arena, const struct known_plan *f)
+is_proven_best(const struct plan_choice *c, int64_t arena,
+               const struct known_plan *f)
 {
 	return c->curve && f
 		&& f->sec <= curve_bound(c->curve, arena) * (1 + 1e-9);
@@ -237,10 +238,10 @@ proven(const struct plan_choice *c, int64_t arena, const struct known_plan *f)
 static struct known_plan *
 search_budgets(struct plan_choice *c, int64_t arena)
 {
-	struct known_plan *best = best_of(c, arena);
+	struct known_plan *best = best_known_plan(c, arena);
 	int64_t at = arena / (c->top / GRID);
 
-	if (c->exhausted || proven(c, arena, best) || !uses_grid(c))
+	if (c->exhausted || is_proven_best(c, arena, best) || !uses_grid(c))
 		return best;
 	if (at > GRID)
 		at = GRID;
@@ -252,10 +253,10 @@ search_budgets(struct plan_choice *c, int64_t arena)
 		if (!c->solved[at])
 			c->bound[at] = solve_at_budget(c, memory);
 		c->solved[at] = true;
-		best = best_of(c, arena);
+		best = best_known_plan(c, arena);
 		if (memory > c->top / GRID * at
 		    || (best && (best->sec <= c->bound[at]
-		                 || proven(c, memory, best))))
+		                 || is_proven_best(c, memory, best))))
 			break;
 	}
 	return best;
@@ -365,5 +366,5 @@ choice_bound(struct plan_choice *c, int64_t arena, const struct known_plan *f)
 const struct known_plan *
 choice_smallest(struct plan_choice *c)
 {
-	return best_of(c, choice_least(c));
+	return best_known_plan(c, choice_least(c));
 }

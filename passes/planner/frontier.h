@@ -14,7 +14,7 @@ struct frontier_point {
 	double bound_sec;               /* of a step within that budget; 0:
 	                                 * none was computed */
 	const char *bound_class;
-	bool early;                     /* updates run in backward */
+	bool updates_in_backward;       /* updates run in backward */
 };
 
 struct frontier {

@@ -20,7 +20,7 @@ low_precision_grid(struct plan_grid *, struct remat *, struct plan_choice *,
 
 struct low_precision_plan {
 	struct known_plan plan;         /* that keeps in 32 bits */
-	struct save_request wish;          /* ... and what of it is rounded */
+	struct save_request request;       /* ... and what of it is rounded */
 	double sec;                     /* above a step that keeps everything */
 	int64_t least;                  /* arena of the smallest one looked at;
 	                                 * INT64_MAX: none was */

@@ -201,7 +201,7 @@ model_new(struct remat *r, const uint8_t *must, int64_t memory, Arena *arena)
 	m->z = arena_array(arena, n, sizeof *m->z);
 	m->use = remat_readers(r, arena);
 	m->point = arena_array(arena, n, sizeof *m->point);
-	m->leaner = arena_array(arena, n, sizeof *m->leaner);
+	m->charged_to = arena_array(arena, n, sizeof *m->charged_to);
 	m->wcol = arena_array(arena, n + 2, sizeof *m->wcol);
 	m->col = arena_array(arena, 3 * k + 16, sizeof *m->col);
 	m->coef = arena_array(arena, 3 * k + 16, sizeof *m->coef);

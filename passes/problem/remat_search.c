@@ -108,7 +108,7 @@ drop_one_more(struct descent *d)
 
 /* Keep again what the target allows, the dearest first. */
 static void
-keep_back(struct descent *d)
+keep_again(struct descent *d)
 {
 	struct remat *r = d->r;
 
@@ -214,10 +214,10 @@ remat_polish(struct archive *a, int64_t target, int64_t evals,
 
 	memcpy(d.drop, start, (size_t)a->known.r->nstore);
 	if (drop_to_target(&d, target))
-		keep_back(&d);
+		keep_again(&d);
 	anneal(&d, evals, 0x2545f4914f6cdd1d);
 	if (d.now.over <= 0)
-		keep_back(&d);
+		keep_again(&d);
 	descent_end(&d);
 }
 
@@ -235,7 +235,7 @@ remat_search(struct archive *a)
 		if (!drop_to_target(&d, top / TARGETS * i))
 			break;
 		memcpy(path, d.drop, n);
-		keep_back(&d);
+		keep_again(&d);
 		memcpy(d.drop, path, n);
 	}
 	descent_end(&d);

@@ -126,7 +126,7 @@ heaviest(struct stage_program *p)
 
 /* Reads of storages that may be dropped by first runs of backward. */
 static int
-weight(const struct remat *r, NodeId id)
+count_droppable_reads(const struct remat *r, NodeId id)
 {
 	int n = 0;
 
@@ -143,13 +143,14 @@ spread_stages(struct stage_program *p)
 	int64_t all = 0, sum = 0, most = p->job->most;
 
 	for (NodeId i = 1; i < r->nnode; i++)
-		all += weight(r, i);
+		all += count_droppable_reads(r, i);
 	for (NodeId i = 1; i < r->nnode && p->n < most; i++) {
 		if (!r->node[i].backward)
 			continue;
-		if (p->n == 0 || (weight(r, i) && sum * most >= all * p->n))
+		if (p->n == 0 || (count_droppable_reads(r, i)
+		                  && sum * most >= all * p->n))
 			p->w[p->n++] = i;
-		sum += weight(r, i);
+		sum += count_droppable_reads(r, i);
 	}
 }
 
@@ -188,7 +189,7 @@ add_fullest(struct stage_program *p)
 /* ---- a plan from a point ---- */
 
 static bool
-all_here(const struct rnode *n, const bool *here)
+are_all_in_memory(const struct rnode *n, const bool *here)
 {
 	for (int k = 0; k < n->nwrite; k++)
 		if (!here[n->write[k]])
@@ -210,7 +211,7 @@ run_with_inputs(struct stage_program *p, NodeId v, bool *here, NodeId *stack)
 		const struct rnode *n = &r->node[u];
 		size_t before = top;
 
-		if (u != v && all_here(n, here)) {
+		if (u != v && are_all_in_memory(n, here)) {
 			top--;          /* made for the sake of another */
 			continue;
 		}

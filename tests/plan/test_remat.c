@@ -478,9 +478,9 @@ presets(void **state)
 	graph_free(g);
 }
 
-/* Wishes are obeyed at any budget, and refused when they mean nothing. */
+/* Constraints are obeyed at any budget, and refused when they mean nothing. */
 static void
-wishes(void **state)
+constraints(void **state)
 {
 	const char *keep[] = { "t12" }, *again[] = { "t10" };
 	const char *nothing[] = { "no-such-*" };
@@ -775,7 +775,7 @@ main(void)
 		cmocka_unit_test(choice_is_optimal),
 		cmocka_unit_test(monotone),
 		cmocka_unit_test(presets),
-		cmocka_unit_test(wishes),
+		cmocka_unit_test(constraints),
 		cmocka_unit_test(chains_need_no_stack),
 		cmocka_unit_test(huge_budgets),
 		cmocka_unit_test(printed_bounds_hold),
