@@ -15,7 +15,7 @@
 
 /* Whether v is a number, or follows from such and the size of the batch. */
 static bool
-is_number(const struct rewrite *w, ValId v, int depth)
+is_batch_number(const struct rewrite *w, ValId v, int depth)
 {
 	NodeId n = w->g->val[v].def;
 	double x;
@@ -25,7 +25,7 @@ is_number(const struct rewrite *w, ValId v, int depth)
 	if (!n || depth == 0 || shape_nelem(rw_shape(w, v)) != 1)
 		return false;
 	for (int k = 0; k < w->g->node[n].nin; k++)
-		if (!is_number(w, rw_in(w, n, k), depth - 1))
+		if (!is_batch_number(w, rw_in(w, n, k), depth - 1))
 			return false;
 	return w->g->node[n].nin > 0;
 }
@@ -38,7 +38,7 @@ skip_scaling(const struct rewrite *w, ValId v)
 	NodeId mul = rw_is(w, v, OP_MUL);
 
 	for (int i = 0; mul && i < 2; i++)
-		if (is_number(w, rw_in(w, mul, i), DEPTH))
+		if (is_batch_number(w, rw_in(w, mul, i), DEPTH))
 			return rw_in(w, mul, 1 - i);
 	return v;
 }

@@ -38,8 +38,8 @@ struct loss_kind {
 /* ---- building ---- */
 
 static ValId
-emit_node(struct loss_builder *m, Op op, int nin, const ValId *in,
-          const Attr *attr)
+loss_op(struct loss_builder *m, Op op, int nin, const ValId *in,
+        const Attr *attr)
 {
 	for (int i = 0; i < nin; i++)
 		if (!in[i])
@@ -48,15 +48,15 @@ emit_node(struct loss_builder *m, Op op, int nin, const ValId *in,
 }
 
 static ValId
-emit_unary(struct loss_builder *m, Op op, ValId a)
+loss_unary(struct loss_builder *m, Op op, ValId a)
 {
-	return emit_node(m, op, 1, &a, NULL);
+	return loss_op(m, op, 1, &a, NULL);
 }
 
 static ValId
-emit_binary(struct loss_builder *m, Op op, ValId a, ValId b)
+loss_binary(struct loss_builder *m, Op op, ValId a, ValId b)
 {
-	return emit_node(m, op, 2, (ValId[]){ a, b }, NULL);
+	return loss_op(m, op, 2, (ValId[]){ a, b }, NULL);
 }
 
 /* A constant of v's type. */
@@ -69,23 +69,23 @@ scalar_like(struct loss_builder *m, ValId v, double x)
 static ValId
 scale_value(struct loss_builder *m, ValId v, double x)
 {
-	return x == 1 ? v : emit_binary(m, OP_MUL, v, scalar_like(m, v, x));
+	return x == 1 ? v : loss_binary(m, OP_MUL, v, scalar_like(m, v, x));
 }
 
 static ValId
-cast_value(struct loss_builder *m, ValId v, DType to)
+loss_cast(struct loss_builder *m, ValId v, DType to)
 {
 	Attr a = attr_default(OP_CAST);
 
 	a.CAST.to = to;
 	return !v || m->g->val[v].dt == to ? v
-	       : emit_node(m, OP_CAST, 1, &v, &a);
+	       : loss_op(m, OP_CAST, 1, &v, &a);
 }
 
 static ValId
 upcast_half(struct loss_builder *m, ValId v)
 {
-	return v && dtype_is_half(m->g->val[v].dt) ? cast_value(m, v, DT_F32)
+	return v && dtype_is_half(m->g->val[v].dt) ? loss_cast(m, v, DT_F32)
 		: v;
 }
 
@@ -95,7 +95,7 @@ reshape_value(struct loss_builder *m, ValId v, const Shape *s)
 	Attr a = attr_reshape(s);
 
 	return !v || shape_eq(&m->g->val[v].shape, s) ? v
-	       : emit_node(m, OP_RESHAPE, 1, &v, &a);
+	       : loss_op(m, OP_RESHAPE, 1, &v, &a);
 }
 
 /* The sum over one axis, which goes. */
@@ -106,12 +106,12 @@ sum_along(struct loss_builder *m, ValId v, int axis)
 
 	a.REDUCE_SUM.keepdims = 0;
 	a.REDUCE_SUM.axes.v[a.REDUCE_SUM.axes.n++] = axis;
-	return emit_node(m, OP_REDUCE_SUM, 1, &v, &a);
+	return loss_op(m, OP_REDUCE_SUM, 1, &v, &a);
 }
 
 /* The sum, or the mean, of all elements. */
 static ValId
-reduce_all(struct loss_builder *m, ValId v, bool sum)
+reduce_elements(struct loss_builder *m, ValId v, bool sum)
 {
 	Attr a = attr_default(sum ? OP_REDUCE_SUM : OP_REDUCE_MEAN);
 	IntList *axes = sum ? &a.REDUCE_SUM.axes : &a.REDUCE_MEAN.axes;
@@ -121,23 +121,23 @@ reduce_all(struct loss_builder *m, ValId v, bool sum)
 		axes->v[axes->n++] = i;
 	if (!v || axes->n == 0)
 		return v;
-	return emit_node(m, sum ? OP_REDUCE_SUM : OP_REDUCE_MEAN, 1, &v, &a);
+	return loss_op(m, sum ? OP_REDUCE_SUM : OP_REDUCE_MEAN, 1, &v, &a);
 }
 
 /* The weights, of v's type. */
 static ValId
-class_weights(struct loss_builder *m, ValId v)
+weights_const(struct loss_builder *m, ValId v)
 {
 	ValId w = val_const(m->g, "loss.weights", DT_F32,
 	                    SHAPE(m->spec.nweight), m->spec.weight);
 
-	return v ? cast_value(m, w, m->g->val[v].dt) : 0;
+	return v ? loss_cast(m, w, m->g->val[v].dt) : 0;
 }
 
 /* ---- what the output is compared with ---- */
 
 static bool
-is_read(const Graph *g, ValId v)
+has_reader(const Graph *g, ValId v)
 {
 	FOR_NODES (n, g)
 		for (int i = 0; i < n->nin; i++)
@@ -162,7 +162,7 @@ add_input(struct loss_builder *m, const char *name, DType dt, const Shape *s)
 			shape_text(want, sizeof want, dt, s));
 		return val_new(g, V_INPUT, name, dt, *s);
 	}
-	if (g->val[v].kind != V_INPUT || is_read(g, v)) {
+	if (g->val[v].kind != V_INPUT || has_reader(g, v)) {
 		diag_error(p->diag, "--loss adds an input '%s', but the graph "
 		           "already uses that name", name);
 		return 0;
@@ -228,7 +228,7 @@ class_rows(struct loss_builder *m, ValId v, int axis)
 			if (i != axis)
 				perm->v[perm->n++] = i;
 		perm->v[perm->n++] = axis;
-		v = emit_node(m, OP_TRANSPOSE, 1, &v, &a);
+		v = loss_op(m, OP_TRANSPOSE, 1, &v, &a);
 	}
 	s.dim[axis] = 1;
 	s = SHAPE(shape_nelem(&s), classes);
@@ -241,7 +241,7 @@ emit_log_softmax(struct loss_builder *m, ValId x)
 	Attr a = attr_default(OP_LOG_SOFTMAX);
 
 	a.LOG_SOFTMAX.axis = 1;
-	return emit_node(m, OP_LOG_SOFTMAX, 1, &x, &a);
+	return loss_op(m, OP_LOG_SOFTMAX, 1, &x, &a);
 }
 
 /* Of labels: 1 where it counts; of the type of `like`. */
@@ -250,10 +250,10 @@ label_mask(struct loss_builder *m, ValId labels, ValId like, ValId *ignored)
 {
 	DType dt = m->g->val[labels].dt;
 
-	*ignored = emit_binary(m, OP_EQ, labels, val_scalar(m->g, dt,
+	*ignored = loss_binary(m, OP_EQ, labels, val_scalar(m->g, dt,
 	                       m->spec.number[LOSS_IGNORE]));
-	return like ? cast_value(m, emit_unary(m, OP_NOT, *ignored),
-	                         m->g->val[like].dt) : 0;
+	return like ? loss_cast(m, loss_unary(m, OP_NOT, *ignored),
+	                        m->g->val[like].dt) : 0;
 }
 
 /* The mean over all classes of what each would give as the label, divided by
@@ -264,21 +264,22 @@ smoothing_term(struct loss_builder *m, ValId x, ValId labels, int64_t classes)
 	ValId each = emit_log_softmax(m, upcast_half(m, x));
 	ValId ignored, sum, in[3];
 	ValId count = label_mask(m, labels, each, &ignored);
-	ValId weight = m->spec.weight ? class_weights(m, each) : 0;
+	ValId weight = m->spec.weight ? weights_const(m, each) : 0;
 
-	each = weight ? emit_binary(m, OP_MUL, each, weight) : each;
+	each = weight ? loss_binary(m, OP_MUL, each, weight) : each;
 	each = each ? sum_along(m, each, 1) : 0;
-	sum = reduce_all(m, emit_binary(m, OP_MUL, each, count), true);
+	sum = reduce_elements(m, loss_binary(m, OP_MUL, each, count), true);
 	if (weight) {
 		in[0] = ignored;
 		in[1] = val_scalar(m->g, m->g->val[labels].dt, 0);
 		in[2] = labels;
-		in[2] = emit_node(m, OP_WHERE, 3, in, NULL);
-		count = emit_binary(m, OP_MUL, count,
-		                    emit_binary(m, OP_GATHER, weight, in[2]));
+		in[2] = loss_op(m, OP_WHERE, 3, in, NULL);
+		count = loss_binary(m, OP_MUL, count,
+		                    loss_binary(m, OP_GATHER, weight, in[2]));
 	}
 	if (!m->spec.sum)
-		sum = emit_binary(m, OP_DIV, sum, reduce_all(m, count, true));
+		sum = loss_binary(m, OP_DIV, sum,
+		                  reduce_elements(m, count, true));
 	return scale_value(m, sum,
 	                   -m->spec.number[LOSS_SMOOTHING] / (double)classes);
 }
@@ -310,15 +311,15 @@ make_ce(struct loss_builder *m)
 	s = SHAPE(shape_nelem(&s));
 	in[1] = in[0] ? reshape_value(m, in[1], &s) : 0;
 	if (m->spec.weight)
-		in[2] = class_weights(m, in[0]);
+		in[2] = weights_const(m, in[0]);
 	a.SCE.reduction = m->spec.sum ? 2 : 1;
 	a.SCE.ignore = (int64_t)m->spec.number[LOSS_IGNORE];
-	y = emit_node(m, OP_SCE, m->spec.weight ? 3 : 2, in, &a);
+	y = loss_op(m, OP_SCE, m->spec.weight ? 3 : 2, in, &a);
 	if (!y || part == 0)
 		return y;
 	more = smoothing_term(m, in[0], in[1], classes);
 	y = scale_value(m, upcast_half(m, y), 1 - part);
-	return emit_binary(m, OP_ADD, y, more);
+	return loss_binary(m, OP_ADD, y, more);
 }
 
 /* sum of t (log t - log softmax x), where 0 log 0 is 0; the mean is over
@@ -333,10 +334,10 @@ make_kl(struct loss_builder *m)
 		return 0;
 	t = class_rows(m, t, axis);
 	x = emit_log_softmax(m, class_rows(m, upcast_half(m, m->x), axis));
-	d = emit_binary(m, OP_MAX, t, scalar_like(m, t, FLT_MIN));
-	d = emit_binary(m, OP_SUB, emit_unary(m, OP_LOG, d), x);
-	d = emit_binary(m, OP_MUL, t, d);
-	return d ? reduce_all(m, sum_along(m, d, 1), m->spec.sum) : 0;
+	d = loss_binary(m, OP_MAX, t, scalar_like(m, t, FLT_MIN));
+	d = loss_binary(m, OP_SUB, loss_unary(m, OP_LOG, d), x);
+	d = loss_binary(m, OP_MUL, t, d);
+	return d ? reduce_elements(m, sum_along(m, d, 1), m->spec.sum) : 0;
 }
 
 /* ---- element by element ---- */
@@ -358,15 +359,15 @@ make_bce(struct loss_builder *m)
 	}
 	t = add_target(m);
 	x = upcast_half(m, m->x);
-	yes = emit_unary(m, OP_SOFTPLUS, emit_unary(m, OP_NEG, x));
-	yes = emit_binary(m, OP_MUL, t, yes);
+	yes = loss_unary(m, OP_SOFTPLUS, loss_unary(m, OP_NEG, x));
+	yes = loss_binary(m, OP_MUL, t, yes);
 	if (m->spec.nweight == 1)
 		yes = scale_value(m, yes, m->spec.weight[0]);
 	else if (m->spec.weight)
-		yes = emit_binary(m, OP_MUL, yes, class_weights(m, yes));
-	no = emit_binary(m, OP_SUB, scalar_like(m, t, 1), t);
-	no = emit_binary(m, OP_MUL, no, emit_unary(m, OP_SOFTPLUS, x));
-	return reduce_all(m, emit_binary(m, OP_ADD, yes, no), m->spec.sum);
+		yes = loss_binary(m, OP_MUL, yes, weights_const(m, yes));
+	no = loss_binary(m, OP_SUB, scalar_like(m, t, 1), t);
+	no = loss_binary(m, OP_MUL, no, loss_unary(m, OP_SOFTPLUS, x));
+	return reduce_elements(m, loss_binary(m, OP_ADD, yes, no), m->spec.sum);
 }
 
 static ValId
@@ -374,7 +375,7 @@ target_difference(struct loss_builder *m)
 {
 	ValId t = add_target(m);
 
-	return emit_binary(m, OP_SUB, upcast_half(m, m->x), t);
+	return loss_binary(m, OP_SUB, upcast_half(m, m->x), t);
 }
 
 static ValId
@@ -382,26 +383,26 @@ make_mse(struct loss_builder *m)
 {
 	ValId d = target_difference(m);
 
-	return reduce_all(m, emit_binary(m, OP_MUL, d, d), m->spec.sum);
+	return reduce_elements(m, loss_binary(m, OP_MUL, d, d), m->spec.sum);
 }
 
 static ValId
 make_l1(struct loss_builder *m)
 {
-	return reduce_all(m, emit_unary(m, OP_ABS, target_difference(m)),
-	                  m->spec.sum);
+	return reduce_elements(m, loss_unary(m, OP_ABS, target_difference(m)),
+	                       m->spec.sum);
 }
 
 /* With q the lesser of |d| and delta: q (|d| - q / 2). */
 static ValId
 make_huber(struct loss_builder *m)
 {
-	ValId a = emit_unary(m, OP_ABS, target_difference(m));
+	ValId a = loss_unary(m, OP_ABS, target_difference(m));
 	ValId delta = scalar_like(m, a, m->spec.number[LOSS_DELTA]);
-	ValId q = emit_binary(m, OP_MIN, a, delta);
-	ValId rest = emit_binary(m, OP_SUB, a, scale_value(m, q, 0.5));
+	ValId q = loss_binary(m, OP_MIN, a, delta);
+	ValId rest = loss_binary(m, OP_SUB, a, scale_value(m, q, 0.5));
 
-	return reduce_all(m, emit_binary(m, OP_MUL, q, rest), m->spec.sum);
+	return reduce_elements(m, loss_binary(m, OP_MUL, q, rest), m->spec.sum);
 }
 
 #define K(key) (1u << LOSS_##key)

@@ -22,7 +22,7 @@ visibility_at(const Val *v, int64_t i)
 }
 
 static int64_t
-extent(const Val *v, int back)
+extent_from_end(const Val *v, int back)
 {
 	return v->shape.rank >= back ? v->shape.dim[v->shape.rank - back] : 1;
 }
@@ -44,7 +44,7 @@ is_causal(const Val *v, int64_t t, int64_t s)
 {
 	int64_t n = val_nelem(v);
 
-	if (extent(v, 2) != t || extent(v, 1) != s)
+	if (extent_from_end(v, 2) != t || extent_from_end(v, 1) != s)
 		return false;
 	/* a query that sees no key: with what is added it still compares */
 	if (t > s && v->dt != DT_BOOL && n > 0 && !isinf(val_float(v, 0)))
@@ -61,7 +61,7 @@ is_causal(const Val *v, int64_t t, int64_t s)
 bool
 mask_is_boolean(const Val *v)
 {
-	int64_t n = val_nelem(v), s = extent(v, 1);
+	int64_t n = val_nelem(v), s = extent_from_end(v, 1);
 	bool some = true;
 
 	for (int64_t k = 0; k < n; k++) {
@@ -214,15 +214,16 @@ static enum mask_kind
 const_expr_mask_kind(struct rewrite *w, const struct masks *m, ValId v)
 {
 	const Val *mask = &w->g->val[v];
-	int64_t n = val_nelem(mask), rows = n > 0 ? n / extent(mask, 1) : 0;
+	int64_t n = val_nelem(mask);
+	int64_t rows = n > 0 ? n / extent_from_end(mask, 1) : 0;
 	struct mask_scan *y;
 	bool whole = true;
 
 	if (rows < 1 || rows > ROWS_MAX)
 		return OTHER;
 	y = start_scan(w, m, mask, (size_t)rows);
-	y->causal = y->v->shape.rank > 1 && extent(y->v, 2) == m->t
-		&& extent(y->v, 1) == m->s;
+	y->causal = y->v->shape.rank > 1 && extent_from_end(y->v, 2) == m->t
+		&& extent_from_end(y->v, 1) == m->s;
 	for (int d = 0; d < y->v->shape.rank; d++)
 		y->stack[0].hi[d] = y->v->shape.dim[d];
 	while (y->n > 0) {

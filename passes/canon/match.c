@@ -459,7 +459,7 @@ try_rules(struct rewrite *w, const struct rule *rules, NodeId n)
 }
 
 static bool
-sweep(struct rewrite *w, const struct rule *rules)
+sweep_nodes(struct rewrite *w, const struct rule *rules)
 {
 	Graph *g = w->g;
 	NodeId last, *order = NULL;
@@ -490,7 +490,7 @@ sweep(struct rewrite *w, const struct rule *rules)
 bool
 rw_run(struct rewrite *w, const struct rule *rules)
 {
-	for (int i = 0; i < MAX_SWEEP && sweep(w, rules); i++) {
+	for (int i = 0; i < MAX_SWEEP && sweep_nodes(w, rules); i++) {
 		if (w->failed)
 			return false;
 	}

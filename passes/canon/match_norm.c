@@ -34,7 +34,7 @@ mean_of(const struct rewrite *w, ValId v, int *axis)
 
 /* The denominator of a norm's root: a in x / a or in x * (1 / a). */
 static bool
-quotient(const struct rewrite *w, NodeId root, ValId *num, ValId *den)
+match_quotient(const struct rewrite *w, NodeId root, ValId *num, ValId *den)
 {
 	if (w->g->node[root].op == OP_DIV) {
 		*num = rw_in(w, root, 0);
@@ -110,7 +110,7 @@ match_norm(struct rewrite *w, NodeId root)
 	NodeId sub;
 	bool layer = false;
 
-	if (!quotient(w, root, &num, &den) || !rw_float(w, num))
+	if (!match_quotient(w, root, &num, &den) || !rw_float(w, num))
 		return false;
 	if (root_mean_square(w, den, &eps, &axis) != num)
 		return false;

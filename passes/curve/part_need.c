@@ -34,7 +34,7 @@ struct meter {
 
 /* The t-th measured point of a class. */
 static int32_t
-measured(const struct part_class *k, int32_t t)
+measured_point(const struct part_class *k, int32_t t)
 {
 	int32_t i = 0;
 
@@ -107,7 +107,7 @@ evaluate_points(struct meter *m, int32_t t, bool window)
 		m->below[i] = sum;
 		if (window && !m->sampled[i])
 			continue;
-		m->taken[i] = measured(k, t);
+		m->taken[i] = measured_point(k, t);
 		part_set(y, p, &k->point[m->taken[i]], m->drop);
 		sum += k->point[m->taken[i]].bytes;
 	}

@@ -278,7 +278,7 @@ is_beaten(const struct part_class *k, int32_t c, int32_t d, bool low)
 }
 
 static int32_t *
-undominated(struct partition *y, int32_t class, bool low, int32_t *count)
+list_undominated(struct partition *y, int32_t class, bool low, int32_t *count)
 {
 	const struct part_class *k = &y->class[class];
 	int32_t *list = arena_array(y->arena, (size_t)k->npoint + 1, 4);
@@ -336,12 +336,13 @@ partition_solve(struct partition *y)
 	partition_least(y);
 	partition_measure(y);
 	for (int32_t i = 0; i < y->nclass; i++)
-		y->class[i].plan = undominated(y, i, false, &y->class[i].nplan);
+		y->class[i].plan = list_undominated(y, i, false,
+		                                    &y->class[i].nplan);
 	partition_unsaved(y);
 	for (int32_t i = 0; i < y->nclass; i++) {
 		struct part_class *k = &y->class[i];
 
-		k->low = undominated(y, i, true, &k->nlow);
+		k->low = list_undominated(y, i, true, &k->nlow);
 		for (int32_t j = 0; j < k->nneed; j++)
 			find_limits(y, k, k->plan, k->nplan, false,
 			            &k->need[j]);

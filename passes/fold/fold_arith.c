@@ -10,7 +10,7 @@
 /* The other operand of a two-operand node if operand k is the number x
  * everywhere (-0 and 0 are told apart). */
 static ValId
-beside(const struct fold *f, const Node *n, int k, double x)
+other_operand(const struct fold *f, const Node *n, int k, double x)
 {
 	double found;
 
@@ -33,31 +33,31 @@ simplify_add(struct fold *f, NodeId id)
 	Node *n = &f->g->node[id];
 	bool floats = dtype_info[out_val(f, n)->dt].cls == 'f';
 	double zero = floats ? -0.0 : 0;
-	ValId x = beside(f, n, 0, zero);
+	ValId x = other_operand(f, n, 0, zero);
 
-	return become_if(f, id, x ? x : beside(f, n, 1, zero));
+	return become_if(f, id, x ? x : other_operand(f, n, 1, zero));
 }
 
 enum step
 simplify_sub(struct fold *f, NodeId id)
 {
-	return become_if(f, id, beside(f, &f->g->node[id], 1, 0));
+	return become_if(f, id, other_operand(f, &f->g->node[id], 1, 0));
 }
 
 enum step
 simplify_mul(struct fold *f, NodeId id)
 {
 	Node *n = &f->g->node[id];
-	ValId x = beside(f, n, 0, 1);
+	ValId x = other_operand(f, n, 0, 1);
 
-	return become_if(f, id, x ? x : beside(f, n, 1, 1));
+	return become_if(f, id, x ? x : other_operand(f, n, 1, 1));
 }
 
 /* div and pow */
 enum step
 simplify_by_one(struct fold *f, NodeId id)
 {
-	return become_if(f, id, beside(f, &f->g->node[id], 1, 1));
+	return become_if(f, id, other_operand(f, &f->g->node[id], 1, 1));
 }
 
 /* and, or: a constant operand decides or drops out. */
@@ -85,9 +85,9 @@ enum step
 simplify_xor(struct fold *f, NodeId id)
 {
 	Node *n = &f->g->node[id];
-	ValId x = beside(f, n, 0, 0);
+	ValId x = other_operand(f, n, 0, 0);
 
-	return become_if(f, id, x ? x : beside(f, n, 1, 0));
+	return become_if(f, id, x ? x : other_operand(f, n, 1, 0));
 }
 
 enum step

@@ -96,7 +96,7 @@ fold_finish(struct fold *f, NodeId id)
 
 /* What a node just finished gave. */
 static ValId
-replaced(struct fold *f, ValId v)
+replaced_value(struct fold *f, ValId v)
 {
 	ValId now = fold_facts(f, v)->replacement;
 
@@ -109,7 +109,7 @@ fold_emit(struct fold *f, Op op, int nin, const ValId *in, const Attr *attr,
 {
 	ValId v = emit_op(f->g, f->p->diag, op, nin, in, attr, like);
 
-	return v && fold_finish(f, f->g->val[v].def) ? replaced(f, v) : 0;
+	return v && fold_finish(f, f->g->val[v].def) ? replaced_value(f, v) : 0;
 }
 
 ValId
@@ -147,12 +147,12 @@ fold_slice(struct fold *f, ValId x, const IntList *start, const IntList *step,
 	n->attr.SLICE.step = *step;
 	f->g->val[y].shape = *s;
 	return shape_infer(f->g, f->p->diag, n) && fold_finish(f, id)
-		? replaced(f, y) : 0;
+		? replaced_value(f, y) : 0;
 }
 
 /* MiB of --fold-limit under which an op may have a result of so many bytes. */
 static int64_t
-enough(const struct fold *f, Op op, int64_t bytes)
+enough_limit(const struct fold *f, Op op, int64_t bytes)
 {
 	int64_t limit = f->p->opt->fold_limit;
 
@@ -169,8 +169,8 @@ fold_numbers(struct fold *f, int64_t count, const Shape *s, NodeId like)
 		        node_type(f->g, &f->g->node[like]),
 		        "a range of %" PRId64 " integers exceeds %" PRId64 " "
 		        "bytes; try: --fold-limit %" PRId64 "MiB", count,
-		        limit, enough(f, OP_RANGE, count < INT64_MAX / 8
-		                      ? 8 * count : INT64_MAX));
+		        limit, enough_limit(f, OP_RANGE, count < INT64_MAX / 8
+		                            ? 8 * count : INT64_MAX));
 		return 0;
 	}
 	x = arena_array(f->mem, (size_t)count + 1, sizeof *x);
@@ -254,7 +254,7 @@ fold_excess(const struct fold *f, ValId v, char *buf, size_t size)
 	else if (bytes > limit)
 		snprintf(buf, size, "its result exceeds %" PRId64 " bytes; "
 		         "try: --fold-limit %" PRId64 "MiB", limit,
-		         enough(f, f->g->node[x->def].op, bytes));
+		         enough_limit(f, f->g->node[x->def].op, bytes));
 	else
 		snprintf(buf, size, "computing it takes too long; "
 		         "try: --fold-limit %" PRId64 "MiB",
@@ -264,7 +264,7 @@ fold_excess(const struct fold *f, ValId v, char *buf, size_t size)
 
 /* Why v is not a constant, into buf. */
 static const char *
-reason(struct fold *f, ValId v, char *buf, size_t size, int depth)
+reason_text(struct fold *f, ValId v, char *buf, size_t size, int depth)
 {
 	const Graph *g = f->g;
 	const Val *x = &g->val[v];
@@ -284,8 +284,8 @@ reason(struct fold *f, ValId v, char *buf, size_t size, int depth)
 		const Node *n = &g->node[x->def];
 		for (int i = 0; i < n->nin; i++)
 			if (n->in[i] && !val_is_const(&g->val[n->in[i]]))
-				return reason(f, n->in[i], buf, size,
-				              depth + 1);
+				return reason_text(f, n->in[i], buf, size,
+				                   depth + 1);
 		snprintf(buf, size, "node '%s' (%s) is not folded",
 		         node_label(g, n), node_type(g, n));
 	}
@@ -295,5 +295,5 @@ reason(struct fold *f, ValId v, char *buf, size_t size, int depth)
 const char *
 fold_reason(struct fold *f, ValId v, char *buf, size_t size)
 {
-	return reason(f, v, buf, size, 0);
+	return reason_text(f, v, buf, size, 0);
 }

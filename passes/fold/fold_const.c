@@ -11,7 +11,7 @@
 
 /* True if v does not change along axis d. */
 static bool
-repeats(const Val *v, int d)
+repeats_along(const Val *v, int d)
 {
 	int64_t inner = dtype_info[v->dt].nbytes, outer = 1;
 	const char *data = v->data;
@@ -77,7 +77,7 @@ shrink_operand(struct fold *f, Node *n, int k)
 
 	for (int d = 0; d < g->val[n->in[k]].shape.rank; d++) {
 		const Val *v = &g->val[n->in[k]];
-		if (v->shape.dim[d] > 1 && repeats(v, d)
+		if (v->shape.dim[d] > 1 && repeats_along(v, d)
 		    && others_span(g, n, k, v->shape.rank - d))
 			n->in[k] = cut_axis(f, n->in[k], d);
 	}

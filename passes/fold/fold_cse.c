@@ -116,7 +116,7 @@ same_result(const struct fold *f, NodeId a, NodeId b)
 
 /* A node of constants and constant expressions with one result, not padded. */
 static bool
-is_plain(struct fold *f, const Node *n)
+is_const_expr(struct fold *f, const Node *n)
 {
 	if (n->nin == 0 || n->nout != 1 || op_info[n->op].flags & F_RNG
 	    || !shape_known(&f->g->val[n->out[0]].shape)
@@ -131,7 +131,7 @@ is_plain(struct fold *f, const Node *n)
 }
 
 static uint64_t
-hash_node(struct fold *f, const Node *n)
+hash_const_node(struct fold *f, const Node *n)
 {
 	uint64_t h = n->op;
 
@@ -155,7 +155,7 @@ grow_table(struct fold *f)
 	f->slot = arena_array(f->p->scratch, f->nslot, sizeof *f->slot);
 	for (size_t k = 0; k < old; k++)
 		if (from[k]) {
-			size_t i = hash_node(f, &f->g->node[from[k]]);
+			size_t i = hash_const_node(f, &f->g->node[from[k]]);
 
 			while (f->slot[i & (f->nslot - 1)])
 				i++;
@@ -169,14 +169,14 @@ fold_add_known(struct fold *f, NodeId id)
 	const Node *n = &f->g->node[id];
 	size_t i;
 
-	if (!is_plain(f, n))
+	if (!is_const_expr(f, n))
 		return;
 	fold_facts(f, n->out[0])->const_expr = true;
 	if (is_spent(f, true))
 		return;
 	if (2 * (f->nseen + 1) > f->nslot)
 		grow_table(f);
-	for (i = hash_node(f, n); f->slot[i & (f->nslot - 1)]; i++)
+	for (i = hash_const_node(f, n); f->slot[i & (f->nslot - 1)]; i++)
 		;
 	f->slot[i & (f->nslot - 1)] = id;
 	f->nseen++;
@@ -188,9 +188,9 @@ fold_find_equal(struct fold *f, NodeId id)
 	const Node *n = &f->g->node[id];
 	NodeId before;
 
-	if (!f->nslot || is_spent(f, true) || !is_plain(f, n))
+	if (!f->nslot || is_spent(f, true) || !is_const_expr(f, n))
 		return 0;
-	for (size_t i = hash_node(f, n);
+	for (size_t i = hash_const_node(f, n);
 	     (before = f->slot[i & (f->nslot - 1)]) != 0; i++)
 		if (same_result(f, before, id))
 			return f->g->node[before].out[0];

@@ -233,7 +233,7 @@ end_axis(struct fold *f, const Node *was, int *size)
 
 /* The first elements along axis, as many as the size says. */
 static bool
-slice_rows(struct fold *f, NodeId id, int axis, int size)
+slice_valid_rows(struct fold *f, NodeId id, int axis, int size)
 {
 	const Node *n = &f->g->node[id];
 	const struct padded_dim *p = padded_of(f, n->in[0]);
@@ -275,7 +275,7 @@ handle_slice(struct fold *f, NodeId id, const Node *was)
 	int end = plain ? end_axis(f, was, &size) : -1;
 
 	if (end >= 0 && (axis != end || p->size != size || p->row_size > 1))
-		return slice_rows(f, id, end, size);
+		return slice_valid_rows(f, id, end, size);
 	if (axis >= 0 && p->row_size > 1)
 		return refuse_dynamic(f, id, p->size,
 		                      "works across a dim of data-dependent "
@@ -300,7 +300,7 @@ handle_slice(struct fold *f, NodeId id, const Node *was)
 /* Rows stay on their dim, which is not `axis`; `gone`: the dims after axis move
  * down by one. */
 static bool
-keep_axis(struct fold *f, NodeId id, int64_t axis, bool gone)
+keep_padded_axis(struct fold *f, NodeId id, int64_t axis, bool gone)
 {
 	const Node *n = &f->g->node[id];
 	const struct padded_dim *p = padded_of(f, n->in[0]);
@@ -318,15 +318,15 @@ keep_axis(struct fold *f, NodeId id, int64_t axis, bool gone)
 static bool
 handle_part(struct fold *f, NodeId id, const Node *was)
 {
-	return keep_axis(f, id, was->attr.PART.axis,
-	                 !was->attr.PART.keepdims);
+	return keep_padded_axis(f, id, was->attr.PART.axis,
+	                        !was->attr.PART.keepdims);
 }
 
 static bool
 handle_argmax(struct fold *f, NodeId id, const Node *was)
 {
-	return keep_axis(f, id, was->attr.ARGMAX.axis,
-	                 !was->attr.ARGMAX.keepdims);
+	return keep_padded_axis(f, id, was->attr.ARGMAX.axis,
+	                        !was->attr.ARGMAX.keepdims);
 }
 
 static bool
@@ -334,7 +334,8 @@ handle_axis_kept(struct fold *f, NodeId id, const Node *was)
 {
 	Attr a = f->g->node[id].attr;
 
-	return keep_axis(f, id, *attr_int_of(was->op, &a, "axis"), false);
+	return keep_padded_axis(f, id, *attr_int_of(was->op, &a, "axis"),
+	                        false);
 }
 
 static bool

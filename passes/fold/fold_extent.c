@@ -69,7 +69,7 @@ fold_is_from_extents(struct fold *f, const Node *n)
 }
 
 static bool
-is_number(const Graph *g, ValId v)
+is_scalar_const(const Graph *g, ValId v)
 {
 	return val_is_const(&g->val[v]) && val_nelem(&g->val[v]) == 1;
 }
@@ -111,7 +111,7 @@ static void
 read_numbers(const Graph *g, const struct extents *e, double *at)
 {
 	for (ValId v = 1; v < e->nval; v++)
-		at[v] = is_number(g, v) ? val_float(&g->val[v], 0) : NAN;
+		at[v] = is_scalar_const(g, v) ? val_float(&g->val[v], 0) : NAN;
 }
 
 /* Of so many times the samples.  What cannot be folded then is not known. */
@@ -207,11 +207,11 @@ growth_of(const struct fold *f, ValId v, int depth)
 		return FIXED;
 	if (e->growth[v])
 		return e->growth[v];
-	if (depth > DEPTH || !is_number(g, v))
+	if (depth > DEPTH || !is_scalar_const(g, v))
 		return UNKNOWN;
 	if (op_info[n->op].flags & F_EW)
 		is = growth_of_ew(f, n, depth + 1);
-	else if (n->nin && is_number(g, n->in[0]) && only_moves(e, n))
+	else if (n->nin && is_scalar_const(g, n->in[0]) && only_moves(e, n))
 		is = growth_of(f, n->in[0], depth + 1);
 	else
 		is = growth_by_points(e, v);
@@ -261,7 +261,7 @@ fold_find_extents(struct fold *f, const Graph *before)
 /* ---- what stands for a number ---- */
 
 static ValId
-emit_extent(struct fold *f, ValId v, double value, bool known)
+emit_extent_op(struct fold *f, ValId v, double value, bool known)
 {
 	Val x = f->g->val[v];
 	NodeId like = f->extents->def[v];
@@ -287,7 +287,7 @@ emit_linear(struct fold *f, ValId v)
 
 	if (value == 0)
 		return v;
-	in[0] = emit_extent(f, v, value, true);
+	in[0] = emit_extent_op(f, v, value, true);
 	in[1] = val_scalar(f->g, f->g->val[v].dt, rest);
 	return rest == 0 || !in[0] ? in[0]
 	       : fold_emit(f, OP_ADD, 2, in, NULL, e->def[v]);
@@ -326,7 +326,7 @@ batch_expr(struct fold *f, ValId v)
 	if (!e->made[v])
 		e->made[v] = is == LINEAR ? emit_linear(f, v)
 			: is == NONLINEAR ? rebuild_node(f, v)
-			: emit_extent(f, v, e->at[0][v], false);
+			: emit_extent_op(f, v, e->at[0][v], false);
 	return e->made[v];
 }
 
@@ -366,7 +366,8 @@ fold_batch_numbers(struct fold *f, NodeId id)
 	for (int k = 0; k < nin; k++) {
 		ValId v = f->g->node[id].in[k];
 
-		if (v && is_number(f->g, v) && fold_facts(f, v)->from_extents
+		if (v && is_scalar_const(f->g, v)
+		    && fold_facts(f, v)->from_extents
 		    && !add_batch_number(f, id, k, alone))
 			return false;
 	}

@@ -164,7 +164,7 @@ as_row(struct fold *f, ValId v, const Shape *row, NodeId like)
 }
 
 static ValId
-ones(struct fold *f, DType dt, const Shape *row, NodeId like)
+const_ones(struct fold *f, DType dt, const Shape *row, NodeId like)
 {
 	return fold_expand(f, val_scalar(f->g, dt, 1), row, like);
 }
@@ -215,7 +215,7 @@ simplify_norm(struct fold *f, NodeId id)
 	                                             &row));
 	ValId s, b = 0;
 
-	TRY(s = in ? as_row(f, scale, &row, id) : ones(f, dt, &row, id));
+	TRY(s = in ? as_row(f, scale, &row, id) : const_ones(f, dt, &row, id));
 	if (bias && both)
 		TRY(b = as_row(f, bias, &row, id));
 	f->g->node[id].in[1] = s;

@@ -195,7 +195,7 @@ record_refusal(struct autodiff *ad, struct grad *c)
 }
 
 static void
-differentiate(struct autodiff *ad, NodeId id)
+differentiate_node(struct autodiff *ad, NodeId id)
 {
 	struct grad c = grad_context(ad, id);
 	size_t nin = (size_t)c.n.nin, nout = (size_t)c.n.nout;
@@ -448,7 +448,7 @@ pass_autodiff(Pass *p, Graph *g)
 	if (!seed_loss(&ad))
 		return false;
 	for (NodeId id = ad.nforward; --id > 0 && !ad.failed; ) {
-		differentiate(&ad, id);
+		differentiate_node(&ad, id);
 		finish_inputs(&ad, id);
 	}
 	if (ad.failed)

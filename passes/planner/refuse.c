@@ -205,8 +205,8 @@ parts_for(const Pass *p, int64_t bytes, int64_t samples)
 
 /* One line: by how many bytes it helps, whether it suffices, what to type. */
 static void
-suggest(const Pass *p, const char *about, int64_t bytes, const char *why,
-        const char *line)
+print_suggestion(const Pass *p, const char *about, int64_t bytes,
+                 const char *why, const char *line)
 {
 	if (bytes > 0)
 		diag_more(p->diag, "  %s%" PRId64 " B less%s: %s; try: %s",
@@ -238,10 +238,11 @@ suggest_batch(const Pass *p, const Graph *g, struct tight t)
 	if (!*line)
 		return;
 	line[strlen(line) - 1] = '\0';
-	suggest(p, "about ", less, "fewer samples", line);
-	suggest(p, "about ", o->optimizer != OPT_NONE ? less - held : 0,
-	        "same samples in micro-batches, gradients are accumulated",
-	        more);
+	print_suggestion(p, "about ", less, "fewer samples", line);
+	print_suggestion(p, "about ",
+	                 o->optimizer != OPT_NONE ? less - held : 0,
+	                 "same samples in micro-batches, gradients are "
+	                 "accumulated", more);
 }
 
 static bool
@@ -259,13 +260,15 @@ suggest_help(const Pass *p, const Graph *g, struct tight t)
 	if (o->remat != REMAT_AUTO)
 		diag_more(p->diag, "  a plan that uses less memory; try: "
 		          "--recompute auto");
-	suggest(p, "up to ", late ? t.grad : 0, "gradients are freed once they "
-	        "are applied", "--update-in-backward on");
+	print_suggestion(p, "up to ", late ? t.grad : 0,
+	                 "gradients are freed once they are applied",
+	                 "--update-in-backward on");
 	suggest_batch(p, g, t);
-	suggest(p, "", o->optimizer == OPT_ADAFACTOR ? 0 : half_of_states(g),
-	        "optimizer state in 16 bits", "--state-dtype bf16");
-	suggest(p, "", bytes_of_kind(g, V_STATE), "an optimizer without state",
-	        "--optimizer sgd");
+	print_suggestion(p, "", o->optimizer == OPT_ADAFACTOR ? 0
+	                 : half_of_states(g), "optimizer state in 16 bits",
+	                 "--state-dtype bf16");
+	print_suggestion(p, "", bytes_of_kind(g, V_STATE),
+	                 "an optimizer without state", "--optimizer sgd");
 	return false;
 }
 

@@ -27,7 +27,7 @@ struct descent {
 };
 
 static bool
-movable(const struct descent *d, int32_t s)
+is_movable(const struct descent *d, int32_t s)
 {
 	return d->r->store[s].candidate && !d->a->must[s];
 }
@@ -55,7 +55,7 @@ worth_alone(const struct descent *d, int32_t s)
 		return true;
 	for (int32_t t = 0; t < r->nstore && !(before && behind); t++)
 		if (t != s && r->store[t].group == r->store[s].group
-		    && movable(d, t) && !d->drop[t]) {
+		    && is_movable(d, t) && !d->drop[t]) {
 			before |= t < s;
 			behind |= t > s;
 		}
@@ -78,7 +78,7 @@ drop_one_more(struct descent *d)
 			bool hit = i < r->nstore ? s == i
 				: r->store[s].group == i - r->nstore;
 
-			if (hit && movable(d, s) && !d->drop[s]) {
+			if (hit && is_movable(d, s) && !d->drop[s]) {
 				d->trial[s] = 1;
 				changed++;
 			}
@@ -99,7 +99,7 @@ drop_one_more(struct descent *d)
 	if (what < 0)
 		return false;
 	for (int32_t s = 0; s < r->nstore; s++)
-		if (movable(d, s) && (what < r->nstore ? s == what
+		if (is_movable(d, s) && (what < r->nstore ? s == what
 		    : r->store[s].group == what - r->nstore))
 			d->drop[s] = 1;
 	d->now = best_cost;
@@ -117,7 +117,7 @@ keep_again(struct descent *d)
 		int32_t what = -1;
 
 		for (int32_t s = 0; s < r->nstore; s++) {
-			if (!d->drop[s] || !movable(d, s))
+			if (!d->drop[s] || !is_movable(d, s))
 				continue;
 			if (watch_over(r->watch))
 				return;
@@ -176,7 +176,7 @@ anneal(struct descent *d, int64_t evals, uint64_t seed)
 	double hot = r->base_sec * 2e-3;
 
 	for (int32_t s = 0; s < r->nstore; s++)
-		if (movable(d, s))
+		if (is_movable(d, s))
 			cand[n++] = s;
 	if (n == 0)
 		return;

@@ -179,7 +179,7 @@ request_value(struct remat *r, const uint8_t *drop, ValId v)
 }
 
 static void
-schedule(struct remat *r, const uint8_t *drop)
+schedule_copies(struct remat *r, const uint8_t *drop)
 {
 	const Graph *g = r->g;
 
@@ -303,7 +303,7 @@ expand_steps(struct remat *r, const struct rstep *step, int32_t n)
 struct remat_cost
 remat_eval(struct remat *r, const uint8_t *drop)
 {
-	schedule(r, drop);
+	schedule_copies(r, drop);
 	return remat_evaluate(r);
 }
 

@@ -94,7 +94,7 @@ find_crossing(const Graph *g, Arena *arena)
 }
 
 static uint64_t
-hash_word(uint64_t h, int64_t x)
+hash_segment_word(uint64_t h, int64_t x)
 {
 	return (h ^ (uint64_t)x) * 0x100000001b3;
 }
@@ -105,15 +105,16 @@ sign_word(const Graph *g, const Node *n, uint64_t h)
 {
 	if (op_info[n->op].flags & F_VIEW && g->val[n->out[0]].base)
 		return h;
-	h = hash_word(h, n->op);
+	h = hash_segment_word(h, n->op);
 	for (int i = 0; i < n->nout; i++) {
 		const Val *v = &g->val[n->out[i]];
 
 		if (!n->out[i])
 			continue;
-		h = hash_word(hash_word(h, v->dt), v->shape.rank);
+		h = hash_segment_word(hash_segment_word(h, v->dt),
+		                      v->shape.rank);
 		for (int k = 0; k < v->shape.rank; k++)
-			h = hash_word(h, v->shape.dim[k]);
+			h = hash_segment_word(h, v->shape.dim[k]);
 	}
 	return h;
 }

@@ -32,10 +32,10 @@ enum {
 /* ---- walks ---- */
 
 static bool
-try_eviction(struct recursive_search *d, int64_t room,
+try_eviction(struct recursive_search *d, int64_t budget,
              const struct evict_weights *weights, int64_t *work)
 {
-	if (!remat_evict(d->r, d->must, room, weights, work, &d->steps))
+	if (!remat_evict(d->r, d->must, budget, weights, work, &d->steps))
 		return false;
 	recursive_try(d);
 	return true;

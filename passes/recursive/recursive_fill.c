@@ -105,7 +105,7 @@ by_seconds_saved(const void *a, const void *b)
 /* The sequence of the last evaluation less copies that may go into d->steps;
  * false: there are none. */
 static bool
-shorten(struct filler *f)
+remove_idle_copies(struct filler *f)
 {
 	const struct remat *r = f->d->r;
 	struct step_list *out = &f->d->steps;
@@ -151,7 +151,7 @@ fill_idle(struct recursive_search *d, const struct known_plan *from,
 		bool any;
 
 		f.arena = arena_new();
-		any = shorten(&f);
+		any = remove_idle_copies(&f);
 		arena_free(f.arena);
 		*work -= 3 * d->r->nstep;
 		if (any)

@@ -330,7 +330,7 @@ collect_needed(struct eviction *w, const struct rnode *n, int32_t stamp)
 }
 
 static void
-unpin(struct eviction *w, const struct rnode *n)
+unpin_operands(struct eviction *w, const struct rnode *n)
 {
 	for (int i = 0; i < n->nread; i++)
 		w->pin[n->read[i]]--;
@@ -368,11 +368,11 @@ run_first(struct eviction *w, const struct rnode *n)
 
 		ok = ok && m->clonable && run_in_budget(w, m, true,
 			outputs_to_write(w, m, stamp));
-		unpin(w, m);
+		unpin_operands(w, m);
 	}
 	w->cloning = false;
 	ok = ok && run_in_budget(w, n, false, remat_all_writes(n));
-	unpin(w, n);
+	unpin_operands(w, n);
 	/* gradients die here; activations stay as long as there is room */
 	for (int i = 0; ok && i < n->nread + n->nwrite; i++) {
 		int32_t s = i < n->nread ? n->read[i]

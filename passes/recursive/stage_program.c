@@ -215,19 +215,20 @@ add_memory(struct stage_program *p, int i)
 	size_t most = (size_t)r->nstore + 1;
 	int *col = arena_array(p->arena, most, sizeof *col), n = 0;
 	double *coef = arena_array(p->arena, most, sizeof *coef);
-	int64_t room = p->job->memory - forced_bytes(p, i);
+	int64_t free_bytes = p->job->memory - forced_bytes(p, i);
 
 	for (int32_t s = 0; s < r->nstore; s++) {
 		int64_t size = r->store[s].size;
 
 		if (p->x[i][s] == ONE)
-			room -= size;
+			free_bytes -= size;
 		if (p->x[i][s] < 0 || size == 0)
 			continue;
 		col[n] = p->x[i][s];
 		coef[n++] = (double)size / p->unit_bytes;
 	}
-	ilp_row(p->lp, -INFINITY, (double)room / p->unit_bytes, n, col, coef);
+	ilp_row(p->lp, -INFINITY, (double)free_bytes / p->unit_bytes, n, col,
+	        coef);
 }
 
 void
