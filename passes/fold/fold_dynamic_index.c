@@ -17,8 +17,8 @@ emit_node(struct fold *f, Op op, NodeId like, ValId a, ValId b, ValId c)
 static ValId
 emit_where(struct fold *f, NodeId like, ValId which, ValId yes, ValId no)
 {
-	return which && yes && no ? emit_node(f, OP_WHERE, like, which, yes, no)
-		: 0;
+	return which && yes && no
+		? emit_node(f, OP_WHERE, like, which, yes, no) : 0;
 }
 
 static ValId
@@ -89,8 +89,9 @@ fold_first_rows(struct fold *f, ValId x, int axis, int size, bool all,
 	idx = emit_where(f, like, emit_node(f, OP_LT, like, row, have, 0), row,
 	                 beyond);
 	if (all && idx)
-		idx = emit_where(f, like, emit_node(f, OP_EQ, like, have,
-		                                    s.count, 0), idx, beyond);
+		idx = emit_where(f, like,
+		                 emit_node(f, OP_EQ, like, have, s.count, 0),
+		                 idx, beyond);
 	if (idx)
 		idx = emit_where(f, like, fold_valid_mask(f, size, 0, 1, like),
 		                 idx, const_i64(f, 0));
@@ -113,16 +114,15 @@ bounded_index(struct fold *f, ValId idx, ValId have, ValId beyond, NodeId like)
 		at = fold_emit(f, OP_CAST, 1, &idx, &a, like);
 	at = emit_where(f, like, emit_node(f, OP_LT, like, at, zero, 0),
 	                emit_node(f, OP_ADD, like, at, have, 0), at);
-	fits = emit_node(f, OP_AND, like, emit_node(f, OP_GE, like, at, zero,
-	                                            0), emit_node(f, OP_LT,
-	                                                          like, at,
-	                                                          have, 0), 0);
+	fits = emit_node(f, OP_AND, like,
+	                 emit_node(f, OP_GE, like, at, zero, 0),
+	                 emit_node(f, OP_LT, like, at, have, 0), 0);
 	at = emit_where(f, like, fits, at, beyond);
 	if (!at || !p || p->axis < 0)
 		return at;
-	return emit_where(f, like, fold_valid_mask(f, p->size, p->axis,
-	                                           rank_of(f, idx), like), at,
-	                  zero);
+	return emit_where(f, like,
+	                  fold_valid_mask(f, p->size, p->axis, rank_of(f, idx),
+	                                  like), at, zero);
 }
 
 /* idx, which picks along the padded dim of x, as one that counts from 0 and
@@ -272,8 +272,8 @@ handle_gather_elements(struct fold *f, NodeId id, const Node *was)
 	    && !symbols_of(f, n->in[0]) && !symbols_of(f, n->in[1])) {
 		int size = ia < 0 ? 0 : padded_of(f, n->in[1])->size;
 
-		return set_index(f, id, bounded_row(f, n->in[1],
-		                                             n->in[0], id))
+		return set_index(f, id,
+		                 bounded_row(f, n->in[1], n->in[0], id))
 			&& (!size || (set_padded(f, id, 0, ia, size)
 			              && one_if_empty(f, id)));
 	}
@@ -334,21 +334,21 @@ concat_two(struct fold *f, ValId x, ValId y, int axis, NodeId like)
 	Attr attr = attr_default(OP_CONCAT);
 	int size;
 
-	all = emit_node(f, OP_ADD, like, first, valid_count_of(f, y, axis,
-	                                                       like), 0);
+	all = emit_node(f, OP_ADD, like, first,
+	                valid_count_of(f, y, axis, like), 0);
 	size = all ? concat_size(f, a ? a->size : -nx, b ? b->size : -ny, all,
 	                         nx + ny, like) : 0;
 	if (!size)
 		return 0;
 	row = row_numbers(f, nx + ny);
-	idx = emit_node(f, OP_ADD, like, row, emit_node(f, OP_SUB, like,
-	                                                const_i64(f, nx), first,
-	                                                0), 0);
-	idx = emit_where(f, like, emit_node(f, OP_LT, like, row, first, 0), row,
-	                 idx);
-	row = emit_where(f, like, emit_node(f, OP_LT, like, const_i64(f, 0),
-	                                    first, 0), const_i64(f, 0),
-	                 const_i64(f, nx));
+	idx = emit_node(f, OP_ADD, like, row,
+	                emit_node(f, OP_SUB, like, const_i64(f, nx), first, 0),
+	                0);
+	idx = emit_where(f, like, emit_node(f, OP_LT, like, row, first, 0),
+	                 row, idx);
+	row = emit_where(f, like,
+	                 emit_node(f, OP_LT, like, const_i64(f, 0), first, 0),
+	                 const_i64(f, 0), const_i64(f, nx));
 	idx = emit_where(f, like, fold_valid_mask(f, size, 0, 1, like), idx,
 	                 row);
 	in[0] = x;

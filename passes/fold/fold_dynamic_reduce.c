@@ -56,8 +56,9 @@ handle_reduce(struct fold *f, NodeId id, const Node *was)
 			times *= extent(f, n->in[0], (int)axes->v[i]);
 	}
 	if (!over)
-		return set_padded(f, id, 0, p->axis - (a.REDUCE_SUM.keepdims ? 0
-		                                       : before), p->size);
+		return set_padded(f, id, 0, p->axis
+		                  - (a.REDUCE_SUM.keepdims ? 0 : before),
+		                  p->size);
 	if ((n->op == OP_REDUCE_MAX || n->op == OP_REDUCE_MIN)
 	    && dt != DT_I32 && dtype_info[dt].cls != 'f')
 		return refuse_dynamic(f, id, p->size,

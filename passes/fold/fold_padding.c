@@ -182,12 +182,12 @@ fold_any_valid(struct fold *f, ValId x, NodeId like)
 	ValId y;
 
 	if (!s.indices)
-		return emit_binary(f, OP_GT, s.count, val_scalar(f->g, DT_I64,
-		                                                 0), like);
+		return emit_binary(f, OP_GT, s.count,
+		                   val_scalar(f->g, DT_I64, 0), like);
 	a.TRANSPOSE.perm = (IntList){ .n = 2, .v = { 1, 0 } };
 	y = fold_emit(f, OP_TRANSPOSE, 1, &s.indices, &a, like);
-	y = emit_binary(f, OP_GATHER_ND, emit_cast(f, s.from, DT_BOOL, like), y,
-	                like);
+	y = emit_binary(f, OP_GATHER_ND, emit_cast(f, s.from, DT_BOOL, like),
+	                y, like);
 	return y ? fold_reshape(f, y, &shape, like) : 0;
 }
 
@@ -293,8 +293,8 @@ fold_counted_shape(struct fold *f, NodeId id, int k)
 		const Val *x = &f->g->val[in[i]];
 		bool known = val_is_const(x);
 		int64_t many = shape_known(&x->shape) ? val_nelem(x) : -1;
-		int size = known || many != 1 ? 0 : size_counted_by(f, in[i],
-		                                                    id);
+		int size = known || many != 1 ? 0
+			: size_counted_by(f, in[i], id);
 
 		if ((!known && !size) || many < 0 || n + many > MAX_RANK)
 			return;

@@ -154,9 +154,9 @@ rnn_peephole(struct rnn *r, ValId g, int k, ValId c)
 static void
 emit_lstm_step(struct rnn *r, ValId gates, ValId *h, ValId *c)
 {
-	ValId i = rnn_act(r, 0, rnn_peephole(r, rnn_gate(r, gates, 0), 0,
-	                                     r->c)), f, g, o;
+	ValId i = rnn_peephole(r, rnn_gate(r, gates, 0), 0, r->c), f, g, o;
 
+	i = rnn_act(r, 0, i);
 	if (r->attr.RNN.coupled)
 		f = rnn_op2(r, OP_SUB, rnn_const(r, 1), i);
 	else
