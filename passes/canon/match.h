@@ -165,10 +165,10 @@ struct masks {
 	                         * made, added a finite number */
 };
 /* Add mask v; false if it cannot be a mask (it is trained, or too many). */
-bool masks_take(struct rewrite *, struct masks *, ValId v);
+bool masks_add(struct rewrite *, struct masks *, ValId v);
 /* where(c, scores, hidden): queries see keys where c is true. */
-bool masks_where(struct rewrite *, struct masks *, ValId c, bool keep,
-                 double hidden);
+bool masks_add_where(struct rewrite *, struct masks *, ValId c, bool keep,
+                     double hidden);
 /* Where some key is seen, for masks that are `may_mask_all`: bool of rank 4,
  * the last extent 1; 0 after a diagnostic. */
 ValId masks_attended(struct rewrite *, const struct masks *);

@@ -176,16 +176,16 @@ operands_fit(const struct rewrite *w, const ValId in[3])
 }
 
 static bool
-take_masks(struct rewrite *w, const struct scores *s, struct masks *m)
+collect_masks(struct rewrite *w, const struct scores *s, struct masks *m)
 {
 	for (int i = 0; i < s->nmask; i++) {
 		ValId v = s->mask[i].v;
 
 		m->mixed |= !s->mask[i].where || isinf(s->mask[i].hidden);
 		if (s->mask[i].where
-		    ? !masks_where(w, m, v, s->mask[i].keep,
-		                   s->mask[i].hidden)
-		    : !masks_take(w, m, v))
+		    ? !masks_add_where(w, m, v, s->mask[i].keep,
+		                       s->mask[i].hidden)
+		    : !masks_add(w, m, v))
 			return false;
 	}
 	return !m->may_mask_all || !m->mixed;
@@ -232,7 +232,7 @@ build_attention(struct rewrite *w, NodeId root, struct scores *s, Attr *a)
 		return 0;
 	m.t = rw_shape(w, in[0])->dim[2];
 	m.s = rw_shape(w, in[1])->dim[2];
-	if (!take_masks(w, s, &m))
+	if (!collect_masks(w, s, &m))
 		return 0;
 	in[3] = masks_join(w, &m, &ok);
 	if (!ok)
@@ -288,7 +288,7 @@ match_attention_mask(struct rewrite *w, NodeId root)
 	m.causal = w->g->node[root].attr.ATTENTION.causal;
 	m.t = rw_shape(w, rw_in(w, root, 0))->dim[2];
 	m.s = rw_shape(w, rw_in(w, root, 1))->dim[2];
-	if (!masks_take(w, &m, old))
+	if (!masks_add(w, &m, old))
 		return false;
 	if (m.causal == w->g->node[root].attr.ATTENTION.causal
 	    && (m.n > 1 || (m.n == 1 && m.v[0] == old)))

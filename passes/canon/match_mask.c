@@ -56,7 +56,7 @@ push_mask(struct rewrite *w, struct masks *m, ValId v)
 }
 
 static bool
-take_known_mask(struct rewrite *w, struct masks *m, ValId v)
+add_known_mask(struct rewrite *w, struct masks *m, ValId v)
 {
 	if (rw_dt(w, v) != DT_BOOL && !rw_float(w, v))
 		return false;
@@ -120,8 +120,8 @@ attends_all(struct rewrite *w, const struct masks *m, ValId c)
 }
 
 bool
-masks_where(struct rewrite *w, struct masks *m, ValId c, bool keep,
-            double hidden)
+masks_add_where(struct rewrite *w, struct masks *m, ValId c, bool keep,
+                double hidden)
 {
 	bool known;
 
@@ -142,25 +142,25 @@ masks_where(struct rewrite *w, struct masks *m, ValId c, bool keep,
 		m->finite[m->nfinite++] = c;
 		m->hidden = hidden;
 	}
-	return masks_take(w, m, c);
+	return masks_add(w, m, c);
 }
 
 /* where(c, x, -inf) and where(c, -inf, x): c hides, and so may x. */
 static bool
-take_where_mask(struct rewrite *w, struct masks *m, NodeId n)
+add_where_mask(struct rewrite *w, struct masks *m, NodeId n)
 {
 	for (int i = 1; i <= 2; i++) {
 		double x;
 
 		if (rw_scalar(w, rw_in(w, n, i), &x) && isinf(x) && x < 0)
-			return masks_where(w, m, rw_in(w, n, 0), i == 2, x)
-				&& masks_take(w, m, rw_in(w, n, 3 - i));
+			return masks_add_where(w, m, rw_in(w, n, 0), i == 2, x)
+				&& masks_add(w, m, rw_in(w, n, 3 - i));
 	}
 	return push_mask(w, m, rw_out(w, n));
 }
 
 bool
-masks_take(struct rewrite *w, struct masks *m, ValId v)
+masks_add(struct rewrite *w, struct masks *m, ValId v)
 {
 	NodeId n;
 	ValId a, b;
@@ -169,10 +169,10 @@ masks_take(struct rewrite *w, struct masks *m, ValId v)
 	/* of an expression that is neither, a part may be causal */
 	if (val_is_const(&w->g->val[v])
 	    || (w->const_expr[v] && mask_kind(w, m, v) != OTHER))
-		return take_known_mask(w, m, v);
+		return add_known_mask(w, m, v);
 	n = rw_is(w, v, OP_WHERE);
 	if (n && rw_float(w, v))
-		return take_where_mask(w, m, n);
+		return add_where_mask(w, m, n);
 	n = rw_is(w, v, OP_AND);
 	if (!n)
 		n = rw_is(w, v, OP_ADD);
@@ -182,7 +182,7 @@ masks_take(struct rewrite *w, struct masks *m, ValId v)
 	b = rw_unexpanded(w, rw_in(w, n, 1));
 	/* the known half may be a causal mask */
 	if (is_known(w, a) || is_known(w, b))
-		return masks_take(w, m, a) && masks_take(w, m, b);
+		return masks_add(w, m, a) && masks_add(w, m, b);
 	return push_mask(w, m, v);
 }
 

@@ -170,7 +170,7 @@ bare_norm(const struct rewrite *w, NodeId root, int i)
 /* Operand k of a bare norm, its scale of ones or the bias it lacks, becomes
  * what the root joins to its result. */
 static bool
-take_weight(struct rewrite *w, NodeId root, int k)
+absorb_weight(struct rewrite *w, NodeId root, int k)
 {
 	for (int i = 0; i < 2; i++) {
 		NodeId n = bare_norm(w, root, i);
@@ -193,13 +193,13 @@ take_weight(struct rewrite *w, NodeId root, int k)
 bool
 match_norm_scale(struct rewrite *w, NodeId root)
 {
-	return take_weight(w, root, 1);
+	return absorb_weight(w, root, 1);
 }
 
 bool
 match_norm_bias(struct rewrite *w, NodeId root)
 {
-	return take_weight(w, root, 2);
+	return absorb_weight(w, root, 2);
 }
 
 /* ---- softmax and loss ---- */

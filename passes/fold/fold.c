@@ -193,7 +193,7 @@ static bool
 walk_again(struct fold *f, Graph *before)
 {
 	Graph was = *f->g;
-	Diag *said;
+	Diag *saved;
 	bool ok;
 
 	*f->g = *before;
@@ -201,9 +201,9 @@ walk_again(struct fold *f, Graph *before)
 	arena_free(f->mem);
 	*f = (struct fold){ .p = f->p, .g = f->g, .mem = arena_new(),
 	                    .extents = f->extents };
-	said = fold_mute_diag(f->p);
+	saved = fold_mute_diag(f->p);
 	ok = fold_walk(f);
-	fold_unmute_diag(f->p, said);
+	fold_unmute_diag(f->p, saved);
 	/* contents of constants are there */
 	arena_join(f->g->arena, before->arena);
 	return ok;

@@ -141,12 +141,12 @@ simplify_gather(struct fold *f, NodeId id)
 	ValId v = fold_slice(f, n->in[0], &start, &step, &x, id);
 	TRY(v);
 	/* y with the axes over which the run repeats at 1 */
-	Shape put = y;
+	Shape placed = y;
 	for (int d = 0; d < rank; d++)
-		put.dim[axis + d] = d < lead ? 1 : at.dim[d];
-	if (shape_eq(&put, &y))
+		placed.dim[axis + d] = d < lead ? 1 : at.dim[d];
+	if (shape_eq(&placed, &y))
 		return fold_turn_reshape(f, id, v);
-	v = fold_reshape(f, v, &put, id);
+	v = fold_reshape(f, v, &placed, id);
 	TRY(v);
 	return fold_set_broadcast(f, id, v);
 }
@@ -216,7 +216,7 @@ simplify_gather_nd(struct fold *f, NodeId id)
 	Node *n = &f->g->node[id];
 	const Val *idx = in_val(f, n, 1);
 	ValId v = n->in[0];
-	Shape x = f->g->val[v].shape, y = out_val(f, n)->shape, put = y;
+	Shape x = f->g->val[v].shape, y = out_val(f, n)->shape, placed = y;
 	int len, axis_of[MAX_RANK], rank = y.rank;
 	int64_t at[MAX_RANK];
 	bool used[MAX_RANK] = { false };
@@ -249,7 +249,7 @@ simplify_gather_nd(struct fold *f, NodeId id)
 			if (axis_of[c] == d)
 				perm->v[perm->n++] = c;
 		if (!used[d])
-			put.dim[d] = 1;
+			placed.dim[d] = 1;
 	}
 	for (int d = len; d < x.rank; d++)
 		perm->v[perm->n++] = d;
@@ -259,7 +259,7 @@ simplify_gather_nd(struct fold *f, NodeId id)
 	if (moved)
 		v = fold_emit(f, OP_TRANSPOSE, 1, &v, &attr, id);
 	TRY(v);
-	v = fold_reshape(f, v, &put, id);
+	v = fold_reshape(f, v, &placed, id);
 	TRY(v);
 	return fold_set_broadcast(f, id, v);
 }
@@ -306,11 +306,11 @@ simplify_one_hot(struct fold *f, NodeId id)
 	idx = fold_emit(f, OP_WHERE, 3, (ValId[]){ below, moved, idx }, NULL,
 	                id);
 	TRY(idx);
-	Shape put = y, along = y;
-	put.dim[axis] = 1;
+	Shape placed = y, along = y;
+	placed.dim[axis] = 1;
 	for (int d = 0; d < y.rank; d++)
 		along.dim[d] = d == axis ? count : 1;
-	idx = fold_reshape(f, idx, &put, id);
+	idx = fold_reshape(f, idx, &placed, id);
 	v[0] = idx;
 	v[1] = fold_numbers(f, count, &along, id);
 	TRY(v[0] && v[1]);

@@ -99,7 +99,7 @@ fuse_gelu(struct edit *e, NodeId id)
 	if (!x)
 		return false;
 	set_epilogue(g, &g->node[m], END_GELU_GRAD, x);
-	edit_take_over(e, id, m);
+	edit_replace_node(e, id, m);
 	return true;
 }
 

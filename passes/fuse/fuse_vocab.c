@@ -182,7 +182,7 @@ emit_chunk(struct classifier_unroll *u, int i, int64_t start, int64_t n)
 
 /* Node `old` wrote what v now stands for. */
 static void
-take_over(struct classifier_unroll *u, NodeId old, ValId v)
+move_output(struct classifier_unroll *u, NodeId old, ValId v)
 {
 	Graph *g = u->g;
 	Node *n;
@@ -226,10 +226,10 @@ unroll_classifier(struct classifier_end *c)
 	for (int64_t at = 0; at < rows; at += step, n++)
 		emit_chunk(&u, n, at, at + step < rows ? step : rows - at);
 	u.loss = over_denom(&u, u.loss);
-	take_over(&u, c->sce, convert_rows(&u, u.loss, loss));
-	take_over(&u, c->dx, c->dx ? join_chunks(&u, n) : 0);
-	take_over(&u, c->dw, u.dw);
-	take_over(&u, c->db, u.db);
+	move_output(&u, c->sce, convert_rows(&u, u.loss, loss));
+	move_output(&u, c->dx, c->dx ? join_chunks(&u, n) : 0);
+	move_output(&u, c->dw, u.dw);
+	move_output(&u, c->db, u.db);
 	c->e->dead[c->grad] = true;
 	return !u.failed;
 }

@@ -60,10 +60,10 @@ insert_point(struct frontier *f, struct frontier_point q)
  * no cost, which is why the grid is walked upwards: what a choice for one
  * budget learns from larger ones, it would not know on its own. */
 static void
-add_plan(const Pass *p, struct remat *r, struct plan_choice *c,
+add_plan(const Pass *p, struct remat *r, struct plan_selector *c,
          bool updates_in_backward, int64_t arena)
 {
-	const struct known_plan *f = choice_take(c, arena);
+	const struct known_plan *f = selector_best(c, arena);
 	double base = p->frontier->base_sec;
 	struct frontier_point q = { .updates_in_backward =
 	                           updates_in_backward };
@@ -77,7 +77,7 @@ add_plan(const Pass *p, struct remat *r, struct plan_choice *c,
 	q.step_sec = base + f->sec;
 	if (is_dominated_point(p->frontier, &q))
 		return;
-	q.bound_sec = reported_bound(base + choice_bound(c, arena, f), base,
+	q.bound_sec = reported_bound(base + selector_bound(c, arena, f), base,
 	                             q.step_sec);
 	q.bound_class = q.bound_sec > base && !f->step ? "once" : "any";
 	insert_point(p->frontier, q);
@@ -163,9 +163,9 @@ query_first_form(Pass *p, int n)
 }
 
 void
-frontier_add(Pass *p, struct remat *r, struct plan_choice *c, Graph *first)
+frontier_add(Pass *p, struct remat *r, struct plan_selector *c, Graph *first)
 {
-	int64_t least = choice_least(c), arena[GRID_MAX];
+	int64_t least = selector_least(c), arena[GRID_MAX];
 	int64_t top = p->baseline_peak - r->resident;
 	/* the last alternative is the choice itself */
 	int n = p->nalternative - 1 < PRESETS ? p->nalternative - 1 : PRESETS;

@@ -17,11 +17,11 @@
 #include <math.h>
 
 void
-low_precision_grid(struct plan_grid *l, struct remat *r, struct plan_choice *c,
-                   const uint8_t *must)
+low_precision_grid(struct plan_grid *l, struct remat *r,
+                   struct plan_selector *c, const uint8_t *must)
 {
 	struct known_plan all = { .live = -1, .placed = -1 };
-	int64_t top, least = choice_least(c);
+	int64_t top, least = selector_least(c);
 	const struct known_plan *last = NULL;
 
 	all.drop = arena_array(r->arena, (size_t)r->nstore + 1, 1);
@@ -31,7 +31,7 @@ low_precision_grid(struct plan_grid *l, struct remat *r, struct plan_choice *c,
 	l->plan[0] = all;
 	l->n = 1;
 	for (int k = PLAN_GRID - 1; k >= 0; k--) {
-		const struct known_plan *f = choice_take(c, least
+		const struct known_plan *f = selector_best(c, least
 			+ (top - least) / PLAN_GRID * k);
 
 		if (f && f != last)

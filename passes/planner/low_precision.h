@@ -15,7 +15,7 @@ struct plan_grid {
 };
 
 void
-low_precision_grid(struct plan_grid *, struct remat *, struct plan_choice *,
+low_precision_grid(struct plan_grid *, struct remat *, struct plan_selector *,
                    const uint8_t *must);
 
 struct low_precision_plan {

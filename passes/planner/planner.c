@@ -160,12 +160,12 @@ fits_as_it_is(const Pass *p, struct remat *r, const struct known_plan *f)
 }
 
 static bool
-refuse_all(Pass *p, struct remat *r, struct plan_choice *c, int64_t least)
+refuse_all(Pass *p, struct remat *r, struct plan_selector *c, int64_t least)
 {
-	const struct known_plan *f = choice_smallest(c);
+	const struct known_plan *f = selector_smallest(c);
 
-	if (choice_least(c) < least)
-		least = choice_least(c);
+	if (selector_least(c) < least)
+		least = selector_least(c);
 	p->minimum_peak = r->resident + least;
 	return remat_refuse(p, r, known_eval(r, f));
 }
@@ -174,7 +174,7 @@ refuse_all(Pass *p, struct remat *r, struct plan_choice *c, int64_t least)
  * half->request has no type if it is not. */
 static bool
 choose_auto(Pass *p, const Graph *g, struct remat *r, const uint8_t *must,
-            struct plan_choice *c, struct known_plan *plan,
+            struct plan_selector *c, struct known_plan *plan,
             struct low_precision_plan *rounded)
 {
 	const struct known_plan *taken;
@@ -187,11 +187,11 @@ choose_auto(Pass *p, const Graph *g, struct remat *r, const uint8_t *must,
 	if (p->budget < 0 || fits_as_it_is(p, r, plan))
 		return true;
 	if (!c)
-		c = choice_new(r, must, p->opt);
+		c = selector_new(r, must, p->opt);
 	if (p->opt->save_dtype)
 		low_precision_grid(&grid, r, c, must);
 	arena = p->budget - r->resident;
-	taken = choice_take(c, arena);
+	taken = selector_best(c, arena);
 	if (p->opt->save_dtype)
 		is_rounded = low_precision_best(p, g, r, &grid, must, arena,
 		                                taken ? taken->sec : INFINITY,
@@ -203,7 +203,7 @@ choose_auto(Pass *p, const Graph *g, struct remat *r, const uint8_t *must,
 	*plan = is_rounded ? rounded->plan : *taken;
 	if (is_rounded)
 		return true;
-	p->bound_sec = r->base_sec + choice_bound(c, arena, taken);
+	p->bound_sec = r->base_sec + selector_bound(c, arena, taken);
 	p->bound_class = p->bound_sec > r->base_sec && !taken->step
 		? "once" : "any";
 	return true;
@@ -232,7 +232,7 @@ plan_graph(Pass *p, Graph *g)
 	struct remat *r;
 	struct known_plan plan = { .live = -1 };
 	struct low_precision_plan rounded = { .sec = 0 };
-	struct plan_choice *c = NULL;
+	struct plan_selector *c = NULL;
 	Graph *own = NULL;
 	uint8_t *must;
 	bool ok;
@@ -270,7 +270,7 @@ plan_graph(Pass *p, Graph *g)
 	}
 	p->nalternative = 0;
 	if (p->opt->curve)
-		c = choice_new(r, must, p->opt);
+		c = selector_new(r, must, p->opt);
 	ok = p->opt->remat == REMAT_AUTO
 		? choose_auto(p, g, r, must, c, &plan, &rounded)
 		: choose_preset(p, r, must, &plan);
