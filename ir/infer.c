@@ -9,7 +9,7 @@
 
 static ShapeRule *const infer_rule[OP_COUNT] = {
 #define OP(id, text, sig, attr, rules, emit) [OP_##id] = rules,
-#define RULES(shape, eval, lanes, cost, grad, shard) infer_##shape
+#define RULES(shape, eval, dynamic, cost, grad, shard) infer_##shape
 #include "ir/ops.h"
 };
 

@@ -24,7 +24,7 @@ struct infer {
 typedef bool ShapeRule(struct infer *);
 
 #define OP(id, text, sig, attr, rules, emit) rules
-#define RULES(shape, eval, lanes, cost, grad, shard) ShapeRule infer_##shape;
+#define RULES(shape, eval, dynamic, cost, grad, shard) ShapeRule infer_##shape;
 #include "ir/ops.h"
 
 /* ---- operands ---- */

@@ -10,11 +10,11 @@
  *   ATTR(...)  attributes without commas: I(name, default), F(name, default),
  *              L(name) list of at most MAX_RANK integers.
  *              In C: n->attr.<ID>.<attribute>.
- *   RULES(shape, eval, lanes, cost, grad, shard)
+ *   RULES(shape, eval, dynamic, cost, grad, shard)
  *     infer_X  ir/infer*.c        shapes and dtypes of the outputs
  *     eval_X   passes/eval/eval.c      constant folding (`none`: never folded)
- *     lanes_X  passes/fold/fold_lanes*.c  what becomes of a selection whose
- *                                 size the run decides (`none`: refused)
+ *     dynamic_X  passes/fold/fold_dynamic*.c  how the op treats a dim of
+ *                                 data-dependent size (`none`: refused)
  *     cost_X   passes/cost/cost.c      FLOPs and bytes moved
  *     grad_X   passes/grad/grad_*.c    gradient (`none`: not differentiable,
  *                                 `zero`: gradient is zero everywhere)
@@ -41,7 +41,7 @@
 #define ATTR(...)
 #endif
 #ifndef RULES
-#define RULES(shape, eval, lanes, cost, grad, shard)
+#define RULES(shape, eval, dynamic, cost, grad, shard)
 #endif
 #ifndef EMIT
 #define EMIT(cpu, work)

@@ -191,9 +191,9 @@ typedef struct Pass {
 	double solver_sec;              /* time spent planning */
 	double recompute_sec;           /* of the chosen plan, predicted */
 	/* how updates run; see run.c */
-	bool lean;                      /* the form for small budgets */
-	bool early;                     /* ... has them in backward */
-	bool lenient;                   /* too small a budget is no error yet */
+	bool low_memory;                /* the variant for small budgets */
+	bool updates_in_backward;       /* ... has them in backward */
+	bool allow_refusal;             /* too small a budget is no error yet */
 	bool refused;                   /* but was found */
 	Arena *retired;                 /* outlives the graph; NULL: none */
 	double strategy_sec;            /* cost of the sharding strategy */

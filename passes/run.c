@@ -312,23 +312,23 @@ step(Pass *p, Graph *g, const struct pass_info *pass,
 	return ok;
 }
 
-/* ---- the form for small budgets ----
+/* ---- the low-memory variant, for small budgets ----
  *
  * Applying a gradient as soon as it is there frees its bytes early, but rules
  * out clipping by the norm over all.  Copies of parameters that stay in memory
  * need not be made in each step.  With --update-in-backward auto, and copies
- * likewise, two forms are planned when a budget makes the first one recompute:
- * updates at the end with copies, and the lean one.  The one that recomputes
+ * likewise, two variants are planned if a budget makes the first recompute:
+ * updates at the end with copies, and low memory.  The one that recomputes
  * less is taken; so more budget is never slower.
  */
 
 static bool
-has_lean_form(const Pass *p, const Graph *g)
+has_low_memory_variant(const Pass *p, const Graph *g)
 {
 	const struct options *o = p->opt;
 
 	return o && (o->budget_bytes > 0 || o->budget_pct > 0 || o->curve)
-		&& (optim_may_be_early(p, g)
+		&& (optim_may_update_in_backward(p, g)
 		    || optim_copies(p, g, false) != optim_copies(p, g, true));
 }
 
@@ -341,10 +341,10 @@ swap_graphs(Graph *a, Graph *b)
 	*b = t;
 }
 
-/* Plan `other`, the graph as it was before updates, in the lean form; if that
- * is better it takes g's place. */
+/* Plan `other`, the graph as it was before updates, as the low-memory variant;
+ * if that is better it takes g's place. */
 static bool
-try_lean(Pass *p, Graph *g, Graph *other, const struct dump_request *dump,
+try_low_memory(Pass *p, Graph *g, Graph *other, const struct dump_request *dump,
           int *number, const char *broken_by[32])
 {
 	Pass late = *p;
@@ -354,8 +354,8 @@ try_lean(Pass *p, Graph *g, Graph *other, const struct dump_request *dump,
 	/* the curve has a point in common with the other form at least */
 	if (watch_over(p->watch) && !late.refused && !p->frontier)
 		return true;
-	p->lean = true;
-	p->lenient = !late.refused;
+	p->low_memory = true;
+	p->allow_refusal = !late.refused;
 	p->refused = false;
 	for (; strcmp(pass->name, "overlap") != 0; pass++)
 		if (!step(p, other, pass, dump, ++*number, broken_by)) {
@@ -371,7 +371,7 @@ try_lean(Pass *p, Graph *g, Graph *other, const struct dump_request *dump,
 		swap_graphs(g, other);
 	}
 	graph_free(worse);
-	p->lenient = false;
+	p->allow_refusal = false;
 	return true;
 }
 
@@ -419,9 +419,9 @@ run_from(Pass *p, Graph *g, const struct pass_info *pass, int number,
 	for (; ok && pass->name; pass++) {
 		if (pass->run == pass_replicate && may_offer_ranks(p, g))
 			whole = graph_clone(g);
-		if (pass->run == pass_optim && has_lean_form(p, g)) {
+		if (pass->run == pass_optim && has_low_memory_variant(p, g)) {
 			before = graph_clone(g);
-			p->lenient = true;
+			p->allow_refusal = true;
 		}
 		if (pass == fold)
 			resized = resized_graph(p, g);
@@ -430,8 +430,8 @@ run_from(Pass *p, Graph *g, const struct pass_info *pass, int number,
 			resized_check(p, g, resized, fold);
 		if (ok && before && pass->run == pass_plan
 		    && (p->refused || p->recompute_sec > 0 || p->frontier))
-			ok = try_lean(p, g, before, dump, &number,
-			              broken_by);
+			ok = try_low_memory(p, g, before, dump, &number,
+			                    broken_by);
 		if (stop_after && strcmp(stop_after, pass->name) == 0)
 			break;
 	}

@@ -192,7 +192,8 @@ find_step_bytes(const struct probe *p, const Graph *g, const Pass *pass,
 	bool *met = arena_array(p->arena, g->nval, sizeof *met);
 	struct step_bytes b = {
 		.rule = rule_name(o),
-		.early = (pass->early || o->update_in_backward == TRI_ON)
+		.early = (pass->updates_in_backward
+		          || o->update_in_backward == TRI_ON)
 			&& o->grad_accum == 1,
 	};
 

@@ -16,7 +16,7 @@
 /* Gradient rule and way of emission per IR op, as the table names them. */
 static const char *const grad_rule[OP_COUNT] = {
 #define OP(id, text, sig, attr, rules, emit) [OP_##id] = rules,
-#define RULES(shape, eval, lanes, cost, grad, shard) #grad
+#define RULES(shape, eval, dynamic, cost, grad, shard) #grad
 #include "ir/ops.h"
 };
 static const char *const emit_rule[OP_COUNT] = {

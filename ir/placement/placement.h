@@ -29,7 +29,7 @@ struct shard_rule {
 typedef bool ShardRule(struct shard_rule *);
 extern ShardRule *const shard_rule_of[];        /* by op */
 
-#define RULES(shape, eval, lanes, cost, grad, shard) ShardRule shard_##shard;
+#define RULES(shape, eval, dynamic, cost, grad, shard) ShardRule shard_##shard;
 #define OP(id, text, sig, attr, rules, emit) rules
 #include "ir/ops.h"
 

@@ -41,7 +41,7 @@ runs_forward(const Node *n)
 static const char *const grad_of_op[OP_COUNT] = {
 	[OP_NONE] = "zero",
 #define OP(id, text, sig, attr, rules, emit) [OP_##id] = rules,
-#define RULES(shape, eval, lanes, cost, grad, shard) #grad
+#define RULES(shape, eval, dynamic, cost, grad, shard) #grad
 #include "ir/ops.h"
 };
 

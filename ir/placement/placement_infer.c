@@ -27,7 +27,7 @@ struct ports {
 ShardRule *const shard_rule_of[OP_COUNT] = {
 	[OP_NONE] = shard_none,
 #define OP(id, text, sig, attr, rules, emit) [OP_##id] = rules,
-#define RULES(shape, eval, lanes, cost, grad, shard) shard_##shard
+#define RULES(shape, eval, dynamic, cost, grad, shard) shard_##shard
 #include "ir/ops.h"
 };
 

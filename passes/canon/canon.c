@@ -27,7 +27,7 @@
 /* ---- equal nodes ---- */
 
 static uint64_t
-mix(uint64_t h, uint64_t x)
+mix_node_hash(uint64_t h, uint64_t x)
 {
 	h = (h ^ x) * 0x9e3779b97f4a7c15u;
 	return h ^ h >> 29;
@@ -37,10 +37,10 @@ static uint64_t
 hash_node(const struct rewrite *w, NodeId n)
 {
 	const Node *node = &w->g->node[n];
-	uint64_t h = mix(node->op, (uint64_t)node->phase);
+	uint64_t h = mix_node_hash(node->op, (uint64_t)node->phase);
 
 	for (int i = 0; i < node->nin; i++)
-		h = mix(h, rw_in(w, n, i));
+		h = mix_node_hash(h, rw_in(w, n, i));
 	return h;
 }
 
@@ -110,7 +110,7 @@ same_as_before(struct rewrite *w, NodeId root)
 
 		if (w->dead[first] || !same_node(w, first, root))
 			continue;
-		w->heir = first;
+		w->origin_node = first;
 		return rw_replace(w, root, rw_out(w, first));
 	}
 	cse_add(w, t, root);
@@ -179,17 +179,17 @@ static uint64_t
 hash_const(const Val *v, int64_t nbytes)
 {
 	const unsigned char *data = v->data;
-	uint64_t h = mix((uint64_t)v->dt, (uint64_t)v->shape.rank);
+	uint64_t h = mix_node_hash((uint64_t)v->dt, (uint64_t)v->shape.rank);
 	int64_t i = 0;
 
 	for (; i + 8 <= nbytes; i += 8) {
 		uint64_t x;
 
 		memcpy(&x, data + i, 8);
-		h = mix(h, x);
+		h = mix_node_hash(h, x);
 	}
 	for (; i < nbytes; i++)
-		h = mix(h, data[i]);
+		h = mix_node_hash(h, data[i]);
 	return h;
 }
 

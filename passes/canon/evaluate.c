@@ -15,7 +15,7 @@
 
 /* Whether v is a number, or follows from such and the size of the batch. */
 static bool
-is_number(const struct rewrite *w, ValId v, int depth)
+is_batch_number(const struct rewrite *w, ValId v, int depth)
 {
 	NodeId n = w->g->val[v].def;
 	double x;
@@ -25,20 +25,20 @@ is_number(const struct rewrite *w, ValId v, int depth)
 	if (!n || depth == 0 || shape_nelem(rw_shape(w, v)) != 1)
 		return false;
 	for (int k = 0; k < w->g->node[n].nin; k++)
-		if (!is_number(w, rw_in(w, n, k), depth - 1))
+		if (!is_batch_number(w, rw_in(w, n, k), depth - 1))
 			return false;
 	return w->g->node[n].nin > 0;
 }
 
 /* v, or what it is a multiple of: PyTorch's variances are of n - 1 values. */
 static ValId
-multiple_of(const struct rewrite *w, ValId v)
+skip_scaling(const struct rewrite *w, ValId v)
 {
 	enum { DEPTH = 8 };
 	NodeId mul = rw_is(w, v, OP_MUL);
 
 	for (int i = 0; mul && i < 2; i++)
-		if (is_number(w, rw_in(w, mul, i), DEPTH))
+		if (is_batch_number(w, rw_in(w, mul, i), DEPTH))
 			return rw_in(w, mul, 1 - i);
 	return v;
 }
@@ -46,14 +46,14 @@ multiple_of(const struct rewrite *w, ValId v)
 /* The running statistic that this one of the batch goes into; 0: none.  That
  * of a module which is called twice is updated twice. */
 static ValId
-running(const struct rewrite *w, ValId new)
+running_statistic(const struct rewrite *w, ValId new)
 {
 	NodeId update = 0;
 	ValId stat;
 
 	for (NodeId n = 1; n < w->g->nnode && !update; n++)
 		if (w->g->node[n].op == OP_BN_UPDATE && !w->dead[n]
-		    && multiple_of(w, rw_in(w, n, 1)) == new)
+		    && skip_scaling(w, rw_in(w, n, 1)) == new)
 			update = n;
 	if (!update)
 		return 0;
@@ -64,7 +64,7 @@ running(const struct rewrite *w, ValId new)
 }
 
 static ValId
-cast(struct rewrite *w, ValId v, DType to)
+cast_value(struct rewrite *w, ValId v, DType to)
 {
 	Attr a = attr_default(OP_CAST);
 
@@ -80,32 +80,34 @@ per_channel(struct rewrite *w, ValId v, ValId x)
 
 	for (int i = 0; i < s.rank; i++)
 		s.dim[i] = i == 1 ? s.dim[1] : 1;
-	return rw_reshape(w, cast(w, v, DT_F32), &s);
+	return rw_reshape(w, cast_value(w, v, DT_F32), &s);
 }
 
 /* (x - mean) * (scale / sqrt(var + eps)) + bias, of ONNX's
  * BatchNormalization. */
 static bool
-by_running(struct rewrite *w, NodeId root)
+use_running_statistics(struct rewrite *w, NodeId root)
 {
 	const Node *n = &w->g->node[root];
-	ValId mean = running(w, n->out[1]), var = running(w, n->out[2]);
+	ValId mean = running_statistic(w, n->out[1]);
+	ValId var = running_statistic(w, n->out[2]);
 	ValId x = rw_in(w, root, 0), scale = rw_in(w, root, 1);
 	ValId bias = rw_in(w, root, 2), k, y;
 	double eps = n->attr.BATCHNORM.eps;
 
 	if (!mean || !var || !w->nuse[rw_out(w, root)])
 		return false;
-	k = cast(w, var, DT_F32);
+	k = cast_value(w, var, DT_F32);
 	k = rw_binary(w, OP_ADD, k, rw_const_like(w, k, eps));
 	k = rw_unary(w, OP_RECIP, rw_unary(w, OP_SQRT, k));
 	if (scale)
-		k = rw_binary(w, OP_MUL, cast(w, scale, DT_F32), k);
-	y = rw_binary(w, OP_SUB, cast(w, x, DT_F32), per_channel(w, mean, x));
+		k = rw_binary(w, OP_MUL, cast_value(w, scale, DT_F32), k);
+	y = rw_binary(w, OP_SUB, cast_value(w, x, DT_F32),
+	              per_channel(w, mean, x));
 	y = rw_binary(w, OP_MUL, y, per_channel(w, k, x));
 	if (bias)
 		y = rw_binary(w, OP_ADD, y, per_channel(w, bias, x));
-	return rw_replace(w, root, cast(w, y, rw_dt(w, x)));
+	return rw_replace(w, root, cast_value(w, y, rw_dt(w, x)));
 }
 
 /* What a mean over labels is divided by: how many count, or what they weigh
@@ -119,14 +121,14 @@ weight_of_labels(struct rewrite *w, NodeId root, int64_t ignore, DType dt)
 		? rw_binary(w, OP_EQ, labels, labels)
 		: rw_unary(w, OP_NOT, rw_binary(w, OP_EQ, labels,
 			rw_const_like(w, labels, (double)ignore)));
-	ValId sum = cast(w, counts, dt);
+	ValId sum = cast_value(w, counts, dt);
 
 	if (weights) {
 		v[0] = counts;
 		v[1] = labels;
 		v[2] = rw_const_like(w, labels, 0);
 		v[1] = rw_emit(w, OP_WHERE, 3, v, NULL);
-		v[0] = cast(w, weights, dt);
+		v[0] = cast_value(w, weights, dt);
 		sum = rw_binary(w, OP_MUL, sum,
 		                rw_emit(w, OP_GATHER, 2, v, NULL));
 	}
@@ -139,7 +141,7 @@ weight_of_labels(struct rewrite *w, NodeId root, int64_t ignore, DType dt)
 /* A mean over labels as a sum over what these weigh, so that batches can be
  * added up. */
 static bool
-by_sums(struct rewrite *w, NodeId root)
+use_label_sums(struct rewrite *w, NodeId root)
 {
 	const Node *n = &w->g->node[root];
 	Op op = n->op;
@@ -157,15 +159,16 @@ by_sums(struct rewrite *w, NodeId root)
 	for (int k = 0; k < 3; k++)
 		in[k] = rw_in(w, root, k);
 	*reduction = 2;
-	in[0] = cast(w, in[0], wide);
-	in[2] = in[2] ? cast(w, in[2], wide) : 0;
+	in[0] = cast_value(w, in[0], wide);
+	in[2] = in[2] ? cast_value(w, in[2], wide) : 0;
 	y = rw_emit(w, op, in[2] ? 3 : 2, in, &a);
 	y = rw_binary(w, OP_DIV, y, weight_of_labels(w, root, ignore, wide));
-	return rw_replace(w, root, cast(w, y, dt));
+	return rw_replace(w, root, cast_value(w, y, dt));
 }
 
 static const struct rule rules[] = {
-	{ OP_BATCHNORM, by_running }, { OP_SCE, by_sums }, { OP_NLL, by_sums },
+	{ OP_BATCHNORM, use_running_statistics },
+	{ OP_SCE, use_label_sums }, { OP_NLL, use_label_sums },
 	{ OP_NONE, NULL }
 };
 
@@ -188,7 +191,7 @@ only_labels(const Graph *g)
 }
 
 static ValId
-convert(Pass *p, Graph *g, ValId v, DType to, NodeId like)
+emit_conversion(Pass *p, Graph *g, ValId v, DType to, NodeId like)
 {
 	Attr a = attr_default(OP_CAST);
 
@@ -203,7 +206,7 @@ add_sum(Pass *p, Graph *g, ValId v, const char *name, NodeId like)
 {
 	Attr a = attr_default(OP_REDUCE_SUM);
 
-	v = v ? convert(p, g, v, DT_F32, like) : 0;
+	v = v ? emit_conversion(p, g, v, DT_F32, like) : 0;
 	a.REDUCE_SUM.keepdims = 0;
 	for (int i = 0; v && i < g->val[v].shape.rank; i++)
 		a.REDUCE_SUM.axes.v[a.REDUCE_SUM.axes.n++] = i;
@@ -268,7 +271,7 @@ count_labels(Pass *p, Graph *g)
 	scores = n->in[0];
 	ignore = attr_int_of(n->op, &a, "ignore");
 	reduction = attr_int_of(n->op, &a, "reduction");
-	labels = convert(p, g, n->in[1], DT_I64, at);
+	labels = emit_conversion(p, g, n->in[1], DT_I64, at);
 	best = labels ? is_best(p, g, scores, labels, at) : 0;
 	count = best ? is_counted(p, g, labels, *ignore, at) : 0;
 	if (count) {

@@ -20,7 +20,7 @@
 #include <string.h>
 
 static bool
-is_named(const Val *v, const char *name)
+has_name(const Val *v, const char *name)
 {
 	return strcmp(v->name, name) == 0
 		|| (v->onnx && strcmp(v->onnx, name) == 0);
@@ -36,7 +36,7 @@ ValId
 loss_find_output(const Graph *g, const char *name)
 {
 	FOR_VALS (v, g)
-		if (v->output && is_named(v, name))
+		if (v->output && has_name(v, name))
 			return val_id(g, v);
 	return 0;
 }

@@ -14,12 +14,12 @@ ValId loss_no_output(Pass *, const Graph *, const char *name);
 /* Unmark outputs that are not wanted; every glob must match one. */
 bool loss_keep_outputs(Pass *, Graph *);
 
-/* loss_wish.c: settings of losses; which of them a kind of loss takes is a set
+/* loss_spec.c: settings of losses; which of them a kind of loss takes is a set
  * of 1 << key. */
 enum loss_key { LOSS_AXIS, LOSS_IGNORE, LOSS_SMOOTHING, LOSS_WEIGHTS,
                 LOSS_POS_WEIGHT, LOSS_DELTA, LOSS_REDUCTION, LOSS_KEYS };
 
-struct loss_wish {
+struct loss_spec {
 	const char *output;             /* "": not said */
 	double number[LOSS_KEYS];       /* of those that are one */
 	const float *weight;            /* in the graph's memory; NULL: none */
@@ -29,8 +29,8 @@ struct loss_wish {
 
 /* Reads KIND[:OUTPUT][,KEY=VALUE]..., of which the kind is known; false after
  * a diagnostic. */
-bool loss_read_wish(Pass *, const Graph *, const char *kind, unsigned keys,
-                    const char *text, struct loss_wish *);
+bool loss_parse_spec(Pass *, const Graph *, const char *kind, unsigned keys,
+                     const char *text, struct loss_spec *);
 
 /* loss_added.c: whether this asks for a loss that the graph has not got. */
 bool loss_is_kind(const char *text);

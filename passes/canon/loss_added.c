@@ -16,29 +16,30 @@
 #include <float.h>
 #include <string.h>
 
-struct maker {
+struct loss_builder {
 	Pass *p;
 	Graph *g;
-	const struct form *form;
-	struct loss_wish w;
+	const struct loss_kind *kind;
+	struct loss_spec spec;
 	ValId x;                        /* the output */
 	NodeId like;
 };
 
 /* One kind of loss. */
-struct form {
-	const char *kind;
-	const char *usual;              /* the output's name, if several fit */
+struct loss_kind {
+	const char *name;
+	const char *default_output;     /* the output's name, if several fit */
 	int min_rank;
 	unsigned keys;                  /* K() of those that it takes */
-	const char *squashed;           /* what the formula does itself; NULL */
-	ValId (*make)(struct maker *);
+	const char *applied;            /* activation in the formula; NULL */
+	ValId (*make)(struct loss_builder *);
 };
 
 /* ---- building ---- */
 
 static ValId
-put(struct maker *m, Op op, int nin, const ValId *in, const Attr *attr)
+loss_op(struct loss_builder *m, Op op, int nin, const ValId *in,
+        const Attr *attr)
 {
 	for (int i = 0; i < nin; i++)
 		if (!in[i])
@@ -47,68 +48,70 @@ put(struct maker *m, Op op, int nin, const ValId *in, const Attr *attr)
 }
 
 static ValId
-put1(struct maker *m, Op op, ValId a)
+loss_unary(struct loss_builder *m, Op op, ValId a)
 {
-	return put(m, op, 1, &a, NULL);
+	return loss_op(m, op, 1, &a, NULL);
 }
 
 static ValId
-put2(struct maker *m, Op op, ValId a, ValId b)
+loss_binary(struct loss_builder *m, Op op, ValId a, ValId b)
 {
-	return put(m, op, 2, (ValId[]){ a, b }, NULL);
+	return loss_op(m, op, 2, (ValId[]){ a, b }, NULL);
 }
 
 /* A constant of v's type. */
 static ValId
-number(struct maker *m, ValId v, double x)
+scalar_like(struct loss_builder *m, ValId v, double x)
 {
 	return v ? val_scalar(m->g, m->g->val[v].dt, x) : 0;
 }
 
 static ValId
-scaled(struct maker *m, ValId v, double x)
+scale_value(struct loss_builder *m, ValId v, double x)
 {
-	return x == 1 ? v : put2(m, OP_MUL, v, number(m, v, x));
+	return x == 1 ? v : loss_binary(m, OP_MUL, v, scalar_like(m, v, x));
 }
 
 static ValId
-cast(struct maker *m, ValId v, DType to)
+loss_cast(struct loss_builder *m, ValId v, DType to)
 {
 	Attr a = attr_default(OP_CAST);
 
 	a.CAST.to = to;
-	return !v || m->g->val[v].dt == to ? v : put(m, OP_CAST, 1, &v, &a);
+	return !v || m->g->val[v].dt == to ? v
+	       : loss_op(m, OP_CAST, 1, &v, &a);
 }
 
 static ValId
-wide(struct maker *m, ValId v)
+upcast_half(struct loss_builder *m, ValId v)
 {
-	return v && dtype_is_half(m->g->val[v].dt) ? cast(m, v, DT_F32) : v;
+	return v && dtype_is_half(m->g->val[v].dt) ? loss_cast(m, v, DT_F32)
+		: v;
 }
 
 static ValId
-reshaped(struct maker *m, ValId v, const Shape *s)
+reshape_value(struct loss_builder *m, ValId v, const Shape *s)
 {
 	Attr a = attr_reshape(s);
 
 	return !v || shape_eq(&m->g->val[v].shape, s) ? v
-	       : put(m, OP_RESHAPE, 1, &v, &a);
+	       : loss_op(m, OP_RESHAPE, 1, &v, &a);
 }
 
 /* The sum over one axis, which goes. */
 static ValId
-sum_along(struct maker *m, ValId v, int axis)
+sum_along(struct loss_builder *m, ValId v, int axis)
 {
 	Attr a = attr_default(OP_REDUCE_SUM);
 
 	a.REDUCE_SUM.keepdims = 0;
 	a.REDUCE_SUM.axes.v[a.REDUCE_SUM.axes.n++] = axis;
-	return put(m, OP_REDUCE_SUM, 1, &v, &a);
+	return loss_op(m, OP_REDUCE_SUM, 1, &v, &a);
 }
 
 /* The sum, or the mean, of all elements. */
 static ValId
-total(struct maker *m, ValId v, bool sum)
+reduce_elements(struct loss_builder *m, ValId v, bool sum)
 {
 	Attr a = attr_default(sum ? OP_REDUCE_SUM : OP_REDUCE_MEAN);
 	IntList *axes = sum ? &a.REDUCE_SUM.axes : &a.REDUCE_MEAN.axes;
@@ -118,23 +121,23 @@ total(struct maker *m, ValId v, bool sum)
 		axes->v[axes->n++] = i;
 	if (!v || axes->n == 0)
 		return v;
-	return put(m, sum ? OP_REDUCE_SUM : OP_REDUCE_MEAN, 1, &v, &a);
+	return loss_op(m, sum ? OP_REDUCE_SUM : OP_REDUCE_MEAN, 1, &v, &a);
 }
 
 /* The weights, of v's type. */
 static ValId
-weights(struct maker *m, ValId v)
+weights_const(struct loss_builder *m, ValId v)
 {
-	ValId w = val_const(m->g, "loss.weights", DT_F32, SHAPE(m->w.nweight),
-	                    m->w.weight);
+	ValId w = val_const(m->g, "loss.weights", DT_F32,
+	                    SHAPE(m->spec.nweight), m->spec.weight);
 
-	return v ? cast(m, w, m->g->val[v].dt) : 0;
+	return v ? loss_cast(m, w, m->g->val[v].dt) : 0;
 }
 
 /* ---- what the output is compared with ---- */
 
 static bool
-is_read(const Graph *g, ValId v)
+has_reader(const Graph *g, ValId v)
 {
 	FOR_NODES (n, g)
 		for (int i = 0; i < n->nin; i++)
@@ -146,7 +149,7 @@ is_read(const Graph *g, ValId v)
 /* A new input, or one of that name that the graph declares and does not
  * use. */
 static ValId
-add_input(struct maker *m, const char *name, DType dt, const Shape *s)
+add_input(struct loss_builder *m, const char *name, DType dt, const Shape *s)
 {
 	Pass *p = m->p;
 	Graph *g = m->g;
@@ -159,7 +162,7 @@ add_input(struct maker *m, const char *name, DType dt, const Shape *s)
 			shape_text(want, sizeof want, dt, s));
 		return val_new(g, V_INPUT, name, dt, *s);
 	}
-	if (g->val[v].kind != V_INPUT || is_read(g, v)) {
+	if (g->val[v].kind != V_INPUT || has_reader(g, v)) {
 		diag_error(p->diag, "--loss adds an input '%s', but the graph "
 		           "already uses that name", name);
 		return 0;
@@ -176,29 +179,29 @@ add_input(struct maker *m, const char *name, DType dt, const Shape *s)
 }
 
 static ValId
-target(struct maker *m)
+add_target(struct loss_builder *m)
 {
 	const Val *x = &m->g->val[m->x];
 	Shape s = x->shape;
 
-	return wide(m, add_input(m, "target", x->dt, &s));
+	return upcast_half(m, add_input(m, "target", x->dt, &s));
 }
 
 /* ---- classes ---- */
 
 /* The axis of classes, from 0; -1 after a diagnostic. */
 static int
-class_axis(struct maker *m)
+class_axis(struct loss_builder *m)
 {
 	const Val *x = &m->g->val[m->x];
-	double at = m->w.number[LOSS_AXIS];
+	double at = m->spec.number[LOSS_AXIS];
 	int rank = x->shape.rank, axis = (int)(at < 0 ? at + rank : at);
 	char text[160];
 
 	shape_text(text, sizeof text, x->dt, &x->shape);
 	if (axis < 0 || axis >= rank) {
 		diag_error(m->p->diag, "--loss %s: output '%s' is %s, which "
-		           "has no axis %g", m->form->kind, x->name, text,
+		           "has no axis %g", m->kind->name, x->name, text,
 		           at);
 		return -1;
 	}
@@ -206,14 +209,14 @@ class_axis(struct maker *m)
 		return axis;
 	diag_error(m->p->diag, "--loss %s: output '%s' is %s, expected two or "
 	           "more classes on %s axis: with one class the loss is always "
-	           "0; use --loss bce, or mse", m->form->kind, x->name, text,
+	           "0; use --loss bce, or mse", m->kind->name, x->name, text,
 	           axis == rank - 1 ? "the last" : "that");
 	return -1;
 }
 
 /* Rows of classes of v, which is like the output. */
 static ValId
-rows(struct maker *m, ValId v, int axis)
+class_rows(struct loss_builder *m, ValId v, int axis)
 {
 	Attr a = attr_default(OP_TRANSPOSE);
 	IntList *perm = &a.TRANSPOSE.perm;
@@ -225,64 +228,67 @@ rows(struct maker *m, ValId v, int axis)
 			if (i != axis)
 				perm->v[perm->n++] = i;
 		perm->v[perm->n++] = axis;
-		v = put(m, OP_TRANSPOSE, 1, &v, &a);
+		v = loss_op(m, OP_TRANSPOSE, 1, &v, &a);
 	}
 	s.dim[axis] = 1;
 	s = SHAPE(shape_nelem(&s), classes);
-	return reshaped(m, v, &s);
+	return reshape_value(m, v, &s);
 }
 
 static ValId
-log_softmax(struct maker *m, ValId x)
+emit_log_softmax(struct loss_builder *m, ValId x)
 {
 	Attr a = attr_default(OP_LOG_SOFTMAX);
 
 	a.LOG_SOFTMAX.axis = 1;
-	return put(m, OP_LOG_SOFTMAX, 1, &x, &a);
+	return loss_op(m, OP_LOG_SOFTMAX, 1, &x, &a);
 }
 
 /* Of labels: 1 where it counts; of the type of `like`. */
 static ValId
-counted(struct maker *m, ValId labels, ValId like, ValId *ignored)
+label_mask(struct loss_builder *m, ValId labels, ValId like, ValId *ignored)
 {
 	DType dt = m->g->val[labels].dt;
 
-	*ignored = put2(m, OP_EQ, labels,
-	                val_scalar(m->g, dt, m->w.number[LOSS_IGNORE]));
-	return like ? cast(m, put1(m, OP_NOT, *ignored), m->g->val[like].dt)
-	       : 0;
+	*ignored = loss_binary(m, OP_EQ, labels, val_scalar(m->g, dt,
+	                       m->spec.number[LOSS_IGNORE]));
+	return like ? loss_cast(m, loss_unary(m, OP_NOT, *ignored),
+	                        m->g->val[like].dt) : 0;
 }
 
 /* The mean over all classes of what each would give as the label, divided by
  * what the other part is divided by. */
 static ValId
-smooth(struct maker *m, ValId x, ValId labels, int64_t classes)
+smoothing_term(struct loss_builder *m, ValId x, ValId labels, int64_t classes)
 {
-	ValId each = log_softmax(m, wide(m, x)), ignored, sum, in[3];
-	ValId count = counted(m, labels, each, &ignored);
-	ValId weight = m->w.weight ? weights(m, each) : 0;
+	ValId each = emit_log_softmax(m, upcast_half(m, x));
+	ValId ignored, sum, in[3];
+	ValId count = label_mask(m, labels, each, &ignored);
+	ValId weight = m->spec.weight ? weights_const(m, each) : 0;
 
-	each = weight ? put2(m, OP_MUL, each, weight) : each;
+	each = weight ? loss_binary(m, OP_MUL, each, weight) : each;
 	each = each ? sum_along(m, each, 1) : 0;
-	sum = total(m, put2(m, OP_MUL, each, count), true);
+	sum = reduce_elements(m, loss_binary(m, OP_MUL, each, count), true);
 	if (weight) {
 		in[0] = ignored;
 		in[1] = val_scalar(m->g, m->g->val[labels].dt, 0);
 		in[2] = labels;
-		in[2] = put(m, OP_WHERE, 3, in, NULL);
-		count = put2(m, OP_MUL, count,
-		             put2(m, OP_GATHER, weight, in[2]));
+		in[2] = loss_op(m, OP_WHERE, 3, in, NULL);
+		count = loss_binary(m, OP_MUL, count,
+		                    loss_binary(m, OP_GATHER, weight, in[2]));
 	}
-	if (!m->w.sum)
-		sum = put2(m, OP_DIV, sum, total(m, count, true));
-	return scaled(m, sum, -m->w.number[LOSS_SMOOTHING] / (double)classes);
+	if (!m->spec.sum)
+		sum = loss_binary(m, OP_DIV, sum,
+		                  reduce_elements(m, count, true));
+	return scale_value(m, sum,
+	                   -m->spec.number[LOSS_SMOOTHING] / (double)classes);
 }
 
 static ValId
-make_ce(struct maker *m)
+make_ce(struct loss_builder *m)
 {
 	Shape s = m->g->val[m->x].shape;
-	double part = m->w.number[LOSS_SMOOTHING];
+	double part = m->spec.number[LOSS_SMOOTHING];
 	int axis = class_axis(m);
 	int64_t classes = axis < 0 ? 0 : s.dim[axis];
 	Attr a = attr_default(OP_SCE);
@@ -290,46 +296,48 @@ make_ce(struct maker *m)
 
 	if (axis < 0)
 		return 0;
-	if (m->w.weight && m->w.nweight != classes) {
+	if (m->spec.weight && m->spec.nweight != classes) {
 		diag_error(m->p->diag, "--loss ce: expected %lld weights, one "
 		           "per class, found %d", (long long)classes,
-		           m->w.nweight);
+		           m->spec.nweight);
 		return 0;
 	}
 	s.rank--;
 	memmove(s.dim + axis, s.dim + axis + 1,
 	        (size_t)(s.rank - axis) * sizeof *s.dim);
 	in[1] = add_input(m, "labels", DT_I64, &s);
-	in[0] = in[1] ? rows(m, m->w.weight ? wide(m, m->x) : m->x, axis) : 0;
+	in[0] = in[1] ? class_rows(m, m->spec.weight ? upcast_half(m, m->x)
+	                                             : m->x, axis) : 0;
 	s = SHAPE(shape_nelem(&s));
-	in[1] = in[0] ? reshaped(m, in[1], &s) : 0;
-	if (m->w.weight)
-		in[2] = weights(m, in[0]);
-	a.SCE.reduction = m->w.sum ? 2 : 1;
-	a.SCE.ignore = (int64_t)m->w.number[LOSS_IGNORE];
-	y = put(m, OP_SCE, m->w.weight ? 3 : 2, in, &a);
+	in[1] = in[0] ? reshape_value(m, in[1], &s) : 0;
+	if (m->spec.weight)
+		in[2] = weights_const(m, in[0]);
+	a.SCE.reduction = m->spec.sum ? 2 : 1;
+	a.SCE.ignore = (int64_t)m->spec.number[LOSS_IGNORE];
+	y = loss_op(m, OP_SCE, m->spec.weight ? 3 : 2, in, &a);
 	if (!y || part == 0)
 		return y;
-	more = smooth(m, in[0], in[1], classes);
-	return put2(m, OP_ADD, scaled(m, wide(m, y), 1 - part), more);
+	more = smoothing_term(m, in[0], in[1], classes);
+	y = scale_value(m, upcast_half(m, y), 1 - part);
+	return loss_binary(m, OP_ADD, y, more);
 }
 
 /* sum of t (log t - log softmax x), where 0 log 0 is 0; the mean is over
  * rows. */
 static ValId
-make_kl(struct maker *m)
+make_kl(struct loss_builder *m)
 {
 	int axis = class_axis(m);
-	ValId t = axis < 0 ? 0 : target(m), x, d;
+	ValId t = axis < 0 ? 0 : add_target(m), x, d;
 
 	if (!t)
 		return 0;
-	t = rows(m, t, axis);
-	x = log_softmax(m, rows(m, wide(m, m->x), axis));
-	d = put2(m, OP_MAX, t, number(m, t, FLT_MIN));
-	d = put2(m, OP_SUB, put1(m, OP_LOG, d), x);
-	d = put2(m, OP_MUL, t, d);
-	return d ? total(m, sum_along(m, d, 1), m->w.sum) : 0;
+	t = class_rows(m, t, axis);
+	x = emit_log_softmax(m, class_rows(m, upcast_half(m, m->x), axis));
+	d = loss_binary(m, OP_MAX, t, scalar_like(m, t, FLT_MIN));
+	d = loss_binary(m, OP_SUB, loss_unary(m, OP_LOG, d), x);
+	d = loss_binary(m, OP_MUL, t, d);
+	return d ? reduce_elements(m, sum_along(m, d, 1), m->spec.sum) : 0;
 }
 
 /* ---- element by element ---- */
@@ -337,67 +345,69 @@ make_kl(struct maker *m)
 /* t softplus(-x) w + (1 - t) softplus(x): neither is a small difference of
  * large numbers. */
 static ValId
-make_bce(struct maker *m)
+make_bce(struct loss_builder *m)
 {
 	const Shape *s = &m->g->val[m->x].shape;
 	ValId t, x, yes, no;
 
-	if (m->w.nweight > 1
-	    && (s->rank < 1 || s->dim[s->rank - 1] != m->w.nweight)) {
+	if (m->spec.nweight > 1
+	    && (s->rank < 1 || s->dim[s->rank - 1] != m->spec.nweight)) {
 		diag_error(m->p->diag, "--loss bce: expected one pos_weight, "
 		           "or one per element of the last axis of '%s', found "
-		           "%d", m->g->val[m->x].name, m->w.nweight);
+		           "%d", m->g->val[m->x].name, m->spec.nweight);
 		return 0;
 	}
-	t = target(m);
-	x = wide(m, m->x);
-	yes = put1(m, OP_SOFTPLUS, put1(m, OP_NEG, x));
-	yes = put2(m, OP_MUL, t, yes);
-	if (m->w.nweight == 1)
-		yes = scaled(m, yes, m->w.weight[0]);
-	else if (m->w.weight)
-		yes = put2(m, OP_MUL, yes, weights(m, yes));
-	no = put2(m, OP_SUB, number(m, t, 1), t);
-	no = put2(m, OP_MUL, no, put1(m, OP_SOFTPLUS, x));
-	return total(m, put2(m, OP_ADD, yes, no), m->w.sum);
+	t = add_target(m);
+	x = upcast_half(m, m->x);
+	yes = loss_unary(m, OP_SOFTPLUS, loss_unary(m, OP_NEG, x));
+	yes = loss_binary(m, OP_MUL, t, yes);
+	if (m->spec.nweight == 1)
+		yes = scale_value(m, yes, m->spec.weight[0]);
+	else if (m->spec.weight)
+		yes = loss_binary(m, OP_MUL, yes, weights_const(m, yes));
+	no = loss_binary(m, OP_SUB, scalar_like(m, t, 1), t);
+	no = loss_binary(m, OP_MUL, no, loss_unary(m, OP_SOFTPLUS, x));
+	return reduce_elements(m, loss_binary(m, OP_ADD, yes, no), m->spec.sum);
 }
 
 static ValId
-difference(struct maker *m)
+target_difference(struct loss_builder *m)
 {
-	ValId t = target(m);
+	ValId t = add_target(m);
 
-	return put2(m, OP_SUB, wide(m, m->x), t);
+	return loss_binary(m, OP_SUB, upcast_half(m, m->x), t);
 }
 
 static ValId
-make_mse(struct maker *m)
+make_mse(struct loss_builder *m)
 {
-	ValId d = difference(m);
+	ValId d = target_difference(m);
 
-	return total(m, put2(m, OP_MUL, d, d), m->w.sum);
+	return reduce_elements(m, loss_binary(m, OP_MUL, d, d), m->spec.sum);
 }
 
 static ValId
-make_l1(struct maker *m)
+make_l1(struct loss_builder *m)
 {
-	return total(m, put1(m, OP_ABS, difference(m)), m->w.sum);
+	return reduce_elements(m, loss_unary(m, OP_ABS, target_difference(m)),
+	                       m->spec.sum);
 }
 
 /* With q the lesser of |d| and delta: q (|d| - q / 2). */
 static ValId
-make_huber(struct maker *m)
+make_huber(struct loss_builder *m)
 {
-	ValId a = put1(m, OP_ABS, difference(m));
-	ValId q = put2(m, OP_MIN, a, number(m, a, m->w.number[LOSS_DELTA]));
-	ValId rest = put2(m, OP_SUB, a, scaled(m, q, 0.5));
+	ValId a = loss_unary(m, OP_ABS, target_difference(m));
+	ValId delta = scalar_like(m, a, m->spec.number[LOSS_DELTA]);
+	ValId q = loss_binary(m, OP_MIN, a, delta);
+	ValId rest = loss_binary(m, OP_SUB, a, scale_value(m, q, 0.5));
 
-	return total(m, put2(m, OP_MUL, q, rest), m->w.sum);
+	return reduce_elements(m, loss_binary(m, OP_MUL, q, rest), m->spec.sum);
 }
 
 #define K(key) (1u << LOSS_##key)
 
-static const struct form form[] = {
+static const struct loss_kind kinds[] = {
 	{ "ce", "logits", 2, K(AXIS) | K(IGNORE) | K(SMOOTHING) | K(WEIGHTS)
 	  | K(REDUCTION), "softmax", make_ce },
 	{ "bce", "logits", 0, K(POS_WEIGHT) | K(REDUCTION), "sigmoid",
@@ -419,16 +429,16 @@ is_float(const Val *v)
 /* The one named, else the only float output of at least that rank, else the
  * one named as usual. */
 static ValId
-find_operand(const struct maker *m)
+find_operand(const struct loss_builder *m)
 {
-	const struct form *f = m->form;
+	const struct loss_kind *f = m->kind;
 	Graph *g = m->g;
 	ValId found = 0;
 	int n = 0;
 
-	if (*m->w.output) {
-		found = loss_find_output(g, m->w.output);
-		return found ? found : loss_no_output(m->p, g, m->w.output);
+	if (*m->spec.output) {
+		found = loss_find_output(g, m->spec.output);
+		return found ? found : loss_no_output(m->p, g, m->spec.output);
 	}
 	FOR_VALS (v, g) {
 		if (!v->output || !is_float(v) || v->shape.rank < f->min_rank)
@@ -437,19 +447,19 @@ find_operand(const struct maker *m)
 		n++;
 	}
 	if (n > 1)
-		found = loss_find_output(g, f->usual);
+		found = loss_find_output(g, f->default_output);
 	if (found)
 		return found;
-	diag_error(m->p->diag, "--loss %s: %s; use --loss %s:OUTPUT", f->kind,
-	           n ? "several outputs match" : "no output matches", f->kind);
+	diag_error(m->p->diag, "--loss %s: %s; use --loss %s:OUTPUT", f->name,
+	           n ? "several outputs match" : "no output matches", f->name);
 	loss_list_outputs(m->p, g);
 	return 0;
 }
 
 static bool
-check_operand(const struct maker *m)
+check_operand(const struct loss_builder *m)
 {
-	const struct form *f = m->form;
+	const struct loss_kind *f = m->kind;
 	const Val *v = &m->g->val[m->x];
 	const char *op = v->def ? op_info[m->g->node[v->def].op].text : "";
 	char text[160];
@@ -460,43 +470,43 @@ check_operand(const struct maker *m)
 		                  ? "--loss %s: output '%s' is %s, expected "
 		                    "float logits of rank 2 or more"
 		                  : "--loss %s: output '%s' is %s, expected "
-		                    "floats", f->kind, v->name, text);
-	if (f->squashed && (!strcmp(op, "softmax") || !strcmp(op, "sigmoid")))
+		                    "floats", f->name, v->name, text);
+	if (f->applied && (!strcmp(op, "softmax") || !strcmp(op, "sigmoid")))
 		diag_warn(m->p->diag, "--loss %s: output '%s' is a %s, but %s "
 		          "applies %s again; export the logits instead",
-		          f->kind,
-		          v->name, op, f->kind, f->squashed);
+		          f->name,
+		          v->name, op, f->name, f->applied);
 	return true;
 }
 
-static const struct form *
-find_form(const char *text)
+static const struct loss_kind *
+find_kind(const char *text)
 {
 	size_t n = strcspn(text, ":,");
 
-	for (size_t i = 0; i < sizeof form / sizeof *form; i++)
-		if (strlen(form[i].kind) == n
-		    && !strncmp(form[i].kind, text, n))
-			return &form[i];
+	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+		if (strlen(kinds[i].name) == n
+		    && !strncmp(kinds[i].name, text, n))
+			return &kinds[i];
 	return NULL;
 }
 
 bool
 loss_is_kind(const char *text)
 {
-	return find_form(text) != NULL;
+	return find_kind(text) != NULL;
 }
 
 ValId
 loss_add(Pass *p, Graph *g, const char *text)
 {
-	struct maker m = { .p = p, .g = g, .form = find_form(text) };
+	struct loss_builder m = { .p = p, .g = g, .kind = find_kind(text) };
 
-	if (!loss_read_wish(p, g, m.form->kind, m.form->keys, text, &m.w))
+	if (!loss_parse_spec(p, g, m.kind->name, m.kind->keys, text, &m.spec))
 		return 0;
 	m.x = find_operand(&m);
 	if (!m.x || !check_operand(&m))
 		return 0;
 	m.like = g->val[m.x].def;
-	return m.form->make(&m);
+	return m.kind->make(&m);
 }

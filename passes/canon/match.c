@@ -5,8 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-/* FORMULA_STEPS: of all formulas together, about a second's. */
-enum { MAX_SWEEP = 32, FORMULA_STEPS = 1 << 25 };
+/* CONST_EXPR_STEPS: of all constant expressions together, about a second's. */
+enum { MAX_SWEEP = 32, CONST_EXPR_STEPS = 1 << 25 };
 
 void
 rw_grow(struct rewrite *w)
@@ -21,8 +21,9 @@ rw_grow(struct rewrite *w)
 	                     sizeof *w->mask);
 	w->trained = arena_grow(w->mem, w->trained, w->nval, &w->trained_cap,
 	                        g->nval, sizeof *w->trained);
-	w->formula = arena_grow(w->mem, w->formula, w->nval, &w->formula_cap,
-	                        g->nval, sizeof *w->formula);
+	w->const_expr = arena_grow(w->mem, w->const_expr, w->nval,
+	                           &w->const_expr_cap, g->nval,
+	                           sizeof *w->const_expr);
 	w->nuse = arena_grow(w->mem, w->nuse, w->nval, &w->nuse_cap, g->nval,
 	                     sizeof *w->nuse);
 	w->dead = arena_grow(w->mem, w->dead, w->nnode, &w->dead_cap,
@@ -32,7 +33,7 @@ rw_grow(struct rewrite *w)
 		w->core[w->nval] = 0;
 		w->mask[w->nval] = 0;
 		w->trained[w->nval] = false;
-		w->formula[w->nval] = false;
+		w->const_expr[w->nval] = false;
 		w->nuse[w->nval] = 0;
 	}
 	for (; w->nnode < g->nnode; w->nnode++)
@@ -46,7 +47,7 @@ rw_init(struct rewrite *w, Pass *p, Graph *g)
 	w->p = p;
 	w->g = g;
 	w->mem = p->scratch;
-	w->steps = FORMULA_STEPS;
+	w->steps = CONST_EXPR_STEPS;
 	rw_grow(w);
 }
 
@@ -143,21 +144,21 @@ rw_scaled(const struct rewrite *w, ValId v, double *coef, bool single)
 /* Which of n's outputs a trained parameter has a differentiable say in, and
  * which follow from constants. */
 static void
-spread(struct rewrite *w, const Node *n)
+propagate_flags(struct rewrite *w, const Node *n)
 {
-	bool any = false, constant = n->nout == 1 && formula_op(n->op);
+	bool any = false, constant = n->nout == 1 && is_const_expr_op(n->op);
 
 	for (int i = 0; i < n->nin; i++) {
 		ValId x = n->in[i] ? value_now(w, n->in[i]) : 0;
 
 		any |= x && w->trained[x];
-		constant &= x && (w->formula[x]
+		constant &= x && (w->const_expr[x]
 		                  || val_is_const(&w->g->val[x]));
 	}
 	for (int i = 0; i < n->nout; i++)
 		if (n->out[i]) {
 			w->trained[n->out[i]] = any && rw_float(w, n->out[i]);
-			w->formula[n->out[i]] = constant;
+			w->const_expr[n->out[i]] = constant;
 		}
 }
 
@@ -191,7 +192,7 @@ rw_emit(struct rewrite *w, Op op, int nin, const ValId *in, const Attr *attr)
 	for (int i = 0; i < nin; i++)
 		if (in[i])
 			w->nuse[in[i]]++;
-	spread(w, &w->g->node[w->g->nnode - 1]);
+	propagate_flags(w, &w->g->node[w->g->nnode - 1]);
 	name_after_root(w, v);
 	return v;
 }
@@ -299,15 +300,15 @@ rw_const(struct rewrite *w, DType dt, Shape s, const void *data)
 /* Nodes that nobody needs any more go, and what takes their place inherits
  * their origins.  A stack and no recursion: chains may be long. */
 static void
-reap(struct rewrite *w, NodeId first)
+remove_dead_nodes(struct rewrite *w, NodeId first)
 {
 	Graph *g = w->g;
 	size_t cap = 0;
 	uint32_t n = 1;
-	NodeId heir = w->heir, *stack;
+	NodeId dest = w->origin_node, *stack;
 
-	if (!heir && w->first_new < g->nnode)
-		heir = g->nnode - 1;
+	if (!dest && w->first_new < g->nnode)
+		dest = g->nnode - 1;
 	stack = arena_grow(w->mem, NULL, 0, &cap, 16, sizeof *stack);
 	stack[0] = first;
 	while (n > 0) {
@@ -320,8 +321,8 @@ reap(struct rewrite *w, NodeId first)
 		if (used)
 			continue;
 		w->dead[m] = true;
-		if (heir && heir != m)
-			node_add_origin(g, &g->node[heir], node->origin,
+		if (dest && dest != m)
+			node_add_origin(g, &g->node[dest], node->origin,
 			                node->norigin);
 		stack = arena_grow(w->mem, stack, n, &cap,
 		                   n + (size_t)node->nin, sizeof *stack);
@@ -347,12 +348,12 @@ rw_set_in(struct rewrite *w, NodeId n, int i, ValId v)
 	w->g->node[n].in[i] = v;
 	w->nuse[v]++;
 	if (old && --w->nuse[old] == 0 && w->g->val[old].def)
-		reap(w, w->g->val[old].def);
+		remove_dead_nodes(w, w->g->val[old].def);
 }
 
 /* Let the node that makes `from` write `to` instead. */
 static void
-steal(struct rewrite *w, ValId from, ValId to)
+move_name(struct rewrite *w, ValId from, ValId to)
 {
 	Graph *g = w->g;
 	NodeId n = g->val[from].def, old = g->val[to].def;
@@ -378,7 +379,7 @@ rw_replace(struct rewrite *w, NodeId root, ValId v)
 	assert(g->val[old].dt == g->val[v].dt);
 	if (def && def >= w->first_new && w->nuse[v] == 0) {
 		/* a fresh value: the old one keeps its name */
-		steal(w, v, old);
+		move_name(w, v, old);
 	} else if (!g->val[old].output && old != g->loss) {
 		w->fwd[old] = v;
 		w->nuse[v] += w->nuse[old];
@@ -391,9 +392,9 @@ rw_replace(struct rewrite *w, NodeId root, ValId v)
 		w->fwd[v] = old;
 		w->nuse[old] += w->nuse[v];
 		w->nuse[v] = 0;
-		steal(w, v, old);
+		move_name(w, v, old);
 	}
-	reap(w, root);
+	remove_dead_nodes(w, root);
 	return true;
 }
 
@@ -410,19 +411,19 @@ count_uses(struct rewrite *w)
 		w->nuse[val_id(w->g, v)] = v->output
 			|| val_id(w->g, v) == w->g->loss;
 		w->trained[val_id(w->g, v)] = v->kind == V_PARAM && !v->frozen;
-		w->formula[val_id(w->g, v)] = false;
+		w->const_expr[val_id(w->g, v)] = false;
 	}
 	FOR_NODES (n, w->g) {
 		for (int i = 0; i < n->nin; i++)
 			if (n->in[i])
 				w->nuse[n->in[i]]++;
-		spread(w, n);
+		propagate_flags(w, n);
 	}
 }
 
 /* Put the graph in order: live nodes only, replaced values looked up. */
 static void
-settle(struct rewrite *w, const NodeId *order, uint32_t n)
+apply_order(struct rewrite *w, const NodeId *order, uint32_t n)
 {
 	NodeId *live = arena_array(w->mem, (size_t)n + 1, sizeof *live);
 	uint32_t nlive = 0;
@@ -451,14 +452,14 @@ try_rules(struct rewrite *w, const struct rule *rules, NodeId n)
 			continue;
 		w->at = n;
 		w->first_new = w->g->nnode;
-		w->heir = 0;
+		w->origin_node = 0;
 		changed |= r->fn(w, n);
 	}
 	return changed;
 }
 
 static bool
-sweep(struct rewrite *w, const struct rule *rules)
+sweep_nodes(struct rewrite *w, const struct rule *rules)
 {
 	Graph *g = w->g;
 	NodeId last, *order = NULL;
@@ -482,14 +483,14 @@ sweep(struct rewrite *w, const struct rule *rules)
 			order[norder++] = f;
 		order[norder++] = n;
 	}
-	settle(w, order, norder);
+	apply_order(w, order, norder);
 	return changed;
 }
 
 bool
 rw_run(struct rewrite *w, const struct rule *rules)
 {
-	for (int i = 0; i < MAX_SWEEP && sweep(w, rules); i++) {
+	for (int i = 0; i < MAX_SWEEP && sweep_nodes(w, rules); i++) {
 		if (w->failed)
 			return false;
 	}

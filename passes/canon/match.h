@@ -18,30 +18,30 @@ struct rewrite {
 	Arena *mem;
 	ValId *fwd;             /* by value: what replaced it, 0 nothing */
 	ValId *core;            /* by value: constant cut down, 0 not tried */
-	uint8_t *mask;        /* by value: match_mask.c's verdict, 0 none yet */
+	uint8_t *mask;          /* by value: enum mask_kind, 0 none yet */
 	struct {                /* match_mask.c: the constant made last, kept */
 		ValId from, made;       /* because layers share masks */
 		bool keep;
-	} remade;
+	} mask_cache;
 	struct {                /* match_attention.c: the same */
 		ValId made;
 		int64_t t, s;
 	} causal;
 	int *nuse;              /* by value: readers, and 1 if an output */
 	bool *trained;          /* by value: a gradient is wanted through it */
-	bool *formula;          /* by value: a node makes it of constants alone,
-	                         * see formula.c */
-	int64_t steps;          /* that formulas may still take */
-	struct survey *survey;          /* mask_verdict.c: room, once there is
-	                                 * a formula */
+	bool *const_expr;       /* by value: a node makes it of constants alone,
+	                         * see const_range.c */
+	int64_t steps;          /* that const_range.c may still take */
+	struct mask_scan *mask_scan;    /* mask_kind.c: memory, if any mask is
+	                                 * a constant expression */
 	bool warned_finite;     /* match_mask.c: of a finite constant mask */
 	bool *dead;             /* by node */
 	uint32_t nval, nnode;   /* entries in use of the tables above */
 	size_t fwd_cap, core_cap, mask_cap, nuse_cap, trained_cap, dead_cap,
-	       formula_cap;
+	       const_expr_cap;
 	NodeId at;              /* root of the rule that runs */
 	NodeId first_new;       /* nodes from here on were made by that rule */
-	NodeId heir;            /* takes the origins of nodes that die; 0: the
+	NodeId origin_node;     /* takes the origins of nodes that die; 0: the
 	                         * last new node */
 	bool failed;            /* a diagnostic was given */
 	void *cse;              /* canon.c: table of the current sweep */
@@ -120,18 +120,18 @@ void rw_set_in(struct rewrite *, NodeId, int i, ValId);
  * False (nothing done) if both are graph outputs. */
 bool rw_replace(struct rewrite *, NodeId root, ValId v);
 
-/* ---- formula.c ---- */
+/* ---- const_range.c ---- */
 
 /* Elements lo to hi - 1 along each dim of a value. */
 struct box {
 	int64_t lo[MAX_RANK], hi[MAX_RANK];
 };
-/* Whether what the op makes of formulas is one. */
-bool formula_op(Op);
-/* Between which bounds the elements of a constant or a formula lie; false if
- * that is not known. */
-bool formula_bounds(struct rewrite *, ValId, const struct box *, double *lo,
-                    double *hi);
+/* Whether the op of constant expressions is one. */
+bool is_const_expr_op(Op);
+/* The range of the elements of a constant or constant expression; false if it
+ * is not known. */
+bool const_expr_range(struct rewrite *, ValId, const struct box *, double *lo,
+                      double *hi);
 
 /* ---- rules by family: match_*.c ---- */
 
@@ -159,19 +159,19 @@ struct masks {
 	int nfinite;
 	ValId finite[8];        /* bool: scores that are left */
 	double hidden;
-	bool blind;             /* there may be such queries */
+	bool may_mask_all;      /* there may be such queries */
 	bool mixed;             /* ... and what they see is not so simple */
 	bool finite_known;      /* a known mask, of which a flag or a bool was
 	                         * made, added a finite number */
 };
 /* Add mask v; false if it cannot be a mask (it is trained, or too many). */
-bool masks_take(struct rewrite *, struct masks *, ValId v);
+bool masks_add(struct rewrite *, struct masks *, ValId v);
 /* where(c, scores, hidden): queries see keys where c is true. */
-bool masks_where(struct rewrite *, struct masks *, ValId c, bool keep,
-                 double hidden);
-/* Where some key is seen, for masks that are `blind`: bool of rank 4, the last
- * extent 1; 0 after a diagnostic. */
-ValId masks_seeing(struct rewrite *, const struct masks *);
+bool masks_add_where(struct rewrite *, struct masks *, ValId c, bool keep,
+                     double hidden);
+/* Where some key is seen, for masks that are `may_mask_all`: bool of rank 4,
+ * the last extent 1; 0 after a diagnostic. */
+ValId masks_attended(struct rewrite *, const struct masks *);
 /* One value of rank 4 for all, 0 if none is left; *ok: no failure. */
 ValId masks_join(struct rewrite *, const struct masks *, bool *ok);
 /* linear */

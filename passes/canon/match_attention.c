@@ -28,10 +28,11 @@ struct scores {
 
 /* ---- what lies between q k^T and the softmax ---- */
 
-static bool walk(const struct rewrite *, ValId, struct scores *, int depth);
+static bool walk_scores(const struct rewrite *, ValId, struct scores *,
+                        int depth);
 
 static bool
-walk_add(const struct rewrite *w, NodeId n, struct scores *s, int depth)
+walk_scores_add(const struct rewrite *w, NodeId n, struct scores *s, int depth)
 {
 	const Shape *out = rw_shape(w, rw_out(w, n));
 
@@ -41,7 +42,7 @@ walk_add(const struct rewrite *w, NodeId n, struct scores *s, int depth)
 		s->mask[s->nmask].where = false;
 		s->mask[s->nmask++].v = rw_in(w, n, 1 - i);
 		if (shape_eq(rw_shape(w, rw_in(w, n, i)), out)
-		    && walk(w, rw_in(w, n, i), s, depth - 1))
+		    && walk_scores(w, rw_in(w, n, i), s, depth - 1))
 			return true;
 		*s = save;
 	}
@@ -49,7 +50,8 @@ walk_add(const struct rewrite *w, NodeId n, struct scores *s, int depth)
 }
 
 static bool
-walk_where(const struct rewrite *w, NodeId n, struct scores *s, int depth)
+walk_scores_where(const struct rewrite *w, NodeId n, struct scores *s,
+                  int depth)
 {
 	const Shape *out = rw_shape(w, rw_out(w, n));
 
@@ -64,7 +66,7 @@ walk_where(const struct rewrite *w, NodeId n, struct scores *s, int depth)
 		s->mask[s->nmask].keep = i == 1;
 		s->mask[s->nmask].hidden = x;
 		s->mask[s->nmask++].v = rw_in(w, n, 0);
-		if (walk(w, rw_in(w, n, i), s, depth - 1))
+		if (walk_scores(w, rw_in(w, n, i), s, depth - 1))
 			return true;
 		*s = save;
 	}
@@ -73,7 +75,7 @@ walk_where(const struct rewrite *w, NodeId n, struct scores *s, int depth)
 
 /* From the softmax's operand up to the product. */
 static bool
-walk(const struct rewrite *w, ValId v, struct scores *s, int depth)
+walk_scores(const struct rewrite *w, ValId v, struct scores *s, int depth)
 {
 	NodeId n = rw_def(w, v);
 	ValId x;
@@ -87,14 +89,14 @@ walk(const struct rewrite *w, ValId v, struct scores *s, int depth)
 		return !rw_in(w, n, 2) && !rw_in(w, n, 3);
 	case OP_ADD:
 		/* a factor outside would scale the mask too */
-		return s->scale == 1 && walk_add(w, n, s, depth);
+		return s->scale == 1 && walk_scores_add(w, n, s, depth);
 	case OP_WHERE:
-		return s->scale == 1 && walk_where(w, n, s, depth);
+		return s->scale == 1 && walk_scores_where(w, n, s, depth);
 	case OP_MUL:
 	case OP_DIV:
 		x = rw_scaled(w, v, &c, true);
 		s->scale *= c;
-		return x != v && walk(w, x, s, depth - 1);
+		return x != v && walk_scores(w, x, s, depth - 1);
 	default:
 		return false;
 	}
@@ -102,7 +104,8 @@ walk(const struct rewrite *w, ValId v, struct scores *s, int depth)
 
 /* From the second product's operand up to the softmax: its node, or 0. */
 static NodeId
-walk_softmax(const struct rewrite *w, ValId p, double *ratio, int64_t *stream)
+walk_scores_softmax(const struct rewrite *w, ValId p, double *ratio,
+                    int64_t *stream)
 {
 	NodeId n;
 
@@ -136,7 +139,7 @@ walk_softmax(const struct rewrite *w, ValId p, double *ratio, int64_t *stream)
 /* v as [.., rows, depth]: undo a transpose of the last two dims, whatever
  * else the transpose at hand does. */
 static ValId
-untransposed(struct rewrite *w, ValId v, bool swapped, double *scale)
+skip_transpose(struct rewrite *w, ValId v, bool swapped, double *scale)
 {
 	NodeId t;
 	int perm[MAX_RANK], rank = rw_shape(w, v)->rank, last;
@@ -173,28 +176,28 @@ operands_fit(const struct rewrite *w, const ValId in[3])
 }
 
 static bool
-take_masks(struct rewrite *w, const struct scores *s, struct masks *m)
+collect_masks(struct rewrite *w, const struct scores *s, struct masks *m)
 {
 	for (int i = 0; i < s->nmask; i++) {
 		ValId v = s->mask[i].v;
 
 		m->mixed |= !s->mask[i].where || isinf(s->mask[i].hidden);
 		if (s->mask[i].where
-		    ? !masks_where(w, m, v, s->mask[i].keep,
-		                   s->mask[i].hidden)
-		    : !masks_take(w, m, v))
+		    ? !masks_add_where(w, m, v, s->mask[i].keep,
+		                       s->mask[i].hidden)
+		    : !masks_add(w, m, v))
 			return false;
 	}
-	return !m->blind || !m->mixed;
+	return !m->may_mask_all || !m->mixed;
 }
 
 /* What attention o says, but a query that sees no key gets the mean of all
  * values: the node gives it zero.  Dropout is left out of that mean. */
 static ValId
-blind_see_all(struct rewrite *w, const struct masks *m, ValId o, ValId v)
+attend_all_if_masked(struct rewrite *w, const struct masks *m, ValId o, ValId v)
 {
 	Attr a = attr_default(OP_REDUCE_MEAN);
-	ValId in[3] = { masks_seeing(w, m), o, 0 };
+	ValId in[3] = { masks_attended(w, m), o, 0 };
 
 	a.REDUCE_MEAN.axes = (IntList){ 1, { 2 } };
 	in[2] = rw_emit(w, OP_REDUCE_MEAN, 1, &v, &a);
@@ -203,7 +206,7 @@ blind_see_all(struct rewrite *w, const struct masks *m, ValId o, ValId v)
 
 /* The attention's output, or 0. */
 static ValId
-build(struct rewrite *w, NodeId root, struct scores *s, Attr *a)
+build_attention(struct rewrite *w, NodeId root, struct scores *s, Attr *a)
 {
 	const Attr *pv = &w->g->node[root].attr;
 	const Attr *qk = &w->g->node[s->product].attr;
@@ -214,12 +217,12 @@ build(struct rewrite *w, NodeId root, struct scores *s, Attr *a)
 	bool ok;
 
 	s->scale *= qk->MATMUL.alpha;
-	in[0] = untransposed(w, rw_in(w, s->product, 0), ta, &s->scale);
-	in[1] = in[0] ? untransposed(w, rw_in(w, s->product, 1), !tb,
-	                             &s->scale) : 0;
+	in[0] = skip_transpose(w, rw_in(w, s->product, 0), ta, &s->scale);
+	in[1] = in[0] ? skip_transpose(w, rw_in(w, s->product, 1), !tb,
+	                               &s->scale) : 0;
 	in[2] = rw_in(w, root, 1);
 	if (tv)
-		in[2] = untransposed(w, in[2], true, &one);
+		in[2] = skip_transpose(w, in[2], true, &one);
 	for (int i = 0; i < 3; i++) {
 		in[i] = rw_rank4(w, in[i]);
 		if (!in[i])
@@ -229,7 +232,7 @@ build(struct rewrite *w, NodeId root, struct scores *s, Attr *a)
 		return 0;
 	m.t = rw_shape(w, in[0])->dim[2];
 	m.s = rw_shape(w, in[1])->dim[2];
-	if (!take_masks(w, s, &m))
+	if (!collect_masks(w, s, &m))
 		return 0;
 	in[3] = masks_join(w, &m, &ok);
 	if (!ok)
@@ -237,8 +240,9 @@ build(struct rewrite *w, NodeId root, struct scores *s, Attr *a)
 	a->ATTENTION.scale = s->scale;
 	a->ATTENTION.causal = m.causal;
 	o = rw_emit(w, OP_ATTENTION, in[3] ? 4 : 3, in, a);
-	w->heir = rw_def(w, o);
-	return o && m.blind ? blind_see_all(w, &m, o, in[2]) : o;
+	w->origin_node = rw_def(w, o);
+	return o && m.may_mask_all ? attend_all_if_masked(w, &m, o, in[2])
+		: o;
 }
 
 bool
@@ -255,15 +259,15 @@ match_attention(struct rewrite *w, NodeId root)
 	    || pv->MATMUL.alpha != 1 || rw_in(w, root, 2)
 	    || rw_in(w, root, 3) || out.rank > 4)
 		return false;
-	softmax = walk_softmax(w, rw_in(w, root, 0), &a.ATTENTION.ratio,
-	                       &a.ATTENTION.stream);
-	if (!softmax || !walk(w, rw_in(w, softmax, 0), &s, MAX_CHAIN)
+	softmax = walk_scores_softmax(w, rw_in(w, root, 0), &a.ATTENTION.ratio,
+	                              &a.ATTENTION.stream);
+	if (!softmax || !walk_scores(w, rw_in(w, softmax, 0), &s, MAX_CHAIN)
 	    || rw_shape(w, rw_out(w, s.product))->rank != out.rank
 	    || rw_shape(w, rw_in(w, s.product, 0))->rank != out.rank
 	    || rw_shape(w, rw_in(w, s.product, 1))->rank != out.rank
 	    || rw_shape(w, rw_in(w, root, 1))->rank != out.rank)
 		return false;
-	v = build(w, root, &s, &a);
+	v = build_attention(w, root, &s, &a);
 	if (!v)
 		return w->failed;
 	return rw_replace(w, root, rw_reshape(w, v, &out));
@@ -284,7 +288,7 @@ match_attention_mask(struct rewrite *w, NodeId root)
 	m.causal = w->g->node[root].attr.ATTENTION.causal;
 	m.t = rw_shape(w, rw_in(w, root, 0))->dim[2];
 	m.s = rw_shape(w, rw_in(w, root, 1))->dim[2];
-	if (!masks_take(w, &m, old))
+	if (!masks_add(w, &m, old))
 		return false;
 	if (m.causal == w->g->node[root].attr.ATTENTION.causal
 	    && (m.n > 1 || (m.n == 1 && m.v[0] == old)))
@@ -292,7 +296,7 @@ match_attention_mask(struct rewrite *w, NodeId root)
 	mask = masks_join(w, &m, &ok);
 	if (!ok || mask == old)
 		return false;
-	w->heir = root;
+	w->origin_node = root;
 	rw_set_in(w, root, 3, mask);
 	if (!mask)
 		w->g->node[root].nin = 3;
@@ -304,7 +308,7 @@ match_attention_mask(struct rewrite *w, NodeId root)
  *   [B,G,S,D] -> [B,G,1,S,D] -> expand [B,G,R,S,D] -> [B,H,S,D]
  * The value before, as [B,G,S,D]; 0 if it is not so. */
 static ValId
-ungrouped(struct rewrite *w, ValId v, int64_t *heads)
+skip_head_groups(struct rewrite *w, ValId v, int64_t *heads)
 {
 	NodeId r = rw_is(w, v, OP_RESHAPE), e;
 	Shape small, big, out = *rw_shape(w, v);
@@ -333,15 +337,15 @@ match_attention_kv(struct rewrite *w, NodeId root)
 	ValId q = rw_scaled(w, rw_in(w, root, 0), &c, false);
 	ValId k = rw_scaled(w, rw_in(w, root, 1), &c, false);
 	int64_t gk = 0, gv = 0;
-	ValId k0 = ungrouped(w, k, &gk);
-	ValId v0 = ungrouped(w, rw_in(w, root, 2), &gv);
+	ValId k0 = skip_head_groups(w, k, &gk);
+	ValId v0 = skip_head_groups(w, rw_in(w, root, 2), &gv);
 	bool group = k0 && v0 && gk == gv;
 
 	if (w->failed)
 		return true;
 	if (c == 1 && !group)
 		return false;
-	w->heir = root;
+	w->origin_node = root;
 	w->g->node[root].attr.ATTENTION.scale *= c;
 	rw_set_in(w, root, 0, q);
 	rw_set_in(w, root, 1, group ? k0 : k);
@@ -369,7 +373,7 @@ repeat_heads(struct rewrite *w, ValId v, int64_t h)
 
 /* Numbers from `first` on, of the shape. */
 static ValId
-numbers(struct rewrite *w, int64_t first, Shape s)
+const_range(struct rewrite *w, int64_t first, Shape s)
 {
 	int64_t n = shape_nelem(&s);
 	int64_t *x = arena_array(w->mem, (size_t)n, sizeof *x);
@@ -394,8 +398,8 @@ causal_mask(struct rewrite *w, int64_t t, int64_t s)
 	if (!mul_ok(t, s, &n))
 		return 0;
 	if (n > w->p->opt->fold_limit) {
-		made = rw_binary(w, OP_LE, numbers(w, 0, SHAPE(1, s)),
-		                 numbers(w, s - t, SHAPE(t, 1)));
+		made = rw_binary(w, OP_LE, const_range(w, 0, SHAPE(1, s)),
+		                 const_range(w, s - t, SHAPE(t, 1)));
 	} else {
 		keep = arena_array(w->mem, (size_t)n, 1);
 		for (int64_t i = 0; i < n; i++)
@@ -409,7 +413,7 @@ causal_mask(struct rewrite *w, int64_t t, int64_t s)
 }
 
 static ValId
-hide(struct rewrite *w, ValId scores, ValId mask)
+mask_scores(struct rewrite *w, ValId scores, ValId mask)
 {
 	ValId in[3];
 
@@ -423,7 +427,7 @@ hide(struct rewrite *w, ValId scores, ValId mask)
 	return rw_emit(w, OP_WHERE, 3, in, NULL);
 }
 
-/* Op by op if that is wished, or if the mask wants a gradient, which is not
+/* Op by op on request, or if the mask wants a gradient, which is not
  * part of the op. */
 bool
 match_attention_split(struct rewrite *w, NodeId root)
@@ -445,10 +449,10 @@ match_attention_split(struct rewrite *w, NodeId root)
 		s = rw_binary(w, OP_MUL, s,
 		              rw_const_like(w, s, at.ATTENTION.scale));
 	if (at.ATTENTION.causal && s)
-		s = hide(w, s, causal_mask(w, rw_shape(w, s)->dim[2],
-		                           rw_shape(w, s)->dim[3]));
+		s = mask_scores(w, s, causal_mask(w, rw_shape(w, s)->dim[2],
+		                                  rw_shape(w, s)->dim[3]));
 	if (mask)
-		s = hide(w, s, mask);
+		s = mask_scores(w, s, mask);
 	a = attr_default(OP_SOFTMAX);
 	a.SOFTMAX.axis = 3;
 	s = rw_emit(w, OP_SOFTMAX, 1, &s, &a);

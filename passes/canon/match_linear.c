@@ -36,7 +36,7 @@ match_matmul_transpose(struct rewrite *w, NodeId root)
 			a->MATMUL.ta = !a->MATMUL.ta;
 		else
 			a->MATMUL.tb = !a->MATMUL.tb;
-		w->heir = root;
+		w->origin_node = root;
 		rw_set_in(w, root, i, rw_in(w, t, 0));
 		changed = true;
 	}
@@ -44,7 +44,7 @@ match_matmul_transpose(struct rewrite *w, NodeId root)
 }
 
 static Shape
-rows_of(const Shape *s)
+leading_rows(const Shape *s)
 {
 	int64_t last = s->dim[s->rank - 1], rows = 1;
 
@@ -65,10 +65,10 @@ match_linear_2d(struct rewrite *w, NodeId root)
 	if (rw_shape(w, in[0])->rank <= 2 || rw_shape(w, in[1])->rank != 2
 	    || a.MATMUL.ta || rw_in(w, root, 3))
 		return false;
-	rows = rows_of(rw_shape(w, in[0]));
+	rows = leading_rows(rw_shape(w, in[0]));
 	in[0] = rw_reshape(w, in[0], &rows);
 	v = rw_emit(w, OP_MATMUL, in[2] ? 3 : 2, in, &a);
-	w->heir = rw_def(w, v);
+	w->origin_node = rw_def(w, v);
 	return rw_replace(w, root, rw_reshape(w, v, &out));
 }
 
@@ -124,7 +124,7 @@ match_linear_bias(struct rewrite *w, NodeId root)
 		in[0] = rw_in(w, n, 0);
 		in[1] = rw_in(w, n, 1);
 		v = rw_emit(w, OP_MATMUL, 3, in, &a);
-		w->heir = rw_def(w, v);
+		w->origin_node = rw_def(w, v);
 		return rw_replace(w, root, rw_reshape(w, v, &out));
 	}
 	return w->failed;
@@ -155,11 +155,11 @@ match_linear_rows(struct rewrite *w, NodeId root)
 	full = *rw_shape(w, y);
 	part = out;
 	full.dim[last] = part.dim[last] = rw_shape(w, in[0])->dim[1];
-	rows = rows_of(&part);
+	rows = leading_rows(&part);
 	x = rw_reshape(w, in[0], &full);
 	x = rw_slice(w, x, &start, &step, &part);
 	in[0] = rw_reshape(w, x, &rows);
 	x = rw_emit(w, OP_MATMUL, in[2] ? 3 : 2, in, &a);
-	w->heir = rw_def(w, x);
+	w->origin_node = rw_def(w, x);
 	return rw_replace(w, root, rw_reshape(w, x, &out));
 }

@@ -5,19 +5,19 @@
 
 /* What was made of a mask for the layer before serves the next one too. */
 static bool
-was_remade(const struct rewrite *w, ValId from, bool keep)
+is_cached_mask(const struct rewrite *w, ValId from, bool keep)
 {
-	return w->remade.made && w->remade.from == from
-		&& w->remade.keep == keep
-		&& val_is_const(&w->g->val[w->remade.made]);
+	return w->mask_cache.made && w->mask_cache.from == from
+		&& w->mask_cache.keep == keep
+		&& val_is_const(&w->g->val[w->mask_cache.made]);
 }
 
 static ValId
-remade(struct rewrite *w, ValId from, bool keep, ValId made)
+cache_mask(struct rewrite *w, ValId from, bool keep, ValId made)
 {
-	w->remade.from = from;
-	w->remade.keep = keep;
-	w->remade.made = made;
+	w->mask_cache.from = from;
+	w->mask_cache.keep = keep;
+	w->mask_cache.made = made;
 	return made;
 }
 
@@ -28,25 +28,25 @@ to_boolean(struct rewrite *w, ValId mask)
 	int64_t n = val_nelem(v);
 	uint8_t *keep;
 
-	if (w->formula[mask])
+	if (w->const_expr[mask])
 		return rw_binary(w, OP_EQ, mask, rw_const_like(w, mask, 0));
-	if (was_remade(w, mask, true))
-		return w->remade.made;
+	if (is_cached_mask(w, mask, true))
+		return w->mask_cache.made;
 	keep = arena_array(w->mem, (size_t)n, 1);
 	for (int64_t i = 0; i < n; i++)
-		keep[i] = mask_shows(v, i);
-	return remade(w, mask, true, rw_const(w, DT_BOOL, v->shape, keep));
+		keep[i] = mask_attends_at(v, i);
+	return cache_mask(w, mask, true, rw_const(w, DT_BOOL, v->shape, keep));
 }
 
 /* A constant, or what follows from constants. */
 static bool
 is_known(const struct rewrite *w, ValId v)
 {
-	return val_is_const(&w->g->val[v]) || w->formula[v];
+	return val_is_const(&w->g->val[v]) || w->const_expr[v];
 }
 
 static bool
-push(struct rewrite *w, struct masks *m, ValId v)
+push_mask(struct rewrite *w, struct masks *m, ValId v)
 {
 	if (m->n == (int)(sizeof m->v / sizeof m->v[0]) || w->trained[v]
 	    || (rw_dt(w, v) != DT_BOOL && !rw_float(w, v)))
@@ -56,29 +56,29 @@ push(struct rewrite *w, struct masks *m, ValId v)
 }
 
 static bool
-take_known(struct rewrite *w, struct masks *m, ValId v)
+add_known_mask(struct rewrite *w, struct masks *m, ValId v)
 {
 	if (rw_dt(w, v) != DT_BOOL && !rw_float(w, v))
 		return false;
-	switch (mask_verdict(w, m, v)) {
-	case HIDES_NOTHING:
+	switch (mask_kind(w, m, v)) {
+	case MASKS_NOTHING:
 		return true;
 	case CAUSAL:
 		m->causal = true;
-		m->finite_known |= !mask_hides_for_good(w, v);
+		m->finite_known |= !mask_is_infinite(w, v);
 		return true;
 	case BOOLEAN:
-		m->finite_known |= !mask_hides_for_good(w, v);
-		return push(w, m, rw_dt(w, v) == DT_BOOL ? v
+		m->finite_known |= !mask_is_infinite(w, v);
+		return push_mask(w, m, rw_dt(w, v) == DT_BOOL ? v
 		                                         : to_boolean(w, v));
 	default:
-		return push(w, m, v);
+		return push_mask(w, m, v);
 	}
 }
 
 /* The constant condition c, or its opposite, as a boolean constant. */
 static ValId
-condition(struct rewrite *w, ValId c, bool keep)
+const_condition(struct rewrite *w, ValId c, bool keep)
 {
 	const Val *v = &w->g->val[c];
 	int64_t n = val_nelem(v);
@@ -91,102 +91,103 @@ condition(struct rewrite *w, ValId c, bool keep)
 
 /* Where a known condition, or its opposite, leaves scores. */
 static ValId
-shown_by(struct rewrite *w, ValId c, bool keep)
+attended_where(struct rewrite *w, ValId c, bool keep)
 {
 	ValId made;
 
 	if (keep && rw_dt(w, c) == DT_BOOL)
 		return c;
-	if (w->formula[c])
+	if (w->const_expr[c])
 		return rw_unary(w, OP_NOT, c);
-	if (was_remade(w, c, keep))
-		return w->remade.made;
-	made = condition(w, c, keep);
+	if (is_cached_mask(w, c, keep))
+		return w->mask_cache.made;
+	made = const_condition(w, c, keep);
 	rw_grow(w);
-	return remade(w, c, keep, made);
+	return cache_mask(w, c, keep, made);
 }
 
 /* Whether every query sees a key by the boolean mask c. */
 static bool
-sees_all(struct rewrite *w, const struct masks *m, ValId c)
+attends_all(struct rewrite *w, const struct masks *m, ValId c)
 {
-	enum mask_verdict v;
+	enum mask_kind v;
 
-	if (!w->formula[c])
+	if (!w->const_expr[c])
 		return mask_is_boolean(&w->g->val[c]);
-	v = mask_verdict(w, m, c);
-	return v == HIDES_NOTHING || v == BOOLEAN
+	v = mask_kind(w, m, c);
+	return v == MASKS_NOTHING || v == BOOLEAN
 		|| (v == CAUSAL && m->t <= m->s);
 }
 
 bool
-masks_where(struct rewrite *w, struct masks *m, ValId c, bool keep,
-            double hidden)
+masks_add_where(struct rewrite *w, struct masks *m, ValId c, bool keep,
+                double hidden)
 {
 	bool known;
 
 	c = rw_unexpanded(w, c);
-	if (hidden > MASK_HIDDEN)
+	if (hidden > MASKED_SCORE)
 		return false;
-	known = is_known(w, c) && (rw_dt(w, c) == DT_BOOL || !w->formula[c]);
+	known = is_known(w, c) && (rw_dt(w, c) == DT_BOOL || !w->const_expr[c]);
 	if (known)
-		c = shown_by(w, c, keep);
+		c = attended_where(w, c, keep);
 	else if (!keep)
 		c = rw_unary(w, OP_NOT, c);
 	if (!c || m->nfinite == (int)(sizeof m->v / sizeof m->v[0]))
 		return false;
 	if (!isinf(hidden)) {
-		m->blind |= m->nfinite || !known || !sees_all(w, m, c);
+		m->may_mask_all |= m->nfinite || !known
+			|| !attends_all(w, m, c);
 		m->mixed |= m->nfinite && m->hidden != hidden;
 		m->finite[m->nfinite++] = c;
 		m->hidden = hidden;
 	}
-	return masks_take(w, m, c);
+	return masks_add(w, m, c);
 }
 
 /* where(c, x, -inf) and where(c, -inf, x): c hides, and so may x. */
 static bool
-take_where(struct rewrite *w, struct masks *m, NodeId n)
+add_where_mask(struct rewrite *w, struct masks *m, NodeId n)
 {
 	for (int i = 1; i <= 2; i++) {
 		double x;
 
 		if (rw_scalar(w, rw_in(w, n, i), &x) && isinf(x) && x < 0)
-			return masks_where(w, m, rw_in(w, n, 0), i == 2, x)
-				&& masks_take(w, m, rw_in(w, n, 3 - i));
+			return masks_add_where(w, m, rw_in(w, n, 0), i == 2, x)
+				&& masks_add(w, m, rw_in(w, n, 3 - i));
 	}
-	return push(w, m, rw_out(w, n));
+	return push_mask(w, m, rw_out(w, n));
 }
 
 bool
-masks_take(struct rewrite *w, struct masks *m, ValId v)
+masks_add(struct rewrite *w, struct masks *m, ValId v)
 {
 	NodeId n;
 	ValId a, b;
 
 	v = rw_unexpanded(w, v);
-	/* of a formula that is neither, a part may be causal */
+	/* of an expression that is neither, a part may be causal */
 	if (val_is_const(&w->g->val[v])
-	    || (w->formula[v] && mask_verdict(w, m, v) != OTHER))
-		return take_known(w, m, v);
+	    || (w->const_expr[v] && mask_kind(w, m, v) != OTHER))
+		return add_known_mask(w, m, v);
 	n = rw_is(w, v, OP_WHERE);
 	if (n && rw_float(w, v))
-		return take_where(w, m, n);
+		return add_where_mask(w, m, n);
 	n = rw_is(w, v, OP_AND);
 	if (!n)
 		n = rw_is(w, v, OP_ADD);
 	if (!n)
-		return push(w, m, v);
+		return push_mask(w, m, v);
 	a = rw_unexpanded(w, rw_in(w, n, 0));
 	b = rw_unexpanded(w, rw_in(w, n, 1));
 	/* the known half may be a causal mask */
 	if (is_known(w, a) || is_known(w, b))
-		return masks_take(w, m, a) && masks_take(w, m, b);
-	return push(w, m, v);
+		return masks_add(w, m, a) && masks_add(w, m, b);
+	return push_mask(w, m, v);
 }
 
 ValId
-masks_seeing(struct rewrite *w, const struct masks *m)
+masks_attended(struct rewrite *w, const struct masks *m)
 {
 	Attr top = attr_default(OP_REDUCE_MAX), cast = attr_default(OP_CAST);
 	ValId all = m->finite[0];
@@ -202,7 +203,7 @@ masks_seeing(struct rewrite *w, const struct masks *m)
 }
 
 static ValId
-join_kind(struct rewrite *w, const struct masks *m, bool boolean)
+join_masks_of(struct rewrite *w, const struct masks *m, bool boolean)
 {
 	ValId all = 0;
 
@@ -240,7 +241,7 @@ warn_of_finite(struct rewrite *w)
 ValId
 masks_join(struct rewrite *w, const struct masks *m, bool *ok)
 {
-	ValId b = join_kind(w, m, true), f = join_kind(w, m, false), v;
+	ValId b = join_masks_of(w, m, true), f = join_masks_of(w, m, false), v;
 
 	if (f && m->finite_known)
 		warn_of_finite(w);

@@ -34,7 +34,7 @@ mean_of(const struct rewrite *w, ValId v, int *axis)
 
 /* The denominator of a norm's root: a in x / a or in x * (1 / a). */
 static bool
-quotient(const struct rewrite *w, NodeId root, ValId *num, ValId *den)
+match_quotient(const struct rewrite *w, NodeId root, ValId *num, ValId *den)
 {
 	if (w->g->node[root].op == OP_DIV) {
 		*num = rw_in(w, root, 0);
@@ -110,7 +110,7 @@ match_norm(struct rewrite *w, NodeId root)
 	NodeId sub;
 	bool layer = false;
 
-	if (!quotient(w, root, &num, &den) || !rw_float(w, num))
+	if (!match_quotient(w, root, &num, &den) || !rw_float(w, num))
 		return false;
 	if (root_mean_square(w, den, &eps, &axis) != num)
 		return false;
@@ -170,7 +170,7 @@ bare_norm(const struct rewrite *w, NodeId root, int i)
 /* Operand k of a bare norm, its scale of ones or the bias it lacks, becomes
  * what the root joins to its result. */
 static bool
-take_weight(struct rewrite *w, NodeId root, int k)
+absorb_weight(struct rewrite *w, NodeId root, int k)
 {
 	for (int i = 0; i < 2; i++) {
 		NodeId n = bare_norm(w, root, i);
@@ -193,13 +193,13 @@ take_weight(struct rewrite *w, NodeId root, int k)
 bool
 match_norm_scale(struct rewrite *w, NodeId root)
 {
-	return take_weight(w, root, 1);
+	return absorb_weight(w, root, 1);
 }
 
 bool
 match_norm_bias(struct rewrite *w, NodeId root)
 {
-	return take_weight(w, root, 2);
+	return absorb_weight(w, root, 2);
 }
 
 /* ---- softmax and loss ---- */

@@ -53,7 +53,7 @@ match_transpose(struct rewrite *w, NodeId root)
  * boundaries do not nest (as in [4,6] and [6,4]).  group[k] is the dim of b
  * that atom k belongs to. */
 static int
-refine(const Shape *a, const Shape *b, int64_t atom[], int group[])
+refine_shapes(const Shape *a, const Shape *b, int64_t atom[], int group[])
 {
 	int64_t ra = 1, rb = 1;         /* what is left of the current dims */
 	int i = 0, j = 0, n = 0;
@@ -136,7 +136,7 @@ transpose_between(struct rewrite *w, NodeId root)
 	p = &w->g->node[t].attr.TRANSPOSE.perm;
 	mid = *rw_shape(w, rw_out(w, r));
 	x = rw_in(w, r, 0);
-	atom.rank = refine(rw_shape(w, x), &mid, atom.dim, group);
+	atom.rank = refine_shapes(rw_shape(w, x), &mid, atom.dim, group);
 	if (atom.rank == 0)
 		return false;
 	for (int i = 0; i < p->n; i++)
@@ -292,13 +292,13 @@ match_expand(struct rewrite *w, NodeId root)
 	if (!changed)
 		return false;
 	if (shape_eq(&small, &out)) {
-		w->heir = root;
+		w->origin_node = root;
 		for (int i = 0; i < nin; i++)
 			rw_set_in(w, root, i, in[i]);
 		return true;
 	}
 	v = rw_emit(w, w->g->node[root].op, nin, in, &attr);
-	w->heir = rw_def(w, v);
+	w->origin_node = rw_def(w, v);
 	return rw_replace(w, root, rw_expand(w, v, &out));
 }
 

@@ -23,7 +23,7 @@ struct work {
 typedef struct work CostRule(const Graph *, const Node *);
 
 #define OP(id, text, sig, attr, rules, emit) rules
-#define RULES(shape, eval, lanes, cost, grad, shard) \
+#define RULES(shape, eval, dynamic, cost, grad, shard) \
 	static CostRule cost_##cost;
 #include "ir/ops.h"
 
@@ -386,7 +386,7 @@ is_sent(CostRule *r)
 
 static CostRule *const rule[OP_COUNT] = {
 #define OP(id, text, sig, attr, rules, emit) [OP_##id] = rules,
-#define RULES(shape, eval, lanes, cost, grad, shard) cost_##cost
+#define RULES(shape, eval, dynamic, cost, grad, shard) cost_##cost
 #include "ir/ops.h"
 };
 

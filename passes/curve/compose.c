@@ -89,7 +89,7 @@ bucket_of(struct buckets *c, int64_t slack)
 
 /* The buckets' undominated entries; clears them. */
 static struct curve_row
-buckets_take(struct buckets *c, Arena *arena)
+buckets_flush(struct buckets *c, Arena *arena)
 {
 	struct curve_row row = { NULL, 0 };
 	double best = INFINITY;
@@ -113,7 +113,7 @@ buckets_take(struct buckets *c, Arena *arena)
 /* ---- plans ---- */
 
 static void
-offer_entry(struct buckets *c, const struct curve_entry *new)
+insert_entry(struct buckets *c, const struct curve_entry *new)
 {
 	struct curve_entry *e = bucket_of(c, new->slack);
 
@@ -149,7 +149,7 @@ put_before(const struct memory_curve *v, int32_t i, int32_t j, int64_t more,
 			break;
 		if (new.slack < least)
 			new.slack = least;
-		offer_entry(c, &new);
+		insert_entry(c, &new);
 	}
 }
 
@@ -189,8 +189,8 @@ compose_after_unsaved(const struct memory_curve *v, int32_t i, int64_t more,
 	put_saved_points(v, i, more, felt, behind, c);
 	for (int32_t e = 0; e < saved->n; e++)
 		if (saved->at[e].slack >= felt)
-			offer_entry(c, &saved->at[e]);
-	return buckets_take(c, arena);
+			insert_entry(c, &saved->at[e]);
+	return buckets_flush(c, arena);
 }
 
 static void
@@ -203,8 +203,8 @@ compose_plans(struct memory_curve *v)
 	struct buckets c;
 
 	buckets_open(&c, BUCKETS, v->top);
-	offer_entry(&c, &(struct curve_entry){ 0 });
-	behind = buckets_take(&c, old);
+	insert_entry(&c, &(struct curve_entry){ 0 });
+	behind = buckets_flush(&c, old);
 	for (int32_t i = y->n - 1; i >= 0 && !watch_over(y->r->watch); i--) {
 		const struct part_class *k = &y->class[y->part[i].class];
 		const struct part_class *b = i > 0
@@ -213,14 +213,14 @@ compose_plans(struct memory_curve *v)
 		struct curve_row row, next[PART_LEVELS] = { 0 };
 
 		put_saved_points(v, i, 0, INT64_MAX, &behind, &c);
-		row = buckets_take(&c, fresh);
+		row = buckets_flush(&c, fresh);
 		for (int32_t l = 0; i > 0 && l < b->nlevel; l++) {
 			next[l] = compose_after_unsaved(v, i, b->level[l], &row,
 			                                &behind, &c, fresh);
 			v->after_unsaved[i][l] = links_of(&next[l], y->arena);
 		}
 		for (int32_t e = 0; e < row.n; e++)
-			offer_entry(&c, &row.at[e]);
+			insert_entry(&c, &row.at[e]);
 		for (int32_t j = 0; i + 1 < y->n && j < k->nunsaved; j++) {
 			int32_t at = k->nplan + j;
 			int32_t level = k->point[k->plan[at]].level;
@@ -228,7 +228,7 @@ compose_plans(struct memory_curve *v)
 			put_before(v, i, at, 0, INT64_MAX,
 			           &after_unsaved[level], &c);
 		}
-		row = buckets_take(&c, fresh);
+		row = buckets_flush(&c, fresh);
 		v->row[i] = links_of(&row, y->arena);
 		behind = row;
 		memcpy(after_unsaved, next, sizeof next);
@@ -256,7 +256,7 @@ bound_buckets(const struct memory_curve *v)
 }
 
 static void
-offer_low(struct buckets *c, int64_t slack, double sec)
+insert_slack(struct buckets *c, int64_t slack, double sec)
 {
 	struct curve_entry *e = bucket_of(c, slack);
 
@@ -269,8 +269,8 @@ offer_low(struct buckets *c, int64_t slack, double sec)
 /* All points of a part in front of answers behind.  Not all: no memory but that
  * of points counts. */
 static void
-offer_part(const struct memory_curve *v, int32_t at, bool all,
-           const struct curve_row *b, struct buckets *c)
+insert_part_points(const struct memory_curve *v, int32_t at, bool all,
+                   const struct curve_row *b, struct buckets *c)
 {
 	const struct curve_part *p = &v->y->part[at];
 	const struct part_class *k = &v->y->class[p->class];
@@ -291,8 +291,8 @@ offer_part(const struct memory_curve *v, int32_t at, bool all,
 
 			if (slack >= to)
 				break;
-			offer_low(c, slack < least ? least : slack,
-			          b->at[e].sec + f->least);
+			insert_slack(c, slack < least ? least : slack,
+			             b->at[e].sec + f->least);
 		}
 	}
 }
@@ -306,13 +306,13 @@ find_bound(struct memory_curve *v)
 	struct buckets c;
 
 	buckets_open(&c, bound_buckets(v), v->top);
-	offer_low(&c, 0, 0);
-	behind = buckets_take(&c, old);
+	insert_slack(&c, 0, 0);
+	behind = buckets_flush(&c, old);
 	for (int32_t i = y->n - 1; i >= 0 && !watch_over(y->r->watch); i--) {
 		Arena *fresh = i > 0 ? arena_new() : y->arena;
 
-		offer_part(v, i, true, &behind, &c);
-		behind = buckets_take(&c, fresh);
+		insert_part_points(v, i, true, &behind, &c);
+		behind = buckets_flush(&c, fresh);
 		arena_free(old);
 		old = fresh;
 	}
@@ -405,16 +405,16 @@ curve_bound_any(const struct memory_curve *v, int64_t memory)
 	Arena *old = arena_new();       /* of the row behind */
 
 	buckets_open(&c, bound_buckets(v), v->top);
-	offer_low(&c, 0, 0);
-	behind = buckets_take(&c, old);
+	insert_slack(&c, 0, 0);
+	behind = buckets_flush(&c, old);
 	for (int32_t i = 1; i < y->n && memory < v->top
 	     && !watch_over(y->r->watch); i++) {
 		Arena *fresh = arena_new();
 		NodeId to = y->part[i - 1].begin;
 		int64_t most = -1;
 
-		offer_part(v, i - 1, false, &behind, &c);
-		behind = buckets_take(&c, fresh);
+		insert_part_points(v, i - 1, false, &behind, &c);
+		behind = buckets_flush(&c, fresh);
 		arena_free(old);
 		old = fresh;
 		for (NodeId k = y->part[i].lo; k < to; k++)

@@ -11,8 +11,8 @@
 /* An output that goes along with a larger one of its node for nothing: no
  * other node reads it, and backward not before the other. */
 static bool
-follows(const struct partition *y, const struct decision *k,
-        const struct curve_part *p, int32_t s)
+follows_larger_output(const struct partition *y, const struct decision *k,
+                      const struct curve_part *p, int32_t s)
 {
 	int32_t t = p->store[k->store[0]];
 
@@ -27,7 +27,8 @@ add_decision(struct partition *y, struct part_class *k, int32_t node, int32_t s)
 	const struct curve_part *p = &y->part[k->model];
 	struct decision *last = &k->decision[k->ndecision - 1];
 
-	if (k->ndecision > 0 && last->node == node && follows(y, last, p, s)) {
+	if (k->ndecision > 0 && last->node == node
+	    && follows_larger_output(y, last, p, s)) {
 		last->store[last->nstore++] = y->local[s];
 		last->bytes += y->r->store[s].size;
 		return;

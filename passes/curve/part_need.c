@@ -34,7 +34,7 @@ struct meter {
 
 /* The t-th measured point of a class. */
 static int32_t
-measured(const struct part_class *k, int32_t t)
+measured_point(const struct part_class *k, int32_t t)
 {
 	int32_t i = 0;
 
@@ -107,7 +107,7 @@ evaluate_points(struct meter *m, int32_t t, bool window)
 		m->below[i] = sum;
 		if (window && !m->sampled[i])
 			continue;
-		m->taken[i] = measured(k, t);
+		m->taken[i] = measured_point(k, t);
 		part_set(y, p, &k->point[m->taken[i]], m->drop);
 		sum += k->point[m->taken[i]].bytes;
 	}
@@ -119,7 +119,7 @@ evaluate_points(struct meter *m, int32_t t, bool window)
 
 /* Bytes beside those of the window, where both are known. */
 static void
-note_beside(struct meter *m, int sign)
+record_beside(struct meter *m, int sign)
 {
 	const struct remat *r = m->y->r;
 
@@ -134,7 +134,7 @@ note_beside(struct meter *m, int sign)
 
 /* What every part of the last evaluation needed, and the seconds of copies. */
 static void
-note_needs(struct meter *m)
+record_needs(struct meter *m)
 {
 	struct partition *y = m->y;
 	const struct remat *r = y->r;
@@ -172,7 +172,7 @@ find_more(struct meter *m, int32_t times)
 
 	for (int round = 0; round < 2; round++) {
 		evaluate_points(m, round ? times - 1 : 0, false);
-		note_needs(m);
+		record_needs(m);
 		for (int32_t i = 0; i < y->n; i++) {
 			struct curve_part *p = &y->part[i];
 			int64_t more = m->now[i]
@@ -211,13 +211,13 @@ partition_measure(struct partition *y)
 	find_more(&m, times);
 	if (m.only) {
 		evaluate_points(&m, 0, false);
-		note_beside(&m, 1);
+		record_beside(&m, 1);
 		evaluate_points(&m, 0, true);
-		note_beside(&m, -1);
+		record_beside(&m, -1);
 	}
 	for (int32_t t = 0; t < times && !watch_over(y->r->watch); t++) {
 		evaluate_points(&m, t, m.only != NULL);
-		note_needs(&m);
+		record_needs(&m);
 		for (int32_t i = 0; i < y->n; i++) {
 			const struct curve_part *p = &y->part[i];
 			int64_t need = m.now[i] - p->need_more;

@@ -54,14 +54,14 @@ static void
 decide_node(const struct part_class *k, int32_t from, int32_t to, double sec,
             const struct partial *p, struct partial_list *out)
 {
-	uint64_t mine = 0, wish = 0, drop = 0;
+	uint64_t mine = 0, requested = 0, drop = 0;
 
 	for (int32_t i = from; i < to; i++) {
 		mine |= (uint64_t)1 << i;
-		wish |= (uint64_t)k->decision[i].dropped << i;
+		requested |= (uint64_t)k->decision[i].dropped << i;
 	}
 	mine &= p->needed;
-	wish &= mine;
+	requested &= mine;
 	do {
 		struct partial q = *p;
 
@@ -82,13 +82,13 @@ decide_node(const struct part_class *k, int32_t from, int32_t to, double sec,
 			q.sec += sec;
 			q.needed |= k->decision[from].needs;
 		}
-		if ((drop & wish) == wish)
+		if ((drop & requested) == requested)
 			append_partial(out, &q);
 		drop = (drop - mine) & mine;    /* next subset */
 	} while (drop);
 }
 
-/* Those that are equal for what is to come together, the leaner first. */
+/* Those that are equal for what is to come together, the smaller first. */
 static int
 by_need(const void *a, const void *b)
 {
@@ -119,7 +119,7 @@ dominates_partial(const struct partial *x, const struct partial *y)
 
 /* Drop partial answers that another beats in bytes and seconds. */
 static void
-thin(struct partial_list *l, uint64_t to_come)
+prune_partials(struct partial_list *l, uint64_t to_come)
 {
 	int32_t n = 0;
 
@@ -196,7 +196,7 @@ list_points(struct partition *y, struct part_class *k)
 			decide_node(k, from, to, sec, &now.at[i], &next);
 		now = next;
 		if (now.n > LISTED) {
-			thin(&now, ((uint64_t)1 << from) - 1);
+			prune_partials(&now, ((uint64_t)1 << from) - 1);
 			k->thinned = true;
 		}
 		if (now.n > 4 * LISTED || watch_over(watch))
@@ -278,13 +278,13 @@ is_beaten(const struct part_class *k, int32_t c, int32_t d, bool low)
 }
 
 static int32_t *
-undominated(struct partition *y, int32_t class, bool low, int32_t *count)
+list_undominated(struct partition *y, int32_t class, bool low, int32_t *count)
 {
 	const struct part_class *k = &y->class[class];
 	int32_t *list = arena_array(y->arena, (size_t)k->npoint + 1, 4);
 	int32_t n = 0;
 
-	/* the lean ones first, and equal ones by seconds */
+	/* the small ones first, and equal ones by seconds */
 	for (int32_t c = k->npoint - 1; c >= 0 && !watch_over(y->r->watch);
 	     c--) {
 		bool out = !low && !k->point[c].measured;
@@ -336,12 +336,13 @@ partition_solve(struct partition *y)
 	partition_least(y);
 	partition_measure(y);
 	for (int32_t i = 0; i < y->nclass; i++)
-		y->class[i].plan = undominated(y, i, false, &y->class[i].nplan);
+		y->class[i].plan = list_undominated(y, i, false,
+		                                    &y->class[i].nplan);
 	partition_unsaved(y);
 	for (int32_t i = 0; i < y->nclass; i++) {
 		struct part_class *k = &y->class[i];
 
-		k->low = undominated(y, i, true, &k->nlow);
+		k->low = list_undominated(y, i, true, &k->nlow);
 		for (int32_t j = 0; j < k->nneed; j++)
 			find_limits(y, k, k->plan, k->nplan, false,
 			            &k->need[j]);

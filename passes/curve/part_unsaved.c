@@ -141,7 +141,7 @@ unsave_class(struct partition *y, int32_t class)
 	struct unsaved_trial list[UNSAVED_MAX];
 	int32_t n = 0;
 
-	/* from the leanest on */
+	/* from the smallest on */
 	for (int32_t c = k->npoint - 1; c >= 0 && n < UNSAVED_MAX; c--) {
 		bool beaten = !k->point[c].unsaved
 			|| !try_unsaved(y, k, c, &list[n]);

@@ -20,7 +20,7 @@ struct decision {
 	uint64_t needs;                 /* decisions that its node reads */
 	bool direct;                    /* backward itself reads it */
 	bool crosses;                   /* the next part reads it */
-	bool dropped;                   /* by the user's wish */
+	bool dropped;                   /* by the user's constraint */
 	bool inlinable;                 /* a copy may do without memory */
 };
 

@@ -12,7 +12,7 @@
 
 static EvalRule *const rule[OP_COUNT] = {
 #define OP(id, text, sig, attr, rules, emit) [OP_##id] = rules,
-#define RULES(shape, eval, lanes, cost, grad, shard) eval_##eval
+#define RULES(shape, eval, dynamic, cost, grad, shard) eval_##eval
 #include "ir/ops.h"
 };
 
@@ -41,7 +41,7 @@ eval_limit(const Pass *p, Op op)
 
 /* Rules that look at no more of their operands than they take. */
 static bool
-picks(EvalRule *fn)
+is_gather_rule(EvalRule *fn)
 {
 	return fn == eval_slice || fn == eval_gather || fn == eval_gather_nd;
 }
@@ -56,7 +56,7 @@ eval_steps(const Graph *g, const Node *n)
 	if (fn == eval_copy || fn == eval_shape || fn == eval_size
 	    || (fn == eval_cast && g->val[n->in[0]].dt == y->dt))
 		return 0;
-	for (int i = picks(fn); i < n->nin; i++) {
+	for (int i = is_gather_rule(fn); i < n->nin; i++) {
 		x = &g->val[n->in[i]];
 		many = n->in[i] ? val_nelem(x) : 0;
 		if (many < 0 || steps < 0)

@@ -83,7 +83,7 @@ typedef void IntsOf(int n, const int64_t *, int64_t *);
 
 /* ints: NULL if integers are computed in double, too. */
 static enum eval_status
-unary(struct eval *e, FloatsOf *of_floats, IntsOf *of_ints)
+apply_unary(struct eval *e, FloatsOf *of_floats, IntsOf *of_ints)
 {
 	const Val *x = eval_in(e, 0), *y = eval_out(e, 0);
 	bool floats = dt_is_float(x->dt) || !of_ints;
@@ -129,11 +129,11 @@ unary(struct eval *e, FloatsOf *of_floats, IntsOf *of_ints)
 	}
 #define UNARY(name, floats, ints) \
 	OF_FLOATS(name, floats) OF_INTS(name, ints) \
-	RULE(name, unary(e, float_##name, int_##name))
+	RULE(name, apply_unary(e, float_##name, int_##name))
 #define FLOATS(name, floats) \
-	OF_FLOATS(name, floats) RULE(name, unary(e, float_##name, NULL))
+	OF_FLOATS(name, floats) RULE(name, apply_unary(e, float_##name, NULL))
 #define INTS(name, ints) \
-	OF_INTS(name, ints) RULE(name, unary(e, NULL, int_##name))
+	OF_INTS(name, ints) RULE(name, apply_unary(e, NULL, int_##name))
 
 UNARY(neg, -x, (int64_t)-(uint64_t)x)
 UNARY(abs, fabs(x), x < 0 ? (int64_t)-(uint64_t)x : x)
@@ -221,7 +221,7 @@ mod_int(const Node *n, int64_t a, int64_t b)
 
 /* A right shift of signed numbers brings in copies of the sign. */
 static int64_t
-shift(DType dt, int64_t a, uint64_t by, bool left)
+shift_int(DType dt, int64_t a, uint64_t by, bool left)
 {
 	uint64_t width = 8 * (uint64_t)dtype_info[dt].nbytes;
 
@@ -321,8 +321,8 @@ BINARY(min, NAN_OR(a < b ? a : b), (dt == DT_U64 ? A < B : a < b) ? a : b,
 BITS(bit_and, a & b)
 BITS(bit_or, a | b)
 BITS(bit_xor, a ^ b)
-BITS(shl, shift(dt, a, B, true))
-BITS(shr, shift(dt, a, B, false))
+BITS(shl, shift_int(dt, a, B, true))
+BITS(shr, shift_int(dt, a, B, false))
 
 /* Of operands' type; a truth is 0 or 1 in any. */
 #define COMPARE(name, floats, ints) \

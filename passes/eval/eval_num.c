@@ -171,7 +171,7 @@ eval_cumsum(struct eval *e)
 
 /* a > b, in the type of x. */
 static bool
-greater(const Val *x, int64_t a, int64_t b)
+is_greater(const Val *x, int64_t a, int64_t b)
 {
 	return dt_is_float(x->dt) ? val_float(x, a) > val_float(x, b)
 	                          : val_int(x, a) > val_int(x, b);
@@ -194,7 +194,8 @@ eval_argmax(struct eval *e)
 		for (int64_t k = 1; k < s.extent; k++) {
 			int64_t a = base + k * s.inner;
 			int64_t b = base + best * s.inner;
-			if (greater(x, a, b) || (last && !greater(x, b, a)))
+			if (is_greater(x, a, b)
+			    || (last && !is_greater(x, b, a)))
 				best = k;
 		}
 		element_set_int(y->dt, data, r, best);

@@ -107,7 +107,7 @@ double eval_reduced(Op, double acc, double x);
 int64_t eval_reduced_int(Op, DType, int64_t acc, int64_t x);
 
 #define OP(id, text, sig, attr, rules, emit) rules
-#define RULES(shape, eval, lanes, cost, grad, shard) EvalRule eval_##eval;
+#define RULES(shape, eval, dynamic, cost, grad, shard) EvalRule eval_##eval;
 #include "ir/ops.h"
 
 #endif

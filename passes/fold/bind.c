@@ -44,7 +44,7 @@ is_given(const Val *v)
 }
 
 static const char *
-shown(const Val *v)
+input_label(const Val *v)
 {
 	return v->onnx ? v->onnx : v->name;
 }
@@ -98,7 +98,7 @@ struct expr {
 	int depth;
 };
 
-static bool sum(struct expr *, int64_t *);
+static bool parse_sum(struct expr *, int64_t *);
 
 static void
 skip_blanks(struct expr *e)
@@ -108,12 +108,12 @@ skip_blanks(struct expr *e)
 }
 
 static bool
-atom(struct expr *e, int64_t *x)
+parse_atom(struct expr *e, int64_t *x)
 {
 	skip_blanks(e);
 	if (*e->s == '(') {
 		e->s++;
-		if (++e->depth > DEPTH_MAX || !sum(e, x))
+		if (++e->depth > DEPTH_MAX || !parse_sum(e, x))
 			return false;
 		skip_blanks(e);
 		e->depth--;
@@ -135,11 +135,11 @@ atom(struct expr *e, int64_t *x)
 }
 
 static bool
-product(struct expr *e, int64_t *x)
+parse_product(struct expr *e, int64_t *x)
 {
 	int64_t y;
 
-	if (!atom(e, x))
+	if (!parse_atom(e, x))
 		return false;
 	for (;;) {
 		skip_blanks(e);
@@ -148,7 +148,7 @@ product(struct expr *e, int64_t *x)
 			return true;
 		/* "//" is how sympy, and so PyTorch, writes floor division */
 		e->s += op == '/' && e->s[1] == '/' ? 2 : 1;
-		if (!atom(e, &y))
+		if (!parse_atom(e, &y))
 			return false;
 		if (op == '*' ? !mul_ok(*x, y, x) : y <= 0)
 			return false;
@@ -158,11 +158,11 @@ product(struct expr *e, int64_t *x)
 }
 
 static bool
-sum(struct expr *e, int64_t *x)
+parse_sum(struct expr *e, int64_t *x)
 {
 	int64_t y;
 
-	if (!product(e, x))
+	if (!parse_product(e, x))
 		return false;
 	for (;;) {
 		skip_blanks(e);
@@ -170,7 +170,7 @@ sum(struct expr *e, int64_t *x)
 		if (op != '+' && op != '-')
 			return true;
 		e->s++;
-		if (!product(e, &y))
+		if (!parse_product(e, &y))
 			return false;
 		if (op == '+' ? !add_ok(*x, y, x)
 		              : __builtin_sub_overflow(*x, y, x))
@@ -180,7 +180,7 @@ sum(struct expr *e, int64_t *x)
 
 /* The size of a dim name: bound itself, or an expression of bound names. */
 static bool
-evaluate(struct bind *b, const char *text, int64_t *x)
+evaluate_dim(struct bind *b, const char *text, int64_t *x)
 {
 	struct name *name = find_name(b, text, strlen(text));
 	struct expr e = { b, text, 0 };
@@ -189,7 +189,7 @@ evaluate(struct bind *b, const char *text, int64_t *x)
 		*x = name->size;
 		return true;
 	}
-	if (!sum(&e, x))
+	if (!parse_sum(&e, x))
 		return false;
 	skip_blanks(&e);
 	return *e.s == '\0';
@@ -215,7 +215,7 @@ export_hint(struct bind *b, const Val *v, int axis, const char *name)
 	return arena_printf(b->p->scratch, "; to make the size dynamic, export "
 	                    "with dynamic_shapes={\"%s\": {%d: \"%s\"}} "
 	                    "(dynamo) or dynamic_axes (TorchScript)",
-	                    shown(v), axis, name);
+	                    input_label(v), axis, name);
 }
 
 static void
@@ -225,9 +225,9 @@ set_extent(struct bind *b, Val *v, int axis, int64_t size, const char *flag)
 
 	if (*dim >= 0 && *dim != size) {
 		b->ok = diag_error(b->p->diag, "%s: axis %d of input '%s' is "
-		                   "%lld, not %lld%s", flag, axis, shown(v),
-		                   (long long)*dim, (long long)size,
-		                   v->dim_name[axis] ? ""
+		                   "%lld, not %lld%s", flag, axis,
+		                   input_label(v), (long long)*dim,
+		                   (long long)size, v->dim_name[axis] ? ""
 		                   : export_hint(b, v, axis, axis ? "name"
 		                                 : "batch"));
 		return;
@@ -303,7 +303,7 @@ list_known(struct bind *b)
 			if (!first)
 				continue;
 			diag_more(b->p->diag, "'%s' (axis %d of '%s')",
-			          v->dim_name[d], d, shown(v));
+			          v->dim_name[d], d, input_label(v));
 		}
 }
 
@@ -323,13 +323,13 @@ bind_axis(struct bind *b, struct dim_binding *d, const char *flag)
 	if (v->shape.rank < 0) {
 		b->ok = diag_error(b->p->diag, "%s: the rank of input '%s' is "
 		                   "unknown; try: --shape %s=AxBx...", flag,
-		                   shown(v), shown(v));
+		                   input_label(v), input_label(v));
 		return true;
 	}
 	if (axis >= v->shape.rank) {
 		b->ok = diag_error(b->p->diag, "%s: axis out of range: input "
 		                   "'%s' has rank %d",
-		                   flag, shown(v), v->shape.rank);
+		                   flag, input_label(v), v->shape.rank);
 		return true;
 	}
 	set_extent(b, v, (int)axis, d->size, flag);
@@ -380,7 +380,8 @@ bind_shapes(struct bind *b)
 			                   "inputs:", flag);
 			FOR_VALS (u, b->g)
 				if (u->kind == V_INPUT)
-					diag_more(b->p->diag, "'%s'", shown(u));
+					diag_more(b->p->diag, "'%s'",
+					          input_label(u));
 			continue;
 		}
 		s->used = true;
@@ -420,19 +421,19 @@ report_unbound(struct bind *b, const char *text, const Val *v, int axis)
 	const char *quote = text[strcspn(text, " *()")] ? "'" : "";
 	b->ok = diag_error(b->p->diag, "dim '%s' (axis %d of input '%s') is "
 	                   "not bound%s; try: --dim %s%s=N%s", text, axis,
-	                   shown(v), parts ? ", and some of its names are not "
-	                   "bound either" : "",
-	                   quote, text, quote);
+	                   input_label(v), parts ? ", and some of its names "
+	                   "are not bound either" : "", quote, text, quote);
 	/* told once: later uses count as bound */
 	add_name(b, text, 1, "");
 }
 
 static void
-resolve(struct bind *b, Val *v)
+resolve_dims(struct bind *b, Val *v)
 {
 	if (v->shape.rank < 0) {
 		b->ok = diag_error(b->p->diag, "input '%s' has no shape; try: "
-		                   "--shape %s=AxBx...", shown(v), shown(v));
+		                   "--shape %s=AxBx...", input_label(v),
+		                   input_label(v));
 		return;
 	}
 	for (int d = 0; d < v->shape.rank; d++) {
@@ -443,13 +444,13 @@ resolve(struct bind *b, Val *v)
 		if (!text)
 			b->ok = diag_error(b->p->diag, "axis %d of input '%s' "
 			                   "is unknown; try: --dim %s.%d=N", d,
-			                   shown(v), shown(v), d);
-		else if (!evaluate(b, text, &x))
+			                   input_label(v), input_label(v), d);
+		else if (!evaluate_dim(b, text, &x))
 			report_unbound(b, text, v, d);
 		else if (x <= 0 || x > EXTENT_MAX)
 			b->ok = diag_error(b->p->diag, "dim '%s' of input '%s' "
 			                   "evaluates to %lld, which is out of "
-			                   "range", text, shown(v),
+			                   "range", text, input_label(v),
 			                   (long long)x);
 		else
 			*dim = x;
@@ -457,12 +458,12 @@ resolve(struct bind *b, Val *v)
 	if (b->ok && (v->dt == DT_NONE ? shape_nelem(&v->shape)
 	                               : val_data_bytes(v)) < 0)
 		b->ok = diag_error(b->p->diag, "input '%s' is too large",
-		                   shown(v));
+		                   input_label(v));
 }
 
 /* The same name with two sizes, which bindings by axis can bring about. */
 static void
-check_names(struct bind *b, const Val *v)
+check_dim_names(struct bind *b, const Val *v)
 {
 	for (int d = 0; d < v->shape.rank; d++) {
 		const char *text = v->dim_name[d];
@@ -473,7 +474,7 @@ check_names(struct bind *b, const Val *v)
 			                   "%lld on axis %d of '%s'", text,
 			                   (long long)n->size, n->origin,
 			                   (long long)v->shape.dim[d], d,
-			                   shown(v));
+			                   input_label(v));
 	}
 }
 
@@ -486,10 +487,10 @@ pass_bind(Pass *p, Graph *g)
 	bind_shapes(&b);
 	FOR_VALS (v, g)
 		if (is_given(v))
-			resolve(&b, v);
+			resolve_dims(&b, v);
 	if (b.ok)
 		FOR_VALS (v, g)
 			if (is_given(v))
-				check_names(&b, v);
+				check_dim_names(&b, v);
 	return b.ok;
 }

@@ -7,8 +7,8 @@
  * as shape arithmetic is all constant, so one walk is a fixpoint.
  *
  * Constants above opt->fold_limit, or that take more than their share of work,
- * stay ops; equal ones are made once (fold_same.c), those that repeat are made
- * small and expanded (fold_spread.c).
+ * stay ops; equal ones are made once (fold_cse.c), those that repeat are made
+ * small and expanded (fold_sink.c).
  *
  * Afterwards constants are made small and merged (fold_const.c), and dead
  * nodes go.  Parameters and buffers are never folded: they change.
@@ -19,7 +19,7 @@
  *          opt->fold_limit where a shape needs them, division by zero and
  *          indices out of range within constants
  */
-#include "passes/fold/fold_lanes.h"
+#include "passes/fold/fold_dynamic.h"
 #include "passes/fold/fold_rules.h"
 
 #include <string.h>
@@ -30,7 +30,7 @@ static void
 follow_replacements(struct fold *f, Node *n)
 {
 	for (int i = 0; i < n->nin; i++) {
-		ValId now = n->in[i] ? fold_note(f, n->in[i])->now : 0;
+		ValId now = n->in[i] ? fold_facts(f, n->in[i])->replacement : 0;
 		if (now)
 			n->in[i] = now;
 	}
@@ -58,7 +58,7 @@ normalise_axis(const Graph *g, Node *n)
 }
 
 static bool
-step(struct fold *f, NodeId id)
+fold_node_step(struct fold *f, NodeId id)
 {
 	Graph *g = f->g;
 	uint32_t nval;
@@ -67,19 +67,20 @@ step(struct fold *f, NodeId id)
 
 	follow_replacements(f, &g->node[id]);
 	trim_inputs(&g->node[id]);
-	if (!fold_lanes_whole(f, id)
+	if (!fold_dynamic_operands(f, id)
 	    || !shape_infer(g, f->p->diag, &g->node[id]))
 		return false;
 	normalise_axis(g, &g->node[id]);
 	was = g->node[id];
 	was.in = arena_copy(f->mem, was.in, (size_t)was.nin * sizeof *was.in);
-	if (!fold_absorb(f, id) || !fold_lanes(f, id, &was))
+	if (!fold_absorb(f, id) || !fold_dynamic_node(f, id, &was))
 		return false;
 	/* computed before it is simplified: that gives a constant at once */
 	switch (fold_eval(f, id)) {
 	case EVAL_DONE:
 		/* operands may be attributes by now */
-		fold_note(f, was.out[0])->sized |= fold_is_sized(f, &was);
+		fold_facts(f, was.out[0])->from_extents |=
+			fold_is_from_extents(f, &was);
 		return true;
 	case EVAL_FAIL:
 		return false;
@@ -87,13 +88,13 @@ step(struct fold *f, NodeId id)
 	case EVAL_SKIP:
 		break;
 	}
-	if (!fold_meet(f, id))
+	if (!fold_batch_numbers(f, id))
 		return false;
 	nval = g->nval;
 	y = g->node[id].out[0];
 	switch (fold_simplify(f, id)) {
 	case STEP_GONE:
-		return fold_lanes_pass(f, id, y, nval);
+		return fold_dynamic_replaced(f, id, y, nval);
 	case STEP_FAIL:
 		return false;
 	case STEP_KEEP:
@@ -121,7 +122,7 @@ node_fault(struct fold *f, const Node *n, char *buf, size_t size)
 		if (n->in[i] && !shape_known(&g->val[n->in[i]].shape))
 			return false;   /* the fault lies further up */
 	if (n->nin > op_info[n->op].nstat && n->in[n->nin - 1]
-	    && fold_note(f, n->out[0])->large) {
+	    && fold_facts(f, n->out[0])->large) {
 		fold_excess(f, n->out[0], buf, size);
 		return true;
 	}
@@ -179,20 +180,20 @@ fold_walk(struct fold *f)
 	bool ok = true;
 
 	for (NodeId i = 1; i < last; i++)
-		if (!step(f, i)) {
+		if (!fold_node_step(f, i)) {
 			ok = false;
 			fold_push(f, i);
 		}
 	return ok;
 }
 
-/* The same walk from the graph as it was, whose notes have been given, with
+/* The same walk from the graph as it was, whose diagnostics are printed, with
  * numbers that follow from the size of the batch kept apart. */
 static bool
 walk_again(struct fold *f, Graph *before)
 {
 	Graph was = *f->g;
-	Diag *said;
+	Diag *saved;
 	bool ok;
 
 	*f->g = *before;
@@ -200,9 +201,9 @@ walk_again(struct fold *f, Graph *before)
 	arena_free(f->mem);
 	*f = (struct fold){ .p = f->p, .g = f->g, .mem = arena_new(),
 	                    .extents = f->extents };
-	said = fold_hush(f->p);
+	saved = fold_mute_diag(f->p);
 	ok = fold_walk(f);
-	fold_unhush(f->p, said);
+	fold_unmute_diag(f->p, saved);
 	/* contents of constants are there */
 	arena_join(f->g->arena, before->arena);
 	return ok;
@@ -212,23 +213,23 @@ bool
 pass_fold(Pass *p, Graph *g)
 {
 	struct fold f = { .p = p, .g = g, .mem = arena_new() };
-	Graph *before = fold_has_sizes(g) ? graph_clone(g) : NULL;
+	Graph *before = fold_reads_extents(g) ? graph_clone(g) : NULL;
 	bool ok = fold_walk(&f);
 
-	if (ok && f.nmet && fold_find_extents(&f, before)) {
+	if (ok && f.nbatch_number && fold_find_extents(&f, before)) {
 		ok = walk_again(&f, before);
 		before = NULL;
 	}
 	graph_free(before);
 	graph_reorder(g, f.order, f.norder);
 	if (ok)
-		fold_settle(&f);
+		fold_choose_order(&f);
 	graph_dce(g);
 	if (ok) {
 		fold_shrink_constants(&f);
 		fold_merge_constants(&f);
 		graph_dce(g);
-		ok = check_static(&f) && fold_lanes_outputs(&f);
+		ok = check_static(&f) && fold_dynamic_outputs(&f);
 	}
 	if (ok)
 		fold_copy_constant_outputs(&f);

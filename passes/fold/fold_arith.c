@@ -10,7 +10,7 @@
 /* The other operand of a two-operand node if operand k is the number x
  * everywhere (-0 and 0 are told apart). */
 static ValId
-beside(const struct fold *f, const Node *n, int k, double x)
+other_operand(const struct fold *f, const Node *n, int k, double x)
 {
 	double found;
 
@@ -24,7 +24,7 @@ beside(const struct fold *f, const Node *n, int k, double x)
 static enum step
 become_if(struct fold *f, NodeId id, ValId x)
 {
-	return x ? fold_become(f, id, x) : STEP_KEEP;
+	return x ? fold_set_broadcast(f, id, x) : STEP_KEEP;
 }
 
 enum step
@@ -33,31 +33,31 @@ simplify_add(struct fold *f, NodeId id)
 	Node *n = &f->g->node[id];
 	bool floats = dtype_info[out_val(f, n)->dt].cls == 'f';
 	double zero = floats ? -0.0 : 0;
-	ValId x = beside(f, n, 0, zero);
+	ValId x = other_operand(f, n, 0, zero);
 
-	return become_if(f, id, x ? x : beside(f, n, 1, zero));
+	return become_if(f, id, x ? x : other_operand(f, n, 1, zero));
 }
 
 enum step
 simplify_sub(struct fold *f, NodeId id)
 {
-	return become_if(f, id, beside(f, &f->g->node[id], 1, 0));
+	return become_if(f, id, other_operand(f, &f->g->node[id], 1, 0));
 }
 
 enum step
 simplify_mul(struct fold *f, NodeId id)
 {
 	Node *n = &f->g->node[id];
-	ValId x = beside(f, n, 0, 1);
+	ValId x = other_operand(f, n, 0, 1);
 
-	return become_if(f, id, x ? x : beside(f, n, 1, 1));
+	return become_if(f, id, x ? x : other_operand(f, n, 1, 1));
 }
 
 /* div and pow */
 enum step
 simplify_by_one(struct fold *f, NodeId id)
 {
-	return become_if(f, id, beside(f, &f->g->node[id], 1, 1));
+	return become_if(f, id, other_operand(f, &f->g->node[id], 1, 1));
 }
 
 /* and, or: a constant operand decides or drops out. */
@@ -69,14 +69,14 @@ simplify_logic(struct fold *f, NodeId id)
 	double x;
 
 	if (n->in[0] == n->in[1])
-		return fold_become(f, id, n->in[0]);
+		return fold_set_broadcast(f, id, n->in[0]);
 	for (int k = 0; k < 2; k++) {
 		if (!fold_splat(f, n->in[k], &x))
 			continue;
 		if ((x != 0) == is_and)
-			return fold_become(f, id, n->in[1 - k]);
+			return fold_set_broadcast(f, id, n->in[1 - k]);
 		/* decided: false & x, true | x */
-		return fold_become(f, id, n->in[k]);
+		return fold_set_broadcast(f, id, n->in[k]);
 	}
 	return STEP_KEEP;
 }
@@ -85,9 +85,9 @@ enum step
 simplify_xor(struct fold *f, NodeId id)
 {
 	Node *n = &f->g->node[id];
-	ValId x = beside(f, n, 0, 0);
+	ValId x = other_operand(f, n, 0, 0);
 
-	return become_if(f, id, x ? x : beside(f, n, 1, 0));
+	return become_if(f, id, x ? x : other_operand(f, n, 1, 0));
 }
 
 enum step
@@ -96,7 +96,7 @@ simplify_not(struct fold *f, NodeId id)
 	const Val *x = in_val(f, &f->g->node[id], 0);
 
 	if (x->def && f->g->node[x->def].op == OP_NOT)
-		return fold_become(f, id, f->g->node[x->def].in[0]);
+		return fold_set_broadcast(f, id, f->g->node[x->def].in[0]);
 	return STEP_KEEP;
 }
 
@@ -107,9 +107,9 @@ simplify_where(struct fold *f, NodeId id)
 	double c;
 
 	if (n->in[1] == n->in[2])
-		return fold_become(f, id, n->in[1]);
+		return fold_set_broadcast(f, id, n->in[1]);
 	if (fold_splat(f, n->in[0], &c))
-		return fold_become(f, id, n->in[c != 0 ? 1 : 2]);
+		return fold_set_broadcast(f, id, n->in[c != 0 ? 1 : 2]);
 	return STEP_KEEP;
 }
 
@@ -119,7 +119,7 @@ simplify_cast(struct fold *f, NodeId id)
 	Node *n = &f->g->node[id];
 
 	if (in_val(f, n, 0)->dt == (DType)n->attr.CAST.to)
-		return fold_become(f, id, n->in[0]);
+		return fold_set_broadcast(f, id, n->in[0]);
 	return STEP_KEEP;
 }
 
@@ -129,7 +129,7 @@ simplify_dropout(struct fold *f, NodeId id)
 	Node *n = &f->g->node[id];
 
 	if (n->attr.DROPOUT.ratio == 0 && n->nin == 1)
-		return fold_become(f, id, n->in[0]);
+		return fold_set_broadcast(f, id, n->in[0]);
 	return STEP_KEEP;
 }
 
@@ -140,7 +140,7 @@ simplify_isnan(struct fold *f, NodeId id)
 
 	if (dtype_info[in_val(f, n, 0)->dt].cls == 'f')
 		return STEP_KEEP;
-	return fold_become(f, id, val_scalar(f->g, DT_BOOL, 0));
+	return fold_set_broadcast(f, id, val_scalar(f->g, DT_BOOL, 0));
 }
 
 /* A reduction over axes of one element each moves nothing. */

@@ -4,24 +4,24 @@
 #include <inttypes.h>
 
 static void
-note_room(struct fold *f)
+grow_facts(struct fold *f)
 {
-	f->note = arena_grow(f->p->scratch, f->note, f->nnote, &f->note_cap,
-	                     f->g->nval, sizeof *f->note);
-	f->nnote = f->g->nval;
+	f->facts = arena_grow(f->p->scratch, f->facts, f->nfacts, &f->facts_cap,
+	                      f->g->nval, sizeof *f->facts);
+	f->nfacts = f->g->nval;
 }
 
-struct val_note *
-fold_note(struct fold *f, ValId v)
+struct val_facts *
+fold_facts(struct fold *f, ValId v)
 {
-	if (v >= f->nnote)
-		note_room(f);
-	return &f->note[v];
+	if (v >= f->nfacts)
+		grow_facts(f);
+	return &f->facts[v];
 }
 
 /* The node's output holds what v does, which stands for it from now on. */
 static void
-share(struct fold *f, NodeId id, ValId v)
+share_contents(struct fold *f, NodeId id, ValId v)
 {
 	ValId y = f->g->node[id].out[0];
 	Val *to = &f->g->val[y];
@@ -31,7 +31,7 @@ share(struct fold *f, NodeId id, ValId v)
 	to->slot = 0;
 	to->data = f->g->val[v].data;
 	if (!to->output)
-		fold_note(f, y)->now = v;
+		fold_facts(f, y)->replacement = v;
 }
 
 enum eval_status
@@ -39,32 +39,34 @@ fold_eval(struct fold *f, NodeId id)
 {
 	const Node *n = &f->g->node[id];
 	bool constant = n->nin > 0 && are_const(f, n, 0) && eval_knows(n->op);
-	bool sized = fold_is_sized(f, n);
-	/* sized numbers stay apart from others that happen to equal them */
-	bool merges = constant && !(sized && val_nelem(out_val(f, n)) == 1);
-	ValId known = merges ? fold_known(f, id) : 0;
+	bool from_extents = fold_is_from_extents(f, n);
+	/* numbers from extents stay apart from others that happen to equal
+	 * them */
+	bool merges = constant
+		&& !(from_extents && val_nelem(out_val(f, n)) == 1);
+	ValId known = merges ? fold_find_equal(f, id) : 0;
 	/* else a node that was too large to be computed: fold_finish's */
 	bool held = known && val_is_const(&f->g->val[known]);
 	enum eval_status status;
 
 	if (held) {
-		share(f, id, known);
-		fold_note(f, known)->sized |= sized;
+		share_contents(f, id, known);
+		fold_facts(f, known)->from_extents |= from_extents;
 	}
 	status = held ? EVAL_DONE
-		: known || (constant && fold_is_dear(f, n)) ? EVAL_LARGE
+		: known || (constant && fold_is_expensive(f, n)) ? EVAL_LARGE
 		: eval_node(f->p, f->g, n, f->mem);
 	if (status == EVAL_LARGE)
-		fold_note(f, n->out[0])->large = true;
+		fold_facts(f, n->out[0])->large = true;
 	if (status != EVAL_DONE)
 		return status;
 	for (int i = 0; i < n->nout; i++)
 		if (n->out[i]) {
-			fold_note(f, n->out[i])->folded = true;
-			fold_note(f, n->out[i])->sized |= sized;
+			fold_facts(f, n->out[i])->folded = true;
+			fold_facts(f, n->out[i])->from_extents |= from_extents;
 		}
 	if (merges && !known)
-		fold_remember(f, id);
+		fold_add_known(f, id);
 	return EVAL_DONE;
 }
 
@@ -84,19 +86,19 @@ fold_finish(struct fold *f, NodeId id)
 
 	if (status != EVAL_SKIP && status != EVAL_LARGE)
 		return status == EVAL_DONE;
-	known = fold_known(f, id);
-	if (known && fold_become(f, id, known) == STEP_GONE)
+	known = fold_find_equal(f, id);
+	if (known && fold_set_broadcast(f, id, known) == STEP_GONE)
 		return true;
 	fold_push(f, id);
-	fold_remember(f, id);
+	fold_add_known(f, id);
 	return true;
 }
 
 /* What a node just finished gave. */
 static ValId
-finished(struct fold *f, ValId v)
+replaced_value(struct fold *f, ValId v)
 {
-	ValId now = fold_note(f, v)->now;
+	ValId now = fold_facts(f, v)->replacement;
 
 	return now ? now : v;
 }
@@ -107,7 +109,7 @@ fold_emit(struct fold *f, Op op, int nin, const ValId *in, const Attr *attr,
 {
 	ValId v = emit_op(f->g, f->p->diag, op, nin, in, attr, like);
 
-	return v && fold_finish(f, f->g->val[v].def) ? finished(f, v) : 0;
+	return v && fold_finish(f, f->g->val[v].def) ? replaced_value(f, v) : 0;
 }
 
 ValId
@@ -145,12 +147,12 @@ fold_slice(struct fold *f, ValId x, const IntList *start, const IntList *step,
 	n->attr.SLICE.step = *step;
 	f->g->val[y].shape = *s;
 	return shape_infer(f->g, f->p->diag, n) && fold_finish(f, id)
-		? finished(f, y) : 0;
+		? replaced_value(f, y) : 0;
 }
 
 /* MiB of --fold-limit under which an op may have a result of so many bytes. */
 static int64_t
-enough(const struct fold *f, Op op, int64_t bytes)
+enough_limit(const struct fold *f, Op op, int64_t bytes)
 {
 	int64_t limit = f->p->opt->fold_limit;
 
@@ -167,8 +169,8 @@ fold_numbers(struct fold *f, int64_t count, const Shape *s, NodeId like)
 		        node_type(f->g, &f->g->node[like]),
 		        "a range of %" PRId64 " integers exceeds %" PRId64 " "
 		        "bytes; try: --fold-limit %" PRId64 "MiB", count,
-		        limit, enough(f, OP_RANGE, count < INT64_MAX / 8
-		                      ? 8 * count : INT64_MAX));
+		        limit, enough_limit(f, OP_RANGE, count < INT64_MAX / 8
+		                            ? 8 * count : INT64_MAX));
 		return 0;
 	}
 	x = arena_array(f->mem, (size_t)count + 1, sizeof *x);
@@ -189,7 +191,7 @@ fold_is_whole(const IntList *start, const IntList *step, const Shape *x,
 }
 
 void
-fold_turn(struct fold *f, NodeId id, Op op, ValId x)
+fold_set_op(struct fold *f, NodeId id, Op op, ValId x)
 {
 	Node *n = &f->g->node[id];
 
@@ -216,23 +218,23 @@ fold_replace(struct fold *f, ValId from, ValId to)
 	}
 	if (f->g->loss == from)
 		f->g->loss = to;
-	fold_note(f, from)->now = to;
+	fold_facts(f, from)->replacement = to;
 }
 
 enum step
-fold_become(struct fold *f, NodeId id, ValId x)
+fold_set_broadcast(struct fold *f, NodeId id, ValId x)
 {
 	Node *n = &f->g->node[id];
 	Val *y = &f->g->val[n->out[0]], *v = &f->g->val[x];
 
 	if (!shape_eq(&y->shape, &v->shape)) {
-		fold_turn(f, id, OP_EXPAND, x);
+		fold_set_op(f, id, OP_EXPAND, x);
 		n->attr.EXPAND.shape = shape_list(&y->shape);
 		return STEP_KEEP;
 	}
 	if (y->output && (v->kind != V_TEMP || v->output)) {
 		if (n->op != OP_COPY)
-			fold_turn(f, id, OP_COPY, x);
+			fold_set_op(f, id, OP_COPY, x);
 		return STEP_KEEP;
 	}
 	fold_replace(f, n->out[0], x);
@@ -252,7 +254,7 @@ fold_excess(const struct fold *f, ValId v, char *buf, size_t size)
 	else if (bytes > limit)
 		snprintf(buf, size, "its result exceeds %" PRId64 " bytes; "
 		         "try: --fold-limit %" PRId64 "MiB", limit,
-		         enough(f, f->g->node[x->def].op, bytes));
+		         enough_limit(f, f->g->node[x->def].op, bytes));
 	else
 		snprintf(buf, size, "computing it takes too long; "
 		         "try: --fold-limit %" PRId64 "MiB",
@@ -262,7 +264,7 @@ fold_excess(const struct fold *f, ValId v, char *buf, size_t size)
 
 /* Why v is not a constant, into buf. */
 static const char *
-reason(struct fold *f, ValId v, char *buf, size_t size, int depth)
+reason_text(struct fold *f, ValId v, char *buf, size_t size, int depth)
 {
 	const Graph *g = f->g;
 	const Val *x = &g->val[v];
@@ -274,7 +276,7 @@ reason(struct fold *f, ValId v, char *buf, size_t size, int depth)
 	else if (x->kind != V_TEMP || !x->def || depth > 64)
 		snprintf(buf, size, "it depends on the contents of '%s'",
 		         x->onnx ? x->onnx : x->name);
-	else if (fold_note(f, v)->large)
+	else if (fold_facts(f, v)->large)
 		snprintf(buf, size, "node '%s' is not folded because %s",
 		         node_label(g, &g->node[x->def]),
 		         fold_excess(f, v, why, sizeof why));
@@ -282,8 +284,8 @@ reason(struct fold *f, ValId v, char *buf, size_t size, int depth)
 		const Node *n = &g->node[x->def];
 		for (int i = 0; i < n->nin; i++)
 			if (n->in[i] && !val_is_const(&g->val[n->in[i]]))
-				return reason(f, n->in[i], buf, size,
-				              depth + 1);
+				return reason_text(f, n->in[i], buf, size,
+				                   depth + 1);
 		snprintf(buf, size, "node '%s' (%s) is not folded",
 		         node_label(g, n), node_type(g, n));
 	}
@@ -293,5 +295,5 @@ reason(struct fold *f, ValId v, char *buf, size_t size, int depth)
 const char *
 fold_reason(struct fold *f, ValId v, char *buf, size_t size)
 {
-	return reason(f, v, buf, size, 0);
+	return reason_text(f, v, buf, size, 0);
 }

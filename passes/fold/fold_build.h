@@ -6,13 +6,13 @@
 #include "passes/eval/eval.h"
 
 /* What the walk knows of a value. */
-struct val_note {
-	ValId now;              /* use this one instead; 0: itself */
+struct val_facts {
+	ValId replacement;      /* use this one instead; 0: itself */
 	bool folded;            /* its contents were computed here */
 	bool large;             /* constant, but too large to compute */
-	bool formula;           /* follows from such and other constants */
-	bool sized;             /* constant, of the extents of what is none */
-	struct lanes *lanes;    /* NULL: all of it counts (fold_mask.h) */
+	bool const_expr;        /* follows from such and other constants */
+	bool from_extents;      /* constant, of the extents of what is none */
+	struct padded_dim *padded;      /* NULL: no padding (fold_padding.h) */
 };
 
 struct fold {
@@ -22,26 +22,26 @@ struct fold {
 	NodeId *order;          /* the new node order so far */
 	uint32_t norder;
 	size_t cap;
-	struct val_note *note;
-	size_t nnote, note_cap;
-	struct selection *selection;    /* by id - 1 */
-	size_t nselection, selection_cap;
-	int64_t bytes, steps;   /* spent on constants, see fold_same.c */
+	struct val_facts *facts;
+	size_t nfacts, facts_cap;
+	struct dynamic_size *size;      /* by id - 1 */
+	size_t nsize, size_cap;
+	int64_t bytes, steps;   /* spent on constants, see fold_cse.c */
 	NodeId *slot;           /* nodes of constants, by what they compute */
 	size_t nslot, nseen;
 	struct placed {
-		ValId v, instead;       /* see fold_in_place */
-		int sel;
+		ValId v, instead;       /* see fold_add_placed */
+		int size;
 	} *placed;
 	size_t nplaced, placed_cap;
 	struct extents *extents;        /* NULL: numbers are as they are */
-	struct meeting {
-		ValId v;                /* a sized number ... */
+	struct batch_number {
+		ValId v;                /* a number from extents ... */
 		bool alone;             /* ... and data of one element */
-	} *met;
-	size_t nmet, met_cap;
-	bool apart;             /* one was refused that is taken apart: what
-	                         * else would be follows from it */
+	} *batch_number;
+	size_t nbatch_number, batch_number_cap;
+	bool split_refused;     /* a split of a padded dim was refused: other
+	                         * refusals follow from it */
 };
 
 enum step {
@@ -55,7 +55,7 @@ enum step {
 
 /* Of a value that may have appeared since the walk began; valid until the
  * next call. */
-struct val_note *fold_note(struct fold *, ValId);
+struct val_facts *fold_facts(struct fold *, ValId);
 /* Compute the node's outputs if that can be done. */
 enum eval_status fold_eval(struct fold *, NodeId);
 /* Put the node behind those of the new order. */
@@ -82,14 +82,14 @@ ValId fold_numbers(struct fold *, int64_t count, const Shape *, NodeId like);
 
 /* Node id now has another op, with its default attributes, and the one input
  * x. */
-void fold_turn(struct fold *, NodeId id, Op, ValId x);
+void fold_set_op(struct fold *, NodeId id, Op, ValId x);
 /* `to` takes the place of `from`, and its name if that is a graph output; then
  * `to` is computed, and none itself. */
 void fold_replace(struct fold *, ValId from, ValId to);
 /* Output 0 of node id is x, broadcast to the output's shape.  A graph output
  * keeps its name: x takes it over if x has no name to keep, else the node
  * stays as a copy. */
-enum step fold_become(struct fold *, NodeId id, ValId x);
+enum step fold_set_broadcast(struct fold *, NodeId id, ValId x);
 
 /* ---- looking ---- */
 

@@ -11,7 +11,7 @@
 
 /* True if v does not change along axis d. */
 static bool
-repeats(const Val *v, int d)
+repeats_along(const Val *v, int d)
 {
 	int64_t inner = dtype_info[v->dt].nbytes, outer = 1;
 	const char *data = v->data;
@@ -48,7 +48,7 @@ cut_axis(struct fold *f, ValId id, int d)
 	ValId y = val_new(f->g, V_CONST, v.name, v.dt, s);
 	f->g->val[y].data = data;
 	f->g->val[y].onnx = v.onnx;
-	fold_note(f, y)->folded = true;
+	fold_facts(f, y)->folded = true;
 	return y;
 }
 
@@ -77,7 +77,7 @@ shrink_operand(struct fold *f, Node *n, int k)
 
 	for (int d = 0; d < g->val[n->in[k]].shape.rank; d++) {
 		const Val *v = &g->val[n->in[k]];
-		if (v->shape.dim[d] > 1 && repeats(v, d)
+		if (v->shape.dim[d] > 1 && repeats_along(v, d)
 		    && others_span(g, n, k, v->shape.rank - d))
 			n->in[k] = cut_axis(f, n->in[k], d);
 	}
@@ -93,7 +93,7 @@ shrink_operand(struct fold *f, Node *n, int k)
 			                  shape_scalar());
 			g->val[y].data = was.data;
 			g->val[y].onnx = was.onnx;
-			fold_note(f, y)->folded = true;
+			fold_facts(f, y)->folded = true;
 			n->in[k] = y;
 			return;
 		}
@@ -180,7 +180,7 @@ void
 fold_keep_contents(struct fold *f)
 {
 	FOR_VALS (v, f->g)
-		if (fold_note(f, val_id(f->g, v))->folded && v->data)
+		if (fold_facts(f, val_id(f->g, v))->folded && v->data)
 			v->data = arena_copy(f->g->arena, v->data,
 			                     (size_t)val_data_bytes(v));
 }
@@ -199,8 +199,8 @@ fold_copy_constant_outputs(struct fold *f)
 			continue;
 		c = val_new(g, V_CONST, NULL, g->val[v].dt, g->val[v].shape);
 		g->val[c].data = g->val[v].data;
-		fold_note(f, c)->folded = fold_note(f, v)->folded;
-		fold_note(f, v)->folded = false;
+		fold_facts(f, c)->folded = fold_facts(f, v)->folded;
+		fold_facts(f, v)->folded = false;
 		val_replace(g, v, c, 1, g->nnode);
 		n = node_new(g, OP_COPY, 1, &c, 0, 0);
 		g->val[n->out[0]].def = 0;

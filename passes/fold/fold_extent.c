@@ -6,12 +6,12 @@
  * each have a part of it.
  *
  * what    constants of one element that follow from extents are marked during
- *         the walk (val_note.sized).  Of those that data met, the graph is
+ *         the walk (from_extents).  Of those that data met, the graph is
  *         folded for two and for three times the samples, too: what is affine
  *         in the size of the batch by three points, and computed by linear ops
  *         alone, is an op extent, plus a constant.  Other ops, such as 1 / n or
  *         max(n, 100), are rebuilt with such operands
- * cost    nothing unless data meet a sized number; then two walks, and a third
+ * cost    nothing unless data meet such a number; then two walks, and a third
  *         one if it follows from the batch
  */
 #include "passes/fold/fold_rules.h"
@@ -26,7 +26,7 @@ enum growth {
 	UNSEEN,
 	FIXED,
 	LINEAR,                         /* a multiple of it, plus a constant */
-	CURVED,                         /* by an op that is not linear */
+	NONLINEAR,                         /* by an op that is not linear */
 	UNKNOWN
 };
 
@@ -40,36 +40,36 @@ struct extents {
 	                                 * samples */
 };
 
-/* ---- marks ---- */
+/* ---- numbers from extents ---- */
 
 static bool
-asks_extents(const Node *n)
+reads_extents(const Node *n)
 {
 	return n->op == OP_SHAPE || n->op == OP_SIZE;
 }
 
 bool
-fold_has_sizes(const Graph *g)
+fold_reads_extents(const Graph *g)
 {
 	FOR_NODES (n, g)
-		if (asks_extents(n))
+		if (reads_extents(n))
 			return true;
 	return false;
 }
 
 bool
-fold_is_sized(struct fold *f, const Node *n)
+fold_is_from_extents(struct fold *f, const Node *n)
 {
-	if (asks_extents(n) && !val_is_const(in_val(f, n, 0)))
+	if (reads_extents(n) && !val_is_const(in_val(f, n, 0)))
 		return true;
 	for (int k = 0; k < n->nin; k++)
-		if (n->in[k] && fold_note(f, n->in[k])->sized)
+		if (n->in[k] && fold_facts(f, n->in[k])->from_extents)
 			return true;
 	return false;
 }
 
 static bool
-is_number(const Graph *g, ValId v)
+is_scalar_const(const Graph *g, ValId v)
 {
 	return val_is_const(&g->val[v]) && val_nelem(&g->val[v]) == 1;
 }
@@ -77,7 +77,7 @@ is_number(const Graph *g, ValId v)
 /* ---- the graph for more samples ---- */
 
 Diag *
-fold_hush(Pass *p)
+fold_mute_diag(Pass *p)
 {
 	Diag *was = p->diag;
 
@@ -86,14 +86,14 @@ fold_hush(Pass *p)
 }
 
 void
-fold_unhush(Pass *p, Diag *was)
+fold_unmute_diag(Pass *p, Diag *was)
 {
 	diag_free(p->diag);
 	p->diag = was;
 }
 
 static void
-enlarge(Graph *g, int times)
+enlarge_batch(Graph *g, int times)
 {
 	const Val *first = graph_batch_input(g);
 	int64_t samples = first ? first->shape.dim[0] : 0;
@@ -111,12 +111,12 @@ static void
 read_numbers(const Graph *g, const struct extents *e, double *at)
 {
 	for (ValId v = 1; v < e->nval; v++)
-		at[v] = is_number(g, v) ? val_float(&g->val[v], 0) : NAN;
+		at[v] = is_scalar_const(g, v) ? val_float(&g->val[v], 0) : NAN;
 }
 
 /* Of so many times the samples.  What cannot be folded then is not known. */
 static void
-measure(Pass *p, const Graph *before, int times, struct extents *e)
+measure_batch(Pass *p, const Graph *before, int times, struct extents *e)
 {
 	struct fold f = { .p = p, .g = graph_clone(before),
 		.mem = arena_new() };
@@ -126,12 +126,12 @@ measure(Pass *p, const Graph *before, int times, struct extents *e)
 
 	if (!mul_ok(more.fold_limit, times, &more.fold_limit))
 		more.fold_limit = INT64_MAX;
-	enlarge(f.g, times);
-	was = fold_hush(p);
+	enlarge_batch(f.g, times);
+	was = fold_mute_diag(p);
 	p->opt = &more;
 	fold_walk(&f);
 	p->opt = given;
-	fold_unhush(p, was);
+	fold_unmute_diag(p, was);
 	read_numbers(f.g, e, e->at[times - 1]);
 	arena_free(f.mem);
 	graph_free(f.g);
@@ -192,7 +192,7 @@ growth_of_ew(const struct fold *f, const Node *n, int depth)
 	if (!grows)
 		return FIXED;
 	return straight && growth_by_points(f->extents, n->out[0]) != UNKNOWN
-		? LINEAR : CURVED;
+		? LINEAR : NONLINEAR;
 }
 
 static enum growth
@@ -207,11 +207,11 @@ growth_of(const struct fold *f, ValId v, int depth)
 		return FIXED;
 	if (e->growth[v])
 		return e->growth[v];
-	if (depth > DEPTH || !is_number(g, v))
+	if (depth > DEPTH || !is_scalar_const(g, v))
 		return UNKNOWN;
 	if (op_info[n->op].flags & F_EW)
 		is = growth_of_ew(f, n, depth + 1);
-	else if (n->nin && is_number(g, n->in[0]) && only_moves(e, n))
+	else if (n->nin && is_scalar_const(g, n->in[0]) && only_moves(e, n))
 		is = growth_of(f, n->in[0], depth + 1);
 	else
 		is = growth_by_points(e, v);
@@ -221,11 +221,11 @@ growth_of(const struct fold *f, ValId v, int depth)
 /* Whether the number is not to be a constant where data meet it: if nobody
  * knows how it follows from the batch, only scalars matter. */
 static bool
-stays_apart(const struct fold *f, const struct meeting *m)
+follows_batch(const struct fold *f, const struct batch_number *m)
 {
 	enum growth is = growth_of(f, m->v, 0);
 
-	return is == LINEAR || is == CURVED
+	return is == LINEAR || is == NONLINEAR
 		|| (is == UNKNOWN && m->alone && f->extents->symbolic);
 }
 
@@ -249,10 +249,10 @@ fold_find_extents(struct fold *f, const Graph *before)
 		e->def[v] = before->val[v].def;
 	read_numbers(f->g, e, e->at[0]);
 	for (int times = 2; times <= POINTS; times++)
-		measure(f->p, before, times, e);
+		measure_batch(f->p, before, times, e);
 	f->extents = e;
-	for (size_t i = 0; i < f->nmet; i++)
-		if (stays_apart(f, &f->met[i]))
+	for (size_t i = 0; i < f->nbatch_number; i++)
+		if (follows_batch(f, &f->batch_number[i]))
 			return true;
 	f->extents = NULL;
 	return false;
@@ -261,7 +261,7 @@ fold_find_extents(struct fold *f, const Graph *before)
 /* ---- what stands for a number ---- */
 
 static ValId
-put_extent(struct fold *f, ValId v, double value, bool known)
+emit_extent_op(struct fold *f, ValId v, double value, bool known)
 {
 	Val x = f->g->val[v];
 	NodeId like = f->extents->def[v];
@@ -279,7 +279,7 @@ put_extent(struct fold *f, ValId v, double value, bool known)
 }
 
 static ValId
-put_linear(struct fold *f, ValId v)
+emit_linear(struct fold *f, ValId v)
 {
 	const struct extents *e = f->extents;
 	double value = e->at[1][v] - e->at[0][v], rest = e->at[0][v] - value;
@@ -287,17 +287,17 @@ put_linear(struct fold *f, ValId v)
 
 	if (value == 0)
 		return v;
-	in[0] = put_extent(f, v, value, true);
+	in[0] = emit_extent_op(f, v, value, true);
 	in[1] = val_scalar(f->g, f->g->val[v].dt, rest);
 	return rest == 0 || !in[0] ? in[0]
 	       : fold_emit(f, OP_ADD, 2, in, NULL, e->def[v]);
 }
 
-static ValId put(struct fold *, ValId v);
+static ValId batch_expr(struct fold *, ValId v);
 
 /* The node of v with what stands for its operands. */
 static ValId
-put_again(struct fold *f, ValId v)
+rebuild_node(struct fold *f, ValId v)
 {
 	NodeId id = f->extents->def[v];
 	Node n = f->g->node[id];
@@ -305,7 +305,7 @@ put_again(struct fold *f, ValId v)
 	                       (size_t)n.nin * sizeof *in);
 
 	for (int k = 0; k < n.nin; k++) {
-		in[k] = put(f, in[k]);
+		in[k] = batch_expr(f, in[k]);
 		if (!in[k])
 			return 0;
 	}
@@ -316,7 +316,7 @@ put_again(struct fold *f, ValId v)
 
 /* What stands for v; 0 after a diagnostic. */
 static ValId
-put(struct fold *f, ValId v)
+batch_expr(struct fold *f, ValId v)
 {
 	struct extents *e = f->extents;
 	enum growth is = growth_of(f, v, 0);
@@ -324,33 +324,36 @@ put(struct fold *f, ValId v)
 	if (is == FIXED)
 		return v;
 	if (!e->made[v])
-		e->made[v] = is == LINEAR ? put_linear(f, v)
-			: is == CURVED ? put_again(f, v)
-			: put_extent(f, v, e->at[0][v], false);
+		e->made[v] = is == LINEAR ? emit_linear(f, v)
+			: is == NONLINEAR ? rebuild_node(f, v)
+			: emit_extent_op(f, v, e->at[0][v], false);
 	return e->made[v];
 }
 
 static bool
-meet_one(struct fold *f, NodeId id, int k, bool alone)
+add_batch_number(struct fold *f, NodeId id, int k, bool alone)
 {
-	struct meeting m = { f->g->node[id].in[k], alone };
+	struct batch_number m = { f->g->node[id].in[k], alone };
 	ValId y;
 
 	if (!f->extents) {
-		f->met = arena_grow(f->p->scratch, f->met, f->nmet,
-		                    &f->met_cap, f->nmet + 1, sizeof *f->met);
-		f->met[f->nmet++] = m;
+		f->batch_number = arena_grow(f->p->scratch, f->batch_number,
+		                             f->nbatch_number,
+		                             &f->batch_number_cap,
+		                             f->nbatch_number + 1,
+		                             sizeof *f->batch_number);
+		f->batch_number[f->nbatch_number++] = m;
 		return true;
 	}
-	if (!stays_apart(f, &m))
+	if (!follows_batch(f, &m))
 		return true;
-	y = put(f, m.v);
+	y = batch_expr(f, m.v);
 	f->g->node[id].in[k] = y;
 	return y != 0;
 }
 
 bool
-fold_meet(struct fold *f, NodeId id)
+fold_batch_numbers(struct fold *f, NodeId id)
 {
 	const Node *n = &f->g->node[id];
 	int nin = n->nin < op_info[n->op].nstat ? n->nin : op_info[n->op].nstat;
@@ -363,8 +366,9 @@ fold_meet(struct fold *f, NodeId id)
 	for (int k = 0; k < nin; k++) {
 		ValId v = f->g->node[id].in[k];
 
-		if (v && is_number(f->g, v) && fold_note(f, v)->sized
-		    && !meet_one(f, id, k, alone))
+		if (v && is_scalar_const(f->g, v)
+		    && fold_facts(f, v)->from_extents
+		    && !add_batch_number(f, id, k, alone))
 			return false;
 	}
 	return true;

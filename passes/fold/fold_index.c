@@ -44,7 +44,7 @@ gather_core(struct fold *f, NodeId id, ValId core)
 
 	v = in[1] ? fold_emit(f, OP_GATHER, 2, in, &attr, id) : 0;
 	TRY(v);
-	return fold_become(f, id, v);
+	return fold_set_broadcast(f, id, v);
 }
 
 /* Whether v is 0, each, 2 each, ... */
@@ -97,7 +97,7 @@ gather_own_rows(struct fold *f, NodeId id)
 	attr.GATHER_ND.batch = 1;
 	in[0] = fold_emit(f, OP_GATHER_ND, 2, in, &attr, id);
 	TRY(in[0]);
-	return fold_become(f, id, in[0]);
+	return fold_set_broadcast(f, id, in[0]);
 }
 
 /* gather of consecutive rows: a slice, put into place and broadcast. */
@@ -106,7 +106,7 @@ simplify_gather(struct fold *f, NodeId id)
 {
 	Node *n = &f->g->node[id];
 	int rank = in_val(f, n, 1)->shape.rank, lead;
-	ValId core = fold_core(f, n->in[1]);
+	ValId core = fold_expand_source(f, n->in[1]);
 	const Val *idx = &f->g->val[core];
 	Shape x = in_val(f, n, 0)->shape, y = out_val(f, n)->shape;
 	int axis = (int)n->attr.GATHER.axis;
@@ -141,14 +141,14 @@ simplify_gather(struct fold *f, NodeId id)
 	ValId v = fold_slice(f, n->in[0], &start, &step, &x, id);
 	TRY(v);
 	/* y with the axes over which the run repeats at 1 */
-	Shape put = y;
+	Shape placed = y;
 	for (int d = 0; d < rank; d++)
-		put.dim[axis + d] = d < lead ? 1 : at.dim[d];
-	if (shape_eq(&put, &y))
+		placed.dim[axis + d] = d < lead ? 1 : at.dim[d];
+	if (shape_eq(&placed, &y))
 		return fold_turn_reshape(f, id, v);
-	v = fold_reshape(f, v, &put, id);
+	v = fold_reshape(f, v, &placed, id);
 	TRY(v);
-	return fold_become(f, id, v);
+	return fold_set_broadcast(f, id, v);
 }
 
 /* What component c of constant index tuples follows: COORD_FIXED with the
@@ -198,7 +198,7 @@ tuple_coordinate(const struct fold *f, ValId idx, int c, int64_t extent,
 	if (!n || n->op != OP_CONCAT || n->attr.CONCAT.axis != rank - 1
 	    || n->nin != v->shape.dim[rank - 1])
 		return COORD_NONE;
-	core = fold_core(f, n->in[c]);
+	core = fold_expand_source(f, n->in[c]);
 	if (!core || val_nelem(&f->g->val[core]) < 1)
 		return COORD_NONE;
 	part = f->g->val[core];
@@ -216,7 +216,7 @@ simplify_gather_nd(struct fold *f, NodeId id)
 	Node *n = &f->g->node[id];
 	const Val *idx = in_val(f, n, 1);
 	ValId v = n->in[0];
-	Shape x = f->g->val[v].shape, y = out_val(f, n)->shape, put = y;
+	Shape x = f->g->val[v].shape, y = out_val(f, n)->shape, placed = y;
 	int len, axis_of[MAX_RANK], rank = y.rank;
 	int64_t at[MAX_RANK];
 	bool used[MAX_RANK] = { false };
@@ -249,7 +249,7 @@ simplify_gather_nd(struct fold *f, NodeId id)
 			if (axis_of[c] == d)
 				perm->v[perm->n++] = c;
 		if (!used[d])
-			put.dim[d] = 1;
+			placed.dim[d] = 1;
 	}
 	for (int d = len; d < x.rank; d++)
 		perm->v[perm->n++] = d;
@@ -259,9 +259,9 @@ simplify_gather_nd(struct fold *f, NodeId id)
 	if (moved)
 		v = fold_emit(f, OP_TRANSPOSE, 1, &v, &attr, id);
 	TRY(v);
-	v = fold_reshape(f, v, &put, id);
+	v = fold_reshape(f, v, &placed, id);
 	TRY(v);
-	return fold_become(f, id, v);
+	return fold_set_broadcast(f, id, v);
 }
 
 /* one_hot of indices known at run time: where(idx == 0..depth-1, on, off),
@@ -306,11 +306,11 @@ simplify_one_hot(struct fold *f, NodeId id)
 	idx = fold_emit(f, OP_WHERE, 3, (ValId[]){ below, moved, idx }, NULL,
 	                id);
 	TRY(idx);
-	Shape put = y, along = y;
-	put.dim[axis] = 1;
+	Shape placed = y, along = y;
+	placed.dim[axis] = 1;
 	for (int d = 0; d < y.rank; d++)
 		along.dim[d] = d == axis ? count : 1;
-	idx = fold_reshape(f, idx, &put, id);
+	idx = fold_reshape(f, idx, &placed, id);
 	v[0] = idx;
 	v[1] = fold_numbers(f, count, &along, id);
 	TRY(v[0] && v[1]);
@@ -320,5 +320,5 @@ simplify_one_hot(struct fold *f, NodeId id)
 	v[2] = off;
 	v[0] = fold_emit(f, OP_WHERE, 3, v, NULL, id);
 	TRY(v[0]);
-	return fold_become(f, id, v[0]);
+	return fold_set_broadcast(f, id, v[0]);
 }

@@ -6,7 +6,7 @@
 enum step
 simplify_identity(struct fold *f, NodeId id)
 {
-	return fold_become(f, id, f->g->node[id].in[0]);
+	return fold_set_broadcast(f, id, f->g->node[id].in[0]);
 }
 
 /* If an array of shape x, row-major, is read as shape y with these strides by
@@ -76,11 +76,11 @@ simplify_reshape(struct fold *f, NodeId id)
 		x = in_val(f, n, 0);
 	}
 	if (shape_eq(&x->shape, &out_val(f, n)->shape))
-		return fold_become(f, id, n->in[0]);
+		return fold_set_broadcast(f, id, n->in[0]);
 	ValId whole;
 	IntList perm;
 	if (is_transposition(f, n, &whole, &perm)) {
-		fold_turn(f, id, OP_TRANSPOSE, whole);
+		fold_set_op(f, id, OP_TRANSPOSE, whole);
 		n->attr.TRANSPOSE.perm = perm;
 		return simplify_transpose(f, id);
 	}
@@ -93,7 +93,7 @@ fold_turn_reshape(struct fold *f, NodeId id, ValId x)
 	Node *n = &f->g->node[id];
 	const Shape *s = &f->g->val[n->out[0]].shape;
 
-	fold_turn(f, id, OP_RESHAPE, x);
+	fold_set_op(f, id, OP_RESHAPE, x);
 	n->attr = attr_reshape(s);
 	return simplify_reshape(f, id);
 }
@@ -105,7 +105,7 @@ simplify_expand(struct fold *f, NodeId id)
 
 	if (n->nin == 1 && shape_eq(&in_val(f, n, 0)->shape,
 	                            &out_val(f, n)->shape))
-		return fold_become(f, id, n->in[0]);
+		return fold_set_broadcast(f, id, n->in[0]);
 	return STEP_KEEP;
 }
 
@@ -120,7 +120,7 @@ simplify_transpose(struct fold *f, NodeId id)
 			return STEP_KEEP;
 	if (in_val(f, n, 0)->shape.rank != perm->n)
 		return STEP_KEEP;
-	return fold_become(f, id, n->in[0]);
+	return fold_set_broadcast(f, id, n->in[0]);
 }
 
 enum step
@@ -131,7 +131,7 @@ simplify_slice(struct fold *f, NodeId id)
 	if (n->nin == 1 && shape_known(&out_val(f, n)->shape)
 	    && fold_is_whole(&n->attr.SLICE.start, &n->attr.SLICE.step,
 	                     &in_val(f, n, 0)->shape, &out_val(f, n)->shape))
-		return fold_become(f, id, n->in[0]);
+		return fold_set_broadcast(f, id, n->in[0]);
 	return STEP_KEEP;
 }
 
@@ -203,7 +203,7 @@ simplify_pad(struct fold *f, NodeId id)
 			end->v[d] = end->v[d] < 0 ? 0 : end->v[d];
 		}
 	}
-	return adds ? STEP_KEEP : fold_become(f, id, x);
+	return adds ? STEP_KEEP : fold_set_broadcast(f, id, x);
 }
 
 /* tile = reshape, expand, reshape: [a, b] -> [ra, a, rb, b] */
@@ -250,7 +250,7 @@ simplify_concat(struct fold *f, NodeId id)
 			n->in[kept++] = n->in[i];
 	if (kept > 0)
 		n->nin = kept;
-	return n->nin == 1 ? fold_become(f, id, n->in[0]) : STEP_KEEP;
+	return n->nin == 1 ? fold_set_broadcast(f, id, n->in[0]) : STEP_KEEP;
 }
 
 enum step
@@ -264,5 +264,5 @@ simplify_constant_of_shape(struct fold *f, NodeId id)
 	if (!val_is_const(in_val(f, n, 0)) || !shape_known(&y->shape))
 		return STEP_KEEP;
 	ValId one = val_scalar(f->g, y->dt, value);
-	return fold_become(f, id, one);
+	return fold_set_broadcast(f, id, one);
 }

@@ -30,7 +30,7 @@ struct rnn {
 /* ---- building: 0 gives 0 ---- */
 
 static ValId
-emit(struct rnn *r, Op op, int nin, const ValId *in, const Attr *a)
+rnn_op(struct rnn *r, Op op, int nin, const ValId *in, const Attr *a)
 {
 	ValId v = 0;
 
@@ -43,31 +43,31 @@ emit(struct rnn *r, Op op, int nin, const ValId *in, const Attr *a)
 }
 
 static ValId
-one(struct rnn *r, Op op, ValId x)
+rnn_op1(struct rnn *r, Op op, ValId x)
 {
-	return emit(r, op, 1, &x, NULL);
+	return rnn_op(r, op, 1, &x, NULL);
 }
 
 static ValId
-two(struct rnn *r, Op op, ValId x, ValId y)
+rnn_op2(struct rnn *r, Op op, ValId x, ValId y)
 {
-	return emit(r, op, 2, (ValId[]){ x, y }, NULL);
+	return rnn_op(r, op, 2, (ValId[]){ x, y }, NULL);
 }
 
 static ValId
-where(struct rnn *r, ValId c, ValId x, ValId y)
+rnn_where(struct rnn *r, ValId c, ValId x, ValId y)
 {
-	return emit(r, OP_WHERE, 3, (ValId[]){ c, x, y }, NULL);
+	return rnn_op(r, OP_WHERE, 3, (ValId[]){ c, x, y }, NULL);
 }
 
 static ValId
-number(struct rnn *r, double x)
+rnn_const(struct rnn *r, double x)
 {
 	return val_scalar(r->f->g, r->dt, x);
 }
 
 static ValId
-reshape(struct rnn *r, ValId x, Shape s)
+rnn_reshape(struct rnn *r, ValId x, Shape s)
 {
 	ValId v = r->failed ? 0 : fold_reshape(r->f, x, &s, r->id);
 
@@ -77,7 +77,7 @@ reshape(struct rnn *r, ValId x, Shape s)
 
 /* Elements from..from+n-1 of an axis. */
 static ValId
-slice(struct rnn *r, ValId x, int axis, int64_t from, int64_t n)
+rnn_slice(struct rnn *r, ValId x, int axis, int64_t from, int64_t n)
 {
 	IntList start = { 0 }, step = { 0 };
 	Shape s;
@@ -97,137 +97,141 @@ slice(struct rnn *r, ValId x, int axis, int64_t from, int64_t n)
 }
 
 static ValId
-linear(struct rnn *r, ValId x, ValId w, ValId bias)
+rnn_linear(struct rnn *r, ValId x, ValId w, ValId bias)
 {
 	Attr a = attr_default(OP_MATMUL);
 
 	a.MATMUL.tb = 1;
-	return emit(r, OP_MATMUL, bias ? 3 : 2, (ValId[]){ x, w, bias }, &a);
+	return rnn_op(r, OP_MATMUL, bias ? 3 : 2, (ValId[]){ x, w, bias }, &a);
 }
 
 /* ORDER ACT: frontend/import/import_rnn.c */
 static ValId
-activate(struct rnn *r, int which, ValId x)
+rnn_act(struct rnn *r, int which, ValId x)
 {
 	double clip = r->attr.RNN.clip;
 	ValId y;
 
 	if (clip > 0)
-		x = two(r, OP_MAX, two(r, OP_MIN, x, number(r, clip)),
-		        number(r, -clip));
+		x = rnn_op2(r, OP_MAX, rnn_op2(r, OP_MIN, x,
+		                               rnn_const(r, clip)),
+		            rnn_const(r, -clip));
 	switch (r->attr.RNN.act.v[which]) {
 	case 0:
-		return one(r, OP_SIGMOID, x);
+		return rnn_op1(r, OP_SIGMOID, x);
 	case 1:
-		return one(r, OP_TANH, x);
+		return rnn_op1(r, OP_TANH, x);
 	case 2:
-		return one(r, OP_RELU, x);
+		return rnn_op1(r, OP_RELU, x);
 	case 3:
-		y = two(r, OP_ADD, one(r, OP_ABS, x), number(r, 1));
-		return two(r, OP_DIV, x, y);
+		y = rnn_op2(r, OP_ADD, rnn_op1(r, OP_ABS, x), rnn_const(r, 1));
+		return rnn_op2(r, OP_DIV, x, y);
 	default:
-		return one(r, OP_SOFTPLUS, x);
+		return rnn_op1(r, OP_SOFTPLUS, x);
 	}
 }
 
 /* ---- one step; gates is [B,G*H] ---- */
 
 static ValId
-gate(struct rnn *r, ValId gates, int k)
+rnn_gate(struct rnn *r, ValId gates, int k)
 {
-	return slice(r, gates, 1, k * r->hidden, r->hidden);
+	return rnn_slice(r, gates, 1, k * r->hidden, r->hidden);
 }
 
 /* Peephole k of the cell state. */
 static ValId
-peep(struct rnn *r, ValId g, int k, ValId c)
+rnn_peephole(struct rnn *r, ValId g, int k, ValId c)
 {
 	if (!r->in[7])
 		return g;
-	return two(r, OP_ADD, g,
-	           two(r, OP_MUL, slice(r, r->in[7], 0, k * r->hidden,
-	                                r->hidden), c));
+	return rnn_op2(r, OP_ADD, g,
+	               rnn_op2(r, OP_MUL, rnn_slice(r, r->in[7], 0,
+	                       k * r->hidden, r->hidden), c));
 }
 
 /* Gates i, o, f, c. */
 static void
-lstm(struct rnn *r, ValId gates, ValId *h, ValId *c)
+emit_lstm_step(struct rnn *r, ValId gates, ValId *h, ValId *c)
 {
-	ValId i = activate(r, 0, peep(r, gate(r, gates, 0), 0, r->c)), f, g, o;
+	ValId i = rnn_peephole(r, rnn_gate(r, gates, 0), 0, r->c), f, g, o;
 
+	i = rnn_act(r, 0, i);
 	if (r->attr.RNN.coupled)
-		f = two(r, OP_SUB, number(r, 1), i);
+		f = rnn_op2(r, OP_SUB, rnn_const(r, 1), i);
 	else
-		f = activate(r, 0, peep(r, gate(r, gates, 2), 2, r->c));
-	g = activate(r, 1, gate(r, gates, 3));
-	*c = two(r, OP_ADD, two(r, OP_MUL, f, r->c), two(r, OP_MUL, i, g));
-	o = activate(r, 0, peep(r, gate(r, gates, 1), 1, *c));
+		f = rnn_act(r, 0, rnn_peephole(r, rnn_gate(r, gates, 2), 2,
+		                               r->c));
+	g = rnn_act(r, 1, rnn_gate(r, gates, 3));
+	*c = rnn_op2(r, OP_ADD, rnn_op2(r, OP_MUL, f, r->c),
+	             rnn_op2(r, OP_MUL, i, g));
+	o = rnn_act(r, 0, rnn_peephole(r, rnn_gate(r, gates, 1), 1, *c));
 	/* clipping is for the gates alone */
 	double clip = r->attr.RNN.clip;
 	r->attr.RNN.clip = 0;
-	*h = two(r, OP_MUL, o, activate(r, 2, *c));
+	*h = rnn_op2(r, OP_MUL, o, rnn_act(r, 2, *c));
 	r->attr.RNN.clip = clip;
 }
 
 /* Gates z, r, h. */
 static void
-gru(struct rnn *r, ValId x, ValId *h)
+emit_gru_step(struct rnn *r, ValId x, ValId *h)
 {
 	int64_t n = r->hidden;
 	ValId z, reset, g, hr, w = r->in[2];
 
 	if (r->attr.RNN.reset_after) {
-		hr = linear(r, r->h, w, r->bias);
-		g = slice(r, hr, 1, 2 * n, n);
-		hr = slice(r, hr, 1, 0, 2 * n);
+		hr = rnn_linear(r, r->h, w, r->bias);
+		g = rnn_slice(r, hr, 1, 2 * n, n);
+		hr = rnn_slice(r, hr, 1, 0, 2 * n);
 	} else {
-		hr = linear(r, r->h, slice(r, w, 0, 0, 2 * n), 0);
+		hr = rnn_linear(r, r->h, rnn_slice(r, w, 0, 0, 2 * n), 0);
 		g = 0;
 	}
-	hr = two(r, OP_ADD, slice(r, x, 1, 0, 2 * n), hr);
-	z = activate(r, 0, gate(r, hr, 0));
-	reset = activate(r, 0, gate(r, hr, 1));
+	hr = rnn_op2(r, OP_ADD, rnn_slice(r, x, 1, 0, 2 * n), hr);
+	z = rnn_act(r, 0, rnn_gate(r, hr, 0));
+	reset = rnn_act(r, 0, rnn_gate(r, hr, 1));
 	if (g)
-		g = two(r, OP_MUL, reset, g);
+		g = rnn_op2(r, OP_MUL, reset, g);
 	else
-		g = linear(r, two(r, OP_MUL, reset, r->h),
-		           slice(r, w, 0, 2 * n, n), 0);
-	g = activate(r, 1, two(r, OP_ADD, gate(r, x, 2), g));
-	*h = two(r, OP_ADD,
-	         two(r, OP_MUL, two(r, OP_SUB, number(r, 1), z), g),
-	         two(r, OP_MUL, z, r->h));
+		g = rnn_linear(r, rnn_op2(r, OP_MUL, reset, r->h),
+		               rnn_slice(r, w, 0, 2 * n, n), 0);
+	g = rnn_act(r, 1, rnn_op2(r, OP_ADD, rnn_gate(r, x, 2), g));
+	*h = rnn_op2(r, OP_ADD,
+	             rnn_op2(r, OP_MUL, rnn_op2(r, OP_SUB, rnn_const(r, 1), z),
+	                     g), rnn_op2(r, OP_MUL, z, r->h));
 }
 
 /* The state after step t; what the step gives. */
 static ValId
-step(struct rnn *r, int64_t t)
+emit_rnn_step(struct rnn *r, int64_t t)
 {
-	ValId x = slice(r, r->xw, 0, t, 1), h = 0, c = r->c, y, on = 0;
+	ValId x = rnn_slice(r, r->xw, 0, t, 1), h = 0, c = r->c, y, on = 0;
 	int64_t width = r->failed ? 0 : r->f->g->val[r->xw].shape.dim[2];
 
-	x = reshape(r, x, SHAPE(r->batch, width));
+	x = rnn_reshape(r, x, SHAPE(r->batch, width));
 	if (r->attr.RNN.kind == KIND_GRU) {
-		gru(r, x, &h);
+		emit_gru_step(r, x, &h);
 	} else {
-		ValId g = linear(r, r->h, r->in[2], 0);
+		ValId g = rnn_linear(r, r->h, r->in[2], 0);
 
-		g = two(r, OP_ADD, x, g);
+		g = rnn_op2(r, OP_ADD, x, g);
 		if (r->attr.RNN.kind == KIND_LSTM)
-			lstm(r, g, &h, &c);
+			emit_lstm_step(r, g, &h, &c);
 		else
-			h = activate(r, 0, g);
+			h = rnn_act(r, 0, g);
 	}
 	y = h;
 	if (r->lens) {
-		on = two(r, OP_LT, val_scalar(r->f->g, DT_I64, (double)t),
-		         r->lens);
-		y = where(r, on, h, number(r, 0));
-		h = where(r, on, h, r->h);
-		c = r->c ? where(r, on, c, r->c) : 0;
+		on = rnn_op2(r, OP_LT, val_scalar(r->f->g, DT_I64, (double)t),
+		             r->lens);
+		y = rnn_where(r, on, h, rnn_const(r, 0));
+		h = rnn_where(r, on, h, r->h);
+		c = r->c ? rnn_where(r, on, c, r->c) : 0;
 	}
 	r->h = h;
 	r->c = c;
-	return reshape(r, y, SHAPE(1, r->batch, r->hidden));
+	return rnn_reshape(r, y, SHAPE(1, r->batch, r->hidden));
 }
 
 /* ---- all steps ---- */
@@ -242,23 +246,23 @@ project_input(struct rnn *r)
 	ValId b = 0, v;
 
 	if (r->in[3]) {
-		b = slice(r, r->in[3], 0, 0, width);
-		v = slice(r, r->in[3], 0, width, width);
+		b = rnn_slice(r, r->in[3], 0, 0, width);
+		v = rnn_slice(r, r->in[3], 0, width, width);
 		if (r->attr.RNN.kind == KIND_GRU && r->attr.RNN.reset_after)
 			r->bias = v;
 		else
-			b = two(r, OP_ADD, b, v);
+			b = rnn_op2(r, OP_ADD, b, v);
 	}
-	v = reshape(r, r->in[0], SHAPE(x.dim[0] * x.dim[1], x.dim[2]));
-	v = linear(r, v, r->in[1], b);
-	r->xw = reshape(r, v, SHAPE(r->steps, r->batch, width));
+	v = rnn_reshape(r, r->in[0], SHAPE(x.dim[0] * x.dim[1], x.dim[2]));
+	v = rnn_linear(r, v, r->in[1], b);
+	r->xw = rnn_reshape(r, v, SHAPE(r->steps, r->batch, width));
 }
 
 static ValId
-zeros(struct rnn *r)
+zero_state(struct rnn *r)
 {
 	Shape s = SHAPE(r->batch, r->hidden);
-	ValId zero = number(r, 0), v = fold_expand(r->f, zero, &s, r->id);
+	ValId zero = rnn_const(r, 0), v = fold_expand(r->f, zero, &s, r->id);
 
 	r->failed |= !v;
 	return v;
@@ -266,14 +270,14 @@ zeros(struct rnn *r)
 
 /* Output k of the node is v from now on. */
 static bool
-replace(struct rnn *r, int k, ValId v)
+replace_output(struct rnn *r, int k, ValId v)
 {
 	const Graph *g = r->f->g;
 	ValId y = g->node[r->id].out[k];
 
 	if (y && g->val[y].output
 	    && (g->val[v].kind != V_TEMP || g->val[v].output))
-		v = emit(r, OP_COPY, 1, &v, NULL);
+		v = rnn_op(r, OP_COPY, 1, &v, NULL);
 	if (y && v)
 		fold_replace(r->f, y, v);
 	return !y || v;
@@ -309,23 +313,23 @@ fold_rnn(struct fold *f, NodeId id)
 	if (r.in[4]) {
 		cast.CAST.to = DT_I64;
 		r.lens = g->val[r.in[4]].dt == DT_I64 ? r.in[4]
-			: emit(&r, OP_CAST, 1, &r.in[4], &cast);
-		r.lens = reshape(&r, r.lens, SHAPE(r.batch, 1));
+			: rnn_op(&r, OP_CAST, 1, &r.in[4], &cast);
+		r.lens = rnn_reshape(&r, r.lens, SHAPE(r.batch, 1));
 	}
-	r.h = r.in[5] ? r.in[5] : zeros(&r);
+	r.h = r.in[5] ? r.in[5] : zero_state(&r);
 	if (r.attr.RNN.kind == KIND_LSTM)
-		r.c = r.in[6] ? r.in[6] : zeros(&r);
+		r.c = r.in[6] ? r.in[6] : zero_state(&r);
 	y = arena_array(f->p->scratch, (size_t)r.steps, sizeof *y);
 	for (int64_t i = 0; i < r.steps && !r.failed; i++) {
 		int64_t t = r.attr.RNN.reverse ? r.steps - 1 - i : i;
 
-		y[t] = step(&r, t);
+		y[t] = emit_rnn_step(&r, t);
 	}
 	cat.CONCAT.axis = 0;
 	all = r.failed || r.steps == 1 ? y[0]
-		: emit(&r, OP_CONCAT, (int)r.steps, y, &cat);
+		: rnn_op(&r, OP_CONCAT, (int)r.steps, y, &cat);
 	TRY(!r.failed && all);
-	TRY(replace(&r, 0, all) && replace(&r, 1, r.h));
-	TRY(r.attr.RNN.kind != KIND_LSTM || replace(&r, 2, r.c));
+	TRY(replace_output(&r, 0, all) && replace_output(&r, 1, r.h));
+	TRY(r.attr.RNN.kind != KIND_LSTM || replace_output(&r, 2, r.c));
 	return STEP_GONE;
 }

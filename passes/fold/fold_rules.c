@@ -56,7 +56,7 @@ simplify_interpolate(struct fold *f, NodeId id)
 		x = fold_emit(f, OP_RESIZE, 1, &x, &a, id);
 		TRY(x);
 	}
-	return fold_become(f, id, x);
+	return fold_set_broadcast(f, id, x);
 }
 
 /* x, whose dim `axis` has windows and their elements in turn, with both where
@@ -122,7 +122,7 @@ simplify_col2im(struct fold *f, NodeId id)
 	TRY(x = fold_reshape(f, x, &flat, id));
 	for (int d = 0; d < dims; d++)
 		TRY(x = lay_columns(f, x, 2 + d, &c[d], id));
-	return fold_become(f, id, x);
+	return fold_set_broadcast(f, id, x);
 }
 
 /* ---- norms ---- */
@@ -164,7 +164,7 @@ as_row(struct fold *f, ValId v, const Shape *row, NodeId like)
 }
 
 static ValId
-ones(struct fold *f, DType dt, const Shape *row, NodeId like)
+const_ones(struct fold *f, DType dt, const Shape *row, NodeId like)
 {
 	return fold_expand(f, val_scalar(f->g, dt, 1), row, like);
 }
@@ -215,7 +215,7 @@ simplify_norm(struct fold *f, NodeId id)
 	                                             &row));
 	ValId s, b = 0;
 
-	TRY(s = in ? as_row(f, scale, &row, id) : ones(f, dt, &row, id));
+	TRY(s = in ? as_row(f, scale, &row, id) : const_ones(f, dt, &row, id));
 	if (bias && both)
 		TRY(b = as_row(f, bias, &row, id));
 	f->g->node[id].in[1] = s;
@@ -278,7 +278,7 @@ fold_simplify(struct fold *f, NodeId id)
 	/* what is shaped by an unknown value is reported at the end */
 	if (!shape_known(&f->g->val[f->g->node[id].out[0]].shape))
 		return STEP_KEEP;
-	if (fold_spread(f, id, &step))
+	if (fold_sink_expand(f, id, &step))
 		return step;
 	return simplify[op] ? simplify[op](f, id) : STEP_KEEP;
 }

@@ -34,19 +34,19 @@ Simplify simplify_add, simplify_sub, simplify_mul, simplify_by_one,
 /* fold_rnn.c */
 Simplify fold_rnn;
 
-/* fold_same.c */
+/* fold_cse.c */
 /* Whether computing a constant node takes more than its share of time or
  * memory; if not, that counts as spent. */
-bool fold_is_dear(struct fold *, const Node *);
+bool fold_is_expensive(struct fold *, const Node *);
 /* MiB of --fold-limit that let it be computed, as far as can be told. */
 int64_t fold_steps_enough(const struct fold *, const Node *);
-/* What an equal node gave that was remembered; 0: there is none. */
-ValId fold_known(struct fold *, NodeId);
-void fold_remember(struct fold *, NodeId);
+/* The result of an equal node that was added; 0: none. */
+ValId fold_find_equal(struct fold *, NodeId);
+void fold_add_known(struct fold *, NodeId);
 
-/* fold_spread.c */
+/* fold_sink.c */
 /* The constant that v is, or is an expand of; 0: none. */
-ValId fold_core(const struct fold *, ValId v);
+ValId fold_expand_source(const struct fold *, ValId v);
 /* Whether all elements are the one number *x, as val_splat has it of what was
  * computed. */
 bool fold_splat(const struct fold *, ValId v, double *x);
@@ -54,24 +54,25 @@ bool fold_splat(const struct fold *, ValId v, double *x);
 Shape fold_aligned(const Shape *, int rank);
 /* Compute what the node makes of an expanded constant before the expand; false
  * if nothing was done. */
-bool fold_spread(struct fold *, NodeId, enum step *);
+bool fold_sink_expand(struct fold *, NodeId, enum step *);
 
 /* fold_extent.c: numbers that follow from the size of the batch */
 /* Whether some node asks for extents. */
-bool fold_has_sizes(const Graph *);
+bool fold_reads_extents(const Graph *);
 /* Whether what the node computes, a constant, follows from the extents of what
  * is none. */
-bool fold_is_sized(struct fold *, const Node *);
-/* A node with data among its operands: sized numbers beside them are noted, or
- * with f->extents made op extent if they follow from the batch.  False after a
- * diagnostic. */
-bool fold_meet(struct fold *, NodeId);
+bool fold_is_from_extents(struct fold *, const Node *);
+/* A node with data among its operands: numbers from extents beside them are
+ * noted, or with f->extents made op extent if they follow from the batch.
+ * False after a diagnostic. */
+bool fold_batch_numbers(struct fold *, NodeId);
 /* After the walk: set f->extents if some number that data met follows from the
  * size of the batch; before: the graph as it was. */
 bool fold_find_extents(struct fold *, const Graph *before);
-/* Say nothing from here on; the diagnostics there were, for fold_unhush. */
-Diag *fold_hush(Pass *);
-void fold_unhush(Pass *, Diag *was);
+/* Collect no diagnostics from here on; returns those so far, for
+ * fold_unmute_diag. */
+Diag *fold_mute_diag(Pass *);
+void fold_unmute_diag(Pass *, Diag *was);
 /* fold.c: all nodes; false after a diagnostic. */
 bool fold_walk(struct fold *);
 

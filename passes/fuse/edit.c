@@ -94,7 +94,7 @@ edit_reshaped(struct edit *e, ValId v, const Shape *s, NodeId before)
 }
 
 void
-edit_take_over(struct edit *e, NodeId id, NodeId by)
+edit_replace_node(struct edit *e, NodeId id, NodeId by)
 {
 	Graph *g = e->g;
 	Node *n = &g->node[id], *m = &g->node[by];

@@ -31,7 +31,7 @@ ValId edit_through_reshapes(const Graph *, ValId v);
 ValId edit_reshaped(struct edit *, ValId v, const Shape *, NodeId before);
 /* Node `by`, whose result has as many elements as that of node id, computes
  * that from now on: under its name if shapes agree, else node id reshapes. */
-void edit_take_over(struct edit *, NodeId id, NodeId by);
+void edit_replace_node(struct edit *, NodeId id, NodeId by);
 
 /* Tell the outputs of n who writes them now. */
 static inline void

@@ -76,7 +76,7 @@ constant_seed(const Graph *g, ValId v, double *x)
 
 /* The loss's adjoint: an attribute if it is known, else an operand. */
 static void
-give_seed(Graph *g, Node *n, ValId seed)
+set_seed(Graph *g, Node *n, ValId seed)
 {
 	if (constant_seed(g, seed, &n->attr.CLASSIFIER.seed))
 		return;
@@ -295,7 +295,7 @@ build_classifier(struct classifier_end *c)
 	n->in[1] = w ? w : m->in[1];
 	n->in[2] = sce->in[1];
 	n->in[3] = bias ? m->in[2] : 0;
-	give_seed(g, n, seed);
+	set_seed(g, n, seed);
 	n->nout = bias ? 4 : 3;
 	n->out = arena_array(g->arena, 4, sizeof *n->out);
 	n->out[0] = sce->out[0];
@@ -307,7 +307,7 @@ build_classifier(struct classifier_end *c)
 
 /* What the classifier does instead. */
 static void
-bury(const struct classifier_end *c)
+remove_classifier(const struct classifier_end *c)
 {
 	NodeId gone[] = { c->product, c->sce, c->stats, c->gather, c->dx,
 	                  c->dw, c->db };
@@ -335,7 +335,7 @@ fuse_classifier(Pass *p, Graph *g)
 	} else {
 		return true;
 	}
-	bury(&c);
+	remove_classifier(&c);
 	if (!move_tail(&c))
 		return false;
 	edit_commit(&e);

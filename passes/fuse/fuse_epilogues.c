@@ -53,7 +53,7 @@ is_half_product(const Graph *g, const Node *n, bool acc)
 
 /* The product becomes one with an end, whose sums are absent so far. */
 static void
-become(Graph *g, Node *n, int end, ValId x)
+set_epilogue(Graph *g, Node *n, int end, ValId x)
 {
 	Attr attr = attr_default(OP_MATMUL_END);
 	ValId *in = arena_array(g->arena, 4, sizeof *in);
@@ -98,8 +98,8 @@ fuse_gelu(struct edit *e, NodeId id)
 	x = edit_reshaped(e, x, &s, m);
 	if (!x)
 		return false;
-	become(g, &g->node[m], END_GELU_GRAD, x);
-	edit_take_over(e, id, m);
+	set_epilogue(g, &g->node[m], END_GELU_GRAD, x);
+	edit_replace_node(e, id, m);
 	return true;
 }
 
@@ -223,7 +223,7 @@ fuse_sums(struct edit *e, NodeId id)
 	} else if (!move_product_up(e, m, id)) {
 		return false;
 	}
-	become(g, n, left ? END_ROWS : END_COLUMNS, 0);
+	set_epilogue(g, n, left ? END_ROWS : END_COLUMNS, 0);
 	n->out[1] = sums;
 	edit_claim(g, n);
 	return true;

@@ -76,7 +76,7 @@ struct joint {
 };
 
 static bool
-inside(const struct joint *j, NodeId id)
+is_member(const struct joint *j, NodeId id)
 {
 	return j->f->unit[id] == j->a || j->f->unit[id] == j->b;
 }
@@ -109,7 +109,7 @@ operands_allow(struct joint *j, NodeId id)
 		if (writer && j->f->slot[writer] <= j->at)
 			return false;
 		NodeId from = fuse_producer(g, v);
-		if (!from || !inside(j, from)) {
+		if (!from || !is_member(j, from)) {
 			if (!add_joint_input(j, v)
 			    || (from && j->f->slot[j->f->unit[from]] >= j->at))
 				return false;
@@ -144,7 +144,7 @@ readers_allow(struct joint *j, ValId v, bool *outside)
 				stack[n++] = g->node[id].out[0];
 				continue;
 			}
-			if (inside(j, id))
+			if (is_member(j, id))
 				continue;
 			*outside = true;
 			if (f->slot[f->unit[id]] <= j->at)
@@ -381,7 +381,7 @@ loop_input(Node *loop, ValId v)
 
 /* Members in node order, which is a topological order. */
 static int
-members(const struct fuse *f, NodeId unit, NodeId *list)
+list_members(const struct fuse *f, NodeId unit, NodeId *list)
 {
 	int n = 0;
 
@@ -412,7 +412,7 @@ build_loop(struct fuse *f, NodeId unit)
 {
 	Graph *g = f->g;
 	NodeId list[LOOP_MICROS_MAX];
-	int n = members(f, unit, list);
+	int n = list_members(f, unit, list);
 	struct body *b = arena_alloc(g->arena, sizeof *b);
 	Node loop = g->node[unit];
 

@@ -163,7 +163,7 @@ accumulate_into(struct edit *e, NodeId id, NodeId adder, ValId other)
 	in[slot] = acc;
 	m->in = in;
 	m->nin = slot + 1;
-	edit_take_over(e, id, adder);
+	edit_replace_node(e, id, adder);
 	return true;
 }
 

@@ -28,7 +28,7 @@ struct classifier_unroll {
 };
 
 static ValId
-placed(struct classifier_unroll *u, ValId v)
+placed_value(struct classifier_unroll *u, ValId v)
 {
 	u->failed |= !v;
 	if (v)
@@ -45,8 +45,8 @@ emit_unrolled(struct classifier_unroll *u, Op op, int nin, const ValId *in,
 		u->failed |= !in[k] && (op != OP_SCE || k != 2);
 	if (u->failed)
 		return 0;
-	return placed(u, emit_op(u->g, u->e->p->diag, op, nin, in, attr,
-	                         u->c->grad));
+	return placed_value(u, emit_op(u->g, u->e->p->diag, op, nin, in, attr,
+	                               u->c->grad));
 }
 
 static ValId
@@ -70,7 +70,7 @@ slice_rows(struct classifier_unroll *u, ValId v, int64_t start, int64_t n)
 	memcpy(extent, u->g->val[v].shape.dim, sizeof extent);
 	extent[0] = n;
 	v = emit_slice(u->g, u->e->p->diag, v, from, extent, u->c->grad);
-	return placed(u, v);
+	return placed_value(u, v);
 }
 
 static ValId
@@ -86,7 +86,7 @@ emit_chunk_matmul(struct classifier_unroll *u, ValId a, ValId b, ValId bias,
 }
 
 static ValId
-plus(struct classifier_unroll *u, ValId sum, ValId v)
+emit_sum(struct classifier_unroll *u, ValId sum, ValId v)
 {
 	return sum ? emit_unrolled(u, OP_ADD, 2, (ValId[]){ sum, v }, NULL) : v;
 }
@@ -151,7 +151,7 @@ chunk_loss(struct classifier_unroll *u, ValId z, ValId labels, ValId *lse,
 }
 
 static void
-chunk(struct classifier_unroll *u, int i, int64_t start, int64_t n)
+emit_chunk(struct classifier_unroll *u, int i, int64_t start, int64_t n)
 {
 	Graph *g = u->g;
 	const struct classifier_end *c = u->c;
@@ -166,23 +166,23 @@ chunk(struct classifier_unroll *u, int i, int64_t start, int64_t n)
 	in[0] = u->seed;
 	in[1] = convert_rows(u, z, DT_F32);  /* chunks' losses are summed */
 	in[2] = labels;
-	u->loss = plus(u, u->loss,
-	               chunk_loss(u, in[1], labels, &in[3], &in[4]));
+	u->loss = emit_sum(u, u->loss,
+	                   chunk_loss(u, in[1], labels, &in[3], &in[4]));
 	grad.SCE_GRAD.reduction = 2;
 	dz = convert_rows(u, emit_unrolled(u, OP_SCE_GRAD, 5, in, &grad), dt);
 	if (c->dx)
 		u->dx[i] = emit_chunk_matmul(u, dz, u->w, 0, 0, !tb);
 	if (c->dw)
-		u->dw = plus(u, u->dw,
-		             tb ? emit_chunk_matmul(u, dz, x, 0, 1, 0)
+		u->dw = emit_sum(u, u->dw,
+		                 tb ? emit_chunk_matmul(u, dz, x, 0, 1, 0)
 		                : emit_chunk_matmul(u, x, dz, 0, 1, 0));
 	if (c->db)
-		u->db = plus(u, u->db, column_sum(u, dz));
+		u->db = emit_sum(u, u->db, column_sum(u, dz));
 }
 
 /* Node `old` wrote what v now stands for. */
 static void
-take_over(struct classifier_unroll *u, NodeId old, ValId v)
+move_output(struct classifier_unroll *u, NodeId old, ValId v)
 {
 	Graph *g = u->g;
 	Node *n;
@@ -224,12 +224,12 @@ unroll_classifier(struct classifier_end *c)
 	u.seed = over_denom(&u,
 	                    convert_rows(&u, g->node[c->grad].in[0], DT_F32));
 	for (int64_t at = 0; at < rows; at += step, n++)
-		chunk(&u, n, at, at + step < rows ? step : rows - at);
+		emit_chunk(&u, n, at, at + step < rows ? step : rows - at);
 	u.loss = over_denom(&u, u.loss);
-	take_over(&u, c->sce, convert_rows(&u, u.loss, loss));
-	take_over(&u, c->dx, c->dx ? join_chunks(&u, n) : 0);
-	take_over(&u, c->dw, u.dw);
-	take_over(&u, c->db, u.db);
+	move_output(&u, c->sce, convert_rows(&u, u.loss, loss));
+	move_output(&u, c->dx, c->dx ? join_chunks(&u, n) : 0);
+	move_output(&u, c->dw, u.dw);
+	move_output(&u, c->db, u.db);
 	c->e->dead[c->grad] = true;
 	return !u.failed;
 }

@@ -85,7 +85,7 @@ lay_contiguous(struct stride_layout *l, Val *v)
 /* The transposition that reads [B,H,T,D] with D last, NULL if there is none or
  * if somebody else wants the value as it is. */
 static const Node *
-regrouping(const struct stride_layout *l, ValId v)
+find_regrouping(const struct stride_layout *l, ValId v)
 {
 	const Graph *g = l->g;
 
@@ -295,7 +295,8 @@ place_outputs(struct stride_layout *l, NodeId id)
 		Val *y = &g->val[n->out[k]];
 		if (!lay_contiguous(l, y))
 			return false;
-		const Node *reader = permutes ? regrouping(l, n->out[k]) : NULL;
+		const Node *reader = permutes ? find_regrouping(l, n->out[k])
+			: NULL;
 		if (reader)
 			lay_out_as_read(y, reader);
 	}

@@ -66,7 +66,7 @@ struct autodiff {
 };
 
 static struct grad
-context(struct autodiff *ad, NodeId id)
+grad_context(struct autodiff *ad, NodeId id)
 {
 	return (struct grad){
 		.g = ad->g, .diag = ad->pass->diag, .id = id,
@@ -112,8 +112,8 @@ state_adjoint(Graph *g, ValId v, ValId d)
 /* Add dv to the adjoint of v; nodes from `fresh` on belong to this
  * contribution alone. */
 static void
-contribute(struct autodiff *ad, struct grad *c, ValId v, ValId dv,
-           NodeId fresh)
+add_contribution(struct autodiff *ad, struct grad *c, ValId v, ValId dv,
+                 NodeId fresh)
 {
 	struct adjoint *a = &ad->adj[v];
 	Graph *g = ad->g;
@@ -152,25 +152,25 @@ release_pieces(struct autodiff *ad, ValId v)
 	ad->adj[v].piece = NULL;
 	nparts = pieces_sort(g, &list);
 	if (nparts > 0) {
-		struct grad c = context(ad, list->node);
+		struct grad c = grad_context(ad, list->node);
 		ValId d = pieces_join(&c, list, nparts, ad->pass->scratch);
 
 		for (const struct slice_adjoint *p = list->next; p; p = p->next)
 			node_add_origin(g, &g->node[g->nnode - 1],
 			                g->node[p->node].origin,
 			                g->node[p->node].norigin);
-		contribute(ad, &c, v, d, g->nnode);
+		add_contribution(ad, &c, v, d, g->nnode);
 		ad->failed |= c.failed;
 		return;
 	}
 	for (const struct slice_adjoint *p = list; p != NULL; p = p->next) {
-		struct grad c = context(ad, p->node);
+		struct grad c = grad_context(ad, p->node);
 		NodeId fresh = g->nnode;
 		const IntList start = c.n.attr.SLICE.start;
 		const IntList step = c.n.attr.SLICE.step;
 
-		contribute(ad, &c, v, adj_unslice(&c, p->dy, &s, &start,
-		                                  &step), fresh);
+		add_contribution(ad, &c, v, adj_unslice(&c, p->dy, &s, &start,
+		                                        &step), fresh);
 		ad->failed |= c.failed;
 	}
 }
@@ -195,9 +195,9 @@ record_refusal(struct autodiff *ad, struct grad *c)
 }
 
 static void
-differentiate(struct autodiff *ad, NodeId id)
+differentiate_node(struct autodiff *ad, NodeId id)
 {
-	struct grad c = context(ad, id);
+	struct grad c = grad_context(ad, id);
 	size_t nin = (size_t)c.n.nin, nout = (size_t)c.n.nout;
 	ValId *dy = arena_array(ad->pass->scratch, nout + 1, sizeof *dy);
 	bool *want = arena_array(ad->pass->scratch, nin + 1, sizeof *want);
@@ -229,7 +229,7 @@ differentiate(struct autodiff *ad, NodeId id)
 		record_refusal(ad, &c);
 	for (int k = 0; k < c.n.nin; k++)
 		if (want[k] && c.dx[k] != 0)
-			contribute(ad, &c, c.n.in[k], c.dx[k], fresh);
+			add_contribution(ad, &c, c.n.in[k], c.dx[k], fresh);
 	ad->failed |= c.failed;
 }
 
@@ -259,7 +259,7 @@ finish_parameter(struct autodiff *ad, ValId p, NodeId last)
 	if (d == 0)
 		return;
 	if (g->val[d].param != 0) {     /* p + q: one adjoint, two gradients */
-		struct grad c = context(ad, last);
+		struct grad c = grad_context(ad, last);
 
 		d = adj_1(&c, OP_COPY, d);
 		ad->failed |= c.failed;
@@ -356,7 +356,7 @@ report_refusals(struct autodiff *ad)
 
 GradRule *const grad_table[OP_COUNT] = {
 	[OP_NONE] = grad_none,
-#define RULES(shape, eval, lanes, cost, grad, shard) grad_##grad
+#define RULES(shape, eval, dynamic, cost, grad, shard) grad_##grad
 #define OP(id, text, sig, attr, rules, emit) [OP_##id] = rules,
 #include "ir/ops.h"
 };
@@ -393,7 +393,7 @@ static bool
 seed_loss(struct autodiff *ad)
 {
 	Graph *g = ad->g;
-	struct grad c = context(ad, g->val[g->loss].def);
+	struct grad c = grad_context(ad, g->val[g->loss].def);
 	Shape s = g->val[g->loss].shape;
 	DType dt = g->val[g->loss].dt;
 	int64_t naccum = g->adds ? 1 : ad->pass->opt->grad_accum;
@@ -448,7 +448,7 @@ pass_autodiff(Pass *p, Graph *g)
 	if (!seed_loss(&ad))
 		return false;
 	for (NodeId id = ad.nforward; --id > 0 && !ad.failed; ) {
-		differentiate(&ad, id);
+		differentiate_node(&ad, id);
 		finish_inputs(&ad, id);
 	}
 	if (ad.failed)

@@ -17,9 +17,9 @@ PassFn pass_autodiff, pass_optim, pass_settle;
 /* settle.c: the same as a call. */
 void settle_updates(Graph *, Arena *scratch);
 /* Whether updates may run in backward, if nobody has said so. */
-bool optim_may_be_early(const Pass *, const Graph *);
+bool optim_may_update_in_backward(const Pass *, const Graph *);
 /* Whether updates write 16-bit copies of parameters, as pass optim finds the
- * graph; lean: in the form for small budgets. */
-bool optim_copies(const Pass *, const Graph *, bool lean);
+ * graph; low_memory: in the variant for small budgets. */
+bool optim_copies(const Pass *, const Graph *, bool low_memory);
 
 #endif

@@ -23,7 +23,7 @@ copied_by(const Graph *g, const Node *n)
 enum { BY_LOOPS = 1, BY_OTHERS = 2 };
 
 static uint8_t *
-readers(const Graph *g, Arena *scratch)
+readers_by_kind(const Graph *g, Arena *scratch)
 {
 	uint8_t *by = arena_array(scratch, g->nval, 1);
 
@@ -73,7 +73,7 @@ copies_make(Graph *g, Arena *scratch, const struct update *u, uint32_t n)
 {
 	ValId nval = g->nval, *copy = arena_array(scratch, nval, sizeof *copy);
 	bool *trained = arena_array(scratch, nval, sizeof *trained);
-	uint8_t *by = readers(g, scratch);
+	uint8_t *by = readers_by_kind(g, scratch);
 	ValId *now;
 
 	for (uint32_t i = 0; i < n; i++)

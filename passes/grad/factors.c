@@ -27,7 +27,7 @@
 
 /* What ranks or replicas have pieces of. */
 static bool
-is_spread(const Graph *g, const struct update *u)
+is_sharded_update(const Graph *g, const struct update *u)
 {
 	return u->cut || g->val[u->param].split.kind == SPLIT_SHARD;
 }
@@ -133,14 +133,15 @@ factors_add(Graph *g, Diag *d, Arena *scratch, struct update *u, uint32_t n,
             ValId norm)
 {
 	for (uint32_t i = 0; i < n; i++)
-		if (is_spread(g, &u[i]) && u[i].state[1]
+		if (is_sharded_update(g, &u[i]) && u[i].state[1]
 		    && (!check_factors(g, d, &u[i])
 		        || !add_means(g, d, &u[i], norm)))
 			return false;
 	if (!complete_means(g, d, scratch, u, n, FACTOR_ROW, FACTOR_SQUARES))
 		return false;
 	for (uint32_t i = 0; i < n; i++)
-		if (is_spread(g, &u[i]) && !append_squares(g, d, &u[i], norm))
+		if (is_sharded_update(g, &u[i])
+		    && !append_squares(g, d, &u[i], norm))
 			return false;
 	return complete_means(g, d, scratch, u, n, FACTOR_SQUARES, FACTORS);
 }

@@ -44,7 +44,7 @@ struct grad {
 /* False after grad_refuse. */
 typedef bool GradRule(struct grad *);
 
-#define RULES(shape, eval, lanes, cost, grad, shard) GradRule grad_##grad;
+#define RULES(shape, eval, dynamic, cost, grad, shard) GradRule grad_##grad;
 #define OP(id, text, sig, attr, rules, emit) rules
 #include "ir/ops.h"
 

@@ -6,7 +6,7 @@
 
 /* The collective `op` with the cut side of this node's. */
 static ValId
-dual(struct grad *c, Op op)
+emit_dual(struct grad *c, Op op)
 {
 	Split s = split_of_attr(&c->n);
 	Attr a;
@@ -48,7 +48,7 @@ grad_whole(struct grad *c)
 bool
 grad_all_gather(struct grad *c)
 {
-	c->dx[0] = dual(c, c->n.attr.ALL_GATHER.side ? OP_REDUCE_SCATTER
+	c->dx[0] = emit_dual(c, c->n.attr.ALL_GATHER.side ? OP_REDUCE_SCATTER
 	                                             : OP_OWN);
 	return true;
 }
@@ -57,7 +57,7 @@ grad_all_gather(struct grad *c)
 bool
 grad_reduce_scatter(struct grad *c)
 {
-	c->dx[0] = adj_reshape(c, dual(c, OP_ALL_GATHER),
+	c->dx[0] = adj_reshape(c, emit_dual(c, OP_ALL_GATHER),
 	                       adj_shape(c, c->n.in[0]));
 	return true;
 }
@@ -92,7 +92,7 @@ grad_replicate(struct grad *c)
 bool
 grad_own(struct grad *c)
 {
-	c->dx[0] = adj_reshape(c, dual(c, c->n.attr.OWN.from ? OP_OWN_GRAD
+	c->dx[0] = adj_reshape(c, emit_dual(c, c->n.attr.OWN.from ? OP_OWN_GRAD
 	                                                     : OP_ALL_GATHER),
 	                       adj_shape(c, c->n.in[0]));
 	return true;

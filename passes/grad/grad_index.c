@@ -104,7 +104,7 @@ grad_gather_nd(struct grad *c)
 
 /* The scatter at hand, of other values and combined in another way. */
 static ValId
-again(struct grad *c, ValId x, ValId upd, int how)
+emit_scatter_like(struct grad *c, ValId x, ValId upd, int how)
 {
 	Attr a = c->n.attr;
 
@@ -139,7 +139,7 @@ zeros_like(struct grad *c, ValId v)
 
 /* 1 where a equals b, as numbers of their type. */
 static ValId
-equal(struct grad *c, ValId a, ValId b)
+emit_equal(struct grad *c, ValId a, ValId b)
 {
 	ValId yes = adj_2(c, OP_EQ, a, b);
 	Attr to = attr_default(OP_CAST);
@@ -154,9 +154,10 @@ static bool
 scatter_extreme(struct grad *c)
 {
 	ValId x = c->n.in[0], upd = c->n.in[2], y = c->n.out[0];
-	ValId mine = equal(c, x, y),
-	      theirs = equal(c, upd, gather_updated(c, y));
-	ValId each = adj_2(c, OP_DIV, c->dy[0], again(c, mine, theirs, 1));
+	ValId mine = emit_equal(c, x, y),
+	      theirs = emit_equal(c, upd, gather_updated(c, y));
+	ValId count = emit_scatter_like(c, mine, theirs, 1);
+	ValId each = adj_2(c, OP_DIV, c->dy[0], count);
 
 	if (c->want[0])
 		c->dx[0] = adj_2(c, OP_MUL, each, mine);
@@ -168,12 +169,13 @@ scatter_extreme(struct grad *c)
 /* The product of the other factors: of all that are not zero, divided by
  * this one; or that of all others if this one alone is zero; or zero. */
 static ValId
-others(struct grad *c, ValId v, ValId nonzero, ValId zeros, ValId product)
+product_of_others(struct grad *c, ValId v, ValId nonzero, ValId zeros,
+                  ValId product)
 {
 	DType dt = adj_dt(c, v);
 	ValId none = adj_scalar(c, dt, 0), one = adj_scalar(c, dt, 1);
 	ValId left = adj_2(c, OP_SUB, zeros,
-	                   equal(c, v, none));
+	                   emit_equal(c, v, none));
 
 	return adj_where(c, adj_2(c, OP_EQ, left, none),
 	                 adj_2(c, OP_DIV, product,
@@ -188,17 +190,19 @@ scatter_product(struct grad *c)
 	ValId none = adj_scalar(c, dt, 0), one = adj_scalar(c, dt, 1);
 	ValId xn = adj_1(c, OP_NOT, adj_2(c, OP_EQ, x, none));
 	ValId un = adj_1(c, OP_NOT, adj_2(c, OP_EQ, upd, none));
-	ValId zeros = again(c, equal(c, x, none), equal(c, upd, none), 1);
-	ValId product = again(c, adj_where(c, xn, x, one),
-	                      adj_where(c, un, upd, one), 2);
+	ValId zeros = emit_scatter_like(c, emit_equal(c, x, none),
+	                                emit_equal(c, upd, none), 1);
+	ValId product = emit_scatter_like(c, adj_where(c, xn, x, one),
+	                                  adj_where(c, un, upd, one), 2);
 
 	if (c->want[0])
 		c->dx[0] = adj_2(c, OP_MUL, c->dy[0],
-		                 others(c, x, xn, zeros, product));
+		                 product_of_others(c, x, xn, zeros, product));
 	if (c->want[2])
 		c->dx[2] = adj_2(c, OP_MUL, gather_updated(c, c->dy[0]),
-		                 others(c, upd, un, gather_updated(c, zeros),
-		                        gather_updated(c, product)));
+		                 product_of_others(c, upd, un,
+		                                   gather_updated(c, zeros),
+		                                   gather_updated(c, product)));
 	return true;
 }
 
@@ -215,7 +219,8 @@ scatter_any(struct grad *c, int64_t how)
 		c->dx[2] = gather_updated(c, c->dy[0]);
 	if (c->want[0])
 		c->dx[0] = how == 1 ? c->dy[0]
-			: again(c, c->dy[0], zeros_like(c, c->n.in[2]), 0);
+			: emit_scatter_like(c, c->dy[0],
+			                    zeros_like(c, c->n.in[2]), 0);
 	return true;
 }
 
@@ -270,7 +275,7 @@ running_product(struct grad *c)
 	DType dt = adj_dt(c, x);
 	ValId none = adj_scalar(c, dt, 0), one = adj_scalar(c, dt, 1);
 	ValId is_zero = adj_2(c, OP_EQ, x, none);
-	ValId seen = equal(c, x, none), first, behind, at;
+	ValId seen = emit_equal(c, x, none), first, behind, at;
 	Attr inclusive = c->n.attr;
 
 	inclusive.CUMSUM.product = inclusive.CUMSUM.exclusive = 0;

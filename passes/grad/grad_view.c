@@ -95,7 +95,7 @@ fold_axis(struct grad *c, ValId dy, int axis, int64_t n, int64_t begin)
 
 /* Cut off what was added, put zeros where a negative pad had cut. */
 static ValId
-unpad(struct grad *c, ValId dy)
+undo_pad(struct grad *c, ValId dy)
 {
 	const IntList *begin = &c->n.attr.PAD.begin, *end = &c->n.attr.PAD.end;
 	Shape s = *adj_shape(c, dy);
@@ -126,7 +126,7 @@ grad_pad(struct grad *c)
 	ValId dy = c->dy[0];
 
 	if (c->n.attr.PAD.mode == 0) {
-		c->dx[0] = unpad(c, dy);
+		c->dx[0] = undo_pad(c, dy);
 		return true;
 	}
 	for (int i = 0; i < x.rank && dy != 0; i++)

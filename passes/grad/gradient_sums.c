@@ -86,7 +86,7 @@ sum_ranks(Graph *g, Diag *d, ValId x, enum reduce_group group, NodeId like,
 
 /* The complete gradient is `sum`. */
 static bool
-take_sum(Graph *g, struct update *u, ValId sum)
+set_gradient_sum(Graph *g, struct update *u, ValId sum)
 {
 	if (!sum)
 		return false;
@@ -117,7 +117,7 @@ reduce_one(Graph *g, Diag *d, struct update *u, enum reduce_group group,
 
 	sum = u->cut && group == REDUCE_DP ? zero_scatter(g, d, u, phase)
 	    : sum_ranks(g, d, part, group, u->after, phase);
-	if (!take_sum(g, u, sum))
+	if (!set_gradient_sum(g, u, sum))
 		return false;
 	forget_adjoint(g, u, part, group);
 	return true;
@@ -220,7 +220,7 @@ reduce_line(Graph *g, Diag *d, Arena *scratch, struct update *const *u,
 	for (int i = 0; i < n; i++) {
 		ValId part = u[i]->grad;
 
-		if (!take_sum(g, u[i], v[i]))
+		if (!set_gradient_sum(g, u[i], v[i]))
 			return false;
 		forget_adjoint(g, u[i], part, group);
 	}

@@ -44,7 +44,7 @@ struct optim {
 	Graph *g;
 	struct update *u;       /* in order of the gradients */
 	uint32_t n;
-	bool early;             /* update in backward */
+	bool in_backward;       /* update in backward */
 	ValId *copy;            /* by parameter: in 16 bits; NULL: none are */
 	NodeId end;             /* nodes from here on are new: */
 	NodeId *after;          /* they go behind these */
@@ -56,7 +56,7 @@ struct optim {
 /* A gradient that was computed in 16 bits and only then widened is taken as it
  * was, unless micro-batches are to be added up. */
 static ValId
-as_computed(struct optim *o, ValId v)
+skip_upcast(struct optim *o, ValId v)
 {
 	Graph *g = o->g;
 	const Node *n = &g->node[g->val[v].def];
@@ -87,7 +87,7 @@ find_gradients(struct optim *o)
 			    || g->val[v].kind != V_TEMP)
 				continue;
 			o->u[o->n].param = g->val[v].param;
-			o->u[o->n].grad = as_computed(o, v);
+			o->u[o->n].grad = skip_upcast(o, v);
 			o->u[o->n++].after = node_id(g, n);
 		}
 }
@@ -363,12 +363,12 @@ complete_gradients(struct optim *o)
 	for (uint32_t i = 0; i < o->n; i++) {
 		if (once && !add_accumulate(o, &o->u[i]))
 			return false;
-		if ((o->early || (o->u[i].cut && !once))
+		if ((o->in_backward || (o->u[i].cut && !once))
 		    && !reduce_alone(o->g, d, &o->u[i], PH_BACKWARD))
 			return false;
 		put_behind(o, o->u[i].after);
 	}
-	if (!o->early
+	if (!o->in_backward
 	    && !reduce_all(o->g, d, o->p->scratch, o->u, o->n))
 		return false;
 	put_behind(o, o->end - 1);
@@ -381,7 +381,7 @@ static bool
 add_updates(struct optim *o, ValId norm)
 {
 	bool means = takes_means(&rules[o->p->opt->optimizer]);
-	uint32_t all = o->early ? 1 : o->n;
+	uint32_t all = o->in_backward ? 1 : o->n;
 
 	for (uint32_t i = 0; i < o->n; i++)
 		add_states(o, &o->u[i]);
@@ -392,7 +392,7 @@ add_updates(struct optim *o, ValId norm)
 			return false;
 		if (!add_update(o, &o->u[i], norm))
 			return false;
-		put_behind(o, o->early ? o->u[i].after : o->end - 1);
+		put_behind(o, o->in_backward ? o->u[i].after : o->end - 1);
 	}
 	return true;
 }
@@ -404,13 +404,13 @@ append_updates(struct optim *o)
 	ValId norm = 0;
 	bool update = o->p->opt->optimizer != OPT_NONE && o->n > 0;
 
-	if (update && optim_copies(o->p, g, o->p->lean))
+	if (update && optim_copies(o->p, g, o->p->low_memory))
 		o->copy = copies_make(g, o->p->scratch, o->u, o->n);
 	o->end = g->nnode;
 	cut_states(o);
 	if (!reduce_check(g, o->p->diag, o->u, o->n) || !complete_gradients(o))
 		return false;
-	if (update && !o->early) {
+	if (update && !o->in_backward) {
 		norm = reduce_norm(g, o->p->diag, o->p->scratch, o->u, o->n);
 		if (!norm)
 			return false;
@@ -419,7 +419,7 @@ append_updates(struct optim *o)
 	if (update && !add_updates(o, norm))
 		return false;
 	place_new_nodes(o);
-	if (o->early)
+	if (o->in_backward)
 		settle_updates(g, o->p->scratch);
 	if (o->copy)
 		graph_dce(g);
@@ -433,7 +433,7 @@ warn_of_names(const struct optim *o)
 {
 	const struct options *opt = o->p->opt;
 
-	for (int i = 0; i < opt->nnodecay && !o->p->lean; i++) {
+	for (int i = 0; i < opt->nnodecay && !o->p->low_memory; i++) {
 		bool any = false;
 
 		for (uint32_t k = 0; k < o->n && !any; k++)
@@ -446,7 +446,7 @@ warn_of_names(const struct optim *o)
 }
 
 bool
-optim_may_be_early(const Pass *p, const Graph *g)
+optim_may_update_in_backward(const Pass *p, const Graph *g)
 {
 	const struct options *o = p->opt;
 
@@ -456,16 +456,16 @@ optim_may_be_early(const Pass *p, const Graph *g)
 }
 
 bool
-optim_copies(const Pass *p, const Graph *g, bool lean)
+optim_copies(const Pass *p, const Graph *g, bool low_memory)
 {
 	const struct options *o = p->opt;
 
 	if (o->resident_copies == TRI_OFF || o->forward_only || o->zero
 	    || !(op_info[rules[o->optimizer].op].flags & F_COPY)
 	    || o->update_in_backward == TRI_ON
-	    || (lean && optim_may_be_early(p, g))
+	    || (low_memory && optim_may_update_in_backward(p, g))
 	    || (o->resident_copies == TRI_AUTO
-	        && (lean || !(p->target->fuses & FUSE_COPIES))))
+	        && (low_memory || !(p->target->fuses & FUSE_COPIES))))
 		return false;
 	return copies_fit(g);
 }
@@ -475,14 +475,16 @@ pass_optim(Pass *p, Graph *g)
 {
 	struct optim o = { .p = p, .g = g };
 
-	p->early = p->lean && optim_may_be_early(p, g);
-	o.early = (p->early || p->opt->update_in_backward == TRI_ON)
+	p->updates_in_backward = p->low_memory
+		&& optim_may_update_in_backward(p, g);
+	o.in_backward = (p->updates_in_backward
+	                 || p->opt->update_in_backward == TRI_ON)
 		&& p->opt->optimizer != OPT_NONE;
-	if (o.early && p->opt->grad_accum > 1)
+	if (o.in_backward && p->opt->grad_accum > 1)
 		return diag_error(p->diag, "--update-in-backward and "
 		                  "--grad-accum cannot be combined; try: "
 		                  "--update-in-backward off");
-	if (o.early && graph_has_op(g, OP_LOSS_SCALE))
+	if (o.in_backward && graph_has_op(g, OP_LOSS_SCALE))
 		return diag_error(p->diag, "--update-in-backward and --dtype "
 		                  "f16 cannot be combined: a step whose "
 		                  "gradients overflow must not update "

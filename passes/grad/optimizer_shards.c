@@ -73,7 +73,7 @@ count_parts(const Graph *g, const struct slice_adjoint *list, int axis,
 
 /* Zeros that take no memory, for a part that no slice covers. */
 static ValId
-gap(struct grad *c, DType dt, Shape s, int axis, int64_t extent)
+zero_gap(struct grad *c, DType dt, Shape s, int axis, int64_t extent)
 {
 	s.dim[axis] = extent;
 	return adj_expand(c, adj_scalar(c, dt, 0), &s);
@@ -120,12 +120,12 @@ pieces_join(struct grad *c, const struct slice_adjoint *list, int nparts,
 		int64_t start = piece_start(g, p, axis);
 
 		if (start > at)
-			part[k++] = gap(c, dt, s, axis, start - at);
+			part[k++] = zero_gap(c, dt, s, axis, start - at);
 		part[k++] = p->dy;
 		at = start + piece_extent(g, p, axis);
 	}
 	if (at < s.dim[axis])
-		part[k++] = gap(c, dt, s, axis, s.dim[axis] - at);
+		part[k++] = zero_gap(c, dt, s, axis, s.dim[axis] - at);
 	a.CONCAT.axis = axis;
 	return adj_op(c, OP_CONCAT, nparts, part, &a);
 }

@@ -31,7 +31,7 @@ keeps_apart(Op op)
 
 /* The result is one operand's element; the others' adjoints are zero there. */
 static bool
-chooses(Op op)
+selects_operand(Op op)
 {
 	return op == OP_WHERE || op == OP_MAX || op == OP_MIN;
 }
@@ -83,7 +83,7 @@ find_wild(const Graph *g, Arena *arena)
 
 /* The rule multiplies the adjoint by what it finds in operands or results. */
 static bool
-multiplies(Op op)
+multiplies_adjoint(Op op)
 {
 	uint64_t flags = op_info[op].flags;
 
@@ -105,10 +105,10 @@ grad_shields(const Graph *g, Arena *arena)
 
 		for (int k = 0; k < n->nin; k++) {
 			meets |= wild[n->in[k]];
-			hidden[n->in[k]] |= chooses(n->op)
+			hidden[n->in[k]] |= selects_operand(n->op)
 				|| (is_hidden && keeps_apart(n->op));
 		}
-		shield[id] = is_hidden && meets && multiplies(n->op);
+		shield[id] = is_hidden && meets && multiplies_adjoint(n->op);
 	}
 	return shield;
 }

@@ -94,7 +94,7 @@ zero_mark(Graph *g, ValId param, ValId v)
 /* ---- masters ---- */
 
 static bool
-rounds(const Graph *g, const Node *n)
+is_rounding(const Graph *g, const Node *n)
 {
 	return op_info[n->op].flags & F_EW && n->nin == 1
 		&& dtype_is_half(g->val[n->out[0]].dt)
@@ -110,7 +110,7 @@ only_casts(const Graph *g, Arena *scratch)
 
 	FOR_NODES (n, g)
 		for (int k = 0; k < n->nin; k++) {
-			if (rounds(g, n))
+			if (is_rounding(g, n))
 				cast[n->in[k]] = node_id(g, n);
 			reads[n->in[k]]++;
 		}

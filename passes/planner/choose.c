@@ -31,7 +31,7 @@ enum {
 	ILP_NODES = 40, BOUND_NODES = 300
 };
 
-struct plan_choice {
+struct plan_selector {
 	struct remat *r;
 	const uint8_t *must;
 	const struct options *opt;
@@ -50,7 +50,7 @@ struct plan_choice {
 /* ---- what does not depend on the budget ---- */
 
 static bool
-try_all_sets(struct plan_choice *c)
+try_all_sets(struct plan_selector *c)
 {
 	int32_t cand[EXHAUSTIVE], n = 0;
 
@@ -63,13 +63,13 @@ try_all_sets(struct plan_choice *c)
 /* The grid is worth its time: there is no curve, or it has few values to
  * choose from, between the plans of which there are others. */
 static bool
-uses_grid(const struct plan_choice *c)
+uses_grid(const struct plan_selector *c)
 {
 	return c->r->ncand <= (c->curve ? GRID_MAX : ILP_MAX);
 }
 
 static void
-try_presets(struct plan_choice *c)
+try_presets(struct plan_selector *c)
 {
 	struct remat *r = c->r;
 	uint8_t *drop = arena_array(r->arena, (size_t)r->nstore + 1, 1);
@@ -86,7 +86,7 @@ try_presets(struct plan_choice *c)
 
 /* Push the least memory further down. */
 static void
-minimise_peak(struct plan_choice *c)
+minimise_peak(struct plan_selector *c)
 {
 	struct archive *a = c->base;
 	struct known_plan *least = archive_smallest(a);
@@ -108,7 +108,7 @@ minimise_peak(struct plan_choice *c)
 
 /* The lowest grid point is where the least known plan is. */
 static int64_t
-grid_bytes(const struct plan_choice *c, int64_t at)
+grid_bytes(const struct plan_selector *c, int64_t at)
 {
 	int64_t memory = c->top / GRID * at;
 	int64_t least = archive_smallest(c->base)->live;
@@ -119,7 +119,7 @@ grid_bytes(const struct plan_choice *c, int64_t at)
 /* Solve at one budget of the grid alone, in an archive of its own; returns the
  * bound. */
 static double
-solve_at_budget(struct plan_choice *c, int64_t memory)
+solve_at_budget(struct plan_selector *c, int64_t memory)
 {
 	struct known_plan *start = pool_best_live(&c->base->known, memory), *f;
 	Arena *arena = arena_new();
@@ -146,7 +146,7 @@ solve_at_budget(struct plan_choice *c, int64_t memory)
 /* ---- the curve ---- */
 
 static struct known_plan *
-on_curve(struct plan_choice *c, int32_t i)
+on_curve(struct plan_selector *c, int32_t i)
 {
 	struct known_plan *f = &c->known[i];
 	struct remat_cost cost;
@@ -163,7 +163,7 @@ on_curve(struct plan_choice *c, int32_t i)
 }
 
 static struct known_plan *
-curve_best(struct plan_choice *c, int64_t arena, struct known_plan *best)
+curve_best(struct plan_selector *c, int64_t arena, struct known_plan *best)
 {
 	int32_t n = c->curve ? curve_count(c->curve) : 0;
 
@@ -183,7 +183,7 @@ curve_best(struct plan_choice *c, int64_t arena, struct known_plan *best)
 
 /* Arena from which on one recompute will do. */
 static int64_t
-recursive_top(const struct plan_choice *c)
+recursive_top(const struct plan_selector *c)
 {
 	int64_t least = archive_smallest(c->base)->live;
 
@@ -194,7 +194,7 @@ recursive_top(const struct plan_choice *c)
 }
 
 static void
-search_recursive(struct plan_choice *c)
+search_recursive(struct plan_selector *c)
 {
 	int64_t top = recursive_top(c);
 	const struct known_plan *f;
@@ -206,7 +206,7 @@ search_recursive(struct plan_choice *c)
 }
 
 static struct known_plan *
-best_of(struct plan_choice *c, int64_t arena)
+best_known_plan(struct plan_selector *c, int64_t arena)
 {
 	struct known_plan *best = curve_best(c, arena, NULL);
 	struct known_plan *base = pool_best_live(&c->base->known, arena);
@@ -228,19 +228,20 @@ best_of(struct plan_choice *c, int64_t arena)
 
 /* No plan within so much memory is faster. */
 static bool
-proven(const struct plan_choice *c, int64_t arena, const struct known_plan *f)
+is_proven_best(const struct plan_selector *c, int64_t arena,
+               const struct known_plan *f)
 {
 	return c->curve && f
 		&& f->sec <= curve_bound(c->curve, arena) * (1 + 1e-9);
 }
 
 static struct known_plan *
-search_budgets(struct plan_choice *c, int64_t arena)
+search_budgets(struct plan_selector *c, int64_t arena)
 {
-	struct known_plan *best = best_of(c, arena);
+	struct known_plan *best = best_known_plan(c, arena);
 	int64_t at = arena / (c->top / GRID);
 
-	if (c->exhausted || proven(c, arena, best) || !uses_grid(c))
+	if (c->exhausted || is_proven_best(c, arena, best) || !uses_grid(c))
 		return best;
 	if (at > GRID)
 		at = GRID;
@@ -252,10 +253,10 @@ search_budgets(struct plan_choice *c, int64_t arena)
 		if (!c->solved[at])
 			c->bound[at] = solve_at_budget(c, memory);
 		c->solved[at] = true;
-		best = best_of(c, arena);
+		best = best_known_plan(c, arena);
 		if (memory > c->top / GRID * at
 		    || (best && (best->sec <= c->bound[at]
-		                 || proven(c, memory, best))))
+		                 || is_proven_best(c, memory, best))))
 			break;
 	}
 	return best;
@@ -264,7 +265,7 @@ search_budgets(struct plan_choice *c, int64_t arena)
 /* ---- entry ---- */
 
 static void
-find_curve(struct plan_choice *c)
+find_curve(struct plan_selector *c)
 {
 	struct partition *y = partition_new(c->r, c->must);
 	int32_t n;
@@ -280,10 +281,10 @@ find_curve(struct plan_choice *c)
 		archive_try(c->base, on_curve(c, n - 1)->drop);
 }
 
-struct plan_choice *
-choice_new(struct remat *r, const uint8_t *must, const struct options *opt)
+struct plan_selector *
+selector_new(struct remat *r, const uint8_t *must, const struct options *opt)
 {
-	struct plan_choice *c = arena_alloc(r->arena, sizeof *c);
+	struct plan_selector *c = arena_alloc(r->arena, sizeof *c);
 	uint8_t *drop = arena_array(r->arena, (size_t)r->nstore + 1, 1);
 	int free = 0;
 
@@ -323,7 +324,7 @@ choice_new(struct remat *r, const uint8_t *must, const struct options *opt)
 }
 
 int64_t
-choice_least(struct plan_choice *c)
+selector_least(struct plan_selector *c)
 {
 	int64_t once = pool_least(&c->base->known), least;
 
@@ -333,13 +334,14 @@ choice_least(struct plan_choice *c)
 }
 
 const struct known_plan *
-choice_take(struct plan_choice *c, int64_t arena)
+selector_best(struct plan_selector *c, int64_t arena)
 {
 	return search_budgets(c, arena);
 }
 
 double
-choice_bound(struct plan_choice *c, int64_t arena, const struct known_plan *f)
+selector_bound(struct plan_selector *c, int64_t arena,
+               const struct known_plan *f)
 {
 	struct remat *r = c->r;
 	double bound = 0, gap = c->opt->gap_pct / 100 * r->base_sec;
@@ -363,7 +365,7 @@ choice_bound(struct plan_choice *c, int64_t arena, const struct known_plan *f)
 }
 
 const struct known_plan *
-choice_smallest(struct plan_choice *c)
+selector_smallest(struct plan_selector *c)
 {
-	return best_of(c, choice_least(c));
+	return best_known_plan(c, selector_least(c));
 }

@@ -4,21 +4,22 @@
 
 #include "passes/problem/remat.h"
 
-struct plan_choice;
+struct plan_selector;
 
 /* Learn what does not depend on the budget. */
-struct plan_choice *choice_new(struct remat *, const uint8_t *must,
-                               const struct options *);
+struct plan_selector *selector_new(struct remat *, const uint8_t *must,
+                                   const struct options *);
 /* Smallest arena that works, and the plan that does it.  Plans that repeat
  * nodes more than once are looked for on the way, which takes its time. */
-int64_t choice_least(struct plan_choice *);
-const struct known_plan *choice_smallest(struct plan_choice *);
+int64_t selector_least(struct plan_selector *);
+const struct known_plan *selector_smallest(struct plan_selector *);
 /* The plan for an arena of so many bytes; NULL: none known. */
-const struct known_plan *choice_take(struct plan_choice *, int64_t arena);
+const struct known_plan *selector_best(struct plan_selector *, int64_t arena);
 /* Seconds of recompute below which no plan of the class of the plan taken
  * gets: of class "once" for a set, of any for a sequence. */
 double
-choice_bound(struct plan_choice *, int64_t arena, const struct known_plan *);
+selector_bound(struct plan_selector *, int64_t arena,
+               const struct known_plan *);
 
 /* refuse.c: say that the budget is too small, by how much, what fills it and
  * what would help.  The plan evaluated last is the one with the smallest

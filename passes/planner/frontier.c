@@ -30,11 +30,11 @@ dominates_point(const struct frontier_point *a, const struct frontier_point *b)
 		return false;
 	return a->recompute_sec < b->recompute_sec
 		|| (a->recompute_sec == b->recompute_sec
-		    && (!a->early || b->early));
+		    && (!a->updates_in_backward || b->updates_in_backward));
 }
 
 static bool
-known(const struct frontier *f, const struct frontier_point *q)
+is_dominated_point(const struct frontier *f, const struct frontier_point *q)
 {
 	for (int i = 0; i < f->n; i++)
 		if (dominates_point(&f->point[i], q))
@@ -43,7 +43,7 @@ known(const struct frontier *f, const struct frontier_point *q)
 }
 
 static void
-insert(struct frontier *f, struct frontier_point q)
+insert_point(struct frontier *f, struct frontier_point q)
 {
 	int n = 0, at;
 
@@ -60,12 +60,13 @@ insert(struct frontier *f, struct frontier_point q)
  * no cost, which is why the grid is walked upwards: what a choice for one
  * budget learns from larger ones, it would not know on its own. */
 static void
-add_plan(const Pass *p, struct remat *r, struct plan_choice *c, bool early,
-         int64_t arena)
+add_plan(const Pass *p, struct remat *r, struct plan_selector *c,
+         bool updates_in_backward, int64_t arena)
 {
-	const struct known_plan *f = choice_take(c, arena);
+	const struct known_plan *f = selector_best(c, arena);
 	double base = p->frontier->base_sec;
-	struct frontier_point q = { .early = early };
+	struct frontier_point q = { .updates_in_backward =
+	                           updates_in_backward };
 
 	if (!f)
 		return;
@@ -74,12 +75,12 @@ add_plan(const Pass *p, struct remat *r, struct plan_choice *c, bool early,
 	q.recompute_sec = f->sec;
 	/* both forms do the same work: one sum, rounded once */
 	q.step_sec = base + f->sec;
-	if (known(p->frontier, &q))
+	if (is_dominated_point(p->frontier, &q))
 		return;
-	q.bound_sec = reported_bound(base + choice_bound(c, arena, f), base,
+	q.bound_sec = reported_bound(base + selector_bound(c, arena, f), base,
 	                             q.step_sec);
 	q.bound_class = q.bound_sec > base && !f->step ? "once" : "any";
-	insert(p->frontier, q);
+	insert_point(p->frontier, q);
 }
 
 /* A preset, if this form needs less for it than the other. */
@@ -94,7 +95,8 @@ add_preset(Pass *p, int i)
 	f->preset[i] = (struct frontier_point){
 		.name = a->name, .budget = a->peak, .peak = a->peak,
 		.step_sec = f->base_sec + a->recompute_sec,
-		.recompute_sec = a->recompute_sec, .early = p->early };
+		.recompute_sec = a->recompute_sec,
+			.updates_in_backward = p->updates_in_backward };
 }
 
 static struct frontier *
@@ -141,7 +143,7 @@ list_budgets(const struct frontier *f, const struct remat *r, int64_t least,
 
 /* The first form at the budgets of this form's n presets. */
 static void
-ask_first(Pass *p, int n)
+query_first_form(Pass *p, int n)
 {
 	struct frontier *f = p->frontier;
 	int64_t budget[PRESETS];
@@ -161,9 +163,9 @@ ask_first(Pass *p, int n)
 }
 
 void
-frontier_add(Pass *p, struct remat *r, struct plan_choice *c, Graph *first)
+frontier_add(Pass *p, struct remat *r, struct plan_selector *c, Graph *first)
 {
-	int64_t least = choice_least(c), arena[GRID_MAX];
+	int64_t least = selector_least(c), arena[GRID_MAX];
 	int64_t top = p->baseline_peak - r->resident;
 	/* the last alternative is the choice itself */
 	int n = p->nalternative - 1 < PRESETS ? p->nalternative - 1 : PRESETS;
@@ -186,9 +188,9 @@ frontier_add(Pass *p, struct remat *r, struct plan_choice *c, Graph *first)
 			p->frontier->grid[at] = r->resident + arena[at];
 		}
 	for (size_t i = 0; i < narena && !watch_off(p->watch); i++)
-		add_plan(p, r, c, p->early, arena[i]);
+		add_plan(p, r, c, p->updates_in_backward, arena[i]);
 	if (!first) {
-		ask_first(p, n);
+		query_first_form(p, n);
 		return;
 	}
 	p->frontier->first = first;
@@ -230,7 +232,7 @@ print_point(const struct frontier_point *q, int64_t whole, FILE *out)
 	else
 		fprintf(out, "  %7.2f  %s%s\n",
 		        percent(q->bound_sec - base, base), q->bound_class,
-		        q->early ? ", updates in backward" : "");
+		        q->updates_in_backward ? ", updates in backward" : "");
 }
 
 void
@@ -258,7 +260,7 @@ frontier_print(const Pass *p, FILE *out)
 /* ---- as JSON ---- */
 
 static void
-put_point(const struct frontier_point *q, FILE *out)
+write_point(const struct frontier_point *q, FILE *out)
 {
 	double base = q->step_sec - q->recompute_sec;
 
@@ -274,16 +276,16 @@ put_point(const struct frontier_point *q, FILE *out)
 		fprintf(out, ", \"bound_seconds\": %.17g, \"bound_class\": "
 		        "\"%s\"", q->bound_sec, q->bound_class);
 	fprintf(out, ", \"update_in_backward\": %s}",
-	        q->early ? "true" : "false");
+	        q->updates_in_backward ? "true" : "false");
 }
 
 static void
-put_points(const char *key, const struct frontier_point *q, int n, FILE *out)
+write_points(const char *key, const struct frontier_point *q, int n, FILE *out)
 {
 	fprintf(out, "\"%s\": [", key);
 	for (int i = 0; i < n; i++) {
 		fputs(i ? ",\n" : "\n", out);
-		put_point(&q[i], out);
+		write_point(&q[i], out);
 	}
 	fputs("\n]", out);
 }
@@ -297,9 +299,9 @@ frontier_json(const Pass *p, Arena *keep)
 	FILE *out = open_memstream(&text, &n);
 
 	if (out) {
-		put_points("curve", f->point, f->n, out);
+		write_points("curve", f->point, f->n, out);
 		fputs(",\n", out);
-		put_points("presets", f->preset, f->npreset, out);
+		write_points("presets", f->preset, f->npreset, out);
 		if (fclose(out) == 0)
 			copy = arena_str(keep, text);
 	}

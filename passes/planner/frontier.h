@@ -14,7 +14,7 @@ struct frontier_point {
 	double bound_sec;               /* of a step within that budget; 0:
 	                                 * none was computed */
 	const char *bound_class;
-	bool early;                     /* updates run in backward */
+	bool updates_in_backward;       /* updates run in backward */
 };
 
 struct frontier {
@@ -28,7 +28,7 @@ struct frontier {
 	 * to come */
 	Graph *first;
 	struct remat *remat;
-	struct plan_choice *choice;
+	struct plan_selector *choice;
 	int64_t whole;                  /* peak of keep-everything */
 	double base_sec;                /* its step */
 };
@@ -37,7 +37,7 @@ struct frontier {
  * p->alternative, each in the form that needs less.  Both forms are asked for
  * the presets of both.  `first` is the graph of the first form if a second one
  * is to come, and is freed with it. */
-void frontier_add(Pass *, struct remat *, struct plan_choice *, Graph *first);
+void frontier_add(Pass *, struct remat *, struct plan_selector *, Graph *first);
 void frontier_print(const Pass *, FILE *);
 /* Two members of a JSON object, "curve" and "presets". */
 char *frontier_json(const Pass *, Arena *keep);

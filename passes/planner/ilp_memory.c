@@ -85,14 +85,15 @@ model_points(struct model *m)
  * stage at this point, the earlier one serves if the reader's own output is
  * still to be used first: somewhere in between the reader is repeated, before
  * that j is there, afterwards the copy, so that the smaller of the two always
- * is.  One j may lean on a reader that way, or the copy would count twice.
+ * is.  One j may be charged to a reader that way, or the copy would count
+ * twice.
  * Returns the bytes; the row's columns but a in m->wcol, m->wlen of them. */
 static int64_t
-waiting(struct model *m, int32_t j, int32_t stage)
+pending_bytes(struct model *m, int32_t j, int32_t stage)
 {
 	const struct remat *r = m->r;
 	int64_t size = r->store[j].size;
-	bool lean = true;
+	bool may_charge = true;
 
 	m->wlen = 0;
 	for (int32_t u = m->use.at[j]; u < m->use.at[j + 1]; u++) {
@@ -100,13 +101,13 @@ waiting(struct model *m, int32_t j, int32_t stage)
 
 		if (m->hi[c] < 0)
 			continue;
-		lean = m->leaner[c] == 0 || m->leaner[c] == j + 1;
-		if (r->node[c].nwrite == 1 && lean
+		may_charge = m->charged_to[c] == 0 || m->charged_to[c] == j + 1;
+		if (r->node[c].nwrite == 1 && may_charge
 		    && m->first[r->node[c].write[0]] > stage) {
 			int32_t d = r->node[c].write[0];
 			int z = z_down(m, c, stage);
 
-			m->leaner[c] = j + 1;
+			m->charged_to[c] = j + 1;
 			if (r->store[d].size < size)
 				size = r->store[d].size;
 			if (z >= 0)
@@ -121,9 +122,9 @@ waiting(struct model *m, int32_t j, int32_t stage)
 /* The share of a waiting storage in a memory row: a new column, or its value
  * in the last solution. */
 static void
-waiting_term(struct model *m, int32_t s, int32_t stage, bool measure)
+pending_term(struct model *m, int32_t s, int32_t stage, bool measure)
 {
-	double size = (double)waiting(m, s, stage) / m->unit_bytes;
+	double size = (double)pending_bytes(m, s, stage) / m->unit_bytes;
 	double value = 0;
 	int n = m->wlen + 2;
 	double *coef;
@@ -152,7 +153,7 @@ memory_terms(struct model *m, const struct point *p, bool measure)
 {
 	const struct remat *r = m->r;
 
-	memset(m->leaner, 0, r->nnode * sizeof *m->leaner);
+	memset(m->charged_to, 0, r->nnode * sizeof *m->charged_to);
 	m->len = 0;
 	m->extra = 0;
 	for (int32_t s = 0; s < r->nstore; s++) {
@@ -172,7 +173,7 @@ memory_terms(struct model *m, const struct point *p, bool measure)
 			    && !inlinable(m, s))
 				term(m, z, size);
 		} else if (m->first[s] < 0 && m->hi[def] > p->stage) {
-			waiting_term(m, s, p->stage, measure);
+			pending_term(m, s, p->stage, measure);
 		} else if (inlinable(m, s)
 		           && m->last[s] >= p->stage + p->after) {
 			term(m, m->x[s], size);
@@ -181,43 +182,43 @@ memory_terms(struct model *m, const struct point *p, bool measure)
 }
 
 static double
-slack(struct model *m, struct point *p)
+row_slack(struct model *m, struct point *p)
 {
-	double room = (double)(m->memory - p->fixed) / m->unit_bytes;
+	double slack = (double)(m->memory - p->fixed) / m->unit_bytes;
 
 	memory_terms(m, p, true);
 	for (int i = 0; i < m->len; i++)
-		room -= m->coef[i] * m->value[m->col[i]];
+		slack -= m->coef[i] * m->value[m->col[i]];
 	m->len = 0;
-	return room - m->extra;
+	return slack - m->extra;
 }
 
 static void
 add_memory_row(struct model *m, struct point *p)
 {
-	double room = (double)(m->memory - p->fixed) / m->unit_bytes;
+	double slack = (double)(m->memory - p->fixed) / m->unit_bytes;
 
 	memory_terms(m, p, false);
-	end_row(m, -INFINITY, room);
+	end_row(m, -INFINITY, slack);
 	p->used = true;
 }
 
 bool
 model_violated(struct model *m)
 {
-	double *room = arena_array(m->arena, (size_t)m->npoint + 1,
-	                           sizeof *room);
+	double *slack = arena_array(m->arena, (size_t)m->npoint + 1,
+	                            sizeof *slack);
 	bool any = false;
 
 	for (int32_t i = 0; i < m->npoint; i++)
-		room[i] = m->point[i].used || watch_over(m->r->watch) ? 0
-			: slack(m, &m->point[i]);
+		slack[i] = m->point[i].used || watch_over(m->r->watch) ? 0
+			: row_slack(m, &m->point[i]);
 	for (int k = 0; k < ROWS_PER_ROUND; k++) {
 		int32_t worst = -1;
 
 		for (int32_t i = 0; i < m->npoint; i++)
-			if (room[i] < -1e-7
-			    && (worst < 0 || room[i] < room[worst]))
+			if (slack[i] < -1e-7
+			    && (worst < 0 || slack[i] < slack[worst]))
 				worst = i;
 		if (worst < 0)
 			break;
@@ -225,7 +226,7 @@ model_violated(struct model *m)
 		/* its neighbours say nearly the same */
 		for (int32_t i = worst - 4; i <= worst + 4; i++)
 			if (i >= 0 && i < m->npoint)
-				room[i] = 0;
+				slack[i] = 0;
 		any = true;
 	}
 	return any;

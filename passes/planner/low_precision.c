@@ -17,11 +17,11 @@
 #include <math.h>
 
 void
-low_precision_grid(struct plan_grid *l, struct remat *r, struct plan_choice *c,
-                   const uint8_t *must)
+low_precision_grid(struct plan_grid *l, struct remat *r,
+                   struct plan_selector *c, const uint8_t *must)
 {
 	struct known_plan all = { .live = -1, .placed = -1 };
-	int64_t top, least = choice_least(c);
+	int64_t top, least = selector_least(c);
 	const struct known_plan *last = NULL;
 
 	all.drop = arena_array(r->arena, (size_t)r->nstore + 1, 1);
@@ -31,7 +31,7 @@ low_precision_grid(struct plan_grid *l, struct remat *r, struct plan_choice *c,
 	l->plan[0] = all;
 	l->n = 1;
 	for (int k = PLAN_GRID - 1; k >= 0; k--) {
-		const struct known_plan *f = choice_take(c, least
+		const struct known_plan *f = selector_best(c, least
 			+ (top - least) / PLAN_GRID * k);
 
 		if (f && f != last)
@@ -42,8 +42,8 @@ low_precision_grid(struct plan_grid *l, struct remat *r, struct plan_choice *c,
 
 /* Which values may be kept so: not what the user wants kept. */
 static const bool *
-find_wish(const Pass *p, const Graph *g, const struct remat *r,
-          const uint8_t *must)
+find_request(const Pass *p, const Graph *g, const struct remat *r,
+             const uint8_t *must)
 {
 	bool *may = save_eligible(g, p->opt->save_dtype, p->scratch);
 
@@ -66,7 +66,7 @@ seconds_of(const Graph *g)
  * of it is. */
 static int64_t
 measure_rounded(const Pass *p, const Graph *g, struct remat *r,
-                const struct known_plan *f, const struct save_request *wish,
+                const struct known_plan *f, const struct save_request *request,
                 double *sec)
 {
 	Graph *t = graph_clone(g);
@@ -75,7 +75,7 @@ measure_rounded(const Pass *p, const Graph *g, struct remat *r,
 
 	known_eval(r, f);
 	remat_apply(r, t);
-	if (save_rewrite(t, wish, p->target, scratch) > 0) {
+	if (save_rewrite(t, request, p->target, scratch) > 0) {
 		inplace_graph(t, scratch);
 		arena = place_graph(t, p->watch, scratch);
 		*sec = fmax(f->sec, seconds_of(t) - r->base_sec);
@@ -89,7 +89,7 @@ struct rounded_search {
 	const Pass *p;
 	const Graph *g;
 	struct remat *r;
-	struct save_request wish;
+	struct save_request request;
 	int64_t arena;
 	double below;
 	struct low_precision_plan *best;
@@ -105,14 +105,14 @@ try_rounded(struct rounded_search *s, const struct known_plan *f)
 
 		if (f->sec >= limit || watch_over(s->p->watch))
 			return;
-		s->wish.parts = parts;
-		arena = measure_rounded(s->p, s->g, s->r, f, &s->wish, &sec);
+		s->request.parts = parts;
+		arena = measure_rounded(s->p, s->g, s->r, f, &s->request, &sec);
 		if (arena >= 0 && arena < s->best->least)
 			s->best->least = arena;
 		if (arena < 0 || arena > s->arena || sec >= limit)
 			continue;
 		s->best->plan = *f;
-		s->best->wish = s->wish;
+		s->best->request = s->request;
 		s->best->sec = sec;
 		s->found = true;
 	}
@@ -127,8 +127,8 @@ low_precision_best(Pass *p, const Graph *g, struct remat *r,
 	                    .below = below, .best = best };
 
 	best->least = INT64_MAX;
-	s.wish = (struct save_request){ .to = p->opt->save_dtype,
-		.nval = g->nval, .eligible = find_wish(p, g, r, must) };
+	s.request = (struct save_request){ .to = p->opt->save_dtype,
+		.nval = g->nval, .eligible = find_request(p, g, r, must) };
 	for (int i = 0; i < l->n; i++)
 		try_rounded(&s, &l->plan[i]);
 	return s.found;

@@ -15,12 +15,12 @@ struct plan_grid {
 };
 
 void
-low_precision_grid(struct plan_grid *, struct remat *, struct plan_choice *,
+low_precision_grid(struct plan_grid *, struct remat *, struct plan_selector *,
                    const uint8_t *must);
 
 struct low_precision_plan {
 	struct known_plan plan;         /* that keeps in 32 bits */
-	struct save_request wish;          /* ... and what of it is rounded */
+	struct save_request request;       /* ... and what of it is rounded */
 	double sec;                     /* above a step that keeps everything */
 	int64_t least;                  /* arena of the smallest one looked at;
 	                                 * INT64_MAX: none was */

@@ -17,7 +17,7 @@ struct one_percent {
 
 struct remat;
 
-/* Into p->one_percent; `must` as in remat_wishes. */
+/* Into p->one_percent; `must` as in remat_constraints. */
 void
 one_percent_account(Pass *, const Graph *, struct remat *, const uint8_t *must);
 

@@ -114,7 +114,7 @@ add_alternative(Pass *p, struct remat *r, const char *name,
 }
 
 static uint8_t *
-new_set(const struct remat *r)
+new_drop_set(const struct remat *r)
 {
 	return arena_array(r->arena, (size_t)r->nstore + 1, 1);
 }
@@ -134,8 +134,8 @@ list_alternatives(Pass *p, struct remat *r, const struct known_plan *chosen)
 		{ "every=4", REMAT_EVERY, 4 },
 	};
 	size_t n = sizeof preset / sizeof preset[0];
-	struct known_plan f = { .drop = new_set(r) };
-	uint8_t *free = new_set(r);
+	struct known_plan f = { .drop = new_drop_set(r) };
+	uint8_t *free = new_drop_set(r);
 
 	p->alternative = arena_array(p->keep, n + 1, sizeof *p->alternative);
 	for (size_t i = 0; i < n && !watch_off(p->watch); i++) {
@@ -160,21 +160,21 @@ fits_as_it_is(const Pass *p, struct remat *r, const struct known_plan *f)
 }
 
 static bool
-refuse_all(Pass *p, struct remat *r, struct plan_choice *c, int64_t least)
+refuse_all(Pass *p, struct remat *r, struct plan_selector *c, int64_t least)
 {
-	const struct known_plan *f = choice_smallest(c);
+	const struct known_plan *f = selector_smallest(c);
 
-	if (choice_least(c) < least)
-		least = choice_least(c);
+	if (selector_least(c) < least)
+		least = selector_least(c);
 	p->minimum_peak = r->resident + least;
 	return remat_refuse(p, r, known_eval(r, f));
 }
 
-/* The plan for the budget, or the one to be rounded as *half says; half->wish
- * has no type if it is not. */
+/* The plan for the budget, or the one to be rounded as *half says;
+ * half->request has no type if it is not. */
 static bool
 choose_auto(Pass *p, const Graph *g, struct remat *r, const uint8_t *must,
-            struct plan_choice *c, struct known_plan *plan,
+            struct plan_selector *c, struct known_plan *plan,
             struct low_precision_plan *rounded)
 {
 	const struct known_plan *taken;
@@ -187,11 +187,11 @@ choose_auto(Pass *p, const Graph *g, struct remat *r, const uint8_t *must,
 	if (p->budget < 0 || fits_as_it_is(p, r, plan))
 		return true;
 	if (!c)
-		c = choice_new(r, must, p->opt);
+		c = selector_new(r, must, p->opt);
 	if (p->opt->save_dtype)
 		low_precision_grid(&grid, r, c, must);
 	arena = p->budget - r->resident;
-	taken = choice_take(c, arena);
+	taken = selector_best(c, arena);
 	if (p->opt->save_dtype)
 		is_rounded = low_precision_best(p, g, r, &grid, must, arena,
 		                                taken ? taken->sec : INFINITY,
@@ -203,7 +203,7 @@ choose_auto(Pass *p, const Graph *g, struct remat *r, const uint8_t *must,
 	*plan = is_rounded ? rounded->plan : *taken;
 	if (is_rounded)
 		return true;
-	p->bound_sec = r->base_sec + choice_bound(c, arena, taken);
+	p->bound_sec = r->base_sec + selector_bound(c, arena, taken);
 	p->bound_class = p->bound_sec > r->base_sec && !taken->step
 		? "once" : "any";
 	return true;
@@ -232,7 +232,7 @@ plan_graph(Pass *p, Graph *g)
 	struct remat *r;
 	struct known_plan plan = { .live = -1 };
 	struct low_precision_plan rounded = { .sec = 0 };
-	struct plan_choice *c = NULL;
+	struct plan_selector *c = NULL;
 	Graph *own = NULL;
 	uint8_t *must;
 	bool ok;
@@ -243,7 +243,7 @@ plan_graph(Pass *p, Graph *g)
 		return false;
 	/* a second form of the graph adds budgets for which the first one is
 	 * asked again, see frontier.c */
-	if (p->opt->curve && p->lenient && !p->lean)
+	if (p->opt->curve && p->allow_refusal && !p->low_memory)
 		own = graph_clone(g);
 	r = own ? remat_new(own, p->keep) : remat_new(g, p->scratch);
 	r->watch = p->watch;
@@ -252,9 +252,9 @@ plan_graph(Pass *p, Graph *g)
 		return false;
 	}
 	/* a second form of the graph is measured by the first one */
-	if (!p->lean)
+	if (!p->low_memory)
 		p->baseline_peak = r->resident
-			+ remat_placed(r, new_set(r), p->scratch);
+			+ remat_placed(r, new_drop_set(r), p->scratch);
 	if (!p->opt->slim) {
 		make_reference(p, g);
 		number_layers(p, g, r);
@@ -262,15 +262,15 @@ plan_graph(Pass *p, Graph *g)
 	p->budget = budget_of(p);
 	p->bound_sec = r->base_sec;
 	p->bound_class = "any";
-	must = new_set(r);
-	plan.drop = new_set(r);
-	if (!remat_wishes(p, r, must)) {
+	must = new_drop_set(r);
+	plan.drop = new_drop_set(r);
+	if (!remat_constraints(p, r, must)) {
 		graph_free(own);
 		return false;
 	}
 	p->nalternative = 0;
 	if (p->opt->curve)
-		c = choice_new(r, must, p->opt);
+		c = selector_new(r, must, p->opt);
 	ok = p->opt->remat == REMAT_AUTO
 		? choose_auto(p, g, r, must, c, &plan, &rounded)
 		: choose_preset(p, r, must, &plan);
@@ -281,14 +281,14 @@ plan_graph(Pass *p, Graph *g)
 	else
 		graph_free(own);
 	if (!ok)
-		return p->lenient && p->refused;
+		return p->allow_refusal && p->refused;
 	if (p->opt->account)
 		one_percent_account(p, g, r, must);
 	p->recompute_sec = known_eval(r, &plan).sec;
 	remat_apply(r, g);
-	if (rounded.wish.to) {
+	if (rounded.request.to) {
 		p->recompute_sec = rounded.sec;
-		save_rewrite(g, &rounded.wish, p->target, p->scratch);
+		save_rewrite(g, &rounded.request, p->target, p->scratch);
 	}
 	p->solver_sec = now_sec() - started;
 	return true;

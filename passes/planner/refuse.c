@@ -17,7 +17,7 @@ struct alive {
 
 /* Insert by size; ties stay in order. */
 static void
-rank(struct alive *top, struct alive a)
+insert_by_size(struct alive *top, struct alive a)
 {
 	int i = SHOWN;
 
@@ -29,17 +29,18 @@ rank(struct alive *top, struct alive a)
 }
 
 static void
-rank_alive(const struct remat *r, int32_t step, struct alive *top)
+find_largest_alive(const struct remat *r, int32_t step, struct alive *top)
 {
 	for (int32_t i = 0; i < r->ninst; i++) {
 		const struct storage *s = &r->store[r->of_inst[i]];
 
 		if (r->first[i] >= 0 && r->block[i] == i
 		    && r->first[i] <= step && r->last[i] >= step)
-			rank(top, (struct alive){ r->g->val[s->owner].name,
-			                          s->size });
+			insert_by_size(top,
+			               (struct alive){ r->g->val[s->owner].name,
+			                              s->size });
 	}
-	rank(top, (struct alive){ "workspace",
+	insert_by_size(top, (struct alive){ "workspace",
 		r->node[r->step[step].node].workspace });
 }
 
@@ -204,8 +205,8 @@ parts_for(const Pass *p, int64_t bytes, int64_t samples)
 
 /* One line: by how many bytes it helps, whether it suffices, what to type. */
 static void
-suggest(const Pass *p, const char *about, int64_t bytes, const char *why,
-        const char *line)
+print_suggestion(const Pass *p, const char *about, int64_t bytes,
+                 const char *why, const char *line)
 {
 	if (bytes > 0)
 		diag_more(p->diag, "  %s%" PRId64 " B less%s: %s; try: %s",
@@ -237,17 +238,18 @@ suggest_batch(const Pass *p, const Graph *g, struct tight t)
 	if (!*line)
 		return;
 	line[strlen(line) - 1] = '\0';
-	suggest(p, "about ", less, "fewer samples", line);
-	suggest(p, "about ", o->optimizer != OPT_NONE ? less - held : 0,
-	        "same samples in micro-batches, gradients are accumulated",
-	        more);
+	print_suggestion(p, "about ", less, "fewer samples", line);
+	print_suggestion(p, "about ",
+	                 o->optimizer != OPT_NONE ? less - held : 0,
+	                 "same samples in micro-batches, gradients are "
+	                 "accumulated", more);
 }
 
 static bool
 suggest_help(const Pass *p, const Graph *g, struct tight t)
 {
 	const struct options *o = p->opt;
-	bool late = g->props & P_UPD && !p->early
+	bool late = g->props & P_UPD && !p->updates_in_backward
 		&& o->update_in_backward != TRI_ON && o->grad_accum == 1
 		&& o->optimizer != OPT_NONE && !graph_has_op(g, OP_LOSS_SCALE);
 
@@ -258,13 +260,15 @@ suggest_help(const Pass *p, const Graph *g, struct tight t)
 	if (o->remat != REMAT_AUTO)
 		diag_more(p->diag, "  a plan that uses less memory; try: "
 		          "--recompute auto");
-	suggest(p, "up to ", late ? t.grad : 0, "gradients are freed once they "
-	        "are applied", "--update-in-backward on");
+	print_suggestion(p, "up to ", late ? t.grad : 0,
+	                 "gradients are freed once they are applied",
+	                 "--update-in-backward on");
 	suggest_batch(p, g, t);
-	suggest(p, "", o->optimizer == OPT_ADAFACTOR ? 0 : half_of_states(g),
-	        "optimizer state in 16 bits", "--state-dtype bf16");
-	suggest(p, "", bytes_of_kind(g, V_STATE), "an optimizer without state",
-	        "--optimizer sgd");
+	print_suggestion(p, "", o->optimizer == OPT_ADAFACTOR ? 0
+	                 : half_of_states(g), "optimizer state in 16 bits",
+	                 "--state-dtype bf16");
+	print_suggestion(p, "", bytes_of_kind(g, V_STATE),
+	                 "an optimizer without state", "--optimizer sgd");
 	return false;
 }
 
@@ -282,7 +286,7 @@ remat_refuse(Pass *p, struct remat *r, struct remat_cost c)
 	char least[24];
 
 	p->refused = true;
-	if (p->lenient)
+	if (p->allow_refusal)
 		return false;
 	diag_error(d, "memory budget %" PRId64 " B is too small%s; smallest "
 	           "budget that works%s: %" PRId64 " B (%s)", p->budget,
@@ -300,7 +304,7 @@ remat_refuse(Pass *p, struct remat *r, struct remat_cost c)
 	print_item_bytes(d, "accumulated gradients", sums);
 	print_item_bytes(d, "optimizer state", bytes_of_kind(g, V_STATE));
 	print_item_bytes(d, "inputs", bytes_of_kind(g, V_INPUT));
-	rank_alive(r, c.tight, top);
+	find_largest_alive(r, c.tight, top);
 	for (int i = 0; i < SHOWN && top[i].size; i++)
 		print_item_bytes(d, top[i].name, top[i].size);
 	if (top[0].size > p->budget)

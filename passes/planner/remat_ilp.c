@@ -63,7 +63,7 @@ find_storage_uses(struct model *m)
 }
 
 static bool
-droppable(const struct model *m, int32_t s)
+is_droppable(const struct model *m, int32_t s)
 {
 	return m->r->store[s].candidate && m->must[s] != 'k';
 }
@@ -84,7 +84,7 @@ find_repeat_ranges(struct model *m)
 		for (int k = 0; k < n->nwrite; k++) {
 			int32_t s = n->write[k];
 
-			if (!droppable(m, s))
+			if (!is_droppable(m, s))
 				continue;
 			if (m->first[s] > m->hi[i])
 				m->hi[i] = m->first[s];
@@ -129,7 +129,7 @@ make_model_columns(struct model *m)
 
 	for (int32_t s = 0; s < r->nstore; s++) {
 		m->x[s] = -1;
-		if (droppable(m, s) && m->hi[r->store[s].def] >= 0)
+		if (is_droppable(m, s) && m->hi[r->store[s].def] >= 0)
 			m->x[s] = new_col(m, 0, m->must[s] == 'r' ? 0 : 1, 0,
 			                  true);
 	}
@@ -201,7 +201,7 @@ model_new(struct remat *r, const uint8_t *must, int64_t memory, Arena *arena)
 	m->z = arena_array(arena, n, sizeof *m->z);
 	m->use = remat_readers(r, arena);
 	m->point = arena_array(arena, n, sizeof *m->point);
-	m->leaner = arena_array(arena, n, sizeof *m->leaner);
+	m->charged_to = arena_array(arena, n, sizeof *m->charged_to);
 	m->wcol = arena_array(arena, n + 2, sizeof *m->wcol);
 	m->col = arena_array(arena, 3 * k + 16, sizeof *m->col);
 	m->coef = arena_array(arena, 3 * k + 16, sizeof *m->coef);

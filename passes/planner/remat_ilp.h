@@ -40,7 +40,7 @@ struct model {
 	double *coef;
 	int len;
 	double *value;                  /* of columns, last solution */
-	int32_t *leaner;                /* by node: storage + 1 that leans */
+	int32_t *charged_to;            /* by node: storage + 1 */
 	int *wcol;
 	int wlen;
 	double extra;

@@ -179,7 +179,7 @@ remat_preset(struct remat *r, const uint8_t *must, enum remat_mode mode,
 	arena_free(arena);
 }
 
-/* ---- wishes ---- */
+/* ---- the user's constraints ---- */
 
 static bool
 names_storage(const struct remat *r, const char *glob, int32_t s)
@@ -200,8 +200,8 @@ names_storage(const struct remat *r, const char *glob, int32_t s)
 }
 
 static bool
-wish(Diag *d, const struct remat *r, const char *flag, const char *glob,
-     uint8_t what, uint8_t *must)
+apply_constraint(Diag *d, const struct remat *r, const char *flag,
+                 const char *glob, uint8_t what, uint8_t *must)
 {
 	int matched = 0, possible = 0;
 
@@ -234,14 +234,15 @@ wish(Diag *d, const struct remat *r, const char *flag, const char *glob,
 }
 
 bool
-remat_wishes(Pass *p, const struct remat *r, uint8_t *must)
+remat_constraints(Pass *p, const struct remat *r, uint8_t *must)
 {
 	bool ok = true;
 
 	for (int i = 0; i < p->opt->nkeep; i++)
-		ok &= wish(p->diag, r, "--keep", p->opt->keep[i], 'k', must);
+		ok &= apply_constraint(p->diag, r, "--keep", p->opt->keep[i],
+		                       'k', must);
 	for (int i = 0; i < p->opt->nrecompute; i++)
-		ok &= wish(p->diag, r, "--recompute-values",
-		           p->opt->recompute[i], 'r', must);
+		ok &= apply_constraint(p->diag, r, "--recompute-values",
+		                       p->opt->recompute[i], 'r', must);
 	return ok;
 }

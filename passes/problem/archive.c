@@ -1,4 +1,4 @@
-/* The best sets known: in each range of memory the fastest and the leanest.
+/* The best sets known: in each range of memory the fastest and the smallest.
  *
  * note    Nothing depends on the budget asked for: equal graphs give equal
  *         archives, so a larger budget can only choose from more plans.
@@ -16,7 +16,7 @@ archive_smallest(const struct archive *a)
 }
 
 static void
-open_places(struct archive *a, int32_t n)
+init_slots(struct archive *a, int32_t n)
 {
 	a->known.n = n;
 	a->known.plan = arena_array(a->arena, (size_t)n,
@@ -26,13 +26,13 @@ open_places(struct archive *a, int32_t n)
 }
 
 static bool
-faster(double sec, int64_t live, const struct known_plan *f)
+is_faster(double sec, int64_t live, const struct known_plan *f)
 {
 	return f->live < 0 || sec < f->sec || (sec == f->sec && live < f->live);
 }
 
 static bool
-needs_less(double sec, int64_t live, const struct known_plan *f)
+is_smaller(double sec, int64_t live, const struct known_plan *f)
 {
 	return f->live < 0 || live < f->live
 		|| (live == f->live && sec < f->sec);
@@ -60,16 +60,16 @@ archive_try(struct archive *a, const uint8_t *drop)
 		&a->known.plan[2 * (at < SLOTS ? at : SLOTS - 1)];
 	struct known_plan *least = archive_smallest(a);
 
-	if (at < SLOTS && faster(c.sec, c.live, f))
+	if (at < SLOTS && is_faster(c.sec, c.live, f))
 		store_set(a, f, &c, drop);
-	if (at < SLOTS && needs_less(c.sec, c.live, f + 1))
+	if (at < SLOTS && is_smaller(c.sec, c.live, f + 1))
 		store_set(a, f + 1, &c, drop);
-	if (needs_less(c.sec, c.live, least))
+	if (is_smaller(c.sec, c.live, least))
 		store_set(a, least, &c, drop);
 	return c;
 }
 
-/* All sets of n storages, each in a place of its own. */
+/* All sets of n storages, each in a slot of its own. */
 bool
 archive_all(struct archive *a, const int32_t *cand, int n)
 {
@@ -77,7 +77,7 @@ archive_all(struct archive *a, const int32_t *cand, int n)
 	uint8_t *drop = arena_array(a->arena, (size_t)r->nstore + 1, 1);
 	struct known_plan *least;
 
-	open_places(a, (1 << n) + 1);
+	init_slots(a, (1 << n) + 1);
 	least = archive_smallest(a);
 	remat_keep_all(r, a->must, drop);
 	/* from both ends, should there be no time for all */
@@ -92,7 +92,7 @@ archive_all(struct archive *a, const int32_t *cand, int n)
 			drop[cand[i]] = set >> i & 1;
 		c = remat_eval(r, drop);
 		store_set(a, &a->known.plan[set], &c, drop);
-		if (needs_less(c.sec, c.live, least))
+		if (is_smaller(c.sec, c.live, least))
 			store_set(a, least, &c, drop);
 	}
 	return true;
@@ -115,7 +115,7 @@ archive_new(struct remat *r, const uint8_t *must, Arena *arena)
 	a->known.r = r;
 	a->arena = arena;
 	a->must = must;
-	open_places(a, 2 * SLOTS + 1);
+	init_slots(a, 2 * SLOTS + 1);
 	remat_keep_all(r, must, drop);
 	/* plans above keep-everything are of no use */
 	a->width = remat_eval(r, drop).live / (SLOTS - 1) + 1;

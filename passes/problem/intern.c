@@ -4,7 +4,7 @@
 #include <string.h>
 
 static uint64_t
-hash(const uint64_t *word, size_t n)
+hash_words(const uint64_t *word, size_t n)
 {
 	uint64_t h = mix64(7, n);
 
@@ -16,7 +16,7 @@ hash(const uint64_t *word, size_t n)
 struct intern_table
 intern_new(size_t most, Arena *arena)
 {
-	struct intern_table t = { .hash = hash, .arena = arena };
+	struct intern_table t = { .hash = hash_words, .arena = arena };
 	size_t size = 64;
 
 	while (size < 2 * most)

@@ -35,7 +35,7 @@ known_better(struct known_plan *f, struct known_plan *g)
 /* The plan with the fewest live bytes of those that are not packed, or of
  * all. */
 static struct known_plan *
-leanest(const struct plan_pool *s, bool packed)
+smallest_plan(const struct plan_pool *s, bool packed)
 {
 	struct known_plan *best = NULL;
 
@@ -52,11 +52,11 @@ leanest(const struct plan_pool *s, bool packed)
 struct known_plan *
 pool_best(const struct plan_pool *s, int64_t arena)
 {
-	struct known_plan *last = leanest(s, true);
+	struct known_plan *last = smallest_plan(s, true);
 	double floor = -1;
 
 	for (int tries = 0;; tries++) {
-		/* packing takes its time: then only one more, the leanest */
+		/* packing takes its time: then only one more, the smallest */
 		bool late = tries > LATE_TRIES && watch_over(s->r->watch);
 		struct known_plan *best = NULL;
 
@@ -94,7 +94,7 @@ pool_least(const struct plan_pool *s)
 	int64_t least = INT64_MAX;
 
 	for (;;) {
-		struct known_plan *next = leanest(s, false);
+		struct known_plan *next = smallest_plan(s, false);
 
 		for (int32_t i = 0; i < s->n; i++)
 			if (s->plan[i].live >= 0 && s->plan[i].placed >= 0

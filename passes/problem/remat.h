@@ -179,7 +179,7 @@ struct plan_pool {
 
 /* Evaluate a known plan, of whichever kind. */
 struct remat_cost known_eval(struct remat *, const struct known_plan *);
-/* The faster one, of equally fast ones the leaner; NULL is none. */
+/* The faster one, of equally fast ones the smaller; NULL is none. */
 struct known_plan *known_better(struct known_plan *, struct known_plan *);
 /* Arena of a plan once packed (remembered). */
 int64_t known_placed(struct remat *, struct known_plan *);
@@ -193,9 +193,9 @@ int64_t pool_least(const struct plan_pool *);
 /* archive.c: the best plans known that are sets, over all budgets. */
 struct archive {
 	struct plan_pool known;         /* the last one needs least */
-	const uint8_t *must;            /* hard wishes: 'k', 'r' or 0 */
+	const uint8_t *must;            /* constraints: 'k', 'r' or 0 */
 	Arena *arena;                   /* what it holds lies there */
-	int64_t width;                  /* bytes per place */
+	int64_t width;                  /* bytes per slot */
 };
 
 struct archive *archive_new(struct remat *, const uint8_t *must, Arena *);
@@ -220,7 +220,7 @@ void remat_polish(struct archive *, int64_t target, int64_t evals,
 void remat_preset(struct remat *, const uint8_t *must, enum remat_mode,
                   int64_t every, uint8_t *drop);
 /* --keep and --recompute-values as 'k' and 'r' by storage. */
-bool remat_wishes(Pass *, const struct remat *, uint8_t *must);
+bool remat_constraints(Pass *, const struct remat *, uint8_t *must);
 /* Number of the layer that each storage belongs to, from 0; returns how many
  * layer inputs there are. */
 int remat_layer_of(struct remat *, Arena *, int32_t *layer);

@@ -21,16 +21,16 @@ struct graph_rewrite {
 
 /* A first run that comes late reads copies already. */
 static ValId
-original(const struct graph_rewrite *a, ValId v)
+original_value(const struct graph_rewrite *a, ValId v)
 {
 	return a->g->val[v].of ? a->g->val[v].of : v;
 }
 
 /* What stands for the value now. */
 static ValId
-latest(const struct graph_rewrite *a, ValId v)
+latest_value(const struct graph_rewrite *a, ValId v)
 {
-	ValId o = original(a, v);
+	ValId o = original_value(a, v);
 
 	return a->copy[o] ? a->copy[o] : o;
 }
@@ -52,13 +52,13 @@ copy_val(struct graph_rewrite *a, ValId v)
 	to->start = from->start;
 	memcpy(to->stride, from->stride, sizeof to->stride);
 	to->nbytes = from->nbytes;
-	to->base = from->base ? latest(a, from->base) : 0;
+	to->base = from->base ? latest_value(a, from->base) : 0;
 	return c;
 }
 
 /* Whether this copy of a node writes value v. */
 static bool
-is_made(const struct graph_rewrite *a, const struct rstep *t, ValId v)
+copy_writes(const struct graph_rewrite *a, const struct rstep *t, ValId v)
 {
 	const struct rnode *n = &a->r->node[t->node];
 	int32_t s = v ? a->r->of_val[v] : -1, inst = a->inst;
@@ -86,7 +86,7 @@ copy_node(struct graph_rewrite *a, const struct rstep *t)
 	Node *n;
 
 	for (int i = 0; i < g->node[id].nin; i++)
-		in[i] = latest(a, g->node[id].in[i]);
+		in[i] = latest_value(a, g->node[id].in[i]);
 	n = node_new(g, g->node[id].op, g->node[id].nin, in,
 	             g->node[id].nout, id);
 	c = node_id(g, n);
@@ -98,7 +98,7 @@ copy_node(struct graph_rewrite *a, const struct rstep *t)
 	for (int i = 0; i < g->node[id].nout; i++) {
 		ValId v = g->node[id].out[i];
 
-		if (is_made(a, t, v))
+		if (copy_writes(a, t, v))
 			g->node[c].out[i] = a->copy[v] = copy_val(a, v);
 		else if (passing >= 0 && v && !g->val[v].base
 		         && a->r->of_val[v] == passing)
@@ -114,12 +114,12 @@ static void
 redirect_reads(struct graph_rewrite *a, Node *n)
 {
 	for (int i = 0; i < n->nin; i++)
-		n->in[i] = latest(a, n->in[i]);
+		n->in[i] = latest_value(a, n->in[i]);
 	for (int i = 0; i < n->nout; i++) {
 		Val *v = &a->g->val[n->out[i]];
 
 		if (n->out[i] && v->base)
-			v->base = latest(a, v->base);
+			v->base = latest_value(a, v->base);
 	}
 }
 

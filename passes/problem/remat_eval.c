@@ -13,7 +13,7 @@
 
 /* Clones inlined into step k stand right before it; how many. */
 static int
-inlined_at(const struct remat *r, int32_t k)
+count_inlined(const struct remat *r, int32_t k)
 {
 	int n = 0;
 
@@ -24,7 +24,7 @@ inlined_at(const struct remat *r, int32_t k)
 
 /* Is storage s made by one of the clones in steps `from` to `to`? */
 static bool
-made_inside(const struct remat *r, int32_t from, int32_t to, int32_t s)
+is_made_between(const struct remat *r, int32_t from, int32_t to, int32_t s)
 {
 	for (int32_t k = from; k < to; k++) {
 		const struct rnode *rn = &r->node[r->step[k].node];
@@ -40,15 +40,15 @@ made_inside(const struct remat *r, int32_t from, int32_t to, int32_t s)
  * a clone before makes: one does not see what a later one makes beside what
  * it is there for. */
 static void
-read_at(struct remat *r, int32_t k)
+record_reads(struct remat *r, int32_t k)
 {
-	int n = inlined_at(r, k);
+	int n = count_inlined(r, k);
 
 	for (int i = 0; i <= n; i++) {
 		const struct rnode *rn = &r->node[r->step[k - i].node];
 
 		for (int j = 0; j < rn->nread; j++)
-			if (!made_inside(r, k - n, k - i, rn->read[j]))
+			if (!is_made_between(r, k - n, k - i, rn->read[j]))
 				r->last[r->now[rn->read[j]]] = k;
 	}
 }
@@ -94,7 +94,7 @@ find_last(struct remat *r)
 
 		if (t->inlined)         /* done by the step that follows */
 			continue;
-		read_at(r, k);
+		record_reads(r, k);
 		for (int i = 0; i < n->nwrite; i++)
 			if (remat_writes(t, i)) {
 				int32_t y = r->ninst++;
@@ -141,12 +141,12 @@ pairs_with(const struct remat *r, int32_t k, int n, int32_t *list)
 }
 
 static void
-share_at(struct remat *r, int32_t k)
+share_bytes(struct remat *r, int32_t k)
 {
 	const struct rnode *rn = &r->node[r->step[k].node];
 	int32_t given[REMAT_OUTPUTS];   /* bytes given away here */
 	int32_t merged[2 * REMAT_PAIRS], *pair = rn->pair;
-	int ngiven = 0, npair = rn->npair, n = inlined_at(r, k);
+	int ngiven = 0, npair = rn->npair, n = count_inlined(r, k);
 
 	if (n) {
 		pair = merged;
@@ -180,8 +180,8 @@ overlay_outputs(struct remat *r)
 		for (int i = 0; i < n->nwrite; i++)
 			if (remat_writes(&r->step[k], i))
 				r->now[n->write[i]] = ninst++;
-		if (!r->step[k].inlined && (n->npair || inlined_at(r, k)))
-			share_at(r, k);
+		if (!r->step[k].inlined && (n->npair || count_inlined(r, k)))
+			share_bytes(r, k);
 	}
 }
 
@@ -193,7 +193,7 @@ free_step(const struct remat *r, int32_t y)
 }
 
 static struct remat_cost
-profile(struct remat *r)
+memory_profile(struct remat *r)
 {
 	struct remat_cost c = { 0, 0, 0, 0 };
 	int64_t live = 0;
@@ -232,7 +232,7 @@ remat_evaluate(struct remat *r)
 {
 	find_last(r);
 	overlay_outputs(r);
-	return profile(r);
+	return memory_profile(r);
 }
 
 /* ---- placing ---- */

@@ -27,7 +27,7 @@ struct descent {
 };
 
 static bool
-movable(const struct descent *d, int32_t s)
+is_movable(const struct descent *d, int32_t s)
 {
 	return d->r->store[s].candidate && !d->a->must[s];
 }
@@ -55,7 +55,7 @@ worth_alone(const struct descent *d, int32_t s)
 		return true;
 	for (int32_t t = 0; t < r->nstore && !(before && behind); t++)
 		if (t != s && r->store[t].group == r->store[s].group
-		    && movable(d, t) && !d->drop[t]) {
+		    && is_movable(d, t) && !d->drop[t]) {
 			before |= t < s;
 			behind |= t > s;
 		}
@@ -78,7 +78,7 @@ drop_one_more(struct descent *d)
 			bool hit = i < r->nstore ? s == i
 				: r->store[s].group == i - r->nstore;
 
-			if (hit && movable(d, s) && !d->drop[s]) {
+			if (hit && is_movable(d, s) && !d->drop[s]) {
 				d->trial[s] = 1;
 				changed++;
 			}
@@ -99,7 +99,7 @@ drop_one_more(struct descent *d)
 	if (what < 0)
 		return false;
 	for (int32_t s = 0; s < r->nstore; s++)
-		if (movable(d, s) && (what < r->nstore ? s == what
+		if (is_movable(d, s) && (what < r->nstore ? s == what
 		    : r->store[s].group == what - r->nstore))
 			d->drop[s] = 1;
 	d->now = best_cost;
@@ -108,7 +108,7 @@ drop_one_more(struct descent *d)
 
 /* Keep again what the target allows, the dearest first. */
 static void
-keep_back(struct descent *d)
+keep_again(struct descent *d)
 {
 	struct remat *r = d->r;
 
@@ -117,7 +117,7 @@ keep_back(struct descent *d)
 		int32_t what = -1;
 
 		for (int32_t s = 0; s < r->nstore; s++) {
-			if (!d->drop[s] || !movable(d, s))
+			if (!d->drop[s] || !is_movable(d, s))
 				continue;
 			if (watch_over(r->watch))
 				return;
@@ -176,7 +176,7 @@ anneal(struct descent *d, int64_t evals, uint64_t seed)
 	double hot = r->base_sec * 2e-3;
 
 	for (int32_t s = 0; s < r->nstore; s++)
-		if (movable(d, s))
+		if (is_movable(d, s))
 			cand[n++] = s;
 	if (n == 0)
 		return;
@@ -214,10 +214,10 @@ remat_polish(struct archive *a, int64_t target, int64_t evals,
 
 	memcpy(d.drop, start, (size_t)a->known.r->nstore);
 	if (drop_to_target(&d, target))
-		keep_back(&d);
+		keep_again(&d);
 	anneal(&d, evals, 0x2545f4914f6cdd1d);
 	if (d.now.over <= 0)
-		keep_back(&d);
+		keep_again(&d);
 	descent_end(&d);
 }
 
@@ -235,7 +235,7 @@ remat_search(struct archive *a)
 		if (!drop_to_target(&d, top / TARGETS * i))
 			break;
 		memcpy(path, d.drop, n);
-		keep_back(&d);
+		keep_again(&d);
 		memcpy(d.drop, path, n);
 	}
 	descent_end(&d);

@@ -80,7 +80,7 @@ struct taking {
 	int n;
 };
 
-static void need(struct remat *, const uint8_t *drop, ValId);
+static void request_value(struct remat *, const uint8_t *drop, ValId);
 
 /* Value v, read by loop `by`, which is the reader or was taken in by it: may
  * the reader compute it?  If so all that this reads is made ready. */
@@ -107,7 +107,7 @@ try_inline(struct remat *r, const uint8_t *drop, struct taking *t, ValId v,
 	t->operands += n->nin;
 	for (int i = 0; i < n->nin; i++)
 		if (!try_inline(r, drop, t, n->in[i], id))
-			need(r, drop, n->in[i]);
+			request_value(r, drop, n->in[i]);
 	t->first[t->n++] = id;
 	return true;
 }
@@ -122,7 +122,7 @@ need_loop_inputs(struct remat *r, const uint8_t *drop, const Node *n)
 
 	for (int i = 0; i < n->nin; i++)
 		if (!try_inline(r, drop, &t, n->in[i], id))
-			need(r, drop, n->in[i]);
+			request_value(r, drop, n->in[i]);
 	for (int i = 0; i < t.n; i++)
 		push_step(r, (struct rstep){ .node = t.first[i], .clone = true,
 		                        .inlined = true });
@@ -130,7 +130,7 @@ need_loop_inputs(struct remat *r, const uint8_t *drop, const Node *n)
 
 /* The node that has to run again for value v, and is not about to; 0. */
 static NodeId
-missing(const struct remat *r, const uint8_t *drop, ValId v)
+node_to_rerun(const struct remat *r, const uint8_t *drop, ValId v)
 {
 	int32_t s = v ? r->of_val[v] : -1;
 	NodeId id;
@@ -157,10 +157,10 @@ push_copy(struct remat *r, const uint8_t *drop, NodeId id)
 /* Value v is about to be read in backward.  Chains may be long: no recursion.
  * A node waits once at most. */
 static void
-need(struct remat *r, const uint8_t *drop, ValId v)
+request_value(struct remat *r, const uint8_t *drop, ValId v)
 {
 	struct waiting *w = r->waiting;
-	NodeId id = missing(r, drop, v);
+	NodeId id = node_to_rerun(r, drop, v);
 	size_t n = 0;
 
 	while (id || n > 0) {
@@ -172,14 +172,14 @@ need(struct remat *r, const uint8_t *drop, ValId v)
 		}
 		m = &r->g->node[w[n - 1].node];
 		id = w[n - 1].next < m->nin
-			? missing(r, drop, m->in[w[n - 1].next]) : 0;
+			? node_to_rerun(r, drop, m->in[w[n - 1].next]) : 0;
 		if (w[n - 1].next++ == m->nin)
 			push_copy(r, drop, w[--n].node);
 	}
 }
 
 static void
-schedule(struct remat *r, const uint8_t *drop)
+schedule_copies(struct remat *r, const uint8_t *drop)
 {
 	const Graph *g = r->g;
 
@@ -194,7 +194,7 @@ schedule(struct remat *r, const uint8_t *drop)
 			need_loop_inputs(r, drop, n);
 		else if (n->phase != PH_FORWARD)
 			for (int i = 0; i < n->nin; i++)
-				need(r, drop, n->in[i]);
+				request_value(r, drop, n->in[i]);
 		push_step(r, (struct rstep){ .node = node_id(g, n) });
 	}
 }
@@ -234,7 +234,7 @@ find_dead(struct remat *r, const struct rstep *step, int32_t n, uint8_t *keep)
 /* Value v is about to be read: if it is a view, let it be one of the latest
  * instance. */
 static void
-turn_view(struct remat *r, ValId v)
+rebind_view(struct remat *r, ValId v)
 {
 	const Graph *g = r->g;
 	size_t n = 0;
@@ -255,15 +255,15 @@ turn_view(struct remat *r, ValId v)
 
 /* Views of what step k reads lie in the latest instances. */
 static void
-turn_views(struct remat *r, const Node *n)
+rebind_views(struct remat *r, const Node *n)
 {
 	for (int i = 0; i < n->nin; i++)
-		turn_view(r, n->in[i]);
+		rebind_view(r, n->in[i]);
 }
 
 /* What step k writes is the latest instance; and so are its views. */
 static void
-note_views(struct remat *r, const Node *n)
+record_views(struct remat *r, const Node *n)
 {
 	for (int i = 0; i < n->nout; i++)
 		if (n->out[i] && r->of_val[n->out[i]] >= 0)
@@ -288,13 +288,13 @@ expand_steps(struct remat *r, const struct rstep *step, int32_t n)
 		if (!keep[k])
 			continue;
 		if (m)
-			turn_views(r, m);
+			rebind_views(r, m);
 		push_step(r, step[k]);
 		for (int i = 0; i < rn->nwrite; i++)
 			if (remat_writes(&step[k], i))
 				r->now[rn->write[i]] = ninst++;
 		if (m)
-			note_views(r, m);
+			record_views(r, m);
 	}
 	reserve_instances(r, ninst);
 	arena_free(scratch);
@@ -303,7 +303,7 @@ expand_steps(struct remat *r, const struct rstep *step, int32_t n)
 struct remat_cost
 remat_eval(struct remat *r, const uint8_t *drop)
 {
-	schedule(r, drop);
+	schedule_copies(r, drop);
 	return remat_evaluate(r);
 }
 

@@ -49,20 +49,20 @@ uint32_t *
 segments_crossing(const struct crossing *c, NodeId nnode, Arena *arena)
 {
 	size_t n = (size_t)nnode + 1;
-	int32_t *open = arena_array(arena, n, sizeof *open), count = 0;
+	int32_t *delta = arena_array(arena, n, sizeof *delta), count = 0;
 	uint32_t *which = arena_array(arena, n, sizeof *which), sum = 0;
 
-	/* the sum of the only one that is open is itself; modulo 2^32 */
+	/* the sum of the only one that is live is itself; modulo 2^32 */
 	for (uint32_t k = 0; k < c->n; k++) {
 		if (c->begin[k] >= c->end[k])
 			continue;
-		open[c->begin[k]]++;
-		open[c->end[k]]--;
+		delta[c->begin[k]]++;
+		delta[c->end[k]]--;
 		which[c->begin[k]] += c->id[k];
 		which[c->end[k]] -= c->id[k];
 	}
 	for (NodeId i = 0; i < nnode; i++) {
-		count += open[i];
+		count += delta[i];
 		sum += which[i];
 		which[i] = count == 1 ? sum : 0;
 	}
@@ -94,26 +94,27 @@ find_crossing(const Graph *g, Arena *arena)
 }
 
 static uint64_t
-hash_word(uint64_t h, int64_t x)
+hash_segment_word(uint64_t h, int64_t x)
 {
 	return (h ^ (uint64_t)x) * 0x100000001b3;
 }
 
 /* Where a view of what comes in stands says nothing. */
 static uint64_t
-sign(const Graph *g, const Node *n, uint64_t h)
+sign_word(const Graph *g, const Node *n, uint64_t h)
 {
 	if (op_info[n->op].flags & F_VIEW && g->val[n->out[0]].base)
 		return h;
-	h = hash_word(h, n->op);
+	h = hash_segment_word(h, n->op);
 	for (int i = 0; i < n->nout; i++) {
 		const Val *v = &g->val[n->out[i]];
 
 		if (!n->out[i])
 			continue;
-		h = hash_word(hash_word(h, v->dt), v->shape.rank);
+		h = hash_segment_word(hash_segment_word(h, v->dt),
+		                      v->shape.rank);
 		for (int k = 0; k < v->shape.rank; k++)
-			h = hash_word(h, v->shape.dim[k]);
+			h = hash_segment_word(h, v->shape.dim[k]);
 	}
 	return h;
 }
@@ -152,7 +153,7 @@ find_period(struct segments *s, const uint64_t *key)
 }
 
 static void
-note_node(struct segments *s, const Node *n, NodeId id, int32_t at)
+record_node(struct segments *s, const Node *n, NodeId id, int32_t at)
 {
 	s->attention[at] |= n->op == OP_SOFTMAX || n->op == OP_ATTENTION;
 	if (n->op != OP_MATMUL)
@@ -163,7 +164,7 @@ note_node(struct segments *s, const Node *n, NodeId id, int32_t at)
 
 /* The node puts a new value there, perhaps over an old one. */
 static bool
-writes(const Graph *g, const Node *n, ValId owner)
+writes_value(const Graph *g, const Node *n, ValId owner)
 {
 	bool hit = false;
 
@@ -194,10 +195,10 @@ segments_find(struct segments *s, const Graph *g, Arena *arena)
 		if (n->phase != PH_FORWARD)
 			continue;
 		s->of_node[id] = at;
-		key[at] = sign(g, n, key[at]);
-		note_node(s, n, id, at);
+		key[at] = sign_word(g, n, key[at]);
+		record_node(s, n, id, at);
 		if (crossing[id] && (crossing[id] != last
-		                     || writes(g, n, last)))
+		                     || writes_value(g, n, last)))
 			s->cut[++at] = last = crossing[id];
 	}
 	s->n = at + 1;

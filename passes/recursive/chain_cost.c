@@ -44,7 +44,7 @@ step_parts(const struct chain *c, Arena *a)
 
 /* Bytes of gradients by step of the last evaluation. */
 static int64_t *
-gradients(const struct chain *c, Arena *a)
+gradient_bytes(const struct chain *c, Arena *a)
 {
 	const struct remat *r = c->r;
 	int64_t *live = arena_array(a, (size_t)r->nstep + 2, sizeof *live);
@@ -70,7 +70,7 @@ measure_parts(struct chain *c, bool tape)
 	const struct remat *r = c->r;
 	Arena *a = arena_new();
 	int32_t *part = step_parts(c, a), last = -1;
-	int64_t *grad = gradients(c, a);
+	int64_t *grad = gradient_bytes(c, a);
 	int64_t *before = arena_array(a, (size_t)c->npart + 1, sizeof *before);
 
 	for (int32_t i = 0; i < c->npart; i++) {

@@ -228,7 +228,7 @@ smallest_cut(const struct chain *c)
 
 /* Between the smallest part and `top` bytes. */
 static struct nested_program *
-programme_new(struct chain *c, int64_t top, int64_t *work, Arena *arena)
+nested_program_new(struct chain *c, int64_t top, int64_t *work, Arena *arena)
 {
 	struct nested_program *p = arena_alloc(arena, sizeof *p);
 	int64_t low = INT64_MAX, units;
@@ -272,7 +272,7 @@ programme_new(struct chain *c, int64_t top, int64_t *work, Arena *arena)
 /* ---- from tables to sequences ---- */
 
 static void
-repeat(const struct nested_program *p, int32_t lo, int32_t len, int32_t m)
+run_range(const struct nested_program *p, int32_t lo, int32_t len, int32_t m)
 {
 	struct chain *c = p->c;
 	const struct part_cost *o = &c->cost[lo];
@@ -285,22 +285,22 @@ repeat(const struct nested_program *p, int32_t lo, int32_t len, int32_t m)
 		chain_backward(c, lo);
 	} else if (how == 0) {
 		chain_sweep_tape(c, lo, true);
-		repeat(p, lo + 1, len - 1, m - units_of(p, o->tape)
-		       - units_of(p, o->cut));
+		run_range(p, lo + 1, len - 1, m - units_of(p, o->tape)
+		          - units_of(p, o->cut));
 		chain_backward(c, lo);
 	} else {
 		int32_t at = lo + how - 1;
 
 		chain_sweep(c, at);
-		repeat(p, lo + how, len - how, m
-		       - units_of(p, c->cost[at].cut));
-		repeat(p, lo, how, m);
+		run_range(p, lo + how, len - how, m
+		          - units_of(p, c->cost[at].cut));
+		run_range(p, lo, how, m);
 	}
 }
 
 /* What the first run leaves behind. */
 static void
-hold_first(const struct nested_program *p, int32_t m)
+hold_first_states(const struct nested_program *p, int32_t m)
 {
 	struct chain *c = p->c;
 
@@ -336,7 +336,7 @@ run_backward(const struct nested_program *p, int32_t lo, int32_t m)
 	}
 	rest = m - units_of(p, c->cost[lo + how - 1].cut);
 	run_backward(p, lo + how, rest);
-	repeat(p, lo, how, m);
+	run_range(p, lo, how, m);
 }
 
 static void
@@ -344,7 +344,7 @@ build_within(struct recursive_search *d, const struct nested_program *p,
              int32_t m)
 {
 	chain_begin(p->c);
-	hold_first(p, m);
+	hold_first_states(p, m);
 	run_backward(p, 0, m);
 	if (p->c->ok)
 		recursive_try(d);
@@ -375,7 +375,7 @@ build_some(struct recursive_search *d, const struct nested_program *p)
 /* ---- inside parts ---- */
 
 static int64_t
-largest(const struct chain *c)
+largest_part_peak(const struct chain *c)
 {
 	int64_t most = 0;
 
@@ -424,7 +424,7 @@ lower_peak(struct chain *c, int64_t *work)
 	int to = 0;
 
 	chain_measure(c);
-	best = now = largest(c);
+	best = now = largest_part_peak(c);
 	for (int32_t i = 0; i < c->npart; i++)
 		if (c->cost[i].peak == now)
 			worst = i;
@@ -438,10 +438,10 @@ lower_peak(struct chain *c, int64_t *work)
 			continue;
 		seen[group] = true;
 		set_flag(c, group, flag + 1);
-		if (chain_measure(c) && (largest(c) < best
-		    || (largest(c) == best && best < now
+		if (chain_measure(c) && (largest_part_peak(c) < best
+		    || (largest_part_peak(c) == best && best < now
 		        && total_seconds(c) < sec))) {
-			best = largest(c);
+			best = largest_part_peak(c);
 			sec = total_seconds(c);
 			which = group;
 			to = flag + 1;
@@ -474,7 +474,7 @@ nested_search(struct recursive_search *d)
 		     zoom++) {
 			Arena *a = arena_new();
 			struct nested_program *p =
-				programme_new(c, top, &work, a);
+				nested_program_new(c, top, &work, a);
 			int64_t least = p ? build_some(d, p) : -1;
 
 			top = least > 0 && least - p->low < (top - p->low) / 2

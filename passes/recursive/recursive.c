@@ -32,10 +32,10 @@ enum {
 /* ---- walks ---- */
 
 static bool
-try_eviction(struct recursive_search *d, int64_t room,
-             const struct evict_way *way, int64_t *work)
+try_eviction(struct recursive_search *d, int64_t budget,
+             const struct evict_weights *weights, int64_t *work)
 {
-	if (!remat_evict(d->r, d->must, room, way, work, &d->steps))
+	if (!remat_evict(d->r, d->must, budget, weights, work, &d->steps))
 		return false;
 	recursive_try(d);
 	return true;
@@ -44,12 +44,12 @@ try_eviction(struct recursive_search *d, int64_t room,
 static void
 try_evictions(struct recursive_search *d)
 {
-	static const struct evict_way way[] = {
+	static const struct evict_weights weights[] = {
 		{ 1, 1, 1 }, { 1, 1, 0 }, { 0, 1, 1 }, { 1, 0.5, 0 },
 		{ 0.5, 1, 1 }, { 2, 1, 0 }, { 1, 0, 1 }, { 1, 1, 0.5 },
 		{ 0, 1, 0 }, { 2, 1, 1 },
 	};
-	enum { WAYS = sizeof way / sizeof way[0] };
+	enum { WAYS = sizeof weights / sizeof weights[0] };
 	int64_t work = WALK_WORK, lo = 0, hi = d->top;
 	struct watch *watch = d->r->watch;
 
@@ -58,7 +58,7 @@ try_evictions(struct recursive_search *d)
 		bool ok = false;
 
 		for (int k = 0; k < WAYS && !ok; k++)
-			ok = try_eviction(d, mid, &way[k], &work);
+			ok = try_eviction(d, mid, &weights[k], &work);
 		if (ok)
 			hi = mid;
 		else
@@ -66,8 +66,8 @@ try_evictions(struct recursive_search *d)
 	}
 	for (int i = 0; i <= GRID && work > 0 && !watch_over(watch); i++)
 		for (int k = 0; k < WAYS; k++)
-			try_eviction(d, hi + (d->top - hi) * i / GRID, &way[k],
-			             &work);
+			try_eviction(d, hi + (d->top - hi) * i / GRID,
+			             &weights[k], &work);
 }
 
 /* ---- checkpoints ---- */

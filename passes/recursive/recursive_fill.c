@@ -63,7 +63,7 @@ find_before(struct filler *f)
 /* Instances that the copy at step k makes, each with the one before: whether
  * those may stay; if so, and wanted, they do. */
 static bool
-stays(struct filler *f, int32_t k, bool wanted, double *cost)
+may_extend_instances(struct filler *f, int32_t k, bool wanted, double *cost)
 {
 	const struct remat *r = f->d->r;
 	int32_t end = f->inst[k + 1];
@@ -105,7 +105,7 @@ by_seconds_saved(const void *a, const void *b)
 /* The sequence of the last evaluation less copies that may go into d->steps;
  * false: there are none. */
 static bool
-shorten(struct filler *f)
+remove_idle_copies(struct filler *f)
 {
 	const struct remat *r = f->d->r;
 	struct step_list *out = &f->d->steps;
@@ -119,13 +119,14 @@ shorten(struct filler *f)
 	                       sizeof *f->spare);
 	f->nspare = 0;
 	for (int32_t k = 0; k < r->nstep; k++)
-		if (r->step[k].makes && stays(f, k, false, &cost))
+		if (r->step[k].makes
+		    && may_extend_instances(f, k, false, &cost))
 			f->spare[f->nspare++] = (struct spare){
 				k, r->node[r->step[k].node].sec / (cost + 1) };
 	qsort(f->spare, (size_t)f->nspare, sizeof *f->spare, by_seconds_saved);
 	for (int32_t i = 0; i < f->nspare; i++)
 		any |= gone[f->spare[i].step] =
-			stays(f, f->spare[i].step, true, &cost);
+			may_extend_instances(f, f->spare[i].step, true, &cost);
 	out->n = 0;
 	for (int32_t k = 0; k < r->nstep; k++) {
 		const struct rstep *t = &r->step[k];
@@ -150,7 +151,7 @@ fill_idle(struct recursive_search *d, const struct known_plan *from,
 		bool any;
 
 		f.arena = arena_new();
-		any = shorten(&f);
+		any = remove_idle_copies(&f);
 		arena_free(f.arena);
 		*work -= 3 * d->r->nstep;
 		if (any)

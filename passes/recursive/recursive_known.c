@@ -28,7 +28,7 @@ steps_add(struct step_list *s, NodeId node, bool clone, uint32_t makes)
 /* ---- known plans ---- */
 
 static bool
-worse(const struct known_plan *f, int64_t live, double sec)
+is_dominated_by(const struct known_plan *f, int64_t live, double sec)
 {
 	return f->live >= live && f->sec >= sec;
 }
@@ -48,7 +48,7 @@ recursive_try(struct recursive_search *d)
 		if (k->plan[i].live <= c.live && k->plan[i].sec <= c.sec)
 			return c;
 	for (int32_t i = 0; i < k->n; i++)
-		if (!worse(&k->plan[i], c.live, c.sec))
+		if (!is_dominated_by(&k->plan[i], c.live, c.sec))
 			k->plan[n++] = k->plan[i];
 	k->n = n;
 	if (n == PLANS)

@@ -17,14 +17,14 @@ bool steps_add(struct step_list *, NodeId, bool clone, uint32_t makes);
 
 /* remat_evict.c: exponents of distance and size, weight of what is made from
  * a value. */
-struct evict_way {
+struct evict_weights {
 	double far, big, around;
 };
 
 /* A walk within `budget` bytes of arena as the walk reckons them; false: it did
  * not get through, or the work was spent. */
 bool remat_evict(struct remat *, const uint8_t *must, int64_t budget,
-                 const struct evict_way *, int64_t *work,
+                 const struct evict_weights *, int64_t *work,
                  struct step_list *out);
 
 struct recursive_search;

@@ -24,7 +24,7 @@ enum { AROUND_MIN = 16, AROUND_MAX = 2048, LOOK = 20000 };
 struct eviction {
 	struct remat *r;
 	const uint8_t *must;
-	struct evict_way way;
+	struct evict_weights weights;
 	int64_t budget, mem, work;
 	struct step_list *out;
 	NodeId now;                     /* first run that is due */
@@ -153,17 +153,17 @@ eviction_score(struct eviction *w, int32_t s, int32_t limit)
 
 	dist = use < 0 ? 4.0 * w->r->nnode : use - (double)w->now + 1;
 	cost += cost_above(w, s, limit);
-	if (w->way.around > 0)
-		cost += w->way.around * cost_below(w, s, limit);
+	if (w->weights.around > 0)
+		cost += w->weights.around * cost_below(w, s, limit);
 	w->work -= 8;
-	return cost / (pow(dist, w->way.far)
-	               * pow((double)w->r->store[s].size + 1, w->way.big));
+	return cost / (pow(dist, w->weights.far)
+	               * pow((double)w->r->store[s].size + 1, w->weights.big));
 }
 
 /* Bytes that a step adds to what is in memory; operands that are evicted at
  * this very step, or die there, lend their bytes to outputs. */
 static int64_t
-added(struct eviction *w, const struct rnode *n, uint32_t makes)
+added_bytes(struct eviction *w, const struct rnode *n, uint32_t makes)
 {
 	int64_t sum = n->workspace;
 	uint32_t placed = 0;
@@ -198,7 +198,7 @@ added(struct eviction *w, const struct rnode *n, uint32_t makes)
 
 /* An operand in whose bytes an output may lie. */
 static bool
-lends(const struct rnode *n, int32_t s)
+lends_bytes(const struct rnode *n, int32_t s)
 {
 	for (int p = 0; p < n->npair; p++)
 		if (n->pair[2 * p + 1] == s)
@@ -208,13 +208,14 @@ lends(const struct rnode *n, int32_t s)
 
 /* Whether an operand that goes at this step makes it smaller. */
 static bool
-helps(struct eviction *w, const struct rnode *n, uint32_t makes, int32_t s)
+reduces_step(struct eviction *w, const struct rnode *n, uint32_t makes,
+             int32_t s)
 {
-	int64_t before = added(w, n, makes);
+	int64_t before = added_bytes(w, n, makes);
 	bool less;
 
 	w->dying[s] = true;
-	less = added(w, n, makes) < before;
+	less = added_bytes(w, n, makes) < before;
 	w->dying[s] = false;
 	return less;
 }
@@ -233,7 +234,7 @@ choose_victim(struct eviction *w, const struct rnode *n, uint32_t makes)
 
 		if (!may_evict(w, s) || w->r->store[s].size == 0 || w->dying[s]
 		    || w->pin[s] > 1 || (w->pin[s] == 1
-		                         && !helps(w, n, makes, s)))
+		                         && !reduces_step(w, n, makes, s)))
 			continue;
 		x = eviction_score(w, s, limit);
 		if (x < least || (x <= least && s < victim)) {
@@ -256,7 +257,7 @@ mark_dying(struct eviction *w, const struct rnode *n)
 		w->dying[s] = w->pin[s] == 1 && next_use(w, s) < 0
 			&& !w->r->store[s].output
 			&& (w->r->node[w->r->store[s].def].backward
-			    || (may_evict(w, s) && lends(n, s)));
+			    || (may_evict(w, s) && lends_bytes(n, s)));
 	}
 }
 
@@ -265,7 +266,7 @@ run_in_budget(struct eviction *w, const struct rnode *n, bool clone,
               uint32_t makes)
 {
 	mark_dying(w, n);
-	while (w->mem + added(w, n, makes) > w->budget) {
+	while (w->mem + added_bytes(w, n, makes) > w->budget) {
 		int32_t victim = choose_victim(w, n, makes);
 
 		if (victim < 0 || w->work < 0 || watch_over(w->r->watch))
@@ -329,7 +330,7 @@ collect_needed(struct eviction *w, const struct rnode *n, int32_t stamp)
 }
 
 static void
-unpin(struct eviction *w, const struct rnode *n)
+unpin_operands(struct eviction *w, const struct rnode *n)
 {
 	for (int i = 0; i < n->nread; i++)
 		w->pin[n->read[i]]--;
@@ -348,7 +349,7 @@ outputs_to_write(struct eviction *w, const struct rnode *n, int32_t stamp)
 	for (int i = 0; i < n->nwrite; i++)
 		if (!(makes >> i & 1) && !w->here[n->write[i]]
 		    && next_use(w, n->write[i]) >= 0
-		    && w->mem + added(w, n, makes | 1u << i) <= w->budget)
+		    && w->mem + added_bytes(w, n, makes | 1u << i) <= w->budget)
 			makes |= 1u << i;
 	return makes;
 }
@@ -367,11 +368,11 @@ run_first(struct eviction *w, const struct rnode *n)
 
 		ok = ok && m->clonable && run_in_budget(w, m, true,
 			outputs_to_write(w, m, stamp));
-		unpin(w, m);
+		unpin_operands(w, m);
 	}
 	w->cloning = false;
 	ok = ok && run_in_budget(w, n, false, remat_all_writes(n));
-	unpin(w, n);
+	unpin_operands(w, n);
 	/* gradients die here; activations stay as long as there is room */
 	for (int i = 0; ok && i < n->nread + n->nwrite; i++) {
 		int32_t s = i < n->nread ? n->read[i]
@@ -385,7 +386,7 @@ run_first(struct eviction *w, const struct rnode *n)
 }
 
 static void
-evict_wishes(struct eviction *w)
+evict_constrained(struct eviction *w)
 {
 	for (int32_t s = 0; s < w->r->nstore; s++)
 		if (w->must[s] == 'r' && w->here[s])
@@ -394,13 +395,14 @@ evict_wishes(struct eviction *w)
 
 bool
 remat_evict(struct remat *r, const uint8_t *must, int64_t budget,
-            const struct evict_way *way, int64_t *work, struct step_list *out)
+            const struct evict_weights *weights, int64_t *work,
+            struct step_list *out)
 {
 	Arena *a = arena_new();
 	size_t n = (size_t)r->nstore + 1;
 	bool ok = true, begun = false;
 	struct eviction w = {
-		.r = r, .must = must, .budget = budget, .way = *way,
+		.r = r, .must = must, .budget = budget, .weights = *weights,
 		.work = *work, .out = out,
 		.here = arena_array(a, n, 1), .born = arena_array(a, n, 1),
 		.dying = arena_array(a, n, 1), .pin = arena_array(a, n, 4),
@@ -418,7 +420,7 @@ remat_evict(struct remat *r, const uint8_t *must, int64_t budget,
 		w.now = i;
 		if (r->node[i].backward && !begun) {
 			begun = true;
-			evict_wishes(&w);
+			evict_constrained(&w);
 		}
 		ok = ok && run_first(&w, &r->node[i]);
 	}

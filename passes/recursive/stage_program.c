@@ -97,7 +97,7 @@ add_stage_columns(struct stage_program *p)
 
 /* a <= b + c, where they are variables. */
 static void
-at_most(struct stage_program *p, int a, int b, int c)
+add_sum_bound(struct stage_program *p, int a, int b, int c)
 {
 	int col[3], n = 0;
 	double coef[3];
@@ -161,8 +161,8 @@ add_totals(struct stage_program *p)
 			int32_t s = r->node[v].read[k];
 
 			if (r->store[s].candidate)
-				at_most(p, p->z[v], p->x[0][s],
-				        p->z[r->store[s].def]);
+				add_sum_bound(p, p->z[v], p->x[0][s],
+				              p->z[r->store[s].def]);
 		}
 }
 
@@ -177,13 +177,13 @@ add_reads(struct stage_program *p, int i)
 			int32_t s = r->node[v].read[k];
 
 			if (r->store[s].candidate)
-				at_most(p, p->y[i][v], i ? p->x[i - 1][s]
-				        : ZERO, p->y[i][r->store[s].def]);
+				add_sum_bound(p, p->y[i][v], i ? p->x[i - 1][s]
+				              : ZERO, p->y[i][r->store[s].def]);
 		}
 	for (int32_t s = 0; i < p->n && s < r->nstore; s++)
 		if (r->store[s].def != p->w[i])
-			at_most(p, p->x[i][s], i ? p->x[i - 1][s] : ZERO,
-			        p->y[i][r->store[s].def]);
+			add_sum_bound(p, p->x[i][s], i ? p->x[i - 1][s] : ZERO,
+			              p->y[i][r->store[s].def]);
 }
 
 /* In memory while w_i runs whatever the plan: what cannot be made again and is
@@ -215,19 +215,20 @@ add_memory(struct stage_program *p, int i)
 	size_t most = (size_t)r->nstore + 1;
 	int *col = arena_array(p->arena, most, sizeof *col), n = 0;
 	double *coef = arena_array(p->arena, most, sizeof *coef);
-	int64_t room = p->job->memory - forced_bytes(p, i);
+	int64_t free_bytes = p->job->memory - forced_bytes(p, i);
 
 	for (int32_t s = 0; s < r->nstore; s++) {
 		int64_t size = r->store[s].size;
 
 		if (p->x[i][s] == ONE)
-			room -= size;
+			free_bytes -= size;
 		if (p->x[i][s] < 0 || size == 0)
 			continue;
 		col[n] = p->x[i][s];
 		coef[n++] = (double)size / p->unit_bytes;
 	}
-	ilp_row(p->lp, -INFINITY, (double)room / p->unit_bytes, n, col, coef);
+	ilp_row(p->lp, -INFINITY, (double)free_bytes / p->unit_bytes, n, col,
+	        coef);
 }
 
 void

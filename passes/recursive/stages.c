@@ -72,14 +72,14 @@ knapsack(const struct stage_program *p, NodeId w, struct knapsack_item *item)
 {
 	const struct remat *r = p->r;
 	const struct rnode *n = &r->node[w];
-	int64_t room = p->job->memory - n->workspace, bytes = 0;
+	int64_t free_bytes = p->job->memory - n->workspace, bytes = 0;
 	size_t count = 0;
 	double sum = 0;
 
 	for (int k = 0; k < n->nread; k++)
-		room -= r->store[n->read[k]].size;
+		free_bytes -= r->store[n->read[k]].size;
 	for (int k = 0; k < n->nwrite; k++)
-		room -= r->store[n->write[k]].size;
+		free_bytes -= r->store[n->write[k]].size;
 	for (int32_t s = 0; s < r->nstore; s++) {
 		const struct storage *st = &r->store[s];
 
@@ -90,24 +90,25 @@ knapsack(const struct stage_program *p, NodeId w, struct knapsack_item *item)
 			r->node[st->def].least_sec };
 		bytes += st->size;
 	}
-	if (bytes <= room)
+	if (bytes <= free_bytes)
 		return 0;
 	qsort(item, count, sizeof *item, by_density);
 	for (size_t i = 0; i < count; i++) {
-		if (item[i].bytes <= room) {
-			room -= item[i].bytes;
+		if (item[i].bytes <= free_bytes) {
+			free_bytes -= item[i].bytes;
 			continue;
 		}
-		sum += item[i].sec * (1 - (double)(room > 0 ? room : 0)
-		                      / (double)item[i].bytes);
-		room = 0;
+		sum += item[i].sec
+			* (1 - (double)(free_bytes > 0 ? free_bytes : 0)
+			       / (double)item[i].bytes);
+		free_bytes = 0;
 	}
 	return sum;
 }
 
 /* The one that asks for most alone, if any asks for something. */
 static void
-heaviest(struct stage_program *p)
+choose_heaviest_stage(struct stage_program *p)
 {
 	struct knapsack_item *item =
 		arena_array(p->arena, (size_t)p->r->nstore + 1, sizeof *item);
@@ -126,7 +127,7 @@ heaviest(struct stage_program *p)
 
 /* Reads of storages that may be dropped by first runs of backward. */
 static int
-weight(const struct remat *r, NodeId id)
+count_droppable_reads(const struct remat *r, NodeId id)
 {
 	int n = 0;
 
@@ -143,13 +144,14 @@ spread_stages(struct stage_program *p)
 	int64_t all = 0, sum = 0, most = p->job->most;
 
 	for (NodeId i = 1; i < r->nnode; i++)
-		all += weight(r, i);
+		all += count_droppable_reads(r, i);
 	for (NodeId i = 1; i < r->nnode && p->n < most; i++) {
 		if (!r->node[i].backward)
 			continue;
-		if (p->n == 0 || (weight(r, i) && sum * most >= all * p->n))
+		if (p->n == 0 || (count_droppable_reads(r, i)
+		                  && sum * most >= all * p->n))
 			p->w[p->n++] = i;
-		sum += weight(r, i);
+		sum += count_droppable_reads(r, i);
 	}
 }
 
@@ -188,7 +190,7 @@ add_fullest(struct stage_program *p)
 /* ---- a plan from a point ---- */
 
 static bool
-all_here(const struct rnode *n, const bool *here)
+are_all_in_memory(const struct rnode *n, const bool *here)
 {
 	for (int k = 0; k < n->nwrite; k++)
 		if (!here[n->write[k]])
@@ -210,7 +212,7 @@ run_with_inputs(struct stage_program *p, NodeId v, bool *here, NodeId *stack)
 		const struct rnode *n = &r->node[u];
 		size_t before = top;
 
-		if (u != v && all_here(n, here)) {
+		if (u != v && are_all_in_memory(n, here)) {
 			top--;          /* made for the sake of another */
 			continue;
 		}
@@ -343,7 +345,7 @@ stages_bound(struct stage_bound *job)
 		.limit = (STAGES_MAX + 1) * (int32_t)r->nnode };
 	stages_index(&p);
 	if (r->base_sec > 0 && job->any_order)
-		heaviest(&p);
+		choose_heaviest_stage(&p);
 	else if (r->base_sec > 0)
 		spread_stages(&p);
 	while (p.n > 0 && !watch_over(r->watch) && bound_at_stages(&p, &bound)

@@ -22,7 +22,7 @@ struct decisions {
 };
 
 static void
-tighten(struct decisions *d, ValId v, enum tolerance least)
+tighten_value(struct decisions *d, ValId v, enum tolerance least)
 {
 	if (d->tolerance[v] < least)
 		d->tolerance[v] = (uint8_t)least;
@@ -71,10 +71,10 @@ tighten_micro_operands(struct decisions *d, const Node *n,
 		uint32_t of = arg < 0 ? source_operands(n->body, ~arg) : 0;
 
 		if (arg >= 0)
-			tighten(d, n->in[arg], zero ? SIGN : NONE);
+			tighten_value(d, n->in[arg], zero ? SIGN : NONE);
 		for (int k = 0; k < n->nin; k++)
 			if (of >> k & 1)
-				tighten(d, n->in[k], NONE);
+				tighten_value(d, n->in[k], NONE);
 	}
 }
 
@@ -98,7 +98,7 @@ tighten_operands(struct decisions *d, const Node *n)
 	if (n->phase != PH_RECOMPUTE && !view)
 		least = ANY;
 	for (int i = 0; i < n->nin; i++)
-		tighten(d, n->in[i], view || least == ANY ? least : NONE);
+		tighten_value(d, n->in[i], view || least == ANY ? least : NONE);
 	for (int i = 0; n->body && i < n->body->nmicro; i++)
 		if (is_step(&n->body->micro[i]))
 			tighten_micro_operands(d, n, &n->body->micro[i]);

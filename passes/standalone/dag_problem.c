@@ -60,7 +60,7 @@ void
 dag_evict(struct dag_best *b, int64_t work)
 {
 	/* the best ones first */
-	static const struct evict_way way[] = {
+	static const struct evict_weights way[] = {
 		{ 1, 1, 1 }, { 2, 1, 1 }, { 1, 0.5, 1 }, { 2, 0.5, 1 },
 		{ 1, 1, 0 }, { 2, 1, 0 }, { 0.5, 1, 1 }, { 0.5, 0.5, 0 },
 		{ 2, 0.5, 0 }, { 1, 0.5, 0 }, { 0.5, 1, 0 }, { 0.5, 0.5, 1 },

@@ -17,7 +17,7 @@ import ck
 sys.path.insert(0, os.path.join(ck.HERE, "..", "runtime"))
 import files
 
-HEAD = """graph @lanes {
+HEAD = """graph @padded {
 	MASK %m: bool[4,3] CONTENTS
 	input %y: i64[4,3]
 	param %x: f32[4,3,6] = {@72}
@@ -99,15 +99,15 @@ CASES = {
     "views": "%{n}u = unsqueeze %g, %one\n%{n}t = transpose %{n}u {{perm=[2, 1, 0]}}\n%{n}s = squeeze %{n}t, %one\n%{n}0 = tanh %{n}s\n%{n}1 = reduce_mean %{n}0 {{axes=[1], keepdims=0}}\n"
              "%{n}2 = mul %{n}1, %b\n%{n} = reduce_sum %{n}2 {{keepdims=0}}",
     "vector": "%{n}0 = matmul %t, %b\n%{n}1 = tanh %{n}0\n%{n} = reduce_sum %{n}1 {{keepdims=0}}",
-    # along the lanes: at numbers, from the end too, and at what was selected
-    "lane": "%{n}0 = gather %t, %in1 {{axis=0}}\n%{n}1 = gather %t, %i0 {{axis=0}}\n%{n}2 = mul %{n}0, %{n}1\n%{n}3 = mul %{n}2, %b\n%{n} = reduce_sum %{n}3 {{keepdims=0}}",
-    "lane_elements": "%{n}0 = gather_elements %t, %ends {{axis=0}}\n%{n}1 = mul %{n}0, %b\n%{n} = reduce_sum %{n}1 {{keepdims=0}}",
-    "lane_nd": "%{n}0 = gather_nd %t, %spots\n%{n}1 = tanh %{n}0\n%{n} = reduce_sum %{n}1 {{keepdims=0}}",
+    # along the padded dim: at numbers, from the end too, and at what was selected
+    "row": "%{n}0 = gather %t, %in1 {{axis=0}}\n%{n}1 = gather %t, %i0 {{axis=0}}\n%{n}2 = mul %{n}0, %{n}1\n%{n}3 = mul %{n}2, %b\n%{n} = reduce_sum %{n}3 {{keepdims=0}}",
+    "row_elements": "%{n}0 = gather_elements %t, %ends {{axis=0}}\n%{n}1 = mul %{n}0, %b\n%{n} = reduce_sum %{n}1 {{keepdims=0}}",
+    "row_nd": "%{n}0 = gather_nd %t, %spots\n%{n}1 = tanh %{n}0\n%{n} = reduce_sum %{n}1 {{keepdims=0}}",
     "again": "%{n}c = gt %g, %half\n%{n}n = nonzero %{n}c\n%{n}p = transpose %{n}n {{perm=[1, 0]}}\n%{n}0 = gather_nd %t, %{n}p\n"
              "%{n}1 = tanh %{n}0\n%{n} = reduce_sum %{n}1 {{keepdims=0}}",
     "again_rows": "%{n}c = gt %g, %half\n%{n}n = nonzero %{n}c\n%{n}p = gather %{n}n, %i0 {{axis=0}}\n%{n}0 = gather %t, %{n}p {{axis=0}}\n%{n}l = gather %lab, %{n}p {{axis=0}}\n"
                   "%{n}h = matmul %{n}0, %w\n%{n}, %{n}x, %{n}d = sce %{n}h, %{n}l {{reduction=2}}",
-    # numbers of selected lanes as numbers, as rows of something else
+    # indices of selected rows as numbers, as rows of something else
     "again_number": "%{n}c = gt %g, %half\n%{n}s = part %{n}c {{axis=1,index=0,count=6}}\n%{n}r = reshape %{n}s, %all\n%{n}n = nonzero %{n}r\n"
               "%{n}f = cast %{n}n {{to=f32}}\n%{n}a = reduce_sum %{n}f {{keepdims=0}}\n%{n}b = reduce_sum %b {{keepdims=0}}\n%{n} = mul %{n}a, %{n}b",
     "again_table": "%{n}c = gt %g, %half\n%{n}s = part %{n}c {{axis=1,index=0,count=6}}\n%{n}r = reshape %{n}s, %all\n%{n}n = nonzero %{n}r\n"
@@ -128,8 +128,8 @@ CASES = {
     # only what is selected has a logarithm
     "log": "%{n}p = abs %g\n%{n}0 = log %{n}p\n%{n} = reduce_sum %{n}0 {{keepdims=0}}",
 }
-# Those that read numbers of lanes.
-COMPACT = ["numbered", "lane", "lane_elements", "lane_nd", "again_rows", "again_number", "again_table", "again_put", "set_first"]
+# Those that read row indices.
+COMPACT = ["numbered", "row", "row_elements", "row_nd", "again_rows", "again_number", "again_table", "again_put", "set_first"]
 # What is right where nothing is selected: no mean, no largest.
 OF_NONE = ["sum", "norm", "rms", "add_nd", "set_nd", "add_rows", "set_rows", "max_rows", "filled", "count", "numbered", "beside",
            "whole", "parts", "first", "vector", "log", "joined", "joined_rows",
@@ -175,7 +175,7 @@ def near(a, b):
     return len(a) == len(b) and all(abs(x - y) <= 1e-4 * (1 + abs(y)) for x, y in zip(a, b))
 
 
-class Lanes:
+class Padded:
     def __init__(self, bench):
         self.bench = bench
 
@@ -221,28 +221,28 @@ class Lanes:
 
 def main():
     bench = ck.Bench()
-    lanes = Lanes(bench)
+    padded = Padded(bench)
     some = [[1, 0, 1, 1, 0, 0, 1, 0, 1, 0, 0, 1], [0] * 7 + [1] + [0] * 4, [1] * 12, [1] + [0] * 11, [0] * 10 + [1, 1]]
     of_several = [x for x in COMPACT if x in ("again_number", "again_table", "again_put")]     # a constant mask has to find two at least
-    lanes.same("compact", [x for x in COMPACT if x not in of_several], some)
-    lanes.same("numbers of lanes", of_several, [some[0], some[2], some[4]])
-    lanes.same("in place", [x for x in CASES if x not in COMPACT], some)
+    padded.same("compact", [x for x in COMPACT if x not in of_several], some)
+    padded.same("row indices", of_several, [some[0], some[2], some[4]])
+    padded.same("in place", [x for x in CASES if x not in COMPACT], some)
     for name in CASES:
         with open(bench.path("one.ck"), "w") as f:
             f.write(text([name], None))
         compact = bool(re.search(r"= selected %\w+$", bench.ckc(bench.path("one.ck"), "--passes=fold").stdout, re.M))
         bench.check(compact == (name in COMPACT), f"{name}: compact: {compact}")
-    lanes.same("beside each other", list(CASES), some[:1])
-    lanes.same("recomputed", list(CASES), some[:1], "--recompute", "full")
-    lanes.same("none selected", OF_NONE, [[0] * 12])
+    padded.same("beside each other", list(CASES), some[:1])
+    padded.same("recomputed", list(CASES), some[:1], "--recompute", "full")
+    padded.same("none selected", OF_NONE, [[0] * 12])
     turned = "\t%gt = transpose %g {perm=[1, 0]}\n"
     for what, (lines, message) in REFUSED.items():
-        done = lanes.compile("refused", text(["sum"], None, turned + "".join("\t" + x + "\n" for x in lines.split("\n"))
+        done = padded.compile("refused", text(["sum"], None, turned + "".join("\t" + x + "\n" for x in lines.split("\n"))
                                              + ("" if "%z " not in lines else "")).replace("%z =", "%z output ="))
         bench.check(message in done.stderr, f"refused, {what}: status {done.returncode}: {done.stderr[:400]}")
-    done = lanes.compile("output", text(["sum"], None).replace("%t = tanh", "%t output = tanh"))
+    done = padded.compile("output", text(["sum"], None).replace("%t = tanh", "%t output = tanh"))
     bench.check(done.returncode == 0 and "output 't' is dropped" in done.stderr, f"output: {done.stderr}")
-    done = lanes.compile("output", text(["sum"], None).replace("%t = tanh", "%t output = tanh"), "--forward-only")
+    done = padded.compile("output", text(["sum"], None).replace("%t = tanh", "%t output = tanh"), "--forward-only")
     bench.check(done.returncode == 1 and "depends on the contents of 'm'" in done.stderr, f"output: {done.stderr}")
     bench.finish()
 

@@ -553,7 +553,7 @@ static Case *const cases[OP_COUNT] = {
 
 static const char *const rule_of[OP_COUNT] = {
 #define OP(id, text, sig, attr, rules, emit) [OP_##id] = rules,
-#define RULES(shape, eval, lanes, cost, grad, shard) #eval
+#define RULES(shape, eval, dynamic, cost, grad, shard) #eval
 #include "ir/ops.h"
 };
 

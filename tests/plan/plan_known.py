@@ -129,10 +129,10 @@ def check_every(check, name, document):
     turn = next(node["id"] for node in document["nodes"] if node.get("backward"))
     check.write(name, document)
     plans = [every(graph, turn, k) for k in range(1, turn)]
-    leanest = min(plans)
+    smallest = min(plans)
     _, least = check.plan(max(2, graph.working_set - 1))
-    if least is None or least > leanest[0]:
-        check.faults.append(f"{name}: least budget {least}; every k-th value needs {leanest[0]}")
+    if least is None or least > smallest[0]:
+        check.faults.append(f"{name}: least budget {least}; every k-th value needs {smallest[0]}")
 
 
 def main():

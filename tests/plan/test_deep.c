@@ -174,24 +174,24 @@ budgets_hold(void **state)
 	for (uint64_t k = 0; k < GRAPHS; k++) {
 		struct options opt = { .gap_pct = 0.1 };
 		struct problem p;
-		struct plan_choice *c;
+		struct plan_selector *c;
 		uint64_t seed = k + 4711;
 		int64_t least, arena;
 		double sec = INFINITY;
 
 		open_problem(&p, gen_random(k * 17 + 3, 2 + (int)(k % 12)));
 		random_costs(&p, k);
-		c = choice_new(p.r, p.must, &opt);
-		arena = least = choice_least(c);
-		assert_null(choice_take(c, least - 1));
+		c = selector_new(p.r, p.must, &opt);
+		arena = least = selector_least(c);
+		assert_null(selector_best(c, least - 1));
 		for (int i = 0; i < BUDGETS; i++) {
 			const struct known_plan *f;
 
-			c = choice_new(p.r, p.must, &opt);
-			f = choice_take(c, arena);
+			c = selector_new(p.r, p.must, &opt);
+			f = selector_best(c, arena);
 			assert_non_null(f);
 			assert_true(f->sec <= sec);
-			assert_true(choice_bound(c, arena, f)
+			assert_true(selector_bound(c, arena, f)
 			            <= f->sec + 1e-9);
 			sec = f->sec;
 			repeated += f->step != NULL;
@@ -249,7 +249,7 @@ chains_need_no_search(void **state)
 		struct watch over = { .late = true };
 		int64_t root = (int64_t)ceil(sqrt((double)(2 << k)));
 		struct problem p;
-		struct plan_choice *c;
+		struct plan_selector *c;
 		const struct known_plan *f;
 		double forward = 0;
 
@@ -258,9 +258,9 @@ chains_need_no_search(void **state)
 		for (NodeId i = 1; i < p.r->nnode; i++)
 			forward += p.r->node[i].backward ? 0
 				: p.r->node[i].sec;
-		c = choice_new(p.r, p.must, &opt);
-		assert_true(choice_least(c) <= (k + 1 + beside) * bytes);
-		f = choice_take(c, (2 * root + beside) * bytes);
+		c = selector_new(p.r, p.must, &opt);
+		assert_true(selector_least(c) <= (k + 1 + beside) * bytes);
+		f = selector_best(c, (2 * root + beside) * bytes);
 		assert_non_null(f);
 		assert_true(f->sec <= forward);
 		assert_true(known_eval(p.r, f).live
@@ -331,7 +331,7 @@ presets_need_no_search(void **state)
 		struct watch over = { .late = true };
 		Arena *scratch = arena_new();
 		struct problem p;
-		struct plan_choice *c;
+		struct plan_selector *c;
 		uint8_t *drop;
 		int64_t arena;
 
@@ -340,9 +340,9 @@ presets_need_no_search(void **state)
 		remat_preset(p.r, p.must, REMAT_EVERY, every, drop);
 		arena = remat_placed(p.r, drop, scratch);
 		p.r->watch = &over;
-		c = choice_new(p.r, p.must, &opt);
-		assert_non_null(choice_take(c, arena));
-		assert_true(choice_least(c) <= arena);
+		c = selector_new(p.r, p.must, &opt);
+		assert_non_null(selector_best(c, arena));
+		assert_true(selector_least(c) <= arena);
 		close_problem(&p);
 		arena_free(scratch);
 	}

@@ -318,7 +318,7 @@ choice_is_optimal(void **state)
 	for (int k = 0; k < GRAPHS; k++) {
 		struct problem p;
 		struct options opt = { .gap_pct = 0.1 };
-		struct plan_choice *c;
+		struct plan_selector *c;
 		struct optimum *all;
 		uint32_t n;
 		int64_t top, least = INT64_MAX;
@@ -336,12 +336,12 @@ choice_is_optimal(void **state)
 			arena_free(scratch);
 		}
 		top = all[0].live;
-		c = choice_new(p.r, p.must, &opt);
-		assert_true(choice_least(c) <= least);
-		assert_null(choice_take(c, choice_least(c) - 1));
+		c = selector_new(p.r, p.must, &opt);
+		assert_true(selector_least(c) <= least);
+		assert_null(selector_best(c, selector_least(c) - 1));
 		for (int i = 0; i <= 4; i++) {
 			int64_t arena = least + (top - least) * i / 4;
-			const struct known_plan *f = choice_take(c, arena);
+			const struct known_plan *f = selector_best(c, arena);
 			double best = INFINITY;
 
 			for (uint32_t set = 0; set < n; set++)
@@ -349,7 +349,7 @@ choice_is_optimal(void **state)
 					best = fmin(best, all[set].sec);
 			assert_non_null(f);
 			assert_true(known_eval(p.r, f).sec <= best + 1e-9);
-			assert_true(choice_bound(c, arena, f)
+			assert_true(selector_bound(c, arena, f)
 			            <= (f->step ? known_eval(p.r, f).sec
 			                : best) + 1e-6);
 		}
@@ -478,9 +478,9 @@ presets(void **state)
 	graph_free(g);
 }
 
-/* Wishes are obeyed at any budget, and refused when they mean nothing. */
+/* Constraints are obeyed at any budget, and refused when they mean nothing. */
 static void
-wishes(void **state)
+constraints(void **state)
 {
 	const char *keep[] = { "t12" }, *again[] = { "t10" };
 	const char *nothing[] = { "no-such-*" };
@@ -658,7 +658,7 @@ seconds_within(uint64_t seed, int64_t times, int64_t parts)
 {
 	const struct options opt = { .gap_pct = 0 };
 	struct problem p;
-	struct plan_choice *c;
+	struct plan_selector *c;
 	const struct known_plan *f;
 	uint8_t *drop;
 	int64_t top;
@@ -668,8 +668,9 @@ seconds_within(uint64_t seed, int64_t times, int64_t parts)
 	drop = arena_array(p.arena, (size_t)p.r->nstore + 1, 1);
 	remat_keep_all(p.r, p.must, drop);
 	top = remat_eval(p.r, drop).live;
-	c = choice_new(p.r, p.must, &opt);
-	f = choice_take(c, times ? top * times / parts + times : INT64_MAX / 2);
+	c = selector_new(p.r, p.must, &opt);
+	f = selector_best(c, times ? top * times / parts + times
+	                           : INT64_MAX / 2);
 	assert_non_null(f);
 	sec = f->sec;
 	close_problem(&p);
@@ -710,19 +711,19 @@ rungs_leave_little(void **state)
 {
 	const struct options opt = { .gap_pct = 0 };
 	struct problem p;
-	struct plan_choice *c;
+	struct plan_selector *c;
 	size_t before;
 	int64_t least;
 
 	(void)state;
 	open_wide(&p, 7);
 	memset(p.must, 0, (size_t)p.r->nstore);
-	c = choice_new(p.r, p.must, &opt);
-	least = choice_least(c);
-	choice_take(c, least);
+	c = selector_new(p.r, p.must, &opt);
+	least = selector_least(c);
+	selector_best(c, least);
 	before = allocated();
 	for (int k = 1; k <= 24; k++)
-		choice_take(c, least + least * k / 24);
+		selector_best(c, least + least * k / 24);
 	assert_true(allocated() - before < 24 * 32768);
 	close_problem(&p);
 }
@@ -775,7 +776,7 @@ main(void)
 		cmocka_unit_test(choice_is_optimal),
 		cmocka_unit_test(monotone),
 		cmocka_unit_test(presets),
-		cmocka_unit_test(wishes),
+		cmocka_unit_test(constraints),
 		cmocka_unit_test(chains_need_no_stack),
 		cmocka_unit_test(huge_budgets),
 		cmocka_unit_test(printed_bounds_hold),

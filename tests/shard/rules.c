@@ -27,7 +27,7 @@ enum { PORTS = 16, WAYS = 200 };
 static const char *const grad_of[OP_COUNT] = {
 	[OP_NONE] = "none",
 #define OP(id, text, sig, attr, rules, emit) [OP_##id] = rules,
-#define RULES(shape, eval, lanes, cost, grad, shard) #grad
+#define RULES(shape, eval, dynamic, cost, grad, shard) #grad
 #include "ir/ops.h"
 };
 
@@ -41,7 +41,7 @@ static const char *const emit_of[OP_COUNT] = {
 static const char *const rule_of[OP_COUNT] = {
 	[OP_NONE] = "none",
 #define OP(id, text, sig, attr, rules, emit) [OP_##id] = rules,
-#define RULES(shape, eval, lanes, cost, grad, shard) #shard
+#define RULES(shape, eval, dynamic, cost, grad, shard) #shard
 #include "ir/ops.h"
 };
 

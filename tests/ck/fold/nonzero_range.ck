@@ -1,4 +1,4 @@
-# Numbers of lanes are read: what counts are the first ones.
+# Row indices are read: the valid rows come first.
 # run: --passes=fold
 # check: %i: i64[1,6], %i.count: i64[] = selected %x
 # check-not: compact

@@ -32,7 +32,7 @@ is_spent(const struct fold *f, bool small)
 }
 
 bool
-fold_is_dear(struct fold *f, const Node *n)
+fold_is_expensive(struct fold *f, const Node *n)
 {
 	int64_t limit = f->p->opt->fold_limit, steps = eval_steps(f->g, n);
 	int64_t bytes = val_data_bytes(&f->g->val[n->out[0]]);
@@ -66,7 +66,7 @@ fold_steps_enough(const struct fold *f, const Node *n)
 /* ---- what is known already ---- */
 
 static uint64_t
-mix(uint64_t h, uint64_t x)
+mix_hash(uint64_t h, uint64_t x)
 {
 	h = (h ^ x) * 0x9e3779b97f4a7c15u;
 	return h ^ h >> 29;
@@ -80,8 +80,8 @@ hash_operand(const Graph *g, ValId id)
 
 	if (!val_is_const(v))
 		return id;
-	return mix((uint64_t)n, n > SMALL ? (uintptr_t)v->data
-	           : fold_hash(v->data, (size_t)n));
+	return mix_hash((uint64_t)n, n > SMALL ? (uintptr_t)v->data
+	                : fold_hash(v->data, (size_t)n));
 }
 
 static bool
@@ -114,31 +114,31 @@ same_result(const struct fold *f, NodeId a, NodeId b)
 	return true;
 }
 
-/* A node of constants and formulas whose only result counts as a whole. */
+/* A node of constants and constant expressions with one result, not padded. */
 static bool
-is_plain(struct fold *f, const Node *n)
+is_const_expr(struct fold *f, const Node *n)
 {
 	if (n->nin == 0 || n->nout != 1 || op_info[n->op].flags & F_RNG
 	    || !shape_known(&f->g->val[n->out[0]].shape)
-	    || fold_note(f, n->out[0])->lanes)
+	    || fold_facts(f, n->out[0])->padded)
 		return false;
 	for (int i = 0; i < n->nin; i++)
 		if (n->in[i] && ((!val_is_const(in_val(f, n, i))
-		                  && !fold_note(f, n->in[i])->formula)
-		                 || fold_note(f, n->in[i])->lanes))
+		                  && !fold_facts(f, n->in[i])->const_expr)
+		                 || fold_facts(f, n->in[i])->padded))
 			return false;
 	return true;
 }
 
 static uint64_t
-hash_node(struct fold *f, const Node *n)
+hash_const_node(struct fold *f, const Node *n)
 {
 	uint64_t h = n->op;
 
 	for (int i = 0; i < n->nin; i++) {
 		int64_t bytes = n->in[i] ? val_data_bytes(in_val(f, n, i)) : 0;
 
-		h = n->in[i] ? mix(h, hash_operand(f->g, n->in[i])) : h;
+		h = n->in[i] ? mix_hash(h, hash_operand(f->g, n->in[i])) : h;
 		f->steps += bytes > 0 && bytes <= SMALL
 			&& val_is_const(in_val(f, n, i)) ? bytes / 8 : 0;
 	}
@@ -146,7 +146,7 @@ hash_node(struct fold *f, const Node *n)
 }
 
 static void
-grow(struct fold *f)
+grow_table(struct fold *f)
 {
 	size_t old = f->nslot;
 	NodeId *from = f->slot;
@@ -155,7 +155,7 @@ grow(struct fold *f)
 	f->slot = arena_array(f->p->scratch, f->nslot, sizeof *f->slot);
 	for (size_t k = 0; k < old; k++)
 		if (from[k]) {
-			size_t i = hash_node(f, &f->g->node[from[k]]);
+			size_t i = hash_const_node(f, &f->g->node[from[k]]);
 
 			while (f->slot[i & (f->nslot - 1)])
 				i++;
@@ -164,33 +164,33 @@ grow(struct fold *f)
 }
 
 void
-fold_remember(struct fold *f, NodeId id)
+fold_add_known(struct fold *f, NodeId id)
 {
 	const Node *n = &f->g->node[id];
 	size_t i;
 
-	if (!is_plain(f, n))
+	if (!is_const_expr(f, n))
 		return;
-	fold_note(f, n->out[0])->formula = true;
+	fold_facts(f, n->out[0])->const_expr = true;
 	if (is_spent(f, true))
 		return;
 	if (2 * (f->nseen + 1) > f->nslot)
-		grow(f);
-	for (i = hash_node(f, n); f->slot[i & (f->nslot - 1)]; i++)
+		grow_table(f);
+	for (i = hash_const_node(f, n); f->slot[i & (f->nslot - 1)]; i++)
 		;
 	f->slot[i & (f->nslot - 1)] = id;
 	f->nseen++;
 }
 
 ValId
-fold_known(struct fold *f, NodeId id)
+fold_find_equal(struct fold *f, NodeId id)
 {
 	const Node *n = &f->g->node[id];
 	NodeId before;
 
-	if (!f->nslot || is_spent(f, true) || !is_plain(f, n))
+	if (!f->nslot || is_spent(f, true) || !is_const_expr(f, n))
 		return 0;
-	for (size_t i = hash_node(f, n);
+	for (size_t i = hash_const_node(f, n);
 	     (before = f->slot[i & (f->nslot - 1)]) != 0; i++)
 		if (same_result(f, before, id))
 			return f->g->node[before].out[0];

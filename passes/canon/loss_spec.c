@@ -16,17 +16,17 @@ static const struct {
 	[LOSS_REDUCTION] = { "reduction", "mean|sum" },
 };
 
-struct reader {
+struct spec_parser {
 	Pass *p;
 	const Graph *g;
 	const char *kind;
 	unsigned keys;
-	struct loss_wish *w;
+	struct loss_spec *spec;
 };
 
 /* Numbers with slashes between them. */
 static bool
-read_weights(struct reader *r, char *text)
+read_weights(struct spec_parser *r, char *text)
 {
 	size_t n = 1;
 	float *w;
@@ -45,13 +45,13 @@ read_weights(struct reader *r, char *text)
 		w[i] = (float)x;
 		text += len + 1;
 	}
-	r->w->weight = w;
-	r->w->nweight = (int)n;
+	r->spec->weight = w;
+	r->spec->nweight = (int)n;
 	return true;
 }
 
 static bool
-is_good(enum loss_key k, double x)
+is_valid_value(enum loss_key k, double x)
 {
 	switch (k) {
 	case LOSS_SMOOTHING:
@@ -65,23 +65,23 @@ is_good(enum loss_key k, double x)
 }
 
 static bool
-read_value(struct reader *r, enum loss_key k, char *value)
+read_value(struct spec_parser *r, enum loss_key k, char *value)
 {
 	switch (k) {
 	case LOSS_WEIGHTS:
 	case LOSS_POS_WEIGHT:
 		return read_weights(r, value);
 	case LOSS_REDUCTION:
-		r->w->sum = !strcmp(value, "sum");
-		return r->w->sum || !strcmp(value, "mean");
+		r->spec->sum = !strcmp(value, "sum");
+		return r->spec->sum || !strcmp(value, "mean");
 	default:
-		return number_real(value, &r->w->number[k])
-			&& is_good(k, r->w->number[k]);
+		return number_real(value, &r->spec->number[k])
+			&& is_valid_value(k, r->spec->number[k]);
 	}
 }
 
 static bool
-bad_setting(const struct reader *r, const char *setting)
+refuse_setting(const struct spec_parser *r, const char *setting)
 {
 	const char *list = "";
 
@@ -97,7 +97,7 @@ bad_setting(const struct reader *r, const char *setting)
 
 /* KEY=VALUE. */
 static bool
-read_setting(struct reader *r, const char *text)
+read_setting(struct spec_parser *r, const char *text)
 {
 	size_t n = strcspn(text, "=");
 	char *value;
@@ -108,24 +108,24 @@ read_setting(struct reader *r, const char *text)
 			continue;
 		value = arena_printf(r->p->scratch, "%s", text + n + 1);
 		return read_value(r, (enum loss_key)k, value)
-			|| bad_setting(r, text);
+			|| refuse_setting(r, text);
 	}
-	return bad_setting(r, text);
+	return refuse_setting(r, text);
 }
 
 /* All that follows the kind may be an output's name. */
 bool
-loss_read_wish(Pass *p, const Graph *g, const char *kind, unsigned keys,
-               const char *text, struct loss_wish *w)
+loss_parse_spec(Pass *p, const Graph *g, const char *kind, unsigned keys,
+                const char *text, struct loss_spec *spec)
 {
-	struct reader r = { p, g, kind, keys, w };
+	struct spec_parser r = { p, g, kind, keys, spec };
 	char *at = arena_printf(p->scratch, "%s", text + strlen(kind));
 
-	*w = (struct loss_wish){ .output = *at == ':' ? at + 1 : "" };
-	w->number[LOSS_AXIS] = -1;
-	w->number[LOSS_IGNORE] = -100;
-	w->number[LOSS_DELTA] = 1;
-	if (loss_find_output(g, w->output))
+	*spec = (struct loss_spec){ .output = *at == ':' ? at + 1 : "" };
+	spec->number[LOSS_AXIS] = -1;
+	spec->number[LOSS_IGNORE] = -100;
+	spec->number[LOSS_DELTA] = 1;
+	if (loss_find_output(g, spec->output))
 		return true;
 	for (at = strchr(at, ','); at; ) {
 		char *setting = at + 1;

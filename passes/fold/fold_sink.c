@@ -6,7 +6,7 @@
 #include "passes/fold/fold_rules.h"
 
 ValId
-fold_core(const struct fold *f, ValId v)
+fold_expand_source(const struct fold *f, ValId v)
 {
 	const Graph *g = f->g;
 	const Node *def;
@@ -23,7 +23,7 @@ fold_core(const struct fold *f, ValId v)
 bool
 fold_splat(const struct fold *f, ValId v, double *x)
 {
-	ValId core = v ? fold_core(f, v) : 0;
+	ValId core = v ? fold_expand_source(f, v) : 0;
 
 	return core && val_splat(f->g, core, x);
 }
@@ -41,7 +41,7 @@ fold_aligned(const Shape *s, int rank)
 
 /* An element-wise op of constants, of which some repeat. */
 static ValId
-spread_each(struct fold *f, NodeId id)
+sink_elementwise(struct fold *f, NodeId id)
 {
 	const Node *n = &f->g->node[id];
 	const Attr attr = n->attr;
@@ -50,14 +50,14 @@ spread_each(struct fold *f, NodeId id)
 	if (!op_fuses(n->op) || op_info[n->op].flags & F_RNG || n->nin > 3)
 		return 0;
 	for (int i = 0; i < n->nin; i++)
-		if (!n->in[i] || !(core[i] = fold_core(f, n->in[i])))
+		if (!n->in[i] || !(core[i] = fold_expand_source(f, n->in[i])))
 			return 0;
 	return fold_emit(f, n->op, n->nin, core, &attr, id);
 }
 
 /* What expanding leaves of a reshape: extents of 1 where elements repeat. */
 static ValId
-spread_reshape(struct fold *f, NodeId id, ValId core)
+sink_reshape(struct fold *f, NodeId id, ValId core)
 {
 	const Node *n = &f->g->node[id];
 	const Shape big = in_val(f, n, 0)->shape, out = out_val(f, n)->shape;
@@ -77,7 +77,7 @@ spread_reshape(struct fold *f, NodeId id, ValId core)
 }
 
 static ValId
-spread_transpose(struct fold *f, NodeId id, ValId core)
+sink_transpose(struct fold *f, NodeId id, ValId core)
 {
 	const Attr attr = f->g->node[id].attr;
 	const Shape s = fold_aligned(&f->g->val[core].shape,
@@ -88,7 +88,7 @@ spread_transpose(struct fold *f, NodeId id, ValId core)
 }
 
 bool
-fold_spread(struct fold *f, NodeId id, enum step *step)
+fold_sink_expand(struct fold *f, NodeId id, enum step *step)
 {
 	const Node *n = &f->g->node[id];
 	ValId core = 0, v;
@@ -96,14 +96,14 @@ fold_spread(struct fold *f, NodeId id, enum step *step)
 	/* the first operand that repeats */
 	for (int i = 0; i < n->nin && !core; i++)
 		if (n->in[i] && !val_is_const(in_val(f, n, i)))
-			core = fold_core(f, n->in[i]);
-	if (!core || fold_note(f, n->out[0])->lanes)
+			core = fold_expand_source(f, n->in[i]);
+	if (!core || fold_facts(f, n->out[0])->padded)
 		return false;
-	v = n->op == OP_RESHAPE && n->nin == 1 ? spread_reshape(f, id, core)
-		: n->op == OP_TRANSPOSE ? spread_transpose(f, id, core)
-		: spread_each(f, id);
+	v = n->op == OP_RESHAPE && n->nin == 1 ? sink_reshape(f, id, core)
+		: n->op == OP_TRANSPOSE ? sink_transpose(f, id, core)
+		: sink_elementwise(f, id);
 	if (!v)
 		return false;
-	*step = fold_become(f, id, v);
+	*step = fold_set_broadcast(f, id, v);
 	return true;
 }

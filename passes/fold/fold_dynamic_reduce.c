@@ -1,20 +1,19 @@
-/* Pass fold: ops that bring lanes together (fold_lanes.c).
+/* Pass fold: ops that combine rows of a padded dim (fold_dynamic.c).
  *
- * Each rule fills the lanes that do not count with the neutral element of the
- * op.
+ * Each rule fills the padding with the neutral element of the op.
  */
-#include "passes/fold/fold_lanes.h"
+#include "passes/fold/fold_dynamic.h"
 
 #include <math.h>
 #include <string.h>
 
-/* ---- bringing lanes together ---- */
+/* ---- combining rows ---- */
 
-/* Operand k with `fill` in lanes that do not count. */
+/* Operand k with `fill` in the padding. */
 static bool
 mask_operand(struct fold *f, NodeId id, int k, double fill)
 {
-	ValId x = fold_mask(f, f->g->node[id].in[k], fill, id);
+	ValId x = fold_fill_padding(f, f->g->node[id].in[k], fill, id);
 
 	if (x)
 		f->g->node[id].in[k] = x;
@@ -22,7 +21,7 @@ mask_operand(struct fold *f, NodeId id, int k, double fill)
 }
 
 static double
-neutral(Op op, DType dt)
+neutral_element(Op op, DType dt)
 {
 	double most = dtype_info[dt].cls == 'f' ? (double)INFINITY
 	                                        : (double)INT32_MAX;
@@ -32,10 +31,10 @@ neutral(Op op, DType dt)
 }
 
 static bool
-reduce(struct fold *f, NodeId id, const Node *was)
+handle_reduce(struct fold *f, NodeId id, const Node *was)
 {
 	Node *n = &f->g->node[id];
-	const struct lanes *l = lanes_of(f, n->in[0]);
+	const struct padded_dim *p = padded_of(f, n->in[0]);
 	const Attr a = n->attr;
 	const IntList *axes = &a.REDUCE_SUM.axes;
 	DType dt = in_val(f, n, 0)->dt;
@@ -47,34 +46,37 @@ reduce(struct fold *f, NodeId id, const Node *was)
 
 	(void)was;
 	if (n->nin > 1)
-		return lanes_refuse(f, id, l->id, "reduces over axes that are "
-		                    "known only at run time");
+		return refuse_dynamic(f, id, p->size,
+		                      "reduces over axes that are "
+		                      "known only at run time");
 	for (int i = 0; i < axes->n; i++) {
-		over |= axes->v[i] == l->axis;
-		before += axes->v[i] < l->axis;
-		if (axes->v[i] != l->axis)
+		over |= axes->v[i] == p->axis;
+		before += axes->v[i] < p->axis;
+		if (axes->v[i] != p->axis)
 			times *= extent(f, n->in[0], (int)axes->v[i]);
 	}
 	if (!over)
-		return lanes_give(f, id, 0, l->axis - (a.REDUCE_SUM.keepdims ? 0
-		            : before), l->id);
+		return set_padded(f, id, 0, p->axis
+		                  - (a.REDUCE_SUM.keepdims ? 0 : before),
+		                  p->size);
 	if ((n->op == OP_REDUCE_MAX || n->op == OP_REDUCE_MIN)
 	    && dt != DT_I32 && dtype_info[dt].cls != 'f')
-		return lanes_refuse(f, id, l->id,
-		                    "reduces a dim of data-dependent size in "
-		                    "an unsupported dtype");
-	if (!mask_operand(f, id, 0, neutral(n->op, dt)))
+		return refuse_dynamic(f, id, p->size,
+		                      "reduces a dim of data-dependent size in "
+		                      "an unsupported dtype");
+	if (!mask_operand(f, id, 0, neutral_element(n->op, dt)))
 		return false;
 	n = &f->g->node[id];
 	if (n->op != OP_REDUCE_MEAN)
 		return true;
 	if (dtype_info[dt].cls != 'f')
-		return lanes_refuse(f, id, l->id, "takes a mean of integers "
-		                    "over a dim of data-dependent size");
+		return refuse_dynamic(f, id, p->size,
+		                      "takes a mean of integers "
+		                      "over a dim of data-dependent size");
 	sum.REDUCE_SUM.axes = a.REDUCE_MEAN.axes;
 	sum.REDUCE_SUM.keepdims = a.REDUCE_MEAN.keepdims;
 	two[0] = fold_emit(f, OP_REDUCE_SUM, 1, &n->in[0], &sum, id);
-	two[1] = fold_count(f, l->id, times, dt, id);
+	two[1] = fold_valid_count(f, p->size, times, dt, id);
 	n = &f->g->node[id];
 	n->op = OP_DIV;
 	n->attr = attr_default(OP_DIV);
@@ -84,74 +86,76 @@ reduce(struct fold *f, NodeId id, const Node *was)
 }
 
 static bool
-matmul(struct fold *f, NodeId id, const Node *was)
+handle_matmul(struct fold *f, NodeId id, const Node *was)
 {
 	const Node *n = &f->g->node[id];
-	int a = lanes_axis(f, n->in[0]), b = lanes_axis(f, n->in[1]);
+	int a = padded_axis(f, n->in[0]), b = padded_axis(f, n->in[1]);
 	int ra = rank_of(f, n->in[0]), rb = rank_of(f, n->in[1]);
 	int ry = out_val(f, n)->shape.rank, at;
 	int rows = n->attr.MATMUL.ta ? ra - 1 : ra - 2;
 	int cols = n->attr.MATMUL.tb ? rb - 2 : rb - 1;
-	int sel = lanes_any(f, n);
+	int size = any_size(f, n);
 
 	(void)was;
 	for (int i = 2; i < n->nin; i++)
-		if (lanes_of(f, n->in[i]) || i > 2)
-			return lanes_refuse(f, id, sel, "adds an operand of "
-			                    "data-dependent size");
+		if (padded_of(f, n->in[i]) || i > 2)
+			return refuse_dynamic(f, id, size, "adds an operand of "
+			                      "data-dependent size");
 	if (ra < 2 || rb < (b < 0 ? 1 : 2))
-		return lanes_refuse(f, id, sel, "multiplies a vector and a dim "
-		                    "of data-dependent size");
+		return refuse_dynamic(f, id, size,
+		                      "multiplies a vector and a dim "
+		                      "of data-dependent size");
 	if (rb == 1 && a == rows && a >= 0)     /* rows by a vector */
-		return lanes_give(f, id, 0, ry - 1, sel);
+		return set_padded(f, id, 0, ry - 1, size);
 	if (rb == 1)
-		return lanes_refuse(f, id, sel, "multiplies a vector and a dim "
-		                    "of data-dependent size");
+		return refuse_dynamic(f, id, size,
+		                      "multiplies a vector and a dim "
+		                      "of data-dependent size");
 	if (a >= 0 && a == ra - 1 + ra - 2 - rows && b == rb - 1 + rb - 2 - cols
-	    && lanes_of(f, n->in[0])->id == lanes_of(f, n->in[1])->id)
+	    && padded_of(f, n->in[0])->size == padded_of(f, n->in[1])->size)
 		return mask_operand(f, id, 0, 0) && mask_operand(f, id, 1, 0);
 	if (a >= 0 && b < 0 && a == rows)
-		return lanes_give(f, id, 0, ry - 2, sel);
+		return set_padded(f, id, 0, ry - 2, size);
 	if (b >= 0 && a < 0 && b == cols && n->nin == 2)
-		return lanes_give(f, id, 0, ry - 1, sel);
+		return set_padded(f, id, 0, ry - 1, size);
 	/* a batch dim: what broadcast() says of all but the last two */
 	at = a >= 0 ? a + ry - ra : b + ry - rb;
 	if (at >= ry - 2 || (a >= 0 && b >= 0
-	    && (a - ra != b - rb || lanes_of(f, n->in[0])->id
-	        != lanes_of(f, n->in[1])->id)))
-		return lanes_refuse(f, id, sel, "multiplies along a dim of "
-		                    "data-dependent size");
+	    && (a - ra != b - rb || padded_of(f, n->in[0])->size
+	        != padded_of(f, n->in[1])->size)))
+		return refuse_dynamic(f, id, size, "multiplies along a dim of "
+		                      "data-dependent size");
 	for (int k = 0; k < 2; k++) {
 		int d = at - ry + (k ? rb : ra);
 
 		if ((k ? b : a) < 0 && d >= 0 && extent(f, n->in[k], d) != 1)
-			return lanes_refuse(f, id, sel, "combines a dim of "
-			                    "data-dependent size with one of "
-			                    "fixed size");
+			return refuse_dynamic(f, id, size, "combines a dim of "
+			                      "data-dependent size with one of "
+			                      "fixed size");
 	}
-	return lanes_give(f, id, 0, at, sel);
+	return set_padded(f, id, 0, at, size);
 }
 
 static bool
-softmax(struct fold *f, NodeId id, const Node *was)
+handle_softmax(struct fold *f, NodeId id, const Node *was)
 {
 	const Node *n = &f->g->node[id];
-	const struct lanes *l = lanes_of(f, n->in[0]);
+	const struct padded_dim *p = padded_of(f, n->in[0]);
 
 	(void)was;
-	if (n->attr.SOFTMAX.axis == l->axis
+	if (n->attr.SOFTMAX.axis == p->axis
 	    && !mask_operand(f, id, 0, -INFINITY))
 		return false;
-	return lanes_give(f, id, 0, l->axis, l->id);
+	return set_padded(f, id, 0, p->axis, p->size);
 }
 
 /* sce, nll: rows that do not count have a label that is ignored. */
 static bool
-cross_entropy(struct fold *f, NodeId id, const Node *was)
+handle_cross_entropy(struct fold *f, NodeId id, const Node *was)
 {
 	Node *n = &f->g->node[id];
-	const struct lanes *x = lanes_of(f, n->in[0]);
-	const struct lanes *y = lanes_of(f, n->in[1]);
+	const struct padded_dim *x = padded_of(f, n->in[0]);
+	const struct padded_dim *y = padded_of(f, n->in[1]);
 	int64_t *ignore = n->op == OP_SCE ? &n->attr.SCE.ignore
 	                                  : &n->attr.NLL.ignore;
 	int64_t none = in_val(f, n, 1)->dt == DT_I32 ? INT32_MIN
@@ -159,9 +163,9 @@ cross_entropy(struct fold *f, NodeId id, const Node *was)
 	int rows = n->op == OP_SCE ? 2 : 1;
 
 	(void)was;
-	if (!x || !y || x->axis != 0 || y->axis != 0 || x->id != y->id
-	    || (n->nin > 2 && lanes_of(f, n->in[2])))
-		return lanes_refuse(f, id, lanes_any(f, n),
+	if (!x || !y || x->axis != 0 || y->axis != 0 || x->size != y->size
+	    || (n->nin > 2 && padded_of(f, n->in[2])))
+		return refuse_dynamic(f, id, any_size(f, n),
 		              "has labels and rows of different data-dependent "
 		              "sizes");
 	if (*ignore == INT64_MIN)
@@ -169,22 +173,23 @@ cross_entropy(struct fold *f, NodeId id, const Node *was)
 	if (!mask_operand(f, id, 1, (double)*ignore))
 		return false;
 	n = &f->g->node[id];
-	if (n->attr.SCE.reduction == 0 && !lanes_give(f, id, 0, 0, x->id))
+	if (n->attr.SCE.reduction == 0 && !set_padded(f, id, 0, 0, x->size))
 		return false;
-	return rows == 1 || lanes_give(f, id, 1, 0, x->id);
+	return rows == 1 || set_padded(f, id, 1, 0, x->size);
 }
 
-/* idx with its lanes that do not count at `beyond`, and negative ones made
- * what they stand for: x has got an extent more. */
+/* idx with its padding at `beyond`, and negative indices counted from 0: the
+ * operand has one more element. */
 static ValId
-redirect(struct fold *f, NodeId id, ValId idx, ValId extents, ValId beyond)
+redirect_padding(struct fold *f, NodeId id, ValId idx, ValId extents,
+                 ValId beyond)
 {
-	const struct lanes *l = lanes_of(f, idx);
+	const struct padded_dim *p = padded_of(f, idx);
 	DType dt = f->g->val[idx].dt;
 	ValId in[3], up[2] = { idx, extents };
 
 	in[1] = idx;
-	if (!fold_is_places(f, idx, l->id)) {
+	if (!fold_is_indices(f, idx, p->size)) {
 		in[0] = fold_emit(f, OP_LT, 2, (ValId[]){ idx,
 		                  val_scalar(f->g, dt, 0) }, NULL, id);
 		in[1] = fold_emit(f, OP_ADD, 2, up, NULL, id);
@@ -192,14 +197,15 @@ redirect(struct fold *f, NodeId id, ValId idx, ValId extents, ValId beyond)
 		in[1] = in[0] && in[1] ? fold_emit(f, OP_WHERE, 3, in, NULL, id)
 		                       : 0;
 	}
-	in[0] = fold_valid(f, l->id, l->axis, f->g->val[idx].shape.rank, id);
+	in[0] = fold_valid_mask(f, p->size, p->axis, f->g->val[idx].shape.rank,
+	                        id);
 	in[2] = beyond;
 	return in[0] && in[1] ? fold_emit(f, OP_WHERE, 3, in, NULL, id) : 0;
 }
 
 /* x with one more place at the end of axis. */
 static ValId
-longer(struct fold *f, NodeId id, ValId x, int axis)
+append_row(struct fold *f, NodeId id, ValId x, int axis)
 {
 	Attr a = attr_default(OP_PAD);
 	int rank = f->g->val[x].shape.rank;
@@ -212,7 +218,7 @@ longer(struct fold *f, NodeId id, ValId x, int axis)
 }
 
 static ValId
-numbers(struct fold *f, DType dt, int n, const int64_t *v)
+const_vector(struct fold *f, DType dt, int n, const int64_t *v)
 {
 	int32_t narrow[MAX_RANK] = { 0 };
 
@@ -222,26 +228,26 @@ numbers(struct fold *f, DType dt, int n, const int64_t *v)
 	                 dt == DT_I32 ? (const void *)narrow : v);
 }
 
-/* Whether tuples idx are the places of a selection among all rows of x. */
+/* Whether tuples idx are the indices of a nonzero over all rows of x. */
 static bool
-covers(struct fold *f, ValId idx, const Shape *x)
+covers_rows(struct fold *f, ValId idx, const Shape *x)
 {
-	int sel = lanes_of(f, idx)->id;
-	const Shape *from = &f->g->val[f->selection[sel - 1].from].shape;
+	int size = padded_of(f, idx)->size;
+	const Shape *from = &f->g->val[f->size[size - 1].from].shape;
 
 	for (int d = 0; d < from->rank; d++)
 		if (d >= x->rank || x->dim[d] != from->dim[d])
 			return false;
-	return fold_is_places(f, idx, sel);
+	return fold_is_indices(f, idx, size);
 }
 
-/* The node writes to each row what a lane of selection sel has for it, if it
- * counts: in place that is a sum, or a choice. */
+/* The node writes to each row of its operand the valid row of the padded dim
+ * for it: in place that is a sum, or a `where`. */
 static void
-put_in_place(struct fold *f, NodeId id, int sel)
+scatter_in_place(struct fold *f, NodeId id, int size)
 {
 	const Node *n = &f->g->node[id];
-	const Shape *from = &f->g->val[f->selection[sel - 1].from].shape;
+	const Shape *from = &f->g->val[f->size[size - 1].from].shape;
 	Shape rows = in_val(f, n, 0)->shape;
 	bool add = n->attr.SCATTER_ND.add == 1;
 	ValId y = n->out[0], in[3] = { 0, 0, n->in[0] };
@@ -252,23 +258,23 @@ put_in_place(struct fold *f, NodeId id, int sel)
 	if (add) {
 		in[0] = in[2];
 	} else {
-		in[0] = fold_valid(f, sel, 0, 1, id);
+		in[0] = fold_valid_mask(f, size, 0, 1, id);
 		in[0] = in[0] ? fold_reshape(f, in[0], &rows, id) : 0;
 	}
 	if (in[0] && in[1])
-		fold_in_place(f, y, fold_emit(f, add ? OP_ADD : OP_WHERE,
-		                              add ? 2 : 3, in, NULL, id), sel);
+		fold_add_placed(f, y, fold_emit(f, add ? OP_ADD : OP_WHERE,
+		                              add ? 2 : 3, in, NULL, id), size);
 }
 
 /* What does not count is added as 0, or written to a place beyond the end
  * that is cut off again. */
 static bool
-scatter(struct fold *f, NodeId id, const Node *was)
+handle_scatter(struct fold *f, NodeId id, const Node *was)
 {
 	Node *n = &f->g->node[id];
 	bool nd = n->op == OP_SCATTER_ND;
-	const struct lanes *idx = lanes_of(f, n->in[1]);
-	const struct lanes *upd = lanes_of(f, n->in[2]);
+	const struct padded_dim *idx = padded_of(f, n->in[1]);
+	const struct padded_dim *upd = padded_of(f, n->in[2]);
 	int axis = nd ? 0 : (int)n->attr.SCATTER_ELEMENTS.axis, ir, k = 1;
 	int64_t add = nd ? n->attr.SCATTER_ND.add
 	                 : n->attr.SCATTER_ELEMENTS.add;
@@ -280,28 +286,29 @@ scatter(struct fold *f, NodeId id, const Node *was)
 	ValId in[3], y;
 
 	(void)was;
-	if (idx && upd && !idx->mark && !upd->mark && idx->axis >= 0
+	if (idx && upd && !idx->symbol && !upd->symbol && idx->axis >= 0
 	    && upd->axis == idx->axis
-	    && !fold_see_as(f, n->in[2], idx->id)) {
-		y = fold_cut(f, n->in[2], upd->axis, idx->id, true, id);
+	    && !fold_unify_size(f, n->in[2], idx->size)) {
+		y = fold_first_rows(f, n->in[2], upd->axis, idx->size, true,
+		                    id);
 		n = &f->g->node[id];
 		if (!y)
 			return false;
 		n->in[2] = y;
-		upd = lanes_of(f, y);
+		upd = padded_of(f, y);
 	}
 	ir = rank_of(f, n->in[1]);
 	if ((dt != DT_I64 && dt != DT_I32)
-	    || lanes_of(f, n->in[0]) || !idx || !upd || idx->axis < 0
-	    || idx->axis != upd->axis || idx->id != upd->id || idx->mark
-	    || upd->mark || (nd ? idx->axis == ir - 1 : idx->axis != axis))
-		return lanes_refuse(f, id, lanes_any(f, n),
+	    || padded_of(f, n->in[0]) || !idx || !upd || idx->axis < 0
+	    || idx->axis != upd->axis || idx->size != upd->size || idx->symbol
+	    || upd->symbol || (nd ? idx->axis == ir - 1 : idx->axis != axis))
+		return refuse_dynamic(f, id, any_size(f, n),
 		              "scatters along a dim of data-dependent size in "
 		              "an unsupported form");
 	if (add == 1 && !mask_operand(f, id, 2, 0))
 		return false;
-	if (nd && add <= 1 && covers(f, n->in[1], &whole))
-		put_in_place(f, id, idx->id);
+	if (nd && add <= 1 && covers_rows(f, n->in[1], &whole))
+		scatter_in_place(f, id, idx->size);
 	if (add == 1)
 		return true;
 	if (nd)
@@ -309,10 +316,10 @@ scatter(struct fold *f, NodeId id, const Node *was)
 	for (int d = 0; d < k; d++)
 		ext[d] = whole.dim[nd ? d : axis];
 	end[0] = ext[0];
-	in[1] = redirect(f, id, n->in[1], numbers(f, dt, k, ext),
-	                 numbers(f, dt, k, end));
+	in[1] = redirect_padding(f, id, n->in[1], const_vector(f, dt, k, ext),
+	                         const_vector(f, dt, k, end));
 	in[2] = f->g->node[id].in[2];
-	in[0] = longer(f, id, f->g->node[id].in[0], axis);
+	in[0] = append_row(f, id, f->g->node[id].in[0], axis);
 	y = in[0] && in[1] ? fold_emit(f, f->g->node[id].op, 3, in, &a, id) : 0;
 	if (!y)
 		return false;
@@ -320,7 +327,7 @@ scatter(struct fold *f, NodeId id, const Node *was)
 		start.v[d] = 0;
 		step.v[d] = 1;
 	}
-	fold_turn(f, id, OP_SLICE, y);
+	fold_set_op(f, id, OP_SLICE, y);
 	f->g->node[id].attr.SLICE.start = start;
 	f->g->node[id].attr.SLICE.step = step;
 	return true;
@@ -328,9 +335,9 @@ scatter(struct fold *f, NodeId id, const Node *was)
 
 /* ---- the rules ---- */
 
-const struct lanes_rule
-	lanes_reduce = { reduce, .may = 1 },
-	lanes_matmul = { matmul, .may = 3 },
-	lanes_softmax = { softmax, .may = 1 },
-	lanes_cross_entropy = { cross_entropy, .may = 3 },
-	lanes_scatter = { scatter, .may = 7, .flat = 4 };
+const struct dynamic_rule
+	dynamic_reduce = { handle_reduce, .may = 1 },
+	dynamic_matmul = { handle_matmul, .may = 3 },
+	dynamic_softmax = { handle_softmax, .may = 1 },
+	dynamic_cross_entropy = { handle_cross_entropy, .may = 3 },
+	dynamic_scatter = { handle_scatter, .may = 7, .flat = 4 };

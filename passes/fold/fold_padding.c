@@ -1,41 +1,41 @@
-/* Pass fold: queries about lanes and their count, and masks for the lanes that
- * do not count (fold_lanes.c). */
-#include "passes/fold/fold_mask.h"
+/* Pass fold: queries about padded dims and their sizes, and masks of the
+ * padding (fold_dynamic.c). */
+#include "passes/fold/fold_padding.h"
 
 /* ---- looking ---- */
 
-const struct lanes *
-lanes_of(struct fold *f, ValId v)
+const struct padded_dim *
+padded_of(struct fold *f, ValId v)
 {
-	return v ? fold_note(f, v)->lanes : NULL;
+	return v ? fold_facts(f, v)->padded : NULL;
 }
 
-/* The dim of v that has lanes, or -1. */
+/* The padded dim of v, or -1. */
 int
-lanes_axis(struct fold *f, ValId v)
+padded_axis(struct fold *f, ValId v)
 {
-	const struct lanes *l = lanes_of(f, v);
+	const struct padded_dim *p = padded_of(f, v);
 
-	return l ? l->axis : -1;
+	return p ? p->axis : -1;
 }
 
 const int64_t *
-lanes_marks(struct fold *f, ValId v)
+symbols_of(struct fold *f, ValId v)
 {
-	const struct lanes *l = lanes_of(f, v);
+	const struct padded_dim *p = padded_of(f, v);
 
-	return l ? l->mark : NULL;
+	return p ? p->symbol : NULL;
 }
 
 bool
-lanes_refuse(struct fold *f, NodeId id, int sel, const char *what)
+refuse_dynamic(struct fold *f, NodeId id, int size, const char *what)
 {
-	const Val *from = &f->g->val[f->selection[sel - 1].from];
+	const Val *from = &f->g->val[f->size[size - 1].from];
 	char why[192], text[640];
 
-	if (f->apart)
+	if (f->split_refused)
 		return false;
-	fold_reason(f, f->selection[sel - 1].from, why, sizeof why);
+	fold_reason(f, f->size[size - 1].from, why, sizeof why);
 	snprintf(text, sizeof text, "%s: the number of nonzero elements of "
 	         "'%s' is known only at run time (%s); compute on all elements "
 	         "and apply a mask instead", what,
@@ -45,81 +45,82 @@ lanes_refuse(struct fold *f, NodeId id, int sel, const char *what)
 
 /* ---- writing down ---- */
 
-struct lanes *
-lanes_room(struct fold *f, ValId v)
+struct padded_dim *
+need_padded(struct fold *f, ValId v)
 {
-	struct lanes *l = fold_note(f, v)->lanes;
+	struct padded_dim *p = fold_facts(f, v)->padded;
 
-	if (!l) {
-		l = arena_alloc(f->p->scratch, sizeof *l);
-		*l = (struct lanes){ .axis = -1, .times = 1 };
-		fold_note(f, v)->lanes = l;
+	if (!p) {
+		p = arena_alloc(f->p->scratch, sizeof *p);
+		*p = (struct padded_dim){ .axis = -1, .row_size = 1 };
+		fold_facts(f, v)->padded = p;
 	}
-	return l;
+	return p;
 }
 
-/* Output k has lanes along axis. */
+/* Output k is padded along axis. */
 bool
-lanes_give(struct fold *f, NodeId id, int k, int axis, int sel)
+set_padded(struct fold *f, NodeId id, int k, int axis, int size)
 {
 	const Node *n = &f->g->node[id];
-	struct lanes *l;
+	struct padded_dim *p;
 
 	if (axis < 0 || k >= n->nout || !n->out[k])
 		return true;
-	l = lanes_room(f, n->out[k]);
+	p = need_padded(f, n->out[k]);
 	if (axis >= rank_of(f, n->out[k])
-	    || extent(f, n->out[k], axis) != f->selection[sel - 1].bound)
-		return lanes_refuse(f, id, sel, "not supported in this form");
-	l->axis = axis;
-	l->id = sel;
+	    || extent(f, n->out[k], axis) != f->size[size - 1].bound)
+		return refuse_dynamic(f, id, size,
+		                      "not supported in this form");
+	p->axis = axis;
+	p->size = size;
 	return true;
 }
 
 bool
-lanes_give_flat(struct fold *f, NodeId id, int axis, int sel, int64_t times)
+set_padded_flat(struct fold *f, NodeId id, int axis, int size, int64_t times)
 {
-	struct lanes *l = lanes_room(f, f->g->node[id].out[0]);
+	struct padded_dim *p = need_padded(f, f->g->node[id].out[0]);
 
-	l->axis = axis;
-	l->id = sel;
-	l->times = times;
+	p->axis = axis;
+	p->size = size;
+	p->row_size = times;
 	return extent(f, f->g->node[id].out[0], axis)
-		== times * f->selection[sel - 1].bound
-		|| lanes_refuse(f, id, sel, "not supported in this form");
+		== times * f->size[size - 1].bound
+		|| refuse_dynamic(f, id, size, "not supported in this form");
 }
 
-/* Some selection that the inputs tell of. */
+/* Some data-dependent size of the inputs. */
 int
-lanes_any(struct fold *f, const Node *was)
+any_size(struct fold *f, const Node *was)
 {
 	for (int i = 0; i < was->nin; i++) {
-		const struct lanes *l = lanes_of(f, was->in[i]);
-		int64_t n = l ? val_nelem(&f->g->val[was->in[i]]) : 0;
+		const struct padded_dim *p = padded_of(f, was->in[i]);
+		int64_t n = p ? val_nelem(&f->g->val[was->in[i]]) : 0;
 
-		if (l && l->axis >= 0)
-			return l->id;
-		for (int64_t k = 0; l && l->mark && k < n; k++)
-			if (l->mark[k] > 0)
-				return (int)l->mark[k];
+		if (p && p->axis >= 0)
+			return p->size;
+		for (int64_t k = 0; p && p->symbol && k < n; k++)
+			if (p->symbol[k] > 0)
+				return (int)p->symbol[k];
 	}
 	return 1;
 }
 
 int
-fold_select(struct fold *f, const struct selection *s)
+fold_add_size(struct fold *f, const struct dynamic_size *s)
 {
-	f->selection = arena_grow(f->p->scratch, f->selection, f->nselection,
-	                          &f->selection_cap, f->nselection + 1,
-	                          sizeof *s);
-	f->selection[f->nselection++] = *s;
-	return (int)f->nselection;
+	f->size = arena_grow(f->p->scratch, f->size, f->nsize,
+	                     &f->size_cap, f->nsize + 1,
+	                     sizeof *s);
+	f->size[f->nsize++] = *s;
+	return (int)f->nsize;
 }
 
 /* ---- masks ---- */
 
 static ValId
-binary(struct fold *f, Op op, ValId a, ValId b, NodeId like)
+emit_binary(struct fold *f, Op op, ValId a, ValId b, NodeId like)
 {
 	const ValId in[2] = { a, b };
 
@@ -127,7 +128,7 @@ binary(struct fold *f, Op op, ValId a, ValId b, NodeId like)
 }
 
 static ValId
-cast(struct fold *f, ValId x, DType to, NodeId like)
+emit_cast(struct fold *f, ValId x, DType to, NodeId like)
 {
 	Attr a = attr_default(OP_CAST);
 
@@ -138,7 +139,7 @@ cast(struct fold *f, ValId x, DType to, NodeId like)
 }
 
 static Shape
-along(int rank, int axis, int64_t n)
+shape_along(int rank, int axis, int64_t n)
 {
 	Shape s = { .rank = rank };
 
@@ -148,76 +149,79 @@ along(int rank, int axis, int64_t n)
 }
 
 ValId
-fold_found(struct fold *f, int id, int axis, int rank, NodeId like)
+fold_place_mask(struct fold *f, int id, int axis, int rank, NodeId like)
 {
-	const struct selection s = f->selection[id - 1];
-	Shape shape = along(rank, axis, s.bound);
-	ValId mask = cast(f, s.mask ? s.mask : s.from, DT_BOOL, like);
+	const struct dynamic_size s = f->size[id - 1];
+	Shape shape = shape_along(rank, axis, s.bound);
+	ValId mask = emit_cast(f, s.mask ? s.mask : s.from, DT_BOOL, like);
 
 	return mask ? fold_reshape(f, mask, &shape, like) : 0;
 }
 
 ValId
-fold_valid(struct fold *f, int id, int axis, int rank, NodeId like)
+fold_valid_mask(struct fold *f, int id, int axis, int rank, NodeId like)
 {
-	const struct selection s = f->selection[id - 1];
-	Shape shape = along(rank, axis, s.bound);
-	ValId mask = fold_found(f, id, axis, rank, like), y;
+	const struct dynamic_size s = f->size[id - 1];
+	Shape shape = shape_along(rank, axis, s.bound);
+	ValId mask = fold_place_mask(f, id, axis, rank, like), y;
 
-	y = binary(f, OP_LT, fold_numbers(f, s.bound, &shape, like), s.count,
-	           like);
-	fold_in_place(f, y, mask, id);
+	y = emit_binary(f, OP_LT, fold_numbers(f, s.bound, &shape, like),
+	                s.count, like);
+	fold_add_placed(f, y, mask, id);
 	return y;
 }
 
-/* Each lane asks the place that it has. */
+/* Each row reads the mask at its own indices. */
 ValId
-fold_any(struct fold *f, ValId x, NodeId like)
+fold_any_valid(struct fold *f, ValId x, NodeId like)
 {
-	const struct lanes *l = lanes_of(f, x);
-	const struct selection s = f->selection[l->id - 1];
-	Shape shape = along(rank_of(f, x), l->axis, s.bound);
+	const struct padded_dim *p = padded_of(f, x);
+	const struct dynamic_size s = f->size[p->size - 1];
+	Shape shape = shape_along(rank_of(f, x), p->axis, s.bound);
 	Attr a = attr_default(OP_TRANSPOSE);
 	ValId y;
 
-	if (!s.at)
-		return binary(f, OP_GT, s.count, val_scalar(f->g, DT_I64, 0),
-		              like);
+	if (!s.indices)
+		return emit_binary(f, OP_GT, s.count,
+		                   val_scalar(f->g, DT_I64, 0), like);
 	a.TRANSPOSE.perm = (IntList){ .n = 2, .v = { 1, 0 } };
-	y = fold_emit(f, OP_TRANSPOSE, 1, &s.at, &a, like);
-	y = binary(f, OP_GATHER_ND, cast(f, s.from, DT_BOOL, like), y, like);
+	y = fold_emit(f, OP_TRANSPOSE, 1, &s.indices, &a, like);
+	y = emit_binary(f, OP_GATHER_ND, emit_cast(f, s.from, DT_BOOL, like),
+	                y, like);
 	return y ? fold_reshape(f, y, &shape, like) : 0;
 }
 
 ValId
-fold_count(struct fold *f, int id, int64_t times, DType dt, NodeId like)
+fold_valid_count(struct fold *f, int id, int64_t times, DType dt, NodeId like)
 {
-	ValId n = cast(f, f->selection[id - 1].count, dt, like);
+	ValId n = emit_cast(f, f->size[id - 1].count, dt, like);
 
 	if (times == 1)
 		return n;
-	return binary(f, OP_MUL, n, val_scalar(f->g, dt, (double)times), like);
+	return emit_binary(f, OP_MUL, n, val_scalar(f->g, dt, (double)times),
+	                   like);
 }
 
 ValId
-fold_or_one(struct fold *f, ValId x, NodeId like)
+fold_one_if_empty(struct fold *f, ValId x, NodeId like)
 {
 	DType dt = f->g->val[x].dt;
 	ValId in[3] = { 0, x, val_scalar(f->g, dt, 1) };
 
 	if (dtype_info[dt].cls != 'f')
 		return x;
-	in[0] = fold_any(f, x, like);
+	in[0] = fold_any_valid(f, x, like);
 	return in[0] ? fold_emit(f, OP_WHERE, 3, in, NULL, like) : 0;
 }
 
 ValId
-fold_mask(struct fold *f, ValId x, double fill, NodeId like)
+fold_fill_padding(struct fold *f, ValId x, double fill, NodeId like)
 {
-	const struct lanes *l = fold_note(f, x)->lanes;
+	const struct padded_dim *p = fold_facts(f, x)->padded;
 	ValId in[3] = { 0, x, val_scalar(f->g, f->g->val[x].dt, fill) };
 
-	in[0] = fold_valid(f, l->id, l->axis, f->g->val[x].shape.rank, like);
+	in[0] = fold_valid_mask(f, p->size, p->axis, f->g->val[x].shape.rank,
+	                        like);
 	return in[0] ? fold_emit(f, OP_WHERE, 3, in, NULL, like) : 0;
 }
 
@@ -237,7 +241,7 @@ counted_mask(struct fold *f, ValId v)
 		    && !(n && (n->op == OP_RESHAPE)))
 			return v;
 		if (!n || dtype_info[g->val[v].dt].cls == 'f'
-		    || lanes_of(f, n->in[0]))
+		    || padded_of(f, n->in[0]))
 			return 0;
 		if (n->op == OP_REDUCE_SUM)
 			summed = val_nelem(&g->val[n->out[0]]) == 1;
@@ -249,11 +253,11 @@ counted_mask(struct fold *f, ValId v)
 	return 0;
 }
 
-/* The selection that v, one number, is the count of; 0: none. */
+/* The size that v, one number, is the count of; 0: none. */
 static int
-counts(struct fold *f, ValId v, NodeId like)
+size_counted_by(struct fold *f, ValId v, NodeId like)
 {
-	struct selection s = { .from = counted_mask(f, v) };
+	struct dynamic_size s = { .from = counted_mask(f, v) };
 	const Shape one = shape_scalar();
 	Attr a = attr_default(OP_CAST);
 
@@ -262,14 +266,14 @@ counts(struct fold *f, ValId v, NodeId like)
 	s.bound = val_nelem(&f->g->val[s.from]);
 	if (s.bound < 2)
 		return 0;
-	for (size_t i = 0; i < f->nselection; i++)
-		if (f->selection[i].from == s.from && !f->selection[i].joins[0])
+	for (size_t i = 0; i < f->nsize; i++)
+		if (f->size[i].from == s.from && !f->size[i].concat[0])
 			return (int)i + 1;
 	a.CAST.to = DT_I64;
 	s.count = f->g->val[v].dt == DT_I64 ? v
 	        : fold_emit(f, OP_CAST, 1, &v, &a, like);
 	s.count = s.count ? fold_reshape(f, s.count, &one, like) : 0;
-	return s.count ? fold_select(f, &s) : 0;
+	return s.count ? fold_add_size(f, &s) : 0;
 }
 
 void
@@ -282,40 +286,41 @@ fold_counted_shape(struct fold *f, NodeId id, int k)
 	bool joined = def && def->op == OP_CONCAT;
 	int nin = joined ? def->nin : 1, n = 0;
 	const ValId *in = joined ? def->in : part;
-	int64_t dim[MAX_RANK], *mark;
+	int64_t dim[MAX_RANK], *symbol;
 
-	mark = arena_array(f->p->scratch, MAX_RANK, sizeof *mark);
+	symbol = arena_array(f->p->scratch, MAX_RANK, sizeof *symbol);
 	for (int i = 0; list && i < nin; i++) {
 		const Val *x = &f->g->val[in[i]];
 		bool known = val_is_const(x);
 		int64_t many = shape_known(&x->shape) ? val_nelem(x) : -1;
-		int sel = known || many != 1 ? 0 : counts(f, in[i], id);
+		int size = known || many != 1 ? 0
+			: size_counted_by(f, in[i], id);
 
-		if ((!known && !sel) || many < 0 || n + many > MAX_RANK)
+		if ((!known && !size) || many < 0 || n + many > MAX_RANK)
 			return;
 		for (int64_t e = 0; e < many; e++, n++) {
-			const int64_t *m = lanes_marks(f, in[i]);
+			const int64_t *m = symbols_of(f, in[i]);
 
-			dim[n] = sel ? f->selection[sel - 1].bound
+			dim[n] = size ? f->size[size - 1].bound
 			             : val_int(&f->g->val[in[i]], e);
-			mark[n] = sel ? sel : m ? m[e] : 0;
+			symbol[n] = size ? size : m ? m[e] : 0;
 		}
 	}
 	if (!list)
 		return;
 	v = val_const(f->g, NULL, DT_I64, SHAPE(n), arena_copy(f->mem, dim,
 	              (size_t)n * sizeof *dim));
-	lanes_room(f, v)->mark = mark;
+	need_padded(f, v)->symbol = symbol;
 	f->g->node[id].in[k] = v;
 }
 
 /* ---- one-hot vectors ---- */
 
 static bool
-list_has(const IntList *l, int64_t x)
+list_has(const IntList *p, int64_t x)
 {
-	for (int i = 0; i < l->n; i++)
-		if (l->v[i] == x)
+	for (int i = 0; i < p->n; i++)
+		if (p->v[i] == x)
 			return true;
 	return false;
 }
@@ -374,7 +379,7 @@ equal_below(struct fold *f, const Node *n, int d)
 }
 
 int64_t
-fold_reachable(struct fold *f, ValId v)
+fold_reachable_extent(struct fold *f, ValId v)
 {
 	const Graph *g = f->g;
 	int64_t all = extent(f, v, 0), below = 0;

@@ -1,11 +1,12 @@
-/* Formulas: values that depend only on constants, but are not computed.
+/* Ranges of constant expressions: values that depend only on constants, but
+ * are not computed.
  *
  * A mask of 8192 x 8192 is too large to be written out, but the comparison of
  * two ranges that makes it is not.  This file bounds the elements of such a
  * value in a box of indices by interval arithmetic (Moore 1966): exact for a
  * box of one element, and never too narrow.
  *
- * cost   nodes of the formula, and elements of its constants in the box; all
+ * cost   nodes of the expression, and its constants' elements in the box; all
  *        of it is counted in w->steps, and nothing is known beyond
  */
 #include "passes/canon/match.h"
@@ -33,7 +34,7 @@ is_int(const struct rewrite *w, ValId v)
 
 /* x as type dt holds it; false for integers that it does not hold. */
 static bool
-held(DType dt, double *x)
+round_to_dtype(DType dt, double *x)
 {
 	double e[1];
 	bool whole = dtype_info[dt].cls != 'f';
@@ -92,14 +93,14 @@ box_reshape(const struct box *b, const Shape *y, const Shape *x,
 }
 
 static void
-join(struct bounds *a, const struct bounds *b)
+union_bounds(struct bounds *a, const struct bounds *b)
 {
 	a->lo = b->lo < a->lo ? b->lo : a->lo;
 	a->hi = b->hi > a->hi ? b->hi : a->hi;
 }
 
 static bool
-spend(struct rewrite *w, int64_t n)
+spend_steps(struct rewrite *w, int64_t n)
 {
 	if (n < 0 || n > w->steps)
 		return false;
@@ -108,8 +109,8 @@ spend(struct rewrite *w, int64_t n)
 }
 
 static bool
-of_constant(struct rewrite *w, ValId id, const struct box *b,
-            struct bounds *r)
+bounds_of_constant(struct rewrite *w, ValId id, const struct box *b,
+                   struct bounds *r)
 {
 	const Val *v = &w->g->val[id];
 	int last = v->shape.rank - 1;
@@ -123,7 +124,7 @@ of_constant(struct rewrite *w, ValId id, const struct box *b,
 	}
 	if (last >= 0)
 		len = b->hi[last] - b->lo[last];
-	if (!spend(w, rows * len / 16 + 1))
+	if (!spend_steps(w, rows * len / 16 + 1))
 		return false;
 	*r = (struct bounds){ INFINITY, -INFINITY };
 	for (int64_t row = 0; row < rows; row++) {
@@ -221,7 +222,7 @@ pair_mul(struct bounds a, struct bounds b)
 	if (zero_meets(a, b) || zero_meets(b, a))
 		return unknown;
 	for (int i = 0; i < 4; i++)
-		join(&r, &(struct bounds){ c[i], c[i] });
+		union_bounds(&r, &(struct bounds){ c[i], c[i] });
 	return r;
 }
 
@@ -239,8 +240,8 @@ typedef bool Of(struct rewrite *, NodeId, const struct box *, struct bounds *,
 
 /* Operand i, from which a box of the result is computed by itself. */
 static bool
-of_operand(struct rewrite *w, NodeId id, int i, const struct box *b,
-           struct bounds *r, int depth)
+bounds_of_operand(struct rewrite *w, NodeId id, int i, const struct box *b,
+                  struct bounds *r, int depth)
 {
 	ValId in = rw_in(w, id, i);
 	struct box s = box_cast(b, rw_shape(w, rw_out(w, id)),
@@ -250,94 +251,94 @@ of_operand(struct rewrite *w, NodeId id, int i, const struct box *b,
 }
 
 static bool
-holds(DType dt, struct bounds *r)
+round_bounds(DType dt, struct bounds *r)
 {
-	return held(dt, &r->lo) && held(dt, &r->hi);
+	return round_to_dtype(dt, &r->lo) && round_to_dtype(dt, &r->hi);
 }
 
 static bool
-of_pair(struct rewrite *w, NodeId id, const struct box *b, struct bounds *r,
-        int depth)
+bounds_of_pair(struct rewrite *w, NodeId id, const struct box *b,
+               struct bounds *r, int depth)
 {
 	const Node *n = &w->g->node[id];
 	struct bounds x, y;
 
-	if (n->nin != 2 || !of_operand(w, id, 0, b, &x, depth)
-	    || !of_operand(w, id, 1, b, &y, depth))
+	if (n->nin != 2 || !bounds_of_operand(w, id, 0, b, &x, depth)
+	    || !bounds_of_operand(w, id, 1, b, &y, depth))
 		return false;
 	*r = pair[n->op](x, y);
-	return holds(rw_dt(w, n->out[0]), r);
+	return round_bounds(rw_dt(w, n->out[0]), r);
 }
 
 static bool
-of_not(struct rewrite *w, NodeId id, const struct box *b, struct bounds *r,
-       int depth)
+bounds_of_not(struct rewrite *w, NodeId id, const struct box *b,
+              struct bounds *r, int depth)
 {
 	struct bounds x;
 
-	if (!of_operand(w, id, 0, b, &x, depth))
+	if (!bounds_of_operand(w, id, 0, b, &x, depth))
 		return false;
 	*r = (struct bounds){ is_false(x), !is_true(x) };
 	return true;
 }
 
 static bool
-of_neg(struct rewrite *w, NodeId id, const struct box *b, struct bounds *r,
-       int depth)
+bounds_of_neg(struct rewrite *w, NodeId id, const struct box *b,
+              struct bounds *r, int depth)
 {
 	struct bounds x;
 
-	if (!of_operand(w, id, 0, b, &x, depth))
+	if (!bounds_of_operand(w, id, 0, b, &x, depth))
 		return false;
 	*r = (struct bounds){ -x.hi, -x.lo };
-	return holds(rw_dt(w, rw_out(w, id)), r);
+	return round_bounds(rw_dt(w, rw_out(w, id)), r);
 }
 
 static bool
-of_cast(struct rewrite *w, NodeId id, const struct box *b, struct bounds *r,
-        int depth)
+bounds_of_cast(struct rewrite *w, NodeId id, const struct box *b,
+               struct bounds *r, int depth)
 {
 	DType dt = rw_dt(w, rw_out(w, id));
 
-	if (!of_operand(w, id, 0, b, r, depth))
+	if (!bounds_of_operand(w, id, 0, b, r, depth))
 		return false;
 	if (dt == DT_BOOL)
 		*r = (struct bounds){ is_true(*r), !is_false(*r) };
 	else if (dtype_info[dt].cls != 'f')
 		*r = (struct bounds){ trunc(r->lo), trunc(r->hi) };
-	return holds(dt, r);
+	return round_bounds(dt, r);
 }
 
 /* Of what is chosen. */
 static bool
-of_where(struct rewrite *w, NodeId id, const struct box *b, struct bounds *r,
-         int depth)
+bounds_of_where(struct rewrite *w, NodeId id, const struct box *b,
+                struct bounds *r, int depth)
 {
 	struct bounds c, x;
 
-	if (!of_operand(w, id, 0, b, &c, depth))
+	if (!bounds_of_operand(w, id, 0, b, &c, depth))
 		return false;
 	*r = (struct bounds){ INFINITY, -INFINITY };
 	for (int i = 1; i <= 2; i++) {
 		if (i == 1 ? is_false(c) : is_true(c))
 			continue;
-		if (!of_operand(w, id, i, b, &x, depth))
+		if (!bounds_of_operand(w, id, i, b, &x, depth))
 			return false;
-		join(r, &x);
+		union_bounds(r, &x);
 	}
 	return true;
 }
 
 static bool
-of_expand(struct rewrite *w, NodeId id, const struct box *b,
-          struct bounds *r, int depth)
+bounds_of_expand(struct rewrite *w, NodeId id, const struct box *b,
+                 struct bounds *r, int depth)
 {
-	return of_operand(w, id, 0, b, r, depth);
+	return bounds_of_operand(w, id, 0, b, r, depth);
 }
 
 static bool
-of_reshape(struct rewrite *w, NodeId id, const struct box *b,
-           struct bounds *r, int depth)
+bounds_of_reshape(struct rewrite *w, NodeId id, const struct box *b,
+                  struct bounds *r, int depth)
 {
 	ValId in = rw_in(w, id, 0);
 	struct box s = { .lo = { 0 } };
@@ -347,8 +348,8 @@ of_reshape(struct rewrite *w, NodeId id, const struct box *b,
 }
 
 static bool
-of_transpose(struct rewrite *w, NodeId id, const struct box *b,
-             struct bounds *r, int depth)
+bounds_of_transpose(struct rewrite *w, NodeId id, const struct box *b,
+                    struct bounds *r, int depth)
 {
 	const IntList *perm = &w->g->node[id].attr.TRANSPOSE.perm;
 	struct box s = { .lo = { 0 } };
@@ -361,8 +362,8 @@ of_transpose(struct rewrite *w, NodeId id, const struct box *b,
 }
 
 static bool
-of_trilu(struct rewrite *w, NodeId id, const struct box *b, struct bounds *r,
-         int depth)
+bounds_of_trilu(struct rewrite *w, NodeId id, const struct box *b,
+                struct bounds *r, int depth)
 {
 	const Node *n = &w->g->node[id];
 	ValId in = rw_in(w, id, 0);
@@ -380,13 +381,13 @@ of_trilu(struct rewrite *w, NodeId id, const struct box *b, struct bounds *r,
 	if (!bounds_of(w, in, b, r, depth))
 		return false;
 	if (!all)
-		join(r, &(struct bounds){ 0, 0 });
+		union_bounds(r, &(struct bounds){ 0, 0 });
 	return true;
 }
 
 static bool
-of_slice(struct rewrite *w, NodeId id, const struct box *b, struct bounds *r,
-         int depth)
+bounds_of_slice(struct rewrite *w, NodeId id, const struct box *b,
+                struct bounds *r, int depth)
 {
 	const Node *n = &w->g->node[id];
 	ValId in = rw_in(w, id, 0);
@@ -404,8 +405,8 @@ of_slice(struct rewrite *w, NodeId id, const struct box *b, struct bounds *r,
 }
 
 static bool
-of_concat(struct rewrite *w, NodeId id, const struct box *b,
-          struct bounds *r, int depth)
+bounds_of_concat(struct rewrite *w, NodeId id, const struct box *b,
+                 struct bounds *r, int depth)
 {
 	const Node *n = &w->g->node[id];
 	int axis = (int)n->attr.CONCAT.axis;
@@ -425,21 +426,25 @@ of_concat(struct rewrite *w, NodeId id, const struct box *b,
 			continue;
 		if (!bounds_of(w, in, &s, &x, depth))
 			return false;
-		join(r, &x);
+		union_bounds(r, &x);
 	}
 	return true;
 }
 
 static Of *const rule[OP_COUNT] = {
-	[OP_ADD] = of_pair, [OP_SUB] = of_pair, [OP_MUL] = of_pair,
-	[OP_MAX] = of_pair, [OP_MIN] = of_pair, [OP_EQ] = of_pair,
-	[OP_LT] = of_pair, [OP_LE] = of_pair, [OP_GT] = of_pair,
-	[OP_GE] = of_pair, [OP_AND] = of_pair, [OP_OR] = of_pair,
-	[OP_XOR] = of_pair, [OP_NOT] = of_not, [OP_NEG] = of_neg,
-	[OP_CAST] = of_cast, [OP_WHERE] = of_where, [OP_EXPAND] = of_expand,
-	[OP_RESHAPE] = of_reshape, [OP_TRANSPOSE] = of_transpose,
-	[OP_SLICE] = of_slice, [OP_TRILU] = of_trilu,
-	[OP_CONCAT] = of_concat,
+	[OP_ADD] = bounds_of_pair, [OP_SUB] = bounds_of_pair,
+	[OP_MUL] = bounds_of_pair, [OP_MAX] = bounds_of_pair,
+	[OP_MIN] = bounds_of_pair, [OP_EQ] = bounds_of_pair,
+	[OP_LT] = bounds_of_pair, [OP_LE] = bounds_of_pair,
+	[OP_GT] = bounds_of_pair, [OP_GE] = bounds_of_pair,
+	[OP_AND] = bounds_of_pair, [OP_OR] = bounds_of_pair,
+	[OP_XOR] = bounds_of_pair, [OP_NOT] = bounds_of_not,
+	[OP_NEG] = bounds_of_neg, [OP_CAST] = bounds_of_cast,
+	[OP_WHERE] = bounds_of_where, [OP_EXPAND] = bounds_of_expand,
+	[OP_RESHAPE] = bounds_of_reshape,
+	[OP_TRANSPOSE] = bounds_of_transpose,
+	[OP_SLICE] = bounds_of_slice, [OP_TRILU] = bounds_of_trilu,
+	[OP_CONCAT] = bounds_of_concat,
 };
 
 static bool
@@ -448,26 +453,26 @@ bounds_of(struct rewrite *w, ValId v, const struct box *b,
 {
 	NodeId id;
 
-	if (depth == 0 || !spend(w, 1))
+	if (depth == 0 || !spend_steps(w, 1))
 		return false;
 	if (val_is_const(&w->g->val[v]))
-		return of_constant(w, v, b, r);
+		return bounds_of_constant(w, v, b, r);
 	id = w->g->val[v].def;
-	return w->formula[v] && rule[w->g->node[id].op]
+	return w->const_expr[v] && rule[w->g->node[id].op]
 		&& rule[w->g->node[id].op](w, id, b, r, depth - 1);
 }
 
 /* ---- for masks ---- */
 
 bool
-formula_op(Op op)
+is_const_expr_op(Op op)
 {
 	return rule[op] != NULL;
 }
 
 bool
-formula_bounds(struct rewrite *w, ValId v, const struct box *b, double *lo,
-               double *hi)
+const_expr_range(struct rewrite *w, ValId v, const struct box *b, double *lo,
+                 double *hi)
 {
 	struct bounds r;
 
