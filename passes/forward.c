@@ -95,9 +95,20 @@ form(Pass *p, Graph *g)
 	return ok;
 }
 
-/* From canon's form to a plan. */
+/* Random numbers that no Dropout node draws. */
+static int
+count_drawn(const Graph *g)
+{
+	int n = 0;
+
+	FOR_NODES (x, g)
+		n += x->op == OP_RANDOM || x->op == OP_BERNOULLI;
+	return n;
+}
+
+/* From canon's form to a plan; *drawn: ops that draw random numbers. */
 static bool
-run(Pass *p, Graph *g)
+run(Pass *p, Graph *g, int *drawn)
 {
 	const struct dump_request none = { NULL, NULL };
 	const struct pass_info *precision = pass_table;
@@ -106,6 +117,7 @@ run(Pass *p, Graph *g)
 	while (strcmp(precision->name, "precision") != 0)
 		precision++;
 	ok = form(p, g);
+	*drawn = count_drawn(g);
 	g->props |= P_LOSS;
 	return ok && graph_verify(g, p->diag)
 		&& run_from(p, g, precision, 0, NULL, &none);
@@ -131,13 +143,14 @@ try_plan(Pass *p, const Graph *training, Graph *g,
 	size_t n;
 	FILE *said = open_memstream(&text, &n);
 	int64_t bytes;
+	int drawn = 0;
 	bool ok;
 
 	snprintf(why, WHY, "out of memory");
 	if (!said)
 		return NULL;
 	trial.diag = diag_new("ckc", said);
-	ok = run(&trial, g) && !diag_errors(trial.diag) && trial.plan;
+	ok = run(&trial, g, &drawn) && !diag_errors(trial.diag) && trial.plan;
 	diag_free(trial.diag);
 	fclose(said);
 	if (!ok)
@@ -149,6 +162,13 @@ try_plan(Pass *p, const Graph *training, Graph *g,
 	if (bytes >= 0 && bytes <= most_room(p)) {
 		note_room(p, bytes);
 		p->total = trial.total;
+		if (drawn && !watch_off(p->watch))
+			diag_warn(p->diag, "evaluation draws random numbers "
+			          "in %d op%s, as training does; if the "
+			          "module draws them only in training "
+			          "(Dropout2d, stochastic depth, noise), "
+			          "export it in evaluation mode for ckrun eval "
+			          "and predict", drawn, drawn > 1 ? "s" : "");
 		return trial.plan;
 	}
 	if (bytes < 0)

@@ -486,6 +486,7 @@ lint_run(struct flat *f, const struct import_options *opt, Arena *arena)
 	find_lost(&s);
 	lint_trained(&s);
 	find_modes(&s);
+	lint_state(&s);
 	find_padding(&s);
 	find_frequency(&s);
 	find_detached(&s);

@@ -71,7 +71,8 @@ plural(int n, const char *one, const char *more)
  * way round. */
 void lint_trained(struct lint_context *);
 
-/* lint_scatter.c, lint_mask.c, lint_teacher.c */
+/* lint_state.c, lint_scatter.c, lint_mask.c, lint_teacher.c */
+void lint_state(struct lint_context *);
 void lint_scatters(struct lint_context *);
 void lint_masks(struct lint_context *);
 void lint_teacher(struct lint_context *);

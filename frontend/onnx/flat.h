@@ -97,6 +97,10 @@ struct flat {
 	struct flat_tie *tie;           /* classify.c's */
 	int ntie;
 	int nuntied;                    /* values with `untied` */
+	const char **mutated;           /* buffers that forward assigns to, by
+	                                 * the exporter's signature */
+	int nmutated;
+	size_t mutated_cap;
 	const char *lost[FLAT_LOST];    /* the first of them, by name */
 	int nlost;                      /* parameters that the exporter's
 	                                 * signature has and the file not */

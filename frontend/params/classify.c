@@ -153,6 +153,16 @@ read_signature(struct param_classifier *c, const char *text)
 			continue;
 		*end = 0;
 		kind += 2;
+		if (strncmp(kind, "BUFFER_MUTATION ", 16) == 0) {
+			struct flat *f = c->f;
+
+			f->mutated = arena_grow(a, f->mutated,
+			                        (size_t)f->nmutated,
+			                        &f->mutated_cap,
+			                        (size_t)f->nmutated + 1,
+			                        sizeof *f->mutated);
+			f->mutated[f->nmutated++] = name + 9;
+		}
 		if (strncmp(kind, "PARAMETER ", 10) != 0
 		    && strncmp(kind, "BUFFER ", 7) != 0
 		    && strncmp(kind, "CONSTANT_TENSOR ", 16) != 0)

@@ -106,8 +106,7 @@ print_reason(struct type_printer *t, ValId v, const struct reason *r)
 		[WHY_BUFFER] = "buffer, weakly typed: follows other operands",
 		[WHY_MASTER] = "parameter, float32 master",
 		[WHY_PARAM] = "parameter without a float32 master",
-		[WHY_WEAK] = "computed from inputs, parameters and constants "
-		             "only",
+		[WHY_WEAK] = "computed from inputs, parameters, constants only",
 	};
 
 	if (plain[r->why]) {

@@ -30,7 +30,8 @@ static void
 host_copy(struct device *d, void *to, const void *from, uint64_t n)
 {
 	(void)d;
-	memcpy(to, from, n);
+	if (n)
+		memcpy(to, from, n);
 }
 
 static void

@@ -234,6 +234,26 @@ def shared_statistics(bench):
             bench.check(np.allclose(have, want, atol=1e-6), f"two applications: {name} {have}, expected {want}")
 
 
+def state(bench):
+    """What the module does in forward, or only in training, and the file cannot say, is a warning."""
+    path, so = bench.path("state.onnx"), bench.path("state.so")
+    signature = "c: BUFFER target='centre' persistent=True\nw: PARAMETER target='m.w'\n\n# outputs\nadd: BUFFER_MUTATION target='centre'\nl: USER_OUTPUT\n"
+    entry = wire.field(14, wire.field(1, "pkg.torch.export.ExportedProgram.graph_signature") + wire.field(2, signature))
+    centred = [node("Sub", ["x", "centre"], ["z"]), node("Mul", ["z", "m.w"], ["y"]), node("ReduceSum", ["y"], ["loss"], wire.attribute(b"keepdims", 0))]
+    drawn = [node("Bernoulli", ["half"], ["keep"]), node("Mul", ["x", "keep"], ["z"]), *centred[1:]]
+    norm = [node("BatchNormalization", ["x2", *"abcd"], ["n", "e", "f"], wire.attribute(b"training_mode", 1) + wire.field(5, wire.field(1, "momentum") + wire.field(2, 0.0) + wire.field(20, 1))),
+            node("Mul", ["n", "m.w"], ["y"]), centred[2]]
+    held = [wire.floats("m.w", [2], [1, 2]), wire.floats("centre", [2], [3, 4]), wire.floats("half", [2], [.5, .5]), *(wire.floats(k, [2], [1, 1]) for k in "abcd")]
+    for nodes, more, told in (centred, entry, "'centre': the module's forward updates this buffer"), (drawn, b"", "evaluation draws random numbers in 1 op,"), \
+            (norm, b"", "momentum 0: each step replaces the running statistics"), (centred, b"", None):
+        with open(path, "wb") as f:
+            f.write(model(nodes, held, {"x": (FLOAT, [2])} if nodes is not norm else {"x2": (FLOAT, [3, 2])}, {"loss": (FLOAT, [])}, 15) + more)
+        done = bench.ckc(path, "-o", so, "--loss", "loss")
+        if bench.must(done, f"{told}: compile"):
+            words = ("updates this buffer", "draws random numbers", "momentum 0")
+            bench.check(told in done.stderr if told else not any(w in done.stderr for w in words), f"{told}: {done.stderr}")
+
+
 def left_out(bench):
     """A checkpoint holds what steps use, the exported model every parameter; --param makes a weight of one without a gradient."""
     path, so, out, save = (bench.path(name) for name in ("out.onnx", "out.so", "again.onnx", "out.st"))
@@ -560,6 +580,7 @@ def main():
     corners(bench)
     unmoved(bench)
     constant_output(bench)
+    state(bench)
     shared_statistics(bench)
     decimals(bench)
     lowest(bench)

@@ -83,7 +83,13 @@ def export(module, example, path, opset=17):
         _warnings.simplefilter("ignore")
         _torch.onnx.export(twin, values, path, input_names=names, opset_version=opset, dynamo=False,
                            training=_torch.onnx.TrainingMode.PRESERVE, do_constant_folding=False)
-    if any(not _torch.equal(before[k], x) for k, x in twin.state_dict().items()):
-        _warnings.warn("running statistics in the file include the example, because the exporter runs the module (the given module is unchanged)",
-                       stacklevel=2)
+    changed = [k for k, x in twin.state_dict().items() if not _torch.equal(before[k], x)]
+    if changed:
+        _warnings.warn("buffers in the file include the example, because the exporter runs the module (the given module is unchanged)", stacklevel=2)
+    norms = tuple(f"{n}." for n, m in twin.named_modules() if isinstance(m, _torch.nn.modules.batchnorm._NormBase))
+    changed = [k for k in changed if not k.startswith(norms)]
+    if changed:
+        _warnings.warn(f"forward updates the buffers {changed!r}, but the file does not: each step uses the exported values", stacklevel=2)
+    if any(isinstance(m, _torch.nn.modules.batchnorm._NormBase) and m.momentum is None and m.track_running_stats for m in twin.modules()):
+        _warnings.warn("momentum=None of a batch norm is lost in the export: each step will replace the running statistics", stacklevel=2)
     return path

@@ -39,7 +39,7 @@ graph @f {
 # check: # %t f32 -> f32 cast in the file, overridden: now %th
 # check: # %k f32 -> bf16 dropout with a stored mask: now %
 # check: # %u16 f32 -> bf16 cast in the file, overridden: now %u
-# check: # %cx f32 -> f32 computed from inputs, parameters and constants only
+# check: # %cx f32 -> f32 computed from inputs, parameters, constants only
 # check: -> bf16 copy of %cx for matmul
 # check: -> bf16 copy of %w for matmul
 # check: # %y f32 -> bf16 matmul computes in bf16
