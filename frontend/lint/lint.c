@@ -215,8 +215,10 @@ find_lost(struct lint_context *s)
 			"exporter drops its weight; write the cell as a loop "
 			"over time";
 	else if (!norms[0] && !is_optimized(f))
-		why = plural(lost, "the loss does not use it",
-		             "the loss does not use them");
+		why = plural(lost, "the loss does not use it, or another "
+		             "module shares it under its own name",
+		             "the loss does not use them, or other modules "
+		             "share them under their own names");
 	else
 		why = arena_printf(s->arena, "the exporter folded, merged or "
 		                   "cut %s, or the loss does not use %s; "

@@ -27,6 +27,22 @@ kept_shape(const struct grad *c, double *count)
 	return s;
 }
 
+/* v, of the reduction's result, with the dims that were reduced as 1.  Where
+ * the shard of a dim is 1 as well, the shapes do not tell which is which. */
+static ValId
+adj_keep_dims(struct grad *c, ValId v, const Shape *kept)
+{
+	const Split *x = &c->g->val[c->n.in[0]].split;
+	const Split *y = &c->g->val[c->n.out[0]].split;
+	ValId d = adj_reshape(c, v, kept);
+
+	if (d != v && x->kind == SPLIT_SHARD && y->kind == SPLIT_SHARD
+	    && x->first_axis == x->axis
+	    && adj_shape(c, c->n.in[0])->dim[x->axis] == 1)
+		c->g->val[d].split = *x;
+	return d;
+}
+
 static bool
 grad_spread(struct grad *c, bool mean)
 {
@@ -37,7 +53,7 @@ grad_spread(struct grad *c, bool mean)
 	Attr a = attr_default(OP_EXPAND);
 
 	if (adj_shape(c, d)->rank > 0)          /* a scalar expands as it is */
-		d = adj_reshape(c, d, &kept);
+		d = adj_keep_dims(c, d, &kept);
 	if (mean)
 		d = adj_scale(c, d, 1 / count);
 	/* a piece of one element is another thing than the sum, too */
@@ -74,14 +90,14 @@ grad_reduce_max(struct grad *c)
 	DType dt = adj_dt(c, x);
 	Attr a = attr_default(OP_CAST);
 
-	hit = adj_2(c, OP_EQ, x, adj_reshape(c, c->n.out[0], &kept));
+	hit = adj_2(c, OP_EQ, x, adj_keep_dims(c, c->n.out[0], &kept));
 	a.CAST.to = dt;
 	ties = adj_op(c, OP_CAST, 1, &hit, &a);
 	a = attr_default(OP_REDUCE_SUM);
 	a.REDUCE_SUM.axes = c->n.attr.REDUCE_SUM.axes;
 	a.REDUCE_SUM.noop = c->n.attr.REDUCE_SUM.noop;
 	ties = adj_op(c, OP_REDUCE_SUM, 1, &ties, &a);
-	d = adj_2(c, OP_DIV, adj_reshape(c, c->dy[0], &kept), ties);
+	d = adj_2(c, OP_DIV, adj_keep_dims(c, c->dy[0], &kept), ties);
 	c->dx[0] = adj_where(c, hit, d, adj_scalar(c, dt, 0));
 	return true;
 }
@@ -108,7 +124,7 @@ grad_reduce_prod(struct grad *c)
 	zeros = adj_op(c, OP_REDUCE_SUM, 1, &zeros, &a);
 	others = adj_where(c, none, one, x);
 	d = adj_op(c, OP_REDUCE_PROD, 1, (ValId[]){ others }, &a);
-	d = adj_2(c, OP_MUL, d, adj_reshape(c, c->dy[0], &kept));
+	d = adj_2(c, OP_MUL, d, adj_keep_dims(c, c->dy[0], &kept));
 	c->dx[0] = adj_where(c, none,
 	                     adj_where(c, adj_2(c, OP_EQ, zeros, one), d, zero),
 	                     adj_where(c, adj_2(c, OP_EQ, zeros, zero),
