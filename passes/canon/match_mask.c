@@ -224,7 +224,6 @@ static void
 warn_of_finite(struct rewrite *w)
 {
 	const Node *n = &w->g->node[w->at];
-	const char *label = node_label(w->g, n);
 
 	if (!w->warned_finite)
 		diag_warn(w->p->diag, "node '%s' (%s): a finite constant mask "
@@ -233,8 +232,7 @@ warn_of_finite(struct rewrite *w)
 		          "attend to hidden keys in the file, but not in fused "
 		          "attention; if the loss counts such queries, try: "
 		          "--attention unfused",
-		          label ? label : w->g->val[n->out[0]].name,
-		          node_type(w->g, n));
+		          node_label(w->g, n), node_type(w->g, n));
 	w->warned_finite = true;
 }
 

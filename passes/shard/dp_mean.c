@@ -353,14 +353,11 @@ static void
 note_factor(const struct dp_partition *d, const Node *n,
             const struct scaled_sum *s)
 {
-	const char *label = node_label(d->g, n);
-
 	if (d->p->opt->dp != DP_SUMS && !diag_is_soft(d->p->diag))
 		diag_note(d->p->diag, "node '%s' (%s): a %s over samples is "
 		          "scaled by %g, which is treated as a constant; if it "
 		          "is the batch size, use a %s without the factor",
-		          label ? label
-		          : d->g->val[n->out[0]].name, node_type(d->g, n),
+		          node_label(d->g, n), node_type(d->g, n),
 		          s->mean ? "mean" : "sum", 1 / s->by,
 		          s->mean ? "sum" : "mean");
 }

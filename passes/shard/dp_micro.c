@@ -74,7 +74,6 @@ dp_assume_placement(struct dp_partition *d, NodeId id)
 {
 	Graph *g = d->g;
 	const Node *n = &g->node[id];
-	const char *label = node_label(g, n);
 
 	if (!dp_is_micro(d) || !dp_is_lookup(n->op))
 		return false;
@@ -87,8 +86,7 @@ dp_assume_placement(struct dp_partition *d, NodeId id)
 		v->split = split_dim(dim, DP_RANKS * v->shape.dim[dim]);
 	}
 	if (!d->assumed)
-		d->assumed = arena_printf(d->p->keep, "node '%s' (%s)", label
-		                          ? label : g->val[n->out[0]].name,
-		                          node_type(g, n));
+		d->assumed = arena_printf(d->p->keep, "node '%s' (%s)",
+		                          node_label(g, n), node_type(g, n));
 	return true;
 }

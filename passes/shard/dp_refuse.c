@@ -16,12 +16,10 @@ dp_refuse(struct dp_partition *d, NodeId id, const char *why)
 
 	if (d->p->opt->dp <= DP_SUMS)
 		return diag_error(d->p->diag, "node '%s' (%s) mixes samples of "
-		                  "a batch: %s%s", label ? label
-		                  : g->val[n->out[0]].name, type, why,
+		                  "a batch: %s%s", label, type, why,
 		                  dp_mean_hint(d, n));
 	return diag_error(d->p->diag, "node '%s' (%s): cannot split the batch "
-	                  "over replicas: %s%s%s",
-	                  label ? label : g->val[n->out[0]].name, type, why,
+	                  "over replicas: %s%s%s", label, type, why,
 	                  dp_mean_hint(d, n), dp_remedy(d));
 }
 

@@ -31,14 +31,6 @@ next_reduction(const Graph *g, NodeId *id)
 	return NULL;
 }
 
-static const char *
-label_or_empty(const Graph *g, const Node *n)
-{
-	const char *label = n ? node_label(g, n) : NULL;
-
-	return label ? label : "";
-}
-
 static bool
 same_reductions(Pass *p, const Graph *one, const Graph *two, const char **why)
 {
@@ -53,13 +45,11 @@ same_reductions(Pass *p, const Graph *one, const Graph *two, const char **why)
 		if (!n)
 			return true;
 		if (a && b
-		    && !strcmp(label_or_empty(one, a), label_or_empty(two, b)))
+		    && !strcmp(node_label(one, a), node_label(two, b)))
 			continue;
 		*why = arena_printf(p->keep, "node '%s' (%s) sums over "
 		                    "samples at one batch size and not at "
-		                    "another",
-		                    *label_or_empty(g, n) ? label_or_empty(g, n)
-		                    : g->val[n->out[0]].name,
+		                    "another", node_label(g, n),
 		                    node_type(g, n));
 		return false;
 	}

@@ -197,15 +197,13 @@ static bool
 report_no_scalar(struct loss_formula *w, const Node *n)
 {
 	const Graph *g = w->replica;
-	const char *label = n ? node_label(g, n) : NULL;
 
 	if (!n)
 		return set_batch_dependence(w, "the loss is not a formula of "
 		                            "sums over samples");
 	return set_batch_dependence(w, arena_printf(w->p->scratch, "node '%s' "
 	                            "(%s) mixes samples of a batch other than "
-	                            "by a sum or mean",
-	                            label ? label : g->val[n->out[0]].name,
+	                            "by a sum or mean", node_label(g, n),
 	                            node_type(g, n)));
 }
 

@@ -65,13 +65,10 @@ is_loss_reduction(const struct micro_loss *m, const Node *n)
 static void
 record_mixing(struct micro_loss *m, const Node *n)
 {
-	const char *label = node_label(m->replica, n);
-
 	if (!m->why)
 		m->why = arena_printf(m->p->scratch, "node '%s' (%s) mixes "
 		                      "samples of a batch other than by a sum "
-		                      "or mean", label ? label
-		                      : m->replica->val[n->out[0]].name,
+		                      "or mean", node_label(m->replica, n),
 		                      node_type(m->replica, n));
 }
 
