@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Writes the table of ops in docs/ir.md from ir/ops.h.
 
-    ops.py            print the table
-    ops.py --write    put it between the marks in docs/ir.md
-    ops.py --check    exit status 1 if docs/ir.md differs
+ops.py            print the table
+ops.py --write    put it between the marks in docs/ir.md
+ops.py --check    exit status 1 if docs/ir.md differs
 """
+
 import os
 import re
 import sys
@@ -31,7 +32,7 @@ def arguments(text):
 
 
 def inside(call):
-    return arguments(call[call.index("(") + 1:call.rindex(")")])
+    return arguments(call[call.index("(") + 1 : call.rindex(")")])
 
 
 def count(least, most):
@@ -51,13 +52,20 @@ def attributes(text, macros):
 
 
 def row(line, macros):
-    _, text, sig, attr, rules, emit = arguments(line[line.index("(") + 1:line.rindex(")")])
+    _, text, sig, attr, rules, emit = arguments(line[line.index("(") + 1 : line.rindex(")")])
     least, most, outputs, static, _ = inside(sig)
     _, folded, _, _, grad, shard = inside(rules)
     fixed = "" if static == "NOSTAT" else f", constant from {static}"
-    return [f"`{text.strip(chr(34))}`", count(least, most) + fixed, "any" if outputs == UNBOUNDED else outputs, attributes(attr, macros),
-            GRADIENT.get(grad, "yes"), "no" if folded == "none" else "yes", "no" if shard == "none" else "yes",
-            "no" if inside(emit)[0] == "fail" else "yes"]
+    return [
+        f"`{text.strip(chr(34))}`",
+        count(least, most) + fixed,
+        "any" if outputs == UNBOUNDED else outputs,
+        attributes(attr, macros),
+        GRADIENT.get(grad, "yes"),
+        "no" if folded == "none" else "yes",
+        "no" if shard == "none" else "yes",
+        "no" if inside(emit)[0] == "fail" else "yes",
+    ]
 
 
 def table():
@@ -68,10 +76,22 @@ def table():
     out = []
     for here, after in zip(starts, starts[1:] + [None]):
         words = re.sub(r"^ \* ?", "", here.group(2), flags=re.M).rstrip()
-        rows = [row(line, macros) for line in source[here.end():after.start() if after else len(source)].splitlines() if line.startswith("OP(")]
+        rows = [
+            row(line, macros)
+            for line in source[here.end() : after.start() if after else len(source)].splitlines()
+            if line.startswith("OP(")
+        ]
         title = here.group(1).strip()
-        out += [f"### {title[0].upper()}{title[1:]}", "", "```text", words, "```", "",
-                "| op | inputs | outputs | attributes | gradient | folded | sharded | reaches code |", "|---|---|---|---|---|---|---|---|"]
+        out += [
+            f"### {title[0].upper()}{title[1:]}",
+            "",
+            "```text",
+            words,
+            "```",
+            "",
+            "| op | inputs | outputs | attributes | gradient | folded | sharded | reaches code |",
+            "|---|---|---|---|---|---|---|---|",
+        ]
         out += ["| " + " | ".join(cells) + " |" for cells in rows]
         out.append("")
     return "\n".join(out).rstrip() + "\n"
@@ -91,7 +111,10 @@ def main():
             f.write(wanted)
         return 0
     if wanted != page:
-        print("docs/ir.md: the table of ops differs from ir/ops.h; try: python3 docs/ops.py --write", file=sys.stderr)
+        print(
+            "docs/ir.md: the table of ops differs from ir/ops.h; try: python3 docs/ops.py --write",
+            file=sys.stderr,
+        )
         return 1
     return 0
 

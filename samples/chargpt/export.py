@@ -9,9 +9,11 @@ The recipe for any model of your own:
   * model.train(), so that dropout is exported as such;
   * optimize=False, so that every parameter keeps its name and shape;
   * batch and sequence stay symbolic: ckc binds them with --dim;
-  * label smoothing is written out, as cross_entropy's label_smoothing=s is dropped (dynamo) or refused (TorchScript):
+  * label smoothing is written out, as cross_entropy's label_smoothing=s is dropped (dynamo) or
+  refused (TorchScript):
     p = log_softmax(z, -1); loss = (1 - s) * nll_loss(p, y) - s * p.mean().
 """
+
 import sys
 
 import onnx
@@ -33,14 +35,18 @@ class Block(nn.Module):
 
     def forward(self, x):
         b, t, c = x.shape
-        q, k, v = (y.reshape(b, t, HEADS, c // HEADS).transpose(1, 2) for y in self.qkv(self.norm1(x)).split(c, 2))
+        q, k, v = (
+            y.reshape(b, t, HEADS, c // HEADS).transpose(1, 2)
+            for y in self.qkv(self.norm1(x)).split(c, 2)
+        )
         y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         x = x + self.drop(self.out(y.transpose(1, 2).reshape(b, t, c)))
         return x + self.drop(self.down(F.gelu(self.up(self.norm2(x)))))
 
 
 class CharGPT(nn.Module):
-    """Next-byte prediction: `tokens` and `labels` are [batch, seq]; labels[i] is the byte after tokens[i]."""
+    """Next-byte prediction: `tokens` and `labels` are [batch, seq]; labels[i] is the byte after
+    tokens[i]."""
 
     def __init__(self):
         super().__init__()
@@ -76,9 +82,18 @@ def main():
     model = CharGPT().train()
     tokens = torch.zeros(2, 16, dtype=torch.int64)
     batch, seq = torch.export.Dim("batch", max=4096), torch.export.Dim("seq", max=CONTEXT)
-    torch.onnx.export(model, (tokens, tokens.clone()), path,
-                      input_names=["tokens", "labels"], output_names=["loss"], dynamo=True, optimize=False,
-                      dynamic_shapes=({0: batch, 1: seq}, {0: batch, 1: seq}), external_data=False, verbose=False)
+    torch.onnx.export(
+        model,
+        (tokens, tokens.clone()),
+        path,
+        input_names=["tokens", "labels"],
+        output_names=["loss"],
+        dynamo=True,
+        optimize=False,
+        dynamic_shapes=({0: batch, 1: seq}, {0: batch, 1: seq}),
+        external_data=False,
+        verbose=False,
+    )
     without_source_locations(path)
 
 

@@ -4,9 +4,11 @@
     pip install torch onnx onnxscript
     python3 export.py [OUT.onnx]
 
-The loss is not in the file: `ckc --loss ce:scores,axis=1` adds it, and with it the input `labels`.  This exporter writes batch norms as they
-evaluate; `--batchnorm batch` trains them by the batch's statistics.
+The loss is not in the file: `ckc --loss ce:scores,axis=1` adds it, and with it the input `labels`.
+This exporter writes batch norms as they evaluate; `--batchnorm batch` trains them by the batch's
+statistics.
 """
+
 import sys
 
 import torch
@@ -14,8 +16,14 @@ from torch import nn
 
 
 def block(inputs, outputs):
-    return nn.Sequential(nn.Conv2d(inputs, outputs, 3, padding=1, bias=False), nn.BatchNorm2d(outputs), nn.ReLU(),
-                         nn.Conv2d(outputs, outputs, 3, padding=1, bias=False), nn.BatchNorm2d(outputs), nn.ReLU())
+    return nn.Sequential(
+        nn.Conv2d(inputs, outputs, 3, padding=1, bias=False),
+        nn.BatchNorm2d(outputs),
+        nn.ReLU(),
+        nn.Conv2d(outputs, outputs, 3, padding=1, bias=False),
+        nn.BatchNorm2d(outputs),
+        nn.ReLU(),
+    )
 
 
 class UNet(nn.Module):
@@ -23,7 +31,12 @@ class UNet(nn.Module):
         super().__init__()
         self.down = nn.ModuleList([block(3, width), block(width, 2 * width)])
         self.middle = block(2 * width, 4 * width)
-        self.grow = nn.ModuleList([nn.ConvTranspose2d(4 * width, 2 * width, 2, 2), nn.ConvTranspose2d(2 * width, width, 2, 2)])
+        self.grow = nn.ModuleList(
+            [
+                nn.ConvTranspose2d(4 * width, 2 * width, 2, 2),
+                nn.ConvTranspose2d(2 * width, width, 2, 2),
+            ]
+        )
         self.up = nn.ModuleList([block(4 * width, 2 * width), block(2 * width, width)])
         self.pool, self.scores = nn.MaxPool2d(2), nn.Conv2d(width, classes, 1)
 
@@ -41,9 +54,17 @@ class UNet(nn.Module):
 def main():
     torch.manual_seed(0)
     batch = torch.export.Dim("batch", max=1024)
-    program = torch.onnx.export(UNet().train(), (torch.zeros(2, 3, 32, 32),), dynamo=True, optimize=False, verbose=False,
-                                input_names=["image"], output_names=["scores"], dynamic_shapes=({0: batch},))
-    for node in program.model.graph:        # notes of where on this machine a node comes from
+    program = torch.onnx.export(
+        UNet().train(),
+        (torch.zeros(2, 3, 32, 32),),
+        dynamo=True,
+        optimize=False,
+        verbose=False,
+        input_names=["image"],
+        output_names=["scores"],
+        dynamic_shapes=({0: batch},),
+    )
+    for node in program.model.graph:  # notes of where on this machine a node comes from
         node.metadata_props.clear()
     program.save(sys.argv[1] if len(sys.argv) > 1 else "segmentation.onnx")
 

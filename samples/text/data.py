@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Writes train.npz and test.npz: short reviews as rows of words' numbers, and whether each is a praise (1) or not (0).
+"""Writes train.npz and test.npz: short reviews as rows of words' numbers, and whether each is a
+praise (1) or not (0).
 
     python3 data.py [ROWS]      rows of train.npz, 3000 if not given; test.npz has a quarter of that
 
-Arrays are what BERT takes: input_ids and attention_mask i64 [rows, 16], labels i64 [rows].  A `not` turns what stands behind it, so that counting
-words does not do.
+Arrays are what BERT takes: input_ids and attention_mask i64 [rows, 16], labels i64 [rows].  A `not`
+turns what stands behind it, so that counting words does not do.
 """
+
 import sys
 
 import numpy as np
@@ -33,11 +35,15 @@ def review(rng):
 
 def write(path, rows, seed):
     rng = np.random.default_rng(seed)
-    ids, mask, labels = np.zeros((rows, LENGTH), np.int64), np.zeros((rows, LENGTH), np.int64), np.zeros(rows, np.int64)
+    ids, mask, labels = (
+        np.zeros((rows, LENGTH), np.int64),
+        np.zeros((rows, LENGTH), np.int64),
+        np.zeros(rows, np.int64),
+    )
     for i in range(rows):
         words, labels[i] = review(rng)
-        ids[i, :len(words)] = [NUMBER[word] for word in words]
-        mask[i, :len(words)] = 1
+        ids[i, : len(words)] = [NUMBER[word] for word in words]
+        mask[i, : len(words)] = 1
     np.savez(path, input_ids=ids, attention_mask=mask, labels=labels)
 
 

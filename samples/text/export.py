@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Writes text.onnx: transformers' BertForSequenceClassification, small, with its loss inside.
 
-    pip install torch onnx onnxscript transformers
-    python3 export.py [OUT.onnx]
+pip install torch onnx onnxscript transformers
+python3 export.py [OUT.onnx]
 """
+
 import sys
 
 import torch
@@ -24,15 +25,31 @@ class Classifier(torch.nn.Module):
 
 def main():
     torch.manual_seed(0)
-    config = BertConfig(vocab_size=64, hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64,
-                        max_position_embeddings=16, num_labels=2, initializer_range=0.1, problem_type="single_label_classification")
+    config = BertConfig(
+        vocab_size=64,
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=64,
+        max_position_embeddings=16,
+        num_labels=2,
+        initializer_range=0.1,
+        problem_type="single_label_classification",
+    )
     model = Classifier(BertForSequenceClassification(config)).train()
     batch, length = torch.export.Dim("batch", max=4096), 16
     ids = torch.zeros(2, length, dtype=torch.int64)
-    program = torch.onnx.export(model, (ids, torch.ones_like(ids), torch.zeros(2, dtype=torch.int64)), dynamo=True, optimize=False, verbose=False,
-                                input_names=["input_ids", "attention_mask", "labels"], output_names=["loss", "scores"],
-                                dynamic_shapes=({0: batch}, {0: batch}, {0: batch}))
-    for node in program.model.graph:        # notes of where on this machine a node comes from
+    program = torch.onnx.export(
+        model,
+        (ids, torch.ones_like(ids), torch.zeros(2, dtype=torch.int64)),
+        dynamo=True,
+        optimize=False,
+        verbose=False,
+        input_names=["input_ids", "attention_mask", "labels"],
+        output_names=["loss", "scores"],
+        dynamic_shapes=({0: batch}, {0: batch}, {0: batch}),
+    )
+    for node in program.model.graph:  # notes of where on this machine a node comes from
         node.metadata_props.clear()
     program.save(sys.argv[1] if len(sys.argv) > 1 else "text.onnx")
 

@@ -1,14 +1,19 @@
 #!/usr/bin/env python3
-"""Calls and bytes of a layer, counted over the plan of one training step: what a GPU is asked to do besides arithmetic.
+"""Calls and bytes of a layer, counted over the plan of one training step: what a GPU is asked to do
+besides arithmetic.
 
-    calls.py --ckc ckc --gpt gpt [--model gpt2] [--batch 8] [--seq 1024] [--flags "--target cuda --dtype bf16"]
+    calls.py --ckc ckc --gpt gpt [--model gpt2] [--batch 8] [--seq 1024] [--flags "--target cuda
+    --dtype bf16"]
              [--forward N --backward N --bytes N] [--out results/NAME.md]
 
-The model is samples/gpt's of that size without dropout, planned with everything kept.  A call is a step of the schedule that is no view and
-belongs to a layer, whose number stands in the names of the ONNX nodes that it carries out; first and last layers have other ends, so a layer
-is one from the middle.  Bytes are those of the operands that a call reads and writes, each once, over tokens and the width C; products and
-attention, whose time is arithmetic, are left out.  With limits: status 1 beyond one.  The standard library is enough.
+The model is samples/gpt's of that size without dropout, planned with everything kept.  A call is a
+step of the schedule that is no view and belongs to a layer, whose number stands in the names of the
+ONNX nodes that it carries out; first and last layers have other ends, so a layer is one from the
+middle.  Bytes are those of the operands that a call reads and writes, each once, over tokens and
+the width C; products and attention, whose time is arithmetic, are left out.  With limits: status 1
+beyond one.  The standard library is enough.
 """
+
 import argparse
 import collections
 import json
@@ -24,7 +29,13 @@ SIZE = {"f32": 4, "bf16": 2, "f16": 2, "i64": 8, "i32": 4, "f64": 8, "bool": 1, 
 
 
 def must(argv):
-    done = subprocess.run([str(a) for a in argv], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300)
+    done = subprocess.run(
+        [str(a) for a in argv],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=300,
+    )
     if done.returncode:
         sys.exit(f"{' '.join(map(str, argv))}: status {done.returncode}\n{done.stdout[-2000:]}")
 
@@ -32,7 +43,21 @@ def must(argv):
 def plan_of(o):
     with tempfile.TemporaryDirectory() as work:
         model, plan = os.path.join(work, "m.onnx"), os.path.join(work, "plan.json")
-        must([o.gpt, "--model", o.model, "--batch", o.batch, "--seq", o.seq, "--dropout", 0, "-o", model])
+        must(
+            [
+                o.gpt,
+                "--model",
+                o.model,
+                "--batch",
+                o.batch,
+                "--seq",
+                o.seq,
+                "--dropout",
+                0,
+                "-o",
+                model,
+            ]
+        )
         must([o.ckc, model, "--plan-only", "--quiet", "--json", plan, *shlex.split(o.flags)])
         with open(plan, encoding="utf-8") as f:
             return json.load(f)
@@ -70,13 +95,19 @@ def count(plan, layer):
 
 def table(rows, per):
     lines = ["| phase | op | calls | bytes per token, in C |", "|---|---|---|---|"]
-    for (phase, op), (calls, size) in sorted(rows.items(), key=lambda r: (r[0][0] != "forward", r[0][1])):
-        lines.append(f"| {phase} | {op} | {calls} | {'' if op in ARITHMETIC else f'{size / per:.1f}'} |")
+    for (phase, op), (calls, size) in sorted(
+        rows.items(), key=lambda r: (r[0][0] != "forward", r[0][1])
+    ):
+        lines.append(
+            f"| {phase} | {op} | {calls} | {'' if op in ARITHMETIC else f'{size / per:.1f}'} |"
+        )
     return lines
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     p.add_argument("--ckc", required=True)
     p.add_argument("--gpt", required=True)
     p.add_argument("--model", default="gpt2")
@@ -90,18 +121,32 @@ def main():
     plan = plan_of(o)
     layers = {layer_of(s) for s in plan["schedule"]} - {None}
     layer = max(layers) // 2
-    width = next(t["shape"][-1] for t in plan["tensors"] if t["kind"] == "param" and t["name"] == f"h.{layer}.norm1.weight")
+    width = next(
+        t["shape"][-1]
+        for t in plan["tensors"]
+        if t["kind"] == "param" and t["name"] == f"h.{layer}.norm1.weight"
+    )
     rows, per = count(plan, layer), o.batch * o.seq * width
-    found = {phase: sum(calls for (at, _), (calls, _) in rows.items() if at == phase) for phase in ("forward", "backward")}
+    found = {
+        phase: sum(calls for (at, _), (calls, _) in rows.items() if at == phase)
+        for phase in ("forward", "backward")
+    }
     found["bytes"] = sum(size for (_, op), (_, size) in rows.items() if op not in ARITHMETIC) / per
-    lines = [f"`calls.py --model {o.model} --batch {o.batch} --seq {o.seq} --flags \"{o.flags}\"`: layer {layer} of {len(layers)}, C {width}.", "",
-             *table(rows, per), "", f"{found['forward']} calls forward, {found['backward']} backward; {found['bytes']:.1f} C bytes per token outside of "
-             f"products and attention."]
+    lines = [
+        f'`calls.py --model {o.model} --batch {o.batch} --seq {o.seq} --flags "{o.flags}"`: layer {layer} of {len(layers)}, C {width}.',
+        "",
+        *table(rows, per),
+        "",
+        f"{found['forward']} calls forward, {found['backward']} backward; {found['bytes']:.1f} C bytes per token outside of "
+        f"products and attention.",
+    ]
     print("\n".join(lines))
     if o.out:
         with open(o.out, "w", encoding="utf-8") as f:
             f.write("# Calls and bytes of a layer\n\n" + "\n".join(lines) + "\n")
-    beyond = [name for name in found if getattr(o, name) is not None and found[name] > getattr(o, name)]
+    beyond = [
+        name for name in found if getattr(o, name) is not None and found[name] > getattr(o, name)
+    ]
     for name in beyond:
         print(f"FAIL {name}: {found[name]:.1f}, at most {getattr(o, name):g}")
     return 1 if beyond or not found["forward"] else 0

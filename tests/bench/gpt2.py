@@ -1,21 +1,25 @@
 #!/usr/bin/env python3
-"""GPT-2 124M, one training step: ckc beside its matrix products alone and beside PyTorch, in one run.
+"""GPT-2 124M, one training step: ckc beside its matrix products alone and beside PyTorch, in one
+run.
 
-    gpt2.py --model gpt2.onnx [--build build] [--python PYTHON-WITH-TORCH] [--batch 4] [--seq 256] [--budgets 100,90,...]
+    gpt2.py --model gpt2.onnx [--build build] [--python PYTHON-WITH-TORCH] [--batch 4] [--seq 256]
+    [--budgets 100,90,...]
             [--out results/NAME.md]
 
-The model is a GPT-2 export with symbolic `batch` and `seq` and its loss inside (samples/chargpt/export.py shows the recipe).
-A budget of PCT % of the activations is keep-everything's peak less (100 - PCT) % of the bytes that it saves for backward (gradients
-and scratch, which share the arena, cannot be recomputed).  Every run is a process of its own; rounds are interleaved, figures
-are medians.  OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE are unset for every side.
+The model is a GPT-2 export with symbolic `batch` and `seq` and its loss inside
+(samples/chargpt/export.py shows the recipe). A budget of PCT % of the activations is
+keep-everything's peak less (100 - PCT) % of the bytes that it saves for backward (gradients and
+scratch, which share the arena, cannot be recomputed).  Every run is a process of its own; rounds
+are interleaved, figures are medians.  OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE are unset for every
+side.
 """
+
 import argparse
 import datetime
 import json
 import os
 import platform
 import re
-import resource
 import statistics
 import subprocess
 import sys
@@ -26,16 +30,30 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def products(o):
-    """The step's products as lines for bench_gemm: forward, and the two of backward, for every one of them."""
+    """The step's products as lines for bench_gemm: forward, and the two of backward, for every one
+    of them."""
     rows, w, f, t = o.batch * o.seq, o.width, 4 * o.width, o.seq
     lines = []
     for n, k in ((3 * w, w), (w, w), (f, w), (w, f)):
-        lines += [(o.layers, 0, 0, rows, n, k, 1), (o.layers, 0, 1, rows, k, n, 1), (o.layers, 1, 0, k, n, rows, 1)]
-    lines += [(1, 0, 1, rows, o.vocab, w, 1), (1, 0, 0, rows, w, o.vocab, 1), (1, 1, 0, o.vocab, w, rows, 1)]
+        lines += [
+            (o.layers, 0, 0, rows, n, k, 1),
+            (o.layers, 0, 1, rows, k, n, 1),
+            (o.layers, 1, 0, k, n, rows, 1),
+        ]
+    lines += [
+        (1, 0, 1, rows, o.vocab, w, 1),
+        (1, 0, 0, rows, w, o.vocab, 1),
+        (1, 1, 0, o.vocab, w, rows, 1),
+    ]
     d, bh = w // o.heads, o.batch * o.heads
-    lines += [(o.layers, 0, 1, t, t, d, bh), (o.layers, 0, 0, t, d, t, bh),         # scores, output
-              (o.layers, 0, 1, t, t, d, bh), (o.layers, 1, 0, t, d, t, bh),         # dP, dV
-              (o.layers, 0, 0, t, d, t, bh), (o.layers, 1, 0, t, d, t, bh)]         # dQ, dK
+    lines += [
+        (o.layers, 0, 1, t, t, d, bh),
+        (o.layers, 0, 0, t, d, t, bh),  # scores, output
+        (o.layers, 0, 1, t, t, d, bh),
+        (o.layers, 1, 0, t, d, t, bh),  # dP, dV
+        (o.layers, 0, 0, t, d, t, bh),
+        (o.layers, 1, 0, t, d, t, bh),
+    ]  # dQ, dK
     return "".join(" ".join(map(str, line)) + "\n" for line in lines)
 
 
@@ -47,7 +65,14 @@ def environment():
 
 
 def call(argv, **kw):
-    done = subprocess.run([str(a) for a in argv], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(), **kw)
+    done = subprocess.run(
+        [str(a) for a in argv],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(),
+        **kw,
+    )
     if done.returncode:
         sys.exit(f"{' '.join(map(str, argv))}: status {done.returncode}\n{done.stderr[-2000:]}")
     return done
@@ -72,15 +97,32 @@ def rss_of(argv):
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     p.add_argument("--model", required=True)
     p.add_argument("--build", default=os.path.join(HERE, "..", "..", "build"))
-    p.add_argument("--python", help="interpreter with torch and transformers; without it PyTorch is left out")
-    for name, default in (("layers", 12), ("width", 768), ("heads", 12), ("vocab", 50257), ("batch", 4), ("seq", 256), ("steps", 6), ("rounds", 3)):
+    p.add_argument(
+        "--python", help="interpreter with torch and transformers; without it PyTorch is left out"
+    )
+    for name, default in (
+        ("layers", 12),
+        ("width", 768),
+        ("heads", 12),
+        ("vocab", 50257),
+        ("batch", 4),
+        ("seq", 256),
+        ("steps", 6),
+        ("rounds", 3),
+    ):
         p.add_argument("--" + name, type=int, default=default)
-    p.add_argument("--fixed", action="store_true", help="the export has those extents, not symbolic ones")
+    p.add_argument(
+        "--fixed", action="store_true", help="the export has those extents, not symbolic ones"
+    )
     p.add_argument("--budgets", default="100,75,50,35,25")
-    p.add_argument("--ranks", default="", help="rank counts whose steps are timed too, cut by --tp T --sp: 2,4")
+    p.add_argument(
+        "--ranks", default="", help="rank counts whose steps are timed too, cut by --tp T --sp: 2,4"
+    )
     p.add_argument("--out")
     o = p.parse_args()
     ckc, ckrun, gemm = (os.path.join(o.build, x) for x in ("ckc", "ckrun", "bench/bench_gemm"))
@@ -89,6 +131,7 @@ def main():
     with open(tokens, "wb") as f:
         import array
         import random
+
         rng = random.Random(0)
         f.write(array.array("H", (rng.randrange(o.vocab) for _ in range(200000))).tobytes())
 
@@ -103,14 +146,33 @@ def main():
     variants = [("keep everything", *full)]
     for pct in (int(x) for x in o.budgets.split(",") if x and int(x) < 100):
         budget = full[2]["peak_bytes"] - full[2]["saved_bytes"] * (100 - pct) // 100
-        variants.append((f"{pct} % of the activations", *build(f"b{pct}", "--memory-budget", budget)))
+        variants.append(
+            (f"{pct} % of the activations", *build(f"b{pct}", "--memory-budget", budget))
+        )
 
     for t in o.ranks.split(",") if o.ranks else ():
-        variants.append((f"keep everything, {t} ranks in lockstep, peak of one", *build(f"t{t}", "--tp", t, "--sp")))
+        variants.append(
+            (
+                f"keep everything, {t} ranks in lockstep, peak of one",
+                *build(f"t{t}", "--tp", t, "--sp"),
+            )
+        )
 
     def step(so):
         log = os.path.join(work, "log.jsonl")
-        argv = [ckrun, so, "--data", tokens, "--tokens", "u16", "--steps", o.steps, "--log", log, "--quiet"]
+        argv = [
+            ckrun,
+            so,
+            "--data",
+            tokens,
+            "--tokens",
+            "u16",
+            "--steps",
+            o.steps,
+            "--log",
+            log,
+            "--quiet",
+        ]
         rss = rss_of(argv)
         with open(log) as f:
             rows = [json.loads(line) for line in f if '"loss"' in line]
@@ -126,23 +188,51 @@ def main():
             peaks[name], rss[name] = peak, max(resident, rss.get(name, 0))
         if o.python and r < 1:
             for what, more in (("eager", []), ("compiled", ["--compile"])):
-                done = call([o.python, os.path.join(HERE, "torch_peer.py"), "--batch", o.batch, "--seq", o.seq, "--layers", o.layers,
-                             "--width", o.width, "--heads", o.heads, "--vocab", o.vocab, "--steps", 4, *more])
+                done = call(
+                    [
+                        o.python,
+                        os.path.join(HERE, "torch_peer.py"),
+                        "--batch",
+                        o.batch,
+                        "--seq",
+                        o.seq,
+                        "--layers",
+                        o.layers,
+                        "--width",
+                        o.width,
+                        "--heads",
+                        o.heads,
+                        "--vocab",
+                        o.vocab,
+                        "--steps",
+                        4,
+                        *more,
+                    ]
+                )
                 torch[what].append(json.loads(done.stdout.splitlines()[-1]))
     floor = statistics.median(f["seconds"] for f in floors)
     cpu = re.search(r"model name\s*: (.*)", open("/proc/cpuinfo").read())
-    lines = [f"# GPT-2, {o.layers} layers of {o.width}, batch {o.batch} x {o.seq}, float32, {datetime.date.today()}", "",
-             f"{cpu.group(1) if cpu else platform.processor()}, {os.cpu_count()} cores; products alone: {floor:.3f} s "
-             f"({statistics.median(f['gflops'] for f in floors):.0f} GF/s, {floors[0]['library']}).", "",
-             "| what | compile s | step s | over products alone | peak MiB | process MiB | recompute predicted |", "|---|---|---|---|---|---|---|"]
+    lines = [
+        f"# GPT-2, {o.layers} layers of {o.width}, batch {o.batch} x {o.seq}, float32, {datetime.date.today()}",
+        "",
+        f"{cpu.group(1) if cpu else platform.processor()}, {os.cpu_count()} cores; products alone: {floor:.3f} s "
+        f"({statistics.median(f['gflops'] for f in floors):.0f} GF/s, {floors[0]['library']}).",
+        "",
+        "| what | compile s | step s | over products alone | peak MiB | process MiB | recompute predicted |",
+        "|---|---|---|---|---|---|---|",
+    ]
     for name, _, seconds, s in variants:
         t = statistics.median(times[name])
-        lines.append(f"| ckc, {name} | {seconds:.1f} | {t:.3f} | {t / floor:.2f} | {peaks[name] / 2**20:.0f} | {rss[name] / 2**20:.0f} | {100 * s['overhead']:.2f} % |")
+        lines.append(
+            f"| ckc, {name} | {seconds:.1f} | {t:.3f} | {t / floor:.2f} | {peaks[name] / 2**20:.0f} | {rss[name] / 2**20:.0f} | {100 * s['overhead']:.2f} % |"
+        )
     for what, rows in torch.items():
         if rows:
             t = statistics.median(r["step_seconds"] for r in rows)
-            lines.append(f"| PyTorch {rows[0]['torch']} {what} ({rows[0]['blas']}) | {rows[0]['first_seconds']:.1f} | {t:.3f} | {t / floor:.2f} | | "
-                         f"{max(r['peak_bytes'] for r in rows) / 2**20:.0f} | |")
+            lines.append(
+                f"| PyTorch {rows[0]['torch']} {what} ({rows[0]['blas']}) | {rows[0]['first_seconds']:.1f} | {t:.3f} | {t / floor:.2f} | | "
+                f"{max(r['peak_bytes'] for r in rows) / 2**20:.0f} | |"
+            )
     text = "\n".join(lines) + "\n"
     print(text)
     if o.out:

@@ -3,11 +3,13 @@
 
     pack.py BUILD [--models DIR] [MODEL.onnx [FLAGS]]...
 
-BUILD holds ckc, gpt and bench/bench_pack.  Each model is planned at many budgets between keep-everything and the least that works;
-every plan's buffers are packed again by bench_pack, alone and timed.  Models: those of tests/models, GPT and LLaMA shapes up to
-128 layers, and what the arguments name.  A row has the number of plans, the largest number of buffers, in how many plans the arena
-is the live bound, the worst waste, and the longest packing in milliseconds of processor time.
+BUILD holds ckc, gpt and bench/bench_pack.  Each model is planned at many budgets between
+keep-everything and the least that works; every plan's buffers are packed again by bench_pack, alone
+and timed.  Models: those of tests/models, GPT and LLaMA shapes up to 128 layers, and what the
+arguments name.  A row has the number of plans, the largest number of buffers, in how many plans the
+arena is the live bound, the worst waste, and the longest packing in milliseconds of processor time.
 """
+
 import argparse
 import glob
 import json
@@ -44,18 +46,25 @@ def write_buffers(plan, path):
 
 
 def plans(ckc, model, flags, folder):
-    """CSV files of this model's plans, from keep-everything to the least budget; and plans whose arena is not the live bound."""
+    """CSV files of this model's plans, from keep-everything to the least budget; and plans whose
+    arena is not the live bound."""
     js = os.path.join(folder, "plan.json")
 
     def run(*more):
-        done = subprocess.run([ckc, model, *flags, "--plan-only", "--quiet", "--json", js, *more], capture_output=True, text=True)
+        done = subprocess.run(
+            [ckc, model, *flags, "--plan-only", "--quiet", "--json", js, *more],
+            capture_output=True,
+            text=True,
+        )
         if done.returncode:
             raise RuntimeError(f"{model} {more}: {done.stderr.strip()[-300:]}")
         with open(js) as f:
             return json.load(f)
 
     points = run("--curve")["curve"]
-    budgets = sorted({points[i * (len(points) - 1) // STEPS]["budget_bytes"] for i in range(STEPS + 1)})
+    budgets = sorted(
+        {points[i * (len(points) - 1) // STEPS]["budget_bytes"] for i in range(STEPS + 1)}
+    )
     files, above = [], 0
     for budget in budgets:
         files.append(os.path.join(folder, f"{budget}.csv"))
@@ -71,24 +80,37 @@ def row(tools, name, model, flags):
         except RuntimeError as error:
             print(f"| {name} | {error} |", flush=True)
             return
-        out = subprocess.run([tools["bench"], *files], capture_output=True, text=True, check=True).stdout.split("\n")
+        out = subprocess.run(
+            [tools["bench"], *files], capture_output=True, text=True, check=True
+        ).stdout.split("\n")
         rows = [line.split() for line in out if line]
     reached = sum(r[5] == "optimal" for r in rows)
-    print(f"| {name} | {len(rows)} | {max(int(r[1]) for r in rows):,} | {reached} | {max(float(r[4]) for r in rows):.4f} | "
-          f"{len(rows) - above} | {max(float(r[6]) for r in rows):.1f} |", flush=True)
+    print(
+        f"| {name} | {len(rows)} | {max(int(r[1]) for r in rows):,} | {reached} | {max(float(r[4]) for r in rows):.4f} | "
+        f"{len(rows) - above} | {max(float(r[6]) for r in rows):.1f} |",
+        flush=True,
+    )
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("build")
-    parser.add_argument("--models", action="append", default=[os.path.join(HERE, os.pardir, "models")])
+    parser.add_argument(
+        "--models", action="append", default=[os.path.join(HERE, os.pardir, "models")]
+    )
     parser.add_argument("more", nargs="*", help="'MODEL.onnx FLAGS' in one word")
     args = parser.parse_args()
-    tools = {"ckc": os.path.join(args.build, "ckc"), "gpt": os.path.join(args.build, "gpt"),
-             "bench": os.path.join(args.build, "bench", "bench_pack")}
+    tools = {
+        "ckc": os.path.join(args.build, "ckc"),
+        "gpt": os.path.join(args.build, "gpt"),
+        "bench": os.path.join(args.build, "bench", "bench_pack"),
+    }
     sys.argv = sys.argv[:1] + ["-", "-"]
     import ck
-    print("| model | plans | buffers, at most | packed to the live bound | worst waste, % | so in ckc's plan | longest, ms |")
+
+    print(
+        "| model | plans | buffers, at most | packed to the live bound | worst waste, % | so in ckc's plan | longest, ms |"
+    )
     print("|---|---|---|---|---|---|---|")
     for folder in args.models:
         for path in sorted(glob.glob(os.path.join(folder, "*.onnx"))):
@@ -97,7 +119,9 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         for name, shape in SHAPES.items():
             path = os.path.join(folder, "shape.onnx")
-            subprocess.run([tools["gpt"], *shlex.split(shape), "-o", path], check=True, capture_output=True)
+            subprocess.run(
+                [tools["gpt"], *shlex.split(shape), "-o", path], check=True, capture_output=True
+            )
             row(tools, name, path, [])
     for words in map(shlex.split, args.more):
         row(tools, os.path.basename(words[0]), words[0], words[1:])

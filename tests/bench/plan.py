@@ -7,6 +7,7 @@ Generated graphs always; besides, every planning graph (*.json) and packing prob
 (*.CAPACITY.csv) found in the folders DIR, e.g. vgg16.json, unet.json, mobilenet.json.
 Every plan and every placement is replayed. Exit status 1 if a replay finds a fault.
 """
+
 import argparse
 import glob
 import json
@@ -23,20 +24,54 @@ import gen_graphs  # noqa: E402
 from planfiles import Malformed, Workload, check_pack, read_buffers, read_json  # noqa: E402
 from replay import check_plan  # noqa: E402
 
-BUDGETS = {"vgg16": (0.95, 0.9, 0.85), "unet": (0.9, 0.8, 0.7, 0.6, 0.5, 0.4),
-           "mobilenet": (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.2), "rl100": (0.9, 0.8, 0.7, 0.65, 0.6)}
-KNOWN = {("vgg16", 0.95): 0.77, ("vgg16", 0.9): 1.97, ("vgg16", 0.85): 1.97,
-         ("unet", 0.9): 1.13, ("unet", 0.8): 1.98, ("unet", 0.7): 2.97, ("unet", 0.6): 4.45, ("unet", 0.5): 6.97,
-         ("mobilenet", 0.9): 0.16, ("mobilenet", 0.8): 0.37, ("mobilenet", 0.7): 0.63, ("mobilenet", 0.6): 1.07,
-         ("mobilenet", 0.5): 1.63, ("mobilenet", 0.4): 2.47, ("rl100", 0.8): 0.0, ("rl100", 0.7): 2.14,
-         ("rl100", 0.65): 7.59, ("rl100", 0.6): 16.72, ("resnet-350", 0.9): 0.11, ("resnet-350", 0.8): 0.28,
-         ("resnet-350", 0.7): 0.56, ("skipping-1000", 0.9): 0.4, ("skipping-1000", 0.8): 2.5,
-         ("skipping-1000", 0.7): 7.4, ("stacked-1000", 0.9): 0.4, ("stacked-1000", 0.8): 2.5,
-         ("stacked-1000", 0.7): 7.4}  # published, for another graph of the kind where it has a number
-MADE = (("resnet", 350, (0.9, 0.8, 0.7)), ("unet", 6, (0.9, 0.7, 0.5)), ("skipping", 100, (0.9, 0.8, 0.7)),
-        ("skipping", 1000, (0.9, 0.8, 0.7)), ("stacked", 100, (0.9, 0.8, 0.7)), ("stacked", 250, (0.9, 0.8, 0.7)),
-        ("stacked", 500, (0.9, 0.8, 0.7)), ("stacked", 1000, (0.9, 0.8, 0.7)), ("layered", 1000, (0.8, 0.7)),
-        ("parallel", 300, (0.95,)), ("chain", 1000, (0.1, 0.02, 0.013)))
+BUDGETS = {
+    "vgg16": (0.95, 0.9, 0.85),
+    "unet": (0.9, 0.8, 0.7, 0.6, 0.5, 0.4),
+    "mobilenet": (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.2),
+    "rl100": (0.9, 0.8, 0.7, 0.65, 0.6),
+}
+KNOWN = {
+    ("vgg16", 0.95): 0.77,
+    ("vgg16", 0.9): 1.97,
+    ("vgg16", 0.85): 1.97,
+    ("unet", 0.9): 1.13,
+    ("unet", 0.8): 1.98,
+    ("unet", 0.7): 2.97,
+    ("unet", 0.6): 4.45,
+    ("unet", 0.5): 6.97,
+    ("mobilenet", 0.9): 0.16,
+    ("mobilenet", 0.8): 0.37,
+    ("mobilenet", 0.7): 0.63,
+    ("mobilenet", 0.6): 1.07,
+    ("mobilenet", 0.5): 1.63,
+    ("mobilenet", 0.4): 2.47,
+    ("rl100", 0.8): 0.0,
+    ("rl100", 0.7): 2.14,
+    ("rl100", 0.65): 7.59,
+    ("rl100", 0.6): 16.72,
+    ("resnet-350", 0.9): 0.11,
+    ("resnet-350", 0.8): 0.28,
+    ("resnet-350", 0.7): 0.56,
+    ("skipping-1000", 0.9): 0.4,
+    ("skipping-1000", 0.8): 2.5,
+    ("skipping-1000", 0.7): 7.4,
+    ("stacked-1000", 0.9): 0.4,
+    ("stacked-1000", 0.8): 2.5,
+    ("stacked-1000", 0.7): 7.4,
+}  # published, for another graph of the kind where it has a number
+MADE = (
+    ("resnet", 350, (0.9, 0.8, 0.7)),
+    ("unet", 6, (0.9, 0.7, 0.5)),
+    ("skipping", 100, (0.9, 0.8, 0.7)),
+    ("skipping", 1000, (0.9, 0.8, 0.7)),
+    ("stacked", 100, (0.9, 0.8, 0.7)),
+    ("stacked", 250, (0.9, 0.8, 0.7)),
+    ("stacked", 500, (0.9, 0.8, 0.7)),
+    ("stacked", 1000, (0.9, 0.8, 0.7)),
+    ("layered", 1000, (0.8, 0.7)),
+    ("parallel", 300, (0.95,)),
+    ("chain", 1000, (0.1, 0.02, 0.013)),
+)
 
 
 def timed(command):
@@ -54,21 +89,29 @@ def plan_rows(ckc, name, path, budgets, folder):
         out = os.path.join(folder, "plan.json")
         if os.path.exists(out):
             os.unlink(out)
-        done, seconds = timed([ckc, "plan", path, "--budget", str(budget), "--json", out, "--quiet"])
+        done, seconds = timed(
+            [ckc, "plan", path, "--budget", str(budget), "--json", out, "--quiet"]
+        )
         known = KNOWN.get((name, budget))
         known = "" if known is None else f"{known:+.2f}"
         if done.returncode:
             least = re.search(r"least budget (?:found )?\d+ B \(([0-9.]+)\)", done.stderr)
-            print(f"| {name} | {len(graph.ram)} | {budget} | none; least {least and least.group(1)} | | | {known} | "
-                  f"{seconds:.2f} | |", flush=True)
+            print(
+                f"| {name} | {len(graph.ram)} | {budget} | none; least {least and least.group(1)} | | | {known} | "
+                f"{seconds:.2f} | |",
+                flush=True,
+            )
             continue
         plan = read_json(out)
         replay = check_plan(graph, plan, graph.budget(str(budget)))
         faults += len(replay.faults)
         bound = plan["summary"]["bound_seconds"]
-        print(f"| {name} | {len(graph.ram)} | {budget} | {100 * (replay.cost / graph.cost - 1):+.3f} | "
-              f"{100 * (bound / graph.cost - 1):+.3f} | {100 * (replay.cost - bound) / graph.cost:.3f} | {known} | "
-              f"{seconds:.2f} | {'ok' if not replay.faults else replay.faults[0]} |", flush=True)
+        print(
+            f"| {name} | {len(graph.ram)} | {budget} | {100 * (replay.cost / graph.cost - 1):+.3f} | "
+            f"{100 * (bound / graph.cost - 1):+.3f} | {100 * (replay.cost - bound) / graph.cost:.3f} | {known} | "
+            f"{seconds:.2f} | {'ok' if not replay.faults else replay.faults[0]} |",
+            flush=True,
+        )
     return faults
 
 
@@ -81,13 +124,18 @@ def pack_row(ckc, path, folder):
         print(f"{name:<27}not reached{seconds:>16.2f} s  {done.stderr.strip()}", flush=True)
         return 0
     faults, height, bound = check_pack(read_buffers(path, False), read_buffers(out, True), capacity)
-    print(f"{name:<27}height {height / bound:.6f} of the live bound{seconds:>8.2f} s  "
-          f"{'ok' if not faults else faults[0]}", flush=True)
+    print(
+        f"{name:<27}height {height / bound:.6f} of the live bound{seconds:>8.2f} s  "
+        f"{'ok' if not faults else faults[0]}",
+        flush=True,
+    )
     return len(faults)
 
 
 def main():
-    parser = argparse.ArgumentParser(formatter_class=argparse.RawDescriptionHelpFormatter, description=__doc__)
+    parser = argparse.ArgumentParser(
+        formatter_class=argparse.RawDescriptionHelpFormatter, description=__doc__
+    )
     parser.add_argument("ckc")
     parser.add_argument("--data", action="append", default=[])
     args = parser.parse_args()
@@ -99,7 +147,9 @@ def main():
             for path in sorted(glob.glob(os.path.join(data, "*.json"))):
                 name = os.path.basename(path)[:-5]
                 try:
-                    faults += plan_rows(args.ckc, name, path, BUDGETS.get(name, (0.9, 0.8, 0.7)), folder)
+                    faults += plan_rows(
+                        args.ckc, name, path, BUDGETS.get(name, (0.9, 0.8, 0.7)), folder
+                    )
                 except Malformed as error:
                     print(error)
         for kind, n, budgets in MADE:

@@ -1,9 +1,12 @@
-"""The networks of tests/bench/steps.py as PyTorch modules that return their loss, with a batch of the size that is timed.
+"""The networks of tests/bench/steps.py as PyTorch modules that return their loss, with a batch of
+the size that is timed.
 
     make(NAME) -> (module in training mode, {input name: tensor})
 
-Dropout is off, so that both sides compute the same loss.  Weights and data are random (seed 0).  Needs torch, torchvision, transformers.
+Dropout is off, so that both sides compute the same loss.  Weights and data are random (seed 0).
+Needs torch, torchvision, transformers.
 """
+
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -39,6 +42,7 @@ class UNet(nn.Module):
 
         def double(i, o):
             return nn.Sequential(*block(i, o), *block(o, o))
+
         w = [width << k for k in range(levels + 1)]
         self.down = nn.ModuleList(double(i, o) for i, o in zip([3] + w, w))
         self.up = nn.ModuleList(nn.ConvTranspose2d(2 * o, o, 2, 2) for o in reversed(w[:-1]))
@@ -68,21 +72,38 @@ class Lstm(nn.Module):
 
 
 class Dlrm(nn.Module):
-    """Dense features through an MLP, categories through embeddings, their pairwise products through another."""
+    """Dense features through an MLP, categories through embeddings, their pairwise products through
+    another."""
 
     def __init__(self, tables=8, rows=20000, width=64):
         super().__init__()
         self.tables = nn.ModuleList(nn.Embedding(rows, width) for _ in range(tables))
-        self.bottom = nn.Sequential(nn.Linear(13, 512), nn.ReLU(), nn.Linear(512, 256), nn.ReLU(), nn.Linear(256, width), nn.ReLU())
+        self.bottom = nn.Sequential(
+            nn.Linear(13, 512),
+            nn.ReLU(),
+            nn.Linear(512, 256),
+            nn.ReLU(),
+            nn.Linear(256, width),
+            nn.ReLU(),
+        )
         pairs = (tables + 1) * (tables + 1)
-        self.top = nn.Sequential(nn.Linear(width + pairs, 1024), nn.ReLU(), nn.Linear(1024, 1024), nn.ReLU(),
-                                 nn.Linear(1024, 512), nn.ReLU(), nn.Linear(512, 1))
+        self.top = nn.Sequential(
+            nn.Linear(width + pairs, 1024),
+            nn.ReLU(),
+            nn.Linear(1024, 1024),
+            nn.ReLU(),
+            nn.Linear(1024, 512),
+            nn.ReLU(),
+            nn.Linear(512, 1),
+        )
 
     def forward(self, dense, category, click):
         x = self.bottom(dense)
         all_ = torch.stack([x] + [t(category[:, i]) for i, t in enumerate(self.tables)], 1)
         pairs = torch.matmul(all_, all_.transpose(1, 2)).flatten(1)
-        return F.binary_cross_entropy_with_logits(self.top(torch.cat([x, pairs], 1)).squeeze(1), click)
+        return F.binary_cross_entropy_with_logits(
+            self.top(torch.cat([x, pairs], 1)).squeeze(1), click
+        )
 
 
 def tokens(vocab, *shape):
@@ -90,32 +111,67 @@ def tokens(vocab, *shape):
 
 
 def images(net, batch, size=224, classes=1000):
-    return Classify(net), {"image": torch.randn(batch, 3, size, size), "label": tokens(classes, batch)}
+    return Classify(net), {
+        "image": torch.randn(batch, 3, size, size),
+        "label": tokens(classes, batch),
+    }
 
 
 def transformer(name):
     import transformers as hf
+
     off = {"attn_implementation": "sdpa"}
     if name == "gpt2":
-        net = hf.GPT2LMHeadModel(hf.GPT2Config(n_positions=256, attn_pdrop=0, embd_pdrop=0, resid_pdrop=0, use_cache=False, **off))
+        net = hf.GPT2LMHeadModel(
+            hf.GPT2Config(
+                n_positions=256, attn_pdrop=0, embd_pdrop=0, resid_pdrop=0, use_cache=False, **off
+            )
+        )
         ids = tokens(50257, 4, 256)
         return net, {"input_ids": ids, "labels": ids.clone()}
     if name == "bert":
-        net = hf.BertForMaskedLM(hf.BertConfig(hidden_dropout_prob=0, attention_probs_dropout_prob=0, **off))
+        net = hf.BertForMaskedLM(
+            hf.BertConfig(hidden_dropout_prob=0, attention_probs_dropout_prob=0, **off)
+        )
         labels = tokens(30522, 8, 128)
         labels[torch.rand(8, 128) > 0.15] = -100
         return net, {"input_ids": tokens(30522, 8, 128), "labels": labels}
     if name == "llama":
-        net = hf.LlamaForCausalLM(hf.LlamaConfig(vocab_size=32000, hidden_size=768, intermediate_size=2048, num_hidden_layers=8, num_attention_heads=12,
-                                                 num_key_value_heads=4, max_position_embeddings=512, use_cache=False, **off))
+        net = hf.LlamaForCausalLM(
+            hf.LlamaConfig(
+                vocab_size=32000,
+                hidden_size=768,
+                intermediate_size=2048,
+                num_hidden_layers=8,
+                num_attention_heads=12,
+                num_key_value_heads=4,
+                max_position_embeddings=512,
+                use_cache=False,
+                **off,
+            )
+        )
         ids = tokens(32000, 2, 512)
         return net, {"input_ids": ids, "labels": ids.clone()}
     if name == "t5":
-        net = hf.T5ForConditionalGeneration(hf.T5Config(dropout_rate=0, decoder_start_token_id=0, use_cache=False))
+        net = hf.T5ForConditionalGeneration(
+            hf.T5Config(dropout_rate=0, decoder_start_token_id=0, use_cache=False)
+        )
         return net, {"input_ids": tokens(32128, 8, 128), "labels": tokens(32128, 8, 64)}
-    config = hf.WhisperConfig(d_model=384, encoder_layers=4, decoder_layers=4, encoder_attention_heads=6, decoder_attention_heads=6,
-                              encoder_ffn_dim=1536, decoder_ffn_dim=1536, use_cache=False, **off)
-    return hf.WhisperForConditionalGeneration(config), {"input_features": torch.randn(2, 80, 3000), "labels": tokens(51865, 2, 64)}
+    config = hf.WhisperConfig(
+        d_model=384,
+        encoder_layers=4,
+        decoder_layers=4,
+        encoder_attention_heads=6,
+        decoder_attention_heads=6,
+        encoder_ffn_dim=1536,
+        decoder_ffn_dim=1536,
+        use_cache=False,
+        **off,
+    )
+    return hf.WhisperForConditionalGeneration(config), {
+        "input_features": torch.randn(2, 80, 3000),
+        "labels": tokens(51865, 2, 64),
+    }
 
 
 def make(name):
@@ -126,13 +182,23 @@ def make(name):
     if name == "lstm":
         return Lstm().train(), {"tokens": tokens(10000, 32, 128), "label": tokens(10000, 32, 128)}
     if name == "dlrm":
-        return Dlrm().train(), {"dense": torch.rand(512, 13), "category": tokens(20000, 512, 8), "click": torch.randint(0, 2, (512,)).float()}
+        return Dlrm().train(), {
+            "dense": torch.rand(512, 13),
+            "category": tokens(20000, 512, 8),
+            "click": torch.randint(0, 2, (512,)).float(),
+        }
     if name == "unet":
         module, inputs = images(UNet(), 4, 256)
         inputs["label"] = tokens(10, 4, 256, 256)
         return module.train(), inputs
     import torchvision.models as tv
-    net, batch = {"vit": (tv.vit_b_16, 8), "convnext": (lambda: tv.convnext_tiny(stochastic_depth_prob=0.0), 8), "resnet50": (tv.resnet50, 16),
-                  "efficientnet": (lambda: tv.efficientnet_b0(stochastic_depth_prob=0.0, dropout=0.0), 8), "mobilenet": (lambda: tv.mobilenet_v2(dropout=0.0), 16)}[name]
+
+    net, batch = {
+        "vit": (tv.vit_b_16, 8),
+        "convnext": (lambda: tv.convnext_tiny(stochastic_depth_prob=0.0), 8),
+        "resnet50": (tv.resnet50, 16),
+        "efficientnet": (lambda: tv.efficientnet_b0(stochastic_depth_prob=0.0, dropout=0.0), 8),
+        "mobilenet": (lambda: tv.mobilenet_v2(dropout=0.0), 16),
+    }[name]
     module, inputs = images(net(), batch)
     return module.train(), inputs

@@ -1,19 +1,26 @@
 #!/usr/bin/env python3
-"""One training step of twelve networks that people train: ckc beside PyTorch, alternating, in one run.
+"""One training step of twelve networks that people train: ckc beside PyTorch, alternating, in one
+run.
 
-    steps.py --python PYTHON-WITH-TORCH [--build build] [--models gpt2,bert,...] [--steps 3] [--rounds 3] [--threads N]
+    steps.py --python PYTHON-WITH-TORCH [--build build] [--models gpt2,bert,...] [--steps 3]
+    [--rounds 3] [--threads N]
              [--keep FOLDER] [--no-compile] [--ops] [--out results/steps.md]
 
-step_models.py defines the networks, steps_peer.py exports them and times PyTorch: eager, eager with an allocator told to keep its memory (no
-page faults), channels last for convolutions, compiled.  Both sides take the same batch, float32 and AdamW.  Every run is a process
-of its own, rounds are interleaved, figures are medians; the first losses must agree.  --keep leaves exports in FOLDER and uses those it finds.
+step_models.py defines the networks, steps_peer.py exports them and times PyTorch: eager, eager with
+an allocator told to keep its memory (no page faults), channels last for convolutions, compiled.
+Both sides take the same batch, float32 and AdamW.  Every run is a process of its own, rounds are
+interleaved, figures are medians; the first losses must agree.  --keep leaves exports in FOLDER and
+uses those it finds.
 
-Roof: for every op the larger of its FLOPs over this machine's products per second and its bytes over its memory's speed (`ckc --device
-host`, measured in this run), summed.  --ops lists the ops of each network that take over 3 % of its step, with their share and the part of
-their roof that they reach (`ckrun --profile`, least of the steps).
+Roof: for every op the larger of its FLOPs over this machine's products per second and its bytes
+over its memory's speed (`ckc --device host`, measured in this run), summed.  --ops lists the ops of
+each network that take over 3 % of its step, with their share and the part of their roof that they
+reach (`ckrun --profile`, least of the steps).
 
-Networks in BUDGETS are compiled a second time, under a budget, and that runs in the same rounds: a table of its own says what it costs.
+Networks in BUDGETS are compiled a second time, under a budget, and that runs in the same rounds: a
+table of its own says what it costs.
 """
+
 import argparse
 import datetime
 import json
@@ -27,22 +34,71 @@ import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-KEEP_MEMORY = {"MALLOC_TOP_PAD_": str(1 << 30), "MALLOC_MMAP_THRESHOLD_": str(1 << 33), "MALLOC_TRIM_THRESHOLD_": str(1 << 40)}
-ORDER = ["gpt2", "bert", "vit", "convnext", "resnet50", "efficientnet", "unet", "llama", "t5", "whisper", "lstm", "dlrm"]
+KEEP_MEMORY = {
+    "MALLOC_TOP_PAD_": str(1 << 30),
+    "MALLOC_MMAP_THRESHOLD_": str(1 << 33),
+    "MALLOC_TRIM_THRESHOLD_": str(1 << 40),
+}
+ORDER = [
+    "gpt2",
+    "bert",
+    "vit",
+    "convnext",
+    "resnet50",
+    "efficientnet",
+    "unet",
+    "llama",
+    "t5",
+    "whisper",
+    "lstm",
+    "dlrm",
+]
 TITLES = {
-    "gpt2": "GPT-2 124M, 4 x 256", "bert": "BERT-base, 8 x 128", "vit": "ViT-B/16, 8 x 224^2", "convnext": "ConvNeXt-T, 8 x 224^2",
-    "resnet50": "ResNet-50, 16 x 224^2", "efficientnet": "EfficientNet-B0, 8 x 224^2", "unet": "U-Net, 32 to 512 channels, 4 x 256^2",
-    "llama": "LLaMA, 8 layers of 768, 2 x 512", "t5": "T5-small, 8 x 128 to 64", "whisper": "Whisper-tiny, 2 x 30 s to 64",
-    "lstm": "LSTM, 2 layers of 512, 32 x 128", "dlrm": "DLRM: 8 embeddings and MLPs, 512",
-    "mobilenet": "MobileNetV2, 16 x 224^2"}
-BUDGETS = {"bert": "1880MiB", "vit": "1785MiB", "llama": "1660MiB"}      # of a step; the process takes some 20 MiB more
-IMAGES = {"convnext", "resnet50", "efficientnet", "unet", "mobilenet"}      # convolutions: channels last may help PyTorch
-PRODUCTS = {"matmul", "conv", "conv_dx", "conv_dw", "attention", "attention_grad", "classifier", "rnn", "rnn_grad"}
+    "gpt2": "GPT-2 124M, 4 x 256",
+    "bert": "BERT-base, 8 x 128",
+    "vit": "ViT-B/16, 8 x 224^2",
+    "convnext": "ConvNeXt-T, 8 x 224^2",
+    "resnet50": "ResNet-50, 16 x 224^2",
+    "efficientnet": "EfficientNet-B0, 8 x 224^2",
+    "unet": "U-Net, 32 to 512 channels, 4 x 256^2",
+    "llama": "LLaMA, 8 layers of 768, 2 x 512",
+    "t5": "T5-small, 8 x 128 to 64",
+    "whisper": "Whisper-tiny, 2 x 30 s to 64",
+    "lstm": "LSTM, 2 layers of 512, 32 x 128",
+    "dlrm": "DLRM: 8 embeddings and MLPs, 512",
+    "mobilenet": "MobileNetV2, 16 x 224^2",
+}
+BUDGETS = {
+    "bert": "1880MiB",
+    "vit": "1785MiB",
+    "llama": "1660MiB",
+}  # of a step; the process takes some 20 MiB more
+IMAGES = {
+    "convnext",
+    "resnet50",
+    "efficientnet",
+    "unet",
+    "mobilenet",
+}  # convolutions: channels last may help PyTorch
+PRODUCTS = {
+    "matmul",
+    "conv",
+    "conv_dx",
+    "conv_dw",
+    "attention",
+    "attention_grad",
+    "classifier",
+    "rnn",
+    "rnn_grad",
+}
 
 
 def call(argv, more=None):
-    """Runs to the end; what it prints on both streams, seconds, peak resident bytes of the process."""
-    env = {k: v for k, v in os.environ.items() if k not in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")}
+    """Runs to the end; what it prints on both streams, seconds, peak resident bytes of the
+    process."""
+    env = {
+        k: v for k, v in os.environ.items() if k not in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
+    }
     env.update(more or {})
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         start = time.monotonic()
@@ -59,37 +115,100 @@ def call(argv, more=None):
 class Network:
     def __init__(self, o, name, folder):
         self.o, self.name = o, name
-        self.onnx, self.so, self.lean, self.json = (os.path.join(folder, name + x) for x in (".onnx", ".so", ".lean.so", ".json"))
+        self.onnx, self.so, self.lean, self.json = (
+            os.path.join(folder, name + x) for x in (".onnx", ".so", ".lean.so", ".json")
+        )
         self.log, self.profile = (os.path.join(folder, name + x) for x in (".log", ".profile"))
         self.rows = {}
         if not os.path.exists(self.onnx + ".safetensors"):
             call([o.python, os.path.join(HERE, "steps_peer.py"), name, "--export", self.onnx])
 
     def compile(self):
-        _, self.said, self.compile_seconds, _ = call([os.path.join(self.o.build, "ckc"), self.onnx, "-o", self.so, "--device", "host", "--json", self.json,
-                                                      "--threads", self.o.threads])
+        _, self.said, self.compile_seconds, _ = call(
+            [
+                os.path.join(self.o.build, "ckc"),
+                self.onnx,
+                "-o",
+                self.so,
+                "--device",
+                "host",
+                "--json",
+                self.json,
+                "--threads",
+                self.o.threads,
+            ]
+        )
         with open(self.json) as f:
             self.predicted = json.load(f)["summary"]["step_seconds"]
         if self.name in BUDGETS:
-            call([os.path.join(self.o.build, "ckc"), self.onnx, "-o", self.lean, "--quiet", "--device", "host", "--json", self.json,
-                  "--memory-budget", BUDGETS[self.name], "--threads", self.o.threads])
+            call(
+                [
+                    os.path.join(self.o.build, "ckc"),
+                    self.onnx,
+                    "-o",
+                    self.lean,
+                    "--quiet",
+                    "--device",
+                    "host",
+                    "--json",
+                    self.json,
+                    "--memory-budget",
+                    BUDGETS[self.name],
+                    "--threads",
+                    self.o.threads,
+                ]
+            )
             with open(self.json) as f:
                 self.predicted_lean = json.load(f)["summary"]["step_seconds"]
 
     def ckrun(self, *more, steps, so=None):
-        argv = [os.path.join(self.o.build, "ckrun"), so or self.so, "--inputs", self.onnx + ".safetensors", "--steps", steps, "--lr", 1e-4,
-                "--log", self.log, "--quiet", "--threads", self.o.threads, *more]
+        argv = [
+            os.path.join(self.o.build, "ckrun"),
+            so or self.so,
+            "--inputs",
+            self.onnx + ".safetensors",
+            "--steps",
+            steps,
+            "--lr",
+            1e-4,
+            "--log",
+            self.log,
+            "--quiet",
+            "--threads",
+            self.o.threads,
+            *more,
+        ]
         _, _, _, peak = call(argv)
         with open(self.log) as f:
             rows = [json.loads(line) for line in f if '"loss"' in line]
-        return {"step_seconds": statistics.median(r["seconds"] for r in rows[1:]), "peak_bytes": peak, "losses": [r["loss"] for r in rows]}
+        return {
+            "step_seconds": statistics.median(r["seconds"] for r in rows[1:]),
+            "peak_bytes": peak,
+            "losses": [r["loss"] for r in rows],
+        }
 
     def peer(self, *more, env=None):
-        out, _, _, peak = call([self.o.python, os.path.join(HERE, "steps_peer.py"), self.name, "--steps", self.o.steps, "--threads", self.o.threads, *more], env)
+        out, _, _, peak = call(
+            [
+                self.o.python,
+                os.path.join(HERE, "steps_peer.py"),
+                self.name,
+                "--steps",
+                self.o.steps,
+                "--threads",
+                self.o.threads,
+                *more,
+            ],
+            env,
+        )
         return {**json.loads(out.splitlines()[-1]), "peak_bytes": peak}
 
     def round(self, images):
-        kinds = {"ckc": lambda: self.ckrun(steps=self.o.steps + 1), "eager": self.peer, "eager, memory kept": lambda: self.peer(env=KEEP_MEMORY)}
+        kinds = {
+            "ckc": lambda: self.ckrun(steps=self.o.steps + 1),
+            "eager": self.peer,
+            "eager, memory kept": lambda: self.peer(env=KEEP_MEMORY),
+        }
         if self.name in BUDGETS:
             kinds["ckc, budget"] = lambda: self.ckrun(steps=self.o.steps + 1, so=self.lean)
         if images:
@@ -98,7 +217,9 @@ class Network:
             kinds["compiled"] = lambda: self.peer("--compile")
         for kind, run in kinds.items():
             self.rows.setdefault(kind, []).append(run())
-            print(f"{self.name}: {kind} {self.rows[kind][-1]['step_seconds']:.3f} s", file=sys.stderr)
+            print(
+                f"{self.name}: {kind} {self.rows[kind][-1]['step_seconds']:.3f} s", file=sys.stderr
+            )
 
     def read_profile(self, flops, bandwidth):
         self.ckrun("--profile", self.profile, steps=self.o.steps + 2)
@@ -109,8 +230,20 @@ class Network:
         self.ops = ops
         self.roof = sum(op["roof"] for op in ops)
         self.products = sum(op["least"] for op in ops if op["op"] in PRODUCTS)
-        call([os.path.join(self.o.build, "ckc"), self.onnx, "--plan-only", "--quiet", "--device", self.profile, "--json", self.json,
-                           "--threads", self.o.threads])
+        call(
+            [
+                os.path.join(self.o.build, "ckc"),
+                self.onnx,
+                "--plan-only",
+                "--quiet",
+                "--device",
+                self.profile,
+                "--json",
+                self.json,
+                "--threads",
+                self.o.threads,
+            ]
+        )
         with open(self.json) as f:
             self.predicted_profile = json.load(f)["summary"]["step_seconds"]
 
@@ -135,50 +268,102 @@ class Network:
             kind = kinds.setdefault((op["op"], op["phase"]), [0, 0, 0])
             for i, x in enumerate((1, op["least"], op["roof"])):
                 kind[i] += x
-        return [(op, phase, n, s, s / whole, roof / s) for (op, phase), (n, s, roof) in sorted(kinds.items(), key=lambda k: -k[1][1]) if s > 0.03 * whole]
+        return [
+            (op, phase, n, s, s / whole, roof / s)
+            for (op, phase), (n, s, roof) in sorted(kinds.items(), key=lambda k: -k[1][1])
+            if s > 0.03 * whole
+        ]
 
 
 def report(o, networks, machine):
     cpu = re.search(r"model name\s*: (.*)", open("/proc/cpuinfo").read())
-    out = [f"# Twelve networks, float32, one training step, {datetime.date.today()}", "",
-           f"{cpu.group(1) if cpu else 'unknown'}, {os.cpu_count()} cores, {o.threads} threads, load {machine['load']:.1f} at the start and "
-           f"{os.getloadavg()[0]:.1f} at the end; PyTorch {networks[0].rows['eager'][0]['torch']}; medians of {o.rounds} interleaved round{'s' if o.rounds > 1 else ''} of {o.steps} steps. "
-           f"Roof: products {machine['flops'] / 1e9:.0f} GFLOP/s, memory {machine['bandwidth'] / 1e9:.0f} GB/s. Peaks are of the whole process. Predicted: "
-           "from this machine's speeds (`--device host`), and from one `ckrun --profile`.", "",
-           "| network | ckc s | best PyTorch s | which | ckc / best | products s | ckc / roof | peak MiB | PyTorch's least MiB | ratio | compile s | predicted / s | by profile / s |",
-           "|---|---|---|---|---|---|---|---|---|---|---|---|---|"]
+    out = [
+        f"# Twelve networks, float32, one training step, {datetime.date.today()}",
+        "",
+        f"{cpu.group(1) if cpu else 'unknown'}, {os.cpu_count()} cores, {o.threads} threads, load {machine['load']:.1f} at the start and "
+        f"{os.getloadavg()[0]:.1f} at the end; PyTorch {networks[0].rows['eager'][0]['torch']}; medians of {o.rounds} interleaved round{'s' if o.rounds > 1 else ''} of {o.steps} steps. "
+        f"Roof: products {machine['flops'] / 1e9:.0f} GFLOP/s, memory {machine['bandwidth'] / 1e9:.0f} GB/s. Peaks are of the whole process. Predicted: "
+        "from this machine's speeds (`--device host`), and from one `ckrun --profile`.",
+        "",
+        "| network | ckc s | best PyTorch s | which | ckc / best | products s | ckc / roof | peak MiB | PyTorch's least MiB | ratio | compile s | predicted / s | by profile / s |",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|---|",
+    ]
     for n in networks:
         s, best = n.median("ckc"), n.best()
         peak, other = n.median("ckc", "peak_bytes"), n.least_peak()
-        out.append(f"| {TITLES[n.name]} | {s:.3f} | {n.median(best):.3f} | {best} | {s / n.median(best):.2f} | {n.products:.3f} | {s / n.roof:.2f} | {peak / 2**20:.0f} | "
-                   f"{other / 2**20:.0f} | {peak / other:.2f} | {n.compile_seconds:.1f} | {n.predicted / s:.2f} | {n.predicted_profile / s:.2f} |")
+        out.append(
+            f"| {TITLES[n.name]} | {s:.3f} | {n.median(best):.3f} | {best} | {s / n.median(best):.2f} | {n.products:.3f} | {s / n.roof:.2f} | {peak / 2**20:.0f} | "
+            f"{other / 2**20:.0f} | {peak / other:.2f} | {n.compile_seconds:.1f} | {n.predicted / s:.2f} | {n.predicted_profile / s:.2f} |"
+        )
     lean = [n for n in networks if n.name in BUDGETS]
     if lean:
-        out += ["", "Under a budget, in the same rounds:", "", "| network | budget | ckc s | of ckc's s above | predicted | peak MiB | of PyTorch's least |",
-                "|---|---|---|---|---|---|---|"]
+        out += [
+            "",
+            "Under a budget, in the same rounds:",
+            "",
+            "| network | budget | ckc s | of ckc's s above | predicted | peak MiB | of PyTorch's least |",
+            "|---|---|---|---|---|---|---|",
+        ]
     for n in lean:
         s, peak = n.median("ckc, budget"), n.median("ckc, budget", "peak_bytes")
-        out.append(f"| {TITLES[n.name]} | {BUDGETS[n.name]} | {s:.3f} | {s / n.median('ckc'):.3f} | {n.predicted_lean / n.predicted:.4f} | {peak / 2**20:.0f} | "
-                   f"{peak / n.least_peak():.2f} |")
-    out += ["", "All of PyTorch's medians, s:", "", "| network | eager | eager, memory kept | channels last | compiled |", "|---|---|---|---|---|"]
+        out.append(
+            f"| {TITLES[n.name]} | {BUDGETS[n.name]} | {s:.3f} | {s / n.median('ckc'):.3f} | {n.predicted_lean / n.predicted:.4f} | {peak / 2**20:.0f} | "
+            f"{peak / n.least_peak():.2f} |"
+        )
+    out += [
+        "",
+        "All of PyTorch's medians, s:",
+        "",
+        "| network | eager | eager, memory kept | channels last | compiled |",
+        "|---|---|---|---|---|",
+    ]
     for n in networks:
-        cells = (f"{n.median(k):.3f}" if k in n.rows else "" for k in ("eager", "eager, memory kept", "channels last", "compiled"))
+        cells = (
+            f"{n.median(k):.3f}" if k in n.rows else ""
+            for k in ("eager", "eager, memory kept", "channels last", "compiled")
+        )
         out.append(f"| {TITLES[n.name]} | {' | '.join(cells)} |")
     if o.ops:
-        out += ["", "Ops that take over 3 % of a step, by kind:", "", "| network | op | phase | ops | s | share | of roof |", "|---|---|---|---|---|---|---|"]
+        out += [
+            "",
+            "Ops that take over 3 % of a step, by kind:",
+            "",
+            "| network | op | phase | ops | s | share | of roof |",
+            "|---|---|---|---|---|---|---|",
+        ]
         for n in networks:
-            out += [f"| {n.name} | {op} | {phase} | {k} | {s:.4f} | {100 * share:.0f} % | {of:.2f} |" for op, phase, k, s, share, of in n.over_three_percent()]
+            out += [
+                f"| {n.name} | {op} | {phase} | {k} | {s:.4f} | {100 * share:.0f} % | {of:.2f} |"
+                for op, phase, k, s, share, of in n.over_three_percent()
+            ]
     return "\n".join(out) + "\n"
 
 
 def measure_machine(o, onnx):
-    said = call([os.path.join(o.build, "ckc"), onnx, "--plan-only", "--device", "host", "--threads", o.threads], {"XDG_CACHE_HOME": tempfile.mkdtemp()})[1]
+    said = call(
+        [
+            os.path.join(o.build, "ckc"),
+            onnx,
+            "--plan-only",
+            "--device",
+            "host",
+            "--threads",
+            o.threads,
+        ],
+        {"XDG_CACHE_HOME": tempfile.mkdtemp()},
+    )[1]
     flops, bandwidth = re.search(r"products ([\d.]+) GFLOP/s.* memory ([\d.]+) GB/s", said).groups()
-    return {"flops": float(flops) * 1e9, "bandwidth": float(bandwidth) * 1e9, "load": os.getloadavg()[0]}
+    return {
+        "flops": float(flops) * 1e9,
+        "bandwidth": float(bandwidth) * 1e9,
+        "load": os.getloadavg()[0],
+    }
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     p.add_argument("--python", required=True)
     p.add_argument("--build", default=os.path.join(HERE, "..", "..", "build"))
     p.add_argument("--models", default=",".join(ORDER))
@@ -194,7 +379,18 @@ def main():
     os.makedirs(folder, exist_ok=True)
     networks = [Network(o, name, folder) for name in o.models.split(",")]
     machine = measure_machine(o, networks[0].onnx)
-    call([os.path.join(o.build, "ckc"), networks[0].onnx, "--plan-only", "--quiet", "--device", "host", "--threads", o.threads])  # kept: no compile measures
+    call(
+        [
+            os.path.join(o.build, "ckc"),
+            networks[0].onnx,
+            "--plan-only",
+            "--quiet",
+            "--device",
+            "host",
+            "--threads",
+            o.threads,
+        ]
+    )  # kept: no compile measures
     for n in networks:
         n.compile()
     for _ in range(o.rounds):

@@ -4,9 +4,11 @@
     steps_peer.py MODEL --export OUT.onnx
     steps_peer.py MODEL [--compile] [--channels-last] [--threads N] [--steps 3]
 
---export also writes the batch to OUT.onnx.safetensors.  Timed, it prints one JSON object: seconds and CPU seconds of a step (medians), the losses,
-seconds of the first step, bytes at the process's peak.  Needs torch, torchvision, transformers, onnx, onnxscript and safetensors.
+--export also writes the batch to OUT.onnx.safetensors.  Timed, it prints one JSON object: seconds
+and CPU seconds of a step (medians), the losses, seconds of the first step, bytes at the process's
+peak.  Needs torch, torchvision, transformers, onnx, onnxscript and safetensors.
 """
+
 import argparse
 import json
 import os
@@ -25,13 +27,18 @@ import step_models
 def export(name, path):
     module, inputs = step_models.make(name)
     if name == "t5":
-        module.net.set_attn_implementation("eager")       # the exporter cannot view sdpa's result
+        module.net.set_attn_implementation("eager")  # the exporter cannot view sdpa's result
     how = {"input_names": list(inputs), "output_names": ["loss"], "opset_version": 18}
     if name not in ("gpt2", "bert", "vit", "llama", "t5", "whisper", "dlrm"):
         # TorchScript keeps BatchNormalization in training form and LSTM as one node
-        how.update(dynamo=False, opset_version=17, training=torch.onnx.TrainingMode.TRAINING, do_constant_folding=False)
+        how.update(
+            dynamo=False,
+            opset_version=17,
+            training=torch.onnx.TrainingMode.TRAINING,
+            do_constant_folding=False,
+        )
     else:
-        how.update(dynamo=True, optimize=False)        # keeps every parameter and its name
+        how.update(dynamo=True, optimize=False)  # keeps every parameter and its name
     torch.onnx.export(module, tuple(inputs.values()), path, **how)
     save_file({k: v.contiguous() for k, v in inputs.items()}, path + ".safetensors")
 
@@ -56,14 +63,25 @@ def train(o):
         losses.append(loss.item())
         seconds.append(time.perf_counter() - start)
         cpu.append(time.process_time() - used)
-    print(json.dumps({
-        "torch": torch.__version__, "threads": torch.get_num_threads(), "step_seconds": statistics.median(seconds[1:]),
-        "cpu_seconds": statistics.median(cpu[1:]), "first_seconds": seconds[0], "losses": losses,
-        "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}))
+    print(
+        json.dumps(
+            {
+                "torch": torch.__version__,
+                "threads": torch.get_num_threads(),
+                "step_seconds": statistics.median(seconds[1:]),
+                "cpu_seconds": statistics.median(cpu[1:]),
+                "first_seconds": seconds[0],
+                "losses": losses,
+                "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+            }
+        )
+    )
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     p.add_argument("model", help="a name that step_models.make knows")
     p.add_argument("--export")
     p.add_argument("--compile", action="store_true")

@@ -6,6 +6,7 @@ usage: models.py --ckc PATH [DIR]
 DIR holds NAME.onnx and NAME.json (dims to bind, loss).  The counts below are
 per file; what exporters write them as differs, the result may not.
 """
+
 import argparse
 import collections
 import json
@@ -14,11 +15,33 @@ import re
 import subprocess
 import sys
 
-COUNTED = ("attention", "layernorm", "rmsnorm", "gelu", "silu", "sce",
-           "dropout", "matmul", "concat")
+COUNTED = (
+    "attention",
+    "layernorm",
+    "rmsnorm",
+    "gelu",
+    "silu",
+    "sce",
+    "dropout",
+    "matmul",
+    "concat",
+)
 # No trace of these may be left, in decomposed form or as mask arithmetic.
-FORBIDDEN = ("softmax", "erf", "sqrt", "pow", "exp", "isnan", "expand",
-             "trilu", "sigmoid", "max", "min", "div", "recip")
+FORBIDDEN = (
+    "softmax",
+    "erf",
+    "sqrt",
+    "pow",
+    "exp",
+    "isnan",
+    "expand",
+    "trilu",
+    "sigmoid",
+    "max",
+    "min",
+    "div",
+    "recip",
+)
 
 GPT2 = dict(attention=2, layernorm=5, gelu=2, sce=1, matmul=9)
 LLAMA = dict(attention=2, rmsnorm=5, silu=2, sce=1, matmul=15, concat=4)
@@ -31,10 +54,8 @@ EXPECTED = {
     "chargpt-2m7": dict(attention=6, layernorm=13, gelu=6, sce=1, matmul=25),
     "chargpt-dyn-o24": GPT2,
     "chargpt-ts14": dict(GPT2, dropout=5),
-    "encoder-dynamo": dict(attention=2, layernorm=4, gelu=2, sce=1, matmul=9,
-                           dropout=6),
-    "encoder-ts17": dict(attention=2, layernorm=4, gelu=2, sce=1, matmul=9,
-                         dropout=6),
+    "encoder-dynamo": dict(attention=2, layernorm=4, gelu=2, sce=1, matmul=9, dropout=6),
+    "encoder-ts17": dict(attention=2, layernorm=4, gelu=2, sce=1, matmul=9, dropout=6),
     "gpt2-default": GPT2,
     "gpt2-default-dyn": GPT2,
     "gpt2-dropout-dynamo": dict(GPT2, dropout=5),
@@ -69,12 +90,12 @@ def canon(ckc, stem):
     loss = meta["loss"]
     if isinstance(loss, dict):
         args += ["--loss", "%s:%s" % (loss["kind"], loss["logits"])]
-    r = subprocess.run(args, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                       timeout=60, check=False)
+    r = subprocess.run(
+        args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60, check=False
+    )
     if r.returncode:
         raise RuntimeError(r.stderr.decode("utf-8", "replace").strip())
-    return collections.Counter(re.findall(
-        r"^\t%.* = ([a-z_]+)\b", r.stdout.decode(), re.M))
+    return collections.Counter(re.findall(r"^\t%.* = ([a-z_]+)\b", r.stdout.decode(), re.M))
 
 
 def check(ckc, stem, expected):
@@ -82,18 +103,19 @@ def check(ckc, stem, expected):
         ops = canon(ckc, stem)
     except RuntimeError as e:
         return [str(e)]
-    faults = ["%d %s, expected %d" % (ops[op], op, expected.get(op, 0))
-              for op in COUNTED if ops[op] != expected.get(op, 0)]
-    return faults + ["%d %s left" % (ops[op], op) for op in FORBIDDEN
-                     if ops[op]]
+    faults = [
+        "%d %s, expected %d" % (ops[op], op, expected.get(op, 0))
+        for op in COUNTED
+        if ops[op] != expected.get(op, 0)
+    ]
+    return faults + ["%d %s left" % (ops[op], op) for op in FORBIDDEN if ops[op]]
 
 
 def main():
     here = os.path.dirname(os.path.abspath(__file__))
     parser = argparse.ArgumentParser()
     parser.add_argument("--ckc", required=True)
-    parser.add_argument("dir", nargs="?",
-                        default=os.path.join(here, "../models"))
+    parser.add_argument("dir", nargs="?", default=os.path.join(here, "../models"))
     args = parser.parse_args()
     passed = failed = 0
     for name, expected in sorted(EXPECTED.items()):

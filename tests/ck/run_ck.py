@@ -18,6 +18,7 @@ with it.  `ckc FILE ARGS` runs in an empty folder.
 Runs of blanks compare equal in check lines.  Output that is a graph is read
 back and printed again; it must stay the same.  Exit status 77 if nothing ran.
 """
+
 import argparse
 import os
 import re
@@ -26,8 +27,7 @@ import subprocess
 import sys
 import tempfile
 
-WORDS = ("run", "expect", "check", "check-not", "check-count", "stderr",
-         "error", "usage", "skip")
+WORDS = ("run", "expect", "check", "check-not", "check-count", "stderr", "error", "usage", "skip")
 LINE = re.compile(r"#\s*(%s):\s?(.*)$" % "|".join(WORDS))
 
 
@@ -48,12 +48,14 @@ class Test:
             word, rest = m.group(1), m.group(2).strip()
             if word == "expect":
                 self.first = at
-                while at < len(self.lines) and \
-                        self.lines[at].startswith("#") and \
-                        not LINE.match(self.lines[at]):
+                while (
+                    at < len(self.lines)
+                    and self.lines[at].startswith("#")
+                    and not LINE.match(self.lines[at])
+                ):
                     at += 1
                 self.last = at
-                self.expect = [strip(s) for s in self.lines[self.first:at]]
+                self.expect = [strip(s) for s in self.lines[self.first : at]]
             else:
                 self.add(word, rest)
 
@@ -78,7 +80,7 @@ class Test:
                 self.lines.pop()
             self.lines += ["# expect:"] + text + [""]
         else:
-            self.lines[self.first:self.last] = text
+            self.lines[self.first : self.last] = text
         self.expect = output
         with open(self.path, "w", encoding="utf-8") as f:
             f.write("\n".join(self.lines))
@@ -98,13 +100,17 @@ def run(ckc, path, args):
     """Exit status, standard output, standard error."""
     with tempfile.TemporaryDirectory() as folder:
         try:
-            r = subprocess.run([ckc, path] + args, cwd=folder, timeout=60,
-                               stdin=subprocess.DEVNULL,
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            r = subprocess.run(
+                [ckc, path] + args,
+                cwd=folder,
+                timeout=60,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+            )
         except subprocess.TimeoutExpired:
             return "timeout", "", ""
-    return (r.returncode, r.stdout.decode("utf-8", "replace"),
-            r.stderr.decode("utf-8", "replace"))
+    return (r.returncode, r.stdout.decode("utf-8", "replace"), r.stderr.decode("utf-8", "replace"))
 
 
 def check_lines(checks, output):
@@ -128,8 +134,7 @@ def check_lines(checks, output):
             if count != int(want):
                 return "check-count: %s: found %d" % (text, count)
         else:
-            hit = next((i for i in range(at, len(lines))
-                        if squeeze(text) in lines[i]), None)
+            hit = next((i for i in range(at, len(lines)) if squeeze(text) in lines[i]), None)
             if hit is None:
                 return "check: %s: not found from line %d on" % (text, at + 1)
             fault = seen(at, hit)
@@ -144,15 +149,13 @@ def differ(want, found):
         a = want[i] if i < len(want) else "(end)"
         b = found[i] if i < len(found) else "(end)"
         if a != b:
-            return "line %d\n    expected: %s\n    found:    %s" % (
-                i + 1, a.strip(), b.strip())
+            return "line %d\n    expected: %s\n    found:    %s" % (i + 1, a.strip(), b.strip())
     return None
 
 
 def reread(ckc, text):
     """What is wrong with the output as input, or None."""
-    with tempfile.NamedTemporaryFile("w", suffix=".ck", delete=False,
-                                     encoding="utf-8") as f:
+    with tempfile.NamedTemporaryFile("w", suffix=".ck", delete=False, encoding="utf-8") as f:
         f.write(text)
     try:
         status, out, err = run(ckc, f.name, ["--passes=none"])
@@ -172,17 +175,20 @@ def judge(test, ckc, args, bless):
     err = err.replace(here + "/", "")
     if status != test.status:
         return "exit status %s, expected %d\n    %s" % (
-            status, test.status, err.strip().replace("\n", "\n    "))
+            status,
+            test.status,
+            err.strip().replace("\n", "\n    "),
+        )
     for text in test.stderr:
         if squeeze(text) not in squeeze(err):
             return "standard error lacks: %s\n    found: %s" % (
-                text, err.strip().replace("\n", "\n    "))
-    if "left an invalid graph" in err and not any(
-            "invalid graph" in s for s in test.stderr):
+                text,
+                err.strip().replace("\n", "\n    "),
+            )
+    if "left an invalid graph" in err and not any("invalid graph" in s for s in test.stderr):
         return "a fault of the graph's is called a pass's: %s" % err.strip()
     lines = [s.rstrip() for s in out.rstrip("\n").split("\n")]
-    if bless and (test.is_empty() or test.expect is not None) and \
-            test.expect != lines:
+    if bless and (test.is_empty() or test.expect is not None) and test.expect != lines:
         test.bless(lines)
     elif test.expect is not None and test.expect != lines:
         return differ(test.expect, lines)
@@ -204,12 +210,13 @@ def find(paths):
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__.split("\n", 1)[0])
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--ckc", required=True, help="the compiler")
-    parser.add_argument("--bless", action="store_true",
-                        help="write expect blocks where they differ or where "
-                        "a test expects nothing")
+    parser.add_argument(
+        "--bless",
+        action="store_true",
+        help="write expect blocks where they differ or where a test expects nothing",
+    )
     parser.add_argument("paths", nargs="+", help="files or folders")
     args = parser.parse_args()
     ckc = os.path.abspath(args.ckc)
@@ -231,8 +238,7 @@ def main():
             print("%s: %s" % (path, fault))
         else:
             passed += 1
-    print("%d passed, %d failed%s" % (
-        passed, failed, ", %d skipped" % skipped if skipped else ""))
+    print("%d passed, %d failed%s" % (passed, failed, ", %d skipped" % skipped if skipped else ""))
     if failed:
         return 1
     return 0 if passed else 77

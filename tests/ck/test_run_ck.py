@@ -4,6 +4,7 @@
 A stand-in for the compiler prints the test's own lines that start with
 "out: " and "err: " and exits with the status on its "status: " line.
 """
+
 import os
 import subprocess
 import sys
@@ -34,10 +35,8 @@ CASES = [
     ("# run:\nout: a  b\nout: c\n# check: a b\n# check: c\n", True),
     ("# run:\nout: a\nout: c\n# check: c\n# check: a\n", False),
     ("# run:\nout: a\n# check: a\n# check: a\n", False),
-    ("# run:\nout: a\nout: x\nout: b\n# check: a\n# check-not: x\n# check: b\n",
-     False),
-    ("# run:\nout: x\nout: a\nout: b\n# check: a\n# check-not: x\n# check: b\n",
-     True),
+    ("# run:\nout: a\nout: x\nout: b\n# check: a\n# check-not: x\n# check: b\n", False),
+    ("# run:\nout: x\nout: a\nout: b\n# check: a\n# check-not: x\n# check: b\n", True),
     ("# run:\nout: a\nout: x\n# check: a\n# check-not: x\n", False),
     ("# run:\nout: a\nout: a\n# check-count: 2 a\n", True),
     ("# run:\nout: a\nout: a\n# check-count: 1 a\n", False),
@@ -53,8 +52,7 @@ CASES = [
 
 
 def main():
-    runner = os.path.join(os.path.dirname(os.path.abspath(__file__)),
-                          "run_ck.py")
+    runner = os.path.join(os.path.dirname(os.path.abspath(__file__)), "run_ck.py")
     failed = 0
     with tempfile.TemporaryDirectory() as folder:
         fake = os.path.join(folder, "fake")
@@ -66,16 +64,16 @@ def main():
             path = os.path.join(folder, "t.ck")
             with open(path, "w", encoding="utf-8") as f:
                 f.write(text)
-            done = subprocess.run([sys.executable, runner, "--ckc", fake,
-                                   path, *flags], stdout=subprocess.PIPE)
+            done = subprocess.run(
+                [sys.executable, runner, "--ckc", fake, path, *flags], stdout=subprocess.PIPE
+            )
             with open(path, encoding="utf-8") as f:
                 return done.returncode, f.read()
 
         for text, passes in CASES:
             if (run(text)[0] == 0) != passes:
                 failed += 1
-                print("expected to %s:\n%s" % (
-                    "pass" if passes else "fail", text))
+                print("expected to %s:\n%s" % ("pass" if passes else "fail", text))
         if run("# skip: why\n# run:\n")[0] != 77:
             failed += 1
             print("nothing but skipped tests: expected status 77")

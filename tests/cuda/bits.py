@@ -3,8 +3,10 @@
 
     bits.py CKC CKRUN NVCC
 
-The gradients of a sum over what is computed element by element are computed so, too, and so are updates, random rounding included.
+The gradients of a sum over what is computed element by element are computed so, too, and so are
+updates, random rounding included.
 """
+
 import os
 import sys
 
@@ -30,8 +32,13 @@ GRAPH = """graph @bits {
 	loss %loss
 }
 """
-SETTINGS = (["--optimizer", "adamw"], ["--optimizer", "sgdm"], ["--optimizer", "lion"],
-            ["--dtype", "bf16", "--master-weights", "off", "--state-dtype", "bf16"], ["--dtype", "f16", "--optimizer", "sgd"])
+SETTINGS = (
+    ["--optimizer", "adamw"],
+    ["--optimizer", "sgdm"],
+    ["--optimizer", "lion"],
+    ["--dtype", "bf16", "--master-weights", "off", "--state-dtype", "bf16"],
+    ["--dtype", "f16", "--optimizer", "sgd"],
+)
 
 
 def trained(bench, model, inputs, name, *flags):

@@ -5,6 +5,7 @@
 
 NVCC compiles kernels for the host, FOLDER holds the stand-ins for NVIDIA's libraries.
 """
+
 import os
 import re
 import sys
@@ -33,7 +34,11 @@ def main():
     bench = ck.Bench()
     there = {"LD_LIBRARY_PATH": folder}
     gpu = ["--target", "cuda", "--nvcc", nvcc]
-    model, so, inputs = bench.path("lookup.ck"), bench.path("lookup.so"), bench.path("in.safetensors")
+    model, so, inputs = (
+        bench.path("lookup.ck"),
+        bench.path("lookup.so"),
+        bench.path("in.safetensors"),
+    )
     with open(model, "w") as f:
         f.write(TEXT)
 
@@ -41,15 +46,25 @@ def main():
         optimizers.write_tensors(inputs, {"x": np.array(x), "labels": np.array(labels)})
 
     def refused(what, words, done):
-        bench.check(done.returncode == 1, f"{what}: status {done.returncode}, expected 1: {done.stderr.strip()[:300]}")
+        bench.check(
+            done.returncode == 1,
+            f"{what}: status {done.returncode}, expected 1: {done.stderr.strip()[:300]}",
+        )
         for word in words:
             bench.check(word in done.stderr, f"{what}: no '{word}' in: {done.stderr.strip()[:300]}")
-        bench.check(done.stderr.strip().count("\n") < 4, f"{what}: said in too many lines: {done.stderr[:600]}")
+        bench.check(
+            done.stderr.strip().count("\n") < 4,
+            f"{what}: said in too many lines: {done.stderr[:600]}",
+        )
 
     def compiled(*more):
         return bench.ckc(model, "-o", so, "--optimizer", "sgd", *more)
 
-    refused("no nvcc", ["/nosuch/nvcc", "--nvcc"], compiled("--target", "cuda", "--nvcc", "/nosuch/nvcc"))
+    refused(
+        "no nvcc",
+        ["/nosuch/nvcc", "--nvcc"],
+        compiled("--target", "cuda", "--nvcc", "/nosuch/nvcc"),
+    )
     refused("a failing nvcc", ["false"], compiled("--target", "cuda", "--nvcc", "false"))
     bench.check(not os.path.exists(so), "a compiler that fails left a library")
     bad = compiled(*gpu, "--arch", "hopper")
@@ -58,15 +73,25 @@ def main():
         bench.finish()
 
     def run(**env):
-        return bench.ckrun(so, "--inputs", inputs, "--steps", 3, "--save", bench.path("end"), env={**there, **env})
+        return bench.ckrun(
+            so, "--inputs", inputs, "--steps", 3, "--save", bench.path("end"), env={**there, **env}
+        )
 
     write([1, 2, 3, 9], [0, 1, 2, 3])
     bench.must(run(), "a GPU that is well")
     os.unlink(bench.path("end"))
-    refused("no driver", ["driver", "--target"], bench.ckrun(so, "--inputs", inputs, env={"LD_LIBRARY_PATH": "/nosuch"}))
+    refused(
+        "no driver",
+        ["driver", "--target"],
+        bench.ckrun(so, "--inputs", inputs, env={"LD_LIBRARY_PATH": "/nosuch"}),
+    )
     refused("no device", ["no GPU was found", "CUDA_VISIBLE_DEVICES"], run(CKR_FAKE_GPU="none"))
     refused("another architecture", ["sm_90", "sm_80", "--arch"], run(CKR_FAKE_GPU_ARCH="80"))
-    refused("too little memory", ["memory", "of 100 are free", "--memory-budget"], run(CKR_FAKE_GPU_BYTES="100"))
+    refused(
+        "too little memory",
+        ["memory", "of 100 are free", "--memory-budget"],
+        run(CKR_FAKE_GPU_BYTES="100"),
+    )
     refused("a device that is lost", ["unspecified launch failure"], run(CKR_FAKE_GPU="lost"))
     # while steps are queued: which one is known to have ended
     text = run(CKR_FAKE_GPU="lost", CKR_FAKE_GPU_LOST="100000").stderr
@@ -75,17 +100,42 @@ def main():
     found = set()
     for copies in range(30, 80, 2):
         for late in "0", "1", "5":
-            lost = bench.ckrun(so, "--inputs", inputs, "--steps", 9, "--quiet", "--log", bench.path("log"),
-                               env={**there, "CKR_FAKE_GPU": "lost", "CKR_FAKE_GPU_LOST": str(copies), "CKR_FAKE_GPU_LATE": late})
-            refused(f"a device that is lost after {copies} copies", ["unspecified launch failure"], lost)
-            for step, ended in re.findall(r"step (\d+): .*; (\d+) steps had completed", lost.stderr):
+            lost = bench.ckrun(
+                so,
+                "--inputs",
+                inputs,
+                "--steps",
+                9,
+                "--quiet",
+                "--log",
+                bench.path("log"),
+                env={
+                    **there,
+                    "CKR_FAKE_GPU": "lost",
+                    "CKR_FAKE_GPU_LOST": str(copies),
+                    "CKR_FAKE_GPU_LATE": late,
+                },
+            )
+            refused(
+                f"a device that is lost after {copies} copies", ["unspecified launch failure"], lost
+            )
+            for step, ended in re.findall(
+                r"step (\d+): .*; (\d+) steps had completed", lost.stderr
+            ):
                 with open(bench.path("log")) as f:
                     rows = len(f.readlines())
-                bench.check(int(step) == int(ended) + 1 and rows == int(ended), f"{lost.stderr}: the log has {rows} rows")
+                bench.check(
+                    int(step) == int(ended) + 1 and rows == int(ended),
+                    f"{lost.stderr}: the log has {rows} rows",
+                )
                 found.add(ended)
     bench.check(len(found) > 2, f"lost in too few steps: {found}")
     for launch in 0, 7, 20:
-        refused(f"launch {launch} that fails", ["kernel launch failed", "too many resources"], run(CKR_EMULATE_FAIL=str(launch)))
+        refused(
+            f"launch {launch} that fails",
+            ["kernel launch failed", "too many resources"],
+            run(CKR_EMULATE_FAIL=str(launch)),
+        )
     write([1, 2, 10, 11], [0, 1, 2, 3])
     refused("an index out of range", ["index out of range: 10", "step 1"], run())
     write([1, 2, 3, 4], [0, 9, 7, 3])

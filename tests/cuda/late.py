@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""Steps that a GPU is given before the one in front has ended, by a driver that does them as late as it may, or in any order it may.
+"""Steps that a GPU is given before the one in front has ended, by a driver that does them as late
+as it may, or in any order it may.
 
     late.py CKC CKRUN NVCC FOLDER LATE
 
-FOLDER holds the stand-ins for NVIDIA's libraries, LATE is late.c.  Losses, norms, scales, messages, counts and checkpoints must be those of
-steps that are carried out one by one and looked at after every kernel (CKR_POISON=1), messages and counts those of the CPU, and a step that
-fails must leave the checkpoint of the one before it.  Calls that stop the GPU are counted.
+FOLDER holds the stand-ins for NVIDIA's libraries, LATE is late.c.  Losses, norms, scales, messages,
+counts and checkpoints must be those of steps that are carried out one by one and looked at after
+every kernel (CKR_POISON=1), messages and counts those of the CPU, and a step that fails must leave
+the checkpoint of the one before it.  Calls that stop the GPU are counted.
 """
+
 import json
 import os
 import re
@@ -44,7 +47,11 @@ BN = os.path.join(ck.MODELS, "cnn-bn-batch.onnx")
 # name: model, flags, what may be wrong with inputs
 MODELS = {
     "adamw": ("text", [], ["nan", "loss", "index", "feed"]),
-    "accumulated": ("text", ["--grad-accum", "3", "--optimizer", "lion"], ["nan", "index", "early", "feed"]),
+    "accumulated": (
+        "text",
+        ["--grad-accum", "3", "--optimizer", "lion"],
+        ["nan", "index", "early", "feed"],
+    ),
     "f16": ("text", ["--dtype", "f16", "--optimizer", "sgd"], ["nan", "big", "index"]),
     "bf16": ("text", ["--dtype", "bf16", "--optimizer", "sgdm", "--state-dtype", "bf16"], ["nan"]),
     "adafactor": ("text", ["--optimizer", "adafactor"], ["nan"]),
@@ -53,7 +60,14 @@ MODELS = {
     "two ranks": ("text", ["--tp", "2"], ["index"]),
 }
 # CKR_FAKE_GPU_LATE, CKR_GRAPHS, depth, fed
-WAYS = [("0", "1", 2, 1), ("1", "1", 2, 1), ("1", "0", 2, 0), ("1", "1", 1, 1), ("2", "1", 2, 0), ("3", "0", 2, 1)]
+WAYS = [
+    ("0", "1", 2, 1),
+    ("1", "1", 2, 1),
+    ("1", "0", 2, 0),
+    ("1", "1", 1, 1),
+    ("2", "1", 2, 0),
+    ("3", "0", 2, 1),
+]
 
 
 class Test:
@@ -70,7 +84,12 @@ class Test:
         out = []
         for target in [["--target", "cuda", "--nvcc", self.nvcc], []]:
             so = self.bench.path(f"{name.replace(' ', '-')}-{len(out)}.so")
-            self.bench.must(self.bench.ckc(self.text if model == "text" else model, "-o", so, "--quiet", *flags, *target), name)
+            self.bench.must(
+                self.bench.ckc(
+                    self.text if model == "text" else model, "-o", so, "--quiet", *flags, *target
+                ),
+                name,
+            )
             out.append(so)
         return out
 
@@ -79,10 +98,17 @@ class Test:
         out = self.bench.path("out.safetensors")
         if os.path.exists(out):
             os.unlink(out)
-        done = self.bench.run([self.late, so, *args, out], env={"LD_LIBRARY_PATH": self.folder, **env})
+        done = self.bench.run(
+            [self.late, so, *args, out], env={"LD_LIBRARY_PATH": self.folder, **env}
+        )
         what = f"{os.path.basename(so)} {args} {env}"
-        self.bench.check(done.returncode == 0 and not done.stderr, f"{what}: {done.returncode}: {done.stderr[-300:]} {done.stdout[-300:]}")
-        if not self.bench.check(os.path.exists(out), f"{what}: no checkpoint: {done.stdout[-300:]}"):
+        self.bench.check(
+            done.returncode == 0 and not done.stderr,
+            f"{what}: {done.returncode}: {done.stderr[-300:]} {done.stdout[-300:]}",
+        )
+        if not self.bench.check(
+            os.path.exists(out), f"{what}: no checkpoint: {done.stdout[-300:]}"
+        ):
             return done.stdout, b""
         with open(out, "rb") as f:
             return done.stdout, f.read()
@@ -96,7 +122,10 @@ class Test:
             args = [bad, how, on_nan]
             plain = self.taken(gpu, STEPS, 1, fed, *args, CKR_POISON="1")
             there = self.taken(cpu, STEPS, 1, fed, *args)[0]
-            b.check(facts(plain[0]) == facts(there), f"{name} {how} {on_nan}: the CPU says\n{there}\nand not\n{plain[0]}")
+            b.check(
+                facts(plain[0]) == facts(there),
+                f"{name} {how} {on_nan}: the CPU says\n{there}\nand not\n{plain[0]}",
+            )
             if bad and on_nan == "stop" and how != "big":
                 b.check(f"step {BAD}" in plain[0], f"{name} {how}: no step {BAD} in\n{plain[0]}")
             if bad and on_nan == "stop" and how != "big":
@@ -105,8 +134,12 @@ class Test:
             for late, graphs, depth, way_fed in WAYS:
                 if way_fed != fed:
                     continue
-                got = self.taken(gpu, STEPS, depth, fed, *args, CKR_FAKE_GPU_LATE=late, CKR_GRAPHS=graphs)
-                what = f"{name} {how} {on_nan}, late {late}, graphs {graphs}, depth {depth}, fed {fed}"
+                got = self.taken(
+                    gpu, STEPS, depth, fed, *args, CKR_FAKE_GPU_LATE=late, CKR_GRAPHS=graphs
+                )
+                what = (
+                    f"{name} {how} {on_nan}, late {late}, graphs {graphs}, depth {depth}, fed {fed}"
+                )
                 b.check(got[0] == plain[0], f"{what}:\n{got[0]}\nis not\n{plain[0]}")
                 b.check(got[1] == plain[1], f"{what}: another checkpoint")
 
@@ -123,15 +156,38 @@ class Test:
     def data(self):
         import optimizers
         import numpy as np
+
         path, rng = self.bench.path("data.safetensors"), np.random.default_rng(1)
-        optimizers.write_tensors(path, {"x": rng.random((64, 16), np.float32), "ids": rng.integers(0, 10, 64), "labels": rng.integers(0, 4, 64)})
+        optimizers.write_tensors(
+            path,
+            {
+                "x": rng.random((64, 16), np.float32),
+                "ids": rng.integers(0, 10, 64),
+                "labels": rng.integers(0, 4, 64),
+            },
+        )
         return path
 
     def counted(self, so, data, steps, late):
         path = self.bench.path("count.json")
         log = self.bench.path("log.jsonl")
-        done = self.bench.ckrun(so, "--data", data, "--feed", "c=ones", "--steps", steps, "--log", log, "--quiet",
-                                env={"LD_LIBRARY_PATH": self.folder, "CKR_FAKE_GPU_LATE": late, "CKR_FAKE_GPU_COUNT": path})
+        done = self.bench.ckrun(
+            so,
+            "--data",
+            data,
+            "--feed",
+            "c=ones",
+            "--steps",
+            steps,
+            "--log",
+            log,
+            "--quiet",
+            env={
+                "LD_LIBRARY_PATH": self.folder,
+                "CKR_FAKE_GPU_LATE": late,
+                "CKR_FAKE_GPU_COUNT": path,
+            },
+        )
         self.bench.must(done, "counting")
         with open(log) as f:
             self.bench.check(len(f.readlines()) == steps, "a row for every step")
@@ -139,34 +195,60 @@ class Test:
             return json.load(f)
 
     def counts(self, so, data, graphs, slots, launches):
-        """Nothing stops the GPU once it is going; the host waits for the loss of every step, and for slots of micro-batches."""
+        """Nothing stops the GPU once it is going; the host waits for the loss of every step, and
+        for slots of micro-batches."""
         few, many = (self.counted(so, data, n, "1") for n in (5, 15))
         more = {k: many[k] - few[k] for k in few}
         self.bench.check(more["stops"] == 0, f"{more['stops']} stops in 10 steps")
-        self.bench.check(more["waits"] == 10 * (1 + slots), f"{more['waits']} waits in 10 steps, expected {10 * (1 + slots)}")
+        self.bench.check(
+            more["waits"] == 10 * (1 + slots),
+            f"{more['waits']} waits in 10 steps, expected {10 * (1 + slots)}",
+        )
         self.bench.check(many["graphs"] == graphs, f"{many['graphs']} graphs, expected {graphs}")
-        self.bench.check(more["launches"] == 10 * launches, f"{more['launches']} launches in 10 steps")
+        self.bench.check(
+            more["launches"] == 10 * launches, f"{more['launches']} launches in 10 steps"
+        )
 
     def interrupted(self, so, data):
         """A signal: the steps under way end, and their state is saved."""
         saved, log = self.bench.path("stopped.safetensors"), self.bench.path("stopped.jsonl")
         env = {**os.environ, "LD_LIBRARY_PATH": self.folder, "CKR_FAKE_GPU_LATE": "1"}
-        run = [self.bench.ckrun_path, so, "--data", data, "--feed", "c=ones", "--save", saved, "--log", log, "--quiet", "--steps"]
+        run = [
+            self.bench.ckrun_path,
+            so,
+            "--data",
+            data,
+            "--feed",
+            "c=ones",
+            "--save",
+            saved,
+            "--log",
+            log,
+            "--quiet",
+            "--steps",
+        ]
         child = subprocess.Popen([*run, "1000000"], env=env, stderr=subprocess.PIPE, text=True)
         while child.poll() is None and (not os.path.exists(log) or os.path.getsize(log) < 1000):
             time.sleep(0.01)
         child.send_signal(signal.SIGINT)
         text = child.communicate()[1]
         found = re.search(r"stopped after step (\d+)", text)
-        if not self.bench.check(child.returncode == 1 and found, f"a signal: {child.returncode}: {text}"):
+        if not self.bench.check(
+            child.returncode == 1 and found, f"a signal: {child.returncode}: {text}"
+        ):
             return
         with open(saved, "rb") as f:
             stopped = f.read()
         with open(log) as f:
             self.bench.check(len(f.readlines()) == int(found[1]), "the log ends where the run does")
-        self.bench.must(self.bench.run([*run, found[1]], env={"LD_LIBRARY_PATH": self.folder}), "as many steps")
+        self.bench.must(
+            self.bench.run([*run, found[1]], env={"LD_LIBRARY_PATH": self.folder}), "as many steps"
+        )
         with open(saved, "rb") as f:
-            self.bench.check(f.read() == stopped, "a run that was stopped has another state than one that ended there")
+            self.bench.check(
+                f.read() == stopped,
+                "a run that was stopped has another state than one that ended there",
+            )
 
 
 def facts(text):

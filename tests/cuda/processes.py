@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
-"""Processes on GPUs of their own, with a stand-in for NCCL, train as virtual ranks on one GPU do, to the bit, and end together.
+"""Processes on GPUs of their own, with a stand-in for NCCL, train as virtual ranks on one GPU do,
+to the bit, and end together.
 
     processes.py CKC CKRUN NVCC FOLDER [PART...]
 
-NVCC compiles kernels for the host, FOLDER holds the stand-ins for NVIDIA's libraries.  Losses, gradients and checkpoints are equal byte by byte
-over tensor and data parallelism, also where what is sent is read, and what is received is there, as late as may be.  Without NCCL, with too few GPUs,
-with one that fails, with a call that never ends, and with a process that is stopped or killed, all end in time and say so once.
+NVCC compiles kernels for the host, FOLDER holds the stand-ins for NVIDIA's libraries.  Losses,
+gradients and checkpoints are equal byte by byte over tensor and data parallelism, also where what
+is sent is read, and what is received is there, as late as may be.  Without NCCL, with too few GPUs,
+with one that fails, with a call that never ends, and with a process that is stopped or killed, all
+end in time and say so once.
 """
+
 import os
 import re
 import shutil
@@ -44,21 +48,43 @@ SHARED = (("llama-dynamo", 4, ("--tp", 4, "--sp")),)
 class Gpus(processes.Processes):
     def compile(self, name, *flags, model=MODEL):
         stem = os.path.join(ck.MODELS, model)
-        return self.build(name, *flags, "--target", "cuda", "--nvcc", self.nvcc, model=stem, loss=ck.model_flags(stem)[0])
+        return self.build(
+            name,
+            *flags,
+            "--target",
+            "cuda",
+            "--nvcc",
+            self.nvcc,
+            model=stem,
+            loss=ck.model_flags(stem)[0],
+        )
 
     def inputs(self, model, replicas):
         """Samples of all replicas, none of them equal."""
         path = self.path(f"{model}-{replicas}.npz")
         x = compare.load(os.path.join(ck.MODELS, model) + ".inputs.safetensors")
-        np.savez(path, **{k: np.concatenate([np.roll(v, i, -1) for i in range(replicas)]) for k, v in x.items()})
+        np.savez(
+            path,
+            **{
+                k: np.concatenate([np.roll(v, i, -1) for i in range(replicas)])
+                for k, v in x.items()
+            },
+        )
         return "--inputs", path
 
     def compared(self, model, n, flags, late=True):
-        replicas = n // (flags[flags.index("--tp") + 1] if "--tp" in flags else 1) if "--dp" in flags else 1
+        replicas = (
+            n // (flags[flags.index("--tp") + 1] if "--tp" in flags else 1)
+            if "--dp" in flags
+            else 1
+        )
         what, inputs = f"{model} {flags}", self.inputs(model, replicas)
         so = self.compile("run", *flags, model=model)
         more = "--steps", 3
-        self.must(self.ckrun(so, *inputs, "--threads", 1, "--ranks", n, *more, *self.files("v")), f"{what}, virtual")
+        self.must(
+            self.ckrun(so, *inputs, "--threads", 1, "--ranks", n, *more, *self.files("v")),
+            f"{what}, virtual",
+        )
         for env in ({}, {"CKR_FAKE_NCCL": "late"}) if late else ({},):
             done = self.mpirun(n, so, *more, *self.files("p"), inputs=inputs, env=env)
             self.must(done, f"{what} {env}")
@@ -75,27 +101,78 @@ class Gpus(processes.Processes):
 
     def alone(self):
         """A run goes on in one process, and on the CPU."""
-        so, cpu = self.compile("tp2", "--tp", 2), self.build("cpu", "--tp", 2, model=os.path.join(ck.MODELS, MODEL))
+        so, cpu = (
+            self.compile("tp2", "--tp", 2),
+            self.build("cpu", "--tp", 2, model=os.path.join(ck.MODELS, MODEL)),
+        )
         inputs = self.inputs(MODEL, 1)
-        self.must(self.mpirun(2, so, "--steps", 2, "--save", self.path("two.save"), inputs=inputs), "two steps")
-        for name, run in (("gpus", lambda *a: self.mpirun(2, so, *a, inputs=inputs)), ("one", lambda *a: self.ckrun(so, *inputs, "--threads", 1, *a))):
-            self.must(run("--resume", self.path("two.save"), "--steps", 4, "--save", self.path(name + ".save")), f"resumed by {name}")
-        self.check(ck.content(self.path("gpus.save")) == ck.content(self.path("one.save")), "resumed: files differ")
-        self.must(self.mpirun(2, cpu, "--resume", self.path("two.save"), "--steps", 4, inputs=inputs), "resumed on the CPU")
+        self.must(
+            self.mpirun(2, so, "--steps", 2, "--save", self.path("two.save"), inputs=inputs),
+            "two steps",
+        )
+        for name, run in (
+            ("gpus", lambda *a: self.mpirun(2, so, *a, inputs=inputs)),
+            ("one", lambda *a: self.ckrun(so, *inputs, "--threads", 1, *a)),
+        ):
+            self.must(
+                run(
+                    "--resume",
+                    self.path("two.save"),
+                    "--steps",
+                    4,
+                    "--save",
+                    self.path(name + ".save"),
+                ),
+                f"resumed by {name}",
+            )
+        self.check(
+            ck.content(self.path("gpus.save")) == ck.content(self.path("one.save")),
+            "resumed: files differ",
+        )
+        self.must(
+            self.mpirun(2, cpu, "--resume", self.path("two.save"), "--steps", 4, inputs=inputs),
+            "resumed on the CPU",
+        )
 
     def torchrun(self):
         """Without MPI."""
         so, inputs = self.path("tp2.so"), self.inputs(MODEL, 1)
-        argv = [self.ckrun_path, so, *inputs, "--threads", 1, "--steps", 4, "--save", self.path("torchrun.save"), "--quiet"]
+        argv = [
+            self.ckrun_path,
+            so,
+            *inputs,
+            "--threads",
+            1,
+            "--steps",
+            4,
+            "--save",
+            self.path("torchrun.save"),
+            "--quiet",
+        ]
         runs = spread.start(2, argv, stderr=subprocess.PIPE, text=True, cwd=self.work)
         told = [p.communicate(timeout=300)[1] for p in runs]
         self.check(all(p.returncode == 0 for p in runs), f"as torchrun: {told}")
-        self.check(ck.content(self.path("torchrun.save")) == ck.content(self.path("gpus.save")), "as torchrun: files differ")
+        self.check(
+            ck.content(self.path("torchrun.save")) == ck.content(self.path("gpus.save")),
+            "as torchrun: files differ",
+        )
 
     def looks(self):
         """--check, --trace and --profile."""
         so, inputs = self.path("tp2.so"), self.inputs(MODEL, 1)
-        done = self.mpirun(2, so, "--steps", 2, "--check", "--trace", self.path("trace"), "--profile", self.path("profile"), "--stats", inputs=inputs)
+        done = self.mpirun(
+            2,
+            so,
+            "--steps",
+            2,
+            "--check",
+            "--trace",
+            self.path("trace"),
+            "--profile",
+            self.path("profile"),
+            "--stats",
+            inputs=inputs,
+        )
         self.must(done, "--check")
         self.check("all bits equal" in done.stdout, f"--check: {done.stdout}")
 
@@ -112,32 +189,85 @@ class Gpus(processes.Processes):
                 os.symlink(os.path.join(self.folder, name), os.path.join(bare, name))
         # one that the system has would be found instead
         open(os.path.join(bare, "libnccl.so.2"), "w").close()
-        self.once(run(LD_LIBRARY_PATH=bare), "communicate by NCCL, which cannot be loaded", "no NCCL")
-        self.must(self.ckrun(so, *inputs, "--steps", 1, env={"LD_LIBRARY_PATH": bare}), "no NCCL, one process")
-        self.once(run(CKR_FAKE_NCCL="old"), "too old: expected 2.10 or later, found 2.8", "an old NCCL")
-        self.once(run(CKR_FAKE_GPUS="1"), "ranks 0 and 1 use the same GPU (emulated GPU)", "one GPU for two")
+        self.once(
+            run(LD_LIBRARY_PATH=bare), "communicate by NCCL, which cannot be loaded", "no NCCL"
+        )
+        self.must(
+            self.ckrun(so, *inputs, "--steps", 1, env={"LD_LIBRARY_PATH": bare}),
+            "no NCCL, one process",
+        )
+        self.once(
+            run(CKR_FAKE_NCCL="old"), "too old: expected 2.10 or later, found 2.8", "an old NCCL"
+        )
+        self.once(
+            run(CKR_FAKE_GPUS="1"),
+            "ranks 0 and 1 use the same GPU (emulated GPU)",
+            "one GPU for two",
+        )
         self.once(run(CKR_GPU="2"), "ranks 0 and 1 use the same GPU", "CKR_GPU")
         self.once(run(CKR_FAKE_GPU="none"), "no GPU was found", "no GPU")
 
     def one_fails(self):
         """On rank 1 alone."""
         so, inputs = self.path("tp2.so"), self.inputs(MODEL, 1)
-        run = [self.ckrun_path, so, *inputs, "--threads", 1, "--steps", 3, "--comm-timeout", processes.PATIENCE]
+        run = [
+            self.ckrun_path,
+            so,
+            *inputs,
+            "--threads",
+            1,
+            "--steps",
+            3,
+            "--comm-timeout",
+            processes.PATIENCE,
+        ]
 
         def failed(what, text, status, **env):
             at = time.monotonic()
             done = self.each(run, ["env", *(f"{k}={v}" for k, v in env.items()), *run])
-            self.check(done.returncode == status and re.search(text, done.stderr), f"{what}: {done.returncode}, {done.stderr}")
-            self.check(time.monotonic() - at < processes.IN_TIME, f"{what}: took {time.monotonic() - at:.0f} s")
+            self.check(
+                done.returncode == status and re.search(text, done.stderr),
+                f"{what}: {done.returncode}, {done.stderr}",
+            )
+            self.check(
+                time.monotonic() - at < processes.IN_TIME,
+                f"{what}: took {time.monotonic() - at:.0f} s",
+            )
 
-        failed("an error of NCCL", r"ckrun: step 1: all_reduce of '.*' \(\d+ bytes\): remote process exited", 3, CKR_FAKE_NCCL="error:5")
-        failed("a call that hangs", r"ckrun: step 1: all_reduce of '.*' \(\d+ bytes\): deadlock: all ranks wait for each other", 3, CKR_FAKE_NCCL="hang:7")
-        failed("a rank that does not join", "joining the GPUs by NCCL: not all processes have arrived", 3, CKR_FAKE_NCCL="absent")
+        failed(
+            "an error of NCCL",
+            r"ckrun: step 1: all_reduce of '.*' \(\d+ bytes\): remote process exited",
+            3,
+            CKR_FAKE_NCCL="error:5",
+        )
+        failed(
+            "a call that hangs",
+            r"ckrun: step 1: all_reduce of '.*' \(\d+ bytes\): deadlock: all ranks wait for each other",
+            3,
+            CKR_FAKE_NCCL="hang:7",
+        )
+        failed(
+            "a rank that does not join",
+            "joining the GPUs by NCCL: not all processes have arrived",
+            3,
+            CKR_FAKE_NCCL="absent",
+        )
         failed("a GPU that is lost", "unspecified launch failure", 3, CKR_FAKE_GPU="lost")
 
     def gone_ones(self):
         """Stopped, or killed."""
-        self.must(self.mpirun(2, self.path("tp2.so"), "--steps", 1, "--save", self.path("v2.save"), inputs=self.inputs(MODEL, 1)), "one step")
+        self.must(
+            self.mpirun(
+                2,
+                self.path("tp2.so"),
+                "--steps",
+                1,
+                "--save",
+                self.path("v2.save"),
+                inputs=self.inputs(MODEL, 1),
+            ),
+            "one step",
+        )
         processes.INPUTS = self.inputs(MODEL, 1)
         self.gone(signal.SIGKILL, "training", 0, 0)
         self.gone(signal.SIGKILL, "training", 0, 1)
@@ -147,14 +277,24 @@ class Gpus(processes.Processes):
 def main():
     nvcc, folder = (os.path.abspath(x) for x in sys.argv[3:5])
     del sys.argv[3:5]
-    if not shutil.which("mpirun") or not os.path.exists(os.path.join(os.path.dirname(os.path.abspath(sys.argv[2])), "ckr_mpi.so")):
+    if not shutil.which("mpirun") or not os.path.exists(
+        os.path.join(os.path.dirname(os.path.abspath(sys.argv[2])), "ckr_mpi.so")
+    ):
         print("skipped: no mpirun, or built without MPI (libopenmpi-dev, openmpi-bin)")
         sys.exit(77)
     os.environ.update(LD_LIBRARY_PATH=folder, CKR_FAKE_GPUS="4")
     bench = Gpus()
     bench.nvcc, bench.folder = nvcc, folder
     os.environ["CKR_FAKE_NCCL_DIR"] = bench.work
-    for part in bench.names or ("bits", "alone", "torchrun", "looks", "refused", "one_fails", "gone_ones"):
+    for part in bench.names or (
+        "bits",
+        "alone",
+        "torchrun",
+        "looks",
+        "refused",
+        "one_fails",
+        "gone_ones",
+    ):
         at = time.monotonic()
         getattr(bench, part)()
         print(f"{part}: {time.monotonic() - at:.1f} s", flush=True)

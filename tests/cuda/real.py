@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
-"""NVIDIA's own compiler takes what is emitted: no spills and no stack frames in hot kernels, tensor cores and vector loads used.
+"""NVIDIA's own compiler takes what is emitted: no spills and no stack frames in hot kernels, tensor
+cores and vector loads used.
 
     real.py CKC GPT [NVCC]
 
-Skipped (status 77) where there is no nvcc; the script toolkit beside this file gets one, NVCC.  GPT writes the models.  Nothing runs: that takes a GPU.
+Skipped (status 77) where there is no nvcc; the script toolkit beside this file gets one, NVCC.  GPT
+writes the models.  Nothing runs: that takes a GPU.
 """
+
 import os
 import re
 import shutil
@@ -44,25 +47,64 @@ def main():
     if not compiler:
         print("no nvcc: what is emitted was not compiled for a GPU; tests/cuda/toolkit gets one")
         sys.exit(77)
-    sys.argv.append("")                                             # ckrun is not needed
+    sys.argv.append("")  # ckrun is not needed
     bench = ck.Bench()
-    bench.must(bench.run([gpt, "--layers", 1, "--hidden", 256, "--heads", 4, "--seq", 128, "--batch", 2, "--vocab", 65, "--weights", "-o", "gpt.onnx"]), "gpt")
+    bench.must(
+        bench.run(
+            [
+                gpt,
+                "--layers",
+                1,
+                "--hidden",
+                256,
+                "--heads",
+                4,
+                "--seq",
+                128,
+                "--batch",
+                2,
+                "--vocab",
+                65,
+                "--weights",
+                "-o",
+                "gpt.onnx",
+            ]
+        ),
+        "gpt",
+    )
     with open(bench.path("nvcc"), "w") as f:
         f.write(f"#!/bin/sh\nexec '{compiler}' -Xptxas=-v \"$@\" 2>>'{bench.path('log')}'\n")
     os.chmod(bench.path("nvcc"), 0o755)
     for dtype in "bf16", "f32":
         open(bench.path("log"), "w").close()
-        done = bench.ckc("gpt.onnx", "-o", "gpt.so", "--loss", "loss", "--target", "cuda", "--dtype", dtype, "--nvcc", bench.path("nvcc"))
+        done = bench.ckc(
+            "gpt.onnx",
+            "-o",
+            "gpt.so",
+            "--loss",
+            "loss",
+            "--target",
+            "cuda",
+            "--dtype",
+            dtype,
+            "--nvcc",
+            bench.path("nvcc"),
+        )
         if not bench.must(done, f"ckc {dtype}"):
             continue
         found = frames(ck.content(bench.path("log")).decode())
         bench.check(len(found) > 10, f"{dtype}: ptxas tells of {len(found)} kernels")
         for kernel, (frame, spills) in found.items():
             if HOT.search(kernel):
-                bench.check(frame == 0 and spills == 0, f"{dtype}: {kernel}: {frame} bytes of stack, {spills} of spills")
+                bench.check(
+                    frame == 0 and spills == 0,
+                    f"{dtype}: {kernel}: {frame} bytes of stack, {spills} of spills",
+                )
         tool = os.path.join(os.path.dirname(compiler), "cuobjdump")
         if os.access(tool, os.X_OK):
-            sass = subprocess.run([tool, "-sass", bench.path("gpt.so")], stdout=subprocess.PIPE, text=True).stdout
+            sass = subprocess.run(
+                [tool, "-sass", bench.path("gpt.so")], stdout=subprocess.PIPE, text=True
+            ).stdout
             bench.check("LDG.E.128" in sass, f"{dtype}: no loads of 128 bits")
             if dtype == "bf16":
                 bench.check("HMMA" in sass, "bf16: no tensor cores")

@@ -8,11 +8,13 @@
   * options of ckc and ckrun, in blocks and between backquotes, are in --help
   * keywords of ckc.compile and ckc.Trainer in Python blocks are options, too
   * no paragraph has more than six lines
-  * blocks marked ```sh in README.md and docs run, page by page, in one folder that has the samples' models, data and a text
+  * blocks marked ```sh in README.md and docs run, page by page, in one folder that has the samples'
+  models, data and a text
 
-Blocks marked ```console or ```python do not run: they need PyTorch, a GPU, several machines or other files.  Standard library only.
-Prints one line per fault; exit status 1 if there is any.
+Blocks marked ```console or ```python do not run: they need PyTorch, a GPU, several machines or
+other files.  Standard library only. Prints one line per fault; exit status 1 if there is any.
 """
+
 import argparse
 import ast
 import os
@@ -29,7 +31,9 @@ import zipfile
 PARAGRAPH = 6  # lines
 LINK = re.compile(r"\[[^\]]*\]\(([^()\s]+)\)")
 SPAN = re.compile(r"`([^`]+)`")
-PATH = re.compile(r"(?<![\w/.`*-])((?:codegen|docs|frontend|ir|passes|runtime|samples|tests)/[\w./-]*\w)(?![\w/*-]|\.\w)")
+PATH = re.compile(
+    r"(?<![\w/.`*-])((?:codegen|docs|frontend|ir|passes|runtime|samples|tests)/[\w./-]*\w)(?![\w/*-]|\.\w)"
+)
 OPTION = re.compile(r"--[a-z][a-z0-9-]*")
 VERBS = {"ckc": ("inspect", "plan", "pack", "doctor"), "ckrun": ("eval", "predict", "report")}
 KEYWORDS = {"budget": "memory-budget", "weights": "init"}
@@ -76,11 +80,24 @@ def pages_of(root):
     """README.md and docs in the order of their table first; then what only has links."""
     run = ["README.md", "docs/README.md"]
     with open(os.path.join(root, "docs", "README.md"), encoding="utf-8") as f:
-        run += ["docs/" + name for name in dict.fromkeys(re.findall(r"^\| \[[^\]]*\]\((\w[\w-]*\.md)\)", f.read(), re.M))]
-    missing = [name for name in sorted(os.listdir(os.path.join(root, "docs"))) if name.endswith(".md") and "docs/" + name not in run]
+        run += [
+            "docs/" + name
+            for name in dict.fromkeys(
+                re.findall(r"^\| \[[^\]]*\]\((\w[\w-]*\.md)\)", f.read(), re.M)
+            )
+        ]
+    missing = [
+        name
+        for name in sorted(os.listdir(os.path.join(root, "docs")))
+        if name.endswith(".md") and "docs/" + name not in run
+    ]
     others = [name for name in ("CONTRIBUTING.md",) if os.path.exists(os.path.join(root, name))]
     for base, _, files in os.walk(os.path.join(root, "samples")):
-        others += [os.path.relpath(os.path.join(base, name), root) for name in sorted(files) if name.endswith(".md")]
+        others += [
+            os.path.relpath(os.path.join(base, name), root)
+            for name in sorted(files)
+            if name.endswith(".md")
+        ]
     return run, others, [f"docs/{name}: not in the table of docs/README.md" for name in missing]
 
 
@@ -90,7 +107,11 @@ def check_links(root, page, pages, faults):
             if re.match(r"[a-z]+:", target):
                 continue
             path, _, name = target.partition("#")
-            path = os.path.normpath(os.path.join(os.path.dirname(page.path), path)) if path else page.path
+            path = (
+                os.path.normpath(os.path.join(os.path.dirname(page.path), path))
+                if path
+                else page.path
+            )
             if not os.path.exists(os.path.join(root, path)):
                 faults.append(f"{page.path}:{number}: link to {path}, which does not exist")
             elif name:
@@ -98,7 +119,9 @@ def check_links(root, page, pages, faults):
                 if name not in other.anchors:
                     faults.append(f"{page.path}:{number}: link to {path}#{name}: no such heading")
         for path in PATH.findall(LINK.sub("", line)):
-            if not os.path.exists(os.path.join(root, path)) and not os.path.exists(os.path.join(root, os.path.dirname(page.path), path)):
+            if not os.path.exists(os.path.join(root, path)) and not os.path.exists(
+                os.path.join(root, os.path.dirname(page.path), path)
+            ):
                 faults.append(f"{page.path}:{number}: {path} does not exist")
 
 
@@ -106,7 +129,13 @@ def check_paragraphs(page, faults):
     length = 0
     for number, line in enumerate(page.prose + [""], 1):
         text = line.strip()
-        length = length + 1 if text and not text.startswith(("|", "#", "![")) and not re.match(r"([-*]|\d+\.) ", text) else bool(re.match(r"([-*]|\d+\.) ", text))
+        length = (
+            length + 1
+            if text
+            and not text.startswith(("|", "#", "!["))
+            and not re.match(r"([-*]|\d+\.) ", text)
+            else bool(re.match(r"([-*]|\d+\.) ", text))
+        )
         if length == PARAGRAPH + 1:
             faults.append(f"{page.path}:{number}: a paragraph of more than {PARAGRAPH} lines")
 
@@ -118,8 +147,16 @@ class Help:
         self.options = {}
         for tool, verbs in VERBS.items():
             for verb in (None, *verbs):
-                done = subprocess.run([paths[tool], *([verb] if verb else []), "--help"], stdout=subprocess.PIPE, text=True, timeout=60)
-                self.options[tool, verb] = set(OPTION.findall(done.stdout)) | {"--help", "--version"}
+                done = subprocess.run(
+                    [paths[tool], *([verb] if verb else []), "--help"],
+                    stdout=subprocess.PIPE,
+                    text=True,
+                    timeout=60,
+                )
+                self.options[tool, verb] = set(OPTION.findall(done.stdout)) | {
+                    "--help",
+                    "--version",
+                }
 
     def unknown(self, words):
         """Of a command's words, options that its ckc or ckrun does not have."""
@@ -128,7 +165,11 @@ class Help:
             return []
         tool = os.path.basename(words[at])
         verb = words[at + 1] if at + 1 < len(words) and words[at + 1] in VERBS[tool] else None
-        return [found.group() for found in map(OPTION.match, words[at + 1:]) if found and found.group() not in self.options[tool, verb]]
+        return [
+            found.group()
+            for found in map(OPTION.match, words[at + 1 :])
+            if found and found.group() not in self.options[tool, verb]
+        ]
 
     def anywhere(self, option):
         return any(option in options for options in self.options.values())
@@ -155,7 +196,12 @@ def commands(text):
 def keywords(text):
     """Options that Python hands to ckc.compile (but for output, which is -o) and ckc.Trainer."""
     for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name) and node.func.value.id == "ckc":
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and isinstance(node.func.value, ast.Name)
+            and node.func.value.id == "ckc"
+        ):
             tool = {"compile": "ckc", "Trainer": "ckrun"}.get(node.func.attr)
             for word in (word for word in node.keywords if tool and word.arg != "output"):
                 yield tool, "--" + KEYWORDS.get(word.arg, word.arg).replace("_", "-")
@@ -165,20 +211,34 @@ def check_options(page, known, faults):
     for block in page.blocks:
         if block.kind in ("sh", "console"):
             for words in commands(block.text):
-                faults += [f"{page.path}:{block.line}: there is no option {option}: {' '.join(words[:6])}" for option in known.unknown(words)]
+                faults += [
+                    f"{page.path}:{block.line}: there is no option {option}: {' '.join(words[:6])}"
+                    for option in known.unknown(words)
+                ]
         elif block.kind == "python":
-            faults += [f"{page.path}:{block.line}: there is no option {option} of {tool}" for tool, option in keywords(block.text)
-                       if option not in known.options[tool, None]]
+            faults += [
+                f"{page.path}:{block.line}: there is no option {option} of {tool}"
+                for tool, option in keywords(block.text)
+                if option not in known.options[tool, None]
+            ]
         elif block.kind != "text":
-            faults.append(f"{page.path}:{block.line}: a block marked '{block.kind}', expected sh, console, python or text")
+            faults.append(
+                f"{page.path}:{block.line}: a block marked '{block.kind}', expected sh, console, python or text"
+            )
     for number, line in enumerate(page.prose, 1):
         for span in SPAN.findall(line):
             words = span.split()
             if words[0] in VERBS:
-                faults += [f"{page.path}:{number}: there is no option {option}: {span}" for option in known.unknown(words)]
+                faults += [
+                    f"{page.path}:{number}: there is no option {option}: {span}"
+                    for option in known.unknown(words)
+                ]
             elif words[0].startswith("--"):
-                faults += [f"{page.path}:{number}: there is no option {found.group()}: {span}" for found in map(OPTION.match, words)
-                           if found and not known.anywhere(found.group())]
+                faults += [
+                    f"{page.path}:{number}: there is no option {found.group()}: {span}"
+                    for found in map(OPTION.match, words)
+                    if found and not known.anywhere(found.group())
+                ]
 
 
 def npy(dtype, shape, data):
@@ -188,14 +248,15 @@ def npy(dtype, shape, data):
 
 
 def images(path, rows, seed):
-    """Images of ten classes, bars at ten heights under noise, as samples/digits/data.py names them."""
+    """Images of ten classes, bars at ten heights under noise, as samples/digits/data.py names
+    them."""
     labels, pixels = [], bytearray()
     for _ in range(rows):
         seed = seed * 6364136223846793005 + 1442695040888963407 & (1 << 64) - 1
         label = (seed >> 33) % 10
         labels.append(label)
         image = bytearray((seed >> (i % 41)) % 61 for i in range(784))
-        image[28 * (2 * label + 4):28 * (2 * label + 6)] = bytes([220] * 56)
+        image[28 * (2 * label + 4) : 28 * (2 * label + 6)] = bytes([220] * 56)
         pixels += image
     with zipfile.ZipFile(path, "w") as f:
         f.writestr("image.npy", npy("|u1", (rows, 28, 28), bytes(pixels)))
@@ -227,13 +288,24 @@ def run(root, pages, paths, faults):
             for block in (block for block in page.blocks if block.kind == "sh"):
                 count += 1
                 try:
-                    done = subprocess.run(["sh", "-eu", "-c", block.text], cwd=folder, env=env, stdin=subprocess.DEVNULL,
-                                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", timeout=300)
+                    done = subprocess.run(
+                        ["sh", "-eu", "-c", block.text],
+                        cwd=folder,
+                        env=env,
+                        stdin=subprocess.DEVNULL,
+                        stdout=subprocess.PIPE,
+                        stderr=subprocess.STDOUT,
+                        text=True,
+                        errors="replace",
+                        timeout=300,
+                    )
                 except subprocess.TimeoutExpired:
                     faults.append(f"{page.path}:{block.line}: takes more than 300 s")
                     continue
                 if done.returncode:
-                    faults.append(f"{page.path}:{block.line}: status {done.returncode}: {done.stdout[-600:].strip()}")
+                    faults.append(
+                        f"{page.path}:{block.line}: status {done.returncode}: {done.stdout[-600:].strip()}"
+                    )
             if count:
                 print(f"{page.path}: {count} blocks, {time.monotonic() - begun:.1f} s")
 

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""check_docs.py finds one fault of each kind in pages that have it, and none in pages that have not.
+"""check_docs.py finds one fault of each kind in pages that have it, and none in pages that have
+not.
 
-    test_check_docs.py
+test_check_docs.py
 """
+
 import os
 import re
 import subprocess
@@ -42,7 +44,10 @@ FAULTS = (
     ("Take `--bad`.", "there is no option --bad"),
     ("Take `ckrun m.so --bad`.", "there is no option --bad"),
     ("```sh\nckc m.onnx --bad\n```", "there is no option --bad"),
-    ("```console\nckc m.onnx --good && torchrun --else 2 ckrun m.so --bad\n```", "there is no option --bad"),
+    (
+        "```console\nckc m.onnx --good && torchrun --else 2 ckrun m.so --bad\n```",
+        "there is no option --bad",
+    ),
     ("```python\nckc.compile('m.onnx', bad=1)\n```", "there is no option --bad of ckc"),
     ("```sh\nfalse\ntrue\n```", "status 1"),
     ("```sh\ntest -e absent; echo said; exit 3\n```", "status 1"),
@@ -53,7 +58,11 @@ FAULTS = (
 
 def check(root):
     tool = os.path.join(root, "tool")
-    done = subprocess.run([sys.executable, os.path.join(HERE, "check_docs.py"), root, "--ckc", tool, "--ckrun", tool], stdout=subprocess.PIPE, text=True)
+    done = subprocess.run(
+        [sys.executable, os.path.join(HERE, "check_docs.py"), root, "--ckc", tool, "--ckrun", tool],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     found = int(re.search(r"(\d+) faults$", done.stdout).group(1))
     assert (done.returncode == 1) == (found > 0), done.stdout
     return found, done.stdout
@@ -68,8 +77,14 @@ def write(root, path, text):
 def main():
     wrong = 0
     with tempfile.TemporaryDirectory() as root:
-        for path, text in (("tool", TOOL), ("README.md", "# Top\n"), ("docs/README.md", INDEX), ("docs/one.md", GOOD),
-                           ("samples/digits/digits.onnx", ""), ("samples/chargpt/chargpt.onnx", "")):
+        for path, text in (
+            ("tool", TOOL),
+            ("README.md", "# Top\n"),
+            ("docs/README.md", INDEX),
+            ("docs/one.md", GOOD),
+            ("samples/digits/digits.onnx", ""),
+            ("samples/chargpt/chargpt.onnx", ""),
+        ):
             write(root, path, text)
         os.chmod(os.path.join(root, "tool"), 0o755)
         for addition, said in (("", None), *FAULTS):

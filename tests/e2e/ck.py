@@ -1,4 +1,5 @@
 """What the end-to-end tests share: running ckc and ckrun, reading what they write."""
+
 import json
 import os
 import re
@@ -10,6 +11,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "runtime"))
 import measure
+
 MODELS = os.path.join(HERE, "..", "models")
 TOOLS = os.path.join(HERE, "..", "tools")
 SAMPLE = os.path.join(HERE, "..", "..", "samples", "chargpt", "chargpt.onnx")
@@ -21,11 +23,11 @@ def option(flag, default):
     for at, word in enumerate(sys.argv):
         if word == flag:
             value = sys.argv[at + 1]
-            del sys.argv[at:at + 2]
+            del sys.argv[at : at + 2]
             return value
         if word.startswith(flag + "="):
             del sys.argv[at]
-            return word[len(flag) + 1:]
+            return word[len(flag) + 1 :]
     return default
 
 
@@ -46,8 +48,17 @@ class Bench:
         return os.path.join(self.work, name)
 
     def run(self, argv, env=None, timeout=300):
-        return subprocess.run([str(a) for a in argv], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
-                              env={**os.environ, **(env or {})}, timeout=timeout, cwd=self.work, stdin=subprocess.DEVNULL)
+        return subprocess.run(
+            [str(a) for a in argv],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            env={**os.environ, **(env or {})},
+            timeout=timeout,
+            cwd=self.work,
+            stdin=subprocess.DEVNULL,
+        )
 
     def ckc(self, *args, **kw):
         done = self.run([self.ckc_path, *args], **kw)
@@ -69,19 +80,27 @@ class Bench:
 
     def must(self, done, what):
         """The command ended with status 0."""
-        return self.check(done.returncode == 0, f"{what}: status {done.returncode}: {done.stderr.strip()[-600:]}")
+        return self.check(
+            done.returncode == 0, f"{what}: status {done.returncode}: {done.stderr.strip()[-600:]}"
+        )
 
     def peak(self, peak, plan, what):
         """A measured peak is the planned one."""
         s, scratch = plan["summary"], unwritten(plan)
         least = s["peak_bytes"] if scratch is None else s["resident_bytes"] + scratch
-        self.check(least <= peak <= s["peak_bytes"], f"{what}: measured peak {peak}, planned {s['peak_bytes']}")
+        self.check(
+            least <= peak <= s["peak_bytes"],
+            f"{what}: measured peak {peak}, planned {s['peak_bytes']}",
+        )
 
     def measured(self, so, inputs, plan, what):
-        """A step keeps to the bytes planned, as seen from outside, where memory is the process's."""
+        """A step keeps to the bytes planned, as seen from outside, where memory is the
+        process's."""
         if self.gpu:
             return
-        for text in measure.complaints(measure.measure(self.measure_path, so, inputs), unwritten(plan)):
+        for text in measure.complaints(
+            measure.measure(self.measure_path, so, inputs), unwritten(plan)
+        ):
             self.check(False, f"{what}: {text}")
         self.passed += 1
 
@@ -97,15 +116,29 @@ def model_flags(stem):
         meta = json.load(f)
     flags = [x for dim, size in meta.get("dims", {}).items() for x in ("--dim", f"{dim}={size}")]
     loss = meta["loss"]
-    flags += ["--loss", loss if isinstance(loss, str) else f"{loss['kind']}:{loss.get('logits') or loss.get('output')}"]
+    flags += [
+        "--loss",
+        loss
+        if isinstance(loss, str)
+        else f"{loss['kind']}:{loss.get('logits') or loss.get('output')}",
+    ]
     return flags, meta
 
 
 def unwritten(plan):
-    """Where workspace begins that alone reaches the arena's end: it is for the most threads, which need not be there.  Else None."""
+    """Where workspace begins that alone reaches the arena's end: it is for the most threads, which
+    need not be there.  Else None."""
     end = plan["summary"]["arena_bytes"]
-    top = [t for t in plan["tensors"] if not t["resident"] and t["alias_of"] is None and t["offset"] + t["bytes"] > end - 64]
-    return min(t["offset"] for t in top) if top and all(t["kind"] == "workspace" for t in top) else None
+    top = [
+        t
+        for t in plan["tensors"]
+        if not t["resident"] and t["alias_of"] is None and t["offset"] + t["bytes"] > end - 64
+    ]
+    return (
+        min(t["offset"] for t in top)
+        if top and all(t["kind"] == "workspace" for t in top)
+        else None
+    )
 
 
 def losses(path):
@@ -127,8 +160,15 @@ def tensors(path):
     """{name: (type, shape, bytes)} of a safetensors file."""
     raw = content(path)
     data = 8 + int.from_bytes(raw[:8], "little")
-    return {name: (t["dtype"], t["shape"], raw[data + t["data_offsets"][0]:data + t["data_offsets"][1]])
-            for name, t in json.loads(raw[8:data]).items() if name != "__metadata__"}
+    return {
+        name: (
+            t["dtype"],
+            t["shape"],
+            raw[data + t["data_offsets"][0] : data + t["data_offsets"][1]],
+        )
+        for name, t in json.loads(raw[8:data]).items()
+        if name != "__metadata__"
+    }
 
 
 def plan(path):

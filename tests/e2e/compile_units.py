@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Generated code as units that are compiled side by side: what of it is the same from budget to budget, what the compiler is told, how a
-compile ends.
+"""Generated code as units that are compiled side by side: what of it is the same from budget to
+budget, what the compiler is told, how a compile ends.
 
     compile_units.py CKC CKRUN
 """
+
 import os
 import re
 import shutil
@@ -34,12 +35,14 @@ def folder(bench, name):
 
 def gone(pids):
     """Whether none of these processes is left, zombies aside."""
+
     def runs(pid):
         try:
             with open(f"/proc/{pid}/stat") as f:
                 return f.read().rpartition(")")[2].split()[0] != "Z"
         except OSError:
             return False
+
     end = time.monotonic() + 5
     while any(map(runs, pids)) and time.monotonic() < end:
         time.sleep(0.05)
@@ -53,63 +56,114 @@ def sources(bench, name, *flags):
 
 
 def same_text(bench):
-    """Of two budgets that want the same kernels, all but the tables is the same text, wherever in the plan they stand."""
-    a, b = (sources(bench, f"src{i}", "--memory-budget", budget) for i, budget in enumerate(("98%", "90%")))
-    bench.check({f for f in a if a[f] != b.get(f)} == {"model.c"} and set(a) == set(b),
-                f"another budget: {sorted(f for f in {**a, **b} if a.get(f) != b.get(f))} differ")
+    """Of two budgets that want the same kernels, all but the tables is the same text, wherever in
+    the plan they stand."""
+    a, b = (
+        sources(bench, f"src{i}", "--memory-budget", budget)
+        for i, budget in enumerate(("98%", "90%"))
+    )
+    bench.check(
+        {f for f in a if a[f] != b.get(f)} == {"model.c"} and set(a) == set(b),
+        f"another budget: {sorted(f for f in {**a, **b} if a.get(f) != b.get(f))} differ",
+    )
     bench.check(b"bytes arena" not in a["kernels.c"], "the kernels' file tells of the plan")
     names = re.findall(rb"^(\w+)\(void \*const", a["kernels.c"], re.M)
-    bench.check(len(names) > 20 and names == sorted(names), f"the kernels' order is the plan's: {names[:5]}")
+    bench.check(
+        len(names) > 20 and names == sorted(names), f"the kernels' order is the plan's: {names[:5]}"
+    )
     every = sources(bench, "src2")
-    bench.check(all(every[f] == a[f] for f in every if f not in ("model.c", "kernels.c", "onnx.bin")), "units differ without a budget")
+    bench.check(
+        all(every[f] == a[f] for f in every if f not in ("model.c", "kernels.c", "onnx.bin")),
+        "units differ without a budget",
+    )
     for f, text in every.items():
         for name in re.findall(rb'^#include "(.*)"', text, re.M):
             bench.check(name.decode() in every, f"{f} includes {name}, which is not there")
 
 
 def commands(bench):
-    """What is compiled apart, each unit once; no argument names a place, so that a cache knows it elsewhere."""
+    """What is compiled apart, each unit once; no argument names a place, so that a cache knows it
+    elsewhere."""
     log = bench.path("calls")
     cc = compiler(bench, "telling", f'echo "$@" >>"{log}"\nexec cc "$@"\n')
     src = bench.path("told")
-    bench.must(bench.ckc(MODEL, "-o", bench.path("m.so"), "--cc", cc, "--emit-c", src), "a compiler that tells")
+    bench.must(
+        bench.ckc(MODEL, "-o", bench.path("m.so"), "--cc", cc, "--emit-c", src),
+        "a compiler that tells",
+    )
     calls = [line.split() for line in ck.content(log).decode().splitlines()]
     units = sorted(f for f in os.listdir(src) if f.endswith(".c") and f != "model.c")
     made = sorted(x for words in calls if "-c" in words for x in words if x.endswith(".c"))
     bench.check(len(units) > 5 and made == units, f"compiled {made}, of {units}")
     linked = calls[-1]
-    bench.check(sum("-shared" in words for words in calls) == 1 and "-shared" in linked, f"linked: {linked}")
-    bench.check(sorted(x for x in linked if x.endswith((".o", ".c"))) == sorted(["model.c"] + [f + ".o" for f in units]), f"linked: {linked}")
-    bench.check(not any("/" in x for words in calls for x in words), f"a place is named: {[x for words in calls for x in words if '/' in x]}")
+    bench.check(
+        sum("-shared" in words for words in calls) == 1 and "-shared" in linked, f"linked: {linked}"
+    )
+    bench.check(
+        sorted(x for x in linked if x.endswith((".o", ".c")))
+        == sorted(["model.c"] + [f + ".o" for f in units]),
+        f"linked: {linked}",
+    )
+    bench.check(
+        not any("/" in x for words in calls for x in words),
+        f"a place is named: {[x for words in calls for x in words if '/' in x]}",
+    )
 
 
 def one_fails(bench):
     """Of several compilers one fails: one message, with what it said, and the others are ended."""
     tmp, pids = folder(bench, "tmp-fails"), folder(bench, "pids-fails")
-    cc = compiler(bench, "failing", f"""if mkdir "{pids}/first" 2>&-; then
+    cc = compiler(
+        bench,
+        "failing",
+        f"""if mkdir "{pids}/first" 2>&-; then
 	sleep 60 & echo $! >"{pids}/sleep"; echo $$ >"{pids}/self"
 	wait
 fi
 sleep 0.5; echo 'no such luck'; exit 1
-""")
+""",
+    )
     if len(os.sched_getaffinity(0)) == 1:
         print("one processor: no two compilers at a time")
         return
     began = time.monotonic()
     done = bench.ckc(MODEL, "-o", bench.path("f.so"), "--cc", cc, env={"TMPDIR": tmp}, timeout=30)
-    bench.check(done.returncode == 1 and time.monotonic() - began < 20, f"one fails: status {done.returncode} after {time.monotonic() - began:.1f} s")
-    bench.check(done.stderr.count("failed (status 1)") == 1 and done.stderr.count("no such luck") == 1 and "interrupted" not in done.stderr,
-                f"one fails: {done.stderr}")
-    bench.check(gone([ck.content(os.path.join(pids, f)).decode().strip() for f in ("sleep", "self")]), "one fails: the others go on")
-    bench.check(not os.listdir(tmp) and not os.path.exists(bench.path("f.so")), f"one fails: left {os.listdir(tmp)}")
+    bench.check(
+        done.returncode == 1 and time.monotonic() - began < 20,
+        f"one fails: status {done.returncode} after {time.monotonic() - began:.1f} s",
+    )
+    bench.check(
+        done.stderr.count("failed (status 1)") == 1
+        and done.stderr.count("no such luck") == 1
+        and "interrupted" not in done.stderr,
+        f"one fails: {done.stderr}",
+    )
+    bench.check(
+        gone([ck.content(os.path.join(pids, f)).decode().strip() for f in ("sleep", "self")]),
+        "one fails: the others go on",
+    )
+    bench.check(
+        not os.listdir(tmp) and not os.path.exists(bench.path("f.so")),
+        f"one fails: left {os.listdir(tmp)}",
+    )
 
 
 def interrupted(bench):
     """Ctrl-C in the midst of several compilers ends all of them, with what they have started."""
     tmp, pids = folder(bench, "tmp-stop"), folder(bench, "pids-stop")
-    cc = compiler(bench, "endless", f'sleep 60 & echo $! >"{pids}/$makes.sleep"\necho $$ >"{pids}/$makes"\nwait\n')
-    job = subprocess.Popen([bench.ckc_path, MODEL, "-o", bench.path("i.so"), "--cc", cc], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                           env={**os.environ, "TMPDIR": tmp}, cwd=bench.work)
+    cc = compiler(
+        bench,
+        "endless",
+        f'sleep 60 & echo $! >"{pids}/$makes.sleep"\necho $$ >"{pids}/$makes"\nwait\n',
+    )
+    job = subprocess.Popen(
+        [bench.ckc_path, MODEL, "-o", bench.path("i.so"), "--cc", cc],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": tmp},
+        cwd=bench.work,
+    )
     most, end = 2 * len(os.sched_getaffinity(0)), time.monotonic() + 20
     while len(os.listdir(pids)) < min(most, 8) and time.monotonic() < end:
         time.sleep(0.05)
@@ -119,11 +173,17 @@ def interrupted(bench):
     began = time.monotonic()
     job.send_signal(signal.SIGINT)
     err = job.communicate(timeout=30)[1]
-    bench.check(job.returncode == 1 and err.count("\n") == 1 and "interrupted" in err, f"interrupt: status {job.returncode}, {err}")
+    bench.check(
+        job.returncode == 1 and err.count("\n") == 1 and "interrupted" in err,
+        f"interrupt: status {job.returncode}, {err}",
+    )
     bench.check(time.monotonic() - began < 5, "interrupt: it went on")
     started = [ck.content(os.path.join(pids, f)).decode().strip() for f in os.listdir(pids)]
     bench.check(len(started) >= 2 and gone(started), f"interrupt: of {started} some go on")
-    bench.check(not os.listdir(tmp) and not os.path.exists(bench.path("i.so")), f"interrupt: left {os.listdir(tmp)}")
+    bench.check(
+        not os.listdir(tmp) and not os.path.exists(bench.path("i.so")),
+        f"interrupt: left {os.listdir(tmp)}",
+    )
 
 
 def cached(bench):
@@ -138,12 +198,28 @@ def cached(bench):
         told = bench.run([ccache, "--print-stats"], env=env).stdout
         found = re.search(r"^cache_miss\s+(\d+)", told, re.M)
         return int(found[1]) if found else None
+
     counts = []
     for budget in "98%", "90%":
-        bench.must(bench.ckc(MODEL, "-o", bench.path("c.so"), "--cc", f"{ccache} gcc", "--memory-budget", budget, env=env), f"ccache, {budget}")
+        bench.must(
+            bench.ckc(
+                MODEL,
+                "-o",
+                bench.path("c.so"),
+                "--cc",
+                f"{ccache} gcc",
+                "--memory-budget",
+                budget,
+                env=env,
+            ),
+            f"ccache, {budget}",
+        )
         counts.append(misses())
     if counts[0] is not None:
-        bench.check(counts[0] > 5 and counts[1] == counts[0], f"ccache: {counts[0]} misses, then {counts[1]}")
+        bench.check(
+            counts[0] > 5 and counts[1] == counts[0],
+            f"ccache: {counts[0]} misses, then {counts[1]}",
+        )
 
 
 def main():

@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
-"""Which compiler made a library does not show in what it trains: losses and parameters of gcc's and clang's have the same bits.
+"""Which compiler made a library does not show in what it trains: losses and parameters of gcc's and
+clang's have the same bits.
 
     compilers.py CKC CKRUN
 
-A compiler brings an OpenMP of its own, which need not be the run time's: with two threads, convolutions, attention, a recurrence and 16-bit
-products are called from threads that the run time's OpenMP never saw.  Skipped where one of the two cannot make a library.
+A compiler brings an OpenMP of its own, which need not be the run time's: with two threads,
+convolutions, attention, a recurrence and 16-bit products are called from threads that the run
+time's OpenMP never saw.  Skipped where one of the two cannot make a library.
 """
+
 import hashlib
 import os
 import re
@@ -15,26 +18,57 @@ import sys
 import ck
 
 MODELS = ["unet-dynamo", "resnet-dynamo-bn", "bert-cls-dynamo", "gpt2-dropout-ts17", "llama-dynamo"]
-CASES = [(name, []) for name in MODELS] + [("unet-dynamo", ["--dtype", "bf16"]), ("bert-cls-dynamo", ["--dtype", "bf16"])]
+CASES = [(name, []) for name in MODELS] + [
+    ("unet-dynamo", ["--dtype", "bf16"]),
+    ("bert-cls-dynamo", ["--dtype", "bf16"]),
+]
 
 
 def trained(bench, so, name, threads, what):
-    """Losses as they are printed and a hash of the checkpoint, which holds every bit of parameters and moments."""
+    """Losses as they are printed and a hash of the checkpoint, which holds every bit of parameters
+    and moments."""
     saved = bench.path("trained")
-    done = bench.ckrun(so, "--inputs", os.path.join(ck.MODELS, name + ".inputs.safetensors"), "--steps", 4, "--threads", threads, "--save", saved)
+    done = bench.ckrun(
+        so,
+        "--inputs",
+        os.path.join(ck.MODELS, name + ".inputs.safetensors"),
+        "--steps",
+        4,
+        "--threads",
+        threads,
+        "--save",
+        saved,
+    )
     if not bench.must(done, what):
         return None
     with open(saved, "rb") as f:
-        return re.findall(r"loss (\S+)", done.stdout + done.stderr), hashlib.sha256(f.read()).hexdigest()
+        return re.findall(r"loss (\S+)", done.stdout + done.stderr), hashlib.sha256(
+            f.read()
+        ).hexdigest()
 
 
 def main():
     bench = ck.Bench()
     for cc in ("gcc", "clang"):
         with open(bench.path("try.c"), "w") as f:
-            f.write("int omp_get_thread_num(void);\nint f(void)\n{\n\tint n = 0;\n#pragma omp parallel reduction(+:n)\n\tn += omp_get_thread_num();\n"
-                    "\treturn n;\n}\n")
-        if not shutil.which(cc) or bench.run([cc, "-fopenmp", "-fPIC", "-shared", "-o", bench.path("try.so"), bench.path("try.c")]).returncode:
+            f.write(
+                "int omp_get_thread_num(void);\nint f(void)\n{\n\tint n = 0;\n#pragma omp parallel reduction(+:n)\n\tn += omp_get_thread_num();\n"
+                "\treturn n;\n}\n"
+            )
+        if (
+            not shutil.which(cc)
+            or bench.run(
+                [
+                    cc,
+                    "-fopenmp",
+                    "-fPIC",
+                    "-shared",
+                    "-o",
+                    bench.path("try.so"),
+                    bench.path("try.c"),
+                ]
+            ).returncode
+        ):
             shutil.rmtree(bench.work, ignore_errors=True)
             print(f"compilers: {cc} with OpenMP is not installed (Debian: gcc, clang, libomp-dev)")
             sys.exit(77)
@@ -43,12 +77,19 @@ def main():
         for cc in ("gcc", "clang"):
             what = " ".join([name, *more, cc])
             so = bench.path("m.so")
-            if not bench.must(bench.ckc(os.path.join(ck.MODELS, name + ".onnx"), "-o", so, "--cc", cc, "--quiet", *more), what):
+            if not bench.must(
+                bench.ckc(
+                    os.path.join(ck.MODELS, name + ".onnx"), "-o", so, "--cc", cc, "--quiet", *more
+                ),
+                what,
+            ):
                 continue
             for threads in (1, 2, 2, 2, 3):
                 got = trained(bench, so, name, threads, f"{what}, {threads} threads")
                 want = want or got
-                bench.check(got == want, f"{what}, {threads} threads: {got}, gcc's on one thread {want}")
+                bench.check(
+                    got == want, f"{what}, {threads} threads: {got}, gcc's on one thread {want}"
+                )
         bench.check(want and len(want[0]) == 4, f"{name}: losses {want}")
     bench.finish()
 

@@ -3,9 +3,11 @@
 
     curve.py CKC CKRUN [MODEL...]
 
-More bytes are never slower, and no point is there twice; the ends, and the presets, are what --memory-budget and --recompute
-plan for those bytes, and no point is beaten by a preset; the picture is well-formed, says what its axes are and shows the model's name as it is.
+More bytes are never slower, and no point is there twice; the ends, and the presets, are what
+--memory-budget and --recompute plan for those bytes, and no point is beaten by a preset; the
+picture is well-formed, says what its axes are and shows the model's name as it is.
 """
+
 import os
 import shutil
 import xml.etree.ElementTree as ET
@@ -28,19 +30,32 @@ def cost(q):
 def planned(bench, what, model, flags, q, *more):
     """A plan for the bytes of the point q has its peak and its time."""
     js = bench.path("one.json")
-    done = bench.ckc(model, *flags, "--plan-only", "--json", js, "--memory-budget", q["budget_bytes"], *more)
+    done = bench.ckc(
+        model, *flags, "--plan-only", "--json", js, "--memory-budget", q["budget_bytes"], *more
+    )
     if bench.must(done, what):
         s = ck.plan(js)["summary"]
-        bench.check(s["peak_bytes"] == q["peak_bytes"], f"{what}: peak {s['peak_bytes']}, not {q['peak_bytes']}")
-        bench.check(near(s["step_seconds"], q["step_seconds"]), f"{what}: {s['step_seconds']} s, not {q['step_seconds']}")
+        bench.check(
+            s["peak_bytes"] == q["peak_bytes"],
+            f"{what}: peak {s['peak_bytes']}, not {q['peak_bytes']}",
+        )
+        bench.check(
+            near(s["step_seconds"], q["step_seconds"]),
+            f"{what}: {s['step_seconds']} s, not {q['step_seconds']}",
+        )
 
 
 def never_slower(bench, what, model, flags, q):
     js = bench.path("one.json")
-    done = bench.ckc(model, *flags, "--plan-only", "--json", js, "--memory-budget", q["budget_bytes"])
+    done = bench.ckc(
+        model, *flags, "--plan-only", "--json", js, "--memory-budget", q["budget_bytes"]
+    )
     if bench.must(done, what):
         s = ck.plan(js)["summary"]
-        bench.check(s["step_seconds"] <= q["step_seconds"] * (1 + GAP), f"{what}: {s['step_seconds']} s, the curve says {q['step_seconds']}")
+        bench.check(
+            s["step_seconds"] <= q["step_seconds"] * (1 + GAP),
+            f"{what}: {s['step_seconds']} s, the curve says {q['step_seconds']}",
+        )
 
 
 def one(bench, name):
@@ -54,35 +69,82 @@ def one(bench, name):
     curve, presets, whole = plan["curve"], plan["presets"], plan["summary"]["baseline_peak_bytes"]
     bench.check(not os.path.exists(bench.path(name + ".so")), f"{name}: --curve compiled")
     for a, b in zip(curve, curve[1:]):
-        bench.check(a["budget_bytes"] < b["budget_bytes"] and cost(a) > cost(b), f"{name}: not monotone: {a} {b}")
+        bench.check(
+            a["budget_bytes"] < b["budget_bytes"] and cost(a) > cost(b),
+            f"{name}: not monotone: {a} {b}",
+        )
     for q in curve:
-        bench.check(q["peak_bytes"] <= q["budget_bytes"] and 0 <= q["recompute_seconds"] <= q["step_seconds"] and q["bound_seconds"] <= q["step_seconds"], f"{name}: {q}")
-        bench.check(near(q["overhead"], q["recompute_seconds"] / (q["step_seconds"] - q["recompute_seconds"])), f"{name}: {q}")
+        bench.check(
+            q["peak_bytes"] <= q["budget_bytes"]
+            and 0 <= q["recompute_seconds"] <= q["step_seconds"]
+            and q["bound_seconds"] <= q["step_seconds"],
+            f"{name}: {q}",
+        )
+        bench.check(
+            near(
+                q["overhead"], q["recompute_seconds"] / (q["step_seconds"] - q["recompute_seconds"])
+            ),
+            f"{name}: {q}",
+        )
     last = curve[-1]
-    bench.check(last["peak_bytes"] == whole and last["recompute_seconds"] == 0, f"{name}: the curve ends with {last}")
-    bench.check([q["name"] for q in presets] == ["none", "selective", "full", "every=2", "every=4"], f"{name}: presets {presets}")
+    bench.check(
+        last["peak_bytes"] == whole and last["recompute_seconds"] == 0,
+        f"{name}: the curve ends with {last}",
+    )
+    bench.check(
+        [q["name"] for q in presets] == ["none", "selective", "full", "every=2", "every=4"],
+        f"{name}: presets {presets}",
+    )
     for q in presets:
-        bench.check(any(c["budget_bytes"] <= q["peak_bytes"] and c["step_seconds"] <= q["step_seconds"] * (1 + 1e-9) for c in curve),
-                    f"{name}: preset {q} beats the curve")
+        bench.check(
+            any(
+                c["budget_bytes"] <= q["peak_bytes"]
+                and c["step_seconds"] <= q["step_seconds"] * (1 + 1e-9)
+                for c in curve
+            ),
+            f"{name}: preset {q} beats the curve",
+        )
         planned(bench, f"{name}: {q['name']}", model, flags, q, "--recompute", q["name"])
-        best = min((c["step_seconds"] for c in curve if c["budget_bytes"] <= q["budget_bytes"]), default=0)
-        alone = bench.ckc(model, *flags, "--plan-only", "--json", js + "1", "--memory-budget", q["budget_bytes"])
+        best = min(
+            (c["step_seconds"] for c in curve if c["budget_bytes"] <= q["budget_bytes"]), default=0
+        )
+        alone = bench.ckc(
+            model, *flags, "--plan-only", "--json", js + "1", "--memory-budget", q["budget_bytes"]
+        )
         if bench.must(alone, f"{name}: within {q['budget_bytes']} B"):
             one = ck.plan(js + "1")["summary"]["step_seconds"]
-            bench.check(best <= one * (1 + 1e-9), f"{name}: within {q['budget_bytes']} B a single plan takes {one} s, the curve {best} s")
+            bench.check(
+                best <= one * (1 + 1e-9),
+                f"{name}: within {q['budget_bytes']} B a single plan takes {one} s, the curve {best} s",
+            )
     planned(bench, f"{name}: least", model, flags, curve[0])
     planned(bench, f"{name}: everything", model, flags, last)
-    for q in curve[1:-1:max(1, len(curve) // 5)]:
+    for q in curve[1 : -1 : max(1, len(curve) // 5)]:
         never_slower(bench, f"{name}: within {q['budget_bytes']} B", model, flags, q)
     below = bench.ckc(model, *flags, "--plan-only", "--memory-budget", curve[0]["budget_bytes"] - 1)
-    bench.check(below.returncode == 1 and str(curve[0]["budget_bytes"]) in below.stderr, f"{name}: a byte less than the least: {below.stderr[:200]}")
+    bench.check(
+        below.returncode == 1 and str(curve[0]["budget_bytes"]) in below.stderr,
+        f"{name}: a byte less than the least: {below.stderr[:200]}",
+    )
     rows = [line for line in done.stdout.splitlines() if line.split() and line.split()[0].isdigit()]
-    bench.check(len(rows) == len(curve) + len(presets), f"{name}: {len(rows)} rows for {len(curve)} points and {len(presets)} presets")
+    bench.check(
+        len(rows) == len(curve) + len(presets),
+        f"{name}: {len(rows)} rows for {len(curve)} points and {len(presets)} presets",
+    )
     picture(bench, name, svg, name + ".onnx", curve, presets)
     again = bench.path("again.json")
-    bench.must(bench.ckc(model, *flags, "--curve", "--curve-svg", svg, "--json", js), f"{name}: again")
-    bench.must(bench.ckc(model, *flags, "--curve", "--curve-svg", svg + "2", "--json", again), f"{name}: and again")
-    bench.check(ck.plan(js)["curve"] == ck.plan(again)["curve"] and ck.content(svg) == ck.content(svg + "2"), f"{name}: another curve")
+    bench.must(
+        bench.ckc(model, *flags, "--curve", "--curve-svg", svg, "--json", js), f"{name}: again"
+    )
+    bench.must(
+        bench.ckc(model, *flags, "--curve", "--curve-svg", svg + "2", "--json", again),
+        f"{name}: and again",
+    )
+    bench.check(
+        ck.plan(js)["curve"] == ck.plan(again)["curve"]
+        and ck.content(svg) == ck.content(svg + "2"),
+        f"{name}: another curve",
+    )
 
 
 def picture(bench, what, path, title, curve, presets):
@@ -92,15 +154,29 @@ def picture(bench, what, path, title, curve, presets):
         bench.check(False, f"{what}: {error}")
         return None
     texts = ["".join(t.itertext()) for t in root.iter(SVG + "text")]
-    bench.check(root.tag == SVG + "svg" and not list(root.iter(SVG + "script")), f"{what}: no plain picture")
-    bench.check(any(t.startswith(title + ":") for t in texts), f"{what}: the title is not among {texts[:3]}")
+    bench.check(
+        root.tag == SVG + "svg" and not list(root.iter(SVG + "script")), f"{what}: no plain picture"
+    )
+    bench.check(
+        any(t.startswith(title + ":") for t in texts), f"{what}: the title is not among {texts[:3]}"
+    )
     for word in ["memory budget", "extra step time, %", *(q["name"] for q in presets)]:
         bench.check(any(word in t for t in texts), f"{what}: '{word}' is not in the picture")
     width, height = float(root.get("width")), float(root.get("height"))
-    dots = [(float(c.get("cx")), float(c.get("cy"))) for c in root.iter(SVG + "circle") if c.get("r") == "2"]
+    dots = [
+        (float(c.get("cx")), float(c.get("cy")))
+        for c in root.iter(SVG + "circle")
+        if c.get("r") == "2"
+    ]
     bench.check(len(dots) == len(curve), f"{what}: {len(dots)} dots for {len(curve)} points")
-    bench.check(dots == sorted(dots) and all(a[1] <= b[1] for a, b in zip(dots, dots[1:])), f"{what}: the dots do not fall to the right")
-    bench.check(all(0 <= x <= width and 0 <= y <= height for x, y in dots), f"{what}: dots outside of the picture")
+    bench.check(
+        dots == sorted(dots) and all(a[1] <= b[1] for a, b in zip(dots, dots[1:])),
+        f"{what}: the dots do not fall to the right",
+    )
+    bench.check(
+        all(0 <= x <= width and 0 <= y <= height for x, y in dots),
+        f"{what}: dots outside of the picture",
+    )
     return texts
 
 
@@ -108,12 +184,18 @@ def hostile(bench):
     """File names are text, whatever they hold."""
     stem = os.path.join(ck.MODELS, "mlp-mse")
     flags, _ = ck.model_flags(stem)
-    for name, shown in (("<script>&\"'.onnx", "<script>&\"'.onnx"), ("a\x1b[2J\tb.onnx", "a?[2J?b.onnx"), ("é\u200b漢.onnx", "é\u200b漢.onnx"),
-                        (b"bad\xff\xc0\xaf\xed\xa0\x80.onnx", "bad??????.onnx")):
+    for name, shown in (
+        ("<script>&\"'.onnx", "<script>&\"'.onnx"),
+        ("a\x1b[2J\tb.onnx", "a?[2J?b.onnx"),
+        ("é\u200b漢.onnx", "é\u200b漢.onnx"),
+        (b"bad\xff\xc0\xaf\xed\xa0\x80.onnx", "bad??????.onnx"),
+    ):
         path = os.path.join(os.fsencode(bench.work), os.fsencode(name))
         shutil.copy(stem + ".onnx", path)
         svg, js = bench.path("h.svg"), bench.path("h.json")
-        done = bench.run([bench.ckc_path, os.fsdecode(path), *flags, "--curve-svg", svg, "--json", js, "--quiet"])
+        done = bench.run(
+            [bench.ckc_path, os.fsdecode(path), *flags, "--curve-svg", svg, "--json", js, "--quiet"]
+        )
         if bench.must(done, f"{name!r}"):
             plan = ck.plan(js)
             picture(bench, f"{name!r}", svg, shown, plan["curve"], plan["presets"])
@@ -123,12 +205,20 @@ def usage(bench):
     stem = os.path.join(ck.MODELS, "mlp-mse")
     flags, _ = ck.model_flags(stem)
     done = bench.ckc(stem + ".onnx", *flags, "--curve", "--passes=bind,fold")
-    bench.check(done.returncode == 1 and "there is no plan" in done.stderr, f"a curve of no plan: {done.stderr}")
+    bench.check(
+        done.returncode == 1 and "there is no plan" in done.stderr,
+        f"a curve of no plan: {done.stderr}",
+    )
     done = bench.ckc(stem + ".onnx", *flags, "--curve-svg", bench.path("no/such.svg"))
-    bench.check(done.returncode == 1 and "cannot write" in done.stderr, f"no such folder: {done.stderr}")
+    bench.check(
+        done.returncode == 1 and "cannot write" in done.stderr, f"no such folder: {done.stderr}"
+    )
     same = bench.path("same")
     done = bench.ckc(stem + ".onnx", *flags, "--curve-svg", same, "--json", same)
-    bench.check(done.returncode == 1 and "two outputs" in done.stderr and not os.path.exists(same), f"one file twice: {done.stderr}")
+    bench.check(
+        done.returncode == 1 and "two outputs" in done.stderr and not os.path.exists(same),
+        f"one file twice: {done.stderr}",
+    )
     so = bench.path("with.so")
     bench.must(bench.ckc(stem + ".onnx", *flags, "--curve", "-o", so), "a curve and a library")
     bench.check(os.path.exists(so), "no library beside the curve")

@@ -1,14 +1,23 @@
 #!/usr/bin/env python3
 """A dump of any stage is a model like another: going on from it gives the same plan.
 
-    dump_restart.py CKC CKRUN
+dump_restart.py CKC CKRUN
 """
+
 import os
 
 import ck
 
-SUMS = ("peak_bytes", "arena_bytes", "resident_bytes", "workspace_bytes", "optimizer_bytes", "grad_bytes", "step_flops",
-        "recompute_flops")
+SUMS = (
+    "peak_bytes",
+    "arena_bytes",
+    "resident_bytes",
+    "workspace_bytes",
+    "optimizer_bytes",
+    "grad_bytes",
+    "step_flops",
+    "recompute_flops",
+)
 
 
 def planned(path):
@@ -22,7 +31,17 @@ def check(bench, model, *extra):
     flags += extra
     name = model + "".join(extra)
     dumps, js = bench.path(name + ".d"), bench.path("p.json")
-    done = bench.ckc(stem + ".onnx", *flags, "--plan-only", "--quiet", "--json", js, "--dump=all", "--dump-dir", dumps)
+    done = bench.ckc(
+        stem + ".onnx",
+        *flags,
+        "--plan-only",
+        "--quiet",
+        "--json",
+        js,
+        "--dump=all",
+        "--dump-dir",
+        dumps,
+    )
     if not bench.must(done, name):
         return
     want = planned(js)
@@ -31,7 +50,10 @@ def check(bench, model, *extra):
     for stage in stages:
         done = bench.ckc(os.path.join(dumps, stage), *flags, "--plan-only", "--quiet", "--json", js)
         if bench.must(done, f"{name}: {stage}"):
-            bench.check(planned(js) == want, f"{name}: {stage} gives another plan: {planned(js)[0]}, expected {want[0]}")
+            bench.check(
+                planned(js) == want,
+                f"{name}: {stage} gives another plan: {planned(js)[0]}, expected {want[0]}",
+            )
 
 
 def main():

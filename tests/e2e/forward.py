@@ -8,6 +8,7 @@ the weights and running statistics of a checkpoint: losses, accuracies,
 perplexities and predictions of sample counts that fill no batch.  Training
 beside --valid comes to the same bits as without.
 """
+
 import math
 import os
 import re
@@ -21,7 +22,8 @@ import files
 
 FLAGS = ck.option("--flags", "").split()
 BATCH, WIDE, CLASSES, EPS, IGNORED = 4, 3, 5, 1e-5, 2
-# Its training form drops half of the values and goes by the batch's statistics; what comes of %mix it does not compute.
+# Its training form drops half of the values and goes by the batch's statistics; what comes of %mix
+# it does not compute.
 NET = """graph @net {
 	input %x: f32[4,3]
 	input %y: i64[4]
@@ -108,7 +110,7 @@ def samples(bench, name, n, seed):
     y[n // 2] = IGNORED
     path = bench.path(name)
     files.st_write(path, {"x": ("F32", [n, WIDE], x), "y": ("I64", [n], y)})
-    return path, [x[i * WIDE:(i + 1) * WIDE] for i in range(n)], y
+    return path, [x[i * WIDE : (i + 1) * WIDE] for i in range(n)], y
 
 
 def product(rows, w, wide):
@@ -118,7 +120,9 @@ def product(rows, w, wide):
 def scores(state, x):
     w, u, m, v = (state[k][2] for k in "wumv")
     h = product(x, w, WIDE)
-    return product([[(a - m[j]) / math.sqrt(v[j] + EPS) for j, a in enumerate(r)] for r in h], u, CLASSES)
+    return product(
+        [[(a - m[j]) / math.sqrt(v[j] + EPS) for j, a in enumerate(r)] for r in h], u, CLASSES
+    )
 
 
 def expected(state, x, y):
@@ -138,7 +142,12 @@ def read_npy(path):
     raw = ck.content(path)
     n = 10 + int.from_bytes(raw[8:10], "little")
     head = eval(raw[10:n].decode(), {})
-    assert raw[:8] == b"\x93NUMPY\x01\x00" and n % 64 == 0 and head["descr"] == "<f4" and not head["fortran_order"]
+    assert (
+        raw[:8] == b"\x93NUMPY\x01\x00"
+        and n % 64 == 0
+        and head["descr"] == "<f4"
+        and not head["fortran_order"]
+    )
     return head["shape"], list(struct.unpack(f"<{(len(raw) - n) // 4}f", raw[n:]))
 
 
@@ -152,19 +161,32 @@ def evaluates(bench, so, saved):
     for n in 12, 11, 9, 3, 1 + BATCH:
         data, x, y = samples(bench, f"s{n}.st", n, n)
         log, out = bench.path("e.log"), bench.path("p.npy")
-        if not bench.must(bench.ckrun("eval", so, "--init", saved, "--data", data, "--log", log, "--quiet"), f"eval of {n}"):
+        if not bench.must(
+            bench.ckrun("eval", so, "--init", saved, "--data", data, "--log", log, "--quiet"),
+            f"eval of {n}",
+        ):
             continue
         row, want = ck.log_rows(log)[0], expected(state, x, y)
-        bench.check(row["samples"] == n and all(near(row[k], want[k]) for k in want), f"eval of {n}: {row}, expected {want}")
+        bench.check(
+            row["samples"] == n and all(near(row[k], want[k]) for k in want),
+            f"eval of {n}: {row}, expected {want}",
+        )
         rows = scores(state, x)
-        for name, want in ("scores", rows), ("mixed", product(rows, numbers(CLASSES ** 2, 1 + CLASSES ** 2), CLASSES)):
-            done = bench.ckrun("predict", so, "--init", saved, "--data", data, "-o", out, "--name", name)
+        for name, want in (
+            ("scores", rows),
+            ("mixed", product(rows, numbers(CLASSES**2, 1 + CLASSES**2), CLASSES)),
+        ):
+            done = bench.ckrun(
+                "predict", so, "--init", saved, "--data", data, "-o", out, "--name", name
+            )
             if not bench.must(done, f"predict {name} of {n}"):
                 continue
             shape, got = read_npy(out)
             flat = [a for r in want for a in r]
-            bench.check(shape == (n, CLASSES) and len(got) == len(flat) and all(map(near, got, flat)),
-                        f"predict {name} of {n}: {shape} {got[:5]}, {flat[:5]}")
+            bench.check(
+                shape == (n, CLASSES) and len(got) == len(flat) and all(map(near, got, flat)),
+                f"predict {name} of {n}: {shape} {got[:5]}, {flat[:5]}",
+            )
 
 
 def shards(bench, so, saved):
@@ -174,19 +196,38 @@ def shards(bench, so, saved):
     x, y = [r for p in parts for r in p[1]], [r for p in parts for r in p[2]]
     log, out, want = bench.path("e.log"), bench.path("p.npy"), expected(state, x, y)
     data = [a for p in parts for a in ("--data", p[0])]
-    if bench.must(bench.ckrun("eval", so, "--init", saved, *data, "--log", log), "eval of two files"):
+    if bench.must(
+        bench.ckrun("eval", so, "--init", saved, *data, "--log", log), "eval of two files"
+    ):
         row = ck.log_rows(log)[0]
-        bench.check(row["samples"] == 11 and all(near(row[k], want[k]) for k in want), f"eval of two files: {row}, expected {want}")
-    if bench.must(bench.ckrun("predict", so, "--init", saved, *data, "-o", out, "--name", "scores"), "predict of two files"):
+        bench.check(
+            row["samples"] == 11 and all(near(row[k], want[k]) for k in want),
+            f"eval of two files: {row}, expected {want}",
+        )
+    if bench.must(
+        bench.ckrun("predict", so, "--init", saved, *data, "-o", out, "--name", "scores"),
+        "predict of two files",
+    ):
         flat = [a for r in scores(state, x) for a in r]
         bench.check(all(map(near, read_npy(out)[1], flat)), "predict of two files")
     valid = [a for p in parts for a in ("--valid", p[0])]
     run = [so, "--init", saved, "--data", parts[0][0], "--steps", 1, "--lr", 0]
-    if bench.must(bench.ckrun(*run, *valid, "--log", log, "--save", bench.path("same.st"), "--weight-decay", 0), "--valid of two files"):
+    if bench.must(
+        bench.ckrun(
+            *run, *valid, "--log", log, "--save", bench.path("same.st"), "--weight-decay", 0
+        ),
+        "--valid of two files",
+    ):
         row, want = ck.log_rows(log)[0], expected(files.st_read(bench.path("same.st"))[0], x, y)
-        bench.check(all(near(row["valid_" + k], want[k]) for k in want), f"--valid of two files: {row}, expected {want}")
+        bench.check(
+            all(near(row["valid_" + k], want[k]) for k in want),
+            f"--valid of two files: {row}, expected {want}",
+        )
     done = bench.ckrun(*run, *valid, "--save", parts[1][0])
-    bench.check(done.returncode == 1 and "is both --valid and --save" in done.stderr, f"a file of --valid written: {done.stderr}")
+    bench.check(
+        done.returncode == 1 and "is both --valid and --save" in done.stderr,
+        f"a file of --valid written: {done.stderr}",
+    )
 
 
 def validates(bench, so):
@@ -198,23 +239,58 @@ def validates(bench, so):
     logs = bench.path("plain.log"), bench.path("valid.log")
     bench.must(bench.ckrun(*run, "--save", plain, "--log", logs[0], "--quiet"), "train")
     beside = ["--valid", valid, "--valid-every", 2, "--save-best", best]
-    if not bench.must(bench.ckrun(*run, "--save", kept, "--save-every", 2, "--keep", 2, "--log", logs[1], *beside), "train with --valid"):
+    if not bench.must(
+        bench.ckrun(
+            *run, "--save", kept, "--save-every", 2, "--keep", 2, "--log", logs[1], *beside
+        ),
+        "train with --valid",
+    ):
         return
-    bench.check(ck.tensors(plain) == ck.tensors(kept) and ck.losses(logs[0]) == ck.losses(logs[1]), "--valid changes training")
+    bench.check(
+        ck.tensors(plain) == ck.tensors(kept) and ck.losses(logs[0]) == ck.losses(logs[1]),
+        "--valid changes training",
+    )
     rows = ck.log_rows(logs[1])
-    bench.check([r["step"] for r in rows if "valid_loss" in r] == [2, 4, 6, 8, 9], "steps that are validated")
-    bench.check(sorted(f for f in os.listdir(bench.work) if f.startswith("kept.st")) == ["kept.st", "kept.st.6", "kept.st.8"], "--keep 2")
+    bench.check(
+        [r["step"] for r in rows if "valid_loss" in r] == [2, 4, 6, 8, 9],
+        "steps that are validated",
+    )
+    bench.check(
+        sorted(f for f in os.listdir(bench.work) if f.startswith("kept.st"))
+        == ["kept.st", "kept.st.6", "kept.st.8"],
+        "--keep 2",
+    )
     for step, name in (8, "kept.st.8"), (6, "kept.st.6"), (9, "kept.st"):
         want = expected(files.st_read(bench.path(name))[0], x, y)
         got = {k: rows[step - 1]["valid_" + k] for k in want}
-        bench.check(all(near(got[k], want[k]) for k in want), f"--valid behind step {step}: {got}, expected {want}")
+        bench.check(
+            all(near(got[k], want[k]) for k in want),
+            f"--valid behind step {step}: {got}, expected {want}",
+        )
     lowest = min(r["valid_loss"] for r in rows if "valid_loss" in r)
     state, meta = files.st_read(best)
     bench.check(near(expected(state, x, y)["loss"], lowest), "--save-best holds another state")
-    done = bench.ckrun(*run, "--lr", 5, "--steps", 500, "--valid", valid, "--valid-every", 1, "--patience", 3, "--log", logs[1])
+    done = bench.ckrun(
+        *run,
+        "--lr",
+        5,
+        "--steps",
+        500,
+        "--valid",
+        valid,
+        "--valid-every",
+        1,
+        "--patience",
+        3,
+        "--log",
+        logs[1],
+    )
     told = [r["valid_loss"] for r in ck.log_rows(logs[1])]
     at = told.index(min(told))
-    bench.check(done.returncode == 0 and len(told) == at + 4 < 500 and "3 validations" in done.stdout, f"--patience 3: {told}")
+    bench.check(
+        done.returncode == 0 and len(told) == at + 4 < 500 and "3 validations" in done.stdout,
+        f"--patience 3: {told}",
+    )
 
 
 def goes_on(bench, so):
@@ -222,37 +298,84 @@ def goes_on(bench, so):
     train, _, _ = samples(bench, "train.st", 22, 5)
     valid, _, _ = samples(bench, "valid.st", 7, 3)
     run = [so, "--data", train, "--lr", 0.3, "--seed", 4, "--valid", valid, "--valid-every", 1]
-    whole, best, log = bench.path("whole.st"), [bench.path("b1.st"), bench.path("b2.st")], bench.path("on.log")
-    bench.must(bench.ckrun(*run, "--steps", 12, "--save-best", best[0], "--save", whole, "--log", log), "a run of 12 steps")
+    whole, best, log = (
+        bench.path("whole.st"),
+        [bench.path("b1.st"), bench.path("b2.st")],
+        bench.path("on.log"),
+    )
+    bench.must(
+        bench.ckrun(*run, "--steps", 12, "--save-best", best[0], "--save", whole, "--log", log),
+        "a run of 12 steps",
+    )
     told = [r["valid_loss"] for r in ck.log_rows(log)]
     half = told.index(min(told)) + 2
-    if not bench.check(half < 12 and told[half] > min(told), f"the best of 12 is the last, or near it: {told}"):
+    if not bench.check(
+        half < 12 and told[half] > min(told), f"the best of 12 is the last, or near it: {told}"
+    ):
         return
-    bench.must(bench.ckrun(*run, "--steps", half, "--save-best", best[1], "--save", bench.path("half.st")), "the first half")
-    bench.must(bench.ckrun(*run, "--steps", 12, "--save-best", best[1], "--resume", bench.path("half.st"), "--save", bench.path("on.st")), "the second half")
-    bench.check(ck.content(best[0]) == ck.content(best[1]), "--resume: --save-best holds another state")
-    bench.check(ck.content(whole) == ck.content(bench.path("on.st")), "--resume: the checkpoint is another one")
+    bench.must(
+        bench.ckrun(*run, "--steps", half, "--save-best", best[1], "--save", bench.path("half.st")),
+        "the first half",
+    )
+    bench.must(
+        bench.ckrun(
+            *run,
+            "--steps",
+            12,
+            "--save-best",
+            best[1],
+            "--resume",
+            bench.path("half.st"),
+            "--save",
+            bench.path("on.st"),
+        ),
+        "the second half",
+    )
+    bench.check(
+        ck.content(best[0]) == ck.content(best[1]), "--resume: --save-best holds another state"
+    )
+    bench.check(
+        ck.content(whole) == ck.content(bench.path("on.st")),
+        "--resume: the checkpoint is another one",
+    )
     worse = 12 - 1 - told.index(min(told))
     for patience, steps in (worse, 12), (worse + 2, 14):
         done = bench.ckrun(*run, "--steps", 50, "--resume", whole, "--patience", patience)
-        bench.check(f"stopped after step {steps}" in done.stdout, f"--patience {patience}: {done.stdout[-300:]}")
+        bench.check(
+            f"stopped after step {steps}" in done.stdout,
+            f"--patience {patience}: {done.stdout[-300:]}",
+        )
 
 
 def means(bench):
     """A loss without labels of classes: of samples that fill no batch, too."""
     so, n = bench.path("mean.so"), 6
-    if not bench.must(bench.ckc(*FLAGS, write_net(bench, "mean", MEAN), "-o", so, "--quiet"), "mean: compile"):
+    if not bench.must(
+        bench.ckc(*FLAGS, write_net(bench, "mean", MEAN), "-o", so, "--quiet"), "mean: compile"
+    ):
         return
     x, t = numbers(n * WIDE, 1), numbers(n * WIDE, 2)
     data, log = bench.path("mean.st"), bench.path("mean.log")
     files.st_write(data, {"x": ("F32", [n, WIDE], x), "t": ("F32", [n, WIDE], t)})
-    h = product([x[i * WIDE:(i + 1) * WIDE] for i in range(n)], numbers(WIDE * WIDE, 1 + WIDE * WIDE), WIDE)
+    h = product(
+        [x[i * WIDE : (i + 1) * WIDE] for i in range(n)],
+        numbers(WIDE * WIDE, 1 + WIDE * WIDE),
+        WIDE,
+    )
     want = sum((a - b) ** 2 for a, b in zip((a for r in h for a in r), t)) / len(t)
     if bench.must(bench.ckrun("eval", so, "--data", data, "--log", log), "mean: eval"):
         row = ck.log_rows(log)[0]
-        bench.check(near(row["loss"], want) and set(row) == {"samples", "loss"}, f"mean: {row}, expected {want}")
+        bench.check(
+            near(row["loss"], want) and set(row) == {"samples", "loss"},
+            f"mean: {row}, expected {want}",
+        )
     done = bench.ckrun("predict", so, "--data", data, "-o", bench.path("no.npy"))
-    bench.check(done.returncode == 1 and "'all' has no rows" in done.stderr and not os.path.exists(bench.path("no.npy")), f"mean: predict: {done.stderr}")
+    bench.check(
+        done.returncode == 1
+        and "'all' has no rows" in done.stderr
+        and not os.path.exists(bench.path("no.npy")),
+        f"mean: predict: {done.stderr}",
+    )
 
 
 def rounded(bench, so, saved):
@@ -260,9 +383,14 @@ def rounded(bench, so, saved):
     state, _ = files.st_read(saved)
     data, x, y = samples(bench, "h.st", 9, 9)
     log, want = bench.path("h.log"), expected(state, x, y)
-    if bench.must(bench.ckrun("eval", so, "--init", saved, "--data", data, "--log", log), "eval in bf16"):
+    if bench.must(
+        bench.ckrun("eval", so, "--init", saved, "--data", data, "--log", log), "eval in bf16"
+    ):
         got = ck.log_rows(log)[0]
-        bench.check(near(got["loss"], want["loss"], 0.03) and got["loss"] != want["loss"], f"eval in bf16: {got}, expected {want}")
+        bench.check(
+            near(got["loss"], want["loss"], 0.03) and got["loss"] != want["loss"],
+            f"eval in bf16: {got}, expected {want}",
+        )
 
 
 def replicas(bench, net, so):
@@ -271,18 +399,30 @@ def replicas(bench, net, so):
     with open(net) as f, open(half, "w") as g:
         g.write(f.read().replace("[4,", "[2,").replace("[4]", "[2]"))
     data, _, _ = samples(bench, "d.st", 11, 7)
-    if not bench.must(bench.ckc(*FLAGS, half, "-o", two, "--quiet", "--dp", "auto"), "compile, --dp auto"):
+    if not bench.must(
+        bench.ckc(*FLAGS, half, "-o", two, "--quiet", "--dp", "auto"), "compile, --dp auto"
+    ):
         return
     rows = []
     for flags in [so], [two, "--ranks", 2], [two]:
         log, out = bench.path("d.log"), bench.path(f"d{len(rows)}.npy")
         bench.must(bench.ckrun("eval", *flags, "--data", data, "--log", log), f"eval {flags}")
-        bench.must(bench.ckrun("predict", *flags, "--data", data, "-o", out, "--name", "mixed"), f"predict {flags}")
+        bench.must(
+            bench.ckrun("predict", *flags, "--data", data, "-o", out, "--name", "mixed"),
+            f"predict {flags}",
+        )
         rows.append((ck.log_rows(log)[0], read_npy(out)))
-    # a product's sums may depend on how many rows it has, so that bits are equal where all batches are of two
+    # a product's sums may depend on how many rows it has, so that bits are equal where all batches
+    # are of two
     bench.check(rows[1][1] == rows[2][1], "one replica and two predict other bits")
-    bench.check(rows[0][1][0] == rows[1][1][0] and all(map(near, rows[0][1][1], rows[1][1][1])), "a batch on two replicas predicts otherwise than on one")
-    bench.check(all(near(r[0][k], rows[0][0][k], 1e-6) for r in rows for k in r[0]), f"replicas: {[r[0] for r in rows]}")
+    bench.check(
+        rows[0][1][0] == rows[1][1][0] and all(map(near, rows[0][1][1], rows[1][1][1])),
+        "a batch on two replicas predicts otherwise than on one",
+    )
+    bench.check(
+        all(near(r[0][k], rows[0][0][k], 1e-6) for r in rows for k in r[0]),
+        f"replicas: {[r[0] for r in rows]}",
+    )
 
 
 def outputs(bench, so):
@@ -297,31 +437,55 @@ def outputs(bench, so):
 
 def no_room(bench):
     """An output that training never computes, and has no room for."""
-    text = MEAN.replace("%all: f32[3] output = reduce_mean %h {axes=[0], keepdims=0}", "%k = transpose %x {perm=[1,0]}\n\t"
-                        "%big: f32[3,40000] output = matmul %k, %wide").replace("param %w", "param %wide: f32[4,40000] frozen = splat 1\n\tparam %w")
+    text = MEAN.replace(
+        "%all: f32[3] output = reduce_mean %h {axes=[0], keepdims=0}",
+        "%k = transpose %x {perm=[1,0]}\n\t%big: f32[3,40000] output = matmul %k, %wide",
+    ).replace("param %w", "param %wide: f32[4,40000] frozen = splat 1\n\tparam %w")
     so, data = bench.path("big.so"), bench.path("big.st")
     big = write_net(bench, "big", text)
     done = bench.ckc(*FLAGS, big, "-o", so)
-    told = re.search(r"evaluation needs more memory than training: its peak is (\d+) B", done.stderr)
-    if bench.must(done, "big: compile without a budget") and bench.check(told, f"big: without a budget: {done.stderr}"):
-        files.st_write(data, {"x": ("F32", [4, WIDE], numbers(12, 1)), "t": ("F32", [4, WIDE], numbers(12, 2))})
+    told = re.search(
+        r"evaluation needs more memory than training: its peak is (\d+) B", done.stderr
+    )
+    if bench.must(done, "big: compile without a budget") and bench.check(
+        told, f"big: without a budget: {done.stderr}"
+    ):
+        files.st_write(
+            data, {"x": ("F32", [4, WIDE], numbers(12, 1)), "t": ("F32", [4, WIDE], numbers(12, 2))}
+        )
         run = [so, "--inputs", data, "--stats"]
-        for argv, evaluated in (["eval", *run], True), ([*run, "--steps", 2], False), ([*run, "--steps", 2, "--valid", data], True):
+        for argv, evaluated in (
+            (["eval", *run], True),
+            ([*run, "--steps", 2], False),
+            ([*run, "--steps", 2, "--valid", data], True),
+        ):
             text = bench.ckrun(*argv).stdout
             peak, planned = map(int, re.search(r"peak (\d+) bytes, planned (\d+)", text).groups())
-            bench.check(peak <= planned and (planned == int(told[1])) == evaluated, f"big: {argv}: {text}, expected {told[1]}")
+            bench.check(
+                peak <= planned and (planned == int(told[1])) == evaluated,
+                f"big: {argv}: {text}, expected {told[1]}",
+            )
     done = bench.ckc(*FLAGS, big, "-o", so, "--memory-budget", "100%")
     if bench.must(done, "big: compile"):
         bench.check("evaluates only the loss" in done.stderr, f"big: {done.stderr}")
-        files.st_write(data, {"x": ("F32", [4, WIDE], numbers(12, 1)), "t": ("F32", [4, WIDE], numbers(12, 2))})
+        files.st_write(
+            data, {"x": ("F32", [4, WIDE], numbers(12, 1)), "t": ("F32", [4, WIDE], numbers(12, 2))}
+        )
         done = bench.ckrun("eval", so, "--data", data)
-        bench.check(done.returncode == 0 and "4 samples  loss" in done.stdout, f"big: eval: {done.stdout}{done.stderr}")
+        bench.check(
+            done.returncode == 0 and "4 samples  loss" in done.stdout,
+            f"big: eval: {done.stdout}{done.stderr}",
+        )
         done = bench.ckrun("predict", so, "--data", data, "-o", "big.npy")
-        bench.check(done.returncode == 1 and "no output besides its loss" in done.stderr, f"big: predict: {done.stderr}")
+        bench.check(
+            done.returncode == 1 and "no output besides its loss" in done.stderr,
+            f"big: predict: {done.stderr}",
+        )
 
 
 def windows(bench):
-    """Tokens in windows side by side: the table of a net that knows nothing but the token tells of which they were."""
+    """Tokens in windows side by side: the table of a net that knows nothing but the token tells of
+    which they were."""
     text = """graph @table {
 	input %input_ids: i64[2,3]
 	input %labels: i64[2,3]
@@ -343,95 +507,187 @@ def windows(bench):
         return
 
     def mean(pairs):
-        rows = [(table[11 * a:11 * a + 11], b) for a, b in pairs]
+        rows = [(table[11 * a : 11 * a + 11], b) for a, b in pairs]
         return sum(math.log(sum(map(math.exp, row))) - row[b] for row, b in rows) / len(rows)
+
     loss = mean(list(zip(tokens, tokens[1:]))[:15])
-    if bench.must(bench.ckrun("eval", so, "--data", bench.path("t.u16"), "--tokens", "u16", "--log", log), "table: eval"):
+    if bench.must(
+        bench.ckrun("eval", so, "--data", bench.path("t.u16"), "--tokens", "u16", "--log", log),
+        "table: eval",
+    ):
         got = ck.log_rows(log)[0]
-        bench.check(got["samples"] == 5 and near(got["loss"], loss), f"table: {got}, expected {loss}")
+        bench.check(
+            got["samples"] == 5 and near(got["loss"], loss), f"table: {got}, expected {loss}"
+        )
     # 2 windows of the first 9 tokens, 2 of the 8 behind them
     loss = mean([(tokens[i], tokens[i + 1]) for i in (*range(6), *range(9, 15))])
     for name, part in ("a.u16", tokens[:9]), ("b.u16", tokens[9:]):
         with open(bench.path(name), "wb") as f:
             f.write(struct.pack(f"<{len(part)}H", *part))
-    if bench.must(bench.ckrun("eval", so, "--data", bench.path("a.u16"), "--data", bench.path("b.u16"), "--tokens", "u16", "--log", log), "table: two files"):
+    if bench.must(
+        bench.ckrun(
+            "eval",
+            so,
+            "--data",
+            bench.path("a.u16"),
+            "--data",
+            bench.path("b.u16"),
+            "--tokens",
+            "u16",
+            "--log",
+            log,
+        ),
+        "table: two files",
+    ):
         got = ck.log_rows(log)[0]
-        bench.check(got["samples"] == 4 and near(got["loss"], loss), f"table: two files: {got}, expected {loss}")
+        bench.check(
+            got["samples"] == 4 and near(got["loss"], loss),
+            f"table: two files: {got}, expected {loss}",
+        )
 
 
 def cut(bench, net):
-    """What is cut over ranks has no program that evaluates: the loss is a step's, where that goes by no batch."""
+    """What is cut over ranks has no program that evaluates: the loss is a step's, where that goes
+    by no batch."""
     so, mean = bench.path("cut.so"), bench.path("cut-mean.so")
     data, tables = bench.path("mean.st"), [bench.path("cut0.log"), bench.path("cut1.log")]
     done = bench.ckc(*FLAGS, net, "-o", so, "--tp", 2)
-    bench.check(done.returncode == 0 and "the library cannot evaluate" in done.stderr, f"cut: {done.stderr}")
+    bench.check(
+        done.returncode == 0 and "the library cannot evaluate" in done.stderr, f"cut: {done.stderr}"
+    )
     done = bench.ckrun("eval", so, "--data", bench.path("r.st"))
-    bench.check(done.returncode == 1 and "running statistics" in done.stderr, f"cut: eval: {done.stderr}")
-    if bench.must(bench.ckc(*FLAGS, bench.path("mean.ck"), "-o", mean, "--tp", 2, "--quiet"), "cut: compile"):
+    bench.check(
+        done.returncode == 1 and "running statistics" in done.stderr, f"cut: eval: {done.stderr}"
+    )
+    if bench.must(
+        bench.ckc(*FLAGS, bench.path("mean.ck"), "-o", mean, "--tp", 2, "--quiet"), "cut: compile"
+    ):
         for so, log in zip((bench.path("mean.so"), mean), tables):
             bench.must(bench.ckrun("eval", so, "--data", data, "--log", log), f"cut: eval of {so}")
         whole, parts = (ck.log_rows(log)[0] for log in tables)
         bench.check(near(whole["loss"], parts["loss"], 1e-6), f"cut: {parts}, expected {whole}")
         done = bench.ckrun("predict", mean, "--data", data, "-o", "cut.npy")
-        bench.check(done.returncode == 1 and "no output besides its loss" in done.stderr, f"cut: predict: {done.stderr}")
+        bench.check(
+            done.returncode == 1 and "no output besides its loss" in done.stderr,
+            f"cut: predict: {done.stderr}",
+        )
 
 
 def scalars(bench):
     """A number that is no sample is each file's own."""
-    text = MEAN.replace("input %t", "input %c: f32[]\n\tinput %t").replace("%e = sub %h, %t", "%g = mul %h, %c\n\t%e = sub %g, %t")
+    text = MEAN.replace("input %t", "input %c: f32[]\n\tinput %t").replace(
+        "%e = sub %h, %t", "%g = mul %h, %c\n\t%e = sub %g, %t"
+    )
     so, train, valid = bench.path("scale.so"), bench.path("scale.st"), bench.path("scale-valid.st")
-    if not bench.must(bench.ckc(*FLAGS, write_net(bench, "scale", text), "-o", so, "--quiet"), "scale: compile"):
+    if not bench.must(
+        bench.ckc(*FLAGS, write_net(bench, "scale", text), "-o", so, "--quiet"), "scale: compile"
+    ):
         return
     for path, c in (train, 1), (valid, 3):
-        files.st_write(path, {"x": ("F32", [8, WIDE], numbers(24, 1)), "t": ("F32", [8, WIDE], numbers(24, 2)), "c": ("F32", [], [c])})
+        files.st_write(
+            path,
+            {
+                "x": ("F32", [8, WIDE], numbers(24, 1)),
+                "t": ("F32", [8, WIDE], numbers(24, 2)),
+                "c": ("F32", [], [c]),
+            },
+        )
     logs = [bench.path(f"scale{i}.log") for i in range(3)]
     run = [so, "--data", train, "--steps", 6, "--quiet", "--log"]
     bench.must(bench.ckrun(*run, logs[0]), "scale: train")
     bench.must(bench.ckrun(*run, logs[1], "--valid", valid, "--valid-every", 1), "scale: --valid")
-    bench.check(ck.losses(logs[0]) == ck.losses(logs[1]), "scale: training goes by the number of --valid")
+    bench.check(
+        ck.losses(logs[0]) == ck.losses(logs[1]), "scale: training goes by the number of --valid"
+    )
     bench.must(bench.ckrun("eval", so, "--data", valid, "--log", logs[2]), "scale: eval")
     told = ck.log_rows(logs[2])[0]["loss"]
-    bench.check(near(ck.log_rows(logs[1])[0]["valid_loss"], told, 0.2) and told > 2 * ck.losses(logs[0])[0], "scale: --valid goes by training's number")
+    bench.check(
+        near(ck.log_rows(logs[1])[0]["valid_loss"], told, 0.2) and told > 2 * ck.losses(logs[0])[0],
+        "scale: --valid goes by training's number",
+    )
 
 
 def refuses(bench, net, so):
     data, _, _ = samples(bench, "r.st", 5, 2)
     for args, status, word in (
-            (["eval", so, "--data", data, "--steps", 3], 2, "--steps is only valid for training"),
-            ([so, "--data", data, "--steps", 1, "-o", "y.npy"], 2, "--out is only valid for ckrun predict"),
-            (["predict", so, "--data", data], 2, "-o FILE.npy"),
-            (["predict", so, "--data", data, "-o", data], 1, "is both"),
-            (["predict", so, "--data", data, "-o", "y.npy", "--name", "loss"], 1, "expected one of 'scores' 'mixed'"),
-            (["predict", so, "--data", data, "-o", "y.npy"], 1, "several outputs"),
-            ([so, "--data", data, "--steps", 1, "--save-best", "b.st"], 2, "needs --valid"),
-            ([so, "--data", data, "--steps", 1, "--valid", data, "--patience", 2], 2, "needs --valid-every")):
+        (["eval", so, "--data", data, "--steps", 3], 2, "--steps is only valid for training"),
+        (
+            [so, "--data", data, "--steps", 1, "-o", "y.npy"],
+            2,
+            "--out is only valid for ckrun predict",
+        ),
+        (["predict", so, "--data", data], 2, "-o FILE.npy"),
+        (["predict", so, "--data", data, "-o", data], 1, "is both"),
+        (
+            ["predict", so, "--data", data, "-o", "y.npy", "--name", "loss"],
+            1,
+            "expected one of 'scores' 'mixed'",
+        ),
+        (["predict", so, "--data", data, "-o", "y.npy"], 1, "several outputs"),
+        ([so, "--data", data, "--steps", 1, "--save-best", "b.st"], 2, "needs --valid"),
+        (
+            [so, "--data", data, "--steps", 1, "--valid", data, "--patience", 2],
+            2,
+            "needs --valid-every",
+        ),
+    ):
         done = bench.ckrun(*args)
-        bench.check(done.returncode == status and word in done.stderr, f"{args}: {done.returncode} {done.stderr}")
+        bench.check(
+            done.returncode == status and word in done.stderr,
+            f"{args}: {done.returncode} {done.stderr}",
+        )
     without = bench.path("without.so")
-    bench.must(bench.ckc(*FLAGS, net, "-o", without, "--quiet", "--eval", "off"), "compile, --eval off")
+    bench.must(
+        bench.ckc(*FLAGS, net, "-o", without, "--quiet", "--eval", "off"), "compile, --eval off"
+    )
     done = bench.ckrun("eval", without, "--data", data)
-    bench.check(done.returncode == 1 and "running statistics" in done.stderr, f"eval without a program: {done.stderr}")
-    bench.check(os.path.getsize(without) < os.path.getsize(so), "--eval off makes no smaller library")
+    bench.check(
+        done.returncode == 1 and "running statistics" in done.stderr,
+        f"eval without a program: {done.stderr}",
+    )
+    bench.check(
+        os.path.getsize(without) < os.path.getsize(so), "--eval off makes no smaller library"
+    )
 
 
 def rows(bench, text, b):
-    """Outputs whose first dim is a multiple of the batch, but has no samples, or samples that depend on each other."""
+    """Outputs whose first dim is a multiple of the batch, but has no samples, or samples that
+    depend on each other."""
     so, n, out = bench.path("rows.so"), 4, bench.path("rows.npy")
-    if not bench.must(bench.ckc(*FLAGS, write_net(bench, "rows", text), "-o", so, "--quiet"), "rows: compile"):
+    if not bench.must(
+        bench.ckc(*FLAGS, write_net(bench, "rows", text), "-o", so, "--quiet"), "rows: compile"
+    ):
         return
     x = numbers(n * WIDE, 1)
     data = bench.path("rows.st")
-    files.st_write(data, {"x": ("F32", [n, WIDE], x), "t": ("F32", [n, WIDE], numbers(n * WIDE, 2))})
-    h = product([x[i * WIDE:(i + 1) * WIDE] for i in range(n)], numbers(WIDE * WIDE, 1 + WIDE * WIDE), WIDE)
+    files.st_write(
+        data, {"x": ("F32", [n, WIDE], x), "t": ("F32", [n, WIDE], numbers(n * WIDE, 2))}
+    )
+    h = product(
+        [x[i * WIDE : (i + 1) * WIDE] for i in range(n)],
+        numbers(WIDE * WIDE, 1 + WIDE * WIDE),
+        WIDE,
+    )
     done = bench.ckrun("predict", so, "--data", data, "-o", out, "--name", "h")
     if bench.must(done, "rows: h"):
-        bench.check("note" not in done.stderr and all(map(near, read_npy(out)[1], [a for r in h for a in r])), f"rows: h: {done.stderr}")
+        bench.check(
+            "note" not in done.stderr
+            and all(map(near, read_npy(out)[1], [a for r in h for a in r])),
+            f"rows: h: {done.stderr}",
+        )
     for name in "first", "all":
         done = bench.ckrun("predict", so, "--data", data, "-o", out, "--name", name)
-        bench.check(done.returncode == 1 and f"'{name}' has no rows" in done.stderr, f"rows: {name}: {done.stderr}")
+        bench.check(
+            done.returncode == 1 and f"'{name}' has no rows" in done.stderr,
+            f"rows: {name}: {done.stderr}",
+        )
     done = bench.ckrun("predict", so, "--data", data, "-o", out, "--name", "apart")
-    bench.check(done.returncode == 0 and f"note: rows of output 'apart' may depend on the other samples of the batch, here of {b}" in done.stderr,
-                f"rows: apart: {done.stderr}")
+    bench.check(
+        done.returncode == 0
+        and f"note: rows of output 'apart' may depend on the other samples of the batch, here of {b}"
+        in done.stderr,
+        f"rows: apart: {done.stderr}",
+    )
 
 
 def main():
@@ -440,9 +696,16 @@ def main():
     for flags in [], ["--dtype", "bf16", "--resident-copies", "on"], ["--grad-accum", 2]:
         so, saved = bench.path("net.so"), bench.path("net.st")
         train, _, _ = samples(bench, "first.st", 22, 5)
-        if not bench.must(bench.ckc(*FLAGS, net, "-o", so, "--quiet", "--threads", 2, *flags), f"compile {flags}"):
+        if not bench.must(
+            bench.ckc(*FLAGS, net, "-o", so, "--quiet", "--threads", 2, *flags), f"compile {flags}"
+        ):
             continue
-        bench.must(bench.ckrun(so, "--data", train, "--steps", 5, "--lr", 0.05, "--save", saved, "--quiet"), f"train {flags}")
+        bench.must(
+            bench.ckrun(
+                so, "--data", train, "--steps", 5, "--lr", 0.05, "--save", saved, "--quiet"
+            ),
+            f"train {flags}",
+        )
         if "bf16" in flags:
             rounded(bench, so, saved)
             continue

@@ -5,6 +5,7 @@
 
 The same inputs in every micro-batch have the same gradients as one batch.
 """
+
 import os
 import sys
 
@@ -17,8 +18,14 @@ import files
 def gradients(bench, name, inputs, *flags):
     stem = os.path.join(ck.MODELS, "mlp-mse")
     so, out = bench.path(name + ".so"), bench.path(name + ".safetensors.g")
-    bench.must(bench.ckc(stem + ".onnx", "-o", so, "--quiet", *ck.model_flags(stem)[0], *flags), f"{name}: compile")
-    if not bench.must(bench.ckrun(so, "--inputs", inputs, "--steps", 2, "--grads", out, "--check", "--quiet"), f"{name}: run"):
+    bench.must(
+        bench.ckc(stem + ".onnx", "-o", so, "--quiet", *ck.model_flags(stem)[0], *flags),
+        f"{name}: compile",
+    )
+    if not bench.must(
+        bench.ckrun(so, "--inputs", inputs, "--steps", 2, "--grads", out, "--check", "--quiet"),
+        f"{name}: run",
+    ):
         return {}
     return files.st_read(out)[0]
 
@@ -30,10 +37,18 @@ def main():
     bench.check(want, "no gradients")
     for n in 2, 5:
         got = gradients(bench, f"accum{n}", inputs, "--grad-accum", n)
-        bench.check(set(got) == set(want), f"{n} micro-batches: gradients of {sorted(got)}, expected {sorted(want)}")
+        bench.check(
+            set(got) == set(want),
+            f"{n} micro-batches: gradients of {sorted(got)}, expected {sorted(want)}",
+        )
         for name in want:
-            bench.check(name in got and all(abs(a - b) <= 1e-6 + 1e-5 * abs(b) for a, b in zip(got[name][2], want[name][2])),
-                        f"{n} micro-batches: gradient of {name} differs")
+            bench.check(
+                name in got
+                and all(
+                    abs(a - b) <= 1e-6 + 1e-5 * abs(b) for a, b in zip(got[name][2], want[name][2])
+                ),
+                f"{n} micro-batches: gradient of {name} differs",
+            )
     bench.finish()
 
 

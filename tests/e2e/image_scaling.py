@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Pixels of 8 bits: scaled as torchvision does, to the bit, and turned into the layout that the model takes.
+"""Pixels of 8 bits: scaled as torchvision does, to the bit, and turned into the layout that the
+model takes.
 
-    image_scaling.py CKC CKRUN
+image_scaling.py CKC CKRUN
 """
+
 import ck
 import numpy as np
 import seen
@@ -19,7 +21,9 @@ def normal(images, mean, std):
 
 def check(bench, shape, images, want, *args, told):
     """Every row of `want` comes with its own label."""
-    so = seen.compiled(bench, "x".join(map(str, shape)), x=("f4", [BATCH, *shape]), y=("i8", [BATCH]))
+    so = seen.compiled(
+        bench, "x".join(map(str, shape)), x=("f4", [BATCH, *shape]), y=("i8", [BATCH])
+    )
     data = bench.path("images.npz")
     np.savez(data, images=images, y=np.arange(N, dtype="u1"))
     what = f"{images.shape} to {shape} {args}"
@@ -38,10 +42,26 @@ def cubes(bench):
     cube = np.random.default_rng(2).integers(0, 256, (N, 3, 3, 3), dtype="u1")
     by = ", (x / 255 - mean) / std by channel"
     asis = normal(cube.transpose(0, 2, 3, 1), MEAN, STD).transpose(0, 3, 1, 2)
-    so, data = check(bench, (3, 3, 3), cube, normal(cube, MEAN, STD).transpose(0, 3, 1, 2), *COLOR, "--feed", "x=hwc:images", told=", HWC to CHW" + by)
+    so, data = check(
+        bench,
+        (3, 3, 3),
+        cube,
+        normal(cube, MEAN, STD).transpose(0, 3, 1, 2),
+        *COLOR,
+        "--feed",
+        "x=hwc:images",
+        told=", HWC to CHW" + by,
+    )
     check(bench, (3, 3, 3), cube, asis, *COLOR, "--feed", "x=chw:images", told=by)
     for color in COLOR, ["--normalize", "0.5,0.5"]:
-        seen.refused(bench, so, "--data", data, *color, told=["may be HWC or CHW", "--feed x=hwc:images", "--feed x=chw:images"])
+        seen.refused(
+            bench,
+            so,
+            "--data",
+            data,
+            *color,
+            told=["may be HWC or CHW", "--feed x=hwc:images", "--feed x=chw:images"],
+        )
 
 
 def main():
@@ -62,22 +82,122 @@ def main():
     check(bench, (3, H, W), hwc, normal(chw, 0.1307, 0.3081), *one, told=", HWC to CHW" + plain)
     for shape in (H, W), (1, H, W), (H, W, 1), (H * W,):
         check(bench, shape, gray, normal(gray, 0.1307, 0.3081).reshape(N, *shape), *one, told=plain)
-    check(bench, (1, H, W), gray[..., None], normal(gray, 0, 1).reshape(N, 1, H, W), "--normalize=0,1", told=", HWC to CHW" + plain)
-    check(bench, (3, H, W), hwc, chw.astype("f4"), "--feed", "x=float:images", told=", HWC to CHW, converted")
-    check(bench, (3, H, W), hwc, chw.astype("f4"), "--feed", "x=float:images", told=", HWC to CHW, converted")
+    check(
+        bench,
+        (1, H, W),
+        gray[..., None],
+        normal(gray, 0, 1).reshape(N, 1, H, W),
+        "--normalize=0,1",
+        told=", HWC to CHW" + plain,
+    )
+    check(
+        bench,
+        (3, H, W),
+        hwc,
+        chw.astype("f4"),
+        "--feed",
+        "x=float:images",
+        told=", HWC to CHW, converted",
+    )
+    check(
+        bench,
+        (3, H, W),
+        hwc,
+        chw.astype("f4"),
+        "--feed",
+        "x=float:images",
+        told=", HWC to CHW, converted",
+    )
     wide = bench.path("wide.npz")
     np.savez(wide, images=hwc.astype("i8"), y=np.arange(N), large=hwc.astype("i4") + 1)
-    seen.refused(bench, so, "--data", wide, *COLOR, told=["no data are assigned", "--feed x=images"])
+    seen.refused(
+        bench, so, "--data", wide, *COLOR, told=["no data are assigned", "--feed x=images"]
+    )
     got = seen.batch(bench, so, "--data", wide, *COLOR, "--feed", "x=images", "--steps", 2)
     bench.check(bool(got) and (got["x"] == first[got["y"]]).all(), "pixels as int64")
-    seen.refused(bench, so, "--data", wide, *COLOR, "--feed", "x=large", "--epochs", 1, told=["'large': element ", " is 256, which does not fit u8"])
-    for bad in "0.5", "0.5,0", "0.5,-1", "0.5/0.5,1", "a,b", "0.5,0.5,0.5", ",", "", "0.5/,1/1", "0.5,nan", "/".join(["1"] * 17) + "," + "/".join(["1"] * 17):
-        seen.refused(bench, so, "--data", data, "--normalize", bad, told=["expected MEAN,STD, each one number or"])
-    seen.refused(bench, so, "--data", data, "--normalize", "0/0,1/1", told=["no single axis of the input has that many"])
-    seen.refused(bench, so, "--data", data, *COLOR, "--feed", "x=float:images", told=["no float input reads pixels from --data"])
-    seen.refused(bench, so, "--data", data, "--feed", "x=images", told=["--normalize MEAN,STD scales pixels: 0,1 to the range 0 to 1"])
-    seen.refused(bench, so, "--data", data, *COLOR, "--feed", "x=chw:images", told=["--feed names another one"])
-    seen.refused(bench, so, *COLOR, "--feed", "x=ones", "--feed", "y=zeros", status=2, told=["--normalize needs --data"])
+    seen.refused(
+        bench,
+        so,
+        "--data",
+        wide,
+        *COLOR,
+        "--feed",
+        "x=large",
+        "--epochs",
+        1,
+        told=["'large': element ", " is 256, which does not fit u8"],
+    )
+    for bad in (
+        "0.5",
+        "0.5,0",
+        "0.5,-1",
+        "0.5/0.5,1",
+        "a,b",
+        "0.5,0.5,0.5",
+        ",",
+        "",
+        "0.5/,1/1",
+        "0.5,nan",
+        "/".join(["1"] * 17) + "," + "/".join(["1"] * 17),
+    ):
+        seen.refused(
+            bench,
+            so,
+            "--data",
+            data,
+            "--normalize",
+            bad,
+            told=["expected MEAN,STD, each one number or"],
+        )
+    seen.refused(
+        bench,
+        so,
+        "--data",
+        data,
+        "--normalize",
+        "0/0,1/1",
+        told=["no single axis of the input has that many"],
+    )
+    seen.refused(
+        bench,
+        so,
+        "--data",
+        data,
+        *COLOR,
+        "--feed",
+        "x=float:images",
+        told=["no float input reads pixels from --data"],
+    )
+    seen.refused(
+        bench,
+        so,
+        "--data",
+        data,
+        "--feed",
+        "x=images",
+        told=["--normalize MEAN,STD scales pixels: 0,1 to the range 0 to 1"],
+    )
+    seen.refused(
+        bench,
+        so,
+        "--data",
+        data,
+        *COLOR,
+        "--feed",
+        "x=chw:images",
+        told=["--feed names another one"],
+    )
+    seen.refused(
+        bench,
+        so,
+        *COLOR,
+        "--feed",
+        "x=ones",
+        "--feed",
+        "y=zeros",
+        status=2,
+        told=["--normalize needs --data"],
+    )
     cubes(bench)
     bench.finish()
 

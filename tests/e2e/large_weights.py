@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""Weights of any size: beside the mapping of the file, ckc needs little memory, and ckrun holds them once.
+"""Weights of any size: beside the mapping of the file, ckc needs little memory, and ckrun holds
+them once.
 
     large_weights.py CKC CKRUN [BYTES]
 
-A model of three products whose weights lie in an external file of 3 GB is compiled for inference.  The file is sparse, so that it costs no disk; the
-library's weights do cost it, so the test is skipped (77) where 8 GB are not free.  Memory is what /proc says of the process while it runs: RssAnon, pages
-that belong to no file.
+A model of three products whose weights lie in an external file of 3 GB is compiled for inference.
+The file is sparse, so that it costs no disk; the library's weights do cost it, so the test is
+skipped (77) where 8 GB are not free.  Memory is what /proc says of the process while it runs:
+RssAnon, pages that belong to no file.
 """
+
 import os
 import shutil
 import struct
@@ -26,7 +29,9 @@ def anonymous(argv, cwd):
     """(exit status, stderr, most anonymous bytes seen, most bytes of any kind); with children."""
     said = os.path.join(cwd, "said")
     with open(said, "w") as err:
-        process = subprocess.Popen([str(a) for a in argv], cwd=cwd, stdout=subprocess.DEVNULL, stderr=err)
+        process = subprocess.Popen(
+            [str(a) for a in argv], cwd=cwd, stdout=subprocess.DEVNULL, stderr=err
+        )
     most = 0
     while True:
         pid, status, usage = os.wait4(process.pid, os.WNOHANG)
@@ -34,20 +39,36 @@ def anonymous(argv, cwd):
             break
         try:
             with open(f"/proc/{process.pid}/status") as f:
-                most = max([most] + [int(line.split()[1]) << 10 for line in f if line.startswith("RssAnon:")])
+                most = max(
+                    [most]
+                    + [int(line.split()[1]) << 10 for line in f if line.startswith("RssAnon:")]
+                )
         except OSError:
             pass
         time.sleep(0.002)
     with open(said) as f:
         # of a process too short to be looked at, all pages are an upper bound
-        return os.waitstatus_to_exitcode(status), f.read(), most or usage.ru_maxrss << 10, usage.ru_maxrss << 10
+        return (
+            os.waitstatus_to_exitcode(status),
+            f.read(),
+            most or usage.ru_maxrss << 10,
+            usage.ru_maxrss << 10,
+        )
 
 
 def weight(name, dims, offset):
     n = 4 * dims[0] * dims[1]
     entries = {"location": "big.data", "offset": str(offset), "length": str(n)}
-    return field(5, b"".join(field(1, d) for d in dims) + field(2, 1) + field(8, name.encode())
-                 + b"".join(field(13, field(1, k.encode()) + field(2, v.encode())) for k, v in entries.items()) + field(14, 1)), n
+    return field(
+        5,
+        b"".join(field(1, d) for d in dims)
+        + field(2, 1)
+        + field(8, name.encode())
+        + b"".join(
+            field(13, field(1, k.encode()) + field(2, v.encode())) for k, v in entries.items()
+        )
+        + field(14, 1),
+    ), n
 
 
 def main():
@@ -70,13 +91,17 @@ def main():
         f.write(wire.graph(nodes, weights, {"x": (1, [4, width])}, ["loss"]))
     with open(bench.path("big.data"), "wb") as f:
         f.truncate(at)
-        for i in range(LAYERS):                 # a few real pages
+        for i in range(LAYERS):  # a few real pages
             f.seek(i * (at // LAYERS))
             f.write(struct.pack("<f", 1.0) * 1024)
     print(f"weights: {at} bytes")
-    for what, argv in (("inspect", ["inspect", "big.onnx"]), ("plan", ["big.onnx", "--plan-only"]),
-                       ("train", ["big.onnx", "--plan-only", "--memory-budget", "100%"]), ("bf16", ["big.onnx", "--plan-only", "--dtype", "bf16"]),
-                       ("compile", ["big.onnx", "-o", "big.so", "--forward-only"])):
+    for what, argv in (
+        ("inspect", ["inspect", "big.onnx"]),
+        ("plan", ["big.onnx", "--plan-only"]),
+        ("train", ["big.onnx", "--plan-only", "--memory-budget", "100%"]),
+        ("bf16", ["big.onnx", "--plan-only", "--dtype", "bf16"]),
+        ("compile", ["big.onnx", "-o", "big.so", "--forward-only"]),
+    ):
         status, said, most, peak = anonymous([bench.ckc_path, *argv], bench.work)
         bench.check(status == 0, f"{what}: status {status}: {said[-300:]}")
         bench.check(0 < most < LIMIT, f"{what}: {most >> 20} MiB beside the mapping")
@@ -84,9 +109,14 @@ def main():
     out = bench.path("big.safetensors")
     if bench.check(os.path.exists(out) and os.path.getsize(out) >= at, "the weights are written"):
         with open(bench.path("x.safetensors"), "wb") as f:
-            head = b'{"x":{"dtype":"F32","shape":[4,%d],"data_offsets":[0,%d]}}' % (width, 16 * width)
+            head = b'{"x":{"dtype":"F32","shape":[4,%d],"data_offsets":[0,%d]}}' % (
+                width,
+                16 * width,
+            )
             f.write(struct.pack("<Q", len(head)) + head + bytes(16 * width))
-        status, said, most, peak = anonymous([bench.ckrun_path, "big.so", "--inputs", "x.safetensors", "--blas", "own"], bench.work)
+        status, said, most, peak = anonymous(
+            [bench.ckrun_path, "big.so", "--inputs", "x.safetensors", "--blas", "own"], bench.work
+        )
         bench.check(status == 0, f"run: status {status}: {said[-300:]}")
         bench.check(at <= most < at + LIMIT, f"run: {most >> 20} MiB for {at >> 20} MiB of weights")
         print(f"run: anonymous {most / 2**20:.1f} MiB, all pages {peak / 2**20:.1f} MiB")

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """ckc pack: what it reads and refuses, what it writes, and Ctrl-C.
 
-    pack.py CKC CKRUN
+pack.py CKC CKRUN
 """
+
 import os
 import random
 import signal
@@ -41,8 +42,13 @@ def good(bench, what, source, rows, height, *flags):
     with open(out) as f:
         lines = f.read().splitlines()
     bench.check(lines[0] == HEAD + ",offset", f"{what}: first line {lines[0]}")
-    bench.check([line.rsplit(",", 1)[0] for line in lines[1:]] == rows, f"{what}: rows or their order changed")
-    faults, reached, _ = check_pack(read_buffers(write(bench.path("plain.csv"), rows), False), read_buffers(out, True))
+    bench.check(
+        [line.rsplit(",", 1)[0] for line in lines[1:]] == rows,
+        f"{what}: rows or their order changed",
+    )
+    faults, reached, _ = check_pack(
+        read_buffers(write(bench.path("plain.csv"), rows), False), read_buffers(out, True)
+    )
     bench.check(not faults, f"{what}: {faults[:3]}")
     bench.check(reached == height, f"{what}: height {reached}, not {height}")
     bench.check(f"height {height}," in done.stdout, f"{what}: {done.stdout}")
@@ -63,8 +69,16 @@ def files(bench):
     good(bench, "CRLF", write(p, ROWS, end="\r\n"), ROWS, 192)
     good(bench, "no rows", write(p, []), [], 0)
     good(bench, "capacity", write(p, ROWS), ROWS, 192, "--capacity", "192")
-    good(bench, "an empty buffer fits nowhere else", write(p, ["a,3,3,0"]), ["a,3,3,0"], 0, "--capacity", "0")
-    far = [f"x,{-2**63},{2**63 - 1},64", f"y,{-2**63},0,64", f"z,0,{2**63 - 1},64"]
+    good(
+        bench,
+        "an empty buffer fits nowhere else",
+        write(p, ["a,3,3,0"]),
+        ["a,3,3,0"],
+        0,
+        "--capacity",
+        "0",
+    )
+    far = [f"x,{-(2**63)},{2**63 - 1},64", f"y,{-(2**63)},0,64", f"z,0,{2**63 - 1},64"]
     good(bench, "the longest times", write(p, far), far, 128)
     bad(bench, "header", write(p, ROWS, head="id,upper,lower,size"), "first line")
     bad(bench, "more columns", write(p, ROWS, head=HEAD + ",offset"), "first line")
@@ -76,8 +90,22 @@ def files(bench):
     for number in ("1.5", "", " 1", "0x10", "9223372036854775808", "1e3"):
         bad(bench, f"number '{number}'", write(p, [f"a,0,{number},3"]), "64-bit integers")
     bad(bench, "sum", write(p, [f"a,0,1,{2**62}", f"b,0,1,{2**62}"]), "add up")
-    bad(bench, "never alive, but too large", write(p, ["a,3,3,64"]), "no placement exists", flags=["--capacity", "63"])
-    bad(bench, "capacity", write(p, ROWS), "no placement exists", "live bound 192", "least height found 192", flags=["--capacity", "191"])
+    bad(
+        bench,
+        "never alive, but too large",
+        write(p, ["a,3,3,64"]),
+        "no placement exists",
+        flags=["--capacity", "63"],
+    )
+    bad(
+        bench,
+        "capacity",
+        write(p, ROWS),
+        "no placement exists",
+        "live bound 192",
+        "least height found 192",
+        flags=["--capacity", "191"],
+    )
     bad(bench, "a folder", bench.work, "regular file")
     bad(bench, "no file", bench.path("absent.csv"), "cannot read")
     with open(p, "wb") as f:
@@ -112,19 +140,34 @@ def interrupt(bench):
     source, out = hard(bench.path("hard.csv")), bench.path("best.csv")
     bound = peak_of(read_buffers(source, False).values())
     for flags in [], ["--capacity", str(bound)]:
-        job = subprocess.Popen([bench.ckc_path, "pack", source, "-o", out, *flags], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        job = subprocess.Popen(
+            [bench.ckc_path, "pack", source, "-o", out, *flags],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         time.sleep(0.7)
         bench.check(job.poll() is None, f"interrupt {flags}: it was over before Ctrl-C")
         job.send_signal(signal.SIGINT)
         began = time.monotonic()
         _, err = job.communicate(timeout=60)
         bench.check(time.monotonic() - began < 20, f"interrupt {flags}: it went on")
-        bench.check(job.returncode == 1 and "interrupted" in err, f"interrupt {flags}: status {job.returncode}, {err}")
+        bench.check(
+            job.returncode == 1 and "interrupted" in err,
+            f"interrupt {flags}: status {job.returncode}, {err}",
+        )
         bench.check(not os.path.exists(out), f"interrupt {flags}: a file")
-    bench.check(not [f for f in os.listdir(bench.work) if "-tmp" in f], "interrupt: something is left")
+    bench.check(
+        not [f for f in os.listdir(bench.work) if "-tmp" in f], "interrupt: something is left"
+    )
     # under nohup a hangup is no interruption
-    job = subprocess.Popen([bench.ckc_path, "pack", source, "-o", out], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                           preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    job = subprocess.Popen(
+        [bench.ckc_path, "pack", source, "-o", out],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
+    )
     time.sleep(0.5)
     job.send_signal(signal.SIGHUP)
     time.sleep(0.2)

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Memory seen from outside, on models beside those of budgets.py: full, middle and least budget; and a kernel that leaks is seen.
+"""Memory seen from outside, on models beside those of budgets.py: full, middle and least budget;
+and a kernel that leaks is seen.
 
-    process_memory.py CKC CKRUN [MODEL...]
+process_memory.py CKC CKRUN [MODEL...]
 """
+
 import os
 import sys
 
@@ -48,7 +50,9 @@ def leaking(bench, name):
     """The emitted C with 1 MiB taken in its first kernel."""
     stem, so, src = os.path.join(ck.MODELS, name), bench.path("leak.so"), bench.path("src")
     flags, _ = ck.model_flags(stem)
-    if not bench.must(bench.ckc(stem + ".onnx", "-o", so, *flags, "--emit-c", src), f"{name}: --emit-c"):
+    if not bench.must(
+        bench.ckc(stem + ".onnx", "-o", so, *flags, "--emit-c", src), f"{name}: --emit-c"
+    ):
         return
     path = os.path.join(src, "kernels.c")
     text = ck.content(path).decode()
@@ -56,9 +60,17 @@ def leaking(bench, name):
     at = head.rindex("\nvoid\n")
     with open(path, "w") as f:
         f.write(head[:at] + LEAK + head[at:] + mark + "\tleak();\n" + tail)
-    bench.must(bench.run(["sh", "-c", f"cd '{src}' && cc -std=c11 -O1 -fopenmp -fPIC -shared -o '{so}' *.c -lm"]), "the leaking C")
+    bench.must(
+        bench.run(
+            ["sh", "-c", f"cd '{src}' && cc -std=c11 -O1 -fopenmp -fPIC -shared -o '{so}' *.c -lm"]
+        ),
+        "the leaking C",
+    )
     got = measure.complaints(measure.measure(bench.measure_path, so, stem + ".inputs.safetensors"))
-    bench.check(any("allocations" in x for x in got) and any("grows" in x for x in got), f"a leak of 1 MiB a step is not seen: {got}")
+    bench.check(
+        any("allocations" in x for x in got) and any("grows" in x for x in got),
+        f"a leak of 1 MiB a step is not seen: {got}",
+    )
 
 
 def main():

@@ -3,11 +3,13 @@
 
     processes.py CKC CKRUN [--gpt GPT] [PART...]
 
-Losses, gradients, outputs, checkpoints and the ONNX file are equal byte by byte, at 2 and 4 ranks, whether files are shared or
-go through the first process, over a transport that delivers as late as it may; runs go on as processes or in one.  A run that
-one process cannot carry on ends on all of them with one message; killed, stopped or without room on its disk, the others end in
-time, the last checkpoint is whole, and nobody is left.
+Losses, gradients, outputs, checkpoints and the ONNX file are equal byte by byte, at 2 and 4 ranks,
+whether files are shared or go through the first process, over a transport that delivers as late as
+it may; runs go on as processes or in one.  A run that one process cannot carry on ends on all of
+them with one message; killed, stopped or without room on its disk, the others end in time, the last
+checkpoint is whole, and nobody is left.
 """
+
 import json
 import os
 import re
@@ -62,7 +64,9 @@ class Processes(ck.Bench):
         return self.ckrun(so, *INPUTS, "--threads", 1, *more, **kw)
 
     def mpirun(self, n, so, *more, inputs=INPUTS, **kw):
-        return self.run([*MPIRUN, "-n", n, self.ckrun_path, so, *inputs, "--threads", 1, *more], **kw)
+        return self.run(
+            [*MPIRUN, "-n", n, self.ckrun_path, so, *inputs, "--threads", 1, *more], **kw
+        )
 
     def each(self, *commands, **kw):
         """Every rank with a command of its own."""
@@ -73,20 +77,32 @@ class Processes(ck.Bench):
 
     def files(self, name):
         """Options that write whatever can be written."""
-        return [x for flag in ("save", "grads", "outputs", "export-onnx", "log") for x in ("--" + flag, self.path(f"{name}.{flag}"))]
+        return [
+            x
+            for flag in ("save", "grads", "outputs", "export-onnx", "log")
+            for x in ("--" + flag, self.path(f"{name}.{flag}"))
+        ]
 
     def same(self, a, b, what):
         for flag in "save", "grads", "outputs", "export-onnx":
             x, y = (ck.content(self.path(f"{n}.{flag}")) for n in (a, b))
             self.check(x == y, f"{what}: --{flag} differs")
-        x, y = ([{k: v for k, v in row.items() if k != "seconds"} for row in ck.log_rows(self.path(n + ".log"))]
-                for n in (a, b))
+        x, y = (
+            [
+                {k: v for k, v in row.items() if k != "seconds"}
+                for row in ck.log_rows(self.path(n + ".log"))
+            ]
+            for n in (a, b)
+        )
         self.check(x == y, f"{what}: --log: {x}, {y}")
 
     def once(self, done, text, what, status=1):
         """It ended so, and said that once."""
         told = re.findall("^ckrun: .*", done.stderr, re.M)
-        self.check(done.returncode == status and len(told) == 1 and text in told[0], f"{what}: {done.returncode}, {told}")
+        self.check(
+            done.returncode == status and len(told) == 1 and text in told[0],
+            f"{what}: {done.returncode}, {told}",
+        )
 
     # ---- bits ----
 
@@ -96,67 +112,147 @@ class Processes(ck.Bench):
             self.must(self.virtual(so, "--steps", 4, *self.files(f"v{n}")), f"{n} virtual")
             done = self.mpirun(n, so, "--steps", 4, *self.files(f"p{n}"))
             self.must(done, f"{n} processes")
-            self.check(done.stdout.count("ranks in separate processes") == 1, f"{n} processes: {done.stdout}")
+            self.check(
+                done.stdout.count("ranks in separate processes") == 1,
+                f"{n} processes: {done.stdout}",
+            )
             self.same(f"v{n}", f"p{n}", f"{n} processes")
 
     def bits(self):
         self.same_bits()
         so = self.path("tp2.so")
         for how in "name", "first":
-            self.must(self.mpirun(2, so, "--steps", 4, *self.files(how), env={"CKR_FILES": how}), how)
+            self.must(
+                self.mpirun(2, so, "--steps", 4, *self.files(how), env={"CKR_FILES": how}), how
+            )
             self.same("v2", how, f"files by {how}")
         self.must(self.mpirun(2, so, "--steps", 4, *self.files("late"), env=self.late()), "late")
         self.same("v2", "late", "a late transport")
 
     def late(self):
         build = os.path.dirname(self.ckrun_path)
-        return {"CKR_MPI": os.path.join(build, "tests", "runtime", "late_link.so"), "LATE_LINK": os.path.join(build, "ckr_mpi.so")}
+        return {
+            "CKR_MPI": os.path.join(build, "tests", "runtime", "late_link.so"),
+            "LATE_LINK": os.path.join(build, "ckr_mpi.so"),
+        }
 
     def crossed(self):
         """Replicas of two ranks: what moves in one group does not wait for the other."""
         model = os.path.join(ck.MODELS, "gpt2-ts14")
         so = self.build("crossed", "--tp", 2, "--sp", model=model, loss=ck.model_flags(model)[0])
         x = compare.load(model + ".inputs.safetensors")
-        np.savez(self.path("two.npz"), **{k: np.concatenate([v, np.roll(v, 1, -1)]) for k, v in x.items()})
+        np.savez(
+            self.path("two.npz"),
+            **{k: np.concatenate([v, np.roll(v, 1, -1)]) for k, v in x.items()},
+        )
         inputs = "--inputs", self.path("two.npz")
-        self.must(self.ckrun(so, *inputs, "--ranks", 4, "--threads", 1, "--steps", 3, *self.files("vc")), "crossed, virtual")
+        self.must(
+            self.ckrun(so, *inputs, "--ranks", 4, "--threads", 1, "--steps", 3, *self.files("vc")),
+            "crossed, virtual",
+        )
         for env in {}, self.late():
-            self.must(self.mpirun(4, so, "--steps", 3, *self.files("pc"), inputs=inputs, env=env), f"crossed {env}")
+            self.must(
+                self.mpirun(4, so, "--steps", 3, *self.files("pc"), inputs=inputs, env=env),
+                f"crossed {env}",
+            )
             self.same("vc", "pc", f"crossed {env}")
 
     def go_on(self):
         """From a file that only the first process sees, too."""
         so, other = self.path("tp2.so"), self.path("elsewhere")
         os.mkdir(other)
-        self.must(self.virtual(so, "--steps", 7, "--resume", self.path("p2.save"), *self.files("v7")), "resumed virtual")
-        self.must(self.mpirun(2, so, "--steps", 7, "--resume", self.path("v2.save"), *self.files("p7")), "resumed processes")
+        self.must(
+            self.virtual(so, "--steps", 7, "--resume", self.path("p2.save"), *self.files("v7")),
+            "resumed virtual",
+        )
+        self.must(
+            self.mpirun(2, so, "--steps", 7, "--resume", self.path("v2.save"), *self.files("p7")),
+            "resumed processes",
+        )
         self.same("v7", "p7", "resumed")
-        rank = [self.ckrun_path, so, *INPUTS, "--threads", 1, "--steps", 7, "--resume", "p2.save", "--save", "far.save", "--quiet"]
+        rank = [
+            self.ckrun_path,
+            so,
+            *INPUTS,
+            "--threads",
+            1,
+            "--steps",
+            7,
+            "--resume",
+            "p2.save",
+            "--save",
+            "far.save",
+            "--quiet",
+        ]
         self.must(self.each(rank, ["--wdir", other, *rank]), "resumed from afar")
-        self.check(ck.content(self.path("far.save")) == ck.content(self.path("v7.save")), "resumed from afar")
+        self.check(
+            ck.content(self.path("far.save")) == ck.content(self.path("v7.save")),
+            "resumed from afar",
+        )
         self.check(not os.listdir(other), f"written elsewhere: {os.listdir(other)}")
 
     def wide(self):
         """Weights of more than one range of what is read, written or gathered."""
         if not self.gpt:
             return
-        made = self.run([self.gpt, "--layers", 1, "--hidden", 512, "--heads", 4, "--seq", 16, "--batch", 2, "--vocab", 1500, "--weights", "-o",
-                         "wide.onnx"])
+        made = self.run(
+            [
+                self.gpt,
+                "--layers",
+                1,
+                "--hidden",
+                512,
+                "--heads",
+                4,
+                "--seq",
+                16,
+                "--batch",
+                2,
+                "--vocab",
+                1500,
+                "--weights",
+                "-o",
+                "wide.onnx",
+            ]
+        )
         self.must(made, "gpt")
         rng = np.random.default_rng(1)
         tokens = rng.integers(0, 1500, (2, 17))
         np.savez(self.path("wide.npz"), input_ids=tokens[:, :-1], labels=tokens[:, 1:])
-        so, inputs = self.build("wide", "--tp", 2, "--sp", "--optimizer", "sgdm", model=self.path("wide")), ("--inputs", self.path("wide.npz"))
-        self.must(self.ckrun(so, *inputs, "--threads", 1, "--steps", 2, *self.files("vw")), "wide virtual")
+        so, inputs = (
+            self.build("wide", "--tp", 2, "--sp", "--optimizer", "sgdm", model=self.path("wide")),
+            ("--inputs", self.path("wide.npz")),
+        )
+        self.must(
+            self.ckrun(so, *inputs, "--threads", 1, "--steps", 2, *self.files("vw")), "wide virtual"
+        )
         for how in "as it is", "first":
-            done = self.mpirun(2, so, "--steps", 2, *self.files("pw"), inputs=inputs, env={"CKR_FILES": how})
+            done = self.mpirun(
+                2, so, "--steps", 2, *self.files("pw"), inputs=inputs, env={"CKR_FILES": how}
+            )
             self.must(done, f"wide, files by {how}")
             self.same("vw", "pw", f"wide, files by {how}")
         other = self.path("far")
         os.mkdir(other)
-        rank = [self.ckrun_path, so, *inputs, "--threads", 1, "--steps", 2, "--resume", "vw.save", "--save", "again.save", "--quiet"]
+        rank = [
+            self.ckrun_path,
+            so,
+            *inputs,
+            "--threads",
+            1,
+            "--steps",
+            2,
+            "--resume",
+            "vw.save",
+            "--save",
+            "again.save",
+            "--quiet",
+        ]
         self.must(self.each(rank, ["--wdir", other, *rank]), "wide, from afar")
-        self.check(ck.content(self.path("again.save")) == ck.content(self.path("vw.save")), "wide, from afar: it is not as it was")
+        self.check(
+            ck.content(self.path("again.save")) == ck.content(self.path("vw.save")),
+            "wide, from afar: it is not as it was",
+        )
 
     def narrow(self):
         """Losses that are scaled: all skip the same steps."""
@@ -169,34 +265,66 @@ class Processes(ck.Bench):
     def looks(self):
         """--check, --trace, --profile."""
         so, trace, profile = self.path("tp2.so"), self.path("trace"), self.path("profile")
-        done = self.mpirun(2, so, "--steps", 3, "--check", "--trace", trace, "--profile", profile, "--stats")
+        done = self.mpirun(
+            2, so, "--steps", 3, "--check", "--trace", trace, "--profile", profile, "--stats"
+        )
         self.must(done, "--check")
         self.check("all bits equal" in done.stdout, f"--check: {done.stdout}")
-        self.check("transfer buffers between processes 8388608" in done.stdout, f"--stats: {done.stdout}")
+        self.check(
+            "transfer buffers between processes 8388608" in done.stdout, f"--stats: {done.stdout}"
+        )
         with open(trace) as f:
             events = json.load(f)["traceEvents"]
-        steps = [[e["args"]["index"] for e in events if e["ph"] == "X" and e["tid"] == r] for r in (1, 2)]
+        steps = [
+            [e["args"]["index"] for e in events if e["ph"] == "X" and e["tid"] == r] for r in (1, 2)
+        ]
         self.check(steps[0] and steps[0] == steps[1], "--trace: ranks have other steps")
         names = [e["args"]["name"] for e in events if e["name"] == "thread_name"]
         self.check(names == ["rank 0", "rank 1"], f"--trace: rows {names}")
         with open(profile) as f:
-            self.check(any("sent_bytes" in op for op in json.load(f)["ops"]), "--profile: nothing is sent")
+            self.check(
+                any("sent_bytes" in op for op in json.load(f)["ops"]), "--profile: nothing is sent"
+            )
 
     # ---- one fails ----
 
     def refused(self):
         so, one = self.path("tp2.so"), self.build("one")
         self.once(self.mpirun(3, so, "--steps", 1), "a multiple of 2 ranks, found 3", "3 ranks")
-        self.once(self.mpirun(2, one, "--steps", 1), "1 ranks), got 2 ranks", "a library for one rank")
+        self.once(
+            self.mpirun(2, one, "--steps", 1), "1 ranks), got 2 ranks", "a library for one rank"
+        )
         done = self.mpirun(2, so, "--steps", 1, env={"CKR_MPI": "/nix.so"})
-        self.check(done.returncode == 1 and "need ckr_mpi.so: /nix.so" in done.stderr, f"no module: {done.stderr}")
+        self.check(
+            done.returncode == 1 and "need ckr_mpi.so: /nix.so" in done.stderr,
+            f"no module: {done.stderr}",
+        )
         other = self.build("other", "--tp", 2)
-        self.once(self.mpirun(2, so, "--against", other, "--steps", 1), "--against runs all ranks in one process", "--against", status=2)
+        self.once(
+            self.mpirun(2, so, "--against", other, "--steps", 1),
+            "--against runs all ranks in one process",
+            "--against",
+            status=2,
+        )
         run = [self.ckrun_path, so, *INPUTS, "--threads", 1, "--steps", 1]
-        self.once(self.each(run, [run[0], other, *run[2:]]), "rank 1 and rank 0 differ in their library", "another library")
-        self.once(self.each(run, [*run, "--seed", 9]), "differ in their seed: '9' and '0'", "another seed")
-        self.once(self.each(run, [*run, "--blas", "own"]), "differ in their matrix products", "other products")
-        self.once(self.mpirun(2, so, "--steps", 1, inputs=("--inputs", "nix")), "nix: cannot read", "no data")
+        self.once(
+            self.each(run, [run[0], other, *run[2:]]),
+            "rank 1 and rank 0 differ in their library",
+            "another library",
+        )
+        self.once(
+            self.each(run, [*run, "--seed", 9]), "differ in their seed: '9' and '0'", "another seed"
+        )
+        self.once(
+            self.each(run, [*run, "--blas", "own"]),
+            "differ in their matrix products",
+            "other products",
+        )
+        self.once(
+            self.mpirun(2, so, "--steps", 1, inputs=("--inputs", "nix")),
+            "nix: cannot read",
+            "no data",
+        )
 
     def bad(self):
         """An index out of range, and room on the disk, on one rank alone."""
@@ -206,7 +334,17 @@ class Processes(ck.Bench):
         ids["labels"] = ids["labels"].astype(np.int64)
         ids["input_ids"][1, 5] = 4711
         np.savez(self.path("bad.npz"), **ids)
-        run = [self.ckrun_path, so, *INPUTS, "--threads", 1, "--steps", 2, "--save", self.path("bad.save")]
+        run = [
+            self.ckrun_path,
+            so,
+            *INPUTS,
+            "--threads",
+            1,
+            "--steps",
+            2,
+            "--save",
+            self.path("bad.save"),
+        ]
         wrong = [*run[:3], self.path("bad.npz"), *run[4:]]
         for commands in (run, wrong), (wrong, run):
             self.once(self.each(*commands), "4711", "an index out of range")
@@ -214,7 +352,10 @@ class Processes(ck.Bench):
         small = ["sh", "-c", 'ulimit -f 20; exec "$@"', "sh", *run]
         for commands in (run, small), (small, run):
             self.once(self.each(*commands), "cannot write", "a full disk")
-        self.check(ck.content(self.path("bad.save")) == ck.content(self.path("v2.save")), "a full disk: the file before is gone")
+        self.check(
+            ck.content(self.path("bad.save")) == ck.content(self.path("v2.save")),
+            "a full disk: the file before is gone",
+        )
         left = [x for x in os.listdir(self.work) if x.startswith("bad.save.")]
         self.check(not left, f"a full disk: {left} are left")
 
@@ -228,7 +369,10 @@ class Processes(ck.Bench):
         np.savez(self.path("x.npz"), **x)
         x[first].flat[3] = np.nan
         np.savez(self.path("nan.npz"), **x)
-        run = [[self.ckrun_path, so, "--inputs", self.path(n), "--threads", 1, "--steps", 3] for n in ("x.npz", "nan.npz")]
+        run = [
+            [self.ckrun_path, so, "--inputs", self.path(n), "--threads", 1, "--steps", 3]
+            for n in ("x.npz", "nan.npz")
+        ]
         for commands in run, run[::-1]:
             self.once(self.each(*commands), "step 1: ", "no number")
         done = self.each(*([*r, "--on-nan", "skip", "--save", self.path("skip.save")] for r in run))
@@ -244,19 +388,49 @@ class Processes(ck.Bench):
         so = path[:-3] + ".so"
         self.must(self.ckc(path, "-o", so), "gradient.ck")
         inputs, saved = ("--inputs", self.path("gradient.npz")), []
-        self.once(self.mpirun(2, so, "--steps", 1, inputs=inputs), "the gradient of 'w' is not finite: nan", "a gradient")
+        self.once(
+            self.mpirun(2, so, "--steps", 1, inputs=inputs),
+            "the gradient of 'w' is not finite: nan",
+            "a gradient",
+        )
         for steps in 0, 1:
             path = self.path(f"gradient{steps}.save")
-            self.must(self.mpirun(2, so, "--steps", steps, "--on-nan", "skip", "--save", path, inputs=inputs), "a gradient, skipped")
+            self.must(
+                self.mpirun(
+                    2, so, "--steps", steps, "--on-nan", "skip", "--save", path, inputs=inputs
+                ),
+                "a gradient, skipped",
+            )
             saved.append(compare.load(path))
         for name in saved[0]:
-            self.check(np.array_equal(saved[0][name], saved[1].get(name)), f"a gradient, skipped: {name} has changed")
+            self.check(
+                np.array_equal(saved[0][name], saved[1].get(name)),
+                f"a gradient, skipped: {name} has changed",
+            )
 
     # ---- one is gone ----
 
     def start(self, *more):
-        run = subprocess.Popen([str(x) for x in (*MPIRUN, "-n", 2, self.ckrun_path, self.path("tp2.so"), *INPUTS, "--threads", 1, *more)],
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.work)
+        run = subprocess.Popen(
+            [
+                str(x)
+                for x in (
+                    *MPIRUN,
+                    "-n",
+                    2,
+                    self.ckrun_path,
+                    self.path("tp2.so"),
+                    *INPUTS,
+                    "--threads",
+                    1,
+                    *more,
+                )
+            ],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=self.work,
+        )
         return run
 
     def ranks(self, run, n=2):
@@ -298,16 +472,24 @@ class Processes(ck.Bench):
 
     def whole(self, path, what):
         if os.path.exists(path):
-            self.check(sorted(compare.load(path)) == sorted(compare.load(self.path("v2.save"))), f"{what}: the checkpoint is not whole")
+            self.check(
+                sorted(compare.load(path)) == sorted(compare.load(self.path("v2.save"))),
+                f"{what}: the checkpoint is not whole",
+            )
         left = [x for x in os.listdir(self.work) if "-tmp" in x]
         self.check(not left, f"{what}: {left} are left")
 
     def gone(self, sig, when, delay=0.0, victim=1):
         """when: what is waited for before rank `victim` gets the signal."""
-        path, what = self.path("gone.save"), f"signal {sig} to rank {victim} while {when}, {delay:.3f} s"
+        path, what = (
+            self.path("gone.save"),
+            f"signal {sig} to rank {victim} while {when}, {delay:.3f} s",
+        )
         if os.path.exists(path):
             os.unlink(path)
-        run = self.start(*NEVER_ENDS, "--save", path, "--save-every", 1 if when == "saving" else 1000000)
+        run = self.start(
+            *NEVER_ENDS, "--save", path, "--save-every", 1 if when == "saving" else 1000000
+        )
         pids = self.ranks(run)
         if when == "saving":
             self.wait_for(path)
@@ -324,8 +506,13 @@ class Processes(ck.Bench):
         if sig == signal.SIGSTOP:
             self.check(run.returncode == 3, f"{what}: status {run.returncode}, {err}")
             if when != "loading":
-                self.check(re.search(f"ckrun: .*rank {victim}: stopped or gone.*rank {1 - victim} waited", err) is not None,
-                           f"{what}: {err}")
+                self.check(
+                    re.search(
+                        f"ckrun: .*rank {victim}: stopped or gone.*rank {1 - victim} waited", err
+                    )
+                    is not None,
+                    f"{what}: {err}",
+                )
         else:
             self.check(run.returncode != 0, f"{what}: status 0")
 
@@ -354,30 +541,55 @@ class Processes(ck.Bench):
         for _ in range(int(os.environ.get("KILLS", 50))):
             sig = [signal.SIGKILL, signal.SIGSTOP][rng.integers(2)]
             when = ["loading", "training", "saving"][rng.integers(3)]
-            self.gone(sig, when, rng.uniform(0, 0.5 if when == "loading" else 0.1), int(rng.integers(2)))
+            self.gone(
+                sig, when, rng.uniform(0, 0.5 if when == "loading" else 0.1), int(rng.integers(2))
+            )
             print(sig, when, self.failed, flush=True)
 
     def stopped(self):
-        """Ctrl-C on one rank, or what mpirun passes on to all: they end after the same step, and save it."""
+        """Ctrl-C on one rank, or what mpirun passes on to all: they end after the same step, and
+        save it."""
         path, log = self.path("int.save"), self.path("int.log")
         for victim in 0, 1, None:
             run = self.start("--steps", 1000000, "--save", path, "--log", log)
             pids = self.ranks(run)
             time.sleep(1)
-            os.kill(run.pid if victim is None else pids[victim], signal.SIGUSR1 if victim is None else signal.SIGINT)
+            os.kill(
+                run.pid if victim is None else pids[victim],
+                signal.SIGUSR1 if victim is None else signal.SIGINT,
+            )
             err = self.ends(run, "interrupted")
             told = re.findall("ckrun: stopped after step (\\d+)", err)
-            self.check(run.returncode == 1 and len(told) == 1, f"interrupted: {run.returncode}, {err}")
-            self.check(told and int(told[0]) == ck.log_rows(log)[-1]["step"], "interrupted: the log ends elsewhere")
+            self.check(
+                run.returncode == 1 and len(told) == 1, f"interrupted: {run.returncode}, {err}"
+            )
+            self.check(
+                told and int(told[0]) == ck.log_rows(log)[-1]["step"],
+                "interrupted: the log ends elsewhere",
+            )
             self.whole(path, "interrupted")
             self.nobody(pids.values(), "interrupted")
 
 
-PARTS = ("bits", "crossed", "go_on", "wide", "narrow", "looks", "refused", "bad", "numberless", "stopped", "killed")
+PARTS = (
+    "bits",
+    "crossed",
+    "go_on",
+    "wide",
+    "narrow",
+    "looks",
+    "refused",
+    "bad",
+    "numberless",
+    "stopped",
+    "killed",
+)
 
 
 def main():
-    if not shutil.which("mpirun") or not os.path.exists(os.path.join(os.path.dirname(os.path.abspath(sys.argv[2])), "ckr_mpi.so")):
+    if not shutil.which("mpirun") or not os.path.exists(
+        os.path.join(os.path.dirname(os.path.abspath(sys.argv[2])), "ckr_mpi.so")
+    ):
         print("skipped: no mpirun, or built without MPI (libopenmpi-dev, openmpi-bin)")
         sys.exit(77)
     gpt = ck.option("--gpt", None)

@@ -3,9 +3,11 @@
 
     ranks.py CKC CKRUN [GRAPH...]
 
-Losses, gradients, parameters and optimizer state after five steps; runs that go on at another number of ranks; values
-that are whole are equal to the bit on all ranks; memory is what was planned for a rank.
+Losses, gradients, parameters and optimizer state after five steps; runs that go on at another
+number of ranks; values that are whole are equal to the bit on all ranks; memory is what was planned
+for a rank.
 """
+
 import json
 import os
 import re
@@ -39,23 +41,34 @@ class Text:
 
     def cut(self, axis, *parts, lead=None, shared=1):
         """What a value's mark says, and what a collective's attributes."""
-        self.attrs = f"axis={axis}, part=[{','.join(map(str, parts))}]" + f", lead={axis if lead is None else lead}" \
+        self.attrs = (
+            f"axis={axis}, part=[{','.join(map(str, parts))}]"
+            + f", lead={axis if lead is None else lead}"
             + (f", shared={shared}" if shared > 1 else "")
+        )
         if self.t == 1:
             return ""
-        return f" split {axis} [{','.join(map(str, parts))}]" + ("" if lead is None else f" from {lead}") \
+        return (
+            f" split {axis} [{','.join(map(str, parts))}]"
+            + ("" if lead is None else f" from {lead}")
             + (f" shared {shared}" if shared > 1 else "")
+        )
 
     def param(self, name, whole, local=None, split="", dt="f32", kind="param"):
-        data = self.rng.uniform(-.5, .5, int(np.prod(whole)))
+        data = self.rng.uniform(-0.5, 0.5, int(np.prod(whole)))
         dims = ",".join(map(str, (local or whole) if self.t > 1 else whole))
-        self.add(f"{kind} %{name}: {dt}[{dims}]{split} = {{ {', '.join('%.4f' % x for x in data)} }}")
+        self.add(
+            f"{kind} %{name}: {dt}[{dims}]{split} = {{ {', '.join('%.4f' % x for x in data)} }}"
+        )
 
     def comm(self, to, dims, split, op, x, attrs=""):
         """A step between ranks, %x under its new name; on one rank nothing happens."""
         if self.t == 1:
             return x
-        self.add(f"%{to}: f32[{','.join(map(str, dims))}]{split} = {op} %{x}" + (f" {{{attrs}}}" if attrs else ""))
+        self.add(
+            f"%{to}: f32[{','.join(map(str, dims))}]{split} = {op} %{x}"
+            + (f" {{{attrs}}}" if attrs else "")
+        )
         return to
 
     def whole(self, x, dims):
@@ -96,7 +109,8 @@ def mlp(t):
 
 
 def rows(t):
-    """34 rows cut unevenly: norm, gather, product by columns and rows, scatter, dropout, residual."""
+    """34 rows cut unevenly: norm, gather, product by columns and rows, scatter, dropout,
+    residual."""
     g, n = Text("rows", t), 12
     g.three = True
     g.add("input %x: f32[1,34,8]")
@@ -128,7 +142,8 @@ def rows(t):
 
 
 def heads(t, packed):
-    """Attention with its heads cut, dropout within: packed q|k|v, or two key heads that ranks share."""
+    """Attention with its heads cut, dropout within: packed q|k|v, or two key heads that ranks
+    share."""
     g = Text("packed" if packed else "grouped", t)
     g.three = True
     groups, share = (4, 1) if packed else (2, max(1, t // 2))
@@ -143,7 +158,9 @@ def heads(t, packed):
         g.param("wqkv", (w, 3 * w), (w, 3 * m), g.cut(1, w, w, w))
         g.add(f"%qkv: f32[{b},{s},{3 * m}]{g.cut(2, w, w, w)} = matmul %{x}, %wqkv")
         for i, name in enumerate("qkv"):
-            g.add(f"%{name}: f32[{b},{s},{m}]{g.cut(2, w)} = slice %qkv {{start=[0,0,{i * m}], step=[1,1,1]}}")
+            g.add(
+                f"%{name}: f32[{b},{s},{m}]{g.cut(2, w)} = slice %qkv {{start=[0,0,{i * m}], step=[1,1,1]}}"
+            )
     else:
         g.param("wq", (w, w), (w, m), g.cut(1, w))
         g.add(f"%q: f32[{b},{s},{m}]{g.cut(2, w)} = matmul %{x}, %wq")
@@ -155,12 +172,18 @@ def heads(t, packed):
             own[name] = g.comm(f"{name}.own", (b, s, mk), split, "own", whole, g.attrs + ", from=1")
     for name, h, sh in ("q", 4, 1), ("k", groups, share), ("v", groups, share):
         n = g.per(4 * h, sh) // 4
-        g.add(f"%{name}4: f32[{b},{s},{n},4]{g.cut(2, h, shared=sh)} = reshape %{own.get(name, name)} "
-              f"{{shape=[{b},{s},{n},4]}}")
-        g.add(f"%{name}t: f32[{b},{n},{s},4]{g.cut(1, h, shared=sh)} = transpose %{name}4 {{perm=[0,2,1,3]}}")
+        g.add(
+            f"%{name}4: f32[{b},{s},{n},4]{g.cut(2, h, shared=sh)} = reshape %{own.get(name, name)} "
+            f"{{shape=[{b},{s},{n},4]}}"
+        )
+        g.add(
+            f"%{name}t: f32[{b},{n},{s},4]{g.cut(1, h, shared=sh)} = transpose %{name}4 {{perm=[0,2,1,3]}}"
+        )
     n = m // 4
-    g.add(f"%o: f32[{b},{n},{s},4]{g.cut(1, 4)}, %lse: f32[{b},{n},{s}]{g.cut(1, 4)} = attention %qt, %kt, %vt "
-          "{scale=0.5, causal=1, ratio=0.25, stream=5}")
+    g.add(
+        f"%o: f32[{b},{n},{s},4]{g.cut(1, 4)}, %lse: f32[{b},{n},{s}]{g.cut(1, 4)} = attention %qt, %kt, %vt "
+        "{scale=0.5, causal=1, ratio=0.25, stream=5}"
+    )
     g.add(f"%ot: f32[{b},{s},{n},4]{g.cut(2, 4)} = transpose %o {{perm=[0,2,1,3]}}")
     g.add(f"%flat: f32[{b},{s},{m}]{g.cut(2, w)} = reshape %ot {{shape=[{b},{s},{m}]}}")
     g.param("wo", (w, w), (m, w), g.cut(0, w))
@@ -189,7 +212,9 @@ def vocabulary(t):
     if t > 1:
         g.add(f"%mine: f32[1,12,3]{g.cut(0, t)} = vocab_stats %logits, %labels {{part={v}}}")
         stats = ", _, %" + g.comm("stats", (t, 12, 3), "", "all_gather", "mine", g.attrs)
-    g.add(f"%loss output, %lse, %denom = sce %logits, %labels{stats} {{reduction=1, ignore=-100{part}}}")
+    g.add(
+        f"%loss output, %lse, %denom = sce %logits, %labels{stats} {{reduction=1, ignore=-100{part}}}"
+    )
     return g.text()
 
 
@@ -208,7 +233,8 @@ def classes(t):
 
 
 def draws(t):
-    """Masks of pieces: uneven, of one column, moved from rows to columns; the largest over ranks."""
+    """Masks of pieces: uneven, of one column, moved from rows to columns; the largest over
+    ranks."""
     g = Text("draws", t)
     g.add("input %x: f32[6,10]")
     g.param("u", (6, 10), (g.per(6), 10), g.cut(0, 6))
@@ -217,7 +243,14 @@ def draws(t):
     col = g.cut(1, 10)
     x = g.comm("xo", (6, g.per(10)), col, "own", "x", g.attrs)
     g.add(f"%ud: f32[{g.per(6)},10]{g.cut(0, 6)} = dropout %u {{ratio=0.5, stream=1}}")
-    u = g.comm("uc", (6, g.per(10)), col, "all_to_all", "ud", "axis=0, part=[6], to_axis=1, to_lead=1, to_part=[10]")
+    u = g.comm(
+        "uc",
+        (6, g.per(10)),
+        col,
+        "all_to_all",
+        "ud",
+        "axis=0, part=[6], to_axis=1, to_lead=1, to_part=[10]",
+    )
     g.add(f"%wd: f32[6,{g.per(10)}]{col} = dropout %w {{ratio=0.5, stream=2}}")
     g.add(f"%vd: f32[6,{g.per(4)}]{g.cut(1, 4)} = dropout %v {{ratio=0.5, stream=4}}")
     g.add(f"%uw: f32[6,{g.per(10)}]{col} = mul %{u}, %wd")
@@ -250,7 +283,8 @@ def narrow(t):
 
 
 def numberless(t):
-    """A gradient that is no number in the last piece alone, where x is 0, and a running statistic, of a finite loss."""
+    """A gradient that is no number in the last piece alone, where x is 0, and a running statistic,
+    of a finite loss."""
     g, n = Text("numberless", t), 8
     g.add("input %x: f32[4,8]")
     c = g.cut(0, n)
@@ -283,7 +317,11 @@ def inputs(text):
     rng, out = np.random.default_rng(1), {}
     for name, dt, dims in re.findall(r"input %(\w+): (\w+)\[([\d,]+)\]", text):
         dims = [int(d) for d in dims.split(",")]
-        out[name] = rng.standard_normal(dims, dtype=np.float32) if dt == "f32" else rng.integers(0, 65, dims)
+        out[name] = (
+            rng.standard_normal(dims, dtype=np.float32)
+            if dt == "f32"
+            else rng.integers(0, 65, dims)
+        )
     if "numberless" in text:
         out["x"][:, -1] = 0
     if "labels" in out:
@@ -307,13 +345,29 @@ class Ranks(ck.Bench):
         return so if self.must(self.ckc(path, "-o", so), path) else None
 
     def train(self, make, so, *more, steps=STEPS, **kw):
-        done = self.ckrun(so, "--inputs", self.path(make.__name__ + ".npz"), "--steps", steps, "--lr", "0.01", "--seed", 7,
-                          "--weight-decay", "0.1", *more, **kw)
+        done = self.ckrun(
+            so,
+            "--inputs",
+            self.path(make.__name__ + ".npz"),
+            "--steps",
+            steps,
+            "--lr",
+            "0.01",
+            "--seed",
+            7,
+            "--weight-decay",
+            "0.1",
+            *more,
+            **kw,
+        )
         self.must(done, f"{os.path.basename(so)} {more}")
         return done
 
     def near(self, a, b, what, rtol=1e-5, atol=1e-7):
-        self.check(np.shape(a) == np.shape(b) and np.allclose(a, b, rtol=rtol, atol=atol), f"{what}: {a} is not {b}")
+        self.check(
+            np.shape(a) == np.shape(b) and np.allclose(a, b, rtol=rtol, atol=atol),
+            f"{what}: {a} is not {b}",
+        )
 
     def same_file(self, a, b, what, exact=False):
         a, b = compare.load(self.path(a)), compare.load(self.path(b))
@@ -333,14 +387,27 @@ class Ranks(ck.Bench):
         one = self.train(make, sos[1], "--save", "1.st", "--grads", "g1.st", *clip)
         for t in ranks:
             what = f"{name} on {t}"
-            done = self.train(make, sos[t], "--save", f"{t}.st", "--grads", f"g{t}.st", "--check", *clip)
-            self.check(f"{t} virtual ranks (tensor parallel)" in done.stdout, f"{what}: not said: {done.stdout}")
+            done = self.train(
+                make, sos[t], "--save", f"{t}.st", "--grads", f"g{t}.st", "--check", *clip
+            )
+            self.check(
+                f"{t} virtual ranks (tensor parallel)" in done.stdout,
+                f"{what}: not said: {done.stdout}",
+            )
             self.near(losses(done), losses(one), f"{what}: losses")
             self.same_file(f"{t}.st", "1.st", what, exact)
             self.same_file(f"g{t}.st", "g1.st", f"{what}: gradients")
-            peak, planned = re.search(r"peak (\d+) bytes per rank, planned (\d+)", done.stdout).groups()
+            peak, planned = re.search(
+                r"peak (\d+) bytes per rank, planned (\d+)", done.stdout
+            ).groups()
             self.check(peak == planned, f"{what}: peak {peak}, planned {planned}")
-            self.near(losses(self.train(make, sos[t], *clip, env={"CKR_POISON": "1"})), losses(done), f"{what}: poisoned", 0, 0)
+            self.near(
+                losses(self.train(make, sos[t], *clip, env={"CKR_POISON": "1"})),
+                losses(done),
+                f"{what}: poisoned",
+                0,
+                0,
+            )
             seen = self.run([self.measure_path, sos[t], self.path(name + ".npz"), 8])
             self.check('"apart": 0,' in seen.stdout, f"{what}: {seen.stdout} {seen.stderr}")
         if make in (rows, vocabulary):
@@ -352,7 +419,9 @@ class Ranks(ck.Bench):
         done = so and self.run([self.measure_path, so, "-", 2])
         if so and self.must(done, "wide"):
             m = json.loads(done.stdout)
-            self.check(m["sanitized"] or m["resident"] <= m["anon"][-1] < 1.5 * m["resident"], f"wide: {m}")
+            self.check(
+                m["sanitized"] or m["resident"] <= m["anon"][-1] < 1.5 * m["resident"], f"wide: {m}"
+            )
 
     def not_numbers(self):
         """Seen wherever it is; a step that is left out leaves nothing behind on any rank."""
@@ -361,9 +430,17 @@ class Ranks(ck.Bench):
             if not so:
                 continue
             run = so, "--inputs", self.path("numberless.npz"), "--steps", 1
-            self.must(self.ckrun(so, "--inputs", self.path("numberless.npz"), "--steps", 0, "--save", "0.st"), "numberless")
+            self.must(
+                self.ckrun(
+                    so, "--inputs", self.path("numberless.npz"), "--steps", 0, "--save", "0.st"
+                ),
+                "numberless",
+            )
             done = self.ckrun(*run)
-            self.check(done.returncode == 1 and "the gradient of 'w' is not finite: nan" in done.stderr, f"on {t}: {done.stderr}")
+            self.check(
+                done.returncode == 1 and "the gradient of 'w' is not finite: nan" in done.stderr,
+                f"on {t}: {done.stderr}",
+            )
             self.must(self.ckrun(*run, "--on-nan", "skip", "--save", "1.st"), "numberless, skipped")
             self.same_file("1.st", "0.st", f"a step that {t} ranks leave out", True)
 
@@ -384,8 +461,16 @@ def grouped(t):
     return heads(t, False)
 
 
-GRAPHS = ((mlp, (4,)), (rows, (2, 4)), (packed, (2,)), (grouped, (4,)), (vocabulary, (2, 3, 6)), (classes, (3,)), (draws, (4,)),
-          (narrow, (2,)))
+GRAPHS = (
+    (mlp, (4,)),
+    (rows, (2, 4)),
+    (packed, (2,)),
+    (grouped, (4,)),
+    (vocabulary, (2, 3, 6)),
+    (classes, (3,)),
+    (draws, (4,)),
+    (narrow, (2,)),
+)
 
 
 def main():

@@ -3,10 +3,13 @@
 
     recipes.py CKC CKRUN [NAME...]
 
-Commands are read out of the pages and run in a copy of the sample's folder.  Where PyTorch (and transformers) can be imported the export is run,
-too; else the file in the repository takes its place.  Then: the model is better on data it has not seen than one that knows nothing can be, says
-the same from its predictions, and an untrained one is not.  Scripts of samples/python reach as much in fifteen lines.
+Commands are read out of the pages and run in a copy of the sample's folder.  Where PyTorch (and
+transformers) can be imported the export is run, too; else the file in the repository takes its
+place.  Then: the model is better on data it has not seen than one that knows nothing can be, says
+the same from its predictions, and an untrained one is not.  Scripts of samples/python reach as much
+in fifteen lines.
 """
+
 import importlib.util
 import os
 import re
@@ -20,12 +23,34 @@ ROOT = os.path.join(ck.HERE, "..", "..")
 LICENCES = "/usr/share/common-licenses/"
 COMMANDS, LINES = 6, 15
 
-# page, heading, what an export needs, loss below, accuracy above, what of a script's last line is a percentage above
+# page, heading, what an export needs, loss below, accuracy above, what of a script's last line is a
+# percentage above
 RECIPES = {
     "digits": ("README.md", "Five minutes", ["torch", "onnxscript"], 0.3, 0.9, None),
-    "segmentation": ("samples/segmentation/README.md", "Segmentation", ["torch", "onnxscript"], 0.25, 0.89, r"(\d+) % of unseen pixels"),
-    "text": ("samples/text/README.md", "Text classification", ["torch", "onnxscript", "transformers"], 0.2, 0.95, r"(\d+) % of unseen reviews"),
-    "chargpt": ("samples/chargpt/README.md", "A decoder over bytes", ["torch", "onnxscript"], 3.0, 0.2, r"of unseen text ([\d.]+)"),
+    "segmentation": (
+        "samples/segmentation/README.md",
+        "Segmentation",
+        ["torch", "onnxscript"],
+        0.25,
+        0.89,
+        r"(\d+) % of unseen pixels",
+    ),
+    "text": (
+        "samples/text/README.md",
+        "Text classification",
+        ["torch", "onnxscript", "transformers"],
+        0.2,
+        0.95,
+        r"(\d+) % of unseen reviews",
+    ),
+    "chargpt": (
+        "samples/chargpt/README.md",
+        "A decoder over bytes",
+        ["torch", "onnxscript"],
+        3.0,
+        0.2,
+        r"of unseen text ([\d.]+)",
+    ),
 }
 
 
@@ -42,7 +67,11 @@ def kitchen(bench, name):
     folder, tools = bench.path(name), bench.path("tools")
     shutil.copytree(os.path.join(ROOT, "samples", name), folder)
     os.makedirs(tools, exist_ok=True)
-    for tool, path in (("ckc", bench.ckc_path), ("ckrun", bench.ckrun_path), ("python3", sys.executable)):
+    for tool, path in (
+        ("ckc", bench.ckc_path),
+        ("ckrun", bench.ckrun_path),
+        ("python3", sys.executable),
+    ):
         with open(os.path.join(tools, tool), "w") as f:
             f.write(f"#!/bin/sh\nexec '{path}' \"$@\"\n")
         os.chmod(os.path.join(tools, tool), 0o755)
@@ -65,7 +94,9 @@ def predicted(bench, name, folder, accuracy):
     labels = np.load(os.path.join(folder, "test.npz"))["labels"]
     scores = np.load(os.path.join(folder, "scores.npy"))
     got = np.mean(scores.argmax(1) == labels)
-    bench.check(abs(got - accuracy) < 1e-6, f"{name}: predictions are right in {got}, eval says {accuracy}")
+    bench.check(
+        abs(got - accuracy) < 1e-6, f"{name}: predictions are right in {got}, eval says {accuracy}"
+    )
 
 
 def recipe(bench, name):
@@ -82,13 +113,24 @@ def recipe(bench, name):
             return
         if line.startswith("ckrun eval"):
             loss, accuracy = score(bench, done, name)
-            bench.check(loss < loss_below and accuracy > accuracy_above, f"{name}: loss {loss}, accuracy {accuracy}")
-            fresh = bench.run(["sh", "-c", f"cd '{folder}' && {re.sub(r'--init [^ ]+', '', line)}"], env=env)
+            bench.check(
+                loss < loss_below and accuracy > accuracy_above,
+                f"{name}: loss {loss}, accuracy {accuracy}",
+            )
+            fresh = bench.run(
+                ["sh", "-c", f"cd '{folder}' && {re.sub(r'--init [^ ]+', '', line)}"], env=env
+            )
             loss, other = score(bench, fresh, name + " untrained")
-            bench.check(loss > loss_below and other < accuracy_above, f"{name}: untrained, loss {loss}, accuracy {other}")
+            bench.check(
+                loss > loss_below and other < accuracy_above,
+                f"{name}: untrained, loss {loss}, accuracy {other}",
+            )
     if any("ckrun predict" in line for line in lines):
         predicted(bench, name, folder, accuracy)
-    bench.must(bench.run(["sh", "-c", f"cd '{folder}' && ckrun report run.jsonl -o run.html"], env=env), f"{name}: report")
+    bench.must(
+        bench.run(["sh", "-c", f"cd '{folder}' && ckrun report run.jsonl -o run.html"], env=env),
+        f"{name}: report",
+    )
 
 
 def script(bench, name):
@@ -105,8 +147,19 @@ def script(bench, name):
     if not os.path.exists(os.path.join(home, "libckr.so")):
         print(f"{name}.py not run: no libckr.so was built")
         return
-    env = {"PYTHONPATH": os.path.abspath(os.path.join(ROOT, "frontend", "python")), "CKC_HOME": home}
-    done = bench.run(["sh", "-c", f"cd '{bench.path(name)}' && exec '{sys.executable}' '{os.path.abspath(path)}'"], env=env, timeout=600)
+    env = {
+        "PYTHONPATH": os.path.abspath(os.path.join(ROOT, "frontend", "python")),
+        "CKC_HOME": home,
+    }
+    done = bench.run(
+        [
+            "sh",
+            "-c",
+            f"cd '{bench.path(name)}' && exec '{sys.executable}' '{os.path.abspath(path)}'",
+        ],
+        env=env,
+        timeout=600,
+    )
     if not bench.must(done, f"{name}.py") or not pattern:
         return
     reached = float(re.search(pattern, done.stdout).group(1))

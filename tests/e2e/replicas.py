@@ -3,12 +3,15 @@
 
     replicas.py CKC CKRUN GPT [small] [gpt]
 
-Small graphs with every form of loss, with what depends on more than one sample and with random numbers: losses, gradients, parameters
-and running statistics of some steps of two and three replicas are those of one rank with the whole batch; where numpy can say them,
-those (gradients by finite differences).  All labels of the first replica are ignored, and dropout is on.  A small GPT with dropout
-besides: micro-batches, ranks that share a model, updates in the backward pass, budgets, bfloat16, --check, data that a run of another
-number of replicas goes on with, the outside replay of the plan.  What cannot be partitioned is refused by name.
+Small graphs with every form of loss, with what depends on more than one sample and with random
+numbers: losses, gradients, parameters and running statistics of some steps of two and three
+replicas are those of one rank with the whole batch; where numpy can say them, those (gradients by
+finite differences).  All labels of the first replica are ignored, and dropout is on.  A small GPT
+with dropout besides: micro-batches, ranks that share a model, updates in the backward pass,
+budgets, bfloat16, --check, data that a run of another number of replicas goes on with, the outside
+replay of the plan.  What cannot be partitioned is refused by name.
 """
+
 import os
 import sys
 
@@ -56,7 +59,8 @@ REST = {
 	%b = sub %s, %m
 	%8 = reduce_mean %b {ALL}
 """,
-    # the root of a mean, what depends on parameters alone, the product of two means as experts' losses have it
+    # the root of a mean, what depends on parameters alone, the product of two means as experts'
+    # losses have it
     "bent": f"""
 	%r = reduce_sum %q {{axes=[1], keepdims=0}}
 	%m = reduce_mean %r {ROWS}
@@ -70,7 +74,8 @@ REST = {
 	%o = mul %n, %f
 	%3 = reduce_sum %o {ROWS}
 """,
-    # random numbers, statistics of the batch, each sample against the mean of all, what is the same for every sample
+    # random numbers, statistics of the batch, each sample against the mean of all, what is the same
+    # for every sample
     "mixed": f"""
 	param %scale: f32[5] = splat 1
 	param %bias: f32[5] = splat 0
@@ -94,7 +99,8 @@ REST = {
 	%2 = reduce_mean %1 {ALL}
 	%3 = reduce_mean %q {ALL}
 """.replace("%1 = mul", "%a1 = mul").replace("reduce_mean %1", "reduce_mean %a1"),
-    # time first: rows that have the samples in 12 stretches, one step of them, all steps, as attention and recurrences have them
+    # time first: rows that have the samples in 12 stretches, one step of them, all steps, as
+    # attention and recurrences have them
     "time": f"""
 	param %u: f32[5,5] = splat 0
 	%xs = reshape %x {{shape=[BATCH,6,1]}}
@@ -115,7 +121,8 @@ REST = {
 	%nn = mul %n, %n
 	%2 = reduce_mean %nn {ALL}
 """,
-    # heads beside samples in one dim, each with its mask; images that are channels, each with a filter of its own
+    # heads beside samples in one dim, each with its mask; images that are channels, each with a
+    # filter of its own
     "heads": f"""
 	const %each: f32[1,2,1] = {{1, -2}}
 	%four: f32[BATCH,4] = slice %z {{start=[0,0], step=[1,1]}}
@@ -135,7 +142,8 @@ REST = {
 	%yy = mul %y, %y
 	%2 = reduce_mean %yy {{axes=[0,1,2], keepdims=0}}
 """,
-    # experts' weights by each sample's index, an element of each sample's row, a column written by number, a table for all, places of the largest
+    # experts' weights by each sample's index, an element of each sample's row, a column written by
+    # number, a table for all, places of the largest
     "index": f"""
 	const %rows: i64[BATCH,1] = {{NUMBERS}}
 	const %column: i64[BATCH,1] = splat 0
@@ -221,7 +229,14 @@ def graph(rest, b):
         rest += f"\t%sum{i} = add {total}, %{k}\n"
         total = f"%sum{i}"
     rest += f"\t%loss: f32[] output = mul {total}, %one\n"
-    for word, text in {"BATCH": b, "ROWS": 12 * b, "TWICE": 2 * b, "SIXFOLD": 6 * b, "ACROSS": 375 * b, "NUMBERS": ", ".join(map(str, range(b)))}.items():
+    for word, text in {
+        "BATCH": b,
+        "ROWS": 12 * b,
+        "TWICE": 2 * b,
+        "SIXFOLD": 6 * b,
+        "ACROSS": 375 * b,
+        "NUMBERS": ", ".join(map(str, range(b))),
+    }.items():
         rest = rest.replace(word, str(text))
     return HEAD.format(b=b, rest="\tconst %one: f32[] = {1}\n" + rest.lstrip("\n"))
 
@@ -229,15 +244,28 @@ def graph(rest, b):
 def numbers():
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 5, B)
-    labels[:6] = -100                           # all of the first of two replicas, and of three
+    labels[:6] = -100  # all of the first of two replicas, and of three
     labels[8] = -100
-    return {"x": np.float32(rng.normal(0, 1, (B, 6))), "labels": labels, "t": np.float32(rng.uniform(0, 1, (B, 5)))}, \
-        {"w": np.float32(rng.normal(0, .5, (6, 5))), "c": np.float32(rng.normal(0, .5, 5)), "scale": np.float32(rng.normal(1, .1, 5)),
-         "u": np.float32(rng.normal(0, .5, (5, 5))), "bias": np.float32(rng.normal(0, .1, 5)), "mean": np.float32(np.zeros(5)), "var": np.float32(np.ones(5))}
+    return {
+        "x": np.float32(rng.normal(0, 1, (B, 6))),
+        "labels": labels,
+        "t": np.float32(rng.uniform(0, 1, (B, 5))),
+    }, {
+        "w": np.float32(rng.normal(0, 0.5, (6, 5))),
+        "c": np.float32(rng.normal(0, 0.5, 5)),
+        "scale": np.float32(rng.normal(1, 0.1, 5)),
+        "u": np.float32(rng.normal(0, 0.5, (5, 5))),
+        "bias": np.float32(rng.normal(0, 0.1, 5)),
+        "mean": np.float32(np.zeros(5)),
+        "var": np.float32(np.ones(5)),
+    }
 
 
 def tensors(values):
-    return {k: ({"i": "I64", "b": "BOOL"}.get(v.dtype.kind, "F32"), list(v.shape), v.ravel().tolist()) for k, v in values.items()}
+    return {
+        k: ({"i": "I64", "b": "BOOL"}.get(v.dtype.kind, "F32"), list(v.shape), v.ravel().tolist())
+        for k, v in values.items()
+    }
 
 
 def by_numpy(name, x, p):
@@ -249,8 +277,15 @@ def by_numpy(name, x, p):
     weights = np.array([0.5, 1, 2, 0.25, 3])[at] * counts
     d = z - x["t"]
     if name == "linear":
-        return rows.sum() / counts.sum() + 2 * (rows * weights).sum() / weights.sum() + rows.sum() + rows.mean() + (d * d).mean() \
-            + np.abs(d).sum() + (np.log1p(np.exp(z)) - z * x["t"]).mean()
+        return (
+            rows.sum() / counts.sum()
+            + 2 * (rows * weights).sum() / weights.sum()
+            + rows.sum()
+            + rows.mean()
+            + (d * d).mean()
+            + np.abs(d).sum()
+            + (np.log1p(np.exp(z)) - z * x["t"]).mean()
+        )
     if name == "time":
         o = x["x"][:, :, None] * z[:, None]
         steps = np.tanh(np.concatenate([o, o * x["x"][:, :, None]], 1) @ p["u"])
@@ -260,21 +295,42 @@ def by_numpy(name, x, p):
         y = np.array([np.correlate(a, f) for a, f in zip(x["x"], z[:, 1:4])])
         return ((e / e.sum(2, keepdims=True)).reshape(B, 4) * x["t"][:, :4]).mean() + (y * y).mean()
     if name == "index":
-        best, two, table = x["t"].argmax(1), np.argsort(-x["t"], 1)[:, :2], np.array([1, -1, 2, .5, 3])
+        best, two, table = (
+            x["t"].argmax(1),
+            np.argsort(-x["t"], 1)[:, :2],
+            np.array([1, -1, 2, 0.5, 3]),
+        )
         written = np.concatenate([x["t"][:, 4:], z[:, 1:]], 1)
-        return (p["w"][x["x"].argmax(1)] * x["t"]).mean() + (z[np.arange(B), best] ** 2).mean() + (written ** 2).mean() \
+        return (
+            (p["w"][x["x"].argmax(1)] * x["t"]).mean()
+            + (z[np.arange(B), best] ** 2).mean()
+            + (written**2).mean()
             + (table[two] * z[:, :2] * np.take_along_axis(x["t"], two, 1)).sum()
-    return np.sqrt((d * d).sum(1).mean()) + .01 * (np.float64(p["w"]) ** 2).sum() + np.exp(logp).mean(0) @ x["t"].mean(0)
+        )
+    return (
+        np.sqrt((d * d).sum(1).mean())
+        + 0.01 * (np.float64(p["w"]) ** 2).sum()
+        + np.exp(logp).mean(0) @ x["t"].mean(0)
+    )
 
 
 def equal_numbers():
-    return {"weight": np.float32(2.5), "once": np.float32([-.75]), "row": np.float32([[.5, 1, -2, 3, 1.5]]),
-            "flags": np.array([[True, False, True, True, False]]), "ids": np.array([[2, 4, 0, 1, 5]])}
+    return {
+        "weight": np.float32(2.5),
+        "once": np.float32([-0.75]),
+        "row": np.float32([[0.5, 1, -2, 3, 1.5]]),
+        "flags": np.array([[True, False, True, True, False]]),
+        "ids": np.array([[2, 4, 0, 1, 5]]),
+    }
 
 
 def equal_loss(x, e, p):
     """Of EQUAL: the loss and the gradients, in double precision."""
-    r = np.where(e["flags"], e["row"], np.array([1, -1, 2, .5, 3, 4])[e["ids"]]) * np.float64(e["once"]) * e["weight"]
+    r = (
+        np.where(e["flags"], e["row"], np.array([1, -1, 2, 0.5, 3, 4])[e["ids"]])
+        * np.float64(e["once"])
+        * e["weight"]
+    )
     d = np.float64(x["x"]) @ p["w"] + p["c"] - x["t"]
     g = 2 * d * r / d.size
     return (d * d * r).mean(), {"w": x["x"].T @ g, "c": g.sum(0)}
@@ -296,18 +352,44 @@ def differences(name, x, p):
 
 class Replicas(ck.Bench):
     def build(self, model, name, *flags, quiet=("--quiet",)):
-        return self.ckc(self.path(model), "-o", self.path(name + ".so"), *quiet, "--json", self.path(name + ".json"), *flags)
+        return self.ckc(
+            self.path(model),
+            "-o",
+            self.path(name + ".so"),
+            *quiet,
+            "--json",
+            self.path(name + ".json"),
+            *flags,
+        )
 
     def text(self, rest, b):
         with open(self.path("m.ck"), "w") as f:
             f.write(graph(rest, b))
         return "m.ck"
 
-    def train(self, name, ranks, *more, steps=STEPS, inputs=("--inputs", "x.st"), lr=.1):
+    def train(self, name, ranks, *more, steps=STEPS, inputs=("--inputs", "x.st"), lr=0.1):
         log = self.path("log")
         open(log, "w").close()
-        done = self.ckrun(name + ".so", *inputs, "--ranks", ranks, "--steps", steps, "--lr", lr, "--seed", 5, "--log", log,
-                          "--grads", f"{name}.g", "--save", f"{name}.s", "--quiet", *more)
+        done = self.ckrun(
+            name + ".so",
+            *inputs,
+            "--ranks",
+            ranks,
+            "--steps",
+            steps,
+            "--lr",
+            lr,
+            "--seed",
+            5,
+            "--log",
+            log,
+            "--grads",
+            f"{name}.g",
+            "--save",
+            f"{name}.s",
+            "--quiet",
+            *more,
+        )
         self.must(done, f"{name} {ranks} {more}")
         return np.array(ck.losses(log))
 
@@ -316,11 +398,17 @@ class Replicas(ck.Bench):
         self.check(sorted(a) == sorted(b), f"{what}: tensors {sorted(set(a) ^ set(b))}")
         for k in set(a) & set(b):
             far = np.abs(np.float64(a[k]) - b[k]).max(initial=0)
-            self.check(a[k].shape == b[k].shape and far <= rtol * (np.abs(b[k]).max(initial=0) + 1e-2), f"{what}: {k} is off by {far:.2g}")
+            self.check(
+                a[k].shape == b[k].shape and far <= rtol * (np.abs(b[k]).max(initial=0) + 1e-2),
+                f"{what}: {k} is off by {far:.2g}",
+            )
 
     def alike(self, got, want, name, what, rtol=1e-5, one="one"):
         """What a run of library `name` left beside what one rank did."""
-        self.check(len(got) == len(want) and np.allclose(got, want, rtol=rtol, atol=1e-7), f"{what}: losses {got}, expected {want}")
+        self.check(
+            len(got) == len(want) and np.allclose(got, want, rtol=rtol, atol=1e-7),
+            f"{what}: losses {got}, expected {want}",
+        )
         self.close(name + ".g", one + ".g", what + ": gradients", rtol)
         self.close(name + ".s", one + ".s", what + ": parameters", rtol)
 
@@ -332,13 +420,37 @@ class Replicas(ck.Bench):
             self.must(self.build(self.text(rest, B), "one", "--optimizer", "sgd"), loss)
             want = self.train("one", 1, "--init", "p.st")
             if loss not in ("mixed", "drawn"):
-                self.check(np.isclose(want[0], by_numpy(loss, x, p), rtol=1e-5), f"{loss}: loss {want[0]}, expected {by_numpy(loss, x, p)}")
+                self.check(
+                    np.isclose(want[0], by_numpy(loss, x, p), rtol=1e-5),
+                    f"{loss}: loss {want[0]}, expected {by_numpy(loss, x, p)}",
+                )
                 g = compare.load(self.path("one.g"))
                 for k, d in differences(loss, x, p).items():
-                    self.check(np.allclose(g[k], d, rtol=1e-4, atol=1e-5), f"{loss}: gradient of {k} is not the finite difference")
-            for n in {"linear": [2], "bent": [3], "mixed": [2, 3], "time": [2], "heads": [3], "index": [2], "drawn": [3]}[loss]:
-                if self.must(self.build(self.text(rest, B // n), "many", "--optimizer", "sgd", "--dp", "auto"), f"{loss} {n}"):
-                    self.alike(self.train("many", n, "--init", "p.st"), want, "many", f"{loss}, {n} replicas")
+                    self.check(
+                        np.allclose(g[k], d, rtol=1e-4, atol=1e-5),
+                        f"{loss}: gradient of {k} is not the finite difference",
+                    )
+            for n in {
+                "linear": [2],
+                "bent": [3],
+                "mixed": [2, 3],
+                "time": [2],
+                "heads": [3],
+                "index": [2],
+                "drawn": [3],
+            }[loss]:
+                if self.must(
+                    self.build(
+                        self.text(rest, B // n), "many", "--optimizer", "sgd", "--dp", "auto"
+                    ),
+                    f"{loss} {n}",
+                ):
+                    self.alike(
+                        self.train("many", n, "--init", "p.st"),
+                        want,
+                        "many",
+                        f"{loss}, {n} replicas",
+                    )
 
     def equal(self):
         """Inputs without samples reach every replica."""
@@ -349,50 +461,108 @@ class Replicas(ck.Bench):
         files.st_write(self.path("p.st"), tensors(p))
         np.savez(self.path("x.npz"), **x, weight=e["weight"])
         fed = {"once": "ones", "row": "ones", "flags": "zeros", "ids": "positions"}
-        set_by_data = {"once": np.ones(1), "row": np.ones((1, 5)), "flags": np.zeros((1, 5), bool), "ids": np.arange(5)[None]}
-        ways = (("--inputs", "x.st"), equal_loss(x, e, p)), \
-            (("--data", "x.npz", *(w for k in {**x, **e} for w in ("--feed", f"{k}={fed.get(k, k)}"))), equal_loss(x, {**e, **set_by_data}, p))
-        for batch, ranks, flags in (12, 1, []), (6, 2, ["--dp", 2]), (3, 4, ["--dp", "auto"]), (6, 2, ["--dp", 2, "--zero", 1]), \
-                (12, 2, ["--tp", 2, "--shard", "w=S1"]), (6, 4, ["--tp", 2, "--shard", "w=S1"]), (2, 2, ["--dp", 2, "--grad-accum", 3]):
+        set_by_data = {
+            "once": np.ones(1),
+            "row": np.ones((1, 5)),
+            "flags": np.zeros((1, 5), bool),
+            "ids": np.arange(5)[None],
+        }
+        ways = (
+            (("--inputs", "x.st"), equal_loss(x, e, p)),
+            (
+                (
+                    "--data",
+                    "x.npz",
+                    *(w for k in {**x, **e} for w in ("--feed", f"{k}={fed.get(k, k)}")),
+                ),
+                equal_loss(x, {**e, **set_by_data}, p),
+            ),
+        )
+        for batch, ranks, flags in (
+            (12, 1, []),
+            (6, 2, ["--dp", 2]),
+            (3, 4, ["--dp", "auto"]),
+            (6, 2, ["--dp", 2, "--zero", 1]),
+            (12, 2, ["--tp", 2, "--shard", "w=S1"]),
+            (6, 4, ["--tp", 2, "--shard", "w=S1"]),
+            (2, 2, ["--dp", 2, "--grad-accum", 3]),
+        ):
             with open(self.path("m.ck"), "w") as f:
                 f.write(graph(EQUAL, batch).replace(f"\tinput %labels: i64[{batch}]\n", ""))
-            if not self.must(self.build("m.ck", "equal", "--optimizer", "sgd", *flags), f"equal {flags}"):
+            if not self.must(
+                self.build("m.ck", "equal", "--optimizer", "sgd", *flags), f"equal {flags}"
+            ):
                 continue
             for inputs, (loss, g) in ways:
                 what = f"inputs without samples, {ranks} ranks, {flags} {inputs[0]}"
                 got = self.train("equal", ranks, "--init", "p.st", steps=1, inputs=inputs)
-                self.check(np.allclose(got, loss, rtol=1e-5), f"{what}: loss {got}, expected {loss}")
+                self.check(
+                    np.allclose(got, loss, rtol=1e-5), f"{what}: loss {got}, expected {loss}"
+                )
                 found = compare.load(self.path("equal.g"))
                 for k, v in g.items():
-                    self.check(np.allclose(found[k], v, rtol=1e-5, atol=1e-6), f"{what}: gradient of {k} is off")
+                    self.check(
+                        np.allclose(found[k], v, rtol=1e-5, atol=1e-6),
+                        f"{what}: gradient of {k} is off",
+                    )
 
     def refusals(self):
         for op, rest in REFUSED.items():
             done = self.build(self.text(rest, B), "no", "--dp", "auto")
-            self.check(done.returncode == 1 and f"({op}): cannot split the batch over replicas" in done.stderr, f"{op}: {done.stderr}")
+            self.check(
+                done.returncode == 1
+                and f"({op}): cannot split the batch over replicas" in done.stderr,
+                f"{op}: {done.stderr}",
+            )
         done = self.ckrun("one.so", "--init", "p.st", "--inputs", "x.st", "--ranks", 2)
-        self.check(done.returncode == 1 and "compile it with ckc --dp auto" in done.stderr, f"one alone: {done.stderr}")
+        self.check(
+            done.returncode == 1 and "compile it with ckc --dp auto" in done.stderr,
+            f"one alone: {done.stderr}",
+        )
         self.unasked()
 
     def unasked(self):
-        """Beside --tp, at the costs of one replica; what is refused then is made for one, and said."""
+        """Beside --tp, at the costs of one replica; what is refused then is made for one, and
+        said."""
         for op, rest in REFUSED.items():
             done = self.build(self.text(rest, B), "alone", "--tp", 2, "--shard", "w=S1", quiet=())
-            self.check(done.returncode == 0 and f"note: compiled for one replica only: node" in done.stderr and f"({op}): cannot split the batch" in done.stderr
-                       and "--dp" not in done.stderr, f"{op} beside --tp: {done.stderr}")
-            quiet = self.build(self.text(rest, B), "off", "--tp", 2, "--shard", "w=S1", "--dp", "off")
-            self.check(quiet.returncode == 0 and "replica" not in quiet.stderr, f"{op}, --dp off: {quiet.stderr}")
+            self.check(
+                done.returncode == 0
+                and "note: compiled for one replica only: node" in done.stderr
+                and f"({op}): cannot split the batch" in done.stderr
+                and "--dp" not in done.stderr,
+                f"{op} beside --tp: {done.stderr}",
+            )
+            quiet = self.build(
+                self.text(rest, B), "off", "--tp", 2, "--shard", "w=S1", "--dp", "off"
+            )
+            self.check(
+                quiet.returncode == 0 and "replica" not in quiet.stderr,
+                f"{op}, --dp off: {quiet.stderr}",
+            )
             plans = [ck.plan(self.path(f"{n}.json")) for n in ("alone", "off")]
-            self.check(plans[0]["schedule"] == plans[1]["schedule"], f"{op}: what was refused has changed the plan")
+            self.check(
+                plans[0]["schedule"] == plans[1]["schedule"],
+                f"{op}: what was refused has changed the plan",
+            )
         done = self.ckrun("alone.so", "--init", "p.st", "--inputs", "x.st", "--ranks", 4)
-        self.check(done.returncode == 1 and "4" in done.stderr and "2" in done.stderr, f"two replicas of one: {done.stderr}")
+        self.check(
+            done.returncode == 1 and "4" in done.stderr and "2" in done.stderr,
+            f"two replicas of one: {done.stderr}",
+        )
         costs = []
         for dp in [], ["--dp", "off"], ["--dp", 1]:
-            self.must(self.build(self.text(REST["linear"], B), "tp", "--tp", 2, "--shard", "w=S1", *dp), f"--tp {dp}")
+            self.must(
+                self.build(self.text(REST["linear"], B), "tp", "--tp", 2, "--shard", "w=S1", *dp),
+                f"--tp {dp}",
+            )
             plan = ck.plan(self.path("tp.json"))
             costs.append((plan["comm"]["bytes"], plan["comm"]["seconds"]))
             self.replayed("tp")
-        self.check(costs[0] == costs[1] == costs[2] and costs[0][0] > 0, f"sent with --dp unasked, off and 1: {costs}")
+        self.check(
+            costs[0] == costs[1] == costs[2] and costs[0][0] > 0,
+            f"sent with --dp unasked, off and 1: {costs}",
+        )
 
     def replayed(self, name):
         faults = replay.Replay(ck.plan(self.path(name + ".json"))).faults
@@ -401,18 +571,46 @@ class Replicas(ck.Bench):
     def gpt(self, tool):
         """Four sequences a micro-batch."""
         for b in 4, 2, 1:
-            self.must(self.run([tool, "--layers", 1, "--hidden", 32, "--heads", 4, "--seq", 16, "--batch", b, "--vocab", 65, "--weights",
-                                "-o", f"gpt{b}.onnx"]), "gpt")
+            self.must(
+                self.run(
+                    [
+                        tool,
+                        "--layers",
+                        1,
+                        "--hidden",
+                        32,
+                        "--heads",
+                        4,
+                        "--seq",
+                        16,
+                        "--batch",
+                        b,
+                        "--vocab",
+                        65,
+                        "--weights",
+                        "-o",
+                        f"gpt{b}.onnx",
+                    ]
+                ),
+                "gpt",
+            )
         tokens = np.random.default_rng(1).integers(0, 65, (12, 17))
-        files.st_write(self.path("in.st"), tensors({"input_ids": tokens[:4, :-1], "labels": tokens[:4, 1:]}))
-        files.st_write(self.path("in3.st"), tensors({"input_ids": tokens[:, :-1], "labels": tokens[:, 1:]}))
+        files.st_write(
+            self.path("in.st"), tensors({"input_ids": tokens[:4, :-1], "labels": tokens[:4, 1:]})
+        )
+        files.st_write(
+            self.path("in3.st"), tensors({"input_ids": tokens[:, :-1], "labels": tokens[:, 1:]})
+        )
         inputs = {"inputs": ("--inputs", "in.st")}
         common = ["--loss", "loss", "--optimizer", "sgdm"]
         self.must(self.build("gpt4.onnx", "one", *common), "gpt")
         want = self.train("one", 1, **inputs)
         init = ("--init", "one.safetensors")
         # name, batch, flags of ckc, ranks, flags of ckrun
-        for b, flags, ranks, more in (1, ["--dp", "auto", "--memory-budget", "85%"], 4, ["--check"]), (2, ["--tp", 2, "--sp"], 4, []):
+        for b, flags, ranks, more in (
+            (1, ["--dp", "auto", "--memory-budget", "85%"], 4, ["--check"]),
+            (2, ["--tp", 2, "--sp"], 4, []),
+        ):
             what = f"gpt {flags} {ranks}"
             if self.must(self.build(f"gpt{b}.onnx", "many", *common, *flags), what):
                 self.replayed("many")
@@ -429,17 +627,49 @@ class Replicas(ck.Bench):
         want = self.train("one", 1, steps=4, **feed)
         got = list(self.train("many", 4, "--init", "one.safetensors", steps=2, **feed))
         got += list(self.train("one", 1, "--resume", "many.s", steps=4, **feed))
-        self.check(np.allclose(got, want, rtol=1e-5), f"two replicas, then one rank: losses {got}, expected {want}")
+        self.check(
+            np.allclose(got, want, rtol=1e-5),
+            f"two replicas, then one rank: losses {got}, expected {want}",
+        )
 
     def micro(self, common, init):
         for name, b in ("one3", 4), ("many3", 2):
-            self.must(self.build(f"gpt{b}.onnx", name, *common, "--grad-accum", 3, *(["--dp", "auto"] if b == 2 else [])), name)
+            self.must(
+                self.build(
+                    f"gpt{b}.onnx",
+                    name,
+                    *common,
+                    "--grad-accum",
+                    3,
+                    *(["--dp", "auto"] if b == 2 else []),
+                ),
+                name,
+            )
         inputs = {"inputs": ("--inputs", "in3.st")}
         want = self.train("one3", 1, *init, **inputs)
-        self.alike(self.train("many3", 2, *init, **inputs), want, "many3", "three micro-batches", one="one3")
+        self.alike(
+            self.train("many3", 2, *init, **inputs),
+            want,
+            "many3",
+            "three micro-batches",
+            one="one3",
+        )
 
     def narrow(self, common, init, want, inputs):
-        self.must(self.build("gpt2.onnx", "narrow", *common, "--dp", "auto", "--dtype", "bf16", "--update-in-backward", "on"), "bf16")
+        self.must(
+            self.build(
+                "gpt2.onnx",
+                "narrow",
+                *common,
+                "--dp",
+                "auto",
+                "--dtype",
+                "bf16",
+                "--update-in-backward",
+                "on",
+            ),
+            "bf16",
+        )
         got = self.train("narrow", 2, *init, **inputs)
         self.check(np.allclose(got, want, rtol=1e-2), f"bf16: losses {got}, expected {want}")
 

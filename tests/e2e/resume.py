@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """A run that is killed at any moment resumes from a whole checkpoint with the same losses.
 
-    resume.py CKC CKRUN [--flags "..."] [--kills N]
+resume.py CKC CKRUN [--flags "..."] [--kills N]
 """
+
 import json
 import os
 import random
@@ -22,27 +23,39 @@ def main():
     so, text = bench.path("m.so"), bench.path("text")
     with open(text, "wb") as f:
         f.write(bytes(random.Random(1).choices(b"abcdefgh \n", k=20000)))
-    done = bench.ckc(ck.SAMPLE, "-o", so, "--dim", "batch=2", "--dim", "seq=32", "--memory-budget", "95%", *flags)
+    done = bench.ckc(
+        ck.SAMPLE, "-o", so, "--dim", "batch=2", "--dim", "seq=32", "--memory-budget", "95%", *flags
+    )
     if not bench.must(done, "compile"):
         bench.finish()
     common = [so, "--data", text, "--tokens", "bytes", "--lr", "1e-3"]
     whole, log = bench.path("whole"), bench.path("whole.jsonl")
-    seed = ["--seed", 5]                # a checkpoint knows its own
-    bench.must(bench.ckrun(*common, *seed, "--steps", STEPS, "--save", whole, "--log", log), "the whole run")
+    seed = ["--seed", 5]  # a checkpoint knows its own
+    bench.must(
+        bench.ckrun(*common, *seed, "--steps", STEPS, "--save", whole, "--log", log),
+        "the whole run",
+    )
     expected = ck.losses(log)
     bench.check(len(expected) == STEPS and len(set(expected)) == STEPS, f"losses {expected}")
 
     half, log = bench.path("half"), bench.path("half.jsonl")
     bench.must(bench.ckrun(*common, *seed, "--steps", STEPS // 2, "--save", half), "the first half")
-    bench.must(bench.ckrun(*common, "--steps", STEPS, "--resume", half, "--save", half, "--log", log), "the second half")
-    bench.check(ck.losses(log) == expected[STEPS // 2:], "the second half has other losses")
+    bench.must(
+        bench.ckrun(*common, "--steps", STEPS, "--resume", half, "--save", half, "--log", log),
+        "the second half",
+    )
+    bench.check(ck.losses(log) == expected[STEPS // 2 :], "the second half has other losses")
     bench.check(ck.content(half) == ck.content(whole), "two halves end in another checkpoint")
 
     rng, seen = random.Random(2), {}
     for i in range(kills):
         save = bench.path(f"k{i}")
-        child = subprocess.Popen([bench.ckrun_path, *common, "--steps", "100000", "--save", save, "--save-every", "1"],
-                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=bench.work)
+        child = subprocess.Popen(
+            [bench.ckrun_path, *common, "--steps", "100000", "--save", save, "--save-every", "1"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd=bench.work,
+        )
         deadline = time.monotonic() + 60
         while not os.path.exists(save) and time.monotonic() < deadline and child.poll() is None:
             time.sleep(0.002)
@@ -60,17 +73,24 @@ def resumed(bench, common, save, i, seen):
     """Resume for three steps and compare with a straight run of that length."""
     step = checkpoint_step(save)
     log, straight = bench.path(f"r{i}.jsonl"), bench.path(f"s{i}.jsonl")
-    if not bench.must(bench.ckrun(*common, "--steps", step + 3, "--resume", save, "--log", log), f"kill {i}: resume at {step}"):
+    if not bench.must(
+        bench.ckrun(*common, "--steps", step + 3, "--resume", save, "--log", log),
+        f"kill {i}: resume at {step}",
+    ):
         return
-    bench.must(bench.ckrun(*common, "--steps", step + 3, "--log", straight), f"kill {i}: straight run")
-    bench.check(ck.losses(log) == ck.losses(straight)[step:], f"kill {i}: other losses after step {step}")
+    bench.must(
+        bench.ckrun(*common, "--steps", step + 3, "--log", straight), f"kill {i}: straight run"
+    )
+    bench.check(
+        ck.losses(log) == ck.losses(straight)[step:], f"kill {i}: other losses after step {step}"
+    )
     seen[step] = True
 
 
 def checkpoint_step(path):
     raw = ck.content(path)
     n = int.from_bytes(raw[:8], "little")
-    return int(json.loads(raw[8:8 + n])["__metadata__"]["step"])
+    return int(json.loads(raw[8 : 8 + n])["__metadata__"]["step"])
 
 
 if __name__ == "__main__":

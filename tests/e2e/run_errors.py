@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""What ckrun says where somebody asks for what cannot be, or data are not what they should be: whose fault it is, in which file and row.
+"""What ckrun says where somebody asks for what cannot be, or data are not what they should be:
+whose fault it is, in which file and row.
 
-    run_errors.py CKC CKRUN
+run_errors.py CKC CKRUN
 """
+
 import math
 import os
 import resource
@@ -40,14 +42,22 @@ class Told(ck.Bench):
         start = time.time()
         done = self.ckrun(*args, env=env)
         took = time.time() - start
-        self.check(done.returncode == status and all(w in done.stderr for w in words) and (limit is None or took < limit),
-                   f"{args}: {done.returncode} after {took:.1f} s: {done.stderr}, expected {words}")
+        self.check(
+            done.returncode == status
+            and all(w in done.stderr for w in words)
+            and (limit is None or took < limit),
+            f"{args}: {done.returncode} after {took:.1f} s: {done.stderr}, expected {words}",
+        )
         return done
 
     def counts(self, so, data):
         run = [so, "--data", data, "--steps", 2]
-        for option, more in (("patience", ["--valid", data, "--valid-every", 1]), ("valid-every", ["--valid", data]), ("keep", ["--save", "k.st", "--save-every", 1]),
-                             ("save-every", ["--save", "k.st"])):
+        for option, more in (
+            ("patience", ["--valid", data, "--valid-every", 1]),
+            ("valid-every", ["--valid", data]),
+            ("keep", ["--save", "k.st", "--save-every", 1]),
+            ("save-every", ["--save", "k.st"]),
+        ):
             self.says(2, [f"--{option} must be at least 1"], *run, *more, f"--{option}=0")
         self.says(2, ["--epochs must be at least 1"], so, "--data", data, "--epochs", 0)
         self.must(self.ckrun(so, "--data", data, "--steps", 0, "--save", "none.st"), "--steps 0")
@@ -55,41 +65,107 @@ class Told(ck.Bench):
 
     def launch(self, so, data):
         env = {"RANK": "0", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29533"}
-        self.says(1, ["WORLD_SIZE: expected at most 65536 processes, found process 0 of 4000000000"], so, "--data", data, "--steps", 1,
-                  env={**env, "WORLD_SIZE": "4000000000"}, limit=20)
-        self.says(3, ["cannot resolve the address", "MASTER_ADDR"], so, "--data", data, "--steps", 1,
-                  env={**env, "WORLD_SIZE": "2", "RANK": "1", "MASTER_ADDR": "no-such-host.invalid"}, limit=20)
+        self.says(
+            1,
+            ["WORLD_SIZE: expected at most 65536 processes, found process 0 of 4000000000"],
+            so,
+            "--data",
+            data,
+            "--steps",
+            1,
+            env={**env, "WORLD_SIZE": "4000000000"},
+            limit=20,
+        )
+        self.says(
+            3,
+            ["cannot resolve the address", "MASTER_ADDR"],
+            so,
+            "--data",
+            data,
+            "--steps",
+            1,
+            env={**env, "WORLD_SIZE": "2", "RANK": "1", "MASTER_ADDR": "no-such-host.invalid"},
+            limit=20,
+        )
 
     def signals(self, so):
         """A file that may not grow is an error in words; Ctrl-C leaves no half of one."""
         data = self.samples("many.st", 4000)
-        done = subprocess.run([self.ckrun_path, "predict", so, "--data", data, "-o", "cut.npy"], cwd=self.work, stderr=subprocess.PIPE, text=True,
-                              stdout=subprocess.PIPE, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192)))
-        self.check(done.returncode == 1 and "cut.npy" in done.stderr and done.stderr.count("\n") == 1, f"a limit of files: {done.returncode} {done.stderr}")
+        done = subprocess.run(
+            [self.ckrun_path, "predict", so, "--data", data, "-o", "cut.npy"],
+            cwd=self.work,
+            stderr=subprocess.PIPE,
+            text=True,
+            stdout=subprocess.PIPE,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192)),
+        )
+        self.check(
+            done.returncode == 1 and "cut.npy" in done.stderr and done.stderr.count("\n") == 1,
+            f"a limit of files: {done.returncode} {done.stderr}",
+        )
         data = self.samples("more.st", 400000)
         for verb, more in ("predict", ["-o", "stopped.npy"]), ("eval", []):
-            with subprocess.Popen([self.ckrun_path, verb, so, "--data", data, *more], cwd=self.work, stderr=subprocess.PIPE, stdout=subprocess.PIPE,
-                                  text=True) as p:
+            with subprocess.Popen(
+                [self.ckrun_path, verb, so, "--data", data, *more],
+                cwd=self.work,
+                stderr=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            ) as p:
                 p.stdout.readline()
                 p.send_signal(signal.SIGINT)
                 _, err = p.communicate(timeout=60)
-            self.check(p.returncode == 1 and "stopped by a signal" in err, f"{verb}, Ctrl-C: {p.returncode} {err}")
+            self.check(
+                p.returncode == 1 and "stopped by a signal" in err,
+                f"{verb}, Ctrl-C: {p.returncode} {err}",
+            )
         left = [f for f in os.listdir(self.work) if f.startswith(("cut", "stopped"))]
         self.check(not left, f"left behind: {left}")
 
     def reasons(self, net, data):
         so = self.path("off.so")
         if self.must(self.ckc(net, "-o", so, "--quiet", "--eval", "off"), "--eval off"):
-            self.says(1, ["no output besides its loss: it was compiled with --eval off"], "predict", so, "--data", data, "-o", "y.npy")
+            self.says(
+                1,
+                ["no output besides its loss: it was compiled with --eval off"],
+                "predict",
+                so,
+                "--data",
+                data,
+                "-o",
+                "y.npy",
+            )
 
     def blames(self, so, data):
         """A label that is no class, and a NaN, by file, row and input."""
         bad = self.samples("bad.st", y=(6, 9))
         words = ["bad.st: 'y', row 6 (input 'y')", ": 9"]
-        self.says(1, ["--valid, ", *words], so, "--data", data, "--steps", 3, "--valid", bad, "--valid-every", 1)
+        self.says(
+            1,
+            ["--valid, ", *words],
+            so,
+            "--data",
+            data,
+            "--steps",
+            3,
+            "--valid",
+            bad,
+            "--valid-every",
+            1,
+        )
         self.says(1, ["--data, ", *words], "eval", so, "--data", data, "--data", bad)
         bad = self.samples("nan.st", x=(13, math.nan))
-        self.says(1, ["loss is not finite: nan; nan.st: 'x', row 4 (input 'x') contains"], so, "--data", data, "--data", bad, "--steps", 9)
+        self.says(
+            1,
+            ["loss is not finite: nan; nan.st: 'x', row 4 (input 'x') contains"],
+            so,
+            "--data",
+            data,
+            "--data",
+            bad,
+            "--steps",
+            9,
+        )
 
     def numbers(self, so, data):
         bad = self.samples("nan.st", x=(13, math.nan))

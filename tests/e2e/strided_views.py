@@ -5,6 +5,7 @@
 
 Losses and gradients of small models are compared with sums done here.
 """
+
 import os
 import random
 import sys
@@ -29,7 +30,10 @@ def build(bench, name, nodes, constants):
     """loss = mean(y^2) of what the nodes make of x [ROWS, COLS] and w [ROWS, COLS]."""
     random.seed(5)
     w, x = ([random.uniform(-1, 1) for _ in range(ROWS * COLS)] for _ in range(2))
-    nodes = nodes + [wire.node("Mul", ["y", "y"], "yy"), wire.node("ReduceMean", ["yy"], "loss", keepdims=0)]
+    nodes = nodes + [
+        wire.node("Mul", ["y", "y"], "yy"),
+        wire.node("ReduceMean", ["yy"], "loss", keepdims=0),
+    ]
     held = [wire.floats(W, [ROWS, COLS], w)] + [wire.ints(k, v) for k, v in constants.items()]
     path = bench.path(name + ".onnx")
     with open(path, "wb") as f:
@@ -42,10 +46,27 @@ def train(bench, name, path, want_loss, want_grad, *flags):
     so, log, grads = (bench.path(name + e) for e in (".so", ".log", ".g"))
     if not bench.must(bench.ckc(path, "-o", so, "--quiet", *flags), f"{name}: compile"):
         return
-    done = bench.ckrun(so, "--inputs", bench.path(name + ".st"), "--steps", 2, "--lr", 0, "--log", log, "--grads", grads, "--check", "--quiet")
+    done = bench.ckrun(
+        so,
+        "--inputs",
+        bench.path(name + ".st"),
+        "--steps",
+        2,
+        "--lr",
+        0,
+        "--log",
+        log,
+        "--grads",
+        grads,
+        "--check",
+        "--quiet",
+    )
     if not bench.must(done, f"{name}: run"):
         return
-    bench.check(near(ck.losses(log), [want_loss] * 2), f"{name}: loss {ck.losses(log)}, expected {want_loss}")
+    bench.check(
+        near(ck.losses(log), [want_loss] * 2),
+        f"{name}: loss {ck.losses(log)}, expected {want_loss}",
+    )
     got = files.st_read(grads)[0][W][2]
     bench.check(near(got, want_grad), f"{name}: gradient {got}, expected {want_grad}")
 
@@ -53,7 +74,11 @@ def train(bench, name, path, want_loss, want_grad, *flags):
 def picked(bench, name, pick, start, end, step):
     """y = x * w[cut], where pick lists the elements of w that the cut names."""
     constants = {START: start, END: end, AXIS: [0, 1], STEP: step}
-    nodes = [wire.node("Tanh", [W], "t"), wire.node("Slice", ["t", START, END, AXIS, STEP], "cut"), wire.node("Mul", ["x", "cut"], "y")]
+    nodes = [
+        wire.node("Tanh", [W], "t"),
+        wire.node("Slice", ["t", START, END, AXIS, STEP], "cut"),
+        wire.node("Mul", ["x", "cut"], "y"),
+    ]
     path, w, x = build(bench, name, nodes, constants)
     n = ROWS * COLS
     y = [x[i] * tanh(w[pick[i]]) for i in range(n)]
@@ -64,9 +89,14 @@ def picked(bench, name, pick, start, end, step):
 
 
 def repeated(bench, name, axes):
-    """A sum over w beside the rest of the loss: its gradient is one number, or one row or column, seen often."""
-    nodes = [wire.node("Mul", [W, W], "ww"), wire.node("ReduceSum", ["ww", AXIS], "s", keepdims=1),
-             wire.node("Mul", ["x", W], "xw"), wire.node("Add", ["xw", "s"], "y")]
+    """A sum over w beside the rest of the loss: its gradient is one number, or one row or column,
+    seen often."""
+    nodes = [
+        wire.node("Mul", [W, W], "ww"),
+        wire.node("ReduceSum", ["ww", AXIS], "s", keepdims=1),
+        wire.node("Mul", ["x", W], "xw"),
+        wire.node("Add", ["xw", "s"], "y"),
+    ]
     path, w, x = build(bench, name, nodes, {AXIS: axes})
     n = ROWS * COLS
     group = [(0 if 0 in axes else i // COLS, 0 if 1 in axes else i % COLS) for i in range(n)]
@@ -82,7 +112,11 @@ def repeated(bench, name, axes):
 
 def penalty(bench, name):
     """loss = sum(w^2): nothing but a number repeated on the way back."""
-    nodes = [wire.node("Mul", [W, W], "ww"), wire.node("ReduceSum", ["ww"], "y", keepdims=0), wire.node("ReduceMean", ["x"], "unused", keepdims=0)]
+    nodes = [
+        wire.node("Mul", [W, W], "ww"),
+        wire.node("ReduceSum", ["ww"], "y", keepdims=0),
+        wire.node("ReduceMean", ["x"], "unused", keepdims=0),
+    ]
     path, w, _ = build(bench, name, nodes, {})
     total = sum(v * v for v in w)
     train(bench, name, path, total * total, [4 * total * v for v in w])
@@ -100,9 +134,30 @@ def main():
     bench = ck.Bench()
     rows, cols, low = range(ROWS), range(COLS), -(1 << 62)
     at = lambda r, c: r * COLS + c
-    picked(bench, "rows", [at(ROWS - 1 - r, c) for r in rows for c in cols], [-1, 0], [low, COLS], [-1, 1])
-    picked(bench, "columns", [at(r, COLS - 1 - c) for r in rows for c in cols], [0, -1], [ROWS, low], [1, -1])
-    picked(bench, "both", [at(ROWS - 1 - r, COLS - 1 - c) for r in rows for c in cols], [-1, -1], [low, low], [-1, -1])
+    picked(
+        bench,
+        "rows",
+        [at(ROWS - 1 - r, c) for r in rows for c in cols],
+        [-1, 0],
+        [low, COLS],
+        [-1, 1],
+    )
+    picked(
+        bench,
+        "columns",
+        [at(r, COLS - 1 - c) for r in rows for c in cols],
+        [0, -1],
+        [ROWS, low],
+        [1, -1],
+    )
+    picked(
+        bench,
+        "both",
+        [at(ROWS - 1 - r, COLS - 1 - c) for r in rows for c in cols],
+        [-1, -1],
+        [low, low],
+        [-1, -1],
+    )
     for axes in [0], [1], [0, 1]:
         repeated(bench, "repeated" + "".join(map(str, axes)), axes)
     penalty(bench, "penalty")

@@ -3,9 +3,10 @@
 
     updates.py CKC CKRUN
 
-The loss is a product of parameters and inputs, so that gradients are the inputs whatever the parameters are and what some steps do can be written down.
-No setting has its default's value.
+The loss is a product of parameters and inputs, so that gradients are the inputs whatever the
+parameters are and what some steps do can be written down. No setting has its default's value.
 """
+
 import os
 import sys
 from math import cos, pi, sqrt
@@ -16,9 +17,9 @@ sys.path.insert(0, os.path.join(ck.HERE, "..", "runtime"))
 import files
 
 STEPS = 6
-LR, MIN, WARMUP, DECAY, BETA1, BETA2, EPS = .05, .01, 2, .3, .7, .95, 1e-2
-START = {"w": [.5, -1.25, 2.0, .125], "bias": [1.5, -.75]}
-X = {"x": [.25, -.5, 1.5, -.01], "y": [-2.0, .75]}
+LR, MIN, WARMUP, DECAY, BETA1, BETA2, EPS = 0.05, 0.01, 2, 0.3, 0.7, 0.95, 1e-2
+START = {"w": [0.5, -1.25, 2.0, 0.125], "bias": [1.5, -0.75]}
+X = {"x": [0.25, -0.5, 1.5, -0.01], "y": [-2.0, 0.75]}
 GRAD = {"w": X["x"], "bias": X["y"]}
 GRAPH = """graph @line {
 	input %x: f32[4]
@@ -55,7 +56,10 @@ def expected(optimizer, schedule, undecayed):
                 keep = 1 if k in undecayed else 1 - lr * DECAY
                 m[k][i] = BETA1 * m[k][i] + (1 - BETA1) * g
                 v[k][i] = BETA2 * v[k][i] + (1 - BETA2) * g * g
-                mean, root = m[k][i] / (1 - BETA1 ** (step + 1)), sqrt(v[k][i] / (1 - BETA2 ** (step + 1)))
+                mean, root = (
+                    m[k][i] / (1 - BETA1 ** (step + 1)),
+                    sqrt(v[k][i] / (1 - BETA2 ** (step + 1))),
+                )
                 p[k][i] = p[k][i] * keep - lr * (mean / (root + EPS) if optimizer == "adamw" else g)
     return p
 
@@ -66,10 +70,38 @@ def trial(bench, optimizer, schedule, *flags, undecayed=()):
     with open(source, "w") as f:
         f.write(GRAPH)
     files.st_write(inputs, {k: ("F32", [len(v)], v) for k, v in X.items()})
-    if not bench.must(bench.ckc(source, "-o", so, "--optimizer", optimizer, "--quiet", *flags), what):
+    if not bench.must(
+        bench.ckc(source, "-o", so, "--optimizer", optimizer, "--quiet", *flags), what
+    ):
         return
-    run = [so, "--inputs", inputs, "--steps", STEPS, "--lr", LR, "--min-lr", MIN, "--warmup", WARMUP, "--schedule", schedule, "--weight-decay", DECAY,
-           "--beta1", BETA1, "--beta2", BETA2, "--eps", EPS, "--save", save, "--save-every", 2, "--quiet"]
+    run = [
+        so,
+        "--inputs",
+        inputs,
+        "--steps",
+        STEPS,
+        "--lr",
+        LR,
+        "--min-lr",
+        MIN,
+        "--warmup",
+        WARMUP,
+        "--schedule",
+        schedule,
+        "--weight-decay",
+        DECAY,
+        "--beta1",
+        BETA1,
+        "--beta2",
+        BETA2,
+        "--eps",
+        EPS,
+        "--save",
+        save,
+        "--save-every",
+        2,
+        "--quiet",
+    ]
     if not bench.must(bench.ckrun(*run), what):
         return
     got, want = files.st_read(save)[0], expected(optimizer, schedule, undecayed)
@@ -79,15 +111,41 @@ def trial(bench, optimizer, schedule, *flags, undecayed=()):
 
 
 def kept_views(bench):
-    """An output that is a piece of a trained parameter is what forward saw of it, whatever the update makes of the parameter."""
+    """An output that is a piece of a trained parameter is what forward saw of it, whatever the
+    update makes of the parameter."""
     source, so, inputs, out = (bench.path(x) for x in ("v.ck", "v.so", "x.st", "out.st"))
     with open(source, "w") as f:
-        f.write(GRAPH[:-2] + "\t%back: f32[2] output = slice %w {start=[1], step=[2]}\n\t%square: f32[2,2] output = reshape %w {shape=[2,2]}\n}\n")
+        f.write(
+            GRAPH[:-2]
+            + "\t%back: f32[2] output = slice %w {start=[1], step=[2]}\n\t%square: f32[2,2] output = reshape %w {shape=[2,2]}\n}\n"
+        )
     for flags in (), ("--update-in-backward", "on"):
-        if bench.must(bench.ckc(source, "-o", so, "--optimizer", "sgd", "--output", "back", "--output", "square", "--quiet", *flags), f"views of a parameter {flags}") and bench.must(
-                bench.ckrun(so, "--inputs", inputs, "--steps", 1, "--lr", 1, "--outputs", out, "--quiet"), "a step"):
+        if bench.must(
+            bench.ckc(
+                source,
+                "-o",
+                so,
+                "--optimizer",
+                "sgd",
+                "--output",
+                "back",
+                "--output",
+                "square",
+                "--quiet",
+                *flags,
+            ),
+            f"views of a parameter {flags}",
+        ) and bench.must(
+            bench.ckrun(
+                so, "--inputs", inputs, "--steps", 1, "--lr", 1, "--outputs", out, "--quiet"
+            ),
+            "a step",
+        ):
             got, w = files.st_read(out)[0], START["w"]
-            bench.check(list(got["square"][2]) == w and list(got["back"][2]) == w[1::2], f"views {flags}: {got}")
+            bench.check(
+                list(got["square"][2]) == w and list(got["back"][2]) == w[1::2],
+                f"views {flags}: {got}",
+            )
 
 
 def main():

@@ -1,4 +1,5 @@
 """ONNX files read and written by hand: just enough of protobuf's wire format."""
+
 import struct
 
 
@@ -35,7 +36,8 @@ def read_varint(raw, at):
 
 
 def fields(raw):
-    """(number, value, whole) of a message's fields: an integer or bytes, and all bytes of the field."""
+    """(number, value, whole) of a message's fields: an integer or bytes, and all bytes of the
+    field."""
     at = 0
     while at < len(raw):
         start = at
@@ -45,7 +47,7 @@ def fields(raw):
             value, at = read_varint(raw, at)
         elif kind in (1, 2, 5):
             n, at = read_varint(raw, at) if kind == 2 else (8 if kind == 1 else 4, at)
-            value, at = raw[at:at + n], at + n
+            value, at = raw[at : at + n], at + n
         else:
             raise ValueError(f"wire type {kind}")
         yield key >> 3, value, raw[start:at]
@@ -63,21 +65,46 @@ def a_model(graph, opset=17):
 def attribute(name, value):
     if isinstance(value, float):
         return field(5, field(1, name) + field(2, value) + field(20, 1))
-    return field(5, field(1, name) + (b"".join(field(8, v) for v in value) + field(20, 7) if isinstance(value, list) else field(3, value) + field(20, 2)))
+    return field(
+        5,
+        field(1, name)
+        + (
+            b"".join(field(8, v) for v in value) + field(20, 7)
+            if isinstance(value, list)
+            else field(3, value) + field(20, 2)
+        ),
+    )
 
 
 def node(op, inputs, output, **attributes):
-    out = b"".join(field(1, x.encode()) for x in inputs) + field(2, output.encode()) + field(3, ("n_" + output).encode()) + field(4, op.encode())
+    out = (
+        b"".join(field(1, x.encode()) for x in inputs)
+        + field(2, output.encode())
+        + field(3, ("n_" + output).encode())
+        + field(4, op.encode())
+    )
     return field(1, out + b"".join(attribute(k.encode(), v) for k, v in attributes.items()))
 
 
 def floats(name, dims, values):
     """An initializer."""
-    return field(5, b"".join(field(1, d) for d in dims) + field(2, 1) + field(8, name.encode()) + field(9, struct.pack(f"<{len(values)}f", *values)))
+    return field(
+        5,
+        b"".join(field(1, d) for d in dims)
+        + field(2, 1)
+        + field(8, name.encode())
+        + field(9, struct.pack(f"<{len(values)}f", *values)),
+    )
 
 
 def ints(name, values):
-    return field(5, field(1, len(values)) + field(2, 7) + field(8, name.encode()) + field(9, struct.pack(f"<{len(values)}q", *values)))
+    return field(
+        5,
+        field(1, len(values))
+        + field(2, 7)
+        + field(8, name.encode())
+        + field(9, struct.pack(f"<{len(values)}q", *values)),
+    )
 
 
 def graph(nodes, initializers, inputs, outputs):

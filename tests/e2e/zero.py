@@ -1,14 +1,18 @@
 #!/usr/bin/env python3
-"""Optimizer state cut over replicas (--zero 1), beside replicas that hold all of it and beside one rank.
+"""Optimizer state cut over replicas (--zero 1), beside replicas that hold all of it and beside one
+rank.
 
     zero.py CKC CKRUN [bits] [files] [processes] [many] [refusals]
 
-Two products of odd widths, so that no piece divides.  bits: a piece is updated by the same numbers as the whole is, so losses, gradients
-and checkpoints are to the bit those of the same replicas without --zero (by 16-bit masters, rounding at random, micro-batches), and close
-to those of one rank with the whole batch, clipped too.  Bytes of the optimizer's state are those of a formula, the plan replays, the
-measured peak is the planned one.  files: a run changes its shape every few steps and goes on as one that did not.  processes: the same
-files as virtual ranks leave.  many: 128 and 1,024 replicas of a sample each, by numpy.  What has no sense is refused with the line to type.
+Two products of odd widths, so that no piece divides.  bits: a piece is updated by the same numbers
+as the whole is, so losses, gradients and checkpoints are to the bit those of the same replicas
+without --zero (by 16-bit masters, rounding at random, micro-batches), and close to those of one
+rank with the whole batch, clipped too.  Bytes of the optimizer's state are those of a formula, the
+plan replays, the measured peak is the planned one.  files: a run changes its shape every few steps
+and goes on as one that did not.  processes: the same files as virtual ranks leave.  many: 128 and
+1,024 replicas of a sample each, by numpy.  What has no sense is refused with the line to type.
 """
+
 import json
 import os
 import shutil
@@ -23,7 +27,7 @@ sys.path.insert(0, ck.TOOLS)
 import compare
 import replay
 
-WHOLE = 64                                      # parameters of less than 1/64 of all elements together stay whole
+WHOLE = 64  # parameters of less than 1/64 of all elements together stay whole
 GRAPH = """graph @g {{
 	input %x: f32[{b},6]
 	input %labels: i64[{b}]
@@ -51,17 +55,35 @@ MANY = """graph @g {
 	%loss: f32[] output = reduce_mean %s {axes=[0,1], keepdims=0}
 }
 """
-LION = ["--optimizer", "lion", "--dtype", "bf16", "--master-weights", "off", "--state-dtype", "bf16", "--update-in-backward", "on"]
+LION = [
+    "--optimizer",
+    "lion",
+    "--dtype",
+    "bf16",
+    "--master-weights",
+    "off",
+    "--state-dtype",
+    "bf16",
+    "--update-in-backward",
+    "on",
+]
 MICRO = ["--dtype", "bf16", "--grad-accum", 3, "--no-decay", "w1"]
 # name: samples of a replica's micro-batch, flags
 LIBRARIES = {
-    "one": (4, []), "whole": (2, ["--dp", "auto"]), "two": (2, ["--dp", 2]), "four": (1, ["--dp", 4]),
-    "ranks": (2, ["--dp", 2, "--tp", 2]), "ranks4": (2, ["--dp", 2, "--tp", 4]),
-    "narrow": (2, ["--dp", 2, "--tp", 2, *LION]), "narrow-whole": (2, ["--dp", 2, "--tp", 2, *LION]),
-    "micro": (2, ["--dp", 2, *MICRO]), "micro-whole": (2, ["--dp", 2, *MICRO]),
-    "loud": (2, ["--dp", 2, "--dtype", "f16"]), "loud-whole": (2, ["--dp", 2, "--dtype", "f16"]),
+    "one": (4, []),
+    "whole": (2, ["--dp", "auto"]),
+    "two": (2, ["--dp", 2]),
+    "four": (1, ["--dp", 4]),
+    "ranks": (2, ["--dp", 2, "--tp", 2]),
+    "ranks4": (2, ["--dp", 2, "--tp", 4]),
+    "narrow": (2, ["--dp", 2, "--tp", 2, *LION]),
+    "narrow-whole": (2, ["--dp", 2, "--tp", 2, *LION]),
+    "micro": (2, ["--dp", 2, *MICRO]),
+    "micro-whole": (2, ["--dp", 2, *MICRO]),
+    "loud": (2, ["--dp", 2, "--dtype", "f16"]),
+    "loud-whole": (2, ["--dp", 2, "--dtype", "f16"]),
 }
-TRAIN = ["--lr", .01, "--weight-decay", .1, "--seed", 5, "--threads", 1, "--quiet"]
+TRAIN = ["--lr", 0.01, "--weight-decay", 0.1, "--seed", 5, "--threads", 1, "--quiet"]
 
 
 def value(flags, name, default):
@@ -69,7 +91,10 @@ def value(flags, name, default):
 
 
 def tensors(values):
-    return {k: ("I64" if v.dtype == np.int64 else "F32", list(v.shape), v.ravel().tolist()) for k, v in values.items()}
+    return {
+        k: ("I64" if v.dtype == np.int64 else "F32", list(v.shape), v.ravel().tolist())
+        for k, v in values.items()
+    }
 
 
 class Zero(ck.Bench):
@@ -78,11 +103,29 @@ class Zero(ck.Bench):
         b, flags = LIBRARIES[name]
         if os.path.exists(self.path(name + ".so")):
             return name + ".so"
-        with open(self.path(f"m{b}.ck"), "w") as f:     # four times as large a loss overflows in 16 bits
+        with open(
+            self.path(f"m{b}.ck"), "w"
+        ) as f:  # four times as large a loss overflows in 16 bits
             f.write(GRAPH.format(b=b).replace("{1}", "{4}" if "loud" in name else "{1}"))
-        zero = ["--zero", 1] if value(flags, "--dp", "auto") != "auto" and "whole" not in name else []
-        if self.must(self.ckc(self.path(f"m{b}.ck"), "-o", self.path(name + ".so"), "--quiet", "--json", self.path(name + ".json"), *flags,
-                              *zero), name) and zero:
+        zero = (
+            ["--zero", 1] if value(flags, "--dp", "auto") != "auto" and "whole" not in name else []
+        )
+        if (
+            self.must(
+                self.ckc(
+                    self.path(f"m{b}.ck"),
+                    "-o",
+                    self.path(name + ".so"),
+                    "--quiet",
+                    "--json",
+                    self.path(name + ".json"),
+                    *flags,
+                    *zero,
+                ),
+                name,
+            )
+            and zero
+        ):
             self.accounts(name, flags)
         return name + ".so"
 
@@ -94,8 +137,25 @@ class Zero(ck.Bench):
         if os.path.exists(log):
             os.remove(log)
         begin = [] if "--resume" in more else ["--init", "init.st"]
-        self.must(self.run([*launch, self.ckrun_path, self.library(name), "--inputs", self.inputs(name), "--steps", steps, *TRAIN, *begin,
-                            "--log", log, *more]), f"{name} {more}")
+        self.must(
+            self.run(
+                [
+                    *launch,
+                    self.ckrun_path,
+                    self.library(name),
+                    "--inputs",
+                    self.inputs(name),
+                    "--steps",
+                    steps,
+                    *TRAIN,
+                    *begin,
+                    "--log",
+                    log,
+                    *more,
+                ]
+            ),
+            f"{name} {more}",
+        )
         return np.array(ck.losses(log)) if os.path.exists(log) else np.zeros(0)
 
     def skipped(self):
@@ -105,15 +165,22 @@ class Zero(ck.Bench):
     def same(self, a, b, what):
         a, b = compare.load(self.path(a)), compare.load(self.path(b))
         self.check(sorted(a) == sorted(b), f"{what}: tensors {sorted(set(a) ^ set(b))[:4]}")
-        bad = [k for k in set(a) & set(b) if a[k].shape != b[k].shape or a[k].tobytes() != b[k].tobytes()]
+        bad = [
+            k
+            for k in set(a) & set(b)
+            if a[k].shape != b[k].shape or a[k].tobytes() != b[k].tobytes()
+        ]
         self.check(not bad, f"{what}: {len(bad)} tensors differ: {bad[:4]}")
 
     def accounts(self, name, flags):
-        """Of each parameter that is cut a replica has state for ceil(n / dp) elements; places are multiples of 64 bytes."""
+        """Of each parameter that is cut a replica has state for ceil(n / dp) elements; places are
+        multiples of 64 bytes."""
         plan = ck.plan(self.path(name + ".json"))
         dp, states = value(flags, "--dp", 1), 1 if "lion" in flags else 2
         width = 2 if "--state-dtype" in flags else 4
-        param = {t["name"]: t for t in plan["tensors"] if t["kind"] == "param" and t["alias_of"] is None}
+        param = {
+            t["name"]: t for t in plan["tensors"] if t["kind"] == "param" and t["alias_of"] is None
+        }
         size = {k: int(np.prod(t.get("piece", t["shape"]))) for k, t in param.items()}
         state = so_far = 0
         for k in sorted(size, key=size.get):
@@ -121,7 +188,10 @@ class Zero(ck.Bench):
             own = -(-size[k] // dp) if so_far > sum(size.values()) // WHOLE else size[k]
             state += states * -(-own * width // 64) * 64
             if "piece" in param[k]:
-                self.check(int(np.prod(param[k]["shape"])) == own < size[k], f"{name}: {k}: shape {param[k]['shape']}, a piece has {own}")
+                self.check(
+                    int(np.prod(param[k]["shape"])) == own < size[k],
+                    f"{name}: {k}: shape {param[k]['shape']}, a piece has {own}",
+                )
         got = plan["summary"]["optimizer_bytes"]
         self.check(got == state, f"{name}: {got} B of state, expected {state}")
         masters = "--dtype" in flags and "--master-weights" not in flags
@@ -131,25 +201,44 @@ class Zero(ck.Bench):
         self.check(not faults, f"{name}: replay: {faults[:3]}")
 
     def bits(self):
-        one, whole = self.train("one", "--save", "one.s"), self.train("whole", "--ranks", 2, "--save", "whole.s", "--grads", "whole.g")
+        one, whole = (
+            self.train("one", "--save", "one.s"),
+            self.train("whole", "--ranks", 2, "--save", "whole.s", "--grads", "whole.g"),
+        )
         two = self.train("two", "--check", "--save", "two.s", "--grads", "two.g")
         self.check(np.array_equal(two, whole), f"losses {two}, of replicas that hold all {whole}")
         self.same("two.s", "whole.s", "checkpoint")
         self.same("two.g", "whole.g", "gradients")
         self.check(np.allclose(two, one, rtol=1e-5), f"losses {two}, one rank's {one}")
-        clipped = self.train("one", "--clip", .1, "--save", "one.s")
+        clipped = self.train("one", "--clip", 0.1, "--save", "one.s")
         self.check(not np.allclose(clipped, one, rtol=1e-5), "nothing was clipped")
         for name in "two", "four", "ranks":
-            got = self.train(name, "--clip", .1, "--save", "got.s")
-            self.check(np.allclose(got, clipped, rtol=1e-5), f"{name}, clipped: losses {got}, one rank's {clipped}")
+            got = self.train(name, "--clip", 0.1, "--save", "got.s")
+            self.check(
+                np.allclose(got, clipped, rtol=1e-5),
+                f"{name}, clipped: losses {got}, one rank's {clipped}",
+            )
             a, b = compare.load(self.path("got.s")), compare.load(self.path("one.s"))
-            self.check(all(np.allclose(a[k], b[k], rtol=1e-4, atol=1e-6) for k in b), f"{name}, clipped: checkpoint")
+            self.check(
+                all(np.allclose(a[k], b[k], rtol=1e-4, atol=1e-6) for k in b),
+                f"{name}, clipped: checkpoint",
+            )
         for name, ranks in ("narrow", 4), ("micro", 2), ("loud", 2):
-            got, want = (self.train(k, "--ranks", ranks, "--save", k + ".s", steps=8) for k in (name, name + "-whole"))
-            self.check(name != "loud" or 0 < self.skipped() < 8, f"{name}: {self.skipped()} steps are skipped")
-            self.check(np.array_equal(got, want), f"{name}: losses {got}, of replicas that hold all {want}")
+            got, want = (
+                self.train(k, "--ranks", ranks, "--save", k + ".s", steps=8)
+                for k in (name, name + "-whole")
+            )
+            self.check(
+                name != "loud" or 0 < self.skipped() < 8,
+                f"{name}: {self.skipped()} steps are skipped",
+            )
+            self.check(
+                np.array_equal(got, want), f"{name}: losses {got}, of replicas that hold all {want}"
+            )
             self.same(name + ".s", name + "-whole.s", name)
-        self.measured(self.path("two.so"), self.path("in4.st"), ck.plan(self.path("two.json")), "two")
+        self.measured(
+            self.path("two.so"), self.path("in4.st"), ck.plan(self.path("two.json")), "two"
+        )
 
     def files(self):
         """20 steps over changes of shape; files are whole, nobody can tell who has written them."""
@@ -157,28 +246,59 @@ class Zero(ck.Bench):
         want, got, form = self.train("one", steps=20), [], None
         for i, name in enumerate(shapes):
             more = ["--resume", f"{i - 1}.s"] if i else []
-            got += list(self.train(name, *more, "--save", f"{i}.s", *(["--ranks", 2] if name == "whole" else []), steps=min(3 * i + 3, 20)))
+            got += list(
+                self.train(
+                    name,
+                    *more,
+                    "--save",
+                    f"{i}.s",
+                    *(["--ranks", 2] if name == "whole" else []),
+                    steps=min(3 * i + 3, 20),
+                )
+            )
             now = {k: (v.shape, v.dtype) for k, v in compare.load(self.path(f"{i}.s")).items()}
             form = form or now
             self.check(now == form, f"{name}: form of the file")
-        self.check(len(got) == 20 and np.allclose(got, want, rtol=1e-5), f"over changes of shape: {got}, expected {want}")
+        self.check(
+            len(got) == 20 and np.allclose(got, want, rtol=1e-5),
+            f"over changes of shape: {got}, expected {want}",
+        )
 
     def processes(self):
         mpirun = shutil.which("mpirun")
-        if not mpirun or not os.path.exists(os.path.join(os.path.dirname(self.ckrun_path), "ckr_mpi.so")):
+        if not mpirun or not os.path.exists(
+            os.path.join(os.path.dirname(self.ckrun_path), "ckr_mpi.so")
+        ):
             print("skipped: processes, which need mpirun and ckr_mpi.so")
             return
         for name, n, how in ("micro", 2, ""), ("loud", 2, ""), ("ranks", 4, "CKR_FILES=first"):
-            launch = ["env", "ASAN_OPTIONS=detect_leaks=0", *how.split(), mpirun, "--allow-run-as-root", "--oversubscribe", "-n", n]
+            launch = [
+                "env",
+                "ASAN_OPTIONS=detect_leaks=0",
+                *how.split(),
+                mpirun,
+                "--allow-run-as-root",
+                "--oversubscribe",
+                "-n",
+                n,
+            ]
             want = self.train(name, "--save", "virtual.s")
             got = self.train(name, "--save", "apart.s", launch=launch)
-            self.check(np.array_equal(got, want), f"{n} processes: losses {got}, virtual ranks' {want}")
+            self.check(
+                np.array_equal(got, want), f"{n} processes: losses {got}, virtual ranks' {want}"
+            )
             self.same("apart.s", "virtual.s", f"{n} processes")
-            want, got = (self.train(name, "--resume", "apart.s", steps=5, launch=by) for by in ((), launch))
-            self.check(len(got) == 2 and np.array_equal(got, want), f"{n} processes: losses {got} behind a checkpoint, expected {want}")
+            want, got = (
+                self.train(name, "--resume", "apart.s", steps=5, launch=by) for by in ((), launch)
+            )
+            self.check(
+                len(got) == 2 and np.array_equal(got, want),
+                f"{n} processes: losses {got} behind a checkpoint, expected {want}",
+            )
 
     def many(self):
-        """Steps of one sample on each of n replicas are those of gradient descent by n samples, in double precision."""
+        """Steps of one sample on each of n replicas are those of gradient descent by n samples, in
+        double precision."""
         rng = np.random.default_rng(2)
         with open(self.path("many.ck"), "w") as f:
             f.write(MANY)
@@ -186,9 +306,43 @@ class Zero(ck.Bench):
             x, t, w = (rng.normal(0, 1, s) for s in ((n, 3), (n, 4), (3, 4)))
             files.st_write(self.path("many.st"), tensors({"x": np.float32(x), "t": np.float32(t)}))
             files.st_write(self.path("w.st"), tensors({"w": np.float32(w)}))
-            self.must(self.ckc(self.path("many.ck"), "-o", self.path("many.so"), "--optimizer", "sgdm", "--quiet", *flags), f"{flags}")
-            self.must(self.ckrun("many.so", "--ranks", n, "--inputs", "many.st", "--init", "w.st", "--steps", 3, "--lr", 0.1, "--momentum", 0.5,
-                                 "--weight-decay", 0, "--log", "many.log", "--save", "many.out", "--quiet"), f"{n} replicas")
+            self.must(
+                self.ckc(
+                    self.path("many.ck"),
+                    "-o",
+                    self.path("many.so"),
+                    "--optimizer",
+                    "sgdm",
+                    "--quiet",
+                    *flags,
+                ),
+                f"{flags}",
+            )
+            self.must(
+                self.ckrun(
+                    "many.so",
+                    "--ranks",
+                    n,
+                    "--inputs",
+                    "many.st",
+                    "--init",
+                    "w.st",
+                    "--steps",
+                    3,
+                    "--lr",
+                    0.1,
+                    "--momentum",
+                    0.5,
+                    "--weight-decay",
+                    0,
+                    "--log",
+                    "many.log",
+                    "--save",
+                    "many.out",
+                    "--quiet",
+                ),
+                f"{n} replicas",
+            )
             want, m = [], 0
             for _ in range(3):
                 d = x @ w - t
@@ -196,8 +350,14 @@ class Zero(ck.Bench):
                 m = 0.5 * m + 2 * x.T @ d / d.size
                 w = w - 0.1 * m
             got = ck.losses(self.path("many.log"))
-            self.check(np.allclose(got, want, rtol=1e-5, atol=0), f"{n} replicas: losses {got}, expected {want}")
-            self.check(np.allclose(compare.load(self.path("many.out"))["w"], w, rtol=1e-5, atol=1e-6), f"{n} replicas: w")
+            self.check(
+                np.allclose(got, want, rtol=1e-5, atol=0),
+                f"{n} replicas: losses {got}, expected {want}",
+            )
+            self.check(
+                np.allclose(compare.load(self.path("many.out"))["w"], w, rtol=1e-5, atol=1e-6),
+                f"{n} replicas: w",
+            )
             os.remove(self.path("many.log"))
 
     def refusals(self):
@@ -206,7 +366,10 @@ class Zero(ck.Bench):
 
         def no(flags, *words):
             done = self.ckc(self.path("no.ck"), "-o", self.path("no.so"), "--quiet", *flags)
-            self.check(done.returncode in (1, 2) and all(w in done.stderr for w in words), f"{flags}: {done.returncode} {done.stderr}")
+            self.check(
+                done.returncode in (1, 2) and all(w in done.stderr for w in words),
+                f"{flags}: {done.returncode} {done.stderr}",
+            )
 
         no(["--zero", 1], "found no --dp", "try: --zero 1 --dp 2")
         no(["--zero", 1, "--dp", "auto"], "found --dp auto", "try: --zero 1 --dp 2")
@@ -214,22 +377,44 @@ class Zero(ck.Bench):
         for n in (["--dp", 1025, "--zero", 1], ["--tp", 1025]):
             for verb in (["-o", self.path("no.so")], ["--plan-only"], ["--curve"]):
                 done = self.ckc(self.path("no.ck"), *verb, *n)
-                self.check(done.returncode == 2 and "from 1 to 1024" in done.stderr and "1025" in done.stderr, f"{verb} {n}: {done.stderr}")
+                self.check(
+                    done.returncode == 2
+                    and "from 1 to 1024" in done.stderr
+                    and "1025" in done.stderr,
+                    f"{verb} {n}: {done.stderr}",
+                )
             done = self.ckc("inspect", self.path("no.ck"), *n)
-            self.check(done.returncode == 2 and "from 1 to 1024" in done.stderr, f"inspect {n}: {done.stderr}")
+            self.check(
+                done.returncode == 2 and "from 1 to 1024" in done.stderr,
+                f"inspect {n}: {done.stderr}",
+            )
         done = self.ckrun(self.library("two"), "--ranks", 3, "--inputs", "in4.st")
-        self.check(done.returncode == 1 and "compiled for 2 replicas" in done.stderr and "ckc --zero 1 --dp 3" in done.stderr, done.stderr)
+        self.check(
+            done.returncode == 1
+            and "compiled for 2 replicas" in done.stderr
+            and "ckc --zero 1 --dp 3" in done.stderr,
+            done.stderr,
+        )
 
 
 def main():
     bench = Zero()
     rng = np.random.default_rng(0)
     x, labels = np.float32(rng.normal(0, 1, (12, 6))), rng.integers(0, 7, 12)
-    labels[:2] = -100                           # all of one replica
+    labels[:2] = -100  # all of one replica
     for n in 4, 12:
         files.st_write(bench.path(f"in{n}.st"), tensors({"x": x[:n], "labels": labels[:n]}))
-    files.st_write(bench.path("init.st"), tensors({"w1": np.float32(rng.normal(0, .5, (6, 21))), "b1": np.float32(rng.normal(0, .5, 21)),
-                                                   "w2": np.float32(rng.normal(0, .5, (21, 7))), "scale": np.float32(1.5)}))
+    files.st_write(
+        bench.path("init.st"),
+        tensors(
+            {
+                "w1": np.float32(rng.normal(0, 0.5, (6, 21))),
+                "b1": np.float32(rng.normal(0, 0.5, 21)),
+                "w2": np.float32(rng.normal(0, 0.5, (21, 7))),
+                "scale": np.float32(1.5),
+            }
+        ),
+    )
     for part in bench.names or ["bits", "files", "processes", "many", "refusals"]:
         getattr(bench, part)()
     bench.finish()

@@ -7,6 +7,7 @@ DIR holds NAME.onnx and NAME.json with `parameters`, `buffers` and `loss`.
 Parameters must agree exactly; buffers must be found.  No model in DIR at all
 is a failure too: a test that looks at nothing proves nothing.
 """
+
 import argparse
 import glob
 import json
@@ -26,10 +27,19 @@ def loss_flag(meta):
 def check(ckc, stem, report):
     with open(stem + ".json") as f:
         meta = json.load(f)
-    argv = [ckc, "inspect", stem + ".onnx", "--loss", loss_flag(meta),
-            "--untie=off", "--json", report]
-    done = subprocess.run(argv, stdout=subprocess.PIPE, timeout=60,
-                          stderr=subprocess.STDOUT, text=True)
+    argv = [
+        ckc,
+        "inspect",
+        stem + ".onnx",
+        "--loss",
+        loss_flag(meta),
+        "--untie=off",
+        "--json",
+        report,
+    ]
+    done = subprocess.run(
+        argv, stdout=subprocess.PIPE, timeout=60, stderr=subprocess.STDOUT, text=True
+    )
     if done.returncode:
         return f"status {done.returncode}: {done.stdout.strip()}"
     with open(report) as f:
@@ -40,8 +50,7 @@ def check(ckc, stem, report):
     parameters = verdict.get("parameter", set())
     wanted = set(meta["parameters"])
     if parameters != wanted:
-        return (f"missing {sorted(wanted - parameters)}, "
-                f"extra {sorted(parameters - wanted)}")
+        return f"missing {sorted(wanted - parameters)}, extra {sorted(parameters - wanted)}"
     missing = set(meta.get("buffers", ())) - verdict.get("buffer", set())
     if missing:
         return f"missing buffers {sorted(missing)}"
@@ -62,8 +71,8 @@ def main():
     p.add_argument("names", nargs="*")
     o = p.parse_args()
     stems = [os.path.join(o.dir, n) for n in o.names] or sorted(
-        f[:-5] for f in glob.glob(os.path.join(o.dir, "*.onnx"))
-        if os.path.exists(f[:-5] + ".json"))
+        f[:-5] for f in glob.glob(os.path.join(o.dir, "*.onnx")) if os.path.exists(f[:-5] + ".json")
+    )
     failed = 0
     with tempfile.TemporaryDirectory() as work:
         for stem in stems:

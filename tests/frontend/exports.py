@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
-"""Make the files in exports/: what PyTorch's exporters write of small modules, each with one kind of silent damage.
+"""Make the files in exports/: what PyTorch's exporters write of small modules, each with one kind
+of silent damage.
 
     exports.py OUT
 
-Needs torch and onnx, unlike the test that reads the files (check_warnings.py).  Names of nodes' sources are taken out.
+Needs torch and onnx, unlike the test that reads the files (check_warnings.py).  Names of nodes'
+sources are taken out.
 """
+
 import os
 import sys
 import warnings
@@ -129,7 +132,10 @@ class ClassToken(Module):
 
     def __init__(self, fresh):
         super().__init__()
-        self.cls, self.l = nn.Parameter(torch.zeros(1, 1, 8) if fresh else torch.randn(1, 1, 8)), nn.Linear(8, 8)
+        self.cls, self.l = (
+            nn.Parameter(torch.zeros(1, 1, 8) if fresh else torch.randn(1, 1, 8)),
+            nn.Linear(8, 8),
+        )
 
     def body(self, x):
         return self.l(torch.cat([self.cls.expand(x.shape[0], -1, -1), x], 1))
@@ -154,11 +160,20 @@ class Beside(Module):
 
     def __init__(self, sines):
         super().__init__()
-        self.e, self.p, self.l, self.sines = nn.Embedding(20, 8), nn.Embedding(64, 8), nn.Linear(8, 8), sines
+        self.e, self.p, self.l, self.sines = (
+            nn.Embedding(20, 8),
+            nn.Embedding(64, 8),
+            nn.Linear(8, 8),
+            sines,
+        )
 
     def body(self, x):
         t = torch.arange(12)[:, None] * torch.exp(torch.arange(4) * -2.0)[None]
-        rows = torch.cat([t.sin(), t.cos()], 1) if self.sines else self.p(torch.arange(12)).expand(x.shape[0], -1, -1)
+        rows = (
+            torch.cat([t.sin(), t.cos()], 1)
+            if self.sines
+            else self.p(torch.arange(12)).expand(x.shape[0], -1, -1)
+        )
         return self.l(self.e(x) + rows)
 
 
@@ -167,7 +182,11 @@ class Adapted(Module):
 
     def __init__(self):
         super().__init__()
-        self.base, self.lora_A, self.lora_B = nn.Linear(8, 8), nn.Linear(8, 2, bias=False), nn.Linear(2, 8, bias=False)
+        self.base, self.lora_A, self.lora_B = (
+            nn.Linear(8, 8),
+            nn.Linear(8, 2, bias=False),
+            nn.Linear(2, 8, bias=False),
+        )
         self.base.requires_grad_(False)
 
     def body(self, x):
@@ -182,15 +201,22 @@ class Smoothing(nn.Module):
         self.l, self.amount = nn.Linear(8, 5), amount
 
     def forward(self, x):
-        return nn.functional.cross_entropy(self.l(x), (x[:, 0] > 0).long(), label_smoothing=self.amount)
+        return nn.functional.cross_entropy(
+            self.l(x), (x[:, 0] > 0).long(), label_smoothing=self.amount
+        )
 
 
 class Shared(nn.Module):
-    """A norm that is called twice is one, whatever names a tied weight (dynamo) or folding loses; another one of the same contents is merged."""
+    """A norm that is called twice is one, whatever names a tied weight (dynamo) or folding loses;
+    another one of the same contents is merged."""
 
     def __init__(self, more):
         super().__init__()
-        self.e, self.n, self.m = nn.Embedding(20, 8), nn.LayerNorm(8), nn.LayerNorm(8) if more else None
+        self.e, self.n, self.m = (
+            nn.Embedding(20, 8),
+            nn.LayerNorm(8),
+            nn.LayerNorm(8) if more else None,
+        )
         self.h = nn.Linear(8, 20, bias=False)
         self.h.weight = self.e.weight
 
@@ -215,18 +241,22 @@ class Divided(nn.Module):
 
 
 class Penalised(nn.Module):
-    """A penalty on a parameter that the loss uses elsewhere, too: folding makes a number of it.  The other terms are no penalties."""
+    """A penalty on a parameter that the loss uses elsewhere, too: folding makes a number of it.
+    The other terms are no penalties."""
 
     def __init__(self):
         super().__init__()
         self.l = nn.Linear(8, 8)
 
     def forward(self, x):
-        return (0.5 * (self.l(x).square().mean() + 1.25) + 0.01 * self.l.weight.square().sum()).reshape(()) - 2.5
+        return (
+            0.5 * (self.l(x).square().mean() + 1.25) + 0.01 * self.l.weight.square().sum()
+        ).reshape(()) - 2.5
 
 
 class Computed(nn.Module):
-    """What is computed of parameters that are used elsewhere, too: folding makes constants of it, here a number, a mask (as its contents look) and a weight."""
+    """What is computed of parameters that are used elsewhere, too: folding makes constants of it,
+    here a number, a mask (as its contents look) and a weight."""
 
     def __init__(self):
         super().__init__()
@@ -240,11 +270,16 @@ class Computed(nn.Module):
 
 
 class Towers(nn.Module):
-    """One table read twice, a temperature that folding makes a number of, and a factor of 1 that is left out: the reads must not hide that the file lacks them."""
+    """One table read twice, a temperature that folding makes a number of, and a factor of 1 that is
+    left out: the reads must not hide that the file lacks them."""
 
     def __init__(self):
         super().__init__()
-        self.e, self.l, self.t = nn.Embedding(20, 8), nn.Linear(8, 8), nn.Parameter(torch.tensor(1.2))
+        self.e, self.l, self.t = (
+            nn.Embedding(20, 8),
+            nn.Linear(8, 8),
+            nn.Parameter(torch.tensor(1.2)),
+        )
         self.one = nn.Parameter(torch.ones(()))
 
     def forward(self, x):
@@ -253,7 +288,8 @@ class Towers(nn.Module):
 
 
 class Nested(nn.Module):
-    """A factor of 1, which the exporter leaves out, beside a parameter further inside that is called alike."""
+    """A factor of 1, which the exporter leaves out, beside a parameter further inside that is
+    called alike."""
 
     def __init__(self, inner=None):
         super().__init__()
@@ -274,7 +310,8 @@ class Factors(Module):
 
 
 class Siamese(Module):
-    """A layer called twice, too large for the exporter to see that what it makes of the weight is one: a copy for each call."""
+    """A layer called twice, too large for the exporter to see that what it makes of the weight is
+    one: a copy for each call."""
 
     def __init__(self):
         super().__init__()
@@ -300,14 +337,18 @@ class Frequency(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.e, self.f = nn.Embedding(20, 8, scale_grad_by_freq=True), nn.Embedding(20, 8, sparse=True)
+        self.e, self.f = (
+            nn.Embedding(20, 8, scale_grad_by_freq=True),
+            nn.Embedding(20, 8, sparse=True),
+        )
 
     def forward(self, ids):
         return (self.e(ids) * self.f(ids)).square().mean()
 
 
 class Detached(Module):
-    """The exporter makes copies of detach(): of the input, where nothing is lost, or of a layer's output."""
+    """The exporter makes copies of detach(): of the input, where nothing is lost, or of a layer's
+    output."""
 
     def __init__(self, layer):
         super().__init__()
@@ -319,14 +360,17 @@ class Detached(Module):
 
 
 class Buffers(nn.Module):
-    """Sines of positions with an axis for the batch, and weights of classes: buffers, as TorchScript does not say."""
+    """Sines of positions with an axis for the batch, and weights of classes: buffers, as
+    TorchScript does not say."""
 
     def __init__(self):
         super().__init__()
         self.l = nn.Linear(8, 5)
         at = torch.arange(16.0)[:, None] / 100.0 ** (torch.arange(4) / 4.0)
         self.register_buffer("pe", torch.stack([at.sin(), at.cos()], -1).reshape(1, 16, 8))
-        self.loss = nn.BCEWithLogitsLoss(weight=torch.tensor([1.0, 2, 3, 4, 5]), pos_weight=torch.tensor([5.0, 4, 3, 2, 1]))
+        self.loss = nn.BCEWithLogitsLoss(
+            weight=torch.tensor([1.0, 2, 3, 4, 5]), pos_weight=torch.tensor([5.0, 4, 3, 2, 1])
+        )
         self.register_buffer("shift", torch.tensor([0.1, 0.2, 0.3, 0.4, 0.5]))
 
     def forward(self, x):
@@ -335,7 +379,8 @@ class Buffers(nn.Module):
 
 
 class Fixed(Module):
-    """Buffers in the places of weights: a graph's neighbours, a bank of filters, a kernel, a code book; one matrix is a parameter."""
+    """Buffers in the places of weights: a graph's neighbours, a bank of filters, a kernel, a code
+    book; one matrix is a parameter."""
 
     def __init__(self):
         super().__init__()
@@ -357,12 +402,22 @@ def save(out, name, folded=False):
     path = os.path.join(out, name + ".onnx")
     model = onnx.load(path)
     for node in model.graph.node:
-        calls = [p for p in node.metadata_props if p.key == "pkg.torch.onnx.fx_node" and node.op_type in ("SoftmaxCrossEntropyLoss", "Gather", "Identity", "LayerNormalization")]
+        calls = [
+            p
+            for p in node.metadata_props
+            if p.key == "pkg.torch.onnx.fx_node"
+            and node.op_type
+            in ("SoftmaxCrossEntropyLoss", "Gather", "Identity", "LayerNormalization")
+        ]
         del node.metadata_props[:]
         node.metadata_props.extend(calls)
         node.ClearField("doc_string")
     for value in list(model.graph.value_info) + list(model.graph.input) + list(model.graph.output):
-        notes = [p for p in value.metadata_props if folded and p.key == "pkg.onnxscript.optimizer.folded_from"]
+        notes = [
+            p
+            for p in value.metadata_props
+            if folded and p.key == "pkg.onnxscript.optimizer.folded_from"
+        ]
         del value.metadata_props[:]
         value.metadata_props.extend(notes)
     onnx.save(model, path)
@@ -371,25 +426,54 @@ def save(out, name, folded=False):
 def torchscript(out, name, module, x, train=True):
     """train False: eval mode and constants folded."""
     mode = torch.onnx.TrainingMode.TRAINING if train else torch.onnx.TrainingMode.EVAL
-    torch.onnx.export(module.train(train), (x,), os.path.join(out, name + ".onnx"), dynamo=False, opset_version=17, do_constant_folding=not train,
-                      training=mode, input_names=["x"], output_names=["loss"], dynamic_axes=BATCH)
+    torch.onnx.export(
+        module.train(train),
+        (x,),
+        os.path.join(out, name + ".onnx"),
+        dynamo=False,
+        opset_version=17,
+        do_constant_folding=not train,
+        training=mode,
+        input_names=["x"],
+        output_names=["loss"],
+        dynamic_axes=BATCH,
+    )
     save(out, name)
 
 
 def dynamo(out, name, module, x, optimize, batch=True, folded=False):
     dims = ({0: torch.export.Dim("batch", min=2, max=64)},) if batch else None
-    torch.onnx.export(module.train(), (x,), os.path.join(out, name + ".onnx"), dynamo=True, optimize=optimize, external_data=False, verbose=False,
-                      input_names=["x"], output_names=["loss"], dynamic_shapes=dims)
+    torch.onnx.export(
+        module.train(),
+        (x,),
+        os.path.join(out, name + ".onnx"),
+        dynamo=True,
+        optimize=optimize,
+        external_data=False,
+        verbose=False,
+        input_names=["x"],
+        output_names=["loss"],
+        dynamic_shapes=dims,
+    )
     save(out, name, folded)
 
 
 def by_recipe(out, name, module, x):
     """Batch normalisation exported as docs/exporting.md says."""
-    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "exporting.md")) as f:
-        recipe = next(x for x in f.read().split("```python\n") if "custom_translation_table" in x).split("```")[0]
+    with open(
+        os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "exporting.md")
+    ) as f:
+        recipe = next(
+            x for x in f.read().split("```python\n") if "custom_translation_table" in x
+        ).split("```")[0]
     path = os.path.join(out, name + ".onnx")
-    exec(recipe.replace("'model.onnx'", "path, external_data=False, verbose=False, input_names=['x'], output_names=['loss']"),
-         {"model": module, "args": (x,), "path": path})
+    exec(
+        recipe.replace(
+            "'model.onnx'",
+            "path, external_data=False, verbose=False, input_names=['x'], output_names=['loss']",
+        ),
+        {"model": module, "args": (x,), "path": path},
+    )
     save(out, name)
 
 
@@ -397,7 +481,12 @@ def main():
     out = sys.argv[1]
     os.makedirs(out, exist_ok=True)
     torch.manual_seed(1)
-    flat, cube, image, ids = torch.randn(2, 8), torch.randn(2, 6, 8), torch.randn(2, 3, 8, 8), torch.randint(0, 20, (2, 12))
+    flat, cube, image, ids = (
+        torch.randn(2, 8),
+        torch.randn(2, 6, 8),
+        torch.randn(2, 3, 8, 8),
+        torch.randint(0, 20, (2, 12)),
+    )
     torchscript(out, "ts-plain", Plain(), flat)
     torchscript(out, "ts-baked", Baked(), cube)
     torchscript(out, "ts-baked-state", State(), cube)

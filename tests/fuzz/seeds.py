@@ -3,9 +3,11 @@
 
     seeds.py OUT [--models DIR] [--ck DIR]
 
-OUT/onnx gets one small training graph per operator and form, and the models of DIR without their weights; OUT/ck the inputs of the pass tests; the
-others what their formats can hold.  Only Python's own library is used.
+OUT/onnx gets one small training graph per operator and form, and the models of DIR without their
+weights; OUT/ck the inputs of the pass tests; the others what their formats can hold.  Only Python's
+own library is used.
 """
+
 import argparse
 import base64
 import glob
@@ -28,6 +30,7 @@ F32, U8, I32, I64, BOOL, F16 = 1, 2, 6, 7, 9, 10
 
 
 # ---- protobuf ----
+
 
 def tensor(name, dtype, dims, values, raw=True):
     out = b"".join(field(1, d) for d in dims) + field(2, dtype) + (field(8, name) if name else b"")
@@ -65,7 +68,12 @@ def attribute(name, v):
 
 
 def node(op, inputs, outputs, domain="", name="", **attributes):
-    out = b"".join(field(1, x) for x in inputs) + b"".join(field(2, x) for x in outputs) + (field(3, name) if name else b"") + field(4, op)
+    out = (
+        b"".join(field(1, x) for x in inputs)
+        + b"".join(field(2, x) for x in outputs)
+        + (field(3, name) if name else b"")
+        + field(4, op)
+    )
     out += b"".join(field(5, attribute(k, v)) for k, v in attributes.items())
     return out + (field(7, domain) if domain else b"")
 
@@ -80,16 +88,26 @@ def info(name, dtype, dims):
 
 
 def graph(nodes, initializers=(), inputs=(), outputs=(), name="g"):
-    out = b"".join(field(1, n) for n in nodes) + field(2, name) + b"".join(field(5, t) for t in initializers)
+    out = (
+        b"".join(field(1, n) for n in nodes)
+        + field(2, name)
+        + b"".join(field(5, t) for t in initializers)
+    )
     return out + b"".join(field(11, i) for i in inputs) + b"".join(field(12, o) for o in outputs)
 
 
 def model(g, opset=17, extra=b"", functions=()):
-    out = field(1, 8) + field(2, "seeds") + field(8, field(1, "") + field(2, opset)) + field(8, field(1, "com.microsoft") + field(2, 1))
+    out = (
+        field(1, 8)
+        + field(2, "seeds")
+        + field(8, field(1, "") + field(2, opset))
+        + field(8, field(1, "com.microsoft") + field(2, 1))
+    )
     return out + field(7, g) + b"".join(field(25, f) for f in functions) + extra
 
 
 # ---- one graph per operator ----
+
 
 def values(n):
     return [((i * 37 + 11) % 64 - 31) / 32 for i in range(n)]
@@ -103,8 +121,9 @@ def product(dims):
 
 
 def operand(spec):
-    """(name, what it adds to initializers, what to inputs): "x:2x3" an input behind a parameter, so that a gradient passes through the operator, "W:2x3" a
-    parameter, "i:[1,2]" and "i:3" constants, "n:2x3" an input of integers, "m:2x3" one of truth values, "h:2x3" one of halves."""
+    """(name, what it adds to initializers, what to inputs): "x:2x3" an input behind a parameter, so
+    that a gradient passes through the operator, "W:2x3" a parameter, "i:[1,2]" and "i:3" constants,
+    "n:2x3" an input of integers, "m:2x3" one of truth values, "h:2x3" one of halves."""
     if spec == "":
         return "", None, None
     name, _, form = spec.partition(":")
@@ -126,84 +145,213 @@ def operand(spec):
 def case(op, specs, nout=1, opset=17, cast=False, domain="", **attributes):
     operands = [operand(s) for s in specs]
     outputs = ["y"] + [f"y{i}" for i in range(1, nout)]
-    nodes = [node("Add", ["in." + o[0], "p.weight"], [o[0]]) for o in operands if o[0].startswith("x")]
+    nodes = [
+        node("Add", ["in." + o[0], "p.weight"], [o[0]]) for o in operands if o[0].startswith("x")
+    ]
     nodes += [node(op, [o[0] for o in operands], outputs, domain, "the_node", **attributes)]
     last = "y"
     if cast:
         nodes.append(node("Cast", [last], ["c"], to=F32))
         last = "c"
-    nodes += [node("Mul", [last, "p.weight"], ["scaled"]), node("ReduceSum", ["scaled"], ["loss"], keepdims=0)]
+    nodes += [
+        node("Mul", [last, "p.weight"], ["scaled"]),
+        node("ReduceSum", ["scaled"], ["loss"], keepdims=0),
+    ]
     inits = [o[1] for o in operands if o[1]] + [tensor("p.weight", F32, [1], [0.5])]
-    return model(graph(nodes, inits, [o[2] for o in operands if o[2]], [info("loss", F32, [])]), opset)
+    return model(
+        graph(nodes, inits, [o[2] for o in operands if o[2]], [info("loss", F32, [])]), opset
+    )
 
 
 def body_loop():
-    g = graph([node("Add", ["s", "step"], ["s2"]), node("Identity", ["cond"], ["cond2"]), node("Identity", ["s2"], ["scan"])],
-              [tensor("step", F32, [], [0.5])],
-              [info("it", I64, []), info("cond", BOOL, []), info("s", F32, [2, 3])], [info("cond2", BOOL, []), info("s2", F32, [2, 3]), info("scan", F32, [2, 3])],
-              "body")
+    g = graph(
+        [
+            node("Add", ["s", "step"], ["s2"]),
+            node("Identity", ["cond"], ["cond2"]),
+            node("Identity", ["s2"], ["scan"]),
+        ],
+        [tensor("step", F32, [], [0.5])],
+        [info("it", I64, []), info("cond", BOOL, []), info("s", F32, [2, 3])],
+        [info("cond2", BOOL, []), info("s2", F32, [2, 3]), info("scan", F32, [2, 3])],
+        "body",
+    )
     return case("Loop", ["i:3", "b:1", "W:2x3"], nout=2, body=Graph(g))
 
 
 def body_scan():
-    g = graph([node("Add", ["s", "e"], ["s2"]), node("Mul", ["s2", "e"], ["o"])], [], [info("s", F32, [3]), info("e", F32, [3])],
-              [info("s2", F32, [3]), info("o", F32, [3])], "body")
+    g = graph(
+        [node("Add", ["s", "e"], ["s2"]), node("Mul", ["s2", "e"], ["o"])],
+        [],
+        [info("s", F32, [3]), info("e", F32, [3])],
+        [info("s2", F32, [3]), info("o", F32, [3])],
+        "body",
+    )
     return case("Scan", ["W:3", "x:4x3"], nout=2, body=Graph(g), num_scan_inputs=1)
 
 
 def body_if():
     then = graph([node("Relu", ["x"], ["t"])], [], [], [info("t", F32, [2, 3])], "then")
     other = graph([node("Neg", ["x"], ["e"])], [], [], [info("e", F32, [2, 3])], "else")
-    g = graph([node("If", ["b"], ["y"], then_branch=Graph(then), else_branch=Graph(other)), node("Mul", ["y", "p.weight"], ["s"]),
-               node("ReduceSum", ["s"], ["loss"], keepdims=0)], [tensor("b", BOOL, [], [True]), tensor("p.weight", F32, [2, 3], values(6))],
-              [info("x", F32, [2, 3])], [info("loss", F32, [])])
+    g = graph(
+        [
+            node("If", ["b"], ["y"], then_branch=Graph(then), else_branch=Graph(other)),
+            node("Mul", ["y", "p.weight"], ["s"]),
+            node("ReduceSum", ["s"], ["loss"], keepdims=0),
+        ],
+        [tensor("b", BOOL, [], [True]), tensor("p.weight", F32, [2, 3], values(6))],
+        [info("x", F32, [2, 3])],
+        [info("loss", F32, [])],
+    )
     return model(g)
 
 
 def with_function():
-    f = field(1, "Twice") + field(4, "a") + field(5, "b") + field(7, node("Add", ["a", "a"], ["s"])) + field(6, "alpha")
-    f += field(7, field(1, "s") + field(2, "b") + field(4, "LeakyRelu") + field(5, field(1, "alpha") + field(20, 1) + field(21, "alpha")))
+    f = (
+        field(1, "Twice")
+        + field(4, "a")
+        + field(5, "b")
+        + field(7, node("Add", ["a", "a"], ["s"]))
+        + field(6, "alpha")
+    )
+    f += field(
+        7,
+        field(1, "s")
+        + field(2, "b")
+        + field(4, "LeakyRelu")
+        + field(5, field(1, "alpha") + field(20, 1) + field(21, "alpha")),
+    )
     f += field(9, field(1, "") + field(2, 17)) + field(10, "local")
-    g = graph([node("Twice", ["x"], ["u"], "local", "first", alpha=0.25), node("Twice", ["u"], ["v"], "local", "second", alpha=0.5),
-               node("Mul", ["v", "p.weight"], ["s"]), node("ReduceSum", ["s"], ["loss"], keepdims=0)], [tensor("p.weight", F32, [3], values(3))],
-              [info("x", F32, ["batch", 3])], [info("loss", F32, [])])
+    g = graph(
+        [
+            node("Twice", ["x"], ["u"], "local", "first", alpha=0.25),
+            node("Twice", ["u"], ["v"], "local", "second", alpha=0.5),
+            node("Mul", ["v", "p.weight"], ["s"]),
+            node("ReduceSum", ["s"], ["loss"], keepdims=0),
+        ],
+        [tensor("p.weight", F32, [3], values(3))],
+        [info("x", F32, ["batch", 3])],
+        [info("loss", F32, [])],
+    )
     return model(g, extra=field(8, field(1, "local") + field(2, 1)), functions=[f])
 
 
 def sparse():
-    s = field(1, tensor("W", F32, [2], [1.0, 2.0])) + field(2, tensor("", I64, [2], [1, 5])) + field(3, 2) + field(3, 3)
-    g = graph([node("MatMul", ["x", "W"], ["y"]), node("Mul", ["y", "p.weight"], ["s"]), node("ReduceSum", ["s"], ["loss"], keepdims=0)],
-              [tensor("p.weight", F32, [3], values(3))], [info("x", F32, [4, 2])], [info("loss", F32, [])])
+    s = (
+        field(1, tensor("W", F32, [2], [1.0, 2.0]))
+        + field(2, tensor("", I64, [2], [1, 5]))
+        + field(3, 2)
+        + field(3, 3)
+    )
+    g = graph(
+        [
+            node("MatMul", ["x", "W"], ["y"]),
+            node("Mul", ["y", "p.weight"], ["s"]),
+            node("ReduceSum", ["s"], ["loss"], keepdims=0),
+        ],
+        [tensor("p.weight", F32, [3], values(3))],
+        [info("x", F32, [4, 2])],
+        [info("loss", F32, [])],
+    )
     return model(g + field(15, s))
 
 
 def sequences():
-    g = graph([node("SplitToSequence", ["x", "i"], ["q"], axis=1), node("SequenceAt", ["q", "i1"], ["y"]), node("Mul", ["y", "p.weight"], ["s"]),
-               node("ReduceSum", ["s"], ["loss"], keepdims=0)],
-              [tensor("p.weight", F32, [1], [1.0]), tensor("i", I64, [], [2]), tensor("i1", I64, [], [1])], [info("x", F32, [2, 6])], [info("loss", F32, [])])
+    g = graph(
+        [
+            node("SplitToSequence", ["x", "i"], ["q"], axis=1),
+            node("SequenceAt", ["q", "i1"], ["y"]),
+            node("Mul", ["y", "p.weight"], ["s"]),
+            node("ReduceSum", ["s"], ["loss"], keepdims=0),
+        ],
+        [
+            tensor("p.weight", F32, [1], [1.0]),
+            tensor("i", I64, [], [2]),
+            tensor("i1", I64, [], [1]),
+        ],
+        [info("x", F32, [2, 6])],
+        [info("loss", F32, [])],
+    )
     return model(g)
 
 
 def shape_chain():
-    g = graph([node("Shape", ["x"], ["sh"]), node("Gather", ["sh", "i0"], ["n"], axis=0), node("Unsqueeze", ["n", "ax"], ["n1"]),
-               node("Constant", [], ["minus"], value=Tensor(tensor("", I64, [1], [-1]))), node("Concat", ["n1", "minus"], ["to"], axis=0),
-               node("Reshape", ["x", "to"], ["r"]), node("MatMul", ["r", "W"], ["y"]), node("Tanh", ["y"], ["t"]), node("ReduceMean", ["t"], ["loss"], keepdims=0)],
-              [tensor("i0", I64, [], [0]), tensor("ax", I64, [1], [0]), tensor("W", F32, [6, 2], values(12))], [info("x", F32, ["batch", 2, 3])],
-              [info("loss", F32, [])])
+    g = graph(
+        [
+            node("Shape", ["x"], ["sh"]),
+            node("Gather", ["sh", "i0"], ["n"], axis=0),
+            node("Unsqueeze", ["n", "ax"], ["n1"]),
+            node("Constant", [], ["minus"], value=Tensor(tensor("", I64, [1], [-1]))),
+            node("Concat", ["n1", "minus"], ["to"], axis=0),
+            node("Reshape", ["x", "to"], ["r"]),
+            node("MatMul", ["r", "W"], ["y"]),
+            node("Tanh", ["y"], ["t"]),
+            node("ReduceMean", ["t"], ["loss"], keepdims=0),
+        ],
+        [
+            tensor("i0", I64, [], [0]),
+            tensor("ax", I64, [1], [0]),
+            tensor("W", F32, [6, 2], values(12)),
+        ],
+        [info("x", F32, ["batch", 2, 3])],
+        [info("loss", F32, [])],
+    )
     return model(g)
 
 
 def external():
     w = field(1, 4) + field(1, 2) + field(2, F32) + field(8, "W") + field(14, 1)
-    w += b"".join(field(13, field(1, k) + field(2, v)) for k, v in (("location", "weights"), ("offset", "0"), ("length", "32")))
-    g = graph([node("MatMul", ["x", "W"], ["y"]), node("ReduceSum", ["y"], ["loss"], keepdims=0)], [w], [info("x", F32, [3, 4])], [info("loss", F32, [])])
+    w += b"".join(
+        field(13, field(1, k) + field(2, v))
+        for k, v in (("location", "weights"), ("offset", "0"), ("length", "32"))
+    )
+    g = graph(
+        [node("MatMul", ["x", "W"], ["y"]), node("ReduceSum", ["y"], ["loss"], keepdims=0)],
+        [w],
+        [info("x", F32, [3, 4])],
+        [info("loss", F32, [])],
+    )
     return model(g)
 
 
 def onnx_seeds():
-    for op in ("Abs", "Relu", "Neg", "Sqrt", "Reciprocal", "Exp", "Log", "Tanh", "Sigmoid", "Erf", "Sin", "Cos", "Floor", "Ceil", "Round", "Sign", "Identity",
-               "Softplus", "Softsign", "Mish", "HardSwish", "HardSigmoid", "Elu", "Selu", "Celu", "LeakyRelu", "ThresholdedRelu", "Atan", "Tan", "Asin", "Acos",
-               "Sinh", "Cosh", "Asinh", "Acosh", "Atanh"):
+    for op in (
+        "Abs",
+        "Relu",
+        "Neg",
+        "Sqrt",
+        "Reciprocal",
+        "Exp",
+        "Log",
+        "Tanh",
+        "Sigmoid",
+        "Erf",
+        "Sin",
+        "Cos",
+        "Floor",
+        "Ceil",
+        "Round",
+        "Sign",
+        "Identity",
+        "Softplus",
+        "Softsign",
+        "Mish",
+        "HardSwish",
+        "HardSigmoid",
+        "Elu",
+        "Selu",
+        "Celu",
+        "LeakyRelu",
+        "ThresholdedRelu",
+        "Atan",
+        "Tan",
+        "Asin",
+        "Acos",
+        "Sinh",
+        "Cosh",
+        "Asinh",
+        "Acosh",
+        "Atanh",
+    ):
         yield op.lower(), case(op, ["x:2x3"], opset=18)
     for op in ("Add", "Sub", "Mul", "Div", "Pow", "Max", "Min", "PRelu"):
         yield op.lower(), case(op, ["x:2x4x3", "W:3"])
@@ -235,25 +383,73 @@ def onnx_seeds():
     yield "softmax", case("Softmax", ["x:2x3x4"], axis=-1)
     yield "softmax11", case("Softmax", ["x:2x3x4"], opset=11, axis=1)
     yield "logsoftmax", case("LogSoftmax", ["x:2x3x4"], axis=1)
-    yield "layernorm", case("LayerNormalization", ["x:2x3x4", "W:4", "V:4"], nout=1, axis=-1, epsilon=1e-5)
+    yield (
+        "layernorm",
+        case("LayerNormalization", ["x:2x3x4", "W:4", "V:4"], nout=1, axis=-1, epsilon=1e-5),
+    )
     yield "rmsnorm", case("RMSNormalization", ["x:2x3x4", "W:4"], opset=23, axis=-1)
-    yield "skipnorm", case("SkipLayerNormalization", ["x:2x3x4", "x2:2x3x4", "W:4", "V:4"], domain="com.microsoft")
+    yield (
+        "skipnorm",
+        case(
+            "SkipLayerNormalization", ["x:2x3x4", "x2:2x3x4", "W:4", "V:4"], domain="com.microsoft"
+        ),
+    )
     yield "instancenorm", case("InstanceNormalization", ["x:2x3x4x4", "W:3", "V:3"])
-    yield "groupnorm", case("GroupNormalization", ["x:2x4x4x4", "W:4", "V:4"], opset=21, num_groups=2)
-    yield "batchnorm", case("BatchNormalization", ["x:2x3x4x4", "W:3", "V:3", "M:3", "U:3"], nout=3, training_mode=1)
+    yield (
+        "groupnorm",
+        case("GroupNormalization", ["x:2x4x4x4", "W:4", "V:4"], opset=21, num_groups=2),
+    )
+    yield (
+        "batchnorm",
+        case(
+            "BatchNormalization", ["x:2x3x4x4", "W:3", "V:3", "M:3", "U:3"], nout=3, training_mode=1
+        ),
+    )
     yield "batchnorm-eval", case("BatchNormalization", ["x:2x3x4x4", "W:3", "V:3", "M:3", "U:3"])
     yield "conv", case("Conv", ["x:2x3x8x8", "W:4x3x3x3", "V:4"], pads=[1, 1, 1, 1], strides=[2, 2])
-    yield "conv-group", case("Conv", ["x:1x4x6x6", "W:4x1x3x3"], group=4, dilations=[2, 2], auto_pad="SAME_UPPER")
+    yield (
+        "conv-group",
+        case("Conv", ["x:1x4x6x6", "W:4x1x3x3"], group=4, dilations=[2, 2], auto_pad="SAME_UPPER"),
+    )
     yield "conv1d", case("Conv", ["x:2x3x9", "W:4x3x3"])
-    yield "convtranspose", case("ConvTranspose", ["x:1x3x4x4", "W:3x2x2x2"], strides=[2, 2], output_padding=[1, 1])
-    yield "maxpool", case("MaxPool", ["x:1x2x7x7"], kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1], ceil_mode=1)
-    yield "avgpool", case("AveragePool", ["x:1x2x7x7"], kernel_shape=[2, 2], strides=[2, 2], count_include_pad=1)
+    yield (
+        "convtranspose",
+        case("ConvTranspose", ["x:1x3x4x4", "W:3x2x2x2"], strides=[2, 2], output_padding=[1, 1]),
+    )
+    yield (
+        "maxpool",
+        case(
+            "MaxPool",
+            ["x:1x2x7x7"],
+            kernel_shape=[3, 3],
+            strides=[2, 2],
+            pads=[1, 1, 1, 1],
+            ceil_mode=1,
+        ),
+    )
+    yield (
+        "avgpool",
+        case(
+            "AveragePool", ["x:1x2x7x7"], kernel_shape=[2, 2], strides=[2, 2], count_include_pad=1
+        ),
+    )
     yield "lppool", case("LpPool", ["x:1x2x6x6"], kernel_shape=[2, 2])
     yield "gap", case("GlobalAveragePool", ["x:2x3x4x4"])
     yield "gmp", case("GlobalMaxPool", ["x:2x3x4x4"])
     yield "lrn", case("LRN", ["x:1x5x3x3"], size=3)
-    yield "resize", case("Resize", ["x:1x2x3x3", "", "", "i:[1,2,6,6]"], mode="linear", coordinate_transformation_mode="half_pixel")
-    yield "upsample", case("Resize", ["x:1x2x3x3", "", "", "i:[1,2,5,7]"], mode="nearest", nearest_mode="floor")
+    yield (
+        "resize",
+        case(
+            "Resize",
+            ["x:1x2x3x3", "", "", "i:[1,2,6,6]"],
+            mode="linear",
+            coordinate_transformation_mode="half_pixel",
+        ),
+    )
+    yield (
+        "upsample",
+        case("Resize", ["x:1x2x3x3", "", "", "i:[1,2,5,7]"], mode="nearest", nearest_mode="floor"),
+    )
     yield "pad", case("Pad", ["x:2x3", "i:[0,1,0,2]", "f:1.5"], mode="constant")
     yield "pad-reflect", case("Pad", ["x:2x5", "i:[0,2,0,3]"], mode="reflect")
     yield "depthtospace", case("DepthToSpace", ["x:1x8x2x3"], blocksize=2, mode="CRD")
@@ -276,7 +472,10 @@ def onnx_seeds():
     yield "gather", case("Gather", ["W:5x4", "n:2x3"], axis=0)
     yield "gatherelements", case("GatherElements", ["x:3x4", "n:3x2"], axis=1)
     yield "gathernd", case("GatherND", ["W:4x3x2", "n:2x2"])
-    yield "scatterelements", case("ScatterElements", ["x:3x4", "n:3x2", "W:3x2"], axis=1, reduction="add")
+    yield (
+        "scatterelements",
+        case("ScatterElements", ["x:3x4", "n:3x2", "W:3x2"], axis=1, reduction="add"),
+    )
     yield "scatternd", case("ScatterND", ["W:4x3", "n:2x1", "x:2x3"])
     yield "onehot", case("OneHot", ["n:2x3", "i:5", "F:2"], axis=-1)
     yield "cumsum", case("CumSum", ["x:2x3", "i:1"], exclusive=1, reverse=1)
@@ -284,22 +483,71 @@ def onnx_seeds():
     yield "topk", case("TopK", ["x:2x5", "i:[2]"], nout=2)
     yield "hardmax", case("Hardmax", ["x:2x5"])
     yield "range", case("Range", ["i1:0", "i2:6", "i3:2"], cast=True)
-    yield "constantofshape", case("ConstantOfShape", ["i:[2,3]"], value=Tensor(tensor("", F32, [1], [2.0])))
+    yield (
+        "constantofshape",
+        case("ConstantOfShape", ["i:[2,3]"], value=Tensor(tensor("", F32, [1], [2.0]))),
+    )
     yield "eyelike", case("EyeLike", ["x:3x4"], k=1)
     yield "compress", case("Compress", ["x:4x3", "n:4"], axis=0)
     yield "reversesequence", case("ReverseSequence", ["x:4x2x3", "n:2"], time_axis=0, batch_axis=1)
-    for op in ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp"):
+    for op in (
+        "ReduceSum",
+        "ReduceMean",
+        "ReduceMax",
+        "ReduceMin",
+        "ReduceProd",
+        "ReduceL1",
+        "ReduceL2",
+        "ReduceSumSquare",
+        "ReduceLogSum",
+        "ReduceLogSumExp",
+    ):
         yield op.lower(), case(op, ["x:2x3x4", "i:[1,-1]"], opset=18, keepdims=1)
         yield op.lower() + "-attr", case(op, ["x:2x3x4"], opset=11, axes=[0, 2], keepdims=0)
-    yield "sce", case("SoftmaxCrossEntropyLoss", ["x:4x5", "n:4"], nout=2, ignore_index=-100, reduction="mean")
+    yield (
+        "sce",
+        case(
+            "SoftmaxCrossEntropyLoss", ["x:4x5", "n:4"], nout=2, ignore_index=-100, reduction="mean"
+        ),
+    )
     yield "sce-none", case("SoftmaxCrossEntropyLoss", ["x:2x5x3", "n:2x3", "W:5"], reduction="none")
     yield "nll", case("NegativeLogLikelihoodLoss", ["x:4x5", "n:4"], reduction="sum")
-    yield "attention", case("Attention", ["x:1x2x4x8", "x2:1x2x4x8", "x3:1x2x4x8"], opset=23, is_causal=1)
-    yield "attention3", case("Attention", ["x:1x4x16", "x2:1x6x8", "x3:1x6x8", "m:4x6"], opset=23, q_num_heads=4, kv_num_heads=2, softcap=2.0)
+    yield (
+        "attention",
+        case("Attention", ["x:1x2x4x8", "x2:1x2x4x8", "x3:1x2x4x8"], opset=23, is_causal=1),
+    )
+    yield (
+        "attention3",
+        case(
+            "Attention",
+            ["x:1x4x16", "x2:1x6x8", "x3:1x6x8", "m:4x6"],
+            opset=23,
+            q_num_heads=4,
+            kv_num_heads=2,
+            softcap=2.0,
+        ),
+    )
     yield "rotary", case("RotaryEmbedding", ["x:1x2x4x8", "C:1x4x4", "S:1x4x4"], opset=23)
     for op, gates in (("RNN", 1), ("GRU", 3), ("LSTM", 4)):
-        yield op.lower(), case(op, ["x:3x2x4", f"W:1x{gates * 2}x4", f"R:1x{gates * 2}x2", f"B:1x{gates * 4}"], nout=2, hidden_size=2)
-        yield op.lower() + "-two", case(op, ["x:3x2x4", f"W:2x{gates * 2}x4", f"R:2x{gates * 2}x2"], nout=2, hidden_size=2, direction="bidirectional")
+        yield (
+            op.lower(),
+            case(
+                op,
+                ["x:3x2x4", f"W:1x{gates * 2}x4", f"R:1x{gates * 2}x2", f"B:1x{gates * 4}"],
+                nout=2,
+                hidden_size=2,
+            ),
+        )
+        yield (
+            op.lower() + "-two",
+            case(
+                op,
+                ["x:3x2x4", f"W:2x{gates * 2}x4", f"R:2x{gates * 2}x2"],
+                nout=2,
+                hidden_size=2,
+                direction="bidirectional",
+            ),
+        )
     yield "unknown", case("NoSuchOperator", ["x:2x3"])
     yield "loop", body_loop()
     yield "scan", body_scan()
@@ -316,6 +564,7 @@ def onnx_seeds():
 
 # ---- real models without their weights ----
 
+
 def strip_tensor(raw):
     parts = list(fields(raw))
     data = [body for number, body, _ in parts if number == 9]
@@ -330,13 +579,18 @@ def strip(raw):
     out = b""
     for number, body, whole in fields(raw):
         if number == 7:
-            g = b"".join(field(5, strip_tensor(b)) if n == 5 else w for n, b, w in fields(body) if n not in (10, 13))
+            g = b"".join(
+                field(5, strip_tensor(b)) if n == 5 else w
+                for n, b, w in fields(body)
+                if n not in (10, 13)
+            )
             whole = field(7, g)
         out += whole
     return out
 
 
 # ---- the other formats ----
+
 
 def safetensors(header, data=b""):
     text = json.dumps(header).encode() if not isinstance(header, bytes) else header
@@ -347,7 +601,13 @@ def npy(descr, shape, data, version=1):
     text = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}".encode()
     head = 10 if version == 1 else 12
     text += b" " * (-(head + len(text) + 1) % 64) + b"\n"
-    return b"\x93NUMPY" + bytes([version, 0]) + struct.pack("<H" if version == 1 else "<I", len(text)) + text + data
+    return (
+        b"\x93NUMPY"
+        + bytes([version, 0])
+        + struct.pack("<H" if version == 1 else "<I", len(text))
+        + text
+        + data
+    )
 
 
 def npz(method=zipfile.ZIP_STORED):
@@ -360,14 +620,43 @@ def npz(method=zipfile.ZIP_STORED):
 
 def array_seeds():
     one = {"w": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}}
-    types = {f"t{i}": {"dtype": t, "shape": [2], "data_offsets": [0, 2 * n]}
-             for i, (t, n) in enumerate((("BF16", 2), ("F16", 2), ("F64", 8), ("I64", 8), ("I32", 4), ("U8", 1), ("BOOL", 1)))}
-    yield "one", safetensors({"__metadata__": {"step": "3", "seed": "5"}, **one}, struct.pack("<6f", *values(6)))
+    types = {
+        f"t{i}": {"dtype": t, "shape": [2], "data_offsets": [0, 2 * n]}
+        for i, (t, n) in enumerate(
+            (("BF16", 2), ("F16", 2), ("F64", 8), ("I64", 8), ("I32", 4), ("U8", 1), ("BOOL", 1))
+        )
+    }
+    yield (
+        "one",
+        safetensors(
+            {"__metadata__": {"step": "3", "seed": "5"}, **one}, struct.pack("<6f", *values(6))
+        ),
+    )
     yield "types", safetensors(types, bytes(range(16)))
-    yield "scalar", safetensors({"s": {"dtype": "F32", "shape": [], "data_offsets": [0, 4]}, "e": {"dtype": "F32", "shape": [0, 5], "data_offsets": [4, 4]}}, bytes(4))
-    yield "escapes", safetensors(b'{"a\\u00e9\\n\\ud83d\\ude00":{"dtype":"F32","shape":[1],"data_offsets":[0,4],"more":[{"x":[1,2,{}]},null,1e3]}}', bytes(4))
+    yield (
+        "scalar",
+        safetensors(
+            {
+                "s": {"dtype": "F32", "shape": [], "data_offsets": [0, 4]},
+                "e": {"dtype": "F32", "shape": [0, 5], "data_offsets": [4, 4]},
+            },
+            bytes(4),
+        ),
+    )
+    yield (
+        "escapes",
+        safetensors(
+            b'{"a\\u00e9\\n\\ud83d\\ude00":{"dtype":"F32","shape":[1],"data_offsets":[0,4],"more":[{"x":[1,2,{}]},null,1e3]}}',
+            bytes(4),
+        ),
+    )
     yield "cut", safetensors(one, bytes(20))
-    yield "overflow", safetensors({"w": {"dtype": "F32", "shape": [1 << 62, 1 << 62], "data_offsets": [0, 24]}}, bytes(24))
+    yield (
+        "overflow",
+        safetensors(
+            {"w": {"dtype": "F32", "shape": [1 << 62, 1 << 62], "data_offsets": [0, 24]}}, bytes(24)
+        ),
+    )
     yield "none", safetensors({})
     yield "npy1", npy("<f4", "(2, 3)", struct.pack("<6f", *values(6)))
     yield "npy2", npy("<i8", "(3,)", struct.pack("<3q", 1, -2, 3), 2)
@@ -382,11 +671,19 @@ def array_seeds():
 
 def data_seeds():
     def chunk(kind, data):
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        return (
+            struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        )
 
     def png(depth, color, rows, more=b""):
         head = chunk(b"IHDR", struct.pack(">IIBBBBB", 2, 2, depth, color, 0, 0, 0))
-        return b"\x89PNG\r\n\x1a\n" + head + more + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+        return (
+            b"\x89PNG\r\n\x1a\n"
+            + head
+            + more
+            + chunk(b"IDAT", zlib.compress(rows))
+            + chunk(b"IEND", b"")
+        )
 
     yield "csv", b"x0,x1,label\n1,2.5,0\n-3,4e-2,1\n"
     yield "bare", b"1;2;3\r\n4;5;6\r\n"
@@ -400,7 +697,9 @@ def data_seeds():
 
 
 def checkpoint_seeds():
-    """For the model of tests/runtime: w f32[3,2], b f32[2] and their two moments, with whatever names it gives them."""
+    """For the model of tests/runtime: w f32[3,2], b f32[2] and their two moments, with whatever
+    names it gives them."""
+
     def tensors(rows):
         at, header = 0, {}
         for name, shape in rows:
@@ -408,10 +707,15 @@ def checkpoint_seeds():
             header[name] = {"dtype": "F32", "shape": list(shape), "data_offsets": [at, at + n]}
             at += n
         return header, struct.pack(f"<{at // 4}f", *values(at // 4))
+
     weights = [("w", (3, 2)), ("b", (2,)), ("count", (1,))]
     states = [(f"adamw.{k}.{n}", s) for n, s in weights[:2] for k in "mv"]
-    for name, rows, meta in (("weights", weights, {}), ("all", weights + states, {"step": "7", "seed": "5", "optimizer": "adamw"}),
-                             ("step", weights + states, {"step": "18446744073709551615", "seed": "0"}), ("lacking", weights[1:], {"step": "1", "seed": "1"})):
+    for name, rows, meta in (
+        ("weights", weights, {}),
+        ("all", weights + states, {"step": "7", "seed": "5", "optimizer": "adamw"}),
+        ("step", weights + states, {"step": "18446744073709551615", "seed": "0"}),
+        ("lacking", weights[1:], {"step": "1", "seed": "1"}),
+    ):
         header, data = tensors(rows)
         yield name, safetensors({"__metadata__": {"format": "ckc", **meta}, **header}, data)
     header, data = tensors(weights)
@@ -427,7 +731,13 @@ def tensor_seeds():
     yield "float", tensor("c", F32, [2], [2.0, 12.0], raw=False)
     yield "large", tensor("c", I64, [1 << 40, 1 << 40], [1])
     yield "pieces", field(1, 2) + field(2, I64) + field(7, 6) + field(7, 4)
-    yield "external", field(1, 2) + field(2, I64) + field(14, 1) + field(13, field(1, "location") + field(2, "../x"))
+    yield (
+        "external",
+        field(1, 2)
+        + field(2, I64)
+        + field(14, 1)
+        + field(13, field(1, "location") + field(2, "../x")),
+    )
     yield "npy", npy("<i8", "(2,)", struct.pack("<2q", 8, 3))
     yield "npy32", npy("<i4", "(2,)", struct.pack("<2i", 8, 3))
     yield "npycut", npy("<i8", "(2,)", bytes(9))
@@ -435,16 +745,34 @@ def tensor_seeds():
 
 def dag_seeds():
     def text(n, links, back=None):
-        nodes = [{"id": i, "name": f"n{i}", "backward": back is not None and i >= back, "cost_ram": 8 * (1 + i % 3), "cost_cpu": 1 + i % 4} for i in range(n)]
-        return json.dumps({"nodes": nodes, "links": [{"source": a, "target": b} for a, b in links]}).encode()
+        nodes = [
+            {
+                "id": i,
+                "name": f"n{i}",
+                "backward": back is not None and i >= back,
+                "cost_ram": 8 * (1 + i % 3),
+                "cost_cpu": 1 + i % 4,
+            }
+            for i in range(n)
+        ]
+        return json.dumps(
+            {"nodes": nodes, "links": [{"source": a, "target": b} for a, b in links]}
+        ).encode()
+
     chain = [(i, i + 1) for i in range(9)] + [(i, 9 - i) for i in range(5)]
     yield "chain", text(10, chain, 5)
     yield "wide", text(8, [(0, i) for i in range(1, 7)] + [(i, 7) for i in range(1, 7)])
     yield "long", text(30, [(i, i + 1) for i in range(29)] + [(i, 29 - i) for i in range(15)], 15)
     yield "one", text(1, [])
-    yield "more", b'{"version": [1, {"a": null}], "nodes": [{"id": 0, "cost_ram": 4, "cost_cpu": 1.5e0, "name": "\\u00e9\\"\\\\"}], "links": []}'
+    yield (
+        "more",
+        b'{"version": [1, {"a": null}], "nodes": [{"id": 0, "cost_ram": 4, "cost_cpu": 1.5e0, "name": "\\u00e9\\"\\\\"}], "links": []}',
+    )
     yield "back", text(3, [(2, 1), (1, 1)])
-    yield "large", b'{"nodes": [{"id": 0, "cost_ram": 9223372036854775807, "cost_cpu": 1e300}, {"id": 1, "cost_ram": 9223372036854775807, "cost_cpu": 1e300}], "links": [{"source": 0, "target": 1}]}'
+    yield (
+        "large",
+        b'{"nodes": [{"id": 0, "cost_ram": 9223372036854775807, "cost_cpu": 1e300}, {"id": 1, "cost_ram": 9223372036854775807, "cost_cpu": 1e300}], "links": [{"source": 0, "target": 1}]}',
+    )
     yield "none", b'{"nodes": [], "links": []}'
 
 
@@ -453,23 +781,67 @@ def pack_seeds():
     yield "some", (head + "a,0,3,10\nb,1,4,7\nc,3,6,12\nd,0,6,1\ne,2,5,8\n").encode()
     yield "crlf", (head + "a,0,3,10\nb,1,4,7\n").replace("\n", "\r\n").encode()
     yield "negative", (head + "a,-5,3,10\nb,1,1,7\nc,3,6,0\n").encode()
-    yield "large", (head + "a,-9223372036854775808,9223372036854775807,1\nb,0,1,4611686018427387903\n").encode()
+    yield (
+        "large",
+        (
+            head + "a,-9223372036854775808,9223372036854775807,1\nb,0,1,4611686018427387903\n"
+        ).encode(),
+    )
     yield "twice", (head + "a,0,3,10\na,1,4,7\n").encode()
-    yield "many", (head + "".join(f"r{i},{i},{i + i % 7 + 1},{i * 13 % 31}\n" for i in range(60))).encode()
+    yield (
+        "many",
+        (head + "".join(f"r{i},{i},{i + i % 7 + 1},{i * 13 % 31}\n" for i in range(60))).encode(),
+    )
     yield "none", head.encode()
 
 
 def device_seeds():
-    whole = {"name": "a", "product_flops": 4e11, "product_flops16": 8e11, "vector_flops": 6e10, "bandwidth": 4e10, "launch_seconds": 1e-6, "memory_bytes": 1e9}
+    whole = {
+        "name": "a",
+        "product_flops": 4e11,
+        "product_flops16": 8e11,
+        "vector_flops": 6e10,
+        "bandwidth": 4e10,
+        "launch_seconds": 1e-6,
+        "memory_bytes": 1e9,
+    }
     yield "whole", json.dumps(whole).encode()
     yield "least", b'{"name":"b","product_flops":1,"vector_flops":2e0,"bandwidth":0x1p3}'
     yield "zero", b'{"name":"b","product_flops":0,"vector_flops":2,"bandwidth":3}'
     yield "cut", b'{"name":"b","product_flops":1'
-    ops = [{"index": i, "op": op, "phase": "forward", "onnx": ["n"], "seconds": 2e-3 * (i + 1), "least": 1e-3, "flops": 1e6 * (i % 3), "bytes": 1e5}
-           for i, op in enumerate(["matmul", "loop", "matmul", "softmax", "nosuch"])]
-    yield "profile", json.dumps({"format": "ckc-profile", "version": 1, "name": "measured", "steps": 3, "peak_flops": {"f32": 1e11}, "bandwidth": 2e10,
-                                 "ops": ops}).encode()
-    yield "scales", json.dumps({**whole, "name": "s", "scale": {"matmul": 1.5, "nosuch": 2, "loop": 0}}).encode()
+    ops = [
+        {
+            "index": i,
+            "op": op,
+            "phase": "forward",
+            "onnx": ["n"],
+            "seconds": 2e-3 * (i + 1),
+            "least": 1e-3,
+            "flops": 1e6 * (i % 3),
+            "bytes": 1e5,
+        }
+        for i, op in enumerate(["matmul", "loop", "matmul", "softmax", "nosuch"])
+    ]
+    yield (
+        "profile",
+        json.dumps(
+            {
+                "format": "ckc-profile",
+                "version": 1,
+                "name": "measured",
+                "steps": 3,
+                "peak_flops": {"f32": 1e11},
+                "bandwidth": 2e10,
+                "ops": ops,
+            }
+        ).encode(),
+    )
+    yield (
+        "scales",
+        json.dumps(
+            {**whole, "name": "s", "scale": {"matmul": 1.5, "nosuch": 2, "loop": 0}}
+        ).encode(),
+    )
 
 
 CK_MARKS = b"""graph @g {
@@ -565,8 +937,17 @@ def main():
     for path in models:
         with open(path, "rb") as f:
             stripped.append(("model-" + os.path.basename(path)[:-5], strip(f.read())))
-    targets = {"onnx": list(onnx_seeds()) + stripped, "ck": ck_seeds(o.ck), "array": array_seeds(), "checkpoint": checkpoint_seeds(), "tensor": tensor_seeds(),
-               "dag": dag_seeds(), "pack": pack_seeds(), "device": device_seeds(), "data": data_seeds()}
+    targets = {
+        "onnx": list(onnx_seeds()) + stripped,
+        "ck": ck_seeds(o.ck),
+        "array": array_seeds(),
+        "checkpoint": checkpoint_seeds(),
+        "tensor": tensor_seeds(),
+        "dag": dag_seeds(),
+        "pack": pack_seeds(),
+        "device": device_seeds(),
+        "data": data_seeds(),
+    }
     total = 0
     for target, seeds in targets.items():
         folder = os.path.join(o.out, target)

@@ -3,27 +3,37 @@
 
     check_house.py ROOT [CC]
 
-  * includes are written from the root and point one way: ir <- frontend, passes, codegen; runtime stands alone, and
+  * includes are written from the root and point one way: ir <- frontend, passes, codegen; runtime
+  stands alone, and
     all see its room support, which sees nobody; frontend/driver sees all
     (between the rooms of a folder the build sees to it: ckc_room in CMakeLists.txt)
-  * a room of ROOMS includes what its row names, and nothing else of the project: ckrun knows models by ckr.h alone
+  * a room of ROOMS includes what its row names, and nothing else of the project: ckrun knows models
+  by ckr.h alone
   * no folder has more than 25 files beside each other, no file more than 520 lines
   * every header compiles alone, and so does what generated C takes along (TEXTS)
-  * only the driver exits; only ilp.c sees GLPK; only the frontend sees protobuf; nobody runs a shell
-  * what is true of an op stands in its row of ir/ops.h: places that tell ops apart by name do not grow (OPS)
+  * only the driver exits; only ilp.c sees GLPK; only the frontend sees protobuf; nobody runs a
+  shell
+  * what is true of an op stands in its row of ir/ops.h: places that tell ops apart by name do not
+  grow (OPS)
   * every Python script can be read
   * lines are at most 80 columns with tabs of 8 (tables in ir/ops.h and option rows excepted)
 
 Prints one line per fault; exit status 1 if there is any.
 """
+
 import os
 import re
 import subprocess
 import sys
 
 FOLDERS = ("ir", "frontend", "passes", "codegen", "runtime")
-MAY_SEE = {"ir": {"ir"}, "frontend": {"ir", "frontend"}, "passes": {"ir", "passes"}, "codegen": {"ir", "codegen"},
-           "runtime": {"runtime"}}
+MAY_SEE = {
+    "ir": {"ir"},
+    "frontend": {"ir", "frontend"},
+    "passes": {"ir", "passes"},
+    "codegen": {"ir", "codegen"},
+    "runtime": {"runtime"},
+}
 DRIVER = "frontend/driver/"
 # Folders and headers that a room may include beside its own.
 ROOMS = {
@@ -33,25 +43,60 @@ ROOMS = {
     "runtime/blas/": ("runtime/base/", "runtime/ckr_abi.h"),
     "runtime/device/": ("runtime/base/", "runtime/ckr_abi.h"),
     "runtime/team/": ("runtime/support/", "runtime/base/"),
-    "runtime/ranks/": ("runtime/support/", "runtime/base/", "runtime/device/nccl_transport.h", "runtime/team/", "runtime/ckr_abi.h"),
-    "runtime/model/": ("runtime/support/", "runtime/base/", "runtime/file/", "runtime/blas/", "runtime/device/", "runtime/team/",
-                       "runtime/ranks/", "runtime/ckr_abi.h"),
+    "runtime/ranks/": (
+        "runtime/support/",
+        "runtime/base/",
+        "runtime/device/nccl_transport.h",
+        "runtime/team/",
+        "runtime/ckr_abi.h",
+    ),
+    "runtime/model/": (
+        "runtime/support/",
+        "runtime/base/",
+        "runtime/file/",
+        "runtime/blas/",
+        "runtime/device/",
+        "runtime/team/",
+        "runtime/ranks/",
+        "runtime/ckr_abi.h",
+    ),
     "runtime/image/": ("runtime/base/", "runtime/file/"),
-    "runtime/data/": ("runtime/support/", "runtime/base/", "runtime/file/", "runtime/image/", "runtime/ckr.h"),
-    "runtime/ckrun/": ("runtime/support/", "runtime/base/", "runtime/file/", "runtime/data/", "runtime/team/launch.h",
-                       "runtime/ckr.h"),
+    "runtime/data/": (
+        "runtime/support/",
+        "runtime/base/",
+        "runtime/file/",
+        "runtime/image/",
+        "runtime/ckr.h",
+    ),
+    "runtime/ckrun/": (
+        "runtime/support/",
+        "runtime/base/",
+        "runtime/file/",
+        "runtime/data/",
+        "runtime/team/launch.h",
+        "runtime/ckr.h",
+    ),
 }
 # What the compiler and the run time share stands in a room that knows neither.
 SHARED = "runtime/support/"
 CROWD = 25  # files beside each other
 LINES = 520  # of a file
-# The ABI's text is the head of generated C: codegen embeds it and fills its tables, and may read its numbers.
+# The ABI's text is the head of generated C: codegen embeds it and fills its tables, and may read
+# its numbers.
 ABI = "runtime/ckr_abi.h"
 WIDE = {"ir/ops.h"}
 ONLY_IN = {  # pattern: who may
     r"#include <glpk\.h>": {"passes/solve/ilp.c"},
     r"#include .*pb-c\.h": {"frontend/onnx/onnx.h"},
-    r"(?<![\w.>])(exit|abort|_exit)\(": {"codegen/cc.c", "ir/base/arena.c", "ir/base/diag.c", "runtime/ckrun/ckrun.c", "runtime/team/heartbeat.c", "runtime/team/socket.c", "passes/solve/ilp.c"},
+    r"(?<![\w.>])(exit|abort|_exit)\(": {
+        "codegen/cc.c",
+        "ir/base/arena.c",
+        "ir/base/diag.c",
+        "runtime/ckrun/ckrun.c",
+        "runtime/team/heartbeat.c",
+        "runtime/team/socket.c",
+        "passes/solve/ilp.c",
+    },
     r"volatile int \*": set(),  # what a signal handler sets is a sig_atomic_t
     r"(?<![\w.>])(system|popen|strcpy|sprintf|gets)\(": set(),
 }
@@ -88,19 +133,34 @@ OPS = {
     "ir/infer.c": (1, "absent operands of products"),
     "ir/infer_ew.c": (2, "loops: no loop within, a cast of a micro"),
     "ir/infer_index.c": (1, "the two scatters share a rule"),
-    "ir/placement/placement_infer.c": (10, "what rounds; a bias beside a summand; fills, loss_scale, expand and scatter_add with a shard of their own"),
+    "ir/placement/placement_infer.c": (
+        10,
+        "what rounds; a bias beside a summand; fills, loss_scale, expand and scatter_add with a shard of their own",
+    ),
     "ir/placement/placement_nn.c": (6, "what pads the last shard of a product"),
     "ir/placement/placement_norm.c": (3, "what a norm is made of"),
     "ir/text/parse_node.c": (3, "loops have bodies"),
-    "ir/verify.c": (10, "loops have bodies; what only replicate makes a constant; attributes of views and pad; what a canonical product is"),
+    "ir/verify.c": (
+        10,
+        "loops have bodies; what only replicate makes a constant; attributes of views and pad; what a canonical product is",
+    ),
     "ir/window.c": (5, "which operand is x, y, w"),
     "passes/account/memory_report.c": (7, "what a peer stores"),
-    "passes/shard/dp_partition.c": (8, "totals; numbers of the batch; means, losses and norms of a batch are not what the sum is; what folding left of a reduction"),
+    "passes/shard/dp_partition.c": (
+        8,
+        "totals; numbers of the batch; means, losses and norms of a batch are not what the sum is; what folding left of a reduction",
+    ),
     "passes/shard/dp_micro.c": (7, "statistics of a batch; what looks up by indices"),
-    "passes/shard/micro.c": (5, "what pass replicate puts between micro-batches; statistics of a batch"),
+    "passes/shard/micro.c": (
+        5,
+        "what pass replicate puts between micro-batches; statistics of a batch",
+    ),
     "passes/shard/dp_mean.c": (7, "a sum over samples divided by their number"),
     "passes/shard/dp_sample_index.c": (18, "what integers that number samples may be made of"),
-    "passes/shard/dp_own_rows.c": (18, "what looks up, and which operands pick; the batch of a gather_nd"),
+    "passes/shard/dp_own_rows.c": (
+        18,
+        "what looks up, and which operands pick; the batch of a gather_nd",
+    ),
     "passes/shard/dp_infer.c": (8, "what rules of ranks leave out and samples allow"),
     "passes/canon/canon.c": (4, "attention without dropout"),
     "passes/canon/evaluate.c": (2, "numbers of the batch; updates of running statistics"),
@@ -153,7 +213,10 @@ OPS = {
     "passes/shard/shard_constraints.c": (2, "norms"),
     "passes/shard/tensor_parallel.c": (1, "biases"),
     "passes/shard/dp_resized.c": (2, "what pass replicate puts between replicas"),
-    "passes/shard/loss_formula.c": (11, "choices by comparison, as clamps are; what pass replicate puts between replicas; means; numbers of the batch"),
+    "passes/shard/loss_formula.c": (
+        11,
+        "choices by comparison, as clamps are; what pass replicate puts between replicas; means; numbers of the batch",
+    ),
     "passes/shard/dp_extent.c": (2, "which numbers become constants"),
     "passes/shard/strategies.c": (5, "where shardings begin: products, tables, norms; slices"),
 }
@@ -191,7 +254,12 @@ def check_includes(path, text, faults):
             continue
         target = m.group(1)
         seen = target.split("/")[0] if "/" in target else None
-        if seen in FOLDERS and seen not in MAY_SEE[room] and not target.startswith(SHARED) and not (target == ABI and room == "codegen"):
+        if (
+            seen in FOLDERS
+            and seen not in MAY_SEE[room]
+            and not target.startswith(SHARED)
+            and not (target == ABI and room == "codegen")
+        ):
             faults.append(f"{path}:{i}: {room} may not include {target}")
         for folder, others in ROOMS.items():
             if path.startswith(folder) and not target.startswith((folder, *others)):
@@ -203,21 +271,29 @@ def check_calls(path, code, text, faults):
         where = text if pattern.startswith("#") else code
         for m in re.finditer(pattern, where):
             if path not in allowed:
-                faults.append(f"{path}:{where.count(chr(10), 0, m.start()) + 1}: {m.group()} does not belong here")
+                faults.append(
+                    f"{path}:{where.count(chr(10), 0, m.start()) + 1}: {m.group()} does not belong here"
+                )
 
 
 def check_ops(path, code, faults):
     found = len(BY_NAME.findall(code))
     most, why = OPS.get(path, (0, "none"))
     if found > most:
-        faults.append(f"{path}: tells ops apart by name in {found} places, {most} are known ({why}): let the row of ir/ops.h say it")
+        faults.append(
+            f"{path}: tells ops apart by name in {found} places, {most} are known ({why}): let the row of ir/ops.h say it"
+        )
     if found < most:
-        faults.append(f"{path}: tells ops apart by name in {found} places, no longer in {most}: lower its number in OPS")
+        faults.append(
+            f"{path}: tells ops apart by name in {found} places, no longer in {most}: lower its number in OPS"
+        )
 
 
 def check_lines(path, text, faults):
     if text.count("\n") > LINES:
-        faults.append(f"{path}: {text.count(chr(10))} lines, {LINES} are the most: give a subject of its own a file of its own")
+        faults.append(
+            f"{path}: {text.count(chr(10))} lines, {LINES} are the most: give a subject of its own a file of its own"
+        )
     for i, line in enumerate(text.splitlines(), 1):
         if len(line.expandtabs(8)) > 80 and path not in WIDE:
             faults.append(f"{path}:{i}: {len(line.expandtabs(8))} columns")
@@ -229,35 +305,78 @@ def needs_generated(root, path):
     """Whether a header includes, itself or through others, what the build writes."""
     with open(os.path.join(root, path), encoding="utf-8") as f:
         text = f.read()
-    return "pb-c.h" in text or any(needs_generated(root, name) for name in re.findall(r'#include "([^"]+\.h)"', text)
-                                   if os.path.exists(os.path.join(root, name)))
+    return "pb-c.h" in text or any(
+        needs_generated(root, name)
+        for name in re.findall(r'#include "([^"]+\.h)"', text)
+        if os.path.exists(os.path.join(root, name))
+    )
 
 
 def check_header(root, path, cc, faults):
-    done = subprocess.run([cc, "-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I.", "-x", "c", "-"],
-                          input=f'#include "{path}"\n', text=True, cwd=root, stderr=subprocess.PIPE)
+    done = subprocess.run(
+        [
+            cc,
+            "-std=c11",
+            "-D_GNU_SOURCE",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-fsyntax-only",
+            "-I.",
+            "-x",
+            "c",
+            "-",
+        ],
+        input=f'#include "{path}"\n',
+        text=True,
+        cwd=root,
+        stderr=subprocess.PIPE,
+    )
     if done.returncode:
         faults.append(f"{path}: does not compile alone: {done.stderr.strip().splitlines()[0]}")
 
 
 def check_text(root, path, cc, faults):
-    done = subprocess.run([cc, "-std=c11", "-fopenmp", "-Wall", "-Wextra", "-Wmissing-prototypes", "-Wno-psabi", "-Werror", "-fsyntax-only",
-                           *(word for folder in TEXTS for word in ("-iquote", folder)), "-x", "c", "-"],
-                          input=f'#include "{os.path.basename(path)}"\n', text=True, cwd=root, stderr=subprocess.PIPE)
+    done = subprocess.run(
+        [
+            cc,
+            "-std=c11",
+            "-fopenmp",
+            "-Wall",
+            "-Wextra",
+            "-Wmissing-prototypes",
+            "-Wno-psabi",
+            "-Werror",
+            "-fsyntax-only",
+            *(word for folder in TEXTS for word in ("-iquote", folder)),
+            "-x",
+            "c",
+            "-",
+        ],
+        input=f'#include "{os.path.basename(path)}"\n',
+        text=True,
+        cwd=root,
+        stderr=subprocess.PIPE,
+    )
     if done.returncode:
         said = done.stderr.strip().splitlines()
-        faults.append(f"{path}: does not compile alone: {next((line for line in said if 'error:' in line), said[-1])}")
+        faults.append(
+            f"{path}: does not compile alone: {next((line for line in said if 'error:' in line), said[-1])}"
+        )
 
 
 def check_crowds(root, faults):
     for folder in FOLDERS:
         for base, _, files in os.walk(os.path.join(root, folder)):
             if len(files) > CROWD:
-                faults.append(f"{os.path.relpath(base, root)}: {len(files)} files beside each other")
+                faults.append(
+                    f"{os.path.relpath(base, root)}: {len(files)} files beside each other"
+                )
 
 
 def check_scripts(root, faults):
-    """A script that no test runs is read at least, by the oldest Python that is at hand: this one."""
+    """A script that no test runs is read at least, by the oldest Python that is at hand: this
+    one."""
     for base, _, files in os.walk(root):
         for path in (os.path.join(base, name) for name in files if name.endswith(".py")):
             if not path.startswith((os.path.join(root, "build"), os.path.join(root, "."))):
@@ -270,11 +389,15 @@ def check_scripts(root, faults):
 
 def main():
     root, cc = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else "cc"
-    faults = [f"OPS: {path} is gone" for path in OPS if not os.path.exists(os.path.join(root, path))]
+    faults = [
+        f"OPS: {path} is gone" for path in OPS if not os.path.exists(os.path.join(root, path))
+    ]
     for path in sources(root):
         with open(os.path.join(root, path), encoding="utf-8") as f:
             text = f.read()
-        rows = "#ifndef OP\n" in text or re.search(r"^DT\(", text, re.M)  # tables are included by their readers
+        rows = "#ifndef OP\n" in text or re.search(
+            r"^DT\(", text, re.M
+        )  # tables are included by their readers
         check_includes(path, text, faults)
         check_setjmp(path, strip(text), faults)
         check_calls(path, strip(text), text, faults)
@@ -282,7 +405,12 @@ def main():
         check_ops(path, strip(text), faults)
         if os.path.dirname(path) in TEXTS[:2]:
             check_text(root, path, cc, faults)
-        elif path.endswith(".h") and not rows and "/kernels/" not in path and not needs_generated(root, path):
+        elif (
+            path.endswith(".h")
+            and not rows
+            and "/kernels/" not in path
+            and not needs_generated(root, path)
+        ):
             check_header(root, path, cc, faults)
     check_crowds(root, faults)
     check_scripts(root, faults)

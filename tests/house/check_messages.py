@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""All that ckc, ckrun, libckr and the Python package say to people, in one list to read and to judge.
+"""All that ckc, ckrun, libckr and the Python package say to people, in one list to read and to
+judge.
 
     check_messages.py ROOT [--bless]
 
-messages.txt beside this file holds, by source file and in order, the strings of at least three words: errors, warnings, notes, help and reports; not
-the text of generated code, and not what Python documents itself with.  The test fails where a string is new or another one; --bless writes the list anew, and
-its diff is what a reader of a change looks at.
+messages.txt beside this file holds, by source file and in order, the strings of at least three
+words: errors, warnings, notes, help and reports; not the text of generated code, and not what
+Python documents itself with.  The test fails where a string is new or another one; --bless writes
+the list anew, and its diff is what a reader of a change looks at.
 """
+
 import ast
 import os
 import re
@@ -15,7 +18,10 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 LIST = os.path.join(HERE, "messages.txt")
 FOLDERS = ("ir", "frontend", "passes", "codegen", "runtime")
-TOKEN = re.compile(r'"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\]|\\.)*\'|/\*.*?\*/|//[^\n]*|#\s*include[^\n]*|[A-Za-z_]\w*|\S', re.S)
+TOKEN = re.compile(
+    r'"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\]|\\.)*\'|/\*.*?\*/|//[^\n]*|#\s*include[^\n]*|[A-Za-z_]\w*|\S',
+    re.S,
+)
 WORDS = re.compile(r"[A-Za-z%]\S*\s+\S+\s+\S*[A-Za-z]")
 GENERATED = re.compile(r"out_\w+|emit_\w+|ptx_\w+")
 
@@ -52,15 +58,29 @@ def of_c(text):
 
 def of_python(text):
     tree = ast.parse(text)
-    docs = {ast.get_docstring(n, clean=False) for n in ast.walk(tree)
-            if isinstance(n, (ast.Module, ast.FunctionDef, ast.ClassDef)) and ast.get_docstring(n)}
+    docs = {
+        ast.get_docstring(n, clean=False)
+        for n in ast.walk(tree)
+        if isinstance(n, (ast.Module, ast.FunctionDef, ast.ClassDef)) and ast.get_docstring(n)
+    }
     inner = {id(v) for n in ast.walk(tree) if isinstance(n, ast.JoinedStr) for v in n.values}
     found = []
     for n in ast.walk(tree):
-        if isinstance(n, ast.Constant) and isinstance(n.value, str) and id(n) not in inner and n.value not in docs:
+        if (
+            isinstance(n, ast.Constant)
+            and isinstance(n.value, str)
+            and id(n) not in inner
+            and n.value not in docs
+        ):
             found.append((n.lineno, n.col_offset, n.value))
         elif isinstance(n, ast.JoinedStr):
-            found.append((n.lineno, n.col_offset, "".join(v.value if isinstance(v, ast.Constant) else "{}" for v in n.values)))
+            found.append(
+                (
+                    n.lineno,
+                    n.col_offset,
+                    "".join(v.value if isinstance(v, ast.Constant) else "{}" for v in n.values),
+                )
+            )
     return [s for _, _, s in sorted(found) if WORDS.search(s)]
 
 
@@ -77,7 +97,9 @@ def collect(root):
                     text = f.read()
                 found = of_python(text) if name.endswith(".py") else of_c(text)
                 if found:
-                    lines += ["", "## " + os.path.relpath(path, root)] + [s.replace("\n", "\\n") for s in found]
+                    lines += ["", "## " + os.path.relpath(path, root)] + [
+                        s.replace("\n", "\\n") for s in found
+                    ]
     return lines[1:]
 
 

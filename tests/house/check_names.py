@@ -3,12 +3,14 @@
 
     check_names.py ROOT BUILD [NM]
 
-Reads the symbols of all object files below BUILD.  A name that one of the product's files defines for the others must be
-used by another file of the product or of the tests.  Excepted are the functions of runtime/ckr.h, which are for users,
-what a module exports for who loads it, and the rules that ir/ops.h names, which their tables declare alike wherever they stand.
+Reads the symbols of all object files below BUILD.  A name that one of the product's files defines
+for the others must be used by another file of the product or of the tests.  Excepted are the
+functions of runtime/ckr.h, which are for users, what a module exports for who loads it, and the
+rules that ir/ops.h names, which their tables declare alike wherever they stand.
 
 Prints one line per fault; exit status 1 if there is any.
 """
+
 import os
 import re
 import subprocess
@@ -25,7 +27,8 @@ def objects(build):
 
 
 def source(path):
-    """The source that an object file was made of, if it is one of ours: TOP/CMakeFiles/TARGET.dir/ROOM/FILE.c.o."""
+    """The source that an object file was made of, if it is one of ours:
+    TOP/CMakeFiles/TARGET.dir/ROOM/FILE.c.o."""
     top, _, rest = path.partition("/CMakeFiles/")
     return os.path.join(top, rest.partition(".dir/")[2])[:-2]
 
@@ -34,7 +37,9 @@ def symbols(nm, build, paths):
     """Names defined and names used, per object file."""
     defined, used = {}, {}
     for path in paths:
-        text = subprocess.run([nm, "-P", "-g", path], cwd=build, check=True, text=True, stdout=subprocess.PIPE).stdout
+        text = subprocess.run(
+            [nm, "-P", "-g", path], cwd=build, check=True, text=True, stdout=subprocess.PIPE
+        ).stdout
         rows = [line.split()[:2] for line in text.splitlines() if line.strip()]
         used[path] = {name for name, kind in rows if kind in "Uw"}
         defined[path] = {name for name, kind in rows if kind in "TDRBC"}
@@ -46,7 +51,9 @@ def excepted(root):
         names = set(re.findall(r"\b(ckr_\w+)\(", f.read()))
     with open(os.path.join(root, "ir/ops.h"), encoding="utf-8") as f:
         for rules, emit in re.findall(r"RULES\(([^()]*)\),\s*EMIT\(([^()]*)\)", f.read()):
-            columns = zip(("infer", "eval", "cost", "grad", "shard", "emit"), (rules + "," + emit).split(","))
+            columns = zip(
+                ("infer", "eval", "cost", "grad", "shard", "emit"), (rules + "," + emit).split(",")
+            )
             names |= {f"{column}_{rule.strip()}" for column, rule in columns}
     return names | {"ckr_link"}
 
@@ -54,13 +61,20 @@ def excepted(root):
 def main():
     root, build, nm = sys.argv[1], sys.argv[2], sys.argv[3] if len(sys.argv) > 3 else "nm"
     defined, used = symbols(nm, build, sorted(objects(build)))
-    product = {path for path in defined if path.split("/")[0] in FOLDERS and os.path.exists(os.path.join(root, source(path)))}
+    product = {
+        path
+        for path in defined
+        if path.split("/")[0] in FOLDERS and os.path.exists(os.path.join(root, source(path)))
+    }
     fine = excepted(root) | {"main"}
     faults = []
     for path in sorted(product):
         others = set().union(*(names for other, names in used.items() if other != path))
-        faults += [f"{source(path)}: nobody else uses {name}"
-                   for name in sorted(defined[path] - others - fine) if not name.startswith("_")]
+        faults += [
+            f"{source(path)}: nobody else uses {name}"
+            for name in sorted(defined[path] - others - fine)
+            if not name.startswith("_")
+        ]
     print("\n".join(faults))
     print(f"{len(product)} files, {len(faults)} faults")
     return 1 if faults or not product else 0

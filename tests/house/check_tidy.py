@@ -5,6 +5,7 @@
 
 BUILD has compile_commands.json.  Exit status 77 without clang-tidy.
 """
+
 import concurrent.futures
 import json
 import os
@@ -14,7 +15,7 @@ import subprocess
 import sys
 
 ROOMS = ("ir/", "frontend/", "passes/", "codegen/", "runtime/")
-FEW = 8                         # files of one process
+FEW = 8  # files of one process
 
 
 def main():
@@ -30,7 +31,7 @@ def main():
         sys.exit("no product files in compile_commands.json")
 
     def run(i):
-        command = [tidy, "--quiet", "-p", sys.argv[1], *files[i:i + FEW]]
+        command = [tidy, "--quiet", "-p", sys.argv[1], *files[i : i + FEW]]
         return subprocess.run(command, cwd=root, capture_output=True, text=True)
 
     faults = set()

@@ -1,20 +1,24 @@
 #!/usr/bin/env python3
-"""Does a test notice?  Puts one plausible bug after the other into the source and runs the test that must fail then.
+"""Does a test notice?  Puts one plausible bug after the other into the source and runs the test
+that must fail then.
 
-    run.py [--only GLOB]... [--area AREA] [--jobs N] [--table FILE] [--work DIR] [--limit S] [--pending]
-    run.py --check BUILD
+    run.py [--only GLOB]... [--area AREA] [--jobs N] [--table FILE] [--work DIR] [--limit S]
+    [--pending] run.py --check BUILD
 
-The bugs stand in mutants.txt beside this file.  The tree is copied, without .git and build folders, and built once; every named test must pass there.
-Then each mutant is put in, what its test needs is built again, the test is run, and the source is put back.  A mutant is
+The bugs stand in mutants.txt beside this file.  The tree is copied, without .git and build folders,
+and built once; every named test must pass there. Then each mutant is put in, what its test needs is
+built again, the test is run, and the source is put back.  A mutant is
   killed     the test failed (or ran for longer than its time limit)
   survived   the test passed: a test is missing
   stale      its text is no longer found exactly once: the table wants a look
   broken     it does not compile, or the named test does not exist, is skipped or fails without it
   pending    the table says so: its test is still to be written; run with --pending only
-Exit status 0 when all others are killed.  --work keeps the copy and its build in DIR, and a later run goes on from there; --table keeps what FILE
-says of mutants that are not run.
---check looks for stale texts and missing tests alone, in this tree and its build folder; nothing is built.
+Exit status 0 when all others are killed.  --work keeps the copy and its build in DIR, and a later
+run goes on from there; --table keeps what FILE says of mutants that are not run.
+--check looks for stale texts and missing tests alone, in this tree and its build folder; nothing is
+built.
 """
+
 import argparse
 import fnmatch
 import json
@@ -73,14 +77,19 @@ def sources(root):
     """Paths by base name, build folders left out."""
     found = {}
     for folder, dirs, files in os.walk(root):
-        dirs[:] = [d for d in dirs if d != ".git" and not os.path.exists(os.path.join(folder, d, "CMakeCache.txt"))]
+        dirs[:] = [
+            d
+            for d in dirs
+            if d != ".git" and not os.path.exists(os.path.join(folder, d, "CMakeCache.txt"))
+        ]
         for name in files:
             found.setdefault(name, []).append(os.path.join(folder, name))
     return found
 
 
 def locate(mutant, found):
-    """The one file that holds the text; or None and why.  A file that was given another name is looked for by its text."""
+    """The one file that holds the text; or None and why.  A file that was given another name is
+    looked for by its text."""
     old, hits = "\n".join(mutant.old), []
     named = found.get(mutant.file)
     paths = named or [p for name, list_ in found.items() if name.endswith(SOURCE) for p in list_]
@@ -95,13 +104,20 @@ def locate(mutant, found):
 
 def read_tests(build):
     """Command, environment, folder and whether it is to fail, of every test by name."""
-    done = subprocess.run(["ctest", "--show-only=json-v1"], cwd=build, stdout=subprocess.PIPE, check=True, text=True)
+    done = subprocess.run(
+        ["ctest", "--show-only=json-v1"], cwd=build, stdout=subprocess.PIPE, check=True, text=True
+    )
     tests = {}
     for t in json.loads(done.stdout)["tests"]:
         props = {p["name"]: p["value"] for p in t.get("properties", [])}
         env = dict(x.split("=", 1) for x in props.get("ENVIRONMENT", []))
         if "command" in t:
-            tests[t["name"]] = t["command"], env, props.get("WORKING_DIRECTORY", build), props.get("WILL_FAIL", False)
+            tests[t["name"]] = (
+                t["command"],
+                env,
+                props.get("WORKING_DIRECTORY", build),
+                props.get("WILL_FAIL", False),
+            )
     return tests
 
 
@@ -116,7 +132,11 @@ def check(build):
         if not m.pending and m.test.split()[0] not in tests:
             bad += 1
             print(f"{m.name}: there is no test '{m.test.split()[0]}'")
-    print(f"{bad} of the table's entries want a look" if bad else "all texts found once, all tests exist")
+    print(
+        f"{bad} of the table's entries want a look"
+        if bad
+        else "all texts found once, all tests exist"
+    )
     return bad > 0
 
 
@@ -128,13 +148,19 @@ class Copy:
         self.build = os.path.join(root, "build")
         self.take()
         self.call(["cmake", "-S", root, "-B", self.build, "-G", "Ninja"] + launcher())
-        self.call(["cmake", "--build", self.build, "-j", str(jobs)] + [x for t in targets for x in ("--target", t)])
+        self.call(
+            ["cmake", "--build", self.build, "-j", str(jobs)]
+            + [x for t in targets for x in ("--target", t)]
+        )
         self.found, self.tests = sources(root), read_tests(self.build)
 
     def take(self):
-        """Files that differ are copied, so that a build of before stays good; those that are gone here go there."""
+        """Files that differ are copied, so that a build of before stays good; those that are gone
+        here go there."""
         here = {os.path.relpath(p, ROOT) for list_ in sources(ROOT).values() for p in list_}
-        there = {os.path.relpath(p, self.root) for list_ in sources(self.root).values() for p in list_}
+        there = {
+            os.path.relpath(p, self.root) for list_ in sources(self.root).values() for p in list_
+        }
         for name in there - here:
             os.remove(os.path.join(self.root, name))
         for name in sorted(here):
@@ -151,7 +177,9 @@ class Copy:
             os.chmod(to, os.stat(from_).st_mode & 0o777)
 
     def call(self, argv):
-        done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+        done = subprocess.run(
+            argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+        )
         if done.returncode:
             sys.exit(f"{' '.join(argv)}:\n{done.stdout[-4000:]}")
 
@@ -165,9 +193,19 @@ class Copy:
 
     def rebuild(self, test):
         """The programs of the build that the test is given.  None, or what the compiler said."""
-        inside = [os.path.relpath(x, self.build) for x in self.command(test)[0] if x.startswith(self.build + "/") and os.path.isfile(x)]
-        done = subprocess.run(["ninja", "-j", str(self.jobs)] + inside, cwd=self.build, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, text=True, errors="replace")
+        inside = [
+            os.path.relpath(x, self.build)
+            for x in self.command(test)[0]
+            if x.startswith(self.build + "/") and os.path.isfile(x)
+        ]
+        done = subprocess.run(
+            ["ninja", "-j", str(self.jobs)] + inside,
+            cwd=self.build,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+        )
         return done.stdout if done.returncode else None
 
     def run(self, test):
@@ -175,8 +213,17 @@ class Copy:
         argv, env, folder, fails = self.command(test)
         try:
             # threads that wait let others run: there may be fewer processors than threads
-            done = subprocess.run(argv, cwd=folder, env={"OMP_WAIT_POLICY": "passive", **os.environ, **env}, timeout=self.limit, stdin=subprocess.DEVNULL,
-                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+            done = subprocess.run(
+                argv,
+                cwd=folder,
+                env={"OMP_WAIT_POLICY": "passive", **os.environ, **env},
+                timeout=self.limit,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+            )
         except subprocess.TimeoutExpired:
             return None, ""
         return (int(done.returncode == 0) if fails else done.returncode), done.stdout
@@ -200,7 +247,12 @@ def try_one(copy, mutant, passes):
         passes[mutant.test] = copy.run(mutant.test) if why is None else (-1, why)
     status, said = passes[mutant.test]
     if status != 0:
-        return "broken", "its test is skipped here" if status == SKIPPED else f"its test fails without it: {said[-300:]}"
+        return (
+            "broken",
+            "its test is skipped here"
+            if status == SKIPPED
+            else f"its test fails without it: {said[-300:]}",
+        )
     with open(path, encoding="utf-8", newline="") as f:
         text = f.read()
     try:
@@ -213,13 +265,17 @@ def try_one(copy, mutant, passes):
         write(path, text)
     if status == 0:
         return "survived", ""
-    return ("broken", "its test is skipped with it") if status == SKIPPED else ("killed", first_complaint(said))
+    return (
+        ("broken", "its test is skipped with it")
+        if status == SKIPPED
+        else ("killed", first_complaint(said))
+    )
 
 
 def write(path, text):
     with open(path, "w", encoding="utf-8", newline="") as f:
         f.write(text)
-    now = time.time() + 1               # later than what was built of the text before
+    now = time.time() + 1  # later than what was built of the text before
     os.utime(path, (now, now))
 
 
@@ -246,17 +302,28 @@ def table_text(all_, results):
     """A row for each mutant that was ever run."""
     states = [results[m.name][0] for m in all_ if m.name in results]
     head = ", ".join(f"{states.count(state)} {state}" for state in sorted(set(states)))
-    text = [f"# Mutants: {head}", "", f"Written by `tests/mutants/run.py --table` on {time.strftime('%Y-%m-%d')}.  Seconds are those of building and testing one mutant, on two cores that",
-            "others worked on too.", "", "| mutant | area | what it breaks | test | result | s |", "|---|---|---|---|---|---:|"]
+    text = [
+        f"# Mutants: {head}",
+        "",
+        f"Written by `tests/mutants/run.py --table` on {time.strftime('%Y-%m-%d')}.  Seconds are those of building and testing one mutant, on two cores that",
+        "others worked on too.",
+        "",
+        "| mutant | area | what it breaks | test | result | s |",
+        "|---|---|---|---|---|---:|",
+    ]
     for m in all_:
         if m.name in results:
             state, sec = results[m.name]
-            text.append(f"| {m.name} | {m.area} | {m.what} | {m.test.replace('{here}/', '')} | {state} | {sec:.0f} |")
+            text.append(
+                f"| {m.name} | {m.area} | {m.what} | {m.test.replace('{here}/', '')} | {state} | {sec:.0f} |"
+            )
     return "\n".join(text) + "\n"
 
 
 def main():
-    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ap = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     ap.add_argument("--only", action="append", metavar="GLOB", help="mutants of these names")
     ap.add_argument("--area", help="mutants of this area")
     ap.add_argument("--jobs", type=int, default=1, help="compilers at once (1)")
@@ -269,7 +336,12 @@ def main():
     if a.check:
         return check(a.check)
     all_ = read_table(TABLE)
-    list_ = [m for m in all_ if (not a.only or any(fnmatch.fnmatch(m.name, g) for g in a.only)) and a.area in (None, m.area)]
+    list_ = [
+        m
+        for m in all_
+        if (not a.only or any(fnmatch.fnmatch(m.name, g) for g in a.only))
+        and a.area in (None, m.area)
+    ]
     if not list_:
         sys.exit("no mutant has such a name or area")
     results = {}
@@ -277,9 +349,13 @@ def main():
         copy, passes = Copy(os.path.abspath(a.work or scratch), a.jobs, a.limit), {}
         for m in list_:
             begin = time.time()
-            state, why = ("pending", m.pending) if m.pending and not a.pending else try_one(copy, m, passes)
+            state, why = (
+                ("pending", m.pending) if m.pending and not a.pending else try_one(copy, m, passes)
+            )
             results[m.name] = state, time.time() - begin
-            print(f"{state:9} {m.name:28} {m.test:32} {results[m.name][1]:5.0f} s  {why}", flush=True)
+            print(
+                f"{state:9} {m.name:28} {m.test:32} {results[m.name][1]:5.0f} s  {why}", flush=True
+            )
             if a.table:
                 text = table_text(all_, {**kept_rows(a.table), **results})
                 with open(a.table, "w", encoding="utf-8") as f:

@@ -3,18 +3,28 @@
 
     make_schemas.py > schemas.txt
 
-Needs the package onnx, and onnxruntime for the operators of com.microsoft that ckc imports.  A line per version of an operator:
+Needs the package onnx, and onnxruntime for the operators of com.microsoft that ckc imports.  A line
+per version of an operator:
     NAME VERSION INPUTS OUTPUTS         "2-3"; "1-*" without an end
-and one per attribute, after a tab: its name, its type, and its default, "required", or "-" if it has none.  Operators without attributes in all
-versions and with the same inputs and outputs have one line for the first.
+and one per attribute, after a tab: its name, its type, and its default, "required", or "-" if it
+has none.  Operators without attributes in all versions and with the same inputs and outputs have
+one line for the first.
 """
+
 import struct
 import sys
 
 import onnx.defs
 import onnx.helper
 
-MICROSOFT = ("BiasGelu", "FastGelu", "Gelu", "QuickGelu", "SimplifiedSkipLayerNormalization", "SkipLayerNormalization")
+MICROSOFT = (
+    "BiasGelu",
+    "FastGelu",
+    "Gelu",
+    "QuickGelu",
+    "SimplifiedSkipLayerNormalization",
+    "SkipLayerNormalization",
+)
 
 
 def span(low, high):
@@ -32,8 +42,18 @@ def default_text(value):
 
 
 def attribute_text(name, a):
-    default = onnx.AttributeProto.FromString(a._default_value) if hasattr(a, "_default_value") else a.default_value
-    value = "required" if a.required else default_text(onnx.helper.get_attribute_value(default)) if default.type else "-"
+    default = (
+        onnx.AttributeProto.FromString(a._default_value)
+        if hasattr(a, "_default_value")
+        else a.default_value
+    )
+    value = (
+        "required"
+        if a.required
+        else default_text(onnx.helper.get_attribute_value(default))
+        if default.type
+        else "-"
+    )
     return f"\t{name} {str(a.type).split('.')[-1].lower()} {value}"
 
 
@@ -43,12 +63,18 @@ def text(name, s, lists):
 
 
 def main():
-    schemas = sorted((s.name, s.since_version, s) for s in onnx.defs.get_all_schemas_with_history() if s.domain == "" and not s.deprecated)
+    schemas = sorted(
+        (s.name, s.since_version, s)
+        for s in onnx.defs.get_all_schemas_with_history()
+        if s.domain == "" and not s.deprecated
+    )
     print(f"# onnx {onnx.__version__}, written by make_schemas.py")
     print(f"newest {onnx.defs.onnx_opset_version()} {onnx.IR_VERSION}")
     before = None
     for name, version, s in schemas:
-        lines = text(name, s, f"{span(s.min_input, s.max_input)} {span(s.min_output, s.max_output)}")
+        lines = text(
+            name, s, f"{span(s.min_input, s.max_input)} {span(s.min_output, s.max_output)}"
+        )
         same = (name, lines[0].split()[2:], lines[1:])
         if same != before:
             print("\n".join(lines))
@@ -58,9 +84,22 @@ def main():
     except ImportError:
         sys.exit("without onnxruntime those of com.microsoft are missing")
     for s in sorted(get_all_operator_schema(), key=lambda s: (s.name, s.since_version)):
-        if s.domain == "com.microsoft" and s.name in MICROSOFT or s.domain == "" and s.name == "SimplifiedLayerNormalization":
+        if (
+            s.domain == "com.microsoft"
+            and s.name in MICROSOFT
+            or s.domain == ""
+            and s.name == "SimplifiedLayerNormalization"
+        ):
             full = f"com.microsoft.{s.name}" if s.domain else s.name
-            print("\n".join(text(full, s, f"{span(s.min_input, s.max_input)} {span(s.min_output, s.max_output)}")))
+            print(
+                "\n".join(
+                    text(
+                        full,
+                        s,
+                        f"{span(s.min_input, s.max_input)} {span(s.min_output, s.max_output)}",
+                    )
+                )
+            )
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """A small reader of ONNX files: the fields that the node tests need."""
+
 import os
-import struct
 import sys
 
 import numpy as np
@@ -8,9 +8,23 @@ import numpy as np
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
 import wire  # noqa: E402
 
-# TensorProto.DataType: numpy's type of the elements, safetensors' name.  bfloat16 has no numpy type: its bits.
-TYPES = {1: ("<f4", "F32"), 2: ("u1", "U8"), 3: ("i1", "I8"), 4: ("<u2", "U16"), 5: ("<i2", "I16"), 6: ("<i4", "I32"), 7: ("<i8", "I64"), 9: ("?", "BOOL"),
-         10: ("<f2", "F16"), 11: ("<f8", "F64"), 12: ("<u4", "U32"), 13: ("<u8", "U64"), 16: ("<u2", "BF16")}
+# TensorProto.DataType: numpy's type of the elements, safetensors' name.  bfloat16 has no numpy
+# type: its bits.
+TYPES = {
+    1: ("<f4", "F32"),
+    2: ("u1", "U8"),
+    3: ("i1", "I8"),
+    4: ("<u2", "U16"),
+    5: ("<i2", "I16"),
+    6: ("<i4", "I32"),
+    7: ("<i8", "I64"),
+    9: ("?", "BOOL"),
+    10: ("<f2", "F16"),
+    11: ("<f8", "F64"),
+    12: ("<u4", "U32"),
+    13: ("<u8", "U64"),
+    16: ("<u2", "BF16"),
+}
 
 
 class Unsupported(Exception):
@@ -73,7 +87,8 @@ def tensor(raw):
 
 
 class Value:
-    """A graph's input or output: name, whether it is a plain tensor, its type, and its extents (None: not a number, or all of it unknown)."""
+    """A graph's input or output: name, whether it is a plain tensor, its type, and its extents
+    (None: not a number, or all of it unknown)."""
 
     def __init__(self, raw):
         self.name, self.tensor, self.kind, self.shape = "", False, 0, None
@@ -113,13 +128,17 @@ class Model:
 
 
 def load(path, value):
-    """(safetensors type, array) of the file with a value's contents.  Files of onnx 1.12 hold bfloat16 as the integers of the same bits."""
+    """(safetensors type, array) of the file with a value's contents.  Files of onnx 1.12 hold
+    bfloat16 as the integers of the same bits."""
     with open(path, "rb") as f:
         kind, array = tensor(f.read())
     if kind == "U16" and value.kind == 16:
         kind = "BF16"
     if value.kind in TYPES and TYPES[value.kind][1] != kind:
         raise Unsupported(f"a tensor of type {kind} where the model has {TYPES[value.kind][1]}")
-    if value.shape is not None and (len(value.shape) != array.ndim or any(d is not None and d != n for d, n in zip(value.shape, array.shape))):
+    if value.shape is not None and (
+        len(value.shape) != array.ndim
+        or any(d is not None and d != n for d, n in zip(value.shape, array.shape))
+    ):
         raise Unsupported("a tensor of another shape than the model has")
     return kind, array

@@ -1,16 +1,20 @@
 #!/usr/bin/env python3
 """Runs ONNX's backend node tests through generated code: ckc --forward-only, then ckrun --outputs.
 
-    run_nodes.py --ckc CKC --ckrun CKRUN [--data DIR] [--claims FILE [--bless]] [--least N] [--verbose] [GLOB...]
+    run_nodes.py --ckc CKC --ckrun CKRUN [--data DIR] [--claims FILE [--bless]] [--least N]
+    [--verbose] [GLOB...]
 
-A test is a folder with model.onnx and test_data_set_*/{input,output}_N.pb.  DIR holds such folders; without it, those of Debian's libonnx-testdata
-are run.  Inputs that ckc says it must know when it compiles (shapes, axes, ...) are given with --const.  A test counts as
-  passed       every output has the expected type, shape and numbers (ONNX's own tolerances: rtol 1e-3, atol 1e-7)
-  not claimed  ckc refused the model with a message; they are listed by reason
-  failed       anything else; also what is not claimed although FILE, one name a line, says that it passes
+A test is a folder with model.onnx and test_data_set_*/{input,output}_N.pb.  DIR holds such folders;
+without it, those of Debian's libonnx-testdata are run.  Inputs that ckc says it must know when it
+compiles (shapes, axes, ...) are given with --const.  A test counts as
+  passed       every output has the expected type, shape and numbers (ONNX's own tolerances: rtol
+  1e-3, atol 1e-7) not claimed  ckc refused the model with a message; they are listed by reason
+  failed       anything else; also what is not claimed although FILE, one name a line, says that it
+  passes
 --bless adds to FILE what passes and is not in it.
 Exit status: 0 nothing failed (and N passed), 1 otherwise, 77 there are no tests.
 """
+
 import argparse
 import collections
 import concurrent.futures
@@ -34,9 +38,16 @@ DEBIAN = "/usr/share/libonnx-testdata/data/node"
 RANDOM = "random numbers of another generator"
 DISPUTED = "align_corners divides by a fractional extent; PyTorch and ONNX Runtime, whose models are trained, divide by the real one"
 WHOLE = "indices count over what would do, not over output_shape; PyTorch and ONNX Runtime, whose models are trained, count over the output"
-NOT_OURS = {"test_bernoulli*": RANDOM, "test_training_dropout": RANDOM, "test_training_dropout_default": RANDOM, "test_training_dropout_mask": RANDOM,
-            "test_training_dropout_default_mask": RANDOM, "test_resize_downsample_scales_cubic_align_corners": DISPUTED,
-            "test_resize_downsample_scales_linear_align_corners": DISPUTED, "test_maxunpool_export_with_output_shape": WHOLE}
+NOT_OURS = {
+    "test_bernoulli*": RANDOM,
+    "test_training_dropout": RANDOM,
+    "test_training_dropout_default": RANDOM,
+    "test_training_dropout_mask": RANDOM,
+    "test_training_dropout_default_mask": RANDOM,
+    "test_resize_downsample_scales_cubic_align_corners": DISPUTED,
+    "test_resize_downsample_scales_linear_align_corners": DISPUTED,
+    "test_maxunpool_export_with_output_shape": WHOLE,
+}
 
 # How ckc says that it must know an input when it compiles.
 NEEDED = re.compile(r"depends on the contents of '([^']*)'")
@@ -47,7 +58,11 @@ def save(path, arrays):
     head, at, parts = {}, 0, []
     for name, (kind, array) in arrays.items():
         raw = np.ascontiguousarray(array).tobytes()
-        head[name] = {"dtype": kind, "shape": list(array.shape), "data_offsets": [at, at + len(raw)]}
+        head[name] = {
+            "dtype": kind,
+            "shape": list(array.shape),
+            "data_offsets": [at, at + len(raw)],
+        }
         at += len(raw)
         parts.append(raw)
     text = json.dumps(head).encode()
@@ -61,8 +76,15 @@ def restore(path):
     with open(path, "rb") as f:
         raw = f.read()
     n = int.from_bytes(raw[:8], "little")
-    return {name: (t["dtype"], tuple(t["shape"]), raw[8 + n + t["data_offsets"][0]:8 + n + t["data_offsets"][1]])
-            for name, t in json.loads(raw[8:8 + n]).items() if name != "__metadata__"}
+    return {
+        name: (
+            t["dtype"],
+            tuple(t["shape"]),
+            raw[8 + n + t["data_offsets"][0] : 8 + n + t["data_offsets"][1]],
+        )
+        for name, t in json.loads(raw[8 : 8 + n]).items()
+        if name != "__metadata__"
+    }
 
 
 def widen(kind, array):
@@ -84,7 +106,9 @@ def differ(name, kind, want, got):
         bad = have != want
     else:
         rtol = 1e-2 if kind == "BF16" else 1e-3
-        bad = ~np.isclose(have.astype(np.float64), want.astype(np.float64), rtol=rtol, atol=1e-7, equal_nan=True)
+        bad = ~np.isclose(
+            have.astype(np.float64), want.astype(np.float64), rtol=rtol, atol=1e-7, equal_nan=True
+        )
     if not bad.any():
         return None
     at = np.argwhere(bad)[0]
@@ -92,7 +116,16 @@ def differ(name, kind, want, got):
 
 
 def command(argv, cwd):
-    return subprocess.run(argv, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace", timeout=120)
+    return subprocess.run(
+        argv,
+        cwd=cwd,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        timeout=120,
+    )
 
 
 class Test:
@@ -101,7 +134,11 @@ class Test:
 
     def refused(self, done):
         """How a command that did not succeed counts."""
-        lines = [line for line in done.stderr.splitlines() if "error" in line or "internal" in line] or done.stderr.splitlines() or [""]
+        lines = (
+            [line for line in done.stderr.splitlines() if "error" in line or "internal" in line]
+            or done.stderr.splitlines()
+            or [""]
+        )
         if done.returncode != 1 or "internal" in done.stderr or "C compiler" in done.stderr:
             return "failed", f"status {done.returncode}: {lines[0][:300]}"
         return "not claimed", lines[0]
@@ -140,7 +177,16 @@ class Test:
             if not fixed and array.ndim:
                 flags += ["--shape", f"{name}=" + "x".join(map(str, array.shape))]
             fed[name] = (kind, array)
-        argv = [self.o.ckc, os.path.join(self.folder, "model.onnx"), "--forward-only", "--quiet", "-o", "model.so", *flags, *self.o.flag]
+        argv = [
+            self.o.ckc,
+            os.path.join(self.folder, "model.onnx"),
+            "--forward-only",
+            "--quiet",
+            "-o",
+            "model.so",
+            *flags,
+            *self.o.flag,
+        ]
         return command(argv, work), fed
 
     def run_data(self, work, model, data):
@@ -148,19 +194,43 @@ class Test:
         for i, value in enumerate(model.inputs):
             path = os.path.join(data, f"input_{i}.pb")
             if os.path.exists(path):
-                inputs[value.name] = (path, *protobuf.load(path, value), value.shape is not None and None not in value.shape)
-        expected = {v.name: protobuf.load(os.path.join(data, f"output_{i}.pb"), v) for i, v in enumerate(model.outputs)}
+                inputs[value.name] = (
+                    path,
+                    *protobuf.load(path, value),
+                    value.shape is not None and None not in value.shape,
+                )
+        expected = {
+            v.name: protobuf.load(os.path.join(data, f"output_{i}.pb"), v)
+            for i, v in enumerate(model.outputs)
+        }
         static = set()
         while True:
             done, fed = self.compile(work, inputs, static)
-            needed = {name for name in NEEDED.findall(done.stderr) if name in inputs} - static if done.returncode == 1 else set()
+            needed = (
+                {name for name in NEEDED.findall(done.stderr) if name in inputs} - static
+                if done.returncode == 1
+                else set()
+            )
             if not needed:
                 break
             static |= needed
         if done.returncode:
             return self.refused(done)
         save(os.path.join(work, "inputs.safetensors"), fed)
-        done = command([self.o.ckrun, "model.so", "--steps", "1", "--quiet", "--inputs", "inputs.safetensors", "--outputs", "outputs.safetensors"], work)
+        done = command(
+            [
+                self.o.ckrun,
+                "model.so",
+                "--steps",
+                "1",
+                "--quiet",
+                "--inputs",
+                "inputs.safetensors",
+                "--outputs",
+                "outputs.safetensors",
+            ],
+            work,
+        )
         if done.returncode:
             return "failed", f"ckrun: status {done.returncode}: {done.stderr.strip()[:300]}"
         got = restore(os.path.join(work, "outputs.safetensors"))
@@ -199,7 +269,9 @@ def bless(path, claims, passed):
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     p.add_argument("--ckc", required=True, type=os.path.abspath)
     p.add_argument("--ckrun", required=True, type=os.path.abspath)
     p.add_argument("--data", default=DEBIAN)
@@ -217,7 +289,11 @@ def main():
     if not folders:
         print(f"no tests in {o.data}; apt-get install libonnx-testdata")
         return 77
-    tests, count, reasons = [Test(f, o) for f in folders], collections.Counter(), collections.defaultdict(list)
+    tests, count, reasons = (
+        [Test(f, o) for f in folders],
+        collections.Counter(),
+        collections.defaultdict(list),
+    )
     claims, passed = read_claims(o.claims), set()
     with concurrent.futures.ThreadPoolExecutor(o.jobs) as pool:
         for test, result in zip(tests, pool.map(Test.run, tests)):
@@ -230,10 +306,17 @@ def main():
             if verdict == "failed" or o.verbose:
                 print(f"{verdict}: {test.name} {text}", flush=True)
     for text, names in sorted(reasons.items(), key=lambda r: -len(r[1])):
-        print(f"not claimed: {len(names)}x {text} ({', '.join(names[:3])}{', ...' if len(names) > 3 else ''})")
-    print(f"{count['passed']} passed, {count['failed']} failed, {count['not claimed']} not claimed, of {len(tests)}")
+        print(
+            f"not claimed: {len(names)}x {text} ({', '.join(names[:3])}{', ...' if len(names) > 3 else ''})"
+        )
+    print(
+        f"{count['passed']} passed, {count['failed']} failed, {count['not claimed']} not claimed, of {len(tests)}"
+    )
     if o.claims and passed - claims:
-        print(f"{len(passed - claims)} pass that {o.claims} does not list" + ("" if o.bless else "; --bless adds them"))
+        print(
+            f"{len(passed - claims)} pass that {o.claims} does not list"
+            + ("" if o.bless else "; --bless adds them")
+        )
         if o.bless:
             bless(o.claims, claims, passed)
     return 1 if count["failed"] or count["passed"] < o.least else 0

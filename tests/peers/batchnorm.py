@@ -1,15 +1,19 @@
 #!/usr/bin/env python3
-"""Makes the models cnn-bn-* of tests/models: exports whose BatchNorm is in the other form than PyTorch trains, with PyTorch's own numbers.
+"""Makes the models cnn-bn-* of tests/models: exports whose BatchNorm is in the other form than
+PyTorch trains, with PyTorch's own numbers.
 
     batchnorm.py OUT
 
-cnn-bn-batch   inference form, as the dynamo exporter writes it of a module in train(); the reference is the module in train()
-cnn-bn-merged  inference form of a fresh module in eval() by the TorchScript exporter, which merges statistics with scales and biases that are
+cnn-bn-batch   inference form, as the dynamo exporter writes it of a module in train(); the
+reference is the module in train() cnn-bn-merged  inference form of a fresh module in eval() by the
+TorchScript exporter, which merges statistics with scales and biases that are
                equal; the reference is the module in train()
 cnn-bn-running training form, by a custom translation; the reference is the module in eval()
 
-Trained in float64 by torch.optim.AdamW on one fixed batch.  `flags` in NAME.json are for ckc.  Needs torch, onnx, onnxscript and safetensors.
+Trained in float64 by torch.optim.AdamW on one fixed batch.  `flags` in NAME.json are for ckc.
+Needs torch, onnx, onnxscript and safetensors.
 """
+
 import copy
 import json
 import os
@@ -45,7 +49,13 @@ def reference(module, inputs, train):
     module = copy.deepcopy(module).double().train(train)
     batch = [x.double() if x.is_floating_point() else x for x in inputs.values()]
     o, losses, grads = OPTIMIZER, [], None
-    opt = torch.optim.AdamW(module.parameters(), lr=o["lr"], betas=o["betas"], eps=o["eps"], weight_decay=o["weight_decay"])
+    opt = torch.optim.AdamW(
+        module.parameters(),
+        lr=o["lr"],
+        betas=o["betas"],
+        eps=o["eps"],
+        weight_decay=o["weight_decay"],
+    )
     for _ in range(o["steps"]):
         opt.zero_grad()
         loss = module(*batch)
@@ -54,28 +64,65 @@ def reference(module, inputs, train):
         grads = grads or {"grad." + n: p.grad.float() for n, p in module.named_parameters()}
         opt.step()
     buffers = {"buffer." + n: b.float() for n, b in module.named_buffers() if b.is_floating_point()}
-    return {"loss": torch.tensor(losses), **grads, **{"param." + n: p.detach().float() for n, p in module.named_parameters()}, **buffers}
+    return {
+        "loss": torch.tensor(losses),
+        **grads,
+        **{"param." + n: p.detach().float() for n, p in module.named_parameters()},
+        **buffers,
+    }
 
 
 def write(out, name, module, inputs, exporter, train, flag):
     stem, args = os.path.join(out, name), tuple(inputs.values())
     names = dict(input_names=list(inputs), output_names=["loss"])
     if exporter == "ts":
-        torch.onnx.export(copy.deepcopy(module).eval(), args, stem + ".onnx", dynamo=False, opset_version=17, **names)
+        torch.onnx.export(
+            copy.deepcopy(module).eval(),
+            args,
+            stem + ".onnx",
+            dynamo=False,
+            opset_version=17,
+            **names,
+        )
     else:
-        table = {torch.ops.aten._native_batch_norm_legit_functional.default: zoo.batch_norm_training} if exporter == "training" else None
-        torch.onnx.export(copy.deepcopy(module).train(), args, stem + ".onnx", dynamo=True, optimize=False, external_data=False, verbose=False,
-                          custom_translation_table=table, **names)
+        table = (
+            {torch.ops.aten._native_batch_norm_legit_functional.default: zoo.batch_norm_training}
+            if exporter == "training"
+            else None
+        )
+        torch.onnx.export(
+            copy.deepcopy(module).train(),
+            args,
+            stem + ".onnx",
+            dynamo=True,
+            optimize=False,
+            external_data=False,
+            verbose=False,
+            custom_translation_table=table,
+            **names,
+        )
     model = onnx.load(stem + ".onnx")
-    for node in model.graph.node:               # names of the sources
+    for node in model.graph.node:  # names of the sources
         del node.metadata_props[:]
         node.ClearField("doc_string")
     onnx.save(model, stem + ".onnx")
     save_file(inputs, stem + ".inputs.safetensors")
     save_file(reference(module, inputs, train), stem + ".ref.safetensors")
-    parameters, buffers = ([n for n, x in of() if x.is_floating_point()] for of in (module.named_parameters, module.named_buffers))
-    meta = dict(source=dict(exporter=exporter, torch=torch.__version__), dims={}, loss="loss", parameters=parameters, buffers=buffers,
-                flags=["--batchnorm", flag], optimizer=OPTIMIZER, tolerance=zoo.TOLERANCE, nodes=len(model.graph.node))
+    parameters, buffers = (
+        [n for n, x in of() if x.is_floating_point()]
+        for of in (module.named_parameters, module.named_buffers)
+    )
+    meta = dict(
+        source=dict(exporter=exporter, torch=torch.__version__),
+        dims={},
+        loss="loss",
+        parameters=parameters,
+        buffers=buffers,
+        flags=["--batchnorm", flag],
+        optimizer=OPTIMIZER,
+        tolerance=zoo.TOLERANCE,
+        nodes=len(model.graph.node),
+    )
     with open(stem + ".json", "w") as f:
         json.dump(meta, f, indent=1)
 

@@ -1,18 +1,23 @@
 #!/usr/bin/env python3
-"""Exports small models of many families with PyTorch's own numbers, for tests/tools/check_models.py to train and compare.
+"""Exports small models of many families with PyTorch's own numbers, for tests/tools/check_models.py
+to train and compare.
 
     zoo.py --out DIR                     every model by both exporters
     zoo.py --out DIR --exporter ts lstm* those that match, by one exporter
     zoo.py --list
-    zoo.py --out DIR --replicas 2        inputs and reference are of twice the batch that the file has, which check_models.py shares out to two replicas
+    zoo.py --out DIR --replicas 2        inputs and reference are of twice the batch that the file
+    has, which check_models.py shares out to two replicas
 
-For NAME and exporter E the files are DIR/NAME-E<opset>.{onnx,inputs.safetensors,ref.safetensors,json}.  The reference is the module itself, trained in
-float64 by torch.optim.AdamW on one fixed batch, dropout off.  Opsets go round: TorchScript 11 to 17, dynamo 18 to 24.  A file that is there is kept.
+For NAME and exporter E the files are
+DIR/NAME-E<opset>.{onnx,inputs.safetensors,ref.safetensors,json}.  The reference is the module
+itself, trained in float64 by torch.optim.AdamW on one fixed batch, dropout off.  Opsets go round:
+TorchScript 11 to 17, dynamo 18 to 24.  A file that is there is kept.
 
     check_models.py --ckc ckc --ckrun ckrun --models DIR --table
 
 Needs torch, onnx, onnxscript, safetensors; models of zoo_transformers.py need transformers as well.
 """
+
 import argparse
 import contextlib
 import copy
@@ -37,19 +42,35 @@ TOLERANCE = dict(loss_rtol=1e-5, rtol=1e-4, atol=1e-6, noise=1e-5)
 
 
 def batch_norm_training(x, weight, bias, mean, var, training=True, momentum=0.1, eps=1e-5):
-    """The dynamo exporter translates every BatchNorm to inference form; this keeps the training form."""
+    """The dynamo exporter translates every BatchNorm to inference form; this keeps the training
+    form."""
     from onnxscript import opset18 as op
-    y, m, v = op.BatchNormalization(x, weight, bias, mean, var, epsilon=eps, momentum=1.0 - momentum, training_mode=1)
+
+    y, m, v = op.BatchNormalization(
+        x, weight, bias, mean, var, epsilon=eps, momentum=1.0 - momentum, training_mode=1
+    )
     return y, m, v, m, v
 
 
 def export(module, inputs, path, exporter, opset):
-    args, kw = tuple(inputs.values()), dict(input_names=list(inputs), output_names=["loss"], opset_version=opset)
+    args, kw = (
+        tuple(inputs.values()),
+        dict(input_names=list(inputs), output_names=["loss"], opset_version=opset),
+    )
     if exporter == "dyn":
-        kw.update(dynamo=True, optimize=False, external_data=False, verbose=False,
-                  custom_translation_table={torch.ops.aten._native_batch_norm_legit_functional.default: batch_norm_training})
+        kw.update(
+            dynamo=True,
+            optimize=False,
+            external_data=False,
+            verbose=False,
+            custom_translation_table={
+                torch.ops.aten._native_batch_norm_legit_functional.default: batch_norm_training
+            },
+        )
     else:
-        kw.update(dynamo=False, training=torch.onnx.TrainingMode.TRAINING, do_constant_folding=False)
+        kw.update(
+            dynamo=False, training=torch.onnx.TrainingMode.TRAINING, do_constant_folding=False
+        )
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         torch.onnx.export(module, args, path, **kw)
 
@@ -59,11 +80,15 @@ def reference(module, inputs, known):
     m = copy.deepcopy(module).double()
     inputs = [x.double() if x.is_floating_point() else x for x in inputs.values()]
     params = {}
-    for n, p in m.named_parameters(remove_duplicate=False):     # tied ones go by the name that the file has
+    for n, p in m.named_parameters(
+        remove_duplicate=False
+    ):  # tied ones go by the name that the file has
         if p.requires_grad and n in known and all(p is not q for q in params.values()):
             params[n] = p
     o = OPTIMIZER
-    opt = torch.optim.AdamW(params.values(), lr=o["lr"], betas=o["betas"], eps=o["eps"], weight_decay=o["weight_decay"])
+    opt = torch.optim.AdamW(
+        params.values(), lr=o["lr"], betas=o["betas"], eps=o["eps"], weight_decay=o["weight_decay"]
+    )
     losses, first = [], None
     for _ in range(o["steps"]):
         opt.zero_grad()
@@ -76,12 +101,17 @@ def reference(module, inputs, known):
 
 
 def more_samples(inputs, replicas):
-    """As many batches behind one another, no two alike: values of the first one, moved along the last dim."""
+    """As many batches behind one another, no two alike: values of the first one, moved along the
+    last dim."""
     batch = next(len(x) for x in inputs.values() if x.dim())
 
     def others(x):
-        rows = [x] + [torch.roll(x, r, -1) * (1 - 0.1 * r if x.is_floating_point() else 1) for r in range(1, replicas)]
+        rows = [x] + [
+            torch.roll(x, r, -1) * (1 - 0.1 * r if x.is_floating_point() else 1)
+            for r in range(1, replicas)
+        ]
         return torch.cat(rows).to(x.dtype)
+
     return {k: others(x) if x.dim() and len(x) == batch else x for k, x in inputs.items()}
 
 
@@ -94,12 +124,14 @@ def write(name, exporter, opset, folder, replicas=1):
     module.train()
     generator = torch.Generator().manual_seed(1)
     with torch.no_grad():
-        for p in [] if getattr(module, "exact", False) else module.parameters():        # no two parameters equal by accident, no zero gradients by symmetry
+        for p in (
+            [] if getattr(module, "exact", False) else module.parameters()
+        ):  # no two parameters equal by accident, no zero gradients by symmetry
             p.add_(torch.randn(p.shape, generator=generator) * 0.02)
     try:
         if not os.path.exists(stem + ".onnx"):
             export(copy.deepcopy(module), inputs, stem + ".onnx", exporter, opset)
-    except Exception as e:                   # the exporter's limits are not ours
+    except Exception as e:  # the exporter's limits are not ours
         text = (str(e).strip().splitlines() or [type(e).__name__])[0][:200]
         with open(stem + ".cannot", "w") as f:
             f.write(text + "\n")
@@ -112,12 +144,25 @@ def write(name, exporter, opset, folder, replicas=1):
     lost = sorted(n for n, p in module.named_parameters() if p.requires_grad and id(p) not in tied)
     ref = {"loss": torch.tensor(losses, dtype=torch.float32)}
     for n in grads:
-        ref["grad." + n], ref["param." + n] = grads[n].float().contiguous(), params[n].float().contiguous()
+        ref["grad." + n], ref["param." + n] = (
+            grads[n].float().contiguous(),
+            params[n].float().contiguous(),
+        )
     used = {i.name for i in model.graph.input}
     save_file(ref, stem + ".ref.safetensors")
-    save_file({k: v.contiguous() for k, v in inputs.items() if k in used}, stem + ".inputs.safetensors")
-    meta = dict(source=dict(exporter=exporter, opset=opset, torch=torch.__version__), dims={}, loss="loss", parameters=sorted(grads), buffers=[],
-                optimizer=OPTIMIZER, tolerance=TOLERANCE, nodes=len(model.graph.node))
+    save_file(
+        {k: v.contiguous() for k, v in inputs.items() if k in used}, stem + ".inputs.safetensors"
+    )
+    meta = dict(
+        source=dict(exporter=exporter, opset=opset, torch=torch.__version__),
+        dims={},
+        loss="loss",
+        parameters=sorted(grads),
+        buffers=[],
+        optimizer=OPTIMIZER,
+        tolerance=TOLERANCE,
+        nodes=len(model.graph.node),
+    )
     if replicas > 1:
         meta["replicas"] = replicas
     if lost:
@@ -128,7 +173,9 @@ def write(name, exporter, opset, folder, replicas=1):
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     p.add_argument("glob", nargs="*", default=["*"])
     p.add_argument("--out", default=".")
     p.add_argument("--exporter", choices=["ts", "dyn"], action="append")
@@ -139,6 +186,7 @@ def main():
     warnings.filterwarnings("ignore")
     with contextlib.suppress(ImportError):
         import zoo_transformers
+
         zoo_modules.MODELS.update(zoo_transformers.MODELS)
     names = [n for n in zoo_modules.MODELS if any(fnmatch.fnmatch(n, g) for g in o.glob)]
     if o.list:

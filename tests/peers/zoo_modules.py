@@ -1,4 +1,6 @@
-"""Small models in plain PyTorch, one class per family; forward returns the loss.  MODELS is {name: function -> (module, inputs)}."""
+"""Small models in plain PyTorch, one class per family; forward returns the loss.  MODELS is {name:
+function -> (module, inputs)}."""
+
 import math
 
 import torch
@@ -10,9 +12,11 @@ MODELS = {}
 
 def model(name, *args, **inputs):
     """Registers a class: inputs are tensors made by name, from a fixed seed."""
+
     def register(cls):
         MODELS[name] = lambda: (cls(*args), {k: make() for k, make in inputs.items()})
         return cls
+
     return register
 
 
@@ -32,14 +36,19 @@ def fixed(x):
     return lambda: torch.tensor(x)
 
 
-# ---- sequences ----------------------------------------------------------------------------------------------------------------------------------
+# ---- sequences
+# ------------------------------------------------------------------------------
 @model("lstm-lm", nn.LSTM, tokens=ids(50, 3, 9), labels=ids(50, 3, 9, seed=4))
 @model("gru-lm", nn.GRU, tokens=ids(50, 3, 9), labels=ids(50, 3, 9, seed=4))
 @model("rnn-lm", nn.RNN, tokens=ids(50, 3, 9), labels=ids(50, 3, 9, seed=4))
 class RecurrentLm(nn.Module):
     def __init__(self, kind):
         super().__init__()
-        self.emb, self.rnn, self.head = nn.Embedding(50, 16), kind(16, 24, 2, batch_first=True), nn.Linear(24, 50)
+        self.emb, self.rnn, self.head = (
+            nn.Embedding(50, 16),
+            kind(16, 24, 2, batch_first=True),
+            nn.Linear(24, 50),
+        )
 
     def forward(self, tokens, labels):
         y, _ = self.rnn(self.emb(tokens))
@@ -50,7 +59,11 @@ class RecurrentLm(nn.Module):
 class BiLstmTagger(nn.Module):
     def __init__(self):
         super().__init__()
-        self.emb, self.rnn, self.head = nn.Embedding(50, 16, padding_idx=0), nn.LSTM(16, 12, 1, bidirectional=True, batch_first=True), nn.Linear(24, 7)
+        self.emb, self.rnn, self.head = (
+            nn.Embedding(50, 16, padding_idx=0),
+            nn.LSTM(16, 12, 1, bidirectional=True, batch_first=True),
+            nn.Linear(24, 7),
+        )
 
     def forward(self, tokens, labels):
         y, _ = self.rnn(self.emb(tokens))
@@ -63,8 +76,17 @@ class Seq2Seq(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.emb, self.enc, self.dec = nn.Embedding(40, 16), nn.GRU(16, 16, batch_first=True), nn.GRUCell(32, 16)
-        self.wq, self.wk, self.v, self.head = nn.Linear(16, 16), nn.Linear(16, 16, bias=False), nn.Linear(16, 1, bias=False), nn.Linear(16, 40)
+        self.emb, self.enc, self.dec = (
+            nn.Embedding(40, 16),
+            nn.GRU(16, 16, batch_first=True),
+            nn.GRUCell(32, 16),
+        )
+        self.wq, self.wk, self.v, self.head = (
+            nn.Linear(16, 16),
+            nn.Linear(16, 16, bias=False),
+            nn.Linear(16, 1, bias=False),
+            nn.Linear(16, 40),
+        )
 
     def forward(self, source, target, labels):
         keys, h = self.enc(self.emb(source))
@@ -96,17 +118,29 @@ class SelectiveScan(nn.Module):
 
     def __init__(self, d=12, n=4):
         super().__init__()
-        self.conv, self.dt, self.bc = nn.Conv1d(d, d, 3, padding=2, groups=d), nn.Linear(d, d), nn.Linear(d, 2 * n)
-        self.a_log, self.d, self.out, self.gate = nn.Parameter(torch.rand(d, n)), nn.Parameter(torch.ones(d)), nn.Linear(d, d), nn.Linear(d, d)
+        self.conv, self.dt, self.bc = (
+            nn.Conv1d(d, d, 3, padding=2, groups=d),
+            nn.Linear(d, d),
+            nn.Linear(d, 2 * n),
+        )
+        self.a_log, self.d, self.out, self.gate = (
+            nn.Parameter(torch.rand(d, n)),
+            nn.Parameter(torch.ones(d)),
+            nn.Linear(d, d),
+            nn.Linear(d, d),
+        )
 
     def forward(self, x, y):
-        u = F.silu(self.conv(x.transpose(1, 2))[..., :x.shape[1]].transpose(1, 2))
+        u = F.silu(self.conv(x.transpose(1, 2))[..., : x.shape[1]].transpose(1, 2))
         dt = F.softplus(self.dt(u))
         b, c = self.bc(u).chunk(2, -1)
         a = -torch.exp(self.a_log)
         h, out = 0, []
         for t in range(x.shape[1]):
-            h = torch.exp(dt[:, t, :, None] * a) * h + (dt[:, t] * u[:, t])[..., None] * b[:, t, None]
+            h = (
+                torch.exp(dt[:, t, :, None] * a) * h
+                + (dt[:, t] * u[:, t])[..., None] * b[:, t, None]
+            )
             out.append((h * c[:, t, None]).sum(-1) + self.d * u[:, t])
         return F.mse_loss(self.out(torch.stack(out, 1) * F.silu(self.gate(x))), y)
 
@@ -151,14 +185,24 @@ class Transformer(nn.Module):
         return F.cross_entropy(self.head(y).flatten(0, 1), labels.flatten())
 
 
-@model("transformer-prenorm", x=real(2, 7, 16), pad=lambda: torch.arange(7)[None] >= torch.tensor([[7], [5]]), y=ids(4, 2))
+@model(
+    "transformer-prenorm",
+    x=real(2, 7, 16),
+    pad=lambda: torch.arange(7)[None] >= torch.tensor([[7], [5]]),
+    y=ids(4, 2),
+)
 class PreNorm(nn.Module):
     """Padding mask, pre-norm, ReLU, pooled by maximum."""
 
     def __init__(self):
         super().__init__()
-        layer = nn.TransformerEncoderLayer(16, 2, 32, 0.0, activation="relu", batch_first=True, norm_first=True)
-        self.enc, self.head = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False), nn.Linear(16, 4)
+        layer = nn.TransformerEncoderLayer(
+            16, 2, 32, 0.0, activation="relu", batch_first=True, norm_first=True
+        )
+        self.enc, self.head = (
+            nn.TransformerEncoder(layer, 2, enable_nested_tensor=False),
+            nn.Linear(16, 4),
+        )
 
     def forward(self, x, pad, y):
         h = self.enc(x, src_key_padding_mask=pad).masked_fill(pad[..., None], -1e9).amax(1)
@@ -171,7 +215,11 @@ class Relative(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.qkv, self.bias, self.mix = nn.Linear(16, 48), nn.Embedding(11, 4), nn.Parameter(torch.eye(4))
+        self.qkv, self.bias, self.mix = (
+            nn.Linear(16, 48),
+            nn.Embedding(11, 4),
+            nn.Parameter(torch.eye(4)),
+        )
 
     def forward(self, x, y):
         q, k, v = self.qkv(x).view(2, 6, 3, 4, 4).permute(2, 0, 3, 1, 4).unbind(0)
@@ -188,11 +236,22 @@ class AttentionBias(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.qkv, self.out, self.bias = nn.Linear(16, 48), nn.Linear(16, 16), nn.Parameter(torch.randn(1, 4, 6, 6))
+        self.qkv, self.out, self.bias = (
+            nn.Linear(16, 48),
+            nn.Linear(16, 16),
+            nn.Parameter(torch.randn(1, 4, 6, 6)),
+        )
 
     def forward(self, x, y):
         q, k, v = (t.view(2, 6, 4, 4).transpose(1, 2) for t in self.qkv(x).chunk(3, -1))
-        return F.mse_loss(self.out(F.scaled_dot_product_attention(q, k, v, attn_mask=self.bias).transpose(1, 2).flatten(2)), y)
+        return F.mse_loss(
+            self.out(
+                F.scaled_dot_product_attention(q, k, v, attn_mask=self.bias)
+                .transpose(1, 2)
+                .flatten(2)
+            ),
+            y,
+        )
 
 
 @model("clip-learnt", x=real(4, 6), y=real(4, 3))
@@ -201,7 +260,12 @@ class ClipLearnt(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.a, self.b, self.low, self.high = nn.Linear(6, 8), nn.Linear(8, 3), nn.Parameter(torch.tensor(-0.4)), nn.Parameter(torch.tensor(0.3))
+        self.a, self.b, self.low, self.high = (
+            nn.Linear(6, 8),
+            nn.Linear(8, 3),
+            nn.Parameter(torch.tensor(-0.4)),
+            nn.Parameter(torch.tensor(0.3)),
+        )
 
     def forward(self, x, y):
         return F.mse_loss(self.b(torch.clamp(self.a(x), self.low, self.high)), y)
@@ -210,6 +274,7 @@ class ClipLearnt(nn.Module):
 @model("einsum-dots", x=real(2, 6, 5))
 class EinsumDots(nn.Module):
     """Attention inside blocks, with as many leading axes as there happen to be."""
+
     def __init__(self):
         super().__init__()
         self.q, self.k, self.v = nn.Linear(5, 8), nn.Linear(5, 8), nn.Linear(5, 8)
@@ -240,7 +305,11 @@ class SparseMoe(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.gate, self.up, self.down = nn.Linear(8, 4, bias=False), nn.Parameter(torch.randn(4, 8, 12) * 0.2), nn.Parameter(torch.randn(4, 12, 8) * 0.2)
+        self.gate, self.up, self.down = (
+            nn.Linear(8, 4, bias=False),
+            nn.Parameter(torch.randn(4, 8, 12) * 0.2),
+            nn.Parameter(torch.randn(4, 12, 8) * 0.2),
+        )
 
     def forward(self, x, y):
         p = self.gate(x).softmax(-1)
@@ -274,7 +343,8 @@ MASKED = dict(x=real(4, 6, 5), m=lambda: torch.arange(24).view(4, 6) % 3 == 0)
 
 @model("mask-assign", **MASKED)
 class MaskAssign(nn.Module):
-    """A learnt token in place of masked ones.  TorchScript does not broadcast it: that file cannot be run by anybody."""
+    """A learnt token in place of masked ones.  TorchScript does not broadcast it: that file cannot
+    be run by anybody."""
 
     def __init__(self):
         super().__init__()
@@ -302,7 +372,8 @@ class MaskUpdate(nn.Module):
 
 @model("masked-scatter", source=real(8, 5), **MASKED)
 class MaskedScatter(nn.Module):
-    """Rows of another input in the places of a mask, as multimodal models put images among tokens."""
+    """Rows of another input in the places of a mask, as multimodal models put images among
+    tokens."""
 
     def __init__(self):
         super().__init__()
@@ -323,7 +394,13 @@ class SelectAgain(nn.Module):
         return h[h[:, 0] > 0].square().sum()
 
 
-@model("selections-joined", x=real(6, 5), y=real(6, 5, seed=5), m=lambda: torch.arange(6) % 2 == 0, n=lambda: torch.arange(6) % 3 == 0)
+@model(
+    "selections-joined",
+    x=real(6, 5),
+    y=real(6, 5, seed=5),
+    m=lambda: torch.arange(6) % 2 == 0,
+    n=lambda: torch.arange(6) % 3 == 0,
+)
 class SelectionsJoined(nn.Module):
     def __init__(self):
         super().__init__()
@@ -344,7 +421,10 @@ class OverMask(nn.Module):
 @model("mask-labels", tags=ids(5, 4, 6), **MASKED)
 class MaskLabels(OverMask):
     def forward(self, tags, x, m):
-        return F.cross_entropy(self.f(x)[m], tags[m]) + F.cross_entropy(self.g(x)[tags > 1], tags[tags > 1], reduction="sum") * 0.1
+        return (
+            F.cross_entropy(self.f(x)[m], tags[m])
+            + F.cross_entropy(self.g(x)[tags > 1], tags[tags > 1], reduction="sum") * 0.1
+        )
 
 
 @model("mask-errors", y=real(4, 6, 5, seed=5), **MASKED)
@@ -354,7 +434,12 @@ class MaskErrors(OverMask):
     def forward(self, y, x, m):
         h = torch.tanh(self.f(x))
         far = (self.g(h) - y)[(y - x).abs() > 1]
-        return (h - y)[m].abs().mean() + far.square().mean() + h[y[:, 0, 0] > 0].sum() / m.sum() + torch.log(h[h > 0.2]).mean()
+        return (
+            (h - y)[m].abs().mean()
+            + far.square().mean()
+            + h[y[:, 0, 0] > 0].sum() / m.sum()
+            + torch.log(h[h > 0.2]).mean()
+        )
 
 
 @model("mask-samples", y=real(4, 5, seed=5), **MASKED)
@@ -364,7 +449,9 @@ class MaskSamples(OverMask):
     def forward(self, y, x, m):
         of, _ = torch.nonzero(m, as_tuple=True)
         each = torch.zeros_like(y).index_add(0, of, self.g(torch.tanh(self.f(x)[m])))
-        return (each / m.sum(1, keepdim=True).clamp(min=1) - y).square().mean() + (self.f(x)[m] * y[of]).mean()
+        return (each / m.sum(1, keepdim=True).clamp(min=1) - y).square().mean() + (
+            self.f(x)[m] * y[of]
+        ).mean()
 
 
 @model("crf", x=real(2, 5, 6), tags=ids(4, 2, 5))
@@ -377,7 +464,9 @@ class Crf(nn.Module):
 
     def forward(self, x, tags):
         e = self.emit(x)
-        gold = e.gather(2, tags[..., None])[..., 0].sum(1) + self.trans[tags[:, :-1], tags[:, 1:]].sum(1)
+        gold = e.gather(2, tags[..., None])[..., 0].sum(1) + self.trans[
+            tags[:, :-1], tags[:, 1:]
+        ].sum(1)
         a = e[:, 0]
         for t in range(1, 5):
             a = torch.logsumexp(a[:, :, None] + self.trans[None], 1) + e[:, t]
@@ -388,7 +477,12 @@ class Crf(nn.Module):
 class Pointer(nn.Module):
     def __init__(self):
         super().__init__()
-        self.enc, self.w1, self.w2, self.v = nn.LSTM(6, 8, batch_first=True), nn.Linear(8, 8), nn.Linear(8, 8), nn.Parameter(torch.randn(8))
+        self.enc, self.w1, self.w2, self.v = (
+            nn.LSTM(6, 8, batch_first=True),
+            nn.Linear(8, 8),
+            nn.Linear(8, 8),
+            nn.Parameter(torch.randn(8)),
+        )
 
     def forward(self, x, y):
         h, (last, _) = self.enc(x)
@@ -400,14 +494,14 @@ class WaveNet(nn.Module):
     def __init__(self):
         super().__init__()
         self.emb, self.head = nn.Embedding(16, 8), nn.Conv1d(8, 16, 1)
-        self.f = nn.ModuleList(nn.Conv1d(8, 8, 2, dilation=2 ** i) for i in range(3))
-        self.g = nn.ModuleList(nn.Conv1d(8, 8, 2, dilation=2 ** i) for i in range(3))
+        self.f = nn.ModuleList(nn.Conv1d(8, 8, 2, dilation=2**i) for i in range(3))
+        self.g = nn.ModuleList(nn.Conv1d(8, 8, 2, dilation=2**i) for i in range(3))
         self.s = nn.ModuleList(nn.Conv1d(8, 8, 1) for i in range(3))
 
     def forward(self, x, y):
         h, skip = self.emb(x).transpose(1, 2), 0
         for i in range(3):
-            p = F.pad(h, (2 ** i, 0))
+            p = F.pad(h, (2**i, 0))
             z = torch.tanh(self.f[i](p)) * torch.sigmoid(self.g[i](p))
             skip = skip + self.s[i](z)
             h = h + z
@@ -419,7 +513,10 @@ class Tcn(nn.Module):
     def __init__(self):
         super().__init__()
         weight_norm = nn.utils.parametrizations.weight_norm
-        self.a, self.b = weight_norm(nn.Conv1d(3, 8, 3, padding=2)), weight_norm(nn.Conv1d(8, 8, 3, padding=4, dilation=2))
+        self.a, self.b = (
+            weight_norm(nn.Conv1d(3, 8, 3, padding=2)),
+            weight_norm(nn.Conv1d(8, 8, 3, padding=4, dilation=2)),
+        )
         self.skip, self.head = nn.Conv1d(3, 8, 1), nn.Linear(8, 1)
 
     def forward(self, x, y):
@@ -434,7 +531,11 @@ class TasNet(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.enc, self.norm, self.mask = nn.Conv1d(1, 8, 8, 4, bias=False), nn.GroupNorm(1, 8), nn.Conv1d(8, 16, 3, padding=1)
+        self.enc, self.norm, self.mask = (
+            nn.Conv1d(1, 8, 8, 4, bias=False),
+            nn.GroupNorm(1, 8),
+            nn.Conv1d(8, 16, 3, padding=1),
+        )
         self.act, self.dec = nn.PReLU(), nn.ConvTranspose1d(8, 1, 8, 4, bias=False)
 
     def forward(self, x, y):
@@ -443,15 +544,20 @@ class TasNet(nn.Module):
         out = self.dec((m * h[:, None]).flatten(0, 1)).view(2, 2, 40)
         scale = (out * y).sum(-1, keepdim=True) / (y * y).sum(-1, keepdim=True)
         clean = scale * y
-        return -10 * torch.log10((clean ** 2).sum(-1) / ((out - clean) ** 2).sum(-1) + 1e-8).mean()
+        return -10 * torch.log10((clean**2).sum(-1) / ((out - clean) ** 2).sum(-1) + 1e-8).mean()
 
 
-# ---- images -------------------------------------------------------------------------------------------------------------------------------------
+# ---- images
+# ------------------------------------------------------------------------------
 class Conv(nn.Sequential):
     """Convolution, BatchNorm, activation."""
 
     def __init__(self, i, o, k=3, s=1, groups=1, act=nn.ReLU, dilation=1):
-        super().__init__(nn.Conv2d(i, o, k, s, dilation * (k // 2), dilation, groups, bias=False), nn.BatchNorm2d(o), act())
+        super().__init__(
+            nn.Conv2d(i, o, k, s, dilation * (k // 2), dilation, groups, bias=False),
+            nn.BatchNorm2d(o),
+            act(),
+        )
 
 
 class Classify(nn.Module):
@@ -474,7 +580,12 @@ class SqueezeExcite(nn.Module):
 class MbConv(nn.Module):
     def __init__(self, c, act, gate):
         super().__init__()
-        self.net = nn.Sequential(Conv(c, 2 * c, 1, act=act), Conv(2 * c, 2 * c, 3, groups=2 * c, act=act), SqueezeExcite(2 * c, gate), Conv(2 * c, c, 1, act=nn.Identity))
+        self.net = nn.Sequential(
+            Conv(c, 2 * c, 1, act=act),
+            Conv(2 * c, 2 * c, 3, groups=2 * c, act=act),
+            SqueezeExcite(2 * c, gate),
+            Conv(2 * c, c, 1, act=nn.Identity),
+        )
 
     def forward(self, x):
         return x + self.net(x)
@@ -486,14 +597,23 @@ class MbConv(nn.Module):
 class Mobile(Classify):
     def __init__(self, act, gate):
         super().__init__()
-        self.net = nn.Sequential(Conv(3, 8, 3, 2, act=act), MbConv(8, act, gate), Conv(8, 12, 3, 2, act=act), MbConv(12, act, gate),
-                                 nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(12, 5))
+        self.net = nn.Sequential(
+            Conv(3, 8, 3, 2, act=act),
+            MbConv(8, act, gate),
+            Conv(8, 12, 3, 2, act=act),
+            MbConv(12, act, gate),
+            nn.AdaptiveAvgPool2d(1),
+            nn.Flatten(),
+            nn.Linear(12, 5),
+        )
 
 
 class Shuffle(nn.Module):
     def __init__(self, c):
         super().__init__()
-        self.net = nn.Sequential(Conv(c, c, 1), Conv(c, c, 3, groups=c, act=nn.Identity), Conv(c, c, 1))
+        self.net = nn.Sequential(
+            Conv(c, c, 1), Conv(c, c, 3, groups=c, act=nn.Identity), Conv(c, c, 1)
+        )
 
     def forward(self, x):
         a, b = x.chunk(2, 1)
@@ -506,7 +626,15 @@ class Shuffle(nn.Module):
 class ShuffleNet(Classify):
     def __init__(self):
         super().__init__()
-        self.net = nn.Sequential(Conv(3, 8, 3, 2), nn.MaxPool2d(3, 2, 1), Shuffle(4), Shuffle(4), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 5))
+        self.net = nn.Sequential(
+            Conv(3, 8, 3, 2),
+            nn.MaxPool2d(3, 2, 1),
+            Shuffle(4),
+            Shuffle(4),
+            nn.AdaptiveAvgPool2d(1),
+            nn.Flatten(),
+            nn.Linear(8, 5),
+        )
 
 
 class Dense(nn.Module):
@@ -522,14 +650,29 @@ class Dense(nn.Module):
 class DenseNet(Classify):
     def __init__(self):
         super().__init__()
-        self.net = nn.Sequential(nn.Conv2d(3, 6, 3, padding=1), Dense(6, 4), Dense(10, 4), nn.Conv2d(14, 7, 1), nn.AvgPool2d(2, 2), Dense(7, 4),
-                                 nn.BatchNorm2d(11), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(11, 5))
+        self.net = nn.Sequential(
+            nn.Conv2d(3, 6, 3, padding=1),
+            Dense(6, 4),
+            Dense(10, 4),
+            nn.Conv2d(14, 7, 1),
+            nn.AvgPool2d(2, 2),
+            Dense(7, 4),
+            nn.BatchNorm2d(11),
+            nn.ReLU(),
+            nn.AdaptiveAvgPool2d(1),
+            nn.Flatten(),
+            nn.Linear(11, 5),
+        )
 
 
 class Inception(nn.Module):
     def __init__(self, c):
         super().__init__()
-        self.a, self.b, self.c = Conv(c, 4, 1), nn.Sequential(Conv(c, 3, 1), Conv(3, 5, 3)), nn.Sequential(nn.MaxPool2d(3, 1, 1), Conv(c, 3, 1))
+        self.a, self.b, self.c = (
+            Conv(c, 4, 1),
+            nn.Sequential(Conv(c, 3, 1), Conv(3, 5, 3)),
+            nn.Sequential(nn.MaxPool2d(3, 1, 1), Conv(c, 3, 1)),
+        )
         self.d = nn.Sequential(nn.AvgPool2d(3, 1, 1, count_include_pad=False), Conv(c, 4, 1))
 
     def forward(self, x):
@@ -540,16 +683,37 @@ class Inception(nn.Module):
 class GoogLe(Classify):
     def __init__(self):
         super().__init__()
-        self.net = nn.Sequential(nn.Conv2d(3, 6, 5, 2, 2), nn.ReLU(), nn.LocalResponseNorm(3), Inception(6), nn.MaxPool2d(3, 2, ceil_mode=True), Inception(16),
-                                 nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, 5))
+        self.net = nn.Sequential(
+            nn.Conv2d(3, 6, 5, 2, 2),
+            nn.ReLU(),
+            nn.LocalResponseNorm(3),
+            Inception(6),
+            nn.MaxPool2d(3, 2, ceil_mode=True),
+            Inception(16),
+            nn.AdaptiveAvgPool2d(1),
+            nn.Flatten(),
+            nn.Linear(16, 5),
+        )
 
 
 @model("vgg", **IMAGES)
 class Vgg(Classify):
     def __init__(self):
         super().__init__()
-        self.net = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(8, 12, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
-                                 nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(48, 16), nn.ReLU(), nn.Dropout(0.0), nn.Linear(16, 5))
+        self.net = nn.Sequential(
+            nn.Conv2d(3, 8, 3, padding=1),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Conv2d(8, 12, 3, padding=1),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.AdaptiveAvgPool2d(2),
+            nn.Flatten(),
+            nn.Linear(48, 16),
+            nn.ReLU(),
+            nn.Dropout(0.0),
+            nn.Linear(16, 5),
+        )
 
 
 @model("resnext", **IMAGES)
@@ -560,17 +724,33 @@ class ResNext(Classify):
         class Block(nn.Module):
             def __init__(self):
                 super().__init__()
-                self.net = nn.Sequential(Conv(8, 8, 1), Conv(8, 8, 3, groups=4), Conv(8, 8, 1, act=nn.Identity))
+                self.net = nn.Sequential(
+                    Conv(8, 8, 1), Conv(8, 8, 3, groups=4), Conv(8, 8, 1, act=nn.Identity)
+                )
 
             def forward(self, x):
                 return F.relu(x + self.net(x), inplace=True)
-        self.net = nn.Sequential(Conv(3, 8, 7, 2), nn.MaxPool2d(3, 2, 1), Block(), Block(), nn.AdaptiveMaxPool2d(1), nn.Flatten(), nn.Linear(8, 5))
+
+        self.net = nn.Sequential(
+            Conv(3, 8, 7, 2),
+            nn.MaxPool2d(3, 2, 1),
+            Block(),
+            Block(),
+            nn.AdaptiveMaxPool2d(1),
+            nn.Flatten(),
+            nn.Linear(8, 5),
+        )
 
 
 class ConvNextBlock(nn.Module):
     def __init__(self, c):
         super().__init__()
-        self.dw, self.norm, self.up, self.down = nn.Conv2d(c, c, 7, padding=3, groups=c), nn.LayerNorm(c, eps=1e-6), nn.Linear(c, 4 * c), nn.Linear(4 * c, c)
+        self.dw, self.norm, self.up, self.down = (
+            nn.Conv2d(c, c, 7, padding=3, groups=c),
+            nn.LayerNorm(c, eps=1e-6),
+            nn.Linear(c, 4 * c),
+            nn.Linear(4 * c, c),
+        )
         self.gamma = nn.Parameter(torch.full((c,), 0.1))
 
     def forward(self, x):
@@ -582,8 +762,17 @@ class ConvNextBlock(nn.Module):
 class ConvNext(Classify):
     def __init__(self):
         super().__init__()
-        self.net = nn.Sequential(nn.Conv2d(3, 8, 4, 4), ConvNextBlock(8), nn.GroupNorm(1, 8), nn.Conv2d(8, 12, 2, 2), ConvNextBlock(12), nn.AdaptiveAvgPool2d(1),
-                                 nn.Flatten(), nn.LayerNorm(12), nn.Linear(12, 5))
+        self.net = nn.Sequential(
+            nn.Conv2d(3, 8, 4, 4),
+            ConvNextBlock(8),
+            nn.GroupNorm(1, 8),
+            nn.Conv2d(8, 12, 2, 2),
+            ConvNextBlock(12),
+            nn.AdaptiveAvgPool2d(1),
+            nn.Flatten(),
+            nn.LayerNorm(12),
+            nn.Linear(12, 5),
+        )
 
     def forward(self, image, labels):
         return F.cross_entropy(self.net(image), labels, label_smoothing=0.0)
@@ -595,7 +784,10 @@ class Mixer(nn.Module):
         super().__init__()
         self.patch, self.head = nn.Conv2d(3, 12, 4, 4), nn.Linear(12, 5)
         self.n1, self.n2 = nn.LayerNorm(12), nn.LayerNorm(12)
-        self.tokens, self.channels = nn.Sequential(nn.Linear(16, 8), nn.GELU(), nn.Linear(8, 16)), nn.Sequential(nn.Linear(12, 24), nn.GELU(), nn.Linear(24, 12))
+        self.tokens, self.channels = (
+            nn.Sequential(nn.Linear(16, 8), nn.GELU(), nn.Linear(8, 16)),
+            nn.Sequential(nn.Linear(12, 24), nn.GELU(), nn.Linear(24, 12)),
+        )
 
     def forward(self, image, labels):
         x = self.patch(image).flatten(2).transpose(1, 2)
@@ -608,8 +800,18 @@ class Mixer(nn.Module):
 class Conv3d(nn.Module):
     def __init__(self):
         super().__init__()
-        self.net = nn.Sequential(nn.Conv3d(2, 6, 3, (1, 2, 2), 1), nn.BatchNorm3d(6), nn.ReLU(), nn.MaxPool3d((1, 2, 2)), nn.Conv3d(6, 8, (3, 1, 1), padding=(1, 0, 0), groups=2),
-                                 nn.InstanceNorm3d(8, affine=True), nn.ELU(), nn.AvgPool3d(2), nn.Flatten(), nn.LazyLinear(4))
+        self.net = nn.Sequential(
+            nn.Conv3d(2, 6, 3, (1, 2, 2), 1),
+            nn.BatchNorm3d(6),
+            nn.ReLU(),
+            nn.MaxPool3d((1, 2, 2)),
+            nn.Conv3d(6, 8, (3, 1, 1), padding=(1, 0, 0), groups=2),
+            nn.InstanceNorm3d(8, affine=True),
+            nn.ELU(),
+            nn.AvgPool3d(2),
+            nn.Flatten(),
+            nn.LazyLinear(4),
+        )
         self.net(torch.zeros(1, 2, 6, 8, 8))
 
     def forward(self, video, labels):
@@ -619,8 +821,16 @@ class Conv3d(nn.Module):
 class Res(nn.Module):
     def __init__(self, i, o, t):
         super().__init__()
-        self.n1, self.c1, self.t = nn.GroupNorm(2, i), nn.Conv2d(i, o, 3, padding=1), nn.Linear(t, o)
-        self.n2, self.c2, self.skip = nn.GroupNorm(2, o), nn.Conv2d(o, o, 3, padding=1), nn.Conv2d(i, o, 1)
+        self.n1, self.c1, self.t = (
+            nn.GroupNorm(2, i),
+            nn.Conv2d(i, o, 3, padding=1),
+            nn.Linear(t, o),
+        )
+        self.n2, self.c2, self.skip = (
+            nn.GroupNorm(2, o),
+            nn.Conv2d(o, o, 3, padding=1),
+            nn.Conv2d(i, o, 1),
+        )
 
     def forward(self, x, t):
         h = self.c1(F.silu(self.n1(x))) + self.t(F.silu(t))[:, :, None, None]
@@ -629,13 +839,23 @@ class Res(nn.Module):
 
 @model("diffusion-unet", x=real(2, 3, 8, 8), t=ids(100, 2), noise=real(2, 3, 8, 8, seed=8))
 class DiffusionUnet(nn.Module):
-    """Sinusoidal time embedding, attention in the middle, nearest upsampling, skips by concatenation."""
+    """Sinusoidal time embedding, attention in the middle, nearest upsampling, skips by
+    concatenation."""
 
     def __init__(self):
         super().__init__()
         self.time = nn.Sequential(nn.Linear(8, 16), nn.SiLU(), nn.Linear(16, 16))
-        self.inp, self.d1, self.down = nn.Conv2d(3, 8, 3, padding=1), Res(8, 8, 16), nn.Conv2d(8, 12, 3, 2, 1)
-        self.m1, self.norm, self.qkv, self.proj = Res(12, 12, 16), nn.GroupNorm(4, 12), nn.Conv2d(12, 36, 1), nn.Conv2d(12, 12, 1)
+        self.inp, self.d1, self.down = (
+            nn.Conv2d(3, 8, 3, padding=1),
+            Res(8, 8, 16),
+            nn.Conv2d(8, 12, 3, 2, 1),
+        )
+        self.m1, self.norm, self.qkv, self.proj = (
+            Res(12, 12, 16),
+            nn.GroupNorm(4, 12),
+            nn.Conv2d(12, 36, 1),
+            nn.Conv2d(12, 12, 1),
+        )
         self.u1, self.out = Res(20, 8, 16), nn.Conv2d(8, 3, 3, padding=1)
 
     def forward(self, x, t, noise):
@@ -655,14 +875,28 @@ class DiffusionUnet(nn.Module):
 class Aspp(nn.Module):
     def __init__(self):
         super().__init__()
-        self.stem, self.a, self.b, self.c = Conv(3, 8, 3, 2), Conv(8, 4, 1), Conv(8, 4, 3, dilation=2), nn.Conv2d(8, 4, 1)
+        self.stem, self.a, self.b, self.c = (
+            Conv(3, 8, 3, 2),
+            Conv(8, 4, 1),
+            Conv(8, 4, 3, dilation=2),
+            nn.Conv2d(8, 4, 1),
+        )
         self.head = nn.Conv2d(12, 4, 1)
 
     def forward(self, image, labels):
         x = self.stem(image)
-        g = F.interpolate(F.relu(self.c(x.mean((2, 3), keepdim=True))), size=x.shape[2:], mode="bilinear", align_corners=False)
+        g = F.interpolate(
+            F.relu(self.c(x.mean((2, 3), keepdim=True))),
+            size=x.shape[2:],
+            mode="bilinear",
+            align_corners=False,
+        )
         y = self.head(torch.cat([self.a(x), self.b(x), g], 1))
-        return F.cross_entropy(F.interpolate(y, size=(16, 16), mode="bilinear", align_corners=True), labels, weight=torch.tensor([1.0, 2.0, 0.5, 1.0], dtype=y.dtype))
+        return F.cross_entropy(
+            F.interpolate(y, size=(16, 16), mode="bilinear", align_corners=True),
+            labels,
+            weight=torch.tensor([1.0, 2.0, 0.5, 1.0], dtype=y.dtype),
+        )
 
 
 @model("fpn", image=real(2, 3, 16, 16), box=real(2, 4, 4, 4), cls=unit(2, 3, 4, 4))
@@ -672,7 +906,12 @@ class Fpn(nn.Module):
     def __init__(self):
         super().__init__()
         self.c1, self.c2, self.c3 = Conv(3, 6, 3, 2), Conv(6, 8, 3, 2), Conv(8, 8, 3, 2)
-        self.l2, self.l3, self.cls, self.box = nn.Conv2d(8, 6, 1), nn.Conv2d(8, 6, 1), nn.Conv2d(6, 3, 3, padding=1), nn.Conv2d(6, 4, 3, padding=1)
+        self.l2, self.l3, self.cls, self.box = (
+            nn.Conv2d(8, 6, 1),
+            nn.Conv2d(8, 6, 1),
+            nn.Conv2d(6, 3, 3, padding=1),
+            nn.Conv2d(6, 4, 3, padding=1),
+        )
 
     def forward(self, image, box, cls):
         x2 = self.c2(self.c1(image))
@@ -682,17 +921,25 @@ class Fpn(nn.Module):
         p = torch.sigmoid(z)
         ce = F.binary_cross_entropy_with_logits(z, y, reduction="none")
         pt = p * y + (1 - p) * (1 - y)
-        return ((0.25 * y + 0.75 * (1 - y)) * (1 - pt) ** 2 * ce).sum() / y.sum().clamp(min=1) + F.smooth_l1_loss(self.box(p2), box, beta=0.1)
+        return ((0.25 * y + 0.75 * (1 - y)) * (1 - pt) ** 2 * ce).sum() / y.sum().clamp(
+            min=1
+        ) + F.smooth_l1_loss(self.box(p2), box, beta=0.1)
 
 
 @model("espcn", image=real(2, 1, 6, 6), target=real(2, 1, 12, 12))
 class Espcn(nn.Module):
     def __init__(self):
         super().__init__()
-        self.a, self.b, self.shuffle = nn.Conv2d(1, 8, 5, padding=2, padding_mode="reflect"), nn.Conv2d(8, 4, 3, padding=1, padding_mode="replicate"), nn.PixelShuffle(2)
+        self.a, self.b, self.shuffle = (
+            nn.Conv2d(1, 8, 5, padding=2, padding_mode="reflect"),
+            nn.Conv2d(8, 4, 3, padding=1, padding_mode="replicate"),
+            nn.PixelShuffle(2),
+        )
 
     def forward(self, image, target):
-        y = self.shuffle(self.b(torch.tanh(self.a(image)))) + F.interpolate(image, scale_factor=2, mode="bicubic", align_corners=False)
+        y = self.shuffle(self.b(torch.tanh(self.a(image)))) + F.interpolate(
+            image, scale_factor=2, mode="bicubic", align_corners=False
+        )
         return torch.sqrt((y - target) ** 2 + 1e-6).mean()
 
 
@@ -705,23 +952,31 @@ class PixelCnn(nn.Module):
         mask = torch.ones(1, 1, 5, 5)
         mask[..., 2, 2:], mask[..., 3:, :] = 0, 0
         self.register_buffer("mask", mask)
-        self.w, self.c = nn.Parameter(torch.randn(6, 1, 5, 5) * 0.2), nn.Conv2d(6, 1, 3, padding=1, padding_mode="circular")
+        self.w, self.c = (
+            nn.Parameter(torch.randn(6, 1, 5, 5) * 0.2),
+            nn.Conv2d(6, 1, 3, padding=1, padding_mode="circular"),
+        )
 
     def forward(self, image, target):
-        return F.binary_cross_entropy(torch.sigmoid(self.c(F.elu(F.conv2d(image, self.w * self.mask, padding=2)))), target)
+        return F.binary_cross_entropy(
+            torch.sigmoid(self.c(F.elu(F.conv2d(image, self.w * self.mask, padding=2)))), target
+        )
 
 
 @model("vae", x=unit(4, 20), eps=real(4, 5))
 class Vae(nn.Module):
     def __init__(self):
         super().__init__()
-        self.enc, self.dec = nn.Sequential(nn.Linear(20, 16), nn.Softplus(), nn.Linear(16, 10)), nn.Sequential(nn.Linear(5, 16), nn.Mish(), nn.Linear(16, 20))
+        self.enc, self.dec = (
+            nn.Sequential(nn.Linear(20, 16), nn.Softplus(), nn.Linear(16, 10)),
+            nn.Sequential(nn.Linear(5, 16), nn.Mish(), nn.Linear(16, 20)),
+        )
 
     def forward(self, x, eps):
         mu, log_var = self.enc(x).chunk(2, -1)
         y = self.dec(mu + eps * torch.exp(0.5 * log_var))
         rec = F.binary_cross_entropy_with_logits(y, x, reduction="sum") / x.shape[0]
-        return rec - 0.5 * (1 + log_var - mu ** 2 - log_var.exp()).sum(1).mean()
+        return rec - 0.5 * (1 + log_var - mu**2 - log_var.exp()).sum(1).mean()
 
 
 @model("vq-vae", x=real(4, 6, 8))
@@ -734,7 +989,11 @@ class VqVae(nn.Module):
 
     def forward(self, x):
         z = self.enc(x)
-        d = (z ** 2).sum(-1, keepdim=True) - 2 * z @ self.code.weight.t() + (self.code.weight ** 2).sum(-1)
+        d = (
+            (z**2).sum(-1, keepdim=True)
+            - 2 * z @ self.code.weight.t()
+            + (self.code.weight**2).sum(-1)
+        )
         q = self.code(d.argmin(-1))
         st = z + (q - z) * 0.5
         return F.mse_loss(self.dec(st), x) + 1.25 * F.mse_loss(q, z)
@@ -744,12 +1003,22 @@ class VqVae(nn.Module):
 class Gan(nn.Module):
     def __init__(self):
         super().__init__()
-        self.g = nn.Sequential(nn.ConvTranspose2d(6, 8, 4, 1, 0, bias=False), nn.BatchNorm2d(8), nn.ReLU(), nn.ConvTranspose2d(8, 1, 4, 2, 1), nn.Tanh())
+        self.g = nn.Sequential(
+            nn.ConvTranspose2d(6, 8, 4, 1, 0, bias=False),
+            nn.BatchNorm2d(8),
+            nn.ReLU(),
+            nn.ConvTranspose2d(8, 1, 4, 2, 1),
+            nn.Tanh(),
+        )
         self.d = nn.Sequential(nn.Conv2d(1, 6, 4, 2, 1), nn.LeakyReLU(0.2), nn.Conv2d(6, 1, 4))
 
     def forward(self, z, real_):
         fake = self.g(z[:, :, None, None])
-        return F.softplus(-self.d(fake)).mean() + F.relu(1 - self.d(real_)).mean() + 0.5 * F.relu(1 + self.d(fake)).mean()
+        return (
+            F.softplus(-self.d(fake)).mean()
+            + F.relu(1 - self.d(real_)).mean()
+            + 0.5 * F.relu(1 + self.d(fake)).mean()
+        )
 
 
 @model("style-modulation", x=real(2, 4, 6, 6), w=real(2, 5), y=real(2, 6, 6, 6))
@@ -762,8 +1031,10 @@ class Modulated(nn.Module):
 
     def forward(self, x, w, y):
         k = self.weight[None] * self.style(w)[:, None, :, None, None]
-        k = k * torch.rsqrt((k ** 2).sum((2, 3, 4), keepdim=True) + 1e-8)
-        out = F.conv2d(x.reshape(1, 8, 6, 6), k.reshape(12, 4, 3, 3), padding=1, groups=2).view(2, 6, 6, 6)
+        k = k * torch.rsqrt((k**2).sum((2, 3, 4), keepdim=True) + 1e-8)
+        out = F.conv2d(x.reshape(1, 8, 6, 6), k.reshape(12, 4, 3, 3), padding=1, groups=2).view(
+            2, 6, 6, 6
+        )
         return F.mse_loss(F.leaky_relu(out, 0.2), y)
 
 
@@ -791,7 +1062,9 @@ class SpatialTransformer(nn.Module):
 
     def forward(self, image, labels):
         theta = self.loc(image.flatten(1)).view(2, 2, 3) * 0.1 + torch.eye(2, 3, dtype=image.dtype)
-        x = F.grid_sample(image, F.affine_grid(theta, [2, 1, 8, 8], align_corners=False), align_corners=False)
+        x = F.grid_sample(
+            image, F.affine_grid(theta, [2, 1, 8, 8], align_corners=False), align_corners=False
+        )
         return F.cross_entropy(self.head(F.relu(self.conv(x)).flatten(1)), labels)
 
 
@@ -801,18 +1074,27 @@ class Warp(nn.Module):
     def __init__(self, mode, padding, align):
         super().__init__()
         self.kind = dict(mode=mode, padding_mode=padding, align_corners=align)
-        self.features, self.flow, self.grid = nn.Conv2d(3, 10, 3, padding=1), nn.Conv2d(3, 2, 3, padding=1), nn.Parameter(torch.rand(1, 7, 9, 2) * 2.6 - 1.3)
+        self.features, self.flow, self.grid = (
+            nn.Conv2d(3, 10, 3, padding=1),
+            nn.Conv2d(3, 2, 3, padding=1),
+            nn.Parameter(torch.rand(1, 7, 9, 2) * 2.6 - 1.3),
+        )
 
     def forward(self, image, target):
         grid = self.grid + 0.3 * torch.tanh(self.flow(image)).permute(0, 2, 3, 1)
-        return F.mse_loss(F.grid_sample(torch.tanh(self.features(image)), grid, **self.kind), target)
+        return F.mse_loss(
+            F.grid_sample(torch.tanh(self.features(image)), grid, **self.kind), target
+        )
 
 
 for kind in ["bilinear", "nearest", "bicubic"]:
     for edge in ["zeros", "border", "reflection"]:
         for corners in [False, True]:
-            model(f"warp-{kind}-{edge}{'-corners' if corners else ''}", image=real(2, 3, 7, 9), target=real(2, 10, 7, 9))(
-                lambda kind=kind, edge=edge, corners=corners: Warp(kind, edge, corners))
+            model(
+                f"warp-{kind}-{edge}{'-corners' if corners else ''}",
+                image=real(2, 3, 7, 9),
+                target=real(2, 10, 7, 9),
+            )(lambda kind=kind, edge=edge, corners=corners: Warp(kind, edge, corners))
 
 
 @model("unfold-patches", image=real(2, 3, 8, 8), target=real(2, 3, 8, 8))
@@ -829,7 +1111,15 @@ class Unfold(nn.Module):
 
 @model("fold-patches", 2, 0, 1, 2, image=real(2, 2, 9, 8), target=real(2, 2, 9, 8, seed=4))
 @model("fold-overlap", 3, 1, 1, 1, image=real(2, 2, 9, 8), target=real(2, 2, 9, 8, seed=4))
-@model("fold-dilated", (3, 2), (2, 0), (2, 1), (1, 2), image=real(2, 2, 9, 8), target=real(2, 2, 9, 8, seed=4))
+@model(
+    "fold-dilated",
+    (3, 2),
+    (2, 0),
+    (2, 1),
+    (1, 2),
+    image=real(2, 2, 9, 8),
+    target=real(2, 2, 9, 8, seed=4),
+)
 class Fold(nn.Module):
     """Patches that are put back, added where they overlap."""
 
@@ -852,7 +1142,10 @@ class Unpool(nn.Module):
     def __init__(self, kernel):
         super().__init__()
         self.a, self.b = nn.Conv2d(2, 4, 3, padding=1), nn.Conv2d(4, 2, 3, padding=1)
-        self.pool, self.unpool = nn.MaxPool2d(kernel, 2, return_indices=True), nn.MaxUnpool2d(kernel, 2)
+        self.pool, self.unpool = (
+            nn.MaxPool2d(kernel, 2, return_indices=True),
+            nn.MaxUnpool2d(kernel, 2),
+        )
 
     def forward(self, image, target):
         h = self.a(image)
@@ -873,7 +1166,8 @@ class MaxpoolTies(nn.Module):
         return F.mse_loss(self.head(F.max_pool2d(h, 3, 2, 1).flatten(1)), y)
 
 
-# ---- graphs, tables, points and losses ----------------------------------------------------------------------------------------------------------
+# ---- graphs, tables, points and losses
+# ------------------------------------------------------------------------------
 EDGES = [[0, 1, 1, 2, 3, 4, 5, 0, 2, 5], [1, 0, 2, 1, 4, 3, 0, 5, 5, 2]]
 
 
@@ -888,7 +1182,11 @@ class GraphConv(nn.Module):
     def forward(self, x, edges, labels):
         s, t = edges[0], edges[1]
         h = self.a(x)
-        deg = torch.zeros(6, dtype=x.dtype).index_add(0, t, torch.ones(10, dtype=x.dtype)).clamp(min=1)
+        deg = (
+            torch.zeros(6, dtype=x.dtype)
+            .index_add(0, t, torch.ones(10, dtype=x.dtype))
+            .clamp(min=1)
+        )
         h = F.relu(torch.zeros_like(h).index_add(0, t, h[s]) / deg[:, None] + h)
         agg = torch.zeros(6, 8, dtype=x.dtype).scatter_add(0, t[:, None].expand(10, 8), h[s])
         return F.cross_entropy(self.b(agg) + self.own(h), labels)
@@ -923,21 +1221,30 @@ class ScatterPool(nn.Module):
         self.f, self.base, self.how = nn.Linear(4, 4), nn.Parameter(torch.rand(3, 4)), how
 
     def forward(self, x, at, y):
-        return F.mse_loss(self.base.scatter_reduce(0, at[:, None].expand(8, 4), self.f(x), self.how), y)
+        return F.mse_loss(
+            self.base.scatter_reduce(0, at[:, None].expand(8, 4), self.f(x), self.how), y
+        )
 
 
 @model("dlrm", dense=real(4, 6), bag=ids(20, 4, 3), bag2=ids(30, 4, 2), y=unit(4))
 class Dlrm(nn.Module):
     def __init__(self):
         super().__init__()
-        self.bot, self.a, self.b, self.top = nn.Linear(6, 8), nn.EmbeddingBag(20, 8, mode="sum"), nn.EmbeddingBag(30, 8, mode="mean"), nn.Linear(11, 1)
+        self.bot, self.a, self.b, self.top = (
+            nn.Linear(6, 8),
+            nn.EmbeddingBag(20, 8, mode="sum"),
+            nn.EmbeddingBag(30, 8, mode="mean"),
+            nn.Linear(11, 1),
+        )
 
     def forward(self, dense, bag, bag2, y):
         x = F.relu(self.bot(dense))
         t = torch.stack([x, self.a(bag), self.b(bag2)], 1)
         z = t @ t.transpose(1, 2)
         i, j = torch.tril_indices(3, 3, -1)
-        return F.binary_cross_entropy_with_logits(self.top(torch.cat([x, z[:, i, j]], 1))[:, 0], (y > 0.5).to(x.dtype))
+        return F.binary_cross_entropy_with_logits(
+            self.top(torch.cat([x, z[:, i, j]], 1))[:, 0], (y > 0.5).to(x.dtype)
+        )
 
 
 @model("embedding-sum", bag=ids(20, 4, 3), y=real(4, 8))
@@ -956,11 +1263,15 @@ class EmbeddingSum(nn.Module):
 class DeepFm(nn.Module):
     def __init__(self):
         super().__init__()
-        self.emb, self.lin, self.deep = nn.Embedding(12, 6), nn.Embedding(12, 1), nn.Sequential(nn.Linear(24, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 1))
+        self.emb, self.lin, self.deep = (
+            nn.Embedding(12, 6),
+            nn.Embedding(12, 1),
+            nn.Sequential(nn.Linear(24, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 1)),
+        )
 
     def forward(self, fields, y):
         e = self.emb(fields)
-        fm = 0.5 * (e.sum(1) ** 2 - (e ** 2).sum(1)).sum(-1, keepdim=True)
+        fm = 0.5 * (e.sum(1) ** 2 - (e**2).sum(1)).sum(-1, keepdim=True)
         z = self.lin(fields).sum(1) + fm + self.deep(e.flatten(1))
         return F.binary_cross_entropy(torch.sigmoid(z)[:, 0], y)
 
@@ -987,7 +1298,9 @@ class PointNet(nn.Module):
     def forward(self, points, labels):
         m = self.t(points).max(1)[0].view(3, 3, 3) + torch.eye(3, dtype=points.dtype)
         x = F.relu(self.a((points @ m).transpose(1, 2)))
-        reg = torch.linalg.matrix_norm(torch.eye(3, dtype=points.dtype) - m @ m.transpose(1, 2)).mean()
+        reg = torch.linalg.matrix_norm(
+            torch.eye(3, dtype=points.dtype) - m @ m.transpose(1, 2)
+        ).mean()
         return F.cross_entropy(self.head(x.max(2).values), labels) + 0.1 * reg
 
 
@@ -1000,7 +1313,11 @@ class Dgcnn(nn.Module):
         self.f, self.head = nn.Linear(6, 8), nn.Linear(8, 4)
 
     def forward(self, points, labels):
-        d = torch.cdist(points, points, compute_mode="donot_use_mm_for_euclid_dist") if False else ((points[:, :, None] - points[:, None]) ** 2).sum(-1)
+        d = (
+            torch.cdist(points, points, compute_mode="donot_use_mm_for_euclid_dist")
+            if False
+            else ((points[:, :, None] - points[:, None]) ** 2).sum(-1)
+        )
         at = d.topk(3, largest=False).indices
         near = torch.gather(points[:, None].expand(2, 8, 8, 3), 2, at[..., None].expand(2, 8, 3, 3))
         e = torch.cat([near - points[:, :, None], points[:, :, None].expand_as(near)], -1)
@@ -1016,10 +1333,14 @@ class Nerf(nn.Module):
         self.net = nn.Sequential(nn.Linear(15, 16), nn.ReLU(), nn.Linear(16, 4))
 
     def forward(self, rays, color):
-        f = torch.cat([rays, torch.sin(rays), torch.cos(rays), torch.sin(2 * rays), torch.cos(2 * rays)], -1)
+        f = torch.cat(
+            [rays, torch.sin(rays), torch.cos(rays), torch.sin(2 * rays), torch.cos(2 * rays)], -1
+        )
         y = self.net(f)
         alpha = 1 - torch.exp(-F.softplus(y[..., 3]) * 0.3)
-        keep = torch.cumprod(torch.cat([torch.ones_like(alpha[:, :1]), 1 - alpha + 1e-10], 1), 1)[:, :-1]
+        keep = torch.cumprod(torch.cat([torch.ones_like(alpha[:, :1]), 1 - alpha + 1e-10], 1), 1)[
+            :, :-1
+        ]
         return F.mse_loss(((alpha * keep)[..., None] * torch.sigmoid(y[..., :3])).sum(1), color)
 
 
@@ -1046,18 +1367,25 @@ class Ppo(nn.Module):
         a = (adv - adv.mean()) / (adv.std() + 1e-8)
         surrogate = torch.min(ratio * a, ratio.clamp(0.8, 1.2) * a)
         entropy = -(lp.exp() * lp).sum(-1)
-        return -surrogate.mean() + 0.5 * (self.v(h)[:, 0] - ret).pow(2).mean() - 0.01 * entropy.mean()
+        return (
+            -surrogate.mean() + 0.5 * (self.v(h)[:, 0] - ret).pow(2).mean() - 0.01 * entropy.mean()
+        )
 
 
 @model("simclr", a=real(5, 8), b=real(5, 8, seed=4))
 class SimClr(nn.Module):
     def __init__(self):
         super().__init__()
-        self.f, self.t = nn.Sequential(nn.Linear(8, 12), nn.BatchNorm1d(12), nn.ReLU(), nn.Linear(12, 6)), nn.Parameter(torch.tensor(0.2))
+        self.f, self.t = (
+            nn.Sequential(nn.Linear(8, 12), nn.BatchNorm1d(12), nn.ReLU(), nn.Linear(12, 6)),
+            nn.Parameter(torch.tensor(0.2)),
+        )
 
     def forward(self, a, b):
         z = F.normalize(self.f(torch.cat([a, b])), dim=-1)
-        s = (z @ z.t() * torch.exp(self.t)).masked_fill(torch.eye(10, dtype=torch.bool), float("-inf"))
+        s = (z @ z.t() * torch.exp(self.t)).masked_fill(
+            torch.eye(10, dtype=torch.bool), float("-inf")
+        )
         return F.cross_entropy(s, torch.cat([torch.arange(5, 10), torch.arange(0, 5)]))
 
 
@@ -1069,7 +1397,11 @@ class Triplet(nn.Module):
 
     def forward(self, a, p, n):
         a, p, n = self.f(a), self.f(p), self.f(n)
-        return F.triplet_margin_loss(a, p, n, margin=1.0) + (1 - F.cosine_similarity(a, p)).mean() + F.margin_ranking_loss(a[:, 0], n[:, 0], torch.ones_like(a[:, 0]), 0.1)
+        return (
+            F.triplet_margin_loss(a, p, n, margin=1.0)
+            + (1 - F.cosine_similarity(a, p)).mean()
+            + F.margin_ranking_loss(a[:, 0], n[:, 0], torch.ones_like(a[:, 0]), 0.1)
+        )
 
 
 @model("sparsemax", x=real(5, 8), y=ids(6, 5))
@@ -1104,10 +1436,24 @@ class Losses(nn.Module):
         quantile = torch.maximum(0.9 * (y - z), -0.1 * (y - z)).mean()
         poisson = F.poisson_nll_loss(z, p)
         gauss = F.gaussian_nll_loss(z, y, F.softplus(z) + 0.1)
-        hinge = F.multi_margin_loss(z, k) if False else F.relu(1 + z - z.gather(1, k[:, None])).sum(1).mean()
+        hinge = (
+            F.multi_margin_loss(z, k)
+            if False
+            else F.relu(1 + z - z.gather(1, k[:, None])).sum(1).mean()
+        )
         logcosh = (F.softplus(2 * (z - y)) - (z - y) - math.log(2.0)).mean()
         dice = 1 - 2 * (torch.sigmoid(z) * p).sum() / (torch.sigmoid(z).sum() + p.sum() + 1)
-        return kl + quantile + poisson + gauss + 0.1 * hinge + logcosh + dice + F.soft_margin_loss(z, torch.sign(y)) + F.cosine_embedding_loss(z, y, torch.ones(6, dtype=z.dtype))
+        return (
+            kl
+            + quantile
+            + poisson
+            + gauss
+            + 0.1 * hinge
+            + logcosh
+            + dice
+            + F.soft_margin_loss(z, torch.sign(y))
+            + F.cosine_embedding_loss(z, y, torch.ones(6, dtype=z.dtype))
+        )
 
 
 @model("smoothed-ce", x=real(6, 8), y=ids(4, 6), soft=unit(6, 4))
@@ -1133,13 +1479,50 @@ class Activations(nn.Module):
         self.f = nn.Linear(16, 16)
 
     def forward(self, x, y):
-        acts = [F.celu, F.selu, F.softsign, F.hardshrink, F.softshrink, F.tanhshrink, F.logsigmoid, F.relu6, F.hardswish, F.hardsigmoid, F.mish, F.silu, torch.atan, torch.sinh,
-                lambda z: F.threshold(z, 0.1, -0.2), lambda z: F.rrelu(z, 0.2, 0.2), lambda z: F.glu(torch.cat([z, z * 0.5], -1)), lambda z: F.elu(z, 0.7),
-                lambda z: torch.tan(z * 0.2), lambda z: torch.asin(torch.tanh(z) * 0.9), lambda z: torch.expm1(z), lambda z: torch.log1p(z.abs()), lambda z: torch.frac(z),
-                lambda z: torch.remainder(z, 0.7), lambda z: torch.fmod(z, 0.7), lambda z: torch.round(z) * z, lambda z: torch.lerp(z, y, 0.3), lambda z: torch.addcmul(z, z, y),
-                lambda z: z.clamp(max=0.5), lambda z: torch.nan_to_num(z), lambda z: torch.hypot(z, y) if False else torch.sqrt(z * z + y * y), lambda z: torch.acosh(1.5 + z * z), lambda z: torch.asinh(z),
-                lambda z: torch.atanh(torch.tanh(z) * 0.5), lambda z: torch.acos(torch.tanh(z) * 0.9), lambda z: torch.cosh(z), lambda z: torch.floor(z) * z, lambda z: z ** 3, lambda z: (z * z + 0.1) ** y,
-                lambda z: torch.exp2(z), lambda z: torch.log2(z.abs() + 1), lambda z: z.sign() * z.abs().sqrt()]
+        acts = [
+            F.celu,
+            F.selu,
+            F.softsign,
+            F.hardshrink,
+            F.softshrink,
+            F.tanhshrink,
+            F.logsigmoid,
+            F.relu6,
+            F.hardswish,
+            F.hardsigmoid,
+            F.mish,
+            F.silu,
+            torch.atan,
+            torch.sinh,
+            lambda z: F.threshold(z, 0.1, -0.2),
+            lambda z: F.rrelu(z, 0.2, 0.2),
+            lambda z: F.glu(torch.cat([z, z * 0.5], -1)),
+            lambda z: F.elu(z, 0.7),
+            lambda z: torch.tan(z * 0.2),
+            lambda z: torch.asin(torch.tanh(z) * 0.9),
+            lambda z: torch.expm1(z),
+            lambda z: torch.log1p(z.abs()),
+            lambda z: torch.frac(z),
+            lambda z: torch.remainder(z, 0.7),
+            lambda z: torch.fmod(z, 0.7),
+            lambda z: torch.round(z) * z,
+            lambda z: torch.lerp(z, y, 0.3),
+            lambda z: torch.addcmul(z, z, y),
+            lambda z: z.clamp(max=0.5),
+            lambda z: torch.nan_to_num(z),
+            lambda z: torch.hypot(z, y) if False else torch.sqrt(z * z + y * y),
+            lambda z: torch.acosh(1.5 + z * z),
+            lambda z: torch.asinh(z),
+            lambda z: torch.atanh(torch.tanh(z) * 0.5),
+            lambda z: torch.acos(torch.tanh(z) * 0.9),
+            lambda z: torch.cosh(z),
+            lambda z: torch.floor(z) * z,
+            lambda z: z**3,
+            lambda z: (z * z + 0.1) ** y,
+            lambda z: torch.exp2(z),
+            lambda z: torch.log2(z.abs() + 1),
+            lambda z: z.sign() * z.abs().sqrt(),
+        ]
         z = self.f(x)
         return sum(F.mse_loss(a(z), y) for a in acts)
 
@@ -1152,14 +1535,45 @@ class Reductions(nn.Module):
 
     def forward(self, x, y):
         z = self.f(x)
-        parts = [z.amax(1), z.amin(-1), z.prod(2), z.norm(dim=1), z.norm(p=1, dim=2), z.logsumexp(1), z.std(1), z.var(2, unbiased=False), z.max(2).values, z.min(1).values, z.mean((0, 2)),
-                 z.sum(), z.max(), z.median(2).values if False else z.sort(2).values[..., 2], z.cumsum(1), torch.cumsum(z.flip(1), 1), z.kthvalue(2, 2).values if False else z.topk(2, 1).values, z.norm(),
-                 torch.linalg.vector_norm(z, 3, 1) if False else z.abs().pow(3).sum(1), z.square().mean(), z.diff(dim=1), z.roll(2, 1), z.unfold(1, 3, 1), z.tril(), z.triu(1), z.repeat(1, 2, 1),
-                 z.repeat_interleave(2, 1), z.flatten(1).var(1)]
+        parts = [
+            z.amax(1),
+            z.amin(-1),
+            z.prod(2),
+            z.norm(dim=1),
+            z.norm(p=1, dim=2),
+            z.logsumexp(1),
+            z.std(1),
+            z.var(2, unbiased=False),
+            z.max(2).values,
+            z.min(1).values,
+            z.mean((0, 2)),
+            z.sum(),
+            z.max(),
+            z.median(2).values if False else z.sort(2).values[..., 2],
+            z.cumsum(1),
+            torch.cumsum(z.flip(1), 1),
+            z.kthvalue(2, 2).values if False else z.topk(2, 1).values,
+            z.norm(),
+            torch.linalg.vector_norm(z, 3, 1) if False else z.abs().pow(3).sum(1),
+            z.square().mean(),
+            z.diff(dim=1),
+            z.roll(2, 1),
+            z.unfold(1, 3, 1),
+            z.tril(),
+            z.triu(1),
+            z.repeat(1, 2, 1),
+            z.repeat_interleave(2, 1),
+            z.flatten(1).var(1),
+        ]
         return sum((p * p * 0.1 + p).mean() for p in parts) + F.mse_loss(z, y)
 
 
-@model("indexing", x=real(4, 6, 5), at=fixed([1, 3, 3, 0]), m=lambda: torch.arange(24).view(4, 6) % 3 == 0)
+@model(
+    "indexing",
+    x=real(4, 6, 5),
+    at=fixed([1, 3, 3, 0]),
+    m=lambda: torch.arange(24).view(4, 6) % 3 == 0,
+)
 class Indexing(nn.Module):
     def __init__(self):
         super().__init__()
@@ -1167,22 +1581,55 @@ class Indexing(nn.Module):
 
     def forward(self, x, at, m):
         z = self.f(x) * self.w
-        parts = [z[:, at], z[at, at], z[at], z[..., ::2], z[:, -1], z[:, 1:-1:2], z[:, :, [0, 2, 4]], z.index_select(1, at), torch.where(m[..., None], z, -z), z.masked_fill(m[..., None], 0.5),
-                 torch.take_along_dim(z, at.view(4, 1, 1), 1), z.scatter(1, at.view(4, 1, 1).expand(4, 1, 5), 0.25), z.index_put((at, at), self.w[0, 0].expand(4, 5)) if False else z,
-                 torch.stack([z, z * z], 1), torch.cat([z, x], 1), z.split(2, 1)[1], z.view(4, 3, 2, 5).transpose(1, 2).reshape(4, 30), z.expand(2, 4, 6, 5), F.pad(z, (1, 2, 0, 1), value=0.3),
-                 z.narrow(1, 1, 3), z.movedim(0, 2), torch.einsum("bij,bkj->bik", z, z), torch.tensordot(z, self.w, ([2], [2])), torch.outer(z[0, 0], z[1, 1]), torch.diagonal(z, 0, 0, 1), z.select(1, 2),
-                 z.new_zeros(4, 6, 5).index_copy(0, at[:1], z[:1]) if False else z]
+        parts = [
+            z[:, at],
+            z[at, at],
+            z[at],
+            z[..., ::2],
+            z[:, -1],
+            z[:, 1:-1:2],
+            z[:, :, [0, 2, 4]],
+            z.index_select(1, at),
+            torch.where(m[..., None], z, -z),
+            z.masked_fill(m[..., None], 0.5),
+            torch.take_along_dim(z, at.view(4, 1, 1), 1),
+            z.scatter(1, at.view(4, 1, 1).expand(4, 1, 5), 0.25),
+            z.index_put((at, at), self.w[0, 0].expand(4, 5)) if False else z,
+            torch.stack([z, z * z], 1),
+            torch.cat([z, x], 1),
+            z.split(2, 1)[1],
+            z.view(4, 3, 2, 5).transpose(1, 2).reshape(4, 30),
+            z.expand(2, 4, 6, 5),
+            F.pad(z, (1, 2, 0, 1), value=0.3),
+            z.narrow(1, 1, 3),
+            z.movedim(0, 2),
+            torch.einsum("bij,bkj->bik", z, z),
+            torch.tensordot(z, self.w, ([2], [2])),
+            torch.outer(z[0, 0], z[1, 1]),
+            torch.diagonal(z, 0, 0, 1),
+            z.select(1, 2),
+            z.new_zeros(4, 6, 5).index_copy(0, at[:1], z[:1]) if False else z,
+        ]
         return sum((p * p * 0.1 + p).mean() for p in parts)
 
 
 @model("detr", image=real(2, 3, 8, 8), cls=ids(4, 2, 3), box=unit(2, 3, 4))
 class Detr(nn.Module):
-    """Convolutional features, encoder-decoder with learnt queries, box losses of a fixed matching."""
+    """Convolutional features, encoder-decoder with learnt queries, box losses of a fixed
+    matching."""
 
     def __init__(self):
         super().__init__()
-        self.conv, self.pos, self.query = nn.Conv2d(3, 16, 2, 2), nn.Parameter(torch.rand(16, 16)), nn.Parameter(torch.rand(3, 16))
-        self.net, self.cls, self.box = nn.Transformer(16, 2, 1, 1, 32, 0.0, batch_first=True), nn.Linear(16, 4), nn.Linear(16, 4)
+        self.conv, self.pos, self.query = (
+            nn.Conv2d(3, 16, 2, 2),
+            nn.Parameter(torch.rand(16, 16)),
+            nn.Parameter(torch.rand(3, 16)),
+        )
+        self.net, self.cls, self.box = (
+            nn.Transformer(16, 2, 1, 1, 32, 0.0, batch_first=True),
+            nn.Linear(16, 4),
+            nn.Linear(16, 4),
+        )
 
     def forward(self, image, cls, box):
         x = self.conv(image).flatten(2).transpose(1, 2) + self.pos
@@ -1194,7 +1641,11 @@ class Detr(nn.Module):
         union = b[..., 2:].prod(-1) + box[..., 2:].prod(-1) - inter
         hull = (torch.max(hi, h2) - torch.min(lo, l2)).prod(-1)
         giou = inter / union - (hull - union) / hull
-        return F.cross_entropy(self.cls(h).transpose(1, 2), cls) + F.l1_loss(b, box) + (1 - giou).mean()
+        return (
+            F.cross_entropy(self.cls(h).transpose(1, 2), cls)
+            + F.l1_loss(b, box)
+            + (1 - giou).mean()
+        )
 
 
 @model("capsule", x=real(3, 6, 4), y=ids(2, 3))
@@ -1215,7 +1666,11 @@ class Capsule(nn.Module):
             b = b + torch.einsum("bije,bje->bij", u, v)
         length = v.norm(dim=-1)
         t = F.one_hot(y, 2).to(x.dtype)
-        return (t * F.relu(0.9 - length) ** 2 + 0.5 * (1 - t) * F.relu(length - 0.1) ** 2).sum(1).mean()
+        return (
+            (t * F.relu(0.9 - length) ** 2 + 0.5 * (1 - t) * F.relu(length - 0.1) ** 2)
+            .sum(1)
+            .mean()
+        )
 
 
 @model("neural-ode", x=real(3, 4), y=real(3, 4))
@@ -1256,16 +1711,27 @@ class DeepSets(nn.Module):
 
 @model("hypernet", x=real(4, 3), z=real(4, 5), y=real(4, 2))
 class HyperNet(nn.Module):
-    """One network makes the weights of another, per sample; a bilinear form; a low-rank addition to a weight."""
+    """One network makes the weights of another, per sample; a bilinear form; a low-rank addition to
+    a weight."""
 
     def __init__(self):
         super().__init__()
         self.h, self.bi = nn.Linear(5, 6), nn.Bilinear(3, 5, 2)
-        self.frozen, self.a, self.b = nn.Linear(3, 2), nn.Parameter(torch.randn(2, 3)), nn.Parameter(torch.zeros(2, 2))
+        self.frozen, self.a, self.b = (
+            nn.Linear(3, 2),
+            nn.Parameter(torch.randn(2, 3)),
+            nn.Parameter(torch.zeros(2, 2)),
+        )
 
     def forward(self, x, z, y):
         w = self.h(z).view(4, 2, 3)
-        return F.mse_loss(torch.bmm(w, x[..., None])[..., 0] + self.bi(x, z) + self.frozen(x) + x @ self.a.t() @ self.b.t(), y)
+        return F.mse_loss(
+            torch.bmm(w, x[..., None])[..., 0]
+            + self.bi(x, z)
+            + self.frozen(x)
+            + x @ self.a.t() @ self.b.t(),
+            y,
+        )
 
 
 @model("kan", x=real(5, 3), y=real(5, 2))
@@ -1282,11 +1748,18 @@ class Kan(nn.Module):
         z = torch.tanh(x)[..., None]
         b = ((z >= g[:-1]) & (z < g[1:])).to(x.dtype)
         for k in range(1, 4):
-            b = (z - g[:-k - 1]) / (g[k:-1] - g[:-k - 1]) * b[..., :-1] + (g[k + 1:] - z) / (g[k + 1:] - g[1:-k]) * b[..., 1:]
+            b = (z - g[: -k - 1]) / (g[k:-1] - g[: -k - 1]) * b[..., :-1] + (g[k + 1 :] - z) / (
+                g[k + 1 :] - g[1:-k]
+            ) * b[..., 1:]
         return F.mse_loss(torch.einsum("big,oig->bo", b, self.c) + F.silu(x) @ self.w.t(), y)
 
 
-@model("rnn-packed-max", x=real(3, 6, 4), keep=fixed([[1.0] * 6, [1.0] * 4 + [0.0] * 2, [1.0] * 2 + [0.0] * 4]), y=ids(3, 3))
+@model(
+    "rnn-packed-max",
+    x=real(3, 6, 4),
+    keep=fixed([[1.0] * 6, [1.0] * 4 + [0.0] * 2, [1.0] * 2 + [0.0] * 4]),
+    y=ids(3, 3),
+)
 class MaskedGru(nn.Module):
     def __init__(self):
         super().__init__()
@@ -1299,33 +1772,79 @@ class MaskedGru(nn.Module):
 
 
 class Ties(nn.Module):
-    """Equal elements in reductions, and arguments at the corners of functions.  Not max(dim) and topk: whom they choose is not in the file."""
-    exact = True                             # parameters without noise
+    """Equal elements in reductions, and arguments at the corners of functions.  Not max(dim) and
+    topk: whom they choose is not in the file."""
+
+    exact = True  # parameters without noise
 
     def __init__(self):
         super().__init__()
-        x = torch.tensor([[0.0, 1.0, 1.0, -1.0], [3.0, 3.0, -3.0, 0.0], [2.0, 2.0, 2.0, 2.0], [-2.0, 0.5, -0.5, 6.0]])
+        x = torch.tensor(
+            [
+                [0.0, 1.0, 1.0, -1.0],
+                [3.0, 3.0, -3.0, 0.0],
+                [2.0, 2.0, 2.0, 2.0],
+                [-2.0, 0.5, -0.5, 6.0],
+            ]
+        )
         self.net = nn.Module()
-        self.net.z, self.net.w, self.net.b = nn.Parameter(x.clone()), nn.Parameter(x.flip(1)), nn.Parameter(torch.zeros(2, 4))
+        self.net.z, self.net.w, self.net.b = (
+            nn.Parameter(x.clone()),
+            nn.Parameter(x.flip(1)),
+            nn.Parameter(torch.zeros(2, 4)),
+        )
 
 
 def tie(name, f):
     """One function of tied arguments alone, so that a difference names it."""
+
     class Tie(Ties):
         def forward(self, at):
             z, w = self.net.z, self.net.w
             y = f(z, w).flatten()
-            return (y * (torch.arange(y.numel(), dtype=z.dtype) / 7 + 1)).sum() + self.net.b.sum() * 0
+            return (
+                y * (torch.arange(y.numel(), dtype=z.dtype) / 7 + 1)
+            ).sum() + self.net.b.sum() * 0
+
     model("tie-" + name, at=fixed([0, 1, 1, 0]))(Tie)
 
 
-for _name, _f in dict(amax=lambda z, w: z.amax(1), amin=lambda z, w: z.amin(0), maximum=torch.maximum, minimum=torch.minimum,
-                      clamp=lambda z, w: z.clamp(-1, 2), clamp_min=lambda z, w: z.clamp(min=0), clamp_max=lambda z, w: z.clamp(max=3), abs=lambda z, w: z.abs(), relu=lambda z, w: F.relu(z),
-                      relu6=lambda z, w: F.relu6(z), hardtanh=lambda z, w: F.hardtanh(z), hardswish=lambda z, w: F.hardswish(z), hardsigmoid=lambda z, w: F.hardsigmoid(z),
-                      leaky=lambda z, w: F.leaky_relu(z, 0.1), elu=lambda z, w: F.elu(z), softshrink=lambda z, w: F.softshrink(z, 0.5),
-                      hardshrink=lambda z, w: F.hardshrink(z, 0.5), threshold=lambda z, w: F.threshold(z, 1, 0.5), maxall=lambda z, w: z.max(), maxpool=lambda z, w: F.max_pool1d(z[None], 2, 1),
-                      smooth_l1=lambda z, w: F.smooth_l1_loss(z, w, reduction="none"), huber=lambda z, w: F.huber_loss(z, w, reduction="none"), l1=lambda z, w: F.l1_loss(z, w, reduction="none"),
-                      scatter=lambda z, w: w[:2].scatter_reduce(0, torch.tensor([0, 1, 1, 0])[:, None].expand(4, 4), z, "amax"), prod=lambda z, w: z.prod(0), where=lambda z, w: torch.where(z > 0, z, w),
-                      prelu=lambda z, w: F.prelu(z, w[0, :1]), celu=lambda z, w: F.celu(z), selu=lambda z, w: F.selu(z), norm=lambda z, w: (z - z.detach()).norm(dim=1), sign=lambda z, w: z.sign() * z,
-                      pow0=lambda z, w: z.clamp(min=0) ** 1.5, sqrt=lambda z, w: torch.sqrt(F.relu(z) + 1e-12), softplus=lambda z, w: F.softplus(z * 30)).items():
+for _name, _f in dict(
+    amax=lambda z, w: z.amax(1),
+    amin=lambda z, w: z.amin(0),
+    maximum=torch.maximum,
+    minimum=torch.minimum,
+    clamp=lambda z, w: z.clamp(-1, 2),
+    clamp_min=lambda z, w: z.clamp(min=0),
+    clamp_max=lambda z, w: z.clamp(max=3),
+    abs=lambda z, w: z.abs(),
+    relu=lambda z, w: F.relu(z),
+    relu6=lambda z, w: F.relu6(z),
+    hardtanh=lambda z, w: F.hardtanh(z),
+    hardswish=lambda z, w: F.hardswish(z),
+    hardsigmoid=lambda z, w: F.hardsigmoid(z),
+    leaky=lambda z, w: F.leaky_relu(z, 0.1),
+    elu=lambda z, w: F.elu(z),
+    softshrink=lambda z, w: F.softshrink(z, 0.5),
+    hardshrink=lambda z, w: F.hardshrink(z, 0.5),
+    threshold=lambda z, w: F.threshold(z, 1, 0.5),
+    maxall=lambda z, w: z.max(),
+    maxpool=lambda z, w: F.max_pool1d(z[None], 2, 1),
+    smooth_l1=lambda z, w: F.smooth_l1_loss(z, w, reduction="none"),
+    huber=lambda z, w: F.huber_loss(z, w, reduction="none"),
+    l1=lambda z, w: F.l1_loss(z, w, reduction="none"),
+    scatter=lambda z, w: w[:2].scatter_reduce(
+        0, torch.tensor([0, 1, 1, 0])[:, None].expand(4, 4), z, "amax"
+    ),
+    prod=lambda z, w: z.prod(0),
+    where=lambda z, w: torch.where(z > 0, z, w),
+    prelu=lambda z, w: F.prelu(z, w[0, :1]),
+    celu=lambda z, w: F.celu(z),
+    selu=lambda z, w: F.selu(z),
+    norm=lambda z, w: (z - z.detach()).norm(dim=1),
+    sign=lambda z, w: z.sign() * z,
+    pow0=lambda z, w: z.clamp(min=0) ** 1.5,
+    sqrt=lambda z, w: torch.sqrt(F.relu(z) + 1e-12),
+    softplus=lambda z, w: F.softplus(z * 30),
+).items():
     tie(_name, _f)

@@ -3,8 +3,10 @@
 
     check_overlap.py CKC
 
-All ways that two boxes may lie, random sets of some, and a plan of ckc in which a tensor is moved; each against a look at every unit.
+All ways that two boxes may lie, random sets of some, and a plan of ckc in which a tensor is moved;
+each against a look at every unit.
 """
+
 import copy
 import itertools
 import json
@@ -50,7 +52,11 @@ def check_moved(ckc, folder, faults):
         node["cost_ram"] = 2 + k % 3
     with open(graph, "w", encoding="utf-8") as sink:
         json.dump(document, sink)
-    subprocess.run([ckc, "plan", graph, "--budget", "1", "--place", "--json", out], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        [ckc, "plan", graph, "--budget", "1", "--place", "--json", out],
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
     with open(out, encoding="utf-8") as source:
         plan = json.load(source)
     seen = 0

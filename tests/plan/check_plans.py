@@ -4,6 +4,7 @@ are damaged, it does not.
 
     check_plans.py WRITE_PLANS REPLAY.PY
 """
+
 import json
 import os
 import subprocess
@@ -12,8 +13,7 @@ import tempfile
 
 
 def replays(script, path):
-    run = subprocess.run([sys.executable, script, "model", path],
-                         capture_output=True, text=True)
+    run = subprocess.run([sys.executable, script, "model", path], capture_output=True, text=True)
     return run.returncode == 0, run.stderr
 
 

@@ -3,9 +3,11 @@
 
     check_transfers.py CKC
 
-One large transfer, whose operand has to stay beside the peak, and small ones behind it.  At every budget that has no room for the large one
-all of the small ones are hidden: as many seconds as with room for all, less what the large one hides alone.  More bytes never hide less.
+One large transfer, whose operand has to stay beside the peak, and small ones behind it.  At every
+budget that has no room for the large one all of the small ones are hidden: as many seconds as with
+room for all, less what the large one hides alone.  More bytes never hide less.
 """
+
 import json
 import os
 import re
@@ -37,8 +39,23 @@ def plan(ckc, folder, small, budget=None):
     graph, out = os.path.join(folder, "g.ck"), os.path.join(folder, "p.json")
     with open(graph, "w", encoding="utf-8") as sink:
         sink.write(HEAD + "".join(EACH.format(i) for i in range(small)) + "\tloss %loss\n}\n")
-    command = [ckc, graph, "--optimizer", "none", "--plan-only", "--device", "H100", "--quiet", "--json", out]
-    done = subprocess.run([*command, *(["--memory-budget", f"{budget}B"] if budget else [])], capture_output=True, text=True)
+    command = [
+        ckc,
+        graph,
+        "--optimizer",
+        "none",
+        "--plan-only",
+        "--device",
+        "H100",
+        "--quiet",
+        "--json",
+        out,
+    ]
+    done = subprocess.run(
+        [*command, *(["--memory-budget", f"{budget}B"] if budget else [])],
+        capture_output=True,
+        text=True,
+    )
     if done.returncode:
         return done.stderr
     with open(out, encoding="utf-8") as source:

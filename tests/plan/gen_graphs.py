@@ -8,11 +8,12 @@ resnet    training step of a residual CNN with about N nodes in all
 unet      training step with skips across N levels
 layered   N nodes in layers, no backward flag, few links beyond the next layer
 skipping  the same with a seventh of the links beyond it, an order by chance
-stacked   layers with few links, a seventh beyond the next layer, mostly not far; a depth-first order
-parallel  chains side by side that meet, inside one another, no backward flag
+stacked   layers with few links, a seventh beyond the next layer, mostly not far; a depth-first
+order parallel  chains side by side that meet, inside one another, no backward flag
 wide      many independent chains, one sink, no backward flag
 random    N nodes, links by chance, no backward flag
 """
+
 import json
 import math
 import random
@@ -32,7 +33,8 @@ class Graph:
         return node["id"]
 
     def backward_pass(self, needs):
-        """Gradient nodes in reverse order; needs[i]: forward values that node i's gradient reads."""
+        """Gradient nodes in reverse order; needs[i]: forward values that node i's gradient
+        reads."""
         count = len(self.nodes)
         readers = [[] for _ in range(count)]
         for a, b in self.links:
@@ -43,11 +45,15 @@ class Graph:
                 continue
             node = self.nodes[i]
             inputs = {grad[r] for r in readers[i] if r in grad} | set(needs[i])
-            grad[i] = self.add("d" + node["name"], node["cost_ram"], 2 * node["cost_cpu"], inputs, True)
+            grad[i] = self.add(
+                "d" + node["name"], node["cost_ram"], 2 * node["cost_cpu"], inputs, True
+            )
 
     def json(self):
-        return {"nodes": self.nodes,
-                "links": [{"source": a, "target": b} for a, b in sorted(self.links)]}
+        return {
+            "nodes": self.nodes,
+            "links": [{"source": a, "target": b} for a, b in sorted(self.links)],
+        }
 
 
 def chain(n, seed):
@@ -130,7 +136,9 @@ def layered(n, seed):
                     inputs = {rnd.choice(layers[-1])}
                 if len(layers) > 1 and rnd.random() < 0.14:
                     inputs.add(rnd.choice(rnd.choice(layers[:-1])))
-            layer.append(g.add(f"l{len(layers)}", 10 * rnd.randint(1, 550), rnd.randint(0, 1000), inputs))
+            layer.append(
+                g.add(f"l{len(layers)}", 10 * rnd.randint(1, 550), rnd.randint(0, 1000), inputs)
+            )
         layers.append(layer)
     return g
 
@@ -178,7 +186,7 @@ def sizes(rnd):
 
 def skipping(n, seed):
     rnd = random.Random(seed)
-    width = min(25, 2.5 * n ** 0.33)
+    width = min(25, 2.5 * n**0.33)
     g, layers = Graph(), [[]]
     layers[0].append(g.add("source", sizes(rnd), 0))
     left = n - 2
@@ -243,7 +251,9 @@ def stacked(n, seed):
     while left > -1:
         w = min(left, max(1, round(width * rnd.uniform(0.25, 1.75)))) if left else 1
         left -= w
-        layers.append([g.add(f"l{len(layers)}", sizes(rnd), rnd.randint(0, 1000)) for _ in range(w)])
+        layers.append(
+            [g.add(f"l{len(layers)}", sizes(rnd), rnd.randint(0, 1000)) for _ in range(w)]
+        )
         connect(g, rnd, layers[-2], layers[-1], 0.2)
     extra = round(len(g.links) * 0.14 / 0.86)
     while extra and len(layers) > 3:
@@ -294,13 +304,27 @@ def any_graph(n, seed):
     flags = rnd.random() < 0.5
     for i in range(n):
         inputs = {rnd.randrange(max(0, i - 6), i) for _ in range(rnd.randint(0, 3))} if i else ()
-        g.add(f"n{i}", rnd.choice([0, 1, 1, 2, 3, 5, 8, 13]), rnd.choice([0, 1, 2, 2, 5, 9]), inputs,
-              flags and i >= n // 2)
+        g.add(
+            f"n{i}",
+            rnd.choice([0, 1, 1, 2, 3, 5, 8, 13]),
+            rnd.choice([0, 1, 2, 2, 5, 9]),
+            inputs,
+            flags and i >= n // 2,
+        )
     return g
 
 
-KINDS = {"chain": chain, "resnet": resnet, "unet": unet, "layered": layered, "skipping": skipping,
-         "stacked": stacked, "parallel": parallel, "wide": wide, "random": any_graph}
+KINDS = {
+    "chain": chain,
+    "resnet": resnet,
+    "unet": unet,
+    "layered": layered,
+    "skipping": skipping,
+    "stacked": stacked,
+    "parallel": parallel,
+    "wide": wide,
+    "random": any_graph,
+}
 
 
 def main():

@@ -3,10 +3,12 @@
 
     plan_known.py CKC
 
-Of a chain of N equal values the known methods have closed formulas: every k-th value in memory, with k = sqrt(N), takes about 2 sqrt(N)
-values and runs forward once more (Chen et al., 2016); c values in memory and r further runs serve (c + r over c) nodes (Griewank and
-Walther, 2000).  Of other graphs every k-th value is kept here, for every k, and the rest is run again on demand.
+Of a chain of N equal values the known methods have closed formulas: every k-th value in memory,
+with k = sqrt(N), takes about 2 sqrt(N) values and runs forward once more (Chen et al., 2016); c
+values in memory and r further runs serve (c + r over c) nodes (Griewank and Walther, 2000).  Of
+other graphs every k-th value is kept here, for every k, and the rest is run again on demand.
 """
+
 import json
 import math
 import os
@@ -28,8 +30,14 @@ RUNS = (2, 3, 4, 6)
 
 def chain(n, costs=None):
     """n forward nodes, n backward; backward k reads the value of forward node n - 2 - k."""
-    cost = (lambda i: (1, 1)) if not costs else lambda i: (costs.choice((1, 2, 4, 8)), costs.choice((1, 3, 10)))
-    nodes = [dict(zip(("cost_ram", "cost_cpu"), cost(i)), id=i, backward=i >= n) for i in range(2 * n)]
+    cost = (
+        (lambda i: (1, 1))
+        if not costs
+        else lambda i: (costs.choice((1, 2, 4, 8)), costs.choice((1, 3, 10)))
+    )
+    nodes = [
+        dict(zip(("cost_ram", "cost_cpu"), cost(i)), id=i, backward=i >= n) for i in range(2 * n)
+    ]
     links = {(i, i + 1) for i in range(2 * n - 1)} | {(max(n - 2 - k, 0), n + k) for k in range(n)}
     return {"nodes": nodes, "links": [{"source": a, "target": b} for a, b in sorted(links)]}
 
@@ -47,11 +55,20 @@ class Check:
     def plan(self, budget, *flags):
         """Cost of the plan, or None; the least budget, or None."""
         self.asked += 1
-        done = subprocess.run([self.ckc, "plan", self.path, "--budget", str(budget), "--plan-time", "0.001", *flags],
-                              capture_output=True, text=True, timeout=500)
-        cost, least = re.search(r"cost ([0-9.e+]+),", done.stdout), re.search(r"least budget (?:found )?(\d+) B", done.stderr)
+        done = subprocess.run(
+            [self.ckc, "plan", self.path, "--budget", str(budget), "--plan-time", "0.001", *flags],
+            capture_output=True,
+            text=True,
+            timeout=500,
+        )
+        cost, least = (
+            re.search(r"cost ([0-9.e+]+),", done.stdout),
+            re.search(r"least budget (?:found )?(\d+) B", done.stderr),
+        )
         if (done.returncode == 0) != bool(cost) or (done.returncode == 1) != bool(least):
-            self.faults.append(f"{self.name}, {budget}: status {done.returncode}: {done.stdout}{done.stderr}")
+            self.faults.append(
+                f"{self.name}, {budget}: status {done.returncode}: {done.stdout}{done.stderr}"
+            )
         return float(cost[1]) if cost else None, int(least[1]) if least else None
 
     def meets(self, budget, cost, what):
@@ -60,7 +77,9 @@ class Check:
         replayed = len(self.graph.ram) <= 2000 if self.graph else False
         got, least = self.plan(budget, *(["--json", out] if replayed else []))
         if got is None or got > cost:
-            self.faults.append(f"{self.name}, budget {budget}: {what} costs {cost}; found {got}, least {least}")
+            self.faults.append(
+                f"{self.name}, budget {budget}: {what} costs {cost}; found {got}, least {least}"
+            )
         elif replayed:
             with open(out, encoding="utf-8") as source:
                 self.faults += check_plan(self.graph, json.load(source), budget).faults
@@ -88,7 +107,8 @@ def check_chain(check, n):
 
 
 def measured(graph, sequence):
-    """Peak and cost: a value lives from its step to the last one that reads it before it is made again."""
+    """Peak and cost: a value lives from its step to the last one that reads it before it is made
+    again."""
     last, made = {}, {}
     for t, v in enumerate(sequence):
         for p in graph.inputs[v]:
@@ -106,7 +126,8 @@ def measured(graph, sequence):
 
 
 def every(graph, turn, k):
-    """Keep every k-th forward value; the others run again before the first node behind the turn that reads them, and stay."""
+    """Keep every k-th forward value; the others run again before the first node behind the turn
+    that reads them, and stay."""
     sequence, here = list(range(turn)), {i for i in range(turn) if i % k == 0}
 
     def need(v):
@@ -116,6 +137,7 @@ def every(graph, turn, k):
             need(p)
         here.add(v)
         sequence.append(v)
+
     for b in range(turn, len(graph.ram)):
         for p in graph.inputs[b]:
             need(p)

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """`ckc plan` under a time limit, and graphs that are none: status 1 and a message, no file.
 
-    plan_limits.py CKC
+plan_limits.py CKC
 """
+
 import json
 import os
 import subprocess
@@ -29,12 +30,14 @@ HOSTILE = {
     "negative bytes": '{"nodes": [{"id": 0, "cost_ram": -1, "cost_cpu": 1}]}',
     "part of a byte": '{"nodes": [{"id": 0, "cost_ram": 0.5, "cost_cpu": 1}]}',
     "bytes beyond 64 bits": '{"nodes": [{"id": 0, "cost_ram": 99999999999999999999, "cost_cpu": 1}]}',
-    "sum beyond 64 bits": '{"nodes": %s}' % PAIR.replace('"cost_ram": 1', '"cost_ram": 9000000000000000000'),
+    "sum beyond 64 bits": '{"nodes": %s}'
+    % PAIR.replace('"cost_ram": 1', '"cost_ram": 9000000000000000000'),
     "times beyond doubles": '{"nodes": %s}' % PAIR.replace('"cost_cpu": 1', '"cost_cpu": 1e308'),
     "huge time": '{"nodes": [{"id": 0, "cost_ram": 1, "cost_cpu": 1e300}]}',
     "same id twice": '{"nodes": [%s, %s]}' % (NODE, NODE),
     "huge id": '{"nodes": [{"id": 4000000000, "cost_ram": 1, "cost_cpu": 1}]}',
-    "cycle": '{"nodes": %s, "links": [{"source": 0, "target": 1}, {"source": 1, "target": 0}]}' % PAIR,
+    "cycle": '{"nodes": %s, "links": [{"source": 0, "target": 1}, {"source": 1, "target": 0}]}'
+    % PAIR,
     "link to itself": '{"nodes": %s, "links": [{"source": 1, "target": 1}]}' % PAIR,
     "link to nowhere": '{"nodes": %s, "links": [{"source": 0, "target": 7}]}' % PAIR,
     "link from below zero": '{"nodes": %s, "links": [{"source": -1, "target": 1}]}' % PAIR,
@@ -47,16 +50,24 @@ def check_hostile(ckc, folder, faults):
     for name, text in HOSTILE.items():
         with open(path, "w", encoding="utf-8") as sink:
             sink.write(text)
-        run = subprocess.run([ckc, "plan", path, "--budget", "0.9", "--json", out], capture_output=True,
-                             text=True, timeout=60)
+        run = subprocess.run(
+            [ckc, "plan", path, "--budget", "0.9", "--json", out],
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
         if run.returncode != 1 or not run.stderr.strip() or os.path.exists(out):
-            faults.append(f"{name}: status {run.returncode}, {run.stderr[:200]!r}, file {os.path.exists(out)}")
+            faults.append(
+                f"{name}: status {run.returncode}, {run.stderr[:200]!r}, file {os.path.exists(out)}"
+            )
     twins = json.loads(PAIR)
     for node in twins:
         node["name"] = "same"
     with open(path, "w", encoding="utf-8") as sink:
         json.dump({"nodes": twins}, sink)
-    run = subprocess.run([ckc, "plan", path, "--budget", "1", "--json", out], capture_output=True, timeout=60)
+    run = subprocess.run(
+        [ckc, "plan", path, "--budget", "1", "--json", out], capture_output=True, timeout=60
+    )
     if run.returncode:  # names are for people; ids tell nodes apart
         faults.append(f"equal names: status {run.returncode}")
 
@@ -71,8 +82,12 @@ def check_time(ckc, folder, kind, size, budget, faults):
     for limit in ("0.5", None):
         began = time.monotonic()
         command = [ckc, "plan", path, "--budget", budget, "--json", out, "--quiet"]
-        run = subprocess.run(command + (["--plan-time", limit] if limit else []), capture_output=True, text=True,
-                             timeout=300)
+        run = subprocess.run(
+            command + (["--plan-time", limit] if limit else []),
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
         took[limit] = time.monotonic() - began
         if run.returncode:
             faults.append(f"{kind} {limit}: status {run.returncode}, {run.stderr!r}")
@@ -80,17 +95,27 @@ def check_time(ckc, folder, kind, size, budget, faults):
         with open(out, encoding="utf-8") as source:
             faults += check_plan(graph, json.load(source), graph.budget(budget)).faults
     if took["0.5"] > took[None] / 2:
-        faults.append(f"{kind}: {took['0.5']:.1f} s with a limit of 0.5 s, {took[None]:.1f} s without")
+        faults.append(
+            f"{kind}: {took['0.5']:.1f} s with a limit of 0.5 s, {took[None]:.1f} s without"
+        )
     return took["0.5"]
 
 
 def check_more_time(ckc, folder, faults):
     """More time never ends with a dearer plan."""
-    path, out, last = os.path.join(folder, "graph.json"), os.path.join(folder, "plan.json"), float("inf")
+    path, out, last = (
+        os.path.join(folder, "graph.json"),
+        os.path.join(folder, "plan.json"),
+        float("inf"),
+    )
     with open(path, "w", encoding="utf-8") as sink:
         json.dump(gen_graphs.KINDS["unet"](8, 1).json(), sink)
     for limit in ("0.001", "0.1", "0.4", "1.5"):
-        subprocess.run([ckc, "plan", path, "--budget", "0.5", "--json", out, "--quiet", "--plan-time", limit], check=True, timeout=300)
+        subprocess.run(
+            [ckc, "plan", path, "--budget", "0.5", "--json", out, "--quiet", "--plan-time", limit],
+            check=True,
+            timeout=300,
+        )
         with open(out, encoding="utf-8") as source:
             cost = json.load(source)["summary"]["step_seconds"]
         if cost > last:

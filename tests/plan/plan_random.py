@@ -3,9 +3,10 @@
 
     plan_random.py CKC [GRAPHS] [FIRST_SEED]
 
-Graphs of up to SEARCHED nodes are compared with a search over all (ran, in memory) states; larger ones
-are checked for everything but optimality. Exit status 1 after any fault.
+Graphs of up to SEARCHED nodes are compared with a search over all (ran, in memory) states; larger
+ones are checked for everything but optimality. Exit status 1 after any fault.
 """
+
 import heapq
 import json
 import os
@@ -54,8 +55,21 @@ def run(ckc, folder, graph, budget):
     out = os.path.join(folder, "plan.json")
     if os.path.exists(out):
         os.unlink(out)
-    done = subprocess.run([ckc, "plan", os.path.join(folder, "graph.json"), "--budget", str(budget),
-                           "--json", out, "--quiet"], capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [
+            ckc,
+            "plan",
+            os.path.join(folder, "graph.json"),
+            "--budget",
+            str(budget),
+            "--json",
+            out,
+            "--quiet",
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
     if done.returncode == 1 and "least budget" in done.stderr and not os.path.exists(out):
         return None
     if done.returncode:
@@ -77,8 +91,11 @@ def check(ckc, folder, seed, faults):
     if not graph.peak:
         return 0
     low = max(1, graph.working_set - 1)
-    budgets = sorted({low, graph.working_set, graph.peak}
-                     | {rnd.randint(low, graph.peak) for _ in range(3)} if graph.peak > low else {graph.peak})
+    budgets = sorted(
+        {low, graph.working_set, graph.peak} | {rnd.randint(low, graph.peak) for _ in range(3)}
+        if graph.peak > low
+        else {graph.peak}
+    )
     budgets = [b for b in budgets if b > 1]
     last = None
     for budget in budgets:

@@ -3,9 +3,11 @@
 
     plan_stop.py CKC GPT
 
-Ctrl-C: soon after, status 1, the word "interrupted" and no file. --plan-time: the best plan so far, soon after. Both in seconds of
-the process's own time, so that a busy machine changes nothing; a signal is sent when the process has worked for so long.
+Ctrl-C: soon after, status 1, the word "interrupted" and no file. --plan-time: the best plan so far,
+soon after. Both in seconds of the process's own time, so that a busy machine changes nothing; a
+signal is sent when the process has worked for so long.
 """
+
 import json
 import os
 import signal
@@ -62,7 +64,11 @@ def interrupted(folder, arguments, moment):
     what = f"{arguments[1:]} after {moment} s"
     if state == "Z":
         return [f"{what}: it had ended before"]
-    faults = [] if status == 1 and "interrupted" in text else [f"{what}: status {status}, {text[-200:]!r}"]
+    faults = (
+        []
+        if status == 1 and "interrupted" in text
+        else [f"{what}: status {status}, {text[-200:]!r}"]
+    )
     if total - used > SOON:
         faults.append(f"{what}: went on for {total - used:.2f} s")
     if sorted(os.listdir(folder)) != before:
@@ -71,13 +77,16 @@ def interrupted(folder, arguments, moment):
 
 
 def in_time(arguments, seconds, base):
-    """Faults of a search with so much time, where all the rest takes `base` seconds; whether it found a plan."""
+    """Faults of a search with so much time, where all the rest takes `base` seconds; whether it
+    found a plan."""
     text, status, total = ended(start(arguments + ["--plan-time", str(seconds)]))
     faults = []
     if status != 0 and "no plan was found" not in text:
         faults.append(f"{arguments[1:]}: status {status}, {text[-200:]!r}")
     if total > seconds + SOON + base:
-        faults.append(f"{arguments[1:]}: {total:.2f} s, but {seconds} s are given and {base:.2f} s needed")
+        faults.append(
+            f"{arguments[1:]}: {total:.2f} s, but {seconds} s are given and {base:.2f} s needed"
+        )
     return faults, status == 0
 
 
@@ -91,12 +100,33 @@ def main():
     ckc, gpt = sys.argv[1:3]
     faults = []
     with tempfile.TemporaryDirectory() as folder:
-        graph, model, out = (os.path.join(folder, n) for n in ("graph.json", "model.onnx", "plan.json"))
+        graph, model, out = (
+            os.path.join(folder, n) for n in ("graph.json", "model.onnx", "plan.json")
+        )
         document = gen_graphs.skipping(1000, 1).json()
         with open(graph, "w", encoding="utf-8") as sink:
             json.dump(document, sink)
-        subprocess.run([gpt, "--layers", "128", "--hidden", "256", "--heads", "8", "--seq", "256", "--vocab", "1000", "--batch", "4",
-                        "-o", model], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(
+            [
+                gpt,
+                "--layers",
+                "128",
+                "--hidden",
+                "256",
+                "--heads",
+                "8",
+                "--seq",
+                "256",
+                "--vocab",
+                "1000",
+                "--batch",
+                "4",
+                "-o",
+                model,
+            ],
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
         bare = [ckc, "plan", graph, "--budget", "0.95", "--json", out]
         tight = [ckc, model, "--plan-only", "--memory-budget", "39%", "--json", out]
         curve = [ckc, model, "--plan-only", "--curve", "--json", out]
@@ -109,7 +139,11 @@ def main():
             late, found = in_time(bare, seconds, 0)
             faults += late + (replayed(out, workload, workload.budget("0.95")) if found else [])
             # planned twice: with updates after backward, and in it
-            late, found = in_time([ckc, model, "--plan-only", "--memory-budget", "60%", "--json", out], seconds, 2 * base)
+            late, found = in_time(
+                [ckc, model, "--plan-only", "--memory-budget", "60%", "--json", out],
+                seconds,
+                2 * base,
+            )
             faults += late + (replayed(out) if found else ["60%: no plan"])
     for fault in faults:
         print("fault:", fault)

@@ -3,9 +3,10 @@
 
     check_forms.py REF_MODEL
 
-Losses of tests/tools/lossforms.py for 1, 2, 3, 4 and 8 micro-batches: loss and gradients within 1e-6.  Exit status 77
-without numpy.
+Losses of tests/tools/lossforms.py for 1, 2, 3, 4 and 8 micro-batches: loss and gradients within
+1e-6.  Exit status 77 without numpy.
 """
+
 import json
 import os
 import subprocess
@@ -33,13 +34,32 @@ def run(tool, work, kinds, n, flags, x, w):
         for i, (name, v) in enumerate({**x, **w}.items()):
             v.tofile(os.path.join(work, f"in{i}"))
             f.write(f"input {name} {work}/in{i}\n")
-    done = subprocess.run([tool, work, os.path.join(work, "m.ck"), "--loss", "loss", "--optimizer", "sgd", "--grad-accum", str(n),
-                           "--passes=bind,fold,canon,loss,micro,replicate,shard,autodiff,optim" if "--stop" not in str(flags) else "--quiet",
-                           *flags], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    done = subprocess.run(
+        [
+            tool,
+            work,
+            os.path.join(work, "m.ck"),
+            "--loss",
+            "loss",
+            "--optimizer",
+            "sgd",
+            "--grad-accum",
+            str(n),
+            "--passes=bind,fold,canon,loss,micro,replicate,shard,autodiff,optim"
+            if "--stop" not in str(flags)
+            else "--quiet",
+            *flags,
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
     if done.returncode:
         return done.stdout[-800:], None
     with open(os.path.join(work, "log.jsonl")) as f:
-        return json.loads(f.readline())["loss"], compare.load(os.path.join(work, "grads.safetensors"))
+        return json.loads(f.readline())["loss"], compare.load(
+            os.path.join(work, "grads.safetensors")
+        )
 
 
 def main():
@@ -53,7 +73,11 @@ def main():
             with tempfile.TemporaryDirectory() as work:
                 loss, got = run(sys.argv[1], work, kinds, n, flags, x, w)
             what = f"{n} micro-batches {flags}, half {half:d}"
-            wrong = [] if got and abs(loss - want) <= 1e-6 * abs(want) else [f"loss {loss}, expected {want}"]
+            wrong = (
+                []
+                if got and abs(loss - want) <= 1e-6 * abs(want)
+                else [f"loss {loss}, expected {want}"]
+            )
             for k in kinds if got else []:
                 far = np.abs(np.float64(got[f"w.{k}"]) - right[k]).max() / np.abs(right[k]).max()
                 if not far <= 1e-6:

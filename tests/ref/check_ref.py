@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 """Trains reference models by interpretation and compares with their references.
 
-    check_ref.py --tool build/ref_model [--models DIR] [--flags="--recompute full"] [--steps N] [NAME-GLOB...]
+    check_ref.py --tool build/ref_model [--models DIR] [--flags="--recompute full"] [--steps N]
+    [NAME-GLOB...]
 
-For each NAME.json in DIR (default: ../models beside this file): ref_model with the dims, loss and optimizer of the file and
-dropout off, then losses, first gradients and parameters against NAME.ref.safetensors by compare.py; with --steps the gradients
-alone.  --against compares two forms of each model with each other instead, dropout on, two
-steps.  One line per model; exit status 0 when all agree, 77 without numpy, which compare.py needs.
+For each NAME.json in DIR (default: ../models beside this file): ref_model with the dims, loss and
+optimizer of the file and dropout off, then losses, first gradients and parameters against
+NAME.ref.safetensors by compare.py; with --steps the gradients alone.  --against compares two forms
+of each model with each other instead, dropout on, two steps.  One line per model; exit status 0
+when all agree, 77 without numpy, which compare.py needs.
 """
+
 import argparse
 import fnmatch
 import glob
@@ -33,7 +36,14 @@ except ImportError as e:
 def call(argv, timeout):
     """None, or the reason why a command did not end with status 0."""
     try:
-        done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=timeout, text=True, errors="replace")
+        done = subprocess.run(
+            argv,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=timeout,
+            text=True,
+            errors="replace",
+        )
     except subprocess.TimeoutExpired:
         return f"no answer in {timeout} s"
     if done.returncode:
@@ -61,9 +71,14 @@ def write_setup(stem, meta, steps, work, eps=True):
 def flags_of(meta, name):
     flags = [x for dim, size in meta.get("dims", {}).items() for x in ("--dim", f"{dim}={size}")]
     loss = meta["loss"]
-    flags += ["--loss", loss if isinstance(loss, str) else f"{loss['kind']}:{loss.get('logits') or loss.get('output')}"]
+    flags += [
+        "--loss",
+        loss
+        if isinstance(loss, str)
+        else f"{loss['kind']}:{loss.get('logits') or loss.get('output')}",
+    ]
     if "tied" in name or "eval" in name:
-        flags += ["--untie=off"]                     # the reference trains what the file says
+        flags += ["--untie=off"]  # the reference trains what the file says
     return flags + meta.get("flags", []) + ["--optimizer", meta["optimizer"]["kind"]]
 
 
@@ -72,7 +87,13 @@ def check(stem, o, work):
     ref = stem + ".ref.safetensors"
     steps = o.steps or (2 if o.against else meta["optimizer"]["steps"])
     write_setup(stem, meta, steps, work, eps=not o.against)
-    argv = [o.tool, work, stem + ".onnx", *flags_of(meta, os.path.basename(stem)), *shlex.split(o.flags)]
+    argv = [
+        o.tool,
+        work,
+        stem + ".onnx",
+        *flags_of(meta, os.path.basename(stem)),
+        *shlex.split(o.flags),
+    ]
     if o.against:
         return call(argv + ["--", *shlex.split(o.against)], o.timeout)
     fault = call(argv + ["--dropout", "off"], o.timeout)
@@ -80,38 +101,51 @@ def check(stem, o, work):
         return fault
     parts = [("gradients", ["grads.safetensors", ref, "--prefix", "grad."])]
     if not o.steps:
-        parts += [("losses", ["log.jsonl", ref]), ("parameters", ["params.safetensors", ref, "--prefix", "param."])]
+        parts += [
+            ("losses", ["log.jsonl", ref]),
+            ("parameters", ["params.safetensors", ref, "--prefix", "param."]),
+        ]
     for what, (ours, *rest) in parts:
-        fault = call([sys.executable, COMPARE, os.path.join(work, ours), *rest, "--meta", stem + ".json"], 120)
+        fault = call(
+            [sys.executable, COMPARE, os.path.join(work, ours), *rest, "--meta", stem + ".json"],
+            120,
+        )
         if fault:
             return f"{what}: {fault}"
     return None
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     p.add_argument("--tool", required=True)
     p.add_argument("--models", default=os.path.join(HERE, "..", "models"))
     p.add_argument("--flags", default="")
-    p.add_argument("--against", default="", help="flags of a second form; --tool is ref_compare then")
+    p.add_argument(
+        "--against", default="", help="flags of a second form; --tool is ref_compare then"
+    )
     p.add_argument("--steps", type=int)
     p.add_argument("--timeout", type=int, default=120)
     p.add_argument("names", nargs="*")
     o = p.parse_args()
     failed = ran = 0
     for path in sorted(glob.glob(os.path.join(o.models, "*.json"))):
-        name = os.path.basename(path)[:-len(".json")]
+        name = os.path.basename(path)[: -len(".json")]
         if not any(fnmatch.fnmatch(name, g) for g in o.names or ["*"]):
             continue
         with open(path) as f:
             if not o.names and json.load(f).get("flags"):
-                continue                # flags of the import: e2e-models has them
+                continue  # flags of the import: e2e-models has them
         start = time.time()
         with tempfile.TemporaryDirectory() as work:
-            fault = check(path[:-len(".json")], o, work)
+            fault = check(path[: -len(".json")], o, work)
         ran += 1
         failed += fault is not None
-        print(f"{'FAIL' if fault else 'ok  '} {name} {time.time() - start:.1f} s {fault or ''}", flush=True)
+        print(
+            f"{'FAIL' if fault else 'ok  '} {name} {time.time() - start:.1f} s {fault or ''}",
+            flush=True,
+        )
     print(f"{ran - failed} passed, {failed} failed")
     return failed > 0 or ran == 0
 

@@ -3,10 +3,12 @@
 
     check_spmd.py --tool build/ref_compare [NAME-GLOB...]
 
-Each case is a graph of one rank, the same one as a rank has it, and changes to the latter that change a number: ref_compare must
-find the two equal, and every changed one different, unless ckc's verifier rejects it before it runs.  What comes backward is made by autodiff and optim from both, unless the
-text has it.  One line per case; exit status 0 when all are right.
+Each case is a graph of one rank, the same one as a rank has it, and changes to the latter that
+change a number: ref_compare must find the two equal, and every changed one different, unless ckc's
+verifier rejects it before it runs.  What comes backward is made by autodiff and optim from both,
+unless the text has it.  One line per case; exit status 0 when all are right.
 """
+
 import argparse
 import fnmatch
 import os
@@ -17,15 +19,21 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
 CASES = []
-# What ref_compare says of two graphs that run and are not the same, and ckc of one that it does not run.
+# What ref_compare says of two graphs that run and are not the same, and ckc of one that it does not
+# run.
 DIFFERENT = re.compile("differs by|not the same|share a piece differ")
 REJECTED = re.compile(r"ranks\.ck: (node|value) |internal: pass \w+ left an invalid graph")
 BACKWARD = ["--passes=autodiff,optim"]
 PLANNED = ["--stop-after=place", "--recompute=full"]
 # 24 rows of logits in chunks of 7; without a loss, nothing is in chunks.
 CHUNKED = ["--stop-after=fuse"]
-# Further ways to make an update, for cases whose gradients autodiff makes (Lion's signs would be those of rounding errors).
-WAYS = [["--grad-accum", "2"], ["--update-in-backward", "on", "--optimizer", "sgdm"], ["--optimizer", "adafactor"]]
+# Further ways to make an update, for cases whose gradients autodiff makes (Lion's signs would be
+# those of rounding errors).
+WAYS = [
+    ["--grad-accum", "2"],
+    ["--update-in-backward", "on", "--optimizer", "sgdm"],
+    ["--optimizer", "adafactor"],
+]
 
 
 def case(name, plain, sharded, wrong=(), args=BACKWARD, below=()):
@@ -38,7 +46,12 @@ def ceil(n, t):
 
 
 def graph(text, ranks=0):
-    lines = ["graph @f {"] + ["ranks %d" % ranks] * (ranks > 0) + text.strip().split("\n") + ["loss %loss", "}"]
+    lines = (
+        ["graph @f {"]
+        + ["ranks %d" % ranks] * (ranks > 0)
+        + text.strip().split("\n")
+        + ["loss %loss", "}"]
+    )
     return "\n\t".join(s.strip() for s in lines[:-1]) + "\n}\n"
 
 
@@ -50,9 +63,11 @@ TAIL = """
 
 # ---- products: column, then row ----
 
+
 def products(t):
     n = 8 // t
-    plain = """
+    plain = (
+        """
         input %x: f32[4,6]
         param %g: f32[6]
         param %c: f32[6]
@@ -65,8 +80,11 @@ def products(t):
         %a = gelu %h
         %o = matmul %a, %w2
         %y0 = add %o, %b2
-        %y = add %y0, %n""" + TAIL
-    sharded = f"""
+        %y = add %y0, %n"""
+        + TAIL
+    )
+    sharded = (
+        f"""
         input %x: f32[4,6]
         param %g: f32[6]
         param %c: f32[6]
@@ -81,19 +99,25 @@ def products(t):
         %op split p = matmul %a, %w2
         %o = all_reduce %op
         %y0 = add %o, %b2
-        %y = add %y0, %n""" + TAIL
-    wrong = [("%o = all_reduce %op", "%o = copy %op"),                     # g missing
-             ("replicate %n", "copy %n"),                                  # f missing: no sum in backward
-             ("all_reduce %op", "all_reduce %op {side=1}"),                  # doubled in backward
-             ("%b2: f32[6]", "%b2: f32[6] split r"),                       # a complete gradient is added up
-             ("%op split p = matmul %a, %w2", "%op split p = matmul %a, %w2, %b2")]
+        %y = add %y0, %n"""
+        + TAIL
+    )
+    wrong = [
+        ("%o = all_reduce %op", "%o = copy %op"),  # g missing
+        ("replicate %n", "copy %n"),  # f missing: no sum in backward
+        ("all_reduce %op", "all_reduce %op {side=1}"),  # doubled in backward
+        ("%b2: f32[6]", "%b2: f32[6] split r"),  # a complete gradient is added up
+        ("%op split p = matmul %a, %w2", "%op split p = matmul %a, %w2, %b2"),
+    ]
     case(f"products-{t}", graph(plain), graph(sharded, t), wrong)
 
 
 def chain(t):
-    """Sums over ranks that are read by pieces at once, scattered along columns, and of both signs."""
+    """Sums over ranks that are read by pieces at once, scattered along columns, and of both
+    signs."""
     n = 8 // t
-    plain = """
+    plain = (
+        """
         input %x: f32[4,6]
         param %w1: f32[6,8]
         param %w2: f32[8,6]
@@ -106,8 +130,11 @@ def chain(t):
         %i = matmul %o, %w3
         %j = sigmoid %i
         %k = matmul %j, %w4
-        %y = add %k, %b4""" + TAIL
-    sharded = f"""
+        %y = add %k, %b4"""
+        + TAIL
+    )
+    sharded = (
+        f"""
         input %x: f32[4,6]
         param %w1: f32[6,{n}] split 1 [8]
         param %w2: f32[{n},6] split 0 [8]
@@ -124,16 +151,20 @@ def chain(t):
         %k split 1 [8] = reduce_scatter %kp {{axis=1, lead=1, part=[8]}}
         %b split 0 [8] = own %b4 {{axis=0, part=[8], from=1}}
         %ys split 1 [8] = add %k, %b
-        %y = all_gather %ys {{axis=1, lead=1, part=[8]}}""" + TAIL
+        %y = all_gather %ys {{axis=1, lead=1, part=[8]}}"""
+        + TAIL
+    )
     case(f"chain-{t}", graph(plain), graph(sharded, t), [("{side=1}", ""), (", from=1", "")])
 
 
 # ---- sequence parallel: rows of [2,5,6] cut, with and without padding ----
 
+
 def rows(t):
     r, n = ceil(10, t), ceil(6, t)
     cut = "axis=1, lead=0, part=[10]"
-    plain = """
+    plain = (
+        """
         input %x: f32[2,5,6]
         param %p: f32[5,6]
         param %g: f32[6]
@@ -149,8 +180,11 @@ def rows(t):
         %o3 = reshape %o {shape=[2,5,6]}
         %ob = add %o3, %b2
         %s = add %ob, %e
-        %y = reshape %s {shape=[10,6]}""" + TAIL
-    sharded = f"""
+        %y = reshape %s {shape=[10,6]}"""
+        + TAIL
+    )
+    sharded = (
+        f"""
         input %x: f32[2,5,6]
         param %p: f32[5,6]
         param %g: f32[6] split r
@@ -170,21 +204,29 @@ def rows(t):
         %ob split 1 [10] from 0 = add %o3, %b2
         %s split 1 [10] from 0 = add %ob, %e
         %y3 = all_gather %s {{{cut}}}
-        %y = reshape %y3 {{shape=[10,6]}}""" + TAIL
-    wrong = [("{axis=1, lead=0, part=[10], side=1}", "{axis=1, lead=0, part=[10]}"),         # own in backward
-             ("%y3 = all_gather %s {axis=1, lead=0, part=[10]}", "%y3 = all_gather %s {axis=1, lead=0, part=[10], side=1}"),
-             ("%g: f32[6] split r", "%g: f32[6]"),                         # scale of the norm not added up
-             ("%b2: f32[6] split r", "%b2: f32[6]"),
-             ("%p: f32[5,6]", "%p: f32[5,6] split r"),
-             ("own %ew {axis=1, lead=0, part=[10]}", "own %ew {axis=1, lead=0, part=[10], from=1}")]    # a summand taken as whole
+        %y = reshape %y3 {{shape=[10,6]}}"""
+        + TAIL
+    )
+    wrong = [
+        ("{axis=1, lead=0, part=[10], side=1}", "{axis=1, lead=0, part=[10]}"),  # own in backward
+        (
+            "%y3 = all_gather %s {axis=1, lead=0, part=[10]}",
+            "%y3 = all_gather %s {axis=1, lead=0, part=[10], side=1}",
+        ),
+        ("%g: f32[6] split r", "%g: f32[6]"),  # scale of the norm not added up
+        ("%b2: f32[6] split r", "%b2: f32[6]"),
+        ("%p: f32[5,6]", "%p: f32[5,6] split r"),
+        ("own %ew {axis=1, lead=0, part=[10]}", "own %ew {axis=1, lead=0, part=[10], from=1}"),
+    ]  # a summand taken as whole
     case(f"rows-{t}", graph(plain), graph(sharded, t), wrong)
 
 
 # ---- packed q|k|v, heads cut, causal ----
 
+
 def packed(t):
     n, d = 12 // t, 3
-    plain = f"""
+    plain = """
         input %x: f32[10,6]
         param %w: f32[6,36]
         param %b: f32[36]
@@ -199,7 +241,11 @@ def packed(t):
     for k, v in enumerate("qkv"):
         for whole in (True, False):
             width = 12 if whole else n
-            mark = "" if whole else "split 1 [12]", "" if whole else "split 2 [4]", "" if whole else "split 1 [4]"
+            mark = (
+                "" if whole else "split 1 [12]",
+                "" if whole else "split 2 [4]",
+                "" if whole else "split 1 [4]",
+            )
             text = f"""
         %{v}0: f32[10,{width}] {mark[0]} = slice %qkv {{start=[0,{k * width}], step=[1,1]}}
         %{v}1 {mark[1]} = reshape %{v}0 {{shape=[2,5,{width // d},{d}]}}
@@ -208,27 +254,40 @@ def packed(t):
                 plain += text
             else:
                 sharded += text
-    plain += """
+    plain += (
+        """
         %o, %lse = attention %q, %k, %v {scale=0.5, causal=1}
         %o1 = transpose %o {perm=[0,2,1,3]}
         %o2 = reshape %o1 {shape=[10,12]}
-        %y = matmul %o2, %wo""" + TAIL
-    sharded += f"""
+        %y = matmul %o2, %wo"""
+        + TAIL
+    )
+    sharded += (
+        f"""
         %o split 1 [4], %lse split 1 [4] = attention %q, %k, %v {{scale=0.5, causal=1}}
         %o1 split 2 [4] = transpose %o {{perm=[0,2,1,3]}}
         %o2 split 1 [12] = reshape %o1 {{shape=[10,{n}]}}
         %yp split p = matmul %o2, %wo
-        %y = all_reduce %yp""" + TAIL
-    wrong = [(f"%w: f32[6,{3 * n}] split 1 [12,12,12]", f"%w: f32[6,{3 * n}] split 1 [36]"),      # cut as if it were one
-             (f"%b: f32[{3 * n}] split 0 [12,12,12]", f"%b: f32[{3 * n}] split 0 [36]"),
-             ("all_reduce", "copy")]
+        %y = all_reduce %yp"""
+        + TAIL
+    )
+    wrong = [
+        (
+            f"%w: f32[6,{3 * n}] split 1 [12,12,12]",
+            f"%w: f32[6,{3 * n}] split 1 [36]",
+        ),  # cut as if it were one
+        (f"%b: f32[{3 * n}] split 0 [12,12,12]", f"%b: f32[{3 * n}] split 0 [36]"),
+        ("all_reduce", "copy"),
+    ]
     case(f"packed-{t}", graph(plain), graph(sharded, t), wrong)
 
 
 # ---- fewer key heads than ranks ----
 
+
 def shared_heads():
-    plain = """
+    plain = (
+        """
         input %x: f32[1,5,8]
         param %wq: f32[8,12]
         param %wk: f32[8,6]
@@ -247,9 +306,12 @@ def shared_heads():
         %o, %lse = attention %q, %k, %v {scale=0.5}
         %o1 = transpose %o {perm=[0,2,1,3]}
         %o2 = reshape %o1 {shape=[5,12]}
-        %y = matmul %o2, %wo""" + TAIL
+        %y = matmul %o2, %wo"""
+        + TAIL
+    )
     cut = "axis=1, lead=1, shared=2, part=[2], from=1"
-    sharded = f"""
+    sharded = (
+        f"""
         input %x: f32[1,5,8]
         param %wq: f32[8,3] split 1 [12]
         param %wk: f32[8,6] split r
@@ -271,22 +333,37 @@ def shared_heads():
         %o1 split 2 [4] = transpose %o {{perm=[0,2,1,3]}}
         %o2 split 1 [12] = reshape %o1 {{shape=[5,3]}}
         %yp split p = matmul %o2, %wo
-        %y = all_reduce %yp""" + TAIL
-    wrong = [("own %kw {axis=1, lead=1, shared=2, part=[2], from=1}", "own %kw {axis=1, lead=1, shared=2, part=[2], from=0}"),
-             ("%wv: f32[8,6] split r", "%wv: f32[8,6]")]
+        %y = all_reduce %yp"""
+        + TAIL
+    )
+    wrong = [
+        (
+            "own %kw {axis=1, lead=1, shared=2, part=[2], from=1}",
+            "own %kw {axis=1, lead=1, shared=2, part=[2], from=0}",
+        ),
+        ("%wv: f32[8,6] split r", "%wv: f32[8,6]"),
+    ]
     case("shared-heads", graph(plain), graph(sharded, 4), wrong)
 
 
 # ---- a vocabulary of 65 over ranks, head tied to the embedding ----
 
+
 def vocabulary(t, reduction):
     n = ceil(65, t)
-    labels = ", ".join(str(i * 64 // 23 if i % 5 else 3) for i in range(24))        # the last one and ignored ones, too
-    tail = "" if reduction else """
+    labels = ", ".join(
+        str(i * 64 // 23 if i % 5 else 3) for i in range(24)
+    )  # the last one and ignored ones, too
+    tail = (
+        ""
+        if reduction
+        else """
         %s = mul %l, %m
         %loss output = reduce_sum %s {axes=[0], keepdims=0}"""
+    )
     out = "loss output" if reduction else "l"
-    plain = f"""
+    plain = (
+        f"""
         input %ids: i64[24]
         const %labels: i64[24] = {{{labels}}}
         input %m: f32[24]
@@ -296,8 +373,11 @@ def vocabulary(t, reduction):
         %e = gather %wte, %ids
         %h = matmul %e, %w
         %logits = matmul %h, %wte, %b {{tb=1}}
-        %{out}, %lse, %d = sce %logits, %labels {{reduction={reduction}, ignore=3}}""" + tail
-    sharded = f"""
+        %{out}, %lse, %d = sce %logits, %labels {{reduction={reduction}, ignore=3}}"""
+        + tail
+    )
+    sharded = (
+        f"""
         input %ids: i64[24]
         const %labels: i64[24] = {{{labels}}}
         input %m: f32[24]
@@ -311,16 +391,23 @@ def vocabulary(t, reduction):
         %logits split 1 [65] = matmul %hr, %wte, %b {{tb=1}}
         %mine split 0 [{t}] = vocab_stats %logits, %labels {{part=65}}
         %stats = all_gather %mine {{axis=0, part=[{t}]}}
-        %{out}, %lse, %d = sce %logits, %labels, _, %stats {{reduction={reduction}, ignore=3, part=65}}""" + tail
+        %{out}, %lse, %d = sce %logits, %labels, _, %stats {{reduction={reduction}, ignore=3, part=65}}"""
+        + tail
+    )
     wrong = [("all_reduce %ep", "copy %ep"), ("replicate %h", "copy %h")]
     if 65 % t:
         # zeros of padding in the softmax; the size is right and the whole is not
-        wrong.append(("vocab_stats %logits, %labels {part=65}", "vocab_stats %%logits, %%labels {part=%d}" % (n * t)))
-    case(f"vocabulary-{t}-{reduction}", graph(plain), graph(sharded, t), wrong,
-         below=[("ids", 65)])
+        wrong.append(
+            (
+                "vocab_stats %logits, %labels {part=65}",
+                "vocab_stats %%logits, %%labels {part=%d}" % (n * t),
+            )
+        )
+    case(f"vocabulary-{t}-{reduction}", graph(plain), graph(sharded, t), wrong, below=[("ids", 65)])
 
 
 # ---- random numbers by whole index ----
+
 
 def masks(t):
     """Rows, then columns cut; the gradient's mask is the same one."""
@@ -347,20 +434,37 @@ def masks(t):
         %de: f32[{cols}] {mark2} = fill {{shape=[{cols}], value=1}} @backward
         %dc {mark2} = dropout %de {{ratio=0.3, stream=4, bwd=1}} @backward
         {last}"""
-    plain = text("2,5,6", "2,5,6", "h3", "", "", "", "%c = copy %du", "%ew = copy %e", """
+
+    plain = text(
+        "2,5,6",
+        "2,5,6",
+        "h3",
+        "",
+        "",
+        "",
+        "%c = copy %du",
+        "%ew = copy %e",
+        """
         %dm = mul %dc, %k @backward
         %dn = mul %dm, %u @backward
         %dh = dropout %dn {ratio=0.4, stream=1, bwd=1} @backward
         %dh2 = reshape %dh {shape=[10,6]} @backward
-        %dw param %w = matmul %x2, %dh2 {ta=1} @backward""")
+        %dw param %w = matmul %x2, %dh2 {ta=1} @backward""",
+    )
     rc, cc = "split 1 [10] from 0", "split 2 [6]"
     cut, cols = "axis=1, lead=0, part=[10]", "axis=2, lead=2, part=[6]"
     sharded = text(
-        f"1,{r},6", f"2,5,{n}", "o", f"%o {rc} = own %h3 {{{cut}}}", rc, cc,
+        f"1,{r},6",
+        f"2,5,{n}",
+        "o",
+        f"%o {rc} = own %h3 {{{cut}}}",
+        rc,
+        cc,
         f"""%dw0 = all_gather %du {{{cut}}}
         %dw3 = reshape %dw0 {{shape=[2,5,6]}}
         %c {cc} = own %dw3 {{{cols}}}""",
-        f"%ew = all_gather %e {{{cols}}}", f"""
+        f"%ew = all_gather %e {{{cols}}}",
+        f"""
         %dcw = all_gather %dc {{{cols}}} @backward
         %dco {rc} = own %dcw {{{cut}}} @backward
         %dm {rc} = mul %dco, %k @backward
@@ -368,9 +472,16 @@ def masks(t):
         %dh {rc} = dropout %dn {{ratio=0.4, stream=1, bwd=1}} @backward
         %dhw = all_gather %dh {{{cut}}} @backward
         %dh2 = reshape %dhw {{shape=[10,6]}} @backward
-        %dw param %w = matmul %x2, %dh2 {{ta=1}} @backward""")
-    wrong = [(f"%d {rc}", "%d split r"), (f"%u: f32[1,{r},6] {rc}", f"%u: f32[1,{r},6]"), (f"%k {rc}", "%k split r"),
-             (f"%e {cc}", "%e split r"), (f"%dh {rc}", "%dh split r"), (f"%dc {cc}", "%dc split r")]
+        %dw param %w = matmul %x2, %dh2 {{ta=1}} @backward""",
+    )
+    wrong = [
+        (f"%d {rc}", "%d split r"),
+        (f"%u: f32[1,{r},6] {rc}", f"%u: f32[1,{r},6]"),
+        (f"%k {rc}", "%k split r"),
+        (f"%e {cc}", "%e split r"),
+        (f"%dh {rc}", "%dh split r"),
+        (f"%dc {cc}", "%dc split r"),
+    ]
     case(f"masks-{t}", graph(plain), graph(sharded, t), wrong, ["--passes=optim"])
 
 
@@ -387,25 +498,44 @@ def attention_mask():
         %do: f32[2,{h},3,5] {mark} = fill {{shape=[2,{h},3,5], value=1}} @backward
         _, _, %dv {mark} param %v = attention_grad %do, %qo, %ko, %v, %o, %lse {{scale=0.4, ratio=0.5, stream=7}} @backward
         """
+
     cut = "axis=1, lead=1, part=[4]"
     mark = "split 1 [4]"
     plain = text(4, "", "", "%qo = copy %q\n\t%ko = copy %k", "%ow = copy %o", "")
-    sharded = text(1, "", mark, f"%qo {mark} = own %q {{{cut}}}\n\t%ko {mark} = own %k {{{cut}}}", f"%ow = all_gather %o {{{cut}}}", "")
-    case("attention-mask", graph(plain), graph(sharded, 4), [("%o split 1 [4]", "%o split r")], ["--passes=optim"])
+    sharded = text(
+        1,
+        "",
+        mark,
+        f"%qo {mark} = own %q {{{cut}}}\n\t%ko {mark} = own %k {{{cut}}}",
+        f"%ow = all_gather %o {{{cut}}}",
+        "",
+    )
+    case(
+        "attention-mask",
+        graph(plain),
+        graph(sharded, 4),
+        [("%o split 1 [4]", "%o split r")],
+        ["--passes=optim"],
+    )
 
 
 # ---- exchange ----
 
+
 def exchange(t):
-    r, n = ceil(10, t), ceil(7, t)
-    plain = """
+    n = ceil(7, t)
+    plain = (
+        """
         input %x: f32[10,7]
         param %s: f32[7]
         param %u: f32[7]
         %e = mul %x, %s
         %q = softplus %e
-        %y = mul %q, %u""" + TAIL
-    sharded = f"""
+        %y = mul %q, %u"""
+        + TAIL
+    )
+    sharded = (
+        f"""
         input %x: f32[10,7]
         param %s: f32[7] split r
         param %u: f32[{n}] split 0 [7]
@@ -414,7 +544,9 @@ def exchange(t):
         %f split 0 [10] = softplus %e
         %q: f32[10,{n}] split 1 [7] = all_to_all %f {{axis=0, lead=0, part=[10], to_axis=1, to_lead=1, to_part=[7]}}
         %z split 1 [7] = mul %q, %u
-        %y = all_gather %z {{axis=1, lead=1, part=[7]}}""" + TAIL
+        %y = all_gather %z {{axis=1, lead=1, part=[7]}}"""
+        + TAIL
+    )
     case(f"exchange-{t}", graph(plain), graph(sharded, t), [("%s: f32[7] split r", "%s: f32[7]")])
 
 
@@ -437,11 +569,13 @@ attention_mask()
 
 # ---- convolutions: channels out, a statistic of each, groups, channels in ----
 
+
 def convolutions(t):
     n = 8 // t
 
     def text(n, group, one, zero, whole):
-        return f"""
+        return (
+            f"""
         input %x: f32[2,3,5,5]
         param %w1: f32[{n},3,3,3] {zero}
         param %b1: f32[{n}] {zero}
@@ -458,12 +592,21 @@ def convolutions(t):
         %d {one} = conv %p, %w2 {{{group}, begin=[1,1], end=[1,1]}}
         %o4 = {whole or "conv %d, %w3"}
         %y4 = add %o4, %b3
-        %y = reshape %y4 {{shape=[8,4]}}""" + TAIL
+        %y = reshape %y4 {{shape=[8,4]}}"""
+            + TAIL
+        )
+
     plain = text(8, "group=8", "", "", "")
     sharded = text(n, f"group={n}, part=8", "split 1 [8]", "split 0 [8]", "all_reduce %q").replace(
-        "%o4 =", "%q split p = conv %d, %w3\n%o4 =")
-    wrong = [("all_reduce", "copy"), ("%b3: f32[4,1,1]", "%b3: f32[4,1,1] split r"), (", part=8", ""), (", part=8", ", part=16"),
-             (f"%r: f32[{n}] split 0 [8]", f"%r: f32[{n}]")]
+        "%o4 =", "%q split p = conv %d, %w3\n%o4 ="
+    )
+    wrong = [
+        ("all_reduce", "copy"),
+        ("%b3: f32[4,1,1]", "%b3: f32[4,1,1] split r"),
+        (", part=8", ""),
+        (", part=8", ", part=16"),
+        (f"%r: f32[{n}] split 0 [8]", f"%r: f32[{n}]"),
+    ]
     case(f"convolutions-{t}", graph(plain), graph(sharded, t), wrong)
 
 
@@ -472,6 +615,7 @@ for t in 2, 4:
 
 
 # ---- the run ----
+
 
 def compare(tool, work, name, plain, sharded, args, below):
     """Status and output of ref_compare."""
@@ -483,10 +627,27 @@ def compare(tool, work, name, plain, sharded, args, below):
     with open(os.path.join(folder, "setup"), "w", encoding="utf-8") as f:
         # the norm counts: all are clipped
         f.write("clip 0.01\n" + "".join("below %s %d\n" % b for b in below))
-    states = [] if args[:1] in (BACKWARD, CHUNKED, PLANNED[:1]) else ["--states"]       # autodiff says of no value how it lies
+    states = (
+        [] if args[:1] in (BACKWARD, CHUNKED, PLANNED[:1]) else ["--states"]
+    )  # autodiff says of no value how it lies
     rows = ["--loss-rows", "7"] if args == CHUNKED else []
-    done = subprocess.run([tool, *states, *rows, folder, os.path.join(folder, "plain.ck"), *args, "--", os.path.join(folder, "ranks.ck"), *args],
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120)
+    done = subprocess.run(
+        [
+            tool,
+            *states,
+            *rows,
+            folder,
+            os.path.join(folder, "plain.ck"),
+            *args,
+            "--",
+            os.path.join(folder, "ranks.ck"),
+            *args,
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=120,
+    )
     return done.returncode, done.stdout
 
 
@@ -502,7 +663,9 @@ def check(tool, work, one):
         if sharded.count(old) < 1:
             faults.append("nothing to change: " + old)
             continue
-        status, out = compare(tool, work, "%s.%d" % (name, i), plain, sharded.replace(old, new), args, below)
+        status, out = compare(
+            tool, work, "%s.%d" % (name, i), plain, sharded.replace(old, new), args, below
+        )
         rejected += REJECTED.search(out) is not None
         if status != 1 or not (DIFFERENT.search(out) or REJECTED.search(out)):
             faults.append("%s instead of %s: status %d\n%s" % (new, old, status, out))
@@ -512,23 +675,46 @@ def check(tool, work, one):
 def uncovered():
     """Collectives, by the states that they go between, of which no case takes the gradient."""
     text = "".join(sharded for _, _, sharded, _, args, _ in CASES if args is BACKWARD)
-    found = {op + ("-r" if "side=1" in rest or "from=1" in rest else "") for op, rest in re.findall(r"= (\w+) %[^\n{]*(.*)", text)}
-    return {"all_reduce", "all_reduce-r", "all_gather", "all_gather-r", "reduce_scatter", "all_to_all", "replicate", "own",
-            "own-r"} - found
+    found = {
+        op + ("-r" if "side=1" in rest or "from=1" in rest else "")
+        for op, rest in re.findall(r"= (\w+) %[^\n{]*(.*)", text)
+    }
+    return {
+        "all_reduce",
+        "all_reduce-r",
+        "all_gather",
+        "all_gather-r",
+        "reduce_scatter",
+        "all_to_all",
+        "replicate",
+        "own",
+        "own-r",
+    } - found
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     p.add_argument("--tool", required=True)
     p.add_argument("names", nargs="*")
     o = p.parse_args()
     todo = [c for c in CASES if not o.names or any(fnmatch.fnmatch(c[0], n) for n in o.names)]
     failed = len(uncovered())
-    print(*("FAIL no case has the gradient of %s\n" % op for op in sorted(uncovered())), sep="", end="")
+    print(
+        *("FAIL no case has the gradient of %s\n" % op for op in sorted(uncovered())),
+        sep="",
+        end="",
+    )
     with tempfile.TemporaryDirectory() as work, ThreadPoolExecutor(2) as pool:
         for name, faults, changes, rejected in pool.map(lambda c: check(o.tool, work, c), todo):
-            print("%s %s, %d changes, %d rejected by the verifier, the rest by their numbers"
-                  % ("FAIL" if faults else "ok  ", name, changes, rejected), *faults, sep="\n     ", flush=True)
+            print(
+                "%s %s, %d changes, %d rejected by the verifier, the rest by their numbers"
+                % ("FAIL" if faults else "ok  ", name, changes, rejected),
+                *faults,
+                sep="\n     ",
+                flush=True,
+            )
             failed += bool(faults)
     print("%d passed, %d failed" % (len(todo) - failed, failed))
     return failed > 0 or not todo

@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
-"""Trains reference models in micro-batches and compares with the whole batch, some of whose labels are ignored.
+"""Trains reference models in micro-batches and compares with the whole batch, some of whose labels
+are ignored.
 
-    check_accum.py --ckc build/ckc --ckrun build/ckrun [--models DIR] [--flags "--dp 2"] [NAME-GLOB...]
+    check_accum.py --ckc build/ckc --ckrun build/ckrun [--models DIR] [--flags "--dp 2"]
+    [NAME-GLOB...]
 
-For each NAME.json in DIR (default: ../models beside this file) that has labels of classes: loss and gradients of one step of four
-micro-batches, of which the first has all labels, the second none, the third some and the last one alone.  What is right: with a
-dim `batch` those of a library for all samples at once, else, and with statistics of batches, those of the micro-batches by themselves,
+For each NAME.json in DIR (default: ../models beside this file) that has labels of classes: loss and
+gradients of one step of four micro-batches, of which the first has all labels, the second none, the
+third some and the last one alone.  What is right: with a dim `batch` those of a library for all
+samples at once, else, and with statistics of batches, those of the micro-batches by themselves,
 weighed by the labels that numpy counts.  One line per model; exit status 0 when all agree.
 """
+
 import argparse
 import fnmatch
 import json
@@ -35,13 +39,14 @@ def tensors(values):
 
 
 def batches(given, rng):
-    """Micro-batches like the one given: floats nearby, integers of the same range, masks as they are."""
+    """Micro-batches like the one given: floats nearby, integers of the same range, masks as they
+    are."""
     out = []
     for m in range(MICRO):
         x = {}
         for name, v in given.items():
             if v.dtype.kind == "f":
-                x[name] = np.float32(v + rng.normal(0, .3, v.shape))
+                x[name] = np.float32(v + rng.normal(0, 0.3, v.shape))
             elif name.startswith("attention_mask"):
                 x[name] = v
             else:
@@ -60,7 +65,10 @@ def batches(given, rng):
 
 
 def counted(labels, shifted):
-    return int((labels[..., 1:] if shifted else labels).size - ((labels[..., 1:] if shifted else labels) == IGNORED).sum())
+    return int(
+        (labels[..., 1:] if shifted else labels).size
+        - ((labels[..., 1:] if shifted else labels) == IGNORED).sum()
+    )
 
 
 class Model:
@@ -75,23 +83,52 @@ class Model:
 
     def call(self, argv):
         """What a command says on standard error."""
-        done = subprocess.run([str(a) for a in argv], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=self.o.timeout, text=True, errors="replace")
+        done = subprocess.run(
+            [str(a) for a in argv],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            timeout=self.o.timeout,
+            text=True,
+            errors="replace",
+        )
         if done.returncode:
-            raise RuntimeError(f"status {done.returncode}: " + " | ".join(done.stderr.strip().splitlines()[-3:]))
+            raise RuntimeError(
+                f"status {done.returncode}: " + " | ".join(done.stderr.strip().splitlines()[-3:])
+            )
         return done.stderr
 
     def build(self, so, *flags, batch=1):
         dims = {k: v * (batch if k == "batch" else 1) for k, v in self.meta.get("dims", {}).items()}
-        known = check_models.compile_flags({**self.meta, "dims": dims, "optimizer": {"kind": "sgd"}}, self.name)
-        return self.call([self.o.ckc, self.stem + ".onnx", "-o", self.path(so), "--eval", "off", *known, *flags])
+        known = check_models.compile_flags(
+            {**self.meta, "dims": dims, "optimizer": {"kind": "sgd"}}, self.name
+        )
+        return self.call(
+            [self.o.ckc, self.stem + ".onnx", "-o", self.path(so), "--eval", "off", *known, *flags]
+        )
 
     def step(self, so, inputs):
         files.st_write(self.path("in.st"), tensors(inputs))
         log = self.path("log.jsonl")
         if os.path.exists(log):
             os.remove(log)
-        self.call([self.o.ckrun, self.path(so), "--inputs", self.path("in.st"), "--steps", 1, "--lr", 0, "--log", log, "--quiet",
-                   "--grads", self.path("g.st"), *shlex.split(self.o.run)])
+        self.call(
+            [
+                self.o.ckrun,
+                self.path(so),
+                "--inputs",
+                self.path("in.st"),
+                "--steps",
+                1,
+                "--lr",
+                0,
+                "--log",
+                log,
+                "--quiet",
+                "--grads",
+                self.path("g.st"),
+                *shlex.split(self.o.run),
+            ]
+        )
         with open(log) as f:
             loss = json.loads(f.read().splitlines()[-1])["loss"]
         return loss, {k: np.float64(v) for k, v in compare.load(self.path("g.st")).items()}
@@ -102,7 +139,11 @@ class Model:
         if "batch" in self.meta.get("dims", {}) and not statistics:
             self.build("whole.so", batch=MICRO)
             return self.step("whole.so", joined)
-        shifted = isinstance(self.meta["loss"], str) and self.name.split("-")[0] in ("gpt2", "llama", "mixtral")
+        shifted = isinstance(self.meta["loss"], str) and self.name.split("-")[0] in (
+            "gpt2",
+            "llama",
+            "mixtral",
+        )
         self.build("one.so")
         loss, grads, n = 0, {}, [counted(x["labels"], shifted) for x in parts]
         for x, count in zip(parts, n):
@@ -118,7 +159,9 @@ class Model:
         rtol = 3e-2 if half else self.o.rtol
         parts = batches(compare.load(self.stem + ".inputs.safetensors"), np.random.default_rng(3))
         said = self.build("many.so", "--grad-accum", MICRO, *shlex.split(self.o.flags))
-        loss, grads = self.step("many.so", {k: np.concatenate([x[k] for x in parts]) for k in parts[0]})
+        loss, grads = self.step(
+            "many.so", {k: np.concatenate([x[k] for x in parts]) for k in parts[0]}
+        )
         want, right = self.whole(parts, "batch normalization uses the statistics" in said)
         if not abs(loss - want) <= rtol * abs(want):
             return f"loss {loss}, expected {want}"
@@ -138,18 +181,31 @@ def has_labels(stem):
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     p.add_argument("names", nargs="*", default=["*"], metavar="NAME-GLOB")
     p.add_argument("--ckc", required=True)
     p.add_argument("--ckrun", required=True)
     p.add_argument("--models", default=os.path.join(HERE, "..", "models"))
     p.add_argument("--flags", default="", help="more flags for ckc, of micro-batches")
     p.add_argument("--run", default="", help="more flags for ckrun")
-    p.add_argument("--rtol", type=float, default=1e-5, help="of losses, and of gradients beside the largest of a parameter")
+    p.add_argument(
+        "--rtol",
+        type=float,
+        default=1e-5,
+        help="of losses, and of gradients beside the largest of a parameter",
+    )
     p.add_argument("--timeout", type=float, default=300, help="seconds for one command")
     o = p.parse_args()
-    stems = sorted(os.path.join(o.models, f[:-5]) for f in os.listdir(o.models) if f.endswith(".json"))
-    stems = [s for s in stems if any(fnmatch.fnmatch(os.path.basename(s), g) for g in o.names) and has_labels(s)]
+    stems = sorted(
+        os.path.join(o.models, f[:-5]) for f in os.listdir(o.models) if f.endswith(".json")
+    )
+    stems = [
+        s
+        for s in stems
+        if any(fnmatch.fnmatch(os.path.basename(s), g) for g in o.names) and has_labels(s)
+    ]
     wrong = 0
     for stem in stems:
         start = time.monotonic()
@@ -159,7 +215,10 @@ def main():
             except RuntimeError as e:
                 fault = str(e)
         wrong += fault is not None
-        print(f"{'FAIL' if fault else 'ok  '} {time.monotonic() - start:6.1f} s  {os.path.basename(stem)}{': ' + fault if fault else ''}", flush=True)
+        print(
+            f"{'FAIL' if fault else 'ok  '} {time.monotonic() - start:6.1f} s  {os.path.basename(stem)}{': ' + fault if fault else ''}",
+            flush=True,
+        )
     print(f"{len(stems) - wrong} of {len(stems)} models agree")
     return 1 if wrong or not stems else 0
 

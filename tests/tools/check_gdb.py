@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """gdb's printers of tests/tools/gdb_printers.py: what they say of a small graph and its plan.
 
-    check_gdb.py CKC ROOT
+check_gdb.py CKC ROOT
 """
+
 import os
 import shutil
 import subprocess
@@ -27,7 +28,13 @@ break pass_replay
 continue
 p *p->plan
 """
-EXPECTED = "$1 = x: input f32[4,3]", "$2 = [4,5]", "$3 = whole", "$4 = (3) = matmul(1,2)", "$5 = small: "
+EXPECTED = (
+    "$1 = x: input f32[4,3]",
+    "$2 = [4,5]",
+    "$3 = whole",
+    "$4 = (3) = matmul(1,2)",
+    "$5 = small: ",
+)
 
 
 def main():
@@ -42,8 +49,24 @@ def main():
             f.write(GRAPH)
         with open(script, "w") as f:
             f.write(COMMANDS.format(root=root))
-        done = subprocess.run([gdb, "-nx", "-batch", "-x", script, "--args", ckc, graph, "-o", os.path.join(tmp, "small.so")],
-                              text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300)
+        done = subprocess.run(
+            [
+                gdb,
+                "-nx",
+                "-batch",
+                "-x",
+                script,
+                "--args",
+                ckc,
+                graph,
+                "-o",
+                os.path.join(tmp, "small.so"),
+            ],
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=300,
+        )
     lines = done.stdout.splitlines()
     if any("Python scripting is not supported" in line or "ptrace" in line for line in lines):
         print("this gdb has no Python, or may not trace")

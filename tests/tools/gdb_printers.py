@@ -1,7 +1,10 @@
-"""Pretty printers for gdb: (gdb) source tests/tools/gdb_printers.py, then `p *v`, `p g->node[3]`, `p shape`.
+"""Pretty printers for gdb: (gdb) source tests/tools/gdb_printers.py, then `p *v`, `p g->node[3]`,
+`p shape`.
 
-Values print as in the text form, "w: param f32[4,5] Shard(0)", nodes by op and numbers of operands and results, plans by their sums.
+Values print as in the text form, "w: param f32[4,5] Shard(0)", nodes by op and numbers of operands
+and results, plans by their sums.
 """
+
 import gdb
 
 PLACEMENTS = {0: "", 1: " Replicate, adjoint Partial", 3: " Partial"}
@@ -57,8 +60,10 @@ class ValPrinter:
         v = self.val
         kind = str(v["kind"]).removeprefix("V_").lower()
         by = f" by node {int(v['def'])}" if int(v["def"]) else ""
-        return f"{text(v['name'])}: {kind} {text(table('dtype_info', v['dt'], 'text'))}{shape_text(v['shape'])}{split_text(v['split'])}{by}" \
-               + (" output" if bool(v["output"]) else "")
+        return (
+            f"{text(v['name'])}: {kind} {text(table('dtype_info', v['dt'], 'text'))}{shape_text(v['shape'])}{split_text(v['split'])}{by}"
+            + (" output" if bool(v["output"]) else "")
+        )
 
 
 class NodePrinter:
@@ -76,13 +81,21 @@ class PlanPrinter:
 
     def to_string(self):
         p, s = self.plan, self.plan["sum"]
-        return f"{text(p['model'])}: {int(p['ntensor'])} tensors, {int(p['nstep'])} steps, peak {int(s['peak'])} B " \
-               f"(arena {int(s['arena'])}, resident {int(s['resident'])})"
+        return (
+            f"{text(p['model'])}: {int(p['ntensor'])} tensors, {int(p['nstep'])} steps, peak {int(s['peak'])} B "
+            f"(arena {int(s['arena'])}, resident {int(s['resident'])})"
+        )
 
 
 def printers():
     collection = gdb.printing.RegexpCollectionPrettyPrinter("ckc")
-    for name, printer in ("Shape", ShapePrinter), ("Split", SplitPrinter), ("Val", ValPrinter), ("Node", NodePrinter), ("Plan", PlanPrinter):
+    for name, printer in (
+        ("Shape", ShapePrinter),
+        ("Split", SplitPrinter),
+        ("Val", ValPrinter),
+        ("Node", NodePrinter),
+        ("Plan", PlanPrinter),
+    ):
         collection.add_printer(name, f"^{name}$", printer)
     return collection
 

@@ -1,14 +1,17 @@
 """Losses over a batch, in the text form of graphs and in closed form, in double precision.
 
-Every loss has a weight of its own, so that one graph that adds them up tells by the gradient of each which one is wrong.
+Every loss has a weight of its own, so that one graph that adds them up tells by the gradient of
+each which one is wrong.
 """
+
 import numpy as np
 
 ROWS, WIDE, CLASSES = 24, 6, 5
 WEIGHTS = np.array([0.5, 1, 2, 0.25, 3])
 ALL, OVER = "{axes=[0,1], keepdims=0}", "{axes=[0], keepdims=0}"
 
-# kind: what comes behind %z, the scores, with %m, weights of samples, %t, targets in 0..1, %f, which of their elements count
+# kind: what comes behind %z, the scores, with %m, weights of samples, %t, targets in 0..1, %f,
+# which of their elements count
 TEXT = {
     "mean": "%loss.KIND, _, _ = sce %z, %labels {reduction=1, ignore=-100}",
     "weights": "%loss.KIND, _, _ = sce %z, %labels, %weights {reduction=1, ignore=-100}",
@@ -94,7 +97,8 @@ TEXT = {
         %a = reduce_sum %w {OVER}
         %b = reduce_sum %rel {OVER}
         %loss.KIND = div %a, %b""",
-    # rows, and elements, that a mask selects: looked up, written back, and added up by the number of their row
+    # rows, and elements, that a mask selects: looked up, written back, and added up by the number
+    # of their row
     "selected": """%c = lt %ignored, %labels
         %n = nonzero %c
         %at = transpose %n {perm=[1,0]}
@@ -139,7 +143,8 @@ TEXT = {
         %w = cast %d {{to=f32}}
         %x2 = mul %v, %w
         %loss.KIND = mul %x2, %small""",
-    # numbers of the whole batch: elements that a mask leaves out; one sample less than there are, by a bound and by the root
+    # numbers of the whole batch: elements that a mask leaves out; one sample less than there are,
+    # by a bound and by the root
     "numel": f"""%d = sub %z, %t
         %q = mul %d, %d
         %g = reduce_mean %q {ALL}
@@ -183,19 +188,57 @@ LINEAR = [k for k in TEXT if k not in ("root", "dice")]
 
 def graph(kinds, rows):
     """The sum of the kinds' losses over so many rows."""
-    lines = [f"input %x: f32[{rows},{WIDE}]", f"input %labels: i64[{rows}]", f"input %classes: i64[{rows}]", f"input %m: f32[{rows}]",
-             f"input %t: f32[{rows},{CLASSES}]", f"input %f: f32[{rows},{CLASSES}]",
-             f"const %weights: f32[5] = {{{', '.join(map(str, WEIGHTS))}}}", "const %one: f32[] = {1}", "const %small: f32[] = {0.1}",
-             "const %ignored: i64[] = {-100}", "const %unit: i64[] = {1}", "const %first: i64[] = {0}", "const %twenty: f32[] = {20}",
-             "const %last: i64[1] = {-1}", "const %zero: f32[] = {0}", "const %four: i64[] = {4}", "const %five: i64[1,5] = {0, 1, 2, 3, 4}"]
+    lines = [
+        f"input %x: f32[{rows},{WIDE}]",
+        f"input %labels: i64[{rows}]",
+        f"input %classes: i64[{rows}]",
+        f"input %m: f32[{rows}]",
+        f"input %t: f32[{rows},{CLASSES}]",
+        f"input %f: f32[{rows},{CLASSES}]",
+        f"const %weights: f32[5] = {{{', '.join(map(str, WEIGHTS))}}}",
+        "const %one: f32[] = {1}",
+        "const %small: f32[] = {0.1}",
+        "const %ignored: i64[] = {-100}",
+        "const %unit: i64[] = {1}",
+        "const %first: i64[] = {0}",
+        "const %twenty: f32[] = {20}",
+        "const %last: i64[1] = {-1}",
+        "const %zero: f32[] = {0}",
+        "const %four: i64[] = {4}",
+        "const %five: i64[1,5] = {0, 1, 2, 3, 4}",
+    ]
     lines += [f"param %w.{kind}: f32[{WIDE},{CLASSES}] = splat 0" for kind in kinds]
-    given = {"x", "labels", "classes", "m", "t", "f", "weights", "one", "small", "ignored", "five", "unit", "last", "zero", "four", "first", "twenty"}
+    given = {
+        "x",
+        "labels",
+        "classes",
+        "m",
+        "t",
+        "f",
+        "weights",
+        "one",
+        "small",
+        "ignored",
+        "five",
+        "unit",
+        "last",
+        "zero",
+        "four",
+        "first",
+        "twenty",
+    }
     total = None
     for kind in kinds:
-        text = f"%z = matmul %x, %w.{kind}\n" + TEXT[kind].replace("KIND", kind).replace("ROWS", str(rows))
+        text = f"%z = matmul %x, %w.{kind}\n" + TEXT[kind].replace("KIND", kind).replace(
+            "ROWS", str(rows)
+        )
         for line in text.splitlines():
-            words = [f"%{kind}.{w[1:].rstrip(',')}{',' if w[-1] == ',' else ''}" if w[0] == "%" and w[1:].rstrip(",") not in given
-                     and "." not in w else w for w in line.split()]
+            words = [
+                f"%{kind}.{w[1:].rstrip(',')}{',' if w[-1] == ',' else ''}"
+                if w[0] == "%" and w[1:].rstrip(",") not in given and "." not in w
+                else w
+                for w in line.split()
+            ]
             lines.append(" ".join(words))
         last = f"%loss.{kind}"
         if total:
@@ -207,23 +250,35 @@ def graph(kinds, rows):
 
 
 def batch(half, seed=0):
-    """A batch whose labels are ignored, and weights 0, in all of a stretch of rows, and here and there; half: in all of the second half."""
+    """A batch whose labels are ignored, and weights 0, in all of a stretch of rows, and here and
+    there; half: in all of the second half."""
     rng = np.random.default_rng(seed)
     labels, classes = rng.integers(0, CLASSES, ROWS), rng.integers(0, CLASSES, ROWS)
-    labels[15:][rng.uniform(size=ROWS - 15) < .5] = -100
+    labels[15:][rng.uniform(size=ROWS - 15) < 0.5] = -100
     m = np.float32(rng.uniform(0, 2, ROWS))
     m[[2, 14, 19]] = 0
-    f = np.float32(rng.uniform(size=(ROWS, CLASSES)) < .4)
+    f = np.float32(rng.uniform(size=(ROWS, CLASSES)) < 0.4)
     f[20:] = 1
     gone = slice(ROWS // 2, ROWS) if half else slice(6, 12)
     labels[gone], m[gone], f[gone] = -100, 0, 0
-    return {"x": np.float32(rng.normal(0, 1, (ROWS, WIDE))), "labels": labels, "classes": classes, "m": m,
-            "t": np.float32(rng.uniform(0, 1, (ROWS, CLASSES))), "f": f}
+    return {
+        "x": np.float32(rng.normal(0, 1, (ROWS, WIDE))),
+        "labels": labels,
+        "classes": classes,
+        "m": m,
+        "t": np.float32(rng.uniform(0, 1, (ROWS, CLASSES))),
+        "f": f,
+    }
 
 
 def weights(kinds):
     order = list(TEXT)
-    return {f"w.{kind}": np.float32(np.random.default_rng(order.index(kind)).normal(0, .5, (WIDE, CLASSES))) for kind in kinds}
+    return {
+        f"w.{kind}": np.float32(
+            np.random.default_rng(order.index(kind)).normal(0, 0.5, (WIDE, CLASSES))
+        )
+        for kind in kinds
+    }
 
 
 def loss(kind, x, w):
@@ -248,21 +303,40 @@ def loss(kind, x, w):
     if kind == "counts":
         factor = int((m * m).sum()) + counts.sum() // 4
         return small * factor * (all_rows.sum() / (counts.sum() + 1) + 1)
-    sizes = {"numel": squares.mean() * ((z.size - f.sum()) / z.size + 1), "unbiased": squares.sum() * (1 / (len(z) - 1) + 1 / max(len(z), 20) + 1 / np.sqrt(len(z)))}
-    return {**sizes, "mean": entropy, "integers": entropy, "selected": entropy,
-            "written": (written * written).mean() + ((np.tanh(z) * t * counted).sum(1) * m).mean(), "weights": (rows * of).sum() / of.sum(), "nll": (rows * of).sum() / of.sum(), "sum": rows.sum(),
-            "all": all_rows.mean(), "masked": (rows * m).sum() / m.sum(), "normalised": (rows * m).sum() / m.sum(),
-            "clamped": (rows * m).sum() / (max(m.sum(), 1) + small),
-            "smooth": entropy - small * (logp.mean(1) * counts).sum() / counts.sum(), "mse": squares.mean(), "squares": squares.sum(),
-            "elements": ((np.log1p(np.exp(z)) - z * t) * f).sum() / f.sum(), "penalty": entropy + small * (w * w).sum(),
-            "terms": entropy + small * (squares * f).sum() / f.sum() + squares.mean(), "root": np.sqrt(squares.mean()),
-            "dice": (p * t).sum() / (p.sum() + t.sum())}[kind]
+    sizes = {
+        "numel": squares.mean() * ((z.size - f.sum()) / z.size + 1),
+        "unbiased": squares.sum() * (1 / (len(z) - 1) + 1 / max(len(z), 20) + 1 / np.sqrt(len(z))),
+    }
+    return {
+        **sizes,
+        "mean": entropy,
+        "integers": entropy,
+        "selected": entropy,
+        "written": (written * written).mean() + ((np.tanh(z) * t * counted).sum(1) * m).mean(),
+        "weights": (rows * of).sum() / of.sum(),
+        "nll": (rows * of).sum() / of.sum(),
+        "sum": rows.sum(),
+        "all": all_rows.mean(),
+        "masked": (rows * m).sum() / m.sum(),
+        "normalised": (rows * m).sum() / m.sum(),
+        "clamped": (rows * m).sum() / (max(m.sum(), 1) + small),
+        "smooth": entropy - small * (logp.mean(1) * counts).sum() / counts.sum(),
+        "mse": squares.mean(),
+        "squares": squares.sum(),
+        "elements": ((np.log1p(np.exp(z)) - z * t) * f).sum() / f.sum(),
+        "penalty": entropy + small * (w * w).sum(),
+        "terms": entropy + small * (squares * f).sum() / f.sum() + squares.mean(),
+        "root": np.sqrt(squares.mean()),
+        "dice": (p * t).sum() / (p.sum() + t.sum()),
+    }[kind]
 
 
 def slopes(f, w):
-    """By central differences with Richardson's extrapolation: of order h^4, and rounding of about 1e-11."""
+    """By central differences with Richardson's extrapolation: of order h^4, and rounding of about
+    1e-11."""
     w, g = np.float64(w), np.zeros(w.shape)
     for i in np.ndindex(w.shape):
+
         def slope(h):
             ends = []
             for step in h, -h:
@@ -270,6 +344,7 @@ def slopes(f, w):
                 v[i] += step
                 ends.append(f(v))
             return (ends[0] - ends[1]) / (2 * h)
+
         g[i] = (4 * slope(5e-4) - slope(1e-3)) / 3
     return g
 

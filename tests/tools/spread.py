@@ -5,6 +5,7 @@
 
 Exit status: the largest of theirs.
 """
+
 import os
 import socket
 import subprocess
@@ -19,11 +20,21 @@ def free_port():
 
 def start(n, argv, only=None, env=None, **kw):
     """The processes; only: those of these ranks."""
-    common = {"WORLD_SIZE": n, "LOCAL_WORLD_SIZE": n, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port(), **(env or {})}
+    common = {
+        "WORLD_SIZE": n,
+        "LOCAL_WORLD_SIZE": n,
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": free_port(),
+        **(env or {}),
+    }
     out = []
     for r in only if only is not None else range(n):
         mine = {k: str(v) for k, v in {**common, "RANK": r, "LOCAL_RANK": r}.items()}
-        out.append(subprocess.Popen([str(x) for x in argv], env={**os.environ, **mine}, stdin=subprocess.DEVNULL, **kw))
+        out.append(
+            subprocess.Popen(
+                [str(x) for x in argv], env={**os.environ, **mine}, stdin=subprocess.DEVNULL, **kw
+            )
+        )
     return out
 
 

@@ -7,9 +7,10 @@
         print(t.eval(image=x_test, labels=y_test), t.predict(image=x_test).shape)
         t.save("run.safetensors")
 
-Arrays are NumPy arrays, or anything that np.asarray or np.from_dlpack accepts, such as torch tensors.  Errors are ckc.Error, with the message of ckc
-or libckr.
+Arrays are NumPy arrays, or anything that np.asarray or np.from_dlpack accepts, such as torch
+tensors.  Errors are ckc.Error, with the message of ckc or libckr.
 """
+
 import collections.abc as _abc
 import ctypes as _c
 import fnmatch as _fnmatch
@@ -25,8 +26,21 @@ from . import _lib
 
 __all__ = ["Error", "Model", "Trainer", "compile"]
 
-_TYPES = {"f32": "f4", "f64": "f8", "f16": "f2", "i8": "i1", "i16": "i2", "i32": "i4", "i64": "i8", "u8": "u1", "u16": "u2", "u32": "u4", "u64": "u8",
-          "bool": "?", "bf16": "u2"}
+_TYPES = {
+    "f32": "f4",
+    "f64": "f8",
+    "f16": "f2",
+    "i8": "i1",
+    "i16": "i2",
+    "i32": "i4",
+    "i64": "i8",
+    "u8": "u1",
+    "u16": "u2",
+    "u32": "u4",
+    "u64": "u8",
+    "bool": "?",
+    "bf16": "u2",
+}
 
 
 class Error(RuntimeError):
@@ -34,7 +48,8 @@ class Error(RuntimeError):
 
 
 class Model:
-    """A compiled model: .path of the library, .messages of the compiler, .plan (the contents of `ckc --json`)."""
+    """A compiled model: .path of the library, .messages of the compiler, .plan (the contents of
+    `ckc --json`)."""
 
     def __init__(self, path, messages="", plan=None):
         self.path, self.messages, self.plan = _os.path.abspath(path), messages, plan
@@ -45,7 +60,8 @@ class Model:
 
 
 def _words(option, value):
-    """--option and its value as on the command line, repeated for a list.  True: the option alone; False: off."""
+    """--option and its value as on the command line, repeated for a list.  True: the option alone;
+    False: off."""
     flag = "--" + option.replace("_", "-")
     if value is True:
         return [flag]
@@ -55,14 +71,18 @@ def _words(option, value):
         return [flag, "off"]
     if isinstance(value, dict):
         value = [f"{k}={v}" for k, v in value.items()]
-    return [w for v in (value if isinstance(value, (list, tuple)) else [value]) for w in (flag, str(v))]
+    return [
+        w for v in (value if isinstance(value, (list, tuple)) else [value]) for w in (flag, str(v))
+    ]
 
 
 def compile(onnx, output=None, budget=None, **options):
     """Compile an ONNX file and return a Model.
 
-    output: path of the library (default: the ONNX file's, with .so).  budget: --memory-budget, such as "60%" or a number of bytes.  options: those
-    of `ckc --help` with _ for -: dim={"batch": 8}, loss="ce:logits", dtype="bf16", freeze=["emb*", "head*"], lora={"*.q_proj.weight": "8:16"}, target="cuda".
+    output: path of the library (default: the ONNX file's, with .so).  budget: --memory-budget, such
+    as "60%" or a number of bytes.  options: those of `ckc --help` with _ for -: dim={"batch": 8},
+    loss="ce:logits", dtype="bf16", freeze=["emb*", "head*"], lora={"*.q_proj.weight": "8:16"},
+    target="cuda".
     """
     for option in ("plan_only", "help", "version"):
         if option in options:
@@ -70,10 +90,20 @@ def compile(onnx, output=None, budget=None, **options):
     output = output or _os.path.splitext(_os.fspath(onnx))[0] + ".so"
     with _tempfile.TemporaryDirectory(prefix="ckc-") as folder:
         plan = _os.path.join(folder, "plan.json")
-        argv = [_lib.compiler(), _os.fspath(onnx), "-o", _os.fspath(output), "--json", plan, *_words("memory-budget", budget)]
+        argv = [
+            _lib.compiler(),
+            _os.fspath(onnx),
+            "-o",
+            _os.fspath(output),
+            "--json",
+            plan,
+            *_words("memory-budget", budget),
+        ]
         for option, value in options.items():
             argv += _words(option, value)
-        done = _subprocess.run(argv, stdout=_subprocess.PIPE, stderr=_subprocess.STDOUT, text=True, errors="replace")
+        done = _subprocess.run(
+            argv, stdout=_subprocess.PIPE, stderr=_subprocess.STDOUT, text=True, errors="replace"
+        )
         if done.returncode:
             raise Error(done.stdout.strip() or f"ckc ended with status {done.returncode}")
         with open(plan) as f:
@@ -81,11 +111,13 @@ def compile(onnx, output=None, budget=None, **options):
 
 
 def _array(x):
-    if str(getattr(x, "dtype", "")) == "torch.bfloat16":        # which neither NumPy nor its DLPack reader supports
+    if (
+        str(getattr(x, "dtype", "")) == "torch.bfloat16"
+    ):  # which neither NumPy nor its DLPack reader supports
         x = x.detach().float()
     try:
         if hasattr(x, "__dlpack__") and not isinstance(x, _np.ndarray):
-            for view in "detach", "resolve_neg":        # of torch; DLPack has no lazy negation
+            for view in "detach", "resolve_neg":  # of torch; DLPack has no lazy negation
                 x = getattr(x, view)() if hasattr(x, view) else x
             return _np.from_dlpack(x)
         return _np.asarray(x)
@@ -97,14 +129,16 @@ def _halves(x):
     """Bits of bfloat16, rounded to nearest, ties to even."""
     x = _np.asarray(x, "f4")
     u = x.view("u4")
-    return _np.where(_np.isnan(x), 0x7fc0, (u + (u >> 16 & 1) + 0x7fff) >> 16).astype("u2")
+    return _np.where(_np.isnan(x), 0x7FC0, (u + (u >> 16 & 1) + 0x7FFF) >> 16).astype("u2")
 
 
 def _typed(what, x, to):
-    """The array, if its type converts to dtype `to`: floats and integers within their kind, bools into both.  Lists and numbers have no type, so
-    their integers also convert to floats."""
+    """The array, if its type converts to dtype `to`: floats and integers within their kind, bools
+    into both.  Lists and numbers have no type, so their integers also convert to floats."""
     of, a = _np.dtype("f4" if to == "bf16" else _TYPES[to]), _array(x)
-    if not _np.can_cast(a.dtype, of, "same_kind") or (of.kind == "f" and a.dtype.kind in "iu" and hasattr(x, "dtype")):
+    if not _np.can_cast(a.dtype, of, "same_kind") or (
+        of.kind == "f" and a.dtype.kind in "iu" and hasattr(x, "dtype")
+    ):
         raise Error(f"{what} is {to}, but the array is {a.dtype}; try: x.astype('{of}')")
     return a
 
@@ -114,7 +148,7 @@ def _converted(what, x, to):
     with _np.errstate(over="ignore"):
         y = _np.asarray(_halves(x) if to == "bf16" else x, _TYPES[to], order="C")
     if to == "bf16":
-        bad = _np.isfinite(x) & ((y & 0x7f80) == 0x7f80)
+        bad = _np.isfinite(x) & ((y & 0x7F80) == 0x7F80)
     elif _np.can_cast(x.dtype, y.dtype):
         return y
     elif y.dtype.kind == "f":
@@ -153,15 +187,20 @@ class _Memory:
 
     def __init__(self, owner, info, at):
         self.owner = owner
-        self.__array_interface__ = {"data": (at, False), "typestr": _np.dtype(_TYPES[info.dtype.decode()]).str, "shape": tuple(info.dim[:info.rank]),
-                                    "version": 3}
+        self.__array_interface__ = {
+            "data": (at, False),
+            "typestr": _np.dtype(_TYPES[info.dtype.decode()]).str,
+            "shape": tuple(info.dim[: info.rank]),
+            "version": 3,
+        }
 
 
 class Trainer:
     """A model in memory, with its weights and the optimizer's state.
 
-    model: a Model, or the path of a library.  weights: a .safetensors file (default: the one beside the library).  threads, seed: as in ckrun.
-    Settings of the optimizer are keywords: lr, beta1, beta2, eps, weight_decay, momentum, nesterov, clip, ...; the others have the defaults of the
+    model: a Model, or the path of a library.  weights: a .safetensors file (default: the one beside
+    the library).  threads, seed: as in ckrun. Settings of the optimizer are keywords: lr, beta1,
+    beta2, eps, weight_decay, momentum, nesterov, clip, ...; the others have the defaults of the
     optimizer.  They are attributes of .hyper, which may be changed between steps.
     """
 
@@ -171,7 +210,9 @@ class Trainer:
         path = model.path if isinstance(model, Model) else _os.fspath(model)
         if threads < 0 or seed < 0:
             raise TypeError("threads and seed cannot be negative")
-        options = _lib.Options(weights=_os.fsencode(weights) if weights else None, threads=threads, seed=seed)
+        options = _lib.Options(
+            weights=_os.fsencode(weights) if weights else None, threads=threads, seed=seed
+        )
         ctx = _c.c_void_p()
         status = self._call.ckr_open(_c.byref(ctx), _os.fsencode(path), _c.byref(options))
         self._ctx = ctx
@@ -208,13 +249,14 @@ class Trainer:
 
     @property
     def inputs(self):
-        """Views of the inputs' memory by name, to be filled in place: t.inputs["x"][...] = x.  Fill all of them before a step() without arrays.  Views
-        keep the model open, but must not be used after close()."""
+        """Views of the inputs' memory by name, to be filled in place: t.inputs["x"][...] = x.  Fill
+        all of them before a step() without arrays.  Views keep the model open, but must not be used
+        after close()."""
         self._open()
         return _Inputs(self)
 
     def _out(self, info):
-        x = _np.empty(info.dim[:info.rank], _TYPES[info.dtype.decode()])
+        x = _np.empty(info.dim[: info.rank], _TYPES[info.dtype.decode()])
         self._check(self._call.ckr_get(self._ctx, info.name, x.ctypes.data, info.nbytes))
         return (x.astype("u4") << 16).view("f4") if info.dtype == b"bf16" else x
 
@@ -227,37 +269,54 @@ class Trainer:
         for name in arrays:
             if name not in self._infos:
                 raise Error(f"unknown input '{name}'; expected one of {', '.join(self._infos)}")
-        return {name: _typed(f"input '{name}'", x, self._infos[name].dtype.decode()) for name, x in arrays.items()}
+        return {
+            name: _typed(f"input '{name}'", x, self._infos[name].dtype.decode())
+            for name, x in arrays.items()
+        }
 
     def _shape(self, name):
         info = self._infos[name]
-        return tuple(info.dim[:info.rank])
+        return tuple(info.dim[: info.rank])
 
     def _complete(self, arrays, labels=True):
         """Require arrays for all inputs or for none: an omitted input would keep an old batch."""
-        missing = [f"'{k}'" for k, i in self._infos.items() if arrays and k not in arrays and (labels or not i.label)]
+        missing = [
+            f"'{k}'"
+            for k, i in self._infos.items()
+            if arrays and k not in arrays and (labels or not i.label)
+        ]
         if missing:
-            raise Error(f"no array for {'input' if len(missing) == 1 else 'inputs'} {', '.join(missing)}: expected one for each input, or none if all "
-                        "are written to .inputs")
+            raise Error(
+                f"no array for {'input' if len(missing) == 1 else 'inputs'} {', '.join(missing)}: expected one for each input, or none if all "
+                "are written to .inputs"
+            )
 
     def _set(self, arrays):
         """Set inputs to arrays of their shapes: all, or none if one fails."""
-        ready = [(i, _converted(f"input '{k}'", arrays[k], i.dtype.decode())) for k, i in self._infos.items() if k in arrays]
+        ready = [
+            (i, _converted(f"input '{k}'", arrays[k], i.dtype.decode()))
+            for k, i in self._infos.items()
+            if k in arrays
+        ]
         for i, x in ready:
             self._check(self._call.ckr_set(self._ctx, i.name, x.ctypes.data, i.nbytes))
 
     # ---- training ----
 
     def step(self, **arrays):
-        """Run forward, backward and update, and return the loss before the update.  Arrays are keywords by the names of inputs, one for each; without
-        arrays, inputs keep their values or those written to .inputs.  A model of --grad-accum N takes N batches in one array, along axis 0."""
+        """Run forward, backward and update, and return the loss before the update.  Arrays are
+        keywords by the names of inputs, one for each; without arrays, inputs keep their values or
+        those written to .inputs.  A model of --grad-accum N takes N batches in one array, along
+        axis 0."""
         self._open()
         arrays, loss, n = self._taken(arrays), _c.c_double(), self.micro_batches
         if n > 1:
             return self._accumulate(arrays, loss, n)
         for name, x in arrays.items():
             if x.shape != self._shape(name):
-                raise Error(f"input '{name}': expected shape {list(self._shape(name))}, found {list(x.shape)}")
+                raise Error(
+                    f"input '{name}': expected shape {list(self._shape(name))}, found {list(x.shape)}"
+                )
         self._complete(arrays)
         self._set(arrays)
         self._check(self._call.ckr_step(self._ctx, _c.byref(self.hyper), _c.byref(loss)))
@@ -268,17 +327,26 @@ class Trainer:
         for name, x in arrays.items():
             one = self._shape(name)
             if x.shape != (n * one[0] if one else n, *one[1:]):
-                raise Error(f"input '{name}': expected {n} micro-batches of {list(one)} along axis 0, found {list(x.shape)}")
+                raise Error(
+                    f"input '{name}': expected {n} micro-batches of {list(one)} along axis 0, found {list(x.shape)}"
+                )
             parts[name] = x.reshape(n, *one)
         self._complete(arrays)
 
         def feed(_user, _ctx, _step, micro):
             try:
-                self._set({name: x[micro] for name, x in parts.items() if self._call.ckr_needs_input(self._ctx, name.encode())})
+                self._set(
+                    {
+                        name: x[micro]
+                        for name, x in parts.items()
+                        if self._call.ckr_needs_input(self._ctx, name.encode())
+                    }
+                )
                 return 0
-            except Exception as e:              # raised again after the C call
+            except Exception as e:  # raised again after the C call
                 failed.append(e)
                 return 1
+
         call = _lib.FEED(feed)
         self._check(self._call.ckr_set_feed(self._ctx, call, None))
         status = self._call.ckr_step(self._ctx, _c.byref(self.hyper), _c.byref(loss))
@@ -291,29 +359,44 @@ class Trainer:
     # ---- evaluation ----
 
     def _batches(self, arrays, labels=True):
-        """Set inputs batch by batch; yield the number of new samples, the batch size and the weight of the batch.  A last batch is padded with its last
-        sample; another batch of that sample alone, with a negative weight, cancels the padding."""
+        """Set inputs batch by batch; yield the number of new samples, the batch size and the weight
+        of the batch.  A last batch is padded with its last sample; another batch of that sample
+        alone, with a negative weight, cancels the padding."""
         shapes = {name: self._shape(name) for name in arrays}
-        rows, n = next(((to[0], len(arrays[name])) for name, to in shapes.items() if to and arrays[name].ndim and len(arrays[name]) != to[0]), (1, 1))
+        rows, n = next(
+            (
+                (to[0], len(arrays[name]))
+                for name, to in shapes.items()
+                if to and arrays[name].ndim and len(arrays[name]) != to[0]
+            ),
+            (1, 1),
+        )
         for name, to in shapes.items():
             want = (n, *to[1:]) if to and to[0] == rows else to
             if arrays[name].shape != want or not n:
-                raise Error(f"input '{name}': expected shape {list(to)}, found {list(arrays[name].shape)}; for several batches, all arrays "
-                            "need the same number of rows")
+                raise Error(
+                    f"input '{name}': expected shape {list(to)}, found {list(arrays[name].shape)}; for several batches, all arrays "
+                    "need the same number of rows"
+                )
         self._complete(arrays, labels)
         dealt = {name: arrays[name] for name, to in shapes.items() if to and to[0] == rows}
         self._set({name: x for name, x in arrays.items() if name not in dealt})
         for at in range(0, n, rows):
             new = min(rows, n - at)
-            self._set({name: x[_np.minimum(_np.arange(at, at + rows), n - 1)] for name, x in dealt.items()})
+            self._set(
+                {
+                    name: x[_np.minimum(_np.arange(at, at + rows), n - 1)]
+                    for name, x in dealt.items()
+                }
+            )
             yield new, rows, 1.0
         if n % rows:
             self._set({name: x[_np.full(rows, n - 1)] for name, x in dealt.items()})
             yield 0, rows, n % rows / rows - 1
 
     def eval(self, **arrays):
-        """Return the loss without training: no dropout, running statistics.  Arrays hold a batch, or any number of rows, which are split into batches;
-        the loss is that of all rows."""
+        """Return the loss without training: no dropout, running statistics.  Arrays hold a batch,
+        or any number of rows, which are split into batches; the loss is that of all rows."""
         self._open()
         arrays, score, batches = self._taken(arrays), _lib.Score(), 0
         self._check(self._call.ckr_score_begin(self._ctx))
@@ -322,15 +405,21 @@ class Trainer:
             batches += 1
         self._check(self._call.ckr_score_end(self._ctx, _c.byref(score)))
         if score.by_batch and batches > 1:
-            _warnings.warn(f"the loss depends on the batch size, here {rows}: {score.by_batch.decode(errors='replace')}", stacklevel=2)
+            _warnings.warn(
+                f"the loss depends on the batch size, here {rows}: {score.by_batch.decode(errors='replace')}",
+                stacklevel=2,
+            )
         return score.loss
 
     def predict(self, **arrays):
-        """Return the model's outputs for a batch: {name: array}, or the array if there is one.  Labels are optional.  For any other number of rows,
-        return the outputs that have one row or more per sample."""
+        """Return the model's outputs for a batch: {name: array}, or the array if there is one.
+        Labels are optional.  For any other number of rows, return the outputs that have one row or
+        more per sample."""
         self._open()
         arrays = self._taken(arrays)
-        infos = [i for i in self._list(self._call.ckr_eval_output) if not i.loss and i.kind != b"metric"]
+        infos = [
+            i for i in self._list(self._call.ckr_eval_output) if not i.loss and i.kind != b"metric"
+        ]
         found, some = {i.name.decode(): [] for i in infos}, False
         for new, rows, _ in self._batches(arrays, labels=False):
             if not new:
@@ -339,20 +428,27 @@ class Trainer:
             some |= new < rows or any(found.values())
             for i in infos:
                 y = self._out(i)
-                found[i.name.decode()].append(y[:len(y) // rows * new] if new < rows and y.ndim else y)
+                found[i.name.decode()].append(
+                    y[: len(y) // rows * new] if new < rows and y.ndim else y
+                )
         if not found:
-            raise Error("the library has no output besides its loss; compile with ckc --eval on, which reports if the budget has no room")
+            raise Error(
+                "the library has no output besides its loss; compile with ckc --eval on, which reports if the budget has no room"
+            )
         if some:
             whole = {i.name.decode() for i in infos if i.rows and i.rank and i.dim[0] % rows == 0}
             found = {name: y for name, y in found.items() if name in whole}
         if not found:
-            raise Error(f"no output has rows per sample for a batch of {rows} samples, so batches cannot be concatenated")
+            raise Error(
+                f"no output has rows per sample for a batch of {rows} samples, so batches cannot be concatenated"
+            )
         found = {name: _np.concatenate(y) if len(y) > 1 else y[0] for name, y in found.items()}
         return found if len(found) > 1 else next(iter(found.values()))
 
     @property
     def grad_norm(self):
-        """The global gradient norm of the last step, before clipping; steps compute it after the first request."""
+        """The global gradient norm of the last step, before clipping; steps compute it after the
+        first request."""
         self._open()
         norm = _c.c_double()
         self._check(self._call.ckr_grad_norm(self._ctx, _c.byref(norm)))
@@ -374,18 +470,21 @@ class Trainer:
     def state_dict(self):
         """Copies of parameters and buffers, by name; bfloat16 as float32."""
         self._open()
-        return {k: self._out(i) for k, i in self._tensors.items() if i.kind in (b"param", b"buffer")}
+        return {
+            k: self._out(i) for k, i in self._tensors.items() if i.kind in (b"param", b"buffer")
+        }
 
     def load_state_dict(self, state):
-        """Set all parameters and buffers in state, or none on an error; each array must have the right shape and a type of the same kind."""
+        """Set all parameters and buffers in state, or none on an error; each array must have the
+        right shape and a type of the same kind."""
         self._open()
         ready = []
         for name, x in state.items():
             i, x = self._tensors.get(name), _array(x)
             if i is None or i.kind not in (b"param", b"buffer"):
                 raise Error(f"there is no parameter or buffer '{name}'")
-            if list(x.shape) != i.dim[:i.rank]:
-                raise Error(f"'{name}': expected shape {i.dim[:i.rank]}, found {list(x.shape)}")
+            if list(x.shape) != i.dim[: i.rank]:
+                raise Error(f"'{name}': expected shape {i.dim[: i.rank]}, found {list(x.shape)}")
             x = _typed(f"'{name}'", x, i.dtype.decode())
             ready.append((i, _converted(f"'{name}'", x, i.dtype.decode())))
         for i, x in ready:
@@ -401,35 +500,57 @@ class Trainer:
         self._check(self._call.ckr_resume(self._ctx, _os.fsencode(path)))
 
     def init(self, path, map=None, skip=(), partial=False):
-        """Load weights from a .safetensors, .npz or index file, or from a list of them, as `ckrun --init`.  map replaces prefixes of names; parameters
-        that match skip keep their values, and with partial, so do those that the files lack.  Returns the names that kept their values."""
+        """Load weights from a .safetensors, .npz or index file, or from a list of them, as `ckrun
+        --init`.  map replaces prefixes of names; parameters that match skip keep their values, and
+        with partial, so do those that the files lack.  Returns the names that kept their values."""
         self._open()
         maps = [_os.fsencode(f"{old}={new}") for old, new in (map or {}).items()]
         skips = [_os.fsencode(glob) for glob in ([skip] if isinstance(skip, str) else skip)]
-        how = _lib.Init((_c.c_char_p * len(maps))(*maps), len(maps), (_c.c_char_p * len(skips))(*skips), len(skips), partial)
-        paths = [_os.fsencode(p) for p in ([path] if isinstance(path, (str, bytes, _os.PathLike)) else path)]
-        self._check(self._call.ckr_init_all(self._ctx, (_c.c_char_p * len(paths))(*paths), len(paths), _c.byref(how)))
+        how = _lib.Init(
+            (_c.c_char_p * len(maps))(*maps),
+            len(maps),
+            (_c.c_char_p * len(skips))(*skips),
+            len(skips),
+            partial,
+        )
+        paths = [
+            _os.fsencode(p)
+            for p in ([path] if isinstance(path, (str, bytes, _os.PathLike)) else path)
+        ]
+        self._check(
+            self._call.ckr_init_all(
+                self._ctx, (_c.c_char_p * len(paths))(*paths), len(paths), _c.byref(how)
+            )
+        )
         left = []
         while name := self._call.ckr_missing_weight(self._ctx, len(left)):
             left.append(name.decode())
         return left
 
     def set_group(self, glob, lr=1.0, weight_decay=None):
-        """Scale the learning rate of trainable parameters that match the glob by lr, and set their weight decay if given; a later call replaces an earlier
-        one.  Returns their names."""
+        """Scale the learning rate of trainable parameters that match the glob by lr, and set their
+        weight decay if given; a later call replaces an earlier one.  Returns their names."""
         self._open()
-        names = [k for k, i in self._tensors.items() if i.kind == b"param" and not i.frozen and _fnmatch.fnmatchcase(k, glob)]
+        names = [
+            k
+            for k, i in self._tensors.items()
+            if i.kind == b"param" and not i.frozen and _fnmatch.fnmatchcase(k, glob)
+        ]
         if not names:
             raise Error(f"no trainable parameter matches '{glob}'")
         if lr < 0 or (weight_decay is not None and weight_decay < 0):
             raise Error("lr and weight_decay of a group cannot be negative")
         for name in names:
-            self._check(self._call.ckr_set_group(self._ctx, name.encode(), lr, -1.0 if weight_decay is None else weight_decay))
+            self._check(
+                self._call.ckr_set_group(
+                    self._ctx, name.encode(), lr, -1.0 if weight_decay is None else weight_decay
+                )
+            )
         return names
 
     def save_adapters(self, path):
-        """Write the trained tensors of a model compiled with lora= as PEFT's adapter_model.safetensors, with adapter_config.json beside it; init loads
-        them."""
+        """Write the trained tensors of a model compiled with lora= as PEFT's
+        adapter_model.safetensors, with adapter_config.json beside it; init loads them."""
         self._open()
         self._check(self._call.ckr_save_adapters(self._ctx, _os.fsencode(path)))
 
@@ -439,7 +560,8 @@ class Trainer:
         self._check(self._call.ckr_save_merged(self._ctx, _os.fsencode(path)))
 
     def export_onnx(self, path):
-        """Write the ONNX file that the model was compiled from, with the current weights, adapters merged into them."""
+        """Write the ONNX file that the model was compiled from, with the current weights, adapters
+        merged into them."""
         self._open()
         self._check(self._call.ckr_export_onnx(self._ctx, _os.fsencode(path)))
 

@@ -1,4 +1,6 @@
-"""Bindings of libckr by ctypes: the structs and calls of ckr.h that the package uses, and the search for its programs."""
+"""Bindings of libckr by ctypes: the structs and calls of ckr.h that the package uses, and the
+search for its programs."""
+
 import ctypes as c
 import os
 import shutil
@@ -7,36 +9,84 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 class Options(c.Structure):
-    _fields_ = [("weights", c.c_char_p), ("blas", c.c_char_p), ("threads", c.c_int), ("seed", c.c_uint64), ("ranks", c.c_uint32),
-                ("comm_timeout", c.c_double)]
+    _fields_ = [
+        ("weights", c.c_char_p),
+        ("blas", c.c_char_p),
+        ("threads", c.c_int),
+        ("seed", c.c_uint64),
+        ("ranks", c.c_uint32),
+        ("comm_timeout", c.c_double),
+    ]
 
 
 class Info(c.Structure):
-    _fields_ = [("name", c.c_char_p), ("dtype", c.c_char_p), ("kind", c.c_char_p), ("frozen", c.c_bool), ("loss", c.c_bool),
-                ("shifted", c.c_bool), ("label", c.c_bool), ("index", c.c_bool), ("rows", c.c_int), ("rank", c.c_int), ("dim", c.c_int64 * 8),
-                ("nbytes", c.c_size_t)]
+    _fields_ = [
+        ("name", c.c_char_p),
+        ("dtype", c.c_char_p),
+        ("kind", c.c_char_p),
+        ("frozen", c.c_bool),
+        ("loss", c.c_bool),
+        ("shifted", c.c_bool),
+        ("label", c.c_bool),
+        ("index", c.c_bool),
+        ("rows", c.c_int),
+        ("rank", c.c_int),
+        ("dim", c.c_int64 * 8),
+        ("nbytes", c.c_size_t),
+    ]
 
 
 class Hyper(c.Structure):
-    _fields_ = [(name, c.c_double) for name in ("lr", "beta1", "beta2", "eps", "weight_decay", "momentum", "clip", "beta2_decay",
-                                                "clip_threshold", "eps2")]
-    _fields_ += [("nesterov", c.c_bool), ("on_nan", c.c_int), ("loss_scale", c.c_double), ("scale_interval", c.c_uint64),
-                 ("scale_again", c.c_bool)]
+    _fields_ = [
+        (name, c.c_double)
+        for name in (
+            "lr",
+            "beta1",
+            "beta2",
+            "eps",
+            "weight_decay",
+            "momentum",
+            "clip",
+            "beta2_decay",
+            "clip_threshold",
+            "eps2",
+        )
+    ]
+    _fields_ += [
+        ("nesterov", c.c_bool),
+        ("on_nan", c.c_int),
+        ("loss_scale", c.c_double),
+        ("scale_interval", c.c_uint64),
+        ("scale_again", c.c_bool),
+    ]
 
     def __setattr__(self, name, value):
         if name not in {n for n, _ in self._fields_}:
-            raise TypeError(f"unknown setting '{name}'; expected one of {', '.join(sorted(n for n, _ in self._fields_))}")
+            raise TypeError(
+                f"unknown setting '{name}'; expected one of {', '.join(sorted(n for n, _ in self._fields_))}"
+            )
         if value < 0 and name != "beta2_decay":
             raise TypeError(f"'{name}' cannot be negative, found {value}")
         super().__setattr__(name, value)
 
 
 class Score(c.Structure):
-    _fields_ = [("loss", c.c_double), ("accuracy", c.c_double), ("perplexity", c.c_double), ("by_batch", c.c_char_p)]
+    _fields_ = [
+        ("loss", c.c_double),
+        ("accuracy", c.c_double),
+        ("perplexity", c.c_double),
+        ("by_batch", c.c_char_p),
+    ]
 
 
 class Init(c.Structure):
-    _fields_ = [("map", c.POINTER(c.c_char_p)), ("nmap", c.c_size_t), ("skip", c.POINTER(c.c_char_p)), ("nskip", c.c_size_t), ("partial", c.c_bool)]
+    _fields_ = [
+        ("map", c.POINTER(c.c_char_p)),
+        ("nmap", c.c_size_t),
+        ("skip", c.POINTER(c.c_char_p)),
+        ("nskip", c.c_size_t),
+        ("partial", c.c_bool),
+    ]
 
 
 _CALLS = {
@@ -87,7 +137,9 @@ def compiler():
     """Path of the program ckc."""
     path = _beside("ckc") or shutil.which("ckc")
     if not path:
-        raise FileNotFoundError("cannot find the program ckc beside the package or in PATH; set CKC_HOME to its build directory")
+        raise FileNotFoundError(
+            "cannot find the program ckc beside the package or in PATH; set CKC_HOME to its build directory"
+        )
     return path
 
 

@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 """Builds, checks and times on a machine with a GPU: one table and a JSON file.
 
-    sh tests/bench/gpu/run [--only device,build,check,time] [--out DIR] [--build DIR] [--emulated [--quick]] [--allow-skip]
+    sh tests/bench/gpu/run [--only device,build,check,time] [--out DIR] [--build DIR] [--emulated
+    [--quick]] [--allow-skip]
 
-Each part is a process of its own with a deadline; all of them together end within nine minutes.  DIR/table.md and
-DIR/result.json hold what was found.  Exit status 0 if every check passed, 1 if one failed, was skipped or cut (--allow-skip: only if one failed),
-2 for wrong usage.  Python's standard library and numpy are needed.
+Each part is a process of its own with a deadline; all of them together end within nine minutes.
+DIR/table.md and DIR/result.json hold what was found.  Exit status 0 if every check passed, 1 if one
+failed, was skipped or cut (--allow-skip: only if one failed), 2 for wrong usage.  Python's standard
+library and numpy are needed.
 """
+
 import argparse
 import importlib
 import os
@@ -24,18 +27,46 @@ DEADLINES = {"device": 30, "build": 130, "check": 120, "time": 250}
 
 
 def options():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     p.add_argument("--only", default=",".join(DEADLINES), help="parts, with commas (%(default)s)")
-    p.add_argument("--out", default="gpu-bench", help="folder for results and everything in between (%(default)s)")
-    p.add_argument("--build", help="a folder with ckc, ckrun, gpt and ref_model, built or bundled elsewhere (else: OUT/build, from these sources)")
+    p.add_argument(
+        "--out",
+        default="gpu-bench",
+        help="folder for results and everything in between (%(default)s)",
+    )
+    p.add_argument(
+        "--build",
+        help="a folder with ckc, ckrun, gpt and ref_model, built or bundled elsewhere (else: OUT/build, from these sources)",
+    )
     p.add_argument("--nvcc", help="NVIDIA's compiler (else $NVCC, nvcc, /usr/local/cuda/bin/nvcc)")
     p.add_argument("--arch", default="sm_90")
-    p.add_argument("--python", default=sys.executable, help="interpreter that has torch, for the peer (%(default)s)")
-    p.add_argument("--peer-stand-in", action="store_true", help="a script in the place of PyTorch's side; told in the table")
-    p.add_argument("--emulated", action="store_true", help="no GPU: stand-ins of tests/cuda and of this folder in its place")
+    p.add_argument(
+        "--python",
+        default=sys.executable,
+        help="interpreter that has torch, for the peer (%(default)s)",
+    )
+    p.add_argument(
+        "--peer-stand-in",
+        action="store_true",
+        help="a script in the place of PyTorch's side; told in the table",
+    )
+    p.add_argument(
+        "--emulated",
+        action="store_true",
+        help="no GPU: stand-ins of tests/cuda and of this folder in its place",
+    )
     p.add_argument("--quick", action="store_true", help="the smallest models alone")
-    p.add_argument("--allow-skip", action="store_true", help="status 0 although something was skipped or cut")
-    p.add_argument("--deadline", type=float, default=1, help="factor on the deadlines of parts, 1 for nine minutes")
+    p.add_argument(
+        "--allow-skip", action="store_true", help="status 0 although something was skipped or cut"
+    )
+    p.add_argument(
+        "--deadline",
+        type=float,
+        default=1,
+        help="factor on the deadlines of parts, 1 for nine minutes",
+    )
     p.add_argument("--part", help=argparse.SUPPRESS)
     o = p.parse_args()
     o.parts = o.only.split(",")
@@ -70,8 +101,11 @@ def end_group(child):
 
 
 def run_part(part, argv, seconds):
-    """Carries a part out in a process group of its own; the reason why it did not end by itself, or None."""
-    child = subprocess.Popen([sys.executable, os.path.abspath(__file__), *argv, "--part", part], start_new_session=True)
+    """Carries a part out in a process group of its own; the reason why it did not end by itself, or
+    None."""
+    child = subprocess.Popen(
+        [sys.executable, os.path.abspath(__file__), *argv, "--part", part], start_new_session=True
+    )
     try:
         status = child.wait(timeout=seconds)
     except subprocess.TimeoutExpired:
@@ -89,10 +123,12 @@ def main():
     o = options()
     if o.part:
         environment(o)
-        importlib.import_module("part_" + o.part).carry_out(work.Work(o), work.Rows(rows_path(o, o.part), o.part))
+        importlib.import_module("part_" + o.part).carry_out(
+            work.Work(o), work.Rows(rows_path(o, o.part), o.part)
+        )
         return 0
     os.makedirs(o.out, exist_ok=True)
-    if "build" in o.parts:                       # what other sources made
+    if "build" in o.parts:  # what other sources made
         shutil.rmtree(os.path.join(o.out, "work"), ignore_errors=True)
     rows, start, late = [], time.monotonic(), time.monotonic()
     for part in o.parts:

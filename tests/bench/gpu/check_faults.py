@@ -1,4 +1,6 @@
-"""What goes wrong on a device: one clear message, status 1, nothing left; a run that is killed goes on from its checkpoint."""
+"""What goes wrong on a device: one clear message, status 1, nothing left; a run that is killed goes
+on from its checkpoint."""
+
 import os
 import re
 import signal
@@ -46,7 +48,9 @@ def lookup(w, name, x, labels):
 def out_of_range(w, what, x, labels, word):
     so, inputs = lookup(w, what, x, labels)
     end = w.path(f"lookup-{what}.end")
-    text = refused(w.call(w.tool("ckrun"), so, "--inputs", inputs, "--steps", 3, "--save", end), word, "step 1")
+    text = refused(
+        w.call(w.tool("ckrun"), so, "--inputs", inputs, "--steps", 3, "--save", end), word, "step 1"
+    )
     if os.path.exists(end):
         raise Wrong("a run that failed left a checkpoint")
     return text
@@ -54,8 +58,12 @@ def out_of_range(w, what, x, labels, word):
 
 def too_large(w):
     """A library that needs more than the device has."""
-    total = int(w.must("nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits").stdout.split()[0])
-    rows = total // 4 + 4096                    # of 4 MiB: the device's bytes and more
+    total = int(
+        w.must(
+            "nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits"
+        ).stdout.split()[0]
+    )
+    rows = total // 4 + 4096  # of 4 MiB: the device's bytes and more
     model, so, inputs = (w.path(f"large.{e}") for e in ("ck", "so", "in"))
     with open(model, "w", encoding="utf-8") as f:
         f.write(LARGE.format(rows=rows))
@@ -63,23 +71,30 @@ def too_large(w):
     peak = w.compile(model, so, "--optimizer", "sgd")["summary"]["peak_bytes"]
     if peak >> 20 <= total:
         raise Wrong(f"{peak} B planned: not too large for {total} MiB")
-    return refused(w.call(w.tool("ckrun"), so, "--inputs", inputs, "--steps", 1), "memory", "--memory-budget")
+    return refused(
+        w.call(w.tool("ckrun"), so, "--inputs", inputs, "--steps", 1), "memory", "--memory-budget"
+    )
 
 
 def no_device(w):
     so, inputs = lookup(w, "none", [1, 2, 3, 4], [0, 1, 2, 3])
     env = {"CKR_FAKE_GPU": "none"} if w.o.emulated else {"CUDA_VISIBLE_DEVICES": ""}
-    return refused(w.call(w.tool("ckrun"), so, "--inputs", inputs, "--steps", 1, **env), "CUDA_VISIBLE_DEVICES")
+    return refused(
+        w.call(w.tool("ckrun"), so, "--inputs", inputs, "--steps", 1, **env), "CUDA_VISIBLE_DEVICES"
+    )
 
 
 def killed(w, gpt):
-    """Killed while it steps: its last checkpoint is whole, and going on from there gives the bits of a run that was left alone."""
+    """Killed while it steps: its last checkpoint is whole, and going on from there gives the bits
+    of a run that was left alone."""
     so, _ = w.library(gpt)
     whole, cut, end = (w.path(f"killed.{x}") for x in ("whole", "cut", "end"))
     base = [w.tool("ckrun"), so, *w.feed(gpt), "--quiet"]
     if os.path.exists(cut):
         os.unlink(cut)
-    child = subprocess.Popen([*base, "--steps", "1000000", "--save", cut, "--save-every", "2"], cwd=w.models)
+    child = subprocess.Popen(
+        [*base, "--steps", "1000000", "--save", cut, "--save-every", "2"], cwd=w.models
+    )
     try:
         late = time.monotonic() + 60
         while not os.path.exists(cut) and time.monotonic() < late and child.poll() is None:
@@ -100,13 +115,25 @@ def killed(w, gpt):
     w.must(*base, "--resume", cut, "--steps", done + 2, "--save", end)
     w.must(*base, "--steps", done + 2, "--save", whole)
     if ck.content(whole) != ck.content(end):
-        raise Wrong(f"killed behind step {done}, then 2 more: other bits than {done + 2} steps at once")
+        raise Wrong(
+            f"killed behind step {done}, then 2 more: other bits than {done + 2} steps at once"
+        )
     return f"killed behind step {done}: goes on with the bits of a run that was not"
 
 
 def items(w, gpt):
-    return [("fault: index out of range", lambda n: out_of_range(w, "index", [1, 2, 10, 11], [0, 1, 2, 3], "index out of range: 10")),
-            ("fault: label out of range", lambda n: out_of_range(w, "label", [1, 2, 3, 4], [0, 9, 7, 3], "label out of range: 9")),
-            ("fault: too large", lambda n: too_large(w)),
-            ("fault: no device", lambda n: no_device(w)),
-            ("fault: killed", lambda n: killed(w, gpt))]
+    return [
+        (
+            "fault: index out of range",
+            lambda n: out_of_range(
+                w, "index", [1, 2, 10, 11], [0, 1, 2, 3], "index out of range: 10"
+            ),
+        ),
+        (
+            "fault: label out of range",
+            lambda n: out_of_range(w, "label", [1, 2, 3, 4], [0, 9, 7, 3], "label out of range: 9"),
+        ),
+        ("fault: too large", lambda n: too_large(w)),
+        ("fault: no device", lambda n: no_device(w)),
+        ("fault: killed", lambda n: killed(w, gpt)),
+    ]

@@ -1,4 +1,5 @@
 """Memory as others see it: NVIDIA's sanitizer, and what the driver says is used."""
+
 import re
 import shutil
 import subprocess
@@ -21,7 +22,20 @@ def sanitized(w, gpt, tool):
     if not shutil.which("compute-sanitizer"):
         raise Skipped("no compute-sanitizer")
     so, _ = w.library(gpt)
-    done = w.call("compute-sanitizer", "--tool", tool, "--error-exitcode", 9, w.tool("ckrun"), so, *w.feed(gpt), "--steps", 2, "--quiet", CKR_GRAPHS="0")
+    done = w.call(
+        "compute-sanitizer",
+        "--tool",
+        tool,
+        "--error-exitcode",
+        9,
+        w.tool("ckrun"),
+        so,
+        *w.feed(gpt),
+        "--steps",
+        2,
+        "--quiet",
+        CKR_GRAPHS="0",
+    )
     found = SUMMARY.search(done.stdout + done.stderr)
     if done.returncode or not found or int(found[1]):
         raise Wrong(f"status {done.returncode}: {said(done.stdout + done.stderr)}")
@@ -30,15 +44,27 @@ def sanitized(w, gpt, tool):
 
 def used(w):
     """Bytes in use on the first device."""
-    return int(w.must("nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits").stdout.split()[0]) << 20
+    return (
+        int(
+            w.must(
+                "nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"
+            ).stdout.split()[0]
+        )
+        << 20
+    )
 
 
 def as_the_driver_says(w, gpt, numbers):
     """A run takes the plan's bytes, what the context takes, and no more from its second step on."""
     so, plan = w.library(gpt)
     planned, before, seen = plan["summary"]["peak_bytes"], used(w), []
-    child = subprocess.Popen([w.tool("ckrun"), so, *w.feed(gpt), "--steps", "1000000", "--log", w.path("driver.log")], cwd=w.models,
-                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    child = subprocess.Popen(
+        [w.tool("ckrun"), so, *w.feed(gpt), "--steps", "1000000", "--log", w.path("driver.log")],
+        cwd=w.models,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
     try:
         for line in child.stdout:
             if line.startswith("step 2/"):
@@ -59,4 +85,6 @@ def as_the_driver_says(w, gpt, numbers):
 
 
 def items(w, gpt):
-    return [(f"sanitizer: {tool}", lambda n, t=tool: sanitized(w, gpt, t)) for tool in TOOLS] + [(ALONE[0], lambda n: as_the_driver_says(w, gpt, n))]
+    return [(f"sanitizer: {tool}", lambda n, t=tool: sanitized(w, gpt, t)) for tool in TOOLS] + [
+        (ALONE[0], lambda n: as_the_driver_says(w, gpt, n))
+    ]

@@ -1,4 +1,5 @@
 """From sources to programs and libraries of models, side by side: seconds, registers and spills."""
+
 import os
 import re
 import shutil
@@ -8,10 +9,22 @@ import part_time
 from models import DTYPES, XL, timed_models, tiny
 from work import ROOT, Skipped, Wrong, ck
 
-TARGETS = ("ckc", "ckrun", "gpt", "ref_model", "fake_cuda", "fake_cublaslt", "fake_cudnn", "fake_nccl")
+TARGETS = (
+    "ckc",
+    "ckrun",
+    "gpt",
+    "ref_model",
+    "fake_cuda",
+    "fake_cublaslt",
+    "fake_cudnn",
+    "fake_nccl",
+)
 PROGRAMS = ("ckc", "ckrun", "gpt")
 # what the assembler says of a kernel
-KERNEL = re.compile(r"Compiling entry function '(\S+)'.*?(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads.*?Used (\d+) registers", re.S)
+KERNEL = re.compile(
+    r"Compiling entry function '(\S+)'.*?(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads.*?Used (\d+) registers",
+    re.S,
+)
 
 
 def programs(w, numbers):
@@ -23,7 +36,9 @@ def programs(w, numbers):
         return f"those of {w.build}"
     for tool in ("cmake", "ninja"):
         if not shutil.which(tool):
-            raise Wrong(f"no {tool}; bring programs along: tests/bench/gpu/bundle, then --build DIR")
+            raise Wrong(
+                f"no {tool}; bring programs along: tests/bench/gpu/bundle, then --build DIR"
+            )
     w.must("cmake", "-S", ROOT, "-B", w.build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release")
     w.must("ninja", "-C", w.build, *TARGETS)
     return "from sources"
@@ -51,12 +66,16 @@ def judge(log, numbers):
         raise Wrong("the assembler tells of no kernel")
     most = max(found.values(), key=lambda k: k[3])
     numbers["kernels"], numbers["registers"] = len(found), most[3]
-    numbers["of_kernels"] = {name: dict(zip(("stack", "stores", "loads", "registers"), k)) for name, k in found.items()}
+    numbers["of_kernels"] = {
+        name: dict(zip(("stack", "stores", "loads", "registers"), k)) for name, k in found.items()
+    }
     spilled = {name: k for name, k in found.items() if k[1] or k[2]}
     if spilled:
         raise Wrong("spills: " + ", ".join(f"{name} {k[1]} B" for name, k in spilled.items()))
     framed = [name for name, k in found.items() if k[0]]
-    return f"{len(found)} kernels, at most {most[3]} registers, no spills" + (f", stack frames: {', '.join(framed)}" if framed else "")
+    return f"{len(found)} kernels, at most {most[3]} registers, no spills" + (
+        f", stack frames: {', '.join(framed)}" if framed else ""
+    )
 
 
 def model(w, gpt, numbers):
@@ -74,8 +93,14 @@ def registers(w, gpt, numbers):
     if not os.access(w.o.nvcc, os.X_OK):
         raise Skipped(f"no nvcc at {w.o.nvcc}")
     log = w.path(gpt.name + ".real.ptxas")
-    w.compile(w.onnx(gpt), w.path(gpt.name + ".real.so"), "--loss", "loss", *gpt.flags,
-              target=["--target", "cuda", "--arch", w.o.arch, "--nvcc", telling(w, w.o.nvcc, log)])
+    w.compile(
+        w.onnx(gpt),
+        w.path(gpt.name + ".real.so"),
+        "--loss",
+        "loss",
+        *gpt.flags,
+        target=["--target", "cuda", "--arch", w.o.arch, "--nvcc", telling(w, w.o.nvcc, log)],
+    )
     return judge(ck.content(log).decode(), numbers)
 
 
@@ -89,13 +114,35 @@ def budget(w, gpt, which, numbers):
         raise Wrong("ckc names no smallest budget")
     size = least if which == "least" else max(size, least)
     numbers["budget"] = size
-    plan = w.compile(w.onnx(gpt), w.path(f"{gpt.name}-{which}.so"), "--loss", "loss", *gpt.flags, "--memory-budget", size)["summary"]
+    plan = w.compile(
+        w.onnx(gpt),
+        w.path(f"{gpt.name}-{which}.so"),
+        "--loss",
+        "loss",
+        *gpt.flags,
+        "--memory-budget",
+        size,
+    )["summary"]
     return f"peak {plan['peak_bytes'] / 2**20:.0f} of {full / 2**20:.0f} MiB, planned step {plan['step_seconds']:.3g} s"
 
 
 def model_plan(w, gpt):
     plan = w.path(gpt.name + ".plan.json")
-    w.must(w.tool("ckc"), w.onnx(gpt), "--plan-only", "--quiet", "--json", plan, "--loss", "loss", *gpt.flags, "--target", "cuda", "--arch", w.o.arch)
+    w.must(
+        w.tool("ckc"),
+        w.onnx(gpt),
+        "--plan-only",
+        "--quiet",
+        "--json",
+        plan,
+        "--loss",
+        "loss",
+        *gpt.flags,
+        "--target",
+        "cuda",
+        "--arch",
+        w.o.arch,
+    )
     return ck.plan(plan)
 
 
@@ -118,11 +165,15 @@ def carry_out(w, rows):
     rows.carry_out_all([("programs", lambda n: programs(w, n))])
     small = [tiny(t) for t in (DTYPES[:1] if w.o.quick else DTYPES)]
     big = [] if w.o.quick else timed_models(w.o)
-    for gpt in small + big:                     # a file is written once, before any two ask for it
+    for gpt in small + big:  # a file is written once, before any two ask for it
         if os.access(w.tool("gpt"), os.X_OK) and gpt is not XL:
             w.onnx(gpt)
     items = [(f"compile {g.name}", lambda n, g=g: model(w, g, n)) for g in reversed(small + big)]
-    items += [(f"compile {g.name}, {b}", lambda n, g=g, b=b: budget(w, g, b, n)) for g in big[:1] for b in ("half", "least")]
+    items += [
+        (f"compile {g.name}, {b}", lambda n, g=g, b=b: budget(w, g, b, n))
+        for g in big[:1]
+        for b in ("half", "least")
+    ]
     if not w.o.quick:
         items.append(("PyTorch compiles", lambda n: warm_peer(w, big, n)))
     if w.o.emulated:

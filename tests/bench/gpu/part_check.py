@@ -1,4 +1,5 @@
 """Right on the device: references, bits, budgets, bytes, sanitizers, faults."""
+
 import os
 
 import bits
@@ -10,9 +11,28 @@ from models import DTYPES, tiny
 from work import MODELS, Wrong, as_planned, ck, digest, said, same
 
 # One of each family, and what has kernels of its own.
-FAMILIES = ("mlp-mse", "gpt2-ts14", "llama-dynamo", "bert-cls-dynamo", "resnet-dynamo-bn", "unet-dynamo", "cnn-bn-batch", "dlrm-dyn22", "crf-ts17", "gat-dyn24",
-            "attention-bias-dyn23", "inception-lrn-ts14", "tie-norm-dyn23", "scatter-prod-pool-dyn24")
-HALVES = (("mlp-mse", "on"), ("gpt2-logits", "on"), ("llama-dynamo", "on"), ("cnn-bn-running", "off"))
+FAMILIES = (
+    "mlp-mse",
+    "gpt2-ts14",
+    "llama-dynamo",
+    "bert-cls-dynamo",
+    "resnet-dynamo-bn",
+    "unet-dynamo",
+    "cnn-bn-batch",
+    "dlrm-dyn22",
+    "crf-ts17",
+    "gat-dyn24",
+    "attention-bias-dyn23",
+    "inception-lrn-ts14",
+    "tie-norm-dyn23",
+    "scatter-prod-pool-dyn24",
+)
+HALVES = (
+    ("mlp-mse", "on"),
+    ("gpt2-logits", "on"),
+    ("llama-dynamo", "on"),
+    ("cnn-bn-running", "off"),
+)
 # Own kernels with sums, and no product: what the library of products does is not promised.
 ROWS = """graph @rows {
 	input %x: i64[24]
@@ -35,7 +55,11 @@ class Flags:
 
     def __init__(self, w, flags):
         self.ckc, self.ckrun, self.ref = w.tool("ckc"), w.tool("ckrun"), ref_model(w)
-        self.flags, self.stage, self.most = " ".join(str(f) for f in w.target() + list(flags)), "fuse", 1.5
+        self.flags, self.stage, self.most = (
+            " ".join(str(f) for f in w.target() + list(flags)),
+            "fuse",
+            1.5,
+        )
         self.replicas, self.ranks, self.timeout = 1, None, 120
 
 
@@ -90,14 +114,27 @@ def cpu_bits(w, at, numbers):
 
 
 def emulated_bits(w, numbers):
-    """Own kernels with sums have the bits that their emulation has; under emulation: whatever order lanes run in."""
+    """Own kernels with sums have the bits that their emulation has; under emulation: whatever order
+    lanes run in."""
     import optimizers
+
     model, inputs = text_model(w, "rows", ROWS), w.path("rows.in")
     rng = bits.np.random.default_rng(2)
-    optimizers.write_tensors(inputs, {"x": rng.integers(0, 40, 24), "labels": rng.integers(0, 72, 24)})
+    optimizers.write_tensors(
+        inputs, {"x": rng.integers(0, 40, 24), "labels": rng.integers(0, 72, 24)}
+    )
     here, other = w.path("rows.so"), w.path("rows-emulated.so")
     w.compile(model, here)
-    w.compile(model, other, target=["--target", "cuda", "--nvcc", os.path.join(check_models.HERE, "..", "cuda", "nvcc")])
+    w.compile(
+        model,
+        other,
+        target=[
+            "--target",
+            "cuda",
+            "--nvcc",
+            os.path.join(check_models.HERE, "..", "cuda", "nvcc"),
+        ],
+    )
     feed = ["--inputs", inputs]
     got, _ = w.train(here, "rows", *feed)
     numbers["digest"] = digest(*got.values())
@@ -111,7 +148,11 @@ def graph_bits(w, gpt, numbers):
     so, _ = w.library(gpt)
     first, _ = w.train(so, gpt.name, *w.feed(gpt), steps=4)
     numbers["digest"] = digest(*first.values())
-    same(first, w.train(so, gpt.name + "-plain", *w.feed(gpt), steps=4, CKR_GRAPHS="0")[0], "graphs against kernel by kernel")
+    same(
+        first,
+        w.train(so, gpt.name + "-plain", *w.feed(gpt), steps=4, CKR_GRAPHS="0")[0],
+        "graphs against kernel by kernel",
+    )
     same(first, w.train(so, gpt.name + "-again", *w.feed(gpt), steps=4)[0], "a second run")
     return f"graphs, kernel by kernel and a second run agree: {numbers['digest']}"
 
@@ -120,7 +161,9 @@ def budgets(w, gpt, numbers):
     """Five budgets: same bits, peaks as planned and within the budget, --check."""
     model, flags = w.onnx(gpt), ["--loss", "loss", *gpt.flags]
     full = w.compile(model, w.path(gpt.name + "-full.so"), *flags)["summary"]["peak_bytes"]
-    refused = w.call(w.tool("ckc"), model, "-o", w.path("no.so"), *flags, "--memory-budget", 1, *w.target())
+    refused = w.call(
+        w.tool("ckc"), model, "-o", w.path("no.so"), *flags, "--memory-budget", 1, *w.target()
+    )
     found = ck.ERRORS.search(refused.stderr)
     if refused.returncode != 1 or not found:
         raise Wrong(f"a budget of one byte: status {refused.returncode}: {said(refused.stderr)}")
@@ -142,18 +185,35 @@ def budgets(w, gpt, numbers):
 
 def carry_out(w, rows):
     quick = w.o.quick
-    items = [(f"float32 {name}", lambda n, m=name: in_float32(w, m)) for name in (FAMILIES[:2] if quick else FAMILIES)]
-    items += [(f"{t} {name}", lambda n, m=name, t=t, c=c: in_16_bits(w, m, t, c, n)) for name, c in HALVES[:1 if quick else None] for t in DTYPES[1:]]
-    items += [(f"the CPU's bits, {' '.join(bits.SETTINGS[i][1::2])}", lambda n, i=i: cpu_bits(w, i, n)) for i in range(1 if quick else len(bits.SETTINGS))]
+    items = [
+        (f"float32 {name}", lambda n, m=name: in_float32(w, m))
+        for name in (FAMILIES[:2] if quick else FAMILIES)
+    ]
+    items += [
+        (f"{t} {name}", lambda n, m=name, t=t, c=c: in_16_bits(w, m, t, c, n))
+        for name, c in HALVES[: 1 if quick else None]
+        for t in DTYPES[1:]
+    ]
+    items += [
+        (f"the CPU's bits, {' '.join(bits.SETTINGS[i][1::2])}", lambda n, i=i: cpu_bits(w, i, n))
+        for i in range(1 if quick else len(bits.SETTINGS))
+    ]
     items += [("the emulation's bits", lambda n: emulated_bits(w, n))]
     models = [tiny(t) for t in (DTYPES[:1] if quick else DTYPES)]
-    items += [(f"graphs and two runs, {g.name}", lambda n, g=g: graph_bits(w, g, n)) for g in models]
-    items += [(f"five budgets, {g.name}", lambda n, g=g: budgets(w, g, n)) for g in (models if not quick else [])]
+    items += [
+        (f"graphs and two runs, {g.name}", lambda n, g=g: graph_bits(w, g, n)) for g in models
+    ]
+    items += [
+        (f"five budgets, {g.name}", lambda n, g=g: budgets(w, g, n))
+        for g in (models if not quick else [])
+    ]
     items += check_faults.items(w, models[0]) + check_memory.items(w, models[0])
-    for g in models:                            # libraries that several items use
+    for g in models:  # libraries that several items use
         w.library(g)
         w.tokens(g.vocab)
     alone = [x for x in items if x[0] in check_memory.ALONE]
     rows.put(planned=[name for name, _ in alone])
-    rows.carry_out_all([x for x in items if x not in alone], 1 if w.o.emulated else min(8, os.cpu_count() or 1))
+    rows.carry_out_all(
+        [x for x in items if x not in alone], 1 if w.o.emulated else min(8, os.cpu_count() or 1)
+    )
     rows.carry_out_all(alone)

@@ -1,4 +1,5 @@
 """The device as it is found (nothing is set), versions, and what it can do at most."""
+
 import json
 import os
 import platform
@@ -6,11 +7,25 @@ import re
 
 from work import HERE, Skipped, Wrong
 
-FIELDS = ("name", "driver_version", "memory.total", "memory.used", "clocks.sm", "clocks.mem", "clocks.max.sm", "power.limit", "compute_cap")
+FIELDS = (
+    "name",
+    "driver_version",
+    "memory.total",
+    "memory.used",
+    "clocks.sm",
+    "clocks.mem",
+    "clocks.max.sm",
+    "power.limit",
+    "compute_cap",
+)
 
 
 def device(w, numbers):
-    values = w.must("nvidia-smi", "--query-gpu=" + ",".join(FIELDS), "--format=csv,noheader,nounits").stdout.splitlines()[0].split(", ")
+    values = (
+        w.must("nvidia-smi", "--query-gpu=" + ",".join(FIELDS), "--format=csv,noheader,nounits")
+        .stdout.splitlines()[0]
+        .split(", ")
+    )
     if len(values) != len(FIELDS):
         raise Wrong(f"nvidia-smi: {len(values)} values, expected {len(FIELDS)}")
     numbers.update(zip(FIELDS, values))

@@ -1,8 +1,9 @@
 """Seconds: a step beside PyTorch's in alternation, ops beside what was predicted, budgets.
 
-Model FLOPs utilisation is (6 N + 6 L C T) tokens / seconds / PEAK, N the parameters, L layers of C columns, T tokens of a sequence: products and
-causal attention, forward and backward.
+Model FLOPs utilisation is (6 N + 6 L C T) tokens / seconds / PEAK, N the parameters, L layers of C
+columns, T tokens of a sequence: products and causal attention, forward and backward.
 """
+
 import json
 import os
 import shutil
@@ -11,11 +12,16 @@ import statistics
 from models import FULL, XL, timed_models
 from work import HERE, STAND_INS, Skipped, Wrong, as_planned, ck, digest
 
-PEAK = 989e12                                   # bf16 of an H100 and H200, dense
+PEAK = 989e12  # bf16 of an H100 and H200, dense
 WARM, BLOCKS, STEPS = 5, 3, 20
 LAYERS = {FULL.name: (12, 768, 12), XL.name: (48, 1600, 25), "small": (2, 64, 2)}
 # name; flags of peer.py.  The likely best first: what comes last may be cut.
-SETTINGS = (("cuDNN, padded", ["--sdpa", "cudnn", "--pad"]), ("default", []), ("cuDNN", ["--sdpa", "cudnn"]), ("default, padded", ["--pad"]))
+SETTINGS = (
+    ("cuDNN, padded", ["--sdpa", "cudnn", "--pad"]),
+    ("default", []),
+    ("cuDNN", ["--sdpa", "cudnn"]),
+    ("default, padded", ["--pad"]),
+)
 
 
 def tell(numbers):
@@ -28,8 +34,12 @@ def judge(gpt, blocks):
     layers, width, _ = LAYERS[gpt.name]
     parameters = 12 * layers * width * width + (gpt.vocab + gpt.seq) * width
     seconds, tokens = statistics.median(blocks), gpt.batch * gpt.seq
-    return {"step_seconds": seconds, "blocks": blocks, "tokens_per_second": tokens / seconds,
-            "mfu": (6 * parameters + 6 * layers * width * gpt.seq) * tokens / seconds / PEAK}
+    return {
+        "step_seconds": seconds,
+        "blocks": blocks,
+        "tokens_per_second": tokens / seconds,
+        "mfu": (6 * parameters + 6 * layers * width * gpt.seq) * tokens / seconds / PEAK,
+    }
 
 
 def steps_in_block(w, gpt):
@@ -40,17 +50,31 @@ def steps_in_block(w, gpt):
 def steps(w, so, gpt, tag):
     """Rows of the log of a run: warm-up, then blocks of steps."""
     log = w.path(tag + ".log")
-    w.must(w.tool("ckrun"), so, *w.feed(gpt), "--steps", WARM + BLOCKS * steps_in_block(w, gpt), "--lr", "1e-4", "--weight-decay", "0.01", "--quiet", "--log", log)
+    w.must(
+        w.tool("ckrun"),
+        so,
+        *w.feed(gpt),
+        "--steps",
+        WARM + BLOCKS * steps_in_block(w, gpt),
+        "--lr",
+        "1e-4",
+        "--weight-decay",
+        "0.01",
+        "--quiet",
+        "--log",
+        log,
+    )
     return ck.log_rows(log)
 
 
 def blocks_of(rows):
-    """Means of blocks; steps end in the order they began, so that a block's rows add up to its time."""
+    """Means of blocks; steps end in the order they began, so that a block's rows add up to its
+    time."""
     seconds = [r["seconds"] for r in rows[WARM:]]
     n = len(seconds) // BLOCKS
     if not n or len(seconds) % BLOCKS:
         raise Wrong(f"{len(rows)} steps in the log: {WARM} and {BLOCKS} blocks were asked for")
-    return [sum(seconds[i:i + n]) / n for i in range(0, len(seconds), n)]
+    return [sum(seconds[i : i + n]) / n for i in range(0, len(seconds), n)]
 
 
 def ours(w, gpt, numbers):
@@ -74,23 +98,59 @@ def peer(w, gpt, flags, numbers, pace=None):
         program = os.path.join(HERE, "peer.py")
     layers, width, heads = LAYERS[gpt.name]
     warm, blocks, steps = pace or (WARM, BLOCKS, steps_in_block(w, gpt))
-    done = w.must(w.o.python, program, "--layers", layers, "--hidden", width, "--heads", heads, "--vocab", gpt.vocab, "--batch", gpt.batch, "--seq", gpt.seq,
-                  "--tokens", w.tokens(gpt.vocab), "--warm", warm, "--blocks", blocks, "--steps", steps, *flags,
-                  TORCHINDUCTOR_CACHE_DIR=w.path("inductor"))
+    done = w.must(
+        w.o.python,
+        program,
+        "--layers",
+        layers,
+        "--hidden",
+        width,
+        "--heads",
+        heads,
+        "--vocab",
+        gpt.vocab,
+        "--batch",
+        gpt.batch,
+        "--seq",
+        gpt.seq,
+        "--tokens",
+        w.tokens(gpt.vocab),
+        "--warm",
+        warm,
+        "--blocks",
+        blocks,
+        "--steps",
+        steps,
+        *flags,
+        TORCHINDUCTOR_CACHE_DIR=w.path("inductor"),
+    )
     said = json.loads(done.stdout.splitlines()[-1])
-    numbers.update(judge(gpt, said["step_seconds"]), **{k: said[k] for k in ("peak_bytes", "reserved_bytes", "torch", "cudnn")})
-    return f"{tell(numbers)}, peak {said['peak_bytes'] / 2**20:.0f} MiB, torch {said['torch']}" + (" (nothing was trained)" if w.o.peer_stand_in else "")
+    numbers.update(
+        judge(gpt, said["step_seconds"]),
+        **{k: said[k] for k in ("peak_bytes", "reserved_bytes", "torch", "cudnn")},
+    )
+    return f"{tell(numbers)}, peak {said['peak_bytes'] / 2**20:.0f} MiB, torch {said['torch']}" + (
+        " (nothing was trained)" if w.o.peer_stand_in else ""
+    )
 
 
 def beside(found, gpt, numbers):
     """Our median of rounds over the best of each peer's setting."""
-    us = [n["step_seconds"] for name, n in found.items() if name.startswith(f"{gpt.name}: ckc") and n]
-    them = {name: n["step_seconds"] for name, n in found.items() if name.startswith(f"{gpt.name}: PyTorch") and n}
+    us = [
+        n["step_seconds"] for name, n in found.items() if name.startswith(f"{gpt.name}: ckc") and n
+    ]
+    them = {
+        name: n["step_seconds"]
+        for name, n in found.items()
+        if name.startswith(f"{gpt.name}: PyTorch") and n
+    }
     if not us or not them:
         raise Skipped("one of the sides was not timed")
     best = min(them, key=them.get)
     numbers["of_best"] = them[best] / statistics.median(us)
-    return f"{numbers['of_best']:.3f} times as fast as the best setting ({best.split('PyTorch, ')[1]})"
+    return (
+        f"{numbers['of_best']:.3f} times as fast as the best setting ({best.split('PyTorch, ')[1]})"
+    )
 
 
 def profile(w, gpt, numbers):
@@ -102,7 +162,9 @@ def profile(w, gpt, numbers):
     found = ck.plan(path)
     sums = {}
     for op in found["ops"]:
-        row = sums.setdefault(f"{op['op']} {op['phase']}", {"n": 0, "seconds": 0, "planned": 0, "flops": 0})
+        row = sums.setdefault(
+            f"{op['op']} {op['phase']}", {"n": 0, "seconds": 0, "planned": 0, "flops": 0}
+        )
         for key in ("seconds", "planned", "flops"):
             row[key] += op.get(key, 0)
         row["n"] += 1
@@ -110,8 +172,11 @@ def profile(w, gpt, numbers):
         raise Wrong("the profile tells of no op")
     numbers["ops"] = sums
     top = sorted(sums.items(), key=lambda x: -x[1]["seconds"])[:8]
-    return "; ".join(f"{name} x {r['n']}: {r['seconds'] * 1e3:.3g} ms, predicted {r['planned'] * 1e3:.3g}"
-                     + (f", {r['flops'] / r['seconds'] / 1e12:.0f} TFLOP/s" if name.startswith("matmul") else "") for name, r in top)
+    return "; ".join(
+        f"{name} x {r['n']}: {r['seconds'] * 1e3:.3g} ms, predicted {r['planned'] * 1e3:.3g}"
+        + (f", {r['flops'] / r['seconds'] / 1e12:.0f} TFLOP/s" if name.startswith("matmul") else "")
+        for name, r in top
+    )
 
 
 def less(w, gpt, which, numbers):
@@ -130,10 +195,12 @@ def less(w, gpt, which, numbers):
 
 def kept(found, name, function):
     """An item whose numbers later ones read."""
+
     def item(numbers):
         text = function(numbers)
         found[name] = numbers
         return text
+
     return name, item
 
 
@@ -148,6 +215,7 @@ def same_losses(found, gpt, numbers):
 
 def one_model(w, gpt, found):
     """(urgent items, the rest): ours and the peer's settings in alternation."""
+
     def us(at):
         return kept(found, f"{gpt.name}: ckc, run {at}", lambda n: ours(w, gpt, n))
 
@@ -159,13 +227,24 @@ def one_model(w, gpt, found):
     ops = (f"{gpt.name}: seconds by op", lambda n: profile(w, gpt, n))
     if gpt is XL:
         return [us(1), them(0), verdict, ops], []
-    budgets = [kept(found, f"{gpt.name}: {b} of the bytes", lambda n, b=b: less(w, gpt, b, n)) for b in ("half", "least")]
-    return [us(1), them(0), us(2), them(1), ops], [*budgets, them(2), us(3), them(3), verdict,
-                                                   (f"{gpt.name}: same losses in every run", lambda n: same_losses(found, gpt, n))]
+    budgets = [
+        kept(found, f"{gpt.name}: {b} of the bytes", lambda n, b=b: less(w, gpt, b, n))
+        for b in ("half", "least")
+    ]
+    return [us(1), them(0), us(2), them(1), ops], [
+        *budgets,
+        them(2),
+        us(3),
+        them(3),
+        verdict,
+        (f"{gpt.name}: same losses in every run", lambda n: same_losses(found, gpt, n)),
+    ]
 
 
 def carry_out(w, rows):
     found, parts = {}, []
     for gpt in timed_models(w.o):
         parts.append(one_model(w, gpt, found))
-    rows.carry_out_all([x for urgent, _ in parts for x in urgent] + [x for _, rest in parts for x in rest])
+    rows.carry_out_all(
+        [x for urgent, _ in parts for x in urgent] + [x for _, rest in parts for x in rest]
+    )

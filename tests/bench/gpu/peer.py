@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 """A training step of GPT-2 by PyTorch on a GPU, timed.
 
-    peer.py --layers 12 --hidden 768 --heads 12 --vocab 50257 --batch 64 --seq 1024 --tokens FILE [--sdpa default|cudnn] [--pad]
+    peer.py --layers 12 --hidden 768 --heads 12 --vocab 50257 --batch 64 --seq 1024 --tokens FILE
+    [--sdpa default|cudnn] [--pad]
             [--warm 5 --blocks 3 --steps 20]
 
-What ckc trains: GPT-2 with tied embeddings and dropout off, bf16 by autocast over float32 parameters, AdamW (fused), compiled.  --pad takes the
-vocabulary to the next multiple of 64.  FILE holds u16 tokens.  Prints one JSON object: seconds per step of each block, timed by events; peak bytes;
-versions; losses.
+What ckc trains: GPT-2 with tied embeddings and dropout off, bf16 by autocast over float32
+parameters, AdamW (fused), compiled.  --pad takes the vocabulary to the next multiple of 64.  FILE
+holds u16 tokens.  Prints one JSON object: seconds per step of each block, timed by events; peak
+bytes; versions; losses.
 """
+
 import argparse
 import json
 import math
@@ -27,7 +30,10 @@ class Block(torch.nn.Module):
 
     def forward(self, x):
         b, t, c = x.shape
-        q, k, v = (y.view(b, t, self.heads, c // self.heads).transpose(1, 2) for y in self.qkv(self.norm1(x)).split(c, 2))
+        q, k, v = (
+            y.view(b, t, self.heads, c // self.heads).transpose(1, 2)
+            for y in self.qkv(self.norm1(x)).split(c, 2)
+        )
         y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         x = x + self.out(y.transpose(1, 2).reshape(b, t, c))
         return x + self.down(F.gelu(self.up(self.norm2(x)), approximate="tanh"))
@@ -36,7 +42,10 @@ class Block(torch.nn.Module):
 class Gpt2(torch.nn.Module):
     def __init__(self, o, vocab):
         super().__init__()
-        self.tokens, self.places = torch.nn.Embedding(vocab, o.hidden), torch.nn.Embedding(o.seq, o.hidden)
+        self.tokens, self.places = (
+            torch.nn.Embedding(vocab, o.hidden),
+            torch.nn.Embedding(o.seq, o.hidden),
+        )
         self.blocks = torch.nn.ModuleList(Block(o.hidden, o.heads) for _ in range(o.layers))
         self.norm = torch.nn.LayerNorm(o.hidden)
         for p in self.parameters():
@@ -52,7 +61,9 @@ class Gpt2(torch.nn.Module):
 
 
 def options():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     for name in ("layers", "hidden", "heads", "vocab", "batch", "seq"):
         p.add_argument("--" + name, type=int, required=True)
     for name, default in (("warm", 5), ("blocks", 3), ("steps", 20)):
@@ -70,7 +81,12 @@ def batches(o):
     at = 0
     while True:
         at = 0 if at + size + 1 > len(tokens) else at
-        yield tuple(torch.from_numpy(tokens[at + i:at + i + size].reshape(o.batch, o.seq)).pin_memory().cuda(non_blocking=True) for i in (0, 1))
+        yield tuple(
+            torch.from_numpy(tokens[at + i : at + i + size].reshape(o.batch, o.seq))
+            .pin_memory()
+            .cuda(non_blocking=True)
+            for i in (0, 1)
+        )
         at += size
 
 
@@ -81,7 +97,11 @@ def main():
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, weight_decay=0.01, fused=True)
     if o.sdpa == "cudnn":
         torch.backends.cuda.enable_cudnn_sdp(True)
-        for other in (torch.backends.cuda.enable_flash_sdp, torch.backends.cuda.enable_mem_efficient_sdp, torch.backends.cuda.enable_math_sdp):
+        for other in (
+            torch.backends.cuda.enable_flash_sdp,
+            torch.backends.cuda.enable_mem_efficient_sdp,
+            torch.backends.cuda.enable_math_sdp,
+        ):
             other(False)
     compiled, feed, losses = torch.compile(model), batches(o), []
 
@@ -104,8 +124,18 @@ def main():
         end.record()
         end.synchronize()
         seconds.append(start.elapsed_time(end) * 1e-3 / o.steps)
-    print(json.dumps({"step_seconds": seconds, "peak_bytes": torch.cuda.max_memory_allocated(), "reserved_bytes": torch.cuda.max_memory_reserved(),
-                      "torch": torch.__version__, "cudnn": torch.backends.cudnn.version(), "losses": [x.item() for x in losses[:10]]}))
+    print(
+        json.dumps(
+            {
+                "step_seconds": seconds,
+                "peak_bytes": torch.cuda.max_memory_allocated(),
+                "reserved_bytes": torch.cuda.max_memory_reserved(),
+                "torch": torch.__version__,
+                "cudnn": torch.backends.cudnn.version(),
+                "losses": [x.item() for x in losses[:10]],
+            }
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
 """From rows of parts to one table, one JSON file and a status."""
+
 import datetime
 import json
 import os
@@ -8,7 +9,8 @@ import work
 
 
 def read(path, part, ended):
-    """A part's rows; items that were named but not carried out are told of as cut, with the reason `ended`."""
+    """A part's rows; items that were named but not carried out are told of as cut, with the reason
+    `ended`."""
     lines = []
     if os.path.exists(path):
         with open(path, encoding="utf-8") as f:
@@ -17,9 +19,22 @@ def read(path, part, ended):
     planned = [name for x in lines if "planned" in x for name in x["planned"]]
     done = {x["item"] for x in rows}
     why = ended or "never carried out"
-    rows += [{"part": part, "item": name, "verdict": "cut", "text": why, "seconds": 0, "numbers": {}} for name in planned if name not in done]
+    rows += [
+        {"part": part, "item": name, "verdict": "cut", "text": why, "seconds": 0, "numbers": {}}
+        for name in planned
+        if name not in done
+    ]
     if not planned or (ended and not ended.startswith("cut")):
-        rows.append({"part": part, "item": "the part", "verdict": "fail", "text": ended or "nothing was planned", "seconds": 0, "numbers": {}})
+        rows.append(
+            {
+                "part": part,
+                "item": "the part",
+                "verdict": "fail",
+                "text": ended or "nothing was planned",
+                "seconds": 0,
+                "numbers": {},
+            }
+        )
     return rows
 
 
@@ -29,7 +44,12 @@ def status(rows, allow_skip):
 
 
 def sources():
-    done = subprocess.run(["git", "-C", work.ROOT, "rev-parse", "--short", "HEAD"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    done = subprocess.run(
+        ["git", "-C", work.ROOT, "rev-parse", "--short", "HEAD"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
     return done.stdout.strip() or "unknown"
 
 
@@ -44,15 +64,38 @@ def write(o, rows, seconds):
     head = ", ".join(f"{n} {v}" for v, n in counts.items())
     date = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
     where = "an emulated GPU: no time here says anything of a real one" if o.emulated else "a GPU"
-    lines = [f"# ckc on {where}, {date}", "", f"Sources {sources()}; parts {', '.join(o.parts)}; {seconds:.0f} s in all; {head}; status {code}.", "",
-             "| part | item | | s | |", "|---|---|---|---:|---|"]
-    lines += [f"| {x['part']} | {cell(x['item'])} | {x['verdict']} | {x['seconds']:.1f} | {cell(x['text'])} |" for x in rows]
+    lines = [
+        f"# ckc on {where}, {date}",
+        "",
+        f"Sources {sources()}; parts {', '.join(o.parts)}; {seconds:.0f} s in all; {head}; status {code}.",
+        "",
+        "| part | item | | s | |",
+        "|---|---|---|---:|---|",
+    ]
+    lines += [
+        f"| {x['part']} | {cell(x['item'])} | {x['verdict']} | {x['seconds']:.1f} | {cell(x['text'])} |"
+        for x in rows
+    ]
     text = "\n".join(lines) + "\n"
     with open(os.path.join(o.out, "table.md"), "w", encoding="utf-8") as f:
         f.write(text)
     with open(os.path.join(o.out, "result.json"), "w", encoding="utf-8") as f:
-        json.dump({"format": "ckc-gpu-bench", "version": 1, "date": date, "sources": sources(), "emulated": o.emulated, "parts": o.parts,
-                   "seconds": round(seconds, 1), "counts": counts, "status": code, "items": rows}, f, indent=1)
+        json.dump(
+            {
+                "format": "ckc-gpu-bench",
+                "version": 1,
+                "date": date,
+                "sources": sources(),
+                "emulated": o.emulated,
+                "parts": o.parts,
+                "seconds": round(seconds, 1),
+                "counts": counts,
+                "status": code,
+                "items": rows,
+            },
+            f,
+            indent=1,
+        )
         f.write("\n")
     print("\n" + text)
     return code

@@ -1,4 +1,6 @@
-"""What the parts of the benchmark share: commands, models and their runs, and items that are carried out and told of."""
+"""What the parts of the benchmark share: commands, models and their runs, and items that are
+carried out and told of."""
+
 import concurrent.futures
 import hashlib
 import json
@@ -18,6 +20,7 @@ for folder in ("e2e", "tools", "cuda", "ref"):
     sys.path.append(os.path.join(ROOT, "tests", folder))
 
 import ck  # noqa: E402
+
 
 class Wrong(Exception):
     """A check that failed."""
@@ -45,8 +48,17 @@ class Work:
     def call(self, *argv, timeout=200, **env):
         """stdout, stderr and status; Wrong if it does not end in time or cannot be started."""
         try:
-            return subprocess.run([str(a) for a in argv], stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
-                                  errors="replace", timeout=timeout, env={**os.environ, **env}, cwd=self.models)
+            return subprocess.run(
+                [str(a) for a in argv],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                stdin=subprocess.DEVNULL,
+                text=True,
+                errors="replace",
+                timeout=timeout,
+                env={**os.environ, **env},
+                cwd=self.models,
+            )
         except subprocess.TimeoutExpired:
             raise Wrong(f"{os.path.basename(str(argv[0]))}: no end after {timeout} s") from None
         except OSError as e:
@@ -55,12 +67,18 @@ class Work:
     def must(self, *argv, **kw):
         done = self.call(*argv, **kw)
         if done.returncode:
-            raise Wrong(f"{os.path.basename(str(argv[0]))}: status {done.returncode}: {said(done.stderr or done.stdout)}")
+            raise Wrong(
+                f"{os.path.basename(str(argv[0]))}: status {done.returncode}: {said(done.stderr or done.stdout)}"
+            )
         return done
 
     def emulation(self):
         """Environment of runs on a GPU that is the host."""
-        return {"LD_LIBRARY_PATH": os.path.join(self.build, "gpu") + ":" + os.environ.get("LD_LIBRARY_PATH", "")}
+        return {
+            "LD_LIBRARY_PATH": os.path.join(self.build, "gpu")
+            + ":"
+            + os.environ.get("LD_LIBRARY_PATH", "")
+        }
 
     def target(self, nvcc=None):
         """ckc's flags for the device that is measured."""
@@ -71,14 +89,37 @@ class Work:
     def compile(self, model, so, *flags, target=None, timeout=400):
         """The plan of a library for the device, or for another target."""
         plan = so + ".json"
-        self.must(self.tool("ckc"), model, "-o", so, "--json", plan, "--quiet", *flags, *(self.target() if target is None else target), timeout=timeout)
+        self.must(
+            self.tool("ckc"),
+            model,
+            "-o",
+            so,
+            "--json",
+            plan,
+            "--quiet",
+            *flags,
+            *(self.target() if target is None else target),
+            timeout=timeout,
+        )
         return ck.plan(plan)
 
     def onnx(self, gpt):
         """The model as a file, written once."""
         path = self.path(gpt.name + ".onnx")
         if not os.path.exists(path):
-            self.must(self.tool("gpt"), *gpt.shape, "--seq", gpt.seq, "--batch", gpt.batch, "--vocab", gpt.vocab, "--weights", "-o", path)
+            self.must(
+                self.tool("gpt"),
+                *gpt.shape,
+                "--seq",
+                gpt.seq,
+                "--batch",
+                gpt.batch,
+                "--vocab",
+                gpt.vocab,
+                "--weights",
+                "-o",
+                path,
+            )
         return path
 
     def library(self, gpt, *flags):
@@ -93,7 +134,10 @@ class Work:
         path = self.path(f"tokens-{vocab}")
         if not os.path.exists(path):
             rng = random.Random(0)
-            data = b"".join(rng.randrange(vocab).to_bytes(2, "little") for _ in range(20000 if vocab < 1000 else 400000))
+            data = b"".join(
+                rng.randrange(vocab).to_bytes(2, "little")
+                for _ in range(20000 if vocab < 1000 else 400000)
+            )
             with open(path, "wb") as f:
                 f.write(data)
         return path
@@ -104,8 +148,26 @@ class Work:
     def train(self, so, tag, *flags, steps=3, **env):
         """{"losses", "gradients", "parameters"}: bytes of a run; its log's rows."""
         log, grads, save = (self.path(f"{tag}.{x}") for x in ("log", "grads", "save"))
-        self.must(self.tool("ckrun"), so, *flags, "--steps", steps, "--quiet", "--log", log, "--grads", grads, "--save", save, **env)
-        return {"losses": ck.losses(log), "gradients": ck.content(grads), "parameters": ck.content(save)}, ck.log_rows(log)
+        self.must(
+            self.tool("ckrun"),
+            so,
+            *flags,
+            "--steps",
+            steps,
+            "--quiet",
+            "--log",
+            log,
+            "--grads",
+            grads,
+            "--save",
+            save,
+            **env,
+        )
+        return {
+            "losses": ck.losses(log),
+            "gradients": ck.content(grads),
+            "parameters": ck.content(save),
+        }, ck.log_rows(log)
 
 
 def said(text):
@@ -136,7 +198,8 @@ def digest(*parts):
 
 
 class Rows:
-    """What a part found, a line of JSON for each item, so that nothing is lost where a part is cut."""
+    """What a part found, a line of JSON for each item, so that nothing is lost where a part is
+    cut."""
 
     def __init__(self, path, part):
         self.file = open(path, "a", encoding="utf-8")
@@ -157,11 +220,14 @@ class Rows:
         except Exception as e:  # a fault of the benchmark's own is a check that failed
             text, verdict = f"{type(e).__name__}: {e}", "fail"
         seconds = time.monotonic() - start
-        self.put(item=item, verdict=verdict, text=text or "", seconds=round(seconds, 2), numbers=numbers)
+        self.put(
+            item=item, verdict=verdict, text=text or "", seconds=round(seconds, 2), numbers=numbers
+        )
         print(f"{verdict:4} {seconds:6.1f} s  {self.part}: {item}: {text or ''}", flush=True)
 
     def carry_out_all(self, items, jobs=1):
-        """items: (name, function of a dict that takes numbers, returns text).  All are named first: what is cut then is known."""
+        """items: (name, function of a dict that takes numbers, returns text).  All are named first:
+        what is cut then is known."""
         self.put(planned=[name for name, _ in items])
         if jobs == 1:
             for name, function in items:

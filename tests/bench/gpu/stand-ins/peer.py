@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""In the place of ../peer.py where there is neither a GPU nor PyTorch: takes its options, answers in its form, trains nothing."""
+"""In the place of ../peer.py where there is neither a GPU nor PyTorch: takes its options, answers
+in its form, trains nothing."""
+
 import json
 import os
 import sys
@@ -11,5 +13,15 @@ for name in ("--layers", "--hidden", "--heads", "--vocab", "--batch", "--seq", "
         sys.exit(f"{name} is missing")
 if not os.path.exists(given["--tokens"]):
     sys.exit(f"{given['--tokens']}: no such file")
-print(json.dumps({"step_seconds": [1.0] * int(given.get("--blocks", 3)), "peak_bytes": 0, "reserved_bytes": 0, "torch": "stand-in", "cudnn": 0,
-                  "losses": [0.0] * 10}))
+print(
+    json.dumps(
+        {
+            "step_seconds": [1.0] * int(given.get("--blocks", 3)),
+            "peak_bytes": 0,
+            "reserved_bytes": 0,
+            "torch": "stand-in",
+            "cudnn": 0,
+            "losses": [0.0] * 10,
+        }
+    )
+)
