@@ -198,8 +198,8 @@ typedef enum {
 /* SPLIT_SHARD: the merged dims first_axis..axis are nsegment segments of
  * segment[] elements; if there are more than MAX_RANK, all have segment[0].
  * Each is sharded into ranks / replication shards of equal extent, rounded up:
- * the last is padded with zeros.  So many neighbouring ranks as `replication`
- * hold the same shard.  A rank's extents: 1 for dims first_axis..axis-1, and
+ * the last is padded with zeros.  Each group of `replication` consecutive ranks
+ * holds the same shard.  A rank's extents: 1 for dims first_axis..axis-1, and
  * for dim axis its shards of all segments, one after the other. */
 typedef struct {
 	SplitKind kind;
@@ -377,10 +377,10 @@ enum {
 Graph *graph_new(const char *name);
 void graph_free(Graph *);
 /* A deep copy with the same ids (contents of values are shared). */
+Graph *graph_clone(const Graph *);
 /* The first input that has dims, whose first one is that of the samples; NULL:
  * there is none. */
 const Val *graph_batch_input(const Graph *);
-Graph *graph_clone(const Graph *);
 
 /* A new value; name is copied and made unique by a suffix ".N" if taken
  * (NULL: "tN").  Shape and dt may be unknown (rank -1, DT_NONE). */

@@ -12,20 +12,21 @@
  *              In C: n->attr.<ID>.<attribute>.
  *   RULES(shape, eval, dynamic, cost, grad, shard)
  *     infer_X  ir/infer*.c        shapes and dtypes of the outputs
- *     eval_X   passes/eval/eval.c      constant folding (`none`: never folded)
+ *     eval_X   passes/eval/eval*.c     constant folding (`none`: never folded)
  *     dynamic_X  passes/fold/fold_dynamic*.c  how the op treats a dim of
  *                                 data-dependent size (`none`: refused)
  *     cost_X   passes/cost/cost.c      FLOPs and bytes moved
  *     grad_X   passes/grad/grad_*.c    gradient (`none`: not differentiable,
  *                                 `zero`: gradient is zero everywhere)
- *     shard_X  how the op may be split (factor rules)
+ *     shard_X  ir/placement/placement_*.c  how the op may be sharded (factor
+ *                                 rules)
  *   EMIT(cpu, work)
  *     emit_X   codegen/           `fail`: never reaches codegen
  *     work_X   codegen/cpu/tile.c scratch that the kernel asks for
  *
  * An includer defines OP and the one group it wants (the others default to
  * nothing), includes this file, and gets prototypes or a table from it; see
- * ir/graph.c.  A rule that does not exist is then a compile or link error
+ * ir/op.c.  A rule that does not exist is then a compile or link error
  * that names the row's rule.
  *
  * Semantics.  Arrays are row-major.  "broadcast" is numpy's rule.  An axis
@@ -413,25 +414,28 @@ OP(ADAFACTOR_MEANS, "adafactor_means", SIG(1, 2, 2, NOSTAT, FLOPS(4)), ATTR(), R
 OP(ADAFACTOR_SQUARES, "adafactor_squares", SIG(3, 7, 1, NOSTAT, FLOPS(10)), ATTR(), RULES(adafactor_squares, none, none, ew, none, adafactor_squares), EMIT(adafactor_squares, adafactor_squares))
 
 /* ---- ranks: a graph that is sharded (Graph.ranks, Val.split) -----------------
- * What stands between two states of a value.  In a rank's eyes x and y are
- * its own; every rank runs the same node at the same time.  Each one's
- * gradient is its dual: I and I, S and S, R and P belong together.
+ * Collectives that convert a value from one placement to another.  Operands
+ * and results are a rank's local values; all ranks run the same node at the
+ * same time.  The placement of the adjoint is the dual one: I of I, S of S, P
+ * of R, and R of P.
  * all_reduce(x: P) -> y: the sum over all ranks, or for reduction 1 the
- *   largest, in rank order; whole.  16-bit floats are added in f32 and rounded
- *   once.  side 0: y is I, side 1: R.  group 1: not of a replica's ranks but of
- *   all replicas, to which states do not refer.
- * all_gather(x: S) -> y whole; side as above.
- * reduce_scatter(x: P) -> y: S, the rank's piece of the sum.
- * all_to_all(x: S) -> y: S, cut as to_axis, to_lead, to_shared, to_part say.
+ *   largest, in rank order.  16-bit floats are added in f32 and rounded once.
+ *   side 0: y is I, side 1: R.  group 1: over all replicas instead of the ranks
+ *   of one; placements do not refer to replicas.
+ * all_gather(x: S) -> y: I or R, by side as above.
+ * reduce_scatter(x: P) -> y: S, the rank's shard of the sum.
+ * all_to_all(x: S) -> y: S, sharded by to_axis, to_lead, to_shared, to_part.
  * replicate(x: I) -> y: R.  Moves nothing.
- * own(x: I or R) -> y: S, the rank's piece; from 0: x is I, from 1: R.
- * Of reduce_scatter and own for group 1 the result is a replica's piece (struct
- *   piece) of x, which may be cut over ranks.
- * gather_into(x, piece) -> x: the pieces of all replicas, over x.
- * gather_pieces(piece) -> y: the same, of that shape, cut over ranks as it was.
- * own_grad(dy: S) -> dx: P, zeros but for the rank's piece, which of ranks
- *   that share one every one adds.
- * axis, lead, shared, part: how the cut side is cut, see Split.
+ * own(x: I or R) -> y: S, the rank's shard; from 0: x is I, from 1: R.
+ * With group 1 the result of reduce_scatter and own is a replica's shard
+ *   (struct replica_shard) of x, which may be sharded over ranks as well.
+ * gather_into(x, shard) -> x: the shards of all replicas, over x.
+ * gather_pieces(shard) -> y: the same, of that shape, sharded over ranks as
+ *   before.
+ * own_grad(dy: S) -> dx: P, zeros outside the rank's shard.  Ranks that hold
+ *   the same shard all add it.
+ * axis, lead, shared, part: axis, first_axis, replication and segment of the
+ *   sharded side, see Split.
  * vocab_stats(logits, labels) -> [1, n, 3] f32: of each row of a rank's
  *   columns, which are one of `part` columns in all: their maximum, the sum of
  *   exp(x - maximum), and the logit of the label, 0 if it is another rank's.

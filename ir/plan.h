@@ -1,5 +1,5 @@
 /* The plan: one training step as tensors and a schedule, exactly what --json
- * writes (rules: the plan file's description in README).  Built from the final
+ * writes (rules: docs/plan-file.md).  Built from the final
  * graph by passes/account, checked by passes/replay, read by codegen.
  *
  * Tensors are the laid-out values that the schedule touches, plus one

@@ -10,12 +10,14 @@
  *
  * owner         value with bytes of its own; views lie in an owner's
  * storage       an owner in the arena, seen by the planner
- * live range    steps from a value's making to its last reading (liveness,
- *               register allocation)
+ * lifetime      steps from a value's definition to its last use (live range in
+ *               register allocation): find_lifetimes in place/place.c,
+ *               set_lifetimes in account/sums.c, remat_eval.c for the planner
  * arena         the one block of memory that owners share over time
- * placement     offsets in the arena so that what lives at once is apart
- *               (dynamic storage allocation, NP-hard: Garey, Johnson 1979)
- * live bound    most bytes alive at one step: no placement is smaller
+ * layout        offsets in the arena so that what lives at once is apart
+ *               (dynamic storage allocation, NP-hard: Garey, Johnson 1979).
+ *               Placements, on the other hand, are how values lie on ranks
+ * live bound    most bytes alive at one step: no layout is smaller
  * working set   most bytes that one node asks for alone: no plan is smaller
  * peak          arena and what is resident
  * in place      a result in the bytes of an operand that dies

@@ -350,9 +350,9 @@ attribute_name(const struct param_classifier *c, const char *s)
 
 /* Whether the exporter keeps the name for a parameter of the module. */
 static bool
-is_param_name(const void *of, const char *s)
+is_param_name(const void *ctx, const char *s)
 {
-	return !buffer_name(s) && (flat_is_path(s) || attribute_name(of, s));
+	return !buffer_name(s) && (flat_is_path(s) || attribute_name(ctx, s));
 }
 
 static void

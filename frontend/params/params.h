@@ -23,9 +23,9 @@ const char *param_option_text(Arena *, const struct glob_wish *);
 /* untie.c: separate parameters that an exporter merged, if apply; note how many
  * there are.  By their names first, as is_param_name knows them, then, with
  * verdicts, those whose names are lost (lost: the file has lost some). */
-typedef bool ParamNameFn(const void *of, const char *name);
+typedef bool ParamNameFn(const void *ctx, const char *name);
 void untie_names(struct flat *, bool apply, ParamNameFn *is_param_name,
-                 const void *of);
+                 const void *ctx);
 void untie(struct flat *, bool lost, bool apply);
 /* Give statistics of BatchNormalizations that an exporter merged with what
  * was equal contents of their own; needs state_slot. */

@@ -36,7 +36,7 @@ uniform(struct flat *f, const Onnx__TensorProto *p)
 }
 
 static bool
-norm_slot(const struct flat_node *n, int input)
+is_norm_or_bias(const struct flat_node *n, int input)
 {
 	return n->op && input < 32 && n->op->norm & 1u << input;
 }
@@ -51,7 +51,7 @@ count_slots(struct flat *f)
 		const struct flat_node *n = &f->node[i];
 
 		for (int k = 0; n->needed && k < n->nin; k++)
-			slots[n->in[k]] += norm_slot(n, k);
+			slots[n->in[k]] += is_norm_or_bias(n, k);
 	}
 	return slots;
 }
@@ -84,7 +84,7 @@ clone_param(struct flat *f, int v, const char *name)
 /* The parameters that n's call has in the source, from the first name on, if
  * the exporter notes them; NULL if not. */
 static const char *
-noted_params(const struct flat_node *n)
+recorded_params(const struct flat_node *n)
 {
 	const char *s = NULL;
 
@@ -97,9 +97,9 @@ noted_params(const struct flat_node *n)
 
 /* Whether the calls of a and b are known to have the same parameters. */
 static bool
-same_call(const struct flat_node *a, const struct flat_node *b)
+reads_same_params(const struct flat_node *a, const struct flat_node *b)
 {
-	const char *x = noted_params(a), *y = noted_params(b);
+	const char *x = recorded_params(a), *y = recorded_params(b);
 
 	if (!x || !y)
 		return false;
@@ -126,7 +126,8 @@ find_call(const struct slot_reader *seen, int n, const struct flat_node *node,
           int slot)
 {
 	for (int i = 0; i < n; i++)
-		if (seen[i].slot == slot && same_call(seen[i].node, node))
+		if (seen[i].slot == slot
+		    && reads_same_params(seen[i].node, node))
 			return seen[i].val;
 	return 0;
 }
@@ -146,7 +147,7 @@ untie_readers(struct flat *f, int v, int nslot, bool apply)
 		for (int k = 0; node->needed && k < node->nin; k++) {
 			int to;
 
-			if (node->in[k] != v || !norm_slot(node, k))
+			if (node->in[k] != v || !is_norm_or_bias(node, k))
 				continue;
 			to = find_call(seen, n, node, k);
 			if (!to) {
@@ -167,7 +168,7 @@ untie_readers(struct flat *f, int v, int nslot, bool apply)
 
 /* y, which an Identity made of v, gets the contents of v for itself. */
 static void
-part_from(struct flat *f, struct flat_node *identity)
+give_own_contents(struct flat *f, struct flat_node *identity)
 {
 	int v = identity->in[0], y = identity->out[0];
 
@@ -194,7 +195,7 @@ untie_statistics(struct flat *f)
 		    || f->val[node->out[0]].output)
 			continue;
 		if (flat_is_path(f->val[node->out[0]].name))
-			part_from(f, node);
+			give_own_contents(f, node);
 		else
 			f->val[node->in[0]].state_slot = true;
 	}
@@ -202,7 +203,7 @@ untie_statistics(struct flat *f)
 
 void
 untie_names(struct flat *f, bool apply, ParamNameFn *is_param_name,
-            const void *of)
+            const void *ctx)
 {
 	for (int i = 0; i < f->nnode; i++) {
 		struct flat_node *node = &f->node[i];
@@ -211,11 +212,11 @@ untie_names(struct flat *f, bool apply, ParamNameFn *is_param_name,
 		if (!is_identity(node) || !f->val[v].init)
 			continue;
 		y = node->out[0];
-		if (f->val[y].output || !is_param_name(of, f->val[y].name))
+		if (f->val[y].output || !is_param_name(ctx, f->val[y].name))
 			continue;
 		f->val[y].tie = v;
 		if (apply)
-			part_from(f, node);
+			give_own_contents(f, node);
 	}
 }
 

@@ -449,7 +449,7 @@ clear_placements(Graph *g)
 }
 
 bool
-dp_partition_graph(Pass *p, Graph *g, const char **guess)
+dp_partition_graph(Pass *p, Graph *g, const char **assumed)
 {
 	struct dp_partition d = { .p = p, .g = g, .nold = g->nnode };
 	ValId loss = g->loss;
@@ -470,16 +470,16 @@ dp_partition_graph(Pass *p, Graph *g, const char **guess)
 	if ((loss && !reduce_loss(&d)) || !partition_outputs(&d))
 		return false;
 	graph_reorder(g, d.order, (uint32_t)d.norder);
-	*guess = d.assumed;
+	*assumed = d.assumed;
 	return true;
 }
 
 static bool
 partition_batch(Pass *p, Graph *g)
 {
-	const char *guess;
+	const char *assumed;
 
-	if (!dp_partition_graph(p, g, &guess))
+	if (!dp_partition_graph(p, g, &assumed))
 		return false;
 	clear_placements(g);
 	return true;

@@ -47,7 +47,8 @@ bool dp_refuse(struct dp_partition *, NodeId, const char *why);
 bool dp_refuse_mixing(struct dp_partition *, NodeId);
 
 /* dp_own_rows.c: rows that each sample looks up, or writes, for itself */
-/* What goes with the split of the port, at[port]; of one replica. */
+/* Given at[port], the placement of one port, set those of the others; shapes
+ * are one replica's. */
 bool dp_follow_own_rows(const struct dp_partition *, const Node *, int port,
                         Split *at);
 /* Placements of the results; *is: whether n is such an op at all. */
@@ -97,9 +98,9 @@ bool dp_moves_samples(const struct dp_partition *, ValId output);
 /* dp_partition.c */
 /* Make g, the graph of the whole batch, that of one of several replicas.
  * Placements are left in it.  With DP_MICRO replicas are the micro-batches of a
- * step: statistics of batch normalisation remain their own, and what parameters
- * decide is added up over them as late as can be; *guess: the first node whose
- * placements are assumed, or NULL. */
+ * step: statistics of batch normalisation remain their own, and what depends on
+ * parameters is added up over them as late as possible; *assumed: the first
+ * node whose placements are assumed, or NULL. */
 bool dp_partition_graph(Pass *, Graph *, const char **assumed);
 /* The partitioned copy of g with one output, its loss or another value; NULL,
  * and why in p->keep.  With DP_MICRO there may be both: dp_assume_placement. */
@@ -129,18 +130,18 @@ bool total_has_op(Op);
 bool dp_partition_extent(struct dp_partition *, NodeId);
 /* Whether such, and constants, decide the value. */
 bool dp_is_extent(const struct dp_partition *, ValId);
-/* Nobody asks for parts of them any more: they become constants, and what
- * follows from such. */
+/* Replace extents of the batch, and what is computed from them, by constants,
+ * once no partial sum needs them. */
 bool dp_fold_extents(Pass *, Graph *);
 
 /* dp_mean.c: what divides by a number of samples.  False after a
  * diagnostic. */
 bool dp_partition_labels(struct dp_partition *, NodeId);
 bool dp_partition_batchnorm(struct dp_partition *, NodeId);
-/* Whether the node divides a sum over samples by a constant that may be how
- * many there are, or elements they have, or makes a mean one that is not
- * biased.  In the file that is a number like any other.  One so small that it
- * is rather a factor gets a note. */
+/* Whether the node divides a sum over samples by a constant that may be the
+ * number of samples or elements, or turns a mean into an unbiased one
+ * (Bessel's correction).  ONNX does not mark such constants.  A small one is
+ * more likely a plain factor and gets a note. */
 bool dp_divides_by_size(const struct dp_partition *, const Node *);
 /* What to write for such a node instead, behind a message; it may be "". */
 const char *dp_mean_hint(const struct dp_partition *, const Node *);
@@ -148,9 +149,9 @@ const char *dp_mean_hint(const struct dp_partition *, const Node *);
 /* dp_micro.c */
 /* What is added to a total over micro-batches is of all replicas. */
 bool dp_partition_total(struct dp_partition *, NodeId);
-/* Over micro-batches an operand that remains a summand while the others are
- * added up: the op is linear in it, and rather one that parameters decide; -1:
- * there is none. */
+/* With DP_MICRO: the operand that remains partial while the other partial ones
+ * are reduced.  The op is linear in it; one that depends on parameters is
+ * preferred.  -1: none. */
 int dp_remaining_summand(const struct dp_partition *, const Node *);
 /* Whether the op looks up by indices, which may be those of other samples for
  * all that placements tell. */

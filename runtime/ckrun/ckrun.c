@@ -378,15 +378,19 @@ print_tail(const struct train_run *r)
 	if (r->o->check)
 		checked_print(&r->steps.checked);
 	if (r->steps.skipped)
-		printf("%llu steps skipped\n",
-		       (unsigned long long)r->steps.skipped);
+		printf("%llu step%s skipped\n",
+		       (unsigned long long)r->steps.skipped,
+		       r->steps.skipped > 1 ? "s" : "");
 	if (r->steps.overflows)
 		printf("%llu steps skipped because gradients overflowed, loss "
 		       "scale now %g\n", (unsigned long long)r->steps.overflows,
 		       ckr_loss_scale(r->m));
 	if (r->o->save)
 		printf("saved %s\n", r->o->save);
-	if (r->o->save_best)
+	if (r->o->save_best && !isfinite(ckr_best_loss(r->m, NULL)))
+		fprintf(stderr, "ckrun: warning: %s was not written: no "
+		        "validation loss was finite\n", r->o->save_best);
+	else if (r->o->save_best)
 		printf("saved %s, validation loss %.9g\n",
 		       r->o->save_best, ckr_best_loss(r->m, NULL));
 }
