@@ -75,13 +75,19 @@ lost_source(struct lint_context *s, const struct flat_val *v)
 static bool
 is_orphan(const struct flat_val *v)
 {
+	static const char *const doubtful[] = {
+		"neither named nor used like a weight",
+		"a scalar without a parameter's name"
+	};
 	int64_t n = 0;
 
 	if (!v->init || !v->nuse || v->frozen || v->verdict != VERDICT_CONST
-	    || strcmp(v->reason, "neither named nor used like a weight") != 0)
+	    || (strcmp(v->reason, doubtful[0]) != 0
+	        && strcmp(v->reason, doubtful[1]) != 0))
 		return false;
 	onnx_tensor_bytes(v->init, &n);
-	return v->init->n_dims >= 1 && n > 1;
+	/* a number that was computed has dims if a parameter had */
+	return v->init->n_dims >= 1 && (n > 1 || v->made_up);
 }
 
 /* Constants with a gradient, by what they may be. */

@@ -11,8 +11,8 @@
  *      usually is
  *   5. a plain name in a file of PyTorch without a signature: an attribute of
  *      the module exported, as constants have no names there
- *   6. more than one element in a weight slot of the right rank: a weight
- *      that the exporter transposed or merged and so renamed
+ *   6. in a weight slot, of the right rank: a weight that the exporter
+ *      transposed or merged and so renamed
  *   7. otherwise constant
  *
  * cost   linear in the nodes; the signature is sorted once
@@ -385,7 +385,7 @@ classify_candidate(const struct param_classifier *c, struct flat_val *v)
 	else if (attribute_name(c, v->name))
 		set_verdict(v, VERDICT_PARAM, "named as an attribute of the "
 		            "exported module");
-	else if (v->weight_slot && count_elements(v->init) > 1)
+	else if (v->weight_slot)
 		set_verdict(v, VERDICT_PARAM, "used as a weight");
 	else
 		set_verdict(v, VERDICT_CONST, count_elements(v->init) == 1
