@@ -41,7 +41,7 @@ find_ties(struct lint_context *s)
 		    : "--untie=off trains them as one");
 }
 
-static bool
+bool
 lost_its_name(const struct flat_val *v)
 {
 	return v->verdict == VERDICT_PARAM && v->init && v->nuse
@@ -485,6 +485,7 @@ lint_run(struct flat *f, const struct import_options *opt, Arena *arena)
 		return s.found;         /* nothing is trained */
 	find_ties(&s);
 	find_renamed(&s);
+	lint_merged(&s);
 	find_lost(&s);
 	lint_trained(&s);
 	find_modes(&s);

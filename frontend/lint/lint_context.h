@@ -37,6 +37,8 @@ const char *group_options(struct lint_context *, const struct lint_group *);
 
 /* Whether the file has a parameter of that name that is trained. */
 bool is_trained(const struct flat *, const char *name);
+/* Whether it is a weight whose name the exporter made up. */
+bool lost_its_name(const struct flat_val *);
 /* Whether PyTorch wrote the file. */
 bool is_pytorch(const struct flat *);
 
@@ -71,8 +73,9 @@ plural(int n, const char *one, const char *more)
  * way round. */
 void lint_trained(struct lint_context *);
 
-/* lint_state.c, lint_scatter.c, lint_mask.c, lint_teacher.c */
+/* lint_state.c, lint_merged.c, lint_scatter.c, lint_mask.c, lint_teacher.c */
 void lint_state(struct lint_context *);
+void lint_merged(struct lint_context *);
 void lint_scatters(struct lint_context *);
 void lint_masks(struct lint_context *);
 void lint_teacher(struct lint_context *);

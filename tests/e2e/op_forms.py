@@ -569,6 +569,27 @@ def state(bench):
             )
 
 
+def merged(bench):
+    """A weight without a name that two modules read may have been two; one that a module reads twice
+    is one."""
+    path, named = bench.path("merged.onnx"), lambda name: wire.field(3, name)
+    for second, told in ("/b/MatMul", True), ("/a_1/MatMul", False):
+        nodes = [
+            node("MatMul", ["x", "onnx::MatMul_1"], ["y"], named("/a/MatMul")),
+            node("MatMul", ["y", "onnx::MatMul_1"], ["z"], named(second)),
+            node("ReduceSum", ["z"], ["loss"], wire.attribute(b"keepdims", 0)),
+        ]
+        held = [wire.floats("onnx::MatMul_1", [2, 2], [1, 2, 3, 4])]
+        with open(path, "wb") as f:
+            f.write(model(nodes, held, {"x": (FLOAT, [3, 2])}, {"loss": (FLOAT, [])}, 15))
+        done = bench.ckc(path, "--plan-only")
+        bench.must(done, f"a weight of /a and {second}: compile")
+        bench.check(
+            ("several modules read 'onnx::MatMul_1'" in done.stderr) == told,
+            f"a weight of /a and {second}: {done.stderr}",
+        )
+
+
 def left_out(bench):
     """A checkpoint holds what steps use, the exported model every parameter; --param makes a weight
     of one without a gradient."""
@@ -1320,6 +1341,7 @@ def main():
     unmoved(bench)
     constant_output(bench)
     state(bench)
+    merged(bench)
     shared_statistics(bench)
     decimals(bench)
     lowest(bench)

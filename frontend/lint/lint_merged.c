@@ -1,0 +1,77 @@
+/* Weights without a name that several modules read: TorchScript folds a
+ * transposition into each, then merges equal ones.  Whether the modules share
+ * the weight or are copies of each other is lost. */
+#include "frontend/lint/lint_context.h"
+
+#include <ctype.h>
+
+/* Compare the next characters of two scopes, without the "_1" that a second
+ * call of a module adds to its component. */
+static const char *
+skip_call_number(const char *s)
+{
+	const char *end = s + 1;
+
+	if (*s != '_')
+		return s;
+	while (isdigit((unsigned char)*end))
+		end++;
+	return end > s + 1 && *end == '/' ? end : s;
+}
+
+/* Whether two nodes belong to the same module: "/e/layers.0/linear1/MatMul". */
+static bool
+same_module(const char *a, const char *b)
+{
+	const char *enda = strrchr(a, '/'), *endb = strrchr(b, '/');
+
+	if (!enda || !endb)
+		return true;
+	for (;;) {
+		a = skip_call_number(a);
+		b = skip_call_number(b);
+		if (a >= enda || b >= endb)
+			return a >= enda && b >= endb;
+		if (*a++ != *b++)
+			return false;
+	}
+}
+
+void
+lint_merged(struct lint_context *s)
+{
+	struct flat *f = s->f;
+	struct lint_group g = { 0 };
+	const char **first = arena_array(s->arena, (size_t)f->nval,
+	                                 sizeof *first);
+	bool *told = arena_array(s->arena, (size_t)f->nval, sizeof *told);
+	int *copy_of = arena_array(s->arena, (size_t)f->nval, sizeof *copy_of);
+
+	for (int i = 0; i < f->nnode; i++) {
+		const struct flat_node *n = &f->node[i];
+
+		if (is_op_type(n, "Identity") && f->val[n->in[0]].init) {
+			copy_of[n->out[0]] = n->in[0];
+			continue;
+		}
+		for (int k = 0; n->needed && k < n->nin; k++) {
+			int v = copy_of[n->in[k]] ? copy_of[n->in[k]]
+				: n->in[k];
+
+			if (!v || !lost_its_name(&f->val[v]))
+				continue;
+			if (!first[v])
+				first[v] = n->name;
+			if (told[v] || same_module(first[v], n->name))
+				continue;
+			told[v] = true;
+			group_add_name(s, &g, f->val[v].name);
+		}
+	}
+	if (g.n)
+		add_warning(s, &g,
+		    "several modules read %s, which ckc trains as one: the "
+		    "export does not tell a shared weight from copies of a "
+		    "module with equal values; export with training=TRAINING "
+		    "and do_constant_folding=False", group_subject(s, &g));
+}
