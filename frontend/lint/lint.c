@@ -57,7 +57,7 @@ find_transpose(struct flat *f, const struct flat_val *v)
 		const struct flat_val *w = &f->val[k];
 
 		if (w != v && w->init && w->nuse
-		    && w->verdict == VERDICT_PARAM && flat_is_path(w->name)
+		    && w->verdict == VERDICT_PARAM && !lost_its_name(w)
 		    && is_transpose_of(f, v, w))
 			return w;
 	}

@@ -57,7 +57,8 @@ flat_number(struct flat *f, int val, int64_t *x)
 /* ---- what the importer will have to know ---- */
 
 /* How many axes the dots of an Einsum stand for, which axes are meant where a
- * composition has to name them all, and whether a DFT is too long. */
+ * composition has to name them all, whether a DFT is too long, and whether
+ * heads lie in a dim of their own. */
 static bool
 needs_shapes(const struct flat_node *n)
 {
@@ -67,6 +68,10 @@ needs_shapes(const struct flat_node *n)
 		return a && a->s.len && memchr(a->s.data, '.', a->s.len);
 	return strcmp(n->type, "ReverseSequence") == 0
 		|| strcmp(n->type, "DFT") == 0
+		|| (strcmp(n->type, "Attention") == 0
+		    && attr_find(n, "q_num_heads"))
+		|| (strcmp(n->type, "RotaryEmbedding") == 0
+		    && attr_find(n, "num_heads"))
 		|| (strcmp(n->type, "CenterCropPad") == 0
 		    && !attr_find(n, "axes"));
 }

@@ -4,6 +4,7 @@
 op_forms.py CKC CKRUN
 """
 
+import itertools
 import os
 import struct
 import sys
@@ -570,8 +571,8 @@ def state(bench):
 
 
 def merged(bench):
-    """A weight without a name that two modules read may have been two; one that a module reads twice
-    is one."""
+    """A weight without a name that two modules read may have been two; one that a module reads
+    twice is one."""
     path, named = bench.path("merged.onnx"), lambda name: wire.field(3, name)
     for second, told in ("/b/MatMul", True), ("/a_1/MatMul", False):
         nodes = [
@@ -691,7 +692,7 @@ def dots(bench):
 
 
 def heads(bench):
-    """An operand of rank 4 has its heads in dim 1, whatever the attribute repeats."""
+    """Heads are in dim 1 of rank 4, side by side in rank 3, also of operands that are computed."""
     rng = np.random.default_rng(8)
     given = {k: rng.standard_normal((2, 3, 4, 6)).astype("f4") for k in "qkv"}
     turn = {
@@ -714,9 +715,21 @@ def heads(bench):
             ["num_heads"],
         ),
     }
-    for op, (inputs, want, names) in wanted.items():
+    merge = lambda v: v.transpose(0, 2, 1, 3).reshape(2, 4, 18)
+    for (op, (inputs, want, names)), rank, computed in itertools.product(
+        wanted.items(), (3, 4), (False, True)
+    ):
+        shape = lambda k, v: merge(v) if rank == 3 and k not in "cs" else v
+        inputs = {k: shape(k, v) for k, v in inputs.items()}
+        want = merge(want) if rank == 3 else want
+        heads_of = b"".join(wire.attribute(n.encode(), 3) for n in names)
+        first = ["q2" if computed and k == "q" else k for k in inputs]
         data = model(
-            [node(op, list(inputs), ["y"], b"".join(wire.attribute(n.encode(), 3) for n in names))],
+            [
+                node("Neg", ["q"], ["q1"]),
+                node("Neg", ["q1"], ["q2"]),
+                node(op, first, ["y"], heads_of),
+            ],
             [],
             {k: (FLOAT, list(v.shape)) for k, v in inputs.items()},
             {"y": (FLOAT, list(want.shape))},
@@ -731,7 +744,7 @@ def heads(bench):
         if got:
             bench.check(
                 np.allclose(np.array(got["y"][2]).reshape(want.shape), want, atol=1e-5),
-                f"{op} of rank 4 with its number of heads: {got['y'][2][:6]}",
+                f"{op} of rank {rank}, computed {computed}: {got['y'][2][:6]}",
             )
 
 
