@@ -26,6 +26,7 @@ struct einsum {
 	struct term term[MAX_TERMS], out;
 	ValId extent[128];              /* by label: list of one */
 	bool one[128];                  /* by label: no term has more than 1 */
+	bool short_dim[MAX_TERMS][128]; /* by label: the term has 1 */
 };
 
 static bool
@@ -154,18 +155,31 @@ concat_shape(struct einsum *e, int n, const ValId *x)
 	return n == 1 ? x[0] : imp_concat(e->m, 0, n, x);
 }
 
+/* Extent k of operand i; -1: not known yet. */
+static int64_t
+operand_dim(const struct einsum *e, int i, int k)
+{
+	const struct flat_known *known = flat_find(e->m->f, e->m->n->in[i]);
+
+	if (known && k < known->shape.rank)
+		return known->shape.dim[k];
+	return imp_dim(e->m, e->term[i].v, k);
+}
+
 /* A dim of 1 stands for the extent that other terms have under its label.
  * Whether a letter's is 1 has to be known; an ellipsis may find out later. */
 static void
-note_extents(struct einsum *e, const struct term *t)
+note_extents(struct einsum *e, int term)
 {
+	const struct term *t = &e->term[term];
 	ValId shape = EMIT_NODE(e->m, OP_SHAPE, NULL, t->v);
 
 	for (int i = 0; i < t->n; i++) {
 		int label = t->label[i];
 		ValId *x = &e->extent[label], here;
-		bool one = imp_dim(e->m, t->v, i) == 1, dots = label <= '7';
+		bool one = operand_dim(e, term, i) == 1, dots = label <= '7';
 
+		e->short_dim[term][label] |= one;
 		if (*x && !dots && (one || !e->one[label]))
 			continue;
 		here = binary(e->m, OP_GATHER, shape, imp_one(e->m, i));
@@ -184,10 +198,13 @@ has_dots(const struct term *t)
 }
 
 static bool
-has_short_dim(struct einsum *e, const struct term *t)
+has_short_dim(const struct einsum *e, int term)
 {
+	const struct term *t = &e->term[term];
+
 	for (int i = 0; i < t->n; i++)
-		if (imp_dim(e->m, t->v, i) == 1 && !e->one[(int)t->label[i]])
+		if (e->short_dim[term][(int)t->label[i]]
+		    && !e->one[(int)t->label[i]])
 			return true;
 	return false;
 }
@@ -203,7 +220,7 @@ broadcast_terms(struct einsum *e)
 		struct term *t = &e->term[i];
 		ValId shape[MAX_RANK];
 
-		if (!(n > 1 && has_dots(t)) && !has_short_dim(e, t))
+		if (!(n > 1 && has_dots(t)) && !has_short_dim(e, i))
 			continue;
 		for (int k = 0; k < t->n; k++)
 			shape[k] = e->extent[(int)t->label[k]];
@@ -409,7 +426,7 @@ run_einsum(struct importer *m)
 	if (!read_equation(&e, s, (const char *)p->s.data + p->s.len))
 		return false;
 	for (int i = 0; i < e.nterm; i++) {
-		note_extents(&e, &e.term[i]);
+		note_extents(&e, i);
 		extract_diagonals(&e, &e.term[i]);
 	}
 	broadcast_terms(&e);

@@ -56,17 +56,14 @@ flat_number(struct flat *f, int val, int64_t *x)
 
 /* ---- what the importer will have to know ---- */
 
-/* How many axes the dots of an Einsum stand for, which axes are meant where a
- * composition has to name them all, whether a DFT is too long, and whether
- * heads lie in a dim of their own. */
+/* How many axes the dots of an Einsum stand for and which dims are 1, which
+ * axes are meant where a composition has to name them all, whether a DFT is too
+ * long, and whether heads lie in a dim of their own. */
 static bool
 needs_shapes(const struct flat_node *n)
 {
-	const Onnx__AttributeProto *a = attr_find(n, "equation");
-
-	if (strcmp(n->type, "Einsum") == 0)
-		return a && a->s.len && memchr(a->s.data, '.', a->s.len);
-	return strcmp(n->type, "ReverseSequence") == 0
+	return strcmp(n->type, "Einsum") == 0
+		|| strcmp(n->type, "ReverseSequence") == 0
 		|| strcmp(n->type, "DFT") == 0
 		|| (strcmp(n->type, "Attention") == 0
 		    && attr_find(n, "q_num_heads"))

@@ -655,7 +655,7 @@ def left_out(bench):
 
 
 def dots(bench):
-    """Dims of 1 broadcast, those of an ellipsis also where they are missing."""
+    """Dims of 1 broadcast, also of operands that are computed, and where an ellipsis lacks them."""
     rng = np.random.default_rng(6)
     for equation, *shapes in (
         ("...ij,...jk->...ik", [1, 3, 2, 4], [5, 1, 4, 2]),
@@ -672,10 +672,13 @@ def dots(bench):
         given = {f"x{i}": rng.standard_normal(shape).astype("f4") for i, shape in enumerate(shapes)}
         want = np.einsum(equation, *given.values())
         data = model(
-            [node("Einsum", list(given), ["y"], text("equation", equation))],
+            [node("Neg", [k], ["m" + k]) for k in given]
+            + [node("Neg", ["m" + k], ["n" + k]) for k in given]
+            + [node("Einsum", list(given), ["y"], text("equation", equation))]
+            + [node("Einsum", ["n" + k for k in given], ["z"], text("equation", equation))],
             [],
             {k: (FLOAT, list(v.shape)) for k, v in given.items()},
-            {"y": (FLOAT, list(want.shape))},
+            dict.fromkeys("yz", (FLOAT, list(want.shape))),
             17,
         )
         got = run(
@@ -684,10 +687,10 @@ def dots(bench):
             data,
             {k: ("F32", list(v.shape), v.ravel().tolist()) for k, v in given.items()},
         )
-        if got:
+        for name in "yz" if got else "":
             bench.check(
-                np.allclose(np.array(got["y"][2]).reshape(want.shape), want, atol=1e-5),
-                f"{equation} of {shapes}: {got['y'][2]}, expected {want}",
+                np.allclose(np.array(got[name][2]).reshape(want.shape), want, atol=1e-5),
+                f"{equation} of {shapes}: {name} {got[name][2]}, expected {want}",
             )
 
 
