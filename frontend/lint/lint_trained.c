@@ -86,8 +86,10 @@ is_orphan(const struct flat_val *v)
 	        && strcmp(v->reason, doubtful[1]) != 0))
 		return false;
 	onnx_tensor_bytes(v->init, &n);
-	/* a number that was computed has dims if a parameter had */
-	return v->init->n_dims >= 1 && (n > 1 || v->made_up);
+	/* TorchScript's constants are nodes: what it folded to a number may
+	 * have been computed from a parameter */
+	return n > 1 ? v->init->n_dims >= 1
+		: strncmp(v->name, "onnx::", 6) == 0;
 }
 
 /* Constants with a gradient, by what they may be. */

@@ -591,6 +591,25 @@ def merged(bench):
         )
 
 
+def folded_number(bench):
+    """A number that TorchScript folded may have been a parameter; one that it wrote down is not."""
+    path = bench.path("folded.onnx")
+    for name, told in ("onnx::Mul_3", True), ("val_3", False):
+        nodes = [
+            node("Mul", ["x", "m.w"], ["y"]),
+            node("Mul", ["y", name], ["z"]),
+            node("ReduceSum", ["z"], ["loss"], wire.attribute(b"keepdims", 0)),
+        ]
+        held = [wire.floats("m.w", [2], [1, 2]), wire.floats(name, [], [0.5])]
+        with open(path, "wb") as f:
+            f.write(model(nodes, held, {"x": (FLOAT, [2])}, {"loss": (FLOAT, [])}, 15))
+        done = bench.ckc(path, "--plan-only")
+        bench.must(done, f"the number {name}: compile")
+        bench.check(
+            (f"'{name}' would get a gradient" in done.stderr) == told, f"{name}: {done.stderr}"
+        )
+
+
 def left_out(bench):
     """A checkpoint holds what steps use, the exported model every parameter; --param makes a weight
     of one without a gradient."""
@@ -1358,6 +1377,7 @@ def main():
     constant_output(bench)
     state(bench)
     merged(bench)
+    folded_number(bench)
     shared_statistics(bench)
     decimals(bench)
     lowest(bench)
