@@ -60,22 +60,30 @@ static void
 note_batchnorm(const struct flat *f, bool batch)
 {
 	double least = INFINITY, most = -INFINITY;
-	int n = 0, unsaid = 0;
+	int n = 0, all = 0, unsaid = 0;
 
 	for (int i = 0; i < f->nnode; i++) {
 		const struct flat_node *node = &f->node[i];
 		const Onnx__AttributeProto *a = attr_find(node, "momentum");
 
 		if (!node->needed || *node->domain
-		    || strcmp(node->type, "BatchNormalization") != 0
-		    || batchnorm_trains(node) == batch)
+		    || strcmp(node->type, "BatchNormalization") != 0)
+			continue;
+		all++;
+		if (batchnorm_trains(node) == batch)
 			continue;
 		n++;
 		unsaid += !a;
 		least = fmin(least, (double)(a ? a->f : 0.9f));
 		most = fmax(most, (double)(a ? a->f : 0.9f));
 	}
-	if (!n)
+	if (!all)
+		diag_warn(f->diag, "--batchnorm %s does nothing: the file has "
+		          "no BatchNormalization node; an exporter may have "
+		          "folded them into weights: export with "
+		          "training=TRAINING (TorchScript) or optimize=False "
+		          "(dynamo)", batch ? "batch" : "running");
+	else if (!n)
 		diag_warn(f->diag, "--batchnorm %s does nothing: all "
 		          "BatchNormalization nodes are in this form already",
 		          batch ? "batch" : "running");
