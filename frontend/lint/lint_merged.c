@@ -50,8 +50,9 @@ lint_merged(struct lint_context *s)
 	for (int i = 0; i < f->nnode; i++) {
 		const struct flat_node *n = &f->node[i];
 
-		if (is_op_type(n, "Identity") && f->val[n->in[0]].init) {
-			copy_of[n->out[0]] = n->in[0];
+		if (is_op_type(n, "Identity") && n->nout
+		    && f->val[node_input(n, 0)].init) {
+			copy_of[n->out[0]] = node_input(n, 0);
 			continue;
 		}
 		for (int k = 0; n->needed && k < n->nin; k++) {

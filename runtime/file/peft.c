@@ -41,6 +41,14 @@ peft_module(const char *weight)
 	return dot ? (size_t)(dot - weight) : strlen(weight);
 }
 
+bool
+peft_same_module(const char *weight, const char *other)
+{
+	size_t n = peft_module(weight);
+
+	return n == peft_module(other) && !strncmp(weight, other, n);
+}
+
 /* A regular expression as a glob, of at most as many bytes; false: it has more
  * than plain and escaped characters, '.' and ".*". */
 static bool

@@ -43,15 +43,6 @@ is_beside(const ckr_ctx *c, uint32_t i)
 	           || (t->kind == CKR_BUFFER && written));
 }
 
-static bool
-in_module_of(const struct ckr_tensor *a, const struct ckr_tensor *b)
-{
-	size_t n = peft_module(a->name);
-
-	return strchr(a->name, '.') && n == peft_module(b->name)
-	       && !strncmp(a->name, b->name, n);
-}
-
 /* A frozen parameter of a module in the list: PEFT wants modules whole. */
 static bool
 completes_module(const ckr_ctx *c, uint32_t i, const uint32_t *list, uint32_t n)
@@ -59,12 +50,14 @@ completes_module(const ckr_ctx *c, uint32_t i, const uint32_t *list, uint32_t n)
 	const struct ckr_tensor *all = c->lib->program[0].tensor;
 	bool any = false;
 
-	if (all[i].kind != CKR_PARAM || !(all[i].flags & CKR_FROZEN))
+	if (all[i].kind != CKR_PARAM || !(all[i].flags & CKR_FROZEN)
+	    || !strchr(all[i].name, '.'))
 		return false;
 	for (uint32_t k = 0; k < n; k++)
-		any |= in_module_of(&all[i], &all[list[k]]);
+		any |= peft_same_module(all[i].name, all[list[k]].name);
 	for (uint32_t k = 0; k < c->lib->nadapter; k++)
-		any &= !in_module_of(&all[i], &all[c->lib->adapter[k].weight]);
+		any &= !peft_same_module(all[i].name,
+		                         all[c->lib->adapter[k].weight].name);
 	return any;
 }
 

@@ -29,14 +29,6 @@ write_module(FILE *f, const char *name)
 	free(module);
 }
 
-static bool
-same_module(const char *a, const char *b)
-{
-	size_t n = peft_module(a);
-
-	return n == peft_module(b) && !strncmp(a, b, n);
-}
-
 static int64_t
 adapter_rank(const ckr_ctx *c, uint32_t i)
 {
@@ -123,11 +115,10 @@ write_modules_to_save(FILE *f, const ckr_ctx *c, const uint32_t *list,
 		bool known = !strchr(name, '.');
 
 		for (uint32_t k = 0; k < i; k++)
-			known |= same_module(tensor_at(c,
-			                               (int32_t)list[k])->name,
-			                     name);
+			known |= peft_same_module(
+				tensor_at(c, (int32_t)list[k])->name, name);
 		for (uint32_t k = 0; k < c->lib->nadapter; k++)
-			known |= same_module(
+			known |= peft_same_module(
 				tensor_at(c, c->lib->adapter[k].weight)->name,
 				name);
 		if (known)
