@@ -50,18 +50,23 @@ fail_run(struct train_run *r, ckr_status s)
 	return s == CKR_ERANK ? GONE : FAILED;
 }
 
-/* The numbers have come apart: where the last good ones are. */
+/* Of the batch of the last step that is counted. */
+static uint64_t
+last_position(const struct train_run *r)
+{
+	return data_position(&r->data) - r->data.per_step;
+}
+
+/* The step is not finite: say which checkpoint is the last good one. */
 static int
 fail_by_nan(struct train_run *r)
 {
 	const struct ckrun_options *o = r->o;
 	FILE *f = console_errors(r->m);
-	char where[800];
 
 	end_line(r);
 	fprintf(f, "ckrun: %s", ckr_error(r->m));
-	if (data_find_nonfinite(&r->data, where, sizeof(where)))
-		fprintf(f, "; %s contains a non-finite value", where);
+	data_print_nonfinite(&r->data, data_position(&r->data), f);
 	if (r->saved >= 0)
 		fprintf(f, "; '%s' holds the state after step %lld",
 		        o->save, (long long)r->saved);
@@ -110,8 +115,10 @@ warn_loss(struct train_run *r, uint64_t step, double loss)
 		return;
 	r->warned_nan = true;
 	end_line(r);
-	fprintf(stderr, "ckrun: warning: loss is not finite at step %llu\n",
+	fprintf(stderr, "ckrun: warning: loss is not finite at step %llu",
 	        (unsigned long long)step);
+	data_print_nonfinite(&r->data, last_position(r), stderr);
+	fputc('\n', stderr);
 }
 
 /* A step was left out.  If it was the parameters that made the loss what it
@@ -123,8 +130,10 @@ handle_skipped(struct train_run *r)
 
 	if (!r->steps.skipped++) {
 		end_line(r);
-		fprintf(stderr, "ckrun: warning: %s; its update is skipped\n",
+		fprintf(stderr, "ckrun: warning: %s; its update is skipped",
 		        ckr_error(r->m));
+		data_print_nonfinite(&r->data, last_position(r), stderr);
+		fputc('\n', stderr);
 	}
 	s = ckr_check_finite(r->m);
 	return s == CKR_OK ? DONE

@@ -42,12 +42,13 @@ print_uninitialized(ckr_ctx *m, const struct ckrun_options *o)
 }
 
 static ckr_status
-warn_of_nan(ckr_ctx *m)
+warn_nonfinite(ckr_ctx *m, const char *option)
 {
 	ckr_status s = ckr_check_finite(m);
 
 	if (s == CKR_ENAN && ckr_is_reporter(m))
-		fprintf(stderr, "ckrun: warning: --init: %s\n", ckr_error(m));
+		fprintf(stderr, "ckrun: warning: %s: %s\n", option,
+		        ckr_error(m));
 	return s == CKR_ENAN ? CKR_OK : s;
 }
 
@@ -91,9 +92,10 @@ start_model(ckr_ctx **m, struct data *d, const struct ckrun_options *o,
 	if (o->init.n)
 		print_uninitialized(*m, o);
 	if (o->init.n)
-		CKR_TRY(warn_of_nan(*m));
+		CKR_TRY(warn_nonfinite(*m, "--init"));
 	if (o->resume) {
 		CKR_TRY(ckr_resume(*m, o->resume));
+		CKR_TRY(warn_nonfinite(*m, "--resume"));
 		if (options_given(o, "seed"))
 			ckr_set_seed(*m, o->seed);
 	}

@@ -49,8 +49,9 @@ data_find_number(const struct data *d, int64_t number, char *buf, size_t size)
 	}
 	if (!found || !found->row)
 		return false;
-	describe_row(d, found, data_row(d, found, 0, find_element(found, number)
-	                                        / found->row), buf, size);
+	describe_row(d, found, data_row(d, found, data_position(d), 0,
+	                                find_element(found, number)
+	                                / found->row), buf, size);
 	return true;
 }
 
@@ -70,29 +71,32 @@ row_has_nonfinite(struct data *d, const struct fed_input *it, uint64_t row,
 }
 
 bool
-data_find_nonfinite(struct data *d, char *buf, size_t size)
+data_print_nonfinite(struct data *d, uint64_t n, FILE *f)
 {
+	char where[2 * NAME_TEXT + 400];
 	bool found = false;
 
 	for (size_t k = 0; k < d->pair.n && !found; k++) {
 		const struct fed_input *it = &d->pair.item[k];
-		uint64_t n = it->rows * d->pair.nmicro;
+		uint64_t rows = it->rows * d->pair.nmicro;
 		double *x;
 
 		if (it->source != FROM_SAMPLES
 		    || pair_kind(it->array->dtype) != 'f')
 			continue;
 		x = malloc((it->row + 1) * sizeof(*x));
-		for (uint64_t r = 0; x && r < n && !found; r++) {
-			uint64_t row = data_row(d, it,
+		for (uint64_t r = 0; x && r < rows && !found; r++) {
+			uint64_t row = data_row(d, it, n,
 			                        (uint32_t)(r / it->rows),
 			                        r % it->rows);
 
 			found = row_has_nonfinite(d, it, row, x);
 			if (found)
-				describe_row(d, it, row, buf, size);
+				describe_row(d, it, row, where, sizeof(where));
 		}
 		free(x);
 	}
+	if (found)
+		fprintf(f, "; %s contains a non-finite value", where);
 	return found;
 }

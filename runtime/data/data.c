@@ -173,22 +173,27 @@ feed_rows(struct data *d, const struct fed_input *it, uint64_t first)
 	return CKR_OK;
 }
 
-/* The number of the item's first sample in this micro-batch: of those that
- * steps have consumed, in rows of the item. */
-static uint64_t
-first_sample(const struct data *d, const struct fed_input *it, uint32_t micro)
+uint64_t
+data_position(const struct data *d)
 {
-	uint64_t n = d->in_order ? d->first : ckr_sample_count(d->ctx);
+	return d->in_order ? d->first : ckr_sample_count(d->ctx);
+}
 
+/* The number of the item's first sample in a micro-batch of the batch that
+ * begins behind n samples, in rows of the item. */
+static uint64_t
+first_sample(const struct data *d, const struct fed_input *it, uint64_t n,
+             uint32_t micro)
+{
 	return n / d->rows * it->rows + n % d->rows * it->rows / d->rows
 	       + micro * it->rows;
 }
 
 uint64_t
-data_row(const struct data *d, const struct fed_input *it, uint32_t micro,
-         uint64_t r)
+data_row(const struct data *d, const struct fed_input *it, uint64_t n,
+         uint32_t micro, uint64_t r)
 {
-	return nth_row(d, it, first_sample(d, it, micro) + r);
+	return nth_row(d, it, first_sample(d, it, n, micro) + r);
 }
 
 static ckr_status
@@ -197,15 +202,14 @@ feed_inputs(struct data *d, uint32_t micro)
 	for (size_t i = 0; i < d->pair.n; i++) {
 		const struct fed_input *it = &d->pair.item[i];
 		uint64_t n = it->in.nelem;
+		uint64_t first = first_sample(d, it, data_position(d), micro);
 
 		if (!ckr_needs_input(d->ctx, it->in.name))
 			continue;
 		if (it->source == FROM_TOKENS || it->source == FROM_NEXT)
-			CKR_TRY(feed_windows(d, it,
-			                     first_sample(d, it, micro)));
+			CKR_TRY(feed_windows(d, it, first));
 		else if (it->source == FROM_SAMPLES)
-			CKR_TRY(feed_rows(d, it,
-			                  first_sample(d, it, micro)));
+			CKR_TRY(feed_rows(d, it, first));
 		else if (it->source == FROM_WHOLE && it->array->nelem > n)
 			CKR_TRY(read_span(d, it, micro * n, n, 0));
 	}

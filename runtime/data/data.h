@@ -59,17 +59,23 @@ void data_close(struct data *);
 ckr_status data_batch(struct data *, uint64_t first);
 /* Anew what no batch changes, after other data of the model. */
 ckr_status data_fill(struct data *);
-/* The row of an item's array that is row r of its input in a micro-batch. */
-uint64_t data_row(const struct data *, const struct fed_input *, uint32_t micro,
-                  uint64_t r);
+/* How many samples come before the batch that is set, or that the next step
+ * takes. */
+uint64_t data_position(const struct data *);
+/* The row of an item's array that is row r of its input in a micro-batch of the
+ * batch that begins behind n samples. */
+uint64_t data_row(const struct data *, const struct fed_input *, uint64_t n,
+                  uint32_t micro, uint64_t r);
 
-/* ---- blame.c: where data are to blame, "FILE: 'y', row 3, which input 'y'
- * gets"; false: nowhere, or nobody knows ---- */
+/* ---- blame.c: the row of the data that caused an error, as
+ * "FILE: 'y', row 3 (input 'y')"; false: none found ---- */
 
-/* A number that something looked up by, in the batch as it is set. */
+/* Write to buf where the batch that is set has a number by which something is
+ * looked up. */
 bool data_find_number(const struct data *, int64_t, char *buf, size_t size);
-/* A number that is not finite, in the batch that the next step takes. */
-bool data_find_nonfinite(struct data *, char *buf, size_t size);
+/* Print "; ROW contains a non-finite value", of the batch that begins behind n
+ * samples. */
+bool data_print_nonfinite(struct data *, uint64_t n, FILE *);
 
 /* A ckr_feed_fn; user is the struct data. */
 ckr_status data_feed(void *user, ckr_ctx *, uint64_t step, uint32_t micro);

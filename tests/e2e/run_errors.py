@@ -171,6 +171,21 @@ class Told(ck.Bench):
         bad = self.samples("nan.st", x=(13, math.nan))
         done = self.ckrun("eval", so, "--data", bad)
         self.check("loss nan" in done.stdout, f"eval of NaN: {done.stdout}")
+        row = "nan.st: 'x', row 4 (input 'x') contains a non-finite value"
+        self.check(f"loss of --data is not finite; {row}" in done.stderr, f"eval: {done.stderr}")
+        done = self.ckrun("predict", so, "--data", bad, "-o", self.path("nan.npy"))
+        told = f"1 of 8 rows of output 'z' contain NaN; the first is row 4; {row}"
+        self.check(told in done.stderr, f"predict: {done.stderr}")
+        steps = ("--steps", 9, "--save", (end := self.path("nan.safetensors")))
+        done = self.ckrun(so, "--data", bad, *steps, "--on-nan", "skip")
+        self.check(f"its update is skipped; {row}" in done.stderr, f"skip: {done.stderr}")
+        done = self.ckrun(
+            so, "--data", data, "--data", bad, "--valid", bad, *steps, "--on-nan", "go"
+        )
+        for told in (f"loss of --valid is not finite; {row}", f"at step 3; {row}"):
+            self.check(told in done.stderr, f"go: {done.stderr}")
+        done = self.ckrun(so, "--data", data, "--resume", end, "--steps", 10, "--on-nan", "go")
+        self.check("warning: --resume: " in done.stderr, f"resume: {done.stderr}")
         log = self.path("nan.csv")
         self.ckrun(so, "--data", bad, "--steps", 2, "--on-nan", "go", "--log", log)
         with open(log) as f:

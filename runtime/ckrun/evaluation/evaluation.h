@@ -26,8 +26,9 @@ ckr_status score_error(ckr_ctx *, const struct data *, const char *what,
  * batch of that sample alone gives it. */
 ckr_status score_data(struct score *, ckr_ctx *, struct data *,
                       bool stops);
-/* Say that it depends on the size of batches, if it does; what: "--data". */
-void score_note(const struct score *, const char *what);
+/* Say that it depends on the size of batches, or is not finite and for which
+ * row, if so; what: "--data". */
+void score_note(const struct score *, struct data *, const char *what);
 
 /* ---- predict.c ---- */
 

@@ -1,5 +1,6 @@
 #include "runtime/ckrun/evaluation/evaluation.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -97,16 +98,56 @@ struct writer {
 	float *wide;                    /* of bf16; NULL: as it is */
 	FILE *f;                        /* NULL: another process's */
 	ckr_status status;              /* of writing to it; reported already */
+	uint64_t nan_rows, first_nan;
 };
 
+static bool
+row_has_nan(uint8_t dtype, const char *row, uint64_t nbytes)
+{
+	uint64_t each = dtype_row[dtype].nbytes;
+
+	for (uint64_t at = 0; at < nbytes; at += each)
+		if (isnan(dtype_double(dtype, row + at)))
+			return true;
+	return false;
+}
+
+/* Of the rows that begin at row `at` of the output. */
 static void
-put_output_rows(struct writer *w, uint64_t rows)
+count_nan_rows(struct writer *w, uint64_t at, uint64_t rows)
+{
+	uint64_t each = w->o.nbytes / (uint64_t)w->o.dim[0];
+	uint8_t dtype = dtype_from_text(w->o.dtype);
+
+	for (uint64_t r = 0; r < rows; r++) {
+		if (!row_has_nan(dtype, w->batch + r * each, each))
+			continue;
+		if (!w->nan_rows++)
+			w->first_nan = at + r;
+	}
+}
+
+static void
+warn_nan_rows(struct writer *w)
+{
+	fprintf(stderr, "ckrun: warning: %llu of %llu rows of output '%s' "
+	        "contain NaN; the first is row %llu",
+	        (unsigned long long)w->nan_rows,
+	        (unsigned long long)(w->d->samples * w->per_sample),
+	        w->o.name, (unsigned long long)w->first_nan);
+	data_print_nonfinite(w->d, w->first_nan / w->per_sample, stderr);
+	fputc('\n', stderr);
+}
+
+static void
+put_output_rows(struct writer *w, uint64_t first, uint64_t rows)
 {
 	uint64_t all = (uint64_t)w->o.dim[0];
 	size_t n = (size_t)(w->o.nbytes / all * rows), bad;
 
 	if (!w->f)
 		return;
+	count_nan_rows(w, first, rows);
 	if (!w->wide) {
 		fwrite(w->batch, 1, n, w->f);
 		return;
@@ -130,7 +171,7 @@ write_predictions(struct writer *w)
 		CKR_TRY(data_batch(d, i));
 		CKR_TRY(ckr_eval(w->m, NULL));
 		CKR_TRY(ckr_get(w->m, w->o.name, w->batch, w->o.nbytes));
-		put_output_rows(w, left * w->per_sample);
+		put_output_rows(w, i * w->per_sample, left * w->per_sample);
 	}
 	return CKR_OK;
 }
@@ -188,6 +229,8 @@ predict_data(ckr_ctx *m, struct data *d, const char *output, const char *path)
 	else
 		s = ckr_rank(m) ? write_predictions(&w)
 		    : write_npy_file(&w, path);
+	if (s == CKR_OK && w.nan_rows)
+		warn_nan_rows(&w);
 	free(w.batch);
 	free(w.wide);
 	return s;

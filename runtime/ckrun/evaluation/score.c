@@ -1,5 +1,6 @@
 #include "runtime/ckrun/evaluation/evaluation.h"
 
+#include <math.h>
 #include <stdio.h>
 
 ckr_status
@@ -42,9 +43,33 @@ score_data(struct score *s, ckr_ctx *m, struct data *d, bool stops)
 	return CKR_OK;
 }
 
-void
-score_note(const struct score *s, const char *what)
+static bool
+has_loss(ckr_ctx *m)
 {
+	struct ckr_info info;
+
+	for (size_t i = 0; ckr_eval_output(m, i, &info) == CKR_OK; i++)
+		if (info.loss)
+			return true;
+	return false;
+}
+
+static void
+warn_nonfinite(struct data *d, const char *what)
+{
+	uint64_t n = 0;
+
+	fprintf(stderr, "ckrun: warning: the loss of %s is not finite", what);
+	while (n < d->samples && !data_print_nonfinite(d, n, stderr))
+		n += d->rows;
+	fputc('\n', stderr);
+}
+
+void
+score_note(const struct score *s, struct data *d, const char *what)
+{
+	if (!isfinite(s->loss) && has_loss(d->ctx))
+		warn_nonfinite(d, what);
 	if (s->by_batch)
 		fprintf(stderr, "ckrun: note: the loss of %s depends on the "
 		        "batch size, here %llu: %s\n", what,

@@ -37,7 +37,7 @@ valid_run(struct valid *v, bool *best)
 	s = score_data(&v->last, v->m, &v->data, false);
 	CKR_TRY(score_error(v->m, &v->data, "--valid", s));
 	if (!v->noted)
-		score_note(&v->last, "--valid");
+		score_note(&v->last, &v->data, "--valid");
 	v->noted = true;
 	CKR_TRY(data_fill(v->trained));
 	return ckr_record_validation(v->m, v->last.loss, best);

@@ -35,7 +35,7 @@ run_eval(struct eval_job *j)
 	score_print(&s, stdout);
 	putchar('\n');
 	fflush(stdout);
-	score_note(&s, "--data");
+	score_note(&s, &j->data, "--data");
 	st = log_open(&log, j->m, j->o);
 	log_score(&log, &s);
 	if (st == CKR_OK)
