@@ -474,7 +474,7 @@ ckr_status ckr_resume(ckr_ctx *ctx, const char *path);
 ckr_status ckr_save_adapters(ckr_ctx *ctx, const char *path);
 ckr_status ckr_save_merged(ckr_ctx *ctx, const char *path);
 /* The ONNX file that the model was compiled from, with the current weights,
- * adapters merged into them. */
+ * adapters merged into them.  path NULL: check whether the call is possible. */
 ckr_status ckr_export_onnx(ckr_ctx *ctx, const char *path);
 /* Graph outputs of the last step: those of its last micro-batch, as ckr_get
  * returns them, but the loss of the whole step. */

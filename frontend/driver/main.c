@@ -248,7 +248,7 @@ static bool
 generate(struct driver *d, const struct outputs *out)
 {
 	const struct cli *c = &d->cli;
-	const char *why;
+	const char *why = NULL;
 	const struct onnx_template *t = d->file
 		? onnx_get_template(d->file, &why) : NULL;
 	struct codegen_options o = {
@@ -271,6 +271,9 @@ generate(struct driver *d, const struct outputs *out)
 	s.total = &d->pass.total;
 	o.adapter = adapters(d);
 	o.nadapter = d->pass.nadapter;
+	if (why)
+		diag_note(d->diag, "ckrun --export-onnx cannot write this "
+		          "model: %s", why);
 	if (t) {
 		struct codegen_hole *hole = arena_array(d->arena,
 			(size_t)t->nhole + 1, sizeof *hole);

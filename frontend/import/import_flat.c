@@ -56,11 +56,23 @@ momentum_text(Arena *a, double least, double most)
 }
 
 /* What --batchnorm changes. */
+/* Whether a BatchNormalization's running statistics are not stored but computed
+ * by the graph, as those of an InstanceNorm are. */
+static bool
+has_computed_statistics(const struct flat *f, const struct flat_node *node)
+{
+	for (int k = 3; k < 5 && k < node->nin; k++)
+		if (!f->val[node->in[k]].init && !flat_tensor(f, node->in[k]))
+			return true;
+	return false;
+}
+
 static void
 note_batchnorm(const struct flat *f, bool batch)
 {
+	const struct flat_node *computed = NULL;
 	double least = INFINITY, most = -INFINITY;
-	int n = 0, all = 0, unsaid = 0;
+	int n = 0, all = 0, unsaid = 0, ncomputed = 0;
 
 	for (int i = 0; i < f->nnode; i++) {
 		const struct flat_node *node = &f->node[i];
@@ -72,6 +84,11 @@ note_batchnorm(const struct flat *f, bool batch)
 		all++;
 		if (batchnorm_trains(node) == batch)
 			continue;
+		if (batch && has_computed_statistics(f, node)) {
+			computed = computed ? computed : node;
+			ncomputed++;
+			continue;
+		}
 		n++;
 		unsaid += !a;
 		least = fmin(least, (double)(a ? a->f : 0.9f));
@@ -83,7 +100,7 @@ note_batchnorm(const struct flat *f, bool batch)
 		          "folded them into weights: export with "
 		          "training=TRAINING (TorchScript) or optimize=False "
 		          "(dynamo)", batch ? "batch" : "running");
-	else if (!n)
+	else if (!n && !computed)
 		diag_warn(f->diag, "--batchnorm %s does nothing: all "
 		          "BatchNormalization nodes are in this form already",
 		          batch ? "batch" : "running");
@@ -91,14 +108,22 @@ note_batchnorm(const struct flat *f, bool batch)
 		diag_note(f->diag, "--batchnorm running: %d node%s the running "
 		          "statistics and do not update them", n,
 		          n > 1 ? "s use" : " uses");
-	else
+	else if (n)
 		diag_note(f->diag, "--batchnorm batch: %d node%s batch "
-		          "statistics and update the running statistics with "
+		          "statistics and update%s the running statistics with "
 		          "%s, %s", n,
-		          n > 1 ? "s use" : " uses",
+		          n > 1 ? "s use" : " uses", n > 1 ? "" : "s",
 		          momentum_text(f->arena, least, most),
 		          unsaid ? "the ONNX default where the file has none"
 		                 : "from the file");
+	if (computed)
+		diag_warn(f->diag, "--batchnorm batch: %d node%s batch "
+		          "statistics (the first is '%s'), but the graph "
+		          "computes the running statistics, as those of "
+		          "InstanceNorm with track_running_stats=True: they "
+		          "are not updated, and evaluation uses the file's",
+		          ncomputed,
+		          ncomputed > 1 ? "s use" : " uses", computed->name);
 }
 
 /* Of any domain, and in whichever mode: --dropout off says that this is meant.

@@ -199,7 +199,8 @@ obstacle(const struct flat *flat)
 		if (!v->init)
 			return "a parameter is an input of the graph";
 		if ((size_t)i > top && !v->untied)
-			return "a parameter lies in a subgraph or is sparse";
+			return "a parameter lies in a subgraph or is stored "
+			       "sparse";
 	}
 	for (int i = 0; i < flat->nnode; i++) {
 		const struct flat_node *n = &flat->node[i];

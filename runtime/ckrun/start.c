@@ -165,6 +165,8 @@ start_files(ckr_ctx *m, const struct ckrun_options *o)
 		CKR_TRY(ckr_save_adapters(m, NULL));
 	if (o->save_merged)
 		CKR_TRY(ckr_save_merged(m, NULL));
+	if (o->onnx)
+		CKR_TRY(ckr_export_onnx(m, NULL));
 	if (o->onnx && ckr_save_adapters(m, NULL) == CKR_OK)
 		CKR_TRY(ckr_save_merged(m, NULL));
 	CKR_TRY(try_write(m, o->save));

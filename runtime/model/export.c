@@ -236,8 +236,11 @@ ckr_export_onnx(ckr_ctx *c, const char *path)
 	CKR_TRY(rt_need_quiet(c));
 	if (!c->lib->onnx)
 		return err_set(&c->err, CKR_EUNSUPPORTED, "%s does not contain "
-		               "its ONNX file; compile it from an .onnx file",
+		               "its ONNX file; compile it from an .onnx file, "
+		               "and see the notes that ckc prints",
 		               c->path);
+	if (!path)
+		return CKR_OK;
 	if (peers_first(c))
 		s = new_file_open(&x.file, path, &c->err);
 	CKR_TRY(peers_agree(c, s, "opening a file"));

@@ -511,6 +511,35 @@ def shared_statistics(bench):
             )
 
 
+def computed_statistics(bench):
+    """Running statistics that the graph computes, as InstanceNorm's, are not updated: a warning."""
+    path, so = bench.path("instance.onnx"), bench.path("instance.so")
+    nodes = [
+        node("Concat", ["mean", "mean"], ["means"], wire.attribute(b"axis", 0)),
+        node("Concat", ["var", "var"], ["vars"], wire.attribute(b"axis", 0)),
+        node("BatchNormalization", ["x", "b.weight", "b.bias", "means", "vars"], ["y"]),
+        node("ReduceSum", ["y"], ["loss"], wire.attribute(b"keepdims", 0)),
+    ]
+    held = {"b.weight": [1] * 4, "b.bias": [0] * 4, "mean": [0, 1], "var": [1, 1]}
+    with open(path, "wb") as f:
+        f.write(
+            model(
+                nodes,
+                [wire.floats(k, [len(v)], v) for k, v in held.items()],
+                {"x": (FLOAT, [3, 4])},
+                {"loss": (FLOAT, [])},
+                15,
+            )
+        )
+    done = bench.ckc(path, "-o", so, "--loss", "loss", "--batchnorm", "batch")
+    bench.check(
+        "1 node uses batch statistics (the first is '" in done.stderr
+        and "they are not updated" in done.stderr
+        and "update the running" not in done.stderr,
+        f"computed statistics: {done.stderr}",
+    )
+
+
 def state(bench):
     """What the module does in forward, or only in training, and the file cannot say, is a
     warning."""
@@ -768,6 +797,33 @@ def heads(bench):
                 np.allclose(np.array(got["y"][2]).reshape(want.shape), want, atol=1e-5),
                 f"{op} of rank {rank}, computed {computed}: {got['y'][2][:6]}",
             )
+
+
+def not_exportable(bench):
+    """A parameter that is stored sparse has no place in the file: said by ckc, and refused before
+    the first step."""
+    path, so, save = bench.path("sparse.onnx"), bench.path("sparse.so"), bench.path("sparse.st")
+    values = next(wire.fields(wire.floats("p.weight", [2], [1, 2])))[1]
+    at = wire.field(1, 2) + wire.field(2, INT64) + wire.field(9, struct.pack("<2q", 0, 2))
+    held = wire.field(15, wire.field(1, values) + wire.field(2, at) + wire.field(3, 3))
+    nodes = [
+        node("Mul", ["x", "p.weight"], ["y"]),
+        node("ReduceSum", ["y"], ["loss"], wire.attribute(b"keepdims", 0)),
+    ]
+    with open(path, "wb") as f:
+        f.write(model(nodes, [held], {"x": (FLOAT, [3])}, {"loss": (FLOAT, [])}, 17))
+    files.st_write(bench.path("in.st"), {"x": ("F32", [3], [1, 1, 1])})
+    done = bench.ckc(path, "-o", so)
+    told = "--export-onnx cannot write this model: a parameter lies in a subgraph or is stored"
+    bench.check(bench.must(done, "sparse: compile") and told in done.stderr, done.stderr)
+    run = (so, "--inputs", bench.path("in.st"), "--steps", 1, "--save", save)
+    done = bench.ckrun(*run, "--export-onnx", bench.path("out.onnx"))
+    bench.check(
+        done.returncode == 1 and "does not contain" in done.stderr and not os.path.exists(save),
+        f"sparse: {done.returncode} {done.stderr}",
+    )
+    bench.must(bench.ckrun(*run), "sparse: without the export")
+    bench.check(os.path.exists(save), "sparse: no checkpoint")
 
 
 def spelt(name, *values):
@@ -1379,6 +1435,8 @@ def main():
     merged(bench)
     folded_number(bench)
     shared_statistics(bench)
+    computed_statistics(bench)
+    not_exportable(bench)
     decimals(bench)
     lowest(bench)
     needless(bench)
