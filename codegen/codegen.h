@@ -10,7 +10,9 @@
 /* A trained value's place in the ONNX template. */
 struct codegen_hole {
 	uint64_t at;                    /* position in the template */
-	ValId val;                   /* parameter or buffer that belongs here */
+	ValId val;                      /* parameter or buffer that belongs
+	                                 * here */
+	DType dt;                       /* written so */
 };
 
 /* Low-rank weights beside a weight, as the ABI has them. */

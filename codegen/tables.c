@@ -321,7 +321,7 @@ emit_holes(struct out *o, const struct emitted_program *p,
 				"template but not in the plan",
 				p->g->val[h->val].name);
 		out_put(o, "\t{ %" PRIu64 ", %" PRId64 ", %s, 0 },\n", h->at,
-		        at, tables_dtype(p->g->val[h->val].dt));
+		        at, tables_dtype(h->dt));
 	}
 	out_put(o, "};\n");
 	return true;

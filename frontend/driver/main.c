@@ -280,7 +280,8 @@ generate(struct driver *d, const struct outputs *out)
 
 		for (int i = 0; i < t->nhole; i++)
 			hole[i] = (struct codegen_hole){ t->hole[i].at,
-			                                 t->hole[i].val };
+			                                 t->hole[i].val,
+			                                 t->hole[i].dt };
 		o.onnx_template = t->bytes;
 		o.onnx_bytes = t->n;
 		o.nhole = t->nhole;

@@ -24,6 +24,8 @@ bool onnx_reads(const struct onnx_file *, const char *path);
 struct onnx_hole {
 	uint64_t at;
 	ValId val;
+	DType dt;                       /* of the file: a parameter may be held
+	                                 * in another */
 };
 
 struct onnx_template {

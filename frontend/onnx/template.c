@@ -24,7 +24,8 @@ enum { F_GRAPH = 7, F_NODE = 1, F_INITIALIZER = 5, F_NAME = 8 };
 struct rope_piece {
 	const void *bytes;              /* NULL: a hole */
 	uint64_t n;
-	ValId val;
+	ValId val;                      /* of a hole */
+	DType dt;
 };
 
 struct rope {
@@ -43,12 +44,18 @@ struct template_builder {
 };
 
 static void
-rope_add(struct rope *r, const void *bytes, uint64_t n, ValId hole)
+rope_push(struct rope *r, struct rope_piece piece)
 {
 	r->piece = arena_grow(r->arena, r->piece, r->n, &r->cap, r->n + 1,
 	                      sizeof *r->piece);
-	r->piece[r->n++] = (struct rope_piece){ bytes, n, hole };
-	r->total += n;
+	r->piece[r->n++] = piece;
+	r->total += piece.n;
+}
+
+static void
+rope_add(struct rope *r, const void *bytes, uint64_t n)
+{
+	rope_push(r, (struct rope_piece){ .bytes = bytes, .n = n });
 }
 
 static void
@@ -60,7 +67,7 @@ rope_varint(struct rope *r, uint64_t x)
 	for (; x >= 0x80; x >>= 7)
 		b[n++] = (unsigned char)(x | 0x80);
 	b[n++] = (unsigned char)x;
-	rope_add(r, b, (uint64_t)n, 0);
+	rope_add(r, b, (uint64_t)n);
 }
 
 static void
@@ -68,7 +75,7 @@ rope_text(struct rope *r, uint32_t field, const char *s)
 {
 	rope_varint(r, field << 3 | 2);
 	rope_varint(r, strlen(s));
-	rope_add(r, s, strlen(s), 0);
+	rope_add(r, s, strlen(s));
 }
 
 static void
@@ -77,8 +84,7 @@ rope_message(struct rope *r, uint32_t field, const struct rope *body)
 	rope_varint(r, field << 3 | 2);
 	rope_varint(r, body->total);
 	for (size_t i = 0; i < body->n; i++)
-		rope_add(r, body->piece[i].bytes, body->piece[i].n,
-		         body->piece[i].val);
+		rope_push(r, body->piece[i]);
 }
 
 /* Fields of a TensorProto that say where its contents are, or are them. */
@@ -102,14 +108,16 @@ rope_tensor(struct template_builder *b, struct rope *out, size_t at, size_t end,
 
 	for (; at < end && !wire_next(b->data, at, end, &f); at = f.end)
 		if (!is_contents(f.number) && !(name && f.number == F_NAME))
-			rope_add(&body, b->data + f.at, f.end - f.at, 0);
+			rope_add(&body, b->data + f.at, f.end - f.at);
 	if (name)
 		rope_text(&body, F_NAME, name);
 	rope_varint(&body, WIRE_RAW << 3 | 2);
 	rope_varint(&body, (uint64_t)t->nbytes);
-	if (t->nbytes)
-		rope_add(&body, hole ? NULL : t->data, (uint64_t)t->nbytes,
-		         hole);
+	if (t->nbytes && hole)
+		rope_push(&body, (struct rope_piece){ NULL, (uint64_t)t->nbytes,
+		                                      hole, t->dt });
+	else if (t->nbytes)
+		rope_add(&body, t->data, (uint64_t)t->nbytes);
 	rope_message(out, F_INITIALIZER, &body);
 }
 
@@ -126,7 +134,7 @@ rope_initializer(struct template_builder *b, struct rope *out,
 	struct onnx_tensor t;
 
 	if (v->file) {
-		rope_add(out, b->data + f->at, f->end - f->at, 0);
+		rope_add(out, b->data + f->at, f->end - f->at);
 		return;
 	}
 	if (!onnx_tensor_info(b->file, p, &t)) {
@@ -134,7 +142,7 @@ rope_initializer(struct template_builder *b, struct rope *out,
 		return;
 	}
 	if (!(trained && v->val) && !t.external) {
-		rope_add(out, b->data + f->at, f->end - f->at, 0);
+		rope_add(out, b->data + f->at, f->end - f->at);
 	} else if (!v->val) {
 		b->why = "unused external data is not read";
 	} else if (trained || onnx_tensor_load(b->file, p, &t)) {
@@ -167,7 +175,7 @@ rope_node(struct template_builder *b, struct rope *out,
 		renamed |= b->flat->val[n->in[k]].untied
 			&& b->flat->val[n->in[k]].def < 0;
 	if (!renamed) {
-		rope_add(out, b->data + f->at, f->end - f->at, 0);
+		rope_add(out, b->data + f->at, f->end - f->at);
 		return;
 	}
 	for (size_t at = f->body; at < f->end
@@ -180,7 +188,7 @@ rope_node(struct template_builder *b, struct rope *out,
 			rope_text(&body, 1, v->name);
 		else
 			rope_add(&body, b->data + field.at,
-			         field.end - field.at, 0);
+			         field.end - field.at);
 	}
 	rope_message(out, F_NODE, &body);
 }
@@ -236,7 +244,7 @@ build_graph(struct template_builder *b, struct rope *out,
 		else if (f.number == F_INITIALIZER)
 			rope_initializer(b, out, &f, init++);
 		else
-			rope_add(out, b->data + f.at, f.end - f.at, 0);
+			rope_add(out, b->data + f.at, f.end - f.at);
 	}
 }
 
@@ -259,7 +267,7 @@ rope_flatten(Arena *arena, const struct rope *r)
 	for (size_t i = 0; i < r->n; i++) {
 		if (!r->piece[i].bytes) {
 			t->hole[t->nhole++] = (struct onnx_hole){
-				t->n, r->piece[i].val
+				t->n, r->piece[i].val, r->piece[i].dt
 			};
 			continue;
 		}
@@ -286,7 +294,7 @@ template_build(struct onnx_file *file, const struct flat *flat)
 			build_graph(&b, &graph, &f);
 			rope_message(&all, F_GRAPH, &graph);
 		} else {
-			rope_add(&all, b.data + f.at, f.end - f.at, 0);
+			rope_add(&all, b.data + f.at, f.end - f.at);
 		}
 	}
 	if (!b.why && all.total > INT32_MAX)

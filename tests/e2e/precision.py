@@ -59,6 +59,19 @@ def train(bench, tag, text, compile_flags=(), run_flags=(), steps=STEPS):
     return ck.losses(log)
 
 
+def exported(bench, tag, text, saved, onnx):
+    """The exported model has the weights of the checkpoint, whatever type they are held in."""
+    so, losses = bench.path(tag + "-onnx.so"), []
+    sizes = ("--dim", "batch=2", "--dim", "seq=32")
+    if not bench.must(bench.ckc(onnx, "-o", so, *sizes), f"{tag}: exported"):
+        return
+    for of, init in ((so, ()), (bench.path("f32.so"), ("--init", saved))):
+        done = bench.ckrun("eval", of, "--data", text, "--tokens", "bytes", "--quiet", *init)
+        bench.must(done, f"{tag}: eval of {of}")
+        losses.append(done.stdout)
+    bench.check(losses[0] == losses[1], f"{tag}: exported {losses[0]}, saved {losses[1]}")
+
+
 def runs(bench):
     text = bench.path("text")
     rng = random.Random(1)
@@ -73,9 +86,10 @@ def runs(bench):
     for dtype, masters in (("bf16", "on"), ("bf16", "off"), ("f16", "off"), ("f16", "on")):
         tag = f"{dtype}-{masters}"
         typed = ["--dtype", dtype, "--master-weights", masters]
-        saved = bench.path(tag + ".ckpt")
+        saved, onnx = bench.path(tag + ".ckpt"), bench.path(tag + ".onnx")
         steps = LONG if dtype == "bf16" else STEPS
-        got = train(bench, tag, text, typed, ["--save", saved], steps)
+        got = train(bench, tag, text, typed, ["--save", saved, "--export-onnx", onnx], steps)
+        exported(bench, tag, text, saved, onnx)
         ends = np.mean(got[-LAST:]), np.mean(whole[:steps][-LAST:])
         bench.check(
             abs(ends[0] / ends[1] - 1) < 0.005 and got != whole[:steps],
