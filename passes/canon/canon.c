@@ -296,6 +296,7 @@ static const struct rule rules[] = {
 	{ OP_MATMUL, match_linear_2d },
 	{ OP_ADD, match_linear_bias },
 	{ OP_SLICE, match_linear_rows },
+	{ OP_CONCAT, match_bags },
 	{ OP_NONE, NULL },
 };
 

@@ -177,6 +177,8 @@ ValId masks_join(struct rewrite *, const struct masks *, bool *ok);
 /* linear */
 RuleFn match_matmul_transpose, match_linear_2d, match_linear_bias;
 RuleFn match_linear_rows;
+/* bags */
+RuleFn match_bags;
 
 /* canon.c: run all of canon's rules on a forward graph. */
 bool canon_run(Pass *, Graph *);

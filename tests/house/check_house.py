@@ -166,6 +166,7 @@ OPS = {
     "passes/canon/evaluate.c": (2, "numbers of the batch; updates of running statistics"),
     "passes/canon/match_act.c": (20, "patterns"),
     "passes/canon/match_attention.c": (5, "patterns"),
+    "passes/canon/match_bags.c": (6, "patterns"),
     "passes/canon/match_norm.c": (3, "patterns"),
     "passes/cost/device_fit.c": (2, "what was measured"),
     "passes/curve/part_least.c": (1, "loops"),
