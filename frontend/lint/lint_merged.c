@@ -46,6 +46,7 @@ lint_merged(struct lint_context *s)
 	                                 sizeof *first);
 	bool *told = arena_array(s->arena, (size_t)f->nval, sizeof *told);
 	int *copy_of = arena_array(s->arena, (size_t)f->nval, sizeof *copy_of);
+	size_t top = f->file->model->graph->n_initializer;
 
 	for (int i = 0; i < f->nnode; i++) {
 		const struct flat_node *n = &f->node[i];
@@ -59,7 +60,9 @@ lint_merged(struct lint_context *s)
 			int v = copy_of[n->in[k]] ? copy_of[n->in[k]]
 				: n->in[k];
 
-			if (!v || !lost_its_name(&f->val[v]))
+			/* those of a loop's body are read in each trip */
+			if (!v || (size_t)v > top
+			    || !lost_its_name(&f->val[v]))
 				continue;
 			if (!first[v])
 				first[v] = n->name;

@@ -315,8 +315,27 @@ read_nodes(struct flat *f, struct context *c, Onnx__NodeProto **p, size_t n)
 	return ok;
 }
 
+/* A graph inside a loop is read once per trip, and its weights are the same in
+ * all trips: the value that `stored`, a message of the file, has already, or 0.
+ */
+static int
+nested_initializer(struct flat *f, const void *stored)
+{
+	char key[32];
+	int v;
+
+	snprintf(key, sizeof key, "%p", stored);
+	v = flat_name_here(f->nested, key);
+	if (v)
+		return v;
+	flat_name_set(f, f->nested, arena_printf(f->arena, "%s", key), f->nval);
+	return 0;
+}
+
+/* stored: the message of the file that t was made of. */
 static bool
-add_initializer(struct flat *f, struct context *c, const Onnx__TensorProto *t)
+add_initializer(struct flat *f, struct context *c, const void *stored,
+                const Onnx__TensorProto *t)
 {
 	const char *name = flat_text(t->name);
 	int v;
@@ -326,8 +345,11 @@ add_initializer(struct flat *f, struct context *c, const Onnx__TensorProto *t)
 	if (flat_name_here(&c->names, name))
 		return diag_error(f->diag, "initializer '%s' occurs twice",
 		                  name);
-	v = flat_add_val(f, c, name);
-	f->val[v].init = t;
+	v = c->top ? 0 : nested_initializer(f, stored);
+	if (!v) {
+		v = flat_add_val(f, c, name);
+		f->val[v].init = t;
+	}
 	flat_name_set(f, &c->names, name, v);
 	return true;
 }
@@ -336,13 +358,14 @@ static bool
 read_onnx_graph(struct flat *f, struct context *c, const Onnx__GraphProto *g)
 {
 	for (size_t i = 0; i < g->n_initializer; i++)
-		if (!add_initializer(f, c, g->initializer[i]))
+		if (!add_initializer(f, c, g->initializer[i],
+		                     g->initializer[i]))
 			return false;
 	for (size_t i = 0; i < g->n_sparse_initializer; i++) {
 		const Onnx__TensorProto *t =
 			sparse_dense(f, g->sparse_initializer[i]);
 
-		if (!t || !add_initializer(f, c, t))
+		if (!t || !add_initializer(f, c, g->sparse_initializer[i], t))
 			return false;
 	}
 	for (size_t i = 0; !c->bound && i < g->n_input; i++) {
@@ -476,6 +499,7 @@ flat_new(struct onnx_file *file, Diag *diag, Arena *arena,
 	*f = (struct flat){ .arena = arena, .file = file, .known = known,
 	                    .known_at = arena_array(arena, 1,
 	                                            sizeof *f->known_at),
+	                    .nested = arena_array(arena, 1, sizeof *f->nested),
 	                    .diag = diag, .opset = opset_of(&c, "") };
 	for (int i = 0; i < nknown; i++)
 		flat_name_set(f, f->known_at, known[i].name, i + 1);

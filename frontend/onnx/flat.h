@@ -90,6 +90,7 @@ struct flat {
 	int ninlined;                   /* calls of functions */
 	bool stop;                      /* calls without end: reported */
 	struct name_scope *functions;   /* flat.c's */
+	struct name_scope *nested;      /* ... initializers of nested graphs */
 	const struct flat_known *known;
 	struct name_scope *known_at;    /* flat_known.c's */
 	int *requested, nrequested;     /* values that should have been known */

@@ -851,6 +851,37 @@ def spelt(name, *values):
     return wire.attribute(name.encode(), v)
 
 
+def body_weights(bench):
+    """A weight that is an initializer of a loop's body is one weight in all trips: h of three trips
+    is h U^3, and the gradient of its sum 3 U^2 h."""
+    path, so, save = bench.path("body.onnx"), bench.path("body.so"), bench.path("body.st")
+    body = node("Mul", ["h", "U"], ["h2"]) + node("Identity", ["on"], ["on2"])
+    body += wire.field(2, b"body") + wire.floats("U", [2], [2, 1])
+    for number, name, dtype, dims in (
+        (11, b"i", INT64, []),
+        (11, b"on", 9, []),
+        (11, b"h", FLOAT, [2]),
+        (12, b"on2", 9, []),
+        (12, b"h2", FLOAT, [2]),
+    ):
+        body += wire.field(number, wire.value_info(name, dtype, dims))
+    loop = wire.field(5, wire.field(1, b"body") + wire.field(6, body) + wire.field(20, 5))
+    nodes = [
+        node("Constant", [], ["three"], spelt("value_int", 3)),
+        node("Loop", ["three", "", "x"], ["y"], loop),
+        node("ReduceSum", ["y"], ["loss"], wire.attribute(b"keepdims", 0)),
+    ]
+    with open(path, "wb") as f:
+        f.write(model(nodes, [], {"x": (FLOAT, [2])}, {"loss": (FLOAT, [])}, 17))
+    files.st_write(bench.path("in.st"), {"x": ("F32", [2], [1, 3])})
+    done = bench.ckc(path, "-o", so, "--optimizer", "sgd", "--param", "#1/0/U")
+    bench.check(bench.must(done, "body: compile") and "modules" not in done.stderr, done.stderr)
+    run = ("--steps", 1, "--lr", 1, "--weight-decay", 0, "--quiet", "--save", save)
+    if bench.must(bench.ckrun(so, "--inputs", bench.path("in.st"), *run), "body: run"):
+        held = {k: v[2] for k, v in files.st_read(save)[0].items() if k.endswith("U")}
+        bench.check(list(held.values()) == [[2 - 12, 1 - 9]], f"body: trained {held}")
+
+
 def spellings(bench):
     """Trip counts, axes, shapes, indices and numbers in any attribute of a Constant."""
     x = np.arange(1, 13, dtype="f4").reshape(3, 4)
@@ -1437,6 +1468,7 @@ def main():
     shared_statistics(bench)
     computed_statistics(bench)
     not_exportable(bench)
+    body_weights(bench)
     decimals(bench)
     lowest(bench)
     needless(bench)
