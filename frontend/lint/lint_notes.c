@@ -97,38 +97,13 @@ lost_detach(const struct flat_node *n)
 	return strcmp(n->type, "Identity") == 0 && noted_call(n, WIRE_DETACH);
 }
 
-/* What the file says of an inner value; NULL: nothing. */
-static const Onnx__ValueInfoProto *
-info_of(const struct flat *f, const char *name)
-{
-	const Onnx__GraphProto *g = f->file->model->graph;
-
-	for (size_t i = 0; i < g->n_value_info; i++)
-		if (g->value_info[i]->name
-		    && strcmp(g->value_info[i]->name, name) == 0)
-			return g->value_info[i];
-	return NULL;
-}
-
 const Onnx__TypeProto *
 declared_type(const struct flat *f, int v)
 {
 	const Onnx__ValueInfoProto *info = f->val[v].info ? f->val[v].info
-		: info_of(f, f->val[v].name);
+		: flat_value_info(f, f->val[v].name);
 
 	return info ? info->type : NULL;
-}
-
-static const char *
-folded_note(const struct flat *f, const char *name)
-{
-	const Onnx__ValueInfoProto *v = info_of(f, name);
-
-	for (size_t k = 0; v && k < v->n_metadata_props; k++)
-		if (v->metadata_props[k]->key
-		    && strcmp(v->metadata_props[k]->key, WIRE_FOLDED) == 0)
-			return v->metadata_props[k]->value;
-	return NULL;
 }
 
 static bool
@@ -169,7 +144,7 @@ lost_projection(const struct flat *f)
 const char *
 folded_from(struct lint_context *s, const struct flat_val *v)
 {
-	const char *list = v->init ? folded_note(s->f, v->name) : NULL;
+	const char *list = v->init ? flat_folded_from(s->f, v->name) : NULL;
 	char *text = list ? arena_str(s->arena, list) : NULL, *name;
 
 	while (text && strsep(&text, "'") && (name = strsep(&text, "'")))

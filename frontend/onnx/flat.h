@@ -126,6 +126,14 @@ void flat_mark_needed(struct flat *);
  * if it is neither.  Looks through Identity. */
 const Onnx__TensorProto *flat_tensor(const struct flat *, int val);
 
+/* value_info.c: what the file says of the inner value of that name; NULL:
+ * nothing. */
+const Onnx__ValueInfoProto *flat_value_info(const struct flat *,
+                                            const char *name);
+/* The names of what PyTorch's optimizer computed that constant of, directly or
+ * not, as a list in Python; NULL: no note. */
+const char *flat_folded_from(const struct flat *, const char *name);
+
 /* sparse.c: the same tensor, dense; NULL after diagnostics. */
 const Onnx__TensorProto *sparse_dense(struct flat *,
                                       const Onnx__SparseTensorProto *);

@@ -7,40 +7,31 @@
  *   2. named by --param (even if it is not a candidate), --train or --freeze;
  *      the last match of --train and --freeze wins
  *   3. the signature that PyTorch's dynamo exporter leaves in the metadata
- *   4. a dotted module path is a parameter, unless it is called as a buffer
+ *   4. what PyTorch's optimizer computed of constants alone, by its note, is a
+ *      constant: forward computes it in each step
+ *   5. a dotted module path is a parameter, unless it is called as a buffer
  *      usually is
- *   5. a plain name in a file of PyTorch without a signature: an attribute of
+ *   6. a plain name in a file of PyTorch without a signature: an attribute of
  *      the module exported, as constants have no names there
- *   6. in a weight slot, of the right rank: a weight that the exporter
+ *   7. in a weight slot, of the right rank: a weight that the exporter
  *      transposed or merged and so renamed
- *   7. otherwise constant
+ *   8. otherwise constant
  *
- * cost   linear in the nodes; the signature is sorted once
+ * cost   linear in the nodes
  */
 #include "frontend/onnx/flat_read.h"
 #include "frontend/onnx/onnx_op.h"
 #include "frontend/params/params.h"
+#include "frontend/params/signature.h"
 #include "runtime/support/glob.h"
 
 #include <ctype.h>
-#include <stdlib.h>
 #include <string.h>
-
-enum { ALIASES = 64 };                  /* names looked for among all */
-
-struct signature {
-	const char *name;
-	char kind;                      /* P, B or C */
-	bool there;                     /* as an initializer */
-};
 
 struct param_classifier {
 	struct flat *f;
 	const struct import_options *opt;
-	struct signature *sig;
-	size_t nsig;
-	bool lost;                      /* parameters of the signature are not
-	                                 * in the file */
+	struct signature signature;
 };
 
 /* Of ONNX's number of a type. */
@@ -126,137 +117,6 @@ mark_slots(struct flat *f)
 	}
 }
 
-/* ---- the exporter's signature ---- */
-
-static int
-by_signature_name(const void *a, const void *b)
-{
-	const struct signature *x = a, *y = b;
-
-	return strcmp(x->name, y->name);
-}
-
-/* Lines "p_x: PARAMETER target='x'", perhaps with more behind. */
-static void
-read_signature(struct param_classifier *c, const char *text)
-{
-	Arena *a = c->f->arena;
-	char *s = arena_str(a, text), *line;
-	size_t cap = 0;
-
-	while ((line = strsep(&s, "\n"))) {
-		char *kind = strstr(line, ": "), *name, *end;
-
-		name = kind ? strstr(kind, " target='") : NULL;
-		end = name ? strchr(name + 9, '\'') : NULL;
-		if (!end)
-			continue;
-		*end = 0;
-		kind += 2;
-		if (strncmp(kind, "BUFFER_MUTATION ", 16) == 0) {
-			struct flat *f = c->f;
-
-			f->mutated = arena_grow(a, f->mutated,
-			                        (size_t)f->nmutated,
-			                        &f->mutated_cap,
-			                        (size_t)f->nmutated + 1,
-			                        sizeof *f->mutated);
-			f->mutated[f->nmutated++] = name + 9;
-		}
-		if (strncmp(kind, "PARAMETER ", 10) != 0
-		    && strncmp(kind, "BUFFER ", 7) != 0
-		    && strncmp(kind, "CONSTANT_TENSOR ", 16) != 0)
-			continue;
-		c->sig = arena_grow(a, c->sig, c->nsig, &cap, c->nsig + 1,
-		                    sizeof *c->sig);
-		c->sig[c->nsig++] = (struct signature){ name + 9, *kind, 0 };
-	}
-	if (c->nsig)
-		qsort(c->sig, c->nsig, sizeof *c->sig, by_signature_name);
-}
-
-/* Whether a missing bias goes by another name: heads of language models tie
- * a.bias to a.decoder's.  Other parameters are rarely tied so, and modules in
- * modules often call a factor alike, of which an exporter leaves one out. */
-static bool
-is_alias(const struct flat *f, const char *lost)
-{
-	const char *last = strrchr(lost, '.');
-
-	for (int i = 1; last && strcmp(last, ".bias") == 0 && i < f->nval;
-	     i++) {
-		const char *name = f->val[i].name, *end = strrchr(name, '.');
-
-		if (f->val[i].init && end && strcmp(end, last) == 0
-		    && strncmp(name, lost, (size_t)(last - lost + 1)) == 0)
-			return true;
-	}
-	return false;
-}
-
-static void
-find_metadata(struct param_classifier *c, Onnx__StringStringEntryProto **at,
-              size_t n)
-{
-	static const char key[] =
-		"pkg.torch.export.ExportedProgram.graph_signature";
-
-	for (size_t i = 0; i < n && !c->nsig; i++)
-		if (at[i]->key && at[i]->value && strcmp(at[i]->key, key) == 0)
-			read_signature(c, at[i]->value);
-}
-
-/* What the exporter says about v; NULL: nothing. */
-static struct signature *
-signature_of(const struct param_classifier *c, const struct flat_val *v)
-{
-	struct signature want = { .name = v->name };
-
-	return c->nsig == 0 ? NULL
-	       : bsearch(&want, c->sig, c->nsig, sizeof *c->sig,
-	                 by_signature_name);
-}
-
-static void
-find_signature(struct param_classifier *c)
-{
-	const Onnx__ModelProto *m = c->f->file->model;
-	const Onnx__GraphProto *g = m->graph;
-	size_t found = 0, params = 0;
-	int named = 0, nalias = 0;
-
-	find_metadata(c, g->metadata_props, g->n_metadata_props);
-	find_metadata(c, m->metadata_props, m->n_metadata_props);
-	for (int i = 1; i < c->f->nval; i++) {
-		struct signature *s = c->f->val[i].init
-			? signature_of(c, &c->f->val[i]) : NULL;
-
-		found += s && s->kind == 'P';
-		if (s)
-			s->there = true;
-	}
-	for (size_t i = 0; i < c->nsig && named < FLAT_LOST; i++) {
-		if (c->sig[i].kind != 'P' || c->sig[i].there)
-			continue;
-		if (nalias < ALIASES && is_alias(c->f, c->sig[i].name))
-			nalias++;
-		else
-			c->f->lost[named++] = c->sig[i].name;
-	}
-	for (size_t i = 0; i < c->nsig; i++) {
-		const struct signature *s = &c->sig[i];
-
-		params += s->kind == 'P';
-		c->f->nlostnorm += s->kind == 'B' && !s->there
-			&& glob_match("*.running_mean", s->name);
-		c->f->nlostweight += s->kind == 'P' && !s->there
-			&& glob_match("*.weight", s->name);
-	}
-	params = found > params ? found : params;
-	c->lost = found < params;
-	c->f->nlost = (int)(params - found) - nalias;
-}
-
 /* ---- the rule ---- */
 
 static bool
@@ -328,7 +188,7 @@ buffer_name(const char *s)
 static bool
 is_torchscript(const struct param_classifier *c)
 {
-	return c->nsig == 0
+	return c->signature.n == 0
 		&& strcmp(flat_text(c->f->file->model->producer_name),
 		          "pytorch") == 0;
 }
@@ -362,11 +222,12 @@ set_verdict(struct flat_val *v, enum verdict verdict, const char *reason)
 	v->reason = reason;
 }
 
-/* Rules 3 to 7, for a candidate. */
+/* Rules 3 to 8, for a candidate. */
 static void
 classify_candidate(const struct param_classifier *c, struct flat_val *v)
 {
-	const struct signature *s = signature_of(c, v);
+	const struct signature_entry *s = signature_find(&c->signature,
+	                                                 v->name);
 
 	if (s && s->kind == 'P')
 		set_verdict(v, VERDICT_PARAM,
@@ -377,6 +238,9 @@ classify_candidate(const struct param_classifier *c, struct flat_val *v)
 	else if (s)
 		set_verdict(v, VERDICT_CONST,
 		            "CONSTANT_TENSOR in the exporter's signature");
+	else if (signature_is_computed(c->f, &c->signature, v))
+		set_verdict(v, VERDICT_CONST, "computed of constants, by the "
+		            "exporter's note");
 	else if (flat_is_path(v->name) && buffer_name(v->name))
 		set_verdict(v, VERDICT_BUFFER, "named like a buffer");
 	else if (flat_is_path(v->name))
@@ -392,7 +256,7 @@ classify_candidate(const struct param_classifier *c, struct flat_val *v)
 		            ? "a scalar without a parameter's name"
 		            : "neither named nor used like a weight");
 	/* what dynamo does not list, it computed and named after an op */
-	v->made_up = made_up(v->name) || (c->nsig && !s);
+	v->made_up = made_up(v->name) || (c->signature.n && !s);
 	v->named = !s && v->verdict == VERDICT_PARAM
 		&& (!v->weight_slot || (is_torchscript(c)
 		    && (flat_is_path(v->name) || attribute_name(c, v->name))));
@@ -429,7 +293,8 @@ classify_value(const struct param_classifier *c, struct flat_val *v)
 			v->reason = arena_printf(c->f->arena, "%s, but gets no "
 			                         "gradient", v->reason);
 	} else if (!v->reached) {
-		const struct signature *s = signature_of(c, v);
+		const struct signature_entry *s =
+			signature_find(&c->signature, v->name);
 
 		v->idle = s ? s->kind == 'P'
 			: flat_is_path(v->name) && !buffer_name(v->name);
@@ -492,7 +357,7 @@ classify(struct flat *f, const struct import_options *opt)
 
 	mark_slots(f);
 	untie_statistics(f);
-	find_signature(&c);
+	signature_read(f, &c.signature);
 	untie_names(f, opt->untie, is_param_name, &c);
 	if (!classify_inputs(f, opt))
 		return false;
@@ -503,6 +368,6 @@ classify(struct flat *f, const struct import_options *opt)
 	for (int i = 1; i < f->nval; i++)
 		if (f->val[i].init)
 			classify_value(&c, &f->val[i]);
-	untie(f, c.lost, opt->untie);
+	untie(f, c.signature.lost, opt->untie);
 	return true;
 }

@@ -851,6 +851,46 @@ def spelt(name, *values):
     return wire.attribute(name.encode(), v)
 
 
+def computed_constants(bench):
+    """A matrix that PyTorch's optimizer computed of constants alone stays as it is; one that it
+    computed of a parameter is trained, as is one without a note."""
+    path, so, save = bench.path("noted.onnx"), bench.path("noted.so"), bench.path("noted.st")
+    signature = "p_w: PARAMETER target='o.w'\nx: USER_INPUT\n"
+    key = "pkg.torch.export.ExportedProgram.graph_signature"
+    notes = {"div": "['tril', 'val_0', 'ones']", "val_6": "['scale', 'o.w', 'val_1']"}
+    info = b"".join(
+        wire.field(
+            13,
+            wire.value_info(name.encode(), FLOAT, [2, 2])
+            + wire.field(
+                4,
+                wire.field(1, "pkg.onnxscript.optimizer.folded_from") + wire.field(2, note),
+            ),
+        )
+        for name, note in notes.items()
+    )
+    names = ("div", "val_6", "mul")
+    nodes = [
+        node("MatMul", ["x", "div"], ["a"]),
+        node("MatMul", ["a", "val_6"], ["b"]),
+        node("MatMul", ["b", "mul"], ["c"]),
+        node("ReduceSum", ["c"], ["loss"], wire.attribute(b"keepdims", 0)),
+    ]
+    held = [wire.floats(name, [2, 2], [1, 2, 3, 4]) for name in names]
+    with open(path, "wb") as f:
+        f.write(
+            model(nodes, [*held, info], {"x": (FLOAT, [3, 2])}, {"loss": (FLOAT, [])}, 17)
+            + wire.field(14, wire.field(1, key) + wire.field(2, signature))
+        )
+    files.st_write(bench.path("in.st"), {"x": ("F32", [3, 2], [1] * 6)})
+    for flags, want in (((), {"val_6", "mul"}), (("--train", "div"), set(names))):
+        bench.must(bench.ckc(path, "-o", so, *flags), "computed constants: compile")
+        run = ("--steps", 1, "--quiet", "--save", save)
+        bench.must(bench.ckrun(so, "--inputs", bench.path("in.st"), *run), "computed constants")
+        got = {k for k in files.st_read(save)[0] if k in names}
+        bench.check(got == want, f"computed constants, {flags}: {got}, expected {want}")
+
+
 def body_weights(bench):
     """A weight that is an initializer of a loop's body is one weight in all trips: h of three trips
     is h U^3, and the gradient of its sum 3 U^2 h."""
@@ -1469,6 +1509,7 @@ def main():
     computed_statistics(bench)
     not_exportable(bench)
     body_weights(bench)
+    computed_constants(bench)
     decimals(bench)
     lowest(bench)
     needless(bench)
