@@ -208,6 +208,9 @@ const char *ckr_float_type(const ckr_ctx *ctx);
 uint32_t ckr_micro_batches(const ckr_ctx *ctx);
 /* "none", "sgd", "sgdm", "adam", "adamw", "lion" or "adafactor". */
 const char *ckr_optimizer(const ckr_ctx *ctx);
+/* Whether that optimizer uses a member of struct ckr_hyper, by its name such as
+ * "beta1". */
+bool ckr_uses_hyper(const ckr_ctx *ctx, const char *name);
 /* The number of steps since the initial weights, and how many of them were
  * skipped (CKR_NAN_SKIP, or because gradients overflowed: ckr_loss_scale). */
 uint64_t ckr_step_count(const ckr_ctx *ctx);

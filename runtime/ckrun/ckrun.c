@@ -442,7 +442,7 @@ run_model(struct train_run *r)
 	status = count_steps(r);
 	if (status)
 		return status;
-	options_warn(r->o, ckr_optimizer(r->m), ckr_unused_tensors(r->m));
+	options_warn(r->o, r->m);
 	print_run_head(r);
 	r->steps.before = ckr_step_count(r->m);
 	if (ckr_step_count(r->m) >= r->steps.total && !r->o->quiet)

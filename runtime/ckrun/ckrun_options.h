@@ -65,12 +65,9 @@ void options_help(enum ckrun_verb);
 bool options_of_verb(enum ckrun_verb, const char *name);
 /* That they go together, and that no file is named twice; as options_parse. */
 int options_check(const struct ckrun_options *o);
-/* Whether a word stands between the spaces of a list. */
-bool options_listed(const char *list, const char *word);
-/* Warn of what is allowed, but hardly meant, under the library's optimizer;
- * unread: what of the weights it has no place for. */
-void options_warn(const struct ckrun_options *o, const char *optimizer,
-                  const char *unread);
+/* Warn of what is allowed, but hardly meant: options without an effect on the
+ * model, and tensors of its files without a place in it. */
+void options_warn(const struct ckrun_options *o, const ckr_ctx *m);
 /* A usage message "WHATNAME WHY"; returns USAGE. */
 int options_usage(const char *what, const char *name, const char *why);
 

@@ -1,6 +1,7 @@
 /* Checks that options are compatible with each other, and that files are
  * distinct. */
 #include "runtime/ckrun/ckrun_options.h"
+#include "runtime/support/word_list.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,7 +42,7 @@ check_against(const struct ckrun_options *o)
 static bool
 is_of_predict(const char *name)
 {
-	return options_listed("out name", name);
+	return word_is_listed("out name", name);
 }
 
 bool
@@ -52,7 +53,7 @@ options_of_verb(enum ckrun_verb verb, const char *name)
 		"threads ranks comm-timeout blas quiet stats help version";
 
 	return is_of_predict(name) ? verb == VERB_PREDICT
-	       : verb == VERB_TRAIN || options_listed(eval, name);
+	       : verb == VERB_TRAIN || word_is_listed(eval, name);
 }
 
 /* What does not train knows few options, and training not theirs. */

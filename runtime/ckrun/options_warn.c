@@ -12,52 +12,40 @@ warn_idle(const struct ckrun_options *o, const char *name, const char *why)
 		        name, why);
 }
 
-bool
-options_listed(const char *list, const char *word)
-{
-	size_t n = strlen(word);
-
-	for (const char *s = list; (s = strstr(s, word)); s += n)
-		if ((s == list || s[-1] == ' ') && (!s[n] || s[n] == ' '))
-			return true;
-	return false;
-}
-
-/* Options of another optimizer than the library's; --momentum is refused, not
+/* Options that the library's optimizer does not use; --momentum is refused, not
  * warned of. */
 static void
-warn_optimizer(const struct ckrun_options *o, const char *optimizer)
+warn_optimizer(const struct ckrun_options *o, const ckr_ctx *m)
 {
-	static const char all[] = "sgd sgdm adam adamw lion adafactor";
 	static const struct {
-		const char *option, *of;
-	} knows[] = {
-		{ "lr", all }, { "lr-scale", all }, { "decay", all },
-		{ "schedule", all }, { "warmup", all },
-		{ "min-lr", all }, { "weight-decay", all }, { "clip", all },
-		{ "on-nan", all },
-		{ "beta1", "adam adamw lion" }, { "beta2", "adam adamw lion" },
-		{ "eps", "adam adamw adafactor" }, { "nesterov", "sgdm" },
-		{ "beta2-decay", "adafactor" },
-		{ "clip-threshold", "adafactor" }, { "eps2", "adafactor" },
+		const char *option, *hyper;
+	} needs[] = {
+		{ "lr", "lr" }, { "lr-scale", "lr" }, { "decay", "lr" },
+		{ "schedule", "lr" }, { "warmup", "lr" }, { "min-lr", "lr" },
+		{ "weight-decay", "weight_decay" }, { "clip", "clip" },
+		{ "on-nan", "on_nan" }, { "beta1", "beta1" },
+		{ "beta2", "beta2" }, { "eps", "eps" },
+		{ "nesterov", "nesterov" }, { "beta2-decay", "beta2_decay" },
+		{ "clip-threshold", "clip_threshold" }, { "eps2", "eps2" },
 	};
 	char why[64];
 
-	snprintf(why, sizeof(why), "the library's optimizer is %s", optimizer);
-	for (size_t i = 0; i < sizeof(knows) / sizeof(*knows); i++)
-		if (!options_listed(knows[i].of, optimizer))
-			warn_idle(o, knows[i].option, why);
+	snprintf(why, sizeof(why), "the library's optimizer is %s",
+	         ckr_optimizer(m));
+	for (size_t i = 0; i < sizeof(needs) / sizeof(*needs); i++)
+		if (!ckr_uses_hyper(m, needs[i].hyper))
+			warn_idle(o, needs[i].option, why);
 }
 
 void
-options_warn(const struct ckrun_options *o, const char *optimizer,
-             const char *unread)
+options_warn(const struct ckrun_options *o, const ckr_ctx *m)
 {
+	const char *unread = ckr_unused_tensors(m);
 	bool falls = o->schedule != CKR_CONSTANT_LR;
 
 	if (*unread && !o->quiet && (o->init.n || o->resume))
 		fprintf(stderr, "ckrun: warning: %s\n", unread);
-	warn_optimizer(o, optimizer);
+	warn_optimizer(o, m);
 	if (!falls)
 		warn_idle(o, "min-lr", "only --schedule linear and cosine use "
 		          "it");

@@ -1,6 +1,7 @@
 /* Access to a context: tensors by name, and queries. */
 #include "runtime/model/rt.h"
 #include "runtime/ranks/transfers.h"
+#include "runtime/support/word_list.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -356,6 +357,25 @@ const char *
 ckr_optimizer(const ckr_ctx *c)
 {
 	return c->lib && c->lib->optimizer ? c->lib->optimizer : "none";
+}
+
+bool
+ckr_uses_hyper(const ckr_ctx *c, const char *name)
+{
+	static const struct {
+		const char *name, *of;
+	} own[] = {
+		{ "beta1", "adam adamw lion" }, { "beta2", "adam adamw lion" },
+		{ "eps", "adam adamw adafactor" }, { "momentum", "sgdm" },
+		{ "nesterov", "sgdm" }, { "beta2_decay", "adafactor" },
+		{ "clip_threshold", "adafactor" }, { "eps2", "adafactor" },
+	};
+	const char *optimizer = ckr_optimizer(c);
+
+	for (size_t i = 0; i < sizeof(own) / sizeof(*own); i++)
+		if (!strcmp(own[i].name, name))
+			return word_is_listed(own[i].of, optimizer);
+	return strcmp(optimizer, "none") != 0;
 }
 
 uint64_t

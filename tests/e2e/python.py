@@ -10,6 +10,7 @@ import json
 import os
 import struct
 import sys
+import warnings
 
 import ck
 import numpy as np
@@ -396,7 +397,7 @@ def predicts(bench, ckc):
     with ckc.Trainer(model) as t:
         ids = {k: v for k, v in batch.items() if k != loss["labels"]}
         y = t.predict(**ids)
-        said(bench, ckc, t.eval, "input 'labels' was never set")
+        said(bench, ckc, t.eval, "'labels' were never set")
         said(
             bench,
             ckc,
@@ -450,7 +451,7 @@ def halves(bench, ckc):
         )
     with ckc.Trainer(ckc.compile(bench.path("half.ck"), bench.path("half.so"), loss="loss")) as t:
         got = t.predict(x=x, t=Half(x))
-        bench.check((got == x).all() and t.eval() == 0, f"bfloat16: {got}")
+        bench.check((got == x).all() and t.eval(x=x, t=Half(x)) == 0, f"bfloat16: {got}")
         got = t.predict(x=np.full((4, 3), 1 + 3 / 256, "f4"))
         bench.check(
             (got == 1 + 4 / 256).all() and np.isnan(t.predict(x=np.full((4, 3), np.nan))).all(),
@@ -480,6 +481,64 @@ NET = """graph @net {
 	%m: f32[5] output = reduce_max %z {axes=[0], keepdims=0}
 }
 """
+
+
+def warned(words, call):
+    """Whether a call gives a Python warning with these words, and what it returns."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        result = call()
+    return any(words in str(w.message) for w in found), result
+
+
+MIXED = """graph @mixed {
+	input %x: f32[4,3]
+	input %t: f32[4,3]
+	param %w: f32[3] = splat 1
+	%h = mul %x, %w
+	%mean = reduce_mean %h {axes=[0], keepdims=1}
+	%y output = sub %h, %mean
+	%d = sub %h, %t
+	%q = mul %d, %d
+	%loss: f32[] output = reduce_mean %q {axes=[0,1], keepdims=0}
+}
+"""
+
+
+def warns(bench, ckc):
+    """What ckc and ckrun warn of is a warning in Python, too; evaluation leaves the inputs of the
+    next step as they are."""
+    with open(bench.path("mixed.ck"), "w") as f:
+        f.write(MIXED)
+    got, model = warned(
+        "does nothing",
+        lambda: ckc.compile(
+            os.path.join(ck.MODELS, "mlp-mse.onnx"),
+            bench.path("warned.so"),
+            batchnorm="batch",
+            dim={"batch": 2},
+        ),
+    )
+    bench.check(got and "does nothing" in model.messages, "compile: no warning")
+    model = ckc.compile(bench.path("mixed.ck"), bench.path("mixed.so"), loss="loss")
+    got, t = warned("nesterov has no effect: ", lambda: ckc.Trainer(model, lr=0.5, nesterov=True))
+    bench.check(got, "nesterov of adamw: no warning")
+    files.st_write(bench.path("more.st"), {"w": ("F32", [3], [1] * 3), "v": ("F32", [1], [1])})
+    got = warned("1 of 2 tensors is not used", lambda: t.init(bench.path("more.st")))[0]
+    bench.check(got, "init: no warning")
+    x = np.float32(np.sin(np.arange(12))).reshape(4, 3)
+    for rows, expected in ((4, False), (3, True), (9, True)):
+        got = warned(
+            "rows of 'y' may depend on the other samples",
+            lambda: t.predict(x=np.resize(x, (rows, 3))),
+        )[0]
+        bench.check(got == expected, f"predict of {rows} rows: warned {got}")
+    t.inputs["x"][...], t.inputs["t"][...] = x, 0
+    t.predict(x=2 * x)
+    t.eval(x=3 * x, t=x)
+    loss = t.step()
+    bench.check(abs(loss - np.mean(x.astype("f8") ** 2)) < 1e-6, f"after eval: {loss}")
+    t.close()
 
 
 def any_number(bench, ckc):
@@ -664,6 +723,7 @@ def main():
     accumulates(bench, ckc)
     counts(bench, ckc)
     predicts(bench, ckc)
+    warns(bench, ckc)
     any_number(bench, ckc)
     halves(bench, ckc)
     tunes(bench, ckc)

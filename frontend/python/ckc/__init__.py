@@ -12,6 +12,7 @@ tensors.  Errors are ckc.Error, with the message of ckc or libckr.
 """
 
 import collections.abc as _abc
+import contextlib as _contextlib
 import ctypes as _c
 import fnmatch as _fnmatch
 import json as _json
@@ -48,8 +49,8 @@ class Error(RuntimeError):
 
 
 class Model:
-    """A compiled model: .path of the library, .messages of the compiler, .plan (the contents of
-    `ckc --json`)."""
+    """A compiled model: .path of the library, .messages of the compiler (its warnings are Python's,
+    too), .plan (the contents of `ckc --json`)."""
 
     def __init__(self, path, messages="", plan=None):
         self.path, self.messages, self.plan = _os.path.abspath(path), messages, plan
@@ -106,6 +107,9 @@ def compile(onnx, output=None, budget=None, **options):
         )
         if done.returncode:
             raise Error(done.stdout.strip() or f"ckc ended with status {done.returncode}")
+        for line in done.stdout.splitlines():
+            if line.startswith("ckc: ") and ": warning: " in line:
+                _warnings.warn(line, stacklevel=2)
         with open(plan) as f:
             return Model(output, done.stdout, _json.load(f))
 
@@ -167,7 +171,9 @@ class _Inputs(_abc.Mapping):
         self._trainer = trainer
 
     def __getitem__(self, name):
-        return self._trainer._view(self._trainer._infos[name])
+        view = self._trainer._view(self._trainer._infos[name])
+        self._trainer._written.add(name)
+        return view
 
     def __contains__(self, name):
         return name in self._trainer._infos
@@ -221,11 +227,17 @@ class Trainer:
             self.hyper = self._call.ckr_model_hyper(ctx)
             for name, value in hyper.items():
                 setattr(self.hyper, name, value)
+                if not self._call.ckr_uses_hyper(ctx, name.encode()):
+                    of = self._call.ckr_optimizer(ctx).decode()
+                    _warnings.warn(
+                        f"{name} has no effect: the library's optimizer is {of}", stacklevel=2
+                    )
             self._tensors = {i.name.decode(): i for i in self._list(self._call.ckr_tensor)}
             self._infos = {k: i for k, i in self._tensors.items() if i.kind == b"input"}
         except BaseException:
             self.close()
             raise
+        self._written = set()  # inputs that hold what the next step() without arrays takes
         self.micro_batches = self._call.ckr_micro_batches(ctx)
 
     # ---- plumbing ----
@@ -283,13 +295,16 @@ class Trainer:
         missing = [
             f"'{k}'"
             for k, i in self._infos.items()
-            if arrays and k not in arrays and (labels or not i.label)
+            if k not in (arrays or self._written) and (labels or not i.label)
         ]
-        if missing:
+        if not missing:
+            return
+        inputs = f"{'input' if len(missing) == 1 else 'inputs'} {', '.join(missing)}"
+        if arrays:
             raise Error(
-                f"no array for {'input' if len(missing) == 1 else 'inputs'} {', '.join(missing)}: expected one for each input, or none if all "
-                "are written to .inputs"
+                f"no array for {inputs}: expected one for each input, or none if all are written to .inputs"
             )
+        raise Error(f"{inputs} {'was' if len(missing) == 1 else 'were'} never set")
 
     def _set(self, arrays):
         """Set inputs to arrays of their shapes: all, or none if one fails."""
@@ -319,6 +334,7 @@ class Trainer:
                 )
         self._complete(arrays)
         self._set(arrays)
+        self._written.update(arrays)
         self._check(self._call.ckr_step(self._ctx, _c.byref(self.hyper), _c.byref(loss)))
         return loss.value
 
@@ -394,15 +410,26 @@ class Trainer:
             self._set({name: x[_np.full(rows, n - 1)] for name, x in dealt.items()})
             yield 0, rows, n % rows / rows - 1
 
+    @_contextlib.contextmanager
+    def _kept_inputs(self, arrays):
+        """The inputs are those of the next step again, whatever is evaluated in between."""
+        kept = {name: self._view(self._infos[name]).copy() for name in self._written if arrays}
+        try:
+            yield
+        finally:
+            for name, x in kept.items():
+                self._view(self._infos[name])[...] = x
+
     def eval(self, **arrays):
         """Return the loss without training: no dropout, running statistics.  Arrays hold a batch,
         or any number of rows, which are split into batches; the loss is that of all rows."""
         self._open()
         arrays, score, batches = self._taken(arrays), _lib.Score(), 0
         self._check(self._call.ckr_score_begin(self._ctx))
-        for _, rows, times in self._batches(arrays):
-            self._check(self._call.ckr_score_add(self._ctx, times))
-            batches += 1
+        with self._kept_inputs(arrays):
+            for _, rows, times in self._batches(arrays):
+                self._check(self._call.ckr_score_add(self._ctx, times))
+                batches += 1
         self._check(self._call.ckr_score_end(self._ctx, _c.byref(score)))
         if score.by_batch and batches > 1:
             _warnings.warn(
@@ -421,16 +448,17 @@ class Trainer:
             i for i in self._list(self._call.ckr_eval_output) if not i.loss and i.kind != b"metric"
         ]
         found, some = {i.name.decode(): [] for i in infos}, False
-        for new, rows, _ in self._batches(arrays, labels=False):
-            if not new:
-                break
-            self._check(self._call.ckr_eval(self._ctx, None))
-            some |= new < rows or any(found.values())
-            for i in infos:
-                y = self._out(i)
-                found[i.name.decode()].append(
-                    y[: len(y) // rows * new] if new < rows and y.ndim else y
-                )
+        with self._kept_inputs(arrays):
+            for new, rows, _ in self._batches(arrays, labels=False):
+                if not new:
+                    break
+                self._check(self._call.ckr_eval(self._ctx, None))
+                some |= new < rows or any(found.values())
+                for i in infos:
+                    y = self._out(i)
+                    found[i.name.decode()].append(
+                        y[: len(y) // rows * new] if new < rows and y.ndim else y
+                    )
         if not found:
             raise Error(
                 "the library has no output besides its loss; compile with ckc --eval on, which reports if the budget has no room"
@@ -438,6 +466,14 @@ class Trainer:
         if some:
             whole = {i.name.decode() for i in infos if i.rows and i.rank and i.dim[0] % rows == 0}
             found = {name: y for name, y in found.items() if name in whole}
+            mixed = ", ".join(
+                f"'{i.name.decode()}'" for i in infos if i.name.decode() in found and i.rows < 0
+            )
+            if mixed:
+                _warnings.warn(
+                    f"rows of {mixed} may depend on the other samples of the batch, here of {rows}",
+                    stacklevel=2,
+                )
         if not found:
             raise Error(
                 f"no output has rows per sample for a batch of {rows} samples, so batches cannot be concatenated"
@@ -498,6 +534,9 @@ class Trainer:
     def resume(self, path):
         self._open()
         self._check(self._call.ckr_resume(self._ctx, _os.fsencode(path)))
+        unused = self._call.ckr_unused_tensors(self._ctx).decode(errors="replace")
+        if unused:
+            _warnings.warn(unused, stacklevel=2)
 
     def init(self, path, map=None, skip=(), partial=False):
         """Load weights from a .safetensors, .npz or index file, or from a list of them, as `ckrun
@@ -522,6 +561,9 @@ class Trainer:
                 self._ctx, (_c.c_char_p * len(paths))(*paths), len(paths), _c.byref(how)
             )
         )
+        unused = self._call.ckr_unused_tensors(self._ctx).decode(errors="replace")
+        if unused:
+            _warnings.warn(unused, stacklevel=2)
         left = []
         while name := self._call.ckr_missing_weight(self._ctx, len(left)):
             left.append(name.decode())

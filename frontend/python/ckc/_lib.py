@@ -110,6 +110,8 @@ _CALLS = {
     "ckr_step_count": (c.c_uint64, [c.c_void_p]),
     "ckr_peak_bytes": (c.c_uint64, [c.c_void_p]),
     "ckr_optimizer": (c.c_char_p, [c.c_void_p]),
+    "ckr_uses_hyper": (c.c_bool, [c.c_void_p, c.c_char_p]),
+    "ckr_unused_tensors": (c.c_char_p, [c.c_void_p]),
     "ckr_init_all": (c.c_int, [c.c_void_p, c.POINTER(c.c_char_p), c.c_size_t, c.POINTER(Init)]),
     "ckr_missing_weight": (c.c_char_p, [c.c_void_p, c.c_size_t]),
     "ckr_set_group": (c.c_int, [c.c_void_p, c.c_char_p, c.c_double, c.c_double]),

@@ -101,12 +101,6 @@ def export(module, example, path, opset=17):
     file cannot represent.
     """
     values, names = _arguments(module, example)
-    frozen = [n for n, p in module.named_parameters() if not p.requires_grad]
-    if frozen:
-        _warnings.warn(
-            f"ONNX does not record which parameters are frozen; compile with freeze={frozen!r}",
-            stacklevel=2,
-        )
     if any(
         isinstance(m, _torch.nn.Embedding) and m.padding_idx is not None for m in module.modules()
     ):
@@ -136,17 +130,30 @@ def export(module, example, path, opset=17):
             training=_torch.onnx.TrainingMode.PRESERVE,
             do_constant_folding=False,
         )
+    norms = tuple(
+        f"{n}."
+        for n, m in twin.named_modules()
+        if isinstance(m, _torch.nn.modules.batchnorm._NormBase)
+    )
+    fixed = [n for n, p in module.named_parameters() if not p.requires_grad]
+    fixed += [
+        n for n, b in module.named_buffers() if b.is_floating_point() and not n.startswith(norms)
+    ]
+    with open(path, "rb") as f:
+        data = f.read()
+    fixed = [n for n in fixed if n.encode() in data]
+    if fixed:
+        _warnings.warn(
+            "ONNX does not record which parameters are frozen and which tensors are buffers; "
+            f"compile with freeze={fixed!r}",
+            stacklevel=2,
+        )
     changed = [k for k, x in twin.state_dict().items() if not _torch.equal(before[k], x)]
     if changed:
         _warnings.warn(
             "buffers in the file include the example, because the exporter runs the module (the given module is unchanged)",
             stacklevel=2,
         )
-    norms = tuple(
-        f"{n}."
-        for n, m in twin.named_modules()
-        if isinstance(m, _torch.nn.modules.batchnorm._NormBase)
-    )
     changed = [k for k in changed if not k.startswith(norms)]
     if changed:
         _warnings.warn(

@@ -53,7 +53,7 @@ run_verb(struct eval_job *j)
 	if (!o->quiet)
 		data_print(&j->data, stdout);
 	fflush(stdout);
-	options_warn(o, ckr_optimizer(j->m), ckr_unused_tensors(j->m));
+	options_warn(o, j->m);
 	if (o->verb == VERB_EVAL)
 		return run_eval(j);
 	CKR_TRY(predict_data(j->m, &j->data, o->name, o->out));
