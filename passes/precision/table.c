@@ -76,6 +76,9 @@ print_op_reason(struct type_printer *t, ValId v, enum why why)
 		        why == WHY_OF_TARGET ? t->target : "f32");
 	else if (why == WHY_LOG)
 		fprintf(t->out, "input of a logarithm, f32 like losses");
+	else if (why == WHY_POSITION)
+		fprintf(t->out, "product of integers, which 16 bits would "
+		        "round");
 	else if (why == WHY_EACH)
 		fprintf(t->out, "%s of %s and f32, element by element", op,
 		        t->target);

@@ -237,10 +237,17 @@ class Trainer:
         except BaseException:
             self.close()
             raise
+        if weights:
+            self._warn_unused()
         self._written = set()  # inputs that hold what the next step() without arrays takes
         self.micro_batches = self._call.ckr_micro_batches(ctx)
 
     # ---- plumbing ----
+
+    def _warn_unused(self):
+        unused = self._call.ckr_unused_tensors(self._ctx).decode(errors="replace")
+        if unused:
+            _warnings.warn(unused, stacklevel=3)
 
     def _check(self, status):
         if status:
@@ -534,9 +541,7 @@ class Trainer:
     def resume(self, path):
         self._open()
         self._check(self._call.ckr_resume(self._ctx, _os.fsencode(path)))
-        unused = self._call.ckr_unused_tensors(self._ctx).decode(errors="replace")
-        if unused:
-            _warnings.warn(unused, stacklevel=2)
+        self._warn_unused()
 
     def init(self, path, map=None, skip=(), partial=False):
         """Load weights from a .safetensors, .npz or index file, or from a list of them, as `ckrun
@@ -561,9 +566,7 @@ class Trainer:
                 self._ctx, (_c.c_char_p * len(paths))(*paths), len(paths), _c.byref(how)
             )
         )
-        unused = self._call.ckr_unused_tensors(self._ctx).decode(errors="replace")
-        if unused:
-            _warnings.warn(unused, stacklevel=2)
+        self._warn_unused()
         left = []
         while name := self._call.ckr_missing_weight(self._ctx, len(left)):
             left.append(name.decode())

@@ -42,9 +42,10 @@ def _arguments(module, example):
     return tuple(values), [p.name for p, x in zip(known, values) if x is not None]
 
 
-class _StoppedGradients(_torch.overrides.TorchFunctionMode):
+class _ForwardNotes(_torch.overrides.TorchFunctionMode):
     """Notes whether a function returns floats without a gradient although an argument has one, as
-    under no_grad() and from detach()."""
+    under no_grad() and from detach() (.stopped), and whether an embedding has a padding_idx
+    (.padding)."""
 
     MADE_ANEW = (
         "zeros_like",
@@ -60,7 +61,7 @@ class _StoppedGradients(_torch.overrides.TorchFunctionMode):
         "new_tensor",
     )
 
-    found = False
+    stopped = padding = False
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         def has_gradient(x):
@@ -70,6 +71,8 @@ class _StoppedGradients(_torch.overrides.TorchFunctionMode):
                 else isinstance(x, _torch.Tensor) and x.requires_grad
             )
 
+        if func is _torch.nn.functional.embedding:
+            self.padding |= (kwargs or {}).get("padding_idx", (*args, None, None)[2]) is not None
         before = has_gradient((args, *(kwargs or {}).values()))
         result = func(*args, **(kwargs or {}))
         if (
@@ -78,16 +81,16 @@ class _StoppedGradients(_torch.overrides.TorchFunctionMode):
             and before
             and getattr(func, "__name__", "") not in self.MADE_ANEW
         ):
-            self.found |= not result.requires_grad
+            self.stopped |= not result.requires_grad
         return result
 
 
-def _stops_gradients(module, values):
-    """Whether a part of the forward pass of a copy of the module has no gradient."""
+def _forward_notes(module, values):
+    """What the forward pass of a copy of the module does that an export loses."""
     twin = _copy.deepcopy(module).train()
-    with _torch.random.fork_rng(devices=[]), _torch.enable_grad(), _StoppedGradients() as noted:
+    with _torch.random.fork_rng(devices=[]), _torch.enable_grad(), _ForwardNotes() as noted:
         twin(*values)
-    return noted.found
+    return noted
 
 
 def export(module, example, path, opset=17):
@@ -101,14 +104,13 @@ def export(module, example, path, opset=17):
     file cannot represent.
     """
     values, names = _arguments(module, example)
-    if any(
-        isinstance(m, _torch.nn.Embedding) and m.padding_idx is not None for m in module.modules()
-    ):
+    noted = _forward_notes(module, values)
+    if noted.padding:
         _warnings.warn(
             "padding_idx of an embedding is lost in the export: its row will be trained",
             stacklevel=2,
         )
-    if _stops_gradients(module, values):
+    if noted.stopped:
         _warnings.warn(
             "torch.no_grad() and detach() are lost in the export: gradients flow where the module stops them; compile with freeze=[...] "
             "for parameters that only such code uses",
