@@ -1,6 +1,7 @@
 /* The arena over the schedule as a picture. */
 #include "passes/report/plan_page.h"
 #include "passes/report/report.h"
+#include "runtime/support/number.h"
 
 #include <inttypes.h>
 
@@ -44,7 +45,7 @@ put_arena_axes(const Plan *plan, const struct arena_scale *s, FILE *out)
 		fprintf(out, "<path d=\"M%d %.1fH%d\" stroke=\"#e4e4e4\"/>"
 		        "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%s"
 		        "</text>\n", LEFT, y, WIDTH, LEFT - 6, y + 4,
-		        report_bytes(buf, bytes));
+		        number_bytes(buf, bytes));
 	}
 }
 
