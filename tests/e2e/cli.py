@@ -564,6 +564,15 @@ def sizes(bench):
             done.returncode == 2 and "24GB" in done.stderr,
             f"{text}: {done.returncode} {done.stderr}",
         )
+    for text, line in (
+        ("70", "try: --memory-budget 70% or --memory-budget 70MiB"),
+        ("512", "try: --memory-budget 512MiB or --memory-budget 512B"),
+    ):
+        done = bench.ckc(model, "--plan-only", "--memory-budget", text)
+        bench.check(
+            done.returncode == 2 and done.stderr.endswith(line + "\n"),
+            f"{text}: {done.returncode} {done.stderr}",
+        )
 
 
 def fixed_extents(bench):

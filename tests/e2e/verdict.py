@@ -138,11 +138,11 @@ REFUSED = (  # what, the file, options, words
         ["'m.weight'", "gone.data"],
     ),
     ("a parameter without contents", PLAIN, ["--param", "x"], ["parameter 'x' has no contents"]),
-    ("too small a budget", PLAIN, ["--memory-budget", "10"], ["smallest budget that works"]),
+    ("too small a budget", PLAIN, ["--memory-budget", "10B"], ["smallest budget that works"]),
     (
         "too small a budget for sgd",
         PLAIN,
-        ["--memory-budget", "10", "--optimizer", "sgd"],
+        ["--memory-budget", "10B", "--optimizer", "sgd"],
         ["smallest budget that works"],
     ),
     ("an unknown device", PLAIN, ["--device", "nosuch"], ["nosuch"]),
@@ -244,7 +244,7 @@ def unbound(bench):
     nodes = [wire.node("MatMul", ["x", "m.weight"], "y"), mean("y")]
     for what, data, options, status, words in (
         ("batch", DYNAMIC, [], 0, ["--dim batch=N"]),
-        ("batch under a budget", DYNAMIC, ["--memory-budget", "10"], 0, ["--dim batch=N"]),
+        ("batch under a budget", DYNAMIC, ["--memory-budget", "10B"], 0, ["--dim batch=N"]),
         (
             "one of two",
             model(nodes, [WEIGHT], {"x": (F32, ["batch", "seq", 4])}, {"loss": (F32, [])}),
