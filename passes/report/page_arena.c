@@ -113,8 +113,8 @@ page_arena(const struct page *g)
 		n += has_bytes(&plan->tensor[i]);
 	fprintf(out, "<div><svg id=\"arena\" width=\"%d\" height=\"%d\" "
 	        "viewBox=\"0 0 %d %d\" role=\"img\" font-size=\"11\">\n<title>"
-	        "bytes of the arena over %" PRId64 " steps</title>\n", WIDTH,
-	        HEIGHT, WIDTH, HEIGHT, plan->nstep);
+	        "bytes of the arena over %" PRId64 " instructions</title>\n",
+	        WIDTH, HEIGHT, WIDTH, HEIGHT, plan->nstep);
 	put_arena_axes(plan, &s, out);
 	fputs("<g stroke=\"#fff\" stroke-width=\"0.2\">\n", out);
 	for (int64_t i = 0; i < plan->ntensor; i++) {

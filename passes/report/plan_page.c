@@ -89,7 +89,7 @@ page_title(const struct page *g, int64_t i)
 	if (t->kind != K_WORKSPACE)
 		fprintf(out, " %s", shape_text(buf, sizeof buf, t->dt,
 		                               &t->shape));
-	fprintf(out, ": %s, steps %" PRId64 " to %" PRId64,
+	fprintf(out, ": %s, instructions %" PRId64 " to %" PRId64,
 	        number_bytes(buf, (double)t->bytes), t->first, t->last);
 }
 

@@ -87,9 +87,9 @@ report_reason(const Plan *plan, int64_t i, Decision decision,
 			fprintf(out, "recomputation costs %s per MiB",
 			        sec_text(buf, per));
 		else if (!t->saved)
-			fputs("recomputed by the step of another row", out);
+			fputs("recomputed by the op of another row", out);
 		else
-			fputs("part of its step is recomputed", out);
+			fputs("part of its op is recomputed", out);
 	} else if ((r = find_reading_step(plan, i, PH_BACKWARD))) {
 		fprintf(out, "read by backward of ");
 		put(step_name(r), out);
@@ -224,7 +224,7 @@ put_step_line(const char *what, const Plan *plan, int64_t i, FILE *out)
 	};
 	const struct plan_step *s = &plan->step[i];
 
-	fprintf(out, "  %-12s step %" PRId64 ", %s, %s", what, i,
+	fprintf(out, "  %-12s instruction %" PRId64 ", %s, %s", what, i,
 	        phase[s->phase], s->op);
 	for (int k = 0; k < s->nonnx; k++) {
 		fputs(k ? ", " : " of ", out);
@@ -238,7 +238,8 @@ explain_tensor(const Plan *plan, int64_t i, FILE *out)
 {
 	static const char *const kind[K_COUNT] = {
 		"parameter", "buffer", "constant", "input", "gradient",
-		"optimizer state", "activation", "adjoint", "copy", "workspace"
+		"optimizer state", "activation", "adjoint",
+		"recomputed value", "workspace"
 	};
 	const struct plan_tensor *t = &plan->tensor[i];
 	char buf[160];
@@ -249,8 +250,8 @@ explain_tensor(const Plan *plan, int64_t i, FILE *out)
 	if (t->resident)
 		fputs("  resident: allocated for the whole step\n", out);
 	else
-		fprintf(out, "  live         steps %" PRId64 " to %" PRId64
-		        "%s\n", t->first, t->last,
+		fprintf(out, "  live         instructions %" PRId64 " to %"
+		        PRId64 "%s\n", t->first, t->last,
 		        t->saved ? ", saved for backward" : "");
 	if (t->offset >= 0)
 		fprintf(out, "  memory       bytes %" PRId64 " to %" PRId64 " "

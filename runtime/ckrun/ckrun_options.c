@@ -118,7 +118,8 @@ static const struct ckrun_option rows[] = {
 	  "checkpoints, too, as FILE.STEP" },
 	{ "resume", T_FILE, AT(resume), "FILE", "resume from a checkpoint" },
 	{ "outputs", T_FILE, AT(outputs), "FILE", "write the graph outputs of "
-	  "the last step; ckc --grad-accum: of its last micro-batch" },
+	  "the last step; ckc --grad-accum: of its last micro-batch, but the "
+	  "loss of the step" },
 	{ "grads", T_FILE, AT(grads), "FILE", "write gradients of the first "
 	  "step that is not skipped, before clipping" },
 	{ "log", T_FILE, AT(log), "FILE", "write a log of JSON lines, or CSV "
@@ -131,16 +132,16 @@ static const struct ckrun_option rows[] = {
 	{ NULL, T_FLAG, 0, NULL, "running" },
 	{ "threads", T_COUNT, AT(threads), "N", "number of threads, at most as "
 	  "many as the model was compiled for" },
-	{ "ranks", T_COUNT, AT(ranks), "N", "number of virtual ranks, in whole "
-	  "replicas (default: one; ckc --dp)" },
+	{ "ranks", T_COUNT, AT(ranks), "N", "ranks to run in one process, a "
+	  "multiple of the ranks of a replica (default: one replica)" },
 	{ "comm-timeout", T_SIZE, AT(comm_timeout), "S", "maximum wait for "
 	  "another process, in seconds (default: 600)" },
-	{ "blas", T_TEXT, AT(blas), "NAME", "library for matrix products: "
-	  "onednn, openblas or own (default: the first available); "
-	  "onednn-bf16: native bf16 on any processor; on a GPU cudnn "
-	  "(convolutions) or cublas (default: the first available)" },
-	{ "check", T_FLAG, AT(check), NULL, "run every step twice, with "
-	  "keep-everything and with the plan; compare bits" },
+	{ "blas", T_TEXT, AT(blas), "NAME", "BLAS library: onednn, openblas or "
+	  "own, ckc's kernel (default: the first available); onednn-bf16: "
+	  "native bf16 on any CPU; on a GPU cudnn (convolutions) or cublas "
+	  "(default: the first available)" },
+	{ "check", T_FLAG, AT(check), NULL, "run every step twice, without "
+	  "recomputation and with the plan; compare bits" },
 	{ "against", T_FILE, AT(against), "B.so", "compare steps (default: 1) "
 	  "with another library of the model" },
 	{ "rtol", T_SIZE, AT(rtol), "X", "tolerance of --against, relative to "
@@ -175,12 +176,12 @@ static const char feeding[] = "\n"
 "or back if the input needs it.\n"
 "\n"
 "The source of an input is its --feed; else the array with its name; else the\n"
-"only unused array that fits it, and no other input, in shape and kind\n"
-"(float, integer or bool).  A list of integers that is the only array, or is\n"
-"named tokens, is a token stream: ids get windows of it, side by side and\n"
-"within a file, labels the same windows shifted by one token, masks ones,\n"
-"positions 0 1 2 ..., token types zeros.  Other cases are errors that list\n"
-"the choices.\n"
+"one unused array that fits this input and no other in shape and kind\n"
+"(float, integer or bool).  A one-dimensional array of integers that is the\n"
+"only array, or is named tokens, is a token stream: ids get adjacent windows\n"
+"of it, within a file, labels the same windows shifted by one token, masks\n"
+"ones, positions 0 1 2 ..., token types zeros.  Other cases are errors that\n"
+"list the choices.\n"
 "SRC is the name of an array, or\n"
 "  tokens, next          token windows, the same windows shifted by one token\n"
 "  rows                  rows of the only array\n"
