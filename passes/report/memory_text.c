@@ -200,10 +200,10 @@ put_flops(const Pass *p, const Plan *plan, const struct memory_report *r,
 
 	fprintf(out, "\nFLOPs of a micro-batch%s\n",
 	        plan->ranks ? ", all ranks" : "");
-	put_flop_line("model: each product once", f.model, out);
+	put_flop_line("model: without recomputation", f.model, out);
 	if (f.causal < f.model)
 		put_flop_line("... without masked positions", f.causal, out);
-	put_flop_line("hardware: products as scheduled", f.hardware, out);
+	put_flop_line("hardware: with recomputation", f.hardware, out);
 	put_flop_line("all ops as scheduled", f.all, out);
 	put_flop_line("72 B L s h^2 (1 + s/6h + v/12hL)", f.paper_model, out);
 	put_flop_line("... s/3h: selective, recompute counted thrice",
