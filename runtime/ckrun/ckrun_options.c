@@ -42,8 +42,8 @@ static const struct ckrun_option rows[] = {
 	{ "inputs", T_FILE, AT(inputs), "FILE", "arrays for all inputs by "
 	  "name, the same at every step" },
 	{ NULL, T_FLAG, 0, NULL, "training" },
-	{ "steps", T_COUNT, AT(steps), "N", "total number of steps, resumed "
-	  "ones included; 0: only write files" },
+	{ "steps", T_COUNT, AT(steps), "N", "total number of steps, with those "
+	  "before --resume; 0: only write files" },
 	{ "epochs", T_COUNT, AT(epochs), "N", "total number of passes over "
 	  "--data, instead of --steps" },
 	{ "lr", T_SIZE, AT(hyper.lr), "X", "learning rate (default: 1e-3; lion "
@@ -106,20 +106,20 @@ static const struct ckrun_option rows[] = {
 	  "--stats)" },
 	{ "init-skip", T_WORDS, AT(init_skip), "GLOB", "keep the compiled "
 	  "values of parameters GLOB, such as a head of another shape" },
-	{ "save", T_FILE, AT(save), "FILE", "write a checkpoint of all tensors "
-	  "that steps use at the end (all parameters: --export-onnx)" },
+	{ "save", T_FILE, AT(save), "FILE", "write a checkpoint at the end: "
+	  "weights and optimizer state (constants, too: --export-onnx)" },
 	{ "save-lora", T_FILE, AT(save_lora), "FILE", "ckc --lora: write "
 	  "trained tensors under PEFT names, and adapter_config.json" },
 	{ "save-merged", T_FILE, AT(save_merged), "FILE", "ckc --lora: write "
 	  "the weights with adapters merged" },
 	{ "save-every", T_COUNT, AT(save_every), "N", "also write the "
 	  "checkpoint every N steps" },
-	{ "keep", T_COUNT, AT(keep), "N", "keep the last N periodic "
-	  "checkpoints, too, as FILE.STEP" },
+	{ "keep", T_COUNT, AT(keep), "N", "also keep the last N periodic "
+	  "checkpoints, as FILE.STEP" },
 	{ "resume", T_FILE, AT(resume), "FILE", "resume from a checkpoint" },
 	{ "outputs", T_FILE, AT(outputs), "FILE", "write the graph outputs of "
-	  "the last step; ckc --grad-accum: of its last micro-batch, but the "
-	  "loss of the step" },
+	  "the last step; ckc --grad-accum: the loss of the step, other "
+	  "outputs of its last micro-batch" },
 	{ "grads", T_FILE, AT(grads), "FILE", "write gradients of the first "
 	  "step that is not skipped, before clipping" },
 	{ "log", T_FILE, AT(log), "FILE", "write a log of JSON lines, or CSV "
@@ -146,12 +146,13 @@ static const struct ckrun_option rows[] = {
 	  "with another library of the model" },
 	{ "rtol", T_SIZE, AT(rtol), "X", "tolerance of --against, relative to "
 	  "a tensor's largest value (default: f32 1e-5, f16 2^-8, bf16 2^-5)" },
-	{ "on-nan", T_ON_NAN, AT(hyper.on_nan), "WHAT", "action if a loss or "
-	  "gradient is not finite: stop (default), skip (the update) or go" },
+	{ "on-nan", T_ON_NAN, AT(hyper.on_nan), "WHAT", "if a loss or gradient "
+	  "is not finite: stop (default), skip the update, or go: update "
+	  "anyway" },
 	{ "trace", T_FILE, AT(trace), "FILE", "write a Chrome trace of the "
 	  "first steps, with memory" },
 	{ "profile", T_FILE, AT(profile), "FILE", "write mean and minimum "
-	  "seconds per op, without the first step if there are more" },
+	  "seconds per op; if there are more steps, without the first" },
 	{ "stats", T_FLAG, AT(stats), NULL, "print memory use" },
 	{ "quiet", T_FLAG, AT(quiet), NULL, "print no progress" },
 	{ "help", T_FLAG, AT(help), NULL, "print this help" },
