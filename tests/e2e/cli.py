@@ -575,6 +575,21 @@ def sizes(bench):
         )
 
 
+def seconds(text):
+    number, unit = text.split()
+    return float(number) * {"s": 1, "ms": 1e-3, "us": 1e-6}[unit]
+
+
+def rows_add_up(bench, table, total):
+    """Times of the rows that are recomputed, and what is said to have no row, are the plan's."""
+    time = r"([\d.]+ [mu]?s)"
+    said = re.findall(rf"  recompute +{time}  ", table) + re.findall(
+        rf"^not listed: {time}", table, re.M
+    )
+    found = sum(seconds(text) for text in said)
+    bench.check(abs(found - total) <= 0.02 * total, f"rows take {found} s of {total} s: {table}")
+
+
 def fixed_extents(bench):
     """Where the export fixed an extent, what would free it is said."""
     model = os.path.join(ck.MODELS, "gpt2-ts14.onnx")
@@ -896,6 +911,7 @@ def main():
     bench.must(done, "compile with reports")
     for word in ("recompute", "none", "full", "selective"):
         bench.check(word in done.stdout, f"--dump=plan says nothing of {word}")
+    rows_add_up(bench, done.stdout, ck.plan(js)["summary"]["recompute_seconds"])
     done = bench.ckc(stem + ".onnx", "--plan-only", "--dump=memory")
     bench.check(
         done.returncode == 0 and "layer" in done.stdout.lower(),

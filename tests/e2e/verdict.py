@@ -10,6 +10,7 @@ nothing binds: inspect says which, and what would follow if they were bound.
 
 import os
 import struct
+import subprocess
 
 import ck
 import wire
@@ -224,6 +225,23 @@ def refused(bench, what, data, options, words):
         f"{what}: expected {words}: {said}",
     )
     bench.check("can be" not in done.stdout, f"{what}: {done.stdout[-200:]}")
+    first = said.split("\n")[0].removeprefix("ckc: ")
+    bench.check(
+        not done.stdout or "  " + first in done.stdout.split("\n"),
+        f"{what}: the report lacks the error: {done.stdout[-300:]}",
+    )
+
+
+def said_once(bench):
+    """Where the report and the errors go to one place, the errors are there once."""
+    path = save(bench, PLAIN)
+    text = bench.path("both.txt")
+    with open(text, "w") as f:
+        subprocess.run(
+            [bench.ckc_path, "inspect", path, "--memory-budget", "10B"], stdout=f, stderr=f
+        )
+    text = ck.content(text).decode()
+    bench.check(text.count("is too small") == 1, f"one place: {text}")
 
 
 def accepted(bench, what, data, options):
@@ -356,6 +374,7 @@ def main():
         refused(bench, *row)
     for row in ACCEPTED:
         accepted(bench, *row)
+    said_once(bench)
     unbound(bench)
     path = save(bench, PLAIN)
     bench.must(bench.ckc(path, "-o", bench.path("m.so")), "a library")
