@@ -151,8 +151,8 @@ static const struct option_spec table[] = {
 	  "1: shard optimizer state and f32 master weights over the replicas "
 	  "(ZeRO-1); needs --dp N (default: 0)" },
 	{ "sp", NULL, G_TARGET, set_true, FIELD(opt.sp), CI,
-	  "with --tp: also shard the activations between matrix products "
-	  "along the sequence dimension (sequence parallelism)" },
+	  "with --tp: also shard the activations between matrix products by "
+	  "token (sequence parallelism)" },
 	{ "shard", "VALUE=PLACEMENT", G_TARGET, add_shard_constraint,
 	  FIELD(opt), CI,
 	  "with --tp: placement of this value: I (replicated), R (replicated, "
