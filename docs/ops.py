@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Writes the table of ops in docs/ir.md from ir/ops.h.
+"""Writes the tables of two pages: ops in docs/ir.md from ir/ops.h, and ONNX operators in
+docs/operators.md from frontend/import/optable.c.
 
-ops.py            print the table
-ops.py --write    put it between the marks in docs/ir.md
-ops.py --check    exit status 1 if docs/ir.md differs
+ops.py            print the tables
+ops.py --write    put them between the marks in the pages
+ops.py --check    exit status 1 if a page differs
 """
 
 import os
@@ -11,12 +12,16 @@ import re
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-OPS, PAGE = os.path.join(HERE, "..", "ir", "ops.h"), os.path.join(HERE, "ir.md")
+ROOT = os.path.join(HERE, "..")
+OPS, OPERATORS, FLAT = "ir/ops.h", "frontend/import/optable.c", "frontend/onnx/flat.h"
 BEGIN, END = "<!-- ops.py: begin -->\n", "<!-- ops.py: end -->\n"
 SECTION = re.compile(r"/\* -{4} (.*?)[ -]*\n(.*?)\*/", re.S)
 ATTRIBUTE = re.compile(r"([IFL])\((\w+)(?:, ([^)]*))?\)")
 GRADIENT = {"none": "no", "zero": "zero"}
 UNBOUNDED = "VARIADIC"
+DOMAINS = {'""': "", "MS": "com.microsoft."}
+OPERATOR = re.compile(r"\{ N\((.*?)\)(.*?)\},?\n(?=\t(?:\{ N\(|\n|/\*)|\n|\};)", re.S)
+STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
 
 
 def arguments(text):
@@ -68,9 +73,13 @@ def row(line, macros):
     ]
 
 
+def source_of(path):
+    with open(os.path.join(ROOT, path), encoding="utf-8") as f:
+        return f.read()
+
+
 def table():
-    with open(OPS, encoding="utf-8") as f:
-        source = f.read()
+    source = source_of(OPS)
     macros = dict(re.findall(r"^#define (CUT) (.*)$", source, re.M))
     starts = list(SECTION.finditer(source))
     out = []
@@ -97,26 +106,101 @@ def table():
     return "\n".join(out).rstrip() + "\n"
 
 
+def field(text, name):
+    """The bits or the name that a row gives a field; "0" without."""
+    if name == "stop" and re.search(r"\bALL\b", text):
+        return "ALL_INPUTS"
+    found = re.search(rf"\.{name} = (\w+)", text)
+    return found[1] if found else "0"
+
+
+def inputs_of(bits, most):
+    """The numbers of inputs, from 1, of a row's bits; "all" or "" where it is so."""
+    if bits == "ALL_INPUTS":
+        return "all"
+    n = int(bits, 0)
+    numbers = [i + 1 for i in range(32) if n >> i & 1]
+    return "all" if 0 < len(numbers) == most else ", ".join(map(str, numbers))
+
+
+def kinds(text, most):
+    """What a row says of the types of inputs."""
+    said = []
+    for name, words in ("floats", "float"), ("numbers", "not bool"):
+        which = inputs_of(field(text, name), most)
+        said += [words if which == "all" else f"{words}: {which}"] if which else []
+    return "; ".join(said)
+
+
+def by_name(cells):
+    return "." in cells[0], cells[0].strip("`").lower()
+
+
+def operators():
+    newest = re.search(r"NEWEST_OPSET = (\d+)", source_of(FLAT))[1]
+    source = source_of(OPERATORS)
+    no_gradient = {
+        row[0].strip("`").upper()
+        for row in (row(line, {}) for line in source_of(OPS).splitlines() if line.startswith("OP("))
+        if row[4] == "no" and row[7] == "yes"
+    }
+    known, refused = [], []
+    for call, text in OPERATOR.findall(source):
+        name, domain, since, least, most, run = arguments(call)
+        name = f"`{DOMAINS[domain]}{name.strip(chr(34))}`"
+        hint = "".join(STRING.findall(text.partition(".hint =")[2]))
+        if run == "NULL":
+            refused.append([name, hint])
+            continue
+        stop = inputs_of(field(text, "stop"), int(most))
+        if field(text, "ir").removeprefix("OP_") in no_gradient or stop == "all" or most == "0":
+            gradient = "none"
+        else:
+            gradient = f"all but {stop}" if stop else "all"
+        count_ = count(least, UNBOUNDED if most == "-1" else most)
+        opset = f"version {since}" if domain == "MS" else f"{since} to {newest}"
+        known.append([name, opset, count_, gradient, kinds(text, int(most))])
+    assert len(known) + len(refused) == source.count("{ N("), "a row of optable.c is not understood"
+    out = [
+        "| operator | opset | inputs | inputs with a gradient | types of inputs |",
+        "|---|---|---|---|---|",
+        *("| " + " | ".join(cells) + " |" for cells in sorted(known, key=by_name)),
+        "",
+        "ckc imports these operators only under the stated condition, or not at all:",
+        "",
+        "| operator | condition or remedy |",
+        "|---|---|",
+        *("| " + " | ".join(cells) + " |" for cells in sorted(refused, key=by_name)),
+    ]
+    return "\n".join(out) + "\n"
+
+
+PAGES = (("ir.md", "ops", OPS, table), ("operators.md", "operators", OPERATORS, operators))
+
+
 def main():
-    made = table()
-    if len(sys.argv) < 2:
-        print(made, end="")
-        return 0
-    with open(PAGE, encoding="utf-8") as f:
-        page = f.read()
-    head, tail = page.split(BEGIN)[0], page.split(END)[1]
-    wanted = head + BEGIN + "\n" + made + "\n" + END + tail
-    if sys.argv[1] == "--write":
-        with open(PAGE, "w", encoding="utf-8") as f:
-            f.write(wanted)
-        return 0
-    if wanted != page:
-        print(
-            "docs/ir.md: the table of ops differs from ir/ops.h; try: python3 docs/ops.py --write",
-            file=sys.stderr,
-        )
-        return 1
-    return 0
+    wrong = 0
+    for name, what, source, make in PAGES:
+        made = make()
+        if len(sys.argv) < 2:
+            print(made, end="")
+            continue
+        path = os.path.join(HERE, name)
+        with open(path, encoding="utf-8") as f:
+            page = f.read()
+        head, tail = page.split(BEGIN)[0], page.split(END)[1]
+        wanted = head + BEGIN + "\n" + made + "\n" + END + tail
+        if sys.argv[1] == "--write":
+            with open(path, "w", encoding="utf-8") as f:
+                f.write(wanted)
+        elif wanted != page:
+            print(
+                f"docs/{name}: the table of {what} differs from {source}; "
+                "try: python3 docs/ops.py --write",
+                file=sys.stderr,
+            )
+            wrong = 1
+    return wrong
 
 
 if __name__ == "__main__":

@@ -296,7 +296,7 @@ OP(CLASSIFIER,   "classifier",   SIG(3, 5, VARIADIC, NOSTAT, F_CONTRACT | F_LABE
  *   maximum in row-major order; a NaN wins.
  * maxpool_grad(dy, idx): of spatial extents `out`.
  * avgpool(x): `include` 1 counts padding; `ceil` as ONNX has it: a window must
- *   begin within the data or the padding in front of it.
+ *   begin within the data or the padding before it.
  * avgpool_grad(dy): of spatial extents `out`.
  * interpolate(x, roi?, scales?, sizes?): ONNX's Resize of `axes` (empty: all);
  *   policy 1 not_larger, 2 not_smaller; `fold` makes resize of it.

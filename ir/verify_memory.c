@@ -64,7 +64,7 @@ check_byte_totals(struct verify *c)
 		}
 	FOR_NODES (n, c->g)
 		if (overflows(&scratch, n->workspace)) {
-			bad(c, n, NULL, "the total size of scratch memory "
+			bad(c, n, NULL, "the total size of workspaces "
 			    "exceeds 2^62 bytes");
 			return;
 		}
@@ -117,7 +117,7 @@ verify_placed(struct verify *c)
 			    (long long)v->offset);
 	FOR_NODES (n, c->g)
 		if (n->workspace > 0 && !is_place(n->workspace_at))
-			bad(c, n, NULL, "invalid offset %lld of scratch memory",
+			bad(c, n, NULL, "invalid offset %lld of the workspace",
 			    (long long)n->workspace_at);
 }
 

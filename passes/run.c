@@ -36,7 +36,7 @@ const struct pass_info pass_table[] = {
 	{ "fold", pass_fold, P_BOUND, P_STATIC, LATE,
 	  "infer shapes, fold constants and static operands" },
 	{ "canon", pass_canon, P_STATIC, P_CANON, LATE,
-	  "recognise norms, activations, attention; 2-D products" },
+	  "recognise norms, activations, attention; 2-D matmuls" },
 	{ "lora", pass_lora, P_STATIC | P_CANON, 0, LATE,
 	  "add low-rank adapters (--lora)" },
 	{ "loss", pass_loss, P_STATIC | P_CANON, P_LOSS, LATE,

@@ -212,14 +212,14 @@ summary(const struct driver *d, const char *out)
 	fflush(stdout);                 /* reports come first */
 	if (d->pass.added)
 		fprintf(stderr, "%s: %s\n", d->graph->name, d->pass.added);
-	fprintf(stderr, "%s: %s%speak %s (%lld B; arena %s, live bound %s%s), "
+	fprintf(stderr, "%s: %s%speak %s (%lld B; arena %s, live bytes %s%s), "
 	        "recompute costs %.2f %% of the step, at most %.2f %% more "
 	        "than the best plan", d->graph->name,
 	        out ? out : "", out ? ", " : "",
 	        number_bytes(peak, (double)s->peak), (long long)s->peak,
 	        number_bytes(arena, (double)s->arena),
 	        number_bytes(live, (double)s->live_bound),
-	        s->arena == s->live_bound ? ", memory layout optimal" : "",
+	        s->arena == s->live_bound ? ", layout optimal" : "",
 	        100 * s->overhead, 100 * s->gap);
 	if (s->nhalf)
 		fprintf(stderr, ", %lld value%s saved in 16 bits (%s less)",

@@ -1,5 +1,6 @@
 /* ckc's command line: the table of options, --help and the parser. */
 #include "frontend/driver/opts_set.h"
+#include "passes/passes.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -113,45 +114,47 @@ static const struct option_spec table[] = {
 	  CI, "compile for inference, without backward" },
 
 	{ "memory-budget", "SIZE|PCT", G_MEMORY, set_budget, FIELD(opt), CI,
-	  "memory limit of a training step, e.g. 6GiB, 6GB (or 6G), or 60% of "
-	  "its memory without recomputation" },
-	{ "recompute", "MODE", G_MEMORY, set_recompute, FIELD(opt), CI,
-	  "recomputation policy: auto, none, full, selective or every=K "
-	  "(default: auto)" },
+	  "memory limit of a training step: a size such as 6GiB or 6GB (6G), "
+	  "or a percentage of its peak without recomputation" },
+	{ "recompute", "PRESET", G_MEMORY, set_recompute, FIELD(opt), CI,
+	  "what is recomputed: nothing (none), all but the inputs of layers "
+	  "(full), of every K-th layer (every=K), the core of attention "
+	  "(selective); auto: search for the fastest plan (default: auto)" },
 	{ "keep", "GLOB", G_MEMORY, add_keep, FIELD(opt), CI,
 	  "never recompute these values or nodes" },
 	{ "recompute-values", "GLOB", G_MEMORY, add_recompute, FIELD(opt),
 	  CI, "always recompute these values or nodes" },
 	{ "gap", "PCT", G_MEMORY, set_double, FIELD(opt.gap_pct), CI | P,
-	  "stop the search when the plan is within PCT % of a step of the "
-	  "lower bound (default: 0.1; plan: 0)" },
+	  "stop the search when the plan is at most PCT % of a step slower "
+	  "than the lower bound (default: 0.1; plan: 0)" },
 	{ "plan-time", "SECONDS", G_MEMORY, set_seconds, FIELD(opt.plan_sec),
-	  CI | P, "stop the search after this time (default: no limit)" },
+	  CI | P, "stop the search after this time and use the best plan found "
+	  "(default: no limit)" },
 
 	{ "budget", "F|BYTES", G_MEMORY, set_graph_budget, 0, P,
-	  "memory budget: up to 1, a fraction of the peak of the given order; "
-	  "else bytes" },
+	  "memory budget: up to 1, a fraction of the peak without "
+	  "recomputation; above 1, bytes" },
 	{ "place", NULL, G_MEMORY, set_true, FIELD(place), P,
 	  "assign offsets in an arena, which must fit the budget" },
 	{ "capacity", "N", G_MEMORY, set_capacity, FIELD(capacity), K,
 	  "available bytes (default: as few as possible)" },
 
 	{ "tp", "T", G_TARGET, set_ranks, FIELD(opt.tp), CI,
-	  "shard matrix products over T ranks (tensor parallelism); sizes and "
-	  "the budget are per rank" },
+	  "shard the model over T ranks (tensor parallelism); sizes and the "
+	  "budget are per rank" },
 	{ "dp", "auto|off|N", G_TARGET, set_dp, FIELD(opt.dp), CI,
 	  "let ckrun --ranks split the samples of a step over replicas (data "
-	  "parallelism); sizes are per replica, costs are for N replicas "
-	  "(auto: 2) (default: off; with --tp: auto if possible, with the "
-	  "costs of one replica)" },
+	  "parallelism); sizes are per replica; step time is estimated for N "
+	  "replicas (auto: 2) (default: off; with --tp: any number of replicas "
+	  "if the samples can be split, with the step time of one)" },
 	{ "zero", "0|1", G_TARGET, set_second, FIELD(opt.zero), CI,
-	  "1: shard the optimizer state and the f32 masters of 16-bit copies "
-	  "over exactly the N replicas of --dp N (ZeRO-1) (default: 0)" },
+	  "1: shard optimizer state and f32 master weights over the replicas "
+	  "(ZeRO-1); needs --dp N (default: 0)" },
 	{ "sp", NULL, G_TARGET, set_true, FIELD(opt.sp), CI,
-	  "with --tp: also shard the rows between the products (sequence "
-	  "parallelism)" },
-	{ "shard", "VALUE=STATE", G_TARGET, add_shard_constraint, FIELD(opt),
-	  CI,
+	  "with --tp: also shard the activations between matrix products by "
+	  "token (sequence parallelism)" },
+	{ "shard", "VALUE=PLACEMENT", G_TARGET, add_shard_constraint,
+	  FIELD(opt), CI,
 	  "with --tp: placement of this value: I (replicated), R (replicated, "
 	  "gradient summed over ranks), P (partial sum per rank) or S0, S1 ... "
 	  "(sharded along that dim)" },
@@ -176,8 +179,7 @@ static const struct option_spec table[] = {
 
 	{ "dump", "WHAT[,WHAT]", G_LOOK, set_once, FIELD(dump), C,
 	  "print plan, memory, shard (placement of values on ranks), precision "
-	  "(dtypes and reasons), the graph after the pass of that name, or "
-	  "all" },
+	  "(dtypes and reasons), the graph after a PASS, or all" },
 	{ "dump-dir", "DIR", G_LOOK, set_folder, FIELD(dump_dir), C,
 	  "write the dumps of passes to DIR/NN-pass.ck" },
 	{ "json", "FILE", G_LOOK, set_once, FIELD(json), CI | P,
@@ -187,13 +189,15 @@ static const struct option_spec table[] = {
 	  "explain why this value is kept, recomputed or free; with --tp: the "
 	  "cost of other placements" },
 	{ "pp", "P", G_LOOK, set_positive, FIELD(opt.pp), C,
-	  "with --dump=memory: account for a pipeline of P stages" },
+	  "with --dump=memory: report the memory of each stage of a pipeline "
+	  "of P stages (ckc does not compile pipelines)" },
 	{ "interleave", "M", G_LOOK, set_positive, FIELD(opt.interleave), C,
 	  "with --pp: model chunks per stage (default: 1)" },
 	{ "microbatches", "N", G_LOOK, set_positive, FIELD(opt.microbatches),
 	  C, "with --pp: micro-batches per step (default: P)" },
 	{ "step-time", "SECONDS", G_LOOK, set_seconds, FIELD(opt.step_time), C,
-	  "with --dump=memory: measured time of a step, for MFU and HFU" },
+	  "with --dump=memory: measured time of a step; prints MFU and HFU, "
+	  "the share of the device's peak FLOP/s" },
 	{ "curve", NULL, G_LOOK, set_true, FIELD(curve), C,
 	  "print the step time for every memory budget and for the presets; no "
 	  "code unless -o is given" },
@@ -204,7 +208,7 @@ static const struct option_spec table[] = {
 	  "kept values by layer" },
 	{ "stats", NULL, G_LOOK, set_true, FIELD(opt.stats), C | P,
 	  "print the time and work of every pass" },
-	{ "passes", "A,B", G_LOOK, set_once, FIELD(passes), C,
+	{ "passes", "PASS[,PASS]", G_LOOK, set_once, FIELD(passes), C,
 	  "run only these passes and print the graph" },
 	{ "stop-after", "PASS", G_LOOK, set_once, FIELD(stop_after), C,
 	  "stop after PASS and print the graph" },
@@ -243,7 +247,7 @@ static const struct {
 		"Reports whether a model can be trained, with the verdict and "
 		"the exit status of a\ncompile with the same options: "
 		"dimensions to bind, parameters with reasons,\noperator "
-		"coverage, and losses in the export.\n" },
+		"coverage, and what the export lost.\n" },
 	[VERB_PLAN] = { "plan",
 		"usage: ckc plan GRAPH.json --budget F [options]\n"
 		"Chooses which nodes of a cost graph to keep and which to "
@@ -293,6 +297,12 @@ print_help(FILE *out, enum ckc_verb verb)
 	if (verb == VERB_COMPILE)
 		fprintf(out, "  -o FILE%*soutput library (default: MODEL.so); "
 		        "weights go to MODEL.safetensors\n", 23, "");
+	if (verb == VERB_COMPILE) {
+		fputs("\nPASS is one of", out);
+		for (const struct pass_info *p = pass_table; p->name; p++)
+			fprintf(out, "%s%s%s", p == pass_table + 10 ? "\n"
+			        : " ", p->name, p[1].name ? "," : ".\n");
+	}
 	fputs("\n  --help, -h, --version\n\n"
 	      "Exit status: 0 success, 1 error in the model or its use (on "
 	      "stderr), 2 wrong usage.\n", out);

@@ -1,5 +1,6 @@
 /* Setters of ckc's options: they parse an argument and store its value. */
 #include "frontend/driver/opts_set.h"
+#include "frontend/driver/byte_size.h"
 #include "runtime/support/number.h"
 
 #include <ctype.h>
@@ -8,7 +9,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 static bool
 reject_value(struct arg_parser *p, const char *arg, const char *expected)
@@ -272,37 +272,18 @@ add_const(struct arg_parser *p, const char *arg, void *field)
 	return true;
 }
 
-/* "512MiB", "24GB", "1.5GiB", "4096"; case does not matter.  "6G" is 6GB, the
- * lesser of what may be meant. */
-static bool
-parse_byte_size(const char *s, int64_t *nbytes)
-{
-	static const struct {
-		const char *unit;
-		double bytes;
-	} units[] = {
-		{ "", 1 }, { "B", 1 }, { "kB", 1e3 }, { "MB", 1e6 },
-		{ "GB", 1e9 }, { "TB", 1e12 }, { "k", 1e3 },
-		{ "M", 1e6 }, { "G", 1e9 }, { "T", 1e12 },
-		{ "KiB", 0x1p10 }, { "MiB", 0x1p20 }, { "GiB", 0x1p30 },
-		{ "TiB", 0x1p40 },
-	};
-	char *end;
-	double x;
+/* So few bytes hold no step: a unit or % was left out. */
+enum { UNITLESS_MIN = 4096 };
 
-	if (parse_count(s, nbytes))
-		return true;
-	if (!isdigit((unsigned char)*s))
-		return false;
-	x = strtod(s, &end);
-	while (*end == ' ')
-		end++;
-	for (size_t i = 0; i < sizeof units / sizeof *units; i++)
-		if (!strcasecmp(end, units[i].unit)) {
-			x *= units[i].bytes;
-			*nbytes = (int64_t)x;
-			return x < 0x1p62;
-		}
+static bool
+reject_unitless(struct arg_parser *p, const char *arg)
+{
+	fprintf(p->err, "ckc: --memory-budget: expected a size with a unit, or "
+	        "a percentage, found '%s'; try: --memory-budget ", arg);
+	if (strlen(arg) < 3 || !strcmp(arg, "100"))
+		fprintf(p->err, "%s%% or --memory-budget %sMiB\n", arg, arg);
+	else
+		fprintf(p->err, "%sMiB or --memory-budget %sB\n", arg, arg);
 	return false;
 }
 
@@ -310,6 +291,7 @@ bool
 set_budget(struct arg_parser *p, const char *arg, void *field)
 {
 	struct options *o = field;
+	int64_t plain;
 	size_t n = strlen(arg);
 	char *end;
 
@@ -320,6 +302,9 @@ set_budget(struct arg_parser *p, const char *arg, void *field)
 		if (end == arg + n - 1 && o->budget_pct > 0
 		    && o->budget_pct <= 1e6)
 			return true;
+	} else if (parse_count(arg, &plain) && plain > 0
+	           && plain < UNITLESS_MIN) {
+		return reject_unitless(p, arg);
 	} else if (parse_byte_size(arg, &o->budget_bytes)
 	           && o->budget_bytes > 0) {
 		return true;

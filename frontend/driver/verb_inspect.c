@@ -7,6 +7,7 @@
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "codegen/codegen.h"
 #include "frontend/driver/host.h"
@@ -381,40 +382,61 @@ find_outcome(struct probe *p, struct import_options *o, const char **baked)
 /* ---- the report ---- */
 
 static bool
-write_report(const struct cli *c, const struct import_options *o,
+write_report(const struct cli *c, const struct import_options *o, FILE *page,
              Diag *about_model, Diag *diag)
 {
 	struct outfile json;
 	bool ok;
 
 	if (!c->json)
-		return onnx_inspect(c->model, o, stdout, about_model);
+		return onnx_inspect(c->model, o, page, about_model);
 	if (!outfile_open(&json, c->json, diag))
 		return false;
 	ok = onnx_inspect(c->model, o, json.f, about_model);
 	return outfile_close(&json, ok) && ok;
 }
 
-/* What the model's compile said is the last word; the report finds the same
- * faults, which are not said twice. */
+/* Whether both lead to one terminal, pipe or file. */
+static bool
+is_same_file(FILE *a, FILE *b)
+{
+	struct stat x, y;
+
+	return fstat(fileno(a), &x) == 0 && fstat(fileno(b), &y) == 0
+		&& x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* The report has the errors of the compile; standard error gets them, too,
+ * unless it leads to the same place.  The report finds the same faults, which
+ * are not said twice. */
 static bool
 write_refusal(const struct cli *c, const struct import_options *o, Diag *diag)
 {
-	char *text = NULL;
-	size_t n;
-	FILE *messages = open_memstream(&text, &n);
-	Diag *quiet;
+	char *page = NULL, *again = NULL;
+	size_t npage, nagain;
+	FILE *report = open_memstream(&page, &npage);
+	FILE *messages = open_memstream(&again, &nagain);
+	bool ok = report && messages;
 
-	if (!messages)
-		return diag_error(diag, "out of memory");
-	quiet = diag_new("ckc", messages);
-	write_report(c, o, quiet, diag);
-	diag_free(quiet);
-	fclose(messages);
-	free(text);
-	fflush(stdout);                 /* the report comes first */
-	fputs(o->refusal, stderr);
-	return false;
+	if (ok) {
+		Diag *quiet = diag_new("ckc", messages);
+
+		write_report(c, o, report, quiet, diag);
+		diag_free(quiet);
+	}
+	if (report)
+		fclose(report);
+	if (messages)
+		fclose(messages);
+	if (ok) {
+		fwrite(page, 1, npage, stdout);
+		fflush(stdout);                 /* the report comes first */
+		if (npage == 0 || !is_same_file(stdout, stderr))
+			fputs(o->refusal, stderr);
+	}
+	free(page);
+	free(again);
+	return ok ? false : diag_error(diag, "out of memory");
 }
 
 bool
@@ -444,5 +466,5 @@ verb_inspect(const struct cli *c, const struct import_options *import,
 	o.shapes_do = true;
 	return o.outcome == OUTCOME_REFUSED
 		? write_refusal(c, &o, diag)
-		: write_report(c, &o, diag, diag);
+		: write_report(c, &o, stdout, diag, diag);
 }

@@ -37,7 +37,7 @@ struct inspect_report {
 };
 
 /* Warning i: export diagnostics, what missing data leaves open, and the
- * driver's notes; NULL behind the last. */
+ * driver's notes; NULL after the last. */
 const char *findings_warning(const struct inspect_report *, int i);
 
 /* inspect_page.c, inspect_json.c */

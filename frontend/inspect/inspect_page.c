@@ -146,11 +146,35 @@ print_size(FILE *out, int64_t n)
 		fprintf(out, "%.1f KiB", (double)n / 1024);
 }
 
+/* Dims without a size by their name. */
+static void
+print_shape(const Val *v, FILE *out)
+{
+	char buf[512];
+	bool named = false;
+
+	for (int i = 0; i < v->shape.rank; i++)
+		named |= v->shape.dim[i] < 0 && v->dim_name[i];
+	if (!named) {
+		fprintf(out, "%s\n", shape_text(buf, sizeof buf, v->dt,
+		                                &v->shape));
+		return;
+	}
+	fprintf(out, "%s[", dtype_info[v->dt].text);
+	for (int i = 0; i < v->shape.rank; i++)
+		if (v->shape.dim[i] >= 0)
+			fprintf(out, "%s%jd", i ? "," : "",
+			        (intmax_t)v->shape.dim[i]);
+		else
+			print_name(out, i ? "," : "", v->dim_name[i]
+			           ? v->dim_name[i] : "?", "");
+	fputs("]\n", out);
+}
+
 static void
 print_values(struct inspect_report *x, FILE *out)
 {
 	const Onnx__ModelProto *m = x->f->file->model;
-	char buf[512];
 
 	fprintf(out, "IR version %jd, opset %d", (intmax_t)m->ir_version,
 	        x->f->opset);
@@ -173,8 +197,7 @@ print_values(struct inspect_report *x, FILE *out)
 		if (v->kind != V_INPUT)
 			continue;
 		print_name(out, "  ", v->name, "  ");
-		fprintf(out, "%s\n", shape_text(buf, sizeof buf, v->dt,
-		                                &v->shape));
+		print_shape(v, out);
 	}
 	fputs("outputs\n", out);
 	for (int i = 0; i < x->f->noutput; i++)
@@ -280,6 +303,25 @@ print_warnings(struct inspect_report *x, FILE *out)
 	}
 }
 
+/* The messages of the compile, without the name of the program. */
+static void
+print_errors(const struct import_options *o, FILE *out)
+{
+	static const char program[] = "ckc: ";
+
+	if (o->outcome != OUTCOME_REFUSED || !o->refusal)
+		return;
+	fputs("\nerrors\n", out);
+	for (const char *line = o->refusal; *line;) {
+		size_t n = strcspn(line, "\n");
+		size_t skip = strncmp(line, program, sizeof program - 1) == 0
+			? sizeof program - 1 : 0;
+
+		fprintf(out, "  %.*s\n", (int)(n - skip), line + skip);
+		line += n + (line[n] == '\n');
+	}
+}
+
 static void
 print_verdict(const struct import_options *o, FILE *out)
 {
@@ -294,7 +336,7 @@ print_verdict(const struct import_options *o, FILE *out)
 		print_name(out, ": ", o->unbound, "\n");
 		break;
 	case OUTCOME_REFUSED:
-		fprintf(out, "cannot %s: see the errors\n", can);
+		fprintf(out, "cannot %s: see the errors above\n", can);
 		break;
 	case OUTCOME_UNKNOWN:
 		break;
@@ -347,6 +389,7 @@ inspect_page(struct inspect_report *x, FILE *out)
 	fputc('\n', out);
 	print_ops(x, out);
 	print_warnings(x, out);
+	print_errors(x->opt, out);
 	print_bytes(x, out);
 	print_verdict(x->opt, out);
 }

@@ -122,7 +122,7 @@ struct flat *flat_new(struct onnx_file *, Diag *, Arena *,
 /* Which nodes the outputs depend on, and how often values are used; to be
  * called again when outputs have changed. */
 void flat_mark_needed(struct flat *);
-/* flat_const.c: the initializer or Constant node's tensor behind a value; NULL
+/* flat_const.c: the initializer or Constant node's tensor of a value; NULL
  * if it is neither.  Looks through Identity. */
 const Onnx__TensorProto *flat_tensor(const struct flat *, int val);
 

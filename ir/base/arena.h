@@ -22,7 +22,7 @@ char *arena_str(Arena *, const char *s);
 char *arena_printf(Arena *, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 /* Grow an array that lives in the arena so that it holds at least `need`
- * elements; *cap is updated.  The old copy stays behind until arena_free. */
+ * elements; *cap is updated.  The old copy stays until arena_free. */
 void *arena_grow(Arena *, void *old, size_t n, size_t *cap, size_t need,
                  size_t size);
 

@@ -6,7 +6,7 @@
 
 #define HASH_START 0xcbf29ce484222325u
 
-/* Of the strings that gave h, with s behind them. */
+/* Hash of the strings that gave h, followed by s. */
 static inline uint64_t
 hash_str(uint64_t h, const char *s)
 {

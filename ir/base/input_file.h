@@ -5,7 +5,7 @@
 #include "ir/base/arena.h"
 #include "ir/base/diag.h"
 
-/* The contents of a regular file of at most `max` bytes, 0 behind them and
+/* The contents of a regular file of at most `max` bytes, followed by 0, and
  * their number in *n; NULL after an error. */
 char *input_file_read(const char *path, size_t max, size_t *n, Arena *, Diag *);
 

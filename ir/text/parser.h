@@ -73,7 +73,7 @@ bool parse_dtype(struct parser *, DType *);
 bool parse_mention(struct parser *, ValId, NodeId, int field);
 /* NAME [: TYPE] MARKS; 0 after a diagnostic. */
 ValId parse_decl(struct parser *, ValKind);
-/* What stands behind the = of a value. */
+/* The contents that follow the = of a value. */
 bool parse_contents(struct parser *, Val *);
 
 /* ---- parse_node.c ---- */

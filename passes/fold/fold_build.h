@@ -58,7 +58,7 @@ enum step {
 struct val_facts *fold_facts(struct fold *, ValId);
 /* Compute the node's outputs if that can be done. */
 enum eval_status fold_eval(struct fold *, NodeId);
-/* Put the node behind those of the new order. */
+/* Put the node after those of the new order. */
 void fold_push(struct fold *, NodeId);
 /* The first if it can be, else the second; false after a diagnostic. */
 bool fold_finish(struct fold *, NodeId);

@@ -14,9 +14,9 @@ bool inline_fits(const Graph *, const Node *first, const Node *reader);
 
 /* What a loop with these operands reads once it has taken in `first`: those
  * that `first` made fall away, the others keep their order, and first's own
- * stand behind them.  Rewrites in[], which has room; returns how many. */
+ * follow them.  Rewrites in[], which has room; returns how many. */
 int inline_operands(const Node *first, ValId *in, int nin);
-/* Put the body of `first` in front of reader's. */
+/* Put the body of `first` before reader's. */
 void inline_loop(Graph *, NodeId reader, NodeId first);
 
 #endif

@@ -150,9 +150,9 @@ check_lora_wishes(struct lora *l)
 		if (l->barred[id])
 			diag_warn(l->p->diag, "--lora: no adapter is added to "
 			          "'%s': %s", v->name, l->ways[id] == 3
-			          ? "products use it both as it is and "
+			          ? "matmuls use it both as it is and "
 			            "transposed"
-			          : "ops other than products use it, too");
+			          : "ops other than matmul use it, too");
 		else if (v->dt != DT_F32)
 			ok = diag_error(l->p->diag, "--lora: expected '%s' in "
 			                "f32, found %s", v->name,

@@ -1,7 +1,7 @@
 /* Room overlap: what goes between ranks while they compute.
  *
  * in      a planned schedule; seconds that nodes and transfers take
- * out     the same nodes, perhaps in another order, with the node behind which
+ * out     the same nodes, perhaps in another order, with the node after which
  *         each transfer has ended (Node.wait)
  * unaware of why a value is kept, and of what carries bytes
  */

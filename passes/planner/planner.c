@@ -37,7 +37,7 @@ set_workspace(Pass *p, Graph *g)
 		    || !add_ok(total, n->workspace, &total)
 		    || total > GRAPH_BYTES_MAX)
 			return diag_error(p->diag, "node %u (%s) needs too "
-			                  "much scratch memory",
+			                  "much workspace",
 			                  node_id(g, n), op_info[n->op].text);
 	}
 	return true;

@@ -5,6 +5,7 @@
 #include "runtime/support/number.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 #include <stdio.h>
 
@@ -272,6 +273,17 @@ suggest_help(const Pass *p, const Graph *g, struct tight t)
 	return false;
 }
 
+/* Bytes as --memory-budget takes a percentage, rounded up, so that what works
+ * in bytes works in percent; empty: there is nothing to compare with. */
+static void
+write_percent(const Pass *p, int64_t bytes, char text[32])
+{
+	*text = '\0';
+	if (p->baseline_peak > 0)
+		snprintf(text, 32, "%.0f %%", ceil(100 * (double)bytes
+		                                  / (double)p->baseline_peak));
+}
+
 bool
 remat_refuse(Pass *p, struct remat *r, struct remat_cost c)
 {
@@ -283,19 +295,21 @@ remat_refuse(Pass *p, struct remat *r, struct remat_cost c)
 	int64_t sums = accumulated_bytes(g);
 	bool preset = p->opt->remat != REMAT_AUTO;
 	Diag *d = p->diag;
-	char least[24];
+	char least[24], works[32];
 
 	p->refused = true;
 	if (p->allow_refusal)
 		return false;
+	write_percent(p, p->minimum_peak, works);
 	diag_error(d, "memory budget %" PRId64 " B is too small%s; smallest "
-	           "budget that works%s: %" PRId64 " B (%s)", p->budget,
+	           "budget that works%s: %" PRId64 " B (%s%s%s)", p->budget,
 	           preset ? " for this --recompute" : "", preset ? " with it"
 	           : watch_over(p->watch) ? " among plans found within "
 	           "--plan-time"
 	           : "",
 	           p->minimum_peak,
-	           number_bytes(least, (double)p->minimum_peak));
+	           number_bytes(least, (double)p->minimum_peak),
+	           *works ? ", " : "", works);
 	diag_more(d, "memory use peaks at %s (%s); largest live tensors:",
 	          where, op_info[tight->op].text);
 	print_item_bytes(d, "parameters and buffers",

@@ -58,7 +58,7 @@ bool chain_measure(struct chain *);
 void chain_begin(struct chain *);
 void chain_hold_cut(struct chain *, int32_t part);      /* after begin */
 void chain_hold_tape(struct chain *, int32_t part);
-/* Make the cut behind a part, or a part's tape and perhaps that cut. */
+/* Make the cut after a part, or a part's tape and perhaps that cut. */
 void chain_sweep(struct chain *, int32_t part);
 void chain_sweep_tape(struct chain *, int32_t part, bool cut);
 /* The backward of a part. */

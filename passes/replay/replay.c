@@ -73,8 +73,8 @@ check_step_form(struct replay *r, int64_t i)
 		&& s->workspace >= 0 && (int)s->phase >= 0
 		&& s->phase < PH_COUNT;
 	if (!ok)
-		FAULT(r, "form", "step %" PRId64 " refers to a tensor or step "
-		      "that does not exist", i);
+		FAULT(r, "form", "instruction %" PRId64 " refers to a tensor "
+		      "or instruction that does not exist", i);
 	return ok;
 }
 
@@ -84,7 +84,7 @@ check_form(struct replay *r)
 	bool ok = true;
 
 	if (r->p->nstep < 1)
-		FAULT(r, "form", "the plan has no steps");
+		FAULT(r, "form", "the plan has no instructions");
 	for (int64_t i = 0; i < r->p->ntensor; i++)
 		ok &= check_tensor_form(r, i);
 	for (int64_t i = 0; i < r->p->nstep; i++)

@@ -263,8 +263,8 @@ replay_sums(struct replay *r)
 			in_flops += t->inlined[k].flops;
 		}
 		if (in_sec > t->seconds || in_flops > t->flops)
-			FAULT(r, "inline", "step %" PRId64 " costs less than "
-			      "the steps inlined in it", i);
+			FAULT(r, "inline", "instruction %" PRId64 " costs "
+			      "less than the instructions inlined in it", i);
 		sec[t->phase] += t->seconds - in_sec;
 		sec[PH_RECOMPUTE] += in_sec;
 		flops[t->phase] += t->flops - in_flops;

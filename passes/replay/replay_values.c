@@ -66,7 +66,7 @@ check_writers(struct replay *r)
 				continue;
 			if (r->writer[w] != -1)
 				FAULT(r, "write", "%s is written again by "
-				      "step %" PRId64, name(r, w), i);
+				      "instruction %" PRId64, name(r, w), i);
 			r->writer[w] = i;
 		}
 	for (int64_t i = 0; i < p->ntensor; i++) {
@@ -95,13 +95,13 @@ check_overwrite(struct replay *r, int64_t step, int64_t w)
 		if (x == w || high <= begin || end <= low)
 			continue;
 		if (list_holds(s->write, s->nwrite, x))
-			FAULT(r, "overwrite", "step %" PRId64 " writes %s and "
-			      "another value into the same bytes", step,
+			FAULT(r, "overwrite", "instruction %" PRId64 " writes "
+			      "%s and another value into the same bytes", step,
 			      name(r, w));
 		else if (list_holds(s->read, s->nread, x)
 		         && (low != begin || high != end))
-			FAULT(r, "overwrite", "step %" PRId64 " overwrites a "
-			      "part of %s while reading it", step,
+			FAULT(r, "overwrite", "instruction %" PRId64 " "
+			      "overwrites a part of %s while reading it", step,
 			      name(r, x));
 		r->valid[x] = false;
 	}
@@ -131,8 +131,8 @@ check_view(struct replay *r, int64_t step, int64_t w)
 		}
 	}
 	if (begin < end)
-		FAULT(r, "view", "step %" PRId64 " (%s) is a view, but %s "
-		      "covers bytes that the step does not read",
+		FAULT(r, "view", "instruction %" PRId64 " (%s) is a view, but "
+		      "%s covers bytes that the instruction does not read",
 		      step, s->op, name(r, w));
 }
 
@@ -147,11 +147,12 @@ check_step_values(struct replay *r, int64_t i)
 		int64_t x = s->read[k];
 
 		if (p->tensor[x].kind == K_WORKSPACE)
-			FAULT(r, "workspace", "step %" PRId64 " reads %s", i,
+			FAULT(r, "workspace", "instruction %" PRId64 " reads "
+			      "%s", i,
 			      name(r, x));
 		else if (!r->valid[x])
-			FAULT(r, "read", "step %" PRId64 " (%s) reads %s, "
-			      "which %s", i, s->op, name(r, x),
+			FAULT(r, "read", "instruction %" PRId64 " (%s) reads "
+			      "%s, which %s", i, s->op, name(r, x),
 			      r->writer[x] < 0 || r->writer[x] >= i
 			      ? "has no value yet" : "was overwritten");
 	}
@@ -174,7 +175,7 @@ check_step_values(struct replay *r, int64_t i)
 	for (int k = 0; k < s->nwrite; k++)
 		if (s->write[k] >= 0)
 			r->valid[s->write[k]] = true;
-	claim(r, "workspace", "workspace_bytes of a step", s->workspace,
+	claim(r, "workspace", "workspace_bytes of an instruction", s->workspace,
 	      scratch);
 }
 
@@ -251,13 +252,14 @@ check_whole_repeat(struct replay *r, int64_t i)
 
 	if (!same_text(s->op, f->op) || s->node != f->node
 	    || s->view != f->view)
-		FAULT(r, "recompute", "step %" PRId64 " is not the same op as "
-		      "step %" PRId64, i, s->of);
+		FAULT(r, "recompute", "instruction %" PRId64 " is not the "
+		      "same op as instruction %" PRId64, i, s->of);
 	for (int k = 0; same && k < s->nread; k++)
 		same = r->value[s->read[k]] == r->value[f->read[k]];
 	if (!same)
-		FAULT(r, "recompute", "step %" PRId64 " (%s) does not read the "
-		      "same values as step %" PRId64, i, s->op, s->of);
+		FAULT(r, "recompute", "instruction %" PRId64 " (%s) does not "
+		      "read the same values as instruction "
+		      "%" PRId64, i, s->op, s->of);
 	same = n == count_outputs(r, f);
 	for (int k = 0; same && k < n; k++) {
 		int64_t w = output_at(r, s, k);
@@ -266,8 +268,9 @@ check_whole_repeat(struct replay *r, int64_t i)
 			== r->value[output_at(r, f, k)]);
 	}
 	if (!same)
-		FAULT(r, "recompute", "step %" PRId64 " (%s) does not write "
-		      "copies of the results of step %" PRId64, i, s->op,
+		FAULT(r, "recompute", "instruction %" PRId64 " (%s) does not "
+		      "write copies of the results of instruction "
+		      "%" PRId64, i, s->op,
 		      s->of);
 }
 
@@ -299,8 +302,9 @@ check_part_repeat(struct replay *r, int64_t i)
 			                 r->p->tensor[w].of);
 	}
 	if (!ok || !proper)
-		FAULT(r, "recompute", "step %" PRId64 " (%s) is neither step "
-		      "%" PRId64 " nor a part of it", i, s->op, s->of);
+		FAULT(r, "recompute", "instruction %" PRId64 " (%s) is "
+		      "neither instruction %" PRId64 " nor a part of "
+		      "it", i, s->op, s->of);
 }
 
 static void
@@ -319,8 +323,9 @@ check_inlined(struct replay *r, int64_t i)
 
 		for (int j = 0; j < f->nread; j++)
 			if (!known[r->value[f->read[j]]])
-				FAULT(r, "inline", "step %" PRId64 " inlines "
-				      "step %" PRId64 " without reading %s",
+				FAULT(r, "inline", "instruction %" PRId64 " "
+				      "inlines instruction %" PRId64 " "
+				      "without reading %s",
 				      i, s->inlined[k].of,
 				      name(r, f->read[j]));
 		for (int j = 0; j < f->nwrite; j++)
@@ -365,22 +370,24 @@ replay_repeats(struct replay *r)
 		const struct plan_step *s = &p->step[i];
 
 		if ((s->phase == PH_RECOMPUTE) != (s->of != -1))
-			FAULT(r, "recompute", "step %" PRId64 ": phase and "
-			      "`of` disagree", i);
+			FAULT(r, "recompute", "instruction %" PRId64 ": phase "
+			      "and `of` disagree", i);
 		for (int k = 0; k < s->nwrite; k++) {
 			int64_t w = s->write[k];
 
 			if (w < 0 || p->tensor[w].kind == K_WORKSPACE)
 				continue;
 			if ((s->of == -1) != (p->tensor[w].of == -1))
-				FAULT(r, "recompute", "step %" PRId64 " writes "
-				      "%s: recomputed steps must write copies, "
-				      "and other steps must not",
+				FAULT(r, "recompute", "instruction "
+				      "%" PRId64 " writes %s: recomputed "
+				      "instructions must write copies, and "
+				      "other instructions must not",
 				      i, name(r, w));
 		}
 		if (s->of >= i)
-			FAULT(r, "recompute", "step %" PRId64 " recomputes the "
-			      "later step %" PRId64, i, s->of);
+			FAULT(r, "recompute", "instruction %" PRId64 " "
+			      "recomputes the later instruction "
+			      "%" PRId64, i, s->of);
 		else if (s->of >= 0 && same_onnx(s, &p->step[s->of]))
 			check_whole_repeat(r, i);
 		else if (s->of >= 0)

@@ -26,13 +26,15 @@ check_untouched(struct replay *r, int64_t begun, int64_t i)
 		if (t < 0)
 			continue;
 		if (share_bytes(r, t, from->write[0]))
-			FAULT(r, "wait", "step %" PRId64 " (%s) accesses %s "
-			      "while step %" PRId64 " receives it, until step %"
+			FAULT(r, "wait", "instruction %" PRId64 " (%s) "
+			      "accesses %s while instruction %" PRId64 " "
+			      "receives it, until instruction %"
 			      PRId64, i, s->op, name(r, t), begun,
 			      from->wait);
 		else if (write && !s->view && share_bytes(r, t, from->read[0]))
-			FAULT(r, "wait", "step %" PRId64 " (%s) overwrites %s "
-			      "while step %" PRId64 " sends it, until step %"
+			FAULT(r, "wait", "instruction %" PRId64 " (%s) "
+			      "overwrites %s while instruction %" PRId64 " "
+			      "sends it, until instruction %"
 			      PRId64, i, s->op, name(r, t), begun,
 			      from->wait);
 	}

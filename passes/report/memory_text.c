@@ -2,6 +2,7 @@
 #include "passes/cost/cost.h"
 #include "passes/report/step_report.h"
 #include "passes/report/report.h"
+#include "runtime/support/number.h"
 
 #include <inttypes.h>
 
@@ -11,7 +12,7 @@ put_bytes_row(const char *what, int64_t n, FILE *out)
 	char buf[24];
 
 	fprintf(out, "  %-28s %17" PRId64 " B  %10s\n", what, n,
-	        report_bytes(buf, (double)n));
+	        number_bytes(buf, (double)n));
 }
 
 static void
@@ -199,10 +200,10 @@ put_flops(const Pass *p, const Plan *plan, const struct memory_report *r,
 
 	fprintf(out, "\nFLOPs of a micro-batch%s\n",
 	        plan->ranks ? ", all ranks" : "");
-	put_flop_line("model: each product once", f.model, out);
+	put_flop_line("model: without recomputation", f.model, out);
 	if (f.causal < f.model)
 		put_flop_line("... without masked positions", f.causal, out);
-	put_flop_line("hardware: products as scheduled", f.hardware, out);
+	put_flop_line("hardware: with recomputation", f.hardware, out);
 	put_flop_line("all ops as scheduled", f.all, out);
 	put_flop_line("72 B L s h^2 (1 + s/6h + v/12hL)", f.paper_model, out);
 	put_flop_line("... s/3h: selective, recompute counted thrice",
@@ -233,8 +234,8 @@ put_pipeline(const struct pipeline *l, FILE *out)
 			continue;
 		}
 		fprintf(out, "  %5" PRId64 "  %6.2f  %9.3f  %10s  %17s", i,
-		        s->layers, s->in_flight, report_bytes(a, s->saved),
-		        report_bytes(b, s->weights));
+		        s->layers, s->in_flight, number_bytes(a, s->saved),
+		        number_bytes(b, s->weights));
 		if (s->keep_all >= 0)
 			fprintf(out, "  %14.0f of them", s->keep_all);
 		putc('\n', out);

@@ -1,6 +1,7 @@
 /* The arena over the schedule as a picture. */
 #include "passes/report/plan_page.h"
 #include "passes/report/report.h"
+#include "runtime/support/number.h"
 
 #include <inttypes.h>
 
@@ -44,7 +45,7 @@ put_arena_axes(const Plan *plan, const struct arena_scale *s, FILE *out)
 		fprintf(out, "<path d=\"M%d %.1fH%d\" stroke=\"#e4e4e4\"/>"
 		        "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%s"
 		        "</text>\n", LEFT, y, WIDTH, LEFT - 6, y + 4,
-		        report_bytes(buf, bytes));
+		        number_bytes(buf, bytes));
 	}
 }
 
@@ -112,8 +113,8 @@ page_arena(const struct page *g)
 		n += has_bytes(&plan->tensor[i]);
 	fprintf(out, "<div><svg id=\"arena\" width=\"%d\" height=\"%d\" "
 	        "viewBox=\"0 0 %d %d\" role=\"img\" font-size=\"11\">\n<title>"
-	        "bytes of the arena over %" PRId64 " steps</title>\n", WIDTH,
-	        HEIGHT, WIDTH, HEIGHT, plan->nstep);
+	        "bytes of the arena over %" PRId64 " instructions</title>\n",
+	        WIDTH, HEIGHT, WIDTH, HEIGHT, plan->nstep);
 	put_arena_axes(plan, &s, out);
 	fputs("<g stroke=\"#fff\" stroke-width=\"0.2\">\n", out);
 	for (int64_t i = 0; i < plan->ntensor; i++) {

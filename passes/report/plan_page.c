@@ -9,6 +9,7 @@
 #include "passes/report/plan_page.h"
 #include "passes/report/report.h"
 #include "runtime/support/markup.h"
+#include "runtime/support/number.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -88,8 +89,8 @@ page_title(const struct page *g, int64_t i)
 	if (t->kind != K_WORKSPACE)
 		fprintf(out, " %s", shape_text(buf, sizeof buf, t->dt,
 		                               &t->shape));
-	fprintf(out, ": %s, steps %" PRId64 " to %" PRId64,
-	        report_bytes(buf, (double)t->bytes), t->first, t->last);
+	fprintf(out, ": %s, instructions %" PRId64 " to %" PRId64,
+	        number_bytes(buf, (double)t->bytes), t->first, t->last);
 }
 
 /* ---- totals ---- */
@@ -101,7 +102,7 @@ put_fact(const char *what, int64_t bytes, FILE *out)
 
 	if (bytes > 0)
 		fprintf(out, "<tr><td>%s<td class=\"n\">%s<td class=\"n\">%"
-		        PRId64 " B\n", what, report_bytes(buf, (double)bytes),
+		        PRId64 " B\n", what, number_bytes(buf, (double)bytes),
 		        bytes);
 }
 
@@ -143,9 +144,9 @@ put_budget(const struct frontier_point *q, FILE *out)
 	double base = q->step_sec - q->recompute_sec;
 	char buf[24];
 
-	fprintf(out, "<tr><td><code>--memory-budget %" PRId64 "</code>"
+	fprintf(out, "<tr><td><code>--memory-budget %" PRId64 "B</code>"
 	        "<td class=\"n\">%s<td class=\"n\">%.4g s<td class=\"n\">"
-	        "+%.2f %%\n", q->budget, report_bytes(buf, (double)q->peak),
+	        "+%.2f %%\n", q->budget, number_bytes(buf, (double)q->peak),
 	        q->step_sec, base > 0 ? 100 * q->recompute_sec / base : 0);
 }
 
@@ -257,9 +258,9 @@ put_layer_table(const struct page *g)
 			        ", each", i, k - 1);
 		fprintf(out, "<td class=\"n\">%s<td class=\"n\">%s"
 		        "<td class=\"n\">%s<td class=\"cells\">",
-		        report_bytes(a, (double)s[i].bytes[0]),
-		        report_bytes(b, (double)s[i].bytes[1]),
-		        report_bytes(c, (double)s[i].bytes[2]));
+		        number_bytes(a, (double)s[i].bytes[0]),
+		        number_bytes(b, (double)s[i].bytes[1]),
+		        number_bytes(c, (double)s[i].bytes[2]));
 		put_cells(g, s[i].layer);
 		putc('\n', out);
 	}

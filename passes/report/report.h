@@ -11,8 +11,6 @@
 
 /* False, and nothing is written: the plan was not replayed. */
 bool plan_write_json(const Plan *, FILE *);
-/* "12.6 MB": three digits and a unit. */
-const char *report_bytes(char buf[24], double);
 /* What becomes of a place of the arena: of its owner and what lies in it.  A
  * place is kept if anything in it is: views and results in place, too. */
 struct report_place {
@@ -24,6 +22,10 @@ struct report_place {
 struct report_place *report_places(const Pass *, const Plan *);
 /* A forward value that takes memory of its own in the arena. */
 bool report_is_row(const Plan *, int64_t i);
+/* Seconds of recomputing what lies in tensor i's place: as planned, or, if it
+ * is kept, what that would take.  A step with results in several places counts
+ * for the first one that it recomputes. */
+double report_recompute_seconds(const Plan *, int64_t i, Decision);
 /* Why the plan decided so about tensor i's place; put writes a node's name. */
 void report_reason(const Plan *, int64_t i, Decision,
                    void (*put)(const char *, FILE *), FILE *);

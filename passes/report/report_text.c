@@ -1,23 +1,10 @@
 /* The plan as text: the table of decisions, and the explanation of one value.
  */
 #include "passes/report/report.h"
+#include "runtime/support/number.h"
 
 #include <inttypes.h>
 #include <string.h>
-
-const char *
-report_bytes(char buf[24], double x)
-{
-	static const char *const unit[] = { "B", "kB", "MB", "GB", "TB" };
-	int i = 0;
-
-	while (x >= 999.5 && i < 4) {
-		x /= 1000;
-		i++;
-	}
-	snprintf(buf, 24, i && x < 99.95 ? "%.1f %s" : "%.0f %s", x, unit[i]);
-	return buf;
-}
 
 /* "1.2 ms": three digits and a unit. */
 static const char *
@@ -89,18 +76,20 @@ report_reason(const Plan *plan, int64_t i, Decision decision,
               void (*put)(const char *, FILE *), FILE *out)
 {
 	const struct plan_tensor *t = &plan->tensor[i];
-	const struct plan_step *w = find_writing_step(plan, i), *r;
+	const struct plan_step *r;
 	char buf[24];
 
 	if (decision == D_RECOMPUTE) {
-		double per = w && t->bytes
-			? w->seconds / (double)t->bytes * 1e6 : 0;
+		double sec = report_recompute_seconds(plan, i, decision);
+		double per = t->bytes ? sec / (double)t->bytes * 0x1p20 : 0;
 
-		if (!t->saved)
-			fprintf(out, "recomputation costs %s per MB",
+		if (!t->saved && sec > 0)
+			fprintf(out, "recomputation costs %s per MiB",
 			        sec_text(buf, per));
+		else if (!t->saved)
+			fputs("recomputed by the op of another row", out);
 		else
-			fputs("part of its step is recomputed", out);
+			fputs("part of its op is recomputed", out);
 	} else if ((r = find_reading_step(plan, i, PH_BACKWARD))) {
 		fprintf(out, "read by backward of ");
 		put(step_name(r), out);
@@ -112,24 +101,27 @@ report_reason(const Plan *plan, int64_t i, Decision decision,
 	}
 }
 
-static void
+/* Returns the seconds of recomputation that the row stands for. */
+static double
 put_value_row(const Plan *plan, int64_t i, const struct report_place *place,
               FILE *out)
 {
 	const struct plan_tensor *t = &plan->tensor[i];
 	const struct plan_step *w = find_writing_step(plan, i);
+	double cost = report_recompute_seconds(plan, i, place->decision);
 	char bytes[24], sec[24], num[16] = "-";
 
 	if (place->layer >= 0)
 		snprintf(num, sizeof num, "%d", (int)place->layer);
 	fprintf(out, "%5s  %-12s  %10s  %-9s  %10s  ", num, w ? w->op : "",
-	        report_bytes(bytes, (double)t->bytes),
+	        number_bytes(bytes, (double)t->bytes),
 	        place->decision == D_KEEP ? "keep" : "recompute",
-	        w ? sec_text(sec, w->seconds) : "");
+	        cost > 0 ? sec_text(sec, cost) : "-");
 	diag_escape(out, t->onnx ? t->onnx : t->name);
 	fputs("  (", out);
 	report_reason(plan, i, place->decision, put_escaped_name, out);
 	fputs(")\n", out);
+	return place->decision == D_RECOMPUTE ? cost : 0;
 }
 
 static void
@@ -138,7 +130,7 @@ put_bytes_line(const char *what, int64_t n, FILE *out)
 	char buf[24];
 
 	fprintf(out, "  %-28s %15" PRId64 " B  %10s\n", what, n,
-	        report_bytes(buf, (double)n));
+	        number_bytes(buf, (double)n));
 }
 
 static void
@@ -148,13 +140,13 @@ put_alternatives(const Pass *p, FILE *out)
 
 	if (!p->nalternative)
 		return;
-	fprintf(out, "\n%-10s  %16s  %10s  %10s  %10s\n", "policy", "peak",
+	fprintf(out, "\n%-10s  %16s  %10s  %10s  %10s\n", "preset", "peak",
 	        "", "step", "recompute");
 	for (int i = 0; i < p->nalternative; i++) {
 		const struct alternative *t = &p->alternative[i];
 
 		fprintf(out, "%-10s  %14" PRId64 " B  %10s  %10s  %10s%s\n",
-		        t->name, t->peak, report_bytes(a, (double)t->peak),
+		        t->name, t->peak, number_bytes(a, (double)t->peak),
 		        sec_text(b, t->step_sec),
 		        sec_text(c, t->recompute_sec),
 		        p->budget > 0 && t->peak > p->budget
@@ -179,9 +171,9 @@ put_totals(const Pass *p, const struct plan_summary *s, FILE *out)
 	put_bytes_line("saved for backward", s->saved, out);
 	if (s->nhalf)
 		put_bytes_line("... of that in 16 bits", s->half, out);
-	fprintf(out, "  arena %" PRId64 " B, peak live bytes %" PRId64 " B%s\n",
+	fprintf(out, "  arena %" PRId64 " B, live bytes %" PRId64 " B%s\n",
 	        s->arena, s->live_bound,
-	        s->arena == s->live_bound ? " (layout proved optimal)" : "");
+	        s->arena == s->live_bound ? " (layout optimal)" : "");
 	fprintf(out, "  step %s, recompute %s (+%.3f %%), lower bound %s for "
 	        "plans of class '%s', gap %.3f %%\n", sec_text(a, s->step_sec),
 	        sec_text(b, s->recompute_sec), s->overhead * 100,
@@ -193,6 +185,7 @@ plan_print_table(const Pass *p, const Plan *plan, FILE *out)
 {
 	const struct report_place *place = report_places(p, plan);
 	int64_t free_bytes = 0, free_count = 0;
+	double rest = plan->sum.recompute_sec;
 	char buf[24];
 
 	fprintf(out, "%5s  %-12s  %10s  %-9s  %10s  %s\n", "layer", "op",
@@ -203,15 +196,20 @@ plan_print_table(const Pass *p, const Plan *plan, FILE *out)
 		if (!report_is_row(plan, i))
 			continue;
 		if (place[i].decision != D_FREE) {
-			put_value_row(plan, i, &place[i], out);
+			rest -= put_value_row(plan, i, &place[i], out);
 		} else {
 			free_bytes += t->bytes;
 			free_count++;
 		}
 	}
-	fprintf(out, "%" PRId64 " more values, %s, are not needed in backward "
-	        "or share the memory of others\n\n", free_count,
-	        report_bytes(buf, (double)free_bytes));
+	fprintf(out, "not listed: %" PRId64 " value%s, %s, that backward does "
+	        "not read\n", free_count, free_count == 1 ? "" : "s",
+	        number_bytes(buf, (double)free_bytes));
+	if (rest > 1e-9 * plan->sum.recompute_sec)
+		fprintf(out, "not listed: %s of recomputation, of values that "
+		        "are kept in part or have no row\n",
+		        sec_text(buf, rest));
+	putc('\n', out);
 	put_totals(p, &plan->sum, out);
 	put_alternatives(p, out);
 }
@@ -226,7 +224,7 @@ put_step_line(const char *what, const Plan *plan, int64_t i, FILE *out)
 	};
 	const struct plan_step *s = &plan->step[i];
 
-	fprintf(out, "  %-12s step %" PRId64 ", %s, %s", what, i,
+	fprintf(out, "  %-12s instruction %" PRId64 ", %s, %s", what, i,
 	        phase[s->phase], s->op);
 	for (int k = 0; k < s->nonnx; k++) {
 		fputs(k ? ", " : " of ", out);
@@ -240,7 +238,8 @@ explain_tensor(const Plan *plan, int64_t i, FILE *out)
 {
 	static const char *const kind[K_COUNT] = {
 		"parameter", "buffer", "constant", "input", "gradient",
-		"optimizer state", "activation", "adjoint", "copy", "workspace"
+		"optimizer state", "activation", "adjoint",
+		"recomputed value", "workspace"
 	};
 	const struct plan_tensor *t = &plan->tensor[i];
 	char buf[160];
@@ -251,8 +250,8 @@ explain_tensor(const Plan *plan, int64_t i, FILE *out)
 	if (t->resident)
 		fputs("  resident: allocated for the whole step\n", out);
 	else
-		fprintf(out, "  live         steps %" PRId64 " to %" PRId64
-		        "%s\n", t->first, t->last,
+		fprintf(out, "  live         instructions %" PRId64 " to %"
+		        PRId64 "%s\n", t->first, t->last,
 		        t->saved ? ", saved for backward" : "");
 	if (t->offset >= 0)
 		fprintf(out, "  memory       bytes %" PRId64 " to %" PRId64 " "

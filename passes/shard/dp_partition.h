@@ -55,7 +55,7 @@ bool dp_follow_own_rows(const struct dp_partition *, const Node *, int port,
 bool dp_infer_own_rows(const struct dp_partition *, const Node *, Split *out,
                        bool *is);
 /* Placements of what is a row longer than its samples, or was: a pad before a
- * scatter, and the slice behind it. */
+ * scatter, and the slice after it. */
 bool dp_infer_padded_rows(const struct dp_partition *, const Node *,
                           Split *out);
 /* Whether v, joined to the tuples of indices that n makes, has the number of
@@ -143,7 +143,7 @@ bool dp_partition_batchnorm(struct dp_partition *, NodeId);
  * (Bessel's correction).  ONNX does not mark such constants.  A small one is
  * more likely a plain factor and gets a note. */
 bool dp_divides_by_size(const struct dp_partition *, const Node *);
-/* What to write for such a node instead, behind a message; it may be "". */
+/* What to write for such a node instead, to end a message; it may be "". */
 const char *dp_mean_hint(const struct dp_partition *, const Node *);
 
 /* dp_micro.c */

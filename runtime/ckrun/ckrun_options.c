@@ -42,8 +42,8 @@ static const struct ckrun_option rows[] = {
 	{ "inputs", T_FILE, AT(inputs), "FILE", "arrays for all inputs by "
 	  "name, the same at every step" },
 	{ NULL, T_FLAG, 0, NULL, "training" },
-	{ "steps", T_COUNT, AT(steps), "N", "total number of steps, resumed "
-	  "ones included; 0: only write files" },
+	{ "steps", T_COUNT, AT(steps), "N", "total number of steps, with those "
+	  "before --resume; 0: only write files" },
 	{ "epochs", T_COUNT, AT(epochs), "N", "total number of passes over "
 	  "--data, instead of --steps" },
 	{ "lr", T_SIZE, AT(hyper.lr), "X", "learning rate (default: 1e-3; lion "
@@ -106,19 +106,20 @@ static const struct ckrun_option rows[] = {
 	  "--stats)" },
 	{ "init-skip", T_WORDS, AT(init_skip), "GLOB", "keep the compiled "
 	  "values of parameters GLOB, such as a head of another shape" },
-	{ "save", T_FILE, AT(save), "FILE", "write a checkpoint of all tensors "
-	  "that steps use at the end (all parameters: --export-onnx)" },
+	{ "save", T_FILE, AT(save), "FILE", "write a checkpoint at the end: "
+	  "weights and optimizer state (constants, too: --export-onnx)" },
 	{ "save-lora", T_FILE, AT(save_lora), "FILE", "ckc --lora: write "
 	  "trained tensors under PEFT names, and adapter_config.json" },
 	{ "save-merged", T_FILE, AT(save_merged), "FILE", "ckc --lora: write "
 	  "the weights with adapters merged" },
 	{ "save-every", T_COUNT, AT(save_every), "N", "also write the "
 	  "checkpoint every N steps" },
-	{ "keep", T_COUNT, AT(keep), "N", "keep the last N periodic "
-	  "checkpoints, too, as FILE.STEP" },
+	{ "keep", T_COUNT, AT(keep), "N", "also keep the last N periodic "
+	  "checkpoints, as FILE.STEP" },
 	{ "resume", T_FILE, AT(resume), "FILE", "resume from a checkpoint" },
 	{ "outputs", T_FILE, AT(outputs), "FILE", "write the graph outputs of "
-	  "the last step; ckc --grad-accum: of its last micro-batch" },
+	  "the last step; ckc --grad-accum: the loss of the step, other "
+	  "outputs of its last micro-batch" },
 	{ "grads", T_FILE, AT(grads), "FILE", "write gradients of the first "
 	  "step that is not skipped, before clipping" },
 	{ "log", T_FILE, AT(log), "FILE", "write a log of JSON lines, or CSV "
@@ -131,26 +132,27 @@ static const struct ckrun_option rows[] = {
 	{ NULL, T_FLAG, 0, NULL, "running" },
 	{ "threads", T_COUNT, AT(threads), "N", "number of threads, at most as "
 	  "many as the model was compiled for" },
-	{ "ranks", T_COUNT, AT(ranks), "N", "number of virtual ranks, in whole "
-	  "replicas (default: one; ckc --dp)" },
+	{ "ranks", T_COUNT, AT(ranks), "N", "ranks to run in one process, a "
+	  "multiple of the ranks of a replica (default: one replica)" },
 	{ "comm-timeout", T_SIZE, AT(comm_timeout), "S", "maximum wait for "
 	  "another process, in seconds (default: 600)" },
-	{ "blas", T_TEXT, AT(blas), "NAME", "library for matrix products: "
-	  "onednn, openblas or own (default: the first available); "
-	  "onednn-bf16: native bf16 on any processor; on a GPU cudnn "
-	  "(convolutions) or cublas (default: the first available)" },
-	{ "check", T_FLAG, AT(check), NULL, "run every step twice, with "
-	  "keep-everything and with the plan; compare bits" },
+	{ "blas", T_TEXT, AT(blas), "NAME", "BLAS library: onednn, openblas or "
+	  "own, ckc's kernel (default: the first available); onednn-bf16: "
+	  "native bf16 on any CPU; on a GPU cudnn (convolutions) or cublas "
+	  "(default: the first available)" },
+	{ "check", T_FLAG, AT(check), NULL, "run every step twice, without "
+	  "recomputation and with the plan; compare bits" },
 	{ "against", T_FILE, AT(against), "B.so", "compare steps (default: 1) "
 	  "with another library of the model" },
 	{ "rtol", T_SIZE, AT(rtol), "X", "tolerance of --against, relative to "
 	  "a tensor's largest value (default: f32 1e-5, f16 2^-8, bf16 2^-5)" },
-	{ "on-nan", T_ON_NAN, AT(hyper.on_nan), "WHAT", "action if a loss or "
-	  "gradient is not finite: stop (default), skip (the update) or go" },
+	{ "on-nan", T_ON_NAN, AT(hyper.on_nan), "WHAT", "if a loss or gradient "
+	  "is not finite: stop (default), skip the update, or go: update "
+	  "anyway" },
 	{ "trace", T_FILE, AT(trace), "FILE", "write a Chrome trace of the "
 	  "first steps, with memory" },
 	{ "profile", T_FILE, AT(profile), "FILE", "write mean and minimum "
-	  "seconds per op, without the first step if there are more" },
+	  "seconds per op; if there are more steps, without the first" },
 	{ "stats", T_FLAG, AT(stats), NULL, "print memory use" },
 	{ "quiet", T_FLAG, AT(quiet), NULL, "print no progress" },
 	{ "help", T_FLAG, AT(help), NULL, "print this help" },
@@ -175,12 +177,12 @@ static const char feeding[] = "\n"
 "or back if the input needs it.\n"
 "\n"
 "The source of an input is its --feed; else the array with its name; else the\n"
-"only unused array that fits it, and no other input, in shape and kind\n"
-"(float, integer or bool).  A list of integers that is the only array, or is\n"
-"named tokens, is a token stream: ids get windows of it, side by side and\n"
-"within a file, labels the same windows shifted by one token, masks ones,\n"
-"positions 0 1 2 ..., token types zeros.  Other cases are errors that list\n"
-"the choices.\n"
+"one unused array that fits this input and no other in shape and kind\n"
+"(float, integer or bool).  A one-dimensional array of integers that is the\n"
+"only array, or is named tokens, is a token stream: ids get adjacent windows\n"
+"of it, within a file, labels the same windows shifted by one token, masks\n"
+"ones, positions 0 1 2 ..., token types zeros.  Other cases are errors that\n"
+"list the choices.\n"
 "SRC is the name of an array, or\n"
 "  tokens, next          token windows, the same windows shifted by one token\n"
 "  rows                  rows of the only array\n"

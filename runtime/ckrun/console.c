@@ -122,8 +122,8 @@ checked_print(const struct ckr_checked *n)
 	       "bits equal", (unsigned long long)n->compared,
 	       (unsigned long long)n->again);
 	if (n->alone)
-		printf("; %llu not compared, as keep-everything does not have "
-		       "them", (unsigned long long)n->alone);
+		printf("; %llu not compared: only the plan has them",
+		       (unsigned long long)n->alone);
 	putchar('\n');
 	if (!n->rounded)
 		return;

@@ -178,13 +178,13 @@ drift_check(const struct drift *plan, const struct drift *all, ckr_ctx *c,
 		return CKR_OK;
 	if (!isfinite(total[0]))
 		return err_set(&c->err, CKR_EMISMATCH, "step %llu: gradients "
-		               "differ from those of keep-everything in the "
-		               "elements that are finite; a value saved in f16 "
-		               "may exceed 65504; try: ckc --save-dtype bf16",
+		               "differ from those without recomputation in "
+		               "finite elements; a value saved in f16 may "
+		               "exceed 65504; try: ckc --save-dtype bf16",
 		               (unsigned long long)c->step + 1);
 	return err_set(&c->err, CKR_EMISMATCH, "step %llu: gradients differ "
-	               "from those of keep-everything by %.3g of their norm; "
-	               "rounding to 16 bits explains at most %g",
+	               "from those without recomputation by %.3g of their "
+	               "norm; rounding to 16 bits explains at most %g",
 	               (unsigned long long)c->step + 1, n->differ, BOUND);
 }
 
@@ -381,8 +381,8 @@ compare_runs(const struct traced_run *plan, const struct traced_run *all,
 		return report_difference(plan, (uint32_t)first);
 	if (memcmp(&plan->loss, &all->loss, sizeof(plan->loss)))
 		return err_set(&plan->c->err, CKR_EMISMATCH, "the loss "
-		               "differs: %.9g with the plan, %.9g with "
-		               "keep-everything",
+		               "differs: %.9g with the plan, %.9g without "
+		               "recomputation",
 		               plan->loss, all->loss);
 	return plan->end;
 }

@@ -99,8 +99,8 @@ peers_any(ckr_ctx *c, bool here, bool *any)
 /* What must be equal, so that all compute the same: in words. */
 enum { LIBRARY, PRODUCTS, PROCESSOR, THREADS, SEED, FACTS };
 
-static const char *const fact_name[] = { "library", "matrix products",
-	"processor", "number of threads", "seed" };
+static const char *const fact_name[] = { "compiled model", "BLAS library",
+	"CPU type", "number of threads", "seed" };
 
 struct facts {
 	char text[FACTS][120];

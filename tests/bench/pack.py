@@ -68,7 +68,7 @@ def plans(ckc, model, flags, folder):
     files, above = [], 0
     for budget in budgets:
         files.append(os.path.join(folder, f"{budget}.csv"))
-        arena, bound = write_buffers(run("--memory-budget", str(budget)), files[-1])
+        arena, bound = write_buffers(run("--memory-budget", f"{budget}B"), files[-1])
         above += arena > bound
     return files, above
 

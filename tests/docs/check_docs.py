@@ -5,6 +5,7 @@
 
   * links lead to files that exist, and to headings that exist
   * paths of the repository that a sentence names exist
+  * names of code in the cell after a source file's are in that file
   * options of ckc and ckrun, in blocks and between backquotes, are in --help
   * keywords of ckc.compile and ckc.Trainer in Python blocks are options, too
   * no paragraph has more than six lines
@@ -34,6 +35,7 @@ SPAN = re.compile(r"`([^`]+)`")
 PATH = re.compile(
     r"(?<![\w/.`*-])((?:codegen|docs|frontend|ir|passes|runtime|samples|tests)/[\w./-]*\w)(?![\w/*-]|\.\w)"
 )
+SOURCE = re.compile(r"[\w/.-]+\.[ch]")
 OPTION = re.compile(r"--[a-z][a-z0-9-]*")
 VERBS = {"ckc": ("inspect", "plan", "pack", "doctor"), "ckrun": ("eval", "predict", "report")}
 KEYWORDS = {"budget": "memory-budget", "weights": "init"}
@@ -123,6 +125,21 @@ def check_links(root, page, pages, faults):
                 os.path.join(root, os.path.dirname(page.path), path)
             ):
                 faults.append(f"{page.path}:{number}: {path} does not exist")
+
+
+def check_names(root, page, faults):
+    for number, line in enumerate(page.prose, 1):
+        cells = [cell.strip() for cell in line.strip("|").split("|")] if line[:1] == "|" else []
+        for path, names in zip(cells, cells[1:]):
+            if not SOURCE.fullmatch(path) or not os.path.exists(os.path.join(root, path)):
+                continue
+            with open(os.path.join(root, path), encoding="utf-8") as f:
+                words = set(re.findall(r"\w+", f.read()))
+            faults += [
+                f"{page.path}:{number}: {path} has no {name}"
+                for name in SPAN.findall(names)
+                if name.isidentifier() and name not in words
+            ]
 
 
 def check_paragraphs(page, faults):
@@ -323,6 +340,7 @@ def main():
     pages = {name: Page(o.root, name) for name in names + others}
     for name, page in pages.items():
         check_links(o.root, page, pages, faults)
+        check_names(o.root, page, faults)
         if name in names:
             check_paragraphs(page, faults)
             check_options(page, known, faults)

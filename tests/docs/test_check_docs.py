@@ -41,6 +41,7 @@ FAULTS = (
     ("[gone](#three)", "link to docs/one.md#three: no such heading"),
     ("[gone](README.md#three)", "link to docs/README.md#three: no such heading"),
     ("This is in tests/gone.py.", "tests/gone.py does not exist"),
+    ("| name | tests/kept.c | `kept`, `gone` |", "tests/kept.c has no gone"),
     ("Take `--bad`.", "there is no option --bad"),
     ("Take `ckrun m.so --bad`.", "there is no option --bad"),
     ("```sh\nckc m.onnx --bad\n```", "there is no option --bad"),
@@ -82,6 +83,7 @@ def main():
             ("README.md", "# Top\n"),
             ("docs/README.md", INDEX),
             ("docs/one.md", GOOD),
+            ("tests/kept.c", "int kept;\n"),
             ("samples/digits/digits.onnx", ""),
             ("samples/chargpt/chargpt.onnx", ""),
         ):

@@ -162,7 +162,7 @@ def one(bench, name, more):
     whole = ck.plan(js)
     full = whole["summary"]
     bench.check(full["recompute_seconds"] == 0, f"{name}: keep-everything recomputes")
-    refused = bench.ckc(stem + ".onnx", "-o", bench.path("no.so"), *flags, "--memory-budget", 1)
+    refused = bench.ckc(stem + ".onnx", "-o", bench.path("no.so"), *flags, "--memory-budget", "1B")
     found = ck.ERRORS.search(refused.stderr)
     if not bench.check(
         refused.returncode == 1 and found,

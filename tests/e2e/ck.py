@@ -61,6 +61,9 @@ class Bench:
         )
 
     def ckc(self, *args, **kw):
+        # a plain number of a few bytes is refused
+        units = ["B" if before == "--memory-budget" else "" for before in ("", *args)]
+        args = [f"{arg}{unit}" if isinstance(arg, int) else arg for arg, unit in zip(args, units)]
         done = self.run([self.ckc_path, *args], **kw)
         # a wrong bound costs a user nothing but the bound; here it is a fault
         if "less than its lower bound" in done.stderr:

@@ -564,6 +564,30 @@ def sizes(bench):
             done.returncode == 2 and "24GB" in done.stderr,
             f"{text}: {done.returncode} {done.stderr}",
         )
+    for text, line in (
+        ("70", "try: --memory-budget 70% or --memory-budget 70MiB"),
+        ("512", "try: --memory-budget 512MiB or --memory-budget 512B"),
+    ):
+        done = bench.ckc(model, "--plan-only", "--memory-budget", text)
+        bench.check(
+            done.returncode == 2 and done.stderr.endswith(line + "\n"),
+            f"{text}: {done.returncode} {done.stderr}",
+        )
+
+
+def seconds(text):
+    number, unit = text.split()
+    return float(number) * {"s": 1, "ms": 1e-3, "us": 1e-6}[unit]
+
+
+def rows_add_up(bench, table, total):
+    """Times of the rows that are recomputed, and what is said to have no row, are the plan's."""
+    time = r"([\d.]+ [mu]?s)"
+    said = re.findall(rf"  recompute +{time}  ", table) + re.findall(
+        rf"^not listed: {time}", table, re.M
+    )
+    found = sum(seconds(text) for text in said)
+    bench.check(abs(found - total) <= 0.02 * total, f"rows take {found} s of {total} s: {table}")
 
 
 def fixed_extents(bench):
@@ -887,6 +911,7 @@ def main():
     bench.must(done, "compile with reports")
     for word in ("recompute", "none", "full", "selective"):
         bench.check(word in done.stdout, f"--dump=plan says nothing of {word}")
+    rows_add_up(bench, done.stdout, ck.plan(js)["summary"]["recompute_seconds"])
     done = bench.ckc(stem + ".onnx", "--plan-only", "--dump=memory")
     bench.check(
         done.returncode == 0 and "layer" in done.stdout.lower(),

@@ -77,7 +77,7 @@ def main():
     refuse(
         bench,
         "budget",
-        ["smallest budget that works", "KiB)"],
+        ["smallest budget that works", "KiB, 82 %)"],
         [static, *out, "--memory-budget", "1KiB"],
     )
     refuse(

@@ -122,7 +122,7 @@ def planned(bench, *argv):
 
 
 def least(bench, path, *flags):
-    found = ck.ERRORS.search(bench.ckc(path, "--memory-budget", 1, *flags).stderr)
+    found = ck.ERRORS.search(bench.ckc(path, "--memory-budget", "1B", *flags).stderr)
     return bench.check(found, f"{path} {flags}: no least budget") and int(found[1])
 
 

@@ -48,7 +48,7 @@ class Model:
 
     def ladder(self, n):
         check, full = self.bench.check, self.planned(None)["summary"]
-        refused = self.ckc("--memory-budget", 1)
+        refused = self.ckc("--memory-budget", "1B")
         found = ck.ERRORS.search(refused.stderr)
         if not check(found, f"{self.name}: {refused.stderr.strip()[:300]}"):
             return

@@ -32,7 +32,7 @@ leak(void)
 def plans(bench, name):
     stem = os.path.join(ck.MODELS, name)
     flags, _ = ck.model_flags(stem)
-    refused = bench.ckc(stem + ".onnx", "-o", bench.path("no.so"), *flags, "--memory-budget", 1)
+    refused = bench.ckc(stem + ".onnx", "-o", bench.path("no.so"), *flags, "--memory-budget", "1B")
     found = ck.ERRORS.search(refused.stderr)
     if not bench.check(found, f"{name}: a budget of 1 byte: {refused.stderr.strip()[:300]}"):
         return

@@ -309,7 +309,7 @@ class Processes(ck.Bench):
         run = [self.ckrun_path, so, *INPUTS, "--threads", 1, "--steps", 1]
         self.once(
             self.each(run, [run[0], other, *run[2:]]),
-            "rank 1 and rank 0 differ in their library",
+            "rank 1 and rank 0 differ in their compiled model",
             "another library",
         )
         self.once(
@@ -317,7 +317,7 @@ class Processes(ck.Bench):
         )
         self.once(
             self.each(run, [*run, "--blas", "own"]),
-            "differ in their matrix products",
+            "differ in their BLAS library",
             "other products",
         )
         self.once(

@@ -203,7 +203,7 @@ def errors(bench, ckc, model, batch):
         lambda: ckc.compile(
             os.path.join(ck.MODELS, "mlp-mse.onnx"),
             bench.path("no.so"),
-            budget=1000,
+            budget="1000B",
             dim={"batch": 8},
         ),
         "smallest budget",

@@ -52,7 +52,7 @@ def one(bench, model, inputs, form):
         return
     full = ck.plan(js)["summary"]["peak_bytes"]
     reference = {t: budgets.train(bench, so, inputs, t, f"all-{form}-{t}")[0] for t in (1, 2)}
-    refused = bench.ckc(model + ".onnx", "-o", bench.path("no.so"), *flags, "--memory-budget", 1)
+    refused = bench.ckc(model + ".onnx", "-o", bench.path("no.so"), *flags, "--memory-budget", "1B")
     found = ck.ERRORS.search(refused.stderr)
     if not bench.check(
         refused.returncode == 1 and found,

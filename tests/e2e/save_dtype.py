@@ -59,7 +59,7 @@ class Model:
         return plan
 
     def least(self, *more):
-        refused = self.ckc("--plan-only", "--memory-budget", 1, *more)
+        refused = self.ckc("--plan-only", "--memory-budget", "1B", *more)
         found = ck.ERRORS.search(refused.stderr)
         self.bench.check(
             refused.returncode == 1 and found, f"{self.name}: a byte: {refused.stderr[-300:]}"

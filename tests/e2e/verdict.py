@@ -10,6 +10,7 @@ nothing binds: inspect says which, and what would follow if they were bound.
 
 import os
 import struct
+import subprocess
 
 import ck
 import wire
@@ -138,11 +139,11 @@ REFUSED = (  # what, the file, options, words
         ["'m.weight'", "gone.data"],
     ),
     ("a parameter without contents", PLAIN, ["--param", "x"], ["parameter 'x' has no contents"]),
-    ("too small a budget", PLAIN, ["--memory-budget", "10"], ["smallest budget that works"]),
+    ("too small a budget", PLAIN, ["--memory-budget", "10B"], ["smallest budget that works"]),
     (
         "too small a budget for sgd",
         PLAIN,
-        ["--memory-budget", "10", "--optimizer", "sgd"],
+        ["--memory-budget", "10B", "--optimizer", "sgd"],
         ["smallest budget that works"],
     ),
     ("an unknown device", PLAIN, ["--device", "nosuch"], ["nosuch"]),
@@ -203,11 +204,12 @@ def save(bench, data):
 
 
 def compile_of(bench, path, options):
-    """Whether ckc takes it, and what it says if not.  A C compiler that fails stands for success:
-    it is asked last."""
+    """Whether ckc takes it, and what it says if not, without notes.  A C compiler that fails stands
+    for success: it is asked last."""
     done = bench.ckc(path, "-o", bench.path("m.so"), "--cc", "false", *options)
     bench.check(done.returncode == 1, f"{options}: status {done.returncode}")
-    return "C compiler 'false'" in done.stderr, done.stderr
+    said = "".join(line for line in done.stderr.splitlines(True) if ": note: " not in line)
+    return "C compiler 'false'" in said, said
 
 
 def refused(bench, what, data, options, words):
@@ -224,6 +226,23 @@ def refused(bench, what, data, options, words):
         f"{what}: expected {words}: {said}",
     )
     bench.check("can be" not in done.stdout, f"{what}: {done.stdout[-200:]}")
+    first = said.split("\n")[0].removeprefix("ckc: ")
+    bench.check(
+        not done.stdout or "  " + first in done.stdout.split("\n"),
+        f"{what}: the report lacks the error: {done.stdout[-300:]}",
+    )
+
+
+def said_once(bench):
+    """Where the report and the errors go to one place, the errors are there once."""
+    path = save(bench, PLAIN)
+    text = bench.path("both.txt")
+    with open(text, "w") as f:
+        subprocess.run(
+            [bench.ckc_path, "inspect", path, "--memory-budget", "10B"], stdout=f, stderr=f
+        )
+    text = ck.content(text).decode()
+    bench.check(text.count("is too small") == 1, f"one place: {text}")
 
 
 def accepted(bench, what, data, options):
@@ -244,7 +263,7 @@ def unbound(bench):
     nodes = [wire.node("MatMul", ["x", "m.weight"], "y"), mean("y")]
     for what, data, options, status, words in (
         ("batch", DYNAMIC, [], 0, ["--dim batch=N"]),
-        ("batch under a budget", DYNAMIC, ["--memory-budget", "10"], 0, ["--dim batch=N"]),
+        ("batch under a budget", DYNAMIC, ["--memory-budget", "10B"], 0, ["--dim batch=N"]),
         (
             "one of two",
             model(nodes, [WEIGHT], {"x": (F32, ["batch", "seq", 4])}, {"loss": (F32, [])}),
@@ -356,6 +375,7 @@ def main():
         refused(bench, *row)
     for row in ACCEPTED:
         accepted(bench, *row)
+    said_once(bench)
     unbound(bench)
     path = save(bench, PLAIN)
     bench.must(bench.ckc(path, "-o", bench.path("m.so")), "a library")

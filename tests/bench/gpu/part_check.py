@@ -162,7 +162,7 @@ def budgets(w, gpt, numbers):
     model, flags = w.onnx(gpt), ["--loss", "loss", *gpt.flags]
     full = w.compile(model, w.path(gpt.name + "-full.so"), *flags)["summary"]["peak_bytes"]
     refused = w.call(
-        w.tool("ckc"), model, "-o", w.path("no.so"), *flags, "--memory-budget", 1, *w.target()
+        w.tool("ckc"), model, "-o", w.path("no.so"), *flags, "--memory-budget", "1B", *w.target()
     )
     found = ck.ERRORS.search(refused.stderr)
     if refused.returncode != 1 or not found:

@@ -1,5 +1,5 @@
 # A preset that does not fit is refused, not changed.
-# run: --passes=layout,plan --memory-budget 1700 --recompute none
+# run: --passes=layout,plan --memory-budget 1700B --recompute none
 # error: memory budget 1700 B is too small for this --recompute; smallest budget that works with it: 2624 B
 graph @f {
 	props bound static canon loss bwd upd fused

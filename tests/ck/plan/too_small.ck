@@ -1,5 +1,5 @@
 # A refusal names the smallest budget and what is alive at the tightest step.
-# run: --passes=layout,plan --memory-budget 1000
+# run: --passes=layout,plan --memory-budget 1000B
 # error: memory budget 1000 B is too small; smallest budget that works: 2112 B
 # error: memory use peaks at softmax_grad (softmax_grad)
 graph @f {

@@ -1,5 +1,5 @@
 # A refusal tells the sums of gradients over micro-batches from the optimizer's state, of which alone sgd has none.
-# run: --passes=bind,fold,canon,loss,precision,replicate,shard,autodiff,optim,fuse,layout,plan --grad-accum 4 --optimizer adamw --memory-budget 1000
+# run: --passes=bind,fold,canon,loss,precision,replicate,shard,autodiff,optim,fuse,layout,plan --grad-accum 4 --optimizer adamw --memory-budget 1000B
 # error: 4096 B  parameters and buffers
 # error: 4096 B  accumulated gradients
 # error: 8192 B  optimizer state

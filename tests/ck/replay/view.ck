@@ -9,4 +9,4 @@ graph @f {
 	%c: f32[2,16] start 16 in %a = reshape %b {shape=[2,16]}
 	%d: f32[2,16] output bytes 128 at 256 = matmul %c, %w
 }
-# error: tensor 4 (c) covers bytes that the step does not read
+# error: tensor 4 (c) covers bytes that the instruction does not read
