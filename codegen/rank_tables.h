@@ -1,6 +1,6 @@
 /* The tables of a sharded graph. */
-#ifndef CODEGEN_RANKS_H
-#define CODEGEN_RANKS_H
+#ifndef CODEGEN_RANK_TABLES_H
+#define CODEGEN_RANK_TABLES_H
 
 #include "codegen/tables.h"
 

@@ -1,6 +1,6 @@
 /* --device host: a profile of this machine, measured once and cached. */
-#ifndef FRONTEND_HOST_H
-#define FRONTEND_HOST_H
+#ifndef FRONTEND_DRIVER_HOST_H
+#define FRONTEND_DRIVER_HOST_H
 
 #include "frontend/driver/opts.h"
 #include "passes/cost/cost.h"

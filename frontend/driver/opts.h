@@ -1,6 +1,6 @@
 /* The command line of ckc: one table gives parsing, --help and the checks. */
-#ifndef FRONTEND_OPTS_H
-#define FRONTEND_OPTS_H
+#ifndef FRONTEND_DRIVER_OPTS_H
+#define FRONTEND_DRIVER_OPTS_H
 
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 /* The row type of the option table (opts.c), and the setters of options
  * (opts_set.c). */
-#ifndef FRONTEND_OPTS_SET_H
-#define FRONTEND_OPTS_SET_H
+#ifndef FRONTEND_DRIVER_OPTS_SET_H
+#define FRONTEND_DRIVER_OPTS_SET_H
 
 #include "frontend/driver/opts.h"
 

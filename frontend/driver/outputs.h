@@ -1,7 +1,7 @@
 /* Output files of a compilation: their names, and checks that none of them
  * overwrites an input, another output or a file of another program. */
-#ifndef FRONTEND_OUTPUTS_H
-#define FRONTEND_OUTPUTS_H
+#ifndef FRONTEND_DRIVER_OUTPUTS_H
+#define FRONTEND_DRIVER_OUTPUTS_H
 
 #include "frontend/import/import.h"
 #include "ir/base/arena.h"

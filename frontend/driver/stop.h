@@ -1,6 +1,6 @@
 /* Signals that interrupt: the process ends soon and cleans up. */
-#ifndef FRONTEND_STOP_H
-#define FRONTEND_STOP_H
+#ifndef FRONTEND_DRIVER_STOP_H
+#define FRONTEND_DRIVER_STOP_H
 
 #include <signal.h>
 

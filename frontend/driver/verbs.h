@@ -1,6 +1,6 @@
 /* Subcommands of ckc. */
-#ifndef FRONTEND_VERBS_H
-#define FRONTEND_VERBS_H
+#ifndef FRONTEND_DRIVER_VERBS_H
+#define FRONTEND_DRIVER_VERBS_H
 
 #include "frontend/driver/opts.h"
 

@@ -4,8 +4,8 @@
  * out     a verified graph in dynamic form, or located messages
  * unaware of passes and code
  */
-#ifndef FRONTEND_IMPORT_H
-#define FRONTEND_IMPORT_H
+#ifndef FRONTEND_IMPORT_IMPORT_H
+#define FRONTEND_IMPORT_IMPORT_H
 
 #include <stdbool.h>
 #include <stddef.h>

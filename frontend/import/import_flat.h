@@ -1,6 +1,6 @@
 /* The first stage of import and inspection. */
-#ifndef FRONTEND_IMPORT_FLAT_H
-#define FRONTEND_IMPORT_FLAT_H
+#ifndef FRONTEND_IMPORT_IMPORT_FLAT_H
+#define FRONTEND_IMPORT_IMPORT_FLAT_H
 
 #include "frontend/params/params.h"
 

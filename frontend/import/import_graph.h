@@ -1,6 +1,6 @@
 /* From a flat model to a graph. */
-#ifndef FRONTEND_IMPORT_GRAPH_H
-#define FRONTEND_IMPORT_GRAPH_H
+#ifndef FRONTEND_IMPORT_IMPORT_GRAPH_H
+#define FRONTEND_IMPORT_IMPORT_GRAPH_H
 
 #include "frontend/onnx/flat.h"
 #include "frontend/params/import_options.h"

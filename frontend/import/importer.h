@@ -1,6 +1,6 @@
 /* Interface of the functions that import one ONNX node each. */
-#ifndef FRONTEND_IMPORTER_H
-#define FRONTEND_IMPORTER_H
+#ifndef FRONTEND_IMPORT_IMPORTER_H
+#define FRONTEND_IMPORT_IMPORTER_H
 
 #include "frontend/import/import.h"
 #include "frontend/onnx/onnx.h"

@@ -1,6 +1,6 @@
 /* The one table of ONNX operators. */
-#ifndef FRONTEND_OPTABLE_H
-#define FRONTEND_OPTABLE_H
+#ifndef FRONTEND_IMPORT_OPTABLE_H
+#define FRONTEND_IMPORT_OPTABLE_H
 
 #include "frontend/onnx/onnx_op.h"
 

@@ -1,7 +1,7 @@
 /* What `ckc inspect` finds: filled by inspect.c, printed by inspect_page.c and
  * inspect_json.c. */
-#ifndef FRONTEND_FINDINGS_H
-#define FRONTEND_FINDINGS_H
+#ifndef FRONTEND_INSPECT_FINDINGS_H
+#define FRONTEND_INSPECT_FINDINGS_H
 
 #include "frontend/lint/lint.h"
 #include "frontend/params/params.h"

@@ -4,8 +4,8 @@
  * out     a report; it changes nothing
  * unaware of passes: the driver hands in what only they can tell
  */
-#ifndef FRONTEND_INSPECT_H
-#define FRONTEND_INSPECT_H
+#ifndef FRONTEND_INSPECT_INSPECT_H
+#define FRONTEND_INSPECT_INSPECT_H
 
 #include <stdio.h>
 

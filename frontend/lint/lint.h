@@ -4,8 +4,8 @@
  * out     one line per kind of loss, and details
  * unaware of who shows it: compiling and `ckc inspect` do
  */
-#ifndef FRONTEND_LINT_H
-#define FRONTEND_LINT_H
+#ifndef FRONTEND_LINT_LINT_H
+#define FRONTEND_LINT_LINT_H
 
 #include "frontend/params/import_options.h"
 #include "frontend/onnx/flat.h"

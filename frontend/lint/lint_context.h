@@ -1,6 +1,6 @@
 /* Shared by the checks: their context, and groups of warnings of one kind. */
-#ifndef FRONTEND_LINT_CONTEXT_H
-#define FRONTEND_LINT_CONTEXT_H
+#ifndef FRONTEND_LINT_LINT_CONTEXT_H
+#define FRONTEND_LINT_LINT_CONTEXT_H
 
 #include "frontend/lint/lint.h"
 

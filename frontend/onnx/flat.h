@@ -2,8 +2,8 @@
  * inlined, constant conditions resolved, names gone, nodes in topological
  * order.  Import, classification and inspection all work on this form.
  */
-#ifndef FRONTEND_FLAT_H
-#define FRONTEND_FLAT_H
+#ifndef FRONTEND_ONNX_FLAT_H
+#define FRONTEND_ONNX_FLAT_H
 
 #include "frontend/onnx/onnx.h"
 

@@ -1,7 +1,7 @@
 /* Shared by the readers of nested graphs: flat.c on top of flat_loop.c on top
  * of flat_build.c. */
-#ifndef FRONTEND_FLAT_READ_H
-#define FRONTEND_FLAT_READ_H
+#ifndef FRONTEND_ONNX_FLAT_READ_H
+#define FRONTEND_ONNX_FLAT_READ_H
 
 #include "frontend/onnx/flat.h"
 #include "frontend/onnx/onnx.h"

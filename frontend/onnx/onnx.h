@@ -1,6 +1,6 @@
 /* ONNX files: opening, unpacking, contents of tensors, export template. */
-#ifndef FRONTEND_ONNX_H
-#define FRONTEND_ONNX_H
+#ifndef FRONTEND_ONNX_ONNX_H
+#define FRONTEND_ONNX_ONNX_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* Shared by the files that read ONNX; others include onnx.h. */
-#ifndef FRONTEND_ONNX_FILE_H
-#define FRONTEND_ONNX_FILE_H
+#ifndef FRONTEND_ONNX_ONNX_FILE_H
+#define FRONTEND_ONNX_ONNX_FILE_H
 
 #include "frontend/onnx/onnx.h"
 

@@ -1,6 +1,6 @@
 /* Properties of an ONNX operator; the table is in the importer. */
-#ifndef FRONTEND_ONNX_OP_H
-#define FRONTEND_ONNX_OP_H
+#ifndef FRONTEND_ONNX_ONNX_OP_H
+#define FRONTEND_ONNX_ONNX_OP_H
 
 #include "frontend/onnx/flat.h"
 

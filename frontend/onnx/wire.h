@@ -9,8 +9,8 @@
  * wire.payload.  Fields unknown to ONNX never reach the skeleton, so a file
  * cannot forge one.
  */
-#ifndef FRONTEND_WIRE_H
-#define FRONTEND_WIRE_H
+#ifndef FRONTEND_ONNX_WIRE_H
+#define FRONTEND_ONNX_WIRE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* The user's options of the importer. */
-#ifndef FRONTEND_IMPORT_OPTIONS_H
-#define FRONTEND_IMPORT_OPTIONS_H
+#ifndef FRONTEND_PARAMS_IMPORT_OPTIONS_H
+#define FRONTEND_PARAMS_IMPORT_OPTIONS_H
 
 #include "runtime/support/glob.h"
 #include "ir/ir.h"

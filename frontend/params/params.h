@@ -4,8 +4,8 @@
  * out     a verdict and its reason for every weight; the loss
  * unaware of how operators are imported
  */
-#ifndef FRONTEND_PARAMS_H
-#define FRONTEND_PARAMS_H
+#ifndef FRONTEND_PARAMS_PARAMS_H
+#define FRONTEND_PARAMS_PARAMS_H
 
 #include "frontend/params/import_options.h"
 #include "frontend/onnx/flat.h"

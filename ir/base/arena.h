@@ -3,8 +3,8 @@
  * Running out of memory ends the process here and nowhere else (exit 1, one
  * line on stderr).  Memory is zeroed and aligned to 16 bytes.
  */
-#ifndef IR_ARENA_H
-#define IR_ARENA_H
+#ifndef IR_BASE_ARENA_H
+#define IR_BASE_ARENA_H
 
 #include <stddef.h>
 

@@ -5,8 +5,8 @@
  * facts follow on lines indented by two spaces, see diag_more.  Control
  * characters and non-UTF-8 bytes from files are escaped.  Nothing here exits.
  */
-#ifndef IR_DIAG_H
-#define IR_DIAG_H
+#ifndef IR_BASE_DIAG_H
+#define IR_BASE_DIAG_H
 
 #include <stdarg.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* FNV-1a: a hash of strings, for tables of names. */
-#ifndef IR_HASH_H
-#define IR_HASH_H
+#ifndef IR_BASE_HASH_H
+#define IR_BASE_HASH_H
 
 #include <stdint.h>
 

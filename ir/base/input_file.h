@@ -1,6 +1,6 @@
 /* Reads a whole file. */
-#ifndef IR_INPUT_FILE_H
-#define IR_INPUT_FILE_H
+#ifndef IR_BASE_INPUT_FILE_H
+#define IR_BASE_INPUT_FILE_H
 
 #include "ir/base/arena.h"
 #include "ir/base/diag.h"

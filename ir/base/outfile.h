@@ -1,7 +1,7 @@
 /* Output files that appear complete or not at all.  Devices, pipes and
  * standard output, which is called "-", are written directly. */
-#ifndef IR_OUTFILE_H
-#define IR_OUTFILE_H
+#ifndef IR_BASE_OUTFILE_H
+#define IR_BASE_OUTFILE_H
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* Types of elements, and shapes. */
-#ifndef IR_SHAPE_H
-#define IR_SHAPE_H
+#ifndef IR_BASE_SHAPE_H
+#define IR_BASE_SHAPE_H
 
 #include <stdbool.h>
 #include <stddef.h>

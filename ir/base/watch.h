@@ -5,8 +5,8 @@
  * If the time limit has passed, the best result so far is the answer, and
  * unfinished work counts neither as a proof nor as a plan.
  */
-#ifndef PASSES_WATCH_H
-#define PASSES_WATCH_H
+#ifndef IR_BASE_WATCH_H
+#define IR_BASE_WATCH_H
 
 #include <signal.h>
 #include <stdbool.h>

@@ -9,8 +9,8 @@
  * same rules serve the pass that chooses shardings, on the graph of whole
  * values, and the verifier, on one rank's graph.
  */
-#ifndef IR_PLACEMENT_H
-#define IR_PLACEMENT_H
+#ifndef IR_PLACEMENT_PLACEMENT_H
+#define IR_PLACEMENT_PLACEMENT_H
 
 #include "ir/split.h"
 

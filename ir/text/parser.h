@@ -4,8 +4,8 @@
  * parse_val.c reads values and their contents, parse_node.c nodes and the
  * bodies of loops, parse.c graphs.
  */
-#ifndef IR_PARSER_H
-#define IR_PARSER_H
+#ifndef IR_TEXT_PARSER_H
+#define IR_TEXT_PARSER_H
 
 #include "ir/ir.h"
 #include "ir/text/text.h"

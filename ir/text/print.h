@@ -2,8 +2,8 @@
  *
  * print_val.c prints names, numbers and values, text.c nodes and graphs.
  */
-#ifndef IR_PRINT_H
-#define IR_PRINT_H
+#ifndef IR_TEXT_PRINT_H
+#define IR_TEXT_PRINT_H
 
 #include "ir/ir.h"
 

@@ -4,8 +4,8 @@
  * out     text that is complete and the same every time, or a graph
  * unaware of what the graph is for
  */
-#ifndef IR_TEXT_H
-#define IR_TEXT_H
+#ifndef IR_TEXT_TEXT_H
+#define IR_TEXT_TEXT_H
 
 #include "ir/ir.h"
 

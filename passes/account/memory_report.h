@@ -1,6 +1,6 @@
 /* Values that a step saves for backward, by layer. */
-#ifndef PASSES_MEMORY_REPORT_H
-#define PASSES_MEMORY_REPORT_H
+#ifndef PASSES_ACCOUNT_MEMORY_REPORT_H
+#define PASSES_ACCOUNT_MEMORY_REPORT_H
 
 #include "passes/problem/segments.h"
 

@@ -1,6 +1,6 @@
 /* Declarations that the files of pass loss share. */
-#ifndef PASSES_LOSS_H
-#define PASSES_LOSS_H
+#ifndef PASSES_CANON_LOSS_H
+#define PASSES_CANON_LOSS_H
 
 #include "passes/pass.h"
 

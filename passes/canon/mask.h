@@ -1,7 +1,7 @@
 /* The keys that constant attention masks hide: mask_kind.c, for
  * match_mask.c only. */
-#ifndef CANON_MASK_H
-#define CANON_MASK_H
+#ifndef PASSES_CANON_MASK_H
+#define PASSES_CANON_MASK_H
 
 #include "passes/canon/match.h"
 

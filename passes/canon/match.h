@@ -7,8 +7,8 @@
  * values that were replaced are looked up through rw_in, and use
  * counts are exact; the graph itself is put in order at the end of a sweep.
  */
-#ifndef PASSES_MATCH_H
-#define PASSES_MATCH_H
+#ifndef PASSES_CANON_MATCH_H
+#define PASSES_CANON_MATCH_H
 
 #include "passes/pass.h"
 

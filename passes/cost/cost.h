@@ -4,8 +4,8 @@
  * out     FLOPs, bytes moved, seconds
  * unaware of order and memory
  */
-#ifndef PASSES_COST_H
-#define PASSES_COST_H
+#ifndef PASSES_COST_COST_H
+#define PASSES_COST_COST_H
 
 #include "passes/pass.h"
 

@@ -1,6 +1,6 @@
 /* Forward cut into parts of which equal ones are solved once. */
-#ifndef PASSES_PARTITION_H
-#define PASSES_PARTITION_H
+#ifndef PASSES_CURVE_PARTITION_H
+#define PASSES_CURVE_PARTITION_H
 
 #include "passes/problem/remat.h"
 

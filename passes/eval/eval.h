@@ -4,8 +4,8 @@
  * out     the contents of its outputs
  * unaware of the walk over the graph, and of what is worth computing
  */
-#ifndef PASSES_EVAL_H
-#define PASSES_EVAL_H
+#ifndef PASSES_EVAL_EVAL_H
+#define PASSES_EVAL_EVAL_H
 
 #include "passes/pass.h"
 

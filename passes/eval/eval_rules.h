@@ -1,6 +1,6 @@
 /* Declarations that the folding rules share; private to eval*.c. */
-#ifndef PASSES_EVAL_RULES_H
-#define PASSES_EVAL_RULES_H
+#ifndef PASSES_EVAL_EVAL_RULES_H
+#define PASSES_EVAL_EVAL_RULES_H
 
 #include "ir/element.h"
 #include "passes/eval/eval.h"

@@ -1,7 +1,7 @@
 /* The state of the walk of pass fold, and the functions by which its rules
  * inspect, build and replace nodes. */
-#ifndef PASSES_FOLD_BUILD_H
-#define PASSES_FOLD_BUILD_H
+#ifndef PASSES_FOLD_FOLD_BUILD_H
+#define PASSES_FOLD_FOLD_BUILD_H
 
 #include "passes/eval/eval.h"
 

@@ -1,7 +1,7 @@
 /* Bounded dynamic dims, as XLA has them: padded to an upper bound, with the
  * number of valid rows known at run time. */
-#ifndef PASSES_FOLD_DYNAMIC_H
-#define PASSES_FOLD_DYNAMIC_H
+#ifndef PASSES_FOLD_FOLD_DYNAMIC_H
+#define PASSES_FOLD_FOLD_DYNAMIC_H
 
 #include "passes/fold/fold_padding.h"
 

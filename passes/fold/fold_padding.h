@@ -1,7 +1,7 @@
 /* Properties of values with padded dims, and the functions that the rules for
  * them use. */
-#ifndef PASSES_FOLD_PADDING_H
-#define PASSES_FOLD_PADDING_H
+#ifndef PASSES_FOLD_FOLD_PADDING_H
+#define PASSES_FOLD_FOLD_PADDING_H
 
 #include "passes/fold/fold_build.h"
 

@@ -1,6 +1,6 @@
 /* The steps of pass fold for each node, and the rules that they use. */
-#ifndef PASSES_FOLD_RULES_H
-#define PASSES_FOLD_RULES_H
+#ifndef PASSES_FOLD_FOLD_RULES_H
+#define PASSES_FOLD_FOLD_RULES_H
 
 #include "passes/fold/fold_build.h"
 

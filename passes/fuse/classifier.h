@@ -1,6 +1,6 @@
 /* The matched pattern of the last product and its loss (fuse_classifier.c). */
-#ifndef PASSES_CLASSIFIER_H
-#define PASSES_CLASSIFIER_H
+#ifndef PASSES_FUSE_CLASSIFIER_H
+#define PASSES_FUSE_CLASSIFIER_H
 
 #include "passes/fuse/edit.h"
 #include "passes/fuse/fuse.h"

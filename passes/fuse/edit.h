@@ -1,7 +1,7 @@
 /* Edits on the node array: nodes die, change in place, or are appended with a
  * place in the order; edit_commit brings the array in line. */
-#ifndef PASSES_EDIT_H
-#define PASSES_EDIT_H
+#ifndef PASSES_FUSE_EDIT_H
+#define PASSES_FUSE_EDIT_H
 
 #include "passes/pass.h"
 

@@ -5,8 +5,8 @@
  *         has a place of its own or is a view, with strides
  * unaware of which values are kept
  */
-#ifndef PASSES_FUSE_H
-#define PASSES_FUSE_H
+#ifndef PASSES_FUSE_FUSE_H
+#define PASSES_FUSE_FUSE_H
 
 #include "passes/pass.h"
 

@@ -1,7 +1,7 @@
 /* Loops that repeat the work of another loop instead of reading its result:
  * recomputation without memory. */
-#ifndef PASSES_INLINE_H
-#define PASSES_INLINE_H
+#ifndef PASSES_FUSE_INLINE_H
+#define PASSES_FUSE_INLINE_H
 
 #include "ir/ir.h"
 

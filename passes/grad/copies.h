@@ -1,6 +1,6 @@
 /* 16-bit copies of parameters that updates write. */
-#ifndef PASSES_COPIES_H
-#define PASSES_COPIES_H
+#ifndef PASSES_GRAD_COPIES_H
+#define PASSES_GRAD_COPIES_H
 
 #include "passes/grad/gradient_sums.h"
 

@@ -10,8 +10,8 @@
  * gelu and silu their input, the norms their input and per-row statistics,
  * dropout nothing at all.
  */
-#ifndef PASSES_GRAD_H
-#define PASSES_GRAD_H
+#ifndef PASSES_GRAD_GRAD_H
+#define PASSES_GRAD_GRAD_H
 
 #include "ir/ir.h"
 

@@ -4,8 +4,8 @@
  *     whole parameter, state I     g: complete  -> update
  *     cut parameter                g: complete in the rank's piece -> update
  */
-#ifndef PASSES_REDUCE_H
-#define PASSES_REDUCE_H
+#ifndef PASSES_GRAD_GRADIENT_SUMS_H
+#define PASSES_GRAD_GRADIENT_SUMS_H
 
 #include "passes/pass.h"
 

@@ -4,8 +4,8 @@
  *        \---- slice ---> k
  *         \--- slice ---> v
  */
-#ifndef PASSES_PIECES_H
-#define PASSES_PIECES_H
+#ifndef PASSES_GRAD_OPTIMIZER_SHARDS_H
+#define PASSES_GRAD_OPTIMIZER_SHARDS_H
 
 #include "passes/grad/grad.h"
 

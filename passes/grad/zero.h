@@ -8,8 +8,8 @@
  *
  *     p, a piece -> cast -> gather_pieces -> what reads the 16-bit copy
  */
-#ifndef PASSES_ZERO_H
-#define PASSES_ZERO_H
+#ifndef PASSES_GRAD_ZERO_H
+#define PASSES_GRAD_ZERO_H
 
 #include "passes/grad/gradient_sums.h"
 

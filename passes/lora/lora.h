@@ -5,8 +5,8 @@
  *         and their weights, which alone are trained
  * unaware of losses, gradients, memory and machines
  */
-#ifndef PASSES_LORA_H
-#define PASSES_LORA_H
+#ifndef PASSES_LORA_LORA_H
+#define PASSES_LORA_LORA_H
 
 #include "passes/pass.h"
 

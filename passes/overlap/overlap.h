@@ -5,8 +5,8 @@
  *         each transfer has ended (Node.wait)
  * unaware of why a value is kept, and of what carries bytes
  */
-#ifndef PASSES_OVERLAP_H
-#define PASSES_OVERLAP_H
+#ifndef PASSES_OVERLAP_OVERLAP_H
+#define PASSES_OVERLAP_OVERLAP_H
 
 #include "passes/pass.h"
 

@@ -5,8 +5,8 @@
  * to at most INT64_MAX / 4; times may be anything.  What never lives lies at 0
  * and meets nothing, but its end counts as height.
  */
-#ifndef PASSES_PACK_H
-#define PASSES_PACK_H
+#ifndef PASSES_PLACE_PACK_H
+#define PASSES_PLACE_PACK_H
 
 #include <stdbool.h>
 #include <stddef.h>

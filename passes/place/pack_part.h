@@ -1,8 +1,8 @@
 /* Declarations that the packer's files share: a part of the problem, with
  * times counted in sections, and its best known packing.
  */
-#ifndef PASSES_PACK_PART_H
-#define PASSES_PACK_PART_H
+#ifndef PASSES_PLACE_PACK_PART_H
+#define PASSES_PLACE_PACK_PART_H
 
 #include "passes/place/pack.h"
 

@@ -1,6 +1,6 @@
 /* The state of exact packing: see pack_search.c. */
-#ifndef PASSES_PACK_SEARCH_H
-#define PASSES_PACK_SEARCH_H
+#ifndef PASSES_PLACE_PACK_SEARCH_H
+#define PASSES_PLACE_PACK_SEARCH_H
 
 #include "passes/place/pack_part.h"
 

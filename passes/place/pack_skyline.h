@@ -1,6 +1,6 @@
 /* Placed and unplaced boxes of the skyline: see pack_skyline.c. */
-#ifndef PASSES_PACK_SKYLINE_H
-#define PASSES_PACK_SKYLINE_H
+#ifndef PASSES_PLACE_PACK_SKYLINE_H
+#define PASSES_PLACE_PACK_SKYLINE_H
 
 #include "passes/place/pack_part.h"
 

@@ -1,6 +1,6 @@
 /* The choice among known plans, and the refusal when none fits. */
-#ifndef PASSES_CHOOSE_H
-#define PASSES_CHOOSE_H
+#ifndef PASSES_PLANNER_CHOOSE_H
+#define PASSES_PLANNER_CHOOSE_H
 
 #include "passes/problem/remat.h"
 

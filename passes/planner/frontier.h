@@ -1,8 +1,8 @@
 /* Time against budget: what --curve shows.  Built by plan.c from the choice
  * that also serves budgets; a point is a plan that was placed.
  */
-#ifndef PASSES_FRONTIER_H
-#define PASSES_FRONTIER_H
+#ifndef PASSES_PLANNER_FRONTIER_H
+#define PASSES_PLANNER_FRONTIER_H
 
 #include "passes/planner/choose.h"
 

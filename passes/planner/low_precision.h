@@ -1,6 +1,6 @@
 /* Plans that keep in 16 bits what backward reads: --save-dtype. */
-#ifndef PASSES_PLAN_LOW_PRECISION_H
-#define PASSES_PLAN_LOW_PRECISION_H
+#ifndef PASSES_PLANNER_LOW_PRECISION_H
+#define PASSES_PLANNER_LOW_PRECISION_H
 
 #include "passes/planner/choose.h"
 #include "passes/save/save.h"

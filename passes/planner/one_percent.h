@@ -1,7 +1,7 @@
 /* The bytes that a plan saves if recomputation may take 1 % of a step; for
  * reports. */
-#ifndef PASSES_PLAN_ONE_PERCENT_H
-#define PASSES_PLAN_ONE_PERCENT_H
+#ifndef PASSES_PLANNER_ONE_PERCENT_H
+#define PASSES_PLANNER_ONE_PERCENT_H
 
 #include "passes/problem/remat.h"
 

@@ -5,8 +5,8 @@
  *         curve, presets; or a refusal with remedies
  * unaware of ONNX, code and files
  */
-#ifndef PASSES_PLAN_PLAN_H
-#define PASSES_PLAN_PLAN_H
+#ifndef PASSES_PLANNER_PLANNER_H
+#define PASSES_PLANNER_PLANNER_H
 
 #include "passes/pass.h"
 

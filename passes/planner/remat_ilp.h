@@ -1,6 +1,6 @@
 /* The state of the monotone 0-1 program: see remat_ilp.c. */
-#ifndef PASSES_REMAT_ILP_H
-#define PASSES_REMAT_ILP_H
+#ifndef PASSES_PLANNER_REMAT_ILP_H
+#define PASSES_PLANNER_REMAT_ILP_H
 
 #include "passes/problem/remat.h"
 #include "passes/solve/ilp.h"

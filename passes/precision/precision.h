@@ -8,8 +8,8 @@
  * op requires, so that it takes the type of the other operands: parameters,
  * constants, inputs, and what is computed from these alone.
  */
-#ifndef PASSES_PRECISION_H
-#define PASSES_PRECISION_H
+#ifndef PASSES_PRECISION_PRECISION_H
+#define PASSES_PRECISION_PRECISION_H
 
 #include "passes/pass.h"
 

@@ -8,8 +8,8 @@
  * computed again by copies of its nodes just before its first use in backward
  * and held from there (class "once").
  */
-#ifndef PASSES_REMAT_H
-#define PASSES_REMAT_H
+#ifndef PASSES_PROBLEM_REMAT_H
+#define PASSES_PROBLEM_REMAT_H
 
 #include "passes/place/pack.h"
 #include "passes/pass.h"

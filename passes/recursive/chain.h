@@ -1,6 +1,6 @@
 /* A forward graph as a chain of parts, and sequences that go through it. */
-#ifndef PASSES_CHAIN_H
-#define PASSES_CHAIN_H
+#ifndef PASSES_RECURSIVE_CHAIN_H
+#define PASSES_RECURSIVE_CHAIN_H
 
 #include "passes/recursive/recursive_known.h"
 

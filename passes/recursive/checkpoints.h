@@ -1,6 +1,6 @@
 /* Plans from kept states: every k-th, and nested ones. */
-#ifndef PASSES_CHECKPOINTS_H
-#define PASSES_CHECKPOINTS_H
+#ifndef PASSES_RECURSIVE_CHECKPOINTS_H
+#define PASSES_RECURSIVE_CHECKPOINTS_H
 
 #include "passes/recursive/recursive_known.h"
 

@@ -1,6 +1,6 @@
 /* Designs of checkpointing plans: see checkpoints.c. */
-#ifndef PASSES_DESIGNS_H
-#define PASSES_DESIGNS_H
+#ifndef PASSES_RECURSIVE_DESIGNS_H
+#define PASSES_RECURSIVE_DESIGNS_H
 
 #include "passes/recursive/checkpoints.h"
 

@@ -1,6 +1,6 @@
 /* Plans that compute values again more than once. */
-#ifndef PASSES_RECURSIVE_H
-#define PASSES_RECURSIVE_H
+#ifndef PASSES_RECURSIVE_RECURSIVE_H
+#define PASSES_RECURSIVE_RECURSIVE_H
 
 #include "passes/recursive/recursive_known.h"
 

@@ -1,7 +1,7 @@
 /* Sequences of steps that compute values again more than once, and the plans
  * made of them that are known. */
-#ifndef PASSES_RECURSIVE_KNOWN_H
-#define PASSES_RECURSIVE_KNOWN_H
+#ifndef PASSES_RECURSIVE_RECURSIVE_KNOWN_H
+#define PASSES_RECURSIVE_RECURSIVE_KNOWN_H
 
 #include "passes/problem/remat.h"
 

@@ -1,6 +1,6 @@
 /* The 0-1 stage program, see stages.c. */
-#ifndef PASSES_STAGE_PROGRAM_H
-#define PASSES_STAGE_PROGRAM_H
+#ifndef PASSES_RECURSIVE_STAGE_PROGRAM_H
+#define PASSES_RECURSIVE_STAGE_PROGRAM_H
 
 #include "passes/recursive/stages.h"
 #include "passes/solve/ilp.h"

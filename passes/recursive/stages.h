@@ -1,6 +1,6 @@
 /* A lower bound on what a plan costs, from what a few stages of it hold. */
-#ifndef PASSES_STAGES_H
-#define PASSES_STAGES_H
+#ifndef PASSES_RECURSIVE_STAGES_H
+#define PASSES_RECURSIVE_STAGES_H
 
 #include "passes/recursive/recursive_known.h"
 

@@ -1,6 +1,6 @@
 /* Declarations that the rules of the replay share. */
-#ifndef PASSES_REPLAY_RULES_H
-#define PASSES_REPLAY_RULES_H
+#ifndef PASSES_REPLAY_REPLAY_RULES_H
+#define PASSES_REPLAY_REPLAY_RULES_H
 
 #include <inttypes.h>
 

@@ -1,6 +1,6 @@
 /* The parts of --report's page. */
-#ifndef PASSES_PLAN_PAGE_H
-#define PASSES_PLAN_PAGE_H
+#ifndef PASSES_REPORT_PLAN_PAGE_H
+#define PASSES_REPORT_PLAN_PAGE_H
 
 #include "passes/report/report.h"
 

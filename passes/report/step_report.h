@@ -1,6 +1,6 @@
 /* Bytes that a step saves for backward, by layer, and its FLOPs. */
-#ifndef PASSES_STEP_REPORT_H
-#define PASSES_STEP_REPORT_H
+#ifndef PASSES_REPORT_STEP_REPORT_H
+#define PASSES_REPORT_STEP_REPORT_H
 
 #include "passes/planner/one_percent.h"
 #include "passes/account/memory_report.h"

@@ -5,8 +5,8 @@
  * each rank, R replicated with a partial gradient.  The result for two ranks
  * holds for any number.
  */
-#ifndef PASSES_DP_PARTITION_H
-#define PASSES_DP_PARTITION_H
+#ifndef PASSES_SHARD_DP_PARTITION_H
+#define PASSES_SHARD_DP_PARTITION_H
 
 #include "passes/shard/shard.h"
 

@@ -5,8 +5,8 @@
  * adds to a state, the total, whose sum nodes of the step, and of later rounds,
  * read: a total that depends on another one is of the round behind that.
  */
-#ifndef PASSES_ROUNDS_H
-#define PASSES_ROUNDS_H
+#ifndef PASSES_SHARD_ROUNDS_H
+#define PASSES_SHARD_ROUNDS_H
 
 #include "passes/pass.h"
 

@@ -10,8 +10,8 @@
  * chooses among them by an integer program whose costs (strategy_cost.c) are
  * those of the collectives, forward and dual, and apply.c rewrites the graph.
  */
-#ifndef PASSES_SHARD_H
-#define PASSES_SHARD_H
+#ifndef PASSES_SHARD_SHARD_H
+#define PASSES_SHARD_SHARD_H
 
 #include "passes/pass.h"
 #include "ir/placement/placement.h"

@@ -3,8 +3,8 @@
  * Minimise the sum of cost * column subject to rows.  Solving stops after
  * counted work, so that equal programs give equal answers.
  */
-#ifndef PASSES_ILP_H
-#define PASSES_ILP_H
+#ifndef PASSES_SOLVE_ILP_H
+#define PASSES_SOLVE_ILP_H
 
 #include <stdbool.h>
 #include <stdint.h>

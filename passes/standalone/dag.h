@@ -6,8 +6,8 @@
  * included, and a reader takes the last one made before it.  Nothing here
  * knows of ONNX.
  */
-#ifndef PASSES_DAG_H
-#define PASSES_DAG_H
+#ifndef PASSES_STANDALONE_DAG_H
+#define PASSES_STANDALONE_DAG_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,8 +1,8 @@
 /* The state of an annealing over sequences: evaluations in slots, what is in
  * memory over each slot, and changes that can be taken back.
  */
-#ifndef PASSES_DAG_WALK_H
-#define PASSES_DAG_WALK_H
+#ifndef PASSES_STANDALONE_DAG_WALK_H
+#define PASSES_STANDALONE_DAG_WALK_H
 
 #include "passes/standalone/dag.h"
 

@@ -7,8 +7,8 @@
  * were seen to take a hundred times as long.
  *
  * Knows: OpenMP, and what Linux tells of a thread.  Must not know: models. */
-#ifndef CKR_CPU_MONITOR_H
-#define CKR_CPU_MONITOR_H
+#ifndef RUNTIME_BASE_CPU_MONITOR_H
+#define RUNTIME_BASE_CPU_MONITOR_H
 
 struct cpu_monitor;
 

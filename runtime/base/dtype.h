@@ -1,6 +1,6 @@
 /* Element types of the runtime: sizes, names and conversion. */
-#ifndef CKR_DTYPE_H
-#define CKR_DTYPE_H
+#ifndef RUNTIME_BASE_DTYPE_H
+#define RUNTIME_BASE_DTYPE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,8 +2,8 @@
  *
  * The folders base and file are utilities of libckr and of ckrun, which know no
  * model.  Of the rest of libckr, ckrun uses only ckr.h. */
-#ifndef CKR_ERR_H
-#define CKR_ERR_H
+#ifndef RUNTIME_BASE_ERR_H
+#define RUNTIME_BASE_ERR_H
 
 #include "runtime/ckr.h"
 

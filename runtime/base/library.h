@@ -3,8 +3,8 @@
  * dlopen returns what is loaded already under a name, even if the file of that
  * name is another one by now: a model that was compiled again would run as it
  * was before. */
-#ifndef CKR_LIBRARY_H
-#define CKR_LIBRARY_H
+#ifndef RUNTIME_BASE_LIBRARY_H
+#define RUNTIME_BASE_LIBRARY_H
 
 #include "runtime/base/err.h"
 

@@ -1,6 +1,6 @@
 /* Blocks of memory that are allocated once, touched once and never grow. */
-#ifndef CKR_MEM_H
-#define CKR_MEM_H
+#ifndef RUNTIME_BASE_MEM_H
+#define RUNTIME_BASE_MEM_H
 
 #include "runtime/base/err.h"
 

@@ -1,8 +1,8 @@
 /* Philox4x32-10: random numbers addressed by a counter (Salmon et al.,
  * "Parallel Random Numbers: As Easy as 1, 2, 3", SC'11).  No state: the same
  * place gives the same number however often and in whatever order. */
-#ifndef CKR_RNG_H
-#define CKR_RNG_H
+#ifndef RUNTIME_BASE_RNG_H
+#define RUNTIME_BASE_RNG_H
 
 #include <stdint.h>
 

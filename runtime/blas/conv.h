@@ -1,6 +1,6 @@
 /* Convolutions that a model delegates to a library (ckr_library.blocked). */
-#ifndef CKR_CONVS_H
-#define CKR_CONVS_H
+#ifndef RUNTIME_BLAS_CONV_H
+#define RUNTIME_BLAS_CONV_H
 
 #include "runtime/ckr_abi.h"
 

@@ -1,6 +1,6 @@
 /* Matrix products, by an external library if one is available. */
-#ifndef CKR_GEMM_H
-#define CKR_GEMM_H
+#ifndef RUNTIME_BLAS_GEMM_H
+#define RUNTIME_BLAS_GEMM_H
 
 #include <stdint.h>
 

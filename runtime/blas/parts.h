@@ -1,6 +1,6 @@
 /* Partition of a matrix product over threads. */
-#ifndef CKR_PARTS_H
-#define CKR_PARTS_H
+#ifndef RUNTIME_BLAS_PARTS_H
+#define RUNTIME_BLAS_PARTS_H
 
 #include <stdint.h>
 

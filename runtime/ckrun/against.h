@@ -1,7 +1,7 @@
 /* ckrun A.so --against B.so: runs the same steps in two libraries of one model,
  * from the same parameters, and reports differences. */
-#ifndef CKRUN_AGAINST_H
-#define CKRUN_AGAINST_H
+#ifndef RUNTIME_CKRUN_AGAINST_H
+#define RUNTIME_CKRUN_AGAINST_H
 
 #include "runtime/ckrun/ckrun_options.h"
 

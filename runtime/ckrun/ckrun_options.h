@@ -1,6 +1,6 @@
 /* The command line of ckrun. */
-#ifndef RUNTIME_CKRUN_OPTIONS_H
-#define RUNTIME_CKRUN_OPTIONS_H
+#ifndef RUNTIME_CKRUN_CKRUN_OPTIONS_H
+#define RUNTIME_CKRUN_CKRUN_OPTIONS_H
 
 #include <stdbool.h>
 #include <stddef.h>

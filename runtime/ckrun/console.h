@@ -1,7 +1,7 @@
 /* Console output: progress of steps, results of --check, and which process of a
  * run prints. */
-#ifndef CKRUN_CONSOLE_H
-#define CKRUN_CONSOLE_H
+#ifndef RUNTIME_CKRUN_CONSOLE_H
+#define RUNTIME_CKRUN_CONSOLE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* Comparison of the tensors of two runs. */
-#ifndef CKRUN_DIFFER_H
-#define CKRUN_DIFFER_H
+#ifndef RUNTIME_CKRUN_DIFFER_H
+#define RUNTIME_CKRUN_DIFFER_H
 
 #include <stdio.h>
 

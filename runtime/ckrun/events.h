@@ -1,7 +1,7 @@
 /* Event files that TensorBoard reads: records with checksums (TFRecord), each
  * one an Event of tensorflow/core/util/event.proto. */
-#ifndef CKRUN_EVENTS_H
-#define CKRUN_EVENTS_H
+#ifndef RUNTIME_CKRUN_EVENTS_H
+#define RUNTIME_CKRUN_EVENTS_H
 
 #include <stdint.h>
 #include <stdio.h>

@@ -7,8 +7,8 @@
  * in the middle of one was seen to end in a broken heap.  The signals are
  * blocked, and a thread waits for them.
  */
-#ifndef CKRUN_INTERRUPT_H
-#define CKRUN_INTERRUPT_H
+#ifndef RUNTIME_CKRUN_INTERRUPT_H
+#define RUNTIME_CKRUN_INTERRUPT_H
 
 #include <stdbool.h>
 

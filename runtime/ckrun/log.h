@@ -1,7 +1,7 @@
 /* Logs of steps for other programs: JSON lines, CSV, and event files of
  * TensorBoard. */
-#ifndef CKRUN_LOG_H
-#define CKRUN_LOG_H
+#ifndef RUNTIME_CKRUN_LOG_H
+#define RUNTIME_CKRUN_LOG_H
 
 #include "runtime/ckrun/ckrun_options.h"
 #include "runtime/ckrun/console.h"

@@ -1,6 +1,6 @@
 /* The two libraries of --against: opening, stepping and reading them. */
-#ifndef CKRUN_SIDES_H
-#define CKRUN_SIDES_H
+#ifndef RUNTIME_CKRUN_SIDES_H
+#define RUNTIME_CKRUN_SIDES_H
 
 #include "runtime/ckrun/differ.h"
 #include "runtime/ckrun/start.h"

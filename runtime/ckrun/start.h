@@ -1,6 +1,6 @@
 /* Opens a model with its weights and data, according to the options. */
-#ifndef CKRUN_START_H
-#define CKRUN_START_H
+#ifndef RUNTIME_CKRUN_START_H
+#define RUNTIME_CKRUN_START_H
 
 #include "runtime/ckrun/ckrun_options.h"
 #include "runtime/data/data.h"

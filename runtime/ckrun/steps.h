@@ -1,7 +1,7 @@
 /* The steps of a run.  If the model supports it, one step is begun ahead of the
  * one that is reported.  Steps end in order, each with a row of the log. */
-#ifndef CKRUN_STEPS_H
-#define CKRUN_STEPS_H
+#ifndef RUNTIME_CKRUN_STEPS_H
+#define RUNTIME_CKRUN_STEPS_H
 
 #include "runtime/ckrun/ckrun_options.h"
 #include "runtime/data/data.h"

@@ -1,6 +1,6 @@
 /* CSV files of numbers as arrays. */
-#ifndef CKR_CSV_H
-#define CKR_CSV_H
+#ifndef RUNTIME_DATA_CSV_H
+#define RUNTIME_DATA_CSV_H
 
 #include "runtime/file/array.h"
 

@@ -1,6 +1,6 @@
 /* Grouping of the columns of a CSV file into arrays. */
-#ifndef CKR_CSV_TABLE_H
-#define CKR_CSV_TABLE_H
+#ifndef RUNTIME_DATA_CSV_TABLE_H
+#define RUNTIME_DATA_CSV_TABLE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* Tokenizer of CSV files: one field after the other. */
-#ifndef CKR_CSV_TEXT_H
-#define CKR_CSV_TEXT_H
+#ifndef RUNTIME_DATA_CSV_TEXT_H
+#define RUNTIME_DATA_CSV_TEXT_H
 
 #include <stdbool.h>
 

@@ -1,6 +1,6 @@
 /* Feeding the inputs of a model, step by step. */
-#ifndef CKR_DATA_H
-#define CKR_DATA_H
+#ifndef RUNTIME_DATA_DATA_H
+#define RUNTIME_DATA_DATA_H
 
 #include "runtime/ckr.h"
 #include "runtime/data/pair.h"

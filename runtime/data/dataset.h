@@ -1,8 +1,8 @@
 /* A dataset of several files.  A column holds the rows of all arrays of one
  * name, in the order of the files.  A file with new names adds columns.  A file
  * with known names is a shard: it has the same names, types and row shapes. */
-#ifndef CKR_DATASET_H
-#define CKR_DATASET_H
+#ifndef RUNTIME_DATA_DATASET_H
+#define RUNTIME_DATA_DATASET_H
 
 #include "runtime/file/array.h"
 

@@ -1,6 +1,6 @@
 /* Lists of images: files called *.lst, of lines "PATH LABEL". */
-#ifndef CKR_IMAGES_H
-#define CKR_IMAGES_H
+#ifndef RUNTIME_DATA_IMAGES_H
+#define RUNTIME_DATA_IMAGES_H
 
 #include "runtime/file/array.h"
 

@@ -1,7 +1,7 @@
 /* Matching of inputs with arrays, by names, shapes and kinds alone: no file
  * contents are read here. */
-#ifndef CKR_PAIR_H
-#define CKR_PAIR_H
+#ifndef RUNTIME_DATA_PAIR_H
+#define RUNTIME_DATA_PAIR_H
 
 #include <stdio.h>
 

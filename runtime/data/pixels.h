@@ -1,7 +1,7 @@
 /* 8-bit pixels as float inputs of a model: scaled, and transposed from one
  * layout to the other. */
-#ifndef CKR_PIXELS_H
-#define CKR_PIXELS_H
+#ifndef RUNTIME_DATA_PIXELS_H
+#define RUNTIME_DATA_PIXELS_H
 
 #include <stddef.h>
 

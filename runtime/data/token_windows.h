@@ -1,6 +1,6 @@
 /* Windows of a stream of tokens, sampled without replacement. */
-#ifndef CKR_WINDOWS_H
-#define CKR_WINDOWS_H
+#ifndef RUNTIME_DATA_TOKEN_WINDOWS_H
+#define RUNTIME_DATA_TOKEN_WINDOWS_H
 
 #include "runtime/data/dataset.h"
 

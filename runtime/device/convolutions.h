@@ -1,6 +1,6 @@
 /* Convolutions on a GPU, by cuDNN if it is available. */
-#ifndef CKR_CONVOLUTIONS_H
-#define CKR_CONVOLUTIONS_H
+#ifndef RUNTIME_DEVICE_CONVOLUTIONS_H
+#define RUNTIME_DEVICE_CONVOLUTIONS_H
 
 #include "runtime/device/device.h"
 #include "runtime/device/engine.h"

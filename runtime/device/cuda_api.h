@@ -2,8 +2,8 @@
  * for a GPU is opened: a build needs no header of theirs, and one libckr serves
  * machines with and without a GPU.  Numbers are those of their binary
  * interfaces. */
-#ifndef CKR_CUDA_API_H
-#define CKR_CUDA_API_H
+#ifndef RUNTIME_DEVICE_CUDA_API_H
+#define RUNTIME_DEVICE_CUDA_API_H
 
 #include <stddef.h>
 #include <stdint.h>

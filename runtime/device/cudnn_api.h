@@ -7,8 +7,8 @@
  * engine whether it gives the same bits in every run.  Numbers are its binary
  * interface's.
  */
-#ifndef CKR_CUDNN_API_H
-#define CKR_CUDNN_API_H
+#ifndef RUNTIME_DEVICE_CUDNN_API_H
+#define RUNTIME_DEVICE_CUDNN_API_H
 
 #include "runtime/device/cuda_api.h"
 

@@ -6,8 +6,8 @@
  * wait for them.  The asynchronous copies do not wait.  Their host memory is of
  * alloc_pinned; it is not touched before an event behind the copy has come.
  */
-#ifndef CKR_DEVICE_H
-#define CKR_DEVICE_H
+#ifndef RUNTIME_DEVICE_DEVICE_H
+#define RUNTIME_DEVICE_DEVICE_H
 
 #include "runtime/base/err.h"
 #include "runtime/base/mem.h"

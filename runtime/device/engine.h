@@ -1,6 +1,6 @@
 /* One convolution, executed by cuDNN. */
-#ifndef CKR_ENGINE_H
-#define CKR_ENGINE_H
+#ifndef RUNTIME_DEVICE_ENGINE_H
+#define RUNTIME_DEVICE_ENGINE_H
 
 #include <stdbool.h>
 

@@ -1,6 +1,6 @@
 /* Internals of the GPU device, shared by the files of this folder. */
-#ifndef CKR_GPU_H
-#define CKR_GPU_H
+#ifndef RUNTIME_DEVICE_GPU_H
+#define RUNTIME_DEVICE_GPU_H
 
 #include "runtime/base/dtype.h"
 #include "runtime/device/cuda_api.h"

@@ -1,8 +1,8 @@
 /* Declarations of NCCL, which is loaded when GPUs of several processes train
  * one model: a build needs no header of it.  Numbers are those of its binary
  * interface, of 2.10 and later. */
-#ifndef CKR_NCCL_API_H
-#define CKR_NCCL_API_H
+#ifndef RUNTIME_DEVICE_NCCL_API_H
+#define RUNTIME_DEVICE_NCCL_API_H
 
 #include <stddef.h>
 

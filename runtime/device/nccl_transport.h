@@ -10,8 +10,8 @@
  * A failure is the device's first error.
  *
  * Knows: bytes and GPUs.  Must not know: who the processes are. */
-#ifndef CKR_NCCL_TRANSPORT_H
-#define CKR_NCCL_TRANSPORT_H
+#ifndef RUNTIME_DEVICE_NCCL_TRANSPORT_H
+#define RUNTIME_DEVICE_NCCL_TRANSPORT_H
 
 #include "runtime/device/device.h"
 #include "runtime/device/nccl_api.h"

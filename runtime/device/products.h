@@ -1,6 +1,6 @@
 /* Matrix products on a GPU, by cuBLASLt. */
-#ifndef CKR_PRODUCTS_H
-#define CKR_PRODUCTS_H
+#ifndef RUNTIME_DEVICE_PRODUCTS_H
+#define RUNTIME_DEVICE_PRODUCTS_H
 
 #include "runtime/device/cuda_api.h"
 #include "runtime/device/device.h"

@@ -2,8 +2,8 @@
  * Contents are read on demand, in pieces, never mapped: a file that shrinks
  * meanwhile is an error, not a signal.  Compressed arrays are inflated once,
  * into an unnamed file. */
-#ifndef CKR_ARRAY_H
-#define CKR_ARRAY_H
+#ifndef RUNTIME_FILE_ARRAY_H
+#define RUNTIME_FILE_ARRAY_H
 
 #include "runtime/base/dtype.h"
 #include "runtime/base/err.h"

@@ -1,6 +1,6 @@
 /* Files that appear whole or not at all, and complete reads and writes. */
-#ifndef CKR_FILE_H
-#define CKR_FILE_H
+#ifndef RUNTIME_FILE_FILE_H
+#define RUNTIME_FILE_FILE_H
 
 #include <stdint.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* Mapping of array names that differ from the expected ones by a prefix. */
-#ifndef CKR_NAMES_H
-#define CKR_NAMES_H
+#ifndef RUNTIME_FILE_NAMES_H
+#define RUNTIME_FILE_NAMES_H
 
 #include "runtime/file/array.h"
 

@@ -1,6 +1,6 @@
 /* Deflated pieces of a file (RFC 1951), and unnamed files. */
-#ifndef CKR_PACKED_H
-#define CKR_PACKED_H
+#ifndef RUNTIME_FILE_PACKED_H
+#define RUNTIME_FILE_PACKED_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* adapter_config.json of PEFT: which modules have an adapter, and its scale. */
-#ifndef CKR_PEFT_H
-#define CKR_PEFT_H
+#ifndef RUNTIME_FILE_PEFT_H
+#define RUNTIME_FILE_PEFT_H
 
 #include "runtime/base/err.h"
 

@@ -1,8 +1,8 @@
 /* Image files as 8-bit pixels: binary PGM and PPM, and PNG and JPEG if their
  * libraries were found at build time.  Pixels are those of the file: profiles,
  * gamma and orientation are ignored. */
-#ifndef CKR_IMAGE_H
-#define CKR_IMAGE_H
+#ifndef RUNTIME_IMAGE_IMAGE_H
+#define RUNTIME_IMAGE_IMAGE_H
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* Tensor files that all processes of a run read or write, and gathering of
  * tensors that are sharded over processes. */
-#ifndef CKR_FILES_H
-#define CKR_FILES_H
+#ifndef RUNTIME_MODEL_FILES_H
+#define RUNTIME_MODEL_FILES_H
 
 #include "runtime/ranks/chunked_comm.h"
 #include "runtime/model/rt.h"

@@ -1,7 +1,7 @@
 /* A context in a run of several processes: every process makes all calls. In a
  * run of one process these functions do nothing. */
-#ifndef CKR_PEERS_H
-#define CKR_PEERS_H
+#ifndef RUNTIME_MODEL_PEERS_H
+#define RUNTIME_MODEL_PEERS_H
 
 #include "runtime/model/rt.h"
 #include "runtime/team/process_group.h"

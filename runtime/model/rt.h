@@ -1,6 +1,6 @@
 /* Internals of a context, shared by the files of libckr. */
-#ifndef CKR_RT_H
-#define CKR_RT_H
+#ifndef RUNTIME_MODEL_RT_H
+#define RUNTIME_MODEL_RT_H
 
 #include "runtime/file/array.h"
 #include "runtime/ckr_abi.h"

@@ -1,6 +1,6 @@
 /* Collectives between ranks in separate processes, chunk by chunk. */
-#ifndef CKR_CHUNKED_COMM_H
-#define CKR_CHUNKED_COMM_H
+#ifndef RUNTIME_RANKS_CHUNKED_COMM_H
+#define RUNTIME_RANKS_CHUNKED_COMM_H
 
 #include "runtime/ranks/comm.h"
 #include "runtime/team/process_group.h"

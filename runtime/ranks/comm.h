@@ -1,6 +1,6 @@
 /* Collectives between ranks. */
-#ifndef CKR_COMM_H
-#define CKR_COMM_H
+#ifndef RUNTIME_RANKS_COMM_H
+#define RUNTIME_RANKS_COMM_H
 
 #include "runtime/ranks/pieces.h"
 

@@ -6,8 +6,8 @@
  * once.
  *
  * Knows: nothing of GPUs. */
-#ifndef CKR_COPY_SCHEDULE_H
-#define CKR_COPY_SCHEDULE_H
+#ifndef RUNTIME_RANKS_COPY_SCHEDULE_H
+#define RUNTIME_RANKS_COPY_SCHEDULE_H
 
 #include "runtime/ranks/comm.h"
 

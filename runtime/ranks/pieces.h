@@ -1,6 +1,6 @@
 /* Whole tensors and the pieces of them that ranks hold. */
-#ifndef CKR_PIECES_H
-#define CKR_PIECES_H
+#ifndef RUNTIME_RANKS_PIECES_H
+#define RUNTIME_RANKS_PIECES_H
 
 #include <stdbool.h>
 

@@ -3,8 +3,8 @@
  *
  * Every function is called at the same place of a program by all ranks.
  */
-#ifndef CKR_TRANSFERS_H
-#define CKR_TRANSFERS_H
+#ifndef RUNTIME_RANKS_TRANSFERS_H
+#define RUNTIME_RANKS_TRANSFERS_H
 
 #include "runtime/device/nccl_transport.h"
 #include "runtime/ranks/chunked_comm.h"

@@ -1,6 +1,6 @@
 /* Shell-like patterns on names. */
-#ifndef CKR_GLOB_H
-#define CKR_GLOB_H
+#ifndef RUNTIME_SUPPORT_GLOB_H
+#define RUNTIME_SUPPORT_GLOB_H
 
 #include <stdbool.h>
 

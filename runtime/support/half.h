@@ -1,7 +1,7 @@
 /* 16-bit floats as bit patterns.  Rounding is to nearest, ties to even; NaN
  * stays NaN with the upper bits of its payload. */
-#ifndef CKR_SUPPORT_HALF_H
-#define CKR_SUPPORT_HALF_H
+#ifndef RUNTIME_SUPPORT_HALF_H
+#define RUNTIME_SUPPORT_HALF_H
 
 #include <stdint.h>
 

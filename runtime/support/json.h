@@ -3,8 +3,8 @@
  * Every function skips blanks first and says whether what it names was there;
  * then it is behind it.
  */
-#ifndef CKR_JSON_H
-#define CKR_JSON_H
+#ifndef RUNTIME_SUPPORT_JSON_H
+#define RUNTIME_SUPPORT_JSON_H
 
 #include <stdbool.h>
 #include <stddef.h>

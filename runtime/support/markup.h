@@ -1,7 +1,7 @@
 /* HTML pages and SVG charts: escaped text, the head and style of a page,
  * axes. */
-#ifndef CKR_MARKUP_H
-#define CKR_MARKUP_H
+#ifndef RUNTIME_SUPPORT_MARKUP_H
+#define RUNTIME_SUPPORT_MARKUP_H
 
 #include <stdio.h>
 

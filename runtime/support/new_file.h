@@ -2,8 +2,8 @@
  * name, or one beside its place: where the file system cannot do without, and
  * where nothing but a rename shall be left to fail.  What returns false has
  * set errno. */
-#ifndef CKR_NEW_FILE_H
-#define CKR_NEW_FILE_H
+#ifndef RUNTIME_SUPPORT_NEW_FILE_H
+#define RUNTIME_SUPPORT_NEW_FILE_H
 
 #include <stdbool.h>
 

@@ -1,5 +1,5 @@
-#ifndef CKR_NOW_H
-#define CKR_NOW_H
+#ifndef RUNTIME_SUPPORT_NOW_H
+#define RUNTIME_SUPPORT_NOW_H
 
 /* Seconds since some time before the program started; nobody sets this clock
  * back. */

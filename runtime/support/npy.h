@@ -1,8 +1,8 @@
 /* The header of .npy files: "\x93NUMPY", version, length, and a dictionary of
  * Python as text,
  *	{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), } */
-#ifndef CKR_NPY_H
-#define CKR_NPY_H
+#ifndef RUNTIME_SUPPORT_NPY_H
+#define RUNTIME_SUPPORT_NPY_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* Parsing of numbers in options, and formatting of byte counts. */
-#ifndef CKR_NUMBER_H
-#define CKR_NUMBER_H
+#ifndef RUNTIME_SUPPORT_NUMBER_H
+#define RUNTIME_SUPPORT_NUMBER_H
 
 #include <stdbool.h>
 #include <stdint.h>

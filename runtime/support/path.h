@@ -1,6 +1,6 @@
 /* File names. */
-#ifndef CKR_PATH_H
-#define CKR_PATH_H
+#ifndef RUNTIME_SUPPORT_PATH_H
+#define RUNTIME_SUPPORT_PATH_H
 
 #include <stdbool.h>
 #include <stddef.h>

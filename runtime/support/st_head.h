@@ -1,7 +1,7 @@
 /* The header of a safetensors file: 8 bytes with its length, and an object of
  * JSON with a member per tensor. */
-#ifndef CKR_ST_HEAD_H
-#define CKR_ST_HEAD_H
+#ifndef RUNTIME_SUPPORT_ST_HEAD_H
+#define RUNTIME_SUPPORT_ST_HEAD_H
 
 #include <stdbool.h>
 #include <stddef.h>

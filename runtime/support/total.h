@@ -1,8 +1,8 @@
 /* The loss of a data set from values of its batches: a formula in postfix form,
  * with the same numbering in ckc, which finds it, and in libckr, which
  * evaluates it over all batches. */
-#ifndef CKR_TOTAL_H
-#define CKR_TOTAL_H
+#ifndef RUNTIME_SUPPORT_TOTAL_H
+#define RUNTIME_SUPPORT_TOTAL_H
 
 enum total_op {
 	/* operands; of a batch: a scalar */

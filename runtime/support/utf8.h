@@ -1,6 +1,6 @@
 /* UTF-8 validation, and text as a string of JSON. */
-#ifndef CKR_UTF8_H
-#define CKR_UTF8_H
+#ifndef RUNTIME_SUPPORT_UTF8_H
+#define RUNTIME_SUPPORT_UTF8_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* Heartbeat: a thread increments a word of shared memory, by which the other
  * processes of the machine see that this one runs. */
-#ifndef CKR_HEARTBEAT_H
-#define CKR_HEARTBEAT_H
+#ifndef RUNTIME_TEAM_HEARTBEAT_H
+#define RUNTIME_TEAM_HEARTBEAT_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* Internals of a process group, shared by the files of this folder. */
-#ifndef CKR_TEAM_INSIDE_H
-#define CKR_TEAM_INSIDE_H
+#ifndef RUNTIME_TEAM_INSIDE_H
+#define RUNTIME_TEAM_INSIDE_H
 
 #include "runtime/team/heartbeat.h"
 #include "runtime/team/process_group.h"

@@ -1,8 +1,8 @@
 /* How this process was started: alone, or by a launcher as one of several.
  *
  * Knows: what launchers put into the environment. */
-#ifndef CKR_LAUNCH_H
-#define CKR_LAUNCH_H
+#ifndef RUNTIME_TEAM_LAUNCH_H
+#define RUNTIME_TEAM_LAUNCH_H
 
 #include <stdbool.h>
 #include <stdint.h>

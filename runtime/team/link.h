@@ -14,8 +14,8 @@
  *
  * Knows: nothing of models.
  */
-#ifndef CKR_LINK_H
-#define CKR_LINK_H
+#ifndef RUNTIME_TEAM_LINK_H
+#define RUNTIME_TEAM_LINK_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -6,8 +6,8 @@
  * begun and not done is the group's only transfer: others wait until then.
  *
  * Knows: bytes and messages.  Must not know: models. */
-#ifndef CKR_PROCESS_GROUP_H
-#define CKR_PROCESS_GROUP_H
+#ifndef RUNTIME_TEAM_PROCESS_GROUP_H
+#define RUNTIME_TEAM_PROCESS_GROUP_H
 
 #include "runtime/base/err.h"
 #include "runtime/team/link.h"

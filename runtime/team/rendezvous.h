@@ -1,7 +1,7 @@
 /* Rendezvous: connects all processes of a run, which only know the address of
  * the first one. */
-#ifndef CKR_RENDEZVOUS_H
-#define CKR_RENDEZVOUS_H
+#ifndef RUNTIME_TEAM_RENDEZVOUS_H
+#define RUNTIME_TEAM_RENDEZVOUS_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* Socket connections between all processes, as a link of link.h, for launchers
  * without MPI such as torchrun. */
-#ifndef CKR_SOCKET_H
-#define CKR_SOCKET_H
+#ifndef RUNTIME_TEAM_SOCKET_H
+#define RUNTIME_TEAM_SOCKET_H
 
 #include "runtime/team/link.h"
 

@@ -1,6 +1,6 @@
 /* What a library of convolutions would compute: ckr_env.conv. */
-#ifndef TEST_BLOCKED_H
-#define TEST_BLOCKED_H
+#ifndef TESTS_CODEGEN_BLOCKED_H
+#define TESTS_CODEGEN_BLOCKED_H
 
 #include "runtime/ckr_abi.h"
 

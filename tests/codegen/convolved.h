@@ -1,6 +1,6 @@
 /* What a library of convolutions for GPUs would compute: ckr_env.convolve. */
-#ifndef TEST_CONVOLVED_H
-#define TEST_CONVOLVED_H
+#ifndef TESTS_CODEGEN_CONVOLVED_H
+#define TESTS_CODEGEN_CONVOLVED_H
 
 #include "runtime/ckr_abi.h"
 

@@ -11,6 +11,7 @@
   by ckr.h alone
   * no folder has more than 25 files beside each other, no file more than 520 lines
   * every header compiles alone, and so does what generated C takes along (TEXTS)
+  * the include guard of a header is its path: codegen/cpu/tile.h has CODEGEN_CPU_TILE_H
   * only the driver exits; only ilp.c sees GLPK; only the frontend sees protobuf; nobody runs a
   shell
   * what is true of an op stands in its row of ir/ops.h: places that tell ops apart by name do not
@@ -103,6 +104,9 @@ ONLY_IN = {  # pattern: who may
 
 # What generated C takes along stands in one folder there.
 TEXTS = ("codegen/cpu/kernels", "codegen/cpu/units", "codegen/rules/kernels", "runtime")
+
+# These are installed, or read by name: their guards go by that name.
+PUBLISHED = {"runtime/ckr.h": "CKR_H", "runtime/ckr_abi.h": "CKR_ABI_H"}
 
 # Places that tell ops apart by name: at most how many, and why they are no property of a row.
 BY_NAME = re.compile(r"\bcase OP_(?!##)|[!=]= OP_(?!NONE\b|COUNT\b)")
@@ -367,6 +371,22 @@ def check_text(root, path, cc, faults):
         )
 
 
+def check_guards(root, faults):
+    for folder in (*FOLDERS, "tests"):
+        for base, _, files in os.walk(os.path.join(root, folder)):
+            for name in sorted(files):
+                if not name.endswith((".h", ".cuh")):
+                    continue
+                path = os.path.relpath(os.path.join(base, name), root)
+                with open(os.path.join(base, name), encoding="utf-8") as f:
+                    text = f.read()
+                # Tables have none: their readers include them several times.
+                m = re.search(r"^#ifndef (\w+)\n#define \1\n", text, re.M)
+                guard = PUBLISHED.get(path, re.sub(r"\W", "_", path).upper())
+                if m and m.group(1) != guard:
+                    faults.append(f"{path}: include guard {m.group(1)}, expected {guard}")
+
+
 def check_crowds(root, faults):
     for folder in FOLDERS:
         for base, _, files in os.walk(os.path.join(root, folder)):
@@ -414,6 +434,7 @@ def main():
             and not needs_generated(root, path)
         ):
             check_header(root, path, cc, faults)
+    check_guards(root, faults)
     check_crowds(root, faults)
     check_scripts(root, faults)
     print("\n".join(faults[:60]))

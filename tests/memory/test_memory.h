@@ -1,5 +1,5 @@
-#ifndef TESTS_MEMORY_H
-#define TESTS_MEMORY_H
+#ifndef TESTS_MEMORY_TEST_MEMORY_H
+#define TESTS_MEMORY_TEST_MEMORY_H
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* Adafactor. */
-#ifndef CKR_ADAFACTOR_H
-#define CKR_ADAFACTOR_H
+#ifndef CODEGEN_CPU_KERNELS_ADAFACTOR_H
+#define CODEGEN_CPU_KERNELS_ADAFACTOR_H
 
 #include "half_update.h"
 

@@ -1,6 +1,6 @@
 /* Attention in blocks of query rows. */
-#ifndef CKR_ATTENTION_H
-#define CKR_ATTENTION_H
+#ifndef CODEGEN_CPU_KERNELS_ATTENTION_H
+#define CODEGEN_CPU_KERNELS_ATTENTION_H
 
 #include "cpu.h"
 

@@ -1,6 +1,6 @@
 /* The gradient of attention. */
-#ifndef CKR_ATTENTION_GRAD_H
-#define CKR_ATTENTION_GRAD_H
+#ifndef CODEGEN_CPU_KERNELS_ATTENTION_GRAD_H
+#define CODEGEN_CPU_KERNELS_ATTENTION_GRAD_H
 
 #include "attention.h"
 

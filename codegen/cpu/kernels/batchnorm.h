@@ -1,6 +1,6 @@
 /* Batch normalisation: x is [images, channels, size]. */
-#ifndef CKR_BATCHNORM_H
-#define CKR_BATCHNORM_H
+#ifndef CODEGEN_CPU_KERNELS_BATCHNORM_H
+#define CODEGEN_CPU_KERNELS_BATCHNORM_H
 
 #include "cpu.h"
 

@@ -1,6 +1,6 @@
 /* The last product and its loss, in chunks of rows. */
-#ifndef CKR_CLASSIFIER_H
-#define CKR_CLASSIFIER_H
+#ifndef CODEGEN_CPU_KERNELS_CLASSIFIER_H
+#define CODEGEN_CPU_KERNELS_CLASSIFIER_H
 
 #include "labels.h"
 

@@ -1,6 +1,6 @@
 /* Convolutions as products over unfolded patches. */
-#ifndef CKR_CONV_H
-#define CKR_CONV_H
+#ifndef CODEGEN_CPU_KERNELS_CONV_H
+#define CODEGEN_CPU_KERNELS_CONV_H
 
 #include "cpu.h"
 

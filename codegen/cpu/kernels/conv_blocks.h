@@ -1,6 +1,6 @@
 /* Convolutions by a library that wants channels in blocks. */
-#ifndef CKR_CONV_BLOCKS_H
-#define CKR_CONV_BLOCKS_H
+#ifndef CODEGEN_CPU_KERNELS_CONV_BLOCKS_H
+#define CODEGEN_CPU_KERNELS_CONV_BLOCKS_H
 
 #include "conv.h"
 

@@ -1,8 +1,8 @@
 /* What kernels share on the CPU: threads, faults, lists, sums of a fixed
  * shape.
  */
-#ifndef CKR_CPU_H
-#define CKR_CPU_H
+#ifndef CODEGEN_CPU_KERNELS_CPU_H
+#define CODEGEN_CPU_KERNELS_CPU_H
 
 #include "ckr_abi.h"
 

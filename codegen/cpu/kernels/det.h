@@ -1,6 +1,6 @@
 /* Determinants of square matrices. */
-#ifndef CKR_DET_H
-#define CKR_DET_H
+#ifndef CODEGEN_CPU_KERNELS_DET_H
+#define CODEGEN_CPU_KERNELS_DET_H
 
 #include "cpu.h"
 

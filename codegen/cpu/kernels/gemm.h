@@ -1,6 +1,6 @@
 /* What surrounds matrix products. */
-#ifndef CKR_GEMM_H
-#define CKR_GEMM_H
+#ifndef CODEGEN_CPU_KERNELS_GEMM_H
+#define CODEGEN_CPU_KERNELS_GEMM_H
 
 #include "cpu.h"
 

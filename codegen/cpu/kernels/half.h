@@ -1,6 +1,6 @@
 /* 16-bit floats in memory, float32 in arithmetic: conversions of runs. */
-#ifndef CKR_HALF_H
-#define CKR_HALF_H
+#ifndef CODEGEN_CPU_KERNELS_HALF_H
+#define CODEGEN_CPU_KERNELS_HALF_H
 
 #include "cpu.h"
 #include "arith.h"

@@ -1,6 +1,6 @@
 /* Optimizer steps of 16-bit parameters and states. */
-#ifndef CKR_HALF_UPDATE_H
-#define CKR_HALF_UPDATE_H
+#ifndef CODEGEN_CPU_KERNELS_HALF_UPDATE_H
+#define CODEGEN_CPU_KERNELS_HALF_UPDATE_H
 
 #include "cpu.h"
 

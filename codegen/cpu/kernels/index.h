@@ -1,6 +1,6 @@
 /* Indexing and data movement by index. */
-#ifndef CKR_INDEX_H
-#define CKR_INDEX_H
+#ifndef CODEGEN_CPU_KERNELS_INDEX_H
+#define CODEGEN_CPU_KERNELS_INDEX_H
 
 #include "cpu.h"
 

@@ -1,6 +1,6 @@
 /* Labels of losses. */
-#ifndef CKR_LABELS_H
-#define CKR_LABELS_H
+#ifndef CODEGEN_CPU_KERNELS_LABELS_H
+#define CODEGEN_CPU_KERNELS_LABELS_H
 
 #include "cpu.h"
 

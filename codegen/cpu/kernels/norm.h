@@ -1,6 +1,6 @@
 /* Layer and RMS normalisation: x is [rows, n]. */
-#ifndef CKR_NORM_H
-#define CKR_NORM_H
+#ifndef CODEGEN_CPU_KERNELS_NORM_H
+#define CODEGEN_CPU_KERNELS_NORM_H
 
 #include "cpu.h"
 

@@ -1,6 +1,6 @@
 /* Pools and resampling. */
-#ifndef CKR_POOL_H
-#define CKR_POOL_H
+#ifndef CODEGEN_CPU_KERNELS_POOL_H
+#define CODEGEN_CPU_KERNELS_POOL_H
 
 #include "cpu.h"
 #include "windows.h"

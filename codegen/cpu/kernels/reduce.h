@@ -1,6 +1,6 @@
 /* Reductions of float32: x is [outer, n, inner], over n. */
-#ifndef CKR_REDUCE_H
-#define CKR_REDUCE_H
+#ifndef CODEGEN_CPU_KERNELS_REDUCE_H
+#define CODEGEN_CPU_KERNELS_REDUCE_H
 
 #include "cpu.h"
 

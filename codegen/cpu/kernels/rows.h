@@ -1,6 +1,6 @@
 /* Softmax and cross entropy: x is [outer, n, inner], over n. */
-#ifndef CKR_ROWS_H
-#define CKR_ROWS_H
+#ifndef CODEGEN_CPU_KERNELS_ROWS_H
+#define CODEGEN_CPU_KERNELS_ROWS_H
 
 #include "labels.h"
 

@@ -1,6 +1,6 @@
 /* Sampling at the positions of a grid. */
-#ifndef CKR_SAMPLE_H
-#define CKR_SAMPLE_H
+#ifndef CODEGEN_CPU_KERNELS_SAMPLE_H
+#define CODEGEN_CPU_KERNELS_SAMPLE_H
 
 #include "cpu.h"
 #include "spots.h"

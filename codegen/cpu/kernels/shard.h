@@ -1,6 +1,6 @@
 /* A rank that holds a piece of a table or of the classes. */
-#ifndef CKR_SHARD_H
-#define CKR_SHARD_H
+#ifndef CODEGEN_CPU_KERNELS_SHARD_H
+#define CODEGEN_CPU_KERNELS_SHARD_H
 
 #include "labels.h"
 #include "places.h"

@@ -1,5 +1,5 @@
-#ifndef CKR_SUMS_H
-#define CKR_SUMS_H
+#ifndef CODEGEN_CPU_KERNELS_SUMS_H
+#define CODEGEN_CPU_KERNELS_SUMS_H
 
 #include "cpu.h"
 #include "arith.h"

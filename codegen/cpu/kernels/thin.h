@@ -1,6 +1,6 @@
 /* Convolutions of one input channel per group. */
-#ifndef CKR_THIN_H
-#define CKR_THIN_H
+#ifndef CODEGEN_CPU_KERNELS_THIN_H
+#define CODEGEN_CPU_KERNELS_THIN_H
 
 #include "conv.h"
 

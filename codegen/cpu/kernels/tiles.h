@@ -1,6 +1,6 @@
 /* Matrix products of 16-bit floats, tile by tile. */
-#ifndef CKR_TILES_H
-#define CKR_TILES_H
+#ifndef CODEGEN_CPU_KERNELS_TILES_H
+#define CODEGEN_CPU_KERNELS_TILES_H
 
 #include "cpu.h"
 

@@ -1,6 +1,6 @@
 /* Optimizer steps, accumulation, gradient norm. */
-#ifndef CKR_UPDATE_H
-#define CKR_UPDATE_H
+#ifndef CODEGEN_CPU_KERNELS_UPDATE_H
+#define CODEGEN_CPU_KERNELS_UPDATE_H
 
 #include "cpu.h"
 

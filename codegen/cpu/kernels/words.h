@@ -1,6 +1,6 @@
 /* Random words in runs. */
-#ifndef CKR_WORDS_H
-#define CKR_WORDS_H
+#ifndef CODEGEN_CPU_KERNELS_WORDS_H
+#define CODEGEN_CPU_KERNELS_WORDS_H
 
 #include "cpu.h"
 #include "arith.h"

@@ -1,6 +1,6 @@
 /* Rows of scores: what is seen, masked and dropped. */
-#ifndef CKR_ATTENTION_ROWS_H
-#define CKR_ATTENTION_ROWS_H
+#ifndef CODEGEN_CPU_UNITS_ATTENTION_ROWS_H
+#define CODEGEN_CPU_UNITS_ATTENTION_ROWS_H
 
 #include "attention.h"
 #include "half.h"

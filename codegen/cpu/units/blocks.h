@@ -2,8 +2,8 @@
  * channels, as libraries of convolutions want them: [block][position][channel
  * of the block]; and the part of a convolution that one task computes.
  */
-#ifndef CKR_BLOCKS_H
-#define CKR_BLOCKS_H
+#ifndef CODEGEN_CPU_UNITS_BLOCKS_H
+#define CODEGEN_CPU_UNITS_BLOCKS_H
 
 #include "conv_blocks.h"
 

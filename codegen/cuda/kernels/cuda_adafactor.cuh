@@ -9,8 +9,8 @@
  * whole has, and is given the sums over ranks.  Elements are counted from the
  * beginning of the rank's part, of which it may have a stretch only.
  */
-#ifndef CKR_ADAFACTOR_H
-#define CKR_ADAFACTOR_H
+#ifndef CODEGEN_CUDA_KERNELS_CUDA_ADAFACTOR_CUH
+#define CODEGEN_CUDA_KERNELS_CUDA_ADAFACTOR_CUH
 
 enum { CKR_FACTOR_LONG = 64 };          /* a sum that many threads share */
 

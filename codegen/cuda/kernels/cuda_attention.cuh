@@ -6,8 +6,8 @@
  * (Dao et al., "FlashAttention", 2022): dk and dv in a loop over queries, dq
  * in one over keys, so that nothing is added atomically.
  */
-#ifndef CKR_ATTENTION_H
-#define CKR_ATTENTION_H
+#ifndef CODEGEN_CUDA_KERNELS_CUDA_ATTENTION_CUH
+#define CODEGEN_CUDA_KERNELS_CUDA_ATTENTION_CUH
 
 enum {
 	CKR_TILE = 32,                  /* queries and keys */

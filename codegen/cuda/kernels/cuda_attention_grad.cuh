@@ -1,6 +1,6 @@
 /* Gradients of attention in float32. */
-#ifndef CKR_ATTENTION_GRAD_H
-#define CKR_ATTENTION_GRAD_H
+#ifndef CODEGEN_CUDA_KERNELS_CUDA_ATTENTION_GRAD_CUH
+#define CODEGEN_CUDA_KERNELS_CUDA_ATTENTION_GRAD_CUH
 
 /* What probabilities of a row are computed again from: p = e^(s - m - z).
  * delta: do times o.  ORDER WORK. */

@@ -3,8 +3,8 @@
  * The elements of a channel are cut into parts by the extents; a block sums a
  * part, a thread puts the parts of a channel together in order.
  */
-#ifndef CKR_BATCHNORM_H
-#define CKR_BATCHNORM_H
+#ifndef CODEGEN_CUDA_KERNELS_CUDA_BATCHNORM_CUH
+#define CODEGEN_CUDA_KERNELS_CUDA_BATCHNORM_CUH
 
 enum {
 	CKR_BATCH_BLOCKS = 1024,        /* ORDER CUDA: work_batchnorm() */

@@ -5,8 +5,8 @@
  * place, and used up by the products for dx and dw.  They are of the type that
  * is multiplied, their statistics float32.  Sums over chunks are float32.
  */
-#ifndef CKR_CLASSIFIER_H
-#define CKR_CLASSIFIER_H
+#ifndef CODEGEN_CUDA_KERNELS_CUDA_CLASSIFIER_CUH
+#define CODEGEN_CUDA_KERNELS_CUDA_CLASSIFIER_CUH
 
 enum {
 	CKR_CLASSIFIER_HELD = 112 << 10,        /* bytes of a row that shared

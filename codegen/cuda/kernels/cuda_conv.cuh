@@ -3,8 +3,8 @@
  * patches; no two threads write to one place, sums have the order of channels
  * and taps.
  */
-#ifndef CKR_CONV_H
-#define CKR_CONV_H
+#ifndef CODEGEN_CUDA_KERNELS_CUDA_CONV_CUH
+#define CODEGEN_CUDA_KERNELS_CUDA_CONV_CUH
 
 struct ckr_conv {
 	int64_t images, group, cin, cout;       /* channels of one group */

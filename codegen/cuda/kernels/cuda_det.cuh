@@ -1,7 +1,7 @@
 /* Determinants and their gradients, in double since terms cancel: a thread for
  * each matrix, with room for two. */
-#ifndef CKR_DET_H
-#define CKR_DET_H
+#ifndef CODEGEN_CUDA_KERNELS_CUDA_DET_CUH
+#define CODEGEN_CUDA_KERNELS_CUDA_DET_CUH
 
 enum { CKR_DET_TASKS = 1 << 14 };       /* ORDER CUDA: work_det() */
 

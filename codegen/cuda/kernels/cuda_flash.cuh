@@ -4,8 +4,8 @@
  * shared memory, the next ones copied while the last ones are multiplied.
  * Scores and sums are float32, probabilities are rounded to be multiplied.
  */
-#ifndef CKR_FLASH_H
-#define CKR_FLASH_H
+#ifndef CODEGEN_CUDA_KERNELS_CUDA_FLASH_CUH
+#define CODEGEN_CUDA_KERNELS_CUDA_FLASH_CUH
 
 enum {
 	CKR_FLASH_ROWS = 64,

@@ -1,7 +1,7 @@
 /* Gradients of attention of 16-bit floats on tensor cores: dk and dv of 64
  * keys in a loop over queries, dq of 64 queries in one over keys. */
-#ifndef CKR_FLASH_GRAD_H
-#define CKR_FLASH_GRAD_H
+#ifndef CODEGEN_CUDA_KERNELS_CUDA_FLASH_GRAD_CUH
+#define CODEGEN_CUDA_KERNELS_CUDA_FLASH_GRAD_CUH
 
 /* Products to dropped probabilities, and dp to the adjoint of the scores:
  * columns of fragments are keys (KEYS 1) or queries, rows the others. */

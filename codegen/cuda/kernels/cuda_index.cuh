@@ -5,8 +5,8 @@
  * What launches is a template over the env, so that what a model does not call
  * is not compiled.
  */
-#ifndef CKR_INDEX_H
-#define CKR_INDEX_H
+#ifndef CODEGEN_CUDA_KERNELS_CUDA_INDEX_CUH
+#define CODEGEN_CUDA_KERNELS_CUDA_INDEX_CUH
 
 /* The statements with W a word of as many bytes as rows of `row` bytes are cut
  * into, where they begin at a and b. */

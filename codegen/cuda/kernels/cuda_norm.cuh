@@ -1,6 +1,6 @@
 /* Layer and RMS normalisation: x is [rows, n], a row a block's. */
-#ifndef CKR_NORM_H
-#define CKR_NORM_H
+#ifndef CODEGEN_CUDA_KERNELS_CUDA_NORM_CUH
+#define CODEGEN_CUDA_KERNELS_CUDA_NORM_CUH
 
 /* Types are those of the operands, which say them too. */
 struct ckr_norm {

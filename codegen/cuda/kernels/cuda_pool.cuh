@@ -1,7 +1,7 @@
 /* Pools: a thread per result; gradients are gathered, or added in the order of
  * the windows. */
-#ifndef CKR_POOL_H
-#define CKR_POOL_H
+#ifndef CODEGEN_CUDA_KERNELS_CUDA_POOL_CUH
+#define CODEGEN_CUDA_KERNELS_CUDA_POOL_CUH
 
 CKR_LANE int64_t
 ckr_volume(const int64_t *v)

@@ -4,8 +4,8 @@
  * lie decides only how it reads them.  What is long is cut into parts, whose
  * results a second kernel takes in order.
  */
-#ifndef CKR_REDUCE_H
-#define CKR_REDUCE_H
+#ifndef CODEGEN_CUDA_KERNELS_CUDA_REDUCE_CUH
+#define CODEGEN_CUDA_KERNELS_CUDA_REDUCE_CUH
 
 /* What is done, as a type, and in which one: float loses what is second order
  * of many factors close to 1. */

@@ -3,8 +3,8 @@
  * A row whose elements are neighbours is a block's (lines.cuh); one whose
  * elements lie apart is a thread's, next to others.
  */
-#ifndef CKR_ROWS_H
-#define CKR_ROWS_H
+#ifndef CODEGEN_CUDA_KERNELS_CUDA_ROWS_CUH
+#define CODEGEN_CUDA_KERNELS_CUDA_ROWS_CUH
 
 /* ---- softmax: x is [outer, n, inner], over n ---- */
 

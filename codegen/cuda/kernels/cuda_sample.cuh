@@ -1,8 +1,8 @@
 /* Sampling at the positions of a grid: forward and the gradient of the grid
  * have a thread for each point, the gradient of the data a warp for some
  * planes. */
-#ifndef CKR_SAMPLE_H
-#define CKR_SAMPLE_H
+#ifndef CODEGEN_CUDA_KERNELS_CUDA_SAMPLE_CUH
+#define CODEGEN_CUDA_KERNELS_CUDA_SAMPLE_CUH
 
 enum { CKR_SPOT_CHANNELS = 8 };         /* of a thread, of a warp */
 

@@ -1,8 +1,8 @@
 /* Sums at indices that may repeat: what goes to one place is added in the order
  * of the indices, so that no addition is atomic.
  */
-#ifndef CKR_SCATTER_H
-#define CKR_SCATTER_H
+#ifndef CODEGEN_CUDA_KERNELS_CUDA_SCATTER_CUH
+#define CODEGEN_CUDA_KERNELS_CUDA_SCATTER_CUH
 
 /* ---- rows ---- */
 

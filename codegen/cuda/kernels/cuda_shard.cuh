@@ -1,8 +1,8 @@
 /* Kernels of a rank that holds a piece of a table or of the classes.  Indices
  * and labels count in the whole.
  */
-#ifndef CKR_SHARD_H
-#define CKR_SHARD_H
+#ifndef CODEGEN_CUDA_KERNELS_CUDA_SHARD_CUH
+#define CODEGEN_CUDA_KERNELS_CUDA_SHARD_CUH
 
 /* y [rows, 3]: the largest of a row's x [rows, size], the sum of exponentials
  * relative to it, the label's x if the label is this rank's. */

@@ -1,6 +1,6 @@
 /* Sums of squares of many tensors: a block's tile each, then all tiles. */
-#ifndef CKR_SQUARES_H
-#define CKR_SQUARES_H
+#ifndef CODEGEN_CUDA_KERNELS_CUDA_SQUARES_CUH
+#define CODEGEN_CUDA_KERNELS_CUDA_SQUARES_CUH
 
 enum {
 	CKR_SQUARE_TILE = 1 << 16,      /* ORDER WORK */

@@ -4,8 +4,8 @@
  * 16-bit parameters and states are rounded at random, with the same halves of
  * words as there.  A task is eight elements, whose words are one Philox block.
  */
-#ifndef CKR_UPDATE_H
-#define CKR_UPDATE_H
+#ifndef CODEGEN_CUDA_KERNELS_CUDA_UPDATE_CUH
+#define CODEGEN_CUDA_KERNELS_CUDA_UPDATE_CUH
 
 /* How a rank's piece of a parameter lies in the whole: `size` of each stretch
  * of the dim that is cut, and `local` in all.  What is updated of it begins

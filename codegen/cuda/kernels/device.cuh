@@ -6,8 +6,8 @@
  * Sums have a shape that depends on extents alone; no float is added
  * atomically.
  */
-#ifndef CKR_DEVICE_H
-#define CKR_DEVICE_H
+#ifndef CODEGEN_CUDA_KERNELS_DEVICE_CUH
+#define CODEGEN_CUDA_KERNELS_DEVICE_CUH
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* What the run time asks: whether gradients are finite, and launches went well.
  */
-#ifndef CKR_FINITE_H
-#define CKR_FINITE_H
+#ifndef CODEGEN_CUDA_KERNELS_FINITE_CUH
+#define CODEGEN_CUDA_KERNELS_FINITE_CUH
 
 /* Elements of T with these bits of the exponent all set. */
 template <typename T> CKR_GLOBAL

@@ -4,8 +4,8 @@
  * How a row is shared out depends on its length alone, and so does the shape
  * of every sum; whether packs are read as vectors does not matter to it.
  */
-#ifndef CKR_LINES_H
-#define CKR_LINES_H
+#ifndef CODEGEN_CUDA_KERNELS_LINES_CUH
+#define CODEGEN_CUDA_KERNELS_LINES_CUH
 
 enum {
 	CKR_LINE_THREADS = 256,         /* of a row, at most */

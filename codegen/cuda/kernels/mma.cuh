@@ -4,8 +4,8 @@
  * Lane l of a warp has of the sum rows l / 4 and l / 4 + 8, columns l % 4 * 2
  * and the next; of the factors pairs along k likewise.
  */
-#ifndef CKR_MMA_H
-#define CKR_MMA_H
+#ifndef CODEGEN_CUDA_KERNELS_MMA_CUH
+#define CODEGEN_CUDA_KERNELS_MMA_CUH
 
 #ifdef __CUDA_EMULATED__
 

@@ -1,8 +1,8 @@
 /* Elements of a type that is known when the model is compiled, in float32;
  * random words one by one.
  */
-#ifndef CKR_TYPED_H
-#define CKR_TYPED_H
+#ifndef CODEGEN_CUDA_KERNELS_TYPED_CUH
+#define CODEGEN_CUDA_KERNELS_TYPED_CUH
 
 /* Types of the ABI as C++ types.  16-bit floats are their bits. */
 struct ckr_bf16 {

@@ -1,7 +1,7 @@
 /* Elements from one type to another, and out of gaps: for products whose
  * operands differ. */
-#ifndef CKR_WIDEN_H
-#define CKR_WIDEN_H
+#ifndef CODEGEN_CUDA_KERNELS_WIDEN_CUH
+#define CODEGEN_CUDA_KERNELS_WIDEN_CUH
 
 enum { CKR_WIDEN_PACK = 8 };
 

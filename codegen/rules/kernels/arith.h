@@ -6,8 +6,8 @@
  * above).  Polynomials: Chebyshev fits of our own, errors as noted (relative,
  * before rounding).
  */
-#ifndef CKR_ARITH_H
-#define CKR_ARITH_H
+#ifndef CODEGEN_RULES_KERNELS_ARITH_H
+#define CODEGEN_RULES_KERNELS_ARITH_H
 
 #include <math.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Gaussian elimination of small matrices. */
-#ifndef CKR_ELIMINATE_H
-#define CKR_ELIMINATE_H
+#ifndef CODEGEN_RULES_KERNELS_ELIMINATE_H
+#define CODEGEN_RULES_KERNELS_ELIMINATE_H
 
 /* Gaussian elimination of a [n, n] with pivots by column: below the diagonal,
  * or with b [n, n] beside it off the diagonal.  Returns the determinant; a and

@@ -1,6 +1,6 @@
 /* Which element is meant: positions in arrays, in padding, in pieces. */
-#ifndef CKR_PLACES_H
-#define CKR_PLACES_H
+#ifndef CODEGEN_RULES_KERNELS_PLACES_H
+#define CODEGEN_RULES_KERNELS_PLACES_H
 
 /* Position in x (dims dim, row-major) of element i of an array of dims idim,
  * its coordinate on the axis replaced by k. */

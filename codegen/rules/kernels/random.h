@@ -3,8 +3,8 @@
  * micro-batch, stream and the element's index alone, so that no mask need be
  * stored.
  */
-#ifndef CKR_RANDOM_H
-#define CKR_RANDOM_H
+#ifndef CODEGEN_RULES_KERNELS_RANDOM_H
+#define CODEGEN_RULES_KERNELS_RANDOM_H
 
 struct ckr_four {
 	uint32_t w[4];

@@ -1,6 +1,6 @@
 /* Where the numbers of a grid lie in the data. */
-#ifndef CKR_SPOTS_H
-#define CKR_SPOTS_H
+#ifndef CODEGEN_RULES_KERNELS_SPOTS_H
+#define CODEGEN_RULES_KERNELS_SPOTS_H
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* Windows of pools. */
-#ifndef CKR_WINDOWS_H
-#define CKR_WINDOWS_H
+#ifndef CODEGEN_RULES_KERNELS_WINDOWS_H
+#define CODEGEN_RULES_KERNELS_WINDOWS_H
 
 struct ckr_pool {
 	int64_t planes;

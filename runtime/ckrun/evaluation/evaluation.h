@@ -5,8 +5,8 @@
  * out     loss, accuracy, perplexity; predictions in a file
  * unaware of steps
  */
-#ifndef CKR_EVAL_ROOM_H
-#define CKR_EVAL_ROOM_H
+#ifndef RUNTIME_CKRUN_EVALUATION_EVALUATION_H
+#define RUNTIME_CKRUN_EVALUATION_EVALUATION_H
 
 #include "runtime/ckrun/ckrun_options.h"
 #include "runtime/ckrun/console.h"

@@ -1,6 +1,6 @@
 /* An SVG chart of one or two series of several runs over their steps. */
-#ifndef CKR_CHART_H
-#define CKR_CHART_H
+#ifndef RUNTIME_CKRUN_RUN_REPORT_CHART_H
+#define RUNTIME_CKRUN_RUN_REPORT_CHART_H
 
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /* The log of a run, row by row. */
-#ifndef CKR_HISTORY_H
-#define CKR_HISTORY_H
+#ifndef RUNTIME_CKRUN_RUN_REPORT_HISTORY_H
+#define RUNTIME_CKRUN_RUN_REPORT_HISTORY_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -5,8 +5,8 @@
  *         nothing loaded from elsewhere, no script
  * unaware of models and of training
  */
-#ifndef CKR_REPORT_ROOM_H
-#define CKR_REPORT_ROOM_H
+#ifndef RUNTIME_CKRUN_RUN_REPORT_RUN_REPORT_H
+#define RUNTIME_CKRUN_RUN_REPORT_RUN_REPORT_H
 
 #include <stdio.h>
 
