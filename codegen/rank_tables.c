@@ -120,7 +120,7 @@ rank_tables_split(const struct rank_tables *r, Arena *a, const Val *v)
 const char *
 rank_tables_shard(const struct rank_tables *r, Arena *a, const Val *v)
 {
-	return v->shard ? arena_printf(a, "piece[%d]", find_rank_shape(r,
+	return v->shard ? arena_printf(a, "shard_of[%d]", find_rank_shape(r,
 	                               &v->shard->shape)) : "NULL";
 }
 
@@ -128,10 +128,10 @@ static void
 emit_split(struct out *o, const Split *s)
 {
 	if (s->kind == SPLIT_PARTIAL) {
-		out_put(o, "\t{ CKR_SUMMAND, 0, 0, 0, 1, {0} },\n");
+		out_put(o, "\t{ CKR_PARTIAL, 0, 0, 0, 1, {0} },\n");
 		return;
 	}
-	out_put(o, "\t{ CKR_CUT, %d, %d, %d, %" PRId64 ", {", s->axis,
+	out_put(o, "\t{ CKR_SHARD, %d, %d, %d, %" PRId64 ", {", s->axis,
 	        s->first_axis, s->nsegment, s->replication);
 	for (int k = 0; k < s->nsegment; k++)
 		out_put(o, "%s%" PRId64, k ? ", " : " ", s->segment[k]);
@@ -141,7 +141,7 @@ emit_split(struct out *o, const Split *s)
 static void
 emit_shard_shapes(struct out *o, const struct rank_tables *r)
 {
-	out_put(o, "\nstatic const int64_t piece[][CKR_MAX_RANK] = {\n");
+	out_put(o, "\nstatic const int64_t shard_of[][CKR_MAX_DIMS] = {\n");
 	for (size_t i = 0; i < r->nshape; i++) {
 		out_put(o, "\t{");
 		for (int k = 0; k < r->shape[i].rank; k++)
@@ -175,7 +175,8 @@ collective_text(Op op)
 		[OP_ALL_GATHER] = "CKR_ALL_GATHER",
 		[OP_REDUCE_SCATTER] = "CKR_REDUCE_SCATTER",
 		[OP_ALL_TO_ALL] = "CKR_ALL_TO_ALL",
-		[OP_OWN] = "CKR_OWN", [OP_OWN_GRAD] = "CKR_OWN_GRAD",
+		[OP_OWN] = "CKR_LOCAL_SHARD",
+		[OP_OWN_GRAD] = "CKR_LOCAL_SHARD_GRAD",
 		[OP_GATHER_INTO] = "CKR_ALL_GATHER",
 		[OP_GATHER_PIECES] = "CKR_ALL_GATHER",
 	};

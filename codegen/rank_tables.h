@@ -20,7 +20,7 @@ void rank_tables_collect(struct rank_tables *, Arena *,
 void rank_tables_emit(struct out *, const struct rank_tables *);
 /* "&split[2]", or "NULL" of what is whole and equal on all ranks. */
 const char *rank_tables_split(const struct rank_tables *, Arena *, const Val *);
-/* "piece[2]", or "NULL" of what replicas have all of. */
+/* "shard_of[2]", or "NULL" of what replicas have all of. */
 const char *rank_tables_shard(const struct rank_tables *, Arena *, const Val *);
 /* comm0[] or comm1[]: what steps move, in their order. */
 void rank_tables_emit_comm(struct out *, const struct rank_tables *,

@@ -232,7 +232,7 @@ emit_program(struct out *o, const struct emitted_program *p, int which,
 			out_put(o, "%" PRId64 ", ", p->constant[i][k]);
 	out_put(o, "0\n};\n");
 	rank_tables_emit_comm(o, ranks, p, which);
-	out_put(o, "\nstatic const struct ckr_step step%d[] = {\n", which);
+	out_put(o, "\nstatic const struct ckr_instr instr%d[] = {\n", which);
 	narg = 0;
 	for (int64_t i = 0; i < plan->nstep; i++) {
 		const struct plan_step *st = &plan->step[i];
@@ -285,7 +285,7 @@ emit_program_entry(struct out *o, const struct emitted_program *p, int which)
 		if (op_info[op].flags & F_UPDATE)
 			apply = i;
 	}
-	out_put(o, "\t\t{ step%d, %" PRId64 ", %" PRId64 ", %" PRId64
+	out_put(o, "\t\t{ instr%d, %" PRId64 ", %" PRId64 ", %" PRId64
 	        ", arg%d, constant%d, tensor%d, %" PRId64 ", %" PRId64
 	        ",\n\t\t  %" PRIu64 ", %" PRIu64 " },\n",
 	        which, plan->nstep, update, apply, which, which, which,

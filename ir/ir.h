@@ -182,7 +182,7 @@ typedef enum {
 	V_KIND_COUNT
 } ValKind;
 
-/* Of a group, and replicas: CKR_MAX_RANKS of runtime/ckr_abi.h. */
+/* Of a group, and replicas: CKR_MAX_GROUP of runtime/ckr_abi.h. */
 enum { GROUP_MAX = 1024 };
 
 /* How a value lies on the ranks of a tensor-parallel group, and its adjoint

@@ -13,10 +13,10 @@
 #include <stdint.h>
 
 #define CKR_ABI_VERSION 16
-#define CKR_MAX_RANK 8
-#define CKR_MAX_RANKS 1024      /* of a group, see ckr_axis */
+#define CKR_MAX_DIMS 8
+#define CKR_MAX_GROUP 1024      /* ranks of a group, see enum ckr_axis */
 #define CKR_ANY_REPLICAS UINT32_MAX
-#define CKR_PROGRAMS 3          /* of a library */
+#define CKR_PROGRAMS 3          /* programs of a library */
 
 /* ORDER DT: as runtime/support/dtypes.h, from 1. */
 enum ckr_dtype {
@@ -29,123 +29,130 @@ enum ckr_kind {
 	CKR_BUFFER,     /* state that is not trained but may be written */
 	CKR_CONSTANT,   /* contents in ckr_library.constants */
 	CKR_INPUT,
-	CKR_STATE,      /* optimizer state; starts at zero, but for "copy",
-	                 * the parameter in 16 bits */
+	CKR_STATE,      /* optimizer state, zero before the first step; state
+	                 * "copy" is the parameter in 16 bits */
 	CKR_GRAD,       /* gradient of a parameter */
-	CKR_OTHER       /* activations, adjoints, copies, workspace */
+	CKR_OTHER       /* activation, adjoint, recomputed value, workspace */
 };
 
 enum ckr_flag {
-	CKR_RESIDENT = 1,       /* offset counts in the resident block, not in
-	                         * the arena */
-	CKR_FROZEN = 2,
+	CKR_RESIDENT = 1,       /* the offset counts from the resident block,
+	                         * not from the arena */
+	CKR_FROZEN = 2,         /* a parameter that is not trained */
 	CKR_OUTPUT = 4,         /* a graph output: valid after the step */
 	CKR_LOSS = 8,
-	CKR_SHIFTED = 16,       /* labels that the graph itself shifts: feed the
+	CKR_SHIFTED = 16,       /* labels that the graph shifts itself: feed the
 	                         * tokens, not the next tokens */
-	CKR_ROUNDED = 32,       /* what backward reads of forward, rounded to 16
-	                         * bits: keep-everything has no such thing */
+	CKR_ROUNDED = 32,       /* a value rounded to 16 bits between forward
+	                         * and backward; program[1] has none */
 	CKR_METRIC = 64,        /* an output that ckc has added to program[2] */
-	CKR_LABEL = 128,        /* an input that nothing but the loss depends
-	                         * on, in program[2] */
-	/* an output, as evaluation sees it; neither: nobody knows */
-	CKR_OWN_ROWS = 256,     /* has rows of each sample along its first dim,
+	CKR_LABEL = 128,        /* an input of program[2] that nothing but the
+	                         * loss depends on */
+	/* An output of program[2]; neither flag: unknown. */
+	CKR_OWN_ROWS = 256,     /* the first dim has rows for each sample,
 	                         * which depend on no other sample */
-	CKR_NO_ROWS = 512       /* has none along its first dim */
+	CKR_NO_ROWS = 512       /* the first dim has no rows of samples */
 };
 
-/* Ranks form a table: world rank = replica * ranks + rank.  Those of a replica
- * share its model, those of one number in all replicas hold the same part of it
- * and see different samples. */
+/* Ranks form a table: world rank = replica * ranks + rank.  The ranks of one
+ * replica share its model.  Ranks of one number in all replicas hold the same
+ * shards of the model and train on different samples. */
 enum ckr_axis {
-	CKR_TP,                 /* the ranks of a replica */
-	CKR_DP                  /* rank r of all replicas */
+	CKR_TP,                 /* the group of all ranks of a replica */
+	CKR_DP                  /* the group of ranks r of all replicas */
 };
 
-/* How a tensor lies on the ranks of a tensor-parallel group, if it is not
- * whole and equal on all: cut, or a summand on each.
+/* How a tensor lies on the ranks of a tensor-parallel group, unless it is
+ * replicated: sharded, or partial (each rank has a summand of it).
  *
- * Cut: dims lead..axis, taken as one, are stretches of part[] elements.  Each
- * is cut into ranks / shared pieces of equal extent, rounded up: what a last
- * piece lacks is zeros.  `shared` ranks side by side hold the same piece.  A
- * rank's extents are 1 for dims lead..axis-1 and, for dim axis, those of its
- * pieces of all stretches, one behind the other. */
-enum ckr_split_kind { CKR_CUT, CKR_SUMMAND };
+ * CKR_SHARD: the merged dims first_axis..axis are nsegment segments of
+ * segment[] elements.  Each segment is sharded into ranks / replication shards
+ * of equal extent, rounded up: the last shard is padded with zeros.  Each group
+ * of `replication` consecutive ranks holds the same shard.  A rank's extents: 1
+ * for dims first_axis..axis-1, and for dim axis its shards of all segments, one
+ * after the other. */
+enum ckr_split_kind { CKR_SHARD, CKR_PARTIAL };
 
 struct ckr_split {
-	uint8_t kind, axis, lead, npart;
-	uint32_t shared;
-	uint64_t part[CKR_MAX_RANK];
+	uint8_t kind, axis, first_axis, nsegment;
+	uint32_t replication;
+	uint64_t segment[CKR_MAX_DIMS];
 };
 
-/* What a step without a kernel moves between ranks, from its first operand to
- * its second; the whole side may have dims lead..axis of any extents.  Sums
- * are taken in the order of ranks, of 16-bit floats in float32 and rounded
- * once.
+/* What an instruction without a kernel moves between ranks, from its first
+ * operand to its second.  The dims first_axis..axis of the whole tensor may
+ * have any extents.  Sums are taken in the order of ranks; those of 16-bit
+ * floats are taken in float32 and rounded once.
  *
- * The step begins it.  Until step `end` has run no step touches the second
- * operand, and none overwrites the first: it may be moved at any time between,
- * and has been when that step is over. */
+ * The instruction begins the transfer, which may move bytes until instruction
+ * `end` has run.  Until then no instruction touches the second operand, and
+ * none overwrites the first. */
 enum ckr_comm_kind {
-	CKR_ALL_REDUCE,         /* summands -> whole, in place perhaps */
-	CKR_ALL_GATHER,         /* cut -> whole */
-	CKR_REDUCE_SCATTER,     /* summands -> cut */
-	CKR_ALL_TO_ALL,         /* cut -> cut otherwise */
-	CKR_OWN,                /* whole -> cut */
-	CKR_OWN_GRAD            /* cut -> zeros around a rank's piece */
+	CKR_ALL_REDUCE,         /* partial -> replicated, perhaps in place */
+	CKR_ALL_GATHER,         /* sharded -> replicated */
+	CKR_REDUCE_SCATTER,     /* partial -> sharded */
+	CKR_ALL_TO_ALL,         /* sharded -> sharded in another way */
+	CKR_LOCAL_SHARD,        /* replicated -> sharded: moves nothing */
+	CKR_LOCAL_SHARD_GRAD    /* sharded -> partial: zeros around the shard */
 };
 
 struct ckr_comm {
-	uint8_t kind;
-	uint8_t axis;           /* over which group */
-	uint8_t max;            /* CKR_ALL_REDUCE: the largest, no sum */
-	const struct ckr_split *split;  /* of the cut side, if there is one */
-	const struct ckr_split *to;     /* CKR_ALL_TO_ALL: of the result */
-	uint32_t end;                   /* the step itself, or a later one */
+	uint8_t kind;                   /* enum ckr_comm_kind */
+	uint8_t axis;                   /* enum ckr_axis: the group of ranks */
+	uint8_t max;                    /* CKR_ALL_REDUCE: takes the maximum,
+	                                 * not the sum */
+	const struct ckr_split *split;  /* split of the sharded operand; NULL:
+	                                 * neither is sharded */
+	const struct ckr_split *to;     /* CKR_ALL_TO_ALL: the result's split */
+	uint32_t end;                   /* instruction that ends the transfer:
+	                                 * the one that begins it, or a later
+	                                 * one */
 };
 
-/* CKR_COUNT + n: of round n, which runs for all micro-batches before round
- * n + 1 does, and they before the step proper.  It reads inputs and what does
- * not change in a step, and leaves nothing in the arena. */
+/* CKR_COUNT + n: the instruction belongs to counting round n.  A round runs for
+ * all micro-batches before round n + 1 does; all rounds run before the step
+ * proper.  An instruction of a round reads inputs and what does not change in a
+ * step, and leaves nothing in the arena. */
 enum ckr_phase { CKR_FORWARD, CKR_RECOMPUTE, CKR_BACKWARD, CKR_UPDATE,
                  CKR_COUNT };
 
 struct ckr_tensor {
 	const char *name;       /* initializer's, input's or value's name */
-	uint8_t dtype, kind, rank;
+	uint8_t dtype, kind, rank;      /* rank: number of dims */
 	uint16_t flags;
-	int32_t owner;          /* CKR_GRAD, CKR_STATE: index of the parameter;
+	int32_t param;          /* CKR_GRAD, CKR_STATE: index of the parameter;
 	                         * else -1 */
 	const char *state;      /* CKR_STATE: "m", "v", ...; else NULL */
-	int32_t ready;          /* step after which it holds its final value,
-	                         * which is not the one that begins to move it;
-	                         * -1: from the start */
-	int32_t last;           /* last step that reads it */
-	int32_t twin;           /* in the plan, of what is not shared: index of
-	                         * the same value in the other program, that of
-	                         * the original if it is computed again; -1:
-	                         * there is none */
-	/* of the first element, which is not the lowest byte where a stride
-	 * is negative; nbytes: of all elements without padding, more than
-	 * memory where a stride is 0 */
+	int32_t ready;          /* instruction after which the tensor has its
+	                         * final value (for a transfer, its end); -1:
+	                         * from the start */
+	int32_t last;           /* last instruction that reads the tensor */
+	int32_t twin;           /* tensors of program[0] that are not shared:
+	                         * index of the same value, or of the value that
+	                         * is recomputed, in program[1]; -1: none */
+	/* offset of the first element, which is not the lowest byte where a
+	 * stride is negative; nbytes of all elements without padding, more
+	 * than the memory where a stride is 0 */
 	uint64_t offset, nbytes;
-	uint64_t data;          /* CKR_CONSTANT: where in `constants` */
-	int64_t dim[CKR_MAX_RANK];
-	int64_t stride[CKR_MAX_RANK];   /* in elements */
-	const struct ckr_split *split;  /* all else is one rank's; NULL: whole
-	                                 * and equal on all ranks */
-	/* Not NULL: a replica's piece; the extents that a rank would have of
-	 * it if replicas had all of it.  Those elements, in row-major order and
-	 * taken as one, are cut into a piece for every replica, of equal
-	 * extent, rounded up: what a last one lacks is zeros.  dim is a
-	 * piece's, ones but for the last. */
-	const int64_t *piece;
-	int32_t batch;          /* 0: equal on all replicas; n: side by side
-	                                 * in their order, along dim n - 1 */
+	uint64_t data;          /* CKR_CONSTANT: offset in library.constants */
+	int64_t dim[CKR_MAX_DIMS];
+	int64_t stride[CKR_MAX_DIMS];   /* in elements */
+	const struct ckr_split *split;  /* NULL: replicated; otherwise all other
+	                                 * fields describe one rank's shard or
+	                                 * summand */
+	/* Not NULL: the tensor is one replica's shard of a tensor of these
+	 * dims, which are one rank's.  The elements of that tensor, in
+	 * row-major order and merged, are divided into a shard for every
+	 * replica, of equal extent, rounded up: the last is padded with zeros.
+	 * All entries of dim but the last are 1. */
+	const int64_t *shard_of;
+	int32_t batch;          /* n > 0: the replicas' tensors lie side by side
+	                         * along dim n - 1, in the order of replicas; 0:
+	                         * equal on all replicas */
 };
 
-/* A convolution of float32 without padding, on one thread, which the run time
- * prepares when it opens the model if its library of products can.  x is
+/* A convolution in float32 without padding, on one thread.  The run time
+ * prepares it when it opens the model, if oneDNN is there.  x is
  * [images][cin / block][in][block], y alike; if cin < block, x is
  * [images][cin][in].  Weights are squares of block x block, one for every tap:
  * [cout / block][cin / block][taps][input][output] forward and as a gradient;
@@ -155,57 +162,58 @@ struct ckr_tensor {
 enum ckr_conv_kind { CKR_CONV_Y, CKR_CONV_DX, CKR_CONV_DW };
 
 struct ckr_blocked {
-	int32_t kind;           /* which of the three is computed */
-	int32_t block;          /* channels side by side: 8 or 16 */
+	int32_t kind;           /* enum ckr_conv_kind: which is computed */
+	int32_t block;          /* channels of a block: 8 or 16 */
 	int32_t images, cin, cout;
 	int32_t in[2], out[2], kernel[2], stride[2], dilation[2];
 };
 
-/* A convolution on a device, which the run time prepares when it opens the
- * model if it finds a library that can: x is [images, group cin, in], y
- * [images, group cout, out], w [group cout, cin, kernel], row-major, from
- * multiples of 16 bytes on.  Missing dims stand in front with extent and kernel
- * 1.  What is computed is of type `result`, the other two of `type`; sums are
- * float32.  room: bytes of scratch that a call brings. */
+/* A convolution on a GPU.  The run time prepares it when it opens the model, if
+ * cuDNN can compute it.  x is [images, group cin, in], y [images, group cout,
+ * out], w [group cout, cin, kernel], all row-major and aligned to 16 bytes.
+ * Missing dims stand in front with extent and kernel 1.  The computed tensor
+ * has type `result`, the other two have type `type`; sums are float32. */
 struct ckr_convolved {
 	int32_t kind;           /* enum ckr_conv_kind: which is computed */
 	uint8_t type, result;   /* enum ckr_dtype */
-	uint8_t products;       /* what stands in for a library has products */
+	uint8_t products;       /* 1: without cuDNN, the kernel unfolds patches
+	                         * and calls products */
 	int64_t images, group, cin, cout;       /* channels of one group */
 	int64_t in[3], out[3], kernel[3], stride[3], dilation[3];
 	int64_t begin[3], end[3];       /* padding that windows reach */
-	int64_t room;
+	int64_t workspace;      /* bytes of workspace that a call brings */
 };
 
-/* What a parameter has of its own: what its learning rate is multiplied with,
- * and its decay; below 0: the step's. */
-struct ckr_group {
+/* Settings of one parameter: the factor of its learning rate, and its weight
+ * decay; below 0: the step's weight decay. */
+struct ckr_param_group {
 	float lr, decay;
 };
 
 struct ckr_env;
 
-/* What a product on a device does with its result while it has it. */
-enum ckr_gemm_end {
-	CKR_END_NONE,
-	CKR_END_SUMS_A,         /* besides, sums of op(a)'s rows */
-	CKR_END_SUMS_B,         /* ... of op(b)'s columns */
-	CKR_END_GELU_GRAD,      /* y = (op(a) op(b)) gelu'(x), tanh form */
-	CKR_END_GELU_GRAD_SUMS, /* ... besides, sums of y's columns */
+/* What a product on a GPU computes of its result while that is in registers. */
+enum ckr_gemm_epilogue {
+	CKR_EPILOGUE_NONE,
+	CKR_EPILOGUE_SUMS_A,    /* also sums of op(a)'s rows */
+	CKR_EPILOGUE_SUMS_B,    /* also sums of op(b)'s columns */
+	CKR_EPILOGUE_GELU_GRAD, /* y = (op(a) op(b)) gelu'(x), tanh form */
+	CKR_EPILOGUE_GELU_GRAD_SUMS,    /* the same, and sums of y's columns */
 };
 
-/* A product on a device, row-major: of each of `batch` matrices, `s` elements
- * apart, y[m, n] = alpha op(a)[m, k] op(b)[k, n] + bias[n] + c[m, n], summed
- * in float32.  Types are of enum ckr_dtype; CKR_NONE: there is no bias, no
- * c, which may be y. */
+/* A product on a GPU, row-major: for each of `batch` matrices,
+ * y[m, n] = alpha op(a)[m, k] op(b)[k, n] + bias[n] + c[m, n], summed in
+ * float32.  op() transposes if ta or tb is 1.  c may be y. */
 struct ckr_gemm {
 	int32_t ta, tb;
 	int64_t m, n, k, batch;
-	int64_t lda, ldb, ldc, ldy;
-	int64_t sa, sb, sc, sy;
-	uint8_t a, b, bias, c, y;       /* a and b: the same */
-	uint8_t end;                    /* enum ckr_gemm_end; x and sums of y's
-	                                 * type, x like y, batch 1, no bias */
+	int64_t lda, ldb, ldc, ldy;     /* elements from row to row */
+	int64_t sa, sb, sc, sy;         /* elements from matrix to matrix */
+	uint8_t a, b, bias, c, y;       /* enum ckr_dtype, a and b alike; bias
+	                                 * or c CKR_NONE: there is none */
+	uint8_t epilogue;               /* enum ckr_gemm_epilogue; x and sums
+	                                 * have y's type, x is shaped as y,
+	                                 * batch is 1, there is no bias */
 	float alpha;
 };
 
@@ -218,46 +226,46 @@ typedef void ckr_sgemm_fn(int ta, int tb, int64_t m, int64_t n, int64_t k,
 
 /* What a kernel may ask of the run time. */
 struct ckr_env {
-	/* On all threads; in a parallel region: on the calling thread.  Only
-	 * the caller can tell that there is one, and which of its threads he
-	 * is: the OpenMP of the compiler that made the library need not be
-	 * the run time's. */
+	/* Matrix products: sgemm on all threads, or in a parallel region on
+	 * the calling thread; sgemm_one on the calling thread.  The kernel
+	 * chooses, because the OpenMP of the compiler that made the library
+	 * need not be the run time's. */
 	ckr_sgemm_fn *sgemm, *sgemm_one;
-	/* As sgemm_one of bf16, summed in float32, by units that the processor
-	 * has for it; NULL: it has none. */
+	/* As sgemm_one for bf16, summed in float32, by the processor's bf16
+	 * units; NULL: it has none. */
 	void (*bgemm)(int ta, int tb, int64_t m, int64_t n, int64_t k,
 	              float alpha, const uint16_t *a, int64_t lda,
 	              const uint16_t *b, int64_t ldb, float beta, float *c,
 	              int64_t ldc);
-	/* library.blocked[i] on thread `thread` of the caller's parallel region
-	 * of at most env.threads; conv_ready[i]: it can be called; NULL: none
-	 * can */
+	/* Computes library.blocked[i] on thread `thread` of the caller's
+	 * parallel region, which has at most env.threads threads.
+	 * conv_ready[i]: that convolution is prepared; conv NULL: none is. */
 	void (*conv)(void *convs, int thread, uint32_t i, float *x, float *w,
 	             float *y);
 	void *convs;
 	const unsigned char *conv_ready;
-	/* On a device: this struct as kernels there see it, the stream that
-	 * they are launched on, and products; work: scratch of so many bytes,
-	 * NULL if there is none. */
+	/* On a GPU: this struct as kernels there see it, and the stream that
+	 * kernels are launched on. */
 	struct ckr_env *device;
 	void *stream;
+	/* Products on the GPU; workspace: so many bytes, or NULL. */
 	void *gemms;
 	void (*gemm)(struct ckr_env *, const struct ckr_gemm *, const void *a,
 	             const void *b, const void *bias, const void *c, void *y,
-	             void *work, uint64_t bytes);
-	/* The same of g->end, CKR_END_NONE excepted. */
-	void (*gemm_end)(struct ckr_env *, const struct ckr_gemm *,
-	                 const void *a, const void *b, const void *x,
-	                 const void *c, void *y, void *sums, void *work,
-	                 uint64_t bytes);
-	/* library.convolved[i] on a device; 0: not by a library, nothing has
-	 * been done.  NULL: none is. */
+	             void *workspace, uint64_t bytes);
+	/* The same for g->epilogue other than CKR_EPILOGUE_NONE. */
+	void (*gemm_epilogue)(struct ckr_env *, const struct ckr_gemm *,
+	                      const void *a, const void *b, const void *x,
+	                      const void *c, void *y, void *sums,
+	                      void *workspace, uint64_t bytes);
+	/* Computes library.convolved[i] on the GPU; 0: cuDNN cannot, and
+	 * nothing was computed.  NULL: no convolution is prepared. */
 	int (*convolve)(struct ckr_env *, uint32_t i, void *x, void *w,
-	                void *y, void *work);
+	                void *y, void *workspace);
 	uint64_t seed;
 	uint64_t step;          /* 0-based training step */
-	uint32_t micro, nmicro; /* micro-batch in this step, of how many */
-	uint32_t rank, ranks;   /* of a replica: this one, of how many */
+	uint32_t micro, nmicro; /* this micro-batch; micro-batches of a step */
+	uint32_t rank, ranks;   /* this rank of its replica; ranks of one */
 	uint32_t replica, replicas;
 	int32_t threads;        /* for num_threads(); at most library.threads */
 	int32_t training;       /* 0: dropout passes its input through */
@@ -265,56 +273,58 @@ struct ckr_env {
 	float lr, beta1, beta2, eps, weight_decay, momentum, clip;
 	float c1, c2;
 	int32_t nesterov;
-	/* what the loss's adjoint is multiplied with, and, as a factor, what
-	 * takes that out of gradients: 1 and 1 unless library.loss_scaled */
+	/* loss_scale multiplies the adjoint of the loss, unscale multiplies
+	 * gradients; both are 1 unless library.loss_scaled */
 	float loss_scale, unscale;
-	/* Adafactor's: share of the new in means of squares, 1 / sqrt(t),
-	 * which lr is at most, and two settings */
-	float fresh, most, eps2, threshold;
-	/* of the parameter that is updated; on a device that of the host's
-	 * environment, when the update is launched */
-	struct ckr_group group;
-	int32_t lax;            /* library.finite need not look */
-	/* What kernels find, all that follows: set by one that met bad data
-	 * (an index out of range); the step then fails with this text and the
-	 * offending number */
+	/* Adafactor: weight of the new square in the running mean of squares,
+	 * 1 / sqrt(t), the upper limit of lr, and two settings */
+	float one_minus_beta2, max_lr, eps2, threshold;
+	/* settings of the parameter being updated; on a GPU the host's
+	 * environment has them when the update is launched */
+	struct ckr_param_group group;
+	int32_t skip_finite_check;      /* library.finite checks nothing */
+	/* Kernels write all fields from here on.  A kernel that met bad data
+	 * (an index out of range) sets them; the step then fails with this
+	 * text and the offending number. */
 	const char *volatile fault;
 	volatile int64_t fault_value;
-	volatile int64_t fault_at;      /* its place in its operand */
-	char fault_lock;                /* taken while they are set */
-	/* of a device, whose texts are not the host's: which one */
+	volatile int64_t fault_at;      /* element's index in its operand */
+	char fault_lock;                /* taken while the fields are set */
+	/* On a GPU, whose texts are not the host's: number of the fault. */
 	int32_t device_fault, device_lock;
-	int32_t device_bad;     /* something was not finite: updates of a
-	                         * device do nothing after this or a fault,
-	                         * until the run time has taken both back */
+	int32_t device_nonfinite;       /* 1: a number was not finite.  After
+	                                 * this or a fault, updates on the GPU
+	                                 * write nothing until the run time
+	                                 * clears both */
 };
 
 /* p[i]: the i-th operand of the call (inputs, then outputs, then workspace if
  * there is any), NULL for an absent one.  c: constants of this call. */
 typedef void ckr_kernel(void *const *p, const int64_t *c, struct ckr_env *env);
 
-struct ckr_step {
-	ckr_kernel *run;        /* NULL: a view or a collective */
+/* One kernel call, transfer or view. */
+struct ckr_instr {
+	ckr_kernel *run;        /* NULL: a view or a transfer */
 	const char *op;         /* op's name, for traces */
 	const char *origin;     /* ONNX node names, comma separated */
 	uint32_t arg0, narg;    /* in program.arg */
 	uint32_t const0, nconst;        /* in program.constant */
 	int32_t phase;
-	double flops, bytes, sec;       /* the plan's; bytes moved, or that a
-	                                 * rank sends */
-	const struct ckr_comm *comm;    /* after all ranks have come here; NULL:
-	                                 * nothing is moved */
+	double flops, bytes, sec;       /* the plan's estimates; bytes of memory
+	                                 * traffic, or that a rank sends */
+	const struct ckr_comm *comm;    /* transfer that begins here, when all
+	                                 * ranks have arrived; NULL: none */
 };
 
 /* One schedule over the same parameters. */
 struct ckr_program {
-	const struct ckr_step *step;
-	uint32_t nstep;
-	uint32_t update;        /* from this step on all are of phase update
-	                         * (nstep: none); a micro-batch that is not the
-	                         * last ends before it, and goes without those
-	                         * of that phase that stand earlier */
-	uint32_t apply;         /* first one that applies a gradient */
+	const struct ckr_instr *instr;
+	uint32_t ninstr;
+	uint32_t update;        /* from this instruction on all have phase
+	                         * update (ninstr: none).  A micro-batch other
+	                         * than the last ends before it, and skips
+	                         * earlier instructions of phase update */
+	uint32_t apply;         /* first instruction that applies a gradient */
 	const int32_t *arg;     /* tensor indices; -1: absent */
 	const int64_t *constant;
 	const struct ckr_tensor *tensor;
@@ -323,54 +333,55 @@ struct ckr_program {
 	uint64_t arena_bytes, resident_bytes;
 };
 
-/* Of the formula, in postfix form, of a data set's loss by what program[2], or
- * if there is none program[0], says of batches. */
+/* A term of a formula in postfix form.  The formula gives the loss of a data
+ * set from results of program[2], or of program[0] if there is no program[2],
+ * on its batches. */
 struct ckr_term {
 	uint8_t op;             /* enum total_op */
-	int32_t tensor;         /* of operands: a scalar of floats; else -1 */
+	int32_t tensor;         /* operand: index of a scalar float; else -1 */
 	double number;          /* TOTAL_NUMBER */
 };
 
-/* Pieces of the original ONNX file with trained values left out: file =
+/* A place in the original ONNX file from which a trained value was cut: file =
  * bytes[0..at0) value0 bytes[at0..at1) value1 ... */
 struct ckr_hole {
 	uint64_t at;            /* position in the template */
 	int32_t tensor;         /* parameter or buffer that belongs here */
-	uint8_t dtype;          /* stored so */
-	uint8_t transform;      /* 0: as is */
+	uint8_t dtype;          /* type in the file */
+	uint8_t transform;      /* 0: stored as is */
 };
 
-/* Low-rank weights beside a weight, by tensor indices: a [rank, in] and b [out,
- * rank].  Merged it is W + scale b a, or, turned ([in, out]), W + scale (b
- * a)^T. */
+/* Low-rank weights of an adapter, by tensor indices: a [rank, in] and b [out,
+ * rank].  The merged weight is W + scale b a, or if `transposed` (W is [in,
+ * out]) W + scale (b a)^T. */
 struct ckr_adapter {
-	int32_t weight, a, b, turned;
+	int32_t weight, a, b, transposed;
 	float scale;
 };
 
 struct ckr_library {
 	uint32_t abi;           /* CKR_ABI_VERSION */
-	uint32_t threads;       /* workspace was planned for so many */
+	uint32_t threads;       /* threads that workspace is sized for */
 	const char *name;       /* model's name */
-	const char *compiler;   /* "ckc 0.1", for who looks into the file */
-	/* [0] the plan, [1] keep-everything for --check (nstep 0: the same),
+	const char *compiler;   /* "ckc 0.1", for people who read the file */
+	/* [0] the plan.  [1] keep-everything for --check (ninstr 0: the same).
 	 * [2] forward alone, without dropout and by running statistics, with
-	 * all outputs (nstep 0: none).  Parameters, buffers, constants, inputs
+	 * all outputs (ninstr 0: none).  Parameters, buffers, constants, inputs
 	 * and states come first in all tensor tables, at the same indices and
 	 * resident offsets; in [2] their `last` is [0]'s.  Constants of [2]
-	 * alone lie in its arena, which is [0]'s, and are put there before it
-	 * runs. */
+	 * alone lie in its arena, which is [0]'s, and are written there before
+	 * it runs. */
 	struct ckr_program program[CKR_PROGRAMS];
-	uint32_t nshared;       /* how many tensors those are */
+	uint32_t nshared;       /* number of these shared tensors */
 	const unsigned char *constants;
 	uint64_t constants_bytes;
-	const char *optimizer;  /* "adamw", ...; "none": none updates */
-	uint32_t grad_accum;
+	const char *optimizer;  /* "adamw", ...; "none": no updates */
+	uint32_t grad_accum;    /* micro-batches of a step */
 	int32_t loss_adds;      /* 1: the loss of a step is the sum over its
 	                         * micro-batches; 0: their mean */
 	int32_t clip_ok;        /* 0: gradients are applied as they appear */
-	int32_t loss_scaled;    /* 1: env.loss_scale is in gradients, the norm
-	                         * aside */
+	int32_t loss_scaled;    /* 1: gradients, but not their norm, contain
+	                         * env.loss_scale */
 	uint64_t peak_bytes, budget_bytes;      /* budget 0: none */
 	const unsigned char *onnx;      /* template; NULL: not exportable */
 	uint64_t onnx_bytes;
@@ -382,27 +393,28 @@ struct ckr_library {
 	uint32_t nblocked;
 	const struct ckr_convolved *convolved;
 	uint32_t nconvolved;
-	uint32_t ranks;         /* of a replica.  0 or 1: the model is not
-	                         * cut; else memory and tensors are one
+	uint32_t ranks;         /* ranks of a replica.  0 or 1: the model is not
+	                         * sharded; else memory and tensors are one
 	                         * rank's */
-	uint32_t replicas;      /* 0: it is made for one alone;
-	                         * CKR_ANY_REPLICAS: as many as there are */
-	/* Kernels are of a GPU of this architecture, "sm_90"; NULL: of the
-	 * host.  What they are given are addresses of its memory. */
+	uint32_t replicas;      /* 0: compiled for one replica;
+	                         * CKR_ANY_REPLICAS: for any number */
+	/* GPU architecture that kernels are for, "sm_90"; NULL: the host.
+	 * Kernels of a GPU are passed addresses of its memory. */
 	const char *arch;
-	/* On a GPU: make env->device->device_bad 1 if one of n elements is not
-	 * finite, unless env->device->lax. */
+	/* On a GPU: set env->device->device_nonfinite if one of n elements is
+	 * not finite, unless env->device->skip_finite_check. */
 	void (*finite)(const void *x, uint64_t n, int32_t dtype,
 	               struct ckr_env *);
-	/* What kept a kernel from being launched since the last call, in
-	 * words; NULL: nothing. */
+	/* Why a kernel could not be launched since the last call; NULL: all
+	 * were launched. */
 	const char *(*launch_error)(void);
-	/* The loss of a data set; none: it depends on how samples are dealt to
-	 * batches, and why, or there is no loss. */
+	/* The formula of a data set's loss.  nterm 0: there is no loss, or it
+	 * depends on how samples are distributed to batches, and by_batch says
+	 * why. */
 	const struct ckr_term *term;
 	uint32_t nterm;
 	const char *by_batch;
-	const char *no_forward; /* why program[2] is none; NULL: it is one */
+	const char *no_forward; /* why there is no program[2]; NULL: there is */
 };
 
 #endif

@@ -184,7 +184,7 @@ emit_gemm_struct(struct emit *e, const Node *n, const struct matmul_product *p,
 	out_line(e->out, ".a = %s, .b = %s, .bias = %s, .c = %s, .y = %s,",
 	         factor_type(&f[A]), factor_type(&f[B]), factor_type(&f[BIAS]),
 	         factor_type(&f[ACC]), factor_type(&f[Y]));
-	out_line(e->out, ".end = %s, .alpha = %s,", end,
+	out_line(e->out, ".epilogue = %s, .alpha = %s,", end,
 	         emit_float(e->arena, n->attr.MATMUL.alpha));
 	out_line(e->out, "};");
 }
@@ -197,7 +197,7 @@ emit_gemm(struct emit *e, const Node *n, const struct matmul_product *p,
 	static const int64_t none[MAX_RANK];
 	int64_t more = cuda_matmul_bytes(e->g, n);
 
-	emit_gemm_struct(e, n, p, f, "CKR_END_NONE");
+	emit_gemm_struct(e, n, p, f, "CKR_EPILOGUE_NONE");
 	for (int i = 0; i < outer; i++)
 		out_line(e->out, "for (int64_t i%d = 0; i%d < %lld; i%d++) {",
 		         i, i, (long long)p->extent[i], i);
@@ -255,12 +255,12 @@ cuda_matmul(struct emit *e, const Node *n)
 static const char *
 epilogue_text(const Node *n)
 {
-	static const char *const text[] = { [END_ROWS] = "CKR_END_SUMS_A",
-		[END_COLUMNS] = "CKR_END_SUMS_B",
-		[END_GELU_GRAD] = "CKR_END_GELU_GRAD" };
+	static const char *const text[] = { [END_ROWS] = "CKR_EPILOGUE_SUMS_A",
+		[END_COLUMNS] = "CKR_EPILOGUE_SUMS_B",
+		[END_GELU_GRAD] = "CKR_EPILOGUE_GELU_GRAD" };
 
 	if (n->attr.MATMUL_END.end == END_GELU_GRAD && n->out[1])
-		return "CKR_END_GELU_GRAD_SUMS";
+		return "CKR_EPILOGUE_GELU_GRAD_SUMS";
 	return text[n->attr.MATMUL_END.end];
 }
 
@@ -286,7 +286,7 @@ cuda_matmul_end(struct emit *e, const Node *n)
 	if (n->nin > 2 && n->in[2])
 		f[ACC] = f[Y];
 	emit_gemm_struct(e, n, &p, f, epilogue_text(n));
-	out_line(e->out, "env->gemm_end(env, &g, %s, %s, %s, %s,",
+	out_line(e->out, "env->gemm_epilogue(env, &g, %s, %s, %s, %s,",
 	         p_in(e, n, 0), p_in(e, n, 1), operand_or_null(e, n, 3),
 	         operand_or_null(e, n, 2));
 	out_line(e->out, "              %s, %s, %s, %lld);", p_out(e, n, 0),

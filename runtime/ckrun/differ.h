@@ -31,7 +31,7 @@ struct tensor_diff {
 	const char *what;               /* "gradient", "param", "buffer" */
 	uint8_t dtype[2];
 	int rank;
-	int64_t dim[CKR_MAX_RANK];
+	int64_t dim[CKR_MAX_DIMS];
 	uint64_t nelem;
 	double most;                    /* largest magnitude of the second */
 	/* the largest difference, and what of one is most beyond rounding; not

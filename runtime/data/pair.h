@@ -22,7 +22,7 @@ struct input_spec {
 	const char *name;
 	uint8_t dtype;
 	int rank;
-	int64_t dim[CKR_MAX_RANK];
+	int64_t dim[CKR_MAX_DIMS];
 	uint64_t nelem;
 	bool shifted;                   /* labels that are the tokens */
 	bool index;                     /* something is looked up by it */

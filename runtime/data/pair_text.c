@@ -297,7 +297,7 @@ add_missing(const struct pairing *p, const struct fed_input *it, char *buf,
             size_t size)
 {
 	const struct input_spec *in = &it->in;
-	int64_t dim[CKR_MAX_RANK], n = p->whole ? -1 : pair_samples(p);
+	int64_t dim[CKR_MAX_DIMS], n = p->whole ? -1 : pair_samples(p);
 	char shape[128];
 
 	memcpy(dim, in->dim, sizeof(dim));

@@ -240,7 +240,7 @@ fill_gpu_env(struct device *d, struct ckr_env *env)
 	env->stream = g->stream;
 	env->gemms = g->products;
 	env->gemm = products_run;
-	env->gemm_end = products_run_end;
+	env->gemm_epilogue = products_run_epilogue;
 	env->convs = g->convolutions;
 	env->convolve = g->convolutions ? convolutions_run : NULL;
 }

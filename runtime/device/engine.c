@@ -225,7 +225,7 @@ try_engine(struct build *b, dnn_descriptor config)
 		                &b->device))
 		&& !dnn->finish(d)
 		&& !dnn->get(d, DNN_PLAN_WORK, DNN_IS_INT64, 1, &n, &work)
-		&& work <= b->job->room;
+		&& work <= b->job->workspace;
 
 	if (!ok) {
 		if (d)

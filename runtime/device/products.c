@@ -194,14 +194,14 @@ create_layouts(struct products *p, struct cublas_product *q,
 static int32_t
 epilogue_of(const struct ckr_gemm *g, const struct epilogue_operands *ends)
 {
-	switch (g->end) {
-	case CKR_END_SUMS_A:            /* the library's second factor */
+	switch (g->epilogue) {
+	case CKR_EPILOGUE_SUMS_A:            /* the library's second factor */
 		return LT_EPILOGUE_BGRADB;
-	case CKR_END_SUMS_B:
+	case CKR_EPILOGUE_SUMS_B:
 		return LT_EPILOGUE_BGRADA;
-	case CKR_END_GELU_GRAD:
+	case CKR_EPILOGUE_GELU_GRAD:
 		return LT_EPILOGUE_DGELU;
-	case CKR_END_GELU_GRAD_SUMS:
+	case CKR_EPILOGUE_GELU_GRAD_SUMS:
 		return LT_EPILOGUE_DGELU_BGRAD;
 	default:
 		return ends->vector ? LT_EPILOGUE_BIAS : LT_EPILOGUE_NONE;
@@ -230,7 +230,7 @@ describe_operation(struct products *p, struct cublas_product *q,
 {
 	int32_t first = g->tb != 0, second = g->ta != 0;
 	int32_t epilogue = epilogue_of(g, ends);
-	int32_t type = cublas_type(g->end ? g->y : g->bias);
+	int32_t type = cublas_type(g->epilogue ? g->y : g->bias);
 	lt_status s = p->lt.operation_new(&q->operation, LT_COMPUTE_F32,
 	                                  LT_F32);
 
@@ -308,7 +308,7 @@ prepare_product(struct products *p, const struct key *key,
 		s = choose_algorithm(p, q);
 	if (!s)
 		return q;
-	report_failure(p, CKR_EUNSUPPORTED, key->g.end
+	report_failure(p, CKR_EUNSUPPORTED, key->g.epilogue
 	               ? "no algorithm with this epilogue; compile with "
 	               "--epilogues off" : "no algorithm", s);
 	product_free(p, q);
@@ -393,9 +393,10 @@ products_run(struct ckr_env *env, const struct ckr_gemm *g, const void *a,
 }
 
 void
-products_run_end(struct ckr_env *env, const struct ckr_gemm *g, const void *a,
-                 const void *b, const void *x, const void *c, void *y,
-                 void *sums, void *work, uint64_t bytes)
+products_run_epilogue(struct ckr_env *env, const struct ckr_gemm *g,
+                      const void *a, const void *b, const void *x,
+                      const void *c, void *y, void *sums, void *work,
+                      uint64_t bytes)
 {
 	const struct epilogue_operands ends = { sums, x };
 

@@ -15,7 +15,7 @@ struct array {
 	const char *name;               /* "" if the format has none */
 	uint8_t dtype;                  /* CKR_NONE: a type we do not know */
 	int rank;
-	int64_t dim[CKR_MAX_RANK];
+	int64_t dim[CKR_MAX_DIMS];
 	uint64_t nelem, nbytes;
 	uint64_t at;                    /* in the file */
 	struct packed *packed;          /* ... or in what this holds inflated;
@@ -119,7 +119,7 @@ struct st_entry {
 	const char *name;
 	uint8_t dtype;
 	int rank;
-	int64_t dim[CKR_MAX_RANK];
+	int64_t dim[CKR_MAX_DIMS];
 };
 
 /* Write the header and reserve the room; entries in any order of data. */

@@ -72,7 +72,7 @@ read_shape_dim(struct json *j, void *array)
 {
 	struct array *a = array;
 
-	if (a->rank == CKR_MAX_RANK)
+	if (a->rank == CKR_MAX_DIMS)
 		return json_fail(j, "more than 8 dimensions");
 	return json_uint(j, &a->dim[a->rank++]);
 }

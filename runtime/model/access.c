@@ -24,8 +24,8 @@ tensor_kind_text(const struct ckr_tensor *t)
 static bool
 is_index(const struct ckr_program *p, const struct ckr_tensor *t)
 {
-	for (uint32_t i = 0; i < p->nstep; i++) {
-		const struct ckr_step *s = &p->step[i];
+	for (uint32_t i = 0; i < p->ninstr; i++) {
+		const struct ckr_instr *s = &p->instr[i];
 		const struct ckr_tensor *by;
 
 		if (strncmp(s->op, "gather", 6) || s->narg < 2

@@ -85,8 +85,8 @@ can_run_steps_async(const ckr_ctx *c)
 	    || (p->loss >= 0 && p->tensor[p->loss].split)
 	    || (norm && norm->ready >= (int32_t)rt_commit_step(p)))
 		return false;
-	for (uint32_t i = 0; i < p->nstep; i++)
-		if (p->step[i].comm)
+	for (uint32_t i = 0; i < p->ninstr; i++)
+		if (p->instr[i].comm)
 			return false;
 	for (uint32_t i = 0; i < c->lib->nshared; i++)
 		if (is_staged(c, i) && !rt_is_dense(&p->tensor[i]))
@@ -221,7 +221,7 @@ enqueue_steps(ckr_ctx *c, enum portion which, uint32_t from, uint32_t to)
 	const struct ckr_program *p = c->plan.p;
 
 	for (uint32_t i = from; i < to; i++) {
-		if (!is_in_portion(c, which, p->step[i].phase))
+		if (!is_in_portion(c, which, p->instr[i].phase))
 			continue;
 		CKR_TRY(rt_run_one(c, &c->plan, i));
 		finite_enqueue(c, &c->plan, i);
@@ -252,7 +252,7 @@ enqueue_portion(ckr_ctx *c, enum portion which)
 	uint32_t commit = rt_commit_step(p);
 	uint32_t from = which == PORTION_UPDATES ? commit : 0;
 	uint32_t to = which <= PORTION_EARLIER ? p->update
-	              : which == PORTION_LAST ? commit : p->nstep;
+	              : which == PORTION_LAST ? commit : p->ninstr;
 
 	if (from >= to)
 		return CKR_OK;
@@ -323,7 +323,7 @@ send_micro_env(ckr_ctx *c, struct inflight_step *f, bool all)
 	struct ckr_env *env = &f->env[c->env.micro];
 
 	*env = c->env;
-	env->lax = c->finite.off;
+	env->skip_finite_check = c->finite.off;
 	c->device->call->copy_h2d(c->device, c->device_env, env,
 	                          all ? sizeof(*env) : FOUND);
 }

@@ -44,7 +44,7 @@ drift_rounded(const struct ckr_program *p)
 
 	for (uint32_t i = 0; i < p->ntensor; i++)
 		n += p->tensor[i].flags & CKR_ROUNDED && p->tensor[i].ready >= 0
-		     && p->step[p->tensor[i].ready].phase == CKR_FORWARD;
+		     && p->instr[p->tensor[i].ready].phase == CKR_FORWARD;
 	return n;
 }
 
@@ -74,9 +74,9 @@ drift_note(struct drift *d, ckr_ctx *c, const struct bound *b, uint32_t i)
 	struct ckr_tensor w = rt_whole(c, t);
 	struct gradient *g;
 
-	if (t->kind != CKR_GRAD || t->owner < 0)
+	if (t->kind != CKR_GRAD || t->param < 0)
 		return CKR_OK;
-	g = &d->of[t->owner];
+	g = &d->of[t->param];
 	free(g->dense);
 	*g = (struct gradient){ t->dtype, rt_nelem(&w), malloc(w.nbytes + 1) };
 	return g->dense ? rt_gather_whole(c, b, t, g->dense) : rt_no_memory(c);
@@ -284,7 +284,7 @@ report_difference(const struct traced_run *plan, uint32_t i)
 {
 	const struct ckr_tensor *t = &plan->p->tensor[i];
 	int32_t made = rt_made(plan->p, i);
-	const struct ckr_step *s = made >= 0 ? &plan->p->step[made] : NULL;
+	const struct ckr_instr *s = made >= 0 ? &plan->p->instr[made] : NULL;
 	char name[NAME_TEXT], origin[NAME_TEXT] = "";
 
 	if (s && s->origin)
@@ -305,7 +305,7 @@ is_again(const struct ckr_program *p, uint32_t i)
 {
 	int32_t made = rt_made(p, i);
 
-	return made >= 0 && p->step[made].phase == CKR_RECOMPUTE;
+	return made >= 0 && p->instr[made].phase == CKR_RECOMPUTE;
 }
 
 /* Tensor i of the plan has nothing to be compared with. */
@@ -324,7 +324,7 @@ check_unmatched(const struct traced_run *plan, uint32_t i,
 	               "%s %d, has no counterpart to compare with: this "
 	               "library cannot be checked",
 	               err_name(name, sizeof(name), t->name ? t->name : ""),
-	               plan->p->step[made].op, made);
+	               plan->p->instr[made].op, made);
 }
 
 /* Where in the other's tables tensor i of the plan is; -1: nowhere. */
@@ -347,7 +347,7 @@ is_made_by_forward(const struct traced_run *plan, uint32_t i)
 	int32_t made = rt_made(plan->p, i);
 
 	return i >= plan->c->lib->nshared && made >= 0
-	       && plan->p->step[made].phase == CKR_FORWARD;
+	       && plan->p->instr[made].phase == CKR_FORWARD;
 }
 
 /* Compare in the plan's order of execution. */
@@ -463,7 +463,7 @@ ckr_check(ckr_ctx *c, const struct ckr_hyper *hyper, double *loss,
 	ckr_status s;
 
 	CKR_TRY(rt_need_quiet(c));
-	ref = &c->lib->program[c->lib->program[1].nstep ? 1 : 0];
+	ref = &c->lib->program[c->lib->program[1].ninstr ? 1 : 0];
 	CKR_TRY(rt_prepare(c, hyper));
 	s = rt_bind(c, &alone, ref, false, false);
 	if (s == CKR_OK)

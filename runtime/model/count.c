@@ -26,8 +26,8 @@ is_read_by_count(const struct ckr_program *p, const struct ckr_tensor *input)
 	int64_t from, to, lo, hi;
 
 	rt_reach(input, &from, &to);
-	for (uint32_t i = 0; i < p->nstep; i++) {
-		const struct ckr_step *s = &p->step[i];
+	for (uint32_t i = 0; i < p->ninstr; i++) {
+		const struct ckr_instr *s = &p->instr[i];
 
 		for (uint32_t k = 0; s->phase >= CKR_COUNT && k < s->narg;
 		     k++) {
@@ -49,9 +49,9 @@ count_open(ckr_ctx *c)
 	const struct ckr_program *p = &c->lib->program[0];
 	struct count *n = &c->count;
 
-	for (uint32_t i = 0; i < p->nstep; i++)
-		if (p->step[i].phase - CKR_COUNT >= n->rounds)
-			n->rounds = p->step[i].phase - CKR_COUNT + 1;
+	for (uint32_t i = 0; i < p->ninstr; i++)
+		if (p->instr[i].phase - CKR_COUNT >= n->rounds)
+			n->rounds = p->instr[i].phase - CKR_COUNT + 1;
 	if (!n->rounds)
 		return CKR_OK;
 	n->input = calloc(c->lib->nshared + 1, 1);
@@ -169,12 +169,12 @@ count_micro(ckr_ctx *c, const struct bound *b)
 	int32_t phase = CKR_COUNT + c->count.round - 1;
 	ckr_status s = rt_begin_micro(c, b);
 
-	for (uint32_t i = 0; i < b->p->nstep && s == CKR_OK; i++)
-		if (b->p->step[i].phase == phase)
+	for (uint32_t i = 0; i < b->p->ninstr && s == CKR_OK; i++)
+		if (b->p->instr[i].phase == phase)
 			s = rt_defer_error(c, rt_run_one(c, b, i), i);
 	CKR_TRY(s);
 	CKR_TRY(rt_finish_transfers(c));
-	return rt_check_faults(c, b, b->p->nstep);
+	return rt_check_faults(c, b, b->p->ninstr);
 }
 
 ckr_status

@@ -62,7 +62,7 @@ rt_send_env(ckr_ctx *c)
 {
 	if (c->device->host)
 		return CKR_OK;
-	c->env.device_fault = c->env.device_lock = c->env.device_bad = 0;
+	c->env.device_fault = c->env.device_lock = c->env.device_nonfinite = 0;
 	FOR_RANKS (r, c) {
 		rt_select_rank(c, r);
 		c->device->call->copy_h2d(c->device, &c->device_env[r], &c->env,
@@ -103,7 +103,7 @@ bool
 rt_found_nonfinite(ckr_ctx *c)
 {
 	static const int32_t none;
-	int32_t *at = &c->env.device->device_bad, bad = 0;
+	int32_t *at = &c->env.device->device_nonfinite, bad = 0;
 
 	c->device->call->copy_d2h(c->device, &bad, at, sizeof(bad));
 	if (bad)
@@ -117,7 +117,7 @@ rt_found_nonfinite(ckr_ctx *c)
 static ckr_status
 fault_somewhere(ckr_ctx *c)
 {
-	const struct ckr_step none = { .op = "unknown op" };
+	const struct ckr_instr none = { .op = "unknown op" };
 
 	if (!c->env.fault)
 		c->env.fault = "bad data";
@@ -142,7 +142,7 @@ find_fault(ckr_ctx *c, const struct bound *b, uint32_t end)
 		CKR_TRY(rt_run_one(c, b, i));
 		CKR_TRY(read_env_back(c));
 		if (c->env.fault)
-			return rt_fault(c, &b->p->step[i]);
+			return rt_fault(c, &b->p->instr[i]);
 	}
 	return fault_somewhere(c);
 }
@@ -259,7 +259,7 @@ rt_push(ckr_ctx *c, const struct ckr_tensor *t, void *tensor,
 static ckr_status
 make_copy(ckr_ctx *c, const struct ckr_tensor *t, uint32_t r, float *dense)
 {
-	const struct ckr_tensor *p = &c->lib->program[0].tensor[t->owner];
+	const struct ckr_tensor *p = &c->lib->program[0].tensor[t->param];
 	uint64_t n = rt_nelem(p);
 	uint16_t *half = (uint16_t *)(dense + n);
 

@@ -17,7 +17,7 @@ run_evaluation(ckr_ctx *c, double *loss)
 	c->evaluated = c->forward.p;
 	if (c->forward.p)
 		return rt_run_forward(c, &c->forward,
-		                      (int32_t)c->forward.p->nstep - 1, loss);
+		                      (int32_t)c->forward.p->ninstr - 1, loss);
 	if (c->finite.nsaved)
 		return err_set(&c->err, CKR_EUNSUPPORTED, "the library has no "
 		               "evaluation program, which uses running "
@@ -215,7 +215,7 @@ score_is_sane(const struct ckr_library *lib)
 	const struct ckr_program *p = lib->program;
 	uint32_t n = 0;
 
-	p = p[2].nstep ? &p[2] : p;
+	p = p[2].ninstr ? &p[2] : p;
 	if (lib->nterm > TOTAL_TERMS)
 		return false;
 	for (uint32_t i = 0; i < lib->nterm; i++) {

@@ -90,7 +90,7 @@ merge_adapter(float *w, const float *a, const float *b, int64_t in, int64_t out,
 {
 	for (int64_t o = 0; o < out; o++)
 		for (int64_t i = 0; i < in; i++) {
-			float *to = how->turned ? &w[i * out + o]
+			float *to = how->transposed ? &w[i * out + o]
 			            : &w[o * in + i];
 			double s = 0;
 

@@ -178,7 +178,7 @@ outlives_step(const struct ckr_tensor *t)
 static bool
 may_run_unchecked(const ckr_ctx *c, int32_t i, uint32_t upto)
 {
-	const struct ckr_step *s = &c->lib->program[0].step[i];
+	const struct ckr_instr *s = &c->lib->program[0].instr[i];
 
 	return (uint32_t)i < upto
 	       || (!c->device->host && s->phase != CKR_UPDATE);
@@ -198,7 +198,7 @@ is_written_before(const ckr_ctx *c, const struct ckr_tensor *t, uint32_t upto)
 		/* a view lies there too, but is not written */
 		if (!(u->flags & CKR_RESIDENT) || u->ready < 0
 		    || !may_run_unchecked(c, u->ready, upto)
-		    || !p->step[u->ready].run)
+		    || !p->instr[u->ready].run)
 			continue;
 		rt_reach(u, &lo, &hi);
 		if (lo < to && from < hi)
@@ -322,9 +322,9 @@ is_pending_grad(const struct ckr_program *p, const struct ckr_tensor *t,
 {
 	int32_t at = (int32_t)step;
 
-	if (t->kind != CKR_GRAD || t->owner < 0 || t->ready < 0)
+	if (t->kind != CKR_GRAD || t->param < 0 || t->ready < 0)
 		return false;
-	return p->apply == p->nstep ? t->ready == at - 1
+	return p->apply == p->ninstr ? t->ready == at - 1
 	       : t->ready < at && t->last >= at;
 }
 
@@ -353,7 +353,7 @@ static bool
 must_check_grads(const ckr_ctx *c, const struct ckr_program *p, uint32_t step)
 {
 	return c->env.micro + 1 == c->env.nmicro
-	       && (p->apply == p->nstep ? c->lib->loss_scaled
+	       && (p->apply == p->ninstr ? c->lib->loss_scaled
 	                                : step == p->apply);
 }
 
@@ -370,7 +370,7 @@ finite_check_grads(ckr_ctx *c, const struct bound *b, uint32_t step)
 
 		if (is_pending_grad(p, t, step)
 		    && !is_tensor_finite(c, b, t, &x))
-			return report_bad_gradient(c, p->tensor[t->owner].name,
+			return report_bad_gradient(c, p->tensor[t->param].name,
 			                           x);
 	}
 	return CKR_OK;
@@ -406,7 +406,7 @@ find_nonfinite(ckr_ctx *c)
 
 		if (!outlives_step(t) || t->flags & CKR_FROZEN
 		    || (t->kind == CKR_BUFFER
-		        && !is_written_before(c, t, p->nstep))
+		        && !is_written_before(c, t, p->ninstr))
 		    || is_tensor_finite(c, &c->plan, t, &x))
 			continue;
 		return err_set(&c->err, CKR_ENAN, "after step %llu '%s' is "

@@ -28,9 +28,9 @@ find_batch_pieces(struct tensor_gather *f)
 {
 	struct ckr_tensor w = rt_whole(f->c, f->t);
 	int axis = f->t->batch - 1;
-	struct ckr_split s = { .axis = (uint8_t)axis, .lead = (uint8_t)axis,
-		.npart = 1, .shared = 1,
-		.part = { (uint64_t)w.dim[axis] } };
+	struct ckr_split s = { .axis = (uint8_t)axis,
+		.first_axis = (uint8_t)axis, .nsegment = 1, .replication = 1,
+		.segment = { (uint64_t)w.dim[axis] } };
 
 	pieces_of(&f->batch, &s, f->c->world.dp, w.rank, w.dim);
 }
@@ -42,9 +42,9 @@ find_owners(struct tensor_gather *f)
 	const struct world *w = &f->c->world;
 
 	f->pieces = rt_pieces(f->c, f->t);
-	f->link = f->t->piece ? LINK_ALL : LINK_TP;
-	f->owners = f->t->piece ? w->tp * w->dp : w->tp;
-	f->mine = f->t->piece ? w->first : f->c->env.rank;
+	f->link = f->t->shard_of ? LINK_ALL : LINK_TP;
+	f->owners = f->t->shard_of ? w->tp * w->dp : w->tp;
+	f->mine = f->t->shard_of ? w->first : f->c->env.rank;
 	f->nbytes = calloc(2 * (size_t)f->owners, sizeof(*f->nbytes));
 	if (!f->nbytes)
 		return rt_no_memory(f->c);

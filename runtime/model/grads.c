@@ -24,7 +24,7 @@ struct grads {
 static bool
 is_grad(const struct ckr_tensor *t)
 {
-	return t->kind == CKR_GRAD && t->owner >= 0 && t->ready >= 0;
+	return t->kind == CKR_GRAD && t->param >= 0 && t->ready >= 0;
 }
 
 /* The last gradient of every parameter, in the parameters' order. */
@@ -46,9 +46,9 @@ list_grads(ckr_ctx *c, struct grads *g)
 
 		if (!is_grad(t))
 			continue;
-		if (of[t->owner] < 0
-		    || p->tensor[of[t->owner]].ready <= t->ready)
-			of[t->owner] = i;
+		if (of[t->param] < 0
+		    || p->tensor[of[t->param]].ready <= t->ready)
+			of[t->param] = i;
 	}
 	for (uint32_t i = 0; i < p->ntensor; i++)
 		if (of[i] >= 0)
@@ -75,7 +75,7 @@ begin_grads(ckr_ctx *c, struct grads *g, const char *path)
 	for (size_t i = 0; i < g->n; i++) {
 		const struct ckr_tensor *t = &p->tensor[g->tensor[i]];
 
-		entry[i] = rt_entry(c, t, p->tensor[t->owner].name);
+		entry[i] = rt_entry(c, t, p->tensor[t->param].name);
 		if (c->lib->loss_scaled)
 			entry[i].dtype = CKR_F32;
 	}
@@ -151,7 +151,7 @@ norm_open(ckr_ctx *c)
 		const struct ckr_tensor *t = &p->tensor[i];
 
 		if (t->ready >= 0 && t->dtype == CKR_F32 && rt_nelem(t) == 1
-		    && !strcmp(p->step[t->ready].op, "grad_norm"))
+		    && !strcmp(p->instr[t->ready].op, "grad_norm"))
 			c->norm.tensor = t;
 	}
 	c->norm.value = NAN;

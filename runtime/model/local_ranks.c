@@ -60,9 +60,9 @@ bind_operands(const ckr_ctx *c, const struct bound *b, uint32_t rank)
 	uint64_t n = 0;
 	void **ptr;
 
-	for (uint32_t i = 0; i < p->nstep; i++)
-		if (n < (uint64_t)p->step[i].arg0 + p->step[i].narg)
-			n = (uint64_t)p->step[i].arg0 + p->step[i].narg;
+	for (uint32_t i = 0; i < p->ninstr; i++)
+		if (n < (uint64_t)p->instr[i].arg0 + p->instr[i].narg)
+			n = (uint64_t)p->instr[i].arg0 + p->instr[i].narg;
 	ptr = malloc((n + 1) * sizeof(*ptr));
 	if (!ptr)
 		return NULL;
@@ -133,13 +133,13 @@ replica_tensor(const struct ckr_tensor *t)
 	int64_t n = 1;
 
 	w.split = NULL;
-	w.piece = NULL;
-	if (t->piece)
-		memcpy(w.dim, t->piece, (size_t)t->rank * sizeof(*w.dim));
-	if (t->split && t->split->kind == CKR_CUT) {
+	w.shard_of = NULL;
+	if (t->shard_of)
+		memcpy(w.dim, t->shard_of, (size_t)t->rank * sizeof(*w.dim));
+	if (t->split && t->split->kind == CKR_SHARD) {
 		w.dim[t->split->axis] = 0;
-		for (int k = 0; k < t->split->npart; k++)
-			w.dim[t->split->axis] += (int64_t)t->split->part[k];
+		for (int k = 0; k < t->split->nsegment; k++)
+			w.dim[t->split->axis] += (int64_t)t->split->segment[k];
 	}
 	for (int i = w.rank - 1; i >= 0; i--) {
 		w.stride[i] = n;
@@ -174,7 +174,7 @@ static void *
 flat_address(const ckr_ctx *c, const struct bound *b,
              const struct ckr_tensor *t)
 {
-	bool whole = !t->split && !t->piece && !has_replica_batches(c, t)
+	bool whole = !t->split && !t->shard_of && !has_replica_batches(c, t)
 	             && rt_is_dense(t);
 
 	return whole && c->device->host ? rt_at(c, b, 0, t) : NULL;
@@ -240,14 +240,14 @@ gather_replica(ckr_ctx *c, const struct bound *b, const struct ckr_tensor *t,
 	ckr_status s = CKR_OK;
 	char *local;
 
-	if (!t->split && !t->piece)
+	if (!t->split && !t->shard_of)
 		return rt_pull(c, t, rt_at(c, b, first, t), dense);
 	local = malloc(rt_nbytes(t) * c->world.tp + 1);
 	if (!local)
 		return rt_no_memory(c);
 	if (rt_is_cut(t))
 		s = gather_shards(c, b, t, first,
-		                  t->piece ? c->world.count : c->world.tp,
+		                  t->shard_of ? c->world.count : c->world.tp,
 		                  dense, local);
 	else
 		s = sum_partials(c, b, t, first, dense, local);
@@ -303,7 +303,7 @@ rt_gather_whole(ckr_ctx *c, const struct bound *b, const struct ckr_tensor *t,
 ckr_status
 rt_scatter_whole(ckr_ctx *c, const struct ckr_tensor *t, const void *dense)
 {
-	bool apart = t->split || t->piece;
+	bool apart = t->split || t->shard_of;
 	char *local = apart ? calloc(1, rt_nbytes(t) + 1) : NULL;
 	void *input = rt_input_memory(c, t);
 	ckr_status s = CKR_OK;
@@ -442,7 +442,7 @@ rt_scatter_inputs(ckr_ctx *c)
 ckr_status
 rt_begin_transfer(ckr_ctx *c, const struct bound *b, uint32_t i)
 {
-	const struct ckr_step *s = &b->p->step[i];
+	const struct ckr_instr *s = &b->p->instr[i];
 	const int32_t *arg = b->p->arg + s->arg0;
 	struct transfer t = { .of = b, .step = i, .end = s->comm->end,
 		.what = s->comm, .tx = &b->p->tensor[arg[0]],

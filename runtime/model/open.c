@@ -98,8 +98,9 @@ load_library(ckr_ctx *c, const char *so)
 static uint64_t
 max_resident_bytes(const struct ckr_library *lib)
 {
-	uint64_t a = lib->program[0].resident_bytes;
-	uint64_t b = lib->program[1].nstep ? lib->program[1].resident_bytes : 0;
+	const struct ckr_program *p = lib->program;
+	uint64_t a = p[0].resident_bytes;
+	uint64_t b = p[1].ninstr ? p[1].resident_bytes : 0;
 
 	return a > b ? a : b;
 }
@@ -144,7 +145,7 @@ map_memory(ckr_ctx *c)
 			block_forget(&c->resident[r], c->common[0],
 			             c->common[1]);
 	CKR_TRY(rt_bind(c, &c->plan, p, true, c->poison));
-	if (lib->program[2].nstep)
+	if (lib->program[2].ninstr)
 		CKR_TRY(rt_bind_guest(c, &c->forward, &lib->program[2],
 		                      &c->plan));
 	for (uint32_t i = 0; i < lib->nshared; i++) {
@@ -221,7 +222,7 @@ log_model(ckr_ctx *c)
 	fprintf(stderr, "ckr: %s: %s by %s, %u ranks, %u steps, %llu bytes "
 	        "resident, %llu in the arena, %d threads, products by %s\n",
 	        c->path, c->lib->name, c->lib->compiler,
-	        c->world.tp * c->world.dp, p->nstep,
+	        c->world.tp * c->world.dp, p->ninstr,
 	        (unsigned long long)c->resident[0].size,
 	        (unsigned long long)c->plan.arena[0].size, c->env.threads,
 	        c->gemm.text);
@@ -254,9 +255,9 @@ choose_world(ckr_ctx *c, const char *so, uint32_t ranks)
 		return err_set(&c->err, CKR_EARG, "%s: compiled for one "
 		               "replica (%u ranks), got %u ranks; compile it "
 		               "with ckc --dp auto", so, tp, ranks);
-	if (dp > CKR_MAX_RANKS)
+	if (dp > CKR_MAX_GROUP)
 		return err_set(&c->err, CKR_EARG, "%s: expected at most %d "
-		               "replicas, got %u", so, CKR_MAX_RANKS, dp);
+		               "replicas, got %u", so, CKR_MAX_GROUP, dp);
 	c->world = (struct world){ .tp = tp, .dp = dp, .count = tp * dp };
 	return CKR_OK;
 }
@@ -291,7 +292,7 @@ programs_sane(const struct ckr_library *lib)
 	const struct ckr_program *p = lib->program;
 
 	for (int i = 0; i < CKR_PROGRAMS; i++)
-		if ((i == 0 || p[i].nstep) && !rt_is_sane(lib, &p[i]))
+		if ((i == 0 || p[i].ninstr) && !rt_is_sane(lib, &p[i]))
 			return false;
 	for (uint32_t i = 0; i < lib->nadapter; i++)
 		if (!is_matrix_param(lib, lib->adapter[i].weight)
@@ -324,7 +325,7 @@ operand_of_transfer(void *user, const struct transfer *t, uint32_t rank, int i)
 	const struct bound *b = t->of;
 
 	(void)user;
-	return b->ptr[rank][b->p->step[t->step].arg0 + (uint32_t)i];
+	return b->ptr[rank][b->p->instr[t->step].arg0 + (uint32_t)i];
 }
 
 static void
@@ -349,8 +350,8 @@ count_comm(const struct ckr_program *p)
 {
 	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < p->nstep; i++)
-		n += p->step[i].comm != NULL;
+	for (uint32_t i = 0; i < p->ninstr; i++)
+		n += p->instr[i].comm != NULL;
 	return n;
 }
 

@@ -31,7 +31,7 @@ profile_free(ckr_ctx *c)
 static ckr_status
 profile_start(ckr_ctx *c)
 {
-	uint32_t n = c->lib->program[0].nstep;
+	uint32_t n = c->lib->program[0].ninstr;
 	struct profile *f = calloc(1, sizeof(*f));
 
 	if (!f)
@@ -106,18 +106,18 @@ best_rates(const struct profile *f, const struct ckr_program *p,
 	for (uint32_t i = 0; i < f->n; i++) {
 		double sec = mean_sec(f, i);
 
-		if (sec < 20e-6 || p->step[i].comm)
+		if (sec < 20e-6 || p->instr[i].comm)
 			continue;
-		if (p->step[i].flops / sec > *flops)
-			*flops = p->step[i].flops / sec;
-		if (p->step[i].bytes / sec > *bytes)
-			*bytes = p->step[i].bytes / sec;
+		if (p->instr[i].flops / sec > *flops)
+			*flops = p->instr[i].flops / sec;
+		if (p->instr[i].bytes / sec > *bytes)
+			*bytes = p->instr[i].bytes / sec;
 	}
 }
 
 /* Seconds below which a step does not get at these rates. */
 static double
-roofline_seconds(const struct ckr_step *s, double flops, double bytes)
+roofline_seconds(const struct ckr_instr *s, double flops, double bytes)
 {
 	double by_flops = flops > 0 ? s->flops / flops : 0;
 	double by_bytes = bytes > 0 ? s->bytes / bytes : 0;
@@ -177,7 +177,7 @@ write_profile_file(FILE *f, void *ctx)
 	write_link_rate(f, m, p, &c->env, c->team);
 	fprintf(f, "\"cold\":%u,\"ops\":[", count_cold(m));
 	for (uint32_t i = 0; i < m->n; i++) {
-		const struct ckr_step *s = &p->step[i];
+		const struct ckr_instr *s = &p->instr[i];
 		double far = trace_sent(&c->env, p, i);
 
 		if (!m->calls[i])
@@ -230,7 +230,7 @@ sum_kinds(const struct profile *f, const struct ckr_program *p, double flops,
 	uint32_t n = 0, k;
 
 	for (uint32_t i = 0; i < f->n; i++) {
-		const struct ckr_step *s = &p->step[i];
+		const struct ckr_instr *s = &p->instr[i];
 
 		if (!f->calls[i])
 			continue;
@@ -271,7 +271,7 @@ ckr_profile_table(ckr_ctx *c, FILE *f)
 	CKR_TRY(rt_need_quiet(c));
 	if (!c->profile)
 		return err_set(&c->err, CKR_EARG, "profiling has not started");
-	kind = calloc(p->nstep + 1, sizeof(*kind));
+	kind = calloc(p->ninstr + 1, sizeof(*kind));
 	if (!kind)
 		return rt_no_memory(c);
 	best_rates(c->profile, p, &flops, &bytes);

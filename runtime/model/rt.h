@@ -192,7 +192,7 @@ struct ckr_ctx {
 	bool evaluated;                 /* `forward` has run */
 	const struct bound *outputs;    /* whose have values; NULL: no one's */
 	struct err unread;              /* of the last file of weights */
-	struct ckr_group *group;        /* [nshared]; NULL: all are alike */
+	struct ckr_param_group *group;  /* [nshared]; NULL: all are alike */
 	unsigned char *left;            /* [nshared]: weights that the last file
 	                                 * has left as they were; NULL: none */
 
@@ -247,7 +247,7 @@ uint64_t *rt_live_bytes(const struct ckr_program *);
 bool rt_is_sane(const struct ckr_library *, const struct ckr_program *);
 
 /* What the parameter that step i updates has of its own. */
-struct ckr_group rt_group(const ckr_ctx *, const struct ckr_program *,
+struct ckr_param_group rt_group(const ckr_ctx *, const struct ckr_program *,
                           uint32_t i);
 
 /* ---- device.c ---- */
@@ -347,7 +347,7 @@ ckr_status rt_prepare(ckr_ctx *, const struct ckr_hyper *);
 /* Step i of a program, on all ranks here. */
 ckr_status rt_run_one(ckr_ctx *, const struct bound *, uint32_t i);
 /* The error of a kernel that met bad data, from c->env. */
-ckr_status rt_fault(ckr_ctx *, const struct ckr_step *);
+ckr_status rt_fault(ckr_ctx *, const struct ckr_instr *);
 /* Whether all kernels before step i could be launched. */
 ckr_status rt_check_launches(ckr_ctx *, uint32_t i);
 /* The error of bad data that kernels of a GPU met while they updated. */

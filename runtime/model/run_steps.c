@@ -80,8 +80,8 @@ set_hyper_env(ckr_ctx *c, const struct ckr_hyper *hyper)
 	env->c1 = (float)(1 - pow(h.beta1, t));
 	env->c2 = (float)(1 - pow(h.beta2, t));
 	env->nesterov = h.nesterov;
-	env->fresh = (float)pow(t, h.beta2_decay);
-	env->most = (float)(1 / sqrt(t));
+	env->one_minus_beta2 = (float)pow(t, h.beta2_decay);
+	env->max_lr = (float)(1 / sqrt(t));
 	env->eps2 = (float)h.eps2;
 	env->threshold = (float)h.clip_threshold;
 }
@@ -160,7 +160,7 @@ rt_scalar(ckr_ctx *c, const struct bound *b)
 }
 
 ckr_status
-rt_fault(ckr_ctx *c, const struct ckr_step *s)
+rt_fault(ckr_ctx *c, const struct ckr_instr *s)
 {
 	const char *why = c->env.fault;
 	char origin[NAME_TEXT];
@@ -216,7 +216,7 @@ poison_dead_bytes(const struct ckr_program *p, struct block *arena, uint32_t s)
 static ckr_status
 run_timed(ckr_ctx *c, const struct bound *b, uint32_t i, uint32_t r, bool moves)
 {
-	const struct ckr_step *s = &b->p->step[i];
+	const struct ckr_instr *s = &b->p->instr[i];
 	bool timed = c->trace || c->profile;
 	double from = 0, to;
 	ckr_status status = CKR_OK;
@@ -253,7 +253,7 @@ rt_defer_error(ckr_ctx *c, ckr_status s, uint32_t i)
 	if (c->deferred.status == CKR_OK)
 		c->deferred = (struct deferred_error){ s,
 			(rounds * c->env.nmicro + c->env.micro)
-			* c->lib->program[0].nstep + i, c->err };
+			* c->lib->program[0].ninstr + i, c->err };
 	return CKR_OK;
 }
 
@@ -272,7 +272,7 @@ agree_on_step(ckr_ctx *c)
 ckr_status
 rt_run_one(ckr_ctx *c, const struct bound *b, uint32_t i)
 {
-	const struct ckr_step *s = &b->p->step[i];
+	const struct ckr_instr *s = &b->p->instr[i];
 	bool computes = s->run && c->deferred.status == CKR_OK;
 
 	c->env.group = rt_group(c, b->p, i);
@@ -306,7 +306,7 @@ prefer_fault(ckr_ctx *c, const struct bound *b, uint32_t i, ckr_status s)
 static bool
 is_skipped_in_micro(const struct ckr_program *p, uint32_t i, bool last)
 {
-	int32_t phase = p->step[i].phase;
+	int32_t phase = p->instr[i].phase;
 
 	return phase >= CKR_COUNT || (phase == CKR_UPDATE && !last);
 }
@@ -316,7 +316,7 @@ run_micro(ckr_ctx *c, const struct bound *b, const struct step_hook *w)
 {
 	const struct ckr_program *p = b->p;
 	bool last = c->env.micro + 1 == c->env.nmicro;
-	uint32_t end = last ? p->nstep : p->update;
+	uint32_t end = last ? p->ninstr : p->update;
 	uint32_t commit = rt_commit_step(p);
 	ckr_status s;
 
@@ -417,8 +417,8 @@ rt_last_output(const struct ckr_program *p)
 static bool
 has_backward(const struct ckr_program *p)
 {
-	for (uint32_t i = 0; i < p->nstep; i++)
-		if (p->step[i].phase != CKR_FORWARD)
+	for (uint32_t i = 0; i < p->ninstr; i++)
+		if (p->instr[i].phase != CKR_FORWARD)
 			return true;
 	return false;
 }
@@ -472,7 +472,7 @@ rt_run_forward(ckr_ctx *c, const struct bound *b, int32_t end, double *loss)
 	if (s == CKR_OK)
 		s = rt_send_env(c);
 	for (int32_t i = 0; i <= end && s == CKR_OK; i++)
-		if (b->p->step[i].phase != CKR_UPDATE)
+		if (b->p->instr[i].phase != CKR_UPDATE)
 			s = rt_defer_error(c, rt_run_one(c, b, (uint32_t)i),
 			                   (uint32_t)i);
 	if (s == CKR_OK)

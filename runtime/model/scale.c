@@ -59,7 +59,7 @@ scale_prepare(ckr_ctx *c, const struct ckr_hyper *h)
 	s->interval = h && h->scale_interval ? h->scale_interval : INTERVAL;
 	/* without updates there is nothing to skip */
 	s->again = (h && h->scale_again)
-		|| c->plan.p->apply == c->plan.p->nstep;
+		|| c->plan.p->apply == c->plan.p->ninstr;
 	set_env(c);
 }
 

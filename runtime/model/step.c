@@ -51,7 +51,7 @@ run_again(ckr_ctx *c, struct inflight_step *f)
 static bool
 is_clean(const struct ckr_env *found)
 {
-	return !found->device_fault && !found->device_bad;
+	return !found->device_fault && !found->device_nonfinite;
 }
 
 /* The device has failed, and with it all enqueued steps. */

@@ -83,7 +83,7 @@ rt_made(const struct ckr_program *p, uint32_t t)
 	int32_t ready = p->tensor[t].ready;
 
 	for (int32_t i = ready; i >= 0; i--) {
-		const struct ckr_step *s = &p->step[i];
+		const struct ckr_instr *s = &p->instr[i];
 
 		if (s->comm && s->comm->end == (uint32_t)ready
 		    && p->arg[s->arg0 + 1] == (int32_t)t)
@@ -111,7 +111,7 @@ copy_strided(const struct ckr_tensor *t, char *tensor, char *dense, bool pack)
 {
 	size_t size = dtype_row[t->dtype].nbytes;
 	uint64_t n = rt_nelem(t);
-	int64_t i[CKR_MAX_RANK] = { 0 };
+	int64_t i[CKR_MAX_DIMS] = { 0 };
 
 	if (rt_is_dense(t)) {
 		memcpy(pack ? dense : tensor, pack ? tensor : dense, n * size);
@@ -145,7 +145,7 @@ rt_unpack(const struct ckr_tensor *t, void *tensor, const void *dense)
 bool
 rt_is_cut(const struct ckr_tensor *t)
 {
-	return t->piece || (t->split && t->split->kind == CKR_CUT);
+	return t->shard_of || (t->split && t->split->kind == CKR_SHARD);
 }
 
 struct pieces
@@ -223,10 +223,10 @@ uint64_t *
 rt_live_bytes(const struct ckr_program *p)
 {
 	struct reach_piece *v = malloc((p->ntensor + 1) * sizeof(*v));
-	uint64_t *live = malloc((p->nstep + 1) * sizeof(*live));
+	uint64_t *live = malloc((p->ninstr + 1) * sizeof(*live));
 	size_t n = v ? list_pieces(p, v) : 0;
 
-	for (uint32_t i = 0; v && live && i < p->nstep; i++)
+	for (uint32_t i = 0; v && live && i < p->ninstr; i++)
 		live[i] = live_bytes(v, n, (int32_t)i);
 	if (!v) {
 		free(live);
@@ -247,12 +247,12 @@ sane_split(const struct ckr_library *lib, const struct ckr_tensor *t)
 	if (t->batch < 0 || t->batch > t->rank
 	    || (t->kind == CKR_INPUT && t->batch && !rt_is_dense(t)))
 		return false;
-	if (s && s->kind == CKR_SUMMAND)
-		return !t->piece && t->kind != CKR_INPUT;
-	if (!s && !t->piece)
+	if (s && s->kind == CKR_PARTIAL)
+		return !t->shard_of && t->kind != CKR_INPUT;
+	if (!s && !t->shard_of)
 		return true;
 	if (t->kind == CKR_CONSTANT || t->kind == CKR_INPUT
-	    || (t->piece && (t->batch || lib->replicas > CKR_MAX_RANKS))
+	    || (t->shard_of && (t->batch || lib->replicas > CKR_MAX_GROUP))
 	    || !pieces_of_tensor(&p, t, lib->ranks > 1 ? lib->ranks : 1,
 	                         lib->replicas))
 		return false;
@@ -266,19 +266,19 @@ is_group(const struct ckr_library *lib, const struct ckr_comm *m)
 	return m->axis == CKR_TP
 	       || (m->axis == CKR_DP && lib->replicas
 	           && (m->kind == CKR_ALL_REDUCE
-	               || lib->replicas <= CKR_MAX_RANKS));
+	               || lib->replicas <= CKR_MAX_GROUP));
 }
 
 static bool
 sane_step(const struct ckr_library *lib, const struct ckr_program *p,
-          const struct ckr_step *s)
+          const struct ckr_instr *s)
 {
 	const int32_t *arg = p->arg + s->arg0;
 
 	if (!s->comm)
 		return true;
-	return !s->run && s->comm->end >= s - p->step
-	       && s->comm->end < p->nstep
+	return !s->run && s->comm->end >= s - p->instr
+	       && s->comm->end < p->ninstr
 	       && s->narg == 2 && arg[0] >= 0 && arg[1] >= 0
 	       && rt_is_dense(&p->tensor[arg[0]])
 	       && rt_is_dense(&p->tensor[arg[1]])
@@ -291,13 +291,13 @@ sane_step(const struct ckr_library *lib, const struct ckr_program *p,
 static bool
 ranks_sane(const struct ckr_library *lib, const struct ckr_program *p)
 {
-	if (lib->ranks > CKR_MAX_RANKS)
+	if (lib->ranks > CKR_MAX_GROUP)
 		return false;
 	for (uint32_t i = 0; i < p->ntensor; i++)
 		if (!sane_split(lib, &p->tensor[i]))
 			return false;
-	for (uint32_t i = 0; i < p->nstep; i++)
-		if (!sane_step(lib, p, &p->step[i]))
+	for (uint32_t i = 0; i < p->ninstr; i++)
+		if (!sane_step(lib, p, &p->instr[i]))
 			return false;
 	return true;
 }
@@ -309,9 +309,9 @@ static bool
 sane_copy(const struct ckr_library *lib, const struct ckr_program *p,
           const struct ckr_tensor *t)
 {
-	const struct ckr_tensor *of = p->tensor + t->owner;
+	const struct ckr_tensor *of = p->tensor + t->param;
 
-	return t->owner >= 0 && (uint32_t)t->owner < lib->nshared
+	return t->param >= 0 && (uint32_t)t->param < lib->nshared
 	       && of->kind == CKR_PARAM && of->dtype == CKR_F32
 	       && (t->dtype == CKR_BF16 || t->dtype == CKR_F16)
 	       && rt_nelem(of) == rt_nelem(t);
@@ -325,14 +325,14 @@ sane_tensor(const struct ckr_library *lib, const struct ckr_program *p,
 	                : p->arena_bytes;
 	int64_t from, to;
 
-	if (t->rank > CKR_MAX_RANK || t->dtype >= CKR_DTYPE_COUNT)
+	if (t->rank > CKR_MAX_DIMS || t->dtype >= CKR_DTYPE_COUNT)
 		return false;
 	if (t->offset > room)
 		return false;
 	rt_reach(t, &from, &to);
 	if (from < 0 || to > (int64_t)room)
 		return false;
-	if (t->owner >= (int64_t)p->ntensor)
+	if (t->param >= (int64_t)p->ntensor)
 		return false;
 	if (rt_is_copy(t) && !sane_copy(lib, p, t))
 		return false;
@@ -348,22 +348,22 @@ bool
 rt_is_sane(const struct ckr_library *lib, const struct ckr_program *p)
 {
 	if (lib->nshared > p->ntensor || p->loss >= (int64_t)p->ntensor
-	    || p->update > p->nstep)
+	    || p->update > p->ninstr)
 		return false;
 	for (uint32_t i = 0; i < p->ntensor; i++)
 		if (!sane_tensor(lib, p, &p->tensor[i]))
 			return false;
-	for (uint32_t i = 0; i < p->nstep; i++)
-		for (uint32_t k = 0; k < p->step[i].narg; k++)
-			if (p->arg[p->step[i].arg0 + k] >= (int64_t)p->ntensor)
+	for (uint32_t i = 0; i < p->ninstr; i++)
+		for (uint32_t k = 0; k < p->instr[i].narg; k++)
+			if (p->arg[p->instr[i].arg0 + k] >= (int64_t)p->ntensor)
 				return false;
 	return ranks_sane(lib, p);
 }
 
-struct ckr_group
+struct ckr_param_group
 rt_group(const ckr_ctx *c, const struct ckr_program *p, uint32_t i)
 {
-	const struct ckr_step *s = &p->step[i];
+	const struct ckr_instr *s = &p->instr[i];
 	int32_t of = -1;
 
 	for (uint32_t k = 0; c->group && s->phase == CKR_UPDATE && k < s->narg
@@ -372,7 +372,7 @@ rt_group(const ckr_ctx *c, const struct ckr_program *p, uint32_t i)
 
 		if (at >= 0)
 			of = p->tensor[at].kind == CKR_PARAM ? at
-			     : p->tensor[at].owner;
+			     : p->tensor[at].param;
 	}
-	return of < 0 ? (struct ckr_group){ 1, -1 } : c->group[of];
+	return of < 0 ? (struct ckr_param_group){ 1, -1 } : c->group[of];
 }

@@ -46,7 +46,7 @@ ckr_trace(ckr_ctx *c, const char *path)
 	if (!t)
 		return rt_no_memory(c);
 	/* a step, and waiting for what it begins */
-	t->cap = (size_t)c->lib->program[0].nstep * ckr_micro_batches(c)
+	t->cap = (size_t)c->lib->program[0].ninstr * ckr_micro_batches(c)
 	         * (c->world.count + 1) * TRACED_STEPS;
 	t->event = malloc((t->cap + 1) * sizeof(*t->event));
 	t->file.fd = -1;
@@ -156,7 +156,7 @@ trace_phase(int32_t phase)
 double
 trace_sent(const struct ckr_env *env, const struct ckr_program *p, uint32_t i)
 {
-	const struct ckr_step *s = &p->step[i];
+	const struct ckr_instr *s = &p->instr[i];
 	const int32_t *arg = p->arg + s->arg0;
 
 	return s->comm ? comm_sent(s->comm, s->comm->axis ? env->replicas
@@ -167,7 +167,7 @@ trace_sent(const struct ckr_env *env, const struct ckr_program *p, uint32_t i)
 bool
 trace_is_apart(const struct ckr_program *p, uint32_t i)
 {
-	return p->step[i].comm && p->step[i].comm->end > i;
+	return p->instr[i].comm && p->instr[i].comm->end > i;
 }
 
 /* "all_reduce", or what of it this is. */
@@ -178,7 +178,7 @@ write_event_name(FILE *f, const struct ckr_program *p, const struct event *e)
 
 	snprintf(name, sizeof(name), "%s%s", e->waits ? "wait for "
 	         : trace_is_apart(p, e->step) ? "begin " : "",
-	         p->step[e->step].op);
+	         p->instr[e->step].op);
 	utf8_json(f, name);
 }
 
@@ -187,7 +187,7 @@ static void
 write_event(FILE *f, const struct trace *t, const struct event *e,
             const struct ckr_program *p, uint64_t live)
 {
-	const struct ckr_step *s = &p->step[e->step];
+	const struct ckr_instr *s = &p->instr[e->step];
 	uint32_t ranks = t->env->ranks * t->env->replicas;
 	uint32_t row = s->comm && !t->far ? ranks : e->rank;
 	double sec = e->to - e->from, far = trace_sent(t->env, p, e->step);

@@ -26,7 +26,7 @@ run_through_host(const struct comm_view *view, const struct comm *m,
                  struct err *e)
 {
 	uint64_t nx = local_bytes(m->tx), ny = local_bytes(m->ty);
-	void *x[CKR_MAX_RANKS], *y[CKR_MAX_RANKS];
+	void *x[CKR_MAX_GROUP], *y[CKR_MAX_GROUP];
 	char *room = malloc((nx + ny) * m->ranks + 1);
 	struct comm on_host = *m;
 
@@ -52,7 +52,7 @@ run_group(const struct transfers *t, const struct transfer *x, uint32_t first,
           uint32_t apart, uint32_t n, struct err *e)
 {
 	const struct comm_view *view = &t->view;
-	void *from[CKR_MAX_RANKS], *to[CKR_MAX_RANKS];
+	void *from[CKR_MAX_GROUP], *to[CKR_MAX_GROUP];
 	struct comm m = { .what = x->what, .tx = x->tx, .ty = x->ty,
 		.x = from, .y = to, .ranks = n, .threads = view->threads };
 

@@ -45,8 +45,8 @@ count_transfers(const struct ckr_program *p)
 {
 	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < p->nstep; i++)
-		n += p->step[i].comm != NULL;
+	for (uint32_t i = 0; i < p->ninstr; i++)
+		n += p->instr[i].comm != NULL;
 	return n;
 }
 
@@ -56,9 +56,9 @@ build_schedules(struct transfers *t, const struct ckr_program *p)
 	const struct comm_view *view = &t->view;
 	struct nccl_state *w = t->nccl;
 
-	for (uint32_t i = 0; i < p->nstep; i++) {
-		const struct ckr_comm *what = p->step[i].comm;
-		const int32_t *arg = p->arg + p->step[i].arg0;
+	for (uint32_t i = 0; i < p->ninstr; i++) {
+		const struct ckr_comm *what = p->instr[i].comm;
+		const int32_t *arg = p->arg + p->instr[i].arg0;
 		bool dp = what && stream_of_axis(what) == CKR_DP;
 		struct comm_schedule *h = &w->schedule[w->nschedule];
 

@@ -100,7 +100,7 @@ reduce_received(const struct chunked_comm *b, uint8_t dtype, bool max,
 
 #pragma omp parallel for num_threads(b->threads) if (n > SMALL)
 	for (uint64_t at = 0; at < n; at += BLOCK) {
-		const void *x[CKR_MAX_RANKS];
+		const void *x[CKR_MAX_GROUP];
 
 		for (uint32_t r = 0; r < b->ranks; r++)
 			x[r] = in + (r * n + at) * size;
@@ -259,7 +259,7 @@ copy_own(const struct chunked_comm *b)
 {
 	const struct pieces *p = &b->from;
 	uint64_t size = element_bytes(b);
-	bool grad = b->what->kind == CKR_OWN_GRAD;
+	bool grad = b->what->kind == CKR_LOCAL_SHARD_GRAD;
 
 	memset(b->y, 0, comm_nelem(b->ty) * size);
 	for (uint64_t i = b->rank / p->shared; i < p->nrun; i += p->npiece) {

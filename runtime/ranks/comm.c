@@ -160,12 +160,12 @@ copy_run_block(const struct comm *c, const struct pieces *p, struct piece_run u)
 		for (uint32_t r = u.rank; r < end; r++)
 			memcpy((char *)c->y[r] + local, buf, nbytes);
 		break;
-	case CKR_OWN:
+	case CKR_LOCAL_SHARD:
 		for (uint32_t r = u.rank; r < end; r++)
 			memcpy((char *)c->y[r] + local,
 			       (char *)c->x[r] + whole, nbytes);
 		break;
-	case CKR_OWN_GRAD:
+	case CKR_LOCAL_SHARD_GRAD:
 		for (uint32_t r = u.rank; r < end; r++)
 			memcpy((char *)c->y[r] + whole,
 			       (char *)c->x[r] + local, nbytes);
@@ -262,7 +262,7 @@ comm_run(const struct comm *c)
 	to = from;
 	if (c->what->kind == CKR_ALL_TO_ALL)
 		pieces_of(&to, c->what->to, c->ranks, c->ty->rank, c->ty->dim);
-	if (c->what->kind == CKR_OWN_GRAD
+	if (c->what->kind == CKR_LOCAL_SHARD_GRAD
 	    || (c->what->kind != CKR_ALL_GATHER && is_padded(&to)))
 		zero_results(c);
 	if (c->what->kind == CKR_ALL_TO_ALL)
@@ -278,7 +278,7 @@ comm_sent(const struct ckr_comm *w, uint32_t ranks, const struct ckr_tensor *x,
 	double once = (double)(w->kind == CKR_ALL_GATHER ? y : x)->nbytes;
 	int rounds = w->kind == CKR_ALL_REDUCE ? 2 : 1;
 
-	if (w->kind == CKR_OWN || w->kind == CKR_OWN_GRAD)
+	if (w->kind == CKR_LOCAL_SHARD || w->kind == CKR_LOCAL_SHARD_GRAD)
 		return 0;
 	return once * rounds * (ranks - 1) / ranks;
 }
@@ -299,7 +299,8 @@ comm_sane(const struct ckr_comm *w, uint32_t ranks,
           const struct ckr_tensor *x, const struct ckr_tensor *y)
 {
 	struct pieces p, q;
-	bool to_whole = w->kind == CKR_ALL_GATHER || w->kind == CKR_OWN_GRAD;
+	bool to_whole = w->kind == CKR_ALL_GATHER
+		|| w->kind == CKR_LOCAL_SHARD_GRAD;
 
 	if (x->dtype != y->dtype || x->dtype == CKR_NONE)
 		return false;
@@ -313,7 +314,7 @@ comm_sane(const struct ckr_comm *w, uint32_t ranks,
 		       && fits_pieces(y, w->to, ranks, false, &q)
 		       && p.outer * p.whole * p.inner
 		       == q.outer * q.whole * q.inner;
-	return w->kind <= CKR_OWN_GRAD
+	return w->kind <= CKR_LOCAL_SHARD_GRAD
 	       && fits_pieces(x, w->split, ranks, !to_whole, &p)
 	       && fits_pieces(y, w->split, ranks, to_whole, &q);
 }

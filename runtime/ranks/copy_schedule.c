@@ -302,6 +302,7 @@ schedule_build(struct copy_schedule *r, const struct ckr_comm *w,
 		pieces_of(&to, w->to, ranks, y->rank, y->dim);
 		return schedule_exchange(r, &p, &to, ranks, rank, size);
 	default:
-		return schedule_own(r, &p, rank, size, w->kind == CKR_OWN_GRAD);
+		return schedule_own(r, &p, rank, size,
+		                    w->kind == CKR_LOCAL_SHARD_GRAD);
 	}
 }

@@ -26,19 +26,19 @@ pieces_of(struct pieces *p, const struct ckr_split *s, uint32_t ranks,
           int rank, const int64_t *dim)
 {
 	*p = (struct pieces){ .outer = 1, .inner = 1, .nshard = 1 };
-	if (s->kind != CKR_CUT || s->axis >= rank || s->lead > s->axis
-	    || !s->npart || s->npart > CKR_MAX_RANK || !s->shared
-	    || ranks % s->shared)
+	if (s->kind != CKR_SHARD || s->axis >= rank || s->first_axis > s->axis
+	    || !s->nsegment || s->nsegment > CKR_MAX_DIMS || !s->replication
+	    || ranks % s->replication)
 		return false;
-	p->shared = s->shared;
-	p->npart = s->npart;
-	p->npiece = ranks / s->shared;
+	p->shared = s->replication;
+	p->npart = s->nsegment;
+	p->npiece = ranks / s->replication;
 	for (int i = 0; i < rank; i++)
-		if ((i < s->lead && !multiply_count(&p->outer, dim[i]))
+		if ((i < s->first_axis && !multiply_count(&p->outer, dim[i]))
 		    || (i > s->axis && !multiply_count(&p->inner, dim[i])))
 			return false;
 	for (uint32_t k = 0; k < p->npart; k++) {
-		p->part[k] = s->part[k];
+		p->part[k] = s->segment[k];
 		if (p->part[k] > MOST)
 			return false;
 		p->whole += p->part[k];
@@ -52,21 +52,21 @@ bool
 pieces_of_tensor(struct pieces *p, const struct ckr_tensor *t, uint32_t ranks,
                  uint32_t replicas)
 {
-	const int64_t *dim = t->piece ? t->piece : t->dim;
+	const int64_t *dim = t->shard_of ? t->shard_of : t->dim;
 	struct ckr_split one = { .axis = (uint8_t)(t->rank - 1),
-		.npart = 1, .shared = ranks, .part = { 1 } };
+		.nsegment = 1, .replication = ranks, .segment = { 1 } };
 	const struct ckr_split *s = t->split;
 
 	if (t->rank == 0)
 		return false;
-	if (!s || s->kind != CKR_CUT) {
+	if (!s || s->kind != CKR_SHARD) {
 		for (int i = 0; i < t->rank; i++)
-			one.part[0] *= (uint64_t)dim[i];
+			one.segment[0] *= (uint64_t)dim[i];
 		s = &one;
 	}
 	if (!pieces_of(p, s, ranks, t->rank, dim))
 		return false;
-	if (!t->piece)
+	if (!t->shard_of)
 		return true;
 	if (!replicas)
 		return false;

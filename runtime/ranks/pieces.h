@@ -11,7 +11,7 @@ struct pieces {
 	uint64_t npiece;                /* of a segment */
 	uint64_t outer, inner;          /* elements around what is cut */
 	uint64_t whole, local;          /* extents of what is cut */
-	uint64_t part[CKR_MAX_RANK];
+	uint64_t part[CKR_MAX_DIMS];
 	/* Of what a rank would have: elements of a replica's piece, and how
 	 * many pieces; 0 and 1: every replica has all of it. */
 	uint64_t shard;

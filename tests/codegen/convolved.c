@@ -84,8 +84,8 @@ convolved(struct ckr_env *env, uint32_t job, void *x, void *w, void *y,
 	void *to = c->kind == CKR_CONV_Y ? y : c->kind == CKR_CONV_DX ? x : w;
 	double *sum = calloc((size_t)size, sizeof(*sum));
 
-	if (c->room)
-		memset(work, 0xa5, (size_t)c->room);
+	if (c->workspace)
+		memset(work, 0xa5, (size_t)c->workspace);
 	for (int64_t i = 0; i < c->images * cout * c->cin * out * taps; i++) {
 		int64_t k = i % taps, o = i / taps % out;
 		int64_t ci = i / taps / out % c->cin;

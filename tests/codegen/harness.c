@@ -463,13 +463,13 @@ env_usual(void)
 		.lr = 0.01f, .beta1 = 0.9f, .beta2 = 0.99f, .eps = 1e-6f,
 		.weight_decay = 0.1f, .clip = 0.5f, .momentum = 0.8f,
 		.nesterov = 1, .ranks = 1, .threshold = 1.5f, .eps2 = 1e-3f,
-		.most = 0.5f, .group = { 0.75f, -1 }, .loss_scale = 8, .unscale = 0.125f,
-		.replicas = 3 };
+		.max_lr = 0.5f, .group = { 0.75f, -1 }, .loss_scale = 8,
+		.unscale = 0.125f, .replicas = 3 };
 
 	env.gemm = naive_gemm;
 	env.c1 = 1 - powf(env.beta1, 4);
 	env.c2 = 1 - powf(env.beta2, 4);
-	env.fresh = powf(4, -0.8f);
+	env.one_minus_beta2 = powf(4, -0.8f);
 	return env;
 }
 
@@ -605,8 +605,8 @@ run_once(struct run *r, const struct setup *t, int threads)
 	r->device = r->env;
 	r->env.device = &r->device;
 	fence(r, true);
-	for (uint32_t i = 0; i < p->nstep; i++) {
-		const struct ckr_step *s = &p->step[i];
+	for (uint32_t i = 0; i < p->ninstr; i++) {
+		const struct ckr_instr *s = &p->instr[i];
 
 		for (uint32_t k = 0; k < s->narg; k++)
 			arg[k] = run_tensor(r, p->arg[s->arg0 + k]);

@@ -52,7 +52,7 @@ find(const struct dnn *dnn, dnn_descriptor device,
 		       (long long)job->in[2],
 		       (long long)(job->group * job->cout),
 		       (long long)job->kernel[0], (long long)job->kernel[1],
-		       (long long)job->kernel[2], (long long)job->room,
+		       (long long)job->kernel[2], (long long)job->workspace,
 		       found ? "another answer" : "no engine");
 	engine_free(&e, dnn);
 	engine_free(&again, dnn);

@@ -218,7 +218,7 @@ enum {
 };
 
 #define RES(at, own) .offset = 64 * (at), .flags = CKR_RESIDENT, .ready = -1, \
-	.owner = own, .last = 99
+	.param = own, .last = 99
 #define MAT(r, c) .rank = 2, .dim = { r, c }, .stride = { c, 1 }, \
 	.nbytes = 4 * (r) * (c), .dtype = CKR_F32
 #define VEC(n) .rank = 1, .dim = { n }, .stride = { 1 }, .nbytes = 4 * (n), \
@@ -246,9 +246,9 @@ enum {
 	         .state = "grad" }
 
 #define TEMP(at, from, to) .offset = 64 * (at), .ready = from, .last = to, \
-	.owner = -1, .kind = CKR_OTHER
+	.param = -1, .kind = CKR_OTHER
 #define DW(own) "dw", .rank = 2, .dim = { IN, OUT }, .stride = { 1, IN }, \
-	.nbytes = 24, .dtype = CKR_F32, .kind = CKR_GRAD, .owner = own
+	.nbytes = 24, .dtype = CKR_F32, .kind = CKR_GRAD, .param = own
 
 #if ACCUM > 1
 #define GRADS(s) \
@@ -257,10 +257,10 @@ enum {
 	[GB] = { "db", VEC(OUT), TEMP(4, s + 1, s + 3), .twin = GB }, \
 	[NEWGW] = { "grad.w.1", .rank = 2, .dim = { IN, OUT }, \
 	            .stride = { 1, IN }, .nbytes = 24, .dtype = CKR_F32, \
-	            .kind = CKR_GRAD, .owner = W, .flags = CKR_RESIDENT, \
+	            .kind = CKR_GRAD, .param = W, .flags = CKR_RESIDENT, \
 	            .twin = NEWGW, \
 	            .offset = 640, .ready = s + 2, .last = s + 4 }, \
-	[NEWGB] = { "grad.b.1", VEC(OUT), .kind = CKR_GRAD, .owner = BIAS, \
+	[NEWGB] = { "grad.b.1", VEC(OUT), .kind = CKR_GRAD, .param = BIAS, \
 	            .flags = CKR_RESIDENT, .offset = 704, .ready = s + 3, \
 	            .twin = NEWGB, \
 	            .last = s + 5 }
@@ -272,10 +272,10 @@ enum {
 	[GW] = { DW(W), .twin = GW, .offset = 192, .ready = s, \
 	         .last = s + 2 }, \
 	[GB] = { "db", VEC(OUT), .twin = GB, .offset = 256, .ready = s + 1, \
-	         .last = s + 3, .kind = CKR_GRAD, .owner = BIAS }, \
-	[NEWGW] = { .dtype = CKR_F32, .kind = CKR_OTHER, .owner = -1, \
+	         .last = s + 3, .kind = CKR_GRAD, .param = BIAS }, \
+	[NEWGW] = { .dtype = CKR_F32, .kind = CKR_OTHER, .param = -1, \
 	            .ready = -1 }, \
-	[NEWGB] = { .dtype = CKR_F32, .kind = CKR_OTHER, .owner = -1, \
+	[NEWGB] = { .dtype = CKR_F32, .kind = CKR_OTHER, .param = -1, \
 	            .ready = -1 }
 #define USEW GW
 #define USEB GB
@@ -283,25 +283,25 @@ enum {
 #endif
 
 #define UPDATED(s) \
-	[NEWW] = { "w.1", MAT(IN, OUT), .kind = CKR_OTHER, .owner = -1, \
+	[NEWW] = { "w.1", MAT(IN, OUT), .kind = CKR_OTHER, .param = -1, \
 	           .twin = NEWW, \
 	           .flags = CKR_RESIDENT, .offset = 0, .ready = s, \
 	           .last = s }, \
-	[NEWB] = { "b.1", VEC(OUT), .kind = CKR_OTHER, .owner = -1, \
+	[NEWB] = { "b.1", VEC(OUT), .kind = CKR_OTHER, .param = -1, \
 	           .twin = NEWB, \
 	           .flags = CKR_RESIDENT, .offset = 64, .ready = s + 1, \
 	           .last = s + 1 }
 #ifdef COUNT_EARLY
 #define COUNTED \
 	[NEWCOUNT] = { "count.1", .dtype = CKR_I64, .nbytes = 8, \
-	               .kind = CKR_OTHER, .owner = -1, .flags = CKR_RESIDENT, \
+	               .kind = CKR_OTHER, .param = -1, .flags = CKR_RESIDENT, \
 	               .offset = 576, .twin = NEWCOUNT }
 #else
 #define COUNTED \
-	[NEWCOUNT] = { .kind = CKR_OTHER, .owner = -1, .ready = -1 }
+	[NEWCOUNT] = { .kind = CKR_OTHER, .param = -1, .ready = -1 }
 #endif
 #define LOSS_AT(at) { "loss", .dtype = CKR_F32, .nbytes = 4, \
-	.kind = CKR_OTHER, .flags = CKR_OUTPUT | CKR_LOSS, .owner = -1, \
+	.kind = CKR_OTHER, .flags = CKR_OUTPUT | CKR_LOSS, .param = -1, \
 	.twin = LOSS, \
 	.offset = 64 * (at), .ready = 1, .last = 1 }
 
@@ -328,12 +328,12 @@ static const struct ckr_tensor ref_tensors[NTENSOR] = {
 	[LOSS] = LOSS_AT(1),
 	/* four numbers at the end, backwards and seen often: more bytes than
 	 * there is memory, all within it */
-	[AGAIN] = { .dtype = CKR_F32, .kind = CKR_OTHER, .owner = -1,
+	[AGAIN] = { .dtype = CKR_F32, .kind = CKR_OTHER, .param = -1,
 	            .ready = -1, .last = -1, .offset = 380, .rank = 2,
 	            .nbytes = 1024, .dim = { 64, 4 }, .stride = { 0, -1 } },
 	[DPRED] = { "dpred", MAT(B, OUT), TEMP(2, 2, 4) },
 	[WORK] = { NULL, MAT(B, OUT), TEMP(5, 2, 2) },
-	[AGAIN2] = { .kind = CKR_OTHER, .owner = -1, .ready = -1,
+	[AGAIN2] = { .kind = CKR_OTHER, .param = -1, .ready = -1,
 	             .last = -1 },
 	GRADS(3), UPDATED(5 + SHIFT), COUNTED,
 };
@@ -373,7 +373,7 @@ static const int64_t consts[] = { IN, OUT, 1, IN, 1, OUT, 0, 1, 6, 2 };
 #define ACCUMULATE
 #endif
 
-static const struct ckr_step steps[] = {
+static const struct ckr_instr steps[] = {
 	{ FIRST, 0, 0, CKR_FORWARD, 48, 112, 1e-7, NULL },
 	{ k_loss, "mse", "mse", 4, 4, 0, 0, CKR_FORWARD, 24, 68, 1e-7, NULL },
 	{ k_again, "matmul", "dense", 8, 4, 0, 0, CKR_RECOMPUTE, 48, 112,
@@ -383,7 +383,7 @@ static const struct ckr_step steps[] = {
 	{ k_dpred, "loop", "mse", 12, 5, 0, 0, CKR_BACKWARD, 24, 96, 1e-7, NULL },
 	BACK ACCUMULATE UPDATE
 };
-static const struct ckr_step ref_steps[] = {
+static const struct ckr_instr ref_steps[] = {
 	{ FIRST, 0, 0, CKR_FORWARD, 48, 112, 1e-7, NULL },
 	{ k_loss, "mse", "mse", 4, 4, 0, 0, CKR_FORWARD, 24, 68, 1e-7, NULL },
 	{ k_dpred, "loop", "mse", 34, 5, 0, 0, CKR_BACKWARD, 24, 96, 1e-7, NULL },

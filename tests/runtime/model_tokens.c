@@ -52,10 +52,10 @@ k_look(void *const *p, const int64_t *c, struct ckr_env *env)
 	.stride = { T, 1 }, .nbytes = 4 * B * T, SAMPLES
 #define I64_T .dtype = CKR_I64, .rank = 1, .dim = { T }, .stride = { 1 }, \
 	.nbytes = 8 * T
-#define IN(at) .kind = CKR_INPUT, .offset = 64 * (at), .owner = -1, \
+#define IN(at) .kind = CKR_INPUT, .offset = 64 * (at), .param = -1, \
 	.ready = -1
 #define OUT(at) .kind = CKR_OTHER, .flags = CKR_OUTPUT, \
-	.offset = 64 * (at), .owner = -1, .ready = 0
+	.offset = 64 * (at), .param = -1, .ready = 0
 
 static const struct ckr_tensor tensors[] = {
 	{ "input_ids", I64_BT, IN(0), .flags = CKR_RESIDENT },
@@ -64,22 +64,22 @@ static const struct ckr_tensor tensors[] = {
 	{ "position_ids", I64_T, IN(3), .flags = CKR_RESIDENT },
 	{ "table", .dtype = CKR_F32, .rank = 1, .dim = { VOCAB },
 	  .stride = { 1 }, .nbytes = 4 * VOCAB, .kind = CKR_PARAM,
-	  .flags = CKR_RESIDENT | CKR_FROZEN, .offset = 256, .owner = -1,
+	  .flags = CKR_RESIDENT | CKR_FROZEN, .offset = 256, .param = -1,
 	  .ready = -1 },
 	{ "seen_ids", I64_BT, OUT(0) },
 	{ "seen_labels", I32_BT, OUT(1) },
 	{ "seen_mask", I64_BT, OUT(2) },
 	{ "seen_positions", I64_T, OUT(3) },
 	{ "part", .dtype = CKR_F32, .nbytes = 4, .kind = CKR_OTHER,
-	  .offset = 256, .owner = -1, .ready = 0 },
+	  .offset = 256, .param = -1, .ready = 0 },
 	{ "loss", .dtype = CKR_F32, .nbytes = 4, .kind = CKR_OTHER,
-	  .flags = CKR_OUTPUT | CKR_LOSS, .offset = 320, .owner = -1,
+	  .flags = CKR_OUTPUT | CKR_LOSS, .offset = 320, .param = -1,
 	  .ready = 1 },
 };
 static const int32_t args[] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 9, 10 };
 static const struct ckr_comm sum = { .kind = CKR_ALL_REDUCE, .axis = REPLICAS
                                      ? CKR_DP : CKR_TP, .end = 1 };
-static const struct ckr_step steps[] = {
+static const struct ckr_instr steps[] = {
 	{ k_look, "look", "gather", 0, 10, 0, 0, CKR_FORWARD, 0, 0, 0, NULL },
 	{ NULL, "all_reduce", "", 10, 2, 0, 0, CKR_FORWARD, 0, 0, 0, &sum },
 };

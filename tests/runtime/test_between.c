@@ -49,20 +49,21 @@ cut(struct example *x, uint32_t ranks, int lead, int axis, int npart)
 	struct ckr_split *s = &x->split;
 	uint64_t n = product(x->whole.dim, lead, axis + 1), pieces;
 
-	*s = (struct ckr_split){ .axis = (uint8_t)axis, .lead = (uint8_t)lead,
-		.npart = (uint8_t)npart };
+	*s = (struct ckr_split){ .axis = (uint8_t)axis,
+		.first_axis = (uint8_t)lead,
+		.nsegment = (uint8_t)npart };
 	do
-		s->shared = 1 + chance(ranks);
-	while (ranks % s->shared);
-	pieces = ranks / s->shared;
+		s->replication = 1 + chance(ranks);
+	while (ranks % s->replication);
+	pieces = ranks / s->replication;
 	x->local = x->whole;
 	for (int i = lead; i < axis; i++)
 		x->local.dim[i] = 1;
 	x->local.dim[axis] = 0;
 	for (int k = 0; k < npart; k++) {
-		s->part[k] = k + 1 < npart ? n / (uint64_t)npart
+		s->segment[k] = k + 1 < npart ? n / (uint64_t)npart
 			: n - n / (uint64_t)npart * (uint64_t)(npart - 1);
-		x->local.dim[axis] += (int64_t)((s->part[k] + pieces - 1)
+		x->local.dim[axis] += (int64_t)((s->segment[k] + pieces - 1)
 		                                / pieces);
 	}
 }
@@ -110,8 +111,8 @@ static unsigned taken;                  /* of enum schedule_kind */
 struct gpus {
 	uint32_t ranks;
 	uint8_t dtype;
-	struct copy_schedule schedule[CKR_MAX_RANKS];
-	char *x[CKR_MAX_RANKS], *y[CKR_MAX_RANKS], *scratch[CKR_MAX_RANKS];
+	struct copy_schedule schedule[CKR_MAX_GROUP];
+	char *x[CKR_MAX_GROUP], *y[CKR_MAX_GROUP], *scratch[CKR_MAX_GROUP];
 };
 
 static void
@@ -167,7 +168,7 @@ broadcast(const struct gpus *g, uint32_t r)
 static void
 sum(const struct gpus *g, const uint64_t at[], uint64_t nbytes, char *y)
 {
-	const void *x[CKR_MAX_RANKS];
+	const void *x[CKR_MAX_GROUP];
 
 	for (uint32_t r = 0; r < g->ranks; r++)
 		x[r] = given_by(g, r) + at[r];
@@ -184,7 +185,7 @@ zero_tail(const struct gpus *g, uint32_t r)
 static void
 reduce_scatter(const struct gpus *g, uint32_t r)
 {
-	uint64_t at[CKR_MAX_RANKS];
+	uint64_t at[CKR_MAX_GROUP];
 
 	for (uint32_t k = 0; k < g->ranks; k++) {
 		faults += g->schedule[k].piece_bytes
@@ -201,7 +202,7 @@ reduce(const struct gpus *g, uint32_t r)
 {
 	const struct copy_schedule *o = &g->schedule[r];
 	uint32_t q = r / o->shared, owner = q * o->shared;
-	uint64_t at[CKR_MAX_RANKS];
+	uint64_t at[CKR_MAX_GROUP];
 
 	if (r != owner) {
 		memcpy(g->y[r], g->y[owner], o->piece_bytes);
@@ -279,7 +280,7 @@ check_schedule(uint32_t ranks, const struct ckr_comm *w,
                const struct ckr_tensor *tx, const struct ckr_tensor *ty)
 {
 	struct gpus g = { .ranks = ranks, .dtype = tx->dtype };
-	void *y[CKR_MAX_RANKS];
+	void *y[CKR_MAX_GROUP];
 	struct comm all = { .what = w, .tx = tx, .ty = ty,
 		.x = (void **)g.x, .y = y, .ranks = ranks, .threads = 1 };
 
@@ -312,7 +313,7 @@ static void
 run_one(struct process_group *t, const struct ckr_comm *w,
         const struct ckr_tensor *tx, const struct ckr_tensor *ty)
 {
-	void *x[CKR_MAX_RANKS], *y[CKR_MAX_RANKS];
+	void *x[CKR_MAX_GROUP], *y[CKR_MAX_GROUP];
 	struct comm all = { .what = w, .tx = tx, .ty = ty, .x = x, .y = y,
 		.ranks = t->size, .threads = 1 };
 	struct chunked_comm one = { .team = t, .rank = t->rank,
@@ -387,9 +388,9 @@ run_all(struct process_group *t, bool large)
 		run_one(t, &w, &x.whole, &x.local);
 		w.kind = CKR_ALL_TO_ALL;
 		run_one(t, &w, &x.local, &to.local);
-		w.kind = CKR_OWN;
+		w.kind = CKR_LOCAL_SHARD;
 		run_one(t, &w, &x.whole, &x.local);
-		w.kind = CKR_OWN_GRAD;
+		w.kind = CKR_LOCAL_SHARD_GRAD;
 		run_one(t, &w, &x.local, &x.whole);
 	}
 }

@@ -21,7 +21,7 @@ struct example {
 	struct ckr_split split;
 	uint32_t ranks;
 	int rank;
-	int64_t whole[CKR_MAX_RANK], local[CKR_MAX_RANK];
+	int64_t whole[CKR_MAX_DIMS], local[CKR_MAX_DIMS];
 	uint64_t nwhole, nlocal;
 	uint64_t at[MOST];              /* of element i, in its piece */
 	uint32_t piece[MOST];
@@ -53,17 +53,17 @@ place(struct example *x, uint64_t i)
 {
 	const struct ckr_split *s = &x->split;
 	uint64_t inner = product(x->whole, s->axis + 1, x->rank);
-	uint64_t cut = product(x->whole, s->lead, s->axis + 1);
+	uint64_t cut = product(x->whole, s->first_axis, s->axis + 1);
 	uint64_t m = i / inner % cut, before = 0, size;
 	int k = 0;
 
-	for (; m >= s->part[k]; k++) {
-		m -= s->part[k];
-		before += (s->part[k] + x->ranks / s->shared - 1)
-		          / (x->ranks / s->shared);
+	for (; m >= s->segment[k]; k++) {
+		m -= s->segment[k];
+		before += (s->segment[k] + x->ranks / s->replication - 1)
+		          / (x->ranks / s->replication);
 	}
-	size = (s->part[k] + x->ranks / s->shared - 1)
-	       / (x->ranks / s->shared);
+	size = (s->segment[k] + x->ranks / s->replication - 1)
+	       / (x->ranks / s->replication);
 	x->piece[i] = (uint32_t)(m / size);
 	x->at[i] = (i / inner / cut * (uint64_t)x->local[s->axis] + before
 	            + m % size) * inner + i % inner;
@@ -79,26 +79,26 @@ example(struct example *x, uint32_t ranks)
 	for (int i = 0; i < x->rank; i++)
 		x->whole[i] = 1 + chance(5);
 	s->axis = (uint8_t)chance((uint32_t)x->rank);
-	s->lead = chance(2) ? s->axis : (uint8_t)chance(s->axis + 1u);
+	s->first_axis = chance(2) ? s->axis : (uint8_t)chance(s->axis + 1u);
 	do
-		s->shared = 1 + chance(ranks);
-	while (ranks % s->shared);
-	s->npart = s->lead == s->axis ? (uint8_t)(1 + chance(3)) : 1;
-	for (int k = 0; k < s->npart; k++) {
-		s->part[k] = s->npart > 1
-			? (1 + chance(2)) * (ranks / s->shared)
-			: product(x->whole, s->lead, s->axis + 1);
-		sum += s->part[k];
+		s->replication = 1 + chance(ranks);
+	while (ranks % s->replication);
+	s->nsegment = s->first_axis == s->axis ? (uint8_t)(1 + chance(3)) : 1;
+	for (int k = 0; k < s->nsegment; k++) {
+		s->segment[k] = s->nsegment > 1
+			? (1 + chance(2)) * (ranks / s->replication)
+			: product(x->whole, s->first_axis, s->axis + 1);
+		sum += s->segment[k];
 	}
-	if (s->npart > 1)
+	if (s->nsegment > 1)
 		x->whole[s->axis] = (int64_t)sum;
 	memcpy(x->local, x->whole, sizeof(x->local));
-	for (int i = s->lead; i < s->axis; i++)
+	for (int i = s->first_axis; i < s->axis; i++)
 		x->local[i] = 1;
 	x->local[s->axis] = 0;
-	for (int k = 0; k < s->npart; k++)
-		x->local[s->axis] += (int64_t)((s->part[k]
-			+ ranks / s->shared - 1) / (ranks / s->shared));
+	for (int k = 0; k < s->nsegment; k++)
+		x->local[s->axis] += (int64_t)((s->segment[k]
+			+ ranks / s->replication - 1) / (ranks / s->replication));
 	x->nwhole = product(x->whole, 0, x->rank);
 	x->nlocal = product(x->local, 0, x->rank);
 	assert_true(x->nwhole <= MOST && x->nlocal <= MOST);
@@ -130,7 +130,7 @@ test_runs(void **unused)
 				assert_int_equal(x.at[u.whole + k],
 				                 u.local + k);
 				assert_int_equal(x.piece[u.whole + k]
-				                 * x.split.shared, u.rank);
+				                 * x.split.replication, u.rank);
 			}
 		}
 		assert_int_equal(next, x.nwhole);
@@ -190,14 +190,14 @@ sum_at(uint32_t ranks, uint64_t i)
 static float
 expected(const struct example *x, int kind, uint32_t r, uint64_t i)
 {
-	bool mine = x->piece[i] == r / x->split.shared;
+	bool mine = x->piece[i] == r / x->split.replication;
 
 	switch (kind) {
 	case CKR_ALL_GATHER:
-		return from[x->piece[i] * x->split.shared][x->at[i]];
-	case CKR_OWN_GRAD:
+		return from[x->piece[i] * x->split.replication][x->at[i]];
+	case CKR_LOCAL_SHARD_GRAD:
 		return mine ? from[r][x->at[i]] : 0;
-	case CKR_OWN:
+	case CKR_LOCAL_SHARD:
 		return mine ? from[r][i] : NAN;
 	default:
 		return mine ? sum_at(x->ranks, i) : NAN;
@@ -207,7 +207,7 @@ expected(const struct example *x, int kind, uint32_t r, uint64_t i)
 static void
 check_kind(const struct example *x, int kind)
 {
-	bool gathers = kind == CKR_ALL_GATHER || kind == CKR_OWN_GRAD;
+	bool gathers = kind == CKR_ALL_GATHER || kind == CKR_LOCAL_SHARD_GRAD;
 	struct ckr_tensor tx = tensor(x, !gathers, CKR_F32);
 	struct ckr_tensor ty = tensor(x, gathers, CKR_F32);
 	struct ckr_comm what = { (uint8_t)kind, CKR_TP, 0, &x->split,
@@ -241,8 +241,8 @@ test_pieces(void **unused)
 		example(&x, 1 + chance(RANKS));
 		check_kind(&x, CKR_ALL_GATHER);
 		check_kind(&x, CKR_REDUCE_SCATTER);
-		check_kind(&x, CKR_OWN);
-		check_kind(&x, CKR_OWN_GRAD);
+		check_kind(&x, CKR_LOCAL_SHARD);
+		check_kind(&x, CKR_LOCAL_SHARD_GRAD);
 	}
 }
 
@@ -260,10 +260,10 @@ test_all_to_all(void **unused)
 
 		example(&x, 1 + chance(RANKS));
 		y = x;
-		y.split.axis = y.split.lead = (uint8_t)chance(
+		y.split.axis = y.split.first_axis = (uint8_t)chance(
 			(uint32_t)x.rank);
-		y.split.npart = y.split.shared = 1;
-		y.split.part[0] = (uint64_t)x.whole[y.split.axis];
+		y.split.nsegment = y.split.replication = 1;
+		y.split.segment[0] = (uint64_t)x.whole[y.split.axis];
 		memcpy(y.local, y.whole, sizeof(y.local));
 		y.local[y.split.axis] = (x.whole[y.split.axis] + x.ranks - 1)
 		                        / x.ranks;
@@ -276,7 +276,7 @@ test_all_to_all(void **unused)
 		carry_out(&what, &tx, &ty, x.ranks);
 		for (uint64_t i = 0; i < x.nwhole; i++)
 			assert_true(to[y.piece[i]][y.at[i]]
-			            == from[x.piece[i] * x.split.shared]
+			            == from[x.piece[i] * x.split.replication]
 			                   [x.at[i]]);
 	}
 }

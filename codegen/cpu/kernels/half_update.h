@@ -15,7 +15,7 @@ double ckr_half_norm_part(const void *g, int type, int64_t n,
 struct ckr_cut {
 	int64_t first, piece, inner, local;
 	int nstretch;
-	int64_t stretch[CKR_MAX_RANK], size[CKR_MAX_RANK];
+	int64_t stretch[CKR_MAX_DIMS], size[CKR_MAX_DIMS];
 };
 
 /* Types of what is updated, of the gradient and of the states; stream of the

@@ -42,7 +42,7 @@ ckr_factor_open(const struct ckr_adafactor *a, const void *g,
 
 	return (struct ckr_factored){ .a = a, .g = g,
 		.clip = ckr_clip_scale(norm, env),
-		.least = env->eps * env->eps, .fresh = env->fresh,
+		.least = env->eps * env->eps, .fresh = env->one_minus_beta2,
 		.end = ckr_least(a->first + a->n, all) };
 }
 
@@ -442,7 +442,7 @@ ckr_adafactor(const struct ckr_adafactor *a, void *y, float *row1, float *col1,
 	over = sqrt(over) / (double)env->threshold;
 	if (size < (double)env->eps2)
 		size = (double)env->eps2;
-	lr = lr < env->most ? lr : env->most;
+	lr = lr < env->max_lr ? lr : env->max_lr;
 	ckr_factor_apply(y, p, &f, keep, (float)(size * (double)lr
 	                 / (over > 1 ? over : 1)), env);
 }

@@ -90,7 +90,7 @@ template <typename G> struct ckr_factored {
 CKR_DEVICE float
 ckr_factor_move(float x, float squares, int64_t n, const struct ckr_env *env)
 {
-	return x + env->fresh * (squares / (float)n - x);
+	return x + env->one_minus_beta2 * (squares / (float)n - x);
 }
 
 /* Mean i, moved towards that of n squares; old NULL: the latter. */
@@ -332,7 +332,7 @@ ckr_factor_step(float *step, const float *squares, struct ckr_way way,
 		return;
 	if (size < (double)env->eps2)
 		size = (double)env->eps2;
-	lr = lr < env->most ? lr : env->most;
+	lr = lr < env->max_lr ? lr : env->max_lr;
 	*step = (float)(size * (double)lr / (over > 1 ? over : 1));
 }
 

@@ -13,7 +13,7 @@
 struct ckr_cut {
 	int64_t first, piece, inner, local;
 	int nstretch;
-	int64_t stretch[CKR_MAX_RANK], size[CKR_MAX_RANK];
+	int64_t stretch[CKR_MAX_DIMS], size[CKR_MAX_DIMS];
 };
 
 /* Place in the whole of element i of what is updated. */
@@ -131,7 +131,7 @@ ckr_clip_scale(const float *norm, const struct ckr_env *env)
  * step's; coupled: Adam, with the decay in the gradient. */
 struct ckr_way {
 	int decay, coupled;
-	struct ckr_group own;
+	struct ckr_param_group own;
 };
 
 CKR_DEVICE float

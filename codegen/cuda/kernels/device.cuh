@@ -56,7 +56,7 @@ enum {
 
 /* A list of int64_t, as an argument of a kernel too. */
 struct ckr_list {
-	int64_t v[CKR_MAX_RANK];
+	int64_t v[CKR_MAX_DIMS];
 };
 
 static inline struct ckr_list
@@ -169,7 +169,7 @@ ckr_fault(struct ckr_env *env, enum ckr_bad what, int64_t at, int64_t value)
 CKR_DEVICE bool
 ckr_is_void(const struct ckr_env *env)
 {
-	return env->device_fault || env->device_bad;
+	return env->device_fault || env->device_nonfinite;
 }
 
 /* ---- vectors of elements ---- */

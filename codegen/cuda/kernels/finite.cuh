@@ -9,12 +9,12 @@ ckr_finite_device(const T *x, uint64_t n, T mask, struct ckr_env *env)
 {
 	bool bad = false;
 
-	if (env->lax)
+	if (env->skip_finite_check)
 		return;
 	CKR_TASKS(uint64_t, i, n)
 		bad |= (x[i] & mask) == mask;
 	if (bad)
-		atomicOr(&env->device_bad, 1);
+		atomicOr(&env->device_nonfinite, 1);
 }
 
 /* ckr_library.finite. */

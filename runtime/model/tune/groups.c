@@ -17,7 +17,7 @@ alloc_groups(ckr_ctx *c)
 	if (!c->group)
 		return rt_no_memory(c);
 	for (uint32_t i = 0; i < n; i++)
-		c->group[i] = (struct ckr_group){ 1, -1 };
+		c->group[i] = (struct ckr_param_group){ 1, -1 };
 	return CKR_OK;
 }
 
@@ -41,7 +41,7 @@ ckr_set_group(ckr_ctx *c, const char *name, double factor, double decay)
 		               err_name(text, sizeof(text), name), factor,
 		               decay);
 	CKR_TRY(alloc_groups(c));
-	c->group[i] = (struct ckr_group){ (float)factor, (float)decay };
+	c->group[i] = (struct ckr_param_group){ (float)factor, (float)decay };
 	async_drop_graphs(c);
 	return CKR_OK;
 }

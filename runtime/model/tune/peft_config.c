@@ -147,7 +147,7 @@ write_config(FILE *f, const ckr_ctx *c, const uint32_t *list, uint32_t n)
 	for (uint32_t i = 0; i < c->lib->nadapter; i++) {
 		fputs(i ? ",\n    " : "\n    ", f);
 		write_module(f, tensor_at(c, c->lib->adapter[i].weight)->name);
-		turned += c->lib->adapter[i].turned != 0;
+		turned += c->lib->adapter[i].transposed != 0;
 	}
 	fprintf(f, "\n  ],\n  \"fan_in_fan_out\": %s",
 	        turned == c->lib->nadapter ? "true" : "false");
