@@ -63,17 +63,20 @@ void writer_abort(struct tensor_writer *);
 struct tensor_gather {
 	ckr_ctx *c;
 	const struct ckr_tensor *t;
-	struct pieces pieces, batch;    /* if it is cut; if replicas differ */
-	uint64_t run;                   /* of pieces: none before it is left */
-	uint64_t most;                  /* elements at a time */
-	const char *local;
-	void *packed;                   /* NULL: it lies without gaps */
-	/* Of what is cut: the ranks that hold it, this one, and bytes that each
-	 * has of a range and their place in the team's memory. */
-	enum link_group link;
+	struct sharding sharding;       /* of a sharded tensor */
+	struct sharding batch;          /* of a tensor that replicas split */
+	uint64_t run;                   /* runs before this one are done */
+	uint64_t most;                  /* elements of a range, at most */
+	const char *local;              /* this process's shard */
+	void *packed;                   /* copy of it without gaps; NULL: there
+	                                 * are none */
+	/* A sharded tensor: the group of ranks that hold shards, their number,
+	 * the number of this one; [owners]: bytes of a range that each holds,
+	 * and their offset in the group's buffer. */
+	enum comm_group holders;
 	uint32_t owners, mine;
 	int *nbytes, *place;
-	struct chunked_comm group;      /* of the replica */
+	struct chunked_comm group;      /* collectives of the replica */
 };
 
 ckr_status gather_begin(struct tensor_gather *, ckr_ctx *, const struct bound *,

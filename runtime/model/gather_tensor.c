@@ -11,10 +11,10 @@ min_elements(uint64_t a, uint64_t b)
 
 /* A collective of this process with the others. */
 static struct chunked_comm
-collective_in_group(const ckr_ctx *c, enum link_group g,
+collective_in_group(const ckr_ctx *c, enum comm_group g,
                     const struct pg_task *w)
 {
-	bool dp = g == LINK_DP;
+	bool dp = g == COMM_DP;
 
 	return (struct chunked_comm){ .team = c->team, .group = g,
 		.rank = dp ? c->env.replica : c->env.rank,
@@ -32,7 +32,7 @@ find_batch_pieces(struct tensor_gather *f)
 		.first_axis = (uint8_t)axis, .nsegment = 1, .replication = 1,
 		.segment = { (uint64_t)w.dim[axis] } };
 
-	pieces_of(&f->batch, &s, f->c->world.dp, w.rank, w.dim);
+	sharding_of(&f->batch, &s, f->c->world.dp, w.rank, w.dim);
 }
 
 /* The ranks of a replica, or all of them. */
@@ -41,8 +41,8 @@ find_owners(struct tensor_gather *f)
 {
 	const struct world *w = &f->c->world;
 
-	f->pieces = rt_pieces(f->c, f->t);
-	f->link = f->t->shard_of ? LINK_ALL : LINK_TP;
+	f->sharding = rt_sharding(f->c, f->t);
+	f->holders = f->t->shard_of ? COMM_ALL : COMM_TP;
 	f->owners = f->t->shard_of ? w->tp * w->dp : w->tp;
 	f->mine = f->t->shard_of ? w->first : f->c->env.rank;
 	f->nbytes = calloc(2 * (size_t)f->owners, sizeof(*f->nbytes));
@@ -62,10 +62,10 @@ gather_begin(struct tensor_gather *f, ckr_ctx *c, const struct bound *b,
 	/* the groups and their memory are needed */
 	CKR_TRY(rt_finish_transfers(c));
 	*f = (struct tensor_gather){ .c = c, .t = t,
-		.group = collective_in_group(c, LINK_TP, &w) };
+		.group = collective_in_group(c, COMM_TP, &w) };
 	f->most = PG_BUFFER / c->world.tp / 8;
 	f->local = rt_at(c, b, 0, t);
-	if (rt_is_cut(t))
+	if (rt_is_sharded(t))
 		CKR_TRY(find_owners(f));
 	if (t->batch && c->world.dp > 1)
 		find_batch_pieces(f);
@@ -89,8 +89,8 @@ for_runs(struct tensor_gather *f, uint64_t at, uint64_t n, char *out)
 	char *in = f->c->team->in, *mine = f->c->team->out;
 
 	memset(f->nbytes, 0, f->owners * sizeof(*f->nbytes));
-	for (uint64_t i = first; i < f->pieces.nrun; i++) {
-		struct piece_run u = pieces_run(&f->pieces, i);
+	for (uint64_t i = first; i < f->sharding.nrun; i++) {
+		struct shard_run u = sharding_run(&f->sharding, i);
 		uint64_t lo = u.whole > at ? u.whole : at;
 		uint64_t hi = min_elements(u.whole + u.n, at + n), k;
 		uint32_t owner = u.replica * f->c->world.tp + u.rank;
@@ -116,7 +116,7 @@ static ckr_status
 gather_ranges(struct tensor_gather *f, uint64_t at, uint64_t n, char *out)
 {
 	struct process_group *t = f->c->team;
-	struct link_side to = { t->in, f->nbytes, f->place };
+	struct transport_side to = { t->in, f->nbytes, f->place };
 	int next = 0;
 
 	for_runs(f, at, n, NULL);
@@ -124,7 +124,7 @@ gather_ranges(struct tensor_gather *f, uint64_t at, uint64_t n, char *out)
 		f->place[r] = next;
 		next += f->nbytes[r];
 	}
-	CKR_TRY(pg_allgather(t, f->link, t->out, f->nbytes[f->mine], &to,
+	CKR_TRY(pg_allgather(t, f->holders, t->out, f->nbytes[f->mine], &to,
 	                     &f->group.task, &f->c->err));
 	for_runs(f, at, n, out);
 	return CKR_OK;
@@ -136,7 +136,7 @@ gather_from_replica(struct tensor_gather *f, uint64_t at, uint64_t n, char *out)
 {
 	uint64_t size = dtype_row[f->t->dtype].nbytes;
 
-	if (f->pieces.nrun)
+	if (f->sharding.nrun)
 		return gather_ranges(f, at, n, out);
 	if (f->t->split)
 		return chunked_sum(&f->group, f->t->dtype, f->local + at * size,
@@ -154,7 +154,7 @@ gather_next(struct tensor_gather *f, uint64_t at, uint64_t n, void *out)
 	if (!f->batch.nrun)
 		return gather_from_replica(f, at, n, out);
 	for (uint64_t i = 0; i < f->batch.nrun; i++) {
-		struct piece_run u = pieces_run(&f->batch, i);
+		struct shard_run u = sharding_run(&f->batch, i);
 		uint64_t lo = u.whole > at ? u.whole : at;
 		uint64_t hi = min_elements(u.whole + u.n, at + n);
 		char *to = (char *)out + (lo - at) * size;

@@ -9,7 +9,7 @@
 
 #include "runtime/file/names.h"
 #include "runtime/model/peers.h"
-#include "runtime/ranks/pieces.h"
+#include "runtime/ranks/sharding.h"
 
 /* ---- into ranks ---- */
 
@@ -19,7 +19,7 @@ struct tensor_range {
 	ckr_ctx *c;
 	const struct ckr_tensor *t;
 	bool cut;
-	struct pieces pieces;           /* if it is cut */
+	struct sharding sharding;           /* if it is cut */
 	uint64_t nelem;                 /* of the whole */
 	uint64_t run;                   /* none before this one is left */
 	char **local;                   /* [world.count]: without gaps */
@@ -33,14 +33,14 @@ min_range(uint64_t a, uint64_t b)
 
 static bool
 holds_run(const struct tensor_range *s, uint32_t place,
-          const struct piece_run *u)
+          const struct shard_run *u)
 {
-	return pieces_hold(&s->pieces, u, rt_rank(s->c, place),
-	                   rt_replica(s->c, place));
+	return sharding_rank_holds(&s->sharding, u, rt_rank(s->c, place),
+	                           rt_replica(s->c, place));
 }
 
 static bool
-is_held(const struct tensor_range *s, const struct piece_run *u)
+is_held(const struct tensor_range *s, const struct shard_run *u)
 {
 	bool held = false;
 
@@ -91,9 +91,9 @@ range_begin(struct tensor_range *s, ckr_ctx *c, const struct ckr_tensor *t,
 	struct ckr_tensor w = rt_whole(c, t);
 
 	*s = (struct tensor_range){ .c = c, .t = t, .nelem = rt_nelem(&w),
-		.cut = rt_is_cut(t) };
+		.cut = rt_is_sharded(t) };
 	if (s->cut)
-		s->pieces = rt_pieces(c, t);
+		s->sharding = rt_sharding(c, t);
 	s->local = calloc(c->world.count, sizeof(*s->local));
 	if (!s->local)
 		return rt_no_memory(c);
@@ -116,15 +116,15 @@ range_begin(struct tensor_range *s, ckr_ctx *c, const struct ckr_tensor *t,
 static bool
 range_next(struct tensor_range *s, uint64_t most, uint64_t *at, uint64_t *n)
 {
-	for (; s->cut && s->run < s->pieces.nrun; s->run++) {
-		struct piece_run u = pieces_run(&s->pieces, s->run);
+	for (; s->cut && s->run < s->sharding.nrun; s->run++) {
+		struct shard_run u = sharding_run(&s->sharding, s->run);
 
 		if (u.whole + u.n <= *at || !is_held(s, &u))
 			continue;
 		*at = u.whole > *at ? u.whole : *at;
 		break;
 	}
-	if (*at >= s->nelem || (s->cut && s->run == s->pieces.nrun))
+	if (*at >= s->nelem || (s->cut && s->run == s->sharding.nrun))
 		return false;
 	*n = min_range(most, s->nelem - *at);
 	return true;
@@ -155,8 +155,8 @@ range_put(struct tensor_range *s, uint64_t at, uint64_t n, const void *x)
 
 	if (!s->cut)
 		copy_range_to_ranks(s, at, n, x);
-	for (uint64_t i = s->run; s->cut && i < s->pieces.nrun; i++) {
-		struct piece_run u = pieces_run(&s->pieces, i);
+	for (uint64_t i = s->run; s->cut && i < s->sharding.nrun; i++) {
+		struct shard_run u = sharding_run(&s->sharding, i);
 		uint64_t lo = u.whole > at ? u.whole : at;
 		uint64_t hi = min_range(u.whole + u.n, at + n);
 

@@ -185,13 +185,13 @@ static void
 copy_shard_runs(const ckr_ctx *c, const struct ckr_tensor *t, uint32_t place,
                 char *whole, char *local, bool gather)
 {
-	struct pieces p = rt_pieces(c, t);
-	struct piece_step at = pieces_held(&p, rt_rank(c, place),
-	                                   rt_replica(c, place));
+	struct sharding p = rt_sharding(c, t);
+	struct shard_stride at = sharding_runs_of_rank(&p, rt_rank(c, place),
+	                                               rt_replica(c, place));
 	uint64_t size = dtype_row[t->dtype].nbytes;
 
 	for (uint64_t i = at.first; i < p.nrun; i += at.by) {
-		struct piece_run u = pieces_run(&p, i);
+		struct shard_run u = sharding_run(&p, i);
 
 		memcpy(gather ? whole + u.whole * size : local + u.local * size,
 		       gather ? local + u.local * size : whole + u.whole * size,
@@ -245,7 +245,7 @@ gather_replica(ckr_ctx *c, const struct bound *b, const struct ckr_tensor *t,
 	local = malloc(rt_nbytes(t) * c->world.tp + 1);
 	if (!local)
 		return rt_no_memory(c);
-	if (rt_is_cut(t))
+	if (rt_is_sharded(t))
 		s = gather_shards(c, b, t, first,
 		                  t->shard_of ? c->world.count : c->world.tp,
 		                  dense, local);
@@ -319,7 +319,7 @@ rt_scatter_whole(ckr_ctx *c, const struct ckr_tensor *t, const void *dense)
 	FOR_RANKS (r, c) {
 		const void *from = apart ? local : dense;
 
-		if (rt_is_cut(t)) {
+		if (rt_is_sharded(t)) {
 			/* what a last piece lacks is zeros */
 			memset(local, 0, rt_nbytes(t));
 			copy_shard_runs(c, t, r, (char *)(uintptr_t)dense,

@@ -11,7 +11,7 @@
 #include "runtime/base/err.h"
 #include "runtime/blas/gemm.h"
 #include "runtime/base/mem.h"
-#include "runtime/ranks/pieces.h"
+#include "runtime/ranks/sharding.h"
 #include "runtime/support/now.h"
 #include "runtime/support/total.h"
 
@@ -232,8 +232,8 @@ uint64_t rt_nelem(const struct ckr_tensor *);
 uint64_t rt_nbytes(const struct ckr_tensor *);
 bool rt_is_dense(const struct ckr_tensor *);
 /* Over the ranks of a replica, or over replicas; and how, if it is. */
-bool rt_is_cut(const struct ckr_tensor *);
-struct pieces rt_pieces(const ckr_ctx *, const struct ckr_tensor *);
+bool rt_is_sharded(const struct ckr_tensor *);
+struct sharding rt_sharding(const ckr_ctx *, const struct ckr_tensor *);
 /* First byte and end of the bytes a tensor reaches, in its block: views have
  * gaps, so this is more than its elements. */
 void rt_reach(const struct ckr_tensor *, int64_t *from, int64_t *to);

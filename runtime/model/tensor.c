@@ -143,17 +143,17 @@ rt_unpack(const struct ckr_tensor *t, void *tensor, const void *dense)
 }
 
 bool
-rt_is_cut(const struct ckr_tensor *t)
+rt_is_sharded(const struct ckr_tensor *t)
 {
 	return t->shard_of || (t->split && t->split->kind == CKR_SHARD);
 }
 
-struct pieces
-rt_pieces(const ckr_ctx *c, const struct ckr_tensor *t)
+struct sharding
+rt_sharding(const ckr_ctx *c, const struct ckr_tensor *t)
 {
-	struct pieces p;
+	struct sharding p;
 
-	pieces_of_tensor(&p, t, c->world.tp, c->world.dp);
+	sharding_of_tensor(&p, t, c->world.tp, c->world.dp);
 	return p;
 }
 
@@ -242,7 +242,7 @@ static bool
 sane_split(const struct ckr_library *lib, const struct ckr_tensor *t)
 {
 	const struct ckr_split *s = t->split;
-	struct pieces p;
+	struct sharding p;
 
 	if (t->batch < 0 || t->batch > t->rank
 	    || (t->kind == CKR_INPUT && t->batch && !rt_is_dense(t)))
@@ -253,10 +253,10 @@ sane_split(const struct ckr_library *lib, const struct ckr_tensor *t)
 		return true;
 	if (t->kind == CKR_CONSTANT || t->kind == CKR_INPUT
 	    || (t->shard_of && (t->batch || lib->replicas > CKR_MAX_GROUP))
-	    || !pieces_of_tensor(&p, t, lib->ranks > 1 ? lib->ranks : 1,
-	                         lib->replicas))
+	    || !sharding_of_tensor(&p, t, lib->ranks > 1 ? lib->ranks : 1,
+	                           lib->replicas))
 		return false;
-	return rt_nelem(t) == pieces_padded_elems(&p);
+	return rt_nelem(t) == sharding_shard_elems(&p);
 }
 
 /* Pieces of a group are of a size only if its own is known. */

@@ -169,19 +169,19 @@ write_own_runs(ckr_ctx *c, struct tensor_writer *o, size_t entry,
 {
 	uint32_t world = c->world.first + r, rank = rt_rank(c, r);
 	uint64_t size = dtype_row[t->dtype].nbytes;
-	struct piece_step held;
-	struct pieces p;
+	struct shard_stride held;
+	struct sharding p;
 
-	if (!rt_is_cut(t))
+	if (!rt_is_sharded(t))
 		return world != entry % (c->world.tp * c->world.dp) ? CKR_OK
 		       : write_range(c, o, entry, t, 0, x, rt_nelem(t), scale);
-	p = rt_pieces(c, t);
-	if ((!p.shard && rt_replica(c, r) != entry % c->world.dp)
-	    || rank % p.shared)
+	p = rt_sharding(c, t);
+	if ((!p.replica_shard && rt_replica(c, r) != entry % c->world.dp)
+	    || rank % p.replication)
 		return CKR_OK;
-	held = pieces_held(&p, rank, rt_replica(c, r));
+	held = sharding_runs_of_rank(&p, rank, rt_replica(c, r));
 	for (uint64_t i = held.first; i < p.nrun; i += held.by) {
-		struct piece_run u = pieces_run(&p, i);
+		struct shard_run u = sharding_run(&p, i);
 
 		CKR_TRY(write_range(c, o, entry, t, u.whole, x + u.local * size,
 		                    u.n, scale));
@@ -257,14 +257,14 @@ write_in_one_process(ckr_ctx *c, struct tensor_writer *o, size_t entry,
 static bool
 comes_apart(const ckr_ctx *c, const struct ckr_tensor *t)
 {
-	struct pieces p;
+	struct sharding p;
 
 	if (t->batch && c->world.dp > 1)
 		return false;
-	if (!rt_is_cut(t))
+	if (!rt_is_sharded(t))
 		return !t->split;
-	p = rt_pieces(c, t);
-	return pieces_longest(&p) * dtype_row[t->dtype].nbytes >= SHORT;
+	p = rt_sharding(c, t);
+	return sharding_longest_run(&p) * dtype_row[t->dtype].nbytes >= SHORT;
 }
 
 ckr_status

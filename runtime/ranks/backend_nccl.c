@@ -71,8 +71,9 @@ build_schedules(struct transfers *t, const struct ckr_program *p)
 		                    dp ? view->replica : view->rank,
 		                    &p->tensor[arg[0]], &p->tensor[arg[1]]))
 			return false;
-		if (h->schedule.scratch > w->scratch[stream_of_axis(what)])
-			w->scratch[stream_of_axis(what)] = h->schedule.scratch;
+		if (h->schedule.workspace > w->scratch[stream_of_axis(what)])
+			w->scratch[stream_of_axis(what)] =
+				h->schedule.workspace;
 	}
 	return true;
 }
@@ -168,11 +169,11 @@ broadcast_pieces(const struct nccl_call *w)
 	const struct copy_schedule *r = w->schedule;
 
 	nccl_group(w->nccl, true);
-	for (uint32_t q = 0; q < r->npiece; q++)
+	for (uint32_t q = 0; q < r->nshard; q++)
 		if (r->span[q].n)
 			nccl_broadcast(w->nccl, w->stream, w->x,
 			               w->y + r->span[q].at, r->span[q].n,
-			               q * r->shared);
+			               q * r->replication);
 	nccl_group(w->nccl, false);
 }
 
@@ -181,14 +182,14 @@ static void
 share_with_holders(const struct nccl_call *w)
 {
 	const struct copy_schedule *r = w->schedule;
-	uint32_t owner = w->rank / r->shared * r->shared;
+	uint32_t owner = w->rank / r->replication * r->replication;
 
 	nccl_group(w->nccl, true);
-	for (uint32_t k = owner + 1; k < owner + r->shared; k++)
+	for (uint32_t k = owner + 1; k < owner + r->replication; k++)
 		if (w->rank == owner)
-			nccl_send(w->nccl, w->stream, w->y, r->piece_bytes, k);
+			nccl_send(w->nccl, w->stream, w->y, r->shard_bytes, k);
 		else if (w->rank == k)
-			nccl_receive(w->nccl, w->stream, w->y, r->piece_bytes,
+			nccl_receive(w->nccl, w->stream, w->y, r->shard_bytes,
 			             owner);
 	nccl_group(w->nccl, false);
 }
@@ -207,14 +208,14 @@ reduce_pieces(const struct nccl_call *w, const char *x)
 	uint64_t size = dtype_row[w->dtype].nbytes;
 
 	nccl_group(w->nccl, true);
-	for (uint32_t q = 0; q < r->npiece; q++)
+	for (uint32_t q = 0; q < r->nshard; q++)
 		if (r->span[q].n)
-			nccl_reduce(w->nccl, w->stream, x + r->span[q].at,
-			            w->y, r->span[q].n / size, w->dtype,
-			            q * r->shared);
+			nccl_reduce(w->nccl, w->stream, x + r->span[q].at, w->y,
+			            r->span[q].n / size, w->dtype,
+			            q * r->replication);
 	nccl_group(w->nccl, false);
 	zero_tail(w);
-	if (r->shared > 1)
+	if (r->replication > 1)
 		share_with_holders(w);
 }
 
@@ -243,21 +244,21 @@ enqueue_collective(const struct nccl_call *w)
 	char *y = r->unpacks ? w->scratch : w->y;
 
 	switch (r->kind) {
-	case SCHED_OWN:
+	case SCHED_LOCAL_SHARD:
 		break;
 	case SCHED_ALL_REDUCE:
 		nccl_all_reduce(w->nccl, w->stream, x, y, w->n, w->dtype,
 		                w->max);
 		break;
 	case SCHED_ALL_GATHER:
-		nccl_all_gather(w->nccl, w->stream, x, y, r->piece_bytes);
+		nccl_all_gather(w->nccl, w->stream, x, y, r->shard_bytes);
 		break;
 	case SCHED_BROADCAST:
 		broadcast_pieces(w);
 		break;
 	case SCHED_REDUCE_SCATTER:
 		nccl_reduce_scatter(w->nccl, w->stream, x, y,
-		                    r->piece_bytes / dtype_row[w->dtype].nbytes,
+		                    r->shard_bytes / dtype_row[w->dtype].nbytes,
 		                    w->dtype);
 		zero_tail(w);
 		break;
@@ -278,12 +279,12 @@ enqueue_transfer(const struct nccl_call *w, const struct ckr_tensor *ty)
 	if (r->clear_y)
 		nccl_zero(w->nccl, w->stream, w->y,
 		          comm_nelem(ty) * dtype_row[w->dtype].nbytes);
-	if (r->clear_scratch)
-		nccl_zero(w->nccl, w->stream, w->scratch, r->scratch);
+	if (r->clear_workspace)
+		nccl_zero(w->nccl, w->stream, w->scratch, r->workspace);
 	enqueue_copies(w, &r->pack, w->scratch, w->x);
 	enqueue_collective(w);
-	enqueue_copies(w, &r->unpack, w->y, r->kind == SCHED_OWN ? w->x
-	               : w->scratch);
+	enqueue_copies(w, &r->unpack, w->y,
+	               r->kind == SCHED_LOCAL_SHARD ? w->x : w->scratch);
 }
 
 /* Each step has a row of its own, and steps come in the same order time after
@@ -316,7 +317,7 @@ begin_nccl(struct transfers *t, struct transfer *x, struct err *e)
 	/* a rank alone has the result where it is */
 	if (w.n == 0 || (w.ranks == 1 && w.x == w.y))
 		return CKR_OK;
-	if (w.schedule->kind == SCHED_OWN) {
+	if (w.schedule->kind == SCHED_LOCAL_SHARD) {
 		w.stream = -1;
 		enqueue_transfer(&w, x->ty);
 		return nccl_status(view->nccl, e);

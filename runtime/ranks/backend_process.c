@@ -13,14 +13,14 @@ struct process_queue {
 	struct transfer *first, *last;  /* that have begun; NULL: none */
 	struct chunked_comm comm;       /* of the first one, once active */
 	bool active;
-	char *buffer;                   /* 2 * TEAM_ROOM; NULL: the team's */
+	char *buffer;                   /* 2 * PG_BUFFER; NULL: the team's */
 	void *counts;                   /* of chunked_state_bytes */
 };
 
 static struct process_queue *
 queue_of(const struct transfers *t, const struct transfer *x)
 {
-	return &t->queue[x->what->axis == CKR_DP ? LINK_DP : LINK_TP];
+	return &t->queue[x->what->axis == CKR_DP ? COMM_DP : COMM_TP];
 }
 
 static uint32_t
@@ -48,15 +48,15 @@ open_process(struct transfers *t, struct err *e)
 	uint32_t most = c->tp > c->dp ? c->tp : c->dp;
 	bool ok;
 
-	t->queue = calloc(LINK_GROUPS, sizeof(*t->queue));
+	t->queue = calloc(COMM_GROUPS, sizeof(*t->queue));
 	ok = t->queue;
-	for (int g = 0; ok && g < LINK_GROUPS; g++) {
+	for (int g = 0; ok && g < COMM_GROUPS; g++) {
 		t->queue[g].counts = malloc(chunked_state_bytes(most));
 		ok = t->queue[g].counts;
 	}
 	if (ok && has_two_axes(&t->view)) {
-		t->queue[LINK_DP].buffer = calloc(2, PG_BUFFER);
-		ok = t->queue[LINK_DP].buffer;
+		t->queue[COMM_DP].buffer = calloc(2, PG_BUFFER);
+		ok = t->queue[COMM_DP].buffer;
 	}
 	return ok ? CKR_OK : err_set(e, CKR_ENOMEM, "out of memory");
 }
@@ -64,7 +64,7 @@ open_process(struct transfers *t, struct err *e)
 static void
 close_process(struct transfers *t)
 {
-	for (int g = 0; t->queue && g < LINK_GROUPS; g++) {
+	for (int g = 0; t->queue && g < COMM_GROUPS; g++) {
 		free(t->queue[g].buffer);
 		free(t->queue[g].counts);
 	}
@@ -81,7 +81,7 @@ start_first(const struct transfers *t, struct process_queue *q)
 	uint64_t arrived = q->comm.arrived;
 
 	q->comm = (struct chunked_comm){ .team = view->team,
-		.group = dp ? LINK_DP : LINK_TP,
+		.group = dp ? COMM_DP : COMM_TP,
 		.rank = dp ? view->replica : view->rank,
 		.ranks = ranks_of_transfer(t, x),
 		.what = x->what, .tx = x->tx, .ty = x->ty,
@@ -116,7 +116,7 @@ advance_queue(const struct transfers *t, struct process_queue *q, struct err *e)
 static ckr_status
 test_process(struct transfers *t, struct err *e)
 {
-	for (int g = 0; g < LINK_GROUPS; g++)
+	for (int g = 0; g < COMM_GROUPS; g++)
 		CKR_TRY(advance_queue(t, &t->queue[g], e));
 	return CKR_OK;
 }
@@ -164,7 +164,7 @@ poll_process(void *user, bool *done, const struct pg_task **at,
 
 	*moved = 0;
 	CKR_TRY(test_process(w->t, e));
-	for (int g = 0; g < LINK_GROUPS; g++)
+	for (int g = 0; g < COMM_GROUPS; g++)
 		*moved += w->t->queue[g].comm.arrived;
 	*at = &queue_of(w->t, w->x)->comm.task;
 	*done = w->x->done;

@@ -70,7 +70,7 @@ static ckr_status
 begin_allgather(struct chunked_comm *b, const void *from, void *to,
                 struct err *e)
 {
-	struct link_side side = { to, b->received.count, b->received.at };
+	struct transport_side side = { to, b->received.count, b->received.at };
 
 	return pg_begin_allgather(b->team, b->group, from,
 	                          b->received.count[b->rank], &side, &b->task,
@@ -81,9 +81,9 @@ begin_allgather(struct chunked_comm *b, const void *from, void *to,
 static ckr_status
 begin_all_to_all(struct chunked_comm *b, const void *from, struct err *e)
 {
-	struct link_side out = { (void *)(uintptr_t)from, b->sent.count,
-		b->sent.at };
-	struct link_side in = { b->in, b->received.count, b->received.at };
+	struct transport_side out = { (void *)(uintptr_t)from, b->sent.count,
+		                      b->sent.at };
+	struct transport_side in = { b->in, b->received.count, b->received.at };
 
 	return pg_begin_alltoall(b->team, b->group, &out, &in, &b->task, e);
 }
@@ -122,7 +122,7 @@ chunked_sum(const struct chunked_comm *b, uint8_t dtype, const void *x,
 {
 	uint64_t nbytes = n * dtype_row[dtype].nbytes;
 	struct chunked_comm sum = *b;
-	struct link_side side = { .base = b->team->in };
+	struct transport_side side = { .base = b->team->in };
 	ckr_status status;
 
 	sum.state = malloc(chunked_state_bytes(b->ranks));
@@ -207,13 +207,13 @@ end_sum(struct chunked_comm *b)
 static void
 copy_chunk(struct chunked_comm *b, char *whole, char *buf, bool to_whole)
 {
-	const struct pieces *p = &b->from;
+	const struct sharding *p = &b->from;
 	uint64_t size = element_bytes(b), end = b->at + b->n;
 
 	for (uint64_t i = b->run; i < p->nrun; i++) {
-		struct piece_run u = pieces_run(p, i);
+		struct shard_run u = sharding_run(p, i);
 		uint64_t lo = u.local > b->at ? u.local : b->at;
-		uint64_t hi = min_u64(u.local + u.n, end), q = i % p->npiece;
+		uint64_t hi = min_u64(u.local + u.n, end), q = i % p->nshard;
 		char *w = whole + (u.whole + lo - u.local) * size;
 		char *z = buf + (q * b->n + lo - b->at) * size;
 
@@ -232,7 +232,7 @@ static ckr_status
 begin_gather(struct chunked_comm *b, struct err *e)
 {
 	uint64_t nbytes = b->n * element_bytes(b);
-	uint32_t shared = b->from.shared;
+	uint32_t shared = b->from.replication;
 
 	for (uint32_t r = 0; r < b->ranks; r++)
 		set_count(&b->received, r, r / shared * nbytes,
@@ -246,24 +246,26 @@ begin_scatter(struct chunked_comm *b, struct err *e)
 	uint64_t nbytes = b->n * element_bytes(b);
 
 	for (uint32_t r = 0; r < b->ranks; r++)
-		set_count(&b->sent, r, r / b->from.shared * nbytes, nbytes);
+		set_count(&b->sent, r, r / b->from.replication * nbytes,
+		          nbytes);
 	set_equal_counts(&b->received, b->ranks, nbytes);
-	memset(b->out, 0, b->from.npiece * nbytes);
+	memset(b->out, 0, b->from.nshard * nbytes);
 	copy_chunk(b, (char *)(uintptr_t)b->x, b->out, false);
 	return begin_all_to_all(b, b->out, e);
 }
 
 /* A rank's own part of a whole, or zeros around it. */
 static void
-copy_own(const struct chunked_comm *b)
+copy_local_shard(const struct chunked_comm *b)
 {
-	const struct pieces *p = &b->from;
+	const struct sharding *p = &b->from;
 	uint64_t size = element_bytes(b);
 	bool grad = b->what->kind == CKR_LOCAL_SHARD_GRAD;
 
 	memset(b->y, 0, comm_nelem(b->ty) * size);
-	for (uint64_t i = b->rank / p->shared; i < p->nrun; i += p->npiece) {
-		struct piece_run u = pieces_run(p, i);
+	for (uint64_t i = b->rank / p->replication; i < p->nrun;
+	     i += p->nshard) {
+		struct shard_run u = sharding_run(p, i);
 
 		memcpy(b->y + (grad ? u.whole : u.local) * size,
 		       b->x + (grad ? u.local : u.whole) * size, u.n * size);
@@ -313,18 +315,18 @@ copy_overlap(struct chunked_comm *b, uint32_t a, uint32_t r, uint64_t x,
 static void
 walk_overlaps(struct chunked_comm *b, bool receive)
 {
-	const struct pieces *from = &b->from, *to = &b->to;
+	const struct sharding *from = &b->from, *to = &b->to;
 	uint64_t at = 0;
 
 	memset(b->seen.out, 0, b->ranks * sizeof(*b->seen.out));
 	memset(b->seen.in, 0, b->ranks * sizeof(*b->seen.in));
 	for (uint64_t i = 0, k = 0; i < from->nrun && k < to->nrun;) {
-		struct piece_run u = pieces_run(from, i);
-		struct piece_run v = pieces_run(to, k);
+		struct shard_run u = sharding_run(from, i);
+		struct shard_run v = sharding_run(to, k);
 		uint64_t end = min_u64(u.whole + u.n, v.whole + v.n);
 
-		for (uint32_t r = v.rank; r < v.rank + to->shared && at < end;
-		     r++)
+		for (uint32_t r = v.rank;
+		     r < v.rank + to->replication && at < end; r++)
 			copy_overlap(b, u.rank, r, u.local + at - u.whole,
 			             v.local + at - v.whole, end - at, receive);
 		at = end > at ? end : at;
@@ -370,16 +372,16 @@ choose_chunk(struct chunked_comm *b)
 		b->chunk = max_chunk(b->whole ? b->ranks : 2, size);
 		return;
 	case CKR_ALL_GATHER:
-		b->total = pieces_padded_elems(&b->from);
-		b->chunk = max_chunk(b->from.npiece, size);
+		b->total = sharding_shard_elems(&b->from);
+		b->chunk = max_chunk(b->from.nshard, size);
 		return;
 	case CKR_REDUCE_SCATTER:
 	case CKR_ALL_TO_ALL:
-		b->total = pieces_padded_elems(&b->from);
+		b->total = sharding_shard_elems(&b->from);
 		b->chunk = max_chunk(b->ranks, size);
 		return;
 	default:
-		copy_own(b);
+		copy_local_shard(b);
 	}
 }
 
@@ -392,11 +394,11 @@ chunked_begin(struct chunked_comm *b)
 	if (comm_nelem(b->tx) == 0)
 		return;
 	if (b->what->kind != CKR_ALL_REDUCE)
-		pieces_of(&b->from, b->what->split, b->ranks, b->tx->rank,
-		          b->tx->dim);
+		sharding_of(&b->from, b->what->split, b->ranks, b->tx->rank,
+		            b->tx->dim);
 	if (b->what->kind == CKR_ALL_TO_ALL) {
-		pieces_of(&b->to, b->what->to, b->ranks, b->ty->rank,
-		          b->ty->dim);
+		sharding_of(&b->to, b->what->to, b->ranks, b->ty->rank,
+		            b->ty->dim);
 		memset(b->y, 0, comm_nelem(b->ty) * element_bytes(b));
 	}
 	choose_chunk(b);

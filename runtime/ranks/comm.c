@@ -141,11 +141,12 @@ local_all_reduce(const struct comm *c)
 
 /* Part of a run, at most BLOCK elements. */
 static void
-copy_run_block(const struct comm *c, const struct pieces *p, struct piece_run u)
+copy_run_block(const struct comm *c, const struct sharding *p,
+               struct shard_run u)
 {
 	uint64_t size = comm_elem_bytes(c), nbytes = u.n * size;
 	uint64_t whole = u.whole * size, local = u.local * size;
-	uint32_t end = u.rank + p->shared;
+	uint32_t end = u.rank + p->replication;
 	const struct sum s = sum_of(c);
 	_Alignas(8) char buf[BLOCK * 8];
 
@@ -176,14 +177,14 @@ copy_run_block(const struct comm *c, const struct pieces *p, struct piece_run u)
 }
 
 static void
-copy_runs(const struct comm *c, const struct pieces *p)
+copy_runs(const struct comm *c, const struct sharding *p)
 {
-	uint64_t blocks = (pieces_longest(p) + BLOCK - 1) / BLOCK;
+	uint64_t blocks = (sharding_longest_run(p) + BLOCK - 1) / BLOCK;
 	uint64_t n = comm_nelem(c->tx);
 
 #pragma omp parallel for num_threads(c->threads) if (n > SMALL)
 	for (uint64_t i = 0; i < p->nrun * blocks; i++) {
-		struct piece_run u = pieces_run(p, i / blocks);
+		struct shard_run u = sharding_run(p, i / blocks);
 		uint64_t at = i % blocks * BLOCK;
 
 		if (at >= u.n)
@@ -204,18 +205,18 @@ min_count(uint64_t a, uint64_t b)
 /* Both lists of runs cover the whole in order: what two runs have in common
  * goes from one to the other. */
 static void
-copy_overlaps(const struct comm *c, const struct pieces *from,
-              const struct pieces *to)
+copy_overlaps(const struct comm *c, const struct sharding *from,
+              const struct sharding *to)
 {
 	uint64_t size = comm_elem_bytes(c), at = 0;
 
 	for (uint64_t i = 0, k = 0; i < from->nrun && k < to->nrun;) {
-		struct piece_run a = pieces_run(from, i);
-		struct piece_run b = pieces_run(to, k);
+		struct shard_run a = sharding_run(from, i);
+		struct shard_run b = sharding_run(to, k);
 		uint64_t end = min_count(a.whole + a.n, b.whole + b.n);
 
-		for (uint32_t r = b.rank; r < b.rank + to->shared && at < end;
-		     r++)
+		for (uint32_t r = b.rank;
+		     r < b.rank + to->replication && at < end; r++)
 			memcpy((char *)c->y[r]
 			       + (b.local + at - b.whole) * size,
 			       (char *)c->x[a.rank]
@@ -236,9 +237,9 @@ zero_results(const struct comm *c)
 }
 
 static bool
-is_padded(const struct pieces *p)
+is_padded(const struct sharding *p)
 {
-	return p->local * p->npiece != p->whole;
+	return p->local * p->nshard != p->whole;
 }
 
 bool
@@ -250,7 +251,7 @@ comm_is_still(const struct comm *c)
 void
 comm_run(const struct comm *c)
 {
-	struct pieces from, to;
+	struct sharding from, to;
 
 	if (comm_nelem(c->tx) == 0 || comm_is_still(c))
 		return;
@@ -258,10 +259,11 @@ comm_run(const struct comm *c)
 		local_all_reduce(c);
 		return;
 	}
-	pieces_of(&from, c->what->split, c->ranks, c->tx->rank, c->tx->dim);
+	sharding_of(&from, c->what->split, c->ranks, c->tx->rank, c->tx->dim);
 	to = from;
 	if (c->what->kind == CKR_ALL_TO_ALL)
-		pieces_of(&to, c->what->to, c->ranks, c->ty->rank, c->ty->dim);
+		sharding_of(&to, c->what->to, c->ranks, c->ty->rank,
+		            c->ty->dim);
 	if (c->what->kind == CKR_LOCAL_SHARD_GRAD
 	    || (c->what->kind != CKR_ALL_GATHER && is_padded(&to)))
 		zero_results(c);
@@ -286,19 +288,20 @@ comm_sent(const struct ckr_comm *w, uint32_t ranks, const struct ckr_tensor *x,
 /* ---- tables ---- */
 
 static bool
-fits_pieces(const struct ckr_tensor *t, const struct ckr_split *s,
-            uint32_t ranks, bool whole, struct pieces *p)
+fits_sharding(const struct ckr_tensor *t, const struct ckr_split *s,
+              uint32_t ranks, bool whole, struct sharding *p)
 {
-	return s && pieces_of(p, s, ranks, t->rank, t->dim)
-	       && comm_nelem(t) == (whole ? p->outer * p->whole * p->inner
-	                             : pieces_padded_elems(p));
+	return s && sharding_of(p, s, ranks, t->rank, t->dim)
+		&& comm_nelem(t)
+		== (whole ? p->outer * p->whole * p->inner
+	                  : sharding_shard_elems(p));
 }
 
 bool
 comm_sane(const struct ckr_comm *w, uint32_t ranks,
           const struct ckr_tensor *x, const struct ckr_tensor *y)
 {
-	struct pieces p, q;
+	struct sharding p, q;
 	bool to_whole = w->kind == CKR_ALL_GATHER
 		|| w->kind == CKR_LOCAL_SHARD_GRAD;
 
@@ -310,11 +313,11 @@ comm_sane(const struct ckr_comm *w, uint32_t ranks,
 	if (w->kind == CKR_REDUCE_SCATTER && !can_reduce(x->dtype, false))
 		return false;
 	if (w->kind == CKR_ALL_TO_ALL)
-		return fits_pieces(x, w->split, ranks, false, &p)
-		       && fits_pieces(y, w->to, ranks, false, &q)
-		       && p.outer * p.whole * p.inner
-		       == q.outer * q.whole * q.inner;
+		return fits_sharding(x, w->split, ranks, false, &p)
+			&& fits_sharding(y, w->to, ranks, false, &q)
+			&& p.outer * p.whole * p.inner
+			== q.outer * q.whole * q.inner;
 	return w->kind <= CKR_LOCAL_SHARD_GRAD
-	       && fits_pieces(x, w->split, ranks, !to_whole, &p)
-	       && fits_pieces(y, w->split, ranks, to_whole, &q);
+		&& fits_sharding(x, w->split, ranks, !to_whole, &p)
+		&& fits_sharding(y, w->split, ranks, to_whole, &q);
 }

@@ -1,11 +1,10 @@
-/* Collectives between ranks. */
+/* Collectives between the ranks of one process. */
 #ifndef RUNTIME_RANKS_COMM_H
 #define RUNTIME_RANKS_COMM_H
 
-#include "runtime/ranks/pieces.h"
+#include "runtime/ranks/sharding.h"
 
-/* A collective of all ranks of one process.  x[r], y[r]: operands of rank r,
- * without gaps. */
+/* One collective.  x[r], y[r]: operands of rank r, without gaps. */
 struct comm {
 	const struct ckr_comm *what;
 	const struct ckr_tensor *tx, *ty;
@@ -14,19 +13,19 @@ struct comm {
 	int threads;
 };
 
-/* Elements of a tensor as it is on one rank. */
+/* Elements of one rank's tensor. */
 uint64_t comm_nelem(const struct ckr_tensor *);
-/* Bytes that each of so many ranks sends, by rings: a sum is scattered and then
- * gathered (Thakur et al. 2005).  0: all do a part of their own whole. */
+/* Bytes that each rank sends by ring algorithms; all_reduce is reduce_scatter
+ * and all_gather (Thakur et al. 2005).  0: nothing moves between ranks. */
 double comm_sent(const struct ckr_comm *, uint32_t ranks,
                  const struct ckr_tensor *x, const struct ckr_tensor *y);
-/* Whether tables agree: types and shapes of a collective's operands. */
+/* Whether types and shapes of a collective's operands agree with its split. */
 bool comm_sane(const struct ckr_comm *, uint32_t ranks,
                const struct ckr_tensor *x, const struct ckr_tensor *y);
-/* Whether nothing moves: a rank alone has the result where it is. */
+/* Whether there is nothing to do: a single rank, in place. */
 bool comm_is_still(const struct comm *);
 void comm_run(const struct comm *);
-/* y = the sum, or the largest, of x[0 .. ranks - 1], n elements each. */
+/* y = the sum, or the maximum, of x[0 .. ranks - 1], n elements each. */
 void comm_reduce(uint8_t dtype, bool max, const void *const *x, uint32_t ranks,
                  uint64_t n, void *y);
 

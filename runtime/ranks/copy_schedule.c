@@ -70,23 +70,23 @@ schedule_free(struct copy_schedule *r)
 	free(r->unpack.one);
 	free(r->span);
 	free(r->out);
-	*r = (struct copy_schedule){ .kind = SCHED_OWN };
+	*r = (struct copy_schedule){ .kind = SCHED_LOCAL_SHARD };
 }
 
 /* ---- pieces of a whole ---- */
 
 /* Those of piece q between the whole, and `at` of what holds pieces. */
 static bool
-copy_piece(struct copy_list *list, const struct pieces *p, uint64_t q,
+copy_shard(struct copy_list *list, const struct sharding *p, uint64_t q,
            uint64_t at, uint64_t size, bool to_whole)
 {
-	uint64_t per = p->npiece, outer = per * p->npart;
+	uint64_t per = p->nshard, outer = per * p->nsegment;
 
-	for (uint64_t k = 0; k < p->npart; k++) {
+	for (uint64_t k = 0; k < p->nsegment; k++) {
 		uint32_t last = UINT32_MAX;
 
 		for (uint64_t i = k * per + q; i < p->nrun; i += outer) {
-			struct piece_run u = pieces_run(p, i);
+			struct shard_run u = sharding_run(p, i);
 			uint64_t w = u.whole * size, z = at + u.local * size;
 
 			if (!append_copy(list, &last, to_whole ? z : w,
@@ -98,45 +98,45 @@ copy_piece(struct copy_list *list, const struct pieces *p, uint64_t q,
 }
 
 static bool
-copy_pieces(struct copy_list *list, const struct pieces *p, uint64_t size,
+copy_shards(struct copy_list *list, const struct sharding *p, uint64_t size,
             uint64_t apart, bool to_whole)
 {
-	for (uint64_t q = 0; q < p->npiece; q++)
-		if (!copy_piece(list, p, q, q * apart, size, to_whole))
+	for (uint64_t q = 0; q < p->nshard; q++)
+		if (!copy_shard(list, p, q, q * apart, size, to_whole))
 			return false;
 	return true;
 }
 
 /* A rank's own. */
 static bool
-schedule_own(struct copy_schedule *r, const struct pieces *p, uint32_t rank,
-             uint64_t size, bool grad)
+schedule_local_shard(struct copy_schedule *r, const struct sharding *p,
+                     uint32_t rank, uint64_t size, bool grad)
 {
-	r->kind = SCHED_OWN;
-	r->clear_y = grad || p->local * p->npiece != p->whole;
-	return copy_piece(&r->unpack, p, rank / p->shared, 0, size, grad);
+	r->kind = SCHED_LOCAL_SHARD;
+	r->clear_y = grad || p->local * p->nshard != p->whole;
+	return copy_shard(&r->unpack, p, rank / p->replication, 0, size, grad);
 }
 
 /* Pieces that lie in one run each; and, if none is short, nothing between. */
 static bool
-collect_spans(struct copy_schedule *r, const struct pieces *p, uint64_t size,
+collect_spans(struct copy_schedule *r, const struct sharding *p, uint64_t size,
               bool *even)
 {
-	if (p->nrun != p->npiece)
+	if (p->nrun != p->nshard)
 		return false;
-	*even = p->shared == 1;
-	for (uint64_t q = 0; q < p->npiece; q++) {
-		struct piece_run u = pieces_run(p, q);
+	*even = p->replication == 1;
+	for (uint64_t q = 0; q < p->nshard; q++) {
+		struct shard_run u = sharding_run(p, q);
 
 		r->span[q] = (struct byte_range){ u.whole * size, u.n * size };
-		*even &= u.n * size == r->piece_bytes;
+		*even &= u.n * size == r->shard_bytes;
 	}
 	return true;
 }
 
 static bool
-schedule_gather(struct copy_schedule *r, const struct pieces *p, uint32_t ranks,
-                uint64_t size)
+schedule_gather(struct copy_schedule *r, const struct sharding *p,
+                uint32_t ranks, uint64_t size)
 {
 	bool even;
 
@@ -146,33 +146,33 @@ schedule_gather(struct copy_schedule *r, const struct pieces *p, uint32_t ranks,
 	}
 	r->kind = SCHED_ALL_GATHER;
 	r->unpacks = true;
-	r->scratch = ranks * r->piece_bytes;
-	return copy_pieces(&r->unpack, p, size, p->shared * r->piece_bytes,
+	r->workspace = ranks * r->shard_bytes;
+	return copy_shards(&r->unpack, p, size, p->replication * r->shard_bytes,
 	                   true);
 }
 
 /* Those that share a piece are to have the same bits, so that one of them takes
  * the sum. */
 static bool
-schedule_scatter(struct copy_schedule *r, const struct pieces *p, uint32_t rank,
-                 uint64_t size)
+schedule_scatter(struct copy_schedule *r, const struct sharding *p,
+                 uint32_t rank, uint64_t size)
 {
-	uint64_t n, q = rank / p->shared;
+	uint64_t n, q = rank / p->replication;
 	bool even;
 
 	if (collect_spans(r, p, size, &even)) {
 		n = r->span[q].n;
 		r->kind = even ? SCHED_REDUCE_SCATTER : SCHED_REDUCE;
-		r->tail = (struct byte_range){ n, r->piece_bytes - n };
+		r->tail = (struct byte_range){ n, r->shard_bytes - n };
 		return true;
 	}
-	r->kind = p->shared == 1 ? SCHED_REDUCE_SCATTER : SCHED_REDUCE;
-	r->packs = r->clear_scratch = true;
-	r->scratch = p->npiece * r->piece_bytes;
-	for (uint64_t k = 0; k < p->npiece; k++)
-		r->span[k] = (struct byte_range){ k * r->piece_bytes,
-			r->piece_bytes };
-	return copy_pieces(&r->pack, p, size, r->piece_bytes, false);
+	r->kind = p->replication == 1 ? SCHED_REDUCE_SCATTER : SCHED_REDUCE;
+	r->packs = r->clear_workspace = true;
+	r->workspace = p->nshard * r->shard_bytes;
+	for (uint64_t k = 0; k < p->nshard; k++)
+		r->span[k] = (struct byte_range){ k * r->shard_bytes,
+			                          r->shard_bytes };
+	return copy_shards(&r->pack, p, size, r->shard_bytes, false);
 }
 
 /* ---- pieces to other pieces ---- */
@@ -210,25 +210,25 @@ count_or_copy(struct copy_schedule *r, struct peer_progress *m, uint32_t rank,
 /* Both lists of runs cover the whole in order. */
 static bool
 schedule_overlaps(struct copy_schedule *r, struct peer_progress *m,
-                  const struct pieces *from, const struct pieces *to,
+                  const struct sharding *from, const struct sharding *to,
                   uint32_t rank, uint64_t size, bool count)
 {
-	uint32_t ranks = (uint32_t)(from->npiece * from->shared);
+	uint32_t ranks = (uint32_t)(from->nshard * from->replication);
 	uint64_t at = 0;
 	bool ok = true;
 
 	for (uint32_t k = 0; k < ranks; k++)
 		m[k] = (struct peer_progress){ 0, 0, UINT32_MAX, UINT32_MAX };
 	for (uint64_t i = 0, k = 0; i < from->nrun && k < to->nrun && ok;) {
-		struct piece_run u = pieces_run(from, i);
-		struct piece_run v = pieces_run(to, k);
+		struct shard_run u = sharding_run(from, i);
+		struct shard_run v = sharding_run(to, k);
 		uint64_t end = min_end(u.whole + u.n, v.whole + v.n);
 		struct strided_copy n = { (u.local + at - u.whole) * size,
 			(v.local + at - v.whole) * size, (end - at) * size,
 			1, 0, 0 };
 
-		for (uint32_t b = v.rank; b < v.rank + to->shared && at < end
-		     && ok; b++)
+		for (uint32_t b = v.rank;
+		     b < v.rank + to->replication && at < end && ok; b++)
 			ok = count_or_copy(r, m, rank, u.rank, b, n, count);
 		at = end > at ? end : at;
 		i += at >= u.whole + u.n;
@@ -239,8 +239,8 @@ schedule_overlaps(struct copy_schedule *r, struct peer_progress *m,
 
 /* What a rank keeps is not sent: it is taken from where it was put. */
 static bool
-schedule_exchange(struct copy_schedule *r, const struct pieces *from,
-                  const struct pieces *to, uint32_t ranks, uint32_t rank,
+schedule_exchange(struct copy_schedule *r, const struct sharding *from,
+                  const struct sharding *to, uint32_t ranks, uint32_t rank,
                   uint64_t size)
 {
 	struct peer_progress *m = calloc(ranks, sizeof(*m));
@@ -256,15 +256,15 @@ schedule_exchange(struct copy_schedule *r, const struct pieces *from,
 	r->in = r->out + ranks;
 	schedule_overlaps(r, m, from, to, rank, size, true);
 	for (uint32_t k = 0; k < ranks; k++) {
-		r->out[k] = (struct byte_range){ r->scratch, m[k].out };
-		r->scratch += m[k].out;
+		r->out[k] = (struct byte_range){ r->workspace, m[k].out };
+		r->workspace += m[k].out;
 	}
 	for (uint32_t k = 0; k < ranks; k++) {
-		r->in[k] = (struct byte_range){ r->scratch, m[k].in };
+		r->in[k] = (struct byte_range){ r->workspace, m[k].in };
 		if (k == rank)
 			r->in[k].at = r->out[k].at;
 		else
-			r->scratch += m[k].in;
+			r->workspace += m[k].in;
 	}
 	ok = schedule_overlaps(r, m, from, to, rank, size, false);
 	free(m);
@@ -279,17 +279,17 @@ schedule_build(struct copy_schedule *r, const struct ckr_comm *w,
                const struct ckr_tensor *y)
 {
 	uint64_t size = dtype_row[x->dtype].nbytes;
-	struct pieces p, to;
+	struct sharding p, to;
 
 	*r = (struct copy_schedule){ .kind = SCHED_ALL_REDUCE };
 	if (w->kind == CKR_ALL_REDUCE)
 		return true;
-	pieces_of(&p, w->split, ranks, x->rank, x->dim);
-	r->npiece = (uint32_t)p.npiece;
-	r->shared = p.shared;
-	r->piece_bytes = pieces_padded_elems(&p) * size;
+	sharding_of(&p, w->split, ranks, x->rank, x->dim);
+	r->nshard = (uint32_t)p.nshard;
+	r->replication = p.replication;
+	r->shard_bytes = sharding_shard_elems(&p) * size;
 	if (w->kind == CKR_ALL_GATHER || w->kind == CKR_REDUCE_SCATTER) {
-		r->span = calloc(p.npiece, sizeof(*r->span));
+		r->span = calloc(p.nshard, sizeof(*r->span));
 		if (!r->span)
 			return false;
 	}
@@ -299,10 +299,10 @@ schedule_build(struct copy_schedule *r, const struct ckr_comm *w,
 	case CKR_REDUCE_SCATTER:
 		return schedule_scatter(r, &p, rank, size);
 	case CKR_ALL_TO_ALL:
-		pieces_of(&to, w->to, ranks, y->rank, y->dim);
+		sharding_of(&to, w->to, ranks, y->rank, y->dim);
 		return schedule_exchange(r, &p, &to, ranks, rank, size);
 	default:
-		return schedule_own(r, &p, rank, size,
-		                    w->kind == CKR_LOCAL_SHARD_GRAD);
+		return schedule_local_shard(r, &p, rank, size,
+		                            w->kind == CKR_LOCAL_SHARD_GRAD);
 	}
 }

@@ -1,17 +1,16 @@
 /* The copy schedule of a collective between GPUs: the copies of each GPU within
  * its own memory, and the NCCL call between them.
  *
- * Everything is counted in bytes from x, y (the collective's operands, without
- * gaps) or scratch.  It follows from tables alone, so that it is worked out
- * once.
- *
- * Knows: nothing of GPUs. */
+ * Offsets are bytes from x, y (the collective's operands, without gaps) or
+ * workspace.  The schedule depends on tables alone, so it is built once.  It
+ * calls no GPU.
+ */
 #ifndef RUNTIME_RANKS_COPY_SCHEDULE_H
 #define RUNTIME_RANKS_COPY_SCHEDULE_H
 
 #include "runtime/ranks/comm.h"
 
-/* `rows` runs of `width` bytes, so far apart. */
+/* `rows` runs of `width` bytes; pitches are the bytes from run to run. */
 struct strided_copy {
 	uint64_t from, to, width, rows, from_pitch, to_pitch;
 };
@@ -21,17 +20,17 @@ struct copy_list {
 	uint32_t n, room;
 };
 
-/* The call of NCCL.  Pieces are those of the cut side; rank q * shared owns
- * piece q, which the `shared` - 1 ranks behind it hold too. */
+/* The call of NCCL.  Rank q * replication owns shard q; the replication - 1
+ * ranks after it hold the shard too. */
 enum schedule_kind {
-	SCHED_OWN,              /* nothing: `unpack` goes from x to y */
+	SCHED_LOCAL_SHARD,      /* none: `unpack` copies from x to y */
 	SCHED_ALL_REDUCE,       /* the sum of all x to all y */
-	SCHED_ALL_GATHER,       /* x of each, one behind the other */
-	SCHED_BROADCAST,        /* x of piece q's owner to span[q] of y */
-	SCHED_REDUCE_SCATTER,   /* the sum of piece r to rank r */
-	SCHED_REDUCE,           /* the sum of span[q] to piece q's owner, and
-	                         * from there to those that share it */
-	SCHED_EXCHANGE          /* scratch: out[r] to rank r, in[r] from it */
+	SCHED_ALL_GATHER,       /* each rank's x, one after the other */
+	SCHED_BROADCAST,        /* x of shard q's owner to span[q] of y */
+	SCHED_REDUCE_SCATTER,   /* the sum of shard r to rank r */
+	SCHED_REDUCE,           /* the sum of span[q] to shard q's owner, and
+	                         * from there to the other holders */
+	SCHED_EXCHANGE          /* workspace: out[r] to rank r, in[r] from it */
 };
 
 struct byte_range {
@@ -40,18 +39,22 @@ struct byte_range {
 
 struct copy_schedule {
 	enum schedule_kind kind;
-	uint32_t npiece, shared;
-	uint64_t piece_bytes;
-	bool packs, unpacks;            /* x goes through scratch; y does */
-	bool clear_y, clear_scratch;    /* zeros, before all else */
-	struct copy_list pack, unpack;  /* x to scratch; scratch to y */
-	uint64_t scratch;
-	struct byte_range tail;         /* of y: zeros in the end */
-	struct byte_range *span;        /* by piece; NULL: no need of them */
-	struct byte_range *out, *in;    /* by rank, of an exchange */
+	uint32_t nshard, replication;
+	uint64_t shard_bytes;
+	bool packs, unpacks;            /* x is copied to workspace first; y is
+	                                 * copied from it last */
+	bool clear_y, clear_workspace;  /* filled with zeros first */
+	struct copy_list pack, unpack;  /* x to workspace; workspace to y */
+	uint64_t workspace;             /* bytes */
+	struct byte_range tail;         /* end of y that is filled with zeros */
+	struct byte_range *span;        /* [nshard]: place of a shard; NULL: not
+	                                 * used */
+	struct byte_range *out, *in;    /* [ranks], SCHED_EXCHANGE: bytes for a
+	                                 * rank, bytes from it */
 };
 
-/* For rank `rank` of `ranks`.  False: no memory.  Freed in either case. */
+/* Build the schedule of rank `rank` of `ranks`.  False: no memory.  Call
+ * schedule_free in either case. */
 bool schedule_build(struct copy_schedule *, const struct ckr_comm *,
                     uint32_t ranks, uint32_t rank, const struct ckr_tensor *x,
                     const struct ckr_tensor *y);

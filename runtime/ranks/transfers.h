@@ -1,7 +1,11 @@
-/* Transfers between ranks: begun by one step and ended after the same or a
- * later one, according to the tables.
+/* Room ranks: transfers between ranks.  One instruction begins a transfer, and
+ * the same or a later one ends it, as the tables say.
  *
- * Every function is called at the same place of a program by all ranks.
+ * in      the tables of a program, operands of the ranks that live here
+ * out     the results of collectives in the operands
+ * unaware of kernels and of contexts
+ *
+ * All ranks call every function at the same place of a program.
  */
 #ifndef RUNTIME_RANKS_TRANSFERS_H
 #define RUNTIME_RANKS_TRANSFERS_H
@@ -9,14 +13,14 @@
 #include "runtime/device/nccl_transport.h"
 #include "runtime/ranks/chunked_comm.h"
 
-/* One that has begun and not ended. */
+/* A transfer that has begun and not ended. */
 struct transfer {
-	const void *of;                 /* whose; NULL: nobody's */
-	uint32_t step, end;
+	const void *of;                 /* the caller's program; NULL: unused */
+	uint32_t step, end;             /* instructions: begins and ends it */
 	const struct ckr_comm *what;
 	const struct ckr_tensor *tx, *ty;
-	struct pg_task task;            /* between processes */
-	/* the backend's */
+	struct pg_task task;            /* of processes, for messages */
+	/* ---- set by the backend ---- */
 	struct transfer *next;
 	void *copy;
 	bool done;
@@ -27,36 +31,35 @@ struct transfer {
 struct comm_view {
 	struct process_group *team;     /* NULL: all ranks live here */
 	struct nccl_transport *nccl;    /* between GPUs; NULL: there are none */
-	const struct ckr_program *program;      /* whose steps move:
-	                                         * [CKR_PROGRAMS] */
-	uint32_t tp, dp;
-	uint32_t count;                 /* that live here */
-	uint32_t rank, replica;         /* of a process that is one */
+	const struct ckr_program *program;      /* [CKR_PROGRAMS] */
+	uint32_t tp, dp;                /* ranks of a replica; replicas */
+	uint32_t count;                 /* ranks that live here */
+	uint32_t rank, replica;         /* of this process, if it is one rank */
 	int threads;
 	void *user;
-	/* Where operand 0 or 1 lies on rank r here. */
+	/* Address of operand 0 or 1 on rank r of this process. */
 	void *(*operand)(void *user, const struct transfer *, uint32_t r,
 	                 int i);
-	/* To and from there; NULL: it is the host's memory. */
+	/* Copies from and to that address; NULL: it is host memory. */
 	void (*copy_d2h)(void *user, void *host, const void *at, uint64_t n);
 	void (*copy_h2d)(void *user, void *at, const void *host, uint64_t n);
 };
 
 struct transfers;
 
-/* What moves transfers between ranks of one process, of several processes, or
- * of processes with a GPU each. */
+/* Moves transfers: between ranks of one process, between processes, or between
+ * processes with a GPU each. */
 struct comm_backend {
 	ckr_status (*open)(struct transfers *, struct err *);
 	void (*close)(struct transfers *);
 	ckr_status (*begin)(struct transfers *, struct transfer *,
 	                    struct err *);
-	/* Move on what has begun, without waiting. */
+	/* Advance all transfers without waiting. */
 	ckr_status (*test)(struct transfers *, struct err *);
-	/* Until it is done. */
+	/* Wait until the transfer is done. */
 	ckr_status (*wait)(struct transfers *, struct transfer *,
 	                   struct err *);
-	/* It has failed, or its step has. */
+	/* Forget the transfer: it has failed, or the training step has. */
 	void (*drop)(struct transfers *, struct transfer *);
 	/* See transfers_bytes; NULL: none. */
 	uint64_t (*bytes)(const struct transfers *);
@@ -68,33 +71,34 @@ struct transfers {
 	struct comm_view view;
 	const struct comm_backend *backend;
 	struct transfer *one;           /* [most] */
-	uint32_t most, n;               /* those that have begun lie before n */
-	uint32_t end;                   /* none of them ends earlier */
-	struct process_queue *queue;    /* of processes, by group */
-	struct nccl_state *nccl;        /* of GPUs */
+	uint32_t most, n;               /* one[0 .. n - 1] may have begun */
+	uint32_t end;                   /* first instruction that ends one */
+	struct process_queue *queue;    /* backend_process: one per group */
+	struct nccl_state *nccl;        /* backend_nccl */
 	int delay;                      /* CKR_LATE, see backend_local.c */
 };
 
-/* most: how many may have begun and not ended.  After a failure too there is
- * something to close. */
+/* most: limit of transfers that have begun and not ended.  To be closed after a
+ * failure too. */
 ckr_status transfers_open(struct transfers **, const struct comm_view *,
                           uint32_t most, struct err *);
 void transfers_close(struct transfers *);
-/* When all processes have come so far: GPUs of theirs join, if there are any.
- * They all fail, or none. */
+/* Join the GPUs of all processes, if there are any; called when all processes
+ * have got this far.  It fails in all of them, or in none. */
 ckr_status transfers_join(struct transfers *, struct err *);
-/* Bytes that it takes beside the team's; with NCCL, of the GPU. */
+/* Bytes of memory beside the process group's buffers; with NCCL, of GPU memory.
+ */
 uint64_t transfers_bytes(const struct transfers *);
 ckr_status transfers_begin(struct transfers *, const struct transfer *,
                            struct err *);
-/* Move on what has begun, without waiting. */
+/* Advance all transfers without waiting. */
 ckr_status transfers_test(struct transfers *, struct err *);
-/* One that ends behind step i or before; NULL: there is none.  It is waited
- * for next. */
+/* A transfer that instruction i or an earlier one ends; NULL: there is none.
+ * The caller waits for it next. */
 struct transfer *transfers_due(struct transfers *, uint32_t i);
 ckr_status transfers_wait(struct transfers *, struct transfer *,
                           struct err *);
-/* What a step that failed has left. */
+/* Forget all transfers, after a training step that failed. */
 void transfers_drop(struct transfers *);
 
 #endif

@@ -12,9 +12,9 @@ struct heartbeat;
 struct heartbeat *heartbeat_start(void);
 void heartbeat_stop(struct heartbeat *);
 void heartbeat_set_word(struct heartbeat *, atomic_uint *word);
-/* Before a call that waits for others and that nobody can look into: after
- * `seconds`, or sooner if a process beside this one is stopped, the process
- * ends with status 3 and this message.  0: it has returned. */
+/* Before a library call that waits for other processes and cannot be polled:
+ * after `seconds`, or sooner if another local process is stopped, the process
+ * ends with status 3 and this message.  seconds 0: the call has returned. */
 void watchdog_set(struct heartbeat *, double seconds, const char *message);
 
 #endif

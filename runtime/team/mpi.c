@@ -1,23 +1,23 @@
-/* MPI as a link of link.h: the module ckr_mpi.so.
+/* The transport over MPI: the module ckr_mpi.so.
  *
  * Only nonblocking calls are made between open and close, so that the
  * caller can look at the clock.  The state is the process's, as MPI's is.
  */
-#include "runtime/team/link.h"
+#include "runtime/team/transport.h"
 
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 /* The table's name for the loader. */
-extern const struct ckr_link ckr_link;
+extern const struct ckr_transport ckr_transport;
 
 enum { TAG = 7 };
 
 static struct {
 	bool ours;                      /* MPI was begun here */
-	MPI_Comm comm[LINK_GROUPS];
-	MPI_Request transfer[LINK_GROUPS];
+	MPI_Comm comm[COMM_GROUPS];
+	MPI_Request transfer[COMM_GROUPS];
 	/* local ranks */
 	MPI_Comm host;
 	MPI_Win words;
@@ -61,21 +61,21 @@ init_mpi(void)
 	if (!on)
 		TRY(Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &level));
 	run.ours = !on;
-	TRY(Comm_dup(MPI_COMM_WORLD, &run.comm[LINK_ALL]));
-	TRY(Comm_set_errhandler(run.comm[LINK_ALL], MPI_ERRORS_RETURN));
-	TRY(Comm_rank(run.comm[LINK_ALL], &run.rank));
-	TRY(Comm_size(run.comm[LINK_ALL], &run.size));
+	TRY(Comm_dup(MPI_COMM_WORLD, &run.comm[COMM_ALL]));
+	TRY(Comm_set_errhandler(run.comm[COMM_ALL], MPI_ERRORS_RETURN));
+	TRY(Comm_rank(run.comm[COMM_ALL], &run.rank));
+	TRY(Comm_size(run.comm[COMM_ALL], &run.size));
 	return NULL;
 }
 
 /* A word of shared memory for the heartbeat of each local rank. */
 static const char *
-share_heartbeats(struct link_place *place)
+share_heartbeats(struct transport_place *place)
 {
 	int n, i, *rank, *all;
 	void *mine;
 
-	TRY(Comm_split_type(run.comm[LINK_ALL], MPI_COMM_TYPE_SHARED, run.rank,
+	TRY(Comm_split_type(run.comm[COMM_ALL], MPI_COMM_TYPE_SHARED, run.rank,
 	                    MPI_INFO_NULL, &run.host));
 	TRY(Comm_size(run.host, &n));
 	TRY(Win_allocate_shared(64, 64, MPI_INFO_NULL, run.host, &mine,
@@ -107,7 +107,7 @@ share_heartbeats(struct link_place *place)
 }
 
 static const char *
-open_link(struct link_place *place)
+open_mpi(struct transport_place *place)
 {
 	const char *why = init_mpi();
 
@@ -128,13 +128,13 @@ free_comm(MPI_Comm *comm)
 static const char *
 split_comms(uint32_t tp)
 {
-	MPI_Comm all = run.comm[LINK_ALL];
+	MPI_Comm all = run.comm[COMM_ALL];
 	int n = (int)tp;
 
-	free_comm(&run.comm[LINK_TP]);
-	free_comm(&run.comm[LINK_DP]);
-	TRY(Comm_split(all, run.rank / n, run.rank, &run.comm[LINK_TP]));
-	TRY(Comm_split(all, run.rank % n, run.rank, &run.comm[LINK_DP]));
+	free_comm(&run.comm[COMM_TP]);
+	free_comm(&run.comm[COMM_DP]);
+	TRY(Comm_split(all, run.rank / n, run.rank, &run.comm[COMM_TP]));
+	TRY(Comm_split(all, run.rank % n, run.rank, &run.comm[COMM_DP]));
 	return NULL;
 }
 
@@ -142,7 +142,7 @@ static void
 close_link(void)
 {
 	MPI_Win_free(&run.words);
-	for (int g = LINK_GROUPS; g--;)
+	for (int g = COMM_GROUPS; g--;)
 		free_comm(&run.comm[g]);
 	free_comm(&run.host);
 	free(run.local);
@@ -161,8 +161,8 @@ abort_link(int status)
 /* ---- transfers ---- */
 
 static const char *
-begin_mpi_allgather(enum link_group g, const void *from, int n,
-                    const struct link_side *to)
+begin_mpi_allgather(enum comm_group g, const void *from, int n,
+                    const struct transport_side *to)
 {
 	TRY(Iallgatherv(from, n, MPI_BYTE, to->base, to->count, to->at,
 	                MPI_BYTE, run.comm[g], &run.transfer[g]));
@@ -170,8 +170,8 @@ begin_mpi_allgather(enum link_group g, const void *from, int n,
 }
 
 static const char *
-begin_mpi_alltoall(enum link_group g, const struct link_side *from,
-                   const struct link_side *to)
+begin_mpi_alltoall(enum comm_group g, const struct transport_side *from,
+                   const struct transport_side *to)
 {
 	TRY(Ialltoallv(from->base, from->count, from->at, MPI_BYTE, to->base,
 	               to->count, to->at, MPI_BYTE, run.comm[g],
@@ -180,7 +180,7 @@ begin_mpi_alltoall(enum link_group g, const struct link_side *from,
 }
 
 static const char *
-test_mpi(enum link_group g, bool *done)
+test_mpi(enum comm_group g, bool *done)
 {
 	int flag = 0;
 
@@ -199,13 +199,13 @@ send_mpi_oob(uint64_t word)
 	for (int r = 0; r < run.size; r++)
 		if (r != run.rank && run.oob_request[r] == MPI_REQUEST_NULL)
 			MPI_Isend(&run.oob_word, 1, MPI_UINT64_T, r, TAG,
-			          run.comm[LINK_ALL], &run.oob_request[r]);
+			          run.comm[COMM_ALL], &run.oob_request[r]);
 }
 
 static bool
 receive_mpi_oob(uint32_t *from, uint64_t *word)
 {
-	MPI_Comm all = run.comm[LINK_ALL];
+	MPI_Comm all = run.comm[COMM_ALL];
 	MPI_Status status;
 	int flag = 0;
 
@@ -216,10 +216,10 @@ receive_mpi_oob(uint32_t *from, uint64_t *word)
 	                MPI_STATUS_IGNORE) == MPI_SUCCESS;
 }
 
-const struct ckr_link ckr_link = {
-	.version = CKR_LINK_VERSION,
+const struct ckr_transport ckr_transport = {
+	.version = CKR_TRANSPORT_VERSION,
 	.name = "MPI",
-	.open = open_link,
+	.open = open_mpi,
 	.split = split_comms,
 	.allgather = begin_mpi_allgather,
 	.alltoall = begin_mpi_alltoall,

@@ -65,7 +65,7 @@ load_link(struct open_group *t, const struct launch *l, struct err *e)
 	void *dl = l->torch ? NULL : find_module();
 
 	if (l->torch || (!dl && l->size && getenv("MASTER_ADDR"))) {
-		t->link = &socket_link;
+		t->transport = &socket_transport;
 		return CKR_OK;
 	}
 	if (!dl)
@@ -74,8 +74,8 @@ load_link(struct open_group *t, const struct launch *l, struct err *e)
 		               ": %s; build with MPI (libopenmpi-dev), or "
 		               "start one process, which trains all ranks",
 		               l->by, dlerror());
-	t->link = dlsym(dl, "ckr_link");
-	if (!t->link || t->link->version != CKR_LINK_VERSION)
+	t->transport = dlsym(dl, "ckr_transport");
+	if (!t->transport || t->transport->version != CKR_TRANSPORT_VERSION)
 		return err_set(e, CKR_EUNSUPPORTED, MODULE " has another "
 		               "version than this program");
 	return CKR_OK;
@@ -97,7 +97,7 @@ leave_at_exit(void)
 	             "timed out waiting for other processes to leave the run");
 	/* the word of the heartbeat is the link's */
 	heartbeat_set_word(t->heartbeat, NULL);
-	t->link->close();
+	t->transport->close();
 	heartbeat_stop(t->heartbeat);
 	free(t->team.out);
 	free(t->team.in);
@@ -153,11 +153,11 @@ join_run(struct open_group *t, struct err *e)
 	watchdog_set(t->heartbeat, t->timeout + 5,
 	             "timed out waiting for all processes to join the run");
 	t->place.timeout = t->timeout;
-	why = t->link->open(&t->place);
+	why = t->transport->open(&t->place);
 	watchdog_set(t->heartbeat, 0, NULL);
 	if (why)
 		return err_set(e, CKR_ERANK, "%s cannot start: %s",
-		               t->link->name, why);
+		               t->transport->name, why);
 	t->team.rank = t->place.rank;
 	t->team.size = t->place.size;
 	t->team.nlocal = t->place.nlocal;
@@ -235,7 +235,7 @@ pg_close(struct process_group *t)
 void
 pg_abort(struct process_group *t, int status)
 {
-	open_of(t)->link->abort(status);
+	open_of(t)->transport->abort(status);
 }
 
 void
@@ -248,38 +248,41 @@ pg_set_watchdog(struct process_group *t, const char *message)
 /* ---- transfers ---- */
 
 static ckr_status
-link_error(const char *why, const struct pg_task *w, struct err *e)
+transport_error(const char *why, const struct pg_task *w, struct err *e)
 {
 	return why ? err_set(e, CKR_ERANK, "%s: %s", w->op, why) : CKR_OK;
 }
 
 ckr_status
-pg_begin_allgather(struct process_group *team, enum link_group g,
-                   const void *from, int n, const struct link_side *to,
+pg_begin_allgather(struct process_group *team, enum comm_group g,
+                   const void *from, int n, const struct transport_side *to,
                    const struct pg_task *w, struct err *e)
 {
-	return link_error(open_of(team)->link->allgather(g, from, n, to), w, e);
+	return transport_error(
+		open_of(team)->transport->allgather(g, from, n, to), w, e);
 }
 
 ckr_status
-pg_begin_alltoall(struct process_group *team, enum link_group g,
-                  const struct link_side *from, const struct link_side *to,
-                  const struct pg_task *w, struct err *e)
+pg_begin_alltoall(struct process_group *team, enum comm_group g,
+                  const struct transport_side *from,
+                  const struct transport_side *to, const struct pg_task *w,
+                  struct err *e)
 {
-	return link_error(open_of(team)->link->alltoall(g, from, to), w, e);
+	return transport_error(open_of(team)->transport->alltoall(g, from, to),
+	                       w, e);
 }
 
 ckr_status
-pg_test(struct process_group *team, enum link_group g, bool *done,
+pg_test(struct process_group *team, enum comm_group g, bool *done,
         const struct pg_task *w, struct err *e)
 {
-	return link_error(open_of(team)->link->test(g, done), w, e);
+	return transport_error(open_of(team)->transport->test(g, done), w, e);
 }
 
 /* The only transfer of its group. */
 struct sole_transfer {
 	struct process_group *team;
-	enum link_group group;
+	enum comm_group group;
 	const struct pg_task *task;
 };
 
@@ -295,7 +298,7 @@ poll_transfer(void *user, bool *done, const struct pg_task **at,
 }
 
 static ckr_status
-await_transfer(struct process_group *team, enum link_group g,
+await_transfer(struct process_group *team, enum comm_group g,
                const struct pg_task *w, struct err *e)
 {
 	struct sole_transfer a = { team, g, w };
@@ -311,14 +314,14 @@ pg_split(struct process_group *team, uint32_t tp, struct err *e)
 
 	watchdog_set(t->heartbeat, t->timeout,
 	             "timed out waiting for all processes to join the run");
-	why = t->link->split(tp);
+	why = t->transport->split(tp);
 	watchdog_set(t->heartbeat, 0, NULL);
 	return why ? err_set(e, CKR_ERANK, "%s", why) : CKR_OK;
 }
 
 ckr_status
-pg_allgather(struct process_group *team, enum link_group g, const void *from,
-             int n, const struct link_side *to, const struct pg_task *w,
+pg_allgather(struct process_group *team, enum comm_group g, const void *from,
+             int n, const struct transport_side *to, const struct pg_task *w,
              struct err *e)
 {
 	CKR_TRY(pg_begin_allgather(team, g, from, n, to, w, e));
@@ -330,13 +333,13 @@ pg_allgather_equal(struct process_group *team, const void *mine, int n,
                    void *all, const struct pg_task *w, struct err *e)
 {
 	struct open_group *t = open_of(team);
-	struct link_side to = { all, t->count, t->at };
+	struct transport_side to = { all, t->count, t->at };
 
 	for (uint32_t r = 0; r < team->size; r++) {
 		t->count[r] = n;
 		t->at[r] = (int)r * n;
 	}
-	return pg_allgather(team, LINK_ALL, mine, n, &to, w, e);
+	return pg_allgather(team, COMM_ALL, mine, n, &to, w, e);
 }
 
 ckr_status
@@ -344,14 +347,14 @@ pg_broadcast(struct process_group *team, uint32_t from, void *data, int n,
              const struct pg_task *w, struct err *e)
 {
 	struct open_group *t = open_of(team);
-	struct link_side to = { team->in, t->count, t->at };
+	struct transport_side to = { team->in, t->count, t->at };
 	bool mine = from == team->rank;
 
 	for (uint32_t r = 0; r < team->size; r++) {
 		t->count[r] = r == from ? n : 0;
 		t->at[r] = 0;
 	}
-	CKR_TRY(pg_allgather(team, LINK_ALL, data, mine ? n : 0, &to, w, e));
+	CKR_TRY(pg_allgather(team, COMM_ALL, data, mine ? n : 0, &to, w, e));
 	if (!mine)
 		memcpy(data, team->in, (size_t)n);
 	return CKR_OK;

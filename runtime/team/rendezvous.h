@@ -9,19 +9,19 @@
 /* What a process sends the others about itself. */
 struct rendezvous_card {
 	uint32_t magic, rank, size, port;
-	unsigned char address[16];      /* IPv6, or IPv4 in it, as the first
-	                                 * process sees it */
+	unsigned char address[16];      /* IPv6 address, or mapped IPv4, as the
+	                                 * first process sees it */
 	char host[96];                  /* equal on one machine */
 	int64_t pid;
-	int32_t heartbeat_fd;           /* a file of its, whose first word is
-	                                 * its heartbeat */
+	int32_t heartbeat_fd;           /* descriptor, in process pid, of a file
+	                                 * whose first word is the heartbeat */
 };
 
-/* Connections to all ranks but this one, into fd[size]; their cards into
- * card[size], of which this one's has `host`, `pid` and `heartbeat_fd`.
- * Returns NULL, or the reason for a failure within so many seconds, written to
- * buf.
- * From the environment: MASTER_ADDR and MASTER_PORT. */
+/* Connect to all other ranks: connections into fd[size], their cards into
+ * card[size].  The caller sets `host`, `pid` and `heartbeat_fd` of its own
+ * card.  Returns NULL, or after at most `timeout` seconds the reason of a
+ * failure, written to buf.  Reads MASTER_ADDR and MASTER_PORT from the
+ * environment. */
 const char *rendezvous(uint32_t rank, uint32_t size, double timeout, int *fd,
                        struct rendezvous_card *card, char *buf, size_t nbuf);
 

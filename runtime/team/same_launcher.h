@@ -2,7 +2,7 @@
 #ifndef RUNTIME_TEAM_SAME_LAUNCHER_H
 #define RUNTIME_TEAM_SAME_LAUNCHER_H
 
-/* The number of one that is stopped; 0: there is none. */
+/* The pid of one that is stopped; 0: none is. */
 long same_launcher_stopped(void);
 
 #endif

@@ -21,7 +21,7 @@
 #include "runtime/team/rendezvous.h"
 
 /* `what`: a group, or OOB: n is an out-of-band message. */
-enum { OOB = LINK_GROUPS };
+enum { OOB = COMM_GROUPS };
 
 struct message_head {
 	uint64_t what, n;
@@ -35,7 +35,7 @@ struct early_message {
 };
 
 /* Bytes on their way. */
-struct link_message {
+struct socket_message {
 	struct message_head head;
 	char *data;
 	uint64_t done;                  /* of head and data */
@@ -45,17 +45,17 @@ struct link_message {
 struct peer {
 	int fd;
 	bool recv_closed, send_closed;  /* nothing comes; nothing goes */
-	struct link_message out[LINK_GROUPS + 1], in;
+	struct socket_message out[COMM_GROUPS + 1], in;
 	int now;                        /* of out: -1: none has begun */
-	struct early_message *early[LINK_GROUPS], *filling;
-	bool received[LINK_GROUPS];     /* of the group's transfer */
+	struct early_message *early[COMM_GROUPS], *filling;
+	bool received[COMM_GROUPS];     /* of the group's transfer */
 	bool has_oob;
 	uint64_t oob_word;
 };
 
 struct socket_group {
 	bool on;
-	struct link_side side;          /* to here */
+	struct transport_side side;          /* to here */
 	uint32_t first, by, n;          /* its ranks */
 };
 
@@ -64,7 +64,7 @@ static struct {
 	struct peer *peer;              /* [size] */
 	struct rendezvous_card *card;   /* [size] */
 	int *fd;                        /* [size] */
-	struct socket_group group[LINK_GROUPS];
+	struct socket_group group[COMM_GROUPS];
 	atomic_uint *beat;              /* heartbeat of this process */
 	uint32_t *local;
 	atomic_uint **heartbeat;
@@ -121,7 +121,7 @@ open_word(const struct rendezvous_card *c)
 }
 
 static const char *
-map_heartbeats(struct link_place *place)
+map_heartbeats(struct transport_place *place)
 {
 	const struct rendezvous_card *mine = &run.card[run.rank];
 
@@ -151,7 +151,7 @@ alloc_peers(void)
 }
 
 static const char *
-open_socket(struct link_place *place)
+open_socket(struct transport_place *place)
 {
 	struct launch l = launch_find();
 	int word = memfd_create("ckr", MFD_CLOEXEC);
@@ -179,16 +179,16 @@ open_socket(struct link_place *place)
 		if (r != run.rank)
 			fcntl(run.fd[r], F_SETFL, O_NONBLOCK);
 	}
-	run.group[LINK_ALL] = (struct socket_group){ .by = 1, .n = run.size };
+	run.group[COMM_ALL] = (struct socket_group){ .by = 1, .n = run.size };
 	return map_heartbeats(place);
 }
 
 static const char *
 split_groups(uint32_t tp)
 {
-	run.group[LINK_TP] = (struct socket_group){ .first = run.rank / tp * tp,
+	run.group[COMM_TP] = (struct socket_group){ .first = run.rank / tp * tp,
 		.by = 1, .n = tp };
-	run.group[LINK_DP] = (struct socket_group){ .first = run.rank % tp,
+	run.group[COMM_DP] = (struct socket_group){ .first = run.rank % tp,
 		.by = tp, .n = run.size / tp };
 	return NULL;
 }
@@ -205,7 +205,7 @@ peer_error(uint32_t r, const char *what)
 
 /* Of n bytes of head and data as one; whether all are done. */
 static bool
-move_bytes(struct peer *p, struct link_message *f, uint64_t n, bool out)
+move_bytes(struct peer *p, struct socket_message *f, uint64_t n, bool out)
 {
 	while (f->done < n) {
 		bool head = f->done < sizeof(f->head);
@@ -230,7 +230,7 @@ move_bytes(struct peer *p, struct link_message *f, uint64_t n, bool out)
 }
 
 static uint64_t
-message_length(const struct link_message *f)
+message_length(const struct socket_message *f)
 {
 	return sizeof(f->head) + (f->head.what == OOB ? 0 : f->head.n);
 }
@@ -271,7 +271,7 @@ find_buffer(struct peer *p, uint32_t r)
 	const struct message_head *h = &p->in.head;
 	struct socket_group *l;
 
-	if (h->what >= LINK_GROUPS || h->n > INT32_MAX)
+	if (h->what >= COMM_GROUPS || h->n > INT32_MAX)
 		return NULL;
 	l = &run.group[h->what];
 	at = &p->early[h->what];
@@ -300,7 +300,7 @@ finish_message(struct peer *p)
 	} else if (!p->filling)
 		p->received[p->in.head.what] = true;
 	p->filling = NULL;
-	p->in = (struct link_message){ .on = false };
+	p->in = (struct socket_message){ .on = false };
 }
 
 /* The head, then what it says; on: that is known. */
@@ -308,7 +308,7 @@ static const char *
 pull_in(uint32_t r)
 {
 	struct peer *p = &run.peer[r];
-	struct link_message *f = &p->in;
+	struct socket_message *f = &p->in;
 
 	while (move_bytes(p, f, sizeof(f->head), false)) {
 		if (!f->on && f->head.what != OOB) {
@@ -328,9 +328,9 @@ pull_in(uint32_t r)
 /* ---- transfers ---- */
 
 static void
-consume_early(struct peer *p, enum link_group g, uint32_t k)
+consume_early(struct peer *p, enum comm_group g, uint32_t k)
 {
-	const struct link_side *to = &run.group[g].side;
+	const struct transport_side *to = &run.group[g].side;
 	struct early_message *e = p->early[g];
 
 	/* the rest of it is still to come: what is there is not enough */
@@ -344,8 +344,8 @@ consume_early(struct peer *p, enum link_group g, uint32_t k)
 }
 
 static const char *
-begin_socket_alltoall(enum link_group g, const struct link_side *from,
-                      const struct link_side *to)
+begin_socket_alltoall(enum comm_group g, const struct transport_side *from,
+                      const struct transport_side *to)
 {
 	struct socket_group *l = &run.group[g];
 
@@ -361,18 +361,18 @@ begin_socket_alltoall(enum link_group g, const struct link_side *from,
 		if (r == run.rank && n)
 			memmove((char *)to->base + to->at[k], data, n);
 		else if (n)
-			p->out[g] = (struct link_message){ .head = { g, n },
+			p->out[g] = (struct socket_message){ .head = { g, n },
 				.data = data, .on = true };
 	}
 	return NULL;
 }
 
 static const char *
-begin_socket_allgather(enum link_group g, const void *from, int n,
-                       const struct link_side *to)
+begin_socket_allgather(enum comm_group g, const void *from, int n,
+                       const struct transport_side *to)
 {
-	struct link_side side = { (void *)(uintptr_t)from, run.count,
-		run.zero };
+	struct transport_side side = { (void *)(uintptr_t)from, run.count,
+		                       run.zero };
 
 	for (uint32_t k = 0; k < run.group[g].n; k++)
 		run.count[k] = n;
@@ -394,7 +394,7 @@ move_all_peers(void)
 }
 
 static const char *
-test_socket(enum link_group g, bool *done)
+test_socket(enum comm_group g, bool *done)
 {
 	struct socket_group *l = &run.group[g];
 	const char *why;
@@ -426,7 +426,7 @@ send_socket_oob(uint64_t word)
 {
 	for (uint32_t r = 0; r < run.size; r++)
 		if (r != run.rank && !run.peer[r].out[OOB].on)
-			run.peer[r].out[OOB] = (struct link_message){
+			run.peer[r].out[OOB] = (struct socket_message){
 				.head = { OOB, word }, .on = true };
 	move_all_peers();
 }
@@ -458,11 +458,11 @@ static void
 close_socket(void)
 {
 	char from = 0, bye;
-	struct link_side to = { &bye, run.count, run.zero };
+	struct transport_side to = { &bye, run.count, run.zero };
 	bool done = false;
 
-	begin_socket_allgather(LINK_ALL, &from, 1, &to);
-	while (!done && !test_socket(LINK_ALL, &done))
+	begin_socket_allgather(COMM_ALL, &from, 1, &to);
+	while (!done && !test_socket(COMM_ALL, &done))
 		nanosleep(&(struct timespec){ .tv_nsec = 100000 }, NULL);
 	for (uint32_t r = 0; r < run.size; r++)
 		if (r != run.rank)
@@ -476,8 +476,8 @@ close_socket(void)
 	free(run.zero);
 }
 
-const struct ckr_link socket_link = {
-	.version = CKR_LINK_VERSION, .name = "the run",
+const struct ckr_transport socket_transport = {
+	.version = CKR_TRANSPORT_VERSION, .name = "the run",
 	.open = open_socket, .split = split_groups,
 	.allgather = begin_socket_allgather,
 	.alltoall = begin_socket_alltoall, .test = test_socket,

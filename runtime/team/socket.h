@@ -1,10 +1,10 @@
-/* Socket connections between all processes, as a link of link.h, for launchers
- * without MPI such as torchrun. */
+/* The transport over sockets between all processes, for launchers without MPI
+ * such as torchrun. */
 #ifndef RUNTIME_TEAM_SOCKET_H
 #define RUNTIME_TEAM_SOCKET_H
 
-#include "runtime/team/link.h"
+#include "runtime/team/transport.h"
 
-extern const struct ckr_link socket_link;
+extern const struct ckr_transport socket_transport;
 
 #endif

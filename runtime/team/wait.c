@@ -68,7 +68,7 @@ drain_oob(struct open_group *t)
 	uint64_t word;
 	bool any = false;
 
-	while (t->link->receive_oob(&from, &word)) {
+	while (t->transport->receive_oob(&from, &word)) {
 		t->answered[from] = true;
 		any = true;
 	}
@@ -81,13 +81,13 @@ collect_answers(struct open_group *t, uint64_t word)
 	double end = now_sec() + ANSWER;
 
 	t->answered[t->team.rank] = true;
-	t->link->send_oob(word);
+	t->transport->send_oob(word);
 	while (now_sec() < end) {
 		bool done;
 
 		/* these messages move while transfers are tested */
-		for (int g = 0; g < LINK_GROUPS; g++)
-			t->link->test((enum link_group)g, &done);
+		for (int g = 0; g < COMM_GROUPS; g++)
+			t->transport->test((enum comm_group)g, &done);
 		drain_oob(t);
 		back_off(YIELD + 1);
 	}

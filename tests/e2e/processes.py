@@ -132,7 +132,7 @@ class Processes(ck.Bench):
     def late(self):
         build = os.path.dirname(self.ckrun_path)
         return {
-            "CKR_MPI": os.path.join(build, "tests", "runtime", "late_link.so"),
+            "CKR_MPI": os.path.join(build, "tests", "runtime", "late_transport.so"),
             "LATE_LINK": os.path.join(build, "ckr_mpi.so"),
         }
 

@@ -55,7 +55,7 @@ def excepted(root):
                 ("infer", "eval", "cost", "grad", "shard", "emit"), (rules + "," + emit).split(",")
             )
             names |= {f"{column}_{rule.strip()}" for column, rule in columns}
-    return names | {"ckr_link"}
+    return names | {"ckr_transport"}
 
 
 def main():

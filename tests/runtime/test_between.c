@@ -144,10 +144,10 @@ static void
 all_gather(const struct gpus *g, uint32_t r)
 {
 	for (uint32_t k = 0; k < g->ranks; k++) {
-		faults += g->schedule[k].piece_bytes
-		          != g->schedule[r].piece_bytes;
-		memcpy(taken_by(g, r) + k * g->schedule[r].piece_bytes,
-		       given_by(g, k), g->schedule[r].piece_bytes);
+		faults += g->schedule[k].shard_bytes
+			!= g->schedule[r].shard_bytes;
+		memcpy(taken_by(g, r) + k * g->schedule[r].shard_bytes,
+		       given_by(g, k), g->schedule[r].shard_bytes);
 	}
 }
 
@@ -157,9 +157,10 @@ broadcast(const struct gpus *g, uint32_t r)
 {
 	const struct copy_schedule *o = &g->schedule[r];
 
-	for (uint32_t q = 0; q < o->npiece; q++) {
-		faults += g->schedule[q * o->shared].span[q].n != o->span[q].n;
-		memcpy(g->y[r] + o->span[q].at, g->x[q * o->shared],
+	for (uint32_t q = 0; q < o->nshard; q++) {
+		faults += g->schedule[q * o->replication].span[q].n
+			!= o->span[q].n;
+		memcpy(g->y[r] + o->span[q].at, g->x[q * o->replication],
 		       o->span[q].n);
 	}
 }
@@ -188,11 +189,11 @@ reduce_scatter(const struct gpus *g, uint32_t r)
 	uint64_t at[CKR_MAX_GROUP];
 
 	for (uint32_t k = 0; k < g->ranks; k++) {
-		faults += g->schedule[k].piece_bytes
-		          != g->schedule[r].piece_bytes;
-		at[k] = r * g->schedule[k].piece_bytes;
+		faults += g->schedule[k].shard_bytes
+			!= g->schedule[r].shard_bytes;
+		at[k] = r * g->schedule[k].shard_bytes;
 	}
-	sum(g, at, g->schedule[r].piece_bytes, taken_by(g, r));
+	sum(g, at, g->schedule[r].shard_bytes, taken_by(g, r));
 	zero_tail(g, r);
 }
 
@@ -201,11 +202,11 @@ static void
 reduce(const struct gpus *g, uint32_t r)
 {
 	const struct copy_schedule *o = &g->schedule[r];
-	uint32_t q = r / o->shared, owner = q * o->shared;
+	uint32_t q = r / o->replication, owner = q * o->replication;
 	uint64_t at[CKR_MAX_GROUP];
 
 	if (r != owner) {
-		memcpy(g->y[r], g->y[owner], o->piece_bytes);
+		memcpy(g->y[r], g->y[owner], o->shard_bytes);
 		return;
 	}
 	for (uint32_t k = 0; k < g->ranks; k++) {
@@ -256,8 +257,9 @@ run_schedules(struct gpus *g, const struct ckr_comm *w,
 		if (!schedule_build(o, w, g->ranks, r, tx, ty))
 			exit(1);
 		taken |= 1u << o->kind;
-		g->scratch[r] = malloc(o->scratch + 1);
-		memset(g->scratch[r], o->clear_scratch ? 0 : 0xa5, o->scratch);
+		g->scratch[r] = malloc(o->workspace + 1);
+		memset(g->scratch[r], o->clear_workspace ? 0 : 0xa5,
+		       o->workspace);
 		if (o->clear_y)
 			memset(g->y[r], 0, bytes(ty));
 		copy(&o->pack, g->scratch[r], g->x[r]);
@@ -267,7 +269,7 @@ run_schedules(struct gpus *g, const struct ckr_comm *w,
 
 		receive(g, r);
 		copy(&o->unpack, g->y[r],
-		     o->kind == SCHED_OWN ? g->x[r] : g->scratch[r]);
+		     o->kind == SCHED_LOCAL_SHARD ? g->x[r] : g->scratch[r]);
 	}
 	for (uint32_t r = 0; r < g->ranks; r++) {
 		schedule_free(&g->schedule[r]);

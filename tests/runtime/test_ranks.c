@@ -110,21 +110,21 @@ static void
 test_runs(void **unused)
 {
 	struct example x;
-	struct pieces p;
+	struct sharding p;
 
 	(void)unused;
 	for (int n = 0; n < 3000; n++) {
 		uint64_t next = 0;
 
 		example(&x, 1 + chance(RANKS));
-		assert_true(pieces_of(&p, &x.split, x.ranks, x.rank,
-		                      n % 2 ? x.whole : x.local));
-		assert_int_equal(pieces_padded_elems(&p), x.nlocal);
+		assert_true(sharding_of(&p, &x.split, x.ranks, x.rank,
+		                        n % 2 ? x.whole : x.local));
+		assert_int_equal(sharding_shard_elems(&p), x.nlocal);
 		for (uint64_t i = 0; i < p.nrun; i++) {
-			struct piece_run u = pieces_run(&p, i);
+			struct shard_run u = sharding_run(&p, i);
 
 			assert_int_equal(u.whole, next);
-			assert_true(u.n <= pieces_longest(&p));
+			assert_true(u.n <= sharding_longest_run(&p));
 			next += u.n;
 			for (uint64_t k = 0; k < u.n; k++) {
 				assert_int_equal(x.at[u.whole + k],

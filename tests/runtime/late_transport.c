@@ -10,20 +10,20 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/team/link.h"
+#include "runtime/team/transport.h"
 
-extern const struct ckr_link ckr_link;
+extern const struct ckr_transport ckr_transport;
 
 enum { MOST = 64, ROOM = 64 << 20, DELAY = 100 };       /* us */
 
-static const struct ckr_link *real;
+static const struct ckr_transport *real;
 
 /* The transfer of a group. */
 struct lane {
 	bool all;                       /* gather */
 	const void *from;
 	int n;
-	struct link_side out, to, in;   /* in: to here */
+	struct transport_side out, to, in;   /* in: to here */
 	int count[3][MOST], at[3][MOST];
 	char *room;
 	unsigned before, after;         /* tests still to come */
@@ -32,17 +32,17 @@ struct lane {
 
 static struct {
 	uint32_t size, tp, state;
-	struct lane of[LINK_GROUPS];
+	struct lane of[COMM_GROUPS];
 } late;
 
 static const char *
-open_late(struct link_place *place)
+open_late(struct transport_place *place)
 {
 	void *dl = dlopen(getenv("LATE_LINK"), RTLD_NOW);
 	const char *why;
 
-	real = dl ? dlsym(dl, "ckr_link") : NULL;
-	for (int g = 0; g < LINK_GROUPS; g++) {
+	real = dl ? dlsym(dl, "ckr_transport") : NULL;
+	for (int g = 0; g < COMM_GROUPS; g++) {
 		late.of[g].room = malloc(ROOM);
 		late.of[g].done = true;
 		if (!late.of[g].room)
@@ -64,10 +64,11 @@ divide_late(uint32_t tp)
 }
 
 static uint32_t
-ranks_of(enum link_group g)
+ranks_of(enum comm_group g)
 {
-	return g == LINK_ALL ? late.size : g == LINK_TP ? late.tp
-	       : late.size / late.tp;
+	return g == COMM_ALL   ? late.size
+		: g == COMM_TP ? late.tp
+			       : late.size / late.tp;
 }
 
 static unsigned
@@ -78,21 +79,21 @@ chance(unsigned n)
 }
 
 static void
-keep(enum link_group g, struct link_side *side, int k,
-     const struct link_side *from)
+keep(enum comm_group g, struct transport_side *side, int k,
+     const struct transport_side *from)
 {
 	struct lane *l = &late.of[g];
 	size_t n = ranks_of(g) * sizeof(int);
 
 	memcpy(l->count[k], from->count, n);
 	memcpy(l->at[k], from->at, n);
-	*side = (struct link_side){ from->base, l->count[k], l->at[k] };
+	*side = (struct transport_side){ from->base, l->count[k], l->at[k] };
 }
 
 static void
-spoil(enum link_group g)
+spoil(enum comm_group g)
 {
-	const struct link_side *to = &late.of[g].to;
+	const struct transport_side *to = &late.of[g].to;
 
 	for (uint32_t r = 0; r < ranks_of(g); r++)
 		if (to->count[r])
@@ -101,13 +102,13 @@ spoil(enum link_group g)
 }
 
 static void
-begin(enum link_group g, const struct link_side *to)
+begin(enum comm_group g, const struct transport_side *to)
 {
 	struct lane *l = &late.of[g];
 	int end = 0;
 
 	keep(g, &l->to, 0, to);
-	l->in = (struct link_side){ l->room, l->to.count, l->at[1] };
+	l->in = (struct transport_side){ l->room, l->to.count, l->at[1] };
 	for (uint32_t r = 0; r < ranks_of(g); r++) {
 		l->at[1][r] = end;
 		end += l->to.count[r];
@@ -121,7 +122,8 @@ begin(enum link_group g, const struct link_side *to)
 }
 
 static const char *
-gather(enum link_group g, const void *from, int n, const struct link_side *to)
+gather(enum comm_group g, const void *from, int n,
+       const struct transport_side *to)
 {
 	if (!late.of[g].done)
 		return "another transfer is under way";
@@ -133,8 +135,8 @@ gather(enum link_group g, const void *from, int n, const struct link_side *to)
 }
 
 static const char *
-exchange(enum link_group g, const struct link_side *from,
-         const struct link_side *to)
+exchange(enum comm_group g, const struct transport_side *from,
+         const struct transport_side *to)
 {
 	if (!late.of[g].done)
 		return "another transfer is under way";
@@ -145,7 +147,7 @@ exchange(enum link_group g, const struct link_side *from,
 }
 
 static void
-deliver(enum link_group g)
+deliver(enum comm_group g)
 {
 	struct lane *l = &late.of[g];
 
@@ -156,7 +158,7 @@ deliver(enum link_group g)
 }
 
 static const char *
-test(enum link_group g, bool *done)
+test(enum comm_group g, bool *done)
 {
 	struct lane *l = &late.of[g];
 	const char *why = NULL;
@@ -210,13 +212,13 @@ abort_late(int status)
 static void
 close_late(void)
 {
-	for (int g = 0; g < LINK_GROUPS; g++)
+	for (int g = 0; g < COMM_GROUPS; g++)
 		free(late.of[g].room);
 	real->close();
 }
 
-const struct ckr_link ckr_link = {
-	.version = CKR_LINK_VERSION, .name = "late MPI", .open = open_late,
+const struct ckr_transport ckr_transport = {
+	.version = CKR_TRANSPORT_VERSION, .name = "late MPI", .open = open_late,
 	.split = divide_late, .allgather = gather, .alltoall = exchange,
 	.test = test, .send_oob = tell,
 	.receive_oob = hear, .abort = abort_late, .close = close_late,

@@ -1,0 +1,78 @@
+/* A transport: the interface of a message-passing library, as one table of
+ * functions that move bytes between the processes of a run.
+ *
+ * A transport may live in a shared object of its own, ckr_NAME.so, which
+ * exports the table as `ckr_transport`, so that nothing else is linked to the
+ * library.  There is one run per process; all calls come from the thread that
+ * opened it.  A function that returns text has failed; the text says why, and
+ * is valid until the next call that fails.
+ *
+ * Transfers are begun, then tested until they are done: one at a time in each
+ * group.  Until a transfer is done, the bytes that it sends and its counts stay
+ * as they are, and nobody touches the bytes that it receives.  All ranks of a
+ * group begin the same transfers in the same order; the order between groups is
+ * free.
+ */
+#ifndef RUNTIME_TEAM_TRANSPORT_H
+#define RUNTIME_TEAM_TRANSPORT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define CKR_TRANSPORT_VERSION 3
+
+/* COMM_ALL: all ranks.  COMM_TP: the ranks of one replica.  COMM_DP: the ranks
+ * of all replicas that hold the same shard. */
+enum comm_group { COMM_ALL, COMM_TP, COMM_DP, COMM_GROUPS };
+
+/* This process in the run. */
+struct transport_place {
+	uint32_t rank, size;            /* its rank; ranks of the run */
+	/* Local ranks: the ranks on this machine, including this one, in
+	 * order, and the heartbeat of each in memory that they share. */
+	uint32_t nlocal;
+	const uint32_t *local;
+	atomic_uint *const *heartbeat;
+	double timeout;                 /* set by the caller: seconds to wait
+	                                 * for the other processes */
+};
+
+/* Bytes from and to each rank of a group: rank r's are count[r] bytes at
+ * base + at[r]. */
+struct transport_side {
+	void *base;
+	const int *count, *at;
+};
+
+struct ckr_transport {
+	uint32_t version;               /* CKR_TRANSPORT_VERSION */
+	const char *name;               /* in messages */
+	/* Take part in the run; returns when all processes have joined. */
+	const char *(*open)(struct transport_place *);
+	/* Form the groups COMM_TP and COMM_DP, for world rank =
+	 * replica * tp + rank.  May be called again with another tp. */
+	const char *(*split)(uint32_t tp);
+	/* Begin: `n` bytes of each rank to all ranks of its group. */
+	const char *(*allgather)(enum comm_group, const void *from, int n,
+	                         const struct transport_side *to);
+	/* Begin: bytes from each rank to each rank of its group. */
+	const char *(*alltoall)(enum comm_group,
+	                        const struct transport_side *from,
+	                        const struct transport_side *to);
+	/* Whether the group's last transfer is done; also true if there is
+	 * none. */
+	const char *(*test)(enum comm_group, bool *done);
+	/* Out-of-band messages of one word: send to all other processes,
+	 * whatever they are doing; receive one that has arrived. */
+	void (*send_oob)(uint64_t word);
+	bool (*receive_oob)(uint32_t *from, uint64_t *word);
+	/* End all processes with this exit status. */
+	void (*abort)(int status);
+	/* Leave the run; returns when all processes leave.  No other call
+	 * follows. */
+	void (*close)(void);
+};
+
+#endif
