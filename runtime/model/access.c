@@ -196,7 +196,7 @@ is_intermediate_output(const struct ckr_tensor *t)
 }
 
 /* The program that evaluates. */
-static const struct bound *
+static const struct loaded_program *
 forward_of(const ckr_ctx *c)
 {
 	return c->forward.p ? &c->forward : &c->plan;

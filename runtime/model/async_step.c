@@ -171,7 +171,7 @@ async_drop_graphs(ckr_ctx *c)
 	if (!l->possible)
 		return;
 	c->device->call->sync(c->device);
-	for (int k = 0; k < PORTIONS; k++) {
+	for (int k = 0; k < SEGMENTS; k++) {
 		if (l->graph[k])
 			c->device->call->graph_free(c->device, l->graph[k]);
 		l->graph[k] = NULL;
@@ -207,21 +207,21 @@ async_close(ckr_ctx *c)
 /* ---- portions ---- */
 
 static bool
-is_in_portion(const ckr_ctx *c, enum portion which, int32_t phase)
+is_in_segment(const ckr_ctx *c, enum step_segment which, int32_t phase)
 {
-	if (which == PORTION_COUNT)
+	if (which == SEGMENT_COUNT)
 		return phase == CKR_COUNT + c->count.round - 1;
 	return phase < CKR_COUNT
-	       && (which != PORTION_EARLIER || phase != CKR_UPDATE);
+		&& (which != SEGMENT_EARLIER || phase != CKR_UPDATE);
 }
 
 static ckr_status
-enqueue_steps(ckr_ctx *c, enum portion which, uint32_t from, uint32_t to)
+enqueue_steps(ckr_ctx *c, enum step_segment which, uint32_t from, uint32_t to)
 {
 	const struct ckr_program *p = c->plan.p;
 
 	for (uint32_t i = from; i < to; i++) {
-		if (!is_in_portion(c, which, p->instr[i].phase))
+		if (!is_in_segment(c, which, p->instr[i].phase))
 			continue;
 		CKR_TRY(rt_run_one(c, &c->plan, i));
 		finite_enqueue(c, &c->plan, i);
@@ -230,7 +230,7 @@ enqueue_steps(ckr_ctx *c, enum portion which, uint32_t from, uint32_t to)
 }
 
 static ckr_status
-record_portion(ckr_ctx *c, enum portion which, uint32_t from, uint32_t to)
+record_segment(ckr_ctx *c, enum step_segment which, uint32_t from, uint32_t to)
 {
 	ckr_status s;
 	void *work;
@@ -246,20 +246,21 @@ record_portion(ckr_ctx *c, enum portion which, uint32_t from, uint32_t to)
 }
 
 static ckr_status
-enqueue_portion(ckr_ctx *c, enum portion which)
+enqueue_segment(ckr_ctx *c, enum step_segment which)
 {
 	const struct ckr_program *p = c->plan.p;
 	uint32_t commit = rt_commit_step(p);
-	uint32_t from = which == PORTION_UPDATES ? commit : 0;
-	uint32_t to = which <= PORTION_EARLIER ? p->update
-	              : which == PORTION_LAST ? commit : p->ninstr;
+	uint32_t from = which == SEGMENT_UPDATES ? commit : 0;
+	uint32_t to = which <= SEGMENT_EARLIER ? p->update
+		: which == SEGMENT_LAST        ? commit
+					       : p->ninstr;
 
 	if (from >= to)
 		return CKR_OK;
 	if (!c->async.graphs || c->count.round > 1)
 		return enqueue_steps(c, which, from, to);
 	if (!c->async.graph[which])
-		CKR_TRY(record_portion(c, which, from, to));
+		CKR_TRY(record_segment(c, which, from, to));
 	if (c->async.graph[which])
 		c->device->call->graph_launch(c->device, c->async.graph[which]);
 	return device_status(c->device, &c->err);
@@ -363,7 +364,7 @@ enqueue_updates(ckr_ctx *c, struct inflight_step *f)
 		                     rt_at(c, &c->plan, 0, c->norm.tensor),
 		                     sizeof(*f->norm));
 	copy_back_found(c, &f->found[0]);
-	CKR_TRY(enqueue_portion(c, PORTION_UPDATES));
+	CKR_TRY(enqueue_segment(c, SEGMENT_UPDATES));
 	if (!soon)
 		call->event_record(c->device, c->async.read, DEVICE_COMPUTE);
 	copy_back_found(c, &f->found[1]);
@@ -399,7 +400,7 @@ enqueue_count(ckr_ctx *c, struct inflight_step *f, bool first, bool fresh)
 			s = enqueue_inputs_and_env(c, f, first && r == 1,
 			                           fresh);
 			if (s == CKR_OK)
-				s = enqueue_portion(c, PORTION_COUNT);
+				s = enqueue_segment(c, SEGMENT_COUNT);
 			c->device->call->event_record(c->device, c->async.read,
 			                              DEVICE_COMPUTE);
 		}
@@ -413,7 +414,7 @@ enqueue_micro(ckr_ctx *c, struct inflight_step *f, bool first, bool fresh)
 	bool last = c->env.micro + 1 == c->env.nmicro;
 
 	CKR_TRY(enqueue_inputs_and_env(c, f, first, fresh));
-	CKR_TRY(enqueue_portion(c, last ? PORTION_LAST : PORTION_EARLIER));
+	CKR_TRY(enqueue_segment(c, last ? SEGMENT_LAST : SEGMENT_EARLIER));
 	copy_back_loss(c, f);
 	if (last)
 		return enqueue_updates(c, f);

@@ -68,7 +68,8 @@ drift_free(struct drift *d)
 }
 
 static ckr_status
-drift_note(struct drift *d, ckr_ctx *c, const struct bound *b, uint32_t i)
+drift_note(struct drift *d, ckr_ctx *c, const struct loaded_program *b,
+           uint32_t i)
 {
 	const struct ckr_tensor *t = &b->p->tensor[i];
 	struct ckr_tensor w = rt_whole(c, t);
@@ -193,7 +194,7 @@ drift_check(const struct drift *plan, const struct drift *all, ckr_ctx *c,
 struct traced_run {
 	ckr_ctx *c;
 	const struct ckr_program *p;
-	const struct bound *b;
+	const struct loaded_program *b;
 	uint64_t *hash;                 /* of tensor i; 0: not seen */
 	struct drift *drift;            /* gradients; NULL: bits are equal */
 	double loss;
@@ -249,7 +250,7 @@ after_step(void *user, uint32_t step)
 }
 
 static ckr_status
-run_new(struct traced_run *s, ckr_ctx *c, const struct bound *b)
+run_new(struct traced_run *s, ckr_ctx *c, const struct loaded_program *b)
 {
 	*s = (struct traced_run){ .c = c, .p = b->p, .b = b };
 	s->hash = calloc(b->p->ntensor + 1, sizeof(*s->hash));
@@ -260,7 +261,7 @@ run_new(struct traced_run *s, ckr_ctx *c, const struct bound *b)
 static ckr_status
 run_traced(struct traced_run *s)
 {
-	struct step_hook w = { after_step, s };
+	struct instr_hook w = { after_step, s };
 
 	memset(s->hash, 0, s->p->ntensor * sizeof(*s->hash));
 	s->end = rt_run(s->c, s->b, &w, &s->loss);
@@ -456,7 +457,7 @@ ckr_check(ckr_ctx *c, const struct ckr_hyper *hyper, double *loss,
           struct ckr_checked *checked)
 {
 	const struct ckr_program *ref;
-	struct bound alone = { .p = NULL };
+	struct loaded_program alone = { .p = NULL };
 	struct traced_run all = { .c = c }, plan = { .c = c };
 	struct ckr_checked n = { 0 };
 	uint64_t rounded;
@@ -465,7 +466,7 @@ ckr_check(ckr_ctx *c, const struct ckr_hyper *hyper, double *loss,
 	CKR_TRY(rt_need_quiet(c));
 	ref = &c->lib->program[c->lib->program[1].ninstr ? 1 : 0];
 	CKR_TRY(rt_prepare(c, hyper));
-	s = rt_bind(c, &alone, ref, false, false);
+	s = rt_load_program(c, &alone, ref, false, false);
 	if (s == CKR_OK)
 		s = run_new(&all, c, &alone);
 	if (s == CKR_OK)
@@ -490,6 +491,6 @@ ckr_check(ckr_ctx *c, const struct ckr_hyper *hyper, double *loss,
 	free(plan.hash);
 	drift_free(all.drift);
 	drift_free(plan.drift);
-	rt_unbind(c, &alone);
+	rt_unload_program(c, &alone);
 	return rt_done(c, s);
 }

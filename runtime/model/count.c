@@ -149,7 +149,7 @@ rt_feed(ckr_ctx *c, uint32_t micro)
 }
 
 ckr_status
-rt_begin_micro(ckr_ctx *c, const struct bound *b)
+rt_begin_micro(ckr_ctx *c, const struct loaded_program *b)
 {
 	if (!c->async.inputs_placed)
 		CKR_TRY(rt_scatter_inputs(c));
@@ -164,7 +164,7 @@ rt_begin_micro(ckr_ctx *c, const struct bound *b)
 /* ---- rounds ---- */
 
 static ckr_status
-count_micro(ckr_ctx *c, const struct bound *b)
+count_micro(ckr_ctx *c, const struct loaded_program *b)
 {
 	int32_t phase = CKR_COUNT + c->count.round - 1;
 	ckr_status s = rt_begin_micro(c, b);
@@ -178,7 +178,7 @@ count_micro(ckr_ctx *c, const struct bound *b)
 }
 
 ckr_status
-count_run_rounds(ckr_ctx *c, const struct bound *b)
+count_run_rounds(ckr_ctx *c, const struct loaded_program *b)
 {
 	ckr_status s = CKR_OK;
 
@@ -203,7 +203,7 @@ rt_loss(const ckr_ctx *c, double sum)
 }
 
 void
-rt_show_loss(ckr_ctx *c, const struct bound *b, double loss)
+rt_show_loss(ckr_ctx *c, const struct loaded_program *b, double loss)
 {
 	const struct ckr_tensor *t = &b->p->tensor[b->p->loss];
 	double value;

@@ -134,7 +134,7 @@ rt_fault_in_updates(ckr_ctx *c, const struct ckr_env *found)
 /* Kernels of a GPU have met bad data before step `end`: in which step, unless
  * there were updates, which would be done twice. */
 static ckr_status
-find_fault(ckr_ctx *c, const struct bound *b, uint32_t end)
+find_fault(ckr_ctx *c, const struct loaded_program *b, uint32_t end)
 {
 	for (uint32_t i = 0; i < end && end <= b->p->apply; i++) {
 		c->env.fault = NULL;
@@ -160,7 +160,7 @@ rt_check_launches(ckr_ctx *c, uint32_t i)
 }
 
 ckr_status
-rt_check_faults(ckr_ctx *c, const struct bound *b, uint32_t i)
+rt_check_faults(ckr_ctx *c, const struct loaded_program *b, uint32_t i)
 {
 	CKR_TRY(rt_check_launches(c, i));
 	CKR_TRY(read_env_back(c));

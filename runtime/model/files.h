@@ -1,4 +1,4 @@
-/* Tensor files that all processes of a run read or write, and gathering of
+/* Tensor files that all processes of a run read or write, and the gathering of
  * tensors that are sharded over processes. */
 #ifndef RUNTIME_MODEL_FILES_H
 #define RUNTIME_MODEL_FILES_H
@@ -6,15 +6,15 @@
 #include "runtime/ranks/chunked_comm.h"
 #include "runtime/model/rt.h"
 
-/* ---- infile.c: one that each reads, as far as it sees it ---- */
+/* ---- infile.c: a file that each process reads, if it can see it ---- */
 
 struct infile {
-	struct array_file f;            /* open unless it is far */
+	struct array_file f;            /* open unless `far` */
 	bool read_for;                  /* the first process reads for all */
-	bool far;                       /* ... and this is another one */
-	bool alone;                     /* adapters, and what was trained beside
-	                                 * them: all else keeps its value */
-	bool mapped;                    /* its names are not its own any more */
+	bool far;                       /* ... and this is another process */
+	bool alone;                     /* a file of adapters: tensors that it
+	                                 * lacks keep their values */
+	bool mapped;                    /* names are mapped to the model's */
 	unsigned char *leave;           /* [nshared]: tensors that keep their
 	                                 * values; NULL: none */
 };
@@ -22,39 +22,39 @@ struct infile {
 /* The first process must see the file, the others may. */
 ckr_status infile_open(ckr_ctx *, const char *path, struct infile *);
 void infile_close(struct infile *);
-/* Take it for adapters, if all it holds are theirs or has PEFT's names, which
- * are the model's then. */
+/* Treat it as a file of adapters if all its tensors belong to adapters or have
+ * PEFT names, which are mapped to the model's. */
 ckr_status infile_map_adapters(ckr_ctx *, struct infile *);
-/* That weights of adapters which it lacks keep their values; and, of a file of
- * adapters, all others that it lacks. */
+/* Mark weights that keep their values: adapters that the file lacks, and for a
+ * file of adapters all other tensors that it lacks. */
 ckr_status infile_mark_kept(ckr_ctx *, struct infile *);
-/* What the first process has decided to leave holds for all. */
+/* Send the first process's marks to all. */
 ckr_status infile_agree(ckr_ctx *, struct infile *);
-/* The value of a tensor of program[0] from an array of its form, converted; far
- * files: NULL for it, and all come to this also after a failure. */
+/* Read a tensor of program[0] from an array of its shape, converted.  For a far
+ * file the array is NULL.  All processes call this, also after a failure. */
 ckr_status infile_read_tensor(ckr_ctx *, const struct infile *,
                               const struct array *, const struct ckr_tensor *);
-/* Whether that is possible: the same, to nowhere. */
+/* Whether infile_read_tensor would succeed: the same without writing. */
 ckr_status infile_check_tensor(ckr_ctx *, const struct infile *,
                                const struct array *, const struct ckr_tensor *);
 
-/* ---- tensor_writer.c: one file to which each writes what it holds ---- */
+/* ---- tensor_writer.c: one file that all processes write ---- */
 
 struct tensor_writer {
 	struct st_writer w;
 	bool far;                       /* the first process writes for all */
 };
 
-/* Every call is made by all processes. */
+/* All processes make every call. */
 ckr_status writer_begin(ckr_ctx *, struct tensor_writer *, const char *path,
                         const struct st_entry *, size_t n,
                         const struct meta *, size_t nmeta);
-/* The tensor's value into an entry, which is of its type; or of float32, and
- * `scale` times it then. */
+/* Write the tensor's value to an entry of its type.  scale not NULL: the entry
+ * is float32 and gets the value times *scale. */
 ckr_status writer_put_tensor(ckr_ctx *, struct tensor_writer *, size_t entry,
-                             const struct bound *, const struct ckr_tensor *,
-                             const float *scale);
-/* The file appears, unless it went wrong on any of them. */
+                             const struct loaded_program *,
+                             const struct ckr_tensor *, const float *scale);
+/* Give the file its name, unless a process failed. */
 ckr_status writer_commit(ckr_ctx *, struct tensor_writer *, ckr_status);
 void writer_abort(struct tensor_writer *);
 
@@ -79,53 +79,56 @@ struct tensor_gather {
 	struct chunked_comm group;      /* collectives of the replica */
 };
 
-ckr_status gather_begin(struct tensor_gather *, ckr_ctx *, const struct bound *,
+ckr_status gather_begin(struct tensor_gather *, ckr_ctx *,
+                        const struct loaded_program *,
                         const struct ckr_tensor *);
-/* Elements at .. at + n - 1 of the whole; ranges come in order; n <= most. */
+/* Get elements at .. at + n - 1 of the whole tensor.  Ranges come in order;
+ * n <= most. */
 ckr_status gather_next(struct tensor_gather *, uint64_t at, uint64_t n,
                        void *out);
 void gather_end(struct tensor_gather *);
-/* All of it. */
-ckr_status gather_all(ckr_ctx *, const struct bound *,
+/* The whole tensor in one call. */
+ckr_status gather_all(ckr_ctx *, const struct loaded_program *,
                       const struct ckr_tensor *, char *dense);
 
 /* ---- export.c ---- */
 
-/* What files of a module with adapters by PEFT call a tensor of the module. */
+/* Prefix of a module's tensors in PEFT's files. */
 #define PEFT_PREFIX "base_model.model."
 
-/* CKR_EUNSUPPORTED where several processes run: merging is one's. */
+/* CKR_EUNSUPPORTED in a run of several processes: merging needs the whole
+ * weight. */
 ckr_status files_may_merge(ckr_ctx *);
-/* A weight with its adapter merged into it, whole; *copy: to be freed.
- * NULL copy: it has none. */
+/* *copy: the whole weight with its adapter merged, which the caller frees;
+ * NULL: it has no adapter. */
 ckr_status files_merged(ckr_ctx *, const struct ckr_tensor *, void **copy);
 
-/* Metadata of files that hold adapters: what the first one is scaled by, and a
- * hash of names and scales of all. */
+/* Metadata of files that hold adapters: the scale of the first adapter, and a
+ * hash of the names and scales of all. */
 #define SCALES_KEY "lora_scales"
 enum { SCALES_TEXT = 48 };
 void files_scales(const ckr_ctx *, char text[SCALES_TEXT]);
-/* CKR_EFORMAT if the file's adapters are scaled otherwise; and of a file of
- * PEFT's, by its configuration. */
+/* CKR_EFORMAT if the file's adapters have other scales, according to its
+ * metadata; for a file of PEFT, according to its configuration. */
 ckr_status files_need_scales(ckr_ctx *, const struct array_file *);
 ckr_status files_need_peft_scales(ckr_ctx *, const struct array_file *);
 
 /* ---- tune/peft_config.c ---- */
 
-/* adapter_config.json beside a file of adapters and of n tensors of program[0]
- * listed. */
+/* Write adapter_config.json beside a file of adapters.  list: the n tensors of
+ * program[0] in the file. */
 ckr_status peft_config_write(ckr_ctx *, const char *adapters,
                              const uint32_t *list, uint32_t n);
 
 /* ---- checkpoint.c ---- */
 
-/* The tensors of program[0] listed, as they are now, called PREFIX NAME. */
+/* Write the listed tensors of program[0] under the names PREFIX NAME. */
 ckr_status files_write(ckr_ctx *, const char *path, const char *prefix,
                        const uint32_t *list, size_t n, const struct meta *,
                        size_t nmeta);
 
-/* All parameters and buffers but those to leave, which the context then
- * knows, from n files: all or nothing. */
+/* Load all parameters and buffers but the marked ones from n files, or nothing.
+ * The context then knows the marked ones. */
 ckr_status files_load_weights(ckr_ctx *, struct infile *, size_t n);
 
 #endif

@@ -149,8 +149,8 @@ is_finite_on_gpu(ckr_ctx *c, const struct ckr_tensor *t, const char *p,
 }
 
 static bool
-is_tensor_finite(ckr_ctx *c, const struct bound *b, const struct ckr_tensor *t,
-                 double *x)
+is_tensor_finite(ckr_ctx *c, const struct loaded_program *b,
+                 const struct ckr_tensor *t, double *x)
 {
 	FOR_RANKS (r, c) {
 		const char *at = rt_at(c, b, r, t);
@@ -297,7 +297,7 @@ finite_restore(ckr_ctx *c, unsigned char *copy)
 /* ---- checking ---- */
 
 ckr_status
-finite_check_loss(ckr_ctx *c, const struct bound *b, uint32_t step)
+finite_check_loss(ckr_ctx *c, const struct loaded_program *b, uint32_t step)
 {
 	const struct ckr_program *p = b->p;
 	double loss;
@@ -358,7 +358,7 @@ must_check_grads(const ckr_ctx *c, const struct ckr_program *p, uint32_t step)
 }
 
 ckr_status
-finite_check_grads(ckr_ctx *c, const struct bound *b, uint32_t step)
+finite_check_grads(ckr_ctx *c, const struct loaded_program *b, uint32_t step)
 {
 	const struct ckr_program *p = b->p;
 	double x;
@@ -377,7 +377,7 @@ finite_check_grads(ckr_ctx *c, const struct bound *b, uint32_t step)
 }
 
 void
-finite_enqueue(ckr_ctx *c, const struct bound *b, uint32_t i)
+finite_enqueue(ckr_ctx *c, const struct loaded_program *b, uint32_t i)
 {
 	const struct ckr_program *p = b->p;
 	bool due = must_check_grads(c, p, i + 1);

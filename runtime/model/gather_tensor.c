@@ -53,8 +53,8 @@ find_owners(struct tensor_gather *f)
 }
 
 ckr_status
-gather_begin(struct tensor_gather *f, ckr_ctx *c, const struct bound *b,
-             const struct ckr_tensor *t)
+gather_begin(struct tensor_gather *f, ckr_ctx *c,
+             const struct loaded_program *b, const struct ckr_tensor *t)
 {
 	struct pg_task w = { .op = "gathering", .of = t->name,
 		.bytes = rt_whole(c, t).nbytes, .patient = true };
@@ -181,8 +181,8 @@ gather_end(struct tensor_gather *f)
 }
 
 ckr_status
-gather_all(ckr_ctx *c, const struct bound *b, const struct ckr_tensor *t,
-           char *dense)
+gather_all(ckr_ctx *c, const struct loaded_program *b,
+           const struct ckr_tensor *t, char *dense)
 {
 	struct ckr_tensor w = rt_whole(c, t);
 	uint64_t n = rt_nelem(&w), size = dtype_row[t->dtype].nbytes;

@@ -102,7 +102,7 @@ ckr_save_grads(ckr_ctx *c, const char *path)
 }
 
 ckr_status
-grads_after(ckr_ctx *c, const struct bound *b, uint32_t step)
+grads_after(ckr_ctx *c, const struct loaded_program *b, uint32_t step)
 {
 	const float *scale = c->lib->loss_scaled ? &c->env.unscale : NULL;
 	struct grads *g = c->grads;
@@ -164,7 +164,7 @@ norm_clip(const ckr_ctx *c, double clip)
 }
 
 void
-norm_after(ckr_ctx *c, const struct bound *b, uint32_t step)
+norm_after(ckr_ctx *c, const struct loaded_program *b, uint32_t step)
 {
 	const struct ckr_tensor *t = c->norm.tensor;
 

@@ -43,7 +43,7 @@ first_local_rank(const ckr_ctx *c, uint32_t rank)
 }
 
 void *
-rt_at(const ckr_ctx *c, const struct bound *b, uint32_t rank,
+rt_at(const ckr_ctx *c, const struct loaded_program *b, uint32_t rank,
       const struct ckr_tensor *t)
 {
 	const struct block *in = t->flags & CKR_RESIDENT ? c->resident
@@ -54,7 +54,7 @@ rt_at(const ckr_ctx *c, const struct bound *b, uint32_t rank,
 }
 
 static void **
-bind_operands(const ckr_ctx *c, const struct bound *b, uint32_t rank)
+bind_operands(const ckr_ctx *c, const struct loaded_program *b, uint32_t rank)
 {
 	const struct ckr_program *p = b->p;
 	uint64_t n = 0;
@@ -73,7 +73,7 @@ bind_operands(const ckr_ctx *c, const struct bound *b, uint32_t rank)
 }
 
 bool
-rt_point(const ckr_ctx *c, struct bound *b)
+rt_set_operands(const ckr_ctx *c, struct loaded_program *b)
 {
 	FOR_RANKS (r, c) {
 		free(b->ptr[r]);
@@ -85,10 +85,10 @@ rt_point(const ckr_ctx *c, struct bound *b)
 }
 
 ckr_status
-rt_bind(ckr_ctx *c, struct bound *b, const struct ckr_program *p, bool paint,
-        bool at_end)
+rt_load_program(ckr_ctx *c, struct loaded_program *b,
+                const struct ckr_program *p, bool paint, bool at_end)
 {
-	*b = (struct bound){ .p = p };
+	*b = (struct loaded_program){ .p = p };
 	b->arena = calloc(c->world.count, sizeof(*b->arena));
 	b->ptr = calloc(c->world.count, sizeof(*b->ptr));
 	if (!b->arena || !b->ptr)
@@ -96,31 +96,33 @@ rt_bind(ckr_ctx *c, struct bound *b, const struct ckr_program *p, bool paint,
 	FOR_RANKS (r, c)
 		CKR_TRY(device_map(c->device, &b->arena[r], p->arena_bytes,
 		                   paint, at_end, c->env.threads, &c->err));
-	return rt_point(c, b) ? CKR_OK : rt_no_memory(c);
+	return rt_set_operands(c, b) ? CKR_OK : rt_no_memory(c);
 }
 
 ckr_status
-rt_bind_guest(ckr_ctx *c, struct bound *b, const struct ckr_program *p,
-              const struct bound *other)
+rt_load_in_arena(ckr_ctx *c, struct loaded_program *b,
+                 const struct ckr_program *p,
+                 const struct loaded_program *other)
 {
-	*b = (struct bound){ .p = p, .arena = other->arena, .guest = true };
+	*b = (struct loaded_program){ .p = p, .arena = other->arena,
+		.shares_arena = true };
 	b->ptr = calloc(c->world.count, sizeof(*b->ptr));
-	return b->ptr && rt_point(c, b) ? CKR_OK : rt_no_memory(c);
+	return b->ptr && rt_set_operands(c, b) ? CKR_OK : rt_no_memory(c);
 }
 
 void
-rt_unbind(const ckr_ctx *c, struct bound *b)
+rt_unload_program(const ckr_ctx *c, struct loaded_program *b)
 {
 	FOR_RANKS (r, c) {
-		if (b->arena && !b->guest)
+		if (b->arena && !b->shares_arena)
 			device_unmap(c->device, &b->arena[r]);
 		if (b->ptr)
 			free(b->ptr[r]);
 	}
-	if (!b->guest)
+	if (!b->shares_arena)
 		free(b->arena);
 	free(b->ptr);
-	*b = (struct bound){ .p = NULL };
+	*b = (struct loaded_program){ .p = NULL };
 }
 
 /* ---- whole tensors ---- */
@@ -171,7 +173,7 @@ rt_whole(const ckr_ctx *c, const struct ckr_tensor *t)
 /* Where the whole tensor lies, equal on all ranks; NULL: nowhere, or with
  * gaps. */
 static void *
-flat_address(const ckr_ctx *c, const struct bound *b,
+flat_address(const ckr_ctx *c, const struct loaded_program *b,
              const struct ckr_tensor *t)
 {
 	bool whole = !t->split && !t->shard_of && !has_replica_batches(c, t)
@@ -201,8 +203,9 @@ copy_shard_runs(const ckr_ctx *c, const struct ckr_tensor *t, uint32_t place,
 
 /* A tensor that is cut, of n ranks from `first` on. */
 static ckr_status
-gather_shards(ckr_ctx *c, const struct bound *b, const struct ckr_tensor *t,
-              uint32_t first, uint32_t n, char *whole, char *local)
+gather_shards(ckr_ctx *c, const struct loaded_program *b,
+              const struct ckr_tensor *t, uint32_t first, uint32_t n,
+              char *whole, char *local)
 {
 	for (uint32_t r = first; r < first + n; r++) {
 		CKR_TRY(rt_pull(c, t, rt_at(c, b, r, t), local));
@@ -213,8 +216,9 @@ gather_shards(ckr_ctx *c, const struct bound *b, const struct ckr_tensor *t,
 
 /* local: room for the summands of all ranks. */
 static ckr_status
-sum_partials(ckr_ctx *c, const struct bound *b, const struct ckr_tensor *t,
-             uint32_t first, void *whole, char *local)
+sum_partials(ckr_ctx *c, const struct loaded_program *b,
+             const struct ckr_tensor *t, uint32_t first, void *whole,
+             char *local)
 {
 	const void **x = malloc(c->world.tp * sizeof(*x));
 	ckr_status s = CKR_OK;
@@ -234,8 +238,8 @@ sum_partials(ckr_ctx *c, const struct bound *b, const struct ckr_tensor *t,
 }
 
 static ckr_status
-gather_replica(ckr_ctx *c, const struct bound *b, const struct ckr_tensor *t,
-               uint32_t first, void *dense)
+gather_replica(ckr_ctx *c, const struct loaded_program *b,
+               const struct ckr_tensor *t, uint32_t first, void *dense)
 {
 	ckr_status s = CKR_OK;
 	char *local;
@@ -274,8 +278,8 @@ copy_batch(const ckr_ctx *c, const struct ckr_tensor *t, uint32_t q,
 }
 
 ckr_status
-rt_gather_whole(ckr_ctx *c, const struct bound *b, const struct ckr_tensor *t,
-                void *dense)
+rt_gather_whole(ckr_ctx *c, const struct loaded_program *b,
+                const struct ckr_tensor *t, void *dense)
 {
 	ckr_status s = CKR_OK;
 	void *one, *input = rt_input_memory(c, t);
@@ -338,8 +342,8 @@ rt_scatter_whole(ckr_ctx *c, const struct ckr_tensor *t, const void *dense)
 }
 
 ckr_status
-rt_view_whole(ckr_ctx *c, const struct bound *b, const struct ckr_tensor *t,
-              const void **from, void **copy)
+rt_view_whole(ckr_ctx *c, const struct loaded_program *b,
+              const struct ckr_tensor *t, const void **from, void **copy)
 {
 	struct ckr_tensor w = rt_whole(c, t);
 
@@ -440,7 +444,7 @@ rt_scatter_inputs(ckr_ctx *c)
 /* ---- what steps move ---- */
 
 ckr_status
-rt_begin_transfer(ckr_ctx *c, const struct bound *b, uint32_t i)
+rt_begin_transfer(ckr_ctx *c, const struct loaded_program *b, uint32_t i)
 {
 	const struct ckr_instr *s = &b->p->instr[i];
 	const int32_t *arg = b->p->arg + s->arg0;

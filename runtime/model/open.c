@@ -144,10 +144,10 @@ map_memory(ckr_ctx *c)
 		if (r && (c->world.first + r) % c->world.tp && c->device->host)
 			block_forget(&c->resident[r], c->common[0],
 			             c->common[1]);
-	CKR_TRY(rt_bind(c, &c->plan, p, true, c->poison));
+	CKR_TRY(rt_load_program(c, &c->plan, p, true, c->poison));
 	if (lib->program[2].ninstr)
-		CKR_TRY(rt_bind_guest(c, &c->forward, &lib->program[2],
-		                      &c->plan));
+		CKR_TRY(rt_load_in_arena(c, &c->forward, &lib->program[2],
+		                         &c->plan));
 	for (uint32_t i = 0; i < lib->nshared; i++) {
 		const struct ckr_tensor *t = &p->tensor[i];
 
@@ -322,7 +322,7 @@ open_library(ckr_ctx *c, const char *so, const struct ckr_options *opt)
 static void *
 operand_of_transfer(void *user, const struct transfer *t, uint32_t rank, int i)
 {
-	const struct bound *b = t->of;
+	const struct loaded_program *b = t->of;
 
 	(void)user;
 	return b->ptr[rank][b->p->instr[t->step].arg0 + (uint32_t)i];
@@ -472,8 +472,8 @@ ckr_close(ckr_ctx *c)
 	count_close(c);
 	finite_close(c);
 	transfers_close(c->transfers);
-	rt_unbind(c, &c->forward);
-	rt_unbind(c, &c->plan);
+	rt_unload_program(c, &c->forward);
+	rt_unload_program(c, &c->plan);
 	for (uint32_t r = 0; r < c->world.count && c->resident; r++)
 		device_unmap(c->device, &c->resident[r]);
 	for (uint32_t i = 0; c->whole && i < c->lib->nshared; i++)

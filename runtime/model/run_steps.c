@@ -145,7 +145,7 @@ check_hyper(ckr_ctx *c, const struct ckr_hyper *h)
 }
 
 double
-rt_scalar(ckr_ctx *c, const struct bound *b)
+rt_scalar(ckr_ctx *c, const struct loaded_program *b)
 {
 	const struct ckr_tensor *t;
 	double whole;
@@ -214,7 +214,8 @@ poison_dead_bytes(const struct ckr_program *p, struct block *arena, uint32_t s)
 
 /* What rank r here does of step i, or what moves between all. */
 static ckr_status
-run_timed(ckr_ctx *c, const struct bound *b, uint32_t i, uint32_t r, bool moves)
+run_timed(ckr_ctx *c, const struct loaded_program *b, uint32_t i, uint32_t r,
+          bool moves)
 {
 	const struct ckr_instr *s = &b->p->instr[i];
 	bool timed = c->trace || c->profile;
@@ -270,7 +271,7 @@ agree_on_step(ckr_ctx *c)
 }
 
 ckr_status
-rt_run_one(ckr_ctx *c, const struct bound *b, uint32_t i)
+rt_run_one(ckr_ctx *c, const struct loaded_program *b, uint32_t i)
 {
 	const struct ckr_instr *s = &b->p->instr[i];
 	bool computes = s->run && c->deferred.status == CKR_OK;
@@ -295,7 +296,8 @@ rt_run_one(ckr_ctx *c, const struct bound *b, uint32_t i)
 /* Behind step i: what is not finite may come of bad data, which a GPU goes on
  * with. */
 static ckr_status
-prefer_fault(ckr_ctx *c, const struct bound *b, uint32_t i, ckr_status s)
+prefer_fault(ckr_ctx *c, const struct loaded_program *b, uint32_t i,
+             ckr_status s)
 {
 	if (s == CKR_ENAN)
 		CKR_TRY(rt_check_faults(c, b, i + 1));
@@ -312,7 +314,8 @@ is_skipped_in_micro(const struct ckr_program *p, uint32_t i, bool last)
 }
 
 static ckr_status
-run_micro(ckr_ctx *c, const struct bound *b, const struct step_hook *w)
+run_micro(ckr_ctx *c, const struct loaded_program *b,
+          const struct instr_hook *w)
 {
 	const struct ckr_program *p = b->p;
 	bool last = c->env.micro + 1 == c->env.nmicro;
@@ -364,7 +367,7 @@ leave_step(const ckr_ctx *c, int was)
 }
 
 ckr_status
-rt_run(ckr_ctx *c, const struct bound *b, const struct step_hook *w,
+rt_run(ckr_ctx *c, const struct loaded_program *b, const struct instr_hook *w,
        double *loss)
 {
 	double sum = 0;
@@ -437,7 +440,7 @@ rt_prepare(ckr_ctx *c, const struct ckr_hyper *hyper)
 
 /* Constants that no other program has: training has overwritten them. */
 static void
-upload_constants(ckr_ctx *c, const struct bound *b)
+upload_constants(ckr_ctx *c, const struct loaded_program *b)
 {
 	for (uint32_t i = c->lib->nshared; i < b->p->ntensor; i++) {
 		const struct ckr_tensor *t = &b->p->tensor[i];
@@ -452,7 +455,8 @@ upload_constants(ckr_ctx *c, const struct bound *b)
 }
 
 ckr_status
-rt_run_forward(ckr_ctx *c, const struct bound *b, int32_t end, double *loss)
+rt_run_forward(ckr_ctx *c, const struct loaded_program *b, int32_t end,
+               double *loss)
 {
 	ckr_status s;
 	int was;

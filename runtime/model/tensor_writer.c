@@ -191,7 +191,7 @@ write_own_runs(ckr_ctx *c, struct tensor_writer *o, size_t entry,
 
 static ckr_status
 write_shards(ckr_ctx *c, struct tensor_writer *o, size_t entry,
-             const struct bound *b, const struct ckr_tensor *t,
+             const struct loaded_program *b, const struct ckr_tensor *t,
              const float *scale)
 {
 	bool direct = rt_is_dense(t) && c->device->host;
@@ -216,8 +216,8 @@ write_shards(ckr_ctx *c, struct tensor_writer *o, size_t entry,
 /* Range by range, so that no process needs memory for the whole. */
 static ckr_status
 write_gathered_ranges(ckr_ctx *c, struct tensor_writer *o, size_t entry,
-                      const struct bound *b, const struct ckr_tensor *t,
-                      const float *scale)
+                      const struct loaded_program *b,
+                      const struct ckr_tensor *t, const float *scale)
 {
 	struct ckr_tensor w = rt_whole(c, t);
 	uint64_t n = rt_nelem(&w), most;
@@ -240,7 +240,7 @@ write_gathered_ranges(ckr_ctx *c, struct tensor_writer *o, size_t entry,
 
 static ckr_status
 write_in_one_process(ckr_ctx *c, struct tensor_writer *o, size_t entry,
-                     const struct bound *b, const struct ckr_tensor *t,
+                     const struct loaded_program *b, const struct ckr_tensor *t,
                      const float *scale)
 {
 	struct ckr_tensor w = rt_whole(c, t);
@@ -269,7 +269,7 @@ comes_apart(const ckr_ctx *c, const struct ckr_tensor *t)
 
 ckr_status
 writer_put_tensor(ckr_ctx *c, struct tensor_writer *o, size_t entry,
-                  const struct bound *b, const struct ckr_tensor *t,
+                  const struct loaded_program *b, const struct ckr_tensor *t,
                   const float *scale)
 {
 	if (comes_apart(c, t) && !o->far)

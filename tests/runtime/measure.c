@@ -262,7 +262,7 @@ move_blocks(ckr_ctx *c, struct painted *p)
 	c->resident[0] = (struct block){ p->resident, c->resident->size, NULL, 0,
 	                              false };
 	c->plan.arena[0] = (struct block){ p->arena, c->plan.arena->size, NULL, 0, false };
-	return rt_point(c, &c->plan);
+	return rt_set_operands(c, &c->plan);
 }
 
 /* One step from the state `saved` of all ranks, with `paint` everywhere else of
