@@ -10,22 +10,22 @@
 enum { CC_ARGS = 128 };
 
 struct command {
-	const char *what;               /* "C compiler" */
-	const char *remedy;             /* if it is not there */
-	const char *makes;              /* a file */
+	const char *what;               /* "C compiler", for messages */
+	const char *remedy;             /* advice if it is not installed */
+	const char *makes;              /* file that it writes */
 	const char *argv[CC_ARGS + 1];
 	int n;
 };
 
 /* The program and its fixed arguments: words, split on blanks. */
 void cc_program(struct command *, const char *words, Arena *);
-/* Nothing if there is no program. */
+/* Add an argument; does nothing if the command has no program. */
 void cc_add(struct command *, const char *arg);
-/* The words, for the head comment. */
+/* The command line, for the comment at the head of generated files. */
 const char *cc_text(const struct command *, Arena *);
-/* Run n commands in dir, as many at a time as there are processors, in this
- * order.  The first that fails is diagnosed and ends the others, and so does
- * *stop when it is set; NULL: never. */
+/* Run n commands in dir, in this order, as many at a time as there are
+ * processors.  The first failure is reported and ends the others; so does
+ * *stop, unless stop is NULL. */
 bool cc_run(const char *dir, struct command *, int n,
             const volatile sig_atomic_t *stop, Arena *, Diag *);
 

@@ -73,7 +73,7 @@ kernel_add(struct kernels *k, const struct emit *e, Op op, const char *body)
 		if (k->v[i].op == op && !strcmp(k->v[i].body, body))
 			return k->v[i].name;
 	new.name = kernel_name(k, e->arena, op, body);
-	e->machine->function(&new.text, e, new.name, body);
+	e->emitter->function(&new.text, e, new.name, body);
 	k->v = arena_grow(e->arena, k->v, k->n, &k->cap, k->n + 1,
 	                  sizeof *k->v);
 	k->v[k->n++] = new;
@@ -100,7 +100,7 @@ step_kernel(struct emit *e, struct kernels *k, struct emitted_program *p,
 	if (st->gnode == 0 || st->gnode >= p->g->nnode)
 		return diag_internal(e->diag, "codegen: step %" PRId64
 		                     " has no node", i);
-	need = e->machine->target->workspace(p->g, n, e->threads);
+	need = e->emitter->target->workspace(p->g, n, e->threads);
 	if (need > st->workspace)
 		return diag_internal(e->diag, "codegen: step %" PRId64 " (%s) "
 		                     "needs %" PRId64 " bytes of workspace, "
@@ -110,7 +110,7 @@ step_kernel(struct emit *e, struct kernels *k, struct emitted_program *p,
 	e->out = &body;
 	e->nconst = 0;
 	e->items = 0;
-	if (!e->machine->emit(e, n))
+	if (!e->emitter->emit(e, n))
 		return false;
 	if (rank_tables_has_transfer(p, i))
 		return true;
@@ -138,10 +138,10 @@ program_kernels(struct emit *e, struct kernels *k, struct emitted_program *p)
 
 /* ---- the source ---- */
 
-static const struct machine *
-machine_of(const struct codegen_options *opt)
+static const struct target_emitter *
+emitter_of(const struct codegen_options *opt)
 {
-	return opt->target == &target_cuda ? &machine_cuda : &machine_cpu;
+	return opt->target == &target_cuda ? &emitter_cuda : &emitter_cpu;
 }
 
 static struct command
@@ -149,7 +149,7 @@ command_of(const struct codegen_options *opt, Arena *a)
 {
 	struct command c = { 0 };
 
-	machine_of(opt)->command(&c, opt, a);
+	emitter_of(opt)->command(&c, opt, a);
 	return c;
 }
 
@@ -188,7 +188,7 @@ emit_head(struct out *o, const Graph *g, const struct plan_summary *sum,
 	        " * directory with\n"
 	        " *\n"
 	        " *     %s\n"
-	        " */\n", sum->resident, sum->arena, machine_of(opt)->kernels,
+	        " */\n", sum->resident, sum->arena, emitter_of(opt)->kernels,
 	        cc_text(&c, o->arena));
 }
 
@@ -197,14 +197,14 @@ emit_head(struct out *o, const Graph *g, const struct plan_summary *sum,
 static void
 emit_kernels(struct sources *src, struct kernels *k, const struct emit *e)
 {
-	const struct machine *m = e->machine;
+	const struct target_emitter *m = e->emitter;
 	struct out o = { .arena = src->arena };
 
 	if (k->n)
 		qsort(k->v, k->n, sizeof *k->v, by_kernel_name);
 	out_put(&o, "/* One function per distinct kernel, each named after its "
 	        "op and its text. */\n");
-	for (const struct machine_text *t = m->texts; t->need; t++)
+	for (const struct target_text *t = m->texts; t->need; t++)
 		if (!~t->need || t->need & e->need)
 			out_put(&o, "#include \"%s\"\n", t->name);
 	for (size_t i = 0; i < k->n; i++)
@@ -219,8 +219,8 @@ emit_prototypes(struct out *o, const struct kernels *k, const struct emit *e,
                 const char *arch)
 {
 	out_put(o, "#include \"ckr_abi.h\"\n");
-	if (e->njob && e->machine->job_text)
-		out_put(o, "#include \"%s\"\n", e->machine->job_text);
+	if (e->njob && e->emitter->job_text)
+		out_put(o, "#include \"%s\"\n", e->emitter->job_text);
 	for (size_t i = 0; i < k->n; i++)
 		out_put(o, "%sckr_kernel %s;\n", i ? "" : "\n",
 		        k->v[i].name);
@@ -230,7 +230,7 @@ emit_prototypes(struct out *o, const struct kernels *k, const struct emit *e,
 		        "const char *ckr_launch_error(void);\n");
 	if (e->njob)
 		out_put(o, "\nstatic const struct ckr_%s %s[] = {\n",
-		        e->machine->jobs, e->machine->jobs);
+		        e->emitter->jobs, e->emitter->jobs);
 	for (int i = 0; i < e->njob; i++)
 		out_put(o, "%s", e->job[i]);
 	if (e->njob)
@@ -317,7 +317,7 @@ emit_sources(struct sources *src, const struct codegen_schedules *c,
 	struct out o = { .arena = a };
 	struct emitted_program prog[PROGRAMS] = { 0 };
 	struct kernels k = { 0 };
-	struct emit e = { .machine = machine_of(opt), .diag = d, .arena = a,
+	struct emit e = { .emitter = emitter_of(opt), .diag = d, .arena = a,
 	                  .threads = opt->threads > 0 ? opt->threads : 1 };
 	struct shared_values s;
 
@@ -331,8 +331,8 @@ emit_sources(struct sources *src, const struct codegen_schedules *c,
 	emit_kernels(src, &k, &e);
 	emit_head(&o, c->g, &c->plan->sum, src, opt);
 	emit_prototypes(&o, &k, &e, opt->arch);
-	if (!tables_emit(&o, prog, &s, e.njob ? e.machine->jobs : NULL,
-	                 e.njob, c->total, opt, d)
+	if (!tables_emit(&o, prog, &s, e.njob ? e.emitter->jobs : NULL, e.njob,
+	                 c->formula, opt, d)
 	    || !add_constants(src, prog, &s, d))
 		return false;
 	sources_include(src, o.s);

@@ -1,4 +1,9 @@
-/* Code generation: a planned graph becomes C, C becomes a shared library. */
+/* Room codegen: a planned graph becomes C, C becomes a shared library.
+ *
+ * in      placed graphs with their plans, options
+ * out     a library, its weights, or sources in a folder
+ * unaware of ONNX and of passes
+ */
 #ifndef CODEGEN_CODEGEN_H
 #define CODEGEN_CODEGEN_H
 
@@ -7,12 +12,11 @@
 #include "ir/ir.h"
 #include "ir/plan.h"
 
-/* A trained value's place in the ONNX template. */
+/* A place in the ONNX template from which a trained value was cut. */
 struct codegen_hole {
 	uint64_t at;                    /* position in the template */
-	ValId val;                      /* parameter or buffer that belongs
-	                                 * here */
-	DType dt;                       /* written so */
+	ValId val;                      /* parameter or buffer to put there */
+	DType dt;                       /* its type in the file */
 };
 
 /* Low-rank weights beside a weight, as the ABI has them. */
@@ -25,15 +29,15 @@ struct codegen_adapter {
 struct codegen_options {
 	const struct target *target;    /* NULL: the CPU */
 	const char *out_so;             /* written by rename */
-	const char *weights;            /* safetensors of parameters, written
-	                                 * with it; NULL: not wanted */
-	const volatile sig_atomic_t *stop;      /* set: give up; NULL: never */
-	const char *emit_dir;          /* keep the sources here; NULL: do not */
-	const char *cc;               /* command, split on blanks; NULL: "cc" */
+	const char *weights;            /* safetensors file of parameters, also
+	                                 * written; NULL: none */
+	const volatile sig_atomic_t *stop;      /* set: stop; NULL: never */
+	const char *emit_dir;           /* folder for the sources; NULL: none */
+	const char *cc;                 /* command with arguments; NULL: "cc" */
 	const char *march;              /* for -march=; NULL: "native" */
 	const char *nvcc;               /* as cc, for GPUs; NULL: "nvcc" */
 	const char *arch;               /* "sm_90", of GPUs; NULL: the CPU */
-	int threads;                    /* for which workspace was planned */
+	int threads;                    /* threads that workspace is for */
 	int64_t grad_accum;             /* micro-batches per step; 0 means 1 */
 	bool werror;                    /* -Wall -Wextra -Werror (tests) */
 	const unsigned char *onnx_template;     /* NULL: not exportable */
@@ -46,20 +50,20 @@ struct codegen_options {
 
 /* The schedules that a library holds, each a placed graph and its plan. */
 struct codegen_schedules {
-	const Graph *g;                 /* what steps do */
+	const Graph *g;                 /* the training step */
 	const Plan *plan;
-	const Graph *reference;         /* the same, everything kept, for the
-	                                 * run time's check; NULL: g */
+	const Graph *reference;         /* the same with all activations kept,
+	                                 * for ckrun --check; NULL: g */
 	const Plan *reference_plan;
-	const Graph *forward;           /* what evaluates, in g's arena, with
-	                                 * g's weights; NULL: nothing does */
+	const Graph *forward;           /* evaluation, in g's arena, with g's
+	                                 * weights; NULL: none */
 	const Plan *forward_plan;
-	const struct total *total;      /* formula of a data set's loss;
-	                                 * NULL: there is no loss */
+	const struct loss_formula *formula;     /* a data set's loss; NULL:
+	                                         * there is no loss */
 };
 
-/* Whether there is code for the schedules, and a file for their weights: all
- * that codegen_library refuses but for what the machine lacks. */
+/* Whether the schedules and their weights can be written: all checks of
+ * codegen_library, without those of the compiler and the file system. */
 bool codegen_check(const struct codegen_schedules *,
                    const struct codegen_options *, Diag *);
 

@@ -19,14 +19,15 @@ struct sources {
 
 void sources_add(struct sources *, const char *name, const void *data,
                  size_t n);
-/* The texts (codegen/rules/texts.h) that this one includes by name, and the
- * units behind them. */
+/* Add the texts (codegen/rules/texts.h) that this text includes by name, and
+ * their units. */
 void sources_include(struct sources *, const char *text);
-/* Whether it is compiled. */
+/* Whether the file is compiled. */
 bool sources_is_unit(const struct source_file *);
-/* Write all to a folder that is there. */
+/* Write all files to a folder that exists. */
 bool sources_write(const struct sources *, const char *dir, Diag *);
-/* The same to one of the user's, each by rename; it is made if need be. */
+/* The same to a folder of the user, which is created if needed; each file
+ * appears by rename. */
 bool sources_keep(const struct sources *, const char *dir, Diag *);
 
 #endif

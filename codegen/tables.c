@@ -140,7 +140,7 @@ phase_text(Arena *a, const Node *n)
 }
 
 static int64_t
-scratch_of(const struct emitted_program *p, const struct plan_step *st)
+workspace_of(const struct emitted_program *p, const struct plan_step *st)
 {
 	for (int k = 0; k < st->nwrite; k++)
 		if (st->write[k] >= 0 &&
@@ -169,7 +169,7 @@ emit_args(struct out *o, const struct emitted_program *p,
           const struct plan_step *st, uint32_t *count, Diag *d)
 {
 	const Node *n = &p->g->node[st->gnode];
-	int64_t scratch = scratch_of(p, st);
+	int64_t workspace = workspace_of(p, st);
 
 	if (!*count)
 		out_put(o, "\t");
@@ -183,8 +183,8 @@ emit_args(struct out *o, const struct emitted_program *p,
 				p->g->val[v].name);
 		emit_arg(o, i, count);
 	}
-	if (scratch >= 0)
-		emit_arg(o, scratch, count);
+	if (workspace >= 0)
+		emit_arg(o, workspace, count);
 	return true;
 }
 
@@ -241,7 +241,7 @@ emit_program(struct out *o, const struct emitted_program *p, int which,
 
 		if (does_work(p, i))
 			args = (uint32_t)(n->nin + n->nout - first_operand(n))
-			       + (scratch_of(p, st) >= 0);
+				+ (workspace_of(p, st) >= 0);
 		out_put(o, "\t{ %s, ", p->kernel[i] ? p->kernel[i] : "NULL");
 		out_literal(o, st->op);
 		out_put(o, ", ");
@@ -361,8 +361,8 @@ emit_incbin(struct out *o, const char *symbol, const char *file)
 bool
 tables_emit(struct out *o, const struct emitted_program p[PROGRAMS],
             const struct shared_values *s, const char *jobs, int njob,
-            const struct total *total, const struct codegen_options *opt,
-            Diag *d)
+            const struct loss_formula *formula,
+            const struct codegen_options *opt, Diag *d)
 {
 	const Graph *g = p[0].g;
 	const struct plan_summary *sum = &p[0].plan->sum;
@@ -381,8 +381,7 @@ tables_emit(struct out *o, const struct emitted_program p[PROGRAMS],
 		if (!emit_program(o, &p[i], i, &ranks, d))
 			return false;
 	}
-	if (!emit_holes(o, p, opt, d)
-	    || !tables_emit_total(o, p, total, d))
+	if (!emit_holes(o, p, opt, d) || !tables_emit_formula(o, p, formula, d))
 		return false;
 	emit_adapters(o, p, opt);
 	if (s->data_bytes)
@@ -420,7 +419,7 @@ tables_emit(struct out *o, const struct emitted_program p[PROGRAMS],
 	if (njob)
 		out_put(o, "\t.%s = %s,\n\t.n%s = %d,\n", jobs, jobs, jobs,
 		        njob);
-	tables_name_total(o, total);
+	tables_name_formula(o, formula);
 	if (graph_has_op(g, OP_LOSS_SCALE))
 		out_put(o, "\t.loss_scaled = 1,\n");
 	if (opt->arch)

@@ -1,4 +1,4 @@
-/* The schedule as tables of the ABI. */
+/* A schedule as tables of the ABI. */
 #ifndef CODEGEN_TABLES_H
 #define CODEGEN_TABLES_H
 
@@ -8,75 +8,77 @@
 
 struct codegen_options;
 
-/* One schedule's tensors, in the order of the emitted table. */
+/* One schedule and its tensors.  "Index" is the index in the emitted table. */
 struct emitted_program {
 	const Graph *g;
 	const Plan *plan;
 	int64_t ntensor;
 	int64_t *plan_tensor;           /* index -> plan tensor; -1: none */
 	ValId *val;                     /* index -> value; 0: workspace */
-	int64_t *index_of_val;          /* ValId -> index; -1 */
+	int64_t *index_of_val;          /* ValId -> index; -1: none */
 	int64_t *index_of_plan;         /* plan tensor -> index */
-	uint64_t *offset;
+	uint64_t *offset;               /* index -> ckr_tensor.offset */
 	bool *resident;                 /* index -> in the resident block */
-	uint64_t *data;                 /* index -> place in constants.bin */
-	int64_t *ready;                 /* index -> step behind which it is
-	                                 * there; -1 */
+	uint64_t *data;                 /* index -> offset in constants.bin */
+	int64_t *ready;                 /* index -> ckr_tensor.ready */
 	uint64_t resident_bytes, arena_bytes;
-	const char **kernel;            /* step -> function; NULL: a view */
-	int64_t **constant;             /* step -> numbers of the call */
-	int *nconst;
+	const char **kernel;            /* plan step -> function; NULL: view */
+	int64_t **constant;             /* plan step -> constants of the call */
+	int *nconst;                    /* plan step -> their number */
 };
 
 /* The programs of a library, in the order of the ABI. */
 enum { PROGRAM_PLAN, PROGRAM_REFERENCE, PROGRAM_FORWARD, PROGRAMS };
 
-/* What schedules share, and where constants lie. */
+/* The values that all schedules share. */
 struct shared_values {
 	uint32_t n;
 	ValId *val;
-	uint64_t *offset;               /* in the resident block */
-	uint64_t bytes;
-	uint64_t *data;                 /* of constants, in constants.bin */
-	uint64_t data_bytes;
+	uint64_t *offset;               /* offsets in the resident block */
+	uint64_t bytes;                 /* bytes of the resident block */
+	uint64_t *data;                 /* offsets in constants.bin */
+	uint64_t data_bytes;            /* bytes of constants.bin */
 };
 
 /* ---- program.c ---- */
 
 struct shared_values tables_shared(Arena *, const Graph *, const Plan *,
                                    const Plan *reference_plan);
-/* of: NULL, or the graph that shared values are numbered by if this one only
- * began as it; its own constants are added then. */
+/* of: NULL, or the graph that shared values are numbered by, if this graph
+ * began as a copy of it; the constants that this graph adds are then appended.
+ */
 bool tables_program(struct emitted_program *, Arena *, const Graph *,
                     const Plan *, struct shared_values *, const Graph *of,
                     Diag *);
 
 /* ---- inputs.c ---- */
 
-/* Bits of what is known of an input. */
+/* Properties of an input. */
 enum { INPUT_SHIFTED = 1,       /* labels that the graph itself shifts */
        INPUT_LABEL = 2 };       /* nothing but the loss depends on it */
 
-/* By value of g, which begins as `forward` does; that may be NULL. */
+/* [nval] of g: properties of inputs.  forward: a graph whose first values are
+ * those of g, or NULL. */
 unsigned char *tables_inputs(Arena *, const Graph *g, const Graph *forward);
-/* Whether ckc has added it to the outputs. */
+/* Whether it is an output that ckc has added. */
 bool tables_is_metric(const Val *);
 
 /* ---- tables.c ---- */
 
 /* "CKR_F32": the type's number in the ABI. */
 const char *tables_dtype(DType);
-/* The formula of a data set's loss, a table; its operands are of the program
- * that evaluates, or of the plan. */
-bool tables_emit_total(struct out *, const struct emitted_program[PROGRAMS],
-                       const struct total *, Diag *);
-/* Its entries in the library. */
-void tables_name_total(struct out *, const struct total *);
-/* A program without a plan is none.  jobs: the name of the table of njob
- * convolutions, which stands before. */
+/* Print the table of the formula of a data set's loss.  Its operands are
+ * tensors of program[2], or of program[0] if there is no program[2]. */
+bool tables_emit_formula(struct out *, const struct emitted_program[PROGRAMS],
+                         const struct loss_formula *, Diag *);
+/* Print the formula's members of struct ckr_library. */
+void tables_name_formula(struct out *, const struct loss_formula *);
+/* Print all tables.  A program without a plan is absent.  jobs: the name of the
+ * table of njob convolutions, printed before. */
 bool tables_emit(struct out *, const struct emitted_program[PROGRAMS],
                  const struct shared_values *, const char *jobs, int njob,
-                 const struct total *, const struct codegen_options *, Diag *);
+                 const struct loss_formula *, const struct codegen_options *,
+                 Diag *);
 
 /* ---- weights.c ---- */
 

@@ -97,7 +97,7 @@ given_operand(const Graph *g, const Node *n, int i)
  * wanted. */
 static void
 keep_aspect(const Shape *x, const int *axis, int n, bool larger,
-            struct resized *r)
+            struct interpolated_axis *r)
 {
 	double scale = 0;
 
@@ -115,7 +115,8 @@ keep_aspect(const Shape *x, const int *axis, int n, bool larger,
 }
 
 const char *
-interpolate_axes(const Graph *g, const Node *n, struct resized r[MAX_RANK])
+interpolate_axes(const Graph *g, const Node *n,
+                 struct interpolated_axis r[MAX_RANK])
 {
 	const IntList *axes = &n->attr.INTERPOLATE.axes;
 	const Val *roi = given_operand(g, n, 1);
@@ -126,7 +127,7 @@ interpolate_axes(const Graph *g, const Node *n, struct resized r[MAX_RANK])
 	int count = axes->n ? axes->n : x->rank, axis[MAX_RANK];
 
 	for (int d = 0; d < x->rank; d++)
-		r[d] = (struct resized){ x->dim[d], 0, 0, 1 };
+		r[d] = (struct interpolated_axis){ x->dim[d], 0, 0, 1 };
 	if (!list)
 		return "expected scales or sizes";
 	if (val_nelem(list) != count || (roi && val_nelem(roi) != 2 * count))
@@ -162,7 +163,7 @@ interpolate_axes(const Graph *g, const Node *n, struct resized r[MAX_RANK])
 bool
 infer_interpolate(struct infer *c)
 {
-	struct resized r[MAX_RANK];
+	struct interpolated_axis r[MAX_RANK];
 	Shape s = shape_of(c, 0);
 	const char *why;
 

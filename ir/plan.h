@@ -13,7 +13,7 @@
 #define IR_PLAN_H
 
 #include "ir/ir.h"
-#include "runtime/support/total.h"
+#include "runtime/support/loss_formula.h"
 
 /* Names of what ckc adds to the outputs of a graph that evaluates, sums over
  * labels of classes: how many count, how many are those of the largest scores,
@@ -21,20 +21,20 @@
 #define EVAL_COUNTED "eval.counted"
 #define EVAL_CORRECT "eval.correct"
 #define EVAL_ENTROPY "eval.entropy"
-#define EVAL_TERM "eval.term"           /* of struct total */
+#define EVAL_TERM "eval.term"           /* of struct loss_formula */
 
 /* The loss of a data set by what a graph that evaluates says of its batches, in
  * postfix form. */
-struct total_term {
-	enum total_op op;
-	double number;                  /* TOTAL_NUMBER */
+struct formula_term {
+	enum formula_op op;
+	double number;                  /* FORMULA_NUMBER */
 	const char *output;             /* other operands: a scalar; NULL: the
 	                                 * loss */
 };
 
-struct total {
+struct loss_formula {
 	int n;                          /* 0: it depends on the batch size */
-	struct total_term term[TOTAL_TERMS];
+	struct formula_term term[FORMULA_TERMS];
 	const char *by_batch;           /* why then */
 	const char *no_program;         /* why a library holds none that
 	                                 * evaluates; NULL: it does */

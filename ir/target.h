@@ -1,4 +1,4 @@
-/* The interface between passes and code generation: a target machine.
+/* The interface between passes and code generation: a target.
  *
  * Passes use only this struct; each target's room in codegen/ defines one.
  */
@@ -7,17 +7,18 @@
 
 #include "ir/ir.h"
 
-/* Fusions that a machine has kernels for. */
+/* Fusions that a target has kernels for. */
 enum {
 	FUSE_CLASSIFIER = 1,            /* last linear, loss and gradients */
 	FUSE_PACKED = 2,                /* attention's gradients side by side */
 	FUSE_ACCUMULATE = 4,            /* products that add to an operand */
-	FUSE_COPIES = 8,                /* updates that write 16-bit copies;
-	                                 * all have it, some want it */
-	FUSE_UPRIGHT = 16,              /* right sides of small products as
-	                                 * they are read */
-	FUSE_EPILOGUES = 32,            /* products of 16 bits that end with
-	                                 * GELU's gradient and with sums */
+	FUSE_COPIES = 8,                /* updates that write 16-bit copies: all
+	                                 * targets can, the bit says that it is
+	                                 * worth it */
+	FUSE_PRETRANSPOSED = 16,        /* small products whose right side is
+	                                 * transposed ahead, once */
+	FUSE_EPILOGUES = 32,            /* 16-bit products whose epilogues are
+	                                 * GELU's gradient and sums */
 };
 
 struct target {
@@ -25,11 +26,11 @@ struct target {
 	int64_t align;                  /* bytes: every place and size is a
 	                                 * multiple */
 	unsigned fuses;                 /* FUSE_* */
-	/* Scratch bytes of the node's kernel, a multiple of `align`; 0: none;
-	 * -1: more than 62 bits hold. */
+	/* Bytes of workspace of the node's kernel, a multiple of `align`;
+	 * 0: none; -1: more than 62 bits hold. */
 	int64_t (*workspace)(const Graph *, const Node *, int threads);
-	/* Rows of logits that exist at a time in a fused classifier; half: of
-	 * operands that are all of 16 bits. */
+	/* Rows of logits that exist at a time in a fused classifier; half: all
+	 * operands have 16 bits. */
 	int64_t (*classifier_rows)(int64_t rows, int64_t classes, bool half);
 };
 

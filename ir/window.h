@@ -41,8 +41,8 @@ struct columns {
 int col2im_dims(const Graph *, const Node *, struct columns [WINDOW_DIMS],
                 const char **why);
 
-/* What an interpolate does along an axis; scale 0: to / from. */
-struct resized {
+/* What an interpolate does along one axis; scale 0: to / from. */
+struct interpolated_axis {
 	int64_t to;
 	double scale, first, last;
 };
@@ -50,6 +50,6 @@ struct resized {
 /* For an interpolate whose operand's shape and lists are known: NULL, or what
  * is wrong with it. */
 const char *interpolate_axes(const Graph *, const Node *,
-                             struct resized r[MAX_RANK]);
+                             struct interpolated_axis r[MAX_RANK]);
 
 #endif

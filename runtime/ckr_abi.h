@@ -336,10 +336,10 @@ struct ckr_program {
 /* A term of a formula in postfix form.  The formula gives the loss of a data
  * set from results of program[2], or of program[0] if there is no program[2],
  * on its batches. */
-struct ckr_term {
-	uint8_t op;             /* enum total_op */
+struct ckr_formula_term {
+	uint8_t op;             /* enum formula_op */
 	int32_t tensor;         /* operand: index of a scalar float; else -1 */
-	double number;          /* TOTAL_NUMBER */
+	double number;          /* FORMULA_NUMBER */
 };
 
 /* A place in the original ONNX file from which a trained value was cut: file =
@@ -411,7 +411,7 @@ struct ckr_library {
 	/* The formula of a data set's loss.  nterm 0: there is no loss, or it
 	 * depends on how samples are distributed to batches, and by_batch says
 	 * why. */
-	const struct ckr_term *term;
+	const struct ckr_formula_term *term;
 	uint32_t nterm;
 	const char *by_batch;
 	const char *no_forward; /* why there is no program[2]; NULL: there is */

@@ -2,7 +2,7 @@
 #include "codegen/cpu/tile.h"
 #include "codegen/rules/emit.h"
 
-/* How it is cut and where in scratch things are. */
+/* How it is cut and where in workspace things are. */
 static void
 emit_classifier_tile(struct emit *e, const Node *n)
 {
@@ -61,6 +61,6 @@ emit_classifier(struct emit *e, const Node *n)
 	         p_out(e, n, 0), p_out(e, n, 1), p_out(e, n, 2),
 	         p_out(e, n, 3));
 	out_line(e->out, "             p[0], p[1], &labels, %s, p[%d], env);",
-	         p_in(e, n, 3), emit_scratch(n));
+	         p_in(e, n, 3), emit_workspace(n));
 	return true;
 }

@@ -57,17 +57,17 @@ emit_geometry(struct emit *e, const Node *n)
 	         volume(w.kernel), volume(w.in), volume(w.out));
 	out_line(e->out, ".direct = %d, .lines = %lld, .channels = %lld,",
 	         t.direct, (long long)t.lines, (long long)t.channels);
-	out_line(e->out, ".parts = %lld, .each = %lld, .scratch = %lld,",
-	         (long long)t.parts, (long long)t.each,
-	         (long long)t.scratch);
+	out_line(e->out, ".parts = %lld, .each = %lld, .workspace = %lld,",
+	         (long long)t.parts, (long long)t.each, (long long)t.workspace);
 	out_line(e->out, "};");
 }
 
 static const char *
-conv_scratch_text(struct emit *e, const Node *n)
+conv_workspace_text(struct emit *e, const Node *n)
 {
 	return work_conv(e->g, n, 1) > 0
-		? arena_printf(e->arena, "p[%d]", emit_scratch(n)) : "NULL";
+		? arena_printf(e->arena, "p[%d]", emit_workspace(n))
+		: "NULL";
 }
 
 /* The number of this convolution in the library's table. */
@@ -139,7 +139,7 @@ static bool
 emit_convolution(struct emit *e, const Node *n, const char *name, bool back,
                  const char *without, const char *operands)
 {
-	const char *s = conv_scratch_text(e, n);
+	const char *s = conv_workspace_text(e, n);
 	bool blocks;
 
 	if (!check_conv_types(e, n))

@@ -164,7 +164,7 @@ work_conv(const Graph *g, const Node *n, int threads)
 	if (b.fits && (!mul_ok(b.x + b.y + b.w, threads, &other)
 	               || !add_ok(other, b.weights, &other)))
 		return -1;
-	if (!mul_ok(t.scratch, threads, &bytes)
+	if (!mul_ok(t.workspace, threads, &bytes)
 	    || !add_ok(bytes, t.shared, &bytes))
 		return -1;
 	if (!mul_ok(larger(bytes, other), 4, &bytes))

@@ -7,7 +7,7 @@
 enum {
 	DEPTHWISE_FLOATS = 6144,        /* copies of one task: first cache */
 	DEPTHWISE_LANES = 16,           /* of a vector, which may overrun */
-	DEPTHWISE_MOST = 1 << 30,       /* most floats of scratch, ... */
+	DEPTHWISE_MOST = 1 << 30,       /* most floats of workspace, ... */
 	DEPTHWISE_TABLE = 1 << 12,      /* ... most taps, most phases */
 };
 
@@ -54,8 +54,8 @@ conv_depthwise(const Graph *g, const Node *n)
 	t.lead = in_lanes(t.image - t.run);
 	t.run += (t.images - 1) * t.image;
 	t.all = phases * t.size + DEPTHWISE_LANES;
-	t.scratch = t.all + t.lead + t.size + DEPTHWISE_LANES;
-	t.fits = taps <= DEPTHWISE_TABLE && t.scratch <= DEPTHWISE_MOST;
+	t.workspace = t.all + t.lead + t.size + DEPTHWISE_LANES;
+	t.fits = taps <= DEPTHWISE_TABLE && t.workspace <= DEPTHWISE_MOST;
 	return t;
 }
 

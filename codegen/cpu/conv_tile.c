@@ -40,7 +40,7 @@ conv_tile(const Graph *g, const Node *n)
 
 	if (thin.fits) {
 		t.lines = t.channels = 1;
-		t.scratch = thin.scratch;
+		t.workspace = thin.workspace;
 		return t;
 	}
 	t.channels = n->op == OP_CONV ? w.cin
@@ -52,7 +52,7 @@ conv_tile(const Graph *g, const Node *n)
 	t.lines = block_lines(&w, rows, n->op == OP_CONV
 	                      ? w.images * w.group : CONV_TASKS);
 	if (!t.direct)
-		t.scratch = padded_product(rows, t.lines, w.out[2]);
+		t.workspace = padded_product(rows, t.lines, w.out[2]);
 	if (n->op != OP_CONV_DW || w.images < 1)
 		return t;
 	int64_t weights = larger(1, w.group * w.cout * w.cin * taps);

@@ -1,17 +1,17 @@
-/* Room cpu: one machine.
+/* Room cpu: a target.
  *
  * in      a node of a planned graph
  * out     the target that passes see (target_cpu); a C function that computes
- *         the node (machine_cpu)
+ *         the node (emitter_cpu)
  * unaware of schedules and files
  */
 #ifndef CODEGEN_CPU_CPU_H
 #define CODEGEN_CPU_CPU_H
 
-#include "codegen/rules/machine.h"
+#include "codegen/rules/target_emitter.h"
 
 extern const struct target target_cpu;
-extern const struct machine machine_cpu;
+extern const struct target_emitter emitter_cpu;
 
 /* The rule of the node's op, whatever its operands' types. */
 bool cpu_emit_plain(struct emit *, const Node *);

@@ -110,8 +110,7 @@ emit_half(struct emit *e, const Node *n, const struct matmul_product *p)
 	emit_half_operand(e, p, "y", y, n->nin, p->n, p->out);
 	out_line(e->out, "};");
 	out_line(e->out, "ckr_half_matmul(&product, %lld, p[%d], env);",
-	         (long long)tile_matmul(e->g, n),
-	         emit_scratch(n));
+	         (long long)tile_matmul(e->g, n), emit_workspace(n));
 }
 
 bool

@@ -1,13 +1,13 @@
 /* Conversion staging: kernels written for float32, on 16-bit floats.
  *
- * Operands of a 16-bit type are copied to scratch as float32, the kernel runs
+ * Operands of a 16-bit type are copied to workspace as float32, the kernel runs
  * on the copies as on any float32 operands, and its results are rounded to
  * where they belong.  Where images are independent (F_IMAGES) that is done for
  * some of them at a time; a gradient of weights is summed over these.  The
  * rest is whole: all inputs are read before any output is written, so that
  * results may lie over operands.
  *
- * ORDER TILE: scratch is the copies, the sum if there is one, and what the
+ * ORDER TILE: workspace is the copies, the sum if there is one, and what the
  * kernel itself needs.
  */
 #include "codegen/cpu/cpu.h"
@@ -27,7 +27,7 @@ struct staging {
 	bool sliced[OPERANDS];
 	bool copied[OPERANDS];
 	bool summed;                    /* output 0, over slices */
-	int64_t at[OPERANDS];           /* where in scratch a copy is */
+	int64_t at[OPERANDS];           /* where in workspace a copy is */
 	int64_t sum;                    /* ... the sum */
 	int64_t bytes;                  /* ... the kernel's own begins; -1: too
 	                                 * many */
@@ -311,7 +311,7 @@ emit_staged(struct emit *e, const Node *n)
 		return diag_internal(e->diag, "codegen: %s has %d operands",
 		                     op_info[n->op].text, n->nin + n->nout);
 	emit_shapes(e, n);
-	out_line(e->out, "char *stage = p[%d];", emit_scratch(n));
+	out_line(e->out, "char *stage = p[%d];", emit_workspace(n));
 	if (s.slices > 1)
 		return emit_slices(e, n, &s);
 	emit_tables(e, n, &s, false);

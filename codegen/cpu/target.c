@@ -12,7 +12,7 @@ classifier_rows(int64_t rows, int64_t classes, bool half)
 const struct target target_cpu = {
 	.name = "cpu", .align = 64,
 	.fuses = FUSE_CLASSIFIER | FUSE_PACKED | FUSE_ACCUMULATE
-	         | FUSE_UPRIGHT,
+	         | FUSE_PRETRANSPOSED,
 	.workspace = tile_workspace, .classifier_rows = classifier_rows,
 };
 
@@ -55,7 +55,7 @@ attention_kernel(const struct emit *e, const Val *q, const Val *v)
 static void
 attention(struct emit *e, const Node *n, const Val *q, const Val *k)
 {
-	out_line(e->out, ".rows = %lld, .ld = %lld, .scratch = %lld,",
+	out_line(e->out, ".rows = %lld, .ld = %lld, .workspace = %lld,",
 	         (long long)tile_attention_rows(q->shape.dim[2]),
 	         (long long)((k->shape.dim[2] + 15) / 16 * 16),
 	         (long long)tile_attention(e->g, n));
@@ -68,7 +68,7 @@ norm(struct emit *e, const Node *n, bool grad)
 	if (!tile_is_mixed(e->g, n))
 		out_line(e->out, "\tNULL");
 	else
-		out_line(e->out, "\t(float *)p[%d] + %lld", emit_scratch(n),
+		out_line(e->out, "\t(float *)p[%d] + %lld", emit_workspace(n),
 		         grad ? (long long)tile_norm_parts(e->g, n) : 0LL);
 }
 
@@ -88,7 +88,7 @@ static EmitRule *const rule[OP_COUNT] = {
 #include "ir/ops.h"
 };
 
-/* its scratch is on the stack */
+/* its workspace is on the stack */
 #define work_batchnorm work_none
 
 WorkRule *const work_rule[OP_COUNT] = {
@@ -119,7 +119,7 @@ function(struct out *o, const struct emit *e, const char *name,
 	        "%s}\n", name, body);
 }
 
-static const struct machine_text texts[] = {
+static const struct target_text texts[] = {
 	{ ~0u, "half.h" },
 	{ ~0u, "sums.h" },
 	{ NEED_RANDOM, "words.h" },
@@ -146,7 +146,7 @@ static const struct machine_text texts[] = {
 	{ 0 },
 };
 
-const struct machine machine_cpu = {
+const struct target_emitter emitter_cpu = {
 	.target = &target_cpu, .kernels = "kernels.c",
 	.jobs = "blocked", .job_text = "conv_blocks.h", .emit = emit,
 	.function = function, .texts = texts, .command = cpu_command,

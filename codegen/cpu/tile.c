@@ -1,4 +1,4 @@
-/* Cache tiles of kernels and the scratch that follows from them. */
+/* Cache tiles of kernels and the workspace that follows from them. */
 #include "codegen/cpu/tile.h"
 
 int64_t
@@ -16,7 +16,7 @@ tile_part_rows(int64_t rows)
 }
 
 /* Chunks are of equal size where possible: a short last chunk would waste
- * the scratch that the others need. */
+ * the workspace that the others need. */
 int64_t
 tile_classifier_rows(int64_t rows, int64_t classes, int64_t chunk)
 {
@@ -34,7 +34,7 @@ tile_classifier_rows(int64_t rows, int64_t classes, int64_t chunk)
 
 /* Elements to bytes, padded; -1 if too many. */
 static int64_t
-scratch_bytes(int64_t nelem)
+workspace_bytes(int64_t nelem)
 {
 	int64_t n;
 
@@ -44,7 +44,7 @@ scratch_bytes(int64_t nelem)
 }
 
 static int64_t
-scratch_mul(int64_t a, int64_t b)
+workspace_mul(int64_t a, int64_t b)
 {
 	int64_t n;
 
@@ -63,13 +63,13 @@ tile_attention(const Graph *g, const Node *n)
 	const Shape *v = &g->val[n->in[grad + 2]].shape;
 	int64_t rows = tile_attention_rows(q->dim[2]), more = 0;
 	int64_t keys = (k->dim[2] + 15) / 16 * 16;
-	int64_t each = scratch_mul(rows, keys), lines;
+	int64_t each = workspace_mul(rows, keys), lines;
 
 	if (grad)
-		each = scratch_mul(each, 2);
+		each = workspace_mul(each, 2);
 	if (dtype_is_half(g->val[n->in[grad]].dt)) {
-		lines = scratch_mul(k->dim[2] + rows, grad ? 2 : 1);
-		more = scratch_mul(lines, v->dim[3] + q->dim[3]);
+		lines = workspace_mul(k->dim[2] + rows, grad ? 2 : 1);
+		more = workspace_mul(lines, v->dim[3] + q->dim[3]);
 	}
 	if (each < 0 || more < 0 || !add_ok(each, more + TILE_ROWS, &each))
 		return -1;
@@ -79,7 +79,7 @@ tile_attention(const Graph *g, const Node *n)
 int64_t
 work_attention(const Graph *g, const Node *n, int threads)
 {
-	return scratch_bytes(scratch_mul(tile_attention(g, n), threads));
+	return workspace_bytes(workspace_mul(tile_attention(g, n), threads));
 }
 
 /* [rows, width] of operand x of a norm, all of which have the same axis;
@@ -112,7 +112,7 @@ tile_norm_parts(const Graph *g, const Node *n)
 	parts = rows > 0 ? ceil_div(rows, tile_part_rows(rows)) : 0;
 	if (n->op == OP_LAYERNORM_GRAD)
 		parts *= 2;
-	return scratch_mul(parts, width);
+	return workspace_mul(parts, width);
 }
 
 /* Rows of 16-bit floats as float32.  ORDER TILE: struct ckr_norm. */
@@ -124,13 +124,14 @@ norm_rows(const Graph *g, const Node *n, int operand, int count, int threads)
 	if (!tile_is_mixed(g, n))
 		return 0;
 	return norm_size(g, n, operand, &rows, &width)
-	     ? scratch_mul(2 + (int64_t)count * threads, width) : -1;
+		? workspace_mul(2 + (int64_t)count * threads, width)
+		: -1;
 }
 
 int64_t
 work_norm(const Graph *g, const Node *n, int threads)
 {
-	return scratch_bytes(norm_rows(g, n, 0, 2, threads));
+	return workspace_bytes(norm_rows(g, n, 0, 2, threads));
 }
 
 /* Partial sums of scale's (and bias') gradient, too. */
@@ -140,8 +141,9 @@ work_norm_grad(const Graph *g, const Node *n, int threads)
 	int64_t parts = tile_norm_parts(g, n);
 	int64_t more = norm_rows(g, n, 1, 3, threads);
 
-	return parts < 0 || more < 0 || !add_ok(parts, more, &parts) ? -1
-	     : scratch_bytes(parts);
+	return parts < 0 || more < 0 || !add_ok(parts, more, &parts)
+		? -1
+		: workspace_bytes(parts);
 }
 
 /* n in parts of at most `most`, of equal size but for vectors. */
@@ -183,7 +185,7 @@ tile_strip(int64_t m, int64_t n, int64_t k)
 /* Floats of a thread that makes such a tile of y from a and b.  ORDER TILE:
  * ckr_half_tile() lays them out. */
 static int64_t
-product_scratch(struct product_tile t, DType a, DType b, DType y)
+product_workspace(struct product_tile t, DType a, DType b, DType y)
 {
 	int64_t n = t.cols;
 
@@ -209,8 +211,8 @@ tile_matmul(const Graph *g, const Node *n)
 	  : (struct product_tile){ smaller(m, TILE_PRODUCT_ROWS),
 		smaller(cols, TILE_PRODUCT_COLS),
 		larger(1, smaller(k, TILE_PRODUCT_DEPTH)) };
-	return product_scratch(t, g->val[n->in[0]].dt, g->val[n->in[1]].dt,
-	                       g->val[n->out[0]].dt);
+	return product_workspace(t, g->val[n->in[0]].dt, g->val[n->in[1]].dt,
+	                         g->val[n->out[0]].dt);
 }
 
 /* Tiles of every thread. */
@@ -220,7 +222,7 @@ work_matmul(const Graph *g, const Node *n, int threads)
 	if (!tile_is_mixed(g, n) || g->val[n->in[0]].shape.rank < 2
 	    || g->val[n->out[0]].shape.rank < 2)
 		return 0;
-	return scratch_bytes(scratch_mul(threads, tile_matmul(g, n)));
+	return workspace_bytes(workspace_mul(threads, tile_matmul(g, n)));
 }
 
 /* Whether it keeps the adjoints of all rows, as 16-bit floats, for dw. */
@@ -267,13 +269,14 @@ classifier_products(const Graph *g, const Node *n, struct classifier_tile *t)
 	p[1] = tile_strip(t->most, t->dim, t->classes);
 	p[2] = tile_product(1, tb ? t->classes : t->dim,
 	                    tb ? t->dim : t->classes, rows);
-	return larger(larger(product_scratch(p[0], x, w, DT_F32),
-	                     product_scratch(p[1], DT_F32, w, x)),
-	              product_scratch(p[2], tb ? kept : x, tb ? x : kept,
-	                              sum));
+	return larger(
+		larger(product_workspace(p[0], x, w, DT_F32),
+	               product_workspace(p[1], DT_F32, w, x)),
+		product_workspace(p[2], tb ? kept : x, tb ? x : kept, sum));
 }
 
-/* Adds to the floats of scratch, -1: too many; returns their number before. */
+/* Adds to the floats of workspace (-1: too many); returns their number before.
+ */
 static int64_t
 classifier_place(struct classifier_tile *t, int64_t nelem)
 {
@@ -296,26 +299,29 @@ tile_classifier(const Graph *g, const Node *n, int threads)
 	t.keep = classifier_keeps(g, n, t.dim);
 	set_chunk_rows(g, n, &t);
 	if (t.keep)
-		classifier_place(&t, ceil_div(scratch_mul(x->shape.dim[0],
-		                              t.classes), 2));
-	classifier_place(&t, scratch_mul(t.chunk, t.classes));
+		classifier_place(
+			&t,
+			ceil_div(workspace_mul(x->shape.dim[0], t.classes), 2));
+	classifier_place(&t, workspace_mul(t.chunk, t.classes));
 	t.each = classifier_place(&t, t.most);
 	if (!tile_is_mixed(g, n))
 		return t;
 	t.bias = classifier_place(&t, n->nin > 3 && n->in[3] ? t.classes : 0);
 	t.db = classifier_place(&t, half && n->nout > 3 && n->out[3]
 	                        ? t.classes : 0);
-	t.dw = classifier_place(&t, half && n->out[2] && !t.keep
-	                        ? scratch_mul(t.classes, t.dim) : 0);
+	t.dw = classifier_place(&t,
+	                        half && n->out[2] && !t.keep
+	                                ? workspace_mul(t.classes, t.dim)
+	                                : 0);
 	t.thread = classifier_products(g, n, &t);
-	t.tiles = classifier_place(&t, scratch_mul(threads, t.thread));
+	t.tiles = classifier_place(&t, workspace_mul(threads, t.thread));
 	return t;
 }
 
 int64_t
 work_classifier(const Graph *g, const Node *n, int threads)
 {
-	return scratch_bytes(tile_classifier(g, n, threads).floats);
+	return workspace_bytes(tile_classifier(g, n, threads).floats);
 }
 
 /* Per thread: where the best of a line are, as 64-bit numbers. */
@@ -336,8 +342,8 @@ int64_t
 work_topk(const Graph *g, const Node *n, int threads)
 {
 	(void)g;
-	return scratch_bytes(scratch_mul(scratch_mul(n->attr.TOPK.k, threads),
-	                                 2));
+	return workspace_bytes(
+		workspace_mul(workspace_mul(n->attr.TOPK.k, threads), 2));
 }
 
 bool
@@ -367,7 +373,7 @@ count_factored_matrices(const Graph *g, const Node *n)
 	int64_t count = 1;
 
 	for (int i = 0; i < s->rank - 2; i++)
-		count = scratch_mul(count, s->dim[i]);
+		count = workspace_mul(count, s->dim[i]);
 	return s->rank < 2 ? 0 : count;
 }
 
@@ -376,7 +382,7 @@ int64_t
 work_adafactor(const Graph *g, const Node *n, int threads)
 {
 	(void)threads;
-	return scratch_bytes(count_factored_matrices(g, n));
+	return workspace_bytes(count_factored_matrices(g, n));
 }
 
 /* ... and new means of rows and columns.  ORDER TILE:
@@ -389,7 +395,7 @@ work_adafactor_squares(const Graph *g, const Node *n, int threads)
 	(void)threads;
 	for (int k = 2; k < 4 && count > 0; k++)
 		count += val_nelem(&g->val[n->in[k]]);
-	return scratch_bytes(count);
+	return workspace_bytes(count);
 }
 
 int64_t

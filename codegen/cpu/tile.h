@@ -1,7 +1,7 @@
-/* How kernels cut their work into cache tiles, and the scratch that follows.
+/* How kernels cut their work into cache tiles, and the workspace that follows.
  *
  * None of these depends on the number of threads at run time, so that sums
- * have the same shape on every machine; scratch that is per thread is sized
+ * have the same shape on every machine; workspace that is per thread is sized
  * for the threads given.
  */
 #ifndef CODEGEN_CPU_TILE_H
@@ -11,17 +11,20 @@
 
 enum {
 	TILE_ROWS = 64,                 /* query rows of one attention block */
-	TILE_PARTS = 64,                /* at most so many partial sums ... */
-	TILE_PART_ROWS = 16,           /* ... over at least so many rows each */
+	TILE_PARTS = 64,                /* partial sums, at most */
+	TILE_PART_ROWS = 16,            /* rows of a partial sum, at least */
 	TILE_LOGITS = 64 << 20,         /* bytes of one classifier chunk */
-	TILE_LOGIT_ROWS = 512,          /* most rows of it, of 16-bit floats */
-	TILE_STAGING = 8 << 20,        /* bytes of float32 copies of images */
-	TILE_PRODUCT_ROWS = 512,        /* of a tile of a product of 16-bit */
-	TILE_PRODUCT_COLS = 384,        /* floats, which is summed up in */
-	TILE_PRODUCT_DEPTH = 256,       /* steps of so many; ... */
-	TILE_PRODUCTS = 12,             /* ... less if there are fewer tiles, */
-	TILE_PRODUCT_LEAST = 192,       /* ... but no less than that */
-	TILE_STRIP_LEAST = 64,          /* columns of one that has all rows */
+	TILE_LOGIT_ROWS = 512,          /* its rows of 16-bit floats, at most */
+	TILE_STAGING = 8 << 20,         /* bytes of float32 copies of images */
+	/* a tile of a product of 16-bit floats: */
+	TILE_PRODUCT_ROWS = 512,        /* rows, at most */
+	TILE_PRODUCT_COLS = 384,        /* columns, at most */
+	TILE_PRODUCT_DEPTH = 256,       /* depth of one partial product */
+	TILE_PRODUCTS = 12,             /* tiles wanted: with fewer, tiles are
+	                                 * made smaller */
+	TILE_PRODUCT_LEAST = 192,       /* ... but have this extent at least */
+	TILE_STRIP_LEAST = 64,          /* columns of a tile with all rows, at
+	                                 * least */
 };
 
 static inline int64_t
@@ -42,7 +45,7 @@ larger(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-/* What a kernel itself asks for, in bytes as of tile_workspace(): one rule
+/* Bytes of workspace of a kernel on float32, as for tile_workspace(): one rule
  * per name in the work column of ops.h. */
 typedef int64_t WorkRule(const Graph *, const Node *, int threads);
 
@@ -52,17 +55,17 @@ typedef int64_t WorkRule(const Graph *, const Node *, int threads);
 
 extern WorkRule *const work_rule[OP_COUNT];
 
-/* Scratch bytes that the kernel of this node needs: a multiple of 64, 0 if
+/* Workspace bytes that the kernel of this node needs: a multiple of 64, 0 if
  * none, -1 if it does not fit in 62 bits. */
 int64_t tile_workspace(const Graph *, const Node *, int threads);
 
 /* Whether an operand is a 16-bit float. */
 bool tile_is_mixed(const Graph *, const Node *);
 /* Kernels that are written for float32 alone see 16-bit operands as float32
- * copies in front of their own scratch (conversion staging).  True if this node
- * has such operands and such a kernel. */
+ * copies in front of their own workspace (conversion staging).  True if this
+ * node has such operands and such a kernel. */
 bool tile_staged(const Graph *, const Node *);
-/* staging.c: bytes of copies and scratch of such a node; -1: too many. */
+/* staging.c: bytes of copies and workspace of such a node; -1: too many. */
 int64_t tile_staging_bytes(const Graph *, const Node *, int threads);
 
 /* A tile of a product of 16-bit floats, which one thread converts and
@@ -79,7 +82,7 @@ int64_t tile_matmul(const Graph *, const Node *);
 
 /* Rows per attention block, given the number of queries. */
 int64_t tile_attention_rows(int64_t nquery);
-/* Floats of a thread's scratch; -1: too many.  ORDER TILE: kernels in
+/* Floats of a thread's workspace; -1: too many.  ORDER TILE: kernels in
  * kernels/attention.h lay them out. */
 int64_t tile_attention(const Graph *, const Node *);
 /* Rows per partial sum of a row-wise gradient's parameter gradients. */
@@ -89,7 +92,7 @@ int64_t tile_norm_parts(const Graph *, const Node *);
 /* Rows per classifier chunk; `chunk` is the attribute (0: choose). */
 int64_t tile_classifier_rows(int64_t rows, int64_t classes, int64_t chunk);
 
-/* How a classifier cuts its work, and where in scratch it has what, in floats
+/* How a classifier cuts its work, and where in workspace it has what, in floats
  * from the beginning: float32 logits of a chunk, of adjoints of all rows as
  * 16-bit floats the latter, too. */
 struct classifier_tile {

@@ -1,10 +1,10 @@
-/* The fused classifier on a GPU: places in its scratch, the call. */
+/* The fused classifier on a GPU: places in its workspace, the call. */
 #include "codegen/cuda/cuda.h"
 
 /* Of rows of logits, so that products read them as vectors. */
 enum { LD = 64 };
 
-struct classifier_scratch {
+struct classifier_workspace {
 	int64_t rows, classes, dim, chunk, ld;
 	int64_t at[9];          /* in bytes: z, each, dw, db, x, w, dx, work,
 	                         * the end; -1: too many */
@@ -12,7 +12,7 @@ struct classifier_scratch {
 
 /* Add a place; x: elements. */
 static void
-add_region(struct classifier_scratch *s, int i, bool wanted, int64_t x,
+add_region(struct classifier_workspace *s, int i, bool wanted, int64_t x,
            int64_t size)
 {
 	int64_t bytes = wanted ? cuda_bytes(x, size) : 0;
@@ -23,14 +23,14 @@ add_region(struct classifier_scratch *s, int i, bool wanted, int64_t x,
 }
 
 /* ORDER CLASSIFIER: struct ckr_classifier. */
-static struct classifier_scratch
-lay_out_scratch(const Graph *g, const Node *n)
+static struct classifier_workspace
+lay_out_workspace(const Graph *g, const Node *n)
 {
 	const Val *x = &g->val[n->in[0]], *w = &g->val[n->in[1]];
 	bool tb = n->attr.CLASSIFIER.tb, half = dtype_is_half(x->dt);
 	bool mixed = x->dt != w->dt;
 	int64_t logit = mixed || !half ? 4 : 2;
-	struct classifier_scratch s = { .rows = x->shape.dim[0],
+	struct classifier_workspace s = { .rows = x->shape.dim[0],
 		.dim = x->shape.dim[1],
 		.classes = w->shape.dim[tb ? 0 : 1] };
 	int64_t size;
@@ -59,12 +59,12 @@ lay_out_scratch(const Graph *g, const Node *n)
 int64_t
 cuda_classifier_bytes(const Graph *g, const Node *n)
 {
-	return lay_out_scratch(g, n).at[8];
+	return lay_out_workspace(g, n).at[8];
 }
 
 static void
 emit_classifier_struct(struct emit *e, const Node *n,
-                       const struct classifier_scratch *s)
+                       const struct classifier_workspace *s)
 {
 	out_line(e->out, "const struct ckr_classifier c1 = {");
 	out_line(e->out, ".rows = %lld, .classes = %lld, .dim = %lld,",
@@ -89,14 +89,14 @@ emit_classifier_struct(struct emit *e, const Node *n,
 bool
 cuda_classifier(struct emit *e, const Node *n)
 {
-	struct classifier_scratch s = lay_out_scratch(e->g, n);
+	struct classifier_workspace s = lay_out_workspace(e->g, n);
 
 	e->need |= NEED_CLASSIFIER;
 	emit_shapes(e, n);
 	for (int i = 0; i < 2; i++) {
 		DType dt = emit_in(e, n, i)->dt;
 
-		if (!e->machine->takes(dt))
+		if (!e->emitter->takes(dt))
 			return emit_unsupported(e, n, dt);
 	}
 	emit_classifier_struct(e, n, &s);
@@ -108,6 +108,6 @@ cuda_classifier(struct emit *e, const Node *n)
 	         p_out(e, n, 3));
 	out_line(e->out, "             %s, %s, &labels, %s, %s, %s, env);",
 	         p_in(e, n, 0), p_in(e, n, 1), p_in(e, n, 3), p_in(e, n, 4),
-	         p_scratch(e, n));
+	         p_workspace(e, n));
 	return true;
 }

@@ -1,9 +1,9 @@
 /* Convolutions on a GPU: by the run time's library if it supports the shape,
  * else as products of the weights with unfolded patches if there are many
- * channels, else as a sum for each result.  Scratch is planned for each case
+ * channels, else as a sum for each result.  Workspace is planned for each case
  * from shapes alone.
  *
- * Patches are unfolded for as many images as fit in scratch of a fixed size.
+ * Patches are unfolded for as many images as fit in workspace of a fixed size.
  * For the gradient of x, the patches are the results of the product, in
  * float32.
  */
@@ -20,7 +20,7 @@ enum {
 	PART_BYTES = 1 << 20,
 };
 
-/* Scratch: patches, planes of dy beside them, a sum in float32, the library's
+/* Workspace: patches, planes of dy beside them, a sum in float32, the library's
  * own. */
 struct conv_tiling {
 	struct window w;
@@ -222,8 +222,8 @@ emit_library(struct emit *e, const Node *n, const struct conv_role *r,
 	if (job < 0)
 		return false;
 	out_line(e->out, "if (%sckr_by_library(env, %d, %s, %s, %s, %s)) {",
-	         emit_in(e, n, 2) ? "" : "!", job, at[r->x], at[r->w],
-	         at[r->y], p_scratch(e, n));
+	         emit_in(e, n, 2) ? "" : "!", job, at[r->x], at[r->w], at[r->y],
+	         p_workspace(e, n));
 	if (!emit_in(e, n, 2))
 		return true;
 	out_line(e->out, "ckr_add_bias(%s, %s, %s, env);", at[2],
@@ -245,7 +245,7 @@ emit_conv_call(struct emit *e, const Node *n, const struct conv_role *r)
 		const Val *v = i < n->nin ? emit_in(e, n, i)
 		                          : emit_out(e, n, i - n->nin);
 
-		if (v && !e->machine->takes(v->dt))
+		if (v && !e->emitter->takes(v->dt))
 			return emit_unsupported(e, n, v->dt);
 	}
 	if (shape_nelem(&emit_out(e, n, 0)->shape) == 0)
@@ -259,7 +259,7 @@ emit_conv_call(struct emit *e, const Node *n, const struct conv_role *r)
 	if (has_bias)
 		out_line(e->out, "\t%s,", bias ? p_in(e, n, 2)
 		         : "(const float *)NULL");
-	out_line(e->out, "\tenv%s);", emit_scratch_arg(e, n));
+	out_line(e->out, "\tenv%s);", emit_workspace_arg(e, n));
 	if (library)
 		out_line(e->out, "}");
 	return true;

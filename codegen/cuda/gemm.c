@@ -3,7 +3,7 @@
  *
  * The library requires both factors in one type.  The accumulator has the type
  * of the result: that of the factors, or float32.  Operands of other types are
- * converted in scratch first, or the result last.
+ * converted in workspace first, or the result last.
  */
 #include "codegen/cuda/cuda.h"
 #include "codegen/rules/product.h"
@@ -112,7 +112,7 @@ emit_widen(struct emit *e, const Node *n, int i, const struct gemm_factor *f)
 	         emit_list(e, stride, rank));
 }
 
-/* Operands as the library is to see them; scratch: where they begin. */
+/* Operands as the library is to see them; workspace: where they begin. */
 static void
 set_factors(struct emit *e, const Node *n, struct gemm_factor *f)
 {
@@ -129,9 +129,8 @@ set_factors(struct emit *e, const Node *n, struct gemm_factor *f)
 		if (!converts(e->g, n, i))
 			continue;
 		f[i].as = packed_val(v);
-		f[i].at = arena_printf(e->arena,
-		                       "(float *)((char *)%s + %lld)",
-		                       p_scratch(e, n), (long long)at);
+		f[i].at = arena_printf(e->arena, "(float *)((char *)%s + %lld)",
+		                       p_workspace(e, n), (long long)at);
 		at += cuda_bytes(shape_nelem(&v->shape), 4);
 		if (i != Y)
 			emit_widen(e, n, i, &f[i]);
@@ -209,7 +208,7 @@ emit_gemm(struct emit *e, const Node *n, const struct matmul_product *p,
 	         factor_start(e, p, &f[ACC], p->out),
 	         factor_start(e, p, &f[Y], p->out));
 	out_line(e->out, "          (char *)%s + %lld, %lld);",
-	         p_scratch(e, n), (long long)more,
+	         p_workspace(e, n), (long long)more,
 	         (long long)(cuda_workspace(e->g, n, e->threads) - more));
 	for (int i = 0; i < outer; i++)
 		out_line(e->out, "}");
@@ -290,7 +289,7 @@ cuda_matmul_end(struct emit *e, const Node *n)
 	         p_in(e, n, 0), p_in(e, n, 1), operand_or_null(e, n, 3),
 	         operand_or_null(e, n, 2));
 	out_line(e->out, "              %s, %s, %s, %lld);", p_out(e, n, 0),
-	         n->out[1] ? p_out(e, n, 1) : "NULL", p_scratch(e, n),
+	         n->out[1] ? p_out(e, n, 1) : "NULL", p_workspace(e, n),
 	         (long long)cuda_workspace(e->g, n, e->threads));
 	return true;
 }

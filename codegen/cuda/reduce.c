@@ -73,12 +73,13 @@ emit_reduce_call(struct emit *e, const Node *n, const struct reduced *r)
 		(long long)reduce_split_of(r).part);
 
 	e->need |= NEED_REDUCE;
-	out_line(e->out, "ckr_reduce_%s(%s, %s, %s, %s%lld, %lld, %s%s%lld.0f, "
-	         "env%s);", name, reduce_kernel(n->op), p_out(e, n, 0),
-	         p_in(e, n, 0), lead, (long long)r->outer, (long long)r->n,
-	         inner, part,
+	out_line(e->out,
+	         "ckr_reduce_%s(%s, %s, %s, %s%lld, %lld, %s%s%lld.0f, "
+	         "env%s);",
+	         name, reduce_kernel(n->op), p_out(e, n, 0), p_in(e, n, 0),
+	         lead, (long long)r->outer, (long long)r->n, inner, part,
 	         (long long)(n->op == OP_REDUCE_MEAN ? r->lead * r->n : 1),
-	         emit_scratch_arg(e, n));
+	         emit_workspace_arg(e, n));
 }
 
 bool

@@ -23,7 +23,7 @@ emit_gradient_norm(struct emit *e, const Node *n, int sums, bool root)
 	}
 	out_line(e->out, "};");
 	out_line(e->out, "ckr_grad_norm(%s, list, %d, %d, %s, env);",
-	         p_out(e, n, 0), count, root, p_scratch(e, n));
+	         p_out(e, n, 0), count, root, p_workspace(e, n));
 	return true;
 }
 

@@ -98,7 +98,7 @@ norm_grad(struct emit *e, const Node *n, int64_t rows)
 
 /* ---- kernels ---- */
 
-/* Rules that are a machine's own. */
+/* Rules of the target's own. */
 static EmitRule *const own[OP_COUNT] = {
 	[OP_MATMUL] = cuda_matmul,
 	[OP_MATMUL_END] = cuda_matmul_end,
@@ -173,7 +173,7 @@ enum {
 };
 
 /* Each relies on those before it. */
-static const struct machine_text texts[] = {
+static const struct target_text texts[] = {
 	{ ~0u, "ckr_abi.h" },
 	{ ~0u, "device.cuh" },
 	{ ~0u, "arith.h" },
@@ -209,7 +209,7 @@ static const struct machine_text texts[] = {
 	{ 0 },
 };
 
-const struct machine machine_cuda = {
+const struct target_emitter emitter_cuda = {
 	.target = &target_cuda, .kernels = "model.cu", .jobs = "convolved",
 	.emit = emit,
 	.function = function, .texts = texts, .command = cuda_command,

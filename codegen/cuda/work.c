@@ -1,6 +1,5 @@
-/* Scratch sizes of GPU kernels: one rule per name in the work column of ops.h.
- * Sizes depend only on shapes.
- */
+/* Workspace sizes of GPU kernels: one rule per name in the work column of
+ * ops.h.  Sizes depend only on shapes.  / */
 #include "codegen/cuda/cuda.h"
 
 /* ORDER WORK: kernels/lines.cuh, kernels/cuda_squares.cuh */

@@ -1,5 +1,5 @@
 /* Calls of the attention kernels: shapes and strides as a constant struct. */
-#include "codegen/rules/machine.h"
+#include "codegen/rules/target_emitter.h"
 #include "ir/split.h"
 
 static void
@@ -70,7 +70,7 @@ emit_struct(struct emit *e, const Node *n, const struct attrs *at,
 		emit_piece(e, o, at->dealt);
 	}
 	out_line(e->out, ".type = %s,", tables_dtype(q->dt));
-	e->machine->attention(e, n, q, k);
+	e->emitter->attention(e, n, q, k);
 }
 
 /* like: so many operands are of one type. */
@@ -117,11 +117,11 @@ emit_attention(struct emit *e, const Node *n)
 		emit_strides(e, "o", o->stride);
 	out_line(e->out, "};");
 	out_line(e->out, "ckr_attention%s(&a, %s, %s,",
-	         e->machine->attention_kernel(e, q, v), p_out(e, n, 0),
+	         e->emitter->attention_kernel(e, q, v), p_out(e, n, 0),
 	         p_out(e, n, 1));
 	out_line(e->out, "              %s, %s, %s, %s, %s, env);",
 	         p_in(e, n, 0), p_in(e, n, 1), p_in(e, n, 2),
-	         mask ? "p[3]" : "NULL", p_scratch(e, n));
+	         mask ? "p[3]" : "NULL", p_workspace(e, n));
 	return true;
 }
 
@@ -187,6 +187,6 @@ emit_attention_grad(struct emit *e, const Node *n)
 	         (long long)starts[2]);
 	out_line(e->out, "};");
 	out_line(e->out, "ckr_attention_grad%s(&a, &t, %s, env);",
-	         e->machine->attention_kernel(e, q, v), p_scratch(e, n));
+	         e->emitter->attention_kernel(e, q, v), p_workspace(e, n));
 	return true;
 }

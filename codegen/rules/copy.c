@@ -1,5 +1,5 @@
 /* Data movement: materialised views, concat, pad, trilu, fill. */
-#include "codegen/rules/machine.h"
+#include "codegen/rules/target_emitter.h"
 
 #include <string.h>
 
@@ -78,7 +78,7 @@ count_alike_inputs(const struct emit *e, const Node *n, int i)
 	const Val *x = emit_in(e, n, i);
 	int k = i + 1;
 
-	if (!e->machine->loops_operands)
+	if (!e->emitter->loops_operands)
 		return 1;
 	for (; k < n->nin; k++) {
 		const Val *v = emit_in(e, n, k);

@@ -1,5 +1,5 @@
 /* Functions that all emit rules share. */
-#include "codegen/rules/machine.h"
+#include "codegen/rules/target_emitter.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -25,7 +25,7 @@ p_in(const struct emit *e, const Node *n, int i)
 {
 	const Val *v = emit_in(e, n, i);
 
-	return v ? e->machine->operand(e, v, i, true) : "NULL";
+	return v ? e->emitter->operand(e, v, i, true) : "NULL";
 }
 
 const char *
@@ -33,7 +33,7 @@ p_out(const struct emit *e, const Node *n, int i)
 {
 	const Val *v = emit_out(e, n, i);
 
-	return v ? e->machine->operand(e, v, n->nin + i, false) : "NULL";
+	return v ? e->emitter->operand(e, v, n->nin + i, false) : "NULL";
 }
 
 const char *
@@ -64,24 +64,26 @@ emit_pointer(struct emit *e, const char *name, const Val *v, int i,
 }
 
 const char *
-p_scratch(const struct emit *e, const Node *n)
+p_workspace(const struct emit *e, const Node *n)
 {
-	return e->machine->target->workspace(e->g, n, e->threads) == 0 ? "NULL"
-		: arena_printf(e->arena, "p[%d]", emit_scratch(n));
+	return e->emitter->target->workspace(e->g, n, e->threads) == 0
+		? "NULL"
+		: arena_printf(e->arena, "p[%d]", emit_workspace(n));
 }
 
 const char *
-emit_scratch_arg(const struct emit *e, const Node *n)
+emit_workspace_arg(const struct emit *e, const Node *n)
 {
-	return e->machine->target->workspace(e->g, n, e->threads) == 0 ? ""
-		: arena_printf(e->arena, ", p[%d]", emit_scratch(n));
+	return e->emitter->target->workspace(e->g, n, e->threads) == 0
+		? ""
+		: arena_printf(e->arena, ", p[%d]", emit_workspace(n));
 }
 
 void
 emit_work_items(struct emit *e, int64_t count, bool shared)
 {
 	e->items = count > e->items ? count : e->items;
-	e->machine->work_items(e, count, shared);
+	e->emitter->work_items(e, count, shared);
 }
 
 int
@@ -107,7 +109,7 @@ emit_job(struct emit *e, const char *row)
 bool
 emit_nest(struct emit *e, const struct loop_nest *nest)
 {
-	return e->machine->nest(e, nest);
+	return e->emitter->nest(e, nest);
 }
 
 const char *

@@ -1,4 +1,10 @@
-/* The kernel being emitted, and the functions that rules emit it with. */
+/* Room rules: the kernel being emitted, and the functions that rules print it
+ * with.
+ *
+ * in      a node of a planned graph, a target (target_emitter.h)
+ * out     the body of the node's kernel, and its constants
+ * unaware of schedules and files
+ */
 #ifndef CODEGEN_RULES_EMIT_H
 #define CODEGEN_RULES_EMIT_H
 
@@ -8,7 +14,7 @@
 
 /* ---- kernels ---- */
 
-/* Texts of a machine that its kernels include. */
+/* Features of kernels, for which a target has headers. */
 enum {
 	NEED_RANDOM = 1, NEED_ROWS = 2, NEED_INDEX = 4, NEED_REDUCE = 8,
 	NEED_GEMM = 16, NEED_ATTENTION = 32, NEED_CLASSIFIER = 64,
@@ -21,23 +27,24 @@ enum {
 
 enum { EMIT_CONSTS = 32 };
 
-struct machine;
+struct target_emitter;
 
 struct emit {
-	const struct machine *machine;
+	const struct target_emitter *emitter;
 	const Graph *g;
-	NodeId gnode;                   /* whose kernel this is */
+	NodeId gnode;                   /* the kernel's node */
 	Diag *diag;
 	Arena *arena;
-	int threads;
+	int threads;                    /* threads that workspace is for */
 	struct out *out;                /* the body of this kernel */
-	int64_t items;                  /* of this kernel's loops over work
-	                                 * items, the most; 0: no such loop */
-	unsigned need;                  /* NEED_*, of all kernels so far */
-	int nconst;                   /* numbers that differ between calls of */
-	int64_t constant[EMIT_CONSTS];  /* the same kernel */
-	const char **job;               /* convolutions for the run time's
-	                                 * library: rows of its table */
+	int64_t items;                  /* work items of this kernel's largest
+	                                 * loop over them; 0: no such loop */
+	unsigned need;                  /* NEED_* of all kernels so far */
+	int nconst;
+	int64_t constant[EMIT_CONSTS];  /* numbers that differ between calls of
+	                                 * the same kernel */
+	const char **job;               /* rows of the table of convolutions
+	                                 * that the run time prepares */
 	int njob;
 };
 
@@ -48,20 +55,20 @@ typedef bool EmitRule(struct emit *, const Node *);
 #define OP(id, text, sig, attr, rules, emit) emit
 #include "ir/ops.h"
 
-/* Operands: in 0..nin-1, then outputs, then scratch. */
+/* Operands are numbered: inputs 0..nin-1, then outputs, then workspace. */
 const Val *emit_in(const struct emit *, const Node *, int i);   /* NULL: none */
 const Val *emit_out(const struct emit *, const Node *, int i);  /* NULL: none */
 /* Operands as arguments of a kernel: "p[3]", or "NULL" if absent. */
 const char *p_in(const struct emit *, const Node *, int i);
 const char *p_out(const struct emit *, const Node *, int i);
-/* Workspace: "p[5]", or "NULL" where the machine wants none for the node. */
-const char *p_scratch(const struct emit *, const Node *);
+/* Workspace: "p[5]", or "NULL" if the target needs none for the node. */
+const char *p_workspace(const struct emit *, const Node *);
 /* The same as one more argument, ", p[5]", or "" where there is none. */
-const char *emit_scratch_arg(const struct emit *, const Node *);
+const char *emit_workspace_arg(const struct emit *, const Node *);
 /* A list of int64_t as an argument, or NULL if empty. */
 const char *emit_list(const struct emit *, const int64_t *, int n);
 static inline int
-emit_scratch(const Node *n)
+emit_workspace(const Node *n)
 {
 	return n->nin + n->nout;
 }
@@ -69,76 +76,79 @@ emit_scratch(const Node *n)
 void emit_pointer(struct emit *, const char *name, const Val *, int i,
                   bool constant);
 const char *emit_ctype(DType);
-/* A number of this call; the text that reads it, in the arena. */
+/* Add a constant to this call; returns the expression that reads it. */
 const char *emit_const(struct emit *, int64_t value);
 /* A float literal that reads back as exactly (float)x. */
 const char *emit_float(Arena *, double x);
 const char *emit_double(Arena *, double x);
 /* "f32[2,3], i64[4] -> f32[2,4]" as a comment line. */
 void emit_shapes(struct emit *, const Node *);
-/* "op of TYPE is not supported", about the ONNX node behind it. */
+/* Report "op of TYPE is not supported" for the ONNX node; false. */
 bool emit_unsupported(struct emit *, const Node *, DType);
-/* The same for an op within a loop. */
+/* The same for an op in a loop's body. */
 bool emit_unsupported_op(struct emit *, const Node *, Op, DType);
-/* Elements of dims from..to-1. */
+/* Number of elements in dims from..to-1. */
 int64_t emit_extent(const Shape *, int from, int to);
 /* [N, C, d...] as "N, C, n": n is the product of all d. */
 const char *emit_planes(struct emit *, const Shape *);
 int emit_axis(int64_t axis, int rank);
 
-/* Open a loop over work items t = 0 .. count - 1, in any order, which threads
- * share if it is worth it; the body says what to do for t.  Closed by "}". */
+/* Open a loop over work items t = 0 .. count - 1, which may run in any order.
+ * shared: threads share the items if there are enough.  The caller prints the
+ * body for t, and "}". */
 void emit_work_items(struct emit *, int64_t count, bool shared);
-/* The number of a row of the table of convolutions, an old one or new. */
+/* The index of a row in the table of convolutions; adds the row if it is new.
+ */
 int emit_job(struct emit *, const char *row);
 
 /* ---- element-wise loop nests ---- */
 
 struct nest_operand {
 	DType dt;
-	int arg;                        /* index in p */
-	int64_t start;                  /* elements to skip */
-	int64_t base;                   /* elements before p[arg] in its owner,
-	                                 * which is aligned */
-	bool many;                      /* in a loop over r: p[arg + r], or */
-	int64_t step;                   /* ... elements further for each r */
-	int64_t stride[MAX_RANK];       /* over the nest's dims */
-	bool scalar;                    /* known value: a literal instead */
-	double value;
+	int arg;                        /* operand number: index in p */
+	int64_t start;                  /* first element, from p[arg] on */
+	int64_t base;                   /* elements between the aligned start of
+	                                 * its buffer and p[arg] */
+	bool many;                      /* in a loop over r, the operand is
+	                                 * p[arg + r]; otherwise it starts */
+	int64_t step;                   /* r * step elements further on */
+	int64_t stride[MAX_RANK];       /* for the nest's dims, in elements */
+	bool scalar;                    /* a constant: printed as a literal */
+	double value;                   /* of a scalar */
 };
 
-/* for all points of shape: outputs = body(inputs).  A body without micros
- * copies input 0 to output 0. */
+/* For all points of shape: outputs = body(inputs).  An empty body copies input
+ * 0 to output 0. */
 struct loop_nest {
 	Shape shape;
 	int nin, nout;
 	struct nest_operand *in, *out;
 	const struct body *body;
-	const Split *split;             /* NULL: shape is the whole one */
+	const Split *split;             /* NULL: shape is not sharded */
 };
 
 bool emit_nest(struct emit *, const struct loop_nest *);
-/* An operand whose value is known, as an expression. */
+/* A scalar operand as an expression. */
 const char *nest_literal(struct emit *, const struct nest_operand *);
 /* Strides of v over `shape`, 0 where v is broadcast. */
 void nest_strides(const Val *v, const Shape *shape, int64_t *stride);
 
 /* ---- random words of a loop nest (random.c) ---- */
 
-/* Whether the body draws any. */
+/* Whether the body draws random words. */
 bool random_drawn(const struct loop_nest *);
-/* False after a diagnostic: words of the nest's elements have no order. */
+/* Whether the nest's elements can number their words; else a diagnostic. */
 bool random_check(const struct emit *, const struct loop_nest *);
-/* How far apart words of neighbours in each dim are. */
+/* The distance, in words, between neighbours in each dim. */
 void random_strides(const struct loop_nest *, int64_t *stride);
-/* Declare what draws of dropout compare and multiply with. */
+/* Declare the threshold and the scale of dropout. */
 void random_numbers(struct emit *, const struct loop_nest *);
-/* How many words of a dim of that extent are drawn at once, `most` at best:
- * indices have no gap between them. */
+/* How many consecutive words of a dim of that extent are drawn at once, at most
+ * `most`. */
 int64_t random_run(const struct loop_nest *, int64_t extent, int64_t most);
-/* Draw the words of `count` elements, from the element with offset `at`.
- * buffered: into a buffer that ckr_words() fills from where it likes, else
- * into an array of just so many. */
+/* Draw the words of `count` elements, from the element at offset `at` on.
+ * buffered: into a buffer that ckr_words() fills, which may begin earlier; else
+ * into an array of that length. */
 void random_words(struct emit *, const struct loop_nest *, const char *at,
                   const char *count, bool buffered);
 /* The result of micro i, which draws from its words. */
@@ -161,29 +171,29 @@ const char *ew_store(struct emit *, DType, const char *expr);
 
 /* ---- rows.c ---- */
 
-/* "labels", operand i of a loss over so many classes, with the operand of
- * weights if there is one. */
+/* Declare "labels": operand number `labels` of a loss over so many classes,
+ * with class weights from operand `weights` if there is one. */
 bool emit_labels(struct emit *, const Node *, int labels, int weights,
                  int64_t ignore, int64_t classes);
 
-/* ---- image.c ---- */
+/* ---- image_ops.c ---- */
 
 struct window;
 
-/* A member of three, and the members in, out, ... begin of a kernel's
- * struct. */
+/* Print a member with three numbers; the members in, out, kernel, stride,
+ * dilation and begin of a kernel's struct. */
 void emit_triple(struct emit *, const char *name, const int64_t *);
 void emit_window(struct emit *, const struct window *);
 
 /* ---- resize.c ---- */
 
-/* Tables "first", "at", "weight": false after a diagnostic. */
+/* Declare the tables "first", "at", "weight"; false after a diagnostic. */
 bool resize_tables(struct emit *, const Node *);
 
-/* ---- shard.c: rows of ops.h whose operands are pieces ---- */
+/* ---- shard.c: ops whose operands are shards ---- */
 
-/* "part", what a rank has of the `whole` positions that v is a piece of along
- * dim axis. */
+/* Declare "part": the range that this rank has of the `whole` positions along
+ * dim axis, of which v is a shard. */
 void emit_part(struct emit *, const Val *, int axis, int64_t whole);
 bool emit_sce_part(struct emit *, const Node *);
 bool emit_sce_grad_part(struct emit *, const Node *);

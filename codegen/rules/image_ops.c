@@ -1,8 +1,8 @@
 /* Calls of the kernels of images: batch normalisation, pools. */
-#include "codegen/rules/machine.h"
+#include "codegen/rules/target_emitter.h"
 #include "ir/window.h"
 
-/* The machine's kernels take all floats among the operands. */
+/* Whether the target's kernels take all floating-point operands. */
 static bool
 takes_all(struct emit *e, const Node *n, unsigned need)
 {
@@ -13,7 +13,7 @@ takes_all(struct emit *e, const Node *n, unsigned need)
 		                          : emit_out(e, n, i - n->nin);
 
 		if (v && dtype_info[v->dt].cls == 'f'
-		    && !e->machine->takes(v->dt))
+		    && !e->emitter->takes(v->dt))
 			return emit_unsupported(e, n, v->dt);
 	}
 	return true;
@@ -57,7 +57,7 @@ emit_batch(struct emit *e, const Node *n, const Val *x, double eps)
 	out_line(e->out, "const struct ckr_batchnorm batch = { %s, %s, %s",
 	         emit_planes(e, &x->shape), emit_double(e->arena, eps),
 	         tables_dtype(x->dt));
-	out_line(e->out, "%s };", emit_scratch_arg(e, n));
+	out_line(e->out, "%s };", emit_workspace_arg(e, n));
 	return true;
 }
 
@@ -137,12 +137,14 @@ emit_maxpool_grad(struct emit *e, const Node *n)
 	if (emit_in(e, n, 1)->dt != DT_I32)
 		return diag_error(e->diag, "maxpool_grad: expected positions "
 		                  "in i32");
-	out_line(e->out, "ckr_maxpool_grad(%s, %s, p[1], %lld, %lld, %lld, "
-	         "env%s);", p_out(e, n, 0), p_in(e, n, 0),
+	out_line(e->out,
+	         "ckr_maxpool_grad(%s, %s, p[1], %lld, %lld, %lld, "
+	         "env%s);",
+	         p_out(e, n, 0), p_in(e, n, 0),
 	         (long long)emit_extent(dx, 0, 2),
 	         (long long)emit_extent(dx, 2, dx->rank),
 	         (long long)emit_extent(dy, 2, dy->rank),
-	         emit_scratch_arg(e, n));
+	         emit_workspace_arg(e, n));
 	return true;
 }
 

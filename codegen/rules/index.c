@@ -1,5 +1,5 @@
 /* Calls of the indexing kernels. */
-#include "codegen/rules/machine.h"
+#include "codegen/rules/target_emitter.h"
 
 /* Bytes of an index, or 0 after a diagnostic. */
 static int
@@ -104,7 +104,7 @@ emit_scatter_add(struct emit *e, const Node *n)
 	emit_shapes(e, n);
 	if (!nbytes)
 		return false;
-	if (!e->machine->takes(upd->dt))
+	if (!e->emitter->takes(upd->dt))
 		return emit_unsupported(e, n, upd->dt);
 	if (part)
 		emit_part(e, y, axis, part);

@@ -1,4 +1,4 @@
-/* Parts of a loop nest that all machines share: merged dims, declarations of
+/* Parts of a loop nest that all targets share: merged dims, declarations of
  * operands, the loop body.
  */
 #ifndef CODEGEN_RULES_LOOP_NEST_H
@@ -12,18 +12,18 @@ struct nest_dims {
 	int64_t linear[MAX_RANK];       /* strides of random words */
 };
 
-/* Texts of a nest's values. */
+/* Expressions for a nest's values. */
 struct nest_names {
 	const char **in;                /* input k, in the computed type */
-	const char **micro;             /* result of micro i, as computed */
+	const char **micro;             /* result of scalar op i */
 	DType *in_dt;
 	const char **from;              /* lvalue of input k at a point; NULL:
-	                                 * it was read before */
+	                                 * read before the loops */
 	const char **to;                /* lvalue of output k */
 };
 
-/* Dims that all operands walk as one are merged, those of extent 1 dropped;
- * rewrites the operands' strides.  Words of neighbours in the last dim are
+/* Merge dims that all operands walk as one and drop dims of extent 1; changes
+ * the operands' strides.  Random words of neighbours in the last dim stay
  * neighbours. */
 struct nest_dims nest_merge(const struct loop_nest *);
 /* Whether the operand is one element for all points. */
@@ -32,14 +32,15 @@ bool nest_is_one(const struct nest_operand *, const struct nest_dims *);
  * element. */
 struct nest_names nest_open(struct emit *, const struct loop_nest *,
                             const struct nest_dims *);
-/* Input k, read from an lvalue, as xK. */
+/* Declare xK: input k, read from an lvalue. */
 void nest_read(struct emit *, int k, const struct nest_operand *,
                const char *from);
-/* " + i0 * 768 + j0 * 2": where loops over the first dims are, and if
- * `blocked` the one at j0 over the last. */
+/* " + i0 * 768 + j0 * 2": the offset in loops over the first dims; blocked: and
+ * of the block at j0 of the last dim. */
 const char *nest_offset(struct emit *, const int64_t *stride,
                         const struct nest_dims *, bool blocked);
-/* "a3[j * 2]": element j of operand k, named so, in the last dim. */
+/* "a3[j * 2]": element j of the last dim of operand k, whose pointer is name K.
+ */
 const char *nest_element(struct emit *, const char *name, int k,
                          int64_t stride);
 /* A point: read, compute, write. */

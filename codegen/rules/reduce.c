@@ -357,7 +357,7 @@ emit_topk(struct emit *e, const Node *n)
 	if (idx)
 		emit_pointer(e, "idx", idx, n->nin + 1, false);
 	out_line(e->out, "int64_t *places = (int64_t *)p[%d];",
-	         emit_scratch(n));
+	         emit_workspace(n));
 	inner = open_lines(e, &x->shape, axis);
 	out_line(e->out, "int64_t *best = places + CKR_TASK_OWNER(t) * %lld, "
 	         "have = 0;", k);

@@ -4,17 +4,18 @@
 
 #include "codegen/rules/emit.h"
 
-/* Floats [lead, outer, n, inner], over lead and n; fits: they are these, else
- * nothing below is set.  Of lead and inner one is 1. */
+/* A reduction of floats [lead, outer, n, inner] over lead and n, where lead or
+ * inner is 1.  fits: the node has this form; otherwise the extents are not
+ * set. */
 struct reduced {
 	bool fits;
 	int64_t lead, outer, n, inner;
 };
 
 struct reduced reduce_extents(const Graph *, const Node *);
-/* What kernels call the op. */
+/* The op in names of kernels. */
 const char *reduce_kernel(Op);
-/* Any shape and type: a work item per result. */
+/* A reduction of any shape and type: a work item per result. */
 void reduce_slow(struct emit *, const Node *);
 
 #endif

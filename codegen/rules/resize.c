@@ -7,7 +7,7 @@
  * or the nearest one.  With antialias the kernel is stretched when shrinking.
  * Positions outside count as the element at the edge.
  */
-#include "codegen/rules/machine.h"
+#include "codegen/rules/target_emitter.h"
 
 #include <math.h>
 
@@ -247,7 +247,7 @@ resize_tables(struct emit *e, const Node *n)
 	const Attr *a = &n->attr;
 	struct resize_table t = { .arena = e->arena };
 
-	if (!e->machine->takes(x->dt))
+	if (!e->emitter->takes(x->dt))
 		return emit_unsupported(e, n, x->dt);
 	if (!build_table(&t, a))
 		return diag_error(e->diag, "resize of '%s' needs too many "

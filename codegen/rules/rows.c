@@ -1,13 +1,13 @@
 /* Calls of the row kernels: softmax, normalisation, cross entropy; and of
  * determinants. */
-#include "codegen/rules/machine.h"
+#include "codegen/rules/target_emitter.h"
 
 static bool
 check_row_type(struct emit *e, const Node *n, unsigned text, const Val *v)
 {
 	e->need |= text;
 	emit_shapes(e, n);
-	return e->machine->takes(v->dt) || emit_unsupported(e, n, v->dt);
+	return e->emitter->takes(v->dt) || emit_unsupported(e, n, v->dt);
 }
 
 /* ---- softmax ---- */
@@ -76,7 +76,7 @@ emit_norm_struct(struct emit *e, const Node *n, const Val *x, const Val *scale,
 	         emit_double(e->arena, eps));
 	out_line(e->out, "\t%s, %s,", tables_dtype(x->dt),
 	         tables_dtype(scale->dt));
-	e->machine->norm(e, n, grad);
+	e->emitter->norm(e, n, grad);
 	out_line(e->out, "};");
 	return true;
 }
@@ -123,8 +123,8 @@ emit_norm_grad(struct emit *e, const Node *n, int64_t axis,
 	         p_in(e, n, 0), p_in(e, n, 1), p_in(e, n, 2), mean, rstd,
 	         p_in(e, n, op_accumulator(n->op)));
 	out_line(e->out, "              &norm,");
-	e->machine->norm_grad(e, n, rows);
-	out_line(e->out, "              %s, env);", p_scratch(e, n));
+	e->emitter->norm_grad(e, n, rows);
+	out_line(e->out, "              %s, env);", p_workspace(e, n));
 	return true;
 }
 
@@ -180,7 +180,7 @@ emit_sce(struct emit *e, const Node *n)
 	         p_out(e, n, 1), p_out(e, n, 2), p_in(e, n, 0));
 	out_line(e->out, "        %s, %lld, 0%s, env);",
 	         emit_planes(e, &x->shape), (long long)n->attr.SCE.reduction,
-	         emit_scratch_arg(e, n));
+	         emit_workspace_arg(e, n));
 	return true;
 }
 
@@ -214,7 +214,7 @@ emit_nll(struct emit *e, const Node *n)
 	         p_out(e, n, 1), p_in(e, n, 0));
 	out_line(e->out, "        %s, %lld, 1%s, env);",
 	         emit_planes(e, &x->shape), (long long)n->attr.NLL.reduction,
-	         emit_scratch_arg(e, n));
+	         emit_workspace_arg(e, n));
 	return true;
 }
 
@@ -244,7 +244,7 @@ det_call(struct emit *e, const Node *n, const char *call)
 
 	if (!check_row_type(e, n, NEED_DET, x))
 		return false;
-	out_line(e->out, "%s, %s, %lld, %lld, env);", call, p_scratch(e, n),
+	out_line(e->out, "%s, %s, %lld, %lld, env);", call, p_workspace(e, n),
 	         (long long)emit_extent(&x->shape, 0, rank - 2),
 	         (long long)x->shape.dim[rank - 1]);
 	return true;

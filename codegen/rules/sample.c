@@ -1,5 +1,5 @@
 /* Calls of the kernels that sample at the positions of a grid. */
-#include "codegen/rules/machine.h"
+#include "codegen/rules/target_emitter.h"
 
 /* What the kernel must know; x: the data's extents, y: the samples'. */
 static void
@@ -32,7 +32,7 @@ floats_only(struct emit *e, const Node *n)
 		const Val *v = i < n->nin ? emit_in(e, n, i)
 		                          : emit_out(e, n, i - n->nin);
 
-		if (v && !e->machine->takes(v->dt))
+		if (v && !e->emitter->takes(v->dt))
 			return emit_unsupported(e, n, v->dt);
 	}
 	return true;
@@ -70,9 +70,11 @@ emit_grid_sample_grad(struct emit *e, const Node *n)
 	                   n->attr.GRID_SAMPLE_GRAD.padding,
 	                   n->attr.GRID_SAMPLE_GRAD.align);
 	if (emit_out(e, n, 0))
-		out_line(e->out, "ckr_grid_sample_dx(&s, %s, %s, %s, "
-		         "env%s);", p_out(e, n, 0), p_in(e, n, 0),
-		         p_in(e, n, 1), emit_scratch_arg(e, n));
+		out_line(e->out,
+		         "ckr_grid_sample_dx(&s, %s, %s, %s, "
+		         "env%s);",
+		         p_out(e, n, 0), p_in(e, n, 0), p_in(e, n, 1),
+		         emit_workspace_arg(e, n));
 	if (emit_out(e, n, 1))
 		out_line(e->out, "ckr_grid_sample_dgrid(&s, %s, %s, %s, %s, "
 		         "env);", p_out(e, n, 1), p_in(e, n, 0),

@@ -1,7 +1,7 @@
 /* Steps of sharded graphs: ops without a kernel, and calls of the kernels that
  * work on a rank's shard.
  */
-#include "codegen/rules/machine.h"
+#include "codegen/rules/target_emitter.h"
 
 /* No kernel: the run time moves it.  What is added must have a type that it
  * adds. */
@@ -38,7 +38,7 @@ part_of_classes(struct emit *e, const Node *n, const Val *x, int labels,
                 int64_t ignore, int64_t classes)
 {
 	emit_shapes(e, n);
-	if (!e->machine->takes(x->dt))
+	if (!e->emitter->takes(x->dt))
 		return emit_unsupported(e, n, x->dt);
 	emit_part(e, x, 1, classes);
 	return emit_labels(e, n, labels, n->nin, ignore, classes);
@@ -68,10 +68,12 @@ emit_sce_part(struct emit *e, const Node *n)
 	if (!emit_labels(e, n, 1, n->nin, n->attr.SCE.ignore,
 	                 n->attr.SCE.part))
 		return false;
-	out_line(e->out, "ckr_sce_part(%s, %s, %s, p[3], &labels, %lld, %lld, "
-	         "%lld%s, env);", p_out(e, n, 0), p_out(e, n, 1),
-	         p_out(e, n, 2), (long long)x->shape.dim[0], ranks_per_piece(x),
-	         (long long)n->attr.SCE.reduction, emit_scratch_arg(e, n));
+	out_line(e->out,
+	         "ckr_sce_part(%s, %s, %s, p[3], &labels, %lld, %lld, "
+	         "%lld%s, env);",
+	         p_out(e, n, 0), p_out(e, n, 1), p_out(e, n, 2),
+	         (long long)x->shape.dim[0], ranks_per_piece(x),
+	         (long long)n->attr.SCE.reduction, emit_workspace_arg(e, n));
 	return true;
 }
 

@@ -1,5 +1,5 @@
 /* Calls of the optimizers' kernels. */
-#include "codegen/rules/machine.h"
+#include "codegen/rules/target_emitter.h"
 #include "ir/split.h"
 
 /* Streams of random words, one per parameter, that dropout does not use.
@@ -280,7 +280,7 @@ emit_factored(struct emit *e, const Node *n, int64_t decay)
 	emit_factors(e, emit_in(e, n, 0), decay);
 	out_line(e->out, "ckr_%s(&a, %s,", op_info[n->op].text,
 	         update_operands(e, n, op_info[n->op].nout));
-	out_line(e->out, "              %s, env);", p_scratch(e, n));
+	out_line(e->out, "              %s, env);", p_workspace(e, n));
 	return true;
 }
 

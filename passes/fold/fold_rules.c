@@ -26,7 +26,7 @@ simplify_interpolate(struct fold *f, NodeId id)
 	Attr from = f->g->node[id].attr, a = attr_default(OP_RESIZE);
 	ValId x = f->g->node[id].in[0];
 	Shape s = f->g->val[x].shape;
-	struct resized r[MAX_RANK];
+	struct interpolated_axis r[MAX_RANK];
 
 	if (!are_const(f, &f->g->node[id], 1)
 	    || interpolate_axes(f->g, &f->g->node[id], r))

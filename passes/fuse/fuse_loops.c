@@ -496,5 +496,5 @@ pass_fuse(Pass *p, Graph *g)
 		return false;
 	graph_dce(g);
 	return fuse_loops(p, g) && fuse_transposed_stores(p, g)
-		&& (!(has & FUSE_UPRIGHT) || fuse_pretransposed(p, g));
+		&& (!(has & FUSE_PRETRANSPOSED) || fuse_pretransposed(p, g));
 }

@@ -27,27 +27,29 @@ enum sum_kind {
 	SHARE                           /* 1 / replicas */
 };
 
-struct loss_formula {
+struct formula_walk {
 	Pass *p;
 	Graph *g;                       /* of the whole loss */
 	const Graph *replica;
 	enum sum_kind *kind;            /* by value of `replica` */
-	ValId at[TOTAL_TERMS];          /* by term: its value */
-	struct total t;
+	ValId at[FORMULA_TERMS];          /* by term: its value */
+	struct loss_formula t;
 };
 
 static const struct {
 	Op op;
-	enum total_op as;
+	enum formula_op as;
 } scalar_ops[] = {
-	{ OP_ADD, TOTAL_ADD }, { OP_SUB, TOTAL_SUB }, { OP_MUL, TOTAL_MUL },
-	{ OP_DIV, TOTAL_DIV }, { OP_MIN, TOTAL_MIN }, { OP_MAX, TOTAL_MAX },
-	{ OP_POW, TOTAL_POW }, { OP_NEG, TOTAL_NEG }, { OP_ABS, TOTAL_ABS },
-	{ OP_RECIP, TOTAL_RECIP }, { OP_SQRT, TOTAL_SQRT },
-	{ OP_EXP, TOTAL_EXP }, { OP_LOG, TOTAL_LOG },
+	{ OP_ADD, FORMULA_ADD }, { OP_SUB, FORMULA_SUB },
+	{ OP_MUL, FORMULA_MUL }, { OP_DIV, FORMULA_DIV },
+	{ OP_MIN, FORMULA_MIN }, { OP_MAX, FORMULA_MAX },
+	{ OP_POW, FORMULA_POW }, { OP_NEG, FORMULA_NEG },
+	{ OP_ABS, FORMULA_ABS },
+	{ OP_RECIP, FORMULA_RECIP }, { OP_SQRT, FORMULA_SQRT },
+	{ OP_EXP, FORMULA_EXP }, { OP_LOG, FORMULA_LOG },
 	/* of a scalar the scalar itself */
-	{ OP_CAST, TOTAL_OPS }, { OP_RESHAPE, TOTAL_OPS },
-	{ OP_ALL_REDUCE, TOTAL_OPS },
+	{ OP_CAST, FORMULA_OPS }, { OP_RESHAPE, FORMULA_OPS },
+	{ OP_ALL_REDUCE, FORMULA_OPS },
 };
 enum { SCALAR_OPS = sizeof scalar_ops / sizeof *scalar_ops };
 
@@ -55,14 +57,14 @@ enum { SCALAR_OPS = sizeof scalar_ops / sizeof *scalar_ops };
 
 /* Whether it is a replica's mean of samples, before it is scaled. */
 static bool
-is_sample_mean(const struct loss_formula *w, const Node *n)
+is_sample_mean(const struct formula_walk *w, const Node *n)
 {
 	return n->op == OP_REDUCE_MEAN && w->kind[n->in[0]] == PER_SAMPLE;
 }
 
 /* Of an operand of a sum over replicas. */
 static enum sum_kind
-kind_of_summand(const struct loss_formula *w, ValId v)
+kind_of_summand(const struct formula_walk *w, ValId v)
 {
 	const Val *x = &w->replica->val[v];
 	enum sum_kind is = v ? w->kind[v] : INVARIANT;
@@ -75,7 +77,7 @@ kind_of_summand(const struct loss_formula *w, ValId v)
 
 /* Of a sum over replicas, linear in its operands that are sums. */
 static enum sum_kind
-kind_of_sum(const struct loss_formula *w, const Node *n)
+kind_of_sum(const struct formula_walk *w, const Node *n)
 {
 	enum sum_kind found = INVARIANT;
 
@@ -94,7 +96,7 @@ kind_of_sum(const struct loss_formula *w, const Node *n)
 /* Of what has samples among its operands: it has them itself, or is their
  * sum. */
 static enum sum_kind
-kind_of_rows(const struct loss_formula *w, const Node *n, SplitKind placement)
+kind_of_rows(const struct formula_walk *w, const Node *n, SplitKind placement)
 {
 	for (int k = 0; k < n->nin; k++)
 		if (n->in[k] && w->kind[n->in[k]] > PER_SAMPLE)
@@ -106,7 +108,7 @@ kind_of_rows(const struct loss_formula *w, const Node *n, SplitKind placement)
 }
 
 static enum sum_kind
-kind_of_value(const struct loss_formula *w, const Node *n, ValId y)
+kind_of_value(const struct formula_walk *w, const Node *n, ValId y)
 {
 	SplitKind placement = w->replica->val[y].split.kind;
 	bool rows = false, same = true;
@@ -132,7 +134,7 @@ kind_of_value(const struct loss_formula *w, const Node *n, ValId y)
 }
 
 static void
-find_kinds(struct loss_formula *w)
+find_kinds(struct formula_walk *w)
 {
 	const Graph *g = w->replica;
 
@@ -150,7 +152,7 @@ find_kinds(struct loss_formula *w)
 /* ---- the formula ---- */
 
 static bool
-set_batch_dependence(struct loss_formula *w, const char *why)
+set_batch_dependence(struct formula_walk *w, const char *why)
 {
 	w->t.n = 0;
 	w->t.by_batch = arena_printf(w->p->keep, "%s", why);
@@ -158,20 +160,20 @@ set_batch_dependence(struct loss_formula *w, const char *why)
 }
 
 static bool
-append_term(struct loss_formula *w, enum total_op op, ValId v, double number)
+append_term(struct formula_walk *w, enum formula_op op, ValId v, double number)
 {
-	if (w->t.n == TOTAL_TERMS)
+	if (w->t.n == FORMULA_TERMS)
 		return set_batch_dependence(w, "the loss is a formula of too "
 		                            "many sums");
 	w->at[w->t.n] = v;
-	w->t.term[w->t.n++] = (struct total_term){ .op = op,
+	w->t.term[w->t.n++] = (struct formula_term){ .op = op,
 	                                           .number = number };
 	return true;
 }
 
 /* Of one sum, or number; false: it is no scalar of the whole graph. */
 static bool
-is_term_operand(const struct loss_formula *w, ValId v)
+is_term_operand(const struct formula_walk *w, ValId v)
 {
 	const Val *x = &w->replica->val[v];
 
@@ -182,19 +184,19 @@ is_term_operand(const struct loss_formula *w, ValId v)
 }
 
 static bool
-append_operand(struct loss_formula *w, ValId v)
+append_operand(struct formula_walk *w, ValId v)
 {
 	enum sum_kind is = w->kind[v];
 	double x;
 
 	if (val_splat(w->replica, v, &x))
-		return append_term(w, TOTAL_NUMBER, 0, x);
-	return append_term(w, is == SAMPLE_SUM ? TOTAL_SUM : is == SAMPLE_MEAN
-	                   ? TOTAL_MEAN : TOTAL_SAME, v, 0);
+		return append_term(w, FORMULA_NUMBER, 0, x);
+	return append_term(w, is == SAMPLE_SUM ? FORMULA_SUM : is == SAMPLE_MEAN
+	                   ? FORMULA_MEAN : FORMULA_SAME, v, 0);
 }
 
 static bool
-report_no_scalar(struct loss_formula *w, const Node *n)
+report_no_scalar(struct formula_walk *w, const Node *n)
 {
 	const Graph *g = w->replica;
 
@@ -226,7 +228,7 @@ total_has_op(Op op)
 
 /* The lesser or greater of two, written as the choice of one by comparing
  * them: so are bounds of a clamp, which get no gradient. */
-static enum total_op
+static enum formula_op
 min_max_of_where(const Graph *g, const Node *n, ValId of[2])
 {
 	const Val *by = n->op == OP_WHERE ? &g->val[n->in[0]] : NULL;
@@ -234,22 +236,22 @@ min_max_of_where(const Graph *g, const Node *n, ValId of[2])
 	bool less = c && (c->op == OP_LT || c->op == OP_LE);
 
 	if (!less && !(c && (c->op == OP_GT || c->op == OP_GE)))
-		return TOTAL_OPS;
+		return FORMULA_OPS;
 	of[0] = n->in[1];
 	of[1] = n->in[2];
 	if (of[0] == c->in[0] && of[1] == c->in[1])
-		return less ? TOTAL_MIN : TOTAL_MAX;
+		return less ? FORMULA_MIN : FORMULA_MAX;
 	if (of[0] == c->in[1] && of[1] == c->in[0])
-		return less ? TOTAL_MAX : TOTAL_MIN;
-	return TOTAL_OPS;
+		return less ? FORMULA_MAX : FORMULA_MIN;
+	return FORMULA_OPS;
 }
 
 static bool
-append_formula(struct loss_formula *w, ValId v)
+append_formula(struct formula_walk *w, ValId v)
 {
 	const Graph *g = w->replica;
 	const Node *n = g->val[v].def ? &g->node[g->val[v].def] : NULL;
-	enum total_op as;
+	enum formula_op as;
 	ValId of[2];
 	size_t i;
 
@@ -258,7 +260,7 @@ append_formula(struct loss_formula *w, ValId v)
 	if (!n || val_nelem(&g->val[v]) != 1)
 		return report_no_scalar(w, n);
 	as = min_max_of_where(g, n, of);
-	if (as != TOTAL_OPS)
+	if (as != FORMULA_OPS)
 		return append_formula(w, of[0]) && append_formula(w, of[1])
 			&& append_term(w, as, 0, 0);
 	i = find_scalar_op(n->op);
@@ -271,7 +273,7 @@ append_formula(struct loss_formula *w, ValId v)
 	for (int k = 0; k < n->nin; k++)
 		if (!append_formula(w, n->in[k]))
 			return false;
-	return scalar_ops[i].as == TOTAL_OPS
+	return scalar_ops[i].as == FORMULA_OPS
 		|| append_term(w, scalar_ops[i].as, 0, 0);
 }
 
@@ -334,7 +336,7 @@ dp_partition_copy(Pass *p, const Graph *of, ValId root, int64_t dp,
 
 /* Operands as outputs, in float32 at least. */
 static bool
-add_term_outputs(struct loss_formula *w)
+add_term_outputs(struct formula_walk *w)
 {
 	Graph *g = w->g;
 	Attr a = attr_default(OP_CAST);
@@ -361,9 +363,9 @@ add_term_outputs(struct loss_formula *w)
 }
 
 bool
-total_find_formula(Pass *p, Graph *g, struct total *t)
+total_find_formula(Pass *p, Graph *g, struct loss_formula *t)
 {
-	struct loss_formula w = { .p = p, .g = g };
+	struct formula_walk w = { .p = p, .g = g };
 	const char *why = NULL;
 	Graph *replica = g->loss
 		? dp_partition_copy(p, g, g->loss, DP_SUMS, &why)
@@ -441,10 +443,10 @@ total_find_rows(Pass *p, const Graph *g, ValId output)
 }
 
 void
-total_of_loss_alone(struct total *t)
+total_of_loss_alone(struct loss_formula *t)
 {
 	if (t->n == 1 && !t->term[0].output
-	    && t->term[0].op != TOTAL_NUMBER)
+	    && t->term[0].op != FORMULA_NUMBER)
 		return;
 	if (t->n)
 		t->by_batch = "the library cannot evaluate, so the divisor of "

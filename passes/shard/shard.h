@@ -30,9 +30,9 @@ bool dp_agrees(Pass *, const Graph *g, const Graph *resized,
 /* loss_formula.c: the loss of a data set as a formula over its batches, where
  * that does not depend on their size; operands become outputs.  False after a
  * diagnostic. */
-bool total_find_formula(Pass *, Graph *g, struct total *);
+bool total_find_formula(Pass *, Graph *g, struct loss_formula *);
 /* The same of a graph whose only output is the loss. */
-void total_of_loss_alone(struct total *);
+void total_of_loss_alone(struct loss_formula *);
 /* The rows of an output, without its name. */
 struct output_rows total_find_rows(Pass *, const Graph *, ValId output);
 

@@ -10,7 +10,7 @@
 struct nccl_stream {
 	nccl_comm comm;
 	cu_stream stream;
-	void *scratch;
+	void *workspace;
 	uint64_t nbegun, nended;        /* transfers */
 	/* how many transfers may be enqueued; beginning one more waits until
 	 * the compute stream is empty */
@@ -126,8 +126,8 @@ free_stream(struct nccl_transport *t, struct nccl_stream *l)
 	free(l->begin);
 	if (l->stream)
 		cu->stream_free(l->stream);
-	if (l->scratch)
-		t->gpu->device.call->free(&t->gpu->device, l->scratch);
+	if (l->workspace)
+		t->gpu->device.call->free(&t->gpu->device, l->workspace);
 }
 
 /* The library is not unloaded: it has threads of its own. */
@@ -191,16 +191,16 @@ create_events(struct nccl_transport *t, struct nccl_stream *l, uint32_t depth)
 
 ckr_status
 nccl_alloc_stream(struct nccl_transport *t, int stream, uint32_t depth,
-                  uint64_t scratch, struct err *e)
+                  uint64_t workspace, struct err *e)
 {
 	struct nccl_stream *l = &t->stream[stream];
 	struct device *d = &t->gpu->device;
 
-	if (cuda_done(t, t->gpu->cu.stream_new(&l->stream,
-	                                       CU_STREAM_NON_BLOCKING),
+	if (cuda_done(t,
+	              t->gpu->cu.stream_new(&l->stream, CU_STREAM_NON_BLOCKING),
 	              "creating a stream")
-	    && create_events(t, l, depth) && scratch)
-		l->scratch = d->call->alloc(d, scratch);
+	    && create_events(t, l, depth) && workspace)
+		l->workspace = d->call->alloc(d, workspace);
 	return device_status(d, e);
 }
 
@@ -216,9 +216,9 @@ nccl_join_group(struct nccl_transport *t, int stream, const struct nccl_id *id,
 }
 
 void *
-nccl_scratch(const struct nccl_transport *t, int stream)
+nccl_workspace(const struct nccl_transport *t, int stream)
 {
-	return t->stream[stream].scratch;
+	return t->stream[stream].workspace;
 }
 
 /* ---- transfers ---- */

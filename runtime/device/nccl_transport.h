@@ -37,12 +37,12 @@ ckr_status nccl_new_id(struct nccl_transport *, struct nccl_id *, struct err *);
 /* What a stream needs: room for `depth` transfers under way, twice as many
  * as will have begun and not been awaited; bytes of the GPU's memory. */
 ckr_status nccl_alloc_stream(struct nccl_transport *, int stream,
-                             uint32_t depth, uint64_t scratch, struct err *);
+                             uint32_t depth, uint64_t workspace, struct err *);
 /* Take part in a group; returns when all of them have come. */
 ckr_status nccl_join_group(struct nccl_transport *, int stream,
                            const struct nccl_id *, uint32_t ranks,
                            uint32_t rank, struct err *);
-void *nccl_scratch(const struct nccl_transport *, int stream);
+void *nccl_workspace(const struct nccl_transport *, int stream);
 
 uint64_t nccl_begin(struct nccl_transport *, int stream);
 void nccl_end(struct nccl_transport *, int stream);

@@ -92,13 +92,13 @@ add_terms(ckr_ctx *c, double times)
 	const struct ckr_program *p = c->outputs->p;
 
 	for (uint32_t i = 0; i < c->lib->nterm; i++) {
-		const struct ckr_term *t = &c->lib->term[i];
+		const struct ckr_formula_term *t = &c->lib->term[i];
 		double x, *sum = &c->score.term[i];
 
 		if (t->tensor < 0)
 			continue;
 		CKR_TRY(read_scalar(c, &p->tensor[t->tensor], &x));
-		*sum = t->op == TOTAL_SAME ? x : *sum + times * x;
+		*sum = t->op == FORMULA_SAME ? x : *sum + times * x;
 	}
 	return CKR_OK;
 }
@@ -147,15 +147,15 @@ static double
 apply_unary(uint8_t op, double x)
 {
 	switch (op) {
-	case TOTAL_NEG:
+	case FORMULA_NEG:
 		return -x;
-	case TOTAL_ABS:
+	case FORMULA_ABS:
 		return fabs(x);
-	case TOTAL_RECIP:
+	case FORMULA_RECIP:
 		return 1 / x;
-	case TOTAL_SQRT:
+	case FORMULA_SQRT:
 		return sqrt(x);
-	case TOTAL_EXP:
+	case FORMULA_EXP:
 		return exp(x);
 	default:
 		return log(x);
@@ -166,17 +166,17 @@ static double
 apply_binary(uint8_t op, double x, double y)
 {
 	switch (op) {
-	case TOTAL_ADD:
+	case FORMULA_ADD:
 		return x + y;
-	case TOTAL_SUB:
+	case FORMULA_SUB:
 		return x - y;
-	case TOTAL_MUL:
+	case FORMULA_MUL:
 		return x * y;
-	case TOTAL_DIV:
+	case FORMULA_DIV:
 		return x / y;
-	case TOTAL_MIN:
+	case FORMULA_MIN:
 		return x < y || isnan(x) ? x : y;
-	case TOTAL_MAX:
+	case FORMULA_MAX:
 		return x > y || isnan(x) ? x : y;
 	default:
 		return pow(x, y);
@@ -188,17 +188,18 @@ static double
 evaluate_formula(const ckr_ctx *c)
 {
 	const struct score_sums *s = &c->score;
-	double stack[TOTAL_TERMS];
+	double stack[FORMULA_TERMS];
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < c->lib->nterm; i++) {
-		const struct ckr_term *t = &c->lib->term[i];
+		const struct ckr_formula_term *t = &c->lib->term[i];
 
-		if (t->op <= TOTAL_SAME) {
-			stack[n++] = t->op == TOTAL_NUMBER ? t->number
-			             : t->op == TOTAL_MEAN
-			             ? s->term[i] / s->batches : s->term[i];
-		} else if (t->op < TOTAL_NEG) {
+		if (t->op <= FORMULA_SAME) {
+			stack[n++] = t->op == FORMULA_NUMBER ? t->number
+				: t->op == FORMULA_MEAN
+				? s->term[i] / s->batches
+				: s->term[i];
+		} else if (t->op < FORMULA_NEG) {
 			n--;
 			stack[n - 1] = apply_binary(t->op, stack[n - 1],
 			                            stack[n]);
@@ -216,20 +217,21 @@ score_is_sane(const struct ckr_library *lib)
 	uint32_t n = 0;
 
 	p = p[2].ninstr ? &p[2] : p;
-	if (lib->nterm > TOTAL_TERMS)
+	if (lib->nterm > FORMULA_TERMS)
 		return false;
 	for (uint32_t i = 0; i < lib->nterm; i++) {
-		const struct ckr_term *t = &lib->term[i];
-		uint32_t needs = t->op <= TOTAL_SAME ? 0
-		                 : t->op < TOTAL_NEG ? 2 : 1;
-		bool has = t->op > TOTAL_NUMBER && t->op <= TOTAL_SAME;
+		const struct ckr_formula_term *t = &lib->term[i];
+		uint32_t needs = t->op <= FORMULA_SAME ? 0
+			: t->op < FORMULA_NEG          ? 2
+						       : 1;
+		bool has = t->op > FORMULA_NUMBER && t->op <= FORMULA_SAME;
 
-		if (t->op >= TOTAL_OPS || n < needs
-		    || has != (t->tensor >= 0)
+		if (t->op >= FORMULA_OPS || n < needs || has != (t->tensor >= 0)
 		    || t->tensor >= (int64_t)p->ntensor
-		    || (has && (rt_nelem(&p->tensor[t->tensor]) != 1
-		                || dtype_row[p->tensor[t->tensor].dtype].nbytes
-		                   > sizeof(double))))
+		    || (has
+		        && (rt_nelem(&p->tensor[t->tensor]) != 1
+		            || dtype_row[p->tensor[t->tensor].dtype].nbytes
+		                    > sizeof(double))))
 			return false;
 		n += 1 - needs;
 	}

@@ -18,7 +18,7 @@
 #include "runtime/base/mem.h"
 #include "runtime/ranks/sharding.h"
 #include "runtime/support/now.h"
-#include "runtime/support/total.h"
+#include "runtime/support/loss_formula.h"
 
 /* The finite check of a step, and what rolling the step back restores. */
 struct finite_check {
@@ -62,7 +62,7 @@ struct best_loss {
 /* Sums over the batches of a data set. */
 struct score_sums {
 	double batches;
-	double term[TOTAL_TERMS];       /* values of library.term */
+	double term[FORMULA_TERMS];       /* values of library.term */
 	bool labels, nats;              /* which sums of metrics are valid: */
 	double counted, correct, entropy;       /* labels */
 	double loss, weight;            /* of loss times weight, and weight */

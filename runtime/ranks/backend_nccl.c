@@ -29,7 +29,7 @@ struct nccl_state {
 	uint32_t depth;
 	struct pg_task *task[NCCL_STREAMS]; /* [depth], by number */
 	uint64_t nbegun[NCCL_STREAMS];
-	uint64_t scratch[NCCL_STREAMS];
+	uint64_t workspace[NCCL_STREAMS];
 };
 
 /* ---- opening ---- */
@@ -71,8 +71,8 @@ build_schedules(struct transfers *t, const struct ckr_program *p)
 		                    dp ? view->replica : view->rank,
 		                    &p->tensor[arg[0]], &p->tensor[arg[1]]))
 			return false;
-		if (h->schedule.workspace > w->scratch[stream_of_axis(what)])
-			w->scratch[stream_of_axis(what)] =
+		if (h->schedule.workspace > w->workspace[stream_of_axis(what)])
+			w->workspace[stream_of_axis(what)] =
 				h->schedule.workspace;
 	}
 	return true;
@@ -111,7 +111,7 @@ open_nccl(struct transfers *t, struct err *e)
 		return err_set(e, CKR_ENOMEM, "out of memory");
 	for (int i = 0; i < NCCL_STREAMS; i++)
 		CKR_TRY(nccl_alloc_stream(t->view.nccl, i, t->nccl->depth,
-		                          t->nccl->scratch[i], e));
+		                          t->nccl->workspace[i], e));
 	nccl_set_before_wait(t->view.nccl, wait_for_kernels, t);
 	return CKR_OK;
 }
@@ -132,9 +132,9 @@ close_nccl(struct transfers *t)
 }
 
 static uint64_t
-nccl_scratch_bytes(const struct transfers *t)
+nccl_workspace_bytes(const struct transfers *t)
 {
-	return t->nccl->scratch[CKR_TP] + t->nccl->scratch[CKR_DP];
+	return t->nccl->workspace[CKR_TP] + t->nccl->workspace[CKR_DP];
 }
 
 /* ---- enqueuing ---- */
@@ -147,7 +147,7 @@ struct nccl_call {
 	uint32_t ranks, rank;
 	uint8_t dtype;
 	bool max;
-	char *x, *y, *scratch;
+	char *x, *y, *workspace;
 	uint64_t n;                     /* elements of x */
 };
 
@@ -227,11 +227,11 @@ exchange_ranges(const struct nccl_call *w)
 	nccl_group(w->nccl, true);
 	for (uint32_t k = 0; k < w->ranks; k++) {
 		if (k != w->rank && r->out[k].n)
-			nccl_send(w->nccl, w->stream, w->scratch + r->out[k].at,
-			          r->out[k].n, k);
+			nccl_send(w->nccl, w->stream,
+			          w->workspace + r->out[k].at, r->out[k].n, k);
 		if (k != w->rank && r->in[k].n)
 			nccl_receive(w->nccl, w->stream,
-			             w->scratch + r->in[k].at, r->in[k].n, k);
+			             w->workspace + r->in[k].at, r->in[k].n, k);
 	}
 	nccl_group(w->nccl, false);
 }
@@ -240,8 +240,8 @@ static void
 enqueue_collective(const struct nccl_call *w)
 {
 	const struct copy_schedule *r = w->schedule;
-	char *x = r->packs ? w->scratch : w->x;
-	char *y = r->unpacks ? w->scratch : w->y;
+	char *x = r->packs ? w->workspace : w->x;
+	char *y = r->unpacks ? w->workspace : w->y;
 
 	switch (r->kind) {
 	case SCHED_LOCAL_SHARD:
@@ -280,11 +280,11 @@ enqueue_transfer(const struct nccl_call *w, const struct ckr_tensor *ty)
 		nccl_zero(w->nccl, w->stream, w->y,
 		          comm_nelem(ty) * dtype_row[w->dtype].nbytes);
 	if (r->clear_workspace)
-		nccl_zero(w->nccl, w->stream, w->scratch, r->workspace);
-	enqueue_copies(w, &r->pack, w->scratch, w->x);
+		nccl_zero(w->nccl, w->stream, w->workspace, r->workspace);
+	enqueue_copies(w, &r->pack, w->workspace, w->x);
 	enqueue_collective(w);
 	enqueue_copies(w, &r->unpack, w->y,
-	               r->kind == SCHED_LOCAL_SHARD ? w->x : w->scratch);
+	               r->kind == SCHED_LOCAL_SHARD ? w->x : w->workspace);
 }
 
 /* Each step has a row of its own, and steps come in the same order time after
@@ -311,7 +311,7 @@ begin_nccl(struct transfers *t, struct transfer *x, struct err *e)
 		.dtype = x->tx->dtype, .max = x->what->max,
 		.x = view->operand(view->user, x, 0, 0),
 		.y = view->operand(view->user, x, 0, 1),
-		.scratch = nccl_scratch(view->nccl, stream),
+		.workspace = nccl_workspace(view->nccl, stream),
 		.n = comm_nelem(x->tx) };
 
 	/* a rank alone has the result where it is */
@@ -420,5 +420,5 @@ const struct comm_backend backend_nccl = {
 	.test = test_nccl,
 	.wait = wait_nccl,
 	.drop = drop_nccl,
-	.bytes = nccl_scratch_bytes,
+	.bytes = nccl_workspace_bytes,
 };

@@ -16,7 +16,7 @@ struct ckr_attention {
 	uint32_t stream;
 	int64_t rows;                           /* of a block */
 	int64_t ld;                             /* of a block's scores */
-	int64_t scratch;                        /* floats per thread */
+	int64_t workspace;                        /* floats per thread */
 	/* of a piece of the batch or the heads: heads of the whole, 0 if it is
 	 * the whole, and how many (image, head) come before */
 	int64_t all, first;
@@ -25,6 +25,7 @@ struct ckr_attention {
 
 void ckr_attention(const struct ckr_attention *a, void *o, float *lse,
                    const void *q, const void *k, const void *v,
-                   const void *mask, float *scratch, const struct ckr_env *env);
+                   const void *mask, float *workspace,
+                   const struct ckr_env *env);
 
 #endif

@@ -12,7 +12,7 @@ struct ckr_attention_grad {
 };
 
 void ckr_attention_grad(const struct ckr_attention *a,
-                        const struct ckr_attention_grad *p, float *scratch,
+                        const struct ckr_attention_grad *p, float *workspace,
                         const struct ckr_env *env);
 
 #endif

@@ -15,14 +15,14 @@ struct ckr_classifier {
 	int tb, reduction, keep;
 	float seed;
 	int x, w, bias;         /* types; gradients are as x */
-	/* where in scratch what lies, floats of a thread's tiles */
+	/* where in workspace what lies, floats of a thread's tiles */
 	int64_t each, bias_at, db, dw, tiles, thread;
 	struct ckr_classifier_tile tile[3];
 };
 
 void ckr_classify(const struct ckr_classifier *c, float *loss, void *dx,
                   void *dw, void *dbias, const void *x, const void *w,
-                  const struct ckr_labels *l, const void *bias, float *scratch,
-                  struct ckr_env *env);
+                  const struct ckr_labels *l, const void *bias,
+                  float *workspace, struct ckr_env *env);
 
 #endif

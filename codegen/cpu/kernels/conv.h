@@ -12,7 +12,7 @@ struct ckr_conv {
 	int64_t lines;                  /* rows of windows in a block */
 	int64_t channels;               /* input channels in a task */
 	int64_t parts, each;            /* partial sums; images in each */
-	int64_t scratch;                /* floats per thread */
+	int64_t workspace;                /* floats per thread */
 };
 
 #define CKR_FOR_TAPS(c) \
@@ -28,12 +28,12 @@ ckr_zero(float *to, int64_t n)
 }
 
 void ckr_conv(const struct ckr_conv *c, float *y, const float *x,
-              const float *w, const float *bias, float *scratch,
+              const float *w, const float *bias, float *workspace,
               const struct ckr_env *env);
 void ckr_conv_dx(const struct ckr_conv *c, float *dx, const float *dy,
-                 const float *w, const float *bias, float *scratch,
+                 const float *w, const float *bias, float *workspace,
                  const struct ckr_env *env);
 void ckr_conv_dw(const struct ckr_conv *c, float *dw, const float *x,
-                 const float *dy, float *scratch, const struct ckr_env *env);
+                 const float *dy, float *workspace, const struct ckr_env *env);
 
 #endif

@@ -28,14 +28,14 @@ ckr_has_blocks(const struct ckr_blocks *b, const struct ckr_env *env)
 
 void ckr_blocks_conv(const struct ckr_conv *c, const struct ckr_blocks *b,
                      float *y, const float *x, const float *w,
-                     const float *bias, float *scratch,
+                     const float *bias, float *workspace,
                      const struct ckr_env *env);
 void ckr_blocks_dx(const struct ckr_conv *c, const struct ckr_blocks *b,
                    float *dx, const float *dy, const float *w,
-                   const float *bias, float *scratch,
+                   const float *bias, float *workspace,
                    const struct ckr_env *env);
 void ckr_blocks_dw(const struct ckr_conv *c, const struct ckr_blocks *b,
-                   float *dw, const float *x, const float *dy, float *scratch,
+                   float *dw, const float *x, const float *dy, float *workspace,
                    const struct ckr_env *env);
 
 #endif

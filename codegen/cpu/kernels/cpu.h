@@ -20,7 +20,7 @@ int omp_in_parallel(void);
 /* In a loop a function that is called out of line is computed one by one. */
 #define CKR_LANE __attribute__((always_inline)) static inline
 
-/* Whose scratch a task uses. */
+/* Whose workspace a task uses. */
 #define CKR_TASK_OWNER(t) omp_get_thread_num()
 
 /* Products where a parallel region may be open. */

@@ -4,14 +4,14 @@
 
 #include "cpu.h"
 
-/* Types of x (y, dy and dx are alike), and of scale and bias.  scratch, where
+/* Types of x (y, dy and dx are alike), and of scale and bias.  workspace, where
  * one is 16 bits: for each thread two rows, or three for the gradient, behind
  * scale and bias, or the gradients of both.  ORDER TILE: work_norm(). */
 struct ckr_norm {
 	int64_t rows, n;
 	double eps;
 	int x, scale;
-	float *scratch;
+	float *workspace;
 };
 
 void ckr_layernorm(void *y, float *mean, float *rstd, const void *x,

@@ -23,14 +23,14 @@ struct ckr_thin {
 
 void ckr_thins_conv(const struct ckr_conv *c, const struct ckr_thin *t,
                     float *y, const float *x, const float *w,
-                    const float *bias, float *scratch,
+                    const float *bias, float *workspace,
                     const struct ckr_env *env);
 void ckr_thins_dx(const struct ckr_conv *c, const struct ckr_thin *t,
                   float *dx, const float *dy, const float *w,
-                  const float *bias, float *scratch,
+                  const float *bias, float *workspace,
                   const struct ckr_env *env);
 void ckr_thins_dw(const struct ckr_conv *c, const struct ckr_thin *t,
-                  float *dw, const float *x, const float *dy, float *scratch,
+                  float *dw, const float *x, const float *dy, float *workspace,
                   const struct ckr_env *env);
 
 #endif

@@ -25,9 +25,9 @@ struct ckr_half_product {
 	struct ckr_half a, b, bias, acc, y;
 };
 
-/* Threads share tiles.  ORDER TILE: product_scratch() counts `each`, the floats
- * of a thread's scratch. */
+/* Threads share tiles.  ORDER TILE: product_workspace() counts `each`, the
+ * floats of a thread's workspace. */
 void ckr_half_matmul(const struct ckr_half_product *p, int64_t each,
-                     float *scratch, const struct ckr_env *env);
+                     float *workspace, const struct ckr_env *env);
 
 #endif

@@ -385,19 +385,19 @@ ckr_adafactor_squares(const struct ckr_adafactor *a, float *squares,
                       const void *p, const void *g, const float *row,
                       const float *col, const float *row_mean,
                       const float *col_mean, const float *norm,
-                      float *scratch, const struct ckr_env *env)
+                      float *workspace, const struct ckr_env *env)
 {
 	struct ckr_factored f = ckr_factor_open(a, g, norm, env);
 	int64_t rows = a->matrices * a->rows, cols = a->matrices * a->cols;
-	float *row1 = scratch + a->matrices, *col1 = row1 + rows;
+	float *row1 = workspace + a->matrices, *col1 = row1 + rows;
 
 	if (col) {
 		ckr_factor_move(row1, row, row_mean, rows, f.fresh, env);
 		ckr_factor_move(col1, col, col_mean, cols, f.fresh, env);
 		f.row = row1;
 		f.col = col1;
-		f.scale = scratch;
-		ckr_factor_scale(scratch, &f, env);
+		f.scale = workspace;
+		ckr_factor_scale(workspace, &f, env);
 	} else {
 		f.old = row;
 	}
@@ -410,7 +410,7 @@ void
 ckr_adafactor(const struct ckr_adafactor *a, void *y, float *row1, float *col1,
               const void *p, const void *g, const float *row, const float *col,
               const float *row_mean, const float *col_mean,
-              const float *squares, const float *norm, float *scratch,
+              const float *squares, const float *norm, float *workspace,
               const struct ckr_env *env)
 {
 	int64_t rows = a->matrices * a->rows, cols = a->matrices * a->cols;
@@ -423,7 +423,7 @@ ckr_adafactor(const struct ckr_adafactor *a, void *y, float *row1, float *col1,
 		return;
 	f.row = row1;
 	f.col = col1;
-	f.scale = scratch;
+	f.scale = workspace;
 	if (!col) {
 		ckr_factor_all(row1, &f, row, env);
 	} else if (row_mean) {
@@ -433,7 +433,7 @@ ckr_adafactor(const struct ckr_adafactor *a, void *y, float *row1, float *col1,
 		ckr_factor_means(row1, col1, &f, row, col, env);
 	}
 	if (col)
-		ckr_factor_scale(scratch, &f, env);
+		ckr_factor_scale(workspace, &f, env);
 	size = squares ? (double)squares[0]
 	     : ckr_half_norm_part(p, a->types.y, a->n, env) / (double)a->all;
 	over = squares ? (double)squares[1]

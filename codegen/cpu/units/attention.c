@@ -62,9 +62,9 @@ ckr_attention_block(const struct ckr_attention *a, void *o, float *lse,
 }
 
 void
-ckr_attention(const struct ckr_attention *a, void *o, float *lse,
-              const void *q, const void *k, const void *v,
-              const void *mask, float *scratch, const struct ckr_env *env)
+ckr_attention(const struct ckr_attention *a, void *o, float *lse, const void *q,
+              const void *k, const void *v, const void *mask, float *workspace,
+              const struct ckr_env *env)
 {
 	int64_t nblock = (a->queries + a->rows - 1) / a->rows;
 
@@ -74,8 +74,11 @@ ckr_attention(const struct ckr_attention *a, void *o, float *lse,
 	for (int64_t b = 0; b < a->batch; b++)
 		for (int64_t h = 0; h < a->heads; h++)
 			for (int64_t i = 0; i < nblock; i++)
-				ckr_attention_block(a, o, lse, q, k, v, mask,
-					b, h, i * a->rows, scratch +
-					omp_get_thread_num() * a->scratch,
+				ckr_attention_block(
+					a, o, lse, q, k, v, mask, b, h,
+					i * a->rows,
+					workspace
+						+ omp_get_thread_num()
+							* a->workspace,
 					env);
 }

@@ -163,7 +163,7 @@ ckr_attention_grad_head(const struct ckr_attention *a,
 
 void
 ckr_attention_grad(const struct ckr_attention *a,
-                   const struct ckr_attention_grad *p, float *scratch,
+                   const struct ckr_attention_grad *p, float *workspace,
                    const struct ckr_env *env)
 {
 #pragma omp parallel for num_threads(env->threads) collapse(2) \
@@ -171,6 +171,8 @@ ckr_attention_grad(const struct ckr_attention *a,
 	schedule(dynamic)
 	for (int64_t b = 0; b < a->batch; b++)
 		for (int64_t g = 0; g < a->groups; g++)
-			ckr_attention_grad_head(a, p, b, g, scratch +
-				omp_get_thread_num() * a->scratch, env);
+			ckr_attention_grad_head(
+				a, p, b, g,
+				workspace + omp_get_thread_num() * a->workspace,
+				env);
 }

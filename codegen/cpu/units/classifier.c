@@ -77,7 +77,7 @@ static inline void
 ckr_classifier_product(const struct ckr_classifier *c, int product, int ta,
                        int tb, int64_t m, int64_t n, int64_t k,
                        struct ckr_half a, struct ckr_half b, struct ckr_half y,
-                       int more, float *scratch, const struct ckr_env *env)
+                       int more, float *workspace, const struct ckr_env *env)
 {
 	const struct ckr_classifier_tile *t = &c->tile[product];
 	struct ckr_half_product p = { .ta = ta, .tb = tb, .m = m, .n = n,
@@ -87,7 +87,7 @@ ckr_classifier_product(const struct ckr_classifier *c, int product, int ta,
 	if (more)
 		p.acc = y;
 	if (a.type != CKR_F32 || b.type != CKR_F32 || y.type != CKR_F32)
-		ckr_half_matmul(&p, c->thread, scratch + c->tiles, env);
+		ckr_half_matmul(&p, c->thread, workspace + c->tiles, env);
 	else
 		env->sgemm(ta, tb, m, n, k, 1.0f, a.data, a.ld, b.data, b.ld,
 		           more ? 1.0f : 0.0f, y.data, y.ld);
@@ -97,13 +97,13 @@ ckr_classifier_product(const struct ckr_classifier *c, int product, int ta,
 static inline void
 ckr_classifier_dw(const struct ckr_classifier *c, struct ckr_half dw,
                   struct ckr_half z, struct ckr_half x, int64_t rows, int more,
-                  float *scratch, const struct ckr_env *env)
+                  float *workspace, const struct ckr_env *env)
 {
 	int64_t n = c->classes, k = c->dim;
 
 	ckr_classifier_product(c, 2, 1, 0, c->tb ? n : k, c->tb ? k : n, rows,
-	                       c->tb ? z : x, c->tb ? x : z, dw, more, scratch,
-	                       env);
+	                       c->tb ? z : x, c->tb ? x : z, dw, more,
+	                       workspace, env);
 }
 
 /* Rows of logits to losses and adjoints; the latter are kept as the rows from
@@ -151,19 +151,19 @@ ckr_classifier_none(void *y, int type, int64_t n)
 void
 ckr_classify(const struct ckr_classifier *c, float *loss, void *dx, void *dw,
              void *dbias, const void *x, const void *w,
-             const struct ckr_labels *l, const void *bias, float *scratch,
+             const struct ckr_labels *l, const void *bias, float *workspace,
              struct ckr_env *env)
 {
 	int64_t n = c->classes, k = c->dim, ld = c->tb ? k : n, rows;
 	int full = c->x == CKR_F32;
 	struct ckr_half zs = { NULL, CKR_F32, n, { 0 } };
 	struct ckr_half ws = { (void *)w, c->w, ld, { 0 } };
-	struct ckr_half sums = { full ? dw : scratch + c->dw, CKR_F32, ld,
+	struct ckr_half sums = { full ? dw : workspace + c->dw, CKR_F32, ld,
 		{ 0 } };
 	struct ckr_half xs = { (void *)x, c->x, k, { 0 } };
 	struct ckr_half dxs = { dx, c->x, k, { 0 } };
-	float *each = scratch + c->each;
-	float *db = full ? dbias : scratch + c->db;
+	float *each = workspace + c->each;
+	float *db = full ? dbias : workspace + c->db;
 	double sum = 0, weight = 0;
 	float g = c->seed;
 
@@ -177,7 +177,7 @@ ckr_classify(const struct ckr_classifier *c, float *loss, void *dx, void *dw,
 	if (c->reduction == 1)
 		g /= (float)weight;
 	if (bias)
-		bias = ckr_row(scratch + c->bias_at, bias, c->bias, 0, n);
+		bias = ckr_row(workspace + c->bias_at, bias, c->bias, 0, n);
 	for (int64_t i0 = 0; i0 < c->rows; i0 += rows) {
 		float *z;
 
@@ -187,28 +187,28 @@ ckr_classify(const struct ckr_classifier *c, float *loss, void *dx, void *dw,
 		if (bias)
 			ckr_prefill(z, bias, NULL, rows, n, env);
 		ckr_classifier_product(c, 0, 0, c->tb, rows, n, k, xs, ws, zs,
-		                       bias != NULL, scratch, env);
-		ckr_classifier_rows(c, z, each, c->keep ? scratch : NULL, l,
+		                       bias != NULL, workspace, env);
+		ckr_classifier_rows(c, z, each, c->keep ? workspace : NULL, l,
 		                    i0, rows, g, env);
 		for (int64_t i = 0; i < rows; i++)
 			sum += (double)each[i];
 		if (dx)
 			ckr_classifier_product(c, 1, 0, !c->tb, rows, k, n, zs,
-			                       ws, dxs, 0, scratch, env);
+			                       ws, dxs, 0, workspace, env);
 		if (dw && !c->keep)
 			ckr_classifier_dw(c, sums, zs, xs, rows, i0 > 0,
-			                  scratch, env);
+			                  workspace, env);
 		if (dbias)
 			ckr_add_columns(db, z, rows, n, i0 == 0, env);
 		xs.data = (char *)xs.data + rows * k * (full ? 4 : 2);
 		if (dx)
 			dxs.data = (char *)dxs.data + rows * k * (full ? 4 : 2);
 	}
-	zs = (struct ckr_half){ scratch, c->x, n, { 0 } };
+	zs = (struct ckr_half){ workspace, c->x, n, { 0 } };
 	xs.data = (void *)x;
 	if (dw && c->keep)
 		ckr_classifier_dw(c, (struct ckr_half){ dw, c->x, ld, { 0 } },
-		                  zs, xs, c->rows, 0, scratch, env);
+		                  zs, xs, c->rows, 0, workspace, env);
 	else
 		ckr_classifier_round(dw, c->x, sums.data, n * k, env);
 	ckr_classifier_round(dbias, c->x, db, n, env);

@@ -157,7 +157,7 @@ ckr_conv_block(const struct ckr_conv *c, float *y, const float *x,
 
 void
 ckr_conv(const struct ckr_conv *c, float *y, const float *x, const float *w,
-         const float *bias, float *scratch, const struct ckr_env *env)
+         const float *bias, float *workspace, const struct ckr_env *env)
 {
 	int64_t lines = c->out[0] * c->out[1];
 	int64_t tasks = c->images * c->group *
@@ -169,8 +169,10 @@ ckr_conv(const struct ckr_conv *c, float *y, const float *x, const float *w,
 		for (int64_t g = 0; g < c->group; g++)
 			for (int64_t l = 0; l < lines; l += c->lines)
 				ckr_conv_block(c, y, x, w, bias, n, g, l,
-					scratch + omp_get_thread_num() *
-					c->scratch, env);
+				               workspace
+				                       + omp_get_thread_num()
+				                               * c->workspace,
+				               env);
 }
 
 /* ---- dx ---- */
@@ -209,7 +211,7 @@ ckr_conv_dx_task(const struct ckr_conv *c, float *dx, const float *dy,
 
 void
 ckr_conv_dx(const struct ckr_conv *c, float *dx, const float *dy,
-            const float *w, const float *bias, float *scratch,
+            const float *w, const float *bias, float *workspace,
             const struct ckr_env *env)
 {
 	int64_t tasks = c->images * c->group *
@@ -221,8 +223,10 @@ ckr_conv_dx(const struct ckr_conv *c, float *dx, const float *dy,
 		for (int64_t g = 0; g < c->group; g++)
 			for (int64_t i = 0; i < c->cin; i += c->channels)
 				ckr_conv_dx_task(c, dx, dy, w, bias, n, g, i,
-					scratch + omp_get_thread_num() *
-					c->scratch, env);
+				                 workspace
+				                         + omp_get_thread_num()
+				                                 * c->workspace,
+				                 env);
 }
 
 /* ---- dw ---- */
@@ -261,11 +265,11 @@ ckr_conv_dw_task(const struct ckr_conv *c, float *dw, const float *x,
 
 void
 ckr_conv_dw(const struct ckr_conv *c, float *dw, const float *x,
-            const float *dy, float *scratch, const struct ckr_env *env)
+            const float *dy, float *workspace, const struct ckr_env *env)
 {
 	int64_t size = c->group * c->cout * c->cin * c->taps;
 	int64_t shared = c->parts > 1 ? (c->parts * size + 15) / 16 * 16 : 0;
-	float *to = c->parts > 1 ? scratch : dw;
+	float *to = c->parts > 1 ? workspace : dw;
 
 #pragma omp parallel for num_threads(env->threads) collapse(3) \
 	schedule(dynamic) \
@@ -276,10 +280,12 @@ ckr_conv_dw(const struct ckr_conv *c, float *dw, const float *x,
 				int64_t first = p * c->each;
 				int64_t left = c->images - first;
 
-				ckr_conv_dw_task(c, to + p * size, x, dy,
-					first, left < c->each ? left : c->each,
-					g, i, scratch + shared +
-					omp_get_thread_num() * c->scratch,
+				ckr_conv_dw_task(
+					c, to + p * size, x, dy, first,
+					left < c->each ? left : c->each, g, i,
+					workspace + shared
+						+ omp_get_thread_num()
+							* c->workspace,
 					env);
 			}
 	if (c->parts == 1)

@@ -19,16 +19,16 @@ ckr_digit(int64_t *i, int64_t n)
 }
 
 static inline float *
-ckr_own_part(const struct ckr_blocks *b, float *scratch)
+ckr_own_part(const struct ckr_blocks *b, float *workspace)
 {
-	return scratch + b->weights + omp_get_thread_num() *
-	                              (b->x + b->y + b->w);
+	return workspace + b->weights
+		+ omp_get_thread_num() * (b->x + b->y + b->w);
 }
 
 static inline void
 ckr_blocks_task(const struct ckr_conv *c, const struct ckr_blocks *b, float *y,
                 const float *x, const float *bias, int64_t task,
-                float *scratch, const struct ckr_env *env)
+                float *workspace, const struct ckr_env *env)
 {
 	int64_t chunks = b->cout / b->channels;
 	int64_t lines = (c->out[1] + b->lines - 1) / b->lines;
@@ -38,7 +38,7 @@ ckr_blocks_task(const struct ckr_conv *c, const struct ckr_blocks *b, float *y,
 	int64_t last = c->out[1] - b->lines, line = from < last ? from : last;
 	int64_t w = c->out[2], each = b->lines * w * CKR_BLOCK;
 	const float *end = x + c->images * c->group * c->cin * c->in_size;
-	float *in = ckr_own_part(b, scratch), *out = in + b->x;
+	float *in = ckr_own_part(b, workspace), *out = in + b->x;
 
 	for (int64_t i = 0; i < b->images; i++)
 		ckr_pack_x(c, b, in + i * b->cin * b->extent[0] *
@@ -46,7 +46,7 @@ ckr_blocks_task(const struct ckr_conv *c, const struct ckr_blocks *b, float *y,
 		           x + ((image + i) * c->group + g) * c->cin *
 		               c->in_size, line, end);
 	env->conv(env->convs, omp_get_thread_num(), b->job, in,
-	          scratch + (g * b->cout + first) * b->cin * c->taps, out);
+	          workspace + (g * b->cout + first) * b->cin * c->taps, out);
 	for (int64_t i = 0; i < b->images; i++) {
 		float *to = y + (((image + i) * c->group + g) * c->cout +
 		                 first) * c->out_size;
@@ -70,7 +70,7 @@ ckr_blocks_task(const struct ckr_conv *c, const struct ckr_blocks *b, float *y,
 void
 ckr_blocks_conv(const struct ckr_conv *c, const struct ckr_blocks *b, float *y,
                 const float *x, const float *w, const float *bias,
-                float *scratch, const struct ckr_env *env)
+                float *workspace, const struct ckr_env *env)
 {
 	int64_t size = b->cin * c->taps * CKR_BLOCK;
 	int64_t tasks = c->images / b->images * c->group *
@@ -84,8 +84,8 @@ ckr_blocks_conv(const struct ckr_conv *c, const struct ckr_blocks *b, float *y,
 			for (int64_t o = 0; o < b->cout; o += CKR_BLOCK) {
 				const float *from = w + g * c->cout * c->cin *
 				                        c->taps;
-				float *to = scratch + (g * b->cout + o) /
-				                      CKR_BLOCK * size;
+				float *to = workspace
+					+ (g * b->cout + o) / CKR_BLOCK * size;
 
 				if (b->cin < CKR_BLOCK)
 					ckr_plain_weights(c, to, from, o);
@@ -98,7 +98,7 @@ ckr_blocks_conv(const struct ckr_conv *c, const struct ckr_blocks *b, float *y,
 			}
 #pragma omp for schedule(dynamic)
 		for (int64_t i = 0; i < tasks; i++)
-			ckr_blocks_task(c, b, y, x, bias, i, scratch, env);
+			ckr_blocks_task(c, b, y, x, bias, i, workspace, env);
 	}
 }
 
@@ -155,8 +155,8 @@ ckr_unpack_rows(const struct ckr_conv *c, const struct ckr_blocks *b,
 
 static inline void
 ckr_blocks_dx_task(const struct ckr_conv *c, const struct ckr_blocks *b,
-                   float *dx, const float *dy, const float *bias,
-                   int64_t task, float *scratch, const struct ckr_env *env)
+                   float *dx, const float *dy, const float *bias, int64_t task,
+                   float *workspace, const struct ckr_env *env)
 {
 	int64_t own = b->lines - b->halo, parts = (c->out[1] + own - 1) / own;
 	int64_t first = ckr_digit(&task, b->cin / b->channels) * b->channels;
@@ -168,7 +168,7 @@ ckr_blocks_dx_task(const struct ckr_conv *c, const struct ckr_blocks *b,
 	                              : c->in[1];
 	int64_t each = b->extent[0] * b->extent[1] * CKR_BLOCK;
 	const float *end = dy + c->images * c->group * c->cout * c->out_size;
-	float *out = ckr_own_part(b, scratch), *in = out + b->x;
+	float *out = ckr_own_part(b, workspace), *in = out + b->x;
 
 	lo = lo < 0 ? 0 : lo;
 	hi = hi > c->in[1] ? c->in[1] : hi;
@@ -177,7 +177,7 @@ ckr_blocks_dx_task(const struct ckr_conv *c, const struct ckr_blocks *b,
 		            dy + ((image + i) * c->group + g) * c->cout *
 		                 c->out_size, 0, b->cout, line, 0, end);
 	env->conv(env->convs, omp_get_thread_num(), b->job, out,
-	          scratch + (g * b->cin + first) * b->cout * c->taps, in);
+	          workspace + (g * b->cin + first) * b->cout * c->taps, in);
 	for (int64_t i = 0; i < b->images; i++)
 		for (int64_t k = first; k < first + b->channels;
 		     k += CKR_BLOCK, out += each) {
@@ -197,7 +197,7 @@ ckr_blocks_dx_task(const struct ckr_conv *c, const struct ckr_blocks *b,
 void
 ckr_blocks_dx(const struct ckr_conv *c, const struct ckr_blocks *b, float *dx,
               const float *dy, const float *w, const float *bias,
-              float *scratch, const struct ckr_env *env)
+              float *workspace, const struct ckr_env *env)
 {
 	int64_t own = b->lines - b->halo, part = b->channels / CKR_BLOCK;
 	int64_t tasks = c->images / b->images * c->group *
@@ -217,16 +217,21 @@ ckr_blocks_dx(const struct ckr_conv *c, const struct ckr_blocks *b, float *dx,
 						: (i / part * outs + o) *
 						  part + i % part;
 
-					ckr_pack_weights(c, scratch +
-						(g * ins * outs + at) *
-						c->taps * CKR_SQUARE,
-						w + g * c->cout * c->cin *
-						c->taps, o * CKR_BLOCK,
-						i * CKR_BLOCK, 1);
+					ckr_pack_weights(
+						c,
+						workspace
+							+ (g * ins * outs + at)
+								* c->taps
+								* CKR_SQUARE,
+						w
+							+ g * c->cout * c->cin
+								* c->taps,
+						o * CKR_BLOCK, i * CKR_BLOCK,
+						1);
 				}
 #pragma omp for schedule(dynamic)
 		for (int64_t i = 0; i < tasks; i++)
-			ckr_blocks_dx_task(c, b, dx, dy, bias, i, scratch,
+			ckr_blocks_dx_task(c, b, dx, dy, bias, i, workspace,
 			                   env);
 	}
 }
@@ -234,7 +239,7 @@ ckr_blocks_dx(const struct ckr_conv *c, const struct ckr_blocks *b, float *dx,
 static inline void
 ckr_blocks_dw_task(const struct ckr_conv *c, const struct ckr_blocks *b,
                    const float *x, const float *dy, int64_t task,
-                   float *scratch, const struct ckr_env *env)
+                   float *workspace, const struct ckr_env *env)
 {
 	int64_t chunks = b->cout / b->channels;
 	int64_t first = ckr_digit(&task, chunks) * b->channels;
@@ -244,9 +249,10 @@ ckr_blocks_dw_task(const struct ckr_conv *c, const struct ckr_blocks *b,
 	const float *end_x = x + c->images * c->group * c->cin * c->in_size;
 	const float *end_dy = dy + c->images * c->group * c->cout *
 	                           c->out_size;
-	float *in = ckr_own_part(b, scratch), *out = in + b->x;
-	float *sum = scratch + ((task * c->group + g) * b->cout + first) *
-	                       b->cin * c->taps, *to = sum;
+	float *in = ckr_own_part(b, workspace), *out = in + b->x;
+	float *sum = workspace
+		+ ((task * c->group + g) * b->cout + first) * b->cin * c->taps,
+	      *to = sum;
 
 	left = left < b->each ? left : b->each;
 	for (int64_t n = image; n < image + left; n += b->images)
@@ -298,7 +304,7 @@ ckr_blocks_dw_sum(const struct ckr_conv *c, const struct ckr_blocks *b,
 
 void
 ckr_blocks_dw(const struct ckr_conv *c, const struct ckr_blocks *b, float *dw,
-              const float *x, const float *dy, float *scratch,
+              const float *x, const float *dy, float *workspace,
               const struct ckr_env *env)
 {
 	int64_t parts = (c->images + b->each - 1) / b->each;
@@ -308,16 +314,22 @@ ckr_blocks_dw(const struct ckr_conv *c, const struct ckr_blocks *b, float *dw,
 	{
 #pragma omp for schedule(dynamic)
 		for (int64_t i = 0; i < tasks; i++)
-			ckr_blocks_dw_task(c, b, x, dy, i, scratch, env);
+			ckr_blocks_dw_task(c, b, x, dy, i, workspace, env);
 #pragma omp for collapse(3)
 		for (int64_t g = 0; g < c->group; g++)
 			for (int64_t o = 0; o < b->cout; o += CKR_BLOCK)
 				for (int64_t i = 0; i < b->cin; i += CKR_BLOCK)
-					ckr_blocks_dw_sum(c, b, dw + g *
-						c->cout * c->cin * c->taps,
-						scratch + (g * b->cout + o) *
-						b->cin * c->taps +
-						i * c->taps * CKR_BLOCK,
+					ckr_blocks_dw_sum(
+						c, b,
+						dw
+							+ g * c->cout * c->cin
+								* c->taps,
+						workspace
+							+ (g * b->cout + o)
+								* b->cin
+								* c->taps
+							+ i * c->taps
+								* CKR_BLOCK,
 						parts, o, i);
 	}
 }

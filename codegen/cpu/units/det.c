@@ -7,12 +7,12 @@
 #include "eliminate.h"
 
 void
-ckr_det(float *y, const float *x, double *scratch, int64_t count, int64_t n,
+ckr_det(float *y, const float *x, double *workspace, int64_t count, int64_t n,
         const struct ckr_env *env)
 {
 #pragma omp parallel for num_threads(env->threads) if (count > 1)
 	for (int64_t m = 0; m < count; m++) {
-		double *a = scratch + omp_get_thread_num() * 2 * n * n;
+		double *a = workspace + omp_get_thread_num() * 2 * n * n;
 
 		for (int64_t i = 0; i < n * n; i++)
 			a[i] = x[m * n * n + i];
@@ -21,12 +21,12 @@ ckr_det(float *y, const float *x, double *scratch, int64_t count, int64_t n,
 }
 
 void
-ckr_det_grad(float *dx, const float *dy, const float *x, double *scratch,
+ckr_det_grad(float *dx, const float *dy, const float *x, double *workspace,
              int64_t count, int64_t n, const struct ckr_env *env)
 {
 #pragma omp parallel for num_threads(env->threads) if (count > 1)
 	for (int64_t m = 0; m < count; m++) {
-		double *a = scratch + omp_get_thread_num() * 2 * n * n;
+		double *a = workspace + omp_get_thread_num() * 2 * n * n;
 		double *b = a + n * n, det;
 		const float *xm = x + m * n * n;
 

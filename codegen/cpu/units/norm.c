@@ -7,14 +7,14 @@
 #include "half.h"
 #include "sums.h"
 
-/* Row i of scratch; NULL: there is none. */
+/* Row i of workspace; NULL: there is none. */
 static inline float *
 ckr_norm_row(const struct ckr_norm *c, int64_t i)
 {
-	return c->scratch ? c->scratch + i * c->n : NULL;
+	return c->workspace ? c->workspace + i * c->n : NULL;
 }
 
-/* Row i of x, in row `own` of scratch if it is widened. */
+/* Row i of x, in row `own` of workspace if it is widened. */
 static inline const float *
 ckr_norm_read(const struct ckr_norm *c, const void *x, int64_t i, int64_t own)
 {

@@ -273,24 +273,24 @@ ckr_thin_dw(const struct ckr_conv *c, const struct ckr_thin *t, float *dw,
 
 /* ---- over the threads ---- */
 
-/* This thread's scratch, whose zeros stay where no line lies. */
+/* This thread's workspace, whose zeros stay where no line lies. */
 static inline float *
-ckr_thin_own(const struct ckr_conv *c, float *scratch)
+ckr_thin_own(const struct ckr_conv *c, float *workspace)
 {
-	float *own = scratch + omp_get_thread_num() * c->scratch;
+	float *own = workspace + omp_get_thread_num() * c->workspace;
 
-	memset(own, 0, (size_t)c->scratch * sizeof *own);
+	memset(own, 0, (size_t)c->workspace * sizeof *own);
 	return own;
 }
 
 void
 ckr_thins_conv(const struct ckr_conv *c, const struct ckr_thin *t, float *y,
                const float *x, const float *w, const float *bias,
-               float *scratch, const struct ckr_env *env)
+               float *workspace, const struct ckr_env *env)
 {
 #pragma omp parallel num_threads(env->threads)
 	{
-		float *own = ckr_thin_own(c, scratch);
+		float *own = ckr_thin_own(c, workspace);
 
 #pragma omp for schedule(dynamic)
 		for (int64_t i = 0; i < c->images / t->images * c->group; i++)
@@ -302,11 +302,11 @@ ckr_thins_conv(const struct ckr_conv *c, const struct ckr_thin *t, float *y,
 void
 ckr_thins_dx(const struct ckr_conv *c, const struct ckr_thin *t, float *dx,
              const float *dy, const float *w, const float *bias,
-             float *scratch, const struct ckr_env *env)
+             float *workspace, const struct ckr_env *env)
 {
 #pragma omp parallel num_threads(env->threads)
 	{
-		float *own = ckr_thin_own(c, scratch);
+		float *own = ckr_thin_own(c, workspace);
 
 #pragma omp for schedule(dynamic)
 		for (int64_t i = 0; i < c->images / t->images * c->group; i++)
@@ -317,12 +317,12 @@ ckr_thins_dx(const struct ckr_conv *c, const struct ckr_thin *t, float *dx,
 
 void
 ckr_thins_dw(const struct ckr_conv *c, const struct ckr_thin *t, float *dw,
-             const float *x, const float *dy, float *scratch,
+             const float *x, const float *dy, float *workspace,
              const struct ckr_env *env)
 {
 #pragma omp parallel num_threads(env->threads)
 	{
-		float *own = ckr_thin_own(c, scratch);
+		float *own = ckr_thin_own(c, workspace);
 
 #pragma omp for schedule(dynamic)
 		for (int64_t g = 0; g < c->group; g++)

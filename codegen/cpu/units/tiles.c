@@ -98,17 +98,17 @@ ckr_half_sums(const struct ckr_half_product *p, int64_t at, int64_t i0,
 	}
 }
 
-/* The tile at (i0, j0) of matrix `at` of the batch.  scratch: tiles of what is
- * not float32, a, b and y, and a row. */
+/* The tile at (i0, j0) of matrix `at` of the batch.  workspace: tiles of those
+ * of a, b and y that are not float32, and a row. */
 static inline void
 ckr_half_tile(const struct ckr_half_product *p, int64_t at, int64_t i0,
-              int64_t j0, float *scratch, const struct ckr_env *env)
+              int64_t j0, float *workspace, const struct ckr_env *env)
 {
 	int64_t rows = ckr_least(p->m - i0, p->rows);
 	int64_t cols = ckr_least(p->n - j0, p->cols), ld;
 	int64_t to = ckr_half_index(p, &p->y, at, i0, j0);
 	int wide = p->y.type == CKR_F32, more;
-	float *a = scratch;
+	float *a = workspace;
 	float *b = a + (p->a.type == CKR_F32 ? 0 : p->rows * p->depth);
 	float *y = b + (p->b.type == CKR_F32 ? 0 : p->cols * p->depth);
 	float *bias = y + (wide ? 0 : p->rows * p->cols);
@@ -128,8 +128,8 @@ ckr_half_tile(const struct ckr_half_product *p, int64_t at, int64_t i0,
 }
 
 void
-ckr_half_matmul(const struct ckr_half_product *p, int64_t each, float *scratch,
-                const struct ckr_env *env)
+ckr_half_matmul(const struct ckr_half_product *p, int64_t each,
+                float *workspace, const struct ckr_env *env)
 {
 	int64_t across = (p->n + p->cols - 1) / p->cols;
 	int64_t tiles = (p->m + p->rows - 1) / p->rows * across, all = tiles;
@@ -141,5 +141,5 @@ ckr_half_matmul(const struct ckr_half_product *p, int64_t each, float *scratch,
 	for (int64_t t = 0; t < all; t++)
 		ckr_half_tile(p, t / tiles, t % tiles / across * p->rows,
 		              t % across * p->cols,
-		              scratch + omp_get_thread_num() * each, env);
+		              workspace + omp_get_thread_num() * each, env);
 }

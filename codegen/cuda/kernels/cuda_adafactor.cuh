@@ -453,39 +453,39 @@ ckr_adafactor_means(const struct ckr_adafactor *a, float *row_mean,
 		ckr_factor_means(f, row_mean, col_mean, NULL, NULL, norm, env);
 }
 
-/* scratch: a number per matrix, row and column, two per tile.  ORDER WORK. */
+/* workspace: a number per matrix, row and column, two per tile.  ORDER WORK. */
 template <typename Y, typename G> void
 ckr_adafactor_squares(const struct ckr_adafactor *a, float *squares,
                       const Y *p, const G *g, const float *row,
                       const float *col, const float *row_mean,
                       const float *col_mean, const float *norm,
-                      float *scratch, struct ckr_env *env)
+                      float *workspace, struct ckr_env *env)
 {
 	int64_t rows = a->matrices * a->rows, cols = a->matrices * a->cols;
-	float *row1 = scratch + a->matrices, *col1 = row1 + rows;
+	float *row1 = workspace + a->matrices, *col1 = row1 + rows;
 	struct ckr_factored<G> f(a, g);
 
 	if (col) {
 		ckr_factor_both(row1, col1, a, row, col, row_mean, col_mean,
 		                env);
-		ckr_factor_use(&f, a, row1, col1, scratch, env);
-		scratch = col1 + cols;
+		ckr_factor_use(&f, a, row1, col1, workspace, env);
+		workspace = col1 + cols;
 	} else {
 		f.old = row;
 	}
-	ckr_factor_two(squares, a, p, f, norm, scratch, env);
+	ckr_factor_two(squares, a, p, f, norm, workspace, env);
 }
 
-/* row_mean, col_mean, squares: sums of all shares; NULL: p is whole.  scratch:
- * a number per matrix, two per tile, three.  ORDER WORK. */
+/* row_mean, col_mean, squares: sums over all shards; NULL: p is not sharded.
+ * workspace: a number per matrix, two per tile, three.  ORDER WORK. */
 template <typename Y, typename G> void
 ckr_adafactor(const struct ckr_adafactor *a, Y *y, float *row1, float *col1,
               const ckr_is<Y> *p, const G *g, const float *row,
               const float *col, const float *row_mean, const float *col_mean,
-              const float *squares, const float *norm, float *scratch,
+              const float *squares, const float *norm, float *workspace,
               struct ckr_env *env)
 {
-	float *step = scratch + a->matrices, *own = step + 1, *part = own + 2;
+	float *step = workspace + a->matrices, *own = step + 1, *part = own + 2;
 	struct ckr_factored<G> f(a, g);
 	const struct ckr_way way = { a->decay, 0, env->group };
 
@@ -499,7 +499,7 @@ ckr_adafactor(const struct ckr_adafactor *a, Y *y, float *row1, float *col1,
 	else
 		CKR_LAUNCH(ckr_factor_all<G>, ckr_blocks(a->n), CKR_THREADS, 0,
 		           env, row1, f, row, norm, env->device);
-	ckr_factor_use(&f, a, row1, col1, scratch, env);
+	ckr_factor_use(&f, a, row1, col1, workspace, env);
 	if (!squares)
 		ckr_factor_two(own, a, p, f, norm, part, env);
 	CKR_LAUNCH_BLOCK(ckr_factor_step, 1, CKR_WARP, 0, env, step,

@@ -11,13 +11,13 @@ enum {
 	CKR_BATCH_PART = 2048,          /* elements, at least */
 };
 
-/* scratch: parts [channels, parts, 2], what follows from them
+/* workspace: parts [channels, parts, 2], what follows from them
  * [channels, 3]. */
 struct ckr_batchnorm {
 	int64_t images, channels, size;
 	double eps;
 	int type;
-	float *scratch;
+	float *workspace;
 };
 
 struct ckr_batch {
@@ -37,8 +37,8 @@ ckr_batch_of(const struct ckr_batchnorm *p)
 	b.part = ckr_ceil_div(ckr_ceil_div(b.count, b.parts), 8) * 8;
 	b.parts = ckr_ceil_div(b.count, b.part);
 	b.eps = (float)p->eps;
-	b.sum = p->scratch;
-	b.of = p->scratch + b.channels * b.parts * 2;
+	b.sum = p->workspace;
+	b.of = p->workspace + b.channels * b.parts * 2;
 	return b;
 }
 

@@ -14,10 +14,10 @@ enum {
 	CKR_CLASSIFIER_THREADS = 512,
 };
 
-/* ld: elements from row to row of logits.  Places in scratch are bytes: logits;
- * losses of all rows, and behind them the sum of weights; sums of dw, of db; x
- * of a chunk, w and dx as float32; what products need.  Those that are not
- * needed are empty.  ORDER CLASSIFIER. */
+/* ld: elements from row to row of logits.  Offsets in workspace, in bytes:
+ * logits; losses of all rows, then the sum of weights; sums of dw, of db; x of
+ * a chunk, w and dx as float32; workspace of products.  Unused regions are
+ * empty.  ORDER CLASSIFIER. */
 struct ckr_classifier {
 	int64_t rows, classes, dim, chunk, ld;
 	int tb, reduction;
@@ -143,7 +143,7 @@ template <typename A, typename Y> void
 ckr_classifier_product(const struct ckr_classifier *c, int ta, int tb,
                        int64_t m, int64_t n, int64_t k, const A *a,
                        int64_t lda, const A *b, int64_t ldb, Y *y, int64_t ldy,
-                       bool more, char *scratch, struct ckr_env *env)
+                       bool more, char *workspace, struct ckr_env *env)
 {
 	struct ckr_gemm g = {};
 	uint8_t of = (uint8_t)ckr_type_of(a), to = (uint8_t)ckr_type_of(y);
@@ -152,24 +152,24 @@ ckr_classifier_product(const struct ckr_classifier *c, int ta, int tb,
 	g.lda = lda, g.ldb = ldb, g.ldc = g.ldy = ldy;
 	g.a = of, g.b = of, g.y = to, g.c = more ? to : (uint8_t)CKR_NONE;
 	g.alpha = 1.0f;
-	env->gemm(env, &g, a, b, NULL, more ? y : NULL, y, scratch + c->work,
+	env->gemm(env, &g, a, b, NULL, more ? y : NULL, y, workspace + c->work,
 	          (uint64_t)c->work_bytes);
 }
 
 /* dw = z^T x, or x^T z, or that added to it. */
 template <typename Z, typename Y> void
 ckr_classifier_dw(const struct ckr_classifier *c, Y *dw, const Z *z,
-                  const Z *x, int64_t rows, bool more, char *scratch,
+                  const Z *x, int64_t rows, bool more, char *workspace,
                   struct ckr_env *env)
 {
 	int64_t n = c->classes, k = c->dim;
 
 	if (c->tb)
 		ckr_classifier_product(c, 1, 0, n, k, rows, z, c->ld, x, k, dw,
-		                       k, more, scratch, env);
+		                       k, more, workspace, env);
 	else
 		ckr_classifier_product(c, 1, 0, k, n, rows, x, k, z, c->ld, dw,
-		                       n, more, scratch, env);
+		                       n, more, workspace, env);
 }
 
 /* Where a float32 sum of y is made: in y, if that is its type. */
@@ -223,16 +223,16 @@ template <typename Z, typename X> const Z *
 ckr_classifier_step(const struct ckr_classifier *c, X *dx, const X *x,
                     const Z *w, const struct ckr_labels *l, ckr_any bias,
                     const float *seed, int64_t first, int64_t rows,
-                    char *scratch, struct ckr_env *env)
+                    char *workspace, struct ckr_env *env)
 {
 	int64_t n = c->classes, k = c->dim, ld = c->tb ? k : n;
-	Z *z = (Z *)(scratch + c->z), *to = (Z *)(scratch + c->dx);
-	float *each = (float *)(scratch + c->each);
-	const Z *a = ckr_classifier_as((Z *)(scratch + c->x), x + first * k,
+	Z *z = (Z *)(workspace + c->z), *to = (Z *)(workspace + c->dx);
+	float *each = (float *)(workspace + c->each);
+	const Z *a = ckr_classifier_as((Z *)(workspace + c->x), x + first * k,
 	                               rows * k, env);
 
 	ckr_classifier_product(c, 0, c->tb, rows, n, k, a, k, w, ld, z, c->ld,
-	                       false, scratch, env);
+	                       false, workspace, env);
 	ckr_classifier_chunk(c, z, each, each + c->rows, seed, l, bias, first,
 	                     rows, env);
 	if (!dx)
@@ -240,7 +240,7 @@ ckr_classifier_step(const struct ckr_classifier *c, X *dx, const X *x,
 	if constexpr (sizeof(Z) == sizeof(X))
 		to = (Z *)(dx + first * k);
 	ckr_classifier_product(c, 0, !c->tb, rows, k, n, z, c->ld, w, ld, to,
-	                       k, false, scratch, env);
+	                       k, false, workspace, env);
 	if constexpr (sizeof(Z) != sizeof(X))
 		ckr_convert(dx + first * k, to, rows * k, env);
 	return a;
@@ -259,16 +259,16 @@ template <typename X, typename W> void
 ckr_classify(const struct ckr_classifier *c, float *loss, ckr_is<X> *dx,
              ckr_is<X> *dw, ckr_is<X> *dbias, const X *x, const W *weights,
              const struct ckr_labels *l, ckr_any bias, const float *seed,
-             char *scratch, struct ckr_env *env)
+             char *workspace, struct ckr_env *env)
 {
 	typedef typename ckr_multiplied<X, W>::type Z;
 	int64_t size = c->classes * c->dim;
-	const Z *w = ckr_classifier_as((Z *)(scratch + c->w), weights, size,
+	const Z *w = ckr_classifier_as((Z *)(workspace + c->w), weights, size,
 	                               env);
-	const Z *z = (const Z *)(scratch + c->z);
-	float *sum = ckr_classifier_sum(dw, (float *)(scratch + c->dw));
-	float *db = ckr_classifier_sum(dbias, (float *)(scratch + c->db));
-	float *each = (float *)(scratch + c->each);
+	const Z *z = (const Z *)(workspace + c->z);
+	float *sum = ckr_classifier_sum(dw, (float *)(workspace + c->dw));
+	float *db = ckr_classifier_sum(dbias, (float *)(workspace + c->db));
+	float *each = (float *)(workspace + c->each);
 	bool whole = c->chunk >= c->rows && sizeof(Z) == sizeof(X);
 
 	CKR_LAUNCH_BLOCK(ckr_classifier_count, 1, 1024, 0, env,
@@ -276,13 +276,13 @@ ckr_classify(const struct ckr_classifier *c, float *loss, ckr_is<X> *dx,
 	for (int64_t i = 0; i < c->rows; i += c->chunk) {
 		int64_t rows = ckr_least(c->rows - i, c->chunk);
 		const Z *a = ckr_classifier_step(c, dx, x, w, l, bias, seed, i,
-		                                 rows, scratch, env);
+		                                 rows, workspace, env);
 
 		if (dw && whole)
-			ckr_classifier_dw(c, dw, z, a, rows, false, scratch,
+			ckr_classifier_dw(c, dw, z, a, rows, false, workspace,
 			                  env);
 		else if (dw)
-			ckr_classifier_dw(c, sum, z, a, rows, i > 0, scratch,
+			ckr_classifier_dw(c, sum, z, a, rows, i > 0, workspace,
 			                  env);
 		if (dbias)
 			ckr_add_columns(db, z, rows, c->classes, c->ld, i > 0,

@@ -13,7 +13,7 @@ struct ckr_conv {
 	int64_t line;                   /* out_size, made even */
 	int direct;                     /* patches are the image */
 	int64_t each;                   /* images at a time */
-	int64_t planes, sum, own, all;  /* parts of scratch, in bytes */
+	int64_t planes, sum, own, all;  /* parts of workspace, in bytes */
 };
 
 /* Coordinates of element i of extents v. */
@@ -292,10 +292,10 @@ ckr_by_library(struct ckr_env *env, uint32_t job, const void *x, const void *w,
 	                                      (void *)y, (void *)work);
 }
 
-/* One product with the library's part of scratch; add: to what y holds. */
+/* One product with the library's part of workspace; add: to what y holds. */
 template <typename Y, typename T> static inline void
 ckr_conv_gemm(const struct ckr_conv &c, struct ckr_gemm g, Y *y, const T *a,
-              const T *b, bool add, char *scratch, struct ckr_env *env)
+              const T *b, bool add, char *workspace, struct ckr_env *env)
 {
 	g.a = g.b = ckr_type_of(a);
 	g.y = ckr_type_of(y);
@@ -303,16 +303,16 @@ ckr_conv_gemm(const struct ckr_conv &c, struct ckr_gemm g, Y *y, const T *a,
 	g.ldc = g.ldy;
 	g.sc = g.sy;
 	g.alpha = 1.0f;
-	env->gemm(env, &g, a, b, NULL, add ? y : NULL, y, scratch + c.own,
+	env->gemm(env, &g, a, b, NULL, add ? y : NULL, y, workspace + c.own,
 	          (uint64_t)(c.all - c.own));
 }
 
 template <typename Y, typename T, typename B> static inline void
 ckr_conv_product(const struct ckr_conv &c, Y *y, const T *x, const T *w,
-                 const B *bias, struct ckr_env *env, char *scratch)
+                 const B *bias, struct ckr_env *env, char *workspace)
 {
 	int64_t rows = c.cin * c.taps, ld = c.direct ? c.out_size : c.line;
-	T *col = (T *)scratch;
+	T *col = (T *)workspace;
 	struct ckr_patches s = { 0, rows * ld, c.group * rows * ld, ld };
 
 	ckr_bias(y, bias, c.images, c.group * c.cout, c.out_size, env);
@@ -334,7 +334,7 @@ ckr_conv_product(const struct ckr_conv &c, Y *y, const T *x, const T *w,
 			ckr_conv_gemm(c, g, y + i * g.sy + k * c.cout
 			              * c.out_size, w + k * c.cout * rows,
 			              (c.direct ? from : col) + k * s.sg,
-			              bias != NULL, scratch, env);
+			              bias != NULL, workspace, env);
 	}
 }
 
@@ -368,7 +368,7 @@ ckr_fold_device(struct ckr_conv c, int64_t images, Y *dx, const float *col,
 
 template <typename Y, typename T, typename B> static inline void
 ckr_conv_dx_direct(const struct ckr_conv &c, Y *dx, const T *dy, const T *w,
-                   const B *bias, struct ckr_env *env, char *scratch)
+                   const B *bias, struct ckr_env *env, char *workspace)
 {
 	struct ckr_gemm g = { 1, 0, c.cin, c.in_size, c.cout, c.images };
 
@@ -381,18 +381,18 @@ ckr_conv_dx_direct(const struct ckr_conv &c, Y *dx, const T *dy, const T *w,
 		ckr_conv_gemm(c, g, dx + k * c.cin * c.in_size,
 		              w + k * c.cout * c.cin,
 		              dy + k * c.cout * c.in_size, bias != NULL,
-		              scratch, env);
+		              workspace, env);
 }
 
 template <typename Y, typename T, typename B> static inline void
 ckr_conv_dx_product(const struct ckr_conv &c, Y *dx, const T *dy, const T *w,
-                    const B *bias, struct ckr_env *env, char *scratch)
+                    const B *bias, struct ckr_env *env, char *workspace)
 {
 	int64_t rows = c.cin * c.taps, n, size = c.group * c.cin * c.in_size;
-	float *col = (float *)scratch;
+	float *col = (float *)workspace;
 
 	if (c.direct) {
-		ckr_conv_dx_direct(c, dx, dy, w, bias, env, scratch);
+		ckr_conv_dx_direct(c, dx, dy, w, bias, env, workspace);
 		return;
 	}
 	for (int64_t i = 0; i < c.images; i += n) {
@@ -408,7 +408,7 @@ ckr_conv_dx_product(const struct ckr_conv &c, Y *dx, const T *dy, const T *w,
 		for (int64_t k = 0; k < c.group; k++)
 			ckr_conv_gemm(c, g, col + k * rows * c.line,
 			              w + k * c.cout * rows, dy + i * g.sb + k
-			              * c.cout * c.out_size, false, scratch,
+			              * c.cout * c.out_size, false, workspace,
 			              env);
 		CKR_LAUNCH((ckr_fold_device<Y, B>), ckr_blocks(n * size),
 		           CKR_THREADS, 0, env, c, n, dx + i * size,
@@ -419,12 +419,12 @@ ckr_conv_dx_product(const struct ckr_conv &c, Y *dx, const T *dy, const T *w,
 /* Images stand beside each other, so that one product sums over them. */
 template <typename Y, typename T> static inline void
 ckr_conv_dw_product(const struct ckr_conv &c, Y *dw, const T *x, const T *dy,
-                    struct ckr_env *env, char *scratch)
+                    struct ckr_env *env, char *workspace)
 {
 	int64_t rows = c.cin * c.taps, n, size = c.group * c.cout * rows;
 	struct ckr_conv plane = { c.images, c.group, c.cout, c.cout };
-	T *col = (T *)scratch, *planes = (T *)(scratch + c.planes);
-	float *sum = ckr_sums_of(dw, (float *)(scratch + c.sum));
+	T *col = (T *)workspace, *planes = (T *)(workspace + c.planes);
+	float *sum = ckr_sums_of(dw, (float *)(workspace + c.sum));
 
 	for (int i = 0; i < 3; i++) {
 		plane.in[i] = plane.out[i] = c.out[i];
@@ -452,7 +452,7 @@ ckr_conv_dw_product(const struct ckr_conv &c, Y *dw, const T *x, const T *dy,
 		g.sb = b.sg;
 		g.sy = c.cout * rows;
 		ckr_conv_gemm(c, g, sum, (const T *)planes, (const T *)col,
-		              i > 0, scratch, env);
+		              i > 0, workspace, env);
 	}
 	ckr_sums_done(dw, sum, size, env);
 }

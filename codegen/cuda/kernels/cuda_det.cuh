@@ -6,16 +6,16 @@
 enum { CKR_DET_TASKS = 1 << 14 };       /* ORDER CUDA: work_det() */
 
 CKR_DEVICE double *
-ckr_det_room(double *scratch, int64_t n)
+ckr_det_room(double *workspace, int64_t n)
 {
-	return scratch + ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) * 2
+	return workspace + ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) * 2
 		* n * n;
 }
 
 template <typename T> CKR_GLOBAL
-ckr_det_device(T *y, const T *x, double *scratch, int64_t count, int64_t n)
+ckr_det_device(T *y, const T *x, double *workspace, int64_t count, int64_t n)
 {
-	double *a = ckr_det_room(scratch, n);
+	double *a = ckr_det_room(workspace, n);
 
 	CKR_TASKS(int64_t, m, count) {
 		for (int64_t i = 0; i < n * n; i++)
@@ -32,21 +32,21 @@ ckr_det_blocks(int64_t count)
 }
 
 template <typename T> static inline void
-ckr_det(T *y, const T *x, double *scratch, int64_t count, int64_t n,
+ckr_det(T *y, const T *x, double *workspace, int64_t count, int64_t n,
         const struct ckr_env *env)
 {
 	if (count > 0)
 		CKR_LAUNCH(ckr_det_device<T>, ckr_det_blocks(count), CKR_WARP,
-		           0, env, y, x, scratch, count, n);
+		           0, env, y, x, workspace, count, n);
 }
 
 /* The cofactors of a regular matrix are its determinant times the transpose of
  * its inverse. */
 template <typename D, typename T> CKR_GLOBAL
-ckr_det_grad_device(T *dx, const D *dy, const T *x, double *scratch,
+ckr_det_grad_device(T *dx, const D *dy, const T *x, double *workspace,
                     int64_t count, int64_t n)
 {
-	double *a = ckr_det_room(scratch, n), *b = a + n * n;
+	double *a = ckr_det_room(workspace, n), *b = a + n * n;
 
 	CKR_TASKS(int64_t, m, count) {
 		const T *xm = x + m * n * n;
@@ -69,12 +69,12 @@ ckr_det_grad_device(T *dx, const D *dy, const T *x, double *scratch,
 }
 
 template <typename D, typename T> static inline void
-ckr_det_grad(T *dx, const D *dy, const T *x, double *scratch, int64_t count,
+ckr_det_grad(T *dx, const D *dy, const T *x, double *workspace, int64_t count,
              int64_t n, const struct ckr_env *env)
 {
 	if (count > 0)
 		CKR_LAUNCH((ckr_det_grad_device<D, T>), ckr_det_blocks(count),
-		           CKR_WARP, 0, env, dx, dy, x, scratch, count, n);
+		           CKR_WARP, 0, env, dx, dy, x, workspace, count, n);
 }
 
 #endif

@@ -12,12 +12,12 @@
 
 #include "runtime/ckrun/run_report/history.h"
 
-/* ---- report.c ---- */
+/* ---- run_report.c ---- */
 
 /* `ckrun report` with the arguments behind these words; an exit status. */
 int report_run(int argc, char **argv);
 
-/* ---- page.c ---- */
+/* ---- run_page.c ---- */
 
 enum { RUNS = 8 };                      /* on one page, a colour each */
 
