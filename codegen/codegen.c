@@ -213,7 +213,7 @@ emit_kernels(struct sources *src, struct kernels *k, const struct emit *e)
 	sources_add(src, m->kernels, o.s, o.n);
 }
 
-/* What the tables say of other files. */
+/* Declarations of symbols in other files. */
 static void
 emit_prototypes(struct out *o, const struct kernels *k, const struct emit *e,
                 const char *arch)

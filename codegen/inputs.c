@@ -91,8 +91,8 @@ need_of_node(const Node *n, bool *needed)
 		needed[n->in[k]] = n->in[k] != 0;
 }
 
-/* Those that outputs other than the loss and what comes with it do not depend
- * on, if there are any such outputs. */
+/* Inputs that only the loss and the outputs computed with it depend on, if
+ * there are other outputs. */
 static void
 mark_labels(const Graph *g, Arena *a, unsigned char *input)
 {

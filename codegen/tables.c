@@ -25,7 +25,7 @@ tables_dtype(DType dt)
 
 /* ---- emission ---- */
 
-/* What the ABI calls OTHER: neither given nor asked for. */
+/* Whether the value is CKR_OTHER in the ABI. */
 static bool
 is_other(const Val *v)
 {
@@ -149,7 +149,7 @@ workspace_of(const struct emitted_program *p, const struct plan_step *st)
 	return -1;
 }
 
-/* What moves between ranks has two operands: what it writes over is none. */
+/* Transfers have two operands: the one that they write over is not one. */
 static int
 first_operand(const Node *n)
 {
@@ -294,7 +294,7 @@ emit_program_entry(struct out *o, const struct emitted_program *p, int which)
 	        p->arena_bytes, p->resident_bytes);
 }
 
-/* What ckr calls the optimizer. */
+/* The optimizer's name in ckr. */
 static const char *
 optimizer_name(const Graph *g)
 {

@@ -4,7 +4,7 @@
 #include "codegen/cpu/tile.h"
 #include "codegen/rules/emit.h"
 
-/* All floats among the operands are f32. */
+/* Whether all floating-point operands are f32. */
 static bool
 check_conv_types(struct emit *e, const Node *n)
 {
@@ -123,7 +123,7 @@ emit_blocks(struct emit *e, const Node *n, const char *call)
 	return true;
 }
 
-/* Nothing to compute, or the geometry. */
+/* Declare the geometry; false: there is nothing to compute. */
 static bool
 begin_conv(struct emit *e, const Node *n)
 {

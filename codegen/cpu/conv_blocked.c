@@ -65,7 +65,7 @@ set_task_size(struct conv_blocked *b, const struct window *w, Op op,
 	return b->x + b->y;
 }
 
-/* As many rows of windows as fit, and then as many images. */
+/* Choose as many rows of windows as fit, then as many images. */
 static void
 choose_extent(struct conv_blocked *b, const struct window *w, Op op)
 {

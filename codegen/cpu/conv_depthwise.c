@@ -59,7 +59,7 @@ conv_depthwise(const Graph *g, const Node *n)
 	return t;
 }
 
-/* Where tap's run begins in its phase, and which phase that is. */
+/* Offset of a tap's run in its phase; the phase. */
 static int64_t
 tap_at(const struct window *w, const struct conv_depthwise *t, int64_t tap,
        int64_t *phase)

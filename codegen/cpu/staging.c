@@ -158,8 +158,8 @@ tile_staging_bytes(const Graph *g, const Node *n, int threads)
 
 /* ---- writing it ---- */
 
-/* One run of conversions between operands, "both" behind each other, and
- * their copies: of those that are (not) sliced, of inputs or of outputs. */
+/* Print conversions between operands and their copies, for inputs or outputs
+ * that are, or are not, sliced. */
 static bool
 emit_conversions(struct emit *e, const Node *n, const struct staging *s,
                  bool outputs, bool sliced)
@@ -197,7 +197,7 @@ emit_conversions(struct emit *e, const Node *n, const struct staging *s,
 	return true;
 }
 
-/* Where operand i begins, within a loop over slices or outside. */
+/* Address of operand i, inside a loop over slices or outside. */
 static const char *
 operand_text(struct emit *e, const Node *n, const struct staging *s, int i,
              bool loop)
@@ -268,7 +268,7 @@ emit_kernel(struct emit *e, const Node *n, const struct staging *s)
 	return ok;
 }
 
-/* What is no image, before the loop or after it. */
+/* Operands that are not images: converted before or after the loop. */
 static bool
 emit_whole(struct emit *e, const Node *n, const struct staging *s, bool outputs)
 {

@@ -61,7 +61,7 @@ attention(struct emit *e, const Node *n, const Val *q, const Val *k)
 	         (long long)tile_attention(e->g, n));
 }
 
-/* Where a row of 16-bit floats becomes float32: behind sums of parts. */
+/* Offset of a row converted to float32 in workspace: after the partial sums. */
 static void
 norm(struct emit *e, const Node *n, bool grad)
 {

@@ -364,7 +364,7 @@ tile_staged(const Graph *g, const Node *n)
 	return op_info[n->op].flags & F_STAGED && tile_is_mixed(g, n);
 }
 
-/* Of what Adafactor updates; 0: it is not factored. */
+/* Matrices of an update by Adafactor; 0: it is not factored. */
 static int64_t
 count_factored_matrices(const Graph *g, const Node *n)
 {

@@ -1,7 +1,7 @@
 /* The fused classifier on a GPU: places in its workspace, the call. */
 #include "codegen/cuda/cuda.h"
 
-/* Of rows of logits, so that products read them as vectors. */
+/* Rows of logits are padded to this multiple, so that products read vectors. */
 enum { LD = 64 };
 
 struct classifier_workspace {

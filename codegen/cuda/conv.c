@@ -175,7 +175,7 @@ is_library_aligned(const Val *v)
 	return v->start * dtype_info[v->dt].nbytes % LIBRARY_ALIGN == 0;
 }
 
-/* What a rule computes: operands that are x, w and y, 2 for the result. */
+/* Operand numbers of x, w and y in a rule; 2: the result. */
 struct conv_role {
 	const char *name, *kind;        /* of the kernel; ckr_conv_kind's */
 	int x, w, y;

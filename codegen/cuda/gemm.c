@@ -10,7 +10,7 @@
 
 enum { A, B, BIAS, ACC, Y, OPERANDS };
 
-/* An operand as the library sees it. */
+/* An operand as it is passed to cuBLASLt. */
 struct gemm_factor {
 	const Val *v;                   /* NULL: none */
 	Val as;                         /* what it is converted to */
@@ -151,7 +151,7 @@ factor_type(const struct gemm_factor *f)
 	return f->v ? tables_dtype(f->as.dt) : "CKR_NONE";
 }
 
-/* Where an operand begins: the dims of the batch that loops walk. */
+/* Offset of an operand, by the batch dims that loops walk. */
 static const char *
 factor_start(struct emit *e, const struct matmul_product *p,
              const struct gemm_factor *f, const int64_t *stride)

@@ -1,7 +1,7 @@
 /* The norm of all gradients: one launch for many of them. */
 #include "codegen/cuda/cuda.h"
 
-/* Of operands before `sums` the squares, of the others what they hold. */
+/* Sums the squares of operands before `sums`, and the values of the others. */
 static bool
 emit_gradient_norm(struct emit *e, const Node *n, int sums, bool root)
 {

@@ -84,8 +84,8 @@ work_norm_grad(const Graph *g, const Node *n)
 	     ? cuda_bytes(rows, 1) : -1;
 }
 
-/* Of a loss whose rows' log-sum-exp is nobody's, that too.  ORDER WORK:
- * ckr_sce(). */
+/* Also the rows' log-sum-exp, if that is not an output.  ORDER WORK: ckr_sce().
+ */
 static int64_t
 work_loss(const Graph *g, const Node *n)
 {
@@ -227,7 +227,7 @@ static WorkRule *const rule[OP_COUNT] = {
 #include "ir/ops.h"
 };
 
-/* Of ops that need none on the CPU. */
+/* Rules of ops that need workspace only on a GPU. */
 static WorkRule *const own[OP_COUNT] = {
 	[OP_SCE] = work_loss, [OP_NLL] = work_loss,
 	[OP_GRAD_NORM] = work_squares, [OP_SUM_SQUARES] = work_squares,

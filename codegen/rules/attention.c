@@ -14,8 +14,8 @@ struct attrs {
 	int64_t causal, stream, dealt;
 };
 
-/* Where a piece of the batch or the heads lies in the whole, and that in what
- * all replicas have: masks of dropout are numbered by it. */
+/* Position of this rank's shard of the batch or the heads in the whole, and of
+ * that in all replicas: masks of dropout are numbered by it. */
 static void
 emit_piece(struct emit *e, const Val *o, bool dealt)
 {
@@ -32,7 +32,8 @@ emit_piece(struct emit *e, const Val *o, bool dealt)
 	         shared ? shared : 1, step, dealt ? whole.dim[0] * heads : 0);
 }
 
-/* All but the strides of outputs; o: the output, or what lies as it. */
+/* All members but the strides of outputs; o: the output, or a value with its
+ * layout. */
 static void
 emit_struct(struct emit *e, const Node *n, const struct attrs *at,
             const Val *q, const Val *k, const Val *v, const Val *mask,
@@ -125,7 +126,7 @@ emit_attention(struct emit *e, const Node *n)
 	return true;
 }
 
-/* Where part `which` (q, k, v) begins in a packed output, and its strides:
+/* Offset and strides of part `which` (q, k, v) of a packed output
  * [B, T, (H + 2G) * D]. */
 static int64_t
 packed_offset(const Val *y, int64_t heads, int64_t groups, int64_t dim,

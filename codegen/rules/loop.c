@@ -86,7 +86,7 @@ emit_loop(struct emit *e, const Node *n)
 	return emit_body_nest(e, n, n->body);
 }
 
-/* One element-wise op is a loop of one. */
+/* A single element-wise op is a loop with one scalar op. */
 bool
 emit_ew(struct emit *e, const Node *n)
 {

@@ -42,7 +42,7 @@ scale_of(const Attr *a)
 		  / (double)a->RESIZE.extent_in;
 }
 
-/* Where output o lies in the input. */
+/* Coordinate in the input of output o. */
 static double
 source_position(const Attr *a, int64_t o)
 {

@@ -1,7 +1,7 @@
 /* Calls of the kernels that sample at the positions of a grid. */
 #include "codegen/rules/target_emitter.h"
 
-/* What the kernel must know; x: the data's extents, y: the samples'. */
+/* The kernel's geometry; x: extents of the data, y: of the samples. */
 static void
 emit_sample_struct(struct emit *e, const Shape *x, const Shape *y, int64_t mode,
                    int64_t padding, int64_t align)

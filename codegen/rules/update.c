@@ -47,7 +47,7 @@ emit_cut(struct emit *e, const Val *v)
 	out_line(e->out, "} };");
 }
 
-/* What copies the new parameter is written to; NULL: none. */
+/* The 16-bit copy of the new parameter; NULL: none. */
 static const Val *
 copy_output(const struct emit *e, const Node *n)
 {
@@ -263,7 +263,7 @@ emit_factors(struct emit *e, const Val *v, int64_t decay)
 	         decay != 0);
 }
 
-/* One kernel for all types. */
+/* Types are arguments of the kernel. */
 static bool
 emit_factored(struct emit *e, const Node *n, int64_t decay)
 {

@@ -175,7 +175,7 @@ set_oversubscribed(struct cpu_monitor *c, bool oversubscribed)
 
 /* ---- delays ---- */
 
-/* Of the last tick, as polls are many. */
+/* The time of the last tick, which is cheap to read: polls are frequent. */
 static uint64_t
 coarse_now_ns(void)
 {
@@ -223,7 +223,7 @@ close_files(struct cpu_monitor *c)
 	}
 }
 
-/* Of the calling thread's OpenMP team. */
+/* Open the files with the delays of the calling thread's OpenMP team. */
 static bool
 open_team_delays(struct cpu_monitor *c)
 {

@@ -19,18 +19,18 @@ struct dtype_row {
 };
 extern const struct dtype_row dtype_row[CKR_DTYPE_COUNT];
 
-/* CKR_NONE if there is none. */
+/* The type of this name; CKR_NONE: there is none. */
 uint8_t dtype_from_text(const char *text);
 uint8_t dtype_from_st(const char *st, size_t n);
 
-/* Convert n elements; src and dst may be the same place only if the types
- * are.  False if a value does not fit: an integer out of the type's range, a
- * fraction that should become an integer.  *at: which one. */
+/* Convert n elements of type st to type dt; src may be dst only if the types
+ * are equal.  False if a value does not fit: an integer out of the type's
+ * range, or a fraction that should become an integer.  *at: its index. */
 bool dtype_convert(void *dst, uint8_t dt, const void *src, uint8_t st,
                    size_t n, size_t *at);
 double dtype_double(uint8_t, const void *element);
 
-/* rank extents to elements and bytes; false above 2^62. */
+/* Elements and bytes of a tensor of these dims; false above 2^62. */
 bool dtype_bytes(uint8_t, int rank, const int64_t *dim, uint64_t *nelem,
                  uint64_t *nbytes);
 

@@ -1,7 +1,10 @@
-/* Error messages: one message per context.
+/* Room base: utilities of libckr and of ckrun.  This header: error messages,
+ * one per context.
  *
- * The folders base and file are utilities of libckr and of ckrun, which know no
- * model.  Of the rest of libckr, ckrun uses only ckr.h. */
+ * in      types of the ABI, statuses of ckr.h
+ * out     messages, blocks of memory, element types, random numbers
+ * unaware of models and files
+ */
 #ifndef RUNTIME_BASE_ERR_H
 #define RUNTIME_BASE_ERR_H
 
@@ -9,12 +12,12 @@
 
 struct err {
 	char text[2048];
-	/* of a run of several processes: all have this message; another one
-	 * tells it */
+	/* in a run of several processes: all of them have this message;
+	 * another one prints it */
 	bool known, mute;
 };
 
-/* Set the message and return `status`; "%m" tells errno. */
+/* Set the message and return `status`; "%m" is the text of errno. */
 ckr_status err_set(struct err *, ckr_status status, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /* A name from a file, made fit for a message: control characters and bytes

@@ -14,21 +14,20 @@ struct block {
 
 enum { BLOCK_PAINT = 0xb5 };
 
-/* Map size bytes, touched in parallel: zero, or painted so that block_touched
- * can tell what was written.  at_end: the last byte lies against an unmapped
- * page, so that running over faults. */
+/* Map size bytes and touch them in parallel: zero, or painted so that
+ * block_touched can find what was written.  at_end: the block ends at an
+ * unmapped page, so that overruns fault. */
 ckr_status block_map(struct block *, uint64_t size, bool paint, bool at_end,
                      int threads, struct err *);
-/* Give back the pages within bytes from .. to - 1, which nobody needs. */
+/* Return the pages within bytes from .. to - 1 to the system. */
 void block_forget(const struct block *, uint64_t from, uint64_t to);
 void block_unmap(struct block *);
-/* End of the highest byte that does not hold paint any more, rounded up to
- * 64. */
+/* End of the last byte that was overwritten, rounded up to 64. */
 uint64_t block_touched(const struct block *);
 /* The process's anonymous resident memory; 0 if the system does not say. */
 uint64_t mem_anonymous(void);
 
-/* h, and n bytes more. */
+/* The hash h continued over n more bytes. */
 uint64_t mem_hash(uint64_t h, const void *, uint64_t n);
 
 #endif

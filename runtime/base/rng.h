@@ -10,8 +10,8 @@ void rng_philox(const uint32_t key[2], const uint32_t counter[4],
                 uint32_t out[4]);
 /* Uniform in 0..n-1 (n > 0), the i-th number of a sequence. */
 uint64_t rng_below(uint64_t seed, uint32_t sequence, uint64_t i, uint64_t n);
-/* Where element i goes in a random order of 0..n-1; a bijection for every
- * seed and round. */
+/* Position of element i in a random order of 0..n-1: a bijection for every seed
+ * and round. */
 uint64_t rng_shuffled(uint64_t seed, uint64_t round, uint64_t i, uint64_t n);
 
 /* Sequences that are not dropout (those are small numbers from 1 on). */

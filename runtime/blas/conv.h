@@ -6,11 +6,11 @@
 
 struct convs;
 
-/* Prepare those that the library behind `onednn` computes well, for as many
- * threads; NULL if there are none. */
+/* Prepare the convolutions of the list that oneDNN, with this handle, computes
+ * efficiently, for so many threads; NULL: there are none. */
 struct convs *convs_open(void *onednn, const struct ckr_blocked *, uint32_t n,
                          int threads);
-/* Let kernels call them. */
+/* Set the members of the environment by which kernels call them. */
 void convs_fill_env(struct convs *, struct ckr_env *);
 void convs_close(struct convs *);
 

@@ -101,8 +101,8 @@ openblas_part(int ta, int tb, int64_t m, int64_t n, int64_t k, float alpha,
 	                a, (int)lda, b, (int)ldb, beta, c, (int)ldc);
 }
 
-/* One thread from here on, whatever our OpenMP thinks of the caller, who may
- * be a thread of another one; what restore_threads takes. */
+/* Use one thread from here on, also if the caller is a thread of another
+ * OpenMP.  Returns the argument for restore_threads. */
 static int
 one_thread(void)
 {

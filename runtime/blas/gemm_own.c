@@ -247,7 +247,7 @@ merge_tile(const float *tile, int nr, int64_t rows, int64_t cols, float alpha,
 	}
 }
 
-/* One packed block of A times one of B into C at (i0, j0). */
+/* Add the product of a packed block of A and one of B to C at (i0, j0). */
 static void
 multiply_block(const struct gemm_job *g, const float *pa, const float *pb,
                int64_t i0, int64_t mc, int64_t j0, int64_t nc, int64_t kc,
@@ -271,7 +271,7 @@ min_i64(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-/* Where blocks are packed, and how large they are. */
+/* Packing buffers and block sizes. */
 struct packing {
 	float *a, *b;
 	int64_t mc, nc;
@@ -328,7 +328,7 @@ compute_part(const struct gemm_job *g)
 	return_buffer(buffer);
 }
 
-/* Nothing to add up: C = beta C. */
+/* For an empty sum: C = beta C. */
 static void
 scale_result(const struct gemm_job *g)
 {

@@ -37,7 +37,7 @@ ceil_quotient(int64_t a, int64_t b)
 	return (double)((a + b - 1) / b);
 }
 
-/* Of the whole product on so many threads. */
+/* Cost of the whole product on so many threads. */
 static double
 estimated_time(double work, double parts, int threads)
 {

@@ -1,4 +1,9 @@
-/* The command line of ckrun. */
+/* Room ckrun: the runner.  This header: its command line.
+ *
+ * in      a compiled model by ckr.h, the command line, files of data
+ * out     a trained model, its files, logs and messages
+ * unaware of the ABI and of libckr's internals
+ */
 #ifndef RUNTIME_CKRUN_CKRUN_OPTIONS_H
 #define RUNTIME_CKRUN_CKRUN_OPTIONS_H
 
@@ -13,7 +18,7 @@ enum { DONE, FAILED, USAGE, GONE };
 
 enum { MAX_FEED = 64, MAX_DATA = 1024, MAX_OPTIONS = 80 };
 
-/* What the first word asks for. */
+/* The mode of a run, which the first word selects. */
 enum ckrun_verb { VERB_TRAIN, VERB_EVAL, VERB_PREDICT };
 
 struct option_files {
@@ -21,7 +26,7 @@ struct option_files {
 	size_t n;
 };
 
-/* Values of an option that may be given again and again. */
+/* Values of an option that may be repeated. */
 struct option_words {
 	const char *v[MAX_FEED];
 	size_t n;
@@ -46,27 +51,28 @@ struct ckrun_options {
 	uint64_t valid_every, patience, keep;
 	double rtol;
 	bool init_partial, check, quiet, stats, help, version;
-	bool given[MAX_OPTIONS];        /* by row of the table */
+	bool given[MAX_OPTIONS];        /* by row of the table of options */
 };
 
-/* Fill *o from the arguments, borrowed: DONE, or another exit status after a
- * message. */
+/* Fill *o from the arguments, which it keeps pointers to.  DONE, or another
+ * exit status after a message. */
 int options_parse(struct ckrun_options *o, int argc, char **argv);
-/* Whether --NAME was among them. */
+/* Whether --NAME was given. */
 bool options_given(const struct ckrun_options *o, const char *name);
-/* The name of the first option from row *i on that was, *i behind it; NULL:
- * none. */
+/* The name of the first option given, from row *i of the table on; moves *i
+ * after it.  NULL: none. */
 const char *options_next(const struct ckrun_options *, size_t *i);
-/* Settings that were not given are as in *hyper. */
+/* Take settings that were not given from *hyper. */
 void options_default(struct ckrun_options *, const struct ckr_hyper *hyper);
-/* Of a verb alone, or, of training, of all. */
+/* Print the help of one verb; VERB_TRAIN: of all. */
 void options_help(enum ckrun_verb);
-/* Whether an option is one of a verb's. */
+/* Whether a verb has this option. */
 bool options_of_verb(enum ckrun_verb, const char *name);
-/* That they go together, and that no file is named twice; as options_parse. */
+/* Check that the options are consistent and that no file is named twice;
+ * returns as options_parse. */
 int options_check(const struct ckrun_options *o);
-/* Warn of what is allowed, but hardly meant: options without an effect on the
- * model, and tensors of its files without a place in it. */
+/* Warn about options without an effect on the model, and about tensors of its
+ * files that the model does not use. */
 void options_warn(const struct ckrun_options *o, const ckr_ctx *m);
 /* A usage message "WHATNAME WHY"; returns USAGE. */
 int options_usage(const char *what, const char *name, const char *why);

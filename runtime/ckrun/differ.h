@@ -6,7 +6,7 @@
 
 #include "runtime/file/array.h"
 
-/* Elements in memory, or of an array of a file. */
+/* Elements of a tensor, in memory or in a file. */
 struct elements {
 	uint8_t dtype;
 	const char *bytes;
@@ -14,15 +14,15 @@ struct elements {
 	const struct array *array;      /* NULL: in memory */
 };
 
-/* What of a difference is rounding alone. */
+/* The part of a difference that rounding explains. */
 struct allowance {
-	double noise;                   /* of any gradient */
-	bool alone;                     /* there is nothing else to it */
-	/* of a parameter whose gradients these are: what steps make of it */
-	const struct elements *grad;      /* [2]; NULL: it has none */
-	double lr, eps;                 /* lr: the sum of those of all steps */
-	bool scaled;                    /* gradients are taken relative to
-	                                 * their own size */
+	double noise;                   /* differences of gradients */
+	bool alone;                     /* noise is the whole allowance */
+	/* for a parameter, how noise in its gradients grows over steps: */
+	const struct elements *grad;    /* [2]: its gradients; NULL: none */
+	double lr, eps;                 /* lr: sum over all steps */
+	bool scaled;                    /* the optimizer divides gradients by
+	                                 * their own magnitude */
 };
 
 /* A tensor of both runs. */
@@ -33,13 +33,13 @@ struct tensor_diff {
 	int rank;
 	int64_t dim[CKR_MAX_DIMS];
 	uint64_t nelem;
-	double most;                    /* largest magnitude of the second */
-	/* the largest difference, and what of one is most beyond rounding; not
-	 * finite: only one of two numbers is */
+	double most;                    /* largest magnitude, second run */
+	/* largest difference, and largest part of one that rounding does not
+	 * explain; not finite: only one of the two numbers is finite */
 	double gap, excess;
-	double x[2];                    /* the two numbers of `gap` */
-	uint64_t at;
-	bool counts;                    /* as differ_judge says */
+	double x[2];                    /* the two numbers that differ by gap */
+	uint64_t at;                    /* their index */
+	bool counts;                    /* set by differ_judge */
 };
 
 struct diff_list {
@@ -47,7 +47,7 @@ struct diff_list {
 	size_t n;
 };
 
-/* How far steps may take a parameter that noise alone moves. */
+/* Largest distance that noise alone can move a parameter in all steps. */
 double differ_drift(const struct allowance *);
 /* Compare s[0] with s[1] and add *f, with a copy of its name, to the list. */
 ckr_status differ_add(struct diff_list *, const struct tensor_diff *f,
@@ -59,10 +59,10 @@ ckr_status differ_most(const struct elements *, uint64_t nelem, double *most,
 /* The largest difference of two tensors; 0 if that is not finite. */
 ckr_status differ_gap(const struct elements s[2], uint64_t nelem, double *gap,
                       struct err *);
-/* Set `counts` where a difference is more than rounding and than rtol of the
- * largest magnitude, and sort, the worst first.  How many count. */
+/* Set `counts` where a difference exceeds rounding by more than rtol of the
+ * largest magnitude, sort by that, and return how many count. */
 size_t differ_judge(struct diff_list *, double rtol);
-/* One a line, `lines` at most. */
+/* Print the list, at most `lines` lines. */
 void differ_print(const struct diff_list *, double rtol, size_t lines, FILE *);
 void differ_free(struct diff_list *);
 

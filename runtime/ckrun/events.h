@@ -6,10 +6,10 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* A new file in the folder, which is made if its parent is there; NULL with
+/* Create a file in the folder, and the folder if its parent exists; NULL with
  * errno set. */
 FILE *events_open(const char *folder);
-/* A scalar; failures are the stream's. */
+/* Append a scalar; a failure sets the stream's error. */
 void events_put(FILE *, uint64_t step, const char *tag, float value);
 
 #endif

@@ -9,16 +9,16 @@
 struct log {
 	FILE *file, *events;            /* NULL: none */
 	bool csv;
-	const char *path, *folder;      /* of both */
+	const char *path, *folder;      /* path of file, folder of events */
 };
 
-/* Those of --log and --tensorboard that this process writes; a run that goes
- * on in a checkpoint goes on in the log.  It can be closed in any case. */
+/* Open the logs of --log and --tensorboard, if this process writes them.  A run
+ * that resumes from a checkpoint appends.  To be closed after a failure too. */
 ckr_status log_open(struct log *, ckr_ctx *, const struct ckrun_options *);
 void log_row(struct log *, const struct step_row *);
-/* One row: of `ckrun eval`. */
+/* Write the row of `ckrun eval`. */
 void log_score(struct log *, const struct score *);
-/* That all of it is written. */
+/* Fails unless all rows are written. */
 ckr_status log_flush(struct log *, ckr_ctx *);
 void log_close(struct log *);
 

@@ -9,22 +9,22 @@ struct compared_side {
 	const char *so;
 	ckr_ctx *m;
 	struct data data;
-	double loss;                    /* of the last step */
-	char *path;                     /* where its gradients go */
+	double loss;                    /* loss of the last step */
+	char *path;                     /* file for its gradients */
 	struct array_file grads;        /* fd -1: there are none */
 };
 
 struct sides {
 	struct compared_side s[2];
-	struct array_file nudged;       /* gradients of the second, with every
-	                                 * parameter one unit in the last
-	                                 * place off; fd -1: there are none */
-	char folder[200];               /* of the gradients; "": none yet */
+	struct array_file nudged;       /* gradients of the second side, with
+	                                 * every parameter changed by one unit
+	                                 * in the last place; fd -1: none */
+	char folder[200];               /* folder of gradients; "": not yet */
 	struct err err;
 };
 
-/* Both with the same data and seed, and the second with the parameters of the
- * first.  After a failure too there is something to close. */
+/* Open both with the same data and seed, the second with the first one's
+ * parameters.  To be closed after a failure too. */
 ckr_status sides_open(struct sides *, const struct ckrun_options *);
 void sides_close(struct sides *);
 ckr_status sides_step(struct sides *, const struct ckr_hyper *);
@@ -32,14 +32,14 @@ ckr_status sides_step(struct sides *, const struct ckr_hyper *);
 bool sides_is_weight(const struct ckr_info *);
 /* The weight of this name and shape. */
 bool sides_find(ckr_ctx *, const struct ckr_info *of, struct ckr_info *found);
-/* A weight's elements, to be freed; NULL: no memory. */
+/* A weight's elements, which the caller frees; NULL: no memory. */
 char *sides_get(ckr_ctx *, const struct ckr_info *);
 
-/* Gradients come by way of files: called before and after the step whose they
- * are.  That a library has none is no failure. */
+/* Write the gradients of the next step to files; read the files after it.  A
+ * library without gradients is not a failure. */
 ckr_status sides_want_grads(struct sides *);
 ckr_status sides_read_grads(struct sides *);
-/* The gradient of the second's nudged parameters, if there is one. */
+/* The second side's gradient for nudged parameters; false: there is none. */
 bool sides_nudged(const struct sides *, const char *name, int rank,
                   const int64_t *dim, struct elements *g);
 /* Both gradients of that name and shape. */

@@ -5,17 +5,17 @@
 #include "runtime/ckrun/ckrun_options.h"
 #include "runtime/data/data.h"
 
-/* How samples are read out of these files. */
+/* The settings for reading samples from these files. */
 struct data_options start_data(const struct ckrun_options *,
                                const struct option_files *);
-/* Open `so`, or go on from a checkpoint, and decide what inputs get.  *m is
- * set as by ckr_open, and data can be closed in any case. */
+/* Open `so`, load weights or a checkpoint, and choose the sources of inputs.
+ * *m is set as by ckr_open; data can be closed in any case. */
 ckr_status start_model(ckr_ctx **m, struct data *, const struct ckrun_options *,
                        const char *so);
-/* That the files which are written at the end could be. */
+/* Fails unless the files to be written at the end can be written. */
 ckr_status start_files(ckr_ctx *, const struct ckrun_options *);
-/* Behind a --save: --keep's FILE.STEP, the same file under a second name, and
- * the end of those that are too many. */
+/* After a periodic --save: link the file to FILE.STEP, and delete the oldest
+ * files beyond --keep. */
 ckr_status keep_saved(ckr_ctx *, const struct ckrun_options *);
 /* Settings of the 0-based step `step` of `total`. */
 struct ckr_hyper start_hyper(const struct ckrun_options *, uint64_t step,
@@ -24,11 +24,12 @@ struct ckr_hyper start_hyper(const struct ckrun_options *, uint64_t step,
 
 /* ---- param_groups.c ---- */
 
-/* "GLOB=F" at its last "=", F a number of 0 or more: the length of the glob and
- * F; false: it is none. */
+/* Split "GLOB=F" at its last "=" into the length of the glob and F >= 0; false:
+ * it has another form. */
 bool groups_split(const char *text, size_t *glob, double *x);
-/* Learning rates and decays of parameters, printed unless quiet; of globs that
- * match a parameter the last counts, and each must match one. */
+/* Set the learning rates and decays of parameters, and print them unless quiet.
+ * The last glob that matches a parameter counts; a glob that matches none is an
+ * error. */
 ckr_status groups_set(ckr_ctx *, const struct ckrun_options *);
 
 #endif

@@ -10,25 +10,25 @@
 
 struct csv_array {
 	char *name;
-	bool list;                      /* of columns, be it one */
-	uint32_t width;                 /* columns */
-	uint64_t before;                /* columns of the arrays before */
+	bool list;                      /* [rows, width], also if width is 1 */
+	uint32_t width;                 /* number of columns */
+	uint64_t before;                /* columns of the arrays before this */
 	bool whole;                     /* all numbers are integers */
 };
 
 struct csv_table {
 	const char *path;               /* for messages */
 	bool header;
-	char **name;                    /* of columns; with a header */
-	uint32_t n, room;
-	uint32_t *array, *place;        /* of columns: in which, where */
+	char **name;                    /* [n]: column names, if header */
+	uint32_t n, room;               /* columns; capacity */
+	uint32_t *array, *place;        /* [n]: column's array, index in it */
 	struct csv_array *v;
 	uint32_t narray;
 };
 
-/* Another column. */
+/* Append a column. */
 ckr_status csv_add_column(struct csv_table *, const char *name, struct err *);
-/* Decide what arrays there are. */
+/* Group the columns into arrays; `columns` as for csv_open. */
 ckr_status csv_group_columns(struct csv_table *, const char *const *columns,
                              size_t n, struct err *);
 void csv_free(struct csv_table *);

@@ -1,4 +1,9 @@
-/* Feeding the inputs of a model, step by step. */
+/* Room data: feeding the inputs of a model, step by step.
+ *
+ * in      files of arrays, images, CSV or tokens; the inputs of a model
+ * out     the value of each input in each micro-batch
+ * unaware of how a model computes
+ */
 #ifndef RUNTIME_DATA_DATA_H
 #define RUNTIME_DATA_DATA_H
 
@@ -8,72 +13,76 @@
 
 struct data_options {
 	struct dataset_options data;
-	const char *normalize;          /* what normal_parse reads; NULL */
-	const char *inputs;             /* the same batch at every step */
-	const char *const *feed;        /* "INPUT=SOURCE" */
+	const char *normalize;          /* text of --normalize; NULL: none */
+	const char *inputs;             /* file with the batch of every step;
+	                                 * NULL: none */
+	const char *const *feed;        /* [nfeed]: "INPUT=SOURCE" */
 	size_t nfeed;
-	bool in_order;                  /* by data_batch, not by steps */
-	bool no_labels;                 /* what only the loss needs is zeros
-	                                 * unless --feed names it */
+	bool in_order;                  /* batches are set by data_batch, not
+	                                 * sampled in steps */
+	bool no_labels;                 /* labels are zeros unless --feed names
+	                                 * them */
 };
 
 struct data {
 	ckr_ctx *ctx;
 	struct err err;
 	struct dataset set;
-	struct pairing pair;            /* which input gets what of it */
-	struct token_windows windows;   /* if an input gets some */
-	unsigned char *row;             /* of pixels, before transposition */
-	float *pixels_f32;              /* ... and after */
-	uint64_t capacity;              /* of both, in elements */
+	struct pairing pair;            /* source of each input */
+	struct token_windows windows;   /* of inputs that get tokens */
+	unsigned char *row;             /* a row of pixels, not transposed */
+	float *pixels_f32;              /* the same transposed and scaled */
+	uint64_t capacity;              /* elements of both buffers */
 	bool in_order;
-	bool sampled;                   /* an item gets windows or rows */
-	uint64_t first, samples;        /* in order: of the batch; in all */
-	bool unit_tokens;
+	bool sampled;                   /* an input gets windows or rows */
+	uint64_t first, samples;        /* in order: first sample of the batch;
+	                                 * samples in all */
+	bool unit_tokens;               /* units are tokens, not samples */
 	uint64_t units;                 /* tokens or samples per step */
-	uint64_t rows;                  /* sampled, per micro-batch; at
+	uint64_t rows;                  /* sampled rows per micro-batch, at
 	                                 * least 1 */
-	uint64_t per_step, epoch;       /* samples; 0: the same batch always */
-	char warning[400];              /* of the first number below 0 that
-	                                 * something is looked up by */
+	uint64_t per_step, epoch;       /* samples of each; 0: the same batch in
+	                                 * every step */
+	char warning[400];              /* about the first negative index in the
+	                                 * data; "": none */
 };
 
-/* Decide what every input gets; failures are reported through ckr_error(ctx).
- * ckr_set_samples is the caller's. */
+/* Choose a source for every input; failures are reported through
+ * ckr_error(ctx).  The caller calls ckr_set_samples. */
 ckr_status data_open(struct data *, ckr_ctx *, const struct data_options *);
-/* The files, if there are several, who gets what of them, and how long an epoch
- * is. */
+/* Print the files, if there are several, the source of each input, and the
+ * length of an epoch. */
 void data_print(const struct data *, FILE *);
-/* Lines "NAME: TEXT" of the libraries that files are read by, if this was built
- * with them. */
+/* Print lines "NAME: TEXT" about the libraries of file formats in this build.
+ */
 void data_formats(FILE *);
-/* Steps until every sample has been taken `epochs` times, those done so far
- * included; the last one goes on into the next epoch.  false: too many, or
- * nothing is sampled. */
+/* *steps: steps, counted from the start of training, until every sample has
+ * been used `epochs` times; the last step may reach into the next epoch.
+ * False: too many, or nothing is sampled. */
 bool data_steps(const struct data *, uint64_t epochs, uint64_t *steps);
-/* How often they have been gone through; NaN: nothing is sampled. */
+/* Epochs done, with fraction; NaN: nothing is sampled. */
 double data_epoch(const struct data *);
 void data_close(struct data *);
-/* In order: the inputs of samples first .. first + rows - 1, the last one again
- * for those behind the end. */
+/* Set the inputs to samples first .. first + rows - 1; the last sample stands
+ * for those after the end. */
 ckr_status data_batch(struct data *, uint64_t first);
-/* Anew what no batch changes, after other data of the model. */
+/* Set again the inputs that are the same in all batches, after other data of
+ * the same model were used. */
 ckr_status data_fill(struct data *);
-/* How many samples come before the batch that is set, or that the next step
- * takes. */
+/* Number of samples before the batch that is set or that the next step uses. */
 uint64_t data_position(const struct data *);
-/* The row of an item's array that is row r of its input in a micro-batch of the
- * batch that begins behind n samples. */
+/* The row of the input's array that row r of the input gets, in a micro-batch
+ * of the batch that begins after n samples. */
 uint64_t data_row(const struct data *, const struct fed_input *, uint64_t n,
                   uint32_t micro, uint64_t r);
 
 /* ---- blame.c: the row of the data that caused an error, as
  * "FILE: 'y', row 3 (input 'y')"; false: none found ---- */
 
-/* Write to buf where the batch that is set has a number by which something is
- * looked up. */
+/* Write to buf the row of the batch that contains a number, among inputs that
+ * are used as indices. */
 bool data_find_number(const struct data *, int64_t, char *buf, size_t size);
-/* Print "; ROW contains a non-finite value", of the batch that begins behind n
+/* Print "; ROW contains a non-finite value" for the batch that begins after n
  * samples. */
 bool data_print_nonfinite(struct data *, uint64_t n, FILE *);
 

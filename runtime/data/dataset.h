@@ -6,9 +6,10 @@
 
 #include "runtime/file/array.h"
 
-/* The files that --data names, in this order. */
+/* A file of --data, in the order of the options. */
 struct named_data {
-	char *name;                     /* of its only array; NULL: its own */
+	char *name;                     /* name for its only array; NULL: the
+	                                 * file's own names */
 	char *path;
 };
 
@@ -17,9 +18,9 @@ struct data_list {
 	size_t n;
 };
 
-/* Each text is FILE, NAME=FILE, or a pattern of the shell's in place of FILE,
- * whose files come in the order of their names.  What is called as the whole
- * text says is that file. */
+/* Each text is FILE, NAME=FILE, or the same with a shell pattern for FILE,
+ * whose matches are sorted by name.  If a file is named like the whole text,
+ * the text is FILE. */
 ckr_status data_list_make(struct data_list *, const char *const *text,
                           size_t n, struct err *);
 void data_list_free(struct data_list *);
@@ -28,7 +29,7 @@ void data_list_free(struct data_list *);
 struct data_shard {
 	const struct array_file *file;
 	const struct array *array;
-	uint64_t first;                 /* its first element's number */
+	uint64_t first;                 /* column index of its first element */
 };
 
 struct data_column {
@@ -37,45 +38,46 @@ struct data_column {
 };
 
 struct dataset {
-	struct array *array;            /* columns as if of one file */
+	struct array *array;            /* each column as one array */
 	size_t narray;
-	struct data_column *column;     /* where each of them lies */
+	struct data_column *column;     /* [narray]: shards of each column */
 	char *path;                     /* for messages */
 
 	struct data_list list;
-	struct array_file *file;        /* as many as the list has */
+	struct array_file *file;        /* [list.n]; the first nfile are open */
 	size_t nfile;
 };
 
 struct dataset_options {
-	const char *const *text;        /* what data_list_make reads */
+	const char *const *text;        /* [n]: as for data_list_make */
 	size_t n;
-	const char *tokens;             /* raw: "u16", "u32", "bytes"; NULL */
-	const char *const *columns;     /* what csv_open reads */
+	const char *tokens;             /* type of raw tokens: "u16", "u32",
+	                                 * "bytes"; NULL: files have headers */
+	const char *const *columns;     /* [ncolumns]: as for csv_open */
 	size_t ncolumns;
 };
 
-/* Open all files.  After a failure too there is something to close. */
+/* Open all files.  To be closed after a failure too. */
 ckr_status dataset_open(struct dataset *, const struct dataset_options *,
                         struct err *);
 void dataset_close(struct dataset *);
-/* Where the column lies: one of its arrays. */
+/* The column of one of the data set's arrays. */
 const struct data_column *dataset_column(const struct dataset *,
                                          const struct array *);
 /* The shard that holds element i of the column. */
 const struct data_shard *dataset_shard(const struct data_column *, uint64_t i);
-/* Inflate now what the column has in deflated files. */
+/* Inflate the column's deflated arrays now. */
 ckr_status dataset_prepare(const struct dataset *, const struct array *,
                            struct err *);
-/* As array_read, of a column. */
+/* As array_read, for a column. */
 ckr_status dataset_read(const struct dataset *, const struct array *,
                        uint64_t first, uint64_t n, uint8_t dtype, void *out,
                        struct err *);
-/* That sample number i lies in the same row of the same shard of both columns;
- * otherwise a failure that says where they part. */
+/* Fails, and names the place, unless every sample lies in the same row of the
+ * same shard in both columns. */
 ckr_status dataset_same_rows(const struct dataset *, const struct array *,
                             const struct array *, struct err *);
-/* A line for every file, if there are several. */
+/* Print a line for every file, if there are several. */
 void dataset_print(const struct dataset *, FILE *);
 
 #endif

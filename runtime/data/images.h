@@ -6,9 +6,9 @@
 
 /* Whether the file is called *.lst. */
 bool is_image_list(const char *path);
-/* Two arrays: images, u8 [lines, height, width, channels] as the first image
- * is, and labels, int64 [lines].  Paths begin where the list lies.  An image
- * is read when its row is. */
+/* Open a list as two arrays: images, u8 [lines, height, width, channels] with
+ * the size of the first image, and labels, int64 [lines].  Paths are relative
+ * to the list's folder.  An image is read when its row is. */
 ckr_status images_open(struct array_file *, const char *path, struct err *);
 
 #endif

@@ -1,5 +1,5 @@
-/* Matching of inputs with arrays, by names, shapes and kinds alone: no file
- * contents are read here. */
+/* Pairing of inputs with arrays, by names, shapes and kinds of types alone; no
+ * contents of files are read. */
 #ifndef RUNTIME_DATA_PAIR_H
 #define RUNTIME_DATA_PAIR_H
 
@@ -11,9 +11,9 @@
 enum feed_source {
 	FROM_NOWHERE,
 	FROM_TOKENS,            /* a window of the token stream */
-	FROM_NEXT,              /* the same window, one token on */
+	FROM_NEXT,              /* the same window shifted by one token */
 	FROM_SAMPLES,           /* rows of an array, in random order */
-	FROM_WHOLE,             /* an array that is the batch */
+	FROM_WHOLE,             /* an array that holds the whole batch */
 	FROM_ONES, FROM_ZEROS, FROM_POSITIONS
 };
 
@@ -24,47 +24,49 @@ struct input_spec {
 	int rank;
 	int64_t dim[CKR_MAX_DIMS];
 	uint64_t nelem;
-	bool shifted;                   /* labels that are the tokens */
-	bool index;                     /* something is looked up by it */
-	void *data;                     /* where it lies */
+	bool shifted;                   /* labels that the graph shifts: feed
+	                                 * the tokens */
+	bool index;                     /* its values are used as indices */
+	void *data;                     /* its memory */
 };
 
 struct fed_input {
 	struct input_spec in;
 	enum feed_source source;
-	const struct array *array;      /* what it is rows of, or all of */
-	bool explicit;                  /* given by --feed */
-	char layout;                    /* as of source_word: by --feed */
+	const struct array *array;      /* the source's array */
+	bool explicit;                  /* chosen by --feed */
+	char layout;                    /* by --feed, as in source_word */
 	struct pixels pixels;           /* channels 0: elements are converted
-	                                 * each by itself */
-	uint64_t rows, row;             /* samples per batch, elements of one */
+	                                 * one by one */
+	uint64_t rows, row;             /* samples per batch; elements of one */
 };
 
 struct pairing {
-	struct fed_input *item;         /* in is set */
+	struct fed_input *item;         /* [n]: the caller sets `in` */
 	size_t n;
-	const struct array *array;      /* what the file holds */
+	const struct array *array;      /* [narray]: arrays of the data */
 	size_t narray;
 	const char *path;               /* for messages */
-	bool raw;                       /* which is nothing but tokens */
+	bool raw;                       /* the data are raw tokens */
 	bool whole;                     /* arrays are batches, not samples */
 	uint32_t nmicro;                /* micro-batches in a step */
-	struct normalization normal;    /* what is done to pixels */
+	struct normalization normal;    /* for pixels */
 	struct err *err;
 
-	/* ---- pair_all's ---- */
+	/* ---- set by pair_inputs ---- */
 	const char *const *feed;
 	size_t nfeed;
-	const struct fed_input **refused;    /* only tried: who is, without a
-	                                 * message; NULL: in earnest */
-	const struct array *stream;     /* tokens; NULL: none */
+	const struct fed_input **refused;    /* a trial: gets the input that is
+	                                 * refused, without a message; NULL:
+	                                 * no trial */
+	const struct array *stream;     /* the token stream; NULL: none */
 	bool next;                      /* windows are one token longer */
 };
 
-/* Decide; feed holds nfeed texts "INPUT=SOURCE".  What is ambiguous is refused
- * with what to say instead. */
+/* Choose a source for each input; feed holds nfeed texts "INPUT=SOURCE".  Fails
+ * if the choice is ambiguous, with options that would decide. */
 ckr_status pair_inputs(struct pairing *, const char *const *feed, size_t nfeed);
-/* One line for every input, and what of the file nobody reads. */
+/* Print a line for every input, and the unused arrays. */
 void pair_print(const struct pairing *, FILE *);
 
 /* ---- shared by pair*.c ---- */
@@ -73,47 +75,51 @@ void pair_print(const struct pairing *, FILE *);
 struct source_word {
 	const char *word;
 	enum feed_source source;
-	char kind;                      /* converts to f or i; 0: neither */
-	char layout;                    /* images lie HWC (h) or CHW (c); 0: as
-	                                 * their extents say */
-	bool array;                     /* WORD:ARRAY */
+	char kind;                      /* convert to float (f) or integer (i);
+	                                 * 0: no conversion */
+	char layout;                    /* layout of images: HWC (h), CHW (c);
+	                                 * 0: by their extents */
+	bool array;                     /* used as WORD:ARRAY */
 };
 extern const struct source_word source_word[];
 extern const size_t source_words;
 
-/* 'f', 'i' or 'b'; 0: a type that is not supported. */
+/* Kind of a type: 'f', 'i' or 'b'; 0: not supported. */
 char pair_kind(uint8_t dtype);
 bool pair_is_stream(const struct array *);
-/* Whether rows of the array make up the input, or all of it. */
+/* Whether the input's shape is made of the array's rows, or of the whole array.
+ */
 bool pair_fits(const struct pairing *, const struct array *,
                const struct input_spec *);
-/* Whether it needs no conversion that changes the kind, or pixels are scaled
- * for it. */
+/* Whether the array can feed the input without a change of kind, or as pixels
+ * that are scaled. */
 bool pair_accepts(const struct pairing *, const struct array *,
                   const struct input_spec *);
-/* NULL: none of that name. */
+/* The array of this name; NULL: there is none. */
 const struct array *pair_find(const struct pairing *, const char *name);
 bool pair_used(const struct pairing *, const struct array *);
-/* What an input gets from a stream of tokens, by type and name. */
+/* The source that an input gets from a token stream, by its type and name. */
 enum feed_source pair_meaning(const struct input_spec *);
-/* One --feed. */
+/* Apply one text of --feed. */
 ckr_status pair_feed(struct pairing *, const char *spec);
-/* The input gets the array, converted to kind `convert` unless that is 0, or
- * the pair is refused. */
+/* Assign the array to the input, converted to kind `convert` unless that is 0,
+ * or fail. */
 ckr_status pair_assign(struct pairing *, struct fed_input *,
                        const struct array *, char convert);
-/* Whether --feed INPUT=WORD:ARRAY, of which one part may be "", in place of
- * the input's --feed, would be accepted. */
+/* Whether --feed INPUT=WORD:ARRAY would be accepted in place of the input's
+ * --feed; word or array may be "". */
 bool pair_would_accept(const struct pairing *, const struct fed_input *,
                        const char *word, const char *array);
-/* How many samples there are; -1: nobody gets rows. */
+/* Number of samples; -1: no input gets rows. */
 int64_t pair_samples(const struct pairing *);
 bool pair_is_label(const struct input_spec *);
-/* What a name says of what goes beside tokens, in inputs and arrays alike. */
+/* The source that a name suggests for inputs beside tokens, such as a mask; the
+ * same for names of inputs and of arrays. */
 enum feed_source pair_role(const char *name);
 /* Whether another input takes, or could take, the tokens. */
 bool pair_takes_tokens(const struct pairing *, const struct fed_input *but);
-/* Refuse, listing all inputs, all arrays, and lines that would decide. */
+/* Fail with a list of all inputs and arrays, and lines of options that would
+ * decide. */
 ckr_status pair_refuse(const struct pairing *, const struct fed_input *,
                        const char *why);
 

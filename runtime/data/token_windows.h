@@ -4,31 +4,31 @@
 
 #include "runtime/data/dataset.h"
 
-/* Those of one shard; none goes over its end. */
+/* The windows of one shard; none crosses its end. */
 struct shard_windows {
-	uint64_t first;                 /* its first token */
-	uint64_t slack;                 /* tokens that windows leave over */
-	uint64_t upto;                  /* windows to its end */
+	uint64_t first;                 /* first token of the shard */
+	uint64_t slack;                 /* tokens that no window covers */
+	uint64_t upto;                  /* windows in all shards up to this */
 };
 
 struct token_windows {
-	uint64_t length;                /* of one, in tokens */
-	uint64_t n;                     /* in an epoch */
+	uint64_t length;                /* tokens of a window */
+	uint64_t n;                     /* windows of an epoch */
 	struct shard_windows *shard;
 	size_t nshard;
 };
 
-/* Cut the stream into windows that lie side by side, `beyond` tokens being read
- * behind each.  To be closed; shards without room for one are refused. */
+/* Divide the stream into adjacent windows; `beyond` tokens are read after each.
+ * Fails if a shard is shorter than a window. */
 ckr_status windows_open(struct token_windows *, const struct dataset *,
                         const struct array *stream, uint64_t length,
                         uint64_t beyond, struct err *);
 void windows_close(struct token_windows *);
-/* Where window k of the stream begins. */
+/* First token of window k of the stream. */
 uint64_t windows_nth(const struct token_windows *, uint64_t k);
-/* Where sample number i begins: a function of it and the seed alone.  Each
- * epoch has every window once, in an order of its own, and begins to cut each
- * shard at another of the tokens that are left over. */
+/* First token of sample i, a function of i and the seed alone.  Each epoch has
+ * every window once, in its own random order, and shifts the windows of each
+ * shard by a random part of the slack. */
 uint64_t windows_at(const struct token_windows *, uint64_t seed, uint64_t i);
 
 #endif

@@ -26,7 +26,7 @@ print_version(char *to, size_t size, size_t v)
 	snprintf(to, size, "%zu.%zu.%zu", v / major, v % major / 100, v % 100);
 }
 
-/* Its calls; false: it is another library, or too old. */
+/* Look up cuDNN's functions; false: another library, or too old. */
 static bool
 find_calls(struct dnn *dnn, void *dl, const char *name, char *why, size_t size)
 {

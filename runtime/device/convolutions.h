@@ -7,11 +7,11 @@
 
 struct convolutions;
 
-/* cuDNN 8.9 or later and its calls in *dnn; NULL: there is none, and why. */
+/* The handle of cuDNN 8.9 or later, its functions in *dnn; NULL: why not. */
 void *convolutions_library(struct dnn *, char *why, size_t);
 
-/* Prepare those of the list that cuDNN can compute on the current GPU.  NULL:
- * none; text: what computes them, or why it does not. */
+/* Prepare the convolutions of the list that cuDNN can compute on the current
+ * GPU.  NULL: none; text: the library's name, or why there are none. */
 struct convolutions *convolutions_open(struct device *, cu_stream,
                                        const struct ckr_convolved *,
                                        uint32_t n, char *text, size_t);

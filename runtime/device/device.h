@@ -1,10 +1,15 @@
-/* A device, the host or a GPU: memory of a model, and calls that run on it.
+/* Room device: the host or a GPU, with the memory of a model and the libraries
+ * that its kernels call.
  *
- * A device's first error is kept, and calls after it do nothing:
- * device_failed() tells of it, where a step ends.  Calls are carried out in
- * their order, behind kernels launched before; copy_d2h() and sync()
- * wait for them.  The asynchronous copies do not wait.  Their host memory is of
- * alloc_pinned; it is not touched before an event behind the copy has come.
+ * in      a GPU architecture, the table of convolutions
+ * out     memory, copies, events, graphs; products and convolutions for kernels
+ * unaware of tensors, programs and ranks
+ *
+ * A device keeps its first error, and later calls do nothing: device_failed()
+ * returns the error when a step ends.  Calls run in order, after kernels that
+ * were launched before; copy_d2h() and sync() wait for them.  Asynchronous
+ * copies do not wait.  Their host memory comes from alloc_pinned, and must not
+ * be touched before an event recorded after the copy is complete.
  */
 #ifndef RUNTIME_DEVICE_DEVICE_H
 #define RUNTIME_DEVICE_DEVICE_H
@@ -15,17 +20,17 @@
 
 struct device;
 
-/* A device has two streams: one for all work, one that copies inputs in
- * meanwhile.  Only events order one after the other. */
+/* A device has two streams: one for all work, and one that copies inputs in the
+ * meantime.  Only events order the streams. */
 enum device_stream { DEVICE_COMPUTE, DEVICE_COPY_IN };
 
-/* One table for each kind of device. */
+/* The functions of one kind of device. */
 struct device_calls {
 	void (*close)(struct device *);
-	/* Bytes that start at a multiple of 256; NULL after an error. */
+	/* Memory of n bytes, aligned to 256; NULL after an error. */
 	void *(*alloc)(struct device *, uint64_t n);
 	void (*free)(struct device *, void *);
-	/* Memory of the host that is copied from fastest. */
+	/* Host memory from which copies are fastest. */
 	void *(*alloc_pinned)(struct device *, uint64_t n);
 	void (*free_pinned)(struct device *, void *);
 	void (*copy_h2d)(struct device *, void *to, const void *from,
@@ -39,19 +44,20 @@ struct device_calls {
 	                       uint64_t n);
 	void (*copy_d2h_async)(struct device *, void *to, const void *from,
 	                       uint64_t n);
-	/* event_record: an event behind the work enqueued on a stream, anew
-	 * each time.  event_wait: work enqueued next runs after it.
-	 * event_sync: the host waits for it.  One never recorded has come. */
+	/* event_record: the event completes after the work enqueued on the
+	 * stream so far; recording again replaces that.  event_wait: work
+	 * enqueued next runs after it.  event_sync: the host waits for it.  An
+	 * event that was never recorded is complete. */
 	void *(*event_new)(struct device *);
 	void (*event_free)(struct device *, void *event);
 	void (*event_record)(struct device *, void *event, enum device_stream);
 	void (*event_wait)(struct device *, void *event, enum device_stream);
 	void (*event_sync)(struct device *, void *event);
-	/* The members of the environment that kernels call the device by. */
+	/* Set the members of the environment that kernels use the device by. */
 	void (*fill_env)(struct device *, struct ckr_env *);
-	/* Work enqueued between the two is recorded into a graph, which runs
-	 * as a whole whenever it is launched.  NULL: nothing could be
-	 * recorded.  Neither copies, events nor sync() may stand between. */
+	/* Work enqueued between graph_begin and graph_end is recorded into a
+	 * graph, which graph_launch runs as a whole.  NULL: recording failed.
+	 * No copies, events or sync() in between. */
 	void (*graph_begin)(struct device *);
 	void *(*graph_end)(struct device *);
 	void (*graph_launch)(struct device *, void *graph);
@@ -60,10 +66,10 @@ struct device_calls {
 
 struct device {
 	const struct device_calls *call;
-	bool host;                      /* its memory is the process's */
-	const char *name;               /* of the processor */
-	struct err first;               /* error; text empty: none yet */
-	ckr_status status;              /* of a call that follows it; CKR_OK:
+	bool host;                      /* memory is the process's own */
+	const char *name;               /* name of the processor */
+	struct err first;               /* first error; empty: none yet */
+	ckr_status status;              /* status of the first error; CKR_OK:
 	                                 * CKR_EIO */
 	/* Called before the host waits: checks the other processes until
 	 * the compute stream is empty.  NULL: there are none. */
@@ -71,25 +77,25 @@ struct device {
 	void *before_wait_user;
 };
 
-/* The host, which needs no closing. */
+/* The host; never closed. */
 extern struct device device_host;
 
-/* A GPU for code of this architecture ("sm_90"): the one that
- * CUDA_VISIBLE_DEVICES puts first, or number `index`. */
+/* Open a GPU for code of this architecture ("sm_90"): number `index` among
+ * those of CUDA_VISIBLE_DEVICES, or the first. */
 ckr_status device_open_cuda(struct device **, const char *arch, int index,
                             struct err *);
-/* What computes products and convolutions there, in words too.  name: NULL or
- * "auto", "cublas" (products; convolutions unfold patches), "cudnn" (which
- * must be there for convolutions). */
+/* Choose the libraries of products and convolutions; text: their names.  name:
+ * NULL or "auto"; "cublas" (products; convolutions unfold patches); "cudnn"
+ * (fails if it cannot compute the convolutions). */
 ckr_status device_choose_cuda(struct device *, const char *name,
                               const struct ckr_convolved *, uint32_t n,
                               char *text, size_t, struct err *);
 void device_close(struct device *);
-/* Whether something went wrong, in *e then; and as what. */
+/* Whether there was an error, in *e then; its status. */
 bool device_failed(const struct device *, struct err *e);
 ckr_status device_status(const struct device *, struct err *e);
 
-/* A block of memory there: zero, or painted; as block_map on the host. */
+/* Allocate a block of device memory; arguments as for block_map. */
 ckr_status device_map(struct device *, struct block *, uint64_t size,
                       bool paint, bool at_end, int threads, struct err *);
 void device_unmap(struct device *, struct block *);

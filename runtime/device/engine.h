@@ -10,22 +10,22 @@
 enum { ENGINE_ALIGN = 16, ENGINE_PARTS = 16 };
 
 struct engine {
-	dnn_descriptor plan;            /* NULL: there is none */
-	uint64_t work;                  /* bytes it wants, at most the job's */
-	dnn_descriptor part[ENGINE_PARTS];      /* what it is made of */
+	dnn_descriptor plan;            /* NULL: cuDNN has none */
+	uint64_t work;                  /* bytes of workspace, at most the
+	                                 * job's */
+	dnn_descriptor part[ENGINE_PARTS];      /* descriptors of the plan */
 	int parts;
 };
 
-/* The library's first answer that gives the same bits in every run, sums in
- * float32, rounds no operand, does with the job's room and, where products
- * would go to tensor cores, goes there too: the same one whenever it is asked
- * for this GPU.  That is handle's, or, if handle is NULL, the one that `device`
- * describes, which need not be there (DNN_DEVICE, 9.8 and later).  False: there
- * is none. */
+/* Find the first engine of cuDNN's list that is deterministic, sums in float32,
+ * rounds no operand, fits into the job's workspace and uses tensor cores where
+ * products would.  The choice is the same every time for one GPU: that of
+ * `handle`, or, if handle is NULL, the one that `device` describes, which need
+ * not be installed (DNN_DEVICE, 9.8 and later).  False: there is none. */
 bool engine_find(struct engine *, const struct dnn *, dnn_handle handle,
                  dnn_descriptor device, const struct ckr_convolved *);
-/* x, w and y start at multiples of ENGINE_ALIGN; work: NULL or the job's room.
- * What is computed is among them, see struct ckr_convolved. */
+/* x, w and y are aligned to ENGINE_ALIGN; struct ckr_convolved says which of
+ * them is the result.  work: the job's workspace, or NULL. */
 dnn_status engine_run(const struct engine *, const struct dnn *, dnn_handle,
                       void *x, void *w, void *y, void *work);
 void engine_free(struct engine *, const struct dnn *);

@@ -1,4 +1,4 @@
-/* Internals of the GPU device, shared by the files of this folder. */
+/* Internals of the GPU device, shared by the files of this room. */
 #ifndef RUNTIME_DEVICE_GPU_H
 #define RUNTIME_DEVICE_GPU_H
 
@@ -12,14 +12,14 @@ struct gpu {
 	void *dl;
 	cu_device number;
 	cu_context context;
-	cu_stream stream, copy_stream;  /* of kernels; of inputs */
+	cu_stream stream, copy_stream;  /* compute stream; copy-in stream */
 	struct products *products;
-	struct convolutions *convolutions;      /* NULL: they are unfolded */
+	struct convolutions *convolutions;      /* NULL: patches are unfolded */
 	char name[128];
 };
 
 struct gpu *gpu_of(struct device *);
-/* Whether the call was carried out; the first error is kept. */
+/* Whether the call succeeded; keeps the first error. */
 bool gpu_done(struct gpu *, cu_result, const char *what);
 
 #endif

@@ -1,4 +1,10 @@
-/* Files that appear whole or not at all, and complete reads and writes. */
+/* Room file: files of arrays.  This header: new files that appear whole or not
+ * at all, and reads and writes of all bytes.
+ *
+ * in      paths, arrays to write
+ * out     arrays of .safetensors, .npy, .npz and token files, by name
+ * unaware of models and of what arrays are for
+ */
 #ifndef RUNTIME_FILE_FILE_H
 #define RUNTIME_FILE_FILE_H
 
@@ -9,21 +15,22 @@
 #include "runtime/support/new_file.h"
 
 ckr_status new_file_open(struct new_file *, const char *path, struct err *);
-/* With a name beside its place until it is there. */
+/* The same under a temporary name in the folder until it is committed. */
 ckr_status new_file_open_named(struct new_file *, const char *path,
                                struct err *);
 /* Flush to disk, give it its name over any older file, flush the folder. */
 ckr_status new_file_commit(struct new_file *, struct err *);
-/* Commit what `print` writes; after a failure, also its own, which is returned
- * and whose words are its own, the file is dropped. */
+/* Call `print` and commit the file.  A failure, also that of print, deletes the
+ * file; print sets its own message. */
 ckr_status new_file_print(struct new_file *,
                           ckr_status (*print)(FILE *, void *user), void *user,
                           struct err *);
 
-/* All n bytes at `at`, or a failure that names path. */
+/* Write all n bytes at offset `at`; a failure names path. */
 ckr_status file_write(int fd, const char *path, const void *, size_t n,
                       uint64_t at, struct err *);
-/* Up to n bytes, at the end of the file none: *got. */
+/* Read up to n bytes; *got: their number, 0 at the end of the file.  file_read
+ * reads all n bytes or fails. */
 ckr_status file_some(int fd, const char *path, void *, size_t n, uint64_t at,
                      size_t *got, struct err *);
 ckr_status file_read(int fd, const char *path, void *, size_t n, uint64_t at,

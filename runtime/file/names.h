@@ -4,29 +4,29 @@
 
 #include "runtime/file/array.h"
 
-/* Call arrays whose names begin with OLD as if they began with NEW, as given
- * in the text "OLD=NEW", of which either may be empty; of several that fit a
- * name the last counts.  States of an optimizer, in a checkpoint, keep theirs.
- * Refused: an OLD that no name begins with, and two arrays of one name. */
+/* Rename arrays: each text "OLD=NEW" replaces the prefix OLD of names by NEW;
+ * either may be empty, and the last text that matches a name counts.  Names of
+ * optimizer state, in a checkpoint, do not change.  Fails if no name begins
+ * with OLD, or if two arrays get one name. */
 ckr_status names_map(struct array_file *, const char *const *map, size_t nmap,
                      struct err *);
-/* Whether the name is that of a state: OPTIMIZER.STATE.NAME. */
+/* Whether the name is one of optimizer state: OPTIMIZER.STATE.NAME. */
 bool names_is_state(const struct array_file *, const char *name);
 
-/* The first n bytes of `from` and the text behind them; NULL: no memory.
- * Caller frees. */
+/* The first n bytes of `from` followed by `rest`; NULL: no memory.  Caller
+ * frees. */
 char *names_joined(const char *from, size_t n, const char *rest);
 
-/* An array that is looked for. */
+/* An array that the caller needs. */
 struct wanted {
 	const char *name;
 	int rank;
 	const int64_t *dim;
 };
 
-/* In words behind a message, which mappings would find all that is wanted, or
- * most of it and more than the names as they are, and what else is to be typed
- * for what is missing or has another shape; "" if none would. */
+/* Text to append to a message: the mappings that would find all wanted arrays,
+ * or most of them and more than the unmapped names do, and the options for
+ * those that are missing or have another shape; "": no mapping would. */
 const char *names_guess(const struct array_file *, const struct wanted *,
                         size_t n, char *text, size_t size);
 

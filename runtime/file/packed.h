@@ -10,23 +10,23 @@
 
 struct packed {
 	const char *name;               /* for messages */
-	uint64_t at, stored;            /* where it lies, in how many bytes */
-	uint64_t size;                  /* ... inflated */
-	uint32_t crc;                   /* ... then, CRC-32 of ISO 3309 */
-	int fd;                         /* inflated; -1: not yet */
+	uint64_t at, stored;            /* offset and size in the file */
+	uint64_t size;                  /* inflated size */
+	uint32_t crc;                   /* CRC-32 (ISO 3309) when inflated */
+	int fd;                         /* the inflated file; -1: not yet */
 };
 
-/* Whether this was built to inflate anything. */
+/* Whether this build can inflate. */
 bool packed_can(void);
-/* The first n bytes inflated; fd and path are of the file. */
+/* Inflate the first n bytes; fd and path are the file's. */
 ckr_status packed_peek(int fd, const char *path, const struct packed *,
                        void *out, size_t n, struct err *);
-/* Inflate all of it, once, into a file without a name: exactly its size, with
- * its checksum. */
+/* Inflate all bytes, once, into an unnamed file; fails unless size and checksum
+ * are right. */
 ckr_status packed_inflate(int fd, const char *path, struct packed *,
                           struct err *);
-/* An empty file without a name where TMPDIR says, else in /tmp, if it has room
- * for so many bytes; whose names the file they are for. */
+/* Open an empty unnamed file in TMPDIR, else in /tmp, if there is space for
+ * `room` bytes.  whose: the file that they are for, in messages. */
 ckr_status temp_open(int *fd, uint64_t room, const char *whose, struct err *);
 
 #endif

@@ -4,14 +4,15 @@
 
 #include "runtime/base/err.h"
 
-/* Where it is for a file of adapters; NULL: no memory.  Caller frees. */
+/* Path of the configuration of a file of adapters; NULL: no memory.  Caller
+ * frees. */
 char *peft_config_path(const char *adapters);
-/* Bytes of a weight's name that are its module's: "a.b" of "a.b.weight"; of a
- * name without a dot all. */
+/* Length of the module's name in a weight's name: "a.b" of "a.b.weight"; the
+ * whole length if there is no dot. */
 size_t peft_module(const char *weight);
 bool peft_same_module(const char *weight, const char *other);
-/* What it has n adapters scaled by, of the weights called so; *there: there is
- * such a file. */
+/* The scales that the configuration has for the adapters of n named weights;
+ * *there: the file exists. */
 ckr_status peft_scales(const char *adapters, const char *const *weight,
                        size_t n, double *scale, bool *there, struct err *);
 

@@ -1,6 +1,11 @@
-/* Image files as 8-bit pixels: binary PGM and PPM, and PNG and JPEG if their
- * libraries were found at build time.  Pixels are those of the file: profiles,
- * gamma and orientation are ignored. */
+/* Room image: image files as 8-bit pixels: binary PGM and PPM, and PNG and JPEG
+ * if their libraries were found at build time.  Profiles, gamma and orientation
+ * are ignored.
+ *
+ * in      an image file
+ * out     its size, its pixels
+ * unaware of arrays, data sets and models
+ */
 #ifndef RUNTIME_IMAGE_IMAGE_H
 #define RUNTIME_IMAGE_IMAGE_H
 
@@ -14,20 +19,20 @@ struct image {
 	uint32_t height, width, channels;
 };
 
-/* Whether this was built to read them. */
+/* Whether this build can read these formats. */
 bool image_can_png(void);
 bool image_can_jpeg(void);
-/* What the file holds. */
+/* The size and channels of the image in a file. */
 ckr_status image_probe(struct image *, const char *path, struct err *);
-/* Its pixels [height, width, channels], of exactly that size; grey ones become
- * three channels if so many are wanted. */
+/* Read its pixels [height, width, channels]; fails unless the image has this
+ * size.  Grey is expanded to three channels if so many are asked for. */
 ckr_status image_read(const struct image *, const char *path,
                       unsigned char *pixels, struct err *);
 
 /* ---- for the readers of the formats ---- */
 
-/* An image that is read.  Readers fill found from the header and, if pixels is
- * not NULL, pixels after image_check_size. */
+/* An image being read.  Readers set `found` from the header and, after
+ * image_check_size, fill `pixels` unless that is NULL. */
 struct image_reader {
 	FILE *file;                     /* at its beginning */
 	const char *path;
@@ -37,7 +42,7 @@ struct image_reader {
 	struct err *e;
 };
 
-/* That found is what is wanted. */
+/* Fails unless `found` is `wanted`. */
 ckr_status image_check_size(const struct image_reader *);
 ckr_status image_error(const struct image_reader *, const char *how);
 ckr_status image_png(struct image_reader *);

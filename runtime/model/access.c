@@ -296,7 +296,7 @@ ckr_fail(ckr_ctx *c, ckr_status status, const char *fmt, ...)
 
 /* ---- facts ---- */
 
-/* Of steps, and of evaluation if there was any. */
+/* Bytes planned for steps, and for evaluation if there was any. */
 static uint64_t
 planned_bytes(const ckr_ctx *c)
 {

@@ -328,7 +328,7 @@ check_unmatched(const struct traced_run *plan, uint32_t i,
 	               plan->p->instr[made].op, made);
 }
 
-/* Where in the other's tables tensor i of the plan is; -1: nowhere. */
+/* Index in the reference program of tensor i of the plan; -1: none. */
 static int64_t
 partner_index(const struct traced_run *plan, const struct traced_run *all,
               uint32_t i)

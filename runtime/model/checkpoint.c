@@ -272,7 +272,7 @@ need_same_optimizer(ckr_ctx *c, const struct array_file *f)
 	               err_name(name, sizeof(name), was), is, name);
 }
 
-/* Where a run has come to. */
+/* Progress of a run. */
 struct progress {
 	uint64_t step, seed, skipped, scale, good, samples;
 	struct best_loss best;

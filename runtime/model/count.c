@@ -19,7 +19,7 @@ is_input_tensor(const struct ckr_tensor *t)
 	return t->kind == CKR_INPUT;
 }
 
-/* Whether a step that counts reads the input, or a view of it. */
+/* Whether a count pass reads the input, or a view of it. */
 static bool
 is_read_by_count(const struct ckr_program *p, const struct ckr_tensor *input)
 {
@@ -86,7 +86,7 @@ ckr_needs_input(const ckr_ctx *c, const char *input)
 	return !c->count.round || !rt_find(c, input, &i) || count_wants(c, i);
 }
 
-/* Of the inputs as they are set that are counted. */
+/* Hash of the inputs that count passes read, as they are set now. */
 static uint64_t
 hash_inputs(ckr_ctx *c)
 {
@@ -104,7 +104,7 @@ hash_inputs(ckr_ctx *c)
 	return h;
 }
 
-/* That inputs, just set, are those that were counted. */
+/* Fails if the inputs just set differ from those that were counted. */
 static ckr_status
 check_recounted_inputs(ckr_ctx *c, uint32_t micro)
 {

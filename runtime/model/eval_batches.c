@@ -6,9 +6,10 @@
 
 /* ---- a batch ---- */
 
-/* Its own program, or, of a library without one, training's until the loss and
- * all outputs are there: the classifier, which makes the loss and its gradient
- * in one go, counts as backward.  That goes by the statistics of the batch. */
+/* Run program[2].  A library without one runs program[0] until the loss and all
+ * outputs are computed; that uses the statistics of the batch.  It may include
+ * instructions of backward: a fused classifier computes the loss and its
+ * gradient together. */
 static ckr_status
 run_evaluation(ckr_ctx *c, double *loss)
 {
@@ -70,7 +71,7 @@ read_scalar(ckr_ctx *c, const struct ckr_tensor *t, double *x)
 	return CKR_OK;
 }
 
-/* One of those that ckc has added; 0 if there is none. */
+/* The value of an output that ckc has added; 0: there is none. */
 static ckr_status
 read_metric(ckr_ctx *c, const char *name, bool *is, double *x)
 {
@@ -103,9 +104,9 @@ add_terms(ckr_ctx *c, double times)
 	return CKR_OK;
 }
 
-/* Of a last batch that was filled up no part can be taken back from a loss
- * that depends on how samples are batched: unless it is the only one, it does
- * not count. */
+/* A loss that depends on how samples are batched cannot be corrected for a last
+ * batch that was filled up, so that batch does not count unless it is the only
+ * one. */
 static void
 add_loss(ckr_ctx *c, double times, double loss, double weight)
 {
@@ -122,8 +123,8 @@ add_loss(ckr_ctx *c, double times, double loss, double weight)
 	}
 }
 
-/* Without a formula the loss is taken for a mean over samples, of labels over
- * those that count; a batch that has none of these has no loss. */
+/* Without a formula the loss is treated as a mean over samples, or over labels
+ * that are not ignored; a batch without such labels has no loss. */
 static ckr_status
 add_batch(ckr_ctx *c, double times, double loss)
 {

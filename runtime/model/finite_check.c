@@ -55,8 +55,8 @@ block_has_nonfinite(const void *p, uint64_t n, int size, uint64_t mask)
 	return bad;
 }
 
-/* Not a parallel region with an if: OpenMP's run time takes memory for one
- * that runs on one thread. */
+/* No parallel region with an if clause: OpenMP allocates memory even for a
+ * region of one thread, and steps allocate nothing. */
 static bool
 any_nonfinite(const char *p, uint64_t n, int size, uint64_t mask, int threads)
 {

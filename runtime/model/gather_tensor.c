@@ -130,7 +130,7 @@ gather_ranges(struct tensor_gather *f, uint64_t at, uint64_t n, char *out)
 	return CKR_OK;
 }
 
-/* Of this process's replica, whose ranks alone ask for them. */
+/* Gather from the ranks of this replica alone: no other ranks take part. */
 static ckr_status
 gather_from_replica(struct tensor_gather *f, uint64_t at, uint64_t n, char *out)
 {

@@ -82,7 +82,8 @@ range_end(struct tensor_range *s, bool done)
 	return status;
 }
 
-/* Of a tensor of program[0].  put: its elements follow by range_put. */
+/* Start with the elements of a tensor of program[0].  put: range_put will write
+ * them. */
 static ckr_status
 range_begin(struct tensor_range *s, ckr_ctx *c, const struct ckr_tensor *t,
             bool put)
@@ -269,7 +270,7 @@ hash_text(uint64_t h, const char *text)
 	return h * 0x100000001b3u;
 }
 
-/* Of what is in the file, as its head tells. */
+/* Hash of the file's header: names, types, shapes. */
 static uint64_t
 hash_head(const struct array_file *f)
 {

@@ -127,7 +127,7 @@ rt_unload_program(const ckr_ctx *c, struct loaded_program *b)
 
 /* ---- whole tensors ---- */
 
-/* That of one replica, in the form given, without gaps. */
+/* The whole tensor of one replica, without gaps. */
 static struct ckr_tensor
 replica_tensor(const struct ckr_tensor *t)
 {
@@ -170,8 +170,8 @@ rt_whole(const ckr_ctx *c, const struct ckr_tensor *t)
 	return replica_tensor(&w);
 }
 
-/* Where the whole tensor lies, equal on all ranks; NULL: nowhere, or with
- * gaps. */
+/* Address of a replicated tensor without gaps; NULL: it is sharded, or has
+ * gaps.  / */
 static void *
 flat_address(const ckr_ctx *c, const struct loaded_program *b,
              const struct ckr_tensor *t)

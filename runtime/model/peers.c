@@ -173,7 +173,7 @@ find_facts(ckr_ctx *c, struct facts *f)
 	return CKR_OK;
 }
 
-/* Those that differ from the first in fact k, named. */
+/* Fails and lists the processes that differ from the first one in fact k. */
 static bool
 check_fact(const struct facts *all, uint32_t n, int k, struct err *e)
 {

@@ -23,7 +23,7 @@ updates_by(const ckr_ctx *c, const char *optimizer)
 	return !strcmp(ckr_optimizer(c), optimizer);
 }
 
-/* Those of PyTorch, and of the paper for Lion. */
+/* Defaults of PyTorch; for Lion, of its paper. */
 struct ckr_hyper
 ckr_model_hyper(const ckr_ctx *c)
 {
@@ -258,7 +258,7 @@ rt_defer_error(ckr_ctx *c, ckr_status s, uint32_t i)
 	return CKR_OK;
 }
 
-/* Where they do. */
+/* Ends the deferral: all processes take the earliest failure. */
 static ckr_status
 agree_on_step(ckr_ctx *c)
 {

@@ -201,7 +201,7 @@ begin_step(ckr_ctx *c, struct inflight_step *f, const struct ckr_hyper *hyper)
 	c->async.count++;
 }
 
-/* One more.  Behind one that could not be enqueued whole there is none. */
+/* Begin the step after `before`, unless that one could not be enqueued. */
 static ckr_status
 begin_next(ckr_ctx *c, struct inflight_step *before, struct inflight_step *f,
            const struct ckr_hyper *hyper)

@@ -23,7 +23,7 @@ enum { SHORT = 256, PIECE = 1 << 14 };
 
 /* ---- opening ---- */
 
-/* Where the first process has the file. */
+/* How other processes find the file of the first one. */
 struct file_mark {
 	unsigned char mark[16];         /* at the file's end, for now */
 	long pid;
@@ -32,7 +32,8 @@ struct file_mark {
 	char name[4096];
 };
 
-/* By CKR_FILES, or as the machines are: nameless, named, or not at all. */
+/* Whether the file needs a temporary name: as CKR_FILES says, or if processes
+ * run on several machines. */
 static bool
 should_name(const ckr_ctx *c)
 {

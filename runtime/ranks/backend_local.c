@@ -20,7 +20,7 @@ local_bytes(const struct ckr_tensor *t)
 	return comm_nelem(t) * dtype_row[t->dtype].nbytes;
 }
 
-/* Of a device's memory: through the host's. */
+/* For operands in device memory: copies them through host memory. */
 static ckr_status
 run_through_host(const struct comm_view *view, const struct comm *m,
                  struct err *e)
@@ -46,7 +46,8 @@ run_through_host(const struct comm_view *view, const struct comm *m,
 	return CKR_OK;
 }
 
-/* What moves in a group of n ranks: here `first`, and `apart` places on. */
+/* Run the collective of the group of n ranks at places first, first + apart,
+ * ... */
 static ckr_status
 run_group(const struct transfers *t, const struct transfer *x, uint32_t first,
           uint32_t apart, uint32_t n, struct err *e)

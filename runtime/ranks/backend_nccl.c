@@ -16,7 +16,7 @@
 
 #include "runtime/base/dtype.h"
 
-/* What a step moves. */
+/* The schedule of one transfer of a program. */
 struct comm_schedule {
 	const struct ckr_comm *what;
 	struct copy_schedule schedule;
@@ -177,7 +177,7 @@ broadcast_pieces(const struct nccl_call *w)
 	nccl_group(w->nccl, false);
 }
 
-/* Those that share a piece get it from its owner. */
+/* The owner of a shard sends it to the other ranks that hold it. */
 static void
 share_with_holders(const struct nccl_call *w)
 {
@@ -287,8 +287,8 @@ enqueue_transfer(const struct nccl_call *w, const struct ckr_tensor *ty)
 	               r->kind == SCHED_LOCAL_SHARD ? w->x : w->workspace);
 }
 
-/* Each step has a row of its own, and steps come in the same order time after
- * time. */
+/* The search begins after the row found last, because instructions run in the
+ * same order in every step. */
 static const struct copy_schedule *
 next_schedule(struct nccl_state *w, const struct ckr_comm *what)
 {

@@ -121,7 +121,7 @@ test_process(struct transfers *t, struct err *e)
 	return CKR_OK;
 }
 
-/* In a group of one rank: it has no buffers, and needs none. */
+/* In a group of one rank, which has no buffers. */
 static void
 copy_in_process(const struct comm_view *view, struct transfer *x)
 {
@@ -155,7 +155,7 @@ struct waiter {
 	const struct transfer *x;
 };
 
-/* Named is what is under way, which may be one that began before. */
+/* *at is the transfer that is moving now, which may be an earlier one. */
 static ckr_status
 poll_process(void *user, bool *done, const struct pg_task **at,
              uint64_t *moved, struct err *e)
@@ -180,7 +180,7 @@ wait_process(struct transfers *t, struct transfer *x, struct err *e)
 	               e);
 }
 
-/* Without it there is no run: none is begun any more. */
+/* Empties the queue: after a failed transfer the run is over. */
 static void
 drop_process(struct transfers *t, struct transfer *x)
 {

@@ -2,11 +2,11 @@
  * that finds that a chunk has arrived begins the next one, so that ranks
  * compute meanwhile.
  *
- * Sums are taken here: the rank that owns a share of the result adds what all
- * ranks have of it in their order, as comm.c does.  So bits depend neither on
- * the size of chunks nor on who came first.  A chunk is a range of a rank's own
- * elements.  All ranks have the same range; where a last piece ends early, the
- * rest is zeros.
+ * Sums are taken here: the rank that owns a share of the result adds the
+ * ranks' operands in the order of ranks, as comm.c does.  So bits depend
+ * neither on the size of chunks nor on the order of arrival.  A chunk is the
+ * same range of each rank's shard; where the last shard is shorter, the rest is
+ * zeros.
  */
 #include "runtime/ranks/chunked_comm.h"
 
@@ -33,7 +33,7 @@ min_u64(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* Elements of a chunk if the memory holds so many of them. */
+/* Elements of a chunk if a buffer holds `parts` chunks. */
 static uint64_t
 max_chunk(uint64_t parts, uint64_t size)
 {
@@ -65,7 +65,7 @@ lay_out_state(struct chunked_comm *b)
 	b->received = (struct counts){ count, count + b->ranks };
 }
 
-/* What this rank has in `received`, to all. */
+/* This rank's `received` count of bytes to all ranks. */
 static ckr_status
 begin_allgather(struct chunked_comm *b, const void *from, void *to,
                 struct err *e)
@@ -90,7 +90,7 @@ begin_all_to_all(struct chunked_comm *b, const void *from, struct err *e)
 
 /* ---- sums ---- */
 
-/* n elements of each rank lie one behind the other in the memory. */
+/* Reduce n elements of each rank, which lie one after the other in b->in. */
 static void
 reduce_received(const struct chunked_comm *b, uint8_t dtype, bool max,
                 uint64_t n, void *y)
@@ -141,7 +141,7 @@ chunked_sum(const struct chunked_comm *b, uint8_t dtype, const void *x,
 	return status;
 }
 
-/* Of a chunk, the elements that rank r adds up; *at: where. */
+/* Number of elements of a chunk that rank r sums; *at: the first one. */
 static uint64_t
 chunk_share(const struct chunked_comm *b, uint32_t r, uint64_t *at)
 {
@@ -162,7 +162,8 @@ set_share_counts(const struct chunked_comm *b, struct counts *c)
 	}
 }
 
-/* All take of all, or each rank adds up a share and gives it to the others. */
+/* Every rank gets all operands, or each rank sums a share and sends it to the
+ * others. */
 static ckr_status
 begin_sum(struct chunked_comm *b, struct err *e)
 {
@@ -200,10 +201,10 @@ end_sum(struct chunked_comm *b)
 	b->summed = !b->summed;
 }
 
-/* ---- pieces ---- */
+/* ---- shards ---- */
 
-/* The chunk of all pieces, between the whole and a buffer that has one piece
- * behind the other. */
+/* Copy the chunk of all shards between the whole tensor and a buffer that has
+ * one shard after the other. */
 static void
 copy_chunk(struct chunked_comm *b, char *whole, char *buf, bool to_whole)
 {
@@ -254,7 +255,7 @@ begin_scatter(struct chunked_comm *b, struct err *e)
 	return begin_all_to_all(b, b->out, e);
 }
 
-/* A rank's own part of a whole, or zeros around it. */
+/* A rank's shard of the whole tensor, or its gradient: zeros around it. */
 static void
 copy_local_shard(const struct chunked_comm *b)
 {
@@ -272,7 +273,7 @@ copy_local_shard(const struct chunked_comm *b)
 	}
 }
 
-/* ---- pieces to other pieces ---- */
+/* ---- shards to other shards ---- */
 
 /* How many of the n elements from `seen` on are in this chunk.  *skip: elements
  * before it; *at: its place in the buffer. */

@@ -1,8 +1,8 @@
-/* Collectives between ranks of one process: each is a walk over the runs of
- * pieces, or over blocks for sums of whole tensors.
+/* Collectives between ranks of one process: each walks over the runs of shards,
+ * or over blocks for sums of whole tensors.
  *
- * Sums and largest values are taken in the order of ranks, so that their bits
- * depend on nothing else; 16-bit floats are widened and rounded once.
+ * Sums and maxima are taken in the order of ranks, so that their bits depend on
+ * nothing else; 16-bit floats are widened and rounded once.
  */
 #include "runtime/ranks/comm.h"
 

@@ -73,9 +73,10 @@ schedule_free(struct copy_schedule *r)
 	*r = (struct copy_schedule){ .kind = SCHED_LOCAL_SHARD };
 }
 
-/* ---- pieces of a whole ---- */
+/* ---- shards of a whole tensor ---- */
 
-/* Those of piece q between the whole, and `at` of what holds pieces. */
+/* Append copies between shard q of the whole tensor and the same shard at
+ * offset `at` of the other side. */
 static bool
 copy_shard(struct copy_list *list, const struct sharding *p, uint64_t q,
            uint64_t at, uint64_t size, bool to_whole)
@@ -107,7 +108,7 @@ copy_shards(struct copy_list *list, const struct sharding *p, uint64_t size,
 	return true;
 }
 
-/* A rank's own. */
+/* The copies between the whole tensor and this rank's shard. */
 static bool
 schedule_local_shard(struct copy_schedule *r, const struct sharding *p,
                      uint32_t rank, uint64_t size, bool grad)
@@ -117,7 +118,7 @@ schedule_local_shard(struct copy_schedule *r, const struct sharding *p,
 	return copy_shard(&r->unpack, p, rank / p->replication, 0, size, grad);
 }
 
-/* Pieces that lie in one run each; and, if none is short, nothing between. */
+/* Whether every shard is one run; *even: and all have the same length. */
 static bool
 collect_spans(struct copy_schedule *r, const struct sharding *p, uint64_t size,
               bool *even)
@@ -151,8 +152,8 @@ schedule_gather(struct copy_schedule *r, const struct sharding *p,
 	                   true);
 }
 
-/* Those that share a piece are to have the same bits, so that one of them takes
- * the sum. */
+/* Ranks that hold the same shard must get the same bits, so one of them sums.
+ */
 static bool
 schedule_scatter(struct copy_schedule *r, const struct sharding *p,
                  uint32_t rank, uint64_t size)
@@ -175,7 +176,7 @@ schedule_scatter(struct copy_schedule *r, const struct sharding *p,
 	return copy_shards(&r->pack, p, size, r->shard_bytes, false);
 }
 
-/* ---- pieces to other pieces ---- */
+/* ---- shards to other shards ---- */
 
 /* Bytes counted so far to and from a rank, and their last copies. */
 struct peer_progress {
@@ -237,7 +238,8 @@ schedule_overlaps(struct copy_schedule *r, struct peer_progress *m,
 	return ok;
 }
 
-/* What a rank keeps is not sent: it is taken from where it was put. */
+/* Bytes that a rank keeps are not sent: `in` of the rank itself is its `out`.
+ */
 static bool
 schedule_exchange(struct copy_schedule *r, const struct sharding *from,
                   const struct sharding *to, uint32_t ranks, uint32_t rank,

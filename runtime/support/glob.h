@@ -4,18 +4,19 @@
 
 #include <stdbool.h>
 
-/* *, ? and [...]; * also matches '/'.  The whole name must match. */
+/* Whether the whole name matches a pattern of *, ? and [...]; * also matches
+ * '/'. */
 bool glob_match(const char *pattern, const char *s);
-/* Whether one of n patterns does. */
+/* Whether one of n patterns matches. */
 bool glob_any(int n, const char *const *patterns, const char *s);
 
-/* Names that an option asks for, or asks to leave out. */
+/* A pattern of names that an option asks to include or to exclude. */
 struct glob_wish {
 	const char *glob;
 	bool wanted;
 };
 
-/* Of n wishes the last that matches s; NULL: none does. */
+/* The last of n wishes that matches s; NULL: none does. */
 const struct glob_wish *glob_last(int n, const struct glob_wish *,
                                   const char *s);
 

@@ -1,7 +1,12 @@
-/* A pull parser of JSON for untrusted text: the caller states what it expects.
+/* Room support: utilities that ckc and libckr share.  This header: a pull
+ * parser of JSON for untrusted text, whose caller states what it expects.
  *
- * Every function skips blanks first and says whether what it names was there;
- * then it is behind it.
+ * in      text and bytes
+ * out     values, escaped text, names of files
+ * unaware of models, of ckc and of libckr
+ *
+ * Every function skips blanks first, returns whether the thing that it names
+ * came next, and moves past it.
  */
 #ifndef RUNTIME_SUPPORT_JSON_H
 #define RUNTIME_SUPPORT_JSON_H
@@ -10,9 +15,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The text ends in NUL, text[size], and is changed: strings are unescaped in
- * place.  After a function that expects something returned false, fault says
- * why and at says where; further calls fail too. */
+/* The text ends with NUL at text[size].  Strings are unescaped in place.  After
+ * a function returned false, `fault` has the reason and `at` the position, and
+ * further calls fail. */
 struct json {
 	char *text;
 	size_t at, size;
@@ -22,12 +27,12 @@ struct json {
 typedef bool JsonMember(struct json *, const char *key, void *);
 typedef bool JsonElement(struct json *, void *);
 
-/* A fault of the caller's own finding; false. */
+/* Set a fault that the caller found; returns false. */
 bool json_fail(struct json *, const char *why);
 bool json_expect(struct json *, char c);
-/* Whether c comes next; no fault otherwise. */
+/* Whether c comes next; not a fault otherwise. */
 bool json_accept(struct json *, char c);
-/* The same of true, false or null. */
+/* The same for a word: true, false or null. */
 bool json_word(struct json *, const char *);
 /* A string, ended by NUL, pointing into the text; no NUL inside; UTF-8. */
 bool json_string(struct json *, char **s);
@@ -39,7 +44,7 @@ bool json_skip(struct json *);
 /* Each member of an object; the function takes the value. */
 bool json_object(struct json *, JsonMember *, void *);
 bool json_list(struct json *, JsonElement *, void *);
-/* Only blanks are left. */
+/* Whether only blanks are left. */
 bool json_end(struct json *);
 
 #endif

@@ -1,8 +1,8 @@
+/* A clock for measuring durations. */
 #ifndef RUNTIME_SUPPORT_NOW_H
 #define RUNTIME_SUPPORT_NOW_H
 
-/* Seconds since some time before the program started; nobody sets this clock
- * back. */
+/* Seconds of a monotonic clock. */
 double now_sec(void);
 
 #endif

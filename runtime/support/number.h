@@ -5,9 +5,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Digits and nothing else, 0..max. */
+/* Parse digits and nothing else, 0..max. */
 bool number_whole(const char *s, uint64_t max, uint64_t *x);
-/* A finite number and nothing else. */
+/* Parse a finite number and nothing else. */
 bool number_real(const char *s, double *x);
 /* "512 B", "21.6 KiB", "4.6 MiB", and so on; returns buf. */
 const char *number_bytes(char buf[24], double bytes);

@@ -5,12 +5,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Behind the last slash; in path itself. */
+/* The part of path after the last slash. */
 const char *path_base(const char *path);
 /* The folder; NULL: no memory.  Caller frees. */
 char *path_folder(const char *path);
-/* Whether both lead to one file: device and inode tell, of files that are not
- * there yet those of the folder, and the name in it. */
+/* Whether both are one file, by device and inode; for files that do not exist
+ * yet, by those of the folder and the name in it. */
 bool path_same(const char *, const char *);
 
 /* ---- whether a command would write over what it reads, or twice ---- */
@@ -21,8 +21,8 @@ struct named_file {
 	bool written;
 };
 
-/* The first two files of the list that are one, at least one of them written;
- * false if there are none. */
+/* Find the first two entries of the list that are one file, of which at least
+ * one is written; false: there are none. */
 bool clash_find(const struct named_file *, size_t n, size_t *a, size_t *b);
 
 #endif

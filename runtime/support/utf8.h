@@ -6,11 +6,11 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* Length of the UTF-8 sequence at s, 0 if it is none: also if it is longer
- * than needed, a surrogate or beyond Unicode.  Stops at a NUL byte. */
+/* Length of the UTF-8 sequence at s; 0: invalid, overlong, a surrogate or
+ * beyond Unicode.  Reads nothing after a NUL byte. */
 int utf8_length(const unsigned char *s);
 bool utf8_is(const char *s, size_t n);
-/* In quotes; null for NULL.  Bytes that are not UTF-8 become U+FFFD. */
+/* Write s in quotes, or null for NULL.  Invalid bytes become U+FFFD. */
 void utf8_json(FILE *out, const char *s);
 
 #endif

@@ -25,7 +25,7 @@ struct heartbeat {
 	const char *message;
 };
 
-/* By beats, so that a machine that slept has not waited. */
+/* Counts beats, not time, so that a machine that slept has not waited. */
 static void
 check_watchdog(struct heartbeat *p)
 {

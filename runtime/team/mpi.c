@@ -191,7 +191,7 @@ test_mpi(enum comm_group g, bool *done)
 
 /* ---- out-of-band messages ---- */
 
-/* Not waited for: they are sent when nothing else arrives. */
+/* Does not wait: messages are sent when a process is missing. */
 static void
 send_mpi_oob(uint64_t word)
 {

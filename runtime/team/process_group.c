@@ -58,7 +58,8 @@ find_module(void)
 	return dl ? dl : dlopen(MODULE, RTLD_NOW | RTLD_NODELETE);
 }
 
-/* Without MPI the address of a rendezvous will do. */
+/* MPI if there is a module and a launcher for it, else sockets if the
+ * environment has the address of a rendezvous. */
 static ckr_status
 load_link(struct open_group *t, const struct launch *l, struct err *e)
 {

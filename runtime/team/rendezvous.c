@@ -280,7 +280,7 @@ join_first(struct rendezvous *d, int *fd, struct rendezvous_card *card)
 	return NULL;
 }
 
-/* Those before this one are gone to, those behind it come. */
+/* Connect to all lower ranks; higher ranks connect to this one. */
 static const char *
 connect_lower_ranks(struct rendezvous *d, int at, int *fd,
                     struct rendezvous_card *card)

@@ -101,7 +101,8 @@ find_host(struct rendezvous_card *mine)
 	         name.nodename);
 }
 
-/* Of another process here; one that cannot be seen beats as this one does. */
+/* Map the heartbeat of another local process; if that fails, use this one's, so
+ * that it never looks stopped. */
 static atomic_uint *
 open_word(const struct rendezvous_card *c)
 {
@@ -203,7 +204,7 @@ peer_error(uint32_t r, const char *what)
 	return run.text;
 }
 
-/* Of n bytes of head and data as one; whether all are done. */
+/* Send or receive n bytes, head and data together; true: all are done. */
 static bool
 move_bytes(struct peer *p, struct socket_message *f, uint64_t n, bool out)
 {
@@ -263,7 +264,7 @@ index_in_group(const struct socket_group *l, uint32_t rank)
 	return (rank - l->first) / l->by;
 }
 
-/* Where it goes; NULL: no memory, or too much of it. */
+/* The buffer for an arriving message; NULL: no memory, or an invalid length. */
 static char *
 find_buffer(struct peer *p, uint32_t r)
 {

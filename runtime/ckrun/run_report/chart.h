@@ -7,24 +7,26 @@
 #include "runtime/ckrun/run_report/history.h"
 
 enum {
-	CHART_POINTS = 2000,            /* of a curve, at most */
-	CHART_SMOOTH = 40               /* rows from which on means are drawn */
+	CHART_POINTS = 2000,            /* points of a curve, at most */
+	CHART_SMOOTH = 40               /* rows of a smoothed curve, at least */
 };
 
 struct chart {
 	const char *title;
 	enum series s;
-	int beside;                     /* another series, of --valid; -1 */
-	double factor;                  /* what is drawn of a value */
-	bool may_log;                   /* where it spans a power of ten */
-	bool mean;                      /* smoothed, too */
+	int beside;                     /* second series, of --valid; or -1 */
+	double factor;                  /* multiplies values */
+	bool may_log;                   /* logarithmic axis if values span a
+	                                 * power of ten */
+	bool mean;                      /* also draw a smoothed curve */
 };
 
-/* Rows on either side of one that its mean is taken over. */
+/* Rows on either side of a row over which its mean is taken. */
 size_t chart_half(size_t rows);
-/* Of run i, as #rrggbb. */
+/* Colour of run i, as #rrggbb. */
 const char *chart_color(size_t i);
-/* Nothing is drawn where no run has a finite value.  False: no memory. */
+/* Write the chart, or nothing if no run has a finite value.  False: no memory.
+ */
 bool chart_put(const struct chart *, const struct history *, size_t runs,
                FILE *);
 

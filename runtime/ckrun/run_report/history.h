@@ -8,7 +8,7 @@
 
 #include "runtime/base/err.h"
 
-/* What there are curves of. */
+/* The values that have curves. */
 enum series {
 	S_LOSS, S_VALID_LOSS, S_ACCURACY, S_PERPLEXITY, S_NORM, S_LR,
 	S_SPEED,                        /* samples or tokens per second */
@@ -17,8 +17,8 @@ enum series {
 
 struct moment {
 	double step;
-	float v[NSERIES];               /* NaN for all that is not finite */
-	uint16_t has;                   /* 1 << series: it is in this row */
+	float v[NSERIES];               /* NaN if not finite */
+	uint16_t has;                   /* bit 1 << series: the row has it */
 };
 
 struct history {
@@ -26,16 +26,16 @@ struct history {
 	struct moment *row;             /* steps increase */
 	size_t n, room;
 	double seconds, units, peak_bytes;      /* units: samples or tokens */
-	bool tokens;
+	bool tokens;                    /* units are tokens */
 	uint64_t skipped;               /* steps without an update */
 	uint64_t again;                 /* rows that a resumed run replaced */
-	uint64_t broken, broken_line;   /* lines that are no rows; the first */
-	char why[120];                  /* ... and its fault */
+	uint64_t broken, broken_line;   /* invalid lines; the first one */
+	char why[120];                  /* its fault */
 };
 
-/* Read a log; steps that come again replace those before.  Lines that are no
- * rows, such as the last one of a run that was killed, are counted and left
- * out; without any row it fails.  history_free in any case. */
+/* Read a log; a repeated step replaces the earlier row.  Invalid lines, such as
+ * the last one of a run that was killed, are counted and skipped; a log without
+ * rows is a failure.  Call history_free in any case. */
 ckr_status history_read(struct history *, const char *path, struct err *);
 void history_free(struct history *);
 

@@ -56,14 +56,14 @@ matches_map(const struct array_file *f, const char *map)
 	return any;
 }
 
-/* Of several files, one that has the model's names is not mapped. */
+/* Among several files, a file with the model's names needs no mapping. */
 static bool
 is_mapped(const ckr_ctx *c, const struct infile *o, size_t n)
 {
 	return n == 1 || !has_names_of_model(c, &o->f);
 }
 
-/* Mappings are of the files whose names they fit. */
+/* A mapping applies to the files whose names it matches. */
 static ckr_status
 map_names(ckr_ctx *c, struct infile *o, size_t n, const struct ckr_init *how)
 {
@@ -82,7 +82,7 @@ map_names(ckr_ctx *c, struct infile *o, size_t n, const struct ckr_init *how)
 	return s;
 }
 
-/* Of several files each mapping fits one that is mapped. */
+/* With several files, fails unless the mapping matches one that is mapped. */
 static ckr_status
 need_fit(ckr_ctx *c, const struct infile *o, size_t n, const char *map)
 {

@@ -81,7 +81,7 @@ usual_adapter(const ckr_ctx *c)
 	return best;
 }
 
-/* Of the adapters that differ from the usual one. */
+/* Write the patterns for adapters that differ from the most common one. */
 static void
 write_pattern(FILE *f, const ckr_ctx *c, uint32_t like, bool alpha)
 {
