@@ -72,7 +72,7 @@ sources_include(struct sources *s, const char *text)
 }
 
 static bool
-write_error(const char *path, Diag *d)
+report_write_error(const char *path, Diag *d)
 {
 	return diag_error(d, "cannot write '%s': %s", path, strerror(errno));
 }
@@ -88,7 +88,7 @@ sources_write(const struct sources *s, const char *dir, Diag *d)
 		bool ok = to && fwrite(f->data, 1, f->n, to) == f->n;
 
 		if ((to && fclose(to)) || !ok)
-			return write_error(path, d);
+			return report_write_error(path, d);
 	}
 	return true;
 }
@@ -111,7 +111,7 @@ sources_keep(const struct sources *s, const char *dir, Diag *d)
 		ok = fwrite(f->data, 1, f->n, o.f) == f->n
 			&& fflush(o.f) == 0;
 		if (!ok)
-			write_error(path, d);
+			report_write_error(path, d);
 		if (!outfile_close(&o, ok))
 			return false;
 	}

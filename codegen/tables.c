@@ -35,7 +35,7 @@ is_other(const Val *v)
 }
 
 static const char *
-tensor_kind_text(const Val *v)
+abi_kind_text(const Val *v)
 {
 	static const char *const text[V_KIND_COUNT] = {
 		[V_PARAM] = "CKR_PARAM", [V_BUFFER] = "CKR_BUFFER",
@@ -102,7 +102,7 @@ emit_tensor(struct out *o, const struct emitted_program *p, int64_t i,
 	out_put(o, "\t{ ");
 	out_literal(o, name);
 	out_put(o, ",\n\t  %s, %s, %d, ", tables_dtype(id ? v->dt : DT_NONE),
-	        tensor_kind_text(v), id ? v->shape.rank : 0);
+	        abi_kind_text(v), id ? v->shape.rank : 0);
 	out_put(o, "%s%s%s%s%s%s%s%s%s%s, ",
 	        p->resident[i] ? "CKR_RESIDENT" : "0",
 	        id && v->kind == V_PARAM && v->frozen ? " | CKR_FROZEN" : "",

@@ -21,7 +21,7 @@ check_conv_types(struct emit *e, const Node *n)
 }
 
 static long long
-volume(const int64_t *v)
+window_volume(const int64_t *v)
 {
 	return (long long)(v[0] * v[1] * v[2]);
 }
@@ -43,7 +43,7 @@ has_work(struct emit *e, const Node *n)
 }
 
 static void
-emit_geometry(struct emit *e, const Node *n)
+emit_conv_geometry(struct emit *e, const Node *n)
 {
 	struct window w = window_of(e->g, n);
 	struct conv_tile t = conv_tile(e->g, n);
@@ -54,7 +54,8 @@ emit_geometry(struct emit *e, const Node *n)
 	         (long long)w.cin, (long long)w.cout);
 	emit_window(e, &w);
 	out_line(e->out, ".taps = %lld, .in_size = %lld, .out_size = %lld,",
-	         volume(w.kernel), volume(w.in), volume(w.out));
+	         window_volume(w.kernel), window_volume(w.in),
+	         window_volume(w.out));
 	out_line(e->out, ".direct = %d, .lines = %lld, .channels = %lld,",
 	         t.direct, (long long)t.lines, (long long)t.channels);
 	out_line(e->out, ".parts = %lld, .each = %lld, .workspace = %lld,",
@@ -129,7 +130,7 @@ begin_conv(struct emit *e, const Node *n)
 {
 	if (shape_nelem(&emit_out(e, n, 0)->shape) == 0 || !has_work(e, n))
 		return false;
-	emit_geometry(e, n);
+	emit_conv_geometry(e, n);
 	return true;
 }
 

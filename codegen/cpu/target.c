@@ -3,7 +3,7 @@
 #include "codegen/cpu/tile.h"
 
 static int64_t
-classifier_rows(int64_t rows, int64_t classes, bool half)
+cpu_classifier_rows(int64_t rows, int64_t classes, bool half)
 {
 	(void)half;             /* logits are float32 */
 	return tile_classifier_rows(rows, classes, 0);
@@ -13,13 +13,13 @@ const struct target target_cpu = {
 	.name = "cpu", .align = 64,
 	.fuses = FUSE_CLASSIFIER | FUSE_PACKED | FUSE_ACCUMULATE
 	         | FUSE_PRETRANSPOSED,
-	.workspace = tile_workspace, .classifier_rows = classifier_rows,
+	.workspace = tile_workspace, .classifier_rows = cpu_classifier_rows,
 };
 
 /* ---- what rules ask ---- */
 
 static const char *
-operand(const struct emit *e, const Val *v, int at, bool constant)
+cpu_operand(const struct emit *e, const Val *v, int at, bool constant)
 {
 	(void)v;
 	(void)constant;
@@ -28,13 +28,13 @@ operand(const struct emit *e, const Val *v, int at, bool constant)
 
 /* Others are staged. */
 static bool
-takes(DType dt)
+cpu_takes(DType dt)
 {
 	return dt == DT_F32;
 }
 
 static void
-work_items(struct emit *e, int64_t count, bool shared)
+cpu_work_items(struct emit *e, int64_t count, bool shared)
 {
 	if (shared && count > 1)
 		out_line(e->out, "#pragma omp parallel for "
@@ -44,7 +44,7 @@ work_items(struct emit *e, int64_t count, bool shared)
 }
 
 static const char *
-attention_kernel(const struct emit *e, const Val *q, const Val *v)
+cpu_attention_kernel(const struct emit *e, const Val *q, const Val *v)
 {
 	(void)e;
 	(void)q;
@@ -53,7 +53,7 @@ attention_kernel(const struct emit *e, const Val *q, const Val *v)
 }
 
 static void
-attention(struct emit *e, const Node *n, const Val *q, const Val *k)
+cpu_attention(struct emit *e, const Node *n, const Val *q, const Val *k)
 {
 	out_line(e->out, ".rows = %lld, .ld = %lld, .workspace = %lld,",
 	         (long long)tile_attention_rows(q->shape.dim[2]),
@@ -63,7 +63,7 @@ attention(struct emit *e, const Node *n, const Val *q, const Val *k)
 
 /* Offset of a row converted to float32 in workspace: after the partial sums. */
 static void
-norm(struct emit *e, const Node *n, bool grad)
+cpu_norm(struct emit *e, const Node *n, bool grad)
 {
 	if (!tile_is_mixed(e->g, n))
 		out_line(e->out, "\tNULL");
@@ -73,7 +73,7 @@ norm(struct emit *e, const Node *n, bool grad)
 }
 
 static void
-norm_grad(struct emit *e, const Node *n, int64_t rows)
+cpu_norm_grad(struct emit *e, const Node *n, int64_t rows)
 {
 	(void)n;
 	out_line(e->out, "              %lld,",
@@ -98,7 +98,7 @@ WorkRule *const work_rule[OP_COUNT] = {
 };
 
 static bool
-emit(struct emit *e, const Node *n)
+cpu_emit(struct emit *e, const Node *n)
 {
 	return (tile_staged(e->g, n) ? emit_staged : rule[n->op])(e, n);
 }
@@ -110,7 +110,7 @@ cpu_emit_plain(struct emit *e, const Node *n)
 }
 
 static void
-function(struct out *o, const struct emit *e, const char *name,
+cpu_function(struct out *o, const struct emit *e, const char *name,
          const char *body)
 {
 	(void)e;
@@ -148,11 +148,11 @@ static const struct target_text texts[] = {
 
 const struct target_emitter emitter_cpu = {
 	.target = &target_cpu, .kernels = "kernels.c",
-	.jobs = "blocked", .job_text = "conv_blocks.h", .emit = emit,
-	.function = function, .texts = texts, .command = cpu_command,
-	.operand = operand, .loops_operands = true, .takes = takes,
+	.jobs = "blocked", .job_text = "conv_blocks.h", .emit = cpu_emit,
+	.function = cpu_function, .texts = texts, .command = cpu_command,
+	.operand = cpu_operand, .loops_operands = true, .takes = cpu_takes,
 	.nest = cpu_nest,
-	.work_items = work_items, .attention = attention,
-	.attention_kernel = attention_kernel,
-	.norm = norm, .norm_grad = norm_grad,
+	.work_items = cpu_work_items, .attention = cpu_attention,
+	.attention_kernel = cpu_attention_kernel,
+	.norm = cpu_norm, .norm_grad = cpu_norm_grad,
 };

@@ -33,7 +33,7 @@ struct conv_tiling {
 };
 
 static int64_t
-volume(const int64_t *v)
+dims_volume(const int64_t *v)
 {
 	return v[0] * v[1] * v[2];
 }
@@ -83,9 +83,9 @@ conv_tiling_of(const Graph *g, const Node *n)
 	int64_t patches, planes, rows, sum = 0, own;
 	int size = dtype_info[a->dt].nbytes;
 
-	c.taps = volume(c.w.kernel);
-	c.in = volume(c.w.in);
-	c.out = volume(c.w.out);
+	c.taps = dims_volume(c.w.kernel);
+	c.in = dims_volume(c.w.in);
+	c.out = dims_volume(c.w.out);
 	c.line = (c.out + EVEN - 1) / EVEN * EVEN;
 	c.direct = window_is_direct(&c.w);
 	rows = c.w.cin * c.taps;
@@ -121,7 +121,7 @@ cuda_conv_bytes(const Graph *g, const Node *n)
 }
 
 static void
-emit_geometry(struct emit *e, const struct conv_tiling *c)
+emit_gpu_geometry(struct emit *e, const struct conv_tiling *c)
 {
 	const struct window *w = &c->w;
 
@@ -251,7 +251,7 @@ emit_conv_call(struct emit *e, const Node *n, const struct conv_role *r)
 	if (shape_nelem(&emit_out(e, n, 0)->shape) == 0)
 		return true;
 	c = conv_tiling_of(e->g, n);
-	emit_geometry(e, &c);
+	emit_gpu_geometry(e, &c);
 	library = emit_library(e, n, r, &c);
 	out_line(e->out, "ckr_%s%s(c1, %s, %s, %s,", r->name,
 	         c.product && c.w.images > 0 ? "_product" : "",

@@ -19,7 +19,7 @@ cuda_classifier_chunk(int64_t rows, int64_t classes, int64_t chunk,
 }
 
 static int64_t
-classifier_rows(int64_t rows, int64_t classes, bool half)
+cuda_classifier_rows(int64_t rows, int64_t classes, bool half)
 {
 	return cuda_classifier_chunk(rows, classes, 0, half ? 2 : 4);
 }
@@ -28,7 +28,7 @@ const struct target target_cuda = {
 	.name = "cuda", .align = 256,
 	.fuses = FUSE_CLASSIFIER | FUSE_PACKED | FUSE_ACCUMULATE | FUSE_COPIES
 		| FUSE_EPILOGUES,
-	.workspace = cuda_workspace, .classifier_rows = classifier_rows,
+	.workspace = cuda_workspace, .classifier_rows = cuda_classifier_rows,
 };
 
 /* ---- what rules ask ---- */
@@ -42,20 +42,20 @@ element_type(DType dt)
 
 /* Kernels are templates: an operand says its type. */
 static const char *
-operand(const struct emit *e, const Val *v, int at, bool constant)
+cuda_operand(const struct emit *e, const Val *v, int at, bool constant)
 {
 	return arena_printf(e->arena, "(%s%s *)p[%d]",
 	                    constant ? "const " : "", element_type(v->dt), at);
 }
 
 static bool
-takes(DType dt)
+cuda_takes(DType dt)
 {
 	return dt == DT_F32 || dtype_is_half(dt);
 }
 
 static void
-work_items(struct emit *e, int64_t count, bool shared)
+cuda_work_items(struct emit *e, int64_t count, bool shared)
 {
 	(void)shared;
 	out_line(e->out, "CKR_TASKS(%s, t, %lld) {",
@@ -65,14 +65,14 @@ work_items(struct emit *e, int64_t count, bool shared)
 /* Kernels are templates: of a type, and of the columns that they have room
  * for. */
 static const char *
-attention_kernel(const struct emit *e, const Val *q, const Val *v)
+cuda_attention_kernel(const struct emit *e, const Val *q, const Val *v)
 {
 	return arena_printf(e->arena, "<%s, %d>", element_type(q->dt),
 	                    cuda_attention_columns(q, v));
 }
 
 static void
-attention(struct emit *e, const Node *n, const Val *q, const Val *k)
+cuda_attention(struct emit *e, const Node *n, const Val *q, const Val *k)
 {
 	(void)e;
 	(void)n;
@@ -81,7 +81,7 @@ attention(struct emit *e, const Node *n, const Val *q, const Val *k)
 }
 
 static void
-norm(struct emit *e, const Node *n, bool grad)
+cuda_norm(struct emit *e, const Node *n, bool grad)
 {
 	(void)e;
 	(void)n;
@@ -89,7 +89,7 @@ norm(struct emit *e, const Node *n, bool grad)
 }
 
 static void
-norm_grad(struct emit *e, const Node *n, int64_t rows)
+cuda_norm_grad(struct emit *e, const Node *n, int64_t rows)
 {
 	(void)n;
 	out_line(e->out, "              %lld,",
@@ -124,7 +124,7 @@ static EmitRule *const common[OP_COUNT] = {
 };
 
 static bool
-emit(struct emit *e, const Node *n)
+cuda_emit(struct emit *e, const Node *n)
 {
 	return (own[n->op] ? own[n->op] : common[n->op])(e, n);
 }
@@ -153,7 +153,7 @@ put_item_kernel(struct out *o, const struct emit *e, const char *name,
 }
 
 static void
-function(struct out *o, const struct emit *e, const char *name,
+cuda_function(struct out *o, const struct emit *e, const char *name,
          const char *body)
 {
 	if (e->items) {
@@ -211,10 +211,10 @@ static const struct target_text texts[] = {
 
 const struct target_emitter emitter_cuda = {
 	.target = &target_cuda, .kernels = "model.cu", .jobs = "convolved",
-	.emit = emit,
-	.function = function, .texts = texts, .command = cuda_command,
-	.operand = operand, .takes = takes, .nest = cuda_nest,
-	.work_items = work_items,
-	.attention = attention, .attention_kernel = attention_kernel,
-	.norm = norm, .norm_grad = norm_grad,
+	.emit = cuda_emit,
+	.function = cuda_function, .texts = texts, .command = cuda_command,
+	.operand = cuda_operand, .takes = cuda_takes, .nest = cuda_nest,
+	.work_items = cuda_work_items,
+	.attention = cuda_attention, .attention_kernel = cuda_attention_kernel,
+	.norm = cuda_norm, .norm_grad = cuda_norm_grad,
 };

@@ -11,6 +11,7 @@
   by ckr.h alone
   * no folder has more than 25 files beside each other, no file more than 520 lines
   * every header compiles alone, and so does what generated C takes along (TEXTS)
+  * in the folders of UNIQUE no two files have a static function of one name
   * the include guard of a header is its path: codegen/cpu/tile.h has CODEGEN_CPU_TILE_H
   * only the driver exits; only ilp.c sees GLPK; only the frontend sees protobuf; nobody runs a
   shell
@@ -104,6 +105,10 @@ ONLY_IN = {  # pattern: who may
 
 # What generated C takes along stands in one folder there.
 TEXTS = ("codegen/cpu/kernels", "codegen/cpu/units", "codegen/rules/kernels", "runtime")
+
+# Where a name says which function a stack trace or a message is about: two files have no static
+# function of one name.
+UNIQUE = ("runtime", "codegen")
 
 # These are installed, or read by name: their guards go by that name.
 PUBLISHED = {"runtime/ckr.h": "CKR_H", "runtime/ckr_abi.h": "CKR_ABI_H"}
@@ -371,6 +376,18 @@ def check_text(root, path, cc, faults):
         )
 
 
+def check_statics(root, faults):
+    for folder in UNIQUE:
+        where = {}
+        for path in sources(root):
+            if path.split("/")[0] != folder or not path.endswith(".c") or "/units/" in path:
+                continue
+            with open(os.path.join(root, path), encoding="utf-8") as f:
+                for name in re.findall(r"^static [^\n;=(]*\n(\w+)\(", f.read(), re.M):
+                    if where.setdefault(name, path) != path:
+                        faults.append(f"{path}: {where[name]} has a static {name}() too")
+
+
 def check_guards(root, faults):
     for folder in (*FOLDERS, "tests"):
         for base, _, files in os.walk(os.path.join(root, folder)):
@@ -434,6 +451,7 @@ def main():
             and not needs_generated(root, path)
         ):
             check_header(root, path, cc, faults)
+    check_statics(root, faults)
     check_guards(root, faults)
     check_crowds(root, faults)
     check_scripts(root, faults)

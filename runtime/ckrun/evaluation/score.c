@@ -55,7 +55,7 @@ has_loss(ckr_ctx *m)
 }
 
 static void
-warn_nonfinite(struct data *d, const char *what)
+note_nonfinite_score(struct data *d, const char *what)
 {
 	uint64_t n = 0;
 
@@ -69,7 +69,7 @@ void
 score_note(const struct score *s, struct data *d, const char *what)
 {
 	if (!isfinite(s->loss) && has_loss(d->ctx))
-		warn_nonfinite(d, what);
+		note_nonfinite_score(d, what);
 	if (s->by_batch)
 		fprintf(stderr, "ckrun: note: the loss of %s depends on the "
 		        "batch size, here %llu: %s\n", what,
