@@ -6,32 +6,32 @@
 
 #include <inttypes.h>
 
-/* ---- splits ---- */
+/* ---- placements ---- */
 
 static int
-find_split(const struct rank_tables *r, const Split *s)
+find_placement(const struct rank_tables *r, const Split *s)
 {
-	for (size_t i = 0; i < r->nsplit; i++)
-		if (split_eq(&r->split[i], s))
+	for (size_t i = 0; i < r->nplacement; i++)
+		if (split_eq(&r->placement[i], s))
 			return (int)i;
 	return -1;
 }
 
 static void
-add_split(struct rank_tables *r, Arena *a, const Split *s)
+add_placement(struct rank_tables *r, Arena *a, const Split *s)
 {
 	if ((s->kind != SPLIT_SHARD && s->kind != SPLIT_PARTIAL)
-	    || find_split(r, s) >= 0)
+	    || find_placement(r, s) >= 0)
 		return;
-	r->split = arena_grow(a, r->split, r->nsplit, &r->cap, r->nsplit + 1,
-	                      sizeof *r->split);
-	r->split[r->nsplit++] = *s;
+	r->placement = arena_grow(a, r->placement, r->nplacement, &r->cap,
+	                          r->nplacement + 1, sizeof *r->placement);
+	r->placement[r->nplacement++] = *s;
 }
 
 /* The placement of v on a replica's ranks, or that of the value that v is a
  * shard of. */
 static const Split *
-val_split(const Val *v)
+val_placement(const Val *v)
 {
 	return v->shard ? &v->shard->split : &v->split;
 }
@@ -46,9 +46,9 @@ find_rank_shape(const struct rank_tables *r, const Shape *s)
 }
 
 static void
-add_val_split(struct rank_tables *r, Arena *a, const Val *v)
+add_val_placement(struct rank_tables *r, Arena *a, const Val *v)
 {
-	add_split(r, a, val_split(v));
+	add_placement(r, a, val_placement(v));
 	if (!v->shard || find_rank_shape(r, &v->shard->shape) >= 0)
 		return;
 	r->shape = arena_grow(a, r->shape, r->nshape, &r->shape_cap,
@@ -62,16 +62,17 @@ is_collective_node(const Node *n)
 	return op_info[n->op].flags & F_COMM;
 }
 
-/* The sharded side of a collective; without one, what no tensor is. */
+/* The placement of the sharded side of a collective; without one, a placement
+ * that has no row. */
 static Split
-collective_split(const Node *n)
+collective_placement(const Node *n)
 {
 	return n->op == OP_ALL_REDUCE ? (Split){ .kind = SPLIT_REPLICATE }
 	     : split_of_attr(n);
 }
 
 static Split
-result_split(const Node *n)
+result_placement(const Node *n)
 {
 	return n->op == OP_ALL_TO_ALL ? split_after_exchange(n)
 	     : (Split){ .kind = SPLIT_REPLICATE };
@@ -89,32 +90,32 @@ rank_tables_collect(struct rank_tables *r, Arena *a,
 {
 	for (int64_t i = 0; i < p->ntensor; i++)
 		if (p->val[i])
-			add_val_split(r, a, &p->g->val[p->val[i]]);
+			add_val_placement(r, a, &p->g->val[p->val[i]]);
 	for (int64_t i = 0; i < p->plan->nstep; i++) {
 		const Node *n = step_node(p, i);
 		Split from, to;
 
 		if (!is_collective_node(n))
 			continue;
-		from = collective_split(n);
-		to = result_split(n);
-		add_split(r, a, &from);
-		add_split(r, a, &to);
+		from = collective_placement(n);
+		to = result_placement(n);
+		add_placement(r, a, &from);
+		add_placement(r, a, &to);
 	}
 }
 
 static const char *
-name_split(const struct rank_tables *r, Arena *a, const Split *s)
+name_placement(const struct rank_tables *r, Arena *a, const Split *s)
 {
-	int i = find_split(r, s);
+	int i = find_placement(r, s);
 
-	return i < 0 ? "NULL" : arena_printf(a, "&split[%d]", i);
+	return i < 0 ? "NULL" : arena_printf(a, "&placement[%d]", i);
 }
 
 const char *
-rank_tables_split(const struct rank_tables *r, Arena *a, const Val *v)
+rank_tables_placement(const struct rank_tables *r, Arena *a, const Val *v)
 {
-	return name_split(r, a, val_split(v));
+	return name_placement(r, a, val_placement(v));
 }
 
 const char *
@@ -125,7 +126,7 @@ rank_tables_shard(const struct rank_tables *r, Arena *a, const Val *v)
 }
 
 static void
-emit_split(struct out *o, const Split *s)
+emit_placement(struct out *o, const Split *s)
 {
 	if (s->kind == SPLIT_PARTIAL) {
 		out_put(o, "\t{ CKR_PARTIAL, 0, 0, 0, 1, {0} },\n");
@@ -155,10 +156,11 @@ emit_shard_shapes(struct out *o, const struct rank_tables *r)
 void
 rank_tables_emit(struct out *o, const struct rank_tables *r)
 {
-	if (r->nsplit) {
-		out_put(o, "\nstatic const struct ckr_split split[] = {\n");
-		for (size_t i = 0; i < r->nsplit; i++)
-			emit_split(o, &r->split[i]);
+	if (r->nplacement) {
+		out_put(o, "\nstatic const struct ckr_placement placement[] "
+		        "= {\n");
+		for (size_t i = 0; i < r->nplacement; i++)
+			emit_placement(o, &r->placement[i]);
 		out_put(o, "};\n");
 	}
 	if (r->nshape)
@@ -201,18 +203,17 @@ rank_tables_emit_comm(struct out *o, const struct rank_tables *r,
 		if (!n++)
 			out_put(o, "\nstatic const struct ckr_comm comm%d[] "
 			        "= {\n", which);
-		from = collective_split(node);
-		to = result_split(node);
+		from = collective_placement(node);
+		to = result_placement(node);
 		a = node->attr;
 		group = attr_int_of(node->op, &a, "group");
 		out_put(o, "\t{ %s, %s, %d, %s, %s, %" PRId64 " },\n",
 		        collective_text(node->op),
 		        group && *group ? "CKR_DP" : "CKR_TP",
 		        node->op == OP_ALL_REDUCE
-		        && node->attr.ALL_REDUCE.reduction != 0,
-		        name_split(r, o->arena, &from),
-		        name_split(r, o->arena, &to),
-		        plan_end(p->plan, i));
+		                && node->attr.ALL_REDUCE.reduction != 0,
+		        name_placement(r, o->arena, &from),
+		        name_placement(r, o->arena, &to), plan_end(p->plan, i));
 	}
 	if (n)
 		out_put(o, "};\n");

@@ -7,8 +7,8 @@
 /* The splits that tables refer to, and the shapes of tensors that are sharded
  * over replicas, each once.  Empty at first: all zero. */
 struct rank_tables {
-	Split *split;
-	size_t nsplit, cap;
+	Split *placement;
+	size_t nplacement, cap;
 	Shape *shape;
 	size_t nshape, shape_cap;
 };
@@ -18,8 +18,9 @@ bool rank_tables_check(const Graph *, Diag *);
 void rank_tables_collect(struct rank_tables *, Arena *,
                          const struct emitted_program *);
 void rank_tables_emit(struct out *, const struct rank_tables *);
-/* "&split[2]", or "NULL" for a replicated value. */
-const char *rank_tables_split(const struct rank_tables *, Arena *, const Val *);
+/* "&placement[2]", or "NULL" for a replicated value. */
+const char *rank_tables_placement(const struct rank_tables *, Arena *,
+                                  const Val *);
 /* "shard_of[2]", or "NULL" for a value that is not sharded over replicas. */
 const char *rank_tables_shard(const struct rank_tables *, Arena *, const Val *);
 /* Print comm0[] or comm1[]: the transfers of plan steps, in their order. */

@@ -128,7 +128,8 @@ emit_tensor(struct out *o, const struct emitted_program *p, int64_t i,
 	emit_int_list(o, v->shape.dim, id ? v->shape.rank : 0);
 	out_put(o, ", ");
 	emit_int_list(o, v->stride, id ? v->shape.rank : 0);
-	out_put(o, ", %s, %s, %d },\n", rank_tables_split(ranks, o->arena, v),
+	out_put(o, ", %s, %s, %d },\n",
+	        rank_tables_placement(ranks, o->arena, v),
 	        rank_tables_shard(ranks, o->arena, v), id ? v->batch : 0);
 }
 

@@ -71,9 +71,9 @@ enum ckr_axis {
  * of `replication` consecutive ranks holds the same shard.  A rank's extents: 1
  * for dims first_axis..axis-1, and for dim axis its shards of all segments, one
  * after the other. */
-enum ckr_split_kind { CKR_SHARD, CKR_PARTIAL };
+enum ckr_placement_kind { CKR_SHARD, CKR_PARTIAL };
 
-struct ckr_split {
+struct ckr_placement {
 	uint8_t kind, axis, first_axis, nsegment;
 	uint32_t replication;
 	uint64_t segment[CKR_MAX_DIMS];
@@ -101,18 +101,18 @@ struct ckr_comm {
 	uint8_t axis;                   /* enum ckr_axis: the group of ranks */
 	uint8_t max;                    /* CKR_ALL_REDUCE: takes the maximum,
 	                                 * not the sum */
-	const struct ckr_split *split;  /* split of the sharded operand; NULL:
-	                                 * neither is sharded */
-	const struct ckr_split *to;     /* CKR_ALL_TO_ALL: the result's split */
+	const struct ckr_placement *placement;  /* the sharded operand's; NULL:
+	                                         * neither is sharded */
+	const struct ckr_placement *to; /* CKR_ALL_TO_ALL: the result's */
 	uint32_t end;                   /* instruction that ends the transfer:
 	                                 * the one that begins it, or a later
 	                                 * one */
 };
 
-/* CKR_COUNT + n: the instruction belongs to counting round n.  A round runs for
- * all micro-batches before round n + 1 does; all rounds run before the step
- * proper.  An instruction of a round reads inputs and what does not change in a
- * step, and leaves nothing in the arena. */
+/* CKR_COUNT + n: the instruction belongs to count pass n, which runs for all
+ * micro-batches before count pass n + 1 does; all count passes run before the
+ * step proper.  An instruction of a count pass reads inputs and what does not
+ * change in a step, and leaves nothing in the arena. */
 enum ckr_phase { CKR_FORWARD, CKR_RECOMPUTE, CKR_BACKWARD, CKR_UPDATE,
                  CKR_COUNT };
 
@@ -137,9 +137,9 @@ struct ckr_tensor {
 	uint64_t data;          /* CKR_CONSTANT: offset in library.constants */
 	int64_t dim[CKR_MAX_DIMS];
 	int64_t stride[CKR_MAX_DIMS];   /* in elements */
-	const struct ckr_split *split;  /* NULL: replicated; otherwise all other
-	                                 * fields describe one rank's shard or
-	                                 * summand */
+	const struct ckr_placement *placement;  /* NULL: replicated; otherwise
+	                                         * all other fields describe one
+	                                         * rank's shard or summand */
 	/* Not NULL: the tensor is one replica's shard of a tensor of these
 	 * dims, which are one rank's.  The elements of that tensor, in
 	 * row-major order and merged, are divided into a shard for every

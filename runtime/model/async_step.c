@@ -82,7 +82,7 @@ can_run_steps_async(const ckr_ctx *c)
 	const struct ckr_tensor *norm = c->norm.tensor;
 
 	if (c->device->host || c->poison || c->team || c->world.count > 1
-	    || (p->loss >= 0 && p->tensor[p->loss].split)
+	    || (p->loss >= 0 && p->tensor[p->loss].placement)
 	    || (norm && norm->ready >= (int32_t)rt_commit_step(p)))
 		return false;
 	for (uint32_t i = 0; i < p->ninstr; i++)
@@ -210,7 +210,7 @@ static bool
 is_in_segment(const ckr_ctx *c, enum step_segment which, int32_t phase)
 {
 	if (which == SEGMENT_COUNT)
-		return phase == CKR_COUNT + c->count.round - 1;
+		return phase == CKR_COUNT + c->count.pass - 1;
 	return phase < CKR_COUNT
 		&& (which != SEGMENT_EARLIER || phase != CKR_UPDATE);
 }
@@ -257,7 +257,7 @@ enqueue_segment(ckr_ctx *c, enum step_segment which)
 
 	if (from >= to)
 		return CKR_OK;
-	if (!c->async.graphs || c->count.round > 1)
+	if (!c->async.graphs || c->count.pass > 1)
 		return enqueue_steps(c, which, from, to);
 	if (!c->async.graph[which])
 		CKR_TRY(record_segment(c, which, from, to));
@@ -275,7 +275,7 @@ async_is_busy(const ckr_ctx *c)
 }
 
 /* Inputs from where they are set to staging (copy: NULL), or from there to
- * where steps read them.  A counting round copies only those that it reads,
+ * where steps read them.  A count pass copies only those that it reads,
  * unless all are wanted. */
 static void
 copy_inputs(ckr_ctx *c, const struct staging_buffer *s, bool all,
@@ -376,9 +376,9 @@ static ckr_status
 enqueue_inputs_and_env(ckr_ctx *c, struct inflight_step *f, bool first,
                        bool fresh)
 {
-	/* in the first round, if there is one */
+	/* in the first count pass, if there is one */
 	bool begins = c->env.micro == 0
-		&& c->count.round == (c->count.rounds > 0);
+		&& c->count.pass == (c->count.npass > 0);
 
 	if (!f->staged || begins) {
 		CKR_TRY(fresh ? rt_feed(c, c->env.micro) : CKR_OK);
@@ -393,9 +393,9 @@ enqueue_count(ckr_ctx *c, struct inflight_step *f, bool first, bool fresh)
 {
 	ckr_status s = CKR_OK;
 
-	for (int r = 1; r <= c->count.rounds && s == CKR_OK; r++)
+	for (int r = 1; r <= c->count.npass && s == CKR_OK; r++)
 		for (uint32_t m = 0; m < c->env.nmicro && s == CKR_OK; m++) {
-			c->count.round = r;
+			c->count.pass = r;
 			c->env.micro = m;
 			s = enqueue_inputs_and_env(c, f, first && r == 1,
 			                           fresh);
@@ -404,7 +404,7 @@ enqueue_count(ckr_ctx *c, struct inflight_step *f, bool first, bool fresh)
 			c->device->call->event_record(c->device, c->async.read,
 			                              DEVICE_COMPUTE);
 		}
-	c->count.round = 0;
+	c->count.pass = 0;
 	return s;
 }
 
@@ -439,7 +439,7 @@ async_enqueue(ckr_ctx *c, struct inflight_step *f, bool fresh)
 	rt_select_rank(c, 0);
 	finite_save_to(c, f->saved);
 	f->status = enqueue_count(c, f, first, fresh);
-	first &= !c->count.rounds;
+	first &= !c->count.npass;
 	for (uint32_t m = 0; m < c->env.nmicro && f->status == CKR_OK; m++) {
 		c->env.micro = m;
 		f->status = enqueue_micro(c, f, first, fresh);

@@ -1,11 +1,11 @@
 /* Micro-batches: their inputs, and the divisor of their losses, which is
  * counted over all of them before the step.
  *
- * Steps of a round run for every micro-batch, with its inputs, and add to
- * totals, which stay in memory; then those of the next round.  Inputs of a step
- * are thus set once more for every round, but only those that its steps read
- * (ckr_needs_input).  A hash checks that they are the same each time: a loss
- * over other labels than were counted would be silently wrong.
+ * The instructions of a count pass run for every micro-batch, with its inputs,
+ * and add to totals, which stay in memory; then those of the next pass.  So the
+ * inputs that a pass reads (ckr_needs_input) are set once more for every pass.
+ * A hash checks that they are the same each time: a loss over other labels than
+ * were counted would be silently wrong.
  */
 #include "runtime/model/peers.h"
 
@@ -50,9 +50,9 @@ count_open(ckr_ctx *c)
 	struct count *n = &c->count;
 
 	for (uint32_t i = 0; i < p->ninstr; i++)
-		if (p->instr[i].phase - CKR_COUNT >= n->rounds)
-			n->rounds = p->instr[i].phase - CKR_COUNT + 1;
-	if (!n->rounds)
+		if (p->instr[i].phase - CKR_COUNT >= n->npass)
+			n->npass = p->instr[i].phase - CKR_COUNT + 1;
+	if (!n->npass)
 		return CKR_OK;
 	n->input = calloc(c->lib->nshared + 1, 1);
 	n->hash = calloc(ckr_micro_batches(c), sizeof(*n->hash));
@@ -69,13 +69,13 @@ count_close(ckr_ctx *c)
 {
 	free(c->count.input);
 	free(c->count.hash);
-	c->count = (struct count){ .rounds = 0 };
+	c->count = (struct count){ .npass = 0 };
 }
 
 bool
 count_wants(const ckr_ctx *c, uint32_t i)
 {
-	return !c->count.round || c->count.input[i];
+	return !c->count.pass || c->count.input[i];
 }
 
 bool
@@ -83,7 +83,7 @@ ckr_needs_input(const ckr_ctx *c, const char *input)
 {
 	uint32_t i;
 
-	return !c->count.round || !rt_find(c, input, &i) || count_wants(c, i);
+	return !c->count.pass || !rt_find(c, input, &i) || count_wants(c, i);
 }
 
 /* Hash of the inputs that count passes read, as they are set now. */
@@ -110,10 +110,10 @@ check_recounted_inputs(ckr_ctx *c, uint32_t micro)
 {
 	uint64_t h;
 
-	if (!c->count.rounds || !c->feed)
+	if (!c->count.npass || !c->feed)
 		return CKR_OK;
 	h = hash_inputs(c);
-	if (c->count.round == 1)
+	if (c->count.pass == 1)
 		c->count.hash[micro] = h;
 	return h == c->count.hash[micro] ? CKR_OK
 	       : err_set(&c->err, CKR_EARG, "step %llu, micro-batch %u: the "
@@ -145,7 +145,7 @@ rt_feed(ckr_ctx *c, uint32_t micro)
 		CKR_TRY(check_recounted_inputs(c, micro));
 	}
 	/* what is counted reads some of them alone */
-	return c->count.round ? CKR_OK : rt_need_inputs(c, true);
+	return c->count.pass ? CKR_OK : rt_need_inputs(c, true);
 }
 
 ckr_status
@@ -161,12 +161,12 @@ rt_begin_micro(ckr_ctx *c, const struct loaded_program *b)
 	return CKR_OK;
 }
 
-/* ---- rounds ---- */
+/* ---- passes ---- */
 
 static ckr_status
 count_micro(ckr_ctx *c, const struct loaded_program *b)
 {
-	int32_t phase = CKR_COUNT + c->count.round - 1;
+	int32_t phase = CKR_COUNT + c->count.pass - 1;
 	ckr_status s = rt_begin_micro(c, b);
 
 	for (uint32_t i = 0; i < b->p->ninstr && s == CKR_OK; i++)
@@ -178,19 +178,19 @@ count_micro(ckr_ctx *c, const struct loaded_program *b)
 }
 
 ckr_status
-count_run_rounds(ckr_ctx *c, const struct loaded_program *b)
+count_run_passes(ckr_ctx *c, const struct loaded_program *b)
 {
 	ckr_status s = CKR_OK;
 
-	for (int r = 1; r <= c->count.rounds && s == CKR_OK; r++)
+	for (int r = 1; r <= c->count.npass && s == CKR_OK; r++)
 		for (uint32_t m = 0; m < c->env.nmicro && s == CKR_OK; m++) {
-			c->count.round = r;
+			c->count.pass = r;
 			c->env.micro = m;
 			s = rt_defer_error(c, rt_feed(c, m), 0);
 			if (s == CKR_OK)
 				s = count_micro(c, b);
 		}
-	c->count.round = 0;
+	c->count.pass = 0;
 	return s;
 }
 
@@ -209,7 +209,7 @@ rt_show_loss(ckr_ctx *c, const struct loaded_program *b, double loss)
 	double value;
 	size_t bad;
 
-	if (c->env.nmicro == 1 || b->p->loss < 0 || t->split)
+	if (c->env.nmicro == 1 || b->p->loss < 0 || t->placement)
 		return;
 	dtype_convert(&value, t->dtype, &loss, CKR_F64, 1, &bad);
 	FOR_RANKS (r, c)

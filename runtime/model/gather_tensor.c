@@ -28,7 +28,7 @@ find_batch_pieces(struct tensor_gather *f)
 {
 	struct ckr_tensor w = rt_whole(f->c, f->t);
 	int axis = f->t->batch - 1;
-	struct ckr_split s = { .axis = (uint8_t)axis,
+	struct ckr_placement s = { .axis = (uint8_t)axis,
 		.first_axis = (uint8_t)axis, .nsegment = 1, .replication = 1,
 		.segment = { (uint64_t)w.dim[axis] } };
 
@@ -138,7 +138,7 @@ gather_from_replica(struct tensor_gather *f, uint64_t at, uint64_t n, char *out)
 
 	if (f->sharding.nrun)
 		return gather_ranges(f, at, n, out);
-	if (f->t->split)
+	if (f->t->placement)
 		return chunked_sum(&f->group, f->t->dtype, f->local + at * size,
 		                   n, out, &f->c->err);
 	memcpy(out, f->local + at * size, n * size);

@@ -141,7 +141,7 @@ copy_range_to_ranks(struct tensor_range *s, uint64_t at, uint64_t n,
 	FOR_RANKS (r, s->c) {
 		char *to = s->local[r] + at * size;
 
-		if (s->t->split && rt_rank(s->c, r))
+		if (s->t->placement && rt_rank(s->c, r))
 			memset(to, 0, n * size);
 		else if (to != x)
 			memcpy(to, x, n * size);

@@ -134,14 +134,15 @@ replica_tensor(const struct ckr_tensor *t)
 	struct ckr_tensor w = *t;
 	int64_t n = 1;
 
-	w.split = NULL;
+	w.placement = NULL;
 	w.shard_of = NULL;
 	if (t->shard_of)
 		memcpy(w.dim, t->shard_of, (size_t)t->rank * sizeof(*w.dim));
-	if (t->split && t->split->kind == CKR_SHARD) {
-		w.dim[t->split->axis] = 0;
-		for (int k = 0; k < t->split->nsegment; k++)
-			w.dim[t->split->axis] += (int64_t)t->split->segment[k];
+	if (t->placement && t->placement->kind == CKR_SHARD) {
+		w.dim[t->placement->axis] = 0;
+		for (int k = 0; k < t->placement->nsegment; k++)
+			w.dim[t->placement->axis] +=
+				(int64_t)t->placement->segment[k];
 	}
 	for (int i = w.rank - 1; i >= 0; i--) {
 		w.stride[i] = n;
@@ -176,8 +177,8 @@ static void *
 flat_address(const ckr_ctx *c, const struct loaded_program *b,
              const struct ckr_tensor *t)
 {
-	bool whole = !t->split && !t->shard_of && !has_replica_batches(c, t)
-	             && rt_is_dense(t);
+	bool whole = !t->placement && !t->shard_of && !has_replica_batches(c, t)
+		&& rt_is_dense(t);
 
 	return whole && c->device->host ? rt_at(c, b, 0, t) : NULL;
 }
@@ -244,7 +245,7 @@ gather_replica(ckr_ctx *c, const struct loaded_program *b,
 	ckr_status s = CKR_OK;
 	char *local;
 
-	if (!t->split && !t->shard_of)
+	if (!t->placement && !t->shard_of)
 		return rt_pull(c, t, rt_at(c, b, first, t), dense);
 	local = malloc(rt_nbytes(t) * c->world.tp + 1);
 	if (!local)
@@ -307,7 +308,7 @@ rt_gather_whole(ckr_ctx *c, const struct loaded_program *b,
 ckr_status
 rt_scatter_whole(ckr_ctx *c, const struct ckr_tensor *t, const void *dense)
 {
-	bool apart = t->split || t->shard_of;
+	bool apart = t->placement || t->shard_of;
 	char *local = apart ? calloc(1, rt_nbytes(t) + 1) : NULL;
 	void *input = rt_input_memory(c, t);
 	ckr_status s = CKR_OK;

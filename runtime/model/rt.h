@@ -91,16 +91,16 @@ struct loaded_program {
 	bool shares_arena;              /* the arena is another program's */
 };
 
-/* The counting rounds; see count.c. */
+/* The count passes; see count.c. */
 struct count {
-	int rounds, round;              /* number of rounds; the one that runs,
+	int npass, pass;                /* number of passes; the one that runs,
 	                                 * from 1, or 0 */
-	unsigned char *input;           /* [nshared]: 1: a round reads it */
+	unsigned char *input;           /* [nshared]: 1: a pass reads it */
 	uint64_t *hash;                 /* [micro-batches]: of these inputs */
 };
 
 /* The part of a micro-batch that is enqueued at once: the instructions of a
- * counting round; all instructions of a micro-batch other than the last; of the
+ * count pass; all instructions of a micro-batch other than the last; of the
  * last one those before the updates; the updates. */
 enum step_segment { SEGMENT_COUNT, SEGMENT_EARLIER, SEGMENT_LAST,
                     SEGMENT_UPDATES, SEGMENTS };
@@ -385,8 +385,8 @@ ckr_status rt_run(ckr_ctx *, const struct loaded_program *,
 
 ckr_status count_open(ckr_ctx *);
 void count_close(ckr_ctx *);
-ckr_status count_run_rounds(ckr_ctx *, const struct loaded_program *);
-/* Whether the step or the counting round that runs now reads input i. */
+ckr_status count_run_passes(ckr_ctx *, const struct loaded_program *);
+/* Whether the step or the count pass that runs now reads input i. */
 bool count_wants(const ckr_ctx *, uint32_t i);
 
 /* Call `feed` for a micro-batch; copy its inputs to where kernels read them. */

@@ -153,7 +153,7 @@ rt_scalar(ckr_ctx *c, const struct loaded_program *b)
 	if (b->p->loss < 0)
 		return NAN;
 	t = &b->p->tensor[b->p->loss];
-	if (!t->split)
+	if (!t->placement)
 		return rt_number(c, t, rt_at(c, b, 0, t));
 	return rt_nelem(t) == 1 && rt_gather_whole(c, b, t, &whole) == CKR_OK
 	       ? dtype_double(t->dtype, &whole) : NAN;
@@ -246,15 +246,18 @@ run_timed(ckr_ctx *c, const struct loaded_program *b, uint32_t i, uint32_t r,
 ckr_status
 rt_defer_error(ckr_ctx *c, ckr_status s, uint32_t i)
 {
-	uint64_t rounds = (uint64_t)(c->count.round ? c->count.round - 1
-	                             : c->count.rounds);
+	uint64_t passes = (uint64_t)(c->count.pass ? c->count.pass - 1
+	                                           : c->count.npass);
 
 	if (s == CKR_OK || s == CKR_ERANK || !c->team)
 		return s;
 	if (c->deferred.status == CKR_OK)
 		c->deferred = (struct deferred_error){ s,
-			(rounds * c->env.nmicro + c->env.micro)
-			* c->lib->program[0].ninstr + i, c->err };
+			(passes * c->env.nmicro + c->env.micro)
+					* c->lib->program[0].ninstr
+				+ i,
+			c->err
+		};
 	return CKR_OK;
 }
 
@@ -382,7 +385,7 @@ rt_run(ckr_ctx *c, const struct loaded_program *b, const struct instr_hook *w,
 	c->outputs = NULL;
 	c->norm.value = NAN;
 	finite_save(c);
-	s = count_run_rounds(c, b);
+	s = count_run_passes(c, b);
 	for (uint32_t m = 0; m < c->env.nmicro && s == CKR_OK; m++) {
 		c->env.micro = m;
 		s = rt_defer_error(c, rt_feed(c, m), 0);

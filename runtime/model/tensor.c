@@ -145,7 +145,7 @@ rt_unpack(const struct ckr_tensor *t, void *tensor, const void *dense)
 bool
 rt_is_sharded(const struct ckr_tensor *t)
 {
-	return t->shard_of || (t->split && t->split->kind == CKR_SHARD);
+	return t->shard_of || (t->placement && t->placement->kind == CKR_SHARD);
 }
 
 struct sharding
@@ -239,9 +239,9 @@ rt_live_bytes(const struct ckr_program *p)
 /* ---- tables: between ranks ---- */
 
 static bool
-sane_split(const struct ckr_library *lib, const struct ckr_tensor *t)
+sane_placement(const struct ckr_library *lib, const struct ckr_tensor *t)
 {
-	const struct ckr_split *s = t->split;
+	const struct ckr_placement *s = t->placement;
 	struct sharding p;
 
 	if (t->batch < 0 || t->batch > t->rank
@@ -294,7 +294,7 @@ ranks_sane(const struct ckr_library *lib, const struct ckr_program *p)
 	if (lib->ranks > CKR_MAX_GROUP)
 		return false;
 	for (uint32_t i = 0; i < p->ntensor; i++)
-		if (!sane_split(lib, &p->tensor[i]))
+		if (!sane_placement(lib, &p->tensor[i]))
 			return false;
 	for (uint32_t i = 0; i < p->ninstr; i++)
 		if (!sane_step(lib, p, &p->instr[i]))

@@ -263,7 +263,7 @@ comes_apart(const ckr_ctx *c, const struct ckr_tensor *t)
 	if (t->batch && c->world.dp > 1)
 		return false;
 	if (!rt_is_sharded(t))
-		return !t->split;
+		return !t->placement;
 	p = rt_sharding(c, t);
 	return sharding_longest_run(&p) * dtype_row[t->dtype].nbytes >= SHORT;
 }

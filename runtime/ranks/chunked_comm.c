@@ -395,7 +395,7 @@ chunked_begin(struct chunked_comm *b)
 	if (comm_nelem(b->tx) == 0)
 		return;
 	if (b->what->kind != CKR_ALL_REDUCE)
-		sharding_of(&b->from, b->what->split, b->ranks, b->tx->rank,
+		sharding_of(&b->from, b->what->placement, b->ranks, b->tx->rank,
 		            b->tx->dim);
 	if (b->what->kind == CKR_ALL_TO_ALL) {
 		sharding_of(&b->to, b->what->to, b->ranks, b->ty->rank,

@@ -259,7 +259,8 @@ comm_run(const struct comm *c)
 		local_all_reduce(c);
 		return;
 	}
-	sharding_of(&from, c->what->split, c->ranks, c->tx->rank, c->tx->dim);
+	sharding_of(&from, c->what->placement, c->ranks, c->tx->rank,
+	            c->tx->dim);
 	to = from;
 	if (c->what->kind == CKR_ALL_TO_ALL)
 		sharding_of(&to, c->what->to, c->ranks, c->ty->rank,
@@ -288,7 +289,7 @@ comm_sent(const struct ckr_comm *w, uint32_t ranks, const struct ckr_tensor *x,
 /* ---- tables ---- */
 
 static bool
-fits_sharding(const struct ckr_tensor *t, const struct ckr_split *s,
+fits_sharding(const struct ckr_tensor *t, const struct ckr_placement *s,
               uint32_t ranks, bool whole, struct sharding *p)
 {
 	return s && sharding_of(p, s, ranks, t->rank, t->dim)
@@ -313,11 +314,11 @@ comm_sane(const struct ckr_comm *w, uint32_t ranks,
 	if (w->kind == CKR_REDUCE_SCATTER && !can_reduce(x->dtype, false))
 		return false;
 	if (w->kind == CKR_ALL_TO_ALL)
-		return fits_sharding(x, w->split, ranks, false, &p)
+		return fits_sharding(x, w->placement, ranks, false, &p)
 			&& fits_sharding(y, w->to, ranks, false, &q)
 			&& p.outer * p.whole * p.inner
 			== q.outer * q.whole * q.inner;
 	return w->kind <= CKR_LOCAL_SHARD_GRAD
-		&& fits_sharding(x, w->split, ranks, !to_whole, &p)
-		&& fits_sharding(y, w->split, ranks, to_whole, &q);
+		&& fits_sharding(x, w->placement, ranks, !to_whole, &p)
+		&& fits_sharding(y, w->placement, ranks, to_whole, &q);
 }

@@ -19,7 +19,8 @@ uint64_t comm_nelem(const struct ckr_tensor *);
  * and all_gather (Thakur et al. 2005).  0: nothing moves between ranks. */
 double comm_sent(const struct ckr_comm *, uint32_t ranks,
                  const struct ckr_tensor *x, const struct ckr_tensor *y);
-/* Whether types and shapes of a collective's operands agree with its split. */
+/* Whether the types and shapes of a collective's operands fit its placements.
+ */
 bool comm_sane(const struct ckr_comm *, uint32_t ranks,
                const struct ckr_tensor *x, const struct ckr_tensor *y);
 /* Whether there is nothing to do: a single rank, in place. */

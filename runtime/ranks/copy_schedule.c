@@ -286,7 +286,7 @@ schedule_build(struct copy_schedule *r, const struct ckr_comm *w,
 	*r = (struct copy_schedule){ .kind = SCHED_ALL_REDUCE };
 	if (w->kind == CKR_ALL_REDUCE)
 		return true;
-	sharding_of(&p, w->split, ranks, x->rank, x->dim);
+	sharding_of(&p, w->placement, ranks, x->rank, x->dim);
 	r->nshard = (uint32_t)p.nshard;
 	r->replication = p.replication;
 	r->shard_bytes = sharding_shard_elems(&p) * size;

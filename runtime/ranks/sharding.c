@@ -20,7 +20,7 @@ multiply_count(uint64_t *product, int64_t by)
 }
 
 bool
-sharding_of(struct sharding *p, const struct ckr_split *s, uint32_t ranks,
+sharding_of(struct sharding *p, const struct ckr_placement *s, uint32_t ranks,
             int rank, const int64_t *dim)
 {
 	*p = (struct sharding){ .outer = 1, .inner = 1, .nreplica = 1 };
@@ -51,9 +51,9 @@ sharding_of_tensor(struct sharding *p, const struct ckr_tensor *t,
                    uint32_t ranks, uint32_t replicas)
 {
 	const int64_t *dim = t->shard_of ? t->shard_of : t->dim;
-	struct ckr_split one = { .axis = (uint8_t)(t->rank - 1),
+	struct ckr_placement one = { .axis = (uint8_t)(t->rank - 1),
 		.nsegment = 1, .replication = ranks, .segment = { 1 } };
-	const struct ckr_split *s = t->split;
+	const struct ckr_placement *s = t->placement;
 
 	if (t->rank == 0)
 		return false;

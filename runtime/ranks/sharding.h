@@ -39,9 +39,9 @@ struct shard_stride {
 };
 
 /* dim: extents of the whole tensor or of a shard; entries of sharded dims are
- * ignored.  False if the split is invalid. */
-bool sharding_of(struct sharding *, const struct ckr_split *, uint32_t ranks,
-                 int rank, const int64_t *dim);
+ * ignored.  False if the placement is invalid. */
+bool sharding_of(struct sharding *, const struct ckr_placement *,
+                 uint32_t ranks, int rank, const int64_t *dim);
 /* The same for a tensor that is sharded over the ranks of a replica, over
  * replicas, or both. */
 bool sharding_of_tensor(struct sharding *, const struct ckr_tensor *,

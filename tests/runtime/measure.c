@@ -223,7 +223,7 @@ count_apart(const ckr_ctx *c)
 		const struct ckr_tensor *t = &c->lib->program[0].tensor[i];
 		bool apart = false;
 
-		for (uint32_t r = 1; r < c->world.count && !t->split; r++)
+		for (uint32_t r = 1; r < c->world.count && !t->placement; r++)
 			apart |= memcmp(rt_at(c, &c->plan, 0, t),
 			                rt_at(c, &c->plan, r, t),
 			                rt_nbytes(t)) != 0;

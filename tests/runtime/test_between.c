@@ -28,7 +28,7 @@ chance(uint32_t n)
 
 /* A tensor, a split of it, and as it is on a rank. */
 struct example {
-	struct ckr_split split;
+	struct ckr_placement split;
 	struct ckr_tensor whole, local;
 };
 
@@ -46,10 +46,10 @@ product(const int64_t *dim, int from, int to)
 static void
 cut(struct example *x, uint32_t ranks, int lead, int axis, int npart)
 {
-	struct ckr_split *s = &x->split;
+	struct ckr_placement *s = &x->split;
 	uint64_t n = product(x->whole.dim, lead, axis + 1), pieces;
 
-	*s = (struct ckr_split){ .axis = (uint8_t)axis,
+	*s = (struct ckr_placement){ .axis = (uint8_t)axis,
 		.first_axis = (uint8_t)lead,
 		.nsegment = (uint8_t)npart };
 	do
@@ -371,7 +371,7 @@ run_all(struct process_group *t, bool large)
 
 	for (unsigned i = 0; i < (large ? 1 : 3); i++) {
 		struct example x, to;
-		struct ckr_comm w = { .split = &x.split };
+		struct ckr_comm w = { .placement = &x.split };
 
 		if (large)
 			large_example(&x, t->size, types[i]);

@@ -18,7 +18,7 @@ enum { MOST = 8192, RANKS = 8 };
 
 /* A split of a whole tensor, and where its elements lie by definition. */
 struct example {
-	struct ckr_split split;
+	struct ckr_placement split;
 	uint32_t ranks;
 	int rank;
 	int64_t whole[CKR_MAX_DIMS], local[CKR_MAX_DIMS];
@@ -51,7 +51,7 @@ product(const int64_t *dim, int from, int to)
 static void
 place(struct example *x, uint64_t i)
 {
-	const struct ckr_split *s = &x->split;
+	const struct ckr_placement *s = &x->split;
 	uint64_t inner = product(x->whole, s->axis + 1, x->rank);
 	uint64_t cut = product(x->whole, s->first_axis, s->axis + 1);
 	uint64_t m = i / inner % cut, before = 0, size;
@@ -72,7 +72,7 @@ place(struct example *x, uint64_t i)
 static void
 example(struct example *x, uint32_t ranks)
 {
-	struct ckr_split *s = &x->split;
+	struct ckr_placement *s = &x->split;
 	uint64_t sum = 0;
 
 	*x = (struct example){ .ranks = ranks, .rank = 1 + (int)chance(4) };
