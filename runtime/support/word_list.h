@@ -1,6 +1,6 @@
 /* Lists of words in one string, separated by spaces. */
-#ifndef CKR_SUPPORT_WORD_LIST_H
-#define CKR_SUPPORT_WORD_LIST_H
+#ifndef RUNTIME_SUPPORT_WORD_LIST_H
+#define RUNTIME_SUPPORT_WORD_LIST_H
 
 #include <stdbool.h>
 #include <string.h>
