@@ -140,8 +140,8 @@ random_run(const struct loop_nest *nest, int64_t extent, int64_t most)
 	return run;
 }
 
-/* The index in what all replicas have, of which the stretches lie in turn, of
- * element `at` of this one's. */
+/* Index, in the tensor of all replicas, of this replica's element `at`; runs of
+ * the replicas alternate there. */
 static const char *
 index_text(struct emit *e, const struct loop_nest *nest, const struct micro *m,
            const char *at)

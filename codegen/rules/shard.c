@@ -15,7 +15,7 @@ emit_comm(struct emit *e, const Node *n)
 		|| dt == DT_I32 || emit_unsupported(e, n, dt);
 }
 
-/* How many ranks hold the same piece. */
+/* Number of ranks that hold the same shard. */
 static long long
 ranks_per_piece(const Val *v)
 {

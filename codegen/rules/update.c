@@ -3,7 +3,7 @@
 #include "ir/split.h"
 
 /* Streams of random words, one per parameter, that dropout does not use.
- * updated: the parameter, or a copy of a replica's piece of it. */
+ * updated: the parameter, or a copy of a replica's shard of it. */
 static int64_t
 rounding_stream(const struct emit *e, ValId updated)
 {
@@ -16,34 +16,34 @@ rounding_stream(const struct emit *e, ValId updated)
 	return n;
 }
 
-/* "cut", how a rank's piece of v, or a replica's piece of that, lies in the
- * whole. */
+/* Declare "shard": how a rank's shard of v, or a replica's shard of that, lies
+ * in the whole. */
 static void
-emit_cut(struct emit *e, const Val *v)
+emit_shard(struct emit *e, const Val *v)
 {
 	const Shape *shape = v->shard ? &v->shard->shape : &v->shape;
 	Split s = v->shard ? v->shard->split : v->split;
-	int64_t pieces;
+	int64_t nshard;
 
-	if (s.kind != SPLIT_SHARD) {    /* one piece for all ranks */
+	if (s.kind != SPLIT_SHARD) {    /* one shard for all ranks */
 		s = split_over_replicas(shape);
 		s.replication = e->g->ranks > 0 ? e->g->ranks : 1;
 	}
-	pieces = e->g->ranks > 0 ? e->g->ranks / s.replication : 1;
-	out_line(e->out, "const struct ckr_cut cut = {");
+	nshard = e->g->ranks > 0 ? e->g->ranks / s.replication : 1;
+	out_line(e->out, "const struct ckr_shard shard = {");
 	out_line(e->out, ".first = %lld * (int64_t)env->replica,",
 	         v->shard ? (long long)val_nelem(v) : 0LL);
-	out_line(e->out, ".piece = env->rank / %lld, .inner = %lld, "
+	out_line(e->out, ".shard = env->rank / %lld, .inner = %lld, "
 	         ".local = %lld,", (long long)s.replication,
 	         (long long)emit_extent(shape, s.axis + 1, shape->rank),
 	         (long long)emit_extent(shape, s.first_axis, s.axis + 1));
-	out_line(e->out, ".nstretch = %d, .stretch = {", s.nsegment);
+	out_line(e->out, ".nsegment = %d, .segment = {", s.nsegment);
 	for (int i = 0; i < s.nsegment; i++)
 		out_line(e->out, "%lld,", (long long)s.segment[i]);
 	out_line(e->out, "}, .size = {");
 	for (int i = 0; i < s.nsegment; i++)
 		out_line(e->out, "%lld,",
-		         (long long)((s.segment[i] + pieces - 1) / pieces));
+		         (long long)((s.segment[i] + nshard - 1) / nshard));
 	out_line(e->out, "} };");
 }
 
@@ -69,16 +69,16 @@ type_of_states(const struct emit *e, const Node *n)
 static void
 emit_types(struct emit *e, const Node *n, const Val *y, const Val *g)
 {
-	bool cut = y->split.kind == SPLIT_SHARD || y->shard;
+	bool sharded = y->split.kind == SPLIT_SHARD || y->shard;
 	const Val *copy = copy_output(e, n);
 
-	if (cut)
-		emit_cut(e, y);
+	if (sharded)
+		emit_shard(e, y);
 	out_line(e->out, "const struct ckr_half_types types = { %s, %s, %s, "
 	         "(uint32_t)%s, %s, %s };", tables_dtype(y->dt),
 	         tables_dtype(g->dt), tables_dtype(type_of_states(e, n)),
 	         emit_const(e, rounding_stream(e, n->in[0])),
-	         cut ? "&cut" : "NULL",
+	         sharded ? "&shard" : "NULL",
 	         tables_dtype(copy ? copy->dt : DT_NONE));
 }
 
@@ -236,12 +236,12 @@ emit_adamw(struct emit *e, const Node *n)
 	return emit_step(e, n, n->attr.ADAMW.coupled ? ", 1" : ", 0");
 }
 
-/* "a", how what v is, or is a piece of, is factored; types have been
+/* "a", how v, or the tensor that v is a shard of, is factored; types have been
  * declared. */
 static void
 emit_factors(struct emit *e, const Val *v, int64_t decay)
 {
-	const Split *cut = v->shard ? &v->shard->split : &v->split;
+	const Split *split = v->shard ? &v->shard->split : &v->split;
 	Shape whole = val_whole(v), s = v->shard ? v->shard->shape : v->shape;
 	int64_t n = val_nelem(v);
 	int r = s.rank;
@@ -259,7 +259,7 @@ emit_factors(struct emit *e, const Val *v, int64_t decay)
 	         r < 1 ? 1LL : (long long)whole.dim[r - 1],
 	         (long long)shape_nelem(&whole));
 	out_line(e->out, ".by_cols = %d, .decay = %d, .types = types };",
-	         r >= 2 && cut->kind == SPLIT_SHARD && cut->axis == r - 2,
+	         r >= 2 && split->kind == SPLIT_SHARD && split->axis == r - 2,
 	         decay != 0);
 }
 

@@ -106,7 +106,7 @@ range_begin(struct tensor_range *s, ckr_ctx *c, const struct ckr_tensor *t,
 			return rt_no_memory(c);
 		}
 		if (s->cut)
-			/* what a last piece lacks is zeros */
+			/* the last shard is padded with zeros */
 			memset(s->local[r], 0, size);
 	}
 	return CKR_OK;
@@ -131,7 +131,7 @@ range_next(struct tensor_range *s, uint64_t most, uint64_t *at, uint64_t *n)
 	return true;
 }
 
-/* A summand is all of it on one rank and zeros on the others. */
+/* A partial tensor is the whole on one rank and zeros on the others. */
 static void
 copy_range_to_ranks(struct tensor_range *s, uint64_t at, uint64_t n,
                     const char *x)

@@ -215,7 +215,7 @@ gather_shards(ckr_ctx *c, const struct loaded_program *b,
 	return CKR_OK;
 }
 
-/* local: room for the summands of all ranks. */
+/* local: memory for the summands of all ranks. */
 static ckr_status
 sum_partials(ckr_ctx *c, const struct loaded_program *b,
              const struct ckr_tensor *t, uint32_t first, void *whole,
@@ -304,7 +304,7 @@ rt_gather_whole(ckr_ctx *c, const struct loaded_program *b,
 	return s;
 }
 
-/* A summand is all of it on one rank and zeros on the others. */
+/* A partial tensor is the whole on one rank and zeros on the others. */
 ckr_status
 rt_scatter_whole(ckr_ctx *c, const struct ckr_tensor *t, const void *dense)
 {
@@ -325,7 +325,7 @@ rt_scatter_whole(ckr_ctx *c, const struct ckr_tensor *t, const void *dense)
 		const void *from = apart ? local : dense;
 
 		if (rt_is_sharded(t)) {
-			/* what a last piece lacks is zeros */
+			/* the last shard is padded with zeros */
 			memset(local, 0, rt_nbytes(t));
 			copy_shard_runs(c, t, r, (char *)(uintptr_t)dense,
 			                local, false);

@@ -165,7 +165,7 @@ struct reach_piece {
 	int32_t first, last;
 };
 
-/* What lies in a piece that is taken is a view of it or overwrites it. */
+/* A tensor in memory that is in use is a view of it or overwrites it. */
 static struct reach_piece *
 find_piece(struct reach_piece *v, size_t n, const struct reach_piece *in)
 {

@@ -4,7 +4,7 @@
 
 #include "cpu.h"
 
-/* Of x, whose gradients and results are of its type; scale, bias and
+/* Extents and type of x, and of its results and gradients; scale, bias and
  * statistics are float32. */
 struct ckr_batchnorm {
 	int64_t images, channels, size;

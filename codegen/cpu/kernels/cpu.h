@@ -1,5 +1,5 @@
-/* What kernels share on the CPU: threads, faults, lists, sums of a fixed
- * shape.
+/* Shared by all kernels of the CPU: threads, faults, lists, sums of a fixed
+ * order.
  */
 #ifndef CODEGEN_CPU_KERNELS_CPU_H
 #define CODEGEN_CPU_KERNELS_CPU_H
@@ -17,10 +17,10 @@
 int omp_get_thread_num(void);
 int omp_in_parallel(void);
 
-/* In a loop a function that is called out of line is computed one by one. */
+/* Inlined always: a loop with a call out of line would not be vectorised. */
 #define CKR_LANE __attribute__((always_inline)) static inline
 
-/* Whose workspace a task uses. */
+/* The thread whose workspace a task uses. */
 #define CKR_TASK_OWNER(t) omp_get_thread_num()
 
 /* Products where a parallel region may be open. */

@@ -1,4 +1,4 @@
-/* What surrounds matrix products. */
+/* Preparation of matrix products. */
 #ifndef CODEGEN_CPU_KERNELS_GEMM_H
 #define CODEGEN_CPU_KERNELS_GEMM_H
 

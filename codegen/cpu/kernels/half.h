@@ -58,7 +58,7 @@ ckr_row(float *buffer, const void *x, int type, int64_t at, int64_t n)
 	return buffer;
 }
 
-/* Where a row that goes to y[at..] is made; ckr_row_put() takes it there. */
+/* Memory in which a row of y[at..] is computed; ckr_row_put() stores it. */
 static inline float *
 ckr_row_new(float *buffer, void *y, int type, int64_t at)
 {

@@ -9,23 +9,23 @@ enum { CKR_HALF_BLOCK = 2048 };
 double ckr_half_norm_part(const void *g, int type, int64_t n,
                           const struct ckr_env *env);
 
-/* How a rank's piece of a parameter lies in the whole: `size` of each stretch
- * of the dim that is cut, and `local` in all.  What is updated of it begins
- * with element `first`. */
-struct ckr_cut {
-	int64_t first, piece, inner, local;
-	int nstretch;
-	int64_t stretch[CKR_MAX_DIMS], size[CKR_MAX_DIMS];
+/* How a rank's shard of a parameter lies in the whole: shard number `shard`
+ * with `size` of each segment of the sharded dim, `local` in all.  The update
+ * begins with the shard's element `first`. */
+struct ckr_shard {
+	int64_t first, shard, inner, local;
+	int nsegment;
+	int64_t segment[CKR_MAX_DIMS], size[CKR_MAX_DIMS];
 };
 
 /* Types of what is updated, of the gradient and of the states; stream of the
- * rounding, whose words are those of elements of the whole.  cut NULL: nothing
- * is cut.  copy: the type of a copy of the new parameter, rounded to nearest;
- * CKR_NONE: there is none. */
+ * rounding, whose words are those of elements of the whole.  shard NULL: y is
+ * not sharded.  copy: the type of a copy of the new parameter, rounded to
+ * nearest; CKR_NONE: there is none. */
 struct ckr_half_types {
 	int y, g, state;
 	uint32_t stream;
-	const struct ckr_cut *cut;
+	const struct ckr_shard *shard;
 	int copy;
 };
 

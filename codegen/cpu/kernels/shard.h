@@ -1,4 +1,4 @@
-/* A rank that holds a piece of a table or of the classes. */
+/* A rank that holds a shard of a table or of the classes. */
 #ifndef CODEGEN_CPU_KERNELS_SHARD_H
 #define CODEGEN_CPU_KERNELS_SHARD_H
 
@@ -23,7 +23,7 @@ void ckr_vocab_stats(float *y, const float *x, const struct ckr_labels *l,
 void ckr_sce_part(float *loss, float *lse, float *denom, const float *stats,
                   const struct ckr_labels *l, int64_t rows, int64_t shared,
                   int reduction, struct ckr_env *env);
-/* dx, x: [rows, size]; what the last piece lacks gets zeros. */
+/* dx, x: [rows, size]; padding of the last shard gets zeros. */
 void ckr_sce_grad_part(float *dx, const float *dloss, const float *x,
                        const struct ckr_labels *l, const float *lse,
                        const float *denom, int64_t rows, int64_t size,

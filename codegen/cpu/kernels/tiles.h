@@ -14,9 +14,9 @@ struct ckr_half {
 	int64_t ld, batch[CKR_HALF_BATCH];
 };
 
-/* Of each of the batch: y[m,n] = alpha op(a) op(b) + bias + acc, in tiles of
- * at most rows x cols, sums cut every `depth` of k.  A tile of the result is
- * rounded when it is complete. */
+/* For each matrix of the batch: y[m,n] = alpha op(a) op(b) + bias + acc, in
+ * tiles of at most rows x cols and partial sums over `depth` of k.  A tile of
+ * the result is rounded when it is complete. */
 struct ckr_half_product {
 	int ta, tb, nbatch;
 	int64_t extent[CKR_HALF_BATCH];

@@ -9,8 +9,8 @@ enum { CKR_NORM_PARTS = 1024, CKR_UPDATE_BLOCK = 1 << 14 };
 /* Sum of squares; parts depend on n alone. */
 double ckr_norm_part(const float *g, int64_t n, const struct ckr_env *env);
 
-/* What gradients are multiplied with; the norm is that of gradients that are
- * not scaled. */
+/* The factor of gradients: clipping, and the inverse of the loss scale, which
+ * the norm does not contain. */
 static inline float
 ckr_clip_scale(const float *norm, const struct ckr_env *env)
 {
@@ -20,8 +20,8 @@ ckr_clip_scale(const float *norm, const struct ckr_env *env)
 	return clip * env->unscale;
 }
 
-/* Of the parameter that is updated; decay: one without a decay of its own has
- * the step's. */
+/* Learning rate and weight decay of the parameter being updated.  decay:
+ * without a decay of its own it has the step's. */
 static inline float
 ckr_own_lr(const struct ckr_env *env)
 {

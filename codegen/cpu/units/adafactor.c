@@ -6,9 +6,9 @@
  * update is made twice, for its norm and to be applied, and never stored.
  * Every sum has a shape that follows from the parameter's alone.
  *
- * Of a parameter that is cut a rank sums up what it has, divided by what the
- * whole has, and is given the sums over ranks.  Elements are counted from the
- * beginning of the rank's part, of which it may have a stretch only.
+ * For a sharded parameter, a rank sums its elements, divides by the number of
+ * all elements, and gets the sums over ranks.  Elements are counted from the
+ * start of the rank's shard, of which a replica may have only a part.
  */
 #include "adafactor.h"
 #include "half.h"
@@ -232,8 +232,8 @@ ckr_factor_move(float *to, const float *old, const float *mean, int64_t n,
 		to[i] = old[i] + fresh * (mean[i] - old[i]);
 }
 
-/* What a matrix's rows are divided by: the mean of all of it, which is that of
- * its rows or of its columns, one of which this rank has all of. */
+/* The divisor of a matrix's rows: the mean of the matrix, which is the mean of
+ * its rows or of its columns, whichever this rank has all of. */
 static inline void
 ckr_factor_scale(float *scale, const struct ckr_factored *f,
                  const struct ckr_env *env)

@@ -2,9 +2,9 @@
 #include "attention_grad.h"
 #include "attention_rows.h"
 
-/* Where all scores of a row are far from zero, as under a mask that hides it
- * whole with a number, the log of their sum has lost what their number adds:
- * from scores brought near zero, it is taken again. */
+/* If all scores of a row are far from zero, as under a mask that adds a large
+ * number to the whole row, rounding in log-sum-exp loses the number of scores.
+ * So the sum is taken again from scores shifted to near zero. */
 static inline float
 ckr_near_row(float *s, int64_t n, float lse)
 {
@@ -66,7 +66,7 @@ ckr_score_grad_row(const struct ckr_attention *a, float *s, float *dp,
 		s[j] = dp[j] = 0.0f;
 }
 
-/* What the blocks of a key head share. */
+/* Buffers that the blocks of a key head share. */
 struct ckr_key_head {
 	struct ckr_head k, v, dk, dv;
 	float *room;                            /* behind it */

@@ -71,7 +71,7 @@ ckr_strip_set(struct ckr_strip *s, const struct ckr_batchnorm *p,
 	memset(s->dot, 0, (size_t)s->channels * sizeof *s->dot);
 }
 
-/* Where run i is: images, in each planes in order, in each pieces. */
+/* Offset of run i; runs are ordered by image, then plane, then piece. */
 static inline int64_t
 ckr_run_at(const struct ckr_strip *s, int64_t i)
 {
@@ -81,7 +81,7 @@ ckr_run_at(const struct ckr_strip *s, int64_t i)
 	        + plane % s->planes) * s->p->size + i % s->pieces * s->run;
 }
 
-/* Its first lane. */
+/* The first lane of run i. */
 static inline int64_t
 ckr_run_lane(const struct ckr_strip *s, int64_t i)
 {
@@ -236,7 +236,7 @@ ckr_long_sums(struct ckr_strip *s, const void *dy, const void *x)
 	}
 }
 
-/* Of x - mean and its square, by channel. */
+/* Sums of x - mean and of its square, by channel. */
 static void
 ckr_strip_moments(struct ckr_strip *s, const void *x)
 {
@@ -246,7 +246,7 @@ ckr_strip_moments(struct ckr_strip *s, const void *x)
 		ckr_short_sums(s, NULL, x);
 }
 
-/* Of dy, and dy times x - mean. */
+/* Sums of dy, and of dy times x - mean. */
 static void
 ckr_strip_dots(struct ckr_strip *s, const void *dy, const void *x)
 {

@@ -160,8 +160,8 @@ ckr_add_bias(float *y, const float *bias, int64_t n, int64_t have)
 			y[i * CKR_BLOCK + c] += add[c];
 }
 
-/* What a task reads of x, along one dim: element e of its part is element
- * first + e * step, if that exists. */
+/* The range of x that a task reads along one dim: element e of the range is
+ * element first + e * step of x, if that exists. */
 struct ckr_reach {
 	int64_t first, step, lo, hi;    /* elements lo..hi-1 exist */
 };

@@ -19,8 +19,8 @@ ckr_tap_range(const struct ckr_conv *c, int64_t k, int64_t *lo, int64_t *hi)
 	*lo = *lo > *hi ? *hi : *lo;
 }
 
-/* Where tap (kd, kh) of a line of windows begins in a plane; -1: in the
- * padding. */
+/* Offset in a plane of tap (kd, kh) of a line of windows; -1: in the padding.
+ */
 static inline int64_t
 ckr_tap_line(const struct ckr_conv *c, int64_t line, int64_t kd, int64_t kh)
 {

@@ -1,6 +1,5 @@
-/* What surrounds matrix products: a product that adds to something finds it
- * in its result beforehand.
- */
+/* Preparation of matrix products: operands that a product adds to are written
+ * to its result first.  / */
 #include "gemm.h"
 
 void

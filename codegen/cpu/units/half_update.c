@@ -44,7 +44,7 @@ ckr_half_norm_part(const void *g, int type, int64_t n,
 /* Place in the whole of element i of what is updated; *left: how many follow it
  * there as here, itself included. */
 static inline uint64_t
-ckr_cut_index(const struct ckr_cut *c, int64_t i, int64_t *left)
+ckr_shard_index(const struct ckr_shard *c, int64_t i, int64_t *left)
 {
 	int64_t row, at, whole = 0, n = 0;
 	int k = 0;
@@ -54,12 +54,12 @@ ckr_cut_index(const struct ckr_cut *c, int64_t i, int64_t *left)
 	at = row % c->local;
 	for (; at >= c->size[k]; k++) {
 		at -= c->size[k];
-		n += c->stretch[k];
+		n += c->segment[k];
 	}
-	for (int j = 0; j < c->nstretch; j++)
-		whole += c->stretch[j];
+	for (int j = 0; j < c->nsegment; j++)
+		whole += c->segment[j];
 	*left = (c->size[k] - at) * c->inner - i % c->inner;
-	n += c->piece * c->size[k] + at;
+	n += c->shard * c->size[k] + at;
 	return (uint64_t)((row / c->local * whole + n) * c->inner
 	                  + i % c->inner);
 }
@@ -76,8 +76,9 @@ ckr_round_random(float *x, int type, struct ckr_half_types t, uint32_t which,
 
 	for (int64_t j = 0, k; j < n; j += k) {
 		int64_t left = n - j;
-		uint64_t index = t.cut ? ckr_cut_index(t.cut, at + j, &left)
-		                       : (uint64_t)(at + j);
+		uint64_t index = t.shard
+		                 ? ckr_shard_index(t.shard, at + j, &left)
+		                 : (uint64_t)(at + j);
 		const uint32_t *word;
 
 		k = ckr_least(ckr_least(n - j, left), CKR_WORDS);

@@ -21,7 +21,7 @@ ckr_norm_read(const struct ckr_norm *c, const void *x, int64_t i, int64_t own)
 	return ckr_row(ckr_norm_row(c, own), x, c->x, i * c->n, c->n);
 }
 
-/* Where row i of y is made, likewise; NULL: there is no y. */
+/* Memory in which row i of y is computed, likewise; NULL: there is no y. */
 static inline float *
 ckr_norm_make(const struct ckr_norm *c, void *y, int64_t i, int64_t own)
 {

@@ -54,7 +54,7 @@ ckr_reduce_run(enum ckr_reduce op, const float *x, int64_t n)
 	return s;
 }
 
-/* Of x[at..at+n-1]; 16-bit floats a block after the other. */
+/* Reduce x[at..at+n-1]; 16-bit floats block by block. */
 static inline float
 ckr_reduce_typed(enum ckr_reduce op, const void *x, int type, int64_t at,
                  int64_t n)

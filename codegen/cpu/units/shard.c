@@ -1,4 +1,4 @@
-/* Kernels of a rank that holds a piece of a table or of the classes.  Indices
+/* Kernels of a rank that holds a shard of a table or of the classes.  Indices
  * and labels count in the whole.
  */
 #include "shard.h"
@@ -55,7 +55,7 @@ ckr_scatter_add_part(float *y, const float *acc, const float *upd,
 	}
 }
 
-/* ---- cross entropy over pieces of the classes ---- */
+/* ---- cross entropy over shards of the classes ---- */
 
 void
 ckr_vocab_stats(float *y, const float *x, const struct ckr_labels *l,

@@ -2,7 +2,7 @@
 #include "tiles.h"
 #include "half.h"
 
-/* Of element (row, col) of matrix `at` of the batch. */
+/* Index of element (row, col) of matrix `at` of the batch. */
 static inline int64_t
 ckr_half_index(const struct ckr_half_product *p, const struct ckr_half *x,
                int64_t at, int64_t row, int64_t col)
@@ -33,7 +33,8 @@ ckr_half_open(float *buffer, const struct ckr_half *x, int64_t at,
 	return buffer;
 }
 
-/* What the sums of a tile are added to: y[rows, cols]; 0: nothing. */
+/* Write bias and accumulator of a tile to y[rows, cols], which sums are added
+ * to; 0: there are none. */
 static inline int
 ckr_half_begin(float *y, int64_t ld, const struct ckr_half_product *p,
                int64_t at, int64_t i0, int64_t j0, int64_t rows, int64_t cols,

@@ -5,9 +5,9 @@
  * the rows and over the columns of each; another keeps all of them.  The
  * update is made twice, for its norm and to be applied, and never stored.
  *
- * Of a parameter that is cut a rank sums up what it has, divided by what the
- * whole has, and is given the sums over ranks.  Elements are counted from the
- * beginning of the rank's part, of which it may have a stretch only.
+ * For a sharded parameter, a rank sums its elements, divides by the number of
+ * all elements, and gets the sums over ranks.  Elements are counted from the
+ * start of the rank's shard, of which a replica may have only a part.
  */
 #ifndef CODEGEN_CUDA_KERNELS_CUDA_ADAFACTOR_CUH
 #define CODEGEN_CUDA_KERNELS_CUDA_ADAFACTOR_CUH
@@ -104,7 +104,7 @@ ckr_factor_mean(const float *old, int64_t i, float squares, int64_t n,
 
 /* ---- means of squares ---- */
 
-/* Of rows: a block's each, or a thread's. */
+/* Sums over rows: a block or a thread for each row. */
 template <typename G> CKR_GLOBAL
 ckr_factor_rows(float *to, struct ckr_factored<G> f, const float *old,
                 const float *norm, const struct ckr_env *env)
@@ -143,7 +143,7 @@ ckr_factor_short_rows(float *to, struct ckr_factored<G> f, const float *old,
 	}
 }
 
-/* Of columns: 32 of them a block's, whose warps take rows in turn. */
+/* Sums over columns: a block for 32 of them, whose warps take rows in turn. */
 template <typename G> CKR_GLOBAL
 __launch_bounds__(1024)
 ckr_factor_cols(float *to, struct ckr_factored<G> f, const float *old,
@@ -196,7 +196,7 @@ ckr_factor_short_cols(float *to, struct ckr_factored<G> f, const float *old,
 	}
 }
 
-/* Of every element's square: of one. */
+/* Means of single squares, for parameters that are not factored. */
 template <typename G> CKR_GLOBAL
 ckr_factor_all(float *to, struct ckr_factored<G> f, const float *old,
                const float *norm, const struct ckr_env *env)
@@ -220,8 +220,8 @@ ckr_factor_moved(float *to, const float *old, const float *mean, int64_t n,
 		to[i] = ckr_factor_move(old[i], mean[i], 1, env);
 }
 
-/* What a matrix's rows are divided by: the mean of all of it, which is that of
- * its n rows or columns, of `all` over ranks. */
+/* The divisor of a matrix's rows: the mean of the matrix, which is the mean of
+ * its n rows or columns, `all` of them over ranks. */
 CKR_GLOBAL
 ckr_factor_scale(float *scale, const float *x, int64_t matrices, int64_t n,
                  int64_t all, const struct ckr_env *env)
@@ -319,7 +319,7 @@ ckr_factor_shares(float *squares, const float *size_part, const float *part,
 	squares[1] = (float)(over / (double)all);
 }
 
-/* What the update is multiplied with. */
+/* The factor of the update. */
 CKR_GLOBAL
 ckr_factor_step(float *step, const float *squares, struct ckr_way way,
                 const struct ckr_env *env)

@@ -59,7 +59,7 @@ ckr_first_query(const struct ckr_attention &a, int64_t j)
 	return i < 0 ? 0 : i;
 }
 
-/* What a block's scores depend on beside its operands. */
+/* Parameters of a block's scores beside its operands. */
 struct ckr_scores {
 	const struct ckr_attention &a;
 	const void *mask;

@@ -2,15 +2,15 @@
 #ifndef CODEGEN_CUDA_KERNELS_CUDA_ATTENTION_GRAD_CUH
 #define CODEGEN_CUDA_KERNELS_CUDA_ATTENTION_GRAD_CUH
 
-/* What probabilities of a row are computed again from: p = e^(s - m - z).
- * delta: do times o.  ORDER WORK. */
+/* Statistics from which a row's probabilities are recomputed: p = e^(s - m -
+ * z).  delta: do times o.  ORDER WORK. */
 struct ckr_row_stats {
 	float m, z, delta;
 };
 
-/* Where all scores of a row are far from zero, as under a mask that hides it
- * whole with a number, the log of their sum has lost what their number adds:
- * from scores brought near zero, it is taken again. */
+/* If all scores of a row are far from zero, as under a mask that adds a large
+ * number to the whole row, rounding in log-sum-exp loses the number of scores.
+ * So the sum is taken again from scores shifted to near zero. */
 template <typename T> CKR_DEVICE void
 ckr_near_row(struct ckr_row_stats *st, const ckr_scores &of,
              const ckr_rows<T> &q, const ckr_rows<T> &k, int64_t i)

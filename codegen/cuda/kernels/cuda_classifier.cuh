@@ -130,7 +130,7 @@ ckr_classifier_rows(Z *z, float *each, const float *weight, const float *seed,
 	}
 }
 
-/* What is multiplied: both factors as they lie, or as float32. */
+/* The factors of a product: as stored, or converted to float32. */
 template <typename X, typename W> struct ckr_multiplied {
 	typedef float type;
 };
@@ -172,7 +172,7 @@ ckr_classifier_dw(const struct ckr_classifier *c, Y *dw, const Z *z,
 		                       n, more, workspace, env);
 }
 
-/* Where a float32 sum of y is made: in y, if that is its type. */
+/* Memory for a float32 sum of y: y itself, if that is float32. */
 static inline float *
 ckr_classifier_sum(float *y, float *)
 {

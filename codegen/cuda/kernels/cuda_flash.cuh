@@ -190,7 +190,7 @@ ckr_flash_softmax(struct ckr_flash_state<HD> *t, float (*s)[4])
 	}
 }
 
-/* Of the pairs of a thread. */
+/* For the pairs of one thread. */
 template <int N> CKR_DEVICE void
 ckr_flash_drop(float (*s)[4], const ckr_scores &of, int64_t i, int64_t j)
 {

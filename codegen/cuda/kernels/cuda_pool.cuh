@@ -162,7 +162,8 @@ ckr_window_at(int64_t at, int64_t k, const int64_t *stride,
 	return o * stride[i] == x && o < out[i] ? o : -1;
 }
 
-/* What element (d, h, w) of a plane gets, in the order of windows. */
+/* The gradient of element (d, h, w) of a plane, summed in the order of windows.
+ */
 template <typename T> CKR_DEVICE float
 ckr_avgpool_share(const struct ckr_pool *p, const T *dy, int64_t d, int64_t h,
                   int64_t w)

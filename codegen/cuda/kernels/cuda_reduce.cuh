@@ -7,8 +7,8 @@
 #ifndef CODEGEN_CUDA_KERNELS_CUDA_REDUCE_CUH
 #define CODEGEN_CUDA_KERNELS_CUDA_REDUCE_CUH
 
-/* What is done, as a type, and in which one: float loses what is second order
- * of many factors close to 1. */
+/* The operation as a type, and the type it computes in: a product of many
+ * factors close to 1 loses its second-order terms in float. */
 static const struct ckr_reduce_add {
 	typedef float real;
 	static constexpr float start = 0.0f;
@@ -46,7 +46,7 @@ ckr_warp_fold(typename Op::real x)
 
 enum { CKR_ROW_WARPS = CKR_THREADS / CKR_WARP, CKR_ROW_SHORT = 2048 };
 
-/* What thread `me` of `all` finds in n elements. */
+/* The partial result of thread `me` of `all` over n elements. */
 template <typename Op, int N, typename T> CKR_DEVICE typename Op::real
 ckr_reduce_run(const T *x, int64_t n, int me, int all, bool aligned)
 {

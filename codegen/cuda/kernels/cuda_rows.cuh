@@ -87,7 +87,7 @@ ckr_softmax(T *y, const T *x, int64_t outer, int64_t n, int64_t inner,
 		env, y, x, outer, n, log, ckr_whole(x, n) && ckr_whole(y, n)));
 }
 
-/* What dy and y add to the row's sum, and the gradient. */
+/* The term of dy and y in the row's sum; the gradient. */
 CKR_DEVICE float
 ckr_softmax_term(float dy, float y, int log)
 {
@@ -344,7 +344,7 @@ ckr_sce(ckr_any loss, float *lse, float *denom, const T *x,
 	                 denom, parts, (int)blocks, reduction);
 }
 
-/* What the adjoint of label k's loss is multiplied with. */
+/* The factor of the adjoint of label k's loss. */
 CKR_DEVICE float
 ckr_loss_factor(const struct ckr_labels &l, const ckr_any &dloss,
                 const ckr_any &denom, int64_t k, int64_t c, int reduction)

@@ -1,4 +1,4 @@
-/* Kernels of a rank that holds a piece of a table or of the classes.  Indices
+/* Kernels of a rank that holds a shard of a table or of the classes.  Indices
  * and labels count in the whole.
  */
 #ifndef CODEGEN_CUDA_KERNELS_CUDA_SHARD_CUH
@@ -110,7 +110,7 @@ ckr_sce_part(ckr_any loss, float *lse, float *denom, const float *stats,
 	                 denom, parts, (int)blocks, reduction);
 }
 
-/* dx, x: [rows, size]; what the last piece lacks gets zeros. */
+/* dx, x: [rows, size]; padding of the last shard gets zeros. */
 template <typename T> CKR_GLOBAL
 ckr_sce_grad_part_kernel(T *dx, ckr_any dloss, const T *x, struct ckr_labels l,
                          ckr_any lse, ckr_any denom, int64_t rows,

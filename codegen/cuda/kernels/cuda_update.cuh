@@ -7,18 +7,18 @@
 #ifndef CODEGEN_CUDA_KERNELS_CUDA_UPDATE_CUH
 #define CODEGEN_CUDA_KERNELS_CUDA_UPDATE_CUH
 
-/* How a rank's piece of a parameter lies in the whole: `size` of each stretch
- * of the dim that is cut, and `local` in all.  What is updated of it begins
- * with element `first`. */
-struct ckr_cut {
-	int64_t first, piece, inner, local;
-	int nstretch;
-	int64_t stretch[CKR_MAX_DIMS], size[CKR_MAX_DIMS];
+/* How a rank's shard of a parameter lies in the whole: shard number `shard`
+ * with `size` of each segment of the sharded dim, `local` in all.  The update
+ * begins with the shard's element `first`. */
+struct ckr_shard {
+	int64_t first, shard, inner, local;
+	int nsegment;
+	int64_t segment[CKR_MAX_DIMS], size[CKR_MAX_DIMS];
 };
 
-/* Place in the whole of element i of what is updated. */
+/* Index in the whole of element i of the update. */
 CKR_DEVICE uint64_t
-ckr_cut_index(const struct ckr_cut &c, int64_t i)
+ckr_shard_index(const struct ckr_shard &c, int64_t i)
 {
 	int64_t row, at, whole = 0, n = 0;
 	int k = 0;
@@ -29,35 +29,35 @@ ckr_cut_index(const struct ckr_cut &c, int64_t i)
 
 	for (; at >= c.size[k]; k++) {
 		at -= c.size[k];
-		n += c.stretch[k];
+		n += c.segment[k];
 	}
-	for (int j = 0; j < c.nstretch; j++)
-		whole += c.stretch[j];
-	n += c.piece * c.size[k] + at;
+	for (int j = 0; j < c.nsegment; j++)
+		whole += c.segment[j];
+	n += c.shard * c.size[k] + at;
 	return (uint64_t)((row / c.local * whole + n) * c.inner + i % c.inner);
 }
 
 /* Types are those of the operands, which say them too; stream of the rounding,
- * whose words are those of elements of the whole.  cut NULL: nothing is
- * cut. */
+ * whose words are those of elements of the whole.  shard NULL: y is not
+ * sharded. */
 struct ckr_half_types {
 	int y, g, state;
 	uint32_t stream;
-	const struct ckr_cut *cut;
+	const struct ckr_shard *shard;
 	int copy;
 };
 
 /* The same for a device. */
 struct ckr_rounding {
 	uint32_t stream;
-	int is_cut;
-	struct ckr_cut cut;
+	int is_sharded;
+	struct ckr_shard shard;
 
 	ckr_rounding(const struct ckr_half_types &t)
-		: stream(t.stream), is_cut(t.cut != nullptr), cut()
+		: stream(t.stream), is_sharded(t.shard != nullptr), shard()
 	{
-		if (t.cut)
-			cut = *t.cut;
+		if (t.shard)
+			shard = *t.shard;
 	}
 };
 
@@ -85,7 +85,7 @@ ckr_round_pack(float *x, T, const struct ckr_rounding &r, uint32_t which,
 	uint32_t cut = ckr_cut_off(T()), stream = r.stream + (which << 28);
 	struct ckr_four f;
 
-	if (!r.is_cut) {
+	if (!r.is_sharded) {
 		f = ckr_philox((uint64_t)at / 8, stream, env);
 #pragma unroll
 		for (int j = 0; j < CKR_UPDATE_PACK; j++)
@@ -100,7 +100,7 @@ ckr_round_pack(float *x, T, const struct ckr_rounding &r, uint32_t which,
 
 		if (at + j >= n)
 			break;
-		i = ckr_cut_index(r.cut, at + j);
+		i = ckr_shard_index(r.shard, at + j);
 		ckr_draw<1>(&w, i / 2, stream, env);
 		w >>= i % 2 * 16;
 		/* registers are not indexed */
@@ -116,8 +116,8 @@ ckr_round_pack(float *, float, const struct ckr_rounding &, uint32_t, int64_t,
 {
 }
 
-/* What gradients are multiplied with; the norm is that of gradients that are
- * not scaled. */
+/* The factor of gradients: clipping, and the inverse of the loss scale, which
+ * the norm does not contain. */
 CKR_DEVICE float
 ckr_clip_scale(const float *norm, const struct ckr_env *env)
 {

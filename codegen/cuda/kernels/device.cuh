@@ -1,9 +1,9 @@
-/* What kernels share on a GPU: launches, operands, faults, sums.
+/* Shared by all kernels of a GPU: launches, operands, faults, sums.
  *
- * A kernel of the ABI is a function of the host that launches one or more
- * functions of the device.  It reads numbers of the step (seed, rates, scales)
- * nowhere: device functions read them from env, which is env->device there.
- * Sums have a shape that depends on extents alone; no float is added
+ * A kernel of the ABI is a host function that launches one or more device
+ * functions.  Only device functions read numbers of the step (seed, rates,
+ * scales), from env, which is env->device there: so launches can be recorded
+ * into graphs.  The order of sums depends on extents alone; no float is added
  * atomically.
  */
 #ifndef CODEGEN_CUDA_KERNELS_DEVICE_CUH
@@ -13,8 +13,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Where this is compiled without a GPU's compiler, all of these are defined
- * beforehand.  CKR_LAUNCH_BLOCK: threads of a block meet. */
+/* Without a GPU compiler, as in tests, all of these are defined beforehand.
+ * CKR_LAUNCH_BLOCK: a kernel whose threads synchronise within a block. */
 #ifndef CKR_LAUNCH
 #include <cuda_runtime.h>
 /* a model does not use all of this */
@@ -212,8 +212,8 @@ ckr_warp_max(float x)
 	return x;
 }
 
-/* Of all threads of a block, whole warps; every one gets it.  room: a float
- * per warp. */
+/* Sum over all threads of a block of whole warps; every thread gets it.  room:
+ * a float per warp. */
 CKR_DEVICE float
 ckr_block_sum(float x, float *room)
 {

@@ -1,4 +1,5 @@
-/* What the run time asks: whether gradients are finite, and launches went well.
+/* Functions that the run time calls: whether gradients are finite, and whether
+ * launches succeeded.
  */
 #ifndef CODEGEN_CUDA_KERNELS_FINITE_CUH
 #define CODEGEN_CUDA_KERNELS_FINITE_CUH

@@ -14,13 +14,15 @@ enum {
 	CKR_MOST_BLOCKS = 0x7fffffff,
 };
 
-/* So that it is no number: rules print it for operands that are absent. */
+/* A pointer, not a number, for overloads: rules print NULL for absent operands.
+ */
 #undef NULL
 #define NULL nullptr
 
 /* ---- operands of a type that only the call knows ---- */
 
-/* What p_in() and p_out() print: a pointer with its type, or NULL. */
+/* An operand as p_in() and p_out() print it: a pointer with its type, or NULL.
+ */
 struct ckr_any {
 	void *at;
 	int type;

@@ -122,7 +122,7 @@ ckr_copy16(void *to, const void *from, bool exists)
 	             :: "r"(at), "l"(from), "r"(exists ? 16 : 0) : "memory");
 }
 
-/* What was copied since is a group. */
+/* End a group of asynchronous copies. */
 CKR_DEVICE void
 ckr_copies_end()
 {

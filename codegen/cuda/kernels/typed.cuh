@@ -93,7 +93,7 @@ ckr_round_device(T *y, const float *x, int64_t n)
 		ckr_put(&y[t], x[t]);
 }
 
-/* Where sums of T are taken: in float32. */
+/* The type in which sums of T are taken. */
 static inline float *
 ckr_sums_of(float *y, float *)
 {
