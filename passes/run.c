@@ -8,7 +8,7 @@
 #include "passes/canon/canon.h"
 #include "passes/fold/fold.h"
 #include "passes/fuse/fuse.h"
-#include "passes/grad/backward.h"
+#include "passes/grad/grad.h"
 #include "passes/lora/lora.h"
 #include "passes/overlap/overlap.h"
 #include "passes/place/place.h"

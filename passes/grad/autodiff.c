@@ -19,7 +19,7 @@
  * that is, from the last consumer to the first; the order depends on the
  * forward graph alone.  A 2-D product or a scatter_add takes the sum so far as
  * its accumulator, anything else is joined by an add.  Slices that cut one
- * axis without overlap are held back until all are there (pieces.h).
+ * axis without overlap are held back until all are there (slice_adjoints.h).
  *
  * needs   P_CANON, P_LOSS (nothing if there is no loss: then it only says
  *         P_BWD)
@@ -32,11 +32,11 @@
  *         masks; all refusals are reported together, by op.  A parameter that
  *         the loss does not depend on is frozen with a note.
  */
-#include "passes/grad/grad.h"
+#include "passes/grad/grad_rules.h"
 
 #include <string.h>
 
-#include "passes/grad/optimizer_shards.h"
+#include "passes/grad/slice_adjoints.h"
 #include "passes/grad/shield.h"
 #include "passes/pass.h"
 
@@ -150,10 +150,11 @@ release_pieces(struct autodiff *ad, ValId v)
 	if (list == NULL)
 		return;
 	ad->adj[v].piece = NULL;
-	nparts = pieces_sort(g, &list);
+	nparts = slice_adjoints_sort(g, &list);
 	if (nparts > 0) {
 		struct grad c = grad_context(ad, list->node);
-		ValId d = pieces_join(&c, list, nparts, ad->pass->scratch);
+		ValId d = slice_adjoints_join(&c, list, nparts,
+		                              ad->pass->scratch);
 
 		for (const struct slice_adjoint *p = list->next; p; p = p->next)
 			node_add_origin(g, &g->node[g->nnode - 1],
@@ -221,7 +222,7 @@ differentiate_node(struct autodiff *ad, NodeId id)
 	c.dy = dy;
 	c.want = want;
 	c.dx = arena_array(ad->pass->scratch, nin + 1, sizeof *c.dx);
-	if (c.n.op == OP_SLICE && piece_axis(ad->g, &c.n) >= 0) {
+	if (c.n.op == OP_SLICE && slice_adjoint_axis(ad->g, &c.n) >= 0) {
 		hold_piece(ad, id, dy[0]);
 		return;
 	}

@@ -2,7 +2,7 @@
 #ifndef PASSES_GRAD_COPIES_H
 #define PASSES_GRAD_COPIES_H
 
-#include "passes/grad/gradient_sums.h"
+#include "passes/grad/grad_reduce.h"
 
 /* Whether there is a cast that one could take the place of. */
 bool copies_fit(const Graph *);

@@ -17,13 +17,13 @@
  * them saves.
  *
  * A mean over a dim that is not cut over the ranks of a replica is complete,
- * and cut as the other dims are; so are the states of rows and columns.
- * Pieces of replicas (zero.c) are stretches of elements and know no rows, so
- * that replicas have all of those two states: they are R + C of R x C numbers.
- * The state of a vector is one number per element and is cut as the parameter
- * is.
+ * and cut as the other dims are; so are the states of rows and columns.  Pieces
+ * of replicas (optimizer_shards.c) are stretches of elements and know no rows,
+ * so that replicas have all of those two states: they are R + C of R x C
+ * numbers.  The state of a vector is one number per element and is cut as the
+ * parameter is.
  */
-#include "passes/grad/zero.h"
+#include "passes/grad/optimizer_shards.h"
 
 /* What ranks or replicas have pieces of. */
 static bool
@@ -66,7 +66,7 @@ complete_means(Graph *g, Diag *d, Arena *scratch, struct update *u, uint32_t n,
 				    : g->val[x].split.kind == SPLIT_PARTIAL))
 					v[count++] = &u[i].factor[k];
 			}
-		if (!reduce_values(g, d, scratch, v, count,
+		if (!grad_reduce_values(g, d, scratch, v, count,
 		                   (enum reduce_group)group))
 			return false;
 	}
@@ -113,7 +113,7 @@ add_means(Graph *g, Diag *d, struct update *u, ValId norm)
 static bool
 append_squares(Graph *g, Diag *d, struct update *u, ValId norm)
 {
-	ValId own = u->cut ? zero_own(g, d, u) : u->param;
+	ValId own = u->cut ? optimizer_shard_own(g, d, u) : u->param;
 	ValId in[7] = { own, u->grad, u->state[0], u->state[1],
 		u->factor[FACTOR_ROW], u->factor[FACTOR_COL], norm };
 	Node *n;

@@ -1,7 +1,7 @@
 /* Gradient rules of collectives: each is the dual of its op, by the placements
  * on both sides (I and I, S and S, R and P).
  */
-#include "passes/grad/grad.h"
+#include "passes/grad/grad_rules.h"
 #include "ir/split.h"
 
 /* The collective `op` with the cut side of this node's. */

@@ -3,7 +3,7 @@
  * A convolution, its gradient in the operand and its gradient in the weights
  * are one trilinear form, so each differentiates into the other two.
  */
-#include "passes/grad/grad.h"
+#include "passes/grad/grad_rules.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* Gradient rules of element-wise ops. */
-#include "passes/grad/grad.h"
+#include "passes/grad/grad_rules.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 /* Helper functions of gradient rules. */
-#include "passes/grad/grad.h"
+#include "passes/grad/grad_rules.h"
 
 #include <string.h>
 

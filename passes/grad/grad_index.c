@@ -1,5 +1,5 @@
 /* Gradient rules of indexing, scattering and running sums. */
-#include "passes/grad/grad.h"
+#include "passes/grad/grad_rules.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* Gradient rules of reductions, products, normalisation, losses and
  * attention. */
-#include "passes/grad/grad.h"
+#include "passes/grad/grad_rules.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* Find the values that depend on trained parameters through differentiable
  * ops. */
-#include "passes/grad/grad.h"
+#include "passes/grad/grad_rules.h"
 
 static bool
 has_float_type(const Graph *g, ValId v)

@@ -1,5 +1,5 @@
 /* Gradient rules of layout ops. */
-#include "passes/grad/grad.h"
+#include "passes/grad/grad_rules.h"
 #include "ir/split.h"
 
 #include <string.h>

@@ -4,9 +4,9 @@
  *     g -> [accumulate] -> [sum over ranks] -> [grad_norm over all]
  *                                           -> the optimizer's op
  *
- * States sharded over replicas (zero.c) are updated by shards.  Without
- * micro-batches, gradients are then reduced where they appear, and only their
- * shards are kept until the update.
+ * States sharded over replicas (optimizer_shards.c) are updated by shards.
+ * Without micro-batches, gradients are then reduced where they appear, and only
+ * their shards are kept until the update.
  *
  * Adafactor's means over a sharded parameter: factors.c.
  *
@@ -32,9 +32,9 @@
  * gives   P_UPD
  * cost    linear in operands
  */
-#include "passes/grad/backward.h"
+#include "passes/grad/grad.h"
 #include "passes/grad/copies.h"
-#include "passes/grad/zero.h"
+#include "passes/grad/optimizer_shards.h"
 #include "ir/split.h"
 
 #include <string.h>
@@ -148,7 +148,7 @@ add_accumulate(struct optim *o, struct update *u)
 	                                g->val[in[0]].name));
 	if (g->val[u->param].shard)
 		g->val[in[0]].split = g->val[u->param].shard->split;
-	if (reduce_wanted(g, u, REDUCE_TP))
+	if (grad_reduce_wanted(g, u, REDUCE_TP))
 		g->val[in[0]].split.kind = SPLIT_PARTIAL;
 	g->val[acc].split = g->val[in[0]].split;
 	g->val[acc].param = u->param;
@@ -163,7 +163,7 @@ static ValId
 cut_state(Graph *g, const struct update *u, ValId state)
 {
 	if (u->cut)
-		zero_mark(g, u->param, state);
+		optimizer_shard_mark(g, u->param, state);
 	return state;
 }
 
@@ -281,7 +281,8 @@ add_update(struct optim *o, const struct update *u, ValId norm)
 	const struct rule *r = &rules[opt->optimizer];
 	Graph *g = o->g;
 	Diag *d = o->p->diag;
-	ValId in[8] = { u->cut ? zero_own(g, d, u) : u->param, u->grad };
+	ValId in[8] = { u->cut ? optimizer_shard_own(g, d, u) : u->param,
+		        u->grad };
 	bool copy = o->copy && o->copy[u->param];
 	int nin = 2;
 	Node *n;
@@ -308,7 +309,8 @@ add_update(struct optim *o, const struct update *u, ValId norm)
 		return false;
 	name_outputs(g, in);
 	return !u->cut
-		|| zero_gather(g, d, u, g->node[g->nnode - 1].out[0]);
+		|| optimizer_shard_gather(g, d, u,
+		                          g->node[g->nnode - 1].out[0]);
 }
 
 /* ---- order ---- */
@@ -348,7 +350,7 @@ cut_states(struct optim *o)
 
 	if (!o->p->opt->zero || o->p->opt->optimizer == OPT_NONE)
 		return;
-	n = zero_begin(g, o->p->scratch, o->u, o->n, behind);
+	n = optimizer_shards_choose(g, o->p->scratch, o->u, o->n, behind);
 	for (uint32_t i = 0; i < n; i++)
 		put_next_behind(o, 1, behind[i]);
 }
@@ -364,12 +366,12 @@ complete_gradients(struct optim *o)
 		if (once && !add_accumulate(o, &o->u[i]))
 			return false;
 		if ((o->in_backward || (o->u[i].cut && !once))
-		    && !reduce_alone(o->g, d, &o->u[i], PH_BACKWARD))
+		    && !grad_reduce_alone(o->g, d, &o->u[i], PH_BACKWARD))
 			return false;
 		put_behind(o, o->u[i].after);
 	}
 	if (!o->in_backward
-	    && !reduce_all(o->g, d, o->p->scratch, o->u, o->n))
+	    && !grad_reduce_all(o->g, d, o->p->scratch, o->u, o->n))
 		return false;
 	put_behind(o, o->end - 1);
 	return true;
@@ -408,10 +410,12 @@ append_updates(struct optim *o)
 		o->copy = copies_make(g, o->p->scratch, o->u, o->n);
 	o->end = g->nnode;
 	cut_states(o);
-	if (!reduce_check(g, o->p->diag, o->u, o->n) || !complete_gradients(o))
+	if (!grad_reduce_check(g, o->p->diag, o->u, o->n)
+	    || !complete_gradients(o))
 		return false;
 	if (update && !o->in_backward) {
-		norm = reduce_norm(g, o->p->diag, o->p->scratch, o->u, o->n);
+		norm = grad_reduce_norm(g, o->p->diag, o->p->scratch, o->u,
+		                        o->n);
 		if (!norm)
 			return false;
 		put_behind(o, o->end - 1);

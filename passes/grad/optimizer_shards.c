@@ -1,131 +1,234 @@
-/* Join the adjoints of slices that together cover one axis. */
+/* Shards of parameters, of their gradients and of optimizer states: one for
+ * every replica.
+ *
+ * The smallest parameters stay whole on all replicas, as long as they are less
+ * than 1 / WHOLE of all elements: their gradients share collectives, and for
+ * that many biases and scales a message each, twice a step, would cost more
+ * time than their states cost memory.
+ */
 #include "passes/grad/optimizer_shards.h"
+#include "ir/split.h"
 
-int
-piece_axis(const Graph *g, const Node *n)
+#include <stdlib.h>
+
+enum { WHOLE = 64 };
+
+/* ---- which ---- */
+
+struct size {
+	int64_t n;
+	uint32_t at;                    /* of the updates */
+};
+
+static int
+by_elements(const void *a, const void *b)
 {
-	const Shape *x = &g->val[n->in[0]].shape;
-	const Shape *y = &g->val[n->out[0]].shape;
-	int axis = -1;
+	const struct size *x = a, *y = b;
 
-	for (int i = 0; i < x->rank; i++) {
-		if (x->dim[i] == y->dim[i] && n->attr.SLICE.step.v[i] == 1)
+	if (x->n != y->n)
+		return x->n < y->n ? -1 : 1;
+	return x->at < y->at ? -1 : 1;
+}
+
+static void
+choose_sharded(const Graph *g, Arena *scratch, struct update *u, uint32_t n)
+{
+	struct size *size = arena_array(scratch, (size_t)n + 1, sizeof *size);
+	int64_t all = 0, whole = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		size[i] = (struct size){ val_nelem(&g->val[u[i].param]), i };
+		all += size[i].n;
+	}
+	qsort(size, n, sizeof *size, by_elements);
+	for (uint32_t i = 0; i < n; i++) {
+		struct update *of = &u[size[i].at];
+
+		whole += size[i].n;
+		of->cut = whole > all / WHOLE
+			&& g->val[of->param].shape.rank > 0;
+	}
+}
+
+/* ---- pieces ---- */
+
+static const struct replica_shard *
+shard_form(Graph *g, ValId param)
+{
+	const Val *p = &g->val[param];
+	struct replica_shard *of;
+
+	if (p->shard)
+		return p->shard;
+	of = arena_alloc(g->arena, sizeof *of);
+	*of = (struct replica_shard){ .shape = p->shape };
+	if (p->split.kind == SPLIT_SHARD)
+		of->split = p->split;
+	return of;
+}
+
+/* Attributes of what stands between it and its pieces. */
+static Attr
+shard_attr(Graph *g, ValId param, Op op)
+{
+	Split cut = split_over_replicas(&shard_form(g, param)->shape);
+	Attr a;
+
+	split_to_attr(&cut, op, &a);
+	*attr_int_of(op, &a, "group") = 1;
+	return a;
+}
+
+void
+optimizer_shard_mark(Graph *g, ValId param, ValId v)
+{
+	const struct replica_shard *of = shard_form(g, param);
+	Split cut = split_over_replicas(&of->shape);
+	Val *x = &g->val[v];
+
+	x->shard = of;
+	split_local(&cut, g->replicas, &of->shape, &x->shape);
+	x->split = split_of_shard(&of->split, g->ranks, &x->shape);
+}
+
+/* ---- masters ---- */
+
+static bool
+is_rounding(const Graph *g, const Node *n)
+{
+	return op_info[n->op].flags & F_EW && n->nin == 1
+		&& dtype_is_half(g->val[n->out[0]].dt)
+		&& !dtype_is_half(g->val[n->in[0]].dt);
+}
+
+/* By value: the cast to 16 bits that alone reads it; 0: there is none. */
+static NodeId *
+only_casts(const Graph *g, Arena *scratch)
+{
+	NodeId *cast = arena_array(scratch, g->nval, sizeof *cast);
+	int *reads = arena_array(scratch, g->nval, sizeof *reads);
+
+	FOR_NODES (n, g)
+		for (int k = 0; k < n->nin; k++) {
+			if (is_rounding(g, n))
+				cast[n->in[k]] = node_id(g, n);
+			reads[n->in[k]]++;
+		}
+	FOR_VALS (v, g)
+		if (reads[val_id(g, v)] > 1 || v->output)
+			cast[val_id(g, v)] = 0;
+	return cast;
+}
+
+/* What the cast makes is a piece now, behind which the whole is put together
+ * again. */
+static void
+gather_copy(Graph *g, ValId param, NodeId cast)
+{
+	ValId whole = g->node[cast].out[0], none = 0, piece;
+	Node *n = node_new(g, OP_GATHER_PIECES, 1, &none, 1, cast);
+	const Shape *s = &g->val[whole].shape;
+
+	piece = n->in[0] = n->out[0];
+	n->attr = shard_attr(g, param, OP_GATHER_PIECES);
+	n->attr.GATHER_PIECES.shape.n = s->rank;
+	for (int i = 0; i < s->rank; i++)
+		n->attr.GATHER_PIECES.shape.v[i] = s->dim[i];
+	n->out[0] = whole;
+	g->node[cast].out[0] = piece;
+	g->val[whole].def = node_id(g, n);
+	g->val[piece].def = cast;
+	g->val[piece].dt = g->val[whole].dt;
+	val_rename(g, piece, arena_printf(g->arena, "%s.piece",
+	                                  g->val[whole].name));
+	optimizer_shard_mark(g, param, piece);
+}
+
+/* Its adjoint stays what it was. */
+static void
+cut_master(Graph *g, ValId param, NodeId cast)
+{
+	SplitKind kind = g->val[param].split.kind;
+
+	gather_copy(g, param, cast);
+	optimizer_shard_mark(g, param, param);
+	if (kind == SPLIT_REPLICATE_PARTIAL) {
+		g->val[param].split.kind = kind;
+		g->val[g->node[cast].out[0]].split.kind = kind;
+	}
+}
+
+uint32_t
+optimizer_shards_choose(Graph *g, Arena *scratch, struct update *u, uint32_t n,
+           NodeId *behind)
+{
+	NodeId *cast = only_casts(g, scratch);
+	uint32_t count = 0;
+
+	choose_sharded(g, scratch, u, n);
+	for (uint32_t i = 0; i < n; i++) {
+		ValId p = u[i].param;
+
+		if (!u[i].cut || !cast[p] || g->val[p].dt != DT_F32)
 			continue;
-		if (axis >= 0 || (n->attr.SLICE.step.v[i] != 1
-		                  && y->dim[i] != 1))
-			return -1;
-		axis = i;
+		cut_master(g, p, cast[p]);
+		behind[count++] = cast[p];
 	}
-	return axis;
+	return count;
 }
 
-static int64_t
-piece_start(const Graph *g, const struct slice_adjoint *p, int axis)
-{
-	return g->node[p->node].attr.SLICE.start.v[axis];
-}
+/* ---- updates ---- */
 
-static int64_t
-piece_extent(const Graph *g, const struct slice_adjoint *p, int axis)
-{
-	return g->val[g->node[p->node].out[0]].shape.dim[axis];
-}
-
-/* Sort by start along axis; stable, and the lists are short. */
-static struct slice_adjoint *
-sort_pieces(const Graph *g, struct slice_adjoint *list, int axis)
-{
-	struct slice_adjoint *sorted = NULL;
-
-	while (list != NULL) {
-		struct slice_adjoint *p = list, **at = &sorted;
-
-		list = p->next;
-		while (*at && piece_start(g, *at, axis)
-		              < piece_start(g, p, axis))
-			at = &(*at)->next;
-		p->next = *at;
-		*at = p;
-	}
-	return sorted;
-}
-
-/* Number of operands that a concat of the sorted pieces has, gaps included;
- * 0 if they overlap or there is nothing to join. */
-static int
-count_parts(const Graph *g, const struct slice_adjoint *list, int axis,
-            int64_t n)
-{
-	int64_t at = 0;
-	int parts = 0, pieces = 0;
-
-	for (const struct slice_adjoint *p = list; p != NULL; p = p->next) {
-		int64_t start = piece_start(g, p, axis);
-
-		if (start < at)
-			return 0;
-		parts += 1 + (start > at);
-		at = start + piece_extent(g, p, axis);
-		pieces++;
-	}
-	return pieces > 1 ? parts + (at < n) : 0;
-}
-
-/* Zeros that take no memory, for a part that no slice covers. */
 static ValId
-zero_gap(struct grad *c, DType dt, Shape s, int axis, int64_t extent)
+emit_shard_op(Graph *g, Diag *d, const struct update *u, Op op, int nin,
+              const ValId *in, Phase phase)
 {
-	s.dim[axis] = extent;
-	return adj_expand(c, adj_scalar(c, dt, 0), &s);
-}
+	Attr a = shard_attr(g, u->param, op);
+	ValId y = emit_op(g, d, op, nin, in, &a, u->after);
 
-/* The axis that all pieces cut, or -1. */
-static int
-common_axis(const Graph *g, const struct slice_adjoint *list)
-{
-	int axis = piece_axis(g, &g->node[list->node]);
-
-	for (const struct slice_adjoint *p = list; p != NULL; p = p->next)
-		if (piece_axis(g, &g->node[p->node]) != axis)
-			return -1;
-	return axis;
-}
-
-int
-pieces_sort(const Graph *g, struct slice_adjoint **list)
-{
-	int axis = common_axis(g, *list);
-
-	if (axis < 0)
-		return 0;
-	*list = sort_pieces(g, *list, axis);
-	return count_parts(g, *list, axis, g->val[g->node[(*list)->node].in[0]]
-	                                   .shape.dim[axis]);
+	if (y)
+		g->node[g->nnode - 1].phase = phase;
+	return y;
 }
 
 ValId
-pieces_join(struct grad *c, const struct slice_adjoint *list, int nparts,
-            Arena *scratch)
+optimizer_shard_scatter(Graph *g, Diag *d, const struct update *u, Phase phase)
 {
-	const Graph *g = c->g;
-	const Node *slice = &g->node[list->node];
-	Shape s = g->val[slice->in[0]].shape;
-	DType dt = g->val[slice->in[0]].dt;
-	ValId *part = arena_array(scratch, (size_t)nparts, sizeof *part);
-	int axis = piece_axis(g, slice), k = 0;
-	int64_t at = 0;
-	Attr a = attr_default(OP_CONCAT);
+	ValId y = emit_shard_op(g, d, u, OP_REDUCE_SCATTER, 1, &u->grad, phase);
 
-	for (const struct slice_adjoint *p = list; p != NULL; p = p->next) {
-		int64_t start = piece_start(g, p, axis);
+	if (y)
+		optimizer_shard_mark(g, u->param, y);
+	return y;
+}
 
-		if (start > at)
-			part[k++] = zero_gap(c, dt, s, axis, start - at);
-		part[k++] = p->dy;
-		at = start + piece_extent(g, p, axis);
+ValId
+optimizer_shard_own(Graph *g, Diag *d, const struct update *u)
+{
+	ValId y;
+
+	if (g->val[u->param].shard)
+		return u->param;
+	y = emit_shard_op(g, d, u, OP_OWN, 1, &u->param, PH_UPDATE);
+	if (y) {
+		optimizer_shard_mark(g, u->param, y);
+		val_rename(g, y, arena_printf(g->arena, "%s.own",
+		                              g->val[u->param].name));
 	}
-	if (at < s.dim[axis])
-		part[k++] = zero_gap(c, dt, s, axis, s.dim[axis] - at);
-	a.CONCAT.axis = axis;
-	return adj_op(c, OP_CONCAT, nparts, part, &a);
+	return y;
+}
+
+bool
+optimizer_shard_gather(Graph *g, Diag *d, const struct update *u, ValId piece)
+{
+	ValId in[2] = { u->param, piece }, y;
+
+	if (g->val[u->param].shard)
+		return true;
+	y = emit_shard_op(g, d, u, OP_GATHER_INTO, 2, in, PH_UPDATE);
+	if (!y)
+		return false;
+	val_rename(g, y, arena_printf(g->arena, "%s.next",
+	                              g->val[u->param].name));
+	g->val[y].split = g->val[u->param].split;
+	return true;
 }

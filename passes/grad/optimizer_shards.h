@@ -1,29 +1,31 @@
-/* Adjoints of slices that together cut one axis, joined by one concat:
+/* Optimizer state sharded over replicas (ZeRO-1, Rajbhandari et al. 2020).
  *
- *     qkv ---- slice ---> q      no zeros are written or added
- *        \---- slice ---> k
- *         \--- slice ---> v
+ *     g: a summand -> reduce_scatter -> piece ---------.
+ *     p -> own -> piece -> the optimizer's op, pieces -> piece'
+ *     piece', p -> gather_into -> p'
+ *
+ * A float32 master that nothing reads but a cast to 16 bits is a state too:
+ *
+ *     p, a piece -> cast -> gather_pieces -> what reads the 16-bit copy
  */
 #ifndef PASSES_GRAD_OPTIMIZER_SHARDS_H
 #define PASSES_GRAD_OPTIMIZER_SHARDS_H
 
-#include "passes/grad/grad.h"
+#include "passes/grad/grad_reduce.h"
 
-/* The adjoint of a slice that waits for its siblings. */
-struct slice_adjoint {
-	NodeId node;                    /* the slice */
-	ValId dy;
-	struct slice_adjoint *next;
-};
-
-/* The one axis that a slice cuts with step 1, or -1. */
-int piece_axis(const Graph *, const Node *);
-/* Sort pieces of one value along the axis that all of them cut.  Returns how
- * many operands a concat of them has, gaps included; 0: they overlap, cut
- * different axes, or there is nothing to join. */
-int pieces_sort(const Graph *, struct slice_adjoint **);
-/* The adjoint of that value; the context is of the first piece. */
-ValId pieces_join(struct grad *, const struct slice_adjoint *, int nparts,
-                  Arena *scratch);
+/* Choose whose states are cut, and make pieces of masters.  Appends nodes that
+ * go behind behind[0 ..], as many as it returns. */
+uint32_t optimizer_shards_choose(Graph *, Arena *scratch, struct update *,
+                                 uint32_t n, NodeId *behind);
+/* Append: of summands on replicas, this one's piece of the sum. */
+ValId optimizer_shard_scatter(Graph *, Diag *, const struct update *,
+                              Phase phase);
+/* v is a replica's piece of what the parameter's gradient has the form of. */
+void optimizer_shard_mark(Graph *, ValId param, ValId v);
+/* Append: what an update goes by and writes. */
+ValId optimizer_shard_own(Graph *, Diag *, const struct update *);
+/* Append: that is the parameter's new value. */
+bool optimizer_shard_gather(Graph *, Diag *, const struct update *,
+                            ValId piece);
 
 #endif

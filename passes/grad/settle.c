@@ -1,7 +1,7 @@
 /* Settle: move updates after the last reader of the values that they
  * overwrite, because recomputation runs forward nodes again.
  */
-#include "passes/grad/backward.h"
+#include "passes/grad/grad.h"
 
 /* By value: the last node that reads it, or a forward value that takes
  * running its readers again, updates aside; before that node is done a

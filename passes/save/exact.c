@@ -10,7 +10,7 @@
  * cost    linear
  */
 #include "passes/fuse/inline.h"
-#include "passes/grad/grad.h"
+#include "passes/grad/grad_rules.h"
 #include "passes/save/save.h"
 
 /* How much rounding a value tolerates. */

@@ -6,7 +6,7 @@
 
 #include "passes/passes.h"
 #include "tests/ref/interp.h"
-#include "passes/grad/backward.h"
+#include "passes/grad/grad.h"
 #include "codegen/cpu/cpu.h"
 
 static int nfault;

@@ -12,10 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "passes/grad/grad.h"
+#include "passes/grad/grad_rules.h"
 #include "passes/passes.h"
 #include "tests/ref/interp.h"
-#include "passes/grad/backward.h"
+#include "passes/grad/grad.h"
 #include "codegen/cpu/cpu.h"
 
 /* ---- building ---- */

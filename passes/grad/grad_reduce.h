@@ -4,8 +4,8 @@
  *     whole parameter, state I     g: complete  -> update
  *     cut parameter                g: complete in the rank's piece -> update
  */
-#ifndef PASSES_GRAD_GRADIENT_SUMS_H
-#define PASSES_GRAD_GRADIENT_SUMS_H
+#ifndef PASSES_GRAD_GRAD_REDUCE_H
+#define PASSES_GRAD_GRAD_REDUCE_H
 
 #include "passes/pass.h"
 
@@ -22,24 +22,27 @@ struct update {
 };
 
 /* Every gradient can be completed. */
-bool reduce_check(const Graph *, Diag *, const struct update *, uint32_t n);
+bool grad_reduce_check(const Graph *, Diag *, const struct update *,
+                       uint32_t n);
 /* Over the ranks of a replica, then over replicas. */
 enum reduce_group { REDUCE_TP, REDUCE_DP };
 
 /* The gradient has to be added up over the ranks of the group. */
-bool reduce_wanted(const Graph *, const struct update *, enum reduce_group);
+bool grad_reduce_wanted(const Graph *, const struct update *,
+                        enum reduce_group);
 /* Append what adds it up over all groups that want it; the sum is then the
  * gradient, and the parameter's.  In phase `phase`. */
-bool reduce_alone(Graph *, Diag *, struct update *, Phase phase);
+bool grad_reduce_alone(Graph *, Diag *, struct update *, Phase phase);
 /* The same for all of them, in phase update; small ones share a collective. */
-bool reduce_all(Graph *, Diag *, Arena *scratch, struct update *, uint32_t n);
+bool grad_reduce_all(Graph *, Diag *, Arena *scratch, struct update *,
+                     uint32_t n);
 /* Append what adds up these n values of type f32 over the group, in phase
  * update; each becomes its sum. */
-bool reduce_values(Graph *, Diag *, Arena *scratch, ValId *const *v, int n,
+bool grad_reduce_values(Graph *, Diag *, Arena *scratch, ValId *const *v, int n,
                    enum reduce_group);
 /* Append the norm over all gradients, each element of a whole parameter's
  * counted once.  In phase update; 0 after a diagnostic. */
-ValId reduce_norm(Graph *, Diag *, Arena *scratch, const struct update *,
+ValId grad_reduce_norm(Graph *, Diag *, Arena *scratch, const struct update *,
                   uint32_t n);
 
 /* factors.c: append the means that Adafactor takes over parameters of which

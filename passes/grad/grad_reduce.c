@@ -9,7 +9,7 @@
  * Decisions follow from the placements of parameters, because those of
  * gradients may not be known yet.
  */
-#include "passes/grad/zero.h"
+#include "passes/grad/optimizer_shards.h"
 
 /* Gradients below SMALL_BYTES share a collective: at 1 MiB a link of 10 GB/s
  * takes 100 us, far more than a message's start.  What one line takes is memory
@@ -43,7 +43,7 @@ check_update(const Graph *g, Diag *d, const struct update *u)
 }
 
 bool
-reduce_check(const Graph *g, Diag *d, const struct update *u, uint32_t n)
+grad_reduce_check(const Graph *g, Diag *d, const struct update *u, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
 		if (!check_update(g, d, &u[i]))
@@ -62,7 +62,8 @@ is_part_of_sum(const Graph *g, const struct update *u)
 }
 
 bool
-reduce_wanted(const Graph *g, const struct update *u, enum reduce_group group)
+grad_reduce_wanted(const Graph *g, const struct update *u,
+                   enum reduce_group group)
 {
 	if (g->val[u->grad].shard)
 		return false;           /* of all ranks' sum */
@@ -115,8 +116,9 @@ reduce_one(Graph *g, Diag *d, struct update *u, enum reduce_group group,
 {
 	ValId part = u->grad, sum;
 
-	sum = u->cut && group == REDUCE_DP ? zero_scatter(g, d, u, phase)
-	    : sum_ranks(g, d, part, group, u->after, phase);
+	sum = u->cut && group == REDUCE_DP
+		? optimizer_shard_scatter(g, d, u, phase)
+		: sum_ranks(g, d, part, group, u->after, phase);
 	if (!set_gradient_sum(g, u, sum))
 		return false;
 	forget_adjoint(g, u, part, group);
@@ -124,10 +126,10 @@ reduce_one(Graph *g, Diag *d, struct update *u, enum reduce_group group,
 }
 
 bool
-reduce_alone(Graph *g, Diag *d, struct update *u, Phase phase)
+grad_reduce_alone(Graph *g, Diag *d, struct update *u, Phase phase)
 {
 	for (int k = REDUCE_TP; k <= REDUCE_DP; k++)
-		if (reduce_wanted(g, u, k)
+		if (grad_reduce_wanted(g, u, k)
 		    && !reduce_one(g, d, u, (enum reduce_group)k, phase))
 			return false;
 	return true;
@@ -259,7 +261,7 @@ reduce_type(Graph *g, Diag *d, Arena *scratch, DType dt, struct update *u,
 	bool ok = true;
 
 	for (uint32_t i = 0; i < n; i++)
-		if (reduce_wanted(g, &u[i], group)
+		if (grad_reduce_wanted(g, &u[i], group)
 		    && g->val[u[i].grad].dt == dt
 		    && is_small(g, &u[i], group)) {
 			small[nsmall] = &u[i];
@@ -283,7 +285,7 @@ reduce_group(Graph *g, Diag *d, Arena *scratch, struct update *u, uint32_t n,
 		if (!reduce_type(g, d, scratch, (DType)dt, u, n, group))
 			return false;
 	for (uint32_t i = 0; i < n; i++)
-		if (reduce_wanted(g, &u[i], group)
+		if (grad_reduce_wanted(g, &u[i], group)
 		    && !is_small(g, &u[i], group)
 		    && !reduce_one(g, d, &u[i], group, PH_UPDATE))
 			return false;
@@ -291,7 +293,7 @@ reduce_group(Graph *g, Diag *d, Arena *scratch, struct update *u, uint32_t n,
 }
 
 bool
-reduce_all(Graph *g, Diag *d, Arena *scratch, struct update *u, uint32_t n)
+grad_reduce_all(Graph *g, Diag *d, Arena *scratch, struct update *u, uint32_t n)
 {
 	return reduce_group(g, d, scratch, u, n, REDUCE_TP)
 		&& reduce_group(g, d, scratch, u, n, REDUCE_DP);
@@ -311,7 +313,7 @@ sum_value(Graph *g, Diag *d, ValId v, enum reduce_group group)
 }
 
 bool
-reduce_values(Graph *g, Diag *d, Arena *scratch, ValId *const *v, int n,
+grad_reduce_values(Graph *g, Diag *d, Arena *scratch, ValId *const *v, int n,
               enum reduce_group group)
 {
 	ValId *small = arena_array(scratch, (size_t)n + 1, sizeof *small);
@@ -386,7 +388,7 @@ cut_squares(Graph *g, Diag *d, Arena *scratch, const struct update *u,
 }
 
 ValId
-reduce_norm(Graph *g, Diag *d, Arena *scratch, const struct update *u,
+grad_reduce_norm(Graph *g, Diag *d, Arena *scratch, const struct update *u,
             uint32_t n)
 {
 	static const bool cut[][2] = { { true, false }, { false, true },
