@@ -65,13 +65,13 @@ static void
 mark_loop_operands(const Node *n, Arena *a, bool *needed)
 {
 	const struct body *b = n->body;
-	bool *read = arena_array(a, (size_t)b->nmicro, sizeof *read);
+	bool *read = arena_array(a, (size_t)b->nop, sizeof *read);
 
 	for (int k = 0; k < n->nout; k++)
 		read[b->result[k]] |= n->out[k] && needed[n->out[k]];
-	for (int i = b->nmicro; i-- > 0;)
-		for (int k = 0; read[i] && k < b->micro[i].narg; k++) {
-			int arg = b->micro[i].arg[k];
+	for (int i = b->nop; i-- > 0;)
+		for (int k = 0; read[i] && k < b->op[i].narg; k++) {
+			int arg = b->op[i].arg[k];
 
 			if (arg < 0)
 				read[~arg] = true;

@@ -136,7 +136,8 @@ emit_tensor(struct out *o, const struct emitted_program *p, int64_t i,
 static const char *
 phase_text(Arena *a, const Node *n)
 {
-	return n->round ? arena_printf(a, "CKR_COUNT + %d", n->round - 1)
+	return n->count_pass ? arena_printf(a, "CKR_COUNT + %d",
+	                                   n->count_pass - 1)
 	                : arena_printf(a, "%d", (int)n->phase);
 }
 

@@ -228,7 +228,7 @@ node_new(Graph *g, Op op, int nin, const ValId *in, int nout, NodeId like)
 	n->out = arena_array(g->arena, (size_t)nout + 1, sizeof *n->out);
 	if (like) {
 		n->phase = g->node[like].phase;
-		n->round = g->node[like].round;
+		n->count_pass = g->node[like].count_pass;
 		n->origin = g->node[like].origin;
 		n->norigin = g->node[like].norigin;
 	}
@@ -285,8 +285,8 @@ static bool
 moves_one(const Graph *g, const Node *n)
 {
 	if (n->body) {
-		for (int i = 0; i < n->body->nmicro; i++)
-			if (n->body->micro[i].op != OP_CAST)
+		for (int i = 0; i < n->body->nop; i++)
+			if (n->body->op[i].op != OP_CAST)
 				return false;
 		return n->nin == 1;
 	}
@@ -407,8 +407,8 @@ body_clone(Arena *a, const struct body *b, int nout)
 	if (!b)
 		return NULL;
 	c = arena_copy(a, b, sizeof *b);
-	c->micro = arena_copy(a, b->micro,
-	                      (size_t)b->nmicro * sizeof *b->micro);
+	c->op = arena_copy(a, b->op,
+	                      (size_t)b->nop * sizeof *b->op);
 	c->result = arena_copy(a, b->result, (size_t)nout * sizeof *b->result);
 	return c;
 }

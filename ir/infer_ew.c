@@ -106,15 +106,15 @@ infer_trilu(struct infer *c)
 	return rule_want_rank(c, 0, 2) && infer_same(c);
 }
 
-/* Type of micro i's result, from its arguments'. */
+/* Type of scalar op i's result, from its arguments'. */
 static DType
-micro_type(const struct infer *c, const struct body *b, int i)
+scalar_op_type(const struct infer *c, const struct body *b, int i)
 {
-	const struct micro *m = &b->micro[i];
+	const struct scalar_op *m = &b->op[i];
 	DType arg[3] = {DT_NONE, DT_NONE, DT_NONE};
 
 	for (int k = 0; k < m->narg; k++)
-		arg[k] = m->arg[k] < 0 ? b->micro[~m->arg[k]].dt
+		arg[k] = m->arg[k] < 0 ? b->op[~m->arg[k]].dt
 				       : in(c, m->arg[k])->dt;
 	return op_type(m->op, &m->attr, arg);
 }
@@ -126,37 +126,36 @@ check_body(struct infer *c)
 
 	if (!b)
 		return rule_fail(c, "loop without a body");
-	for (int i = 0; i < b->nmicro; i++) {
-		const struct micro *m = &b->micro[i];
+	for (int i = 0; i < b->nop; i++) {
+		const struct scalar_op *m = &b->op[i];
 
 		if (m->op <= OP_NONE || m->op >= OP_COUNT || m->op == OP_LOOP
 		    || !(op_info[m->op].flags & F_EW))
-			return rule_fail(c, "micro %d: not an element-wise op",
-					 i);
+			return rule_fail(c, "scalar op %d: not an "
+			                 "element-wise op", i);
 		if (m->narg < 1 || m->narg > 3 || m->narg < op_info[m->op].min
 		    || m->narg > op_info[m->op].max
 		    || (op_info[m->op].nstat != NOSTAT
 			&& m->narg > op_info[m->op].nstat))
-			return rule_fail(c, "micro %d (%s): wrong number of "
-				"operands: %d", i,
-					 op_info[m->op].text, m->narg);
+			return rule_fail(c, "scalar op %d (%s): wrong number "
+			                 "of operands: %d", i,
+			                 op_info[m->op].text, m->narg);
 		for (int k = 0; k < m->narg; k++)
 			if (m->arg[k] < 0 ? ~m->arg[k] >= i
 					  : !has(c, m->arg[k]))
-				return rule_fail(c, "micro %d (%s): operand %d "
-				                 "does not exist", i,
+				return rule_fail(c, "scalar op %d (%s): "
+				                 "operand %d does not exist", i,
 				                 op_info[m->op].text, k);
 		if (m->op == OP_CAST
 		    && (m->attr.CAST.to <= DT_NONE
 			|| m->attr.CAST.to >= DT_COUNT))
-			return rule_fail(c, "micro %d: missing dtype of the "
-				"cast", i);
+			return rule_fail(c, "scalar op %d: missing dtype of "
+			                 "the cast", i);
 	}
 	for (int i = 0; i < c->n->nout; i++)
-		if (b->result[i] < 0 || b->result[i] >= b->nmicro)
-			return rule_fail(c, "output %d: micro %d does not "
-				"exist", i,
-					 b->result[i]);
+		if (b->result[i] < 0 || b->result[i] >= b->nop)
+			return rule_fail(c, "output %d: scalar op %d does not "
+			                 "exist", i, b->result[i]);
 	return true;
 }
 
@@ -170,16 +169,17 @@ infer_loop(struct infer *c)
 
 	if (!check_body(c) || !rule_broadcast(c, 0, c->n->nin, &s))
 		return false;
-	for (int i = 0; i < b->nmicro; i++) {
-		DType dt = micro_type(c, b, i);
+	for (int i = 0; i < b->nop; i++) {
+		DType dt = scalar_op_type(c, b, i);
 
-		if (b->micro[i].dt == DT_NONE)
-			b->micro[i].dt = dt;
-		else if (dt != DT_NONE && b->micro[i].dt != dt)
-			return rule_fail(c, "micro %d (%s): expected %s, found "
-			                 "%s", i, op_info[b->micro[i].op].text,
+		if (b->op[i].dt == DT_NONE)
+			b->op[i].dt = dt;
+		else if (dt != DT_NONE && b->op[i].dt != dt)
+			return rule_fail(c, "scalar op %d (%s): expected %s, "
+			                 "found %s", i,
+			                 op_info[b->op[i].op].text,
 			                 dtype_info[dt].text,
-			                 dtype_info[b->micro[i].dt].text);
+			                 dtype_info[b->op[i].dt].text);
 	}
 	for (int k = 0; k < c->n->nout; k++) {
 		const Val *y = &c->g->val[c->n->out[k]];
@@ -190,7 +190,7 @@ infer_loop(struct infer *c)
 			s = wide;
 	}
 	for (int k = 0; k < c->n->nout; k++)
-		if (!rule_result(c, k, b->micro[b->result[k]].dt, s))
+		if (!rule_result(c, k, b->op[b->result[k]].dt, s))
 			return false;
 	return true;
 }

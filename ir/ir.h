@@ -273,8 +273,8 @@ typedef enum {
 } Phase;
 
 /* One op inside a loop.  arg >= 0: the loop's input; arg < 0: the result of
- * micro ~arg.  Arguments broadcast to the loop's shape. */
-struct micro {
+ * scalar op ~arg.  Arguments broadcast to the loop's shape. */
+struct scalar_op {
 	Op op;
 	DType dt;
 	int narg;
@@ -283,9 +283,9 @@ struct micro {
 };
 
 struct body {
-	int nmicro;
-	struct micro *micro;
-	int *result;                    /* micro that output i holds */
+	int nop;
+	struct scalar_op *op;
+	int *result;                    /* scalar op whose result output i is */
 };
 
 typedef struct Node {
@@ -298,9 +298,9 @@ typedef struct Node {
 	struct body *body;              /* OP_LOOP */
 	NodeId of;                  /* the node that this one repeats */
 	NodeId wait;                /* what begins here ends behind it; 0 */
-	int round;                  /* n: runs in round n of those that count
-	                             * over all micro-batches, before the step
-	                             * proper; 0: in the step */
+	int count_pass;                 /* n: runs in count pass n, a pre-pass
+	                                 * over all micro-batches before the
+	                                 * step; 0: in the step */
 	int ninlined;                   /* OP_LOOP: loops whose work it does */
 	NodeId *inlined;                /* again, in the order of the body */
 	int norigin;                    /* ONNX nodes it carries out or */
@@ -397,9 +397,9 @@ ValId val_param_of(const Graph *, ValId v);
 bool graph_has_op(const Graph *, Op);
 
 /* Append a node with nout fresh outputs (0: as many as the row says); reads
- * attributes' defaults.  Sets phase, round and origin from `like` (0: forward,
- * none).  Shapes are not inferred: call shape_infer when attributes are set.
- * Returned pointer is valid until the next addition. */
+ * attributes' defaults.  Sets phase, count_pass and origin from `like` (0:
+ * forward, none).  Shapes are not inferred: call shape_infer when attributes
+ * are set.  Returned pointer is valid until the next addition. */
 Node *node_new(Graph *, Op, int nin, const ValId *in, int nout, NodeId like);
 /* Append a node and infer its shapes; returns output 0, or 0 after a
  * diagnostic.  attr NULL: defaults. */

@@ -174,24 +174,26 @@ check_phases(struct verify *c)
 	}
 }
 
-/* Between the step and the rounds that count before it, and between rounds,
+/* Between the step and the count passes before it, and between count passes,
  * nothing but totals is left in memory. */
 static void
-check_rounds(struct verify *c)
+check_count_passes(struct verify *c)
 {
 	const Graph *g = c->g;
 
 	FOR_NODES (n, g)
 		for (int k = 0; k < n->nin; k++) {
 			const Node *from = &g->node[g->val[n->in[k]].def];
-			bool later = !n->round || n->round > from->round;
+			bool later = !n->count_pass
+				|| n->count_pass > from->count_pass;
 
 			if (n->in[k] && g->val[n->in[k]].def
-			    && n->round != from->round && !(from->round && later
-			    && op_info[from->op].flags & F_WRITES))
-				bad(c, n, &g->val[n->in[k]], "written in round "
-				    "%d, read in round %d", from->round,
-				    n->round);
+			    && n->count_pass != from->count_pass
+			    && !(from->count_pass && later
+			         && op_info[from->op].flags & F_WRITES))
+				bad(c, n, &g->val[n->in[k]], "written in count "
+				    "pass %d, read in count pass %d",
+				    from->count_pass, n->count_pass);
 		}
 }
 
@@ -393,7 +395,7 @@ graph_verify(Graph *g, Diag *d)
 	if (!c.faults)
 		check_relations(&c);
 	if (!c.faults)
-		check_rounds(&c);
+		check_count_passes(&c);
 	if (!c.faults)
 		FOR_NODES (n, g)
 			if (!shape_infer(g, d, n))
@@ -453,7 +455,7 @@ graph_props(const Graph *g)
 		if (n->phase == PH_BACKWARD)
 			props |= P_BWD;
 		if (op_info[n->op].flags & F_UPDATE
-		    || (n->op == OP_ACCUMULATE && !n->round))
+		    || (n->op == OP_ACCUMULATE && !n->count_pass))
 			props |= P_UPD;
 	}
 	if (is_fused(g))

@@ -233,9 +233,9 @@ verify_waits(struct verify *c)
 			    n->wait);
 			continue;
 		}
-		if (n->round != g->node[n->wait].round)
+		if (n->count_pass != g->node[n->wait].count_pass)
 			bad(c, n, NULL, "the transfer ends after node %u, in "
-			    "another round", n->wait);
+			    "another count pass", n->wait);
 		if (waits_across(id, n, b.apply)
 		    || (n->phase != PH_UPDATE && waits_across(id, n, b.update)))
 			bad(c, n, NULL, "the transfer ends after node %u, when "

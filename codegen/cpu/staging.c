@@ -165,7 +165,7 @@ emit_conversions(struct emit *e, const Node *n, const struct staging *s,
                  bool outputs, bool sliced)
 {
 	int first = outputs ? n->nin : 0, end = outputs ? s->nslot : n->nin;
-	struct micro m = { .op = OP_COPY, .dt = DT_F32, .narg = 1 };
+	struct scalar_op m = { .op = OP_COPY, .dt = DT_F32, .narg = 1 };
 	int result = 0;
 	struct body body = { 1, &m, &result };
 

@@ -127,7 +127,7 @@ emit_splat(struct emit *e, const Val *y, int arg, double value)
 	struct nest_operand in = { .dt = y->dt, .scalar = true,
 	                           .value = value };
 	struct nest_operand out = view_operand(y, arg);
-	struct micro m = { .op = OP_COPY, .dt = y->dt, .narg = 1 };
+	struct scalar_op m = { .op = OP_COPY, .dt = y->dt, .narg = 1 };
 	int result = 0;
 	struct body body = { 1, &m, &result };
 	struct loop_nest nest = { .shape = y->shape, .nin = 1, .nout = 1,

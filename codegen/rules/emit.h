@@ -117,8 +117,8 @@ struct nest_operand {
 	double value;                   /* of a scalar */
 };
 
-/* For all points of shape: outputs = body(inputs).  An empty body copies input
- * 0 to output 0. */
+/* for all points of shape: outputs = body(inputs).  A body without scalar ops
+ * copies input 0 to output 0. */
 struct loop_nest {
 	Shape shape;
 	int nin, nout;
@@ -151,8 +151,8 @@ int64_t random_run(const struct loop_nest *, int64_t extent, int64_t most);
  * into an array of that length. */
 void random_words(struct emit *, const struct loop_nest *, const char *at,
                   const char *count, bool buffered);
-/* The result of micro i, which draws from its words. */
-const char *random_draw(struct emit *, const struct micro *, int i,
+/* The result of scalar op i, which draws from its words. */
+const char *random_draw(struct emit *, const struct scalar_op *, int i,
                         const char *x);
 
 /* ---- expressions (ew.c) ---- */
@@ -160,7 +160,7 @@ const char *random_draw(struct emit *, const struct micro *, int i,
 /* The C expression of one element-wise op on named operands of type from;
  * words: the name of the random word, if op draws one.  exponent: constant
  * second operand of pow, or NULL. */
-const char *ew_expression(struct emit *, const struct micro *,
+const char *ew_expression(struct emit *, const struct scalar_op *,
                           const char *const *arg, const DType *from,
                           const double *exponent);
 /* The type in which values of dt are computed. */

@@ -147,7 +147,7 @@ cast_expression(struct emit *e, DType from, DType to, const char *arg)
 }
 
 static const char *
-special_form(const struct micro *m, const DType *from,
+special_form(const struct scalar_op *m, const DType *from,
              const double *exponent)
 {
 	bool f64 = from[0] == DT_F64, fp = is_float_class(from[0]);
@@ -193,7 +193,7 @@ special_form(const struct micro *m, const DType *from,
 }
 
 const char *
-ew_expression(struct emit *e, const struct micro *m, const char *const *arg,
+ew_expression(struct emit *e, const struct scalar_op *m, const char *const *arg,
               const DType *from, const double *exponent)
 {
 	const struct ew_pattern *f = &form[m->op];

@@ -90,7 +90,7 @@ emit_loop(struct emit *e, const Node *n)
 bool
 emit_ew(struct emit *e, const Node *n)
 {
-	struct micro m = { .op = n->op, .narg = n->nin, .attr = n->attr };
+	struct scalar_op m = { .op = n->op, .narg = n->nin, .attr = n->attr };
 	int result = 0;
 	struct body body = { 1, &m, &result };
 

@@ -116,7 +116,7 @@ static struct nest_names
 names_new(const struct emit *e, const struct loop_nest *nest)
 {
 	size_t nin = (size_t)nest->nin + 1, nout = (size_t)nest->nout + 1;
-	size_t nmicro = nest->body ? (size_t)nest->body->nmicro + 1 : 1;
+	size_t nmicro = nest->body ? (size_t)nest->body->nop + 1 : 1;
 
 	return (struct nest_names){
 		.in = arena_array(e->arena, nin, sizeof(char *)),
@@ -157,7 +157,7 @@ static const char *
 micro_argument(const struct loop_nest *nest, const struct nest_names *s, int a,
                DType *dt)
 {
-	*dt = a >= 0 ? s->in_dt[a] : nest->body->micro[~a].dt;
+	*dt = a >= 0 ? s->in_dt[a] : nest->body->op[~a].dt;
 	return a >= 0 ? s->in[a] : s->micro[~a];
 }
 
@@ -165,7 +165,7 @@ static bool
 emit_micro(struct emit *e, const struct loop_nest *nest, struct nest_names *s,
            int i)
 {
-	const struct micro *m = &nest->body->micro[i];
+	const struct scalar_op *m = &nest->body->op[i];
 	const char *arg[3] = { NULL }, *text;
 	DType from[3] = { DT_NONE };
 	const double *exponent = NULL;
@@ -194,7 +194,7 @@ nest_body(struct emit *e, const struct loop_nest *nest, struct nest_names *s)
 	for (int k = 0; k < nest->nin; k++)
 		if (s->from[k])
 			nest_read(e, k, &nest->in[k], s->from[k]);
-	for (int i = 0; nest->body && i < nest->body->nmicro; i++)
+	for (int i = 0; nest->body && i < nest->body->nop; i++)
 		if (!emit_micro(e, nest, s, i))
 			return false;
 	for (int k = 0; k < nest->nout; k++) {

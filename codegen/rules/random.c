@@ -10,8 +10,8 @@
 bool
 random_drawn(const struct loop_nest *nest)
 {
-	for (int i = 0; nest->body && i < nest->body->nmicro; i++)
-		if (op_info[nest->body->micro[i].op].flags & F_RNG)
+	for (int i = 0; nest->body && i < nest->body->nop; i++)
+		if (op_info[nest->body->op[i].op].flags & F_RNG)
 			return true;
 	return false;
 }
@@ -56,7 +56,7 @@ first_element_text(struct emit *e, const struct loop_nest *nest)
 }
 
 const char *
-random_draw(struct emit *e, const struct micro *m, int i, const char *x)
+random_draw(struct emit *e, const struct scalar_op *m, int i, const char *x)
 {
 	double a = m->attr.RANDOM.a, b = m->attr.RANDOM.b;
 
@@ -82,8 +82,8 @@ random_draw(struct emit *e, const struct micro *m, int i, const char *x)
 void
 random_numbers(struct emit *e, const struct loop_nest *nest)
 {
-	for (int i = 0; nest->body && i < nest->body->nmicro; i++) {
-		const struct micro *m = &nest->body->micro[i];
+	for (int i = 0; nest->body && i < nest->body->nop; i++) {
+		const struct scalar_op *m = &nest->body->op[i];
 		const char *ratio;
 
 		if (m->op != OP_DROPOUT)
@@ -99,7 +99,7 @@ random_numbers(struct emit *e, const struct loop_nest *nest)
 /* How many elements of a replica are behind one another in the whole; 0: what
  * m draws does not go by replicas. */
 static int64_t
-replica_run(const struct loop_nest *nest, const struct micro *m)
+replica_run(const struct loop_nest *nest, const struct scalar_op *m)
 {
 	Attr a = m->attr;
 	const int64_t *dealt = attr_int_of(m->op, &a, "dealt");
@@ -126,8 +126,8 @@ random_run(const struct loop_nest *nest, int64_t extent, int64_t most)
 {
 	int64_t run = extent, common;
 
-	for (int i = 0; nest->body && i < nest->body->nmicro; i++) {
-		int64_t n = replica_run(nest, &nest->body->micro[i]);
+	for (int i = 0; nest->body && i < nest->body->nop; i++) {
+		int64_t n = replica_run(nest, &nest->body->op[i]);
 
 		if (n)
 			run = common_divisor(run, n);
@@ -143,8 +143,8 @@ random_run(const struct loop_nest *nest, int64_t extent, int64_t most)
 /* Index, in the tensor of all replicas, of this replica's element `at`; runs of
  * the replicas alternate there. */
 static const char *
-index_text(struct emit *e, const struct loop_nest *nest, const struct micro *m,
-           const char *at)
+index_text(struct emit *e, const struct loop_nest *nest,
+           const struct scalar_op *m, const char *at)
 {
 	long long n = replica_run(nest, m);
 
@@ -157,7 +157,7 @@ index_text(struct emit *e, const struct loop_nest *nest, const struct micro *m,
 }
 
 static int64_t
-draw_stream(const struct micro *m)
+draw_stream(const struct scalar_op *m)
 {
 	return m->op == OP_DROPOUT ? m->attr.DROPOUT.stream
 	     : m->op == OP_BERNOULLI ? m->attr.BERNOULLI.stream
@@ -168,8 +168,8 @@ void
 random_words(struct emit *e, const struct loop_nest *nest, const char *at,
              const char *count, bool buffered)
 {
-	for (int i = 0; nest->body && i < nest->body->nmicro; i++) {
-		const struct micro *m = &nest->body->micro[i];
+	for (int i = 0; nest->body && i < nest->body->nop; i++) {
+		const struct scalar_op *m = &nest->body->op[i];
 		const char *index;
 
 		if (!(op_info[m->op].flags & F_RNG))

@@ -65,7 +65,8 @@ shard_requires_grad(const Graph *g, Arena *arena)
 	FOR_NODES (n, g) {
 		bool any = false;
 
-		if (!runs_forward(n) || n->round || !is_differentiable_op(n))
+		if (!runs_forward(n) || n->count_pass
+		    || !is_differentiable_op(n))
 			continue;
 		for (int k = 0; k < n->nin; k++)
 			any |= grad[n->in[k]];

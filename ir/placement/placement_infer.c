@@ -216,15 +216,15 @@ partial_passes(struct ports *c, Split *out)
 	return true;
 }
 
-/* A loop is as linear as its body: placements go through its micros. */
+/* A loop is as linear as its body: placements go through its scalar ops. */
 static bool
 partial_passes_loop(struct ports *c, Split *out)
 {
 	const struct body *b = c->n->body;
-	bool *sum = arena_array(c->arena, (size_t)b->nmicro + 1, sizeof *sum);
+	bool *sum = arena_array(c->arena, (size_t)b->nop + 1, sizeof *sum);
 
-	for (int i = 0; i < b->nmicro; i++) {
-		const struct micro *m = &b->micro[i];
+	for (int i = 0; i < b->nop; i++) {
+		const struct scalar_op *m = &b->op[i];
 		uint64_t flags = op_info[m->op].flags;
 		int nsum = 0, nlinear = 0;
 

@@ -174,15 +174,15 @@ read_arg(struct parser *p, const char *letters, int *arg)
 }
 
 static bool
-read_micro(struct parser *p, struct body *b, size_t *cap)
+read_scalar_op(struct parser *p, struct body *b, size_t *cap)
 {
-	struct micro m = { .dt = DT_NONE };
+	struct scalar_op m = { .dt = DT_NONE };
 	int number;
 
 	if (!read_arg(p, "t", &number))
 		return false;
-	if (~number != b->nmicro)
-		return tok_fault(p, "expected t%d, found t%d", b->nmicro,
+	if (~number != b->nop)
+		return tok_fault(p, "expected t%d, found t%d", b->nop,
 		                 ~number);
 	if ((tok_accept(p, ':') && !parse_dtype(p, &m.dt))
 	    || !tok_expect(p, '=') || !read_op(p, &m.op))
@@ -199,9 +199,9 @@ read_micro(struct parser *p, struct body *b, size_t *cap)
 	}
 	if (!read_attrs(p, m.op, &m.attr))
 		return false;
-	b->micro = arena_grow(p->g->arena, b->micro, (size_t)b->nmicro, cap,
-	                      (size_t)b->nmicro + 1, sizeof *b->micro);
-	b->micro[b->nmicro++] = m;
+	b->op = arena_grow(p->g->arena, b->op, (size_t)b->nop, cap,
+	                      (size_t)b->nop + 1, sizeof *b->op);
+	b->op[b->nop++] = m;
 	return true;
 }
 
@@ -238,7 +238,7 @@ read_body(struct parser *p, Node *n)
 				return false;
 			break;
 		}
-		if (!read_micro(p, n->body, &cap))
+		if (!read_scalar_op(p, n->body, &cap))
 			return false;
 		if (p->tok != T_LINE && !tok_is(p, ';'))
 			return tok_expected(p, "end of line");
@@ -292,9 +292,10 @@ read_tail(struct parser *p, struct draft *t)
 
 		if (p->tok == T_AT) {
 			ok = read_phase(p, &n->phase);
-		} else if (tok_word(p, "round")) {
-			ok = tok_int(p, 1, "a round", &x) && x <= ARG_MAX;
-			n->round = ok ? (int)x : 0;
+		} else if (tok_word(p, "count_pass")
+		           || tok_word(p, "round")) {
+			ok = tok_int(p, 1, "a count pass", &x) && x <= ARG_MAX;
+			n->count_pass = ok ? (int)x : 0;
 		} else if (tok_word(p, "again")) {
 			ok = parse_mention(p, 0, 0, M_AGAIN);
 			t->again = p->nmention;

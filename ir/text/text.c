@@ -33,7 +33,7 @@
  * name, a name=number or ?; [*] is a shape of unknown rank.  Contents: all
  * elements, `splat X`, `hex "BYTES"`, or `...` where they are not written.
  * After a node's operands and {attributes} (those that are not default):
- * @PHASE, round N, again %V (Node.of, by one of its outputs), wait %V,
+ * @PHASE, count_pass N, again %V (Node.of, by one of its outputs), wait %V,
  * inlines %V, .. (likewise), workspace N at N, from ORIGINS, [body of a loop].
  * An absent operand or output is _.
  * `gone %V: TYPE` declares a value that other lines mention and no node
@@ -134,8 +134,8 @@ print_body(FILE *out, const Node *n)
 	const struct body *b = n->body;
 
 	fputs(" [", out);
-	for (int i = 0; i < b->nmicro; i++) {
-		const struct micro *m = &b->micro[i];
+	for (int i = 0; i < b->nop; i++) {
+		const struct scalar_op *m = &b->op[i];
 
 		fprintf(out, "\n\t\tt%d: %s = %s", i,
 		        dtype_info[m->dt].text, op_info[m->op].text);
@@ -194,8 +194,8 @@ print_node_head(FILE *out, const Graph *g, const Node *n)
 	print_attrs(out, n->op, &n->attr);
 	if (n->phase != PH_FORWARD)
 		fprintf(out, " @%s", text_phase[n->phase]);
-	if (n->round)
-		fprintf(out, " round %d", n->round);
+	if (n->count_pass)
+		fprintf(out, " count_pass %d", n->count_pass);
 	if (n->of)
 		text_mark(out, g, "again", first_output(&g->node[n->of]));
 	if (n->wait)

@@ -49,10 +49,10 @@ same_node(const struct rewrite *w, NodeId a, NodeId b)
 {
 	const Node *x = &w->g->node[a], *y = &w->g->node[b];
 
-	if (x->op != y->op || x->phase != y->phase || x->round != y->round
-	    || x->nin != y->nin
-	    || !attr_equal(x->op, &x->attr, &y->attr)
-	    || !x->out[0] || !y->out[0]
+	if (x->op != y->op || x->phase != y->phase
+	    || x->count_pass != y->count_pass || x->nin != y->nin
+	    || !attr_equal(x->op, &x->attr, &y->attr) || !x->out[0]
+	    || !y->out[0]
 	    || !shape_eq(rw_shape(w, x->out[0]), rw_shape(w, y->out[0]))
 	    || rw_dt(w, x->out[0]) != rw_dt(w, y->out[0]))
 		return false;

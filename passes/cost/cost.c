@@ -146,19 +146,19 @@ cost_adafactor(const Graph *g, const Node *n)
 	return w;
 }
 
-/* Is it an argument of a micro from `own` on? */
+/* Is it an argument of a scalar op from `own` on? */
 static bool
 is_argument(const Node *n, int own, int arg)
 {
-	for (int i = own; i < n->body->nmicro; i++)
-		for (int k = 0; k < n->body->micro[i].narg; k++)
-			if (n->body->micro[i].arg[k] == arg)
+	for (int i = own; i < n->body->nop; i++)
+		for (int k = 0; k < n->body->op[i].narg; k++)
+			if (n->body->op[i].arg[k] == arg)
 				return true;
 	return false;
 }
 
-/* Traffic of the micros from `own` on.  Results of earlier ones stand for what
- * was read before they stood in the same loop. */
+/* Traffic of the scalar ops from `own` on.  Results of earlier ones stand for
+ * what was read before they stood in the same loop. */
 static double
 loop_traffic(const Graph *g, const Node *n, int own)
 {
@@ -170,7 +170,7 @@ loop_traffic(const Graph *g, const Node *n, int own)
 	for (int i = 0; i < own; i++)
 		if (is_argument(n, own, ~i))
 			bytes += elems(g, n->out[0])
-				* dtype_info[n->body->micro[i].dt].nbytes;
+				* dtype_info[n->body->op[i].dt].nbytes;
 	for (int i = 0; i < n->nout; i++)
 		bytes += val_traffic(g, n->out[i]);
 	return bytes;
@@ -184,9 +184,9 @@ cost_loop(const Graph *g, const Node *n)
 	int own = 0;
 
 	for (int i = 0; i < n->ninlined; i++)
-		own += g->node[n->inlined[i]].body->nmicro;
-	for (int i = own; n->body && i < n->body->nmicro; i++)
-		flops += op_flops(n->body->micro[i].op);
+		own += g->node[n->inlined[i]].body->nop;
+	for (int i = own; n->body && i < n->body->nop; i++)
+		flops += op_flops(n->body->op[i].op);
 	return (struct work){ 0, largest_operand(g, n) * flops,
 	                      own ? loop_traffic(g, n, own)
 		: node_traffic(g, n) };

@@ -32,7 +32,7 @@
 
 enum { OUTPUTS_MAX = 8, VIEWS_MAX = 64 };
 /* Readers of one value tried beside each other: thousands cost their square. */
-enum { BESIDE_MAX = 4 * LOOP_MICROS_MAX };
+enum { BESIDE_MAX = 4 * LOOP_OPS_MAX };
 
 struct fuse {
 	Pass *p;
@@ -181,7 +181,7 @@ static bool
 can_join(struct fuse *f, NodeId a, NodeId b, NodeId at, struct joint *j)
 {
 	*j = (struct joint){ .f = f, .a = a, .b = b, .at = at };
-	return f->size[a] + f->size[b] <= LOOP_MICROS_MAX && unit_allows(j, a)
+	return f->size[a] + f->size[b] <= LOOP_OPS_MAX && unit_allows(j, a)
 	       && unit_allows(j, b) && j->nout <= OUTPUTS_MAX;
 }
 
@@ -284,7 +284,7 @@ static bool
 may_share_loop(const Graph *g, const Node *a, const Node *b)
 {
 	const Val *x = &g->val[a->out[0]], *y = &g->val[b->out[0]];
-	return a->phase == b->phase && a->round == b->round
+	return a->phase == b->phase && a->count_pass == b->count_pass
 	       && shape_eq(&x->shape, &y->shape)
 	       && split_alike(&x->split, &y->split);
 }
@@ -411,12 +411,12 @@ static bool
 build_loop(struct fuse *f, NodeId unit)
 {
 	Graph *g = f->g;
-	NodeId list[LOOP_MICROS_MAX];
+	NodeId list[LOOP_OPS_MAX];
 	int n = list_members(f, unit, list);
 	struct body *b = arena_alloc(g->arena, sizeof *b);
 	Node loop = g->node[unit];
 
-	b->micro = arena_array(g->arena, (size_t)n, sizeof *b->micro);
+	b->op = arena_array(g->arena, (size_t)n, sizeof *b->op);
 	b->result = arena_array(g->arena, (size_t)n, sizeof *b->result);
 	loop.op = OP_LOOP;
 	loop.attr = attr_default(OP_LOOP);
@@ -428,7 +428,7 @@ build_loop(struct fuse *f, NodeId unit)
 	loop.norigin = 0;
 	for (int i = 0; i < n; i++) {
 		const Node *m = &g->node[list[i]];
-		struct micro *u = &b->micro[b->nmicro++];
+		struct scalar_op *u = &b->op[b->nop++];
 		u->op = m->op;
 		u->dt = g->val[m->out[0]].dt;
 		u->attr = m->attr;

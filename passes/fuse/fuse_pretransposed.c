@@ -24,7 +24,7 @@ is_flat(const Graph *g, ValId v)
 static bool
 is_candidate(const Graph *g, const Node *n)
 {
-	return n->op == OP_MATMUL && n->attr.MATMUL.tb && !n->round
+	return n->op == OP_MATMUL && n->attr.MATMUL.tb && !n->count_pass
 		&& is_flat(g, n->in[0])
 		&& is_flat(g, n->in[1])
 		&& g->val[n->out[0]].shape.dim[0] <= ROWS_MOST;

@@ -36,8 +36,8 @@ is_reshaped(const struct edit *e, ValId v)
 static bool
 draws_numbers(const struct body *b)
 {
-	for (int i = 0; i < b->nmicro; i++)
-		if (op_info[b->micro[i].op].flags & F_RNG)
+	for (int i = 0; i < b->nop; i++)
+		if (op_info[b->op[i].op].flags & F_RNG)
 			return true;
 	return false;
 }

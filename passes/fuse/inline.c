@@ -2,12 +2,13 @@
  *
  * what    the rewrite for one pair; whether it pays is decided where copies
  *         are (remat.c)
- * method  micros of the first loop, then those of the reader, whose arguments
+ * method  scalar ops of the first loop, then those of the reader, whose
+ * arguments
  *         point at the former where they were operands
  * needs   P_FUSED; results of the reader are the same bits, because a loop
  *         computes every element by itself
  * refuses shapes that differ; 16-bit floats, whose results are rounded when
- *         they are stored; more than LOOP_MICROS_MAX micros or
+ *         they are stored; more than LOOP_OPS_MAX scalar ops or
  *         LOOP_INPUTS_MAX operands
  */
 #include "passes/fuse/inline.h"
@@ -39,7 +40,7 @@ inline_fits(const Graph *g, const Node *first, const Node *reader)
 
 	if (first->op != OP_LOOP || reader->op != OP_LOOP || reader->nout == 0
 	    || !reader->out[0]
-	    || first->body->nmicro + reader->body->nmicro > LOOP_MICROS_MAX
+	    || first->body->nop + reader->body->nop > LOOP_OPS_MAX
 	    || first->nin + reader->nin > LOOP_INPUTS_MAX)
 		return false;
 	shape = &g->val[reader->out[0]].shape;
@@ -71,15 +72,16 @@ inline_operands(const Node *first, ValId *in, int nin)
 	return n;
 }
 
-/* Micros with arguments: operand i is arg[i], micros move back by `shift`. */
+/* Scalar ops with arguments: operand i is arg[i], results of scalar ops move
+ * back by `shift`. */
 static void
-append_micros(struct body *to, const struct body *from, const int *arg,
+append_scalar_ops(struct body *to, const struct body *from, const int *arg,
               int shift)
 {
-	for (int i = 0; i < from->nmicro; i++) {
-		struct micro *m = &to->micro[to->nmicro++];
+	for (int i = 0; i < from->nop; i++) {
+		struct scalar_op *m = &to->op[to->nop++];
 
-		*m = from->micro[i];
+		*m = from->op[i];
 		for (int k = 0; k < m->narg; k++)
 			m->arg[k] = m->arg[k] < 0 ? ~(~m->arg[k] + shift)
 				: arg[m->arg[k]];
@@ -103,21 +105,21 @@ inline_loop(Graph *g, NodeId reader, NodeId first)
 	assert(n->nin + f->nin <= LOOP_INPUTS_MAX);
 	memcpy(in, n->in, (size_t)n->nin * sizeof *in);
 	nin = inline_operands(f, in, n->nin);
-	b->micro = arena_array(g->arena, (size_t)(f->body->nmicro
-	                       + own->nmicro), sizeof *b->micro);
+	b->op = arena_array(g->arena, (size_t)(f->body->nop
+	                       + own->nop), sizeof *b->op);
 	b->result = arena_array(g->arena, (size_t)n->nout, sizeof *b->result);
 	for (int i = 0; i < f->nin; i++)
 		arg[i] = operand_slot(in, nin, f->in[i]);
-	append_micros(b, f->body, arg, 0);
+	append_scalar_ops(b, f->body, arg, 0);
 	for (int i = 0; i < n->nin; i++) {
 		int made = output_of(f, n->in[i]);
 
 		arg[i] = made < 0 ? operand_slot(in, nin, n->in[i])
 			: ~f->body->result[made];
 	}
-	append_micros(b, own, arg, f->body->nmicro);
+	append_scalar_ops(b, own, arg, f->body->nop);
 	for (int i = 0; i < n->nout; i++)
-		b->result[i] = own->result[i] + f->body->nmicro;
+		b->result[i] = own->result[i] + f->body->nop;
 	inlined[0] = first;
 	for (int i = 0; i < n->ninlined; i++)
 		inlined[i + 1] = n->inlined[i];

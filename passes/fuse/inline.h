@@ -6,7 +6,7 @@
 #include "ir/ir.h"
 
 /* A loop keeps within these; larger bodies run out of registers. */
-enum { LOOP_MICROS_MAX = 32, LOOP_INPUTS_MAX = 20 };
+enum { LOOP_OPS_MAX = 32, LOOP_INPUTS_MAX = 20 };
 
 /* May `reader` compute what it reads of `first` by itself?  Both are loops
  * over the same shape, and no value is rounded when it is stored. */

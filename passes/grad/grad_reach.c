@@ -28,7 +28,7 @@ grad_reach(const Graph *g, Arena *arena)
 		bool any = false;
 
 		/* of totals the step's own summands have gradients */
-		for (int k = 0; k < n->nin && !n->round; k++)
+		for (int k = 0; k < n->nin && !n->count_pass; k++)
 			any |= grad_passes(g, n, k) && reach[n->in[k]];
 		for (int k = 0; any && k < n->nout; k++)
 			if (n->out[k] != 0 && has_float_type(g, n->out[k]))

@@ -162,7 +162,7 @@ is_border(const Graph *g, const Node *n, const Node *from)
 {
 	return has_flag(n, F_SENDS) || overwrites_other(g, n)
 		|| n->phase == PH_UPDATE
-		|| n->round != from->round
+		|| n->count_pass != from->count_pass
 		|| (n->phase == PH_FORWARD) != (from->phase == PH_FORWARD);
 }
 

@@ -75,8 +75,8 @@ dropped_writes(const struct rnode *n, const uint8_t *drop)
 /* The bodies that a loop of backward takes in. */
 struct taking {
 	NodeId reader;
-	int micros, operands;           /* of the loop by now */
-	NodeId first[LOOP_MICROS_MAX];
+	int nop, operands;              /* of the loop by now */
+	NodeId first[LOOP_OPS_MAX];
 	int n;
 };
 
@@ -99,11 +99,11 @@ try_inline(struct remat *r, const uint8_t *drop, struct taking *t, ValId v,
 	if (r->taken_by[id] == t->reader)
 		return true;
 	if (!inline_fits(g, n, &g->node[by])
-	    || t->micros + n->body->nmicro > LOOP_MICROS_MAX
+	    || t->nop + n->body->nop > LOOP_OPS_MAX
 	    || t->operands + n->nin > LOOP_INPUTS_MAX)
 		return false;
 	r->taken_by[id] = t->reader;
-	t->micros += n->body->nmicro;
+	t->nop += n->body->nop;
 	t->operands += n->nin;
 	for (int i = 0; i < n->nin; i++)
 		if (!try_inline(r, drop, t, n->in[i], id))
@@ -117,7 +117,7 @@ static void
 need_loop_inputs(struct remat *r, const uint8_t *drop, const Node *n)
 {
 	NodeId id = node_id(r->g, n);
-	struct taking t = { .reader = id, .micros = n->body->nmicro,
+	struct taking t = { .reader = id, .nop = n->body->nop,
 	                    .operands = n->nin };
 
 	for (int i = 0; i < n->nin; i++)

@@ -38,8 +38,8 @@ find_trained(const Graph *g, Arena *a)
 static bool
 has_pole(const Node *n, int k)
 {
-	for (int i = 0; n->body && i < n->body->nmicro; i++) {
-		const struct micro *m = &n->body->micro[i];
+	for (int i = 0; n->body && i < n->body->nop; i++) {
+		const struct scalar_op *m = &n->body->op[i];
 
 		for (int a = 0; a < m->narg; a++)
 			if (op_info[m->op].flags & F_POLES && m->arg[a] == k)

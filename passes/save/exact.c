@@ -38,19 +38,19 @@ is_zero_operand(const Graph *g, const Node *n, int arg)
 
 /* Without a slope: comparisons, floor; or no float. */
 static bool
-is_step(const struct micro *m)
+is_step(const struct scalar_op *m)
 {
 	return grad_table[m->op] == grad_zero || dtype_info[m->dt].cls != 'f';
 }
 
-/* By operands, as bits: what micro i is computed from. */
+/* By operands, as bits: what scalar op i is computed from. */
 static uint32_t
 source_operands(const struct body *b, int i)
 {
-	uint32_t of[LOOP_MICROS_MAX];
+	uint32_t of[LOOP_OPS_MAX];
 
 	for (int k = 0; k <= i; k++) {
-		const struct micro *m = &b->micro[k];
+		const struct scalar_op *m = &b->op[k];
 
 		of[k] = 0;
 		for (int a = 0; a < m->narg; a++)
@@ -61,8 +61,8 @@ source_operands(const struct body *b, int i)
 }
 
 static void
-tighten_micro_operands(struct decisions *d, const Node *n,
-                       const struct micro *m)
+tighten_op_operands(struct decisions *d, const Node *n,
+                       const struct scalar_op *m)
 {
 	for (int a = 0; a < m->narg; a++) {
 		int arg = m->arg[a];
@@ -99,9 +99,9 @@ tighten_operands(struct decisions *d, const Node *n)
 		least = ANY;
 	for (int i = 0; i < n->nin; i++)
 		tighten_value(d, n->in[i], view || least == ANY ? least : NONE);
-	for (int i = 0; n->body && i < n->body->nmicro; i++)
-		if (is_step(&n->body->micro[i]))
-			tighten_micro_operands(d, n, &n->body->micro[i]);
+	for (int i = 0; n->body && i < n->body->nop; i++)
+		if (is_step(&n->body->op[i]))
+			tighten_op_operands(d, n, &n->body->op[i]);
 }
 
 bool *

@@ -93,11 +93,11 @@ new_cast_loop(struct rewriter *s, ValId x, ValId v, DType to, NodeId like)
 	Node *n = node_new(g, OP_LOOP, 1, &x, 1, like);
 	ValId y = n->out[0];
 
-	b->nmicro = 1;
-	b->micro = arena_array(g->arena, 1, sizeof *b->micro);
-	b->micro[0] = (struct micro){ .op = OP_CAST, .dt = to, .narg = 1,
+	b->nop = 1;
+	b->op = arena_array(g->arena, 1, sizeof *b->op);
+	b->op[0] = (struct scalar_op){ .op = OP_CAST, .dt = to, .narg = 1,
 	                              .attr = attr_default(OP_CAST) };
-	b->micro[0].attr.CAST.to = to;
+	b->op[0].attr.CAST.to = to;
 	b->result = arena_array(g->arena, 1, sizeof *b->result);
 	n->body = b;
 	lay_out_like(s, y, v, to);
@@ -222,16 +222,16 @@ upcast_in_loop(struct rewriter *s, NodeId id, int k)
 	const struct body *old = n->body;
 	struct body *b = arena_alloc(g->arena, sizeof *b);
 
-	b->nmicro = old->nmicro + 1;
-	b->micro = arena_array(g->arena, (size_t)b->nmicro, sizeof *b->micro);
-	b->micro[0] = (struct micro){ .op = OP_CAST, .dt = g->val[v].dt,
+	b->nop = old->nop + 1;
+	b->op = arena_array(g->arena, (size_t)b->nop, sizeof *b->op);
+	b->op[0] = (struct scalar_op){ .op = OP_CAST, .dt = g->val[v].dt,
 	                              .narg = 1, .arg = { k },
 	                              .attr = attr_default(OP_CAST) };
-	b->micro[0].attr.CAST.to = g->val[v].dt;
-	for (int i = 0; i < old->nmicro; i++) {
-		struct micro *m = &b->micro[i + 1];
+	b->op[0].attr.CAST.to = g->val[v].dt;
+	for (int i = 0; i < old->nop; i++) {
+		struct scalar_op *m = &b->op[i + 1];
 
-		*m = old->micro[i];
+		*m = old->op[i];
 		for (int a = 0; a < m->narg; a++)
 			m->arg[a] = m->arg[a] == k ? ~0
 				: m->arg[a] < 0 ? ~(~m->arg[a] + 1)
@@ -256,7 +256,7 @@ redirect_operands(struct rewriter *s, NodeId id)
 
 		if (o >= s->request->nval || !s->of[o].reduced)
 			continue;
-		if (n->body && n->body->nmicro < LOOP_MICROS_MAX) {
+		if (n->body && n->body->nop < LOOP_OPS_MAX) {
 			upcast_in_loop(s, id, k);
 			continue;
 		}

@@ -1,8 +1,8 @@
 /* Rewrite the graph as one rank's graph by the chosen strategies.
  *
  * Every value gets its placement and the shape of one rank's shard, and
- * attributes that hold extents follow.  A conversion is inserted where a
- * reader requires another placement: one per value, placement and round, right
+ * attributes that hold extents follow.  A conversion is inserted where a reader
+ * requires another placement: one per value, placement and count pass, right
  * after the value, so that all readers share it and its adjoints are added
  * before they are sent.
  */
@@ -12,7 +12,7 @@
 
 struct conversion {                     /* a conversion that is there */
 	Split to;
-	int round;
+	int count_pass;
 	ValId v;
 	struct conversion *next;
 };
@@ -26,7 +26,7 @@ struct apply {
 	struct conversion **conversion; /* by value */
 	NodeId *after;                  /* by new node: behind which old one */
 	size_t nafter, after_cap;
-	int round;                      /* of the node at hand */
+	int count_pass;                 /* of the node at hand */
 	bool failed;
 };
 
@@ -52,7 +52,7 @@ emit_conversion(struct apply *a, Op op, ValId x, const Attr *attr, NodeId after)
 		a->failed = true;
 		return 0;
 	}
-	g->node[g->val[y].def].round = a->round;
+	g->node[g->val[y].def].count_pass = a->count_pass;
 	schedule_after(a, after);
 	val_rename(g, y, arena_printf(g->arena, "%s.%s", g->val[x].name,
 	                              op_info[op].text));
@@ -183,7 +183,7 @@ convert_value(struct apply *a, ValId v, const Split *to, NodeId reader)
 	        && to->kind <= SPLIT_REPLICATE_PARTIAL))
 		return v;
 	for (m = a->conversion[v]; m; m = m->next)
-		if (split_eq(&m->to, to) && m->round == a->round)
+		if (split_eq(&m->to, to) && m->count_pass == a->count_pass)
 			return m->v;
 	if (from->kind == SPLIT_PARTIAL)
 		y = emit_partial_reduction(a, v, to, after);
@@ -192,7 +192,7 @@ convert_value(struct apply *a, ValId v, const Split *to, NodeId reader)
 	else
 		y = convert_replicated(a, v, to, after, reader);
 	m = arena_alloc(a->s->tmp, sizeof *m);
-	*m = (struct conversion){ *to, a->round, y, a->conversion[v] };
+	*m = (struct conversion){ *to, a->count_pass, y, a->conversion[v] };
 	a->conversion[v] = m;
 	return y;
 }
@@ -363,7 +363,7 @@ rewrite_node(struct apply *a, NodeId id)
 	const struct strategy *w = &c->strategy[c->chosen];
 	ValId bias;
 
-	a->round = g->node[id].round;
+	a->count_pass = g->node[id].count_pass;
 	localise_attributes(a, id, w);
 	for (int k = 0; k < g->node[id].nin && !a->failed; k++) {
 		ValId v = g->node[id].in[k];

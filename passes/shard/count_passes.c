@@ -1,30 +1,30 @@
-/* Build the rounds of micro-batches, and the totals that they leave. */
-#include "passes/shard/rounds.h"
+/* Build the count passes over micro-batches, and the totals that they leave. */
+#include "passes/shard/count_passes.h"
 
 #include "passes/shard/shard.h"
 
 #include <string.h>
 
-enum { ROUNDS = 16 };
+enum { COUNT_PASSES = 16 };
 
 /* ---- copies ---- */
 
-/* Nodes of g that make v, up to totals; the latest round of these. */
+/* Nodes of g that make v, up to totals; the latest count pass of these. */
 static bool *
-find_cone(const struct rounds *m, ValId v, int *round)
+find_cone(const struct count_passes *m, ValId v, int *pass)
 {
 	const Graph *g = m->g;
 	bool *in = arena_array(m->p->scratch, g->nnode, sizeof *in);
 
 	in[g->val[v].def] = true;
-	*round = 0;
+	*pass = 0;
 	for (NodeId id = g->nnode; --id > 0; ) {
 		const Node *n = &g->node[id];
 
 		if (!in[id])
 			continue;
-		if (n->round) {
-			*round = n->round > *round ? n->round : *round;
+		if (n->count_pass) {
+			*pass = n->count_pass > *pass ? n->count_pass : *pass;
 			in[id] = false;
 			continue;
 		}
@@ -57,7 +57,7 @@ copy_value(Graph *g, ValId to, const Val *of)
 }
 
 NodeId
-round_copy(Graph *g, const Graph *of, const Node *from, const ValId *in)
+count_pass_copy(Graph *g, const Graph *of, const Node *from, const ValId *in)
 {
 	const Node n = *from;
 	Node *y = node_new(g, n.op, n.nin, in, n.nout, 0);
@@ -78,11 +78,11 @@ round_copy(Graph *g, const Graph *of, const Node *from, const ValId *in)
 	return id;
 }
 
-/* Where v of g, made once more in a round, is; 0: nowhere yet. */
+/* Where v of g, made once more in a count pass, is; 0: nowhere yet. */
 static ValId *
-twin_slot(struct rounds *m, ValId v, int round)
+twin_slot(struct count_passes *m, ValId v, int pass)
 {
-	size_t at = (size_t)v * ROUNDS + (size_t)round % ROUNDS;
+	size_t at = (size_t)v * COUNT_PASSES + (size_t)pass % COUNT_PASSES;
 	size_t had = m->ntwin;
 
 	if (at >= had) {
@@ -96,7 +96,7 @@ twin_slot(struct rounds *m, ValId v, int round)
 
 /* The same of node id. */
 static void
-copy_to_round(struct rounds *m, NodeId id, int round)
+copy_to_count_pass(struct count_passes *m, NodeId id, int pass)
 {
 	Graph *g = m->g;
 	const Node from = g->node[id];
@@ -105,38 +105,39 @@ copy_to_round(struct rounds *m, NodeId id, int round)
 	NodeId to;
 
 	for (int k = 0; k < from.nin; k++) {
-		ValId y = *twin_slot(m, from.in[k], round);
+		ValId y = *twin_slot(m, from.in[k], pass);
 
 		with[k] = y ? y : from.in[k];
 	}
-	to = round_copy(g, g, &from, with);
-	g->node[to].round = round;
+	to = count_pass_copy(g, g, &from, with);
+	g->node[to].count_pass = pass;
 	for (int k = 0; k < from.nout; k++)
 		if (from.out[k])
-			*twin_slot(m, from.out[k], round) = g->node[to].out[k];
+			*twin_slot(m, from.out[k], pass) = g->node[to].out[k];
 }
 
-/* v of g, made in the round behind all that it needs; 0 after a diagnostic. */
+/* v of g, made in the count pass after all that it needs; 0 after a diagnostic.
+ */
 static ValId
-copy_cone(struct rounds *m, ValId v, int *round)
+copy_cone(struct count_passes *m, ValId v, int *pass)
 {
 	Graph *g = m->g;
-	bool *in = find_cone(m, v, round);
+	bool *in = find_cone(m, v, pass);
 	uint32_t n = g->nnode;
 
-	if (++*round >= ROUNDS)
+	if (++*pass >= COUNT_PASSES)
 		return diag_error(m->p->diag, "the loss divides by nested "
 		                  "sums: expected a depth of less than %d",
-		                  ROUNDS);
+		                  COUNT_PASSES);
 	for (NodeId id = 1; id < n; id++)
-		if (in[id] && !*twin_slot(m, first_output(g, id), *round))
-			copy_to_round(m, id, *round);
-	return *twin_slot(m, v, *round) ? *twin_slot(m, v, *round) : v;
+		if (in[id] && !*twin_slot(m, first_output(g, id), *pass))
+			copy_to_count_pass(m, id, *pass);
+	return *twin_slot(m, v, *pass) ? *twin_slot(m, v, *pass) : v;
 }
 
 /* In float32, in which totals are kept; and back. */
 static ValId
-emit_round_cast(struct rounds *m, ValId v, DType to, int round)
+emit_count_cast(struct count_passes *m, ValId v, DType to, int pass)
 {
 	Attr a = attr_default(OP_CAST);
 
@@ -145,19 +146,19 @@ emit_round_cast(struct rounds *m, ValId v, DType to, int round)
 		return v;
 	v = emit_op(m->g, m->p->diag, OP_CAST, 1, &v, &a, 0);
 	if (v)
-		m->g->node[m->g->nnode - 1].round = round;
+		m->g->node[m->g->nnode - 1].count_pass = pass;
 	return v;
 }
 
 ValId
-round_total(struct rounds *m, ValId v)
+count_total(struct count_passes *m, ValId v)
 {
 	Graph *g = m->g;
 	DType dt = g->val[v].dt;
-	int round;
-	ValId in[2] = { 0, copy_cone(m, v, &round) }, y;
+	int pass;
+	ValId in[2] = { 0, copy_cone(m, v, &pass) }, y;
 
-	in[1] = emit_round_cast(m, in[1], DT_F32, round);
+	in[1] = emit_count_cast(m, in[1], DT_F32, pass);
 	if (!in[1])
 		return 0;
 	in[0] = val_new(g, V_STATE, "total", DT_F32, g->val[v].shape);
@@ -167,14 +168,14 @@ round_total(struct rounds *m, ValId v)
 		return 0;
 	val_rename(g, y, arena_printf(g->arena, "%s.next",
 	                              g->val[in[0]].name));
-	g->node[g->nnode - 1].round = round;
-	return emit_round_cast(m, y, dt, 0);
+	g->node[g->nnode - 1].count_pass = pass;
+	return emit_count_cast(m, y, dt, 0);
 }
 
 /* ---- order ---- */
 
 void
-round_order(Graph *g, Arena *scratch)
+count_pass_order(Graph *g, Arena *scratch)
 {
 	NodeId *order = arena_array(scratch, g->nnode, sizeof *order);
 	bool *read = arena_array(scratch, g->nval, sizeof *read);
@@ -182,14 +183,14 @@ round_order(Graph *g, Arena *scratch)
 	uint32_t at = g->nnode, end = g->nnode;
 
 	FOR_NODES (n, g)
-		last = n->round > last ? n->round : last;
-	for (int round = 0; round <= last; round++)
+		last = n->count_pass > last ? n->count_pass : last;
+	for (int pass = 0; pass <= last; pass++)
 		for (NodeId id = end; --id > 0; ) {
 			const Node *n = &g->node[id];
-			bool live = !n->round
+			bool live = !n->count_pass
 				&& op_info[n->op].flags & F_WRITES;
 
-			if (n->round != (round ? last + 1 - round : 0))
+			if (n->count_pass != (pass ? last + 1 - pass : 0))
 				continue;
 			for (int k = 0; k < n->nout; k++)
 				live |= n->out[k] && (read[n->out[k]]

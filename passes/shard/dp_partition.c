@@ -126,15 +126,15 @@ emit_share_op(struct dp_partition *d, NodeId like)
 {
 	Graph *g = d->g;
 	ValId y = d->share;
-	int round = g->node[like].round;
+	int pass = g->node[like].count_pass;
 
-	if (y && !round)
+	if (y && !pass)
 		return y;
 	y = emit_op(g, d->p->diag, OP_SHARE, 0, NULL, NULL, 0);
-	g->node[g->val[y].def].round = round;
+	g->node[g->val[y].def].count_pass = pass;
 	dp_order_node(d, g->val[y].def);
 	g->val[y].split.kind = SPLIT_REPLICATE_PARTIAL;
-	d->share = round ? d->share : y;
+	d->share = pass ? d->share : y;
 	return y;
 }
 

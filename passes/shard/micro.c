@@ -2,8 +2,8 @@
  * batch, so that losses and gradients add up.
  *
  * what    what a loss divides by is counted over all micro-batches before the
- *         first one (rounds.c), and so is all that a formula is made of that
- *         is more than a sum of quotients
+ *         first one (count_passes.c), and so is all that a formula is made of
+ *         that is more than a sum of quotients
  * method  a copy of the graph is partitioned as if micro-batches were replicas
  *         (DP_MICRO); what is added up over them there and no gradient passes
  *         is a total.  What that changes in the graph is copied into it
@@ -13,7 +13,7 @@
  * gives   Graph.adds if losses add up
  */
 #include "passes/shard/dp_partition.h"
-#include "passes/shard/rounds.h"
+#include "passes/shard/count_passes.h"
 
 #include <string.h>
 
@@ -33,7 +33,7 @@ struct micro_loss {
 	                                 * the step */
 	ValId *copy;                    /* ... where it is in g; 0: nowhere */
 	ValId share;                    /* 1 / micro-batches; 0: not there */
-	struct rounds rounds;
+	struct count_passes count_passes;
 	bool sums, formulas, means;     /* terms are sums, perhaps divided;
 	                                 * formulas of sums that parameters
 	                                 * decide; means of what is mixed */
@@ -229,8 +229,9 @@ copy_to_graph(struct micro_loss *m, const Node *n)
 	for (int k = 0; k < n->nin; k++)
 		in[k] = m->copy[n->in[k]];
 	if (is_sum_of_all(n))
-		return (m->copy[n->out[0]] = round_total(&m->rounds, in[0]));
-	id = round_copy(g, m->replica, n, in);
+		return (m->copy[n->out[0]] = count_total(&m->count_passes,
+		                                         in[0]));
+	id = count_pass_copy(g, m->replica, n, in);
 	for (int k = 0; k < n->nout; k++)
 		m->copy[n->out[k]] = g->node[id].out[k];
 	m->copy[0] = 0;
@@ -316,7 +317,7 @@ full_batch_value(struct micro_loss *m, ValId v)
 		return n ? full_batch_node(m, n) : 0;
 	if (x->split.kind != SPLIT_PARTIAL)
 		return in[0];
-	in[1] = round_total(&m->rounds, in[0]);
+	in[1] = count_total(&m->count_passes, in[0]);
 	return in[1] ? emit_op(m->g, m->p->diag, OP_WHOLE, 2, in, NULL, 0) : 0;
 }
 
@@ -381,7 +382,7 @@ rewrite_loss(struct micro_loss *m)
 		return false;
 	if (m->formulas || m->sums)
 		replace_loss(m->g, y);
-	round_order(m->g, m->p->scratch);
+	count_pass_order(m->g, m->p->scratch);
 	graph_dce(m->g);
 	return true;
 }
@@ -413,7 +414,8 @@ note_micro(const struct micro_loss *m)
 bool
 pass_micro(Pass *p, Graph *g)
 {
-	struct micro_loss m = { .p = p, .g = g, .rounds = { .p = p, .g = g } };
+	struct micro_loss m = { .p = p, .g = g,
+	                        .count_passes = { .p = p, .g = g } };
 	Graph *replica;
 	bool ok;
 

@@ -83,7 +83,7 @@ initial_colour(const struct strategy_ilp *m, uint32_t e)
 	return alone ? mix_hash(hash_entity(m, e), e) : hash_entity(m, e);
 }
 
-/* One round: an entity's colour, its producers' by port and its readers'. */
+/* One pass: an entity's colour, its producers' by port and its readers'. */
 static void
 refine_colours(const struct strategy_ilp *m, const uint64_t *old,
                uint64_t *fresh)

@@ -18,9 +18,9 @@
 
 PassFn pass_shard, pass_replicate, pass_micro;
 
-/* rounds.c: rounds in their order, then the step; nodes that nothing depends on
- * go. */
-void round_order(Graph *, Arena *scratch);
+/* count_passes.c: count passes in their order, then the step; nodes that
+ * nothing depends on go. */
+void count_pass_order(Graph *, Arena *scratch);
 
 /* dp_resized.c: whether g is partitioned as the same graph of another batch
  * size is; else why not, in p->keep, or NULL if it has no partition. */

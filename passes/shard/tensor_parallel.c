@@ -131,7 +131,7 @@ pass_shard(Pass *p, Graph *g)
 	if (!shard_apply(&s))
 		return false;
 	if (g->adds)
-		round_order(g, s.tmp);
+		count_pass_order(g, s.tmp);
 	graph_dce(g);
 	return true;
 }

@@ -237,22 +237,22 @@ dropouts(struct setup *t)
 
 /* ---- loops ---- */
 
-static struct micro
+static struct scalar_op
 micro(Op op, DType dt, int narg, int a, int b)
 {
-	return (struct micro){ .op = op, .dt = dt, .narg = narg,
+	return (struct scalar_op){ .op = op, .dt = dt, .narg = narg,
 		.arg = { a, b }, .attr = attr_default(op) };
 }
 
 static Node *
 loop(struct setup *t, int nin, const ValId *in, int nmicro,
-     const struct micro *m, int nout, const int *result, Shape shape)
+     const struct scalar_op *m, int nout, const int *result, Shape shape)
 {
 	Node *n = node_new(t->g, OP_LOOP, nin, in, nout, 0);
 
 	n->body = arena_alloc(t->g->arena, sizeof *n->body);
-	n->body->nmicro = nmicro;
-	n->body->micro = arena_copy(t->g->arena, m, (size_t)nmicro *
+	n->body->nop = nmicro;
+	n->body->op = arena_copy(t->g->arena, m, (size_t)nmicro *
 	                            sizeof *m);
 	n->body->result = arena_copy(t->g->arena, result, (size_t)nout *
 	                             sizeof *result);
@@ -270,7 +270,7 @@ loops(struct setup *t)
 {
 	ValId x = given(t, DT_F32, SHAPE(4, 6, 50), -1, 1), in[3];
 	ValId bias = given(t, DT_F32, SHAPE(50), -1, 1);
-	struct micro m[5];
+	struct scalar_op m[5];
 
 	case_begin(t, "loop: bias, gelu, dropout, residual, two results");
 	m[0] = micro(OP_ADD, DT_F32, 2, 0, 1);

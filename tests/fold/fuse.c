@@ -173,7 +173,7 @@ check(struct test *t)
 	FOR_NODES (n, t->g) {
 		if (n->op == OP_LOOP) {
 			t->loops++;
-			t->members += n->body->nmicro;
+			t->members += n->body->nop;
 		} else if (op_info[n->op].flags & F_EW && n->op != OP_COPY) {
 			printf("%s outside a loop\n", op_info[n->op].text);
 			t->failed++;

@@ -126,10 +126,10 @@ read_by(struct test *t, ValId x)
 	case 0:
 		n = node_new(g, OP_LOOP, 1, &x, 1, 0);
 		b = arena_alloc(g->arena, sizeof *b);
-		b->micro = arena_alloc(g->arena, sizeof *b->micro);
+		b->op = arena_alloc(g->arena, sizeof *b->op);
 		b->result = arena_alloc(g->arena, sizeof *b->result);
-		b->nmicro = 1;
-		b->micro[0] = (struct micro){ .op = OP_NEG, .dt = DT_F32,
+		b->nop = 1;
+		b->op[0] = (struct scalar_op){ .op = OP_NEG, .dt = DT_F32,
 		                              .narg = 1 };
 		n->body = b;
 		shape_infer(g, t->pass.diag, n);

@@ -71,9 +71,9 @@ loop(Graph *g, Op op, Phase phase, int nin, const ValId *in)
 	Node *n = node(g, OP_LOOP, phase, nin, in, 1, &s);
 	struct body *b = arena_alloc(g->arena, sizeof *b);
 
-	b->nmicro = 1;
-	b->micro = arena_alloc(g->arena, sizeof *b->micro);
-	b->micro[0] = (struct micro){ .op = op, .dt = DT_F32, .narg = nin,
+	b->nop = 1;
+	b->op = arena_alloc(g->arena, sizeof *b->op);
+	b->op[0] = (struct scalar_op){ .op = op, .dt = DT_F32, .narg = nin,
 		.arg = { 0, 1, 2 }, .attr = attr_default(op) };
 	b->result = arena_alloc(g->arena, sizeof *b->result);
 	n->body = b;

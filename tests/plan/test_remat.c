@@ -258,9 +258,9 @@ loops_stay_small(void **state)
 	char text[4096];
 
 	(void)state;
-	drop_exactly(text, with_micros(LOOP_MICROS_MAX - 1, text,
+	drop_exactly(text, with_micros(LOOP_OPS_MAX - 1, text,
 	                               sizeof text), 1);
-	drop_exactly(text, with_micros(LOOP_MICROS_MAX, text, sizeof text), 0);
+	drop_exactly(text, with_micros(LOOP_OPS_MAX, text, sizeof text), 0);
 }
 
 static void

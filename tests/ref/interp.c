@@ -584,7 +584,7 @@ static bool
 run_loop(struct call *c)
 {
 	const struct body *b = c->n->body;
-	double *r = interp_need(calloc((size_t)b->nmicro + 1, sizeof *r));
+	double *r = interp_need(calloc((size_t)b->nop + 1, sizeof *r));
 	int64_t idx[MAX_RANK];
 	const struct ten *shape = NULL;
 	int like = 0;
@@ -594,8 +594,8 @@ run_loop(struct call *c)
 			shape = &c->out[like = k];
 	for (int64_t i = 0; shape != NULL && i < shape->n; i++) {
 		interp_unravel(&shape->s, i, idx);
-		for (int m = 0; m < b->nmicro; m++) {
-			const struct micro *u = &b->micro[m];
+		for (int m = 0; m < b->nop; m++) {
+			const struct scalar_op *u = &b->op[m];
 			double a[3] = { 0, 0, 0 };
 
 			for (int k = 0; k < u->narg; k++) {

@@ -355,7 +355,7 @@ end_of_round(const Graph *g, NodeId from, NodeId end)
 {
 	NodeId n = from;
 
-	while (n < end && g->node[n].round == g->node[from].round)
+	while (n < end && g->node[n].count_pass == g->node[from].count_pass)
 		n++;
 	return n;
 }
@@ -391,7 +391,7 @@ run_micros(struct run *r, NodeId from, NodeId to)
 		if (!ok)
 			break;
 		spmd_carry_over(r->s, from, to);
-		if (r->g->node[from].round || !r->g->loss)
+		if (r->g->node[from].count_pass || !r->g->loss)
 			continue;
 		loss = run_get(r, r->g->loss);
 		ok = loss != NULL;

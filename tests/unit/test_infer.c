@@ -80,7 +80,7 @@ static const struct infer_case cases[] = {
 	  "!not an element-wise op" },
 	{ OP_LOOP, "f32[2]", "[t0: bool = neg a0; give t0]",
 	  "!expected f32, found bool" },
-	{ OP_LOOP, "f32[2]", "[t0 = neg a0; give t1]", "!micro 1 does not exist" },
+	{ OP_LOOP, "f32[2]", "[t0 = neg a0; give t1]", "!scalar op 1 does not exist" },
 
 	{ OP_IDENTITY, "f32[2]", "", "f32[2]" },
 	{ OP_RESHAPE, "f32[2,6]", "{shape=[3,4]}", "f32[3,4]" },

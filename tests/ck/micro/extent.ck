@@ -8,10 +8,10 @@
 # 	const %t13: f32[] = {-1}
 # 	const %t12.2: f32[] = {4}
 # 	state %total: f32[] state total
-# 	%t15.2: f32[] = share {micro=1} round 1
-# 	%t16.2: f32[] = mul %t13, %t15.2 round 1
-# 	%t14.2.2: f32[] = add %t12.2, %t16.2 round 1
-# 	%total.next: f32[] = accumulate %total, %t14.2.2 round 1
+# 	%t15.2: f32[] = share {micro=1} count_pass 1
+# 	%t16.2: f32[] = mul %t13, %t15.2 count_pass 1
+# 	%t14.2.2: f32[] = add %t12.2, %t16.2 count_pass 1
+# 	%total.next: f32[] = accumulate %total, %t14.2.2 count_pass 1
 # 	%z: f32[4,6] = mul %x, %w
 # 	%s: f32[] = reduce_sum %z {axes=[0,1], keepdims=0}
 # 	%loss: f32[] output = div %s, %total.next

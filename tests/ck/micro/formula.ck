@@ -18,12 +18,12 @@ graph @f {
 # 	input %x: f32[4,6]
 # 	param %w: f32[6]
 # 	state %total: f32[] state total
-# 	%z.2: f32[4,6] = mul %x, %w round 1
-# 	%q.2: f32[4,6] = mul %z.2, %z.2 round 1
-# 	%m.part.2: f32[] = reduce_mean %q.2 {axes=[0,1], keepdims=0} round 1
-# 	%t8.2: f32[] = share {micro=1} round 1
-# 	%m.2.2: f32[] = mul %m.part.2, %t8.2 round 1
-# 	%total.next: f32[] = accumulate %total, %m.2.2 round 1
+# 	%z.2: f32[4,6] = mul %x, %w count_pass 1
+# 	%q.2: f32[4,6] = mul %z.2, %z.2 count_pass 1
+# 	%m.part.2: f32[] = reduce_mean %q.2 {axes=[0,1], keepdims=0} count_pass 1
+# 	%t8.2: f32[] = share {micro=1} count_pass 1
+# 	%m.2.2: f32[] = mul %m.part.2, %t8.2 count_pass 1
+# 	%total.next: f32[] = accumulate %total, %m.2.2 count_pass 1
 # 	%z: f32[4,6] = mul %x, %w
 # 	%q: f32[4,6] = mul %z, %z
 # 	%m.part: f32[] = reduce_mean %q {axes=[0,1], keepdims=0}

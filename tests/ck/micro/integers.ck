@@ -17,7 +17,7 @@ graph @f {
 	%loss output = div %l, %d
 	loss %loss
 }
-# check: %t17: f32[] = cast %n.2 {to=f32} round 1
-# check: %total.next: f32[] = accumulate %total, %t17 round 1
+# check: %t17: f32[] = cast %n.2 {to=f32} count_pass 1
+# check: %total.next: f32[] = accumulate %total, %t17 count_pass 1
 # check: cast %total.next {to=i64}
 # check: max

@@ -20,11 +20,11 @@ graph @f {
 # 	param %w: f32[6,5]
 # 	const %t8: i64[] = {-100}
 # 	state %total: f32[] state total
-# 	%t9.2: bool[2] = eq %labels, %t8 round 1
-# 	%t10.2: bool[2] = not %t9.2 round 1
-# 	%t11.2: f32[2] = cast %t10.2 {to=f32} round 1
-# 	%t12.2: f32[] = reduce_sum %t11.2 {keepdims=0} round 1
-# 	%total.next: f32[] = accumulate %total, %t12.2 round 1
+# 	%t9.2: bool[2] = eq %labels, %t8 count_pass 1
+# 	%t10.2: bool[2] = not %t9.2 count_pass 1
+# 	%t11.2: f32[2] = cast %t10.2 {to=f32} count_pass 1
+# 	%t12.2: f32[] = reduce_sum %t11.2 {keepdims=0} count_pass 1
+# 	%total.next: f32[] = accumulate %total, %t12.2 count_pass 1
 # 	%z: f32[2,5] = matmul %x, %w
 # 	%s: f32[] = reduce_sum %w {axes=[0,1], keepdims=0}
 # 	%ce.part: f32[] = sce %z, %labels {reduction=2, ignore=-100}

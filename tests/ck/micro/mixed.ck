@@ -22,11 +22,11 @@ graph @f {
 # 	param %w: f32[6,5]
 # 	const %t10: i64[] = {-100}
 # 	state %total: f32[] state total
-# 	%t11.2: bool[4] = eq %labels, %t10 round 1
-# 	%t12.2: bool[4] = not %t11.2 round 1
-# 	%t13.2: f32[4] = cast %t12.2 {to=f32} round 1
-# 	%t14.2: f32[] = reduce_sum %t13.2 {keepdims=0} round 1
-# 	%total.next: f32[] = accumulate %total, %t14.2 round 1
+# 	%t11.2: bool[4] = eq %labels, %t10 count_pass 1
+# 	%t12.2: bool[4] = not %t11.2 count_pass 1
+# 	%t13.2: f32[4] = cast %t12.2 {to=f32} count_pass 1
+# 	%t14.2: f32[] = reduce_sum %t13.2 {keepdims=0} count_pass 1
+# 	%total.next: f32[] = accumulate %total, %t14.2 count_pass 1
 # 	%z: f32[4,5] = matmul %x, %w
 # 	%m: f32[5] = reduce_mean %z {axes=[0], keepdims=0}
 # 	%e: f32[5] = exp %m

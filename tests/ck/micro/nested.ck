@@ -24,12 +24,12 @@ graph @f {
 # 	param %w: f32[6]
 # 	state %total: f32[6] state total
 # 	state %total.2: f32[] state total
-# 	%n.2: f32[6] = reduce_sum %t {axes=[0], keepdims=0} round 1
-# 	%total.next: f32[6] = accumulate %total, %n.2 round 1
-# 	%r.2.2: f32[6] = recip %total.next round 2
-# 	%v.2.2: f32[4,6] = mul %t, %r.2.2 round 2
-# 	%b.2.2: f32[] = reduce_sum %v.2.2 {axes=[0,1], keepdims=0} round 2
-# 	%total.2.next: f32[] = accumulate %total.2, %b.2.2 round 2
+# 	%n.2: f32[6] = reduce_sum %t {axes=[0], keepdims=0} count_pass 1
+# 	%total.next: f32[6] = accumulate %total, %n.2 count_pass 1
+# 	%r.2.2: f32[6] = recip %total.next count_pass 2
+# 	%v.2.2: f32[4,6] = mul %t, %r.2.2 count_pass 2
+# 	%b.2.2: f32[] = reduce_sum %v.2.2 {axes=[0,1], keepdims=0} count_pass 2
+# 	%total.2.next: f32[] = accumulate %total.2, %b.2.2 count_pass 2
 # 	%z: f32[4,6] = mul %x, %w
 # 	%r.2: f32[6] = recip %total.next
 # 	%v.2: f32[4,6] = mul %t, %r.2

@@ -19,10 +19,10 @@ graph @f {
 # 	input %s: f32[4,6]
 # 	param %w: f32[6]
 # 	state %total: f32[] state total
-# 	%t10.2: f32[] = share {micro=1} round 1
-# 	%b.part.2: f32[] = reduce_mean %s {axes=[0,1], keepdims=0} round 1
-# 	%b.2.2: f32[] = mul %b.part.2, %t10.2 round 1
-# 	%total.next: f32[] = accumulate %total, %b.2.2 round 1
+# 	%t10.2: f32[] = share {micro=1} count_pass 1
+# 	%b.part.2: f32[] = reduce_mean %s {axes=[0,1], keepdims=0} count_pass 1
+# 	%b.2.2: f32[] = mul %b.part.2, %t10.2 count_pass 1
+# 	%total.next: f32[] = accumulate %total, %b.2.2 count_pass 1
 # 	%z: f32[4,6] = mul %x, %w
 # 	%q: f32[4,6] = mul %z, %s
 # 	%a.part: f32[] = reduce_mean %q {axes=[0,1], keepdims=0}

@@ -1,6 +1,6 @@
 # Nothing but totals outlives a round.
 # run: --passes=none
-# error: node 2 (reduce_sum, value a): written in round 1, read in round 0
+# error: node 2 (reduce_sum, value a): written in count pass 1, read in count pass 0
 graph @f {
 	input %x: f32[4]
 	param %w: f32[4]
