@@ -237,7 +237,7 @@ typedef struct Val {
 	bool frozen;                    /* V_PARAM that is not trained */
 	bool resident;                  /* V_TEMP in memory of its own */
 	ValId of;                       /* value that this copy repeats; 0 */
-	ValId half_of;                  /* what this holds in 16 bits; 0 */
+	ValId low_precision_of;         /* what this holds in 16 bits; 0 */
 	ValId param;                    /* V_STATE, and V_TEMP that is the final
 	                                 * gradient of that parameter */
 	ValId grad_of;                  /* adjoint of this value; 0 */

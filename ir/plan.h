@@ -58,7 +58,7 @@ struct plan_tensor {
 	bool resident;
 	int64_t offset;                 /* arena; -1: null */
 	int64_t of, alias_of;           /* whose copy, in whose bytes; -1 */
-	int64_t half_of;                /* what it holds in 16 bits; -1 */
+	int64_t low_precision_of;       /* what it holds in 16 bits; -1 */
 	int64_t alias_offset;           /* bytes from there */
 	bool output;
 	Decision decision;
@@ -102,7 +102,8 @@ struct plan_summary {
 	int64_t live_bound;             /* of the arena: most alive at once */
 	int64_t param, buffer, constant, input, grad, optimizer, workspace;
 	int64_t saved;                  /* bytes alive behind forward */
-	int64_t nhalf, half;            /* kept in 16 bits: values, bytes */
+	int64_t nlow_precision, low_precision_bytes; /* kept in 16 bits: values,
+	                                              * bytes */
 	double forward_sec, backward_sec, update_sec, recompute_sec, step_sec;
 	double recompute_flops, step_flops;
 	double sent, sent_sec;          /* between ranks: bytes, of a step */

@@ -149,7 +149,7 @@ verify_val(struct verify *c, const Val *v)
 	                    || g->node[v->def].out[v->slot] != val_id(g, v)))
 		bad(c, NULL, v, "node %u does not write it", v->def);
 	if (v->of >= g->nval || v->param >= g->nval || v->grad_of >= g->nval
-	    || v->base >= g->nval || v->half_of >= g->nval)
+	    || v->base >= g->nval || v->low_precision_of >= g->nval)
 		bad(c, NULL, v, "refers to a value that does not exist");
 	if (v->data && val_nelem(v) < 0)
 		bad(c, NULL, v, "has contents but no size");

@@ -7,7 +7,7 @@
 
 #include "ir/element.h"
 #include "passes/canon/canon.h"
-#include "passes/offer.h"
+#include "passes/suggest_tp.h"
 #include "passes/shard/shard.h"
 
 enum { WHY = 300 };
@@ -138,7 +138,7 @@ try_plan(Pass *p, const Graph *training, Graph *g,
 {
 	Pass trial = { .opt = o, .target = p->target, .keep = p->keep,
 	               .baseline_peak = -1, .minimum_peak = -1,
-	               .watch = p->watch, .resized = p->resized };
+	               .watch = p->watch, .other_batch = p->other_batch };
 	char *text = NULL;
 	size_t n;
 	FILE *said = open_memstream(&text, &n);
@@ -186,7 +186,7 @@ static void
 total_of_steps(Pass *p, const struct options *o)
 {
 	Pass trial = { .opt = o, .target = p->target, .keep = p->keep,
-	               .watch = p->watch, .resized = p->resized,
+	               .watch = p->watch, .other_batch = p->other_batch,
 	               .diag = diag_new("ckc", NULL) };
 
 	if (!form(&trial, p->forward)) {

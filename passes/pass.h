@@ -142,8 +142,8 @@ struct cost {
 	double sent;                    /* bytes, to other ranks */
 };
 
-/* What the graph of another batch size tells of this one; see resized.c. */
-struct resized_graph {
+/* What the graph of another batch size tells of this one; see other_batch.c. */
+struct other_batch {
 	bool is_other;                  /* this is the other one */
 	bool agrees;                    /* both are partitioned alike */
 	const char *why;                /* not; NULL: unknown */
@@ -171,7 +171,7 @@ typedef struct Pass {
 	                                 * NULL if options are slim */
 	Plan *plan;                     /* of the final graph */
 	Plan *reference_plan;
-	struct resized_graph resized;
+	struct other_batch other_batch;
 	Graph *forward;                 /* the graph that evaluates, with its
 	                                 * loss and all outputs; NULL: opt->eval
 	                                 * is off */
@@ -186,8 +186,8 @@ typedef struct Pass {
 	int64_t budget;                 /* in bytes, once known; -1: none */
 	double bound_sec;               /* no plan of bound_class is faster */
 	const char *bound_class;        /* NULL: no bound was computed */
-	struct frontier *frontier;      /* time against budget; NULL: not asked
-	                                 * for */
+	struct pareto_front *pareto_front; /* time against budget; NULL: not
+	                                    * asked for */
 	double solver_sec;              /* time spent planning */
 	double recompute_sec;           /* of the chosen plan, predicted */
 	/* how updates run; see run.c */

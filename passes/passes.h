@@ -23,7 +23,7 @@
  * in place      a result in the bytes of an operand that dies
  * boundary      the last step of forward: what is alive there is saved
  * keep, drop    let an activation live until backward, or not
- * low precision a value saved for backward in 16 bits (half_of in plans),
+ * low precision a value saved for backward in 16 bits (half_of in plan files),
  *               upcast when it is read
  * recompute     make what was dropped again (rematerialisation, Briggs et al.
  *               1992; in training: checkpointing, Chen et al. 2016; as a
@@ -59,7 +59,7 @@
  * budget grid   the budgets that are planned for
  * plan pool     the plans that are known, over all budgets
  * standalone    graph of costs and bytes alone, as `ckc plan` reads it
- * frontier      points that no other beats in bytes and seconds (Pareto front)
+ * Pareto front  points that no other beats in bytes and seconds
  * preset        a plan that others use: none, full (at every layer), every=K,
  *               selective (Korthikanti et al. 2023)
  * form          where updates run: after backward, or in it

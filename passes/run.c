@@ -1,8 +1,8 @@
 /* The pass pipeline: check requirements, run passes, track properties, verify,
  * dump.
  */
-#include "passes/resized.h"
-#include "passes/offer.h"
+#include "passes/other_batch.h"
+#include "passes/suggest_tp.h"
 #include "passes/passes.h"
 #include "passes/account/account.h"
 #include "passes/canon/canon.h"
@@ -352,7 +352,7 @@ try_low_memory(Pass *p, Graph *g, Graph *other, const struct dump_request *dump,
 	Graph *worse = late.reference;
 
 	/* the curve has a point in common with the other form at least */
-	if (watch_over(p->watch) && !late.refused && !p->frontier)
+	if (watch_over(p->watch) && !late.refused && !p->pareto_front)
 		return true;
 	p->low_memory = true;
 	p->allow_refusal = !late.refused;
@@ -413,32 +413,32 @@ run_from(Pass *p, Graph *g, const struct pass_info *pass, int number,
 {
 	const char *broken_by[32] = { NULL };
 	const struct pass_info *fold = find_pass("fold", 4);
-	Graph *before = NULL, *whole = NULL, *resized = NULL;
+	Graph *before = NULL, *whole = NULL, *other_batch = NULL;
 	bool ok = true;
 
 	for (; ok && pass->name; pass++) {
-		if (pass->run == pass_replicate && may_offer_ranks(p, g))
+		if (pass->run == pass_replicate && may_suggest_tp(p, g))
 			whole = graph_clone(g);
 		if (pass->run == pass_optim && has_low_memory_variant(p, g)) {
 			before = graph_clone(g);
 			p->allow_refusal = true;
 		}
 		if (pass == fold)
-			resized = resized_graph(p, g);
+			other_batch = other_batch_graph(p, g);
 		ok = step(p, g, pass, dump, ++number, broken_by);
-		if (ok && resized && pass->run == pass_loss)
-			resized_check(p, g, resized, fold);
+		if (ok && other_batch && pass->run == pass_loss)
+			other_batch_check(p, g, other_batch, fold);
 		if (ok && before && pass->run == pass_plan
-		    && (p->refused || p->recompute_sec > 0 || p->frontier))
+		    && (p->refused || p->recompute_sec > 0 || p->pareto_front))
 			ok = try_low_memory(p, g, before, dump, &number,
 			                    broken_by);
 		if (stop_after && strcmp(stop_after, pass->name) == 0)
 			break;
 	}
 	if (!ok && p->refused && whole)
-		offer_ranks(p, whole, find_pass("replicate", 9));
+		suggest_tp(p, whole, find_pass("replicate", 9));
 	graph_free(whole);
-	graph_free(resized);
+	graph_free(other_batch);
 	/* clones share the contents of values with their original */
 	p->retired = before ? before->arena : NULL;
 	return ok;

@@ -20,7 +20,7 @@
 #include "frontend/driver/verbs.h"
 #include "ir/ir.h"
 #include "passes/cost/cost.h"
-#include "passes/planner/frontier.h"
+#include "passes/planner/pareto_front.h"
 #include "passes/report/step_report.h"
 #include "passes/forward.h"
 #include "passes/passes.h"
@@ -154,7 +154,7 @@ write_svg(struct driver *d)
 		return true;
 	if (!outfile_open(&o, path, d->diag))
 		return false;
-	frontier_svg(&d->pass, arena_printf(d->arena,
+	pareto_front_svg(&d->pass, arena_printf(d->arena,
 		"%s: step time against memory budget",
 		file_name(d->cli.model)), o.f);
 	return outfile_close(&o, true);
@@ -196,7 +196,7 @@ print_reports(struct driver *d)
 	if (cli_dumps(c, "memory"))
 		plan_print_memory(p, p->plan, stdout);
 	if (c->curve)
-		frontier_print(p, stdout);
+		pareto_front_print(p, stdout);
 	return !c->opt.explain
 		|| plan_explain(p, p->plan, c->opt.explain, stdout);
 }
@@ -221,10 +221,11 @@ summary(const struct driver *d, const char *out)
 	        number_bytes(live, (double)s->live_bound),
 	        s->arena == s->live_bound ? ", layout optimal" : "",
 	        100 * s->overhead, 100 * s->gap);
-	if (s->nhalf)
+	if (s->nlow_precision)
 		fprintf(stderr, ", %lld value%s saved in 16 bits (%s less)",
-		        (long long)s->nhalf, s->nhalf == 1 ? "" : "s",
-		        number_bytes(peak, (double)s->half));
+		        (long long)s->nlow_precision,
+		        s->nlow_precision == 1 ? "" : "s",
+		        number_bytes(peak, (double)s->low_precision_bytes));
 	fputc('\n', stderr);
 }
 
@@ -336,9 +337,9 @@ compile_model(struct driver *d)
 		if (c->json)
 			d->pass.plan->memory = memory_json(&d->pass,
 				d->pass.plan, d->arena);
-		if (d->pass.frontier)
-			d->pass.plan->curve = frontier_json(&d->pass,
-			                                    d->arena);
+		if (d->pass.pareto_front)
+			d->pass.plan->curve = pareto_front_json(&d->pass,
+			                                        d->arena);
 	}
 	if (partial && !c->dump)
 		text_print(d->graph, stdout);
@@ -402,8 +403,8 @@ main(int argc, char **argv)
 	diag_flush(d.diag);
 	graph_free(d.pass.reference);
 	graph_free(d.pass.forward);
-	if (d.pass.frontier)            /* left early */
-		graph_free(d.pass.frontier->first);
+	if (d.pass.pareto_front)            /* left early */
+		graph_free(d.pass.pareto_front->first);
 	graph_free(d.graph);
 	arena_free(d.pass.retired);
 	onnx_close(d.file);

@@ -9,7 +9,7 @@
 #include "frontend/driver/outputs.h"
 #include "frontend/driver/stop.h"
 #include "frontend/driver/verbs.h"
-#include "passes/standalone/dag.h"
+#include "passes/standalone/standalone.h"
 #include "passes/passes.h"
 #include "passes/report/report.h"
 #include "passes/replay/replay.h"

@@ -1,15 +1,15 @@
 /* Import: from an ONNX file to a graph.
  *
  * The file is made flat (flat.c, resolve.c), its initializers get verdicts
- * (classify.c), and what is left becomes a graph (import_graph.c).
+ * (classify.c), and what is left becomes a graph (build_graph.c).
  *
  * needs   a readable file
  * gives   a graph in dynamic form, and the template for writing it back
  * refuses what optable.c does not know: all of it at once, grouped
  */
 #include "frontend/lint/lint.h"
-#include "frontend/import/import_flat.h"
-#include "frontend/import/import_graph.h"
+#include "frontend/import/load_flat.h"
+#include "frontend/import/build_graph.h"
 
 #include <string.h>
 
@@ -89,11 +89,11 @@ onnx_import(const char *path, const struct import_options *opt, Diag *diag,
 {
 	Arena *arena = arena_new();
 	int before = diag_errors(diag);
-	struct flat *f = import_flat(path, opt, diag, arena, keep);
+	struct flat *f = load_flat(path, opt, diag, arena, keep);
 	Graph *g = NULL;
 
 	if (f && check_support(f))
-		g = import_graph(f, opt, arena, file_stem(arena, path));
+		g = build_graph(f, opt, arena, file_stem(arena, path));
 	if (g && !opt->quiet)
 		warn_lint(f, opt);
 	if (g && !opt->shapes_do)

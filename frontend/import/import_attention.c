@@ -4,7 +4,7 @@
  * out as one mask; forms that show or bend the scores (softcap, scores as an
  * output) are composed of products and a softmax.
  */
-#include "frontend/import/importer.h"
+#include "frontend/import/node_import.h"
 
 #include <math.h>
 

@@ -7,7 +7,7 @@
  * Extents that are known only after binding are computed in the graph; what
  * the stride does not reach is cut off first.
  */
-#include "frontend/import/importer.h"
+#include "frontend/import/node_import.h"
 
 #include <string.h>
 

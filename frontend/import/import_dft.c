@@ -10,7 +10,7 @@
  *
  * cost   N elements of the table, and products of O(N) for each element
  */
-#include "frontend/import/importer.h"
+#include "frontend/import/node_import.h"
 
 #include <string.h>
 

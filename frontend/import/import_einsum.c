@@ -8,7 +8,7 @@
  * product of elements.  Extents are taken from the operands in the graph, so
  * they need not be known yet; only an ellipsis needs a known rank.
  */
-#include "frontend/import/importer.h"
+#include "frontend/import/node_import.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
  * that their gradients are PyTorch's: clip passes the gradient at its edges,
  * hence `where` and not `max`.
  */
-#include "frontend/import/importer.h"
+#include "frontend/import/node_import.h"
 
 #include <math.h>
 

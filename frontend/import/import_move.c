@@ -1,5 +1,5 @@
 /* ONNX operators that move, select or create elements. */
-#include "frontend/import/importer.h"
+#include "frontend/import/node_import.h"
 
 #include <string.h>
 

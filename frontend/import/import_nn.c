@@ -1,5 +1,5 @@
 /* ONNX operators that compute: reductions, products, rows, attention. */
-#include "frontend/import/importer.h"
+#include "frontend/import/node_import.h"
 
 #include <string.h>
 

@@ -4,8 +4,8 @@
  * Ranks are mostly unknown here, so shapes over all spatial dims are computed
  * in the graph from the operand's shape.
  */
-#include "frontend/import/import_flat.h"
-#include "frontend/import/importer.h"
+#include "frontend/import/load_flat.h"
+#include "frontend/import/node_import.h"
 
 /* ---- attributes ---- */
 

@@ -4,7 +4,7 @@
  * the graph; attribute `seed` is read and has no effect.  They draw in
  * inference as in training.
  */
-#include "frontend/import/importer.h"
+#include "frontend/import/node_import.h"
 
 #include <math.h>
 #include <string.h>

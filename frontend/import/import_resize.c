@@ -1,5 +1,5 @@
 /* Resampling: along axes, and at the positions of a grid. */
-#include "frontend/import/importer.h"
+#include "frontend/import/node_import.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* RNN, GRU and LSTM: one node `rnn` per direction, which pass `fold` unrolls
  * once the number of steps is known.
  */
-#include "frontend/import/importer.h"
+#include "frontend/import/node_import.h"
 
 #include <string.h>
 

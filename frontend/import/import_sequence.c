@@ -4,7 +4,7 @@
  * out     values: a sequence is a list at import, or a tensor still to be
  *         split; the graph has no sequences
  */
-#include "frontend/import/importer.h"
+#include "frontend/import/node_import.h"
 
 static struct sequence *
 new_sequence(struct importer *m)

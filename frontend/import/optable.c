@@ -4,7 +4,7 @@
  * Versions: `since` is the oldest opset whose form the run function
  * understands; changes after it are the run function's business.
  */
-#include "frontend/import/importer.h"
+#include "frontend/import/node_import.h"
 
 #include <string.h>
 

@@ -11,7 +11,7 @@
  * cost     a partial import and fold for each level of nesting, and for each
  *          trip of a Loop that its condition ends
  */
-#include "frontend/import/import_graph.h"
+#include "frontend/import/build_graph.h"
 #include "frontend/import/optable.h"
 #include "frontend/params/params.h"
 
@@ -91,7 +91,7 @@ fold_values(struct resolver *a, struct flat *f, const int *val, int n)
 	flat_mark_needed(f);
 	for (int i = 1; i < f->nval; i++)
 		f->val[i].val = 0;
-	g = import_known(f, a->opt, a->arena);
+	g = build_known_graph(f, a->opt, a->arena);
 	for (int i = 0; i < n; i++) {
 		ValId v = f->val[val[i]].val;
 

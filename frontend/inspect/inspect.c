@@ -9,8 +9,8 @@
 
 #include <string.h>
 
-#include "frontend/import/import_flat.h"
-#include "frontend/import/import_graph.h"
+#include "frontend/import/load_flat.h"
+#include "frontend/import/build_graph.h"
 #include "frontend/import/optable.h"
 
 /* Gradient rule and way of emission per IR op, as the table names them. */
@@ -193,7 +193,7 @@ static void
 find_all(struct inspect_report *x)
 {
 	flat_targets(x->f, x->opt, &x->target, &x->ntarget);
-	x->g = import_known(x->f, x->opt, x->arena);
+	x->g = build_known_graph(x->f, x->opt, x->arena);
 	find_dims(x);
 	find_depends(x);
 	find_ops(x);
@@ -210,7 +210,7 @@ onnx_inspect(const char *path, const struct import_options *opt, FILE *out,
 	int before = diag_errors(diag);
 	bool ok;
 
-	x.f = import_flat(path, opt, diag, x.arena, &file);
+	x.f = load_flat(path, opt, diag, x.arena, &file);
 	ok = x.f != NULL;
 	if (ok) {
 		find_all(&x);

@@ -135,7 +135,7 @@ settle_mention(struct parser *p, const struct mention *m)
 	}
 	switch (m->field) {
 	case M_OF:      v->of = to; break;
-	case M_HALF:    v->half_of = to; break;
+	case M_LOW_PRECISION: v->low_precision_of = to; break;
 	case M_PARAM:   v->param = to; break;
 	case M_ADJOINT: v->grad_of = to; break;
 	case M_IN:      v->base = to; break;

@@ -201,8 +201,9 @@ read_marks(struct parser *p, ValId id)
 			v->batch++;
 		} else if (tok_word(p, "of")) {
 			ok = parse_mention(p, id, 0, M_OF);
-		} else if (tok_word(p, "half")) {
-			ok = parse_mention(p, id, 0, M_HALF);
+		} else if (tok_word(p, "low_precision")
+		           || tok_word(p, "half")) {
+			ok = parse_mention(p, id, 0, M_LOW_PRECISION);
 		} else if (tok_word(p, "param")) {
 			ok = parse_mention(p, id, 0, M_PARAM);
 		} else if (tok_word(p, "adjoint")) {

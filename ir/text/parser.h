@@ -16,7 +16,7 @@ enum token { T_END, T_LINE, T_WORD, T_STRING, T_VAL, T_AT, T_SIGN, T_BAD };
 struct mention {
 	ValId val;                      /* whose field, or */
 	NodeId node;                    /* whose `of` or `wait` */
-	enum { M_OF, M_HALF, M_PARAM, M_ADJOINT, M_IN, M_AGAIN, M_WAIT,
+	enum { M_OF, M_LOW_PRECISION, M_PARAM, M_ADJOINT, M_IN, M_AGAIN, M_WAIT,
 	       M_LOSS } field;
 	const char *name;
 	int line;

@@ -192,7 +192,7 @@ text_marks(FILE *out, const Graph *g, const Val *v)
 		}
 	}
 	text_mark(out, g, "of", v->of);
-	text_mark(out, g, "half", v->half_of);
+	text_mark(out, g, "low_precision", v->low_precision_of);
 	text_mark(out, g, "param", v->param);
 	text_mark(out, g, "adjoint", v->grad_of);
 	if (v->state) {

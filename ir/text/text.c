@@ -19,8 +19,9 @@
  *   output frozen resident    as in Val
  *   batch AXIS                Val.batch, less 1
  *   onnx "NAME"               Val.onnx; the bare word: same as the name
- *   of %V  half %V  param %V  adjoint %V  state WORD
- *                             Val.of, .half_of, .param, .grad_of, .state
+ *   of %V  low_precision %V  param %V  adjoint %V  state WORD
+ *                             Val.of, .low_precision_of, .param, .grad_of,
+ *                             .state
  *   split r | split p | split AXIS [parts] from LEAD shared N
  *                             Val.split; absent: I
  *   piece [extents]  piece [extents] cut AXIS [parts] ..
@@ -296,7 +297,7 @@ static void
 mention_marks(unsigned char *seen, const Val *v)
 {
 	seen[v->of] |= MENTIONED;
-	seen[v->half_of] |= MENTIONED;
+	seen[v->low_precision_of] |= MENTIONED;
 	seen[v->param] |= MENTIONED;
 	seen[v->grad_of] |= MENTIONED;
 	if (v->laid_out)

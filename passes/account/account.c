@@ -40,8 +40,8 @@ owner_kind(const Graph *g, const Val *v)
 		return K_RECOMPUTED;
 	if (v->param)
 		return K_GRAD;
-	if (v->def && g->node[v->def].phase != PH_FORWARD && !v->half_of
-	    && val_id(g, v) != g->loss && !v->output)
+	if (v->def && g->node[v->def].phase != PH_FORWARD
+	    && !v->low_precision_of && val_id(g, v) != g->loss && !v->output)
 		return K_ADJOINT;
 	return K_ACTIVATION;
 }
@@ -95,7 +95,8 @@ add_plan_tensor(struct plan_builder *b, ValId id)
 		.kind = tensor_kind(g, v), .dt = v->dt, .shape = v->shape,
 		.resident = o->kind != V_TEMP || o->resident,
 		.of = v->of ? b->of_val[v->of] : -1,
-		.half_of = v->half_of ? b->of_val[v->half_of] : -1,
+		.low_precision_of = v->low_precision_of
+			? b->of_val[v->low_precision_of] : -1,
 		.alias_of = v->base ? b->of_val[v->base] : -1,
 		.output = v->output, .first = -1, .last = -1,
 		.split = v->split, .shard = v->shard,
@@ -118,7 +119,7 @@ add_workspace(struct plan_builder *b, const Node *n)
 		.name = "workspace", .node = -1, .kind = K_WORKSPACE,
 		.dt = DT_NONE, .shape = { .rank = -1 }, .bytes = n->workspace,
 		.offset = b->placed ? n->workspace_at : -1,
-		.of = -1, .half_of = -1, .alias_of = -1, .first = -1,
+		.of = -1, .low_precision_of = -1, .alias_of = -1, .first = -1,
 		.last = -1,
 	};
 	return b->plan->ntensor++;

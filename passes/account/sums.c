@@ -149,9 +149,9 @@ sum_memory(Plan *plan, Arena *a)
 			sum_resident(s, t);
 			continue;
 		}
-		if (t->half_of >= 0) {
-			s->nhalf++;
-			s->half += t->bytes;
+		if (t->low_precision_of >= 0) {
+			s->nlow_precision++;
+			s->low_precision_bytes += t->bytes;
 		}
 		delta[first[i]] += t->bytes;
 		delta[last[i] + 1] -= t->bytes;

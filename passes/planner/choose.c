@@ -19,7 +19,7 @@
  */
 #include "passes/planner/choose.h"
 #include "passes/recursive/recursive.h"
-#include "passes/curve/partition.h"
+#include "passes/pareto/pareto.h"
 
 #include <math.h>
 #include <string.h>
@@ -33,7 +33,7 @@ enum {
 
 struct plan_selector {
 	struct remat *r;
-	const uint8_t *must;
+	const uint8_t *constraint;
 	const struct options *opt;
 	struct archive *base;           /* the same for every budget */
 	bool exhausted;                 /* and all plans of class "once" */
@@ -42,7 +42,7 @@ struct plan_selector {
 	bool solved[GRID + 1];
 	double bound[GRID + 1];         /* of those solved */
 	int64_t polish;                 /* evaluations of one annealing */
-	struct memory_curve *curve;     /* NULL: no parts */
+	struct pareto_curve *curve;     /* NULL: no parts */
 	struct known_plan *known;       /* by number on the curve */
 	struct recursive_search *recursive; /* NULL: not looked for yet */
 };
@@ -55,7 +55,7 @@ try_all_sets(struct plan_selector *c)
 	int32_t cand[EXHAUSTIVE], n = 0;
 
 	for (int32_t s = 0; s < c->r->nstore; s++)
-		if (c->r->store[s].candidate && !c->must[s])
+		if (c->r->store[s].candidate && !c->constraint[s])
 			cand[n++] = s;
 	return archive_all(c->base, cand, n);
 }
@@ -76,10 +76,10 @@ try_presets(struct plan_selector *c)
 
 	/* runs even after the time limit: without it there may be no
 	 * plan */
-	remat_preset(r, c->must, REMAT_SELECTIVE, 1, drop);
+	remat_preset(r, c->constraint, REMAT_SELECTIVE, 1, drop);
 	archive_try(c->base, drop);
 	for (int64_t every = 1; every <= 1 || every < r->nlayer; every *= 2) {
-		remat_preset(r, c->must, REMAT_EVERY, every, drop);
+		remat_preset(r, c->constraint, REMAT_EVERY, every, drop);
 		archive_try(c->base, drop);
 	}
 }
@@ -123,7 +123,7 @@ solve_at_budget(struct plan_selector *c, int64_t memory)
 {
 	struct known_plan *start = pool_best_live(&c->base->known, memory), *f;
 	Arena *arena = arena_new();
-	struct archive *a = archive_new(c->r, c->must, arena);
+	struct archive *a = archive_new(c->r, c->constraint, arena);
 	double gap = c->opt->gap_pct / 100 * c->r->base_sec, bound;
 
 	if (start) {
@@ -154,7 +154,7 @@ on_curve(struct plan_selector *c, int32_t i)
 	if (f->drop)
 		return f;
 	f->drop = arena_array(c->r->arena, (size_t)c->r->nstore + 1, 1);
-	curve_plan(c->curve, i, f->drop);
+	pareto_plan(c->curve, i, f->drop);
 	cost = remat_eval(c->r, f->drop);
 	f->live = cost.live;
 	f->sec = cost.sec;
@@ -163,15 +163,15 @@ on_curve(struct plan_selector *c, int32_t i)
 }
 
 static struct known_plan *
-curve_best(struct plan_selector *c, int64_t arena, struct known_plan *best)
+pareto_best(struct plan_selector *c, int64_t arena, struct known_plan *best)
 {
-	int32_t n = c->curve ? curve_count(c->curve) : 0;
+	int32_t n = c->curve ? pareto_count(c->curve) : 0;
 
 	for (int32_t i = 0; i < n && !watch_over(c->r->watch); i++) {
 		struct known_plan *f;
 
-		if (curve_bytes(c->curve, i) > arena + c->top / MARGIN
-		    || (best && curve_least(c->curve, i) >= best->sec))
+		if (pareto_bytes(c->curve, i) > arena + c->top / MARGIN
+		    || (best && pareto_least(c->curve, i) >= best->sec))
 			continue;
 		f = on_curve(c, i);
 		if (f->live <= arena && (!best || f->sec < best->sec)
@@ -201,14 +201,14 @@ search_recursive(struct plan_selector *c)
 
 	if (c->recursive)
 		return;
-	f = curve_best(c, top, pool_best(&c->base->known, top));
-	c->recursive = recursive_new(c->r, c->must, top, f ? f->sec : 0);
+	f = pareto_best(c, top, pool_best(&c->base->known, top));
+	c->recursive = recursive_new(c->r, c->constraint, top, f ? f->sec : 0);
 }
 
 static struct known_plan *
 best_known_plan(struct plan_selector *c, int64_t arena)
 {
-	struct known_plan *best = curve_best(c, arena, NULL);
+	struct known_plan *best = pareto_best(c, arena, NULL);
 	struct known_plan *base = pool_best_live(&c->base->known, arena);
 	struct known_plan *repeated;
 
@@ -232,7 +232,7 @@ is_proven_best(const struct plan_selector *c, int64_t arena,
                const struct known_plan *f)
 {
 	return c->curve && f
-		&& f->sec <= curve_bound(c->curve, arena) * (1 + 1e-9);
+		&& f->sec <= pareto_bound(c->curve, arena) * (1 + 1e-9);
 }
 
 static struct known_plan *
@@ -267,29 +267,30 @@ search_budgets(struct plan_selector *c, int64_t arena)
 static void
 find_curve(struct plan_selector *c)
 {
-	struct partition *y = partition_new(c->r, c->must);
+	struct partition *y = partition_new(c->r, c->constraint);
 	int32_t n;
 
 	if (!y || y->n < PARTS_MIN || !partition_solve(y))
 		return;
-	c->curve = curve_new(y);
+	c->curve = pareto_new(y);
 	if (!c->curve)
 		return;
-	n = curve_count(c->curve);
+	n = pareto_count(c->curve);
 	c->known = arena_array(c->r->arena, (size_t)n + 1, sizeof *c->known);
 	if (n > 0)                      /* for the least that works */
 		archive_try(c->base, on_curve(c, n - 1)->drop);
 }
 
 struct plan_selector *
-selector_new(struct remat *r, const uint8_t *must, const struct options *opt)
+selector_new(struct remat *r, const uint8_t *constraint,
+             const struct options *opt)
 {
 	struct plan_selector *c = arena_alloc(r->arena, sizeof *c);
 	uint8_t *drop = arena_array(r->arena, (size_t)r->nstore + 1, 1);
 	int free = 0;
 
 	c->r = r;
-	c->must = must;
+	c->constraint = constraint;
 	c->opt = opt;
 	c->polish = 1000000 / (int64_t)r->nnode;
 	if (c->polish < 1200)
@@ -299,13 +300,13 @@ selector_new(struct remat *r, const uint8_t *must, const struct options *opt)
 	c->extra.r = r;
 	c->extra.plan = arena_array(r->arena, GRID + 1,
 	                            sizeof *c->extra.plan);
-	c->base = archive_new(r, must, r->arena);
-	remat_keep_all(r, must, drop);
+	c->base = archive_new(r, constraint, r->arena);
+	remat_keep_all(r, constraint, drop);
 	c->top = remat_eval(r, drop).live;
 	if (c->top < GRID)
 		c->top = GRID;
 	for (int32_t s = 0; s < r->nstore; s++)
-		free += r->store[s].candidate && !must[s];
+		free += r->store[s].candidate && !constraint[s];
 	if (free <= EXHAUSTIVE) {
 		c->exhausted = try_all_sets(c);
 		if (!c->exhausted)
@@ -349,7 +350,7 @@ selector_bound(struct plan_selector *c, int64_t arena,
 	if (f->step) {
 		bound = recursive_bound(r, arena);
 		if (c->curve)
-			bound = fmax(bound, curve_bound_any(c->curve, arena));
+			bound = fmax(bound, pareto_bound_any(c->curve, arena));
 		return isfinite(bound) ? bound : 0;
 	}
 	if (c->exhausted) {
@@ -357,9 +358,9 @@ selector_bound(struct plan_selector *c, int64_t arena,
 		return f ? f->sec : 0;
 	}
 	if (c->curve)
-		bound = curve_bound(c->curve, arena);
+		bound = pareto_bound(c->curve, arena);
 	if (uses_grid(c) && !watch_over(r->watch) && f->sec - bound > gap)
-		bound = fmax(bound, remat_bound(r, c->must, arena, f->sec,
+		bound = fmax(bound, remat_bound(r, c->constraint, arena, f->sec,
 		                                gap, BOUND_NODES));
 	return isfinite(bound) ? bound : 0;
 }

@@ -2,12 +2,12 @@
 #ifndef PASSES_PLANNER_CHOOSE_H
 #define PASSES_PLANNER_CHOOSE_H
 
-#include "passes/problem/remat.h"
+#include "passes/remat_model/remat_model.h"
 
 struct plan_selector;
 
 /* Learn what does not depend on the budget. */
-struct plan_selector *selector_new(struct remat *, const uint8_t *must,
+struct plan_selector *selector_new(struct remat *, const uint8_t *constraint,
                                    const struct options *);
 /* Smallest arena that works, and the plan that does it.  Plans that repeat
  * nodes more than once are looked for on the way, which takes its time. */

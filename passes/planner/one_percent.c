@@ -12,8 +12,8 @@
  * refuses graphs where that is more than WORK_MAX steps, or more than there is
  *         time for: no account
  */
-#include "passes/problem/segments.h"
-#include "passes/problem/remat.h"
+#include "passes/remat_model/segments.h"
+#include "passes/remat_model/remat_model.h"
 #include "passes/account/account.h"
 #include "passes/place/place.h"
 #include "passes/planner/one_percent.h"
@@ -98,7 +98,7 @@ try_role(struct chooser *c, struct drop_role *o, const struct drop_price *now)
 }
 
 static void
-list_roles(struct chooser *c, const uint8_t *must, Arena *arena)
+list_roles(struct chooser *c, const uint8_t *constraint, Arena *arena)
 {
 	const struct remat *r = c->r;
 	int32_t *of_group = arena_array(arena, (size_t)r->ngroup + 1, 4);
@@ -109,7 +109,7 @@ list_roles(struct chooser *c, const uint8_t *must, Arena *arena)
 		const struct storage *st = &r->store[s];
 		int32_t *at = st->group < 0 ? NULL : &of_group[st->group];
 
-		if (!st->candidate || must[s] || c->drop[s])
+		if (!st->candidate || constraint[s] || c->drop[s])
 			continue;
 		if (!at || !*at) {
 			c->nrole++;
@@ -171,7 +171,7 @@ choose_roles(struct chooser *c)
 
 void
 one_percent_account(Pass *p, const Graph *g, struct remat *r,
-                    const uint8_t *must)
+                    const uint8_t *constraint)
 {
 	size_t n = (size_t)r->nstore + 1;
 	struct chooser c = {
@@ -185,8 +185,8 @@ one_percent_account(Pass *p, const Graph *g, struct remat *r,
 	const Plan *plan;
 	Graph *copy;
 
-	remat_keep_all(r, must, c.drop);
-	list_roles(&c, must, p->scratch);
+	remat_keep_all(r, constraint, c.drop);
+	list_roles(&c, constraint, p->scratch);
 	if ((int64_t)c.nrole * g->nnode > WORK_MAX)
 		return;
 	choose_roles(&c);

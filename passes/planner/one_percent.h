@@ -3,7 +3,7 @@
 #ifndef PASSES_PLANNER_ONE_PERCENT_H
 #define PASSES_PLANNER_ONE_PERCENT_H
 
-#include "passes/problem/remat.h"
+#include "passes/remat_model/remat_model.h"
 
 /* What is left when at most 1 % of the step's time may go into computing
  * things again (one_percent.c). */
@@ -17,8 +17,8 @@ struct one_percent {
 
 struct remat;
 
-/* Into p->one_percent; `must` as in remat_constraints. */
-void
-one_percent_account(Pass *, const Graph *, struct remat *, const uint8_t *must);
+/* Sets p->one_percent.  constraint: as remat_constraints fills it. */
+void one_percent_account(Pass *, const Graph *, struct remat *,
+                         const uint8_t *constraint);
 
 #endif

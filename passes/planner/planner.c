@@ -13,9 +13,9 @@
  */
 #include "passes/cost/cost.h"
 #include "passes/planner/choose.h"
-#include "passes/planner/low_precision.h"
-#include "passes/planner/frontier.h"
-#include "passes/solve/ilp.h"
+#include "passes/planner/low_precision_plan.h"
+#include "passes/planner/pareto_front.h"
+#include "passes/ilp/ilp.h"
 #include "passes/planner/one_percent.h"
 #include "passes/planner/planner.h"
 #include "passes/place/place.h"
@@ -173,7 +173,7 @@ refuse_all(Pass *p, struct remat *r, struct plan_selector *c, int64_t least)
 /* The plan for the budget, or the one to be rounded as *half says;
  * half->request has no type if it is not. */
 static bool
-choose_auto(Pass *p, const Graph *g, struct remat *r, const uint8_t *must,
+choose_auto(Pass *p, const Graph *g, struct remat *r, const uint8_t *constraint,
             struct plan_selector *c, struct known_plan *plan,
             struct low_precision_plan *rounded)
 {
@@ -183,19 +183,19 @@ choose_auto(Pass *p, const Graph *g, struct remat *r, const uint8_t *must,
 	bool is_rounded = false;
 
 	rounded->least = INT64_MAX;
-	remat_keep_all(r, must, plan->drop);
+	remat_keep_all(r, constraint, plan->drop);
 	if (p->budget < 0 || fits_as_it_is(p, r, plan))
 		return true;
 	if (!c)
-		c = selector_new(r, must, p->opt);
+		c = selector_new(r, constraint, p->opt);
 	if (p->opt->save_dtype)
-		low_precision_grid(&grid, r, c, must);
+		low_precision_grid(&grid, r, c, constraint);
 	arena = p->budget - r->resident;
 	taken = selector_best(c, arena);
 	if (p->opt->save_dtype)
-		is_rounded = low_precision_best(p, g, r, &grid, must, arena,
-		                                taken ? taken->sec : INFINITY,
-		                                rounded);
+		is_rounded = low_precision_best(
+			p, g, r, &grid, constraint, arena,
+			taken ? taken->sec : INFINITY, rounded);
 	if (watch_off(p->watch))
 		return false;
 	if (!taken && !is_rounded)
@@ -210,13 +210,14 @@ choose_auto(Pass *p, const Graph *g, struct remat *r, const uint8_t *must,
 }
 
 static bool
-choose_preset(Pass *p, struct remat *r, const uint8_t *must,
+choose_preset(Pass *p, struct remat *r, const uint8_t *constraint,
               struct known_plan *plan)
 {
 	struct remat_cost c;
 	int64_t peak;
 
-	remat_preset(r, must, p->opt->remat, p->opt->remat_every, plan->drop);
+	remat_preset(r, constraint, p->opt->remat, p->opt->remat_every,
+	             plan->drop);
 	c = known_eval(r, plan);
 	peak = peak_of(r);
 	if (p->budget < 0 || peak <= p->budget)
@@ -234,15 +235,15 @@ plan_graph(Pass *p, Graph *g)
 	struct low_precision_plan rounded = { .sec = 0 };
 	struct plan_selector *c = NULL;
 	Graph *own = NULL;
-	uint8_t *must;
+	uint8_t *constraint;
 	bool ok;
 
 	p->reference = NULL;
 	watch_begin(p->watch, p->opt->plan_sec);
-	if (!save_check(p, g) || !set_workspace(p, g))
+	if (!low_precision_check(p, g) || !set_workspace(p, g))
 		return false;
 	/* a second form of the graph adds budgets for which the first one is
-	 * asked again, see frontier.c */
+	 * asked again, see pareto_front.c */
 	if (p->opt->curve && p->allow_refusal && !p->low_memory)
 		own = graph_clone(g);
 	r = own ? remat_new(own, p->keep) : remat_new(g, p->scratch);
@@ -262,33 +263,34 @@ plan_graph(Pass *p, Graph *g)
 	p->budget = budget_of(p);
 	p->bound_sec = r->base_sec;
 	p->bound_class = "any";
-	must = new_drop_set(r);
+	constraint = new_drop_set(r);
 	plan.drop = new_drop_set(r);
-	if (!remat_constraints(p, r, must)) {
+	if (!remat_constraints(p, r, constraint)) {
 		graph_free(own);
 		return false;
 	}
 	p->nalternative = 0;
 	if (p->opt->curve)
-		c = selector_new(r, must, p->opt);
+		c = selector_new(r, constraint, p->opt);
 	ok = p->opt->remat == REMAT_AUTO
-		? choose_auto(p, g, r, must, c, &plan, &rounded)
-		: choose_preset(p, r, must, &plan);
+		? choose_auto(p, g, r, constraint, c, &plan, &rounded)
+		: choose_preset(p, r, constraint, &plan);
 	if (ok && (p->opt->compare || p->opt->curve))
 		list_alternatives(p, r, &plan);
 	if (p->opt->curve && (ok || p->refused))
-		frontier_add(p, r, c, own);
+		pareto_front_add(p, r, c, own);
 	else
 		graph_free(own);
 	if (!ok)
 		return p->allow_refusal && p->refused;
 	if (p->opt->account)
-		one_percent_account(p, g, r, must);
+		one_percent_account(p, g, r, constraint);
 	p->recompute_sec = known_eval(r, &plan).sec;
 	remat_apply(r, g);
 	if (rounded.request.to) {
 		p->recompute_sec = rounded.sec;
-		save_rewrite(g, &rounded.request, p->target, p->scratch);
+		low_precision_rewrite(g, &rounded.request, p->target,
+		                      p->scratch);
 	}
 	p->solver_sec = now_sec() - started;
 	return true;

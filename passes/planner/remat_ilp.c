@@ -65,7 +65,7 @@ find_storage_uses(struct model *m)
 static bool
 is_droppable(const struct model *m, int32_t s)
 {
-	return m->r->store[s].candidate && m->must[s] != 'k';
+	return m->r->store[s].candidate && m->constraint[s] != 'k';
 }
 
 /* Latest stage at which each node may have to be repeated first. */
@@ -130,8 +130,8 @@ make_model_columns(struct model *m)
 	for (int32_t s = 0; s < r->nstore; s++) {
 		m->x[s] = -1;
 		if (is_droppable(m, s) && m->hi[r->store[s].def] >= 0)
-			m->x[s] = new_col(m, 0, m->must[s] == 'r' ? 0 : 1, 0,
-			                  true);
+			m->x[s] = new_col(m, 0, m->constraint[s] == 'r' ? 0 : 1,
+			                  0, true);
 	}
 	for (NodeId i = 1; i < r->nnode; i++)
 		if (m->hi[i] >= 0)
@@ -173,13 +173,14 @@ make_logic(struct model *m)
 }
 
 static struct model *
-model_new(struct remat *r, const uint8_t *must, int64_t memory, Arena *arena)
+model_new(struct remat *r, const uint8_t *constraint, int64_t memory,
+          Arena *arena)
 {
 	struct model *m = arena_alloc(arena, sizeof *m);
 	size_t n = r->nnode, k = (size_t)r->nstore + 1;
 
 	m->r = r;
-	m->must = must;
+	m->constraint = constraint;
 	m->arena = arena;
 	m->ilp = ilp_new(arena);
 	m->memory = memory;
@@ -237,11 +238,11 @@ relax_model(struct model *m)
 }
 
 double
-remat_bound(struct remat *r, const uint8_t *must, int64_t memory, double sec,
-            double gap, int64_t nodes)
+remat_bound(struct remat *r, const uint8_t *constraint, int64_t memory,
+            double sec, double gap, int64_t nodes)
 {
 	Arena *arena = arena_new();
-	struct model *m = model_new(r, must, memory, arena);
+	struct model *m = model_new(r, constraint, memory, arena);
 	struct ilp_answer a = relax_model(m);
 	double bound = a.status == ILP_INFEASIBLE ? INFINITY
 		: a.bound > 0 ? a.bound * m->unit_sec : 0;
@@ -267,7 +268,7 @@ round_to_plan(struct model *m, struct archive *a, const double *x,
 	const struct remat *r = m->r;
 	uint8_t *drop = arena_array(m->arena, (size_t)r->nstore + 1, 1);
 
-	remat_keep_all(r, m->must, drop);
+	remat_keep_all(r, m->constraint, drop);
 	for (int32_t s = 0; s < r->nstore; s++)
 		if (m->x[s] >= 0)
 			drop[s] = x[m->x[s]] < threshold;
@@ -280,7 +281,7 @@ remat_ilp(struct archive *a, int64_t memory, double gap, int64_t nodes,
           int64_t evals)
 {
 	Arena *arena = arena_new();
-	struct model *m = model_new(a->known.r, a->must, memory, arena);
+	struct model *m = model_new(a->known.r, a->constraint, memory, arena);
 	struct ilp_answer lp = relax_model(m);
 	double bound = lp.status == ILP_INFEASIBLE ? INFINITY
 		: lp.bound > 0 ? lp.bound * m->unit_sec : 0;

@@ -2,8 +2,8 @@
 #ifndef PASSES_PLANNER_REMAT_ILP_H
 #define PASSES_PLANNER_REMAT_ILP_H
 
-#include "passes/problem/remat.h"
-#include "passes/solve/ilp.h"
+#include "passes/remat_model/remat_model.h"
+#include "passes/ilp/ilp.h"
 
 enum { MAX_BREAK = 40 };
 
@@ -17,7 +17,7 @@ struct point {                          /* a place for a memory row */
 
 struct model {
 	struct remat *r;
-	const uint8_t *must;
+	const uint8_t *constraint;
 	Arena *arena;
 	Ilp *ilp;
 	double unit_sec, unit_bytes;

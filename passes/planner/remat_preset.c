@@ -12,8 +12,8 @@
  *         layer (the residual stream is cut twice per transformer layer), one
  *         per period is a layer input.
  */
-#include "passes/problem/segments.h"
-#include "passes/problem/remat.h"
+#include "passes/remat_model/segments.h"
+#include "passes/remat_model/remat_model.h"
 
 #include <string.h>
 
@@ -153,12 +153,12 @@ drop_core(const struct remat *r, Arena *arena, uint8_t *drop)
 }
 
 void
-remat_preset(struct remat *r, const uint8_t *must, enum remat_mode mode,
+remat_preset(struct remat *r, const uint8_t *constraint, enum remat_mode mode,
              int64_t every, uint8_t *drop)
 {
 	Arena *arena = arena_new();
 
-	remat_keep_all(r, must, drop);
+	remat_keep_all(r, constraint, drop);
 	drop_copies(r, drop);
 	switch (mode) {
 	case REMAT_FULL:
@@ -174,8 +174,8 @@ remat_preset(struct remat *r, const uint8_t *must, enum remat_mode mode,
 		break;
 	}
 	for (int32_t s = 0; s < r->nstore; s++)
-		if (must[s])
-			drop[s] = must[s] == 'r';
+		if (constraint[s])
+			drop[s] = constraint[s] == 'r';
 	arena_free(arena);
 }
 
@@ -201,7 +201,7 @@ names_storage(const struct remat *r, const char *glob, int32_t s)
 
 static bool
 apply_constraint(Diag *d, const struct remat *r, const char *flag,
-                 const char *glob, uint8_t what, uint8_t *must)
+                 const char *glob, uint8_t what, uint8_t *constraint)
 {
 	int matched = 0, possible = 0;
 
@@ -210,7 +210,7 @@ apply_constraint(Diag *d, const struct remat *r, const char *flag,
 		    || !names_storage(r, glob, s))
 			continue;
 		matched++;
-		if (must[s] && must[s] != what)
+		if (constraint[s] && constraint[s] != what)
 			return diag_error(d, "%s '%s': value '%s' cannot be "
 			                  "both kept and recomputed",
 			                  flag, glob,
@@ -219,7 +219,7 @@ apply_constraint(Diag *d, const struct remat *r, const char *flag,
 			continue;
 		possible++;
 		if (r->store[s].candidate)
-			must[s] = what;
+			constraint[s] = what;
 	}
 	if (!matched)
 		return diag_error(d, "%s '%s' matches no value that the "
@@ -234,15 +234,15 @@ apply_constraint(Diag *d, const struct remat *r, const char *flag,
 }
 
 bool
-remat_constraints(Pass *p, const struct remat *r, uint8_t *must)
+remat_constraints(Pass *p, const struct remat *r, uint8_t *constraint)
 {
 	bool ok = true;
 
 	for (int i = 0; i < p->opt->nkeep; i++)
 		ok &= apply_constraint(p->diag, r, "--keep", p->opt->keep[i],
-		                       'k', must);
+		                       'k', constraint);
 	for (int i = 0; i < p->opt->nrecompute; i++)
 		ok &= apply_constraint(p->diag, r, "--recompute-values",
-		                       p->opt->recompute[i], 'r', must);
+		                       p->opt->recompute[i], 'r', constraint);
 	return ok;
 }

@@ -21,7 +21,7 @@
 static bool
 may_drop(const struct chain *c, int32_t s)
 {
-	return c->r->store[s].candidate && c->must[s] != 'k';
+	return c->r->store[s].candidate && c->constraint[s] != 'k';
 }
 
 static bool
@@ -38,7 +38,7 @@ choose_cuts(struct chain *c, int32_t *cut, NodeId *behind, Arena *a)
 	int32_t n = remat_cuts(c->r, a, cut, behind), kept = 0, every;
 
 	for (int32_t i = 0; i < n; i++)
-		if (may_drop(c, cut[i]) && !c->must[cut[i]]) {
+		if (may_drop(c, cut[i]) && !c->constraint[cut[i]]) {
 			cut[kept] = cut[i];
 			behind[kept++] = behind[i];
 		}
@@ -131,14 +131,15 @@ assign_backward(struct chain *c)
 }
 
 struct chain *
-chain_new(struct remat *r, const uint8_t *must, struct step_list *out, Arena *a)
+chain_new(struct remat *r, const uint8_t *constraint, struct step_list *out,
+          Arena *a)
 {
 	struct chain *c = arena_alloc(a, sizeof *c);
 	size_t n = (size_t)r->nstore + 1, m = r->nnode;
 	NodeId *behind = arena_array(a, m + 1, sizeof *behind);
 
 	c->r = r;
-	c->must = must;
+	c->constraint = constraint;
 	c->out = out;
 	c->cut = arena_array(a, m + 1, 4);
 	c->npart = choose_cuts(c, c->cut, behind, a) + 1;
@@ -161,7 +162,7 @@ chain_new(struct remat *r, const uint8_t *must, struct step_list *out, Arena *a)
 	list_stores(c, a);
 	assign_backward(c);
 	for (int32_t s = 0; s < r->nstore; s++)
-		if (must[s] == 'r')
+		if (constraint[s] == 'r')
 			c->flag[s] = CHAIN_DROP;
 	return c;
 }

@@ -25,7 +25,7 @@ enum { CHAIN_PARTS = 1200 };
 
 struct chain {
 	struct remat *r;
-	const uint8_t *must;
+	const uint8_t *constraint;
 	int32_t npart;
 	int32_t *cut;                   /* storage that ends each part but the
 	                                 * last: -1 */
@@ -47,8 +47,8 @@ struct chain {
 };
 
 /* NULL: the graph cannot be cut. */
-struct chain *chain_new(struct remat *, const uint8_t *must, struct step_list *,
-                        Arena *);
+struct chain *chain_new(struct remat *, const uint8_t *constraint,
+                        struct step_list *, Arena *);
 /* A storage that a part's backward finds in memory. */
 bool chain_on_tape(const struct chain *, int32_t s);
 /* chain_cost.c: fill in costs under the flags as they are; false: too long. */

@@ -27,7 +27,7 @@ struct kept_state {
 
 struct checkpoints {
 	struct remat *r;
-	const uint8_t *must;
+	const uint8_t *constraint;
 	NodeId turn;
 	struct step_list *out;
 	Arena *arena;
@@ -57,7 +57,7 @@ may_recompute(const struct checkpoints *c, int32_t s)
 {
 	const struct storage *st = &c->r->store[s];
 
-	return st->candidate && st->def < c->turn && c->must[s] != 'k'
+	return st->candidate && st->def < c->turn && c->constraint[s] != 'k'
 		&& c->r->node[st->def].clonable;
 }
 
@@ -264,7 +264,7 @@ push_state(struct checkpoints *c, int32_t part, int32_t states)
 			int32_t s = c->r->node[i].write[k];
 
 			if (may_recompute(c, s) && c->last[s] >= to
-			    && !c->must[s])
+			    && !c->constraint[s])
 				c->held[c->nheld++] = s;
 		}
 }
@@ -346,7 +346,7 @@ begin_plan(struct checkpoints *c, const struct design *d)
 	push_state(c, rest, 0);
 	for (int32_t s = 0; s < r->nstore; s++)
 		c->here[s] = !may_recompute(c, s) || (r->store[s].def >= whole
-		                                      && !c->must[s]);
+		                                      && !c->constraint[s]);
 	for (int32_t k = 0; k < c->nheld; k++)
 		c->here[c->held[k]] = true;
 	for (NodeId i = 1; i < c->turn; i++)
@@ -404,11 +404,11 @@ prepare_states(struct checkpoints *c)
 }
 
 void
-checkpoints_all(struct remat *r, const uint8_t *must, NodeId turn,
+checkpoints_all(struct remat *r, const uint8_t *constraint, NodeId turn,
                 struct step_list *out, int64_t work, void (*offer)(void *),
                 void *data)
 {
-	struct checkpoints c = { .r = r, .must = must, .turn = turn,
+	struct checkpoints c = { .r = r, .constraint = constraint, .turn = turn,
 	                         .out = out, .arena = arena_new() };
 	struct design *d = arena_array(c.arena, DESIGNS_MAX, sizeof *d);
 	int32_t n = 0;

@@ -21,7 +21,7 @@
  * cost    stretches * splits * units, limited; evaluations of some sequences
  */
 #include "passes/recursive/chain.h"
-#include "passes/problem/intern.h"
+#include "passes/remat_model/intern.h"
 
 #include <math.h>
 #include <string.h>
@@ -399,7 +399,7 @@ static bool
 may_set_flag(const struct chain *c, int32_t s)
 {
 	return c->r->store[s].group >= 0 && c->part_of[s] >= 0
-		&& !c->must[s] && c->last[s];
+		&& !c->constraint[s] && c->last[s];
 }
 
 static void
@@ -459,7 +459,7 @@ void
 nested_search(struct recursive_search *d)
 {
 	Arena *arena = arena_new();
-	struct chain *c = chain_new(d->r, d->must, &d->steps, arena);
+	struct chain *c = chain_new(d->r, d->constraint, &d->steps, arena);
 	int64_t trials = TRIAL_STEPS, work = WORK;
 
 	for (int k = 0; c && k < VARIANTS && work > 0

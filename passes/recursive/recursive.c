@@ -35,7 +35,7 @@ static bool
 try_eviction(struct recursive_search *d, int64_t budget,
              const struct evict_weights *weights, int64_t *work)
 {
-	if (!remat_evict(d->r, d->must, budget, weights, work, &d->steps))
+	if (!remat_evict(d->r, d->constraint, budget, weights, work, &d->steps))
 		return false;
 	recursive_try(d);
 	return true;
@@ -86,7 +86,7 @@ keep_states(struct recursive_search *d)
 
 	while (turn < d->r->nnode && !d->r->node[turn].backward)
 		turn++;
-	checkpoints_all(d->r, d->must, turn, &d->steps, CHECKPOINT_WORK,
+	checkpoints_all(d->r, d->constraint, turn, &d->steps, CHECKPOINT_WORK,
 	                try_steps, d);
 }
 
@@ -124,12 +124,16 @@ count_forward(const struct remat *r)
 }
 
 struct recursive_search *
-recursive_new(struct remat *r, const uint8_t *must, int64_t top, double floor)
+recursive_new(struct remat *r, const uint8_t *constraint, int64_t top,
+              double floor)
 {
 	struct recursive_search *d = arena_alloc(r->arena, sizeof *d);
 
-	*d = (struct recursive_search){ .known.r = r, .r = r, .must = must,
-	                    .top = top, .floor = floor };
+	*d = (struct recursive_search){ .known.r = r,
+		                        .r = r,
+		                        .constraint = constraint,
+		                        .top = top,
+		                        .floor = floor };
 	d->steps.arena = arena_new();
 	d->steps.limit = REPEATS * (int32_t)r->nnode;
 	keep_states(d);

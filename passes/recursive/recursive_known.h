@@ -3,7 +3,7 @@
 #ifndef PASSES_RECURSIVE_RECURSIVE_KNOWN_H
 #define PASSES_RECURSIVE_RECURSIVE_KNOWN_H
 
-#include "passes/problem/remat.h"
+#include "passes/remat_model/remat_model.h"
 
 /* A sequence under construction: first runs, and copies but those of views. */
 struct step_list {
@@ -23,7 +23,7 @@ struct evict_weights {
 
 /* A walk within `budget` bytes of arena as the walk reckons them; false: it did
  * not get through, or the work was spent. */
-bool remat_evict(struct remat *, const uint8_t *must, int64_t budget,
+bool remat_evict(struct remat *, const uint8_t *constraint, int64_t budget,
                  const struct evict_weights *, int64_t *work,
                  struct step_list *out);
 
@@ -38,7 +38,7 @@ void recursive_fill(struct recursive_search *);
 struct recursive_search {
 	struct plan_pool known;
 	struct remat *r;
-	const uint8_t *must;
+	const uint8_t *constraint;
 	int64_t top;                    /* larger arenas are of no interest */
 	double floor;                   /* nor are faster plans: see
 	                                 * recursive_new */

@@ -23,7 +23,7 @@ enum { AROUND_MIN = 16, AROUND_MAX = 2048, LOOK = 20000 };
 
 struct eviction {
 	struct remat *r;
-	const uint8_t *must;
+	const uint8_t *constraint;
 	struct evict_weights weights;
 	int64_t budget, mem, work;
 	struct step_list *out;
@@ -57,7 +57,7 @@ next_use(const struct eviction *w, int32_t s)
 static bool
 may_evict(const struct eviction *w, int32_t s)
 {
-	return w->r->store[s].candidate && w->must[s] != 'k';
+	return w->r->store[s].candidate && w->constraint[s] != 'k';
 }
 
 static void
@@ -389,12 +389,12 @@ static void
 evict_constrained(struct eviction *w)
 {
 	for (int32_t s = 0; s < w->r->nstore; s++)
-		if (w->must[s] == 'r' && w->here[s])
+		if (w->constraint[s] == 'r' && w->here[s])
 			remove_storage(w, s);
 }
 
 bool
-remat_evict(struct remat *r, const uint8_t *must, int64_t budget,
+remat_evict(struct remat *r, const uint8_t *constraint, int64_t budget,
             const struct evict_weights *weights, int64_t *work,
             struct step_list *out)
 {
@@ -402,12 +402,20 @@ remat_evict(struct remat *r, const uint8_t *must, int64_t budget,
 	size_t n = (size_t)r->nstore + 1;
 	bool ok = true, begun = false;
 	struct eviction w = {
-		.r = r, .must = must, .budget = budget, .weights = *weights,
-		.work = *work, .out = out,
-		.here = arena_array(a, n, 1), .born = arena_array(a, n, 1),
-		.dying = arena_array(a, n, 1), .pin = arena_array(a, n, 4),
-		.list = arena_array(a, n, 4), .pos = arena_array(a, n, 4),
-		.mark = arena_array(a, n, 4), .queue = arena_array(a, n, 4),
+		.r = r,
+		.constraint = constraint,
+		.budget = budget,
+		.weights = *weights,
+		.work = *work,
+		.out = out,
+		.here = arena_array(a, n, 1),
+		.born = arena_array(a, n, 1),
+		.dying = arena_array(a, n, 1),
+		.pin = arena_array(a, n, 4),
+		.list = arena_array(a, n, 4),
+		.pos = arena_array(a, n, 4),
+		.mark = arena_array(a, n, 4),
+		.queue = arena_array(a, n, 4),
 		.wanted = arena_array(a, n, 4),
 		.chosen = arena_array(a, r->nnode, 4),
 		.need = arena_array(a, (size_t)r->nnode, sizeof *w.need),

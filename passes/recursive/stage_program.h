@@ -3,7 +3,7 @@
 #define PASSES_RECURSIVE_STAGE_PROGRAM_H
 
 #include "passes/recursive/stages.h"
-#include "passes/solve/ilp.h"
+#include "passes/ilp/ilp.h"
 
 /* Columns that are no variables. */
 enum { ZERO = -1, ONE = -2 };

@@ -26,13 +26,13 @@ check_tensor_form(struct replay *r, int64_t i)
 {
 	const Plan *p = r->p;
 	const struct plan_tensor *t = &p->tensor[i];
-	int64_t need = 1;
+	int64_t need = 1, low = t->low_precision_of;
 
 	if ((t->of != -1 && (!is_id(t->of, p->ntensor)
 	     || p->tensor[t->of].of != -1))
-	    || (t->half_of != -1 && (!is_id(t->half_of, p->ntensor)
-	        || p->tensor[t->half_of].of != -1 || t->of != -1
-	        || p->tensor[t->half_of].half_of != -1))
+	    || (low != -1 && (!is_id(low, p->ntensor)
+	        || p->tensor[low].of != -1 || t->of != -1
+	        || p->tensor[low].low_precision_of != -1))
 	    || (t->alias_of != -1 && (!is_id(t->alias_of, p->ntensor)
 	        || p->tensor[t->alias_of].alias_of != -1))
 	    || t->bytes < 0 || t->alias_offset < 0 || t->offset < -1) {

@@ -17,7 +17,7 @@ replay_aliases(struct replay *r)
 
 		r->owner[i] = t->alias_of == -1 ? i : t->alias_of;
 		r->value[i] = t->of != -1 ? t->of
-			: t->half_of != -1 ? t->half_of : i;
+			: t->low_precision_of != -1 ? t->low_precision_of : i;
 		o = &p->tensor[r->owner[i]];
 		r->nsharing[r->owner[i]]++;
 		if (t->alias_of == -1 && t->alias_offset)
@@ -350,7 +350,7 @@ check_copies(struct replay *r)
 			      name(r, i));
 		if (t->of != -1)
 			r->again[t->of] = true;
-		if ((t->dt != o->dt && t->half_of == -1)
+		if ((t->dt != o->dt && t->low_precision_of == -1)
 		    || !same_text(t->onnx, o->onnx)
 		    || t->node != o->node || t->shape.rank != o->shape.rank
 		    || (t->shape.rank > 0 && memcmp(t->shape.dim, o->shape.dim,

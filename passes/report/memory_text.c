@@ -145,10 +145,11 @@ put_saved(const Pass *p, const struct memory_report *r, const Plan *plan,
 	for (int b = 0; b < B_COUNT; b++)
 		put_block(r, (enum layer_block)b, -1, out);
 	put_bytes_row("all", plan->sum.saved, out);
-	if (plan->sum.nhalf) {
-		put_bytes_row("... of that in 16 bits", plan->sum.half, out);
+	if (plan->sum.nlow_precision) {
+		put_bytes_row("... of that in 16 bits",
+		              plan->sum.low_precision_bytes, out);
 		fprintf(out, "  ... values %38" PRId64 "\n",
-		        plan->sum.nhalf);
+		        plan->sum.nlow_precision);
 	}
 	if (p->one_percent)
 		put_bytes_row("all, at <= 1 % extra time",

@@ -95,10 +95,10 @@ put_summary_object(const struct plan_summary *s, FILE *out)
 		put_real(real[i].key, real[i].x, out);
 		fputs(",\n", out);
 	}
-	if (s->nhalf)
+	if (s->nlow_precision)
 		fprintf(out, "\t\"half_count\": %" PRId64 ",\n"
-		        "\t\"half_bytes\": %" PRId64 ",\n", s->nhalf,
-		        s->half);
+		        "\t\"half_bytes\": %" PRId64 ",\n", s->nlow_precision,
+		        s->low_precision_bytes);
 	fputs("\t\"bound_class\": ", out);
 	utf8_json(out, s->bound_class ? s->bound_class : "any");
 	fputs("\n},\n", out);
@@ -166,8 +166,8 @@ put_tensor_object(const struct plan_tensor *t, int64_t id, FILE *out)
 	put_int("offset", t->offset, out);
 	fputs(", ", out);
 	put_int("of", t->of, out);
-	if (t->half_of >= 0)
-		fprintf(out, ", \"half_of\": %" PRId64, t->half_of);
+	if (t->low_precision_of >= 0)
+		fprintf(out, ", \"half_of\": %" PRId64, t->low_precision_of);
 	fputs(", ", out);
 	put_int("alias_of", t->alias_of, out);
 	fprintf(out, ", \"alias_offset\": %" PRId64 ", \"output\": %s, "

@@ -5,7 +5,7 @@
  *         kept and what is computed again, the largest values
  * note    numbers are those of --json; names on hover (title)
  */
-#include "passes/planner/frontier.h"
+#include "passes/planner/pareto_front.h"
 #include "passes/report/plan_page.h"
 #include "passes/report/report.h"
 #include "runtime/support/markup.h"
@@ -120,11 +120,11 @@ put_facts(const struct page *g)
 	fputs("<table id=\"totals\">\n", out);
 	put_fact("peak", s->peak, out);
 	put_fact("budget", s->budget, out);
-	if (p->frontier && p->frontier->n)
+	if (p->pareto_front && p->pareto_front->n)
 		put_fact("smallest budget that works",
-		         p->frontier->point[0].budget, out);
-	if (p->frontier)
-		put_fact("everything kept", p->frontier->whole, out);
+		         p->pareto_front->point[0].budget, out);
+	if (p->pareto_front)
+		put_fact("everything kept", p->pareto_front->whole, out);
 	put_fact("arena", s->arena, out);
 	put_fact("... of that saved for backward", s->saved, out);
 	put_fact("parameters", s->param, out);
@@ -139,7 +139,7 @@ put_facts(const struct page *g)
 /* ---- time against budget ---- */
 
 static void
-put_budget(const struct frontier_point *q, FILE *out)
+put_budget(const struct pareto_point *q, FILE *out)
 {
 	double base = q->step_sec - q->recompute_sec;
 	char buf[24];
@@ -154,14 +154,14 @@ put_budget(const struct frontier_point *q, FILE *out)
 static void
 put_budget_table(const struct page *g)
 {
-	const struct frontier *c = g->pass->frontier;
+	const struct pareto_front *c = g->pass->pareto_front;
 	FILE *out = g->out;
 	int n = c ? c->n : 0, rows = n < BUDGETS ? n : BUDGETS;
 
 	if (!n)
 		return;
 	fputs("<h2>Time against budget</h2>\n", out);
-	frontier_svg(g->pass, "Step time against memory budget", out);
+	pareto_front_svg(g->pass, "Step time against memory budget", out);
 	fputs("<table id=\"budgets\">\n<tr><th>option<th>peak<th>step"
 	      "<th>recompute\n", out);
 	for (int i = 0; i < rows; i++)

@@ -169,8 +169,9 @@ put_totals(const Pass *p, const struct plan_summary *s, FILE *out)
 		put_bytes_line("smallest budget that works", p->minimum_peak,
 		               out);
 	put_bytes_line("saved for backward", s->saved, out);
-	if (s->nhalf)
-		put_bytes_line("... of that in 16 bits", s->half, out);
+	if (s->nlow_precision)
+		put_bytes_line("... of that in 16 bits", s->low_precision_bytes,
+		               out);
 	fprintf(out, "  arena %" PRId64 " B, live bytes %" PRId64 " B%s\n",
 	        s->arena, s->live_bound,
 	        s->arena == s->live_bound ? " (layout optimal)" : "");

@@ -90,8 +90,8 @@ bool dp_has_sample_index(const struct dp_partition *, ValId v);
 bool dp_follow_sample_index(struct dp_partition *, const Node *,
                             const Split *out);
 
-/* dp_resized.c: rows of an output at another batch size; NULL: unknown. */
-const struct output_rows *dp_resized_rows(const Pass *, const Val *output);
+/* dp_other_batch.c: rows of an output at another batch size; NULL: unknown. */
+const struct output_rows *dp_other_batch_rows(const Pass *, const Val *output);
 /* Whether it has its samples elsewhere at another batch size. */
 bool dp_moves_samples(const struct dp_partition *, ValId output);
 

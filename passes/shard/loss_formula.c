@@ -431,7 +431,7 @@ struct output_rows
 total_find_rows(Pass *p, const Graph *g, ValId output)
 {
 	const Val *x = graph_batch_input(g), *y = &g->val[output];
-	const struct output_rows *known = dp_resized_rows(p, y);
+	const struct output_rows *known = dp_other_batch_rows(p, y);
 
 	if (known)
 		return *known;

@@ -22,9 +22,9 @@ PassFn pass_shard, pass_replicate, pass_micro;
  * nothing depends on go. */
 void count_pass_order(Graph *, Arena *scratch);
 
-/* dp_resized.c: whether g is partitioned as the same graph of another batch
+/* dp_other_batch.c: whether g is partitioned as the same graph of another batch
  * size is; else why not, in p->keep, or NULL if it has no partition. */
-bool dp_agrees(Pass *, const Graph *g, const Graph *resized,
+bool dp_agrees(Pass *, const Graph *g, const Graph *other_batch,
                const char **why);
 
 /* loss_formula.c: the loss of a data set as a formula over its batches, where

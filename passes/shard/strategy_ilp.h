@@ -3,7 +3,7 @@
 #define PASSES_SHARD_STRATEGY_ILP_H
 
 #include "passes/shard/shard.h"
-#include "passes/solve/ilp.h"
+#include "passes/ilp/ilp.h"
 
 /* Nodes by id, then values that no node writes by nnode + id. */
 struct node_classes {

@@ -1,6 +1,6 @@
 /* Code that all planners of standalone graphs share: links, liveness, the best
  * plan so far. */
-#include "passes/standalone/dag.h"
+#include "passes/standalone/standalone.h"
 
 #include <string.h>
 

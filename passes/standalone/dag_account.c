@@ -4,7 +4,7 @@
  *         that is wanted; passes/account adds them up
  */
 #include "passes/account/account.h"
-#include "passes/standalone/dag.h"
+#include "passes/standalone/standalone.h"
 #include "passes/place/pack.h"
 
 #define PLACE_WORK INT64_C(1000000000)
@@ -21,8 +21,8 @@ append_dag_step(const struct dag *g, Plan *p, int32_t v, const int64_t *made,
 	p->tensor[p->ntensor++] = (struct plan_tensor){
 		.name = g->name[v], .node = v, .dt = DT_NONE,
 		.kind = first < 0 ? K_ACTIVATION : K_RECOMPUTED,
-		.bytes = g->ram[v], .offset = -1, .of = first, .half_of = -1,
-		.alias_of = -1, .first = -1, .last = -1,
+		.bytes = g->ram[v], .offset = -1, .of = first,
+		.low_precision_of = -1, .alias_of = -1, .first = -1, .last = -1,
 	};
 	*s = (struct plan_step){
 		.op = g->backward[v] ? "backward" : "forward", .node = v,

@@ -16,7 +16,7 @@
  * cost    counted work, scaled with the graph; only a time limit given by the
  *         user makes results depend on the machine
  */
-#include "passes/standalone/dag.h"
+#include "passes/standalone/standalone.h"
 
 #include <math.h>
 

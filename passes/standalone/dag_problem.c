@@ -6,10 +6,10 @@
  * method  see checkpoints.c, remat_evict.c, of which several ways are tried,
  *         and stages.c
  */
-#include "passes/standalone/dag.h"
+#include "passes/standalone/standalone.h"
 #include "passes/recursive/checkpoints.h"
 #include "passes/recursive/stages.h"
-#include "passes/solve/ilp.h"
+#include "passes/ilp/ilp.h"
 
 static struct remat *
 problem_of(const struct dag *g, struct watch *watch, Arena *arena)
@@ -68,14 +68,14 @@ dag_evict(struct dag_best *b, int64_t work)
 	int32_t n = b->g->n;
 	Arena *scratch = arena_new();
 	struct remat *r = problem_of(b->g, b->o->watch, scratch);
-	uint8_t *must = arena_array(scratch, (size_t)n + 1, 1);
+	uint8_t *constraint = arena_array(scratch, (size_t)n + 1, 1);
 	struct step_list out = { .arena = scratch, .limit = 64 * n + 1000 };
 
 	for (size_t k = 0; k < sizeof way / sizeof *way && work > 0
 	     && !dag_stopped(b); k++) {
 		struct dag_seq q;
 
-		if (!remat_evict(r, must, b->grid[b->at].budget, &way[k],
+		if (!remat_evict(r, constraint, b->grid[b->at].budget, &way[k],
 		                 &work, &out))
 			continue;
 		q = sequence(&out, scratch);
@@ -109,11 +109,11 @@ dag_checkpoints(struct dag_best *b)
 	int32_t n = b->g->n;
 	Arena *scratch = arena_new();
 	struct remat *r = problem_of(b->g, b->o->watch, scratch);
-	uint8_t *must = arena_array(scratch, (size_t)n + 1, 1);
+	uint8_t *constraint = arena_array(scratch, (size_t)n + 1, 1);
 	struct step_list out = { .arena = scratch, .limit = 64 * n + 1000 };
 	struct offering o = { b, &out };
 
-	checkpoints_all(r, must, (NodeId)b->g->turn + 1, &out,
+	checkpoints_all(r, constraint, (NodeId)b->g->turn + 1, &out,
 	                CHECKPOINT_WORK, offer_sequence, &o);
 	arena_free(scratch);
 }

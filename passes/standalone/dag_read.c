@@ -3,7 +3,7 @@
  * {"nodes": [{"id", "name", "backward", "cost_ram", "cost_cpu"}],
  *  "links": [{"source", "target"}]}; other keys are skipped.
  */
-#include "passes/standalone/dag.h"
+#include "passes/standalone/standalone.h"
 #include "passes/cost/cost.h"
 #include "runtime/support/json.h"
 

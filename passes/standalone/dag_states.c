@@ -10,7 +10,7 @@
  * cost    exponential, and therefore limited in states; when these are spent,
  *         the least of the bounds of all open states bounds every plan
  */
-#include "passes/standalone/dag.h"
+#include "passes/standalone/standalone.h"
 
 #include <math.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #ifndef PASSES_STANDALONE_DAG_WALK_H
 #define PASSES_STANDALONE_DAG_WALK_H
 
-#include "passes/standalone/dag.h"
+#include "passes/standalone/standalone.h"
 
 /* Slots whose most bytes are kept together. */
 enum { WALK_BLOCK = 32 };

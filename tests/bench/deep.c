@@ -32,15 +32,15 @@ measure(int layers)
 	Graph *g = gen_chain(layers, WIDTH);
 	Arena *a = arena_new();
 	struct remat *r = remat_new(g, a);
-	uint8_t *must = arena_array(a, (size_t)r->nstore + 1, 1);
+	uint8_t *constraint = arena_array(a, (size_t)r->nstore + 1, 1);
 	uint8_t *drop = arena_array(a, (size_t)r->nstore + 1, 1);
 	double start = (double)clock() / CLOCKS_PER_SEC;
 	int64_t all, least;
 	struct recursive_search *d;
 
-	remat_keep_all(r, must, drop);
+	remat_keep_all(r, constraint, drop);
 	all = remat_eval(r, drop).live;
-	d = recursive_new(r, must, all, 0);
+	d = recursive_new(r, constraint, all, 0);
 	least = pool_least(&d->known);
 	printf("| %d | %.0f |", layers, (double)all / UNIT);
 	show(r, pool_best(&d->known, least));

@@ -5,7 +5,7 @@
  * Packs as the planner does, and prints buffers, live bound, height, waste in
  * per cent, whether it is proven optimal, and milliseconds of processor time.
  */
-#include "passes/problem/remat.h"
+#include "passes/remat_model/remat_model.h"
 #include "passes/place/place.h"
 
 #include <inttypes.h>

@@ -299,7 +299,7 @@ plan_tensor(struct setup *t, Plan *p, ValId id, int64_t *index)
 	*x = (struct plan_tensor){ .name = v->name, .val = id, .node = -1,
 		.kind = kind_of(v), .dt = v->dt, .shape = v->shape,
 		.bytes = v->nbytes, .offset = -1, .of = -1, .alias_of = -1,
-		.half_of = -1,
+		.low_precision_of = -1,
 		.resident = v->kind != V_TEMP };
 	if (v->base) {
 		x->alias_of = index[v->base];
@@ -334,7 +334,7 @@ plan_step(struct setup *t, Plan *p, const Node *n, int64_t *index,
 		p->tensor[p->ntensor++] = (struct plan_tensor){
 			.name = "workspace", .kind = K_WORKSPACE,
 			.bytes = s->workspace, .offset = p->sum.arena,
-			.of = -1, .alias_of = -1, .half_of = -1,
+			.of = -1, .alias_of = -1, .low_precision_of = -1,
 			.first = p->nstep - 1,
 			.last = p->nstep - 1 };
 		p->sum.arena += s->workspace + GAP;

@@ -88,7 +88,7 @@ LINES = 520  # of a file
 ABI = "runtime/ckr_abi.h"
 WIDE = {"ir/ops.h"}
 ONLY_IN = {  # pattern: who may
-    r"#include <glpk\.h>": {"passes/solve/ilp.c"},
+    r"#include <glpk\.h>": {"passes/ilp/ilp.c"},
     r"#include .*pb-c\.h": {"frontend/onnx/onnx.h"},
     r"(?<![\w.>])(exit|abort|_exit)\(": {
         "codegen/cc.c",
@@ -97,7 +97,7 @@ ONLY_IN = {  # pattern: who may
         "runtime/ckrun/ckrun.c",
         "runtime/team/heartbeat.c",
         "runtime/team/socket.c",
-        "passes/solve/ilp.c",
+        "passes/ilp/ilp.c",
     },
     r"volatile int \*": set(),  # what a signal handler sets is a sig_atomic_t
     r"(?<![\w.>])(system|popen|strcpy|sprintf|gets)\(": set(),
@@ -134,7 +134,7 @@ OPS = {
     "codegen/rank_tables.c": (3, "what a collective cuts"),
     "codegen/inputs.c": (1, "slices of labels"),
     "codegen/tables.c": (1, "adam"),
-    "frontend/import/import_extra.c": (1, "one reader of several operators"),
+    "frontend/import/import_rare.c": (1, "one reader of several operators"),
     "frontend/import/import_move.c": (3, "one reader of several operators"),
     "frontend/import/import_nn.c": (3, "one reader of several operators"),
     "frontend/import/import_pool.c": (2, "one reader of several operators"),
@@ -178,7 +178,7 @@ OPS = {
     "passes/canon/match_bags.c": (6, "patterns"),
     "passes/canon/match_norm.c": (3, "patterns"),
     "passes/cost/device_fit.c": (2, "what was measured"),
-    "passes/curve/part_least.c": (1, "loops"),
+    "passes/pareto/part_least.c": (1, "loops"),
     "passes/eval/eval.c": (2, "rules that ops share"),
     "passes/eval/eval_num.c": (12, "rules that ops share"),
     "passes/fold/fold.c": (4, "rules of some ops, and patterns"),
@@ -214,16 +214,16 @@ OPS = {
     "passes/precision/positions.c": (2, "casts of bools, look-ups"),
     "passes/precision/precision.c": (3, "casts, random numbers, dropout"),
     "passes/planner/remat_preset.c": (3, "presets of others: attention, what is gathered"),
-    "passes/problem/remat.c": (3, "loops, attention"),
-    "passes/problem/remat_steps.c": (1, "loops"),
-    "passes/problem/segments.c": (3, "loops, attention"),
+    "passes/remat_model/remat.c": (3, "loops, attention"),
+    "passes/remat_model/remat_steps.c": (1, "loops"),
+    "passes/remat_model/segments.c": (3, "loops, attention"),
     "passes/report/flops.c": (2, "attention in a peer's terms"),
     "passes/report/memory_pipeline.c": (1, "attention in a peer's terms"),
     "passes/run.c": (1, "loops"),
     "passes/shard/apply.c": (5, "attributes that hold extents, the loss, biases"),
     "passes/shard/shard_constraints.c": (2, "norms"),
     "passes/shard/tensor_parallel.c": (1, "biases"),
-    "passes/shard/dp_resized.c": (2, "what pass replicate puts between replicas"),
+    "passes/shard/dp_other_batch.c": (2, "what pass replicate puts between replicas"),
     "passes/shard/loss_formula.c": (
         11,
         "choices by comparison, as clamps are; what pass replicate puts between replicas; means; numbers of the batch",

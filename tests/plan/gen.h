@@ -2,7 +2,7 @@
 #ifndef TESTS_PLAN_GEN_H
 #define TESTS_PLAN_GEN_H
 
-#include "passes/problem/remat.h"
+#include "passes/remat_model/remat_model.h"
 
 struct gen_gpt {
 	int64_t layers, hidden, heads, batch, seq, vocab;

@@ -15,7 +15,7 @@ struct problem {
 	Graph *g;
 	Arena *arena;
 	struct remat *r;
-	uint8_t *must;
+	uint8_t *constraint;
 	int64_t all;                    /* live bytes with everything kept */
 };
 
@@ -27,9 +27,9 @@ open_problem(struct problem *p, Graph *g)
 	p->g = g;
 	p->arena = arena_new();
 	p->r = remat_new(g, p->arena);
-	p->must = arena_array(p->arena, (size_t)p->r->nstore + 1, 1);
+	p->constraint = arena_array(p->arena, (size_t)p->r->nstore + 1, 1);
 	drop = arena_array(p->arena, (size_t)p->r->nstore + 1, 1);
-	remat_keep_all(p->r, p->must, drop);
+	remat_keep_all(p->r, p->constraint, drop);
 	p->all = remat_eval(p->r, drop).live;
 }
 
@@ -119,7 +119,7 @@ tiny_graphs_are_optimal(void **state)
 
 		open_problem(&p, gen_random(k * 31 + 7, 3 + (int)(k % 2)));
 		random_costs(&p, k);
-		b.d = recursive_new(p.r, p.must, p.all + 1, -1);
+		b.d = recursive_new(p.r, p.constraint, p.all + 1, -1);
 		for (int32_t i = 0; i < b.d->known.n; i++) {
 			struct remat_cost c =
 				known_eval(p.r, &b.d->known.plan[i]);
@@ -181,13 +181,13 @@ budgets_hold(void **state)
 
 		open_problem(&p, gen_random(k * 17 + 3, 2 + (int)(k % 12)));
 		random_costs(&p, k);
-		c = selector_new(p.r, p.must, &opt);
+		c = selector_new(p.r, p.constraint, &opt);
 		arena = least = selector_least(c);
 		assert_null(selector_best(c, least - 1));
 		for (int i = 0; i < BUDGETS; i++) {
 			const struct known_plan *f;
 
-			c = selector_new(p.r, p.must, &opt);
+			c = selector_new(p.r, p.constraint, &opt);
 			f = selector_best(c, arena);
 			assert_non_null(f);
 			assert_true(f->sec <= sec);
@@ -215,7 +215,7 @@ least_of_chain(int layers)
 	int64_t least;
 
 	open_problem(&p, gen_chain(layers, WIDTH));
-	d = recursive_new(p.r, p.must, p.all, 0);
+	d = recursive_new(p.r, p.constraint, p.all, 0);
 	least = pool_least(&d->known);
 	close_problem(&p);
 	return least;
@@ -258,7 +258,7 @@ chains_need_no_search(void **state)
 		for (NodeId i = 1; i < p.r->nnode; i++)
 			forward += p.r->node[i].backward ? 0
 				: p.r->node[i].sec;
-		c = selector_new(p.r, p.must, &opt);
+		c = selector_new(p.r, p.constraint, &opt);
 		assert_true(selector_least(c) <= (k + 1 + beside) * bytes);
 		f = selector_best(c, (2 * root + beside) * bytes);
 		assert_non_null(f);
@@ -337,10 +337,10 @@ presets_need_no_search(void **state)
 
 		open_problem(&p, gen_gpt(&shape));
 		drop = arena_array(scratch, (size_t)p.r->nstore + 1, 1);
-		remat_preset(p.r, p.must, REMAT_EVERY, every, drop);
+		remat_preset(p.r, p.constraint, REMAT_EVERY, every, drop);
 		arena = remat_placed(p.r, drop, scratch);
 		p.r->watch = &over;
-		c = selector_new(p.r, p.must, &opt);
+		c = selector_new(p.r, p.constraint, &opt);
 		assert_non_null(selector_best(c, arena));
 		assert_true(selector_least(c) <= arena);
 		close_problem(&p);

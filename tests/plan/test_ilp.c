@@ -1,6 +1,6 @@
 /* The door to GLPK: optima, bounds, infeasibility, limits. */
 #include "tests/plan/plan_test.h"
-#include "passes/solve/ilp.h"
+#include "passes/ilp/ilp.h"
 
 #include <math.h>
 

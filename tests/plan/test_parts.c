@@ -1,7 +1,7 @@
 /* Parts, configurations and the curve, against all sets of kept values. */
 #include "tests/plan/plan_test.h"
-#include "passes/problem/intern.h"
-#include "passes/curve/partition.h"
+#include "passes/remat_model/intern.h"
+#include "passes/pareto/pareto.h"
 
 #include <math.h>
 #include <string.h>
@@ -12,7 +12,7 @@ struct problem {
 	Graph *g;
 	Arena *arena;
 	struct remat *r;
-	uint8_t *must, *drop;
+	uint8_t *constraint, *drop;
 	int32_t cand[64], ncand;
 };
 
@@ -22,7 +22,7 @@ open_problem(struct problem *p, Graph *g)
 	p->g = g;
 	p->arena = arena_new();
 	p->r = remat_new(g, p->arena);
-	p->must = arena_array(p->arena, (size_t)p->r->nstore + 1, 1);
+	p->constraint = arena_array(p->arena, (size_t)p->r->nstore + 1, 1);
 	p->drop = arena_array(p->arena, (size_t)p->r->nstore + 1, 1);
 	p->ncand = 0;
 	for (int32_t i = 0; i < p->r->nstore; i++)
@@ -37,12 +37,12 @@ close_problem(struct problem *p)
 	graph_free(p->g);
 }
 
-static struct memory_curve *
+static struct pareto_curve *
 solve(struct problem *p)
 {
-	struct partition *y = partition_new(p->r, p->must);
+	struct partition *y = partition_new(p->r, p->constraint);
 
-	return y && partition_solve(y) ? curve_new(y) : NULL;
+	return y && partition_solve(y) ? pareto_new(y) : NULL;
 }
 
 /* Seconds that are small whole numbers, so that configurations differ. */
@@ -65,7 +65,7 @@ draw_seconds(struct problem *p, uint64_t seed)
 /* No set of kept values beats the bounds at any amount of memory, and a plan
  * of the curve needs no less time than it says. */
 static void
-check_all_sets(struct problem *p, struct memory_curve *v)
+check_all_sets(struct problem *p, struct pareto_curve *v)
 {
 	for (uint32_t set = 0; set < 1u << p->ncand; set++) {
 		struct remat_cost c;
@@ -74,16 +74,16 @@ check_all_sets(struct problem *p, struct memory_curve *v)
 		for (int32_t i = 0; i < p->ncand; i++)
 			p->drop[p->cand[i]] = set >> i & 1;
 		c = remat_eval(p->r, p->drop);
-		assert_true(curve_bound(v, c.live) <= c.sec + 1e-9);
-		assert_true(curve_bound_any(v, c.live) <= c.sec + 1e-9);
+		assert_true(pareto_bound(v, c.live) <= c.sec + 1e-9);
+		assert_true(pareto_bound_any(v, c.live) <= c.sec + 1e-9);
 	}
-	for (int32_t i = 0; i < curve_count(v); i++) {
+	for (int32_t i = 0; i < pareto_count(v); i++) {
 		struct remat_cost c;
 
-		curve_plan(v, i, p->drop);
+		pareto_plan(v, i, p->drop);
 		c = remat_eval(p->r, p->drop);
-		assert_true(curve_least(v, i) <= c.sec + 1e-9);
-		assert_true(curve_bound(v, c.live) <= c.sec + 1e-9);
+		assert_true(pareto_least(v, i) <= c.sec + 1e-9);
+		assert_true(pareto_bound(v, c.live) <= c.sec + 1e-9);
 	}
 }
 
@@ -95,7 +95,7 @@ bounds_hold(void **state)
 	(void)state;
 	for (int k = 0; k < GRAPHS; k++) {
 		struct problem p;
-		struct memory_curve *v;
+		struct pareto_curve *v;
 
 		open_problem(&p, gen_random((uint64_t)k, 3 + k % 9));
 		draw_seconds(&p, (uint64_t)k);
@@ -118,7 +118,7 @@ bounds_hold_nearby(void **state)
 	for (uint64_t k = 0; k < NEARBY; k++) {
 		struct gen_gpt o = { 1 + (int)k % 5, 64, 2, 2, 32, 128 };
 		struct problem p;
-		struct memory_curve *v;
+		struct pareto_curve *v;
 		uint64_t s = k;
 
 		open_problem(&p, gen_gpt(&o));
@@ -129,12 +129,12 @@ bounds_hold_nearby(void **state)
 			struct remat_cost c;
 
 			if (i % 20 == 0)
-				curve_plan(v, (int32_t)(gen_next(&s)
-				           % (uint64_t)curve_count(v)), p.drop);
+				pareto_plan(v, (int32_t)(gen_next(&s)
+				           % (uint64_t)pareto_count(v)), p.drop);
 			p.drop[p.cand[gen_next(&s) % (uint64_t)p.ncand]] ^= 1;
 			c = remat_eval(p.r, p.drop);
-			assert_true(curve_bound(v, c.live) <= c.sec + 1e-9);
-			if (c.sec > curve_bound(v, c.live)
+			assert_true(pareto_bound(v, c.live) <= c.sec + 1e-9);
+			if (c.sec > pareto_bound(v, c.live)
 			    + p.r->base_sec / 100)
 				i += 19 - i % 20;       /* too far away */
 		}
@@ -148,7 +148,7 @@ layer_is_solved(void **state)
 {
 	struct gen_gpt o = { 1, 64, 2, 2, 64, 256 };
 	struct problem p;
-	struct memory_curve *v;
+	struct pareto_curve *v;
 	struct remat_cost *all;
 	int64_t low = INT64_MAX, high = 0;
 	int best = 0, total = 0;
@@ -176,15 +176,15 @@ layer_is_solved(void **state)
 		for (uint32_t set = 0; set < n; set++)
 			if (all[set].live <= live)
 				sets = fmin(sets, all[set].sec);
-		for (int32_t i = 0; i < curve_count(v); i++) {
+		for (int32_t i = 0; i < pareto_count(v); i++) {
 			struct remat_cost c;
 
-			curve_plan(v, i, p.drop);
+			pareto_plan(v, i, p.drop);
 			c = remat_eval(p.r, p.drop);
 			if (c.live <= live)
 				curve = fmin(curve, c.sec);
 		}
-		assert_true(curve_bound(v, live) <= sets + 1e-12);
+		assert_true(pareto_bound(v, live) <= sets + 1e-12);
 		best += curve <= sets * (1 + 1e-9);
 	}
 	assert_true(best * 10 >= total * 9);
@@ -204,7 +204,7 @@ layers_are_one_kind(void **state)
 		int32_t most = 0;
 
 		open_problem(&p, gen_gpt(&o));
-		y = partition_new(p.r, p.must);
+		y = partition_new(p.r, p.constraint);
 		assert_non_null(y);
 		for (int32_t k = 0; k < y->nclass; k++)
 			if (y->class[k].count > most)
@@ -222,7 +222,7 @@ many_layers(void **state)
 {
 	struct gen_gpt o = { 12, 64, 2, 2, 128, 256 };
 	struct problem p;
-	struct memory_curve *v;
+	struct pareto_curve *v;
 	double before = 0;
 	int64_t top;
 
@@ -230,17 +230,17 @@ many_layers(void **state)
 	open_problem(&p, gen_gpt(&o));
 	v = solve(&p);
 	assert_non_null(v);
-	remat_keep_all(p.r, p.must, p.drop);
+	remat_keep_all(p.r, p.constraint, p.drop);
 	top = remat_eval(p.r, p.drop).live;
-	for (int32_t i = 0; i < curve_count(v); i++) {
+	for (int32_t i = 0; i < pareto_count(v); i++) {
 		struct remat_cost c;
 
-		curve_plan(v, i, p.drop);
+		pareto_plan(v, i, p.drop);
 		c = remat_eval(p.r, p.drop);
 		assert_true(c.sec >= before - 1e-12);
 		before = c.sec;
 		if (c.live > top / 2)
-			assert_true(c.sec - curve_bound(v, c.live)
+			assert_true(c.sec - pareto_bound(v, c.live)
 			            <= p.r->base_sec * 1e-3);
 	}
 	close_problem(&p);
@@ -254,16 +254,16 @@ plans_need_what_they_say(void **state)
 	for (int k = 0; k < 8; k++) {
 		struct gen_gpt o = { 4 + k, 64, 2, 2, 32 << k % 3, 128 };
 		struct problem p;
-		struct memory_curve *v;
+		struct pareto_curve *v;
 
 		open_problem(&p, gen_gpt(&o));
 		draw_seconds(&p, (uint64_t)k);
 		v = solve(&p);
 		assert_non_null(v);
-		for (int32_t i = 0; i < curve_count(v); i++) {
-			curve_plan(v, i, p.drop);
+		for (int32_t i = 0; i < pareto_count(v); i++) {
+			pareto_plan(v, i, p.drop);
 			assert_true(remat_eval(p.r, p.drop).live
-			            <= curve_bytes(v, i));
+			            <= pareto_bytes(v, i));
 		}
 		close_problem(&p);
 	}

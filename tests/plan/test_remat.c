@@ -6,7 +6,7 @@
 #include "passes/place/place.h"
 #include "passes/replay/replay.h"
 #include "passes/planner/choose.h"
-#include "passes/problem/segments.h"
+#include "passes/remat_model/segments.h"
 #include "passes/cost/cost.h"
 
 #include <malloc.h>
@@ -26,7 +26,7 @@ struct problem {
 	Graph *g;
 	Arena *arena;
 	struct remat *r;
-	uint8_t *must, *drop;
+	uint8_t *constraint, *drop;
 	int32_t cand[32], ncand;
 };
 
@@ -51,7 +51,7 @@ open_random(struct problem *p, uint64_t seed, bool scratch)
 		add_scratch(p->g, &s);
 	p->arena = arena_new();
 	p->r = remat_new(p->g, p->arena);
-	p->must = arena_array(p->arena, (size_t)p->r->nstore + 1, 1);
+	p->constraint = arena_array(p->arena, (size_t)p->r->nstore + 1, 1);
 	p->drop = arena_array(p->arena, (size_t)p->r->nstore + 1, 1);
 	p->ncand = 0;
 	for (int32_t i = 0; i < p->r->nstore; i++)
@@ -286,13 +286,13 @@ bound_and_search(void **state)
 
 		open_problem(&p, (uint64_t)k);
 		top = try(&p, 0).live;
-		a = archive_new(p.r, p.must, p.r->arena);
+		a = archive_new(p.r, p.constraint, p.r->arena);
 		remat_search(a);
 		least = archive_smallest(a)->live;
 		for (int i = 0; i < 4; i++) {
 			int64_t live = least + (top - least) * i / 4;
 			double best = optimum(&p, live);
-			double bound = remat_bound(p.r, p.must, live,
+			double bound = remat_bound(p.r, p.constraint, live,
 			                           best, 0, k % 2 * 50);
 			struct known_plan *f;
 
@@ -336,7 +336,7 @@ choice_is_optimal(void **state)
 			arena_free(scratch);
 		}
 		top = all[0].live;
-		c = selector_new(p.r, p.must, &opt);
+		c = selector_new(p.r, p.constraint, &opt);
 		assert_true(selector_least(c) <= least);
 		assert_null(selector_best(c, selector_least(c) - 1));
 		for (int i = 0; i <= 4; i++) {
@@ -449,21 +449,21 @@ presets(void **state)
 	Graph *g = gen_gpt(&o);
 	Arena *a = arena_new();
 	struct remat *r = remat_new(g, a);
-	uint8_t *must = arena_array(a, (size_t)r->nstore + 1, 1);
+	uint8_t *constraint = arena_array(a, (size_t)r->nstore + 1, 1);
 	uint8_t *drop = arena_array(a, (size_t)r->nstore + 1, 1);
 	int kept = 0, cores = 0;
 
 	(void)state;
-	remat_preset(r, must, REMAT_FULL, 1, drop);
+	remat_preset(r, constraint, REMAT_FULL, 1, drop);
 	for (int32_t s = 0; s < r->nstore; s++)
 		kept += r->store[s].candidate && !drop[s];
 	assert_int_equal(kept, 5);      /* inputs of 4 layers, and the last */
-	remat_preset(r, must, REMAT_EVERY, 2, drop);
+	remat_preset(r, constraint, REMAT_EVERY, 2, drop);
 	kept = 0;
 	for (int32_t s = 0; s < r->nstore; s++)
 		kept += r->store[s].candidate && !drop[s];
 	assert_int_equal(kept, 3);
-	remat_preset(r, must, REMAT_SELECTIVE, 1, drop);
+	remat_preset(r, constraint, REMAT_SELECTIVE, 1, drop);
 	remat_eval(r, drop);
 	for (int32_t k = 0; k < r->nstep; k++)
 		if (r->step[k].clone && r->node[r->step[k].node].sec > 0) {
@@ -472,7 +472,7 @@ presets(void **state)
 			cores++;
 		}
 	assert_int_equal(cores, 4);
-	remat_preset(r, must, REMAT_NONE, 1, drop);
+	remat_preset(r, constraint, REMAT_NONE, 1, drop);
 	assert_true(remat_eval(r, drop).sec <= 0);
 	arena_free(a);
 	graph_free(g);
@@ -611,7 +611,7 @@ recompute_a_chain(void *of)
 	/* all of it comes back at the first step of backward */
 	for (int32_t s = 0; s < r->nstore; s++)
 		p->drop[s] = r->store[s].candidate;
-	*(struct remat_cost *)p->must = remat_eval(r, p->drop);
+	*(struct remat_cost *)p->constraint = remat_eval(r, p->drop);
 	return NULL;
 }
 
@@ -629,7 +629,7 @@ chains_need_no_stack(void **state)
 	p.arena = arena_new();
 	p.r = remat_new(p.g, p.arena);
 	p.drop = arena_array(p.arena, (size_t)p.r->nstore + 1, 1);
-	p.must = (uint8_t *)&cost;
+	p.constraint = (uint8_t *)&cost;
 	assert_int_equal(pthread_attr_init(&small), 0);
 	assert_int_equal(pthread_attr_setstacksize(&small, 1 << 17), 0);
 	assert_int_equal(pthread_create(&thread, &small, recompute_a_chain,
@@ -647,10 +647,10 @@ open_wide(struct problem *p, uint64_t seed)
 	p->g = gen_random(seed, 24 + (int)(seed % 8));
 	p->arena = arena_new();
 	p->r = remat_new(p->g, p->arena);
-	p->must = arena_array(p->arena, (size_t)p->r->nstore + 1, 1);
+	p->constraint = arena_array(p->arena, (size_t)p->r->nstore + 1, 1);
 	for (int32_t s = 0; s < p->r->nstore; s++)
 		if (p->r->store[s].candidate && gen_next(&seed) % 3 == 0)
-			p->must[s] = 'r';
+			p->constraint[s] = 'r';
 }
 
 static double
@@ -666,9 +666,9 @@ seconds_within(uint64_t seed, int64_t times, int64_t parts)
 
 	open_wide(&p, seed);
 	drop = arena_array(p.arena, (size_t)p.r->nstore + 1, 1);
-	remat_keep_all(p.r, p.must, drop);
+	remat_keep_all(p.r, p.constraint, drop);
 	top = remat_eval(p.r, drop).live;
-	c = selector_new(p.r, p.must, &opt);
+	c = selector_new(p.r, p.constraint, &opt);
 	f = selector_best(c, times ? top * times / parts + times
 	                           : INT64_MAX / 2);
 	assert_non_null(f);
@@ -717,8 +717,8 @@ rungs_leave_little(void **state)
 
 	(void)state;
 	open_wide(&p, 7);
-	memset(p.must, 0, (size_t)p.r->nstore);
-	c = selector_new(p.r, p.must, &opt);
+	memset(p.constraint, 0, (size_t)p.r->nstore);
+	c = selector_new(p.r, p.constraint, &opt);
 	least = selector_least(c);
 	selector_best(c, least);
 	before = allocated();

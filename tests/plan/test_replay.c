@@ -640,7 +640,7 @@ two_places(const struct place at[2], Arena *a)
 			.node = -1, .kind = K_ACTIVATION, .dt = DT_NONE,
 			.shape.rank = -1, .bytes = at[i].bytes,
 			.offset = at[i].offset, .of = -1, .alias_of = -1,
-			.half_of = -1,
+			.low_precision_of = -1,
 			.decision = D_FREE, .first = at[i].first,
 			.last = at[i].last };
 		if (at[i].offset + at[i].bytes > p->sum.arena)
@@ -739,7 +739,7 @@ sending(Arena *a)
 		p->tensor[k] = (struct plan_tensor){ .name = "t", .node = -1,
 			.kind = K_ACTIVATION, .dt = DT_NONE, .shape.rank = -1,
 			.bytes = 64, .offset = -1, .of = -1, .alias_of = -1,
-			.half_of = -1, .decision = D_FREE,
+			.low_precision_of = -1, .decision = D_FREE,
 			.first = life[k].first, .last = life[k].last };
 	}
 	p->step[BEGUN].read[p->step[BEGUN].nread++] = MADE;

@@ -23,7 +23,7 @@ graph @f {
 # 	param %w: f32[512,64] bytes 131072
 # 	%a: f32[64,64] bytes 16384 = matmul %x, %w
 # 	%loss: f32[] output bytes 64 = reduce_sum %a {axes=[0,1], keepdims=0}
-# 	%a.bf16: bf16[64,64] half %a bytes 8192 = loop %a [
+# 	%a.bf16: bf16[64,64] low_precision %a bytes 8192 = loop %a [
 # 		t0: bf16 = cast a0 {to=bf16}
 # 		give t0
 # 	]

@@ -19,5 +19,5 @@ graph @f {
 	%dw output param %w = matmul %x, %dm {ta=1} @backward
 	loss %loss
 }
-# check: %a.bf16: bf16[64,64] half %a bytes 8192 = loop %a [
+# check: %a.bf16: bf16[64,64] low_precision %a bytes 8192 = loop %a [
 # check: %b.again: f32[64,64] of %b bytes 16384 = matmul %a.wide, %a.wide @recompute again %b

@@ -18,8 +18,8 @@ graph @f {
 	%dw output param %w = matmul %x, %dm {ta=1} @backward
 	loss %loss
 }
-# check: %a.f16: f16[64,64] half %a bytes 8192 = loop %a [
-# check: %v.f16: f16[4096] half %v in %a.f16 = reshape %a.f16
+# check: %a.f16: f16[64,64] low_precision %a bytes 8192 = loop %a [
+# check: %v.f16: f16[4096] low_precision %v in %a.f16 = reshape %a.f16
 # check: = loop %v.f16, %vs @backward [
 # check: t0: f32 = cast a0
 # check: %a.wide: f32[64,64] of %a bytes 16384 = loop %a.f16 @recompute

@@ -1,0 +1,158 @@
+/* The first stage of import and inspection: the flat model, the verdicts on
+ * its initializers, and notes on options. */
+#include "frontend/import/load_flat.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "frontend/import/optable.h"
+
+/* Outputs beside the one that is trained on are dropped if they need what
+ * ckc does not have: metrics, decoded ids. */
+static void
+drop_outputs(struct flat *f, const struct import_options *opt)
+{
+	bool *bad = arena_array(f->arena, (size_t)f->nval + 1, sizeof *bad);
+	int *target, n, kept = 0;
+
+	flat_targets(f, opt, &target, &n);
+	if (n != 1 || f->noutput == 1)
+		return;
+	for (int i = 0; i < f->nnode; i++) {
+		const struct flat_node *node = &f->node[i];
+		bool lost = node->needed && !onnx_op_can(f, node);
+
+		for (int k = 0; k < node->nin; k++)
+			lost |= bad[node->in[k]];
+		for (int k = 0; lost && k < node->nout; k++)
+			bad[node->out[k]] = node->out[k] != 0;
+	}
+	if (bad[target[0]])
+		return;                 /* refused as a whole */
+	for (int i = 0; i < f->noutput; i++) {
+		struct flat_val *y = &f->val[f->output[i]];
+
+		if (!bad[f->output[i]]) {
+			f->output[kept++] = f->output[i];
+			continue;
+		}
+		y->output = false;
+		diag_warn(f->diag, "output '%s' is left out: it needs "
+		          "unsupported operators", y->name);
+	}
+	f->noutput = kept;
+	flat_mark_needed(f);
+}
+
+/* ONNX's momentum is what stays of the old statistic, PyTorch's what comes in
+ * of the new one. */
+static const char *
+momentum_text(Arena *a, double least, double most)
+{
+	return least == most ? arena_printf(a, "momentum %g (%g in PyTorch's "
+	                                    "terms)", least, 1 - least)
+	       : arena_printf(a, "momentum %g to %g (%g to %g in PyTorch's "
+	                      "terms)", least, most, 1 - least, 1 - most);
+}
+
+/* What --batchnorm changes. */
+/* Whether a BatchNormalization's running statistics are not stored but computed
+ * by the graph, as those of an InstanceNorm are. */
+static bool
+has_computed_statistics(const struct flat *f, const struct flat_node *node)
+{
+	for (int k = 3; k < 5 && k < node->nin; k++)
+		if (!f->val[node->in[k]].init && !flat_tensor(f, node->in[k]))
+			return true;
+	return false;
+}
+
+static void
+note_batchnorm(const struct flat *f, bool batch)
+{
+	const struct flat_node *computed = NULL;
+	double least = INFINITY, most = -INFINITY;
+	int n = 0, all = 0, unsaid = 0, ncomputed = 0;
+
+	for (int i = 0; i < f->nnode; i++) {
+		const struct flat_node *node = &f->node[i];
+		const Onnx__AttributeProto *a = attr_find(node, "momentum");
+
+		if (!node->needed || *node->domain
+		    || strcmp(node->type, "BatchNormalization") != 0)
+			continue;
+		all++;
+		if (batchnorm_trains(node) == batch)
+			continue;
+		if (batch && has_computed_statistics(f, node)) {
+			computed = computed ? computed : node;
+			ncomputed++;
+			continue;
+		}
+		n++;
+		unsaid += !a;
+		least = fmin(least, (double)(a ? a->f : 0.9f));
+		most = fmax(most, (double)(a ? a->f : 0.9f));
+	}
+	if (!all)
+		diag_warn(f->diag, "--batchnorm %s does nothing: the file has "
+		          "no BatchNormalization node; an exporter may have "
+		          "folded them into weights: export with "
+		          "training=TRAINING (TorchScript) or optimize=False "
+		          "(dynamo)", batch ? "batch" : "running");
+	else if (!n && !computed)
+		diag_warn(f->diag, "--batchnorm %s does nothing: all "
+		          "BatchNormalization nodes are in this form already",
+		          batch ? "batch" : "running");
+	else if (!batch)
+		diag_note(f->diag, "--batchnorm running: %d node%s the running "
+		          "statistics and do not update them", n,
+		          n > 1 ? "s use" : " uses");
+	else if (n)
+		diag_note(f->diag, "--batchnorm batch: %d node%s batch "
+		          "statistics and update%s the running statistics with "
+		          "%s, %s", n,
+		          n > 1 ? "s use" : " uses", n > 1 ? "" : "s",
+		          momentum_text(f->arena, least, most),
+		          unsaid ? "the ONNX default where the file has none"
+		                 : "from the file");
+	if (computed)
+		diag_warn(f->diag, "--batchnorm batch: %d node%s batch "
+		          "statistics (the first is '%s'), but the graph "
+		          "computes the running statistics, as those of "
+		          "InstanceNorm with track_running_stats=True: they "
+		          "are not updated, and evaluation uses the file's",
+		          ncomputed,
+		          ncomputed > 1 ? "s use" : " uses", computed->name);
+}
+
+/* Of any domain, and in whichever mode: --dropout off says that this is meant.
+ */
+static void
+note_dropout(const struct flat *f)
+{
+	for (int i = 0; i < f->nnode; i++)
+		if (f->node[i].needed && strstr(f->node[i].type, "Dropout"))
+			return;
+	diag_warn(f->diag, "--dropout off does nothing: there is no Dropout "
+	          "node");
+}
+
+struct flat *
+load_flat(const char *path, const struct import_options *opt, Diag *diag,
+          Arena *arena, struct onnx_file **file)
+{
+	struct flat *f;
+
+	diag_file(diag, path);
+	*file = onnx_open(path, opt->shapes_do, diag);
+	f = *file ? flat_resolve(*file, opt, diag, arena) : NULL;
+	if (!f || !classify(f, opt))
+		return NULL;
+	drop_outputs(f, opt);
+	if (opt->batchnorm != BATCHNORM_GRAPH && !opt->quiet)
+		note_batchnorm(f, opt->batchnorm == BATCHNORM_BATCH);
+	if (opt->no_dropout && !opt->quiet)
+		note_dropout(f);
+	return f;
+}

@@ -1,0 +1,506 @@
+/* Plans and a bound for every amount of memory, from parts.
+ *
+ * what    the curve of seconds of recompute against memory; plans on it
+ * method  Dynamic programming over parts from the last to the first.  A part
+ *         with a Pareto point works if what is kept of earlier parts and what
+ *         it needs itself fit; so what a row of parts asks for is slack beside
+ *         the former, and
+ *             slack(i) = max(slack(i + 1) + bytes of the point,
+ *                            what part i needs with it)
+ *         whatever the memory is: one pass gives the whole curve.  Lists hold
+ *         the fastest answer in each of BUCKETS ranges of slack.  Behind a
+ *         point with an unsaved boundary the next part saves its own, and needs
+ *         more.
+ * bound   The same over all points, with what any plan needs and keeps
+ *         (partition_least has the proof); a range holds its least slack and
+ *         its least seconds, so that nothing is lost.  Bytes that a plan may
+ *         free in other ways are bought at their price when the bound is read.
+ *         The fewer parts, the finer the ranges.
+ * source  slack as the state of the program is that of Griewank's and
+ *         Walther's revolve and of rotor (Beaumont et al., 2019), on parts with
+ *         points
+ * cost    parts * BUCKETS * points
+ */
+#include "passes/pareto/pareto.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { BUCKETS = 4096, BOUND_BUCKETS = 1 << 16, BOUND_WORK = 1 << 22 };
+
+/* An answer for a part and all behind it. */
+struct curve_entry {
+	int64_t slack;
+	double sec, least;              /* reckoned; no plan takes less */
+	int32_t point, next;
+};
+
+struct curve_row {
+	struct curve_entry *at;         /* by rising slack, falling seconds */
+	int32_t n;
+};
+
+/* All that is remembered of answers: the point, and the answer behind. */
+struct link {
+	int32_t point, next;
+};
+
+struct pareto_curve {
+	struct partition *y;
+	int64_t top;
+	struct curve_row first;         /* of the first part */
+	struct link **row;              /* by part */
+	/* the same behind a part with an unsaved boundary, which puts bytes
+	 * back; by level */
+	struct link *(*after_unsaved)[PART_LEVELS];
+	struct curve_row bound;         /* NULL: not computed yet */
+};
+
+/* What is under construction: a bucket each. */
+struct buckets {
+	struct curve_entry *at;         /* sec < 0: empty */
+	int32_t n, lo, hi;              /* all others are empty */
+	int64_t width;
+	Arena *arena;
+};
+
+static void
+buckets_open(struct buckets *c, int32_t n, int64_t top)
+{
+	c->arena = arena_new();
+	c->n = c->lo = n;
+	c->hi = -1;
+	c->at = arena_array(c->arena, (size_t)n, sizeof *c->at);
+	c->width = top / n + 1;
+	for (int32_t i = 0; i < c->n; i++)
+		c->at[i].sec = -1;
+}
+
+/* The bucket for so much slack. */
+static struct curve_entry *
+bucket_of(struct buckets *c, int64_t slack)
+{
+	int32_t i = (int32_t)(slack / c->width);
+
+	c->lo = i < c->lo ? i : c->lo;
+	c->hi = i > c->hi ? i : c->hi;
+	return &c->at[i];
+}
+
+/* The buckets' undominated entries; clears them. */
+static struct curve_row
+buckets_flush(struct buckets *c, Arena *arena)
+{
+	struct curve_row row = { NULL, 0 };
+	double best = INFINITY;
+
+	for (int32_t i = c->lo; i <= c->hi; i++)
+		if (c->at[i].sec >= 0 && c->at[i].sec < best) {
+			best = c->at[i].sec;
+			c->at[c->lo + row.n++] = c->at[i];
+		}
+	row.at = arena_array(arena, (size_t)row.n + 1, sizeof *row.at);
+	if (row.n)
+		memcpy(row.at, c->at + c->lo,
+		       (size_t)row.n * sizeof *row.at);
+	for (int32_t i = c->lo; i <= c->hi; i++)
+		c->at[i].sec = -1;
+	c->lo = c->n;
+	c->hi = -1;
+	return row;
+}
+
+/* ---- plans ---- */
+
+static void
+insert_entry(struct buckets *c, const struct curve_entry *new)
+{
+	struct curve_entry *e = bucket_of(c, new->slack);
+
+	if (e->sec < 0 || new->sec < e->sec
+	    || (new->sec <= e->sec && new->slack < e->slack))
+		*e = *new;
+}
+
+/* Part i with its j-th useful point in front of the answers behind, which with
+ * it take less than `limit`.  Where a point is beaten by one that needs more,
+ * it is of use only as long as that need is not met. */
+static void
+put_before(const struct pareto_curve *v, int32_t i, int32_t j, int64_t more,
+           int64_t limit, const struct curve_row *behind, struct buckets *c)
+{
+	const struct curve_part *p = &v->y->part[i];
+	const struct part_class *k = &v->y->class[p->class];
+	int32_t id = k->plan[j];
+	const struct part_point *f = &k->point[id];
+	int64_t least = p->need->of[id] + p->need_more + more;
+	int64_t to = j < k->nplan ? p->need->limit[j] : INT64_MAX;
+
+	if (least >= v->top)
+		return;
+	if (to < INT64_MAX && to + p->need_more + more < limit)
+		limit = to + p->need_more + more;
+	for (int32_t e = 0; e < behind->n; e++) {
+		const struct curve_entry *b = &behind->at[e];
+		struct curve_entry new = { b->slack + f->bytes, b->sec + f->sec,
+			b->least + f->least, id, e };
+
+		if (new.slack >= limit || new.slack >= v->top)
+			break;
+		if (new.slack < least)
+			new.slack = least;
+		insert_entry(c, &new);
+	}
+}
+
+/* Points of part i that save its boundary. */
+static void
+put_saved_points(const struct pareto_curve *v, int32_t i, int64_t more,
+                 int64_t limit, const struct curve_row *behind,
+                 struct buckets *c)
+{
+	const struct curve_part *p = &v->y->part[i];
+
+	for (int32_t j = 0; j < v->y->class[p->class].nplan; j++)
+		put_before(v, i, j, more, limit, behind, c);
+}
+
+static struct link *
+links_of(const struct curve_row *row, Arena *arena)
+{
+	struct link *l = arena_array(arena, (size_t)row->n + 1, sizeof *l);
+
+	for (int32_t i = 0; i < row->n; i++)
+		l[i] = (struct link){ row->at[i].point, row->at[i].next };
+	return l;
+}
+
+/* The saved answers when the part before puts `more` bytes back: the same
+ * from where no need is felt. */
+static struct curve_row
+compose_after_unsaved(const struct pareto_curve *v, int32_t i, int64_t more,
+                      const struct curve_row *saved,
+                      const struct curve_row *behind, struct buckets *c,
+                      Arena *arena)
+{
+	const struct curve_part *p = &v->y->part[i];
+	int64_t felt = p->need->most + p->need_more + more;
+
+	put_saved_points(v, i, more, felt, behind, c);
+	for (int32_t e = 0; e < saved->n; e++)
+		if (saved->at[e].slack >= felt)
+			insert_entry(c, &saved->at[e]);
+	return buckets_flush(c, arena);
+}
+
+static void
+compose_plans(struct pareto_curve *v)
+{
+	const struct partition *y = v->y;
+	struct curve_row behind = { NULL, 0 };
+	struct curve_row after_unsaved[PART_LEVELS] = { 0 };
+	Arena *old = arena_new();       /* of the rows behind */
+	struct buckets c;
+
+	buckets_open(&c, BUCKETS, v->top);
+	insert_entry(&c, &(struct curve_entry){ 0 });
+	behind = buckets_flush(&c, old);
+	for (int32_t i = y->n - 1; i >= 0 && !watch_over(y->r->watch); i--) {
+		const struct part_class *k = &y->class[y->part[i].class];
+		const struct part_class *b = i > 0
+			? &y->class[y->part[i - 1].class] : k;
+		Arena *fresh = i > 0 ? arena_new() : y->arena;
+		struct curve_row row, next[PART_LEVELS] = { 0 };
+
+		put_saved_points(v, i, 0, INT64_MAX, &behind, &c);
+		row = buckets_flush(&c, fresh);
+		for (int32_t l = 0; i > 0 && l < b->nlevel; l++) {
+			next[l] = compose_after_unsaved(v, i, b->level[l], &row,
+			                                &behind, &c, fresh);
+			v->after_unsaved[i][l] = links_of(&next[l], y->arena);
+		}
+		for (int32_t e = 0; e < row.n; e++)
+			insert_entry(&c, &row.at[e]);
+		for (int32_t j = 0; i + 1 < y->n && j < k->nunsaved; j++) {
+			int32_t at = k->nplan + j;
+			int32_t level = k->point[k->plan[at]].level;
+
+			put_before(v, i, at, 0, INT64_MAX,
+			           &after_unsaved[level], &c);
+		}
+		row = buckets_flush(&c, fresh);
+		v->row[i] = links_of(&row, y->arena);
+		behind = row;
+		memcpy(after_unsaved, next, sizeof next);
+		arena_free(old);
+		old = fresh;
+	}
+	if (old != y->arena)            /* no time for the others */
+		arena_free(old);
+	else
+		v->first = behind;
+	arena_free(c.arena);
+}
+
+/* ---- bound ---- */
+
+static int32_t
+bound_buckets(const struct pareto_curve *v)
+{
+	int32_t n = BOUND_WORK / v->y->n;
+
+	/* no more than there are amounts to tell apart */
+	if (n > BOUND_BUCKETS)
+		n = BOUND_BUCKETS;
+	return n > v->top / 64 ? (int32_t)(v->top / 64) + 1 : n;
+}
+
+static void
+insert_slack(struct buckets *c, int64_t slack, double sec)
+{
+	struct curve_entry *e = bucket_of(c, slack);
+
+	if (e->sec < 0)
+		*e = (struct curve_entry){ slack, sec, sec, 0, 0 };
+	e->slack = slack < e->slack ? slack : e->slack;
+	e->sec = fmin(e->sec, sec);
+}
+
+/* All points of a part in front of answers behind.  Not all: no memory but that
+ * of points counts. */
+static void
+insert_part_points(const struct pareto_curve *v, int32_t at, bool all,
+                   const struct curve_row *b, struct buckets *c)
+{
+	const struct curve_part *p = &v->y->part[at];
+	const struct part_class *k = &v->y->class[p->class];
+
+	for (int32_t j = 0; j < k->nlow; j++) {
+		const struct part_point *f = &k->point[k->low[j]];
+		int64_t least = 0, to = p->least->limit[j];
+		int64_t bytes = all ? f->min_later_bytes : f->min_bytes;
+
+		if (all)
+			least = p->least->of[k->low[j]] + p->least_more;
+		if (least >= v->top)
+			continue;
+		to = !all || to > v->top - p->least_more ? v->top
+			: to + p->least_more;
+		for (int32_t e = 0; e < b->n; e++) {
+			int64_t slack = b->at[e].slack + bytes;
+
+			if (slack >= to)
+				break;
+			insert_slack(c, slack < least ? least : slack,
+			             b->at[e].sec + f->least);
+		}
+	}
+}
+
+static void
+find_bound(struct pareto_curve *v)
+{
+	struct partition *y = v->y;
+	Arena *old = arena_new();       /* of the row behind */
+	struct curve_row behind;
+	struct buckets c;
+
+	buckets_open(&c, bound_buckets(v), v->top);
+	insert_slack(&c, 0, 0);
+	behind = buckets_flush(&c, old);
+	for (int32_t i = y->n - 1; i >= 0 && !watch_over(y->r->watch); i--) {
+		Arena *fresh = i > 0 ? arena_new() : y->arena;
+
+		insert_part_points(v, i, true, &behind, &c);
+		behind = buckets_flush(&c, fresh);
+		arena_free(old);
+		old = fresh;
+	}
+	if (old != y->arena)            /* no time for the others */
+		arena_free(old);
+	else
+		v->bound = behind;
+	arena_free(c.arena);
+}
+
+/* Answers within so much slack, or within more of which the rest is freed in
+ * ways of which the answers know nothing. */
+static double
+least_within(const struct pareto_curve *v, const struct curve_row *row,
+             int64_t slack)
+{
+	const struct partition *y = v->y;
+	double best = INFINITY;
+
+	for (int32_t i = 0; i < row->n; i++) {
+		int64_t over = row->at[i].slack - slack;
+		double sec = row->at[i].sec;
+
+		for (int32_t k = 0; k < y->nfreeable && over > 0; k++) {
+			const struct freeable *l = &y->freeable[k];
+
+			sec += l->price * (double)(over < l->bytes ? over
+			                           : l->bytes);
+			over -= l->bytes;
+		}
+		if (over <= 0 && sec < best)
+			best = sec;
+	}
+	return best;
+}
+
+/* ---- bound for plans that repeat as often as they like ---- */
+
+/* What lives when a node of backward runs, beside what is kept of parts that
+ * backward has not reached: results that cannot be made again, the node's
+ * operands and its scratch. */
+static int64_t *
+working_set(const struct partition *y)
+{
+	const struct remat *r = y->r;
+	size_t n = r->nnode;
+	int64_t *live = arena_array(y->arena, n + 2, sizeof *live), sum = 0;
+
+	for (int32_t s = 0; s < r->nstore; s++) {
+		const struct storage *t = &r->store[s];
+		NodeId to = y->last[s];
+
+		if (to < y->end_forward[s])
+			to = y->end_forward[s];
+		if (t->output)
+			to = (NodeId)n - 1;
+		if (t->candidate || to <= t->def)
+			continue;
+		live[t->def + 1] += t->size;
+		live[to + 1] -= t->size;
+	}
+	for (NodeId i = 1; i < n; i++) {
+		const struct rnode *rn = &r->node[i];
+
+		sum += live[i];
+		live[i] = sum + rn->workspace;
+		for (int k = 0; k < rn->nread; k++)
+			if (r->store[rn->read[k]].candidate
+			    && !r->node[r->store[rn->read[k]].def].inlinable)
+				live[i] += r->store[rn->read[k]].size;
+	}
+	return live;
+}
+
+/* Take any plan, and a node k of backward that runs before anything of parts
+ * < i is read (the nodes looked at lie between part i's begin and that of
+ * i - 1).  Of what is in memory then let K(q) be the decisions of part q < i.
+ * All that backward reads of those parts is read later, so what is missing is
+ * made after k, which takes the seconds of the point K(q) at least,
+ * however often anything is repeated; and the K(q) lie beside what k itself
+ * needs, of which no storage is one of theirs. */
+double
+pareto_bound_any(const struct pareto_curve *v, int64_t memory)
+{
+	struct partition *y = v->y;
+	int64_t *work = working_set(y);
+	struct curve_row behind;
+	struct buckets c;
+	double best = 0;
+	Arena *old = arena_new();       /* of the row behind */
+
+	buckets_open(&c, bound_buckets(v), v->top);
+	insert_slack(&c, 0, 0);
+	behind = buckets_flush(&c, old);
+	for (int32_t i = 1; i < y->n && memory < v->top
+	     && !watch_over(y->r->watch); i++) {
+		Arena *fresh = arena_new();
+		NodeId to = y->part[i - 1].begin;
+		int64_t most = -1;
+
+		insert_part_points(v, i - 1, false, &behind, &c);
+		behind = buckets_flush(&c, fresh);
+		arena_free(old);
+		old = fresh;
+		for (NodeId k = y->part[i].lo; k < to; k++)
+			if (work[k] > most)
+				most = work[k];
+		if (most >= 0)
+			best = fmax(best, least_within(v, &behind,
+			                               memory - most));
+	}
+	arena_free(old);
+	arena_free(c.arena);
+	return best;
+}
+
+/* ---- entry ---- */
+
+struct pareto_curve *
+pareto_new(struct partition *y)
+{
+	struct pareto_curve *v = arena_alloc(y->arena, sizeof *v);
+	uint8_t *drop = arena_array(y->arena, (size_t)y->r->nstore + 1, 1);
+
+	v->y = y;
+	v->row = arena_array(y->arena, (size_t)y->n, sizeof *v->row);
+	v->after_unsaved =
+		arena_array(y->arena, (size_t)y->n, sizeof *v->after_unsaved);
+	remat_keep_all(y->r, y->constraint, drop);
+	v->top = remat_eval(y->r, drop).live;
+	v->top += v->top / 16 + 1;
+	compose_plans(v);
+	return v->first.at ? v : NULL;
+}
+
+int32_t
+pareto_count(const struct pareto_curve *v)
+{
+	return v->first.n;
+}
+
+/* The row is by rising slack, callers count from the fastest. */
+static const struct curve_entry *
+entry_of(const struct pareto_curve *v, int32_t i)
+{
+	return &v->first.at[v->first.n - 1 - i];
+}
+
+int64_t
+pareto_bytes(const struct pareto_curve *v, int32_t i)
+{
+	return entry_of(v, i)->slack;
+}
+
+double
+pareto_least(const struct pareto_curve *v, int32_t i)
+{
+	return entry_of(v, i)->least;
+}
+
+void
+pareto_plan(const struct pareto_curve *v, int32_t i, uint8_t *drop)
+{
+	const struct partition *y = v->y;
+	struct link e = { entry_of(v, i)->point, entry_of(v, i)->next };
+
+	remat_keep_all(y->r, y->constraint, drop);
+	for (int32_t s = 0; s < y->r->nstore; s++)
+		if (y->forced[s])
+			drop[s] = 0;
+	for (int32_t at = 0; at < y->n; at++) {
+		const struct curve_part *p = &y->part[at];
+		const struct part_point *c = &y->class[p->class].point[e.point];
+
+		part_set(y, p, c, drop);
+		if (at + 1 < y->n)
+			e = c->unsaved
+				? v->after_unsaved[at + 1][c->level][e.next]
+				: v->row[at + 1][e.next];
+	}
+}
+
+double
+pareto_bound(struct pareto_curve *v, int64_t memory)
+{
+	if (memory >= v->top)
+		return 0;
+	if (!v->bound.at)
+		find_bound(v);
+	return v->bound.n ? least_within(v, &v->bound, memory) : 0;
+}

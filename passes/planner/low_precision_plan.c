@@ -1,0 +1,139 @@
+/* Keep values in 16 bits: choose the plan, and the share of its values.
+ *
+ * what    a plan for more memory than there is, with what it keeps rounded
+ * method  What is worth its bytes when all is kept in 32 bits is so, too, when
+ *         all takes half of that.  So plans for a grid of arenas from
+ *         keep-everything down to the least are rewritten, the first parts of
+ *         what they keep or all of it, placed, and their steps added up.  The
+ *         grid does not depend on the budget, nor what is found on it: a
+ *         larger budget chooses from at least as many plans.
+ * cost    (PLAN_GRID + 1) * LOW_PRECISION_PARTS rewrites and placements at
+ *         most, less those of plans that recompute longer than the best one
+ *         takes
+ */
+#include "passes/planner/low_precision_plan.h"
+#include "passes/cost/cost.h"
+#include "passes/place/place.h"
+
+#include <math.h>
+
+void
+low_precision_grid(struct plan_grid *l, struct remat *r,
+                   struct plan_selector *c, const uint8_t *constraint)
+{
+	struct known_plan all = { .live = -1, .placed = -1 };
+	int64_t top, least = selector_least(c);
+	const struct known_plan *last = NULL;
+
+	all.drop = arena_array(r->arena, (size_t)r->nstore + 1, 1);
+	remat_keep_all(r, constraint, all.drop);
+	all.sec = known_eval(r, &all).sec;
+	top = known_placed(r, &all);
+	l->plan[0] = all;
+	l->n = 1;
+	for (int k = PLAN_GRID - 1; k >= 0; k--) {
+		const struct known_plan *f = selector_best(c, least
+			+ (top - least) / PLAN_GRID * k);
+
+		if (f && f != last)
+			l->plan[l->n++] = *f;
+		last = f;
+	}
+}
+
+/* Which values may be kept so: not what the user wants kept. */
+static const bool *
+find_request(const Pass *p, const Graph *g, const struct remat *r,
+             const uint8_t *constraint)
+{
+	bool *may = low_precision_eligible(g, p->opt->save_dtype, p->scratch);
+
+	for (int32_t s = 0; s < r->nstore; s++)
+		may[r->store[s].owner] &= constraint[s] != 'k';
+	return may;
+}
+
+static double
+seconds_of(const Graph *g)
+{
+	double sum = 0;
+
+	FOR_NODES (n, g)
+		sum += node_cost(g, n->of ? &g->node[n->of] : n).sec;
+	return sum;
+}
+
+/* Arena and seconds above keep-everything of a plan rewritten so; -1: nothing
+ * of it is. */
+static int64_t
+measure_rounded(const Pass *p, const Graph *g, struct remat *r,
+                const struct known_plan *f,
+                const struct low_precision_request *request, double *sec)
+{
+	Graph *t = graph_clone(g);
+	Arena *scratch = arena_new();
+	int64_t arena = -1;
+
+	known_eval(r, f);
+	remat_apply(r, t);
+	if (low_precision_rewrite(t, request, p->target, scratch) > 0) {
+		inplace_graph(t, scratch);
+		arena = place_graph(t, p->watch, scratch);
+		*sec = fmax(f->sec, seconds_of(t) - r->base_sec);
+	}
+	arena_free(scratch);
+	graph_free(t);
+	return arena;
+}
+
+struct rounded_search {
+	const Pass *p;
+	const Graph *g;
+	struct remat *r;
+	struct low_precision_request request;
+	int64_t arena;
+	double below;
+	struct low_precision_plan *best;
+	bool found;
+};
+
+static void
+try_rounded(struct rounded_search *s, const struct known_plan *f)
+{
+	for (int parts = 1; parts <= LOW_PRECISION_PARTS; parts++) {
+		double sec, limit = s->found ? s->best->sec : s->below;
+		int64_t arena;
+
+		if (f->sec >= limit || watch_over(s->p->watch))
+			return;
+		s->request.parts = parts;
+		arena = measure_rounded(s->p, s->g, s->r, f, &s->request, &sec);
+		if (arena >= 0 && arena < s->best->least)
+			s->best->least = arena;
+		if (arena < 0 || arena > s->arena || sec >= limit)
+			continue;
+		s->best->plan = *f;
+		s->best->request = s->request;
+		s->best->sec = sec;
+		s->found = true;
+	}
+}
+
+bool
+low_precision_best(Pass *p, const Graph *g, struct remat *r,
+                   struct plan_grid *l, const uint8_t *constraint,
+                   int64_t arena, double below, struct low_precision_plan *best)
+{
+	struct rounded_search s = { .p = p, .g = g, .r = r, .arena = arena,
+	                    .below = below, .best = best };
+
+	best->least = INT64_MAX;
+	s.request = (struct low_precision_request){
+		.to = p->opt->save_dtype,
+		.nval = g->nval,
+		.eligible = find_request(p, g, r, constraint)
+	};
+	for (int i = 0; i < l->n; i++)
+		try_rounded(&s, &l->plan[i]);
+	return s.found;
+}

@@ -1,0 +1,311 @@
+/* The Pareto front of step time against memory budget.
+ *
+ * what    for a grid of budgets from keep-everything down to the least, the
+ *         plan that would be taken, its peak, time and bound; presets beside
+ * method  One choice serves all points of the grid, so the search is done
+ *         once.  Points are (budget, time), and those that another one beats
+ *         in both are left out, which makes the curve monotone.  Where updates
+ *         may run after backward or in it, both forms of the graph add points
+ *         at the same budgets, those of all presets among them, and the later
+ *         form wins ties: as it is for a single budget.
+ * cost    GRID choices and bounds
+ */
+#include "passes/planner/pareto_front.h"
+#include "passes/account/account.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { GRID = 40, PRESETS = 8, GRID_MAX = 2 * (GRID + PRESETS + 1) };
+
+/* ---- points ---- */
+
+/* Whoever may have a, takes it rather than b. */
+static bool
+dominates_point(const struct pareto_point *a, const struct pareto_point *b)
+{
+	if (a->budget > b->budget)
+		return false;
+	return a->recompute_sec < b->recompute_sec
+		|| (a->recompute_sec == b->recompute_sec
+		    && (!a->updates_in_backward || b->updates_in_backward));
+}
+
+static bool
+is_dominated_point(const struct pareto_front *f, const struct pareto_point *q)
+{
+	for (int i = 0; i < f->n; i++)
+		if (dominates_point(&f->point[i], q))
+			return true;
+	return false;
+}
+
+static void
+insert_point(struct pareto_front *f, struct pareto_point q)
+{
+	int n = 0, at;
+
+	for (int i = 0; i < f->n; i++)
+		if (!dominates_point(&q, &f->point[i]))
+			f->point[n++] = f->point[i];
+	for (at = n; at > 0 && f->point[at - 1].budget > q.budget; at--)
+		f->point[at] = f->point[at - 1];
+	f->point[at] = q;
+	f->n = n + 1;
+}
+
+/* The plan for this arena.  Plans that are known from smaller arenas come at
+ * no cost, which is why the grid is walked upwards: what a choice for one
+ * budget learns from larger ones, it would not know on its own. */
+static void
+add_plan(const Pass *p, struct remat *r, struct plan_selector *c,
+         bool updates_in_backward, int64_t arena)
+{
+	const struct known_plan *f = selector_best(c, arena);
+	double base = p->pareto_front->base_sec;
+	struct pareto_point q = { .updates_in_backward =
+	                           updates_in_backward };
+
+	if (!f)
+		return;
+	q.budget = r->resident + arena;
+	q.peak = r->resident + f->placed;
+	q.recompute_sec = f->sec;
+	/* both forms do the same work: one sum, rounded once */
+	q.step_sec = base + f->sec;
+	if (is_dominated_point(p->pareto_front, &q))
+		return;
+	q.bound_sec = reported_bound(base + selector_bound(c, arena, f), base,
+	                             q.step_sec);
+	q.bound_class = q.bound_sec > base && !f->step ? "once" : "any";
+	insert_point(p->pareto_front, q);
+}
+
+/* A preset, if this form needs less for it than the other. */
+static void
+add_preset(Pass *p, int i)
+{
+	struct pareto_front *f = p->pareto_front;
+	const struct alternative *a = &p->alternative[i];
+
+	if (i < f->npreset && a->peak >= f->preset[i].peak)
+		return;
+	f->preset[i] = (struct pareto_point){
+		.name = a->name, .budget = a->peak, .peak = a->peak,
+		.step_sec = f->base_sec + a->recompute_sec,
+		.recompute_sec = a->recompute_sec,
+			.updates_in_backward = p->updates_in_backward };
+}
+
+static struct pareto_front *
+pareto_front_new(const Pass *p, const struct remat *r)
+{
+	struct pareto_front *f = arena_alloc(p->keep, sizeof *f);
+
+	/* two forms of the graph, and the second one's presets */
+	f->point = arena_array(p->keep, 2 * GRID_MAX + PRESETS,
+	                       sizeof *f->point);
+	f->grid = arena_array(p->keep, GRID_MAX, sizeof *f->grid);
+	f->preset = arena_array(p->keep, PRESETS, sizeof *f->preset);
+	f->whole = p->baseline_peak;
+	f->base_sec = r->base_sec;
+	return f;
+}
+
+static int
+by_amount(const void *p, const void *q)
+{
+	const int64_t *a = p, *b = q;
+
+	return (*a > *b) - (*a < *b);
+}
+
+/* The arenas to plan for: evenly from the least to keep-everything; for the
+ * second form those of the first one's budgets, and evenly what lies below. */
+static size_t
+list_budgets(const struct pareto_front *f, const struct remat *r, int64_t least,
+             int64_t top, int64_t *arena)
+{
+	int64_t low = f->ngrid ? f->grid[0] - r->resident : top;
+	int64_t step = (low - least) / GRID;
+	size_t n = 0;
+
+	for (int i = 0; i < f->ngrid; i++)
+		if (f->grid[i] - r->resident >= least)
+			arena[n++] = f->grid[i] - r->resident;
+	for (int i = 0; i < (step > 0 ? GRID : least < low); i++)
+		arena[n++] = least + step * i;
+	arena[n++] = top;
+	return n;
+}
+
+/* The first form at the budgets of this form's n presets. */
+static void
+query_first_form(Pass *p, int n)
+{
+	struct pareto_front *f = p->pareto_front;
+	int64_t budget[PRESETS];
+
+	if (!f->first)
+		return;
+	if (n < 0)                      /* refused: no presets */
+		n = 0;
+	for (int i = 0; i < n; i++)
+		budget[i] = p->alternative[i].peak;
+	qsort(budget, (size_t)n, sizeof *budget, by_amount);
+	for (int i = 0; i < n; i++)
+		add_plan(p, f->remat, f->choice, false,
+		         budget[i] - f->remat->resident);
+	graph_free(f->first);
+	f->first = NULL;
+}
+
+void
+pareto_front_add(Pass *p, struct remat *r, struct plan_selector *c,
+                 Graph *first)
+{
+	int64_t least = selector_least(c), arena[GRID_MAX];
+	int64_t top = p->baseline_peak - r->resident;
+	/* the last alternative is the choice itself */
+	int n = p->nalternative - 1 < PRESETS ? p->nalternative - 1 : PRESETS;
+	size_t narena;
+
+	if (!p->pareto_front)
+		p->pareto_front = pareto_front_new(p, r);
+	narena = list_budgets(p->pareto_front, r, least, top, arena);
+	for (int i = 0; i < n; i++) {
+		arena[narena++] = p->alternative[i].peak - r->resident;
+		add_preset(p, i);
+	}
+	if (n > p->pareto_front->npreset)
+		p->pareto_front->npreset = n;
+	qsort(arena, narena, sizeof *arena, by_amount);
+	if (p->pareto_front->ngrid == 0)
+		while (p->pareto_front->ngrid < (int)narena) {
+			int at = p->pareto_front->ngrid++;
+
+			p->pareto_front->grid[at] = r->resident + arena[at];
+		}
+	for (size_t i = 0; i < narena && !watch_off(p->watch); i++)
+		add_plan(p, r, c, p->updates_in_backward, arena[i]);
+	if (!first) {
+		query_first_form(p, n);
+		return;
+	}
+	p->pareto_front->first = first;
+	p->pareto_front->remat = r;
+	p->pareto_front->choice = c;
+}
+
+/* ---- as text ---- */
+
+static int
+by_budget(const void *x, const void *y)
+{
+	const struct pareto_point *const *a = x, *const *b = y;
+
+	if ((*a)->budget != (*b)->budget)
+		return (*a)->budget > (*b)->budget ? -1 : 1;
+	if (!(*a)->name != !(*b)->name)
+		return (*a)->name ? 1 : -1;
+	return ((*a)->step_sec > (*b)->step_sec)
+		- ((*a)->step_sec < (*b)->step_sec);
+}
+
+static double
+percent(double part, double whole)
+{
+	return whole > 0 ? 100 * part / whole : 0;
+}
+
+static void
+print_point(const struct pareto_point *q, int64_t whole, FILE *out)
+{
+	double base = q->step_sec - q->recompute_sec;
+
+	fprintf(out, "%16" PRId64 "  %5.1f  %10.3f  %9.2f", q->budget,
+	        percent((double)q->budget, (double)whole), 1e3 * q->step_sec,
+	        percent(q->recompute_sec, base));
+	if (q->name)
+		fprintf(out, "  %7s  --recompute %s\n", "", q->name);
+	else
+		fprintf(out, "  %7.2f  %s%s\n",
+		        percent(q->bound_sec - base, base), q->bound_class,
+		        q->updates_in_backward ? ", updates in backward" : "");
+}
+
+void
+pareto_front_print(const Pass *p, FILE *out)
+{
+	const struct pareto_front *f = p->pareto_front;
+	size_t n = 0, total = (size_t)(f->n + f->npreset);
+	Arena *arena = arena_new();
+	const struct pareto_point **row = arena_array(arena, total + 1,
+	                                              sizeof *row);
+
+	for (int i = 0; i < f->n; i++)
+		row[n++] = &f->point[i];
+	for (int i = 0; i < f->npreset; i++)
+		row[n++] = &f->preset[i];
+	qsort(row, n, sizeof *row, by_budget);
+	fputs("          budget  share        step  recompute    bound\n"
+	      "               B      %          ms        + %      + %\n",
+	      out);
+	for (size_t i = 0; i < n; i++)
+		print_point(row[i], f->whole, out);
+	arena_free(arena);
+}
+
+/* ---- as JSON ---- */
+
+static void
+write_point(const struct pareto_point *q, FILE *out)
+{
+	double base = q->step_sec - q->recompute_sec;
+
+	fputs("{", out);
+	if (q->name)
+		fprintf(out, "\"name\": \"%s\", ", q->name);
+	fprintf(out, "\"budget_bytes\": %" PRId64 ", \"peak_bytes\": %" PRId64
+	        ", \"step_seconds\": %.17g, "
+	        "\"recompute_seconds\": %.17g, \"overhead\": %.17g",
+	        q->budget, q->peak, q->step_sec, q->recompute_sec,
+	        base > 0 ? q->recompute_sec / base : 0);
+	if (!q->name)
+		fprintf(out, ", \"bound_seconds\": %.17g, \"bound_class\": "
+		        "\"%s\"", q->bound_sec, q->bound_class);
+	fprintf(out, ", \"update_in_backward\": %s}",
+	        q->updates_in_backward ? "true" : "false");
+}
+
+static void
+write_points(const char *key, const struct pareto_point *q, int n, FILE *out)
+{
+	fprintf(out, "\"%s\": [", key);
+	for (int i = 0; i < n; i++) {
+		fputs(i ? ",\n" : "\n", out);
+		write_point(&q[i], out);
+	}
+	fputs("\n]", out);
+}
+
+char *
+pareto_front_json(const Pass *p, Arena *keep)
+{
+	const struct pareto_front *f = p->pareto_front;
+	char *text = NULL, *copy = NULL;
+	size_t n;
+	FILE *out = open_memstream(&text, &n);
+
+	if (out) {
+		write_points("curve", f->point, f->n, out);
+		fputs(",\n", out);
+		write_points("presets", f->preset, f->npreset, out);
+		if (fclose(out) == 0)
+			copy = arena_str(keep, text);
+	}
+	free(text);
+	return copy;
+}

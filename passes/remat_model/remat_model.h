@@ -1,0 +1,248 @@
+/* Keep or recompute: the problem, one candidate's exact evaluation, search.
+ *
+ * A storage is the memory of one owner in the arena.  A candidate plan is a
+ * sequence of steps: first runs of all nodes in their order, and between them
+ * copies of forward nodes, of each as many as the plan likes.  A reader takes
+ * what was made last before it.  Most plans are sets: they say of every
+ * forward storage whether it is kept for backward or dropped, that is,
+ * computed again by copies of its nodes just before its first use in backward
+ * and held from there (class "once").
+ */
+#ifndef PASSES_REMAT_MODEL_REMAT_MODEL_H
+#define PASSES_REMAT_MODEL_REMAT_MODEL_H
+
+#include "passes/place/pack.h"
+#include "passes/pass.h"
+
+/* Pairs that one node may have. */
+enum { REMAT_PAIRS = 64 };
+
+struct storage {
+	ValId owner;
+	int64_t size;
+	bool output;                    /* lives to the end of the step */
+	bool candidate;                 /* forward, may be dropped */
+	bool direct;                    /* read in backward itself */
+	NodeId def;
+	int32_t group;                  /* storages that play the same role */
+};
+
+#define REMAT_MANY UINT32_MAX
+
+struct rnode {
+	NodeId node;
+	int32_t *read;                  /* storages, without doubles */
+	int32_t *write;
+	int32_t *pair;                  /* (out storage, in storage) */
+	int nread, nwrite, npair;
+	int64_t workspace;
+	double sec;
+	int always;                     /* write[] that a copy makes wanted or
+	                                 * not; -1: none */
+	bool backward;                  /* phase backward or update */
+	bool clonable;
+	/* A loop that others may take in, see inline.h. */
+	bool inlinable;
+	NodeId reader;                  /* the only node of backward that reads
+	                                 * it; 0: none does; or REMAT_MANY */
+	double least_sec;               /* of doing its work again */
+};
+
+struct rstep {
+	NodeId node;
+	bool clone;
+	uint32_t makes;                 /* clone: bit i: it writes write[i] */
+	bool inlined;                   /* clone that the next first run does,
+	                                 * and that makes nothing */
+};
+
+/* Whether the step writes write[i] of its node. */
+static inline bool
+remat_writes(const struct rstep *t, int i)
+{
+	return !t->clone || t->makes >> i & 1;
+}
+
+/* Nodes that write more storages are not repeated. */
+enum { REMAT_WRITES = 32 };
+
+/* rstep.makes for all that the node writes. */
+static inline uint32_t
+remat_all_writes(const struct rnode *n)
+{
+	return n->nwrite >= REMAT_WRITES ? UINT32_MAX
+		: ((uint32_t)1 << n->nwrite) - 1;
+}
+
+/* Nodes that read each storage s, in order: node[at[s]..at[s + 1] - 1]. */
+struct readers {
+	int32_t *at;
+	NodeId *node;
+};
+
+/* What a candidate costs. */
+struct remat_cost {
+	int64_t live;                   /* largest sum of bytes in the arena */
+	double sec;                     /* of the copies */
+	int32_t tight;                  /* step with the largest sum */
+	double over;                    /* byte steps above the target */
+};
+
+struct remat {
+	const Graph *g;                 /* NULL: a standalone graph of costs */
+	Arena *arena;
+	NodeId nnode;                   /* nodes are 1 .. nnode - 1 */
+	int32_t nstore;
+	struct storage *store;
+	int32_t *of_val;                /* storage of a value; -1: none */
+	struct rnode *node;             /* by node id */
+	int64_t resident;               /* bytes outside the arena */
+	double base_sec;                /* step without copies */
+	int32_t ncand, ngroup;
+	int32_t *layer, nlayer;         /* storages; NULL: not looked for */
+	int64_t target;                 /* for remat_cost.over */
+	struct watch *watch;              /* when to leave off; NULL: never */
+	const NodeId *only;             /* evaluate sets on these nodes alone;
+	                                 * what others make does not count and
+	                                 * must not be dropped; NULL: on all */
+	uint32_t nonly;
+
+	/* the last evaluation; an instance is one writing of a storage, and
+	 * they are numbered in order */
+	struct rstep *step;
+	int32_t nstep, step_cap;
+	int32_t ninst, inst_cap;
+	int32_t *of_inst;               /* its storage */
+	int32_t *first, *last;          /* steps; first -1: nobody reads it */
+	int32_t *block;                 /* instance whose bytes it lies in */
+	int64_t *live;                  /* bytes in the arena, by step */
+	int32_t *now;                   /* scratch: latest instance */
+	uint8_t *again;                 /* scratch, by value: has a copy */
+	uint8_t *cloned;                /* scratch, by node */
+	NodeId *taken_by;               /* scratch, by node: who inlines it */
+	int32_t *in_view;               /* scratch, by value: instance */
+	ValId *views;                   /* scratch: views of one another */
+	struct waiting {                /* scratch: copies that wait for their
+	                                 * operands, of which `next` is due */
+		NodeId node;
+		int next;
+	} *waiting;
+	struct buffer *buffer;          /* what is placed */
+	size_t buffer_cap;
+};
+
+/* remat_eval.c: what the steps in r->step cost. */
+struct remat_cost remat_evaluate(struct remat *);
+/* Storage that a copy writes although the plan does not ask for it, which
+ * lives during that step alone; -1: none. */
+int32_t remat_in_passing(const struct remat *, const struct rstep *);
+/* Arena size of the last evaluation once placed. */
+int64_t remat_packed(struct remat *, Arena *scratch);
+
+/* remat.c */
+struct remat *remat_new(const Graph *, Arena *);
+/* remat_steps.c: make a problem that was filled in by hand ready for
+ * evaluations: nodes, storages and the arena are there; no graph, so nothing
+ * is a view. */
+void remat_ready(struct remat *);
+/* Evaluate: drop[s] != 0 for dropped candidates. */
+struct remat_cost remat_eval(struct remat *, const uint8_t *drop);
+/* Evaluate a sequence: first runs in order and copies of nodes other than
+ * views.  Copies of views are put in, copies that nobody reads left out, and
+ * r->step is what remains. */
+struct remat_cost remat_eval_steps(struct remat *, const struct rstep *,
+                                   int32_t n);
+/* Arena size of a set once placed. */
+int64_t remat_placed(struct remat *, const uint8_t *drop, Arena *scratch);
+/* The node only gives existing bytes another shape. */
+bool remat_is_view(const struct remat *, NodeId);
+
+/* readers.c */
+struct readers remat_readers(const struct remat *, Arena *);
+
+/* plan_pool.c: a plan that is known. */
+struct known_plan {
+	int64_t live;                   /* arena before placing; -1: none */
+	int64_t placed;                 /* arena; -1: not packed yet */
+	double sec;                     /* of the copies */
+	uint8_t *drop;                  /* the plan, if it is a set */
+	struct rstep *step;             /* else; NULL: a set */
+	int32_t nstep;
+};
+
+/* Known plans, in no order; places may be empty. */
+struct plan_pool {
+	struct remat *r;
+	struct known_plan *plan;
+	int32_t n;
+};
+
+/* Evaluate a known plan, of whichever kind. */
+struct remat_cost known_eval(struct remat *, const struct known_plan *);
+/* The faster one, of equally fast ones the smaller; NULL is none. */
+struct known_plan *known_better(struct known_plan *, struct known_plan *);
+/* Arena of a plan once packed (remembered). */
+int64_t known_placed(struct remat *, struct known_plan *);
+/* Fastest plan that fits when placed; NULL: none known. */
+struct known_plan *pool_best(const struct plan_pool *, int64_t arena);
+/* The same by live bytes, without packing. */
+struct known_plan *pool_best_live(const struct plan_pool *, int64_t live);
+/* Smallest arena of any plan; INT64_MAX: there are none. */
+int64_t pool_least(const struct plan_pool *);
+
+/* archive.c: the best plans known that are sets, over all budgets. */
+struct archive {
+	struct plan_pool known;         /* the last one needs least */
+	const uint8_t *constraint;            /* constraints: 'k', 'r' or 0 */
+	Arena *arena;                   /* what it holds lies there */
+	int64_t width;                  /* bytes per slot */
+};
+
+struct archive *archive_new(struct remat *, const uint8_t *constraint, Arena *);
+/* Evaluate and remember. */
+struct remat_cost archive_try(struct archive *, const uint8_t *drop);
+/* Fill it with all sets of n storages dropped, which are few; false: the time
+ * was over before that. */
+bool archive_all(struct archive *, const int32_t *cand, int n);
+/* The one that needs least live bytes. */
+struct known_plan *archive_smallest(const struct archive *);
+/* Keep everything: only what backward never reads counts as dropped. */
+void remat_keep_all(const struct remat *, const uint8_t *constraint,
+                    uint8_t *drop);
+
+/* remat_search.c: descend from keep-everything to the least memory, all
+ * targets on the way. */
+void remat_search(struct archive *);
+/* Work on one target, starting from the best plan known for it. */
+void remat_polish(struct archive *, int64_t target, int64_t evals,
+                  const uint8_t *start);
+
+/* remat_preset.c */
+void remat_preset(struct remat *, const uint8_t *constraint, enum remat_mode,
+                  int64_t every, uint8_t *drop);
+/* --keep and --recompute-values as 'k' and 'r' by storage. */
+bool remat_constraints(Pass *, const struct remat *, uint8_t *constraint);
+/* Number of the layer that each storage belongs to, from 0; returns how many
+ * layer inputs there are. */
+int remat_layer_of(struct remat *, Arena *, int32_t *layer);
+/* Storages at which the forward graph hangs together by one activation, in
+ * order, and the node behind which each does so; returns how many. */
+int32_t remat_cuts(const struct remat *, Arena *, int32_t *cut,
+                   NodeId *behind);
+
+/* remat_ilp.c: no plan of class "once" that needs at most `memory` bytes in
+ * the arena spends fewer seconds on copies; INFINITY: there is none.  While it
+ * is more than `gap` below `sec`, branch and bound over at most `nodes` nodes
+ * may raise it. */
+double remat_bound(struct remat *, const uint8_t *constraint, int64_t memory,
+                   double sec, double gap, int64_t nodes);
+/* The same, and plans for that memory into the archive: rounded, and by
+ * branch and bound over at most `nodes` nodes while the gap is larger than
+ * `gap` seconds. */
+double remat_ilp(struct archive *, int64_t memory, double gap, int64_t nodes,
+                 int64_t evals);
+
+/* remat_apply.c: rewrite the graph as the last evaluation says. */
+void remat_apply(struct remat *, Graph *);
+
+#endif

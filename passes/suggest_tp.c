@@ -1,0 +1,70 @@
+/* If a budget is too small: plan the model for 2, 4 and 8 ranks, and suggest
+ * the first --tp that fits.
+ */
+#include "passes/suggest_tp.h"
+
+#include <stdio.h>
+
+bool
+may_suggest_tp(const Pass *p, const Graph *g)
+{
+	const struct options *o = p->opt;
+
+	return o && !o->tp && !g->ranks
+		&& (o->budget_bytes > 0 || o->budget_pct > 0);
+}
+
+/* The peak of one of so many ranks of the graph, which is whole; -1: it does
+ * not fit the budget, or there is no layout. */
+static int64_t
+peak_of_rank(const Pass *p, const Graph *whole,
+             const struct pass_info *replicate, int64_t ranks)
+{
+	const struct dump_request none = { NULL, NULL };
+	FILE *nowhere = fopen("/dev/null", "w");
+	struct options o = *p->opt;
+	Pass trial = { .opt = &o, .target = p->target, .baseline_peak = -1,
+	               .minimum_peak = -1, .watch = p->watch };
+	Graph *g;
+	int64_t peak = -1;
+
+	if (!nowhere)
+		return -1;
+	o.tp = ranks;
+	o.dp = o.dp ? o.dp : DP_TRY;
+	o.slim = true;
+	o.account = o.compare = o.curve = o.stats = false;
+	trial.diag = diag_new("ckc", nowhere);
+	trial.keep = arena_new();
+	g = graph_clone(whole);
+	if (run_from(&trial, g, replicate, 0, NULL, &none)
+	    && trial.plan->sum.peak <= trial.budget)
+		peak = trial.plan->sum.peak;
+	graph_free(g);
+	arena_free(trial.retired);
+	arena_free(trial.keep);
+	diag_free(trial.diag);
+	fclose(nowhere);
+	return peak;
+}
+
+void
+suggest_tp(const Pass *p, const Graph *whole,
+           const struct pass_info *replicate)
+{
+	enum { MOST = 8 };
+	int64_t peak = -1, t = 1;
+
+	while (peak < 0 && t < MOST && !watch_off(p->watch)) {
+		t *= 2;
+		/* a rank needs its share at least */
+		if (p->minimum_peak / t <= p->budget)
+			peak = peak_of_rank(p, whole, replicate, t);
+	}
+	if (peak >= 0)
+		diag_more(p->diag, "  %lld B per rank on %lld ranks, which is "
+		          "enough: tensor parallelism shards matrices, their "
+		          "optimizer state and gradients; try: --tp %lld",
+		          (long long)peak,
+		          (long long)t, (long long)t);
+}
