@@ -2,26 +2,26 @@
  * steps.
  */
 #include "codegen/rank_tables.h"
-#include "ir/split.h"
+#include "ir/placement.h"
 
 #include <inttypes.h>
 
 /* ---- placements ---- */
 
 static int
-find_placement(const struct rank_tables *r, const Split *s)
+find_split(const struct rank_tables *r, const Placement *s)
 {
-	for (size_t i = 0; i < r->nplacement; i++)
-		if (split_eq(&r->placement[i], s))
+	for (size_t i = 0; i < r->nsplit; i++)
+		if (placement_eq(&r->split[i], s))
 			return (int)i;
 	return -1;
 }
 
 static void
-add_placement(struct rank_tables *r, Arena *a, const Split *s)
+add_split(struct rank_tables *r, Arena *a, const Placement *s)
 {
-	if ((s->kind != SPLIT_SHARD && s->kind != SPLIT_PARTIAL)
-	    || find_placement(r, s) >= 0)
+	if ((s->kind != PLACEMENT_SHARD && s->kind != PLACEMENT_PARTIAL)
+	    || find_split(r, s) >= 0)
 		return;
 	r->placement = arena_grow(a, r->placement, r->nplacement, &r->cap,
 	                          r->nplacement + 1, sizeof *r->placement);
@@ -30,10 +30,10 @@ add_placement(struct rank_tables *r, Arena *a, const Split *s)
 
 /* The placement of v on a replica's ranks, or that of the value that v is a
  * shard of. */
-static const Split *
-val_placement(const Val *v)
+static const Placement *
+val_split(const Val *v)
 {
-	return v->shard ? &v->shard->split : &v->split;
+	return v->shard ? &v->shard->placement : &v->placement;
 }
 
 static int
@@ -62,20 +62,20 @@ is_collective_node(const Node *n)
 	return op_info[n->op].flags & F_COMM;
 }
 
-/* The placement of the sharded side of a collective; without one, a placement
- * that has no row. */
-static Split
-collective_placement(const Node *n)
+/* The sharded side of a collective; without one, what no tensor is. */
+static Placement
+collective_split(const Node *n)
 {
-	return n->op == OP_ALL_REDUCE ? (Split){ .kind = SPLIT_REPLICATE }
-	     : split_of_attr(n);
+	return n->op == OP_ALL_REDUCE
+		? (Placement){ .kind = PLACEMENT_REPLICATE }
+		: placement_of_attr(n);
 }
 
-static Split
-result_placement(const Node *n)
+static Placement
+result_split(const Node *n)
 {
-	return n->op == OP_ALL_TO_ALL ? split_after_exchange(n)
-	     : (Split){ .kind = SPLIT_REPLICATE };
+	return n->op == OP_ALL_TO_ALL ? placement_after_exchange(n)
+	     : (Placement){ .kind = PLACEMENT_REPLICATE };
 }
 
 static const Node *
@@ -93,7 +93,7 @@ rank_tables_collect(struct rank_tables *r, Arena *a,
 			add_val_placement(r, a, &p->g->val[p->val[i]]);
 	for (int64_t i = 0; i < p->plan->nstep; i++) {
 		const Node *n = step_node(p, i);
-		Split from, to;
+		Placement from, to;
 
 		if (!is_collective_node(n))
 			continue;
@@ -105,7 +105,7 @@ rank_tables_collect(struct rank_tables *r, Arena *a,
 }
 
 static const char *
-name_placement(const struct rank_tables *r, Arena *a, const Split *s)
+name_split(const struct rank_tables *r, Arena *a, const Placement *s)
 {
 	int i = find_placement(r, s);
 
@@ -126,10 +126,10 @@ rank_tables_shard(const struct rank_tables *r, Arena *a, const Val *v)
 }
 
 static void
-emit_placement(struct out *o, const Split *s)
+emit_split(struct out *o, const Placement *s)
 {
-	if (s->kind == SPLIT_PARTIAL) {
-		out_put(o, "\t{ CKR_PARTIAL, 0, 0, 0, 1, {0} },\n");
+	if (s->kind == PLACEMENT_PARTIAL) {
+		out_put(o, "\t{ CKR_SUMMAND, 0, 0, 0, 1, {0} },\n");
 		return;
 	}
 	out_put(o, "\t{ CKR_SHARD, %d, %d, %d, %" PRId64 ", {", s->axis,
@@ -195,7 +195,7 @@ rank_tables_emit_comm(struct out *o, const struct rank_tables *r,
 	for (int64_t i = 0; i < p->plan->nstep; i++) {
 		const Node *node = step_node(p, i);
 		const int64_t *group;
-		Split from, to;
+		Placement from, to;
 		Attr a;
 
 		if (!is_collective_node(node))
@@ -231,8 +231,9 @@ bool
 rank_tables_check(const Graph *g, Diag *d)
 {
 	FOR_VALS (v, g)
-		if (v->kind == V_INPUT && v->split.kind != SPLIT_REPLICATE
-		    && v->split.kind != SPLIT_REPLICATE_PARTIAL)
+		if (v->kind == V_INPUT
+		    && v->placement.kind != PLACEMENT_REPLICATE
+		    && v->placement.kind != PLACEMENT_REPLICATE_PARTIAL)
 			return diag_error(d, "input '%s' is sharded; inputs "
 			                  "must be replicated on every rank",
 			                  v->name);

@@ -2,7 +2,7 @@
 #include "codegen/codegen.h"
 #include "codegen/tables.h"
 #include "ir/base/outfile.h"
-#include "ir/split.h"
+#include "ir/placement.h"
 #include "runtime/support/st_head.h"
 #include "runtime/support/utf8.h"
 

@@ -239,7 +239,7 @@ node_new(Graph *g, Op op, int nin, const ValId *in, int nout, NodeId like)
 
 		n->out[i] = v;
 		g->val[v].def = node_id(g, n);
-		g->val[v].slot = i;
+		g->val[v].result_index = i;
 	}
 	return n;
 }

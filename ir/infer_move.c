@@ -307,7 +307,7 @@ infer_slice(struct infer *c)
 static bool
 chunk_extent(struct infer *c, int64_t dim, int64_t chunk, int64_t *n)
 {
-	int64_t index = c->n->attr.PART.index, at;
+	int64_t index = c->n->attr.SPLIT.index, at;
 
 	if (chunk <= 0)
 		return rule_fail(c, "chunk size must be positive, found %lld",
@@ -324,8 +324,8 @@ chunk_extent(struct infer *c, int64_t dim, int64_t chunk, int64_t *n)
 static bool
 part_extent(struct infer *c, int64_t dim, int64_t *n)
 {
-	int64_t index = c->n->attr.PART.index, count = c->n->attr.PART.count;
-	int64_t sum = 0, chunk = c->n->attr.PART.chunk;
+	int64_t index = c->n->attr.SPLIT.index, count = c->n->attr.SPLIT.count;
+	int64_t sum = 0, chunk = c->n->attr.SPLIT.chunk;
 	const Val *sizes = has(c, 1) ? in(c, 1) : NULL;
 
 	if (index < 0)
@@ -361,7 +361,7 @@ part_extent(struct infer *c, int64_t dim, int64_t *n)
 }
 
 bool
-infer_part(struct infer *c)
+infer_split(struct infer *c)
 {
 	Shape x = shape_of(c, 0);
 	int axis;
@@ -370,14 +370,14 @@ infer_part(struct infer *c)
 		return rule_shape(c, x);
 	if (x.rank == 0)
 		return rule_fail(c, "cannot split a scalar");
-	if (!rule_axis(c, c->n->attr.PART.axis, x.rank, &axis))
+	if (!rule_axis(c, c->n->attr.SPLIT.axis, x.rank, &axis))
 		return false;
 	int64_t n = -1;
 
 	if (!part_extent(c, x.dim[axis], &n))
 		return false;
 	x.dim[axis] = n;
-	if (!c->n->attr.PART.keepdims) {
+	if (!c->n->attr.SPLIT.keepdims) {
 		if (n > 1)
 			return rule_fail(c, "keepdims=0 needs chunks of 1 "
 			                 "element, found %lld", (long long)n);

@@ -250,9 +250,9 @@ check_stats(struct infer *c, const Shape *rows)
 {
 	Shape want = SHAPE(c->g->ranks, rows->dim[0], 3);
 
-	if (!has(c, 3) && c->n->attr.SCE.part == 0)
+	if (!has(c, 3) && c->n->attr.SCE.whole_extent == 0)
 		return true;
-	if (!has(c, 3) || c->n->attr.SCE.part <= 0 || has(c, 2)
+	if (!has(c, 3) || c->n->attr.SCE.whole_extent <= 0 || has(c, 2)
 	    || rows->rank != 1)
 		return rule_fail(c, "a shard of the classes needs logits of "
 		                 "rank 2, statistics and no class weights");

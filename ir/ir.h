@@ -188,26 +188,26 @@ enum { GROUP_MAX = 1024 };
 /* How a value lies on the ranks of a tensor-parallel group, and its adjoint
  * with it (f and g of Korthikanti et al. 2023 follow from that). */
 typedef enum {
-	SPLIT_REPLICATE,                /* I: its adjoint alike */
-	SPLIT_REPLICATE_PARTIAL,        /* R: its adjoint is Partial */
-	SPLIT_SHARD,                    /* S: its adjoint alike */
-	SPLIT_PARTIAL,                  /* P, a summand on each rank; its
-	                                 * adjoint is Replicate */
-} SplitKind;
+	PLACEMENT_REPLICATE,            /* every rank has all; adjoint: too */
+	PLACEMENT_REPLICATE_PARTIAL,    /* the same; adjoint: Partial */
+	PLACEMENT_SHARD,                /* each a shard; adjoint: too */
+	PLACEMENT_PARTIAL,              /* each a summand; adjoint: Replicate,
+	                                 * or ReplicatePartial */
+} PlacementKind;
 
-/* SPLIT_SHARD: the merged dims first_axis..axis are nsegment segments of
+/* PLACEMENT_SHARD: the merged dims first_axis..axis are nsegment segments of
  * segment[] elements; if there are more than MAX_RANK, all have segment[0].
  * Each is sharded into ranks / replication shards of equal extent, rounded up:
  * the last is padded with zeros.  Each group of `replication` consecutive ranks
  * holds the same shard.  A rank's extents: 1 for dims first_axis..axis-1, and
  * for dim axis its shards of all segments, one after the other. */
 typedef struct {
-	SplitKind kind;
+	PlacementKind kind;
 	int axis, first_axis;
 	int nsegment;
 	int64_t replication;
 	int64_t segment[MAX_RANK];
-} Split;
+} Placement;
 
 /* What is sharded over replicas (ZeRO): how a rank would have it otherwise.
  * Those elements, in row-major order and merged, are divided into a shard for
@@ -215,7 +215,7 @@ typedef struct {
  * All dims of a shard but the last are 1. */
 struct replica_shard {
 	Shape shape;
-	Split split;                    /* I if it is whole */
+	Placement placement;            /* Replicate if the value is whole */
 };
 
 /* Whether an output has a row for each sample, along its first dim, that
@@ -231,7 +231,7 @@ typedef struct Val {
 	DType dt;
 	Shape shape;
 	NodeId def;                     /* writer; 0 unless V_TEMP */
-	int slot;                       /* which output of def */
+	int result_index;               /* which output of def it is */
 	bool output;                    /* must survive the step */
 	enum sample_rows rows;          /* of an output, if it is known */
 	bool frozen;                    /* V_PARAM that is not trained */
@@ -244,13 +244,13 @@ typedef struct Val {
 	const char *state;              /* V_STATE: "m", ...; "copy": 16 bits;
 	                                 * "total": of micro-batches, of no
 	                                 * parameter */
-	Split split;                    /* shape is one rank's */
+	Placement placement;            /* shape is one rank's */
 	const struct replica_shard *shard; /* what it is one replica's shard of;
 	                                 * NULL: replicas have all of it */
-	int batch;                      /* 1 + dim split over replicas; 0 */
+	int batch;                      /* 1 + dim sharded over replicas; 0 */
 
 	/* contents: V_CONST, V_PARAM, V_BUFFER; NULL while unread or absent
-	 * (planning from shapes).  Of the whole value if it is split.
+	 * (planning from shapes).  Of the whole value if it is sharded.
 	 * Any alignment: val_int or memcpy.  nbytes = elements * size.  Owned
 	 * by the graph's arena or a mapping that outlives the graph. */
 	const void *data;

@@ -18,7 +18,7 @@
  *     cost_X   passes/cost/cost.c      FLOPs and bytes moved
  *     grad_X   passes/grad/grad_*.c    gradient (`none`: not differentiable,
  *                                 `zero`: gradient is zero everywhere)
- *     shard_X  ir/placement/placement_*.c  how the op may be sharded (factor
+ *     shard_X  ir/sharding/sharding_*.c  how the op may be sharded (factor
  *                                 rules)
  *   EMIT(cpu, work)
  *     emit_X   codegen/           `fail`: never reaches codegen
@@ -64,10 +64,10 @@
  *   output's shape); a dropout node with the same stream repeats the mask, so
  *   the gradient of dropout is dropout of dy with the same stream and no mask
  *   is stored.  ratio 0 is folded away.  stream 0: not numbered yet.
- *   bwd=1 marks the gradient's use, which prints as such.  dealt > 0, here and
- *   wherever words are drawn: the elements, in row-major order, are so many
- *   equal stretches of samples, and of all replicas' the first stretches come
- *   before the second ones.
+ *   bwd=1 marks the gradient's use, which prints as such.  batch_segments > 0,
+ *   here and wherever words are drawn: the elements, in row-major order, are
+ *   so many equal segments of samples.  In the whole batch the first segments
+ *   of all replicas come before all second segments.
  * bernoulli(x): 1 with probability x, else 0; words as dropout's, but drawn
  *   outside training too. */
 OP(NEG,      "neg",      SIG(1, 1, 1, NOSTAT, F_EW | F_LIN0 | F_ZERO), ATTR(), RULES(same, neg, ew, ew, neg, ew), EMIT(ew, none))
@@ -120,8 +120,8 @@ OP(BIT_XOR,  "bit_xor",  SIG(2, 2, 1, NOSTAT, F_EW | F_INTS), ATTR(), RULES(bcas
 OP(SHL,      "shl",      SIG(2, 2, 1, NOSTAT, F_EW | F_INTS), ATTR(), RULES(bcast, shl, ew, ew, zero, ew), EMIT(ew, none))
 OP(SHR,      "shr",      SIG(2, 2, 1, NOSTAT, F_EW | F_INTS), ATTR(), RULES(bcast, shr, ew, ew, zero, ew), EMIT(ew, none))
 OP(WHERE,    "where",    SIG(3, 3, 1, NOSTAT, F_EW | F_OF_1 | F_LIN1 | F_LIN2 | F_JOINT), ATTR(), RULES(where, where, where, ew, where, ew), EMIT(ew, none))
-OP(DROPOUT,  "dropout",  SIG(1, 3, 1, 1, F_EW | F_RNG | F_FLOATS | FLOPS(25) | F_LIN0 | F_ZERO), ATTR(F(ratio, 0.5) I(stream, 0) I(bwd, 0) I(dealt, 0)), RULES(same, none, ew, ew, dropout, ew), EMIT(ew, none))
-OP(BERNOULLI,"bernoulli",SIG(1, 1, 1, NOSTAT, F_EW | F_RNG | F_FLOATS | FLOPS(25)), ATTR(I(stream, 0) I(dealt, 0)), RULES(same, none, ew, ew, zero, ew), EMIT(ew, none))
+OP(DROPOUT,  "dropout",  SIG(1, 3, 1, 1, F_EW | F_RNG | F_FLOATS | FLOPS(25) | F_LIN0 | F_ZERO), ATTR(F(ratio, 0.5) I(stream, 0) I(bwd, 0) I(batch_segments, 0)), RULES(same, none, ew, ew, dropout, ew), EMIT(ew, none))
+OP(BERNOULLI,"bernoulli",SIG(1, 1, 1, NOSTAT, F_EW | F_RNG | F_FLOATS | FLOPS(25)), ATTR(I(stream, 0) I(batch_segments, 0)), RULES(same, none, ew, ew, zero, ew), EMIT(ew, none))
 /* A fused group of the ops above: one pass over the output's shape; the body
  * (struct body) lists the ops, every output is a result of the body. */
 OP(LOOP,     "loop",     SIG(0, VARIADIC, VARIADIC, NOSTAT, F_EW | F_STRIDES | F_ALONE), ATTR(), RULES(loop, none, ew, loop, none, ew), EMIT(loop, none))
@@ -129,9 +129,9 @@ OP(LOOP,     "loop",     SIG(0, VARIADIC, VARIADIC, NOSTAT, F_EW | F_STRIDES | F
 /* ---- layout: no arithmetic ------------------------------------------------
  * reshape(x, shape?): 0 copies the input's extent unless allowzero, one -1.
  * expand(x, shape?): broadcast of both shapes.
- * squeeze, unsqueeze, flatten, part, tile, identity, cast_like exist up to
+ * squeeze, unsqueeze, flatten, split, tile, identity, cast_like exist up to
  *   `fold`, which rewrites them with the ops around them.
- * part(x, sizes?): piece `index` of `count` along axis (ONNX Split and
+ * split(x, sizes?): piece `index` of `count` along axis (ONNX Split and
  *   SequenceAt of SplitToSequence, one output each; keepdims 0 drops the
  *   axis).  Sizes as ONNX has them: a list, or one chunk size (`chunk`, a
  *   scalar as SplitToSequence allows), or even.
@@ -148,7 +148,7 @@ OP(FLATTEN,  "flatten",  SIG(1, 1, 1, NOSTAT, 0), ATTR(I(axis, 1)), RULES(flatte
 OP(EXPAND,   "expand",   SIG(1, 2, 1, 1, F_VIEW | F_LIN0), ATTR(L(shape)), RULES(expand, expand, expand, view, expand, ew), EMIT(view, none))
 OP(TRANSPOSE,"transpose",SIG(1, 1, 1, NOSTAT, F_VIEW | F_LIN0), ATTR(L(perm)), RULES(transpose, transpose, transpose, view, transpose, transpose), EMIT(view, none))
 OP(SLICE,    "slice",    SIG(1, 5, 1, 1, F_VIEW | F_LIN0), ATTR(L(start) L(step)), RULES(slice, slice, slice, view, slice, slice), EMIT(view, none))
-OP(PART,     "part",     SIG(1, 2, 1, 1, 0), ATTR(I(axis, 0) I(index, 0) I(count, 0) I(chunk, 0) I(keepdims, 1)), RULES(part, none, part, none, none, none), EMIT(fail, none))
+OP(SPLIT,    "split",    SIG(1, 2, 1, 1, 0), ATTR(I(axis, 0) I(index, 0) I(count, 0) I(chunk, 0) I(keepdims, 1)), RULES(split, none, split, none, none, none), EMIT(fail, none))
 OP(CONCAT,   "concat",   SIG(1, VARIADIC, 1, NOSTAT, F_STRIDES | F_LIN0 | F_LIN1 | F_JOINT), ATTR(I(axis, 0)), RULES(concat, concat, concat, copy, concat, concat), EMIT(concat, none))
 OP(PAD,      "pad",      SIG(1, 4, 1, 1, F_LIN0), ATTR(L(begin) L(end) I(mode, 0) F(value, 0)), RULES(pad, pad, pad, copy, pad, pad), EMIT(pad, none))
 OP(TILE,     "tile",     SIG(1, 2, 1, 1, 0), ATTR(L(repeats)), RULES(tile, tile, tile, none, none, none), EMIT(fail, none))
@@ -156,8 +156,9 @@ OP(TRILU,    "trilu",    SIG(1, 2, 1, 1, F_LIN0), ATTR(I(upper, 1) I(k, 0)), RUL
 OP(COPY,     "copy",     SIG(1, 1, 1, NOSTAT, F_EW | F_STRIDES | F_ALONE | F_LIN0 | F_ZERO), ATTR(), RULES(same, copy, ew, ew, copy, ew), EMIT(ew, none))
 
 /* ---- indexing ---------------------------------------------------------------
- * gather(x, idx): along axis; negative indices count from the end.  part > 0:
- *   x is a rank's piece of an axis of that extent; what other ranks hold is 0.
+ * gather(x, idx): along axis; negative indices count from the end.
+ *   whole_extent > 0: x is a rank's shard of an axis of that extent; rows that
+ *   other ranks hold are 0.
  * gather_elements(x, idx), scatter_elements(x, idx, upd): along axis,
  *   add 0 replaces, 1 adds, 2 multiplies, 3 and 4 keep the larger and the
  *   smaller.
@@ -166,17 +167,17 @@ OP(COPY,     "copy",     SIG(1, 1, 1, NOSTAT, F_EW | F_STRIDES | F_ALONE | F_LIN
  *   or acc (overwritten in place when it dies here), plus upd's rows at idx
  *   along axis, added in index order by one thread per target row or column:
  *   same bits whatever the thread count.  Indices out of range are an error
- *   of the step, never a stray write.  part > 0: the target is a rank's piece
- *   of an axis of that extent, and rows of other ranks are passed over.
+ *   of the step, never a stray write.  whole_extent > 0: the target is a
+ *   rank's shard of an axis of that extent; rows of other ranks are skipped.
  * one_hot(idx, depth, values): static operands from 1.
  * topk(x, k?) -> values, indices: the k largest (largest 0: smallest) along
  *   axis, sorted; of equal ones the first come first; NaN is the largest. */
-OP(GATHER,          "gather",           SIG(2, 2, 1, NOSTAT, F_LIN0), ATTR(I(axis, 0) I(part, 0)), RULES(gather, gather, gather, copy, gather, gather), EMIT(gather, none))
+OP(GATHER,          "gather",           SIG(2, 2, 1, NOSTAT, F_LIN0), ATTR(I(axis, 0) I(whole_extent, 0)), RULES(gather, gather, gather, copy, gather, gather), EMIT(gather, none))
 OP(GATHER_ELEMENTS, "gather_elements",  SIG(2, 2, 1, NOSTAT, F_LIN0), ATTR(I(axis, 0)), RULES(gather_elements, gather_elements, gather_elements, copy, gather_elements, gather_elements), EMIT(gather_elements, none))
 OP(SCATTER_ELEMENTS,"scatter_elements", SIG(3, 3, 1, NOSTAT, F_LIN0 | F_LIN2 | F_JOINT), ATTR(I(axis, 0) I(add, 0)), RULES(scatter, scatter_elements, scatter, copy, scatter_elements, scatter_elements), EMIT(scatter_elements, none))
 OP(GATHER_ND,       "gather_nd",        SIG(2, 2, 1, NOSTAT, F_LIN0), ATTR(I(batch, 0)), RULES(gather_nd, gather_nd, gather_nd, copy, gather_nd, gather_nd), EMIT(gather_nd, none))
 OP(SCATTER_ND,      "scatter_nd",       SIG(3, 3, 1, NOSTAT, F_LIN0 | F_LIN2 | F_JOINT), ATTR(I(add, 0)), RULES(scatter, scatter_nd, scatter, copy, scatter_nd, scatter_nd), EMIT(scatter_nd, none))
-OP(SCATTER_ADD,     "scatter_add",      SIG(2, 3, 1, NOSTAT, F_ACC(2) | F_STAGED | F_LIN1), ATTR(I(axis, 0) L(shape) I(part, 0)), RULES(scatter_add, none, none, scatter_add, scatter_add, scatter), EMIT(scatter_add, none))
+OP(SCATTER_ADD,     "scatter_add",      SIG(2, 3, 1, NOSTAT, F_ACC(2) | F_STAGED | F_LIN1), ATTR(I(axis, 0) L(shape) I(whole_extent, 0)), RULES(scatter_add, none, none, scatter_add, scatter_add, scatter), EMIT(scatter_add, none))
 OP(ONE_HOT,         "one_hot",          SIG(3, 3, 1, NOSTAT, F_OF_2), ATTR(I(axis, -1)), RULES(one_hot, one_hot, one_hot, none, zero, none), EMIT(fail, none))
 OP(TOPK,            "topk",             SIG(1, 2, 2, 1, FLOPS(8)), ATTR(I(k, 0) I(axis, -1) I(largest, 1)), RULES(topk, none, axis_kept, ew, topk, topk), EMIT(topk, topk))
 
@@ -200,7 +201,7 @@ OP(SIZE,     "size",     SIG(1, 1, 1, NOSTAT, F_TO_I64), ATTR(), RULES(size, siz
 OP(EXTENT,   "extent",   SIG(0, 0, 1, NOSTAT, F_TO_ATTR), ATTR(I(dt, 0) L(shape) F(value, 0) I(known, 1)), RULES(extent, none, none, none, zero, none), EMIT(fail, none))
 OP(RANGE,    "range",    SIG(3, 3, 1, 0, 0), ATTR(), RULES(range, range, range, none, zero, none), EMIT(fail, none))
 OP(CONSTANT_OF_SHAPE, "constant_of_shape", SIG(1, 1, 1, 0, F_TO_ATTR), ATTR(I(dt, 0) F(value, 0)), RULES(constant_of_shape, constant_of_shape, of_shape, none, zero, none), EMIT(fail, none))
-OP(RANDOM,   "random",   SIG(0, 1, 1, 0, F_RNG | F_TO_ATTR | FLOPS(25)), ATTR(L(shape) I(dt, 0) I(kind, 0) F(a, 0) F(b, 1) I(stream, 0) I(dealt, 0)), RULES(random, none, of_shape, ew, zero, none), EMIT(ew, none))
+OP(RANDOM,   "random",   SIG(0, 1, 1, 0, F_RNG | F_TO_ATTR | FLOPS(25)), ATTR(L(shape) I(dt, 0) I(kind, 0) F(a, 0) F(b, 1) I(stream, 0) I(batch_segments, 0)), RULES(random, none, of_shape, ew, zero, none), EMIT(ew, none))
 OP(NONZERO,  "nonzero",  SIG(1, 1, 1, NOSTAT, F_TO_I64), ATTR(), RULES(nonzero, nonzero, none, none, zero, none), EMIT(fail, none))
 OP(SELECTED, "selected", SIG(1, 1, 2, NOSTAT, 0), ATTR(I(compact, 1)), RULES(selected, none, none, copy, zero, none), EMIT(selected, none))
 OP(CUMSUM,   "cumsum",   SIG(1, 2, 1, 1, F_LIN0 | F_POLES | F_FULL), ATTR(I(axis, 0) I(exclusive, 0) I(reverse, 0) I(product, 0)), RULES(cumsum, cumsum, axis_kept, copy, cumsum, axis), EMIT(cumsum, none))
@@ -250,10 +251,10 @@ OP(DET_GRAD, "det_grad", SIG(2, 2, 1, NOSTAT, F_FLOATS | F_STAGED | FLOPS(40) | 
  *   logits [N, C, d...] as ONNX has them, labels [N, d...]; labels equal to
  *   `ignore` are skipped; reduction 0 none, 1 mean over the rest (0/0 = NaN),
  *   2 sum.  lse: log-sum-exp per row; denom: scalar divisor (1 unless mean).
- *   part > 0: the logits [N, c] are a rank's piece of that many classes, and
- *   stats [ranks, N, 3], vocab_stats of all ranks, say what the others have.
- * sce_grad(dloss, logits, labels, lse, denom, weights?) -> dlogits; part as
- *   above, zeros in the columns that a last piece lacks.
+ *   whole_extent > 0: the logits [N, c] are a rank's shard of that many
+ *   classes, and stats [ranks, N, 3] are the vocab_stats of all ranks.
+ * sce_grad(dloss, logits, labels, lse, denom, weights?) -> dlogits;
+ *   whole_extent as above; zeros in columns that pad the last shard.
  * nll(logp, labels, weights?) -> loss, denom: negative log likelihood.
  * nll_grad(dloss, labels, denom, weights?) -> dlogp of attr shape.
  * classifier(x, w, labels, bias?, dloss?) -> loss, dx, dw, dbias?: the last
@@ -270,8 +271,8 @@ OP(LAYERNORM,    "layernorm",    SIG(2, 3, 3, NOSTAT, F_ROWS | FLOPS(8) | F_HALF
 OP(LAYERNORM_GRAD,"layernorm_grad", SIG(5, 6, 3, NOSTAT, F_ROWS | F_ACC(5) | FLOPS(8) | F_LIN0), ATTR(I(axis, -1)), RULES(norm_grad, none, none, ew, none, norm_grad), EMIT(layernorm_grad, norm_grad))
 OP(RMSNORM,      "rmsnorm",      SIG(2, 2, 2, NOSTAT, F_ROWS | FLOPS(8) | F_HALF_0), ATTR(I(axis, -1) F(eps, 1e-5)), RULES(norm, none, norm, ew, rmsnorm, norm), EMIT(rmsnorm, norm))
 OP(RMSNORM_GRAD, "rmsnorm_grad", SIG(4, 5, 2, NOSTAT, F_ROWS | F_ACC(4) | FLOPS(8) | F_LIN0), ATTR(I(axis, -1)), RULES(norm_grad, none, none, ew, none, norm_grad), EMIT(rmsnorm_grad, norm_grad))
-OP(SCE,          "sce",          SIG(2, 4, 3, NOSTAT, F_ROWS | FLOPS(20) | F_STAGED | F_WIDE_0 | F_LABELS_1), ATTR(I(reduction, 1) I(ignore, INT64_MIN) I(part, 0)), RULES(sce, none, cross_entropy, ew, sce, sce), EMIT(sce, none))
-OP(SCE_GRAD,     "sce_grad",     SIG(5, 6, 1, NOSTAT, F_ROWS | FLOPS(20) | F_STAGED | F_LIN0), ATTR(I(reduction, 1) I(ignore, INT64_MIN) I(part, 0)), RULES(sce_grad, none, none, ew, none, sce_grad), EMIT(sce_grad, none))
+OP(SCE,          "sce",          SIG(2, 4, 3, NOSTAT, F_ROWS | FLOPS(20) | F_STAGED | F_WIDE_0 | F_LABELS_1), ATTR(I(reduction, 1) I(ignore, INT64_MIN) I(whole_extent, 0)), RULES(sce, none, cross_entropy, ew, sce, sce), EMIT(sce, none))
+OP(SCE_GRAD,     "sce_grad",     SIG(5, 6, 1, NOSTAT, F_ROWS | FLOPS(20) | F_STAGED | F_LIN0), ATTR(I(reduction, 1) I(ignore, INT64_MIN) I(whole_extent, 0)), RULES(sce_grad, none, none, ew, none, sce_grad), EMIT(sce_grad, none))
 OP(NLL,          "nll",          SIG(2, 3, 2, NOSTAT, F_ROWS | FLOPS(8) | F_STAGED | F_WIDE_0 | F_LABELS_1), ATTR(I(reduction, 1) I(ignore, INT64_MIN)), RULES(nll, none, cross_entropy, ew, nll, none), EMIT(nll, none))
 OP(NLL_GRAD,     "nll_grad",     SIG(3, 4, 1, NOSTAT, F_ROWS | FLOPS(8) | F_STAGED | F_LIN0), ATTR(I(reduction, 1) I(ignore, INT64_MIN) L(shape)), RULES(nll_grad, none, none, ew, none, none), EMIT(nll_grad, none))
 OP(CLASSIFIER,   "classifier",   SIG(3, 5, VARIADIC, NOSTAT, F_CONTRACT | F_LABELS_2), ATTR(I(tb, 1) I(reduction, 1) I(ignore, INT64_MIN) I(chunk, 0) F(seed, 1)), RULES(classifier, none, none, classifier, none, none), EMIT(classifier, classifier))
@@ -285,7 +286,8 @@ OP(CLASSIFIER,   "classifier",   SIG(3, 5, VARIADIC, NOSTAT, F_CONTRACT | F_LABE
  * conv_dx(dy, w, bias?): its gradient in x, of the spatial extents `out`
  *   (empty: the smallest that fit, plus `extra`); ConvTranspose is this.
  * conv_dw(x, dy): its gradient in w, of spatial extents `kernel`.
- *   part > 0: of all three, the groups are a rank's of that many.
+ *   whole_extent > 0: in all three, the groups are a rank's shard of that
+ *   many groups.
  * batchnorm(x, scale?, bias?) -> y, mean, var: statistics over all dims but 1,
  *   the population's variance, f32.
  * batchnorm_grad(dy, x, mean, var, scale?) -> dx, dscale, dbias.
@@ -318,9 +320,9 @@ OP(CLASSIFIER,   "classifier",   SIG(3, 5, VARIADIC, NOSTAT, F_CONTRACT | F_LABE
  *   border, 2 reflected.
  * grid_sample_grad(dy, grid, x?) -> dx, dgrid: x of spatial extents `out`; it
  *   is needed for dgrid alone, which mode 0 does not have. */
-OP(CONV,       "conv",       SIG(2, 3, 1, NOSTAT, F_CONTRACT | F_STAGED | F_IMAGES | F_LIN0 | F_LIN1 | F_BIAS2 | F_HALF), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) I(group, 1) I(part, 0)), RULES(conv, none, none, conv, conv, conv), EMIT(conv, conv))
-OP(CONV_DX,    "conv_dx",    SIG(2, 3, 1, NOSTAT, F_CONTRACT | F_STAGED | F_IMAGES | F_LIN0 | F_LIN1 | F_BIAS2 | F_HALF), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) I(group, 1) I(part, 0) L(out) L(extra)), RULES(conv_dx, none, none, conv, conv_dx, conv), EMIT(conv_dx, conv))
-OP(CONV_DW,    "conv_dw",    SIG(2, 2, 1, NOSTAT, F_CONTRACT | F_STAGED | F_IMAGES | F_LIN0 | F_LIN1), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) I(group, 1) I(part, 0) L(kernel)), RULES(conv_dw, none, none, conv, none, conv), EMIT(conv_dw, conv))
+OP(CONV,       "conv",       SIG(2, 3, 1, NOSTAT, F_CONTRACT | F_STAGED | F_IMAGES | F_LIN0 | F_LIN1 | F_BIAS2 | F_HALF), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) I(group, 1) I(whole_extent, 0)), RULES(conv, none, none, conv, conv, conv), EMIT(conv, conv))
+OP(CONV_DX,    "conv_dx",    SIG(2, 3, 1, NOSTAT, F_CONTRACT | F_STAGED | F_IMAGES | F_LIN0 | F_LIN1 | F_BIAS2 | F_HALF), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) I(group, 1) I(whole_extent, 0) L(out) L(extra)), RULES(conv_dx, none, none, conv, conv_dx, conv), EMIT(conv_dx, conv))
+OP(CONV_DW,    "conv_dw",    SIG(2, 2, 1, NOSTAT, F_CONTRACT | F_STAGED | F_IMAGES | F_LIN0 | F_LIN1), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) I(group, 1) I(whole_extent, 0) L(kernel)), RULES(conv_dw, none, none, conv, none, conv), EMIT(conv_dw, conv))
 OP(BATCHNORM,  "batchnorm",  SIG(1, 3, 3, NOSTAT, FLOPS(8) | F_HALF_0), ATTR(F(eps, 1e-5)), RULES(batchnorm, none, none, ew, batchnorm, batchnorm), EMIT(batchnorm, batchnorm))
 OP(BATCHNORM_GRAD, "batchnorm_grad", SIG(4, 5, 3, NOSTAT, FLOPS(8) | F_LIN0), ATTR(F(eps, 1e-5)), RULES(batchnorm_grad, none, none, ew, none, batchnorm), EMIT(batchnorm_grad, batchnorm))
 OP(BN_UPDATE,  "bn_update",  SIG(2, 2, 1, NOSTAT, F_WRITES | F_STAGED), ATTR(F(momentum, 0.9)), RULES(same, none, none, ew, zero, ew), EMIT(bn_update, none))
@@ -354,8 +356,8 @@ OP(RNN,          "rnn",          SIG(3, 8, 3, NOSTAT, 0), ATTR(I(kind, 0) I(reve
  * attention_grad(do, q, k, v, o, lse, mask?) -> dq, dk, dv; with packed 1 one
  *   output [B,T,(H+2G)*D] that holds q|k|v parts side by side in a row, as
  *   the gradient of a fused qkv projection wants it. */
-OP(ATTENTION,      "attention",      SIG(3, 4, 2, NOSTAT, F_CONTRACT | F_RNG | F_WIDE_3 | F_HALF), ATTR(F(scale, 1) I(causal, 0) F(ratio, 0) I(stream, 0) I(dealt, 0)), RULES(attention, none, none, attention, attention, heads), EMIT(attention, attention))
-OP(ATTENTION_GRAD, "attention_grad", SIG(6, 7, VARIADIC, NOSTAT, F_CONTRACT | F_RNG | F_LIN0), ATTR(F(scale, 1) I(causal, 0) F(ratio, 0) I(stream, 0) I(packed, 0) I(dealt, 0)), RULES(attention_grad, none, none, attention_grad, none, heads_grad), EMIT(attention_grad, attention))
+OP(ATTENTION,      "attention",      SIG(3, 4, 2, NOSTAT, F_CONTRACT | F_RNG | F_WIDE_3 | F_HALF), ATTR(F(scale, 1) I(causal, 0) F(ratio, 0) I(stream, 0) I(batch_segments, 0)), RULES(attention, none, none, attention, attention, heads), EMIT(attention, attention))
+OP(ATTENTION_GRAD, "attention_grad", SIG(6, 7, VARIADIC, NOSTAT, F_CONTRACT | F_RNG | F_LIN0), ATTR(F(scale, 1) I(causal, 0) F(ratio, 0) I(stream, 0) I(packed, 0) I(batch_segments, 0)), RULES(attention_grad, none, none, attention_grad, none, heads_grad), EMIT(attention_grad, attention))
 
 /* ---- update: run in phase update (or backward, see --update-in-backward) ----
  * fill() -> y: constant `value` of attr shape, f32 (the seed dloss).
@@ -364,9 +366,9 @@ OP(ATTENTION_GRAD, "attention_grad", SIG(6, 7, VARIADIC, NOSTAT, F_CONTRACT | F_
  *   scaled up to what reads them here.
  * share() -> y: scalar f32, 1 / the number of replicas, micro 1: of a step's
  *   micro-batches.
- * whole(x, total) -> y: total, the sum over all micro-batches of what x is of
- *   one: its adjoint is x's, for every micro-batch has an equal share of what y
- *   goes into.  Until autodiff.
+ * batch_total(x, total) -> y: total, the sum of x over all micro-batches.  The
+ *   adjoint of x is that of y: every micro-batch has an equal share of what
+ *   reads y.  Exists until autodiff.
  * grad_norm(g...) -> scalar f32 2-norm over all, not scaled; does nothing at
  *   run time unless clipping is on.  The last `sums` operands are sums of
  *   squares of scaled ones.
@@ -402,7 +404,7 @@ OP(ATTENTION_GRAD, "attention_grad", SIG(6, 7, VARIADIC, NOSTAT, F_CONTRACT | F_
 OP(FILL,       "fill",       SIG(0, 0, 1, NOSTAT, 0), ATTR(L(shape) F(value, 0)), RULES(fill, fill, none, ew, zero, none), EMIT(fill, none))
 OP(LOSS_SCALE, "loss_scale", SIG(0, 0, 1, NOSTAT, 0), ATTR(F(value, 1)), RULES(scalar, none, none, ew, zero, none), EMIT(loss_scale, none))
 OP(SHARE,      "share",      SIG(0, 0, 1, NOSTAT, 0), ATTR(I(micro, 0)), RULES(scalar, none, none, ew, zero, none), EMIT(share, none))
-OP(WHOLE,      "whole",      SIG(2, 2, 1, NOSTAT, 0), ATTR(), RULES(same, none, none, none, whole, none), EMIT(comm, none))
+OP(BATCH_TOTAL, "batch_total", SIG(2, 2, 1, NOSTAT, 0), ATTR(), RULES(same, none, none, none, batch_total, none), EMIT(comm, none))
 OP(GRAD_NORM,  "grad_norm",  SIG(1, VARIADIC, 1, NOSTAT, F_REDUCE), ATTR(I(sums, 0)), RULES(scalar, none, none, none, none, none), EMIT(grad_norm, none))
 OP(ACCUMULATE, "accumulate", SIG(2, 2, 1, NOSTAT, F_WRITES | F_LIN0 | F_LIN1 | F_JOINT), ATTR(), RULES(update, none, none, ew, none, ew), EMIT(accumulate, none))
 OP(SGD,        "sgd",        SIG(2, 4, 2, NOSTAT, F_WRITES | F_UPDATE | F_COPY | FLOPS(4)), ATTR(I(decay, 1)), RULES(update, none, none, ew, none, update), EMIT(sgd, none))
@@ -413,46 +415,48 @@ OP(ADAFACTOR,  "adafactor",  SIG(3, 8, 3, NOSTAT, F_WRITES | F_UPDATE | FLOPS(20
 OP(ADAFACTOR_MEANS, "adafactor_means", SIG(1, 2, 2, NOSTAT, FLOPS(4)), ATTR(), RULES(adafactor_means, none, none, adafactor_means, none, adafactor_means), EMIT(adafactor_means, none))
 OP(ADAFACTOR_SQUARES, "adafactor_squares", SIG(3, 7, 1, NOSTAT, FLOPS(10)), ATTR(), RULES(adafactor_squares, none, none, ew, none, adafactor_squares), EMIT(adafactor_squares, adafactor_squares))
 
-/* ---- ranks: a graph that is sharded (Graph.ranks, Val.split) -----------------
+/* ---- ranks: a graph that is sharded (Graph.ranks, Val.placement) -------------
  * Collectives that convert a value from one placement to another.  Operands
  * and results are a rank's local values; all ranks run the same node at the
- * same time.  The placement of the adjoint is the dual one: I of I, S of S, P
- * of R, and R of P.
- * all_reduce(x: P) -> y: the sum over all ranks, or for reduction 1 the
+ * same time.  The placements: Replicate, ReplicatePartial (the adjoint is Partial),
+ * Shard and Partial.  That of the adjoint is the dual one: Replicate and Shard
+ * are their own duals, ReplicatePartial and Partial are each other's.
+ * all_reduce(x: Partial) -> y: the sum over all ranks, or for reduction 1 the
  *   largest, in rank order.  16-bit floats are added in f32 and rounded once.
- *   side 0: y is I, side 1: R.  group 1: over all replicas instead of the ranks
- *   of one; placements do not refer to replicas.
- * all_gather(x: S) -> y: I or R, by side as above.
- * reduce_scatter(x: P) -> y: S, the rank's shard of the sum.
- * all_to_all(x: S) -> y: S, sharded by to_axis, to_lead, to_shared, to_part.
- * replicate(x: I) -> y: R.  Moves nothing.
- * own(x: I or R) -> y: S, the rank's shard; from 0: x is I, from 1: R.
+ *   side 0: y is Replicate, side 1: ReplicatePartial.  group 1: over all replicas
+ *   instead of the ranks of one; placements do not refer to replicas.
+ * all_gather(x: Shard) -> y: Replicate or ReplicatePartial, by side as above.
+ * reduce_scatter(x: Partial) -> y: Shard, the rank's shard of the sum.
+ * all_to_all(x: Shard) -> y: Shard by to_axis, to_first_axis, to_replication and
+ *   to_segment.
+ * replicate(x: Replicate) -> y: ReplicatePartial.  Moves nothing.
+ * own(x) -> y: Shard, the rank's shard of x.  from 0: x is Replicate, from 1:
+ *   ReplicatePartial.
  * With group 1 the result of reduce_scatter and own is a replica's shard
  *   (struct replica_shard) of x, which may be sharded over ranks as well.
  * gather_into(x, shard) -> x: the shards of all replicas, over x.
  * gather_pieces(shard) -> y: the same, of that shape, sharded over ranks as
  *   before.
- * own_grad(dy: S) -> dx: P, zeros outside the rank's shard.  Ranks that hold
+ * own_grad(dy: Shard) -> dx: Partial, zeros outside the rank's shard.  Ranks that hold
  *   the same shard all add it.
- * axis, lead, shared, part: axis, first_axis, replication and segment of the
- *   sharded side, see Split.
+ * axis, first_axis, replication, segment: of the sharded side, see Placement.
  * vocab_stats(logits, labels) -> [1, n, 3] f32: of each row of a rank's
- *   columns, which are one of `part` columns in all: their maximum, the sum of
+ *   columns, a shard of `whole_extent` columns: their maximum, the sum of
  *   exp(x - maximum), and the logit of the label, 0 if it is another rank's.
  * sum_squares(x...) -> scalar f32. */
-#define CUT I(axis, 0) I(lead, 0) I(shared, 1) L(part)
+#define SHARDED I(axis, 0) I(first_axis, 0) I(replication, 1) L(segment)
 OP(ALL_REDUCE,     "all_reduce",     SIG(1, 1, 1, NOSTAT, F_COMM | F_LIN0 | F_OVER | F_SENDS), ATTR(I(reduction, 0) I(side, 0) I(group, 0)), RULES(same, none, none, two_rings, all_reduce, comm), EMIT(comm, none))
-OP(ALL_GATHER,     "all_gather",     SIG(1, 1, 1, NOSTAT, F_COMM | F_SENDS), ATTR(CUT I(side, 0)), RULES(gathered, none, none, ring, all_gather, comm), EMIT(comm, none))
-OP(REDUCE_SCATTER, "reduce_scatter", SIG(1, 1, 1, NOSTAT, F_COMM | F_SENDS), ATTR(CUT I(group, 0)), RULES(own, none, none, ring, reduce_scatter, comm), EMIT(comm, none))
-OP(ALL_TO_ALL,     "all_to_all",     SIG(1, 1, 1, NOSTAT, F_COMM | F_SENDS), ATTR(CUT I(to_axis, 0) I(to_lead, 0) I(to_shared, 1) L(to_part)), RULES(all_to_all, none, none, exchange, all_to_all, comm), EMIT(comm, none))
+OP(ALL_GATHER,     "all_gather",     SIG(1, 1, 1, NOSTAT, F_COMM | F_SENDS), ATTR(SHARDED I(side, 0)), RULES(gathered, none, none, ring, all_gather, comm), EMIT(comm, none))
+OP(REDUCE_SCATTER, "reduce_scatter", SIG(1, 1, 1, NOSTAT, F_COMM | F_SENDS), ATTR(SHARDED I(group, 0)), RULES(own, none, none, ring, reduce_scatter, comm), EMIT(comm, none))
+OP(ALL_TO_ALL,     "all_to_all",     SIG(1, 1, 1, NOSTAT, F_COMM | F_SENDS), ATTR(SHARDED I(to_axis, 0) I(to_first_axis, 0) I(to_replication, 1) L(to_segment)), RULES(all_to_all, none, none, exchange, all_to_all, comm), EMIT(comm, none))
 OP(REPLICATE,      "replicate",      SIG(1, 1, 1, NOSTAT, F_VIEW), ATTR(), RULES(same, none, none, view, replicate, comm), EMIT(view, none))
-OP(OWN,            "own",            SIG(1, 1, 1, NOSTAT, F_COMM), ATTR(CUT I(from, 0) I(group, 0)), RULES(own, none, none, copy, own, comm), EMIT(comm, none))
-OP(GATHER_INTO,    "gather_into",    SIG(2, 2, 1, NOSTAT, F_COMM | F_WRITES), ATTR(CUT I(group, 1)), RULES(gather_into, none, none, ring, none, comm), EMIT(comm, none))
-OP(GATHER_PIECES,  "gather_pieces",  SIG(1, 1, 1, NOSTAT, F_COMM | F_SENDS), ATTR(CUT I(group, 1) L(shape)), RULES(gather_shape, none, none, ring, none, none), EMIT(comm, none))
-OP(OWN_GRAD,       "own_grad",       SIG(1, 1, 1, NOSTAT, F_COMM), ATTR(CUT), RULES(gathered, none, none, copy, none, comm), EMIT(comm, none))
-OP(VOCAB_STATS,    "vocab_stats",    SIG(2, 2, 1, NOSTAT, F_ROWS | FLOPS(20) | F_STAGED), ATTR(I(part, 0)), RULES(vocab_stats, none, none, ew, zero, vocab_stats), EMIT(vocab_stats, none))
+OP(OWN,            "own",            SIG(1, 1, 1, NOSTAT, F_COMM), ATTR(SHARDED I(from, 0) I(group, 0)), RULES(own, none, none, copy, own, comm), EMIT(comm, none))
+OP(GATHER_INTO,    "gather_into",    SIG(2, 2, 1, NOSTAT, F_COMM | F_WRITES), ATTR(SHARDED I(group, 1)), RULES(gather_into, none, none, ring, none, comm), EMIT(comm, none))
+OP(GATHER_PIECES,  "gather_pieces",  SIG(1, 1, 1, NOSTAT, F_COMM | F_SENDS), ATTR(SHARDED I(group, 1) L(shape)), RULES(gather_shape, none, none, ring, none, none), EMIT(comm, none))
+OP(OWN_GRAD,       "own_grad",       SIG(1, 1, 1, NOSTAT, F_COMM), ATTR(SHARDED), RULES(gathered, none, none, copy, none, comm), EMIT(comm, none))
+OP(VOCAB_STATS,    "vocab_stats",    SIG(2, 2, 1, NOSTAT, F_ROWS | FLOPS(20) | F_STAGED), ATTR(I(whole_extent, 0)), RULES(vocab_stats, none, none, ew, zero, vocab_stats), EMIT(vocab_stats, none))
 OP(SUM_SQUARES,    "sum_squares",    SIG(1, VARIADIC, 1, NOSTAT, F_REDUCE), ATTR(), RULES(scalar, none, none, none, none, squares), EMIT(sum_squares, none))
-#undef CUT
+#undef SHARDED
 
 #undef OP
 #undef SIG

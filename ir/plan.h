@@ -64,7 +64,7 @@ struct plan_tensor {
 	Decision decision;
 	bool saved;                     /* alive from forward into backward */
 	int64_t first, last;            /* steps that its place is taken */
-	Split split;                    /* how the whole lies on ranks */
+	Placement placement;            /* how the whole lies on ranks */
 	const struct replica_shard *shard; /* as Val.shard */
 };
 

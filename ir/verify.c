@@ -6,7 +6,7 @@
  * checks follow ids; without any, types and shapes are inferred again and
  * must agree.  Linear in values and nodes.
  */
-#include "ir/split.h"
+#include "ir/placement.h"
 #include "ir/verify.h"
 
 #include <string.h>
@@ -93,9 +93,9 @@ check_results(struct verify *c, const Node *n)
 			continue;
 		if (v->kind != V_TEMP)
 			bad(c, n, v, "output %d is not a computed value", i);
-		else if (v->def != node_id(c->g, n) || v->slot != i)
-			bad(c, n, v, "output %d belongs to node %u, slot %d",
-			    i, v->def, v->slot);
+		else if (v->def != node_id(c->g, n) || v->result_index != i)
+			bad(c, n, v, "output %d belongs to node %u, result %d",
+			    i, v->def, v->result_index);
 	}
 }
 
@@ -145,8 +145,10 @@ verify_val(struct verify *c, const Val *v)
 		    "it", v->def);
 	if (v->def >= g->nnode)
 		bad(c, NULL, v, "node %u does not exist", v->def);
-	else if (v->def && (v->slot < 0 || v->slot >= g->node[v->def].nout
-	                    || g->node[v->def].out[v->slot] != val_id(g, v)))
+	else if (v->def
+	         && (v->result_index < 0
+	             || v->result_index >= g->node[v->def].nout
+	             || g->node[v->def].out[v->result_index] != val_id(g, v)))
 		bad(c, NULL, v, "node %u does not write it", v->def);
 	if (v->of >= g->nval || v->param >= g->nval || v->grad_of >= g->nval
 	    || v->base >= g->nval || v->low_precision_of >= g->nval)
@@ -226,13 +228,14 @@ is_mean_state(const Val *v, const Val *param)
 static void
 check_shard(struct verify *c, const Val *v)
 {
-	Split cut = split_over_replicas(&v->shard->shape);
+	Placement cut = placement_over_replicas(&v->shard->shape);
 	Shape piece;
 
 	if (!c->g->exact)
 		bad(c, NULL, v, "is a shard, but the graph does not declare "
 		    "its number of replicas");
-	else if (!split_local(&cut, c->g->replicas, &v->shard->shape, &piece)
+	else if (!placement_local(&cut, c->g->replicas, &v->shard->shape,
+	                          &piece)
 	         || !shape_eq(&piece, &v->shape))
 		bad(c, NULL, v, "shape does not match the shard of a replica");
 }

@@ -6,7 +6,7 @@
  * chance.
  *
  * what    if the file names the batch size, the graph for TIMES as many
- *         samples goes through the first passes, too.  Split over replicas,
+ *         samples goes through the first passes, too.  Placement over replicas,
  *         both graphs must reduce over samples in the same places
  * gives   p->other_batch, with which pass replicate refuses, and rows of
  *         outputs

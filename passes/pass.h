@@ -25,10 +25,10 @@ struct shape_binding {
 	bool used;
 };
 
-/* --shard: the placement of values that match; axis of SPLIT_SHARD. */
+/* --shard: the placement of values that match; axis of PLACEMENT_SHARD. */
 struct shard_constraint {
 	const char *glob;
-	SplitKind kind;
+	PlacementKind kind;
 	int axis;
 };
 
@@ -218,7 +218,7 @@ struct runner_up {
 	const char *value;
 	double sec;                     /* of the best strategy then; -1: there
 	                                 * is none */
-	Split placement;                /* that it has there */
+	Placement placement;                /* that it has there */
 };
 
 typedef bool PassFn(Pass *, Graph *);

@@ -238,7 +238,7 @@ check_states(Pass *p, Graph *g)
 {
 	if (!g->ranks)
 		return true;
-	return shard_fill_placements(g, p->diag);
+	return sharding_fill_placements(g, p->diag);
 }
 
 /* Large graphs are checked where their meaning is settled and at the end, and

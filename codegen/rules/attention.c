@@ -1,6 +1,6 @@
 /* Calls of the attention kernels: shapes and strides as a constant struct. */
-#include "codegen/rules/target_emitter.h"
-#include "ir/split.h"
+#include "codegen/rules/machine.h"
+#include "ir/placement.h"
 
 static void
 emit_strides(struct emit *e, const char *name, const int64_t *s)
@@ -11,25 +11,27 @@ emit_strides(struct emit *e, const char *name, const int64_t *s)
 
 struct attrs {
 	double scale, ratio;
-	int64_t causal, stream, dealt;
+	int64_t causal, stream, batch_segments;
 };
 
 /* Position of this rank's shard of the batch or the heads in the whole, and of
  * that in all replicas: masks of dropout are numbered by it. */
 static void
-emit_piece(struct emit *e, const Val *o, bool dealt)
+emit_piece(struct emit *e, const Val *o, bool of_batch)
 {
 	Shape whole = val_whole(o);
-	int axis = o->split.axis;
-	long long shared = o->split.replication, heads = whole.dim[1], step = 0;
+	int axis = o->placement.axis;
+	long long shared = o->placement.replication, heads = whole.dim[1],
+		  step = 0;
 
-	if (o->split.kind != SPLIT_SHARD && !dealt)
+	if (o->placement.kind != PLACEMENT_SHARD && !of_batch)
 		return;
-	if (o->split.kind == SPLIT_SHARD)
+	if (o->placement.kind == PLACEMENT_SHARD)
 		step = o->shape.dim[axis] * (axis ? 1 : heads);
 	out_line(e->out, ".all = %lld, .first = env->rank / %lld * INT64_C("
 	         "%lld) + env->replica * INT64_C(%lld),", heads,
-	         shared ? shared : 1, step, dealt ? whole.dim[0] * heads : 0);
+	         shared ? shared : 1, step,
+	         of_batch ? whole.dim[0] * heads : 0);
 }
 
 /* All members but the strides of outputs; o: the output, or a value with its
@@ -68,7 +70,7 @@ emit_struct(struct emit *e, const Node *n, const struct attrs *at,
 	if (at->ratio > 0) {
 		out_line(e->out, ".stream = (uint32_t)%s,",
 		         emit_const(e, at->stream));
-		emit_piece(e, o, at->dealt);
+		emit_piece(e, o, at->batch_segments);
 	}
 	out_line(e->out, ".type = %s,", tables_dtype(q->dt));
 	e->emitter->attention(e, n, q, k);
@@ -80,10 +82,11 @@ check_attention(struct emit *e, const Node *n, int like, const Val *q,
                 const Val *mask, const Val *o, double ratio)
 {
 	emit_shapes(e, n);
-	if (ratio > 0 && o->split.kind == SPLIT_SHARD
-	    && (o->split.axis > 1 || o->split.nsegment > 1))
+	if (ratio > 0 && o->placement.kind == PLACEMENT_SHARD
+	    && (o->placement.axis > 1 || o->placement.nsegment > 1))
 		return diag_internal(e->diag, "codegen: attention with dropout "
-		                     "is sharded along dim %d", o->split.axis);
+		                     "is sharded along dim %d",
+		                     o->placement.axis);
 	if (q->dt != DT_F32 && !dtype_is_half(q->dt))
 		return emit_unsupported(e, n, q->dt);
 	if (mask && mask->dt != DT_F32 && mask->dt != DT_BOOL
@@ -109,7 +112,7 @@ emit_attention(struct emit *e, const Node *n)
 	const Val *o = emit_out(e, n, 0);
 	struct attrs at = { n->attr.ATTENTION.scale, n->attr.ATTENTION.ratio,
 		n->attr.ATTENTION.causal, n->attr.ATTENTION.stream,
-		n->attr.ATTENTION.dealt };
+		n->attr.ATTENTION.batch_segments };
 
 	if (!check_attention(e, n, 3, q, mask, o ? o : q, at.ratio))
 		return false;
@@ -149,7 +152,7 @@ emit_attention_grad(struct emit *e, const Node *n)
 	struct attrs at = { n->attr.ATTENTION_GRAD.scale,
 		n->attr.ATTENTION_GRAD.ratio, n->attr.ATTENTION_GRAD.causal,
 		n->attr.ATTENTION_GRAD.stream,
-		n->attr.ATTENTION_GRAD.dealt };
+		n->attr.ATTENTION_GRAD.batch_segments };
 	int64_t starts[3] = { 0 };
 	const char *to[3];
 

@@ -124,7 +124,7 @@ struct loop_nest {
 	int nin, nout;
 	struct nest_operand *in, *out;
 	const struct body *body;
-	const Split *split;             /* NULL: shape is not sharded */
+	const Placement *split;             /* NULL: shape is the whole one */
 };
 
 bool emit_nest(struct emit *, const struct loop_nest *);

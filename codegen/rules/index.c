@@ -31,17 +31,17 @@ emit_gather(struct emit *e, const Node *n)
 	emit_shapes(e, n);
 	if (!nbytes)
 		return false;
-	if (n->attr.GATHER.part)
-		emit_part(e, x, axis, n->attr.GATHER.part);
+	if (n->attr.GATHER.whole_extent)
+		emit_part(e, x, axis, n->attr.GATHER.whole_extent);
 	out_line(e->out, "ckr_gather%s(p[2], p[0], p[1], %d, %lld, %lld, "
-	         "%lld, %lld%s, env);", n->attr.GATHER.part ? "_part" : "",
-	         nbytes,
+	         "%lld, %lld%s, env);",
+	         n->attr.GATHER.whole_extent ? "_part" : "", nbytes,
 	         (long long)emit_extent(&x->shape, 0, axis),
 	         (long long)x->shape.dim[axis],
 	         (long long)shape_nelem(&idx->shape),
 	         (long long)emit_extent(&x->shape, axis + 1, x->shape.rank) *
 	         dtype_info[x->dt].nbytes,
-	         n->attr.GATHER.part ? ", part" : "");
+	         n->attr.GATHER.whole_extent ? ", part" : "");
 	return true;
 }
 
@@ -99,7 +99,7 @@ emit_scatter_add(struct emit *e, const Node *n)
 	const Val *y = emit_out(e, n, 0);
 	int axis = emit_axis(n->attr.SCATTER_ADD.axis, y->shape.rank);
 	int nbytes = index_bytes(e, n, 0);
-	int64_t part = n->attr.SCATTER_ADD.part;
+	int64_t part = n->attr.SCATTER_ADD.whole_extent;
 
 	emit_shapes(e, n);
 	if (!nbytes)

@@ -59,7 +59,7 @@ emit_body_nest(struct emit *e, const Node *n, const struct body *body)
 	if (!first)
 		return diag_internal(e->diag, "codegen: loop without output");
 	nest.shape = first->shape;
-	nest.split = &first->split;
+	nest.split = &first->placement;
 	for (int i = 0; i < n->nin; i++)
 		if (n->in[i])
 			nest.in[i] = operand_of(e, n->in[i], i, &nest.shape,

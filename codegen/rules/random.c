@@ -5,7 +5,7 @@
  * same on any number of ranks.
  */
 #include "codegen/rules/emit.h"
-#include "ir/split.h"
+#include "ir/placement.h"
 
 bool
 random_drawn(const struct loop_nest *nest)
@@ -19,7 +19,7 @@ random_drawn(const struct loop_nest *nest)
 static bool
 is_piece(const struct loop_nest *nest)
 {
-	return nest->split && nest->split->kind == SPLIT_SHARD
+	return nest->split && nest->split->kind == PLACEMENT_SHARD
 		&& random_drawn(nest);
 }
 
@@ -37,7 +37,7 @@ random_strides(const struct loop_nest *nest, int64_t *stride)
 	Shape whole = nest->shape;
 
 	if (is_piece(nest))
-		whole = split_whole(nest->split, &nest->shape);
+		whole = placement_whole(nest->split, &nest->shape);
 	shape_strides(&whole, stride);
 }
 
@@ -45,7 +45,7 @@ random_strides(const struct loop_nest *nest, int64_t *stride)
 static const char *
 first_element_text(struct emit *e, const struct loop_nest *nest)
 {
-	const Split *s = nest->split;
+	const Placement *s = nest->split;
 
 	if (!is_piece(nest))
 		return "";
@@ -102,11 +102,11 @@ static int64_t
 replica_run(const struct loop_nest *nest, const struct scalar_op *m)
 {
 	Attr a = m->attr;
-	const int64_t *dealt = attr_int_of(m->op, &a, "dealt");
-	Shape whole = nest->split ? split_whole(nest->split, &nest->shape)
+	const int64_t *segments = attr_int_of(m->op, &a, "batch_segments");
+	Shape whole = nest->split ? placement_whole(nest->split, &nest->shape)
 	              : nest->shape;
 
-	return dealt && *dealt ? shape_nelem(&whole) / *dealt : 0;
+	return segments && *segments ? shape_nelem(&whole) / *segments : 0;
 }
 
 static int64_t

@@ -171,7 +171,7 @@ emit_sce(struct emit *e, const Node *n)
 {
 	const Val *x = emit_in(e, n, 0);
 
-	if (n->attr.SCE.part)
+	if (n->attr.SCE.whole_extent)
 		return emit_sce_part(e, n);
 	if (!check_row_type(e, n, NEED_ROWS, x) ||
 	    !emit_labels(e, n, 1, 2, n->attr.SCE.ignore, x->shape.dim[1]))
@@ -189,7 +189,7 @@ emit_sce_grad(struct emit *e, const Node *n)
 {
 	const Val *x = emit_in(e, n, 1);
 
-	if (n->attr.SCE_GRAD.part)
+	if (n->attr.SCE_GRAD.whole_extent)
 		return emit_sce_grad_part(e, n);
 	if (!check_row_type(e, n, NEED_ROWS, x) ||
 	    !emit_labels(e, n, 2, 5, n->attr.SCE_GRAD.ignore, x->shape.dim[1]))

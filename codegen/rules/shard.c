@@ -19,7 +19,8 @@ emit_comm(struct emit *e, const Node *n)
 static long long
 ranks_per_piece(const Val *v)
 {
-	return v->split.kind == SPLIT_SHARD ? v->split.replication : 1;
+	return v->placement.kind == PLACEMENT_SHARD ? v->placement.replication
+						    : 1;
 }
 
 void
@@ -50,7 +51,8 @@ emit_vocab_stats(struct emit *e, const Node *n)
 {
 	const Val *x = emit_in(e, n, 0);
 
-	if (!part_of_classes(e, n, x, 1, INT64_MIN, n->attr.VOCAB_STATS.part))
+	if (!part_of_classes(e, n, x, 1, INT64_MIN,
+	                     n->attr.VOCAB_STATS.whole_extent))
 		return false;
 	out_line(e->out, "ckr_vocab_stats(%s, %s, &labels, %lld, %lld, part, "
 	         "env);", p_out(e, n, 0), p_in(e, n, 0),
@@ -66,7 +68,7 @@ emit_sce_part(struct emit *e, const Node *n)
 	emit_shapes(e, n);
 	e->need |= NEED_SHARD;
 	if (!emit_labels(e, n, 1, n->nin, n->attr.SCE.ignore,
-	                 n->attr.SCE.part))
+	                 n->attr.SCE.whole_extent))
 		return false;
 	out_line(e->out,
 	         "ckr_sce_part(%s, %s, %s, p[3], &labels, %lld, %lld, "
@@ -83,7 +85,7 @@ emit_sce_grad_part(struct emit *e, const Node *n)
 	const Val *x = emit_in(e, n, 1);
 
 	if (!part_of_classes(e, n, x, 2, n->attr.SCE_GRAD.ignore,
-	                     n->attr.SCE_GRAD.part))
+	                     n->attr.SCE_GRAD.whole_extent))
 		return false;
 	out_line(e->out, "ckr_sce_grad_part(%s, %s, %s, &labels, %s, %s,",
 	         p_out(e, n, 0), p_in(e, n, 0), p_in(e, n, 1), p_in(e, n, 3),

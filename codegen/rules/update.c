@@ -1,6 +1,6 @@
 /* Calls of the optimizers' kernels. */
-#include "codegen/rules/target_emitter.h"
-#include "ir/split.h"
+#include "codegen/rules/machine.h"
+#include "ir/placement.h"
 
 /* Streams of random words, one per parameter, that dropout does not use.
  * updated: the parameter, or a copy of a replica's shard of it. */
@@ -22,11 +22,11 @@ static void
 emit_shard(struct emit *e, const Val *v)
 {
 	const Shape *shape = v->shard ? &v->shard->shape : &v->shape;
-	Split s = v->shard ? v->shard->split : v->split;
-	int64_t nshard;
+	Placement s = v->shard ? v->shard->placement : v->placement;
+	int64_t pieces;
 
-	if (s.kind != SPLIT_SHARD) {    /* one shard for all ranks */
-		s = split_over_replicas(shape);
+	if (s.kind != PLACEMENT_SHARD) {    /* one piece for all ranks */
+		s = placement_over_replicas(shape);
 		s.replication = e->g->ranks > 0 ? e->g->ranks : 1;
 	}
 	nshard = e->g->ranks > 0 ? e->g->ranks / s.replication : 1;
@@ -69,7 +69,7 @@ type_of_states(const struct emit *e, const Node *n)
 static void
 emit_types(struct emit *e, const Node *n, const Val *y, const Val *g)
 {
-	bool sharded = y->split.kind == SPLIT_SHARD || y->shard;
+	bool cut = y->placement.kind == PLACEMENT_SHARD || y->shard;
 	const Val *copy = copy_output(e, n);
 
 	if (sharded)
@@ -241,7 +241,7 @@ emit_adamw(struct emit *e, const Node *n)
 static void
 emit_factors(struct emit *e, const Val *v, int64_t decay)
 {
-	const Split *split = v->shard ? &v->shard->split : &v->split;
+	const Placement *cut = v->shard ? &v->shard->placement : &v->placement;
 	Shape whole = val_whole(v), s = v->shard ? v->shard->shape : v->shape;
 	int64_t n = val_nelem(v);
 	int r = s.rank;
@@ -259,7 +259,7 @@ emit_factors(struct emit *e, const Val *v, int64_t decay)
 	         r < 1 ? 1LL : (long long)whole.dim[r - 1],
 	         (long long)shape_nelem(&whole));
 	out_line(e->out, ".by_cols = %d, .decay = %d, .types = types };",
-	         r >= 2 && split->kind == SPLIT_SHARD && split->axis == r - 2,
+	         r >= 2 && cut->kind == PLACEMENT_SHARD && cut->axis == r - 2,
 	         decay != 0);
 }
 

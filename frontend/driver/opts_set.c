@@ -196,7 +196,7 @@ add_shard_constraint(struct arg_parser *p, const char *arg, void *field)
 	struct options *o = field;
 	struct shard_constraint w = { .axis = 0 };
 	const char *state = split_binding(p, arg, &w.glob);
-	static const char letter[] = "IRSP";    /* in the order of SplitKind */
+	static const char letter[] = "IRSP"; /* in the order of PlacementKind */
 	const char *kind = state ? strchr(letter, *state) : NULL;
 
 	if (!kind || !*kind
@@ -204,7 +204,7 @@ add_shard_constraint(struct arg_parser *p, const char *arg, void *field)
 	        || state[2] : state[1] != 0))
 		return reject_value(p, arg,
 		                    "VALUE=STATE with I, R, P or S0, S1 ...");
-	w.kind = (SplitKind)(kind - letter);
+	w.kind = (PlacementKind)(kind - letter);
 	w.axis = *kind == 'S' ? state[1] - '0' : 0;
 	o->shard = one_more(p, o->shard, o->nshard, sizeof w);
 	o->shard[o->nshard++] = w;

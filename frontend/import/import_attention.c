@@ -369,12 +369,12 @@ concat_last(struct importer *m, ValId x, ValId y)
 static ValId
 split_half(struct importer *m, ValId x, int index)
 {
-	Attr a = attr_default(OP_PART);
+	Attr a = attr_default(OP_SPLIT);
 
-	a.PART.axis = -1;
-	a.PART.count = 2;
-	a.PART.index = index;
-	return EMIT_NODE(m, OP_PART, &a, x);
+	a.SPLIT.axis = -1;
+	a.SPLIT.count = 2;
+	a.SPLIT.index = index;
+	return EMIT_NODE(m, OP_SPLIT, &a, x);
 }
 
 /* RotaryEmbedding-23: pairs (x1, x2), halves or neighbours of the last dim,

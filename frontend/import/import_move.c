@@ -55,23 +55,23 @@ run_slice(struct importer *m)
 bool
 run_split(struct importer *m)
 {
-	Attr a = attr_default(OP_PART);
+	Attr a = attr_default(OP_SPLIT);
 	struct attr_ints split;
 	ValId sizes = imp_in(m, 1);
 	int64_t count = attr_int(&m->r, "num_outputs", m->n->nout);
 
-	a.PART.axis = attr_int(&m->r, "axis", 0);
+	a.SPLIT.axis = attr_int(&m->r, "axis", 0);
 	if (m->n->opset < 13 && attr_ints(&m->r, "split", &split))
 		sizes = imp_ints(m, split.n, split.v);
 	if (count != m->n->nout)
 		return imp_fail(m, "num_outputs is %jd, but the node has %d "
 		                "outputs", (intmax_t)count, m->n->nout);
-	a.PART.count = m->n->nout;
+	a.SPLIT.count = m->n->nout;
 	for (int i = 0; i < m->n->nout; i++) {
 		if (!imp_is_used(m, i))
 			continue;
-		a.PART.index = i;
-		imp_out(m, i, EMIT_NODE(m, OP_PART, &a, imp_in(m, 0), sizes));
+		a.SPLIT.index = i;
+		imp_out(m, i, EMIT_NODE(m, OP_SPLIT, &a, imp_in(m, 0), sizes));
 	}
 	return true;
 }

@@ -61,21 +61,21 @@ run_split_to_sequence(struct importer *m)
 	s->split = true;
 	s->n = -1;
 	s->x = imp_in(m, 0);
-	s->part = attr_default(OP_PART);
-	s->part.PART.axis = axis;
+	s->part = attr_default(OP_SPLIT);
+	s->part.SPLIT.axis = axis;
 	if (!imp_has(m, 1)) {
-		s->part.PART.keepdims = keepdims != 0;
+		s->part.SPLIT.keepdims = keepdims != 0;
 	} else if (sizes = shape_of_input(m, 1), sizes.rank != 0) {
 		s->sizes = imp_in(m, 1);
 		if (sizes.rank == 1)
 			s->n = sizes.dim[0];
-		s->part.PART.count = s->n > 0 ? s->n : 0;
+		s->part.SPLIT.count = s->n > 0 ? s->n : 0;
 		return true;
 	} else if (!imp_const(m, 1, &chunk)) {
 		s->sizes = imp_in(m, 1);
 		return true;
 	}
-	s->part.PART.chunk = chunk;
+	s->part.SPLIT.chunk = chunk;
 	s->n = count_chunks(m, axis, chunk);
 	return true;
 }
@@ -88,8 +88,8 @@ sequence_element(struct importer *m, const struct sequence *s, int64_t i)
 
 	if (!s->split)
 		return s->elem[i];
-	a.PART.index = i;
-	return EMIT_NODE(m, OP_PART, &a, s->x, s->sizes);
+	a.SPLIT.index = i;
+	return EMIT_NODE(m, OP_SPLIT, &a, s->x, s->sizes);
 }
 
 static bool

@@ -6,12 +6,51 @@
 
 enum { ARG_MAX = 1 << 20 };
 
+/* Spellings of earlier versions. */
+static const struct renamed {
+	const char *old, *now;
+} renamed_op[] = {
+	{ "part", "split" }, { "whole", "batch_total" }, { NULL, NULL },
+}, renamed_attr[] = {
+	{ "lead", "first_axis" }, { "shared", "replication" },
+	{ "part", "segment" }, { "part", "whole_extent" },
+	{ "to_lead", "to_first_axis" }, { "to_shared", "to_replication" },
+	{ "to_part", "to_segment" }, { "dealt", "batch_segments" },
+	{ NULL, NULL },
+};
+
+static Op
+find_op(const char *name)
+{
+	Op op = op_find(name);
+
+	for (const struct renamed *r = renamed_op; !op && r->old; r++)
+		if (strcmp(r->old, name) == 0)
+			op = op_find(r->now);
+	return op;
+}
+
+/* n: there is none. */
+static int
+find_attr(const struct attr_info *a, int n, const char *name)
+{
+	int i = 0;
+
+	while (i < n && strcmp(a[i].name, name) != 0)
+		i++;
+	for (const struct renamed *r = renamed_attr; i == n && r->old; r++)
+		if (strcmp(r->old, name) == 0)
+			for (i = 0; i < n && strcmp(a[i].name, r->now) != 0; )
+				i++;
+	return i;
+}
+
 static bool
 read_op(struct parser *p, Op *op)
 {
 	if (p->tok != T_WORD)
 		return tok_expected(p, "an op");
-	*op = op_find(p->text);
+	*op = find_op(p->text);
 	if (*op == OP_NONE)
 		return tok_fault(p, "unknown op '%s'", p->text);
 	tok_next(p);
@@ -54,14 +93,13 @@ read_attrs(struct parser *p, Op op, Attr *attr)
 	if (!tok_accept(p, '{'))
 		return true;
 	for (bool first = true; !tok_is(p, '}'); first = false) {
-		int i = 0;
+		int i;
 
 		if (!first && !tok_expect(p, ','))
 			return false;
 		if (p->tok != T_WORD)
 			return tok_expected(p, "an attribute");
-		while (i < n && strcmp(a[i].name, p->text) != 0)
-			i++;
+		i = find_attr(a, n, p->text);
 		if (i == n)
 			return tok_fault(p, "%s has no attribute '%s'",
 			                 op_info[op].text, p->text);
@@ -356,7 +394,7 @@ append_node(struct parser *p, struct draft *t)
 	for (int i = 0; i < n->nout; i++)
 		if (n->out[i]) {
 			g->val[n->out[i]].def = node_id(g, n);
-			g->val[n->out[i]].slot = i;
+			g->val[n->out[i]].result_index = i;
 		}
 	if (t->again)
 		p->mention[t->again - 1].node = node_id(g, n);

@@ -1,7 +1,7 @@
 /* The textual form of a graph: values, their types and marks, and contents. */
 #include "ir/text/parser.h"
 #include "ir/element.h"
-#include "ir/split.h"
+#include "ir/placement.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -101,25 +101,25 @@ read_axis(struct parser *p, int *axis)
 }
 
 static bool
-read_split(struct parser *p, Split *s)
+read_placement(struct parser *p, Placement *s)
 {
-	IntList parts;
+	IntList segments;
 
-	if (tok_word(p, "r"))
-		s->kind = SPLIT_REPLICATE_PARTIAL;
-	else if (tok_word(p, "p"))
-		s->kind = SPLIT_PARTIAL;
-	if (s->kind != SPLIT_REPLICATE)
+	if (tok_word(p, "replicate_partial") || tok_word(p, "r"))
+		s->kind = PLACEMENT_REPLICATE_PARTIAL;
+	else if (tok_word(p, "partial") || tok_word(p, "p"))
+		s->kind = PLACEMENT_PARTIAL;
+	if (s->kind != PLACEMENT_REPLICATE)
 		return true;
-	s->kind = SPLIT_SHARD;
+	s->kind = PLACEMENT_SHARD;
 	s->replication = 1;
-	if (!read_axis(p, &s->axis) || !tok_list(p, 0, &parts))
+	if (!read_axis(p, &s->axis) || !tok_list(p, 0, &segments))
 		return false;
 	s->first_axis = s->axis;
-	s->nsegment = parts.n;
-	memcpy(s->segment, parts.v, sizeof s->segment);
+	s->nsegment = segments.n;
+	memcpy(s->segment, segments.v, sizeof s->segment);
 	return (!tok_word(p, "from") || read_axis(p, &s->first_axis))
-		&& (!tok_word(p, "shared")
+		&& ((!tok_word(p, "replication") && !tok_word(p, "shared"))
 		    || tok_int(p, 1, "ranks", &s->replication));
 }
 
@@ -134,7 +134,8 @@ read_shard_clause(struct parser *p, Val *v)
 	*of = (struct replica_shard){ .shape.rank = l.n };
 	memcpy(of->shape.dim, l.v, sizeof l.v);
 	v->shard = of;
-	return !tok_word(p, "cut") || read_split(p, &of->split);
+	return (!tok_word(p, "whole_placement") && !tok_word(p, "cut"))
+		|| read_placement(p, &of->placement);
 }
 
 static bool
@@ -210,9 +211,9 @@ read_marks(struct parser *p, ValId id)
 			ok = parse_mention(p, id, 0, M_ADJOINT);
 		} else if (tok_word(p, "state")) {
 			ok = read_state(p, v);
-		} else if (tok_word(p, "split")) {
-			ok = read_split(p, &v->split);
-		} else if (tok_word(p, "piece")) {
+		} else if (tok_word(p, "placement") || tok_word(p, "split")) {
+			ok = read_placement(p, &v->placement);
+		} else if (tok_word(p, "shard") || tok_word(p, "piece")) {
 			ok = read_shard_clause(p, v);
 		} else if (tok_word(p, "strides")) {
 			ok = read_strides(p, v);

@@ -1,7 +1,7 @@
 /* The textual form of a graph: printing values, their types, marks and
  * contents. */
 #include "ir/text/print.h"
-#include "ir/split.h"
+#include "ir/placement.h"
 #include "ir/text/text.h"
 #include "runtime/support/half.h"
 
@@ -146,13 +146,14 @@ text_mark(FILE *out, const Graph *g, const char *word, ValId v)
 }
 
 static void
-print_split(FILE *out, const char *word, const Split *s)
+print_placement(FILE *out, const char *word, const Placement *s)
 {
-	if (s->kind == SPLIT_REPLICATE)
+	if (s->kind == PLACEMENT_REPLICATE)
 		return;
 	fprintf(out, " %s ", word);
-	if (s->kind != SPLIT_SHARD) {
-		putc(s->kind == SPLIT_REPLICATE_PARTIAL ? 'r' : 'p', out);
+	if (s->kind != PLACEMENT_SHARD) {
+		fputs(s->kind == PLACEMENT_REPLICATE_PARTIAL
+		      ? "replicate_partial" : "partial", out);
 		return;
 	}
 	fprintf(out, "%d [", s->axis);
@@ -162,15 +163,15 @@ print_split(FILE *out, const char *word, const Split *s)
 	if (s->first_axis != s->axis)
 		fprintf(out, " from %d", s->first_axis);
 	if (s->replication != 1)
-		fprintf(out, " shared %lld", (long long)s->replication);
+		fprintf(out, " replication %lld", (long long)s->replication);
 }
 
 static void
 print_shard_clause(FILE *out, const struct replica_shard *p)
 {
-	fputs(" piece ", out);
+	fputs(" shard ", out);
 	text_ints(out, p->shape.rank, p->shape.dim);
-	print_split(out, "cut", &p->split);
+	print_placement(out, "whole_placement", &p->placement);
 }
 
 void
@@ -199,7 +200,7 @@ text_marks(FILE *out, const Graph *g, const Val *v)
 		fputs(" state ", out);
 		text_word(out, v->state);
 	}
-	print_split(out, "split", &v->split);
+	print_placement(out, "placement", &v->placement);
 	if (v->shard)
 		print_shard_clause(out, v->shard);
 	if (v->laid_out)

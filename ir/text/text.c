@@ -22,9 +22,10 @@
  *   of %V  low_precision %V  param %V  adjoint %V  state WORD
  *                             Val.of, .low_precision_of, .param, .grad_of,
  *                             .state
- *   split r | split p | split AXIS [parts] from LEAD shared N
- *                             Val.split; absent: I
- *   piece [extents]  piece [extents] cut AXIS [parts] ..
+ *   placement replicate_partial | placement partial |
+ *   placement AXIS [segments] from FIRST_AXIS replication N
+ *                             Val.placement; absent: Replicate
+ *   shard [extents]  shard [extents] whole_placement AXIS [segments] ..
  *                             Val.shard
  *   strides [..]  start N     layout; absent: row-major, dense, from 0
  *   in %V                     Val.base

@@ -99,7 +99,7 @@ add_plan_tensor(struct plan_builder *b, ValId id)
 			? b->of_val[v->low_precision_of] : -1,
 		.alias_of = v->base ? b->of_val[v->base] : -1,
 		.output = v->output, .first = -1, .last = -1,
-		.split = v->split, .shard = v->shard,
+		.placement = v->placement, .shard = v->shard,
 	};
 	find_owner_span(g, v, &t->alias_offset, &t->bytes);
 	for (int i = 0; v->base && i < v->shape.rank; i++)

@@ -13,7 +13,7 @@
  * needs   the plan of the final graph and the reference graph
  */
 #include "passes/account/memory_report.h"
-#include "ir/split.h"
+#include "ir/placement.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -109,8 +109,8 @@ is_stat(const Graph *g, const Val *v)
 {
 	Op op = v->def ? g->node[v->def].op : OP_NONE;
 
-	return v->slot > 0 && (op_info[op].flags & F_ROWS
-	                       || op == OP_ATTENTION);
+	return v->result_index > 0 && (op_info[op].flags & F_ROWS
+	                               || op == OP_ATTENTION);
 }
 
 /* By owner: read in forward by a norm, directly or through views. */

@@ -81,7 +81,8 @@ rw_is(const struct rewrite *w, ValId v, Op op)
 {
 	NodeId n = w->g->val[v].def;
 
-	return n && w->g->node[n].op == op && w->g->val[v].slot == 0 ? n : 0;
+	return n && w->g->node[n].op == op && w->g->val[v].result_index == 0
+		? n : 0;
 }
 
 bool
@@ -357,12 +358,12 @@ move_name(struct rewrite *w, ValId from, ValId to)
 {
 	Graph *g = w->g;
 	NodeId n = g->val[from].def, old = g->val[to].def;
-	int slot = g->val[from].slot;
+	int slot = g->val[from].result_index;
 
-	g->node[old].out[g->val[to].slot] = 0;
+	g->node[old].out[g->val[to].result_index] = 0;
 	g->node[n].out[slot] = to;
 	g->val[to].def = n;
-	g->val[to].slot = slot;
+	g->val[to].result_index = slot;
 	g->val[from].def = 0;
 }
 

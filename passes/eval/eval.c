@@ -117,7 +117,7 @@ make_const(Val *v)
 {
 	v->kind = V_CONST;
 	v->def = 0;
-	v->slot = 0;
+	v->result_index = 0;
 }
 
 enum eval_status

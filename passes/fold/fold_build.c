@@ -28,7 +28,7 @@ share_contents(struct fold *f, NodeId id, ValId v)
 
 	to->kind = V_CONST;
 	to->def = 0;
-	to->slot = 0;
+	to->result_index = 0;
 	to->data = f->g->val[v].data;
 	if (!to->output)
 		fold_facts(f, y)->replacement = v;

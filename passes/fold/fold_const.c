@@ -208,6 +208,6 @@ fold_copy_constant_outputs(struct fold *f)
 		g->val[v].kind = V_TEMP;
 		g->val[v].data = NULL;
 		g->val[v].def = node_id(g, n);
-		g->val[v].slot = 0;
+		g->val[v].result_index = 0;
 	}
 }

@@ -196,7 +196,7 @@ handle_nonzero(struct fold *f, NodeId id)
 	n = &f->g->node[id];
 	n->out[1] = s.count;
 	f->g->val[s.count].def = id;
-	f->g->val[s.count].slot = 1;
+	f->g->val[s.count].result_index = 1;
 	f->g->val[y].shape = SHAPE(rank, s.bound);
 	s.indices = y;
 	if (size)
@@ -243,7 +243,7 @@ splits_each_row(struct fold *f, const Node *n, int64_t many)
 	const Val *sizes = has_operand(n, 1) ? in_val(f, n, 1) : NULL;
 
 	if (!sizes)
-		return n->attr.PART.count == many;
+		return n->attr.SPLIT.count == many;
 	if (!val_is_const(sizes) || val_nelem(sizes) != many)
 		return false;
 	for (int64_t i = 0; i < many; i++)
@@ -275,7 +275,7 @@ split_all_rows(struct fold *f, NodeId id, const struct padded_dim *p)
 		f->split_refused = true;
 		return false;
 	}
-	if (n->attr.PART.index == 0)
+	if (n->attr.SPLIT.index == 0)
 		diag_note(f->p->diag, "node '%s' (%s): a loop over nonzero() "
 		          "was traced with all %jd possible elements and "
 		          "always runs for all of them", node_label(f->g, n),
@@ -296,8 +296,8 @@ fold_dynamic_operands(struct fold *f, NodeId id)
 		if (has_bit(shapes, i) && f->g->node[id].in[i])
 			fold_counted_shape(f, id, i);
 	n = &f->g->node[id];
-	p = n->op == OP_PART ? padded_of(f, n->in[0]) : NULL;
-	axis = n->attr.PART.axis;
+	p = n->op == OP_SPLIT ? padded_of(f, n->in[0]) : NULL;
+	axis = n->attr.SPLIT.axis;
 	if (!p || p->axis < 0)
 		return true;
 	axis += axis < 0 ? rank_of(f, n->in[0]) : 0;

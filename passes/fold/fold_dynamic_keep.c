@@ -316,10 +316,10 @@ keep_padded_axis(struct fold *f, NodeId id, int64_t axis, bool gone)
 }
 
 static bool
-handle_part(struct fold *f, NodeId id, const Node *was)
+handle_split(struct fold *f, NodeId id, const Node *was)
 {
-	return keep_padded_axis(f, id, was->attr.PART.axis,
-	                        !was->attr.PART.keepdims);
+	return keep_padded_axis(f, id, was->attr.SPLIT.axis,
+	                        !was->attr.SPLIT.keepdims);
 }
 
 static bool
@@ -410,7 +410,7 @@ const struct dynamic_rule
 	dynamic_transpose = { handle_transpose, .may = 1, .moves = 1 },
 	dynamic_slice = { handle_slice, .may = ~0u, .shape = ~1u, .moves = 1,
 	                .flat = 1 },
-	dynamic_part = { handle_part, .may = ~0u },
+	dynamic_split = { handle_split, .may = ~0u },
 	dynamic_axis_kept = { handle_axis_kept, .may = 1 },
 	dynamic_argmax = { handle_argmax, .may = 1 },
 	dynamic_norm = { handle_norm, .may = 1 },

@@ -149,11 +149,11 @@ fold_slice_one(struct fold *f, ValId x, int axis, int64_t at, NodeId like)
 }
 
 enum step
-simplify_part(struct fold *f, NodeId id)
+simplify_split(struct fold *f, NodeId id)
 {
 	Node *n = &f->g->node[id];
 	const Shape *x = &in_val(f, n, 0)->shape;
-	int axis = (int)n->attr.PART.axis;
+	int axis = (int)n->attr.SPLIT.axis;
 	ValId v;
 
 	if (!are_const(f, n, 1) || !shape_known(x)

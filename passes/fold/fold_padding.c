@@ -337,7 +337,7 @@ index_below(struct fold *f, ValId v)
 
 		switch (n->op) {
 		case OP_TOPK:
-			return g->val[v].slot == 1 ? extent(f, x,
+			return g->val[v].result_index == 1 ? extent(f, x,
 			               (int)n->attr.TOPK.axis) : 0;
 		case OP_ARGMAX:
 			return extent(f, x, (int)n->attr.ARGMAX.axis);

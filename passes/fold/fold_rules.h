@@ -18,7 +18,7 @@ typedef enum step Simplify(struct fold *, NodeId);
 
 /* fold_move.c */
 Simplify simplify_identity, simplify_reshape, simplify_expand,
-	simplify_transpose, simplify_slice, simplify_part, simplify_pad,
+	simplify_transpose, simplify_slice, simplify_split, simplify_pad,
 	simplify_tile, simplify_concat, simplify_constant_of_shape;
 /* Element `at` of axis `axis` as a slice with that axis kept. */
 ValId fold_slice_one(struct fold *, ValId, int axis, int64_t at, NodeId like);

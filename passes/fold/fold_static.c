@@ -123,7 +123,8 @@ absorb_slice(struct fold *f, Node *n)
 int64_t
 fold_part_start(const struct fold *f, const Node *n, int64_t dim)
 {
-	int64_t index = n->attr.PART.index, chunk = n->attr.PART.chunk, at = 0;
+	int64_t index = n->attr.SPLIT.index, chunk = n->attr.SPLIT.chunk,
+		at = 0;
 	const Val *sizes = has_operand(n, 1) ? in_val(f, n, 1) : NULL;
 
 	if (sizes && sizes->shape.rank > 0) {
@@ -133,19 +134,19 @@ fold_part_start(const struct fold *f, const Node *n, int64_t dim)
 	}
 	if (sizes)
 		chunk = val_int(sizes, 0);
-	else if (!chunk && n->attr.PART.count > 0)
-		chunk = dim / n->attr.PART.count
-		        + (dim % n->attr.PART.count != 0);
+	else if (!chunk && n->attr.SPLIT.count > 0)
+		chunk = dim / n->attr.SPLIT.count
+		        + (dim % n->attr.SPLIT.count != 0);
 	return index * (chunk ? chunk : 1);
 }
 
 /* A piece that keeps its axis is a slice; one that drops it becomes one when
  * it is simplified, because that takes two nodes. */
 static bool
-absorb_part(struct fold *f, Node *n)
+absorb_split(struct fold *f, Node *n)
 {
 	const Shape *x = &in_val(f, n, 0)->shape;
-	int64_t axis = n->attr.PART.axis;
+	int64_t axis = n->attr.SPLIT.axis;
 	IntList start = { .n = x->rank }, step = { .n = x->rank };
 
 	if (!are_const(f, n, 1) || !shape_known(x)
@@ -154,7 +155,7 @@ absorb_part(struct fold *f, Node *n)
 	for (int d = 0; d < x->rank; d++)
 		step.v[d] = 1;
 	start.v[axis] = fold_part_start(f, n, x->dim[axis]);
-	if (!n->attr.PART.keepdims)
+	if (!n->attr.SPLIT.keepdims)
 		return true;
 	n->op = OP_SLICE;
 	n->attr = attr_default(OP_SLICE);
@@ -316,7 +317,7 @@ static Absorb *const absorb[OP_COUNT] = {
 	[OP_RANDOM] = absorb_random,
 	[OP_TRANSPOSE] = absorb_transpose,
 	[OP_SLICE] = absorb_slice,
-	[OP_PART] = absorb_part,
+	[OP_SPLIT] = absorb_split,
 	[OP_PAD] = absorb_pad,
 	[OP_TILE] = absorb_tile,
 	[OP_TOPK] = absorb_topk,

@@ -40,7 +40,7 @@ edit_claim(Graph *g, const Node *n)
 	for (int k = 0; k < n->nout; k++)
 		if (n->out[k]) {
 			g->val[n->out[k]].def = node_id(g, n);
-			g->val[n->out[k]].slot = k;
+			g->val[n->out[k]].result_index = k;
 		}
 }
 

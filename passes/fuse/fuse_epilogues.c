@@ -25,7 +25,7 @@ enum { COLUMNS = 8 };                   /* of x: a multiple */
 static bool
 is_summand(const Graph *g, ValId v)
 {
-	return g->val[v].split.kind == SPLIT_PARTIAL;
+	return g->val[v].placement.kind == PLACEMENT_PARTIAL;
 }
 
 /* A matrix of 16 bits, and not empty. */

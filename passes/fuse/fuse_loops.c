@@ -26,7 +26,7 @@
  */
 #include "passes/fuse/fuse.h"
 #include "passes/fuse/inline.h"
-#include "ir/split.h"
+#include "ir/placement.h"
 
 #include <string.h>
 
@@ -286,7 +286,7 @@ may_share_loop(const Graph *g, const Node *a, const Node *b)
 	const Val *x = &g->val[a->out[0]], *y = &g->val[b->out[0]];
 	return a->phase == b->phase && a->count_pass == b->count_pass
 	       && shape_eq(&x->shape, &y->shape)
-	       && split_alike(&x->split, &y->split);
+	       && placement_alike(&x->placement, &y->placement);
 }
 
 /* Unit a computes what unit b reads. */

@@ -37,7 +37,7 @@ place_node(struct order *f, NodeId id)
 
 	for (int k = 0; k < g->node[id].nout; k++)
 		if (g->node[id].out[k])
-			g->val[g->node[id].out[k]].slot = k;
+			g->val[g->node[id].out[k]].result_index = k;
 	f->placed[id] = true;
 	f->order[f->norder++] = id;
 }

@@ -31,7 +31,7 @@ packed_grad(const struct edit *e, ValId v, int slot)
 		v = n->in[0];
 	}
 	NodeId id = g->val[v].def;
-	return id && edit_single(e, v) && g->val[v].slot == slot
+	return id && edit_single(e, v) && g->val[v].result_index == slot
 	       && g->node[id].op == OP_ATTENTION_GRAD
 	       && !g->node[id].attr.ATTENTION_GRAD.packed ? id : 0;
 }
@@ -125,7 +125,7 @@ adder_of(const struct edit *e, ValId v, Phase phase)
 		int acc = op_accumulator(n->op);
 		if (acc > 0)
 			return (n->nin <= acc || !n->in[acc])
-			       && g->val[v].slot == 0
+			       && g->val[v].result_index == 0
 			       && (n->op != OP_MATMUL
 			           || g->val[v].shape.rank == 2) ? id : 0;
 		if (n->op != OP_RESHAPE)
@@ -156,8 +156,8 @@ accumulate_into(struct edit *e, NodeId id, NodeId adder, ValId other)
 		return false;
 	m = &g->node[adder];
 	/* a rank's shapes alone do not say along which dim it is cut */
-	if (g->val[acc].split.kind == SPLIT_REPLICATE)
-		g->val[acc].split = g->val[m->out[0]].split;
+	if (g->val[acc].placement.kind == PLACEMENT_REPLICATE)
+		g->val[acc].placement = g->val[m->out[0]].placement;
 	in = arena_array(g->arena, (size_t)slot + 1, sizeof *in);
 	memcpy(in, m->in, (size_t)m->nin * sizeof *in);
 	in[slot] = acc;

@@ -190,7 +190,7 @@ move_output(struct classifier_unroll *u, NodeId old, ValId v)
 	if (u->failed || !old)
 		return;
 	n = &g->node[g->val[v].def];
-	n->out[g->val[v].slot] = g->node[old].out[0];
+	n->out[g->val[v].result_index] = g->node[old].out[0];
 	edit_claim(g, n);
 }
 

@@ -87,7 +87,7 @@ fold_sum(struct autodiff *ad, ValId v, ValId sum, NodeId fresh)
 	ValId in[8] = { 0 };
 	int acc = op_accumulator(n->op);
 
-	if (def < fresh || acc == 0 || n->nin > acc || g->val[v].slot
+	if (def < fresh || acc == 0 || n->nin > acc || g->val[v].result_index
 	    || g->val[sum].def >= def)
 		return false;
 	if (n->op == OP_MATMUL && g->val[v].shape.rank != 2)
@@ -104,9 +104,9 @@ fold_sum(struct autodiff *ad, ValId v, ValId sum, NodeId fresh)
 static void
 state_adjoint(Graph *g, ValId v, ValId d)
 {
-	if (g->val[v].split.kind == SPLIT_SHARD
-	    && g->val[d].split.kind == SPLIT_REPLICATE)
-		g->val[d].split = g->val[v].split;
+	if (g->val[v].placement.kind == PLACEMENT_SHARD
+	    && g->val[d].placement.kind == PLACEMENT_REPLICATE)
+		g->val[d].placement = g->val[v].placement;
 }
 
 /* Add dv to the adjoint of v; nodes from `fresh` on belong to this
@@ -414,7 +414,7 @@ static void
 read_totals(Graph *g)
 {
 	FOR_NODES (n, g)
-		if (n->op == OP_WHOLE)
+		if (n->op == OP_BATCH_TOTAL)
 			val_replace(g, n->out[0], n->in[1], 1, g->nnode);
 	graph_dce(g);
 }
@@ -460,7 +460,7 @@ pass_autodiff(Pass *p, Graph *g)
 	freeze_unreached(&ad);
 	for (NodeId id = ad.nforward; id < g->nnode; id++)
 		g->node[id].phase = PH_BACKWARD;
-	if (graph_has_op(g, OP_WHOLE))
+	if (graph_has_op(g, OP_BATCH_TOTAL))
 		read_totals(g);
 	return true;
 }

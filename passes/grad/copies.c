@@ -42,7 +42,7 @@ new_copy(Graph *g, ValId param, const Val *cast)
 
 	g->val[v].param = param;
 	g->val[v].state = "copy";
-	g->val[v].split = cast->split;
+	g->val[v].placement = cast->placement;
 	return v;
 }
 

@@ -29,7 +29,7 @@
 static bool
 is_sharded_update(const Graph *g, const struct update *u)
 {
-	return u->cut || g->val[u->param].split.kind == SPLIT_SHARD;
+	return u->cut || g->val[u->param].placement.kind == PLACEMENT_SHARD;
 }
 
 /* The rank's shape tells rows and columns. */
@@ -38,14 +38,16 @@ check_factors(const Graph *g, Diag *d, const struct update *u)
 {
 	const Val *p = &g->val[u->param];
 
-	return p->split.kind != SPLIT_SHARD
-		|| p->split.first_axis == p->split.axis || p->shape.rank < 2
+	return p->placement.kind != PLACEMENT_SHARD
+		|| p->placement.first_axis == p->placement.axis
+		|| p->shape.rank < 2
 		|| diag_error(d,
 	                      "trained parameter '%s': Adafactor requires a "
 	                      "parameter sharded along one dim, found merged "
 	                      "dims %d to %d sharded as one; try: --optimizer "
 	                      "adamw",
-	                      p->name, p->split.first_axis, p->split.axis);
+	                      p->name, p->placement.first_axis,
+	                      p->placement.axis);
 }
 
 /* Shares of these means over the group become means. */
@@ -62,8 +64,11 @@ complete_means(Graph *g, Diag *d, Arena *scratch, struct update *u, uint32_t n,
 			for (int k = first; k < end; k++) {
 				ValId x = u[i].factor[k];
 
-				if (x && (group == REDUCE_DP ? u[i].cut
-				    : g->val[x].split.kind == SPLIT_PARTIAL))
+				if (x
+				    && (group == REDUCE_DP
+				                ? u[i].cut
+				                : g->val[x].placement.kind
+				                        == PLACEMENT_PARTIAL))
 					v[count++] = &u[i].factor[k];
 			}
 		if (!grad_reduce_values(g, d, scratch, v, count,
@@ -80,14 +85,15 @@ mean_share(Graph *g, ValId param, const Node *n, int k, ValId state,
            const char *what)
 {
 	Val *v = &g->val[n->out[k]];
-	bool cut = g->val[param].split.kind == SPLIT_SHARD;
+	bool cut = g->val[param].placement.kind == PLACEMENT_SHARD;
 
 	val_rename(g, n->out[k], arena_printf(g->arena, "%s.%s",
 	                                      g->val[param].name, what));
-	if (state && g->val[state].split.kind == SPLIT_SHARD)
-		v->split = g->val[state].split;
+	if (state && g->val[state].placement.kind == PLACEMENT_SHARD)
+		v->placement = g->val[state].placement;
 	else
-		v->split.kind = cut ? SPLIT_PARTIAL : SPLIT_REPLICATE;
+		v->placement.kind = cut ? PLACEMENT_PARTIAL
+					: PLACEMENT_REPLICATE;
 	return n->out[k];
 }
 

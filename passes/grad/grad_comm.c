@@ -1,22 +1,23 @@
 /* Gradient rules of collectives: each is the dual of its op, by the placements
- * on both sides (I and I, S and S, R and P).
+ * on both sides (Replicate and Replicate, Shard and Shard, ReplicatePartial
+ * and Partial).
  */
 #include "passes/grad/grad_rules.h"
-#include "ir/split.h"
+#include "ir/placement.h"
 
 /* The collective `op` with the cut side of this node's. */
 static ValId
 emit_dual(struct grad *c, Op op)
 {
-	Split s = split_of_attr(&c->n);
+	Placement s = placement_of_attr(&c->n);
 	Attr a;
 
-	split_to_attr(&s, op, &a);
+	placement_to_attr(&s, op, &a);
 	return adj_op(c, op, 1, c->dy, &a);
 }
 
-/* P -> I: the adjoint of I is whole, and so is that of P.  P -> R: that of R
- * is a sum over ranks. */
+/* Partial -> Replicate: both adjoints are whole.  Partial -> ReplicatePartial:
+ * that of the latter is a sum over ranks. */
 bool
 grad_all_reduce(struct grad *c)
 {
@@ -29,7 +30,7 @@ grad_all_reduce(struct grad *c)
 
 /* The adjoint is the part of it that comes of one micro-batch. */
 bool
-grad_whole(struct grad *c)
+grad_batch_total(struct grad *c)
 {
 	Attr a = attr_default(OP_SHARE);
 	ValId share;
@@ -44,7 +45,8 @@ grad_whole(struct grad *c)
 	return true;
 }
 
-/* S -> R: P -> S.  S -> I: I -> S. */
+/* Backward of Shard -> ReplicatePartial is Partial -> Shard; of Shard ->
+ * Replicate, Replicate -> Shard. */
 bool
 grad_all_gather(struct grad *c)
 {
@@ -53,7 +55,8 @@ grad_all_gather(struct grad *c)
 	return true;
 }
 
-/* P -> S: S -> R, which in backward is whole as I is. */
+/* Backward of Partial -> Shard is Shard -> ReplicatePartial, which in backward
+ * is whole as Replicate is. */
 bool
 grad_reduce_scatter(struct grad *c)
 {
@@ -69,18 +72,18 @@ grad_all_to_all(struct grad *c)
 	Attr a = from;
 
 	a.ALL_TO_ALL.axis = from.ALL_TO_ALL.to_axis;
-	a.ALL_TO_ALL.lead = from.ALL_TO_ALL.to_lead;
-	a.ALL_TO_ALL.shared = from.ALL_TO_ALL.to_shared;
-	a.ALL_TO_ALL.part = from.ALL_TO_ALL.to_part;
+	a.ALL_TO_ALL.first_axis = from.ALL_TO_ALL.to_first_axis;
+	a.ALL_TO_ALL.replication = from.ALL_TO_ALL.to_replication;
+	a.ALL_TO_ALL.segment = from.ALL_TO_ALL.to_segment;
 	a.ALL_TO_ALL.to_axis = from.ALL_TO_ALL.axis;
-	a.ALL_TO_ALL.to_lead = from.ALL_TO_ALL.lead;
-	a.ALL_TO_ALL.to_shared = from.ALL_TO_ALL.shared;
-	a.ALL_TO_ALL.to_part = from.ALL_TO_ALL.part;
+	a.ALL_TO_ALL.to_first_axis = from.ALL_TO_ALL.first_axis;
+	a.ALL_TO_ALL.to_replication = from.ALL_TO_ALL.replication;
+	a.ALL_TO_ALL.to_segment = from.ALL_TO_ALL.segment;
 	c->dx[0] = adj_op(c, OP_ALL_TO_ALL, 1, c->dy, &a);
 	return true;
 }
 
-/* I -> R: P -> I. */
+/* Backward of Replicate -> ReplicatePartial is Partial -> Replicate. */
 bool
 grad_replicate(struct grad *c)
 {
@@ -88,7 +91,8 @@ grad_replicate(struct grad *c)
 	return true;
 }
 
-/* I -> S: S -> I.  R -> S: S -> P. */
+/* Backward of Replicate -> Shard is Shard -> Replicate; of ReplicatePartial ->
+ * Shard, Shard -> Partial. */
 bool
 grad_own(struct grad *c)
 {

@@ -38,7 +38,7 @@ spatial_extents(const struct grad *c, ValId v)
 	(to).begin = (from).begin; \
 	(to).end = (from).end; \
 	(to).group = (from).group; \
-	(to).part = (from).part; \
+	(to).whole_extent = (from).whole_extent; \
 } while (0)
 
 static ValId

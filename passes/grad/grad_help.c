@@ -110,7 +110,7 @@ adj_out(struct grad *c, int k, DType dt, Shape shape)
 		ValId v = val_new(c->g, V_TEMP, NULL, dt, shape);
 
 		c->g->val[v].def = c->id;
-		c->g->val[v].slot = k;
+		c->g->val[v].result_index = k;
 		c->n.out[k] = v;        /* the array is the node's own */
 	}
 	return c->n.out[k];
@@ -193,10 +193,10 @@ adj_loss_scale(struct grad *c, DType dt, double value, const Shape *shape)
 static int
 repeated_dim(const struct grad *c, ValId like)
 {
-	const Split *y = &c->g->val[c->n.out[0]].split;
+	const Placement *y = &c->g->val[c->n.out[0]].placement;
 
-	return y->kind == SPLIT_SHARD
-	       && c->g->val[like].split.kind != SPLIT_SHARD
+	return y->kind == PLACEMENT_SHARD
+	       && c->g->val[like].placement.kind != PLACEMENT_SHARD
 	       ? y->axis : -1;
 }
 

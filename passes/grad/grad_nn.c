@@ -32,14 +32,14 @@ kept_shape(const struct grad *c, double *count)
 static ValId
 adj_keep_dims(struct grad *c, ValId v, const Shape *kept)
 {
-	const Split *x = &c->g->val[c->n.in[0]].split;
-	const Split *y = &c->g->val[c->n.out[0]].split;
+	const Placement *x = &c->g->val[c->n.in[0]].placement;
+	const Placement *y = &c->g->val[c->n.out[0]].placement;
 	ValId d = adj_reshape(c, v, kept);
 
-	if (d != v && x->kind == SPLIT_SHARD && y->kind == SPLIT_SHARD
+	if (d != v && x->kind == PLACEMENT_SHARD && y->kind == PLACEMENT_SHARD
 	    && x->first_axis == x->axis
 	    && adj_shape(c, c->n.in[0])->dim[x->axis] == 1)
-		c->g->val[d].split = *x;
+		c->g->val[d].placement = *x;
 	return d;
 }
 
@@ -58,8 +58,8 @@ grad_spread(struct grad *c, bool mean)
 		d = adj_scale(c, d, 1 / count);
 	/* a piece of one element is another thing than the sum, too */
 	if (d != 0 && shape_eq(adj_shape(c, d), adj_shape(c, x))
-	    && g->val[x].split.kind == SPLIT_SHARD
-	    && g->val[c->n.out[0]].split.kind != SPLIT_SHARD) {
+	    && g->val[x].placement.kind == PLACEMENT_SHARD
+	    && g->val[c->n.out[0]].placement.kind != PLACEMENT_SHARD) {
 		a.EXPAND.shape = shape_list(adj_shape(c, x));
 		c->dx[0] = adj_op(c, OP_EXPAND, 1, &d, &a);
 	} else {
@@ -163,12 +163,12 @@ flatten_rows(struct grad *c, ValId v)
 static bool
 one_right_side(const struct grad *c)
 {
-	const Split *cut = &c->g->val[c->n.out[0]].split;
+	const Placement *cut = &c->g->val[c->n.out[0]].placement;
 	const Shape *a = adj_shape(c, c->n.in[0]);
 	const Shape *b = adj_shape(c, c->n.in[1]);
 	const Shape *y = adj_shape(c, c->dy[0]);
 
-	if (cut->kind == SPLIT_SHARD && cut->axis < y->rank - 1)
+	if (cut->kind == PLACEMENT_SHARD && cut->axis < y->rank - 1)
 		return false;
 	for (int i = 0; i < b->rank - 2; i++)
 		if (b->dim[i] != 1)
@@ -377,7 +377,7 @@ grad_sce(struct grad *c)
 	in[5] = adj_in(c, 2);
 	a.SCE_GRAD.reduction = c->n.attr.SCE.reduction;
 	a.SCE_GRAD.ignore = c->n.attr.SCE.ignore;
-	a.SCE_GRAD.part = c->n.attr.SCE.part;
+	a.SCE_GRAD.whole_extent = c->n.attr.SCE.whole_extent;
 	c->dx[0] = adj_op(c, OP_SCE_GRAD, in[5] ? 6 : 5, in, &a);
 	return true;
 }
@@ -424,7 +424,7 @@ grad_attention(struct grad *c)
 	a.ATTENTION_GRAD.causal = c->n.attr.ATTENTION.causal;
 	a.ATTENTION_GRAD.ratio = c->n.attr.ATTENTION.ratio;
 	a.ATTENTION_GRAD.stream = c->n.attr.ATTENTION.stream;
-	a.ATTENTION_GRAD.dealt = c->n.attr.ATTENTION.dealt;
+	a.ATTENTION_GRAD.batch_segments = c->n.attr.ATTENTION.batch_segments;
 	set_adjoints(c, adj_node(c, OP_ATTENTION_GRAD, in[6] ? 7 : 6, in, &a, 3,
 	                         c->want), 3, (const int[]){ 0, 1, 2 });
 	return true;

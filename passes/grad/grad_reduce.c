@@ -22,19 +22,20 @@ static bool
 check_update(const Graph *g, Diag *d, const struct update *u)
 {
 	const Val *p = &g->val[u->param];
-	SplitKind grad = g->val[u->grad].split.kind;
-	bool cut = p->split.kind == SPLIT_SHARD;
+	PlacementKind grad = g->val[u->grad].placement.kind;
+	bool cut = p->placement.kind == PLACEMENT_SHARD;
 
-	if (p->split.kind == SPLIT_PARTIAL)
+	if (p->placement.kind == PLACEMENT_PARTIAL)
 		return diag_error(d, "trained parameter '%s': expected "
 		                  "replicated or sharded, found partial sums "
 		                  "on each rank",
 		                  p->name);
-	if (grad == SPLIT_PARTIAL && p->split.kind != SPLIT_REPLICATE_PARTIAL)
+	if (grad == PLACEMENT_PARTIAL
+	    && p->placement.kind != PLACEMENT_REPLICATE_PARTIAL)
 		return diag_error(d, "trained parameter '%s': its gradient is "
 		                  "a partial sum on each rank, and no op adds "
 		                  "them up", p->name);
-	if (cut ? grad == SPLIT_REPLICATE_PARTIAL : grad == SPLIT_SHARD)
+	if (cut ? grad == PLACEMENT_REPLICATE_PARTIAL : grad == PLACEMENT_SHARD)
 		return diag_error(d, "trained parameter '%s' is %s, but its "
 		                  "gradient is %s", p->name,
 		                  cut ? "sharded" : "replicated",
@@ -58,7 +59,8 @@ static bool
 is_part_of_sum(const Graph *g, const struct update *u)
 {
 	return g->ranks > 0
-		&& g->val[u->param].split.kind == SPLIT_REPLICATE_PARTIAL;
+		&& g->val[u->param].placement.kind
+		   == PLACEMENT_REPLICATE_PARTIAL;
 }
 
 bool
@@ -136,7 +138,7 @@ grad_reduce_alone(Graph *g, Diag *d, struct update *u, Phase phase)
 }
 
 static ValId
-reshape_update(Graph *g, Diag *d, ValId x, const Shape *to, SplitKind kind)
+reshape_update(Graph *g, Diag *d, ValId x, const Shape *to, PlacementKind kind)
 {
 	Attr a = attr_reshape(to);
 	ValId y;
@@ -146,7 +148,7 @@ reshape_update(Graph *g, Diag *d, ValId x, const Shape *to, SplitKind kind)
 	y = emit_op(g, d, OP_RESHAPE, 1, &x, &a, 0);
 	if (y) {
 		g->node[g->nnode - 1].phase = PH_UPDATE;
-		g->val[y].split.kind = kind;
+		g->val[y].placement.kind = kind;
 	}
 	return y;
 }
@@ -165,7 +167,7 @@ slice_line(Graph *g, Diag *d, ValId line, int64_t start, int64_t n)
 /* Those n values, of one type, one behind the other. */
 static ValId
 join_line(Graph *g, Diag *d, Arena *scratch, const ValId *v, int n,
-          SplitKind kind, const char *name)
+          PlacementKind kind, const char *name)
 {
 	ValId *in = arena_array(scratch, (size_t)n, sizeof *in), line;
 
@@ -180,7 +182,7 @@ join_line(Graph *g, Diag *d, Arena *scratch, const ValId *v, int n,
 	if (!line)
 		return 0;
 	val_rename(g, line, name);
-	g->val[line].split.kind = kind;
+	g->val[line].placement.kind = kind;
 	g->node[g->nnode - 1].phase = PH_UPDATE;
 	return line;
 }
@@ -190,7 +192,8 @@ static bool
 sum_line(Graph *g, Diag *d, Arena *scratch, ValId *v, int n,
          enum reduce_group group, const char *name)
 {
-	SplitKind kind = group == REDUCE_TP ? SPLIT_PARTIAL : SPLIT_REPLICATE;
+	PlacementKind kind = group == REDUCE_TP ? PLACEMENT_PARTIAL
+						: PLACEMENT_REPLICATE;
 	ValId line = join_line(g, d, scratch, v, n, kind, name);
 	int64_t start = 0;
 
@@ -204,7 +207,7 @@ sum_line(Graph *g, Diag *d, Arena *scratch, ValId *v, int n,
 
 		v[i] = reshape_update(g, d,
 		                      slice_line(g, d, line, start, extent),
-		                      &shape, SPLIT_REPLICATE);
+		                      &shape, PLACEMENT_REPLICATE);
 		if (!v[i])
 			return false;
 		start += extent;
@@ -234,7 +237,7 @@ static bool
 is_small(const Graph *g, const struct update *u, enum reduce_group group)
 {
 	return val_data_bytes(&g->val[u->grad]) < SMALL_BYTES
-		&& g->val[u->param].split.kind != SPLIT_SHARD
+		&& g->val[u->param].placement.kind != PLACEMENT_SHARD
 		&& !(u->cut && group == REDUCE_DP);
 }
 
@@ -324,7 +327,7 @@ grad_reduce_values(Graph *g, Diag *d, Arena *scratch, ValId *const *v, int n,
 		const Val *x = &g->val[*v[i]];
 
 		if (val_data_bytes(x) < SMALL_BYTES
-		    && x->split.kind != SPLIT_SHARD) {
+		    && x->placement.kind != PLACEMENT_SHARD) {
 			at[nsmall] = i;
 			small[nsmall++] = *v[i];
 			continue;
@@ -355,7 +358,7 @@ static bool
 is_sharded_over(const Graph *g, const struct update *u, enum reduce_group group)
 {
 	return group == REDUCE_DP ? g->val[u->grad].shard != NULL
-	     : g->val[u->param].split.kind == SPLIT_SHARD;
+	     : g->val[u->param].placement.kind == PLACEMENT_SHARD;
 }
 
 /* The squares of all that are cut over these groups, and no others, summed over
@@ -377,7 +380,7 @@ cut_squares(Graph *g, Diag *d, Arena *scratch, const struct update *u,
 	if (y) {
 		g->node[g->nnode - 1].phase = PH_UPDATE;
 		if (cut[REDUCE_TP])
-			g->val[y].split.kind = SPLIT_PARTIAL;
+			g->val[y].placement.kind = PLACEMENT_PARTIAL;
 	}
 	for (int k = REDUCE_TP; y && k <= REDUCE_DP; k++)
 		if (cut[k])

@@ -1,8 +1,8 @@
 /* Gradients of a sharded graph on their way to the updates.
  *
- *     whole parameter, state R     g: a summand -> all_reduce -> update
- *     whole parameter, state I     g: complete  -> update
- *     cut parameter                g: complete in the rank's piece -> update
+ *     ReplicatePartial parameter   g: a summand -> all_reduce -> update
+ *     Replicate parameter          g: complete  -> update
+ *     Shard parameter              g: complete in the rank's shard -> update
  */
 #ifndef PASSES_GRAD_GRAD_REDUCE_H
 #define PASSES_GRAD_GRAD_REDUCE_H

@@ -1,6 +1,6 @@
 /* Gradient rules of layout ops. */
 #include "passes/grad/grad_rules.h"
-#include "ir/split.h"
+#include "ir/placement.h"
 
 #include <string.h>
 
@@ -13,7 +13,7 @@ grad_reshape(struct grad *c)
 	const Val *x = &c->g->val[c->n.in[0]], *y = &c->g->val[c->n.out[0]];
 	Attr a = attr_reshape(&x->shape);
 
-	c->dx[0] = split_alike(&x->split, &y->split)
+	c->dx[0] = placement_alike(&x->placement, &y->placement)
 		? adj_reshape(c, c->dy[0], &x->shape)
 		: adj_op(c, OP_RESHAPE, 1, c->dy, &a);
 	return true;

@@ -35,7 +35,7 @@
 #include "passes/grad/grad.h"
 #include "passes/grad/copies.h"
 #include "passes/grad/optimizer_shards.h"
-#include "ir/split.h"
+#include "ir/placement.h"
 
 #include <string.h>
 
@@ -125,8 +125,8 @@ new_state(Graph *g, ValId param, const char *prefix, const char *state,
 	v = val_new(g, V_STATE, name, dt, shape);
 	g->val[v].param = param;
 	g->val[v].state = state;
-	if (g->val[param].split.kind == SPLIT_SHARD)
-		g->val[v].split = g->val[param].split;
+	if (g->val[param].placement.kind == PLACEMENT_SHARD)
+		g->val[v].placement = g->val[param].placement;
 	return v;
 }
 
@@ -147,10 +147,10 @@ add_accumulate(struct optim *o, struct update *u)
 	val_rename(g, acc, arena_printf(g->arena, "%s.next",
 	                                g->val[in[0]].name));
 	if (g->val[u->param].shard)
-		g->val[in[0]].split = g->val[u->param].shard->split;
+		g->val[in[0]].placement = g->val[u->param].shard->placement;
 	if (grad_reduce_wanted(g, u, REDUCE_TP))
-		g->val[in[0]].split.kind = SPLIT_PARTIAL;
-	g->val[acc].split = g->val[in[0]].split;
+		g->val[in[0]].placement.kind = PLACEMENT_PARTIAL;
+	g->val[acc].placement = g->val[in[0]].placement;
 	g->val[acc].param = u->param;
 	g->val[acc].grad_of = g->val[u->grad].grad_of;
 	g->val[u->grad].param = 0;
@@ -184,7 +184,7 @@ name_outputs(Graph *g, const ValId *in)
 		}
 		val_rename(g, n->out[k], arena_printf(g->arena, "%s.next",
 		                                      g->val[old].name));
-		g->val[n->out[k]].split = g->val[old].split;
+		g->val[n->out[k]].placement = g->val[old].placement;
 		g->val[n->out[k]].shard = g->val[old].shard;
 	}
 }
@@ -217,12 +217,13 @@ factor_state(Graph *g, ValId param, const struct rule *r, int k)
 {
 	const struct replica_shard *piece = g->val[param].shard;
 	Shape s = piece ? piece->shape : g->val[param].shape;
-	Split cut = piece ? piece->split : g->val[param].split;
+	Placement cut = piece ? piece->placement : g->val[param].placement;
 	ValId v = new_state(g, param, r->prefix, r->state[k], DT_F32,
 	                    shape_without(s, k + 1));
 
-	if (cut.kind == SPLIT_SHARD)
-		g->val[v].split = split_without_dim(&cut, s.rank, k + 1);
+	if (cut.kind == PLACEMENT_SHARD)
+		g->val[v].placement = placement_without_dim(&cut, s.rank,
+		                                            k + 1);
 	return v;
 }
 

@@ -7,7 +7,7 @@
  * time than their states cost memory.
  */
 #include "passes/grad/optimizer_shards.h"
-#include "ir/split.h"
+#include "ir/placement.h"
 
 #include <stdlib.h>
 
@@ -62,8 +62,8 @@ shard_form(Graph *g, ValId param)
 		return p->shard;
 	of = arena_alloc(g->arena, sizeof *of);
 	*of = (struct replica_shard){ .shape = p->shape };
-	if (p->split.kind == SPLIT_SHARD)
-		of->split = p->split;
+	if (p->placement.kind == PLACEMENT_SHARD)
+		of->placement = p->placement;
 	return of;
 }
 
@@ -71,10 +71,10 @@ shard_form(Graph *g, ValId param)
 static Attr
 shard_attr(Graph *g, ValId param, Op op)
 {
-	Split cut = split_over_replicas(&shard_form(g, param)->shape);
+	Placement cut = placement_over_replicas(&shard_form(g, param)->shape);
 	Attr a;
 
-	split_to_attr(&cut, op, &a);
+	placement_to_attr(&cut, op, &a);
 	*attr_int_of(op, &a, "group") = 1;
 	return a;
 }
@@ -83,12 +83,12 @@ void
 optimizer_shard_mark(Graph *g, ValId param, ValId v)
 {
 	const struct replica_shard *of = shard_form(g, param);
-	Split cut = split_over_replicas(&of->shape);
+	Placement cut = placement_over_replicas(&of->shape);
 	Val *x = &g->val[v];
 
 	x->shard = of;
-	split_local(&cut, g->replicas, &of->shape, &x->shape);
-	x->split = split_of_shard(&of->split, g->ranks, &x->shape);
+	placement_local(&cut, g->replicas, &of->shape, &x->shape);
+	x->placement = placement_of_shard(&of->placement, g->ranks, &x->shape);
 }
 
 /* ---- masters ---- */
@@ -148,13 +148,13 @@ gather_copy(Graph *g, ValId param, NodeId cast)
 static void
 cut_master(Graph *g, ValId param, NodeId cast)
 {
-	SplitKind kind = g->val[param].split.kind;
+	PlacementKind kind = g->val[param].placement.kind;
 
 	gather_copy(g, param, cast);
 	optimizer_shard_mark(g, param, param);
-	if (kind == SPLIT_REPLICATE_PARTIAL) {
-		g->val[param].split.kind = kind;
-		g->val[g->node[cast].out[0]].split.kind = kind;
+	if (kind == PLACEMENT_REPLICATE_PARTIAL) {
+		g->val[param].placement.kind = kind;
+		g->val[g->node[cast].out[0]].placement.kind = kind;
 	}
 }
 
@@ -229,6 +229,6 @@ optimizer_shard_gather(Graph *g, Diag *d, const struct update *u, ValId piece)
 		return false;
 	val_rename(g, y, arena_printf(g->arena, "%s.next",
 	                              g->val[u->param].name));
-	g->val[y].split = g->val[u->param].split;
+	g->val[y].placement = g->val[u->param].placement;
 	return true;
 }

@@ -63,8 +63,8 @@ strike_poles(const Graph *g, DType to, bool *may)
 static bool
 is_statistic(const Graph *g, const Val *v)
 {
-	return (v->slot > 0 && !g->node[v->def].body) || v->shape.rank == 0
-		|| v->shape.dim[v->shape.rank - 1] == 1;
+	return (v->result_index > 0 && !g->node[v->def].body)
+		|| v->shape.rank == 0 || v->shape.dim[v->shape.rank - 1] == 1;
 }
 
 bool *
@@ -80,7 +80,8 @@ low_precision_eligible(const Graph *g, DType to, Arena *a)
 			&& g->loss != id && v->dt == DT_F32
 			&& g->node[v->def].phase == PH_FORWARD
 			&& !(op_info[g->node[v->def].op].flags & F_WRITES)
-			&& v->nbytes >= SMALL && v->split.kind != SPLIT_PARTIAL
+			&& v->nbytes >= SMALL
+			&& v->placement.kind != PLACEMENT_PARTIAL
 			&& !is_statistic(g, v);
 	}
 	strike_poles(g, to, may);

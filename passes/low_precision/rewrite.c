@@ -76,7 +76,7 @@ lay_out_like(struct rewriter *s, ValId y, ValId v, DType dt)
 	to->dt = dt;
 	to->shape = from->shape;
 	to->onnx = from->onnx;
-	to->split = from->split;
+	to->placement = from->placement;
 	to->laid_out = true;
 	to->start = from->start;
 	memcpy(to->stride, from->stride, sizeof to->stride);

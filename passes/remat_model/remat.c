@@ -190,7 +190,8 @@ number_roles(struct remat *r)
 		FOR_VALS (v, g) {
 			ValId id = val_id(g, v);
 			const Node *n = &g->node[v->def];
-			uint64_t x = mix64(v->kind + 1, (uint64_t)v->slot);
+			uint64_t x = mix64(v->kind + 1,
+			                   (uint64_t)v->result_index);
 
 			for (int i = 0; i < v->shape.rank; i++)
 				x = mix64(x, (uint64_t)v->shape.dim[i]);

@@ -46,8 +46,8 @@ copy_val(struct graph_rewrite *a, ValId v)
 
 	to->onnx = from->onnx;
 	to->of = v;
-	to->slot = from->slot;
-	to->split = from->split;
+	to->result_index = from->result_index;
+	to->placement = from->placement;
 	to->laid_out = from->laid_out;
 	to->start = from->start;
 	memcpy(to->stride, from->stride, sizeof to->stride);

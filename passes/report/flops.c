@@ -39,9 +39,9 @@ count_own_parts(const Graph *g, const Node *n)
 
 	for (int k = 0; k < n->nin + n->nout; k++) {
 		ValId v = k < n->nin ? n->in[k] : n->out[k - n->nin];
-		const Split *s = &g->val[v].split;
+		const Placement *s = &g->val[v].placement;
 
-		if (v && s->kind == SPLIT_SHARD
+		if (v && s->kind == PLACEMENT_SHARD
 		    && g->ranks / s->replication > most)
 			most = g->ranks / s->replication;
 	}

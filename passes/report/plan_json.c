@@ -1,6 +1,6 @@
 /* Write a plan as JSON: one object, one tensor and one step per line. */
 #include "passes/report/report.h"
-#include "ir/split.h"
+#include "ir/placement.h"
 #include "runtime/support/utf8.h"
 
 #include <inttypes.h>
@@ -109,18 +109,19 @@ static void
 put_placement(const struct plan_tensor *t, FILE *out)
 {
 	static const char *const state[] = { "I", "R", "S", "P" };
-	Shape whole = split_whole(&t->split, &t->shape);
+	Shape whole = placement_whole(&t->placement, &t->shape);
 
-	if (t->split.kind == SPLIT_REPLICATE || t->shape.rank < 0)
+	if (t->placement.kind == PLACEMENT_REPLICATE || t->shape.rank < 0)
 		return;
 	fprintf(out, ", \"split\": {\"state\": \"%s\"",
-	        state[t->split.kind]);
-	if (t->split.kind == SPLIT_SHARD) {
+	        state[t->placement.kind]);
+	if (t->placement.kind == PLACEMENT_SHARD) {
 		fprintf(out, ", \"axis\": %d, \"shared\": %" PRId64
-		        ", \"parts\": [", t->split.axis, t->split.replication);
-		for (int i = 0; i < t->split.nsegment; i++)
+		        ", \"parts\": [", t->placement.axis,
+		        t->placement.replication);
+		for (int i = 0; i < t->placement.nsegment; i++)
 			fprintf(out, "%s%" PRId64, i ? ", " : "",
-			        t->split.segment[i]);
+			        t->placement.segment[i]);
 		fputs("], \"whole\": [", out);
 		for (int i = 0; i < whole.rank; i++)
 			fprintf(out, "%s%" PRId64, i ? ", " : "",

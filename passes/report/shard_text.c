@@ -1,6 +1,6 @@
 /* Placements of values on ranks, and collectives, as text. */
 #include "passes/report/report.h"
-#include "ir/split.h"
+#include "ir/placement.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -13,14 +13,14 @@ static const char *const phase_name[PH_COUNT] = {
 
 /* "S1 [64,64]" */
 static const char *
-placement_code(char *buf, size_t size, const Split *s)
+placement_code(char *buf, size_t size, const Placement *s)
 {
 	size_t n;
 
-	if (s->kind != SPLIT_SHARD) {
+	if (s->kind != PLACEMENT_SHARD) {
 		snprintf(buf, size, "%s",
-		         s->kind == SPLIT_REPLICATE_PARTIAL ? "R"
-		         : s->kind == SPLIT_PARTIAL ? "P" : "I");
+		         s->kind == PLACEMENT_REPLICATE_PARTIAL ? "R"
+		         : s->kind == PLACEMENT_PARTIAL ? "P" : "I");
 		return buf;
 	}
 	n = (size_t)snprintf(buf, size, "S%d [", s->axis);
@@ -52,13 +52,14 @@ print_sharded_values(const Plan *plan, FILE *out)
 	        "full shape", "value");
 	for (int64_t i = 0; i < plan->ntensor; i++) {
 		const struct plan_tensor *t = &plan->tensor[i];
-		Shape whole = split_whole(&t->split, &t->shape);
+		Shape whole = placement_whole(&t->placement, &t->shape);
 		char text[160], placement[PLACEMENT_TEXT];
 
 		if (!is_named_value(plan, i))
 			continue;
 		fprintf(out, "%-18s %12" PRId64 "  %-20s %s\n",
-		        placement_code(placement, sizeof placement, &t->split),
+		        placement_code(placement, sizeof placement,
+		                       &t->placement),
 		        t->bytes, shape_text(text, sizeof text, t->dt, &whole),
 		        t->name);
 	}
@@ -134,7 +135,7 @@ plan_explain_split(const Pass *p, const Plan *plan, int64_t id, FILE *out)
 		return;
 	fprintf(out, "  placement    %s\n",
 	        placement_code(placement, sizeof placement,
-	                       &plan->tensor[id].split));
+	                       &plan->tensor[id].placement));
 	for (int i = 0; i < p->nrunner_up; i++)
 		if (!strcmp(p->runner_up[i].value, plan->tensor[id].name))
 			print_runner_up(p, &p->runner_up[i], out);

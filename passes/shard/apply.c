@@ -11,7 +11,7 @@
 #include <string.h>
 
 struct conversion {                     /* a conversion that is there */
-	Split to;
+	Placement to;
 	int count_pass;
 	ValId v;
 	struct conversion *next;
@@ -21,7 +21,7 @@ struct apply {
 	struct shard *s;
 	Graph *g;
 	uint32_t nold, nval;            /* nodes and values before */
-	Split *placement;               /* by value, as chosen */
+	Placement *placement;               /* by value, as chosen */
 	Shape *whole;                   /* by value */
 	struct conversion **conversion; /* by value */
 	NodeId *after;                  /* by new node: behind which old one */
@@ -60,86 +60,89 @@ emit_conversion(struct apply *a, Op op, ValId x, const Attr *attr, NodeId after)
 }
 
 static ValId
-emit_all_gather(struct apply *a, ValId v, ValId x, SplitKind to, NodeId after)
+emit_all_gather(struct apply *a, ValId v, ValId x, PlacementKind to,
+                NodeId after)
 {
-	Split from = split_unmerged(a->placement[v]);
+	Placement from = placement_unmerged(a->placement[v]);
 	const Shape *whole = &a->whole[v];
 	Attr attr;
 	ValId y;
 
-	split_to_attr(&from, OP_ALL_GATHER, &attr);
-	attr.ALL_GATHER.side = to == SPLIT_REPLICATE_PARTIAL;
+	placement_to_attr(&from, OP_ALL_GATHER, &attr);
+	attr.ALL_GATHER.side = to == PLACEMENT_REPLICATE_PARTIAL;
 	y = emit_conversion(a, OP_ALL_GATHER, x, &attr, after);
 	if (!y)
 		return 0;
-	a->g->val[y].split.kind = to;
+	a->g->val[y].placement.kind = to;
 	if (shape_eq(&a->g->val[y].shape, whole))
 		return y;
 	attr = attr_reshape(whole);
 	y = emit_conversion(a, OP_RESHAPE, y, &attr, after);
-	a->g->val[y].split.kind = to;
+	a->g->val[y].placement.kind = to;
 	return y;
 }
 
 static ValId
-emit_own_shard(struct apply *a, ValId x, const Split *to, SplitKind from,
-               NodeId after)
+emit_own_shard(struct apply *a, ValId x, const Placement *to,
+               PlacementKind from, NodeId after)
 {
 	Attr attr;
 	ValId y;
 
-	split_to_attr(to, OP_OWN, &attr);
-	attr.OWN.from = from == SPLIT_REPLICATE_PARTIAL;
+	placement_to_attr(to, OP_OWN, &attr);
+	attr.OWN.from = from == PLACEMENT_REPLICATE_PARTIAL;
 	y = emit_conversion(a, OP_OWN, x, &attr, after);
-	a->g->val[y].split = split_unmerged(*to);
+	a->g->val[y].placement = placement_unmerged(*to);
 	return y;
 }
 
 static ValId
-emit_partial_reduction(struct apply *a, ValId x, const Split *to, NodeId after)
+emit_partial_reduction(struct apply *a, ValId x, const Placement *to,
+                       NodeId after)
 {
-	Op op = to->kind == SPLIT_SHARD ? OP_REDUCE_SCATTER : OP_ALL_REDUCE;
+	Op op = to->kind == PLACEMENT_SHARD ? OP_REDUCE_SCATTER : OP_ALL_REDUCE;
 	Attr attr = attr_default(op);
 	ValId y;
 
-	if (to->kind == SPLIT_SHARD)
-		split_to_attr(to, op, &attr);
+	if (to->kind == PLACEMENT_SHARD)
+		placement_to_attr(to, op, &attr);
 	else
-		attr.ALL_REDUCE.side = to->kind == SPLIT_REPLICATE_PARTIAL;
+		attr.ALL_REDUCE.side = to->kind == PLACEMENT_REPLICATE_PARTIAL;
 	y = emit_conversion(a, op, x, &attr, after);
-	a->g->val[y].split = split_unmerged(*to);
+	a->g->val[y].placement = placement_unmerged(*to);
 	return y;
 }
 
 static ValId
-emit_all_to_all(struct apply *a, ValId x, const Split *from, const Split *to,
-                NodeId after)
+emit_all_to_all(struct apply *a, ValId x, const Placement *from,
+                const Placement *to, NodeId after)
 {
 	Attr attr;
 	ValId y;
 
-	split_to_attr(from, OP_ALL_TO_ALL, &attr);
+	placement_to_attr(from, OP_ALL_TO_ALL, &attr);
 	attr.ALL_TO_ALL.to_axis = to->axis;
-	attr.ALL_TO_ALL.to_lead = to->first_axis;
-	attr.ALL_TO_ALL.to_shared = to->replication;
-	attr.ALL_TO_ALL.to_part.n = to->nsegment;
-	memcpy(attr.ALL_TO_ALL.to_part.v, to->segment, sizeof to->segment);
+	attr.ALL_TO_ALL.to_first_axis = to->first_axis;
+	attr.ALL_TO_ALL.to_replication = to->replication;
+	attr.ALL_TO_ALL.to_segment.n = to->nsegment;
+	memcpy(attr.ALL_TO_ALL.to_segment.v, to->segment, sizeof to->segment);
 	y = emit_conversion(a, OP_ALL_TO_ALL, x, &attr, after);
-	a->g->val[y].split = *to;
+	a->g->val[y].placement = *to;
 	return y;
 }
 
-static ValId convert_value(struct apply *, ValId, const Split *, NodeId reader);
+static ValId convert_value(struct apply *, ValId, const Placement *,
+                           NodeId reader);
 
 static ValId
-convert_sharded(struct apply *a, ValId v, const Split *to, NodeId after,
+convert_sharded(struct apply *a, ValId v, const Placement *to, NodeId after,
                 NodeId reader)
 {
-	const Split *from = &a->placement[v];
-	Split whole = { .kind = a->s->grad[v] ? SPLIT_REPLICATE_PARTIAL
-	                : SPLIT_REPLICATE };
+	const Placement *from = &a->placement[v];
+	Placement whole = { .kind = a->s->grad[v] ? PLACEMENT_REPLICATE_PARTIAL
+	                : PLACEMENT_REPLICATE };
 
-	if (to->kind != SPLIT_SHARD)
+	if (to->kind != PLACEMENT_SHARD)
 		return emit_all_gather(a, v, v, to->kind, after);
 	if (from->first_axis == from->axis && to->first_axis == to->axis
 	    && to->replication == 1)
@@ -149,45 +152,45 @@ convert_sharded(struct apply *a, ValId v, const Split *to, NodeId after,
 }
 
 static ValId
-convert_replicated(struct apply *a, ValId v, const Split *to, NodeId after,
+convert_replicated(struct apply *a, ValId v, const Placement *to, NodeId after,
                    NodeId reader)
 {
-	Split r = { .kind = SPLIT_REPLICATE_PARTIAL };
+	Placement r = { .kind = PLACEMENT_REPLICATE_PARTIAL };
 
-	if (to->kind == SPLIT_REPLICATE_PARTIAL) {
+	if (to->kind == PLACEMENT_REPLICATE_PARTIAL) {
 		ValId y = emit_conversion(a, OP_REPLICATE, v, NULL, after);
 
-		a->g->val[y].split.kind = SPLIT_REPLICATE_PARTIAL;
+		a->g->val[y].placement.kind = PLACEMENT_REPLICATE_PARTIAL;
 		return y;
 	}
 	/* ranks that share a shard have each a summand of its adjoint */
 	if (to->replication > 1 && a->s->grad[v]
-	    && a->placement[v].kind == SPLIT_REPLICATE)
+	    && a->placement[v].kind == PLACEMENT_REPLICATE)
 		return emit_own_shard(a, convert_value(a, v, &r, reader), to,
-		                      SPLIT_REPLICATE_PARTIAL, after);
+		                      PLACEMENT_REPLICATE_PARTIAL, after);
 	return emit_own_shard(a, v, to, a->placement[v].kind, after);
 }
 
 /* v in placement `to`; `reader` is the first that requires it. */
 static ValId
-convert_value(struct apply *a, ValId v, const Split *to, NodeId reader)
+convert_value(struct apply *a, ValId v, const Placement *to, NodeId reader)
 {
-	const Split *from = &a->placement[v];
+	const Placement *from = &a->placement[v];
 	NodeId def = v < a->nval ? a->g->val[v].def : 0;
 	NodeId after = def ? def : reader - 1;
 	struct conversion *m;
 	ValId y;
 
-	if (split_eq(from, to)
-	    || (!a->s->grad[v] && from->kind <= SPLIT_REPLICATE_PARTIAL
-	        && to->kind <= SPLIT_REPLICATE_PARTIAL))
+	if (placement_eq(from, to)
+	    || (!a->s->grad[v] && from->kind <= PLACEMENT_REPLICATE_PARTIAL
+	        && to->kind <= PLACEMENT_REPLICATE_PARTIAL))
 		return v;
 	for (m = a->conversion[v]; m; m = m->next)
-		if (split_eq(&m->to, to) && m->count_pass == a->count_pass)
+		if (placement_eq(&m->to, to) && m->count_pass == a->count_pass)
 			return m->v;
-	if (from->kind == SPLIT_PARTIAL)
+	if (from->kind == PLACEMENT_PARTIAL)
 		y = emit_partial_reduction(a, v, to, after);
-	else if (from->kind == SPLIT_SHARD)
+	else if (from->kind == PLACEMENT_SHARD)
 		y = convert_sharded(a, v, to, after, reader);
 	else
 		y = convert_replicated(a, v, to, after, reader);
@@ -202,7 +205,7 @@ convert_value(struct apply *a, ValId v, const Split *to, NodeId reader)
 /* Where element `start` of the whole dim lies in a rank's: slices end where
  * segments do. */
 static int64_t
-local_start(const struct apply *a, const Split *s, int64_t start)
+local_start(const struct apply *a, const Placement *s, int64_t start)
 {
 	int64_t at = 0, local = 0, pieces = a->s->ranks / s->replication;
 
@@ -217,7 +220,7 @@ static void
 localise_attributes(struct apply *a, NodeId id, const struct strategy *w)
 {
 	Node *n = &a->g->node[id];
-	const Split *x = n->nin ? &w->at[0] : NULL;
+	const Placement *x = n->nin ? &w->at[0] : NULL;
 	const Shape *y = &a->g->val[n->out[0]].shape;
 	int64_t *group = attr_int_of(n->op, &n->attr, "group");
 	IntList *shape = attr_list_of(n->op, &n->attr, "shape");
@@ -225,19 +228,20 @@ localise_attributes(struct apply *a, NodeId id, const struct strategy *w)
 	if (shape)                      /* the result's */
 		*shape = shape_list(y);
 	/* of more than one the channels are sharded by groups */
-	if (group && *group > 1 && x->kind == SPLIT_SHARD && x->axis == 1) {
-		*attr_int_of(n->op, &n->attr, "part") = *group;
+	if (group && *group > 1 && x->kind == PLACEMENT_SHARD && x->axis == 1) {
+		*attr_int_of(n->op, &n->attr, "whole_extent") = *group;
 		*group /= a->s->ranks;
 	}
 	switch (n->op) {
 	case OP_SLICE:
-		if (x->kind == SPLIT_SHARD)
+		if (x->kind == PLACEMENT_SHARD)
 			n->attr.SLICE.start.v[x->axis] = local_start(a, x,
 				n->attr.SLICE.start.v[x->axis]);
 		break;
 	case OP_GATHER:
-		if (x->kind == SPLIT_SHARD && x->axis == n->attr.GATHER.axis)
-			n->attr.GATHER.part = x->segment[0];
+		if (x->kind == PLACEMENT_SHARD
+		    && x->axis == n->attr.GATHER.axis)
+			n->attr.GATHER.whole_extent = x->segment[0];
 		break;
 	default:
 		break;
@@ -254,24 +258,24 @@ insert_vocab_stats(struct apply *a, NodeId id, const struct strategy *w)
 	Graph *g = a->g;
 	Node *n = &g->node[id];
 	Attr attr = attr_default(OP_VOCAB_STATS);
-	Split rows = split_dim(0, a->s->ranks);
+	Placement rows = placement_dim(0, a->s->ranks);
 	ValId in[4] = { n->in[0], n->in[1] }, stats;
 	int64_t classes = w->at[0].segment[0];
 
-	attr.VOCAB_STATS.part = classes;
+	attr.VOCAB_STATS.whole_extent = classes;
 	stats = emit_op(g, a->s->pass->diag, OP_VOCAB_STATS, 2, in, &attr, id);
 	if (!stats) {
 		a->failed = true;
 		return;
 	}
 	schedule_after(a, id - 1);
-	g->val[stats].split = rows;
-	split_to_attr(&rows, OP_ALL_GATHER, &attr);
+	g->val[stats].placement = rows;
+	placement_to_attr(&rows, OP_ALL_GATHER, &attr);
 	in[3] = emit_conversion(a, OP_ALL_GATHER, stats, &attr, id - 1);
 	n = &g->node[id];
 	n->in = arena_copy(g->arena, in, sizeof in);
 	n->nin = 4;
-	n->attr.SCE.part = classes;
+	n->attr.SCE.whole_extent = classes;
 }
 
 /* ---- biases ---- */
@@ -330,7 +334,7 @@ merge_bias(struct apply *a, NodeId id, ValId bias)
 	m->nin = 3;
 	m->out[0] = y;
 	g->val[y].def = g->val[x].def;
-	g->val[y].slot = 0;
+	g->val[y].result_index = 0;
 	g->val[x].def = 0;
 	n->nout = 0;            /* left out of the order */
 }
@@ -349,9 +353,9 @@ set_placements(struct apply *a)
 		if (x->kind == V_TEMP && !x->def)
 			continue;
 		a->placement[v] = *shard_placement(a->s, v);
-		split_local(&a->placement[v], a->s->ranks, &a->whole[v],
-		            &x->shape);
-		x->split = split_unmerged(a->placement[v]);
+		placement_local(&a->placement[v], a->s->ranks, &a->whole[v],
+		                &x->shape);
+		x->placement = placement_unmerged(a->placement[v]);
 	}
 }
 
@@ -376,7 +380,7 @@ rewrite_node(struct apply *a, NodeId id)
 	}
 	if (a->failed)
 		return;
-	if (g->node[id].op == OP_SCE && w->at[0].kind == SPLIT_SHARD)
+	if (g->node[id].op == OP_SCE && w->at[0].kind == PLACEMENT_SHARD)
 		insert_vocab_stats(a, id, w);
 	else if ((bias = mergeable_bias(a, id)))
 		merge_bias(a, id, bias);

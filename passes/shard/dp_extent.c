@@ -15,7 +15,8 @@ dp_partition_extent(struct dp_partition *d, NodeId id)
 		                 "size, but ckc cannot derive how: some "
 		                 "shapes in the file allow no other batch "
 		                 "size");
-	d->g->val[n->out[0]].split = (Split){ .kind = SPLIT_PARTIAL };
+	d->g->val[n->out[0]].placement =
+		(Placement){ .kind = PLACEMENT_PARTIAL };
 	dp_order_node(d, id);
 	return true;
 }

@@ -11,33 +11,35 @@
 
 enum { REPEAT_DEPTH = 64 };
 
-static bool repeats_per_sample(struct dp_partition *, ValId, const Split *,
+static bool repeats_per_sample(struct dp_partition *, ValId, const Placement *,
                                int depth);
 
 /* ---- losses ---- */
 
 /* Losses of rows, or their sum. */
 static bool
-infer_loss_placement(const struct dp_partition *d, const Node *n, Split *out)
+infer_loss_placement(const struct dp_partition *d, const Node *n,
+                     Placement *out)
 {
-	const Split *x = dp_placement(d, n->in[0]);
+	const Placement *x = dp_placement(d, n->in[0]);
 	Attr a = n->attr;
 	int64_t reduction = *attr_int_of(n->op, &a, "reduction");
-	Split rows = *x;
+	Placement rows = *x;
 
-	if (x->kind != SPLIT_SHARD || x->first_axis != x->axis || x->axis == 1)
+	if (x->kind != PLACEMENT_SHARD || x->first_axis != x->axis
+	    || x->axis == 1)
 		return false;
 	rows.axis = rows.first_axis = x->axis - (x->axis > 1);
-	if (!split_eq(&rows, dp_placement(d, n->in[1])) || reduction == 1
+	if (!placement_eq(&rows, dp_placement(d, n->in[1])) || reduction == 1
 	    || (n->nin > 2 && n->in[2]
-	        && !dp_has_kind(d, n->in[2], SPLIT_REPLICATE_PARTIAL)))
+	        && !dp_has_kind(d, n->in[2], PLACEMENT_REPLICATE_PARTIAL)))
 		return false;
 	for (int k = 0; k < n->nout; k++)
 		out[k] = rows;
 	if (reduction)
-		out[0] = (Split){ .kind = SPLIT_PARTIAL };
+		out[0] = (Placement){ .kind = PLACEMENT_PARTIAL };
 	/* the divisor, 1 */
-	out[n->nout - 1] = (Split){ .kind = SPLIT_REPLICATE_PARTIAL };
+	out[n->nout - 1] = (Placement){ .kind = PLACEMENT_REPLICATE_PARTIAL };
 	return true;
 }
 
@@ -54,9 +56,9 @@ shape_product(const Shape *s, int from, int to)
 }
 
 int64_t
-dp_count_segments(const Shape *x, const Split *s)
+dp_count_segments(const Shape *x, const Placement *s)
 {
-	for (int i = 1; i < split_listed(s); i++)
+	for (int i = 1; i < placement_listed(s); i++)
 		if (s->segment[i] != s->segment[0])
 			return 0;
 	return shape_product(x, 0, s->first_axis) * s->nsegment;
@@ -81,8 +83,8 @@ score_dim(const struct dp_partition *d, const Shape *to, int i, int64_t count)
 
 /* s: of one replica, or of all, along one dim, in equal segments. */
 static bool
-reshape_samples(const struct dp_partition *d, const Split *s, const Shape *from,
-                const Shape *to, Split *y)
+reshape_samples(const struct dp_partition *d, const Placement *s,
+                const Shape *from, const Shape *to, Placement *y)
 {
 	int64_t count = dp_count_segments(from, s), here;
 	int best = 0, axis = 0;
@@ -97,66 +99,67 @@ reshape_samples(const struct dp_partition *d, const Split *s, const Shape *from,
 	here = count / shape_product(to, 0, axis);
 	if (here > SEGMENTS_MAX)
 		return false;
-	*y = split_segments(axis, here, to->dim[axis] / here
-	                    * (s->nsegment * s->segment[0]
-	                       / from->dim[s->axis]));
+	*y = placement_segments(axis, here, to->dim[axis] / here
+	                        * (s->nsegment * s->segment[0]
+	                           / from->dim[s->axis]));
 	return true;
 }
 
 /* ---- what is the same for every sample ---- */
 
-/* The rule of n with the port's split, as of one rank: at[] gets the splits of
- * the other ports. */
+/* The rule of n with one value's placement, as of one rank: at[] gets the
+ * placements of the other operands and results. */
 static bool
-follow_port(struct dp_partition *d, const Node *n, int port, const Split *s,
-            Split *at)
+follow_value(struct dp_partition *d, const Node *n, int value_index,
+             const Placement *s, Placement *at)
 {
 	const Graph *g = d->g;
-	struct shard_rule c = { .g = g, .n = n, .ranks = 1, .nin = n->nin,
-		.nport = n->nin + n->nout, .from = port, .at = at };
-	Shape *shape = arena_array(d->p->scratch, (size_t)c.nport + 1,
+	struct sharding_rule c = { .g = g, .n = n, .ranks = 1, .nin = n->nin,
+		.nvalue = n->nin + n->nout, .from = value_index, .at = at };
+	Shape *shape = arena_array(d->p->scratch, (size_t)c.nvalue + 1,
 	                           sizeof *shape);
 
-	for (int k = 0; k < c.nport; k++) {
+	for (int k = 0; k < c.nvalue; k++) {
 		ValId v = k < n->nin ? n->in[k] : n->out[k - n->nin];
 
 		shape[k] = g->val[v].shape;
 		if (!v)
 			shape[k].rank = -1;
-		at[k] = (Split){ .kind = SPLIT_REPLICATE_PARTIAL };
+		at[k] = (Placement){ .kind = PLACEMENT_REPLICATE_PARTIAL };
 	}
 	c.shape = shape;
-	at[port] = *s;
+	at[value_index] = *s;
 	if (n->op == OP_RESHAPE)
-		return reshape_samples(d, s, &shape[port], &shape[!port],
-		                       &at[!port]);
-	return dp_follow_own_rows(d, n, port, at) || shard_rule_of[n->op](&c);
+		return reshape_samples(d, s, &shape[value_index],
+		                       &shape[!value_index], &at[!value_index]);
+	return dp_follow_own_rows(d, n, value_index, at)
+		|| sharding_rule_of[n->op](&c);
 }
 
-/* A split of the samples of one replica. */
-static Split
-split_of_one(const Split *s)
+/* A sharding of the samples of one replica. */
+static Placement
+split_of_one(const Placement *s)
 {
-	Split one = *s;
+	Placement one = *s;
 
-	for (int k = 0; k < split_listed(&one); k++)
+	for (int k = 0; k < placement_listed(&one); k++)
 		one.segment[k] /= DP_RANKS;
 	return one;
 }
 
-static Split
-split_of_all(const Split *one)
+static Placement
+split_of_all(const Placement *one)
 {
-	Split s = *one;
+	Placement s = *one;
 
-	for (int k = 0; k < split_listed(&s); k++)
+	for (int k = 0; k < placement_listed(&s); k++)
 		s.segment[k] *= DP_RANKS;
 	return s;
 }
 
 /* In every segment each sample has what the first one has. */
 static bool
-repeats_const(const struct dp_partition *d, const Val *v, const Split *s)
+repeats_const(const struct dp_partition *d, const Val *v, const Placement *s)
 {
 	int64_t outer = dp_count_segments(&v->shape, s);
 	int64_t n = s->segment[0] % d->samples ? s->segment[0] : d->samples;
@@ -176,7 +179,7 @@ repeats_const(const struct dp_partition *d, const Val *v, const Split *s)
 
 /* Whether n expands along all sharded dims. */
 static bool
-repeats_expanded(const Graph *g, const Node *n, const Split *s)
+repeats_expanded(const Graph *g, const Node *n, const Placement *s)
 {
 	const Shape *x = &g->val[n->in[0]].shape;
 	int shift = g->val[n->out[0]].shape.rank - x->rank;
@@ -190,35 +193,35 @@ repeats_expanded(const Graph *g, const Node *n, const Split *s)
 /* Random numbers become those of the samples: their node draws others on each
  * replica.  Nobody else may read them. */
 static bool
-repeats_drawn(struct dp_partition *d, const Node *n, const Split *s)
+repeats_drawn(struct dp_partition *d, const Node *n, const Placement *s)
 {
 	const struct uses *u = &d->uses;
 	ValId y = n->out[0];
 	Attr a = n->attr;
-	int64_t *dealt = attr_int_of(n->op, &a, "dealt");
+	int64_t *segments = attr_int_of(n->op, &a, "batch_segments");
 	Node *w = &d->g->node[node_id(d->g, n)];
 
-	if (!dealt || u->first[y + 1] - u->first[y] != 1)
+	if (!segments || u->first[y + 1] - u->first[y] != 1)
 		return false;
-	*dealt = dp_count_segments(&d->g->val[y].shape, s);
+	*segments = dp_count_segments(&d->g->val[y].shape, s);
 	w->attr = a;
-	d->g->val[y].split = split_of_all(s);
-	return *dealt > 0;
+	d->g->val[y].placement = split_of_all(s);
+	return *segments > 0;
 }
 
 static bool
 repeats_computed(struct dp_partition *d, const Node *n, int slot,
-                 const Split *s, int depth)
+                 const Placement *s, int depth)
 {
-	Split *at = arena_array(d->p->scratch, (size_t)(n->nin + n->nout) + 1,
-	                        sizeof *at);
+	Placement *at = arena_array(d->p->scratch,
+	                            (size_t)(n->nin + n->nout) + 1, sizeof *at);
 
 	if (n->op == OP_EXPAND && repeats_expanded(d->g, n, s))
 		return true;
-	if (n->nin > 0 && !follow_port(d, n, n->nin + slot, s, at))
+	if (n->nin > 0 && !follow_value(d, n, n->nin + slot, s, at))
 		return false;
 	for (int k = 0; k < n->nin; k++)
-		if (n->in[k] && at[k].kind == SPLIT_SHARD
+		if (n->in[k] && at[k].kind == PLACEMENT_SHARD
 		    && !repeats_per_sample(d, n->in[k], &at[k], depth + 1))
 			return false;
 	if (op_info[n->op].flags & F_RNG)
@@ -229,17 +232,18 @@ repeats_computed(struct dp_partition *d, const Node *n, int slot,
 /* Whether v, equal on all replicas, may stand for what each has of its own
  * samples; s: of one replica. */
 static bool
-repeats_per_sample(struct dp_partition *d, ValId v, const Split *s, int depth)
+repeats_per_sample(struct dp_partition *d, ValId v, const Placement *s,
+                   int depth)
 {
 	const Val *x = &d->g->val[v];
 	double splat;
 
-	if (x->split.kind == SPLIT_SHARD) {
-		Split all = split_of_all(s);
+	if (x->placement.kind == PLACEMENT_SHARD) {
+		Placement all = split_of_all(s);
 
-		return split_eq(&x->split, &all);
+		return placement_eq(&x->placement, &all);
 	}
-	if (x->split.kind == SPLIT_PARTIAL || s->kind != SPLIT_SHARD
+	if (x->placement.kind == PLACEMENT_PARTIAL || s->kind != PLACEMENT_SHARD
 	    || depth > REPEAT_DEPTH)
 		return false;
 	if (shape_product(&x->shape, s->first_axis, s->axis + 1) == 1
@@ -247,8 +251,9 @@ repeats_per_sample(struct dp_partition *d, ValId v, const Split *s, int depth)
 		return true;
 	if (x->kind == V_CONST)
 		return repeats_const(d, x, s);
-	return x->def && repeats_computed(d, &d->g->node[x->def], x->slot, s,
-	                                  depth);
+	return x->def
+		&& repeats_computed(d, &d->g->node[x->def], x->result_index, s,
+	                            depth);
 }
 
 /* ---- a node ---- */
@@ -256,19 +261,19 @@ repeats_per_sample(struct dp_partition *d, ValId v, const Split *s, int depth)
 /* Of images that are channels of one, each sample in groups of its own, a
  * replica has part of all groups. */
 static bool
-infer_group_placement(struct dp_partition *d, NodeId id, Split *out,
-                      char why[SHARD_WHY])
+infer_group_placement(struct dp_partition *d, NodeId id, Placement *out,
+                      char why[SHARDING_WHY])
 {
 	Node *n = &d->g->node[id];
-	const Split *x = dp_placement(d, n->in[0]);
+	const Placement *x = dp_placement(d, n->in[0]);
 	int64_t *group = attr_int_of(n->op, &n->attr, "group");
-	int64_t *part = attr_int_of(n->op, &n->attr, "part");
+	int64_t *part = attr_int_of(n->op, &n->attr, "whole_extent");
 	bool ok;
 
-	if (x->kind != SPLIT_SHARD || x->axis != 1 || *group < 2)
-		return shard_infer(d->g, n, out, why);
+	if (x->kind != PLACEMENT_SHARD || x->axis != 1 || *group < 2)
+		return sharding_infer(d->g, n, out, why);
 	*part = DP_RANKS * *group;
-	ok = shard_infer(d->g, n, out, why);
+	ok = sharding_infer(d->g, n, out, why);
 	*part = 0;
 	return ok;
 }
@@ -276,12 +281,12 @@ infer_group_placement(struct dp_partition *d, NodeId id, Split *out,
 /* Places as many as elements, in their order; a replica has its own count. */
 static bool
 infer_selected_placement(const struct dp_partition *d, const Node *n,
-                         Split *out)
+                         Placement *out)
 {
 	const Shape *x = &d->g->val[n->in[0]].shape;
 	Shape flat = SHAPE(shape_nelem(x));
 
-	out[1] = (Split){ .kind = SPLIT_PARTIAL };
+	out[1] = (Placement){ .kind = PLACEMENT_PARTIAL };
 	if (n->attr.SELECTED.compact
 	    || !reshape_samples(d, dp_placement(d, n->in[0]), x, &flat,
 	                        &out[0]))
@@ -292,14 +297,14 @@ infer_selected_placement(const struct dp_partition *d, const Node *n,
 }
 
 static bool
-infer_node_placement(struct dp_partition *d, NodeId id, Split *out,
-                     char why[SHARD_WHY])
+infer_node_placement(struct dp_partition *d, NodeId id, Placement *out,
+                     char why[SHARDING_WHY])
 {
 	const Graph *g = d->g;
 	const Node *n = &g->node[id];
 	bool own;
 
-	if (n->op == OP_RESHAPE && dp_has_kind(d, n->in[0], SPLIT_SHARD))
+	if (n->op == OP_RESHAPE && dp_has_kind(d, n->in[0], PLACEMENT_SHARD))
 		return reshape_samples(d, dp_placement(d, n->in[0]),
 		                       &g->val[n->in[0]].shape,
 		                       &g->val[n->out[0]].shape, &out[0]);
@@ -307,7 +312,7 @@ infer_node_placement(struct dp_partition *d, NodeId id, Split *out,
 		return infer_loss_placement(d, n, out);
 	if (n->op == OP_CONV || n->op == OP_CONV_DX)
 		return infer_group_placement(d, id, out, why);
-	if (n->op == OP_SELECTED && dp_has_kind(d, n->in[0], SPLIT_SHARD))
+	if (n->op == OP_SELECTED && dp_has_kind(d, n->in[0], PLACEMENT_SHARD))
 		return infer_selected_placement(d, n, out);
 	if (dp_infer_own_rows(d, n, out, &own)
 	    || dp_infer_padded_rows(d, n, out))
@@ -315,57 +320,57 @@ infer_node_placement(struct dp_partition *d, NodeId id, Split *out,
 	if (own || (n->nin > 1 && dp_is_lookup(n->op)
 	            && dp_has_sample_index(d, n->in[1])))
 		return false;
-	return shard_infer(g, n, out, why);
+	return sharding_infer(g, n, out, why);
 }
 
 static int
 first_sharded_operand(const struct dp_partition *d, const Node *n)
 {
 	for (int k = 0; k < n->nin; k++)
-		if (dp_has_kind(d, n->in[k], SPLIT_SHARD))
+		if (dp_has_kind(d, n->in[k], PLACEMENT_SHARD))
 			return k;
 	return -1;
 }
 
 /* With operands that are the same for every sample taken as sharded. */
 static bool
-infer_repeated(struct dp_partition *d, NodeId id, Split *out,
-               char why[SHARD_WHY])
+infer_repeated(struct dp_partition *d, NodeId id, Placement *out,
+               char why[SHARDING_WHY])
 {
 	const Node *n = &d->g->node[id];
-	Split *at = arena_array(d->p->scratch, (size_t)(n->nin + n->nout) + 1,
-	                        sizeof *at);
-	Split *was = arena_array(d->p->scratch, (size_t)n->nin + 1,
-	                         sizeof *was);
+	Placement *at = arena_array(d->p->scratch,
+	                            (size_t)(n->nin + n->nout) + 1, sizeof *at);
+	Placement *was = arena_array(d->p->scratch, (size_t)n->nin + 1,
+	                             sizeof *was);
 	int from = first_sharded_operand(d, n);
-	Split one = split_of_one(dp_placement(d, n->in[from]));
-	bool ok = follow_port(d, n, from, &one, at);
+	Placement one = split_of_one(dp_placement(d, n->in[from]));
+	bool ok = follow_value(d, n, from, &one, at);
 
 	for (int k = 0; k < n->nin; k++)
 		was[k] = *dp_placement(d, n->in[k]);
 	for (int k = 0; ok && k < n->nin; k++)
-		if (n->in[k] && at[k].kind == SPLIT_SHARD
-		    && was[k].kind == SPLIT_REPLICATE_PARTIAL
+		if (n->in[k] && at[k].kind == PLACEMENT_SHARD
+		    && was[k].kind == PLACEMENT_REPLICATE_PARTIAL
 		    && (repeats_per_sample(d, n->in[k], &at[k], 0)
 		        || dp_indexes_rows(d, n, n->in[k], &at[k])))
-			d->g->val[n->in[k]].split = split_of_all(&at[k]);
+			d->g->val[n->in[k]].placement = split_of_all(&at[k]);
 	ok = ok && infer_node_placement(d, id, out, why);
 	for (int k = 0; k < n->nin; k++) {
 		const Node *by = &d->g->node[d->g->val[n->in[k]].def];
 
 		/* random numbers stay sharded */
 		if (n->in[k] && !(op_info[by->op].flags & F_RNG))
-			d->g->val[n->in[k]].split = was[k];
+			d->g->val[n->in[k]].placement = was[k];
 	}
 	return ok;
 }
 
 bool
-dp_infer(struct dp_partition *d, NodeId id, char why[SHARD_WHY])
+dp_infer(struct dp_partition *d, NodeId id, char why[SHARDING_WHY])
 {
 	const Node *n = &d->g->node[id];
-	Split *out = arena_array(d->p->scratch, (size_t)n->nout + 1,
-	                         sizeof *out);
+	Placement *out = arena_array(d->p->scratch, (size_t)n->nout + 1,
+	                             sizeof *out);
 
 	if (!dp_infer_statistics(d, n, out)
 	    && !infer_node_placement(d, id, out, why)
@@ -376,6 +381,6 @@ dp_infer(struct dp_partition *d, NodeId id, char why[SHARD_WHY])
 		return false;
 	for (int k = 0; k < n->nout; k++)
 		if (n->out[k])
-			d->g->val[n->out[k]].split = out[k];
+			d->g->val[n->out[k]].placement = out[k];
 	return true;
 }

@@ -25,7 +25,7 @@ emit_class_weights(struct dp_partition *d, ValId labels, ValId counts,
 	DType dt = d->g->val[labels].dt;
 	ValId in[3] = { counts, labels, val_scalar(d->g, dt, 0) };
 
-	d->g->val[in[2]].split.kind = SPLIT_REPLICATE_PARTIAL;
+	d->g->val[in[2]].placement.kind = PLACEMENT_REPLICATE_PARTIAL;
 	in[1] = dp_emit(d, OP_WHERE, 3, in, NULL, like);
 	in[0] = weights;
 	return dp_emit_cast(d, dp_emit(d, OP_GATHER, 2, in, NULL, like), DT_F32,
@@ -42,7 +42,7 @@ emit_label_mask(struct dp_partition *d, ValId labels, int64_t ignore,
 	if (ignore == INT64_MIN)        /* all do */
 		return dp_emit(d, OP_EQ, 2, in, NULL, like);
 	in[1] = val_scalar(d->g, d->g->val[labels].dt, (double)ignore);
-	d->g->val[in[1]].split.kind = SPLIT_REPLICATE_PARTIAL;
+	d->g->val[in[1]].placement.kind = PLACEMENT_REPLICATE_PARTIAL;
 	v = dp_emit(d, OP_EQ, 2, in, NULL, like);
 	return dp_emit(d, OP_NOT, 1, &v, NULL, like);
 }
@@ -84,9 +84,9 @@ dp_partition_labels(struct dp_partition *d, NodeId id)
 	Node *n = &d->g->node[id];
 	int64_t *reduction = attr_int_of(n->op, &n->attr, "reduction");
 	ValId loss = n->out[0], in[2], y;
-	char why[SHARD_WHY];
+	char why[SHARDING_WHY];
 
-	if (*reduction != 1 || !dp_has_kind(d, n->in[1], SPLIT_SHARD))
+	if (*reduction != 1 || !dp_has_kind(d, n->in[1], PLACEMENT_SHARD))
 		return dp_visit_node(d, id);
 	*reduction = 2;
 	if (dp_is_micro(d) && counts_all_labels(n) && dp_infer(d, id, why)) {
@@ -125,7 +125,7 @@ emit_scalar(const struct batchnorm_parts *b, double x)
 {
 	ValId v = val_scalar(b->d->g, DT_F32, x);
 
-	b->d->g->val[v].split.kind = SPLIT_REPLICATE_PARTIAL;
+	b->d->g->val[v].placement.kind = PLACEMENT_REPLICATE_PARTIAL;
 	return v;
 }
 
@@ -187,10 +187,10 @@ dp_partition_batchnorm(struct dp_partition *d, NodeId id)
 	Graph *g = d->g;
 	const Node *n = &g->node[id];
 	ValId x = n->in[0], m, var, y, scale, bias;
-	const Split *s = dp_placement(d, x);
+	const Placement *s = dp_placement(d, x);
 	struct batchnorm_parts b = { d, id, g->val[x].shape };
 
-	if (s->kind != SPLIT_SHARD || (s->first_axis == 1 && s->axis == 1)
+	if (s->kind != PLACEMENT_SHARD || (s->first_axis == 1 && s->axis == 1)
 	    || dp_is_micro(d))
 		return dp_visit_node(d, id);
 	for (int i = 0; i < b.rows.rank; i++)
@@ -222,10 +222,10 @@ count_summed(const struct dp_partition *d, ValId v)
 {
 	const Graph *g = d->g;
 
-	while (dp_has_kind(d, v, SPLIT_PARTIAL) && g->val[v].def
+	while (dp_has_kind(d, v, PLACEMENT_PARTIAL) && g->val[v].def
 	       && g->node[g->val[v].def].nin) {
 		v = g->node[g->val[v].def].in[0];
-		if (dp_has_kind(d, v, SPLIT_SHARD))
+		if (dp_has_kind(d, v, PLACEMENT_SHARD))
 			return val_nelem(&g->val[v]);
 	}
 	return 0;
@@ -237,7 +237,7 @@ is_from_mean(const struct dp_partition *d, ValId v)
 {
 	const Graph *g = d->g;
 
-	while (dp_has_kind(d, v, SPLIT_PARTIAL) && g->val[v].def) {
+	while (dp_has_kind(d, v, PLACEMENT_PARTIAL) && g->val[v].def) {
 		const Node *n = &g->node[g->val[v].def];
 
 		if (d->share && n->op == OP_MUL && n->in[1] == d->share)
@@ -337,7 +337,7 @@ find_scaling(const struct dp_partition *d, const Node *n, struct scaled_sum *s)
 
 		if ((n->op != OP_DIV && n->op != OP_MUL)
 		    || (n->op == OP_DIV && k > 0)
-		    || !dp_has_kind(d, n->in[k], SPLIT_PARTIAL)
+		    || !dp_has_kind(d, n->in[k], PLACEMENT_PARTIAL)
 		    || n->in[1 - k] == d->share
 		    || dp_is_extent(d, n->in[k])
 		    || !val_splat(d->g, n->in[1 - k], &x) || !(x > 0))

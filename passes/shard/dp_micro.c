@@ -6,7 +6,7 @@ dp_partition_total(struct dp_partition *d, NodeId id)
 {
 	ValId v = d->g->node[id].in[1];
 
-	v = dp_has_kind(d, v, SPLIT_PARTIAL) ? dp_all_reduce(d, v, id) : v;
+	v = dp_has_kind(d, v, PLACEMENT_PARTIAL) ? dp_all_reduce(d, v, id) : v;
 	d->g->node[id].in[1] = v;
 	return v && dp_visit_node(d, id);
 }
@@ -27,7 +27,7 @@ dp_remaining_summand(const struct dp_partition *d, const Node *n)
 	for (int k = 0; k < n->nin; k++) {
 		bool grad = n->in[k] >= d->nold_val || d->grad[n->in[k]];
 
-		if (!dp_has_kind(d, n->in[k], SPLIT_PARTIAL))
+		if (!dp_has_kind(d, n->in[k], PLACEMENT_PARTIAL))
 			continue;
 		summands++;
 		if (is_linear_in(n->op, k) && (grad || found < 0))
@@ -37,14 +37,16 @@ dp_remaining_summand(const struct dp_partition *d, const Node *n)
 }
 
 bool
-dp_infer_statistics(const struct dp_partition *d, const Node *n, Split *out)
+dp_infer_statistics(const struct dp_partition *d, const Node *n, Placement *out)
 {
-	const Split *x = dp_placement(d, n->in[0]);
+	const Placement *x = dp_placement(d, n->in[0]);
 
-	if (n->op != OP_BATCHNORM || !dp_is_micro(d) || x->kind != SPLIT_SHARD)
+	if (n->op != OP_BATCHNORM || !dp_is_micro(d)
+	    || x->kind != PLACEMENT_SHARD)
 		return false;
 	for (int k = 0; k < n->nout; k++)
-		out[k] = k ? (Split){ .kind = SPLIT_REPLICATE_PARTIAL } : *x;
+		out[k] = k ? (Placement){ .kind = PLACEMENT_REPLICATE_PARTIAL }
+			   : *x;
 	return true;
 }
 
@@ -83,7 +85,7 @@ dp_assume_placement(struct dp_partition *d, NodeId id)
 
 		if (dim < 0 || !n->out[k])
 			return false;
-		v->split = split_dim(dim, DP_RANKS * v->shape.dim[dim]);
+		v->placement = placement_dim(dim, DP_RANKS * v->shape.dim[dim]);
 	}
 	if (!d->assumed)
 		d->assumed = arena_printf(d->p->keep, "node '%s' (%s)",

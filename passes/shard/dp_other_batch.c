@@ -93,7 +93,7 @@ dp_moves_samples(const struct dp_partition *d, ValId output)
 {
 	const struct output_rows *row = dp_other_batch_rows(d->p,
 	                                          &d->g->val[output]);
-	const Split *s = dp_placement(d, output);
+	const Placement *s = dp_placement(d, output);
 
-	return row && s->kind == SPLIT_SHARD && row->batch != s->axis + 1;
+	return row && s->kind == PLACEMENT_SHARD && row->batch != s->axis + 1;
 }

@@ -41,20 +41,21 @@ is_padded_by_row(const struct dp_partition *d, const Node *n, int axis)
 }
 
 bool
-dp_infer_padded_rows(const struct dp_partition *d, const Node *n, Split *out)
+dp_infer_padded_rows(const struct dp_partition *d, const Node *n,
+                     Placement *out)
 {
 	const struct uses *u = &d->uses;
-	const Split *s;
+	const Placement *s;
 	const Shape *y;
 
 	if (n->op != OP_PAD && n->op != OP_SLICE)
 		return false;
 	s = dp_placement(d, n->in[0]);
 	y = &d->g->val[n->out[0]].shape;
-	if (s->kind != SPLIT_SHARD || s->first_axis != s->axis
+	if (s->kind != PLACEMENT_SHARD || s->first_axis != s->axis
 	    || s->nsegment != 1 || n->out[0] >= d->nold_val)
 		return false;
-	out[0] = split_dim(s->axis, DP_RANKS * y->dim[s->axis]);
+	out[0] = placement_dim(s->axis, DP_RANKS * y->dim[s->axis]);
 	if (n->op == OP_SLICE)
 		return drops_last_row(d, n, s->axis)
 			&& writes_padding_row(d, d->g->val[n->in[0]].def,
@@ -169,9 +170,9 @@ find_row(const struct dp_partition *d, const Node *n, const struct lookup *l,
          int *row, int *dim)
 {
 	const Shape *idx = &d->g->val[n->in[1]].shape;
-	const Split *s = dp_placement(d, n->in[1]);
-	bool any = *dim < 0 && s->kind != SPLIT_SHARD;
-	bool several = s->kind == SPLIT_SHARD && s->nsegment > 1;
+	const Placement *s = dp_placement(d, n->in[1]);
+	bool any = *dim < 0 && s->kind != PLACEMENT_SHARD;
+	bool several = s->kind == PLACEMENT_SHARD && s->nsegment > 1;
 
 	if (!any && (*dim >= idx->rank - l->tuple
 	             || (l->along && *dim != l->axis)))
@@ -191,8 +192,8 @@ find_row(const struct dp_partition *d, const Node *n, const struct lookup *l,
 	return false;
 }
 
-static Split
-shift_split(Split s, int by)
+static Placement
+shift_split(Placement s, int by)
 {
 	s.axis += by;
 	s.first_axis += by;
@@ -207,16 +208,17 @@ is_batch_dim(const Node *n, int axis)
 }
 
 bool
-dp_follow_own_rows(const struct dp_partition *d, const Node *n, int port,
-                   Split *at)
+dp_follow_own_rows(const struct dp_partition *d, const Node *n, int value_index,
+                   Placement *at)
 {
 	struct lookup l;
-	bool idx = port == 1, is = find_lookup(d, n, &l);
-	bool data = is && (port == 0 || (l.write && port == n->nin));
-	Split s = at[port];
+	bool idx = value_index == 1, is = find_lookup(d, n, &l);
+	bool data = is
+		&& (value_index == 0 || (l.write && value_index == n->nin));
+	Placement s = at[value_index];
 	int row = -1, dim = -1;
 
-	if (!is || s.kind != SPLIT_SHARD || s.first_axis != s.axis)
+	if (!is || s.kind != PLACEMENT_SHARD || s.first_axis != s.axis)
 		return false;
 	if (!data && !idx && !l.write)
 		s = shift_split(s, -l.shift);
@@ -232,17 +234,18 @@ dp_follow_own_rows(const struct dp_partition *d, const Node *n, int port,
 		row = s.axis;
 	else
 		dim = s.axis;
-	if ((s.nsegment > 1 && (data || !dp_has_kind(d, n->in[1], SPLIT_SHARD)))
+	if ((s.nsegment > 1
+	     && (data || !dp_has_kind(d, n->in[1], PLACEMENT_SHARD)))
 	    || !find_row(d, n, &l, &row, &dim))
 		return false;
-	if (data && dp_has_kind(d, n->in[1], SPLIT_SHARD)) {
+	if (data && dp_has_kind(d, n->in[1], PLACEMENT_SHARD)) {
 		s = *dp_placement(d, n->in[1]);
-		for (int k = 0; k < split_listed(&s); k++)
+		for (int k = 0; k < placement_listed(&s); k++)
 			s.segment[k] /= DP_RANKS;
 	} else if (data) {
-		s = split_dim(dim, d->g->val[n->in[1]].shape.dim[dim]);
+		s = placement_dim(dim, d->g->val[n->in[1]].shape.dim[dim]);
 	}
-	at[0] = split_dim(row, d->g->val[n->in[0]].shape.dim[row]);
+	at[0] = placement_dim(row, d->g->val[n->in[0]].shape.dim[row]);
 	at[1] = s;
 	at[2] = l.write ? s : shift_split(s, l.shift);
 	if (l.write)
@@ -251,11 +254,11 @@ dp_follow_own_rows(const struct dp_partition *d, const Node *n, int port,
 }
 
 bool
-dp_infer_own_rows(const struct dp_partition *d, const Node *n, Split *out,
+dp_infer_own_rows(const struct dp_partition *d, const Node *n, Placement *out,
                   bool *is)
 {
 	struct lookup l;
-	const Split *x, *idx;
+	const Placement *x, *idx;
 	int row = -1, dim = -1;
 
 	*is = find_lookup(d, n, &l);
@@ -264,30 +267,30 @@ dp_infer_own_rows(const struct dp_partition *d, const Node *n, Split *out,
 	x = dp_placement(d, n->in[0]);
 	idx = dp_placement(d, n->in[1]);
 	if (n->op == OP_GATHER_ND && n->attr.GATHER_ND.batch) {
-		*is = (x->kind == SPLIT_SHARD && is_batch_dim(n, x->axis))
+		*is = (x->kind == PLACEMENT_SHARD && is_batch_dim(n, x->axis))
 			|| dp_has_sample_index(d, n->in[1]);
 		out[0] = *x;
-		return x->kind == SPLIT_SHARD && is_batch_dim(n, x->axis)
-			&& split_eq(x, idx)
+		return x->kind == PLACEMENT_SHARD && is_batch_dim(n, x->axis)
+			&& placement_eq(x, idx)
 			&& !dp_has_sample_index(d, n->in[1]);
 	}
-	if (idx->kind == SPLIT_SHARD && idx->first_axis == idx->axis)
+	if (idx->kind == PLACEMENT_SHARD && idx->first_axis == idx->axis)
 		dim = idx->axis;
-	if (x->kind == SPLIT_SHARD)
+	if (x->kind == PLACEMENT_SHARD)
 		row = x->axis;
-	*is = (x->kind == SPLIT_SHARD || idx->kind == SPLIT_SHARD
-	       || (l.write && dp_has_kind(d, n->in[2], SPLIT_SHARD)))
+	*is = (x->kind == PLACEMENT_SHARD || idx->kind == PLACEMENT_SHARD
+	       || (l.write && dp_has_kind(d, n->in[2], PLACEMENT_SHARD)))
 		&& (row < 0 || (row >= l.axis && row < l.axis + l.dims))
 		&& find_row(d, n, &l, &row, &dim);
-	if (!*is || x->kind != SPLIT_SHARD || x->nsegment != 1
+	if (!*is || x->kind != PLACEMENT_SHARD || x->nsegment != 1
 	    || x->first_axis != x->axis)
 		return false;
-	if (idx->kind == SPLIT_PARTIAL)
+	if (idx->kind == PLACEMENT_PARTIAL)
 		return false;
-	out[0] = idx->kind == SPLIT_SHARD ? *idx
-	       : split_dim(dim, DP_RANKS
-	                   * d->g->val[n->in[1]].shape.dim[dim]);
-	if (l.write && !split_eq(dp_placement(d, n->in[2]), &out[0]))
+	out[0] = idx->kind == PLACEMENT_SHARD ? *idx
+	       : placement_dim(dim, DP_RANKS
+	                       * d->g->val[n->in[1]].shape.dim[dim]);
+	if (l.write && !placement_eq(dp_placement(d, n->in[2]), &out[0]))
 		return false;
 	out[0] = l.write ? *x : shift_split(out[0], l.shift);
 	return true;
@@ -295,7 +298,7 @@ dp_infer_own_rows(const struct dp_partition *d, const Node *n, Split *out,
 
 bool
 dp_indexes_rows(const struct dp_partition *d, const Node *n, ValId v,
-                const Split *s)
+                const Placement *s)
 {
 	const struct uses *u = &d->uses;
 	ValId y = n->out[0];
@@ -304,7 +307,7 @@ dp_indexes_rows(const struct dp_partition *d, const Node *n, ValId v,
 	struct sample_index x;
 
 	if (n->op != OP_CONCAT || n->attr.CONCAT.axis != last
-	    || s->kind != SPLIT_SHARD || s->first_axis != s->axis
+	    || s->kind != PLACEMENT_SHARD || s->first_axis != s->axis
 	    || s->nsegment != 1 || y >= d->nold_val)
 		return false;
 	FOR_USES (i, u, y) {

@@ -11,8 +11,7 @@
  *         summand by an all_reduce, a whole to a summand by the share.
  *         Autodiff then makes the other half; gradients of parameters are
  *         summands, which pass optim adds up
- * needs   P_CANON; before pass shard, which takes what is between replicas as
- *         it finds it
+ * needs   P_CANON; before pass shard, which keeps nodes between replicas
  * gives   Graph.replicas, Val.batch of inputs and outputs
  * refuses what mixes samples otherwise than by sums
  */
@@ -48,10 +47,10 @@ dp_redefine(struct dp_partition *d, ValId made, ValId old)
 {
 	Val *v = &d->g->val[made], *o = &d->g->val[old];
 
-	d->g->node[v->def].out[v->slot] = old;
+	d->g->node[v->def].out[v->result_index] = old;
 	o->def = v->def;
-	o->slot = v->slot;
-	o->split = v->split;
+	o->result_index = v->result_index;
+	o->placement = v->placement;
 	v->def = 0;
 }
 
@@ -66,8 +65,8 @@ dp_detach_result(struct dp_partition *d, NodeId id, int k)
 	                g->val[old].dt, g->val[old].shape);
 	g->node[id].out[k] = fresh;
 	g->val[fresh].def = id;
-	g->val[fresh].slot = k;
-	g->val[fresh].split = g->val[old].split;
+	g->val[fresh].result_index = k;
+	g->val[fresh].placement = g->val[old].placement;
 	g->val[old].def = 0;
 	return fresh;
 }
@@ -85,7 +84,7 @@ dp_emit_cast(struct dp_partition *d, ValId v, DType to, NodeId like)
 /* ---- conversions ---- */
 
 static ValId
-emit_all_reduce(struct dp_partition *d, ValId v, int side, SplitKind to,
+emit_all_reduce(struct dp_partition *d, ValId v, int side, PlacementKind to,
                 NodeId like)
 {
 	Attr a = attr_default(OP_ALL_REDUCE);
@@ -97,7 +96,7 @@ emit_all_reduce(struct dp_partition *d, ValId v, int side, SplitKind to,
 	if (!y)
 		return 0;
 	dp_order_node(d, d->g->val[y].def);
-	d->g->val[y].split = (Split){ .kind = to };
+	d->g->val[y].placement = (Placement){ .kind = to };
 	return y;
 }
 
@@ -115,8 +114,8 @@ dp_all_reduce(struct dp_partition *d, ValId v, NodeId like)
 			d->whole[i] = 0;
 	}
 	if (!d->whole[v])
-		d->whole[v] = emit_all_reduce(d, v, 1, SPLIT_REPLICATE_PARTIAL,
-		                              like);
+		d->whole[v] = emit_all_reduce(
+			d, v, 1, PLACEMENT_REPLICATE_PARTIAL, like);
 	return d->whole[v];
 }
 
@@ -133,7 +132,7 @@ emit_share_op(struct dp_partition *d, NodeId like)
 	y = emit_op(g, d->p->diag, OP_SHARE, 0, NULL, NULL, 0);
 	g->node[g->val[y].def].count_pass = pass;
 	dp_order_node(d, g->val[y].def);
-	g->val[y].split.kind = SPLIT_REPLICATE_PARTIAL;
+	g->val[y].placement.kind = PLACEMENT_REPLICATE_PARTIAL;
 	d->share = pass ? d->share : y;
 	return y;
 }
@@ -151,7 +150,7 @@ scale_by_share(struct dp_partition *d, ValId v, NodeId like)
 	if (!y)
 		return 0;
 	dp_order_node(d, d->g->val[y].def);
-	d->g->val[y].split.kind = SPLIT_PARTIAL;
+	d->g->val[y].placement.kind = PLACEMENT_PARTIAL;
 	return dp_emit_cast(d, y, dt, like);
 }
 
@@ -161,15 +160,15 @@ static bool
 is_mean_of_samples(struct dp_partition *d, NodeId id)
 {
 	Node *n = &d->g->node[id];
-	char why[SHARD_WHY];
-	bool is;
+	char why[SHARDING_WHY];
+	bool ok;
 
 	if (n->op != OP_REDUCE_MEAN)
 		return false;
 	n->op = OP_REDUCE_SUM;
-	is = dp_infer(d, id, why) && dp_has_kind(d, n->out[0], SPLIT_PARTIAL);
+	ok = dp_infer(d, id, why);
 	n->op = OP_REDUCE_MEAN;
-	return is;
+	return ok && dp_has_kind(d, n->out[0], PLACEMENT_PARTIAL);
 }
 
 bool
@@ -185,7 +184,7 @@ dp_partition_mean(struct dp_partition *d, NodeId id)
 }
 
 static int
-count_operands(const struct dp_partition *d, const Node *n, SplitKind kind)
+count_operands(const struct dp_partition *d, const Node *n, PlacementKind kind)
 {
 	int m = 0;
 
@@ -217,7 +216,7 @@ static bool
 convert_operand_placements(struct dp_partition *d, NodeId id)
 {
 	bool joint = op_info[d->g->node[id].op].flags & F_JOINT;
-	bool cut = count_operands(d, &d->g->node[id], SPLIT_SHARD) > 0;
+	bool cut = count_operands(d, &d->g->node[id], PLACEMENT_SHARD) > 0;
 	DType dt = d->g->val[d->g->node[id].out[0]].dt;
 	bool share = joint && !cut && op_info[d->g->node[id].op].flags & F_EW
 		&& d->g->node[id].op != OP_WHERE && dtype_info[dt].cls == 'f';
@@ -229,9 +228,9 @@ convert_operand_placements(struct dp_partition *d, NodeId id)
 
 		if (k == kept)
 			continue;
-		if (share && dp_has_kind(d, v, SPLIT_REPLICATE_PARTIAL))
+		if (share && dp_has_kind(d, v, PLACEMENT_REPLICATE_PARTIAL))
 			y = scale_by_share(d, v, id);
-		else if (!share && dp_has_kind(d, v, SPLIT_PARTIAL))
+		else if (!share && dp_has_kind(d, v, PLACEMENT_PARTIAL))
 			y = is_batch_ambiguous(d) ? refuse_one_sample(d, id)
 			  : dp_all_reduce(d, v, id);
 		if (v && !y)
@@ -246,13 +245,13 @@ static bool
 partition_random_op(struct dp_partition *d, NodeId id)
 {
 	Node *n = &d->g->node[id];
-	int64_t *dealt = attr_int_of(n->op, &n->attr, "dealt");
-	const Split *y = dp_placement(d, n->out[0]);
+	int64_t *segments = attr_int_of(n->op, &n->attr, "batch_segments");
+	const Placement *y = dp_placement(d, n->out[0]);
 
-	if (!dealt || y->kind != SPLIT_SHARD || dp_is_micro(d))
+	if (!segments || y->kind != PLACEMENT_SHARD || dp_is_micro(d))
 		return true;
-	*dealt = dp_count_segments(&d->g->val[n->out[0]].shape, y);
-	return *dealt || dp_refuse(d, id, "it draws random numbers by "
+	*segments = dp_count_segments(&d->g->val[n->out[0]].shape, y);
+	return *segments || dp_refuse(d, id, "it draws random numbers by "
 	                           "position, but the samples are in "
 	                           "segments of different lengths");
 }
@@ -263,10 +262,10 @@ static bool
 was_reduction(const struct dp_partition *d, const Node *n)
 {
 	const Graph *g = d->g;
-	const Split *s = n->nin ? dp_placement(d, n->in[0]) : NULL;
+	const Placement *s = n->nin ? dp_placement(d, n->in[0]) : NULL;
 
 	if (n->op != OP_RESHAPE || !is_batch_ambiguous(d)
-	    || s->kind != SPLIT_SHARD
+	    || s->kind != PLACEMENT_SHARD
 	    || (s->axis < g->val[n->out[0]].shape.rank
 	        && g->val[n->out[0]].shape.dim[s->axis] == 1))
 		return false;
@@ -279,7 +278,7 @@ was_reduction(const struct dp_partition *d, const Node *n)
 bool
 dp_visit_node(struct dp_partition *d, NodeId id)
 {
-	char why[SHARD_WHY] = "";
+	char why[SHARDING_WHY] = "";
 
 	if (dp_divides_by_size(d, &d->g->node[id]))
 		return dp_refuse(d, id, "it scales a sum over samples by a "
@@ -295,10 +294,10 @@ dp_visit_node(struct dp_partition *d, NodeId id)
 
 		if (is_mean_of_samples(d, id))
 			return dp_partition_mean(d, id);
-		if (!count_operands(d, n, SPLIT_PARTIAL)
+		if (!count_operands(d, n, PLACEMENT_PARTIAL)
 		    && dp_assume_placement(d, id))
 			break;
-		if (!count_operands(d, n, SPLIT_PARTIAL))
+		if (!count_operands(d, n, PLACEMENT_PARTIAL))
 			return dp_refuse_mixing(d, id);
 		if (!convert_operand_placements(d, id))
 			return false;
@@ -343,7 +342,7 @@ partition_input(struct dp_partition *d, Val *v, const Val **first)
 		                  (*first)->name, (long long)n, dp_remedy(d));
 	*first = *first ? *first : v;
 	d->samples = n;
-	v->split = split_dim(0, DP_RANKS * n);
+	v->placement = placement_dim(0, DP_RANKS * n);
 	v->batch = 1;
 	return true;
 }
@@ -354,7 +353,8 @@ partition_inputs(struct dp_partition *d)
 	const Val *first = NULL;
 
 	FOR_VALS (v, d->g) {
-		v->split = (Split){ .kind = SPLIT_REPLICATE_PARTIAL };
+		v->placement =
+			(Placement){ .kind = PLACEMENT_REPLICATE_PARTIAL };
 		if (v->kind == V_INPUT && !partition_input(d, v, &first))
 			return false;
 	}
@@ -386,13 +386,13 @@ reduce_loss(struct dp_partition *d)
 {
 	ValId v = d->g->loss, y = v;
 
-	if (dp_has_kind(d, v, SPLIT_SHARD))
+	if (dp_has_kind(d, v, PLACEMENT_SHARD))
 		return diag_error(d->p->diag, "loss '%s' has one value per "
 		                  "sample, expected a sum or mean over samples",
 		                  d->g->val[v].name);
-	if (dp_has_kind(d, v, SPLIT_REPLICATE_PARTIAL))
+	if (dp_has_kind(d, v, PLACEMENT_REPLICATE_PARTIAL))
 		y = scale_by_share(d, v, d->g->val[v].def);
-	y = y ? emit_all_reduce(d, y, 0, SPLIT_REPLICATE_PARTIAL,
+	y = y ? emit_all_reduce(d, y, 0, PLACEMENT_REPLICATE_PARTIAL,
 	                        d->g->val[v].def) : 0;
 	if (y)
 		replace_output(d, v, y);
@@ -405,7 +405,7 @@ partition_outputs(struct dp_partition *d)
 	Graph *g = d->g;
 
 	for (ValId v = 1; v < g->nval; v++) {
-		const Split *s = &g->val[v].split;
+		const Placement *s = &g->val[v].placement;
 		ValId y;
 
 		if (!g->val[v].output || v == g->loss)
@@ -416,12 +416,12 @@ partition_outputs(struct dp_partition *d)
 			                  "counts from 0; exclude it with "
 			                  "--output",
 			                  g->val[v].name);
-		if (s->kind == SPLIT_PARTIAL) {
+		if (s->kind == PLACEMENT_PARTIAL) {
 			y = dp_all_reduce(d, v, g->val[v].def);
 			if (!y)
 				return false;
 			replace_output(d, v, y);
-		} else if (s->kind == SPLIT_SHARD && s->nsegment > 1) {
+		} else if (s->kind == PLACEMENT_SHARD && s->nsegment > 1) {
 			return diag_error(d->p->diag, "output '%s' has the "
 			                  "samples of a replica in several "
 			                  "segments; exclude it with --output",
@@ -432,7 +432,7 @@ partition_outputs(struct dp_partition *d)
 			                  "batch sizes; exclude it with "
 			                  "--output",
 			                  g->val[v].name);
-		} else if (s->kind == SPLIT_SHARD) {
+		} else if (s->kind == PLACEMENT_SHARD) {
 			g->val[v].batch = s->first_axis + 1;
 		}
 	}
@@ -444,7 +444,7 @@ static void
 clear_placements(Graph *g)
 {
 	FOR_VALS (v, g)
-		v->split = (Split){ .kind = SPLIT_REPLICATE };
+		v->placement = (Placement){ .kind = PLACEMENT_REPLICATE };
 	g->ranks = 0;
 }
 
@@ -457,7 +457,7 @@ dp_partition_graph(Pass *p, Graph *g, const char **assumed)
 	d.uses = graph_uses(g, p->scratch);
 	d.nold_val = g->nval;
 	if (dp_is_micro(&d))
-		d.grad = shard_requires_grad(g, p->scratch);
+		d.grad = sharding_requires_grad(g, p->scratch);
 	g->ranks = DP_RANKS;
 	if (!partition_inputs(&d))
 		return false;

@@ -34,11 +34,11 @@ struct dp_partition {
 
 /* dp_infer.c: placements of the results of a node from those of its operands;
  * false with the reason in `why`. */
-bool dp_infer(struct dp_partition *, NodeId, char why[SHARD_WHY]);
+bool dp_infer(struct dp_partition *, NodeId, char why[SHARDING_WHY]);
 
 /* In how many equal segments of x, which is a replica's or the whole, its
  * samples are; 0: the segments differ. */
-int64_t dp_count_segments(const Shape *x, const Split *);
+int64_t dp_count_segments(const Shape *x, const Placement *);
 
 /* dp_refuse.c: diagnostics, which are false.  What to try, to end them with: */
 const char *dp_remedy(const struct dp_partition *);
@@ -47,21 +47,21 @@ bool dp_refuse(struct dp_partition *, NodeId, const char *why);
 bool dp_refuse_mixing(struct dp_partition *, NodeId);
 
 /* dp_own_rows.c: rows that each sample looks up, or writes, for itself */
-/* Given at[port], the placement of one port, set those of the others; shapes
- * are one replica's. */
-bool dp_follow_own_rows(const struct dp_partition *, const Node *, int port,
-                        Split *at);
+/* Given at[value_index], the placement of one value, set those of the others;
+ * shapes are one replica's. */
+bool dp_follow_own_rows(const struct dp_partition *, const Node *,
+                        int value_index, Placement *at);
 /* Placements of the results; *is: whether n is such an op at all. */
-bool dp_infer_own_rows(const struct dp_partition *, const Node *, Split *out,
-                       bool *is);
+bool dp_infer_own_rows(const struct dp_partition *, const Node *,
+                       Placement *out, bool *is);
 /* Placements of what is a row longer than its samples, or was: a pad before a
  * scatter, and the slice after it. */
 bool dp_infer_padded_rows(const struct dp_partition *, const Node *,
-                          Split *out);
+                          Placement *out);
 /* Whether v, joined to the tuples of indices that n makes, has the number of
  * its row for each sample of s, and is read as nothing else. */
 bool dp_indexes_rows(const struct dp_partition *, const Node *, ValId v,
-                     const Split *);
+                     const Placement *);
 
 /* dp_sample_index.c: integers that number samples */
 /* Elements of an integer value are stride * s + rest, where s is the index of
@@ -88,7 +88,7 @@ bool dp_has_sample_index(const struct dp_partition *, ValId v);
 /* Whether the node's results, in placements `out`, have some, too; false: what
  * it computes of them is another value for the whole batch. */
 bool dp_follow_sample_index(struct dp_partition *, const Node *,
-                            const Split *out);
+                            const Placement *out);
 
 /* dp_other_batch.c: rows of an output at another batch size; NULL: unknown. */
 const struct output_rows *dp_other_batch_rows(const Pass *, const Val *output);
@@ -160,7 +160,8 @@ bool dp_is_lookup(Op);
  * not follow otherwise, as if it kept samples apart; false: there are none. */
 bool dp_assume_placement(struct dp_partition *, NodeId);
 /* Placements of a batch normalisation whose statistics are a micro-batch's. */
-bool dp_infer_statistics(const struct dp_partition *, const Node *, Split *out);
+bool dp_infer_statistics(const struct dp_partition *, const Node *,
+                         Placement *out);
 
 static inline bool
 dp_is_micro(const struct dp_partition *d)
@@ -168,14 +169,14 @@ dp_is_micro(const struct dp_partition *d)
 	return d->p->opt->dp == DP_MICRO;
 }
 
-static inline const Split *
+static inline const Placement *
 dp_placement(const struct dp_partition *d, ValId v)
 {
-	return &d->g->val[v].split;
+	return &d->g->val[v].placement;
 }
 
 static inline bool
-dp_has_kind(const struct dp_partition *d, ValId v, SplitKind kind)
+dp_has_kind(const struct dp_partition *d, ValId v, PlacementKind kind)
 {
 	return v && dp_placement(d, v)->kind == kind;
 }

@@ -27,16 +27,16 @@ dp_refuse(struct dp_partition *d, NodeId id, const char *why)
 static const char *
 describe_samples(const struct dp_partition *d, ValId v)
 {
-	const Split *s = dp_placement(d, v);
+	const Placement *s = dp_placement(d, v);
 	Arena *a = d->p->scratch;
 
 	switch (s->kind) {
-	case SPLIT_SHARD:
+	case PLACEMENT_SHARD:
 		return s->nsegment == 1
 			? arena_printf(a, "has samples along dim %d", s->axis)
 			: arena_printf(a, "has samples in %d segments of dim "
 			               "%d", s->nsegment, s->axis);
-	case SPLIT_PARTIAL:
+	case PLACEMENT_PARTIAL:
 		return "is a sum over samples";
 	default:
 		return "is the same for all samples";
@@ -49,7 +49,7 @@ dp_refuse_mixing(struct dp_partition *d, NodeId id)
 	const Node *n = &d->g->node[id];
 	Arena *a = d->p->scratch;
 	const char *why = "the op combines samples:";
-	char shape[SHARD_WHY];
+	char shape[SHARDING_WHY];
 
 	for (int k = 0; k < n->nin; k++)
 		if (dp_has_sample_index(d, n->in[k]))

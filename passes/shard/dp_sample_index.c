@@ -95,11 +95,11 @@ index_of_selected(const struct dp_partition *d, const Node *n,
                   const struct column *c, struct sample_index *y)
 {
 	const Shape *x = &d->g->val[n->in[0]].shape;
-	const Split *s = dp_placement(d, n->in[0]);
+	const Placement *s = dp_placement(d, n->in[0]);
 	int k = c->axis < 0 ? 0 : (int)c->at;
 
 	if (c->axis > 0 || (c->axis < 0 && x->rank > 1)
-	    || s->kind != SPLIT_SHARD || n->attr.SELECTED.compact)
+	    || s->kind != PLACEMENT_SHARD || n->attr.SELECTED.compact)
 		return false;
 	*y = (struct sample_index){ 0, 0, x->dim[k] - 1, 0 };
 	if (k > s->axis || k < s->first_axis)
@@ -237,7 +237,7 @@ find_index(const struct dp_partition *d, struct column c,
 		return false;
 	switch (d->g->val[c.v].def ? n->op : OP_COUNT) {
 	case OP_SELECTED:
-		return d->g->val[c.v].slot == 0
+		return d->g->val[c.v].result_index == 0
 			&& index_of_selected(d, n, &c, y);
 	case OP_CONCAT:
 		if (n->attr.CONCAT.axis != c.axis)
@@ -351,17 +351,18 @@ is_sign_test(const struct dp_partition *d, const Node *n)
 }
 
 bool
-dp_follow_sample_index(struct dp_partition *d, const Node *n, const Split *out)
+dp_follow_sample_index(struct dp_partition *d, const Node *n,
+                       const Placement *out)
 {
 	bool any = false;
 
-	if (n->op == OP_SELECTED && dp_has_kind(d, n->in[0], SPLIT_SHARD))
+	if (n->op == OP_SELECTED && dp_has_kind(d, n->in[0], PLACEMENT_SHARD))
 		mark_index(d, n->out[0]);
 	for (int k = 0; k < n->nin; k++) {
 		any |= dp_has_sample_index(d, n->in[k])
 			&& !(k == 1 && dp_is_lookup(n->op));
 		if (n->op == OP_CONCAT
-		    && dp_has_kind(d, n->in[k], SPLIT_REPLICATE_PARTIAL)
+		    && dp_has_kind(d, n->in[k], PLACEMENT_REPLICATE_PARTIAL)
 		    && dp_indexes_rows(d, n, n->in[k], &out[0]))
 			mark_index(d, n->out[0]);
 	}
@@ -372,7 +373,7 @@ dp_follow_sample_index(struct dp_partition *d, const Node *n, const Split *out)
 		struct sample_index x;
 
 		if (n->out[k] && (dtype_info[d->g->val[n->out[k]].dt].cls != 'i'
-		                  || out[k].kind == SPLIT_PARTIAL
+		                  || out[k].kind == PLACEMENT_PARTIAL
 		                  || op_info[n->op].flags & F_WRITES))
 			return false;
 		if (!dp_find_sample_index(d, c, &x) || x.stride)

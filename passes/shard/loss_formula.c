@@ -72,7 +72,9 @@ kind_of_summand(const struct formula_walk *w, ValId v)
 	if (is == SHARE
 	    || (x->def && is_sample_mean(w, &w->replica->node[x->def])))
 		return SAMPLE_MEAN;
-	return is == INVARIANT || x->split.kind == SPLIT_PARTIAL ? is : MIXED;
+	return is == INVARIANT || x->placement.kind == PLACEMENT_PARTIAL
+		? is
+		: MIXED;
 }
 
 /* Of a sum over replicas, linear in its operands that are sums. */
@@ -96,21 +98,22 @@ kind_of_sum(const struct formula_walk *w, const Node *n)
 /* Of what has samples among its operands: it has them itself, or is their
  * sum. */
 static enum sum_kind
-kind_of_rows(const struct formula_walk *w, const Node *n, SplitKind placement)
+kind_of_rows(const struct loss_formula *w, const Node *n,
+             PlacementKind placement)
 {
 	for (int k = 0; k < n->nin; k++)
 		if (n->in[k] && w->kind[n->in[k]] > PER_SAMPLE)
 			return MIXED;
-	if (placement == SPLIT_SHARD)
+	if (placement == PLACEMENT_SHARD)
 		return PER_SAMPLE;
-	return placement == SPLIT_PARTIAL ? SAMPLE_SUM
+	return placement == PLACEMENT_PARTIAL ? SAMPLE_SUM
 	     : is_sample_mean(w, n) ? SAMPLE_MEAN : MIXED;
 }
 
 static enum sum_kind
 kind_of_value(const struct formula_walk *w, const Node *n, ValId y)
 {
-	SplitKind placement = w->replica->val[y].split.kind;
+	PlacementKind placement = w->replica->val[y].placement.kind;
 	bool rows = false, same = true;
 
 	if (n->op == OP_SHARE)
@@ -118,8 +121,8 @@ kind_of_value(const struct formula_walk *w, const Node *n, ValId y)
 	if (n->op == OP_EXTENT)
 		return SAMPLE_SUM;
 	if (n->op == OP_ALL_REDUCE
-	    || (n->op == OP_CAST && placement == SPLIT_REPLICATE_PARTIAL
-	        && !shard_is_rounding(w->replica, n)))
+	    || (n->op == OP_CAST && placement == PLACEMENT_REPLICATE_PARTIAL
+	        && !sharding_is_rounding(w->replica, n)))
 		return w->kind[n->in[0]];
 	for (int k = 0; k < n->nin; k++) {
 		enum sum_kind is = n->in[k] ? w->kind[n->in[k]] : INVARIANT;
@@ -130,7 +133,7 @@ kind_of_value(const struct formula_walk *w, const Node *n, ValId y)
 		same &= is == INVARIANT;
 	}
 	return same ? INVARIANT : rows ? kind_of_rows(w, n, placement)
-	       : placement == SPLIT_PARTIAL ? kind_of_sum(w, n) : MIXED;
+	       : placement == PLACEMENT_PARTIAL ? kind_of_sum(w, n) : MIXED;
 }
 
 static void
@@ -140,8 +143,9 @@ find_kinds(struct formula_walk *w)
 
 	w->kind = arena_array(w->p->scratch, g->nval, sizeof *w->kind);
 	for (ValId v = 1; v < g->nval; v++)
-		w->kind[v] = g->val[v].split.kind == SPLIT_SHARD ? PER_SAMPLE
-		           : INVARIANT;
+		w->kind[v] = g->val[v].placement.kind == PLACEMENT_SHARD
+			? PER_SAMPLE
+			: INVARIANT;
 	FOR_NODES (n, g)
 		for (int k = 0; k < n->nout; k++)
 			if (n->out[k])
@@ -264,7 +268,7 @@ append_formula(struct formula_walk *w, ValId v)
 		return append_formula(w, of[0]) && append_formula(w, of[1])
 			&& append_term(w, as, 0, 0);
 	i = find_scalar_op(n->op);
-	if (i == SCALAR_OPS || shard_is_rounding(g, n))
+	if (i == SCALAR_OPS || sharding_is_rounding(g, n))
 		return report_no_scalar(w, n);
 	/* all replicas' shares of what is whole are the whole */
 	for (int k = 0; k < n->nin && n->nin == 2; k++)
@@ -413,12 +417,12 @@ partitioned_rows(Pass *p, const Graph *g, ValId v)
 	struct output_rows row = { .batch = -1 };
 
 	if (replica) {
-		const Split *s = &replica->val[v].split;
-		bool apart = s->kind == SPLIT_SHARD && s->first_axis == s->axis
-			&& s->nsegment == 1;
+		const Placement *s = &replica->val[v].placement;
+		bool apart = s->kind == PLACEMENT_SHARD
+			&& s->first_axis == s->axis && s->nsegment == 1;
 
 		row.batch = apart ? s->axis + 1
-		          : s->kind == SPLIT_SHARD ? -1 : 0;
+		          : s->kind == PLACEMENT_SHARD ? -1 : 0;
 		row.rows = row.batch != 1 ? ROWS_NONE
 			: depends_on_sum(replica, v, p->scratch) ? ROWS_UNKNOWN
 			: ROWS_OWN;

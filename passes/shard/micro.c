@@ -112,7 +112,7 @@ analyze_values(struct micro_loss *m)
 	const Graph *g = m->replica;
 	Arena *a = m->p->scratch;
 
-	m->grad = shard_requires_grad(g, a);
+	m->grad = sharding_requires_grad(g, a);
 	m->mixed = arena_array(a, g->nval, sizeof *m->mixed);
 	m->counted = arena_array(a, g->nval, sizeof *m->counted);
 	m->doubtful = arena_array(a, g->nval, sizeof *m->doubtful);
@@ -148,14 +148,15 @@ is_mean_value(const struct micro_loss *m, ValId v)
 {
 	const Node *n = replica_producer(m, v);
 
-	if (!n || m->replica->val[v].split.kind != SPLIT_PARTIAL
+	if (!n || m->replica->val[v].placement.kind != PLACEMENT_PARTIAL
 	    || m->counted[v] || m->mixed[v])
 		return false;
 	for (int k = 0; k < n->nin; k++)
 		if (is_share_value(m, n->in[k]))
 			return true;
 	for (int k = 0; k < n->nin; k++)
-		if (m->replica->val[n->in[k]].split.kind == SPLIT_PARTIAL
+		if (m->replica->val[n->in[k]].placement.kind
+		            == PLACEMENT_PARTIAL
 		    && !is_mean_value(m, n->in[k]))
 			return false;
 	return total_has_op(n->op);
@@ -172,13 +173,13 @@ is_unchanged_node(const struct micro_loss *m, const Node *n)
 	const Node *was = y && y < g->nval && g->val[y].def
 		? &g->node[g->val[y].def] : NULL;
 	Attr a = n->attr, b;
-	int64_t *replica = attr_int_of(n->op, &a, "dealt"), *before;
+	int64_t *replica = attr_int_of(n->op, &a, "batch_segments"), *before;
 
 	if (!was || was->op != n->op || was->nin != n->nin
 	    || was->nout != n->nout)
 		return false;
 	b = was->attr;
-	before = attr_int_of(n->op, &b, "dealt");
+	before = attr_int_of(n->op, &b, "batch_segments");
 	if (replica)
 		*replica = *before;
 	for (int k = 0; k < n->nin; k++)
@@ -315,10 +316,11 @@ full_batch_value(struct micro_loss *m, ValId v)
 		return 0;
 	if (m->mixed[v])
 		return n ? full_batch_node(m, n) : 0;
-	if (x->split.kind != SPLIT_PARTIAL)
+	if (x->placement.kind != PLACEMENT_PARTIAL)
 		return in[0];
 	in[1] = count_total(&m->count_passes, in[0]);
-	return in[1] ? emit_op(m->g, m->p->diag, OP_WHOLE, 2, in, NULL, 0) : 0;
+	return in[1] ? emit_op(m->g, m->p->diag, OP_BATCH_TOTAL, 2, in, NULL, 0)
+		     : 0;
 }
 
 /* v, a summand of the loss, as a summand of each micro-batch; 0: it is none. */

@@ -35,13 +35,13 @@ hash_shape(uint64_t h, const Shape *s)
 }
 
 static uint64_t
-hash_strategies(const struct strategy_set *c, int nport)
+hash_strategies(const struct strategy_set *c, int nvalue)
 {
 	uint64_t h = (uint64_t)c->n;
 
 	for (int i = 0; i < c->n; i++)
 		h = hash_bytes(h, c->strategy[i].at,
-		               (size_t)nport * sizeof *c->strategy[i].at);
+		               (size_t)nvalue * sizeof *c->strategy[i].at);
 	return h;
 }
 
@@ -83,7 +83,8 @@ initial_colour(const struct strategy_ilp *m, uint32_t e)
 	return alone ? mix_hash(hash_entity(m, e), e) : hash_entity(m, e);
 }
 
-/* One pass: an entity's colour, its producers' by port and its readers'. */
+/* One pass: an entity's colour, its producers' by value index and its readers'.
+ */
 static void
 refine_colours(const struct strategy_ilp *m, const uint64_t *old,
                uint64_t *fresh)
@@ -102,9 +103,10 @@ refine_colours(const struct strategy_ilp *m, const uint64_t *old,
 			if (!n->in[k])
 				continue;
 			fresh[i] = mix_hash(fresh[i], mix_hash(old[e],
-				(uint64_t)g->val[n->in[k]].slot));
-			readers[e] += mix_hash(mix_hash(old[i], (uint64_t)k),
-			                       (uint64_t)g->val[n->in[k]].slot);
+				(uint64_t)g->val[n->in[k]].result_index));
+			readers[e] += mix_hash(
+				mix_hash(old[i], (uint64_t)k),
+				(uint64_t)g->val[n->in[k]].result_index);
 		}
 	}
 	for (uint32_t e = g->nnode; e < m->c.n; e++)
@@ -173,11 +175,12 @@ compare_edges(const struct strategy_edge *a, const struct strategy_edge *b)
 {
 	if (a->producer != b->producer)
 		return a->producer < b->producer ? -1 : 1;
-	if (a->slot != b->slot)
-		return a->slot < b->slot ? -1 : 1;
+	if (a->result_index != b->result_index)
+		return a->result_index < b->result_index ? -1 : 1;
 	if (a->reader != b->reader)
 		return a->reader < b->reader ? -1 : 1;
-	return a->port < b->port ? -1 : a->port > b->port;
+	return a->value_index < b->value_index
+		? -1 : a->value_index > b->value_index;
 }
 
 /* Pairs of classes that some value joins. */
@@ -191,7 +194,7 @@ strategy_find_edges(struct strategy_ilp *m)
 		for (int k = 0; k < g->node[i].nin; k++) {
 			ValId v = g->node[i].in[k];
 			struct strategy_edge e = { .reader = m->c.of[i],
-				                   .port = k,
+				                   .value_index = k,
 				                   .v = v,
 				                   .count = 1 };
 			size_t low = 0, high = m->nedge;
@@ -199,7 +202,7 @@ strategy_find_edges(struct strategy_ilp *m)
 			if (!v)
 				continue;
 			e.producer = m->c.of[entity_of(s, v)];
-			e.slot = g->val[v].slot;
+			e.result_index = g->val[v].result_index;
 			while (low < high) {
 				size_t mid = (low + high) / 2;
 

@@ -21,15 +21,15 @@ find_runner_up(struct shard *s, ValId v)
 {
 	struct strategy_ilp m = { .s = s, .isolated = entity_of(s, v),
 		.excluded = shard_placement(s, v) };
-	const struct strategy_set *c = shard_producer(s, v, &m.port);
+	const struct strategy_set *c = shard_producer(s, v, &m.value_index);
 	struct ilp_answer a = strategy_ilp_solve(&m);
 	struct runner_up x = { .value = s->g->val[v].name, .sec = -1 };
 
 	if (!a.x)
 		return x;
 	x.sec = a.objective / 1e3;
-	x.placement = split_unmerged(c->strategy[strategy_ilp_choice(&m, &a,
-	                             m.isolated)].at[m.port]);
+	x.placement = placement_unmerged(c->strategy[strategy_ilp_choice(&m, &a,
+	                             m.isolated)].at[m.value_index]);
 	return x;
 }
 
@@ -40,10 +40,10 @@ shard_find_runner_up(struct shard *s)
 	size_t cap = 0;
 
 	FOR_VALS (v, s->g) {
-		int port;
+		int value_index;
 
 		if (!matches_name(v, p->opt->explain)
-		    || !shard_producer(s, val_id(s->g, v), &port)->n)
+		    || !shard_producer(s, val_id(s->g, v), &value_index)->n)
 			continue;
 		p->runner_up = arena_grow(p->keep, p->runner_up,
 		                          (size_t)p->nrunner_up, &cap,

@@ -14,7 +14,7 @@
 #define PASSES_SHARD_SHARD_H
 
 #include "passes/pass.h"
-#include "ir/placement/placement.h"
+#include "ir/sharding/sharding.h"
 
 PassFn pass_shard, pass_replicate, pass_micro;
 
@@ -39,7 +39,7 @@ struct output_rows total_find_rows(Pass *, const Graph *, ValId output);
 /* A sharding strategy of a node: the placement that it requires of each operand
  * and that it gives each result. */
 struct strategy {
-	Split *at;                      /* by port */
+	Placement *at;                  /* by value index: operands, results */
 	double sec;
 };
 
@@ -52,7 +52,7 @@ struct strategy_set {
 };
 
 struct sharding_list {
-	Split *sharding;
+	Placement *sharding;
 	int n;
 	size_t cap;
 };
@@ -73,15 +73,15 @@ struct shard {
 
 /* strategies.c */
 void shard_find_strategies(struct shard *);
-/* The strategies of what writes a value, and its port there. */
-struct strategy_set *shard_producer(struct shard *, ValId, int *port);
-static inline const Split *
+/* The strategies of what writes a value, and its value index there. */
+struct strategy_set *shard_producer(struct shard *, ValId, int *value_index);
+static inline const Placement *
 shard_placement(struct shard *s, ValId v)
 {
-	int port;
-	struct strategy_set *c = shard_producer(s, v, &port);
+	int value_index;
+	struct strategy_set *c = shard_producer(s, v, &value_index);
 
-	return &c->strategy[c->chosen].at[port];
+	return &c->strategy[c->chosen].at[value_index];
 }
 
 static inline bool
@@ -104,12 +104,12 @@ void shard_find_runner_up(struct shard *);
 /* strategy_cost.c */
 /* Seconds of converting a value from placement `from` to `to`, forward and in
  * backward; negative: there is no such conversion. */
-double shard_conversion_cost(const struct shard *, ValId, const Split *from,
-                             const Split *to);
+double shard_conversion_cost(const struct shard *, ValId, const Placement *from,
+                             const Placement *to);
 /* Of a node, in all phases. */
 double shard_node_cost(const struct shard *, const Node *, bool sharded);
 /* Of a parameter's gradient, if the parameter has this placement. */
-double shard_param_cost(const struct shard *, ValId, const Split *);
+double shard_param_cost(const struct shard *, ValId, const Placement *);
 
 /* shard_notes.c: whether half of the matrices' bytes can be sharded; false
  * after a diagnostic that says which do not and what would do. */

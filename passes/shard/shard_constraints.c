@@ -28,12 +28,12 @@ constraint_of(const struct shard *s, ValId v)
 }
 
 static bool
-breaks_constraint(const struct shard *s, ValId v, const Split *at)
+breaks_constraint(const struct shard *s, ValId v, const Placement *at)
 {
 	const struct shard_constraint *w = constraint_of(s, v);
 
 	return w && (at->kind != w->kind
-	             || (w->kind == SPLIT_SHARD && at->axis != w->axis));
+	             || (w->kind == PLACEMENT_SHARD && at->axis != w->axis));
 }
 
 uint64_t
@@ -54,12 +54,14 @@ shard_check_constraints(struct shard *s)
 
 	for (int i = 0; i < o->nshard; i++) {
 		bool found = false;
-		int port;
+		int value_index;
 
 		FOR_VALS (v, s->g)
 			found |= matches_constraint(s, &o->shard[i],
 			                            val_id(s->g, v))
-				&& shard_producer(s, val_id(s->g, v), &port)->n;
+				&& shard_producer(s, val_id(s->g, v),
+			                          &value_index)
+					   ->n;
 		if (!found)
 			ok = diag_error(s->pass->diag, "--shard '%s' matches "
 			                "no value with more than one possible "
@@ -71,9 +73,9 @@ shard_check_constraints(struct shard *s)
 }
 
 static const char *
-placement_name(const struct shard *s, SplitKind kind, int axis)
+placement_name(const struct shard *s, PlacementKind kind, int axis)
 {
-	return kind == SPLIT_SHARD ? arena_printf(s->tmp, "S%d", axis)
+	return kind == PLACEMENT_SHARD ? arena_printf(s->tmp, "S%d", axis)
 		: arena_printf(s->tmp, "%c", "IRSP"[kind]);
 }
 
@@ -83,11 +85,11 @@ list_placements(const struct strategy_ilp *m, ValId v)
 {
 	const char *text = "", *sep = "";
 	uint64_t seen = 0;
-	int port;
-	const struct strategy_set *c = shard_producer(m->s, v, &port);
+	int value_index;
+	const struct strategy_set *c = shard_producer(m->s, v, &value_index);
 
 	for (int i = 0; i < c->n; i++) {
-		const Split *at = &c->strategy[i].at[port];
+		const Placement *at = &c->strategy[i].at[value_index];
 		uint64_t bit = (uint64_t)1 << (at->kind + 4 * at->axis);
 
 		if (seen & bit)
@@ -180,19 +182,19 @@ strategy_is_forbidden(const struct strategy_ilp *m, uint32_t class,
 		return breaks_constraint(s, e - g->nnode, &w->at[0]);
 	n = &g->node[e];
 	if (!s->pass->opt->sp && !s->pass->opt->strategy_seed
-	    && (is_norm_op(n) ? w->at[0].kind == SPLIT_REPLICATE_PARTIAL
+	    && (is_norm_op(n) ? w->at[0].kind == PLACEMENT_REPLICATE_PARTIAL
 	        : feeds_norm(s, e) && is_sharded_at(w, n->nin)))
 		return true;
 	for (int k = 0; k < n->nout; k++) {
-		const Split *at = &w->at[n->nin + k];
+		const Placement *at = &w->at[n->nin + k];
 
 		if (n->out[k] && breaks_constraint(s, n->out[k], at))
 			return true;
 		if (n->out[k] == g->loss && g->loss
-		    && at->kind != SPLIT_REPLICATE)
+		    && at->kind != PLACEMENT_REPLICATE)
 			return true;
 		if (n->out[k] && g->val[n->out[k]].output
-		    && at->kind == SPLIT_PARTIAL)
+		    && at->kind == PLACEMENT_PARTIAL)
 			return true;
 	}
 	return false;

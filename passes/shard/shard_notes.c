@@ -13,7 +13,7 @@ static bool
 is_shardable(const struct shard *s, ValId v)
 {
 	for (int i = 0; i < s->source[v].n; i++)
-		if (s->source[v].strategy[i].at[0].kind == SPLIT_SHARD)
+		if (s->source[v].strategy[i].at[0].kind == PLACEMENT_SHARD)
 			return true;
 	return false;
 }
@@ -89,7 +89,7 @@ record_axes(const struct shard *s, struct unsharded_matrix *list, int n)
 		const struct strategy_set *c = &s->source[list[i].v];
 
 		for (int k = 0; k < c->n; k++)
-			if (c->strategy[k].at[0].kind == SPLIT_SHARD)
+			if (c->strategy[k].at[0].kind == PLACEMENT_SHARD)
 				list[i].works[c->strategy[k].at[0].axis]
 					|= 1u << s->ranks;
 	}
@@ -163,7 +163,7 @@ is_node_sharded(const struct shard *s, NodeId id)
 	const Node *n = &s->g->node[id];
 
 	for (int p = 0; p < n->nin + n->nout; p++)
-		if (c->strategy[c->chosen].at[p].kind == SPLIT_SHARD)
+		if (c->strategy[c->chosen].at[p].kind == PLACEMENT_SHARD)
 			return true;
 	return false;
 }
@@ -183,7 +183,7 @@ note_heads(const struct shard *s)
 	const char *text, *over = "";
 
 	FOR_NODES (n, s->g)
-		if (shard_rule_of[n->op] == shard_heads
+		if (sharding_rule_of[n->op] == sharding_heads
 		    && !is_node_sharded(s, node_id(s->g, n))) {
 			heads = s->g->val[n->in[0]].shape.dim[1];
 			keys = s->g->val[n->in[1]].shape.dim[1];
@@ -211,7 +211,7 @@ note_unknown(const struct shard *s)
 	size_t at = 0;
 
 	FOR_NODES (n, s->g)
-		if (shard_rule_of[n->op] == shard_none && n->nout
+		if (sharding_rule_of[n->op] == sharding_none && n->nout
 		    && s->grad[n->out[0]])
 			count[n->op]++;
 	for (int op = 0; op < OP_COUNT && at < sizeof text - 40; op++)

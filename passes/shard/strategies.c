@@ -16,7 +16,7 @@ enum { SHARDINGS_MAX = 12 };            /* of one value */
 
 struct found_sharding {
 	ValId v;
-	Split sharding;
+	Placement sharding;
 };
 
 struct strategy_search {
@@ -26,16 +26,16 @@ struct strategy_search {
 };
 
 static void
-add_seed(struct strategy_search *f, ValId v, const Split *sharding)
+add_seed(struct strategy_search *f, ValId v, const Placement *sharding)
 {
 	struct shard *s = f->s;
 	struct sharding_list *c = &s->sharding[v];
 	Shape local;
 
-	if (!split_local(sharding, s->ranks, &s->g->val[v].shape, &local))
+	if (!placement_local(sharding, s->ranks, &s->g->val[v].shape, &local))
 		return;
 	for (int i = 0; i < c->n; i++)
-		if (split_eq(&c->sharding[i], sharding))
+		if (placement_eq(&c->sharding[i], sharding))
 			return;
 	if (c->n == SHARDINGS_MAX)
 		return;
@@ -49,23 +49,23 @@ add_seed(struct strategy_search *f, ValId v, const Split *sharding)
 
 /* Values through which no gradient passes have one replicated placement. */
 static void
-normalise_replicated(const struct shard *s, const Node *n, Split *at)
+normalise_replicated(const struct shard *s, const Node *n, Placement *at)
 {
 	for (int p = 0; p < n->nin + n->nout; p++) {
 		ValId v = p < n->nin ? n->in[p] : n->out[p - n->nin];
 
-		if (at[p].kind == SPLIT_REPLICATE_PARTIAL && !s->grad[v])
-			at[p].kind = SPLIT_REPLICATE;
+		if (at[p].kind == PLACEMENT_REPLICATE_PARTIAL && !s->grad[v])
+			at[p].kind = PLACEMENT_REPLICATE;
 	}
 }
 
 /* Without what lies behind the parts, so that strategies compare as bytes. */
-static Split
-canonical_split(const Split *s)
+static Placement
+canonical_placement(const Placement *s)
 {
-	Split to = { .kind = s->kind };
+	Placement to = { .kind = s->kind };
 
-	if (s->kind != SPLIT_SHARD)
+	if (s->kind != PLACEMENT_SHARD)
 		return to;
 	to.axis = s->axis;
 	to.first_axis = s->first_axis;
@@ -77,47 +77,47 @@ canonical_split(const Split *s)
 }
 
 static void
-add_strategy(struct shard *s, struct strategy_set *c, const Split *at,
-             int nport, double sec)
+add_strategy(struct shard *s, struct strategy_set *c, const Placement *at,
+             int nvalue, double sec)
 {
-	Split *copy = arena_array(s->tmp, (size_t)nport + 1, sizeof *copy);
+	Placement *copy = arena_array(s->tmp, (size_t)nvalue + 1, sizeof *copy);
 
 	for (int i = 0; i < c->n; i++) {
 		bool same = true;
 
-		for (int p = 0; p < nport && same; p++)
-			same = split_eq(&c->strategy[i].at[p], &at[p]);
+		for (int p = 0; p < nvalue && same; p++)
+			same = placement_eq(&c->strategy[i].at[p], &at[p]);
 		if (same)
 			return;
 	}
 	c->strategy = arena_grow(s->tmp, c->strategy, (size_t)c->n, &c->cap,
 	                         (size_t)c->n + 1, sizeof *c->strategy);
-	for (int p = 0; p < nport; p++)
-		copy[p] = canonical_split(&at[p]);
+	for (int p = 0; p < nvalue; p++)
+		copy[p] = canonical_placement(&at[p]);
 	c->strategy[c->n++] = (struct strategy){ copy, sec };
 }
 
-/* Follow a sharding of port `port` of the node. */
+/* Follow a sharding of one operand or result of the node. */
 static void
-follow_sharding(struct strategy_search *f, NodeId id, int port,
-                const Split *sharding)
+follow_sharding(struct strategy_search *f, NodeId id, int value_index,
+                const Placement *sharding)
 {
 	struct shard *s = f->s;
 	const Node *n = &s->g->node[id];
-	int nport = n->nin + n->nout;
-	Split at[16];
+	int nvalue = n->nin + n->nout;
+	Placement at[16];
 
-	if (nport > 16
-	    || !shard_follow(s->g, n, s->ranks, port, sharding, at))
+	if (nvalue > 16
+	    || !sharding_follow(s->g, n, s->ranks, value_index, sharding, at))
 		return;
-	for (int p = 0; p < nport; p++) {
+	for (int p = 0; p < nvalue; p++) {
 		ValId v = p < n->nin ? n->in[p] : n->out[p - n->nin];
 
-		if (v && at[p].kind == SPLIT_SHARD)
+		if (v && at[p].kind == PLACEMENT_SHARD)
 			add_seed(f, v, &at[p]);
 	}
 	normalise_replicated(s, n, at);
-	add_strategy(s, &s->node[id], at, nport, shard_node_cost(s, n, true));
+	add_strategy(s, &s->node[id], at, nvalue, shard_node_cost(s, n, true));
 }
 
 /* ---- seeds ---- */
@@ -133,7 +133,8 @@ has_param_operand(const Graph *g, const Node *n)
 static void
 seed_dim(struct strategy_search *f, ValId v, int axis)
 {
-	Split sharding = split_dim(axis, f->s->g->val[v].shape.dim[axis]);
+	Placement sharding = placement_dim(axis,
+	                                   f->s->g->val[v].shape.dim[axis]);
 
 	add_seed(f, v, &sharding);
 }
@@ -143,14 +144,17 @@ static void
 seed_rows(struct strategy_search *f, ValId v, int end)
 {
 	const Shape *x = &f->s->g->val[v].shape;
-	Split sharding = { .kind = SPLIT_SHARD, .axis = end - 1, .nsegment = 1,
-		.replication = 1, .segment = { 1 } };
+	Placement sharding = { .kind = PLACEMENT_SHARD,
+		               .axis = end - 1,
+		               .nsegment = 1,
+		               .replication = 1,
+		               .segment = { 1 } };
 
 	if (end < 1)
 		return;
 	for (int i = 0; i < end; i++)
 		sharding.segment[0] *= x->dim[i];
-	sharding = split_normal(&sharding, f->s->ranks, x);
+	sharding = placement_normal(&sharding, f->s->ranks, x);
 	add_seed(f, v, &sharding);
 }
 
@@ -180,10 +184,11 @@ seed_conv(struct strategy_search *f, const Node *n)
 	ValId w = n->in[1];
 
 	for (int axis = 0; axis < 2 && val_param_of(s->g, w); axis++) {
-		Split sharding = split_dim(axis, s->g->val[w].shape.dim[axis]);
-		Split at[4];
+		Placement sharding = placement_dim(
+			axis, s->g->val[w].shape.dim[axis]);
+		Placement at[4];
 
-		if (shard_follow(s->g, n, s->ranks, 1, &sharding, at))
+		if (sharding_follow(s->g, n, s->ranks, 1, &sharding, at))
 			add_seed(f, w, &sharding);
 	}
 }
@@ -197,7 +202,7 @@ seed_segments(struct strategy_search *f, ValId v)
 	const Shape *x = &g->val[v].shape;
 
 	for (int axis = 0; axis < x->rank; axis++) {
-		Split sharding = { .kind = SPLIT_SHARD,
+		Placement sharding = { .kind = PLACEMENT_SHARD,
 			           .axis = axis,
 			           .first_axis = axis,
 			           .replication = 1 };
@@ -261,21 +266,21 @@ find_seeds(struct strategy_search *f)
 
 /* Everything replicated, the one strategy that each op has. */
 static void
-add_replicated(struct shard *s, NodeId id, SplitKind kind)
+add_replicated(struct shard *s, NodeId id, PlacementKind kind)
 {
 	const Node *n = &s->g->node[id];
-	int nport = n->nin + n->nout;
-	Split *at = arena_array(s->tmp, (size_t)nport + 1, sizeof *at);
+	int nvalue = n->nin + n->nout;
+	Placement *at = arena_array(s->tmp, (size_t)nvalue + 1, sizeof *at);
 
-	for (int p = 0; p < nport; p++)
+	for (int p = 0; p < nvalue; p++)
 		at[p].kind = kind;
 	normalise_replicated(s, n, at);
-	add_strategy(s, &s->node[id], at, nport, shard_node_cost(s, n, false));
+	add_strategy(s, &s->node[id], at, nvalue, shard_node_cost(s, n, false));
 }
 
 /* Some reader of v can take it sharded so. */
 static bool
-is_accepted_by_reader(const struct shard *s, ValId v, const Split *sharding)
+is_accepted_by_reader(const struct shard *s, ValId v, const Placement *sharding)
 {
 	FOR_USES (i, &s->uses, v) {
 		const Node *n = &s->g->node[s->uses.node[i]];
@@ -283,7 +288,8 @@ is_accepted_by_reader(const struct shard *s, ValId v, const Split *sharding)
 
 		for (int k = 0; k < n->nin; k++)
 			for (int w = 0; n->in[k] == v && w < c->n; w++)
-				if (split_eq(&c->strategy[w].at[k], sharding))
+				if (placement_eq(&c->strategy[w].at[k],
+				                 sharding))
 					return true;
 	}
 	return false;
@@ -299,7 +305,7 @@ find_source_strategies(struct shard *s)
 	for (ValId v = 1; v < g->nval; v++) {
 		const Val *x = &g->val[v];
 		struct strategy_set *c = &s->source[v];
-		Split at = { .kind = SPLIT_REPLICATE };
+		Placement at = { .kind = PLACEMENT_REPLICATE };
 
 		if (x->kind == V_TEMP)
 			continue;
@@ -307,7 +313,7 @@ find_source_strategies(struct shard *s)
 		if (x->kind != V_PARAM && x->kind != V_BUFFER)
 			continue;
 		if (s->grad[v]) {
-			at.kind = SPLIT_REPLICATE_PARTIAL;
+			at.kind = PLACEMENT_REPLICATE_PARTIAL;
 			add_strategy(s, c, &at, 1, shard_param_cost(s, v, &at));
 		}
 		for (int i = 0; i < s->sharding[v].n; i++)
@@ -322,21 +328,21 @@ find_source_strategies(struct shard *s)
 }
 
 static int
-compare_strategies(const void *a, const void *b, int nport)
+compare_strategies(const void *a, const void *b, int nvalue)
 {
 	const struct strategy *x = a, *y = b;
 
-	return memcmp(x->at, y->at, (size_t)nport * sizeof *x->at);
+	return memcmp(x->at, y->at, (size_t)nvalue * sizeof *x->at);
 }
 
 /* Equal nodes list equal strategies in one order. */
 static void
-sort_strategies(struct strategy_set *c, int nport)
+sort_strategies(struct strategy_set *c, int nvalue)
 {
 	for (int i = 1; i < c->n; i++)
 		for (int k = i; k > 0
 		     && compare_strategies(&c->strategy[k - 1], &c->strategy[k],
-		                           nport) > 0; k--) {
+		                           nvalue) > 0; k--) {
 			struct strategy w = c->strategy[k];
 
 			c->strategy[k] = c->strategy[k - 1];
@@ -361,7 +367,7 @@ shard_find_strategies(struct shard *s)
 
 		if (v->def)
 			follow_sharding(&f, v->def,
-			                g->node[v->def].nin + v->slot,
+			                g->node[v->def].nin + v->result_index,
 			                &x.sharding);
 		FOR_USES (i, &s->uses, x.v) {
 			const Node *n = &g->node[s->uses.node[i]];
@@ -373,8 +379,8 @@ shard_find_strategies(struct shard *s)
 		}
 	}
 	for (NodeId id = 1; id < g->nnode; id++) {
-		add_replicated(s, id, SPLIT_REPLICATE);
-		add_replicated(s, id, SPLIT_REPLICATE_PARTIAL);
+		add_replicated(s, id, PLACEMENT_REPLICATE);
+		add_replicated(s, id, PLACEMENT_REPLICATE_PARTIAL);
 		sort_strategies(&s->node[id],
 		                g->node[id].nin + g->node[id].nout);
 	}
@@ -384,10 +390,11 @@ shard_find_strategies(struct shard *s)
 }
 
 struct strategy_set *
-shard_producer(struct shard *s, ValId v, int *port)
+shard_producer(struct shard *s, ValId v, int *value_index)
 {
 	NodeId def = s->g->val[v].def;
 
-	*port = def ? s->g->node[def].nin + s->g->val[v].slot : 0;
+	*value_index = !def ? 0
+		: s->g->node[def].nin + s->g->val[v].result_index;
 	return def ? &s->node[def] : &s->source[v];
 }

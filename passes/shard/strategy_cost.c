@@ -49,7 +49,7 @@ copy_sec(const struct shard *s, double bytes)
 }
 
 static bool
-is_single_dim_split(const Split *s)
+is_single_dim_split(const Placement *s)
 {
 	return s->first_axis == s->axis && s->replication == 1;
 }
@@ -68,51 +68,51 @@ is_overwritten_value(const struct shard *s, ValId v)
 }
 
 double
-shard_conversion_cost(const struct shard *s, ValId v, const Split *from,
-                      const Split *to)
+shard_conversion_cost(const struct shard *s, ValId v, const Placement *from,
+                      const Placement *to)
 {
 	double whole = value_bytes(s, v), piece = whole / (double)s->ranks;
 	double back = s->grad[v] ? 1 : 0;
-	double shared = to->kind == SPLIT_SHARD && to->replication > 1
+	double shared = to->kind == PLACEMENT_SHARD && to->replication > 1
 		? back * all_reduce_sec(s, whole) : 0;
 
-	if (split_eq(from, to))
+	if (placement_eq(from, to))
 		return 0;
-	if ((from->kind == SPLIT_SHARD && from->replication > 1)
+	if ((from->kind == PLACEMENT_SHARD && from->replication > 1)
 	    || is_overwritten_value(s, v))
 		return -1;
 	switch (from->kind) {
-	case SPLIT_REPLICATE:
-		if (to->kind == SPLIT_REPLICATE_PARTIAL)
+	case PLACEMENT_REPLICATE:
+		if (to->kind == PLACEMENT_REPLICATE_PARTIAL)
 			return back * all_reduce_sec(s, whole);
-		if (to->kind == SPLIT_SHARD)
+		if (to->kind == PLACEMENT_SHARD)
 			return copy_sec(s, piece) + (shared > 0 ? shared
 			       + back * copy_sec(s, whole)
 			       : back * ring_sec(s, whole));
 		return -1;
-	case SPLIT_REPLICATE_PARTIAL:
-		if (to->kind != SPLIT_SHARD)
+	case PLACEMENT_REPLICATE_PARTIAL:
+		if (to->kind != PLACEMENT_SHARD)
 			return back ? -1 : 0;
 		return copy_sec(s, piece) + back * copy_sec(s, whole);
-	case SPLIT_SHARD:
-		if (to->kind == SPLIT_REPLICATE)
+	case PLACEMENT_SHARD:
+		if (to->kind == PLACEMENT_REPLICATE)
 			return ring_sec(s, whole) + back * copy_sec(s, piece);
-		if (to->kind == SPLIT_REPLICATE_PARTIAL)
+		if (to->kind == PLACEMENT_REPLICATE_PARTIAL)
 			return (1 + back) * ring_sec(s, whole);
-		if (to->kind == SPLIT_SHARD && is_single_dim_split(from)
+		if (to->kind == PLACEMENT_SHARD && is_single_dim_split(from)
 		    && is_single_dim_split(to))
 			return (1 + back) * ring_sec(s, piece);
-		if (to->kind == SPLIT_SHARD)
+		if (to->kind == PLACEMENT_SHARD)
 			return (1 + back) * ring_sec(s, whole)
 				+ copy_sec(s, piece)
 				+ back * copy_sec(s, whole);
 		return -1;
 	default:
-		if (to->kind == SPLIT_REPLICATE)
+		if (to->kind == PLACEMENT_REPLICATE)
 			return all_reduce_sec(s, whole);
-		if (to->kind == SPLIT_REPLICATE_PARTIAL)
+		if (to->kind == PLACEMENT_REPLICATE_PARTIAL)
 			return (1 + back) * all_reduce_sec(s, whole);
-		if (to->kind == SPLIT_SHARD && to->replication == 1)
+		if (to->kind == PLACEMENT_SHARD && to->replication == 1)
 			return (1 + back) * ring_sec(s, whole);
 		return -1;
 	}
@@ -134,11 +134,11 @@ shard_node_cost(const struct shard *s, const Node *n, bool sharded)
 }
 
 double
-shard_param_cost(const struct shard *s, ValId v, const Split *placement)
+shard_param_cost(const struct shard *s, ValId v, const Placement *placement)
 {
 	double t = (double)s->ranks;
 
-	if (placement->kind != SPLIT_REPLICATE_PARTIAL || !s->grad[v])
+	if (placement->kind != PLACEMENT_REPLICATE_PARTIAL || !s->grad[v])
 		return 0;
 	/* reduced together: no latency of its own */
 	return all_reduce_sec(s, value_bytes(s, v))

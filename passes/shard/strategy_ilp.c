@@ -15,26 +15,26 @@
 #include <string.h>
 
 struct placement_list {
-	Split *s;
+	Placement *s;
 	int n;
 };
 
 /* ---- the program ---- */
 
 static int
-producer_port(const struct strategy_ilp *m, uint32_t class, int slot)
+producer_value(const struct strategy_ilp *m, uint32_t class, int result_index)
 {
 	uint32_t e = m->c.first[class];
 
-	return e < m->s->g->nnode ? m->s->g->node[e].nin + slot : 0;
+	return e < m->s->g->nnode ? m->s->g->node[e].nin + result_index : 0;
 }
 
 static int
 placement_index(struct strategy_ilp *m, struct placement_list *list,
-                const Split *s)
+                const Placement *s)
 {
 	for (int i = 0; i < list->n; i++)
-		if (split_eq(&list->s[i], s))
+		if (placement_eq(&list->s[i], s))
 			return i;
 	if (!list->s)
 		list->s = arena_array(m->s->tmp, 64, sizeof *list->s);
@@ -44,15 +44,15 @@ placement_index(struct strategy_ilp *m, struct placement_list *list,
 	return list->n++;
 }
 
-/* The placements that a class' strategies have at a port. */
+/* The placements that a class' strategies have at an operand or result. */
 static struct placement_list
-placements_at(struct strategy_ilp *m, uint32_t class, int port)
+placements_at(struct strategy_ilp *m, uint32_t class, int value_index)
 {
 	const struct strategy_set *c = strategies_of(m, m->c.first[class]);
 	struct placement_list list = { NULL, 0 };
 
 	for (int i = 0; i < c->n; i++)
-		placement_index(m, &list, &c->strategy[i].at[port]);
+		placement_index(m, &list, &c->strategy[i].at[value_index]);
 	return list;
 }
 
@@ -74,7 +74,7 @@ is_excluded_strategy(const struct strategy_ilp *m, uint32_t class,
                      const struct strategy *w)
 {
 	return m->excluded && class == m->c.of[m->isolated]
-		&& split_eq(&w->at[m->port], m->excluded);
+		&& placement_eq(&w->at[m->value_index], m->excluded);
 }
 
 static void
@@ -106,10 +106,10 @@ add_strategies(struct strategy_ilp *m)
 	}
 }
 
-/* sum of z = sum of the class' strategies with this placement at the port. */
+/* sum of z = sum of the class' strategies with this placement of the value. */
 static void
-add_marginal(struct strategy_ilp *m, uint32_t class, int port,
-             const Split *placement, const int *z, int nz)
+add_marginal(struct strategy_ilp *m, uint32_t class, int value_index,
+             const Placement *placement, const int *z, int nz)
 {
 	const struct strategy_set *c = strategies_of(m, m->c.first[class]);
 	size_t most = (size_t)nz + (size_t)c->n + 1;
@@ -121,7 +121,7 @@ add_marginal(struct strategy_ilp *m, uint32_t class, int port,
 		coef[n++] = 1;
 	}
 	for (int i = 0; i < c->n; i++)
-		if (split_eq(&c->strategy[i].at[port], placement)) {
+		if (placement_eq(&c->strategy[i].at[value_index], placement)) {
 			col[n] = m->c.col[class] + i;
 			coef[n++] = -1;
 		}
@@ -136,7 +136,7 @@ struct shared_conversions {
 
 static int
 conversion_col(struct strategy_ilp *m, struct shared_conversions *h, int from,
-               const Split *to, double cost)
+               const Placement *to, double cost)
 {
 	int u = placement_index(m, &h->wanted, to),
 	    *col = &h->col[from * 64 + u];
@@ -151,15 +151,16 @@ add_conversion_edge(struct strategy_ilp *m, const struct strategy_edge *e,
                     const struct placement_list *produced,
                     struct shared_conversions *h)
 {
-	struct placement_list want = placements_at(m, e->reader, e->port);
-	int out = producer_port(m, e->producer, e->slot),
+	struct placement_list want = placements_at(m, e->reader,
+	                                           e->value_index);
+	int out = producer_value(m, e->producer, e->result_index),
 	    nz = produced->n * want.n;
 	int *z = arena_array(m->s->tmp, (size_t)nz + 1, sizeof *z);
 	int *some = arena_array(m->s->tmp, (size_t)nz + 1, sizeof *some);
 
 	for (int i = 0; i < nz; i++) {
-		const Split *from = &produced->s[i / want.n];
-		const Split *to = &want.s[i % want.n];
+		const Placement *from = &produced->s[i / want.n];
+		const Placement *to = &want.s[i % want.n];
 		double sec = shard_conversion_cost(m->s, e->v, from, to) * 1e3;
 
 		if (sec > 0)
@@ -180,7 +181,7 @@ add_conversion_edge(struct strategy_ilp *m, const struct strategy_edge *e,
 	for (int u = 0; u < want.n; u++) {
 		for (int i = 0; i < produced->n; i++)
 			some[i] = z[i * want.n + u];
-		add_marginal(m, e->reader, e->port, &want.s[u], some,
+		add_marginal(m, e->reader, e->value_index, &want.s[u], some,
 		             produced->n);
 	}
 }
@@ -191,7 +192,7 @@ add_conversion_edges(struct strategy_ilp *m)
 	for (size_t i = 0; i < m->nedge; ) {
 		const struct strategy_edge *e = &m->edge[i];
 		struct placement_list produced = placements_at(m, e->producer,
-			producer_port(m, e->producer, e->slot));
+			producer_value(m, e->producer, e->result_index));
 		struct shared_conversions h = { .wanted = { NULL, 0 } };
 
 		h.col = arena_array(m->s->tmp, (size_t)produced.n * 64 + 1,
@@ -199,7 +200,7 @@ add_conversion_edges(struct strategy_ilp *m)
 		memset(h.col, -1,
 		       ((size_t)produced.n * 64 + 1) * sizeof *h.col);
 		for (; i < m->nedge && m->edge[i].producer == e->producer
-		     && m->edge[i].slot == e->slot; i++)
+		     && m->edge[i].result_index == e->result_index; i++)
 			add_conversion_edge(m, &m->edge[i], &produced, &h);
 	}
 }

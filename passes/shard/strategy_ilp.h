@@ -17,7 +17,7 @@ struct node_classes {
 
 struct strategy_edge {
 	uint32_t producer, reader;      /* classes */
-	int slot, port;
+	int result_index, value_index;
 	ValId v;                        /* of the representative */
 	double count;
 };
@@ -30,8 +30,8 @@ struct strategy_ilp {
 	Ilp *ilp;
 	uint32_t seed;
 	uint32_t isolated;              /* an entity like no other; 0: none */
-	int port;                       /* ... of which this one is not in */
-	const Split *excluded;          /* this placement */
+	int value_index;                /* ... of which this one is not in */
+	const Placement *excluded;          /* this placement */
 };
 
 static inline uint32_t
@@ -52,9 +52,9 @@ strategies_of(const struct strategy_ilp *m, uint32_t entity)
 }
 
 static inline bool
-is_sharded_at(const struct strategy *w, int port)
+is_sharded_at(const struct strategy *w, int value_index)
 {
-	return w->at[port].kind == SPLIT_SHARD;
+	return w->at[value_index].kind == PLACEMENT_SHARD;
 }
 
 /* strategy_ilp.c: the program and its answer; the strategy that it chooses for
@@ -70,7 +70,7 @@ void strategy_find_edges(struct strategy_ilp *);
 /* shard_constraints.c: whether a strategy of a class breaks a constraint. */
 bool strategy_is_forbidden(const struct strategy_ilp *, uint32_t class,
                            const struct strategy *);
-/* Strategies that shard port 0 are the only ones, where there are any. */
+/* Strategies that shard operand 0 are the only ones, where there are any. */
 bool strategy_must_shard(const struct strategy_ilp *, uint32_t class);
 /* The program has no solution: says why, and is false. */
 bool strategy_refuse(const struct strategy_ilp *);

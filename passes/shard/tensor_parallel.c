@@ -4,7 +4,7 @@
  *         duals come out as conversions between placements, and autodiff makes
  *         the other half of each of them
  * needs   P_CANON, P_LOSS
- * gives   P_SHARD: Graph.ranks, Val.split
+ * gives   P_SHARD: Graph.ranks, Val.placement
  * method  strategies by the ops' rules, a 0-1 program over them
  *         (strategy_ilp.c)
  * refuses where less than half of the matrices' bytes can be sharded
@@ -53,7 +53,7 @@ split_bias_add(Graph *g, Diag *d, NodeId id)
 	m->nin = 2;
 	m->out[0] = in[0];
 	g->val[in[0]].def = id;
-	g->val[in[0]].slot = 0;
+	g->val[in[0]].result_index = 0;
 }
 
 static void
@@ -119,7 +119,7 @@ pass_shard(Pass *p, Graph *g)
 		return true;
 	split_bias_adds(g, p->diag, s.tmp);
 	s.large = large_matrix_elements(g);
-	s.grad = shard_requires_grad(g, s.tmp);
+	s.grad = sharding_requires_grad(g, s.tmp);
 	shard_find_strategies(&s);
 	if (!shard_check_constraints(&s) || !shard_check_fraction(&s)
 	    || !shard_choose_strategies(&s))

@@ -249,7 +249,7 @@ pieces_of_classes(struct setup *t, int reduction)
 
 	t->g->ranks = 1;
 	case_begin(t, "cross entropy over pieces of the classes");
-	a.VOCAB_STATS.part = b.SCE.part = c.SCE_GRAD.part = 90;
+	a.VOCAB_STATS.whole_extent = b.SCE.whole_extent = c.SCE_GRAD.whole_extent = 90;
 	b.SCE.reduction = c.SCE_GRAD.reduction = reduction;
 	b.SCE.ignore = c.SCE_GRAD.ignore = 3;
 	stats = APPLY(t, OP_VOCAB_STATS, &a, x, labels)->out[0];

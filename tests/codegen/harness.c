@@ -667,7 +667,7 @@ compare_value(const struct run *r, const struct setup *t, int64_t index,
 			fprintf(stderr, "%s: %s: output %d, element %lld: "
 			        "got %.9g, expected %.9g\n",
 			        t->name_of[v->def],
-			        op_info[t->g->node[v->def].op].text, v->slot,
+			        op_info[t->g->node[v->def].op].text, v->result_index,
 			        (long long)i, g, want[i]);
 	}
 	return bad > 0;

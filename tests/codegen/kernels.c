@@ -41,7 +41,7 @@ is_of_others(Op op)
 {
 	return op_info[op].flags & F_COMM || op == OP_REPLICATE
 	       || op == OP_VOCAB_STATS || op == OP_SUM_SQUARES
-	       || op == OP_WHOLE;
+	       || op == OP_BATCH_TOTAL;
 }
 
 /* A row without a case is a fault; fused loops count for themselves, not

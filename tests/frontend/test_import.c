@@ -1083,7 +1083,7 @@ test_sequences(void **state)
 	put_value(&g, 11, "x", ONNX_FLOAT, 2, d22);
 	put_value(&g, 12, "y", ONNX_FLOAT, 2, d22);
 	m = model_of(&g, 20);
-	gives(&m, NULL, "= part %x {axis=1, index=1, chunk=1}");
+	gives(&m, NULL, "= split %x {axis=1, index=1, chunk=1}");
 	put_value(&g, 12, "s", ONNX_FLOAT, 2, d22);
 	m = model_of(&g, 20);
 	refuses(&m, NULL, "output 's': only tensors");

@@ -354,7 +354,7 @@ static bool
 is_of_several(int op)
 {
 	return op_info[op].flags & F_COMM || op == OP_REPLICATE
-		|| op == OP_WHOLE;
+		|| op == OP_BATCH_TOTAL;
 }
 
 static int

@@ -142,12 +142,12 @@ OPS = {
     "ir/infer.c": (1, "absent operands of products"),
     "ir/infer_ew.c": (2, "loops: no loop within, a cast of a micro"),
     "ir/infer_index.c": (1, "the two scatters share a rule"),
-    "ir/placement/placement_infer.c": (
+    "ir/sharding/sharding_infer.c": (
         10,
         "what rounds; a bias beside a summand; fills, loss_scale, expand and scatter_add with a shard of their own",
     ),
-    "ir/placement/placement_nn.c": (6, "what pads the last shard of a product"),
-    "ir/placement/placement_norm.c": (3, "what a norm is made of"),
+    "ir/sharding/sharding_nn.c": (6, "what pads the last shard of a product"),
+    "ir/sharding/sharding_norm.c": (3, "what a norm is made of"),
     "ir/text/parse_node.c": (3, "loops have bodies"),
     "ir/verify.c": (
         10,

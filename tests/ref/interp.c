@@ -195,7 +195,7 @@ load_piece(struct interp *it, ValId v)
 	double *x = interp_room(it, v);
 
 	for (int64_t i = 0; i < interp_nelem(&p->shape); i++) {
-		int64_t from = interp_whole(it, &p->split, &p->shape, i);
+		int64_t from = interp_whole(it, &p->placement, &p->shape, i);
 
 		x[i] = from < 0 ? 0 : interp_read(p->dt, p->data, from);
 	}
@@ -577,7 +577,7 @@ run_ew(struct call *c)
 static bool
 is_cut(const struct call *c, int out)
 {
-	return c->g->val[c->n->out[out]].split.kind == SPLIT_SHARD;
+	return c->g->val[c->n->out[out]].placement.kind == PLACEMENT_SHARD;
 }
 
 static bool
@@ -647,7 +647,7 @@ static InterpFn *const table[OP_COUNT] = {
 	[OP_CLASSIFIER] = interp_classifier, [OP_ATTENTION] = interp_attention,
 	[OP_ATTENTION_GRAD] = interp_attention_grad, [OP_FILL] = interp_fill,
 	[OP_LOSS_SCALE] = interp_loss_scale, [OP_SHARE] = interp_share,
-	[OP_WHOLE] = interp_of_all,
+	[OP_BATCH_TOTAL] = interp_of_all,
 	[OP_GRAD_NORM] = interp_grad_norm, [OP_ACCUMULATE] = interp_accumulate,
 	[OP_SGD] = interp_sgd, [OP_SGDM] = interp_sgdm,
 	[OP_ADAMW] = interp_adamw, [OP_LION] = interp_lion,

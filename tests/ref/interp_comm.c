@@ -9,7 +9,7 @@
 /* ---- a whole value and its pieces ---- */
 
 static int64_t
-stretches(const Split *s)
+stretches(const Placement *s)
 {
 	int64_t n = 0;
 
@@ -19,18 +19,18 @@ stretches(const Split *s)
 }
 
 Shape
-interp_whole_shape(const Split *s, const Shape *local)
+interp_whole_shape(const Placement *s, const Shape *local)
 {
 	Shape whole = *local;
 
-	if (s->kind == SPLIT_SHARD)
+	if (s->kind == PLACEMENT_SHARD)
 		whole.dim[s->axis] = stretches(s);
 	return whole;
 }
 
 /* Element `at` of a rank's extent: which of the taken-together dims it is. */
 static int64_t
-place_of(const Split *s, int64_t ranks, int64_t rank, int64_t at)
+place_of(const Placement *s, int64_t ranks, int64_t rank, int64_t at)
 {
 	int64_t pieces = ranks / s->replication, mine = rank / s->replication;
 	int64_t start = 0;
@@ -49,12 +49,12 @@ place_of(const Split *s, int64_t ranks, int64_t rank, int64_t at)
 }
 
 int64_t
-interp_whole(const struct interp *it, const Split *s, const Shape *local,
+interp_whole(const struct interp *it, const Placement *s, const Shape *local,
              int64_t i)
 {
 	int64_t inner, n, at;
 
-	if (s->kind != SPLIT_SHARD)
+	if (s->kind != PLACEMENT_SHARD)
 		return i;
 	inner = interp_extent(local, s->axis + 1, local->rank);
 	n = local->dim[s->axis];
@@ -66,20 +66,20 @@ interp_whole(const struct interp *it, const Split *s, const Shape *local,
 uint64_t
 interp_draw(const struct call *c, int out, int64_t i)
 {
-	return (uint64_t)interp_whole(c->it, &c->g->val[c->n->out[out]].split,
+	return (uint64_t)interp_whole(c->it, &c->g->val[c->n->out[out]].placement,
 	                              &c->out[out].s, i);
 }
 
 int64_t
 interp_piece(const struct call *c, ValId v)
 {
-	const Split *s = &c->g->val[v].split;
+	const Placement *s = &c->g->val[v].placement;
 
-	return c->it->rank / (s->kind == SPLIT_SHARD ? s->replication : 1);
+	return c->it->rank / (s->kind == PLACEMENT_SHARD ? s->replication : 1);
 }
 
 bool
-interp_join(const struct interp *it, ValId v, const Split *s, double *whole)
+interp_join(const struct interp *it, ValId v, const Placement *s, double *whole)
 {
 	const Shape *local = &it->g->val[v].shape;
 	int64_t n = interp_nelem(local);
@@ -87,7 +87,7 @@ interp_join(const struct interp *it, ValId v, const Split *s, double *whole)
 	for (int r = 0; r < it->ranks; r++) {
 		struct interp *from = it->group[r];
 		const double *x = interp_get(from, v);
-		bool first = s->kind == SPLIT_SHARD ? r % s->replication == 0
+		bool first = s->kind == PLACEMENT_SHARD ? r % s->replication == 0
 		           : r == 0;
 
 		for (int64_t i = 0; i < n; i++) {
@@ -105,26 +105,26 @@ interp_join(const struct interp *it, ValId v, const Split *s, double *whole)
 /* ---- collectives ---- */
 
 /* As the ops that cut name their attributes. */
-static Split
+static Placement
 cut_of(const Attr *a)
 {
-	Split s = { SPLIT_SHARD, (int)a->OWN.axis, (int)a->OWN.lead,
-		a->OWN.part.n, a->OWN.shared, { 0 } };
+	Placement s = { PLACEMENT_SHARD, (int)a->OWN.axis, (int)a->OWN.first_axis,
+		a->OWN.segment.n, a->OWN.replication, { 0 } };
 
 	for (int i = 0; i < s.nsegment; i++)
-		s.segment[i] = a->OWN.part.v[i];
+		s.segment[i] = a->OWN.segment.v[i];
 	return s;
 }
 
-static Split
+static Placement
 cut_to(const Attr *a)
 {
-	Split s = { SPLIT_SHARD, (int)a->ALL_TO_ALL.to_axis,
-		(int)a->ALL_TO_ALL.to_lead, a->ALL_TO_ALL.to_part.n,
-		a->ALL_TO_ALL.to_shared, { 0 } };
+	Placement s = { PLACEMENT_SHARD, (int)a->ALL_TO_ALL.to_axis,
+		(int)a->ALL_TO_ALL.to_first_axis, a->ALL_TO_ALL.to_segment.n,
+		a->ALL_TO_ALL.to_replication, { 0 } };
 
 	for (int i = 0; i < s.nsegment; i++)
-		s.segment[i] = a->ALL_TO_ALL.to_part.v[i];
+		s.segment[i] = a->ALL_TO_ALL.to_segment.v[i];
 	return s;
 }
 
@@ -174,7 +174,7 @@ interp_all_reduce(struct call *c)
 }
 
 static bool
-join_operand(struct call *c, const Split *s, double *whole)
+join_operand(struct call *c, const Placement *s, double *whole)
 {
 	return interp_join(c->it, c->n->in[0], s, whole)
 		|| interp_fail(c, "ranks that share a piece differ in it");
@@ -183,7 +183,7 @@ join_operand(struct call *c, const Split *s, double *whole)
 bool
 interp_all_gather(struct call *c)
 {
-	Split s = cut_of(c->a);
+	Placement s = cut_of(c->a);
 
 	return !ranks_missing(c) && join_operand(c, &s, c->out[0].x);
 }
@@ -191,7 +191,7 @@ interp_all_gather(struct call *c)
 bool
 interp_reduce_scatter(struct call *c)
 {
-	Split s = cut_of(c->a);
+	Placement s = cut_of(c->a);
 
 	if (ranks_missing(c))
 		return false;
@@ -204,7 +204,7 @@ interp_reduce_scatter(struct call *c)
 }
 
 static void
-take_piece(struct call *c, const Split *s, const double *whole)
+take_piece(struct call *c, const Placement *s, const double *whole)
 {
 	for (int64_t i = 0; i < c->out[0].n; i++) {
 		int64_t from = interp_whole(c->it, s, &c->out[0].s, i);
@@ -216,7 +216,7 @@ take_piece(struct call *c, const Split *s, const double *whole)
 bool
 interp_all_to_all(struct call *c)
 {
-	Split from = cut_of(c->a), to = cut_to(c->a);
+	Placement from = cut_of(c->a), to = cut_to(c->a);
 	Shape shape = interp_whole_shape(&from, &c->in[0].s);
 	double *whole = interp_need(calloc((size_t)interp_nelem(&shape) + 1,
 	                                   sizeof *whole));
@@ -231,7 +231,7 @@ interp_all_to_all(struct call *c)
 bool
 interp_own(struct call *c)
 {
-	Split s = cut_of(c->a);
+	Placement s = cut_of(c->a);
 
 	if (ranks_missing(c))
 		return false;
@@ -242,7 +242,7 @@ interp_own(struct call *c)
 bool
 interp_own_grad(struct call *c)
 {
-	Split s = cut_of(c->a);
+	Placement s = cut_of(c->a);
 
 	if (ranks_missing(c))
 		return false;

@@ -106,9 +106,9 @@ InterpFn interp_grid_sample, interp_grid_sample_grad;
 /* interp_comm.c */
 InterpFn interp_all_reduce, interp_all_gather, interp_reduce_scatter,
 	interp_all_to_all, interp_own, interp_own_grad;
-Shape interp_whole_shape(const Split *, const Shape *local);
+Shape interp_whole_shape(const Placement *, const Shape *local);
 /* Which element of the whole this rank's element i is; -1: padding. */
-int64_t interp_whole(const struct interp *, const Split *, const Shape *local,
+int64_t interp_whole(const struct interp *, const Placement *, const Shape *local,
                      int64_t i);
 /* The same of an output: random numbers go by it. */
 uint64_t interp_draw(const struct call *, int out, int64_t i);
@@ -116,7 +116,7 @@ uint64_t interp_draw(const struct call *, int out, int64_t i);
 int64_t interp_piece(const struct call *, ValId v);
 /* The whole of v from the pieces of all ranks, cut as s says; false if ranks
  * that should hold the same do not. */
-bool interp_join(const struct interp *, ValId v, const Split *s,
+bool interp_join(const struct interp *, ValId v, const Placement *s,
                  double *whole);
 
 /* interp_placed.c: all do nothing of use without interp_place */

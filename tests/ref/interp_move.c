@@ -209,7 +209,7 @@ interp_gather(struct call *c)
 			int64_t at;
 
 			if (!find_row(c, idx->x[j], c->n->in[0],
-			              c->a->GATHER.part, n, &at))
+			              c->a->GATHER.whole_extent, n, &at))
 				return false;
 			for (int64_t k = 0; k < inner; k++)
 				y[k] = at < 0 ? 0
@@ -236,7 +236,7 @@ interp_scatter_add(struct call *c)
 			int64_t at;
 
 			if (!find_row(c, idx->x[j], c->n->out[0],
-			              c->a->SCATTER_ADD.part, n, &at))
+			              c->a->SCATTER_ADD.whole_extent, n, &at))
 				return false;
 			for (int64_t k = 0; at >= 0 && k < inner; k++)
 				y->x[(o * n + at) * inner + k] +=

@@ -405,7 +405,7 @@ interp_vocab_stats(struct call *c)
 {
 	const struct ten *x = &c->in[0], *y = &c->in[1];
 	struct columns k = columns_of(c, c->n->in[0], x,
-	                              c->a->VOCAB_STATS.part);
+	                              c->a->VOCAB_STATS.whole_extent);
 
 	for (int64_t i = 0; i < x->s.dim[0]; i++) {
 		const double *row = x->x + i * x->s.dim[1];
@@ -454,7 +454,7 @@ sce_of_stats(struct call *c)
 	for (int64_t i = 0; i < y->n; i++) {
 		double w, label, lse = join_stats(&c->in[3], i, &label), l;
 
-		if (!label_weight(c, y->x[i], ignore, c->a->SCE.part, NULL,
+		if (!label_weight(c, y->x[i], ignore, c->a->SCE.whole_extent, NULL,
 		                  &w))
 			return false;
 		l = w != 0 ? lse - label : 0;
@@ -480,7 +480,7 @@ interp_sce(struct call *c)
 	double *lse;
 	bool ok;
 
-	if (c->a->SCE.part)
+	if (c->a->SCE.whole_extent)
 		return sce_of_stats(c);
 	lse = calloc((size_t)r.n + 1, sizeof *lse);
 	if (lse == NULL)
@@ -510,7 +510,7 @@ interp_sce_grad(struct call *c)
 	const struct ten *dloss = &c->in[0], *x = &c->in[1], *y = &c->in[2];
 	const double *lse = c->in[3].x, denom = c->in[4].x[0];
 	const double *weights = c->nin > 5 ? c->in[5].x : NULL;
-	int64_t ignore = c->a->SCE_GRAD.ignore, part = c->a->SCE_GRAD.part;
+	int64_t ignore = c->a->SCE_GRAD.ignore, part = c->a->SCE_GRAD.whole_extent;
 	struct rows r = class_rows(x);
 	struct columns mine = { 0, r.classes };
 
@@ -648,7 +648,7 @@ struct heads {
 	double scale, ratio;
 	int64_t causal, stream;
 	const struct interp *it;
-	const Split *split;             /* of o, whose first dims are rows */
+	const Placement *placement;             /* of o, whose first dims are rows */
 };
 
 static struct heads
@@ -666,7 +666,7 @@ heads_of(const struct call *c, const struct ten *q, const struct ten *k,
 		grad ? a->ATTENTION_GRAD.ratio : a->ATTENTION.ratio,
 		grad ? a->ATTENTION_GRAD.causal : a->ATTENTION.causal,
 		grad ? a->ATTENTION_GRAD.stream : a->ATTENTION.stream,
-		c->it, &c->g->val[grad ? c->n->in[4] : c->n->out[0]].split };
+		c->it, &c->g->val[grad ? c->n->in[4] : c->n->out[0]].placement };
 
 	return m;
 }
@@ -714,8 +714,8 @@ score_index(const struct heads *m, int64_t row, int64_t j)
 {
 	Shape rows = { 3, { m->b, m->h, m->t } };
 
-	if (m->split->axis < 3)
-		row = interp_whole(m->it, m->split, &rows, row);
+	if (m->placement->axis < 3)
+		row = interp_whole(m->it, m->placement, &rows, row);
 	return (uint64_t)(row * m->s + j);
 }
 

@@ -176,7 +176,7 @@ struct factors {
 static struct factors
 factors_of(const struct call *c)
 {
-	const Split *split = &c->g->val[c->n->in[0]].split;
+	const Placement *split = &c->g->val[c->n->in[0]].placement;
 	Shape s = c->in[0].s, whole = interp_whole_shape(split, &s);
 	struct factors f = { .n = c->in[0].n, .all = interp_nelem(&whole) };
 
@@ -186,7 +186,7 @@ factors_of(const struct call *c)
 	f.cols = s.dim[s.rank - 1];
 	f.all_rows = whole.dim[s.rank - 2];
 	f.all_cols = whole.dim[s.rank - 1];
-	f.rows_cut = split->kind == SPLIT_SHARD && split->axis == s.rank - 2;
+	f.rows_cut = split->kind == PLACEMENT_SHARD && split->axis == s.rank - 2;
 	return f;
 }
 

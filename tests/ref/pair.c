@@ -100,7 +100,7 @@ pair_list(struct pair *p)
 static struct pair_whole
 contents(const struct pair *p, struct run *r, ValId v)
 {
-	if (r->g->val[v].split.kind == SPLIT_PARTIAL) {
+	if (r->g->val[v].placement.kind == PLACEMENT_PARTIAL) {
 		if (!p->quiet)
 			printf("%s is not the same on all ranks: a summand\n",
 			       r->g->val[v].name);
@@ -116,14 +116,14 @@ is_padded_well(const struct run *r, ValId v)
 	const Val *p = &r->g->val[v];
 	bool ok = true;
 
-	for (int k = 0; p->split.kind == SPLIT_SHARD && k < spmd_ranks(r->s);
+	for (int k = 0; p->placement.kind == PLACEMENT_SHARD && k < spmd_ranks(r->s);
 	     k++) {
 		struct interp *it = spmd_rank(r->s, k);
 		const double *x = interp_get(it, v);
 
 		for (int64_t i = 0; x && i < val_nelem(p); i++)
 			ok &= x[i] == 0
-				|| interp_whole(it, &p->split, &p->shape, i)
+				|| interp_whole(it, &p->placement, &p->shape, i)
 				   >= 0;
 	}
 	return ok;

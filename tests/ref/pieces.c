@@ -140,7 +140,7 @@ check_piece(const struct piece_case *c)
 	g = parse(c->what, text);
 	s = spmd_new(g);
 	v = val_find(g, "x");
-	shape = spmd_shape(&g->val[v].split, &g->val[v].shape);
+	shape = spmd_shape(&g->val[v].placement, &g->val[v].shape);
 	n = (size_t)shape_nelem(&shape);
 	for (int i = 0; i < 32; i++)
 		whole[i] = i + 1;

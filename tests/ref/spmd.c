@@ -88,7 +88,7 @@ spmd_place(struct spmd *s)
 /* ---- whole values ---- */
 
 Shape
-spmd_shape(const Split *split, const Shape *local)
+spmd_shape(const Placement *split, const Shape *local)
 {
 	return interp_whole_shape(split, local);
 }
@@ -102,11 +102,11 @@ spmd_set(struct spmd *s, ValId v, const double *whole)
 
 	for (int r = 0; r < s->n; r++) {
 		for (int64_t i = 0; i < n; i++) {
-			int64_t from = interp_whole(s->rank[r], &p->split,
+			int64_t from = interp_whole(s->rank[r], &p->placement,
 			                            &p->shape, i);
 
 			x[i] = from < 0
-				|| (p->split.kind == SPLIT_PARTIAL && r > 0)
+				|| (p->placement.kind == PLACEMENT_PARTIAL && r > 0)
 				? 0 : whole[from];
 		}
 		interp_set(s->rank[r], v, x);
@@ -118,7 +118,7 @@ void
 spmd_load(struct spmd *s, ValId v, const void *raw)
 {
 	const Val *p = &s->g->val[v];
-	Shape shape = spmd_shape(&p->split, &p->shape);
+	Shape shape = spmd_shape(&p->placement, &p->shape);
 	int64_t n = interp_nelem(&shape);
 	double *x = interp_need(calloc((size_t)n + 1, sizeof *x));
 
@@ -139,14 +139,14 @@ add_up(struct spmd *s, ValId v, double *whole)
 }
 
 bool
-spmd_get_as(struct spmd *s, ValId v, const Split *split, double *whole)
+spmd_get_as(struct spmd *s, ValId v, const Placement *split, double *whole)
 {
 	const char *name = s->g->val[v].name;
 
 	for (int r = 0; r < s->n; r++)
 		if (v == 0 || interp_get(s->rank[r], v) == NULL)
 			return fail(s, "%s has no contents", name);
-	if (split->kind == SPLIT_PARTIAL)
+	if (split->kind == PLACEMENT_PARTIAL)
 		add_up(s, v, whole);
 	else if (!interp_join(s->rank[0], v, split, whole))
 		return fail(s, "%s is not the same on ranks that should have "
@@ -157,7 +157,7 @@ spmd_get_as(struct spmd *s, ValId v, const Split *split, double *whole)
 bool
 spmd_get(struct spmd *s, ValId v, double *whole)
 {
-	return spmd_get_as(s, v, &s->g->val[v].split, whole);
+	return spmd_get_as(s, v, &s->g->val[v].placement, whole);
 }
 
 bool
@@ -169,7 +169,7 @@ spmd_check(struct spmd *s, NodeId first, NodeId last)
 		for (int k = 0; ok && k < s->g->node[i].nout; k++) {
 			ValId v = s->g->node[i].out[k];
 			const Val *p = &s->g->val[v];
-			Shape shape = spmd_shape(&p->split, &p->shape);
+			Shape shape = spmd_shape(&p->placement, &p->shape);
 			double *x;
 
 			if (!v)

@@ -3,7 +3,7 @@
  *
  * The yardstick for sharding.  Contents go in and out whole, as a graph for
  * one rank has them; which elements a rank holds is reckoned from the words
- * of ir/ir.h, with no code of ir/split.c.  A graph that is not sharded is one
+ * of ir/ir.h, with no code of ir/placement.c.  A graph that is not sharded is one
  * of a single rank.
  */
 #ifndef TESTS_REF_SPMD_H
@@ -24,7 +24,7 @@ void spmd_set_env(struct spmd *, const struct interp_env *);
 bool spmd_place(struct spmd *);
 
 /* Of the whole, with merged dims as one. */
-Shape spmd_shape(const Split *, const Shape *local);
+Shape spmd_shape(const Placement *, const Shape *local);
 /* Give every rank its part: what is cut is cut, a summand is rank 0's. */
 void spmd_set(struct spmd *, ValId v, const double *whole);
 void spmd_load(struct spmd *, ValId v, const void *raw);        /* in v's dtype */
@@ -32,7 +32,7 @@ void spmd_load(struct spmd *, ValId v, const void *raw);        /* in v's dtype 
  * none or ranks that should hold the same do not. */
 bool spmd_get(struct spmd *, ValId v, double *whole);
 /* The same as if v lay as `split` says. */
-bool spmd_get_as(struct spmd *, ValId v, const Split *, double *whole);
+bool spmd_get_as(struct spmd *, ValId v, const Placement *, double *whole);
 /* Every value that nodes first..last-1 wrote lies as it says; false names the
  * first of which ranks that should have the same do not. */
 bool spmd_check(struct spmd *, NodeId first, NodeId last);

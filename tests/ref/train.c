@@ -179,19 +179,19 @@ run_file(struct run *r, const char *name, const char *mode)
 }
 
 /* A gradient that does not say how it lies lies as its parameter. */
-static Split
+static Placement
 split_of(const Graph *g, const Val *v)
 {
 	const Val *param = &g->val[v->param];
 
-	return v->kind == V_TEMP && v->param && v->split.kind == SPLIT_REPLICATE
-		&& param->split.kind == SPLIT_SHARD ? param->split : v->split;
+	return v->kind == V_TEMP && v->param && v->placement.kind == PLACEMENT_REPLICATE
+		&& param->placement.kind == PLACEMENT_SHARD ? param->placement : v->placement;
 }
 
 Shape
 run_shape(const struct run *r, ValId v)
 {
-	Split s = split_of(r->g, &r->g->val[v]);
+	Placement s = split_of(r->g, &r->g->val[v]);
 
 	return spmd_shape(&s, &r->g->val[v].shape);
 }
@@ -328,7 +328,7 @@ run_get(struct run *r, ValId v)
 {
 	int64_t n = run_elements(r, v);
 	double *x = arena_array(r->arena, (size_t)n + 1, sizeof *x);
-	Split split = split_of(r->g, &r->g->val[v]);
+	Placement split = split_of(r->g, &r->g->val[v]);
 
 	if (spmd_get_as(r->s, v, &split, x))
 		return x;

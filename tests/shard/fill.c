@@ -22,7 +22,7 @@ shard_fill(struct run *r, int64_t below, double low, double high)
 {
 	FOR_VALS (v, r->g) {
 		ValId id = val_id(r->g, v);
-		Shape s = spmd_shape(&v->split, &v->shape);
+		Shape s = spmd_shape(&v->placement, &v->shape);
 		int64_t n = shape_nelem(&s);
 		uint32_t state = 2166136261u;
 		double *x;

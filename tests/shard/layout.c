@@ -11,13 +11,13 @@
 #include "tests/ref/train.h"
 
 static const char *
-placement_of(const Split *s)
+placement_of(const Placement *s)
 {
 	static char text[8];
 
-	if (s->kind != SPLIT_SHARD)
-		return s->kind == SPLIT_REPLICATE_PARTIAL ? "R"
-			: s->kind == SPLIT_PARTIAL ? "P" : "I";
+	if (s->kind != PLACEMENT_SHARD)
+		return s->kind == PLACEMENT_REPLICATE_PARTIAL ? "R"
+			: s->kind == PLACEMENT_PARTIAL ? "P" : "I";
 	snprintf(text, sizeof text, "S%d", s->axis);
 	return text;
 }
@@ -32,7 +32,7 @@ print_placements(const Graph *g)
 		if (v->kind != V_PARAM && !v->def)
 			continue;
 		printf("%s\"%s\": \"%s\"", sep, v->name,
-		       placement_of(&v->split));
+		       placement_of(&v->placement));
 		sep = ", ";
 	}
 	printf("}");

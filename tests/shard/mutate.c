@@ -19,7 +19,7 @@
 #include <string.h>
 
 #include "codegen/cpu/cpu.h"
-#include "ir/placement/placement.h"
+#include "ir/sharding/sharding.h"
 #include "tests/ref/pair.h"
 #include "tests/shard/mutations.h"
 
@@ -46,7 +46,7 @@ is_said(const Graph *g, const Val *v)
 {
 	const Node *def = &g->node[v->def];
 
-	return v->split.kind == SPLIT_SHARD
+	return v->placement.kind == PLACEMENT_SHARD
 		&& (def->phase == PH_FORWARD || def->op == OP_RESHAPE);
 }
 
@@ -57,8 +57,8 @@ settle_again(Graph *g, Diag *d)
 {
 	FOR_VALS (v, g)
 		if (v->kind == V_TEMP && v->def && !is_said(g, v))
-			v->split = (Split){ .kind = SPLIT_REPLICATE };
-	return shard_fill_placements(g, d);
+			v->placement = (Placement){ .kind = PLACEMENT_REPLICATE };
+	return sharding_fill_placements(g, d);
 }
 
 static bool
@@ -106,7 +106,7 @@ judge(struct bench *b, const struct mutation_kind *k, const struct site *s,
 	bool found, forward = then != NULL;
 
 	b->all.made++;
-	found = !(k->stated ? shard_verify(g, b->quiet)
+	found = !(k->stated ? sharding_verify(g, b->quiet)
 	          : settle_again(g, b->quiet)) || !graph_verify(g, b->quiet)
 		|| (forward && !run_passes(b, g, then));
 	if (found)
@@ -234,7 +234,7 @@ static bool
 is_right(struct bench *b, const Graph *g)
 {
 	Graph *again = graph_clone(g);
-	bool ok = shard_verify(again, b->one.diag);
+	bool ok = sharding_verify(again, b->one.diag);
 
 	ok &= settle_again(again, b->one.diag);
 	graph_free(again);

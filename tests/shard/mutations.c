@@ -1,5 +1,5 @@
 /* What can be wrong with a sharded graph. */
-#include "ir/split.h"
+#include "ir/placement.h"
 #include "tests/shard/mutations.h"
 
 #include <stdlib.h>
@@ -151,9 +151,9 @@ exchange(struct site *s, int variant)
 	if (n->op != way[variant].from)
 		return false;
 	if (to != OP_ALL_REDUCE && to != OP_REPLICATE && to != OP_COPY) {
-		Split cut = split_of_attr(n);
+		Placement cut = placement_of_attr(n);
 
-		split_to_attr(&cut, to, &a);
+		placement_to_attr(&cut, to, &a);
 	}
 	n->op = to;
 	n->attr = a;
@@ -190,13 +190,13 @@ static bool
 change_cut(struct site *s, int variant)
 {
 	Node *n = node_of(s);
-	Split cut;
+	Placement cut;
 	Attr a;
 
 	if (!(op_info[n->op].flags & F_COMM) || n->op == OP_ALL_REDUCE
 	    || n->op == OP_ALL_TO_ALL)
 		return false;
-	cut = split_of_attr(n);
+	cut = placement_of_attr(n);
 	switch (variant) {
 	case 0:                         /* the dim before, or the last one */
 		cut.axis = cut.axis ? cut.axis - 1
@@ -233,7 +233,7 @@ change_cut(struct site *s, int variant)
 		break;
 	}
 	a = n->attr;
-	split_to_attr(&cut, n->op, &a);
+	placement_to_attr(&cut, n->op, &a);
 	if (attr_int_of(n->op, &a, "side"))
 		a.ALL_GATHER.side = n->attr.ALL_GATHER.side;
 	if (n->op == OP_OWN)
@@ -251,7 +251,7 @@ change_exchange(struct site *s, int variant)
 	if (n->op != OP_ALL_TO_ALL)
 		return false;
 	if (variant == 0)
-		n->attr.ALL_TO_ALL.to_part.v[0]++;
+		n->attr.ALL_TO_ALL.to_segment.v[0]++;
 	else if (variant == 1)
 		n->attr.ALL_TO_ALL.to_axis = a.ALL_TO_ALL.axis;
 	else
@@ -391,7 +391,7 @@ static bool
 change_part(struct site *s, int variant)
 {
 	Node *n = node_of(s);
-	int64_t *part = attr_int_of(n->op, &n->attr, "part");
+	int64_t *part = attr_int_of(n->op, &n->attr, "whole_extent");
 
 	if (!part || *part <= 0 || is_between(n))
 		return false;
@@ -410,9 +410,9 @@ change_start(struct site *s, int variant)
 
 	if (n->op != OP_SLICE || variant >= n->attr.SLICE.start.n
 	    || (n->phase != PH_FORWARD
-	        && result(s)->split.kind != SPLIT_SHARD)
-	    || operand(s)->split.kind != SPLIT_SHARD
-	    || operand(s)->split.axis != variant
+	        && result(s)->placement.kind != PLACEMENT_SHARD)
+	    || operand(s)->placement.kind != PLACEMENT_SHARD
+	    || operand(s)->placement.axis != variant
 	    || n->attr.SLICE.start.v[variant] == 0)
 		return false;
 	n->attr.SLICE.start.v[variant]--;
@@ -426,15 +426,15 @@ change_kind(struct site *s, int variant)
 {
 	Val *v = &s->g->val[s->val];
 
-	if (v->split.kind == (SplitKind)variant
-	    || ((SplitKind)variant == SPLIT_SHARD && v->shape.rank == 0))
+	if (v->placement.kind == (PlacementKind)variant
+	    || ((PlacementKind)variant == PLACEMENT_SHARD && v->shape.rank == 0))
 		return false;
-	if ((SplitKind)variant == SPLIT_SHARD) {
+	if ((PlacementKind)variant == PLACEMENT_SHARD) {
 		int axis = v->shape.rank - 1;
 
-		v->split = split_dim(axis, v->shape.dim[axis] * s->g->ranks);
+		v->placement = placement_dim(axis, v->shape.dim[axis] * s->g->ranks);
 	} else {
-		v->split.kind = (SplitKind)variant;
+		v->placement.kind = (PlacementKind)variant;
 	}
 	return true;
 }
@@ -443,9 +443,9 @@ static bool
 change_split(struct site *s, int variant)
 {
 	Val *v = &s->g->val[s->val];
-	Split *p = &v->split;
+	Placement *p = &v->placement;
 
-	if (p->kind != SPLIT_SHARD)
+	if (p->kind != PLACEMENT_SHARD)
 		return false;
 	switch (variant) {
 	case 0:
@@ -488,9 +488,9 @@ static bool
 change_unit_dim(struct site *s, int variant)
 {
 	Val *v = &s->g->val[s->val];
-	Split *p = &v->split;
+	Placement *p = &v->placement;
 
-	if (p->kind != SPLIT_SHARD || v->shape.dim[p->axis] != 1)
+	if (p->kind != PLACEMENT_SHARD || v->shape.dim[p->axis] != 1)
 		return false;
 	for (int i = 0; i < v->shape.rank; i++)
 		if (i != p->axis && v->shape.dim[i] == 1 && variant-- == 0) {
@@ -504,9 +504,9 @@ static bool
 change_extent(struct site *s, int variant)
 {
 	Val *v = &s->g->val[s->val];
-	int axis = v->split.axis;
+	int axis = v->placement.axis;
 
-	if (v->split.kind != SPLIT_SHARD || v->shape.dim[axis] < 2)
+	if (v->placement.kind != PLACEMENT_SHARD || v->shape.dim[axis] < 2)
 		return false;
 	v->shape.dim[axis] += variant ? -1 : 1;
 	return true;

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ir/split.h"
+#include "ir/placement.h"
 #include "codegen/cpu/cpu.h"
 #include "ir/text/text.h"
 #include "passes/shard/shard.h"
@@ -46,8 +46,8 @@ static const char *const rule_of[OP_COUNT] = {
 };
 
 struct way_list {
-	Split at[WAYS][PORTS];
-	int n, nport;
+	Placement at[WAYS][PORTS];
+	int n, nvalue;
 };
 
 struct bench {
@@ -159,49 +159,49 @@ start(struct bench *b, struct run *r, Graph *g, const char *passes, bool poles)
 /* ---- ways ---- */
 
 static void
-add_way(struct way_list *l, const Split *at)
+add_way(struct way_list *l, const Placement *at)
 {
 	for (int i = 0; i < l->n; i++) {
 		bool same = true;
 
-		for (int p = 0; p < l->nport && same; p++)
-			same = split_eq(&l->at[i][p], &at[p]);
+		for (int p = 0; p < l->nvalue && same; p++)
+			same = placement_eq(&l->at[i][p], &at[p]);
 		if (same)
 			return;
 	}
 	if (l->n < WAYS)
-		memcpy(l->at[l->n++], at, (size_t)l->nport * sizeof *at);
+		memcpy(l->at[l->n++], at, (size_t)l->nvalue * sizeof *at);
 }
 
 static void
-try_cut(const Graph *g, int64_t ranks, int port, const Split *cut,
+try_cut(const Graph *g, int64_t ranks, int value_index, const Placement *cut,
         struct way_list *l)
 {
 	const Node *n = &g->node[1];
-	ValId v = port < n->nin ? n->in[port] : n->out[port - n->nin];
-	Split at[PORTS];
+	ValId v = value_index < n->nin ? n->in[value_index] : n->out[value_index - n->nin];
+	Placement at[PORTS];
 	Shape local;
 
-	if (v && split_local(cut, ranks, &g->val[v].shape, &local)
-	    && shard_follow(g, n, ranks, port, cut, at))
+	if (v && placement_local(cut, ranks, &g->val[v].shape, &local)
+	    && sharding_follow(g, n, ranks, value_index, cut, at))
 		add_way(l, at);
 }
 
 /* Stretches of an extent: `n` equal ones, or a long one behind short ones. */
 static void
-try_stretches(const Graph *g, int64_t ranks, int port, int axis,
+try_stretches(const Graph *g, int64_t ranks, int value_index, int axis,
               int64_t extent, struct way_list *l)
 {
 	for (int n = 2; n <= 3; n++)
 		for (int even = 0; even < 2; even++) {
-			Split s = split_dim(axis, extent);
+			Placement s = placement_dim(axis, extent);
 
 			s.nsegment = n;
 			for (int i = 0; i < n; i++)
 				s.segment[i] = even ? extent / n : ranks;
 			s.segment[n - 1] = extent - (n - 1) * s.segment[0];
 			if (s.segment[n - 1] > 0)
-				try_cut(g, ranks, port, &s, l);
+				try_cut(g, ranks, value_index, &s, l);
 		}
 }
 
@@ -211,20 +211,20 @@ find_ways(const Graph *g, int64_t ranks, struct way_list *l)
 	const Node *n = &g->node[1];
 
 	l->n = 0;
-	l->nport = n->nin + n->nout;
-	for (int port = 0; port < l->nport; port++) {
-		ValId v = port < n->nin ? n->in[port] : n->out[port - n->nin];
+	l->nvalue = n->nin + n->nout;
+	for (int value_index = 0; value_index < l->nvalue; value_index++) {
+		ValId v = value_index < n->nin ? n->in[value_index] : n->out[value_index - n->nin];
 		const Shape *s = &g->val[v].shape;
 
 		for (int axis = 0; v && axis < s->rank; axis++) {
-			Split cut = split_dim(axis, 1);
+			Placement cut = placement_dim(axis, 1);
 
 			for (int lead = axis; lead >= 0; lead--) {
 				cut.first_axis = lead;
 				cut.segment[0] *= s->dim[lead];
-				try_cut(g, ranks, port, &cut, l);
+				try_cut(g, ranks, value_index, &cut, l);
 			}
-			try_stretches(g, ranks, port, axis, s->dim[axis], l);
+			try_stretches(g, ranks, value_index, axis, s->dim[axis], l);
 		}
 	}
 }
@@ -233,7 +233,7 @@ find_ways(const Graph *g, int64_t ranks, struct way_list *l)
 
 /* at: [n + 1]. */
 static struct strategy_set
-only(Arena *arena, const Split *at, int n)
+only(Arena *arena, const Placement *at, int n)
 {
 	struct strategy *w = arena_array(arena, 1, sizeof *w);
 
@@ -243,59 +243,59 @@ only(Arena *arena, const Split *at, int n)
 
 /* How a parameter is given: 0 whole with a partial gradient, 1 as the op wants
  * it, 2 whole with a complete gradient.  What is overwritten is no copy. */
-static Split
-given_as(const struct shard *s, ValId v, const Split *want, int form)
+static Placement
+given_as(const struct shard *s, ValId v, const Placement *want, int form)
 {
-	Split at = { .kind = SPLIT_REPLICATE };
+	Placement at = { .kind = PLACEMENT_REPLICATE };
 
 	if (s->g->val[v].kind == V_BUFFER)
 		return *want;
 	if (s->g->val[v].kind != V_PARAM)
 		return at;
-	if (form == 1 && want->kind == SPLIT_SHARD && want->replication == 1
+	if (form == 1 && want->kind == PLACEMENT_SHARD && want->replication == 1
 	    && want->first_axis == want->axis)
 		return *want;
 	if (form != 2 && s->grad[v])
-		at.kind = SPLIT_REPLICATE_PARTIAL;
+		at.kind = PLACEMENT_REPLICATE_PARTIAL;
 	return at;
 }
 
 static bool
-apply(struct bench *b, Graph *g, int64_t ranks, const Split *way, int form,
+apply(struct bench *b, Graph *g, int64_t ranks, const Placement *way, int form,
       Arena *tmp)
 {
 	Pass p = { .target = &target_cpu, .diag = b->diag };
 	struct shard s = { .pass = &p, .g = g, .tmp = tmp, .ranks = ranks };
 	const Node *n = &g->node[1];
-	Split at[PORTS], whole[PORTS] = { { .kind = SPLIT_REPLICATE } };
-	int nport = n->nin + n->nout;
+	Placement at[PORTS], whole[PORTS] = { { .kind = PLACEMENT_REPLICATE } };
+	int nvalue = n->nin + n->nout;
 
-	s.grad = shard_requires_grad(g, tmp);
+	s.grad = sharding_requires_grad(g, tmp);
 	s.uses = graph_uses(g, tmp);
 	s.node = arena_array(tmp, g->nnode, sizeof *s.node);
 	s.source = arena_array(tmp, g->nval, sizeof *s.source);
-	memcpy(at, way, (size_t)nport * sizeof *at);
+	memcpy(at, way, (size_t)nvalue * sizeof *at);
 	for (ValId v = 1; v < g->nval; v++)
 		s.source[v] = only(tmp, whole, 1);
-	for (int k = 0; k < nport; k++) {
+	for (int k = 0; k < nvalue; k++) {
 		ValId v = k < n->nin ? n->in[k] : n->out[k - n->nin];
 
-		if (at[k].kind == SPLIT_REPLICATE_PARTIAL && !s.grad[v])
-			at[k].kind = SPLIT_REPLICATE;
+		if (at[k].kind == PLACEMENT_REPLICATE_PARTIAL && !s.grad[v])
+			at[k].kind = PLACEMENT_REPLICATE;
 		if (v && k < n->nin) {
-			Split as[2] = { given_as(&s, v, &at[k], form) };
+			Placement as[2] = { given_as(&s, v, &at[k], form) };
 
 			s.source[v] = only(tmp, as, 1);
 		}
 	}
 	for (NodeId i = 1; i < g->nnode; i++)
 		s.node[i] = only(tmp, whole, g->node[i].nin + g->node[i].nout);
-	s.node[1] = only(tmp, at, nport);
+	s.node[1] = only(tmp, at, nvalue);
 	if (!shard_apply(&s))
 		return false;
 	graph_dce(g);
 	g->props |= P_SHARD;
-	return shard_fill_placements(g, b->diag) && graph_verify(g, b->diag);
+	return sharding_fill_placements(g, b->diag) && graph_verify(g, b->diag);
 }
 
 static void
@@ -305,28 +305,28 @@ take_note(struct bench *b, const Graph *g)
 		bool cut = false;
 
 		for (int k = 0; k < n->nin; k++)
-			cut |= g->val[n->in[k]].split.kind
-				> SPLIT_REPLICATE_PARTIAL;
+			cut |= g->val[n->in[k]].placement.kind
+				> PLACEMENT_REPLICATE_PARTIAL;
 		for (int k = 0; k < n->nout; k++)
-			cut |= g->val[n->out[k]].split.kind
-				> SPLIT_REPLICATE_PARTIAL;
+			cut |= g->val[n->out[k]].placement.kind
+				> PLACEMENT_REPLICATE_PARTIAL;
 		b->seen[n->op] |= cut;
 	}
 }
 
 static void
-say_way(const struct bench *b, const Split *way, int nport, int64_t ranks,
+say_way(const struct bench *b, const Placement *way, int nvalue, int64_t ranks,
         int form)
 {
 	fputc('\0', b->said);
 	fflush(b->said);
 	printf("%sFAIL %s, %lld ranks, form %d:", b->what, b->text,
 	       (long long)ranks, form);
-	for (int p = 0; p < nport; p++) {
-		const Split *s = &way[p];
+	for (int p = 0; p < nvalue; p++) {
+		const Placement *s = &way[p];
 
 		printf(" %c", "IRSP"[s->kind]);
-		if (s->kind != SPLIT_SHARD)
+		if (s->kind != PLACEMENT_SHARD)
 			continue;
 		printf("%d..%d/%lld", s->first_axis, s->axis,
 		       (long long)s->replication);
@@ -342,7 +342,7 @@ say_way(const struct bench *b, const Split *way, int nport, int64_t ranks,
 
 static void
 try_way(struct bench *b, const struct run *one, const Graph *g,
-        int64_t ranks, const Split *way, int form, bool poles)
+        int64_t ranks, const Placement *way, int form, bool poles)
 {
 	static const char *const passes[] = { "autodiff,optim",
 		"autodiff,optim,fuse,settle,layout" };

@@ -22,7 +22,7 @@ break pass_autodiff
 run
 p g->val[1]
 p g->val[3].shape
-p g->val[3].split
+p g->val[3].placement
 p g->node[1]
 break pass_replay
 continue

@@ -27,13 +27,17 @@ def shape_text(shape):
     return f"[{numbers(shape['dim'], rank)}]" if rank >= 0 else "[unknown]"
 
 
-def split_text(split):
-    kind = int(split["kind"])
+def placement_text(placement):
+    kind = int(placement["kind"])
     if kind != 2:
         return PLACEMENTS.get(kind, f" kind {kind}")
-    lead, axis, parts = int(split["first_axis"]), int(split["axis"]), int(split["nsegment"])
-    dims = str(axis) if lead == axis else f"{lead}..{axis}"
-    return f" Shard({dims}" + (f" in {parts}" if parts > 1 else "") + ")"
+    first, axis, segments = (
+        int(placement["first_axis"]),
+        int(placement["axis"]),
+        int(placement["nsegment"]),
+    )
+    dims = str(axis) if first == axis else f"{first}..{axis}"
+    return f" Shard({dims}" + (f" in {segments}" if segments > 1 else "") + ")"
 
 
 class ShapePrinter:
@@ -44,12 +48,12 @@ class ShapePrinter:
         return shape_text(self.shape)
 
 
-class SplitPrinter:
-    def __init__(self, split):
-        self.split = split
+class PlacementPrinter:
+    def __init__(self, placement):
+        self.placement = placement
 
     def to_string(self):
-        return split_text(self.split).strip() or "whole"
+        return placement_text(self.placement).strip() or "whole"
 
 
 class ValPrinter:
@@ -61,7 +65,7 @@ class ValPrinter:
         kind = str(v["kind"]).removeprefix("V_").lower()
         by = f" by node {int(v['def'])}" if int(v["def"]) else ""
         return (
-            f"{text(v['name'])}: {kind} {text(table('dtype_info', v['dt'], 'text'))}{shape_text(v['shape'])}{split_text(v['split'])}{by}"
+            f"{text(v['name'])}: {kind} {text(table('dtype_info', v['dt'], 'text'))}{shape_text(v['shape'])}{placement_text(v['placement'])}{by}"
             + (" output" if bool(v["output"]) else "")
         )
 
@@ -91,7 +95,7 @@ def printers():
     collection = gdb.printing.RegexpCollectionPrettyPrinter("ckc")
     for name, printer in (
         ("Shape", ShapePrinter),
-        ("Split", SplitPrinter),
+        ("Placement", PlacementPrinter),
         ("Val", ValPrinter),
         ("Node", NodePrinter),
         ("Plan", PlanPrinter),

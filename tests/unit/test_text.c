@@ -82,13 +82,13 @@ static const char *const canonical[] = {
 	"graph @g {\n"
 	"	ranks 4\n"
 	"	input %x: f32[2,3,8]\n"
-	"	param %r: f32[8] split r\n"
-	"	param %w: f32[8,6] split 1 [8,8,8]\n"
-	"	buffer %b: f32[2,8] split 0 [4] shared 2\n"
-	"	%h: f32[1,2,8] split 1 [6] from 0 = own %x {axis=1,"
-	" part=[6]}\n"
-	"	%p: f32[] output split p = reduce_sum %h {axes=[0,1,2],"
-	" keepdims=0}\n"
+	"	param %r: f32[8] placement replicate_partial\n"
+	"	param %w: f32[8,6] placement 1 [8,8,8]\n"
+	"	buffer %b: f32[2,8] placement 0 [4] replication 2\n"
+	"	%h: f32[1,2,8] placement 1 [6] from 0 = own %x"
+	" {axis=1, segment=[6]}\n"
+	"	%p: f32[] output placement partial = reduce_sum %h"
+	" {axes=[0,1,2], keepdims=0}\n"
 	"}\n",
 
 	/* a value that only a mark mentions */
@@ -152,6 +152,44 @@ terse(void **state)
 		"		give t0\n"
 		"	]\n"
 		"	%i: i32[2,3] = cast %x {to=i32}\n"
+		"}\n");
+	free(out);
+}
+
+/* Words of earlier versions are read. */
+static void
+earlier(void **state)
+{
+	char *out = again(
+		"graph @g {\n"
+		"	ranks 4\n"
+		"	input %x: f32[2,3,8]\n"
+		"	param %r: f32[8] split r\n"
+		"	buffer %b: f32[2,8] split 0 [4] shared 2\n"
+		"	state %m: f32[2] state m piece [8] cut 0 [8]\n"
+		"	%h: f32[1,2,8] split 1 [6] from 0 = own %x {axis=1,"
+		" lead=0, shared=1, part=[6]} round 2\n"
+		"	%s: f32[8] half %r = part %r {count=1}\n"
+		"	%y = dropout %s {stream=1, dealt=2}\n"
+		"	%p: f32[] output split p = reduce_sum %h {axes=[0,1,2],"
+		" keepdims=0}\n"
+		"}\n");
+
+	(void)state;
+	assert_string_equal(out,
+		"graph @g {\n"
+		"	ranks 4\n"
+		"	input %x: f32[2,3,8]\n"
+		"	param %r: f32[8] placement replicate_partial\n"
+		"	buffer %b: f32[2,8] placement 0 [4] replication 2\n"
+		"	state %m: f32[2] state m shard [8] whole_placement"
+		" 0 [8]\n"
+		"	%h: f32[1,2,8] placement 1 [6] from 0 = own %x"
+		" {axis=1, segment=[6]} count_pass 2\n"
+		"	%s: f32[8] low_precision %r = split %r {count=1}\n"
+		"	%y: f32[8] = dropout %s {stream=1, batch_segments=2}\n"
+		"	%p: f32[] output placement partial = reduce_sum %h"
+		" {axes=[0,1,2], keepdims=0}\n"
 		"}\n");
 	free(out);
 }
@@ -265,6 +303,7 @@ test_text(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(round_trip), cmocka_unit_test(terse),
+		cmocka_unit_test(earlier),
 		cmocka_unit_test(faults), cmocka_unit_test(several),
 	};
 

@@ -1,7 +1,7 @@
 # A traced loop over the classes that occur had a piece for each that can: it
 # is a loop over all.  The fourth class, which no index has, is not one.
 # run: --passes=fold
-# stderr: note: node 'p0' (part): a loop over nonzero() was traced with all 3 possible elements and always runs for all of them
+# stderr: note: node 'p0' (split): a loop over nonzero() was traced with all 3 possible elements and always runs for all of them
 # check: i64[1,1] = {0}
 # check: i64[1,1] = {2}
 graph @f {
@@ -17,8 +17,8 @@ graph @f {
 	%some = gt %n, %zero
 	%i = nonzero %some
 	%at = transpose %i {perm=[1, 0]}
-	%p0 = part %at, %ones {axis=0, index=0, count=3}
-	%p2 = part %at, %ones {axis=0, index=2, count=3}
+	%p0 = split %at, %ones {axis=0, index=0, count=3}
+	%p2 = split %at, %ones {axis=0, index=2, count=3}
 	%first output = identity %p0
 	%last output = identity %p2
 }

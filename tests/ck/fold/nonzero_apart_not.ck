@@ -1,7 +1,7 @@
 # Traced with a batch that did not have all classes: the file holds for such
 # batches alone.  What would be refused behind it is not told.
 # run: --passes=fold
-# error: node 'p0' (part): splits a dim of data-dependent size: a loop over nonzero() was traced with a batch that does not reach all elements; for a mixture of experts, export with experts_implementation="batched_mm"
+# error: node 'p0' (split): splits a dim of data-dependent size: a loop over nonzero() was traced with a batch that does not reach all elements; for a mixture of experts, export with experts_implementation="batched_mm"
 graph @f {
 	param %w: f32[5,3]
 	const %depth: i64[] = {4}
@@ -15,8 +15,8 @@ graph @f {
 	%some = gt %n, %zero
 	%i = nonzero %some
 	%at = transpose %i {perm=[1, 0]}
-	%p0 = part %at, %ones {axis=0, index=0, count=2}
-	%p2 = part %at, %ones {axis=0, index=1, count=2}
+	%p0 = split %at, %ones {axis=0, index=0, count=2}
+	%p2 = split %at, %ones {axis=0, index=1, count=2}
 	%first output = identity %p0
 	%last output = identity %p2
 }

@@ -23,9 +23,9 @@ graph @f {
 	const %full: i64[1] = {0}
 	const %end: i64[1] = {9223372036854775807}
 	%a output = slice %x, %starts, %ends, %axes, %steps
-	%b output = part %x, %sizes {axis=1, index=1}
-	%c output = part %x {axis=0, index=1, count=2}
-	%d output = part %x {axis=-2, index=3, chunk=1, keepdims=0}
+	%b output = split %x, %sizes {axis=1, index=1}
+	%c output = split %x {axis=0, index=1, count=2}
+	%d output = split %x {axis=-2, index=3, chunk=1, keepdims=0}
 	%e output = pad %x, %pads
 	%f output = slice %x, %full, %end
 }

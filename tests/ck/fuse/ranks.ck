@@ -3,10 +3,10 @@
 # expect:
 # graph @f {
 # 	ranks 3
-# 	param %q: f32[1,1,7,8] split 1 [3]
+# 	param %q: f32[1,1,7,8] placement 1 [3]
 # 	input %k: f32[1,1,7,8]
 # 	input %c: f32[1,1,7,8]
-# 	%a: f32[1,1,7,8] output split 1 [3] = loop %q, %c [
+# 	%a: f32[1,1,7,8] output placement 1 [3] = loop %q, %c [
 # 		t0: f32 = mul a0, a1
 # 		give t0
 # 	]
@@ -17,7 +17,7 @@
 # }
 graph @f {
 	ranks 3
-	param %q: f32[1,1,7,8] split 1 [3]
+	param %q: f32[1,1,7,8] placement 1 [3]
 	input %k: f32[1,1,7,8]
 	input %c: f32[1,1,7,8]
 	%a output = mul %q, %c

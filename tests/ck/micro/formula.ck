@@ -29,7 +29,7 @@ graph @f {
 # 	%m.part: f32[] = reduce_mean %q {axes=[0,1], keepdims=0}
 # 	%t8: f32[] = share {micro=1}
 # 	%m.2: f32[] = mul %m.part, %t8
-# 	%t17: f32[] = whole %m.2, %total.next
+# 	%t17: f32[] = batch_total %m.2, %total.next
 # 	%t18: f32[] = sqrt %t17
 # 	%loss: f32[] output = mul %t18, %t8
 # 	loss %loss

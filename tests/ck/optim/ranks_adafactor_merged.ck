@@ -4,9 +4,9 @@
 graph @f {
 	ranks 2
 	props canon loss bwd
-	param %w: f32[1,6] split 1 [12] from 0
+	param %w: f32[1,6] placement 1 [12] from 0
 	%z: f32[] = fill {shape=[], value=0}
 	%loss output = copy %z
-	%dw: f32[1,6] split 1 [12] param %w = fill {shape=[1,6], value=1} @backward
+	%dw: f32[1,6] placement 1 [12] param %w = fill {shape=[1,6], value=1} @backward
 	loss %loss
 }

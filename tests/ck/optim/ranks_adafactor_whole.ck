@@ -3,11 +3,11 @@
 graph @f {
 	ranks 2
 	props canon loss bwd
-	param %b: f32[3,4] split r
+	param %b: f32[3,4] placement replicate_partial
 	%z: f32[] = fill {shape=[], value=0}
 	%loss output = copy %z
-	%u: f32[1,3,4] split 0 [2] = fill {shape=[1,3,4], value=1} @backward
-	%db split p param %b = reduce_sum %u {axes=[0], keepdims=0} @backward
+	%u: f32[1,3,4] placement 0 [2] = fill {shape=[1,3,4], value=1} @backward
+	%db placement partial param %b = reduce_sum %u {axes=[0], keepdims=0} @backward
 	loss %loss
 }
 # check: %db.sum: f32[3,4] param %b = all_reduce %db @update

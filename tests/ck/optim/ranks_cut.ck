@@ -7,6 +7,6 @@ graph @f {
 	param %w: f32[4]
 	%z: f32[] = fill {shape=[], value=0}
 	%loss output = copy %z
-	%dw: f32[4] split 0 [8] param %w = fill {shape=[4], value=1} @backward
+	%dw: f32[4] placement 0 [8] param %w = fill {shape=[4], value=1} @backward
 	loss %loss
 }

@@ -3,29 +3,29 @@
 graph @f {
 	ranks 2
 	props canon loss bwd
-	param %p0: f32[512,511] split r
-	param %p1: f32[512,511] split r
-	param %p2: f32[512,511] split r
-	param %p3: f32[512,511] split r
-	param %p4: f32[512,511] split r
-	param %p5: f32[512,511] split r
-	param %p6: f32[512,511] split r
-	param %p7: f32[512,511] split r
-	param %p8: f32[512,511] split r
-	param %p9: f32[512,511] split r
+	param %p0: f32[512,511] placement replicate_partial
+	param %p1: f32[512,511] placement replicate_partial
+	param %p2: f32[512,511] placement replicate_partial
+	param %p3: f32[512,511] placement replicate_partial
+	param %p4: f32[512,511] placement replicate_partial
+	param %p5: f32[512,511] placement replicate_partial
+	param %p6: f32[512,511] placement replicate_partial
+	param %p7: f32[512,511] placement replicate_partial
+	param %p8: f32[512,511] placement replicate_partial
+	param %p9: f32[512,511] placement replicate_partial
 	%z: f32[] = fill {shape=[], value=0}
 	%loss output = copy %z
-	%u: f32[1,512,511] split 0 [2] = fill {shape=[1,512,511], value=1} @backward
-	%g0 split p param %p0 = reduce_sum %u {axes=[0], keepdims=0} @backward
-	%g1 split p param %p1 = reduce_sum %u {axes=[0], keepdims=0} @backward
-	%g2 split p param %p2 = reduce_sum %u {axes=[0], keepdims=0} @backward
-	%g3 split p param %p3 = reduce_sum %u {axes=[0], keepdims=0} @backward
-	%g4 split p param %p4 = reduce_sum %u {axes=[0], keepdims=0} @backward
-	%g5 split p param %p5 = reduce_sum %u {axes=[0], keepdims=0} @backward
-	%g6 split p param %p6 = reduce_sum %u {axes=[0], keepdims=0} @backward
-	%g7 split p param %p7 = reduce_sum %u {axes=[0], keepdims=0} @backward
-	%g8 split p param %p8 = reduce_sum %u {axes=[0], keepdims=0} @backward
-	%g9 split p param %p9 = reduce_sum %u {axes=[0], keepdims=0} @backward
+	%u: f32[1,512,511] placement 0 [2] = fill {shape=[1,512,511], value=1} @backward
+	%g0 placement partial param %p0 = reduce_sum %u {axes=[0], keepdims=0} @backward
+	%g1 placement partial param %p1 = reduce_sum %u {axes=[0], keepdims=0} @backward
+	%g2 placement partial param %p2 = reduce_sum %u {axes=[0], keepdims=0} @backward
+	%g3 placement partial param %p3 = reduce_sum %u {axes=[0], keepdims=0} @backward
+	%g4 placement partial param %p4 = reduce_sum %u {axes=[0], keepdims=0} @backward
+	%g5 placement partial param %p5 = reduce_sum %u {axes=[0], keepdims=0} @backward
+	%g6 placement partial param %p6 = reduce_sum %u {axes=[0], keepdims=0} @backward
+	%g7 placement partial param %p7 = reduce_sum %u {axes=[0], keepdims=0} @backward
+	%g8 placement partial param %p8 = reduce_sum %u {axes=[0], keepdims=0} @backward
+	%g9 placement partial param %p9 = reduce_sum %u {axes=[0], keepdims=0} @backward
 	loss %loss
 }
 # check: concat %t

@@ -4,7 +4,7 @@
 graph @f {
 	ranks 2
 	props canon loss bwd
-	param %w: f32[4] split p
+	param %w: f32[4] placement partial
 	%z: f32[] = fill {shape=[], value=0}
 	%loss output = copy %z
 	%dw: f32[4] param %w = fill {shape=[4], value=1} @backward

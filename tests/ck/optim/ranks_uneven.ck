@@ -4,9 +4,9 @@
 graph @f {
 	ranks 2
 	props canon loss bwd
-	param %w: f32[3] split 0 [5]
+	param %w: f32[3] placement 0 [5]
 	%z: f32[] = fill {shape=[], value=0}
 	%loss output = copy %z
-	%g: f32[3] split 0 [5] param %w = fill {shape=[3], value=1} @backward
+	%g: f32[3] placement 0 [5] param %w = fill {shape=[3], value=1} @backward
 	loss %loss
 }

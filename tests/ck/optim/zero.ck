@@ -3,16 +3,16 @@
 # small stays whole.  Clipping counts every gradient once.
 # run: --passes=optim --dp 2 --zero 1
 # check: adamw.m.w: f32[1,35]
-# check: piece [7,10]
+# check: shard [7,10]
 # check: state %adamw.m.b: f32[1]
-# check: = reduce_scatter %dw {axis=1, part=[70], group=1} @backward
+# check: = reduce_scatter %dw {axis=1, segment=[70], group=1} @backward
 # check: = all_reduce %db {group=1} @update
 # check: = sum_squares
 # check: = all_reduce
 # check: = grad_norm %db.sum,
-# check: = own %w {axis=1, part=[70], group=1} @update
+# check: = own %w {axis=1, segment=[70], group=1} @update
 # check: = adamw %w.own, %dw.sum,
-# check: = gather_into %w, %w.own.next {axis=1, part=[70]} @update
+# check: = gather_into %w, %w.own.next {axis=1, segment=[70]} @update
 graph @f {
 	replicas 2 exactly
 	props canon loss bwd

@@ -1,6 +1,6 @@
 # A parameter is overwritten behind its last reader in backward, not sooner.
 # run: --passes=optim --dp 2 --zero 1 --update-in-backward on --optimizer sgd
-# check: = reduce_scatter %dw {axis=1, part=[16], group=1} @backward
+# check: = reduce_scatter %dw {axis=1, segment=[16], group=1} @backward
 # check: = sgd %w.own, %dw.sum
 # check: %dx: f32[4,4] output = matmul %dw, %w
 # check: = gather_into %w, %w.own.next

@@ -14,6 +14,6 @@ graph @f {
 	%loss: f32[] output = reduce_sum %step {axes=[0,1,2], keepdims=0}
 	loss %loss
 }
-# check: dropout %h {ratio=0.4, stream=1, dealt=12}
+# check: dropout %h {ratio=0.4, stream=1, batch_segments=12}
 # check: %loss: f32[] output = all_reduce %loss.part {group=1}
 # check-count: 1 all_reduce

@@ -19,8 +19,8 @@ graph @f {
 	%loss output = reduce_sum %o {axes=[0,1], keepdims=0}
 	loss %loss
 }
-# check: %xe.replicate: f32[4,8] split r = replicate %xe
-# check: %d.xe.replicate: f32[4,8] adjoint %xe.replicate split p = matmul
+# check: %xe.replicate: f32[4,8] placement replicate_partial = replicate %xe
+# check: %d.xe.replicate: f32[4,8] adjoint %xe.replicate placement partial = matmul
 # check: %d.xe: f32[4,8] adjoint %xe = all_reduce %d.xe.replicate
 # check-count: 1 = replicate
 # check-count: 2 = all_reduce

@@ -17,4 +17,4 @@ graph @f {
 	loss %loss
 }
 # check-count: 1 = dropout %h
-# check-count: 0 split 1 [32,32] = dropout
+# check-count: 0 placement 1 [32,32] = dropout

@@ -12,4 +12,4 @@ graph @scattered {
 	%loss: f32[] output = reduce_sum %o {axes=[0,1], keepdims=0}
 	loss %loss
 }
-# check: %z: f32[4,32] split 1 [64] = scatter_add %idx, %y {shape=[4,32]}
+# check: %z: f32[4,32] placement 1 [64] = scatter_add %idx, %y {shape=[4,32]}

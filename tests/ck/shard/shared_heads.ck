@@ -26,8 +26,8 @@ graph @f {
 	%loss output = reduce_sum %y {axes=[0,1], keepdims=0}
 	loss %loss
 }
-# check: %k.replicate: f32[1,2,5,16] split r = replicate %k
-# check: %k.replicate.own: f32[1,1,5,16] split 1 [2] shared 2 = own %k.replicate {axis=1, lead=1, shared=2, part=[2], from=1}
-# check: %d.k.replicate: f32[1,2,5,16] adjoint %k.replicate split p = own_grad
+# check: %k.replicate: f32[1,2,5,16] placement replicate_partial = replicate %k
+# check: %k.replicate.own: f32[1,1,5,16] placement 1 [2] replication 2 = own %k.replicate {axis=1, first_axis=1, replication=2, segment=[2], from=1}
+# check: %d.k.replicate: f32[1,2,5,16] adjoint %k.replicate placement partial = own_grad
 # check: %d.k: f32[1,2,5,16] adjoint %k = all_reduce %d.k.replicate
 # check-count: 2 = own_grad

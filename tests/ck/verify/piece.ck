@@ -4,5 +4,5 @@
 graph @f {
 	replicas 2 exactly
 	param %w: f32[7,10]
-	state %s: f32[1,34] param %w state m piece [7,10]
+	state %s: f32[1,34] param %w state m shard [7,10]
 }

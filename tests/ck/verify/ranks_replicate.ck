@@ -5,10 +5,10 @@ graph @f {
 	ranks 2
 	input %x: f32[4,6]
 	param %s: f32[6]
-	param %w: f32[6,4] split 1 [8]
+	param %w: f32[6,4] placement 1 [8]
 	%xs = mul %x, %s
-	%h split 1 [8] = matmul %xs, %w
-	%l split p = reduce_sum %h {axes=[0,1], keepdims=0}
+	%h placement 1 [8] = matmul %xs, %w
+	%l placement partial = reduce_sum %h {axes=[0,1], keepdims=0}
 	%loss output = all_reduce %l
 	loss %loss
 }

@@ -4,8 +4,8 @@
 graph @f {
 	ranks 2
 	input %x: f32[4,6]
-	param %w: f32[6,4] split 1 [4] shared 2
-	%z: f32[4,4] split 1 [4] shared 2 = matmul %x, %w
+	param %w: f32[6,4] placement 1 [4] replication 2
+	%z: f32[4,4] placement 1 [4] replication 2 = matmul %x, %w
 	%loss output = reduce_sum %z {axes=[0,1], keepdims=0}
 	loss %loss
 }

@@ -8,7 +8,7 @@ graph @f {
 	ranks 2
 	input %x: f32[4]
 	param %p: f32[4]
-	%a: f32[4] split p = mul %x, %x
+	%a: f32[4] placement partial = mul %x, %x
 	%y: f32[4] = all_reduce %a wait %b
 	%b: f32[4] = exp %y wait %z
 	%z: f32[4] = all_reduce %p wait %p.new

@@ -2,7 +2,7 @@
  * that is applied counts once.  Placements cannot show this: a sum that
  * omits or repeats a gradient is just as linear.
  */
-#include "ir/placement/placement.h"
+#include "ir/sharding/sharding.h"
 
 struct norm_check {
 	const Graph *g;
@@ -68,7 +68,7 @@ check_norm(struct norm_check *c, Diag *d, const Node *norm)
 }
 
 int
-shard_check_norm(const Graph *g, Diag *d, Arena *tmp)
+sharding_check_norm(const Graph *g, Diag *d, Arena *tmp)
 {
 	int faults = 0;
 

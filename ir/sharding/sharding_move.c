@@ -1,13 +1,13 @@
 /* How a sharding passes through ops that move elements. */
-#include "ir/placement/placement.h"
+#include "ir/sharding/sharding.h"
 
 bool
-shard_transpose(struct shard_rule *c)
+sharding_transpose(struct sharding_rule *c)
 {
 	const IntList *perm = &c->n->attr.TRANSPOSE.perm;
 	bool back = c->from >= c->nin;
 	int other = back ? 0 : 1, where[MAX_RANK];
-	Split to = *given_split(c);
+	Placement to = *given_split(c);
 
 	for (int i = 0; i < perm->n; i++)
 		where[back ? i : (int)perm->v[i]] = back ? (int)perm->v[i] : i;
@@ -32,16 +32,16 @@ dim_product(const Shape *s, int first, int last)
 }
 
 static bool
-has_equal_segments(const Split *s)
+has_equal_segments(const Placement *s)
 {
-	for (int i = 1; i < split_listed(s); i++)
+	for (int i = 1; i < placement_listed(s); i++)
 		if (s->segment[i] != s->segment[0])
 			return false;
 	return true;
 }
 
 static int64_t
-count_shards(const Split *s, int64_t ranks)
+count_shards(const Placement *s, int64_t ranks)
 {
 	return ranks / s->replication;
 }
@@ -56,7 +56,7 @@ div_up(int64_t a, int64_t b)
  * of `run` elements of which a shard has `shard`. */
 static bool
 try_one_segment(const Shape *to, int first_axis, int64_t run, int64_t shard,
-                Split *s, int64_t ranks)
+                Placement *s, int64_t ranks)
 {
 	int64_t n = 1;
 
@@ -81,7 +81,7 @@ try_one_segment(const Shape *to, int first_axis, int64_t run, int64_t shard,
 /* All segments have `run` elements, and there are `count` of them. */
 static bool
 find_uniform_split(const Shape *to, int64_t count, int64_t run, int64_t shard,
-                   Split *s, int64_t ranks)
+                   Placement *s, int64_t ranks)
 {
 	int64_t shared;
 
@@ -101,17 +101,17 @@ find_uniform_split(const Shape *to, int64_t count, int64_t run, int64_t shard,
 		    || part / count_shards(s, ranks) * post != shard)
 			continue;
 		shared = s->replication;
-		*s = split_segments(axis, n, part);
+		*s = placement_segments(axis, n, part);
 		s->replication = shared;
 		return true;
 	}
 	return false;
 }
 
-/* What a reshape makes of a split; false if it has no name there. */
+/* What a reshape makes of a placement; false if it has no name there. */
 static bool
-split_reshape(const Split *s, int64_t ranks, const Shape *from,
-              const Shape *to, Split *result)
+split_reshape(const Placement *s, int64_t ranks, const Shape *from,
+              const Shape *to, Placement *result)
 {
 	int64_t pre = dim_product(from, 0, s->first_axis);
 	int64_t post = dim_product(from, s->axis + 1, from->rank);
@@ -133,12 +133,12 @@ split_reshape(const Split *s, int64_t ranks, const Shape *from,
 	return false;
 }
 
-Split
-split_normal(const Split *s, int64_t ranks, const Shape *whole)
+Placement
+placement_normal(const Placement *s, int64_t ranks, const Shape *whole)
 {
-	Split to;
+	Placement to;
 
-	if (s->kind != SPLIT_SHARD
+	if (s->kind != PLACEMENT_SHARD
 	    || !split_reshape(s, ranks, whole, whole, &to))
 		return *s;
 	return to;
@@ -146,7 +146,8 @@ split_normal(const Split *s, int64_t ranks, const Shape *whole)
 
 /* The sharded dim itself stays, best as the same one. */
 static bool
-keep_sharded_dim(const Split *s, const Shape *from, const Shape *to, Split *y)
+keep_sharded_dim(const Placement *s, const Shape *from, const Shape *to,
+                 Placement *y)
 {
 	for (int i = -1; i < to->rank; i++) {
 		int axis = i < 0 ? s->axis : i;
@@ -166,19 +167,20 @@ keep_sharded_dim(const Split *s, const Shape *from, const Shape *to, Split *y)
  * result is compared shard by shard; otherwise the sharding lies on the first
  * dim that is more than one. */
 static bool
-reshape_local_split(struct shard_rule *c)
+reshape_local_split(struct sharding_rule *c)
 {
-	const Split *s = given_split(c), *y = &c->g->val[c->n->out[0]].split;
+	const Placement *s = given_split(c),
+			*y = &c->g->val[c->n->out[0]].placement;
 	const Shape *from = &c->g->val[c->n->in[0]].shape;
 	const Shape *to = &c->g->val[c->n->out[0]].shape;
-	Shape x = c->shape[0], whole = split_whole(y, to);
-	Split guess = *s;
+	Shape x = c->shape[0], whole = placement_whole(y, to);
+	Placement guess = *s;
 
-	if (y->kind == SPLIT_SHARD) {
-		Split a = split_normal(y, c->ranks, &whole);
+	if (y->kind == PLACEMENT_SHARD) {
+		Placement a = placement_normal(y, c->ranks, &whole);
 
 		if (!split_reshape(s, c->ranks, &x, &whole, &guess)
-		    || !split_eq(&guess, &a))
+		    || !placement_eq(&guess, &a))
 			return false;
 		c->at[1] = *y;
 		return true;
@@ -200,7 +202,7 @@ reshape_local_split(struct shard_rule *c)
 			break;
 		guess.axis = guess.first_axis = axis;
 		guess.segment[0] = whole_run / post;
-		if (split_local_extent(&guess, c->ranks) != to->dim[axis])
+		if (placement_local_extent(&guess, c->ranks) != to->dim[axis])
 			break;
 		c->at[1] = guess;
 		return true;
@@ -209,7 +211,7 @@ reshape_local_split(struct shard_rule *c)
 }
 
 bool
-shard_reshape(struct shard_rule *c)
+sharding_reshape(struct sharding_rule *c)
 {
 	int other = c->from == 0 ? 1 : 0;
 
@@ -222,7 +224,7 @@ shard_reshape(struct shard_rule *c)
 /* How many segments from `first` on have `extent` elements, of which each of
  * the shards has its part; -1: they end elsewhere. */
 static int
-count_segments(const Split *s, int first, int64_t extent, int64_t nshard)
+count_segments(const Placement *s, int first, int64_t extent, int64_t nshard)
 {
 	int i = first;
 
@@ -241,26 +243,26 @@ count_segments(const Split *s, int first, int64_t extent, int64_t nshard)
 /* Segments that elements first..first+count-1 of the sharded dim are; a rank
  * counts in its own. */
 static bool
-slice_segments(const struct shard_rule *c, int64_t first, int64_t count,
-               Split *to)
+slice_segments(const struct sharding_rule *c, int64_t first, int64_t count,
+               Placement *to)
 {
-	const Split *s = given_split(c);
+	const Placement *s = given_split(c);
 	int64_t nshard = c->stated ? count_shards(s, c->ranks) : 1;
 	int skip = count_segments(s, 0, first, nshard);
 	int n = skip < 0 ? -1 : count_segments(s, skip, count, nshard);
 
 	to->nsegment = 0;
-	return n > 0 && split_append_from(to, s, skip, n);
+	return n > 0 && placement_append_from(to, s, skip, n);
 }
 
 bool
-shard_slice(struct shard_rule *c)
+sharding_slice(struct sharding_rule *c)
 {
 	const Attr *a = &c->n->attr;
 	const Shape *x = &c->g->val[c->n->in[0]].shape;
 	const Shape *y = &c->g->val[c->n->out[0]].shape;
 	int other = c->from == 0 ? 1 : 0;
-	Split to = *given_split(c);
+	Placement to = *given_split(c);
 
 	for (int i = to.first_axis; i <= to.axis; i++) {
 		if (a->SLICE.start.v[i] == 0 && y->dim[i] == x->dim[i])
@@ -277,56 +279,57 @@ shard_slice(struct shard_rule *c)
 
 /* Equal elements take the place of the stated result's segments from `first`
  * on, of which a rank has as many. */
-static Split
-fill_segments(const struct shard_rule *c, int p, int first)
+static Placement
+fill_segments(const struct sharding_rule *c, int p, int first)
 {
-	const Split *y = &c->g->val[c->n->out[0]].split;
+	const Placement *y = &c->g->val[c->n->out[0]].placement;
 	int axis = (int)c->n->attr.CONCAT.axis, n = -1;
 	int64_t extent = c->g->val[c->n->in[p]].shape.dim[axis];
-	Split one = *given_split(c);
+	Placement one = *given_split(c);
 
 	one.nsegment = 0;
-	if (y->kind == SPLIT_SHARD && y->axis == axis)
+	if (y->kind == PLACEMENT_SHARD && y->axis == axis)
 		n = count_segments(y, first, extent, count_shards(y, c->ranks));
-	if (n < 1 || !split_append_from(&one, y, first, n))
-		one.kind = SPLIT_REPLICATE;
+	if (n < 1 || !placement_append_from(&one, y, first, n))
+		one.kind = PLACEMENT_REPLICATE;
 	return one;
 }
 
 /* The sharding lies on the dim along which operands are joined: each brings its
  * segments. */
 static bool
-concat_shards(struct shard_rule *c)
+concat_shards(struct sharding_rule *c)
 {
 	int axis = (int)c->n->attr.CONCAT.axis;
-	Split to = *given_split(c);
+	Placement to = *given_split(c);
 
 	if (c->from >= c->nin || to.first_axis != to.axis)
 		return false;
 	to.nsegment = 0;
 	for (int p = 0; p < c->nin; p++) {
-		Split one = !c->stated ? split_dim(axis, c->shape[p].dim[axis])
-			: has_port(c, p) ? c->stated[p]
-			: fill_segments(c, p, to.nsegment);
+		Placement one = !c->stated
+			? placement_dim(axis, c->shape[p].dim[axis])
+			: has_value(c, p) ? c->stated[p]
+					 : fill_segments(c, p, to.nsegment);
 
-		if (one.kind != SPLIT_SHARD || one.axis != axis
+		if (one.kind != PLACEMENT_SHARD || one.axis != axis
 		    || one.replication != to.replication
-		    || !split_append_from(&to, &one, 0, one.nsegment))
+		    || !placement_append_from(&to, &one, 0, one.nsegment))
 			return false;
 		c->at[p] = one;
 	}
 	c->at[c->nin] = to;
-	return split_local_extent(&to, c->ranks) > 0;
+	return placement_local_extent(&to, c->ranks) > 0;
 }
 
 bool
-shard_concat(struct shard_rule *c)
+sharding_concat(struct sharding_rule *c)
 {
 	if (given_split(c)->axis == c->n->attr.CONCAT.axis)
 		return concat_shards(c);
 	if (shards_dim(given_split(c), (int)c->n->attr.CONCAT.axis))
 		return false;
-	for (int p = 0; p < c->nport; p++)
+	for (int p = 0; p < c->nvalue; p++)
 		c->at[p] = *given_split(c);
 	return true;
 }
@@ -334,14 +337,15 @@ shard_concat(struct shard_rule *c)
 /* A rank's segments among others of zeros, which the stated result says: the
  * gradient of a slice that is one of several. */
 static bool
-pad_segments(struct shard_rule *c)
+pad_segments(struct sharding_rule *c)
 {
-	const Split *s = given_split(c), *y = &c->g->val[c->n->out[0]].split;
+	const Placement *s = given_split(c),
+			*y = &c->g->val[c->n->out[0]].placement;
 	const Attr *a = &c->n->attr;
 	int64_t nshard;
 	int i;
 
-	if (!c->stated || c->from != 0 || y->kind != SPLIT_SHARD
+	if (!c->stated || c->from != 0 || y->kind != PLACEMENT_SHARD
 	    || y->axis != s->axis || y->replication != s->replication
 	    || a->PAD.mode != 0)
 		return false;
@@ -349,8 +353,8 @@ pad_segments(struct shard_rule *c)
 	i = count_segments(y, 0, a->PAD.begin.v[s->axis], nshard);
 	if (i < 0 || s->nsegment > y->nsegment - i)
 		return false;
-	for (int k = 0; k < split_listed(s); k++)
-		if (split_segment(y, i + k) != s->segment[k])
+	for (int k = 0; k < placement_listed(s); k++)
+		if (placement_segment(y, i + k) != s->segment[k])
 			return false;
 	i += s->nsegment;
 	c->at[1] = *y;
@@ -360,7 +364,7 @@ pad_segments(struct shard_rule *c)
 
 /* What is added at neither end may be sharded. */
 bool
-shard_pad(struct shard_rule *c)
+sharding_pad(struct sharding_rule *c)
 {
 	const Attr *a = &c->n->attr;
 

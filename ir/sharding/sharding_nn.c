@@ -1,45 +1,46 @@
 /* How a sharding passes through products, norms, losses and attention. */
-#include "ir/placement/placement.h"
+#include "ir/sharding/sharding.h"
 
 /* ---- products ---- */
 
-/* Dims of the port, from the last: a is m k, b is k n, the result m n. */
+/* Dims of the value, from the last: a is m k, b is k n, the result m n. */
 enum matmul_dim { M, K, N };
 
 static int
-matmul_dim_index(const struct shard_rule *c, int port, enum matmul_dim l)
+matmul_dim_index(const struct sharding_rule *c, int value_index,
+                 enum matmul_dim l)
 {
 	const Attr *a = &c->n->attr;
-	int rank = c->shape[port].rank;
+	int rank = c->shape[value_index].rank;
 
-	if (port == 0)
+	if (value_index == 0)
 		return rank - ((l == M) != (a->MATMUL.ta != 0) ? 2 : 1);
-	if (port == 1)
+	if (value_index == 1)
 		return rank - ((l == K) != (a->MATMUL.tb != 0) ? 2 : 1);
 	return l == M ? rank - 2 : rank - 1;
 }
 
 static void
-shard_matmul_dim(struct shard_rule *c, int port, enum matmul_dim l)
+sharding_matmul_dim(struct sharding_rule *c, int value_index, enum matmul_dim l)
 {
-	if (!has_port(c, port))
+	if (!has_value(c, value_index))
 		return;
-	c->at[port] = *given_split(c);
-	c->at[port].axis = c->at[port].first_axis = matmul_dim_index(c, port,
-	                                                             l);
+	c->at[value_index] = *given_split(c);
+	c->at[value_index].axis = c->at[value_index].first_axis =
+		matmul_dim_index(c, value_index, l);
 }
 
 /* A batch dim, aligned at the back; the other side may not have it. */
 static bool
-shard_batch_dim(struct shard_rule *c)
+sharding_batch_dim(struct sharding_rule *c)
 {
-	int rank = c->shape[result_port(c, 0)].rank, from = c->from;
+	int rank = c->shape[result_value(c, 0)].rank, from = c->from;
 	int at = given_split(c)->axis + rank - c->shape[from].rank;
 
-	for (int p = 0; p < c->nport; p++) {
+	for (int p = 0; p < c->nvalue; p++) {
 		int dim = at + c->shape[p].rank - rank;
 
-		if (p == from || !has_port(c, p) || (p == 2 && p < c->nin))
+		if (p == from || !has_value(c, p) || (p == 2 && p < c->nin))
 			continue;
 		if (p < 2 && (dim < 0 || c->shape[p].dim[dim] == 1))
 			continue;
@@ -100,30 +101,31 @@ pads_last_dim(const Graph *g, ValId v, int depth)
 }
 
 static bool
-pads_with_zeros(const struct shard_rule *c, int port, int dim)
+pads_with_zeros(const struct sharding_rule *c, int value_index, int dim)
 {
-	ValId v = c->n->in[port];
+	ValId v = c->n->in[value_index];
 	const Val *x = &c->g->val[v];
 
 	return x->kind == V_PARAM || is_just_sharded(&c->g->node[x->def])
-		|| (dim == c->shape[port].rank - 1
+		|| (dim == c->shape[value_index].rank - 1
 		    && pads_last_dim(c->g, v, 0));
 }
 
 /* Adjoints have zeros there in any case. */
 static bool
-can_sum_inner_dim(const struct shard_rule *c)
+can_sum_inner_dim(const struct sharding_rule *c)
 {
-	return split_is_even(given_split(c), c->ranks)
+	return placement_is_even(given_split(c), c->ranks)
 		|| c->n->phase != PH_FORWARD || c->g->props & P_FUSED
 		|| (pads_with_zeros(c, 0, matmul_dim_index(c, 0, K))
 		    && pads_with_zeros(c, 1, matmul_dim_index(c, 1, K)));
 }
 
 bool
-shard_matmul(struct shard_rule *c)
+sharding_matmul(struct sharding_rule *c)
 {
-	int out = result_port(c, 0), from = c->from, rank = c->shape[from].rank;
+	int out = result_value(c, 0), from = c->from,
+	    rank = c->shape[from].rank;
 	int axis = given_split(c)->axis;
 	bool bias = from == 2 && from < c->nin;
 
@@ -131,40 +133,41 @@ shard_matmul(struct shard_rule *c)
 	    || given_split(c)->replication != 1)
 		return false;
 	if (!bias && axis < rank - 2)
-		return shard_batch_dim(c);
+		return sharding_batch_dim(c);
 	if (bias)
 		axis = matmul_dim_index(c, 2, N);
 	if (from < 2 && axis == matmul_dim_index(c, from, K)) {
-		shard_matmul_dim(c, 0, K);
-		shard_matmul_dim(c, 1, K);
-		c->at[out].kind = SPLIT_PARTIAL;
-		return can_sum_inner_dim(c) && (c->nin <= 2 || !has_port(c, 2));
+		sharding_matmul_dim(c, 0, K);
+		sharding_matmul_dim(c, 1, K);
+		c->at[out].kind = PLACEMENT_PARTIAL;
+		return can_sum_inner_dim(c)
+			&& (c->nin <= 2 || !has_value(c, 2));
 	}
 	if (axis == matmul_dim_index(c, from, M) && from != 1 && !bias) {
-		shard_matmul_dim(c, 0, M);
-		shard_matmul_dim(c, out, M);
+		sharding_matmul_dim(c, 0, M);
+		sharding_matmul_dim(c, out, M);
 		if (c->nin > 3)
-			shard_matmul_dim(c, 3, M);
+			sharding_matmul_dim(c, 3, M);
 		return true;
 	}
-	shard_matmul_dim(c, 1, N);
-	shard_matmul_dim(c, out, N);
-	if (c->nin > 2 && has_port(c, 2)) {
+	sharding_matmul_dim(c, 1, N);
+	sharding_matmul_dim(c, out, N);
+	if (c->nin > 2 && has_value(c, 2)) {
 		c->at[2] = *given_split(c);
 		c->at[2].axis = c->at[2].first_axis = 0;
 	}
 	if (c->nin > 3)
-		shard_matmul_dim(c, 3, N);
+		sharding_matmul_dim(c, 3, N);
 	return true;
 }
 
 /* Operands a, b, what is added, GELU's argument; results y and sums: of rows
  * of a, or of columns, which are b's sums over k, or y's over m. */
 bool
-shard_matmul_end(struct shard_rule *c)
+sharding_matmul_end(struct sharding_rule *c)
 {
 	int end = (int)c->n->attr.MATMUL_END.end, from = c->from;
-	int out = result_port(c, 0), sums = result_port(c, 1);
+	int out = result_value(c, 0), sums = result_value(c, 1);
 	enum matmul_dim of = end == END_ROWS ? M : N, along;
 
 	if (given_split(c)->first_axis != given_split(c)->axis
@@ -178,17 +181,17 @@ shard_matmul_end(struct shard_rule *c)
 		return false;
 	for (int p = 0; p < 2; p++)
 		if (along == K || along == (p ? N : M))
-			shard_matmul_dim(c, p, along);
+			sharding_matmul_dim(c, p, along);
 	for (int p = 2; p <= out; p++)
 		if (along != K)
-			shard_matmul_dim(c, p, along);
-		else if (has_port(c, p))
-			c->at[p].kind = SPLIT_PARTIAL;
+			sharding_matmul_dim(c, p, along);
+		else if (has_value(c, p))
+			c->at[p].kind = PLACEMENT_PARTIAL;
 	if (along == of) {
 		c->at[sums] = *given_split(c);
 		c->at[sums].axis = c->at[sums].first_axis = 0;
 	} else if (along == K || end == END_GELU_GRAD) {
-		c->at[sums].kind = SPLIT_PARTIAL;
+		c->at[sums].kind = PLACEMENT_PARTIAL;
 	}
 	return along != K || can_sum_inner_dim(c);
 }
@@ -196,7 +199,7 @@ shard_matmul_end(struct shard_rule *c)
 /* ---- rows ---- */
 
 static int
-normalized_axis(const struct shard_rule *c)
+normalized_axis(const struct sharding_rule *c)
 {
 	Attr a = c->n->attr;
 	int64_t axis = *attr_int_of(c->n->op, &a, "axis");
@@ -206,46 +209,46 @@ normalized_axis(const struct shard_rule *c)
 
 /* The mean of a row of zeros is 0, and so would be its deviation. */
 static bool
-is_row_sharding(const struct shard_rule *c)
+is_row_sharding(const struct sharding_rule *c)
 {
 	return given_split(c)->axis < normalized_axis(c);
 }
 
 bool
-shard_norm(struct shard_rule *c)
+sharding_norm(struct sharding_rule *c)
 {
 	if (!is_row_sharding(c) || (c->from > 0 && c->from < c->nin))
 		return false;
-	if (!split_is_even(given_split(c), c->ranks)
+	if (!placement_is_even(given_split(c), c->ranks)
 	    && !(c->n->attr.LAYERNORM.eps > 0))
 		return false;
-	for (int p = 0; p < c->nport; p++)
-		if (has_port(c, p) && (p == 0 || p >= c->nin))
+	for (int p = 0; p < c->nvalue; p++)
+		if (has_value(c, p) && (p == 0 || p >= c->nin))
 			c->at[p] = *given_split(c);
 	return true;
 }
 
 bool
-shard_norm_grad(struct shard_rule *c)
+sharding_norm_grad(struct sharding_rule *c)
 {
-	int dx = result_port(c, 0);
+	int dx = result_value(c, 0);
 
 	if (!is_row_sharding(c) || c->from == 2 || c->from > dx)
 		return false;
 	for (int p = 0; p <= dx; p++)
 		if (p != 2)
 			c->at[p] = *given_split(c);
-	for (int p = dx + 1; p < c->nport; p++)
-		c->at[p].kind = SPLIT_PARTIAL;
+	for (int p = dx + 1; p < c->nvalue; p++)
+		c->at[p].kind = PLACEMENT_PARTIAL;
 	return true;
 }
 
 /* A shard of the classes: `part` says of how many, and in a graph of whole
  * values that it can be done. */
 static bool
-shards_classes(struct shard_rule *c, int logits)
+shards_classes(struct sharding_rule *c, int logits)
 {
-	const Split *s = given_split(c);
+	const Placement *s = given_split(c);
 
 	return c->from == logits && s->first_axis == 1 && s->axis == 1
 		&& s->nsegment == 1 && s->replication == 1
@@ -253,99 +256,103 @@ shards_classes(struct shard_rule *c, int logits)
 }
 
 bool
-shard_sce(struct shard_rule *c)
+sharding_sce(struct sharding_rule *c)
 {
-	if (!shards_classes(c, 0) || (c->nin > 2 && has_port(c, 2)))
+	if (!shards_classes(c, 0) || (c->nin > 2 && has_value(c, 2)))
 		return false;
 	for (int k = 0; k < c->n->nout; k++)
-		c->at[result_port(c, k)].kind = SPLIT_REPLICATE;
-	return !c->stated || c->n->attr.SCE.part == given_split(c)->segment[0];
+		c->at[result_value(c, k)].kind = PLACEMENT_REPLICATE;
+	return !c->stated
+		|| c->n->attr.SCE.whole_extent == given_split(c)->segment[0];
 }
 
 bool
-shard_sce_grad(struct shard_rule *c)
+sharding_sce_grad(struct sharding_rule *c)
 {
-	c->at[result_port(c, 0)] = *given_split(c);
+	c->at[result_value(c, 0)] = *given_split(c);
 	return shards_classes(c, 1)
-		&& c->n->attr.SCE_GRAD.part == given_split(c)->segment[0];
+		&& c->n->attr.SCE_GRAD.whole_extent
+		== given_split(c)->segment[0];
 }
 
 bool
-shard_vocab_stats(struct shard_rule *c)
+sharding_vocab_stats(struct sharding_rule *c)
 {
-	c->at[result_port(c, 0)] = split_dim(0, c->ranks);
+	c->at[result_value(c, 0)] = placement_dim(0, c->ranks);
 	return shards_classes(c, 0)
-		&& c->n->attr.VOCAB_STATS.part == given_split(c)->segment[0];
+		&& c->n->attr.VOCAB_STATS.whole_extent
+		== given_split(c)->segment[0];
 }
 
 /* ---- attention ---- */
 
 /* Key heads fewer than ranks: some ranks hold the same one. */
 static bool
-shard_key_heads(struct shard_rule *c, int port)
+sharding_key_heads(struct sharding_rule *c, int value_index)
 {
-	const Shape *k = &c->shape[port];
-	Split s = split_dim(1, k->dim[1]);
+	const Shape *k = &c->shape[value_index];
+	Placement s = placement_dim(1, k->dim[1]);
 
 	if (k->dim[1] % c->ranks != 0) {
 		if (c->ranks % k->dim[1] != 0)
 			return false;
 		s.replication = c->ranks / k->dim[1];
 	}
-	c->at[port] = s;
+	c->at[value_index] = s;
 	return true;
 }
 
 /* Heads, or the batch. */
 static bool
-shard_head_dims(struct shard_rule *c, int q, int k, int v, int mask)
+sharding_head_dims(struct sharding_rule *c, int q, int k, int v, int mask)
 {
-	const Split *s = given_split(c);
-	bool masks = mask < c->nin && has_port(c, mask);
+	const Placement *s = given_split(c);
+	bool masks = mask < c->nin && has_value(c, mask);
 	int missing = masks ? 4 - c->shape[mask].rank : 0;      /* dims */
 	int64_t heads = c->shape[q].dim[1];
 	int axis = s->axis + (masks && c->from == mask ? missing : 0);
 
 	if (s->first_axis != s->axis || axis > 1 || s->nsegment != 1
 	    || (axis == 1 && heads % c->ranks != 0)
-	    || !split_is_even(s, c->ranks))
+	    || !placement_is_even(s, c->ranks))
 		return false;
 	if (c->shape[c->from].dim[s->axis] != c->shape[q].dim[axis] && axis == 1
 	    && c->from != k && c->from != v)
 		return false;
-	for (int p = 0; p < c->nport; p++) {
+	for (int p = 0; p < c->nvalue; p++) {
 		bool key = axis == 1 && (p == k || p == v);
 
-		if (!has_port(c, p) || (p == mask && p < c->nin))
+		if (!has_value(c, p) || (p == mask && p < c->nin))
 			continue;
-		if (key && !shard_key_heads(c, p))
+		if (key && !sharding_key_heads(c, p))
 			return false;
 		if (!key)
-			c->at[p] = split_dim(axis, axis
-			                     ? heads : c->shape[q].dim[0]);
+			c->at[p] = placement_dim(axis, axis
+			                         ? heads : c->shape[q].dim[0]);
 	}
 	if (masks && axis >= missing
 	    && c->shape[mask].dim[axis - missing] != 1)
-		c->at[mask] = split_dim(axis - missing, c->at[q].segment[0]);
+		c->at[mask] = placement_dim(axis - missing,
+		                            c->at[q].segment[0]);
 	return true;
 }
 
 bool
-shard_heads(struct shard_rule *c)
+sharding_heads(struct sharding_rule *c)
 {
-	return shard_head_dims(c, 0, 1, 2, 3);
+	return sharding_head_dims(c, 0, 1, 2, 3);
 }
 
 /* dk and dv lie as k and v do; packed, all are segments of one row. */
 bool
-shard_heads_grad(struct shard_rule *c)
+sharding_heads_grad(struct sharding_rule *c)
 {
-	int dq = result_port(c, 0);
-	const Split *k = &c->at[2];
+	int dq = result_value(c, 0);
+	const Placement *k = &c->at[2];
 	const Shape *s = c->shape;
 	int64_t q_row, k_row, v_row;
 
-	if (!shard_head_dims(c, 1, 2, 3, 6))
+	if (!sharding_head_dims(c, 1, 2, 3, 6))
 		return false;
 	if (!c->n->attr.ATTENTION_GRAD.packed) {
 		for (int i = 1; i < c->n->nout; i++)
@@ -359,8 +366,11 @@ shard_heads_grad(struct shard_rule *c)
 	q_row = s[1].dim[1] * s[1].dim[3];
 	k_row = s[2].dim[1] * s[2].dim[3];
 	v_row = s[3].dim[1] * s[3].dim[3];
-	c->at[dq] = (Split){ .kind = SPLIT_SHARD, .axis = 2, .first_axis = 2,
-	                     .nsegment = 3, .replication = 1,
-	                     .segment = { q_row, k_row, v_row } };
+	c->at[dq] = (Placement){ .kind = PLACEMENT_SHARD,
+		                 .axis = 2,
+		                 .first_axis = 2,
+		                 .nsegment = 3,
+		                 .replication = 1,
+		                 .segment = { q_row, k_row, v_row } };
 	return k->replication == 1;
 }

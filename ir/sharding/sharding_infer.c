@@ -4,30 +4,30 @@
  * through linear ops, and results of replicated operands are replicated.  Any
  * other use of a partial sum is a missing reduction.
  */
-#include "ir/placement/placement.h"
+#include "ir/sharding/sharding.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 /* Ports of a node, in an arena of its own where there are many. */
-struct ports {
+struct node_values {
 	const Graph *g;
 	const Node *n;
 	char *why;
-	int nin, nport;
+	int nin, nvalue;
 	Shape *shape;
-	Split *stated, *at;
+	Placement *stated, *at;
 	bool *any;                      /* an operand that has no placement:
 	                                 * equal elements, fit for every
 	                                 * sharding */
 	Arena *arena;
 };
 
-ShardRule *const shard_rule_of[OP_COUNT] = {
-	[OP_NONE] = shard_none,
+ShardingRule *const sharding_rule_of[OP_COUNT] = {
+	[OP_NONE] = sharding_none,
 #define OP(id, text, sig, attr, rules, emit) [OP_##id] = rules,
-#define RULES(shape, eval, dynamic, cost, grad, shard) shard_##shard
+#define RULES(shape, eval, dynamic, cost, grad, shard) sharding_##shard
 #include "ir/ops.h"
 };
 
@@ -35,25 +35,26 @@ ShardRule *const shard_rule_of[OP_COUNT] = {
  * of which kind the whole side is, its name. */
 static const struct comm {
 	Op op;
-	SplitKind in, out;
+	PlacementKind in, out;
 	bool shards_in;                 /* the attributes are of the operand */
 } comm[] = {
-	{ OP_ALL_REDUCE, SPLIT_PARTIAL, SPLIT_REPLICATE, false },
-	{ OP_ALL_GATHER, SPLIT_SHARD, SPLIT_REPLICATE, true },
-	{ OP_REDUCE_SCATTER, SPLIT_PARTIAL, SPLIT_SHARD, false },
-	{ OP_ALL_TO_ALL, SPLIT_SHARD, SPLIT_SHARD, true },
-	{ OP_REPLICATE, SPLIT_REPLICATE, SPLIT_REPLICATE_PARTIAL, false },
-	{ OP_OWN, SPLIT_REPLICATE, SPLIT_SHARD, false },
-	{ OP_OWN_GRAD, SPLIT_SHARD, SPLIT_PARTIAL, true },
+	{ OP_ALL_REDUCE, PLACEMENT_PARTIAL, PLACEMENT_REPLICATE, false },
+	{ OP_ALL_GATHER, PLACEMENT_SHARD, PLACEMENT_REPLICATE, true },
+	{ OP_REDUCE_SCATTER, PLACEMENT_PARTIAL, PLACEMENT_SHARD, false },
+	{ OP_ALL_TO_ALL, PLACEMENT_SHARD, PLACEMENT_SHARD, true },
+	{ OP_REPLICATE, PLACEMENT_REPLICATE, PLACEMENT_REPLICATE_PARTIAL,
+	  false },
+	{ OP_OWN, PLACEMENT_REPLICATE, PLACEMENT_SHARD, false },
+	{ OP_OWN_GRAD, PLACEMENT_SHARD, PLACEMENT_PARTIAL, true },
 };
 
 static bool
-set_why(struct ports *c, const char *fmt, ...)
+set_why(struct node_values *c, const char *fmt, ...)
 {
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(c->why, SHARD_WHY, fmt, ap);
+	vsnprintf(c->why, SHARDING_WHY, fmt, ap);
 	va_end(ap);
 	return false;
 }
@@ -68,7 +69,7 @@ find_comm(Op op)
 }
 
 bool
-shard_is_comm(const Node *n)
+sharding_is_comm(const Node *n)
 {
 	Attr a = n->attr;
 	const int64_t *group = attr_int_of(n->op, &a, "group");
@@ -77,38 +78,40 @@ shard_is_comm(const Node *n)
 }
 
 static bool
-infer_comm(struct ports *c, const struct comm *m, Split *out)
+infer_comm(struct node_values *c, const struct comm *m, Placement *out)
 {
-	Split sharded = { .kind = SPLIT_SHARD };
+	Placement sharded = { .kind = PLACEMENT_SHARD };
 	Attr a = c->n->attr;
 	const int64_t *side = attr_int_of(c->n->op, &a, "side");
 	const int64_t *largest = attr_int_of(c->n->op, &a, "reduction");
-	const Split *x = &c->stated[0];
+	const Placement *x = &c->stated[0];
 
 	if (largest && *largest)
 		return set_why(c, "all_reduce of the maximum cannot complete a "
 		               "partial sum");
-	if (m->in == SPLIT_SHARD || m->out == SPLIT_SHARD)
-		sharded = split_unmerged(split_of_attr(c->n));
-	if (m->in == SPLIT_REPLICATE ? !split_is_replicated(x)
+	if (m->in == PLACEMENT_SHARD || m->out == PLACEMENT_SHARD)
+		sharded = placement_unmerged(placement_of_attr(c->n));
+	if (m->in == PLACEMENT_REPLICATE ? !placement_is_replicated(x)
 	    : x->kind != m->in)
 		return set_why(c, "the operand has the wrong placement for "
 		               "this collective");
-	if (m->shards_in && !split_eq(x, &sharded))
+	if (m->shards_in && !placement_eq(x, &sharded))
 		return set_why(c, "the operand's sharding does not match the "
 		               "attributes");
-	out[0] = (Split){ .kind = side && *side ? SPLIT_REPLICATE_PARTIAL
-	                          : m->out };
-	if (m->out == SPLIT_SHARD)
+	out[0] = (Placement){ .kind = side && *side
+		                      ? PLACEMENT_REPLICATE_PARTIAL
+		                      : m->out };
+	if (m->out == PLACEMENT_SHARD)
 		out[0] = m->shards_in
-			? split_unmerged(split_after_exchange(c->n)) : sharded;
+			? placement_unmerged(placement_after_exchange(c->n))
+			: sharded;
 	return true;
 }
 
 /* ---- summands ---- */
 
 bool
-shard_is_rounding(const Graph *g, const Node *n)
+sharding_is_rounding(const Graph *g, const Node *n)
 {
 	DType x = g->val[n->in[0]].dt, y = g->val[n->out[0]].dt;
 	bool whole = dtype_info[y].cls != 'f';
@@ -127,7 +130,7 @@ is_linear_operand(const Graph *g, const Node *n, int k)
 
 	if (add && *add > 1)            /* scatters that multiply, compare */
 		return false;
-	if (shard_is_rounding(g, n))
+	if (sharding_is_rounding(g, n))
 		return false;
 	if (op_info[n->op].max == VARIADIC && flags & F_JOINT)
 		return true;
@@ -167,7 +170,7 @@ is_fill_value(const Graph *g, ValId of, double *x)
 }
 
 bool
-shard_is_zero(const Graph *g, ValId v)
+sharding_is_zero(const Graph *g, ValId v)
 {
 	double x;
 
@@ -186,13 +189,13 @@ adds_constant(const Node *n)
 }
 
 static bool
-partial_passes(struct ports *c, Split *out)
+partial_passes(struct node_values *c, Placement *out)
 {
 	bool joint = op_info[c->n->op].flags & F_JOINT;
 	int acc = op_accumulator(c->n->op), nsum = 0;
 
 	for (int k = 0; k < c->nin; k++) {
-		bool sum = c->stated[k].kind == SPLIT_PARTIAL;
+		bool sum = c->stated[k].kind == PLACEMENT_PARTIAL;
 
 		if (!c->n->in[k] || (acc && k == acc))
 			continue;
@@ -200,7 +203,7 @@ partial_passes(struct ports *c, Split *out)
 			return set_why(c, "operand %d is a partial sum, but "
 			               "the op is not linear in it", k);
 		if (joint && !sum && is_linear_operand(c->g, c->n, k)
-		    && !shard_is_zero(c->g, c->n->in[k]))
+		    && !sharding_is_zero(c->g, c->n->in[k]))
 			return set_why(c, "operand %d is replicated and would "
 			               "be added to a partial sum on every "
 			               "rank", k);
@@ -212,13 +215,13 @@ partial_passes(struct ports *c, Split *out)
 		return set_why(c, "the op would add its bias or constant to a "
 		               "partial sum on every rank");
 	for (int k = 0; k < c->n->nout; k++)
-		out[k] = (Split){ .kind = SPLIT_PARTIAL };
+		out[k] = (Placement){ .kind = PLACEMENT_PARTIAL };
 	return true;
 }
 
 /* A loop is as linear as its body: placements go through its scalar ops. */
 static bool
-partial_passes_loop(struct ports *c, Split *out)
+partial_passes_loop(struct node_values *c, Placement *out)
 {
 	const struct body *b = c->n->body;
 	bool *sum = arena_array(c->arena, (size_t)b->nop + 1, sizeof *sum);
@@ -231,8 +234,9 @@ partial_passes_loop(struct ports *c, Split *out)
 		for (int k = 0; k < m->narg; k++) {
 			int a = m->arg[k];
 			bool s = a < 0 ? sum[~a]
-				: c->stated[a].kind == SPLIT_PARTIAL;
-			bool zero = a >= 0 && shard_is_zero(c->g, c->n->in[a]);
+				: c->stated[a].kind == PLACEMENT_PARTIAL;
+			bool zero = a >= 0
+				&& sharding_is_zero(c->g, c->n->in[a]);
 
 			if (s && !(flags & (uint64_t)F_LIN0 << k))
 				return set_why(c, "a partial sum is an operand "
@@ -248,8 +252,8 @@ partial_passes_loop(struct ports *c, Split *out)
 			               op_info[m->op].text);
 	}
 	for (int k = 0; k < c->n->nout; k++)
-		out[k].kind = sum[b->result[k]] ? SPLIT_PARTIAL
-		            : SPLIT_REPLICATE_PARTIAL;
+		out[k].kind = sum[b->result[k]] ? PLACEMENT_PARTIAL
+		            : PLACEMENT_REPLICATE_PARTIAL;
 	return true;
 }
 
@@ -257,55 +261,56 @@ partial_passes_loop(struct ports *c, Split *out)
 
 /* One shard for all ranks is the whole value, whatever its dim. */
 static bool
-is_one_shard(const struct ports *c, const Split *s)
+is_one_shard(const struct node_values *c, const Placement *s)
 {
-	return s->kind == SPLIT_SHARD && s->replication == c->g->ranks;
+	return s->kind == PLACEMENT_SHARD && s->replication == c->g->ranks;
 }
 
 static bool
-sharding_fits(struct ports *c, int from, const Split *as, Split *out)
+sharding_fits(struct node_values *c, int from, const Placement *as,
+              Placement *out)
 {
-	struct shard_rule r = { .g = c->g, .n = c->n, .ranks = c->g->ranks,
-		.nin = c->nin, .nport = c->nport, .shape = c->shape,
+	struct sharding_rule r = { .g = c->g, .n = c->n, .ranks = c->g->ranks,
+		.nin = c->nin, .nvalue = c->nvalue, .shape = c->shape,
 		.from = from, .at = c->at, .stated = c->stated };
 
-	for (int p = 0; p < c->nport; p++)
-		c->at[p] = (Split){ .kind = SPLIT_REPLICATE_PARTIAL };
+	for (int p = 0; p < c->nvalue; p++)
+		c->at[p] = (Placement){ .kind = PLACEMENT_REPLICATE_PARTIAL };
 	c->at[from] = *as;
-	if (!shard_rule_of[c->n->op](&r))
+	if (!sharding_rule_of[c->n->op](&r))
 		return set_why(c, "the op does not support the sharding of "
 		               "operand %d", from);
 	for (int k = 0; k < c->nin; k++) {
-		const Split *s = &c->stated[k];
-		Split want = split_unmerged(c->at[k]);
+		const Placement *s = &c->stated[k];
+		Placement want = placement_unmerged(c->at[k]);
 
 		if (!c->n->in[k] || c->any[k]
 		    || k == op_accumulator(c->n->op))
 			continue;
 		if (is_one_shard(c, s) && is_one_shard(c, &want))
 			continue;
-		if (want.kind == SPLIT_SHARD ? !split_eq(s, &want)
-		    : !split_is_replicated(s))
+		if (want.kind == PLACEMENT_SHARD ? !placement_eq(s, &want)
+		    : !placement_is_replicated(s))
 			return set_why(c, "the sharding of operand %d does not "
 			               "match that of operand %d", k, from);
 	}
 	for (int k = 0; k < c->n->nout; k++)
-		out[k] = split_unmerged(c->at[c->nin + k]);
+		out[k] = placement_unmerged(c->at[c->nin + k]);
 	return true;
 }
 
 /* The dim that one shard is said of may be one that the op joins or takes
  * apart, as adjoints of heads that are picked are put together again. */
 static bool
-sharding_passes(struct ports *c, int from, Split *out)
+sharding_passes(struct node_values *c, int from, Placement *out)
 {
-	const Split *stated = &c->stated[from];
+	const Placement *stated = &c->stated[from];
 	const Shape *x = &c->shape[from];
 
 	if (sharding_fits(c, from, stated, out))
 		return true;
 	for (int i = 0; is_one_shard(c, stated) && i < x->rank; i++) {
-		Split as = split_dim(i, x->dim[i]);
+		Placement as = placement_dim(i, x->dim[i]);
 
 		as.replication = stated->replication;
 		if (sharding_fits(c, from, &as, out))
@@ -317,18 +322,18 @@ sharding_passes(struct ports *c, int from, Split *out)
 /* ---- one node ---- */
 
 static void
-fill_ports(struct ports *c)
+fill_node_values(struct node_values *c)
 {
 	const Graph *g = c->g;
 	double x;
 
-	for (int p = 0; p < c->nport; p++) {
+	for (int p = 0; p < c->nvalue; p++) {
 		ValId v = p < c->nin ? c->n->in[p] : c->n->out[p - c->nin];
 
-		c->stated[p] = split_unmerged(g->val[v].split);
-		c->shape[p] = split_whole(&c->stated[p], &g->val[v].shape);
+		c->stated[p] = placement_unmerged(g->val[v].placement);
+		c->shape[p] = placement_whole(&c->stated[p], &g->val[v].shape);
 		c->any[p] = p < c->nin && v && is_fill_value(g, v, &x)
-			&& split_is_replicated(&c->stated[p]);
+			&& placement_is_replicated(&c->stated[p]);
 		if (!v)
 			c->shape[p].rank = -1;
 	}
@@ -336,28 +341,28 @@ fill_ports(struct ports *c)
 
 /* The shards of a gathered value do not tell how it was sharded. */
 static bool
-is_gathered_shard(const struct ports *c)
+is_gathered_shard(const struct node_values *c)
 {
 	const Val *v = c->g->val;
 
 	return op_info[c->n->op].flags & F_COMM && v[c->n->in[0]].shard
 		&& !v[c->n->out[0]].shard
-		&& c->stated[c->nin].kind == SPLIT_SHARD;
+		&& c->stated[c->nin].kind == PLACEMENT_SHARD;
 }
 
 /* What is made of nothing, or stretched along a dim that it lacks, is a shard
  * as well as a whole; adjoints have zeros where a last shard is short. */
 static bool
-is_own_shard(const struct ports *c)
+is_own_shard(const struct node_values *c)
 {
 	const Node *n = c->n;
 	const Val *y = &c->g->val[n->out[0]], *x;
-	const Split *s = &y->split;
+	const Placement *s = &y->placement;
 	int at;
 
-	if (s->kind != SPLIT_SHARD
-	    || split_local_extent(s, c->g->ranks) != y->shape.dim[s->axis]
-	    || (n->phase == PH_BACKWARD && !split_is_even(s, c->g->ranks)))
+	if (s->kind != PLACEMENT_SHARD
+	    || placement_local_extent(s, c->g->ranks) != y->shape.dim[s->axis]
+	    || (n->phase == PH_BACKWARD && !placement_is_even(s, c->g->ranks)))
 		return false;
 	if (n->nin == 0)
 		return true;
@@ -367,9 +372,10 @@ is_own_shard(const struct ports *c)
 }
 
 static bool
-infer_results(struct ports *c, Split *out)
+infer_results(struct node_values *c, Placement *out)
 {
-	const struct comm *m = shard_is_comm(c->n) ? find_comm(c->n->op) : NULL;
+	const struct comm *m = sharding_is_comm(c->n) ? find_comm(c->n->op)
+						      : NULL;
 	int acc = op_accumulator(c->n->op), sharded = -1, sums = 0;
 
 	if (m)
@@ -377,9 +383,9 @@ infer_results(struct ports *c, Split *out)
 	for (int k = 0; k < c->nin; k++) {
 		if (!c->n->in[k] || (acc && k == acc))
 			continue;
-		if (c->stated[k].kind == SPLIT_SHARD && sharded < 0)
+		if (c->stated[k].kind == PLACEMENT_SHARD && sharded < 0)
 			sharded = k;
-		sums += c->stated[k].kind == SPLIT_PARTIAL;
+		sums += c->stated[k].kind == PLACEMENT_PARTIAL;
 	}
 	if (sharded >= 0 && sums)
 		return set_why(c, "one operand is sharded and another is a "
@@ -401,28 +407,33 @@ infer_results(struct ports *c, Split *out)
 			return false;
 	} else {
 		for (int k = 0; k < c->n->nout; k++)
-			out[k] = (Split){ .kind = SPLIT_REPLICATE_PARTIAL };
+			out[k] = (Placement){
+				.kind = PLACEMENT_REPLICATE_PARTIAL
+			};
 		if (is_own_shard(c))
 			out[0] = c->stated[c->nin];
-		if (c->n->op == OP_SCATTER_ADD && c->n->attr.SCATTER_ADD.part)
-			out[0] = split_dim((int)c->n->attr.SCATTER_ADD.axis,
-			                   c->n->attr.SCATTER_ADD.part);
+		if (c->n->op == OP_SCATTER_ADD
+		    && c->n->attr.SCATTER_ADD.whole_extent)
+			out[0] = placement_dim(
+				(int)c->n->attr.SCATTER_ADD.axis,
+				c->n->attr.SCATTER_ADD.whole_extent);
 	}
 	if (acc && acc < c->nin && c->n->in[acc]
-	    && (out[0].kind == SPLIT_REPLICATE_PARTIAL
-	        ? !split_is_replicated(&c->stated[acc])
-	        : !split_eq(&c->stated[acc], &out[0])))
+	    && (out[0].kind == PLACEMENT_REPLICATE_PARTIAL
+	        ? !placement_is_replicated(&c->stated[acc])
+	        : !placement_eq(&c->stated[acc], &out[0])))
 		return set_why(c, "accumulator and result have different "
 		               "placements");
 	return true;
 }
 
 bool
-shard_infer(const Graph *g, const Node *n, Split *out, char why[SHARD_WHY])
+sharding_infer(const Graph *g, const Node *n, Placement *out,
+               char why[SHARDING_WHY])
 {
-	struct ports c = { .g = g, .n = n, .nin = n->nin, .why = why,
-		.nport = n->nin + n->nout };
-	size_t count = (size_t)c.nport + 1;
+	struct node_values c = { .g = g, .n = n, .nin = n->nin, .why = why,
+		.nvalue = n->nin + n->nout };
+	size_t count = (size_t)c.nvalue + 1;
 	bool ok;
 
 	c.arena = arena_new();
@@ -430,7 +441,7 @@ shard_infer(const Graph *g, const Node *n, Split *out, char why[SHARD_WHY])
 	c.stated = arena_array(c.arena, count, sizeof *c.stated);
 	c.at = arena_array(c.arena, count, sizeof *c.at);
 	c.any = arena_array(c.arena, count, sizeof *c.any);
-	fill_ports(&c);
+	fill_node_values(&c);
 	ok = infer_results(&c, out);
 	arena_free(c.arena);
 	return ok;

@@ -1,15 +1,16 @@
 /* The placements of a sharded graph: filled in where a pass made new values,
  * and verified.
  *
- * Between whole values the difference of I and R is one about adjoints, so it
- * counts for values through which a gradient passes; of others (integers,
- * constants, what does not depend on a trained parameter) and in backward
- * itself both mean whole.  An adjoint has the dual placement of its value, and
- * a gradient is complete before it is applied: together with the placements
- * that follow node by node this makes a forgotten, doubled or exchanged
- * collective a fault (spmd_types by Yang et al. has the same algebra).
+ * Between whole values the difference of Replicate and ReplicatePartial is one
+ * about adjoints, so it counts for values through which a gradient passes; of
+ * others (integers, constants, what does not depend on a trained parameter) and
+ * in backward itself both mean whole.  An adjoint has the dual placement of its
+ * value, and a gradient is complete before it is applied: together with the
+ * placements that follow node by node this makes a forgotten, doubled or
+ * exchanged collective a fault (spmd_types by Yang et al. has the same
+ * algebra).
  */
-#include "ir/placement/placement.h"
+#include "ir/sharding/sharding.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -23,13 +24,13 @@ struct check {
 };
 
 /* The placement that the adjoint of a value in placement s has. */
-static Split
-dual_placement(const Split *s)
+static Placement
+dual_placement(const Placement *s)
 {
-	if (s->kind == SPLIT_SHARD)
+	if (s->kind == PLACEMENT_SHARD)
 		return *s;
-	return (Split){ .kind = s->kind == SPLIT_REPLICATE_PARTIAL
-	                ? SPLIT_PARTIAL : SPLIT_REPLICATE };
+	return (Placement){ .kind = s->kind == PLACEMENT_REPLICATE_PARTIAL
+	                ? PLACEMENT_PARTIAL : PLACEMENT_REPLICATE };
 }
 
 static bool
@@ -55,7 +56,7 @@ is_differentiable_op(const Node *n)
 }
 
 bool *
-shard_requires_grad(const Graph *g, Arena *arena)
+sharding_requires_grad(const Graph *g, Arena *arena)
 {
 	bool *grad = arena_array(arena, g->nval, sizeof *grad);
 
@@ -78,66 +79,69 @@ shard_requires_grad(const Graph *g, Arena *arena)
 	return grad;
 }
 
-/* Of results that are whole: R if an operand with a gradient is. */
-static SplitKind
+/* Results that are whole are ReplicatePartial if an operand with a gradient
+ * is. */
+static PlacementKind
 whole_kind(const Graph *g, const Node *n, const bool *grad)
 {
 	if (!runs_forward(n))
-		return SPLIT_REPLICATE;
+		return PLACEMENT_REPLICATE;
 	for (int k = 0; k < n->nin; k++)
 		if (grad[n->in[k]]
-		    && g->val[n->in[k]].split.kind == SPLIT_REPLICATE_PARTIAL)
-			return SPLIT_REPLICATE_PARTIAL;
-	return SPLIT_REPLICATE;
+		    && g->val[n->in[k]].placement.kind
+		            == PLACEMENT_REPLICATE_PARTIAL)
+			return PLACEMENT_REPLICATE_PARTIAL;
+	return PLACEMENT_REPLICATE;
 }
 
 /* Results that have no placement yet get the inferred one. */
 static void
-assign_placement(Graph *g, const Node *n, const Split *out, const bool *grad)
+assign_placement(Graph *g, const Node *n, const Placement *out,
+                 const bool *grad)
 {
-	SplitKind whole = whole_kind(g, n, grad);
+	PlacementKind whole = whole_kind(g, n, grad);
 
 	for (int k = 0; k < n->nout; k++) {
 		Val *v = &g->val[n->out[k]];
 
-		if (!n->out[k] || v->split.kind != SPLIT_REPLICATE)
+		if (!n->out[k] || v->placement.kind != PLACEMENT_REPLICATE)
 			continue;
-		if (!split_is_replicated(&out[k]))
-			v->split = out[k];
-		else if (shard_is_comm(n))
-			v->split.kind = runs_forward(n) ? out[k].kind
-			              : SPLIT_REPLICATE;
-		else if (out[k].kind == SPLIT_REPLICATE_PARTIAL)
-			v->split.kind = whole;
+		if (!placement_is_replicated(&out[k]))
+			v->placement = out[k];
+		else if (sharding_is_comm(n))
+			v->placement.kind = runs_forward(n) ? out[k].kind
+			              : PLACEMENT_REPLICATE;
+		else if (out[k].kind == PLACEMENT_REPLICATE_PARTIAL)
+			v->placement.kind = whole;
 	}
 }
 
 /* ---- faults ---- */
 
 static void
-placement_text(char *buf, size_t size, const Split *s)
+placement_text(char *buf, size_t size, const Placement *s)
 {
 	int at;
 
-	if (s->kind != SPLIT_SHARD) {
-		snprintf(buf, size, "%s", s->kind == SPLIT_PARTIAL ? "partial"
-		         : "replicated");
+	if (s->kind != PLACEMENT_SHARD) {
+		snprintf(buf, size, "%s", s->kind == PLACEMENT_PARTIAL
+		         ? "partial" : "replicated");
 		return;
 	}
 	at = snprintf(buf, size, "sharded along dim %d of extent", s->axis);
-	for (int i = 0; i < split_listed(s) && at < (int)size; i++)
+	for (int i = 0; i < placement_listed(s) && at < (int)size; i++)
 		at += snprintf(buf + at, size - (size_t)at, " %lld",
 		               (long long)s->segment[i]);
 }
 
 static void
 report_placement(struct check *c, const Node *n, const Val *v, const char *what,
-                 const Split *want)
+                 const Placement *want)
 {
 	char a[100], b[100];
 
 	c->faults++;
-	placement_text(a, sizeof a, &v->split);
+	placement_text(a, sizeof a, &v->placement);
 	placement_text(b, sizeof b, want);
 	diag_error(c->d, "%s%s%svalue %s: %s: expected %s, found %s",
 	           n ? "node " : "", n ? op_info[n->op].text : "",
@@ -147,19 +151,19 @@ report_placement(struct check *c, const Node *n, const Val *v, const char *what,
 /* Whether a stated placement is the one inferred; whole is whole, and so is one
  * shard for all ranks, whatever dim it is said of. */
 static bool
-same_placement(const struct check *c, const Split *stated,
-               const Split *inferred)
+same_placement(const struct check *c, const Placement *stated,
+               const Placement *inferred)
 {
-	Split a = *stated, b = *inferred;
+	Placement a = *stated, b = *inferred;
 
-	if (split_is_replicated(&a) && split_is_replicated(&b))
+	if (placement_is_replicated(&a) && placement_is_replicated(&b))
 		return true;
-	if (a.kind == SPLIT_SHARD && b.kind == SPLIT_SHARD
+	if (a.kind == PLACEMENT_SHARD && b.kind == PLACEMENT_SHARD
 	    && a.replication == b.replication && a.replication == c->g->ranks)
 		return true;
 	a.first_axis = a.axis;
 	b.first_axis = b.axis;
-	return split_eq(&a, &b);
+	return placement_eq(&a, &b);
 }
 
 static void
@@ -170,7 +174,7 @@ report_side(struct check *c, const Node *n, const Val *v, const char *what)
 	           what);
 }
 
-/* I and R of values through which a gradient passes. */
+/* Replicate and ReplicatePartial of values through which a gradient passes. */
 static void
 check_sides(struct check *c, const Node *n)
 {
@@ -179,32 +183,33 @@ check_sides(struct check *c, const Node *n)
 	const int64_t *from = attr_int_of(n->op, &attr, "from");
 	bool sharded = false;
 	int seen[2] = { 0, 0 };
-	SplitKind out = SPLIT_REPLICATE;
+	PlacementKind out = PLACEMENT_REPLICATE;
 	bool any_out = false;
 
 	for (int k = 0; k < n->nin; k++) {
-		const Split *s = &g->val[n->in[k]].split;
+		const Placement *s = &g->val[n->in[k]].placement;
 
-		sharded |= n->in[k] && !split_is_replicated(s);
-		if (c->grad[n->in[k]] && split_is_replicated(s))
-			seen[s->kind == SPLIT_REPLICATE_PARTIAL]++;
+		sharded |= n->in[k] && !placement_is_replicated(s);
+		if (c->grad[n->in[k]] && placement_is_replicated(s))
+			seen[s->kind == PLACEMENT_REPLICATE_PARTIAL]++;
 	}
 	for (int k = 0; k < n->nout; k++) {
 		const Val *v = &g->val[n->out[k]];
 
 		if (!n->out[k] || !c->grad[n->out[k]])
 			continue;
-		if (!split_is_replicated(&v->split)) {
+		if (!placement_is_replicated(&v->placement)) {
 			sharded = true;
 			continue;
 		}
 		any_out = true;
-		out = v->split.kind;
+		out = v->placement.kind;
 	}
-	if (shard_is_comm(n)) {
+	if (sharding_is_comm(n)) {
 		if (seen[!(from && *from)])
 			report_side(c, n, &g->val[n->out[0]], "the operand has "
-			            "the wrong placement (I or R) for this op");
+			            "the wrong one of Replicate and "
+			            "ReplicatePartial for this op");
 		return;
 	}
 	if (sharded && seen[0])
@@ -216,7 +221,7 @@ check_sides(struct check *c, const Node *n)
 		report_side(c, n, &g->val[n->out[0]], "operands have different "
 		            "placements I and R");
 	if (!sharded && any_out && (seen[0] || seen[1])
-	    && (out == SPLIT_REPLICATE_PARTIAL) != (seen[1] > 0))
+	    && (out == PLACEMENT_REPLICATE_PARTIAL) != (seen[1] > 0))
 		report_side(c, n, &g->val[n->out[0]],
 		            "the result and the operands have different "
 		            "placements (I and R)");
@@ -226,10 +231,10 @@ check_sides(struct check *c, const Node *n)
 static void
 check_node_placement(struct check *c, const Node *n, Graph *unlabelled)
 {
-	Split *out = arena_array(c->tmp, (size_t)n->nout + 1, sizeof *out);
-	char why[SHARD_WHY];
+	Placement *out = arena_array(c->tmp, (size_t)n->nout + 1, sizeof *out);
+	char why[SHARDING_WHY];
 
-	if (!shard_infer(c->g, n, out, why)) {
+	if (!sharding_infer(c->g, n, out, why)) {
 		c->faults++;
 		diag_error(c->d, "node %s (%s): %s", op_info[n->op].text,
 		           node_label(c->g, n) ? node_label(c->g, n) : "?",
@@ -243,14 +248,16 @@ check_node_placement(struct check *c, const Node *n, Graph *unlabelled)
 
 		if (!n->out[k])
 			continue;
-		if (!same_placement(c, &v->split, &out[k]))
+		if (!same_placement(c, &v->placement, &out[k]))
 			report_placement(c, n, v, "placement does not follow "
 				"from the operands", &out[k]);
 		else if (runs_forward(n) && c->grad[n->out[k]]
-		         && shard_is_comm(n) && split_is_replicated(&out[k])
-		         && v->split.kind != out[k].kind)
+		         && sharding_is_comm(n)
+		         && placement_is_replicated(&out[k])
+		         && v->placement.kind != out[k].kind)
 			report_placement(c, n, v,
-			                 "placement (I or R) is not the one "
+			                 "Replicate or ReplicatePartial "
+			                 "is not the one "
 			                 "that the op produces", &out[k]);
 	}
 	if (runs_forward(n))
@@ -267,47 +274,49 @@ is_accumulator(const Val *v)
 }
 
 /* Of what is a replica's shard, as if replicas had all of it. */
-static Split
+static Placement
 whole_placement(const Val *v)
 {
-	return v->shard && v->split.kind == SPLIT_SHARD ? v->shard->split
-	     : v->split;
+	return v->shard && v->placement.kind == PLACEMENT_SHARD
+		? v->shard->placement : v->placement;
 }
 
 static void
 check_val_placement(struct check *c, const Val *v)
 {
 	const Graph *g = c->g;
-	Shape whole = split_whole(&v->split, &v->shape), local;
-	Split dual;
+	Shape whole = placement_whole(&v->placement, &v->shape), local;
+	Placement dual;
 
 	if (v->kind == V_TEMP && !v->def)
 		return;
-	if (!split_local(&v->split, g->ranks, &whole, &local)
+	if (!placement_local(&v->placement, g->ranks, &whole, &local)
 	    || !shape_eq(&local, &v->shape)) {
 		c->faults++;
 		diag_error(c->d, "value %s: the shape does not match its "
 		           "sharding", v->name);
 	}
 	if ((v->kind == V_INPUT || v->kind == V_CONST)
-	    && !split_is_replicated(&v->split))
+	    && !placement_is_replicated(&v->placement))
 		report_placement(c, NULL, v, "inputs and constants must be "
 		                 "replicated",
-		                 &(Split){ .kind = SPLIT_REPLICATE });
-	if (v->kind == V_PARAM && v->split.kind == SPLIT_SHARD
-	    && v->split.replication != 1)
+		                 &(Placement){ .kind = PLACEMENT_REPLICATE });
+	if (v->kind == V_PARAM && v->placement.kind == PLACEMENT_SHARD
+	    && v->placement.replication != 1)
 		report_placement(c, NULL, v,
 		                 "a shard of a parameter must belong to one "
-		                 "rank", &(Split){ .kind = SPLIT_REPLICATE });
-	if ((v->output || v->kind != V_TEMP) && v->split.kind == SPLIT_PARTIAL
+		                 "rank",
+		                 &(Placement){ .kind = PLACEMENT_REPLICATE });
+	if ((v->output || v->kind != V_TEMP)
+	    && v->placement.kind == PLACEMENT_PARTIAL
 	    && !is_accumulator(v))
 		report_placement(c, NULL, v, "inputs, parameters and outputs "
 		                 "cannot be partial sums",
-		                 &(Split){ .kind = SPLIT_REPLICATE });
+		                 &(Placement){ .kind = PLACEMENT_REPLICATE });
 	if (v->kind == V_TEMP && v->grad_of && !v->param) {
 		dual = whole_placement(&g->val[v->grad_of]);
 		dual = dual_placement(&dual);
-		if (!same_placement(c, &v->split, &dual))
+		if (!same_placement(c, &v->placement, &dual))
 			report_placement(c, NULL, v,
 			                 "the gradient's placement must be the "
 			                 "dual of its value's", &dual);
@@ -315,11 +324,11 @@ check_val_placement(struct check *c, const Val *v)
 	if (v->kind == V_TEMP && v->param) {
 		dual = whole_placement(&g->val[v->param]);
 		dual = dual_placement(&dual);
-		if (g->props & P_UPD && dual.kind == SPLIT_PARTIAL)
-			dual.kind = SPLIT_REPLICATE;
+		if (g->props & P_UPD && dual.kind == PLACEMENT_PARTIAL)
+			dual.kind = PLACEMENT_REPLICATE;
 		if (v->shard)
-			dual = split_of_shard(&dual, g->ranks, &v->shape);
-		if (!same_placement(c, &v->split, &dual))
+			dual = placement_of_shard(&dual, g->ranks, &v->shape);
+		if (!same_placement(c, &v->placement, &dual))
 			report_placement(c, NULL, v,
 			                 "the gradient must be complete before "
 			                 "the update", &dual);
@@ -331,28 +340,28 @@ check_graph_placements(const Graph *g, Graph *unlabelled, Diag *d)
 {
 	struct check c = { .g = g, .d = d, .tmp = arena_new() };
 
-	c.grad = shard_requires_grad(g, c.tmp);
+	c.grad = sharding_requires_grad(g, c.tmp);
 	FOR_NODES (n, g)
 		check_node_placement(&c, n, unlabelled);
 	FOR_VALS (v, g)
 		check_val_placement(&c, v);
-	if (g->loss && g->val[g->loss].split.kind != SPLIT_REPLICATE)
+	if (g->loss && g->val[g->loss].placement.kind != PLACEMENT_REPLICATE)
 		report_placement(&c, NULL, &g->val[g->loss],
 		                 "the loss must be complete on every rank",
-		                 &(Split){ .kind = SPLIT_REPLICATE });
-	c.faults += shard_check_norm(g, d, c.tmp);
+		                 &(Placement){ .kind = PLACEMENT_REPLICATE });
+	c.faults += sharding_check_norm(g, d, c.tmp);
 	arena_free(c.tmp);
 	return !c.faults;
 }
 
 bool
-shard_verify(const Graph *g, Diag *d)
+sharding_verify(const Graph *g, Diag *d)
 {
 	return check_graph_placements(g, NULL, d);
 }
 
 bool
-shard_fill_placements(Graph *g, Diag *d)
+sharding_fill_placements(Graph *g, Diag *d)
 {
 	return check_graph_placements(g, g, d);
 }

@@ -2,7 +2,7 @@
  * sampling: images and channels.  Spatial dims stay whole, since windows reach
  * across the ends of shards.
  */
-#include "ir/placement/placement.h"
+#include "ir/sharding/sharding.h"
 
 #include "ir/window.h"
 
@@ -35,10 +35,10 @@ conv_tensors(const Node *n)
 
 /* That a rank has one group need not mean that there is one. */
 static int64_t
-count_groups(const struct shard_rule *c)
+count_groups(const struct sharding_rule *c)
 {
 	Attr a = c->n->attr;
-	int64_t all = *attr_int_of(c->n->op, &a, "part");
+	int64_t all = *attr_int_of(c->n->op, &a, "whole_extent");
 
 	return all > 0 ? all : *attr_int_of(c->n->op, &a, "group");
 }
@@ -61,36 +61,36 @@ find_conv_dim(enum tensor t, int dim, bool groups)
 /* As given, but of `to` channels where that has `from`, the least that is not
  * sharded; 0: there is no such thing. */
 static bool
-shard_port_dim(struct shard_rule *c, int port, int dim, int64_t from,
-               int64_t to)
+sharding_value_dim(struct sharding_rule *c, int value_index, int dim,
+                   int64_t from, int64_t to)
 {
-	Split s = *given_split(c);
+	Placement s = *given_split(c);
 
 	s.axis = s.first_axis = dim;
-	for (int i = 0; i < split_listed(&s) && from > 0; i++) {
+	for (int i = 0; i < placement_listed(&s) && from > 0; i++) {
 		if (s.segment[i] % (from * c->ranks) != 0)
 			return false;
 		s.segment[i] = s.segment[i] / from * to;
 	}
-	c->at[port] = s;
+	c->at[value_index] = s;
 	return true;
 }
 
 /* A sum over an uneven sharding takes padding along, which only adjoints are
  * sure to have zeros in (products look for it, see placement_nn.c). */
 static bool
-can_sum_images(const struct shard_rule *c)
+can_sum_images(const struct sharding_rule *c)
 {
-	return split_is_even(given_split(c), c->ranks)
+	return placement_is_even(given_split(c), c->ranks)
 		|| c->n->phase != PH_FORWARD;
 }
 
 bool
-shard_conv(struct shard_rule *c)
+sharding_conv(struct sharding_rule *c)
 {
 	const enum tensor *t = conv_tensors(c->n);
 	struct window w = window_of(c->g, c->n);
-	bool bias = c->nin > 2 && has_port(c, 2);
+	bool bias = c->nin > 2 && has_value(c, 2);
 	bool by_bias = c->from == 2 && c->from < c->nin;
 	enum tensor by = t[c->from < 2 ? c->from : 2];
 	enum conv_dim f = find_conv_dim(by, by_bias ? 1 : given_split(c)->axis,
@@ -108,29 +108,31 @@ shard_conv(struct shard_rule *c)
 		each[W] = each[Y] = w.cout;
 	}
 	for (int k = 0; k < 3; k++) {
-		int port = k < 2 ? k : result_port(c, 0), dim = dim_of[t[k]][f];
+		int value_index = k < 2 ? k : result_value(c, 0),
+		    dim = dim_of[t[k]][f];
 
 		if (dim >= 0
-		    && !shard_port_dim(c, port, dim, each[by], each[t[k]]))
+		    && !sharding_value_dim(c, value_index, dim, each[by],
+		                           each[t[k]]))
 			return false;
 	}
 	if (dim_of[t[2]][f] < 0) {
-		c->at[result_port(c, 0)].kind = SPLIT_PARTIAL;
+		c->at[result_value(c, 0)].kind = PLACEMENT_PARTIAL;
 		return !bias && can_sum_images(c);
 	}
 	return !bias || dim_of[t[2]][f] == 0
-		|| shard_port_dim(c, 2, 0, each[by], each[t[2]]);
+		|| sharding_value_dim(c, 2, 0, each[by], each[t[2]]);
 }
 
 /* ---- images and channels, each by itself ---- */
 
 bool
-shard_planes(struct shard_rule *c)
+sharding_planes(struct sharding_rule *c)
 {
 	if (given_split(c)->axis > 1)
 		return false;
-	for (int p = 0; p < c->nport; p++)
-		if (has_port(c, p))
+	for (int p = 0; p < c->nvalue; p++)
+		if (has_value(c, p))
 			c->at[p] = *given_split(c);
 	return true;
 }
@@ -139,18 +141,18 @@ shard_planes(struct shard_rule *c)
  * number each.  A channel of zeros stays one, as long as its deviation is
  * not 0. */
 bool
-shard_batchnorm(struct shard_rule *c)
+sharding_batchnorm(struct sharding_rule *c)
 {
-	const Split *s = given_split(c);
+	const Placement *s = given_split(c);
 
 	if (s->first_axis != s->axis
 	    || s->axis != (c->shape[c->from].rank > 1)
-	    || (!split_is_even(s, c->ranks)
+	    || (!placement_is_even(s, c->ranks)
 	        && !(c->n->attr.BATCHNORM.eps > 0)))
 		return false;
-	for (int p = 0; p < c->nport; p++)
-		if (has_port(c, p)) {
-			Split to = *given_split(c);
+	for (int p = 0; p < c->nvalue; p++)
+		if (has_value(c, p)) {
+			Placement to = *given_split(c);
 
 			to.axis = to.first_axis = c->shape[p].rank > 1;
 			c->at[p] = to;
@@ -161,20 +163,20 @@ shard_batchnorm(struct shard_rule *c)
 /* Images with their positions, or channels, each of which has its part in the
  * positions' adjoint. */
 bool
-shard_grid_sample(struct shard_rule *c)
+sharding_grid_sample(struct sharding_rule *c)
 {
-	int grid = 1, dgrid = result_port(c, 1);
+	int grid = 1, dgrid = result_value(c, 1);
 	bool images = given_split(c)->axis == 0;
 
 	if (given_split(c)->first_axis != given_split(c)->axis
 	    || given_split(c)->axis > 1
 	    || (!images && (c->from == grid || c->from == dgrid)))
 		return false;
-	for (int p = 0; p < c->nport; p++) {
-		if (!has_port(c, p) || (!images && p == grid))
+	for (int p = 0; p < c->nvalue; p++) {
+		if (!has_value(c, p) || (!images && p == grid))
 			continue;
 		if (!images && p == dgrid)
-			c->at[p].kind = SPLIT_PARTIAL;
+			c->at[p].kind = PLACEMENT_PARTIAL;
 		else
 			c->at[p] = *given_split(c);
 	}

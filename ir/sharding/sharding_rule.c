@@ -1,9 +1,9 @@
-/* How a sharding passes through a node: shard_follow, element-wise ops,
+/* How a sharding passes through a node: sharding_follow, element-wise ops,
  * reductions. */
-#include "ir/placement/placement.h"
+#include "ir/sharding/sharding.h"
 
 bool
-split_shift(const Split *s, int by, int rank, Split *to)
+placement_shift(const Placement *s, int by, int rank, Placement *to)
 {
 	*to = *s;
 	to->axis += by;
@@ -12,7 +12,7 @@ split_shift(const Split *s, int by, int rank, Split *to)
 }
 
 bool
-shard_none(struct shard_rule *c)
+sharding_none(struct sharding_rule *c)
 {
 	(void)c;
 	return false;
@@ -20,42 +20,42 @@ shard_none(struct shard_rule *c)
 
 /* What is sharded over ranks, in front of a shard or behind it. */
 static bool
-replica_shard_rule(struct shard_rule *c)
+replica_shard_rule(struct sharding_rule *c)
 {
-	int shard = op_info[c->n->op].flags & F_WRITES ? 1 : result_port(c, 0);
+	int shard = op_info[c->n->op].flags & F_WRITES ? 1 : result_value(c, 0);
 	Shape shape = { .rank = c->shape[0].rank };
-	Split s = split_of_attr(c->n);
+	Placement s = placement_of_attr(c->n);
 
 	if (c->from == shard || shape.rank < 1)
 		return false;
-	shape.dim[shape.rank - 1] = split_local_extent(&s, c->g->replicas);
-	for (int p = 0; p < c->nport; p++)
+	shape.dim[shape.rank - 1] = placement_local_extent(&s, c->g->replicas);
+	for (int p = 0; p < c->nvalue; p++)
 		c->at[p] = *given_split(c);
-	c->at[shard] = split_of_shard(given_split(c), c->ranks, &shape);
+	c->at[shard] = placement_of_shard(given_split(c), c->ranks, &shape);
 	return true;
 }
 
-/* Collectives change placements: shard_infer knows how.  Those of replicas do
- * not care for them. */
+/* Collectives change placements: sharding_infer knows how.  Those of replicas
+ * do not care for them. */
 bool
-shard_comm(struct shard_rule *c)
+sharding_comm(struct sharding_rule *c)
 {
 	Attr a = c->n->attr;
 
-	if (shard_is_comm(c->n))
+	if (sharding_is_comm(c->n))
 		return false;
 	return attr_int_of(c->n->op, &a, "axis") ? replica_shard_rule(c)
-	     : shard_ew(c);
+	     : sharding_ew(c);
 }
 
 /* ---- element-wise ---- */
 
 static int
-result_rank(const struct shard_rule *c)
+result_rank(const struct sharding_rule *c)
 {
 	int rank = 0;
 
-	for (int p = 0; p < c->nport; p++)
+	for (int p = 0; p < c->nvalue; p++)
 		if (c->shape[p].rank > rank)
 			rank = c->shape[p].rank;
 	return rank;
@@ -64,7 +64,7 @@ result_rank(const struct shard_rule *c)
 /* Whether s has the extents of t over the dims of the sharding, or ones
  * there. */
 static bool
-has_sharded_dims(const Shape *s, const Split *sharded, const Shape *t,
+has_sharded_dims(const Shape *s, const Placement *sharded, const Shape *t,
                  int shift, bool *ones)
 {
 	bool same = true;
@@ -77,18 +77,18 @@ has_sharded_dims(const Shape *s, const Split *sharded, const Shape *t,
 	return same;
 }
 
-/* Port p aligned at the last dim with the port given. */
+/* Value p aligned at the last dim with the value whose placement is given. */
 static bool
-align_port(struct shard_rule *c, int p)
+align_port(struct sharding_rule *c, int p)
 {
 	const Shape *from = &c->shape[c->from], *s = &c->shape[p];
 	int shift = s->rank - from->rank;
-	Split to;
+	Placement to;
 	bool ones, same;
 
 	if (given_split(c)->axis + shift < 0)
 		return p < c->nin;      /* broadcast */
-	if (!split_shift(given_split(c), shift, s->rank, &to)) {
+	if (!placement_shift(given_split(c), shift, s->rank, &to)) {
 		/* some of the dims are not there: the others must be ones */
 		for (int i = 0; i <= to.axis; i++)
 			if (s->dim[i] != 1)
@@ -107,119 +107,120 @@ align_port(struct shard_rule *c, int p)
 }
 
 bool
-shard_ew(struct shard_rule *c)
+sharding_ew(struct sharding_rule *c)
 {
 	int rank = result_rank(c);
 	bool sharded = false;
 
-	if (!split_is_even(given_split(c), c->ranks)
+	if (!placement_is_even(given_split(c), c->ranks)
 	    && op_info[c->n->op].flags & F_POLES)
 		return false;
-	for (int p = 0; p < c->nport; p++) {
-		if (p != c->from && has_port(c, p) && !align_port(c, p))
+	for (int p = 0; p < c->nvalue; p++) {
+		if (p != c->from && has_value(c, p) && !align_port(c, p))
 			return false;
-		sharded |= p >= c->nin && has_port(c, p)
+		sharded |= p >= c->nin && has_value(c, p)
 			&& c->shape[p].rank == rank
-			&& c->at[p].kind == SPLIT_SHARD;
+			&& c->at[p].kind == PLACEMENT_SHARD;
 	}
 	return sharded || c->from >= c->nin;
 }
 
 /* Everything but scalars and the clipping norm is like the parameter. */
 bool
-shard_update(struct shard_rule *c)
+sharding_update(struct sharding_rule *c)
 {
-	for (int p = 0; p < c->nport; p++)
-		if (has_port(c, p) && c->shape[p].rank > 0)
+	for (int p = 0; p < c->nvalue; p++)
+		if (has_value(c, p) && c->shape[p].rank > 0)
 			c->at[p] = *given_split(c);
 	return true;
 }
 
-/* How rows and columns of what Adafactor updates lie, of which port 0 may be a
- * replica's shard. */
+/* How rows and columns of what Adafactor updates lie, of which operand 0 may be
+ * a replica's shard. */
 static void
-factor_splits(const struct shard_rule *c, Split *row, Split *col)
+factor_splits(const struct sharding_rule *c, Placement *row, Placement *col)
 {
 	const struct replica_shard *shard = c->g->val[c->n->in[0]].shard;
-	const Split *s = shard ? &shard->split : given_split(c);
+	const Placement *s = shard ? &shard->placement : given_split(c);
 	int rank = c->shape[0].rank;
 
-	*row = rank < 2 ? *given_split(c) : split_without_dim(s, rank, 1);
-	*col = rank < 2 ? (Split){ .kind = SPLIT_REPLICATE }
-	     : split_without_dim(s, rank, 2);
+	*row = rank < 2 ? *given_split(c) : placement_without_dim(s, rank, 1);
+	*col = rank < 2 ? (Placement){ .kind = PLACEMENT_REPLICATE }
+	     : placement_without_dim(s, rank, 2);
 }
 
 /* Parameter, gradient, then rows and columns in turn. */
 static bool
-factor_operands(struct shard_rule *c)
+factor_operands(struct sharding_rule *c)
 {
-	Split row, col;
+	Placement row, col;
 
 	if (c->from != 0)
 		return false;
 	factor_splits(c, &row, &col);
 	c->at[1] = *given_split(c);
 	for (int p = 2; p < 6 && p < c->nin; p++)
-		if (has_port(c, p))
+		if (has_value(c, p))
 			c->at[p] = p % 2 ? col : row;
 	return true;
 }
 
 bool
-shard_adafactor(struct shard_rule *c)
+sharding_adafactor(struct sharding_rule *c)
 {
 	if (!factor_operands(c))
 		return false;
-	for (int k = 0; result_port(c, k) < c->nport; k++)
-		c->at[result_port(c, k)] = c->at[op_overwrites(c->n->op, k)];
+	for (int k = 0; result_value(c, k) < c->nvalue; k++)
+		c->at[result_value(c, k)] = c->at[op_overwrites(c->n->op, k)];
 	return true;
 }
 
 bool
-shard_adafactor_squares(struct shard_rule *c)
+sharding_adafactor_squares(struct sharding_rule *c)
 {
-	c->at[result_port(c, 0)].kind = SPLIT_PARTIAL;
+	c->at[result_value(c, 0)].kind = PLACEMENT_PARTIAL;
 	return factor_operands(c);
 }
 
 /* Over a sharded dim each rank has a share. */
 bool
-shard_adafactor_means(struct shard_rule *c)
+sharding_adafactor_means(struct sharding_rule *c)
 {
 	if (c->from != 0)
 		return false;
-	factor_splits(c, &c->at[result_port(c, 0)], &c->at[result_port(c, 1)]);
+	factor_splits(c, &c->at[result_value(c, 0)],
+	              &c->at[result_value(c, 1)]);
 	for (int k = 0; k < 2; k++)
-		if (c->at[result_port(c, k)].kind != SPLIT_SHARD)
-			c->at[result_port(c, k)].kind = SPLIT_PARTIAL;
+		if (c->at[result_value(c, k)].kind != PLACEMENT_SHARD)
+			c->at[result_value(c, k)].kind = PLACEMENT_PARTIAL;
 	return true;
 }
 
 /* Of shards alone: of what is whole every rank would add its own. */
 bool
-shard_squares(struct shard_rule *c)
+sharding_squares(struct sharding_rule *c)
 {
 	if (!c->stated)
 		return false;
 	for (int k = 0; k < c->nin; k++) {
-		if (c->stated[k].kind != SPLIT_SHARD)
+		if (c->stated[k].kind != PLACEMENT_SHARD)
 			return false;
 		c->at[k] = c->stated[k];
 	}
-	c->at[c->nin].kind = SPLIT_PARTIAL;
+	c->at[c->nin].kind = PLACEMENT_PARTIAL;
 	return true;
 }
 
 /* The axis of the attribute stays whole. */
 static bool
-keep_axis_whole(struct shard_rule *c, int64_t axis, int rank)
+keep_axis_whole(struct sharding_rule *c, int64_t axis, int rank)
 {
 	return !shards_dim(given_split(c), (int)(axis < 0 ? axis + rank : axis))
-		&& shard_ew(c);
+		&& sharding_ew(c);
 }
 
 bool
-shard_axis(struct shard_rule *c)
+sharding_axis(struct sharding_rule *c)
 {
 	Attr a = c->n->attr;
 	const int64_t *axis = attr_int_of(c->n->op, &a, "axis");
@@ -244,7 +245,7 @@ is_reduced_dim(const Node *n, int dim)
 
 /* Dims of the operand before `dim` that the result has. */
 static int
-count_kept_dims(const struct shard_rule *c, int dim)
+count_kept_dims(const struct sharding_rule *c, int dim)
 {
 	int n = 0;
 
@@ -254,7 +255,7 @@ count_kept_dims(const struct shard_rule *c, int dim)
 }
 
 static bool
-reduce_result(struct shard_rule *c, Split *to)
+reduce_result(struct sharding_rule *c, Placement *to)
 {
 	int x = c->shape[0].rank;
 
@@ -277,9 +278,9 @@ reduce_result(struct shard_rule *c, Split *to)
 
 /* Over a sharded dim a sum becomes a summand of the whole's. */
 bool
-shard_sum(struct shard_rule *c)
+sharding_sum(struct sharding_rule *c)
 {
-	Split to = *given_split(c);
+	Placement to = *given_split(c);
 	int reduced = 0;
 
 	if (c->from != 0)
@@ -287,8 +288,8 @@ shard_sum(struct shard_rule *c)
 	for (int i = to.first_axis; i <= to.axis; i++)
 		reduced += is_reduced_dim(c->n, i);
 	if (reduced == to.axis - to.first_axis + 1) {
-		c->at[1].kind = SPLIT_PARTIAL;
-		return c->stated || split_is_even(&to, c->ranks);
+		c->at[1].kind = PLACEMENT_PARTIAL;
+		return c->stated || placement_is_even(&to, c->ranks);
 	}
 	if (reduced)
 		return false;
@@ -299,59 +300,64 @@ shard_sum(struct shard_rule *c)
 }
 
 bool
-shard_reduce(struct shard_rule *c)
+sharding_reduce(struct sharding_rule *c)
 {
 	if (op_info[c->n->op].flags & F_POLES
-	    && !split_is_even(given_split(c), c->ranks))
+	    && !placement_is_even(given_split(c), c->ranks))
 		return false;
-	return shard_sum(c) && c->at[1].kind != SPLIT_PARTIAL;
+	return sharding_sum(c) && c->at[1].kind != PLACEMENT_PARTIAL;
 }
 
-/* ---- shard_follow ---- */
+/* ---- sharding_follow ---- */
 
 /* There is something for every rank. */
 static bool
-reaches_all_ranks(const Split *s, int64_t ranks)
+reaches_all_ranks(const Placement *s, int64_t ranks)
 {
 	return s->nsegment > 1 || s->segment[0] >= ranks / s->replication;
 }
 
 bool
-shard_follow(const Graph *g, const Node *n, int64_t ranks, int port,
-             const Split *s, Split *at)
+sharding_follow(const Graph *g, const Node *n, int64_t ranks, int value_index,
+                const Placement *s, Placement *at)
 {
 	Shape shape[16];
-	struct shard_rule c = { .g = g, .n = n, .ranks = ranks, .nin = n->nin,
-		.nport = n->nin + n->nout, .from = port, .at = at };
+	struct sharding_rule c = { .g = g,
+		                   .n = n,
+		                   .ranks = ranks,
+		                   .nin = n->nin,
+		                   .nvalue = n->nin + n->nout,
+		                   .from = value_index,
+		                   .at = at };
 
-	if (c.nport > 16)
+	if (c.nvalue > 16)
 		return false;
-	for (int p = 0; p < c.nport; p++) {
+	for (int p = 0; p < c.nvalue; p++) {
 		ValId v = p < n->nin ? n->in[p] : n->out[p - n->nin];
 
 		shape[p] = g->val[v].shape;
 		if (!v)
 			shape[p].rank = -1;
-		at[p] = (Split){ .kind = SPLIT_REPLICATE_PARTIAL };
+		at[p] = (Placement){ .kind = PLACEMENT_REPLICATE_PARTIAL };
 	}
 	c.shape = shape;
-	at[port] = *s;
-	if (!has_port(&c, port) || !shard_rule_of[n->op](&c))
+	at[value_index] = *s;
+	if (!has_value(&c, value_index) || !sharding_rule_of[n->op](&c))
 		return false;
-	for (int p = 0; p < c.nport; p++) {
+	for (int p = 0; p < c.nvalue; p++) {
 		Shape local;
 
-		if (!has_port(&c, p) || at[p].kind != SPLIT_SHARD)
+		if (!has_value(&c, p) || at[p].kind != PLACEMENT_SHARD)
 			continue;
 		/* a mask's words go by the index in the whole */
 		if (op_info[n->op].flags & F_RNG && at[p].nsegment > 1)
 			return false;
 		/* collectives list their segments */
 		if (at[p].nsegment > MAX_RANK
-		    || !split_local(&at[p], ranks, &shape[p], &local)
+		    || !placement_local(&at[p], ranks, &shape[p], &local)
 		    || !reaches_all_ranks(&at[p], ranks))
 			return false;
-		at[p] = split_normal(&at[p], ranks, &shape[p]);
+		at[p] = placement_normal(&at[p], ranks, &shape[p]);
 	}
 	return true;
 }
