@@ -14,11 +14,6 @@
 #include <math.h>
 #include <string.h>
 
-struct placement_list {
-	Placement *s;
-	int n;
-};
-
 /* ---- the program ---- */
 
 static int
@@ -29,17 +24,15 @@ producer_value(const struct strategy_ilp *m, uint32_t class, int result_index)
 	return e < m->s->g->nnode ? m->s->g->node[e].nin + result_index : 0;
 }
 
-static int
-placement_index(struct strategy_ilp *m, struct placement_list *list,
-                const Placement *s)
+int
+placement_list_index(struct placement_list *list, const Placement *s,
+                     Arena *arena)
 {
 	for (int i = 0; i < list->n; i++)
 		if (placement_eq(&list->s[i], s))
 			return i;
-	if (!list->s)
-		list->s = arena_array(m->s->tmp, 64, sizeof *list->s);
-	if (list->n == 64)
-		return 0;
+	list->s = arena_grow(arena, list->s, (size_t)list->n, &list->cap,
+	                     (size_t)list->n + 1, sizeof *list->s);
 	list->s[list->n] = *s;
 	return list->n++;
 }
@@ -49,10 +42,11 @@ static struct placement_list
 placements_at(struct strategy_ilp *m, uint32_t class, int value_index)
 {
 	const struct strategy_set *c = strategies_of(m, m->c.first[class]);
-	struct placement_list list = { NULL, 0 };
+	struct placement_list list = { .n = 0 };
 
 	for (int i = 0; i < c->n; i++)
-		placement_index(m, &list, &c->strategy[i].at[value_index]);
+		placement_list_index(&list, &c->strategy[i].at[value_index],
+		                     m->s->tmp);
 	return list;
 }
 
@@ -130,20 +124,30 @@ add_marginal(struct strategy_ilp *m, uint32_t class, int value_index,
 
 /* Conversions of one value, shared by its readers. */
 struct shared_conversions {
-	int *col;                       /* from * wanted; -1: not there yet */
-	struct placement_list wanted;
+	int nproduced;                  /* placements that the producer gives */
+	struct placement_list wanted;   /* placements that readers require */
+	int *col;                       /* column by wanted * nproduced +
+	                                 * produced; -1: not there yet */
+	size_t ncol, cap;
 };
 
 static int
 conversion_col(struct strategy_ilp *m, struct shared_conversions *h, int from,
                const Placement *to, double cost)
 {
-	int u = placement_index(m, &h->wanted, to),
-	    *col = &h->col[from * 64 + u];
+	int u = placement_list_index(&h->wanted, to, m->s->tmp);
+	size_t at = (size_t)u * (size_t)h->nproduced + (size_t)from;
 
-	if (*col < 0)
-		*col = ilp_col(m->ilp, 0, INFINITY, cost, false);
-	return *col;
+	if (at >= h->ncol) {
+		h->col = arena_grow(m->s->tmp, h->col, h->ncol, &h->cap,
+		                    at + 1, sizeof *h->col);
+		memset(h->col + h->ncol, -1,
+		       (at + 1 - h->ncol) * sizeof *h->col);
+		h->ncol = at + 1;
+	}
+	if (h->col[at] < 0)
+		h->col[at] = ilp_col(m->ilp, 0, INFINITY, cost, false);
+	return h->col[at];
 }
 
 static void
@@ -193,12 +197,8 @@ add_conversion_edges(struct strategy_ilp *m)
 		const struct strategy_edge *e = &m->edge[i];
 		struct placement_list produced = placements_at(m, e->producer,
 			producer_value(m, e->producer, e->result_index));
-		struct shared_conversions h = { .wanted = { NULL, 0 } };
+		struct shared_conversions h = { .nproduced = produced.n };
 
-		h.col = arena_array(m->s->tmp, (size_t)produced.n * 64 + 1,
-		                    sizeof *h.col);
-		memset(h.col, -1,
-		       ((size_t)produced.n * 64 + 1) * sizeof *h.col);
 		for (; i < m->nedge && m->edge[i].producer == e->producer
 		     && m->edge[i].result_index == e->result_index; i++)
 			add_conversion_edge(m, &m->edge[i], &produced, &h);

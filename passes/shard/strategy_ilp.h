@@ -15,6 +15,13 @@ struct node_classes {
 	int *col;                       /* column of its first strategy */
 };
 
+/* Different placements, numbered in the order in which they were added. */
+struct placement_list {
+	Placement *s;
+	int n;
+	size_t cap;
+};
+
 struct strategy_edge {
 	uint32_t producer, reader;      /* classes */
 	int result_index, value_index;
@@ -57,8 +64,10 @@ is_sharded_at(const struct strategy *w, int value_index)
 	return w->at[value_index].kind == PLACEMENT_SHARD;
 }
 
-/* strategy_ilp.c: the program and its answer; the strategy that it chooses for
- * an entity. */
+/* strategy_ilp.c: the number of a placement in the list, which grows in the
+ * arena by those that it lacks. */
+int placement_list_index(struct placement_list *, const Placement *, Arena *);
+/* The program and its answer; the strategy that it chooses for an entity. */
 struct ilp_answer strategy_ilp_solve(struct strategy_ilp *);
 int strategy_ilp_choice(const struct strategy_ilp *, const struct ilp_answer *,
                         uint32_t entity);
