@@ -1,6 +1,6 @@
 /* The plan: one training step as tensors and a schedule, exactly what --json
- * writes (rules: docs/plan-file.md).  Built from the final
- * graph by passes/account, checked by passes/replay, read by codegen.
+ * writes (rules: docs/plan-file.md).  Built from the final graph by
+ * passes/account, checked by passes/replay, read by codegen.
  *
  * Tensors are the laid-out values that the schedule touches, plus one
  * workspace tensor per step that has scratch.  Bytes include the padding to
@@ -23,21 +23,22 @@
 #define EVAL_ENTROPY "eval.entropy"
 #define EVAL_TERM "eval.term"           /* of struct loss_formula */
 
-/* The loss of a data set by what a graph that evaluates says of its batches, in
- * postfix form. */
-struct formula_term {
-	enum formula_op op;
-	double number;                  /* FORMULA_NUMBER */
-	const char *output;             /* other operands: a scalar; NULL: the
-	                                 * loss */
+/* The loss of a data set, computed from the outputs that a graph for evaluation
+ * has for each batch: a formula in postfix form. */
+struct loss_formula_term {
+	enum total_op op;
+	double number;                  /* operand of TOTAL_NUMBER */
+	const char *output;             /* other operands: name of a scalar
+	                                 * output; NULL: the loss */
 };
 
 struct loss_formula {
-	int n;                          /* 0: it depends on the batch size */
-	struct formula_term term[FORMULA_TERMS];
-	const char *by_batch;           /* why then */
-	const char *no_program;         /* why a library holds none that
-	                                 * evaluates; NULL: it does */
+	int n;                          /* terms; 0: the loss depends on the
+	                                 * batch size */
+	struct loss_formula_term term[TOTAL_TERMS];
+	const char *by_batch;           /* why it depends on the batch size */
+	const char *no_program;         /* why the library has no evaluation
+	                                 * program; NULL: it has one */
 };
 
 typedef enum {
@@ -48,23 +49,28 @@ typedef enum {
 typedef enum { D_NULL, D_KEEP, D_RECOMPUTE, D_FREE } Decision;
 
 struct plan_tensor {
-	const char *name, *onnx;        /* onnx may be NULL */
-	ValId val;                     /* 0: workspace, or no graph behind it */
+	const char *name, *onnx;        /* tensor's name; ONNX value, or NULL */
+	ValId val;                      /* value of the graph; 0: a workspace,
+	                                 * or there is no graph */
 	int64_t node;                   /* `ckc plan` only, else -1 */
 	TensorKind kind;
-	DType dt;                       /* DT_NONE: null */
+	DType dt;                       /* DT_NONE: null in JSON */
 	Shape shape;
 	int64_t bytes;
 	bool resident;
-	int64_t offset;                 /* arena; -1: null */
-	int64_t of, alias_of;           /* whose copy, in whose bytes; -1 */
-	int64_t low_precision_of;       /* what it holds in 16 bits; -1 */
-	int64_t alias_offset;           /* bytes from there */
+	int64_t offset;                 /* bytes from the arena's begin; -1:
+	                                 * null */
+	int64_t of, alias_of;           /* tensor that this clone repeats;
+	                                 * tensor in whose bytes it lies; -1 */
+	int64_t low_precision_of;       /* tensor that it holds in 16 bits;
+	                                 * -1 */
+	int64_t alias_offset;           /* bytes from the begin of alias_of */
 	bool output;
 	Decision decision;
 	bool saved;                     /* alive from forward into backward */
-	int64_t first, last;            /* steps that its place is taken */
-	Placement placement;            /* how the whole lies on ranks */
+	int64_t first, last;            /* steps between which its bytes are
+	                                 * taken */
+	Placement placement;            /* how the whole value lies on ranks */
 	const struct replica_shard *shard; /* as Val.shard */
 };
 
@@ -75,52 +81,62 @@ struct plan_inlined {
 
 struct plan_step {
 	const char *op;
-	NodeId gnode;                   /* 0: no graph behind it */
+	NodeId gnode;                   /* node of the graph; 0: there is no
+	                                 * graph */
 	int64_t node;                   /* `ckc plan` only, else -1 */
 	int nonnx;
 	const char **onnx;
 	Phase phase;
 	int64_t of;                     /* -1: first run */
-	int64_t wait;                   /* step behind which a transfer that
-	                                 * only begins here has ended; 0 */
+	int64_t wait;                   /* step after which a transfer that this
+	                                 * step only begins has ended; 0 */
 	bool view;
 	int ninlined;
 	struct plan_inlined *inlined;
 	int nread, nwrite;
-	int64_t *read, *write;          /* tensor ids; write -1: null */
+	int64_t *read, *write;          /* tensor ids; write -1: an output that
+	                                 * is not wanted */
 	int64_t workspace;
 	double flops, bytes, seconds;
-	double product;                 /* of the flops, those of products */
+	double product;                 /* FLOPs of matrix products alone */
 	double sent;                    /* bytes that a rank sends */
 };
 
 struct plan_summary {
-	int64_t budget;                 /* -1: null */
-	int64_t baseline_peak;          /* -1: null */
+	int64_t budget;                 /* bytes; -1: null */
+	int64_t baseline_peak;          /* bytes of keep-everything; -1: null */
 	int64_t alignment;
-	int64_t peak, resident, arena;  /* bytes; peak is the sum */
-	int64_t live_bound;             /* of the arena: most alive at once */
+	int64_t peak, resident, arena;  /* bytes; peak is the sum of the
+	                                 * others */
+	int64_t live_bound;             /* most bytes of the arena alive at one
+	                                 * step */
 	int64_t param, buffer, constant, input, grad, optimizer, workspace;
-	int64_t saved;                  /* bytes alive behind forward */
-	int64_t nlow_precision, low_precision_bytes; /* kept in 16 bits: values,
-	                                              * bytes */
+	int64_t saved;                  /* bytes alive after forward */
+	/* saved values kept in 16 bits */
+	int64_t nlow_precision, low_precision_bytes;
 	double forward_sec, backward_sec, update_sec, recompute_sec, step_sec;
 	double recompute_flops, step_flops;
-	double sent, sent_sec;          /* between ranks: bytes, of a step */
-	double hidden_sec;              /* of them, while others compute */
-	double bound_sec;               /* no plan of the class is faster */
+	double sent, sent_sec;          /* bytes sent between ranks; seconds of
+	                                 * a step that they take */
+	double hidden_sec;              /* seconds of transfers hidden by
+	                                 * computation */
+	double bound_sec;               /* no plan of bound_class has a faster
+	                                 * step */
 	const char *bound_class;
-	double overhead, gap;           /* recompute, and what is above the
-	                                 * bound, as shares of a step that
-	                                 * recomputes nothing */
+	double overhead, gap;           /* seconds of recomputation, and seconds
+	                                 * above the bound, as shares of a step
+	                                 * that recomputes nothing */
 	double solver_sec;
 };
 
 typedef struct Plan {
-	int64_t ranks;                  /* that this is one rank's plan of; 0 */
-	bool from_graph;                /* workload: graph instead of model */
-	bool replayed;                  /* all that it claims was found true:
-	                                 * no file and no code without that */
+	int64_t ranks;                  /* this is the plan of one of so many
+	                                 * ranks; 0: of one alone */
+	bool from_graph;                /* made by `ckc plan` of a standalone
+	                                 * graph */
+	bool replayed;                  /* every claim of the plan was found
+	                                 * true: without that, no file and no
+	                                 * code is written */
 	const char *model;
 	int nflag;
 	const char *const *flag;
@@ -134,7 +150,7 @@ typedef struct Plan {
 	int64_t nstep;
 } Plan;
 
-/* The step behind which step i's results are there. */
+/* The step after which the results of step i are there. */
 static inline int64_t
 plan_end(const Plan *p, int64_t i)
 {

@@ -76,7 +76,8 @@ find_rows(Pass *p, Graph *g)
 {
 	FOR_VALS (v, g)
 		if (v->output && val_id(g, v) != g->loss)
-			v->rows = total_find_rows(p, g, val_id(g, v)).rows;
+			v->rows =
+				loss_formula_find_rows(p, g, val_id(g, v)).rows;
 }
 
 /* The form that evaluates, and what of it data sets are told by. */
@@ -89,7 +90,7 @@ form(Pass *p, Graph *g)
 	ok = canon_evaluate(p, g);
 	if (ok)
 		find_rows(p, g);
-	ok = ok && total_find_formula(p, g, &p->total);
+	ok = ok && loss_formula_find(p, g, &p->loss_formula);
 	arena_free(p->scratch);
 	p->scratch = NULL;
 	return ok;
@@ -161,7 +162,7 @@ try_plan(Pass *p, const Graph *training, Graph *g,
 	bytes = room(training, g, trial.plan);
 	if (bytes >= 0 && bytes <= most_room(p)) {
 		note_room(p, bytes);
-		p->total = trial.total;
+		p->loss_formula = trial.loss_formula;
 		if (drawn && !watch_off(p->watch))
 			diag_warn(p->diag, "evaluation draws random numbers "
 			          "in %d op%s, as training does; if the "
@@ -190,11 +191,11 @@ total_of_steps(Pass *p, const struct options *o)
 	               .diag = diag_new("ckc", NULL) };
 
 	if (!form(&trial, p->forward)) {
-		trial.total.n = 0;
-		trial.total.by_batch = "the model cannot be evaluated";
+		trial.loss_formula.n = 0;
+		trial.loss_formula.by_batch = "the model cannot be evaluated";
 	}
-	total_of_loss_alone(&trial.total);
-	p->total = trial.total;
+	loss_formula_of_loss_alone(&trial.loss_formula);
+	p->loss_formula = trial.loss_formula;
 	diag_free(trial.diag);
 }
 
@@ -215,7 +216,7 @@ no_plan(Pass *p, Graph *g, const struct options *o, const char *why, bool said)
 {
 	total_of_steps(p, o);
 	take_rows(g, p->forward);
-	p->total.no_program = arena_printf(p->keep, "%s", why);
+	p->loss_formula.no_program = arena_printf(p->keep, "%s", why);
 	graph_free(p->forward);
 	p->forward = NULL;
 	if (!said && !p->opt->quiet && !watch_off(p->watch))

@@ -78,7 +78,7 @@ find_output_rows(Pass *trial, Graph *g)
 	FOR_VALS (v, g) {
 		if (!v->output || val_id(g, v) == g->loss)
 			continue;
-		row[n] = total_find_rows(trial, g, val_id(g, v));
+		row[n] = loss_formula_find_rows(trial, g, val_id(g, v));
 		row[n++].name = arena_printf(trial->keep, "%s", v->name);
 	}
 	return row;

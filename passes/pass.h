@@ -175,7 +175,7 @@ typedef struct Pass {
 	Graph *forward;                 /* the graph that evaluates, with its
 	                                 * loss and all outputs; NULL: opt->eval
 	                                 * is off */
-	struct loss_formula total;      /* the loss of a data set by it */
+	struct loss_formula loss_formula; /* loss of a data set */
 	struct one_percent *one_percent;        /* NULL: not asked for */
 	int nadapter;
 	struct adapter *adapter;

@@ -62,7 +62,7 @@
  * Pareto front  points that no other beats in bytes and seconds
  * preset        a plan that others use: none, full (at every layer), every=K,
  *               selective (Korthikanti et al. 2023)
- * form          where updates run: after backward, or in it
+ * variant       where updates run: after backward, or in backward
  * replay        the plan run step by step by a checker that trusts nothing
  */
 #ifndef PASSES_PASSES_H

@@ -269,7 +269,7 @@ generate(struct driver *d, const struct outputs *out)
 	if (d->pass.forward)
 		s.forward_plan = forward_plan(&d->pass, d->graph);
 	s.forward = d->pass.forward;
-	s.formula = &d->pass.total;
+	s.total = &d->pass.loss_formula;
 	o.adapter = adapters(d);
 	o.nadapter = d->pass.nadapter;
 	if (why)
@@ -404,7 +404,7 @@ main(int argc, char **argv)
 	graph_free(d.pass.reference);
 	graph_free(d.pass.forward);
 	if (d.pass.pareto_front)            /* left early */
-		graph_free(d.pass.pareto_front->first);
+		graph_free(d.pass.pareto_front->after_backward);
 	graph_free(d.graph);
 	arena_free(d.pass.retired);
 	onnx_close(d.file);

@@ -1,6 +1,12 @@
-/* ONNX files: opening, unpacking, contents of tensors, export template. */
-#ifndef FRONTEND_ONNX_ONNX_H
-#define FRONTEND_ONNX_ONNX_H
+/* Room onnx: ONNX files, from bytes to a flat list of nodes.
+ *
+ * in      a path
+ * out     the model unpacked and made flat (flat.h), contents of tensors, the
+ *         template for writing the model back
+ * unaware of graphs of the IR and of passes
+ */
+#ifndef FRONTEND_ONNX_H
+#define FRONTEND_ONNX_H
 
 #include <stdbool.h>
 #include <stddef.h>

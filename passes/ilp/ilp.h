@@ -1,4 +1,8 @@
-/* Linear and 0-1 programs; the only interface to GLPK.
+/* Room ilp: linear and 0-1 programs; the only interface to GLPK.
+ *
+ * in      columns with bounds and costs, rows, a limit of work
+ * out     a point of least cost, and a bound
+ * unaware of graphs and plans
  *
  * Minimise the sum of cost * column subject to rows.  Solving stops after
  * counted work, so that equal programs give equal answers.
@@ -24,10 +28,13 @@ enum ilp_status {
 };
 
 struct ilp_limit {
-	int64_t pivots, nodes;          /* work; 0: no limit */
-	struct watch *watch;              /* when to leave off; NULL: never */
-	double gap;                     /* absolute, as the objective */
-	const double *start;            /* feasible point by column; NULL */
+	int64_t pivots, nodes;          /* most simplex pivots and
+	                                 * branch-and-bound nodes; 0: no
+	                                 * limit */
+	struct watch *watch;            /* when to stop early; NULL: never */
+	double gap;                     /* absolute gap, in units of the
+	                                 * objective, at which to stop */
+	const double *start;            /* feasible point, by column; NULL */
 	bool for_bound;                 /* raise the bound rather than find
 	                                 * points early */
 };
@@ -35,8 +42,9 @@ struct ilp_limit {
 struct ilp_answer {
 	enum ilp_status status;
 	double objective;
-	double bound;                   /* no point is better */
-	double *x;                      /* by column; NULL if there is none */
+	double bound;                   /* no point has a lower objective */
+	double *x;                      /* values by column; NULL if there is no
+	                                 * point */
 };
 
 /* The program lives in the arena; ilp_free gives back what GLPK holds. */

@@ -10,52 +10,60 @@ enum { PART_DECISIONS = 60 };
 /* A decision variable: outputs of one node of a part that are kept or dropped
  * together. */
 struct decision {
-	int32_t node;                   /* number in the part */
-	int32_t *store;                 /* numbers in the part */
+	int32_t node;                   /* node, by its number in the part */
+	int32_t *store;                 /* its outputs, storages by their
+	                                 * numbers in the part */
 	int nstore;
-	int64_t bytes, min_bytes;       /* of all; those that no plan frees
-	                                 * while it keeps the first, but see
-	                                 * partition.freeable */
-	int64_t first;                  /* of the first output alone */
-	uint64_t needs;                 /* decisions that its node reads */
-	bool direct;                    /* backward itself reads it */
-	bool crosses;                   /* the next part reads it */
-	bool dropped;                   /* by the user's constraint */
-	bool inlinable;                 /* a copy may do without memory */
+	int64_t bytes, min_bytes;       /* bytes of all outputs; bytes that no
+	                                 * plan frees while it keeps the first
+	                                 * one, but see partition.freeable */
+	int64_t first;                  /* bytes of the first output alone */
+	uint64_t needs;                 /* set of decisions whose outputs the
+	                                 * node reads */
+	bool direct;                    /* a node of backward reads an output */
+	bool crosses;                   /* the next part reads an output */
+	bool dropped;                   /* the user's constraint drops it */
+	bool inlinable;                 /* a clone may run inside its reader,
+	                                 * without memory */
 };
 
 /* What to keep of a part: a candidate for its Pareto front of bytes, seconds
  * and needs. */
 struct part_point {
-	uint64_t keep;                  /* decisions */
-	int64_t bytes, min_bytes;       /* of them */
-	int64_t min_later_bytes;        /* of these, as long as backward is at
-	                                 * later parts */
-	double least;                   /* seconds of the nodes repeated: as
-	                                 * few as each may take */
-	double sec;                     /* the same as measured */
-	bool unsaved;                   /* drops what the next part reads */
-	bool measured;                  /* its needs are known */
-	int32_t level;                  /* if unsaved and of use: see class */
+	uint64_t keep;                  /* set of decisions that are kept */
+	int64_t bytes, min_bytes;       /* bytes of the kept decisions; their
+	                                 * lower bound, as in struct decision */
+	int64_t min_later_bytes;        /* the part of min_bytes that stays
+	                                 * while backward runs later parts */
+	double least;                   /* lower bound of the seconds that the
+	                                 * clones take */
+	double sec;                     /* seconds that the clones take, as
+	                                 * measured */
+	bool unsaved;                   /* drops the boundary, which the next
+	                                 * part reads */
+	bool measured;                  /* the needs of this point are known */
+	int32_t level;                  /* of an unsaved point that plans use:
+	                                 * index into part_class.level */
 };
 
 enum { PART_LEVELS = 3 };
 
 /* An equivalence class: equal parts. */
 struct part_class {
-	int32_t model;                  /* a part that stands for them */
-	int32_t count;
+	int32_t model;                  /* the part that stands for the class */
+	int32_t count;                  /* parts in the class */
 	struct decision *decision;
 	int32_t ndecision;
-	struct part_point *point;       /* by falling bytes */
+	struct part_point *point;       /* Pareto points by falling bytes */
 	int32_t npoint, nmeasured;
-	bool thinned;                   /* not all are listed */
-	struct needs *need, *least;     /* of its parts */
+	bool thinned;                   /* some points were left out */
+	struct needs *need, *least;     /* lists of needs of its parts: with
+	                                 * points as measured; in any plan */
 	int32_t nneed, nleast;
-	int32_t *plan, nplan, nunsaved; /* the useful ones for plans: saved by
-	                                 * rising bytes, then unsaved */
-	int32_t *low, nlow;             /* for bounds, by rising bytes */
-	int64_t level[PART_LEVELS];     /* bytes that unsaved ones put back
+	int32_t *plan, nplan, nunsaved; /* points that plans use: saved ones by
+	                                 * rising bytes, then unsaved ones */
+	int32_t *low, nlow;             /* points for bounds, by rising bytes */
+	int64_t level[PART_LEVELS];     /* bytes that unsaved points make again
 	                                 * while backward is at the next part */
 	int32_t nlevel;
 };
@@ -63,32 +71,37 @@ struct part_class {
 /* Bytes that equal parts in equal surroundings need beside what is kept of the
  * parts before them, but for a constant. */
 struct needs {
-	int64_t *of;                    /* by point */
-	int64_t most;                   /* the most of all in the list */
-	/* of each in the list: what the least demanding one needs that is no
-	 * worse in bytes and seconds; INT64_MAX: there is none */
+	int64_t *of;                    /* bytes needed, by point */
+	int64_t most;                   /* the most bytes of all points */
+	/* by point of the list (plan or low): bytes that the least demanding
+	 * point needs which is no worse in bytes and seconds; INT64_MAX: there
+	 * is none */
 	int64_t *limit;
 };
 
 /* Bytes that a plan may free in ways of which points know nothing, at
  * a price: see partition_least. */
 struct freeable {
-	double price;                   /* seconds per byte, at least */
-	int64_t bytes;
+	double price;                   /* seconds that freeing a byte costs at
+	                                 * least */
+	int64_t bytes;                  /* bytes that can be freed at that
+	                                 * price */
 };
 
 struct curve_part {
 	NodeId *node;                   /* forward nodes in order */
 	int32_t nnode;
-	int32_t *store;                 /* defined here */
+	int32_t *store;                 /* storages that its nodes write */
 	int32_t nstore;
 	int32_t class;
-	NodeId lo;                      /* backward is at this part from here
-	                                 * to where the part before begins */
-	NodeId begin;                   /* first backward node that reads it or
-	                                 * an earlier one */
-	struct needs *need, *least;     /* as measured; of any plan */
-	int64_t need_more, least_more;  /* this part more than those say */
+	NodeId lo;                      /* first backward node at which backward
+	                                 * has reached this part */
+	NodeId begin;                   /* first backward node that reads this
+	                                 * part or an earlier one */
+	struct needs *need, *least;     /* needs with points, as measured; needs
+	                                 * in any plan */
+	int64_t need_more, least_more;  /* bytes that this part needs beyond
+	                                 * need and least */
 };
 
 struct partition {
@@ -99,13 +112,17 @@ struct partition {
 	int32_t n;
 	struct part_class *class;
 	int32_t nclass;
-	int32_t *part_of;               /* by storage; -1 */
-	int32_t *local;                 /* by storage: number in its part */
-	int32_t *node_part;             /* by node: where its step belongs */
+	int32_t *part_of;               /* by storage: its part; -1 */
+	int32_t *local;                 /* by storage: its number in its part */
+	int32_t *node_part;             /* by node: the part that its step
+	                                 * belongs to */
 	bool *crosses;                  /* by storage: another part reads it */
-	bool *forced;                   /* by storage: kept without a choice */
-	NodeId *end_forward, *first, *last;     /* by storage: reads */
-	struct freeable *freeable;      /* by price, see part_least.c */
+	bool *forced;                   /* by storage: kept without a
+	                                 * decision */
+	/* by storage: last node of forward that reads it; first and last node
+	 * of backward that read it */
+	NodeId *end_forward, *first, *last;
+	struct freeable *freeable;      /* by rising price, see part_least.c */
 	int32_t nfreeable;
 };
 

@@ -5,7 +5,7 @@
  * method  One choice serves all points of the grid, so the search is done
  *         once.  Points are (budget, time), and those that another one beats
  *         in both are left out, which makes the curve monotone.  Where updates
- *         may run after backward or in it, both forms of the graph add points
+ *         may run after backward or in it, both variants of the graph add points
  *         at the same budgets, those of all presets among them, and the later
  *         form wins ties: as it is for a single budget.
  * cost    GRID choices and bounds
@@ -73,7 +73,7 @@ add_plan(const Pass *p, struct remat *r, struct plan_selector *c,
 	q.budget = r->resident + arena;
 	q.peak = r->resident + f->placed;
 	q.recompute_sec = f->sec;
-	/* both forms do the same work: one sum, rounded once */
+	/* both variants do the same work: one sum, rounded once */
 	q.step_sec = base + f->sec;
 	if (is_dominated_point(p->pareto_front, &q))
 		return;
@@ -123,7 +123,8 @@ by_amount(const void *p, const void *q)
 }
 
 /* The arenas to plan for: evenly from the least to keep-everything; for the
- * second form those of the first one's budgets, and evenly what lies below. */
+ * variant with updates in backward those of the other variant's budgets, and
+ * evenly what lies below. */
 static size_t
 list_budgets(const struct pareto_front *f, const struct remat *r, int64_t least,
              int64_t top, int64_t *arena)
@@ -141,14 +142,15 @@ list_budgets(const struct pareto_front *f, const struct remat *r, int64_t least,
 	return n;
 }
 
-/* The first form at the budgets of this form's n presets. */
+/* Ask the variant with updates after backward for the budgets of this variant's
+ * n presets. */
 static void
-query_first_form(Pass *p, int n)
+query_after_backward(Pass *p, int n)
 {
 	struct pareto_front *f = p->pareto_front;
 	int64_t budget[PRESETS];
 
-	if (!f->first)
+	if (!f->after_backward)
 		return;
 	if (n < 0)                      /* refused: no presets */
 		n = 0;
@@ -158,13 +160,13 @@ query_first_form(Pass *p, int n)
 	for (int i = 0; i < n; i++)
 		add_plan(p, f->remat, f->choice, false,
 		         budget[i] - f->remat->resident);
-	graph_free(f->first);
-	f->first = NULL;
+	graph_free(f->after_backward);
+	f->after_backward = NULL;
 }
 
 void
 pareto_front_add(Pass *p, struct remat *r, struct plan_selector *c,
-                 Graph *first)
+                 Graph *after_backward)
 {
 	int64_t least = selector_least(c), arena[GRID_MAX];
 	int64_t top = p->baseline_peak - r->resident;
@@ -190,11 +192,11 @@ pareto_front_add(Pass *p, struct remat *r, struct plan_selector *c,
 		}
 	for (size_t i = 0; i < narena && !watch_off(p->watch); i++)
 		add_plan(p, r, c, p->updates_in_backward, arena[i]);
-	if (!first) {
-		query_first_form(p, n);
+	if (!after_backward) {
+		query_after_backward(p, n);
 		return;
 	}
-	p->pareto_front->first = first;
+	p->pareto_front->after_backward = after_backward;
 	p->pareto_front->remat = r;
 	p->pareto_front->choice = c;
 }

@@ -1,5 +1,8 @@
-/* Time against budget: what --curve shows.  Built by plan.c from the choice
- * that also serves budgets; a point is a plan that was placed.
+/* Time against budget: what --curve shows.  Built by planner.c from
+ * the choice that also serves budgets; a point is a plan that was placed.
+ *
+ * There are two variants of a graph: updates after backward, and updates in
+ * backward, which is planned second.
  */
 #ifndef PASSES_PLANNER_PARETO_FRONT_H
 #define PASSES_PLANNER_PARETO_FRONT_H
@@ -7,38 +10,43 @@
 #include "passes/planner/choose.h"
 
 struct pareto_point {
-	const char *name;               /* a preset; NULL: chosen */
-	int64_t budget;                 /* for which this plan is taken */
-	int64_t peak;                   /* what it needs of that */
+	const char *name;               /* a preset's name; NULL: chosen by the
+	                                 * planner */
+	int64_t budget;                 /* bytes of the budget that this plan
+	                                 * was chosen for */
+	int64_t peak;                   /* bytes that the plan needs */
 	double step_sec, recompute_sec;
-	double bound_sec;               /* of a step within that budget; 0:
-	                                 * none was computed */
+	double bound_sec;               /* no plan within the budget has a
+	                                 * faster step; 0: no bound was
+	                                 * computed */
 	const char *bound_class;
 	bool updates_in_backward;       /* updates run in backward */
 };
 
 struct pareto_front {
-	struct pareto_point *point;   /* by budget; slower ones first */
+	struct pareto_point *point;     /* points by rising budget */
 	int n;
 	struct pareto_point *preset;
 	int npreset;
-	int64_t *grid;                  /* budgets of the first form, rising */
+	int64_t *grid;                  /* budgets planned for the graph that
+	                                 * updates after backward, rising */
 	int ngrid;
-	/* the first form, until the second one was added; NULL: there is none
-	 * to come */
-	Graph *first;
+	/* the variant with updates after backward, until the one with updates
+	 * in backward was added; NULL: no such one follows */
+	Graph *after_backward;
 	struct remat *remat;
 	struct plan_selector *choice;
-	int64_t whole;                  /* peak of keep-everything */
-	double base_sec;                /* its step */
+	int64_t whole;                  /* peak bytes of keep-everything */
+	double base_sec;                /* seconds of its step */
 };
 
-/* Add what one form of the graph can do to p->pareto_front, and the presets
- * among p->alternative, each in the form that needs less.  Both forms are asked
- * for the presets of both.  `first` is the graph of the first form if a second
- * one is to come, and is freed with it. */
+/* Add the points of one variant of the graph to p->pareto_front, and the
+ * presets of p->alternative, each in the variant that needs less memory.  Both
+ * variants are asked for the presets of both.  after_backward: the graph of the
+ * variant with updates after backward if the other one follows, which frees it;
+ * else NULL. */
 void pareto_front_add(Pass *, struct remat *, struct plan_selector *,
-                      Graph *first);
+                      Graph *after_backward);
 void pareto_front_print(const Pass *, FILE *);
 /* Two members of a JSON object, "curve" and "presets". */
 char *pareto_front_json(const Pass *, Arena *keep);

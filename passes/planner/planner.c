@@ -9,7 +9,7 @@
  *         scratch memory whose size overflows
  *
  * Where updates run, after backward or in it, is settled before: run.c plans
- * both forms of the graph and keeps the better one.
+ * both variants of the graph and keeps the better one.
  */
 #include "passes/cost/cost.h"
 #include "passes/planner/choose.h"
@@ -242,8 +242,8 @@ plan_graph(Pass *p, Graph *g)
 	watch_begin(p->watch, p->opt->plan_sec);
 	if (!low_precision_check(p, g) || !set_workspace(p, g))
 		return false;
-	/* a second form of the graph adds budgets for which the first one is
-	 * asked again, see pareto_front.c */
+	/* the variant with updates in backward adds budgets, for which the
+	 * variant with updates after backward is asked again: pareto_front.c */
 	if (p->opt->curve && p->allow_refusal && !p->low_memory)
 		own = graph_clone(g);
 	r = own ? remat_new(own, p->keep) : remat_new(g, p->scratch);
@@ -252,7 +252,7 @@ plan_graph(Pass *p, Graph *g)
 		graph_free(own);
 		return false;
 	}
-	/* a second form of the graph is measured by the first one */
+	/* the baseline is that of the variant with updates after backward */
 	if (!p->low_memory)
 		p->baseline_peak = r->resident
 			+ remat_placed(r, new_drop_set(r), p->scratch);

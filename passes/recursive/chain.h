@@ -8,19 +8,27 @@
  * the part's backward, before its first use, or before each use. */
 enum chain_flag { CHAIN_HOLD, CHAIN_DROP, CHAIN_AGAIN };
 
-/* Measured with every cut in memory; bytes without the cuts before it. */
+/* What a part costs with every cut in memory; bytes do not count the cuts
+ * before the part. */
 struct part_cost {
-	int64_t cut;                    /* bytes of the storage that ends it */
-	int64_t tape;                   /* of what backward reads inside */
-	int64_t peak;                   /* of its backward */
-	int64_t sweep;                  /* of running it forward */
-	int64_t fixed;                  /* gradients alive before that */
-	double sec;                     /* from the cut before to the next */
-	double once;                    /* copies, with the tape there */
-	double all;                     /* without */
+	int64_t cut;                    /* bytes of the storage that ends the
+	                                 * part */
+	int64_t tape;                   /* bytes of the storages inside the part
+	                                 * that its backward reads */
+	int64_t peak;                   /* peak bytes of the part's backward */
+	int64_t sweep;                  /* peak bytes of running the part
+	                                 * forward without its tape */
+	int64_t fixed;                  /* bytes of gradients alive before the
+	                                 * part's backward */
+	double sec;                     /* seconds from the cut before the part
+	                                 * to its own cut */
+	double once;                    /* seconds of clones in backward if the
+	                                 * tape is in memory */
+	double all;                     /* seconds of clones in backward if it
+	                                 * is not */
 };
 
-/* More parts are merged. */
+/* A chain of more parts than this has neighbours merged. */
 enum { CHAIN_PARTS = 1200 };
 
 struct chain {
@@ -29,17 +37,19 @@ struct chain {
 	int32_t npart;
 	int32_t *cut;                   /* storage that ends each part but the
 	                                 * last: -1 */
-	int32_t *part_of;               /* by storage; -1: of backward */
-	uint8_t *flag;                  /* by storage */
-	bool *far;                      /* by storage: read by other parts */
-	int32_t *backward_part;         /* by backward node: part it is of */
-	NodeId *last;                   /* by storage: last use in backward */
+	int32_t *part_of;               /* by storage: its part; -1: a storage
+	                                 * of backward */
+	uint8_t *flag;                  /* by storage: enum chain_flag */
+	bool *far;                      /* by storage: other parts read it */
+	int32_t *backward_part;         /* by node of backward: its part */
+	NodeId *last;                   /* by storage: last reader in
+	                                 * backward */
 	NodeId begin;                   /* first node of backward */
 	int32_t *store_at, *store;      /* storages of each part */
 	struct part_cost *cost;
-	/* of the sequence being built */
+	/* state of the sequence being built */
 	struct step_list *out;
-	bool *here;
+	bool *here;                     /* by storage: in memory now */
 	int32_t *wanted, *chosen, stamp;        /* by storage and by node */
 	NodeId *need, next;
 	int32_t *made, nmade;

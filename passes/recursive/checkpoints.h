@@ -8,9 +8,9 @@
  * that is linear in their steps: every part from the state before it, for 2
  * to all parts, some kept whole; and nested, for few states.  `offer` finds
  * each of them in *out.
- *   turn    the first node that is no longer forward
+ *   turn        the first node after forward
  *   constraint  by storage, see struct archive
- *   work    steps of all plans together, about */
+ *   work        steps of all plans together, about */
 void checkpoints_all(struct remat *, const uint8_t *constraint, NodeId turn,
                      struct step_list *out, int64_t work,
                      void (*offer)(void *data), void *data);

@@ -7,24 +7,29 @@
 enum { DESIGNS_MAX = 8192 };
 
 struct design {
-	int32_t parts;                  /* of forward */
-	int32_t states;                 /* in memory at most */
-	int32_t kept;                   /* parts at the end */
-	double bytes, runs;             /* reckoned; runs of forward */
+	int32_t parts;                  /* number of parts that forward is cut
+	                                 * into */
+	int32_t states;                 /* most states in memory at a time */
+	int32_t kept;                   /* number of parts at the end that are
+	                                 * kept whole */
+	double bytes, runs;             /* estimates: bytes in memory, runs of
+	                                 * forward */
 };
 
 /* What designs are made for. */
 struct design_of {
-	int32_t forward, nodes;         /* forward ones, all */
-	int64_t bytes;                  /* that backward reads */
-	int32_t limit;                  /* steps of a plan */
-	double work;                    /* steps of all plans, about */
-	/* mean bytes of a state between so many parts */
+	int32_t forward, nodes;         /* number of forward nodes; of all
+	                                 * nodes */
+	int64_t bytes;                  /* bytes of storages that backward
+	                                 * reads */
+	int32_t limit;                  /* most steps of one plan */
+	double work;                    /* steps of all plans together, about */
+	/* mean bytes of a state if forward has so many parts */
 	double (*state)(void *data, int32_t parts);
 	void *data;
 };
 
-/* Those that no other is reckoned to beat in both bytes and runs, the fewest
+/* Designs that no other design beats in both estimated bytes and runs, fewest
  * runs first; returns how many. */
 int32_t designs_list(const struct design_of *, struct design *);
 /* Of so many parts, with room for so many further states: the parts before the

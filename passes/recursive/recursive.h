@@ -1,6 +1,12 @@
-/* Plans that compute values again more than once. */
-#ifndef PASSES_RECURSIVE_RECURSIVE_H
-#define PASSES_RECURSIVE_RECURSIVE_H
+/* Room recursive: plans that compute values again more than once.
+ *
+ * in      a problem of room remat_model, the user's constraints by storage
+ * out     sequences, none beaten in bytes and seconds by another, and a lower
+ *         bound for plans of any class
+ * unaware of budgets and presets
+ */
+#ifndef PASSES_RECURSIVE_H
+#define PASSES_RECURSIVE_H
 
 #include "passes/recursive/recursive_known.h"
 
@@ -10,8 +16,8 @@
 struct recursive_search *recursive_new(struct remat *,
                                        const uint8_t *constraint, int64_t top,
                                        double floor);
-/* Seconds of copies below which no plan gets whose arena is no larger, in
- * whatever order and however often it repeats nodes. */
+/* Lower bound of the seconds of clones, for all plans whose arena is no larger
+ * than `arena`, in any order and with any number of repetitions. */
 double recursive_bound(struct remat *, int64_t arena);
 
 #endif

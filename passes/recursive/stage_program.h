@@ -5,31 +5,33 @@
 #include "passes/recursive/stages.h"
 #include "passes/ilp/ilp.h"
 
-/* Columns that are no variables. */
+/* Columns that are constants. */
 enum { ZERO = -1, ONE = -2 };
 
 struct stage_program {
 	struct stage_bound *job;
 	const struct remat *r;
 	Arena *arena;
-	uint64_t *after;                /* any order, by node: what is made
-	                                 * from it */
+	uint64_t *after;                /* bits by node: nodes that depend on
+	                                 * it; NULL: first runs keep the order
+	                                 * of nodes */
 	size_t nword;
 	NodeId w[STAGES_MAX];
 	int n;
 	struct readers readers;
 	int *x[STAGES_MAX], *y[STAGES_MAX + 1];
-	int *z;                         /* by node */
+	int *z;                         /* column by node */
 	double unit_sec, unit_bytes;
-	double sure;                    /* seconds of what runs in any plan */
-	struct step_list plan;          /* of the last point */
+	double sure;                    /* seconds of clones that every plan
+	                                 * runs */
+	struct step_list plan;          /* plan made of the last point */
 	struct remat_cost cost;
 	Ilp *lp;
 };
 
-/* What follows from the links: before anything else. */
+/* Fill in `after` and readers; called first. */
 void stages_index(struct stage_program *);
-/* Columns and rows for the stages as they are, into p->lp. */
+/* Make p->lp: columns and rows for the stages p->w. */
 void stages_fill(struct stage_program *);
 
 /* Node a runs before b in any plan. */

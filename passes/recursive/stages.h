@@ -8,17 +8,17 @@ enum { STAGES_MAX = 12 };
 
 struct stage_bound {
 	struct remat *r;
-	int64_t memory;                 /* bytes of the arena */
-	bool any_order;                 /* first runs as links allow; else in
-	                                 * the order of nodes, and only forward
-	                                 * runs again */
-	int most;                       /* stages */
-	int64_t nodes;                  /* of branch and bound, times nodes of
-	                                 * the graph and stages; 0: none */
-	/* A plan that follows the program's last answer, which need not fit,
-	 * or the cheapest one met that does; NULL: none is wanted. */
+	int64_t memory;                 /* bytes that the arena may have */
+	bool any_order;                 /* first runs in any order that links
+	                                 * allow; false: in the order of nodes,
+	                                 * and only forward nodes run again */
+	int most;                       /* most stages */
+	int64_t nodes;                  /* branch-and-bound nodes, times nodes
+	                                 * of the graph and stages; 0: none */
+	/* Result: the cheapest plan found that fits, else one that follows the
+	 * program's last answer; NULL: not wanted. */
 	struct step_list *plan;
-	struct remat_cost cost;         /* out: of that plan */
+	struct remat_cost cost;         /* result: what that plan costs */
 };
 
 /* Seconds of copies below which no plan gets. */

@@ -1,4 +1,10 @@
-/* Keep or recompute: the problem, one candidate's exact evaluation, search.
+/* Room remat_model: keep or recompute as an optimisation problem, the exact
+ * evaluation of one candidate, and a search over candidates.
+ *
+ * in      an ordered training graph with costs and layout
+ * out     evaluated plans, the pool of the best ones, a graph rewritten as a
+ *         plan says
+ * unaware of budgets of users and of how a plan is chosen
  *
  * A storage is the memory of one owner in the arena.  A candidate plan is a
  * sequence of steps: first runs of all nodes in their order, and between them
@@ -44,8 +50,10 @@ struct rnode {
 	/* A loop that others may take in, see inline.h. */
 	bool inlinable;
 	NodeId reader;                  /* the only node of backward that reads
-	                                 * it; 0: none does; or REMAT_MANY */
-	double least_sec;               /* of doing its work again */
+	                                 * its results; 0: none does; or
+	                                 * REMAT_MANY */
+	double least_sec;               /* lower bound of the seconds of doing
+	                                 * its work again */
 };
 
 struct rstep {
@@ -82,10 +90,11 @@ struct readers {
 
 /* What a candidate costs. */
 struct remat_cost {
-	int64_t live;                   /* largest sum of bytes in the arena */
-	double sec;                     /* of the copies */
-	int32_t tight;                  /* step with the largest sum */
-	double over;                    /* byte steps above the target */
+	int64_t live;                   /* most bytes in the arena at a step */
+	double sec;                     /* seconds of the clones */
+	int32_t tight;                  /* step with the most bytes */
+	double over;                    /* bytes above the target, summed over
+	                                 * steps */
 };
 
 struct remat {
@@ -162,11 +171,12 @@ struct readers remat_readers(const struct remat *, Arena *);
 
 /* plan_pool.c: a plan that is known. */
 struct known_plan {
-	int64_t live;                   /* arena before placing; -1: none */
-	int64_t placed;                 /* arena; -1: not packed yet */
-	double sec;                     /* of the copies */
+	int64_t live;                   /* most bytes alive; -1: no plan */
+	int64_t placed;                 /* arena bytes; -1: not packed yet */
+	double sec;                     /* seconds of the clones */
 	uint8_t *drop;                  /* the plan, if it is a set */
-	struct rstep *step;             /* else; NULL: a set */
+	struct rstep *step;             /* the plan, if it is a sequence; NULL:
+	                                 * a set */
 	int32_t nstep;
 };
 
@@ -193,7 +203,8 @@ int64_t pool_least(const struct plan_pool *);
 /* archive.c: the best plans known that are sets, over all budgets. */
 struct archive {
 	struct plan_pool known;         /* the last one needs least */
-	const uint8_t *constraint;            /* constraints: 'k', 'r' or 0 */
+	const uint8_t *constraint;      /* by storage: 'k' keep, 'r' recompute,
+	                                 * 0 none */
 	Arena *arena;                   /* what it holds lies there */
 	int64_t width;                  /* bytes per slot */
 };

@@ -27,12 +27,12 @@ enum sum_kind {
 	SHARE                           /* 1 / replicas */
 };
 
-struct formula_walk {
+struct formula_search {
 	Pass *p;
 	Graph *g;                       /* of the whole loss */
 	const Graph *replica;
 	enum sum_kind *kind;            /* by value of `replica` */
-	ValId at[FORMULA_TERMS];          /* by term: its value */
+	ValId at[TOTAL_TERMS];          /* by term: its value */
 	struct loss_formula t;
 };
 
@@ -57,14 +57,14 @@ enum { SCALAR_OPS = sizeof scalar_ops / sizeof *scalar_ops };
 
 /* Whether it is a replica's mean of samples, before it is scaled. */
 static bool
-is_sample_mean(const struct formula_walk *w, const Node *n)
+is_sample_mean(const struct formula_search *w, const Node *n)
 {
 	return n->op == OP_REDUCE_MEAN && w->kind[n->in[0]] == PER_SAMPLE;
 }
 
 /* Of an operand of a sum over replicas. */
 static enum sum_kind
-kind_of_summand(const struct formula_walk *w, ValId v)
+kind_of_summand(const struct formula_search *w, ValId v)
 {
 	const Val *x = &w->replica->val[v];
 	enum sum_kind is = v ? w->kind[v] : INVARIANT;
@@ -79,7 +79,7 @@ kind_of_summand(const struct formula_walk *w, ValId v)
 
 /* Of a sum over replicas, linear in its operands that are sums. */
 static enum sum_kind
-kind_of_sum(const struct formula_walk *w, const Node *n)
+kind_of_sum(const struct formula_search *w, const Node *n)
 {
 	enum sum_kind found = INVARIANT;
 
@@ -98,7 +98,7 @@ kind_of_sum(const struct formula_walk *w, const Node *n)
 /* Of what has samples among its operands: it has them itself, or is their
  * sum. */
 static enum sum_kind
-kind_of_rows(const struct loss_formula *w, const Node *n,
+kind_of_rows(const struct formula_search *w, const Node *n,
              PlacementKind placement)
 {
 	for (int k = 0; k < n->nin; k++)
@@ -111,7 +111,7 @@ kind_of_rows(const struct loss_formula *w, const Node *n,
 }
 
 static enum sum_kind
-kind_of_value(const struct formula_walk *w, const Node *n, ValId y)
+kind_of_value(const struct formula_search *w, const Node *n, ValId y)
 {
 	PlacementKind placement = w->replica->val[y].placement.kind;
 	bool rows = false, same = true;
@@ -137,7 +137,7 @@ kind_of_value(const struct formula_walk *w, const Node *n, ValId y)
 }
 
 static void
-find_kinds(struct formula_walk *w)
+find_kinds(struct formula_search *w)
 {
 	const Graph *g = w->replica;
 
@@ -156,7 +156,7 @@ find_kinds(struct formula_walk *w)
 /* ---- the formula ---- */
 
 static bool
-set_batch_dependence(struct formula_walk *w, const char *why)
+set_batch_dependence(struct formula_search *w, const char *why)
 {
 	w->t.n = 0;
 	w->t.by_batch = arena_printf(w->p->keep, "%s", why);
@@ -164,20 +164,20 @@ set_batch_dependence(struct formula_walk *w, const char *why)
 }
 
 static bool
-append_term(struct formula_walk *w, enum formula_op op, ValId v, double number)
+append_term(struct formula_search *w, enum total_op op, ValId v, double number)
 {
 	if (w->t.n == FORMULA_TERMS)
 		return set_batch_dependence(w, "the loss is a formula of too "
 		                            "many sums");
 	w->at[w->t.n] = v;
-	w->t.term[w->t.n++] = (struct formula_term){ .op = op,
+	w->t.term[w->t.n++] = (struct loss_formula_term){ .op = op,
 	                                           .number = number };
 	return true;
 }
 
 /* Of one sum, or number; false: it is no scalar of the whole graph. */
 static bool
-is_term_operand(const struct formula_walk *w, ValId v)
+is_term_operand(const struct formula_search *w, ValId v)
 {
 	const Val *x = &w->replica->val[v];
 
@@ -188,7 +188,7 @@ is_term_operand(const struct formula_walk *w, ValId v)
 }
 
 static bool
-append_operand(struct formula_walk *w, ValId v)
+append_operand(struct formula_search *w, ValId v)
 {
 	enum sum_kind is = w->kind[v];
 	double x;
@@ -200,7 +200,7 @@ append_operand(struct formula_walk *w, ValId v)
 }
 
 static bool
-report_no_scalar(struct formula_walk *w, const Node *n)
+report_no_scalar(struct formula_search *w, const Node *n)
 {
 	const Graph *g = w->replica;
 
@@ -251,7 +251,7 @@ min_max_of_where(const Graph *g, const Node *n, ValId of[2])
 }
 
 static bool
-append_formula(struct formula_walk *w, ValId v)
+append_formula(struct formula_search *w, ValId v)
 {
 	const Graph *g = w->replica;
 	const Node *n = g->val[v].def ? &g->node[g->val[v].def] : NULL;
@@ -340,7 +340,7 @@ dp_partition_copy(Pass *p, const Graph *of, ValId root, int64_t dp,
 
 /* Operands as outputs, in float32 at least. */
 static bool
-add_term_outputs(struct formula_walk *w)
+add_term_outputs(struct formula_search *w)
 {
 	Graph *g = w->g;
 	Attr a = attr_default(OP_CAST);
@@ -367,9 +367,9 @@ add_term_outputs(struct formula_walk *w)
 }
 
 bool
-total_find_formula(Pass *p, Graph *g, struct loss_formula *t)
+loss_formula_find(Pass *p, Graph *g, struct loss_formula *t)
 {
-	struct formula_walk w = { .p = p, .g = g };
+	struct formula_search w = { .p = p, .g = g };
 	const char *why = NULL;
 	Graph *replica = g->loss
 		? dp_partition_copy(p, g, g->loss, DP_SUMS, &why)
@@ -432,7 +432,7 @@ partitioned_rows(Pass *p, const Graph *g, ValId v)
 }
 
 struct output_rows
-total_find_rows(Pass *p, const Graph *g, ValId output)
+loss_formula_find_rows(Pass *p, const Graph *g, ValId output)
 {
 	const Val *x = graph_batch_input(g), *y = &g->val[output];
 	const struct output_rows *known = dp_other_batch_rows(p, y);
@@ -447,7 +447,7 @@ total_find_rows(Pass *p, const Graph *g, ValId output)
 }
 
 void
-total_of_loss_alone(struct loss_formula *t)
+loss_formula_of_loss_alone(struct loss_formula *t)
 {
 	if (t->n == 1 && !t->term[0].output
 	    && t->term[0].op != FORMULA_NUMBER)

@@ -30,11 +30,11 @@ bool dp_agrees(Pass *, const Graph *g, const Graph *other_batch,
 /* loss_formula.c: the loss of a data set as a formula over its batches, where
  * that does not depend on their size; operands become outputs.  False after a
  * diagnostic. */
-bool total_find_formula(Pass *, Graph *g, struct loss_formula *);
+bool loss_formula_find(Pass *, Graph *g, struct loss_formula *);
 /* The same of a graph whose only output is the loss. */
-void total_of_loss_alone(struct loss_formula *);
+void loss_formula_of_loss_alone(struct loss_formula *);
 /* The rows of an output, without its name. */
-struct output_rows total_find_rows(Pass *, const Graph *, ValId output);
+struct output_rows loss_formula_find_rows(Pass *, const Graph *, ValId output);
 
 /* A sharding strategy of a node: the placement that it requires of each operand
  * and that it gives each result. */

@@ -1,10 +1,13 @@
-/* Planning of standalone graphs of costs: `ckc plan`.
+/* Room standalone: planning of standalone graphs of costs, `ckc plan`.
+ *
+ * in      a graph of costs as JSON text, a budget
+ * out     the cheapest sequence found within it, a bound, a Plan of it
+ * unaware of ONNX and of the compiler's graphs
  *
  * A node costs time and leaves one value of some bytes; links lead from a
  * value to its readers.  A plan is a sequence of nodes, each at least once; a
  * value lives from the step that makes it to the last step that reads it, both
- * included, and a reader takes the last one made before it.  Nothing here
- * knows of ONNX.
+ * included, and a reader takes the last one made before it.
  */
 #ifndef PASSES_STANDALONE_STANDALONE_H
 #define PASSES_STANDALONE_STANDALONE_H
@@ -21,19 +24,20 @@
 
 struct dag {
 	int32_t n;
-	int64_t *ram;                   /* bytes of each node's value */
-	double *cpu;
-	bool *backward;
+	int64_t *ram;                   /* by node: bytes of its value */
+	double *cpu;                    /* by node: seconds of a run */
+	bool *backward;                 /* by node: runs after forward */
 	const char **name;
 	bool training;                  /* some node is flagged backward */
-	/* readers of and what is read by node i: list[at[i]..at[i+1]-1] */
+	/* operands and readers of node i: pred[pred_at[i]..pred_at[i + 1] - 1],
+	 * succ likewise */
 	int32_t *pred_at, *pred, *succ_at, *succ;
-	/* of the order 0..n-1 */
+	/* peak and cost of the order 0..n-1 */
 	int64_t peak;
 	double cost;
 	int64_t working_set;            /* no plan has a lower peak */
-	int32_t turn;                   /* the first backward node; without any,
-	                                 * the one behind the fullest step */
+	int32_t turn;                   /* first backward node; without any, the
+	                                 * node after the fullest step */
 };
 
 /* A sequence of nodes; what it costs and takes. */
@@ -47,26 +51,28 @@ struct dag_seq {
 struct dag_options {
 	int64_t budget;
 	double sec;                     /* 0: by counted work only */
-	double gap;                     /* stop this near to the bound, as a
-	                                 * fraction of the graph's cost */
+	double gap;                     /* stop within this distance of the
+	                                 * bound, as a fraction of the graph's
+	                                 * cost */
 	bool all;                       /* go on when the best plan is known:
 	                                 * others may be easier to place */
-	FILE *progress;                 /* NULL: none */
+	FILE *progress;                 /* NULL: silent */
 	struct watch *watch;              /* when to leave off; NULL: never */
 };
 
 /* A budget and the cheapest plan found for it; len 0: none. */
 struct dag_budget {
 	int64_t budget;
-	double bound;                   /* no plan within it costs less */
+	double bound;                   /* no plan within the budget costs
+	                                 * less */
 	struct dag_seq best;
 };
 
 struct dag_answer {
 	bool found;
-	struct dag_seq seq;             /* the plan, or the one with the least
-	                                 * peak that was met */
-	double bound;                   /* no plan of its class costs less */
+	struct dag_seq seq;             /* the plan; if not found, the sequence
+	                                 * with the least peak met */
+	double bound;                   /* no plan of bound_class costs less */
 	const char *bound_class;
 	struct dag_budget *grid;        /* other budgets, looser ones first */
 	int32_t ngrid;
@@ -99,16 +105,17 @@ bool dag_account(const struct dag *, const struct dag_answer *,
 struct dag_best {
 	const struct dag *g;
 	const struct dag_options *o;
-	struct dag_budget *grid;        /* looser ones first */
+	struct dag_budget *grid;        /* budgets, looser ones first */
 	int32_t ngrid;
-	int32_t at;                     /* the budget being searched */
-	bool swept;                     /* each budget had its chance */
-	bool bounded;                   /* and has its bound */
-	struct dag_budget asked;
-	struct dag_seq least;           /* least peak of all */
+	int32_t at;                     /* index of the budget being searched */
+	bool swept;                     /* every budget was searched once */
+	bool bounded;                   /* ... and has its bound */
+	struct dag_budget asked;        /* the budget of the request */
+	struct dag_seq least;           /* sequence of the least peak met */
 	Arena *arena;
 	uint64_t random;
-	double bound;                   /* for the budget asked */
+	double bound;                   /* bound for the budget of the
+	                                 * request */
 };
 
 /* Hand in a candidate, measured anew; true if it is the best so far for the
