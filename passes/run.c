@@ -76,7 +76,7 @@ const struct pass_info pass_table[] = {
 
 /* Whether the pass has this name, or had it before. */
 static bool
-has_name(const struct pass_info *pass, const char *name, size_t n)
+is_pass_named(const struct pass_info *pass, const char *name, size_t n)
 {
 	return (strlen(pass->name) == n && memcmp(pass->name, name, n) == 0)
 		|| (pass->run == pass_replicate && n == 4
@@ -87,7 +87,7 @@ static const struct pass_info *
 find_pass(const char *name, size_t n)
 {
 	for (const struct pass_info *i = pass_table; i->name; i++)
-		if (has_name(i, name, n))
+		if (is_pass_named(i, name, n))
 			return i;
 	return NULL;
 }
@@ -130,7 +130,7 @@ is_listed(const char *list, const struct pass_info *pass)
 
 	while (list && (name = next_name(&list, &n)))
 		if ((n == 3 && memcmp(name, "all", 3) == 0)
-		    || has_name(pass, name, n))
+		    || is_pass_named(pass, name, n))
 			return true;
 	return false;
 }

@@ -99,7 +99,7 @@ places_find(const Plan *plan, Arena *arena)
 /* ---- rows ---- */
 
 static bool
-is_norm_op(Op op)
+is_row_norm(Op op)
 {
 	return op == OP_LAYERNORM || op == OP_RMSNORM;
 }
@@ -120,7 +120,7 @@ find_norm_inputs(const Graph *g, Arena *arena)
 	bool *feeds = arena_array(arena, g->nval, sizeof *feeds);
 
 	FOR_NODES (n, g)
-		if (n->phase == PH_FORWARD && is_norm_op(n->op) && n->in[0])
+		if (n->phase == PH_FORWARD && is_row_norm(n->op) && n->in[0])
 			feeds[val_owner(g, n->in[0])] = true;
 	return feeds;
 }

@@ -9,10 +9,11 @@ extern const char *const memory_block[B_COUNT];
 
 /* One place that is occupied across the end of forward. */
 struct saved {
-	const char *name, *op;          /* value, ONNX operator that makes it */
-	const char *reader;             /* op that reads it afterwards */
+	const char *name, *op;          /* value; ONNX operator that makes it */
+	const char *reader;             /* operator that reads it after
+	                                 * forward */
 	int64_t bytes;
-	int32_t segment, layer;         /* -1: in no layer */
+	int32_t segment, layer;         /* segment; layer, -1: in none */
 	enum layer_block block;
 };
 
@@ -20,11 +21,13 @@ struct memory_report {
 	struct segments seg;
 	int64_t nsaved;
 	struct saved *saved;
-	int64_t unit;                   /* elements of a layer's input; 0 */
-	int64_t outside;                /* saved by no layer */
-	int64_t *layer;                 /* by layer: bytes without statistics */
-	int64_t *stats;                 /* by layer */
-	int64_t param;                  /* elements that are trained */
+	int64_t unit;                   /* elements of a layer's input; 0: no
+	                                 * layers */
+	int64_t outside;                /* bytes saved outside of layers */
+	int64_t *layer;                 /* by layer: bytes saved, without
+	                                 * statistics */
+	int64_t *stats;                 /* by layer: bytes of statistics */
+	int64_t param;                  /* number of trained elements */
 	/* a transformer's shape; 0: none was seen */
 	int64_t batch, seq, hidden, heads, vocab;
 };

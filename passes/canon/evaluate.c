@@ -191,7 +191,7 @@ only_labels(const Graph *g)
 }
 
 static ValId
-emit_conversion(Pass *p, Graph *g, ValId v, DType to, NodeId like)
+emit_cast_to(Pass *p, Graph *g, ValId v, DType to, NodeId like)
 {
 	Attr a = attr_default(OP_CAST);
 
@@ -206,7 +206,7 @@ add_sum(Pass *p, Graph *g, ValId v, const char *name, NodeId like)
 {
 	Attr a = attr_default(OP_REDUCE_SUM);
 
-	v = v ? emit_conversion(p, g, v, DT_F32, like) : 0;
+	v = v ? emit_cast_to(p, g, v, DT_F32, like) : 0;
 	a.REDUCE_SUM.keepdims = 0;
 	for (int i = 0; v && i < g->val[v].shape.rank; i++)
 		a.REDUCE_SUM.axes.v[a.REDUCE_SUM.axes.n++] = i;
@@ -271,7 +271,7 @@ count_labels(Pass *p, Graph *g)
 	scores = n->in[0];
 	ignore = attr_int_of(n->op, &a, "ignore");
 	reduction = attr_int_of(n->op, &a, "reduction");
-	labels = emit_conversion(p, g, n->in[1], DT_I64, at);
+	labels = emit_cast_to(p, g, n->in[1], DT_I64, at);
 	best = labels ? is_best(p, g, scores, labels, at) : 0;
 	count = best ? is_counted(p, g, labels, *ignore, at) : 0;
 	if (count) {

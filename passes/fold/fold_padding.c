@@ -120,7 +120,7 @@ fold_add_size(struct fold *f, const struct dynamic_size *s)
 /* ---- masks ---- */
 
 static ValId
-emit_binary(struct fold *f, Op op, ValId a, ValId b, NodeId like)
+emit_mask_op(struct fold *f, Op op, ValId a, ValId b, NodeId like)
 {
 	const ValId in[2] = { a, b };
 
@@ -165,8 +165,8 @@ fold_valid_mask(struct fold *f, int id, int axis, int rank, NodeId like)
 	Shape shape = shape_along(rank, axis, s.bound);
 	ValId mask = fold_place_mask(f, id, axis, rank, like), y;
 
-	y = emit_binary(f, OP_LT, fold_numbers(f, s.bound, &shape, like),
-	                s.count, like);
+	y = emit_mask_op(f, OP_LT, fold_numbers(f, s.bound, &shape, like),
+	                 s.count, like);
 	fold_add_placed(f, y, mask, id);
 	return y;
 }
@@ -182,12 +182,12 @@ fold_any_valid(struct fold *f, ValId x, NodeId like)
 	ValId y;
 
 	if (!s.indices)
-		return emit_binary(f, OP_GT, s.count,
-		                   val_scalar(f->g, DT_I64, 0), like);
+		return emit_mask_op(f, OP_GT, s.count,
+		                    val_scalar(f->g, DT_I64, 0), like);
 	a.TRANSPOSE.perm = (IntList){ .n = 2, .v = { 1, 0 } };
 	y = fold_emit(f, OP_TRANSPOSE, 1, &s.indices, &a, like);
-	y = emit_binary(f, OP_GATHER_ND, emit_cast(f, s.from, DT_BOOL, like),
-	                y, like);
+	y = emit_mask_op(f, OP_GATHER_ND, emit_cast(f, s.from, DT_BOOL, like),
+	                 y, like);
 	return y ? fold_reshape(f, y, &shape, like) : 0;
 }
 
@@ -198,8 +198,8 @@ fold_valid_count(struct fold *f, int id, int64_t times, DType dt, NodeId like)
 
 	if (times == 1)
 		return n;
-	return emit_binary(f, OP_MUL, n, val_scalar(f->g, dt, (double)times),
-	                   like);
+	return emit_mask_op(f, OP_MUL, n, val_scalar(f->g, dt, (double)times),
+	                    like);
 }
 
 ValId

@@ -270,7 +270,7 @@ zero_state(struct rnn *r)
 
 /* Output k of the node is v from now on. */
 static bool
-replace_output(struct rnn *r, int k, ValId v)
+replace_rnn_output(struct rnn *r, int k, ValId v)
 {
 	const Graph *g = r->f->g;
 	ValId y = g->node[r->id].out[k];
@@ -329,7 +329,7 @@ fold_rnn(struct fold *f, NodeId id)
 	all = r.failed || r.steps == 1 ? y[0]
 		: rnn_op(&r, OP_CONCAT, (int)r.steps, y, &cat);
 	TRY(!r.failed && all);
-	TRY(replace_output(&r, 0, all) && replace_output(&r, 1, r.h));
-	TRY(r.attr.RNN.kind != KIND_LSTM || replace_output(&r, 2, r.c));
+	TRY(replace_rnn_output(&r, 0, all) && replace_rnn_output(&r, 1, r.h));
+	TRY(r.attr.RNN.kind != KIND_LSTM || replace_rnn_output(&r, 2, r.c));
 	return STEP_GONE;
 }

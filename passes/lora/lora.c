@@ -219,7 +219,7 @@ adapter_of(struct lora *l, ValId weight, bool turned)
 /* ---- products ---- */
 
 static void
-append_node(struct lora *l, NodeId id)
+schedule_lora_node(struct lora *l, NodeId id)
 {
 	l->order[l->n++] = id;
 }
@@ -261,7 +261,7 @@ adapt(struct lora *l, NodeId id, uint32_t nnode)
 	g->val[y].output = false;
 	g->val[y].onnx = NULL;
 	for (NodeId i = first; i < g->nnode; i++)
-		append_node(l, i);
+		schedule_lora_node(l, i);
 	return true;
 }
 
@@ -306,7 +306,7 @@ pass_lora(Pass *p, Graph *g)
 	for (NodeId id = 1; id < nnode; id++) {
 		ValId w = matmul_weight(&g->node[id]);
 
-		append_node(&l, id);
+		schedule_lora_node(&l, id);
 		if (w && l.wish[w] && !l.barred[w] && !adapt(&l, id, nnode))
 			return false;
 	}

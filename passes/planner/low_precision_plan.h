@@ -7,8 +7,8 @@
 
 enum { PLAN_GRID = 12 };
 
-/* Plans from keep-everything down to the least, the same for every budget if
- * it is asked for before anything else. */
+/* Plans from keep-everything down to the least.  They are the same for every
+ * budget if the grid is made before other plans are looked for. */
 struct plan_grid {
 	struct known_plan plan[PLAN_GRID + 1];
 	int n;
@@ -21,13 +21,15 @@ low_precision_grid(struct plan_grid *, struct remat *, struct plan_selector *,
 struct low_precision_plan {
 	struct known_plan plan;         /* keeps its values in 32 bits */
 	struct low_precision_request request;   /* values of it to round */
-	double sec;                     /* above a step that keeps everything */
-	int64_t least;                  /* arena of the smallest one looked at;
+	double sec;                     /* seconds of a step above
+	                                 * keep-everything */
+	int64_t least;                  /* arena of the smallest plan looked at;
 	                                 * INT64_MAX: none was */
 };
 
-/* The fastest within that arena, of those that take less than `below`; false:
- * none is known.  Every plan is looked at if `below` is infinite. */
+/* The fastest plan within that arena that takes less than `below` seconds above
+ * keep-everything; false: none is known.  If `below` is infinite, every plan is
+ * looked at. */
 bool
 low_precision_best(Pass *, const Graph *, struct remat *, struct plan_grid *,
                    const uint8_t *constraint, int64_t arena, double below,

@@ -5,14 +5,15 @@
 
 #include "passes/remat_model/remat_model.h"
 
-/* What is left when at most 1 % of the step's time may go into computing
- * things again (one_percent.c). */
+/* What stays saved if recomputation may take 1 % of a step. */
 struct one_percent {
-	double extra;                   /* fraction of a step */
-	int64_t saved;                  /* bytes in all */
+	double extra;                   /* recomputation, as a fraction of a
+	                                 * step */
+	int64_t saved;                  /* bytes that stay saved in all */
 	int32_t nlayer;
-	int64_t *layer, *stats;         /* as above */
-	int64_t outside;
+	int64_t *layer, *stats;         /* by layer: bytes saved, bytes of
+	                                 * statistics */
+	int64_t outside;                /* bytes saved outside of layers */
 };
 
 struct remat;

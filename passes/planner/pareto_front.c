@@ -5,9 +5,9 @@
  * method  One choice serves all points of the grid, so the search is done
  *         once.  Points are (budget, time), and those that another one beats
  *         in both are left out, which makes the curve monotone.  Where updates
- *         may run after backward or in it, both variants of the graph add points
- *         at the same budgets, those of all presets among them, and the later
- *         form wins ties: as it is for a single budget.
+ *         may run after backward or in it, both variants of the graph add
+ *         points at the same budgets, those of all presets among them, and the
+ *         later variant wins ties, as for a single budget.
  * cost    GRID choices and bounds
  */
 #include "passes/planner/pareto_front.h"

@@ -4,7 +4,7 @@
 #include "passes/replay/replay_rules.h"
 
 static bool
-share_bytes(const struct replay *r, int64_t a, int64_t b)
+tensors_overlap(const struct replay *r, int64_t a, int64_t b)
 {
 	const struct plan_tensor *x = &r->p->tensor[a], *y = &r->p->tensor[b];
 
@@ -25,13 +25,14 @@ check_untouched(struct replay *r, int64_t begun, int64_t i)
 
 		if (t < 0)
 			continue;
-		if (share_bytes(r, t, from->write[0]))
+		if (tensors_overlap(r, t, from->write[0]))
 			FAULT(r, "wait", "instruction %" PRId64 " (%s) "
 			      "accesses %s while instruction %" PRId64 " "
 			      "receives it, until instruction %"
 			      PRId64, i, s->op, name(r, t), begun,
 			      from->wait);
-		else if (write && !s->view && share_bytes(r, t, from->read[0]))
+		else if (write && !s->view
+		         && tensors_overlap(r, t, from->read[0]))
 			FAULT(r, "wait", "instruction %" PRId64 " (%s) "
 			      "overwrites %s while instruction %" PRId64 " "
 			      "sends it, until instruction %"

@@ -9,37 +9,45 @@
  * mathematics asks for: forward and both gradients, nothing twice, no causal
  * half. */
 struct flop_report {
-	double model, causal;           /* causal: halves what masks hide */
-	double hardware;                /* the schedule, recomputation too */
-	double all;                     /* with everything element-wise */
-	double paper_model;             /* 0: no transformer */
+	double model, causal;           /* FLOPs of the model; the same without
+	                                 * what causal masks hide */
+	double hardware;                /* FLOPs of the schedule, with
+	                                 * recomputation */
+	double all;                     /* the same with element-wise ops */
+	double paper_model;             /* FLOPs by the paper's formula; 0: no
+	                                 * transformer */
 	double paper_third, paper_ninth;        /* hardware, s/3h and 2s/9h */
 };
 
 /* A step of all micro-batches on all devices of a replica: predicted, or the
  * time given. */
 struct step_use {
-	double sec;                     /* with what stages wait */
-	double idle;                    /* of it, the share that they wait */
+	double sec;                     /* seconds of a step, with the waits of
+	                                 * stages */
+	double idle;                    /* share of the step that stages wait */
 	double batches, devices;
-	double peak;                    /* FLOP/s of all devices */
+	double peak;                    /* FLOP/s of all devices together */
 };
 
 /* One stage of a pipeline, reckoned from one micro-batch on one device.  1F1B:
  * stage r holds as many micro-batches as stages follow it, and itself;
  * interleaved schedules run more parts ahead. */
 struct pipeline_stage {
-	double layers;                  /* that it holds */
-	double in_flight;               /* micro-batches, parts counted so */
-	double saved;                   /* bytes under this plan */
-	double weights;                 /* with gradients and optimizer */
+	double layers;                  /* layers that the stage holds */
+	double in_flight;               /* micro-batches whose activations it
+	                                 * holds, parts of one counted as
+	                                 * parts */
+	double saved;                   /* bytes of saved activations under this
+	                                 * plan */
+	double weights;                 /* bytes of weights, gradients and
+	                                 * optimizer states */
 	double keep_all;                /* micro-batches that can keep
 	                                 * everything; -1: memory unknown */
 };
 
 struct pipeline {
 	int64_t n, interleave, microbatches;
-	double memory;                  /* of a device; 0: not known */
+	double memory;                  /* bytes of a device; 0: unknown */
 	struct pipeline_stage *stage;
 };
 

@@ -36,7 +36,7 @@ find_cone(const struct count_passes *m, ValId v, int *pass)
 }
 
 static ValId
-first_output(const Graph *g, NodeId id)
+first_wanted_output(const Graph *g, NodeId id)
 {
 	const Node *n = &g->node[id];
 	int k = 0;
@@ -130,7 +130,7 @@ copy_cone(struct count_passes *m, ValId v, int *pass)
 		                  "sums: expected a depth of less than %d",
 		                  COUNT_PASSES);
 	for (NodeId id = 1; id < n; id++)
-		if (in[id] && !*twin_slot(m, first_output(g, id), *pass))
+		if (in[id] && !*twin_slot(m, first_wanted_output(g, id), *pass))
 			copy_to_count_pass(m, id, *pass);
 	return *twin_slot(m, v, *pass) ? *twin_slot(m, v, *pass) : v;
 }

@@ -1,8 +1,8 @@
 /* Declarations that the files of pass replicate (dp_*.c) share.
  *
  * During the pass, values have placements over a group of two ranks that split
- * the samples of one batch: S along the dim of the samples, P a partial sum on
- * each rank, R replicated with a partial gradient.  The result for two ranks
+ * the samples of one batch: Shard along the dim of the samples, Partial sums,
+ * ReplicatePartial where both have the whole.  The result for two ranks
  * holds for any number.
  */
 #ifndef PASSES_SHARD_DP_PARTITION_H
@@ -15,19 +15,23 @@ enum { DP_RANKS = 2 };
 struct dp_partition {
 	Pass *p;
 	Graph *g;
-	uint32_t nold;                  /* nodes there were */
-	NodeId *order;                  /* of all nodes so far */
+	uint32_t nold;                  /* number of nodes before the pass */
+	NodeId *order;                  /* all nodes so far, in their new
+	                                 * order */
 	size_t norder, order_cap;
 	ValId *whole;                   /* by value: its sum over replicas */
 	size_t nwhole, whole_cap;
-	struct uses uses;               /* of nodes there were */
-	ValId share;                    /* 1 / replicas; 0: not there yet */
-	int64_t samples;                /* of one replica in a batch */
-	const bool *grad;               /* DP_MICRO: by value that there was:
-	                                 * a gradient passes */
+	struct uses uses;               /* readers among the nodes before the
+	                                 * pass */
+	ValId share;                    /* value 1 / replicas; 0: not made
+	                                 * yet */
+	int64_t samples;                /* samples of one replica in a batch */
+	const bool *grad;               /* DP_MICRO: by value before the pass: a
+	                                 * gradient passes */
 	ValId nold_val;
-	bool *indexed;                  /* by value: has sample indices, */
-	size_t nindexed, indexed_cap;   /* which replicas count from 0 */
+	bool *indexed;                  /* by value: holds sample indices, which
+	                                 * each replica counts from 0 */
+	size_t nindexed, indexed_cap;
 	const char *assumed;            /* the first node whose placements are
 	                                 * assumed, in p->keep; NULL: none */
 };
@@ -70,12 +74,12 @@ struct sample_index {
 	int64_t stride, lo, hi, beyond;
 };
 
-/* Which of its elements: those at `at` of dim axis; -1: all. */
+/* Elements of an integer value: those at index `at` of dim axis. */
 struct column {
 	ValId v;
 	int axis;
-	int64_t at;
-	int dim;                /* has samples; -1: unknown */
+	int64_t at;                     /* index along that axis; -1: all */
+	int dim;                /* dim of the samples; -1: unknown */
 };
 
 /* What is known of a column; false: nothing. */
@@ -92,7 +96,7 @@ bool dp_follow_sample_index(struct dp_partition *, const Node *,
 
 /* dp_other_batch.c: rows of an output at another batch size; NULL: unknown. */
 const struct output_rows *dp_other_batch_rows(const Pass *, const Val *output);
-/* Whether it has its samples elsewhere at another batch size. */
+/* Whether the output has its samples in another dim at another batch size. */
 bool dp_moves_samples(const struct dp_partition *, ValId output);
 
 /* dp_partition.c */

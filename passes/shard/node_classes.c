@@ -8,7 +8,7 @@
 enum { HOPS = 4 };
 
 static uint64_t
-mix_hash(uint64_t h, uint64_t x)
+mix_colour(uint64_t h, uint64_t x)
 {
 	h ^= x + 0x9e3779b97f4a7c15u + (h << 6) + (h >> 2);
 	h *= 0xff51afd7ed558ccdu;
@@ -28,9 +28,9 @@ hash_bytes(uint64_t h, const void *p, size_t n)
 static uint64_t
 hash_shape(uint64_t h, const Shape *s)
 {
-	h = mix_hash(h, (uint64_t)s->rank);
+	h = mix_colour(h, (uint64_t)s->rank);
 	for (int i = 0; i < s->rank; i++)
-		h = mix_hash(h, (uint64_t)s->dim[i]);
+		h = mix_colour(h, (uint64_t)s->dim[i]);
 	return h;
 }
 
@@ -56,22 +56,21 @@ hash_entity(const struct strategy_ilp *m, uint32_t e)
 	if (e >= g->nnode) {
 		const Val *v = &g->val[e - g->nnode];
 
-		h = mix_hash(hash_shape(v->kind, &v->shape), v->dt);
-		h = mix_hash(h, strategy_constraint_key(s, e - g->nnode));
-		return mix_hash(h, hash_strategies(&s->source[e - g->nnode],
-		                                   1));
+		h = mix_colour(hash_shape(v->kind, &v->shape), v->dt);
+		h = mix_colour(h, strategy_constraint_key(s, e - g->nnode));
+		return mix_colour(h, hash_strategies(&s->source[e - g->nnode],
+		                                     1));
 	}
 	const Node *n = &g->node[e];
 
-	h = mix_hash(n->op, hash_strategies(&s->node[e], n->nin + n->nout));
+	h = mix_colour(n->op, hash_strategies(&s->node[e], n->nin + n->nout));
 	for (int k = 0; k < n->nin; k++)
 		h = hash_shape(h, &g->val[n->in[k]].shape);
 	for (int k = 0; k < n->nout; k++)
-		h = mix_hash(hash_shape(h + strategy_constraint_key(s,
-		                                                    n->out[k]),
-		                        &g->val[n->out[k]].shape),
-		             g->val[n->out[k]].output
-		             | 2 * (n->out[k] == g->loss));
+		h = mix_colour(
+			hash_shape(h + strategy_constraint_key(s, n->out[k]),
+		                   &g->val[n->out[k]].shape),
+			g->val[n->out[k]].output | 2 * (n->out[k] == g->loss));
 	return h;
 }
 
@@ -80,7 +79,7 @@ initial_colour(const struct strategy_ilp *m, uint32_t e)
 {
 	bool alone = e == m->isolated || m->s->pass->opt->strategy_per_node;
 
-	return alone ? mix_hash(hash_entity(m, e), e) : hash_entity(m, e);
+	return alone ? mix_colour(hash_entity(m, e), e) : hash_entity(m, e);
 }
 
 /* One pass: an entity's colour, its producers' by value index and its readers'.
@@ -102,17 +101,17 @@ refine_colours(const struct strategy_ilp *m, const uint64_t *old,
 
 			if (!n->in[k])
 				continue;
-			fresh[i] = mix_hash(fresh[i], mix_hash(old[e],
+			fresh[i] = mix_colour(fresh[i], mix_colour(old[e],
 				(uint64_t)g->val[n->in[k]].result_index));
-			readers[e] += mix_hash(
-				mix_hash(old[i], (uint64_t)k),
+			readers[e] += mix_colour(
+				mix_colour(old[i], (uint64_t)k),
 				(uint64_t)g->val[n->in[k]].result_index);
 		}
 	}
 	for (uint32_t e = g->nnode; e < m->c.n; e++)
 		fresh[e] = old[e];
 	for (uint32_t e = 1; e < m->c.n; e++)
-		fresh[e] = mix_hash(fresh[e], readers[e]);
+		fresh[e] = mix_colour(fresh[e], readers[e]);
 }
 
 /* Classes in the order of their first entity. */

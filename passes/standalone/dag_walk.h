@@ -11,7 +11,8 @@ enum { WALK_BLOCK = 32 };
 
 /* One evaluation that came, went or moved. */
 struct walk_op {
-	int32_t eval, from, to;         /* slots; -1: none */
+	int32_t eval, from, to;         /* evaluation; its slot before and
+	                                 * after, -1: none */
 };
 
 /* An evaluation's last reader before a change. */
@@ -19,7 +20,7 @@ struct walk_end {
 	int32_t eval, end;
 };
 
-/* From this slot on, so much more. */
+/* From `slot` on, memory grows by `delta` units. */
 struct walk_event {
 	int32_t slot, delta;
 };
@@ -27,29 +28,33 @@ struct walk_event {
 /* Slot, evaluation or node: -1 is none. */
 struct dag_walk {
 	const struct dag *g;
-	int32_t budget;                 /* in units, rounded down */
-	int32_t *ram;                   /* in units, rounded up */
-	int32_t nslot, neval;           /* slots; evaluations in use */
-	int32_t *slot;                  /* evaluation in it */
-	int32_t *mem, *top;             /* bytes; most in each block */
-	/* by evaluation; it is read last in slot end */
+	int32_t budget;                 /* budget in units, rounded down */
+	int32_t *ram;                   /* by node: units of its value, rounded
+	                                 * up */
+	int32_t nslot, neval;           /* number of slots; of evaluations in
+	                                 * use */
+	int32_t *slot;                  /* by slot: the evaluation in it */
+	int32_t *mem, *top;             /* by slot: units in memory; by block:
+	                                 * most of its slots */
+	/* by evaluation: node, slot, slot of the last reader, list links */
 	int32_t *node, *pos, *end, *next, *prev;
 	int32_t *free_list, nfree;
-	int32_t *all, *all_at;          /* those in use, for drawing */
-	int32_t *extra, *extra_at;      /* those not the first of their node */
+	int32_t *all, *all_at;          /* evaluations in use, to draw from */
+	int32_t *extra, *extra_at;      /* evaluations that repeat their node */
 	int32_t nextra;
 	int32_t *first;                 /* by node: its first evaluation */
 	double cost;
-	int64_t over;                   /* bytes above, summed over slots */
-	double weight;                  /* of a byte above */
-	/* the change under way */
+	int64_t over;                   /* units above the budget, summed over
+	                                 * slots */
+	double weight;                  /* energy of a unit above the budget */
+	/* state of the change in progress */
 	struct walk_op *op;
 	struct walk_end *log;
 	struct walk_event *event;
 	int32_t nop, nlog, nevent;
 	bool overflow;
 	double dcost;
-	double limit;                   /* it may add this much energy */
+	double limit;                   /* energy that the change may add */
 	int64_t work;
 };
 
