@@ -12,7 +12,7 @@
  * Glossary.  activation: value computed in phase forward.  adjoint: gradient
  * of an activation.  grad: gradient of a parameter.  resident: in memory of
  * its own during the whole step, outside the arena.  view: a value that lies
- * in the bytes of another.  copy: a value computed again (Val.of).
+ * in the bytes of another.  clone: a value computed again (Val.of).
  */
 #ifndef IR_IR_H
 #define IR_IR_H
@@ -230,24 +230,31 @@ typedef struct Val {
 	ValKind kind;
 	DType dt;
 	Shape shape;
-	NodeId def;                     /* writer; 0 unless V_TEMP */
+	NodeId def;                     /* node that writes it; 0 unless
+	                                 * V_TEMP */
 	int result_index;               /* which output of def it is */
-	bool output;                    /* must survive the step */
-	enum sample_rows rows;          /* of an output, if it is known */
+	bool output;                    /* it must survive the step */
+	enum sample_rows rows;          /* of an output: whether it has rows, if
+	                                 * known */
 	bool frozen;                    /* V_PARAM that is not trained */
 	bool resident;                  /* V_TEMP in memory of its own */
-	ValId of;                       /* value that this copy repeats; 0 */
-	ValId low_precision_of;         /* what this holds in 16 bits; 0 */
-	ValId param;                    /* V_STATE, and V_TEMP that is the final
-	                                 * gradient of that parameter */
-	ValId grad_of;                  /* adjoint of this value; 0 */
+	ValId of;                       /* value that this clone repeats; 0: no
+	                                 * clone */
+	ValId low_precision_of;         /* value that this holds in 16 bits;
+	                                 * 0 */
+	ValId param;                    /* parameter of this V_STATE, or
+	                                 * parameter whose final gradient this
+	                                 * V_TEMP is; 0 */
+	ValId grad_of;                  /* value whose adjoint this is; 0 */
 	const char *state;              /* V_STATE: "m", ...; "copy": 16 bits;
 	                                 * "total": of micro-batches, of no
 	                                 * parameter */
 	Placement placement;            /* shape is one rank's */
-	const struct replica_shard *shard; /* what it is one replica's shard of;
-	                                 * NULL: replicas have all of it */
-	int batch;                      /* 1 + dim sharded over replicas; 0 */
+	const struct replica_shard *shard; /* the whole of which this is one
+	                                    * replica's shard; NULL: replicas
+	                                    * have all of it */
+	int batch;                      /* 1 + dim sharded over replicas; 0:
+	                                 * none */
 
 	/* contents: V_CONST, V_PARAM, V_BUFFER; NULL while unread or absent
 	 * (planning from shapes).  Of the whole value if it is sharded.
@@ -257,11 +264,13 @@ typedef struct Val {
 
 	/* layout, in elements of dt; valid once laid_out */
 	bool laid_out;
-	ValId base;                     /* view of this owner; 0: owner */
+	ValId base;                     /* owner that this is a view of; 0: this
+	                                 * is an owner */
 	int64_t start;                  /* first element within the owner */
 	int64_t stride[MAX_RANK];
 	int64_t nbytes;                 /* owners: bytes occupied, padded */
-	int64_t offset;                /* owners in the arena; -1: not placed */
+	int64_t offset;                 /* bytes from the arena's begin; -1: not
+	                                 * placed */
 	/* import only: symbolic extents, NULL where there is none */
 	const char *dim_name[MAX_RANK];
 } Val;
@@ -296,8 +305,9 @@ typedef struct Node {
 	                                 * output too (not wanted) */
 	Attr attr;
 	struct body *body;              /* OP_LOOP */
-	NodeId of;                  /* the node that this one repeats */
-	NodeId wait;                /* what begins here ends behind it; 0 */
+	NodeId of;                      /* node that this clone repeats; 0 */
+	NodeId wait;                    /* node after which the transfer that
+	                                 * begins here has ended; 0 */
 	int count_pass;                 /* n: runs in count pass n, a pre-pass
 	                                 * over all micro-batches before the
 	                                 * step; 0: in the step */
@@ -305,8 +315,10 @@ typedef struct Node {
 	NodeId *inlined;                /* again, in the order of the body */
 	int norigin;                    /* ONNX nodes it carries out or */
 	uint32_t *origin;             /* differentiates: Graph.origin indices */
-	int64_t workspace;             /* scratch bytes, from codegen's rules */
-	int64_t workspace_at;           /* its place in the arena (P_PLACED) */
+	int64_t workspace;              /* bytes of scratch memory, from
+	                                 * codegen's rules */
+	int64_t workspace_at;           /* offset of the workspace in the arena
+	                                 * (P_PLACED) */
 } Node;
 
 struct origin {
@@ -329,16 +341,19 @@ typedef struct Graph {
 	size_t val_cap, node_cap, origin_cap;
 	Node *spare;                    /* for graph_reorder */
 	size_t spare_cap;
-	int64_t nstream;                /* random streams handed out so far */
-	int64_t ranks;                  /* it is sharded over; 0: it is not */
-	int64_t replicas;               /* likely; 0: made for one alone */
-	bool exact;                     /* ... so many, and no others */
-	bool adds;                      /* micro-batches' losses add up to the
-	                                 * step's, which is their mean else */
+	int64_t nstream;                /* number of random streams handed
+	                                 * out */
+	int64_t ranks;                  /* ranks that the graph is sharded over;
+	                                 * 0: it is not sharded */
+	int64_t replicas;               /* likely number of replicas; 0: made
+	                                 * for one alone */
+	bool exact;                     /* there are exactly so many replicas */
+	bool adds;                      /* losses of micro-batches add up to the
+	                                 * step's loss; else it is their mean */
 	void *names;                    /* set of value names (graph.c) */
-	const struct device_profile *device; /* costs are reckoned for it
-	                                 * (passes/cost/cost.h); NULL: the
-	                                 * default */
+	const struct device_profile *device; /* device whose costs are used
+	                                      * (passes/cost/cost.h); NULL: the
+	                                      * default */
 } Graph;
 #define FOR_NODES(n, g) \
 	for (Node *n = (g)->node + 1; n < (g)->node + (g)->nnode; n++)
@@ -367,7 +382,7 @@ enum {
 	P_UPD = 32,             /* optimizer steps are there */
 	P_FUSED = 64,           /* loops, classifier */
 	P_LAYOUT = 128,         /* values laid out, views decided */
-	P_PLANNED = 256,       /* copies inserted; node order is the schedule */
+	P_PLANNED = 256,        /* has clones; node order is the schedule */
 	P_PLACED = 512,         /* owners have offsets */
 	P_SHARD = 1024,         /* values say how they lie on ranks */
 };

@@ -83,34 +83,40 @@ struct options {
 	int64_t grad_accum;             /* default 1 */
 	bool dropout;                   /* on: as the graph says */
 	bool fused_attention;           /* default true */
-	bool epilogues;                 /* of products (default) */
+	bool epilogues;                 /* products end with fused ops
+	                                 * (default) */
 	DType dtype;                    /* float type of the step; DT_NONE: as
 	                                 * the file has it */
 	int nprecision;
 	struct precision_wish *precision;
 	bool masters;                   /* parameters are float32 then, too
 	                                 * (default) */
-	enum tri resident_copies;       /* 16-bit copies that updates write */
-	DType grad_dtype;               /* DT_F32: of all gradients; DT_NONE:
-	                                 * as they are computed */
-	DType state_dtype;              /* of the optimizer's; DT_NONE: f32 */
-	DType save_dtype;               /* 16-bit: backward may read values so;
-	                                 * DT_NONE: it reads them as they are */
+	enum tri resident_copies;       /* updates write 16-bit copies of
+	                                 * parameters */
+	DType grad_dtype;               /* type of all gradients: DT_F32;
+	                                 * DT_NONE: as they are computed */
+	DType state_dtype;              /* type of optimizer states; DT_NONE:
+	                                 * f32 */
+	DType save_dtype;               /* 16-bit type of values saved for
+	                                 * backward; DT_NONE: saved as
+	                                 * computed */
 	bool store_masks;               /* dropout masks are values */
-	const char *device;             /* profile; NULL: the default */
+	const char *device;             /* device profile; NULL: the default */
 	int64_t pp, interleave, microbatches;   /* accounting only; 0: none */
-	int64_t tp;                     /* ranks that share every layer; 0 */
+	int64_t tp;                     /* ranks of the tensor-parallel group;
+	                                 * 0: none */
 	int64_t dp;                     /* replicas; DP_ANY, DP_TRY; 0: one
 	                                 * alone */
-	bool zero;                      /* ... which shard its states */
-	bool sp;                        /* ... and rows between products */
+	bool zero;                      /* replicas shard the optimizer
+	                                 * states */
+	bool sp;                        /* ranks shard rows between products */
 	int nshard;
 	struct shard_constraint *shard;
 	uint32_t strategy_seed;         /* not 0: strategies have random costs,
 	                                 * for tests */
 	bool strategy_per_node;         /* equal layers are not counted once,
 	                                 * for tests */
-	const char *explain;            /* a value; NULL: none */
+	const char *explain;            /* value to explain; NULL: none */
 	double step_time;               /* measured seconds; 0: none */
 	enum tri update_in_backward;
 	bool forward_only;
@@ -124,13 +130,17 @@ struct options {
 	int nkeep, nrecompute;
 	const char **keep, **recompute; /* globs */
 	double gap_pct, plan_sec;
-	bool curve;                     /* time against budget */
-	int threads;                    /* the most that the library will use */
+	bool curve;                     /* plan for all budgets: time against
+	                                 * budget */
+	int threads;                    /* most threads that the library will
+	                                 * use */
 	int64_t fold_limit;             /* bytes of one folded constant */
 	bool stats;
 	bool quiet;                     /* no notes */
-	bool account;                   /* of memory, see one_percent.c */
-	bool compare;                   /* list presets beside the choice */
+	bool account;                   /* account of memory, see
+	                                 * one_percent.c */
+	bool compare;                   /* list presets beside the chosen
+	                                 * plan */
 	bool slim;                      /* neither code nor reports follow: no
 	                                 * reference */
 };
@@ -138,15 +148,16 @@ struct options {
 /* Cost of one node, filled by passes/cost/cost.c. */
 struct cost {
 	double flops, bytes, sec;
-	double product;                 /* of the flops, those of products */
-	double sent;                    /* bytes, to other ranks */
+	double product;                 /* FLOPs of matrix products alone */
+	double sent;                    /* bytes sent to other ranks */
 };
 
 /* What the graph of another batch size tells of this one; see other_batch.c. */
 struct other_batch {
-	bool is_other;                  /* this is the other one */
-	bool agrees;                    /* both are partitioned alike */
-	const char *why;                /* not; NULL: unknown */
+	bool is_other;                  /* this is the graph of the other batch
+	                                 * size */
+	bool agrees;                    /* both graphs are partitioned alike */
+	const char *why;                /* why they are not; NULL: unknown */
 	const struct output_rows {
 		const char *name;       /* of an output that evaluates */
 		enum sample_rows rows;
@@ -165,36 +176,41 @@ typedef struct Pass {
 	void (*notes)(const void *noted, FILE *);
 	const void *noted;
 	/* results that outlive a pass */
-	const char *added;              /* what --loss gave the graph; NULL:
+	const char *added;              /* what --loss added to the graph; NULL:
 	                                 * nothing */
 	Graph *reference;               /* keep-everything schedule, placed;
 	                                 * NULL if options are slim */
-	Plan *plan;                     /* of the final graph */
+	Plan *plan;                     /* plan of the final graph */
 	Plan *reference_plan;
 	struct other_batch other_batch;
 	Graph *forward;                 /* the graph that evaluates, with its
 	                                 * loss and all outputs; NULL: opt->eval
 	                                 * is off */
 	struct loss_formula loss_formula; /* loss of a data set */
-	struct one_percent *one_percent;        /* NULL: not asked for */
+	struct one_percent *one_percent; /* NULL: not wanted */
 	int nadapter;
 	struct adapter *adapter;
 	int nalternative;             /* presets beside auto, for --dump=plan */
 	struct alternative *alternative;
-	int64_t baseline_peak;          /* keep-everything total; -1 unknown */
-	int64_t minimum_peak;           /* smallest budget that works; -1 */
-	int64_t budget;                 /* in bytes, once known; -1: none */
+	int64_t baseline_peak;          /* peak bytes of keep-everything; -1:
+	                                 * unknown */
+	int64_t minimum_peak;           /* smallest budget that works; -1:
+	                                 * unknown */
+	int64_t budget;                 /* bytes, once known; -1: none */
 	double bound_sec;               /* no plan of bound_class is faster */
 	const char *bound_class;        /* NULL: no bound was computed */
 	struct pareto_front *pareto_front; /* time against budget; NULL: not
-	                                    * asked for */
+	                                    * wanted */
 	double solver_sec;              /* time spent planning */
-	double recompute_sec;           /* of the chosen plan, predicted */
+	double recompute_sec;           /* seconds of recomputation in the
+	                                 * chosen plan */
 	/* how updates run; see run.c */
-	bool low_memory;                /* the variant for small budgets */
-	bool updates_in_backward;       /* ... has them in backward */
+	bool low_memory;                /* the low-memory variant, for small
+	                                 * budgets */
+	bool updates_in_backward;       /* the variant with updates in
+	                                 * backward */
 	bool allow_refusal;             /* too small a budget is no error yet */
-	bool refused;                   /* but was found */
+	bool refused;                   /* the budget was too small */
 	Arena *retired;                 /* outlives the graph; NULL: none */
 	double strategy_sec;            /* cost of the sharding strategy */
 	int nrunner_up;                 /* values that --explain names */
@@ -209,16 +225,17 @@ typedef struct Pass {
 /* A preset or the automatic choice, as it would turn out. */
 struct alternative {
 	const char *name;
-	int64_t peak;                   /* -1: not feasible */
+	int64_t peak;                   /* bytes; -1: not feasible */
 	double step_sec, recompute_sec;
 };
 
 /* The cost of another placement of a value over ranks. */
 struct runner_up {
 	const char *value;
-	double sec;                     /* of the best strategy then; -1: there
-	                                 * is none */
-	Placement placement;                /* that it has there */
+	double sec;                     /* seconds of the best strategy with
+	                                 * this placement; -1: there is none */
+	Placement placement;            /* placement of the value in that
+	                                 * strategy */
 };
 
 typedef bool PassFn(Pass *, Graph *);

@@ -6,7 +6,7 @@
  */
 /* Glossary: the planner's words, in the order in which they build on each
  * other, with the field's name and a source where there is one.  ir/ir.h has
- * those of the graph: activation, adjoint, view, resident, copy.
+ * those of the graph: activation, adjoint, view, resident, clone.
  *
  * owner         value with bytes of its own; views lie in an owner's
  * storage       an owner in the arena, seen by the planner
@@ -28,7 +28,7 @@
  * recompute     make what was dropped again (rematerialisation, Briggs et al.
  *               1992; in training: checkpointing, Chen et al. 2016; as a
  *               program: Checkmate, Jain et al. 2020)
- * inlined       a copy that its reader does in the same loop, without memory
+ * inlined       a clone that its reader does in the same loop, without memory
  * set           plan that says keep or drop of each storage: made again once,
  *               before its first use in backward
  * sequence      plan that is a list of runs; a node may run again many times

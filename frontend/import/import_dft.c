@@ -177,7 +177,7 @@ make_table(const struct dft *d)
 	return d->inverse ? binary(m, OP_DIV, a, n) : a;
 }
 
-/* How often an element of x counts.  What lies behind N does not.  Of a real
+/* How often an element of x counts.  What lies after N does not.  Of a real
  * signal's spectrum only one half is given, and its inner elements stand for
  * their conjugates in the other, too. */
 static ValId

@@ -131,7 +131,7 @@ list_elements(struct importer *m, struct sequence *s)
 	return true;
 }
 
-/* The place that input i gives in a sequence of n, which may be one behind the
+/* The place that input i gives in a sequence of n, which may be one after the
  * last; n -1: not known. */
 static bool
 read_position(struct importer *m, int i, int64_t n, bool behind, int64_t *at)
@@ -182,7 +182,7 @@ edit_sequence(struct importer *m, int position, bool insert)
 		return false;
 	if (!insert && s->n == 0)
 		return imp_fail(m, "the sequence is empty");
-	/* behind the last one is a place, but -1 is before the last one */
+	/* after the last one is a place, but -1 is before the last one */
 	at = insert ? s->n : s->n - 1;
 	if (imp_has(m, position)
 	    && !read_position(m, position, s->n, insert, &at))

@@ -10,10 +10,14 @@ enum { USES_MAX = 8 };
 struct classifier_end {
 	struct edit *e;
 	const struct target *target;
-	NodeId product, sce, grad;      /* forward product, loss and gradient */
-	NodeId stats, gather;           /* 0 unless classes are cut */
-	NodeId dx, dw, db;              /* 0: absent */
-	NodeId tail[USES_MAX];          /* from sce to the loss, that first */
+	NodeId product, sce, grad;      /* forward product, loss, gradient of
+	                                 * the loss */
+	NodeId stats, gather;           /* statistics of a rank's classes and
+	                                 * their all_gather; 0: classes are
+	                                 * whole */
+	NodeId dx, dw, db;              /* gradients of the product's operands;
+	                                 * 0: absent */
+	NodeId tail[USES_MAX];          /* nodes from sce to the loss */
 	int ntail;
 	NodeId use[2 * USES_MAX];       /* scratch of reach() */
 	ValId via[2 * USES_MAX];

@@ -8,11 +8,13 @@
 struct edit {
 	Pass *p;
 	Graph *g;
-	struct uses uses;               /* of the graph before the edits */
-	NodeId nold;                    /* nodes from here on were appended */
-	bool *dead;                     /* [nold] */
-	NodeId *before;                 /* appended node i - nold stands before
-	                                 * this one */
+	struct uses uses;               /* readers in the graph before the
+	                                 * edits */
+	NodeId nold;                    /* nodes with ids from here on were
+	                                 * appended */
+	bool *dead;                     /* by node before the edits */
+	NodeId *before;                 /* by appended node: the node that it
+	                                 * stands before */
 	size_t nbefore, cap;
 };
 

@@ -8,7 +8,7 @@
  *             slack(i) = max(slack(i + 1) + bytes of the point,
  *                            what part i needs with it)
  *         whatever the memory is: one pass gives the whole curve.  Lists hold
- *         the fastest answer in each of BUCKETS ranges of slack.  Behind a
+ *         the fastest answer in each of BUCKETS ranges of slack.  After a
  *         point with an unsaved boundary the next part saves its own, and needs
  *         more.
  * bound   The same over all points, with what any plan needs and keeps
@@ -28,7 +28,7 @@
 
 enum { BUCKETS = 4096, BOUND_BUCKETS = 1 << 16, BOUND_WORK = 1 << 22 };
 
-/* An answer for a part and all behind it. */
+/* An answer for a part and all later parts. */
 struct curve_entry {
 	int64_t slack;
 	double sec, least;              /* reckoned; no plan takes less */
@@ -40,7 +40,8 @@ struct curve_row {
 	int32_t n;
 };
 
-/* All that is remembered of answers: the point, and the answer behind. */
+/* All that is remembered of an answer: its point, and the answer for the later
+ * parts. */
 struct link {
 	int32_t point, next;
 };
@@ -50,7 +51,7 @@ struct pareto_curve {
 	int64_t top;
 	struct curve_row first;         /* of the first part */
 	struct link **row;              /* by part */
-	/* the same behind a part with an unsaved boundary, which puts bytes
+	/* the same after a part with an unsaved boundary, which puts bytes
 	 * back; by level */
 	struct link *(*after_unsaved)[PART_LEVELS];
 	struct curve_row bound;         /* NULL: not computed yet */
@@ -122,9 +123,9 @@ insert_entry(struct buckets *c, const struct curve_entry *new)
 		*e = *new;
 }
 
-/* Part i with its j-th useful point in front of the answers behind, which with
- * it take less than `limit`.  Where a point is beaten by one that needs more,
- * it is of use only as long as that need is not met. */
+/* Part i with its j-th useful point before the answers of later parts, which
+ * with it take less than `limit`.  Where a point is beaten by one that needs
+ * more, it is of use only as long as that need is not met. */
 static void
 put_before(const struct pareto_curve *v, int32_t i, int32_t j, int64_t more,
            int64_t limit, const struct curve_row *behind, struct buckets *c)
@@ -199,7 +200,7 @@ compose_plans(struct pareto_curve *v)
 	const struct partition *y = v->y;
 	struct curve_row behind = { NULL, 0 };
 	struct curve_row after_unsaved[PART_LEVELS] = { 0 };
-	Arena *old = arena_new();       /* of the rows behind */
+	Arena *old = arena_new();       /* of the next rows */
 	struct buckets c;
 
 	buckets_open(&c, BUCKETS, v->top);
@@ -266,8 +267,8 @@ insert_slack(struct buckets *c, int64_t slack, double sec)
 	e->sec = fmin(e->sec, sec);
 }
 
-/* All points of a part in front of answers behind.  Not all: no memory but that
- * of points counts. */
+/* All points of a part before answers of later parts.  Not all: no memory but
+ * that of points counts. */
 static void
 insert_part_points(const struct pareto_curve *v, int32_t at, bool all,
                    const struct curve_row *b, struct buckets *c)
@@ -301,7 +302,7 @@ static void
 find_bound(struct pareto_curve *v)
 {
 	struct partition *y = v->y;
-	Arena *old = arena_new();       /* of the row behind */
+	Arena *old = arena_new();       /* of the next row */
 	struct curve_row behind;
 	struct buckets c;
 
@@ -402,7 +403,7 @@ pareto_bound_any(const struct pareto_curve *v, int64_t memory)
 	struct curve_row behind;
 	struct buckets c;
 	double best = 0;
-	Arena *old = arena_new();       /* of the row behind */
+	Arena *old = arena_new();       /* of the next row */
 
 	buckets_open(&c, bound_buckets(v), v->top);
 	insert_slack(&c, 0, 0);

@@ -41,7 +41,7 @@ fixed_bytes_by_node(const struct partition *y)
 		    && y->constraint[s] != 'k') {
 			NodeId lo = y->part[y->part_of[s]].lo;
 
-			/* where a copy needs no memory, see find_intervals */
+			/* where a clone needs no memory, see find_intervals */
 			from = r->node[t->def].inlinable ? 0 : y->first[s];
 			if (from && from < lo)
 				from = lo;
@@ -213,39 +213,39 @@ find_freeable(struct partition *y)
  * K(q) be what it keeps of part q and needs, a point.  Then for every part
  * i the arena is no smaller than
  *     sum over q < i of min_later_bytes(K(q))  +  least(i)[K(i)]
- * and copies take no less than the sum of the points' `least`.
+ * and clones take no less than the sum of the points' `least`.
  *
  * Seconds.  A dropped decision that backward reads, or that a repeated node
  * reads, is made again, at the price of its node or, where a loop can do its
  * work, of that.  Points count each such node once and none that only
- * copies of other parts ask for.
+ * clones of other parts ask for.
  *
  * Bytes.  First runs keep their order, so a node of backward finds in memory
  *   - what cannot be dropped, from its definition to its last use; where it
  *     may be written over a dying operand, which is of its size, from the
- *     step behind (`over`);
- *   - a decision between first and last use: it was kept or a copy is there,
- *     since a copy is made before the first use and held.  Not so if the reader
- *     may do its work, so then it counts only if kept;
+ *     step after (`over`);
+ *   - a decision between first and last use: it was kept, or a clone is in
+ *     memory, since a clone is made before the first use and held.  If the
+ *     reader may do its work instead, it counts only if kept;
  *   - a kept decision before its first use (find_intervals);
  *   - of parts q < i what backward reads itself and is kept, up to its last
- *     use, and that is at or behind part q but for decisions that cross, which
+ *     use, and that is at or after part q but for decisions that cross, which
  *     fixed_bytes_by_node takes away again from their last use on;
- *   - of parts q < i what only copies read and is kept.  A copy of a node of
+ *   - of parts q < i what only clones read and is kept.  A clone of a node of
  *     part q is asked for by backward at q, or through something dropped that
  *     crosses.  If there is none nothing of it goes before backward is at q.
- *     Else it is all there, or a copy of what crosses has been made, which is
- *     there up to its last use, as are all copies that were made for it and
+ *     Else it is all there, or a clone of what crosses has been made, which is
+ *     there up to its last use, as are all clones that were made for it and
  *     that backward reads.  The smaller of both counts
  *     (part_point.min_later_bytes).
- * Parts are ordered: backward is at q only behind all of i > q
+ * Parts are ordered: backward is at q only after all of i > q
  * (find_part_ranges).
  *
  * Other plans.  Put what is forced and crosses, and outputs that went alone,
- * back into memory: copies get fewer by their nodes, and the arena grows by
+ * back into memory: clones get fewer by their nodes, and the arena grows by
  * their bytes at most.  So the claim holds for memory M of such a plan with M
  * more by these bytes, and seconds less by those nodes: see partition.freeable.
- * What is forced and does not cross is read at its part alone, where its copies
+ * What is forced and does not cross is read at its part alone, where its clones
  * are made as well, and counts nowhere. */
 void
 partition_least(struct partition *y)

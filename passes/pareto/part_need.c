@@ -132,7 +132,7 @@ record_beside(struct meter *m, int sign)
 	}
 }
 
-/* What every part of the last evaluation needed, and the seconds of copies. */
+/* What every part of the last evaluation needed, and the seconds of clones. */
 static void
 record_needs(struct meter *m)
 {

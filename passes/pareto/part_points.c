@@ -146,7 +146,7 @@ by_falling_bytes(const void *a, const void *b)
 	return x->keep < y->keep ? -1 : x->keep > y->keep;
 }
 
-/* What only copies read may go, but then copies are there of what crosses and
+/* What only clones read may go, but then clones are there of what crosses and
  * of all that they were made of and that backward reads, too.  Of many
  * points that one stands for not even that is sure. */
 static int64_t

@@ -351,7 +351,7 @@ find_part_ranges(struct partition *y)
 }
 
 /* Kept without a choice: what is too small to matter, what more than the next
- * part reads, what is read early, and outputs that only copies would read. */
+ * part reads, what is read early, and outputs that only clones would read. */
 static void
 find_forced(struct cutter *c)
 {

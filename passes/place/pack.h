@@ -21,12 +21,14 @@
 struct buffer {
 	int64_t lower, upper;           /* alive at times lower..upper-1 */
 	int64_t size;
-	int64_t offset;                 /* result */
+	int64_t offset;                 /* result: bytes from the block's
+	                                 * begin */
 };
 
 struct pack_limit {
-	int64_t work;                   /* elementary steps of exact search */
-	int64_t enough;                 /* a height that need not be beaten */
+	int64_t work;                   /* most elementary steps of the exact
+	                                 * search */
+	int64_t enough;                 /* height that need not be beaten */
 	const struct watch *stop;       /* when interrupted, offsets mean
 	                                 * nothing and the height may be
 	                                 * PACK_NO_HEIGHT; NULL: never */
@@ -34,8 +36,9 @@ struct pack_limit {
 
 struct pack_result {
 	int64_t height;                 /* largest offset + size */
-	int64_t bound;                  /* largest sum alive at one time */
-	int64_t least;                  /* proven: no lower height exists */
+	int64_t bound;                  /* largest sum of sizes alive at one
+	                                 * time */
+	int64_t least;                  /* no lower height exists: proved */
 	bool optimal;                   /* height == least */
 };
 

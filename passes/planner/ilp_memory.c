@@ -84,8 +84,8 @@ model_points(struct model *m)
  * its readers has been repeated:  a >= x_j - sum of z_c.  Where z_c has no
  * stage at this point, the earlier one serves if the reader's own output is
  * still to be used first: somewhere in between the reader is repeated, before
- * that j is there, afterwards the copy, so that the smaller of the two always
- * is.  One j may be charged to a reader that way, or the copy would count
+ * that j is there, afterwards the clone, so that the smaller of the two always
+ * is.  One j may be charged to a reader that way, or the clone would count
  * twice.
  * Returns the bytes; the row's columns but a in m->wcol, m->wlen of them. */
 static int64_t

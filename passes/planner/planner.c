@@ -1,7 +1,7 @@
 /* Plan: choose what is kept for backward and what is computed again.
  *
  * what    the keep-everything step as reference; a candidate from a preset,
- *         or the fastest known one within the budget; copies inserted
+ *         or the fastest known one within the budget; clones inserted
  * needs   P_LAYOUT
  * gives   P_PLANNED; p->reference (placed), p->budget, p->baseline_peak,
  *         p->minimum_peak, p->bound_sec, p->alternative

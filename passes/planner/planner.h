@@ -1,7 +1,7 @@
 /* Room planner: keep or recompute each activation.
  *
  * in      an ordered training graph, costs, a budget
- * out     the same graph with copies of forward nodes in backward; bounds, the
+ * out     the same graph with clones of forward nodes in backward; bounds, the
  *         curve, presets; or a refusal with remedies
  * unaware of ONNX, code and files
  */

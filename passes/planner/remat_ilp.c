@@ -14,7 +14,7 @@
  *         all, further away at wider and wider distances.
  * bound   every row is a relaxation of what remat_eval computes: between
  *         stages of z the memory row takes the earlier value and the operand
- *         row the later one; scratch and copies inside a stage, early copies
+ *         row the later one; scratch and clones inside a stage, early clones
  *         of nodes with several outputs and packing losses are left out.  So
  *         no plan that repeats each node at most once, with backward in the
  *         given order, is faster (bound class "once").

@@ -63,7 +63,7 @@ gradient_bytes(const struct chain *c, Arena *a)
 	return live;
 }
 
-/* Sums over copies, by part; the largest sums of bytes with all cuts there. */
+/* Sums over clones, by part; the largest sums of bytes with all cuts there. */
 static void
 measure_parts(struct chain *c, bool tape)
 {

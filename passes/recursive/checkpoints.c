@@ -1,7 +1,7 @@
 /* Checkpointing: forward states in memory, and forward run again from them.
  *
  * what    plans for graphs of any shape and size, without any search.  A state
- *         is all that forward nodes behind a place read from before it; the
+ *         is all that forward nodes after a place read from before it; the
  *         places cut forward into parts with about equal bytes for backward.
  * method  Every part runs again from the state before it (Chen et al.,
  *         "Training deep nets with sublinear memory cost", 2016): of n equal
@@ -22,7 +22,7 @@
 struct kept_state {
 	int32_t part, states;
 	int32_t held;                   /* where its storages begin */
-	int64_t runs;                   /* of each part behind, at most */
+	int64_t runs;                   /* of each part after, at most */
 };
 
 struct checkpoints {
@@ -75,8 +75,8 @@ latest_read(const struct checkpoints *c, NodeId i)
 	return latest;
 }
 
-/* A node behind the turn stands at the latest forward node that it or one
- * behind it reads; or, if that is nearer to what most nodes read themselves, at
+/* A node after the turn stands at the latest forward node that it or one
+ * after it reads; or, if that is nearer to what most nodes read themselves, at
  * the earliest of those that it and the ones before it read. */
 static void
 find_positions(struct checkpoints *c)
@@ -250,7 +250,7 @@ forget_made(struct checkpoints *c)
 }
 
 /* A state's storages that no earlier state has: those of nodes from..to - 1
- * that are read behind. */
+ * that are read after. */
 static void
 push_state(struct checkpoints *c, int32_t part, int32_t states)
 {
@@ -286,7 +286,7 @@ rerun_to_part(struct checkpoints *c, int32_t part, int32_t states)
 		c->here[c->held[k]] = true;
 }
 
-/* What nodes behind the turn need for themselves, up to those that belong
+/* What nodes after the turn need for themselves, up to those that belong
  * before the part; then these nodes. */
 static void
 run_backward_from(struct checkpoints *c, int32_t part)
@@ -317,7 +317,7 @@ pop_state(struct checkpoints *c)
 		c->made[c->nmade++] = c->held[--c->nheld];
 }
 
-/* The next state behind the last one, of the parts before `end`. */
+/* The next state after the last one, of the parts before `end`. */
 static int32_t
 next_state(struct checkpoints *c, int32_t end, bool first)
 {

@@ -33,7 +33,7 @@ binomial(int64_t n, int64_t k, int64_t most)
 
 /* The most parts that run again r times each at most, with so many states
  * beside the place where the chain begins (Griewank and Walther 2000).  With
- * no state a chain of n runs n times.  A state behind m parts takes a run of
+ * no state a chain of n runs n times.  A state after m parts takes a run of
  * these, which then have r - 1 left, and the rest has one state less: P(r, s) =
  * P(r - 1, s) + P(r, s - 1).  In the first run, which there is anyway, states
  * are free: P0(r, s) = P(r, s) + P0(r, s - 1). */

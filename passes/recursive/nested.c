@@ -147,7 +147,7 @@ try_tape(const struct nested_program *p, struct cost_table *t,
 		relax_entry(t, m, sec + rest->sec[m - held], 0);
 }
 
-/* Cut behind part k - 1 of the stretch is held for `rest`; then `before`. */
+/* Cut after part k - 1 of the stretch is held for `rest`; then `before`. */
 static void
 try_split(const struct nested_program *p, struct cost_table *t,
           const struct cost_table *before, const struct cost_table *rest,
@@ -298,7 +298,7 @@ run_range(const struct nested_program *p, int32_t lo, int32_t len, int32_t m)
 	}
 }
 
-/* What the first run leaves behind. */
+/* What the first run leaves in memory. */
 static void
 hold_first_states(const struct nested_program *p, int32_t m)
 {

@@ -1,10 +1,10 @@
 /* Fill memory that a sequence leaves idle.
  *
  * what    from known sequences faster ones for some amounts of memory
- * method  A copy can go if the instance before it may stay until then: if its
- *         bytes fit between its last reader and the copy.  Greedily, those
+ * method  A clone can go if the instance before it may stay until then: if its
+ *         bytes fit between its last reader and the clone.  Greedily, those
  *         that save most seconds per byte and step first; then the exact
- *         evaluation, which also drops what was made for such copies alone;
+ *         evaluation, which also drops what was made for such clones alone;
  *         again while that helps.
  * cost    counted steps
  */
@@ -15,7 +15,7 @@
 
 enum { GRID = 64, ROUNDS = 12, WORK = 4000000 };
 
-/* A copy that may go. */
+/* A clone that may go. */
 struct spare {
 	int32_t step;
 	double worth;
@@ -60,7 +60,7 @@ find_before(struct filler *f)
 			f->shared[y] = f->shared[r->block[y]] = true;
 }
 
-/* Instances that the copy at step k makes, each with the one before: whether
+/* Instances that the clone at step k makes, each with the one before: whether
  * those may stay; if so, and wanted, they do. */
 static bool
 may_extend_instances(struct filler *f, int32_t k, bool wanted, double *cost)
@@ -102,7 +102,7 @@ by_seconds_saved(const void *a, const void *b)
 	return x->step < y->step ? -1 : x->step > y->step;
 }
 
-/* The sequence of the last evaluation less copies that may go into d->steps;
+/* The sequence of the last evaluation less clones that may go into d->steps;
  * false: there are none. */
 static bool
 remove_idle_copies(struct filler *f)

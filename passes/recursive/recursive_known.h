@@ -5,7 +5,7 @@
 
 #include "passes/remat_model/remat_model.h"
 
-/* A sequence under construction: first runs, and copies but those of views. */
+/* A sequence under construction: first runs, and clones but those of views. */
 struct step_list {
 	Arena *arena;
 	struct rstep *step;

@@ -336,7 +336,7 @@ unpin_operands(struct eviction *w, const struct rnode *n)
 		w->pin[n->read[i]]--;
 }
 
-/* What a copy writes: what is wanted now, and what is missing and read later
+/* What a clone writes: what is wanted now, and what is missing and read later
  * if there is room for it anyway. */
 static uint32_t
 outputs_to_write(struct eviction *w, const struct rnode *n, int32_t stamp)

@@ -131,7 +131,7 @@ list_runs(const struct stage_program *p, int from, NodeId v, int *col, int *n)
 	return sure;
 }
 
-/* Every node runs; and copies of a node in all stages at once. */
+/* Every node runs; and clones of a node in all stages at once. */
 static void
 add_totals(struct stage_program *p)
 {

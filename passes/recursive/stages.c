@@ -1,11 +1,11 @@
-/* Keep or recompute: a bound for any number of copies.
+/* Keep or recompute: a bound for any number of clones.
  *
- * what    seconds of copies below which no plan gets within an amount of
+ * what    seconds of clones below which no plan gets within an amount of
  *         memory, and a plan that often needs no more
  * method  A stage program, an own formulation.  A stage begins with the first
  *         run of a node w.  What must come before w has run then, and nothing
  *         that must come after: in a graph whose order is given that is what
- *         stands before and behind w, in one whose order is free what w is made
+ *         stands before and after w, in one whose order is free what w is made
  *         from and what is made from w.  Nodes w_1, w_2, ... in that order cut
  *         any plan into stages; stage i begins with the run of w_i, stage 0
  *         comes before.  Let
@@ -19,9 +19,9 @@
  *           memory:   sum of size_s x_i,s <= M - what no plan can be without
  *         that costs no more than the plan, so its minimum is a bound; with
  *         one stage it is a knapsack over the values that cross its start.  A
- *         copy that w_i takes in stores nothing: it reads like the others.
+ *         clone that w_i takes in stores nothing: it reads like the others.
  *         Without integrality one byte that is kept would stand for a share
- *         of a copy in each stage; z_n <= sum of y_i,n over i >= 1 mends
+ *         of a clone in each stage; z_n <= sum of y_i,n over i >= 1 mends
  *         that: what is read after w_1 was there or is made again.  Where the
  *         order is free these rows were found to slow branch and bound down.
  *         Where the order is free the first stage begins with the node that

@@ -21,7 +21,7 @@ struct stage_bound {
 	struct remat_cost cost;         /* result: what that plan costs */
 };
 
-/* Seconds of copies below which no plan gets. */
+/* Lower bound of the seconds that a plan spends on clones. */
 double stages_bound(struct stage_bound *);
 
 #endif

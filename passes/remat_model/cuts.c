@@ -23,7 +23,7 @@ remat_cuts(const struct remat *r, Arena *arena, int32_t *cut, NodeId *behind)
 	for (int32_t s = 0; s < r->nstore; s++) {
 		const struct storage *st = &r->store[s];
 
-		/* crosses the gaps behind nodes def .. end - 1 */
+		/* crosses the gaps after nodes def .. end - 1 */
 		c.begin[s] = st->def;
 		c.id[s] = (uint32_t)s + 1;
 		if (r->node[st->def].backward || !active[st->owner])

@@ -1,7 +1,7 @@
-/* Rewrite a graph as a candidate plan says: insert the copies.
+/* Rewrite a graph as a candidate plan says: insert the clones.
  *
- * what    copies of nodes in phase recompute where the plan has them; every
- *         reader takes the copy made last before it; loops take in those that
+ * what    clones of nodes in phase recompute where the plan has them; every
+ *         reader takes the clone made last before it; loops take in those that
  *         the plan inlines; the node array is the schedule
  * needs   the last evaluation of the problem read off this very graph,
  *         nothing changed since
@@ -19,7 +19,7 @@ struct graph_rewrite {
 	int32_t inst;                   /* written so far */
 };
 
-/* A first run that comes late reads copies already. */
+/* A first run that comes late reads clones already. */
 static ValId
 original_value(const struct graph_rewrite *a, ValId v)
 {
@@ -56,7 +56,7 @@ copy_val(struct graph_rewrite *a, ValId v)
 	return c;
 }
 
-/* Whether this copy of a node writes value v. */
+/* Whether this clone of a node writes value v. */
 static bool
 copy_writes(const struct graph_rewrite *a, const struct rstep *t, ValId v)
 {
@@ -109,7 +109,7 @@ copy_node(struct graph_rewrite *a, const struct rstep *t)
 	return c;
 }
 
-/* A first run reads the copies, and its views lie in them. */
+/* A first run reads the clones, and its views lie in them. */
 static void
 redirect_reads(struct graph_rewrite *a, Node *n)
 {

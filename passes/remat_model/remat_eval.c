@@ -1,5 +1,5 @@
 /* What a sequence of steps costs: lifetimes, bytes shared in place, live bytes
- * per step, seconds of copies, size of the arena once placed.
+ * per step, seconds of clones, size of the arena once placed.
  *
  * method  Lifetimes, sharing of bytes in place and scratch follow the rules of
  *         passes inplace and place.
@@ -53,7 +53,7 @@ record_reads(struct remat *r, int32_t k)
 	}
 }
 
-/* Whether instance y is the first result of a copy that a kernel made. */
+/* Whether instance y is the first result of a clone that a kernel made. */
 static bool
 is_always(const struct remat *r, int32_t y)
 {

@@ -8,10 +8,10 @@
  *
  * A storage is the memory of one owner in the arena.  A candidate plan is a
  * sequence of steps: first runs of all nodes in their order, and between them
- * copies of forward nodes, of each as many as the plan likes.  A reader takes
+ * clones of forward nodes, of each as many as the plan likes.  A reader takes
  * what was made last before it.  Most plans are sets: they say of every
  * forward storage whether it is kept for backward or dropped, that is,
- * computed again by copies of its nodes just before its first use in backward
+ * computed again by clones of its nodes just before its first use in backward
  * and held from there (class "once").
  */
 #ifndef PASSES_REMAT_MODEL_REMAT_MODEL_H
@@ -43,7 +43,7 @@ struct rnode {
 	int nread, nwrite, npair;
 	int64_t workspace;
 	double sec;
-	int always;                     /* write[] that a copy makes wanted or
+	int always;                     /* write[] that a clone makes wanted or
 	                                 * not; -1: none */
 	bool backward;                  /* phase backward or update */
 	bool clonable;
@@ -106,7 +106,7 @@ struct remat {
 	int32_t *of_val;                /* storage of a value; -1: none */
 	struct rnode *node;             /* by node id */
 	int64_t resident;               /* bytes outside the arena */
-	double base_sec;                /* step without copies */
+	double base_sec;                /* step without clones */
 	int32_t ncand, ngroup;
 	int32_t *layer, nlayer;         /* storages; NULL: not looked for */
 	int64_t target;                 /* for remat_cost.over */
@@ -126,12 +126,12 @@ struct remat {
 	int32_t *block;                 /* instance whose bytes it lies in */
 	int64_t *live;                  /* bytes in the arena, by step */
 	int32_t *now;                   /* scratch: latest instance */
-	uint8_t *again;                 /* scratch, by value: has a copy */
+	uint8_t *again;                 /* scratch, by value: has a clone */
 	uint8_t *cloned;                /* scratch, by node */
 	NodeId *taken_by;               /* scratch, by node: who inlines it */
 	int32_t *in_view;               /* scratch, by value: instance */
 	ValId *views;                   /* scratch: views of one another */
-	struct waiting {                /* scratch: copies that wait for their
+	struct waiting {                /* scratch: clones that wait for their
 	                                 * operands, of which `next` is due */
 		NodeId node;
 		int next;
@@ -142,7 +142,7 @@ struct remat {
 
 /* remat_eval.c: what the steps in r->step cost. */
 struct remat_cost remat_evaluate(struct remat *);
-/* Storage that a copy writes although the plan does not ask for it, which
+/* Storage that a clone writes although the plan does not ask for it, which
  * lives during that step alone; -1: none. */
 int32_t remat_in_passing(const struct remat *, const struct rstep *);
 /* Arena size of the last evaluation once placed. */
@@ -156,8 +156,8 @@ struct remat *remat_new(const Graph *, Arena *);
 void remat_ready(struct remat *);
 /* Evaluate: drop[s] != 0 for dropped candidates. */
 struct remat_cost remat_eval(struct remat *, const uint8_t *drop);
-/* Evaluate a sequence: first runs in order and copies of nodes other than
- * views.  Copies of views are put in, copies that nobody reads left out, and
+/* Evaluate a sequence: first runs in order and clones of nodes other than
+ * views.  Clones of views are put in, clones that nobody reads left out, and
  * r->step is what remains. */
 struct remat_cost remat_eval_steps(struct remat *, const struct rstep *,
                                    int32_t n);
@@ -242,7 +242,7 @@ int32_t remat_cuts(const struct remat *, Arena *, int32_t *cut,
                    NodeId *behind);
 
 /* remat_ilp.c: no plan of class "once" that needs at most `memory` bytes in
- * the arena spends fewer seconds on copies; INFINITY: there is none.  While it
+ * the arena spends fewer seconds on clones; INFINITY: there is none.  While it
  * is more than `gap` below `sec`, branch and bound over at most `nodes` nodes
  * may raise it. */
 double remat_bound(struct remat *, const uint8_t *constraint, int64_t memory,

@@ -1,12 +1,12 @@
 /* Keep or recompute: the steps of a candidate.
  *
- * what    the schedule with copies that a sequence of steps, or "drop these
+ * what    the schedule with clones that a sequence of steps, or "drop these
  *         storages", stands for; remat_eval.c says what it costs
  * method  of a set the steps are: forward as it stands; before a backward
  *         node the forward values that it reads and that were dropped are
- *         computed again by copies of their nodes, recursively.  In any
- *         sequence views are repeated for every new copy of what they lie in,
- *         and a copy writes only what somebody reads
+ *         computed again by clones of their nodes, recursively.  In any
+ *         sequence views are repeated for every new clone of what they lie in,
+ *         and a clone writes only what somebody reads
  * cost    linear in the operands of the schedule
  */
 #include "passes/fuse/inline.h"
@@ -141,7 +141,7 @@ node_to_rerun(const struct remat *r, const uint8_t *drop, ValId v)
 	return r->node[id].backward || r->cloned[id] ? 0 : id;
 }
 
-/* All that the copy reads has been made. */
+/* All that the clone reads has been made. */
 static void
 push_copy(struct remat *r, const uint8_t *drop, NodeId id)
 {
@@ -210,7 +210,7 @@ remat_is_view(const struct remat *r, NodeId id)
 		&& r->g->val[n->out[0]].base;
 }
 
-/* Copies of which no write is read before the next; keep[k] = 0 for them. */
+/* Clones of which no write is read before the next; keep[k] = 0 for them. */
 static void
 find_dead(struct remat *r, const struct rstep *step, int32_t n, uint8_t *keep)
 {

@@ -24,7 +24,7 @@ struct apply {
 	Placement *placement;               /* by value, as chosen */
 	Shape *whole;                   /* by value */
 	struct conversion **conversion; /* by value */
-	NodeId *after;                  /* by new node: behind which old one */
+	NodeId *after;                  /* by new node: after which old one */
 	size_t nafter, after_cap;
 	int count_pass;                 /* of the node at hand */
 	bool failed;
@@ -32,7 +32,7 @@ struct apply {
 
 /* ---- conversions ---- */
 
-/* The node added last stands behind this one. */
+/* The node added last stands after this one. */
 static void
 schedule_after(struct apply *a, NodeId after)
 {
@@ -281,7 +281,7 @@ insert_vocab_stats(struct apply *a, NodeId id, const struct strategy *w)
 /* ---- biases ---- */
 
 /* What broadcasts as v does over dim 1 of a value of that rank, with no dims
- * behind it; 0: nothing. */
+ * after it; 0: nothing. */
 static ValId
 flat_bias(const Graph *g, ValId v, int rank)
 {
@@ -386,7 +386,7 @@ rewrite_node(struct apply *a, NodeId id)
 		merge_bias(a, id, bias);
 }
 
-/* Old nodes in their order, new ones behind those that they follow. */
+/* Old nodes in their order, new ones after those that they follow. */
 static void
 order_nodes(struct apply *a)
 {

@@ -58,7 +58,7 @@ dp_is_lookup(Op op)
 		|| op == OP_SELECTED;
 }
 
-/* The dim of samples, or of samples and what stands behind them. */
+/* The dim of samples, or of samples and what stands after them. */
 static int
 likely_sample_dim(const struct dp_partition *d, const Shape *s)
 {

@@ -18,7 +18,7 @@ is_replica_reduction(const Graph *g, const Node *n)
 	return false;
 }
 
-/* The next such node from *id on, which goes behind it; NULL: none. */
+/* The next such node from *id on, which goes after it; NULL: none. */
 static const Node *
 next_reduction(const Graph *g, NodeId *id)
 {

@@ -284,7 +284,7 @@ append_formula(struct formula_search *w, ValId v)
 /* ---- the graph ---- */
 
 /* Pass the notes on that a text begins with: of micro-batches nothing but their
- * copy says them.  Returns what is behind them. */
+ * copy says them.  Returns what is after them. */
 static const char *
 forward_notes(Diag *d, const char *text)
 {

@@ -73,7 +73,7 @@ record_mixing(struct micro_loss *m, const Node *n)
 }
 
 /* A sum that a gradient passes is not known before the step, nor are, for
- * other micro-batches, the statistics of one, or a sum behind a guess. */
+ * other micro-batches, the statistics of one, or a sum after a guess. */
 static bool
 is_mixed_result(struct micro_loss *m, const Node *n, int slot)
 {

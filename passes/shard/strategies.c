@@ -59,7 +59,7 @@ normalise_replicated(const struct shard *s, const Node *n, Placement *at)
 	}
 }
 
-/* Without what lies behind the parts, so that strategies compare as bytes. */
+/* Without what lies after the parts, so that strategies compare as bytes. */
 static Placement
 canonical_placement(const Placement *s)
 {

@@ -125,7 +125,7 @@ shard_node_cost(const struct shard *s, const Node *n, bool sharded)
 	double launch = device_of(s->g)->launch;
 
 	/* of two strategies that cost the same all equal layers take the one
-	 * that converts right behind a product or norm */
+	 * that converts right after a product or norm */
 	if (sharded && sec <= 0)
 		return TIE;
 	if (sharded && sec > launch)

@@ -31,7 +31,7 @@ reshape_bias(Graph *g, Diag *d, ValId bias, const Shape *y, NodeId like)
 }
 
 /* A product or a convolution that is summed over ranks must add its bias
- * once, behind the sum: each gets it as an add of its own.  Where it turns out
+ * once, after the sum: each gets it as an add of its own.  Where it turns out
  * not to be summed, the two are joined again. */
 static void
 split_bias_add(Graph *g, Diag *d, NodeId id)
