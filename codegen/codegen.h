@@ -58,8 +58,8 @@ struct codegen_schedules {
 	const Graph *forward;           /* evaluation, in g's arena, with g's
 	                                 * weights; NULL: none */
 	const Plan *forward_plan;
-	const struct loss_formula *total;      /* formula of a data set's loss;
-	                                 * NULL: there is no loss */
+	const struct loss_formula *formula;     /* a data set's loss; NULL:
+	                                         * there is no loss */
 };
 
 /* Whether the schedules and their weights can be written: all checks of

@@ -129,7 +129,7 @@ tables_inputs(Arena *a, const Graph *g, const Graph *forward)
 
 /* Index of an operand's tensor; -1: there is none. */
 static int64_t
-term_tensor(const struct emitted_program *p, const struct loss_formula_term *t)
+term_tensor(const struct emitted_program *p, const struct formula_term *t)
 {
 	ValId v = t->output ? val_find(p->g, t->output) : p->g->loss;
 
@@ -137,8 +137,8 @@ term_tensor(const struct emitted_program *p, const struct loss_formula_term *t)
 }
 
 bool
-tables_emit_total(struct out *o, const struct emitted_program p[PROGRAMS],
-                  const struct loss_formula *total, Diag *d)
+tables_emit_formula(struct out *o, const struct emitted_program p[PROGRAMS],
+                    const struct loss_formula *formula, Diag *d)
 {
 	const struct emitted_program *of = &p[p[PROGRAM_FORWARD].plan
 	                                      ? PROGRAM_FORWARD : PROGRAM_PLAN];
@@ -148,8 +148,8 @@ tables_emit_total(struct out *o, const struct emitted_program p[PROGRAMS],
 		out_put(o, "\nstatic const struct ckr_formula_term term[] "
 		        "= {\n");
 	for (int i = 0; i < n; i++) {
-		const struct loss_formula_term *t = &total->term[i];
-		bool has = t->op > TOTAL_NUMBER && t->op <= TOTAL_SAME;
+		const struct formula_term *t = &formula->term[i];
+		bool has = t->op > FORMULA_NUMBER && t->op <= FORMULA_SAME;
 		int64_t at = has ? term_tensor(of, t) : -1;
 
 		if (has && at < 0)
@@ -171,7 +171,7 @@ tables_emit_total(struct out *o, const struct emitted_program p[PROGRAMS],
 }
 
 void
-tables_name_total(struct out *o, const struct loss_formula *total)
+tables_name_formula(struct out *o, const struct loss_formula *formula)
 {
 	if (formula && formula->n)
 		out_put(o, "\t.term = term,\n\t.nterm = %d,\n", formula->n);

@@ -9,19 +9,19 @@
 /* ---- placements ---- */
 
 static int
-find_split(const struct rank_tables *r, const Placement *s)
+find_placement(const struct rank_tables *r, const Placement *s)
 {
-	for (size_t i = 0; i < r->nsplit; i++)
-		if (placement_eq(&r->split[i], s))
+	for (size_t i = 0; i < r->nplacement; i++)
+		if (placement_eq(&r->placement[i], s))
 			return (int)i;
 	return -1;
 }
 
 static void
-add_split(struct rank_tables *r, Arena *a, const Placement *s)
+add_placement(struct rank_tables *r, Arena *a, const Placement *s)
 {
 	if ((s->kind != PLACEMENT_SHARD && s->kind != PLACEMENT_PARTIAL)
-	    || find_split(r, s) >= 0)
+	    || find_placement(r, s) >= 0)
 		return;
 	r->placement = arena_grow(a, r->placement, r->nplacement, &r->cap,
 	                          r->nplacement + 1, sizeof *r->placement);
@@ -31,7 +31,7 @@ add_split(struct rank_tables *r, Arena *a, const Placement *s)
 /* The placement of v on a replica's ranks, or that of the value that v is a
  * shard of. */
 static const Placement *
-val_split(const Val *v)
+val_placement(const Val *v)
 {
 	return v->shard ? &v->shard->placement : &v->placement;
 }
@@ -62,9 +62,10 @@ is_collective_node(const Node *n)
 	return op_info[n->op].flags & F_COMM;
 }
 
-/* The sharded side of a collective; without one, what no tensor is. */
+/* The placement of the sharded side of a collective; without one, a placement
+ * that has no row. */
 static Placement
-collective_split(const Node *n)
+collective_placement(const Node *n)
 {
 	return n->op == OP_ALL_REDUCE
 		? (Placement){ .kind = PLACEMENT_REPLICATE }
@@ -72,7 +73,7 @@ collective_split(const Node *n)
 }
 
 static Placement
-result_split(const Node *n)
+result_placement(const Node *n)
 {
 	return n->op == OP_ALL_TO_ALL ? placement_after_exchange(n)
 	     : (Placement){ .kind = PLACEMENT_REPLICATE };
@@ -105,7 +106,7 @@ rank_tables_collect(struct rank_tables *r, Arena *a,
 }
 
 static const char *
-name_split(const struct rank_tables *r, Arena *a, const Placement *s)
+name_placement(const struct rank_tables *r, Arena *a, const Placement *s)
 {
 	int i = find_placement(r, s);
 
@@ -126,10 +127,10 @@ rank_tables_shard(const struct rank_tables *r, Arena *a, const Val *v)
 }
 
 static void
-emit_split(struct out *o, const Placement *s)
+emit_placement(struct out *o, const Placement *s)
 {
 	if (s->kind == PLACEMENT_PARTIAL) {
-		out_put(o, "\t{ CKR_SUMMAND, 0, 0, 0, 1, {0} },\n");
+		out_put(o, "\t{ CKR_PARTIAL, 0, 0, 0, 1, {0} },\n");
 		return;
 	}
 	out_put(o, "\t{ CKR_SHARD, %d, %d, %d, %" PRId64 ", {", s->axis,

@@ -7,8 +7,8 @@
 /* The splits that tables refer to, and the shapes of tensors that are sharded
  * over replicas, each once.  Empty at first: all zero. */
 struct rank_tables {
-	Placement *split;
-	size_t nsplit, cap;
+	Placement *placement;
+	size_t nplacement, cap;
 	Shape *shape;
 	size_t nshape, shape_cap;
 };

@@ -363,8 +363,8 @@ emit_incbin(struct out *o, const char *symbol, const char *file)
 bool
 tables_emit(struct out *o, const struct emitted_program p[PROGRAMS],
             const struct shared_values *s, const char *jobs, int njob,
-            const struct loss_formula *total, const struct codegen_options *opt,
-            Diag *d)
+            const struct loss_formula *formula,
+            const struct codegen_options *opt, Diag *d)
 {
 	const Graph *g = p[0].g;
 	const struct plan_summary *sum = &p[0].plan->sum;

@@ -67,14 +67,14 @@ bool tables_is_metric(const Val *);
 
 /* "CKR_F32": the type's number in the ABI. */
 const char *tables_dtype(DType);
-/* The formula of a data set's loss, a table; its operands are of the program
- * that evaluates, or of the plan. */
-bool tables_emit_total(struct out *, const struct emitted_program[PROGRAMS],
-                       const struct loss_formula *, Diag *);
-/* Its entries in the library. */
-void tables_name_total(struct out *, const struct loss_formula *);
-/* A program without a plan is none.  jobs: the name of the table of njob
- * convolutions, which stands before. */
+/* Print the table of the formula of a data set's loss.  Its operands are
+ * tensors of program[2], or of program[0] if there is no program[2]. */
+bool tables_emit_formula(struct out *, const struct emitted_program[PROGRAMS],
+                         const struct loss_formula *, Diag *);
+/* Print the formula's members of struct ckr_library. */
+void tables_name_formula(struct out *, const struct loss_formula *);
+/* Print all tables.  A program without a plan is absent.  jobs: the name of the
+ * table of njob convolutions, printed before. */
 bool tables_emit(struct out *, const struct emitted_program[PROGRAMS],
                  const struct shared_values *, const char *jobs, int njob,
                  const struct loss_formula *, const struct codegen_options *,

@@ -25,9 +25,9 @@
 
 /* The loss of a data set, computed from the outputs that a graph for evaluation
  * has for each batch: a formula in postfix form. */
-struct loss_formula_term {
-	enum total_op op;
-	double number;                  /* operand of TOTAL_NUMBER */
+struct formula_term {
+	enum formula_op op;
+	double number;                  /* operand of FORMULA_NUMBER */
 	const char *output;             /* other operands: name of a scalar
 	                                 * output; NULL: the loss */
 };
@@ -35,7 +35,7 @@ struct loss_formula_term {
 struct loss_formula {
 	int n;                          /* terms; 0: the loss depends on the
 	                                 * batch size */
-	struct loss_formula_term term[TOTAL_TERMS];
+	struct formula_term term[FORMULA_TERMS];
 	const char *by_batch;           /* why it depends on the batch size */
 	const char *no_program;         /* why the library has no evaluation
 	                                 * program; NULL: it has one */

@@ -1,5 +1,5 @@
 /* Calls of the attention kernels: shapes and strides as a constant struct. */
-#include "codegen/rules/machine.h"
+#include "codegen/rules/target_emitter.h"
 #include "ir/placement.h"
 
 static void
@@ -28,9 +28,10 @@ emit_piece(struct emit *e, const Val *o, bool of_batch)
 		return;
 	if (o->placement.kind == PLACEMENT_SHARD)
 		step = o->shape.dim[axis] * (axis ? 1 : heads);
-	out_line(e->out, ".all = %lld, .first = env->rank / %lld * INT64_C("
-	         "%lld) + env->replica * INT64_C(%lld),", heads,
-	         shared ? shared : 1, step,
+	out_line(e->out,
+	         ".all = %lld, .first = env->rank / %lld * INT64_C("
+	         "%lld) + env->replica * INT64_C(%lld),",
+	         heads, shared ? shared : 1, step,
 	         of_batch ? whole.dim[0] * heads : 0);
 }
 

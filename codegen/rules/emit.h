@@ -117,14 +117,14 @@ struct nest_operand {
 	double value;                   /* of a scalar */
 };
 
-/* for all points of shape: outputs = body(inputs).  A body without scalar ops
- * copies input 0 to output 0. */
+/* For all points of shape: outputs = body(inputs).  An empty body copies input
+ * 0 to output 0. */
 struct loop_nest {
 	Shape shape;
 	int nin, nout;
 	struct nest_operand *in, *out;
 	const struct body *body;
-	const Placement *split;             /* NULL: shape is the whole one */
+	const Placement *split;             /* NULL: shape is not sharded */
 };
 
 bool emit_nest(struct emit *, const struct loop_nest *);
@@ -151,7 +151,7 @@ int64_t random_run(const struct loop_nest *, int64_t extent, int64_t most);
  * into an array of that length. */
 void random_words(struct emit *, const struct loop_nest *, const char *at,
                   const char *count, bool buffered);
-/* The result of scalar op i, which draws from its words. */
+/* The result of micro i, which draws from its words. */
 const char *random_draw(struct emit *, const struct scalar_op *, int i,
                         const char *x);
 

@@ -15,7 +15,7 @@ struct nest_dims {
 /* Expressions for a nest's values. */
 struct nest_names {
 	const char **in;                /* input k, in the computed type */
-	const char **micro;             /* result of scalar op i, as computed */
+	const char **micro;             /* result of scalar op i */
 	DType *in_dt;
 	const char **from;              /* lvalue of input k at a point; NULL:
 	                                 * read before the loops */

@@ -1,5 +1,5 @@
 /* Calls of the optimizers' kernels. */
-#include "codegen/rules/machine.h"
+#include "codegen/rules/target_emitter.h"
 #include "ir/placement.h"
 
 /* Streams of random words, one per parameter, that dropout does not use.
@@ -23,9 +23,9 @@ emit_shard(struct emit *e, const Val *v)
 {
 	const Shape *shape = v->shard ? &v->shard->shape : &v->shape;
 	Placement s = v->shard ? v->shard->placement : v->placement;
-	int64_t pieces;
+	int64_t nshard;
 
-	if (s.kind != PLACEMENT_SHARD) {    /* one piece for all ranks */
+	if (s.kind != PLACEMENT_SHARD) {    /* one shard for all ranks */
 		s = placement_over_replicas(shape);
 		s.replication = e->g->ranks > 0 ? e->g->ranks : 1;
 	}
@@ -69,7 +69,7 @@ type_of_states(const struct emit *e, const Node *n)
 static void
 emit_types(struct emit *e, const Node *n, const Val *y, const Val *g)
 {
-	bool cut = y->placement.kind == PLACEMENT_SHARD || y->shard;
+	bool sharded = y->placement.kind == PLACEMENT_SHARD || y->shard;
 	const Val *copy = copy_output(e, n);
 
 	if (sharded)
@@ -241,7 +241,8 @@ emit_adamw(struct emit *e, const Node *n)
 static void
 emit_factors(struct emit *e, const Val *v, int64_t decay)
 {
-	const Placement *cut = v->shard ? &v->shard->placement : &v->placement;
+	const Placement *split = v->shard ? &v->shard->placement
+					  : &v->placement;
 	Shape whole = val_whole(v), s = v->shard ? v->shard->shape : v->shape;
 	int64_t n = val_nelem(v);
 	int r = s.rank;
@@ -259,7 +260,8 @@ emit_factors(struct emit *e, const Val *v, int64_t decay)
 	         r < 1 ? 1LL : (long long)whole.dim[r - 1],
 	         (long long)shape_nelem(&whole));
 	out_line(e->out, ".by_cols = %d, .decay = %d, .types = types };",
-	         r >= 2 && cut->kind == PLACEMENT_SHARD && cut->axis == r - 2,
+	         r >= 2 && split->kind == PLACEMENT_SHARD
+	                 && split->axis == r - 2,
 	         decay != 0);
 }
 

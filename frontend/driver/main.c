@@ -269,7 +269,7 @@ generate(struct driver *d, const struct outputs *out)
 	if (d->pass.forward)
 		s.forward_plan = forward_plan(&d->pass, d->graph);
 	s.forward = d->pass.forward;
-	s.total = &d->pass.loss_formula;
+	s.formula = &d->pass.loss_formula;
 	o.adapter = adapters(d);
 	o.nadapter = d->pass.nadapter;
 	if (why)

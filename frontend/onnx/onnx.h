@@ -5,8 +5,8 @@
  *         template for writing the model back
  * unaware of graphs of the IR and of passes
  */
-#ifndef FRONTEND_ONNX_H
-#define FRONTEND_ONNX_H
+#ifndef FRONTEND_ONNX_ONNX_H
+#define FRONTEND_ONNX_ONNX_H
 
 #include <stdbool.h>
 #include <stddef.h>

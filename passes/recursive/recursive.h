@@ -5,8 +5,8 @@
  *         bound for plans of any class
  * unaware of budgets and presets
  */
-#ifndef PASSES_RECURSIVE_H
-#define PASSES_RECURSIVE_H
+#ifndef PASSES_RECURSIVE_RECURSIVE_H
+#define PASSES_RECURSIVE_RECURSIVE_H
 
 #include "passes/recursive/recursive_known.h"
 

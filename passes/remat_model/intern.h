@@ -1,7 +1,7 @@
 /* An interning table: small numbers for sequences of words; and hashes mixed
  * from what makes them up. */
-#ifndef PASSES_PROBLEM_INTERN_H
-#define PASSES_PROBLEM_INTERN_H
+#ifndef PASSES_REMAT_MODEL_INTERN_H
+#define PASSES_REMAT_MODEL_INTERN_H
 
 #include "ir/base/arena.h"
 

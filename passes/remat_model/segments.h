@@ -1,6 +1,6 @@
 /* Where a single activation crosses the forward graph. */
-#ifndef PASSES_PROBLEM_SEGMENTS_H
-#define PASSES_PROBLEM_SEGMENTS_H
+#ifndef PASSES_REMAT_MODEL_SEGMENTS_H
+#define PASSES_REMAT_MODEL_SEGMENTS_H
 
 #include "passes/pass.h"
 

@@ -32,7 +32,7 @@ struct formula_search {
 	Graph *g;                       /* of the whole loss */
 	const Graph *replica;
 	enum sum_kind *kind;            /* by value of `replica` */
-	ValId at[TOTAL_TERMS];          /* by term: its value */
+	ValId at[FORMULA_TERMS];          /* by term: its value */
 	struct loss_formula t;
 };
 
@@ -164,13 +164,14 @@ set_batch_dependence(struct formula_search *w, const char *why)
 }
 
 static bool
-append_term(struct formula_search *w, enum total_op op, ValId v, double number)
+append_term(struct formula_search *w, enum formula_op op, ValId v,
+            double number)
 {
 	if (w->t.n == FORMULA_TERMS)
 		return set_batch_dependence(w, "the loss is a formula of too "
 		                            "many sums");
 	w->at[w->t.n] = v;
-	w->t.term[w->t.n++] = (struct loss_formula_term){ .op = op,
+	w->t.term[w->t.n++] = (struct formula_term){ .op = op,
 	                                           .number = number };
 	return true;
 }
