@@ -80,7 +80,7 @@ def source_of(path):
 
 def table():
     source = source_of(OPS)
-    macros = dict(re.findall(r"^#define (CUT) (.*)$", source, re.M))
+    macros = dict(re.findall(r"^#define (SHARDED) (.*)$", source, re.M))
     starts = list(SECTION.finditer(source))
     out = []
     for here, after in zip(starts, starts[1:] + [None]):

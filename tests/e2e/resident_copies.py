@@ -150,7 +150,7 @@ class Copies(ck.Bench):
             "--grad-accum",
             accum,
             "--memory-budget",
-            "1000",
+            "1000B",
         )
         found = ck.ERRORS.search(done.stderr)
         return int(found.group(1)) if found else None
