@@ -106,6 +106,8 @@ enum {
 #define F_LOG (UINT64_C(1) << 52)
 /* Results crowd at the end of their range: 1 - y has few bits in 16. */
 #define F_ENDS (UINT64_C(1) << 53)
+/* Fold leaves none in a static graph: no target has a kernel for it. */
+#define F_FOLDED (UINT64_C(1) << 54)
 /* FLOPs per element of the largest operand, at most 63; 0 is 1. */
 #define FLOPS(n) (UINT64_C(n) << 32)
 

@@ -21,7 +21,7 @@
  *     shard_X  ir/sharding/sharding_*.c  how the op may be sharded (factor
  *                                 rules)
  *   EMIT(cpu, work)
- *     emit_X   codegen/           `fail`: never reaches codegen
+ *     emit_X   codegen/           `fail`: none, as F_FOLDED says
  *     work_X   codegen/cpu/tile.c scratch that the kernel asks for
  *
  * An includer defines OP and the one group it wants (the others default to
@@ -97,7 +97,7 @@ OP(NOT,      "not",      SIG(1, 1, 1, NOSTAT, F_EW | F_BOOLS | F_TO_BOOL), ATTR(
 OP(BIT_NOT,  "bit_not",  SIG(1, 1, 1, NOSTAT, F_EW | F_INTS), ATTR(), RULES(same, bit_not, ew, ew, zero, ew), EMIT(ew, none))
 OP(ISNAN,    "isnan",    SIG(1, 1, 1, NOSTAT, F_EW | F_TO_BOOL), ATTR(), RULES(pred, isnan, ew, ew, zero, ew), EMIT(ew, none))
 OP(CAST,     "cast",     SIG(1, 1, 1, NOSTAT, F_EW | F_TO_ATTR | F_LIN0 | F_ZERO), ATTR(I(to, 0)), RULES(cast, cast, move, ew, cast, ew), EMIT(ew, none))
-OP(CAST_LIKE,"cast_like",SIG(2, 2, 1, NOSTAT, F_OF_1), ATTR(), RULES(cast_like, none, ew, none, none, none), EMIT(fail, none))
+OP(CAST_LIKE,"cast_like",SIG(2, 2, 1, NOSTAT, F_OF_1 | F_FOLDED), ATTR(), RULES(cast_like, none, ew, none, none, none), EMIT(fail, none))
 OP(ADD,      "add",      SIG(2, 2, 1, NOSTAT, F_EW | F_LIN0 | F_LIN1 | F_JOINT | F_ZERO), ATTR(), RULES(bcast, add, ew, ew, add, ew), EMIT(ew, none))
 OP(SUB,      "sub",      SIG(2, 2, 1, NOSTAT, F_EW | F_LIN0 | F_LIN1 | F_JOINT | F_ZERO), ATTR(), RULES(bcast, sub, ew, ew, sub, ew), EMIT(ew, none))
 OP(MUL,      "mul",      SIG(2, 2, 1, NOSTAT, F_EW | F_LIN0 | F_LIN1), ATTR(), RULES(bcast, mul, ew, ew, mul, ew), EMIT(ew, none))
@@ -140,18 +140,18 @@ OP(LOOP,     "loop",     SIG(0, VARIADIC, VARIADIC, NOSTAT, F_EW | F_STRIDES | F
  * pad(x, pads?, value?, axes?): mode 0 constant, 1 reflect, 2 edge, 3 wrap.
  * concat(x...): along axis.   trilu(x, k?): upper 1 keeps j >= i + k.
  * copy(x): same value in a new, contiguous place. */
-OP(IDENTITY, "identity", SIG(1, 1, 1, NOSTAT, 0), ATTR(), RULES(same, copy, move, none, none, none), EMIT(fail, none))
+OP(IDENTITY, "identity", SIG(1, 1, 1, NOSTAT, F_FOLDED), ATTR(), RULES(same, copy, move, none, none, none), EMIT(fail, none))
 OP(RESHAPE,  "reshape",  SIG(1, 2, 1, 1, F_VIEW | F_LIN0 | F_ZERO), ATTR(L(shape) I(allowzero, 0)), RULES(reshape, copy, reshape, view, reshape, reshape), EMIT(view, none))
-OP(SQUEEZE,  "squeeze",  SIG(1, 2, 1, 1, 0), ATTR(L(axes)), RULES(squeeze, copy, flatten, none, none, none), EMIT(fail, none))
-OP(UNSQUEEZE,"unsqueeze",SIG(1, 2, 1, 1, 0), ATTR(L(axes)), RULES(unsqueeze, copy, flatten, none, none, none), EMIT(fail, none))
-OP(FLATTEN,  "flatten",  SIG(1, 1, 1, NOSTAT, 0), ATTR(I(axis, 1)), RULES(flatten, copy, flatten, none, none, none), EMIT(fail, none))
+OP(SQUEEZE,  "squeeze",  SIG(1, 2, 1, 1, F_FOLDED), ATTR(L(axes)), RULES(squeeze, copy, flatten, none, none, none), EMIT(fail, none))
+OP(UNSQUEEZE,"unsqueeze",SIG(1, 2, 1, 1, F_FOLDED), ATTR(L(axes)), RULES(unsqueeze, copy, flatten, none, none, none), EMIT(fail, none))
+OP(FLATTEN,  "flatten",  SIG(1, 1, 1, NOSTAT, F_FOLDED), ATTR(I(axis, 1)), RULES(flatten, copy, flatten, none, none, none), EMIT(fail, none))
 OP(EXPAND,   "expand",   SIG(1, 2, 1, 1, F_VIEW | F_LIN0), ATTR(L(shape)), RULES(expand, expand, expand, view, expand, ew), EMIT(view, none))
 OP(TRANSPOSE,"transpose",SIG(1, 1, 1, NOSTAT, F_VIEW | F_LIN0), ATTR(L(perm)), RULES(transpose, transpose, transpose, view, transpose, transpose), EMIT(view, none))
 OP(SLICE,    "slice",    SIG(1, 5, 1, 1, F_VIEW | F_LIN0), ATTR(L(start) L(step)), RULES(slice, slice, slice, view, slice, slice), EMIT(view, none))
-OP(SPLIT,    "split",    SIG(1, 2, 1, 1, 0), ATTR(I(axis, 0) I(index, 0) I(count, 0) I(chunk, 0) I(keepdims, 1)), RULES(split, none, split, none, none, none), EMIT(fail, none))
+OP(SPLIT,    "split",    SIG(1, 2, 1, 1, F_FOLDED), ATTR(I(axis, 0) I(index, 0) I(count, 0) I(chunk, 0) I(keepdims, 1)), RULES(split, none, split, none, none, none), EMIT(fail, none))
 OP(CONCAT,   "concat",   SIG(1, VARIADIC, 1, NOSTAT, F_STRIDES | F_LIN0 | F_LIN1 | F_JOINT), ATTR(I(axis, 0)), RULES(concat, concat, concat, copy, concat, concat), EMIT(concat, none))
 OP(PAD,      "pad",      SIG(1, 4, 1, 1, F_LIN0), ATTR(L(begin) L(end) I(mode, 0) F(value, 0)), RULES(pad, pad, pad, copy, pad, pad), EMIT(pad, none))
-OP(TILE,     "tile",     SIG(1, 2, 1, 1, 0), ATTR(L(repeats)), RULES(tile, tile, tile, none, none, none), EMIT(fail, none))
+OP(TILE,     "tile",     SIG(1, 2, 1, 1, F_FOLDED), ATTR(L(repeats)), RULES(tile, tile, tile, none, none, none), EMIT(fail, none))
 OP(TRILU,    "trilu",    SIG(1, 2, 1, 1, F_LIN0), ATTR(I(upper, 1) I(k, 0)), RULES(trilu, trilu, none, copy, trilu, matrices), EMIT(trilu, none))
 OP(COPY,     "copy",     SIG(1, 1, 1, NOSTAT, F_EW | F_STRIDES | F_ALONE | F_LIN0 | F_ZERO), ATTR(), RULES(same, copy, ew, ew, copy, ew), EMIT(ew, none))
 
@@ -178,7 +178,7 @@ OP(SCATTER_ELEMENTS,"scatter_elements", SIG(3, 3, 1, NOSTAT, F_LIN0 | F_LIN2 | F
 OP(GATHER_ND,       "gather_nd",        SIG(2, 2, 1, NOSTAT, F_LIN0), ATTR(I(batch, 0)), RULES(gather_nd, gather_nd, gather_nd, copy, gather_nd, gather_nd), EMIT(gather_nd, none))
 OP(SCATTER_ND,      "scatter_nd",       SIG(3, 3, 1, NOSTAT, F_LIN0 | F_LIN2 | F_JOINT), ATTR(I(add, 0)), RULES(scatter, scatter_nd, scatter, copy, scatter_nd, scatter_nd), EMIT(scatter_nd, none))
 OP(SCATTER_ADD,     "scatter_add",      SIG(2, 3, 1, NOSTAT, F_ACC(2) | F_STAGED | F_LIN1), ATTR(I(axis, 0) L(shape) I(whole_extent, 0)), RULES(scatter_add, none, none, scatter_add, scatter_add, scatter), EMIT(scatter_add, none))
-OP(ONE_HOT,         "one_hot",          SIG(3, 3, 1, NOSTAT, F_OF_2), ATTR(I(axis, -1)), RULES(one_hot, one_hot, one_hot, none, zero, none), EMIT(fail, none))
+OP(ONE_HOT,         "one_hot",          SIG(3, 3, 1, NOSTAT, F_OF_2 | F_FOLDED), ATTR(I(axis, -1)), RULES(one_hot, one_hot, one_hot, none, zero, none), EMIT(fail, none))
 OP(TOPK,            "topk",             SIG(1, 2, 2, 1, FLOPS(8)), ATTR(I(k, 0) I(axis, -1) I(largest, 1)), RULES(topk, none, axis_kept, ew, topk, topk), EMIT(topk, topk))
 
 /* ---- shapes and sequences of numbers: most fold away once dims are bound ---
@@ -196,13 +196,13 @@ OP(TOPK,            "topk",             SIG(1, 2, 2, 1, FLOPS(8)), ATTR(I(k, 0) 
  *   its part.  known 0: how it follows from the batch is not known.  Exists
  *   from `fold` to `replicate`, which makes it a constant.
  * cumsum(x, axis?): product 1 multiplies.  argmax(x).  nonzero(x): constant input only. */
-OP(SHAPE,    "shape",    SIG(1, 1, 1, NOSTAT, F_TO_I64), ATTR(I(start, 0) I(end, INT64_MAX)), RULES(shape, shape, shape, none, zero, none), EMIT(fail, none))
-OP(SIZE,     "size",     SIG(1, 1, 1, NOSTAT, F_TO_I64), ATTR(), RULES(size, size, shape, none, zero, none), EMIT(fail, none))
-OP(EXTENT,   "extent",   SIG(0, 0, 1, NOSTAT, F_TO_ATTR), ATTR(I(dt, 0) L(shape) F(value, 0) I(known, 1)), RULES(extent, none, none, none, zero, none), EMIT(fail, none))
-OP(RANGE,    "range",    SIG(3, 3, 1, 0, 0), ATTR(), RULES(range, range, range, none, zero, none), EMIT(fail, none))
-OP(CONSTANT_OF_SHAPE, "constant_of_shape", SIG(1, 1, 1, 0, F_TO_ATTR), ATTR(I(dt, 0) F(value, 0)), RULES(constant_of_shape, constant_of_shape, of_shape, none, zero, none), EMIT(fail, none))
+OP(SHAPE,    "shape",    SIG(1, 1, 1, NOSTAT, F_TO_I64 | F_FOLDED), ATTR(I(start, 0) I(end, INT64_MAX)), RULES(shape, shape, shape, none, zero, none), EMIT(fail, none))
+OP(SIZE,     "size",     SIG(1, 1, 1, NOSTAT, F_TO_I64 | F_FOLDED), ATTR(), RULES(size, size, shape, none, zero, none), EMIT(fail, none))
+OP(EXTENT,   "extent",   SIG(0, 0, 1, NOSTAT, F_TO_ATTR | F_FOLDED), ATTR(I(dt, 0) L(shape) F(value, 0) I(known, 1)), RULES(extent, none, none, none, zero, none), EMIT(fail, none))
+OP(RANGE,    "range",    SIG(3, 3, 1, 0, F_FOLDED), ATTR(), RULES(range, range, range, none, zero, none), EMIT(fail, none))
+OP(CONSTANT_OF_SHAPE, "constant_of_shape", SIG(1, 1, 1, 0, F_TO_ATTR | F_FOLDED), ATTR(I(dt, 0) F(value, 0)), RULES(constant_of_shape, constant_of_shape, of_shape, none, zero, none), EMIT(fail, none))
 OP(RANDOM,   "random",   SIG(0, 1, 1, 0, F_RNG | F_TO_ATTR | FLOPS(25)), ATTR(L(shape) I(dt, 0) I(kind, 0) F(a, 0) F(b, 1) I(stream, 0) I(batch_segments, 0)), RULES(random, none, of_shape, ew, zero, none), EMIT(ew, none))
-OP(NONZERO,  "nonzero",  SIG(1, 1, 1, NOSTAT, F_TO_I64), ATTR(), RULES(nonzero, nonzero, none, none, zero, none), EMIT(fail, none))
+OP(NONZERO,  "nonzero",  SIG(1, 1, 1, NOSTAT, F_TO_I64 | F_FOLDED), ATTR(), RULES(nonzero, nonzero, none, none, zero, none), EMIT(fail, none))
 OP(SELECTED, "selected", SIG(1, 1, 2, NOSTAT, 0), ATTR(I(compact, 1)), RULES(selected, none, none, copy, zero, none), EMIT(selected, none))
 OP(CUMSUM,   "cumsum",   SIG(1, 2, 1, 1, F_LIN0 | F_POLES | F_FULL), ATTR(I(axis, 0) I(exclusive, 0) I(reverse, 0) I(product, 0)), RULES(cumsum, cumsum, axis_kept, copy, cumsum, axis), EMIT(cumsum, none))
 OP(ARGMAX,   "argmax",   SIG(1, 1, 1, NOSTAT, F_TO_I64), ATTR(I(axis, 0) I(keepdims, 1) I(last, 0)), RULES(arg, argmax, argmax, reduce, zero, argmax), EMIT(argmax, none))
@@ -330,8 +330,8 @@ OP(MAXPOOL,    "maxpool",    SIG(1, 1, 2, NOSTAT, F_STAGED | F_IMAGES), ATTR(L(s
 OP(MAXPOOL_GRAD, "maxpool_grad", SIG(2, 2, 1, NOSTAT, F_STAGED | F_IMAGES | F_LIN0), ATTR(L(out)), RULES(maxpool_grad, none, none, ew, none, planes), EMIT(maxpool_grad, none))
 OP(AVGPOOL,    "avgpool",    SIG(1, 1, 1, NOSTAT, F_STAGED | F_IMAGES | F_LIN0), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) L(kernel) I(ceil, 0) I(include, 0)), RULES(avgpool, none, none, pool, avgpool, planes), EMIT(avgpool, none))
 OP(AVGPOOL_GRAD, "avgpool_grad", SIG(1, 1, 1, NOSTAT, F_STAGED | F_IMAGES | F_LIN0), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) L(kernel) I(ceil, 0) I(include, 0) L(out)), RULES(avgpool_grad, none, none, pool, none, planes), EMIT(avgpool_grad, none))
-OP(INTERPOLATE, "interpolate", SIG(1, 4, 1, 1, 0), ATTR(L(axes) I(policy, 0) I(mode, 0) I(coord, 0) I(round, 0) F(cubic, -0.75) I(exclude, 0) I(antialias, 0) F(fill, 0)), RULES(interpolate, none, none, none, none, none), EMIT(fail, none))
-OP(COL2IM,     "col2im",     SIG(3, 3, 1, 1, 0), ATTR(L(stride) L(dilation) L(begin) L(end)), RULES(col2im, none, none, none, none, none), EMIT(fail, none))
+OP(INTERPOLATE, "interpolate", SIG(1, 4, 1, 1, F_FOLDED), ATTR(L(axes) I(policy, 0) I(mode, 0) I(coord, 0) I(round, 0) F(cubic, -0.75) I(exclude, 0) I(antialias, 0) F(fill, 0)), RULES(interpolate, none, none, none, none, none), EMIT(fail, none))
+OP(COL2IM,     "col2im",     SIG(3, 3, 1, 1, F_FOLDED), ATTR(L(stride) L(dilation) L(begin) L(end)), RULES(col2im, none, none, none, none, none), EMIT(fail, none))
 OP(RESIZE,     "resize",     SIG(1, 1, 1, NOSTAT, F_STAGED | F_LIN0), ATTR(I(axis, 0) I(extent_in, -1) I(extent_out, -1) F(scale, 0) I(mode, 0) I(coord, 0) I(round, 0) F(cubic, -0.75) I(exclude, 0) I(antialias, 0) F(fill, 0) F(first, 0) F(last, 1) I(bwd, 0)), RULES(resize, none, none, copy, resize, axis), EMIT(resize, none))
 OP(GRID_SAMPLE, "grid_sample", SIG(2, 2, 1, NOSTAT, F_STAGED | F_FULL), ATTR(I(mode, 1) I(padding, 0) I(align, 0)), RULES(grid_sample, none, none, grid_sample, grid_sample, grid_sample), EMIT(grid_sample, none))
 OP(GRID_SAMPLE_GRAD, "grid_sample_grad", SIG(2, 3, 2, NOSTAT, F_STAGED | F_LIN0), ATTR(I(mode, 1) I(padding, 0) I(align, 0) L(out)), RULES(grid_sample_grad, none, none, grid_sample_grad, none, grid_sample), EMIT(grid_sample_grad, none))
@@ -343,7 +343,7 @@ OP(GRID_SAMPLE_GRAD, "grid_sample_grad", SIG(2, 3, 2, NOSTAT, F_STAGED | F_LIN0)
  *   Gates are in ONNX's order; act: activations (0 sigmoid, 1 tanh, 2 relu,
  *   3 softsign, 4 softplus); reset_after: linear_before_reset; coupled:
  *   input_forget. */
-OP(RNN,          "rnn",          SIG(3, 8, 3, NOSTAT, 0), ATTR(I(kind, 0) I(reverse, 0) I(reset_after, 0) I(coupled, 0) L(act) F(clip, 0)), RULES(rnn, none, none, none, none, none), EMIT(fail, none))
+OP(RNN,          "rnn",          SIG(3, 8, 3, NOSTAT, F_FOLDED), ATTR(I(kind, 0) I(reverse, 0) I(reset_after, 0) I(coupled, 0) L(act) F(clip, 0)), RULES(rnn, none, none, none, none, none), EMIT(fail, none))
 
 /* ---- attention ---------------------------------------------------------------
  * attention(q, k, v, mask?) -> o, lse.  q [B,H,T,D], k [B,G,S,D], v [B,G,S,E],

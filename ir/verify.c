@@ -11,13 +11,6 @@
 
 #include <string.h>
 
-static const char *const emit_of[OP_COUNT] = {
-	[OP_NONE] = "fail",
-#define OP(id, text, sig, attr, rules, emit) [OP_##id] = emit,
-#define EMIT(cpu, work) #cpu
-#include "ir/ops.h"
-};
-
 bool
 verify_bad(struct verify *c, const Node *n, const Val *v, const char *fmt, ...)
 {
@@ -339,7 +332,7 @@ check_static_node(struct verify *c, const Node *n)
 	int before = c->faults;
 
 	/* pass replicate makes a constant of an extent */
-	if (strcmp(emit_of[n->op], "fail") == 0
+	if ((n->op == OP_NONE || op_info[n->op].flags & F_FOLDED)
 	    && (n->op != OP_EXTENT || g->props & P_FUSED))
 		bad(c, n, NULL, "is not allowed in a static graph");
 	for (int i = op_info[n->op].nstat; i < n->nin; i++)

@@ -366,12 +366,29 @@ shown(void **state)
 	                 | P_PLACED);
 }
 
+/* The ops that fold must remove are those without a kernel. */
+static void
+folded(void **state)
+{
+	static const char *const emit_of[OP_COUNT] = {
+#define OP(id, text, sig, attr, rules, emit) [OP_##id] = emit,
+#define EMIT(cpu, work) #cpu
+#include "ir/ops.h"
+	};
+
+	(void)state;
+	for (int op = OP_NONE + 1; op < OP_COUNT; op++)
+		if ((strcmp(emit_of[op], "fail") == 0)
+		    != !!(op_info[op].flags & F_FOLDED))
+			fail_msg("%s", op_info[op].text);
+}
+
 int
 test_verify(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(damaged), cmocka_unit_test(properties),
-		cmocka_unit_test(shown),
+		cmocka_unit_test(shown), cmocka_unit_test(folded),
 	};
 
 	return cmocka_run_group_tests_name("verify", tests, NULL, NULL);
