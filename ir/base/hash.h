@@ -1,4 +1,4 @@
-/* FNV-1a: a hash of strings, for tables of names. */
+/* Hashes for tables: of names, by FNV-1a, and of lists of numbers. */
 #ifndef IR_BASE_HASH_H
 #define IR_BASE_HASH_H
 
@@ -13,6 +13,14 @@ hash_str(uint64_t h, const char *s)
 	while (*s)
 		h = (h ^ (unsigned char)*s++) * 0x100000001b3u;
 	return h;
+}
+
+/* Hash of the numbers that gave h, followed by x. */
+static inline uint64_t
+hash_number(uint64_t h, uint64_t x)
+{
+	h = (h ^ x) * 0x9e3779b97f4a7c15u;
+	return h ^ h >> 29;
 }
 
 #endif

@@ -21,26 +21,20 @@
  *        practice.  Constants are compared byte by byte.
  */
 #include "passes/canon/match.h"
+#include "ir/base/hash.h"
 
 #include <string.h>
 
 /* ---- equal nodes ---- */
 
 static uint64_t
-mix_node_hash(uint64_t h, uint64_t x)
-{
-	h = (h ^ x) * 0x9e3779b97f4a7c15u;
-	return h ^ h >> 29;
-}
-
-static uint64_t
 hash_node(const struct rewrite *w, NodeId n)
 {
 	const Node *node = &w->g->node[n];
-	uint64_t h = mix_node_hash(node->op, (uint64_t)node->phase);
+	uint64_t h = hash_number(node->op, (uint64_t)node->phase);
 
 	for (int i = 0; i < node->nin; i++)
-		h = mix_node_hash(h, rw_in(w, n, i));
+		h = hash_number(h, rw_in(w, n, i));
 	return h;
 }
 
@@ -179,17 +173,17 @@ static uint64_t
 hash_const(const Val *v, int64_t nbytes)
 {
 	const unsigned char *data = v->data;
-	uint64_t h = mix_node_hash((uint64_t)v->dt, (uint64_t)v->shape.rank);
+	uint64_t h = hash_number((uint64_t)v->dt, (uint64_t)v->shape.rank);
 	int64_t i = 0;
 
 	for (; i + 8 <= nbytes; i += 8) {
 		uint64_t x;
 
 		memcpy(&x, data + i, 8);
-		h = mix_node_hash(h, x);
+		h = hash_number(h, x);
 	}
 	for (; i < nbytes; i++)
-		h = mix_node_hash(h, data[i]);
+		h = hash_number(h, data[i]);
 	return h;
 }
 

@@ -8,6 +8,7 @@
  *        operands count, those of large ones aside
  */
 #include "passes/fold/fold_rules.h"
+#include "ir/base/hash.h"
 
 #include <string.h>
 
@@ -66,13 +67,6 @@ fold_steps_enough(const struct fold *f, const Node *n)
 /* ---- what is known already ---- */
 
 static uint64_t
-mix_node_hash(uint64_t h, uint64_t x)
-{
-	h = (h ^ x) * 0x9e3779b97f4a7c15u;
-	return h ^ h >> 29;
-}
-
-static uint64_t
 hash_operand(const Graph *g, ValId id)
 {
 	const Val *v = &g->val[id];
@@ -80,8 +74,8 @@ hash_operand(const Graph *g, ValId id)
 
 	if (!val_is_const(v))
 		return id;
-	return mix_node_hash((uint64_t)n, n > SMALL ? (uintptr_t)v->data
-	                     : fold_hash(v->data, (size_t)n));
+	return hash_number((uint64_t)n, n > SMALL ? (uintptr_t)v->data
+	                   : fold_hash(v->data, (size_t)n));
 }
 
 static bool
@@ -138,7 +132,7 @@ hash_const_node(struct fold *f, const Node *n)
 	for (int i = 0; i < n->nin; i++) {
 		int64_t bytes = n->in[i] ? val_data_bytes(in_val(f, n, i)) : 0;
 
-		h = n->in[i] ? mix_node_hash(h, hash_operand(f->g, n->in[i]))
+		h = n->in[i] ? hash_number(h, hash_operand(f->g, n->in[i]))
 			     : h;
 		f->steps += bytes > 0 && bytes <= SMALL
 			&& val_is_const(in_val(f, n, i)) ? bytes / 8 : 0;

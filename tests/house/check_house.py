@@ -108,7 +108,7 @@ TEXTS = ("codegen/cpu/kernels", "codegen/cpu/units", "codegen/rules/kernels", "r
 
 # Where a name says which function a stack trace or a message is about: two files have no static
 # function of one name.
-UNIQUE = ("runtime", "codegen")
+UNIQUE = ("runtime", "codegen", "passes", "ir", "frontend")
 
 # These are installed, or read by name: their guards go by that name.
 PUBLISHED = {"runtime/ckr.h": "CKR_H", "runtime/ckr_abi.h": "CKR_ABI_H"}

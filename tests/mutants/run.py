@@ -32,6 +32,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
+ABLATIONS = os.path.join(ROOT, "tests", "bench", "ablations.txt")  # same form; test: workloads
 TABLE = os.path.join(HERE, "mutants.txt")
 SOURCE = (".c", ".h", ".py", ".ck")
 WORDS = ("mutant", "area", "what", "test", "pending", "file")
@@ -124,11 +125,12 @@ def read_tests(build):
 def check(build):
     """Every text is there once, every test exists."""
     found, tests, bad = sources(ROOT), read_tests(build), 0
-    for m in read_table(TABLE):
+    for m in read_table(TABLE) + read_table(ABLATIONS):
         why = locate(m, found)[1]
         if why:
             bad += 1
             print(f"{m.name}: stale: {why}")
+    for m in read_table(TABLE):
         if not m.pending and m.test.split()[0] not in tests:
             bad += 1
             print(f"{m.name}: there is no test '{m.test.split()[0]}'")
