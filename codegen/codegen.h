@@ -42,6 +42,7 @@ struct codegen_options {
 	bool werror;                    /* -Wall -Wextra -Werror (tests) */
 	const unsigned char *onnx_template;     /* NULL: not exportable */
 	size_t onnx_bytes;
+	bool onnx_trains;               /* has nodes in training form */
 	int nhole;
 	const struct codegen_hole *hole;
 	int nadapter;

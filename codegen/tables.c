@@ -413,8 +413,10 @@ tables_emit(struct out *o, const struct emitted_program p[PROGRAMS],
 	        ",\n", sum->peak, sum->budget > 0 ? sum->budget : 0);
 	if (opt->onnx_template)
 		out_put(o, "\t.onnx = ckr_onnx,\n\t.onnx_bytes = %zu,\n"
-		        "\t.hole = %s,\n\t.nhole = %d,\n", opt->onnx_bytes,
-		        opt->nhole ? "hole" : "NULL", opt->nhole);
+		        "\t.hole = %s,\n\t.nhole = %d,\n"
+		        "\t.onnx_trains = %d,\n", opt->onnx_bytes,
+		        opt->nhole ? "hole" : "NULL", opt->nhole,
+		        opt->onnx_trains);
 	if (opt->nadapter)
 		out_put(o, "\t.adapter = adapter,\n\t.nadapter = %d,\n",
 		        opt->nadapter);

@@ -479,6 +479,9 @@ ckr_status ckr_save_merged(ckr_ctx *ctx, const char *path);
 /* The ONNX file that the model was compiled from, with the current weights,
  * adapters merged into them.  path NULL: check whether the call is possible. */
 ckr_status ckr_export_onnx(ckr_ctx *ctx, const char *path);
+/* Whether that file has Dropout or BatchNormalization in training form, which
+ * it keeps: ONNX Runtime then drops at random and normalises by batches. */
+bool ckr_exports_training_form(const ckr_ctx *ctx);
 /* Graph outputs of the last step: those of its last micro-batch, as ckr_get
  * returns them, but the loss of the whole step. */
 ckr_status ckr_save_outputs(ckr_ctx *ctx, const char *path);

@@ -387,6 +387,8 @@ struct ckr_library {
 	uint64_t onnx_bytes;
 	const struct ckr_hole *hole;
 	uint32_t nhole;
+	int32_t onnx_trains;    /* 1: it has Dropout or BatchNormalization in
+	                         * training form */
 	const struct ckr_adapter *adapter;
 	uint32_t nadapter;
 	const struct ckr_blocked *blocked;

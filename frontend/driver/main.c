@@ -285,6 +285,7 @@ generate(struct driver *d, const struct outputs *out)
 			                                 t->hole[i].dt };
 		o.onnx_template = t->bytes;
 		o.onnx_bytes = t->n;
+		o.onnx_trains = t->trains;
 		o.nhole = t->nhole;
 		o.hole = hole;
 	}

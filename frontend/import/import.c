@@ -96,10 +96,13 @@ onnx_import(const char *path, const struct import_options *opt, Diag *diag,
 		g = build_graph(f, opt, arena, file_stem(arena, path));
 	if (g && !opt->quiet)
 		warn_lint(f, opt);
-	if (g && !opt->shapes_do)
+	if (g && !opt->shapes_do) {
 		template_build(*keep, f);
-	else if (g)
+		if ((*keep)->template)
+			(*keep)->template->trains = has_training_form(f);
+	} else if (g) {
 		(*keep)->why_no_template = "weights may be missing";
+	}
 	arena_free(arena);
 	if (g && diag_errors(diag) == before)
 		return g;

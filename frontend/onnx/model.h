@@ -33,6 +33,8 @@ struct onnx_template {
 	size_t n;
 	int nhole;
 	struct onnx_hole *hole;
+	bool trains;                    /* it has Dropout or BatchNormalization
+	                                 * in training form */
 };
 
 /* NULL if the model cannot be written back; *why says so. */

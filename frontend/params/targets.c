@@ -110,3 +110,32 @@ batchnorm_trains(const struct flat_node *n)
 
 	return n->opset < 14 ? n->nout > 1 : a && a->i != 0;
 }
+
+/* A Dropout whose operand training_mode is the constant true. */
+static bool
+dropout_trains(const struct flat *f, const struct flat_node *n)
+{
+	const Onnx__TensorProto *p = n->nin > 2 && n->in[2]
+		? flat_tensor(f, n->in[2]) : NULL;
+	struct onnx_tensor t;
+
+	return p && onnx_tensor_load(f->file, p, &t) && t.data && t.nelem == 1
+		&& *(const char *)t.data;
+}
+
+bool
+has_training_form(const struct flat *f)
+{
+	for (int i = 0; i < f->nnode; i++) {
+		const struct flat_node *n = &f->node[i];
+
+		if (!n->needed || *n->domain)
+			continue;
+		if ((strcmp(n->type, "BatchNormalization") == 0
+		     && batchnorm_trains(n))
+		    || (strcmp(n->type, "Dropout") == 0
+		        && dropout_trains(f, n)))
+			return true;
+	}
+	return false;
+}

@@ -327,6 +327,11 @@ write_results(struct train_run *r)
 		CKR_TRY(ckr_save_merged(r->m, o->save_merged));
 	if (o->onnx)
 		CKR_TRY(ckr_export_onnx(r->m, o->onnx));
+	if (o->onnx && ckr_exports_training_form(r->m))
+		fprintf(stderr, "ckrun: note: '%s' has Dropout or "
+		        "BatchNormalization in training form, as the compiled "
+		        "file; for inference, export the module in eval mode "
+		        "with the weights of --save\n", o->onnx);
 	if (o->profile)
 		CKR_TRY(write_profile(r));
 	if (o->grads && steps_only_skipped(&r->steps))

@@ -251,6 +251,12 @@ ckr_export_onnx(ckr_ctx *c, const char *path)
 	return peers_agree(c, s, "writing a file");
 }
 
+bool
+ckr_exports_training_form(const ckr_ctx *c)
+{
+	return c->lib && c->lib->onnx_trains;
+}
+
 /* ---- what they are scaled by ---- */
 
 /* Fowler, Noll and Vo's. */

@@ -851,6 +851,33 @@ def spelt(name, *values):
     return wire.attribute(name.encode(), v)
 
 
+def training_form(bench):
+    """An exported model keeps its form; ckrun says so where that is the one for training."""
+    path, so, out = (bench.path("form" + end) for end in (".onnx", ".so", ".out.onnx"))
+    held = [wire.floats(k, [2], [1, 1]) for k in "abcd"] + [wire.floats("half", [], [0.5])]
+    true = wire.field(5, wire.field(2, 9) + wire.field(8, b"true") + wire.field(9, b"\1"))
+    norm = ["BatchNormalization", ["x", *"abcd"], ["y", "e", "f"]]
+    for one, trains in (
+        (node(*norm, wire.attribute(b"training_mode", 1)), True),
+        (node(*norm[:2], ["y"]), False),
+        (node("Dropout", ["z", "half", "true"], ["y"]), True),
+        (node("Dropout", ["z", "half"], ["y"]), False),
+    ):
+        nodes = [
+            node("Mul", ["x", "a"], ["z"]),
+            one,
+            node("ReduceSum", ["y"], ["loss"], wire.attribute(b"keepdims", 0)),
+        ]
+        with open(path, "wb") as f:
+            f.write(model(nodes, [*held, true], {"x": (FLOAT, [3, 2])}, {"loss": (FLOAT, [])}, 15))
+        files.st_write(bench.path("in.st"), {"x": ("F32", [3, 2], [1] * 6)})
+        bench.must(bench.ckc(path, "-o", so, "--quiet", "--param", "a"), "form: compile")
+        run = ("--inputs", bench.path("in.st"), "--steps", 1, "--export-onnx", out)
+        done = bench.ckrun(so, *run)
+        if bench.must(done, "form: run"):
+            bench.check(("in training form" in done.stderr) == trains, f"form: {done.stderr}")
+
+
 def computed_constants(bench):
     """A matrix that PyTorch's optimizer computed of constants alone stays as it is; one that it
     computed of a parameter is trained, as is one without a note."""
@@ -1510,6 +1537,7 @@ def main():
     not_exportable(bench)
     body_weights(bench)
     computed_constants(bench)
+    training_form(bench)
     decimals(bench)
     lowest(bench)
     needless(bench)

@@ -606,9 +606,16 @@ class Trainer:
 
     def export_onnx(self, path):
         """Write the ONNX file that the model was compiled from, with the current weights, adapters
-        merged into them."""
+        merged into them.  Dropout and BatchNormalization keep their form: warns of training form,
+        which ONNX Runtime executes as in training."""
         self._open()
         self._check(self._call.ckr_export_onnx(self._ctx, _os.fsencode(path)))
+        if self._call.ckr_exports_training_form(self._ctx):
+            _warnings.warn(
+                f"'{path}' has Dropout or BatchNormalization in training form; for inference, export "
+                "the module in eval mode with the weights of state_dict()",
+                stacklevel=2,
+            )
 
     def close(self):
         """Free the model; views of .inputs must not be used afterwards."""
