@@ -106,8 +106,8 @@ note_batchnorm(const struct flat *f, bool batch)
 		          batch ? "batch" : "running");
 	else if (!batch)
 		diag_note(f->diag, "--batchnorm running: %d node%s the running "
-		          "statistics and do not update them", n,
-		          n > 1 ? "s use" : " uses");
+		          "statistics and do%s not update them", n,
+		          n > 1 ? "s use" : " uses", n > 1 ? "" : "es");
 	else if (n)
 		diag_note(f->diag, "--batchnorm batch: %d node%s batch "
 		          "statistics and update%s the running statistics with "
@@ -124,6 +124,27 @@ note_batchnorm(const struct flat *f, bool batch)
 		          "are not updated, and evaluation uses the file's",
 		          ncomputed,
 		          ncomputed > 1 ? "s use" : " uses", computed->name);
+}
+
+/* For a library that only runs forward. */
+static void
+warn_batch_statistics(const struct flat *f)
+{
+	const struct flat_node *first = NULL;
+	int n = 0;
+
+	for (int i = 0; i < f->nnode; i++)
+		if (f->node[i].needed && !*f->node[i].domain
+		    && strcmp(f->node[i].type, "BatchNormalization") == 0
+		    && batchnorm_trains(&f->node[i])) {
+			first = first ? first : &f->node[i];
+			n++;
+		}
+	if (n)
+		diag_warn(f->diag, "--forward-only: %d BatchNormalization "
+		          "node%s batch statistics (the first is '%s'); for "
+		          "inference, try: --batchnorm running", n,
+		          n > 1 ? "s use" : " uses", first->name);
 }
 
 /* Of any domain, and in whichever mode: --dropout off says that this is meant.
@@ -150,6 +171,9 @@ load_flat(const char *path, const struct import_options *opt, Diag *diag,
 	if (!f || !classify(f, opt))
 		return NULL;
 	drop_outputs(f, opt);
+	if (opt->all_outputs && opt->batchnorm == BATCHNORM_GRAPH
+	    && !opt->quiet)
+		warn_batch_statistics(f);
 	if (opt->batchnorm != BATCHNORM_GRAPH && !opt->quiet)
 		note_batchnorm(f, opt->batchnorm == BATCHNORM_BATCH);
 	if (opt->no_dropout && !opt->quiet)

@@ -190,6 +190,60 @@ only_labels(const Graph *g)
 	return found;
 }
 
+/* Labels in another type or shape, or beside other indices. */
+static bool
+keeps_labels(Op op)
+{
+	return op == OP_CAST || op == OP_RESHAPE || op == OP_TRANSPOSE
+		|| op == OP_EXPAND || op == OP_CONCAT || op == OP_WHERE;
+}
+
+/* Whether the node takes or makes the class that a label names: its operand k
+ * holds labels. */
+static bool
+names_class(const Graph *g, const Node *n, int k)
+{
+	switch (n->op) {
+	case OP_EQ:             /* with all classes: one-hot */
+		return val_nelem(&g->val[n->in[1 - k]]) > 1;
+	case OP_GATHER_ELEMENTS: case OP_SCATTER_ELEMENTS:
+	case OP_GATHER_ND: case OP_SCATTER_ND:
+		return k == 1;
+	default:
+		return false;
+	}
+}
+
+/* Whether the scores of a loss were made of its labels, such as those with a
+ * margin: the largest of them is no prediction.  Labels that are shifted, as a
+ * decoder reads them, are other ones. */
+static bool
+scores_contain_labels(const Graph *g, const Node *loss, Arena *arena)
+{
+	bool *label = arena_array(arena, g->nval, sizeof *label);
+	bool *made = arena_array(arena, g->nval, sizeof *made);
+	ValId root = loss->in[1];
+
+	while (g->val[root].def && g->node[g->val[root].def].op != OP_CONCAT
+	       && g->node[g->val[root].def].op != OP_WHERE
+	       && keeps_labels(g->node[g->val[root].def].op))
+		root = g->node[g->val[root].def].in[0];
+	label[root] = true;
+	FOR_NODES (n, g) {
+		bool of = false;
+
+		for (int k = 0; k < n->nin; k++) {
+			ValId v = n->in[k];
+
+			of |= made[v] || (label[v] && names_class(g, n, k));
+			label[n->out[0]] |= label[v] && keeps_labels(n->op);
+		}
+		for (int k = 0; k < n->nout; k++)
+			made[n->out[k]] |= of;
+	}
+	return made[loss->in[0]];
+}
+
 static ValId
 emit_cast_to(Pass *p, Graph *g, ValId v, DType to, NodeId like)
 {
@@ -265,7 +319,8 @@ count_labels(Pass *p, Graph *g)
 	int64_t *ignore, *reduction;
 	ValId scores, labels, best, count;
 
-	if (!at || val_find(g, EVAL_CORRECT) || val_find(g, EVAL_COUNTED)
+	if (!at || scores_contain_labels(g, n, p->scratch)
+	    || val_find(g, EVAL_CORRECT) || val_find(g, EVAL_COUNTED)
 	    || val_find(g, EVAL_ENTROPY))
 		return true;
 	scores = n->in[0];

@@ -6,6 +6,7 @@ op_forms.py CKC CKRUN
 
 import itertools
 import os
+import re
 import struct
 import sys
 
@@ -871,11 +872,55 @@ def training_form(bench):
         with open(path, "wb") as f:
             f.write(model(nodes, [*held, true], {"x": (FLOAT, [3, 2])}, {"loss": (FLOAT, [])}, 15))
         files.st_write(bench.path("in.st"), {"x": ("F32", [3, 2], [1] * 6)})
+        only = bench.ckc(path, "-o", so, "--forward-only", "--output", "*")
+        bench.check(
+            ("uses batch statistics" in only.stderr) == (trains and one[:60].count(b"Batch") > 0),
+            f"form, --forward-only: {only.stderr}",
+        )
         bench.must(bench.ckc(path, "-o", so, "--quiet", "--param", "a"), "form: compile")
         run = ("--inputs", bench.path("in.st"), "--steps", 1, "--export-onnx", out)
         done = bench.ckrun(so, *run)
         if bench.must(done, "form: run"):
             bench.check(("in training form" in done.stderr) == trains, f"form: {done.stderr}")
+
+
+def margin(bench):
+    """Scores that were made of the labels, as those with a margin, predict nothing: no accuracy.
+    Those of a decoder that reads shifted labels do."""
+    path, so = bench.path("margin.onnx"), bench.path("margin.so")
+    held = [
+        wire.floats("m.w", [2, 3], [1, 0, 0, 0, 1, 0]),
+        wire.floats("onoff", [2], [0, 1]),
+        wire.ints("depth", [3]),
+        wire.ints("axis", [1]),
+    ]
+    hot = [
+        node("OneHot", ["y", "depth", "onoff"], ["hot"]),
+        node("MatMul", ["x", "m.w"], ["z"]),
+        node("Sub", ["z", "hot"], ["s"]),
+    ]
+    for nodes, known in ((hot, False), ([node("MatMul", ["x", "m.w"], ["s"])], True)):
+        loss = node("SoftmaxCrossEntropyLoss", ["s", "y"], ["loss"])
+        with open(path, "wb") as f:
+            f.write(
+                model(
+                    [*nodes, loss],
+                    held,
+                    {"x": (FLOAT, [2, 2]), "y": (INT64, [2])},
+                    {"loss": (FLOAT, [])},
+                    17,
+                )
+            )
+        files.st_write(
+            bench.path("in.st"), {"x": ("F32", [2, 2], [1, 0, 0, 1]), "y": ("I64", [2], [0, 2])}
+        )
+        bench.must(bench.ckc(path, "-o", so, "--quiet"), "margin: compile")
+        done = bench.ckrun("eval", so, "--data", bench.path("in.st"))
+        told = re.search(r"accuracy (\S+) %", done.stdout)
+        bench.check(
+            bench.must(done, "margin") and (told and told.group(1)) == ("50" if known else None),
+            f"margin: {done.stdout}",
+        )
 
 
 def computed_constants(bench):
@@ -1538,6 +1583,7 @@ def main():
     body_weights(bench)
     computed_constants(bench)
     training_form(bench)
+    margin(bench)
     decimals(bench)
     lowest(bench)
     needless(bench)

@@ -172,7 +172,10 @@ OPS = {
     ),
     "passes/shard/dp_infer.c": (8, "what rules of ranks leave out and samples allow"),
     "passes/canon/canon.c": (4, "attention without dropout"),
-    "passes/canon/evaluate.c": (2, "numbers of the batch; updates of running statistics"),
+    "passes/canon/evaluate.c": (
+        15,
+        "numbers of the batch; updates of statistics; what names a class",
+    ),
     "passes/canon/match_act.c": (20, "patterns"),
     "passes/canon/match_attention.c": (5, "patterns"),
     "passes/canon/match_bags.c": (6, "patterns"),

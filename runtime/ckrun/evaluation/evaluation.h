@@ -22,6 +22,8 @@ ckr_status check_interrupted(ckr_ctx *);
 ckr_status score_error(ckr_ctx *, const struct data *, const char *what,
                        ckr_status);
 
+/* Whether the library has a loss. */
+bool score_exists(ckr_ctx *);
 /* Score all samples; stops: a signal ends it.  The last batch is filled up with
  * copies of the last sample, whose contribution, measured by a batch of that
  * sample alone, is subtracted. */

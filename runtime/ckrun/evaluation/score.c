@@ -43,8 +43,8 @@ score_data(struct score *s, ckr_ctx *m, struct data *d, bool stops)
 	return CKR_OK;
 }
 
-static bool
-has_loss(ckr_ctx *m)
+bool
+score_exists(ckr_ctx *m)
 {
 	struct ckr_info info;
 
@@ -68,7 +68,7 @@ note_nonfinite_score(struct data *d, const char *what)
 void
 score_note(const struct score *s, struct data *d, const char *what)
 {
-	if (!isfinite(s->loss) && has_loss(d->ctx))
+	if (!isfinite(s->loss) && score_exists(d->ctx))
 		note_nonfinite_score(d, what);
 	if (s->by_batch)
 		fprintf(stderr, "ckrun: note: the loss of %s depends on the "

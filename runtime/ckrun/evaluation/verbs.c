@@ -29,6 +29,10 @@ run_eval(struct eval_job *j)
 	struct log log;
 	ckr_status st;
 
+	if (!score_exists(j->m))
+		return ckr_fail(j->m, CKR_EUNSUPPORTED, "the library has no "
+		                "loss to evaluate; compile it with ckc --loss, "
+		                "or use ckrun predict");
 	st = score_data(&s, j->m, &j->data, true);
 	CKR_TRY(score_error(j->m, &j->data, "--data", st));
 	printf("%llu samples  ", (unsigned long long)s.samples);
