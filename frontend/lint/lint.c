@@ -157,9 +157,10 @@ find_renamed(struct lint_context *s)
 		    "%d parameter%s lost %s name%s (the first is '%s'): "
 		    "checkpoints will use the names that the exporter "
 		    "generated, and what forward computes of a parameter, "
-		    "such as w * 0.5, is trained as one tensor; export with optimize=False (dynamo) or "
-		    "training=TRAINING, do_constant_folding=False "
-		    "(TorchScript)", renamed.n, plural(renamed.n, "", "s"),
+		    "such as w * 0.5, is trained as one tensor; export with "
+		    "optimize=False (dynamo) or training=TRAINING, "
+		    "do_constant_folding=False (TorchScript)",
+		    renamed.n, plural(renamed.n, "", "s"),
 		    plural(renamed.n, "its", "their"),
 		    plural(renamed.n, "", "s"), renamed.first);
 }
