@@ -3,8 +3,8 @@
  * what    compiles host.ck, runs it with ckrun --profile, fits a profile to
  *         the measured times and stores it in the user's cache folder, unless
  *         the machine was too busy
- * why     the rates are those of the kernels and of the BLAS library that a
- *         compiled model uses, measured by ckrun, which also runs models
+ * why     ckrun, which also runs models, measures the kernels and the BLAS
+ *         library that a compiled model uses
  */
 #include "frontend/driver/host.h"
 
@@ -24,11 +24,11 @@
 #include "passes/passes.h"
 #include "codegen/cpu/cpu.h"
 
-/* To be raised when profiles of before no longer hold. */
+/* Raise to invalidate cached profiles. */
 enum { REVISION = 3, TEXT_MAX = 1 << 20 };
 
-/* Mean over least time of a step: above, others use the machine, and what was
- * measured is not worth keeping. */
+/* Mean over least time of a step.  Above this ratio the machine is too busy,
+ * and the profile is not cached. */
 #define QUIET 1.25
 
 extern char **environ;
@@ -69,7 +69,7 @@ read_file_text(const char *path, size_t *n, Arena *arena)
 	return text;
 }
 
-/* A cache that cannot be written costs time and nothing else. */
+/* A cache that cannot be written only costs time. */
 static void
 store_cache(const struct device_profile *d, int threads, Arena *arena)
 {
@@ -150,7 +150,7 @@ run_benchmark(const char *dir, int threads, const struct watch *watch,
 		|| diag_error(diag, "--device host: '%s' failed", argv[0]);
 }
 
-/* Any contents will do, as long as nothing overflows. */
+/* Any contents serve that do not overflow. */
 static void
 fill_weights(Graph *g)
 {

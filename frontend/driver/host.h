@@ -8,10 +8,10 @@
 /* host.ck, embedded at build time. */
 extern const char model_host[];
 
-/* The graph's device, if --device names one.  False after a diagnostic. */
+/* Set the graph's device from --device, if given.  False after a diagnostic. */
 bool device_set(const struct cli *, Graph *, struct watch *, Arena *, Diag *);
 
-/* ckrun, where this ckc has it: beside itself, else where commands are. */
+/* Path of ckrun: beside this ckc, else found in PATH. */
 const char *host_runner(Arena *);
 
 #endif

@@ -42,12 +42,12 @@ struct driver {
 	Graph *graph;
 	struct onnx_file *file;        /* mappings that the graph points into */
 	Pass pass;
-	struct watch watch;              /* when to leave off */
+	struct watch watch;              /* when to stop */
 };
 
 /* ---- the stages ---- */
 
-/* For the importer: what does a part of the model fold to? */
+/* Fold a part of the model, for the importer. */
 static bool
 fold_part(void *of, Graph *g, Diag *quiet)
 {
@@ -97,7 +97,7 @@ load_model(struct driver *d)
 	return d->graph != NULL;
 }
 
-/* --dump without the reports, for the runner. */
+/* The passes of --dump, without its reports. */
 static const char *
 pass_dumps(struct driver *d)
 {
@@ -109,7 +109,7 @@ pass_dumps(struct driver *d)
 	out = arena_alloc(d->arena, strlen(copy) + 2);
 	for (word = strtok_r(copy, ",", &state); word;
 	     word = strtok_r(NULL, ",", &state)) {
-		/* a graph that stops there is dumped, else it is reported */
+		/* reports; with --stop-after, shard is a dump */
 		if (!strcmp(word, "plan") || !strcmp(word, "memory")
 		    || (!strcmp(word, "shard") && !d->cli.stop_after))
 			continue;
@@ -135,7 +135,7 @@ write_json(struct driver *d)
 	return outfile_close(&o, ok);
 }
 
-/* The path's last part. */
+/* Last component of the path. */
 static const char *
 file_name(const char *path)
 {
@@ -292,7 +292,7 @@ generate(struct driver *d, const struct outputs *out)
 	return codegen_library(&s, &o, d->diag);
 }
 
-/* A stranger's weights are not ours to replace. */
+/* Refuse to replace weights that ckc did not write. */
 static bool
 spare_weights(struct driver *d, const char *path)
 {
@@ -404,7 +404,7 @@ main(int argc, char **argv)
 	diag_flush(d.diag);
 	graph_free(d.pass.reference);
 	graph_free(d.pass.forward);
-	if (d.pass.pareto_front)            /* left early */
+	if (d.pass.pareto_front)            /* stopped early */
 		graph_free(d.pass.pareto_front->after_backward);
 	graph_free(d.graph);
 	arena_free(d.pass.retired);

@@ -392,7 +392,7 @@ set_defaults(struct cli *c)
 	c->arch = "sm_90";
 }
 
-/* What a verb cannot do without. */
+/* Check the arguments that a verb requires. */
 static int
 check_complete(const struct cli *c, FILE *err)
 {
@@ -418,7 +418,7 @@ check_complete(const struct cli *c, FILE *err)
 	return 2;
 }
 
-/* What is cut over replicas is so many bytes only if their number is known. */
+/* Bytes of shards follow only from a known number of replicas. */
 static int
 check_zero(const struct cli *c, FILE *err)
 {
@@ -447,7 +447,7 @@ cli_parse(struct cli *c, int argc, char **argv, Arena *arena, FILE *out,
 			i = 2;
 		}
 	if (c->verb == VERB_PLAN)
-		c->opt.gap_pct = 0;     /* the search is bounded anyhow */
+		c->opt.gap_pct = 0;     /* other limits bound the search */
 	for (; i < argc; i++) {
 		if (options && (!strcmp(argv[i], "--help")
 		                || !strcmp(argv[i], "-h"))) {
@@ -491,7 +491,7 @@ cli_parse(struct cli *c, int argc, char **argv, Arena *arena, FILE *out,
 		}
 	}
 	if (!c->model && c->verb == VERB_PLAN && c->json) {
-		c->model = c->json;     /* --json GRAPH: it was no value */
+		c->model = c->json;     /* --json GRAPH: the input file */
 		c->json = "-";
 	}
 	if (c->curve && !c->out)

@@ -44,7 +44,7 @@ set_once(struct arg_parser *p, const char *arg, void *field)
 	return false;
 }
 
-/* Elsewhere "-" is standard output, which takes no folder. */
+/* "-" means standard output in other options, which is no folder. */
 bool
 set_folder(struct arg_parser *p, const char *arg, void *field)
 {
@@ -64,7 +64,7 @@ set_true(struct arg_parser *p, const char *arg, void *field)
 	return true;
 }
 
-/* The list with room for one more element. */
+/* Grow the list by one element. */
 static void *
 one_more(struct arg_parser *p, const void *list, int n, size_t size)
 {
@@ -93,7 +93,7 @@ LIST_HANDLER(add_output, noutput, output)
 LIST_HANDLER(add_keep, nkeep, keep)
 LIST_HANDLER(add_recompute, nrecompute, recompute)
 
-/* Their order counts, so both are in one list. */
+/* The order of --train and --freeze counts, so they share a list. */
 static bool
 add_wish(struct arg_parser *p, const char *arg, struct options *o, bool wanted)
 {
@@ -125,7 +125,7 @@ parse_count(const char *s, int64_t *x)
 	return number_whole(s, INT64_MAX, (uint64_t *)x);
 }
 
-/* NAME=N: the last '=' counts, as names may hold one. */
+/* NAME=N: split at the last '=', because names may contain one. */
 static const char *
 split_binding(struct arg_parser *p, const char *arg, const char **name)
 {
@@ -230,7 +230,7 @@ add_precision(struct arg_parser *p, const char *arg, void *field)
 	return true;
 }
 
-enum { RANK_MOST = 65536 };             /* of an adapter */
+enum { RANK_MOST = 65536 };             /* rank of an adapter */
 
 bool
 add_lora(struct arg_parser *p, const char *arg, void *field)
@@ -272,7 +272,7 @@ add_const(struct arg_parser *p, const char *arg, void *field)
 	return true;
 }
 
-/* So few bytes hold no step: a unit or % was left out. */
+/* no step is so small: a unit or % is missing */
 enum { UNITLESS_MIN = 4096 };
 
 static bool
@@ -334,8 +334,8 @@ set_recompute(struct arg_parser *p, const char *arg, void *field)
 	return reject_value(p, arg, "auto, none, full, selective or every=K");
 }
 
-/* Which of the words that the option's row lists, "a|b|c"; -1 after a
- * message. */
+/* Position of the argument among the words of the option's row, "a|b|c"; -1
+ * after a message. */
 static int
 parse_choice(struct arg_parser *p, const char *arg)
 {
@@ -353,7 +353,7 @@ parse_choice(struct arg_parser *p, const char *arg)
 	return -1;
 }
 
-/* Stores what the words stand for, in their order. */
+/* Setters of enums, in the order of the row's words. */
 #define CHOICE(fn, type, ...) \
 bool \
 fn(struct arg_parser *p, const char *arg, void *field) \
@@ -451,7 +451,7 @@ set_double(struct arg_parser *p, const char *arg, void *field)
 		|| reject_value(p, arg, "a number >= 0");
 }
 
-/* 0 would be no limit within the passes, which no one means by it. */
+/* Rejects 0, which the passes would take for no limit. */
 bool
 set_seconds(struct arg_parser *p, const char *arg, void *field)
 {

@@ -12,7 +12,7 @@ struct arg_parser {
 	struct cli *c;
 	Arena *arena;
 	FILE *err;
-	const struct option_spec *row;  /* the option at hand */
+	const struct option_spec *row;  /* current option */
 };
 
 /* Stores the value of an option in its field; arg is NULL for options that
@@ -20,33 +20,32 @@ struct arg_parser {
 typedef bool SetOption(struct arg_parser *, const char *arg, void *field);
 
 struct option_spec {
-	const char *name, *arg;         /* arg NULL: takes none; "a|b": the
-	                                 * words that set_first and its like
-	                                 * accept */
+	const char *name, *arg;         /* arg NULL: no argument; "a|b": words
+	                                 * for setters such as set_first */
 	enum option_group group;
 	SetOption *set;
-	size_t field;                   /* in struct cli */
-	unsigned verbs;                 /* that have it: bits 1 << VERB_... */
+	size_t field;                   /* offset in struct cli */
+	unsigned verbs;                 /* verbs with this option: 1 << VERB_ */
 	const char *help;
 };
 
-/* Plain values: char *, the same where a second one would silently replace
- * a file or a report asked for, the same for a folder, bool, int64_t from 1 to
- * 1000000 or GROUP_MAX, int from 1 to 1024, double from 0, int64_t from 0. */
+/* Plain values: char *; char * that may be given once; char * of a folder;
+ * bool; int64_t from 1 to 1000000 or GROUP_MAX; int from 1 to 1024; double from
+ * 0; int64_t from 0. */
 SetOption set_string, set_once, set_folder, set_true, set_positive, set_dp,
 	set_ranks, set_thread_count, set_double, set_seconds, set_capacity;
-/* A word: a bool that is true for the first, or for the second. */
+/* One of two words, as a bool: true for the first, or for the second. */
 SetOption set_first, set_second;
 SetOption set_optimizer, set_tri, set_dtype, set_grad_dtype, set_state_dtype,
 	set_save_dtype;
 SetOption set_target, set_arch, set_batchnorm, add_precision;
-/* Lists, and what is more than one field, of struct options. */
+/* Lists and groups of fields of struct options. */
 SetOption add_dim_binding, add_shape, add_shard_constraint, add_train,
 	add_freeze, add_param, add_nodecay, add_lora, add_output, add_keep,
 	add_recompute, set_budget, set_recompute;
-/* The same of struct cli. */
+/* Lists and groups of fields of struct cli. */
 SetOption add_const, set_curve_svg, set_graph_budget;
-/* Bytes, as int64_t, with a unit. */
+/* A size with a unit, as int64_t bytes. */
 SetOption set_fold_limit;
 
 /* opts.c: whether --NAME was on the command line. */

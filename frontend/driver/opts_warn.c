@@ -110,7 +110,7 @@ no_import(const struct cli *c)
 	return n > 3 && !strcmp(c->model + n - 3, ".ck");
 }
 
-/* Beside adapters --train says what is not frozen of text, too. */
+/* With adapters, --train unfreezes parameters of graphs in text form too. */
 static bool
 no_import_nor_lora(const struct cli *c)
 {

@@ -9,7 +9,7 @@
 #include "ir/base/outfile.h"
 #include "runtime/support/path.h"
 
-/* The text without the given ending, or without any ".xyz" if it is NULL. */
+/* The text without the given ending, or if NULL without any ".xyz". */
 static const char *
 without_suffix(const char *s, const char *suffix, Arena *a)
 {
@@ -41,7 +41,7 @@ same_file(const char *p, const char *q)
 		? strcmp(p, q) == 0 : path_same(p, q);
 }
 
-/* The folder can take a new file. */
+/* Whether the folder can take a new file. */
 static bool
 can_create(const char *path, Diag *d)
 {
@@ -55,7 +55,7 @@ can_create(const char *path, Diag *d)
 	return ok;
 }
 
-/* Reports may go to a device or a pipe, a library and its weights may not. */
+/* Reports may go to a device or pipe; a library and its weights may not. */
 static bool
 can_write(const char *path, bool report, Diag *d)
 {

@@ -8,17 +8,17 @@
 #include "ir/base/diag.h"
 
 struct outputs {
-	const char *so, *weights;       /* NULL: no code is wanted */
-	const char *json, *svg, *page;  /* NULL: not wanted */
+	const char *so, *weights;       /* NULL: generate no code */
+	const char *json, *svg, *page;  /* reports; NULL: none */
 };
 
-/* Names of library and weights from -o (NULL: after the model). */
+/* Name library and weights after -o, or if NULL after the model. */
 struct outputs outputs_name(const char *model, const char *out, Arena *);
-/* Every output can be written and is no other file; false after a diagnostic.
- * Call again when *file, the imported model, is known. */
+/* Check that every output can be written and overwrites no other file.  False
+ * after a diagnostic.  Call again after the import, with its *file. */
 bool outputs_check(const struct outputs *, const char *model,
                    const struct onnx_file *file, Diag *);
-/* The same of the one file that a verb writes about the one that it reads. */
+/* The same for a verb that reads file `from` and writes one report. */
 bool outputs_check_report(const char *path, const char *from, Diag *);
 
 #endif

@@ -20,8 +20,8 @@ stop_on_signals(void)
 	sigaction(SIGTERM, &a, NULL);
 	if (!sigaction(SIGHUP, NULL, &hangup) && hangup.sa_handler != SIG_IGN)
 		sigaction(SIGHUP, &a, NULL);
-	/* a limit on the size of files is an error of a write, and said; the C
-	 * compiler inherits that */
+	/* a limit on file sizes becomes a write error, which is reported; the C
+	 * compiler inherits this */
 	signal(SIGXFSZ, SIG_IGN);
 	return &stopped;
 }

@@ -1,12 +1,12 @@
-/* Signals that interrupt: the process ends soon and cleans up. */
+/* Interrupting signals let the process clean up before it ends. */
 #ifndef FRONTEND_DRIVER_STOP_H
 #define FRONTEND_DRIVER_STOP_H
 
 #include <signal.h>
 
-/* From here on the first SIGINT, SIGTERM or SIGHUP makes the result not 0; the
- * second one ends the process as usual.  A hangup that is ignored, as
- * under nohup, stays so. */
+/* Installs handlers.  The first SIGINT, SIGTERM or SIGHUP sets *result to
+ * nonzero; the second one ends the process.  An ignored SIGHUP, as under nohup,
+ * stays ignored. */
 const volatile sig_atomic_t *stop_on_signals(void);
 
 #endif

@@ -32,7 +32,7 @@ struct doctor {
 	const struct cli *c;
 	Arena *arena;
 	Diag *diag;
-	const char *dir;                /* for what is made */
+	const char *dir;                /* folder of temporary files */
 };
 
 static void
@@ -42,7 +42,7 @@ print_item(const char *what, const char *text)
 	fflush(stdout);
 }
 
-/* The first line of a file of the folder; "" if there is none. */
+/* First line of a file in the folder; "" if there is none. */
 static char *
 read_first_line(const struct doctor *d, const char *name)
 {
@@ -58,8 +58,8 @@ read_first_line(const struct doctor *d, const char *name)
 	return arena_printf(d->arena, "%s", line);
 }
 
-/* Runs a command and keeps its output in file `said`; its exit status, -1:
- * it cannot be started. */
+/* Run a command with its output in file `said`.  Returns its exit status; -1:
+ * cannot be started. */
 static int
 run_command(const struct doctor *d, const char *const *argv)
 {
@@ -82,8 +82,8 @@ run_command(const struct doctor *d, const char *const *argv)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* The version line of a program or of a command with arguments; NULL: it
- * cannot be run. */
+/* Version line of a program or a command with arguments; NULL: cannot be
+ * run. */
 static const char *
 command_version(const struct doctor *d, const char *command)
 {
@@ -167,7 +167,7 @@ check_runner(const struct doctor *d)
 	return status == 0;
 }
 
-/* What ckrun was built with: lines "NAME: TEXT" behind its version. */
+/* Print ckrun's build settings: lines "NAME: TEXT" after its version. */
 static void
 print_features(const struct doctor *d)
 {
@@ -200,7 +200,7 @@ print_machine(const struct doctor *d)
 		page * (double)sysconf(_SC_PHYS_PAGES) / (1 << 30)));
 }
 
-/* Whether either library can be loaded; it stays loaded. */
+/* Whether either library can be loaded.  It stays loaded. */
 static bool
 has_library(const char *name, const char *older)
 {

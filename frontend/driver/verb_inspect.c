@@ -25,15 +25,15 @@ struct probe {
 	struct import_options import;
 	const volatile sig_atomic_t *stop;      /* not 0: interrupted */
 	Arena *arena;
-	const char **dim;               /* what --dim is still to bind */
+	const char **dim;               /* unbound names, for --dim */
 	int ndim;
 	size_t cap;
-	const char *shapeless;          /* an input that needs a --shape */
-	bool whole;                     /* names are no expressions */
-	bool overwrites;                /* the report has a name of weights */
+	const char *shapeless;          /* input that needs a --shape */
+	bool whole;                     /* no name is an expression */
+	bool overwrites;                /* the report's path is external data */
 };
 
-/* How far a compile came. */
+/* Outcome of a trial compile. */
 enum reach { AT_IMPORT, AT_BINDING, AT_FOLDING, AT_LATER, DONE };
 
 struct compile_trial {
@@ -44,8 +44,8 @@ struct compile_trial {
 
 /* ---- extents ---- */
 
-/* The options with all that is missing bound to `every`, number `but` to one
- * more, and no budget, which is about extents that are not known. */
+/* The options with all missing extents bound to `every`, that of number `but`
+ * to one more, and no budget, which would refer to unknown extents. */
 static struct options
 with_extents(const struct probe *p, int64_t every, int but)
 {
@@ -66,8 +66,8 @@ with_extents(const struct probe *p, int64_t every, int but)
 	return o;
 }
 
-/* Whether the name has its size already, by the options.  Binding complains
- * of a name once and leaves that place open, whatever it gives the others. */
+/* Whether the options bind the name.  Binding reports a bad name once and
+ * leaves that extent open, even if it binds the name elsewhere. */
 static bool
 is_dim_bound(const struct probe *p, const Graph *g, const char *name)
 {
@@ -98,7 +98,7 @@ add_free_dim(struct probe *p, const Graph *g, const char *name)
 	p->dim[p->ndim++] = name;
 }
 
-/* The names in a dim's name, which may be an expression of them. */
+/* Collect the names in a dim's name, which may be an expression. */
 static void
 add_names(struct probe *p, const Graph *g, const char *text)
 {
@@ -117,7 +117,7 @@ add_names(struct probe *p, const Graph *g, const char *text)
 		}
 }
 
-/* What binding has left open. */
+/* Collect the extents that binding left open. */
 static void
 find_missing(struct probe *p, const Graph *g)
 {
@@ -137,7 +137,7 @@ find_missing(struct probe *p, const Graph *g)
 	}
 }
 
-/* The options that bind it. */
+/* The options that would bind the open extents. */
 static const char *
 list_missing(const struct probe *p)
 {
@@ -184,8 +184,8 @@ rule_name(const struct options *o)
 	return o->forward_only ? NULL : name[o->optimizer];
 }
 
-/* Of the compiled graph: a parameter has one gradient, however many values
- * it passes through. */
+/* Sum bytes of the compiled graph.  A parameter has one gradient, however many
+ * values it passes through. */
 static struct step_bytes
 find_step_bytes(const struct probe *p, const Graph *g, const Pass *pass,
                 const struct options *o)
@@ -214,8 +214,8 @@ find_step_bytes(const struct probe *p, const Graph *g, const Pass *pass,
 	return b;
 }
 
-/* Compile with the options given, through the passes named (NULL: to code).
- * With the user's own, what they leave open is noted. */
+/* Compile with the given options, up to the named passes (NULL: to code).  With
+ * the user's own options, records the extents left open. */
 static struct compile_trial
 try_compile(struct probe *p, const struct options *opt, const char *passes,
             FILE *messages)
@@ -277,7 +277,7 @@ reach_of(struct probe *p, int64_t every, int but)
 	return try_with(p, &o, "bind,fold").reach;
 }
 
-/* A number that fits as every missing extent, or 0; how far others came. */
+/* A number that fits every missing extent, or 0; *most: the best outcome. */
 static int64_t
 find_base(struct probe *p, enum reach *most)
 {
@@ -294,8 +294,8 @@ find_base(struct probe *p, enum reach *most)
 	return 0;
 }
 
-/* A symbolic extent that only one number fits: the exporter took it from its
- * example.  Numbers are tried; where none fits, nothing can be said. */
+/* Find symbolic extents that only one number fits: the exporter took it from
+ * its example.  Tries some numbers; without a fit the result is unknown. */
 static const char *
 find_baked(struct probe *p, int64_t base)
 {
@@ -319,7 +319,7 @@ find_baked(struct probe *p, int64_t base)
 		(intmax_t)base, (intmax_t)base + 1);
 }
 
-/* Extents are not bound: what would follow if they were. */
+/* Extents are unbound: find the outcome for some bound values. */
 static void
 find_open_outcome(struct probe *p, struct import_options *o, const char **baked)
 {
@@ -342,7 +342,7 @@ find_open_outcome(struct probe *p, struct import_options *o, const char **baked)
 	}
 	o->unbound = list_missing(p);
 	if (most <= AT_BINDING)
-		return;                 /* extents are not all that is wrong */
+		return;                 /* there are other errors */
 	*baked = find_baked(p, base);
 	o->outcome = OUTCOME_UNBOUND;
 	if (!base)
@@ -354,7 +354,7 @@ find_open_outcome(struct probe *p, struct import_options *o, const char **baked)
 		o->refusal = t.messages;
 	}
 	o->step = t.step;
-	o->step.all = 0;                /* of extents that are examples */
+	o->step.all = 0;                /* only for example extents */
 }
 
 static void
@@ -365,7 +365,7 @@ find_outcome(struct probe *p, struct import_options *o, const char **baked)
 	o->outcome = OUTCOME_REFUSED;
 	o->refusal = t.messages;
 	if (t.reach == AT_IMPORT) {
-		/* shapes tell more, if weights are all that is missing */
+		/* if only weights are missing, shapes still tell more */
 		p->import.shapes_do = true;
 		t = try_with(p, &p->c->opt, NULL);
 		o->step = t.step;
@@ -396,7 +396,7 @@ write_report(const struct cli *c, const struct import_options *o, FILE *page,
 	return outfile_close(&json, ok) && ok;
 }
 
-/* Whether both lead to one terminal, pipe or file. */
+/* Whether both streams lead to the same terminal, pipe or file. */
 static bool
 is_same_file(FILE *a, FILE *b)
 {
@@ -406,9 +406,9 @@ is_same_file(FILE *a, FILE *b)
 		&& x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-/* The report has the errors of the compile; standard error gets them, too,
- * unless it leads to the same place.  The report finds the same faults, which
- * are not said twice. */
+/* The report includes the errors of the compile.  They also go to standard
+ * error unless it leads to the same place.  Faults that the report itself finds
+ * are not repeated. */
 static bool
 write_refusal(const struct cli *c, const struct import_options *o, Diag *diag)
 {

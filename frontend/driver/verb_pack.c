@@ -17,7 +17,7 @@
 
 enum { FILE_MAX_BYTES = 256 << 20 };
 
-/* Elementary steps of the exact search: some seconds. */
+/* Most elementary steps of the exact search: some seconds. */
 #define PACK_VERB_WORK INT64_C(6000000000)
 
 struct buffer_list {
@@ -26,7 +26,7 @@ struct buffer_list {
 	size_t n;
 };
 
-/* The field up to a comma or the end of the line; *s moves behind it. */
+/* The field up to a comma or the end of the line; moves *s behind it. */
 static char *
 field(char **s)
 {

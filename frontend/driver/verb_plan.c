@@ -31,7 +31,7 @@ read_dag(const struct cli *c, struct dag *g, Arena *arena, Diag *diag)
 
 /* ---- the verb ---- */
 
-/* Values alive at the fullest step, largest first. */
+/* Values alive at the peak step, largest first. */
 static void
 report_alive(const struct dag *g, const struct dag_seq *s, Diag *diag,
              Arena *arena)

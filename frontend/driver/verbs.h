@@ -4,16 +4,16 @@
 
 #include "frontend/driver/opts.h"
 
-/* ckc inspect MODEL.onnx: a page, or JSON. */
+/* ckc inspect MODEL.onnx: report on the model, as a page or JSON. */
 bool verb_inspect(const struct cli *, const struct import_options *, Arena *,
                   Diag *);
-/* ckc plan GRAPH.json: keep or recompute for a bare graph of costs. */
+/* ckc plan GRAPH.json: rematerialisation plan of a standalone graph. */
 bool verb_plan(const struct cli *, Arena *, Diag *);
 /* ckc pack BUFFERS.csv: offsets for buffers with known lifetimes. */
 bool verb_pack(const struct cli *, Arena *, Diag *);
 
-/* ckc doctor: tools and libraries on this machine; whether models can be
- * compiled and trained. */
+/* ckc doctor: list tools and libraries of this machine; test whether models can
+ * be compiled and trained. */
 bool verb_doctor(const struct cli *, Arena *, Diag *);
 
 #endif

@@ -61,7 +61,7 @@ import_input(struct importer *m, struct flat_val *in)
 	    && (!in->info->type || !in->info->type->tensor_type
 	        || onnx_dtype(in->info->type->tensor_type->elem_type)
 	           == DT_NONE))
-		return true;            /* nobody reads it */
+		return true;            /* unused */
 	if (!read_shape(m, in, &dt, &shape))
 		return false;
 	in->val = val_new(m->g, in->verdict == VERDICT_PARAM ? V_PARAM
@@ -101,8 +101,8 @@ import_const(struct importer *m, struct flat_val *in)
 	return true;
 }
 
-/* Buffers that nothing in the graph writes are constants: what depends on
- * them alone (tables of rotary positions) is then computed once. */
+/* Buffers that no node writes become constants.  Values that depend on them
+ * alone (tables of rotary positions) are then computed once. */
 static bool
 import_initializer(struct importer *m, struct flat_val *in)
 {
@@ -143,7 +143,7 @@ import_values(struct importer *m)
 
 /* ---- nodes ---- */
 
-/* Whether all inputs are there; silent about those that failed before. */
+/* Whether all inputs exist; silent about those that failed before. */
 static bool
 check_node_inputs(struct importer *m, bool *skip)
 {
@@ -175,9 +175,9 @@ check_node_inputs(struct importer *m, bool *skip)
 	return true;
 }
 
-/* Whether inputs are of types that ONNX lets the operator have.  Others have a
- * meaning in the language the model was written in, which is not that of the
- * operator on such values: a count of flags is an integer, no flag. */
+/* Whether ONNX allows the operator for the types of its inputs.  For other
+ * types the source language may mean something else than the operator computes:
+ * a sum of flags is an integer, not a flag. */
 static bool
 check_types(struct importer *m)
 {
@@ -207,7 +207,7 @@ check_version(struct importer *m)
 {
 	const struct flat_node *n = m->n;
 
-	/* others' operators have one version, which need not be imported */
+	/* operators of other domains need no imported version */
 	if (*n->domain && n->opset > 1)
 		return imp_fail(m, "version %d of domain %s is not supported: "
 		                "expected 1", n->opset, n->domain);
@@ -265,7 +265,7 @@ import_outputs(struct importer *m)
 			m->g->val[v].output = true;
 			continue;
 		}
-		/* the name belongs to the output */
+		/* the output takes the name */
 		if (m->g->val[v].kind == V_CONST)
 			val_rename(m->g, v, arena_printf(m->arena, "%s.const",
 			                                 m->g->val[v].name));

@@ -5,11 +5,11 @@
 #include "frontend/onnx/flat.h"
 #include "frontend/params/import_options.h"
 
-/* The graph of a model whose operators are all there; NULL after diagnostics.
- * The arena is for what is not the graph's. */
+/* The graph of a model without missing operators; NULL after diagnostics.  The
+ * arena holds temporary data. */
 Graph *build_graph(struct flat *, const struct import_options *, Arena *,
                    const char *name);
-/* As much of it as there are operators for, without outputs. */
+/* The subgraph of supported operators, without outputs. */
 Graph *build_known_graph(struct flat *, const struct import_options *, Arena *);
 
 #endif

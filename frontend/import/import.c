@@ -1,11 +1,11 @@
 /* Import: from an ONNX file to a graph.
  *
- * The file is made flat (flat.c, resolve.c), its initializers get verdicts
- * (classify.c), and what is left becomes a graph (build_graph.c).
+ * The file becomes a flat list (flat.c, resolve.c), its initializers get
+ * verdicts (classify.c), and needed nodes become a graph (build_graph.c).
  *
  * needs   a readable file
  * gives   a graph in dynamic form, and the template for writing it back
- * refuses what optable.c does not know: all of it at once, grouped
+ * refuses operators that optable.c lacks, all in one message
  */
 #include "frontend/lint/lint.h"
 #include "frontend/import/load_flat.h"

@@ -15,8 +15,8 @@
 #include "frontend/params/import_options.h"
 #include "frontend/onnx/model.h"
 
-/* The file as a graph in dynamic form, or NULL after diagnostics.  Contents
- * of its values lie in *keep, which lives until onnx_close. */
+/* Import a file as a graph in dynamic form; NULL after diagnostics.  *keep owns
+ * the contents of its values until onnx_close. */
 Graph *onnx_import(const char *path, const struct import_options *, Diag *,
                    struct onnx_file **keep);
 

@@ -1,7 +1,7 @@
 /* Attention and rotary positions: ONNX's operators of opset 23 and later.
  *
- * Attention becomes the IR's own op with everything that hides keys written
- * out as one mask; forms that show or bend the scores (softcap, scores as an
+ * Attention becomes the IR's op, with causality, windows and padding joined
+ * into one mask.  Forms that return or change the scores (softcap, scores as an
  * output) are composed of products and a softmax.
  */
 #include "frontend/import/node_import.h"
@@ -42,10 +42,10 @@ scale_query(struct importer *m, ValId q)
 
 struct attention_heads {
 	ValId q, k, v;                  /* [B,H,T,D], [B,G,S,D], [B,G,S,E] */
-	ValId past;                     /* keys before k's own: [P], or 0 */
-	ValId valid;                    /* keys that count, by batch, or 0 */
+	ValId past;                     /* number of past keys: [P], or 0 */
+	ValId valid;                    /* valid keys by batch, or 0 */
 	bool causal;
-	int64_t left, right;            /* -1: no bound */
+	int64_t left, right;            /* window; -1: no bound */
 };
 
 /* 0, 1, ..., n - 1 */
@@ -56,7 +56,7 @@ index_range(struct importer *m, ValId n)
 	                 imp_scalar_of(m, n), imp_scalar(m, 1));
 }
 
-/* j <= i + past as a triangle. */
+/* The triangle j <= i + past. */
 static ValId
 triangle(struct importer *m, const struct attention_heads *h)
 {
@@ -100,7 +100,7 @@ distance(struct importer *m, const struct attention_heads *h)
 	return binary(m, OP_SUB, index_range(m, s), i);
 }
 
-/* A bool mask of what causality, windows and padding leave; 0: all. */
+/* A bool mask of keys that causality, windows and padding show; 0: all. */
 static ValId
 visible(struct importer *m, const struct attention_heads *h)
 {
@@ -130,7 +130,7 @@ visible(struct importer *m, const struct attention_heads *h)
 	return all;
 }
 
-/* A mask over fewer keys than there are hides the others. */
+/* A mask over fewer keys than S hides the others. */
 static ValId
 widen_mask(struct importer *m, ValId mask, ValId k)
 {
@@ -147,7 +147,7 @@ widen_mask(struct importer *m, ValId mask, ValId k)
 	                 imp_one(m, -1));
 }
 
-/* The mask as ckc's own op reads it: f32 or bool over [B,H,T,S]; false if its
+/* The mask as the IR's op reads it: f32 or bool over [B,H,T,S].  False if its
  * type is not known yet. */
 static bool
 make_mask(struct importer *m, const struct attention_heads *h, ValId *mask)
@@ -206,7 +206,7 @@ add_mask(struct importer *m, ValId s, ValId mask)
 		return s;
 	if (m->g->val[mask].dt == DT_BOOL)
 		return EMIT_NODE(m, OP_WHERE, NULL, mask, s, hidden);
-	/* whatever stands where the mask hides it stays hidden */
+	/* hidden scores stay hidden, whatever their value */
 	c = binary(m, OP_EQ, mask, imp_like(m, mask, -INFINITY));
 	return EMIT_NODE(m, OP_WHERE, NULL, c, hidden,
 	                 binary(m, OP_ADD, s, mask));
@@ -253,8 +253,8 @@ compose_attention(struct importer *m, const struct attention_heads *h,
 
 /* ---- the operator ---- */
 
-/* Whether heads lie side by side in the last dim.  An operand of rank 4 has its
- * heads in dim 1, and the attribute only repeats their number. */
+/* Whether the last dim holds all heads side by side.  An operand of rank 4 has
+ * heads in dim 1; the attribute only repeats their number. */
 static bool
 has_merged_heads(struct importer *m, bool counted, bool *merged)
 {

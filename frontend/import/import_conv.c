@@ -4,8 +4,8 @@
  *   x [N,C,H,W] -> [N,C,h,kh,w,kw] -> [N,h,w,C,kh,kw] -> [N,hw,C*kh*kw]
  *     -> times [O,C*kh*kw] transposed -> [N,hw,O] -> [N,O,hw] -> [N,O,h,w]
  *
- * Extents that are known only after binding are computed in the graph; what
- * the stride does not reach is cut off first.
+ * The graph computes extents that are known only after binding.  Rows that no
+ * stride reaches are cut off first.
  */
 #include "frontend/import/node_import.h"
 
@@ -18,7 +18,7 @@ struct patch {
 	int64_t out, in, k[MAX_SPATIAL];
 };
 
-/* All elements of an attribute are x; absent counts as such. */
+/* Whether all elements of an attribute are x, or it is absent. */
 static bool
 all_ints_are(const struct flat_node *n, const char *name, int64_t x)
 {
@@ -60,7 +60,7 @@ read_patch(const struct flat *f, const struct flat_node *n, struct patch *p)
 	return p->out > 0 && p->in > 0 && !all_ones;
 }
 
-/* Whether kernel_shape, if it is there, is what the weight says. */
+/* Whether kernel_shape, if given, agrees with the weight. */
 static bool
 check_kernel(struct importer *m, const IntList *kernel)
 {
@@ -165,7 +165,7 @@ run_conv(struct importer *m)
 	return imp_same(m, OP_CONV, &a);
 }
 
-/* output_shape fixes the extents; pads follow then, the odd one in front
+/* output_shape fixes the extents and so the pads; an odd one goes in front
  * unless auto_pad is SAME_UPPER. */
 bool
 run_conv_transpose(struct importer *m)

@@ -1,12 +1,12 @@
 /* DFT as a product with its matrix.
  *
- * Element (n, k) of the matrix is exp(-2 pi i n k / N): it has N values, so
- * that these are a table and the matrix is a selection of its rows by n k mod
- * N.  Of complex numbers as pairs it is
+ * Element (n, k) of the matrix is exp(-2 pi i n k / N).  It has only N values:
+ * the matrix gathers rows n k mod N of a table.  For complex numbers as pairs
+ * it is
  *   [re im] [n] -> [re im] [k]:   [ cos  -sin ]
  *                                 [ sin   cos ]
- * and its conjugate by N for the inverse.  Extents are taken from the operand
- * in the graph, so they need not be known yet.
+ * and its conjugate divided by N for the inverse.  The graph computes extents
+ * from the operand, so they may be unknown here.
  *
  * cost   N elements of the table, and products of O(N) for each element
  */
@@ -21,9 +21,9 @@ struct dft {
 	ValId x;
 	int64_t axis;
 	bool inverse, onesided;
-	/* extents of x and y, lists of one: along the axis, of the pairs */
+	/* extents of x and y along the axis and of their pairs: i64[1] */
 	ValId n, k, nx, ny;
-	ValId length;                   /* N, a list of one */
+	ValId length;                   /* N: i64[1] */
 };
 
 static ValId
@@ -45,7 +45,7 @@ reshape_extents(struct importer *m, ValId x, int n, const ValId *extent)
 	return binary(m, OP_RESHAPE, x, imp_concat(m, 0, n, extent));
 }
 
-/* ---- what is asked for ---- */
+/* ---- operands ---- */
 
 /* The shape of x as far as it is known. */
 static Shape
@@ -56,7 +56,7 @@ signal_shape(const struct dft *d)
 	return k ? k->shape : d->m->g->val[d->x].shape;
 }
 
-/* The number that input i is; false if that is not known. */
+/* The value of input i, a number; false if unknown. */
 static bool
 known_number(const struct importer *m, int i, int64_t *x)
 {
@@ -70,7 +70,7 @@ known_number(const struct importer *m, int i, int64_t *x)
 	return k && k->is_number;
 }
 
-/* N as far as it is known; -1: not. */
+/* N; -1: unknown. */
 static int64_t
 length_of(const struct dft *d, int64_t n)
 {
@@ -155,7 +155,7 @@ find_extents(struct dft *d)
 
 /* ---- the matrix ---- */
 
-/* [2, N, ny]: what the real part gives, then what the imaginary one does. */
+/* [2, N, ny]: the rows for real parts, then those for imaginary parts. */
 static ValId
 make_table(const struct dft *d)
 {
@@ -177,9 +177,9 @@ make_table(const struct dft *d)
 	return d->inverse ? binary(m, OP_DIV, a, n) : a;
 }
 
-/* How often an element of x counts.  What lies after N does not.  Of a real
- * signal's spectrum only one half is given, and its inner elements stand for
- * their conjugates in the other, too. */
+/* Weights of the elements of x: 0 from N on.  A real signal's spectrum is given
+ * as one half, whose inner elements count twice, for their conjugates in the
+ * other half. */
 static ValId
 make_weights(const struct dft *d, ValId t)
 {
@@ -221,7 +221,7 @@ make_matrix(const struct dft *d)
 
 /* ---- the product ---- */
 
-/* The extents of x with k in the place of n, ny in that of nx. */
+/* The extents of x with k instead of n and ny instead of nx. */
 static ValId
 restore_shape(const struct dft *d, ValId y)
 {

@@ -1,12 +1,12 @@
 /* Einsum: any number of operands, two at a time.
  *
  * Labels that only one operand has and that are not needed later are summed at
- * once.  What is left of a pair falls into labels of both that stay (batch),
- * of both that go (contracted) and of one (rows, columns):
+ * once.  The other labels of a pair are shared and kept (batch), shared and
+ * summed (contracted), or of one operand (rows, columns):
  *   [batch, rows, contracted] @ [batch, contracted, columns]
- * with each group flattened into one dim.  Without contracted labels it is a
- * product of elements.  Extents are taken from the operands in the graph, so
- * they need not be known yet; only an ellipsis needs a known rank.
+ * with each group flattened into one dim.  Without contracted labels the pair
+ * is multiplied element by element.  The graph computes extents from the
+ * operands, so they may be unknown here; an ellipsis needs a known rank.
  */
 #include "frontend/import/node_import.h"
 
@@ -25,8 +25,8 @@ struct einsum {
 	int nterm, ndots;               /* ndots: rank of the ellipsis */
 	struct term term[MAX_TERMS], out;
 	ValId extent[128];              /* by label: list of one */
-	bool one[128];                  /* by label: no term has more than 1 */
-	bool short_dim[MAX_TERMS][128]; /* by label: the term has 1 */
+	bool one[128];                  /* by label: extent 1 in all terms */
+	bool short_dim[MAX_TERMS][128]; /* by label: extent 1 in the term */
 };
 
 static bool
@@ -37,7 +37,7 @@ has_label(const struct term *t, char c)
 
 /* ---- the equation ---- */
 
-/* Labels of an ellipsis are digits, the last dim's is '7'. */
+/* Labels of an ellipsis are digits; its last dim has '7'. */
 static bool
 push_label(struct einsum *e, struct term *t, char c)
 {
@@ -48,8 +48,8 @@ push_label(struct einsum *e, struct term *t, char c)
 	return true;
 }
 
-/* One term up to a comma, an arrow or the end; ndots: dims that its ellipsis
- * stands for. */
+/* Parse one term up to a comma, an arrow or the end; ndots: rank of its
+ * ellipsis. */
 static bool
 read_term(struct einsum *e, const char **s, const char *end, struct term *t,
           int ndots)
@@ -78,7 +78,7 @@ read_term(struct einsum *e, const char **s, const char *end, struct term *t,
 	return true;
 }
 
-/* How many dims the ellipsis of the term at s stands for; -1: unknown. */
+/* Rank of the ellipsis of the term at s; -1: unknown. */
 static int
 count_dots(const struct einsum *e, const char *s, const char *end, int input)
 {
@@ -166,8 +166,8 @@ operand_dim(const struct einsum *e, int i, int k)
 	return imp_dim(e->m, e->term[i].v, k);
 }
 
-/* A dim of 1 stands for the extent that other terms have under its label.
- * Whether a letter's is 1 has to be known; an ellipsis may find out later. */
+/* A dim of 1 broadcasts to the extent of its label in other terms.  A letter's
+ * dim must be known to be 1 or not; an ellipsis may be unknown here. */
 static void
 note_extents(struct einsum *e, int term)
 {
@@ -265,7 +265,7 @@ coordinates(struct einsum *e, const struct term *t, int at)
 	return EMIT_NODE(m, OP_RESHAPE, NULL, n, imp_ints(m, t->n, shape));
 }
 
-/* A label that occurs twice in a term: its diagonal. */
+/* Take the diagonal of a label that occurs twice in a term. */
 static void
 extract_diagonals(struct einsum *e, struct term *t)
 {
@@ -284,7 +284,7 @@ extract_diagonals(struct einsum *e, struct term *t)
 		}
 }
 
-/* Whether somebody other than term i still wants the label. */
+/* Whether another term or the output still has the label. */
 static bool
 wanted(const struct einsum *e, char c, int i)
 {
@@ -342,8 +342,8 @@ label_extents(struct einsum *e, const struct term *labels)
 	return x ? x : imp_one(e->m, 1);
 }
 
-/* v, whose dims are the three groups in order, with a dim for each group; no
- * dim for an empty batch. */
+/* Flatten each of v's three groups of dims into one; none for an empty batch.
+ */
 static ValId
 flatten_groups(struct einsum *e, ValId v, const struct term *batch,
                const struct term *x, const struct term *y)
@@ -358,7 +358,7 @@ flatten_groups(struct einsum *e, ValId v, const struct term *batch,
 	return EMIT_NODE(e->m, OP_RESHAPE, NULL, v, concat_shape(e, n, shape));
 }
 
-/* Terms i and i + 1 become one. */
+/* Contract terms i and i + 1 into one. */
 static bool
 contract_pair(struct einsum *e, int i)
 {

@@ -13,7 +13,7 @@ run_same(struct importer *m)
 	return imp_same(m, m->n->op->ir, NULL);
 }
 
-/* ... and attributes that are integers. */
+/* The same with attributes, all integers. */
 bool
 run_read(struct importer *m)
 {
@@ -22,8 +22,8 @@ run_read(struct importer *m)
 	return imp_same(m, m->n->op->ir, &a);
 }
 
-/* PyTorch's exporters write Add of bool, which ONNX does not allow, for x + y:
- * there that is true where either is. */
+/* PyTorch's exporters write Add of bool, which ONNX does not allow, for x + y,
+ * the logical or. */
 bool
 run_add(struct importer *m)
 {
@@ -67,8 +67,7 @@ run_mean(struct importer *m)
 	                               imp_like(m, x, 1.0 / m->n->nin)));
 }
 
-/* An integer to a power that is none is computed in f64, which holds it, and
- * cut. */
+/* An integer to a power that is no integer is computed in f64 and truncated. */
 bool
 run_pow(struct importer *m)
 {
@@ -82,7 +81,7 @@ run_pow(struct importer *m)
 	return set_output(m, imp_cast(m, x, from));
 }
 
-/* Numbers are counted in f64 and rounded once, whatever stash_type says. */
+/* Elements are computed in f64 and rounded once, whatever stash_type is. */
 bool
 run_range(struct importer *m)
 {
@@ -90,7 +89,7 @@ run_range(struct importer *m)
 	return run_same(m);
 }
 
-/* How 8-bit floats are rounded and limited: there are none here. */
+/* Attributes of 8-bit floats, a type that ckc does not support. */
 static void
 read_narrow(struct importer *m)
 {
@@ -232,7 +231,7 @@ run_prelu(struct importer *m)
 }
 
 /* scale * (exp(min(x, 0) / width) - 1): the exponential never overflows, so
- * its gradient is finite where it is not taken, and whole at 0. */
+ * its gradient is finite even where it is not selected, and exact at 0. */
 static ValId
 exp_part(struct importer *m, ValId x, double width, double scale)
 {
@@ -365,7 +364,7 @@ run_isinf(struct importer *m)
 	return set_output(m, binary(m, OP_EQ, x, inf));
 }
 
-/* An inactive dropout is no node at all; its mask is all true. */
+/* An inactive dropout adds no node; its mask is all true. */
 static bool
 inactive(struct importer *m)
 {
@@ -381,8 +380,7 @@ inactive(struct importer *m)
 	return true;
 }
 
-/* Active only if input training_mode says so; before version 12 a file could
- * not say. */
+/* Dropout is active only by input training_mode, which opset 12 introduced. */
 bool
 run_dropout(struct importer *m)
 {

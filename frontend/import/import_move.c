@@ -110,9 +110,8 @@ run_pad(struct importer *m)
 	return set_output(m, EMIT_NODE(m, OP_PAD, &a, imp_in(m, 0)));
 }
 
-/* DepthToSpace and SpaceToDepth in both orders of channels: one reshape,
- * transpose, reshape.  Extents that are not known yet are computed in the
- * graph. */
+/* DepthToSpace and SpaceToDepth in both orders of channels: reshape, transpose,
+ * reshape.  The graph computes unknown extents. */
 bool
 run_space_depth(struct importer *m)
 {
@@ -174,7 +173,7 @@ run_scatter(struct importer *m)
 	return imp_same(m, op, &a);
 }
 
-/* ---- numbers from nothing ---- */
+/* ---- constants ---- */
 
 bool
 run_constant(struct importer *m)
@@ -223,8 +222,8 @@ run_cumulate(struct importer *m)
 	return imp_same(m, OP_CUMSUM, &a);
 }
 
-/* ArgMax, and ArgMin as the ArgMax of the negative; of integers, which have
- * negatives only in part, as that of all bits turned over. */
+/* ArgMax, and ArgMin as ArgMax of -x, or of ~x for integers, where -x may
+ * overflow. */
 bool
 run_arg(struct importer *m)
 {

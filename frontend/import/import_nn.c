@@ -5,8 +5,8 @@
 
 /* ---- reductions ---- */
 
-/* The four reductions of the IR have the same attributes in the same order,
- * but each its own struct. */
+/* The IR's four reductions have equal attributes in equal order, but each has a
+ * struct of its own. */
 static ValId
 emit_reduction(struct importer *m, Op op, ValId x, ValId axes,
                const IntList *list, bool keepdims, bool noop)
@@ -151,8 +151,8 @@ run_softmax(struct importer *m)
 	return set_output(m, binary(m, OP_RESHAPE, y, unary(m, OP_SHAPE, x)));
 }
 
-/* A statistic of the IR lacks the reduced dims that ONNX keeps as ones: as
- * many as x has from axis on. */
+/* Add the reduced dims that ONNX keeps as ones to a statistic of the IR: one
+ * for each dim of x from axis on. */
 static void
 out_statistic(struct importer *m, int i, ValId v, int64_t axis)
 {
@@ -177,7 +177,7 @@ run_layernorm(struct importer *m)
 	Attr a = attr_default(OP_LAYERNORM);
 	ValId y;
 
-	attr_int(&m->r, "stash_type", 1);       /* always f32 here */
+	attr_int(&m->r, "stash_type", 1);       /* ckc always uses f32 */
 	a.LAYERNORM.axis = attr_int(&m->r, "axis", -1);
 	a.LAYERNORM.eps = attr_float(&m->r, "epsilon", 1e-5f);
 	y = EMIT_NODE(m, OP_LAYERNORM, &a, imp_in(m, 0), imp_in(m, 1),
@@ -205,7 +205,7 @@ run_rmsnorm(struct importer *m)
 }
 
 /* com.microsoft: (Simplified)SkipLayerNormalization(x, skip, scale, bias?,
- * bias of the sum?); output 3 is the sum. */
+ * bias of the sum?).  Output 3 is the sum. */
 bool
 run_skip_norm(struct importer *m)
 {
@@ -234,7 +234,7 @@ run_skip_norm(struct importer *m)
 
 static const char *const reduction_words[] = { "none", "mean", "sum" };
 
-/* Whether labels are probabilities of classes, not numbers of classes. */
+/* Whether labels are probabilities of classes, not class numbers. */
 static bool
 is_soft(const struct importer *m, ValId labels)
 {
@@ -243,8 +243,8 @@ is_soft(const struct importer *m, ValId labels)
 	return dt != DT_NONE && dtype_info[dt].cls == 'f';
 }
 
-/* y, which is refused when dims are bound if it has more or fewer elements
- * than x. */
+/* y as a node that fails, once dims are bound, if y and x differ in their
+ * numbers of elements. */
 static ValId
 as_many(struct importer *m, ValId y, ValId x)
 {
@@ -271,7 +271,7 @@ check_soft(struct importer *m, ValId x, ValId y)
 
 /* PyTorch's cross_entropy with probabilities of classes, which its exporter
  * writes as the same operator: the sum of -w y log p over classes.  The mean
- * is over rows, whatever they weigh, and no class is ignored.  logp: the
+ * is over rows regardless of weights, and no class is ignored.  logp: the
  * log_softmax of the scores. */
 static bool
 soft_cross_entropy(struct importer *m, ValId logp, int reduction)

@@ -1,8 +1,8 @@
 /* Attributes of sliding windows; pools; batch, instance and group
  * normalisation.
  *
- * Ranks are mostly unknown here, so shapes over all spatial dims are computed
- * in the graph from the operand's shape.
+ * Ranks are mostly unknown here, so the graph computes shapes over all spatial
+ * dims from the operand's shape.
  */
 #include "frontend/import/load_flat.h"
 #include "frontend/import/node_import.h"
@@ -55,7 +55,7 @@ slice_list(struct importer *m, ValId list, int64_t from, int64_t to)
 	                 imp_one(m, to), imp_one(m, 0));
 }
 
-/* As many ones as x has spatial dims. */
+/* A list with a one for each spatial dim of x. */
 static ValId
 spatial_ones(struct importer *m, ValId x)
 {
@@ -161,7 +161,7 @@ run_maxpool(struct importer *m)
 	return true;
 }
 
-/* The shape of what a pool took in: the operand's, or the smallest. */
+/* The shape of the pool's input: given as an operand, or the smallest. */
 static ValId
 unpooled_shape(struct importer *m, const struct window_attrs *w)
 {
@@ -182,9 +182,9 @@ unpooled_shape(struct importer *m, const struct window_attrs *w)
 	return concat_pair(m, slice_list(m, s, 0, 2), d);
 }
 
-/* Each element goes to its index, which counts over the whole output (also
- * where that is larger than need be, as ONNX Runtime and PyTorch have it), and
- * must lie in its own plane. */
+/* Each element goes to its index, which counts over the whole output, even an
+ * output larger than necessary, as in ONNX Runtime and PyTorch.  The index must
+ * lie in the element's own plane. */
 bool
 run_maxunpool(struct importer *m)
 {
@@ -231,7 +231,7 @@ run_avgpool(struct importer *m)
 	return imp_same(m, OP_AVGPOOL, &a);
 }
 
-/* GlobalAveragePool, GlobalMaxPool: over all spatial dims, seen as one. */
+/* GlobalAveragePool, GlobalMaxPool: over all spatial dims merged into one. */
 bool
 run_global_pool(struct importer *m)
 {
@@ -315,8 +315,8 @@ run_lrn(struct importer *m)
 
 /* ---- normalisation ---- */
 
-/* The newest value of a running statistic: a module that is called twice
- * updates it twice. */
+/* The newest value of a running statistic: a module called twice updates its
+ * statistics twice. */
 static ValId
 newest(const struct importer *m, ValId v)
 {
@@ -326,8 +326,8 @@ newest(const struct importer *m, ValId v)
 	return v;
 }
 
-/* The variance of the batch as PyTorch keeps it, n / (n - 1) of what it
- * normalises by. */
+/* The batch variance that PyTorch stores: n / (n - 1) times the variance that
+ * it normalises by. */
 static ValId
 unbiased(struct importer *m, ValId x, ValId var)
 {
@@ -363,7 +363,7 @@ update_statistic(struct importer *m, int i, ValId stat, ValId new,
 	imp_out(m, i, binary(m, OP_ADD, stat, new));
 }
 
-/* With the statistics given: (x - mean) * (scale / sqrt(var + eps)) + bias. */
+/* By given statistics: (x - mean) * (scale / sqrt(var + eps)) + bias. */
 static ValId
 with_statistics(struct importer *m, double eps)
 {
@@ -376,8 +376,8 @@ with_statistics(struct importer *m, double eps)
 	              imp_in(m, 2), x);
 }
 
-/* --batchnorm batch stands for PyTorch's train(), which keeps unbiased
- * variances; a node in training form keeps what ONNX says, biased ones. */
+/* --batchnorm batch means PyTorch's train(), which stores unbiased variances.
+ * A node in training form stores biased ones, as ONNX specifies. */
 bool
 run_batchnorm(struct importer *m)
 {
@@ -452,7 +452,7 @@ run_groupnorm(struct importer *m)
 	const int64_t by_group[3] = { 0, groups, -1 };
 	ValId x = imp_in(m, 0), s = emit_shape(m, x), y;
 
-	attr_int(&m->r, "stash_type", 1);       /* always f32 here */
+	attr_int(&m->r, "stash_type", 1);       /* ckc always uses f32 */
 	if (groups < 1)
 		return imp_fail(m, "num_groups: expected a positive number, "
 		                "found %jd", (intmax_t)groups);

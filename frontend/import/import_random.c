@@ -1,8 +1,8 @@
 /* ONNX operators that draw random numbers.
  *
- * What is drawn follows from ckrun's seed, the step, and the node's number in
- * the graph; attribute `seed` is read and has no effect.  They draw in
- * inference as in training.
+ * Random numbers depend on ckrun's seed, the step, and the node's number in
+ * the graph.  Attribute `seed` has no effect.  Inference draws as training
+ * does.
  */
 #include "frontend/import/node_import.h"
 
@@ -73,7 +73,7 @@ run_bernoulli(struct importer *m)
 	return set_output(m, y);
 }
 
-/* n samples of each row: of the logits plus Gumbel noise, the largest. */
+/* n samples of each row: the largest of logits plus Gumbel noise, n times. */
 bool
 run_multinomial(struct importer *m)
 {

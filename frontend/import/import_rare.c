@@ -45,7 +45,7 @@ run_sinh(struct importer *m)
 	return set_output(m, with(m, OP_MUL, up, 0.5));
 }
 
-/* log(x + sqrt(x - 1) sqrt(x + 1)), where x^2 would overflow */
+/* log(x + sqrt(x - 1) sqrt(x + 1)): x^2 could overflow */
 bool
 run_acosh(struct importer *m)
 {
@@ -65,7 +65,7 @@ run_atanh(struct importer *m)
 	return set_output(m, with(m, OP_MUL, lo, 0.5));
 }
 
-/* Towards zero by bias; what is within lambd of it becomes zero. */
+/* Shrink x towards zero by bias; |x| <= lambd gives zero. */
 bool
 run_shrink(struct importer *m)
 {
@@ -127,8 +127,8 @@ run_eye_like(struct importer *m)
 	return set_output(m, EMIT_NODE(m, OP_TRILU, &tri, y));
 }
 
-/* One at the first largest element of a line, zero elsewhere.  Before version
- * 13 the operand is a matrix whose columns are all dims from axis on. */
+/* One at the first largest element of a row, zero elsewhere.  Before opset 13
+ * the operand is a matrix whose columns are all dims from axis on. */
 bool
 run_hardmax(struct importer *m)
 {
@@ -218,7 +218,7 @@ run_mean_variance(struct importer *m)
 	return set_output(m, binary(m, OP_DIV, y, s));
 }
 
-/* x / norm, and 0 where the norm is. */
+/* x / norm, and 0 where the norm is 0. */
 bool
 run_lp_norm(struct importer *m)
 {
@@ -303,8 +303,8 @@ run_reverse_sequence(struct importer *m)
 
 /* ---- pieces in the middle ---- */
 
-/* To the given extents on axes, cut or padded evenly on both sides; the odd
- * element goes to the end when padding and is lost at the end when cutting. */
+/* Cut or pad axes to the given extents, evenly on both sides.  An odd element
+ * is padded or cut at the end. */
 bool
 run_center_crop_pad(struct importer *m)
 {
@@ -320,7 +320,7 @@ run_center_crop_pad(struct importer *m)
 	}
 	zero = imp_like(m, want, 0);
 	d = binary(m, OP_SUB, have, want);
-	d = binary(m, OP_MAX, d, zero);                 /* too many */
+	d = binary(m, OP_MAX, d, zero);                 /* to cut */
 	from = with(m, OP_DIV, d, 2);
 	to = binary(m, OP_ADD, from, binary(m, OP_MIN, have, want));
 	if (!list) {
@@ -334,7 +334,7 @@ run_center_crop_pad(struct importer *m)
 	}
 	x = EMIT_NODE(m, OP_SLICE, NULL, x, from, to, list);
 	d = binary(m, OP_SUB, want, have);
-	d = binary(m, OP_MAX, d, zero);                 /* too few */
+	d = binary(m, OP_MAX, d, zero);                 /* to pad */
 	lo = with(m, OP_DIV, d, 2);
 	hi = binary(m, OP_SUB, d, lo);
 	pads[0] = lo;

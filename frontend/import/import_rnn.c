@@ -45,7 +45,7 @@ read_activations(struct importer *m, struct recurrent *r, int d, IntList *act)
 		act->v[i] = usual[r->kind][i];
 		if (!p)
 			continue;
-		/* RNN's default, written out, is for both directions */
+		/* RNN's default serves both directions */
 		if (p->n_strings != (size_t)(r->nact * r->ndir)
 		    && (r->kind != KIND_RNN || p->n_strings != 2))
 			return imp_fail(m, "expected %d activations, found %zu",
@@ -89,7 +89,7 @@ read_attributes(struct importer *m, struct recurrent *r)
 	return !m->r.failed;
 }
 
-/* The weights say how large the state is; hidden_size may say it again. */
+/* The weights give the size of the state; hidden_size may repeat it. */
 static bool
 check_hidden(struct importer *m, const struct recurrent *r)
 {

@@ -1,7 +1,7 @@
 /* ONNX's sequences of tensors.
  *
  * in      operators that make, edit and read a sequence
- * out     values: a sequence is a list at import, or a tensor still to be
+ * out     values: at import a sequence is a list, or a tensor still to be
  *         split; the graph has no sequences
  */
 #include "frontend/import/node_import.h"
@@ -26,7 +26,7 @@ in_sequence(struct importer *m)
 	return s;
 }
 
-/* Of input i, as far as it is known; rank -1: not at all. */
+/* The shape of input i; rank -1: unknown. */
 static Shape
 shape_of_input(struct importer *m, int i)
 {
@@ -36,7 +36,7 @@ shape_of_input(struct importer *m, int i)
 	return k && !shape_known(s) ? k->shape : *s;
 }
 
-/* How many pieces of `chunk` elements there are; -1: not known. */
+/* Number of pieces of `chunk` elements; -1: unknown. */
 static int64_t
 count_chunks(struct importer *m, int64_t axis, int64_t chunk)
 {
@@ -80,7 +80,7 @@ run_split_to_sequence(struct importer *m)
 	return true;
 }
 
-/* Element i, which is there. */
+/* Element i, which exists. */
 static ValId
 sequence_element(struct importer *m, const struct sequence *s, int64_t i)
 {
@@ -106,9 +106,8 @@ check_length(struct importer *m, const struct sequence *s)
 	                                (intmax_t)s->n, MOST);
 }
 
-/* All elements are at s->elem, to be copied: a split makes them once, however
- * often it is read.  What a file asks for is counted over all of it, as a few
- * bytes can ask for any number. */
+/* Make s->elem a list of all elements, once per split.  Elements are counted
+ * over the whole file, because a few bytes can request any number. */
 static bool
 list_elements(struct importer *m, struct sequence *s)
 {
@@ -116,7 +115,7 @@ list_elements(struct importer *m, struct sequence *s)
 	ValId *elem;
 
 	if (m->elements > MOST || !check_length(m, s))
-		return false;           /* said already */
+		return false;           /* already reported */
 	m->elements += s->split ? 2 * s->n : s->n;
 	if (m->elements > MOST)
 		return imp_fail(m, "the sequences of the file need more than "
@@ -131,8 +130,8 @@ list_elements(struct importer *m, struct sequence *s)
 	return true;
 }
 
-/* The place that input i gives in a sequence of n, which may be one after the
- * last; n -1: not known. */
+/* The position that input i gives in a sequence of n (-1: unknown), which may
+ * be one after the last. */
 static bool
 read_position(struct importer *m, int i, int64_t n, bool behind, int64_t *at)
 {
@@ -171,7 +170,7 @@ run_sequence_empty(struct importer *m)
 	return true;
 }
 
-/* One element more or one less: the list with a piece replaced. */
+/* Insert or erase one element: the list with a piece replaced. */
 static bool
 edit_sequence(struct importer *m, int position, bool insert)
 {
@@ -182,7 +181,7 @@ edit_sequence(struct importer *m, int position, bool insert)
 		return false;
 	if (!insert && s->n == 0)
 		return imp_fail(m, "the sequence is empty");
-	/* after the last one is a place, but -1 is before the last one */
+	/* the default is the end: -1 would insert before the last one */
 	at = insert ? s->n : s->n - 1;
 	if (imp_has(m, position)
 	    && !read_position(m, position, s->n, insert, &at))

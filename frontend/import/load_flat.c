@@ -7,8 +7,8 @@
 
 #include "frontend/import/optable.h"
 
-/* Outputs beside the one that is trained on are dropped if they need what
- * ckc does not have: metrics, decoded ids. */
+/* Drop outputs other than the training target that need missing operators, such
+ * as metrics and decoded ids. */
 static void
 drop_outputs(struct flat *f, const struct import_options *opt)
 {
@@ -28,7 +28,7 @@ drop_outputs(struct flat *f, const struct import_options *opt)
 			bad[node->out[k]] = node->out[k] != 0;
 	}
 	if (bad[target[0]])
-		return;                 /* refused as a whole */
+		return;                 /* the import fails */
 	for (int i = 0; i < f->noutput; i++) {
 		struct flat_val *y = &f->val[f->output[i]];
 
@@ -44,8 +44,8 @@ drop_outputs(struct flat *f, const struct import_options *opt)
 	flat_mark_needed(f);
 }
 
-/* ONNX's momentum is what stays of the old statistic, PyTorch's what comes in
- * of the new one. */
+/* ONNX's momentum is the weight of the old statistic, PyTorch's that of the new
+ * one. */
 static const char *
 momentum_text(Arena *a, double least, double most)
 {
@@ -55,9 +55,8 @@ momentum_text(Arena *a, double least, double most)
 	                      "terms)", least, most, 1 - least, 1 - most);
 }
 
-/* What --batchnorm changes. */
-/* Whether a BatchNormalization's running statistics are not stored but computed
- * by the graph, as those of an InstanceNorm are. */
+/* Whether the graph computes a BatchNormalization's running statistics, as for
+ * an InstanceNorm, instead of storing them. */
 static bool
 has_computed_statistics(const struct flat *f, const struct flat_node *node)
 {
@@ -126,7 +125,7 @@ note_batchnorm(const struct flat *f, bool batch)
 		          ncomputed > 1 ? "s use" : " uses", computed->name);
 }
 
-/* For a library that only runs forward. */
+/* Warn of batch statistics in a library that only runs forward. */
 static void
 warn_batch_statistics(const struct flat *f)
 {
@@ -147,8 +146,7 @@ warn_batch_statistics(const struct flat *f)
 		          n > 1 ? "s use" : " uses", first->name);
 }
 
-/* Of any domain, and in whichever mode: --dropout off says that this is meant.
- */
+/* Warn if --dropout off finds no Dropout of any domain or mode. */
 static void
 note_dropout(const struct flat *f)
 {

@@ -4,13 +4,13 @@
 
 #include "frontend/params/params.h"
 
-/* The model flat, with verdicts and without the outputs that the loss can do
- * without and that need missing operators.  NULL after diagnostics; *file is
- * closed by the caller in any case, and may be NULL. */
+/* Load a flat model with verdicts.  Drops outputs that need missing operators
+ * and that the loss does not need.  NULL after diagnostics.  The caller closes
+ * *file, which may be NULL, in any case. */
 struct flat *load_flat(const char *path, const struct import_options *,
                        Diag *, Arena *, struct onnx_file **file);
-/* resolve.c: the flat model, with all known that options->fold can tell; NULL
- * after diagnostics. */
+/* resolve.c: the flat model with values that options->fold computed; NULL after
+ * diagnostics. */
 struct flat *flat_resolve(struct onnx_file *, const struct import_options *,
                           Diag *, Arena *);
 

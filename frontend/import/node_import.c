@@ -1,5 +1,5 @@
-/* Helpers for the functions that import a node: its inputs and outputs,
- * and building IR nodes in its name. */
+/* Helpers for functions that import a node: read its inputs, build IR nodes,
+ * set its outputs. */
 #include "frontend/import/node_import.h"
 
 #include <string.h>
@@ -41,8 +41,8 @@ imp_out(struct importer *m, int i, ValId v)
 	m->g->val[v].onnx = arena_str(m->g->arena, y->name);
 }
 
-/* Shapes wait until dims are bound, but some choices depend on the type of
- * output 0. */
+/* Shapes are inferred after dims are bound, but some choices depend on the type
+ * of output 0. */
 static DType
 out_dtype(const struct importer *m, const Node *n)
 {
@@ -166,8 +166,8 @@ imp_same(struct importer *m, Op op, const Attr *attr)
 	return set_output(m, imp_node(m, op, attr, n, in));
 }
 
-/* Integers by their names in ONNX and in the IR, which have the same defaults;
- * of a flag only whether it is 0 matters. */
+/* Integer attributes with equal names and defaults in ONNX and the IR.  A flag
+ * is normalised to 0 or 1. */
 static const struct {
 	Op op;
 	const char *onnx, *ir;
@@ -282,7 +282,7 @@ imp_fail(struct importer *m, const char *fmt, ...)
 	return diag_at(m->diag, m->n->name, m->n->type, "%s", text);
 }
 
-/* False if it is too long, which n says. */
+/* False if a list of n elements is too long. */
 static bool
 read_int_list(struct importer *m, const char *name, IntList *l, int *n)
 {

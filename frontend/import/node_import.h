@@ -6,14 +6,14 @@
 #include "frontend/onnx/onnx.h"
 #include "frontend/import/optable.h"
 
-/* A tensor sequence never becomes a value: it is either a tensor still to be
- * split, or a list. */
+/* A tensor sequence never becomes a value.  It is a tensor still to be split,
+ * or a list of values. */
 struct sequence {
-	bool split;
-	ValId x, sizes;
-	Attr part;                      /* all but the index */
-	int64_t n;                      /* split: -1 if it is not known */
-	ValId *elem;                    /* not split */
+	bool split;                     /* a tensor; false: a list */
+	ValId x, sizes;                 /* tensor, sizes of its parts */
+	Attr part;                      /* attributes of a part but its index */
+	int64_t n;                      /* length; -1: unknown (tensor only) */
+	ValId *elem;                    /* list of values */
 };
 
 struct importer {
@@ -22,28 +22,28 @@ struct importer {
 	Arena *arena;
 	Diag *diag;
 	const struct import_options *opt;
-	struct flat_node *n;            /* the node at hand */
+	struct flat_node *n;            /* current node */
 	struct attr_reader r;
 	uint32_t origin;
-	int64_t elements;               /* of sequences, made and copied */
+	int64_t elements;               /* sequence elements made so far */
 };
 
-/* Input i, or 0 if it is absent. */
+/* Input i of the current node, or 0 if absent. */
 ValId imp_in(struct importer *, int i);
 bool imp_has(const struct importer *, int i);
-/* Whether output i is read by anybody. */
+/* Whether output i has a reader. */
 bool imp_is_used(const struct importer *, int i);
 void imp_out(struct importer *, int i, ValId);
-/* Append a node with the origin of the node at hand; absent inputs at the end
- * are cut off; attr NULL: defaults.  Returns output 0. */
+/* Append a node with the origin of the current node and return its output 0.
+ * Drops absent trailing inputs.  attr NULL: defaults. */
 ValId imp_node(struct importer *, Op, const Attr *attr, int nin,
                const ValId *in);
 #define EMIT_NODE(m, op, attr, ...) \
 	imp_node(m, op, attr, sizeof((ValId[]){ __VA_ARGS__ }) \
 	         / sizeof(ValId), (ValId[]){ __VA_ARGS__ })
-/* Output 0 is that of one op with the inputs of the node at hand. */
+/* Import the current node as one op with the same inputs. */
 bool imp_same(struct importer *, Op, const Attr *attr);
-/* The number as a scalar of x's type. */
+/* A scalar constant of x's type. */
 ValId imp_like(struct importer *, ValId x, double);
 static inline ValId
 unary(struct importer *m, Op op, ValId x)
@@ -64,7 +64,7 @@ with(struct importer *m, Op op, ValId x, double number)
 	return binary(m, op, x, imp_like(m, x, number));
 }
 
-/* Output 0 of the node at hand is y; true. */
+/* Make y output 0 of the current node; returns true. */
 static inline bool
 set_output(struct importer *m, ValId y)
 {
@@ -77,37 +77,37 @@ ValId imp_output(const struct importer *, ValId v, int k);
 ValId imp_ints(struct importer *, int n, const int64_t *);
 ValId imp_one(struct importer *, int64_t);              /* i64[1] */
 ValId imp_scalar(struct importer *, int64_t);           /* i64[] */
-/* Extent `axis` of x as a list of one; a list of one as a scalar. */
+/* Extent `axis` of x as i64[1]; an i64[1] as i64[]. */
 ValId imp_extent(struct importer *, ValId x, int64_t axis);
 ValId imp_scalar_of(struct importer *, ValId one);
 ValId imp_cast(struct importer *, ValId x, DType);
 ValId imp_concat(struct importer *, int64_t axis, int n, const ValId *);
 ValId imp_transpose(struct importer *, ValId x, IntList perm);
 ValId imp_unsqueeze(struct importer *, ValId x, int64_t axis);
-/* The attributes of an IR op, integers as the node at hand has them. */
+/* Attributes of an IR op, with integers read from the current node. */
 Attr imp_attrs(struct importer *, Op);
 /* Contents of a constant input; false if it is not constant. */
 bool imp_const(const struct importer *, int i, int64_t *x);
 bool imp_const_float(const struct importer *, int i, double *x);
-/* The rank of input i; false if it is not known yet. */
+/* The rank of input i; false if not known yet. */
 bool imp_rank(struct importer *, int i, int *rank);
-/* Extent of a value, or -1 if it is not known; axis may be negative. */
+/* Extent of a value, or -1 if unknown; axis may be negative. */
 int64_t imp_dim(const struct importer *, ValId, int axis);
-/* False after "MESSAGE" about the node at hand. */
+/* Report an error of the current node; returns false. */
 bool imp_fail(struct importer *, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
-/* A list attribute; absent: empty.  That of axes has words of its own for
- * what is too long. */
+/* A list attribute; absent: empty.  imp_axis_list has its own message for a
+ * list that is too long. */
 bool imp_list(struct importer *, const char *name, IntList *);
 bool imp_axis_list(struct importer *, const char *name, IntList *);
-/* Axes as an attribute (before version `since`) or as input i: the list is
- * stored in *list, or the input is returned. */
+/* Axes as an attribute (before opset `since`) or as input i.  Stores the list
+ * in *list, or returns the input. */
 ValId imp_axes(struct importer *, int i, int since, const char *name,
                IntList *list);
 /* A constant, parameter or buffer with the contents of a tensor. */
 ValId imp_stored(struct importer *, ValKind, const char *name,
                  const struct onnx_tensor *);
-/* The value as a constant if its contents were given by an attribute. */
+/* A tensor attribute as a constant. */
 ValId imp_tensor(struct importer *, const Onnx__TensorProto *,
                  const char *name);
 

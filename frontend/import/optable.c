@@ -260,7 +260,7 @@ static const struct onnx_op table[] = {
 	  .slot = { { 2, 1, MAX_RANK }, { 3, 1, MAX_RANK },
 	            { 4, 1, MAX_RANK } } },
 
-	/* known, so that parameters are found, but not imported */
+	/* not imported; rows exist so that parameters are found */
 	{ N("If", "", 1, 1, 1, NULL), .stop = ALL_INPUTS,
 	  .hint = "the condition must follow from the file and the dimensions "
 	          "set by --dim" },

@@ -1,13 +1,13 @@
 /* Control flow that depends on shapes: an If on a rank, a Loop as long as an
- * axis, a Scan over a value; the dots of an Einsum, the length of a DFT.
+ * axis, a Scan over a value; an Einsum's ellipsis, the length of a DFT.
  *
- * What these want to know is often no constant of the file, but
- * follows from it and from the extents that are bound.  The nodes it depends
- * on are imported and folded on their own; with the answers the file is made
- * flat once more, which may show further questions inside.
+ * The requested values are often no constants of the file, but follow from
+ * the file and the bound extents.  The nodes that compute them are imported and
+ * folded separately.  Then the file is made flat again with these values, which
+ * may lead to further requests.
  *
  * needs    options->fold, which binds and folds a graph
- * gives    struct flat; what could not be answered stays in it as a node
+ * gives    struct flat; nodes whose requests have no answer stay in it
  * cost     a partial import and fold for each level of nesting, and for each
  *          trip of a Loop that its condition ends
  */
@@ -29,7 +29,7 @@ struct resolver {
 	size_t cap;
 };
 
-/* Answers are found by name, so the name must be unique. */
+/* Answers are looked up by name, so the name must be unique. */
 static bool
 named_once(const struct flat *f, const char *name)
 {
@@ -76,7 +76,7 @@ record(struct resolver *a, const struct flat *f, const char *name,
 	a->known[a->nknown++] = k;
 }
 
-/* Import and fold what n values of f depend on; f is of no other use then. */
+/* Import and fold the nodes on which n values of f depend.  Destroys f. */
 static void
 fold_values(struct resolver *a, struct flat *f, const int *val, int n)
 {
@@ -116,8 +116,8 @@ fold_values(struct resolver *a, struct flat *f, const int *val, int n)
 
 /* ---- the rounds ---- */
 
-/* Answer the requests of f, all at once or else one by one.  Without
- * diagnostics: a request without an answer is reported where it is used. */
+/* Answer the requests of f, all at once, or if that fails one by one.  Gives no
+ * diagnostics: the user of an unanswered request reports it. */
 static void
 answer_requests(struct resolver *a, struct flat *f)
 {
@@ -134,7 +134,7 @@ answer_requests(struct resolver *a, struct flat *f)
 	diag_free(quiet);
 }
 
-/* The flat model with the table's rows at its nodes. */
+/* The flat model, whose nodes point to rows of the operator table. */
 static struct flat *
 read_flat(struct onnx_file *file, Diag *diag, Arena *arena,
           const struct flat_known *known, int nknown)

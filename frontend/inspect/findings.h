@@ -31,13 +31,13 @@ struct inspect_report {
 	int ndim;
 	struct lint_report lint;
 	size_t op_cap, dim_cap;
-	bool *depends;                  /* flat values that depend on a
-	                                 * parameter */
+	bool *depends;                  /* value depends on a parameter, by flat
+	                                 * value */
 	int64_t param_bytes, buffer_bytes, nparam, nbuffer, nelem;
 };
 
-/* Warning i: export diagnostics, what missing data leaves open, and the
- * driver's notes; NULL after the last. */
+/* Warning i of export diagnostics, missing data and the driver's notes; NULL
+ * after the last. */
 const char *findings_warning(const struct inspect_report *, int i);
 
 /* inspect_page.c, inspect_json.c */

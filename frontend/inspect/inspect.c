@@ -1,8 +1,8 @@
 /* `ckc inspect`: whether a file can be trained, its parameters with reasons,
  * and what was lost in its export.
  *
- * Everything is found first and written last, as a page or as JSON.  The
- * verdict is the one of a compile, see verb_inspect.c.
+ * All findings are collected, then written as a page or as JSON.  The verdict
+ * is that of a compile, see verb_inspect.c.
  */
 #include "frontend/inspect/findings.h"
 #include "frontend/inspect/inspect.h"
@@ -13,7 +13,7 @@
 #include "frontend/import/build_graph.h"
 #include "frontend/import/optable.h"
 
-/* Gradient rule and way of emission per IR op, as the table names them. */
+/* Gradient rule and emit rule of each IR op, as named in ir/ops.h. */
 static const char *const grad_rule[OP_COUNT] = {
 #define OP(id, text, sig, attr, rules, emit) [OP_##id] = rules,
 #define RULES(shape, eval, dynamic, cost, grad, shard) #grad
@@ -63,7 +63,7 @@ find_dims(struct inspect_report *x)
 	}
 }
 
-/* Forward from the parameters: what a gradient has to go back through. */
+/* Mark values that depend on a parameter: gradients pass back through them. */
 static void
 find_depends(struct inspect_report *x)
 {
@@ -98,8 +98,8 @@ on_gradient_path(const struct inspect_report *x, const struct flat_node *n)
 	return in && out;
 }
 
-/* Whether one of the IR nodes made of ONNX node `name` has no gradient.  Ops
- * that codegen never sees are rewritten before gradients are made. */
+/* Whether an IR node made from ONNX node `name` has no gradient.  Ops that
+ * never reach codegen are rewritten before autodiff. */
 static bool
 lacks_gradient(const struct inspect_report *x, const char *name)
 {
@@ -149,8 +149,8 @@ find_ops(struct inspect_report *x)
 		if (c->support == MISSING || c->support == FORWARD
 		    || !on_gradient_path(x, n))
 			continue;
-		/* the first node of its kind on the path is looked at; an
-		 * operator is always imported the same way */
+		/* checks the first node of its kind on the path: an operator
+		 * is always imported the same way */
 		if (c->support == NOT_NEEDED)
 			c->support = lacks_gradient(x, n->name) ? FORWARD
 			                                        : GRADIENT;

@@ -1,4 +1,4 @@
-/* What `ckc inspect` found, as JSON. */
+/* Write the report of `ckc inspect` as JSON. */
 #include "frontend/inspect/findings.h"
 #include "runtime/support/utf8.h"
 

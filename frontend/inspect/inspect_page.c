@@ -1,4 +1,4 @@
-/* What `ckc inspect` found, as a page. */
+/* Write the report of `ckc inspect` as a page. */
 #include "frontend/inspect/findings.h"
 
 #include <stdlib.h>
@@ -31,12 +31,12 @@ init_text(const struct flat_val *v, char *buf, size_t n)
 	return shape_text(buf, n, onnx_dtype(v->init->data_type), &s);
 }
 
-/* A line of the page: initializers that differ in the numbers of their names
- * only, as those of equal layers do. */
+/* A line of the page: initializers whose names differ only in numbers, as in
+ * equal layers. */
 struct line {
 	const struct flat_val *v;
 	const char *pattern;            /* the name with * for numbers */
-	int count;                      /* 0: in a line before */
+	int count;                      /* initializers; 0: in another line */
 };
 
 static const char *
@@ -79,7 +79,7 @@ by_likeness(const void *a, const void *b)
 	return c ? c : *p < *q ? -1 : *p > *q;
 }
 
-/* Each group of like lines becomes its first one. */
+/* Merge each group of similar lines into its first line. */
 static void
 join_lines(struct inspect_report *x, struct line *line, size_t n)
 {
@@ -146,7 +146,7 @@ print_size(FILE *out, int64_t n)
 		fprintf(out, "%.1f KiB", (double)n / 1024);
 }
 
-/* Dims without a size by their name. */
+/* Print a shape, with symbolic dims by name. */
 static void
 print_shape(const Val *v, FILE *out)
 {
@@ -220,7 +220,7 @@ print_op_name(FILE *out, const struct coverage *c)
 	fprintf(out, "%d", c->count);
 }
 
-/* The operators of one kind, in lines of some width. */
+/* List operators of one kind, with lines wrapped. */
 static void
 print_kind(struct inspect_report *x, FILE *out, enum support kind,
            const char *text)
@@ -303,7 +303,7 @@ print_warnings(struct inspect_report *x, FILE *out)
 	}
 }
 
-/* The messages of the compile, without the name of the program. */
+/* Print the messages of the compile without the program's name. */
 static void
 print_errors(const struct import_options *o, FILE *out)
 {

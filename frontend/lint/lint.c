@@ -1,11 +1,11 @@
-/* Warnings about what exporters lose silently, each with its remedy.
+/* Warnings about silent losses of exporters, each with its remedy.
  *
- * Findings of one kind become one warning, with their number and the name of
- * the first: equal layers have equal findings.
+ * Equal layers have equal findings, so findings of one kind become one warning
+ * with their number and the name of the first.
  *
  * needs   verdicts of classify.c
- * cost    linear in the nodes for each constant in question; the contents of
- *         parameters without names are compared with those of their shape
+ * cost    linear in the nodes for each suspect constant; unnamed parameters
+ *         of equal shape are compared by contents
  */
 #include "frontend/lint/lint_context.h"
 #include "frontend/params/params.h"
@@ -49,7 +49,7 @@ lost_its_name(const struct flat_val *v)
 		&& strcmp(v->reason, "used as a weight") == 0;
 }
 
-/* The parameter of which v is the transposed; NULL: none. */
+/* The parameter whose transpose is v; NULL: none. */
 static const struct flat_val *
 find_transpose(struct flat *f, const struct flat_val *v)
 {
@@ -92,8 +92,8 @@ is_trained(const struct flat *f, const char *name)
 	return false;
 }
 
-/* Whether another parameter is the same, computed of the same one: a weight
- * that several calls of a module share, transposed for each of them. */
+/* Whether another parameter is equal and folded from the same source: a weight
+ * shared by several calls of a module, transposed for each of them. */
 static bool
 is_copied(struct flat *f, const char *const *source, int v)
 {
@@ -151,7 +151,7 @@ find_renamed(struct lint_context *s)
 		    apart.first, of, apart.n == 1 ? ""
 		    : arena_printf(s->arena, ", and %d more like it",
 		                   apart.n - 1));
-	/* others' parameters never had a module's name */
+	/* other exporters never write names of modules */
 	if (renamed.n && is_pytorch(s->f))
 		add_warning(s, &renamed,
 		    "%d parameter%s lost %s name%s (the first is '%s'): "
@@ -165,8 +165,8 @@ find_renamed(struct lint_context *s)
 		    plural(renamed.n, "", "s"), renamed.first);
 }
 
-/* An embedding with several readers is tied in earnest and stands for as many
- * names, all of them modules' weights; or it is read twice. */
+/* An embedding with several readers is tied on purpose, or read twice.  If tied
+ * it stands for as many names, all of them weights of modules. */
 static int
 tied_names(const struct flat *f)
 {
@@ -183,8 +183,8 @@ tied_names(const struct flat *f)
 	return n < f->nlostweight ? n : f->nlostweight;
 }
 
-/* Whether the exporter may have optimized the file: it makes initializers of
- * all constants then. */
+/* Whether the exporter may have optimized the file, which turns all constants
+ * into initializers. */
 static bool
 is_optimized(const struct flat *f)
 {
@@ -194,7 +194,7 @@ is_optimized(const struct flat *f)
 	return true;
 }
 
-/* Parameters of the exporter's list that the file does not hold. */
+/* Parameters that the exporter's signature lists and the file lacks. */
 static void
 find_lost(struct lint_context *s)
 {
@@ -262,8 +262,7 @@ is_inactive_dropout(struct lint_context *s, const struct flat_node *n)
 		&& t.nelem == 1 && !*(const char *)t.data;
 }
 
-/* Python that exports BatchNorm in training form; it stands in README.md,
- * too. */
+/* Python that exports BatchNorm in training form; README.md has the same. */
 static const char *const batchnorm_recipe[] = {
 	"import torch",
 	"from onnxscript import opset18 as op",
@@ -335,8 +334,8 @@ is_float_value(const struct flat *f, int v)
 		   == 'f';
 }
 
-/* The loss of n, labels smoothed by s, in PyTorch's words: of its scores z,
- * labels or chances y, and weights of classes w. */
+/* PyTorch code for the loss of n with label smoothing s: z scores, y labels or
+ * probabilities, w weights of classes. */
 static const char *
 smoothed_loss(struct lint_context *s, const struct flat_node *n)
 {
@@ -433,7 +432,7 @@ find_frequency(struct lint_context *s)
 		    group_subject(s, &g));
 }
 
-/* Of what is made of no parameter, detach() changes nothing. */
+/* detach() has no effect on values that depend on no parameter. */
 static void
 find_detached(struct lint_context *s)
 {

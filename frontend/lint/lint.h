@@ -2,7 +2,7 @@
  *
  * in      a flat model with verdicts on its weights
  * out     one line per kind of loss, and details
- * unaware of who shows it: compiling and `ckc inspect` do
+ * unaware of its callers, compiling and `ckc inspect`
  */
 #ifndef FRONTEND_LINT_LINT_H
 #define FRONTEND_LINT_LINT_H
@@ -10,7 +10,7 @@
 #include "frontend/params/import_options.h"
 #include "frontend/onnx/flat.h"
 
-/* One line, and further ones with all details. */
+/* A warning of one line, with lines of details. */
 struct lint_warning {
 	const char *text;
 	int ndetail;
@@ -23,30 +23,28 @@ struct lint_report {
 	size_t cap;
 };
 
-/* All that is found, in the arena.  The model has its verdicts. */
+/* Run all checks on a model with verdicts.  The report lives in the arena. */
 struct lint_report lint_run(struct flat *, const struct import_options *,
                             Arena *);
 
-/* ---- lint_contents.c: what the contents of an initializer look like ---- */
+/* ---- lint_contents.c: class of an initializer's contents ---- */
 
 enum contents {
-	CONTENTS_UNKNOWN,               /* they lie in a file that is not read
-	                                 */
-	CONTENTS_PLAIN,                 /* what a parameter could hold */
+	CONTENTS_UNKNOWN,               /* external data is absent */
+	CONTENTS_PLAIN,                 /* possible parameter */
 	CONTENTS_MASK,                  /* huge negative numbers, or 0 and one
 	                                 * other number */
-	CONTENTS_SINES,                 /* of positions */
+	CONTENTS_SINES,                 /* sinusoidal table of positions */
 	CONTENTS_STEPS,                 /* equal steps or ratios: frequencies,
 	                                 * slopes, edges of bins */
-	CONTENTS_COPIES,                /* the same over and over along an axis
-	                                 * that is not the last */
+	CONTENTS_COPIES,                /* equal slices along an axis other
+	                                 * than the last */
 	CONTENTS_STATE                  /* copies of 0 */
 };
 
 enum contents classify_contents(struct flat *, const struct flat_val *);
 bool is_sinusoid_table(struct flat *, const struct flat_val *);
-/* Whether b is a transposed; both are matrices of the file, and not of one
- * number alone. */
+/* Whether matrix b is matrix a transposed.  False if all elements are equal. */
 bool is_transpose_of(struct flat *, const struct flat_val *a,
                      const struct flat_val *b);
 /* Whether two initializers have the same shape and contents. */

@@ -1,8 +1,8 @@
 /* Classifies the contents of initializers.
  *
- * An exporter that evaluates parts of a model leaves constants without names.
- * Some hold parameters; masks, tables of sines, frequencies and copies for
- * each row of a batch do not, and must not be taken for them.
+ * An exporter that folds parts of a model leaves unnamed constants.  Some hold
+ * parameters.  Masks, sinusoidal tables, frequencies, and copies for each row
+ * of a batch do not, and must not be taken for parameters.
  *
  * cost   a few passes over the elements
  */
@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-/* The float elements of v; false if they are not at hand. */
+/* The float elements of v; false if they are not available. */
 static bool
 load_floats(struct flat *f, const struct flat_val *v, Val *val, int64_t *n)
 {
@@ -46,8 +46,8 @@ is_mask(const Val *val, int64_t n)
 	return two && zero && other != 0;
 }
 
-/* Rows of positions begin as sin and cos do: 0 is sin 0 and cos 0, 1 begins
- * with sin 1 or cos 1. */
+/* Rows of positions begin as sin and cos do: row 0 has sin 0 and cos 0, row 1
+ * begins with sin 1 or cos 1. */
 static bool
 begins_as_sines(const Val *val, int64_t width)
 {
@@ -63,7 +63,7 @@ begins_as_sines(const Val *val, int64_t width)
 	return fabs(first - sin(1)) < 1e-2 || fabs(first - cos(1)) < 1e-2;
 }
 
-/* Whether all rows are the same. */
+/* Whether all rows are equal. */
 static bool
 is_one_row(const Val *val, int64_t rows, int64_t width)
 {
@@ -73,9 +73,9 @@ is_one_row(const Val *val, int64_t rows, int64_t width)
 	return true;
 }
 
-/* Whether rows are made of pairs of a sine and a cosine, in any order and of
- * any positions: then the sum of their squares is half the width.  Rows of
- * zeros are for padding and class tokens. */
+/* Whether rows consist of pairs of a sine and a cosine, in any order and for
+ * any positions: then their squares add up to half the width.  Rows of zeros
+ * belong to padding and class tokens. */
 static bool
 is_pairs(const Val *val, int64_t rows, int64_t width)
 {
@@ -101,10 +101,9 @@ is_pairs(const Val *val, int64_t rows, int64_t width)
 	return 2 * zero < rows && !is_one_row(val, rows, width);
 }
 
-/* Whether a column is a sine of its rows' numbers, with an offset: x[r - 1] +
- * x[r + 1] is a + b x[r] for all r, where |b| <= 2.  a and b are the line of
- * least squares.  A column of one number is one of frequency 0; *waves counts
- * others. */
+/* Whether a column is a sine of the row number, with an offset: x[r - 1] +
+ * x[r + 1] = a + b x[r] for all r, with |b| <= 2.  a and b are fitted by least
+ * squares.  A constant column has frequency 0; *waves counts the others. */
 static bool
 is_wave(const Val *val, int64_t rows, int64_t width, int64_t col,
         int64_t *waves)
@@ -137,8 +136,8 @@ is_wave(const Val *val, int64_t rows, int64_t width, int64_t col,
 #undef AT
 }
 
-/* A table of positions, as it is or scaled and moved: sines of low frequency
- * may look like lines. */
+/* Whether v is a sinusoidal table, perhaps scaled and shifted.  Sines of low
+ * frequency may look like lines. */
 static bool
 is_sines(const Val *val, int64_t n)
 {
@@ -157,7 +156,7 @@ is_sines(const Val *val, int64_t n)
 	return 2 * waves > width;
 }
 
-/* Equal differences or ratios, in a vector. */
+/* Whether a vector has equal differences or ratios. */
 static bool
 is_steps(const Val *val, int64_t n)
 {
@@ -180,7 +179,7 @@ is_steps(const Val *val, int64_t n)
 		|| (product && fabs(ratio) > 1e-9 && fabs(ratio - 1) > 1e-5);
 }
 
-/* Whether all slices along the axis are the same bytes. */
+/* Whether all slices along the axis have equal bytes. */
 static bool
 is_same_along(const Val *val, int axis)
 {
@@ -251,7 +250,7 @@ is_transpose_of(struct flat *f, const struct flat_val *a,
 {
 	const char *p, *q;
 	size_t rows, cols, size;
-	bool varies = false;            /* zeros are anything's transposed */
+	bool varies = false;            /* zeros equal any transpose */
 	int64_t n;
 	Val s, t;
 

@@ -1,5 +1,5 @@
-/* Warnings of one kind: their number, the name of the first, a line about
- * each. */
+/* Groups of findings: their number, the name of the first, a line about each.
+ */
 #include "frontend/lint/lint_context.h"
 
 #include <stdarg.h>

@@ -1,18 +1,18 @@
 /* Boolean masks that an exporter turned into numbers.
  *
  * PyTorch's scaled_dot_product_attention gives zeros for a row that may attend
- * to nothing.  Its exporter adds the lowest float to the scores of what is
- * masked, so that all scores of such a row are equal and it attends to all
- * evenly.  A check for NaN behind the softmax, which then never hits, tells
- * this from a module that adds large numbers itself.
+ * to nothing.  Its exporter adds the lowest float to masked scores, so that all
+ * scores of such a row are equal and the row attends to all keys evenly.  A
+ * check for NaN after the softmax, which never triggers, distinguishes these
+ * files from modules that add large numbers themselves.
  *
- * Only a mask that is made of inputs and differs from row to row can have such
- * a row: padding alone hides whole samples, beside a causal mask it may hide
- * all that a row sees.  Not where each row sees the first key, as of lengths
- * beside a causal mask, or itself, as of packed documents.
+ * Only a mask that depends on inputs and differs between rows can have such a
+ * row.  Padding alone hides whole samples; with a causal mask it may hide all
+ * keys of a row.  Masks are safe if each row sees the first key, as with
+ * lengths and a causal mask, or itself, as with packed documents.
  *
- * cost   linear in the nodes, and once more for each mask; at most MOST_STEPS
- *        nodes behind a mask are asked what they show
+ * cost   linear in the nodes, and again for each mask; examines at most
+ *        MOST_STEPS nodes behind a mask
  */
 #include "frontend/lint/lint_context.h"
 
@@ -21,7 +21,7 @@
 
 enum { MOST_HOPS = 12, MOST_MASKS = 64, MOST_STEPS = 1000 };
 
-/* Operand 0 with other axes, or of another type. */
+/* Whether n changes only axes or type of operand 0. */
 static bool
 is_move(const struct flat_node *n)
 {
@@ -34,7 +34,7 @@ is_move(const struct flat_node *n)
 	return false;
 }
 
-/* The value that v is moved from. */
+/* The value behind v that no node merely moved. */
 static int
 root_of(const struct flat *f, int v)
 {
@@ -47,14 +47,14 @@ root_of(const struct flat *f, int v)
 	return v;
 }
 
-/* The node behind v that does more than move its operand. */
+/* The node behind v that does more than move its operand; NULL: none. */
 static const struct flat_node *
 compute_node(const struct flat *f, int v)
 {
 	return producer_of(f, root_of(f, v));
 }
 
-/* The one number that v is; 0: none. */
+/* The number that v holds; 0: none, or not a number. */
 static double
 scalar_value(struct flat *f, int v)
 {
@@ -74,16 +74,16 @@ scalar_value(struct flat *f, int v)
 	                         .data = t.data }, 0);
 }
 
-/* The lowest number of 16 bits, or of more; with -inf a row can be asked for
- * NaN. */
+/* Whether x is the lowest float of 16 or more bits.  -inf is not: a NaN check
+ * finds its rows. */
 static bool
 is_lowest(double x)
 {
 	return x <= -65504 && !isinf(x);
 }
 
-/* The Where that makes what is added to the scores of a softmax; NULL: none
- * that writes the lowest float. */
+/* The Where with the lowest float whose result is added to the scores of a
+ * softmax; NULL: none. */
 static const struct flat_node *
 find_where(struct lint_context *s, const struct flat_node *softmax)
 {
@@ -109,23 +109,23 @@ enum witness { SEES_FIRST, SEES_ITSELF };
 struct mask_query {
 	struct flat *f;
 	enum witness who;
-	int steps;                      /* left of them */
+	int steps;                      /* remaining steps */
 };
 
 enum { MOST_RANK = 31 };
 
-/* Along which axes, counted from the last one, a value varies, as far as the
- * file says; bits beyond its rank are 0. */
+/* Axes along which a value may vary, as bits counted from the last axis; bits
+ * beyond its rank are 0. */
 struct axes {
 	unsigned bits;
-	int rank;                       /* -1: not known */
+	int rank;                       /* -1: unknown */
 };
 
 static const struct axes any_axes = { ~0u >> 1, -1 };
 
 static struct axes axes_of(struct mask_query *, int v);
 
-/* Those of a stored tensor, or an input, whose extents are not 1. */
+/* Axes of a stored tensor or an input with extents other than 1. */
 static struct axes
 declared_axes(const struct flat *f, int v)
 {
@@ -144,7 +144,7 @@ declared_axes(const struct flat *f, int v)
 	return a;
 }
 
-/* The whole numbers of a constant, up to `most`; -1: none, or more. */
+/* Read the integers of a constant; -1: not constant, or more than `most`. */
 static int
 whole_numbers(const struct flat *f, int v, int64_t *x, int most)
 {
@@ -202,7 +202,7 @@ transposed_axes(struct mask_query *w, const struct flat_node *n)
 	return a;
 }
 
-/* Of what is computed element by element. */
+/* Axes along which the result of an element-wise op varies. */
 static struct axes
 joined_axes(struct mask_query *w, const struct flat_node *n, int nin)
 {
@@ -258,7 +258,7 @@ axes_of(struct mask_query *w, int v)
 	return a;
 }
 
-/* Marks what v is made of; whether an input is among it. */
+/* Mark the values that v depends on; returns whether one is an input. */
 static bool
 mark_sources(const struct flat *f, int v, bool *from)
 {
@@ -281,8 +281,8 @@ mark_sources(const struct flat *f, int v, bool *from)
 	return input;
 }
 
-/* Whether v hides other keys from row to row.  What is made of no input and
- * is one for all keys hides none: q >= 0 for each row q. */
+/* Whether v hides different keys in different rows.  A value without inputs and
+ * equal for all keys hides none: q >= 0 for each row q. */
 static bool
 has_rows(struct mask_query *w, int v, bool *from)
 {
@@ -302,7 +302,7 @@ has_rows(struct mask_query *w, int v, bool *from)
 
 /* ---- a key that each row sees ---- */
 
-/* Whether a constant is `want` at that key of each row. */
+/* Whether a constant equals `want` at that key in each row. */
 static bool
 shows_constant(const struct mask_query *w, const Onnx__TensorProto *p,
                bool want)
@@ -327,7 +327,7 @@ shows_constant(const struct mask_query *w, const Onnx__TensorProto *p,
 	return true;
 }
 
-/* Whether two values are one number, or computed alike, but for the order in
+/* Whether two values are the same number or computation, up to the order in
  * which a Gather reads them. */
 static bool
 same_computation(struct mask_query *w, int a, int b)
@@ -350,7 +350,7 @@ same_computation(struct mask_query *w, int a, int b)
 	return true;
 }
 
-/* Behind v, what a whole number was added to. */
+/* The value behind v to which an integer was added. */
 static int
 strip_offset(const struct mask_query *w, int v, int64_t *by)
 {
@@ -371,8 +371,8 @@ strip_offset(const struct mask_query *w, int v, int64_t *by)
 	return v;
 }
 
-/* Whether low < high, or low <= high, is true at that key of each row: of
- * keys from 0 on, up to a length, which is above 0, or to the row's place. */
+/* Whether low < high, or low <= high, holds at that key in each row: for key
+ * numbers compared with a length, which is above 0, or with the row number. */
 static bool
 shows_order(struct mask_query *w, int low, int high, bool equal)
 {
@@ -390,7 +390,7 @@ shows_order(struct mask_query *w, int low, int high, bool equal)
 		    : !flat_tensor(w->f, root_of(w->f, to)));
 }
 
-/* What a triangle leaves: on and below the diagonal, or above it. */
+/* Whether Trilu keeps the part on and below the diagonal, or above it. */
 static bool
 shows_triangle(struct mask_query *w, const struct flat_node *n, bool want)
 {
@@ -401,7 +401,7 @@ shows_triangle(struct mask_query *w, const struct flat_node *n, bool want)
 	return want ? !upper && k >= 0 : upper && k >= 1;
 }
 
-/* Whether v is `want` at that key of each row. */
+/* Whether v equals `want` at that key in each row. */
 static bool
 shows_key(struct mask_query *w, int v, bool want)
 {
@@ -436,7 +436,7 @@ shows_key(struct mask_query *w, int v, bool want)
 		&& shows_key(w, a, is_op_type(n, "Not") ? !want : want);
 }
 
-/* Whether the module itself asks which rows see anything: mask.any(-1). */
+/* Whether the module itself tests which rows see a key: mask.any(-1). */
 static bool
 is_asked(const struct flat *f, const bool *from)
 {
@@ -455,7 +455,7 @@ is_asked(const struct flat *f, const bool *from)
 	return false;
 }
 
-/* hidden: the mask is true where it hides. */
+/* hidden: the mask is true at hidden keys. */
 static bool
 may_mask_row(struct lint_context *s, int mask, bool hidden)
 {

@@ -1,12 +1,11 @@
-/* Weights without a name that several modules read: TorchScript folds a
- * transposition into each, then merges equal ones.  Whether the modules share
- * the weight or are copies of each other is lost. */
+/* Unnamed weights that several modules read: TorchScript folds a transposition
+ * into each, then merges equal ones.  The file no longer tells whether modules
+ * share the weight or are copies of each other. */
 #include "frontend/lint/lint_context.h"
 
 #include <ctype.h>
 
-/* Compare the next characters of two scopes, without the "_1" that a second
- * call of a module adds to its component. */
+/* Skip the "_1" that a second call of a module appends to its component. */
 static const char *
 skip_call_number(const char *s)
 {
@@ -60,7 +59,7 @@ lint_merged(struct lint_context *s)
 			int v = copy_of[n->in[k]] ? copy_of[n->in[k]]
 				: n->in[k];
 
-			/* those of a loop's body are read in each trip */
+			/* each trip reads the weights of a loop's body */
 			if (!v || (size_t)v > top
 			    || !lost_its_name(&f->val[v]))
 				continue;

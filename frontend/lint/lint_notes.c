@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The arguments of the call that n stands for, behind the opening bracket, if
- * the exporter notes that it is this one; NULL if not. */
+/* Arguments of n's call, after the opening bracket, if the exporter's note
+ * names this call; else NULL. */
 static const char *
 noted_call(const struct flat_node *n, const char *call)
 {
@@ -32,8 +32,8 @@ noted_number(const char *args, int k, double absent)
 	return strtod(s, NULL);
 }
 
-/* PyTorch's dynamo exporter makes a SoftmaxCrossEntropyLoss of a
- * cross_entropy with smoothed labels, too, although that does not smooth:
+/* PyTorch's dynamo exporter writes even a cross_entropy with label smoothing as
+ * SoftmaxCrossEntropyLoss, which does not smooth:
  *   aten.cross_entropy_loss.default](args = (%z, %y, None, 1, -100, 0.1), */
 double
 lost_smoothing(const struct flat_node *n)
@@ -116,7 +116,7 @@ any_holds(Onnx__StringStringEntryProto *const *props, size_t n,
 	return false;
 }
 
-/* Whether the exporter's signature calls it so: p_w: PARAMETER target='w' */
+/* Whether the exporter's signature has the entry p_w: PARAMETER target='w' */
 static bool
 is_module_parameter(struct lint_context *s, const char *name)
 {
@@ -140,7 +140,7 @@ lost_projection(const struct flat *f)
 		             "weight_hr_l");
 }
 
-/* The note is Python's list of names: ['val_0', 'w']. */
+/* The note is a Python list of names: ['val_0', 'w']. */
 const char *
 folded_from(struct lint_context *s, const struct flat_val *v)
 {

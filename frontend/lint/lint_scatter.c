@@ -1,16 +1,16 @@
-/* Scatters that overwrite, for which an exporter lost a reduction.
+/* Scatters that overwrite because an exporter lost their reduction.
  *
  * The dynamo exporter notes scatter_reduce('mean') beside a plain scatter.
  * TorchScript's writes index_put(accumulate=True), index_add, and below opset
- * 16 scatter_add, as a scatter into zeros that is added to the rest.  What
- * PyTorch overwrites, too, is damaged by neither.
+ * 16 scatter_add, as a scatter into zeros that is added to the rest.  Neither
+ * damages calls that overwrite in PyTorch.
  *
- * Where indices differ, there is nothing to reduce.  This is proven for what
- * TopK, NonZero and Range give, for constants, for extents of one, and for
- * what moves those about; updates that are all equal need no proof.
+ * If all indices differ, no reduction is needed.  This is proven for results of
+ * TopK, NonZero and Range, for constants, for extents of one, and for moved
+ * copies of these.  Updates that are all equal need no proof.
  *
- * cost   at most MOST_STEPS nodes behind the indices of a scatter; constants
- *        are sorted, MOST_INDICES of all scatters
+ * cost   at most MOST_STEPS nodes behind the indices of a scatter; sorts at
+ *        most MOST_INDICES constant indices over all scatters
  */
 #include "frontend/lint/lint_context.h"
 
@@ -23,8 +23,8 @@ struct proof {
 	struct flat *f;
 	bool rows;                      /* ScatterND: indices are rows */
 	int64_t axis;
-	int steps;                      /* left of them */
-	int64_t *indices;               /* left to be compared, of all */
+	int steps;                      /* remaining steps */
+	int64_t *indices;               /* remaining indices, of all scatters */
 };
 
 static bool
@@ -38,7 +38,7 @@ is_any(const struct flat_node *n, const char *const *types, size_t ntype)
 
 #define IS_ANY(n, list) is_any(n, list, sizeof list / sizeof *list)
 
-/* Operand 0 is moved, converted or repeated. */
+/* Whether n only moves, converts or repeats operand 0. */
 static const char *const moves[] = { "Identity", "Cast", "CastLike",
 	"Unsqueeze", "Squeeze", "Reshape", "Flatten", "Transpose", "Expand",
 	"Slice", "Neg" };
@@ -69,9 +69,8 @@ hash_word(uint64_t hash, int64_t word)
 	return ((hash ^ (uint64_t)word) * 1099511628211u) ^ hash >> 29;
 }
 
-/* A number for what must occur once: a row, or the element i with its place
- * on all axes but one.  Different things may have the same number, which is
- * no proof then. */
+/* Hash of a key that must be unique: a row, or element i with its coordinates
+ * on all axes but one.  Equal hashes of different keys prevent the proof. */
 static uint64_t
 index_key(const struct proof *p, const Val *v, int64_t i, int64_t width)
 {
@@ -90,8 +89,8 @@ index_key(const struct proof *p, const Val *v, int64_t i, int64_t width)
 	return hash_word(hash_word(hash, at / inner / extent), val_int(v, i));
 }
 
-/* Whether no index of a constant occurs twice; plain: it is the operand
- * itself, not what is moved about to be it. */
+/* Whether no index of a constant occurs twice; plain: the constant is the
+ * operand itself, not moved. */
 static bool
 all_differ(struct proof *p, const Onnx__TensorProto *t, bool plain)
 {
@@ -108,7 +107,7 @@ all_differ(struct proof *p, const Onnx__TensorProto *t, bool plain)
 	*p->indices -= x.nelem;
 	v = (Val){ .kind = V_CONST, .dt = x.dt, .shape = x.shape,
 	           .data = x.data };
-	/* -1 may be the last one's other name */
+	/* -1 may alias the last index */
 	negative = val_int(&v, 0) < 0;
 	for (int64_t i = 1; i < x.nelem; i++)
 		if ((val_int(&v, i) < 0) != negative)
@@ -133,7 +132,7 @@ all_differ(struct proof *p, const Onnx__TensorProto *t, bool plain)
 
 /* ---- one index ---- */
 
-/* Extent `axis` of v as the file declares it; -1: it does not. */
+/* Extent `axis` of v as the file declares it; -1: undeclared. */
 static int64_t
 declared_extent(const struct flat *f, int v, int64_t axis)
 {
@@ -148,8 +147,8 @@ declared_extent(const struct flat *f, int v, int64_t axis)
 		? s->dim[axis]->dim_value : -1;
 }
 
-/* Whether n names the axis; may: or can do so, as one counts from the other
- * end or is not known. */
+/* Whether n names the axis; may: or could, because an axis counts from the
+ * other end or is unknown. */
 static bool
 names_axis(const struct flat *f, const struct flat_node *n, int64_t axis,
            bool may)
@@ -240,8 +239,7 @@ is_one_number(struct proof *p, int v)
 
 static bool indices_differ(struct proof *, int v, bool plain);
 
-/* Whether one of the columns differs; the others may be anything that is
- * known. */
+/* Whether the rows differ in one column; the other columns must be known. */
 static bool
 columns_differ(struct proof *p, const struct flat_node *n)
 {
@@ -256,7 +254,7 @@ columns_differ(struct proof *p, const struct flat_node *n)
 	return any;
 }
 
-/* Whether v is a number of the file that is not 0. */
+/* Whether v is a constant number other than 0. */
 static bool
 is_factor(struct proof *p, int v)
 {
@@ -269,8 +267,8 @@ is_factor(struct proof *p, int v)
 		                   .shape = x.shape, .data = x.data }, 0) != 0;
 }
 
-/* Whether the operation moves all indices alike: by one number.  Two lists
- * that differ may add up to one number. */
+/* Whether n shifts or scales distinct indices by one number.  Sums of two lists
+ * of distinct numbers may have duplicates. */
 static bool
 is_uniform_shift(struct proof *p, const struct flat_node *n)
 {
@@ -299,7 +297,7 @@ is_index_wrap(struct proof *p, const struct flat_node *n)
 		&& is_uniform_shift(p, add);
 }
 
-/* Whether v is of integers, as far as the file says. */
+/* Whether the file declares v as integers. */
 static bool
 is_integer(struct proof *p, int v)
 {
@@ -319,14 +317,14 @@ is_integer(struct proof *p, int v)
 		    || is_op_type(n, "Size") || strncmp(n->type, "Arg", 3) == 0
 		    || (is_op_type(n, "TopK") && n->out[0] != v))
 			return true;
-		/* of a Range the limit, often an extent */
+		/* the limit of a Range, often an extent */
 		v = node_input(n, is_op_type(n, "Range")
 		               || is_op_type(n, "Where"));
 	}
 	return false;
 }
 
-/* Whether v is known to have an extent of its own along the axis, so that an
+/* Whether v is known to have an extent other than 1 along the axis, so that an
  * Expand repeats nothing there. */
 static bool
 keeps_axis(struct proof *p, int v)
@@ -358,8 +356,8 @@ keeps_axis(struct proof *p, int v)
 	return false;
 }
 
-/* Whether what differs in operand 0 still does: fractions are cut off, and of
- * a row of indices another column may say which copy it is. */
+/* Whether distinct elements of operand 0 stay distinct.  Casts truncate
+ * fractions; in a row of indices another column may number the copies. */
 static bool
 keeps_distinct(struct proof *p, const struct flat_node *n)
 {
@@ -424,7 +422,7 @@ is_proven(struct flat *f, const struct flat_node *n, int64_t *indices)
 
 enum lost { LOST_MEAN, LOST_NEW_MEAN, LOST_SUM, LOST_PUT, LOST_UNKNOWN, LOSTS };
 
-/* Whether v is of zeros. */
+/* Whether v is all zeros. */
 static bool
 is_zeros(struct flat *f, int v)
 {
@@ -448,8 +446,8 @@ is_zeros(struct flat *f, int v)
 	return true;
 }
 
-/* What was lost of a scatter that overwrites; LOSTS: nothing.  reader: of
- * each value the last node that reads it. */
+/* The reduction that an overwriting scatter lost; LOSTS: none.  reader: the
+ * last reader of each value. */
 static enum lost
 lost_of(struct flat *f, const struct flat_node *n,
         const struct flat_node *const *reader)
@@ -463,7 +461,7 @@ lost_of(struct flat *f, const struct flat_node *n,
 	if (f->val[n->out[0]].nuse == 1 && is_op_type(reader[n->out[0]], "Add")
 	    && is_zeros(f, n->in[0]))
 		return is_op_type(n, "ScatterND") ? LOST_PUT : LOST_SUM;
-	/* TorchScript's names are paths of modules */
+	/* TorchScript names nodes by module paths */
 	return is_pytorch(f) && n->name[0] == '/' ? LOSTS : LOST_UNKNOWN;
 }
 

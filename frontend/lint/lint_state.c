@@ -1,10 +1,10 @@
-/* Warnings about state that the module changes in forward and the file does
- * not. */
+/* Warnings about state that forward changes in the module but not in the file.
+ */
 #include "frontend/lint/lint_context.h"
 #include "frontend/params/params.h"
 
-/* dynamo's signature lists the buffers that forward assigns to; those of
- * BatchNormalization are updated. */
+/* Dynamo's signature lists the buffers that forward assigns to.  The graph
+ * updates those of BatchNormalization only. */
 static void
 find_mutated_buffers(struct lint_context *s)
 {
@@ -27,7 +27,7 @@ find_mutated_buffers(struct lint_context *s)
 		    plural(g.n, "it an input", "them inputs"));
 }
 
-/* BatchNorm(momentum=None) of PyTorch, as TorchScript writes it. */
+/* TorchScript's form of PyTorch's BatchNorm(momentum=None). */
 static void
 find_momentum_zero(struct lint_context *s)
 {

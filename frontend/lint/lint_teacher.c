@@ -1,15 +1,14 @@
-/* Parameters that look like a teacher's, or a reference model's: no export
- * keeps no_grad().
+/* Parameters that seem to belong to a teacher or reference model: exports lose
+ * no_grad().
  *
  * Parameters are grouped by the first part of their names in which they
- * differ.  A group is told if its values meet those of the others only in the
- * loss, where no parameter is used any more, and
- *   - no term of the loss is of this group alone, one is of others alone, and
- *     the group comes in as probabilities, or is subtracted from others; or
- *   - it comes in as probabilities, and others as their logarithms; or
- *   - it is called so.
- * Towers of equal rank, as of CLIP, or an actor beside its critic are none of
- * these.
+ * differ.  A group is reported if its values meet those of others only in the
+ * loss, after the last use of parameters, and
+ *   - no term of the loss depends on this group alone, one depends on others
+ *     alone, and the group enters as probabilities or is subtracted; or
+ *   - the group enters as probabilities and others as logarithms of them; or
+ *   - its name says so.
+ * Equal towers, as in CLIP, or an actor and its critic match none of these.
  *
  * cost   linear in the nodes for each of at most 64 groups
  */
@@ -23,11 +22,11 @@ enum { MOST_GROUPS = 64, MOST_HOPS = 8, MOST_STEPS = 200 };
 
 struct param_groups {
 	struct lint_context *s;
-	size_t prefix;                  /* of all names, up to a dot */
+	size_t prefix;                  /* length of common prefix */
 	int n;
 	const char *name[MOST_GROUPS];  /* with the prefix */
-	uint64_t *of;                   /* which groups a value is made of */
-	bool *data;                     /* whether it is made of inputs, too */
+	uint64_t *of;                   /* groups a value depends on */
+	bool *data;                     /* value depends on inputs */
 };
 
 /* ---- groups ---- */
@@ -39,7 +38,7 @@ is_named_weight(const struct flat_val *v)
 		&& flat_is_path(v->name);
 }
 
-/* How much of the beginning of all names is the same, up to a dot. */
+/* Length of the longest common prefix of all names that ends at a dot. */
 static size_t
 common_prefix(const struct flat *f)
 {
@@ -102,7 +101,7 @@ propagate_groups(struct param_groups *g)
 	}
 }
 
-/* False if there is nothing to tell apart. */
+/* False if there are fewer than two groups, or too many. */
 static bool
 find_param_groups(struct param_groups *g)
 {
@@ -123,7 +122,7 @@ find_param_groups(struct param_groups *g)
 	return g->n > 1;
 }
 
-/* ---- where values meet ---- */
+/* ---- nodes where values of groups meet ---- */
 
 static bool
 is_joint(const struct param_groups *g, int v, uint64_t a)
@@ -131,7 +130,7 @@ is_joint(const struct param_groups *g, int v, uint64_t a)
 	return (g->of[v] & a) && (g->of[v] & ~a);
 }
 
-/* Whether one of the nodes not far behind v is of that type. */
+/* Whether a node close behind v has that type. */
 static bool
 reaches_type(const struct param_groups *g, int v, const char *type, int hops,
              int *steps)
@@ -158,10 +157,10 @@ is_made_by(const struct param_groups *g, int v, const char *type)
 }
 
 struct meeting {
-	bool late;              /* only where no parameter is used any more */
-	bool chances;           /* the group comes in as probabilities */
-	bool target;            /* or is subtracted */
-	bool logs;              /* others come in as logarithms */
+	bool late;              /* after the last use of parameters */
+	bool chances;           /* the group enters as probabilities */
+	bool target;            /* the group is subtracted */
+	bool logs;              /* others enter as logarithms */
 };
 
 static void
@@ -210,8 +209,8 @@ find_meeting(const struct param_groups *g, uint64_t a)
 /* ---- terms of the loss ---- */
 
 struct terms {
-	bool joint, ours, others;       /* whether there is one of these */
-	int steps;                      /* left to look for more */
+	bool joint, ours, others;       /* kinds of terms that exist */
+	int steps;                      /* remaining steps of the search */
 };
 
 static void

@@ -10,7 +10,7 @@
 #define WHOLE "optimize=False (dynamo) or do_constant_folding=False " \
 	"(TorchScript)"
 
-/* Whether v is added to what a Gather gives. */
+/* Whether v is added to the result of a Gather. */
 static bool
 is_added_to_embedding(const struct flat *f, int v)
 {
@@ -27,7 +27,7 @@ is_added_to_embedding(const struct flat *f, int v)
 	return false;
 }
 
-/* Whether v is where an LSTM, GRU or RNN begins. */
+/* Whether v is the initial state of an LSTM, GRU or RNN. */
 static bool
 is_first_state(const struct flat *f, int v)
 {
@@ -44,7 +44,7 @@ is_first_state(const struct flat *f, int v)
 	return false;
 }
 
-/* Whether all elements lie along one axis: a scale or a bias. */
+/* Whether only one extent is not 1, as in a scale or a bias. */
 static bool
 is_single_axis(const struct flat_val *v)
 {
@@ -55,8 +55,8 @@ is_single_axis(const struct flat_val *v)
 	return wide == 1;
 }
 
-/* The parameter of which the exporter computed a constant that would get a
- * gradient: w for w.norm() of x @ w * w.norm().  NULL: none, or not known. */
+/* The parameter from which the exporter folded a constant that would get a
+ * gradient: w for w.norm() of x @ w * w.norm().  NULL: none, or unknown. */
 static const char *
 lost_source(struct lint_context *s, const struct flat_val *v)
 {
@@ -92,13 +92,13 @@ is_orphan(const struct flat_val *v)
 		: strncmp(v->name, "onnx::", 6) == 0;
 }
 
-/* Constants with a gradient, by what they may be. */
+/* Constants with a gradient, grouped by probable origin. */
 struct orphans {
 	struct lint_group rows, copies, folded;
-	struct lint_group computed;     /* the exporter says of what */
-	const char *source;             /* of the first of these */
-	int64_t nrow;                   /* of the first table */
-	bool can_rows, can_folded;      /* the first may be trained as it is */
+	struct lint_group computed;     /* folded, with a note of the source */
+	const char *source;             /* source of the first of these */
+	int64_t nrow;                   /* rows of the first table */
+	bool can_rows, can_folded;      /* the first is trainable as it is */
 };
 
 static bool
@@ -132,7 +132,7 @@ sort_orphan(struct lint_context *s, struct orphans *o, int i)
 	return true;
 }
 
-/* What only the exporter's note tells: numbers, and what looks like a mask. */
+/* Constants identified by notes alone: numbers, and contents like a mask's. */
 static void
 add_computed(struct lint_context *s, struct orphans *o,
              const struct flat_val *v,
@@ -205,8 +205,8 @@ find_orphans(struct lint_context *s)
 
 /* ---- terms of the loss ---- */
 
-/* A number that an exporter computed: those that the source writes out are
- * Constant nodes, or called val_7 (dynamo). */
+/* A number that an exporter computed.  Literals of the source are Constant
+ * nodes, or have names such as val_7 (dynamo). */
 static bool
 is_computed_number(const struct flat_val *v)
 {
@@ -232,8 +232,8 @@ sum_producer(const struct flat *f, int v)
 	return NULL;
 }
 
-/* A penalty on parameters alone depends on no input: an exporter that folds
- * constants makes a number of it, and its gradient is lost. */
+/* A penalty on parameters depends on no input.  An exporter that folds
+ * constants turns it into a number, and its gradient is lost. */
 static void
 find_folded_terms(struct lint_context *s)
 {
@@ -272,8 +272,8 @@ find_folded_terms(struct lint_context *s)
 		    plural(g.n, "a term", "terms"));
 }
 
-/* Tables of sines are parameters in some modules, and frozen there; copies
- * that the user wants trained would drift apart. */
+/* Some modules have sinusoidal tables as frozen parameters.  Copies that the
+ * user trains would drift apart. */
 static void
 find_wrongly_trained(struct lint_context *s)
 {
@@ -313,8 +313,8 @@ find_wrongly_trained(struct lint_context *s)
 		    plural(copies.n, "holds", "hold"));
 }
 
-/* What modules call parameters and rarely buffers: weight, weight_ih_l0,
- * in_proj_bias, cls_token, relative_position_bias_table. */
+/* Names that modules give to parameters and rarely to buffers: weight,
+ * weight_ih_l0, in_proj_bias, cls_token, relative_position_bias_table. */
 static bool
 is_parameter_name(const char *name)
 {
@@ -334,7 +334,7 @@ is_parameter_name(const char *name)
 	return false;
 }
 
-/* Losses hold weights of classes, which are buffers. */
+/* Losses have weights of classes as buffers. */
 static bool
 is_in_loss(const char *name)
 {
@@ -342,7 +342,7 @@ is_in_loss(const char *name)
 		&& (strstr(name, "loss") || strstr(name, "crit"));
 }
 
-/* TorchScript's exporter writes buffers as it writes parameters. */
+/* TorchScript's exporter writes buffers and parameters alike. */
 static void
 find_maybe_buffers(struct lint_context *s)
 {
@@ -370,7 +370,7 @@ find_maybe_buffers(struct lint_context *s)
 		    group_options(s, &g));
 }
 
-/* Parameters that reach no loss although they are called so. */
+/* Tensors named like parameters that the loss does not depend on. */
 static void
 find_idle(struct lint_context *s)
 {
@@ -392,7 +392,7 @@ find_idle(struct lint_context *s)
 		    g.first, plural(g.n, "it", "them"), group_options(s, &g));
 }
 
-/* Which parameters were frozen in the source, no export says. */
+/* No export says which parameters were frozen in the source. */
 static void
 find_adapters(struct lint_context *s)
 {

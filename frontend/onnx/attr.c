@@ -15,7 +15,7 @@ named(const Onnx__AttributeProto *a, const char *name)
 	return a->name && strcmp(a->name, name) == 0;
 }
 
-/* An attribute that refers to one of the enclosing call, resolved. */
+/* Resolve an attribute that refers to an attribute of the enclosing call. */
 static const Onnx__AttributeProto *
 resolve_reference(const Onnx__AttributeProto *a, const struct attr_scope *s)
 {

@@ -93,7 +93,7 @@ inline_call(struct flat *f, const struct context *c,
 	int nin = n->nin, nout = n->nout, *in = n->in, *out = n->out;
 
 	if (!may_call(f, c, fn, call.depth)) {
-		f->stop = true;         /* all other calls would say the same */
+		f->stop = true;         /* report once, not for every call */
 		return false;
 	}
 	if ((size_t)nin > fn->n_input || (size_t)nout > fn->n_output)
@@ -140,7 +140,7 @@ inline_call(struct flat *f, const struct context *c,
 
 /* ---- If with a constant condition ---- */
 
-/* True if it was one and is dealt with; *ok says how. */
+/* True if the node was such an If; *ok: no diagnostic was given. */
 static bool
 inline_if(struct flat *f, const struct context *c, const struct flat_node *n,
           bool *ok)
@@ -180,7 +180,7 @@ inline_if(struct flat *f, const struct context *c, const struct flat_node *n,
 
 /* ---- reading ---- */
 
-/* Exporters rename inputs to what they are told, whatever has that name. */
+/* Exporters rename inputs on request, even to a name already taken. */
 static bool
 is_graph_input(const struct flat *f, const struct context *c, int v)
 {
@@ -210,7 +210,7 @@ define_outputs(struct flat *f, struct context *c, const Onnx__NodeProto *p)
 			v = flat_add_val(f, c, p->output[i]);
 			flat_name_set(f, &c->names, p->output[i], v);
 		}
-		f->val[v].def = -2;             /* soon */
+		f->val[v].def = -2;             /* to be written by the node */
 	}
 	return true;
 }
@@ -278,7 +278,7 @@ read_onnx_node(struct flat *f, struct context *c, const Onnx__NodeProto *p,
 	if (!ok)
 		return false;
 	if (!fn && !*n->domain && n->opset == 0) {
-		f->stop = true;         /* all other nodes would say the same */
+		f->stop = true;         /* report once, not for every node */
 		return diag_at(f->diag, n->name, n->type, "the model does not "
 		               "declare the opset of its nodes; set "
 		               "opset_import");
@@ -315,9 +315,8 @@ read_nodes(struct flat *f, struct context *c, Onnx__NodeProto **p, size_t n)
 	return ok;
 }
 
-/* A graph inside a loop is read once per trip, and its weights are the same in
- * all trips: the value that `stored`, a message of the file, has already, or 0.
- */
+/* The existing value of `stored`, a message of the file, or 0.  A loop's body
+ * is read once per trip, and its weights are the same in all trips. */
 static int
 nested_initializer(struct flat *f, const void *stored)
 {
@@ -332,7 +331,7 @@ nested_initializer(struct flat *f, const void *stored)
 	return 0;
 }
 
-/* stored: the message of the file that t was made of. */
+/* stored: the message of the file from which t was made. */
 static bool
 add_initializer(struct flat *f, struct context *c, const void *stored,
                 const Onnx__TensorProto *t)
@@ -390,7 +389,7 @@ read_onnx_graph(struct flat *f, struct context *c, const Onnx__GraphProto *g)
 
 /* ---- order ---- */
 
-/* Depth first from the nodes in the file's order: what is in order stays so.
+/* Depth first in the file's order, which keeps an already sorted list.
  * The stack is explicit: files can be one long chain. */
 static bool
 sort_nodes(struct flat *f)

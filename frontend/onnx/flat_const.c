@@ -1,11 +1,11 @@
-/* Constant nodes, in whichever attribute their contents are. */
+/* Contents of Constant nodes, from any of their attributes. */
 #include "frontend/onnx/flat_read.h"
 
 #include <string.h>
 
 enum { TYPE_FLOAT = 1, TYPE_INT64 = 7 };
 
-/* A tensor around numbers that lie elsewhere: a list, or one number. */
+/* Wrap a list or a number in a tensor, without a copy. */
 static Onnx__TensorProto *
 wrap(struct flat *f, int type, bool list, size_t n)
 {
@@ -62,7 +62,7 @@ constant_tensor(struct flat *f, const struct flat_node *n, bool *ok)
 		t = wrap_ints(f, true, a->n_ints, a->ints);
 	else if ((a = attr_get(&r, "sparse_value", 11)) && a->sparse_tensor)
 		failed = !(t = sparse_dense(f, a->sparse_tensor));
-	/* those of strings are refused if they are needed */
+	/* strings are refused if a needed node reads them */
 	attr_has(&r, "value_string");
 	attr_has(&r, "value_strings");
 	*ok = attr_end(&r) && !failed

@@ -54,11 +54,11 @@ flat_number(struct flat *f, int val, int64_t *x)
 	return k && k->is_number;
 }
 
-/* ---- what the importer will have to know ---- */
+/* ---- values that the importer needs ---- */
 
-/* How many axes the dots of an Einsum stand for and which dims are 1, which
- * axes are meant where a composition has to name them all, whether a DFT is too
- * long, and whether heads lie in a dim of their own. */
+/* Importing needs the rank of an Einsum's ellipsis and its dims of 1, ranks for
+ * compositions that list all axes, the length of a DFT, and whether heads have
+ * a dim of their own. */
 static bool
 needs_shapes(const struct flat_node *n)
 {
@@ -73,7 +73,7 @@ needs_shapes(const struct flat_node *n)
 		    && !attr_find(n, "axes"));
 }
 
-/* The input that is a position in a sequence; -1: none. */
+/* Index of the input with a position in a sequence; -1: none. */
 static int
 position_input(const struct flat_node *n)
 {

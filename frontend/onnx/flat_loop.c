@@ -1,5 +1,5 @@
-/* Loop and Scan, unrolled: as many copies of the body as there are trips,
- * each reading what the one before wrote.
+/* Unroll Loop and Scan: one copy of the body per trip, which reads the results
+ * of the copy before.
  *
  * needs    Loop: a trip count that is known, or a condition that is known
  *          after each trip.
@@ -21,14 +21,14 @@ struct loop_unroll {
 	FlatReader *read;               /* reads its body */
 	const Onnx__GraphProto *body;
 	int64_t trips;
-	bool open;                      /* its condition ends it */
-	int on;                         /* its value after the last trip */
-	int nstate;                     /* values handed on */
-	int nlead;                      /* body inputs before them */
+	bool open;                      /* the condition ends the loop */
+	int on;                         /* condition after the last trip */
+	int nstate;                     /* loop-carried values */
+	int nlead;                      /* body inputs before the state */
 	int nscan;                      /* inputs read one slice at a time */
-	int nout;                       /* outputs that are stacked */
-	int state[MAX_STATES];          /* their current values */
-	int *slices;                    /* [trip * nout + k] */
+	int nout;                       /* stacked outputs */
+	int state[MAX_STATES];          /* current values of the state */
+	int *slices;                    /* output slices: [trip * nout + k] */
 };
 
 /* ---- pieces made here ---- */
@@ -113,8 +113,8 @@ find_writer(const Onnx__GraphProto *g, const char *name)
 	return NULL;
 }
 
-/* Whether the body's condition is the one that it was given, a constant, or
- * comes from outside and is known. */
+/* Whether the body's condition is its own input, a constant, or a known value
+ * from outside. */
 static bool
 keeps_going(struct loop_unroll *u, bool *stops)
 {
@@ -178,7 +178,7 @@ plan_loop(struct loop_unroll *u)
 	if (!u->open && n->in[1] && stops && u->trips > 1)
 		u->trips = 1;
 	else if (!u->open && !n->in[0])
-		return false;           /* without end */
+		return false;           /* endless loop */
 	if (!on || u->trips < 0)
 		u->trips = 0;
 	return true;
@@ -346,7 +346,7 @@ stack_slices(struct loop_unroll *u, int k, int y)
 	                                 false, (int)u->trips, in), y);
 }
 
-/* The node as it was: it cannot be unrolled to its end. */
+/* Restore the node: the loop cannot be unrolled to its end. */
 static void
 restore_node(struct loop_unroll *u)
 {
@@ -358,7 +358,7 @@ restore_node(struct loop_unroll *u)
 			u->f->val[n->out[i]].def = u->f->nnode - 1;
 }
 
-/* All trips; *known is false if it depends on data whether there are more. */
+/* Unroll all trips; *known is false if their number depends on data. */
 static bool
 read_trips(struct loop_unroll *u, bool *known)
 {

@@ -16,8 +16,8 @@ struct bucket {
 };
 
 struct name_scope {
-	struct name_scope *up;          /* enclosing graph, seen from a
-	                                 * subgraph */
+	struct name_scope *up;          /* scope of the enclosing graph, or
+	                                 * NULL */
 	struct bucket *slot;
 	size_t size, used;
 };
@@ -28,16 +28,16 @@ struct call {
 	int depth;
 };
 
-/* What a list of nodes is read under. */
+/* Environment in which a list of nodes is read. */
 struct context {
 	struct name_scope names;
 	const struct call *call;
 	const struct attr_scope *attrs;
-	const char *prefix;             /* of names; "" at the top */
+	const char *prefix;             /* prefix of names; "" at the top */
 	Onnx__OperatorSetIdProto **opset;
 	size_t nopset;
 	bool top;
-	bool bound;                     /* its inputs have names already */
+	bool bound;                     /* inputs of the graph have values */
 };
 
 static inline const char *
@@ -55,47 +55,47 @@ flat_is_onnx(const char *domain)
 /* flat_build.c: names and lists */
 void flat_name_set(struct flat *, struct name_scope *, const char *name,
                    int val);
-/* 0: not in this scope. */
+/* Value of the name in this scope; 0: none. */
 int flat_name_here(const struct name_scope *, const char *name);
-/* 0: in no scope. */
+/* The same in this and all enclosing scopes. */
 int flat_name_get(const struct name_scope *, const char *name);
 int flat_add_val(struct flat *, const struct context *, const char *name);
 struct flat_node *flat_add_node(struct flat *);
 /* y is another name for x. */
 void flat_add_identity(struct flat *, int x, int y);
 
-/* flat_known.c: the one number or truth value in a value; if it is not known,
- * false, and it is requested. */
+/* flat_known.c: a value's single number or truth value.  If unknown, requests
+ * the value and returns false. */
 bool flat_number(struct flat *, int val, int64_t *);
-/* The same of a tensor of the file. */
+/* The single number or truth value of a tensor of the file. */
 bool tensor_number(struct flat *, const Onnx__TensorProto *, int64_t *);
-/* As flat_find, but if nothing is known it is requested. */
+/* As flat_find, but requests an unknown value. */
 const struct flat_known *flat_request(struct flat *, int val);
-/* Request what importing the node takes: ranks, positions. */
+/* Request the values that importing the node needs: ranks, positions. */
 void flat_request_inputs(struct flat *, const struct flat_node *);
 
-/* flat_const.c: the contents of a Constant node; NULL: strings, or after a
- * diagnostic, when *ok is false. */
+/* flat_const.c: the contents of a Constant node; NULL for strings, and after a
+ * diagnostic, with *ok false. */
 const Onnx__TensorProto *constant_tensor(struct flat *,
                                          const struct flat_node *, bool *ok);
-/* The same into n->constant; false after a diagnostic. */
+/* Store constant_tensor() in n->constant; false after a diagnostic. */
 bool flat_constant(struct flat *, struct flat_node *n);
 
 /* Reads the nodes of a nested graph. */
 typedef bool FlatReader(struct flat *, struct context *,
                         const Onnx__GraphProto *);
 
-/* opset.c: whether the model's IR version is known; false after a
+/* opset.c: whether ckc knows the model's IR version; false after a
  * diagnostic. */
 bool ir_check(struct flat *);
-/* The same for the version of the default domain. */
+/* Whether ckc knows the default domain's opset; false after a diagnostic. */
 bool opset_check(struct flat *, const struct context *);
-/* 0: the domain is not imported. */
+/* Opset of a domain; 0: not imported. */
 int opset_of(const struct context *, const char *domain);
 
-/* flat_loop.c: a Loop or Scan whose number of trips the file says becomes
- * that many copies of its body, which the reader reads.  True if it was one
- * and is dealt with; *ok says how. */
+/* flat_loop.c: unroll a Loop or Scan with a known trip count; the reader reads
+ * the body once per trip.  True if the node was such a loop; *ok: no
+ * diagnostic was given. */
 bool flat_unroll(struct flat *, const struct context *,
                  const struct flat_node *, FlatReader *, bool *ok);
 

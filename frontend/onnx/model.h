@@ -16,16 +16,16 @@
 struct onnx_file;
 
 void onnx_close(struct onnx_file *);    /* NULL is allowed */
-/* Whether path leads to the model or to one of its external files. */
+/* Whether path is the model or one of its external files. */
 bool onnx_reads(const struct onnx_file *, const char *path);
 
-/* The model's own bytes with trained values left out:
+/* The model's bytes without trained values:
  * file = bytes[0..at0) value0 bytes[at0..at1) value1 ... */
 struct onnx_hole {
 	uint64_t at;
 	ValId val;
-	DType dt;                       /* of the file: a parameter may be held
-	                                 * in another */
+	DType dt;                       /* type in the file; the graph's type
+	                                 * may differ */
 };
 
 struct onnx_template {
@@ -37,7 +37,7 @@ struct onnx_template {
 	                                 * in training form */
 };
 
-/* NULL if the model cannot be written back; *why says so. */
+/* NULL if the model cannot be written back; *why: the reason. */
 const struct onnx_template *onnx_get_template(const struct onnx_file *,
                                               const char **why);
 

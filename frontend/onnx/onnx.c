@@ -1,11 +1,11 @@
-/* Opening ONNX files: everything but the payloads of tensors is unpacked. */
+/* Open ONNX files and unpack all but the contents of tensors. */
 #include "frontend/onnx/onnx_file.h"
 
 #include <string.h>
 
 #include "runtime/support/st_head.h"
 
-/* What protobuf-c may allocate for one skeleton. */
+/* Bytes that protobuf-c may allocate for one skeleton. */
 static const size_t unpack_limit = (size_t)1 << 30;
 
 struct capped {
@@ -46,7 +46,7 @@ onnx_unpack(struct onnx_file *f, const ProtobufCMessageDescriptor *type,
 	return m;
 }
 
-/* What other kinds of file begin with, and ONNX does not. */
+/* First bytes of other file formats, with which no ONNX file begins. */
 static const struct {
 	const char *what, *bytes;
 	size_t n;
@@ -58,7 +58,7 @@ static const struct {
 	{ "a library or a program", "\x7f" "ELF", 4 },
 };
 
-/* NULL: nothing says that it is no ONNX file. */
+/* Name of another file format; NULL: the file may be ONNX. */
 static const char *
 other_kind(const struct onnx_map *m)
 {

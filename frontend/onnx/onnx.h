@@ -21,31 +21,31 @@
 
 struct onnx_map {
 	struct onnx_map *next;
-	const char *location;           /* as the file says; "": the model */
+	const char *location;           /* as in the model; "": the model */
 	const unsigned char *data;
 	size_t n;
-	bool missing;                   /* could not be opened */
-	dev_t dev;                      /* which file it is */
+	bool missing;                   /* the file could not be opened */
+	dev_t dev;                      /* dev, ino: identity of the file */
 	ino_t ino;
 };
 
 struct onnx_file {
 	Arena *arena;
-	Diag *diag;                     /* of the opening call */
+	Diag *diag;                     /* diagnostics of the opening call */
 	const char *path;
 	struct onnx_map *maps;          /* [0] is the model itself */
-	int nmap;                       /* external ones looked for */
+	int nmap;                       /* external files tried */
 	struct wire_summary wire;
 	Onnx__ModelProto *model;
 	bool shapes_do;                 /* external data may be absent */
-	const char *lacks;              /* what is assumed where it is; NULL:
-	                                 * nothing */
+	const char *lacks;              /* assumption in place of absent data;
+	                                 * NULL: none */
 	struct onnx_template *template; /* NULL: cannot be exported */
 	const char *why_no_template;
 };
 
-/* What is known of a tensor; data is NULL if it was not asked for, or lies in
- * an external file that is not there where shapes will do. */
+/* A decoded tensor.  data is NULL after onnx_tensor_info, and for absent
+ * external data with shapes_do. */
 struct onnx_tensor {
 	const char *name;               /* never NULL */
 	DType dt;
@@ -61,13 +61,13 @@ struct onnx_file *onnx_open(const char *path, bool shapes_do, Diag *);
 /* Type and shape; false after a diagnostic. */
 bool onnx_tensor_info(struct onnx_file *, const Onnx__TensorProto *,
                       struct onnx_tensor *);
-/* Contents too.  They lie in the file's mapping or arena. */
+/* Type, shape and contents, which lie in the file's mapping or arena. */
 bool onnx_tensor_load(struct onnx_file *, const Onnx__TensorProto *,
                       struct onnx_tensor *);
-/* Bytes of a tensor in memory, and its elements; 0: they cannot be counted. */
+/* Bytes and elements of a tensor in memory; 0: unsupported type or shape. */
 int64_t onnx_tensor_bytes(const Onnx__TensorProto *, int64_t *nelem);
-/* A TensorProto or a .npy file given as --const; contents are copied into the
- * arena of the file. */
+/* Load a --const file, TensorProto or .npy; contents are copied into the
+ * file's arena. */
 bool onnx_const_file(struct onnx_file *, const char *path,
                      struct onnx_tensor *);
 

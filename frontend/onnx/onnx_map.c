@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* External files: each is a mapping, and they are looked up one by one. */
+/* Most external files: each has a mapping, and lookup is linear. */
 enum { MAPS_MAX = 1 << 14 };
 
 static struct onnx_map *
@@ -28,7 +28,7 @@ append_map(struct onnx_file *f, const char *location)
 	return *tail;
 }
 
-/* Why it cannot be mapped, or NULL. */
+/* Reason why the file cannot be mapped, or NULL. */
 static const char *
 map_fd(struct onnx_file *f, int fd, const char *location,
        struct onnx_map **out)
@@ -67,15 +67,15 @@ onnx_map_path(struct onnx_file *f, const char *path, const char *what,
 	if (fd < 0)
 		return diag_error(f->diag, "cannot be opened: %s",
 		                  strerror(errno));
-	/* the model comes first; a location that no external data can have
-	 * stands for all others */
+	/* the model is mapped first; the invalid location of other user files
+	 * matches no external data */
 	why = map_fd(f, fd, f->maps ? "/" : "", out);
 	close(fd);
 	return !why || diag_error(f->diag, "%s: %s", what, why);
 }
 
-/* Open one component after the other so that no symbolic link, in whatever
- * place of the path, leads out of the model's folder. */
+/* Open component by component, so that no symbolic link anywhere in the path
+ * leads out of the model's folder. */
 static int
 open_beneath(struct onnx_file *f, const char *location)
 {
@@ -104,7 +104,7 @@ open_beneath(struct onnx_file *f, const char *location)
 	return at;
 }
 
-/* Why a location is not accepted, or NULL. */
+/* Reason why a location is rejected, or NULL. */
 static const char *
 bad_location(const char *s)
 {
@@ -148,7 +148,7 @@ onnx_map_lacks(struct onnx_file *f, const char *fmt, ...)
 	return false;
 }
 
-/* Why what lies at the location cannot be mapped, or NULL. */
+/* Reason why the file at the location cannot be mapped, or NULL. */
 static const char *
 map_beneath(struct onnx_file *f, const char *location, struct onnx_map **out)
 {
@@ -183,7 +183,7 @@ onnx_map_external(struct onnx_file *f, const char *location,
 	for (struct onnx_map *m = f->maps->next; m; m = m->next)
 		if (strcmp(m->location, location) == 0) {
 			*out = m;
-			return !m->missing;     /* said once */
+			return !m->missing;     /* already reported */
 		}
 	if (++f->nmap > MAPS_MAX)
 		return onnx_map_lacks(f, "tensor '%s': external data in more "

@@ -15,20 +15,20 @@ struct weight_slot {
 
 struct onnx_op {
 	const char *name, *domain;      /* domain "": ai.onnx */
-	short since;                    /* oldest version whose form is known */
-	short nin_min, nin_max;         /* -1: no bound */
+	short since;                    /* oldest supported opset */
+	short nin_min, nin_max;         /* inputs; -1: no bound */
 	bool (*run)(struct importer *); /* NULL: known, but not supported */
 	bool (*can)(const struct flat *, const struct flat_node *);
-	                                /* NULL: all forms; else whether this */
-	Op ir;                          /* for run functions that serve many */
-	uint32_t stop;                  /* inputs that get no gradient */
-	uint32_t dead;                  /* outputs that pass none on */
-	uint32_t norm;                  /* inputs that are a norm's or a bias
-	                                 * vector: equal ones get merged */
+	                                /* form is supported; NULL: all are */
+	Op ir;                          /* op for `run` functions of many ops */
+	uint32_t stop;                  /* inputs without a gradient */
+	uint32_t dead;                  /* outputs without a gradient */
+	uint32_t norm;                  /* norm or bias vectors, which
+	                                 * exporters merge if equal */
 	uint32_t numbers;               /* inputs that must not be bool */
 	uint32_t floats;                /* inputs that must be floats */
 	struct weight_slot slot[4];
-	const char *hint;               /* why not, or what to do */
+	const char *hint;               /* reason or remedy if unsupported */
 };
 
 #endif

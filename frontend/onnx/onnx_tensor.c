@@ -1,7 +1,7 @@
 /* Tensors of ONNX files: element types, shapes, contents.
  *
- * Contents are used where they lie in the file if they lie there as the
- * compiler wants them, else they are converted once.
+ * Contents that the file stores in the compiler's format are used in place;
+ * others are converted once.
  */
 #include "frontend/onnx/onnx_file.h"
 
@@ -201,8 +201,8 @@ load_varints(struct onnx_file *f, const unsigned char *data, size_t n,
 	unsigned char *out = arena_alloc(f->arena, (size_t)t->nbytes + 1);
 	size_t at = 0;
 
-	/* at least one byte per element: the shape cannot ask for much more
-	 * memory than the file is long */
+	/* at least one byte per element: the file's length bounds the
+	 * memory that a shape can request */
 	for (int64_t i = 0; i < t->nelem; i++) {
 		uint64_t x;
 		int len = wire_varint(data, at, n, &x);
@@ -223,7 +223,7 @@ load_varints(struct onnx_file *f, const unsigned char *data, size_t n,
 	return true;
 }
 
-/* The field in which a type may be stored other than raw_data. */
+/* The field beside raw_data that may hold elements of a type. */
 static int
 typed_field(DType dt)
 {
@@ -269,7 +269,7 @@ load_payload(struct onnx_file *f, const struct wire_payload *p,
 	}
 }
 
-/* Contents in several pieces, which protobuf-c has put together. */
+/* Contents that were in several pieces, which protobuf-c joined. */
 static bool
 load_pieces(struct onnx_file *f, const Onnx__TensorProto *p,
             struct onnx_tensor *t)
@@ -321,7 +321,7 @@ load_pieces(struct onnx_file *f, const Onnx__TensorProto *p,
 	return true;
 }
 
-/* True bytes are 1 from here on. */
+/* Normalise bool bytes to 0 and 1. */
 static void
 clean_bools(struct onnx_file *f, struct onnx_tensor *t)
 {

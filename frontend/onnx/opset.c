@@ -1,5 +1,5 @@
-/* Versions: of the format, and of the operators that a list of nodes is
- * written in.
+/* Versions of the file format, and of the operator sets that a list of nodes
+ * uses.
  *
  * Newer versions may change the meaning of operators, so they are rejected;
  * versions of unused domains are ignored.

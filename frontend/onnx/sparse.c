@@ -1,11 +1,10 @@
-/* Sparse tensors, made dense: zeros but for the listed elements, which are
- * given by linear index or by coordinates.
- */
+/* Convert sparse tensors to dense.  Elements are listed by linear index or by
+ * coordinates; all others are zero. */
 #include "frontend/onnx/flat.h"
 
 #include <string.h>
 
-/* More is a mistake, or wants a format of its own. */
+/* Most bytes; a larger tensor is taken for a mistake. */
 enum { DENSE_MAX = 256 << 20 };
 
 static bool

@@ -1,6 +1,6 @@
-/* The export template: the model's own bytes with the contents of everything
- * that training changes left out, so that the run time can write the trained
- * model without knowing ONNX.
+/* The export template: the model's bytes without the contents of tensors that
+ * training changes.  With it the run time writes the trained model without
+ * knowing ONNX.
  *
  * The file is copied field by field as it lies on disk.  A tensor with a hole
  * (and one whose contents lie in an external file) is written anew: its own
@@ -20,7 +20,7 @@
 
 enum { F_GRAPH = 7, F_NODE = 1, F_INITIALIZER = 5, F_NAME = 8 };
 
-/* A stretch of the output. */
+/* A piece of the output. */
 struct rope_piece {
 	const void *bytes;              /* NULL: a hole */
 	uint64_t n;
@@ -87,7 +87,7 @@ rope_message(struct rope *r, uint32_t field, const struct rope *body)
 		rope_push(r, body->piece[i]);
 }
 
-/* Fields of a TensorProto that say where its contents are, or are them. */
+/* Fields of a TensorProto with its contents or their location. */
 static bool
 is_contents(uint32_t field)
 {
@@ -149,7 +149,7 @@ rope_initializer(struct template_builder *b, struct rope *out,
 		rope_tensor(b, out, f->body, f->end, NULL, &t,
 		            trained ? v->val : 0);
 	}
-	/* those that were untied from it */
+	/* parameters untied from this one */
 	for (int i = index + 2; i < b->flat->nval && b->flat->nuntied; i++) {
 		const struct flat_val *u = &b->flat->val[i];
 

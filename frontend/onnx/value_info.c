@@ -1,5 +1,4 @@
-/* What a file says of inner values beside its nodes: types, and the notes of
- * PyTorch's optimizer. */
+/* Metadata of inner values: types, and the notes of PyTorch's optimizer. */
 #include "frontend/onnx/flat.h"
 #include "frontend/onnx/wire.h"
 

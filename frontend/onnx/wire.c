@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum field_kind {
-	DROP,                           /* known, but of no use here */
+	DROP,                           /* known, but not read by ckc */
 	VARINT, FIXED32,                /* one number */
 	VARINTS, FIXED32S,              /* repeated: packed or not */
 	NAME,                           /* text of at most WIRE_NAME bytes */
@@ -40,9 +40,8 @@ static const char *const message_name[M_COUNT] = {
 	"StringStringEntryProto", "OperatorSetIdProto", "FunctionProto"
 };
 
-/* Documentation, value infos of inner values (often stale; shapes are
- * inferred anew) and annotations of single nodes and values are dropped, but
- * for notes. */
+/* Dropped: documentation, value infos of inner values (often stale; shapes are
+ * inferred anew), and annotations of nodes and values other than notes. */
 static const struct field_rule rules[M_COUNT][26] = {
 	[M_MODEL] = {
 		{ 1, VARINT, 0 }, { 2, NAME, 0 }, { 3, NAME, 0 },
@@ -282,8 +281,8 @@ type_fits(const struct field_rule *r, int type)
 	}
 }
 
-/* Contents that come in one piece are taken out; other forms are legal but
- * nobody writes them: protobuf-c may read those. */
+/* Remove contents that are in one piece.  Other forms are legal but rare;
+ * protobuf-c reads those. */
 static bool
 single_payload(struct walker *w, size_t at, size_t end)
 {

@@ -7,12 +7,12 @@
  *   2. named by --param (even if it is not a candidate), --train or --freeze;
  *      the last match of --train and --freeze wins
  *   3. the signature that PyTorch's dynamo exporter leaves in the metadata
- *   4. what PyTorch's optimizer computed of constants alone, by its note, is a
- *      constant: forward computes it in each step
- *   5. a dotted module path is a parameter, unless it is called as a buffer
- *      usually is
- *   6. a plain name in a file of PyTorch without a signature: an attribute of
- *      the module exported, as constants have no names there
+ *   4. folded from constants alone, as PyTorch's optimizer notes: a constant,
+ *      which forward computes in each step
+ *   5. named by a dotted module path: a parameter, unless the name is usual for
+ *      a buffer
+ *   6. a plain name in a PyTorch file without a signature: an attribute of the
+ *      exported module, because constants have no names there
  *   7. in a weight slot, of the right rank: a weight that the exporter
  *      transposed or merged and so renamed
  *   8. otherwise constant
@@ -34,7 +34,7 @@ struct param_classifier {
 	struct signature signature;
 };
 
-/* Of ONNX's number of a type. */
+/* Whether ONNX's type number is that of a float type. */
 static bool
 is_float_type(int type)
 {
@@ -60,7 +60,7 @@ passes_gradient(const struct flat_node *n, int input)
 	uint32_t bit = input > 31 ? 1u << 31 : 1u << input;
 
 	if (!n->op)
-		return true;            /* unknown: refused later anyway */
+		return true;            /* unknown: refused later */
 	if (n->op->stop & bit)
 		return false;
 	if (strcmp(n->type, "Cast") == 0) {
@@ -128,8 +128,8 @@ any_name(int n, const char *const *names, const char *s)
 	return false;
 }
 
-/* s is the prefix, then "_12", as exporters number values; the first of those
- * named after an ATen op has no number. */
+/* Whether s is the prefix and "_12", as exporters number values.  The first
+ * value named after an ATen op has no number. */
 static bool
 is_numbered(const char *s, const char *prefix)
 {
@@ -143,9 +143,9 @@ is_numbered(const char *s, const char *prefix)
 	return *s == '_' && s[1] && !s[1 + strspn(s + 1, "0123456789")];
 }
 
-/* Names that exporters make up for values without one: TorchScript numbers
- * them, writes "onnx::MatMul_12" or "/layer/Constant_output_0"; dynamo calls
- * them "val_12", and results of ATen's ops "_to_copy_3". */
+/* Names that exporters invent.  TorchScript: numbers, "onnx::MatMul_12",
+ * "/layer/Constant_output_0".  Dynamo: "val_12", and "_to_copy_3" for results
+ * of ATen ops. */
 static bool
 made_up(const char *s)
 {
@@ -193,8 +193,8 @@ is_torchscript(const struct param_classifier *c)
 		          "pytorch") == 0;
 }
 
-/* It gives constants nodes of their own; only what the module itself holds has
- * an identifier of Python's. */
+/* The exporter writes constants as nodes.  Only attributes of the module have
+ * Python identifiers as names. */
 static bool
 attribute_name(const struct param_classifier *c, const char *s)
 {
@@ -255,7 +255,7 @@ classify_candidate(const struct param_classifier *c, struct flat_val *v)
 		set_verdict(v, VERDICT_CONST, count_elements(v->init) == 1
 		            ? "a scalar without a parameter's name"
 		            : "neither named nor used like a weight");
-	/* what dynamo does not list, it computed and named after an op */
+	/* values that dynamo does not list are computed, named after ops */
 	v->made_up = made_up(v->name) || (c->signature.n && !s);
 	v->named = !s && v->verdict == VERDICT_PARAM
 		&& (!v->weight_slot || (is_torchscript(c)
@@ -275,7 +275,7 @@ classify_value(const struct param_classifier *c, struct flat_val *v)
 		set_verdict(v, VERDICT_BUFFER,
 		            "running statistics of a BatchNormalization");
 	} else if (wish && !wish->wanted) {
-		/* as a parameter it would be: weights stay in their own file */
+		/* as if trained: frozen weights stay in the weights file */
 		if (param)
 			set_verdict(v, VERDICT_PARAM, "--param");
 		else
@@ -314,7 +314,7 @@ info_type(const struct flat_val *v)
 		? v->info->type->tensor_type->elem_type : 0;
 }
 
-/* What --param and --const say about inputs, with or without a default. */
+/* Apply --param and --const to inputs, with or without a default. */
 static bool
 classify_inputs(struct flat *f, const struct import_options *o)
 {

@@ -11,49 +11,48 @@ struct import_const {
 
 /* How BatchNormalization is trained. */
 enum batchnorm {
-	BATCHNORM_GRAPH,        /* as the graph says */
-	BATCHNORM_BATCH,        /* by the batch's statistics; running ones
-	                         * follow */
-	BATCHNORM_RUNNING       /* by the running statistics, which stay */
+	BATCHNORM_GRAPH,        /* in the form that the graph has */
+	BATCHNORM_BATCH,        /* use batch statistics, update running ones */
+	BATCHNORM_RUNNING       /* use running statistics, never update them */
 };
 
-/* What a compile with the same options says of the file. */
+/* Outcome of a compile with the same options. */
 enum outcome { OUTCOME_UNKNOWN, OUTCOME_ACCEPTED, OUTCOME_UNBOUND,
                OUTCOME_REFUSED };
 
-/* What a compile with the same options makes a step own, in bytes. */
+/* Bytes that a step owns after a compile with the same options. */
 struct step_bytes {
-	int64_t all;            /* 0: not known */
-	int64_t grad;           /* of all that is trained; -1: not known */
-	int64_t state;          /* the optimizer's; -1: not known */
-	const char *rule;       /* the optimizer; NULL: nothing is trained */
-	bool early;             /* each gradient is gone once it is applied */
-	bool recomputes;
+	int64_t all;            /* total; 0: unknown */
+	int64_t grad;           /* gradients; -1: unknown */
+	int64_t state;          /* optimizer states; -1: unknown */
+	const char *rule;       /* optimizer's name; NULL: no training */
+	bool early;             /* gradients are freed once applied */
+	bool recomputes;        /* the plan recomputes activations */
 };
 
 struct import_options {
 	int nwish, nparam, nconst;
-	const struct glob_wish *wish;   /* trained or not; the last that matches
+	const struct glob_wish *wish;   /* --train, --freeze; the last match
 	                                 * counts */
-	const char *const *param;                       /* names */
+	const char *const *param;       /* names given as --param */
 	const struct import_const *constant;
-	bool untie;             /* clone parameters tied by accident */
+	bool untie;             /* clone accidentally tied parameters */
 	enum batchnorm batchnorm;
-	bool no_dropout;        /* the user wants none */
+	bool no_dropout;        /* turn dropout off */
 	bool quiet;             /* no export diagnostics */
-	bool shapes_do;         /* external data may be absent: what would be
-	                         * read from it is unknown, and said so */
-	bool all_outputs;       /* weights that reach any output are parameters
-	                         * (there is no loss) */
-	const char *loss;       /* as --loss; NULL: found from the outputs */
+	bool shapes_do;         /* external data may be absent, with a
+	                         * warning; its values are then unknown */
+	bool all_outputs;       /* no loss: weights that reach any output are
+	                         * parameters */
+	const char *loss;       /* --loss; NULL: derived from the outputs */
 	/* for onnx_inspect */
-	bool json;              /* machine-readable */
-	int nnote;              /* further warnings */
+	bool json;              /* report as JSON */
+	int nnote;              /* number of further warnings */
 	const char *const *note;
 	struct step_bytes step;
 	enum outcome outcome;
-	const char *unbound;    /* options that bind what is not bound yet */
-	const char *refusal;    /* the messages of a compile that is refused */
+	const char *unbound;    /* options to bind the remaining extents */
+	const char *refusal;    /* messages of a refused compile */
 	/* bind and fold a graph; NULL: control flow depends on the file */
 	bool (*fold)(void *of, Graph *, Diag *);
 	void *fold_of;

@@ -12,8 +12,8 @@ param_option_text(Arena *a, const struct glob_wish *w)
 	                    w->glob);
 }
 
-/* An option that matches nothing is an error; one that later options undo
- * completely may be one, so it is a warning. */
+/* An option without a match is an error.  An option that later options undo
+ * completely may be a mistake: a warning. */
 static bool
 check_globs(struct flat *f, const struct import_options *o)
 {

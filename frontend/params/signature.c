@@ -5,7 +5,7 @@
 
 #include "runtime/support/glob.h"
 
-enum { ALIASES = 64 };                  /* names looked for among all */
+enum { ALIASES = 64 };                  /* most missing biases to look up */
 
 static int
 by_signature_name(const void *a, const void *b)
@@ -15,7 +15,7 @@ by_signature_name(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
-/* Lines "p_x: PARAMETER target='x'", perhaps with more behind. */
+/* Parses lines "p_x: PARAMETER target='x'" with an optional tail. */
 static void
 parse_signature(struct flat *f, struct signature *c, const char *text)
 {
@@ -54,9 +54,9 @@ parse_signature(struct flat *f, struct signature *c, const char *text)
 		qsort(c->entry, c->n, sizeof *c->entry, by_signature_name);
 }
 
-/* Whether a missing bias goes by another name: heads of language models tie
- * a.bias to a.decoder's.  Other parameters are rarely tied so, and modules in
- * modules often call a factor alike, of which an exporter leaves one out. */
+/* Whether a missing bias has an alias: heads of language models tie a.bias to
+ * a.decoder.bias.  Other parameters are rarely tied so; nested modules often
+ * have factors of one name, of which an exporter drops one. */
 static bool
 is_alias(const struct flat *f, const char *lost)
 {

@@ -1,4 +1,4 @@
-/* Finds the training target: the output that --loss names, or one that looks
+/* Find the training target: the output that --loss names, or one that looks
  * like a loss. */
 #include "frontend/params/params.h"
 
@@ -17,7 +17,7 @@ output_info(const struct flat *f, int i)
 	return NULL;
 }
 
-/* 0 is not float; else 1 + rank, or -1 for an unknown one. */
+/* 1 + rank of a float output, -1 for an unknown rank; 0: not a float. */
 static int
 float_rank(const Onnx__ValueInfoProto *info)
 {
@@ -41,8 +41,8 @@ find_named_output(const struct flat *f, const char *name)
 	return 0;
 }
 
-/* The output that a wish without a name means: a scalar for a loss in the
- * graph, otherwise the first float output that is not one. */
+/* The output for a --loss without a name: a scalar for a loss in the graph,
+ * otherwise the first float output that is not a scalar. */
 static int
 guess_output(const struct flat *f, bool scalar)
 {
@@ -59,7 +59,7 @@ guess_output(const struct flat *f, bool scalar)
 	return 0;
 }
 
-/* "ce" or "ce:NAME": NAME, "" if there is none; NULL: not that kind. */
+/* NAME of "ce:NAME", "" for "ce"; NULL: another kind of loss. */
 static const char *
 loss_kind(const char *loss, const char *kind)
 {
@@ -82,7 +82,7 @@ flat_targets(struct flat *f, const struct import_options *opt, int **list,
 	if (opt->all_outputs)
 		return;
 	if (!loss) {
-		/* pass `loss` will say if there is nothing to train on */
+		/* pass `loss` reports a missing loss */
 		target = guess_output(f, true);
 		if (!target)
 			return;
@@ -102,7 +102,7 @@ flat_targets(struct flat *f, const struct import_options *opt, int **list,
 	*n = 1;
 }
 
-/* Before version 14 the number of outputs says whether it trains. */
+/* Before opset 14, further outputs mean training form. */
 bool
 batchnorm_trains(const struct flat_node *n)
 {

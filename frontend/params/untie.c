@@ -1,15 +1,15 @@
 /* Accidental ties: parameters that the exporter merged because they were
  * equal.
  *
- * TorchScript merges equal parameters of any shape, as copies of a module have
- * them, and leaves an Identity node with the name of each.  A parameter that
- * modules share has one name and no such node.
+ * TorchScript merges equal parameters of any shape, such as those of copies of
+ * a module, and leaves an Identity node with the name of each.  A parameter
+ * that modules share has one name and no such node.
  *
- * Where no name is left, a tie is taken for an accident if a vector with equal
- * elements, as initialisation leaves them, feeds several norm or bias slots,
- * and a signature lists parameters which the file no longer has.  A module
- * that is called several times is no accident: where the exporter notes what
- * its calls read, they read the same.
+ * Without names, a tie is taken for an accident if a vector with equal
+ * elements, as after initialisation, feeds several norm or bias slots, and the
+ * signature lists parameters that the file lacks.  A module called several
+ * times is no accident: by the exporter's notes, all its calls read the same
+ * parameters.
  *
  * cost   linear in the nodes for each such vector
  */
@@ -17,8 +17,8 @@
 #include "frontend/onnx/onnx_op.h"
 #include "frontend/params/params.h"
 
-/* Contents are one value over and over: what initialisation leaves in norms
- * and biases. */
+/* Whether all elements are equal, as in norms and biases after
+ * initialisation. */
 static bool
 uniform(struct flat *f, const Onnx__TensorProto *p)
 {
@@ -81,8 +81,8 @@ clone_param(struct flat *f, int v, const char *name)
 	return f->nval++;
 }
 
-/* The parameters that n's call has in the source, from the first name on, if
- * the exporter notes them; NULL if not. */
+/* The exporter's note of the parameters that n's call reads, from the first
+ * name on; NULL: no note. */
 static const char *
 recorded_params(const struct flat_node *n)
 {
@@ -114,13 +114,13 @@ reads_same_params(const struct flat_node *a, const struct flat_node *b)
 	return x == y;
 }
 
-/* A norm or bias slot, and what feeds it now. */
+/* A norm or bias slot, and the value that feeds it now. */
 struct slot_reader {
 	const struct flat_node *node;
 	int slot, val;
 };
 
-/* What feeds the same slot of the same call; 0: nothing yet. */
+/* The value that feeds the same slot of the same call; 0: none yet. */
 static int
 find_call(const struct slot_reader *seen, int n, const struct flat_node *node,
           int slot)
@@ -132,8 +132,8 @@ find_call(const struct slot_reader *seen, int n, const struct flat_node *node,
 	return 0;
 }
 
-/* Give every direct reader of v in one of the norm or bias slots, but the
- * first and those of the same call, a parameter of its own. */
+/* Give each norm or bias slot that reads v directly a parameter of its own,
+ * except the first slot and those of the same call. */
 static int
 untie_readers(struct flat *f, int v, int nslot, bool apply)
 {
@@ -166,7 +166,7 @@ untie_readers(struct flat *f, int v, int nslot, bool apply)
 	return n;
 }
 
-/* y, which an Identity made of v, gets the contents of v for itself. */
+/* Make y, an Identity of v, a parameter with a copy of v's contents. */
 static void
 give_own_contents(struct flat *f, struct flat_node *identity)
 {
@@ -181,9 +181,9 @@ give_own_contents(struct flat *f, struct flat_node *identity)
 	f->val[v].nuse--;
 }
 
-/* Statistics are never equal to a parameter, or to those of another module, but
- * by accident.  A module that is called twice has them once: dynamo names the
- * second call's after a result of the first. */
+/* Statistics equal a parameter, or those of another module, only by accident.
+ * A module called twice has one set: dynamo names the second call's after a
+ * result of the first. */
 void
 untie_statistics(struct flat *f)
 {

@@ -1,19 +1,18 @@
-/* Canonical form: one way to write what exporters write in many.
+/* Canonical form: one form for constructs that exporters write in many.
  *
  * Local rewriting by structure, never by name.  Rules of the match_*.c files
  * are tried on every node in order of execution until none applies (match.c).
  * They clean up (views of views, expands in front of ops that broadcast,
  * equal nodes computed once), and recognise: linear layers as 2-D products
- * with bias, LayerNorm, RMSNorm, GELU, SiLU, cross entropy, attention.  A
- * fused op keeps less for the backward pass than its parts would: that is why
- * this runs before autodiff.
+ * with bias, LayerNorm, RMSNorm, GELU, SiLU, cross entropy, attention.  This
+ * runs before autodiff, because a fused op saves less for the backward pass
+ * than its parts.
  *
  * If nothing is trained, running statistics are not updated, and their new
  * values are ordinary values.
  *
- * Dropout is removed when it is switched off; what remains gets numbered
- * random streams, in order of execution, so that masks do not depend on what
- * later passes do.
+ * Inactive dropout is removed.  Other dropouts get random streams, numbered in
+ * order of execution, so that masks do not depend on later passes.
  *
  * needs  P_STATIC
  * gives  P_CANON
@@ -85,7 +84,7 @@ cse_grow(struct rewrite *w, struct cse *t)
 			cse_add(w, t, old.slot[i]);
 }
 
-/* A node that computes what an earlier one did is that one. */
+/* Replace a node by an earlier equal one. */
 static bool
 same_as_before(struct rewrite *w, NodeId root)
 {
@@ -124,7 +123,7 @@ no_dropout(struct rewrite *w, NodeId root)
 
 /* ---- running statistics ---- */
 
-/* In place nothing would happen, and the result were the old statistic. */
+/* In place the update would be skipped, and the result be the old statistic. */
 static bool
 no_update(struct rewrite *w, NodeId root)
 {
@@ -187,8 +186,8 @@ hash_const(const Val *v, int64_t nbytes)
 	return h;
 }
 
-/* Constants with the same contents become one, so that nodes that differ in
- * nothing else are equal and masks are stored once. */
+/* Merge constants with equal contents, so that nodes that differ only in them
+ * become equal and masks are stored once. */
 static void
 merge_constants(Pass *p, Graph *g)
 {
@@ -227,8 +226,8 @@ merge_constants(Pass *p, Graph *g)
 
 /* ---- names ---- */
 
-/* Statistics that recognised ops leave beside their result are named after
- * it: ONNX has no names for them. */
+/* Name the statistics of recognised ops after the result: ONNX has no names for
+ * them. */
 static void
 name_statistics(Graph *g)
 {

@@ -1,4 +1,4 @@
-/* Room canon: one form for what exporters write in many.
+/* Room canon: one form for constructs that exporters write in many.
  *
  * in      a static graph
  * out     norms, activations, attention and linear layers as single nodes; the
@@ -12,9 +12,9 @@
 
 PassFn pass_canon, pass_loss;
 
-/* What pass loss is to a graph that evaluates, p->forward of another pass: the
- * outputs, no dropout, running statistics in place of the batch's.  The options
- * are those of a graph that is not trained. */
+/* Pass loss for an evaluation graph, the p->forward of another pass: outputs,
+ * no dropout, running statistics instead of the batch's.  Takes the options of
+ * a graph without training. */
 bool canon_evaluate(Pass *, Graph *);
 
 #endif

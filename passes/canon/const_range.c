@@ -1,13 +1,13 @@
 /* Ranges of constant expressions: values that depend only on constants, but
  * are not computed.
  *
- * A mask of 8192 x 8192 is too large to be written out, but the comparison of
- * two ranges that makes it is not.  This file bounds the elements of such a
- * value in a box of indices by interval arithmetic (Moore 1966): exact for a
- * box of one element, and never too narrow.
+ * A mask of 8192 x 8192 is too large to compute, but the comparison of two
+ * ranges that makes it is not.  This file bounds the elements of such a value
+ * in a box of indices by interval arithmetic (Moore 1966): exact for a box of
+ * one element, and never too narrow.
  *
- * cost   nodes of the expression, and its constants' elements in the box; all
- *        of it is counted in w->steps, and nothing is known beyond
+ * cost   nodes of the expression, and elements of its constants in the box; at
+ *        most w->steps in all, after which results are unknown
  */
 #include "passes/canon/match.h"
 #include "ir/element.h"
@@ -32,7 +32,7 @@ is_int(const struct rewrite *w, ValId v)
 	return dtype_info[rw_dt(w, v)].cls != 'f';
 }
 
-/* x as type dt holds it; false for integers that it does not hold. */
+/* Round x to type dt; false for integers that dt cannot hold. */
 static bool
 round_to_dtype(DType dt, double *x)
 {
@@ -69,7 +69,7 @@ box_cast(const struct box *b, const Shape *big, const Shape *small)
 	return r;
 }
 
-/* Extents of 1 come and go; other reshapes are not followed. */
+/* Map a box through a reshape that adds or drops extents of 1; others fail. */
 static bool
 box_reshape(const struct box *b, const Shape *y, const Shape *x,
             struct box *r)
@@ -189,7 +189,7 @@ TRUTH(xor, (is_true(a) && is_false(b)) || (is_false(a) && is_true(b)),
 
 static const struct bounds unknown = { NAN, NAN };
 
-/* Opposite infinities may meet, whose sum is no number. */
+/* Whether opposite infinities may meet, whose sum is NaN. */
 static struct bounds
 pair_add(struct bounds a, struct bounds b)
 {
@@ -205,14 +205,14 @@ pair_sub(struct bounds a, struct bounds b)
 	return pair_add(a, (struct bounds){ -b.hi, -b.lo });
 }
 
-/* A zero of a may meet an infinity of b. */
+/* Whether a zero of a may meet an infinity of b. */
 static bool
 zero_meets(struct bounds a, struct bounds b)
 {
 	return a.lo <= 0 && a.hi >= 0 && (isinf(b.lo) || isinf(b.hi));
 }
 
-/* The least and the largest product of two corners. */
+/* The smallest and the largest product of two corners. */
 static struct bounds
 pair_mul(struct bounds a, struct bounds b)
 {
@@ -238,7 +238,7 @@ static Pair *const pair[OP_COUNT] = {
 typedef bool Of(struct rewrite *, NodeId, const struct box *, struct bounds *,
                 int depth);
 
-/* Operand i, from which a box of the result is computed by itself. */
+/* Range of operand i in the box that it contributes to the result's box. */
 static bool
 bounds_of_operand(struct rewrite *w, NodeId id, int i, const struct box *b,
                   struct bounds *r, int depth)
@@ -309,7 +309,7 @@ bounds_of_cast(struct rewrite *w, NodeId id, const struct box *b,
 	return round_bounds(dt, r);
 }
 
-/* Of what is chosen. */
+/* Range of a `where`. */
 static bool
 bounds_of_where(struct rewrite *w, NodeId id, const struct box *b,
                 struct bounds *r, int depth)

@@ -13,7 +13,7 @@
 #include "passes/canon/loss.h"
 #include "passes/canon/match.h"
 
-/* Whether v is a number, or follows from such and the size of the batch. */
+/* Whether v follows from constant numbers and the batch size alone. */
 static bool
 is_batch_number(const struct rewrite *w, ValId v, int depth)
 {
@@ -30,7 +30,7 @@ is_batch_number(const struct rewrite *w, ValId v, int depth)
 	return w->g->node[n].nin > 0;
 }
 
-/* v, or what it is a multiple of: PyTorch's variances are of n - 1 values. */
+/* v without a constant factor: PyTorch's variances divide by n - 1. */
 static ValId
 skip_scaling(const struct rewrite *w, ValId v)
 {
@@ -43,8 +43,8 @@ skip_scaling(const struct rewrite *w, ValId v)
 	return v;
 }
 
-/* The running statistic that this one of the batch goes into; 0: none.  That
- * of a module which is called twice is updated twice. */
+/* The running statistic that this batch statistic updates; 0: none.  A module
+ * called twice updates its statistics twice. */
 static ValId
 running_statistic(const struct rewrite *w, ValId new)
 {
@@ -110,14 +110,14 @@ use_running_statistics(struct rewrite *w, NodeId root)
 	return rw_replace(w, root, cast_value(w, y, rw_dt(w, x)));
 }
 
-/* What a mean over labels is divided by: how many count, or what they weigh
- * together; a scalar of type dt. */
+/* Divisor of a mean over labels: the number of labels counted, or the sum of
+ * their weights; a scalar of type dt. */
 static ValId
 weight_of_labels(struct rewrite *w, NodeId root, int64_t ignore, DType dt)
 {
 	ValId labels = rw_in(w, root, 1), weights = rw_in(w, root, 2), v[3];
 	Attr a = attr_default(OP_REDUCE_SUM);
-	ValId counts = ignore == INT64_MIN      /* all do */
+	ValId counts = ignore == INT64_MIN      /* all count */
 		? rw_binary(w, OP_EQ, labels, labels)
 		: rw_unary(w, OP_NOT, rw_binary(w, OP_EQ, labels,
 			rw_const_like(w, labels, (double)ignore)));
@@ -138,7 +138,7 @@ weight_of_labels(struct rewrite *w, NodeId root, int64_t ignore, DType dt)
 	return rw_emit(w, OP_REDUCE_SUM, 1, &sum, &a);
 }
 
-/* A mean over labels as a sum over what these weigh, so that batches can be
+/* Split a mean over labels into a sum and its divisor, so that batches can be
  * added up. */
 static bool
 use_label_sums(struct rewrite *w, NodeId root)
@@ -172,9 +172,9 @@ static const struct rule rules[] = {
 	{ OP_NONE, NULL }
 };
 
-/* ---- what is counted ---- */
+/* ---- counts ---- */
 
-/* The only node of scores and labels; NULL: there is none, or several. */
+/* The only node that reads scores and labels; NULL: none, or several. */
 static const Node *
 only_labels(const Graph *g)
 {
@@ -254,7 +254,7 @@ emit_cast_to(Pass *p, Graph *g, ValId v, DType to, NodeId like)
 	       : emit_op(g, p->diag, OP_CAST, 1, &v, &a, like);
 }
 
-/* The sum of all elements, in float32: an output of that name. */
+/* Add an output of that name: the sum of all elements, in float32. */
 static bool
 add_sum(Pass *p, Graph *g, ValId v, const char *name, NodeId like)
 {
@@ -272,7 +272,7 @@ add_sum(Pass *p, Graph *g, ValId v, const char *name, NodeId like)
 	return true;
 }
 
-/* Bool: whether a label counts. */
+/* Bool: the label counts. */
 static ValId
 is_counted(Pass *p, Graph *g, ValId labels, int64_t ignore, NodeId like)
 {
@@ -283,7 +283,7 @@ is_counted(Pass *p, Graph *g, ValId labels, int64_t ignore, NodeId like)
 	return v ? emit_op(g, p->diag, OP_NOT, 1, &v, NULL, like) : 0;
 }
 
-/* Bool: whether it is that of the largest score. */
+/* Bool: the label has the largest score. */
 static ValId
 is_best(Pass *p, Graph *g, ValId scores, ValId labels, NodeId like)
 {
@@ -296,7 +296,7 @@ is_best(Pass *p, Graph *g, ValId scores, ValId labels, NodeId like)
 	return in[0] ? emit_op(g, p->diag, OP_EQ, 2, in, NULL, like) : 0;
 }
 
-/* The mean over labels that count, times their number, if they weigh alike. */
+/* The mean over counted labels times their number, if all weights are equal. */
 static bool
 add_entropy(Pass *p, Graph *g, NodeId at, int64_t reduction)
 {

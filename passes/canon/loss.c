@@ -1,7 +1,7 @@
 /* The scalar that training minimises, and which outputs survive.
  *
- * Without --loss it is the graph's own: the output named "loss", else the
- * only scalar float output.  A kind of loss, "ce:LOGITS" and so on, adds one
+ * Without --loss it is the output named "loss", else the only scalar float
+ * output.  A kind of loss such as "ce:LOGITS" adds one to the graph
  * (loss_added.c).
  *
  * Training keeps the loss and the outputs that --output names; other outputs

@@ -30,7 +30,7 @@ struct loss_kind {
 	const char *name;
 	const char *default_output;     /* the output's name, if several fit */
 	int min_rank;
-	unsigned keys;                  /* K() of those that it takes */
+	unsigned keys;                  /* K() of accepted settings */
 	const char *applied;            /* activation in the formula; NULL */
 	ValId (*make)(struct loss_builder *);
 };
@@ -59,7 +59,7 @@ loss_binary(struct loss_builder *m, Op op, ValId a, ValId b)
 	return loss_op(m, op, 2, (ValId[]){ a, b }, NULL);
 }
 
-/* A constant of v's type. */
+/* A scalar constant of v's type. */
 static ValId
 scalar_like(struct loss_builder *m, ValId v, double x)
 {
@@ -98,7 +98,7 @@ reshape_value(struct loss_builder *m, ValId v, const Shape *s)
 	       : loss_op(m, OP_RESHAPE, 1, &v, &a);
 }
 
-/* The sum over one axis, which goes. */
+/* The sum over one axis, which is dropped. */
 static ValId
 sum_along(struct loss_builder *m, ValId v, int axis)
 {
@@ -134,7 +134,7 @@ weights_const(struct loss_builder *m, ValId v)
 	return v ? loss_cast(m, w, m->g->val[v].dt) : 0;
 }
 
-/* ---- what the output is compared with ---- */
+/* ---- target of the comparison ---- */
 
 static bool
 has_reader(const Graph *g, ValId v)
@@ -214,7 +214,7 @@ class_axis(struct loss_builder *m)
 	return -1;
 }
 
-/* Rows of classes of v, which is like the output. */
+/* v, shaped like the output, as rows of classes. */
 static ValId
 class_rows(struct loss_builder *m, ValId v, int axis)
 {
@@ -244,7 +244,7 @@ emit_log_softmax(struct loss_builder *m, ValId x)
 	return loss_op(m, OP_LOG_SOFTMAX, 1, &x, &a);
 }
 
-/* Of labels: 1 where it counts; of the type of `like`. */
+/* 1 for labels that count, else 0; of the type of `like`. */
 static ValId
 label_mask(struct loss_builder *m, ValId labels, ValId like, ValId *ignored)
 {
@@ -256,8 +256,8 @@ label_mask(struct loss_builder *m, ValId labels, ValId like, ValId *ignored)
 	                        m->g->val[like].dt) : 0;
 }
 
-/* The mean over all classes of what each would give as the label, divided by
- * what the other part is divided by. */
+/* Label smoothing: the mean over all classes of the loss with each as the
+ * label, with the divisor of the main part. */
 static ValId
 smoothing_term(struct loss_builder *m, ValId x, ValId labels, int64_t classes)
 {
@@ -393,7 +393,7 @@ make_l1(struct loss_builder *m)
 	                       m->spec.sum);
 }
 
-/* With q the lesser of |d| and delta: q (|d| - q / 2). */
+/* q (|d| - q / 2), where q is the smaller of |d| and delta. */
 static ValId
 make_huber(struct loss_builder *m)
 {
@@ -426,8 +426,8 @@ is_float(const Val *v)
 	return dtype_info[v->dt].cls == 'f';
 }
 
-/* The one named, else the only float output of at least that rank, else the
- * one named as usual. */
+/* The named output, else the only float output of at least that rank, else the
+ * one with the default name. */
 static ValId
 find_operand(const struct loss_builder *m)
 {

@@ -24,7 +24,7 @@ struct spec_parser {
 	struct loss_spec *spec;
 };
 
-/* Numbers with slashes between them. */
+/* Parse numbers separated by slashes. */
 static bool
 read_weights(struct spec_parser *r, char *text)
 {
@@ -39,7 +39,7 @@ read_weights(struct spec_parser *r, char *text)
 		size_t len = strcspn(text, "/");
 
 		text[len] = '\0';
-		/* steps compute in float32 */
+		/* the step computes in float32 */
 		if (!number_real(text, &x) || x < 0 || x > (double)FLT_MAX)
 			return false;
 		w[i] = (float)x;
@@ -95,7 +95,7 @@ refuse_setting(const struct spec_parser *r, const char *setting)
 	                  r->kind, list, setting);
 }
 
-/* KEY=VALUE. */
+/* Parse KEY=VALUE. */
 static bool
 read_setting(struct spec_parser *r, const char *text)
 {
@@ -113,7 +113,7 @@ read_setting(struct spec_parser *r, const char *text)
 	return refuse_setting(r, text);
 }
 
-/* All that follows the kind may be an output's name. */
+/* The whole text after the kind may be an output's name. */
 bool
 loss_parse_spec(Pass *p, const Graph *g, const char *kind, unsigned keys,
                 const char *text, struct loss_spec *spec)

@@ -1,5 +1,5 @@
-/* The keys that a mask known at compile time hides: a constant, or a constant
- * expression, bounded by intervals.
+/* Classify masks known at compile time: constants, or constant expressions
+ * bounded by intervals.
  *
  * A mask that is added hides a key where it is MASKED_SCORE or less: exp
  * underflows to zero there unless scores differ by thousands.
@@ -46,7 +46,7 @@ is_causal(const Val *v, int64_t t, int64_t s)
 
 	if (extent_from_end(v, 2) != t || extent_from_end(v, 1) != s)
 		return false;
-	/* a query that sees no key: with what is added it still compares */
+	/* a query without keys still compares their scores plus the mask */
 	if (t > s && v->dt != DT_BOOL && n > 0 && !isinf(val_float(v, 0)))
 		return false;
 	for (int64_t k = 0; k < n; k++) {
@@ -81,13 +81,13 @@ mask_is_boolean(const Val *v)
 
 enum { BOXES = 1 << 12, ROWS_MAX = 1 << 24 };
 
-/* What is known of a mask while its boxes are looked at. */
+/* State of the scan over a mask's boxes. */
 struct mask_scan {
 	struct rewrite *w;
 	const Val *v;
 	int64_t t, s;
 	bool masks, causal;
-	bool *attends;                  /* by query: it sees a key */
+	bool *attends;                  /* by query: sees a key */
 	size_t attends_cap;
 	struct box stack[BOXES];
 	int n;
@@ -113,7 +113,7 @@ box_visibility(struct mask_scan *y, const struct box *b, bool *mixed)
 	return MIXED;
 }
 
-/* Whether a causal mask shows all of the box, or hides it; MIXED: both. */
+/* Whether a causal mask shows or hides the whole box; MIXED: neither. */
 static enum visibility
 causal_visibility(const struct mask_scan *y, const struct box *b)
 {
@@ -125,7 +125,7 @@ causal_visibility(const struct mask_scan *y, const struct box *b)
 		: MIXED;
 }
 
-/* All elements of the box are shown, or hidden. */
+/* Record a box whose elements are all shown, or all hidden. */
 static void
 record_box(struct mask_scan *y, const struct box *b, bool shown)
 {
@@ -151,7 +151,7 @@ record_box(struct mask_scan *y, const struct box *b, bool shown)
 	}
 }
 
-/* Halves the box along its longest side, onto the stack. */
+/* Push both halves of the box, cut along its longest side. */
 static bool
 split_box(struct mask_scan *y, const struct box *b)
 {
@@ -172,7 +172,7 @@ split_box(struct mask_scan *y, const struct box *b)
 	return true;
 }
 
-/* A query that sees no key: with what is added it still compares. */
+/* Whether the mask is boolean or hides with -inf (see is_causal). */
 static bool
 masks_infinitely(struct mask_scan *y)
 {
@@ -186,7 +186,7 @@ masks_infinitely(struct mask_scan *y)
 		                     &hi) && isinf(lo));
 }
 
-/* One scan after the other uses the same memory. */
+/* All scans share this memory. */
 static struct mask_scan *
 start_scan(struct rewrite *w, const struct masks *m, const Val *v, size_t rows)
 {
@@ -207,9 +207,9 @@ start_scan(struct rewrite *w, const struct masks *m, const Val *v, size_t rows)
 	return y;
 }
 
-/* mask_kind of a constant expression: boxes that are neither shown nor hidden
- * as a whole are halved, those across the diagonal of what may be a causal mask
- * without a look. */
+/* mask_kind of a constant expression.  Boxes that are partly shown are halved;
+ * those across the diagonal of a possible causal mask are halved without
+ * evaluation. */
 static enum mask_kind
 const_expr_mask_kind(struct rewrite *w, const struct masks *m, ValId v)
 {

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-/* CONST_EXPR_STEPS: of all constant expressions together, about a second's. */
+/* CONST_EXPR_STEPS: for all constant expressions together, about a second. */
 enum { MAX_SWEEP = 32, CONST_EXPR_STEPS = 1 << 25 };
 
 void
@@ -51,9 +51,9 @@ rw_init(struct rewrite *w, Pass *p, Graph *g)
 	rw_grow(w);
 }
 
-/* ---- looking ---- */
+/* ---- queries ---- */
 
-/* The value that stands for v now. */
+/* The current replacement of v. */
 static ValId
 value_now(const struct rewrite *w, ValId v)
 {
@@ -140,10 +140,10 @@ rw_scaled(const struct rewrite *w, ValId v, double *coef, bool single)
 	}
 }
 
-/* ---- changing ---- */
+/* ---- changes ---- */
 
-/* Which of n's outputs a trained parameter has a differentiable say in, and
- * which follow from constants. */
+/* Mark n's outputs that depend differentiably on a trained parameter, and those
+ * computed from constants. */
 static void
 propagate_flags(struct rewrite *w, const Node *n)
 {
@@ -163,7 +163,7 @@ propagate_flags(struct rewrite *w, const Node *n)
 		}
 }
 
-/* A new value is named after the root it helps to replace. */
+/* Name a new value after the root that it helps to replace. */
 static void
 name_after_root(struct rewrite *w, ValId v)
 {
@@ -298,8 +298,8 @@ rw_const(struct rewrite *w, DType dt, Shape s, const void *data)
 	return v;
 }
 
-/* Nodes that nobody needs any more go, and what takes their place inherits
- * their origins.  A stack and no recursion: chains may be long. */
+/* Remove unused nodes; their replacement inherits their origins.  A stack
+ * instead of recursion, because chains may be long. */
 static void
 remove_dead_nodes(struct rewrite *w, NodeId first)
 {
@@ -352,7 +352,7 @@ rw_set_in(struct rewrite *w, NodeId n, int i, ValId v)
 		remove_dead_nodes(w, w->g->val[old].def);
 }
 
-/* Let the node that makes `from` write `to` instead. */
+/* Make the node that writes `from` write `to` instead. */
 static void
 move_name(struct rewrite *w, ValId from, ValId to)
 {
@@ -379,7 +379,7 @@ rw_replace(struct rewrite *w, NodeId root, ValId v)
 	assert(shape_eq(&g->val[old].shape, &g->val[v].shape));
 	assert(g->val[old].dt == g->val[v].dt);
 	if (def && def >= w->first_new && w->nuse[v] == 0) {
-		/* a fresh value: the old one keeps its name */
+		/* a new value: the old one keeps its name */
 		move_name(w, v, old);
 	} else if (!g->val[old].output && old != g->loss) {
 		w->fwd[old] = v;
@@ -389,7 +389,7 @@ rw_replace(struct rewrite *w, NodeId root, ValId v)
 		if (g->val[v].kind != V_TEMP || g->val[v].output
 		    || g->val[v].param)
 			return false;
-		/* `old` is wanted by name: it survives */
+		/* `old` survives, because its name is an output */
 		w->fwd[v] = old;
 		w->nuse[old] += w->nuse[v];
 		w->nuse[v] = 0;

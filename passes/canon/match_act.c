@@ -1,5 +1,5 @@
 /* Rules for element-wise arithmetic: powers and divisions with a cheaper
- * equal, GELU, SiLU and log-sigmoid written out.
+ * equivalent; GELU, SiLU and log-sigmoid in decomposed form.
  *
  * GELU is found whatever the order and association of its factors: with
  * x the argument and t = erf(..) or tanh(..), the root is read as a polynomial
@@ -164,7 +164,7 @@ poly_of(const struct rewrite *w, ValId v, struct vars z, int depth,
 	return true;
 }
 
-/* y is c1 x + c3 x^3. */
+/* Whether y is c1 x + c3 x^3. */
 static bool
 poly_odd(const struct poly *y, double c1, double c3)
 {
@@ -176,7 +176,7 @@ poly_odd(const struct poly *y, double c1, double c3)
 		&& near_to(y->c[0][3], c3, 1e-3);
 }
 
-/* y is x/2 + x t/2. */
+/* Whether y is x/2 + x t/2. */
 static bool
 poly_gate(const struct poly *y)
 {
@@ -189,7 +189,7 @@ poly_gate(const struct poly *y)
 
 /* ---- GELU, SiLU ---- */
 
-/* The erf or tanh under v that nobody else reads; 0 if there is none. */
+/* The erf or tanh below v without other readers; 0: none. */
 static ValId
 find_squash(const struct rewrite *w, ValId v, int depth)
 {
@@ -211,8 +211,8 @@ find_squash(const struct rewrite *w, ValId v, int depth)
 	return 0;
 }
 
-/* x such that t's argument u is GELU's polynomial in x: x may be any value
- * that u is computed from. */
+/* x such that t's argument u is GELU's polynomial in x.  x may be any value
+ * from which u is computed. */
 static bool
 find_x(const struct rewrite *w, ValId u, ValId v, int depth, bool tanh,
        struct vars *z, ValId root)
@@ -281,8 +281,8 @@ match_silu(struct rewrite *w, NodeId root)
 
 /* ---- log-sigmoid ---- */
 
-/* log(sigmoid(x)) and log(1 - sigmoid(x)): what exporters write for
- * log-sigmoid and for binary cross entropy with logits.  Computed so they are
+/* log(sigmoid(x)) and log(1 - sigmoid(x)), which exporters write for
+ * log-sigmoid and binary cross entropy with logits.  In this form they are
  * infinite, and their gradients undefined, from |x| = 17 or 104 on;
  * -softplus(-x) and -softplus(x) are not. */
 bool

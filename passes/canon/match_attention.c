@@ -2,12 +2,12 @@
  *
  *     softmax(scale q k^T [+ mask]) [dropout] v
  *
- * with everything that exporters put in between: the scale on q, on k, on
+ * with all the variants of exporters: the scale on q, on k, on
  * both or on the product; k transposed in any way; masks added or chosen by
  * where; NaN rows set to zero; key heads repeated for groups of query heads.
- * Operands of rank 2 and 3 gain leading dims of 1.  Not matched are scores
- * or probabilities that something else reads, masks that are trained (their
- * gradient is not part of the op), and axes in another order.
+ * Operands of rank 2 and 3 get leading dims of 1.  Not matched are scores or
+ * probabilities with other readers, trained masks (the op has no gradient for
+ * them), and axes in another order.
  */
 #include "passes/canon/match.h"
 
@@ -26,7 +26,7 @@ struct scores {
 	} mask[MAX_CHAIN];
 };
 
-/* ---- what lies between q k^T and the softmax ---- */
+/* ---- between q k^T and the softmax ---- */
 
 static bool walk_scores(const struct rewrite *, ValId, struct scores *,
                         int depth);
@@ -73,7 +73,7 @@ walk_scores_where(const struct rewrite *w, NodeId n, struct scores *s,
 	return false;
 }
 
-/* From the softmax's operand up to the product. */
+/* Match from the softmax's operand up to the product. */
 static bool
 walk_scores(const struct rewrite *w, ValId v, struct scores *s, int depth)
 {
@@ -88,7 +88,7 @@ walk_scores(const struct rewrite *w, ValId v, struct scores *s, int depth)
 		s->product = n;
 		return !rw_in(w, n, 2) && !rw_in(w, n, 3);
 	case OP_ADD:
-		/* a factor outside would scale the mask too */
+		/* an outer factor would scale the mask too */
 		return s->scale == 1 && walk_scores_add(w, n, s, depth);
 	case OP_WHERE:
 		return s->scale == 1 && walk_scores_where(w, n, s, depth);
@@ -102,7 +102,7 @@ walk_scores(const struct rewrite *w, ValId v, struct scores *s, int depth)
 	}
 }
 
-/* From the second product's operand up to the softmax: its node, or 0. */
+/* Match from the second product's operand up to the softmax; its node, or 0. */
 static NodeId
 walk_scores_softmax(const struct rewrite *w, ValId p, double *ratio,
                     int64_t *stream)
@@ -136,8 +136,8 @@ walk_scores_softmax(const struct rewrite *w, ValId p, double *ratio,
 
 /* ---- operands ---- */
 
-/* v as [.., rows, depth]: undo a transpose of the last two dims, whatever
- * else the transpose at hand does. */
+/* v as [.., rows, depth]: undo the swap of the last two dims in a transpose,
+ * and keep the rest of it. */
 static ValId
 skip_transpose(struct rewrite *w, ValId v, bool swapped, double *scale)
 {
@@ -191,8 +191,8 @@ collect_masks(struct rewrite *w, const struct scores *s, struct masks *m)
 	return !m->may_mask_all || !m->mixed;
 }
 
-/* What attention o says, but a query that sees no key gets the mean of all
- * values: the node gives it zero.  Dropout is left out of that mean. */
+/* The output o, but the mean of all values, without dropout, for a query that
+ * sees no key; the node gives zero. */
 static ValId
 attend_all_if_masked(struct rewrite *w, const struct masks *m, ValId o, ValId v)
 {
@@ -204,7 +204,7 @@ attend_all_if_masked(struct rewrite *w, const struct masks *m, ValId o, ValId v)
 	return rw_emit(w, OP_WHERE, 3, in, NULL);
 }
 
-/* The attention's output, or 0. */
+/* Build the attention; its output, or 0. */
 static ValId
 build_attention(struct rewrite *w, NodeId root, struct scores *s, Attr *a)
 {
@@ -273,9 +273,9 @@ match_attention(struct rewrite *w, NodeId root)
 	return rw_replace(w, root, rw_reshape(w, v, &out));
 }
 
-/* ---- attention nodes as they are, matched here or imported ---- */
+/* ---- attention nodes, matched here or imported ---- */
 
-/* The mask, simplified. */
+/* Simplify the mask. */
 bool
 match_attention_mask(struct rewrite *w, NodeId root)
 {
@@ -306,7 +306,7 @@ match_attention_mask(struct rewrite *w, NodeId root)
 
 /* k [B,H,S,D] that repeats each of G heads H/G times, as
  *   [B,G,S,D] -> [B,G,1,S,D] -> expand [B,G,R,S,D] -> [B,H,S,D]
- * The value before, as [B,G,S,D]; 0 if it is not so. */
+ * Returns the original [B,G,S,D]; 0: no such repetition. */
 static ValId
 skip_head_groups(struct rewrite *w, ValId v, int64_t *heads)
 {
@@ -329,7 +329,7 @@ skip_head_groups(struct rewrite *w, ValId v, int64_t *heads)
 	return rw_reshape(w, rw_in(w, e, 0), &out);
 }
 
-/* Scales of q and k go into the op, repeated key heads are left out. */
+/* Move scales of q and k into the op and drop repeated key heads. */
 bool
 match_attention_kv(struct rewrite *w, NodeId root)
 {
@@ -371,7 +371,7 @@ repeat_heads(struct rewrite *w, ValId v, int64_t h)
 	return rw_reshape(w, v, &s);
 }
 
-/* Numbers from `first` on, of the shape. */
+/* Numbers from `first` on, in that shape. */
 static ValId
 const_range(struct rewrite *w, int64_t first, Shape s)
 {
@@ -383,8 +383,8 @@ const_range(struct rewrite *w, int64_t first, Shape s)
 	return rw_const(w, DT_I64, s, x);
 }
 
-/* What lets query i of t see keys up to i + s - t of s: a boolean constant, or
- * what makes it where that were too large. */
+/* The mask by which query i of t sees keys up to i + s - t of s: a boolean
+ * constant, or nodes that compute it if it would be too large. */
 static ValId
 causal_mask(struct rewrite *w, int64_t t, int64_t s)
 {
@@ -427,8 +427,8 @@ mask_scores(struct rewrite *w, ValId scores, ValId mask)
 	return rw_emit(w, OP_WHERE, 3, in, NULL);
 }
 
-/* Op by op on request, or if the mask wants a gradient, which is not
- * part of the op. */
+/* Decompose attention on request, or if the mask needs a gradient, which the op
+ * does not have. */
 bool
 match_attention_split(struct rewrite *w, NodeId root)
 {

@@ -14,11 +14,11 @@
 struct bag {
 	Op reduce;
 	NodeId gather;                  /* 0: none */
-	ValId x;                        /* what all bags are slices of */
+	ValId x;                        /* value that all bags slice */
 	int64_t begin, length;          /* along dim 0 of x */
 };
 
-/* Axes of a reduction that bags have; NULL: another op. */
+/* Axes of a reduction that bags may use; NULL: another op. */
 static const IntList *
 bag_axes(Op op, const Attr *a)
 {
@@ -27,7 +27,7 @@ bag_axes(Op op, const Attr *a)
 	       : op == OP_REDUCE_MAX ? &a->REDUCE_MAX.axes : NULL;
 }
 
-/* A reduction over dim 1 that is dropped. */
+/* Whether a reduction is over dim 1, which it drops. */
 static Attr
 over_bag(Op op)
 {
@@ -46,7 +46,7 @@ over_bag(Op op)
 	return a;
 }
 
-/* slice(x) of dim 0 alone, element after element. */
+/* Match slice(x) along dim 0 alone, with step 1. */
 static bool
 read_slice(const struct rewrite *w, ValId v, struct bag *b)
 {
@@ -109,7 +109,7 @@ read_bag(const struct rewrite *w, ValId v, struct bag *b)
 	return read_slice(w, v, b);
 }
 
-/* b is the bag behind the first i, which are like it. */
+/* Whether b follows the first i bags and is like them. */
 static bool
 is_next_bag(const struct rewrite *w, const struct bag *first,
             const struct bag *b, int i)

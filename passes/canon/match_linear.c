@@ -7,7 +7,7 @@
  */
 #include "passes/canon/match.h"
 
-/* Transposes the last two dims and nothing else. */
+/* Whether the node transposes the last two dims only. */
 static bool
 swaps_last(const IntList *perm)
 {
@@ -72,8 +72,8 @@ match_linear_2d(struct rewrite *w, NodeId root)
 	return rw_replace(w, root, rw_reshape(w, v, &out));
 }
 
-/* v is a 2-D product, perhaps reshaped with its last dim kept, that nobody
- * else reads: the product. */
+/* The 2-D product that v is, perhaps reshaped with its last dim kept, without
+ * other readers. */
 static NodeId
 product_under(const struct rewrite *w, ValId v)
 {
@@ -101,8 +101,8 @@ as_vector(struct rewrite *w, ValId b, int64_t n)
 	return rw_reshape(w, b, &vector);
 }
 
-/* What has the product's own shape is a residual, even if there is but one row:
- * its row is a sample. */
+/* An operand with the product's own shape is a residual, even with a single
+ * row: the row is a sample. */
 bool
 match_linear_bias(struct rewrite *w, NodeId root)
 {

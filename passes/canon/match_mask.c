@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-/* What was made of a mask for the layer before serves the next one too. */
+/* Reuse the result of the same mask in the previous layer. */
 static bool
 is_cached_mask(const struct rewrite *w, ValId from, bool keep)
 {
@@ -38,7 +38,7 @@ to_boolean(struct rewrite *w, ValId mask)
 	return cache_mask(w, mask, true, rw_const(w, DT_BOOL, v->shape, keep));
 }
 
-/* A constant, or what follows from constants. */
+/* Whether v is a constant or a constant expression. */
 static bool
 is_known(const struct rewrite *w, ValId v)
 {
@@ -89,7 +89,7 @@ const_condition(struct rewrite *w, ValId c, bool keep)
 	return rw_const(w, DT_BOOL, v->shape, shown);
 }
 
-/* Where a known condition, or its opposite, leaves scores. */
+/* A known condition, or its opposite, as a bool mask of kept scores. */
 static ValId
 attended_where(struct rewrite *w, ValId c, bool keep)
 {
@@ -145,7 +145,7 @@ masks_add_where(struct rewrite *w, struct masks *m, ValId c, bool keep,
 	return masks_add(w, m, c);
 }
 
-/* where(c, x, -inf) and where(c, -inf, x): c hides, and so may x. */
+/* where(c, x, -inf) and where(c, -inf, x): c hides, and x may hide too. */
 static bool
 add_where_mask(struct rewrite *w, struct masks *m, NodeId n)
 {
@@ -219,7 +219,7 @@ join_masks_of(struct rewrite *w, const struct masks *m, bool boolean)
 	return all;
 }
 
-/* Once: layers share masks. */
+/* Warn once, because layers share masks. */
 static void
 warn_of_finite(struct rewrite *w)
 {

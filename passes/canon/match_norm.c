@@ -1,9 +1,9 @@
-/* Rules for rows: layer and RMS normalisation written out, log-softmax, and
- * cross entropy made of log-softmax and negative log likelihood.
+/* Rules for rows: decomposed layer and RMS normalisation, log-softmax, and
+ * cross entropy as log-softmax and negative log likelihood.
  *
- * A norm is recognised at its division, with a scale of ones; the product
- * with the weight and the sum with the bias are taken in afterwards, so that
- * every order in which exporters write them needs no rule of its own.
+ * A norm is recognised at its division, with a scale of ones.  The product with
+ * the weight and the sum with the bias are absorbed afterwards, so the various
+ * orders of exporters need no rules of their own.
  */
 #include "passes/canon/match.h"
 
@@ -135,8 +135,8 @@ match_norm(struct rewrite *w, NodeId root)
 	return rw_replace(w, root, v);
 }
 
-/* v as the norm's weight: the last dims of the norm's input and nothing
- * else.  Leading extents of 1 are dropped. */
+/* v as the norm's weight, which has only the last dims of the norm's input.
+ * Drops leading extents of 1. */
 static ValId
 as_weight(struct rewrite *w, ValId v, NodeId norm)
 {
@@ -152,7 +152,7 @@ as_weight(struct rewrite *w, ValId v, NodeId norm)
 	return rw_reshape(w, v, &want);
 }
 
-/* Input i of root is a norm that nobody else reads and that has no bias. */
+/* Whether input i of root is a norm without bias and without other readers. */
 static NodeId
 bare_norm(const struct rewrite *w, NodeId root, int i)
 {
@@ -167,8 +167,8 @@ bare_norm(const struct rewrite *w, NodeId root, int i)
 	return w->g->node[n].op == OP_LAYERNORM && rw_in(w, n, 2) ? 0 : n;
 }
 
-/* Operand k of a bare norm, its scale of ones or the bias it lacks, becomes
- * what the root joins to its result. */
+/* Absorb the root's other operand as operand k of a bare norm: its scale, so
+ * far ones, or its missing bias. */
 static bool
 absorb_weight(struct rewrite *w, NodeId root, int k)
 {

@@ -7,8 +7,7 @@
 
 /* ---- reshape and transpose ---- */
 
-/* The order of the extents other than 1 is unchanged: only names of dims
- * move, no data. */
+/* Whether extents other than 1 keep their order, so that no data moves. */
 static bool
 moves_nothing(const Shape *in, const IntList *perm)
 {
@@ -55,7 +54,7 @@ match_transpose(struct rewrite *w, NodeId root)
 static int
 refine_shapes(const Shape *a, const Shape *b, int64_t atom[], int group[])
 {
-	int64_t ra = 1, rb = 1;         /* what is left of the current dims */
+	int64_t ra = 1, rb = 1;         /* rest of the current dims */
 	int i = 0, j = 0, n = 0;
 
 	for (;;) {
@@ -77,7 +76,7 @@ refine_shapes(const Shape *a, const Shape *b, int64_t atom[], int group[])
 	}
 }
 
-/* The extents of s other than 1 are the n given ones. */
+/* Whether the extents of s other than 1 are the n given ones. */
 static bool
 is_made_of(const Shape *s, const int64_t extent[], int n)
 {
@@ -92,8 +91,8 @@ is_made_of(const Shape *s, const int64_t extent[], int n)
 	return k == n;
 }
 
-/* x, whose extents other than 1 are permuted by perm, as `out`: one transpose
- * that moves its extents of 1 too.  0 if there are not as many in both. */
+/* Permute extents of x other than 1 by perm to shape `out`: one transpose,
+ * which moves extents of 1 too.  0 if their numbers of those differ. */
 static ValId
 transpose_whole(struct rewrite *w, ValId x, const int perm[], const Shape *out)
 {
@@ -175,7 +174,7 @@ match_reshape(struct rewrite *w, NodeId root)
 
 /* ---- expand ---- */
 
-/* Extents of 1 wherever a constant repeats itself along an axis. */
+/* A constant's shape with extent 1 for each axis along which it repeats. */
 static Shape
 constant_core(const Val *v)
 {
@@ -202,7 +201,7 @@ constant_core(const Val *v)
 	return s;
 }
 
-/* The constant with shape s out of one that repeats itself. */
+/* The constant of shape s from one that repeats. */
 static ValId
 shrink_constant(struct rewrite *w, ValId v, const Shape *s)
 {
@@ -229,7 +228,7 @@ shrink_constant(struct rewrite *w, ValId v, const Shape *s)
 	return rw_const(w, c->dt, *s, data);
 }
 
-/* v cut down, or v itself. */
+/* v shrunk, or v itself. */
 static ValId
 constant_cut(struct rewrite *w, ValId v)
 {
@@ -240,7 +239,7 @@ constant_cut(struct rewrite *w, ValId v)
 	if (nelem <= 1 || rw_shape(w, v)->rank == 0)
 		return v;
 	if (rw_float(w, v) && val_splat(w->g, v, &x))
-		/* the bits as they are, not through a double */
+		/* copy the bits, not through a double */
 		return rw_const(w, rw_dt(w, v), shape_scalar(),
 		                w->g->val[v].data);
 	s = constant_core(&w->g->val[v]);
@@ -264,9 +263,9 @@ rw_unexpanded(struct rewrite *w, ValId v)
 	return w->core[v];
 }
 
-/* An element-wise op broadcasts by itself.  If every operand is smaller than
- * the result once expands are left out, it works on the small shape and the
- * result is expanded. */
+/* An element-wise op broadcasts by itself.  If every operand without its
+ * expands is smaller than the result, apply the op to the small shape and
+ * expand the result. */
 bool
 match_expand(struct rewrite *w, NodeId root)
 {

@@ -1,10 +1,9 @@
 /* Dims: give the graph's inputs known shapes.
  *
  * A symbolic extent takes its size from --dim NAME=N, from --dim INPUT.AXIS=N
- * or from the place it has in a --shape; the same name means the same size
- * everywhere.  A name that is an expression of other names with + - * / and
- * parentheses ("batch*seq", as exporters write) is computed when it is not
- * bound itself.
+ * or from its position in a --shape; the same name means the same size
+ * everywhere.  An unbound name that is an expression of other names with
+ * + - * / and parentheses ("batch*seq", as exporters write) is computed.
  *
  * needs  nothing     gives  P_BOUND     changes  shapes of inputs only
  * cost   inputs * bindings
@@ -25,7 +24,7 @@ enum { DEPTH_MAX = 32 };
 struct name {
 	const char *text;
 	int64_t size;
-	const char *origin;             /* "--dim" or the input of a --shape */
+	const char *origin;             /* "--dim", or input of a --shape */
 };
 
 struct bind {
@@ -195,7 +194,7 @@ evaluate_dim(struct bind *b, const char *text, int64_t *x)
 	return *e.s == '\0';
 }
 
-/* ---- what the user gave ---- */
+/* ---- bindings by the user ---- */
 
 static bool
 check_size(struct bind *b, const char *flag, const char *name, int64_t size)
@@ -208,7 +207,7 @@ check_size(struct bind *b, const char *flag, const char *name, int64_t size)
 	return false;
 }
 
-/* How an extent that the file fixes gets a name. */
+/* Text on how to give a fixed extent a name in the export. */
 static const char *
 export_hint(struct bind *b, const Val *v, int axis, const char *name)
 {
@@ -237,7 +236,7 @@ set_extent(struct bind *b, Val *v, int axis, int64_t size, const char *flag)
 		add_name(b, v->dim_name[axis], size, flag);
 }
 
-/* An extent whose size was refused counts as bound: nothing more is said. */
+/* An extent whose size was refused counts as bound, to avoid more messages. */
 static void
 pass_over(struct bind *b, Val *v, int axis)
 {
@@ -248,7 +247,7 @@ pass_over(struct bind *b, Val *v, int axis)
 		add_name(b, name, 1, "");
 }
 
-/* True if s occurs in the expression `text` as a name of its own. */
+/* Whether s occurs in the expression `text` as a whole name. */
 static bool
 occurs_in(const char *text, const char *s)
 {
@@ -263,8 +262,8 @@ occurs_in(const char *text, const char *s)
 	return false;
 }
 
-/* Whether an extent of an input is called so, or by an expression of it;
- * NULL: whether one has a name at all. */
+/* Whether an extent of an input has that name, or an expression of it; NULL:
+ * whether any has a name. */
 static bool
 is_dim_name(const Graph *g, const char *name)
 {
@@ -277,7 +276,7 @@ is_dim_name(const Graph *g, const char *name)
 	return false;
 }
 
-/* The same for a name that may be meant for the first axis there is. */
+/* The same for a name that may refer to the first axis. */
 static const char *
 example_hint(struct bind *b, const char *name)
 {
@@ -293,7 +292,7 @@ list_known(struct bind *b)
 	FOR_VALS (v, b->g)
 		for (int d = 0; is_given(v) && d < v->shape.rank; d++) {
 			bool first = v->dim_name[d] != NULL;
-			/* a name is listed where it occurs first */
+			/* list each name at its first occurrence */
 			FOR_VALS (u, b->g)
 				for (int k = 0; u <= v && is_given(u)
 				     && k < (u < v ? u->shape.rank : d); k++)
@@ -404,9 +403,9 @@ bind_shapes(struct bind *b)
 	}
 }
 
-/* ---- what follows ---- */
+/* ---- checks ---- */
 
-/* Names in expressions that are bound to nothing, told once each. */
+/* Report each unbound name in expressions once. */
 static void
 report_unbound(struct bind *b, const char *text, const Val *v, int axis)
 {
@@ -423,7 +422,7 @@ report_unbound(struct bind *b, const char *text, const Val *v, int axis)
 	                   "not bound%s; try: --dim %s%s=N%s", text, axis,
 	                   input_label(v), parts ? ", and some of its names "
 	                   "are not bound either" : "", quote, text, quote);
-	/* told once: later uses count as bound */
+	/* reported once: later uses count as bound */
 	add_name(b, text, 1, "");
 }
 
@@ -461,7 +460,7 @@ resolve_dims(struct bind *b, Val *v)
 		                   input_label(v));
 }
 
-/* The same name with two sizes, which bindings by axis can bring about. */
+/* Report a name with two sizes, which bindings by axis can cause. */
 static void
 check_dim_names(struct bind *b, const Val *v)
 {

@@ -1,23 +1,23 @@
 /* Fold: make the graph static.
  *
- * One walk in node order.  Each node has its shapes inferred, its static
- * operands turned into attributes, axes made non-negative, and is then either
- * computed (all inputs constant: eval.h), rewritten into simpler ops, dropped
- * (it changes nothing), or kept.  Because dims are bound, what exporters write
- * as shape arithmetic is all constant, so one walk is a fixpoint.
+ * One walk in node order.  At each node it infers shapes, turns static operands
+ * into attributes and makes axes non-negative.  Then it computes the node (all
+ * inputs constant: eval.h), rewrites it into simpler ops, drops it (it changes
+ * nothing), or keeps it.  Dims are bound, so the shape arithmetic of exporters
+ * is constant, and one walk reaches the fixpoint.
  *
- * Constants above opt->fold_limit, or that take more than their share of work,
- * stay ops; equal ones are made once (fold_cse.c), those that repeat are made
- * small and expanded (fold_sink.c).
+ * Constants above opt->fold_limit, or above their share of work, stay ops.
+ * Equal ones are computed once (fold_cse.c); those that repeat become a small
+ * constant and an expand (fold_sink.c).
  *
- * Afterwards constants are made small and merged (fold_const.c), and dead
- * nodes go.  Parameters and buffers are never folded: they change.
+ * After the walk constants are shrunk and merged (fold_const.c), and dead nodes
+ * removed.  Parameters and buffers are never folded: they change.
  *
  * needs  P_BOUND     gives  P_STATIC
  * cost   nodes + elements of folded constants, bounded by opt->fold_limit
- * refuses  shapes that depend on what is computed at run time, results above
- *          opt->fold_limit where a shape needs them, division by zero and
- *          indices out of range within constants
+ * refuses  shapes that depend on values of the run, results above
+ *          opt->fold_limit that a shape needs, division by zero and indices
+ *          out of range within constants
  */
 #include "passes/fold/fold_dynamic.h"
 #include "passes/fold/fold_rules.h"
@@ -36,7 +36,7 @@ follow_replacements(struct fold *f, Node *n)
 	}
 }
 
-/* Trailing absent operands say nothing. */
+/* Drop trailing absent operands. */
 static void
 trim_inputs(Node *n)
 {
@@ -75,10 +75,10 @@ fold_node_step(struct fold *f, NodeId id)
 	was.in = arena_copy(f->mem, was.in, (size_t)was.nin * sizeof *was.in);
 	if (!fold_absorb(f, id) || !fold_dynamic_node(f, id, &was))
 		return false;
-	/* computed before it is simplified: that gives a constant at once */
+	/* first try to compute it: a constant needs no rule */
 	switch (fold_eval(f, id)) {
 	case EVAL_DONE:
-		/* operands may be attributes by now */
+		/* operands may have become attributes */
 		fold_facts(f, was.out[0])->from_extents |=
 			fold_is_from_extents(f, &was);
 		return true;
@@ -103,9 +103,9 @@ fold_node_step(struct fold *f, NodeId id)
 	return fold_finish(f, id);
 }
 
-/* ---- what is not static ---- */
+/* ---- nodes that are not static ---- */
 
-/* What keeps this node from being static: text into buf, or false. */
+/* Write the reason why the node is not static to buf; false if it is static. */
 static bool
 node_fault(struct fold *f, const Node *n, char *buf, size_t size)
 {
@@ -120,7 +120,7 @@ node_fault(struct fold *f, const Node *n, char *buf, size_t size)
 		}
 	for (int i = 0; i < n->nin; i++)
 		if (n->in[i] && !shape_known(&g->val[n->in[i]].shape))
-			return false;   /* the fault lies further up */
+			return false;   /* caused by an earlier node */
 	if (n->nin > op_info[n->op].nstat && n->in[n->nin - 1]
 	    && fold_facts(f, n->out[0])->large) {
 		fold_excess(f, n->out[0], buf, size);
@@ -187,8 +187,8 @@ fold_walk(struct fold *f)
 	return ok;
 }
 
-/* The same walk from the graph as it was, whose diagnostics are printed, with
- * numbers that follow from the size of the batch kept apart. */
+/* Walk the original graph again, with diagnostics, and keep numbers that follow
+ * from the batch size as ops. */
 static bool
 walk_again(struct fold *f, Graph *before)
 {
@@ -204,7 +204,7 @@ walk_again(struct fold *f, Graph *before)
 	saved = fold_mute_diag(f->p);
 	ok = fold_walk(f);
 	fold_unmute_diag(f->p, saved);
-	/* contents of constants are there */
+	/* constants have their contents */
 	arena_join(f->g->arena, before->arena);
 	return ok;
 }

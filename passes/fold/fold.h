@@ -1,4 +1,4 @@
-/* Room fold: everything that can be known before a step runs.
+/* Room fold: compute everything that is known before a step runs.
  *
  * in      a graph as imported: symbolic extents, shape arithmetic, recurrences
  * out     static shapes; constants and static operands computed, dead nodes

@@ -1,14 +1,14 @@
-/* Pass fold: arithmetic that changes nothing.
+/* Pass fold: arithmetic without effect.
  *
- * Rules that drop it keep every bit: x * 1, x / 1, x - 0 and x + (-0) are x
- * for all x, x + 0 is not (-0 + 0 is +0).
+ * Rules that drop it preserve every bit: x * 1, x / 1, x - 0 and x + (-0) are x
+ * for all x; x + 0 is not (-0 + 0 is +0).
  */
 #include "passes/fold/fold_rules.h"
 
 #include <math.h>
 
-/* The other operand of a two-operand node if operand k is the number x
- * everywhere (-0 and 0 are told apart). */
+/* The other operand of a binary node if all elements of operand k equal x (-0
+ * and 0 differ). */
 static ValId
 other_operand(const struct fold *f, const Node *n, int k, double x)
 {
@@ -75,7 +75,7 @@ simplify_logic(struct fold *f, NodeId id)
 			continue;
 		if ((x != 0) == is_and)
 			return fold_set_broadcast(f, id, n->in[1 - k]);
-		/* decided: false & x, true | x */
+		/* constant result: false & x, true | x */
 		return fold_set_broadcast(f, id, n->in[k]);
 	}
 	return STEP_KEEP;
@@ -159,8 +159,8 @@ simplify_reduce(struct fold *f, NodeId id)
 	return fold_turn_reshape(f, id, n->in[0]);
 }
 
-/* A column times a row, both constant and the result too large to compute, as
- * angles of positions are: no product, which --dtype would narrow. */
+/* A constant column times a constant row, too large to compute, as for angles
+ * of positions: should be no product, which --dtype would narrow. */
 static bool
 is_outer(const struct fold *f, const Node *n, const Shape *a, const Shape *b)
 {

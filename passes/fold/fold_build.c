@@ -19,7 +19,7 @@ fold_facts(struct fold *f, ValId v)
 	return &f->facts[v];
 }
 
-/* The node's output holds what v does, which stands for it from now on. */
+/* Replace the node's output by v, which has equal contents. */
 static void
 share_contents(struct fold *f, NodeId id, ValId v)
 {
@@ -40,12 +40,12 @@ fold_eval(struct fold *f, NodeId id)
 	const Node *n = &f->g->node[id];
 	bool constant = n->nin > 0 && are_const(f, n, 0) && eval_knows(n->op);
 	bool from_extents = fold_is_from_extents(f, n);
-	/* numbers from extents stay apart from others that happen to equal
-	 * them */
+	/* numbers from extents stay separate from constants that happen to
+	 * equal them */
 	bool merges = constant
 		&& !(from_extents && val_nelem(out_val(f, n)) == 1);
 	ValId known = merges ? fold_find_equal(f, id) : 0;
-	/* else a node that was too large to be computed: fold_finish's */
+	/* else a node too large to compute, from fold_finish */
 	bool held = known && val_is_const(&f->g->val[known]);
 	enum eval_status status;
 
@@ -94,7 +94,7 @@ fold_finish(struct fold *f, NodeId id)
 	return true;
 }
 
-/* What a node just finished gave. */
+/* The result of a node just finished. */
 static ValId
 replaced_value(struct fold *f, ValId v)
 {
@@ -150,7 +150,7 @@ fold_slice(struct fold *f, ValId x, const IntList *start, const IntList *step,
 		? replaced_value(f, y) : 0;
 }
 
-/* MiB of --fold-limit under which an op may have a result of so many bytes. */
+/* MiB of --fold-limit that allow a result of that many bytes. */
 static int64_t
 enough_limit(const struct fold *f, Op op, int64_t bytes)
 {
@@ -262,7 +262,7 @@ fold_excess(const struct fold *f, ValId v, char *buf, size_t size)
 	return buf;
 }
 
-/* Why v is not a constant, into buf. */
+/* Write the reason why v is not a constant to buf. */
 static const char *
 reason_text(struct fold *f, ValId v, char *buf, size_t size, int depth)
 {

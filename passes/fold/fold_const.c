@@ -1,7 +1,7 @@
 /* Pass fold: constants after the walk.
  *
- * Constants lose the axes along which they repeat if their user broadcasts
- * anyway (a mask expanded over the batch), and equal constants become one.
+ * Cut axes along which constants repeat if their user broadcasts anyway (a mask
+ * expanded over the batch), and merge equal constants.
  *
  * cost   bytes of the constants that are operands
  */
@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* True if v does not change along axis d. */
+/* Whether v is constant along axis d. */
 static bool
 repeats_along(const Val *v, int d)
 {
@@ -52,8 +52,8 @@ cut_axis(struct fold *f, ValId id, int d)
 	return y;
 }
 
-/* True if the output of n has the same shape with operand k's axis d (counted
- * from the end) at extent 1. */
+/* Whether the output of n keeps its shape with extent 1 at operand k's axis d,
+ * counted from the end. */
 static bool
 others_span(const Graph *g, const Node *n, int k, int from_end)
 {

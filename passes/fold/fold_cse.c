@@ -1,27 +1,26 @@
 /* Pass fold: bounded work.  Equal constant nodes are computed once, and only
  * within the limit of work.
  *
- * Layers that build the same mask build it of constants of their own, so
- * nodes are compared by what their operands hold.
+ * Layers build equal masks from constants of their own, so nodes are compared
+ * by the contents of their operands.
  *
- * cost   MOST steps, or those that the limit allows of all nodes; bytes of
- *        operands count, those of large ones aside
+ * cost   MOST steps, or the steps that the limit allows for all nodes; bytes of
+ *        operands count, except large ones
  */
 #include "passes/fold/fold_rules.h"
 #include "ir/base/hash.h"
 
 #include <string.h>
 
-/* A node may take STEPS times as many steps as the limit has bytes, all of
- * them together SHARES times as many steps and bytes as one may.  What is
- * small is computed whatever the limit is, until all took MOST steps; what is
- * tiny, in any case: shapes follow from it. */
+/* A node may take STEPS steps per byte of the limit, all nodes together SHARES
+ * times the steps and bytes of one.  Small nodes ignore the limit until all
+ * took MOST steps; tiny ones always do, because shapes depend on them. */
 enum { STEPS = 16, SHARES = 64, SMALL = 1 << 16, FEW = 1 << 20,
        TINY = 1 << 12, MOST = 1 << 26 };
 
-/* ---- what it takes ---- */
+/* ---- cost of a node ---- */
 
-/* Whether all nodes together have taken what they may; small ones. */
+/* Whether all nodes together have used up their share. */
 static bool
 is_spent(const struct fold *f, bool small)
 {
@@ -40,7 +39,7 @@ fold_is_expensive(struct fold *f, const Node *n)
 
 	if (steps == 0)
 		return false;
-	/* an unknown extent is one that depends on contents */
+	/* unknown extents depend on contents */
 	if (steps < 0 && !shape_known(&f->g->val[n->out[0]].shape))
 		steps = bytes = 0;
 	if (steps < 0 || bytes < 0 || bytes > eval_limit(f->p, n->op)
@@ -64,7 +63,7 @@ fold_steps_enough(const struct fold *f, const Node *n)
 	return (need > twice ? need : twice) / (1 << 20) + 1;
 }
 
-/* ---- what is known already ---- */
+/* ---- equal nodes ---- */
 
 static uint64_t
 hash_operand(const Graph *g, ValId id)
@@ -108,7 +107,8 @@ same_result(const struct fold *f, NodeId a, NodeId b)
 	return true;
 }
 
-/* A node of constants and constant expressions with one result, not padded. */
+/* Whether the node reads only constants and constant expressions, and has one
+ * result without padding. */
 static bool
 is_const_expr(struct fold *f, const Node *n)
 {

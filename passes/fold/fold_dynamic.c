@@ -2,24 +2,24 @@
  *
  * A nonzero of a computed operand becomes `selected`, which has room for all
  * elements: its first `count` rows are valid, the others repeat the first.
- * From there on each value that has such a padded dim is known to (struct
- * padded_dim), and so is each constant that was made of its extent.  XLA calls
- * this a bounded dynamic dimension and its padding.  An op that keeps rows
- * apart is left as it is.  An op that combines rows is given a mask first:
- * sums, products over the dim, losses, scatters.  The result is a graph of
- * fixed extents that computes the same from the valid rows, so that all later
- * passes, the gradient above all, need know nothing of padding.  Everything
- * else is refused: an op without a rule in the `dynamic` column of ops.h, two
- * padded dims in one value, one that meets a dim which only happens to have the
- * same extent, a symbolic count in arithmetic, and outputs.  What indexes,
- * slices or joins rows by numbers that the run decides is a gather of rows
+ * The walk then tracks each value with such a padded dim (struct padded_dim),
+ * and each constant made from its extent.  XLA calls this a bounded dynamic
+ * dimension.  An op that keeps rows apart stays as it is.  An op that combines
+ * rows gets a mask first: sums, products over the dim, losses, scatters.  The
+ * result is a graph of fixed extents that computes the same from the valid
+ * rows, so later passes, above all the gradient, need not know of padding.
+ * Indexing, slicing and joining rows by numbers of the run become gathers
  * (fold_dynamic_index.c).
  *
- * Padding repeats a valid row, so that it holds no numbers that the model would
- * not compute anyway; where no row is valid it holds 1.  That keeps infinities,
- * which a mask after the fact would turn into NaN in gradients, out of it.
+ * Refused are ops without a rule in the `dynamic` column of ops.h, two padded
+ * dims in one value, a padded dim that meets another dim of equal extent by
+ * chance, a symbolic count in arithmetic, and outputs.
  *
- * cost   nothing without such a nonzero, else one more look at each node
+ * Padding repeats a valid row, or holds 1 if no row is valid, so it holds only
+ * numbers that the model computes anyway.  This keeps out infinities, which a
+ * later mask would turn into NaN in gradients.
+ *
+ * cost   nothing without such a nonzero, else one more visit of each node
  */
 #include "passes/fold/fold_dynamic.h"
 
@@ -38,7 +38,7 @@ has_bit(unsigned mask, int i)
 
 /* ---- symbolic counts ---- */
 
-/* Symbols that are all 0 are none. */
+/* Store the symbols of v, unless all are 0. */
 static bool
 set_symbols(struct fold *f, ValId v, const int64_t *symbol)
 {
@@ -52,7 +52,7 @@ set_symbols(struct fold *f, ValId v, const int64_t *symbol)
 	return true;
 }
 
-/* The symbols of a node that moves: its own rule, carried out on them. */
+/* Symbols after a node that moves elements: its own rule, applied to them. */
 static const int64_t *
 moved_symbols(struct fold *f, NodeId id)
 {
@@ -90,8 +90,8 @@ moved_symbols(struct fold *f, NodeId id)
 	return g->val[y].data;
 }
 
-/* Whether input k of an eq is negative everywhere, which no count is, and the
- * other is counts and numbers as they are. */
+/* Whether input k of an eq is negative everywhere, unlike counts, and the other
+ * holds plain counts and numbers. */
 static bool
 no_count_equals(struct fold *f, const Node *n, int k)
 {
@@ -110,7 +110,7 @@ no_count_equals(struct fold *f, const Node *n, int k)
 	return true;
 }
 
-/* A node of constants some of which are made of counts. */
+/* Handle a node of constants, some with symbolic counts. */
 static bool
 set_output_symbols(struct fold *f, NodeId id)
 {
@@ -141,7 +141,7 @@ set_output_symbols(struct fold *f, NodeId id)
 
 /* ---- nonzero, and the walk ---- */
 
-/* The padding of a value whose nonzero is taken is 0; *s: whose padding. */
+/* Fill the padding of a nonzero's operand with 0; stores its size in *s. */
 static bool
 mask_nested(struct fold *f, NodeId id, struct dynamic_size *s)
 {
@@ -177,7 +177,7 @@ handle_nonzero(struct fold *f, NodeId id)
 	s.bound = val_nelem(in_val(f, n, 0));
 	rank = in_val(f, n, 0)->shape.rank;
 	if (s.bound < 2 || rank == 0)
-		return true;            /* refused as before */
+		return true;            /* refused later */
 	for (size_t i = 0; i < f->nsize && !size; i++)
 		if (f->size[i].from == s.from && !f->size[i].concat[0])
 			size = (int)i + 1;
@@ -207,8 +207,8 @@ handle_nonzero(struct fold *f, NodeId id)
 		&& set_padded(f, id, 0, 1, size);
 }
 
-/* The first `many` indices that v, the result of a nonzero or its transpose,
- * could hold; 0: v is something else. */
+/* The first `many` indices that v, a nonzero's result or its transpose, can
+ * hold; 0: v is another value. */
 static ValId
 all_indices(struct fold *f, ValId v, int64_t many)
 {
@@ -236,7 +236,7 @@ all_indices(struct fold *f, ValId v, int64_t many)
 	return val_const(f->g, NULL, DT_I64, shape, at);
 }
 
-/* Whether the node is one of so many pieces of one row each. */
+/* Whether the node splits into `many` pieces of one row each. */
 static bool
 splits_each_row(struct fold *f, const Node *n, int64_t many)
 {
@@ -252,10 +252,10 @@ splits_each_row(struct fold *f, const Node *n, int64_t many)
 	return true;
 }
 
-/* A traced loop over what is not zero has a piece for each that was not when
- * it was traced.  If that was all there can be, it is a loop over all: what
- * such a loop does for one that is zero (an expert without tokens) is
- * nothing.  Otherwise the file holds for the batch of the trace alone. */
+/* A traced loop over nonzero elements has a piece for each element that was
+ * nonzero in the trace.  If all were, make it a loop over all: for a zero
+ * element (an expert without tokens) its body does nothing.  Otherwise the file
+ * is valid only for the batch of the trace. */
 static bool
 split_all_rows(struct fold *f, NodeId id, const struct padded_dim *p)
 {

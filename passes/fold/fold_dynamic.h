@@ -5,31 +5,30 @@
 
 #include "passes/fold/fold_padding.h"
 
-/* False after a diagnostic: node id, whose shapes are not inferred yet, would
- * split a padded dim as if its size were known. */
+/* Before shape inference of node id: reject a split of a padded dim as if its
+ * size were known.  False after a diagnostic. */
 bool fold_dynamic_operands(struct fold *, NodeId id);
-/* Node id, whose shapes are inferred and whose static operands are attributes
- * by now; `was` is the node as it stood before that.  False after a
- * diagnostic. */
+/* Apply the rule of node id, after shape inference and after static operands
+ * became attributes; `was`: the node before that.  False after a diagnostic. */
 bool fold_dynamic_node(struct fold *, NodeId id, const Node *was);
-/* Output v of node id, which is removed, is replaced by another value.  A new
- * one (id >= nval) inherits v's padded dim; an existing one must have the same
- * already, or it is false after a diagnostic. */
+/* Output v of the removed node id is replaced by another value.  A new value
+ * (id >= nval) inherits v's padded dim; an existing one must have the same.
+ * False after a diagnostic. */
 bool fold_dynamic_replaced(struct fold *, NodeId id, ValId v, uint32_t nval);
-/* Outputs whose extents or contents depend on a data-dependent size are left
- * out, or in a graph that is not trained refused. */
+/* Drop outputs whose extents or contents depend on a data-dependent size, or
+ * without training refuse them. */
 bool fold_dynamic_outputs(struct fold *);
 
 /* ---- rules: one per name in the `dynamic` column of ops.h ---- */
 
 struct dynamic_rule {
-	/* the node as it is, and as it was before its static operands went */
+	/* was: the node before static operands became attributes */
 	bool (*run)(struct fold *, NodeId, const Node *was);
-	/* bit k: operand k */
+	/* sets of operands, bit k for operand k */
 	unsigned may;           /* may have a padded dim */
-	unsigned shape;         /* only gives a shape or an extent */
-	unsigned moves;         /* its elements are moved to the result */
-	unsigned flat;          /* its rows may have several elements */
+	unsigned shape;         /* give only a shape or an extent */
+	unsigned moves;         /* have their elements moved to the result */
+	unsigned flat;          /* may have rows of several elements */
 };
 
 #define OP(id, text, sig, attr, rules, emit) rules

@@ -1,8 +1,8 @@
 /* Pass fold: indexing and joining padded dims (fold_dynamic.c).
  *
- * Indexing, slicing and joining at data-dependent places become gathers.  An
- * index beyond the valid rows is out of range, so that the step fails with the
- * name of the node, as it would without padding.
+ * Indexing, slicing and joining at data-dependent positions become gathers.  An
+ * index beyond the valid rows is out of range, so the step fails with the name
+ * of the node, as without padding.
  */
 #include "passes/fold/fold_dynamic.h"
 
@@ -40,7 +40,7 @@ valid_count_of(struct fold *f, ValId x, int axis, NodeId like)
 	return fold_valid_count(f, p->size, p->row_size, DT_I64, like);
 }
 
-/* The same, to compare row indices with: valid rows have to come first. */
+/* The same, for comparison with row indices: valid rows must come first. */
 static ValId
 compact_count_of(struct fold *f, ValId x, int axis, NodeId like)
 {
@@ -51,7 +51,7 @@ compact_count_of(struct fold *f, ValId x, int axis, NodeId like)
 	return valid_count_of(f, x, axis, like);
 }
 
-/* x at idx along axis, which is then a padded dim of that size. */
+/* Gather x at idx along axis, which becomes a padded dim of that size. */
 static ValId
 gather_rows(struct fold *f, ValId x, int axis, ValId idx, int size, NodeId like)
 {
@@ -100,8 +100,7 @@ fold_first_rows(struct fold *f, ValId x, int axis, int size, bool all,
 
 /* ---- indexing a padded dim ---- */
 
-/* idx, negative or not, as one that counts from 0 and is `beyond` where there
- * is no such element. */
+/* idx made non-negative, and `beyond` where the element does not exist. */
 static ValId
 bounded_index(struct fold *f, ValId idx, ValId have, ValId beyond, NodeId like)
 {
@@ -125,8 +124,8 @@ bounded_index(struct fold *f, ValId idx, ValId have, ValId beyond, NodeId like)
 	                                  like), at, zero);
 }
 
-/* idx, which picks along the padded dim of x, as one that counts from 0 and
- * lies beyond x where it is not a valid row. */
+/* Indices into the padded dim of x, made non-negative, and beyond x where the
+ * row is not valid. */
 static ValId
 bounded_row(struct fold *f, ValId idx, ValId x, NodeId like)
 {
@@ -136,7 +135,7 @@ bounded_row(struct fold *f, ValId idx, ValId x, NodeId like)
 	                     const_i64(f, extent(f, x, axis)), like);
 }
 
-/* The same of tuples that pick in so many dims. */
+/* The same for tuples that index `dims` dims. */
 static ValId
 bounded_tuple(struct fold *f, ValId idx, ValId x, int dims, NodeId like)
 {
@@ -155,8 +154,8 @@ bounded_tuple(struct fold *f, ValId idx, ValId x, int dims, NodeId like)
 	return have ? bounded_index(f, idx, have, whole, like) : 0;
 }
 
-/* Whether idx, in so many dims of x, is the nonzero of a mask over the padded
- * dim of x: it has valid rows alone. */
+/* Whether idx, tuples over `dims` dims of x, is the nonzero of a mask over the
+ * padded dim of x: it then refers to valid rows only. */
 static bool
 is_nested_nonzero(struct fold *f, ValId idx, ValId x, int dims)
 {
@@ -173,8 +172,8 @@ is_nested_nonzero(struct fold *f, ValId idx, ValId x, int dims)
 	return true;
 }
 
-/* Node id now picks between what it was, as a node before it, and 1: where
- * nothing is selected there may be nothing that is safe to compute with. */
+/* Turn node id into a choice between its former result and 1: without selected
+ * rows, the result may not be safe to compute with. */
 static bool
 one_if_empty(struct fold *f, NodeId id)
 {
@@ -198,7 +197,7 @@ one_if_empty(struct fold *f, NodeId id)
 	return true;
 }
 
-/* Operand 1 is idx from now on. */
+/* Set operand 1 to idx. */
 static bool
 set_index(struct fold *f, NodeId id, ValId idx)
 {
@@ -258,8 +257,8 @@ handle_gather_nd(struct fold *f, NodeId id, const Node *was)
 	                  && one_if_empty(f, id));
 }
 
-/* x and idx have the same padded dim, or x has one along the axis that is
- * picked from and idx perhaps another one there. */
+/* x and idx have the same padded dim, or x has one along the indexed axis, and
+ * idx perhaps another one there. */
 static bool
 handle_gather_elements(struct fold *f, NodeId id, const Node *was)
 {
@@ -286,7 +285,7 @@ handle_gather_elements(struct fold *f, NodeId id, const Node *was)
 
 /* ---- joining ---- */
 
-/* Mask of the valid rows in place; of < 0: of a fixed number -of of rows. */
+/* Mask of the valid rows in place; of < 0: -of rows, all valid. */
 static ValId
 place_mask_of(struct fold *f, int64_t of, NodeId like)
 {
@@ -300,8 +299,8 @@ place_mask_of(struct fold *f, int64_t of, NodeId like)
 	return val_const(f->g, NULL, DT_BOOL, SHAPE(-of), all);
 }
 
-/* The size of two padded dims one behind the other, or of one and a fixed
- * number of rows, negative; 0 after a diagnostic. */
+/* The size of two concatenated padded dims, or of one and a fixed number of
+ * rows (negative); 0 after a diagnostic. */
 static int
 concat_size(struct fold *f, int64_t a, int64_t b, ValId count, int64_t bound,
             NodeId like)
@@ -324,7 +323,7 @@ concat_size(struct fold *f, int64_t a, int64_t b, ValId count, int64_t bound,
 	return size;
 }
 
-/* x and y one behind the other along axis, which one of them has padded. */
+/* Concatenate x and y along axis, which is padded in one of them. */
 static ValId
 concat_two(struct fold *f, ValId x, ValId y, int axis, NodeId like)
 {
@@ -360,7 +359,7 @@ concat_two(struct fold *f, ValId x, ValId y, int axis, NodeId like)
 	return y;
 }
 
-/* Padded dims one behind the other, or behind a fixed number of rows. */
+/* Concatenate padded dims, and fixed numbers of rows. */
 static bool
 concat_rows(struct fold *f, NodeId id)
 {

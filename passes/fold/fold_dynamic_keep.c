@@ -1,7 +1,7 @@
 /* Pass fold: ops that keep each row of a padded dim apart (fold_dynamic.c).
  *
- * Each rule says which dim of the output is the padded dim of the input, or
- * why none is.
+ * Each rule maps the padded dim of the input to a dim of the output, or refuses
+ * with the reason.
  */
 #include "passes/fold/fold_dynamic.h"
 
@@ -43,8 +43,8 @@ handle_broadcast(struct fold *f, NodeId id, const Node *was)
 	return !size || set_padded(f, id, 0, at, size);
 }
 
-/* How many elements a row of x has along `axis` and dims after it that make
- * one of that extent together; 0: none do. */
+/* Elements of a row if dims of x from `axis` on merge into one of that extent;
+ * 0: they do not. */
 static int64_t
 merged_row_size(struct fold *f, ValId x, int axis, int64_t whole)
 {
@@ -55,9 +55,9 @@ merged_row_size(struct fold *f, ValId x, int axis, int64_t whole)
 	return all == whole ? whole / extent(f, x, axis) : 0;
 }
 
-/* The dim of the output that is dim `axis` of the input, perhaps with dims
- * after it: the same extent with as many elements before it.  It must not be
- * given as a number. */
+/* The dim of the output that holds dim `axis` of the input, perhaps merged with
+ * later dims: equal extent, equal number of elements before it.  The shape must
+ * not give it as a number. */
 static bool
 handle_reshape(struct fold *f, NodeId id, const Node *was)
 {
@@ -210,7 +210,7 @@ handle_transpose(struct fold *f, NodeId id, const Node *was)
 	return refuse_dynamic(f, id, p->size, "not supported in this form");
 }
 
-/* The axis that a data-dependent size ends, which goes into *size; -1. */
+/* The axis whose end is a data-dependent size, stored in *size; -1: none. */
 static int
 end_axis(struct fold *f, const Node *was, int *size)
 {
@@ -231,7 +231,7 @@ end_axis(struct fold *f, const Node *was, int *size)
 	return (int)axis;
 }
 
-/* The first elements along axis, as many as the size says. */
+/* Take the first elements along axis, up to the size. */
 static bool
 slice_valid_rows(struct fold *f, NodeId id, int axis, int size)
 {
@@ -297,8 +297,7 @@ handle_slice(struct fold *f, NodeId id, const Node *was)
 	return set_padded(f, id, 0, axis, p->size);
 }
 
-/* Rows stay on their dim, which is not `axis`; `gone`: the dims after axis move
- * down by one. */
+/* Rows keep their dim, which is not `axis`; `gone`: the op removes axis. */
 static bool
 keep_padded_axis(struct fold *f, NodeId id, int64_t axis, bool gone)
 {

@@ -118,7 +118,7 @@ handle_matmul(struct fold *f, NodeId id, const Node *was)
 		return set_padded(f, id, 0, ry - 2, size);
 	if (b >= 0 && a < 0 && b == cols && n->nin == 2)
 		return set_padded(f, id, 0, ry - 1, size);
-	/* a batch dim: what broadcast() says of all but the last two */
+	/* a batch dim: as broadcast() does for all but the last two dims */
 	at = a >= 0 ? a + ry - ra : b + ry - rb;
 	if (at >= ry - 2 || (a >= 0 && b >= 0
 	    && (a - ra != b - rb || padded_of(f, n->in[0])->size
@@ -149,7 +149,7 @@ handle_softmax(struct fold *f, NodeId id, const Node *was)
 	return set_padded(f, id, 0, p->axis, p->size);
 }
 
-/* sce, nll: rows that do not count have a label that is ignored. */
+/* sce, nll: give padding rows an ignored label. */
 static bool
 handle_cross_entropy(struct fold *f, NodeId id, const Node *was)
 {
@@ -178,8 +178,8 @@ handle_cross_entropy(struct fold *f, NodeId id, const Node *was)
 	return rows == 1 || set_padded(f, id, 1, 0, x->size);
 }
 
-/* idx with its padding at `beyond`, and negative indices counted from 0: the
- * operand has one more element. */
+/* idx made non-negative, with its padding at `beyond`, an element added to the
+ * operand. */
 static ValId
 redirect_padding(struct fold *f, NodeId id, ValId idx, ValId extents,
                  ValId beyond)
@@ -203,7 +203,7 @@ redirect_padding(struct fold *f, NodeId id, ValId idx, ValId extents,
 	return in[0] && in[1] ? fold_emit(f, OP_WHERE, 3, in, NULL, id) : 0;
 }
 
-/* x with one more place at the end of axis. */
+/* x with one more element at the end of axis. */
 static ValId
 append_row(struct fold *f, NodeId id, ValId x, int axis)
 {
@@ -228,7 +228,7 @@ const_vector(struct fold *f, DType dt, int n, const int64_t *v)
 	                 dt == DT_I32 ? (const void *)narrow : v);
 }
 
-/* Whether tuples idx are the indices of a nonzero over all rows of x. */
+/* Whether the tuples idx are the indices of a nonzero over all rows of x. */
 static bool
 covers_rows(struct fold *f, ValId idx, const Shape *x)
 {
@@ -241,8 +241,8 @@ covers_rows(struct fold *f, ValId idx, const Shape *x)
 	return fold_is_indices(f, idx, size);
 }
 
-/* The node writes to each row of its operand the valid row of the padded dim
- * for it: in place that is a sum, or a `where`. */
+/* The node writes a valid row of the padded dim to each row of its operand: for
+ * rows in place, a sum or a `where`. */
 static void
 scatter_in_place(struct fold *f, NodeId id, int size)
 {
@@ -266,8 +266,8 @@ scatter_in_place(struct fold *f, NodeId id, int size)
 		                              add ? 2 : 3, in, NULL, id), size);
 }
 
-/* What does not count is added as 0, or written to a place beyond the end
- * that is cut off again. */
+/* Padding is added as 0, or written to an extra element at the end that is cut
+ * off again. */
 static bool
 handle_scatter(struct fold *f, NodeId id, const Node *was)
 {

@@ -1,15 +1,14 @@
 /* Pass fold: numbers that depend on the batch size.
  *
- * Once dims are bound, numbers that a file computes from extents are
- * constants.  A number that grows with the batch and is combined with data
- * must not stay constant: a replica, a micro-batch and a batch of a data set
- * each have a part of it.
+ * Once dims are bound, numbers that a file computes from extents are constants.
+ * A number that grows with the batch and meets data must not stay constant: it
+ * differs for a replica, a micro-batch, and a batch of a data set.
  *
- * what    constants of one element that follow from extents are marked during
- *         the walk (from_extents).  Of those that data met, the graph is
- *         folded for two and for three times the samples, too: what is affine
- *         in the size of the batch by three points, and computed by linear ops
- *         alone, is an op extent, plus a constant.  Other ops, such as 1 / n or
+ * what    the walk marks constants of one element that depend on extents
+ *         (from_extents).  If data met one, the graph is also folded for two
+ *         and three times the samples.  A number that is affine in the batch
+ *         size at these three points, and computed by linear ops alone, becomes
+ *         an op extent plus a constant.  Other ops, such as 1 / n or
  *         max(n, 100), are rebuilt with such operands
  * cost    nothing unless data meet such a number; then two walks, and a third
  *         one if it follows from the batch
@@ -21,23 +20,23 @@
 
 enum { POINTS = 3, DEPTH = 64 };
 
-/* How a number follows from the size of the batch. */
+/* How a number depends on the batch size. */
 enum growth {
 	UNSEEN,
 	FIXED,
-	LINEAR,                         /* a multiple of it, plus a constant */
+	LINEAR,                         /* affine in the batch size */
 	NONLINEAR,                         /* by an op that is not linear */
 	UNKNOWN
 };
 
 struct extents {
-	ValId nval;                     /* values of the graph before */
-	NodeId *def;                    /* by value: its node then */
+	ValId nval;                     /* values of the original graph */
+	NodeId *def;                    /* by value: defining node there */
 	enum growth *growth;
-	ValId *made;                    /* what stands for it; 0: not yet */
-	double *at[POINTS];             /* of so many batches; NAN: unknown */
-	bool symbolic;                  /* the file has a name for the number of
-	                                 * samples */
+	ValId *made;                    /* by value: replacement; 0: not yet */
+	double *at[POINTS];             /* number by batches; NAN: unknown */
+	bool symbolic;                  /* the number of samples has a name in
+	                                 * the file */
 };
 
 /* ---- numbers from extents ---- */
@@ -114,7 +113,7 @@ read_numbers(const Graph *g, const struct extents *e, double *at)
 		at[v] = is_scalar_const(g, v) ? val_float(&g->val[v], 0) : NAN;
 }
 
-/* Of so many times the samples.  What cannot be folded then is not known. */
+/* Numbers for a multiple of the samples; unknown if folding fails. */
 static void
 measure_batch(Pass *p, const Graph *before, int times, struct extents *e)
 {
@@ -147,7 +146,7 @@ growth_by_points(const struct extents *e, ValId v)
 	return a == b && b == c ? FIXED : b - a == c - b ? LINEAR : UNKNOWN;
 }
 
-/* Whether n, element-wise, is linear in operand k; joint: and in others. */
+/* Whether element-wise n is linear in operand k; joint: in all jointly. */
 static bool
 is_linear(const Graph *g, const Node *n, int k, bool joint)
 {
@@ -160,7 +159,7 @@ is_linear(const Graph *g, const Node *n, int k, bool joint)
 		&& (!joint || flags & F_JOINT);
 }
 
-/* Whether n does no more than give v, its operand 0, another shape. */
+/* Whether n only changes the shape of v, its operand 0. */
 static bool
 only_moves(const struct extents *e, const Node *n)
 {
@@ -218,8 +217,8 @@ growth_of(const struct fold *f, ValId v, int depth)
 	return e->growth[v] = is;
 }
 
-/* Whether the number is not to be a constant where data meet it: if nobody
- * knows how it follows from the batch, only scalars matter. */
+/* Whether the number must not stay a constant where it meets data.  If its
+ * dependence on the batch is unknown, only scalars matter. */
 static bool
 follows_batch(const struct fold *f, const struct batch_number *m)
 {
@@ -258,7 +257,7 @@ fold_find_extents(struct fold *f, const Graph *before)
 	return false;
 }
 
-/* ---- what stands for a number ---- */
+/* ---- replacement of a number ---- */
 
 static ValId
 emit_extent_op(struct fold *f, ValId v, double value, bool known)
@@ -295,7 +294,7 @@ emit_linear(struct fold *f, ValId v)
 
 static ValId batch_expr(struct fold *, ValId v);
 
-/* The node of v with what stands for its operands. */
+/* The node of v with replaced operands. */
 static ValId
 rebuild_node(struct fold *f, ValId v)
 {
@@ -314,7 +313,7 @@ rebuild_node(struct fold *f, ValId v)
 		: fold_reshape(f, in[0], &f->g->val[v].shape, id);
 }
 
-/* What stands for v; 0 after a diagnostic. */
+/* The replacement of v; 0 after a diagnostic. */
 static ValId
 batch_expr(struct fold *f, ValId v)
 {

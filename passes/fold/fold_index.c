@@ -1,5 +1,5 @@
-/* Pass fold: rules of ops that index: by constants that are views, or known at
- * run time. */
+/* Pass fold: rules of ops that index, by constants that give views, or by
+ * values of the run. */
 #include "passes/fold/fold_rules.h"
 
 #include <string.h>
@@ -14,14 +14,14 @@ is_consecutive(const Val *idx, int *lead)
 
 	if (n < 1)
 		return false;
-	/* the run is as long as indices keep growing by one */
+	/* the run ends where indices stop growing by one */
 	while (run < n && val_int(idx, run) > val_int(idx, run - 1)
 	       && val_int(idx, run) - 1 == val_int(idx, run - 1))
 		run++;
 	for (int64_t i = run; i < n; i++)
 		if (val_int(idx, i) != val_int(idx, i - run))
 			return false;
-	/* it must end at an axis */
+	/* the run must end at an axis */
 	for (int64_t inner = 1; inner < run; inner *= idx->shape.dim[d])
 		if (d-- == 0)
 			return false;
@@ -32,7 +32,7 @@ is_consecutive(const Val *idx, int *lead)
 	return inner == run;
 }
 
-/* gather by expanded indices: what the small ones give, expanded. */
+/* gather by expanded indices: gather by the small ones, then expand. */
 static enum step
 gather_core(struct fold *f, NodeId id, ValId core)
 {
@@ -57,9 +57,8 @@ is_multiples(const Val *v, int64_t each)
 	return true;
 }
 
-/* gather of rows i + {0, T, 2 T, ...}, where x has T rows for each i: each one
- * is of its own, which the batch of gather_nd says.  TorchScript writes
- * x[arange(n), i] so. */
+/* gather of rows i + {0, T, 2 T, ...}, where x has T rows for each i, becomes a
+ * gather_nd with a batch.  TorchScript writes x[arange(n), i] so. */
 static enum step
 gather_own_rows(struct fold *f, NodeId id)
 {
@@ -123,7 +122,7 @@ simplify_gather(struct fold *f, NodeId id)
 	int64_t first = val_int(idx, 0), count = 1;
 	for (int d = lead; d < idx->shape.rank; d++)
 		count *= idx->shape.dim[d];
-	/* what comes in front repeats, and so does what was expanded */
+	/* leading axes repeat, and so do expanded ones */
 	lead += rank - idx->shape.rank;
 	const Shape at = fold_aligned(&idx->shape, rank);
 	first += first < 0 ? x.dim[axis] : 0;
@@ -151,8 +150,8 @@ simplify_gather(struct fold *f, NodeId id)
 	return fold_set_broadcast(f, id, v);
 }
 
-/* What component c of constant index tuples follows: COORD_FIXED with the
- * index in *at, or the axis of the result whose coordinate it equals. */
+/* Source of component c of constant index tuples: COORD_FIXED with the index in
+ * *at, or the axis of the result whose coordinate it equals. */
 enum { COORD_FIXED = -1, COORD_NONE = -2 };
 
 static int
@@ -181,8 +180,8 @@ index_coordinate(const Val *idx, int c, int64_t extent, int64_t *at)
 	return COORD_NONE;
 }
 
-/* What component c of index tuples follows.  Indices are one constant, or a
- * Concat of expanded constants. */
+/* Source of component c of index tuples, which are one constant, or a Concat of
+ * expanded constants. */
 static int
 tuple_coordinate(const struct fold *f, ValId idx, int c, int64_t extent,
                  int64_t *at)
@@ -207,9 +206,9 @@ tuple_coordinate(const struct fold *f, ValId idx, int c, int64_t extent,
 		: index_coordinate(&part, 0, extent, at);
 }
 
-/* gather_nd with constant indices that are coordinates of the result, the way
- * exporters index a padding mask [B, S] by (b, s) for every (b, h, t, s): a
- * transposed, broadcast view. */
+/* gather_nd whose constant indices are coordinates of the result becomes a
+ * transposed, broadcast view.  Exporters so index a padding mask [B, S] by
+ * (b, s) for every (b, h, t, s). */
 enum step
 simplify_gather_nd(struct fold *f, NodeId id)
 {

@@ -9,8 +9,8 @@ simplify_identity(struct fold *f, NodeId id)
 	return fold_set_broadcast(f, id, f->g->node[id].in[0]);
 }
 
-/* If an array of shape x, row-major, is read as shape y with these strides by
- * a mere permutation of axes, that permutation. */
+/* The permutation of axes that reads a row-major array of shape x as shape y
+ * with these strides, if there is one. */
 static bool
 as_permutation(const Shape *x, const Shape *y, const int64_t *stride,
                IntList *perm)
@@ -24,7 +24,7 @@ as_permutation(const Shape *x, const Shape *y, const int64_t *stride,
 		return false;
 	for (int d = 0; d < y->rank; d++) {
 		int k = 0;
-		/* axes of one element go in order */
+		/* axes of extent 1 stay in order */
 		while (k < x->rank
 		       && (used[k] || x->dim[k] != y->dim[d]
 		           || (y->dim[d] != 1 && own[k] != stride[d])))
@@ -37,8 +37,8 @@ as_permutation(const Shape *x, const Shape *y, const int64_t *stride,
 	return true;
 }
 
-/* reshape(transpose(reshape(x))) that only moves whole axes of x, the way
- * exporters join batch and heads around a transposition: transpose(x). */
+/* reshape(transpose(reshape(x))) that only moves whole axes of x is
+ * transpose(x).  Exporters so merge batch and heads around a transposition. */
 static bool
 is_transposition(const struct fold *f, const Node *n, ValId *x, IntList *perm)
 {
@@ -165,7 +165,7 @@ simplify_split(struct fold *f, NodeId id)
 	return fold_turn_reshape(f, id, v);
 }
 
-/* Negative widths cut; what is left only adds. */
+/* Negative widths become a slice; the pad then only adds. */
 enum step
 simplify_pad(struct fold *f, NodeId id)
 {
@@ -260,7 +260,7 @@ simplify_constant_of_shape(struct fold *f, NodeId id)
 	Val *y = out_val(f, n);
 	double value = n->attr.CONSTANT_OF_SHAPE.value;
 
-	/* too large to compute: one element that repeats */
+	/* too large to compute: expand one element */
 	if (!val_is_const(in_val(f, n, 0)) || !shape_known(&y->shape))
 		return STEP_KEEP;
 	ValId one = val_scalar(f->g, y->dt, value);

@@ -1,11 +1,11 @@
 /* Pass fold: order of the rows of a padded dim (fold_dynamic.c).
  *
- * The valid rows are compact, the first `count` of them all, or in place, each
- * where the mask has its element.  In place every sample keeps to itself, so
- * that replicas can partition a batch, and a write under the same mask is a
- * `where`.  It is correct unless an op reads the index of a row, which is known
- * only during the walk (fold_require_compact).  Until then both forms are
- * built, and one of them is removed at the end.
+ * Valid rows are compact, the first `count` of all rows, or in place, each at
+ * its element of the mask.  In place no sample mixes with others, so replicas
+ * can partition a batch, and a write under the same mask is a `where`.  This
+ * form is correct unless an op reads the index of a row, which only the walk
+ * finds out (fold_require_compact).  So both forms are built, and one is
+ * removed at the end.
  */
 #include "passes/fold/fold_dynamic.h"
 
@@ -38,7 +38,7 @@ fold_unite_order(struct fold *f, int a, int b)
 
 /* ---- looking through moves ---- */
 
-/* What v was before it was given other shapes. */
+/* The value that v is a reshape of, through any number of reshapes. */
 static ValId
 skip_reshapes(const struct fold *f, ValId v)
 {
@@ -65,8 +65,7 @@ fold_is_indices(const struct fold *f, ValId idx, int size)
 	return n->op == OP_TRANSPOSE && n->in[0] == s->indices;
 }
 
-/* Whether the elements of mask v, that many times as many, are those of mask m,
- * each repeated. */
+/* Whether mask v has the elements of mask m, each repeated that many times. */
 static bool
 repeats_each(const struct fold *f, ValId v, ValId m, int64_t times)
 {
@@ -110,7 +109,7 @@ fold_unify_size(struct fold *f, ValId x, int size)
 	return true;
 }
 
-/* ---- the end ---- */
+/* ---- choice at the end ---- */
 
 void
 fold_add_placed(struct fold *f, ValId v, ValId instead, int size)
@@ -152,7 +151,7 @@ only_indexes_outer(struct fold *f, const struct uses *u, ValId v,
 	return !g->val[v].output;
 }
 
-/* Row indices that are read as numbers. */
+/* Require compact rows if row indices are read as numbers. */
 static void
 find_read_indices(struct fold *f)
 {

@@ -2,7 +2,7 @@
  * padding (fold_dynamic.c). */
 #include "passes/fold/fold_padding.h"
 
-/* ---- looking ---- */
+/* ---- queries ---- */
 
 const struct padded_dim *
 padded_of(struct fold *f, ValId v)
@@ -43,7 +43,7 @@ refuse_dynamic(struct fold *f, NodeId id, int size, const char *what)
 	return complain(f, &f->g->node[id], text);
 }
 
-/* ---- writing down ---- */
+/* ---- changes ---- */
 
 struct padded_dim *
 need_padded(struct fold *f, ValId v)
@@ -58,7 +58,7 @@ need_padded(struct fold *f, ValId v)
 	return p;
 }
 
-/* Output k is padded along axis. */
+/* Mark output k as padded along axis. */
 bool
 set_padded(struct fold *f, NodeId id, int k, int axis, int size)
 {
@@ -90,7 +90,7 @@ set_padded_flat(struct fold *f, NodeId id, int axis, int size, int64_t times)
 		|| refuse_dynamic(f, id, size, "not supported in this form");
 }
 
-/* Some data-dependent size of the inputs. */
+/* Any data-dependent size of the inputs. */
 int
 any_size(struct fold *f, const Node *was)
 {
@@ -171,7 +171,7 @@ fold_valid_mask(struct fold *f, int id, int axis, int rank, NodeId like)
 	return y;
 }
 
-/* Each row reads the mask at its own indices. */
+/* Read the mask at each row's indices. */
 ValId
 fold_any_valid(struct fold *f, ValId x, NodeId like)
 {
@@ -225,9 +225,9 @@ fold_fill_padding(struct fold *f, ValId x, double fill, NodeId like)
 	return in[0] ? fold_emit(f, OP_WHERE, 3, in, NULL, like) : 0;
 }
 
-/* ---- numbers of what counts ---- */
+/* ---- counts ---- */
 
-/* The mask whose elements v, one number, counts; 0: none. */
+/* The mask whose true elements the number v counts; 0: none. */
 static ValId
 counted_mask(struct fold *f, ValId v)
 {
@@ -253,7 +253,7 @@ counted_mask(struct fold *f, ValId v)
 	return 0;
 }
 
-/* The size that v, one number, is the count of; 0: none. */
+/* The size whose count is the number v; 0: none. */
 static int
 size_counted_by(struct fold *f, ValId v, NodeId like)
 {
@@ -325,7 +325,7 @@ list_has(const IntList *p, int64_t x)
 	return false;
 }
 
-/* What v, numbers from 0 on, is less than; 0: unknown. */
+/* Exclusive upper bound of v, which is not negative; 0: unknown. */
 static int64_t
 index_below(struct fold *f, ValId v)
 {
@@ -341,7 +341,7 @@ index_below(struct fold *f, ValId v)
 			               (int)n->attr.TOPK.axis) : 0;
 		case OP_ARGMAX:
 			return extent(f, x, (int)n->attr.ARGMAX.axis);
-		case OP_WHERE:          /* negative ones, of which are none */
+		case OP_WHERE:          /* negative indices do not occur */
 			c = &g->node[g->val[x].def];
 			if (!g->val[x].def || c->op != OP_LT
 			    || c->in[0] != n->in[2])
@@ -360,7 +360,7 @@ index_below(struct fold *f, ValId v)
 	return 0;
 }
 
-/* x == 0, 1, 2, ... along dim d, as a one-hot is made: how many can hold. */
+/* Elements of x == 0, 1, 2, ... along dim d, a one-hot, that can be true. */
 static int64_t
 equal_below(struct fold *f, const Node *n, int d)
 {

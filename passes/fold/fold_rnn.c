@@ -1,8 +1,8 @@
-/* Unrolling of `rnn` into products and element-wise ops.
+/* Pass fold: unroll `rnn` into products and element-wise ops.
  *
- * The products of the input with its weights are one for all steps; a step
- * adds that of the state before.  Steps beyond a sequence's length leave its
- * state alone and give 0.  Part of pass fold.
+ * One product multiplies the inputs of all steps by their weights; each step
+ * adds the product of the previous state.  Steps beyond a sequence's length
+ * keep its state and give 0.
  */
 #include "passes/fold/fold_rules.h"
 
@@ -21,8 +21,8 @@ struct rnn {
 	int64_t steps, batch, hidden;
 	DType dt;
 	ValId xw;                       /* [T,B,G*H] */
-	ValId bias;                     /* of the state's products, or 0 */
-	ValId lens;                     /* [B,1] or 0 */
+	ValId bias;                     /* bias of the state's products, or 0 */
+	ValId lens;                     /* lengths [B,1], or 0 */
 	ValId h, c;
 	bool failed;
 };
@@ -166,7 +166,7 @@ emit_lstm_step(struct rnn *r, ValId gates, ValId *h, ValId *c)
 	*c = rnn_op2(r, OP_ADD, rnn_op2(r, OP_MUL, f, r->c),
 	             rnn_op2(r, OP_MUL, i, g));
 	o = rnn_act(r, 0, rnn_peephole(r, rnn_gate(r, gates, 1), 1, *c));
-	/* clipping is for the gates alone */
+	/* clip applies to gates only */
 	double clip = r->attr.RNN.clip;
 	r->attr.RNN.clip = 0;
 	*h = rnn_op2(r, OP_MUL, o, rnn_act(r, 2, *c));
@@ -202,7 +202,7 @@ emit_gru_step(struct rnn *r, ValId x, ValId *h)
 	                     g), rnn_op2(r, OP_MUL, z, r->h));
 }
 
-/* The state after step t; what the step gives. */
+/* The state after step t, and the output of the step. */
 static ValId
 emit_rnn_step(struct rnn *r, int64_t t)
 {
@@ -236,7 +236,7 @@ emit_rnn_step(struct rnn *r, int64_t t)
 
 /* ---- all steps ---- */
 
-/* The products of the input, with every bias that can be added there. */
+/* The products of the inputs, with every bias that can be added to them. */
 static void
 project_input(struct rnn *r)
 {
@@ -268,7 +268,7 @@ zero_state(struct rnn *r)
 	return v;
 }
 
-/* Output k of the node is v from now on. */
+/* Replace output k of the node by v. */
 static bool
 replace_rnn_output(struct rnn *r, int k, ValId v)
 {

@@ -1,5 +1,5 @@
-/* Pass fold: the table of rules for nodes that could not be computed, and
- * those of windows and norms. */
+/* Pass fold: the table of rules for nodes that could not be computed; rules of
+ * windows and norms. */
 #include "ir/window.h"
 #include "passes/fold/fold_rules.h"
 
@@ -7,7 +7,7 @@
 
 /* ---- convolutions and resampling ---- */
 
-/* Exporters give convolutions without a bias one of zeros. */
+/* Exporters add a bias of zeros to convolutions without one: drop it. */
 static enum step
 simplify_conv(struct fold *f, NodeId id)
 {
@@ -19,7 +19,7 @@ simplify_conv(struct fold *f, NodeId id)
 	return STEP_KEEP;
 }
 
-/* One resize for every axis that changes. */
+/* Emit one resize for every axis that changes. */
 static enum step
 simplify_interpolate(struct fold *f, NodeId id)
 {
@@ -59,8 +59,8 @@ simplify_interpolate(struct fold *f, NodeId id)
 	return fold_set_broadcast(f, id, x);
 }
 
-/* x, whose dim `axis` has windows and their elements in turn, with both where
- * they lie in the image. */
+/* Move windows and their elements, in turn along dim `axis` of x, to their
+ * positions in the image. */
 static ValId
 lay_columns(struct fold *f, ValId x, int axis, const struct columns *c,
             NodeId like)
@@ -127,7 +127,7 @@ simplify_col2im(struct fold *f, NodeId id)
 
 /* ---- norms ---- */
 
-/* The rows' shape: that of x from the axis on. */
+/* Shape of a row: that of x from the axis on. */
 static Shape
 row_shape(const struct fold *f, const Node *n)
 {
@@ -149,7 +149,7 @@ same_in_all_rows(const Shape *s, const Shape *row)
 	return true;
 }
 
-/* v, which broadcasts to it, as a row. */
+/* Expand v to the shape of a row. */
 static ValId
 as_row(struct fold *f, ValId v, const Shape *row, NodeId like)
 {
@@ -169,8 +169,7 @@ const_ones(struct fold *f, DType dt, const Shape *row, NodeId like)
 	return fold_expand(f, val_scalar(f->g, dt, 1), row, like);
 }
 
-/* The norm computes a value of its own now, and what follows is what it
- * computed before. */
+/* Give the norm a new result; the following node computes its former one. */
 static enum step
 finish_outside(struct fold *f, NodeId id, ValId scale, ValId bias)
 {
@@ -197,8 +196,8 @@ finish_outside(struct fold *f, NodeId id, ValId scale, ValId bias)
 	return STEP_GONE;
 }
 
-/* A scale or bias that broadcasts to the rows gets their shape; one that
- * differs from row to row goes behind the norm. */
+/* Expand a scale or bias that broadcasts to the rows.  Move one that differs
+ * between rows behind the norm. */
 static enum step
 simplify_norm(struct fold *f, NodeId id)
 {
@@ -275,7 +274,7 @@ fold_simplify(struct fold *f, NodeId id)
 	Op op = f->g->node[id].op;
 	enum step step;
 
-	/* what is shaped by an unknown value is reported at the end */
+	/* shapes from unknown values are reported at the end */
 	if (!shape_known(&f->g->val[f->g->node[id].out[0]].shape))
 		return STEP_KEEP;
 	if (fold_sink_expand(f, id, &step))

@@ -1,7 +1,7 @@
-/* Pass fold: constants that repeat and are too large to be written out.
+/* Pass fold: constants that repeat and are too large to compute.
  *
- * Such a constant stays an expand of a small one.  Ops on it are computed on
- * the small one and expanded: masks for the rows of a batch become one mask.
+ * Such a constant stays an expand of a small one.  Ops apply to the small one
+ * before the expand: masks for the rows of a batch become one mask.
  */
 #include "passes/fold/fold_rules.h"
 
@@ -39,7 +39,7 @@ fold_aligned(const Shape *s, int rank)
 	return wide;
 }
 
-/* An element-wise op of constants, of which some repeat. */
+/* Sink the expands of an element-wise op's constant operands. */
 static ValId
 sink_elementwise(struct fold *f, NodeId id)
 {
@@ -55,7 +55,7 @@ sink_elementwise(struct fold *f, NodeId id)
 	return fold_emit(f, n->op, n->nin, core, &attr, id);
 }
 
-/* What expanding leaves of a reshape: extents of 1 where elements repeat. */
+/* The result's shape before the expand: extents of 1 where elements repeat. */
 static ValId
 sink_reshape(struct fold *f, NodeId id, ValId core)
 {

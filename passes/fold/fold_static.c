@@ -1,8 +1,8 @@
 /* Pass fold: constant static operands become attributes.
  *
- * absorb_X takes the operands of op X.  The shape of the output has been
- * inferred with them, so for most ops the output's shape says it all.  May
- * turn the node into another op.
+ * absorb_X takes the operands of op X.  Shape inference has used them, so for
+ * most ops the output's shape holds all their information.  May turn the node
+ * into another op.
  */
 #include "passes/fold/fold_rules.h"
 
@@ -25,7 +25,7 @@ typedef bool Absorb(struct fold *, Node *);
 
 /* ---- static operands ---- */
 
-/* reshape and what is a reshape by another name */
+/* reshape, and ops that are special cases of it */
 static bool
 absorb_reshape(struct fold *f, Node *n)
 {
@@ -112,14 +112,14 @@ absorb_slice(struct fold *f, Node *n)
 			continue;
 		int64_t by = has_operand(n, 4) ? step.v[i] : 1;
 		to->v[axis] = clamp_start(start.v[i], by, x->dim[axis]);
-		/* a step over the end says nothing but "one element" */
+		/* a step past the end only means "one element" */
 		n->attr.SLICE.step.v[axis] = y->dim[axis] == 1 ? 1 : by;
 	}
 	n->nin = 1;
 	return true;
 }
 
-/* Where piece `index` begins. */
+/* Start of piece `index`. */
 int64_t
 fold_part_start(const struct fold *f, const Node *n, int64_t dim)
 {
@@ -140,8 +140,8 @@ fold_part_start(const struct fold *f, const Node *n, int64_t dim)
 	return index * (chunk ? chunk : 1);
 }
 
-/* A piece that keeps its axis is a slice; one that drops it becomes one when
- * it is simplified, because that takes two nodes. */
+/* A piece that keeps its axis becomes a slice.  One that drops it takes two
+ * nodes, so simplification rewrites it. */
 static bool
 absorb_split(struct fold *f, Node *n)
 {

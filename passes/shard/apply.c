@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-struct conversion {                     /* a conversion that is there */
+struct conversion {                     /* an inserted conversion */
 	Placement to;
 	int count_pass;
 	ValId v;
@@ -20,19 +20,19 @@ struct conversion {                     /* a conversion that is there */
 struct apply {
 	struct shard *s;
 	Graph *g;
-	uint32_t nold, nval;            /* nodes and values before */
-	Placement *placement;               /* by value, as chosen */
-	Shape *whole;                   /* by value */
+	uint32_t nold, nval;            /* original nodes and values */
+	Placement *placement;           /* by value: chosen placement */
+	Shape *whole;                   /* by value: unsharded shape */
 	struct conversion **conversion; /* by value */
-	NodeId *after;                  /* by new node: after which old one */
+	NodeId *after;                  /* by new node: the old one before */
 	size_t nafter, after_cap;
-	int count_pass;                 /* of the node at hand */
+	int count_pass;                 /* count pass of the current node */
 	bool failed;
 };
 
 /* ---- conversions ---- */
 
-/* The node added last stands after this one. */
+/* Place the node added last after this one. */
 static void
 schedule_after(struct apply *a, NodeId after)
 {
@@ -163,7 +163,7 @@ convert_replicated(struct apply *a, ValId v, const Placement *to, NodeId after,
 		a->g->val[y].placement.kind = PLACEMENT_REPLICATE_PARTIAL;
 		return y;
 	}
-	/* ranks that share a shard have each a summand of its adjoint */
+	/* each rank that shares a shard has a summand of its adjoint */
 	if (to->replication > 1 && a->s->grad[v]
 	    && a->placement[v].kind == PLACEMENT_REPLICATE)
 		return emit_own_shard(a, convert_value(a, v, &r, reader), to,
@@ -202,8 +202,8 @@ convert_value(struct apply *a, ValId v, const Placement *to, NodeId reader)
 
 /* ---- attributes that hold extents ---- */
 
-/* Where element `start` of the whole dim lies in a rank's: slices end where
- * segments do. */
+/* Position of element `start` of the whole dim in a rank's shard: slices end
+ * where segments do. */
 static int64_t
 local_start(const struct apply *a, const Placement *s, int64_t start)
 {
@@ -227,7 +227,7 @@ localise_attributes(struct apply *a, NodeId id, const struct strategy *w)
 
 	if (shape)                      /* the result's */
 		*shape = shape_list(y);
-	/* of more than one the channels are sharded by groups */
+	/* several groups: channels are sharded by groups */
 	if (group && *group > 1 && x->kind == PLACEMENT_SHARD && x->axis == 1) {
 		*attr_int_of(n->op, &n->attr, "whole_extent") = *group;
 		*group /= a->s->ranks;
@@ -250,8 +250,8 @@ localise_attributes(struct apply *a, NodeId id, const struct strategy *w)
 
 /* ---- the loss over sharded classes ---- */
 
-/* Each rank sums up its columns, all share that, and the loss is put
- * together from it: one gather of three numbers a row. */
+/* Each rank reduces its columns; a gather of three numbers a row combines them
+ * to the loss. */
 static void
 insert_vocab_stats(struct apply *a, NodeId id, const struct strategy *w)
 {
@@ -297,8 +297,8 @@ flat_bias(const Graph *g, ValId v, int rank)
 	return g->val[v].shape.rank == 1 ? v : 0;
 }
 
-/* A product whose only reader adds a bias to it takes that along again where
- * no reduction came between them; 0: not so. */
+/* Join a product and a bias that its only reader adds, if no reduction came
+ * between them; 0: not joined. */
 static ValId
 mergeable_bias(const struct apply *a, NodeId id)
 {

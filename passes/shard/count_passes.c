@@ -78,7 +78,7 @@ count_pass_copy(Graph *g, const Graph *of, const Node *from, const ValId *in)
 	return id;
 }
 
-/* Where v of g, made once more in a count pass, is; 0: nowhere yet. */
+/* The copy of v of g in a count pass; 0: none yet. */
 static ValId *
 twin_slot(struct count_passes *m, ValId v, int pass)
 {
@@ -94,7 +94,7 @@ twin_slot(struct count_passes *m, ValId v, int pass)
 	return &m->twin[at];
 }
 
-/* The same of node id. */
+/* Copy node id to a count pass. */
 static void
 copy_to_count_pass(struct count_passes *m, NodeId id, int pass)
 {
@@ -116,8 +116,7 @@ copy_to_count_pass(struct count_passes *m, NodeId id, int pass)
 			*twin_slot(m, from.out[k], pass) = g->node[to].out[k];
 }
 
-/* v of g, made in the count pass after all that it needs; 0 after a diagnostic.
- */
+/* Copy v to the count pass after all its operands; 0 after a diagnostic. */
 static ValId
 copy_cone(struct count_passes *m, ValId v, int *pass)
 {
@@ -135,7 +134,7 @@ copy_cone(struct count_passes *m, ValId v, int *pass)
 	return *twin_slot(m, v, *pass) ? *twin_slot(m, v, *pass) : v;
 }
 
-/* In float32, in which totals are kept; and back. */
+/* Convert to float32, the type of totals, and back. */
 static ValId
 emit_count_cast(struct count_passes *m, ValId v, DType to, int pass)
 {

@@ -21,7 +21,7 @@ struct count_passes {
 
 /* The sum of v over all micro-batches, in its shape; 0 after a diagnostic. */
 ValId count_total(struct count_passes *, ValId v);
-/* A copy in g of a node, of another graph perhaps, whose operands are in[]. */
+/* Copy a node of graph `of` to g, with operands in[]. */
 NodeId count_pass_copy(Graph *g, const Graph *of, const Node *,
                        const ValId *in);
 

@@ -2,8 +2,8 @@
  *
  * During the pass, values have placements over a group of two ranks that split
  * the samples of one batch: Shard along the dim of the samples, Partial sums,
- * ReplicatePartial where both have the whole.  The result for two ranks
- * holds for any number.
+ * ReplicatePartial where both have the whole.  The result for two ranks holds
+ * for any number.
  */
 #ifndef PASSES_SHARD_DP_PARTITION_H
 #define PASSES_SHARD_DP_PARTITION_H
@@ -21,10 +21,8 @@ struct dp_partition {
 	size_t norder, order_cap;
 	ValId *whole;                   /* by value: its sum over replicas */
 	size_t nwhole, whole_cap;
-	struct uses uses;               /* readers among the nodes before the
-	                                 * pass */
-	ValId share;                    /* value 1 / replicas; 0: not made
-	                                 * yet */
+	struct uses uses;               /* readers in the original graph */
+	ValId share;                    /* value 1 / replicas; 0: not made */
 	int64_t samples;                /* samples of one replica in a batch */
 	const bool *grad;               /* DP_MICRO: by value before the pass: a
 	                                 * gradient passes */
@@ -32,38 +30,38 @@ struct dp_partition {
 	bool *indexed;                  /* by value: holds sample indices, which
 	                                 * each replica counts from 0 */
 	size_t nindexed, indexed_cap;
-	const char *assumed;            /* the first node whose placements are
-	                                 * assumed, in p->keep; NULL: none */
+	const char *assumed;            /* first node with assumed placements,
+	                                 * in p->keep; NULL: none */
 };
 
 /* dp_infer.c: placements of the results of a node from those of its operands;
  * false with the reason in `why`. */
 bool dp_infer(struct dp_partition *, NodeId, char why[SHARDING_WHY]);
 
-/* In how many equal segments of x, which is a replica's or the whole, its
- * samples are; 0: the segments differ. */
+/* Number of equal segments in which x, a replica's shard or the whole, holds
+ * its samples; 0: the segments differ. */
 int64_t dp_count_segments(const Shape *x, const Placement *);
 
-/* dp_refuse.c: diagnostics, which are false.  What to try, to end them with: */
+/* dp_refuse.c: diagnostics return false.  Text to end them: a remedy. */
 const char *dp_remedy(const struct dp_partition *);
 bool dp_refuse(struct dp_partition *, NodeId, const char *why);
-/* The placements of its operands allow none for its results. */
+/* Refuse a node whose operands' placements allow none for its results. */
 bool dp_refuse_mixing(struct dp_partition *, NodeId);
 
 /* dp_own_rows.c: rows that each sample looks up, or writes, for itself */
-/* Given at[value_index], the placement of one value, set those of the others;
- * shapes are one replica's. */
+/* From at[value_index], the placement of one value, set those of the others.
+ * Shapes are those of a replica. */
 bool dp_follow_own_rows(const struct dp_partition *, const Node *,
                         int value_index, Placement *at);
-/* Placements of the results; *is: whether n is such an op at all. */
+/* Placements of the results; *is: whether the node is such an op. */
 bool dp_infer_own_rows(const struct dp_partition *, const Node *,
                        Placement *out, bool *is);
-/* Placements of what is a row longer than its samples, or was: a pad before a
- * scatter, and the slice after it. */
+/* Placements of a pad before a scatter, which adds a row to the samples, and of
+ * the slice after it. */
 bool dp_infer_padded_rows(const struct dp_partition *, const Node *,
                           Placement *out);
-/* Whether v, joined to the tuples of indices that n makes, has the number of
- * its row for each sample of s, and is read as nothing else. */
+/* Whether v, joined to the index tuples of n, holds the row number of each
+ * sample of the placement, and has no other use. */
 bool dp_indexes_rows(const struct dp_partition *, const Node *, ValId v,
                      const Placement *);
 
@@ -79,52 +77,52 @@ struct column {
 	ValId v;
 	int axis;
 	int64_t at;                     /* index along that axis; -1: all */
-	int dim;                /* dim of the samples; -1: unknown */
+	int dim;                        /* dim of the samples; -1: unknown */
 };
 
-/* What is known of a column; false: nothing. */
+/* The sample index of a column; false: unknown. */
 bool dp_find_sample_index(const struct dp_partition *, struct column,
                           struct sample_index *);
 /* Whether a column has no sample indices. */
 bool dp_lacks_sample_index(const struct dp_partition *, struct column);
-/* Whether v has indices of samples that a mask selects. */
+/* Whether v has indices of samples selected by a mask. */
 bool dp_has_sample_index(const struct dp_partition *, ValId v);
-/* Whether the node's results, in placements `out`, have some, too; false: what
- * it computes of them is another value for the whole batch. */
+/* Record results with sample indices, in placements `out`; false: a result
+ * computed from them differs for the whole batch. */
 bool dp_follow_sample_index(struct dp_partition *, const Node *,
                             const Placement *out);
 
 /* dp_other_batch.c: rows of an output at another batch size; NULL: unknown. */
 const struct output_rows *dp_other_batch_rows(const Pass *, const Val *output);
-/* Whether the output has its samples in another dim at another batch size. */
+/* Whether another batch size moves the output's samples to another dim. */
 bool dp_moves_samples(const struct dp_partition *, ValId output);
 
 /* dp_partition.c */
-/* Make g, the graph of the whole batch, that of one of several replicas.
- * Placements are left in it.  With DP_MICRO replicas are the micro-batches of a
- * step: statistics of batch normalisation remain their own, and what depends on
- * parameters is added up over them as late as possible; *assumed: the first
- * node whose placements are assumed, or NULL. */
+/* Turn the graph of the whole batch into that of one replica, with placements.
+ * With DP_MICRO the replicas are the micro-batches of a step: each has its own
+ * statistics of batch normalisation, and values that depend on parameters are
+ * added up as late as possible.  *assumed: the first node with assumed
+ * placements, or NULL. */
 bool dp_partition_graph(Pass *, Graph *, const char **assumed);
-/* The partitioned copy of g with one output, its loss or another value; NULL,
- * and why in p->keep.  With DP_MICRO there may be both: dp_assume_placement. */
+/* The partitioned copy of g with one output, its loss or another value; NULL:
+ * *why is in p->keep.  With DP_MICRO both may exist: dp_assume_placement. */
 Graph *dp_partition_copy(Pass *, const Graph *, ValId output, int64_t dp,
                          const char **why);
-/* Give a node its place in the new order. */
+/* Append a node to the new order. */
 void dp_order_node(struct dp_partition *, NodeId);
-/* Append a node and give it its place and placements; 0 after a diagnostic. */
+/* Append a new node with placements; 0 after a diagnostic. */
 ValId dp_emit(struct dp_partition *, Op, int nin, const ValId *in, const Attr *,
               NodeId like);
-/* The sum of v, which is P, over replicas, which is R. */
+/* The sum of v, Partial, over replicas; the sum is ReplicatePartial. */
 ValId dp_all_reduce(struct dp_partition *, ValId v, NodeId like);
-/* The node that writes `made` writes `old` instead. */
+/* Make the node that writes `made` write `old` instead. */
 void dp_redefine(struct dp_partition *, ValId made, ValId old);
-/* The node's result k is a value of its own from now on, which is returned;
- * another node is to claim what it was. */
+/* Give the node's result k a new value, which is returned.  Another node must
+ * define the former value. */
 ValId dp_detach_result(struct dp_partition *, NodeId, int k);
 ValId dp_emit_cast(struct dp_partition *, ValId, DType, NodeId like);
 bool dp_visit_node(struct dp_partition *, NodeId);
-/* The node is a mean over samples of its own: each replica has its share. */
+/* Scale a mean over a replica's own samples to the replica's share. */
 bool dp_partition_mean(struct dp_partition *, NodeId);
 
 /* loss_formula.c: whether a formula of sums may have the op. */
@@ -132,13 +130,13 @@ bool total_has_op(Op);
 
 /* dp_extent.c: numbers that follow from the size of the batch */
 bool dp_partition_extent(struct dp_partition *, NodeId);
-/* Whether such, and constants, decide the value. */
+/* Whether the value depends on such numbers and constants only. */
 bool dp_is_extent(const struct dp_partition *, ValId);
-/* Replace extents of the batch, and what is computed from them, by constants,
+/* Replace extents of the batch, and values computed from them, by constants,
  * once no partial sum needs them. */
 bool dp_fold_extents(Pass *, Graph *);
 
-/* dp_mean.c: what divides by a number of samples.  False after a
+/* dp_mean.c: ops that divide by a number of samples.  False after a
  * diagnostic. */
 bool dp_partition_labels(struct dp_partition *, NodeId);
 bool dp_partition_batchnorm(struct dp_partition *, NodeId);
@@ -147,21 +145,21 @@ bool dp_partition_batchnorm(struct dp_partition *, NodeId);
  * (Bessel's correction).  ONNX does not mark such constants.  A small one is
  * more likely a plain factor and gets a note. */
 bool dp_divides_by_size(const struct dp_partition *, const Node *);
-/* What to write for such a node instead, to end a message; it may be "". */
+/* Text to end a message: how to rewrite such a node; may be "". */
 const char *dp_mean_hint(const struct dp_partition *, const Node *);
 
 /* dp_micro.c */
-/* What is added to a total over micro-batches is of all replicas. */
+/* Add values of all replicas to a total over micro-batches. */
 bool dp_partition_total(struct dp_partition *, NodeId);
 /* With DP_MICRO: the operand that remains partial while the other partial ones
  * are reduced.  The op is linear in it; one that depends on parameters is
  * preferred.  -1: none. */
 int dp_remaining_summand(const struct dp_partition *, const Node *);
-/* Whether the op looks up by indices, which may be those of other samples for
- * all that placements tell. */
+/* Whether the op looks up by indices.  Placements do not tell whether these are
+ * of other samples. */
 bool dp_is_lookup(Op);
-/* Over micro-batches: assumed placements for results of such a node that does
- * not follow otherwise, as if it kept samples apart; false: there are none. */
+/* Over micro-batches: assume placements for results of such a node without
+ * derived ones, as if it kept samples apart; false: none. */
 bool dp_assume_placement(struct dp_partition *, NodeId);
 /* Placements of a batch normalisation whose statistics are a micro-batch's. */
 bool dp_infer_statistics(const struct dp_partition *, const Node *,

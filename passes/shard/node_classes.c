@@ -45,7 +45,7 @@ hash_strategies(const struct strategy_set *c, int nvalue)
 	return h;
 }
 
-/* What an entity is by itself. */
+/* Hash of an entity by itself, without its surroundings. */
 static uint64_t
 hash_entity(const struct strategy_ilp *m, uint32_t e)
 {
@@ -158,7 +158,7 @@ strategy_find_classes(struct strategy_ilp *m)
 	for (uint32_t e = 1; e < m->c.n; e++)
 		if (e != s->g->nnode)
 			old[e] = initial_colour(m, e);
-	/* what follows from a node that stands alone reaches further */
+	/* effects of an isolated node reach further */
 	for (int hop = 0; hop < (m->isolated ? 2 * HOPS : HOPS); hop++) {
 		uint64_t *t = old;
 
@@ -182,7 +182,7 @@ compare_edges(const struct strategy_edge *a, const struct strategy_edge *b)
 		? -1 : a->value_index > b->value_index;
 }
 
-/* Pairs of classes that some value joins. */
+/* Pairs of classes joined by a value. */
 void
 strategy_find_edges(struct strategy_ilp *m)
 {

@@ -1,9 +1,8 @@
 /* The runner-up: the best sharding strategy in which a value has another
  * placement.
  *
- * The program once more, in which the value's node is like no other, so that
- * the equals of its layer elsewhere keep their placements, and may not give the
- * placement chosen.
+ * Solve the program again with the chosen placement excluded and the value's
+ * node in a class alone, so that equal nodes elsewhere keep their placements.
  */
 #include "passes/shard/strategy_ilp.h"
 

@@ -44,7 +44,7 @@ strategy_constraint_key(const struct shard *s, ValId v)
 	return w ? 1 + (uint64_t)w->kind + 4 * (uint64_t)w->axis : 0;
 }
 
-/* ---- user constraints that nothing satisfies ---- */
+/* ---- unsatisfiable user constraints ---- */
 
 bool
 shard_check_constraints(struct shard *s)
@@ -102,7 +102,7 @@ list_placements(const struct strategy_ilp *m, ValId v)
 	return text;
 }
 
-/* No strategy satisfies the constraints on the value. */
+/* Report that no strategy satisfies the constraints on the value. */
 static bool
 is_infeasible_value(const struct strategy_ilp *m, ValId v)
 {

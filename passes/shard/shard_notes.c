@@ -60,10 +60,10 @@ ranks_text(Arena *arena, uint32_t works, const char *between)
 /* A matrix that cannot be sharded over --tp ranks. */
 struct unsharded_matrix {
 	ValId v;
-	uint32_t works[MAX_RANK];       /* by axis: numbers of ranks */
+	uint32_t works[MAX_RANK];       /* by axis: valid numbers of ranks */
 };
 
-/* The first ones; how many there are in all in *n. */
+/* The first such matrices; *n: their total number. */
 static struct unsharded_matrix *
 find_unsharded(const struct shard *s, int *n)
 {
@@ -81,7 +81,7 @@ find_unsharded(const struct shard *s, int *n)
 	return list;
 }
 
-/* s has the strategies over s->ranks ranks. */
+/* Record the axes that strategies of s shard over s->ranks ranks. */
 static void
 record_axes(const struct shard *s, struct unsharded_matrix *list, int n)
 {
@@ -154,7 +154,7 @@ shard_check_fraction(struct shard *s)
 	                 ranks_text(s->tmp, works, ", "));
 }
 
-/* ---- what runs whole ---- */
+/* ---- replicated nodes ---- */
 
 static bool
 is_node_sharded(const struct shard *s, NodeId id)

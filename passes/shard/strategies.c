@@ -1,18 +1,17 @@
 /* The sharding strategies of a graph.
  *
  * Seeds are shardings of products with a parameter (columns, rows of the
- * parameter, and with --sp rows of what comes in), of convolutions' channels
- * or groups, of norms' rows, and of tables' rows and columns.  Each is
- * followed through the graph in both directions by the ops' rules until
- * nothing new is found.  This is what finds heads, packed projections and
- * gated halves: a sharding of a product's columns that comes out as whole heads
- * at the attention is one that fits.
+ * parameter, and with --sp rows of the input), of convolutions' channels or
+ * groups, of norms' rows, and of tables' rows and columns.  The ops' rules
+ * propagate each through the graph in both directions to a fixpoint.  This
+ * finds heads, packed projections and gated halves: a sharding of a product's
+ * columns fits if it reaches the attention as whole heads.
  */
 #include "passes/shard/shard.h"
 
 #include <string.h>
 
-enum { SHARDINGS_MAX = 12 };            /* of one value */
+enum { SHARDINGS_MAX = 12 };            /* shardings of one value */
 
 struct found_sharding {
 	ValId v;
@@ -59,7 +58,7 @@ normalise_replicated(const struct shard *s, const Node *n, Placement *at)
 	}
 }
 
-/* Without what lies after the parts, so that strategies compare as bytes. */
+/* Clear the bytes after the parts, so that strategies compare as bytes. */
 static Placement
 canonical_placement(const Placement *s)
 {
@@ -139,7 +138,7 @@ seed_dim(struct strategy_search *f, ValId v, int axis)
 	add_seed(f, v, &sharding);
 }
 
-/* All of a value's leading dims but the last ones, as one. */
+/* A value's leading dims, all but the last ones, merged into one. */
 static void
 seed_rows(struct strategy_search *f, ValId v, int end)
 {
@@ -175,8 +174,8 @@ seed_product(struct strategy_search *f, const Node *n)
 		seed_rows(f, n->out[0], 1);
 }
 
-/* Channels out and in; of groups, which lie along the former, those alone
- * that can be sharded. */
+/* Output and input channels; with groups, which divide the output channels,
+ * only those that can be sharded. */
 static void
 seed_conv(struct strategy_search *f, const Node *n)
 {
@@ -193,7 +192,7 @@ seed_conv(struct strategy_search *f, const Node *n)
 	}
 }
 
-/* Slices that take a dim apart say where its segments end. */
+/* Slices that split a dim give the ends of its segments. */
 static void
 seed_segments(struct strategy_search *f, ValId v)
 {
@@ -264,7 +263,7 @@ find_seeds(struct strategy_search *f)
 
 /* ---- all strategies ---- */
 
-/* Everything replicated, the one strategy that each op has. */
+/* The fully replicated strategy, which each op has. */
 static void
 add_replicated(struct shard *s, NodeId id, PlacementKind kind)
 {
@@ -278,7 +277,7 @@ add_replicated(struct shard *s, NodeId id, PlacementKind kind)
 	add_strategy(s, &s->node[id], at, nvalue, shard_node_cost(s, n, false));
 }
 
-/* Some reader of v can take it sharded so. */
+/* Whether a reader of v accepts this sharding. */
 static bool
 is_accepted_by_reader(const struct shard *s, ValId v, const Placement *sharding)
 {
@@ -295,8 +294,8 @@ is_accepted_by_reader(const struct shard *s, ValId v, const Placement *sharding)
 	return false;
 }
 
-/* A parameter or a running statistic lies as somebody can read it; no other
- * source is sharded. */
+/* Parameters and running statistics take shardings that a reader accepts; no
+ * other source is sharded. */
 static void
 find_source_strategies(struct shard *s)
 {
@@ -335,7 +334,7 @@ compare_strategies(const void *a, const void *b, int nvalue)
 	return memcmp(x->at, y->at, (size_t)nvalue * sizeof *x->at);
 }
 
-/* Equal nodes list equal strategies in one order. */
+/* Sort strategies, so that equal nodes list them in the same order. */
 static void
 sort_strategies(struct strategy_set *c, int nvalue)
 {

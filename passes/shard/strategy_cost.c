@@ -8,7 +8,7 @@
 #include "passes/shard/shard.h"
 #include "passes/cost/cost.h"
 
-/* The backward of a product is two products; of others about as much. */
+/* The backward of a product is two products; of other ops about the same. */
 enum { PHASES = 3 };
 #define TIE 1e-9
 
@@ -20,7 +20,7 @@ value_bytes(const struct shard *s, ValId v)
 	return n > 0 ? (double)n : 0;
 }
 
-/* Every element goes round once. */
+/* Every element passes around the ring once. */
 static double
 ring_sec(const struct shard *s, double bytes)
 {
@@ -39,7 +39,7 @@ all_reduce_sec(const struct shard *s, double bytes)
 	                           2 * bytes * (t - 1) / t);
 }
 
-/* Reading and writing once. */
+/* Seconds to read and write once. */
 static double
 copy_sec(const struct shard *s, double bytes)
 {
@@ -54,7 +54,7 @@ is_single_dim_split(const Placement *s)
 	return s->first_axis == s->axis && s->replication == 1;
 }
 
-/* What is overwritten where it lies, such as a running statistic. */
+/* Whether the value is overwritten in place, such as a running statistic. */
 static bool
 is_overwritten_value(const struct shard *s, ValId v)
 {
@@ -124,8 +124,8 @@ shard_node_cost(const struct shard *s, const Node *n, bool sharded)
 	double sec = node_cost(s->g, n).sec;
 	double launch = device_of(s->g)->launch;
 
-	/* of two strategies that cost the same all equal layers take the one
-	 * that converts right after a product or norm */
+	/* at equal cost, all equal layers take the strategy that converts
+	 * right after a product or norm */
 	if (sharded && sec <= 0)
 		return TIE;
 	if (sharded && sec > launch)

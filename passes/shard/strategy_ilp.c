@@ -62,7 +62,7 @@ cost_or_random(struct strategy_ilp *m, double sec)
 	return 1e-6 * (double)(*seed >> 16 & 1023);
 }
 
-/* It has the excluded placement. */
+/* Whether the strategy has the excluded placement. */
 static bool
 is_excluded_strategy(const struct strategy_ilp *m, uint32_t class,
                      const struct strategy *w)

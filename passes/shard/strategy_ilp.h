@@ -1,4 +1,4 @@
-/* Declarations that the choice of sharding strategies shares. */
+/* Declarations shared by the files that choose sharding strategies. */
 #ifndef PASSES_SHARD_STRATEGY_ILP_H
 #define PASSES_SHARD_STRATEGY_ILP_H
 
@@ -10,12 +10,12 @@ struct node_classes {
 	uint32_t n;                     /* entities */
 	uint32_t *of;                   /* class, by entity */
 	uint32_t nclass;
-	uint32_t *first;                /* an entity of each */
-	double *count;
-	int *col;                       /* column of its first strategy */
+	uint32_t *first;                /* an entity of each class */
+	double *count;                  /* entities of each class */
+	int *col;                       /* column of the first strategy */
 };
 
-/* Different placements, numbered in the order in which they were added. */
+/* Distinct placements, numbered in order of addition. */
 struct placement_list {
 	Placement *s;
 	int n;
@@ -25,7 +25,7 @@ struct placement_list {
 struct strategy_edge {
 	uint32_t producer, reader;      /* classes */
 	int result_index, value_index;
-	ValId v;                        /* of the representative */
+	ValId v;                        /* value of the representative */
 	double count;
 };
 
@@ -36,9 +36,9 @@ struct strategy_ilp {
 	size_t nedge, edge_cap;
 	Ilp *ilp;
 	uint32_t seed;
-	uint32_t isolated;              /* an entity like no other; 0: none */
-	int value_index;                /* ... of which this one is not in */
-	const Placement *excluded;          /* this placement */
+	uint32_t isolated;              /* entity in a class alone; 0: none */
+	int value_index;                /* its value without ... */
+	const Placement *excluded;      /* ... this placement */
 };
 
 static inline uint32_t
@@ -64,24 +64,24 @@ is_sharded_at(const struct strategy *w, int value_index)
 	return w->at[value_index].kind == PLACEMENT_SHARD;
 }
 
-/* strategy_ilp.c: the number of a placement in the list, which grows in the
- * arena by those that it lacks. */
+/* strategy_ilp.c: the number of a placement in the list, which adds a missing
+ * one. */
 int placement_list_index(struct placement_list *, const Placement *, Arena *);
-/* The program and its answer; the strategy that it chooses for an entity. */
+/* Solve the program; read the strategy that it chooses for an entity. */
 struct ilp_answer strategy_ilp_solve(struct strategy_ilp *);
 int strategy_ilp_choice(const struct strategy_ilp *, const struct ilp_answer *,
                         uint32_t entity);
 
-/* node_classes.c: entities that take the same strategy, and their edges. */
+/* node_classes.c: classes of entities with the same strategy, and edges. */
 void strategy_find_classes(struct strategy_ilp *);
 void strategy_find_edges(struct strategy_ilp *);
 
 /* shard_constraints.c: whether a strategy of a class breaks a constraint. */
 bool strategy_is_forbidden(const struct strategy_ilp *, uint32_t class,
                            const struct strategy *);
-/* Strategies that shard operand 0 are the only ones, where there are any. */
+/* Whether the class must shard operand 0 if it has a strategy that does. */
 bool strategy_must_shard(const struct strategy_ilp *, uint32_t class);
-/* The program has no solution: says why, and is false. */
+/* Report why the program has no solution; returns false. */
 bool strategy_refuse(const struct strategy_ilp *);
 /* The user constraint on a value, as a number; 0: none. */
 uint64_t strategy_constraint_key(const struct shard *, ValId);

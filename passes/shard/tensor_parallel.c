@@ -1,15 +1,14 @@
 /* Tensor and sequence parallelism: shard a forward graph over ranks.
  *
- * what    one rank's graph, the same for all: the paper's f, g and their
- *         duals come out as conversions between placements, and autodiff makes
- *         the other half of each of them
+ * what    one rank's graph, the same for all: the paper's f and g become
+ *         conversions between placements, and autodiff makes their duals
  * needs   P_CANON, P_LOSS
  * gives   P_SHARD: Graph.ranks, Val.placement
  * method  strategies by the ops' rules, a 0-1 program over them
  *         (strategy_ilp.c)
  * refuses where less than half of the matrices' bytes can be sharded
- * source  Shoeybi et al. 2019 and Korthikanti et al. 2023 for what comes out,
- *         Zheng et al. 2022 (Alpa) for the program
+ * source  Shoeybi et al. 2019 and Korthikanti et al. 2023 for the result, Zheng
+ *         et al. 2022 (Alpa) for the program
  */
 #include "passes/shard/shard.h"
 
@@ -30,9 +29,9 @@ reshape_bias(Graph *g, Diag *d, ValId bias, const Shape *y, NodeId like)
 	return emit_op(g, d, OP_RESHAPE, 1, &bias, &a, like);
 }
 
-/* A product or a convolution that is summed over ranks must add its bias
- * once, after the sum: each gets it as an add of its own.  Where it turns out
- * not to be summed, the two are joined again. */
+/* A product or a convolution that is summed over ranks must add its bias once,
+ * after the sum.  So each bias becomes an add.  If no sum comes between them,
+ * apply.c joins the two again. */
 static void
 split_bias_add(Graph *g, Diag *d, NodeId id)
 {
