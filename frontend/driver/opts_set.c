@@ -291,8 +291,8 @@ bool
 set_budget(struct arg_parser *p, const char *arg, void *field)
 {
 	struct options *o = field;
-	int64_t plain;
 	size_t n = strlen(arg);
+	unsigned char last = n ? (unsigned char)arg[n - 1] : 0;
 	char *end;
 
 	o->budget_pct = 0;
@@ -302,12 +302,10 @@ set_budget(struct arg_parser *p, const char *arg, void *field)
 		if (end == arg + n - 1 && o->budget_pct > 0
 		    && o->budget_pct <= 1e6)
 			return true;
-	} else if (parse_count(arg, &plain) && plain > 0
-	           && plain < UNITLESS_MIN) {
-		return reject_unitless(p, arg);
 	} else if (parse_byte_size(arg, &o->budget_bytes)
 	           && o->budget_bytes > 0) {
-		return true;
+		return o->budget_bytes >= UNITLESS_MIN || isalpha(last)
+			|| reject_unitless(p, arg);
 	}
 	return reject_value(p, arg,
 	                    "a size such as 512MiB, 24GB (24G), or 60%");

@@ -127,7 +127,8 @@ find_call(const struct slot_reader *seen, int n, const struct flat_node *node,
 {
 	for (int i = 0; i < n; i++)
 		if (seen[i].slot == slot
-		    && reads_same_params(seen[i].node, node))
+		    && (seen[i].node->p == node->p
+		        || reads_same_params(seen[i].node, node)))
 			return seen[i].val;
 	return 0;
 }
@@ -209,7 +210,8 @@ untie_names(struct flat *f, bool apply, ParamNameFn *is_param_name,
 		struct flat_node *node = &f->node[i];
 		int v = node->nin ? node->in[0] : 0, y;
 
-		if (!is_identity(node) || !f->val[v].init)
+		/* those of a loop's body are there once per trip */
+		if (!is_identity(node) || !f->val[v].init || node->index < 0)
 			continue;
 		y = node->out[0];
 		if (f->val[y].output || !is_param_name(ctx, f->val[y].name))

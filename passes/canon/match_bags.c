@@ -5,7 +5,8 @@
  *
  * or the same with reduce(gather(w, slice(x, ..))).  Where equal slices are
  * all of x it becomes one reduction of x [N, L, ..]: N times fewer nodes, and
- * bags that can be split over replicas.
+ * bags that can be split over replicas.  Rows that are looked up bag by bag are
+ * joined for replicas alone, because together they take N times the memory.
  */
 #include "passes/canon/match.h"
 
@@ -133,7 +134,9 @@ match_bags(struct rewrite *w, NodeId root)
 	if (n < 2 || w->g->node[root].attr.CONCAT.axis != 0
 	    || !read_bag(w, rw_in(w, root, 0), &first))
 		return false;
-	for (int i = 0; i < n; i++)
+	if (first.gather && !w->p->opt->dp)
+		return false;
+	for (int i = 1; i < n; i++)
 		if (!read_bag(w, rw_in(w, root, i), &b)
 		    || !is_next_bag(w, &first, &b, i))
 			return false;

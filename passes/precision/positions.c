@@ -18,7 +18,9 @@ source_of_leaf(const Val *v)
 {
 	if (v->kind == V_CONST || v->kind == V_BUFFER)
 		return FROM_CONSTANTS;
-	return dtype_info[v->dt].cls == 'i' || dtype_info[v->dt].cls == 'u'
+	/* 16 bits hold those of 8 */
+	return dtype_info[v->dt].nbytes > 1 && (dtype_info[v->dt].cls == 'i'
+	                                        || dtype_info[v->dt].cls == 'u')
 		? FROM_INTEGERS : FROM_OTHERS;
 }
 
@@ -27,7 +29,8 @@ source_of_node(const Graph *g, const Node *n, const enum source *source)
 {
 	enum source s = FROM_CONSTANTS;
 	/* what is looked up says what the result is of, not by what */
-	int nin = n->op == OP_GATHER ? 1 : n->nin;
+	int nin = n->op == OP_GATHER || n->op == OP_GATHER_ND
+		|| n->op == OP_GATHER_ELEMENTS ? 1 : n->nin;
 
 	if (op_info[n->op].flags & (F_TO_BOOL | F_RNG)
 	    || (n->op == OP_CAST && g->val[n->in[0]].dt == DT_BOOL))
@@ -51,7 +54,7 @@ precision_positions(const Graph *g, Arena *arena)
 		enum source s = source_of_node(g, n, source);
 
 		full[id] = s == FROM_INTEGERS
-			&& op_info[n->op].flags & (F_HALF | F_HALF_0);
+			&& n->op == OP_MATMUL;
 		for (int k = 0; k < n->nout; k++)
 			source[n->out[k]] = s;
 	}

@@ -66,11 +66,12 @@ fail_by_nan(struct train_run *r)
 
 	end_line(r);
 	fprintf(f, "ckrun: %s", ckr_error(r->m));
-	data_print_nonfinite(&r->data, data_position(&r->data), f);
+	data_print_nonfinite(&r->data, data_position(&r->data),
+	                     r->data.per_step, f);
 	if (r->saved >= 0)
 		fprintf(f, "; '%s' holds the state after step %lld",
 		        o->save, (long long)r->saved);
-	else if (o->resume)
+	else if (o->resume && ckr_check_finite(r->m) == CKR_OK)
 		fprintf(f, "; the last good state is the checkpoint '%s' that "
 		        "this run resumed from", o->resume);
 	else if (o->save)
@@ -117,7 +118,8 @@ warn_loss(struct train_run *r, uint64_t step, double loss)
 	end_line(r);
 	fprintf(stderr, "ckrun: warning: loss is not finite at step %llu",
 	        (unsigned long long)step);
-	data_print_nonfinite(&r->data, last_position(r), stderr);
+	data_print_nonfinite(&r->data, last_position(r),
+	                     r->data.per_step, stderr);
 	fputc('\n', stderr);
 }
 
@@ -132,7 +134,8 @@ handle_skipped(struct train_run *r)
 		end_line(r);
 		fprintf(stderr, "ckrun: warning: %s; its update is skipped",
 		        ckr_error(r->m));
-		data_print_nonfinite(&r->data, last_position(r), stderr);
+		data_print_nonfinite(&r->data, last_position(r),
+		                     r->data.per_step, stderr);
 		fputc('\n', stderr);
 	}
 	s = ckr_check_finite(r->m);
@@ -326,12 +329,7 @@ write_results(struct train_run *r)
 	if (o->save_merged)
 		CKR_TRY(ckr_save_merged(r->m, o->save_merged));
 	if (o->onnx)
-		CKR_TRY(ckr_export_onnx(r->m, o->onnx));
-	if (o->onnx && ckr_exports_training_form(r->m))
-		fprintf(stderr, "ckrun: note: '%s' has Dropout or "
-		        "BatchNormalization in training form, as the compiled "
-		        "file; for inference, export the module in eval mode "
-		        "with the weights of --save\n", o->onnx);
+		CKR_TRY(export_onnx(r->m, o->onnx));
 	if (o->profile)
 		CKR_TRY(write_profile(r));
 	if (o->grads && steps_only_skipped(&r->steps))

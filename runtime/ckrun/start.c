@@ -180,6 +180,18 @@ start_files(ckr_ctx *m, const struct ckrun_options *o)
 }
 
 ckr_status
+export_onnx(ckr_ctx *m, const char *path)
+{
+	CKR_TRY(ckr_export_onnx(m, path));
+	if (ckr_exports_training_form(m))
+		fprintf(stderr, "ckrun: note: '%s' has Dropout or "
+		        "BatchNormalization in training form, as the compiled "
+		        "file; for inference, export the module in eval mode "
+		        "with the weights of --save\n", path);
+	return CKR_OK;
+}
+
+ckr_status
 keep_saved(ckr_ctx *m, const struct ckrun_options *o)
 {
 	uint64_t step = ckr_step_count(m), old = o->keep * o->save_every;

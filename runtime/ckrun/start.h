@@ -14,6 +14,8 @@ ckr_status start_model(ckr_ctx **m, struct data *, const struct ckrun_options *,
                        const char *so);
 /* Fails unless the files to be written at the end can be written. */
 ckr_status start_files(ckr_ctx *, const struct ckrun_options *);
+/* Write the ONNX file, and say if it is in training form. */
+ckr_status export_onnx(ckr_ctx *, const char *path);
 /* After a periodic --save: link the file to FILE.STEP, and delete the oldest
  * files beyond --keep. */
 ckr_status keep_saved(ckr_ctx *, const struct ckrun_options *);

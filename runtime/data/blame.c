@@ -71,14 +71,14 @@ row_has_nonfinite(struct data *d, const struct fed_input *it, uint64_t row,
 }
 
 bool
-data_print_nonfinite(struct data *d, uint64_t n, FILE *f)
+data_print_nonfinite(struct data *d, uint64_t n, uint64_t samples, FILE *f)
 {
 	char where[2 * NAME_TEXT + 400];
 	bool found = false;
 
 	for (size_t k = 0; k < d->pair.n && !found; k++) {
 		const struct fed_input *it = &d->pair.item[k];
-		uint64_t rows = it->rows * d->pair.nmicro;
+		uint64_t rows = it->rows * samples / d->rows;
 		double *x;
 
 		if (it->source != FROM_SAMPLES

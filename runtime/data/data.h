@@ -82,9 +82,9 @@ uint64_t data_row(const struct data *, const struct fed_input *, uint64_t n,
 /* Write to buf the row of the batch that contains a number, among inputs that
  * are used as indices. */
 bool data_find_number(const struct data *, int64_t, char *buf, size_t size);
-/* Print "; ROW contains a non-finite value" for the batch that begins after n
- * samples. */
-bool data_print_nonfinite(struct data *, uint64_t n, FILE *);
+/* Print "; ROW contains a non-finite value", of the samples n to
+ * n + samples - 1 in order of use. */
+bool data_print_nonfinite(struct data *, uint64_t n, uint64_t samples, FILE *);
 
 /* A ckr_feed_fn; user is the struct data. */
 ckr_status data_feed(void *user, ckr_ctx *, uint64_t step, uint32_t micro);

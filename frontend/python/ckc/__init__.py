@@ -420,7 +420,7 @@ class Trainer:
     @_contextlib.contextmanager
     def _kept_inputs(self, arrays):
         """The inputs are those of the next step again, whatever is evaluated in between."""
-        kept = {name: self._view(self._infos[name]).copy() for name in self._written if arrays}
+        kept = {k: self._view(self._infos[k]).copy() for k in self._written & arrays.keys()}
         try:
             yield
         finally:

@@ -133,7 +133,7 @@ def export(module, example, path, opset=17):
             do_constant_folding=False,
         )
     norms = tuple(
-        f"{n}."
+        f"{n}." if n else ""
         for n, m in twin.named_modules()
         if isinstance(m, _torch.nn.modules.batchnorm._NormBase)
     )
@@ -143,7 +143,8 @@ def export(module, example, path, opset=17):
     ]
     with open(path, "rb") as f:
         data = f.read()
-    fixed = [n for n in fixed if n.encode() in data]
+    # names of initializers: field 8 of a TensorProto
+    fixed = [n for n in fixed if b"\x42" + bytes([len(n) & 127]) + n.encode() in data]
     if fixed:
         _warnings.warn(
             "ONNX does not record which parameters are frozen and which tensors are buffers; "

@@ -135,7 +135,7 @@ warn_nan_rows(struct writer *w)
 	        (unsigned long long)w->nan_rows,
 	        (unsigned long long)(w->d->samples * w->per_sample),
 	        w->o.name, (unsigned long long)w->first_nan);
-	data_print_nonfinite(w->d, w->first_nan / w->per_sample, stderr);
+	data_print_nonfinite(w->d, w->first_nan / w->per_sample, 1, stderr);
 	fputc('\n', stderr);
 }
 

@@ -60,7 +60,7 @@ note_nonfinite_score(struct data *d, const char *what)
 	uint64_t n = 0;
 
 	fprintf(stderr, "ckrun: warning: the loss of %s is not finite", what);
-	while (n < d->samples && !data_print_nonfinite(d, n, stderr))
+	while (n < d->samples && !data_print_nonfinite(d, n, d->rows, stderr))
 		n += d->rows;
 	fputc('\n', stderr);
 }

@@ -2,6 +2,8 @@
 
 #include "runtime/ckrun/start.h"
 
+#include <math.h>
+
 ckr_status
 valid_open(struct valid *v, ckr_ctx *m, const struct ckrun_options *o,
            struct data *trained)
@@ -36,7 +38,7 @@ valid_run(struct valid *v, bool *best)
 	CKR_TRY(data_fill(&v->data));
 	s = score_data(&v->last, v->m, &v->data, false);
 	CKR_TRY(score_error(v->m, &v->data, "--valid", s));
-	if (!v->noted)
+	if (!v->noted || !isfinite(v->last.loss))
 		score_note(&v->last, &v->data, "--valid");
 	v->noted = true;
 	CKR_TRY(data_fill(v->trained));

@@ -1,5 +1,5 @@
 # Bags, one turn of a loop each, are one reduction.
-# run: --passes=canon
+# run: --passes=canon --dp 2
 graph @f {
 	input %x: f32[6,4]
 	input %i: i64[6]
