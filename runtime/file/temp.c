@@ -1,3 +1,4 @@
+/* Nameless temporary files, for data that memory should not hold. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

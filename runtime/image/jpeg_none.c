@@ -1,3 +1,4 @@
+/* Stands in for jpeg.c in a build without libjpeg. */
 #include "runtime/image/image.h"
 
 bool

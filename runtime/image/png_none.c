@@ -1,3 +1,4 @@
+/* Stands in for png.c in a build without libpng. */
 #include "runtime/image/image.h"
 
 bool

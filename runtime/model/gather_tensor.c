@@ -1,3 +1,4 @@
+/* Gathers a sharded tensor from all processes, range by range. */
 #include "runtime/model/files.h"
 
 #include <stdlib.h>

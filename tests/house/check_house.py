@@ -12,6 +12,7 @@
   * no folder has more than 25 files beside each other, no file more than 520 lines
   * every header compiles alone, and so does what generated C takes along (TEXTS)
   * in the folders of UNIQUE no two files have a static function of one name
+  * a file, or its header, begins with a comment that says what is in it
   * the include guard of a header is its path: codegen/cpu/tile.h has CODEGEN_CPU_TILE_H
   * only the driver exits; only ilp.c sees GLPK; only the frontend sees protobuf; nobody runs a
   shell
@@ -407,6 +408,19 @@ def check_guards(root, faults):
                     faults.append(f"{path}: include guard {m.group(1)}, expected {guard}")
 
 
+def check_first_words(root, faults):
+    """A file begins with a comment that says what is in it, or its header does."""
+    for path in sources(root):
+        header = re.sub(r"\.c$", ".h", path)
+        begins = []
+        for name in {path, header}:
+            if os.path.exists(os.path.join(root, name)):
+                with open(os.path.join(root, name), encoding="utf-8") as f:
+                    begins.append(f.read(2))
+        if not {"/*", "//"} & set(begins):
+            faults.append(f"{path}: begins without a comment on what is in it")
+
+
 def check_crowds(root, faults):
     for folder in FOLDERS:
         for base, _, files in os.walk(os.path.join(root, folder)):
@@ -456,6 +470,7 @@ def main():
             check_header(root, path, cc, faults)
     check_statics(root, faults)
     check_guards(root, faults)
+    check_first_words(root, faults)
     check_crowds(root, faults)
     check_scripts(root, faults)
     print("\n".join(faults[:60]))

@@ -1,3 +1,4 @@
+/* Sums in a fixed order, whatever the number of threads. */
 #ifndef CODEGEN_CPU_KERNELS_SUMS_H
 #define CODEGEN_CPU_KERNELS_SUMS_H
 

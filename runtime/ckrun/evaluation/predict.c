@@ -1,3 +1,4 @@
+/* ckrun predict: an output of all samples, written as an .npy file. */
 #include "runtime/ckrun/evaluation/evaluation.h"
 
 #include <math.h>

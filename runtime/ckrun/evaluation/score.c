@@ -1,3 +1,4 @@
+/* The loss and metrics of all samples, batch by batch. */
 #include "runtime/ckrun/evaluation/evaluation.h"
 
 #include <math.h>

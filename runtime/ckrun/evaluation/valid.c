@@ -1,3 +1,4 @@
+/* --valid: scores beside training, and when training stops improving. */
 #include "runtime/ckrun/evaluation/evaluation.h"
 
 #include "runtime/ckrun/start.h"

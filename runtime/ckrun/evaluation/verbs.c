@@ -1,3 +1,4 @@
+/* ckrun eval and ckrun predict, from options to exit status. */
 #include "runtime/ckrun/evaluation/evaluation.h"
 
 #include <stdio.h>
