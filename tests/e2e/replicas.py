@@ -25,6 +25,21 @@ import compare
 import replay
 
 B, STEPS = 12, 3
+BAGS = """graph @bags {
+	input %i: i64[2,2]
+	param %w: f32[3,1] = splat 1
+	%f = reshape %i {shape=[4]}
+	%s0: i64[2] = slice %f {start=[0], step=[1]}
+	%s1: i64[2] = slice %f {start=[2], step=[1]}
+	%g0 = gather %w, %s0 {axis=0}
+	%g1 = gather %w, %s1 {axis=0}
+	%b0 = reduce_sum %g0 {axes=[0]}
+	%b1 = reduce_sum %g1 {axes=[0]}
+	%b = concat %b0, %b1 {axis=0}
+	%q = mul %b, %b
+	%loss: f32[] output = reduce_mean %q {axes=[0,1], keepdims=0}
+}
+"""
 HEAD = """graph @g {{
 	input %x: f32[{b},6]
 	input %labels: i64[{b}]
@@ -506,6 +521,24 @@ class Replicas(ck.Bench):
                         f"{what}: gradient of {k} is off",
                     )
 
+    def bags(self):
+        """Bags that are looked up one by one, as an EmbeddingBag is exported: each rank has half of
+        them.  The loss is the mean of squares of their sums of ones, so that the gradient of a row
+        is the sum of 2 * 2 over its uses, divided by the number of bags."""
+        ck_file, so, save = self.path("bags.ck"), self.path("bags.so"), self.path("bags.st")
+        with open(ck_file, "w") as f:
+            f.write(BAGS)
+        self.must(
+            self.ckc(ck_file, "-o", so, "--loss", "loss", "--dp", "2", "--optimizer", "sgd"), "bags"
+        )
+        uses = [[0, 0], [1, 2], [1, 1], [0, 2]]
+        files.st_write(self.path("bags.in"), {"i": ("I64", [4, 2], sum(uses, []))})
+        run = ("--steps", 1, "--lr", 1, "--weight-decay", 0, "--ranks", 2, "--save", save)
+        if self.must(self.ckrun(so, "--inputs", self.path("bags.in"), *run), "bags: run"):
+            got = files.st_read(save)[0]["w"][2]
+            want = [1 - sum(u.count(r) for u in uses) for r in range(3)]
+            self.check(np.allclose(got, want, atol=1e-6), f"bags: {got}, expected {want}")
+
     def refusals(self):
         for op, rest in REFUSED.items():
             done = self.build(self.text(rest, B), "no", "--dp", "auto")
@@ -681,6 +714,7 @@ def main():
     if "small" in parts:
         bench.small()
         bench.equal()
+        bench.bags()
         bench.refusals()
     if "gpt" in parts:
         bench.gpt(tool)
