@@ -77,8 +77,7 @@ note_batchnorm(const struct flat *f, bool batch)
 		const struct flat_node *node = &f->node[i];
 		const Onnx__AttributeProto *a = attr_find(node, "momentum");
 
-		if (!node->needed || *node->domain
-		    || strcmp(node->type, "BatchNormalization") != 0)
+		if (!is_needed_batchnorm(node))
 			continue;
 		all++;
 		if (batchnorm_trains(node) == batch)
@@ -133,8 +132,7 @@ warn_batch_statistics(const struct flat *f)
 	int n = 0;
 
 	for (int i = 0; i < f->nnode; i++)
-		if (f->node[i].needed && !*f->node[i].domain
-		    && strcmp(f->node[i].type, "BatchNormalization") == 0
+		if (is_needed_batchnorm(&f->node[i])
 		    && batchnorm_trains(&f->node[i])) {
 			first = first ? first : &f->node[i];
 			n++;

@@ -315,20 +315,29 @@ read_nodes(struct flat *f, struct context *c, Onnx__NodeProto **p, size_t n)
 	return ok;
 }
 
-/* The existing value of `stored`, a message of the file, or 0.  A loop's body
- * is read once per trip, and its weights are the same in all trips. */
 static int
-nested_initializer(struct flat *f, const void *stored)
+new_initializer(struct flat *f, struct context *c, const Onnx__TensorProto *t)
 {
-	char key[32];
-	int v;
+	int v = flat_add_val(f, c, t->name);
 
-	snprintf(key, sizeof key, "%p", stored);
-	v = flat_name_here(f->nested, key);
-	if (v)
-		return v;
-	flat_name_set(f, f->nested, arena_printf(f->arena, "%s", key), f->nval);
-	return 0;
+	f->val[v].init = t;
+	return v;
+}
+
+/* The value of `stored`, a message of the file.  A loop's body is read once per
+ * trip, and its weights are the same in all trips. */
+static int
+nested_initializer(struct flat *f, struct context *c, const void *stored,
+                   const Onnx__TensorProto *t)
+{
+	const char *key = arena_printf(f->arena, "%p", stored);
+	int v = flat_name_here(f->nested, key);
+
+	if (!v) {
+		v = new_initializer(f, c, t);
+		flat_name_set(f, f->nested, key, v);
+	}
+	return v;
 }
 
 /* stored: the message of the file from which t was made. */
@@ -344,11 +353,8 @@ add_initializer(struct flat *f, struct context *c, const void *stored,
 	if (flat_name_here(&c->names, name))
 		return diag_error(f->diag, "initializer '%s' occurs twice",
 		                  name);
-	v = c->top ? 0 : nested_initializer(f, stored);
-	if (!v) {
-		v = flat_add_val(f, c, name);
-		f->val[v].init = t;
-	}
+	v = c->top ? new_initializer(f, c, t)
+		: nested_initializer(f, c, stored, t);
 	flat_name_set(f, &c->names, name, v);
 	return true;
 }

@@ -36,6 +36,8 @@ void flat_targets(struct flat *, const struct import_options *, int **list,
                   int *n);
 /* Whether a BatchNormalization is in training form. */
 bool batchnorm_trains(const struct flat_node *);
+/* Whether a node is a BatchNormalization on which an output depends. */
+bool is_needed_batchnorm(const struct flat_node *);
 /* Whether any needed node is, or is a Dropout that drops. */
 bool has_training_form(const struct flat *);
 

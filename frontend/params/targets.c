@@ -111,6 +111,13 @@ batchnorm_trains(const struct flat_node *n)
 	return n->opset < 14 ? n->nout > 1 : a && a->i != 0;
 }
 
+bool
+is_needed_batchnorm(const struct flat_node *n)
+{
+	return n->needed && !*n->domain
+		&& strcmp(n->type, "BatchNormalization") == 0;
+}
+
 /* A Dropout whose operand training_mode is the constant true. */
 static bool
 dropout_trains(const struct flat *f, const struct flat_node *n)
@@ -129,12 +136,10 @@ has_training_form(const struct flat *f)
 	for (int i = 0; i < f->nnode; i++) {
 		const struct flat_node *n = &f->node[i];
 
-		if (!n->needed || *n->domain)
-			continue;
-		if ((strcmp(n->type, "BatchNormalization") == 0
-		     && batchnorm_trains(n))
-		    || (strcmp(n->type, "Dropout") == 0
-		        && dropout_trains(f, n)))
+		if (is_needed_batchnorm(n) && batchnorm_trains(n))
+			return true;
+		if (n->needed && !*n->domain && strcmp(n->type, "Dropout") == 0
+		    && dropout_trains(f, n))
 			return true;
 	}
 	return false;

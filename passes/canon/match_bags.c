@@ -28,22 +28,14 @@ bag_axes(Op op, const Attr *a)
 	       : op == OP_REDUCE_MAX ? &a->REDUCE_MAX.axes : NULL;
 }
 
-/* Whether a reduction is over dim 1, which it drops. */
+/* The attributes of a reduction over dim 1, which it drops. */
 static Attr
 over_bag(Op op)
 {
 	Attr a = attr_default(op);
 
-	if (op == OP_REDUCE_SUM) {
-		a.REDUCE_SUM.axes = (IntList){ 1, { 1 } };
-		a.REDUCE_SUM.keepdims = 0;
-	} else if (op == OP_REDUCE_MEAN) {
-		a.REDUCE_MEAN.axes = (IntList){ 1, { 1 } };
-		a.REDUCE_MEAN.keepdims = 0;
-	} else {
-		a.REDUCE_MAX.axes = (IntList){ 1, { 1 } };
-		a.REDUCE_MAX.keepdims = 0;
-	}
+	*attr_list_of(op, &a, "axes") = (IntList){ 1, { 1 } };
+	*attr_int_of(op, &a, "keepdims") = 0;
 	return a;
 }
 

@@ -167,8 +167,6 @@ start_files(ckr_ctx *m, const struct ckrun_options *o)
 		CKR_TRY(ckr_save_merged(m, NULL));
 	if (o->onnx)
 		CKR_TRY(ckr_export_onnx(m, NULL));
-	if (o->onnx && ckr_save_adapters(m, NULL) == CKR_OK)
-		CKR_TRY(ckr_save_merged(m, NULL));
 	CKR_TRY(try_write(m, o->save));
 	CKR_TRY(try_write(m, o->save_best));
 	CKR_TRY(try_write(m, o->save_lora));

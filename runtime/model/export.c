@@ -239,6 +239,8 @@ ckr_export_onnx(ckr_ctx *c, const char *path)
 		               "its ONNX file; compile it from an .onnx file, "
 		               "and see the notes that ckc prints",
 		               c->path);
+	if (c->lib->nadapter)
+		CKR_TRY(files_may_merge(c));
 	if (!path)
 		return CKR_OK;
 	if (peers_first(c))

@@ -179,7 +179,7 @@ OPS = {
     ),
     "passes/canon/match_act.c": (20, "patterns"),
     "passes/canon/match_attention.c": (5, "patterns"),
-    "passes/canon/match_bags.c": (6, "patterns"),
+    "passes/canon/match_bags.c": (4, "patterns"),
     "passes/canon/match_norm.c": (3, "patterns"),
     "passes/cost/device_fit.c": (2, "what was measured"),
     "passes/pareto/part_least.c": (1, "loops"),
