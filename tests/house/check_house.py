@@ -199,7 +199,7 @@ OPS = {
     "passes/fold/fold_padding.c": (20, "how a mask is counted; how one-hot vectors are made"),
     "passes/fold/fold_move.c": (3, "rules of some ops, and patterns"),
     "ir/graph.c": (3, "what a copy of a weight, or a slice, is"),
-    "passes/forward.c": (2, "random numbers but those of dropout"),
+    "passes/explore/evaluation_program.c": (2, "random numbers but those of dropout"),
     "passes/fuse/edit.c": (1, "loops, reshapes and transpositions"),
     "passes/fuse/fuse_classifier.c": (12, "patterns"),
     "passes/fuse/fuse_packed.c": (5, "patterns"),
