@@ -9,6 +9,7 @@
 
 #include "runtime/support/glob.h"
 #include "ir/base/watch.h"
+#include "ir/infer/infer.h"
 #include "ir/ir.h"
 #include "ir/plan.h"
 #include "ir/target.h"
