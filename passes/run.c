@@ -16,6 +16,7 @@
 #include "passes/shard/shard.h"
 #include "ir/base/outfile.h"
 #include "ir/text/text.h"
+#include "ir/verify/verify.h"
 #include "runtime/support/now.h"
 
 #include <errno.h>

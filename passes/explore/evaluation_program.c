@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ir/element.h"
+#include "ir/verify/verify.h"
 #include "passes/canon/canon.h"
 #include "passes/shard/shard.h"
 
