@@ -10,38 +10,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool
-reject_value(struct arg_parser *p, const char *arg, const char *expected)
-{
-	fprintf(p->err, "ckc: --%s: expected %s, found '", p->row->name,
-	        expected);
-	diag_escape(p->err, arg);
-	fprintf(p->err, "'\n");
-	return false;
-}
-
 bool
-set_string(struct arg_parser *p, const char *arg, void *field)
+reject_option(struct arg_parser *p, enum option_fault fault, const char *arg,
+              const char *expected)
 {
-	if (!*arg)
-		return reject_value(p, arg, "a value");
-	*(const char **)field = arg;
-	return true;
-}
+	bool twice = fault == OPTION_TWICE;
 
-bool
-set_once(struct arg_parser *p, const char *arg, void *field)
-{
-	const char *before = *(const char **)field;
-
-	if (!before || !strcmp(before, arg))
-		return set_string(p, arg, field);
-	fprintf(p->err, "ckc: --%s is given twice, as '", p->row->name);
-	diag_escape(p->err, before);
-	fputs("' and as '", p->err);
+	fprintf(p->err, twice ? "ckc: --%s is given twice, as '"
+	        : "ckc: --%s: expected ", p->row->name);
+	if (twice)
+		diag_escape(p->err, expected);
+	else
+		fputs(expected, p->err);
+	fputs(twice ? "' and as '" : ", found '", p->err);
 	diag_escape(p->err, arg);
 	fputs("'\n", p->err);
 	return false;
+}
+
+static bool
+reject_value(struct arg_parser *p, const char *arg, const char *expected)
+{
+	return reject_option(p, OPTION_BAD, arg, expected);
 }
 
 /* "-" means standard output in other options, which is no folder. */
@@ -53,15 +43,6 @@ set_folder(struct arg_parser *p, const char *arg, void *field)
 		                    "a folder, not standard output (for a "
 		                    "folder named '-': ./-)");
 	return set_once(p, arg, field);
-}
-
-bool
-set_true(struct arg_parser *p, const char *arg, void *field)
-{
-	(void)p;
-	(void)arg;
-	*(bool *)field = true;
-	return true;
 }
 
 /* Grow the list by one element. */
@@ -332,48 +313,6 @@ set_recompute(struct arg_parser *p, const char *arg, void *field)
 	return reject_value(p, arg, "auto, none, full, selective or every=K");
 }
 
-/* Position of the argument among the words of the option's row, "a|b|c"; -1
- * after a message. */
-static int
-parse_choice(struct arg_parser *p, const char *arg)
-{
-	const char *words = p->row->arg;
-	size_t len = strlen(arg);
-
-	for (int i = 0; *words; i++) {
-		size_t n = strcspn(words, "|");
-
-		if (n == len && !strncmp(words, arg, n))
-			return i;
-		words += n + (words[n] == '|');
-	}
-	reject_value(p, arg, p->row->arg);
-	return -1;
-}
-
-/* Setters of enums, in the order of the row's words. */
-#define CHOICE(fn, type, ...) \
-bool \
-fn(struct arg_parser *p, const char *arg, void *field) \
-{ \
-	static const type value[] = { __VA_ARGS__ }; \
-	int which = parse_choice(p, arg); \
-	if (which >= 0) \
-		*(type *)field = value[which]; \
-	return which >= 0; \
-}
-
-CHOICE(set_first, bool, true, false)
-CHOICE(set_second, bool, false, true)
-CHOICE(set_optimizer, enum optimizer, OPT_SGD, OPT_SGDM, OPT_ADAM, OPT_ADAMW,
-       OPT_LION, OPT_ADAFACTOR, OPT_NONE)
-CHOICE(set_tri, enum tri, TRI_AUTO, TRI_ON, TRI_OFF)
-CHOICE(set_dtype, DType, DT_F32, DT_BF16, DT_F16)
-CHOICE(set_grad_dtype, DType, DT_F32, DT_NONE)
-CHOICE(set_state_dtype, DType, DT_F32, DT_BF16)
-CHOICE(set_save_dtype, DType, DT_BF16, DT_F16)
-CHOICE(set_batchnorm, enum batchnorm, BATCHNORM_BATCH, BATCHNORM_RUNNING)
-
 bool
 set_curve_svg(struct arg_parser *p, const char *arg, void *field)
 {
@@ -411,50 +350,19 @@ bool
 set_dp(struct arg_parser *p, const char *arg, void *field)
 {
 	if (strcmp(arg, "auto") && strcmp(arg, "off"))
-		return set_ranks(p, arg, field);
+		return set_whole(p, arg, field);
 	*(int64_t *)field = *arg == 'a' ? DP_ANY : 0;
 	return true;
-}
-
-bool
-set_ranks(struct arg_parser *p, const char *arg, void *field)
-{
-	return (parse_count(arg, field) && *(int64_t *)field >= 1
-	        && *(int64_t *)field <= GROUP_MAX)
-		|| reject_value(p, arg, "a number from 1 to 1024");
-}
-
-bool
-set_positive(struct arg_parser *p, const char *arg, void *field)
-{
-	return (parse_count(arg, field) && *(int64_t *)field >= 1
-	        && *(int64_t *)field <= 1000000)
-		|| reject_value(p, arg, "a number from 1 to 1000000");
 }
 
 bool
 set_thread_count(struct arg_parser *p, const char *arg, void *field)
 {
 	int64_t x;
-	bool ok = set_ranks(p, arg, &x);
+	bool ok = set_whole(p, arg, &x);
 
 	*(int *)field = ok ? (int)x : 0;
 	return ok;
-}
-
-bool
-set_double(struct arg_parser *p, const char *arg, void *field)
-{
-	return (number_real(arg, field) && *(double *)field >= 0)
-		|| reject_value(p, arg, "a number >= 0");
-}
-
-/* Rejects 0, which the passes would take for no limit. */
-bool
-set_seconds(struct arg_parser *p, const char *arg, void *field)
-{
-	return (number_real(arg, field) && *(double *)field > 0)
-		|| reject_value(p, arg, "a number of seconds > 0");
 }
 
 bool
@@ -476,13 +384,6 @@ set_graph_budget(struct arg_parser *p, const char *arg, void *field)
 		return reject_value(p, arg, "a fraction from 0 to 1, or a "
 			"number of bytes");
 	return true;
-}
-
-bool
-set_capacity(struct arg_parser *p, const char *arg, void *field)
-{
-	return parse_count(arg, field)
-		|| reject_value(p, arg, "a number of bytes");
 }
 
 bool
