@@ -258,9 +258,9 @@ enum { NROW = sizeof table / sizeof *table };
 _Static_assert((size_t)NROW <= OPTIONS_MAX, "OPTIONS_MAX is too small");
 
 static const struct {
-	const char *name, *usage;
+	const char *name, *missing, *usage;     /* missing: its file */
 } verb_row[] = {
-	[VERB_COMPILE] = { "compile",
+	[VERB_COMPILE] = { "compile", "missing model file",
 		"usage: ckc MODEL.onnx -o MODEL.so [options]\n"
 		"       ckc inspect MODEL.onnx [options]\n"
 		"       ckc plan GRAPH.json --budget F [options]\n"
@@ -268,13 +268,13 @@ static const struct {
 		"       ckc doctor\n"
 		"Compiles an ONNX model into a library that trains it within "
 		"a memory budget.\nRun the library with ckrun.\n" },
-	[VERB_INSPECT] = { "inspect",
+	[VERB_INSPECT] = { "inspect", "missing model file",
 		"usage: ckc inspect MODEL.onnx [options]\n"
 		"Reports whether a model can be trained, with the verdict and "
 		"the exit status of a\ncompile with the same options: "
 		"dimensions to bind, parameters with reasons,\noperator "
 		"coverage, and what the export lost.\n" },
-	[VERB_PLAN] = { "plan",
+	[VERB_PLAN] = { "plan", "missing graph file",
 		"usage: ckc plan GRAPH.json --budget F [options]\n"
 		"Chooses which nodes of a cost graph to keep and which to "
 		"recompute within a\nbudget.  --json without a file writes "
@@ -283,11 +283,11 @@ static const struct {
 		"\"cost_cpu\": TIME,\n\"backward\": false}, ...], \"links\": "
 		"[{\"source\": 0, \"target\": 1}, ...]}; ids count\nfrom 0, in "
 		"the order of execution.\n" },
-	[VERB_PACK] = { "pack",
+	[VERB_PACK] = { "pack", "missing table of buffers",
 		"usage: ckc pack BUFFERS.csv [--capacity N] -o OUT.csv\n"
 		"Places buffers with known lifetimes in one block of memory.\n"
 		"Columns: id,lower,upper,size.\n" },
-	[VERB_DOCTOR] = { "doctor",
+	[VERB_DOCTOR] = { "doctor", NULL,
 		"usage: ckc doctor [options]\n"
 		"Lists the compilers and libraries on this machine that ckc "
 		"uses, and checks\nwhether a model can be compiled and "
@@ -398,20 +398,14 @@ set_defaults(struct cli *c)
 static int
 check_complete(const struct cli *c, FILE *err)
 {
-	static const char *const file[] = {
-		[VERB_COMPILE] = "missing model file",
-		[VERB_INSPECT] = "missing model file",
-		[VERB_PLAN] = "missing graph file",
-		[VERB_PACK] = "missing table of buffers",
-		[VERB_DOCTOR] = NULL,
-	};
-	const char *missing = !c->model ? file[c->verb]
+	const char *file = verb_row[c->verb].missing;
+	const char *missing = !c->model ? file
 		: c->verb == VERB_PACK && !c->out ? "missing -o OUT.csv"
 		: c->verb == VERB_PLAN && c->budget < 0 && c->budget_bytes < 0
 		? "missing --budget F" : NULL;
 	const char *usage = verb_row[c->verb].usage;
 
-	if (!missing && (!c->model || file[c->verb]))
+	if (!missing && (!c->model || file))
 		return CLI_GO;
 	fprintf(err, "ckc: %s; %.*s; see ckc %s%s--help\n",
 	        missing ? missing : "unexpected file",

@@ -1,6 +1,5 @@
 /* Setters of ckc's options: they parse an argument and store its value. */
 #include "frontend/driver/opts_set.h"
-#include "frontend/driver/byte_size.h"
 #include "runtime/support/number.h"
 
 #include <ctype.h>
@@ -45,47 +44,49 @@ set_folder(struct arg_parser *p, const char *arg, void *field)
 	return set_once(p, arg, field);
 }
 
-/* Grow the list by one element. */
-static void *
-one_more(struct arg_parser *p, const void *list, int n, size_t size)
+/* Add an element to the list of *n; list: address of a pointer to any type. */
+static bool
+append(struct arg_parser *p, void *list, int *n, const void *one, size_t size)
 {
-	char *grown = arena_array(p->arena, (size_t)n + 1, size);
+	char *grown = arena_array(p->arena, (size_t)*n + 1, size), *old;
 
-	if (n)
-		memcpy(grown, list, (size_t)n * size);
-	return grown;
+	memcpy(&old, list, sizeof old);
+	if (*n)
+		memcpy(grown, old, (size_t)*n * size);
+	memcpy(grown + (size_t)(*n)++ * size, one, size);
+	memcpy(list, &grown, sizeof grown);
+	return true;
 }
 
-#define LIST_HANDLER(fn, count, list) \
+static bool
+append_name(struct arg_parser *p, const char *arg, void *list, int *n)
+{
+	return *arg ? append(p, list, n, &arg, sizeof arg)
+		: reject_value(p, arg, "a name or pattern");
+}
+
+#define LIST_HANDLER(fn, list) \
 bool \
 fn(struct arg_parser *p, const char *arg, void *field) \
 { \
 	struct options *o = field; \
-	if (!*arg) \
-		return reject_value(p, arg, "a name or pattern"); \
-	o->list = one_more(p, o->list, o->count, sizeof *o->list); \
-	o->list[o->count++] = arg; \
-	return true; \
+	return append_name(p, arg, &o->list, &o->n##list); \
 }
 
-LIST_HANDLER(add_param, nparam, param)
-LIST_HANDLER(add_nodecay, nnodecay, nodecay)
-LIST_HANDLER(add_output, noutput, output)
-LIST_HANDLER(add_keep, nkeep, keep)
-LIST_HANDLER(add_recompute, nrecompute, recompute)
+LIST_HANDLER(add_param, param)
+LIST_HANDLER(add_nodecay, nodecay)
+LIST_HANDLER(add_output, output)
+LIST_HANDLER(add_keep, keep)
+LIST_HANDLER(add_recompute, recompute)
 
 /* The order of --train and --freeze counts, so they share a list. */
 static bool
 add_wish(struct arg_parser *p, const char *arg, struct options *o, bool wanted)
 {
-	struct glob_wish *grown;
+	const struct glob_wish w = { arg, wanted };
 
-	if (!*arg)
-		return reject_value(p, arg, "a name or pattern");
-	grown = one_more(p, o->wish, o->nwish, sizeof *o->wish);
-	grown[o->nwish++] = (struct glob_wish){ arg, wanted };
-	o->wish = grown;
-	return true;
+	return *arg ? append(p, &o->wish, &o->nwish, &w, sizeof w)
+		: reject_value(p, arg, "a name or pattern");
 }
 
 bool
@@ -128,9 +129,7 @@ add_dim_binding(struct arg_parser *p, const char *arg, void *field)
 	if (!size || !parse_count(size, &b.size) || b.size <= 0)
 		return reject_value(p, arg,
 		                    "NAME=N or INPUT.AXIS=N with N > 0");
-	o->dim = one_more(p, o->dim, o->ndim, sizeof b);
-	o->dim[o->ndim++] = b;
-	return true;
+	return append(p, &o->dim, &o->ndim, &b, sizeof b);
 }
 
 static bool
@@ -166,9 +165,7 @@ add_shape(struct arg_parser *p, const char *arg, void *field)
 
 	if (!shape || !parse_shape(shape, &b.shape))
 		return reject_value(p, arg, "INPUT=8x128 (at most 8 extents)");
-	o->shape = one_more(p, o->shape, o->nshape, sizeof b);
-	o->shape[o->nshape++] = b;
-	return true;
+	return append(p, &o->shape, &o->nshape, &b, sizeof b);
 }
 
 bool
@@ -187,9 +184,7 @@ add_shard_constraint(struct arg_parser *p, const char *arg, void *field)
 		                    "VALUE=STATE with I, R, P or S0, S1 ...");
 	w.kind = (PlacementKind)(kind - letter);
 	w.axis = *kind == 'S' ? state[1] - '0' : 0;
-	o->shard = one_more(p, o->shard, o->nshard, sizeof w);
-	o->shard[o->nshard++] = w;
-	return true;
+	return append(p, &o->shard, &o->nshard, &w, sizeof w);
 }
 
 bool
@@ -206,9 +201,7 @@ add_precision(struct arg_parser *p, const char *arg, void *field)
 		return reject_value(p, arg,
 		                    "VALUE=TYPE or op:NAME=TYPE with f32, bf16 "
 		                    "or f16");
-	o->precision = one_more(p, o->precision, o->nprecision, sizeof w);
-	o->precision[o->nprecision++] = w;
-	return true;
+	return append(p, &o->precision, &o->nprecision, &w, sizeof w);
 }
 
 enum { RANK_MOST = 65536 };             /* rank of an adapter */
@@ -229,9 +222,7 @@ add_lora(struct arg_parser *p, const char *arg, void *field)
 		return reject_value(p, arg,
 		                    "GLOB=RANK or GLOB=RANK:ALPHA with RANK "
 		                    "from 1 to 65536 and ALPHA > 0");
-	o->lora = one_more(p, o->lora, o->nlora, sizeof w);
-	o->lora[o->nlora++] = w;
-	return true;
+	return append(p, &o->lora, &o->nlora, &w, sizeof w);
 }
 
 bool
@@ -248,9 +239,7 @@ add_const(struct arg_parser *p, const char *arg, void *field)
 	for (int i = 0; i < c->nconst; i++)
 		if (!strcmp(c->constant[i].input, b.input))
 			return reject_value(p, arg, "one FILE for each INPUT");
-	c->constant = one_more(p, c->constant, c->nconst, sizeof b);
-	c->constant[c->nconst++] = b;
-	return true;
+	return append(p, &c->constant, &c->nconst, &b, sizeof b);
 }
 
 /* no step is so small: a unit or % is missing */
@@ -283,8 +272,7 @@ set_budget(struct arg_parser *p, const char *arg, void *field)
 		if (end == arg + n - 1 && o->budget_pct > 0
 		    && o->budget_pct <= 1e6)
 			return true;
-	} else if (parse_byte_size(arg, &o->budget_bytes)
-	           && o->budget_bytes > 0) {
+	} else if (number_size(arg, &o->budget_bytes) && o->budget_bytes > 0) {
 		return o->budget_bytes >= UNITLESS_MIN || isalpha(last)
 			|| reject_unitless(p, arg);
 	}
@@ -376,7 +364,7 @@ set_graph_budget(struct arg_parser *p, const char *arg, void *field)
 	c->budget_bytes = -1;
 	if (real && x > 0 && x <= 1)
 		c->budget = x;
-	else if (parse_byte_size(arg, &c->budget_bytes) && c->budget_bytes > 0)
+	else if (number_size(arg, &c->budget_bytes) && c->budget_bytes > 0)
 		return true;
 	else if (real && x > 1 && x < 0x1p62)
 		c->budget_bytes = (int64_t)ceil(x);
@@ -389,6 +377,6 @@ set_graph_budget(struct arg_parser *p, const char *arg, void *field)
 bool
 set_fold_limit(struct arg_parser *p, const char *arg, void *field)
 {
-	return (parse_byte_size(arg, field) && *(int64_t *)field > 0)
+	return (number_size(arg, field) && *(int64_t *)field > 0)
 		|| reject_value(p, arg, "a size such as 256MiB");
 }

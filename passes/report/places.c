@@ -2,6 +2,11 @@
  * steps that touch it, and what its recomputation takes. */
 #include "passes/report/report.h"
 
+const char *const report_phase[PH_COUNT] = {
+	[PH_FORWARD] = "forward", [PH_RECOMPUTE] = "recompute",
+	[PH_BACKWARD] = "backward", [PH_UPDATE] = "update",
+};
+
 static int
 decision_rank(Decision d)
 {

@@ -12,11 +12,6 @@ static const char *const kind_text[K_COUNT] = {
 	[K_RECOMPUTED] = "recomputed", [K_WORKSPACE] = "workspace",
 };
 
-static const char *const phase_text[PH_COUNT] = {
-	[PH_FORWARD] = "forward", [PH_RECOMPUTE] = "recompute",
-	[PH_BACKWARD] = "backward", [PH_UPDATE] = "update",
-};
-
 static const char *const decision_text[] = {
 	[D_KEEP] = "keep", [D_RECOMPUTE] = "recompute", [D_FREE] = "free",
 };
@@ -188,7 +183,7 @@ put_step_object(struct json_out *j, const struct plan_step *s, int64_t id,
 		json_text(j, NULL, s->onnx[i]);
 	json_close(j);
 	json_id(j, "node", s->node);
-	json_text(j, "phase", phase_text[s->phase]);
+	json_text(j, "phase", report_phase[s->phase]);
 	json_id(j, "of", s->of);
 	json_bool(j, "view", s->view);
 	put_inlined(j, s);

@@ -26,6 +26,8 @@ struct report_place {
 	                                 * the first that it recomputes */
 };
 
+extern const char *const report_phase[PH_COUNT];        /* names of phases */
+
 /* places.c: by tensor.  Lives as long as the pass. */
 struct report_place *report_places(const Pass *, const Plan *);
 /* A forward value that takes memory of its own in the arena. */
@@ -33,6 +35,8 @@ bool report_is_row(const Plan *, int64_t i);
 /* Why the plan decided so about tensor i's place; put writes a node's name. */
 void report_reason(const Plan *, const struct report_place *, int64_t i,
                    Decision, void (*put)(const char *, FILE *), FILE *);
+/* A row of a table of bytes, in a column of this width and with a unit. */
+void report_bytes(const char *what, int width, int64_t n, FILE *);
 void plan_print_table(const Pass *, const Plan *, FILE *);   /* --dump=plan */
 void plan_print_memory(const Pass *, const Plan *, FILE *);  /* --dump=memory */
 void plan_print_shard(const Pass *, const Plan *, FILE *);   /* --dump=shard */

@@ -96,12 +96,12 @@ put_value_row(const Plan *plan, const struct report_place *places, int64_t i,
 	return place->decision == D_RECOMPUTE ? cost : 0;
 }
 
-static void
-put_bytes_line(const char *what, int64_t n, FILE *out)
+void
+report_bytes(const char *what, int width, int64_t n, FILE *out)
 {
 	char buf[24];
 
-	fprintf(out, "  %-28s %15" PRId64 " B  %10s\n", what, n,
+	fprintf(out, "  %-28s %*" PRId64 " B  %10s\n", what, width, n,
 	        number_bytes(buf, (double)n));
 }
 
@@ -131,19 +131,19 @@ put_totals(const Pass *p, const struct plan_summary *s, FILE *out)
 {
 	char a[24], b[24], c[24];
 
-	put_bytes_line("peak", s->peak, out);
+	report_bytes("peak", 15, s->peak, out);
 	if (s->budget >= 0)
-		put_bytes_line("budget", s->budget, out);
+		report_bytes("budget", 15, s->budget, out);
 	if (s->baseline_peak >= 0)
-		put_bytes_line("peak without recomputation", s->baseline_peak,
-		               out);
+		report_bytes("peak without recomputation", 15,
+			     s->baseline_peak, out);
 	if (p->minimum_peak > 0 && p->minimum_peak <= s->peak)
-		put_bytes_line("smallest budget that works", p->minimum_peak,
-		               out);
-	put_bytes_line("saved for backward", s->saved, out);
+		report_bytes("smallest budget that works", 15,
+			     p->minimum_peak, out);
+	report_bytes("saved for backward", 15, s->saved, out);
 	if (s->nlow_precision)
-		put_bytes_line("... of that in 16 bits", s->low_precision_bytes,
-		               out);
+		report_bytes("... of that in 16 bits", 15,
+			     s->low_precision_bytes, out);
 	fprintf(out, "  arena %" PRId64 " B, live bytes %" PRId64 " B%s\n",
 	        s->arena, s->live_bound,
 	        s->arena == s->live_bound ? " (layout optimal)" : "");
@@ -192,13 +192,10 @@ plan_print_table(const Pass *p, const Plan *plan, FILE *out)
 static void
 put_step_line(const char *what, const Plan *plan, int64_t i, FILE *out)
 {
-	static const char *const phase[PH_COUNT] = {
-		"forward", "recompute", "backward", "update"
-	};
 	const struct plan_step *s = &plan->step[i];
 
 	fprintf(out, "  %-12s instruction %" PRId64 ", %s, %s", what, i,
-	        phase[s->phase], s->op);
+	        report_phase[s->phase], s->op);
 	for (int k = 0; k < s->nonnx; k++) {
 		fputs(k ? ", " : " of ", out);
 		diag_escape(out, s->onnx[k]);
