@@ -122,8 +122,8 @@ memory_json(const Pass *p, const Plan *plan, Arena *keep)
 
 		json_open(&j, NULL, '{', JSON_SPACED);
 		put_layers(&j, r, p->opt->tp);
-		if (p->one_percent)
-			put_one_percent(&j, p->one_percent);
+		if (p->planned.one_percent)
+			put_one_percent(&j, p->planned.one_percent);
 		put_flop_counts(&j, &f);
 		put_stages(&j, &l);
 		json_close(&j);

@@ -197,7 +197,7 @@ put_legend(const struct plot *p, bool bound)
 void
 pareto_front_svg(const Pass *pass, const char *title, FILE *out)
 {
-	const struct pareto_front *c = pass->pareto_front;
+	const struct pareto_front *c = pass->planned.pareto_front;
 	struct budget_plot b = make_budget_plot(c, out);
 	const struct plot *p = &b.p;
 	bool bound = false;

@@ -110,9 +110,9 @@ report_places(const Pass *p, const Plan *plan)
 	for (int64_t i = 0; i < plan->ntensor; i++) {
 		const struct plan_tensor *t = &plan->tensor[i];
 		struct report_place *own = &place[place_of(plan, i)];
-		int32_t layer = p->layer && t->val && p->reference
-			&& t->val < p->reference->nval
-			? p->layer[t->val] : -1;
+		const Graph *g = p->planned.reference;
+		int32_t layer = p->planned.layer && t->val && g
+			&& t->val < g->nval ? p->planned.layer[t->val] : -1;
 
 		if (t->resident)
 			continue;

@@ -172,7 +172,7 @@ write_profile_file(FILE *f, void *ctx)
 	json_text(j, "name", "measured");
 	json_text(j, "model", c->lib->name);
 	json_int(j, "threads", c->env.threads);
-	json_text(j, "blas", c->gemm.text);
+	json_text(j, "blas", c->device->libraries);
 	json_int(j, "steps", (int64_t)(c->step - m->first));
 	json_open(j, "peak_flops", '{', JSON_TIGHT);
 	json_real(j, "f32", 6, flops);
