@@ -107,15 +107,14 @@ find_param_groups(struct param_groups *g)
 	const struct flat *f = g->s->f;
 
 	g->prefix = common_prefix(f);
-	for (int i = 1; i < f->nval; i++) {
-		int k = is_named_weight(&f->val[i])
-			? param_group(g, f->val[i].name) : 0;
+	FOR_FLAT_VALS (v, f) {
+		int k = is_named_weight(v) ? param_group(g, v->name) : 0;
 
 		if (k < 0)
 			return false;
-		if (is_named_weight(&f->val[i]))
-			g->of[i] = (uint64_t)1 << k;
-		g->data[i] = f->val[i].info && !f->val[i].init;
+		if (is_named_weight(v))
+			g->of[v - f->val] = (uint64_t)1 << k;
+		g->data[v - f->val] = v->info && !v->init;
 	}
 	propagate_groups(g);
 	return g->n > 1;
