@@ -66,16 +66,14 @@ static const struct option_spec table[] = {
 	  "exclude these parameters from weight decay" },
 	{ "grad-accum", "N", G_TRAIN, set_whole, FIELD(opt.grad_accum),
 	  CI, "accumulate gradients over N micro-batches per update, as for "
-	  "one batch of all their samples (default: 1)",
-	  FROM_TO(1, 1000000) },
+	  "one batch of all their samples (default: 1)", FROM_TO(1, 1000000) },
 	{ "dropout", "on|off", G_TRAIN, set_first, FIELD(opt.dropout), CI,
 	  "apply dropout as in the graph, or omit it (default: on)" },
 	{ "batchnorm", "batch|running", G_TRAIN, set_word,
 	  FIELD(batchnorm), CI,
 	  "batch: use batch statistics and update the running statistics; "
 	  "running: use the running statistics unchanged (default: as in the "
-	  "graph)",
-	  WORDS(BATCHNORM_BATCH, BATCHNORM_RUNNING) },
+	  "graph)", WORDS(BATCHNORM_BATCH, BATCHNORM_RUNNING) },
 	{ "attention", "fused|unfused", G_TRAIN, set_first,
 	  FIELD(opt.fused_attention), CI,
 	  "compute attention in blocks, or op by op (default: fused)" },
@@ -89,8 +87,7 @@ static const struct option_spec table[] = {
 	{ "dtype", "f32|bf16|f16", G_TRAIN, set_word, FIELD(opt.dtype), C,
 	  "dtype of matrix products and of the values between them; norm "
 	  "statistics, sums, losses and updates stay f32 (default: as in the "
-	  "file)",
-	  WORDS(DT_F32, DT_BF16, DT_F16) },
+	  "file)", WORDS(DT_F32, DT_BF16, DT_F16) },
 	{ "precision", "VALUE=TYPE", G_TRAIN, add_precision, FIELD(opt), C,
 	  "with --dtype: compute this value in TYPE; op:NAME selects all nodes "
 	  "of that op (globs)" },
@@ -106,13 +103,11 @@ static const struct option_spec table[] = {
 	{ "grad-dtype", "f32|computed", G_TRAIN, set_word,
 	  FIELD(opt.grad_dtype), C,
 	  "dtype of parameter gradients: as computed, or f32 for all (default: "
-	  "computed)",
-	  WORDS(DT_F32, DT_NONE) },
+	  "computed)", WORDS(DT_F32, DT_NONE) },
 	{ "state-dtype", "f32|bf16", G_TRAIN, set_word,
 	  FIELD(opt.state_dtype), C,
 	  "dtype of the optimizer state; bf16 is rounded stochastically "
-	  "(default: f32)",
-	  WORDS(DT_F32, DT_BF16) },
+	  "(default: f32)", WORDS(DT_F32, DT_BF16) },
 	{ "save-dtype", "bf16|f16", G_MEMORY, set_word,
 	  FIELD(opt.save_dtype), C,
 	  "allow activations saved for backward in 16 bits if that avoids "
@@ -146,8 +141,7 @@ static const struct option_spec table[] = {
 	  .expected = "a number >= 0" },
 	{ "plan-time", "SECONDS", G_MEMORY, set_real, FIELD(opt.plan_sec),
 	  CI | P, "stop the search after this time and use the best plan found "
-	  "(default: no limit)",
-	  POSITIVE("a number of seconds > 0") },
+	  "(default: no limit)", POSITIVE("a number of seconds > 0") },
 
 	{ "budget", "F|BYTES", G_MEMORY, set_graph_budget, .field = 0, P,
 	  "memory budget: up to 1, a fraction of the peak without "
@@ -160,8 +154,7 @@ static const struct option_spec table[] = {
 
 	{ "tp", "T", G_TARGET, set_whole, FIELD(opt.tp), CI,
 	  "shard the model over T ranks (tensor parallelism); sizes and the "
-	  "budget are per rank",
-	  FROM_TO(1, GROUP_MAX) },
+	  "budget are per rank", FROM_TO(1, GROUP_MAX) },
 	{ "dp", "auto|off|N", G_TARGET, set_dp, FIELD(opt.dp), CI,
 	  "let ckrun --ranks split the samples of a step over replicas (data "
 	  "parallelism); sizes are per replica; step time is estimated for N "
@@ -194,8 +187,7 @@ static const struct option_spec table[] = {
 	{ "threads", "N", G_TARGET, set_thread_count, FIELD(opt.threads),
 	  CI | D,
 	  "maximum number of threads of the library (default: all of this "
-	  "machine)",
-	  FROM_TO(1, GROUP_MAX) },
+	  "machine)", FROM_TO(1, GROUP_MAX) },
 	{ "cc", "CMD", G_TARGET, set_string, FIELD(cc), C | D,
 	  "C compiler, e.g. \"ccache gcc\" (default: cc)" },
 
@@ -212,8 +204,7 @@ static const struct option_spec table[] = {
 	  "cost of other placements" },
 	{ "pp", "P", G_LOOK, set_whole, FIELD(opt.pp), C,
 	  "with --dump=memory: report the memory of each stage of a pipeline "
-	  "of P stages (ckc does not compile pipelines)",
-	  FROM_TO(1, 1000000) },
+	  "of P stages (ckc does not compile pipelines)", FROM_TO(1, 1000000) },
 	{ "interleave", "M", G_LOOK, set_whole, FIELD(opt.interleave), C,
 	  "with --pp: model chunks per stage (default: 1)",
 	  FROM_TO(1, 1000000) },
