@@ -28,6 +28,7 @@
 #include "ir/text/text.h"
 #include "passes/report/report.h"
 #include "runtime/support/number.h"
+#include "runtime/support/path.h"
 #include "codegen/cpu/cpu.h"
 #include "codegen/cuda/cuda.h"
 
@@ -122,30 +123,6 @@ pass_dumps(struct driver *d)
 }
 
 static bool
-write_json(struct driver *d)
-{
-	struct outfile o;
-	bool ok;
-
-	if (!d->cli.json)
-		return true;
-	if (!outfile_open(&o, d->cli.json, d->diag))
-		return false;
-	ok = plan_write_json(d->pass.planned.plan, o.f)
-		|| diag_internal(d->diag, "the plan was not replayed");
-	return outfile_close(&o, ok);
-}
-
-/* Last component of the path. */
-static const char *
-file_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
-static bool
 write_svg(struct driver *d)
 {
 	const char *path = d->cli.curve_svg;
@@ -157,7 +134,7 @@ write_svg(struct driver *d)
 		return false;
 	pareto_front_svg(&d->pass, arena_printf(d->arena,
 		"%s: step time against memory budget",
-		file_name(d->cli.model)), o.f);
+		path_base(d->cli.model)), o.f);
 	return outfile_close(&o, true);
 }
 
@@ -170,7 +147,7 @@ write_report_page(struct driver *d)
 		return true;
 	if (!outfile_open(&o, d->cli.page, d->diag))
 		return false;
-	page_print(&d->pass, d->pass.planned.plan, file_name(d->cli.model),
+	page_print(&d->pass, d->pass.planned.plan, path_base(d->cli.model),
 	           o.f);
 	return outfile_close(&o, true);
 }
@@ -351,7 +328,8 @@ compile_model(struct driver *d)
 		text_print(d->graph, stdout);
 	if (watch_off(&d->watch))
 		return diag_error(d->diag, "interrupted");
-	if (!print_reports(d) || (code && !generate(d, &out)) || !write_json(d)
+	if (!print_reports(d) || (code && !generate(d, &out))
+	    || !outputs_write_plan(c->json, d->pass.planned.plan, d->diag)
 	    || !write_svg(d) || !write_report_page(d))
 		return false;
 	if (d->pass.planned.plan && !partial)

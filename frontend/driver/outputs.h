@@ -6,6 +6,7 @@
 #include "frontend/import/import.h"
 #include "ir/base/arena.h"
 #include "ir/base/diag.h"
+#include "passes/pass.h"
 
 struct outputs {
 	const char *so, *weights;       /* NULL: generate no code */
@@ -20,5 +21,8 @@ bool outputs_check(const struct outputs *, const char *model,
                    const struct onnx_file *file, Diag *);
 /* The same for a verb that reads file `from` and writes one report. */
 bool outputs_check_report(const char *path, const char *from, Diag *);
+
+/* Write the plan as JSON, if there is a path. */
+bool outputs_write_plan(const char *path, const Plan *, Diag *);
 
 #endif

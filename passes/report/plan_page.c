@@ -296,7 +296,7 @@ put_large(const struct page *g, int64_t i)
 	page_title(g, i);
 	if (d == D_KEEP || d == D_RECOMPUTE) {
 		fputs("; ", out);
-		report_reason(g->plan, i, d, markup_text, out);
+		report_reason(g->plan, g->place, i, d, markup_text, out);
 	}
 	putc('\n', out);
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "runtime/model/peers.h"
-#include "runtime/support/utf8.h"
+#include "runtime/support/json_write.h"
 
 struct profile {
 	uint32_t n;
@@ -129,8 +129,9 @@ roofline_seconds(const struct ckr_instr *s, double flops, double bytes)
  * nothing; in one process what moves is copied.  far: between processes, where
  * what others compute meanwhile takes no time that shows. */
 static void
-write_link_rate(FILE *f, const struct profile *m, const struct ckr_program *p,
-                const struct ckr_env *env, bool far)
+write_link_rate(struct json_out *j, const struct profile *m,
+                const struct ckr_program *p, const struct ckr_env *env,
+                bool far)
 {
 	uint32_t ranks = env->ranks > 1 ? env->ranks : env->replicas;
 	double all = 0, sec = 0, least = -1, n = 0;
@@ -151,9 +152,8 @@ write_link_rate(FILE *f, const struct profile *m, const struct ckr_program *p,
 	/* of equal ones nothing would be left */
 	if (sec <= 2 * n * least)
 		least = 0;
-	fprintf(f, "\"link_bytes_per_second\":%.6g,"
-	        "\"link_latency_seconds\":%.6g,", all / (sec - n * least),
-	        least / (ranks - 1));
+	json_real(j, "link_bytes_per_second", 6, all / (sec - n * least));
+	json_real(j, "link_latency_seconds", 6, least / (ranks - 1));
 }
 
 static ckr_status
@@ -163,44 +163,54 @@ write_profile_file(FILE *f, void *ctx)
 	const struct ckr_program *p = &c->lib->program[0];
 	const struct profile *m = c->profile;
 	double flops, bytes;
-	const char *comma = "";
+	struct json_out json = { .f = f, .tight = true }, *j = &json;
 
 	best_rates(m, p, &flops, &bytes);
-	fputs("{\"format\":\"ckc-profile\",\"version\":1,\"name\":\"measured\","
-	      "\"model\":", f);
-	utf8_json(f, c->lib->name);
-	fprintf(f, ",\"threads\":%d,\"blas\":", c->env.threads);
-	utf8_json(f, c->device->libraries);
-	fprintf(f, ",\"steps\":%llu,\"peak_flops\":{\"f32\":%.6g},"
-	        "\"bandwidth\":%.6g,",
-	        (unsigned long long)(c->step - m->first), flops, bytes);
-	write_link_rate(f, m, p, &c->env, c->team);
-	fprintf(f, "\"cold\":%u,\"ops\":[", count_cold(m));
+	json_open(j, NULL, '{', JSON_TIGHT);
+	json_text(j, "format", "ckc-profile");
+	json_int(j, "version", 1);
+	json_text(j, "name", "measured");
+	json_text(j, "model", c->lib->name);
+	json_int(j, "threads", c->env.threads);
+	json_text(j, "blas", c->device->libraries);
+	json_int(j, "steps", (int64_t)(c->step - m->first));
+	json_open(j, "peak_flops", '{', JSON_TIGHT);
+	json_real(j, "f32", 6, flops);
+	json_close(j);
+	json_real(j, "bandwidth", 6, bytes);
+	write_link_rate(j, m, p, &c->env, c->team);
+	json_int(j, "cold", count_cold(m));
+	json_open(j, "ops", '[', JSON_LINES);
 	for (uint32_t i = 0; i < m->n; i++) {
 		const struct ckr_instr *s = &p->instr[i];
 		double far = trace_sent(&c->env, p, i);
 
 		if (!m->calls[i])
 			continue;
-		fprintf(f, "%s\n{\"index\":%u,\"op\":", comma, i);
-		utf8_json(f, s->op);
-		fprintf(f, ",\"phase\":\"%s\",\"onnx\":",
-		        trace_phase(s->phase));
-		utf8_json(f, s->origin ? s->origin : "");
-		fprintf(f, ",\"seconds\":%.9g,\"least\":%.9g,\"planned\":%.9g",
-		        mean_sec(m, i), m->least[i], s->sec);
+		json_open(j, NULL, '{', JSON_TIGHT);
+		json_int(j, "index", i);
+		json_text(j, "op", s->op);
+		json_text(j, "phase", trace_phase(s->phase));
+		json_text(j, "onnx", s->origin ? s->origin : "");
+		json_real(j, "seconds", 9, mean_sec(m, i));
+		json_real(j, "least", 9, m->least[i]);
+		json_real(j, "planned", 9, s->sec);
 		if (trace_is_apart(p, i))
-			fprintf(f, ",\"wait_seconds\":%.9g",
-			        mean_without_first(m, i, m->wait[i]));
-		if (far > 0)
-			fprintf(f, ",\"sent_bytes\":%.17g}", far);
-		else
-			fprintf(f, ",\"flops\":%.17g,\"bytes\":%.17g,"
-			        "\"roof\":%.9g}", s->flops, s->bytes,
-			        roofline_seconds(s, flops, bytes));
-		comma = ",";
+			json_real(j, "wait_seconds", 9,
+			          mean_without_first(m, i, m->wait[i]));
+		if (far > 0) {
+			json_real(j, "sent_bytes", 17, far);
+		} else {
+			json_real(j, "flops", 17, s->flops);
+			json_real(j, "bytes", 17, s->bytes);
+			json_real(j, "roof", 9,
+			          roofline_seconds(s, flops, bytes));
+		}
+		json_close(j);
 	}
-	fputs("\n]}\n", f);
+	json_close(j);
+	json_close(j);
+	putc('\n', f);
 	return CKR_OK;
 }
 

@@ -6,7 +6,7 @@
 
 #include "runtime/ranks/comm.h"
 #include "runtime/model/peers.h"
-#include "runtime/support/utf8.h"
+#include "runtime/support/json_write.h"
 
 enum { TRACED_STEPS = 3 };
 
@@ -170,21 +170,19 @@ trace_is_apart(const struct ckr_program *p, uint32_t i)
 	return p->instr[i].comm && p->instr[i].comm->end > i;
 }
 
-/* "all_reduce", or what of it this is. */
+/* Begin an event of the format's kind ph. */
 static void
-write_event_name(FILE *f, const struct ckr_program *p, const struct event *e)
+open_event(struct json_out *j, const char *name, const char *ph)
 {
-	char name[80];
-
-	snprintf(name, sizeof(name), "%s%s", e->waits ? "wait for "
-	         : trace_is_apart(p, e->step) ? "begin " : "",
-	         p->instr[e->step].op);
-	utf8_json(f, name);
+	json_open(j, NULL, '{', JSON_TIGHT);
+	json_text(j, "name", name);
+	json_text(j, "ph", ph);
+	json_int(j, "pid", 1);
 }
 
 /* What moves between ranks of one process has a row below theirs. */
 static void
-write_event(FILE *f, const struct trace *t, const struct event *e,
+write_event(struct json_out *j, const struct trace *t, const struct event *e,
             const struct ckr_program *p, uint64_t live)
 {
 	const struct ckr_instr *s = &p->instr[e->step];
@@ -192,44 +190,71 @@ write_event(FILE *f, const struct trace *t, const struct event *e,
 	uint32_t row = s->comm && !t->far ? ranks : e->rank;
 	double sec = e->to - e->from, far = trace_sent(t->env, p, e->step);
 	double bytes = far > 0 ? far * (t->far ? 1 : ranks) : s->bytes;
+	char name[80];
 
-	fprintf(f, "{\"name\":");
-	write_event_name(f, p, e);
-	fprintf(f, ",\"cat\":\"%s\",\"ph\":\"X\",\"pid\":1,\"tid\":%u,"
-	        "\"ts\":%.3f,\"dur\":%.3f,\"args\":{\"step\":%llu,\"micro\":%u,"
-	        "\"index\":%u,\"onnx\":", trace_phase(s->phase),
-	        row + 1, (e->from - t->start) * 1e6, sec * 1e6,
-	        (unsigned long long)e->train_step + 1, e->micro, e->step);
-	utf8_json(f, s->origin ? s->origin : "");
+	/* "all_reduce", or what of it this is */
+	snprintf(name, sizeof(name), "%s%s", e->waits ? "wait for "
+	         : trace_is_apart(p, e->step) ? "begin " : "", s->op);
+	json_open(j, NULL, '{', JSON_TIGHT);
+	json_text(j, "name", name);
+	json_text(j, "cat", trace_phase(s->phase));
+	json_text(j, "ph", "X");
+	json_int(j, "pid", 1);
+	json_int(j, "tid", row + 1);
+	json_print(j, "ts", "%.3f", (e->from - t->start) * 1e6);
+	json_print(j, "dur", "%.3f", sec * 1e6);
+	json_open(j, "args", '{', JSON_TIGHT);
+	json_int(j, "step", (int64_t)e->train_step + 1);
+	json_int(j, "micro", e->micro);
+	json_int(j, "index", e->step);
+	json_text(j, "onnx", s->origin ? s->origin : "");
 	if (e->waits) {
-		fprintf(f, ",\"waits\":true}},\n");
+		json_bool(j, "waits", true);
+		json_close(j);
+		json_close(j);
 		return;
 	}
-	fprintf(f, ",\"planned_us\":%.3f", s->sec * 1e6);
+	json_print(j, "planned_us", "%.3f", s->sec * 1e6);
 	if (far > 0)
-		fprintf(f, ",\"sent_bytes\":%.17g", far);
+		json_real(j, "sent_bytes", 17, far);
 	else
-		fprintf(f, ",\"gflops\":%.3f",
-		        sec > 0 ? s->flops / sec * 1e-9 : 0);
-	fprintf(f, ",\"gbytes\":%.3f}},\n",
-	        sec > 0 ? bytes / sec * 1e-9 : 0);
-	fprintf(f, "{\"name\":\"memory\",\"ph\":\"C\",\"pid\":1,\"ts\":%.3f,"
-	        "\"args\":{\"resident\":%llu,\"arena in use\":%llu}},\n",
-	        (e->from - t->start) * 1e6,
-	        (unsigned long long)p->resident_bytes,
-	        (unsigned long long)live);
+		json_print(j, "gflops", "%.3f",
+		           sec > 0 ? s->flops / sec * 1e-9 : 0);
+	json_print(j, "gbytes", "%.3f", sec > 0 ? bytes / sec * 1e-9 : 0);
+	json_close(j);
+	json_close(j);
+	open_event(j, "memory", "C");
+	json_print(j, "ts", "%.3f", (e->from - t->start) * 1e6);
+	json_open(j, "args", '{', JSON_TIGHT);
+	json_int(j, "resident", (int64_t)p->resident_bytes);
+	json_int(j, "arena in use", (int64_t)live);
+	json_close(j);
+	json_close(j);
+}
+
+/* The name of the process, or of a row of its ranks. */
+static void
+write_row_name(struct json_out *j, const char *what, uint32_t row,
+               const char *name)
+{
+	open_event(j, what, "M");
+	if (row)
+		json_int(j, "tid", row);
+	json_open(j, "args", '{', JSON_TIGHT);
+	json_text(j, "name", name);
+	json_close(j);
+	json_close(j);
 }
 
 static void
-write_rank_names(FILE *f, uint32_t ranks, bool far)
+write_rank_names(struct json_out *j, uint32_t ranks, bool far)
 {
+	char name[32];
+
 	for (uint32_t r = 0; ranks > 1 && r + far <= ranks; r++) {
-		fprintf(f, "{\"name\":\"thread_name\",\"ph\":\"M\","
-		        "\"pid\":1,\"tid\":%u,\"args\":{\"name\":", r + 1);
-		if (r < ranks)
-			fprintf(f, "\"rank %u\"}},\n", r);
-		else
-			fputs("\"between ranks\"}},\n", f);
+		snprintf(name, sizeof(name), "rank %u", r);
+		write_row_name(j, "thread_name", r + 1,
+		               r < ranks ? name : "between ranks");
 	}
 }
 
@@ -240,15 +265,18 @@ print_events(FILE *f, void *ctx)
 	const struct ckr_program *p = &c->lib->program[0];
 	const struct trace *t = c->trace;
 	const uint64_t *live = t->live;
+	struct json_out json = { .f = f, .tight = true }, *j = &json;
 
-	fputs("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n", f);
+	json_open(j, NULL, '{', JSON_TIGHT);
+	json_text(j, "displayTimeUnit", "ms");
+	json_open(j, "traceEvents", '[', JSON_LINES);
 	for (size_t i = 0; i < t->n; i++)
-		write_event(f, t, &t->event[i], p, live[t->event[i].step]);
-	write_rank_names(f, c->world.tp * c->world.dp, t->far);
-	fputs("{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":1,\"args\":"
-	      "{\"name\":", f);
-	utf8_json(f, c->lib->name);
-	fputs("}}\n]}\n", f);
+		write_event(j, t, &t->event[i], p, live[t->event[i].step]);
+	write_rank_names(j, c->world.tp * c->world.dp, t->far);
+	write_row_name(j, "process_name", 0, c->lib->name);
+	json_close(j);
+	json_close(j);
+	putc('\n', f);
 	return CKR_OK;
 }
 

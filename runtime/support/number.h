@@ -1,4 +1,4 @@
-/* Parsing of numbers in options, and formatting of byte counts. */
+/* Numbers and sizes in options: parsing, and formatting of byte counts. */
 #ifndef RUNTIME_SUPPORT_NUMBER_H
 #define RUNTIME_SUPPORT_NUMBER_H
 
@@ -9,6 +9,9 @@
 bool number_whole(const char *s, uint64_t max, uint64_t *x);
 /* Parse a finite number and nothing else. */
 bool number_real(const char *s, double *x);
+/* Parse a size: "512MiB", "24GB", "1.5GiB", "4096" in any case.  "6G" means
+ * 6GB, the smaller of two possible meanings. */
+bool number_size(const char *s, int64_t *nbytes);
 /* "512 B", "21.6 KiB", "4.6 MiB", and so on; returns buf. */
 const char *number_bytes(char buf[24], double bytes);
 
