@@ -32,7 +32,8 @@ enum {
 };
 
 struct plan_selector {
-	struct remat *r;
+	const struct remat *r;
+	struct schedule *trial;
 	const uint8_t *constraint;
 	const struct options *opt;
 	struct archive *base;           /* the same for every budget */
@@ -71,7 +72,7 @@ uses_grid(const struct plan_selector *c)
 static void
 try_presets(struct plan_selector *c)
 {
-	struct remat *r = c->r;
+	const struct remat *r = c->r;
 	uint8_t *drop = arena_array(r->arena, (size_t)r->nstore + 1, 1);
 
 	/* runs even after the time limit: without it there may be no
@@ -155,7 +156,7 @@ on_curve(struct plan_selector *c, int32_t i)
 		return f;
 	f->drop = arena_array(c->r->arena, (size_t)c->r->nstore + 1, 1);
 	pareto_plan(c->curve, i, f->drop);
-	cost = remat_eval(c->r, f->drop);
+	cost = schedule_set(c->trial, f->drop);
 	f->live = cost.live;
 	f->sec = cost.sec;
 	f->placed = -1;
@@ -175,7 +176,7 @@ pareto_best(struct plan_selector *c, int64_t arena, struct known_plan *best)
 			continue;
 		f = on_curve(c, i);
 		if (f->live <= arena && (!best || f->sec < best->sec)
-		    && known_placed(c->r, f) <= arena)
+		    && known_placed(c->trial, f) <= arena)
 			best = f;
 	}
 	return best;
@@ -282,7 +283,7 @@ find_curve(struct plan_selector *c)
 }
 
 struct plan_selector *
-selector_new(struct remat *r, const uint8_t *constraint,
+selector_new(const struct remat *r, const uint8_t *constraint,
              const struct options *opt)
 {
 	struct plan_selector *c = arena_alloc(r->arena, sizeof *c);
@@ -290,6 +291,7 @@ selector_new(struct remat *r, const uint8_t *constraint,
 	int free = 0;
 
 	c->r = r;
+	c->trial = schedule_new(r, r->arena);
 	c->constraint = constraint;
 	c->opt = opt;
 	c->polish = 1000000 / (int64_t)r->nnode;
@@ -297,12 +299,12 @@ selector_new(struct remat *r, const uint8_t *constraint,
 		c->polish = 1200;
 	if (c->polish > 8000)
 		c->polish = 8000;
-	c->extra.r = r;
+	c->extra.trial = c->trial;
 	c->extra.plan = arena_array(r->arena, GRID + 1,
 	                            sizeof *c->extra.plan);
 	c->base = archive_new(r, constraint, r->arena);
 	remat_keep_all(r, constraint, drop);
-	c->top = remat_eval(r, drop).live;
+	c->top = schedule_set(c->trial, drop).live;
 	if (c->top < GRID)
 		c->top = GRID;
 	for (int32_t s = 0; s < r->nstore; s++)
@@ -344,7 +346,7 @@ double
 selector_bound(struct plan_selector *c, int64_t arena,
                const struct known_plan *f)
 {
-	struct remat *r = c->r;
+	const struct remat *r = c->r;
 	double bound = 0, gap = c->opt->gap_pct / 100 * r->base_sec;
 
 	if (f->step) {

@@ -131,8 +131,8 @@ assign_backward(struct chain *c)
 }
 
 struct chain *
-chain_new(struct remat *r, const uint8_t *constraint, struct step_list *out,
-          Arena *a)
+chain_new(const struct remat *r, const uint8_t *constraint,
+          struct step_list *out, Arena *a)
 {
 	struct chain *c = arena_alloc(a, sizeof *c);
 	size_t n = (size_t)r->nstore + 1, m = r->nnode;
@@ -141,6 +141,7 @@ chain_new(struct remat *r, const uint8_t *constraint, struct step_list *out,
 	c->r = r;
 	c->constraint = constraint;
 	c->out = out;
+	c->trial = schedule_new(r, a);
 	c->cut = arena_array(a, m + 1, 4);
 	c->npart = choose_cuts(c, c->cut, behind, a) + 1;
 	if (c->npart < 3)

@@ -32,7 +32,7 @@ struct part_cost {
 enum { CHAIN_PARTS = 1200 };
 
 struct chain {
-	struct remat *r;
+	const struct remat *r;
 	const uint8_t *constraint;
 	int32_t npart;
 	int32_t *cut;                   /* storage that ends each part but the
@@ -47,6 +47,7 @@ struct chain {
 	NodeId begin;                   /* first node of backward */
 	int32_t *store_at, *store;      /* storages of each part */
 	struct part_cost *cost;
+	struct schedule *trial;         /* of a sequence that was measured */
 	/* state of the sequence being built */
 	struct step_list *out;
 	bool *here;                     /* by storage: in memory now */
@@ -57,7 +58,7 @@ struct chain {
 };
 
 /* NULL: the graph cannot be cut. */
-struct chain *chain_new(struct remat *, const uint8_t *constraint,
+struct chain *chain_new(const struct remat *, const uint8_t *constraint,
                         struct step_list *, Arena *);
 /* A storage that a part's backward finds in memory. */
 bool chain_on_tape(const struct chain *, int32_t s);

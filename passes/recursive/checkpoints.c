@@ -26,7 +26,7 @@ struct kept_state {
 };
 
 struct checkpoints {
-	struct remat *r;
+	const struct remat *r;
 	const uint8_t *constraint;
 	NodeId turn;
 	struct step_list *out;
@@ -404,7 +404,7 @@ prepare_states(struct checkpoints *c)
 }
 
 void
-checkpoints_all(struct remat *r, const uint8_t *constraint, NodeId turn,
+checkpoints_all(const struct remat *r, const uint8_t *constraint, NodeId turn,
                 struct step_list *out, int64_t work, void (*offer)(void *),
                 void *data)
 {

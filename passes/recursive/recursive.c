@@ -124,16 +124,15 @@ count_forward(const struct remat *r)
 }
 
 struct recursive_search *
-recursive_new(struct remat *r, const uint8_t *constraint, int64_t top,
+recursive_new(const struct remat *r, const uint8_t *constraint, int64_t top,
               double floor)
 {
 	struct recursive_search *d = arena_alloc(r->arena, sizeof *d);
 
-	*d = (struct recursive_search){ .known.r = r,
-		                        .r = r,
-		                        .constraint = constraint,
-		                        .top = top,
-		                        .floor = floor };
+	*d = (struct recursive_search){
+		.known.trial = schedule_new(r, r->arena), .r = r,
+		.constraint = constraint, .top = top, .floor = floor,
+	};
 	d->steps.arena = arena_new();
 	d->steps.limit = REPEATS * (int32_t)r->nnode;
 	keep_states(d);
@@ -148,7 +147,7 @@ recursive_new(struct remat *r, const uint8_t *constraint, int64_t top,
 }
 
 double
-recursive_bound(struct remat *r, int64_t memory)
+recursive_bound(const struct remat *r, int64_t memory)
 {
 	int64_t most = COLUMNS / (2 * (count_forward(r) + 1));
 	struct stage_bound two = { .r = r, .memory = memory,

@@ -22,7 +22,7 @@
 enum { AROUND_MIN = 16, AROUND_MAX = 2048, LOOK = 20000 };
 
 struct eviction {
-	struct remat *r;
+	const struct remat *r;
 	const uint8_t *constraint;
 	struct evict_weights weights;
 	int64_t budget, mem, work;
@@ -394,7 +394,7 @@ evict_constrained(struct eviction *w)
 }
 
 bool
-remat_evict(struct remat *r, const uint8_t *constraint, int64_t budget,
+remat_evict(const struct remat *r, const uint8_t *constraint, int64_t budget,
             const struct evict_weights *weights, int64_t *work,
             struct step_list *out)
 {
