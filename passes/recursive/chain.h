@@ -2,7 +2,7 @@
 #ifndef PASSES_RECURSIVE_CHAIN_H
 #define PASSES_RECURSIVE_CHAIN_H
 
-#include "passes/recursive/recursive_known.h"
+#include "passes/recursive/rerun.h"
 
 /* When a storage that backward reads is made again, inside its part: before
  * the part's backward, before its first use, or before each use. */
@@ -48,13 +48,8 @@ struct chain {
 	int32_t *store_at, *store;      /* storages of each part */
 	struct part_cost *cost;
 	struct schedule *trial;         /* of a sequence that was measured */
-	/* state of the sequence being built */
-	struct step_list *out;
-	bool *here;                     /* by storage: in memory now */
-	int32_t *wanted, *chosen, stamp;        /* by storage and by node */
-	NodeId *need, next;
-	int32_t *made, nmade;
-	bool ok;
+	struct rerun run;               /* the sequence being built */
+	NodeId next;                    /* first run of backward that is due */
 };
 
 /* NULL: the graph cannot be cut. */

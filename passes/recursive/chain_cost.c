@@ -15,11 +15,11 @@ measure_sweeps(struct chain *c)
 	for (int32_t i = 0; i + 1 < c->npart; i++) {
 		double sec = 0;
 
-		c->out->n = 0;
-		c->here[c->cut[i]] = false;
+		c->run.out->n = 0;
+		c->run.here[c->cut[i]] = false;
 		chain_sweep(c, i);
-		for (int32_t k = 0; k < c->out->n; k++)
-			sec += c->r->node[c->out->step[k].node].sec;
+		for (int32_t k = 0; k < c->run.out->n; k++)
+			sec += c->r->node[c->run.out->step[k].node].sec;
 		c->cost[i].sec = sec;
 		c->cost[i].cut = c->r->store[c->cut[i]].size;
 	}
@@ -120,9 +120,9 @@ chain_measure(struct chain *c)
 		chain_hold_tape(c, i);
 	for (int32_t i = c->npart - 1; i >= 0; i--)
 		chain_backward(c, i);
-	if (!c->ok)
+	if (!c->run.ok)
 		return false;
-	schedule_steps(c->trial, c->out->step, c->out->n);
+	schedule_steps(c->trial, c->run.out->step, c->run.out->n);
 	measure_parts(c, true);
 	chain_begin(c);
 	for (int32_t i = 0; i < c->npart; i++)
@@ -131,9 +131,9 @@ chain_measure(struct chain *c)
 		chain_sweep_tape(c, i, false);
 		chain_backward(c, i);
 	}
-	if (!c->ok)
+	if (!c->run.ok)
 		return false;
-	schedule_steps(c->trial, c->out->step, c->out->n);
+	schedule_steps(c->trial, c->run.out->step, c->run.out->n);
 	measure_parts(c, false);
 	for (int32_t i = 0; i < c->npart; i++) {
 		c->cost[i].tape = 0;
