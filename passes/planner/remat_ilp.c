@@ -237,6 +237,16 @@ relax_model(struct model *m)
 	return best;
 }
 
+/* Seconds that an answer proves; 0: none. */
+static double
+proven_seconds(const struct model *m, const struct ilp_answer *a)
+{
+	if (a->status == ILP_INFEASIBLE)
+		return INFINITY;
+	return a->status != ILP_FAILED && a->bound > 0
+		? a->bound * m->unit_sec : 0;
+}
+
 double
 remat_bound(const struct remat *r, const uint8_t *constraint, int64_t memory,
             double sec, double gap, int64_t nodes)
@@ -244,16 +254,14 @@ remat_bound(const struct remat *r, const uint8_t *constraint, int64_t memory,
 	Arena *arena = arena_new();
 	struct model *m = model_new(r, constraint, memory, arena);
 	struct ilp_answer a = relax_model(m);
-	double bound = a.status == ILP_INFEASIBLE ? INFINITY
-		: a.bound > 0 ? a.bound * m->unit_sec : 0;
+	double bound = proven_seconds(m, &a);
 
 	if (a.status == ILP_OPTIMAL && sec - bound > gap && nodes > 0) {
 		struct ilp_limit limit = { .nodes = nodes, .for_bound = true,
 		                           .watch = r->watch };
 
 		a = ilp_solve(m->ilp, &limit, arena);
-		if (a.status != ILP_FAILED && a.bound * m->unit_sec > bound)
-			bound = a.bound * m->unit_sec;
+		bound = fmax(bound, proven_seconds(m, &a));
 	}
 	ilp_free(m->ilp);
 	arena_free(arena);
@@ -284,8 +292,7 @@ remat_ilp(struct archive *a, int64_t memory, double gap, int64_t nodes,
 	struct model *m = model_new(a->known.trial->r, a->constraint, memory,
 	                            arena);
 	struct ilp_answer lp = relax_model(m);
-	double bound = lp.status == ILP_INFEASIBLE ? INFINITY
-		: lp.bound > 0 ? lp.bound * m->unit_sec : 0;
+	double bound = proven_seconds(m, &lp);
 	struct known_plan *f;
 
 	if (lp.status == ILP_OPTIMAL) {
@@ -303,9 +310,7 @@ remat_ilp(struct archive *a, int64_t memory, double gap, int64_t nodes,
 
 		if (mip.x)
 			round_to_plan(m, a, mip.x, 0.5, evals);
-		if (mip.bound * m->unit_sec > bound
-		    && mip.status != ILP_FAILED)
-			bound = mip.bound * m->unit_sec;
+		bound = fmax(bound, proven_seconds(m, &mip));
 	}
 	ilp_free(m->ilp);
 	arena_free(arena);
