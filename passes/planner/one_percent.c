@@ -12,7 +12,7 @@
  * refuses graphs where that is more than WORK_MAX steps, or more than there is
  *         time for: no account
  */
-#include "passes/remat_model/segments.h"
+#include "ir/segments.h"
 #include "passes/remat_model/remat_model.h"
 #include "passes/account/account.h"
 #include "passes/place/place.h"
@@ -207,6 +207,6 @@ one_percent_account(Pass *p, const Graph *g, const struct remat *r,
 		(size_t)m->seg.nlayer * sizeof *m->layer);
 	account->stats = arena_copy(p->keep, m->stats,
 		(size_t)m->seg.nlayer * sizeof *m->stats);
-	p->one_percent = account;
+	p->planned.one_percent = account;
 	graph_free(copy);
 }

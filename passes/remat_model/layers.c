@@ -6,7 +6,7 @@
  *         layer (the residual stream is cut twice per transformer layer), one
  *         per period is a layer input.
  */
-#include "passes/remat_model/segments.h"
+#include "ir/segments.h"
 #include "passes/remat_model/remat_model.h"
 
 /* The inputs of equal layers, and the last one's output; 0: there are none. */

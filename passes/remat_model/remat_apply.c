@@ -6,7 +6,7 @@
  * needs   the graph that the schedule's problem was read off, or a clone of it
  * gives   P_PLANNED; Node.of, Val.of
  */
-#include "passes/fuse/inline.h"
+#include "ir/loop.h"
 #include "passes/remat_model/remat_model.h"
 
 #include <string.h>

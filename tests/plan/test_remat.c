@@ -1,12 +1,12 @@
 /* Keep or recompute on random graphs against all sets of kept values. */
 #include "tests/plan/plan_test.h"
-#include "passes/fuse/inline.h"
+#include "ir/loop.h"
 #include "ir/text/text.h"
 #include "passes/fuse/fuse.h"
 #include "passes/place/place.h"
 #include "passes/replay/replay.h"
 #include "passes/planner/choose.h"
-#include "passes/remat_model/segments.h"
+#include "ir/segments.h"
 #include "passes/cost/cost.h"
 
 #include <malloc.h>
@@ -114,7 +114,7 @@ carry_out(struct bench *b, const struct schedule *w, Graph *g)
 	g->props |= P_PLACED;
 	assert_true(pass_account(&b->pass, g));
 	assert_true(pass_replay(&b->pass, g));
-	assert_true(b->pass.plan->sum.live_bound == w->cost.live);
+	assert_true(b->pass.planned.plan->sum.live_bound == w->cost.live);
 }
 
 /* The evaluation of a set is what the graph becomes. */
@@ -226,7 +226,7 @@ drop_exactly(const char *text, size_t n, int ninlined)
 	c = schedule_set(w, drop);
 	assert_true(c.sec > 0);
 	carry_out(&b, w, g);
-	sec = b.pass.plan->sum.recompute_sec;
+	sec = b.pass.planned.plan->sum.recompute_sec;
 	assert_true(fabs(sec - c.sec) <= 1e-9 * sec);
 	found = 0;
 	FOR_NODES (node, g)
@@ -371,8 +371,8 @@ walk(Graph *(*make)(int), int k, int steps)
 
 	bench_open(&b);
 	assert_true(bench_run(&b, g));
-	base = b.pass.baseline_peak;
-	assert_true(b.pass.plan->sum.peak == base);
+	base = b.pass.planned.baseline_peak;
+	assert_true(b.pass.planned.plan->sum.peak == base);
 	bench_close(&b);
 	graph_free(g);
 
@@ -380,7 +380,7 @@ walk(Graph *(*make)(int), int k, int steps)
 	g = make(k);
 	b.opt.budget_bytes = 1;
 	assert_false(bench_run(&b, g));
-	least = b.pass.minimum_peak;
+	least = b.pass.planned.minimum_peak;
 	assert_true(diag_errors(b.pass.diag) == 1);
 	bench_close(&b);
 	graph_free(g);
@@ -392,15 +392,16 @@ walk(Graph *(*make)(int), int k, int steps)
 		g = make(k);
 		b.opt.budget_bytes = budget;
 		assert_true(bench_run(&b, g));
-		if (b.pass.minimum_peak >= 0)   /* it was needed */
-			assert_true(b.pass.minimum_peak == least);
-		assert_true(b.pass.plan->sum.peak <= budget);
-		assert_true(b.pass.plan->sum.peak <= peak);
-		assert_true(b.pass.plan->sum.step_sec >= sec * (1 - 1e-12));
-		assert_true(b.pass.plan->sum.bound_sec
-		            <= b.pass.plan->sum.step_sec);
-		sec = b.pass.plan->sum.step_sec;
-		peak = b.pass.plan->sum.peak;
+		if (b.pass.planned.minimum_peak > 0)    /* it was needed */
+			assert_true(b.pass.planned.minimum_peak == least);
+		assert_true(b.pass.planned.plan->sum.peak <= budget);
+		assert_true(b.pass.planned.plan->sum.peak <= peak);
+		assert_true(b.pass.planned.plan->sum.step_sec
+		            >= sec * (1 - 1e-12));
+		assert_true(b.pass.planned.plan->sum.bound_sec
+		            <= b.pass.planned.plan->sum.step_sec);
+		sec = b.pass.planned.plan->sum.step_sec;
+		peak = b.pass.planned.plan->sum.peak;
 		bench_close(&b);
 		graph_free(g);
 	}
@@ -560,9 +561,9 @@ check_printed(struct problem *p, uint64_t seed, int64_t budget, int *once)
 	bench_open(&b);
 	b.opt.budget_bytes = budget;
 	assert_true(bench_run(&b, g));
-	s = &b.pass.plan->sum;
+	s = &b.pass.planned.plan->sum;
 	assert_true(s->bound_sec <= most * (1 + 1e-9));
-	assert_true(b.pass.bound_sec <= most * (1 + 1e-9));
+	assert_true(b.pass.planned.bound_sec <= most * (1 + 1e-9));
 	if (!strcmp(s->bound_class, "once")) {
 		assert_true(s->bound_sec >= least * (1 - 1e-9));
 		++*once;
@@ -592,7 +593,7 @@ printed_bounds_hold(void **state)
 		bench_open(&b);
 		b.opt.budget_bytes = 1;
 		assert_false(bench_run(&b, p.g));
-		least = b.pass.minimum_peak;
+		least = b.pass.planned.minimum_peak;
 		bench_close(&b);
 		for (int i = 0; i < 3; i++)
 			check_printed(&p, seed, least + (top - least) * i / 3,

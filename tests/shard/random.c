@@ -11,6 +11,7 @@
 
 #include "codegen/cpu/cpu.h"
 #include "ir/text/text.h"
+#include "ir/verify/verify.h"
 #include "passes/passes.h"
 #include "tests/ref/pair.h"
 #include "tests/shard/fill.h"
@@ -35,7 +36,7 @@ run_passes(struct run *r, Graph *g, const char *passes)
 	const struct dump_request none = { NULL, NULL };
 	bool ok = pass_run(&p, g, passes, NULL, &none);
 
-	graph_free(p.reference);
+	graph_free(p.planned.reference);
 	return ok;
 }
 
