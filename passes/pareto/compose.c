@@ -51,8 +51,9 @@ struct pareto_curve {
 	int64_t top;
 	struct curve_row first;         /* of the first part */
 	struct link **row;              /* by part */
-	struct link **after_unsaved;    /* the same after a part with an unsaved
-	                                 * boundary, which puts bytes back */
+	/* the same after a part with an unsaved boundary, which puts bytes
+	 * back; by level */
+	struct link *(*after_unsaved)[PART_LEVELS];
 	struct curve_row bound;         /* NULL: not computed yet */
 };
 
@@ -197,7 +198,8 @@ static void
 compose_plans(struct pareto_curve *v)
 {
 	const struct partition *y = v->y;
-	struct curve_row behind = { NULL, 0 }, after_unsaved = { NULL, 0 };
+	struct curve_row behind = { NULL, 0 };
+	struct curve_row after_unsaved[PART_LEVELS] = { 0 };
 	Arena *old = arena_new();       /* of the next rows */
 	struct buckets c;
 
@@ -209,24 +211,28 @@ compose_plans(struct pareto_curve *v)
 		const struct part_class *b = i > 0
 			? &y->class[y->part[i - 1].class] : k;
 		Arena *fresh = i > 0 ? arena_new() : y->arena;
-		struct curve_row row, next = { NULL, 0 };
+		struct curve_row row, next[PART_LEVELS] = { 0 };
 
 		put_saved_points(v, i, 0, INT64_MAX, &behind, &c);
 		row = buckets_flush(&c, fresh);
-		if (i > 0 && b->nunsaved > 0) {
-			next = compose_after_unsaved(v, i, b->back, &row,
-			                             &behind, &c, fresh);
-			v->after_unsaved[i] = links_of(&next, y->arena);
+		for (int32_t l = 0; i > 0 && l < b->nlevel; l++) {
+			next[l] = compose_after_unsaved(v, i, b->level[l], &row,
+			                                &behind, &c, fresh);
+			v->after_unsaved[i][l] = links_of(&next[l], y->arena);
 		}
 		for (int32_t e = 0; e < row.n; e++)
 			insert_entry(&c, &row.at[e]);
-		for (int32_t j = 0; i + 1 < y->n && j < k->nunsaved; j++)
-			put_before(v, i, k->nplan + j, 0, INT64_MAX,
-			           &after_unsaved, &c);
+		for (int32_t j = 0; i + 1 < y->n && j < k->nunsaved; j++) {
+			int32_t at = k->nplan + j;
+			int32_t level = k->point[k->plan[at]].level;
+
+			put_before(v, i, at, 0, INT64_MAX,
+			           &after_unsaved[level], &c);
+		}
 		row = buckets_flush(&c, fresh);
 		v->row[i] = links_of(&row, y->arena);
 		behind = row;
-		after_unsaved = next;
+		memcpy(after_unsaved, next, sizeof next);
 		arena_free(old);
 		old = fresh;
 	}
@@ -485,7 +491,7 @@ pareto_plan(const struct pareto_curve *v, int32_t i, uint8_t *drop)
 		part_set(y, p, c, drop);
 		if (at + 1 < y->n)
 			e = c->unsaved
-				? v->after_unsaved[at + 1][e.next]
+				? v->after_unsaved[at + 1][c->level][e.next]
 				: v->row[at + 1][e.next];
 	}
 }

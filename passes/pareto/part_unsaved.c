@@ -7,8 +7,8 @@
  *         for the next part.  These and all that they are made of again come
  *         back when backward reaches the next part, at the latest, and stay.
  *         So the next part needs their bytes more, and the part itself those
- *         that it uses later; both at most.  Composing takes the next part to
- *         need the most that any of the points makes again.
+ *         that it uses later; both at most.  The bytes are rounded up to a few
+ *         levels, so that composing tells few cases apart.
  * cost    points squared at worst
  */
 #include "passes/pareto/partition.h"
@@ -108,6 +108,22 @@ by_back(const void *a, const void *b)
 	return x->point < y->point ? -1 : x->point > y->point;
 }
 
+/* Cut the trials, by rising bytes, into a few levels. */
+static void
+make_levels(struct part_class *k, const struct unsaved_trial *t, int32_t n)
+{
+	k->nlevel = n < PART_LEVELS ? n : PART_LEVELS;
+	for (int32_t l = 0; l < k->nlevel; l++)
+		k->level[l] = t[(l + 1) * n / k->nlevel - 1].back;
+	for (int32_t i = 0; i < n; i++) {
+		struct part_point *c = &k->point[t[i].point];
+
+		for (c->level = 0; k->level[c->level] < t[i].back; c->level++)
+			;
+		k->plan[k->nplan + k->nunsaved++] = t[i].point;
+	}
+}
+
 static void
 set_needs(struct part_class *k, const struct unsaved_trial *t)
 {
@@ -138,9 +154,8 @@ unsave_class(struct partition *y, int32_t class)
 	for (int32_t i = 0; i < n; i++) {
 		set_needs(k, &list[i]);
 		k->point[list[i].point].sec = list[i].sec;
-		k->plan[k->nplan + k->nunsaved++] = list[i].point;
-		k->back = list[i].back; /* they rise */
 	}
+	make_levels(k, list, n);
 }
 
 void

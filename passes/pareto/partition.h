@@ -42,7 +42,11 @@ struct part_point {
 	bool unsaved;                   /* drops the boundary, which the next
 	                                 * part reads */
 	bool measured;                  /* the needs of this point are known */
+	int32_t level;                  /* of an unsaved point that plans use:
+	                                 * index into part_class.level */
 };
+
+enum { PART_LEVELS = 3 };
 
 /* An equivalence class: equal parts. */
 struct part_class {
@@ -59,9 +63,9 @@ struct part_class {
 	int32_t *plan, nplan, nunsaved; /* points that plans use: saved ones by
 	                                 * rising bytes, then unsaved ones */
 	int32_t *low, nlow;             /* points for bounds, by rising bytes */
-	int64_t back;                   /* most bytes that an unsaved point
-	                                 * makes again while backward is at the
-	                                 * next part */
+	int64_t level[PART_LEVELS];     /* bytes that unsaved points make again
+	                                 * while backward is at the next part */
+	int32_t nlevel;
 };
 
 /* Bytes that equal parts in equal surroundings need beside what is kept of the
