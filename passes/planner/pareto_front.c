@@ -61,7 +61,7 @@ insert_point(struct pareto_front *f, struct pareto_point q)
  * no cost, which is why the grid is walked upwards: what a choice for one
  * budget learns from larger ones, it would not know on its own. */
 static void
-add_plan(const Pass *p, struct remat *r, struct plan_selector *c,
+add_plan(const Pass *p, const struct remat *r, struct plan_selector *c,
          bool updates_in_backward, int64_t arena)
 {
 	const struct known_plan *f = selector_best(c, arena);
@@ -166,7 +166,7 @@ query_after_backward(Pass *p, int n)
 }
 
 void
-pareto_front_add(Pass *p, struct remat *r, struct plan_selector *c,
+pareto_front_add(Pass *p, const struct remat *r, struct plan_selector *c,
                  Graph *after_backward)
 {
 	int64_t least = selector_least(c), arena[GRID_MAX];

@@ -34,7 +34,7 @@ struct pareto_front {
 	/* the variant with updates after backward, until the one with updates
 	 * in backward was added; NULL: no such one follows */
 	Graph *after_backward;
-	struct remat *remat;
+	const struct remat *remat;
 	struct plan_selector *choice;
 	int64_t whole;                  /* peak bytes of keep-everything */
 	double base_sec;                /* seconds of its step */
@@ -45,7 +45,7 @@ struct pareto_front {
  * Both variants are asked for the presets of both.  after_backward: the graph
  * of the variant with updates after backward if the other one follows, which
  * frees it; else NULL. */
-void pareto_front_add(Pass *, struct remat *, struct plan_selector *,
+void pareto_front_add(Pass *, const struct remat *, struct plan_selector *,
                       Graph *after_backward);
 void pareto_front_print(const Pass *, FILE *);
 /* Two members of a JSON object, "curve" and "presets". */

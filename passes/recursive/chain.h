@@ -2,11 +2,7 @@
 #ifndef PASSES_RECURSIVE_CHAIN_H
 #define PASSES_RECURSIVE_CHAIN_H
 
-#include "passes/recursive/recursive_known.h"
-
-/* When a storage that backward reads is made again, inside its part: before
- * the part's backward, before its first use, or before each use. */
-enum chain_flag { CHAIN_HOLD, CHAIN_DROP, CHAIN_AGAIN };
+#include "passes/recursive/rerun.h"
 
 /* What a part costs with every cut in memory; bytes do not count the cuts
  * before the part. */
@@ -32,14 +28,13 @@ struct part_cost {
 enum { CHAIN_PARTS = 1200 };
 
 struct chain {
-	struct remat *r;
+	const struct remat *r;
 	const uint8_t *constraint;
 	int32_t npart;
 	int32_t *cut;                   /* storage that ends each part but the
 	                                 * last: -1 */
 	int32_t *part_of;               /* by storage: its part; -1: a storage
 	                                 * of backward */
-	uint8_t *flag;                  /* by storage: enum chain_flag */
 	bool *far;                      /* by storage: other parts read it */
 	int32_t *backward_part;         /* by node of backward: its part */
 	NodeId *last;                   /* by storage: last reader in
@@ -47,21 +42,17 @@ struct chain {
 	NodeId begin;                   /* first node of backward */
 	int32_t *store_at, *store;      /* storages of each part */
 	struct part_cost *cost;
-	/* state of the sequence being built */
-	struct step_list *out;
-	bool *here;                     /* by storage: in memory now */
-	int32_t *wanted, *chosen, stamp;        /* by storage and by node */
-	NodeId *need, next;
-	int32_t *made, nmade;
-	bool ok;
+	struct schedule *trial;         /* of a sequence that was measured */
+	struct rerun run;               /* the sequence being built */
+	NodeId next;                    /* first run of backward that is due */
 };
 
 /* NULL: the graph cannot be cut. */
-struct chain *chain_new(struct remat *, const uint8_t *constraint,
+struct chain *chain_new(const struct remat *, const uint8_t *constraint,
                         struct step_list *, Arena *);
 /* A storage that a part's backward finds in memory. */
 bool chain_on_tape(const struct chain *, int32_t s);
-/* chain_cost.c: fill in costs under the flags as they are; false: too long. */
+/* chain_cost.c: fill in costs; false: too long. */
 bool chain_measure(struct chain *);
 
 /* Build: forward, what stays in memory after it, then parts from the last. */
