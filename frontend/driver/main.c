@@ -44,6 +44,7 @@ struct driver {
 	Graph *graph;
 	struct onnx_file *file;        /* mappings that the graph points into */
 	Pass pass;
+	struct report_source source;
 	struct watch watch;              /* when to stop */
 };
 
@@ -147,8 +148,7 @@ write_report_page(struct driver *d)
 		return true;
 	if (!outfile_open(&o, d->cli.page, d->diag))
 		return false;
-	page_print(&d->pass, d->pass.planned.plan, path_base(d->cli.model),
-	           o.f);
+	page_print(&d->pass, d->pass.planned.plan, &d->source, o.f);
 	return outfile_close(&o, true);
 }
 
@@ -291,6 +291,7 @@ compile_model(struct driver *d)
 	bool code = !c->plan_only && !partial;
 	struct outputs out = { 0 };
 
+	d->source = (struct report_source){ c->model, c->nflag, c->flag };
 	cli_warn(c, d->diag);
 	diag_file(d->diag, c->model);
 	c->opt.eval = code;
@@ -313,23 +314,13 @@ compile_model(struct driver *d)
 	         ? pass_run(&d->pass, d->graph, c->passes, c->stop_after, &dump)
 	         : explore(&d->pass, d->graph, c->stop_after, &dump)))
 		return false;
-	if (d->pass.planned.plan) {
-		d->pass.planned.plan->model = c->model;
-		d->pass.planned.plan->nflag = c->nflag;
-		d->pass.planned.plan->flag = c->flag;
-		if (c->json)
-			d->pass.planned.plan->memory = memory_json(&d->pass,
-				d->pass.planned.plan, d->arena);
-		if (d->pass.planned.pareto_front)
-			d->pass.planned.plan->curve = pareto_front_json(
-				&d->pass, d->arena);
-	}
 	if (partial && !c->dump)
 		text_print(d->graph, stdout);
 	if (watch_off(&d->watch))
 		return diag_error(d->diag, "interrupted");
 	if (!print_reports(d) || (code && !generate(d, &out))
-	    || !outputs_write_plan(c->json, d->pass.planned.plan, d->diag)
+	    || !outputs_write_plan(c->json, &d->pass, d->pass.planned.plan, &d->source,
+	                          d->diag)
 	    || !write_svg(d) || !write_report_page(d))
 		return false;
 	if (d->pass.planned.plan && !partial)

@@ -113,7 +113,8 @@ outputs_check_report(const char *path, const char *from, Diag *d)
 }
 
 bool
-outputs_write_plan(const char *path, const Plan *plan, Diag *d)
+outputs_write_plan(const char *path, const Pass *p, const Plan *plan,
+                   const struct report_source *of, Diag *d)
 {
 	struct outfile o;
 	bool ok;
@@ -122,7 +123,7 @@ outputs_write_plan(const char *path, const Plan *plan, Diag *d)
 		return true;
 	if (!outfile_open(&o, path, d))
 		return false;
-	ok = plan_write_json(plan, o.f)
+	ok = plan_write_json(p, plan, of, o.f)
 		|| diag_internal(d, "the plan was not replayed");
 	return outfile_close(&o, ok);
 }

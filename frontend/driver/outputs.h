@@ -6,7 +6,7 @@
 #include "frontend/import/import.h"
 #include "ir/base/arena.h"
 #include "ir/base/diag.h"
-#include "passes/pass.h"
+#include "passes/report/report.h"
 
 struct outputs {
 	const char *so, *weights;       /* NULL: generate no code */
@@ -23,6 +23,7 @@ bool outputs_check(const struct outputs *, const char *model,
 bool outputs_check_report(const char *path, const char *from, Diag *);
 
 /* Write the plan as JSON, if there is a path. */
-bool outputs_write_plan(const char *path, const Plan *, Diag *);
+bool outputs_write_plan(const char *path, const Pass *, const Plan *,
+                        const struct report_source *, Diag *);
 
 #endif

@@ -91,7 +91,8 @@ verb_plan(const struct cli *c, Arena *arena, Diag *diag)
 		c->opt.plan_sec, .gap = c->opt.gap_pct / 100, .watch = &watch };
 	struct dag_answer r;
 	bool ok;
-	Plan p = { .model = c->model, .nflag = c->nflag, .flag = c->flag };
+	Plan p = { .from_graph = true };
+	struct report_source of = { c->model, c->nflag, c->flag };
 	bool to_stdout = c->json && outfile_is_stdout(c->json);
 	double began = now_sec();
 
@@ -118,7 +119,7 @@ verb_plan(const struct cli *c, Arena *arena, Diag *diag)
 		return false;
 	if (c->opt.stats)
 		p.sum.solver_sec = now_sec() - began;
-	if (!outputs_write_plan(c->json, &p, diag))
+	if (!outputs_write_plan(c->json, NULL, &p, &of, diag))
 		return false;
 	if (!c->opt.quiet)
 		print_summary(&p.sum, p.nstep, g.n, to_stdout ? stderr

@@ -297,23 +297,9 @@ write_points(struct json_out *j, const char *key, const struct pareto_point *q,
 	json_close(j);
 }
 
-char *
-pareto_front_json(const Pass *p, Arena *keep)
+void
+pareto_front_write_json(struct json_out *j, const struct pareto_front *f)
 {
-	const struct pareto_front *f = p->planned.pareto_front;
-	char *text = NULL, *copy = NULL;
-	size_t n;
-	FILE *out = open_memstream(&text, &n);
-
-	if (out) {
-		struct json_out j = { .f = out };
-
-		write_points(&j, "curve", f->point, f->n);
-		fputs(",\n", out);
-		write_points(&j, "presets", f->preset, f->npreset);
-		if (fclose(out) == 0)
-			copy = arena_str(keep, text);
-	}
-	free(text);
-	return copy;
+	write_points(j, "curve", f->point, f->n);
+	write_points(j, "presets", f->preset, f->npreset);
 }

@@ -8,6 +8,7 @@
 #define PASSES_PLANNER_PARETO_FRONT_H
 
 #include "passes/planner/choose.h"
+#include "runtime/support/json_write.h"
 
 struct pareto_point {
 	const char *name;               /* a preset's name; NULL: chosen by the
@@ -49,7 +50,7 @@ void pareto_front_add(Pass *, const struct remat *, struct plan_selector *,
                       Graph *after_backward);
 void pareto_front_print(const Pass *, FILE *);
 /* Two members of a JSON object, "curve" and "presets". */
-char *pareto_front_json(const Pass *, Arena *keep);
+void pareto_front_write_json(struct json_out *, const struct pareto_front *);
 
 /* pareto_front_svg.c */
 void pareto_front_svg(const Pass *, const char *title, FILE *);

@@ -3,7 +3,6 @@
 #include "runtime/support/json_write.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 enum { DIGITS = 17 };
 
@@ -106,31 +105,23 @@ put_stages(struct json_out *j, const struct pipeline *l)
 	json_close(j);
 }
 
-char *
-memory_json(const Pass *p, const Plan *plan, Arena *keep)
+void
+memory_write_json(struct json_out *j, const Pass *p, const Plan *plan)
 {
 	Arena *arena = arena_new();
 	struct memory_report *r = memory_report_new(p, plan, arena);
-	char *text = NULL, *copy = NULL;
-	size_t n;
-	FILE *out = r ? open_memstream(&text, &n) : NULL;
 
-	if (out) {
+	if (r) {
 		struct flop_report f = flop_report(p, plan, r);
 		struct pipeline l = pipeline_report(p, plan, r, arena);
-		struct json_out j = { .f = out };
 
-		json_open(&j, NULL, '{', JSON_SPACED);
-		put_layers(&j, r, p->opt->tp);
+		json_open(j, "memory", '{', JSON_SPACED);
+		put_layers(j, r, p->opt->tp);
 		if (p->planned.one_percent)
-			put_one_percent(&j, p->planned.one_percent);
-		put_flop_counts(&j, &f);
-		put_stages(&j, &l);
-		json_close(&j);
-		if (fclose(out) == 0)
-			copy = arena_str(keep, text);
+			put_one_percent(j, p->planned.one_percent);
+		put_flop_counts(j, &f);
+		put_stages(j, &l);
+		json_close(j);
 	}
-	free(text);
 	arena_free(arena);
-	return copy;
 }

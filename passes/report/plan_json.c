@@ -1,5 +1,9 @@
 /* Write a plan as JSON: one object, one tensor and one step per line. */
 #include "passes/report/report.h"
+
+#include "passes/cost/cost.h"
+#include "passes/planner/pareto_front.h"
+#include "passes/report/step_report.h"
 #include "ir/placement.h"
 #include "runtime/support/json_write.h"
 
@@ -224,7 +228,8 @@ put_communication(struct json_out *j, const Plan *plan)
 }
 
 bool
-plan_write_json(const Plan *plan, FILE *out)
+plan_write_json(const Pass *p, const Plan *plan,
+                const struct report_source *of, FILE *out)
 {
 	struct json_out j = { .f = out };
 	Arena *a;
@@ -232,27 +237,28 @@ plan_write_json(const Plan *plan, FILE *out)
 
 	if (!plan->replayed)
 		return false;
+	a = arena_new();
 	json_open(&j, NULL, '{', JSON_LINES);
 	json_int(&j, "version", 1);
 	json_text(&j, "workload", plan->from_graph ? "graph" : "model");
-	json_text(&j, "model", plan->model ? plan->model : "");
+	json_text(&j, "model", of->model);
 	json_open(&j, "flags", '[', JSON_SPACED);
-	for (int i = 0; i < plan->nflag; i++)
-		json_text(&j, NULL, plan->flag[i]);
+	for (int i = 0; i < of->nflag; i++)
+		json_text(&j, NULL, of->flag[i]);
 	json_close(&j);
-	json_print(&j, "device", "%s", plan->device ? plan->device : "null");
+	json_print(&j, "device", "%s", plan->device
+	           ? device_json(plan->device, a) : "null");
 	put_communication(&j, plan);
-	if (plan->memory)
-		json_print(&j, "memory", "%s", plan->memory);
-	if (plan->curve)
-		json_print(&j, NULL, "%s", plan->curve);
+	if (p)
+		memory_write_json(&j, p, plan);
+	if (p && p->planned.pareto_front)
+		pareto_front_write_json(&j, p->planned.pareto_front);
 	put_summary_object(&j, &plan->sum);
 	json_open(&j, "tensors", '[', JSON_LINES);
 	for (int64_t i = 0; i < plan->ntensor; i++)
 		put_tensor_object(&j, &plan->tensor[i], i);
 	json_close(&j);
 	json_open(&j, "schedule", '[', JSON_LINES);
-	a = arena_new();
 	w = waits_of(plan, a);
 	for (int64_t i = 0; i < plan->nstep; i++)
 		put_step_object(&j, &plan->step[i], i, &w);

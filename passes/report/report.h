@@ -9,8 +9,17 @@
 
 #include "passes/pass.h"
 
-/* False, and nothing is written: the plan was not replayed. */
-bool plan_write_json(const Plan *, FILE *);
+/* What was planned, as the user gave it. */
+struct report_source {
+	const char *model;              /* path */
+	int nflag;
+	const char *const *flag;
+};
+
+/* --json.  Pass: with the memory by layer and the Pareto front that it found;
+ * NULL: without.  False, and nothing is written: the plan was not replayed. */
+bool plan_write_json(const Pass *, const Plan *, const struct report_source *,
+                     FILE *);
 /* What becomes of a place of the arena: of its owner and what lies in it.  A
  * place is kept if anything in it is: views and results in place, too.  Steps
  * are numbers; -1: none. */
@@ -42,8 +51,9 @@ void plan_print_memory(const Pass *, const Plan *, FILE *);  /* --dump=memory */
 void plan_print_shard(const Pass *, const Plan *, FILE *);   /* --dump=shard */
 /* A line or more about one tensor; nothing if there are no ranks. */
 void plan_explain_split(const Pass *, const Plan *, int64_t id, FILE *);
-/* --report: a page about the plan of the model of that name. */
-void page_print(const Pass *, const Plan *, const char *model, FILE *);
+/* --report: a page about the plan. */
+void page_print(const Pass *, const Plan *, const struct report_source *,
+                FILE *);
 /* False, after a message with names like it: there is no such value. */
 bool plan_explain(const Pass *, const Plan *, const char *value, FILE *);
 
