@@ -5,9 +5,9 @@
  *         that make a cut from an earlier one and of the backward of parts
  * method  a sweep makes its targets again with all that they miss and forgets
  *         the rest.  Backward of a part makes what is missing before each
- *         node.  Values that cross parts without depending on parameters
- *         (masks, tables) are "far": held throughout, or made again for each
- *         part.
+ *         node, as the storages' flags say.  Values that cross parts without
+ *         depending on parameters (masks, tables) are "far": held throughout,
+ *         or made again for each part.
  * needs   the backward of parts in falling order; where it is not, values are
  *         made again on demand and only the costs are misjudged
  */
@@ -148,6 +148,7 @@ chain_new(const struct remat *r, const uint8_t *constraint,
 	c->cut[c->npart - 1] = -1;
 	c->part_of = arena_array(a, n, 4);
 	memset(c->part_of, -1, n * 4);
+	c->flag = arena_array(a, n, 1);
 	c->far = arena_array(a, n, 1);
 	c->backward_part = arena_array(a, m, 4);
 	c->last = arena_array(a, n, sizeof *c->last);
@@ -155,6 +156,9 @@ chain_new(const struct remat *r, const uint8_t *constraint,
 	assign_parts(c, behind, a);
 	list_stores(c, a);
 	assign_backward(c);
+	for (int32_t s = 0; s < r->nstore; s++)
+		if (constraint[s] == 'r')
+			c->flag[s] = CHAIN_DROP;
 	return c;
 }
 
@@ -163,7 +167,7 @@ chain_new(const struct remat *r, const uint8_t *constraint,
 bool
 chain_on_tape(const struct chain *c, int32_t s)
 {
-	return may_drop(c, s) && c->last[s] && c->constraint[s] != 'r'
+	return may_drop(c, s) && c->last[s] && c->flag[s] == CHAIN_HOLD
 		&& !c->far[s] && !ends_part(c, s);
 }
 
@@ -177,7 +181,8 @@ outputs_read_later(void *data, const struct rnode *n)
 	for (int i = 0; i < n->nwrite; i++) {
 		int32_t s = n->write[i];
 
-		if (!c->run.here[s] && c->last[s] >= c->next)
+		if (!c->run.here[s] && c->last[s] >= c->next
+		    && c->flag[s] != CHAIN_AGAIN)
 			makes |= (uint32_t)1 << i;
 	}
 	return makes;
@@ -195,7 +200,7 @@ chain_begin(struct chain *c)
 		rerun_first(&c->run, i);
 	for (int32_t s = 0; s < r->nstore; s++)
 		c->run.here[s] = !may_drop(c, s)
-			|| (c->far[s] && c->constraint[s] != 'r');
+			|| (c->far[s] && c->flag[s] == CHAIN_HOLD);
 }
 
 void
@@ -256,12 +261,23 @@ static void
 run_backward_node(struct chain *c, NodeId i)
 {
 	const struct rnode *n = &c->r->node[i];
+	int32_t from = c->run.nmade;
 
 	rerun_begin(&c->run);
 	for (int k = 0; k < n->nread; k++)
 		rerun_want(&c->run, n->read[k]);
 	rerun_missing(&c->run, outputs_read_later, c);
 	rerun_first(&c->run, i);
+	for (int32_t k = from; k < c->run.nmade;) {
+		int32_t s = c->run.made[k];
+
+		if (c->flag[s] == CHAIN_AGAIN) {
+			c->run.here[s] = false;
+			c->run.made[k] = c->run.made[--c->run.nmade];
+		} else {
+			k++;
+		}
+	}
 }
 
 void
@@ -278,7 +294,7 @@ chain_backward(struct chain *c, int32_t part)
 	for (int32_t k = c->store_at[part]; k < c->store_at[part + 1]; k++) {
 		int32_t s = c->store[k];
 
-		if (may_drop(c, s) && !(c->far[s] && c->constraint[s] != 'r'))
+		if (may_drop(c, s) && !(c->far[s] && c->flag[s] == CHAIN_HOLD))
 			c->run.here[s] = false;
 	}
 }

@@ -4,6 +4,10 @@
 
 #include "passes/recursive/rerun.h"
 
+/* When a storage that backward reads is made again, inside its part: before
+ * the part's backward, before its first use, or before each use. */
+enum chain_flag { CHAIN_HOLD, CHAIN_DROP, CHAIN_AGAIN };
+
 /* What a part costs with every cut in memory; bytes do not count the cuts
  * before the part. */
 struct part_cost {
@@ -35,6 +39,7 @@ struct chain {
 	                                 * last: -1 */
 	int32_t *part_of;               /* by storage: its part; -1: a storage
 	                                 * of backward */
+	uint8_t *flag;                  /* by storage: enum chain_flag */
 	bool *far;                      /* by storage: other parts read it */
 	int32_t *backward_part;         /* by node of backward: its part */
 	NodeId *last;                   /* by storage: last reader in
@@ -52,7 +57,7 @@ struct chain *chain_new(const struct remat *, const uint8_t *constraint,
                         struct step_list *, Arena *);
 /* A storage that a part's backward finds in memory. */
 bool chain_on_tape(const struct chain *, int32_t s);
-/* chain_cost.c: fill in costs; false: too long. */
+/* chain_cost.c: fill in costs under the flags as they are; false: too long. */
 bool chain_measure(struct chain *);
 
 /* Build: forward, what stays in memory after it, then parts from the last. */

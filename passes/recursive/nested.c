@@ -15,6 +15,9 @@
  *         with equal costs are solved once, so that equal layers cost L * L,
  *         not L * L * L.  Memory is in units, rounded against the plan; each
  *         plan is then built and evaluated exactly.
+ *         Inside parts a greedy descent on the largest part's memory drops
+ *         what is made again before its first use, or before each use, for
+ *         all layers alike; each step gives costs for a programme of its own.
  * cost    stretches * splits * units, limited; evaluations of some sequences
  */
 #include "passes/recursive/chain.h"
@@ -27,7 +30,8 @@ enum {
 	UNITS_MAX = 512, TABLE = 3000000,       /* entries of all tables */
 	WORK = 120000000,               /* entries looked at in all */
 	SPLITS = 48,                    /* of one stretch that are tried */
-	PLANS = 20, ZOOMS = 3
+	PLANS = 20, ZOOMS = 3, VARIANTS = 8,
+	TRIAL_STEPS = 4000000           /* steps evaluated while descending */
 };
 
 struct cost_table {
@@ -368,24 +372,115 @@ build_some(struct recursive_search *d, const struct nested_program *p)
 	return p->low + least * p->unit;
 }
 
+/* ---- inside parts ---- */
+
+static int64_t
+largest_part_peak(const struct chain *c)
+{
+	int64_t most = 0;
+
+	for (int32_t i = 0; i < c->npart; i++)
+		if (c->cost[i].peak > most)
+			most = c->cost[i].peak;
+	return most;
+}
+
+static double
+total_seconds(const struct chain *c)
+{
+	double sum = 0;
+
+	for (int32_t i = 0; i < c->npart; i++)
+		sum += c->cost[i].all;
+	return sum;
+}
+
+static bool
+may_set_flag(const struct chain *c, int32_t s)
+{
+	return c->r->store[s].group >= 0 && c->part_of[s] >= 0
+		&& !c->constraint[s] && c->last[s];
+}
+
+static void
+set_flag(struct chain *c, int32_t group, int flag)
+{
+	for (int32_t s = 0; s < c->r->nstore; s++)
+		if (may_set_flag(c, s) && c->r->store[s].group == group)
+			c->flag[s] = (uint8_t)flag;
+}
+
+/* Turn the flag of the role that makes the largest part smallest; false:
+ * none does. */
+static bool
+lower_peak(struct chain *c, int64_t *work)
+{
+	const struct remat *r = c->r;
+	bool *seen;
+	Arena *a = arena_new();
+	int64_t best, now;
+	double sec = INFINITY;
+	int32_t worst = 0, which = -1;
+	int to = 0;
+
+	chain_measure(c);
+	best = now = largest_part_peak(c);
+	for (int32_t i = 0; i < c->npart; i++)
+		if (c->cost[i].peak == now)
+			worst = i;
+	seen = arena_array(a, (size_t)r->ngroup + 1, 1);
+	for (int32_t k = c->store_at[worst]; k < c->store_at[worst + 1]; k++) {
+		int32_t s = c->store[k], group = r->store[s].group;
+		int flag = c->flag[s];
+
+		if (!may_set_flag(c, s) || flag == CHAIN_AGAIN || seen[group]
+		    || *work < 0 || watch_over(r->watch))
+			continue;
+		seen[group] = true;
+		set_flag(c, group, flag + 1);
+		if (chain_measure(c) && (largest_part_peak(c) < best
+		    || (largest_part_peak(c) == best && best < now
+		        && total_seconds(c) < sec))) {
+			best = largest_part_peak(c);
+			sec = total_seconds(c);
+			which = group;
+			to = flag + 1;
+		}
+		*work -= 2 * c->run.out->n;
+		set_flag(c, group, flag);
+	}
+	if (which >= 0)
+		set_flag(c, which, to);
+	arena_free(a);
+	return which >= 0 && chain_measure(c);
+}
+
 void
 nested_search(struct recursive_search *d)
 {
 	Arena *arena = arena_new();
 	struct chain *c = chain_new(d->r, d->constraint, &d->steps, arena);
-	int64_t work = WORK, top = d->top;
+	int64_t trials = TRIAL_STEPS, work = WORK;
 
-	if (!c || !chain_measure(c))
-		top = -1;
-	for (int zoom = 0; zoom < ZOOMS && top > 0 && work > 0
-	     && !watch_over(d->r->watch); zoom++) {
-		Arena *a = arena_new();
-		struct nested_program *p = nested_program_new(c, top, &work, a);
-		int64_t least = p ? build_some(d, p) : -1;
+	for (int k = 0; c && k < VARIANTS && work > 0
+	     && !watch_over(d->r->watch); k++) {
+		int64_t top = d->top;
 
-		top = least > 0 && least - p->low < (top - p->low) / 2
-			? least + (least - p->low) / 4 : -1;
-		arena_free(a);
+		if (k > 0 && !lower_peak(c, &trials))
+			break;
+		if (k == 0 && !chain_measure(c))
+			break;
+		for (int zoom = 0; zoom < ZOOMS && top > 0 && work > 0;
+		     zoom++) {
+			Arena *a = arena_new();
+			struct nested_program *p =
+				nested_program_new(c, top, &work, a);
+			int64_t least = p ? build_some(d, p) : -1;
+
+			top = least > 0 && least - p->low < (top - p->low) / 2
+				? least + (least - p->low) / 4 : -1;
+			arena_free(a);
+		}
 	}
 	arena_free(arena);
 }
