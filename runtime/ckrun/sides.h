@@ -2,8 +2,8 @@
 #ifndef RUNTIME_CKRUN_SIDES_H
 #define RUNTIME_CKRUN_SIDES_H
 
-#include "runtime/ckrun/differ.h"
 #include "runtime/ckrun/start.h"
+#include "runtime/compare/compare.h"
 
 struct compared_side {
 	const char *so;

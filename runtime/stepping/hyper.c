@@ -1,0 +1,201 @@
+/* Settings of a step: defaults, checks, and the environment of kernels. */
+#include "runtime/stepping/inside.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool
+updates_by(const struct ckr_library *lib, const char *optimizer)
+{
+	return !strcmp(library_optimizer(lib), optimizer);
+}
+
+/* Defaults of PyTorch; for Lion, of its paper. */
+struct ckr_hyper
+hyper_of_library(const struct ckr_library *lib)
+{
+	struct ckr_hyper h = { .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999,
+		.eps = 1e-8, .weight_decay = 0.01, .beta2_decay = -0.8,
+		.clip_threshold = 1, .eps2 = 1e-3 };
+
+	if (updates_by(lib, "sgdm"))
+		h.momentum = 0.9;
+	if (updates_by(lib, "adam"))
+		h.weight_decay = 0;
+	if (updates_by(lib, "lion")) {
+		h.lr = 1e-4;
+		h.beta2 = 0.99;
+	}
+	if (updates_by(lib, "adafactor")) {
+		h.lr = 1e-2;
+		h.eps = FLT_EPSILON;
+	}
+	return h;
+}
+
+void
+hyper_set_env(struct stepping *c, const struct ckr_hyper *hyper)
+{
+	struct ckr_hyper h = hyper ? *hyper : hyper_of_library(c->lib);
+	struct ckr_env *env = &c->env;
+	double t = (double)(c->progress.step - c->progress.skipped) + 1;
+
+	env->lr = (float)h.lr;
+	env->beta1 = (float)h.beta1;
+	env->beta2 = (float)h.beta2;
+	env->eps = (float)h.eps;
+	env->weight_decay = (float)h.weight_decay;
+	env->momentum = (float)h.momentum;
+	env->seed = c->progress.seed;
+	env->clip = norm_clip(c, h.clip);
+	scale_prepare(c, hyper);
+	env->c1 = (float)(1 - pow(h.beta1, t));
+	env->c2 = (float)(1 - pow(h.beta2, t));
+	env->nesterov = h.nesterov;
+	env->one_minus_beta2 = (float)pow(t, h.beta2_decay);
+	env->max_lr = (float)(1 / sqrt(t));
+	env->eps2 = (float)h.eps2;
+	env->threshold = (float)h.clip_threshold;
+}
+
+/* What only some optimizers know. */
+static ckr_status
+check_special(struct stepping *c, const struct ckr_hyper *h)
+{
+	bool sgdm = updates_by(c->lib, "sgdm");
+
+	if (!(h->momentum >= 0) || !isfinite(h->momentum))
+		return err_set(c->err, CKR_EARG, "momentum must be 0 or more, "
+		               "got %g", h->momentum);
+	if (h->momentum != 0 && !sgdm)
+		return err_set(c->err, CKR_EUNSUPPORTED, "this model's "
+		               "optimizer is %s, which keeps no momentum; "
+		               "compile it with --optimizer sgdm, or leave "
+		               "momentum at 0", library_optimizer(c->lib));
+	if (h->nesterov && sgdm && h->momentum == 0)
+		return err_set(c->err, CKR_EARG, "nesterov needs momentum");
+	if (!updates_by(c->lib, "adafactor"))
+		return CKR_OK;
+	if (!(h->beta2_decay <= 0) || !isfinite(h->beta2_decay))
+		return err_set(c->err, CKR_EARG, "beta2-decay must be 0 or "
+		               "less, got %g", h->beta2_decay);
+	if (!(h->clip_threshold >= 1))
+		return err_set(c->err, CKR_EARG, "clip-threshold must be at "
+		               "least 1, got %g", h->clip_threshold);
+	if (!(h->eps2 >= 0))
+		return err_set(c->err, CKR_EARG, "eps2 must be 0 or more, got "
+		               "%g", h->eps2);
+	return CKR_OK;
+}
+
+static ckr_status
+check_hyper(struct stepping *c, const struct ckr_hyper *h)
+{
+	if (!h)
+		return CKR_OK;
+	if (!(h->beta1 >= 0 && h->beta1 < 1 && h->beta2 >= 0 && h->beta2 < 1))
+		return err_set(c->err, CKR_EARG, "betas must be at least 0 "
+		               "and below 1, got %g and %g", h->beta1,
+		               h->beta2);
+	if (!(h->lr >= 0) || !isfinite(h->lr))
+		return err_set(c->err, CKR_EARG, "lr must be 0 or more, got "
+		               "%g", h->lr);
+	if (!(h->weight_decay >= 0) || !isfinite(h->weight_decay))
+		return err_set(c->err, CKR_EARG, "weight_decay must be 0 or "
+		               "more, got %g", h->weight_decay);
+	if (!(h->eps >= 0) || !(h->clip >= 0)
+	    || (unsigned)h->on_nan > CKR_NAN_GO)
+		return err_set(c->err, CKR_EARG, "eps or clip is negative or "
+		               "not a number, or on_nan is unknown");
+	CKR_TRY(check_special(c, h));
+	CKR_TRY(scale_check(c, h->loss_scale));
+	if (h->clip > 0 && !c->lib->clip_ok)
+		return err_set(c->err, CKR_EUNSUPPORTED, "this model updates "
+		               "in backward and cannot clip gradients; compile "
+		               "it with --update-in-backward off");
+	return CKR_OK;
+}
+
+/* ---- parameter groups ---- */
+
+struct ckr_param_group
+hyper_group(const struct stepping *c, const struct ckr_program *p, uint32_t i)
+{
+	const struct ckr_instr *s = &p->instr[i];
+	int32_t of = -1;
+
+	for (uint32_t k = 0; c->group && s->phase == CKR_UPDATE && k < s->narg
+	     && of < 0; k++) {
+		int32_t at = p->arg[s->arg0 + k];
+
+		if (at >= 0)
+			of = p->tensor[at].kind == CKR_PARAM ? at
+			     : p->tensor[at].param;
+	}
+	return of < 0 ? (struct ckr_param_group){ 1, -1 } : c->group[of];
+}
+
+/* All alike. */
+static ckr_status
+alloc_groups(struct stepping *c)
+{
+	uint32_t n = c->lib->nshared;
+
+	if (c->group)
+		return CKR_OK;
+	c->group = malloc((n + 1) * sizeof(*c->group));
+	if (!c->group)
+		return err_no_memory(c->err);
+	for (uint32_t i = 0; i < n; i++)
+		c->group[i] = (struct ckr_param_group){ 1, -1 };
+	return CKR_OK;
+}
+
+ckr_status
+stepping_set_group(struct stepping *c, const char *name, double factor,
+                   double decay)
+{
+	const struct ckr_tensor *t;
+	uint32_t i;
+	char text[NAME_TEXT];
+
+	t = library_find(c->lib, name, &i);
+	if (!t || t->kind != CKR_PARAM || t->flags & CKR_FROZEN)
+		return err_set(c->err, CKR_EARG, "%s: expected the name of a "
+		               "trainable parameter, found '%s'",
+		               c->world->library->path,
+		               err_name(text, sizeof(text), name));
+	if (!(factor >= 0) || !isfinite((float)factor)
+	    || !isfinite((float)decay))
+		return err_set(c->err, CKR_EARG, "'%s': expected a factor of "
+		               "0 or more and a finite decay, found %g and %g",
+		               err_name(text, sizeof(text), name), factor,
+		               decay);
+	CKR_TRY(alloc_groups(c));
+	c->group[i] = (struct ckr_param_group){ (float)factor, (float)decay };
+	c->async.stale = true;
+	return CKR_OK;
+}
+
+static bool
+has_backward(const struct ckr_program *p)
+{
+	for (uint32_t i = 0; i < p->ninstr; i++)
+		if (p->instr[i].phase != CKR_FORWARD)
+			return true;
+	return false;
+}
+
+ckr_status
+stepping_prepare(struct stepping *c, const struct ckr_hyper *hyper)
+{
+	CKR_TRY(check_hyper(c, hyper));
+	hyper_set_env(c, hyper);
+	c->env.training = has_backward(&c->lib->program[0]);
+	c->finite.mode = !c->lib->optimizer ? CKR_NAN_GO
+	                : hyper ? hyper->on_nan : CKR_NAN_STOP;
+	c->finite.off = c->finite.mode == CKR_NAN_GO && !scale_can_fall(c);
+	return world_make_copies(c->world);
+}
