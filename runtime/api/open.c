@@ -82,9 +82,11 @@ allocate(ckr_ctx *c, const struct ckr_options *opt)
 	CKR_TRY(stepping_open(&c->steps, w, blas, opt->seed));
 	CKR_TRY(world_open_memory(w));
 	CKR_TRY(stepping_open_memory(c->steps));
-	CKR_TRY(files_open(&c->files, w, c->steps));
-	CKR_TRY(measure_open(&c->measure, w, c->steps));
-	return evaluation_open(&c->evaluation, w, c->steps);
+	c->files = files_open(w, c->steps);
+	c->measure = measure_open(w, c->steps);
+	c->evaluation = evaluation_open(w, c->steps);
+	return c->files && c->measure && c->evaluation ? CKR_OK
+	       : err_no_memory(&c->err);
 }
 
 /* What fails on one process fails on all. */

@@ -10,7 +10,7 @@ struct compared_side {
 	ckr_ctx *m;
 	struct data data;
 	double loss;                    /* loss of the last step */
-	char *path;                     /* file for its gradients */
+	char path[208];                 /* file for its gradients */
 	struct array_file grads;        /* fd -1: there are none */
 };
 

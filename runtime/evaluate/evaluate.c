@@ -216,20 +216,15 @@ evaluation_end(struct evaluation *c, struct ckr_score *score)
 	return CKR_OK;
 }
 
-ckr_status
-evaluation_open(struct evaluation **out, struct world *w,
-                struct stepping *steps)
+struct evaluation *
+evaluation_open(struct world *w, struct stepping *steps)
 {
-	struct evaluation *c = calloc(1, sizeof(*c));
+	struct evaluation *c = malloc(sizeof(*c));
 
-	*out = c;
-	if (!c)
-		return err_no_memory(w->err);
-	c->err = w->err;
-	c->lib = w->lib;
-	c->world = w;
-	c->steps = steps;
-	return CKR_OK;
+	if (c)
+		*c = (struct evaluation){ .err = w->err, .lib = w->lib,
+			.world = w, .steps = steps };
+	return c;
 }
 
 void

@@ -12,8 +12,8 @@
 
 struct evaluation;
 
-ckr_status evaluation_open(struct evaluation **, struct world *,
-                           struct stepping *);
+/* NULL: no memory. */
+struct evaluation *evaluation_open(struct world *, struct stepping *);
 void evaluation_close(struct evaluation *);
 
 /* As ckr_score_begin, ckr_score_add and ckr_score_end, for an open model and

@@ -13,7 +13,8 @@
 
 struct files;
 
-ckr_status files_open(struct files **, struct world *, struct stepping *);
+/* NULL: no memory. */
+struct files *files_open(struct world *, struct stepping *);
 void files_close(struct files *);
 
 /* As the functions of ckr.h, for an open model and between steps. */

@@ -133,7 +133,6 @@ finish_grads(void *user, bool skipped)
 ckr_status
 files_save_grads(struct files *c, const char *path)
 {
-	struct observer **first = stepping_observers(c->steps);
 	struct grads *g;
 	ckr_status s;
 
@@ -144,8 +143,8 @@ files_save_grads(struct files *c, const char *path)
 	g->c = c;
 	g->o.w.file.fd = -1;
 	g->observer = (struct observer){ .after = write_ready_grads,
-		.end = finish_grads, .user = g, .next = *first };
-	*first = &g->observer;
+		.end = finish_grads, .user = g };
+	stepping_observe(c->steps, &g->observer);
 	s = begin_grads(c, g, path);
 	if (s != CKR_OK)
 		grads_free(c);

@@ -237,19 +237,15 @@ files_missing_weight(const struct files *c, size_t k)
 
 /* ---- the room ---- */
 
-ckr_status
-files_open(struct files **out, struct world *w, struct stepping *steps)
+struct files *
+files_open(struct world *w, struct stepping *steps)
 {
-	struct files *c = calloc(1, sizeof(*c));
+	struct files *c = malloc(sizeof(*c));
 
-	*out = c;
-	if (!c)
-		return err_no_memory(w->err);
-	c->err = w->err;
-	c->lib = w->lib;
-	c->world = w;
-	c->steps = steps;
-	return CKR_OK;
+	if (c)
+		*c = (struct files){ .err = w->err, .lib = w->lib,
+			.world = w, .steps = steps };
+	return c;
 }
 
 void

@@ -138,113 +138,104 @@ writer_begin(struct files *c, struct tensor_writer *o, const char *path,
 
 /* ---- writing ---- */
 
-/* n elements of a tensor, from element `at` of the entry on. */
+/* A tensor on its way to an entry. */
+struct entry_value {
+	struct files *c;
+	struct tensor_writer *o;
+	size_t entry;
+	const struct ckr_tensor *t;
+	const float *scale;             /* see writer_put_tensor */
+};
+
+/* n elements, from element `at` of the entry on. */
 static ckr_status
-write_range(struct files *c, struct tensor_writer *o, size_t entry,
-            const struct ckr_tensor *t, uint64_t at, const char *x, uint64_t n,
-            const float *scale)
+write_range(const struct entry_value *e, uint64_t at, uint64_t n, const char *x)
 {
-	uint64_t size = tensor_elem_bytes(t);
+	uint64_t size = tensor_elem_bytes(e->t);
 	float y[PIECE];
 	size_t bad;
 
-	if (!scale)
-		return st_write(&o->w, entry, at * size, x, n * size, c->err);
+	if (!e->scale)
+		return st_write(&e->o->w, e->entry, at * size, x, n * size,
+		                e->c->err);
 	for (uint64_t i = 0; i < n; i += PIECE) {
 		uint64_t k = n - i < PIECE ? n - i : PIECE;
 
 		/* floats fit */
-		dtype_convert(y, CKR_F32, x + i * size, t->dtype, k, &bad);
+		dtype_convert(y, CKR_F32, x + i * size, e->t->dtype, k, &bad);
 		for (uint64_t j = 0; j < k; j++)
-			y[j] *= *scale;
-		CKR_TRY(st_write(&o->w, entry, (at + i) * sizeof(*y), y,
-		                 k * sizeof(*y), c->err));
+			y[j] *= *e->scale;
+		CKR_TRY(st_write(&e->o->w, e->entry, (at + i) * sizeof(*y), y,
+		                 k * sizeof(*y), e->c->err));
 	}
 	return CKR_OK;
 }
 
-/* What the rank at place r is to write of a tensor, if anything. */
+/* What local rank r is to write, if anything, of its elements x. */
 static ckr_status
-write_own_runs(struct files *c, struct tensor_writer *o, size_t entry,
-               const struct ckr_tensor *t, uint32_t r, const char *x,
-               const float *scale)
+write_own_runs(const struct entry_value *e, uint32_t r, const char *x)
 {
-	uint32_t world = c->world->first + r, rank = world_rank(c->world, r);
-	uint64_t size = tensor_elem_bytes(t);
+	const struct world *w = e->c->world;
+	uint32_t rank = world_rank(w, r), replica = world_replica(w, r);
 	struct shard_stride held;
 	struct sharding p;
 
-	if (!tensor_is_sharded(t))
-		return world != entry % (c->world->tp * c->world->dp) ? CKR_OK
-		       : write_range(c, o, entry, t, 0, x, tensor_nelem(t),
-		                     scale);
-	p = world_sharding(c->world, t);
-	if ((!p.replica_shard
-	     && world_replica(c->world, r) != entry % c->world->dp)
+	if (!tensor_is_sharded(e->t))
+		return w->first + r != e->entry % (w->tp * w->dp) ? CKR_OK
+		       : write_range(e, 0, tensor_nelem(e->t), x);
+	p = world_sharding(w, e->t);
+	if ((!p.replica_shard && replica != e->entry % w->dp)
 	    || rank % p.replication)
 		return CKR_OK;
-	held = sharding_runs_of_rank(&p, rank, world_replica(c->world, r));
+	held = sharding_runs_of_rank(&p, rank, replica);
 	for (uint64_t i = held.first; i < p.nrun; i += held.by) {
 		struct shard_run u = sharding_run(&p, i);
 
-		CKR_TRY(write_range(c, o, entry, t, u.whole, x + u.local * size,
-		                    u.n, scale));
+		CKR_TRY(write_range(e, u.whole, u.n, x + u.local
+		                    * tensor_elem_bytes(e->t)));
 	}
 	return CKR_OK;
 }
 
 static ckr_status
-write_shards(struct files *c, struct tensor_writer *o, size_t entry,
-             const struct loaded_program *b, const struct ckr_tensor *t,
-             const float *scale)
+write_shards(const struct entry_value *e, const struct loaded_program *b)
 {
-	bool direct = tensor_is_dense(t) && c->world->device->addressable;
-	char *packed = direct ? NULL : malloc(tensor_nbytes(t) + 1);
-	ckr_status s = CKR_OK;
+	struct world *w = e->c->world;
+	bool direct = tensor_is_dense(e->t) && w->device->addressable;
+	char *packed = direct ? NULL : malloc(tensor_nbytes(e->t) + 1);
+	ckr_status s = direct || packed ? CKR_OK : err_no_memory(w->err);
 
-	if (!direct && !packed)
-		return err_no_memory(c->err);
-	FOR_RANKS (r, c->world) {
-		const char *x = world_at(c->world, b, r, t);
+	for (uint32_t r = 0; r < w->count && s == CKR_OK; r++) {
+		const char *x = world_at(w, b, r, e->t);
 
-		if (packed && s == CKR_OK)
-			s = world_pull(c->world, t, x, packed);
+		if (packed)
+			s = world_pull(w, e->t, x, packed);
 		if (s == CKR_OK)
-			s = write_own_runs(c, o, entry, t, r,
-			                   packed ? packed : x, scale);
+			s = write_own_runs(e, r, packed ? packed : x);
 	}
 	free(packed);
 	return s;
 }
 
 /* Range by range, so that no process needs memory for the whole. */
-struct gathered_entry {
-	struct files *c;
-	struct tensor_writer *o;
-	size_t entry;
-	const struct ckr_tensor *t;
-	const float *scale;
-};
-
 static ckr_status
 write_gathered_range(void *user, uint64_t at, uint64_t n, const void *x)
 {
-	struct gathered_entry *e = user;
+	struct entry_value *e = user;
 
-	return !world_is_first(e->c->world) ? CKR_OK
-	       : write_range(e->c, e->o, e->entry, e->t, at, x, n, e->scale);
+	return world_is_first(e->c->world) ? write_range(e, at, n, x) : CKR_OK;
 }
 
 static bool
-comes_apart(const struct files *c, const struct ckr_tensor *t)
+comes_apart(const struct world *w, const struct ckr_tensor *t)
 {
 	struct sharding p;
 
-	if (t->batch && c->world->dp > 1)
+	if (t->batch && w->dp > 1)
 		return false;
 	if (!tensor_is_sharded(t))
 		return !t->placement;
-	p = world_sharding(c->world, t);
+	p = world_sharding(w, t);
 	return sharding_longest_run(&p) * tensor_elem_bytes(t) >= SHORT;
 }
 
@@ -253,10 +244,10 @@ writer_put_tensor(struct files *c, struct tensor_writer *o, size_t entry,
                   const struct loaded_program *b, const struct ckr_tensor *t,
                   const float *scale)
 {
-	if (comes_apart(c, t) && !o->far)
-		return write_shards(c, o, entry, b, t, scale);
-	return world_gather_ranges(c->world, b, t, write_gathered_range,
-		&(struct gathered_entry){ c, o, entry, t, scale });
+	struct entry_value e = { c, o, entry, t, scale };
+
+	return comes_apart(c->world, t) && !o->far ? write_shards(&e, b)
+	       : world_gather_ranges(c->world, b, t, write_gathered_range, &e);
 }
 
 /* ---- closing ---- */

@@ -14,7 +14,8 @@
 
 struct measure;
 
-ckr_status measure_open(struct measure **, struct world *, struct stepping *);
+/* NULL: no memory. */
+struct measure *measure_open(struct world *, struct stepping *);
 /* Writes a trace that has begun, in a run of one process. */
 void measure_close(struct measure *);
 

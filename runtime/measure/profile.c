@@ -9,12 +9,14 @@
 struct profile {
 	struct measure *c;
 	struct observer observer;
-	uint32_t n;
-	/* per step of the program; a first call, which loads code and touches
-	 * memory for the first time, counts only where it is the only one */
-	double *sec, *least, *wait;     /* wait: for what it has begun */
-	uint64_t *calls;
 	uint64_t first;                 /* training step it began at */
+	uint32_t n;
+	/* of instructions; a first call, which loads code and touches memory
+	 * for the first time, counts only where it is the only one */
+	struct timed {
+		double sec, least, wait;        /* wait: for what it began */
+		uint64_t calls;
+	} of[];
 };
 
 /* ---- while steps run ---- */
@@ -25,16 +27,17 @@ profile_instr(void *user, uint32_t i, double from, double to, bool moves)
 	struct profile *f = user;
 	/* all ranks at once: a rank's share */
 	double sec = (to - from) / (moves ? f->c->world->count : 1);
+	struct timed *t = &f->of[i];
 
 	if (i >= f->n)
 		return;
-	if (f->calls[i]++ < 2) {
-		f->sec[i] = f->least[i] = sec;
+	if (t->calls++ < 2) {
+		t->sec = t->least = sec;
 		return;
 	}
-	f->sec[i] += sec;
-	if (sec < f->least[i])
-		f->least[i] = sec;
+	t->sec += sec;
+	if (sec < t->least)
+		t->least = sec;
 }
 
 static void
@@ -43,52 +46,37 @@ profile_wait(void *user, uint32_t i, double from, double to)
 	struct profile *f = user;
 
 	/* as profile_instr counts the call that began it */
-	if (f->calls[i] <= 2)
-		f->wait[i] = 0;
-	f->wait[i] += (to - from) / f->c->world->count;
+	if (f->of[i].calls <= 2)
+		f->of[i].wait = 0;
+	f->of[i].wait += (to - from) / f->c->world->count;
 }
 
 void
 profile_free(struct measure *c)
 {
-	struct profile *f = c->profile;
-
-	if (!f)
-		return;
-	stepping_unobserve(c->steps, &f->observer);
-	free(f->sec);
-	free(f->least);
-	free(f->wait);
-	free(f->calls);
-	free(f);
+	if (c->profile)
+		stepping_unobserve(c->steps, &c->profile->observer);
+	free(c->profile);
 	c->profile = NULL;
 }
 
 static ckr_status
 profile_start(struct measure *c)
 {
-	struct observer **first = stepping_observers(c->steps);
 	uint32_t n = c->lib->program[0].ninstr;
-	struct profile *f = calloc(1, sizeof(*f));
+	struct profile *f = calloc(1, sizeof(*f) + n * sizeof(f->of[0]));
 
 	if (!f)
 		return err_no_memory(c->err);
 	profile_free(c);
 	c->profile = f;
 	f->c = c;
-	f->observer = (struct observer){ .ran = profile_instr,
-		.waited = profile_wait, .user = f, .next = *first };
-	*first = &f->observer;
 	f->n = n;
-	f->sec = calloc(n + 1, sizeof(*f->sec));
-	f->least = calloc(n + 1, sizeof(*f->least));
-	f->wait = calloc(n + 1, sizeof(*f->wait));
-	f->calls = calloc(n + 1, sizeof(*f->calls));
 	f->first = stepping_progress(c->steps)->step;
-	if (f->sec && f->least && f->wait && f->calls)
-		return CKR_OK;
-	profile_free(c);
-	return err_no_memory(c->err);
+	f->observer = (struct observer){ .ran = profile_instr,
+		.waited = profile_wait, .user = f };
+	stepping_observe(c->steps, &f->observer);
+	return CKR_OK;
 }
 
 /* ---- what they come to ---- */
@@ -96,7 +84,7 @@ profile_start(struct measure *c)
 static double
 mean_without_first(const struct profile *f, uint32_t step, double sum)
 {
-	uint64_t n = f->calls[step];
+	uint64_t n = f->of[step].calls;
 
 	return n > 1 ? sum / (double)(n - 1) : sum;
 }
@@ -104,7 +92,7 @@ mean_without_first(const struct profile *f, uint32_t step, double sum)
 static double
 mean_sec(const struct profile *f, uint32_t step)
 {
-	return mean_without_first(f, step, f->sec[step]);
+	return mean_without_first(f, step, f->of[step].sec);
 }
 
 static unsigned
@@ -113,7 +101,7 @@ count_cold(const struct profile *f)
 	unsigned n = 0;
 
 	for (uint32_t i = 0; i < f->n; i++)
-		n += f->calls[i] == 1;
+		n += f->of[i].calls == 1;
 	return n;
 }
 
@@ -159,7 +147,7 @@ write_link_rate(FILE *f, const struct profile *m, const struct ckr_program *p,
 	for (uint32_t i = 0; i < m->n; i++) {
 		double bytes = instr_sent(w, i);
 
-		if (!m->calls[i] || bytes <= 0
+		if (!m->of[i].calls || bytes <= 0
 		    || (far && program_is_apart(p, i)))
 			continue;
 		n++;
@@ -203,7 +191,7 @@ write_profile_file(FILE *f, void *ctx)
 		const struct ckr_instr *s = &p->instr[i];
 		double far = instr_sent(c->world, i);
 
-		if (!m->calls[i])
+		if (!m->of[i].calls)
 			continue;
 		fprintf(f, "%s\n{\"index\":%u,\"op\":", comma, i);
 		utf8_json(f, s->op);
@@ -211,10 +199,10 @@ write_profile_file(FILE *f, void *ctx)
 		        instr_phase(s->phase));
 		utf8_json(f, s->origin ? s->origin : "");
 		fprintf(f, ",\"seconds\":%.9g,\"least\":%.9g,\"planned\":%.9g",
-		        mean_sec(m, i), m->least[i], s->sec);
+		        mean_sec(m, i), m->of[i].least, s->sec);
 		if (program_is_apart(p, i))
 			fprintf(f, ",\"wait_seconds\":%.9g",
-			        mean_without_first(m, i, m->wait[i]));
+			        mean_without_first(m, i, m->of[i].wait));
 		if (far > 0)
 			fprintf(f, ",\"sent_bytes\":%.17g}", far);
 		else
@@ -255,7 +243,7 @@ sum_kinds(const struct profile *f, const struct ckr_program *p, double flops,
 	for (uint32_t i = 0; i < f->n; i++) {
 		const struct ckr_instr *s = &p->instr[i];
 
-		if (!f->calls[i])
+		if (!f->of[i].calls)
 			continue;
 		for (k = 0; k < n; k++)
 			if (kind[k].phase == s->phase
@@ -265,7 +253,7 @@ sum_kinds(const struct profile *f, const struct ckr_program *p, double flops,
 			kind[n++] = (struct op_kind){ s->op, s->phase,
 				0, 0, 0 };
 		kind[k].count++;
-		kind[k].sec += f->least[i];
+		kind[k].sec += f->of[i].least;
 		kind[k].roof += s->comm ? 0 : roofline_seconds(s, flops, bytes);
 	}
 	qsort(kind, n, sizeof(*kind), by_seconds);

@@ -239,7 +239,6 @@ end_traced_step(void *user, bool skipped)
 static ckr_status
 trace_open(struct measure *c, const char *path)
 {
-	struct observer **first = stepping_observers(c->steps);
 	struct trace *t = c->trace = calloc(1, sizeof(*t));
 
 	if (!t)
@@ -249,8 +248,8 @@ trace_open(struct measure *c, const char *path)
 	t->far = c->world->team;
 	t->observer = (struct observer){ .begin = count_traced_step,
 		.ran = trace_instr, .waited = trace_wait,
-		.end = end_traced_step, .user = t, .next = *first };
-	*first = &t->observer;
+		.end = end_traced_step, .user = t };
+	stepping_observe(c->steps, &t->observer);
 	/* an instruction, and waiting for what it begins */
 	t->cap = (size_t)c->lib->program[0].ninstr
 	         * library_micro_batches(c->lib) * (c->world->count + 1)
@@ -282,19 +281,15 @@ measure_trace(struct measure *c, const char *path)
 
 /* ---- the room ---- */
 
-ckr_status
-measure_open(struct measure **out, struct world *w, struct stepping *steps)
+struct measure *
+measure_open(struct world *w, struct stepping *steps)
 {
-	struct measure *c = calloc(1, sizeof(*c));
+	struct measure *c = malloc(sizeof(*c));
 
-	*out = c;
-	if (!c)
-		return err_no_memory(w->err);
-	c->err = w->err;
-	c->lib = w->lib;
-	c->world = w;
-	c->steps = steps;
-	return CKR_OK;
+	if (c)
+		*c = (struct measure){ .err = w->err, .lib = w->lib,
+			.world = w, .steps = steps };
+	return c;
 }
 
 void

@@ -60,15 +60,21 @@ hyper_set_env(struct stepping *c, const struct ckr_hyper *hyper)
 	env->threshold = (float)h.clip_threshold;
 }
 
+static ckr_status
+need_not_negative(struct stepping *c, const char *name, double x)
+{
+	return x >= 0 && isfinite(x) ? CKR_OK
+	       : err_set(c->err, CKR_EARG, "%s must be 0 or more, got %g", name,
+	                 x);
+}
+
 /* What only some optimizers know. */
 static ckr_status
 check_special(struct stepping *c, const struct ckr_hyper *h)
 {
 	bool sgdm = updates_by(c->lib, "sgdm");
 
-	if (!(h->momentum >= 0) || !isfinite(h->momentum))
-		return err_set(c->err, CKR_EARG, "momentum must be 0 or more, "
-		               "got %g", h->momentum);
+	CKR_TRY(need_not_negative(c, "momentum", h->momentum));
 	if (h->momentum != 0 && !sgdm)
 		return err_set(c->err, CKR_EUNSUPPORTED, "this model's "
 		               "optimizer is %s, which keeps no momentum; "
@@ -99,12 +105,8 @@ check_hyper(struct stepping *c, const struct ckr_hyper *h)
 		return err_set(c->err, CKR_EARG, "betas must be at least 0 "
 		               "and below 1, got %g and %g", h->beta1,
 		               h->beta2);
-	if (!(h->lr >= 0) || !isfinite(h->lr))
-		return err_set(c->err, CKR_EARG, "lr must be 0 or more, got "
-		               "%g", h->lr);
-	if (!(h->weight_decay >= 0) || !isfinite(h->weight_decay))
-		return err_set(c->err, CKR_EARG, "weight_decay must be 0 or "
-		               "more, got %g", h->weight_decay);
+	CKR_TRY(need_not_negative(c, "lr", h->lr));
+	CKR_TRY(need_not_negative(c, "weight_decay", h->weight_decay));
 	if (!(h->eps >= 0) || !(h->clip >= 0)
 	    || (unsigned)h->on_nan > CKR_NAN_GO)
 		return err_set(c->err, CKR_EARG, "eps or clip is negative or "

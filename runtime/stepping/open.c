@@ -76,6 +76,13 @@ stepping_observers(struct stepping *c)
 }
 
 void
+stepping_observe(struct stepping *c, struct observer *o)
+{
+	o->next = c->observer;
+	c->observer = o;
+}
+
+void
 stepping_unobserve(struct stepping *c, const struct observer *o)
 {
 	struct observer **at = &c->observer;

@@ -53,6 +53,7 @@ void stepping_close(struct stepping *);
 struct progress *stepping_progress(struct stepping *);
 /* The observers of steps, first one first. */
 struct observer **stepping_observers(struct stepping *);
+void stepping_observe(struct stepping *, struct observer *);
 void stepping_unobserve(struct stepping *, const struct observer *);
 /* What kernels are called with. */
 const struct ckr_env *stepping_env(const struct stepping *);
