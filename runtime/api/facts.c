@@ -1,10 +1,8 @@
 /* Facts about a model, its run and its process. */
 #include "runtime/api/context.h"
 #include "runtime/base/dtype.h"
-#include "runtime/support/word_list.h"
 
 #include <stdarg.h>
-#include <string.h>
 #include <unistd.h>
 
 /* ---- the model ---- */
@@ -30,20 +28,7 @@ ckr_optimizer(const ckr_ctx *c)
 bool
 ckr_uses_hyper(const ckr_ctx *c, const char *name)
 {
-	static const struct {
-		const char *name, *of;
-	} own[] = {
-		{ "beta1", "adam adamw lion" }, { "beta2", "adam adamw lion" },
-		{ "eps", "adam adamw adafactor" }, { "momentum", "sgdm" },
-		{ "nesterov", "sgdm" }, { "beta2_decay", "adafactor" },
-		{ "clip_threshold", "adafactor" }, { "eps2", "adafactor" },
-	};
-	const char *optimizer = ckr_optimizer(c);
-
-	for (size_t i = 0; i < sizeof(own) / sizeof(*own); i++)
-		if (!strcmp(own[i].name, name))
-			return word_is_listed(own[i].of, optimizer);
-	return strcmp(optimizer, "none") != 0;
+	return hyper_is_used(c->library.lib, name);
 }
 
 const char *

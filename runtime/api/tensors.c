@@ -224,7 +224,7 @@ ckr_input(ckr_ctx *c, const char *name, void **data)
 		               t->name);
 	*data = world_input(&c->world, t);
 	if (!*data)
-		*data = world_at(&c->world, &c->world.plan, 0, t);
+		*data = world_plan_at(&c->world, 0, t);
 	world_mark_input(&c->world, t);
 	return CKR_OK;
 }

@@ -265,8 +265,8 @@ copy_inputs(struct stepping *c, const struct staging_buffer *s, bool all,
 			continue;
 		wanted = all || stepping_reads_input(c, i);
 		if (wanted && copy)
-			copy(c->device, world_at(c->world, &c->world->plan, 0,
-			                         t), at, tensor_nbytes(t));
+			copy(c->device, world_plan_at(c->world, 0, t), at,
+			     tensor_nbytes(t));
 		else if (wanted)
 			memcpy(at, world_input(c->world, t), tensor_nbytes(t));
 		at += staged_bytes(t);
@@ -319,9 +319,8 @@ copy_back_loss(struct stepping *c, struct inflight_step *f)
 
 	if (t)
 		c->device->call->copy_d2h_async(c->device,
-		                                &f->losses[c->env.micro],
-		                                world_at(c->world,
-			&c->world->plan, 0, t), tensor_elem_bytes(t));
+			&f->losses[c->env.micro], world_plan_at(c->world, 0, t),
+			tensor_elem_bytes(t));
 }
 
 /* The last micro-batch, from the steps before updates on. */
@@ -335,8 +334,7 @@ enqueue_updates(struct stepping *c, struct inflight_step *f)
 		call->event_record(c->device, c->async.read, DEVICE_COMPUTE);
 	if (c->norm.tensor && c->env.clip > 0)
 		call->copy_d2h_async(c->device, &f->results->norm,
-		                     world_at(c->world, &c->world->plan, 0,
-		                              c->norm.tensor),
+		                     world_plan_at(c->world, 0, c->norm.tensor),
 		                     sizeof(f->results->norm));
 	copy_back_found(c, &f->results->found[0]);
 	CKR_TRY(enqueue_segment(c, SEGMENT_UPDATES));

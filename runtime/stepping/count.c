@@ -93,8 +93,8 @@ hash_inputs(struct stepping *c)
 		const void *at = world_input(c->world, &t[i]);
 
 		if (c->count.input[i])
-			h = mem_hash(h, at ? at : world_at(c->world,
-				&c->world->plan, 0, &t[i]), whole.nbytes);
+			h = mem_hash(h, at ? at : world_plan_at(c->world, 0,
+				&t[i]), whole.nbytes);
 	}
 	return h;
 }

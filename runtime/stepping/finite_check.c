@@ -244,8 +244,7 @@ copy_saved(struct stepping *c, unsigned char *copy, bool back)
 	for (uint32_t k = 0; k < f->nsaved * c->world->count; k++) {
 		uint32_t i = f->saved[k % f->nsaved];
 		const struct ckr_tensor *t = &c->lib->program[0].tensor[i];
-		void *at = world_at(c->world, &c->world->plan, k / f->nsaved,
-		                    t);
+		void *at = world_plan_at(c->world, k / f->nsaved, t);
 
 		if (back)
 			c->device->call->copy_h2d(c->device, at, copy,

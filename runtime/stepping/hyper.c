@@ -1,38 +1,57 @@
 /* Settings of a step: defaults, checks, and the environment of kernels. */
 #include "runtime/stepping/inside.h"
+#include "runtime/support/word_list.h"
 
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-static bool
-updates_by(const struct ckr_library *lib, const char *optimizer)
+/* Optimizers: settings that only some of them have, by word_list.h, and those
+ * defaults that differ.  Defaults are PyTorch's; Lion's are its paper's. */
+static const struct optimizer {
+	const char *name, *own;
+	double lr, beta2, eps, weight_decay, momentum;
+} optimizer_row[] = {
+	{ "adamw", "beta1 beta2 eps", 1e-3, 0.999, 1e-8, 0.01, 0 },
+	{ "adam", "beta1 beta2 eps", 1e-3, 0.999, 1e-8, 0, 0 },
+	{ "sgdm", "momentum nesterov", 1e-3, 0.999, 1e-8, 0.01, 0.9 },
+	{ "lion", "beta1 beta2", 1e-4, 0.99, 1e-8, 0.01, 0 },
+	{ "adafactor", "eps beta2_decay clip_threshold eps2", 1e-2, 0.999,
+	  FLT_EPSILON, 0.01, 0 },
+	{ "", "", 1e-3, 0.999, 1e-8, 0.01, 0 },         /* any other */
+};
+
+static const struct optimizer *
+optimizer_of(const struct ckr_library *lib)
 {
-	return !strcmp(library_optimizer(lib), optimizer);
+	const struct optimizer *o = optimizer_row;
+
+	while (*o->name && strcmp(o->name, library_optimizer(lib)))
+		o++;
+	return o;
 }
 
-/* Defaults of PyTorch; for Lion, of its paper. */
 struct ckr_hyper
 hyper_of_library(const struct ckr_library *lib)
 {
-	struct ckr_hyper h = { .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999,
-		.eps = 1e-8, .weight_decay = 0.01, .beta2_decay = -0.8,
-		.clip_threshold = 1, .eps2 = 1e-3 };
+	const struct optimizer *o = optimizer_of(lib);
 
-	if (updates_by(lib, "sgdm"))
-		h.momentum = 0.9;
-	if (updates_by(lib, "adam"))
-		h.weight_decay = 0;
-	if (updates_by(lib, "lion")) {
-		h.lr = 1e-4;
-		h.beta2 = 0.99;
-	}
-	if (updates_by(lib, "adafactor")) {
-		h.lr = 1e-2;
-		h.eps = FLT_EPSILON;
-	}
-	return h;
+	return (struct ckr_hyper){ .lr = o->lr, .beta1 = 0.9,
+		.beta2 = o->beta2, .eps = o->eps,
+		.weight_decay = o->weight_decay, .momentum = o->momentum,
+		.beta2_decay = -0.8, .clip_threshold = 1, .eps2 = 1e-3 };
+}
+
+bool
+hyper_is_used(const struct ckr_library *lib, const char *name)
+{
+	bool special = false;
+
+	for (const struct optimizer *o = optimizer_row; *o->name; o++)
+		special |= word_is_listed(o->own, name);
+	return special ? word_is_listed(optimizer_of(lib)->own, name)
+	       : strcmp(library_optimizer(lib), "none") != 0;
 }
 
 void
@@ -72,7 +91,7 @@ need_not_negative(struct stepping *c, const char *name, double x)
 static ckr_status
 check_special(struct stepping *c, const struct ckr_hyper *h)
 {
-	bool sgdm = updates_by(c->lib, "sgdm");
+	bool sgdm = hyper_is_used(c->lib, "momentum");
 
 	CKR_TRY(need_not_negative(c, "momentum", h->momentum));
 	if (h->momentum != 0 && !sgdm)
@@ -82,7 +101,7 @@ check_special(struct stepping *c, const struct ckr_hyper *h)
 		               "momentum at 0", library_optimizer(c->lib));
 	if (h->nesterov && sgdm && h->momentum == 0)
 		return err_set(c->err, CKR_EARG, "nesterov needs momentum");
-	if (!updates_by(c->lib, "adafactor"))
+	if (!hyper_is_used(c->lib, "eps2"))
 		return CKR_OK;
 	if (!(h->beta2_decay <= 0) || !isfinite(h->beta2_decay))
 		return err_set(c->err, CKR_EARG, "beta2-decay must be 0 or "

@@ -64,6 +64,8 @@ bool stepping_is_last(const struct stepping *);
 
 /* Defaults for this library's optimizer. */
 struct ckr_hyper hyper_of_library(const struct ckr_library *);
+/* Whether it uses the setting of this name in struct ckr_hyper. */
+bool hyper_is_used(const struct ckr_library *, const char *name);
 /* Settings of one parameter. */
 ckr_status stepping_set_group(struct stepping *, const char *name,
                               double factor, double decay);

@@ -87,11 +87,11 @@ make_copy(struct world *w, const struct ckr_tensor *t, uint32_t r, float *dense)
 	uint64_t n = tensor_nelem(p);
 	uint16_t *half = (uint16_t *)(dense + n);
 
-	CKR_TRY(world_pull(w, p, world_at(w, &w->plan, r, p), dense));
+	CKR_TRY(world_pull(w, p, world_plan_at(w, r, p), dense));
 	for (uint64_t i = 0; i < n; i++)
 		half[i] = t->dtype == CKR_BF16 ? float_to_bf16(dense[i])
 		                               : float_to_half(dense[i]);
-	CKR_TRY(world_push(w, t, world_at(w, &w->plan, r, t), half));
+	CKR_TRY(world_push(w, t, world_plan_at(w, r, t), half));
 	w->device->call->sync(w->device);
 	return CKR_OK;
 }

@@ -114,7 +114,7 @@ static ckr_status
 scatter_input(struct world *w, const struct ckr_tensor *t, uint32_t r,
               const void *all)
 {
-	void *at = world_at(w, &w->plan, r, t), *one;
+	void *at = world_plan_at(w, r, t), *one;
 	ckr_status s;
 
 	if (!whole_has_batches(w, t))

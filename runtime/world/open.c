@@ -153,7 +153,7 @@ set_constants(struct world *w)
 		FOR_RANKS (r, w)
 			if (t[i].kind == CKR_CONSTANT)
 				w->device->call->copy_h2d(w->device,
-					world_at(w, &w->plan, r, &t[i]),
+					world_plan_at(w, r, &t[i]),
 					w->lib->constants + t[i].data,
 					t[i].nbytes);
 }

@@ -195,8 +195,8 @@ shards_end(struct shards *s, bool done)
 
 	for (uint32_t r = 0; push && r < s->w->count; r++) {
 		if (status == CKR_OK)
-			status = world_push(s->w, s->t, world_at(s->w,
-				&s->w->plan, r, s->t), s->local[r]);
+			status = world_push(s->w, s->t, world_plan_at(s->w, r,
+				s->t), s->local[r]);
 		s->w->device->call->sync(s->w->device);
 	}
 	whole_close_local(s->w, s->t, s->local);

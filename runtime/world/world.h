@@ -90,6 +90,11 @@ ckr_status world_need_ready(struct world *);
 /* Address of a program's tensor on a local rank. */
 void *world_at(const struct world *, const struct loaded_program *, uint32_t r,
                const struct ckr_tensor *);
+static inline void *
+world_plan_at(const struct world *w, uint32_t r, const struct ckr_tensor *t)
+{
+	return world_at(w, &w->plan, r, t);
+}
 /* Allocate arenas and set operands; paint and at_end as for block_map.  To be
  * unloaded after a failure too. */
 ckr_status world_load(struct world *, struct loaded_program *,
