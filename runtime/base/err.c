@@ -17,6 +17,12 @@ err_set(struct err *e, ckr_status status, const char *fmt, ...)
 	return status;
 }
 
+ckr_status
+err_no_memory(struct err *e)
+{
+	return err_set(e, CKR_ENOMEM, "out of memory");
+}
+
 const char *
 err_name(char *buf, size_t size, const char *name)
 {

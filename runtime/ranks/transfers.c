@@ -9,7 +9,7 @@ transfers_open(struct transfers **out, const struct comm_view *view,
 	struct transfers *t = *out = calloc(1, sizeof(*t));
 
 	if (!t)
-		return err_set(e, CKR_ENOMEM, "out of memory");
+		return err_no_memory(e);
 	t->view = *view;
 	t->backend = view->nccl ? &backend_nccl : view->team ? &backend_process
 	        : &backend_local;
@@ -17,7 +17,7 @@ transfers_open(struct transfers **out, const struct comm_view *view,
 	t->end = UINT32_MAX;
 	t->one = calloc(most + 1, sizeof(*t->one));
 	return t->one ? t->backend->open(t, e)
-	       : err_set(e, CKR_ENOMEM, "out of memory");
+	       : err_no_memory(e);
 }
 
 void
