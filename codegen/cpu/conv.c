@@ -4,22 +4,6 @@
 #include "codegen/cpu/tile.h"
 #include "codegen/rules/emit.h"
 
-/* Whether all floating-point operands are f32. */
-static bool
-check_conv_types(struct emit *e, const Node *n)
-{
-	e->need |= NEED_CONV;
-	emit_shapes(e, n);
-	for (int i = 0; i < n->nin + n->nout; i++) {
-		const Val *v = i < n->nin ? emit_in(e, n, i)
-		                          : emit_out(e, n, i - n->nin);
-
-		if (v && dtype_info[v->dt].cls == 'f' && v->dt != DT_F32)
-			return emit_unsupported(e, n, v->dt);
-	}
-	return true;
-}
-
 static long long
 window_volume(const int64_t *v)
 {
@@ -143,7 +127,7 @@ emit_convolution(struct emit *e, const Node *n, const char *name, bool back,
 	const char *s = conv_workspace_text(e, n);
 	bool blocks;
 
-	if (!check_conv_types(e, n))
+	if (!emit_float_operands(e, n, NEED_CONV))
 		return false;
 	if (!begin_conv(e, n))
 		return true;
@@ -164,7 +148,7 @@ emit_convolution(struct emit *e, const Node *n, const char *name, bool back,
 }
 
 bool
-emit_conv(struct emit *e, const Node *n)
+cpu_conv(struct emit *e, const Node *n)
 {
 	return emit_convolution(e, n, "conv", false, "ckr_conv",
 		arena_printf(e->arena, "p[%d], p[0], p[1], %s", n->nin,
@@ -172,7 +156,7 @@ emit_conv(struct emit *e, const Node *n)
 }
 
 bool
-emit_conv_dx(struct emit *e, const Node *n)
+cpu_conv_dx(struct emit *e, const Node *n)
 {
 	return emit_convolution(e, n, "dx", true, "ckr_conv_dx",
 		arena_printf(e->arena, "p[%d], p[0], p[1], %s", n->nin,
@@ -180,7 +164,7 @@ emit_conv_dx(struct emit *e, const Node *n)
 }
 
 bool
-emit_conv_dw(struct emit *e, const Node *n)
+cpu_conv_dw(struct emit *e, const Node *n)
 {
 	return emit_convolution(e, n, "dw", false, "ckr_conv_dw",
 	                        "p[2], p[0], p[1]");

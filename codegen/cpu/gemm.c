@@ -5,6 +5,7 @@
  * own threads.  The choice depends only on shapes.  Products with a 16-bit
  * operand call sgemm tile by tile.
  */
+#include "codegen/cpu/cpu.h"
 #include "codegen/cpu/tile.h"
 #include "codegen/rules/product.h"
 
@@ -114,23 +115,13 @@ emit_half(struct emit *e, const Node *n, const struct matmul_product *p)
 }
 
 bool
-emit_matmul(struct emit *e, const Node *n)
+cpu_product(struct emit *e, const Node *n, const struct matmul_product *p)
 {
-	const Val *a = emit_in(e, n, 0), *b = emit_in(e, n, 1);
-	const Val *y = emit_out(e, n, 0);
-	struct matmul_product p;
-
-	emit_shapes(e, n);
-	if (a->shape.rank < 2 || b->shape.rank < 2)
-		return diag_internal(e->diag, "codegen: matmul of a vector");
-	if (shape_nelem(&y->shape) == 0)
-		return true;
-	p = matmul_product_of(a, b, y, n->attr.MATMUL.ta, n->attr.MATMUL.tb);
 	if (tile_is_mixed(e->g, n))
-		emit_half(e, n, &p);
-	else if (y->dt == DT_F32)
-		emit_sgemm(e, n, &p);
+		emit_half(e, n, p);
+	else if (emit_out(e, n, 0)->dt == DT_F32)
+		emit_sgemm(e, n, p);
 	else
-		product_plain(e, n, &p);
+		return false;
 	return true;
 }

@@ -74,7 +74,8 @@ emit_struct(struct emit *e, const Node *n, const struct attrs *at,
 		emit_piece(e, o, at->batch_segments);
 	}
 	out_line(e->out, ".type = %s,", tables_dtype(q->dt));
-	e->emitter->attention(e, n, q, k);
+	if (e->emitter->attention)
+		e->emitter->attention(e, n, q, k);
 }
 
 /* like: so many operands are of one type. */
@@ -105,6 +106,13 @@ check_attention(struct emit *e, const Node *n, int like, const Val *q,
 	return true;
 }
 
+static const char *
+kernel_suffix(const struct emit *e, const Val *q, const Val *v)
+{
+	return e->emitter->attention_kernel
+	     ? e->emitter->attention_kernel(e, q, v) : "";
+}
+
 bool
 emit_attention(struct emit *e, const Node *n)
 {
@@ -122,7 +130,7 @@ emit_attention(struct emit *e, const Node *n)
 		emit_strides(e, "o", o->stride);
 	out_line(e->out, "};");
 	out_line(e->out, "ckr_attention%s(&a, %s, %s,",
-	         e->emitter->attention_kernel(e, q, v), p_out(e, n, 0),
+	         kernel_suffix(e, q, v), p_out(e, n, 0),
 	         p_out(e, n, 1));
 	out_line(e->out, "              %s, %s, %s, %s, %s, env);",
 	         p_in(e, n, 0), p_in(e, n, 1), p_in(e, n, 2),
@@ -192,6 +200,6 @@ emit_attention_grad(struct emit *e, const Node *n)
 	         (long long)starts[2]);
 	out_line(e->out, "};");
 	out_line(e->out, "ckr_attention_grad%s(&a, &t, %s, env);",
-	         e->emitter->attention_kernel(e, q, v), p_workspace(e, n));
+	         kernel_suffix(e, q, v), p_workspace(e, n));
 	return true;
 }

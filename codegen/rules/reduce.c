@@ -5,6 +5,7 @@
  * with one accumulator.
  */
 #include "codegen/rules/reduce.h"
+#include "codegen/rules/target_emitter.h"
 
 enum { PARALLEL = 1 << 14 };            /* elements worth waking threads for */
 
@@ -96,29 +97,6 @@ reduce_kernel(Op op)
 	     ? "CKR_MIN" : op == OP_REDUCE_PROD ? "CKR_MUL" : "CKR_ADD";
 }
 
-static void
-emit_fast(struct emit *e, const Node *n, const struct reduced *r)
-{
-	const char *dt = tables_dtype(emit_in(e, n, 0)->dt);
-	long long divisor = n->op == OP_REDUCE_MEAN ? r->lead * r->n : 1;
-
-	e->need |= NEED_REDUCE;
-	if (r->lead > 1)
-		out_line(e->out, "ckr_reduce_planes(%s, p[1], p[0], %s, %lld, "
-		         "%lld, %lld, %lld.0f, env);", reduce_kernel(n->op), dt,
-		         (long long)r->lead, (long long)r->outer,
-		         (long long)r->n, divisor);
-	else if (r->inner == 1)
-		out_line(e->out, "ckr_reduce_rows(%s, p[1], p[0], %s, %lld, "
-		         "%lld, %lld.0f, env);", reduce_kernel(n->op), dt,
-		         (long long)r->outer, (long long)r->n, divisor);
-	else
-		out_line(e->out, "ckr_reduce_columns(%s, p[1], p[0], %s, "
-		         "%lld, %lld, %lld, %lld.0f, env);",
-		         reduce_kernel(n->op), dt, (long long)r->outer,
-		         (long long)r->n, (long long)r->inner, divisor);
-}
-
 static const char *
 limit_text(DType dt, bool lowest)
 {
@@ -200,8 +178,8 @@ kept_index(struct emit *e, const struct axis_groups *g)
 	return s;
 }
 
-void
-reduce_slow(struct emit *e, const Node *n)
+static void
+emit_plain_reduction(struct emit *e, const Node *n)
 {
 	const Val *x = emit_in(e, n, 0), *y = emit_out(e, n, 0);
 	struct reduction r = reduction_of(n);
@@ -247,10 +225,8 @@ emit_reduce(struct emit *e, const Node *n)
 	emit_shapes(e, n);
 	if (shape_nelem(&emit_out(e, n, 0)->shape) == 0)
 		return true;
-	if (r.fits)
-		emit_fast(e, n, &r);
-	else
-		reduce_slow(e, n);
+	if (!r.fits || !e->emitter->reduce || !e->emitter->reduce(e, n, &r))
+		emit_plain_reduction(e, n);
 	return true;
 }
 

@@ -158,24 +158,14 @@ static const struct option_spec table[] = {
 	  "with --tp: placement of this value: I (replicated), R (replicated, "
 	  "gradient summed over ranks), P (partial sum per rank) or S0, S1 ... "
 	  "(sharded along that dim)" },
-	{ "target", "cpu|cuda", G_TARGET, set_target, FIELD(cuda), CI,
-	  "compile for the CPU or for an NVIDIA GPU (default: cpu)" },
-	{ "arch", "sm_NN", G_TARGET, set_arch, FIELD(arch), CI,
-	  "with --target cuda: GPU architecture (default: sm_90)" },
-	{ "nvcc", "CMD", G_TARGET, set_string, FIELD(nvcc), C | D,
-	  "with --target cuda: CUDA compiler (default: nvcc)" },
 	{ "device", "NAME|FILE", G_TARGET, set_string, FIELD(opt.device), CI,
 	  "device profile for cost estimates: cpu, host (measured once), "
 	  "A100-80GB, H100, H200, or a file from ckrun --profile (default: "
 	  "cpu; with --target cuda: H100)" },
-	{ "march", "ARCH", G_TARGET, set_string, FIELD(march), C | D,
-	  "instruction set, as for the C compiler's -march (default: native)" },
 	{ "threads", "N", G_TARGET, set_thread_count, FIELD(opt.threads),
 	  CI | D,
 	  "maximum number of threads of the library (default: all of this "
 	  "machine)" },
-	{ "cc", "CMD", G_TARGET, set_string, FIELD(cc), C | D,
-	  "C compiler, e.g. \"ccache gcc\" (default: cc)" },
 
 	{ "dump", "WHAT[,WHAT]", G_LOOK, set_once, FIELD(dump), C,
 	  "print plan, memory, shard (placement of values on ranks), precision "
@@ -269,14 +259,16 @@ static const struct {
 };
 
 static void
-print_help(FILE *out, enum ckc_verb verb)
+print_help(FILE *out, const struct cli *c)
 {
+	enum ckc_verb verb = c->verb;
+
 	fputs(verb_row[verb].usage, out);
 	for (enum option_group g = 0; g < G_COUNT; g++) {
 		bool titled = false;
 
-		for (int i = 0; i < NROW; i++) {
-			const struct option_spec *r = &table[i];
+		for (int i = 0; i < c->nrow; i++) {
+			const struct option_spec *r = &c->row[i];
 			int n;
 
 			if (r->group != g
@@ -309,21 +301,21 @@ print_help(FILE *out, enum ckc_verb verb)
 }
 
 static const struct option_spec *
-find_option(const char *name, size_t n)
+find_option(const struct cli *c, const char *name, size_t n)
 {
-	for (int i = 0; i < NROW; i++)
-		if (strlen(table[i].name) == n
-		    && !strncmp(table[i].name, name, n))
-			return &table[i];
+	for (int i = 0; i < c->nrow; i++)
+		if (strlen(c->row[i].name) == n
+		    && !strncmp(c->row[i].name, name, n))
+			return &c->row[i];
 	return NULL;
 }
 
 bool
 option_given(const struct cli *c, const char *name)
 {
-	const struct option_spec *r = find_option(name, strlen(name));
+	const struct option_spec *r = find_option(c, name, strlen(name));
 
-	return r && c->given[r - table];
+	return r && c->given[r - c->row];
 }
 
 static int
@@ -341,7 +333,7 @@ parse_long(struct arg_parser *p, int argc, char **argv, int *i)
 {
 	const char *arg = argv[*i] + 2, *eq = strchr(arg, '='), *value = NULL;
 	size_t n = eq ? (size_t)(eq - arg) : strlen(arg);
-	const struct option_spec *r = find_option(arg, n);
+	const struct option_spec *r = find_option(p->c, arg, n);
 
 	if (!r)
 		return usage_error(p->err, "unknown option", argv[*i]);
@@ -362,13 +354,14 @@ parse_long(struct arg_parser *p, int argc, char **argv, int *i)
 		return usage_error(p->err, "unexpected value in", argv[*i]);
 	}
 	p->row = r;
-	p->c->given[r - table] = true;
+	p->c->given[r - p->c->row] = true;
 	return r->set(p, value, (char *)p->c + r->field) ? CLI_GO : 2;
 }
 
 static void
-set_defaults(struct cli *c)
+set_defaults(struct cli *c, Arena *a)
 {
+	struct option_spec *row = arena_array(a, OPTIONS_MAX, sizeof *row);
 	long n = sysconf(_SC_NPROCESSORS_ONLN);
 
 	memset(c, 0, sizeof *c);
@@ -386,10 +379,10 @@ set_defaults(struct cli *c)
 	c->opt.gap_pct = 0.1;
 	c->opt.threads = n < 1 ? 1 : n > 1024 ? 1024 : (int)n;
 	c->opt.fold_limit = 4 << 20;
-	c->cc = "cc";
-	c->march = "native";
-	c->nvcc = "nvcc";
-	c->arch = "sm_90";
+	c->machine = machines;
+	memcpy(row, table, sizeof table);
+	c->row = row;
+	c->nrow = NROW + machine_rows(c, row + NROW, OPTIONS_MAX - NROW, a);
 }
 
 /* Check the arguments that a verb requires. */
@@ -438,7 +431,7 @@ cli_parse(struct cli *c, int argc, char **argv, Arena *arena, FILE *out,
 	bool options = true;
 	int i = 1, status;
 
-	set_defaults(c);
+	set_defaults(c, arena);
 	c->nflag = argc > 0 ? argc - 1 : 0;
 	c->flag = (const char *const *)argv + 1;
 	for (enum ckc_verb v = VERB_INSPECT; argc > 1 && v <= VERB_DOCTOR; v++)
@@ -451,7 +444,7 @@ cli_parse(struct cli *c, int argc, char **argv, Arena *arena, FILE *out,
 	for (; i < argc; i++) {
 		if (options && (!strcmp(argv[i], "--help")
 		                || !strcmp(argv[i], "-h"))) {
-			print_help(out, c->verb);
+			print_help(out, c);
 			return 0;
 		}
 		if (options && !strcmp(argv[i], "--version")) {

@@ -38,7 +38,7 @@ SetOption set_string, set_once, set_folder, set_true, set_positive, set_dp,
 SetOption set_first, set_second;
 SetOption set_optimizer, set_tri, set_dtype, set_grad_dtype, set_state_dtype,
 	set_save_dtype;
-SetOption set_target, set_arch, set_batchnorm, add_precision;
+SetOption set_target, set_machine_option, set_batchnorm, add_precision;
 /* Lists and groups of fields of struct options. */
 SetOption add_dim_binding, add_shape, add_shard_constraint, add_train,
 	add_freeze, add_param, add_nodecay, add_lora, add_output, add_keep,
@@ -47,6 +47,10 @@ SetOption add_dim_binding, add_shape, add_shard_constraint, add_train,
 SetOption add_const, set_curve_svg, set_graph_budget;
 /* A size with a unit, as int64_t bytes. */
 SetOption set_fold_limit;
+
+/* opts_machine.c: write the rows of --target and of the machines' own options,
+ * `most` at most, and their defaults; returns how many. */
+int machine_rows(struct cli *, struct option_spec *row, int most, Arena *);
 
 /* opts.c: whether --NAME was on the command line. */
 bool option_given(const struct cli *, const char *name);

@@ -48,18 +48,6 @@ no_pass_dump(const struct cli *c)
 }
 
 static bool
-is_gpu(const struct cli *c)
-{
-	return c->cuda;
-}
-
-static bool
-no_gpu(const struct cli *c)
-{
-	return !c->cuda;
-}
-
-static bool
 no_code(const struct cli *c)
 {
 	return c->plan_only || c->passes || c->stop_after;
@@ -143,13 +131,6 @@ static const struct {
 	{ "save-dtype", no_budget, budget },
 	{ "save-dtype", no_choice, choice },
 	{ "emit-c", no_code, code },
-	{ "cc", no_code, code },
-	{ "march", no_code, code },
-	{ "nvcc", no_code, code },
-	{ "nvcc", no_gpu, "without --target cuda" },
-	{ "arch", no_gpu, "without --target cuda" },
-	{ "march", is_gpu, "with --target cuda" },
-	{ "cc", is_gpu, "with --target cuda" },
 	{ "optimizer", no_training, training },
 	{ "lora", no_training, training },
 	{ "no-decay", no_training, training },
@@ -179,6 +160,27 @@ static const struct {
 	{ "batchnorm", no_import, import },
 };
 
+/* Options of machines: of others than --target's, or without code. */
+static void
+warn_of_machines(const struct cli *c, Diag *diag)
+{
+	for (const struct machine *m = machines; m->name; m++)
+		for (int k = 0; k < MACHINE_OPTIONS; k++) {
+			const struct machine_option *o = &m->option[k];
+
+			if (!o->name || !option_given(c, o->name))
+				continue;
+			if (no_code(c) && !o->checked)
+				diag_warn(diag, "--%s does nothing %s",
+				          o->name, code);
+			else if (m != c->machine)
+				diag_warn(diag, "--%s does nothing %s --target "
+				          "%s", o->name, m == machines ? "with"
+				          : "without", m == machines
+				          ? c->machine->name : m->name);
+		}
+}
+
 void
 cli_warn(const struct cli *c, Diag *diag)
 {
@@ -188,6 +190,7 @@ cli_warn(const struct cli *c, Diag *diag)
 		return;
 	if (c->out && no_code(c))
 		diag_warn(diag, "-o does nothing %s", code);
+	warn_of_machines(c, diag);
 	for (size_t i = 0; i < sizeof idle / sizeof *idle; i++)
 		if (strcmp(last, idle[i].option) != 0
 		    && option_given(c, idle[i].option) && idle[i].idle(c)) {
