@@ -172,7 +172,7 @@ build_library(const struct sources *src, const Graph *g,
 	if (!dir)
 		return false;
 	ok = sources_write(src, dir, d) && compile_units(dir, src, opt, d)
-		&& (!opt->emit_dir || sources_keep(src, opt->emit_dir, d))
+		&& (!opt->emit_dir || sources_write(src, opt->emit_dir, d))
 		&& install_library(arena_printf(a, "%s/model.so", dir), g, opt,
 		                   d);
 	remove_dir(dir, a);

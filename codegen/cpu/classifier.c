@@ -8,14 +8,10 @@ emit_classifier_tile(struct emit *e, const Node *n)
 {
 	struct classifier_tile t = tile_classifier(e->g, n, e->threads);
 
-	out_line(e->out, ".classes = %lld, .dim = %lld, .keep = %d,",
-	         (long long)t.classes, (long long)t.dim, t.keep);
-	out_line(e->out, ".chunk = %lld, .most = %lld, .each = %lld, "
-	         ".bias_at = %lld,", (long long)t.chunk, (long long)t.most,
-	         (long long)t.each, (long long)t.bias);
-	out_line(e->out, ".db = %lld, .dw = %lld, .tiles = %lld, "
-	         ".thread = %lld,", (long long)t.db, (long long)t.dw,
-	         (long long)t.tiles, (long long)t.thread);
+	EMIT_MEMBERS(e, "classes dim keep", t.classes, t.dim, t.keep);
+	EMIT_MEMBERS(e, "chunk most each bias_at", t.chunk, t.most, t.each,
+	             t.bias);
+	EMIT_MEMBERS(e, "db dw tiles thread", t.db, t.dw, t.tiles, t.thread);
 	for (int i = 0; i < 3; i++)
 		out_line(e->out, ".tile[%d] = { %lld, %lld, %lld },", i,
 		         (long long)t.tile[i].rows, (long long)t.tile[i].cols,

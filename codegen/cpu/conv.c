@@ -4,10 +4,10 @@
 #include "codegen/cpu/tile.h"
 #include "codegen/rules/emit.h"
 
-static long long
+static int64_t
 window_volume(const int64_t *v)
 {
-	return (long long)(v[0] * v[1] * v[2]);
+	return v[0] * v[1] * v[2];
 }
 
 /* ---- convolutions ---- */
@@ -33,26 +33,15 @@ emit_conv_geometry(struct emit *e, const Node *n)
 	struct conv_tile t = conv_tile(e->g, n);
 
 	out_line(e->out, "static const struct ckr_conv c1 = {");
-	out_line(e->out, ".images = %lld, .group = %lld, .cin = %lld, "
-	         ".cout = %lld,", (long long)w.images, (long long)w.group,
-	         (long long)w.cin, (long long)w.cout);
+	EMIT_MEMBERS(e, "images group cin cout", w.images, w.group, w.cin,
+	             w.cout);
 	emit_window(e, &w);
-	out_line(e->out, ".taps = %lld, .in_size = %lld, .out_size = %lld,",
-	         window_volume(w.kernel), window_volume(w.in),
-	         window_volume(w.out));
-	out_line(e->out, ".direct = %d, .lines = %lld, .channels = %lld,",
-	         t.direct, (long long)t.lines, (long long)t.channels);
-	out_line(e->out, ".parts = %lld, .each = %lld, .workspace = %lld,",
-	         (long long)t.parts, (long long)t.each, (long long)t.workspace);
+	EMIT_MEMBERS(e, "taps in_size out_size", window_volume(w.kernel),
+	             window_volume(w.in), window_volume(w.out));
+	EMIT_MEMBERS(e, "direct lines channels", t.direct, t.lines,
+	             t.channels);
+	EMIT_MEMBERS(e, "parts each workspace", t.parts, t.each, t.workspace);
 	out_line(e->out, "};");
-}
-
-static const char *
-conv_workspace_text(struct emit *e, const Node *n)
-{
-	return work_conv(e->g, n, 1) > 0
-		? arena_printf(e->arena, "p[%d]", emit_workspace(n))
-		: "NULL";
 }
 
 /* The number of this convolution in the library's table. */
@@ -89,18 +78,14 @@ emit_blocks(struct emit *e, const Node *n, const char *call)
 		return false;
 	e->need |= NEED_BLOCKED;
 	out_line(e->out, "static const struct ckr_blocks b1 = {");
-	out_line(e->out, ".job = %d, .point = %d, .cin = %lld, .cout = %lld,",
-	         blocked_job(e, n, &w, &b), b.point, (long long)b.cin,
-	         (long long)b.cout);
-	out_line(e->out, ".images = %lld, .lines = %lld, .channels = %lld,",
-	         (long long)b.images, (long long)b.lines,
-	         (long long)b.channels);
+	EMIT_MEMBERS(e, "job point cin cout", blocked_job(e, n, &w, &b),
+	             b.point, b.cin, b.cout);
+	EMIT_MEMBERS(e, "images lines channels", b.images, b.lines,
+	             b.channels);
 	out_line(e->out, ".halo = %lld, .each = %lld, .extent = { %lld, %lld "
 	         "},", (long long)b.halo, (long long)b.each,
 	         (long long)b.extent[0], (long long)b.extent[1]);
-	out_line(e->out, ".weights = %lld, .x = %lld, .y = %lld, .w = %lld,",
-	         (long long)b.weights, (long long)b.x, (long long)b.y,
-	         (long long)b.w);
+	EMIT_MEMBERS(e, "weights x y w", b.weights, b.x, b.y, b.w);
 	out_line(e->out, "};");
 	out_line(e->out, "if (ckr_has_blocks(&b1, env)) {");
 	out_line(e->out, "ckr_blocks_%s", call);
@@ -124,7 +109,7 @@ static bool
 emit_convolution(struct emit *e, const Node *n, const char *name, bool back,
                  const char *without, const char *operands)
 {
-	const char *s = conv_workspace_text(e, n);
+	const char *s = p_workspace(e, n);
 	bool blocks;
 
 	if (!emit_float_operands(e, n, NEED_CONV))

@@ -92,14 +92,11 @@ emit_half(struct emit *e, const Node *n, const struct matmul_product *p)
 	t = tile_product(batch, p->m, p->n, p->k);
 	e->need |= NEED_TILES;
 	out_line(e->out, "const struct ckr_half_product product = {");
-	out_line(e->out, ".ta = %d, .tb = %d, .nbatch = %d,", p->a.trans,
-	         p->b.trans, p->nbatch);
+	EMIT_MEMBERS(e, "ta tb nbatch", p->a.trans, p->b.trans, p->nbatch);
 	for (int i = 0; i < p->nbatch; i++)
 		out_line(e->out, ".extent[%d] = %lld,", i,
 		         (long long)p->extent[i]);
-	out_line(e->out, ".m = %lld, .n = %lld, .k = %lld, .rows = %lld, "
-	         ".cols = %lld,", (long long)p->m, (long long)p->n,
-	         (long long)p->k, (long long)t.rows, (long long)t.cols);
+	EMIT_MEMBERS(e, "m n k rows cols", p->m, p->n, p->k, t.rows, t.cols);
 	out_line(e->out, ".depth = %lld, .alpha = %s,", (long long)t.depth,
 	         emit_float(e->arena, n->attr.MATMUL.alpha));
 	emit_half_operand(e, p, "a", emit_in(e, n, 0), 0, p->a.ld,

@@ -55,10 +55,9 @@ cpu_work_items(struct emit *e, int64_t count, bool shared)
 static void
 cpu_attention(struct emit *e, const Node *n, const Val *q, const Val *k)
 {
-	out_line(e->out, ".rows = %lld, .ld = %lld, .workspace = %lld,",
-	         (long long)tile_attention_rows(q->shape.dim[2]),
-	         (long long)((k->shape.dim[2] + 15) / 16 * 16),
-	         (long long)tile_attention(e->g, n));
+	EMIT_MEMBERS(e, "rows ld workspace",
+	             tile_attention_rows(q->shape.dim[2]),
+	             (k->shape.dim[2] + 15) / 16 * 16, tile_attention(e->g, n));
 }
 
 /* Offset of a row converted to float32 in workspace: after the partial sums. */

@@ -92,22 +92,15 @@ emit_classifier_struct(struct emit *e, const Node *n,
                        const struct classifier_workspace *s)
 {
 	out_line(e->out, "const struct ckr_classifier c1 = {");
-	out_line(e->out, ".rows = %lld, .classes = %lld, .dim = %lld,",
-	         (long long)s->rows, (long long)s->classes, (long long)s->dim);
-	out_line(e->out, ".chunk = %lld, .ld = %lld, .tb = %d, .reduction = "
-	         "%d,", (long long)s->chunk, (long long)s->ld,
-	         n->attr.CLASSIFIER.tb != 0,
-	         (int)n->attr.CLASSIFIER.reduction);
+	EMIT_MEMBERS(e, "rows classes dim", s->rows, s->classes, s->dim);
+	EMIT_MEMBERS(e, "chunk ld tb reduction", s->chunk, s->ld,
+	             n->attr.CLASSIFIER.tb != 0,
+	             n->attr.CLASSIFIER.reduction);
 	out_line(e->out, ".seed = %s,",
 	         emit_float(e->arena, n->attr.CLASSIFIER.seed));
-	out_line(e->out, ".z = %lld, .each = %lld, .dw = %lld, .db = %lld,",
-	         (long long)s->at[0], (long long)s->at[1],
-	         (long long)s->at[2], (long long)s->at[3]);
-	out_line(e->out, ".x = %lld, .w = %lld, .dx = %lld,",
-	         (long long)s->at[4], (long long)s->at[5],
-	         (long long)s->at[6]);
-	out_line(e->out, ".work = %lld, .work_bytes = %d,",
-	         (long long)s->at[7], CUDA_GEMM_BYTES);
+	emit_members(e, "z each dw db", s->at);
+	emit_members(e, "x w dx", s->at + 4);
+	EMIT_MEMBERS(e, "work work_bytes", s->at[7], CUDA_GEMM_BYTES);
 	out_line(e->out, "};");
 }
 

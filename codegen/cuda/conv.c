@@ -127,18 +127,14 @@ emit_gpu_geometry(struct emit *e, const struct conv_tiling *c)
 	const struct window *w = &c->w;
 
 	out_line(e->out, "static const struct ckr_conv c1 = {");
-	out_line(e->out, ".images = %lld, .group = %lld, .cin = %lld, "
-	         ".cout = %lld,", (long long)w->images, (long long)w->group,
-	         (long long)w->cin, (long long)w->cout);
+	EMIT_MEMBERS(e, "images group cin cout", w->images, w->group, w->cin,
+	             w->cout);
 	emit_window(e, w);
-	out_line(e->out, ".taps = %lld, .in_size = %lld, .out_size = %lld, "
-	         ".line = %lld,", (long long)c->taps, (long long)c->in,
-	         (long long)c->out, (long long)c->line);
-	out_line(e->out, ".direct = %d, .each = %lld,", c->direct,
-	         (long long)c->each);
-	out_line(e->out, ".planes = %lld, .sum = %lld, .own = %lld, "
-	         ".all = %lld,", (long long)c->planes, (long long)c->sum,
-	         (long long)c->own, (long long)c->all);
+	EMIT_MEMBERS(e, "taps in_size out_size line", c->taps, c->in, c->out,
+	             c->line);
+	EMIT_MEMBERS(e, "direct each", c->direct, c->each);
+	EMIT_MEMBERS(e, "planes sum own all", c->planes, c->sum, c->own,
+	             c->all);
 	out_line(e->out, "};");
 }
 

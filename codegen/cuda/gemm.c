@@ -152,7 +152,7 @@ set_factors(struct emit *e, const Node *n, struct gemm_factor *f)
 
 /* ---- calls ---- */
 
-static long long
+static int64_t
 last_stride(const struct matmul_product *p, const int64_t *stride)
 {
 	return p->nbatch ? stride[p->nbatch - 1] : 0;
@@ -183,16 +183,12 @@ emit_gemm_struct(struct emit *e, const Node *n, const struct matmul_product *p,
                  const struct gemm_factor *f, const char *end)
 {
 	out_line(e->out, "const struct ckr_gemm g = {");
-	out_line(e->out, ".ta = %d, .tb = %d, .m = %lld, .n = %lld, "
-	         ".k = %lld, .batch = %lld,", p->a.trans, p->b.trans,
-	         (long long)p->m, (long long)p->n, (long long)p->k,
-	         p->nbatch ? last_stride(p, p->extent) : 1LL);
-	out_line(e->out, ".lda = %lld, .ldb = %lld, .ldc = %lld, .ldy = %lld,",
-	         (long long)p->a.ld, (long long)p->b.ld, (long long)p->n,
-	         (long long)p->n);
-	out_line(e->out, ".sa = %lld, .sb = %lld, .sc = %lld, .sy = %lld,",
-	         last_stride(p, p->a.batch), last_stride(p, p->b.batch),
-	         last_stride(p, p->out), last_stride(p, p->out));
+	EMIT_MEMBERS(e, "ta tb m n k batch", p->a.trans, p->b.trans, p->m,
+	             p->n, p->k, p->nbatch ? last_stride(p, p->extent) : 1);
+	EMIT_MEMBERS(e, "lda ldb ldc ldy", p->a.ld, p->b.ld, p->n, p->n);
+	EMIT_MEMBERS(e, "sa sb sc sy", last_stride(p, p->a.batch),
+	             last_stride(p, p->b.batch), last_stride(p, p->out),
+	             last_stride(p, p->out));
 	out_line(e->out, ".a = %s, .b = %s, .bias = %s, .c = %s, .y = %s,",
 	         factor_type(&f[A]), factor_type(&f[B]), factor_type(&f[BIAS]),
 	         factor_type(&f[ACC]), factor_type(&f[Y]));

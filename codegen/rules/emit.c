@@ -42,6 +42,20 @@ p_out(const struct emit *e, const Node *n, int i)
 	return v ? e->emitter->operand(e, v, n->nin + i, false) : "NULL";
 }
 
+void
+emit_members(struct emit *e, const char *names, const int64_t *value)
+{
+	const char *line = "";
+
+	for (size_t n; *names; names += n + (names[n] == ' ')) {
+		n = strcspn(names, " ");
+		line = arena_printf(e->arena, "%s%s.%.*s = %lld,", line,
+		                    *line ? " " : "", (int)n, names,
+		                    (long long)*value++);
+	}
+	out_line(e->out, "%s", line);
+}
+
 const char *
 emit_list(const struct emit *e, const int64_t *v, int n)
 {

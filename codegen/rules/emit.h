@@ -81,6 +81,11 @@ void emit_line(struct emit *, const Node *, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /* The same, as a text. */
 const char *emit_text(const struct emit *, const Node *, const char *text);
+/* A line ".a = 1, .b = 2,": members of a struct, whose names are split on
+ * blanks. */
+void emit_members(struct emit *, const char *names, const int64_t *value);
+#define EMIT_MEMBERS(e, names, ...) \
+	emit_members(e, names, (const int64_t[]){ __VA_ARGS__ })
 /* A list of int64_t as an argument, or NULL if empty. */
 const char *emit_list(const struct emit *, const int64_t *, int n);
 static inline int

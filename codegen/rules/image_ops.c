@@ -86,8 +86,7 @@ emit_pool(struct emit *e, const Node *n, const IntList *end, int64_t include)
 	for (int i = 0; i < end->n; i++)
 		pad[WINDOW_DIMS - end->n + i] = end->v[i];
 	out_line(e->out, "static const struct ckr_pool pool = {");
-	out_line(e->out, ".planes = %lld, .include = %d,",
-	         (long long)(w.images * w.cin), include != 0);
+	EMIT_MEMBERS(e, "planes include", w.images * w.cin, include != 0);
 	emit_window(e, &w);
 	emit_triple(e, "end", pad);
 	out_line(e->out, "};");

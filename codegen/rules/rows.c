@@ -3,13 +3,14 @@
 
 /* ---- softmax ---- */
 
-/* Of x, with its operands as arguments: "NAME(OPERANDS, ...". */
+/* Of x, with its operands as arguments: "NAME(OPERANDS, ...".  All of these
+ * have the same attribute. */
 static bool
-softmax_call(struct emit *e, const Node *n, const Val *x, int64_t axis,
-             bool log, const char *call)
+softmax_call(struct emit *e, const Node *n, const Val *x, bool log,
+             const char *call)
 {
 	const Shape *s = &x->shape;
-	int at = emit_axis(axis, s->rank);
+	int at = emit_axis(n->attr.SOFTMAX.axis, s->rank);
 
 	if (!emit_row_operand(e, n, NEED_ROWS, x))
 		return false;
@@ -24,21 +25,16 @@ softmax_call(struct emit *e, const Node *n, const Val *x, int64_t axis,
 bool
 emit_softmax(struct emit *e, const Node *n)
 {
-	bool log = n->op == OP_LOG_SOFTMAX;
-
-	return softmax_call(e, n, emit_in(e, n, 0), log
-		? n->attr.LOG_SOFTMAX.axis : n->attr.SOFTMAX.axis, log,
-		emit_text(e, n, "ckr_softmax($o0, $i0"));
+	return softmax_call(e, n, emit_in(e, n, 0), n->op == OP_LOG_SOFTMAX,
+	                    emit_text(e, n, "ckr_softmax($o0, $i0"));
 }
 
 bool
 emit_softmax_grad(struct emit *e, const Node *n)
 {
-	bool log = n->op == OP_LOG_SOFTMAX_GRAD;
-
-	return softmax_call(e, n, emit_in(e, n, 1), log
-		? n->attr.LOG_SOFTMAX_GRAD.axis : n->attr.SOFTMAX_GRAD.axis,
-		log, emit_text(e, n, "ckr_softmax_grad($o0, $i0, $i1"));
+	return softmax_call(e, n, emit_in(e, n, 1),
+	                    n->op == OP_LOG_SOFTMAX_GRAD,
+	                    emit_text(e, n, "ckr_softmax_grad($o0, $i0, $i1"));
 }
 
 /* ---- normalisation ---- */

@@ -12,11 +12,8 @@ emit_sample_struct(struct emit *e, const Shape *x, const Shape *y, int64_t mode,
 		in = arena_printf(e->arena, "%s%s%lld", in, d > 2 ? ", " : "",
 		                  (long long)x->dim[d]);
 	out_line(e->out, "static const struct ckr_sample s = {");
-	out_line(e->out, ".images = %lld, .channels = %lld, .plane = %lld, "
-	         ".points = %lld,", (long long)x->dim[0],
-	         (long long)x->dim[1],
-	         (long long)emit_extent(x, 2, x->rank),
-	         (long long)emit_extent(y, 2, y->rank));
+	EMIT_MEMBERS(e, "images channels plane points", x->dim[0], x->dim[1],
+	             emit_extent(x, 2, x->rank), emit_extent(y, 2, y->rank));
 	out_line(e->out, ".in = { %s }, .dims = %d, .mode = %d, "
 	         ".padding = %d, .align = %d", in, x->rank - 2, (int)mode,
 	         (int)padding, align != 0);

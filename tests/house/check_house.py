@@ -128,7 +128,7 @@ OPS = {
     "codegen/cuda/conv.c": (4, "emit rules that ops share"),
     "codegen/cuda/reduce.c": (1, "emit rules that ops share"),
     "codegen/rules/random.c": (5, "which stream a draw has"),
-    "codegen/rules/reduce.c": (14, "emit rules that ops share"),
+    "codegen/rules/reduce.c": (10, "emit rules that ops share"),
     "codegen/cpu/reduce.c": (1, "emit rules that ops share"),
     "codegen/rules/rows.c": (2, "emit rules that ops share"),
     "codegen/rules/shard.c": (2, "what adds"),
