@@ -21,7 +21,7 @@
 #include "codegen/codegen.h"
 #include "ir/base/outfile.h"
 #include "ir/text/text.h"
-#include "passes/passes.h"
+#include "passes/explore/explore.h"
 
 /* Raise to invalidate cached profiles. */
 enum { REVISION = 3, TEXT_MAX = 1 << 20 };
@@ -178,7 +178,7 @@ build_benchmark(const struct cli *c, const char *dir, Pass *p, Graph **graph)
 	o.weights = arena_printf(p->keep, "%s/host.safetensors", dir);
 	o.stop = p->watch ? p->watch->stop : NULL;
 	fill_weights(g);
-	return pass_run(p, g, NULL, NULL, NULL)
+	return explore(p, g, NULL, NULL)
 		&& codegen_library(&(struct codegen_schedules){
 			.g = g, .plan = p->planned.plan }, &o, p->diag);
 }

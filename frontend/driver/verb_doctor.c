@@ -15,7 +15,7 @@
 #include "codegen/codegen.h"
 #include "ir/base/outfile.h"
 #include "ir/text/text.h"
-#include "passes/passes.h"
+#include "passes/explore/explore.h"
 
 extern char **environ;
 
@@ -116,7 +116,7 @@ compiles(const struct doctor *d)
 
 	o.out_so = arena_printf(d->arena, "%s/doctor.so", d->dir);
 	o.weights = arena_printf(d->arena, "%s/doctor.safetensors", d->dir);
-	ok = g && pass_run(&p, g, NULL, NULL, NULL)
+	ok = g && explore(&p, g, NULL, NULL)
 		&& codegen_library(&(struct codegen_schedules){
 			.g = g, .plan = p.planned.plan }, &o, d->diag);
 

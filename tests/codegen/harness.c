@@ -4,6 +4,7 @@
 
 #include "runtime/support/half.h"
 #include "passes/place/place.h"
+#include "ir/infer/infer.h"
 
 #include <dlfcn.h>
 #include <math.h>
