@@ -29,8 +29,6 @@
 #include "passes/report/report.h"
 #include "runtime/support/number.h"
 #include "runtime/support/path.h"
-#include "codegen/cpu/cpu.h"
-#include "codegen/cuda/cuda.h"
 
 enum { EXIT_OK, EXIT_DIAGNOSED, EXIT_USAGE };
 
@@ -57,7 +55,7 @@ fold_part(void *of, Graph *g, Diag *quiet)
 	struct driver *d = of;
 	const struct dump_request none = { 0 };
 	Pass p = { .diag = quiet, .opt = &d->cli.opt,
-	           .target = d->cli.cuda ? &target_cuda : &target_cpu,
+	           .target = d->cli.machine->target,
 	           .keep = d->arena,
 	           .watch = &d->watch };
 
@@ -232,14 +230,7 @@ generate(struct driver *d, const struct outputs *out)
 	const char *why = NULL;
 	const struct onnx_template *t = d->file
 		? onnx_get_template(d->file, &why) : NULL;
-	struct codegen_options o = {
-		.target = d->pass.target, .nvcc = c->nvcc,
-		.arch = c->cuda ? c->arch : NULL,
-		.out_so = out->so, .weights = out->weights,
-		.emit_dir = c->emit_dir, .cc = c->cc, .march = c->march,
-		.threads = c->opt.threads, .grad_accum = c->opt.grad_accum,
-		.stop = d->watch.stop,
-	};
+	struct codegen_options o = cli_codegen(c, c->machine);
 	struct codegen_schedules s = {
 		.g = d->graph, .plan = d->pass.planned.plan,
 		.reference = d->pass.planned.reference,
@@ -248,6 +239,11 @@ generate(struct driver *d, const struct outputs *out)
 
 	if (d->pass.result.forward)
 		s.forward_plan = forward_plan(&d->pass, d->graph);
+	o.out_so = out->so;
+	o.weights = out->weights;
+	o.emit_dir = c->emit_dir;
+	o.grad_accum = c->opt.grad_accum;
+	o.stop = d->watch.stop;
 	s.forward = d->pass.result.forward;
 	s.formula = &d->pass.result.loss_formula;
 	o.adapter = adapters(d);
@@ -348,7 +344,7 @@ main(int argc, char **argv)
 		diag_quiet(d.diag);
 	d.pass = (Pass){
 		.diag = d.diag, .opt = &d.cli.opt,
-		.target = d.cli.cuda ? &target_cuda : &target_cpu,
+		.target = d.cli.machine->target,
 		.keep = d.arena,
 		.debug = d.cli.debug, .watch = &d.watch,
 		.progress = !d.cli.opt.quiet && isatty(2) ? stderr : NULL,

@@ -172,24 +172,14 @@ static const struct option_spec table[] = {
 	  "with --tp: placement of this value: I (replicated), R (replicated, "
 	  "gradient summed over ranks), P (partial sum per rank) or S0, S1 ... "
 	  "(sharded along that dim)" },
-	{ "target", "cpu|cuda", G_TARGET, set_target, FIELD(cuda), CI,
-	  "compile for the CPU or for an NVIDIA GPU (default: cpu)" },
-	{ "arch", "sm_NN", G_TARGET, set_arch, FIELD(arch), CI,
-	  "with --target cuda: GPU architecture (default: sm_90)" },
-	{ "nvcc", "CMD", G_TARGET, set_string, FIELD(nvcc), C | D,
-	  "with --target cuda: CUDA compiler (default: nvcc)" },
 	{ "device", "NAME|FILE", G_TARGET, set_string, FIELD(opt.device), CI,
 	  "device profile for cost estimates: cpu, host (measured once), "
 	  "A100-80GB, H100, H200, or a file from ckrun --profile (default: "
 	  "cpu; with --target cuda: H100)" },
-	{ "march", "ARCH", G_TARGET, set_string, FIELD(march), C | D,
-	  "instruction set, as for the C compiler's -march (default: native)" },
 	{ "threads", "N", G_TARGET, set_thread_count, FIELD(opt.threads),
 	  CI | D,
 	  "maximum number of threads of the library (default: all of this "
 	  "machine)", FROM_TO(1, GROUP_MAX) },
-	{ "cc", "CMD", G_TARGET, set_string, FIELD(cc), C | D,
-	  "C compiler, e.g. \"ccache gcc\" (default: cc)" },
 
 	{ "dump", "WHAT[,WHAT]", G_LOOK, set_once, FIELD(dump), C,
 	  "print plan, memory, shard (placement of values on ranks), precision "
@@ -286,11 +276,13 @@ static const struct {
 };
 
 static void
-print_help(FILE *out, enum ckc_verb verb)
+print_help(FILE *out, const struct cli *c)
 {
+	enum ckc_verb verb = c->verb;
+
 	fputs(verb_row[verb].usage, out);
 	for (int g = 0; g < G_COUNT; g++)
-		option_help(table, NROW, g, 1u << verb, group_title[g], 32,
+		option_help(c->row, c->nrow, g, 1u << verb, group_title[g], 32,
 		            out);
 	if (verb == VERB_PACK)
 		fprintf(out, "\n  -o FILE%*soutput table: the same rows with "
@@ -312,8 +304,8 @@ print_help(FILE *out, enum ckc_verb verb)
 bool
 option_given(const struct cli *c, const char *name)
 {
-	for (int i = 0; i < NROW; i++)
-		if (c->given[i] && !strcmp(table[i].name, name))
+	for (size_t i = 0; i < c->nrow; i++)
+		if (c->given[i] && !strcmp(c->row[i].name, name))
 			return true;
 	return false;
 }
@@ -331,8 +323,8 @@ usage_error(FILE *err, const char *what, const char *arg)
 static int
 parse_long(struct arg_parser *p, int argc, char **argv, int *i)
 {
-	const struct option_spec *r = option_find(table, NROW, argv[*i]);
 	struct cli *c = p->object;
+	const struct option_spec *r = option_find(c->row, c->nrow, argv[*i]);
 	bool joined = strchr(argv[*i], '=');
 	const char *value = NULL;
 
@@ -355,13 +347,14 @@ parse_long(struct arg_parser *p, int argc, char **argv, int *i)
 		return usage_error(p->err, "unexpected value in", argv[*i]);
 	}
 	p->row = r;
-	c->given[r - table] = true;
+	c->given[r - c->row] = true;
 	return r->set(p, value, (char *)c + r->field) ? CLI_GO : 2;
 }
 
 static void
-set_defaults(struct cli *c)
+set_defaults(struct cli *c, Arena *a)
 {
+	struct option_spec *row = arena_array(a, OPTIONS_MAX, sizeof *row);
 	long n = sysconf(_SC_NPROCESSORS_ONLN);
 
 	memset(c, 0, sizeof *c);
@@ -379,10 +372,10 @@ set_defaults(struct cli *c)
 	c->opt.gap_pct = 0.1;
 	c->opt.threads = n < 1 ? 1 : n > 1024 ? 1024 : (int)n;
 	c->opt.fold_limit = 4 << 20;
-	c->cc = "cc";
-	c->march = "native";
-	c->nvcc = "nvcc";
-	c->arch = "sm_90";
+	c->machine = machines;
+	memcpy(row, table, sizeof table);
+	c->row = row;
+	c->nrow = NROW + machine_rows(c, row + NROW, OPTIONS_MAX - NROW, a);
 }
 
 /* Check the arguments that a verb requires. */
@@ -426,7 +419,7 @@ cli_parse(struct cli *c, int argc, char **argv, Arena *arena, FILE *out,
 	bool options = true;
 	int i = 1, status;
 
-	set_defaults(c);
+	set_defaults(c, arena);
 	c->nflag = argc > 0 ? argc - 1 : 0;
 	c->flag = (const char *const *)argv + 1;
 	for (enum ckc_verb v = VERB_INSPECT; argc > 1 && v <= VERB_DOCTOR; v++)
@@ -439,7 +432,7 @@ cli_parse(struct cli *c, int argc, char **argv, Arena *arena, FILE *out,
 	for (; i < argc; i++) {
 		if (options && (!strcmp(argv[i], "--help")
 		                || !strcmp(argv[i], "-h"))) {
-			print_help(out, c->verb);
+			print_help(out, c);
 			return 0;
 		}
 		if (options && !strcmp(argv[i], "--version")) {

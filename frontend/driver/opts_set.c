@@ -313,25 +313,31 @@ set_curve_svg(struct arg_parser *p, const char *arg, void *field)
 bool
 set_target(struct arg_parser *p, const char *arg, void *field)
 {
-	if (strcmp(arg, "cpu") != 0 && strcmp(arg, "cuda") != 0)
-		return reject_value(p, arg, "cpu or cuda");
-	*(bool *)field = arg[1] == 'u';
-	return true;
+	const char *names = machines->name;
+
+	for (const struct machine *m = machines; m->name; m++) {
+		if (m > machines)
+			names = arena_printf(p->arena, "%s or %s", names,
+			                     m->name);
+		if (strcmp(arg, m->name))
+			continue;
+		*(const struct machine **)field = m;
+		return true;
+	}
+	return reject_value(p, arg, names);
 }
 
-/* "sm_90", "sm_90a". */
 bool
-set_arch(struct arg_parser *p, const char *arg, void *field)
+set_machine_option(struct arg_parser *p, const char *arg, void *field)
 {
-	size_t n = strncmp(arg, "sm_", 3) ? 0 : strspn(arg + 3, "0123456789");
+	struct cli *c = p->object;
+	ptrdiff_t at = (const char **)field - c->machine_option[0];
+	const struct machine_option *o = &machines[at / MACHINE_OPTIONS]
+		.option[at % MACHINE_OPTIONS];
 
-	if (n < 2 || n > 3 || strspn(arg + 3 + n, "af") != strlen(arg + 3 + n)
-	    || strlen(arg + 3 + n) > 1)
-		return reject_value(p, arg,
-		                    "an NVIDIA architecture such as sm_80 or "
-		                    "sm_90");
-	*(const char **)field = arg;
-	return true;
+	if (o->accepts && !o->accepts(arg))
+		return reject_value(p, arg, o->expected);
+	return set_string(p, arg, field);
 }
 
 bool

@@ -11,8 +11,8 @@ enum option_group { G_INPUT, G_TRAIN, G_MEMORY, G_TARGET, G_LOOK, G_OUTPUT,
 /* The message of ckc about a value that is not as expected. */
 bool reject_option(struct arg_parser *, enum option_fault, const char *arg,
                    const char *expected);
-/* char * of a folder; int64_t; int; the machine. */
-SetOption set_folder, set_dp, set_thread_count, set_target, set_arch;
+/* char * of a folder; int64_t; int; the machine; char * of a machine. */
+SetOption set_folder, set_dp, set_thread_count, set_target, set_machine_option;
 /* Lists and groups of fields of struct options. */
 SetOption add_dim_binding, add_shape, add_shard_constraint, add_train,
 	add_freeze, add_param, add_nodecay, add_lora, add_output, add_keep,
@@ -21,6 +21,10 @@ SetOption add_dim_binding, add_shape, add_shard_constraint, add_train,
 SetOption add_const, add_precision, set_curve_svg, set_graph_budget;
 /* A size with a unit, as int64_t bytes. */
 SetOption set_fold_limit;
+
+/* opts_machine.c: write the rows of --target and of the machines' own options,
+ * `most` at most, and their defaults; returns how many. */
+int machine_rows(struct cli *, struct option_spec *row, int most, Arena *);
 
 /* opts.c: whether --NAME was on the command line. */
 bool option_given(const struct cli *, const char *name);

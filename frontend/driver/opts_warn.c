@@ -19,7 +19,7 @@ cli_dumps(const struct cli *c, const char *what)
 /* What makes options idle. */
 enum {
 	NO_TP = 1 << 0, NO_PP = 1 << 1, NO_ACCOUNT = 1 << 2,
-	NO_PASS_DUMP = 1 << 3, GPU = 1 << 4, NO_GPU = 1 << 5, NO_CODE = 1 << 6,
+	NO_PASS_DUMP = 1 << 3, NO_CODE = 1 << 6,
 	NO_TRAINING = 1 << 7, NO_UPDATE = 1 << 8, NO_DROPOUT = 1 << 9,
 	NO_BUDGET = 1 << 10, NO_CHOICE = 1 << 11, ZERO = 1 << 12,
 	NO_IMPORT = 1 << 13,
@@ -55,7 +55,7 @@ find_reasons(const struct cli *c)
 	return (o->tp ? 0 : NO_TP) | (o->pp ? 0 : NO_PP)
 		| (c->json || cli_dumps(c, "memory") ? 0 : NO_ACCOUNT)
 		| (no_pass_dump(c->dump) ? NO_PASS_DUMP : 0)
-		| (c->cuda ? GPU : NO_GPU) | (no_code(c) ? NO_CODE : 0)
+		| (no_code(c) ? NO_CODE : 0)
 		| (o->forward_only ? NO_TRAINING : 0)
 		| (o->optimizer == OPT_NONE ? NO_UPDATE : 0)
 		| (o->dropout ? 0 : NO_DROPOUT)
@@ -92,13 +92,6 @@ static const struct {
 	{ "save-dtype", NO_BUDGET, budget },
 	{ "save-dtype", NO_CHOICE, choice },
 	{ "emit-c", NO_CODE, code },
-	{ "cc", NO_CODE, code },
-	{ "march", NO_CODE, code },
-	{ "nvcc", NO_CODE, code },
-	{ "nvcc", NO_GPU, "without --target cuda" },
-	{ "arch", NO_GPU, "without --target cuda" },
-	{ "march", GPU, "with --target cuda" },
-	{ "cc", GPU, "with --target cuda" },
 	{ "optimizer", NO_TRAINING, training },
 	{ "lora", NO_TRAINING, training },
 	{ "no-decay", NO_TRAINING, training },
@@ -128,6 +121,27 @@ static const struct {
 	{ "batchnorm", NO_IMPORT, import },
 };
 
+/* Options of machines: of others than --target's, or without code. */
+static void
+warn_of_machines(const struct cli *c, Diag *diag)
+{
+	for (const struct machine *m = machines; m->name; m++)
+		for (int k = 0; k < MACHINE_OPTIONS; k++) {
+			const struct machine_option *o = &m->option[k];
+
+			if (!o->name || !option_given(c, o->name))
+				continue;
+			if (no_code(c) && !o->checked)
+				diag_warn(diag, "--%s does nothing %s",
+				          o->name, code);
+			else if (m != c->machine)
+				diag_warn(diag, "--%s does nothing %s --target "
+				          "%s", o->name, m == machines ? "with"
+				          : "without", m == machines
+				          ? c->machine->name : m->name);
+		}
+}
+
 void
 cli_warn(const struct cli *c, Diag *diag)
 {
@@ -139,6 +153,7 @@ cli_warn(const struct cli *c, Diag *diag)
 	reasons = find_reasons(c);
 	if (c->out && no_code(c))
 		diag_warn(diag, "-o does nothing %s", code);
+	warn_of_machines(c, diag);
 	for (size_t i = 0; i < sizeof idle / sizeof *idle; i++)
 		if (strcmp(last, idle[i].option) != 0
 		    && option_given(c, idle[i].option)

@@ -21,7 +21,7 @@ static const char *const grad_rule[OP_COUNT] = {
 };
 static const char *const emit_rule[OP_COUNT] = {
 #define OP(id, text, sig, attr, rules, emit) [OP_##id] = emit,
-#define EMIT(cpu, work) #cpu
+#define EMIT(rule) #rule
 #include "ir/ops.h"
 };
 

@@ -177,7 +177,7 @@ PUBLISHED = {"runtime/ckr.h": "CKR_H", "runtime/ckr_abi.h": "CKR_ABI_H"}
 # Places that tell ops apart by name: at most how many, and why they are no property of a row.
 BY_NAME = re.compile(r"\bcase OP_(?!##)|[!=]= OP_(?!NONE\b|COUNT\b)")
 OPS = {
-    "codegen/codegen.c": (1, "slices of labels; accumulation; adam"),
+    "codegen/codegen.c": (1, "accumulation"),
     "codegen/cpu/conv_blocked.c": (11, "emit rules that ops share"),
     "codegen/cpu/conv.c": (2, "emit rules that ops share"),
     "codegen/cpu/conv_tile.c": (3, "emit rules that ops share"),
@@ -188,7 +188,8 @@ OPS = {
     "codegen/cuda/conv.c": (4, "emit rules that ops share"),
     "codegen/cuda/reduce.c": (1, "emit rules that ops share"),
     "codegen/rules/random.c": (5, "which stream a draw has"),
-    "codegen/rules/reduce.c": (15, "emit rules that ops share"),
+    "codegen/rules/reduce.c": (10, "emit rules that ops share"),
+    "codegen/cpu/reduce.c": (1, "emit rules that ops share"),
     "codegen/rules/rows.c": (2, "emit rules that ops share"),
     "codegen/rules/shard.c": (2, "what adds"),
     "codegen/cpu/tile.c": (2, "emit rules that ops share"),

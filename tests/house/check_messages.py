@@ -24,7 +24,7 @@ TOKEN = re.compile(
     re.S,
 )
 WORDS = re.compile(r"[A-Za-z%]\S*\s+\S+\s+\S*[A-Za-z]")
-GENERATED = re.compile(r"out_\w+|emit_\w+|ptx_\w+|is_op_among|word_is_listed")
+GENERATED = re.compile(r"out_\w+|emit_\w+|EMIT_\w+|ptx_\w+|is_op_among|word_is_listed")
 
 
 def of_c(text):

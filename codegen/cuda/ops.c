@@ -1,52 +1,15 @@
-/* Workspace sizes of GPU kernels: one rule per name in the work column of
- * ops.h.  Sizes depend only on shapes.  / */
+/* Ops on a GPU: rules of its own, and the workspace of kernels, which depends
+ * only on shapes. */
 #include "codegen/cuda/cuda.h"
 
 /* ORDER WORK: kernels/lines.cuh, kernels/cuda_squares.cuh */
 enum {
-	ALIGN = 256,
 	PARTS = 1056,                   /* of the rows of a norm's gradient */
 	LOSS_PARTS = 256,
 	SQUARE_TILE = 1 << 16,          /* elements */
-	GEMM_BYTES = 32 << 20,          /* that the library makes use of */
 	DET_TASKS = 1 << 14,
 	BATCH_BLOCKS = 1024,
 };
-
-int64_t
-cuda_bytes(int64_t n, int64_t size)
-{
-	int64_t all;
-
-	if (n < 0 || !mul_ok(n, size, &all) || all > INT64_MAX / 4)
-		return -1;
-	return (all + ALIGN - 1) / ALIGN * ALIGN;
-}
-
-static int64_t
-work_none(const Graph *g, const Node *n)
-{
-	(void)g;
-	(void)n;
-	return 0;
-}
-
-/* Room for four parts of a sum cut along k. */
-static int64_t
-work_matmul(const Graph *g, const Node *n)
-{
-	int64_t all = cuda_bytes(shape_nelem(&g->val[n->out[0]].shape), 16);
-	int64_t more = cuda_matmul_bytes(g, n);
-
-	all = all < 0 || all > CUDA_GEMM_BYTES ? CUDA_GEMM_BYTES : all;
-	return more < 0 ? -1 : all + more;
-}
-
-static int64_t
-work_classifier(const Graph *g, const Node *n)
-{
-	return cuda_classifier_bytes(g, n);
-}
 
 /* Elements of dims from .. to - 1 of operand i; -1: too many. */
 static int64_t
@@ -69,11 +32,12 @@ cuda_part_rows(int64_t rows)
 
 /* Two sums for each part of the rows.  ORDER WORK: ckr_norm_grad_rows(). */
 static int64_t
-work_norm_grad(const Graph *g, const Node *n)
+work_norm_grad(const Graph *g, const Node *n, int threads)
 {
 	int rank = g->val[n->in[1]].shape.rank;
 	int64_t axis = n->attr.LAYERNORM_GRAD.axis, rows, width, part;
 
+	(void)threads;
 	axis += axis < 0 ? rank : 0;
 	rows = extent_of_dims(g, n, 1, 0, axis);
 	width = extent_of_dims(g, n, 1, axis, rank);
@@ -87,10 +51,11 @@ work_norm_grad(const Graph *g, const Node *n)
 /* Also the rows' log-sum-exp, if that is not an output.  ORDER WORK: ckr_sce().
  */
 static int64_t
-work_loss(const Graph *g, const Node *n)
+work_loss(const Graph *g, const Node *n, int threads)
 {
 	int64_t rows = extent_of_dims(g, n, 1, 0, g->val[n->in[1]].shape.rank);
 
+	(void)threads;
 	if (n->nout < 3 || n->out[1])
 		rows = 0;
 	return rows < 0 ? -1 : cuda_bytes(rows + 2 * LOSS_PARTS, 4);
@@ -104,10 +69,11 @@ count_square_tiles(int64_t n)
 }
 
 static int64_t
-work_squares(const Graph *g, const Node *n)
+work_squares(const Graph *g, const Node *n, int threads)
 {
 	int64_t all = 0;
 
+	(void)threads;
 	for (int i = 0; i < n->nin; i++)
 		if (n->in[i])
 			all += count_square_tiles(
@@ -132,17 +98,19 @@ work_factors(const Graph *g, const Node *n, int64_t more)
 
 /* ORDER WORK: ckr_adafactor(). */
 static int64_t
-work_adafactor(const Graph *g, const Node *n)
+work_adafactor(const Graph *g, const Node *n, int threads)
 {
+	(void)threads;
 	return work_factors(g, n, 3);
 }
 
 /* ORDER WORK: ckr_adafactor_squares(). */
 static int64_t
-work_adafactor_squares(const Graph *g, const Node *n)
+work_adafactor_squares(const Graph *g, const Node *n, int threads)
 {
 	int64_t means = 0;
 
+	(void)threads;
 	for (int k = 2; k < 4 && n->in[3]; k++)
 		means += val_nelem(&g->val[n->in[k]]);
 	return work_factors(g, n, means);
@@ -150,20 +118,20 @@ work_adafactor_squares(const Graph *g, const Node *n)
 
 /* Three numbers per row of a gradient.  ORDER WORK: struct ckr_row_stats. */
 static int64_t
-work_attention(const Graph *g, const Node *n)
+work_attention_grad(const Graph *g, const Node *n, int threads)
 {
-	bool grad = n->nin > 4;
-
-	return grad ? cuda_bytes(extent_of_dims(g, n, 1, 0, 3), 12) : 0;
+	(void)threads;
+	return cuda_bytes(extent_of_dims(g, n, 1, 0, 3), 12);
 }
 
 /* The places of the best so far, of every line. */
 static int64_t
-work_topk(const Graph *g, const Node *n)
+work_topk(const Graph *g, const Node *n, int threads)
 {
 	const Shape *s = &g->val[n->in[0]].shape;
 	int64_t axis = n->attr.TOPK.axis, lines = 1;
 
+	(void)threads;
 	axis += axis < 0 ? s->rank : 0;
 	for (int i = 0; i < s->rank; i++)
 		lines *= i == axis ? 1 : s->dim[i];
@@ -172,11 +140,12 @@ work_topk(const Graph *g, const Node *n)
 
 /* Two matrices of doubles for each thread.  ORDER CUDA: CKR_DET_TASKS */
 static int64_t
-work_det(const Graph *g, const Node *n)
+work_det(const Graph *g, const Node *n, int threads)
 {
 	const Shape *s = &g->val[n->in[n->nin - 1]].shape;
 	int64_t count = 1, size = s->dim[s->rank - 1], all;
 
+	(void)threads;
 	for (int i = 0; i < s->rank - 2; i++)
 		count *= s->dim[i];
 	count = count < DET_TASKS ? count : DET_TASKS;
@@ -184,65 +153,57 @@ work_det(const Graph *g, const Node *n)
 		? cuda_bytes(all, 16) : -1;
 }
 
-static int64_t
-work_conv(const Graph *g, const Node *n)
-{
-	return cuda_conv_bytes(g, n);
-}
-
 /* Sums of parts, and what follows from them for each channel.
  * ORDER CUDA: struct ckr_batch */
 static int64_t
-work_batchnorm(const Graph *g, const Node *n)
+work_batchnorm(const Graph *g, const Node *n, int threads)
 {
 	const Shape *s = &g->val[n->in[0]].shape;
 	int64_t parts = s->dim[1] > BATCH_BLOCKS ? s->dim[1] : BATCH_BLOCKS;
 
+	(void)threads;
 	return cuda_bytes(2 * parts + 3 * s->dim[1], 4);
-}
-
-static int64_t
-work_reduce(const Graph *g, const Node *n)
-{
-	return cuda_bytes(cuda_reduce_floats(g, n), 4);
 }
 
 /* The result in float32, if it is not. */
 static int64_t
-work_sums(const Graph *g, const Node *n)
+work_sums(const Graph *g, const Node *n, int threads)
 {
 	const Val *y = &g->val[n->out[0]];
 
+	(void)threads;
 	return n->out[0] && dtype_is_half(y->dt)
 		? cuda_bytes(shape_nelem(&y->shape), 4) : 0;
 }
 
-#define work_norm work_none
-
-typedef int64_t WorkRule(const Graph *, const Node *);
-
-static WorkRule *const rule[OP_COUNT] = {
-#define EMIT(cpu, work) work_##work
-#define OP(id, text, sig, attr, rules, emit) [OP_##id] = emit,
-#include "ir/ops.h"
+const struct op_rule cuda_op[OP_COUNT] = {
+	[OP_TOPK] = { .work = work_topk },
+	[OP_PAD] = { cuda_pad },
+	[OP_REDUCE_SUM] = { .work = cuda_work_reduce },
+	[OP_REDUCE_MEAN] = { .work = cuda_work_reduce },
+	[OP_REDUCE_MAX] = { .work = cuda_work_reduce },
+	[OP_REDUCE_MIN] = { .work = cuda_work_reduce },
+	[OP_REDUCE_PROD] = { .work = cuda_work_reduce },
+	[OP_MATMUL] = { .work = cuda_work_matmul },
+	[OP_MATMUL_END] = { cuda_matmul_end, cuda_work_matmul },
+	[OP_DET] = { .work = work_det },
+	[OP_DET_GRAD] = { .work = work_det },
+	[OP_LAYERNORM_GRAD] = { .work = work_norm_grad },
+	[OP_RMSNORM_GRAD] = { .work = work_norm_grad },
+	[OP_SCE] = { .work = work_loss },
+	[OP_NLL] = { .work = work_loss },
+	[OP_CLASSIFIER] = { cuda_classifier, cuda_work_classifier },
+	[OP_CONV] = { cuda_conv, cuda_work_conv },
+	[OP_CONV_DX] = { cuda_conv_dx, cuda_work_conv },
+	[OP_CONV_DW] = { cuda_conv_dw, cuda_work_conv },
+	[OP_BATCHNORM] = { .work = work_batchnorm },
+	[OP_BATCHNORM_GRAD] = { .work = work_batchnorm },
+	[OP_MAXPOOL_GRAD] = { .work = work_sums },
+	[OP_RESIZE] = { cuda_resize },
+	[OP_GRID_SAMPLE_GRAD] = { .work = work_sums },
+	[OP_ATTENTION_GRAD] = { .work = work_attention_grad },
+	[OP_GRAD_NORM] = { cuda_grad_norm, work_squares },
+	[OP_SUM_SQUARES] = { cuda_sum_squares, work_squares },
+	[OP_ADAFACTOR] = { .work = work_adafactor },
+	[OP_ADAFACTOR_SQUARES] = { .work = work_adafactor_squares },
 };
-
-/* Rules of ops that need workspace only on a GPU. */
-static WorkRule *const own[OP_COUNT] = {
-	[OP_SCE] = work_loss, [OP_NLL] = work_loss,
-	[OP_GRAD_NORM] = work_squares, [OP_SUM_SQUARES] = work_squares,
-	[OP_REDUCE_SUM] = work_reduce,
-	[OP_REDUCE_MEAN] = work_reduce,
-	[OP_REDUCE_MAX] = work_reduce,
-	[OP_REDUCE_MIN] = work_reduce,
-	[OP_REDUCE_PROD] = work_reduce,
-	[OP_MAXPOOL_GRAD] = work_sums,
-	[OP_GRID_SAMPLE_GRAD] = work_sums,
-};
-
-int64_t
-cuda_workspace(const Graph *g, const Node *n, int threads)
-{
-	(void)threads;
-	return (own[n->op] ? own[n->op] : rule[n->op])(g, n);
-}
