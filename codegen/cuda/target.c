@@ -169,7 +169,7 @@ cuda_function(struct out *o, const struct emit *e, const char *name,
 /* Kernels that share rows out to blocks. */
 enum {
 	LINES = NEED_ROWS | NEED_SHARD | NEED_CLASSIFIER | NEED_NORM | NEED_GEMM
-		| NEED_UPDATE | NEED_HALF_UPDATE | NEED_ATTENTION,
+		| NEED_UPDATE | NEED_ATTENTION,
 };
 
 /* Each relies on those before it. */
@@ -187,8 +187,8 @@ static const struct target_text texts[] = {
 	{ NEED_NORM, "cuda_norm.cuh" },
 	{ NEED_GEMM | NEED_CLASSIFIER, "widen.cuh" },
 	{ NEED_CLASSIFIER, "cuda_classifier.cuh" },
-	{ NEED_UPDATE | NEED_HALF_UPDATE, "cuda_update.cuh" },
-	{ NEED_UPDATE | NEED_HALF_UPDATE, "cuda_squares.cuh" },
+	{ NEED_UPDATE, "cuda_update.cuh" },
+	{ NEED_UPDATE, "cuda_squares.cuh" },
 	{ NEED_ADAFACTOR, "cuda_adafactor.cuh" },
 	{ NEED_ATTENTION, "cuda_attention.cuh" },
 	{ NEED_ATTENTION, "cuda_attention_grad.cuh" },

@@ -50,8 +50,11 @@ static const struct option_spec table[] = {
 	  "train low-rank adapters (LoRA), scaled by ALPHA/RANK (default: 1), "
 	  "on the weights that match GLOB; freeze all other parameters except "
 	  "those of --train" },
-	{ "optimizer", "sgd|sgdm|adam|adamw|lion|adafactor|none", G_TRAIN,
-	  set_optimizer, FIELD(opt.optimizer), CI,
+	{ "optimizer",
+#define OPTIMIZER(id, name, op, coupled, state0, state1, uses, defaults) \
+	  name "|"
+#include "runtime/support/optimizers.h"
+	  "none", G_TRAIN, set_optimizer, FIELD(opt.optimizer), CI,
 	  "update rule; sgdm: SGD with momentum; adam: weight decay in the "
 	  "gradient; adamw: decoupled weight decay (default: adamw)" },
 	{ "no-decay", "GLOB", G_TRAIN, add_nodecay, FIELD(opt), CI,

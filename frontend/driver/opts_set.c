@@ -365,14 +365,28 @@ fn(struct arg_parser *p, const char *arg, void *field) \
 
 CHOICE(set_first, bool, true, false)
 CHOICE(set_second, bool, false, true)
-CHOICE(set_optimizer, enum optimizer, OPT_SGD, OPT_SGDM, OPT_ADAM, OPT_ADAMW,
-       OPT_LION, OPT_ADAFACTOR, OPT_NONE)
 CHOICE(set_tri, enum tri, TRI_AUTO, TRI_ON, TRI_OFF)
 CHOICE(set_dtype, DType, DT_F32, DT_BF16, DT_F16)
 CHOICE(set_grad_dtype, DType, DT_F32, DT_NONE)
 CHOICE(set_state_dtype, DType, DT_F32, DT_BF16)
 CHOICE(set_save_dtype, DType, DT_BF16, DT_F16)
 CHOICE(set_batchnorm, enum batchnorm, BATCHNORM_BATCH, BATCHNORM_RUNNING)
+
+bool
+set_optimizer(struct arg_parser *p, const char *arg, void *field)
+{
+	static const enum optimizer value[] = {
+#define OPTIMIZER(id, name, op, coupled, state0, state1, uses, defaults) \
+		OPT_##id,
+#include "runtime/support/optimizers.h"
+		OPT_NONE,
+	};
+	int which = parse_choice(p, arg);
+
+	if (which >= 0)
+		*(enum optimizer *)field = value[which];
+	return which >= 0;
+}
 
 bool
 set_curve_svg(struct arg_parser *p, const char *arg, void *field)

@@ -363,19 +363,23 @@ bool
 ckr_uses_hyper(const ckr_ctx *c, const char *name)
 {
 	static const struct {
-		const char *name, *of;
-	} own[] = {
-		{ "beta1", "adam adamw lion" }, { "beta2", "adam adamw lion" },
-		{ "eps", "adam adamw adafactor" }, { "momentum", "sgdm" },
-		{ "nesterov", "sgdm" }, { "beta2_decay", "adafactor" },
-		{ "clip_threshold", "adafactor" }, { "eps2", "adafactor" },
+		const char *name, *uses;
+	} row[] = {
+#define OPTIMIZER(id, name, op, coupled, state0, state1, uses, defaults) \
+		{ name, uses },
+#include "runtime/support/optimizers.h"
 	};
 	const char *optimizer = ckr_optimizer(c);
+	bool special = false;
 
-	for (size_t i = 0; i < sizeof(own) / sizeof(*own); i++)
-		if (!strcmp(own[i].name, name))
-			return word_is_listed(own[i].of, optimizer);
-	return strcmp(optimizer, "none") != 0;
+	for (size_t i = 0; i < sizeof(row) / sizeof(*row); i++) {
+		if (!word_is_listed(row[i].uses, name))
+			continue;
+		if (!strcmp(row[i].name, optimizer))
+			return true;
+		special = true;
+	}
+	return !special && strcmp(optimizer, "none") != 0;
 }
 
 uint64_t

@@ -2,7 +2,6 @@
 #include "runtime/model/peers.h"
 #include "runtime/ranks/transfers.h"
 
-#include <float.h>
 #include <math.h>
 #include <omp.h>
 #include <stdlib.h>
@@ -17,30 +16,18 @@ ckr_hyper_default(void)
 	                           .eps2 = 1e-3 };
 }
 
-static bool
-updates_by(const ckr_ctx *c, const char *optimizer)
-{
-	return !strcmp(ckr_optimizer(c), optimizer);
-}
-
-/* Defaults of PyTorch; for Lion, of its paper. */
 struct ckr_hyper
 ckr_model_hyper(const ckr_ctx *c)
 {
 	struct ckr_hyper h = ckr_hyper_default();
 
-	if (updates_by(c, "sgdm"))
-		h.momentum = 0.9;
-	if (updates_by(c, "adam"))
-		h.weight_decay = 0;
-	if (updates_by(c, "lion")) {
-		h.lr = 1e-4;
-		h.beta2 = 0.99;
+#define SET(setting, value) h.setting = value;
+#define OPTIMIZER(id, name, op, coupled, state0, state1, uses, defaults) \
+	if (!strcmp(ckr_optimizer(c), name)) { \
+		defaults \
 	}
-	if (updates_by(c, "adafactor")) {
-		h.lr = 1e-2;
-		h.eps = FLT_EPSILON;
-	}
+#include "runtime/support/optimizers.h"
+#undef SET
 	return h;
 }
 
@@ -90,19 +77,19 @@ set_hyper_env(ckr_ctx *c, const struct ckr_hyper *hyper)
 static ckr_status
 check_special(ckr_ctx *c, const struct ckr_hyper *h)
 {
-	bool sgdm = updates_by(c, "sgdm");
+	bool momentum = ckr_uses_hyper(c, "momentum");
 
 	if (!(h->momentum >= 0) || !isfinite(h->momentum))
 		return err_set(&c->err, CKR_EARG, "momentum must be 0 or more, "
 		               "got %g", h->momentum);
-	if (h->momentum != 0 && !sgdm)
+	if (h->momentum != 0 && !momentum)
 		return err_set(&c->err, CKR_EUNSUPPORTED, "this model's "
 		               "optimizer is %s, which keeps no momentum; "
 		               "compile it with --optimizer sgdm, or leave "
 		               "momentum at 0", ckr_optimizer(c));
-	if (h->nesterov && sgdm && h->momentum == 0)
+	if (h->nesterov && momentum && h->momentum == 0)
 		return err_set(&c->err, CKR_EARG, "nesterov needs momentum");
-	if (!updates_by(c, "adafactor"))
+	if (!ckr_uses_hyper(c, "beta2_decay"))
 		return CKR_OK;
 	if (!(h->beta2_decay <= 0) || !isfinite(h->beta2_decay))
 		return err_set(&c->err, CKR_EARG, "beta2-decay must be 0 or "

@@ -2,7 +2,7 @@
 #ifndef CODEGEN_CPU_KERNELS_ADAFACTOR_H
 #define CODEGEN_CPU_KERNELS_ADAFACTOR_H
 
-#include "half_update.h"
+#include "update.h"
 
 /* This rank's part of a parameter: so many matrices of rows x cols; 1, 1, n of
  * what is not factored.  At hand are n elements of it from `first` on, of which
@@ -12,7 +12,7 @@
 struct ckr_adafactor {
 	int64_t matrices, rows, cols, first, n, all_rows, all_cols, all;
 	int by_cols, decay;
-	struct ckr_half_types types;
+	struct ckr_update_types types;
 };
 
 /* Shares of the means of the new squares over rows and over columns. */

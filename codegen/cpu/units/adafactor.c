@@ -13,7 +13,6 @@
 #include "adafactor.h"
 #include "half.h"
 #include "sums.h"
-#include "update.h"
 
 enum { CKR_FACTOR_COLUMNS = 64 };
 
@@ -349,20 +348,21 @@ static inline void
 ckr_factor_apply(void *y, const void *p, const struct ckr_factored *f,
                  float keep, float step, const struct ckr_env *env)
 {
-	struct ckr_half_types t = f->a->types;
+	struct ckr_update_types t = f->a->types;
 	int64_t blocks = ckr_factor_blocks(f);
 
 #pragma omp parallel for num_threads(env->threads) \
 	if (blocks > 1)
 	for (int64_t i = 0; i < blocks; i++) {
-		float u[CKR_HALF_BLOCK], x[CKR_HALF_BLOCK];
+		float u[CKR_HALF_BLOCK], buffer[CKR_HALF_BLOCK];
 		int64_t n, at = ckr_factor_block(u, f, i, &n) - f->a->first;
+		const float *from = ckr_row(buffer, p, t.y, at, n);
+		float *x = ckr_row_new(buffer, y, t.y, at);
 
-		ckr_widen(x, p, t.y, at, n);
 #pragma omp simd
 		for (int64_t j = 0; j < n; j++)
-			x[j] = x[j] * keep - step * u[j];
-		ckr_half_store(y, NULL, t, at, x, n, env);
+			x[j] = from[j] * keep - step * u[j];
+		ckr_update_store(y, t.y, t, 0, at, x, n, env);
 	}
 }
 
@@ -415,8 +415,9 @@ ckr_adafactor(const struct ckr_adafactor *a, void *y, float *row1, float *col1,
 {
 	int64_t rows = a->matrices * a->rows, cols = a->matrices * a->cols;
 	struct ckr_factored f = ckr_factor_open(a, g, norm, env);
-	float lr = ckr_own_lr(env), keep = 1.0f - lr
-	           * ckr_own_decay(a->decay, env);
+	const struct ckr_way way = { a->decay, 0, env->group };
+	float lr = ckr_own_lr(&way, env);
+	float keep = 1.0f - lr * ckr_own_decay(&way, env);
 	double size, over;
 
 	if (a->all == 0)

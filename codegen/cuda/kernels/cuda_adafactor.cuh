@@ -22,7 +22,7 @@ enum { CKR_FACTOR_LONG = 64 };          /* a sum that many threads share */
 struct ckr_adafactor {
 	int64_t matrices, rows, cols, first, n, all_rows, all_cols, all;
 	int by_cols, decay;
-	struct ckr_half_types types;
+	struct ckr_update_types types;
 };
 
 /* A step at work: row and col are the new means, each matrix's row is divided
@@ -324,7 +324,7 @@ CKR_GLOBAL
 ckr_factor_step(float *step, const float *squares, struct ckr_way way,
                 const struct ckr_env *env)
 {
-	float lr = ckr_own_lr(way, env);
+	float lr = ckr_own_lr(&way, env);
 	double size = sqrt((double)squares[0]);
 	double over = sqrt((double)squares[1]) / (double)env->threshold;
 
@@ -344,7 +344,7 @@ ckr_factor_apply(Y *y, const Y *p, struct ckr_factored<G> f, const float *norm,
 {
 	enum { N = CKR_UPDATE_PACK };
 	float clip = ckr_clip_scale(norm, env);
-	float keep = 1.0f - ckr_own_lr(way, env) * ckr_own_decay(way, env);
+	float keep = 1.0f - ckr_own_lr(&way, env) * ckr_own_decay(&way, env);
 	float by = *step;
 
 	if (ckr_is_void(env))
