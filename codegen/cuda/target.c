@@ -189,6 +189,7 @@ static const struct target_text texts[] = {
 	{ NEED_CLASSIFIER, "cuda_classifier.cuh" },
 	{ NEED_UPDATE, "cuda_update.cuh" },
 	{ NEED_UPDATE, "cuda_squares.cuh" },
+	{ NEED_ADAFACTOR, "factored.h" },
 	{ NEED_ADAFACTOR, "cuda_adafactor.cuh" },
 	{ NEED_ATTENTION, "cuda_attention.cuh" },
 	{ NEED_ATTENTION, "cuda_attention_grad.cuh" },

@@ -193,7 +193,7 @@ bool resize_tables(struct emit *, const Node *);
 /* ---- shard.c: ops whose operands are shards ---- */
 
 /* Declare "part": the range that this rank has of the `whole` positions along
- * dim axis, of which v is a shard. */
+ * dim axis, of which v is a shard; 0: of all that v has. */
 void emit_part(struct emit *, const Val *, int axis, int64_t whole);
 bool emit_sce_part(struct emit *, const Node *);
 bool emit_sce_grad_part(struct emit *, const Node *);

@@ -1,5 +1,6 @@
 /* ckc's command line: the table of options, --help and the parser. */
 #include "frontend/driver/opts_set.h"
+#include "passes/canon/canon.h"
 #include "passes/passes.h"
 
 #include <string.h>
@@ -41,7 +42,7 @@ static const struct option_spec table[] = {
 
 	{ "loss", "OUTPUT", G_TRAIN, set_once, FIELD(opt.loss), CI,
 	  "scalar output to minimise, or a loss to add, as "
-	  "KIND[:OUTPUT][,KEY=VALUE]...; kinds: ce, bce, kl, mse, l1, huber; "
+	  "KIND[:OUTPUT][,KEY=VALUE]...; kinds: %s; "
 	  "keys: axis, ignore, smoothing, weights, pos_weight, delta, "
 	  "reduction" },
 	{ "output", "GLOB", G_TRAIN, add_output, FIELD(opt), CI,
@@ -271,6 +272,21 @@ static const struct {
 		"trained.\n" },
 };
 
+/* %s stands for the kinds of losses. */
+static void
+print_row_help(FILE *out, const char *help)
+{
+	const char *at = strstr(help, "%s");
+
+	if (at) {
+		fprintf(out, "%.*s", (int)(at - help), help);
+		for (size_t i = 0; loss_kind(i); i++)
+			fprintf(out, "%s%s", i ? ", " : "", loss_kind(i));
+		help = at + 2;
+	}
+	fprintf(out, "%s\n", help);
+}
+
 static void
 print_help(FILE *out, enum ckc_verb verb)
 {
@@ -290,8 +306,8 @@ print_help(FILE *out, enum ckc_verb verb)
 			titled = true;
 			n = fprintf(out, "  --%s%s%s", r->name,
 			            r->arg ? " " : "", r->arg ? r->arg : "");
-			fprintf(out, "%*s%s\n", n < 32 ? 32 - n : 1, "",
-			        r->help);
+			fprintf(out, "%*s", n < 32 ? 32 - n : 1, "");
+			print_row_help(out, r->help);
 		}
 	}
 	if (verb == VERB_PACK)

@@ -13,18 +13,24 @@ struct ckr_labels {
 	const float *weight;    /* per class, or NULL */
 };
 
+static inline int64_t
+ckr_label_read(const struct ckr_labels *l, int64_t i)
+{
+	return l->nbytes == 8 ? ((const int64_t *)l->v)[i]
+	                      : ((const int32_t *)l->v)[i];
+}
+
 /* Label i; -1 if it is to be ignored or bad, which is a fault of the step. */
 static inline int64_t
 ckr_label(const struct ckr_labels *l, int64_t i, struct ckr_env *env)
 {
-	int64_t c = l->nbytes == 8 ? ((const int64_t *)l->v)[i]
-	                           : ((const int32_t *)l->v)[i];
+	int64_t c = ckr_label_read(l, i);
 
 	if (c == l->ignore)
 		return -1;
 	if (c >= 0 && c < l->n)
 		return c;
-	ckr_fault(env, "label out of range", i, c);
+	ckr_fault(env, CKR_BAD_LABEL, i, c);
 	return -1;
 }
 

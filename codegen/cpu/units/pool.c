@@ -80,8 +80,7 @@ ckr_maxpool(const struct ckr_pool *p, float *y, int32_t *idx, const float *x,
 	int64_t in = p->in[0] * p->in[1] * p->in[2];
 	int64_t out = p->out[0] * p->out[1] * p->out[2];
 
-#pragma omp parallel for num_threads(env->threads) \
-	if (p->planes * in > CKR_SMALL)
+	CKR_SHARE(p->planes * in)
 	for (int64_t n = 0; n < p->planes; n++)
 		ckr_max_plane(p, y ? y + n * out : NULL,
 		              idx ? idx + n * out : NULL, x + n * in);
@@ -92,8 +91,7 @@ ckr_maxpool_grad(float *dx, const float *dy, const int32_t *idx,
                  int64_t planes, int64_t in, int64_t out,
                  const struct ckr_env *env)
 {
-#pragma omp parallel for num_threads(env->threads) \
-	if (planes * in > CKR_SMALL)
+	CKR_SHARE(planes * in)
 	for (int64_t n = 0; n < planes; n++) {
 		float *to = dx + n * in;
 
@@ -111,8 +109,7 @@ ckr_avgpool(const struct ckr_pool *p, float *y, const float *x,
 	int64_t in = p->in[0] * p->in[1] * p->in[2];
 	int64_t out = p->out[0] * p->out[1] * p->out[2];
 
-#pragma omp parallel for num_threads(env->threads) \
-	if (p->planes * in > CKR_SMALL)
+	CKR_SHARE(p->planes * in)
 	for (int64_t n = 0; n < p->planes; n++) {
 		const float *from = x + n * in;
 		struct ckr_cover v;
@@ -139,8 +136,7 @@ ckr_avgpool_grad(const struct ckr_pool *p, float *dx, const float *dy,
 	int64_t in = p->in[0] * p->in[1] * p->in[2];
 	int64_t out = p->out[0] * p->out[1] * p->out[2];
 
-#pragma omp parallel for num_threads(env->threads) \
-	if (p->planes * in > CKR_SMALL)
+	CKR_SHARE(p->planes * in)
 	for (int64_t n = 0; n < p->planes; n++) {
 		float *to = dx + n * in;
 		struct ckr_cover v;
@@ -197,14 +193,12 @@ ckr_resize(const struct ckr_resize *r, float *y, const float *x,
            const struct ckr_env *env)
 {
 	if (r->inner == 1) {
-#pragma omp parallel for num_threads(env->threads) \
-	if (r->outer * r->to > CKR_SMALL)
+		CKR_SHARE(r->outer * r->to)
 		for (int64_t o = 0; o < r->outer; o++)
 			ckr_resize_line(r, y + o * r->to, x + o * r->from);
 		return;
 	}
-#pragma omp parallel for num_threads(env->threads) collapse(2) \
-	if (r->outer * r->to * r->inner > CKR_SMALL)
+	CKR_SHARE(r->outer * r->to * r->inner, collapse(2))
 	for (int64_t o = 0; o < r->outer; o++)
 		for (int64_t t = 0; t < r->to; t++)
 			ckr_resize_row(r, y + (o * r->to + t) * r->inner,

@@ -24,8 +24,7 @@ ckr_norm_part(const float *g, int64_t n, const struct ckr_env *env)
 
 	size = size < 4096 ? 4096 : (size + 63) / 64 * 64;
 	nparts = (n + size - 1) / size;
-#pragma omp parallel for num_threads(env->threads) \
-	if (n > CKR_SMALL)
+	CKR_SHARE(n)
 	for (int64_t i = 0; i < nparts; i++)
 		part[i] = (double)ckr_sum_squares(g + i * size,
 			ckr_least(n - i * size, size));
@@ -41,8 +40,7 @@ ckr_half_norm_part(const void *g, int type, int64_t n,
 
 	size = (size + CKR_HALF_BLOCK - 1) / CKR_HALF_BLOCK * CKR_HALF_BLOCK;
 	nparts = n > 0 ? (n + size - 1) / size : 0;
-#pragma omp parallel for num_threads(env->threads) \
-	if (n > CKR_SMALL)
+	CKR_SHARE(n)
 	for (int64_t i = 0; i < nparts; i++) {
 		float x[CKR_HALF_BLOCK];
 		int64_t end = ckr_least(n, (i + 1) * size);
@@ -97,8 +95,7 @@ void
 ckr_accumulate(void *y, const void *acc, const void *g,
                struct ckr_update_types t, int64_t n, const struct ckr_env *env)
 {
-#pragma omp parallel for num_threads(env->threads) \
-	if (n > CKR_SMALL)
+	CKR_SHARE(n)
 	for (int64_t i = 0; i < n; i += CKR_HALF_BLOCK) {
 		float yb[CKR_HALF_BLOCK], ab[CKR_HALF_BLOCK];
 		float gb[CKR_HALF_BLOCK];
@@ -128,8 +125,7 @@ ckr_update(ckr_rule *rule, void *y, void *m1, void *v1, void *copy,
 	const struct ckr_way way = { decay, coupled, env->group };
 	const struct ckr_step step = ckr_step_of(norm, &way, env);
 
-#pragma omp parallel for num_threads(env->threads) \
-	if (n > CKR_SMALL)
+	CKR_SHARE(n)
 	for (int64_t i = 0; i < n; i += CKR_HALF_BLOCK) {
 		float pb[CKR_HALF_BLOCK], gb[CKR_HALF_BLOCK];
 		float mb[CKR_HALF_BLOCK], vb[CKR_HALF_BLOCK];

@@ -171,7 +171,7 @@ ckr_batchnorm_vectors(T *y, float *mean, float *var, const T *x,
 
 /* y, mean and var may each be NULL, scale and bias too. */
 template <typename T> static inline void
-ckr_batchnorm(ckr_alike<T> *y, float *mean, float *var, const T *x,
+ckr_batchnorm(ckr_is<T> *y, float *mean, float *var, const T *x,
               const float *scale, const float *bias,
               const struct ckr_batchnorm *p, const struct ckr_env *env)
 {
@@ -286,7 +286,7 @@ ckr_batchnorm_grad_vectors(T *dx, float *dscale, float *dbias, const T *dy,
 
 /* dx, dscale and dbias may each be NULL, scale too. */
 template <typename T> static inline void
-ckr_batchnorm_grad(ckr_alike<T> *dx, float *dscale, float *dbias,
+ckr_batchnorm_grad(ckr_is<T> *dx, float *dscale, float *dbias,
                    const T *dy, const T *x, const float *mean,
                    const float *var, const float *scale,
                    const struct ckr_batchnorm *p, const struct ckr_env *env)

@@ -30,23 +30,6 @@
 	} \
 } while (0)
 
-/* Index i of a list of int64 or int32; -1 if it is out of range, a fault
- * where there is an env. */
-CKR_DEVICE int64_t
-ckr_index(const void *idx, int64_t i, int nbytes, int64_t n,
-          struct ckr_env *env)
-{
-	int64_t k = nbytes == 8 ? ((const int64_t *)idx)[i]
-	                        : ((const int32_t *)idx)[i];
-	int64_t at = k < 0 ? k + n : k;
-
-	if (at >= 0 && at < n)
-		return at;
-	if (env)
-		ckr_fault(env, CKR_BAD_INDEX, i, k);
-	return -1;
-}
-
 /* ---- copies ---- */
 
 template <typename W> CKR_GLOBAL
@@ -90,9 +73,9 @@ ckr_gather_device(W *y, const W *x, const void *idx, int idx_bytes,
 }
 
 template <typename Env> static inline void
-ckr_gather_part(void *y, const void *x, const void *idx, int idx_bytes,
-                int64_t outer, int64_t size, int64_t nidx, int64_t row,
-                struct ckr_part part, Env *env)
+ckr_gather(void *y, const void *x, const void *idx, int idx_bytes,
+           int64_t outer, int64_t size, int64_t nidx, int64_t row,
+           struct ckr_part part, Env *env)
 {
 	if (outer * nidx * row == 0)
 		return;
@@ -104,16 +87,6 @@ ckr_gather_part(void *y, const void *x, const void *idx, int idx_bytes,
 		           env, (W *)y, (const W *)x, idx, idx_bytes, n, size,
 		           nidx, words, part, env->device);
 	});
-}
-
-template <typename Env> static inline void
-ckr_gather(void *y, const void *x, const void *idx, int idx_bytes,
-           int64_t outer, int64_t n, int64_t nidx, int64_t row,
-           Env *env)
-{
-	struct ckr_part all = { n, 0, n };
-
-	ckr_gather_part(y, x, idx, idx_bytes, outer, n, nidx, row, all, env);
 }
 
 template <typename W> CKR_GLOBAL
@@ -142,25 +115,6 @@ ckr_gather_elements(void *y, const void *x, const void *idx, int idx_bytes,
 		           CKR_THREADS, 0, env, (W *)y, (const W *)x, idx,
 		           idx_bytes, rank, axis, ckr_list_of(dim, rank),
 		           ckr_list_of(idim, rank), nidx, env->device));
-}
-
-/* Slice number that index tuple i selects among dims dim[0..depth-1]; -1 if
- * there is none. */
-CKR_DEVICE int64_t
-ckr_tuple(const void *idx, int idx_bytes, int64_t i, int depth,
-          const int64_t *dim, struct ckr_env *env)
-{
-	int64_t at = 0;
-
-	for (int d = 0; d < depth; d++) {
-		int64_t k = ckr_index(idx, i * depth + d, idx_bytes, dim[d],
-		                      env);
-
-		if (k < 0)
-			return -1;
-		at = at * dim[d] + k;
-	}
-	return at;
 }
 
 template <typename W> CKR_GLOBAL

@@ -58,7 +58,7 @@ ckr_maxpool_device(struct ckr_pool p, T *y, int32_t *idx, const T *x)
 
 /* y or idx may be NULL. */
 template <typename T> static inline void
-ckr_maxpool(const struct ckr_pool *p, ckr_alike<T> *y, int32_t *idx,
+ckr_maxpool(const struct ckr_pool *p, ckr_is<T> *y, int32_t *idx,
             const T *x, const struct ckr_env *env)
 {
 	int64_t n = p->planes * ckr_volume(p->out);

@@ -48,26 +48,6 @@ ckr_vocab_stats(float *y, const T *x, const struct ckr_labels *l,
 		                 0, env, y, x, *l, rows, size, part);
 }
 
-/* Log-sum-exp of row i, and the label's logit, from stats [ranks, rows, 3] in
- * the order of ranks. */
-CKR_DEVICE float
-ckr_stats_row(const float *stats, int64_t rows, int64_t i, int64_t shared,
-              int64_t ranks, float *logit)
-{
-	const float *a = stats + i * 3;
-	int64_t step = rows * 3 * shared, end = rows * 3 * ranks;
-	float m = -__builtin_inff(), s = 0.0f;
-
-	*logit = 0.0f;
-	for (int64_t r = 0; r < end; r += step)
-		m = a[r] > m ? a[r] : m;
-	for (int64_t r = 0; r < end; r += step) {
-		s += a[r + 1] * ckr_exp(a[r] - m);
-		*logit += a[r + 2];
-	}
-	return m + ckr_log(s);
-}
-
 CKR_GLOBAL
 ckr_stats_lse_kernel(float *lse, const float *stats, int64_t rows,
                      int64_t shared, int64_t ranks)

@@ -73,7 +73,7 @@ ckr_list_of(const int64_t *v, int n)
 template <typename T> struct ckr_identity {
 	typedef T type;
 };
-template <typename T> using ckr_alike = typename ckr_identity<T>::type;
+template <typename T> using ckr_is = typename ckr_identity<T>::type;
 
 /* An operand, of the type that is wanted. */
 struct ckr_arg {

@@ -53,13 +53,6 @@ ckr_set(const ckr_any &y, int64_t i, float x)
 		                                           : ckr_to_f16(x);
 }
 
-/* A parameter that does not take part in finding out a template's types, and
- * may be NULL. */
-template <typename T> struct ckr_same {
-	typedef T type;
-};
-template <typename T> using ckr_is = typename ckr_same<T>::type;
-
 /* ---- packs ---- */
 
 template <typename T> struct ckr_vec {
@@ -243,6 +236,19 @@ ckr_line_threads(int64_t n)
 
 /* ---- sums of columns ---- */
 
+/* Of s in 32 warps, where warp w has rows w, w + 32, ... of the columns that
+ * its lanes have: lane 0 of warp j gets the sum of column j. */
+CKR_DEVICE float
+ckr_column_sum(float s, float part[CKR_WARP][CKR_WARP + 1])
+{
+	int lane = (int)threadIdx.x % CKR_WARP, w = (int)threadIdx.x / CKR_WARP;
+
+	__syncthreads();
+	part[w][lane] = s;
+	__syncthreads();
+	return ckr_warp_sum(part[lane][w]);
+}
+
 /* y[j] = sum of x[i * ld + j] over rows i, or that added to it.  A block has
  * 32 columns; its warps take rows in turn. */
 template <typename T> CKR_GLOBAL
@@ -261,10 +267,7 @@ ckr_columns_kernel(ckr_any y, const T *x, int64_t rows, int64_t n, int64_t ld,
 #pragma unroll 4
 			for (int64_t i = w; i < rows; i += CKR_WARP)
 				s += ckr_get(x[i * ld + j]);
-		__syncthreads();
-		part[w][lane] = s;
-		__syncthreads();
-		s = ckr_warp_sum(part[lane][w]);
+		s = ckr_column_sum(s, part);
 		j = t * CKR_WARP + w;
 		if (lane == 0 && j < n)
 			ckr_set(y, j, more ? ckr_at(y, j) + s : s);

@@ -19,6 +19,10 @@ CKR_DEVICE void ckr_put(float *y, float x) { *y = x; }
 CKR_DEVICE void ckr_put(ckr_bf16 *y, float x) { y->bits = ckr_to_bf16(x); }
 CKR_DEVICE void ckr_put(ckr_f16 *y, float x) { y->bits = ckr_to_f16(x); }
 
+/* A function of elements of type ckr_t, or of ckr_t and ckr_u. */
+#define CKR_TYPED template <typename ckr_t> CKR_DEVICE
+#define CKR_TYPED2 template <typename ckr_t, typename ckr_u> CKR_DEVICE
+
 /* N neighbours, which are aligned or not, in float32. */
 template <int N, typename T> CKR_DEVICE void
 ckr_read(float *to, const T *x, bool aligned)
