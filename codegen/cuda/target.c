@@ -170,6 +170,7 @@ cuda_function(struct out *o, const struct emit *e, const char *name,
 enum {
 	LINES = NEED_ROWS | NEED_SHARD | NEED_CLASSIFIER | NEED_NORM | NEED_GEMM
 		| NEED_UPDATE | NEED_ATTENTION,
+	PLACES = NEED_INDEX | NEED_SHARD | NEED_ROWS | NEED_CLASSIFIER,
 };
 
 /* Each relies on those before it. */
@@ -180,7 +181,7 @@ static const struct target_text texts[] = {
 	{ ~0u, "random.h" },
 	{ ~0u, "typed.cuh" },
 	{ ~0u, "finite.cuh" },
-	{ NEED_INDEX | NEED_SHARD, "places.h" },
+	{ PLACES, "places.h" },
 	{ LINES, "lines.cuh" },
 	{ NEED_ROWS | NEED_SHARD | NEED_CLASSIFIER, "cuda_rows.cuh" },
 	{ NEED_SHARD, "cuda_shard.cuh" },

@@ -77,8 +77,7 @@ void
 ckr_maxpool(const struct ckr_pool *p, float *y, int32_t *idx, const float *x,
             const struct ckr_env *env)
 {
-	int64_t in = p->in[0] * p->in[1] * p->in[2];
-	int64_t out = p->out[0] * p->out[1] * p->out[2];
+	int64_t in = ckr_volume(p->in), out = ckr_volume(p->out);
 
 	CKR_SHARE(p->planes * in)
 	for (int64_t n = 0; n < p->planes; n++)
@@ -106,26 +105,14 @@ void
 ckr_avgpool(const struct ckr_pool *p, float *y, const float *x,
             const struct ckr_env *env)
 {
-	int64_t in = p->in[0] * p->in[1] * p->in[2];
-	int64_t out = p->out[0] * p->out[1] * p->out[2];
+	int64_t in = ckr_volume(p->in), out = ckr_volume(p->out);
 
 	CKR_SHARE(p->planes * in)
 	for (int64_t n = 0; n < p->planes; n++) {
-		const float *from = x + n * in;
 		struct ckr_cover v;
 
-		CKR_FOR_WINDOWS(p, v) {
-			float sum = 0.0f;
-
-			for (int64_t kd = v.lo[0]; kd < v.hi[0]; kd++)
-			for (int64_t kh = v.lo[1]; kh < v.hi[1]; kh++) {
-				int64_t row = ckr_cover_row(p, &v, kd, kh);
-
-				for (int64_t k = v.lo[2]; k < v.hi[2]; k++)
-					sum += from[row + k * p->dilation[2]];
-			}
-			y[n * out + w_] = sum / ckr_pool_share(p, &v);
-		}
+		CKR_FOR_WINDOWS(p, v)
+			y[n * out + w_] = ckr_cover_mean(p, &v, x + n * in);
 	}
 }
 
@@ -133,8 +120,7 @@ void
 ckr_avgpool_grad(const struct ckr_pool *p, float *dx, const float *dy,
                  const struct ckr_env *env)
 {
-	int64_t in = p->in[0] * p->in[1] * p->in[2];
-	int64_t out = p->out[0] * p->out[1] * p->out[2];
+	int64_t in = ckr_volume(p->in), out = ckr_volume(p->out);
 
 	CKR_SHARE(p->planes * in)
 	for (int64_t n = 0; n < p->planes; n++) {

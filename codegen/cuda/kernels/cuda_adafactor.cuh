@@ -293,7 +293,8 @@ ckr_factor_step(float *step, const float *squares, struct ckr_way way,
 template <typename Y, typename G> CKR_GLOBAL
 ckr_factor_apply(Y *y, const Y *p, struct ckr_factored<G> f, const float *norm,
                  const float *step, struct ckr_rounding round,
-                 struct ckr_way way, int64_t n, bool whole, const struct ckr_env *env)
+                 struct ckr_way way, int64_t n, bool whole,
+                 const struct ckr_env *env)
 {
 	enum { N = CKR_UPDATE_PACK };
 	float clip = ckr_clip_scale(norm, env);
@@ -327,21 +328,17 @@ ckr_factor_means(const struct ckr_factored<G> &f, float *row1, float *col1,
 	int64_t strips = (f.cols + CKR_WARP - 1) / CKR_WARP * f.matrices;
 
 	if (f.cols >= CKR_FACTOR_LONG)
-		CKR_LAUNCH_BLOCK((ckr_factor_rows<true, G>),
-		                 ckr_least(rows, CKR_MOST_BLOCKS), CKR_THREADS,
-		                 0, env, row1, f, row, norm, env->device);
+		CKR_EACH_BLOCK((ckr_factor_rows<true, G>), rows, CKR_THREADS, 0,
+		               env, row1, f, row, norm, env->device);
 	else
-		CKR_LAUNCH((ckr_factor_rows<false, G>), ckr_blocks(rows),
-		           CKR_THREADS, 0, env, row1, f, row, norm,
-		           env->device);
+		CKR_EACH((ckr_factor_rows<false, G>), rows, env, row1, f, row,
+		         norm, env->device);
 	if (f.rows >= CKR_FACTOR_LONG)
-		CKR_LAUNCH_BLOCK(ckr_factor_cols<G>,
-		                 ckr_least(strips, CKR_MOST_BLOCKS), 1024, 0,
-		                 env, col1, f, col, norm, env->device);
+		CKR_EACH_BLOCK(ckr_factor_cols<G>, strips, 1024, 0, env, col1,
+		               f, col, norm, env->device);
 	else
-		CKR_LAUNCH(ckr_factor_short_cols<G>, ckr_blocks(cols),
-		           CKR_THREADS, 0, env, col1, f, col, norm,
-		           env->device);
+		CKR_EACH(ckr_factor_short_cols<G>, cols, env, col1, f, col,
+		         norm, env->device);
 }
 
 /* New means from new squares' means. */
@@ -352,10 +349,10 @@ ckr_factor_both(float *row1, float *col1, const struct ckr_adafactor *a,
 {
 	int64_t rows = a->matrices * a->rows, cols = a->matrices * a->cols;
 
-	CKR_LAUNCH(ckr_factor_moved, ckr_blocks(rows), CKR_THREADS, 0, env,
-	           row1, row, row_mean, rows, env->device);
-	CKR_LAUNCH(ckr_factor_moved, ckr_blocks(cols), CKR_THREADS, 0, env,
-	           col1, col, col_mean, cols, env->device);
+	CKR_EACH(ckr_factor_moved, rows, env, row1, row, row_mean, rows,
+	         env->device);
+	CKR_EACH(ckr_factor_moved, cols, env, col1, col, col_mean, cols,
+	         env->device);
 }
 
 /* The new means are there. */
@@ -370,12 +367,11 @@ ckr_factor_use(struct ckr_factored<G> *f, const struct ckr_adafactor *a,
 	f->col = col1;
 	f->scale = scale;
 	if (col1)
-		CKR_LAUNCH_BLOCK(ckr_factor_scale,
-		                 ckr_least(a->matrices, CKR_MOST_BLOCKS),
-		                 n < CKR_THREADS ? CKR_WARP : CKR_THREADS, 0,
-		                 env, scale, a->by_cols ? col1 : row1,
-		                 a->matrices, n, a->by_cols ? a->all_cols
-		                 : a->all_rows, env->device);
+		CKR_EACH_BLOCK(ckr_factor_scale, a->matrices,
+		               n < CKR_THREADS ? CKR_WARP : CKR_THREADS, 0, env,
+		               scale, a->by_cols ? col1 : row1, a->matrices, n,
+		               a->by_cols ? a->all_cols : a->all_rows,
+		               env->device);
 }
 
 /* Shares of the mean squares of the parameter and of the update.  part: two
@@ -450,18 +446,16 @@ ckr_adafactor(const struct ckr_adafactor *a, Y *y, float *row1, float *col1,
 	else if (col)
 		ckr_factor_means(f, row1, col1, row, col, norm, env);
 	else
-		CKR_LAUNCH(ckr_factor_all<G>, ckr_blocks(a->n), CKR_THREADS, 0,
-		           env, row1, f, row, norm, env->device);
+		CKR_EACH(ckr_factor_all<G>, a->n, env, row1, f, row, norm,
+		         env->device);
 	ckr_factor_use(&f, a, row1, col1, workspace, env);
 	if (!squares)
 		ckr_factor_two(own, a, p, f, norm, part, env);
 	CKR_LAUNCH_BLOCK(ckr_factor_step, 1, CKR_WARP, 0, env, step,
 	                 squares ? squares : own, way, env->device);
-	CKR_LAUNCH((ckr_factor_apply<Y, G>),
-	           ckr_blocks((a->n + CKR_UPDATE_PACK - 1) / CKR_UPDATE_PACK),
-	           CKR_THREADS, 0, env, y, p, f, norm, step,
-	           ckr_rounding(a->types), way, f.count(),
-	           ckr_on_16(y) && ckr_on_16(p), env->device);
+	CKR_EACH((ckr_factor_apply<Y, G>), ckr_ceil_div(a->n, CKR_UPDATE_PACK),
+	         env, y, p, f, norm, step, ckr_rounding(a->types), way,
+	         f.count(), ckr_on_16(y) && ckr_on_16(p), env->device);
 }
 
 #endif

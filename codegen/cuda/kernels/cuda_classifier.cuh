@@ -210,11 +210,9 @@ ckr_classifier_chunk(const struct ckr_classifier *c, Z *z, float *each,
 	int threads = packs >= 2 * CKR_CLASSIFIER_THREADS
 	            ? CKR_CLASSIFIER_THREADS : ckr_line_threads<Z>(c->classes);
 
-	CKR_LAUNCH_BLOCK(ckr_classifier_rows<Z>,
-	                 ckr_least(rows, CKR_MOST_BLOCKS), threads,
-	                 held ? (size_t)bytes : 0, env, z, each + first,
-	                 weight, seed, *l, bias, *c, first, rows, held,
-	                 env->device);
+	CKR_EACH_BLOCK(ckr_classifier_rows<Z>, rows, threads,
+	               held ? (size_t)bytes : 0, env, z, each + first, weight,
+	               seed, *l, bias, *c, first, rows, held, env->device);
 }
 
 /* Logits, losses, adjoints and dx of a chunk; returns its x as it is
@@ -289,11 +287,10 @@ ckr_classify(const struct ckr_classifier *c, float *loss, ckr_is<X> *dx,
 			                env);
 	}
 	if (c->rows == 0 && dw)
-		CKR_LAUNCH(ckr_classifier_none, ckr_blocks(size), CKR_THREADS,
-		           0, env, dw, size);
+		CKR_EACH(ckr_classifier_none, size, env, dw, size);
 	if (c->rows == 0 && dbias)
-		CKR_LAUNCH(ckr_classifier_none, ckr_blocks(c->classes),
-		           CKR_THREADS, 0, env, dbias, c->classes);
+		CKR_EACH(ckr_classifier_none, c->classes, env, dbias,
+		         c->classes);
 	if (c->rows == 0)
 		dw = NULL, dbias = NULL;
 	if (dw && !whole && (void *)sum != (void *)dw)

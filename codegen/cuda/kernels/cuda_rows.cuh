@@ -78,13 +78,12 @@ ckr_softmax(T *y, const T *x, int64_t outer, int64_t n, int64_t inner,
             int log, struct ckr_env *env)
 {
 	if (inner > 1) {
-		CKR_LAUNCH(ckr_softmax_columns<T>, ckr_blocks(outer * inner),
-		           CKR_THREADS, 0, env, y, x, outer, n, inner, log);
+		CKR_EACH(ckr_softmax_columns<T>, outer * inner, env, y, x,
+		         outer, n, inner, log);
 		return;
 	}
-	CKR_LINES(T, n, CKR_LAUNCH_BLOCK((ckr_softmax_rows<T, PER>),
-		ckr_least(outer, CKR_MOST_BLOCKS), ckr_line_threads<T>(n), 0,
-		env, y, x, outer, n, log, ckr_whole(x, n) && ckr_whole(y, n)));
+	CKR_LINES(T, n, CKR_EACH_BLOCK((ckr_softmax_rows<T, PER>), outer,
+		ckr_line_threads<T>(n), 0, env, y, x, outer, n, log, ckr_whole(x, n) && ckr_whole(y, n)));
 }
 
 /* The term of dy and y in the row's sum; the gradient. */
@@ -162,14 +161,12 @@ ckr_softmax_grad(T *dx, const D *dy, const T *y, int64_t outer, int64_t n,
 	bool whole = ckr_whole(dx, n) && ckr_whole(dy, n) && ckr_whole(y, n);
 
 	if (inner > 1) {
-		CKR_LAUNCH((ckr_softmax_grad_columns<T, D>),
-		           ckr_blocks(outer * inner), CKR_THREADS, 0, env, dx,
-		           dy, y, outer, n, inner, log);
+		CKR_EACH((ckr_softmax_grad_columns<T, D>), outer * inner, env,
+		         dx, dy, y, outer, n, inner, log);
 		return;
 	}
-	CKR_LINES(T, n, CKR_LAUNCH_BLOCK((ckr_softmax_grad_rows<T, D, PER>),
-		ckr_least(outer, CKR_MOST_BLOCKS), ckr_line_threads<T>(n), 0,
-		env, dx, dy, y, outer, n, log, whole));
+	CKR_LINES(T, n, CKR_EACH_BLOCK((ckr_softmax_grad_rows<T, D, PER>),
+		outer, ckr_line_threads<T>(n), 0, env, dx, dy, y, outer, n, log, whole));
 }
 
 /* ---- cross entropy: x is [rows, n, inner], labels [rows, inner] ---- */
@@ -244,13 +241,12 @@ ckr_lse(float *lse, const T *x, int64_t rows, int64_t n, int64_t inner,
         struct ckr_env *env)
 {
 	if (inner > 1) {
-		CKR_LAUNCH(ckr_lse_columns<T>, ckr_blocks(rows * inner),
-		           CKR_THREADS, 0, env, lse, x, rows, n, inner);
+		CKR_EACH(ckr_lse_columns<T>, rows * inner, env, lse, x, rows, n,
+		         inner);
 		return;
 	}
-	CKR_LINES(T, n, CKR_LAUNCH_BLOCK((ckr_lse_rows<T, PER>),
-		ckr_least(rows, CKR_MOST_BLOCKS), ckr_line_threads<T>(n), 0,
-		env, lse, x, rows, n, ckr_whole(x, n)));
+	CKR_LINES(T, n, CKR_EACH_BLOCK((ckr_lse_rows<T, PER>), rows,
+		ckr_line_threads<T>(n), 0, env, lse, x, rows, n, ckr_whole(x, n)));
 }
 
 /* Each block has a slice of the labels, parts[0 .. 1][block] their losses and
@@ -354,25 +350,40 @@ ckr_loss_factor(const struct ckr_labels &l, const ckr_any &dloss,
 	return reduction == 1 ? g / ckr_at(denom, 0) : g;
 }
 
+/* dx, x: [rows, size], a part of the classes; padding of the last shard gets
+ * zeros. */
 template <typename T> CKR_GLOBAL
-ckr_sce_grad_rows(T *dx, ckr_any dloss, const T *x, struct ckr_labels l,
-                  ckr_any lse, ckr_any denom, int64_t rows, int64_t n,
-                  int reduction, bool whole, struct ckr_env *env)
+ckr_sce_grad_part_kernel(T *dx, ckr_any dloss, const T *x, struct ckr_labels l,
+                         ckr_any lse, ckr_any denom, int64_t rows,
+                         int64_t size, struct ckr_part part, int reduction,
+                         bool whole, struct ckr_env *env)
 {
 	ckr_line<T, 0> a;
 
 	CKR_BLOCK_TASKS(i, rows) {
-		int64_t c = ckr_label(l, i, env);
+		int64_t c = ckr_label(l, i, env), n = c < 0 ? 0 : part.n;
 		float g = ckr_loss_factor(l, dloss, denom, i, c, reduction);
 		float z = ckr_at(lse, i);
 
-		a.load(x + i * n, n, whole);
-		a.store(dx + i * n, whole, [&](float v, int64_t q) {
+		c = ckr_in_part(&part, c);
+		a.load(x + i * size, size, whole);
+		a.store(dx + i * size, whole, [&](float v, int64_t q) {
 			float p = ckr_exp(v - z) * g;
 
-			return c < 0 ? 0.0f : q == c ? p - g : p;
+			return q >= n ? 0.0f : q == c ? p - g : p;
 		});
 	}
+}
+
+template <typename T> void
+ckr_sce_grad_part(T *dx, ckr_any dloss, const T *x, const struct ckr_labels *l,
+                  ckr_any lse, ckr_any denom, int64_t rows, int64_t size,
+                  struct ckr_part part, int reduction, struct ckr_env *env)
+{
+	CKR_EACH_BLOCK(ckr_sce_grad_part_kernel<T>, rows,
+	               ckr_line_threads<T>(size), 0, env, dx, dloss, x, *l, lse,
+	               denom, rows, size, part, reduction,
+	               ckr_whole(x, size) && ckr_whole(dx, size), env->device);
 }
 
 template <typename T> CKR_GLOBAL
@@ -402,18 +413,15 @@ ckr_sce_grad(T *dx, ckr_any dloss, const T *x, const struct ckr_labels *l,
              ckr_any lse, ckr_any denom, int64_t rows, int64_t n,
              int64_t inner, int reduction, struct ckr_env *env)
 {
-	if (rows * n * inner == 0)
-		return;
+	const struct ckr_part all = { n, 0, n };
+
 	if (inner > 1)
-		CKR_LAUNCH(ckr_sce_grad_columns<T>, ckr_blocks(rows * inner),
-		           CKR_THREADS, 0, env, dx, dloss, x, *l, lse, denom,
-		           rows, n, inner, reduction, env->device);
+		CKR_EACH(ckr_sce_grad_columns<T>, rows * inner, env, dx, dloss,
+		         x, *l, lse, denom, rows, n, inner, reduction,
+		         env->device);
 	else
-		CKR_LAUNCH(ckr_sce_grad_rows<T>,
-		           ckr_least(rows, CKR_MOST_BLOCKS),
-		           ckr_line_threads<T>(n), 0, env, dx, dloss, x, *l,
-		           lse, denom, rows, n, reduction,
-		           ckr_whole(x, n) && ckr_whole(dx, n), env->device);
+		ckr_sce_grad_part(dx, dloss, x, l, lse, denom, rows, n, all,
+		                  reduction, env);
 }
 
 template <typename T> CKR_GLOBAL
@@ -440,11 +448,8 @@ ckr_nll_grad(T *dx, ckr_any dloss, const struct ckr_labels *l, ckr_any denom,
              int64_t rows, int64_t n, int64_t inner, int reduction,
              struct ckr_env *env)
 {
-	if (rows * n * inner > 0)
-		CKR_LAUNCH(ckr_nll_grad_kernel<T>,
-		           ckr_blocks(rows * n * inner), CKR_THREADS, 0, env,
-		           dx, dloss, *l, denom, rows, n, inner, reduction,
-		           env->device);
+	CKR_EACH(ckr_nll_grad_kernel<T>, rows * n * inner, env, dx, dloss, *l,
+	         denom, rows, n, inner, reduction, env->device);
 }
 
 #endif

@@ -35,9 +35,7 @@ ckr_grid_sample(const struct ckr_sample *s, T *y, const T *x, const G *grid,
 {
 	int64_t n = s->images * ckr_channel_groups(s) * s->points;
 
-	if (n > 0)
-		CKR_LAUNCH((ckr_grid_sample_device<T, G>), ckr_blocks(n),
-		           CKR_THREADS, 0, env, *s, y, x, grid);
+	CKR_EACH((ckr_grid_sample_device<T, G>), n, env, *s, y, x, grid);
 }
 
 /* Planes plane.. of an image, of which there are `count`. */
@@ -99,10 +97,9 @@ ckr_grid_sample_dx(const struct ckr_sample *s, T *dx, const T *dy,
 
 	if (n == 0)
 		return;
-	CKR_LAUNCH_BLOCK((ckr_grid_sample_dx_device<T, G>),
-	                 ckr_least(ckr_ceil_div(warps, CKR_THREADS / CKR_WARP),
-	                           INT32_MAX), CKR_THREADS, 0, env, *s, sums,
-	                 dy, grid);
+	CKR_EACH_BLOCK((ckr_grid_sample_dx_device<T, G>),
+	               ckr_ceil_div(warps, CKR_THREADS / CKR_WARP), CKR_THREADS,
+	               0, env, *s, sums, dy, grid);
 	ckr_sums_done(dx, sums, n, env);
 }
 
@@ -126,9 +123,8 @@ ckr_grid_sample_dgrid(const struct ckr_sample *s, G *dgrid, const T *dy,
 {
 	int64_t n = s->images * s->points;
 
-	if (n > 0)
-		CKR_LAUNCH((ckr_grid_sample_dgrid_device<T, G>), ckr_blocks(n),
-		           CKR_THREADS, 0, env, *s, dgrid, dy, x, grid);
+	CKR_EACH((ckr_grid_sample_dgrid_device<T, G>), n, env, *s, dgrid, dy, x,
+	         grid);
 }
 
 #endif

@@ -308,10 +308,10 @@ ckr_scatter_elements(void *y, const void *x, int64_t n, const void *idx,
 	if (lines == 0)
 		return;
 	CKR_TYPES(add_dtype ? add_dtype : ckr_word_type(size), T,
-		CKR_LAUNCH(ckr_scatter_elements_device<T>, ckr_blocks(lines),
-		           CKR_THREADS, 0, env, (T *)y, (const T *)upd, idx,
-		           idx_bytes, how, rank, axis, ckr_list_of(dim, rank),
-		           ckr_list_of(idim, rank), lines, env->device));
+		CKR_EACH(ckr_scatter_elements_device<T>, lines, env, (T *)y,
+		         (const T *)upd, idx, idx_bytes, how, rank, axis,
+		         ckr_list_of(dim, rank), ckr_list_of(idim, rank), lines,
+		         env->device));
 }
 
 enum { CKR_ND_TASKS = 1 << 14 };        /* wanted */
@@ -352,10 +352,9 @@ ckr_scatter_nd(void *y, const void *x, int64_t nbytes, const void *idx,
 		slices *= dim[d];
 	turns = ckr_least(ckr_ceil_div(CKR_ND_TASKS, n), slices);
 	CKR_TYPES(add_dtype ? add_dtype : ckr_word_type(size), T,
-		CKR_LAUNCH(ckr_scatter_nd_device<T>, ckr_blocks(n * turns),
-		           CKR_THREADS, 0, env, (T *)y, (const T *)upd, idx,
-		           idx_bytes, nidx, depth, ckr_list_of(dim, depth), n,
-		           turns, how, env->device));
+		CKR_EACH(ckr_scatter_nd_device<T>, n * turns, env, (T *)y,
+		         (const T *)upd, idx, idx_bytes, nidx, depth,
+		         ckr_list_of(dim, depth), n, turns, how, env->device));
 }
 
 #endif

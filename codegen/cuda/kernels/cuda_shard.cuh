@@ -42,10 +42,8 @@ ckr_vocab_stats(float *y, const T *x, const struct ckr_labels *l,
                 int64_t rows, int64_t size, struct ckr_part part,
                 struct ckr_env *env)
 {
-	if (rows > 0)
-		CKR_LAUNCH_BLOCK(ckr_vocab_stats_kernel<T>,
-		                 ckr_least(rows, CKR_MOST_BLOCKS), CKR_THREADS,
-		                 0, env, y, x, *l, rows, size, part);
+	CKR_EACH_BLOCK(ckr_vocab_stats_kernel<T>, rows, CKR_THREADS, 0, env, y,
+	               x, *l, rows, size, part);
 }
 
 CKR_GLOBAL
@@ -81,51 +79,13 @@ ckr_sce_part(ckr_any loss, float *lse, float *denom, const float *stats,
 	int64_t blocks = ckr_loss_blocks(rows), ranks = env->ranks;
 
 	if (lse && rows > 0)
-		CKR_LAUNCH(ckr_stats_lse_kernel, ckr_blocks(rows), CKR_THREADS,
-		           0, env, lse, stats, rows, shared, ranks);
+		CKR_EACH(ckr_stats_lse_kernel, rows, env, lse, stats, rows,
+		         shared, ranks);
 	CKR_LAUNCH_BLOCK(ckr_stats_loss_kernel, blocks, CKR_THREADS, 0, env,
 	                 loss, parts, stats, *l, rows, shared, ranks,
 	                 reduction, env->device);
 	CKR_LAUNCH_BLOCK(ckr_loss_finish, 1, CKR_LOSS_PARTS, 0, env, loss,
 	                 denom, parts, (int)blocks, reduction);
-}
-
-/* dx, x: [rows, size]; padding of the last shard gets zeros. */
-template <typename T> CKR_GLOBAL
-ckr_sce_grad_part_kernel(T *dx, ckr_any dloss, const T *x, struct ckr_labels l,
-                         ckr_any lse, ckr_any denom, int64_t rows,
-                         int64_t size, struct ckr_part part, int reduction,
-                         bool whole, struct ckr_env *env)
-{
-	ckr_line<T, 0> a;
-
-	CKR_BLOCK_TASKS(i, rows) {
-		int64_t c = ckr_label(l, i, env), n = c < 0 ? 0 : part.n;
-		float g = ckr_loss_factor(l, dloss, denom, i, c, reduction);
-		float z = ckr_at(lse, i);
-
-		c = ckr_in_part(&part, c);
-		a.load(x + i * size, size, whole);
-		a.store(dx + i * size, whole, [&](float v, int64_t q) {
-			float p = ckr_exp(v - z) * g;
-
-			return q >= n ? 0.0f : q == c ? p - g : p;
-		});
-	}
-}
-
-template <typename T> void
-ckr_sce_grad_part(T *dx, ckr_any dloss, const T *x, const struct ckr_labels *l,
-                  ckr_any lse, ckr_any denom, int64_t rows, int64_t size,
-                  struct ckr_part part, int reduction, struct ckr_env *env)
-{
-	if (rows * size > 0)
-		CKR_LAUNCH(ckr_sce_grad_part_kernel<T>,
-		           ckr_least(rows, CKR_MOST_BLOCKS),
-		           ckr_line_threads<T>(size), 0, env, dx, dloss, x, *l,
-		           lse, denom, rows, size, part, reduction,
-		           ckr_whole(x, size) && ckr_whole(dx, size),
-		           env->device);
 }
 
 #endif

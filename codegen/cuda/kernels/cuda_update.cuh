@@ -43,7 +43,8 @@ template <typename T> CKR_DEVICE void
 ckr_round_pack(float *x, T, const struct ckr_rounding &r, uint32_t which,
                int64_t at, int64_t n, const struct ckr_env *env)
 {
-	uint32_t cut = ckr_cut_off(ckr_half_type(T())), stream = r.stream + (which << 28);
+	uint32_t cut = ckr_cut_off(ckr_half_type(T()));
+	uint32_t stream = r.stream + (which << 28);
 	struct ckr_four f;
 
 	if (!r.is_sharded) {
@@ -141,13 +142,10 @@ ckr_update(R rule, Y *y, S *m1, T *v1, ckr_any copy, const ckr_is<Y> *p,
 	             && ckr_on_16(m1) && ckr_on_16(v1) && ckr_on_16(m)
 	             && ckr_on_16(v) && ckr_on_16(copy.at);
 
-	if (n > 0)
-		CKR_LAUNCH((ckr_update_kernel<R, Y, G, S>),
-		           ckr_blocks((n + CKR_UPDATE_PACK - 1)
-		                      / CKR_UPDATE_PACK), CKR_THREADS, 0, env,
-		           rule, y, m1, (S *)v1, copy, p, g, m, (const S *)v,
-		           norm, ckr_rounding(types), n, way, whole,
-		           env->device);
+	CKR_EACH((ckr_update_kernel<R, Y, G, S>),
+	         ckr_ceil_div(n, CKR_UPDATE_PACK), env, rule, y, m1, (S *)v1,
+	         copy, p, g, m, (const S *)v, norm, ckr_rounding(types), n, way,
+	         whole, env->device);
 }
 
 /* ---- accumulation ---- */
@@ -178,12 +176,9 @@ template <typename Y, typename G> void
 ckr_accumulate(Y *y, const ckr_is<Y> *acc, const G *g,
                struct ckr_update_types, int64_t n, struct ckr_env *env)
 {
-	if (n > 0)
-		CKR_LAUNCH((ckr_accumulate_kernel<Y, G>),
-		           ckr_blocks((n + CKR_UPDATE_PACK - 1)
-		                      / CKR_UPDATE_PACK), CKR_THREADS, 0, env,
-		           y, acc, g, n, ckr_on_16(y) && ckr_on_16(acc)
-		           && ckr_on_16(g), env->device);
+	CKR_EACH((ckr_accumulate_kernel<Y, G>),
+	         ckr_ceil_div(n, CKR_UPDATE_PACK), env, y, acc, g, n,
+	         ckr_on_16(y) && ckr_on_16(acc) && ckr_on_16(g), env->device);
 }
 
 #endif

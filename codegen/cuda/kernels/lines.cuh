@@ -11,7 +11,6 @@ enum {
 	CKR_LINE_THREADS = 256,         /* of a row, at most */
 	CKR_LINE_PACKS = 4,             /* that a thread keeps, at most */
 	CKR_LOSS_PARTS = 256,           /* ORDER WORK */
-	CKR_MOST_BLOCKS = 0x7fffffff,
 };
 
 /* A pointer, not a number, for overloads: rules print NULL for absent operands.
@@ -278,11 +277,8 @@ template <typename T> void
 ckr_add_columns(ckr_any y, const T *x, int64_t rows, int64_t n, int64_t ld,
                 bool more, struct ckr_env *env)
 {
-	if (n > 0)
-		CKR_LAUNCH_BLOCK(ckr_columns_kernel<T>,
-		                 ckr_least((n + CKR_WARP - 1) / CKR_WARP,
-		                           CKR_MOST_BLOCKS), 1024, 0, env, y,
-		                 x, rows, n, ld, more);
+	CKR_EACH_BLOCK(ckr_columns_kernel<T>, ckr_ceil_div(n, CKR_WARP), 1024,
+	               0, env, y, x, rows, n, ld, more);
 }
 
 #endif

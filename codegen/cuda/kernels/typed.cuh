@@ -118,8 +118,7 @@ ckr_sums_done(float *, const float *, int64_t, const struct ckr_env *)
 template <typename T> static inline void
 ckr_sums_done(T *y, const float *sums, int64_t n, const struct ckr_env *env)
 {
-	CKR_LAUNCH(ckr_round_device<T>, ckr_blocks(n), CKR_THREADS, 0, env, y,
-	           sums, n);
+	CKR_EACH(ckr_round_device<T>, n, env, y, sums, n);
 }
 
 /* ---- random words ---- */
