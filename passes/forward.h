@@ -10,9 +10,9 @@
 
 #include "passes/passes.h"
 
-/* The plan of p->forward, beside the finished plan of g, in p->keep; if the
- * budget does not permit it, with the loss as the only output.  NULL after a
- * note, why there is none: then g says of its outputs what their rows are. */
+/* The plan of p->result.forward, beside the finished plan of g, in p->keep; if
+ * the budget does not permit it, with the loss as the only output.  NULL after
+ * a note, why there is none: then g says of its outputs what their rows are. */
 Plan *forward_plan(Pass *p, Graph *g);
 
 #endif

@@ -1,7 +1,7 @@
 /* The pipeline: the table of all passes and its runner.
  *
  * in      a graph at any stage, the options
- * out     the graph after the passes named, and what they left in struct Pass
+ * out     the graph after the passes named, and what they left (results.h)
  * unaware of files, ONNX and code
  */
 /* Glossary: the planner's words, in the order in which they build on each

@@ -349,29 +349,31 @@ try_low_memory(Pass *p, Graph *g, Graph *other, const struct dump_request *dump,
 {
 	Pass late = *p;
 	const struct pass_info *pass = find_pass("optim", 5);
-	Graph *worse = late.reference;
+	Graph *worse = late.planned.reference;
 
 	/* the curve has a point in common with the other form at least */
-	if (watch_over(p->watch) && !late.refused && !p->pareto_front)
+	if (watch_over(p->watch) && !late.planned.refused
+	    && !p->planned.pareto_front)
 		return true;
-	p->low_memory = true;
-	p->allow_refusal = !late.refused;
-	p->refused = false;
+	p->variant.low_memory = true;
+	p->variant.allow_refusal = !late.planned.refused;
+	p->planned.refused = false;
 	for (; strcmp(pass->name, "overlap") != 0; pass++)
 		if (!step(p, other, pass, dump, ++*number, broken_by)) {
-			if (p->reference != late.reference)
-				graph_free(late.reference);
+			if (p->planned.reference != late.planned.reference)
+				graph_free(late.planned.reference);
 			return false;
 		}
-	if (!late.refused
-	    && (p->refused || p->recompute_sec >= late.recompute_sec)) {
-		worse = p->reference;
+	if (!late.planned.refused
+	    && (p->planned.refused
+	        || p->planned.recompute_sec >= late.planned.recompute_sec)) {
+		worse = p->planned.reference;
 		*p = late;
 	} else {
 		swap_graphs(g, other);
 	}
 	graph_free(worse);
-	p->allow_refusal = false;
+	p->variant.allow_refusal = false;
 	return true;
 }
 
@@ -421,7 +423,7 @@ run_from(Pass *p, Graph *g, const struct pass_info *pass, int number,
 			whole = graph_clone(g);
 		if (pass->run == pass_optim && has_low_memory_variant(p, g)) {
 			before = graph_clone(g);
-			p->allow_refusal = true;
+			p->variant.allow_refusal = true;
 		}
 		if (pass == fold)
 			other_batch = other_batch_graph(p, g);
@@ -429,13 +431,14 @@ run_from(Pass *p, Graph *g, const struct pass_info *pass, int number,
 		if (ok && other_batch && pass->run == pass_loss)
 			other_batch_check(p, g, other_batch, fold);
 		if (ok && before && pass->run == pass_plan
-		    && (p->refused || p->recompute_sec > 0 || p->pareto_front))
+		    && (p->planned.refused || p->planned.recompute_sec > 0
+		        || p->planned.pareto_front))
 			ok = try_low_memory(p, g, before, dump, &number,
 			                    broken_by);
 		if (stop_after && strcmp(stop_after, pass->name) == 0)
 			break;
 	}
-	if (!ok && p->refused && whole)
+	if (!ok && p->planned.refused && whole)
 		suggest_tp(p, whole, find_pass("replicate", 9));
 	graph_free(whole);
 	graph_free(other_batch);

@@ -23,8 +23,7 @@ peak_of_rank(const Pass *p, const Graph *whole,
 	const struct dump_request none = { NULL, NULL };
 	FILE *nowhere = fopen("/dev/null", "w");
 	struct options o = *p->opt;
-	Pass trial = { .opt = &o, .target = p->target, .baseline_peak = -1,
-	               .minimum_peak = -1, .watch = p->watch };
+	Pass trial = { .opt = &o, .target = p->target, .watch = p->watch };
 	Graph *g;
 	int64_t peak = -1;
 
@@ -38,8 +37,8 @@ peak_of_rank(const Pass *p, const Graph *whole,
 	trial.keep = arena_new();
 	g = graph_clone(whole);
 	if (run_from(&trial, g, replicate, 0, NULL, &none)
-	    && trial.plan->sum.peak <= trial.budget)
-		peak = trial.plan->sum.peak;
+	    && trial.planned.plan->sum.peak <= trial.planned.budget)
+		peak = trial.planned.plan->sum.peak;
 	graph_free(g);
 	arena_free(trial.retired);
 	arena_free(trial.keep);
@@ -58,7 +57,7 @@ suggest_tp(const Pass *p, const Graph *whole,
 	while (peak < 0 && t < MOST && !watch_off(p->watch)) {
 		t *= 2;
 		/* a rank needs its share at least */
-		if (p->minimum_peak / t <= p->budget)
+		if (p->planned.minimum_peak / t <= p->planned.budget)
 			peak = peak_of_rank(p, whole, replicate, t);
 	}
 	if (peak >= 0)

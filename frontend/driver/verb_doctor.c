@@ -110,7 +110,7 @@ compiles(const struct doctor *d)
 		.remat = REMAT_NONE, .threads = d->c->opt.threads,
 	};
 	Pass p = { .diag = d->diag, .opt = &opt, .target = &target_cpu,
-	           .keep = d->arena, .baseline_peak = -1, .minimum_peak = -1 };
+	           .keep = d->arena };
 	struct codegen_options o = {
 		.out_so = arena_printf(d->arena, "%s/doctor.so", d->dir),
 		.weights = arena_printf(d->arena, "%s/doctor.safetensors",
@@ -121,9 +121,9 @@ compiles(const struct doctor *d)
 	Graph *g = text_parse("doctor", model, strlen(model), d->diag);
 	bool ok = g && pass_run(&p, g, NULL, NULL, NULL)
 		&& codegen_library(&(struct codegen_schedules){
-			.g = g, .plan = p.plan }, &o, d->diag);
+			.g = g, .plan = p.planned.plan }, &o, d->diag);
 
-	graph_free(p.reference);
+	graph_free(p.planned.reference);
 	graph_free(g);
 	return ok;
 }

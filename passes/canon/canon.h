@@ -12,9 +12,9 @@
 
 PassFn pass_canon, pass_loss;
 
-/* Pass loss for an evaluation graph, the p->forward of another pass: outputs,
- * no dropout, running statistics instead of the batch's.  Takes the options of
- * a graph without training. */
+/* Pass loss for an evaluation graph, the forward graph of another pass:
+ * outputs, no dropout, running statistics instead of the batch's.  Takes the
+ * options of a graph without training. */
 bool canon_evaluate(Pass *, Graph *);
 
 /* The name of kind number i of losses that pass loss adds; NULL behind the

@@ -81,7 +81,7 @@ dp_agrees(Pass *p, const Graph *g, const Graph *other_batch, const char **why)
 const struct output_rows *
 dp_other_batch_rows(const Pass *p, const Val *output)
 {
-	const struct output_rows *row = p->other_batch.row;
+	const struct output_rows *row = p->result.other_batch.row;
 
 	while (row && row->name && strcmp(row->name, output->name) != 0)
 		row++;

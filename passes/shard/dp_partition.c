@@ -197,7 +197,7 @@ count_operands(const struct dp_partition *d, const Node *n, PlacementKind kind)
 static bool
 is_batch_ambiguous(const struct dp_partition *d)
 {
-	return d->samples == 1 && !d->p->other_batch.agrees;
+	return d->samples == 1 && !d->p->result.other_batch.agrees;
 }
 
 /* With one sample, a sum over samples may be one over its own steps. */
@@ -461,8 +461,8 @@ dp_partition_graph(Pass *p, Graph *g, const char **assumed)
 	g->ranks = DP_RANKS;
 	if (!partition_inputs(&d))
 		return false;
-	if (p->other_batch.why)
-		return diag_error(p->diag, "%s%s", p->other_batch.why,
+	if (p->result.other_batch.why)
+		return diag_error(p->diag, "%s%s", p->result.other_batch.why,
 		                  dp_remedy(&d));
 	for (NodeId id = 1; id < d.nold; id++)
 		if (!partition_node(&d, id))

@@ -72,7 +72,7 @@ def compiled(options, stem, flags):
         for path in [plan, *(os.path.join(code, f) for f in GENERATED)]:
             if os.path.exists(path):
                 text += open(path, errors="replace").read()
-    text = text.replace(work, "")
+    text = text.replace(work, "").replace(os.path.dirname(stem) + "/", "")
     smallest = re.search(r"smallest budget that works: (\d+) B", text)
     if done.returncode and smallest and "--memory-budget" in flags:
         budget = flags.index("--memory-budget") + 1
@@ -174,7 +174,7 @@ def main():
     p.add_argument("--jobs", type=int, default=2)
     p.add_argument("--timeout", type=float, default=600, help="seconds for one command")
     options = p.parse_args()
-    options.models = options.models or [os.path.join(HERE, "..", "models")]
+    options.models = options.models or [os.path.normpath(os.path.join(HERE, "..", "models"))]
     if options.keep:
         os.makedirs(options.keep, exist_ok=True)
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
