@@ -82,7 +82,9 @@ def source_of(path):
 def ops_source():
     """ops.h, with the rows of the updates that it includes."""
     source = source_of(OPS)
-    names, body = re.search(r"^#define UPDATE\((.*?)\) (OP\(.*)\n#include.*$", source, re.M).groups()
+    names, body = re.search(
+        r"^#define UPDATE\((.*?)\) (OP\(.*)\n#include.*$", source, re.M
+    ).groups()
     rows = ""
     for values in re.findall(r"^UPDATE\((.*)\)$", source_of(UPDATES), re.M):
         line = body

@@ -71,50 +71,38 @@ ckr_gather_elements(void *y, const void *x, const void *idx, int idx_bytes,
 	}
 }
 
-/* how: 1 add, 2 multiply, 3 the larger, 4 the smaller; a NaN wins. */
-#define CKR_COMBINE(type, load, store) do { \
-	const type a_ = load(*at_), b_ = load(*from_); \
-	*at_ = store(how == 1 ? a_ + b_ : how == 2 ? a_ * b_ \
-	             : (how == 3) == (a_ > b_) || a_ != a_ ? a_ : b_); \
-} while (0)
-
 #define CKR_PLAIN(x) (x)
 
-#define CKR_COMBINE_AS(type) do { \
-	type *at_ = to; \
-	const type *from_ = from; \
-	CKR_COMBINE(type, CKR_PLAIN, (type)CKR_PLAIN); \
-} while (0)
+/* how: 1 add, 2 multiply, 3 the larger, 4 the smaller; a NaN wins. */
+#define CKR_COMBINE(dtype, stored, type, load, store) \
+	case dtype: { \
+		stored *at_ = to; \
+		const type a_ = load(*at_), b_ = load(*(const stored *)from); \
+		*at_ = store(how == 1 ? a_ + b_ : how == 2 ? a_ * b_ \
+		             : (how == 3) == (a_ > b_) || a_ != a_ ? a_ : b_); \
+		break; \
+	}
+#define CKR_COMBINE_AS(dtype, type) \
+	CKR_COMBINE(dtype, type, type, CKR_PLAIN, (type)CKR_PLAIN)
 
 /* Combine one element with another; dtype as in the ABI. */
 static inline void
 ckr_add_element(void *to, const void *from, int dtype, int how)
 {
 	switch (dtype) {
-	case CKR_F32: CKR_COMBINE_AS(float); break;
-	case CKR_F64: CKR_COMBINE_AS(double); break;
-	case CKR_F16: {
-		uint16_t *at_ = to;
-		const uint16_t *from_ = from;
-
-		CKR_COMBINE(float, ckr_from_f16, ckr_to_f16);
-		break;
-	}
-	case CKR_BF16: {
-		uint16_t *at_ = to;
-		const uint16_t *from_ = from;
-
-		CKR_COMBINE(float, ckr_from_bf16, ckr_to_bf16);
-		break;
-	}
-	case CKR_I64: CKR_COMBINE_AS(int64_t); break;
-	case CKR_U64: CKR_COMBINE_AS(uint64_t); break;
-	case CKR_I32: CKR_COMBINE_AS(int32_t); break;
-	case CKR_U32: CKR_COMBINE_AS(uint32_t); break;
-	case CKR_I16: CKR_COMBINE_AS(int16_t); break;
-	case CKR_U16: CKR_COMBINE_AS(uint16_t); break;
-	case CKR_I8: CKR_COMBINE_AS(int8_t); break;
-	default: CKR_COMBINE_AS(uint8_t);
+	CKR_COMBINE_AS(CKR_F32, float)
+	CKR_COMBINE_AS(CKR_F64, double)
+	CKR_COMBINE(CKR_F16, uint16_t, float, ckr_from_f16, ckr_to_f16)
+	CKR_COMBINE(CKR_BF16, uint16_t, float, ckr_from_bf16, ckr_to_bf16)
+	CKR_COMBINE_AS(CKR_I64, int64_t)
+	CKR_COMBINE_AS(CKR_U64, uint64_t)
+	CKR_COMBINE_AS(CKR_I32, int32_t)
+	CKR_COMBINE_AS(CKR_U32, uint32_t)
+	CKR_COMBINE_AS(CKR_I16, int16_t)
+	CKR_COMBINE_AS(CKR_U16, uint16_t)
+	CKR_COMBINE_AS(CKR_I8, int8_t)
+	default:
+	CKR_COMBINE_AS(CKR_U8, uint8_t)
 	}
 }
 

@@ -6,12 +6,28 @@
 #include "sums.h"
 #include "words.h"
 
+/* Sum of squares in parts of `size`, each in blocks. */
 static inline double
-ckr_norm_sum(const double *part, int64_t n)
+ckr_norm_parts(const void *g, int type, int64_t n, int64_t size, int64_t block,
+               const struct ckr_env *env)
 {
-	double s = 0;
+	double part[CKR_NORM_PARTS], s = 0;
+	int64_t nparts = (n + size - 1) / size;
 
-	for (int64_t i = 0; i < n; i++)
+	CKR_SHARE(n)
+	for (int64_t i = 0; i < nparts; i++) {
+		float x[CKR_HALF_BLOCK];
+		int64_t end = ckr_least(n, (i + 1) * size);
+
+		part[i] = 0;
+		for (int64_t j = i * size; j < end; j += block) {
+			int64_t k = ckr_least(end - j, block);
+
+			part[i] += (double)ckr_sum_squares(ckr_row(x, g, type,
+			                                           j, k), k);
+		}
+	}
+	for (int64_t i = 0; i < nparts; i++)
 		s += part[i];
 	return s;
 }
@@ -19,41 +35,21 @@ ckr_norm_sum(const double *part, int64_t n)
 double
 ckr_norm_part(const float *g, int64_t n, const struct ckr_env *env)
 {
-	double part[CKR_NORM_PARTS];
-	int64_t size = (n + CKR_NORM_PARTS - 1) / CKR_NORM_PARTS, nparts;
+	int64_t size = (n + CKR_NORM_PARTS - 1) / CKR_NORM_PARTS;
 
 	size = size < 4096 ? 4096 : (size + 63) / 64 * 64;
-	nparts = (n + size - 1) / size;
-	CKR_SHARE(n)
-	for (int64_t i = 0; i < nparts; i++)
-		part[i] = (double)ckr_sum_squares(g + i * size,
-			ckr_least(n - i * size, size));
-	return ckr_norm_sum(part, nparts);
+	return ckr_norm_parts(g, CKR_F32, n, size, size, env);
 }
 
 double
 ckr_half_norm_part(const void *g, int type, int64_t n,
                    const struct ckr_env *env)
 {
-	double part[CKR_NORM_PARTS];
-	int64_t size = (n + CKR_NORM_PARTS - 1) / CKR_NORM_PARTS, nparts;
+	enum { BLOCK = CKR_HALF_BLOCK };
+	int64_t size = (n + CKR_NORM_PARTS - 1) / CKR_NORM_PARTS;
 
-	size = (size + CKR_HALF_BLOCK - 1) / CKR_HALF_BLOCK * CKR_HALF_BLOCK;
-	nparts = n > 0 ? (n + size - 1) / size : 0;
-	CKR_SHARE(n)
-	for (int64_t i = 0; i < nparts; i++) {
-		float x[CKR_HALF_BLOCK];
-		int64_t end = ckr_least(n, (i + 1) * size);
-
-		part[i] = 0;
-		for (int64_t j = i * size; j < end; j += CKR_HALF_BLOCK) {
-			int64_t k = ckr_least(end - j, CKR_HALF_BLOCK);
-
-			part[i] += (double)ckr_sum_squares(ckr_row(x, g, type,
-			                                           j, k), k);
-		}
-	}
-	return ckr_norm_sum(part, nparts);
+	size = n > 0 ? (size + BLOCK - 1) / BLOCK * BLOCK : BLOCK;
+	return ckr_norm_parts(g, type, n, size, BLOCK, env);
 }
 
 static inline void

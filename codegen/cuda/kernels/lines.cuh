@@ -54,10 +54,6 @@ ckr_set(const ckr_any &y, int64_t i, float x)
 
 /* ---- packs ---- */
 
-template <typename T> struct ckr_vec {
-	enum { N = 16 / sizeof(T) };
-};
-
 /* Whether vectors from x on are aligned; NULL: yes. */
 static __host__ __device__ inline bool
 ckr_on_16(const void *x)
@@ -70,53 +66,6 @@ template <typename T> bool
 ckr_whole(const T *x, int64_t n)
 {
 	return ckr_on_16(x) && n * (int64_t)sizeof(T) % 16 == 0;
-}
-
-/* x[at .. at + N - 1], of which those before n exist. */
-template <int N, typename T> CKR_DEVICE void
-ckr_fetch(float *v, const T *x, int64_t at, int64_t n, bool whole)
-{
-	if (whole) {
-		constexpr int M = (int)ckr_vec<T>::N < N ? (int)ckr_vec<T>::N
-		                                         : N;
-
-#pragma unroll
-		for (int i = 0; i < N; i += M) {
-			ckr_pack<T, M> p = ckr_load<M>(x + at + i);
-
-#pragma unroll
-			for (int j = 0; j < M; j++)
-				v[i + j] = ckr_get(p.v[j]);
-		}
-		return;
-	}
-#pragma unroll
-	for (int j = 0; j < N; j++)
-		v[j] = at + j < n ? ckr_get(x[at + j]) : 0.0f;
-}
-
-template <int N, typename T> CKR_DEVICE void
-ckr_write(T *y, const float *v, int64_t at, int64_t n, bool whole)
-{
-	if (whole) {
-		constexpr int M = (int)ckr_vec<T>::N < N ? (int)ckr_vec<T>::N
-		                                         : N;
-
-#pragma unroll
-		for (int i = 0; i < N; i += M) {
-			ckr_pack<T, M> p;
-
-#pragma unroll
-			for (int j = 0; j < M; j++)
-				ckr_put(&p.v[j], v[i + j]);
-			ckr_store<M>(y + at + i, p);
-		}
-		return;
-	}
-#pragma unroll
-	for (int j = 0; j < N; j++)
-		if (at + j < n)
-			ckr_put(&y[at + j], v[j]);
 }
 
 /* ---- rows ---- */

@@ -23,34 +23,73 @@ CKR_DEVICE void ckr_put(ckr_f16 *y, float x) { y->bits = ckr_to_f16(x); }
 #define CKR_TYPED template <typename ckr_t> CKR_DEVICE
 #define CKR_TYPED2 template <typename ckr_t, typename ckr_u> CKR_DEVICE
 
-/* N neighbours, which are aligned or not, in float32. */
+/* ---- packs ---- */
+
+template <typename T> struct ckr_vec {
+	enum { N = 16 / sizeof(T) };
+};
+
+/* x[at .. at + N - 1], of which those before n exist. */
+template <int N, typename T> CKR_DEVICE void
+ckr_fetch(float *v, const T *x, int64_t at, int64_t n, bool whole)
+{
+	if (whole) {
+		constexpr int M = (int)ckr_vec<T>::N < N ? (int)ckr_vec<T>::N
+		                                         : N;
+
+#pragma unroll
+		for (int i = 0; i < N; i += M) {
+			ckr_pack<T, M> p = ckr_load<M>(x + at + i);
+
+#pragma unroll
+			for (int j = 0; j < M; j++)
+				v[i + j] = ckr_get(p.v[j]);
+		}
+		return;
+	}
+#pragma unroll
+	for (int j = 0; j < N; j++)
+		v[j] = at + j < n ? ckr_get(x[at + j]) : 0.0f;
+}
+
+template <int N, typename T> CKR_DEVICE void
+ckr_write(T *y, const float *v, int64_t at, int64_t n, bool whole)
+{
+	if (whole) {
+		constexpr int M = (int)ckr_vec<T>::N < N ? (int)ckr_vec<T>::N
+		                                         : N;
+
+#pragma unroll
+		for (int i = 0; i < N; i += M) {
+			ckr_pack<T, M> p;
+
+#pragma unroll
+			for (int j = 0; j < M; j++)
+				ckr_put(&p.v[j], v[i + j]);
+			ckr_store<M>(y + at + i, p);
+		}
+		return;
+	}
+#pragma unroll
+	for (int j = 0; j < N; j++)
+		if (at + j < n)
+			ckr_put(&y[at + j], v[j]);
+}
+
+/* N neighbours, which are aligned or not. */
 template <int N, typename T> CKR_DEVICE void
 ckr_read(float *to, const T *x, bool aligned)
 {
-	ckr_pack<T, N> pack;
-
-	if (aligned)
-		pack = ckr_load<N>(x);
-	else
-		for (int j = 0; j < N; j++)
-			pack.v[j] = x[j];
-	for (int j = 0; j < N; j++)
-		to[j] = ckr_get(pack.v[j]);
+	ckr_fetch<N>(to, x, 0, N, aligned);
 }
 
 template <int N, typename T> CKR_DEVICE void
 ckr_write(T *y, const float *from, bool aligned)
 {
-	ckr_pack<T, N> pack;
-
-	for (int j = 0; j < N; j++)
-		ckr_put(&pack.v[j], from[j]);
-	if (aligned)
-		ckr_store<N>(y, pack);
-	else
-		for (int j = 0; j < N; j++)
-			y[j] = pack.v[j];
+	ckr_write<N>(y, from, 0, N, aligned);
 }
+
+/* ---- types ---- */
 
 /* The ABI's number of an operand's type. */
 static inline uint8_t ckr_type_of(const float *) { return CKR_F32; }
