@@ -170,7 +170,8 @@ cuda_function(struct out *o, const struct emit *e, const char *name,
 enum {
 	LINES = NEED_ROWS | NEED_SHARD | NEED_CLASSIFIER | NEED_NORM | NEED_GEMM
 		| NEED_UPDATE | NEED_ATTENTION,
-	PLACES = NEED_INDEX | NEED_SHARD | NEED_ROWS | NEED_CLASSIFIER,
+	CLASSES = NEED_ROWS | NEED_SHARD | NEED_CLASSIFIER,
+	PLACES = NEED_INDEX | CLASSES,
 };
 
 /* Each relies on those before it. */
@@ -183,7 +184,8 @@ static const struct target_text texts[] = {
 	{ ~0u, "finite.cuh" },
 	{ PLACES, "places.h" },
 	{ LINES, "lines.cuh" },
-	{ NEED_ROWS | NEED_SHARD | NEED_CLASSIFIER, "cuda_rows.cuh" },
+	{ CLASSES, "classes.h" },
+	{ CLASSES, "cuda_rows.cuh" },
 	{ NEED_SHARD, "cuda_shard.cuh" },
 	{ NEED_NORM, "cuda_norm.cuh" },
 	{ NEED_GEMM | NEED_CLASSIFIER, "widen.cuh" },

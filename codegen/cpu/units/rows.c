@@ -196,10 +196,9 @@ ckr_sce_grad(float *dx, const float *dloss, const float *x,
 		for (int64_t j = 0; j < inner; j++) {
 			int64_t k = i * inner + j, at = i * n * inner + j;
 			int64_t c = ckr_label(l, k, env);
-			float g = ckr_label_weight(l, c), z = lse[k];
+			float z = lse[k], g = ckr_loss_factor(l, dloss, denom,
+				k, c, reduction);
 
-			g *= dloss[reduction ? 0 : k];
-			g = reduction == 1 ? g / *denom : g;
 			if (c < 0) {
 				for (int64_t q = 0; q < n; q++)
 					dx[at + q * inner] = 0.0f;
@@ -226,12 +225,10 @@ ckr_nll_grad(float *dx, const float *dloss, const struct ckr_labels *l,
 		memset(to, 0, (size_t)(n * inner) * sizeof *to);
 		for (int64_t j = 0; j < inner; j++) {
 			int64_t k = i * inner + j, c = ckr_label(l, k, env);
-			float g = ckr_label_weight(l, c);
 
-			g *= dloss[reduction ? 0 : k];
-			g = reduction == 1 ? g / *denom : g;
 			if (c >= 0)
-				to[c * inner + j] = -g;
+				to[c * inner + j] = -ckr_loss_factor(l, dloss,
+					denom, k, c, reduction);
 		}
 	}
 }

@@ -66,12 +66,10 @@ ckr_sce_grad_part(float *dx, const float *dloss, const float *x,
 	CKR_SHARE(rows * size)
 	for (int64_t i = 0; i < rows; i++) {
 		int64_t c = ckr_label(l, i, env), n = c < 0 ? 0 : part.n;
-		float g = ckr_label_weight(l, c), z = lse[i];
+		float g = ckr_loss_factor(l, dloss, denom, i, c, reduction);
 		const float *a = x + i * size;
-		float *to = dx + i * size;
+		float *to = dx + i * size, z = lse[i];
 
-		g *= dloss[reduction ? 0 : i];
-		g = reduction == 1 ? g / *denom : g;
 #pragma omp simd
 		for (int64_t q = 0; q < n; q++)
 			to[q] = ckr_exp(a[q] - z) * g;

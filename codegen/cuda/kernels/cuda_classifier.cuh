@@ -34,7 +34,7 @@ ckr_classifier_count(float *weight, struct ckr_labels l, int64_t rows,
 	float s = 0.0f;
 
 	for (int64_t i = threadIdx.x; i < rows; i += blockDim.x)
-		s += ckr_label_weight(l, ckr_label(l, i, env));
+		s += ckr_label_weight(&l, ckr_label(&l, i, env));
 	s = ckr_block_sum(s, room);
 	if (threadIdx.x == 0)
 		*weight = s;
@@ -83,7 +83,7 @@ ckr_classifier_rows(Z *z, float *each, const float *weight, const float *seed,
 	CKR_BLOCK_TASKS(i, rows) {
 		Z *row = z + i * c.ld;
 		const Z *from = held ? copy : row;
-		int64_t label = ckr_label(l, first + i, env);
+		int64_t label = ckr_label(&l, first + i, env);
 		float g = seed ? *seed : c.seed, m = -__builtin_inff();
 		float s = 0.0f, own, v[N];
 

@@ -83,7 +83,8 @@ ckr_softmax(T *y, const T *x, int64_t outer, int64_t n, int64_t inner,
 		return;
 	}
 	CKR_LINES(T, n, CKR_EACH_BLOCK((ckr_softmax_rows<T, PER>), outer,
-		ckr_line_threads<T>(n), 0, env, y, x, outer, n, log, ckr_whole(x, n) && ckr_whole(y, n)));
+		ckr_line_threads<T>(n), 0, env, y, x, outer, n, log,
+		ckr_whole(x, n) && ckr_whole(y, n)));
 }
 
 /* The term of dy and y in the row's sum; the gradient. */
@@ -171,40 +172,6 @@ ckr_softmax_grad(T *dx, const D *dy, const T *y, int64_t outer, int64_t n,
 
 /* ---- cross entropy: x is [rows, n, inner], labels [rows, inner] ---- */
 
-struct ckr_labels {
-	const void *v;
-	int nbytes;             /* 8 or 4 */
-	int64_t ignore, n;
-	ckr_any weight;         /* per class, or NULL */
-};
-
-CKR_DEVICE int64_t
-ckr_label_read(const struct ckr_labels &l, int64_t i)
-{
-	return l.nbytes == 8 ? ((const int64_t *)l.v)[i]
-	                     : ((const int32_t *)l.v)[i];
-}
-
-/* Label i; -1 if it is to be ignored or bad, which is a fault of the step. */
-CKR_DEVICE int64_t
-ckr_label(const struct ckr_labels &l, int64_t i, struct ckr_env *env)
-{
-	int64_t c = ckr_label_read(l, i);
-
-	if (c == l.ignore)
-		return -1;
-	if (c >= 0 && c < l.n)
-		return c;
-	ckr_fault(env, CKR_BAD_LABEL, i, c);
-	return -1;
-}
-
-CKR_DEVICE float
-ckr_label_weight(const struct ckr_labels &l, int64_t c)
-{
-	return c < 0 ? 0.0f : l.weight.at ? ckr_at(l.weight, c) : 1.0f;
-}
-
 /* Log-sum-exp of rows. */
 template <typename T, int PER> CKR_GLOBAL
 ckr_lse_rows(float *lse, const T *x, int64_t rows, int64_t n, bool whole)
@@ -262,8 +229,8 @@ ckr_loss_part(ckr_any loss, float *parts, const struct ckr_labels &l,
 	float s = 0.0f, w = 0.0f;
 
 	for (int64_t k = begin + threadIdx.x; k < end; k += blockDim.x) {
-		int64_t c = ckr_label(l, k, env);
-		float wc = ckr_label_weight(l, c);
+		int64_t c = ckr_label(&l, k, env);
+		float wc = ckr_label_weight(&l, c);
 		float t = c < 0 ? 0.0f : wc * f(k, c);
 
 		if (loss.at && !reduction)
@@ -340,16 +307,6 @@ ckr_sce(ckr_any loss, float *lse, float *denom, const T *x,
 	                 denom, parts, (int)blocks, reduction);
 }
 
-/* The factor of the adjoint of label k's loss. */
-CKR_DEVICE float
-ckr_loss_factor(const struct ckr_labels &l, const ckr_any &dloss,
-                const ckr_any &denom, int64_t k, int64_t c, int reduction)
-{
-	float g = ckr_label_weight(l, c) * ckr_at(dloss, reduction ? 0 : k);
-
-	return reduction == 1 ? g / ckr_at(denom, 0) : g;
-}
-
 /* dx, x: [rows, size], a part of the classes; padding of the last shard gets
  * zeros. */
 template <typename T> CKR_GLOBAL
@@ -361,8 +318,8 @@ ckr_sce_grad_part_kernel(T *dx, ckr_any dloss, const T *x, struct ckr_labels l,
 	ckr_line<T, 0> a;
 
 	CKR_BLOCK_TASKS(i, rows) {
-		int64_t c = ckr_label(l, i, env), n = c < 0 ? 0 : part.n;
-		float g = ckr_loss_factor(l, dloss, denom, i, c, reduction);
+		int64_t c = ckr_label(&l, i, env), n = c < 0 ? 0 : part.n;
+		float g = ckr_loss_factor(&l, dloss, denom, i, c, reduction);
 		float z = ckr_at(lse, i);
 
 		c = ckr_in_part(&part, c);
@@ -393,8 +350,8 @@ ckr_sce_grad_columns(T *dx, ckr_any dloss, const T *x, struct ckr_labels l,
 {
 	CKR_TASKS(int64_t, k, rows * inner) {
 		int64_t at = k / inner * n * inner + k % inner;
-		int64_t c = ckr_label(l, k, env);
-		float g = ckr_loss_factor(l, dloss, denom, k, c, reduction);
+		int64_t c = ckr_label(&l, k, env);
+		float g = ckr_loss_factor(&l, dloss, denom, k, c, reduction);
 		float z = ckr_at(lse, k);
 
 #pragma unroll 4
@@ -432,13 +389,13 @@ ckr_nll_grad_kernel(T *dx, ckr_any dloss, struct ckr_labels l, ckr_any denom,
 	CKR_TASKS(int64_t, e, rows * n * inner) {
 		int64_t q = e / inner % n, k = e / (n * inner) * inner
 			+ e % inner;
-		int64_t c = ckr_label_read(l, k);
+		int64_t c = ckr_label_read(&l, k);
 		float g = 0.0f;
 
 		if (q == 0)
-			ckr_label(l, k, env);
+			ckr_label(&l, k, env);
 		if (c == q && c != l.ignore)
-			g = -ckr_loss_factor(l, dloss, denom, k, c, reduction);
+			g = -ckr_loss_factor(&l, dloss, denom, k, c, reduction);
 		ckr_put(&dx[e], g);
 	}
 }

@@ -14,7 +14,7 @@ ckr_vocab_stats_kernel(float *y, const T *x, struct ckr_labels l, int64_t rows,
 
 	CKR_BLOCK_TASKS(i, rows) {
 		const T *a = x + i * size;
-		int64_t c = ckr_in_part(&part, ckr_label_read(l, i));
+		int64_t c = ckr_in_part(&part, ckr_label_read(&l, i));
 		float m = -__builtin_inff(), s = 0.0f, nan = 0.0f;
 
 		for (int64_t j = threadIdx.x; j < part.n; j += blockDim.x) {

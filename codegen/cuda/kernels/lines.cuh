@@ -32,6 +32,12 @@ struct ckr_any {
 	ckr_any(const ckr_f16 *x) : at((void *)x), type(CKR_F16) {}
 };
 
+CKR_DEVICE bool
+ckr_is_given(const ckr_any &x)
+{
+	return x.at;
+}
+
 CKR_DEVICE float
 ckr_at(const ckr_any &x, int64_t i)
 {
