@@ -300,10 +300,15 @@ emit_program_entry(struct out *o, const struct emitted_program *p, int which)
 static const char *
 optimizer_name(const Graph *g)
 {
-	FOR_NODES (n, g)
-		if (op_info[n->op].flags & F_UPDATE)
-			return n->op == OP_ADAMW && n->attr.ADAMW.coupled
-			       ? "adam" : op_info[n->op].text;
+	FOR_NODES (n, g) {
+		if (!(op_info[n->op].flags & F_UPDATE))
+			continue;
+#define OPTIMIZER(id, name, of, is_coupled, state0, state1, uses, defaults) \
+		if (n->op == OP_##of \
+		    && (!(is_coupled) || n->attr.SGD.coupled)) \
+			return name;
+#include "runtime/support/optimizers.h"
+	}
 	return "none";
 }
 

@@ -14,6 +14,7 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.join(HERE, "..")
 OPS, OPERATORS, FLAT = "ir/ops.h", "frontend/import/optable.c", "frontend/onnx/flat.h"
+UPDATES = "runtime/support/optimizers.h"
 BEGIN, END = "<!-- ops.py: begin -->\n", "<!-- ops.py: end -->\n"
 SECTION = re.compile(r"/\* -{4} (.*?)[ -]*\n(.*?)\*/", re.S)
 ATTRIBUTE = re.compile(r"([IFL])\((\w+)(?:, ([^)]*))?\)")
@@ -78,8 +79,23 @@ def source_of(path):
         return f.read()
 
 
-def table():
+def ops_source():
+    """ops.h, with the rows of the updates that it includes."""
     source = source_of(OPS)
+    names, body = re.search(
+        r"^#define UPDATE\((.*?)\) (OP\(.*)\n#include.*$", source, re.M
+    ).groups()
+    rows = ""
+    for values in re.findall(r"^UPDATE\((.*)\)$", source_of(UPDATES), re.M):
+        line = body
+        for name, value in zip(arguments(names), arguments(values)):
+            line = re.sub(rf"\b{name}\b", value, line)
+        rows += re.sub(r"(\d+) \+ (\d+)", lambda m: str(int(m[1]) + int(m[2])), line) + "\n"
+    return re.sub(r"^#define UPDATE.*\n#include.*\n", rows, source, flags=re.M)
+
+
+def table():
+    source = ops_source()
     macros = dict(re.findall(r"^#define (SHARDED) (.*)$", source, re.M))
     starts = list(SECTION.finditer(source))
     out = []

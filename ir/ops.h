@@ -408,10 +408,9 @@ OP(SHARE,      "share",      SIG(0, 0, 1, NOSTAT, 0), ATTR(I(micro, 0)), RULES(s
 OP(BATCH_TOTAL, "batch_total", SIG(2, 2, 1, NOSTAT, 0), ATTR(), RULES(same, none, none, none, batch_total, none), EMIT(comm))
 OP(GRAD_NORM,  "grad_norm",  SIG(1, VARIADIC, 1, NOSTAT, F_REDUCE), ATTR(I(sums, 0)), RULES(scalar, none, none, none, none, none), EMIT(grad_norm))
 OP(ACCUMULATE, "accumulate", SIG(2, 2, 1, NOSTAT, F_WRITES | F_LIN0 | F_LIN1 | F_JOINT), ATTR(), RULES(update, none, none, ew, none, ew), EMIT(accumulate))
-OP(SGD,        "sgd",        SIG(2, 4, 2, NOSTAT, F_WRITES | F_UPDATE | F_COPY | FLOPS(4)), ATTR(I(decay, 1)), RULES(update, none, none, ew, none, update), EMIT(sgd))
-OP(SGDM,       "sgdm",       SIG(3, 5, 3, NOSTAT, F_WRITES | F_UPDATE | F_COPY | FLOPS(8)), ATTR(I(decay, 1)), RULES(update, none, none, ew, none, update), EMIT(sgdm))
-OP(ADAMW,      "adamw",      SIG(4, 6, 4, NOSTAT, F_WRITES | F_UPDATE | F_COPY | FLOPS(14)), ATTR(I(decay, 1) I(coupled, 0)), RULES(update, none, none, ew, none, update), EMIT(adamw))
-OP(LION,       "lion",       SIG(3, 5, 3, NOSTAT, F_WRITES | F_UPDATE | F_COPY | FLOPS(8)), ATTR(I(decay, 1)), RULES(update, none, none, ew, none, update), EMIT(lion))
+/* Element by element: all have the operands, attributes and rules of one. */
+#define UPDATE(id, text, states, flops) OP(id, text, SIG(2 + states, 4 + states, 2 + states, NOSTAT, F_WRITES | F_UPDATE | F_COPY | FLOPS(flops)), ATTR(I(decay, 1) I(coupled, 0)), RULES(update, none, none, ew, none, update), EMIT(update))
+#include "runtime/support/optimizers.h"
 OP(ADAFACTOR,  "adafactor",  SIG(3, 8, 3, NOSTAT, F_WRITES | F_UPDATE | FLOPS(20)), ATTR(I(decay, 1)), RULES(adafactor, none, none, adafactor, none, adafactor), EMIT(adafactor))
 OP(ADAFACTOR_MEANS, "adafactor_means", SIG(1, 2, 2, NOSTAT, FLOPS(4)), ATTR(), RULES(adafactor_means, none, none, adafactor_means, none, adafactor_means), EMIT(adafactor_means))
 OP(ADAFACTOR_SQUARES, "adafactor_squares", SIG(3, 7, 1, NOSTAT, FLOPS(10)), ATTR(), RULES(adafactor_squares, none, none, ew, none, adafactor_squares), EMIT(adafactor_squares))

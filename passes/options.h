@@ -43,8 +43,12 @@ struct lora_wish {
 enum { DP_ANY = -1, DP_TRY = -2, DP_SUMS = -3, DP_MICRO = -4 };
 enum remat_mode { REMAT_AUTO, REMAT_NONE, REMAT_FULL, REMAT_SELECTIVE,
                   REMAT_EVERY };
-enum optimizer { OPT_NONE, OPT_SGD, OPT_SGDM, OPT_ADAM, OPT_ADAMW, OPT_LION,
-                 OPT_ADAFACTOR };
+enum optimizer {
+	OPT_NONE,
+#define OPTIMIZER(id, name, op, coupled, state0, state1, uses, defaults) \
+	OPT_##id,
+#include "runtime/support/optimizers.h"
+};
 enum tri { TRI_AUTO, TRI_ON, TRI_OFF };
 
 /* What the user asked for; filled by frontend/driver/opts.c, read by passes. */

@@ -206,7 +206,7 @@ uint32_t ckr_replicas(const ckr_ctx *ctx);
 const char *ckr_float_type(const ckr_ctx *ctx);
 /* Micro-batches that one step consumes (ckc --grad-accum). */
 uint32_t ckr_micro_batches(const ckr_ctx *ctx);
-/* "none", "sgd", "sgdm", "adam", "adamw", "lion" or "adafactor". */
+/* A name of ckc --optimizer, such as "adamw" or "none". */
 const char *ckr_optimizer(const ckr_ctx *ctx);
 /* Whether that optimizer uses a member of struct ckr_hyper, by its name such as
  * "beta1". */

@@ -113,7 +113,6 @@ const struct target_text cpu_texts[] = {
 	{ NEED_ATTENTION_GRAD, "attention_grad.h" },
 	{ NEED_CLASSIFIER, "classifier.h" },
 	{ NEED_UPDATE, "update.h" },
-	{ NEED_HALF_UPDATE, "half_update.h" },
 	{ NEED_ADAFACTOR, "adafactor.h" },
 	{ NEED_CONV, "conv.h" },
 	{ NEED_DEPTHWISE, "thin.h" },

@@ -104,7 +104,9 @@ cuda_function(struct out *o, const struct emit *e, const char *name,
 /* Kernels that share rows out to blocks. */
 enum {
 	LINES = NEED_ROWS | NEED_SHARD | NEED_CLASSIFIER | NEED_NORM | NEED_GEMM
-		| NEED_UPDATE | NEED_HALF_UPDATE | NEED_ATTENTION,
+		| NEED_UPDATE | NEED_ATTENTION,
+	CLASSES = NEED_ROWS | NEED_SHARD | NEED_CLASSIFIER,
+	PLACES = NEED_INDEX | CLASSES,
 };
 
 /* Each relies on those before it. */
@@ -115,15 +117,17 @@ static const struct target_text texts[] = {
 	{ ~0u, "random.h" },
 	{ ~0u, "typed.cuh" },
 	{ ~0u, "finite.cuh" },
-	{ NEED_INDEX | NEED_SHARD, "places.h" },
+	{ PLACES, "places.h" },
 	{ LINES, "lines.cuh" },
-	{ NEED_ROWS | NEED_SHARD | NEED_CLASSIFIER, "cuda_rows.cuh" },
+	{ CLASSES, "classes.h" },
+	{ CLASSES, "cuda_rows.cuh" },
 	{ NEED_SHARD, "cuda_shard.cuh" },
 	{ NEED_NORM, "cuda_norm.cuh" },
 	{ NEED_GEMM | NEED_CLASSIFIER, "widen.cuh" },
 	{ NEED_CLASSIFIER, "cuda_classifier.cuh" },
-	{ NEED_UPDATE | NEED_HALF_UPDATE, "cuda_update.cuh" },
-	{ NEED_UPDATE | NEED_HALF_UPDATE, "cuda_squares.cuh" },
+	{ NEED_UPDATE, "cuda_update.cuh" },
+	{ NEED_UPDATE, "cuda_squares.cuh" },
+	{ NEED_ADAFACTOR, "factored.h" },
 	{ NEED_ADAFACTOR, "cuda_adafactor.cuh" },
 	{ NEED_ATTENTION, "cuda_attention.cuh" },
 	{ NEED_ATTENTION, "cuda_attention_grad.cuh" },

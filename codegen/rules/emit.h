@@ -19,10 +19,10 @@ enum {
 	NEED_RANDOM = 1, NEED_ROWS = 2, NEED_INDEX = 4, NEED_REDUCE = 8,
 	NEED_GEMM = 16, NEED_ATTENTION = 32, NEED_CLASSIFIER = 64,
 	NEED_UPDATE = 128, NEED_CONV = 256, NEED_BATCHNORM = 512,
-	NEED_POOL = 1024, NEED_NORM = 2048, NEED_HALF_UPDATE = 4096,
-	NEED_BLOCKED = 8192, NEED_SAMPLE = 16384, NEED_ADAFACTOR = 32768,
-	NEED_DET = 65536, NEED_SHARD = 131072, NEED_TILES = 262144,
-	NEED_DEPTHWISE = 524288, NEED_ATTENTION_GRAD = 1048576,
+	NEED_POOL = 1024, NEED_NORM = 2048, NEED_BLOCKED = 8192,
+	NEED_SAMPLE = 16384, NEED_ADAFACTOR = 32768, NEED_DET = 65536,
+	NEED_SHARD = 131072, NEED_TILES = 262144, NEED_DEPTHWISE = 524288,
+	NEED_ATTENTION_GRAD = 1048576,
 };
 
 enum { EMIT_CONSTS = 32 };
@@ -221,7 +221,7 @@ bool resize_tables(struct emit *, const Node *);
 /* Number of ranks that hold the same shard. */
 long long ranks_per_piece(const Val *);
 /* Declare "part": the range that this rank has of the `whole` positions along
- * dim axis, of which v is a shard. */
+ * dim axis, of which v is a shard; 0: of all that v has. */
 void emit_part(struct emit *, const Val *, int axis, int64_t whole);
 
 #endif

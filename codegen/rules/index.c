@@ -31,17 +31,14 @@ emit_gather(struct emit *e, const Node *n)
 
 	if (!nbytes)
 		return false;
-	if (n->attr.GATHER.whole_extent)
-		emit_part(e, x, axis, n->attr.GATHER.whole_extent);
-	out_line(e->out, "ckr_gather%s(p[2], p[0], p[1], %d, %lld, %lld, "
-	         "%lld, %lld%s, env);",
-	         n->attr.GATHER.whole_extent ? "_part" : "", nbytes,
+	emit_part(e, x, axis, n->attr.GATHER.whole_extent);
+	out_line(e->out, "ckr_gather(p[2], p[0], p[1], %d, %lld, %lld, "
+	         "%lld, %lld, part, env);", nbytes,
 	         (long long)emit_extent(&x->shape, 0, axis),
 	         (long long)x->shape.dim[axis],
 	         (long long)shape_nelem(&idx->shape),
 	         (long long)emit_extent(&x->shape, axis + 1, x->shape.rank) *
-	         dtype_info[x->dt].nbytes,
-	         n->attr.GATHER.whole_extent ? ", part" : "");
+	         dtype_info[x->dt].nbytes);
 	return true;
 }
 
@@ -99,21 +96,18 @@ emit_scatter_add(struct emit *e, const Node *n)
 	const Val *y = emit_out(e, n, 0);
 	int axis = emit_axis(n->attr.SCATTER_ADD.axis, y->shape.rank);
 	int nbytes = index_bytes(e, n, 0);
-	int64_t part = n->attr.SCATTER_ADD.whole_extent;
 
 	if (!nbytes)
 		return false;
 	if (!e->emitter->takes(upd->dt))
 		return emit_unsupported(e, n, upd->dt);
-	if (part)
-		emit_part(e, y, axis, part);
-	emit_line(e, n, "ckr_scatter_add%s($o0, $i2, $i1, p[0], %d, %lld, "
-	          "%lld, %lld, %lld%s, env);", part ? "_part" : "", nbytes,
+	emit_part(e, y, axis, n->attr.SCATTER_ADD.whole_extent);
+	emit_line(e, n, "ckr_scatter_add($o0, $i2, $i1, p[0], %d, %lld, "
+	          "%lld, %lld, %lld, part, env);", nbytes,
 	          (long long)emit_extent(&y->shape, 0, axis),
 	          (long long)y->shape.dim[axis],
 	          (long long)shape_nelem(&idx->shape),
-	          (long long)emit_extent(&y->shape, axis + 1, y->shape.rank),
-	          part ? ", part" : "");
+	          (long long)emit_extent(&y->shape, axis + 1, y->shape.rank));
 	return true;
 }
 

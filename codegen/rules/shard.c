@@ -24,8 +24,13 @@ ranks_per_piece(const Val *v)
 void
 emit_part(struct emit *e, const Val *v, int axis, int64_t whole)
 {
-	e->need |= NEED_SHARD;
-	out_line(e->out, "const struct ckr_part part = ckr_part_of(%lld, %lld, "
-	         "%lld, env);", (long long)whole,
-	         (long long)v->shape.dim[axis], ranks_per_piece(v));
+	long long n = (long long)v->shape.dim[axis];
+
+	if (whole)
+		out_line(e->out, "const struct ckr_part part = ckr_part_of("
+		         "%lld, %lld, %lld, env);", (long long)whole, n,
+		         ranks_per_piece(v));
+	else
+		out_line(e->out, "const struct ckr_part part = { %lld, 0, "
+		         "%lld };", n, n);
 }

@@ -66,40 +66,32 @@ type_of_states(const struct emit *e, const Node *n)
 	return v ? v->dt : DT_F32;
 }
 
-static void
+/* Declare "types": those of y, g and the states, and if some have 16 bits how
+ * they are rounded.  False after a diagnostic: they are floats of at most 32
+ * bits. */
+static bool
 emit_types(struct emit *e, const Node *n, const Val *y, const Val *g)
 {
-	bool sharded = y->placement.kind == PLACEMENT_SHARD || y->shard;
 	const Val *copy = copy_output(e, n);
-
-	if (sharded)
-		emit_shard(e, y);
-	out_line(e->out, "const struct ckr_half_types types = { %s, %s, %s, "
-	         "(uint32_t)%s, %s, %s };", tables_dtype(y->dt),
-	         tables_dtype(g->dt), tables_dtype(type_of_states(e, n)),
-	         emit_const(e, rounding_stream(e, n->in[0])),
-	         sharded ? "&shard" : "NULL",
-	         tables_dtype(copy ? copy->dt : DT_NONE));
-}
-
-/* Parameter, gradient and states are float32 or 16-bit floats; *half: not all
- * float32, or there is a copy. */
-static bool
-need_update(struct emit *e, const Node *n, bool *half)
-{
-	const Val *y = emit_in(e, n, 0), *g = emit_in(e, n, 1);
 	const DType dt[] = { y->dt, g->dt, type_of_states(e, n) };
+	bool sharded = y->placement.kind == PLACEMENT_SHARD || y->shard;
+	bool half = copy;
 
-	emit_shapes(e, n);
-	*half = copy_output(e, n);
-	for (int i = 0; i < 3; i++)
-		*half |= dtype_is_half(dt[i]);
-	e->need |= *half ? NEED_HALF_UPDATE : NEED_UPDATE;
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < 3; i++) {
+		half |= dtype_is_half(dt[i]);
 		if (dt[i] != DT_F32 && !dtype_is_half(dt[i]))
 			return emit_unsupported(e, n, dt[i]);
-	if (*half)
-		emit_types(e, n, y, g);
+	}
+	e->need |= NEED_UPDATE;
+	sharded &= half;
+	if (sharded)
+		emit_shard(e, y);
+	out_line(e->out, "const struct ckr_update_types types = { %s, %s, %s, "
+	         "(uint32_t)%s, %s, %s };", tables_dtype(dt[0]),
+	         tables_dtype(dt[1]), tables_dtype(dt[2]),
+	         half ? emit_const(e, rounding_stream(e, n->in[0])) : "0",
+	         sharded ? "&shard" : "NULL",
+	         tables_dtype(copy ? copy->dt : DT_NONE));
 	return true;
 }
 
@@ -113,7 +105,6 @@ emit_sum_squares_of(struct emit *e, const Node *n, int end)
 		if (!g)
 			continue;
 		if (dtype_is_half(g->dt)) {
-			e->need |= NEED_HALF_UPDATE;
 			out_line(e->out, "s += ckr_half_norm_part(p[%d], %s, "
 			         "%lld, env);", i, tables_dtype(g->dt),
 			         (long long)shape_nelem(&g->shape));
@@ -168,72 +159,60 @@ bool
 emit_accumulate(struct emit *e, const Node *n)
 {
 	const Val *g = emit_in(e, n, 1);
-	bool half;
 
-	if (!need_update(e, n, &half))
+	emit_shapes(e, n);
+	if (!emit_types(e, n, emit_in(e, n, 0), g))
 		return false;
-	out_line(e->out, "%s(%s, %s, %s, %s%lld, env);",
-	         half ? "ckr_half_accumulate" : "ckr_accumulate",
+	out_line(e->out, "ckr_accumulate(%s, %s, %s, types, %lld, env);",
 	         p_out(e, n, 0), p_in(e, n, 0), p_in(e, n, 1),
-	         half ? "types, " : "", (long long)shape_nelem(&g->shape));
+	         (long long)shape_nelem(&g->shape));
 	return true;
 }
 
-/* The results and operands of an update as arguments, the norm last; nout: the
- * number of results. */
+/* An argument for each of two states; its type if there is none, too. */
 static const char *
-update_operands(struct emit *e, const Node *n, int nout)
+state_args(struct emit *e, const Node *n,
+           const char *arg(const struct emit *, const Node *, int), int first)
+{
+	const char *none = "(float *)NULL";
+	int states = op_norm(n->op) - 2;
+
+	return arena_printf(e->arena, "%s, %s",
+	                    states > 0 ? arg(e, n, first) : none,
+	                    states > 1 ? arg(e, n, first + 1) : none);
+}
+
+/* The formula that is called as the op, for all elements. */
+bool
+emit_update(struct emit *e, const Node *n)
+{
+	const Val *y = emit_in(e, n, 0);
+
+	emit_shapes(e, n);
+	if (!emit_types(e, n, y, emit_in(e, n, 1)))
+		return false;
+	out_line(e->out, "ckr_update(ckr_%s, %s, %s, %s,", op_info[n->op].text,
+	         p_out(e, n, 0), state_args(e, n, p_out, 1),
+	         p_out(e, n, op_info[n->op].nout - 1));
+	out_line(e->out, "           %s, %s, %s, %s, types, %lld, %d, %d, "
+	         "env);", p_in(e, n, 0), p_in(e, n, 1),
+	         state_args(e, n, p_in, 2), p_in(e, n, op_norm(n->op)),
+	         (long long)val_nelem(y), n->attr.SGD.decay != 0,
+	         n->attr.SGD.coupled != 0);
+	return true;
+}
+
+/* Results and operands of a factored update as arguments, the norm last. */
+static const char *
+factored_operands(struct emit *e, const Node *n)
 {
 	const char *s = p_out(e, n, 0);
 
-	for (int i = 1; i < nout; i++)
+	for (int i = 1; i < op_info[n->op].nout; i++)
 		s = arena_printf(e->arena, "%s, %s", s, p_out(e, n, i));
 	for (int i = 0; i <= op_norm(n->op); i++)
 		s = arena_printf(e->arena, "%s, %s", s, p_in(e, n, i));
 	return s;
-}
-
-/* A call of the kernel that is called as the op; more: arguments that the
- * others do not have. */
-static bool
-emit_step(struct emit *e, const Node *n, const char *more)
-{
-	bool half;
-
-	if (!need_update(e, n, &half))
-		return false;
-	out_line(e->out, "ckr_%s%s(%s,", half ? "half_" : "",
-	         op_info[n->op].text,
-	         update_operands(e, n, op_info[n->op].nout - !half));
-	out_line(e->out, "         %s%lld, %d%s, env);",
-	         half ? "types, " : "",
-	         (long long)val_nelem(emit_in(e, n, 0)),
-	         n->attr.SGD.decay != 0, more);
-	return true;
-}
-
-bool
-emit_sgd(struct emit *e, const Node *n)
-{
-	return emit_step(e, n, "");
-}
-
-bool
-emit_sgdm(struct emit *e, const Node *n)
-{
-	return emit_step(e, n, "");
-}
-
-bool
-emit_lion(struct emit *e, const Node *n)
-{
-	return emit_step(e, n, "");
-}
-
-bool
-emit_adamw(struct emit *e, const Node *n)
-{
-	return emit_step(e, n, n->attr.ADAMW.coupled ? ", 1" : ", 0");
 }
 
 /* "a", how v, or the tensor that v is a shard of, is factored; types have been
@@ -269,19 +248,17 @@ emit_factors(struct emit *e, const Val *v, int64_t decay)
 static bool
 emit_factored(struct emit *e, const Node *n, int64_t decay)
 {
-	bool half;
+	const Val *y = emit_in(e, n, 0), *row = emit_in(e, n, 2);
 
-	if (emit_in(e, n, 2)->dt != DT_F32)
-		return emit_unsupported(e, n, emit_in(e, n, 2)->dt);
-	if (!need_update(e, n, &half))
+	if (row->dt != DT_F32)
+		return emit_unsupported(e, n, row->dt);
+	emit_shapes(e, n);
+	if (!emit_types(e, n, y, emit_in(e, n, 1)))
 		return false;
-	e->need |= NEED_HALF_UPDATE | NEED_ADAFACTOR;
-	if (!half)
-		out_line(e->out, "const struct ckr_half_types types = "
-		         "{ CKR_F32, CKR_F32, CKR_F32, 0, NULL, CKR_NONE };");
-	emit_factors(e, emit_in(e, n, 0), decay);
+	e->need |= NEED_ADAFACTOR;
+	emit_factors(e, y, decay);
 	out_line(e->out, "ckr_%s(&a, %s,", op_info[n->op].text,
-	         update_operands(e, n, op_info[n->op].nout));
+	         factored_operands(e, n));
 	out_line(e->out, "              %s, env);", p_workspace(e, n));
 	return true;
 }
@@ -306,11 +283,11 @@ emit_adafactor_means(struct emit *e, const Node *n)
 	emit_shapes(e, n);
 	if (g->dt != DT_F32 && !dtype_is_half(g->dt))
 		return emit_unsupported(e, n, g->dt);
-	e->need |= NEED_UPDATE | NEED_HALF_UPDATE | NEED_ADAFACTOR;
-	out_line(e->out, "const struct ckr_half_types types = { CKR_F32, %s, "
+	e->need |= NEED_UPDATE | NEED_ADAFACTOR;
+	out_line(e->out, "const struct ckr_update_types types = { CKR_F32, %s, "
 	         "CKR_F32, 0, NULL, CKR_NONE };", tables_dtype(g->dt));
 	emit_factors(e, g, 0);
 	out_line(e->out, "ckr_adafactor_means(&a, %s, env);",
-	         update_operands(e, n, op_info[n->op].nout));
+	         factored_operands(e, n));
 	return true;
 }

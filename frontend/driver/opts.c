@@ -1,5 +1,6 @@
 /* ckc's command line: the table of options, --help and the parser. */
 #include "frontend/driver/opts_set.h"
+#include "passes/canon/canon.h"
 #include "passes/passes.h"
 
 #include <float.h>
@@ -24,6 +25,14 @@ enum {
 #define POSITIVE(text) .least = DBL_TRUE_MIN, .expected = (text)
 #define WORDS(...) .value = (const int[]){ __VA_ARGS__ }
 
+static const int optimizer_value[] = {
+#define OPTIMIZER(id, name, op, coupled, state0, state1, uses, defaults) \
+	OPT_##id,
+#include "runtime/support/optimizers.h"
+	OPT_NONE,
+};
+
+/* %s stands for the kinds of losses. */
 static const struct option_spec table[] = {
 	{ "dim", "NAME=N", G_INPUT, add_dim_binding, FIELD(opt), CI,
 	  "set a symbolic dimension (or INPUT.AXIS=N)" },
@@ -47,7 +56,7 @@ static const struct option_spec table[] = {
 
 	{ "loss", "OUTPUT", G_TRAIN, set_once, FIELD(opt.loss), CI,
 	  "scalar output to minimise, or a loss to add, as "
-	  "KIND[:OUTPUT][,KEY=VALUE]...; kinds: ce, bce, kl, mse, l1, huber; "
+	  "KIND[:OUTPUT][,KEY=VALUE]...; kinds: %s; "
 	  "keys: axis, ignore, smoothing, weights, pos_weight, delta, "
 	  "reduction" },
 	{ "output", "GLOB", G_TRAIN, add_output, FIELD(opt), CI,
@@ -56,12 +65,14 @@ static const struct option_spec table[] = {
 	  "train low-rank adapters (LoRA), scaled by ALPHA/RANK (default: 1), "
 	  "on the weights that match GLOB; freeze all other parameters except "
 	  "those of --train" },
-	{ "optimizer", "sgd|sgdm|adam|adamw|lion|adafactor|none", G_TRAIN,
-	  set_word, FIELD(opt.optimizer), CI,
+	{ "optimizer",
+#define OPTIMIZER(id, name, op, coupled, state0, state1, uses, defaults) \
+	  name "|"
+#include "runtime/support/optimizers.h"
+	  "none", G_TRAIN, set_word, FIELD(opt.optimizer), CI,
 	  "update rule; sgdm: SGD with momentum; adam: weight decay in the "
 	  "gradient; adamw: decoupled weight decay (default: adamw)",
-	  WORDS(OPT_SGD, OPT_SGDM, OPT_ADAM, OPT_ADAMW, OPT_LION,
-	        OPT_ADAFACTOR, OPT_NONE) },
+	  .value = optimizer_value },
 	{ "no-decay", "GLOB", G_TRAIN, add_nodecay, FIELD(opt), CI,
 	  "exclude these parameters from weight decay" },
 	{ "grad-accum", "N", G_TRAIN, set_whole, FIELD(opt.grad_accum),
@@ -351,6 +362,18 @@ parse_long(struct arg_parser *p, int argc, char **argv, int *i)
 	return r->set(p, value, (char *)c + r->field) ? CLI_GO : 2;
 }
 
+/* The text with the kinds of losses in the place of %s. */
+static const char *
+list_losses(const char *help, Arena *a)
+{
+	const char *at = strstr(help, "%s"), *kinds = loss_kind(0);
+
+	for (size_t i = 1; loss_kind(i); i++)
+		kinds = arena_printf(a, "%s, %s", kinds, loss_kind(i));
+	return arena_printf(a, "%.*s%s%s", (int)(at - help), help, kinds,
+	                    at + 2);
+}
+
 static void
 set_defaults(struct cli *c, Arena *a)
 {
@@ -374,6 +397,9 @@ set_defaults(struct cli *c, Arena *a)
 	c->opt.fold_limit = 4 << 20;
 	c->machine = machines;
 	memcpy(row, table, sizeof table);
+	for (int i = 0; i < NROW; i++)
+		if (strstr(row[i].help, "%s"))
+			row[i].help = list_losses(row[i].help, a);
 	c->row = row;
 	c->nrow = NROW + machine_rows(c, row + NROW, OPTIONS_MAX - NROW, a);
 }

@@ -174,9 +174,10 @@ static const char *
 rule_name(const struct options *o)
 {
 	static const char *const name[] = {
-		[OPT_NONE] = "none", [OPT_SGD] = "sgd", [OPT_SGDM] = "sgdm",
-		[OPT_ADAM] = "adam", [OPT_ADAMW] = "adamw",
-		[OPT_LION] = "lion", [OPT_ADAFACTOR] = "adafactor",
+		[OPT_NONE] = "none",
+#define OPTIMIZER(id, name, op, coupled, state0, state1, uses, defaults) \
+		[OPT_##id] = name,
+#include "runtime/support/optimizers.h"
 	};
 
 	return o->forward_only ? NULL : name[o->optimizer];

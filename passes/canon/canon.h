@@ -17,4 +17,8 @@ PassFn pass_canon, pass_loss;
  * options of a graph without training. */
 bool canon_evaluate(Pass *, Graph *);
 
+/* The name of kind number i of losses that pass loss adds; NULL behind the
+ * last. */
+const char *loss_kind(size_t i);
+
 #endif

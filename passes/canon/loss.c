@@ -14,6 +14,7 @@
  * gives   P_LOSS; p->result.forward
  * refuses losses that are no float scalar, choices that are ambiguous
  */
+#include "passes/canon/canon.h"
 #include "passes/canon/loss.h"
 #include "passes/canon/match.h"
 
@@ -58,11 +59,24 @@ loss_list_outputs(Pass *p, const Graph *g)
 		diag_more(p->diag, "and %d more", n - MOST);
 }
 
+/* Kinds of loss from number i on, the last one behind `last`. */
+static const char *
+kinds_from(Pass *p, size_t i, const char *last)
+{
+	const char *list = loss_kind(i);
+
+	while (loss_kind(++i))
+		list = arena_printf(p->scratch, "%s%s%s", list,
+		                    loss_kind(i + 1) ? ", " : last,
+		                    loss_kind(i));
+	return list;
+}
+
 ValId
 loss_no_output(Pass *p, const Graph *g, const char *name)
 {
 	diag_error(p->diag, "no output and no kind of loss is named '%s'; "
-	           "kinds are ce, bce, kl, mse, l1 and huber", name);
+	           "kinds are %s", name, kinds_from(p, 0, " and "));
 	loss_list_outputs(p, g);
 	return 0;
 }
@@ -87,7 +101,8 @@ own_loss(Pass *p, const Graph *g)
 		return found;
 	if (n == 0)
 		diag_error(p->diag, "no output is a scalar loss; use --loss "
-		           "ce:LOGITS, or bce, kl, mse, l1 or huber:OUTPUT");
+		           "%s:LOGITS, or %s:OUTPUT", loss_kind(0),
+		           kinds_from(p, 1, " or "));
 	else
 		diag_error(p->diag, "several outputs are scalars; use --loss "
 		           "OUTPUT");

@@ -1,4 +1,5 @@
-/* Losses that --loss adds to a graph that has none.
+/* Losses that --loss adds to a graph that has none: the table of kinds, and the
+ * graph of each.
  *
  *   ce     softmax cross entropy of logits to class numbers
  *   bce    of logits to probabilities of yes, element by element
@@ -11,6 +12,7 @@
  * type.  16-bit outputs are converted to float32 first; for ce, only with
  * weights.
  */
+#include "passes/canon/canon.h"
 #include "passes/canon/loss.h"
 
 #include <float.h>
@@ -489,6 +491,12 @@ find_kind(const char *text)
 		    && !strncmp(kinds[i].name, text, n))
 			return &kinds[i];
 	return NULL;
+}
+
+const char *
+loss_kind(size_t i)
+{
+	return i < sizeof kinds / sizeof *kinds ? kinds[i].name : NULL;
 }
 
 bool

@@ -193,14 +193,12 @@ name_outputs(Graph *g, const ValId *in)
  * PREFIX STATE.PARAMETER. */
 static const struct rule {
 	Op op;
+	bool coupled;
 	const char *prefix, *state[2];
 } rules[] = {
-	[OPT_SGD] = { OP_SGD, "sgd.", { NULL } },
-	[OPT_SGDM] = { OP_SGDM, "sgdm.", { "m" } },
-	[OPT_ADAM] = { OP_ADAMW, "adam.", { "m", "v" } },
-	[OPT_ADAMW] = { OP_ADAMW, "adamw.", { "m", "v" } },
-	[OPT_LION] = { OP_LION, "lion.", { "m" } },
-	[OPT_ADAFACTOR] = { OP_ADAFACTOR, "adafactor.", { "row", "col" } },
+#define OPTIMIZER(id, name, op, coupled, state0, state1, uses, defaults) \
+	[OPT_##id] = { OP_##op, coupled, name ".", { state0, state1 } },
+#include "runtime/support/optimizers.h"
 };
 
 /* ... over a parameter. */
@@ -292,8 +290,8 @@ add_update(struct optim *o, const struct update *u, ValId norm)
 	a.SGD.decay = !glob_any(opt->nnodecay,
 	                        (const char *const *)opt->nodecay,
 	                        g->val[u->param].name);
-	if (opt->optimizer == OPT_ADAM)
-		a.ADAMW.coupled = 1;
+	if (r->coupled)
+		a.SGD.coupled = 1;
 	for (int k = 0; k < 2 && r->state[k]; k++)
 		in[nin++] = u->state[k];
 	for (int k = 0; k < FACTORS && takes_means(r); k++)

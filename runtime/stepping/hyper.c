@@ -2,56 +2,51 @@
 #include "runtime/stepping/inside.h"
 #include "runtime/support/word_list.h"
 
-#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Optimizers: settings that only some of them have, by word_list.h, and those
- * defaults that differ.  Defaults are PyTorch's; Lion's are its paper's. */
-static const struct optimizer {
+/* Settings that only some optimizers have, by word_list.h. */
+static const struct {
 	const char *name, *own;
-	double lr, beta2, eps, weight_decay, momentum;
 } optimizer_row[] = {
-	{ "adamw", "beta1 beta2 eps", 1e-3, 0.999, 1e-8, 0.01, 0 },
-	{ "adam", "beta1 beta2 eps", 1e-3, 0.999, 1e-8, 0, 0 },
-	{ "sgdm", "momentum nesterov", 1e-3, 0.999, 1e-8, 0.01, 0.9 },
-	{ "lion", "beta1 beta2", 1e-4, 0.99, 1e-8, 0.01, 0 },
-	{ "adafactor", "eps beta2_decay clip_threshold eps2", 1e-2, 0.999,
-	  FLT_EPSILON, 0.01, 0 },
-	{ "", "", 1e-3, 0.999, 1e-8, 0.01, 0 },         /* any other */
+#define OPTIMIZER(id, name, op, coupled, state0, state1, uses, defaults) \
+	{ name, uses },
+#include "runtime/support/optimizers.h"
 };
-
-static const struct optimizer *
-optimizer_of(const struct ckr_library *lib)
-{
-	const struct optimizer *o = optimizer_row;
-
-	while (*o->name && strcmp(o->name, library_optimizer(lib)))
-		o++;
-	return o;
-}
 
 struct ckr_hyper
 hyper_of_library(const struct ckr_library *lib)
 {
-	const struct optimizer *o = optimizer_of(lib);
+	struct ckr_hyper h = { .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999,
+		.eps = 1e-8, .weight_decay = 0.01, .beta2_decay = -0.8,
+		.clip_threshold = 1, .eps2 = 1e-3 };
 
-	return (struct ckr_hyper){ .lr = o->lr, .beta1 = 0.9,
-		.beta2 = o->beta2, .eps = o->eps,
-		.weight_decay = o->weight_decay, .momentum = o->momentum,
-		.beta2_decay = -0.8, .clip_threshold = 1, .eps2 = 1e-3 };
+#define SET(setting, value) h.setting = value;
+#define OPTIMIZER(id, name, op, coupled, state0, state1, uses, defaults) \
+	if (!strcmp(library_optimizer(lib), name)) { \
+		defaults \
+	}
+#include "runtime/support/optimizers.h"
+#undef SET
+	return h;
 }
 
 bool
 hyper_is_used(const struct ckr_library *lib, const char *name)
 {
+	const char *optimizer = library_optimizer(lib);
 	bool special = false;
 
-	for (const struct optimizer *o = optimizer_row; *o->name; o++)
-		special |= word_is_listed(o->own, name);
-	return special ? word_is_listed(optimizer_of(lib)->own, name)
-	       : strcmp(library_optimizer(lib), "none") != 0;
+	for (size_t i = 0; i < sizeof(optimizer_row) / sizeof(*optimizer_row);
+	     i++) {
+		if (!word_is_listed(optimizer_row[i].own, name))
+			continue;
+		if (!strcmp(optimizer_row[i].name, optimizer))
+			return true;
+		special = true;
+	}
+	return !special && strcmp(optimizer, "none") != 0;
 }
 
 void

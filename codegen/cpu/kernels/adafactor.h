@@ -2,18 +2,8 @@
 #ifndef CODEGEN_CPU_KERNELS_ADAFACTOR_H
 #define CODEGEN_CPU_KERNELS_ADAFACTOR_H
 
-#include "half_update.h"
-
-/* This rank's part of a parameter: so many matrices of rows x cols; 1, 1, n of
- * what is not factored.  At hand are n elements of it from `first` on, of which
- * those behind its end are padding.  Means are over the whole parameter: over
- * all_rows, all_cols, all elements.  by_cols: rows are cut over ranks, so that
- * a matrix's mean is that of its columns. */
-struct ckr_adafactor {
-	int64_t matrices, rows, cols, first, n, all_rows, all_cols, all;
-	int by_cols, decay;
-	struct ckr_half_types types;
-};
+#include "update.h"
+#include "factored.h"
 
 /* Shares of the means of the new squares over rows and over columns. */
 void ckr_adafactor_means(const struct ckr_adafactor *a, float *row_mean,

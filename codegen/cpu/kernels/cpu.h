@@ -20,6 +20,16 @@ int omp_in_parallel(void);
 /* Inlined always: a loop with a call out of line would not be vectorised. */
 #define CKR_LANE __attribute__((always_inline)) static inline
 
+/* Texts that GPUs have too: what is a function of the device there; of elements
+ * of type ckr_t, or of ckr_t and ckr_u, which are read and written by ckr_get()
+ * and ckr_put(). */
+#define CKR_DEVICE static inline
+#define CKR_TYPED static inline
+#define CKR_TYPED2 static inline
+#define ckr_get(x) (x)
+#define ckr_put(y, x) (*(y) = (x))
+typedef float ckr_t, ckr_u;
+
 /* The thread whose workspace a task uses. */
 #define CKR_TASK_OWNER(t) omp_get_thread_num()
 
@@ -35,6 +45,16 @@ ckr_sgemm(const struct ckr_env *env)
 
 /* Elements that are not worth waking threads for. */
 enum { CKR_SMALL = 1 << 14 };
+
+/* Before a loop over so many elements: threads share it if that is worth it.
+ * More clauses of OpenMP may follow. */
+#define CKR_SHARE(work, ...) CKR_PRAGMA(omp parallel for __VA_ARGS__ \
+	num_threads(env->threads) if ((work) > CKR_SMALL))
+#define CKR_PRAGMA(x) _Pragma(#x)
+
+/* Kinds of bad data. */
+#define CKR_BAD_INDEX "index out of range"
+#define CKR_BAD_LABEL "label out of range"
 
 /* Bad data: `value`, element `at` of an operand.  The first element of that
  * kind is what the step tells, whichever thread met it first. */

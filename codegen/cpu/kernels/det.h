@@ -6,8 +6,6 @@
 
 void ckr_det(float *y, const float *x, double *workspace, int64_t count,
              int64_t n, const struct ckr_env *env);
-/* The cofactors of a regular matrix are its determinant times the transpose of
- * its inverse. */
 void ckr_det_grad(float *dx, const float *dy, const float *x, double *workspace,
                   int64_t count, int64_t n, const struct ckr_env *env);
 

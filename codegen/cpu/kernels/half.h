@@ -48,12 +48,12 @@ ckr_least(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-/* Row at x[at..at+n-1], as it lies or widened to the buffer. */
+/* Row at x[at..at+n-1], as it lies or widened to the buffer; NULL: none. */
 static inline const float *
 ckr_row(float *buffer, const void *x, int type, int64_t at, int64_t n)
 {
-	if (type == CKR_F32)
-		return (const float *)x + at;
+	if (type == CKR_F32 || !x)
+		return x ? (const float *)x + at : NULL;
 	ckr_widen(buffer, x, type, at, n);
 	return buffer;
 }

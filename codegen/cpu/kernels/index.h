@@ -3,6 +3,8 @@
 #define CODEGEN_CPU_KERNELS_INDEX_H
 
 #include "cpu.h"
+#include "arith.h"
+#include "places.h"
 
 static inline void
 ckr_move(void *to, const void *from, int64_t nbytes)
@@ -16,33 +18,18 @@ ckr_move(void *to, const void *from, int64_t nbytes)
 	}
 }
 
-/* Index i of a list of int64 or int32; -1 after a fault. */
-static inline int64_t
-ckr_index(const void *idx, int64_t i, int nbytes, int64_t n,
-          struct ckr_env *env)
-{
-	int64_t k = nbytes == 8 ? ((const int64_t *)idx)[i]
-	                        : ((const int32_t *)idx)[i];
-	int64_t at = k < 0 ? k + n : k;
-
-	if (at >= 0 && at < n)
-		return at;
-	ckr_fault(env, "index out of range", i, k);
-	return -1;
-}
-
-/* y [outer, nidx, row] from x [outer, n, row]; row in bytes. */
+/* y [outer, nidx, row] from x [outer, size, row], positions of the whole that
+ * the part has, zeros elsewhere; row in bytes. */
 void ckr_gather(void *y, const void *x, const void *idx, int idx_bytes,
-                int64_t outer, int64_t n, int64_t nidx, int64_t row,
-                struct ckr_env *env);
-/* n rows of y as they are before anything is added: acc, or zeros. */
-void ckr_scatter_start(float *y, const float *acc, int64_t n, int64_t inner,
-                       const struct ckr_env *env);
-/* y [outer, n, inner] += upd [outer, nidx, inner] at idx along n.  A target
- * row belongs to one thread and takes its updates in the order of idx. */
+                int64_t outer, int64_t size, int64_t nidx, int64_t row,
+                struct ckr_part part, struct ckr_env *env);
+/* y [outer, size, inner] = acc, or 0, + upd [outer, nidx, inner] at idx, where
+ * the part has that.  A target row belongs to one thread and takes its updates
+ * in the order of idx. */
 void ckr_scatter_add(float *y, const float *acc, const float *upd,
-                     const void *idx, int idx_bytes, int64_t outer, int64_t n,
-                     int64_t nidx, int64_t inner, struct ckr_env *env);
+                     const void *idx, int idx_bytes, int64_t outer,
+                     int64_t size, int64_t nidx, int64_t inner,
+                     struct ckr_part part, struct ckr_env *env);
 void ckr_gather_elements(void *y, const void *x, const void *idx, int idx_bytes,
                          int size, int rank, int axis, const int64_t *dim,
                          const int64_t *idim, int64_t nidx,

@@ -6,33 +6,12 @@
 
 enum { CKR_LOSS_PARTS = 64 };     /* of a sum over rows */
 
-struct ckr_labels {
-	const void *v;
-	int nbytes;             /* 8 or 4 */
-	int64_t ignore, n;
-	const float *weight;    /* per class, or NULL */
-};
+/* Operands that may lack. */
+typedef const float *ckr_any;
+#define ckr_is_given(x) ((x) != NULL)
+#define ckr_at(x, i) ((x)[i])
 
-/* Label i; -1 if it is to be ignored or bad, which is a fault of the step. */
-static inline int64_t
-ckr_label(const struct ckr_labels *l, int64_t i, struct ckr_env *env)
-{
-	int64_t c = l->nbytes == 8 ? ((const int64_t *)l->v)[i]
-	                           : ((const int32_t *)l->v)[i];
-
-	if (c == l->ignore)
-		return -1;
-	if (c >= 0 && c < l->n)
-		return c;
-	ckr_fault(env, "label out of range", i, c);
-	return -1;
-}
-
-static inline float
-ckr_label_weight(const struct ckr_labels *l, int64_t c)
-{
-	return c < 0 ? 0.0f : l->weight ? l->weight[c] : 1.0f;
-}
+#include "classes.h"
 
 /* The loss from sums of parts: none of it if the loss is per row. */
 static inline void

@@ -3,58 +3,65 @@
 #define CODEGEN_CPU_KERNELS_UPDATE_H
 
 #include "cpu.h"
+#include "arith.h"
 
-enum { CKR_NORM_PARTS = 1024, CKR_UPDATE_BLOCK = 1 << 14 };
+enum { CKR_NORM_PARTS = 1024, CKR_HALF_BLOCK = 2048 };
 
-/* Sum of squares; parts depend on n alone. */
+/* Parameters of formulas, of which few have all states. */
+#define CKR_RULE_PARAMETERS \
+	const struct ckr_step *s, float *p, \
+	__attribute__((unused)) float *m, __attribute__((unused)) float *v, \
+	float g
+
+/* Formulas as they are, and in loops over a block of n elements. */
+#define CKR_OPTIMIZER(name, states) \
+CKR_LANE void \
+ckr_rule_##name(CKR_RULE_PARAMETERS); \
+\
+static inline void \
+ckr_##name(struct ckr_step s, float *y, float *m1, float *v1, const float *p, \
+           const float *g, const float *m, const float *v, int64_t n) \
+{ \
+	_Pragma("omp simd") \
+	for (int64_t i = 0; i < n; i++) { \
+		float x = p[i], a = (states) > 0 ? m[i] : 0.0f; \
+		float b = (states) > 1 ? v[i] : 0.0f; \
+\
+		ckr_rule_##name(&s, &x, &a, &b, g[i]); \
+		y[i] = x; \
+		if ((states) > 0) \
+			m1[i] = a; \
+		if ((states) > 1) \
+			v1[i] = b; \
+	} \
+} \
+\
+CKR_LANE void \
+ckr_rule_##name(CKR_RULE_PARAMETERS)
+#include "optimizers.h"
+
+typedef void ckr_rule(struct ckr_step s, float *y, float *m1, float *v1,
+                      const float *p, const float *g, const float *m,
+                      const float *v, int64_t n);
+
+/* Sums of squares, whose parts depend on n alone: of float32, and of any type
+ * in blocks. */
 double ckr_norm_part(const float *g, int64_t n, const struct ckr_env *env);
-
-/* The factor of gradients: clipping, and the inverse of the loss scale, which
- * the norm does not contain. */
-static inline float
-ckr_clip_scale(const float *norm, const struct ckr_env *env)
-{
-	float clip = norm && env->clip > 0 && *norm > env->clip
-	             ? env->clip / *norm : 1.0f;
-
-	return clip * env->unscale;
-}
-
-/* Learning rate and weight decay of the parameter being updated.  decay:
- * without a decay of its own it has the step's. */
-static inline float
-ckr_own_lr(const struct ckr_env *env)
-{
-	return env->lr * env->group.lr;
-}
-
-static inline float
-ckr_own_decay(int decay, const struct ckr_env *env)
-{
-	return env->group.decay >= 0 ? env->group.decay
-	       : decay ? env->weight_decay : 0.0f;
-}
-
-void ckr_accumulate(float *y, const float *acc, const float *g, int64_t n,
+double ckr_half_norm_part(const void *g, int type, int64_t n,
+                          const struct ckr_env *env);
+/* Write x, an element's new value in float32, which may lie there already, to
+ * y, rounded at random; which: 0 the parameter, 1, 2 its states, each with
+ * words of its own. */
+void ckr_update_store(void *y, int type, struct ckr_update_types t,
+                      uint32_t which, int64_t at, float *x, int64_t n,
+                      const struct ckr_env *env);
+void ckr_accumulate(void *y, const void *acc, const void *g,
+                    struct ckr_update_types t, int64_t n,
                     const struct ckr_env *env);
-void ckr_sgd(float *y, const float *p, const float *g, const float *norm,
-             int64_t n, int decay, const struct ckr_env *env);
-/* SGD as PyTorch has it: decay is part of the gradient, and the first average
- * is the gradient itself, which starting from 0 makes it.  Sutskever et al.,
- * "On the importance of initialization and momentum", 2013, but for where lr
- * stands. */
-void ckr_sgdm(float *y, float *m1, const float *p, const float *g,
-              const float *m, const float *norm, int64_t n, int decay,
-              const struct ckr_env *env);
-/* Chen et al., "Symbolic discovery of optimization algorithms", 2023,
- * algorithm 2.  A NaN stays one. */
-void ckr_lion(float *y, float *m1, const float *p, const float *g,
-              const float *m, const float *norm, int64_t n, int decay,
-              const struct ckr_env *env);
-/* Loshchilov and Hutter, "Decoupled weight decay regularization", 2019;
- * coupled: Adam, with the decay in the gradient. */
-void ckr_adamw(float *y, float *m1, float *v1, const float *p, const float *g,
-               const float *m, const float *v, const float *norm, int64_t n,
-               int decay, int coupled, const struct ckr_env *env);
+/* States and copy may be NULL. */
+void ckr_update(ckr_rule *rule, void *y, void *m1, void *v1, void *copy,
+                const void *p, const void *g, const void *m, const void *v,
+                const float *norm, struct ckr_update_types t, int64_t n,
+                int decay, int coupled, const struct ckr_env *env);
 
 #endif

@@ -1,19 +1,9 @@
-/* Adafactor: Shazeer and Stern, "Adafactor: adaptive learning rates with
- * sublinear memory cost", 2018, as torch.optim has it.
- *
- * A parameter of matrices keeps, of the squares of its gradient, means over
- * the rows and over the columns of each; another keeps all of them.  The
- * update is made twice, for its norm and to be applied, and never stored.
- * Every sum has a shape that follows from the parameter's alone.
- *
- * For a sharded parameter, a rank sums its elements, divides by the number of
- * all elements, and gets the sums over ranks.  Elements are counted from the
- * start of the rank's shard, of which a replica may have only a part.
+/* Adafactor (factored.h).  Every sum has a shape that follows from the
+ * parameter's alone.
  */
 #include "adafactor.h"
 #include "half.h"
 #include "sums.h"
-#include "update.h"
 
 enum { CKR_FACTOR_COLUMNS = 64 };
 
@@ -81,7 +71,7 @@ ckr_factor_mean(const float *old, int64_t i, double squares, int64_t n,
 {
 	float mean = (float)(squares / (double)n);
 
-	return old ? old[i] + fresh * (mean - old[i]) : mean;
+	return old ? ckr_factor_towards(old[i], mean, fresh) : mean;
 }
 
 static inline void
@@ -90,8 +80,7 @@ ckr_factor_rows(float *to, const struct ckr_factored *f, const float *old,
 {
 	int64_t rows = f->a->matrices * f->a->rows, cols = f->a->cols;
 
-#pragma omp parallel for num_threads(env->threads) \
-	if (rows * cols > CKR_SMALL)
+	CKR_SHARE(rows * cols)
 	for (int64_t i = 0; i < rows; i++) {
 		int64_t end = ckr_least((i + 1) * cols, f->end);
 		float d[CKR_HALF_BLOCK];
@@ -115,8 +104,7 @@ ckr_factor_cols(float *to, const struct ckr_factored *f, const float *old,
 	int64_t rows = f->a->rows, cols = f->a->cols;
 	int64_t strips = (cols + CKR_FACTOR_COLUMNS - 1) / CKR_FACTOR_COLUMNS;
 
-#pragma omp parallel for num_threads(env->threads) \
-	if (f->a->matrices * rows * cols > CKR_SMALL)
+	CKR_SHARE(f->a->matrices * rows * cols)
 	for (int64_t s = 0; s < f->a->matrices * strips; s++) {
 		int64_t m = s / strips, j = s % strips * CKR_FACTOR_COLUMNS;
 		int64_t n = ckr_least(cols - j, CKR_FACTOR_COLUMNS);
@@ -159,8 +147,7 @@ ckr_factor_small(float *row1, float *col1, const struct ckr_factored *f,
 	int64_t rows = f->a->rows, cols = f->a->cols, size = rows * cols;
 	int64_t all = f->a->matrices, group = CKR_HALF_BLOCK / size;
 
-#pragma omp parallel for num_threads(env->threads) \
-	if (all * size > CKR_SMALL)
+	CKR_SHARE(all * size)
 	for (int64_t first = 0; first < all; first += group) {
 		float block[CKR_HALF_BLOCK], *d = block;
 		int64_t end = ckr_least(all, first + group);
@@ -201,7 +188,7 @@ ckr_factor_each(float *to, const float *old, const float *d, int64_t n,
 {
 #pragma omp simd
 	for (int64_t j = 0; j < n; j++)
-		to[j] = old[j] + fresh * (d[j] * d[j] - old[j]);
+		to[j] = ckr_factor_towards(old[j], d[j] * d[j], fresh);
 }
 
 /* Mean of every element's squares: of one. */
@@ -211,8 +198,7 @@ ckr_factor_all(float *to, const struct ckr_factored *f, const float *old,
 {
 	int64_t n = f->a->cols;
 
-#pragma omp parallel for num_threads(env->threads) \
-	if (n > CKR_SMALL)
+	CKR_SHARE(n)
 	for (int64_t i = 0; i < n; i += CKR_HALF_BLOCK) {
 		float d[CKR_HALF_BLOCK];
 		int64_t k = ckr_least(n - i, CKR_HALF_BLOCK);
@@ -229,7 +215,7 @@ ckr_factor_move(float *to, const float *old, const float *mean, int64_t n,
 {
 #pragma omp parallel for simd num_threads(env->threads) if (n > CKR_SMALL)
 	for (int64_t i = 0; i < n; i++)
-		to[i] = old[i] + fresh * (mean[i] - old[i]);
+		to[i] = ckr_factor_towards(old[i], mean[i], fresh);
 }
 
 /* The divisor of a matrix's rows: the mean of the matrix, which is the mean of
@@ -242,8 +228,7 @@ ckr_factor_scale(float *scale, const struct ckr_factored *f,
 	const float *x = a->by_cols ? f->col : f->row;
 	int64_t n = a->by_cols ? a->cols : a->rows;
 
-#pragma omp parallel for num_threads(env->threads) \
-	if (a->matrices * n > CKR_SMALL)
+	CKR_SHARE(a->matrices * n)
 	for (int64_t m = 0; m < a->matrices; m++) {
 		double s = 0;
 
@@ -306,13 +291,9 @@ ckr_factor_block(float *u, const struct ckr_factored *f, int64_t i, int64_t *n)
 		ckr_factor_product(square, f, at, *n);
 	else if (f->old)
 		ckr_factor_each(square, f->old + at, u, *n, f->fresh);
-	/* a NaN stays one; of no gradient there is no update */
 #pragma omp simd
-	for (int64_t j = 0; j < *n; j++) {
-		float x = u[j] / __builtin_sqrtf(v[j] < least ? least : v[j]);
-
-		u[j] = u[j] == 0.0f ? 0.0f : x;
-	}
+	for (int64_t j = 0; j < *n; j++)
+		u[j] = ckr_factor_update(u[j], v[j], least);
 	return at;
 }
 
@@ -349,20 +330,21 @@ static inline void
 ckr_factor_apply(void *y, const void *p, const struct ckr_factored *f,
                  float keep, float step, const struct ckr_env *env)
 {
-	struct ckr_half_types t = f->a->types;
+	struct ckr_update_types t = f->a->types;
 	int64_t blocks = ckr_factor_blocks(f);
 
 #pragma omp parallel for num_threads(env->threads) \
 	if (blocks > 1)
 	for (int64_t i = 0; i < blocks; i++) {
-		float u[CKR_HALF_BLOCK], x[CKR_HALF_BLOCK];
+		float u[CKR_HALF_BLOCK], buffer[CKR_HALF_BLOCK];
 		int64_t n, at = ckr_factor_block(u, f, i, &n) - f->a->first;
+		const float *from = ckr_row(buffer, p, t.y, at, n);
+		float *x = ckr_row_new(buffer, y, t.y, at);
 
-		ckr_widen(x, p, t.y, at, n);
 #pragma omp simd
 		for (int64_t j = 0; j < n; j++)
-			x[j] = x[j] * keep - step * u[j];
-		ckr_half_store(y, NULL, t, at, x, n, env);
+			x[j] = from[j] * keep - step * u[j];
+		ckr_update_store(y, t.y, t, 0, at, x, n, env);
 	}
 }
 
@@ -415,8 +397,9 @@ ckr_adafactor(const struct ckr_adafactor *a, void *y, float *row1, float *col1,
 {
 	int64_t rows = a->matrices * a->rows, cols = a->matrices * a->cols;
 	struct ckr_factored f = ckr_factor_open(a, g, norm, env);
-	float lr = ckr_own_lr(env), keep = 1.0f - lr
-	           * ckr_own_decay(a->decay, env);
+	const struct ckr_way way = { a->decay, 0, env->group };
+	float lr = ckr_own_lr(&way, env);
+	float keep = 1.0f - lr * ckr_own_decay(&way, env);
 	double size, over;
 
 	if (a->all == 0)
@@ -438,11 +421,6 @@ ckr_adafactor(const struct ckr_adafactor *a, void *y, float *row1, float *col1,
 	     : ckr_half_norm_part(p, a->types.y, a->n, env) / (double)a->all;
 	over = squares ? (double)squares[1]
 	     : ckr_factor_norm(&f, env) / (double)a->all;
-	size = sqrt(size);
-	over = sqrt(over) / (double)env->threshold;
-	if (size < (double)env->eps2)
-		size = (double)env->eps2;
-	lr = lr < env->max_lr ? lr : env->max_lr;
-	ckr_factor_apply(y, p, &f, keep, (float)(size * (double)lr
-	                 / (over > 1 ? over : 1)), env);
+	ckr_factor_apply(y, p, &f, keep, ckr_factor_rate(size, over, lr, env),
+	                 env);
 }

@@ -351,8 +351,7 @@ ckr_batchnorm(void *y, float *mean, float *var, const void *x,
 {
 	int64_t channels = ckr_strip_channels(p, env->threads);
 
-#pragma omp parallel for num_threads(env->threads) \
-	if (p->images * p->channels * p->size > CKR_SMALL)
+	CKR_SHARE(p->images * p->channels * p->size)
 	for (int64_t c = 0; c < p->channels; c += channels) {
 		struct ckr_strip s;
 
@@ -432,8 +431,7 @@ ckr_batchnorm_grad(void *dx, float *dscale, float *dbias, const void *dy,
 {
 	int64_t channels = ckr_strip_channels(p, env->threads);
 
-#pragma omp parallel for num_threads(env->threads) \
-	if (p->images * p->channels * p->size > CKR_SMALL)
+	CKR_SHARE(p->images * p->channels * p->size)
 	for (int64_t c = 0; c < p->channels; c += channels) {
 		struct ckr_strip s;
 

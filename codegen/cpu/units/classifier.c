@@ -45,8 +45,7 @@ static inline void
 ckr_add_columns(float *y, const float *z, int64_t rows, int64_t n, int first,
                 const struct ckr_env *env)
 {
-#pragma omp parallel for num_threads(env->threads) \
-	if (rows * n > CKR_SMALL)
+	CKR_SHARE(rows * n)
 	for (int64_t j0 = 0; j0 < n; j0 += 256) {
 		int64_t w = n - j0 < 256 ? n - j0 : 256;
 		float s[256] = { 0 };
@@ -115,8 +114,7 @@ ckr_classifier_rows(const struct ckr_classifier *c, float *z, float *each,
 {
 	int64_t n = c->classes;
 
-#pragma omp parallel for num_threads(env->threads) \
-	if (rows * n > CKR_SMALL)
+	CKR_SHARE(rows * n)
 	for (int64_t i = 0; i < rows; i++) {
 		int64_t label = ckr_label(l, at + i, env);
 		float wc = ckr_label_weight(l, label);
@@ -134,8 +132,7 @@ ckr_classifier_round(void *y, int type, const float *x, int64_t n,
 {
 	if (!y || y == x)
 		return;
-#pragma omp parallel for num_threads(env->threads) \
-	if (n > CKR_SMALL)
+	CKR_SHARE(n)
 	for (int64_t i = 0; i < n; i += CKR_SMALL)
 		ckr_narrow(y, type, i, x + i, ckr_least(n - i, CKR_SMALL));
 }

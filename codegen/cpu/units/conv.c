@@ -155,24 +155,35 @@ ckr_conv_block(const struct ckr_conv *c, float *y, const float *x,
 	               rows, b, ld, bias ? 1.0f : 0.0f, y, c->out_size);
 }
 
+typedef void ckr_conv_task(const struct ckr_conv *c, float *to,
+                           const float *from, const float *w,
+                           const float *bias, int64_t image, int64_t g,
+                           int64_t first, float *col,
+                           const struct ckr_env *env);
+
+/* A task for each image, group, and `step` of the n lines or channels. */
+static inline void
+ckr_conv_share(ckr_conv_task *task, int64_t n, int64_t step,
+               const struct ckr_conv *c, float *to, const float *from,
+               const float *w, const float *bias, float *workspace,
+               const struct ckr_env *env)
+{
+#pragma omp parallel for num_threads(env->threads) collapse(3) \
+	schedule(dynamic) if (c->images * c->group > 1 || n > step)
+	for (int64_t image = 0; image < c->images; image++)
+		for (int64_t g = 0; g < c->group; g++)
+			for (int64_t i = 0; i < n; i += step)
+				task(c, to, from, w, bias, image, g, i,
+				     workspace + omp_get_thread_num()
+				     * c->workspace, env);
+}
+
 void
 ckr_conv(const struct ckr_conv *c, float *y, const float *x, const float *w,
          const float *bias, float *workspace, const struct ckr_env *env)
 {
-	int64_t lines = c->out[0] * c->out[1];
-	int64_t tasks = c->images * c->group *
-	                ((lines + c->lines - 1) / c->lines);
-
-#pragma omp parallel for num_threads(env->threads) collapse(3) \
-	schedule(dynamic) if (tasks > 1)
-	for (int64_t n = 0; n < c->images; n++)
-		for (int64_t g = 0; g < c->group; g++)
-			for (int64_t l = 0; l < lines; l += c->lines)
-				ckr_conv_block(c, y, x, w, bias, n, g, l,
-				               workspace
-				                       + omp_get_thread_num()
-				                               * c->workspace,
-				               env);
+	ckr_conv_share(ckr_conv_block, c->out[0] * c->out[1], c->lines, c, y,
+	               x, w, bias, workspace, env);
 }
 
 /* ---- dx ---- */
@@ -214,19 +225,8 @@ ckr_conv_dx(const struct ckr_conv *c, float *dx, const float *dy,
             const float *w, const float *bias, float *workspace,
             const struct ckr_env *env)
 {
-	int64_t tasks = c->images * c->group *
-	                ((c->cin + c->channels - 1) / c->channels);
-
-#pragma omp parallel for num_threads(env->threads) collapse(3) \
-	schedule(dynamic) if (tasks > 1)
-	for (int64_t n = 0; n < c->images; n++)
-		for (int64_t g = 0; g < c->group; g++)
-			for (int64_t i = 0; i < c->cin; i += c->channels)
-				ckr_conv_dx_task(c, dx, dy, w, bias, n, g, i,
-				                 workspace
-				                         + omp_get_thread_num()
-				                                 * c->workspace,
-				                 env);
+	ckr_conv_share(ckr_conv_dx_task, c->cin, c->channels, c, dx, dy, w,
+	               bias, workspace, env);
 }
 
 /* ---- dw ---- */
@@ -290,7 +290,7 @@ ckr_conv_dw(const struct ckr_conv *c, float *dw, const float *x,
 			}
 	if (c->parts == 1)
 		return;
-#pragma omp parallel for num_threads(env->threads) if (size > CKR_SMALL)
+	CKR_SHARE(size)
 	for (int64_t i = 0; i < size; i++) {
 		float sum = to[i];
 

@@ -8,8 +8,7 @@ ckr_prefill(float *y, const float *bias, const float *acc, int64_t rows,
 {
 	if (!bias && acc == y)
 		return;
-#pragma omp parallel for num_threads(env->threads) \
-	if (rows * n > CKR_SMALL)
+	CKR_SHARE(rows * n)
 	for (int64_t i = 0; i < rows; i++) {
 		float *to = y + i * n;
 		const float *from = acc ? acc + i * n : bias;

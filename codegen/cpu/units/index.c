@@ -2,65 +2,54 @@
  * out of range is a fault of the step and never an access.
  */
 #include "index.h"
-#include "arith.h"
-#include "places.h"
 
-void
-ckr_gather(void *y, const void *x, const void *idx, int idx_bytes,
-           int64_t outer, int64_t n, int64_t nidx, int64_t row,
-           struct ckr_env *env)
+/* An element, or zeros for one that there is not. */
+static inline void
+ckr_take(void *to, const void *from, int64_t k, int64_t nbytes)
 {
-#pragma omp parallel for num_threads(env->threads) collapse(2) \
-	if (outer * nidx * row > CKR_SMALL)
-	for (int64_t o = 0; o < outer; o++) {
-		for (int64_t i = 0; i < nidx; i++) {
-			char *to = (char *)y + (o * nidx + i) * row;
-			int64_t k = ckr_index(idx, i, idx_bytes, n, env);
-
-			if (k < 0)
-				memset(to, 0, (size_t)row);
-			else
-				ckr_move(to, (const char *)x +
-				         (o * n + k) * row, row);
-		}
-	}
+	if (k < 0)
+		memset(to, 0, (size_t)nbytes);
+	else
+		ckr_move(to, (const char *)from + k * nbytes, nbytes);
 }
 
 void
-ckr_scatter_start(float *y, const float *acc, int64_t n, int64_t inner,
-                  const struct ckr_env *env)
+ckr_gather(void *y, const void *x, const void *idx, int idx_bytes,
+           int64_t outer, int64_t size, int64_t nidx, int64_t row,
+           struct ckr_part part, struct ckr_env *env)
 {
-	if (acc == y)
-		return;
-#pragma omp parallel for num_threads(env->threads) \
-	if (n * inner > CKR_SMALL)
-	for (int64_t i = 0; i < n; i++)
-		if (acc)
-			memcpy(y + i * inner, acc + i * inner,
-			       (size_t)inner * sizeof *y);
-		else
-			memset(y + i * inner, 0, (size_t)inner * sizeof *y);
+	CKR_SHARE(outer * nidx * row, collapse(2))
+	for (int64_t o = 0; o < outer; o++)
+		for (int64_t i = 0; i < nidx; i++)
+			ckr_take((char *)y + (o * nidx + i) * row,
+			         (const char *)x + o * size * row,
+			         ckr_in_part(&part, ckr_index(idx, i, idx_bytes,
+			                                      part.whole, env)),
+			         row);
 }
 
 void
 ckr_scatter_add(float *y, const float *acc, const float *upd, const void *idx,
-                int idx_bytes, int64_t outer, int64_t n, int64_t nidx,
-                int64_t inner, struct ckr_env *env)
+                int idx_bytes, int64_t outer, int64_t size, int64_t nidx,
+                int64_t inner, struct ckr_part part, struct ckr_env *env)
 {
-	int64_t threads = env->threads;
+	int64_t threads = env->threads, n = outer * size;
 
-	ckr_scatter_start(y, acc, outer * n, inner, env);
-#pragma omp parallel for num_threads(env->threads) \
-	if (outer * nidx * inner > CKR_SMALL)
+	CKR_SHARE(n * inner)
+	for (int64_t i = acc == y ? n : 0; i < n; i++)
+		ckr_take(y + i * inner, acc, acc ? i : -1,
+		         inner * (int64_t)sizeof *y);
+	CKR_SHARE(outer * nidx * inner)
 	for (int64_t t = 0; t < threads; t++) {
 		for (int64_t i = 0; i < outer * nidx; i++) {
-			int64_t k = ckr_index(idx, i % nidx, idx_bytes, n, env);
+			int64_t k = ckr_in_part(&part, ckr_index(idx, i % nidx,
+				idx_bytes, part.whole, env));
 			const float *from = upd + i * inner;
 			float *to;
 
 			if (k < 0 || k % threads != t)
 				continue;
-			to = y + (i / nidx * n + k) * inner;
+			to = y + (i / nidx * size + k) * inner;
 #pragma omp simd
 			for (int64_t j = 0; j < inner; j++)
 				to[j] += from[j];
@@ -73,65 +62,59 @@ ckr_gather_elements(void *y, const void *x, const void *idx, int idx_bytes,
                     int size, int rank, int axis, const int64_t *dim,
                     const int64_t *idim, int64_t nidx, struct ckr_env *env)
 {
-#pragma omp parallel for num_threads(env->threads) \
-	if (nidx > CKR_SMALL)
+	CKR_SHARE(nidx)
 	for (int64_t i = 0; i < nidx; i++) {
 		int64_t k = ckr_index(idx, i, idx_bytes, dim[axis], env);
-		char *to = (char *)y + i * size;
 
-		if (k < 0)
-			memset(to, 0, (size_t)size);
-		else
-			ckr_move(to, (const char *)x + size * ckr_element(i,
-			         rank, idim, dim, axis, k), size);
+		ckr_take((char *)y + i * size, x, k < 0 ? k
+		         : ckr_element(i, rank, idim, dim, axis, k), size);
 	}
 }
 
-/* how: 1 add, 2 multiply, 3 the larger, 4 the smaller; a NaN wins. */
-#define CKR_COMBINE(type, load, store) do { \
-	const type a_ = load(*at_), b_ = load(*from_); \
-	*at_ = store(how == 1 ? a_ + b_ : how == 2 ? a_ * b_ \
-	             : (how == 3) == (a_ > b_) || a_ != a_ ? a_ : b_); \
-} while (0)
-
 #define CKR_PLAIN(x) (x)
 
-#define CKR_COMBINE_AS(type) do { \
-	type *at_ = to; \
-	const type *from_ = from; \
-	CKR_COMBINE(type, CKR_PLAIN, (type)CKR_PLAIN); \
-} while (0)
+/* how: 1 add, 2 multiply, 3 the larger, 4 the smaller; a NaN wins. */
+#define CKR_COMBINE(dtype, stored, type, load, store) \
+	case dtype: { \
+		stored *at_ = to; \
+		const type a_ = load(*at_), b_ = load(*(const stored *)from); \
+		*at_ = store(how == 1 ? a_ + b_ : how == 2 ? a_ * b_ \
+		             : (how == 3) == (a_ > b_) || a_ != a_ ? a_ : b_); \
+		break; \
+	}
+#define CKR_COMBINE_AS(dtype, type) \
+	CKR_COMBINE(dtype, type, type, CKR_PLAIN, (type)CKR_PLAIN)
 
 /* Combine one element with another; dtype as in the ABI. */
 static inline void
 ckr_add_element(void *to, const void *from, int dtype, int how)
 {
 	switch (dtype) {
-	case CKR_F32: CKR_COMBINE_AS(float); break;
-	case CKR_F64: CKR_COMBINE_AS(double); break;
-	case CKR_F16: {
-		uint16_t *at_ = to;
-		const uint16_t *from_ = from;
+	CKR_COMBINE_AS(CKR_F32, float)
+	CKR_COMBINE_AS(CKR_F64, double)
+	CKR_COMBINE(CKR_F16, uint16_t, float, ckr_from_f16, ckr_to_f16)
+	CKR_COMBINE(CKR_BF16, uint16_t, float, ckr_from_bf16, ckr_to_bf16)
+	CKR_COMBINE_AS(CKR_I64, int64_t)
+	CKR_COMBINE_AS(CKR_U64, uint64_t)
+	CKR_COMBINE_AS(CKR_I32, int32_t)
+	CKR_COMBINE_AS(CKR_U32, uint32_t)
+	CKR_COMBINE_AS(CKR_I16, int16_t)
+	CKR_COMBINE_AS(CKR_U16, uint16_t)
+	CKR_COMBINE_AS(CKR_I8, int8_t)
+	default:
+	CKR_COMBINE_AS(CKR_U8, uint8_t)
+	}
+}
 
-		CKR_COMBINE(float, ckr_from_f16, ckr_to_f16);
-		break;
-	}
-	case CKR_BF16: {
-		uint16_t *at_ = to;
-		const uint16_t *from_ = from;
-
-		CKR_COMBINE(float, ckr_from_bf16, ckr_to_bf16);
-		break;
-	}
-	case CKR_I64: CKR_COMBINE_AS(int64_t); break;
-	case CKR_U64: CKR_COMBINE_AS(uint64_t); break;
-	case CKR_I32: CKR_COMBINE_AS(int32_t); break;
-	case CKR_U32: CKR_COMBINE_AS(uint32_t); break;
-	case CKR_I16: CKR_COMBINE_AS(int16_t); break;
-	case CKR_U16: CKR_COMBINE_AS(uint16_t); break;
-	case CKR_I8: CKR_COMBINE_AS(int8_t); break;
-	default: CKR_COMBINE_AS(uint8_t);
-	}
+/* Replace elements of `size` bytes, `row` in all, or combine them. */
+static inline void
+ckr_put_elements(char *to, const char *from, int64_t row, int size,
+                 int add_dtype, int how)
+{
+	if (!add_dtype)
+		ckr_move(to, from, row);
+	for (int64_t j = 0; add_dtype && j < row; j += size)
+		ckr_add_element(to + j, from + j, add_dtype, how);
 }
 
 void
@@ -144,37 +127,12 @@ ckr_scatter_elements(void *y, const void *x, int64_t n, const void *idx,
 		memcpy(y, x, (size_t)(n * size));
 	for (int64_t i = 0; i < nidx; i++) {
 		int64_t k = ckr_index(idx, i, idx_bytes, dim[axis], env);
-		const char *from = (const char *)upd + i * size;
-		char *to;
 
-		if (k < 0)
-			continue;
-		to = (char *)y + size * ckr_element(i, rank, idim, dim, axis,
-		                                    k);
-		if (add_dtype)
-			ckr_add_element(to, from, add_dtype, how);
-		else
-			ckr_move(to, from, size);
+		if (k >= 0)
+			ckr_put_elements((char *)y + size * ckr_element(i,
+				rank, idim, dim, axis, k), (const char *)upd
+				+ i * size, size, size, add_dtype, how);
 	}
-}
-
-/* Slice number that index tuple i selects among dims dim[0..depth-1]; -1
- * after a fault. */
-static inline int64_t
-ckr_tuple(const void *idx, int idx_bytes, int64_t i, int depth,
-          const int64_t *dim, struct ckr_env *env)
-{
-	int64_t at = 0;
-
-	for (int d = 0; d < depth; d++) {
-		int64_t k = ckr_index(idx, i * depth + d, idx_bytes, dim[d],
-		                      env);
-
-		if (k < 0)
-			return -1;
-		at = at * dim[d] + k;
-	}
-	return at;
 }
 
 void
@@ -182,17 +140,12 @@ ckr_gather_nd(void *y, const void *x, const void *idx, int idx_bytes,
               int64_t batch, int64_t nidx, int depth, const int64_t *dim,
               int64_t nslice, int64_t row, struct ckr_env *env)
 {
-#pragma omp parallel for num_threads(env->threads) \
-	if (batch * nidx * row > CKR_SMALL)
+	CKR_SHARE(batch * nidx * row)
 	for (int64_t i = 0; i < batch * nidx; i++) {
 		int64_t k = ckr_tuple(idx, idx_bytes, i, depth, dim, env);
-		char *to = (char *)y + i * row;
 
-		if (k < 0)
-			memset(to, 0, (size_t)row);
-		else
-			ckr_move(to, (const char *)x +
-			         (i / nidx * nslice + k) * row, row);
+		ckr_take((char *)y + i * row, x,
+		         k < 0 ? k : i / nidx * nslice + k, row);
 	}
 }
 
@@ -206,17 +159,10 @@ ckr_scatter_nd(void *y, const void *x, int64_t nbytes, const void *idx,
 		memcpy(y, x, (size_t)nbytes);
 	for (int64_t i = 0; i < nidx; i++) {
 		int64_t k = ckr_tuple(idx, idx_bytes, i, depth, dim, env);
-		const char *from = (const char *)upd + i * row;
-		char *to = (char *)y + k * row;
 
-		if (k < 0)
-			continue;
-		if (!add_dtype) {
-			ckr_move(to, from, row);
-			continue;
-		}
-		for (int64_t j = 0; j < row; j += size)
-			ckr_add_element(to + j, from + j, add_dtype, how);
+		if (k >= 0)
+			ckr_put_elements((char *)y + k * row, (const char *)upd
+				+ i * row, row, size, add_dtype, how);
 	}
 }
 
@@ -229,8 +175,7 @@ ckr_pad(void *y, const void *x, int size, int rank, int64_t mode,
 
 	for (int d = 0; d < rank; d++)
 		total *= odim[d];
-#pragma omp parallel for num_threads(env->threads) \
-	if (total > CKR_SMALL)
+	CKR_SHARE(total)
 	for (int64_t i = 0; i < total; i++) {
 		int64_t at = 0, rest = i;
 
@@ -248,8 +193,7 @@ void
 ckr_trilu(void *y, const void *x, int size, int64_t outer, int64_t rows,
           int64_t cols, int64_t upper, int64_t k, const struct ckr_env *env)
 {
-#pragma omp parallel for num_threads(env->threads) \
-	if (outer * rows * cols > CKR_SMALL)
+	CKR_SHARE(outer * rows * cols)
 	for (int64_t i = 0; i < outer * rows; i++) {
 		char *to = (char *)y + i * cols * size;
 		const char *from = (const char *)x + i * cols * size;

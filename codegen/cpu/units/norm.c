@@ -28,24 +28,23 @@ ckr_norm_make(const struct ckr_norm *c, void *y, int64_t i, int64_t own)
 	return ckr_row_new(ckr_norm_row(c, own), y, c->x, i * c->n);
 }
 
-void
-ckr_layernorm(void *y, float *mean, float *rstd, const void *x,
-              const void *scales, const void *biases,
-              const struct ckr_norm *c, const struct ckr_env *env)
+/* centre 0: rmsnorm, whose mean is 0. */
+static inline void
+ckr_norm_forward(void *y, float *mean, float *rstd, const void *x,
+                 const void *scales, const void *biases, int centre,
+                 const struct ckr_norm *c, const struct ckr_env *env)
 {
 	int64_t n = c->n;
 	const float *scale = ckr_row(ckr_norm_row(c, 0), scales, c->scale, 0,
 	                             n);
-	const float *bias = !biases ? NULL
-		: ckr_row(ckr_norm_row(c, 1), biases, c->scale, 0, n);
+	const float *bias = ckr_row(ckr_norm_row(c, 1), biases, c->scale, 0, n);
 
-#pragma omp parallel for num_threads(env->threads) \
-	if (c->rows * n > CKR_SMALL)
+	CKR_SHARE(c->rows * n)
 	for (int64_t i = 0; i < c->rows; i++) {
 		int64_t own = 2 + 2 * omp_get_thread_num();
 		const float *a = ckr_norm_read(c, x, i, own);
 		float *to = ckr_norm_make(c, y, i, own + 1);
-		float m = ckr_sum(a, n) / (float)n;
+		float m = centre ? ckr_sum(a, n) / (float)n : 0.0f;
 		float var = ckr_sum_deviations(a, n, m) / (float)n;
 		float r = 1.0f / __builtin_sqrtf(var + (float)c->eps);
 
@@ -69,31 +68,18 @@ ckr_layernorm(void *y, float *mean, float *rstd, const void *x,
 }
 
 void
+ckr_layernorm(void *y, float *mean, float *rstd, const void *x,
+              const void *scales, const void *biases,
+              const struct ckr_norm *c, const struct ckr_env *env)
+{
+	ckr_norm_forward(y, mean, rstd, x, scales, biases, 1, c, env);
+}
+
+void
 ckr_rmsnorm(void *y, float *rstd, const void *x, const void *scales,
             const struct ckr_norm *c, const struct ckr_env *env)
 {
-	int64_t n = c->n;
-	const float *scale = ckr_row(ckr_norm_row(c, 0), scales, c->scale, 0,
-	                             n);
-
-#pragma omp parallel for num_threads(env->threads) \
-	if (c->rows * n > CKR_SMALL)
-	for (int64_t i = 0; i < c->rows; i++) {
-		int64_t own = 2 + 2 * omp_get_thread_num();
-		const float *a = ckr_norm_read(c, x, i, own);
-		float *to = ckr_norm_make(c, y, i, own + 1);
-		float ms = ckr_sum_squares(a, n) / (float)n;
-		float r = 1.0f / __builtin_sqrtf(ms + (float)c->eps);
-
-		if (rstd)
-			rstd[i] = r;
-		if (!y)
-			continue;
-#pragma omp simd
-		for (int64_t j = 0; j < n; j++)
-			to[j] = a[j] * r * scale[j];
-		ckr_row_put(y, c->x, i * n, to, n);
-	}
+	ckr_norm_forward(y, NULL, rstd, x, scales, NULL, 0, c, env);
 }
 
 /* Sums over a row of dy * scale and of dy * scale * (x - mean). */
@@ -228,8 +214,7 @@ ckr_norm_grad(void *dx, void *dscale, void *dbias, const void *dy,
 	const float *scale = ckr_row(ckr_norm_row(c, 0), scales, c->scale, 0,
 	                             n);
 
-#pragma omp parallel for num_threads(env->threads) \
-	if (c->rows * n > CKR_SMALL)
+	CKR_SHARE(c->rows * n)
 	for (int64_t p = 0; p < nparts; p++) {
 		float *ds = part + p * stride, *db = ds + n;
 		int64_t end = ckr_least(c->rows, (p + 1) * part_rows);

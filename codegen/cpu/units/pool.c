@@ -77,11 +77,9 @@ void
 ckr_maxpool(const struct ckr_pool *p, float *y, int32_t *idx, const float *x,
             const struct ckr_env *env)
 {
-	int64_t in = p->in[0] * p->in[1] * p->in[2];
-	int64_t out = p->out[0] * p->out[1] * p->out[2];
+	int64_t in = ckr_volume(p->in), out = ckr_volume(p->out);
 
-#pragma omp parallel for num_threads(env->threads) \
-	if (p->planes * in > CKR_SMALL)
+	CKR_SHARE(p->planes * in)
 	for (int64_t n = 0; n < p->planes; n++)
 		ckr_max_plane(p, y ? y + n * out : NULL,
 		              idx ? idx + n * out : NULL, x + n * in);
@@ -92,8 +90,7 @@ ckr_maxpool_grad(float *dx, const float *dy, const int32_t *idx,
                  int64_t planes, int64_t in, int64_t out,
                  const struct ckr_env *env)
 {
-#pragma omp parallel for num_threads(env->threads) \
-	if (planes * in > CKR_SMALL)
+	CKR_SHARE(planes * in)
 	for (int64_t n = 0; n < planes; n++) {
 		float *to = dx + n * in;
 
@@ -108,27 +105,14 @@ void
 ckr_avgpool(const struct ckr_pool *p, float *y, const float *x,
             const struct ckr_env *env)
 {
-	int64_t in = p->in[0] * p->in[1] * p->in[2];
-	int64_t out = p->out[0] * p->out[1] * p->out[2];
+	int64_t in = ckr_volume(p->in), out = ckr_volume(p->out);
 
-#pragma omp parallel for num_threads(env->threads) \
-	if (p->planes * in > CKR_SMALL)
+	CKR_SHARE(p->planes * in)
 	for (int64_t n = 0; n < p->planes; n++) {
-		const float *from = x + n * in;
 		struct ckr_cover v;
 
-		CKR_FOR_WINDOWS(p, v) {
-			float sum = 0.0f;
-
-			for (int64_t kd = v.lo[0]; kd < v.hi[0]; kd++)
-			for (int64_t kh = v.lo[1]; kh < v.hi[1]; kh++) {
-				int64_t row = ckr_cover_row(p, &v, kd, kh);
-
-				for (int64_t k = v.lo[2]; k < v.hi[2]; k++)
-					sum += from[row + k * p->dilation[2]];
-			}
-			y[n * out + w_] = sum / ckr_pool_share(p, &v);
-		}
+		CKR_FOR_WINDOWS(p, v)
+			y[n * out + w_] = ckr_cover_mean(p, &v, x + n * in);
 	}
 }
 
@@ -136,11 +120,9 @@ void
 ckr_avgpool_grad(const struct ckr_pool *p, float *dx, const float *dy,
                  const struct ckr_env *env)
 {
-	int64_t in = p->in[0] * p->in[1] * p->in[2];
-	int64_t out = p->out[0] * p->out[1] * p->out[2];
+	int64_t in = ckr_volume(p->in), out = ckr_volume(p->out);
 
-#pragma omp parallel for num_threads(env->threads) \
-	if (p->planes * in > CKR_SMALL)
+	CKR_SHARE(p->planes * in)
 	for (int64_t n = 0; n < p->planes; n++) {
 		float *to = dx + n * in;
 		struct ckr_cover v;
@@ -197,14 +179,12 @@ ckr_resize(const struct ckr_resize *r, float *y, const float *x,
            const struct ckr_env *env)
 {
 	if (r->inner == 1) {
-#pragma omp parallel for num_threads(env->threads) \
-	if (r->outer * r->to > CKR_SMALL)
+		CKR_SHARE(r->outer * r->to)
 		for (int64_t o = 0; o < r->outer; o++)
 			ckr_resize_line(r, y + o * r->to, x + o * r->from);
 		return;
 	}
-#pragma omp parallel for num_threads(env->threads) collapse(2) \
-	if (r->outer * r->to * r->inner > CKR_SMALL)
+	CKR_SHARE(r->outer * r->to * r->inner, collapse(2))
 	for (int64_t o = 0; o < r->outer; o++)
 		for (int64_t t = 0; t < r->to; t++)
 			ckr_resize_row(r, y + (o * r->to + t) * r->inner,

@@ -102,8 +102,7 @@ ckr_reduce_rows(enum ckr_reduce op, void *y, const void *x, int type,
 		}
 		return;
 	}
-#pragma omp parallel for num_threads(env->threads) \
-	if (outer * n > CKR_SMALL)
+	CKR_SHARE(outer * n)
 	for (int64_t i = 0; i < outer; i++) {
 		float s = ckr_reduce_typed(op, x, type, i * n, n) / divisor;
 
@@ -116,8 +115,7 @@ ckr_reduce_planes(enum ckr_reduce op, void *y, const void *x, int type,
                   int64_t lead, int64_t outer, int64_t n, float divisor,
                   const struct ckr_env *env)
 {
-#pragma omp parallel for num_threads(env->threads) \
-	if (lead * outer * n > CKR_SMALL)
+	CKR_SHARE(lead * outer * n)
 	for (int64_t i = 0; i < outer; i++) {
 		float s = ckr_reduce_start(op);
 		double sum = 0;
@@ -220,7 +218,7 @@ ckr_reduce_parts(enum ckr_reduce op, void *y, const void *x, int type,
 	int64_t size = (n + parts - 1) / parts;
 	int64_t blocks = (inner + CKR_REDUCE_COLUMNS - 1) / CKR_REDUCE_COLUMNS;
 
-#pragma omp parallel for num_threads(env->threads) if (n * inner > CKR_SMALL)
+	CKR_SHARE(n * inner)
 	for (int64_t t = 0; t < parts * blocks; t++) {
 		int64_t part = t / blocks, i = part * size;
 		int64_t j = t % blocks * CKR_REDUCE_COLUMNS;
@@ -263,8 +261,7 @@ ckr_reduce_columns(enum ckr_reduce op, void *y, const void *x, int type,
 		                 inner, parts, divisor, env);
 	if (parts)
 		return;
-#pragma omp parallel for num_threads(env->threads) collapse(2) \
-	if (outer * n * inner > CKR_SMALL)
+	CKR_SHARE(outer * n * inner, collapse(2))
 	for (int64_t i = 0; i < outer; i++) {
 		for (int64_t j = 0; j < inner; j += CKR_REDUCE_COLUMNS) {
 			float total[CKR_REDUCE_COLUMNS];

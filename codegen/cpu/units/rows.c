@@ -73,28 +73,6 @@ ckr_softmax_columns(float *y, const float *x, int64_t n, int64_t inner,
 	}
 }
 
-void
-ckr_softmax(float *y, const float *x, int64_t outer, int64_t n, int64_t inner,
-            int log, const struct ckr_env *env)
-{
-	int64_t block = inner < CKR_COLUMNS ? inner : CKR_COLUMNS;
-
-#pragma omp parallel for num_threads(env->threads) collapse(2) \
-	if (outer * n * inner > CKR_SMALL)
-	for (int64_t i = 0; i < outer; i++) {
-		for (int64_t j = 0; j < inner; j += block) {
-			int64_t at = i * n * inner + j;
-
-			if (inner == 1)
-				ckr_softmax_row(y + at, x + at, n, log);
-			else
-				ckr_softmax_columns(y + at, x + at, n, inner,
-					inner - j < block ? inner - j : block,
-					log);
-		}
-	}
-}
-
 static inline void
 ckr_softmax_grad_row(float *dx, const float *dy, const float *y, int64_t n,
                      int log)
@@ -137,22 +115,32 @@ ckr_softmax_grad(float *dx, const float *dy, const float *y, int64_t outer,
 {
 	int64_t block = inner < CKR_COLUMNS ? inner : CKR_COLUMNS;
 
-#pragma omp parallel for num_threads(env->threads) collapse(2) \
-	if (outer * n * inner > CKR_SMALL)
+	CKR_SHARE(outer * n * inner, collapse(2))
 	for (int64_t i = 0; i < outer; i++) {
 		for (int64_t j = 0; j < inner; j += block) {
 			int64_t at = i * n * inner + j;
+			int64_t w = inner - j < block ? inner - j : block;
 
-			if (inner == 1)
+			if (dy && inner == 1)
 				ckr_softmax_grad_row(dx + at, dy + at, y + at,
 				                     n, log);
-			else
+			else if (dy)
 				ckr_softmax_grad_columns(dx + at, dy + at,
-					y + at, n, inner,
-					inner - j < block ? inner - j : block,
-					log);
+					y + at, n, inner, w, log);
+			else if (inner == 1)
+				ckr_softmax_row(dx + at, y + at, n, log);
+			else
+				ckr_softmax_columns(dx + at, y + at, n, inner,
+				                    w, log);
 		}
 	}
+}
+
+void
+ckr_softmax(float *y, const float *x, int64_t outer, int64_t n, int64_t inner,
+            int log, const struct ckr_env *env)
+{
+	ckr_softmax_grad(y, NULL, x, outer, n, inner, log, env);
 }
 
 /* ---- cross entropy: x is [rows, n, inner], labels [rows, inner] ---- */
@@ -166,8 +154,7 @@ ckr_sce(float *loss, float *lse, float *denom, const float *x,
 	int64_t part = (rows + CKR_LOSS_PARTS - 1) / CKR_LOSS_PARTS;
 	int64_t nparts = part ? (rows + part - 1) / part : 0;
 
-#pragma omp parallel for num_threads(env->threads) \
-	if (rows * n * inner > CKR_SMALL)
+	CKR_SHARE(rows * n * inner)
 	for (int64_t p = 0; p < nparts; p++) {
 		double s = 0, w = 0;
 		int64_t end = (p + 1) * part < rows ? (p + 1) * part : rows;
@@ -204,16 +191,14 @@ ckr_sce_grad(float *dx, const float *dloss, const float *x,
              int64_t rows, int64_t n, int64_t inner, int reduction,
              struct ckr_env *env)
 {
-#pragma omp parallel for num_threads(env->threads) \
-	if (rows * n * inner > CKR_SMALL)
+	CKR_SHARE(rows * n * inner)
 	for (int64_t i = 0; i < rows; i++) {
 		for (int64_t j = 0; j < inner; j++) {
 			int64_t k = i * inner + j, at = i * n * inner + j;
 			int64_t c = ckr_label(l, k, env);
-			float g = ckr_label_weight(l, c), z = lse[k];
+			float z = lse[k], g = ckr_loss_factor(l, dloss, denom,
+				k, c, reduction);
 
-			g *= dloss[reduction ? 0 : k];
-			g = reduction == 1 ? g / *denom : g;
 			if (c < 0) {
 				for (int64_t q = 0; q < n; q++)
 					dx[at + q * inner] = 0.0f;
@@ -233,20 +218,17 @@ ckr_nll_grad(float *dx, const float *dloss, const struct ckr_labels *l,
              const float *denom, int64_t rows, int64_t n, int64_t inner,
              int reduction, struct ckr_env *env)
 {
-#pragma omp parallel for num_threads(env->threads) \
-	if (rows * n * inner > CKR_SMALL)
+	CKR_SHARE(rows * n * inner)
 	for (int64_t i = 0; i < rows; i++) {
 		float *to = dx + i * n * inner;
 
 		memset(to, 0, (size_t)(n * inner) * sizeof *to);
 		for (int64_t j = 0; j < inner; j++) {
 			int64_t k = i * inner + j, c = ckr_label(l, k, env);
-			float g = ckr_label_weight(l, c);
 
-			g *= dloss[reduction ? 0 : k];
-			g = reduction == 1 ? g / *denom : g;
 			if (c >= 0)
-				to[c * inner + j] = -g;
+				to[c * inner + j] = -ckr_loss_factor(l, dloss,
+					denom, k, c, reduction);
 		}
 	}
 }

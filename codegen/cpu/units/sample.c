@@ -2,54 +2,39 @@
  * share points among threads, the gradient of the data shares planes; sums
  * have one order in all of them. */
 #include "sample.h"
+#include "half.h"
 
 enum { CKR_SPOT_POINTS = 32, CKR_SPOT_PLANES = 8 };
 
-/* The spots of points first.. of an image; returns how many there are. */
+/* Task `b` of an image: its first point, and how many they are. */
 static inline int64_t
-ckr_spots(const struct ckr_sample *s, const float *grid, int64_t image,
-          int64_t first, struct ckr_spot *t)
+ckr_spot_block(const struct ckr_sample *s, int64_t b, int64_t *n)
 {
-	int64_t n = s->points - first;
+	*n = ckr_least(s->points - b * CKR_SPOT_POINTS, CKR_SPOT_POINTS);
+	return b * CKR_SPOT_POINTS;
+}
 
-	n = n < CKR_SPOT_POINTS ? n : CKR_SPOT_POINTS;
-	for (int64_t i = 0; i < n; i++)
-		ckr_spot(s, grid + (image * s->points + first + i) * s->dims,
-		         t + i);
-	return n;
+static inline int64_t
+ckr_spot_blocks(const struct ckr_sample *s)
+{
+	return (s->points + CKR_SPOT_POINTS - 1) / CKR_SPOT_POINTS;
 }
 
 void
 ckr_grid_sample(const struct ckr_sample *s, float *y, const float *x,
                 const float *grid, const struct ckr_env *env)
 {
-	int64_t blocks = (s->points + CKR_SPOT_POINTS - 1) / CKR_SPOT_POINTS;
-	int corners = ckr_corners(s);
+	int64_t blocks = ckr_spot_blocks(s);
 
-#pragma omp parallel for num_threads(env->threads) collapse(2) \
-	if (s->images * s->channels * s->points > CKR_SMALL)
+	CKR_SHARE(s->images * s->channels * s->points, collapse(2))
 	for (int64_t image = 0; image < s->images; image++)
 		for (int64_t b = 0; b < blocks; b++) {
 			struct ckr_spot spot[CKR_SPOT_POINTS];
-			int64_t first = b * CKR_SPOT_POINTS;
-			int64_t n = ckr_spots(s, grid, image, first, spot);
+			int64_t n, first = ckr_spot_block(s, b, &n);
 
-			for (int64_t c = 0; c < s->channels; c++) {
-				int64_t p = image * s->channels + c;
-				const float *from = x + p * s->plane;
-				float *to = y + p * s->points + first;
-
-				for (int64_t i = 0; i < n; i++) {
-					const struct ckr_spot *t = spot + i;
-					float sum = 0;
-
-					for (int k = 0; k < corners; k++)
-						if (t->at[k] >= 0)
-							sum += t->weight[k]
-							* from[t->at[k]];
-					to[i] = sum;
-				}
-			}
+			ckr_spots(s, grid, image, first, n, spot);
+			ckr_sample_points(s, y, x, spot, image, first, n, 0,
+			                  s->channels);
 		}
 }
 
@@ -65,9 +50,10 @@ ckr_grid_sample_planes(const struct ckr_sample *s, float *dx, const float *dy,
 	plane += image * s->channels;
 	for (int64_t i = 0; i < count * s->plane; i++)
 		dx[plane * s->plane + i] = 0;
-	for (int64_t first = 0; first < s->points; first += CKR_SPOT_POINTS) {
-		int64_t n = ckr_spots(s, grid, image, first, spot);
+	for (int64_t b = 0; b < ckr_spot_blocks(s); b++) {
+		int64_t n, first = ckr_spot_block(s, b, &n);
 
+		ckr_spots(s, grid, image, first, n, spot);
 		for (int64_t p = plane; p < plane + count; p++) {
 			const float *from = dy + p * s->points + first;
 			float *to = dx + p * s->plane;
@@ -88,8 +74,7 @@ ckr_grid_sample_dx(const struct ckr_sample *s, float *dx, const float *dy,
 {
 	int64_t groups = (s->channels + CKR_SPOT_PLANES - 1) / CKR_SPOT_PLANES;
 
-#pragma omp parallel for num_threads(env->threads) collapse(2) \
-	if (s->images * s->channels * s->points > CKR_SMALL)
+	CKR_SHARE(s->images * s->channels * s->points, collapse(2))
 	for (int64_t image = 0; image < s->images; image++)
 		for (int64_t g = 0; g < groups; g++) {
 			int64_t first = g * CKR_SPOT_PLANES;
@@ -106,37 +91,17 @@ ckr_grid_sample_dgrid(const struct ckr_sample *s, float *dgrid,
                       const float *dy, const float *x, const float *grid,
                       const struct ckr_env *env)
 {
-	int64_t blocks = (s->points + CKR_SPOT_POINTS - 1) / CKR_SPOT_POINTS;
-	int corners = s->mode ? ckr_corners(s) : 0;
+	int64_t blocks = ckr_spot_blocks(s);
 
-#pragma omp parallel for num_threads(env->threads) collapse(2) \
-	if (s->images * s->channels * s->points > CKR_SMALL)
+	CKR_SHARE(s->images * s->channels * s->points, collapse(2))
 	for (int64_t image = 0; image < s->images; image++)
 		for (int64_t b = 0; b < blocks; b++) {
 			struct ckr_spot spot[CKR_SPOT_POINTS];
-			int64_t first = b * CKR_SPOT_POINTS;
-			int64_t n = ckr_spots(s, grid, image, first, spot);
-			float *to = dgrid + (image * s->points + first)
-				* s->dims;
+			float sum[CKR_SPOT_POINTS][3];
+			int64_t n, first = ckr_spot_block(s, b, &n);
 
-			for (int64_t i = 0; i < n * s->dims; i++)
-				to[i] = 0;
-			for (int64_t c = 0; c < s->channels; c++) {
-				int64_t p = image * s->channels + c;
-				const float *from = x + p * s->plane;
-				const float *d = dy + p * s->points + first;
-
-				for (int64_t i = 0; i < n * corners; i++) {
-					int64_t q = i / corners;
-					int k = (int)(i % corners);
-					int64_t at = spot[q].at[k];
-					float *g = to + (q + 1) * s->dims - 1;
-
-					for (int e = 0; at >= 0 && e < s->dims;
-					     e++)
-						g[-e] += d[q] * from[at]
-							* spot[q].slope[k][e];
-				}
-			}
+			ckr_spots(s, grid, image, first, n, spot);
+			ckr_sample_slopes(s, dgrid, dy, x, spot, sum, image,
+			                  first, n);
 		}
 }

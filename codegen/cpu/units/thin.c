@@ -242,14 +242,16 @@ ckr_thin_dx(const struct ckr_conv *c, const struct ckr_thin *t, float *dx,
 /* Weights of group g, summed over the images. */
 static inline void
 ckr_thin_dw(const struct ckr_conv *c, const struct ckr_thin *t, float *dw,
-            const float *x, const float *dy, int64_t g, float *own)
+            const float *x, const float *dy, const float *none, int64_t first,
+            int64_t g, float *own)
 {
 	float *run = own + t->all;
 	int64_t n = (t->run + CKR_WIDE - 1) / CKR_WIDE * CKR_WIDE;
 
+	(void)none;
 	dw += g * c->cout * c->taps;
 	memset(dw, 0, (size_t)(c->cout * c->taps) * sizeof *dw);
-	for (int64_t first = 0; first < c->images; first += t->images) {
+	for (; first < c->images; first += t->images) {
 		for (int64_t i = 0; i < t->images; i++)
 			ckr_thin_x(c, t, own + i * t->image,
 			           (float *)(uintptr_t)x + ((first + i) *
@@ -273,14 +275,29 @@ ckr_thin_dw(const struct ckr_conv *c, const struct ckr_thin *t, float *dw,
 
 /* ---- over the threads ---- */
 
-/* This thread's workspace, whose zeros stay where no line lies. */
-static inline float *
-ckr_thin_own(const struct ckr_conv *c, float *workspace)
-{
-	float *own = workspace + omp_get_thread_num() * c->workspace;
+typedef void ckr_thin_task(const struct ckr_conv *c, const struct ckr_thin *t,
+                           float *to, const float *from, const float *by,
+                           const float *bias, int64_t first, int64_t g,
+                           float *own);
 
-	memset(own, 0, (size_t)c->workspace * sizeof *own);
-	return own;
+/* So many tasks, of a group each.  Zeros of a thread's workspace stay where no
+ * line lies. */
+static inline void
+ckr_thin_share(ckr_thin_task *task, int64_t tasks, const struct ckr_conv *c,
+               const struct ckr_thin *t, float *to, const float *from,
+               const float *by, const float *bias, float *workspace,
+               const struct ckr_env *env)
+{
+#pragma omp parallel num_threads(env->threads)
+	{
+		float *own = workspace + omp_get_thread_num() * c->workspace;
+
+		memset(own, 0, (size_t)c->workspace * sizeof *own);
+#pragma omp for schedule(dynamic)
+		for (int64_t i = 0; i < tasks; i++)
+			task(c, t, to, from, by, bias, i / c->group
+			     * t->images, i % c->group, own);
+	}
 }
 
 void
@@ -288,15 +305,8 @@ ckr_thins_conv(const struct ckr_conv *c, const struct ckr_thin *t, float *y,
                const float *x, const float *w, const float *bias,
                float *workspace, const struct ckr_env *env)
 {
-#pragma omp parallel num_threads(env->threads)
-	{
-		float *own = ckr_thin_own(c, workspace);
-
-#pragma omp for schedule(dynamic)
-		for (int64_t i = 0; i < c->images / t->images * c->group; i++)
-			ckr_thin_conv(c, t, y, x, w, bias, i / c->group *
-			              t->images, i % c->group, own);
-	}
+	ckr_thin_share(ckr_thin_conv, c->images / t->images * c->group, c, t,
+	               y, x, w, bias, workspace, env);
 }
 
 void
@@ -304,15 +314,8 @@ ckr_thins_dx(const struct ckr_conv *c, const struct ckr_thin *t, float *dx,
              const float *dy, const float *w, const float *bias,
              float *workspace, const struct ckr_env *env)
 {
-#pragma omp parallel num_threads(env->threads)
-	{
-		float *own = ckr_thin_own(c, workspace);
-
-#pragma omp for schedule(dynamic)
-		for (int64_t i = 0; i < c->images / t->images * c->group; i++)
-			ckr_thin_dx(c, t, dx, dy, w, bias, i / c->group *
-			            t->images, i % c->group, own);
-	}
+	ckr_thin_share(ckr_thin_dx, c->images / t->images * c->group, c, t, dx,
+	               dy, w, bias, workspace, env);
 }
 
 void
@@ -320,12 +323,6 @@ ckr_thins_dw(const struct ckr_conv *c, const struct ckr_thin *t, float *dw,
              const float *x, const float *dy, float *workspace,
              const struct ckr_env *env)
 {
-#pragma omp parallel num_threads(env->threads)
-	{
-		float *own = ckr_thin_own(c, workspace);
-
-#pragma omp for schedule(dynamic)
-		for (int64_t g = 0; g < c->group; g++)
-			ckr_thin_dw(c, t, dw, x, dy, g, own);
-	}
+	ckr_thin_share(ckr_thin_dw, c->group, c, t, dw, x, dy, NULL, workspace,
+	               env);
 }

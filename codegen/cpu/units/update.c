@@ -1,146 +1,142 @@
-/* Optimizer steps, accumulation, gradient norm. */
+/* Optimizer steps, accumulation, gradient norm: blocks of 16-bit parameters,
+ * states and gradients are widened, updated as float32 and rounded.
+ */
 #include "update.h"
+#include "half.h"
 #include "sums.h"
+#include "words.h"
 
-double
-ckr_norm_part(const float *g, int64_t n, const struct ckr_env *env)
+/* Sum of squares in parts of `size`, each in blocks. */
+static inline double
+ckr_norm_parts(const void *g, int type, int64_t n, int64_t size, int64_t block,
+               const struct ckr_env *env)
 {
 	double part[CKR_NORM_PARTS], s = 0;
-	int64_t size = (n + CKR_NORM_PARTS - 1) / CKR_NORM_PARTS, nparts;
+	int64_t nparts = (n + size - 1) / size;
 
-	size = size < 4096 ? 4096 : (size + 63) / 64 * 64;
-	nparts = (n + size - 1) / size;
-#pragma omp parallel for num_threads(env->threads) \
-	if (n > CKR_SMALL)
+	CKR_SHARE(n)
 	for (int64_t i = 0; i < nparts; i++) {
-		int64_t left = n - i * size;
+		float x[CKR_HALF_BLOCK];
+		int64_t end = ckr_least(n, (i + 1) * size);
 
-		part[i] = (double)ckr_sum_squares(g + i * size,
-		                                  left < size ? left : size);
+		part[i] = 0;
+		for (int64_t j = i * size; j < end; j += block) {
+			int64_t k = ckr_least(end - j, block);
+
+			part[i] += (double)ckr_sum_squares(ckr_row(x, g, type,
+			                                           j, k), k);
+		}
 	}
 	for (int64_t i = 0; i < nparts; i++)
 		s += part[i];
 	return s;
 }
 
-void
-ckr_accumulate(float *y, const float *acc, const float *g, int64_t n,
-               const struct ckr_env *env)
+double
+ckr_norm_part(const float *g, int64_t n, const struct ckr_env *env)
 {
-#pragma omp parallel for num_threads(env->threads) \
-	if (n > CKR_SMALL)
-	for (int64_t i0 = 0; i0 < n; i0 += CKR_UPDATE_BLOCK) {
-		int64_t end = n - i0 < CKR_UPDATE_BLOCK
-		            ? n : i0 + CKR_UPDATE_BLOCK;
+	int64_t size = (n + CKR_NORM_PARTS - 1) / CKR_NORM_PARTS;
+
+	size = size < 4096 ? 4096 : (size + 63) / 64 * 64;
+	return ckr_norm_parts(g, CKR_F32, n, size, size, env);
+}
+
+double
+ckr_half_norm_part(const void *g, int type, int64_t n,
+                   const struct ckr_env *env)
+{
+	enum { BLOCK = CKR_HALF_BLOCK };
+	int64_t size = (n + CKR_NORM_PARTS - 1) / CKR_NORM_PARTS;
+
+	size = n > 0 ? (size + BLOCK - 1) / BLOCK * BLOCK : BLOCK;
+	return ckr_norm_parts(g, type, n, size, BLOCK, env);
+}
+
+static inline void
+ckr_round_run(float *x, int type, struct ckr_update_types t, uint32_t which,
+              int64_t at, int64_t n, const struct ckr_env *env)
+{
+	uint32_t buffer[CKR_WORD_BUFFER], cut = ckr_cut_off(type);
+	uint16_t half[CKR_WORDS];
+
+	for (int64_t j = 0, k; j < n; j += k) {
+		int64_t left = n - j;
+		uint64_t index = t.shard
+		                 ? ckr_shard_index(t.shard, at + j, &left)
+		                 : (uint64_t)(at + j);
+		const uint32_t *word;
+
+		k = ckr_least(ckr_least(n - j, left), CKR_WORDS);
+		word = ckr_words(buffer, index / 2, k / 2 + 1,
+		                 t.stream + (which << 28), env);
+		memcpy(half, (const char *)word + index % 2 * sizeof *half,
+		       (size_t)k * sizeof *half);
+#pragma omp simd
+		for (int64_t i = 0; i < k; i++)
+			x[j + i] = ckr_round_random(x[j + i], half[i], cut);
+	}
+}
+
+void
+ckr_update_store(void *y, int type, struct ckr_update_types t, uint32_t which,
+                 int64_t at, float *x, int64_t n, const struct ckr_env *env)
+{
+	if (!y || type == CKR_F32)
+		return;
+	ckr_round_run(x, type, t, which, at, n, env);
+	ckr_narrow(y, type, at, x, n);
+}
+
+void
+ckr_accumulate(void *y, const void *acc, const void *g,
+               struct ckr_update_types t, int64_t n, const struct ckr_env *env)
+{
+	CKR_SHARE(n)
+	for (int64_t i = 0; i < n; i += CKR_HALF_BLOCK) {
+		float yb[CKR_HALF_BLOCK], ab[CKR_HALF_BLOCK];
+		float gb[CKR_HALF_BLOCK];
+		int64_t k = ckr_least(n - i, CKR_HALF_BLOCK);
+		float *to = ckr_row_new(yb, y, t.y, i);
+		const float *d = ckr_row(gb, g, t.g, i, k);
 
 		if (env->micro == 0) {
-			memcpy(y + i0, g + i0, (size_t)(end - i0) * sizeof *y);
-			continue;
-		}
+			memcpy(to, d, (size_t)k * sizeof *to);
+		} else {
+			const float *a = ckr_row(ab, acc, t.y, i, k);
+
 #pragma omp simd
-		for (int64_t i = i0; i < end; i++)
-			y[i] = acc[i] + g[i];
+			for (int64_t j = 0; j < k; j++)
+				to[j] = a[j] + d[j];
+		}
+		ckr_row_put(y, t.y, i, to, k);
 	}
 }
 
 void
-ckr_sgd(float *y, const float *p, const float *g, const float *norm,
-        int64_t n, int decay, const struct ckr_env *env)
+ckr_update(ckr_rule *rule, void *y, void *m1, void *v1, void *copy,
+           const void *p, const void *g, const void *m, const void *v,
+           const float *norm, struct ckr_update_types t, int64_t n, int decay,
+           int coupled, const struct ckr_env *env)
 {
-	float scale = ckr_clip_scale(norm, env), lr = ckr_own_lr(env);
-	float keep = 1.0f - lr * ckr_own_decay(decay, env);
+	const struct ckr_way way = { decay, coupled, env->group };
+	const struct ckr_step step = ckr_step_of(norm, &way, env);
 
-#pragma omp parallel for num_threads(env->threads) \
-	if (n > CKR_SMALL)
-	for (int64_t i0 = 0; i0 < n; i0 += CKR_UPDATE_BLOCK) {
-		int64_t end = n - i0 < CKR_UPDATE_BLOCK
-		            ? n : i0 + CKR_UPDATE_BLOCK;
+	CKR_SHARE(n)
+	for (int64_t i = 0; i < n; i += CKR_HALF_BLOCK) {
+		float pb[CKR_HALF_BLOCK], gb[CKR_HALF_BLOCK];
+		float mb[CKR_HALF_BLOCK], vb[CKR_HALF_BLOCK];
+		int64_t k = ckr_least(n - i, CKR_HALF_BLOCK);
+		float *x = ckr_row_new(pb, y, t.y, i);
+		float *a = ckr_row_new(mb, m1, t.state, i);
+		float *b = ckr_row_new(vb, v1, t.state, i);
 
-#pragma omp simd
-		for (int64_t i = i0; i < end; i++)
-			y[i] = p[i] * keep - lr * (g[i] * scale);
-	}
-}
-
-void
-ckr_sgdm(float *y, float *m1, const float *p, const float *g, const float *m,
-         const float *norm, int64_t n, int decay, const struct ckr_env *env)
-{
-	float scale = ckr_clip_scale(norm, env), lr = ckr_own_lr(env);
-	float pull = ckr_own_decay(decay, env), keep = env->momentum;
-	int ahead = env->nesterov;
-
-#pragma omp parallel for num_threads(env->threads) \
-	if (n > CKR_SMALL)
-	for (int64_t i0 = 0; i0 < n; i0 += CKR_UPDATE_BLOCK) {
-		int64_t end = n - i0 < CKR_UPDATE_BLOCK
-		            ? n : i0 + CKR_UPDATE_BLOCK;
-
-#pragma omp simd
-		for (int64_t i = i0; i < end; i++) {
-			float d = g[i] * scale + pull * p[i];
-			float a = keep * m[i] + d;
-
-			m1[i] = a;
-			y[i] = p[i] - lr * (ahead ? d + keep * a : a);
-		}
-	}
-}
-
-void
-ckr_lion(float *y, float *m1, const float *p, const float *g, const float *m,
-         const float *norm, int64_t n, int decay, const struct ckr_env *env)
-{
-	float scale = ckr_clip_scale(norm, env), lr = ckr_own_lr(env);
-	float keep = 1.0f - lr * ckr_own_decay(decay, env);
-	float b1 = env->beta1, b2 = env->beta2;
-
-#pragma omp parallel for num_threads(env->threads) \
-	if (n > CKR_SMALL)
-	for (int64_t i0 = 0; i0 < n; i0 += CKR_UPDATE_BLOCK) {
-		int64_t end = n - i0 < CKR_UPDATE_BLOCK
-		            ? n : i0 + CKR_UPDATE_BLOCK;
-
-#pragma omp simd
-		for (int64_t i = i0; i < end; i++) {
-			float d = g[i] * scale;
-			float c = b1 * m[i] + (1.0f - b1) * d;
-			float sign = c > 0.0f ? 1.0f : c < 0.0f ? -1.0f : c;
-
-			m1[i] = b2 * m[i] + (1.0f - b2) * d;
-			y[i] = p[i] * keep - lr * sign;
-		}
-	}
-}
-
-void
-ckr_adamw(float *y, float *m1, float *v1, const float *p, const float *g,
-          const float *m, const float *v, const float *norm, int64_t n,
-          int decay, int coupled, const struct ckr_env *env)
-{
-	float scale = ckr_clip_scale(norm, env), lr = ckr_own_lr(env);
-	float pull = ckr_own_decay(decay, env);
-	float keep = coupled ? 1.0f : 1.0f - lr * pull;
-	float b1 = env->beta1, b2 = env->beta2, eps = env->eps;
-	float step = lr / env->c1, root = 1.0f / __builtin_sqrtf(env->c2);
-
-#pragma omp parallel for num_threads(env->threads) \
-	if (n > CKR_SMALL)
-	for (int64_t i0 = 0; i0 < n; i0 += CKR_UPDATE_BLOCK) {
-		int64_t end = n - i0 < CKR_UPDATE_BLOCK
-		            ? n : i0 + CKR_UPDATE_BLOCK;
-
-#pragma omp simd
-		for (int64_t i = i0; i < end; i++) {
-			float d = coupled ? g[i] * scale + pull * p[i]
-			                  : g[i] * scale;
-			float a = b1 * m[i] + (1.0f - b1) * d;
-			float b = b2 * v[i] + (1.0f - b2) * (d * d);
-
-			m1[i] = a;
-			v1[i] = b;
-			y[i] = p[i] * keep -
-			       step * a / (__builtin_sqrtf(b) * root + eps);
-		}
+		rule(step, x, a, b, ckr_row(pb, p, t.y, i, k),
+		     ckr_row(gb, g, t.g, i, k), ckr_row(mb, m, t.state, i, k),
+		     ckr_row(vb, v, t.state, i, k), k);
+		if (copy)
+			ckr_narrow(copy, t.copy, i, x, k);
+		ckr_update_store(y, t.y, t, 0, i, x, k, env);
+		ckr_update_store(m1, t.state, t, 1, i, a, k, env);
+		ckr_update_store(v1, t.state, t, 2, i, b, k, env);
 	}
 }

@@ -1,29 +1,8 @@
-/* Adafactor: Shazeer and Stern, "Adafactor: adaptive learning rates with
- * sublinear memory cost", 2018, as torch.optim has it.
- *
- * A parameter of matrices keeps, of the squares of its gradient, means over
- * the rows and over the columns of each; another keeps all of them.  The
- * update is made twice, for its norm and to be applied, and never stored.
- *
- * For a sharded parameter, a rank sums its elements, divides by the number of
- * all elements, and gets the sums over ranks.  Elements are counted from the
- * start of the rank's shard, of which a replica may have only a part.
- */
+/* Adafactor (factored.h). */
 #ifndef CODEGEN_CUDA_KERNELS_CUDA_ADAFACTOR_CUH
 #define CODEGEN_CUDA_KERNELS_CUDA_ADAFACTOR_CUH
 
 enum { CKR_FACTOR_LONG = 64 };          /* a sum that many threads share */
-
-/* This rank's part of a parameter: so many matrices of rows x cols; 1, 1, n of
- * what is not factored.  At hand are n elements of it from `first` on, of which
- * those behind its end are padding.  Means are over the whole parameter: over
- * all_rows, all_cols, all elements.  by_cols: rows are cut over ranks, so that
- * a matrix's mean is that of its columns. */
-struct ckr_adafactor {
-	int64_t matrices, rows, cols, first, n, all_rows, all_cols, all;
-	int by_cols, decay;
-	struct ckr_half_types types;
-};
 
 /* A step at work: row and col are the new means, each matrix's row is divided
  * by its mean, scale[matrix]; col NULL: row is the mean of every element, or
@@ -90,7 +69,7 @@ template <typename G> struct ckr_factored {
 CKR_DEVICE float
 ckr_factor_move(float x, float squares, int64_t n, const struct ckr_env *env)
 {
-	return x + env->one_minus_beta2 * (squares / (float)n - x);
+	return ckr_factor_towards(x, squares / (float)n, env->one_minus_beta2);
 }
 
 /* Mean i, moved towards that of n squares; old NULL: the latter. */
@@ -104,42 +83,28 @@ ckr_factor_mean(const float *old, int64_t i, float squares, int64_t n,
 
 /* ---- means of squares ---- */
 
-/* Sums over rows: a block or a thread for each row. */
-template <typename G> CKR_GLOBAL
+/* Sums over rows: a block, or a thread, for each row. */
+template <bool BLOCK, typename G> CKR_GLOBAL
 ckr_factor_rows(float *to, struct ckr_factored<G> f, const float *old,
                 const float *norm, const struct ckr_env *env)
 {
 	__shared__ float room[CKR_WARP];
 	float clip = ckr_clip_scale(norm, env);
+	int64_t own = BLOCK ? 0 : threadIdx.x, tasks = BLOCK ? 1 : blockDim.x;
 
 	if (ckr_is_void(env))
 		return;
-	CKR_BLOCK_TASKS(i, f.matrices * f.rows) {
+	for (int64_t i = blockIdx.x * tasks + own; i < f.matrices * f.rows;
+	     i += gridDim.x * tasks) {
+		int64_t j = f.col0(i) + (BLOCK ? threadIdx.x : 0);
 		float s = 0.0f;
 
-		for (int64_t j = f.col0(i) + threadIdx.x; j < f.col1(i);
-		     j += blockDim.x)
+		for (; j < f.col1(i); j += BLOCK ? blockDim.x : 1)
 			s += f.square(i * f.cols + j, clip);
-		s = ckr_block_sum(s, room);
-		if (threadIdx.x == 0)
+		if (BLOCK)
+			s = ckr_block_sum(s, room);
+		if (!BLOCK || threadIdx.x == 0)
 			to[i] = ckr_factor_mean(old, i, s, f.all_cols, env);
-	}
-}
-
-template <typename G> CKR_GLOBAL
-ckr_factor_short_rows(float *to, struct ckr_factored<G> f, const float *old,
-                      const float *norm, const struct ckr_env *env)
-{
-	float clip = ckr_clip_scale(norm, env);
-
-	if (ckr_is_void(env))
-		return;
-	CKR_TASKS(int64_t, i, f.matrices * f.rows) {
-		float s = 0.0f;
-
-		for (int64_t j = f.col0(i); j < f.col1(i); j++)
-			s += f.square(i * f.cols + j, clip);
-		to[i] = ckr_factor_mean(old, i, s, f.all_cols, env);
 	}
 }
 
@@ -166,10 +131,7 @@ ckr_factor_cols(float *to, struct ckr_factored<G> f, const float *old,
 			     i += CKR_WARP)
 				s += f.square((m * f.rows + i) * f.cols + j,
 				              clip);
-		__syncthreads();
-		part[w][lane] = s;
-		__syncthreads();
-		s = ckr_warp_sum(part[lane][w]);
+		s = ckr_column_sum(s, part);
 		j += w - lane;
 		if (lane == 0 && j < f.cols)
 			to[m * f.cols + j] = ckr_factor_mean(old,
@@ -268,9 +230,7 @@ ckr_factor_pack(float *u, const struct ckr_factored<G> &f, int64_t at,
 		} else {
 			v = f.row[at + j];
 		}
-		/* a NaN stays one; of no gradient there is no update */
-		if (u[j] != 0.0f)
-			u[j] /= __builtin_sqrtf(v < least ? least : v);
+		u[j] = ckr_factor_update(u[j], v, least);
 		if (++c == f.cols)
 			c = 0, r++;
 	}
@@ -324,27 +284,21 @@ CKR_GLOBAL
 ckr_factor_step(float *step, const float *squares, struct ckr_way way,
                 const struct ckr_env *env)
 {
-	float lr = ckr_own_lr(way, env);
-	double size = sqrt((double)squares[0]);
-	double over = sqrt((double)squares[1]) / (double)env->threshold;
-
-	if (threadIdx.x)
-		return;
-	if (size < (double)env->eps2)
-		size = (double)env->eps2;
-	lr = lr < env->max_lr ? lr : env->max_lr;
-	*step = (float)(size * (double)lr / (over > 1 ? over : 1));
+	if (threadIdx.x == 0)
+		*step = ckr_factor_rate((double)squares[0], (double)squares[1],
+		                        ckr_own_lr(&way, env), env);
 }
 
 /* p * keep - step * update. */
 template <typename Y, typename G> CKR_GLOBAL
 ckr_factor_apply(Y *y, const Y *p, struct ckr_factored<G> f, const float *norm,
                  const float *step, struct ckr_rounding round,
-                 struct ckr_way way, int64_t n, bool whole, const struct ckr_env *env)
+                 struct ckr_way way, int64_t n, bool whole,
+                 const struct ckr_env *env)
 {
 	enum { N = CKR_UPDATE_PACK };
 	float clip = ckr_clip_scale(norm, env);
-	float keep = 1.0f - ckr_own_lr(way, env) * ckr_own_decay(way, env);
+	float keep = 1.0f - ckr_own_lr(&way, env) * ckr_own_decay(&way, env);
 	float by = *step;
 
 	if (ckr_is_void(env))
@@ -374,21 +328,17 @@ ckr_factor_means(const struct ckr_factored<G> &f, float *row1, float *col1,
 	int64_t strips = (f.cols + CKR_WARP - 1) / CKR_WARP * f.matrices;
 
 	if (f.cols >= CKR_FACTOR_LONG)
-		CKR_LAUNCH_BLOCK(ckr_factor_rows<G>,
-		                 ckr_least(rows, CKR_MOST_BLOCKS), CKR_THREADS,
-		                 0, env, row1, f, row, norm, env->device);
+		CKR_EACH_BLOCK((ckr_factor_rows<true, G>), rows, CKR_THREADS, 0,
+		               env, row1, f, row, norm, env->device);
 	else
-		CKR_LAUNCH(ckr_factor_short_rows<G>, ckr_blocks(rows),
-		           CKR_THREADS, 0, env, row1, f, row, norm,
-		           env->device);
+		CKR_EACH((ckr_factor_rows<false, G>), rows, env, row1, f, row,
+		         norm, env->device);
 	if (f.rows >= CKR_FACTOR_LONG)
-		CKR_LAUNCH_BLOCK(ckr_factor_cols<G>,
-		                 ckr_least(strips, CKR_MOST_BLOCKS), 1024, 0,
-		                 env, col1, f, col, norm, env->device);
+		CKR_EACH_BLOCK(ckr_factor_cols<G>, strips, 1024, 0, env, col1,
+		               f, col, norm, env->device);
 	else
-		CKR_LAUNCH(ckr_factor_short_cols<G>, ckr_blocks(cols),
-		           CKR_THREADS, 0, env, col1, f, col, norm,
-		           env->device);
+		CKR_EACH(ckr_factor_short_cols<G>, cols, env, col1, f, col,
+		         norm, env->device);
 }
 
 /* New means from new squares' means. */
@@ -399,10 +349,10 @@ ckr_factor_both(float *row1, float *col1, const struct ckr_adafactor *a,
 {
 	int64_t rows = a->matrices * a->rows, cols = a->matrices * a->cols;
 
-	CKR_LAUNCH(ckr_factor_moved, ckr_blocks(rows), CKR_THREADS, 0, env,
-	           row1, row, row_mean, rows, env->device);
-	CKR_LAUNCH(ckr_factor_moved, ckr_blocks(cols), CKR_THREADS, 0, env,
-	           col1, col, col_mean, cols, env->device);
+	CKR_EACH(ckr_factor_moved, rows, env, row1, row, row_mean, rows,
+	         env->device);
+	CKR_EACH(ckr_factor_moved, cols, env, col1, col, col_mean, cols,
+	         env->device);
 }
 
 /* The new means are there. */
@@ -417,12 +367,11 @@ ckr_factor_use(struct ckr_factored<G> *f, const struct ckr_adafactor *a,
 	f->col = col1;
 	f->scale = scale;
 	if (col1)
-		CKR_LAUNCH_BLOCK(ckr_factor_scale,
-		                 ckr_least(a->matrices, CKR_MOST_BLOCKS),
-		                 n < CKR_THREADS ? CKR_WARP : CKR_THREADS, 0,
-		                 env, scale, a->by_cols ? col1 : row1,
-		                 a->matrices, n, a->by_cols ? a->all_cols
-		                 : a->all_rows, env->device);
+		CKR_EACH_BLOCK(ckr_factor_scale, a->matrices,
+		               n < CKR_THREADS ? CKR_WARP : CKR_THREADS, 0, env,
+		               scale, a->by_cols ? col1 : row1, a->matrices, n,
+		               a->by_cols ? a->all_cols : a->all_rows,
+		               env->device);
 }
 
 /* Shares of the mean squares of the parameter and of the update.  part: two
@@ -497,18 +446,16 @@ ckr_adafactor(const struct ckr_adafactor *a, Y *y, float *row1, float *col1,
 	else if (col)
 		ckr_factor_means(f, row1, col1, row, col, norm, env);
 	else
-		CKR_LAUNCH(ckr_factor_all<G>, ckr_blocks(a->n), CKR_THREADS, 0,
-		           env, row1, f, row, norm, env->device);
+		CKR_EACH(ckr_factor_all<G>, a->n, env, row1, f, row, norm,
+		         env->device);
 	ckr_factor_use(&f, a, row1, col1, workspace, env);
 	if (!squares)
 		ckr_factor_two(own, a, p, f, norm, part, env);
 	CKR_LAUNCH_BLOCK(ckr_factor_step, 1, CKR_WARP, 0, env, step,
 	                 squares ? squares : own, way, env->device);
-	CKR_LAUNCH((ckr_factor_apply<Y, G>),
-	           ckr_blocks((a->n + CKR_UPDATE_PACK - 1) / CKR_UPDATE_PACK),
-	           CKR_THREADS, 0, env, y, p, f, norm, step,
-	           ckr_rounding(a->types), way, f.count(),
-	           ckr_on_16(y) && ckr_on_16(p), env->device);
+	CKR_EACH((ckr_factor_apply<Y, G>), ckr_ceil_div(a->n, CKR_UPDATE_PACK),
+	         env, y, p, f, norm, step, ckr_rounding(a->types), way,
+	         f.count(), ckr_on_16(y) && ckr_on_16(p), env->device);
 }
 
 #endif

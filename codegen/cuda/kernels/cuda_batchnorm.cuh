@@ -157,21 +157,18 @@ ckr_batchnorm_vectors(T *y, float *mean, float *var, const T *x,
 {
 	bool aligned = ((uintptr_t)x | (uintptr_t)y) % (N * sizeof(T)) == 0;
 
-	CKR_LAUNCH_BLOCK((ckr_batch_stats<N, T>),
-	                 ckr_least(b.channels * b.parts, INT32_MAX),
-	                 CKR_THREADS, CKR_THREADS / CKR_WARP * sizeof(float),
-	                 env, b, x, aligned);
-	CKR_LAUNCH(ckr_batch_finish, ckr_blocks(b.channels), CKR_THREADS, 0,
-	           env, b, mean, var, scale, bias);
+	CKR_EACH_BLOCK((ckr_batch_stats<N, T>), b.channels * b.parts,
+	               CKR_THREADS, CKR_THREADS / CKR_WARP * sizeof(float), env,
+	               b, x, aligned);
+	CKR_EACH(ckr_batch_finish, b.channels, env, b, mean, var, scale, bias);
 	if (y)
-		CKR_LAUNCH((ckr_batch_apply<N, T>),
-		           ckr_blocks(b.channels * b.count / N), CKR_THREADS,
-		           0, env, b, y, x, aligned);
+		CKR_EACH((ckr_batch_apply<N, T>), b.channels * b.count / N, env,
+		         b, y, x, aligned);
 }
 
 /* y, mean and var may each be NULL, scale and bias too. */
 template <typename T> static inline void
-ckr_batchnorm(ckr_alike<T> *y, float *mean, float *var, const T *x,
+ckr_batchnorm(ckr_is<T> *y, float *mean, float *var, const T *x,
               const float *scale, const float *bias,
               const struct ckr_batchnorm *p, const struct ckr_env *env)
 {
@@ -272,21 +269,19 @@ ckr_batchnorm_grad_vectors(T *dx, float *dscale, float *dbias, const T *dy,
 	bool aligned = ((uintptr_t)x | (uintptr_t)dy | (uintptr_t)dx)
 		% (N * sizeof(T)) == 0;
 
-	CKR_LAUNCH_BLOCK((ckr_batch_sums<N, T>),
-	                 ckr_least(b.channels * b.parts, INT32_MAX),
-	                 CKR_THREADS, CKR_THREADS / CKR_WARP * sizeof(float),
-	                 env, b, dy, x, mean, aligned);
-	CKR_LAUNCH(ckr_batch_finish_grad, ckr_blocks(b.channels), CKR_THREADS,
-	           0, env, b, dscale, dbias, var, scale);
+	CKR_EACH_BLOCK((ckr_batch_sums<N, T>), b.channels * b.parts,
+	               CKR_THREADS, CKR_THREADS / CKR_WARP * sizeof(float), env,
+	               b, dy, x, mean, aligned);
+	CKR_EACH(ckr_batch_finish_grad, b.channels, env, b, dscale, dbias, var,
+	         scale);
 	if (dx)
-		CKR_LAUNCH((ckr_batch_apply_grad<N, T>),
-		           ckr_blocks(b.channels * b.count / N), CKR_THREADS,
-		           0, env, b, dx, dy, x, mean, aligned);
+		CKR_EACH((ckr_batch_apply_grad<N, T>), b.channels * b.count / N,
+		         env, b, dx, dy, x, mean, aligned);
 }
 
 /* dx, dscale and dbias may each be NULL, scale too. */
 template <typename T> static inline void
-ckr_batchnorm_grad(ckr_alike<T> *dx, float *dscale, float *dbias,
+ckr_batchnorm_grad(ckr_is<T> *dx, float *dscale, float *dbias,
                    const T *dy, const T *x, const float *mean,
                    const float *var, const float *scale,
                    const struct ckr_batchnorm *p, const struct ckr_env *env)
@@ -321,10 +316,8 @@ template <typename T, typename U> static inline void
 ckr_bn_update(T *y, const T *stat, const U *fresh, int64_t n,
               double momentum, const struct ckr_env *env)
 {
-	if (n > 0)
-		CKR_LAUNCH((ckr_bn_update_device<T, U>), ckr_blocks(n),
-		           CKR_THREADS, 0, env, y, stat, fresh, n,
-		           (float)momentum, env->device);
+	CKR_EACH((ckr_bn_update_device<T, U>), n, env, y, stat, fresh, n,
+	         (float)momentum, env->device);
 }
 
 #endif

@@ -34,7 +34,7 @@ ckr_classifier_count(float *weight, struct ckr_labels l, int64_t rows,
 	float s = 0.0f;
 
 	for (int64_t i = threadIdx.x; i < rows; i += blockDim.x)
-		s += ckr_label_weight(l, ckr_label(l, i, env));
+		s += ckr_label_weight(&l, ckr_label(&l, i, env));
 	s = ckr_block_sum(s, room);
 	if (threadIdx.x == 0)
 		*weight = s;
@@ -83,7 +83,7 @@ ckr_classifier_rows(Z *z, float *each, const float *weight, const float *seed,
 	CKR_BLOCK_TASKS(i, rows) {
 		Z *row = z + i * c.ld;
 		const Z *from = held ? copy : row;
-		int64_t label = ckr_label(l, first + i, env);
+		int64_t label = ckr_label(&l, first + i, env);
 		float g = seed ? *seed : c.seed, m = -__builtin_inff();
 		float s = 0.0f, own, v[N];
 
@@ -210,11 +210,9 @@ ckr_classifier_chunk(const struct ckr_classifier *c, Z *z, float *each,
 	int threads = packs >= 2 * CKR_CLASSIFIER_THREADS
 	            ? CKR_CLASSIFIER_THREADS : ckr_line_threads<Z>(c->classes);
 
-	CKR_LAUNCH_BLOCK(ckr_classifier_rows<Z>,
-	                 ckr_least(rows, CKR_MOST_BLOCKS), threads,
-	                 held ? (size_t)bytes : 0, env, z, each + first,
-	                 weight, seed, *l, bias, *c, first, rows, held,
-	                 env->device);
+	CKR_EACH_BLOCK(ckr_classifier_rows<Z>, rows, threads,
+	               held ? (size_t)bytes : 0, env, z, each + first, weight,
+	               seed, *l, bias, *c, first, rows, held, env->device);
 }
 
 /* Logits, losses, adjoints and dx of a chunk; returns its x as it is
@@ -289,11 +287,10 @@ ckr_classify(const struct ckr_classifier *c, float *loss, ckr_is<X> *dx,
 			                env);
 	}
 	if (c->rows == 0 && dw)
-		CKR_LAUNCH(ckr_classifier_none, ckr_blocks(size), CKR_THREADS,
-		           0, env, dw, size);
+		CKR_EACH(ckr_classifier_none, size, env, dw, size);
 	if (c->rows == 0 && dbias)
-		CKR_LAUNCH(ckr_classifier_none, ckr_blocks(c->classes),
-		           CKR_THREADS, 0, env, dbias, c->classes);
+		CKR_EACH(ckr_classifier_none, c->classes, env, dbias,
+		         c->classes);
 	if (c->rows == 0)
 		dw = NULL, dbias = NULL;
 	if (dw && !whole && (void *)sum != (void *)dw)

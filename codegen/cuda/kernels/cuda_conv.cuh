@@ -16,19 +16,6 @@ struct ckr_conv {
 	int64_t planes, sum, own, all;  /* parts of workspace, in bytes */
 };
 
-/* Coordinates of element i of extents v. */
-struct ckr_spatial {
-	int64_t d, h, w;
-};
-
-CKR_DEVICE struct ckr_spatial
-ckr_split(const int64_t *v, int64_t i)
-{
-	int64_t line = ckr_div(i, v[2]), d = ckr_div(line, v[1]);
-
-	return { d, line - d * v[1], i - line * v[2] };
-}
-
 /* The element that tap k of window o takes; -1: it is in the padding. */
 CKR_DEVICE int64_t
 ckr_tap_at(const struct ckr_conv &c, const struct ckr_spatial &o,
@@ -42,18 +29,6 @@ ckr_tap_at(const struct ckr_conv &c, const struct ckr_spatial &o,
 	    || w >= c.in[2])
 		return -1;
 	return (d * c.in[1] + h) * c.in[2] + w;
-}
-
-/* The window along dim i whose tap k takes element `at`; -1: none. */
-CKR_DEVICE int64_t
-ckr_tap_window(const struct ckr_conv &c, int64_t at, int64_t k, int i)
-{
-	int64_t x = at + c.begin[i] - k * c.dilation[i], o;
-
-	if (x < 0)
-		return -1;
-	o = ckr_div(x, c.stride[i]);
-	return o * c.stride[i] == x && o < c.out[i] ? o : -1;
 }
 
 #define CKR_FOR_TAPS(c, k) \
@@ -94,9 +69,9 @@ template <typename Y, typename X, typename W, typename B> static inline void
 ckr_conv(const struct ckr_conv &c, Y *y, const X *x, const W *w,
          const B *bias, const struct ckr_env *env)
 {
-	CKR_LAUNCH((ckr_conv_device<Y, X, W, B>),
-	           ckr_blocks(c.images * c.group * c.cout * c.out_size),
-	           CKR_THREADS, 0, env, c, y, x, w, bias);
+	CKR_EACH((ckr_conv_device<Y, X, W, B>),
+	         c.images * c.group * c.cout * c.out_size, env, c, y, x, w,
+	         bias);
 }
 
 template <typename Y, typename X, typename W, typename B> CKR_GLOBAL
@@ -118,9 +93,9 @@ ckr_conv_dx_device(struct ckr_conv c, Y *dx, const X *dy, const W *w,
 		int64_t tap = 0;
 
 		CKR_FOR_TAPS(c, k) {
-			int64_t d = ckr_tap_window(c, i.d, k.d, 0);
-			int64_t h = ckr_tap_window(c, i.h, k.h, 1);
-			int64_t o = ckr_tap_window(c, i.w, k.w, 2);
+			int64_t d = ckr_window_at(c, i.d, k.d, 0);
+			int64_t h = ckr_window_at(c, i.h, k.h, 1);
+			int64_t o = ckr_window_at(c, i.w, k.w, 2);
 			int64_t at = (d * c.out[1] + h) * c.out[2] + o;
 
 			for (int64_t co = 0; co < c.cout && d >= 0 && h >= 0
@@ -137,9 +112,9 @@ template <typename Y, typename X, typename W, typename B> static inline void
 ckr_conv_dx(const struct ckr_conv &c, Y *dx, const X *dy, const W *w,
             const B *bias, const struct ckr_env *env)
 {
-	CKR_LAUNCH((ckr_conv_dx_device<Y, X, W, B>),
-	           ckr_blocks(c.images * c.group * c.cin * c.in_size),
-	           CKR_THREADS, 0, env, c, dx, dy, w, bias);
+	CKR_EACH((ckr_conv_dx_device<Y, X, W, B>),
+	         c.images * c.group * c.cin * c.in_size, env, c, dx, dy, w,
+	         bias);
 }
 
 /* A block for each weight. */
@@ -177,11 +152,10 @@ template <typename Y, typename X, typename D> static inline void
 ckr_conv_dw(const struct ckr_conv &c, Y *dw, const X *x, const D *dy,
             const struct ckr_env *env)
 {
-	CKR_LAUNCH_BLOCK((ckr_conv_dw_device<Y, X, D>),
-	                 ckr_least(c.group * c.cout * c.cin * c.taps,
-	                           INT32_MAX), CKR_THREADS,
-	                 CKR_THREADS / CKR_WARP * sizeof(float), env, c, dw, x,
-	                 dy);
+	CKR_EACH_BLOCK((ckr_conv_dw_device<Y, X, D>),
+	               c.group * c.cout * c.cin * c.taps, CKR_THREADS,
+	               CKR_THREADS / CKR_WARP * sizeof(float), env, c, dw, x,
+	               dy);
 }
 
 /* ---- products ---- */
@@ -231,9 +205,9 @@ template <typename T> static inline void
 ckr_unfold(const struct ckr_conv &c, const struct ckr_patches &s, T *col,
            const T *x, const struct ckr_env *env)
 {
-	CKR_LAUNCH(ckr_unfold_device<T>,
-	           ckr_blocks(s.images * c.group * c.cin * c.taps * c.line / 8),
-	           CKR_THREADS, 0, env, c, s, col, x);
+	CKR_EACH(ckr_unfold_device<T>,
+	         s.images * c.group * c.cin * c.taps * c.line / 8, env, c, s,
+	         col, x);
 }
 
 /* Every channel of y [rows, n], or so, holds its bias. */
@@ -256,8 +230,8 @@ ckr_bias(Y *y, const B *bias, int64_t images, int64_t channels, int64_t size,
 	int64_t n = images * channels * size;
 
 	if (bias)
-		CKR_LAUNCH((ckr_bias_device<Y, B>), ckr_blocks(n), CKR_THREADS,
-		           0, env, y, bias, n, channels, size);
+		CKR_EACH((ckr_bias_device<Y, B>), n, env, y, bias, n, channels,
+		         size);
 }
 
 
@@ -279,8 +253,8 @@ ckr_add_bias(Y *y, const B *bias, int64_t images, int64_t channels,
 {
 	int64_t n = images * channels * size;
 
-	CKR_LAUNCH((ckr_add_bias_device<Y, B>), ckr_blocks(n), CKR_THREADS, 0,
-	           env, y, bias, n, channels, size);
+	CKR_EACH((ckr_add_bias_device<Y, B>), n, env, y, bias, n, channels,
+	         size);
 }
 
 /* Whether the run time's library has computed convolution `job` of them. */
@@ -354,9 +328,9 @@ ckr_fold_device(struct ckr_conv c, int64_t images, Y *dx, const float *col,
 		                 : 0.0f;
 
 		CKR_FOR_TAPS(c, k) {
-			int64_t d = ckr_tap_window(c, i.d, k.d, 0);
-			int64_t h = ckr_tap_window(c, i.h, k.h, 1);
-			int64_t w = ckr_tap_window(c, i.w, k.w, 2);
+			int64_t d = ckr_window_at(c, i.d, k.d, 0);
+			int64_t h = ckr_window_at(c, i.h, k.h, 1);
+			int64_t w = ckr_window_at(c, i.w, k.w, 2);
 
 			if (d >= 0 && h >= 0 && w >= 0)
 				sum += from[(d * c.out[1] + h) * c.out[2] + w];
@@ -410,9 +384,8 @@ ckr_conv_dx_product(const struct ckr_conv &c, Y *dx, const T *dy, const T *w,
 			              w + k * c.cout * rows, dy + i * g.sb + k
 			              * c.cout * c.out_size, false, workspace,
 			              env);
-		CKR_LAUNCH((ckr_fold_device<Y, B>), ckr_blocks(n * size),
-		           CKR_THREADS, 0, env, c, n, dx + i * size,
-		           (const float *)col, bias);
+		CKR_EACH((ckr_fold_device<Y, B>), n * size, env, c, n,
+		         dx + i * size, (const float *)col, bias);
 	}
 }
 

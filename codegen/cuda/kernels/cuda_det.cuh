@@ -1,5 +1,5 @@
-/* Determinants and their gradients, in double since terms cancel: a thread for
- * each matrix, with room for two. */
+/* Determinants and their gradients: a thread for each matrix, with room for
+ * two. */
 #ifndef CODEGEN_CUDA_KERNELS_CUDA_DET_CUH
 #define CODEGEN_CUDA_KERNELS_CUDA_DET_CUH
 
@@ -17,11 +17,8 @@ ckr_det_device(T *y, const T *x, double *workspace, int64_t count, int64_t n)
 {
 	double *a = ckr_det_room(workspace, n);
 
-	CKR_TASKS(int64_t, m, count) {
-		for (int64_t i = 0; i < n * n; i++)
-			a[i] = ckr_get(x[m * n * n + i]);
-		ckr_put(&y[m], (float)ckr_eliminate(a, NULL, n));
-	}
+	CKR_TASKS(int64_t, m, count)
+		ckr_det_of(&y[m], x + m * n * n, a, n);
 }
 
 /* One warp for each block, so that there are many. */
@@ -40,32 +37,15 @@ ckr_det(T *y, const T *x, double *workspace, int64_t count, int64_t n,
 		           0, env, y, x, workspace, count, n);
 }
 
-/* The cofactors of a regular matrix are its determinant times the transpose of
- * its inverse. */
 template <typename D, typename T> CKR_GLOBAL
 ckr_det_grad_device(T *dx, const D *dy, const T *x, double *workspace,
                     int64_t count, int64_t n)
 {
-	double *a = ckr_det_room(workspace, n), *b = a + n * n;
+	double *a = ckr_det_room(workspace, n);
 
-	CKR_TASKS(int64_t, m, count) {
-		const T *xm = x + m * n * n;
-		double det, d = ckr_get(dy[m]);
-
-		for (int64_t i = 0; i < n * n; i++) {
-			a[i] = ckr_get(xm[i]);
-			b[i] = i % (n + 1) == 0;
-		}
-		det = ckr_eliminate(a, b, n);
-		for (int64_t i = 0; det != 0.0 && i < n * n; i++)
-			ckr_put(&dx[m * n * n + i], (float)(d * det
-				* b[i % n * n + i / n] / a[i % n * (n + 1)]));
-		for (int64_t i = 0; det == 0.0 && i < n * n; i++)
-			b[i] = ckr_get(xm[i]);
-		for (int64_t i = 0; det == 0.0 && i < n * n; i++)
-			ckr_put(&dx[m * n * n + i], (float)(d
-				* ckr_cofactor(a, b, n, i / n, i % n)));
-	}
+	CKR_TASKS(int64_t, m, count)
+		ckr_det_grad_of(dx + m * n * n, (double)ckr_get(dy[m]),
+		                x + m * n * n, a, n);
 }
 
 template <typename D, typename T> static inline void

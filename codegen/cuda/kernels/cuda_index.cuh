@@ -30,23 +30,6 @@
 	} \
 } while (0)
 
-/* Index i of a list of int64 or int32; -1 if it is out of range, a fault
- * where there is an env. */
-CKR_DEVICE int64_t
-ckr_index(const void *idx, int64_t i, int nbytes, int64_t n,
-          struct ckr_env *env)
-{
-	int64_t k = nbytes == 8 ? ((const int64_t *)idx)[i]
-	                        : ((const int32_t *)idx)[i];
-	int64_t at = k < 0 ? k + n : k;
-
-	if (at >= 0 && at < n)
-		return at;
-	if (env)
-		ckr_fault(env, CKR_BAD_INDEX, i, k);
-	return -1;
-}
-
 /* ---- copies ---- */
 
 template <typename W> CKR_GLOBAL
@@ -59,13 +42,12 @@ ckr_copy_device(W *y, const W *x, int64_t n)
 template <typename Env> static inline void
 ckr_copy(void *y, const void *x, int64_t nbytes, Env *env)
 {
-	if (y == x || nbytes == 0)
+	if (y == x)
 		return;
 	CKR_WORDS_OF(W, y, x, nbytes, {
 		int64_t n = nbytes / (int64_t)sizeof(W);
 
-		CKR_LAUNCH(ckr_copy_device<W>, ckr_blocks(n), CKR_THREADS, 0,
-		           env, (W *)y, (const W *)x, n);
+		CKR_EACH(ckr_copy_device<W>, n, env, (W *)y, (const W *)x, n);
 	});
 }
 
@@ -90,30 +72,18 @@ ckr_gather_device(W *y, const W *x, const void *idx, int idx_bytes,
 }
 
 template <typename Env> static inline void
-ckr_gather_part(void *y, const void *x, const void *idx, int idx_bytes,
-                int64_t outer, int64_t size, int64_t nidx, int64_t row,
-                struct ckr_part part, Env *env)
+ckr_gather(void *y, const void *x, const void *idx, int idx_bytes,
+           int64_t outer, int64_t size, int64_t nidx, int64_t row,
+           struct ckr_part part, Env *env)
 {
-	if (outer * nidx * row == 0)
-		return;
 	CKR_WORDS_OF(W, y, x, row, {
 		int64_t words = row / (int64_t)sizeof(W);
 		int64_t n = outer * nidx * words;
 
-		CKR_LAUNCH(ckr_gather_device<W>, ckr_blocks(n), CKR_THREADS, 0,
-		           env, (W *)y, (const W *)x, idx, idx_bytes, n, size,
-		           nidx, words, part, env->device);
+		CKR_EACH(ckr_gather_device<W>, n, env, (W *)y, (const W *)x,
+		         idx, idx_bytes, n, size, nidx, words, part,
+		         env->device);
 	});
-}
-
-template <typename Env> static inline void
-ckr_gather(void *y, const void *x, const void *idx, int idx_bytes,
-           int64_t outer, int64_t n, int64_t nidx, int64_t row,
-           Env *env)
-{
-	struct ckr_part all = { n, 0, n };
-
-	ckr_gather_part(y, x, idx, idx_bytes, outer, n, nidx, row, all, env);
 }
 
 template <typename W> CKR_GLOBAL
@@ -135,32 +105,11 @@ ckr_gather_elements(void *y, const void *x, const void *idx, int idx_bytes,
                     int size, int rank, int axis, const int64_t *dim,
                     const int64_t *idim, int64_t nidx, Env *env)
 {
-	if (nidx == 0)
-		return;
 	CKR_WORDS_OF(W, y, x, size,
-		CKR_LAUNCH(ckr_gather_elements_device<W>, ckr_blocks(nidx),
-		           CKR_THREADS, 0, env, (W *)y, (const W *)x, idx,
-		           idx_bytes, rank, axis, ckr_list_of(dim, rank),
-		           ckr_list_of(idim, rank), nidx, env->device));
-}
-
-/* Slice number that index tuple i selects among dims dim[0..depth-1]; -1 if
- * there is none. */
-CKR_DEVICE int64_t
-ckr_tuple(const void *idx, int idx_bytes, int64_t i, int depth,
-          const int64_t *dim, struct ckr_env *env)
-{
-	int64_t at = 0;
-
-	for (int d = 0; d < depth; d++) {
-		int64_t k = ckr_index(idx, i * depth + d, idx_bytes, dim[d],
-		                      env);
-
-		if (k < 0)
-			return -1;
-		at = at * dim[d] + k;
-	}
-	return at;
+		CKR_EACH(ckr_gather_elements_device<W>, nidx, env, (W *)y,
+		         (const W *)x, idx, idx_bytes, rank, axis,
+		         ckr_list_of(dim, rank), ckr_list_of(idim, rank), nidx,
+		         env->device));
 }
 
 template <typename W> CKR_GLOBAL
@@ -184,16 +133,13 @@ ckr_gather_nd(void *y, const void *x, const void *idx, int idx_bytes,
               int64_t batch, int64_t nidx, int depth, const int64_t *dim,
               int64_t nslice, int64_t row, Env *env)
 {
-	if (batch * nidx * row == 0)
-		return;
 	CKR_WORDS_OF(W, y, x, row, {
 		int64_t words = row / (int64_t)sizeof(W);
 		int64_t n = batch * nidx * words;
 
-		CKR_LAUNCH(ckr_gather_nd_device<W>, ckr_blocks(n), CKR_THREADS,
-		           0, env, (W *)y, (const W *)x, idx, idx_bytes, n,
-		           nidx, depth, ckr_list_of(dim, depth), nslice, words,
-		           env->device);
+		CKR_EACH(ckr_gather_nd_device<W>, n, env, (W *)y, (const W *)x,
+		         idx, idx_bytes, n, nidx, depth,
+		         ckr_list_of(dim, depth), nslice, words, env->device);
 	});
 }
 
@@ -236,11 +182,9 @@ ckr_pad(void *y, const void *x, int size, int rank, int64_t mode,
 
 	for (int d = 0; d < rank; d++)
 		n *= odim[d];
-	if (n == 0)
-		return;
 	CKR_WORDS_OF(W, y, x, size,
-		CKR_LAUNCH(ckr_pad_device<W>, ckr_blocks(n), CKR_THREADS, 0,
-		           env, (W *)y, (const W *)x, n, p));
+		CKR_EACH(ckr_pad_device<W>, n, env, (W *)y, (const W *)x, n,
+		         p));
 }
 
 template <typename W> CKR_GLOBAL
@@ -261,12 +205,9 @@ ckr_trilu(void *y, const void *x, int size, int64_t outer, int64_t rows,
 {
 	int64_t n = outer * rows * cols;
 
-	if (n == 0)
-		return;
 	CKR_WORDS_OF(W, y, x, size,
-		CKR_LAUNCH(ckr_trilu_device<W>, ckr_blocks(n), CKR_THREADS, 0,
-		           env, (W *)y, (const W *)x, n, rows, cols, upper,
-		           k));
+		CKR_EACH(ckr_trilu_device<W>, n, env, (W *)y, (const W *)x, n,
+		         rows, cols, upper, k));
 }
 
 #endif

@@ -60,14 +60,11 @@ ckr_norm_forward(X *y, float *mean, float *rstd, const X *x, const S *scale,
 {
 	int64_t n = c->n;
 
-	if (c->rows > 0)
-		CKR_LINES(X, n, CKR_LAUNCH_BLOCK((ckr_norm_rows<X, S, PER>),
-			ckr_least(c->rows, CKR_MOST_BLOCKS),
-			ckr_line_threads<X>(n), 0, env, y, mean, rstd, x,
-			scale, bias, c->rows, n, (float)c->eps, centre,
-			ckr_whole(x, n) && ckr_whole(y, n),
-			ckr_whole(scale, n) && ckr_whole(bias, n)
-			&& n % ckr_vec<X>::N == 0));
+	CKR_LINES(X, n, CKR_EACH_BLOCK((ckr_norm_rows<X, S, PER>), c->rows,
+		ckr_line_threads<X>(n), 0, env, y, mean, rstd, x, scale, bias,
+		c->rows, n, (float)c->eps, centre, ckr_whole(x, n)
+		&& ckr_whole(y, n), ckr_whole(scale, n) && ckr_whole(bias, n)
+		&& n % ckr_vec<X>::N == 0));
 }
 
 template <typename X, typename S> void

@@ -122,15 +122,14 @@ ckr_reduce_launch(Y *y, const T *x, int64_t rows, int64_t n, int64_t part,
 	int64_t blocks = ckr_ceil_div(rows, CKR_ROW_WARPS);
 
 	if (part == n && n <= CKR_ROW_SHORT)
-		CKR_LAUNCH_BLOCK((ckr_reduce_short<Op, N, Y, T>),
-		                 ckr_least(blocks, INT32_MAX), CKR_THREADS, 0,
-		                 env, y, x, rows, n, divisor, aligned);
+		CKR_EACH_BLOCK((ckr_reduce_short<Op, N, Y, T>), blocks,
+		               CKR_THREADS, 0, env, y, x, rows, n, divisor,
+		               aligned);
 	else
-		CKR_LAUNCH_BLOCK((ckr_reduce_long<Op, N, Y, T>),
-		                 ckr_least(rows * ckr_ceil_div(n, part),
-		                           INT32_MAX), CKR_THREADS,
-		                 CKR_ROW_WARPS * sizeof(typename Op::real), env, y, x,
-		                 rows, n, part, divisor, aligned);
+		CKR_EACH_BLOCK((ckr_reduce_long<Op, N, Y, T>),
+		               rows * ckr_ceil_div(n, part), CKR_THREADS,
+		               CKR_ROW_WARPS * sizeof(typename Op::real), env,
+		               y, x, rows, n, part, divisor, aligned);
 }
 
 /* y [rows, parts of n]. */
@@ -216,11 +215,10 @@ ckr_reduce_tiles(Y *y, const T *x, int64_t outer, int64_t n, int64_t inner,
 	int64_t blocks = outer * ckr_ceil_div(inner, CKR_WARP * N)
 		* ckr_ceil_div(n, part);
 
-	CKR_LAUNCH_BLOCK((ckr_reduce_tile<Op, N, Y, T>),
-	                 ckr_least(blocks, INT32_MAX), CKR_THREADS,
-	                 CKR_THREADS * N * sizeof(typename Op::real), env, y, x, outer, n,
-	                 inner, part, divisor,
-	                 (uintptr_t)x % (N * sizeof(T)) == 0);
+	CKR_EACH_BLOCK((ckr_reduce_tile<Op, N, Y, T>), blocks, CKR_THREADS,
+	               CKR_THREADS * N * sizeof(typename Op::real), env, y, x,
+	               outer, n, inner, part, divisor,
+	               (uintptr_t)x % (N * sizeof(T)) == 0);
 }
 
 template <typename Op, typename T> CKR_GLOBAL
@@ -259,9 +257,8 @@ ckr_reduce_columns(Op, Y *y, const T *x, int64_t outer, int64_t n,
 		ckr_reduce_tiles<Op, 1>(y, x, outer, n, inner, part, first,
 		                        env);
 	if (parts > 1)
-		CKR_LAUNCH((ckr_reduce_last<Op, Y>), ckr_blocks(all),
-		           CKR_THREADS, 0, env, y, (const float *)room, parts,
-		           all, divisor);
+		CKR_EACH((ckr_reduce_last<Op, Y>), all, env, y,
+		         (const float *)room, parts, all, divisor);
 }
 
 /* x is [lead, outer, n], over lead and n.  room: lead x outer floats. */

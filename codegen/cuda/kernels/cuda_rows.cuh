@@ -78,13 +78,13 @@ ckr_softmax(T *y, const T *x, int64_t outer, int64_t n, int64_t inner,
             int log, struct ckr_env *env)
 {
 	if (inner > 1) {
-		CKR_LAUNCH(ckr_softmax_columns<T>, ckr_blocks(outer * inner),
-		           CKR_THREADS, 0, env, y, x, outer, n, inner, log);
+		CKR_EACH(ckr_softmax_columns<T>, outer * inner, env, y, x,
+		         outer, n, inner, log);
 		return;
 	}
-	CKR_LINES(T, n, CKR_LAUNCH_BLOCK((ckr_softmax_rows<T, PER>),
-		ckr_least(outer, CKR_MOST_BLOCKS), ckr_line_threads<T>(n), 0,
-		env, y, x, outer, n, log, ckr_whole(x, n) && ckr_whole(y, n)));
+	CKR_LINES(T, n, CKR_EACH_BLOCK((ckr_softmax_rows<T, PER>), outer,
+		ckr_line_threads<T>(n), 0, env, y, x, outer, n, log,
+		ckr_whole(x, n) && ckr_whole(y, n)));
 }
 
 /* The term of dy and y in the row's sum; the gradient. */
@@ -162,51 +162,15 @@ ckr_softmax_grad(T *dx, const D *dy, const T *y, int64_t outer, int64_t n,
 	bool whole = ckr_whole(dx, n) && ckr_whole(dy, n) && ckr_whole(y, n);
 
 	if (inner > 1) {
-		CKR_LAUNCH((ckr_softmax_grad_columns<T, D>),
-		           ckr_blocks(outer * inner), CKR_THREADS, 0, env, dx,
-		           dy, y, outer, n, inner, log);
+		CKR_EACH((ckr_softmax_grad_columns<T, D>), outer * inner, env,
+		         dx, dy, y, outer, n, inner, log);
 		return;
 	}
-	CKR_LINES(T, n, CKR_LAUNCH_BLOCK((ckr_softmax_grad_rows<T, D, PER>),
-		ckr_least(outer, CKR_MOST_BLOCKS), ckr_line_threads<T>(n), 0,
-		env, dx, dy, y, outer, n, log, whole));
+	CKR_LINES(T, n, CKR_EACH_BLOCK((ckr_softmax_grad_rows<T, D, PER>),
+		outer, ckr_line_threads<T>(n), 0, env, dx, dy, y, outer, n, log, whole));
 }
 
 /* ---- cross entropy: x is [rows, n, inner], labels [rows, inner] ---- */
-
-struct ckr_labels {
-	const void *v;
-	int nbytes;             /* 8 or 4 */
-	int64_t ignore, n;
-	ckr_any weight;         /* per class, or NULL */
-};
-
-CKR_DEVICE int64_t
-ckr_label_read(const struct ckr_labels &l, int64_t i)
-{
-	return l.nbytes == 8 ? ((const int64_t *)l.v)[i]
-	                     : ((const int32_t *)l.v)[i];
-}
-
-/* Label i; -1 if it is to be ignored or bad, which is a fault of the step. */
-CKR_DEVICE int64_t
-ckr_label(const struct ckr_labels &l, int64_t i, struct ckr_env *env)
-{
-	int64_t c = ckr_label_read(l, i);
-
-	if (c == l.ignore)
-		return -1;
-	if (c >= 0 && c < l.n)
-		return c;
-	ckr_fault(env, CKR_BAD_LABEL, i, c);
-	return -1;
-}
-
-CKR_DEVICE float
-ckr_label_weight(const struct ckr_labels &l, int64_t c)
-{
-	return c < 0 ? 0.0f : l.weight.at ? ckr_at(l.weight, c) : 1.0f;
-}
 
 /* Log-sum-exp of rows. */
 template <typename T, int PER> CKR_GLOBAL
@@ -244,13 +208,12 @@ ckr_lse(float *lse, const T *x, int64_t rows, int64_t n, int64_t inner,
         struct ckr_env *env)
 {
 	if (inner > 1) {
-		CKR_LAUNCH(ckr_lse_columns<T>, ckr_blocks(rows * inner),
-		           CKR_THREADS, 0, env, lse, x, rows, n, inner);
+		CKR_EACH(ckr_lse_columns<T>, rows * inner, env, lse, x, rows, n,
+		         inner);
 		return;
 	}
-	CKR_LINES(T, n, CKR_LAUNCH_BLOCK((ckr_lse_rows<T, PER>),
-		ckr_least(rows, CKR_MOST_BLOCKS), ckr_line_threads<T>(n), 0,
-		env, lse, x, rows, n, ckr_whole(x, n)));
+	CKR_LINES(T, n, CKR_EACH_BLOCK((ckr_lse_rows<T, PER>), rows,
+		ckr_line_threads<T>(n), 0, env, lse, x, rows, n, ckr_whole(x, n)));
 }
 
 /* Each block has a slice of the labels, parts[0 .. 1][block] their losses and
@@ -266,8 +229,8 @@ ckr_loss_part(ckr_any loss, float *parts, const struct ckr_labels &l,
 	float s = 0.0f, w = 0.0f;
 
 	for (int64_t k = begin + threadIdx.x; k < end; k += blockDim.x) {
-		int64_t c = ckr_label(l, k, env);
-		float wc = ckr_label_weight(l, c);
+		int64_t c = ckr_label(&l, k, env);
+		float wc = ckr_label_weight(&l, c);
 		float t = c < 0 ? 0.0f : wc * f(k, c);
 
 		if (loss.at && !reduction)
@@ -344,35 +307,40 @@ ckr_sce(ckr_any loss, float *lse, float *denom, const T *x,
 	                 denom, parts, (int)blocks, reduction);
 }
 
-/* The factor of the adjoint of label k's loss. */
-CKR_DEVICE float
-ckr_loss_factor(const struct ckr_labels &l, const ckr_any &dloss,
-                const ckr_any &denom, int64_t k, int64_t c, int reduction)
-{
-	float g = ckr_label_weight(l, c) * ckr_at(dloss, reduction ? 0 : k);
-
-	return reduction == 1 ? g / ckr_at(denom, 0) : g;
-}
-
+/* dx, x: [rows, size], a part of the classes; padding of the last shard gets
+ * zeros. */
 template <typename T> CKR_GLOBAL
-ckr_sce_grad_rows(T *dx, ckr_any dloss, const T *x, struct ckr_labels l,
-                  ckr_any lse, ckr_any denom, int64_t rows, int64_t n,
-                  int reduction, bool whole, struct ckr_env *env)
+ckr_sce_grad_part_kernel(T *dx, ckr_any dloss, const T *x, struct ckr_labels l,
+                         ckr_any lse, ckr_any denom, int64_t rows,
+                         int64_t size, struct ckr_part part, int reduction,
+                         bool whole, struct ckr_env *env)
 {
 	ckr_line<T, 0> a;
 
 	CKR_BLOCK_TASKS(i, rows) {
-		int64_t c = ckr_label(l, i, env);
-		float g = ckr_loss_factor(l, dloss, denom, i, c, reduction);
+		int64_t c = ckr_label(&l, i, env), n = c < 0 ? 0 : part.n;
+		float g = ckr_loss_factor(&l, dloss, denom, i, c, reduction);
 		float z = ckr_at(lse, i);
 
-		a.load(x + i * n, n, whole);
-		a.store(dx + i * n, whole, [&](float v, int64_t q) {
+		c = ckr_in_part(&part, c);
+		a.load(x + i * size, size, whole);
+		a.store(dx + i * size, whole, [&](float v, int64_t q) {
 			float p = ckr_exp(v - z) * g;
 
-			return c < 0 ? 0.0f : q == c ? p - g : p;
+			return q >= n ? 0.0f : q == c ? p - g : p;
 		});
 	}
+}
+
+template <typename T> void
+ckr_sce_grad_part(T *dx, ckr_any dloss, const T *x, const struct ckr_labels *l,
+                  ckr_any lse, ckr_any denom, int64_t rows, int64_t size,
+                  struct ckr_part part, int reduction, struct ckr_env *env)
+{
+	CKR_EACH_BLOCK(ckr_sce_grad_part_kernel<T>, rows,
+	               ckr_line_threads<T>(size), 0, env, dx, dloss, x, *l, lse,
+	               denom, rows, size, part, reduction,
+	               ckr_whole(x, size) && ckr_whole(dx, size), env->device);
 }
 
 template <typename T> CKR_GLOBAL
@@ -382,8 +350,8 @@ ckr_sce_grad_columns(T *dx, ckr_any dloss, const T *x, struct ckr_labels l,
 {
 	CKR_TASKS(int64_t, k, rows * inner) {
 		int64_t at = k / inner * n * inner + k % inner;
-		int64_t c = ckr_label(l, k, env);
-		float g = ckr_loss_factor(l, dloss, denom, k, c, reduction);
+		int64_t c = ckr_label(&l, k, env);
+		float g = ckr_loss_factor(&l, dloss, denom, k, c, reduction);
 		float z = ckr_at(lse, k);
 
 #pragma unroll 4
@@ -402,18 +370,15 @@ ckr_sce_grad(T *dx, ckr_any dloss, const T *x, const struct ckr_labels *l,
              ckr_any lse, ckr_any denom, int64_t rows, int64_t n,
              int64_t inner, int reduction, struct ckr_env *env)
 {
-	if (rows * n * inner == 0)
-		return;
+	const struct ckr_part all = { n, 0, n };
+
 	if (inner > 1)
-		CKR_LAUNCH(ckr_sce_grad_columns<T>, ckr_blocks(rows * inner),
-		           CKR_THREADS, 0, env, dx, dloss, x, *l, lse, denom,
-		           rows, n, inner, reduction, env->device);
+		CKR_EACH(ckr_sce_grad_columns<T>, rows * inner, env, dx, dloss,
+		         x, *l, lse, denom, rows, n, inner, reduction,
+		         env->device);
 	else
-		CKR_LAUNCH(ckr_sce_grad_rows<T>,
-		           ckr_least(rows, CKR_MOST_BLOCKS),
-		           ckr_line_threads<T>(n), 0, env, dx, dloss, x, *l,
-		           lse, denom, rows, n, reduction,
-		           ckr_whole(x, n) && ckr_whole(dx, n), env->device);
+		ckr_sce_grad_part(dx, dloss, x, l, lse, denom, rows, n, all,
+		                  reduction, env);
 }
 
 template <typename T> CKR_GLOBAL
@@ -424,13 +389,13 @@ ckr_nll_grad_kernel(T *dx, ckr_any dloss, struct ckr_labels l, ckr_any denom,
 	CKR_TASKS(int64_t, e, rows * n * inner) {
 		int64_t q = e / inner % n, k = e / (n * inner) * inner
 			+ e % inner;
-		int64_t c = ckr_label_read(l, k);
+		int64_t c = ckr_label_read(&l, k);
 		float g = 0.0f;
 
 		if (q == 0)
-			ckr_label(l, k, env);
+			ckr_label(&l, k, env);
 		if (c == q && c != l.ignore)
-			g = -ckr_loss_factor(l, dloss, denom, k, c, reduction);
+			g = -ckr_loss_factor(&l, dloss, denom, k, c, reduction);
 		ckr_put(&dx[e], g);
 	}
 }
@@ -440,11 +405,8 @@ ckr_nll_grad(T *dx, ckr_any dloss, const struct ckr_labels *l, ckr_any denom,
              int64_t rows, int64_t n, int64_t inner, int reduction,
              struct ckr_env *env)
 {
-	if (rows * n * inner > 0)
-		CKR_LAUNCH(ckr_nll_grad_kernel<T>,
-		           ckr_blocks(rows * n * inner), CKR_THREADS, 0, env,
-		           dx, dloss, *l, denom, rows, n, inner, reduction,
-		           env->device);
+	CKR_EACH(ckr_nll_grad_kernel<T>, rows * n * inner, env, dx, dloss, *l,
+	         denom, rows, n, inner, reduction, env->device);
 }
 
 #endif

@@ -6,17 +6,6 @@
 
 enum { CKR_SPOT_CHANNELS = 8 };         /* of a thread, of a warp */
 
-template <typename T> CKR_DEVICE void
-ckr_spot_of(const struct ckr_sample *s, const T *grid, int64_t point,
-            struct ckr_spot *t)
-{
-	float at[3] = { 0.0f };
-
-	for (int d = 0; d < s->dims; d++)
-		at[d] = ckr_get(grid[point * s->dims + d]);
-	ckr_spot(s, at, t);
-}
-
 CKR_LANE int64_t
 ckr_channel_groups(const struct ckr_sample *s)
 {
@@ -27,26 +16,16 @@ template <typename T, typename G> CKR_GLOBAL
 ckr_grid_sample_device(struct ckr_sample s, T *y, const T *x, const G *grid)
 {
 	int64_t groups = ckr_channel_groups(&s);
-	int corners = ckr_corners(&s);
 
 	CKR_TASKS(int64_t, t, s.images * groups * s.points) {
 		int64_t group = ckr_div(t, s.points), i = t - group * s.points;
 		int64_t image = ckr_div(group, groups);
 		int64_t c = (group - image * groups) * CKR_SPOT_CHANNELS;
-		int64_t end = ckr_least(s.channels, c + CKR_SPOT_CHANNELS);
 		struct ckr_spot spot;
 
-		ckr_spot_of(&s, grid, image * s.points + i, &spot);
-		for (; c < end; c++) {
-			int64_t p = image * s.channels + c;
-			float sum = 0;
-
-			for (int k = 0; k < corners; k++)
-				if (spot.at[k] >= 0)
-					sum += spot.weight[k] * ckr_get(
-						x[p * s.plane + spot.at[k]]);
-			ckr_put(&y[p * s.points + i], sum);
-		}
+		ckr_spots(&s, grid, image, i, 1, &spot);
+		ckr_sample_points(&s, y, x, &spot, image, i, 1, c,
+			ckr_least(s.channels, c + CKR_SPOT_CHANNELS));
 	}
 }
 
@@ -56,9 +35,7 @@ ckr_grid_sample(const struct ckr_sample *s, T *y, const T *x, const G *grid,
 {
 	int64_t n = s->images * ckr_channel_groups(s) * s->points;
 
-	if (n > 0)
-		CKR_LAUNCH((ckr_grid_sample_device<T, G>), ckr_blocks(n),
-		           CKR_THREADS, 0, env, *s, y, x, grid);
+	CKR_EACH((ckr_grid_sample_device<T, G>), n, env, *s, y, x, grid);
 }
 
 /* Planes plane.. of an image, of which there are `count`. */
@@ -77,8 +54,7 @@ ckr_grid_sample_planes(const struct ckr_sample *s, float *dx, const T *dy,
 		bool have = i < s->points;
 		struct ckr_spot spot;
 
-		ckr_spot_of(s, grid, image * s->points + (have ? i : first),
-		            &spot);
+		ckr_spots(s, grid, image, have ? i : first, 1, &spot);
 		for (int64_t p = plane; p < plane + count; p++) {
 			float d = have ? ckr_get(dy[p * s->points + i]) : 0;
 
@@ -121,10 +97,9 @@ ckr_grid_sample_dx(const struct ckr_sample *s, T *dx, const T *dy,
 
 	if (n == 0)
 		return;
-	CKR_LAUNCH_BLOCK((ckr_grid_sample_dx_device<T, G>),
-	                 ckr_least(ckr_ceil_div(warps, CKR_THREADS / CKR_WARP),
-	                           INT32_MAX), CKR_THREADS, 0, env, *s, sums,
-	                 dy, grid);
+	CKR_EACH_BLOCK((ckr_grid_sample_dx_device<T, G>),
+	               ckr_ceil_div(warps, CKR_THREADS / CKR_WARP), CKR_THREADS,
+	               0, env, *s, sums, dy, grid);
 	ckr_sums_done(dx, sums, n, env);
 }
 
@@ -132,27 +107,13 @@ template <typename T, typename G> CKR_GLOBAL
 ckr_grid_sample_dgrid_device(struct ckr_sample s, G *dgrid, const T *dy,
                              const T *x, const G *grid)
 {
-	int corners = s.mode ? ckr_corners(&s) : 0;
-
 	CKR_TASKS(int64_t, t, s.images * s.points) {
 		int64_t image = ckr_div(t, s.points), i = t - image * s.points;
-		float sum[3] = { 0.0f };
+		float sum[1][3];
 		struct ckr_spot spot;
 
-		ckr_spot_of(&s, grid, t, &spot);
-		for (int64_t c = 0; c < s.channels; c++) {
-			int64_t p = image * s.channels + c;
-			float d = ckr_get(dy[p * s.points + i]);
-
-			for (int k = 0; k < corners; k++)
-				for (int e = 0; spot.at[k] >= 0 && e < s.dims;
-				     e++)
-					sum[e] += d * ckr_get(x[p * s.plane
-						+ spot.at[k]])
-						* spot.slope[k][e];
-		}
-		for (int e = 0; e < s.dims; e++)
-			ckr_put(&dgrid[(t + 1) * s.dims - 1 - e], sum[e]);
+		ckr_spots(&s, grid, image, i, 1, &spot);
+		ckr_sample_slopes(&s, dgrid, dy, x, &spot, sum, image, i, 1);
 	}
 }
 
@@ -162,9 +123,8 @@ ckr_grid_sample_dgrid(const struct ckr_sample *s, G *dgrid, const T *dy,
 {
 	int64_t n = s->images * s->points;
 
-	if (n > 0)
-		CKR_LAUNCH((ckr_grid_sample_dgrid_device<T, G>), ckr_blocks(n),
-		           CKR_THREADS, 0, env, *s, dgrid, dy, x, grid);
+	CKR_EACH((ckr_grid_sample_dgrid_device<T, G>), n, env, *s, dgrid, dy, x,
+	         grid);
 }
 
 #endif

@@ -186,10 +186,9 @@ ckr_scatter_device(Y *y, const Y *acc, const U *upd, const void *idx,
 
 /* y [outer, size, inner] = acc, or 0, + upd [outer, nidx, inner] at idx. */
 template <typename Y, typename U> static inline void
-ckr_scatter_add_part(Y *y, const ckr_alike<Y> *acc, const U *upd,
-                     const void *idx, int idx_bytes, int64_t outer,
-                     int64_t size, int64_t nidx, int64_t inner,
-                     struct ckr_part part, struct ckr_env *env)
+ckr_scatter_add(Y *y, const ckr_is<Y> *acc, const U *upd, const void *idx,
+                int idx_bytes, int64_t outer, int64_t size, int64_t nidx,
+                int64_t inner, struct ckr_part part, struct ckr_env *env)
 {
 	struct ckr_scatter s = { outer, size, nidx, inner };
 	int64_t blocks, bytes, most = CKR_ADD_SUMS / CKR_ADD_COLUMNS;
@@ -209,17 +208,6 @@ ckr_scatter_add_part(Y *y, const ckr_alike<Y> *acc, const U *upd,
 	CKR_LARGE((ckr_scatter_device<Y, U>), bytes);
 	CKR_LAUNCH_BLOCK((ckr_scatter_device<Y, U>), blocks, CKR_THREADS,
 	                 bytes, env, y, acc, upd, idx, s, env->device);
-}
-
-template <typename Y, typename U> static inline void
-ckr_scatter_add(Y *y, const ckr_alike<Y> *acc, const U *upd, const void *idx,
-                int idx_bytes, int64_t outer, int64_t n, int64_t nidx,
-                int64_t inner, struct ckr_env *env)
-{
-	struct ckr_part all = { n, 0, n };
-
-	ckr_scatter_add_part(y, acc, upd, idx, idx_bytes, outer, n, nidx,
-	                     inner, all, env);
 }
 
 /* ---- elements ---- */
@@ -320,10 +308,10 @@ ckr_scatter_elements(void *y, const void *x, int64_t n, const void *idx,
 	if (lines == 0)
 		return;
 	CKR_TYPES(add_dtype ? add_dtype : ckr_word_type(size), T,
-		CKR_LAUNCH(ckr_scatter_elements_device<T>, ckr_blocks(lines),
-		           CKR_THREADS, 0, env, (T *)y, (const T *)upd, idx,
-		           idx_bytes, how, rank, axis, ckr_list_of(dim, rank),
-		           ckr_list_of(idim, rank), lines, env->device));
+		CKR_EACH(ckr_scatter_elements_device<T>, lines, env, (T *)y,
+		         (const T *)upd, idx, idx_bytes, how, rank, axis,
+		         ckr_list_of(dim, rank), ckr_list_of(idim, rank), lines,
+		         env->device));
 }
 
 enum { CKR_ND_TASKS = 1 << 14 };        /* wanted */
@@ -364,10 +352,9 @@ ckr_scatter_nd(void *y, const void *x, int64_t nbytes, const void *idx,
 		slices *= dim[d];
 	turns = ckr_least(ckr_ceil_div(CKR_ND_TASKS, n), slices);
 	CKR_TYPES(add_dtype ? add_dtype : ckr_word_type(size), T,
-		CKR_LAUNCH(ckr_scatter_nd_device<T>, ckr_blocks(n * turns),
-		           CKR_THREADS, 0, env, (T *)y, (const T *)upd, idx,
-		           idx_bytes, nidx, depth, ckr_list_of(dim, depth), n,
-		           turns, how, env->device));
+		CKR_EACH(ckr_scatter_nd_device<T>, n * turns, env, (T *)y,
+		         (const T *)upd, idx, idx_bytes, nidx, depth,
+		         ckr_list_of(dim, depth), n, turns, how, env->device));
 }
 
 #endif

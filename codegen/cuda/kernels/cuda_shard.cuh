@@ -14,7 +14,7 @@ ckr_vocab_stats_kernel(float *y, const T *x, struct ckr_labels l, int64_t rows,
 
 	CKR_BLOCK_TASKS(i, rows) {
 		const T *a = x + i * size;
-		int64_t c = ckr_in_part(&part, ckr_label_read(l, i));
+		int64_t c = ckr_in_part(&part, ckr_label_read(&l, i));
 		float m = -__builtin_inff(), s = 0.0f, nan = 0.0f;
 
 		for (int64_t j = threadIdx.x; j < part.n; j += blockDim.x) {
@@ -42,30 +42,8 @@ ckr_vocab_stats(float *y, const T *x, const struct ckr_labels *l,
                 int64_t rows, int64_t size, struct ckr_part part,
                 struct ckr_env *env)
 {
-	if (rows > 0)
-		CKR_LAUNCH_BLOCK(ckr_vocab_stats_kernel<T>,
-		                 ckr_least(rows, CKR_MOST_BLOCKS), CKR_THREADS,
-		                 0, env, y, x, *l, rows, size, part);
-}
-
-/* Log-sum-exp of row i, and the label's logit, from stats [ranks, rows, 3] in
- * the order of ranks. */
-CKR_DEVICE float
-ckr_stats_row(const float *stats, int64_t rows, int64_t i, int64_t shared,
-              int64_t ranks, float *logit)
-{
-	const float *a = stats + i * 3;
-	int64_t step = rows * 3 * shared, end = rows * 3 * ranks;
-	float m = -__builtin_inff(), s = 0.0f;
-
-	*logit = 0.0f;
-	for (int64_t r = 0; r < end; r += step)
-		m = a[r] > m ? a[r] : m;
-	for (int64_t r = 0; r < end; r += step) {
-		s += a[r + 1] * ckr_exp(a[r] - m);
-		*logit += a[r + 2];
-	}
-	return m + ckr_log(s);
+	CKR_EACH_BLOCK(ckr_vocab_stats_kernel<T>, rows, CKR_THREADS, 0, env, y,
+	               x, *l, rows, size, part);
 }
 
 CKR_GLOBAL
@@ -101,51 +79,13 @@ ckr_sce_part(ckr_any loss, float *lse, float *denom, const float *stats,
 	int64_t blocks = ckr_loss_blocks(rows), ranks = env->ranks;
 
 	if (lse && rows > 0)
-		CKR_LAUNCH(ckr_stats_lse_kernel, ckr_blocks(rows), CKR_THREADS,
-		           0, env, lse, stats, rows, shared, ranks);
+		CKR_EACH(ckr_stats_lse_kernel, rows, env, lse, stats, rows,
+		         shared, ranks);
 	CKR_LAUNCH_BLOCK(ckr_stats_loss_kernel, blocks, CKR_THREADS, 0, env,
 	                 loss, parts, stats, *l, rows, shared, ranks,
 	                 reduction, env->device);
 	CKR_LAUNCH_BLOCK(ckr_loss_finish, 1, CKR_LOSS_PARTS, 0, env, loss,
 	                 denom, parts, (int)blocks, reduction);
-}
-
-/* dx, x: [rows, size]; padding of the last shard gets zeros. */
-template <typename T> CKR_GLOBAL
-ckr_sce_grad_part_kernel(T *dx, ckr_any dloss, const T *x, struct ckr_labels l,
-                         ckr_any lse, ckr_any denom, int64_t rows,
-                         int64_t size, struct ckr_part part, int reduction,
-                         bool whole, struct ckr_env *env)
-{
-	ckr_line<T, 0> a;
-
-	CKR_BLOCK_TASKS(i, rows) {
-		int64_t c = ckr_label(l, i, env), n = c < 0 ? 0 : part.n;
-		float g = ckr_loss_factor(l, dloss, denom, i, c, reduction);
-		float z = ckr_at(lse, i);
-
-		c = ckr_in_part(&part, c);
-		a.load(x + i * size, size, whole);
-		a.store(dx + i * size, whole, [&](float v, int64_t q) {
-			float p = ckr_exp(v - z) * g;
-
-			return q >= n ? 0.0f : q == c ? p - g : p;
-		});
-	}
-}
-
-template <typename T> void
-ckr_sce_grad_part(T *dx, ckr_any dloss, const T *x, const struct ckr_labels *l,
-                  ckr_any lse, ckr_any denom, int64_t rows, int64_t size,
-                  struct ckr_part part, int reduction, struct ckr_env *env)
-{
-	if (rows * size > 0)
-		CKR_LAUNCH(ckr_sce_grad_part_kernel<T>,
-		           ckr_least(rows, CKR_MOST_BLOCKS),
-		           ckr_line_threads<T>(size), 0, env, dx, dloss, x, *l,
-		           lse, denom, rows, size, part, reduction,
-		           ckr_whole(x, size) && ckr_whole(dx, size),
-		           env->device);
 }
 
 #endif

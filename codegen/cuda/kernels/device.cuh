@@ -73,7 +73,7 @@ ckr_list_of(const int64_t *v, int n)
 template <typename T> struct ckr_identity {
 	typedef T type;
 };
-template <typename T> using ckr_alike = typename ckr_identity<T>::type;
+template <typename T> using ckr_is = typename ckr_identity<T>::type;
 
 /* An operand, of the type that is wanted. */
 struct ckr_arg {
@@ -116,6 +116,20 @@ ckr_blocks(int64_t tasks)
 	return n < 1 ? 1 : n < CKR_BLOCKS ? n : CKR_BLOCKS;
 }
 
+/* A thread, or a block, for each of so many tasks. */
+#define CKR_EACH(kernel, tasks, env, ...) do { \
+	const int64_t tasks_ = (tasks); \
+	if (tasks_ > 0) \
+		CKR_LAUNCH(kernel, ckr_blocks(tasks_), CKR_THREADS, 0, env, \
+		           __VA_ARGS__); \
+} while (0)
+#define CKR_EACH_BLOCK(kernel, tasks, threads, shared, env, ...) do { \
+	const int64_t tasks_ = ckr_least(tasks, INT32_MAX); \
+	if (tasks_ > 0) \
+		CKR_LAUNCH_BLOCK(kernel, tasks_, threads, shared, env, \
+		                 __VA_ARGS__); \
+} while (0)
+
 /* for (T t = ...): this thread's of n tasks. */
 #define CKR_TASKS(T, t, n) \
 	for (T t = (T)blockIdx.x * (T)blockDim.x + (T)threadIdx.x; \
@@ -143,6 +157,34 @@ ckr_div(int64_t a, int64_t b)
 {
 	return ((uint64_t)a | (uint64_t)b) >> 32
 	     ? a / b : (int64_t)((uint32_t)a / (uint32_t)b);
+}
+
+/* ---- images ---- */
+
+/* Coordinates of element i of extents v. */
+struct ckr_spatial {
+	int64_t d, h, w;
+};
+
+CKR_DEVICE struct ckr_spatial
+ckr_split(const int64_t *v, int64_t i)
+{
+	int64_t line = ckr_div(i, v[2]), d = ckr_div(line, v[1]);
+
+	return { d, line - d * v[1], i - line * v[2] };
+}
+
+/* The window of a pool or a convolution whose tap k along dim i takes element
+ * `at`; -1: there is none. */
+template <typename C> CKR_DEVICE int64_t
+ckr_window_at(const C &c, int64_t at, int64_t k, int i)
+{
+	int64_t x = at + c.begin[i] - k * c.dilation[i], o;
+
+	if (x < 0)
+		return -1;
+	o = ckr_div(x, c.stride[i]);
+	return o * c.stride[i] == x && o < c.out[i] ? o : -1;
 }
 
 /* ---- faults ---- */

@@ -23,22 +23,17 @@ extern "C" void
 ckr_finite_there(const void *x, uint64_t n, int32_t dtype,
                  struct ckr_env *env)
 {
-	int64_t blocks = ckr_blocks((int64_t)n);
-
-	if (n == 0)
-		return;
 	if (dtype == CKR_F32)
-		CKR_LAUNCH(ckr_finite_device<uint32_t>, blocks, CKR_THREADS, 0,
-		           env, (const uint32_t *)x, n, 0x7f800000u,
-		           env->device);
+		CKR_EACH(ckr_finite_device<uint32_t>, (int64_t)n, env,
+		         (const uint32_t *)x, n, 0x7f800000u, env->device);
 	else if (dtype == CKR_F64)
-		CKR_LAUNCH(ckr_finite_device<uint64_t>, blocks, CKR_THREADS, 0,
-		           env, (const uint64_t *)x, n,
-		           (uint64_t)0x7ff << 52, env->device);
+		CKR_EACH(ckr_finite_device<uint64_t>, (int64_t)n, env,
+		         (const uint64_t *)x, n, (uint64_t)0x7ff << 52,
+		         env->device);
 	else if (dtype == CKR_F16 || dtype == CKR_BF16)
-		CKR_LAUNCH(ckr_finite_device<uint16_t>, blocks, CKR_THREADS, 0,
-		           env, (const uint16_t *)x, n, (uint16_t)
-		           (dtype == CKR_F16 ? 0x7c00 : 0x7f80), env->device);
+		CKR_EACH(ckr_finite_device<uint16_t>, (int64_t)n, env,
+		         (const uint16_t *)x, n, (uint16_t)
+		         (dtype == CKR_F16 ? 0x7c00 : 0x7f80), env->device);
 }
 
 /* ckr_library.launch_error. */

@@ -11,7 +11,6 @@ enum {
 	CKR_LINE_THREADS = 256,         /* of a row, at most */
 	CKR_LINE_PACKS = 4,             /* that a thread keeps, at most */
 	CKR_LOSS_PARTS = 256,           /* ORDER WORK */
-	CKR_MOST_BLOCKS = 0x7fffffff,
 };
 
 /* A pointer, not a number, for overloads: rules print NULL for absent operands.
@@ -33,6 +32,12 @@ struct ckr_any {
 	ckr_any(const ckr_f16 *x) : at((void *)x), type(CKR_F16) {}
 };
 
+CKR_DEVICE bool
+ckr_is_given(const ckr_any &x)
+{
+	return x.at;
+}
+
 CKR_DEVICE float
 ckr_at(const ckr_any &x, int64_t i)
 {
@@ -53,18 +58,7 @@ ckr_set(const ckr_any &y, int64_t i, float x)
 		                                           : ckr_to_f16(x);
 }
 
-/* A parameter that does not take part in finding out a template's types, and
- * may be NULL. */
-template <typename T> struct ckr_same {
-	typedef T type;
-};
-template <typename T> using ckr_is = typename ckr_same<T>::type;
-
 /* ---- packs ---- */
-
-template <typename T> struct ckr_vec {
-	enum { N = 16 / sizeof(T) };
-};
 
 /* Whether vectors from x on are aligned; NULL: yes. */
 static __host__ __device__ inline bool
@@ -78,53 +72,6 @@ template <typename T> bool
 ckr_whole(const T *x, int64_t n)
 {
 	return ckr_on_16(x) && n * (int64_t)sizeof(T) % 16 == 0;
-}
-
-/* x[at .. at + N - 1], of which those before n exist. */
-template <int N, typename T> CKR_DEVICE void
-ckr_fetch(float *v, const T *x, int64_t at, int64_t n, bool whole)
-{
-	if (whole) {
-		constexpr int M = (int)ckr_vec<T>::N < N ? (int)ckr_vec<T>::N
-		                                         : N;
-
-#pragma unroll
-		for (int i = 0; i < N; i += M) {
-			ckr_pack<T, M> p = ckr_load<M>(x + at + i);
-
-#pragma unroll
-			for (int j = 0; j < M; j++)
-				v[i + j] = ckr_get(p.v[j]);
-		}
-		return;
-	}
-#pragma unroll
-	for (int j = 0; j < N; j++)
-		v[j] = at + j < n ? ckr_get(x[at + j]) : 0.0f;
-}
-
-template <int N, typename T> CKR_DEVICE void
-ckr_write(T *y, const float *v, int64_t at, int64_t n, bool whole)
-{
-	if (whole) {
-		constexpr int M = (int)ckr_vec<T>::N < N ? (int)ckr_vec<T>::N
-		                                         : N;
-
-#pragma unroll
-		for (int i = 0; i < N; i += M) {
-			ckr_pack<T, M> p;
-
-#pragma unroll
-			for (int j = 0; j < M; j++)
-				ckr_put(&p.v[j], v[i + j]);
-			ckr_store<M>(y + at + i, p);
-		}
-		return;
-	}
-#pragma unroll
-	for (int j = 0; j < N; j++)
-		if (at + j < n)
-			ckr_put(&y[at + j], v[j]);
 }
 
 /* ---- rows ---- */
@@ -243,6 +190,19 @@ ckr_line_threads(int64_t n)
 
 /* ---- sums of columns ---- */
 
+/* Of s in 32 warps, where warp w has rows w, w + 32, ... of the columns that
+ * its lanes have: lane 0 of warp j gets the sum of column j. */
+CKR_DEVICE float
+ckr_column_sum(float s, float part[CKR_WARP][CKR_WARP + 1])
+{
+	int lane = (int)threadIdx.x % CKR_WARP, w = (int)threadIdx.x / CKR_WARP;
+
+	__syncthreads();
+	part[w][lane] = s;
+	__syncthreads();
+	return ckr_warp_sum(part[lane][w]);
+}
+
 /* y[j] = sum of x[i * ld + j] over rows i, or that added to it.  A block has
  * 32 columns; its warps take rows in turn. */
 template <typename T> CKR_GLOBAL
@@ -261,10 +221,7 @@ ckr_columns_kernel(ckr_any y, const T *x, int64_t rows, int64_t n, int64_t ld,
 #pragma unroll 4
 			for (int64_t i = w; i < rows; i += CKR_WARP)
 				s += ckr_get(x[i * ld + j]);
-		__syncthreads();
-		part[w][lane] = s;
-		__syncthreads();
-		s = ckr_warp_sum(part[lane][w]);
+		s = ckr_column_sum(s, part);
 		j = t * CKR_WARP + w;
 		if (lane == 0 && j < n)
 			ckr_set(y, j, more ? ckr_at(y, j) + s : s);
@@ -275,11 +232,8 @@ template <typename T> void
 ckr_add_columns(ckr_any y, const T *x, int64_t rows, int64_t n, int64_t ld,
                 bool more, struct ckr_env *env)
 {
-	if (n > 0)
-		CKR_LAUNCH_BLOCK(ckr_columns_kernel<T>,
-		                 ckr_least((n + CKR_WARP - 1) / CKR_WARP,
-		                           CKR_MOST_BLOCKS), 1024, 0, env, y,
-		                 x, rows, n, ld, more);
+	CKR_EACH_BLOCK(ckr_columns_kernel<T>, ckr_ceil_div(n, CKR_WARP), 1024,
+	               0, env, y, x, rows, n, ld, more);
 }
 
 #endif

@@ -19,34 +19,77 @@ CKR_DEVICE void ckr_put(float *y, float x) { *y = x; }
 CKR_DEVICE void ckr_put(ckr_bf16 *y, float x) { y->bits = ckr_to_bf16(x); }
 CKR_DEVICE void ckr_put(ckr_f16 *y, float x) { y->bits = ckr_to_f16(x); }
 
-/* N neighbours, which are aligned or not, in float32. */
+/* A function of elements of type ckr_t, or of ckr_t and ckr_u. */
+#define CKR_TYPED template <typename ckr_t> CKR_DEVICE
+#define CKR_TYPED2 template <typename ckr_t, typename ckr_u> CKR_DEVICE
+
+/* ---- packs ---- */
+
+template <typename T> struct ckr_vec {
+	enum { N = 16 / sizeof(T) };
+};
+
+/* x[at .. at + N - 1], of which those before n exist. */
+template <int N, typename T> CKR_DEVICE void
+ckr_fetch(float *v, const T *x, int64_t at, int64_t n, bool whole)
+{
+	if (whole) {
+		constexpr int M = (int)ckr_vec<T>::N < N ? (int)ckr_vec<T>::N
+		                                         : N;
+
+#pragma unroll
+		for (int i = 0; i < N; i += M) {
+			ckr_pack<T, M> p = ckr_load<M>(x + at + i);
+
+#pragma unroll
+			for (int j = 0; j < M; j++)
+				v[i + j] = ckr_get(p.v[j]);
+		}
+		return;
+	}
+#pragma unroll
+	for (int j = 0; j < N; j++)
+		v[j] = at + j < n ? ckr_get(x[at + j]) : 0.0f;
+}
+
+template <int N, typename T> CKR_DEVICE void
+ckr_write(T *y, const float *v, int64_t at, int64_t n, bool whole)
+{
+	if (whole) {
+		constexpr int M = (int)ckr_vec<T>::N < N ? (int)ckr_vec<T>::N
+		                                         : N;
+
+#pragma unroll
+		for (int i = 0; i < N; i += M) {
+			ckr_pack<T, M> p;
+
+#pragma unroll
+			for (int j = 0; j < M; j++)
+				ckr_put(&p.v[j], v[i + j]);
+			ckr_store<M>(y + at + i, p);
+		}
+		return;
+	}
+#pragma unroll
+	for (int j = 0; j < N; j++)
+		if (at + j < n)
+			ckr_put(&y[at + j], v[j]);
+}
+
+/* N neighbours, which are aligned or not. */
 template <int N, typename T> CKR_DEVICE void
 ckr_read(float *to, const T *x, bool aligned)
 {
-	ckr_pack<T, N> pack;
-
-	if (aligned)
-		pack = ckr_load<N>(x);
-	else
-		for (int j = 0; j < N; j++)
-			pack.v[j] = x[j];
-	for (int j = 0; j < N; j++)
-		to[j] = ckr_get(pack.v[j]);
+	ckr_fetch<N>(to, x, 0, N, aligned);
 }
 
 template <int N, typename T> CKR_DEVICE void
 ckr_write(T *y, const float *from, bool aligned)
 {
-	ckr_pack<T, N> pack;
-
-	for (int j = 0; j < N; j++)
-		ckr_put(&pack.v[j], from[j]);
-	if (aligned)
-		ckr_store<N>(y, pack);
-	else
-		for (int j = 0; j < N; j++)
-			y[j] = pack.v[j];
+	ckr_write<N>(y, from, 0, N, aligned);
 }
+
+/* ---- types ---- */
 
 /* The ABI's number of an operand's type. */
 static inline uint8_t ckr_type_of(const float *) { return CKR_F32; }
@@ -114,8 +157,7 @@ ckr_sums_done(float *, const float *, int64_t, const struct ckr_env *)
 template <typename T> static inline void
 ckr_sums_done(T *y, const float *sums, int64_t n, const struct ckr_env *env)
 {
-	CKR_LAUNCH(ckr_round_device<T>, ckr_blocks(n), CKR_THREADS, 0, env, y,
-	           sums, n);
+	CKR_EACH(ckr_round_device<T>, n, env, y, sums, n);
 }
 
 /* ---- random words ---- */

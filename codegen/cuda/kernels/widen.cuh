@@ -23,11 +23,8 @@ ckr_convert_kernel(Y *y, const X *x, int64_t n, bool whole)
 template <typename Y, typename X> void
 ckr_convert(Y *y, const X *x, int64_t n, struct ckr_env *env)
 {
-	if (n > 0)
-		CKR_LAUNCH((ckr_convert_kernel<Y, X>),
-		           ckr_blocks((n + CKR_WIDEN_PACK - 1)
-		                      / CKR_WIDEN_PACK), CKR_THREADS, 0, env,
-		           y, x, n, ckr_on_16(x) && ckr_on_16(y));
+	CKR_EACH((ckr_convert_kernel<Y, X>), ckr_ceil_div(n, CKR_WIDEN_PACK),
+	         env, y, x, n, ckr_on_16(x) && ckr_on_16(y));
 }
 
 template <typename X> CKR_GLOBAL
@@ -58,9 +55,7 @@ ckr_widen(float *y, const X *x, int rank, const int64_t *extent,
 		s.v[i] = stride[i];
 		n *= extent[i];
 	}
-	if (n > 0)
-		CKR_LAUNCH(ckr_spread_kernel<X>, ckr_blocks(n), CKR_THREADS, 0,
-		           env, y, x, rank, e, s, n);
+	CKR_EACH(ckr_spread_kernel<X>, n, env, y, x, rank, e, s, n);
 }
 
 #endif

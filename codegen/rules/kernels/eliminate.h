@@ -1,4 +1,5 @@
-/* Gaussian elimination of small matrices. */
+/* Determinants of small matrices and their gradients by Gaussian elimination,
+ * in double since terms cancel. */
 #ifndef CODEGEN_RULES_KERNELS_ELIMINATE_H
 #define CODEGEN_RULES_KERNELS_ELIMINATE_H
 
@@ -55,6 +56,37 @@ ckr_cofactor(double *a, const double *x, int64_t n, int64_t row, int64_t col)
 			if (i != row && j != col)
 				a[k++] = x[i * n + j];
 	return ((row + col) & 1 ? -1.0 : 1.0) * ckr_eliminate(a, NULL, n - 1);
+}
+
+/* The determinant of x [n, n]; a has room for the matrix. */
+CKR_TYPED void
+ckr_det_of(ckr_t *y, const ckr_t *x, double *a, int64_t n)
+{
+	for (int64_t i = 0; i < n * n; i++)
+		a[i] = ckr_get(x[i]);
+	ckr_put(y, (float)ckr_eliminate(a, NULL, n));
+}
+
+/* dy times the cofactors, which for a regular matrix are its determinant times
+ * the transpose of its inverse; a has room for two. */
+CKR_TYPED void
+ckr_det_grad_of(ckr_t *dx, double dy, const ckr_t *x, double *a, int64_t n)
+{
+	double *b = a + n * n, det;
+
+	for (int64_t i = 0; i < n * n; i++) {
+		a[i] = ckr_get(x[i]);
+		b[i] = i % (n + 1) == 0;
+	}
+	det = ckr_eliminate(a, b, n);
+	for (int64_t i = 0; det != 0.0 && i < n * n; i++)
+		ckr_put(&dx[i], (float)(dy * det * b[i % n * n + i / n]
+		                        / a[i % n * (n + 1)]));
+	for (int64_t i = 0; det == 0.0 && i < n * n; i++)
+		b[i] = ckr_get(x[i]);
+	for (int64_t i = 0; det == 0.0 && i < n * n; i++)
+		ckr_put(&dx[i], (float)(dy * ckr_cofactor(a, b, n, i / n,
+		                                          i % n)));
 }
 
 #endif

@@ -18,6 +18,42 @@ ckr_element(int64_t i, int rank, const int64_t *idim, const int64_t *dim,
 	return at;
 }
 
+/* Index i of a list of int64 or int32; -1 if it is out of range, a fault
+ * where there is an env. */
+CKR_DEVICE int64_t
+ckr_index(const void *idx, int64_t i, int nbytes, int64_t n,
+          struct ckr_env *env)
+{
+	int64_t k = nbytes == 8 ? ((const int64_t *)idx)[i]
+	                        : ((const int32_t *)idx)[i];
+	int64_t at = k < 0 ? k + n : k;
+
+	if (at >= 0 && at < n)
+		return at;
+	if (env)
+		ckr_fault(env, CKR_BAD_INDEX, i, k);
+	return -1;
+}
+
+/* Slice number that index tuple i selects among dims dim[0..depth-1]; -1 if
+ * there is none. */
+CKR_DEVICE int64_t
+ckr_tuple(const void *idx, int idx_bytes, int64_t i, int depth,
+          const int64_t *dim, struct ckr_env *env)
+{
+	int64_t at = 0;
+
+	for (int d = 0; d < depth; d++) {
+		int64_t k = ckr_index(idx, i * depth + d, idx_bytes, dim[d],
+		                      env);
+
+		if (k < 0)
+			return -1;
+		at = at * dim[d] + k;
+	}
+	return at;
+}
+
 /* Where padding's position i comes from; mode 1 reflect, 2 edge, 3 wrap. */
 CKR_LANE int64_t
 ckr_pad_from(int64_t i, int64_t n, int64_t mode)
@@ -56,6 +92,26 @@ CKR_LANE int64_t
 ckr_in_part(const struct ckr_part *p, int64_t k)
 {
 	return k >= p->first && k < p->first + p->n ? k - p->first : -1;
+}
+
+/* Log-sum-exp of row i, and the label's logit, from what every part has of it,
+ * stats [ranks, rows, 3], in the order of ranks. */
+CKR_LANE float
+ckr_stats_row(const float *stats, int64_t rows, int64_t i, int64_t shared,
+              int64_t ranks, float *logit)
+{
+	const float *a = stats + i * 3;
+	int64_t step = rows * 3 * shared, end = rows * 3 * ranks;
+	float m = -__builtin_inff(), s = 0.0f;
+
+	*logit = 0.0f;
+	for (int64_t r = 0; r < end; r += step)
+		m = a[r] > m ? a[r] : m;
+	for (int64_t r = 0; r < end; r += step) {
+		s += a[r + 1] * ckr_exp(a[r] - m);
+		*logit += a[r + 2];
+	}
+	return m + ckr_log(s);
 }
 
 #endif

@@ -159,4 +159,75 @@ ckr_spot(const struct ckr_sample *s, const float *grid, struct ckr_spot *t)
 	}
 }
 
+/* ---- n points of an image from `first` on ---- */
+
+CKR_TYPED void
+ckr_spots(const struct ckr_sample *s, const ckr_t *grid, int64_t image,
+          int64_t first, int64_t n, struct ckr_spot *spot)
+{
+	grid += (image * s->points + first) * s->dims;
+	for (int64_t i = 0; i < n; i++, grid += s->dims) {
+		float at[3] = { 0.0f };
+
+		for (int d = 0; d < s->dims; d++)
+			at[d] = ckr_get(grid[d]);
+		ckr_spot(s, at, spot + i);
+	}
+}
+
+/* Their samples, of channels c .. end - 1. */
+CKR_TYPED void
+ckr_sample_points(const struct ckr_sample *s, ckr_t *y, const ckr_t *x,
+                  const struct ckr_spot *spot, int64_t image, int64_t first,
+                  int64_t n, int64_t c, int64_t end)
+{
+	int corners = ckr_corners(s);
+
+	for (c += image * s->channels; c < end + image * s->channels; c++) {
+		const ckr_t *from = x + c * s->plane;
+		ckr_t *to = y + c * s->points + first;
+
+		for (int64_t i = 0; i < n; i++) {
+			float sum = 0;
+
+			for (int k = 0; k < corners; k++)
+				if (spot[i].at[k] >= 0)
+					sum += spot[i].weight[k]
+						* ckr_get(from[spot[i].at[k]]);
+			ckr_put(&to[i], sum);
+		}
+	}
+}
+
+/* The gradient of the grid's numbers; sum: room for three per point. */
+CKR_TYPED2 void
+ckr_sample_slopes(const struct ckr_sample *s, ckr_u *dgrid, const ckr_t *dy,
+                  const ckr_t *x, const struct ckr_spot *spot, float (*sum)[3],
+                  int64_t image, int64_t first, int64_t n)
+{
+	int corners = s->mode ? ckr_corners(s) : 0;
+
+	for (int64_t i = 0; i < n; i++)
+		sum[i][0] = sum[i][1] = sum[i][2] = 0;
+	for (int64_t c = 0; c < s->channels; c++) {
+		int64_t p = image * s->channels + c;
+		const ckr_t *from = x + p * s->plane;
+
+		for (int64_t i = 0; i < n; i++) {
+			float d = ckr_get(dy[p * s->points + first + i]);
+
+			for (int k = 0; k < corners; k++)
+				for (int e = 0; spot[i].at[k] >= 0
+				     && e < s->dims; e++)
+					sum[i][e] += d * ckr_get(from[
+						spot[i].at[k]])
+						* spot[i].slope[k][e];
+		}
+	}
+	dgrid += (image * s->points + first) * s->dims;
+	for (int64_t i = 0; i < n; i++, dgrid += s->dims)
+		for (int e = 0; e < s->dims; e++)
+			ckr_put(&dgrid[s->dims - 1 - e], sum[i][e]);
+}
+
 #endif

@@ -9,6 +9,12 @@ struct ckr_pool {
 	int64_t end[3];
 };
 
+CKR_LANE int64_t
+ckr_volume(const int64_t *v)
+{
+	return v[0] * v[1] * v[2];
+}
+
 /* Taps lo..hi-1 of window o lie within the data along dim i. */
 CKR_LANE int64_t
 ckr_pool_taps(const struct ckr_pool *p, int i, int64_t o, int64_t *lo,
@@ -58,6 +64,23 @@ ckr_pool_share(const struct ckr_pool *p, const struct ckr_cover *v)
 	for (int i = 0; i < 3; i++)
 		n *= ckr_pool_count(p, i, v->at[i], v->lo[i], v->hi[i]);
 	return (float)n;
+}
+
+/* The average of a window of the plane x. */
+CKR_TYPED float
+ckr_cover_mean(const struct ckr_pool *p, const struct ckr_cover *v,
+               const ckr_t *x)
+{
+	float sum = 0.0f;
+
+	for (int64_t kd = v->lo[0]; kd < v->hi[0]; kd++)
+	for (int64_t kh = v->lo[1]; kh < v->hi[1]; kh++) {
+		int64_t row = ckr_cover_row(p, v, kd, kh);
+
+		for (int64_t k = v->lo[2]; k < v->hi[2]; k++)
+			sum += ckr_get(x[row + k * p->dilation[2]]);
+	}
+	return sum / ckr_pool_share(p, v);
 }
 
 #endif
