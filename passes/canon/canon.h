@@ -12,9 +12,4 @@
 
 PassFn pass_canon, pass_loss;
 
-/* Pass loss for an evaluation graph, the p->forward of another pass: outputs,
- * no dropout, running statistics instead of the batch's.  Takes the options of
- * a graph without training. */
-bool canon_evaluate(Pass *, Graph *);
-
 #endif

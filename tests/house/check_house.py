@@ -156,24 +156,28 @@ OPS = {
     ),
     "ir/window.c": (5, "which operand is x, y, w"),
     "passes/account/memory_report.c": (7, "what a peer stores"),
-    "passes/shard/dp_partition.c": (
-        8,
-        "totals; numbers of the batch; means, losses and norms of a batch are not what the sum is; what folding left of a reduction",
+    "passes/data_parallel/dp_partition.c": (
+        5,
+        "totals; numbers of the batch; losses and norms of a batch are not what the sum is",
     ),
-    "passes/shard/dp_micro.c": (7, "statistics of a batch; what looks up by indices"),
-    "passes/shard/micro.c": (
+    "passes/data_parallel/dp_visit.c": (
+        3,
+        "a mean of a batch is not what the sum is; what folding left of a reduction",
+    ),
+    "passes/data_parallel/dp_micro.c": (7, "statistics of a batch; what looks up by indices"),
+    "passes/data_parallel/micro.c": (
         5,
         "what pass replicate puts between micro-batches; statistics of a batch",
     ),
-    "passes/shard/dp_mean.c": (7, "a sum over samples divided by their number"),
-    "passes/shard/dp_sample_index.c": (18, "what integers that number samples may be made of"),
-    "passes/shard/dp_own_rows.c": (
-        18,
+    "passes/data_parallel/dp_divisor.c": (8, "a sum over samples divided by their number"),
+    "passes/data_parallel/dp_sample_index.c": (15, "what integers that number samples may be made of"),
+    "passes/data_parallel/dp_own_rows.c": (
+        21,
         "what looks up, and which operands pick; the batch of a gather_nd",
     ),
-    "passes/shard/dp_infer.c": (8, "what rules of ranks leave out and samples allow"),
+    "passes/data_parallel/dp_infer.c": (8, "what rules of ranks leave out and samples allow"),
     "passes/canon/canon.c": (4, "attention without dropout"),
-    "passes/canon/evaluate.c": (
+    "passes/evaluation/evaluate.c": (
         15,
         "numbers of the batch; updates of statistics; what names a class",
     ),
@@ -224,16 +228,16 @@ OPS = {
     "passes/report/flops.c": (2, "attention in a peer's terms"),
     "passes/report/memory_pipeline.c": (1, "attention in a peer's terms"),
     "passes/run.c": (1, "loops"),
-    "passes/shard/apply.c": (5, "attributes that hold extents, the loss, biases"),
-    "passes/shard/shard_constraints.c": (2, "norms"),
-    "passes/shard/tensor_parallel.c": (1, "biases"),
-    "passes/shard/dp_other_batch.c": (2, "what pass replicate puts between replicas"),
-    "passes/shard/loss_formula.c": (
+    "passes/tensor_parallel/apply.c": (5, "attributes that hold extents, the loss, biases"),
+    "passes/tensor_parallel/shard_constraints.c": (2, "norms"),
+    "passes/tensor_parallel/tensor_parallel.c": (1, "biases"),
+    "passes/data_parallel/dp_other_batch.c": (2, "what pass replicate puts between replicas"),
+    "passes/evaluation/loss_formula.c": (
         11,
         "choices by comparison, as clamps are; what pass replicate puts between replicas; means; numbers of the batch",
     ),
-    "passes/shard/dp_extent.c": (2, "which numbers become constants"),
-    "passes/shard/strategies.c": (5, "where shardings begin: products, tables, norms; slices"),
+    "passes/data_parallel/dp_extent.c": (1, "which numbers become constants"),
+    "passes/tensor_parallel/strategies.c": (5, "where shardings begin: products, tables, norms; slices"),
 }
 
 # C11 7.13.1.1: setjmp is all of a condition, or compared with a constant there.

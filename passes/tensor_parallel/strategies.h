@@ -1,40 +1,10 @@
-/* Room shard: one rank's graph from the full graph.
- *
- * in      a canonical forward graph with its loss, --tp and --sp
- * out     the same graph for one of `tp` ranks: local shapes, a placement
- *         per value, collectives where placements differ
- * unaware of backward (autodiff derives it from the placements), of memory and
- *         of names of layers
- *
- * strategies.c finds the sharding strategies of each node, strategy_ilp.c
- * chooses among them by an integer program whose costs (strategy_cost.c) are
- * those of the collectives, forward and dual, and apply.c rewrites the graph.
- */
-#ifndef PASSES_SHARD_SHARD_H
-#define PASSES_SHARD_SHARD_H
+/* What the files of room tensor_parallel share: the sharding strategies of a
+ * graph. */
+#ifndef PASSES_TENSOR_PARALLEL_STRATEGIES_H
+#define PASSES_TENSOR_PARALLEL_STRATEGIES_H
 
-#include "passes/pass.h"
 #include "ir/sharding/sharding.h"
-
-PassFn pass_shard, pass_replicate, pass_micro;
-
-/* count_passes.c: order nodes by count passes, then the step; remove unused
- * nodes. */
-void count_pass_order(Graph *, Arena *scratch);
-
-/* dp_other_batch.c: whether g and its graph of another batch size have equal
- * partitions; else *why is in p->keep, or NULL if that has no partition. */
-bool dp_agrees(Pass *, const Graph *g, const Graph *other_batch,
-               const char **why);
-
-/* loss_formula.c: the loss of a data set as a formula over its batches, if it
- * is independent of their size; operands become outputs.  False after a
- * diagnostic. */
-bool loss_formula_find(Pass *, Graph *g, struct loss_formula *);
-/* The same for a graph whose only output is the loss. */
-void loss_formula_of_loss_alone(struct loss_formula *);
-/* The rows of an output, without its name. */
-struct output_rows loss_formula_find_rows(Pass *, const Graph *, ValId output);
+#include "passes/pass.h"
 
 /* A sharding strategy of a node: the required placement of each operand and the
  * resulting placement of each result. */
@@ -89,9 +59,6 @@ shard_is_matrix(const Val *v)
 {
 	return v->kind == V_PARAM && v->shape.rank >= 2;
 }
-
-/* Whether --tp shards the matrix wherever possible. */
-bool shard_is_large_matrix(const struct shard *, ValId);
 
 /* shard_constraints.c: check that every --shard matches a value; false after a
  * diagnostic. */

@@ -1,7 +1,7 @@
 /* Equal nodes in equal surroundings: colour refinement over a few hops (after
  * Weisfeiler and Leman), so that the layers of a model count once.
  */
-#include "passes/shard/strategy_ilp.h"
+#include "passes/tensor_parallel/strategy_ilp.h"
 
 #include <string.h>
 

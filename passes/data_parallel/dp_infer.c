@@ -5,7 +5,7 @@
  * constant or an expanded value that is the same for every sample.  The
  * placement of random numbers follows from their readers.
  */
-#include "passes/shard/dp_partition.h"
+#include "passes/data_parallel/dp_partition.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
  * and Alpa's edge costs, with the backward side by duality instead of a
  * second graph).
  */
-#include "passes/shard/shard.h"
+#include "passes/tensor_parallel/strategies.h"
 #include "passes/cost/cost.h"
 
 /* The backward of a product is two products; of other ops about the same. */

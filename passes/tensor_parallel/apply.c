@@ -6,7 +6,7 @@
  * after the value, so that all readers share it and its adjoints are added
  * before they are sent.
  */
-#include "passes/shard/shard.h"
+#include "passes/tensor_parallel/strategies.h"
 
 #include <string.h>
 

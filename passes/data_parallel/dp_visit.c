@@ -1,21 +1,12 @@
-/* Data parallelism: turn the graph into that of one replica, which sees its
- * own samples of a batch.
+/* Pass replicate at one node: its operands get placements that the op takes.
  *
- * what    the loss and all that depends on more than a sample become those of
- *         the whole batch: sums over the samples are added up over replicas
- *         where something else than a sum is made of them.  What a mean
- *         divides by is known at run time only, as is how many replicas there
- *         are: 1 / replicas is a value (op share)
- * method  one walk over the nodes with the placements of values over replicas.
- *         An operand whose placement the op cannot take is converted: a
- *         summand by an all_reduce, a whole to a summand by the share.
- *         Autodiff then makes the other half; gradients of parameters are
- *         summands, which pass optim adds up
- * needs   P_CANON; before pass shard, which keeps nodes between replicas
- * gives   Graph.replicas, Val.batch of inputs and outputs
- * refuses what mixes samples otherwise than by sums
+ * what    new nodes are visited like those of the graph, so that rules of other
+ *         files write formulas and this file sees to their placements
+ * method  infer the placements of the results from those of the operands.  If
+ *         there are none, a mean over samples is scaled to the replica's share,
+ *         or operands are converted, and inference is tried again
  */
-#include "passes/shard/dp_partition.h"
+#include "passes/data_parallel/dp_partition.h"
 
 #include <string.h>
 
@@ -83,8 +74,8 @@ dp_emit_cast(struct dp_partition *d, ValId v, DType to, NodeId like)
 
 /* ---- conversions ---- */
 
-static ValId
-emit_all_reduce(struct dp_partition *d, ValId v, int side, PlacementKind to,
+ValId
+dp_emit_all_reduce(struct dp_partition *d, ValId v, int side, PlacementKind to,
                 NodeId like)
 {
 	Attr a = attr_default(OP_ALL_REDUCE);
@@ -114,7 +105,7 @@ dp_all_reduce(struct dp_partition *d, ValId v, NodeId like)
 			d->whole[i] = 0;
 	}
 	if (!d->whole[v])
-		d->whole[v] = emit_all_reduce(
+		d->whole[v] = dp_emit_all_reduce(
 			d, v, 1, PLACEMENT_REPLICATE_PARTIAL, like);
 	return d->whole[v];
 }
@@ -137,9 +128,8 @@ emit_share_op(struct dp_partition *d, NodeId like)
 	return y;
 }
 
-/* v times 1 / replicas, in float32 at least. */
-static ValId
-scale_by_share(struct dp_partition *d, ValId v, NodeId like)
+ValId
+dp_scale_by_share(struct dp_partition *d, ValId v, NodeId like)
 {
 	DType dt = d->g->val[v].dt, wide = dtype_is_half(dt) ? DT_F32 : dt;
 	ValId in[2] = { dp_emit_cast(d, v, wide, like), 0 }, y;
@@ -177,7 +167,7 @@ dp_partition_mean(struct dp_partition *d, NodeId id)
 	ValId y = d->g->node[id].out[0], part = dp_detach_result(d, id, 0);
 
 	dp_order_node(d, id);
-	part = scale_by_share(d, part, id);
+	part = dp_scale_by_share(d, part, id);
 	if (part)
 		dp_redefine(d, part, y);
 	return part != 0;
@@ -229,7 +219,7 @@ convert_operand_placements(struct dp_partition *d, NodeId id)
 		if (k == kept)
 			continue;
 		if (share && dp_has_kind(d, v, PLACEMENT_REPLICATE_PARTIAL))
-			y = scale_by_share(d, v, id);
+			y = dp_scale_by_share(d, v, id);
 		else if (!share && dp_has_kind(d, v, PLACEMENT_PARTIAL))
 			y = is_batch_ambiguous(d) ? refuse_one_sample(d, id)
 			  : dp_all_reduce(d, v, id);
@@ -304,217 +294,4 @@ dp_visit_node(struct dp_partition *d, NodeId id)
 	}
 	dp_order_node(d, id);
 	return partition_random_op(d, id);
-}
-
-static bool
-partition_node(struct dp_partition *d, NodeId id)
-{
-	switch (d->g->node[id].op) {
-	case OP_SCE: case OP_NLL:
-		return dp_partition_labels(d, id);
-	case OP_BATCHNORM:
-		return dp_partition_batchnorm(d, id);
-	case OP_ACCUMULATE:
-		return dp_partition_total(d, id);
-	case OP_EXTENT:
-		return dp_partition_extent(d, id);
-	default:
-		return dp_visit_node(d, id);
-	}
-}
-
-/* ---- the ends of the graph ---- */
-
-/* Inputs of as many rows as the first one that has several hold samples. */
-static bool
-partition_input(struct dp_partition *d, Val *v, const Val **first)
-{
-	int64_t n = v->shape.rank > 0 ? v->shape.dim[0] : 1;
-
-	if (v->shape.rank < 1 || (*first && n == 1 && d->samples != 1))
-		return true;
-	if (*first && n != d->samples)
-		return diag_error(d->p->diag, "cannot split the batch over "
-		                  "replicas: input '%s': expected %lld samples "
-		                  "along the first dim, as in '%s', found "
-		                  "%lld%s", v->name,
-		                  (long long)d->samples,
-		                  (*first)->name, (long long)n, dp_remedy(d));
-	*first = *first ? *first : v;
-	d->samples = n;
-	v->placement = placement_dim(0, DP_RANKS * n);
-	v->batch = 1;
-	return true;
-}
-
-static bool
-partition_inputs(struct dp_partition *d)
-{
-	const Val *first = NULL;
-
-	FOR_VALS (v, d->g) {
-		v->placement =
-			(Placement){ .kind = PLACEMENT_REPLICATE_PARTIAL };
-		if (v->kind == V_INPUT && !partition_input(d, v, &first))
-			return false;
-	}
-	return first || diag_error(d->p->diag, "cannot split the batch over "
-	                           "replicas: no input has a batch dim%s",
-	                           dp_remedy(d));
-}
-
-/* Another value in v's place, as seen from outside. */
-static void
-replace_output(struct dp_partition *d, ValId v, ValId y)
-{
-	Graph *g = d->g;
-	const char *name = g->val[v].name;
-
-	val_rename(g, v, arena_printf(g->arena, "%s.part", name));
-	val_rename(g, y, name);
-	g->val[y].onnx = g->val[v].onnx;
-	g->val[v].onnx = NULL;
-	g->val[y].output = true;
-	g->val[y].rows = g->val[v].rows;
-	g->val[v].output = false;
-	if (g->loss == v)
-		g->loss = y;
-}
-
-static bool
-reduce_loss(struct dp_partition *d)
-{
-	ValId v = d->g->loss, y = v;
-
-	if (dp_has_kind(d, v, PLACEMENT_SHARD))
-		return diag_error(d->p->diag, "loss '%s' has one value per "
-		                  "sample, expected a sum or mean over samples",
-		                  d->g->val[v].name);
-	if (dp_has_kind(d, v, PLACEMENT_REPLICATE_PARTIAL))
-		y = scale_by_share(d, v, d->g->val[v].def);
-	y = y ? emit_all_reduce(d, y, 0, PLACEMENT_REPLICATE_PARTIAL,
-	                        d->g->val[v].def) : 0;
-	if (y)
-		replace_output(d, v, y);
-	return y != 0;
-}
-
-static bool
-partition_outputs(struct dp_partition *d)
-{
-	Graph *g = d->g;
-
-	for (ValId v = 1; v < g->nval; v++) {
-		const Placement *s = &g->val[v].placement;
-		ValId y;
-
-		if (!g->val[v].output || v == g->loss)
-			continue;
-		if (dp_has_sample_index(d, v))
-			return diag_error(d->p->diag, "output '%s' holds "
-			                  "sample indices, which each replica "
-			                  "counts from 0; exclude it with "
-			                  "--output",
-			                  g->val[v].name);
-		if (s->kind == PLACEMENT_PARTIAL) {
-			y = dp_all_reduce(d, v, g->val[v].def);
-			if (!y)
-				return false;
-			replace_output(d, v, y);
-		} else if (s->kind == PLACEMENT_SHARD && s->nsegment > 1) {
-			return diag_error(d->p->diag, "output '%s' has the "
-			                  "samples of a replica in several "
-			                  "segments; exclude it with --output",
-			                  g->val[v].name);
-		} else if (dp_moves_samples(d, v)) {
-			return diag_error(d->p->diag, "output '%s' has its "
-			                  "samples in other places at other "
-			                  "batch sizes; exclude it with "
-			                  "--output",
-			                  g->val[v].name);
-		} else if (s->kind == PLACEMENT_SHARD) {
-			g->val[v].batch = s->first_axis + 1;
-		}
-	}
-	return true;
-}
-
-/* Placements of this pass mean nothing to others. */
-static void
-clear_placements(Graph *g)
-{
-	FOR_VALS (v, g)
-		v->placement = (Placement){ .kind = PLACEMENT_REPLICATE };
-	g->ranks = 0;
-}
-
-bool
-dp_partition_graph(Pass *p, Graph *g, const char **assumed)
-{
-	struct dp_partition d = { .p = p, .g = g, .nold = g->nnode };
-	ValId loss = g->loss;
-
-	d.uses = graph_uses(g, p->scratch);
-	d.nold_val = g->nval;
-	if (dp_is_micro(&d))
-		d.grad = sharding_requires_grad(g, p->scratch);
-	g->ranks = DP_RANKS;
-	if (!partition_inputs(&d))
-		return false;
-	if (p->other_batch.why)
-		return diag_error(p->diag, "%s%s", p->other_batch.why,
-		                  dp_remedy(&d));
-	for (NodeId id = 1; id < d.nold; id++)
-		if (!partition_node(&d, id))
-			return false;
-	if ((loss && !reduce_loss(&d)) || !partition_outputs(&d))
-		return false;
-	graph_reorder(g, d.order, (uint32_t)d.norder);
-	*assumed = d.assumed;
-	return true;
-}
-
-static bool
-partition_batch(Pass *p, Graph *g)
-{
-	const char *assumed;
-
-	if (!dp_partition_graph(p, g, &assumed))
-		return false;
-	clear_placements(g);
-	return true;
-}
-
-/* Whether a copy can be partitioned; says why not. */
-static bool
-can_partition_batch(Pass *p, const Graph *g)
-{
-	Graph *trial = graph_clone(g);
-	bool ok;
-
-	diag_soften(p->diag, "compiled for one replica only");
-	ok = partition_batch(p, trial);
-	diag_soften(p->diag, NULL);
-	graph_free(trial);
-	return ok;
-}
-
-static bool
-replicate_graph(Pass *p, Graph *g)
-{
-	int64_t dp = p->opt->dp;
-
-	if (!dp || g->replicas || (dp == DP_TRY && !can_partition_batch(p, g)))
-		return true;
-	if (!partition_batch(p, g))
-		return false;
-	g->replicas = dp == DP_TRY ? 1 : dp == DP_ANY ? DP_RANKS : dp;
-	g->exact = p->opt->zero;
-	return true;
-}
-
-bool
-pass_replicate(Pass *p, Graph *g)
-{
-	return replicate_graph(p, g) && dp_fold_extents(p, g);
 }

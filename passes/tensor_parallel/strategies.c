@@ -7,7 +7,7 @@
  * finds heads, packed projections and gated halves: a sharding of a product's
  * columns fits if it reaches the attention as whole heads.
  */
-#include "passes/shard/shard.h"
+#include "passes/tensor_parallel/strategies.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
  * Solve the program again with the chosen placement excluded and the value's
  * node in a class alone, so that equal nodes elsewhere keep their placements.
  */
-#include "passes/shard/strategy_ilp.h"
+#include "passes/tensor_parallel/strategy_ilp.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* Why a batch cannot be split over replicas. */
-#include "passes/shard/dp_partition.h"
+#include "passes/data_parallel/dp_partition.h"
 
 const char *
 dp_remedy(const struct dp_partition *d)

@@ -5,7 +5,7 @@
  * value with samples, so the indices that a mask finds are followed from op to
  * op.
  */
-#include "passes/shard/dp_partition.h"
+#include "passes/data_parallel/dp_partition.h"
 
 enum { VISITED_NODES = 256 }; /* nodes that are looked at for a column */
 
@@ -314,70 +314,8 @@ dp_lacks_sample_index(const struct dp_partition *d, struct column c)
 	}
 }
 
-/* ---- which values have sample indices ---- */
-
 bool
 dp_has_sample_index(const struct dp_partition *d, ValId v)
 {
 	return v < d->nindexed && d->indexed[v];
-}
-
-static void
-mark_index(struct dp_partition *d, ValId v)
-{
-	size_t had = d->nindexed;
-
-	if (v >= had) {
-		d->indexed = arena_grow(d->p->scratch, d->indexed, had,
-		                       &d->indexed_cap, (size_t)v + 1,
-		                       sizeof *d->indexed);
-		d->nindexed = (size_t)v + 1;
-		for (size_t i = had; i < d->nindexed; i++)
-			d->indexed[i] = false;
-	}
-	d->indexed[v] = true;
-}
-
-/* Whether the node asks whether indices are negative, which they are not. */
-static bool
-is_sign_test(const struct dp_partition *d, const Node *n)
-{
-	struct column c = { n->in[0], -1, 0, -1 };
-	struct sample_index x;
-	double zero;
-
-	return n->op == OP_LT && val_splat(d->g, n->in[1], &zero) && zero == 0
-		&& dp_find_sample_index(d, c, &x) && x.lo >= 0;
-}
-
-bool
-dp_follow_sample_index(struct dp_partition *d, const Node *n,
-                       const Placement *out)
-{
-	bool any = false;
-
-	if (n->op == OP_SELECTED && dp_has_kind(d, n->in[0], PLACEMENT_SHARD))
-		mark_index(d, n->out[0]);
-	for (int k = 0; k < n->nin; k++) {
-		any |= dp_has_sample_index(d, n->in[k])
-			&& !(k == 1 && dp_is_lookup(n->op));
-		if (n->op == OP_CONCAT
-		    && dp_has_kind(d, n->in[k], PLACEMENT_REPLICATE_PARTIAL)
-		    && dp_indexes_rows(d, n, n->in[k], &out[0]))
-			mark_index(d, n->out[0]);
-	}
-	if (!any || is_sign_test(d, n))
-		return true;
-	for (int k = 0; k < n->nout; k++) {
-		struct column c = { n->out[k], -1, 0, -1 };
-		struct sample_index x;
-
-		if (n->out[k] && (dtype_info[d->g->val[n->out[k]].dt].cls != 'i'
-		                  || out[k].kind == PLACEMENT_PARTIAL
-		                  || op_info[n->op].flags & F_WRITES))
-			return false;
-		if (!dp_find_sample_index(d, c, &x) || x.stride)
-			mark_index(d, n->out[k]);
-	}
-	return true;
 }

@@ -1,7 +1,7 @@
 /* Build the count passes over micro-batches, and the totals that they leave. */
-#include "passes/shard/count_passes.h"
+#include "passes/data_parallel/count_passes.h"
 
-#include "passes/shard/shard.h"
+#include "passes/data_parallel/data_parallel.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* Numbers that depend on the batch size (op extent): in pass replicate a
  * partial sum of each replica, after it a constant.
  */
-#include "passes/shard/dp_partition.h"
+#include "passes/data_parallel/dp_partition.h"
 #include "passes/eval/eval.h"
 #include "ir/element.h"
 
@@ -19,28 +19,6 @@ dp_partition_extent(struct dp_partition *d, NodeId id)
 		(Placement){ .kind = PLACEMENT_PARTIAL };
 	dp_order_node(d, id);
 	return true;
-}
-
-static bool
-is_extent_value(const struct dp_partition *d, ValId v, int depth)
-{
-	const Val *x = &d->g->val[v];
-	const Node *n = &d->g->node[x->def];
-
-	if (!x->def || depth == 0)
-		return val_is_const(x);
-	for (int k = 0; k < n->nin; k++)
-		if (!n->in[k] || !is_extent_value(d, n->in[k], depth - 1))
-			return false;
-	return n->nin > 0 || n->op == OP_EXTENT;
-}
-
-bool
-dp_is_extent(const struct dp_partition *d, ValId v)
-{
-	enum { DEPTH = 8 };
-
-	return is_extent_value(d, v, DEPTH);
 }
 
 /* ---- constants ---- */

@@ -12,8 +12,8 @@
  *         mix samples otherwise remain their means, with a note
  * gives   Graph.adds if losses add up
  */
-#include "passes/shard/dp_partition.h"
-#include "passes/shard/count_passes.h"
+#include "passes/data_parallel/dp_partition.h"
+#include "passes/data_parallel/count_passes.h"
 
 #include <string.h>
 
@@ -147,6 +147,7 @@ static bool
 is_mean_value(const struct micro_loss *m, ValId v)
 {
 	const Node *n = replica_producer(m, v);
+	enum formula_op as;
 
 	if (!n || m->replica->val[v].placement.kind != PLACEMENT_PARTIAL
 	    || m->counted[v] || m->mixed[v])
@@ -159,7 +160,7 @@ is_mean_value(const struct micro_loss *m, ValId v)
 		            == PLACEMENT_PARTIAL
 		    && !is_mean_value(m, n->in[k]))
 			return false;
-	return total_has_op(n->op);
+	return formula_op_of(n->op, &as);
 }
 
 /* ---- the loss of a micro-batch ---- */
@@ -290,6 +291,7 @@ static ValId
 full_batch_node(struct micro_loss *m, const Node *n)
 {
 	ValId in[2] = { 0 };
+	enum formula_op as;
 
 	for (int k = 0; k < n->nin && k < 2; k++) {
 		in[k] = full_batch_value(m, n->in[k]);
@@ -298,7 +300,7 @@ full_batch_node(struct micro_loss *m, const Node *n)
 	}
 	if (is_sum_of_all(n) || (n->nin == 2 && is_share_value(m, n->in[1])))
 		return in[0];
-	return total_has_op(n->op)
+	return formula_op_of(n->op, &as)
 		? emit_op(m->g, m->p->diag, n->op, n->nin, in, &n->attr, 0)
 		: 0;
 }

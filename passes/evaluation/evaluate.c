@@ -9,7 +9,8 @@
  * counted, the number predicted correctly, and their total cross entropy:
  * sums, so that batches add up.
  */
-#include "passes/canon/canon.h"
+#include "passes/evaluation/evaluation.h"
+
 #include "passes/canon/loss.h"
 #include "passes/canon/match.h"
 
@@ -340,7 +341,7 @@ count_labels(Pass *p, Graph *g)
 }
 
 bool
-canon_evaluate(Pass *p, Graph *g)
+evaluation_graph(Pass *p, Graph *g)
 {
 	struct rewrite w;
 

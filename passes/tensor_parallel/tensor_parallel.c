@@ -10,7 +10,10 @@
  * source  Shoeybi et al. 2019 and Korthikanti et al. 2023 for the result, Zheng
  *         et al. 2022 (Alpa) for the program
  */
-#include "passes/shard/shard.h"
+#include "passes/tensor_parallel/tensor_parallel.h"
+
+#include "passes/data_parallel/data_parallel.h"
+#include "passes/tensor_parallel/strategies.h"
 
 /* ---- biases apart ---- */
 
@@ -80,13 +83,6 @@ split_bias_adds(Graph *g, Diag *d, Arena *tmp)
 }
 
 /* ---- matrices ---- */
-
-bool
-shard_is_large_matrix(const struct shard *s, ValId v)
-{
-	return shard_is_matrix(&s->g->val[v])
-		&& val_nelem(&s->g->val[v]) >= s->large;
-}
 
 /* Half the square of the width of the largest matrix. */
 static int64_t

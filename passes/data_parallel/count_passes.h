@@ -6,8 +6,8 @@
  * passes read the total's sum.  A total that depends on another total belongs
  * to the count pass after that one.
  */
-#ifndef PASSES_SHARD_COUNT_PASSES_H
-#define PASSES_SHARD_COUNT_PASSES_H
+#ifndef PASSES_DATA_PARALLEL_COUNT_PASSES_H
+#define PASSES_DATA_PARALLEL_COUNT_PASSES_H
 
 #include "passes/pass.h"
 

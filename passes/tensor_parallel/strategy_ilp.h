@@ -1,8 +1,8 @@
 /* Declarations shared by the files that choose sharding strategies. */
-#ifndef PASSES_SHARD_STRATEGY_ILP_H
-#define PASSES_SHARD_STRATEGY_ILP_H
+#ifndef PASSES_TENSOR_PARALLEL_STRATEGY_ILP_H
+#define PASSES_TENSOR_PARALLEL_STRATEGY_ILP_H
 
-#include "passes/shard/shard.h"
+#include "passes/tensor_parallel/strategies.h"
 #include "passes/ilp/ilp.h"
 
 /* Nodes by id, then values that no node writes by nnode + id. */

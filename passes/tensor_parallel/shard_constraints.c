@@ -1,7 +1,7 @@
 /* Constraints on sharding strategies: large matrices and rows are sharded,
  * values have the placements of --shard, the loss is complete.
  */
-#include "passes/shard/strategy_ilp.h"
+#include "passes/tensor_parallel/strategy_ilp.h"
 
 #include "runtime/support/glob.h"
 
@@ -200,6 +200,14 @@ strategy_is_forbidden(const struct strategy_ilp *m, uint32_t class,
 	return false;
 }
 
+/* Whether --tp shards the matrix wherever possible. */
+static bool
+is_large_matrix(const struct shard *s, ValId v)
+{
+	return shard_is_matrix(&s->g->val[v])
+		&& val_nelem(&s->g->val[v]) >= s->large;
+}
+
 bool
 strategy_must_shard(const struct strategy_ilp *m, uint32_t class)
 {
@@ -211,7 +219,7 @@ strategy_must_shard(const struct strategy_ilp *m, uint32_t class)
 	if (s->pass->opt->strategy_seed)
 		return false;
 	if (e >= g->nnode) {
-		if (!shard_is_large_matrix(s, e - g->nnode))
+		if (!is_large_matrix(s, e - g->nnode))
 			return false;
 	} else if (!s->pass->opt->sp || !is_norm_op(&g->node[e])) {
 		return false;

@@ -9,7 +9,7 @@
  *
  * Equal layers count once (node_classes.c).
  */
-#include "passes/shard/strategy_ilp.h"
+#include "passes/tensor_parallel/strategy_ilp.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,15 +1,5 @@
 /* Rules of pass replicate for micro-batches (DP_MICRO) and totals over them. */
-#include "passes/shard/dp_partition.h"
-
-bool
-dp_partition_total(struct dp_partition *d, NodeId id)
-{
-	ValId v = d->g->node[id].in[1];
-
-	v = dp_has_kind(d, v, PLACEMENT_PARTIAL) ? dp_all_reduce(d, v, id) : v;
-	d->g->node[id].in[1] = v;
-	return v && dp_visit_node(d, id);
-}
+#include "passes/data_parallel/dp_partition.h"
 
 static bool
 is_linear_in(Op op, int k)

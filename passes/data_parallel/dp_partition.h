@@ -5,10 +5,11 @@
  * ReplicatePartial where both have the whole.  The result for two ranks holds
  * for any number.
  */
-#ifndef PASSES_SHARD_DP_PARTITION_H
-#define PASSES_SHARD_DP_PARTITION_H
+#ifndef PASSES_DATA_PARALLEL_DP_PARTITION_H
+#define PASSES_DATA_PARALLEL_DP_PARTITION_H
 
-#include "passes/shard/shard.h"
+#include "ir/sharding/sharding.h"
+#include "passes/data_parallel/data_parallel.h"
 
 enum { DP_RANKS = 2 };
 
@@ -64,6 +65,10 @@ bool dp_infer_padded_rows(const struct dp_partition *, const Node *,
  * sample of the placement, and has no other use. */
 bool dp_indexes_rows(const struct dp_partition *, const Node *, ValId v,
                      const Placement *);
+/* Record results with sample indices, in placements `out`; false: a result
+ * computed from them differs for the whole batch. */
+bool dp_follow_sample_index(struct dp_partition *, const Node *,
+                            const Placement *out);
 
 /* dp_sample_index.c: integers that number samples */
 /* Elements of an integer value are stride * s + rest, where s is the index of
@@ -87,27 +92,8 @@ bool dp_find_sample_index(const struct dp_partition *, struct column,
 bool dp_lacks_sample_index(const struct dp_partition *, struct column);
 /* Whether v has indices of samples selected by a mask. */
 bool dp_has_sample_index(const struct dp_partition *, ValId v);
-/* Record results with sample indices, in placements `out`; false: a result
- * computed from them differs for the whole batch. */
-bool dp_follow_sample_index(struct dp_partition *, const Node *,
-                            const Placement *out);
 
-/* dp_other_batch.c: rows of an output at another batch size; NULL: unknown. */
-const struct output_rows *dp_other_batch_rows(const Pass *, const Val *output);
-/* Whether another batch size moves the output's samples to another dim. */
-bool dp_moves_samples(const struct dp_partition *, ValId output);
-
-/* dp_partition.c */
-/* Turn the graph of the whole batch into that of one replica, with placements.
- * With DP_MICRO the replicas are the micro-batches of a step: each has its own
- * statistics of batch normalisation, and values that depend on parameters are
- * added up as late as possible.  *assumed: the first node with assumed
- * placements, or NULL. */
-bool dp_partition_graph(Pass *, Graph *, const char **assumed);
-/* The partitioned copy of g with one output, its loss or another value; NULL:
- * *why is in p->keep.  With DP_MICRO both may exist: dp_assume_placement. */
-Graph *dp_partition_copy(Pass *, const Graph *, ValId output, int64_t dp,
-                         const char **why);
+/* dp_visit.c */
 /* Append a node to the new order. */
 void dp_order_node(struct dp_partition *, NodeId);
 /* Append a new node with placements; 0 after a diagnostic. */
@@ -115,6 +101,12 @@ ValId dp_emit(struct dp_partition *, Op, int nin, const ValId *in, const Attr *,
               NodeId like);
 /* The sum of v, Partial, over replicas; the sum is ReplicatePartial. */
 ValId dp_all_reduce(struct dp_partition *, ValId v, NodeId like);
+/* v added up over replicas by a node of its own, in that placement; side: of
+ * its gradient, see op all_reduce. */
+ValId dp_emit_all_reduce(struct dp_partition *, ValId v, int side,
+                         PlacementKind, NodeId like);
+/* v times 1 / replicas, in float32 at least: a summand. */
+ValId dp_scale_by_share(struct dp_partition *, ValId v, NodeId like);
 /* Make the node that writes `made` write `old` instead. */
 void dp_redefine(struct dp_partition *, ValId made, ValId old);
 /* Give the node's result k a new value, which is returned.  Another node must
@@ -125,21 +117,9 @@ bool dp_visit_node(struct dp_partition *, NodeId);
 /* Scale a mean over a replica's own samples to the replica's share. */
 bool dp_partition_mean(struct dp_partition *, NodeId);
 
-/* loss_formula.c: whether a formula of sums may have the op. */
-bool total_has_op(Op);
-
-/* dp_extent.c: numbers that follow from the size of the batch */
-bool dp_partition_extent(struct dp_partition *, NodeId);
-/* Whether the value depends on such numbers and constants only. */
+/* dp_divisor.c */
+/* Whether the value depends on numbers of the batch size and constants only. */
 bool dp_is_extent(const struct dp_partition *, ValId);
-/* Replace extents of the batch, and values computed from them, by constants,
- * once no partial sum needs them. */
-bool dp_fold_extents(Pass *, Graph *);
-
-/* dp_mean.c: ops that divide by a number of samples.  False after a
- * diagnostic. */
-bool dp_partition_labels(struct dp_partition *, NodeId);
-bool dp_partition_batchnorm(struct dp_partition *, NodeId);
 /* Whether the node divides a sum over samples by a constant that may be the
  * number of samples or elements, or turns a mean into an unbiased one
  * (Bessel's correction).  ONNX does not mark such constants.  A small one is
@@ -148,9 +128,24 @@ bool dp_divides_by_size(const struct dp_partition *, const Node *);
 /* Text to end a message: how to rewrite such a node; may be "". */
 const char *dp_mean_hint(const struct dp_partition *, const Node *);
 
+/* dp_partition.c */
+/* Turn the graph of the whole batch into that of one replica, with placements.
+ * With DP_MICRO the replicas are the micro-batches of a step: each has its own
+ * statistics of batch normalisation, and values that depend on parameters are
+ * added up as late as possible.  *assumed: the first node with assumed
+ * placements, or NULL. */
+bool dp_partition_graph(Pass *, Graph *, const char **assumed);
+/* dp_extent.c: numbers that follow from the size of the batch */
+bool dp_partition_extent(struct dp_partition *, NodeId);
+/* Replace extents of the batch, and values computed from them, by constants,
+ * once no partial sum needs them. */
+bool dp_fold_extents(Pass *, Graph *);
+
+/* dp_mean.c: ops that divide by a number of samples.  False after a
+ * diagnostic. */
+bool dp_partition_labels(struct dp_partition *, NodeId);
+bool dp_partition_batchnorm(struct dp_partition *, NodeId);
 /* dp_micro.c */
-/* Add values of all replicas to a total over micro-batches. */
-bool dp_partition_total(struct dp_partition *, NodeId);
 /* With DP_MICRO: the operand that remains partial while the other partial ones
  * are reduced.  The op is linear in it; one that depends on parameters is
  * preferred.  -1: none. */

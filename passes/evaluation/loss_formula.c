@@ -13,9 +13,11 @@
  *         more than scalars; that is no error: the loss of the data then
  *         depends on how it is divided into batches
  */
-#include "passes/shard/dp_partition.h"
+#include "passes/evaluation/evaluation.h"
 
-#include <stdlib.h>
+#include "ir/sharding/sharding.h"
+#include "passes/data_parallel/data_parallel.h"
+
 #include <string.h>
 
 /* What a value is over the batches of a data set. */
@@ -35,23 +37,6 @@ struct formula_search {
 	ValId at[FORMULA_TERMS];          /* by term: its value */
 	struct loss_formula t;
 };
-
-static const struct {
-	Op op;
-	enum formula_op as;
-} scalar_ops[] = {
-	{ OP_ADD, FORMULA_ADD }, { OP_SUB, FORMULA_SUB },
-	{ OP_MUL, FORMULA_MUL }, { OP_DIV, FORMULA_DIV },
-	{ OP_MIN, FORMULA_MIN }, { OP_MAX, FORMULA_MAX },
-	{ OP_POW, FORMULA_POW }, { OP_NEG, FORMULA_NEG },
-	{ OP_ABS, FORMULA_ABS },
-	{ OP_RECIP, FORMULA_RECIP }, { OP_SQRT, FORMULA_SQRT },
-	{ OP_EXP, FORMULA_EXP }, { OP_LOG, FORMULA_LOG },
-	/* of a scalar the scalar itself */
-	{ OP_CAST, FORMULA_OPS }, { OP_RESHAPE, FORMULA_OPS },
-	{ OP_ALL_REDUCE, FORMULA_OPS },
-};
-enum { SCALAR_OPS = sizeof scalar_ops / sizeof *scalar_ops };
 
 /* ---- kinds ---- */
 
@@ -214,23 +199,6 @@ report_no_scalar(struct formula_search *w, const Node *n)
 	                            node_type(g, n)));
 }
 
-/* Its place among scalar_ops. */
-static size_t
-find_scalar_op(Op op)
-{
-	size_t i = 0;
-
-	while (i < SCALAR_OPS && scalar_ops[i].op != op)
-		i++;
-	return i;
-}
-
-bool
-total_has_op(Op op)
-{
-	return find_scalar_op(op) < SCALAR_OPS;
-}
-
 /* The lesser or greater of two, written as the choice of one by comparing
  * them: so are bounds of a clamp, which get no gradient. */
 static enum formula_op
@@ -258,7 +226,6 @@ append_formula(struct formula_search *w, ValId v)
 	const Node *n = g->val[v].def ? &g->node[g->val[v].def] : NULL;
 	enum formula_op as;
 	ValId of[2];
-	size_t i;
 
 	if (is_term_operand(w, v))
 		return append_operand(w, v);
@@ -268,8 +235,7 @@ append_formula(struct formula_search *w, ValId v)
 	if (as != FORMULA_OPS)
 		return append_formula(w, of[0]) && append_formula(w, of[1])
 			&& append_term(w, as, 0, 0);
-	i = find_scalar_op(n->op);
-	if (i == SCALAR_OPS || sharding_is_rounding(g, n))
+	if (!formula_op_of(n->op, &as) || sharding_is_rounding(g, n))
 		return report_no_scalar(w, n);
 	/* all replicas' shares of what is whole are the whole */
 	for (int k = 0; k < n->nin && n->nin == 2; k++)
@@ -278,66 +244,10 @@ append_formula(struct formula_search *w, ValId v)
 	for (int k = 0; k < n->nin; k++)
 		if (!append_formula(w, n->in[k]))
 			return false;
-	return scalar_ops[i].as == FORMULA_OPS
-		|| append_term(w, scalar_ops[i].as, 0, 0);
+	return as == FORMULA_OPS || append_term(w, as, 0, 0);
 }
 
-/* ---- the graph ---- */
-
-/* Pass the notes on that a text begins with: of micro-batches nothing but their
- * copy says them.  Returns what is after them. */
-static const char *
-forward_notes(Diag *d, const char *text)
-{
-	static const char head[] = "ckc: note: ";
-	size_t skip = sizeof head - 1;
-
-	while (!strncmp(text, head, skip)) {
-		size_t n = strcspn(text, "\n");
-
-		diag_note(d, "%.*s", (int)(n - skip), text + skip);
-		text += n + (text[n] != '\0');
-	}
-	return text;
-}
-
-Graph *
-dp_partition_copy(Pass *p, const Graph *of, ValId root, int64_t dp,
-                  const char **why)
-{
-	enum { HEAD = sizeof "ckc: " - 1 };
-	Pass trial = *p;
-	struct options o = *trial.opt;
-	Graph *g = graph_clone(of);
-	char *text = NULL;
-	const char *fault;
-	size_t n;
-	FILE *said = open_memstream(&text, &n);
-	bool ok;
-
-	FOR_VALS (v, g)
-		v->output = val_id(g, v) == root;
-	g->loss = root == g->loss ? root : 0;
-	graph_dce(g);
-	o.dp = dp;
-	trial.opt = &o;
-	trial.diag = diag_new("ckc", said);
-	ok = said && dp_partition_graph(&trial, g, why);
-	diag_free(trial.diag);
-	if (said)
-		fclose(said);
-	fault = forward_notes(p->diag, text ? text : "");
-	if (!ok)
-		*why = strlen(fault) <= HEAD ? "out of memory"
-		       : arena_printf(p->keep, "%.*s",
-		                      (int)strcspn(fault + HEAD, "\n"),
-		                      fault + HEAD);
-	free(text);
-	if (ok)
-		return g;
-	graph_free(g);
-	return NULL;
-}
+/* ---- outputs of terms ---- */
 
 /* Operands as outputs, in float32 at least. */
 static bool

@@ -1,7 +1,7 @@
 /* Check that the graph reduces over samples in the same places as the graph
  * for another batch size.
  */
-#include "passes/shard/dp_partition.h"
+#include "passes/data_parallel/dp_partition.h"
 
 #include <string.h>
 
@@ -76,24 +76,4 @@ dp_agrees(Pass *p, const Graph *g, const Graph *other_batch, const char **why)
 	graph_free(a);
 	graph_free(b);
 	return same;
-}
-
-const struct output_rows *
-dp_other_batch_rows(const Pass *p, const Val *output)
-{
-	const struct output_rows *row = p->other_batch.row;
-
-	while (row && row->name && strcmp(row->name, output->name) != 0)
-		row++;
-	return row && row->name ? row : NULL;
-}
-
-bool
-dp_moves_samples(const struct dp_partition *d, ValId output)
-{
-	const struct output_rows *row = dp_other_batch_rows(d->p,
-	                                          &d->g->val[output]);
-	const Placement *s = dp_placement(d, output);
-
-	return row && s->kind == PLACEMENT_SHARD && row->batch != s->axis + 1;
 }

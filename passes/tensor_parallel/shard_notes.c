@@ -1,7 +1,7 @@
 /* Messages about sharding strategies: replicated ops with the reason, and the
  * numbers of ranks that work.
  */
-#include "passes/shard/shard.h"
+#include "passes/tensor_parallel/strategies.h"
 
 #include <stdio.h>
 
