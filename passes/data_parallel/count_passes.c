@@ -138,15 +138,11 @@ copy_cone(struct count_passes *m, ValId v, int *pass)
 static ValId
 emit_count_cast(struct count_passes *m, ValId v, DType to, int pass)
 {
-	Attr a = attr_default(OP_CAST);
+	ValId y = emit_cast(m->g, m->p->diag, v, to, 0);
 
-	a.CAST.to = to;
-	if (!v || m->g->val[v].dt == to)
-		return v;
-	v = emit_op(m->g, m->p->diag, OP_CAST, 1, &v, &a, 0);
-	if (v)
+	if (y != v)
 		m->g->node[m->g->nnode - 1].count_pass = pass;
-	return v;
+	return y;
 }
 
 ValId

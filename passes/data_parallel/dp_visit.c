@@ -65,9 +65,8 @@ dp_detach_result(struct dp_partition *d, NodeId id, int k)
 ValId
 dp_emit_cast(struct dp_partition *d, ValId v, DType to, NodeId like)
 {
-	Attr a = attr_default(OP_CAST);
+	Attr a = attr_cast(to);
 
-	a.CAST.to = to;
 	return !v || d->g->val[v].dt == to ? v
 	       : dp_emit(d, OP_CAST, 1, &v, &a, like);
 }

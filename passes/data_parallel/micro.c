@@ -260,28 +260,19 @@ copy_all_nodes(struct micro_loss *m)
 	return true;
 }
 
-static ValId
-emit_micro_cast(struct micro_loss *m, ValId v, DType to)
-{
-	Attr a = attr_default(OP_CAST);
-
-	a.CAST.to = to;
-	return !v || m->g->val[v].dt == to ? v
-	       : emit_op(m->g, m->p->diag, OP_CAST, 1, &v, &a, 0);
-}
-
 /* The part that one micro-batch has of a mean; in float32 at least. */
 static ValId
 scale_mean(struct micro_loss *m, ValId v)
 {
-	DType dt = m->g->val[v].dt, wide = dtype_is_half(dt) ? DT_F32 : dt;
-	ValId in[2] = { emit_micro_cast(m, v, wide),
-	                emit_micro_cast(m, micro_share(m), wide) };
+	Graph *g = m->g;
+	Diag *d = m->p->diag;
+	DType dt = g->val[v].dt, wide = dtype_is_half(dt) ? DT_F32 : dt;
+	ValId in[2] = { emit_cast(g, d, v, wide, 0),
+	                emit_cast(g, d, micro_share(m), wide, 0) };
 
 	if (!in[0] || !in[1])
 		return 0;
-	return emit_micro_cast(m, emit_op(m->g, m->p->diag, OP_MUL, 2, in,
-	                                  NULL, 0), dt);
+	return emit_cast(g, d, emit_op(g, d, OP_MUL, 2, in, NULL, 0), dt, 0);
 }
 
 static ValId full_batch_value(struct micro_loss *, ValId v);

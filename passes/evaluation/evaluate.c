@@ -67,9 +67,8 @@ running_statistic(const struct rewrite *w, ValId new)
 static ValId
 cast_value(struct rewrite *w, ValId v, DType to)
 {
-	Attr a = attr_default(OP_CAST);
+	Attr a = attr_cast(to);
 
-	a.CAST.to = to;
 	return !v || rw_dt(w, v) == to ? v : rw_emit(w, OP_CAST, 1, &v, &a);
 }
 
@@ -77,10 +76,9 @@ cast_value(struct rewrite *w, ValId v, DType to)
 static ValId
 per_channel(struct rewrite *w, ValId v, ValId x)
 {
-	Shape s = *rw_shape(w, x);
+	const Shape s = shape_along(rw_shape(w, x)->rank, 1,
+	                            rw_shape(w, x)->dim[1]);
 
-	for (int i = 0; i < s.rank; i++)
-		s.dim[i] = i == 1 ? s.dim[1] : 1;
 	return rw_reshape(w, cast_value(w, v, DT_F32), &s);
 }
 
@@ -245,23 +243,13 @@ scores_contain_labels(const Graph *g, const Node *loss, Arena *arena)
 	return made[loss->in[0]];
 }
 
-static ValId
-emit_cast_to(Pass *p, Graph *g, ValId v, DType to, NodeId like)
-{
-	Attr a = attr_default(OP_CAST);
-
-	a.CAST.to = to;
-	return g->val[v].dt == to ? v
-	       : emit_op(g, p->diag, OP_CAST, 1, &v, &a, like);
-}
-
 /* Add an output of that name: the sum of all elements, in float32. */
 static bool
 add_sum(Pass *p, Graph *g, ValId v, const char *name, NodeId like)
 {
 	Attr a = attr_default(OP_REDUCE_SUM);
 
-	v = v ? emit_cast_to(p, g, v, DT_F32, like) : 0;
+	v = emit_cast(g, p->diag, v, DT_F32, like);
 	a.REDUCE_SUM.keepdims = 0;
 	for (int i = 0; v && i < g->val[v].shape.rank; i++)
 		a.REDUCE_SUM.axes.v[a.REDUCE_SUM.axes.n++] = i;
@@ -327,7 +315,7 @@ count_labels(Pass *p, Graph *g)
 	scores = n->in[0];
 	ignore = attr_int_of(n->op, &a, "ignore");
 	reduction = attr_int_of(n->op, &a, "reduction");
-	labels = emit_cast_to(p, g, n->in[1], DT_I64, at);
+	labels = emit_cast(g, p->diag, n->in[1], DT_I64, at);
 	best = labels ? is_best(p, g, scores, labels, at) : 0;
 	count = best ? is_counted(p, g, labels, *ignore, at) : 0;
 	if (count) {

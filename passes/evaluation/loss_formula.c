@@ -254,9 +254,8 @@ static bool
 add_term_outputs(struct formula_search *w)
 {
 	Graph *g = w->g;
-	Attr a = attr_default(OP_CAST);
+	const Attr a = attr_cast(DT_F32);
 
-	a.CAST.to = DT_F32;
 	for (int i = 0; i < w->t.n; i++) {
 		ValId v = w->at[i];
 

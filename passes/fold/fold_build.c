@@ -107,9 +107,33 @@ ValId
 fold_emit(struct fold *f, Op op, int nin, const ValId *in, const Attr *attr,
           NodeId like)
 {
-	ValId v = emit_op(f->g, f->p->diag, op, nin, in, attr, like);
+	ValId v = 1;
 
+	for (int i = 0; i < nin && i < op_info[op].min; i++)
+		v = v && in[i];
+	v = v ? emit_op(f->g, f->p->diag, op, nin, in, attr, like) : 0;
 	return v && fold_finish(f, f->g->val[v].def) ? replaced_value(f, v) : 0;
+}
+
+ValId
+fold_binary(struct fold *f, Op op, ValId a, ValId b, NodeId like)
+{
+	return fold_emit(f, op, 2, (ValId[]){ a, b }, NULL, like);
+}
+
+ValId
+fold_where(struct fold *f, ValId c, ValId yes, ValId no, NodeId like)
+{
+	return fold_emit(f, OP_WHERE, 3, (ValId[]){ c, yes, no }, NULL, like);
+}
+
+ValId
+fold_cast(struct fold *f, ValId x, DType to, NodeId like)
+{
+	Attr a = attr_cast(to);
+
+	return !x || f->g->val[x].dt == to ? x
+	       : fold_emit(f, OP_CAST, 1, &x, &a, like);
 }
 
 ValId
@@ -117,27 +141,24 @@ fold_reshape(struct fold *f, ValId x, const Shape *s, NodeId like)
 {
 	Attr attr = attr_reshape(s);
 
-	if (shape_eq(&f->g->val[x].shape, s))
-		return x;
-	return fold_emit(f, OP_RESHAPE, 1, &x, &attr, like);
+	return !x || shape_eq(&f->g->val[x].shape, s) ? x
+	       : fold_emit(f, OP_RESHAPE, 1, &x, &attr, like);
 }
 
 ValId
 fold_expand(struct fold *f, ValId x, const Shape *s, NodeId like)
 {
-	Attr attr = attr_default(OP_EXPAND);
+	Attr attr = attr_expand(s);
 
-	if (shape_eq(&f->g->val[x].shape, s))
-		return x;
-	attr.EXPAND.shape = shape_list(s);
-	return fold_emit(f, OP_EXPAND, 1, &x, &attr, like);
+	return !x || shape_eq(&f->g->val[x].shape, s) ? x
+	       : fold_emit(f, OP_EXPAND, 1, &x, &attr, like);
 }
 
 ValId
 fold_slice(struct fold *f, ValId x, const IntList *start, const IntList *step,
            const Shape *s, NodeId like)
 {
-	if (fold_is_whole(start, step, &f->g->val[x].shape, s))
+	if (!x || fold_is_whole(start, step, &f->g->val[x].shape, s))
 		return x;
 	Node *n = node_new(f->g, OP_SLICE, 1, &x, 0, like);
 	NodeId id = node_id(f->g, n);
@@ -148,6 +169,30 @@ fold_slice(struct fold *f, ValId x, const IntList *start, const IntList *step,
 	f->g->val[y].shape = *s;
 	return shape_infer(f->g, f->p->diag, n) && fold_finish(f, id)
 		? replaced_value(f, y) : 0;
+}
+
+ValId
+fold_slice_axis(struct fold *f, ValId x, int axis, int64_t at, int64_t n,
+                NodeId like)
+{
+	Shape s = f->g->val[x].shape;
+	IntList start = list_filled(s.rank, 0), step = list_filled(s.rank, 1);
+
+	if (!x)
+		return 0;
+	start.v[axis] = at;
+	s.dim[axis] = n;
+	return fold_slice(f, x, &start, &step, &s, like);
+}
+
+ValId
+fold_wrap_index(struct fold *f, ValId idx, ValId zero, ValId extent,
+                NodeId like)
+{
+	ValId below = fold_binary(f, OP_LT, idx, zero, like);
+	ValId moved = fold_binary(f, OP_ADD, idx, extent, like);
+
+	return fold_where(f, below, moved, idx, like);
 }
 
 /* MiB of --fold-limit that allow a result of that many bytes. */
@@ -165,13 +210,13 @@ fold_numbers(struct fold *f, int64_t count, const Shape *s, NodeId like)
 	int64_t limit = eval_limit(f->p, OP_RANGE), *x;
 
 	if (count > limit / (int64_t)sizeof *x) {
-		diag_at(f->p->diag, node_label(f->g, &f->g->node[like]),
-		        node_type(f->g, &f->g->node[like]),
-		        "a range of %" PRId64 " integers exceeds %" PRId64 " "
-		        "bytes; try: --fold-limit %" PRId64 "MiB", count,
-		        limit, enough_limit(f, OP_RANGE, count < INT64_MAX / 8
-		                            ? 8 * count : INT64_MAX));
-		return 0;
+		return node_error(f->g, f->p->diag, &f->g->node[like],
+		                  "a range of %" PRId64 " integers exceeds %"
+		                  PRId64 " bytes; try: --fold-limit %" PRId64
+		                  "MiB", count, limit,
+		                  enough_limit(f, OP_RANGE,
+		                               count < INT64_MAX / 8
+		                               ? 8 * count : INT64_MAX));
 	}
 	x = arena_array(f->mem, (size_t)count + 1, sizeof *x);
 	for (int64_t i = 0; i < count; i++)
@@ -227,9 +272,11 @@ fold_set_broadcast(struct fold *f, NodeId id, ValId x)
 	Node *n = &f->g->node[id];
 	Val *y = &f->g->val[n->out[0]], *v = &f->g->val[x];
 
+	if (!x)
+		return STEP_FAIL;
 	if (!shape_eq(&y->shape, &v->shape)) {
 		fold_set_op(f, id, OP_EXPAND, x);
-		n->attr.EXPAND.shape = shape_list(&y->shape);
+		n->attr = attr_expand(&y->shape);
 		return STEP_KEEP;
 	}
 	if (y->output && (v->kind != V_TEMP || v->output)) {

@@ -63,11 +63,14 @@ void fold_push(struct fold *, NodeId);
 /* Compute the node, reuse an equal one or append it; false after an error. */
 bool fold_finish(struct fold *, NodeId);
 
-/* ---- new nodes; all return 0 after a diagnostic ---- */
+/* ---- new nodes; 0, after a diagnostic, gives 0 ---- */
 
 ValId fold_emit(struct fold *, Op, int nin, const ValId *in, const Attr *,
                 NodeId like);
-/* Return x itself if it has that shape. */
+ValId fold_binary(struct fold *, Op, ValId, ValId, NodeId like);
+ValId fold_where(struct fold *, ValId c, ValId yes, ValId no, NodeId like);
+/* Return x itself if it has that type, or that shape. */
+ValId fold_cast(struct fold *, ValId x, DType, NodeId like);
 ValId fold_reshape(struct fold *, ValId x, const Shape *, NodeId like);
 ValId fold_expand(struct fold *, ValId x, const Shape *, NodeId like);
 /* Slice with a start and a step per axis and the extents of the shape.  Returns
@@ -75,6 +78,13 @@ ValId fold_expand(struct fold *, ValId x, const Shape *, NodeId like);
 ValId fold_slice(struct fold *, ValId x, const IntList *start,
                  const IntList *step, const Shape *, NodeId like);
 
+/* Elements at .. at + n - 1 of an axis. */
+ValId fold_slice_axis(struct fold *, ValId x, int axis, int64_t at, int64_t n,
+                      NodeId like);
+/* Indices with negative ones counted from the end, extent; zero: a 0 of their
+ * type. */
+ValId fold_wrap_index(struct fold *, ValId idx, ValId zero, ValId extent,
+                      NodeId like);
 /* 0, 1, 2, ... in that shape; refused if longer than a range may be. */
 ValId fold_numbers(struct fold *, int64_t count, const Shape *, NodeId like);
 
@@ -85,7 +95,8 @@ void fold_set_op(struct fold *, NodeId id, Op, ValId x);
 /* Replace `from` by `to`, which takes over the name of a graph output.  In that
  * case `to` is a computed value and no output itself. */
 void fold_replace(struct fold *, ValId from, ValId to);
-/* Replace output 0 of node id by x, broadcast to the output's shape.  A graph
+/* Replace output 0 of node id by x, broadcast to the output's shape; fails if x
+ * is 0.  A graph
  * output keeps its name: x takes over the name if it has none to keep, else the
  * node stays as a copy. */
 enum step fold_set_broadcast(struct fold *, NodeId id, ValId x);
@@ -132,8 +143,7 @@ const char *fold_reason(struct fold *, ValId v, char *buf, size_t size);
 static inline bool
 complain(struct fold *f, const Node *n, const char *what)
 {
-	return diag_at(f->p->diag, node_label(f->g, n), node_type(f->g, n),
-	               "%s", what);
+	return node_error(f->g, f->p->diag, n, "%s", what);
 }
 
 #endif

@@ -7,21 +7,6 @@
 #include "passes/fold/fold_dynamic.h"
 
 static ValId
-emit_node(struct fold *f, Op op, NodeId like, ValId a, ValId b, ValId c)
-{
-	const ValId in[3] = { a, b, c };
-
-	return a && b ? fold_emit(f, op, c ? 3 : 2, in, NULL, like) : 0;
-}
-
-static ValId
-emit_where(struct fold *f, NodeId like, ValId which, ValId yes, ValId no)
-{
-	return which && yes && no
-		? emit_node(f, OP_WHERE, like, which, yes, no) : 0;
-}
-
-static ValId
 const_i64(struct fold *f, int64_t x)
 {
 	return val_scalar(f->g, DT_I64, (double)x);
@@ -59,7 +44,7 @@ gather_rows(struct fold *f, ValId x, int axis, ValId idx, int size, NodeId like)
 	ValId in[2] = { x, idx };
 
 	a.GATHER.axis = axis;
-	x = idx ? fold_emit(f, OP_GATHER, 2, in, &a, like) : 0;
+	x = fold_emit(f, OP_GATHER, 2, in, &a, like);
 	if (!x || !set_padded(f, f->g->val[x].def, 0, axis, size))
 		return 0;
 	x = fold_one_if_empty(f, x, like);
@@ -86,15 +71,14 @@ fold_first_rows(struct fold *f, ValId x, int axis, int size, bool all,
 	fold_require_compact(f, size);
 	have = compact_count_of(f, x, axis, like);
 	beyond = const_i64(f, extent(f, x, axis));
-	idx = emit_where(f, like, emit_node(f, OP_LT, like, row, have, 0), row,
-	                 beyond);
-	if (all && idx)
-		idx = emit_where(f, like,
-		                 emit_node(f, OP_EQ, like, have, s.count, 0),
-		                 idx, beyond);
+	idx = fold_where(f, fold_binary(f, OP_LT, row, have, like), row, beyond,
+	                 like);
+	if (all)
+		idx = fold_where(f, fold_binary(f, OP_EQ, have, s.count, like),
+		                 idx, beyond, like);
 	if (idx)
-		idx = emit_where(f, like, fold_valid_mask(f, size, 0, 1, like),
-		                 idx, const_i64(f, 0));
+		idx = fold_where(f, fold_valid_mask(f, size, 0, 1, like), idx,
+		                 const_i64(f, 0), like);
 	return gather_rows(f, x, axis, idx, size, like);
 }
 
@@ -105,23 +89,19 @@ static ValId
 bounded_index(struct fold *f, ValId idx, ValId have, ValId beyond, NodeId like)
 {
 	const struct padded_dim *p = padded_of(f, idx);
-	Attr a = attr_default(OP_CAST);
-	ValId zero = const_i64(f, 0), fits, at = idx;
+	ValId zero = const_i64(f, 0), fits, at = fold_cast(f, idx, DT_I64,
+	                                                   like);
 
-	a.CAST.to = DT_I64;
-	if (f->g->val[idx].dt != DT_I64)
-		at = fold_emit(f, OP_CAST, 1, &idx, &a, like);
-	at = emit_where(f, like, emit_node(f, OP_LT, like, at, zero, 0),
-	                emit_node(f, OP_ADD, like, at, have, 0), at);
-	fits = emit_node(f, OP_AND, like,
-	                 emit_node(f, OP_GE, like, at, zero, 0),
-	                 emit_node(f, OP_LT, like, at, have, 0), 0);
-	at = emit_where(f, like, fits, at, beyond);
+	at = fold_where(f, fold_binary(f, OP_LT, at, zero, like),
+	                fold_binary(f, OP_ADD, at, have, like), at, like);
+	fits = fold_binary(f, OP_AND, fold_binary(f, OP_GE, at, zero, like),
+	                   fold_binary(f, OP_LT, at, have, like), like);
+	at = fold_where(f, fits, at, beyond, like);
 	if (!at || !p || p->axis < 0)
 		return at;
-	return emit_where(f, like,
-	                  fold_valid_mask(f, p->size, p->axis, rank_of(f, idx),
-	                                  like), at, zero);
+	return fold_where(f, fold_valid_mask(f, p->size, p->axis,
+	                                     rank_of(f, idx), like), at, zero,
+	                  like);
 }
 
 /* Indices into the padded dim of x, made non-negative, and beyond x where the
@@ -149,9 +129,9 @@ bounded_tuple(struct fold *f, ValId idx, ValId x, int dims, NodeId like)
 		which[d] = d == axis;
 	}
 	whole = val_const(f->g, NULL, DT_I64, SHAPE(dims), dim);
-	have = emit_where(f, like, val_const(f->g, NULL, DT_BOOL, SHAPE(dims),
-	                  which), compact_count_of(f, x, axis, like), whole);
-	return have ? bounded_index(f, idx, have, whole, like) : 0;
+	have = fold_where(f, val_const(f->g, NULL, DT_BOOL, SHAPE(dims), which),
+	                  compact_count_of(f, x, axis, like), whole, like);
+	return bounded_index(f, idx, have, whole, like);
 }
 
 /* Whether idx, tuples over `dims` dims of x, is the nonzero of a mask over the
@@ -314,8 +294,8 @@ concat_size(struct fold *f, int64_t a, int64_t b, ValId count, int64_t bound,
 		if (f->size[i].concat[0] == a
 		    && f->size[i].concat[1] == b)
 			return (int)i + 1;
-	s.mask = emit_node(f, OP_CONCAT, like, place_mask_of(f, a, like),
-	                   place_mask_of(f, b, like), 0);
+	s.mask = fold_binary(f, OP_CONCAT, place_mask_of(f, a, like),
+	                     place_mask_of(f, b, like), like);
 	size = s.mask ? fold_add_size(f, &s) : 0;
 	for (int k = 0; size && k < 2; k++)
 		if (s.concat[k] > 0)
@@ -333,23 +313,22 @@ concat_two(struct fold *f, ValId x, ValId y, int axis, NodeId like)
 	Attr attr = attr_default(OP_CONCAT);
 	int size;
 
-	all = emit_node(f, OP_ADD, like, first,
-	                valid_count_of(f, y, axis, like), 0);
+	all = fold_binary(f, OP_ADD, first, valid_count_of(f, y, axis, like),
+	                  like);
 	size = all ? concat_size(f, a ? a->size : -nx, b ? b->size : -ny, all,
 	                         nx + ny, like) : 0;
 	if (!size)
 		return 0;
 	row = row_numbers(f, nx + ny);
-	idx = emit_node(f, OP_ADD, like, row,
-	                emit_node(f, OP_SUB, like, const_i64(f, nx), first, 0),
-	                0);
-	idx = emit_where(f, like, emit_node(f, OP_LT, like, row, first, 0),
-	                 row, idx);
-	row = emit_where(f, like,
-	                 emit_node(f, OP_LT, like, const_i64(f, 0), first, 0),
-	                 const_i64(f, 0), const_i64(f, nx));
-	idx = emit_where(f, like, fold_valid_mask(f, size, 0, 1, like), idx,
-	                 row);
+	idx = fold_binary(f, OP_ADD, row,
+	                  fold_binary(f, OP_SUB, const_i64(f, nx), first, like),
+	                  like);
+	idx = fold_where(f, fold_binary(f, OP_LT, row, first, like), row, idx,
+	                 like);
+	row = fold_where(f, fold_binary(f, OP_LT, const_i64(f, 0), first, like),
+	                 const_i64(f, 0), const_i64(f, nx), like);
+	idx = fold_where(f, fold_valid_mask(f, size, 0, 1, like), idx, row,
+	                 like);
 	in[0] = x;
 	in[1] = y;
 	attr.CONCAT.axis = axis;

@@ -5,7 +5,6 @@
 #include "passes/fold/fold_dynamic.h"
 
 #include <math.h>
-#include <string.h>
 
 /* ---- combining rows ---- */
 
@@ -185,22 +184,13 @@ redirect_padding(struct fold *f, NodeId id, ValId idx, ValId extents,
                  ValId beyond)
 {
 	const struct padded_dim *p = padded_of(f, idx);
-	DType dt = f->g->val[idx].dt;
-	ValId in[3], up[2] = { idx, extents };
+	ValId at = idx, valid;
 
-	in[1] = idx;
-	if (!fold_is_indices(f, idx, p->size)) {
-		in[0] = fold_emit(f, OP_LT, 2, (ValId[]){ idx,
-		                  val_scalar(f->g, dt, 0) }, NULL, id);
-		in[1] = fold_emit(f, OP_ADD, 2, up, NULL, id);
-		in[2] = idx;
-		in[1] = in[0] && in[1] ? fold_emit(f, OP_WHERE, 3, in, NULL, id)
-		                       : 0;
-	}
-	in[0] = fold_valid_mask(f, p->size, p->axis, f->g->val[idx].shape.rank,
-	                        id);
-	in[2] = beyond;
-	return in[0] && in[1] ? fold_emit(f, OP_WHERE, 3, in, NULL, id) : 0;
+	if (!fold_is_indices(f, idx, p->size))
+		at = fold_wrap_index(f, idx, val_scalar(f->g,
+			f->g->val[idx].dt, 0), extents, id);
+	valid = fold_valid_mask(f, p->size, p->axis, rank_of(f, idx), id);
+	return fold_where(f, valid, at, beyond, id);
 }
 
 /* x with one more element at the end of axis. */
@@ -208,11 +198,8 @@ static ValId
 append_row(struct fold *f, NodeId id, ValId x, int axis)
 {
 	Attr a = attr_default(OP_PAD);
-	int rank = f->g->val[x].shape.rank;
 
-	a.PAD.begin.n = a.PAD.end.n = rank;
-	memset(a.PAD.begin.v, 0, sizeof a.PAD.begin.v);
-	memset(a.PAD.end.v, 0, sizeof a.PAD.end.v);
+	a.PAD.begin = a.PAD.end = list_filled(rank_of(f, x), 0);
 	a.PAD.end.v[axis] = 1;
 	return fold_emit(f, OP_PAD, 1, &x, &a, id);
 }
@@ -258,8 +245,8 @@ scatter_in_place(struct fold *f, NodeId id, int size)
 	if (add) {
 		in[0] = in[2];
 	} else {
-		in[0] = fold_valid_mask(f, size, 0, 1, id);
-		in[0] = in[0] ? fold_reshape(f, in[0], &rows, id) : 0;
+		in[0] = fold_reshape(f, fold_valid_mask(f, size, 0, 1, id),
+		                     &rows, id);
 	}
 	if (in[0] && in[1])
 		fold_add_placed(f, y, fold_emit(f, add ? OP_ADD : OP_WHERE,
@@ -280,7 +267,6 @@ handle_scatter(struct fold *f, NodeId id, const Node *was)
 	                 : n->attr.SCATTER_ELEMENTS.add;
 	int64_t ext[MAX_RANK] = { 0 }, end[MAX_RANK] = { 0 };
 	Shape whole = in_val(f, n, 0)->shape;
-	IntList start = { .n = whole.rank }, step = { .n = whole.rank };
 	DType dt = in_val(f, n, 1)->dt;
 	Attr a = n->attr;
 	ValId in[3], y;
@@ -320,16 +306,12 @@ handle_scatter(struct fold *f, NodeId id, const Node *was)
 	                         const_vector(f, dt, k, end));
 	in[2] = f->g->node[id].in[2];
 	in[0] = append_row(f, id, f->g->node[id].in[0], axis);
-	y = in[0] && in[1] ? fold_emit(f, f->g->node[id].op, 3, in, &a, id) : 0;
+	y = fold_emit(f, f->g->node[id].op, 3, in, &a, id);
 	if (!y)
 		return false;
-	for (int d = 0; d < whole.rank; d++) {
-		start.v[d] = 0;
-		step.v[d] = 1;
-	}
 	fold_set_op(f, id, OP_SLICE, y);
-	f->g->node[id].attr.SLICE.start = start;
-	f->g->node[id].attr.SLICE.step = step;
+	f->g->node[id].attr.SLICE.start = list_filled(whole.rank, 0);
+	f->g->node[id].attr.SLICE.step = list_filled(whole.rank, 1);
 	return true;
 }
 

@@ -264,17 +264,14 @@ emit_extent_op(struct fold *f, ValId v, double value, bool known)
 {
 	Val x = f->g->val[v];
 	NodeId like = f->extents->def[v];
-	Attr a = attr_default(OP_EXTENT), to = attr_default(OP_CAST);
-	ValId y;
+	Attr a = attr_default(OP_EXTENT);
 
 	a.EXTENT.dt = dtype_info[x.dt].cls == 'f' ? DT_F32 : x.dt;
 	a.EXTENT.shape = shape_list(&x.shape);
 	a.EXTENT.value = value;
 	a.EXTENT.known = known;
-	y = fold_emit(f, OP_EXTENT, 0, NULL, &a, like);
-	to.CAST.to = x.dt;
-	return !y || f->g->val[y].dt == x.dt ? y
-	       : fold_emit(f, OP_CAST, 1, &y, &to, like);
+	return fold_cast(f, fold_emit(f, OP_EXTENT, 0, NULL, &a, like), x.dt,
+	                 like);
 }
 
 static ValId
@@ -288,7 +285,7 @@ emit_linear(struct fold *f, ValId v)
 		return v;
 	in[0] = emit_extent_op(f, v, value, true);
 	in[1] = val_scalar(f->g, f->g->val[v].dt, rest);
-	return rest == 0 || !in[0] ? in[0]
+	return rest == 0 ? in[0]
 	       : fold_emit(f, OP_ADD, 2, in, NULL, e->def[v]);
 }
 

@@ -31,16 +31,16 @@ bool
 refuse_dynamic(struct fold *f, NodeId id, int size, const char *what)
 {
 	const Val *from = &f->g->val[f->size[size - 1].from];
-	char why[192], text[640];
+	char why[192];
 
 	if (f->split_refused)
 		return false;
 	fold_reason(f, f->size[size - 1].from, why, sizeof why);
-	snprintf(text, sizeof text, "%s: the number of nonzero elements of "
-	         "'%s' is known only at run time (%s); compute on all elements "
-	         "and apply a mask instead", what,
-	         from->onnx ? from->onnx : from->name, why);
-	return complain(f, &f->g->node[id], text);
+	return node_error(f->g, f->p->diag, &f->g->node[id],
+	                  "%s: the number of nonzero elements of '%s' is known "
+	                  "only at run time (%s); compute on all elements and "
+	                  "apply a mask instead", what,
+	                  from->onnx ? from->onnx : from->name, why);
 }
 
 /* ---- changes ---- */
@@ -119,43 +119,14 @@ fold_add_size(struct fold *f, const struct dynamic_size *s)
 
 /* ---- masks ---- */
 
-static ValId
-emit_mask_op(struct fold *f, Op op, ValId a, ValId b, NodeId like)
-{
-	const ValId in[2] = { a, b };
-
-	return a && b ? fold_emit(f, op, 2, in, NULL, like) : 0;
-}
-
-static ValId
-emit_cast(struct fold *f, ValId x, DType to, NodeId like)
-{
-	Attr a = attr_default(OP_CAST);
-
-	a.CAST.to = to;
-	if (!x || f->g->val[x].dt == to)
-		return x;
-	return fold_emit(f, OP_CAST, 1, &x, &a, like);
-}
-
-static Shape
-shape_along(int rank, int axis, int64_t n)
-{
-	Shape s = { .rank = rank };
-
-	for (int d = 0; d < rank; d++)
-		s.dim[d] = d == axis ? n : 1;
-	return s;
-}
-
 ValId
 fold_place_mask(struct fold *f, int id, int axis, int rank, NodeId like)
 {
 	const struct dynamic_size s = f->size[id - 1];
 	Shape shape = shape_along(rank, axis, s.bound);
-	ValId mask = emit_cast(f, s.mask ? s.mask : s.from, DT_BOOL, like);
+	ValId mask = fold_cast(f, s.mask ? s.mask : s.from, DT_BOOL, like);
 
-	return mask ? fold_reshape(f, mask, &shape, like) : 0;
+	return fold_reshape(f, mask, &shape, like);
 }
 
 ValId
@@ -165,7 +136,7 @@ fold_valid_mask(struct fold *f, int id, int axis, int rank, NodeId like)
 	Shape shape = shape_along(rank, axis, s.bound);
 	ValId mask = fold_place_mask(f, id, axis, rank, like), y;
 
-	y = emit_mask_op(f, OP_LT, fold_numbers(f, s.bound, &shape, like),
+	y = fold_binary(f, OP_LT, fold_numbers(f, s.bound, &shape, like),
 	                 s.count, like);
 	fold_add_placed(f, y, mask, id);
 	return y;
@@ -182,23 +153,23 @@ fold_any_valid(struct fold *f, ValId x, NodeId like)
 	ValId y;
 
 	if (!s.indices)
-		return emit_mask_op(f, OP_GT, s.count,
+		return fold_binary(f, OP_GT, s.count,
 		                    val_scalar(f->g, DT_I64, 0), like);
 	a.TRANSPOSE.perm = (IntList){ .n = 2, .v = { 1, 0 } };
 	y = fold_emit(f, OP_TRANSPOSE, 1, &s.indices, &a, like);
-	y = emit_mask_op(f, OP_GATHER_ND, emit_cast(f, s.from, DT_BOOL, like),
+	y = fold_binary(f, OP_GATHER_ND, fold_cast(f, s.from, DT_BOOL, like),
 	                 y, like);
-	return y ? fold_reshape(f, y, &shape, like) : 0;
+	return fold_reshape(f, y, &shape, like);
 }
 
 ValId
 fold_valid_count(struct fold *f, int id, int64_t times, DType dt, NodeId like)
 {
-	ValId n = emit_cast(f, f->size[id - 1].count, dt, like);
+	ValId n = fold_cast(f, f->size[id - 1].count, dt, like);
 
 	if (times == 1)
 		return n;
-	return emit_mask_op(f, OP_MUL, n, val_scalar(f->g, dt, (double)times),
+	return fold_binary(f, OP_MUL, n, val_scalar(f->g, dt, (double)times),
 	                    like);
 }
 
@@ -206,23 +177,22 @@ ValId
 fold_one_if_empty(struct fold *f, ValId x, NodeId like)
 {
 	DType dt = f->g->val[x].dt;
-	ValId in[3] = { 0, x, val_scalar(f->g, dt, 1) };
+	ValId one = val_scalar(f->g, dt, 1);
 
 	if (dtype_info[dt].cls != 'f')
 		return x;
-	in[0] = fold_any_valid(f, x, like);
-	return in[0] ? fold_emit(f, OP_WHERE, 3, in, NULL, like) : 0;
+	return fold_where(f, fold_any_valid(f, x, like), x, one, like);
 }
 
 ValId
 fold_fill_padding(struct fold *f, ValId x, double fill, NodeId like)
 {
 	const struct padded_dim *p = fold_facts(f, x)->padded;
-	ValId in[3] = { 0, x, val_scalar(f->g, f->g->val[x].dt, fill) };
+	ValId with = val_scalar(f->g, f->g->val[x].dt, fill);
 
-	in[0] = fold_valid_mask(f, p->size, p->axis, f->g->val[x].shape.rank,
-	                        like);
-	return in[0] ? fold_emit(f, OP_WHERE, 3, in, NULL, like) : 0;
+	return fold_where(f, fold_valid_mask(f, p->size, p->axis,
+	                                     rank_of(f, x), like), x, with,
+	                  like);
 }
 
 /* ---- counts ---- */
@@ -259,7 +229,6 @@ size_counted_by(struct fold *f, ValId v, NodeId like)
 {
 	struct dynamic_size s = { .from = counted_mask(f, v) };
 	const Shape one = shape_scalar();
-	Attr a = attr_default(OP_CAST);
 
 	if (!s.from || val_nelem(&f->g->val[v]) != 1)
 		return 0;
@@ -269,10 +238,7 @@ size_counted_by(struct fold *f, ValId v, NodeId like)
 	for (size_t i = 0; i < f->nsize; i++)
 		if (f->size[i].from == s.from && !f->size[i].concat[0])
 			return (int)i + 1;
-	a.CAST.to = DT_I64;
-	s.count = f->g->val[v].dt == DT_I64 ? v
-	        : fold_emit(f, OP_CAST, 1, &v, &a, like);
-	s.count = s.count ? fold_reshape(f, s.count, &one, like) : 0;
+	s.count = fold_reshape(f, fold_cast(f, v, DT_I64, like), &one, like);
 	return s.count ? fold_add_size(f, &s) : 0;
 }
 

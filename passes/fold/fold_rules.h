@@ -20,11 +20,10 @@ typedef enum step Simplify(struct fold *, NodeId);
 Simplify simplify_identity, simplify_reshape, simplify_expand,
 	simplify_transpose, simplify_slice, simplify_split, simplify_pad,
 	simplify_tile, simplify_concat, simplify_constant_of_shape;
-/* Element `at` of axis `axis` as a slice with that axis kept. */
-ValId fold_slice_one(struct fold *, ValId, int axis, int64_t at, NodeId like);
 /* fold_index.c */
 Simplify simplify_gather, simplify_gather_nd, simplify_one_hot;
-/* Turn node id into a reshape of x to the shape of its output. */
+/* Turn node id into a reshape of x to the shape of its output; fails if x is 0.
+ */
 enum step fold_turn_reshape(struct fold *, NodeId id, ValId x);
 /* fold_arith.c */
 Simplify simplify_add, simplify_sub, simplify_mul, simplify_by_one,

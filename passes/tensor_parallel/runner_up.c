@@ -6,15 +6,6 @@
  */
 #include "passes/tensor_parallel/strategy_ilp.h"
 
-#include <string.h>
-
-static bool
-matches_name(const Val *v, const char *name)
-{
-	return strcmp(v->name, name) == 0
-		|| (v->onnx && strcmp(v->onnx, name) == 0);
-}
-
 static struct runner_up
 find_runner_up(struct shard *s, ValId v)
 {
@@ -41,7 +32,7 @@ shard_find_runner_up(struct shard *s)
 	FOR_VALS (v, s->g) {
 		int value_index;
 
-		if (!matches_name(v, p->opt->explain)
+		if (!val_is_named(v, p->opt->explain)
 		    || !shard_producer(s, val_id(s->g, v), &value_index)->n)
 			continue;
 		p->runner_up = arena_grow(p->keep, p->runner_up,

@@ -3,18 +3,6 @@
  */
 #include "passes/tensor_parallel/strategy_ilp.h"
 
-#include "runtime/support/glob.h"
-
-static bool
-matches_constraint(const struct shard *s, const struct shard_constraint *w,
-                   ValId v)
-{
-	const Val *x = &s->g->val[v];
-
-	return glob_match(w->glob, x->name)
-		|| (x->onnx && glob_match(w->glob, x->onnx));
-}
-
 /* The user constraint on a value; NULL: none.  The last one counts. */
 static const struct shard_constraint *
 constraint_of(const struct shard *s, ValId v)
@@ -22,7 +10,7 @@ constraint_of(const struct shard *s, ValId v)
 	const struct options *o = s->pass->opt;
 
 	for (int i = o->nshard; v && i-- > 0; )
-		if (matches_constraint(s, &o->shard[i], v))
+		if (val_matches(&s->g->val[v], o->shard[i].glob))
 			return &o->shard[i];
 	return NULL;
 }
@@ -57,11 +45,9 @@ shard_check_constraints(struct shard *s)
 		int value_index;
 
 		FOR_VALS (v, s->g)
-			found |= matches_constraint(s, &o->shard[i],
-			                            val_id(s->g, v))
+			found |= val_matches(v, o->shard[i].glob)
 				&& shard_producer(s, val_id(s->g, v),
-			                          &value_index)
-					   ->n;
+				                  &value_index)->n;
 		if (!found)
 			ok = diag_error(s->pass->diag, "--shard '%s' matches "
 			                "no value with more than one possible "
