@@ -1,9 +1,9 @@
-/* Pass fold: ops that keep each row of a padded dim apart (fold_dynamic.c).
+/* ops that keep each row of a padded dim apart (dynamic.c).
  *
  * Each rule maps the padded dim of the input to a dim of the output, or refuses
  * with the reason.
  */
-#include "passes/fold/fold_dynamic.h"
+#include "passes/selection/dynamic_rules.h"
 
 /* ---- row by row ---- */
 

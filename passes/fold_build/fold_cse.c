@@ -7,7 +7,7 @@
  * cost   MOST steps, or the steps that the limit allows for all nodes; bytes of
  *        operands count, except large ones
  */
-#include "passes/fold/fold_rules.h"
+#include "passes/fold_build/fold_build.h"
 #include "ir/base/hash.h"
 
 #include <string.h>
@@ -74,7 +74,7 @@ hash_operand(const Graph *g, ValId id)
 	if (!val_is_const(v))
 		return id;
 	return hash_number((uint64_t)n, n > SMALL ? (uintptr_t)v->data
-	                   : fold_hash(v->data, (size_t)n));
+	                   : hash_words(v->data, (size_t)n));
 }
 
 static bool

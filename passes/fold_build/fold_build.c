@@ -1,23 +1,7 @@
 /* Pass fold: building and replacing nodes during the walk. */
-#include "passes/fold/fold_rules.h"
+#include "passes/fold_build/fold_build.h"
 
 #include <inttypes.h>
-
-static void
-grow_facts(struct fold *f)
-{
-	f->facts = arena_grow(f->p->scratch, f->facts, f->nfacts, &f->facts_cap,
-	                      f->g->nval, sizeof *f->facts);
-	f->nfacts = f->g->nval;
-}
-
-struct val_facts *
-fold_facts(struct fold *f, ValId v)
-{
-	if (v >= f->nfacts)
-		grow_facts(f);
-	return &f->facts[v];
-}
 
 /* Replace the node's output by v, which has equal contents. */
 static void

@@ -1,7 +1,13 @@
-/* The state of the walk of pass fold, and the functions by which its rules
- * inspect, build and replace nodes. */
-#ifndef PASSES_FOLD_FOLD_BUILD_H
-#define PASSES_FOLD_FOLD_BUILD_H
+/* Room fold_build: the state of the walk of pass fold, and the functions by
+ * which its rules inspect, build and replace nodes.
+ *
+ * in      a graph and what the walk has found so far
+ * out     new nodes in the walk's order, each computed where its operands are
+ *         known, and one for all that are equal
+ * unaware of the rules
+ */
+#ifndef PASSES_FOLD_BUILD_FOLD_BUILD_H
+#define PASSES_FOLD_BUILD_FOLD_BUILD_H
 
 #include "passes/eval/eval.h"
 
@@ -56,6 +62,10 @@ enum step {
 /* Facts of a value, which may be newer than the walk.  Valid until the next
  * call. */
 struct val_facts *fold_facts(struct fold *, ValId);
+/* Whether a node reads extents. */
+bool fold_reads_extents(const Graph *);
+/* Whether the node's constant result depends on extents of non-constants. */
+bool fold_is_from_extents(struct fold *, const Node *);
 /* Compute the node's outputs if possible. */
 enum eval_status fold_eval(struct fold *, NodeId);
 /* Append the node to the new order. */
@@ -145,5 +155,16 @@ complain(struct fold *f, const Node *n, const char *what)
 {
 	return node_error(f->g, f->p->diag, n, "%s", what);
 }
+
+/* ---- fold_cse.c ---- */
+
+/* Whether computing a constant node takes more than its share of time or
+ * memory; if not, the cost is recorded as spent. */
+bool fold_is_expensive(struct fold *, const Node *);
+/* Estimated --fold-limit, in MiB, under which the node would be computed. */
+int64_t fold_steps_enough(const struct fold *, const Node *);
+/* The result of an equal node added before; 0: none. */
+ValId fold_find_equal(struct fold *, NodeId);
+void fold_add_known(struct fold *, NodeId);
 
 #endif

@@ -1,4 +1,4 @@
-/* Pass fold: dims of data-dependent size, such as that of NonZero.
+/* dims of data-dependent size, such as that of NonZero.
  *
  * A nonzero of a computed operand becomes `selected`, which has room for all
  * elements: its first `count` rows are valid, the others repeat the first.
@@ -9,7 +9,7 @@
  * result is a graph of fixed extents that computes the same from the valid
  * rows, so later passes, above all the gradient, need not know of padding.
  * Indexing, slicing and joining rows by numbers of the run become gathers
- * (fold_dynamic_index.c).
+ * (dynamic_index.c).
  *
  * Refused are ops without a rule in the `dynamic` column of ops.h, two padded
  * dims in one value, a padded dim that meets another dim of equal extent by
@@ -21,7 +21,7 @@
  *
  * cost   nothing without such a nonzero, else one more visit of each node
  */
-#include "passes/fold/fold_dynamic.h"
+#include "passes/selection/dynamic_rules.h"
 
 static const struct dynamic_rule *const rule[OP_COUNT] = {
 #define OP(id, text, sig, attr, rules, emit) [OP_##id] = rules,

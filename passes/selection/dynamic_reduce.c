@@ -1,8 +1,8 @@
-/* Pass fold: ops that combine rows of a padded dim (fold_dynamic.c).
+/* ops that combine rows of a padded dim (dynamic.c).
  *
  * Each rule fills the padding with the neutral element of the op.
  */
-#include "passes/fold/fold_dynamic.h"
+#include "passes/selection/dynamic_rules.h"
 
 #include <math.h>
 

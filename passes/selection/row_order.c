@@ -1,4 +1,4 @@
-/* Pass fold: order of the rows of a padded dim (fold_dynamic.c).
+/* order of the rows of a padded dim (dynamic.c).
  *
  * Valid rows are compact, the first `count` of all rows, or in place, each at
  * its element of the mask.  In place no sample mixes with others, so replicas
@@ -7,7 +7,8 @@
  * finds out (fold_require_compact).  So both forms are built, and one is
  * removed at the end.
  */
-#include "passes/fold/fold_dynamic.h"
+#include "passes/selection/padding.h"
+#include "passes/selection/selection.h"
 
 /* ---- sizes whose rows have one order: a union-find forest ---- */
 

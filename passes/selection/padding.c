@@ -1,6 +1,6 @@
-/* Pass fold: queries about padded dims and their sizes, and masks of the
- * padding (fold_dynamic.c). */
-#include "passes/fold/fold_padding.h"
+/* queries about padded dims and their sizes, and masks of the
+ * padding (dynamic.c). */
+#include "passes/selection/padding.h"
 
 /* ---- queries ---- */
 

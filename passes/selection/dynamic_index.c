@@ -1,10 +1,10 @@
-/* Pass fold: indexing and joining padded dims (fold_dynamic.c).
+/* indexing and joining padded dims (dynamic.c).
  *
  * Indexing, slicing and joining at data-dependent positions become gathers.  An
  * index beyond the valid rows is out of range, so the step fails with the name
  * of the node, as without padding.
  */
-#include "passes/fold/fold_dynamic.h"
+#include "passes/selection/dynamic_rules.h"
 
 static ValId
 const_i64(struct fold *f, int64_t x)

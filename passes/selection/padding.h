@@ -1,8 +1,8 @@
 /* Properties of values with padded dims, and functions for their rules. */
-#ifndef PASSES_FOLD_FOLD_PADDING_H
-#define PASSES_FOLD_FOLD_PADDING_H
+#ifndef PASSES_SELECTION_PADDING_H
+#define PASSES_SELECTION_PADDING_H
 
-#include "passes/fold/fold_build.h"
+#include "passes/fold_build/fold_build.h"
 
 /* The data-dependent size of a nonzero, or of a concatenation. */
 struct dynamic_size {
@@ -33,7 +33,7 @@ struct padded_dim {
 
 enum { SYMBOL_DERIVED = -1 };
 
-/* ---- building blocks of rules (fold_padding.c) ---- */
+/* ---- building blocks of rules (padding.c) ---- */
 
 const struct padded_dim *padded_of(struct fold *, ValId);       /* or NULL */
 int padded_axis(struct fold *, ValId);                  /* -1: none */
@@ -76,7 +76,7 @@ ValId fold_valid_mask(struct fold *, int id, int axis, int rank, NodeId like);
 /* Mask of valid rows for rows in place. */
 ValId fold_place_mask(struct fold *, int id, int axis, int rank, NodeId like);
 
-/* ---- order of rows (fold_order.c) ---- */
+/* ---- order of rows (row_order.c) ---- */
 
 /* Record that an op reads row indices of the padded dim. */
 void fold_require_compact(struct fold *, int size);
@@ -84,8 +84,6 @@ void fold_require_compact(struct fold *, int size);
 void fold_unite_order(struct fold *, int, int);
 /* Record `instead` as the form of v for rows in place. */
 void fold_add_placed(struct fold *, ValId v, ValId instead, int size);
-/* After the walk: choose one of the two forms of each value. */
-void fold_choose_order(struct fold *);
 /* Whether idx equals, row by row, the indices of the nonzero. */
 bool fold_is_indices(const struct fold *, ValId idx, int size);
 /* Treat the rows of x, perhaps of several elements, as rows of that size; false
