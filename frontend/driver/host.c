@@ -21,7 +21,7 @@
 #include "codegen/codegen.h"
 #include "ir/base/outfile.h"
 #include "ir/text/text.h"
-#include "passes/passes.h"
+#include "passes/explore/explore.h"
 #include "codegen/cpu/cpu.h"
 
 /* Raise to invalidate cached profiles. */
@@ -183,9 +183,9 @@ build_benchmark(const struct cli *c, const char *dir, Pass *p, Graph **graph)
 	if (!g)
 		return false;
 	fill_weights(g);
-	return pass_run(p, g, NULL, NULL, NULL)
+	return explore(p, g, NULL, NULL)
 		&& codegen_library(&(struct codegen_schedules){
-			.g = g, .plan = p->plan }, &o, p->diag);
+			.g = g, .plan = p->planned.plan }, &o, p->diag);
 }
 
 static void
@@ -228,7 +228,7 @@ measure_host(struct device_profile *d, const struct cli *c, struct watch *watch,
 		.fold_limit = c->opt.fold_limit,
 	};
 	Pass p = { .diag = diag, .opt = &opt, .target = &target_cpu,
-	           .keep = arena, .baseline_peak = -1, .minimum_peak = -1,
+	           .keep = arena,
 	           .watch = watch };
 	const char *dir = outfile_folder(arena, diag);
 	Graph *g = NULL;
@@ -238,9 +238,9 @@ measure_host(struct device_profile *d, const struct cli *c, struct watch *watch,
 		return false;
 	ok = build_benchmark(c, dir, &p, &g)
 		&& run_benchmark(dir, opt.threads, watch, arena, diag)
-		&& fit_device(d, p.plan, dir, arena, diag);
+		&& fit_device(d, p.planned.plan, dir, arena, diag);
 	remove_files(dir, arena);
-	graph_free(p.reference);
+	graph_free(p.planned.reference);
 	graph_free(g);
 	return ok;
 }

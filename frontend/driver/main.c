@@ -22,7 +22,8 @@
 #include "passes/cost/cost.h"
 #include "passes/planner/pareto_front.h"
 #include "passes/report/step_report.h"
-#include "passes/forward.h"
+#include "passes/explore/evaluation_program.h"
+#include "passes/explore/explore.h"
 #include "passes/passes.h"
 #include "ir/text/text.h"
 #include "passes/report/report.h"
@@ -55,7 +56,7 @@ fold_part(void *of, Graph *g, Diag *quiet)
 	const struct dump_request none = { 0 };
 	Pass p = { .diag = quiet, .opt = &d->cli.opt,
 	           .target = d->cli.cuda ? &target_cuda : &target_cpu,
-	           .keep = d->arena, .baseline_peak = -1, .minimum_peak = -1,
+	           .keep = d->arena,
 	           .watch = &d->watch };
 
 	return pass_run(&p, g, "bind,fold", NULL, &none);
@@ -130,7 +131,7 @@ write_json(struct driver *d)
 		return true;
 	if (!outfile_open(&o, d->cli.json, d->diag))
 		return false;
-	ok = plan_write_json(d->pass.plan, o.f)
+	ok = plan_write_json(d->pass.planned.plan, o.f)
 		|| diag_internal(d->diag, "the plan was not replayed");
 	return outfile_close(&o, ok);
 }
@@ -169,7 +170,8 @@ write_report_page(struct driver *d)
 		return true;
 	if (!outfile_open(&o, d->cli.page, d->diag))
 		return false;
-	page_print(&d->pass, d->pass.plan, file_name(d->cli.model), o.f);
+	page_print(&d->pass, d->pass.planned.plan, file_name(d->cli.model),
+	           o.f);
 	return outfile_close(&o, true);
 }
 
@@ -185,33 +187,34 @@ print_reports(struct driver *d)
 		: c->opt.explain ? "explain"
 		: c->json ? "json" : NULL;
 
-	if (wish && !p->plan)
+	if (wish && !p->planned.plan)
 		return diag_error(d->diag, "--%s: there is no plan; run all "
 		                  "passes, without --passes and --stop-after",
 		                  wish);
 	if (cli_dumps(c, "plan"))
-		plan_print_table(p, p->plan, stdout);
+		plan_print_table(p, p->planned.plan, stdout);
 	if (cli_dumps(c, "shard"))
-		plan_print_shard(p, p->plan, stdout);
+		plan_print_shard(p, p->planned.plan, stdout);
 	if (cli_dumps(c, "memory"))
-		plan_print_memory(p, p->plan, stdout);
+		plan_print_memory(p, p->planned.plan, stdout);
 	if (c->curve)
 		pareto_front_print(p, stdout);
 	return !c->opt.explain
-		|| plan_explain(p, p->plan, c->opt.explain, stdout);
+		|| plan_explain(p, p->planned.plan, c->opt.explain, stdout);
 }
 
 static void
 summary(const struct driver *d, const char *out)
 {
-	const struct plan_summary *s = &d->pass.plan->sum;
+	const struct plan_summary *s = &d->pass.planned.plan->sum;
 	char peak[24], arena[24], live[24];
 
 	if (d->cli.opt.quiet)
 		return;
 	fflush(stdout);                 /* reports come first */
-	if (d->pass.added)
-		fprintf(stderr, "%s: %s\n", d->graph->name, d->pass.added);
+	if (d->pass.result.added)
+		fprintf(stderr, "%s: %s\n", d->graph->name,
+		        d->pass.result.added);
 	fprintf(stderr, "%s: %s%speak %s (%lld B; arena %s, live bytes %s%s), "
 	        "recompute costs %.2f %% of the step, at most %.2f %% more "
 	        "than the best plan", d->graph->name,
@@ -232,12 +235,12 @@ summary(const struct driver *d, const char *out)
 static const struct codegen_adapter *
 adapters(struct driver *d)
 {
-	int n = d->pass.nadapter;
+	int n = d->pass.result.nadapter;
 	struct codegen_adapter *v = arena_array(d->arena, (size_t)n + 1,
 	                                        sizeof *v);
 
 	for (int i = 0; i < n; i++) {
-		const struct adapter *a = &d->pass.adapter[i];
+		const struct adapter *a = &d->pass.result.adapter[i];
 
 		v[i] = (struct codegen_adapter){ a->weight, a->a, a->b,
 			a->scale, a->turned };
@@ -261,17 +264,17 @@ generate(struct driver *d, const struct outputs *out)
 		.stop = d->watch.stop,
 	};
 	struct codegen_schedules s = {
-		.g = d->graph, .plan = d->pass.plan,
-		.reference = d->pass.reference,
-		.reference_plan = d->pass.reference_plan,
+		.g = d->graph, .plan = d->pass.planned.plan,
+		.reference = d->pass.planned.reference,
+		.reference_plan = d->pass.planned.reference_plan,
 	};
 
-	if (d->pass.forward)
+	if (d->pass.result.forward)
 		s.forward_plan = forward_plan(&d->pass, d->graph);
-	s.forward = d->pass.forward;
-	s.formula = &d->pass.loss_formula;
+	s.forward = d->pass.result.forward;
+	s.formula = &d->pass.result.loss_formula;
 	o.adapter = adapters(d);
-	o.nadapter = d->pass.nadapter;
+	o.nadapter = d->pass.result.nadapter;
 	if (why)
 		diag_note(d->diag, "ckrun --export-onnx cannot write this "
 		          "model: %s", why);
@@ -329,18 +332,20 @@ compile_model(struct driver *d)
 	    || !outputs_check(&out, c->model, d->file, d->diag)
 	    || !device_set(c, d->graph, &d->watch, d->arena,
 	                   d->diag)
-	    || !pass_run(&d->pass, d->graph, c->passes, c->stop_after, &dump))
+	    || !(c->passes
+	         ? pass_run(&d->pass, d->graph, c->passes, c->stop_after, &dump)
+	         : explore(&d->pass, d->graph, c->stop_after, &dump)))
 		return false;
-	if (d->pass.plan) {
-		d->pass.plan->model = c->model;
-		d->pass.plan->nflag = c->nflag;
-		d->pass.plan->flag = c->flag;
+	if (d->pass.planned.plan) {
+		d->pass.planned.plan->model = c->model;
+		d->pass.planned.plan->nflag = c->nflag;
+		d->pass.planned.plan->flag = c->flag;
 		if (c->json)
-			d->pass.plan->memory = memory_json(&d->pass,
-				d->pass.plan, d->arena);
-		if (d->pass.pareto_front)
-			d->pass.plan->curve = pareto_front_json(&d->pass,
-			                                        d->arena);
+			d->pass.planned.plan->memory = memory_json(&d->pass,
+				d->pass.planned.plan, d->arena);
+		if (d->pass.planned.pareto_front)
+			d->pass.planned.plan->curve = pareto_front_json(
+				&d->pass, d->arena);
 	}
 	if (partial && !c->dump)
 		text_print(d->graph, stdout);
@@ -349,7 +354,7 @@ compile_model(struct driver *d)
 	if (!print_reports(d) || (code && !generate(d, &out)) || !write_json(d)
 	    || !write_svg(d) || !write_report_page(d))
 		return false;
-	if (d->pass.plan && !partial)
+	if (d->pass.planned.plan && !partial)
 		summary(d, out.so);
 	return true;
 }
@@ -375,7 +380,7 @@ main(int argc, char **argv)
 	d.pass = (Pass){
 		.diag = d.diag, .opt = &d.cli.opt,
 		.target = d.cli.cuda ? &target_cuda : &target_cpu,
-		.keep = d.arena, .baseline_peak = -1, .minimum_peak = -1,
+		.keep = d.arena,
 		.debug = d.cli.debug, .watch = &d.watch,
 		.progress = !d.cli.opt.quiet && isatty(2) ? stderr : NULL,
 	};
@@ -402,10 +407,10 @@ main(int argc, char **argv)
 	if (fflush(stdout) || ferror(stdout))
 		ok = diag_error(d.diag, "cannot write to standard output");
 	diag_flush(d.diag);
-	graph_free(d.pass.reference);
-	graph_free(d.pass.forward);
-	if (d.pass.pareto_front)            /* stopped early */
-		graph_free(d.pass.pareto_front->after_backward);
+	graph_free(d.pass.planned.reference);
+	graph_free(d.pass.result.forward);
+	if (d.pass.planned.pareto_front)            /* stopped early */
+		graph_free(d.pass.planned.pareto_front->after_backward);
 	graph_free(d.graph);
 	arena_free(d.pass.retired);
 	onnx_close(d.file);

@@ -16,7 +16,7 @@
 #include "codegen/cpu/cpu.h"
 #include "ir/base/outfile.h"
 #include "ir/text/text.h"
-#include "passes/passes.h"
+#include "passes/explore/explore.h"
 
 extern char **environ;
 
@@ -110,7 +110,7 @@ compiles(const struct doctor *d)
 		.remat = REMAT_NONE, .threads = d->c->opt.threads,
 	};
 	Pass p = { .diag = d->diag, .opt = &opt, .target = &target_cpu,
-	           .keep = d->arena, .baseline_peak = -1, .minimum_peak = -1 };
+	           .keep = d->arena };
 	struct codegen_options o = {
 		.out_so = arena_printf(d->arena, "%s/doctor.so", d->dir),
 		.weights = arena_printf(d->arena, "%s/doctor.safetensors",
@@ -119,11 +119,11 @@ compiles(const struct doctor *d)
 		.threads = opt.threads, .grad_accum = 1,
 	};
 	Graph *g = text_parse("doctor", model, strlen(model), d->diag);
-	bool ok = g && pass_run(&p, g, NULL, NULL, NULL)
+	bool ok = g && explore(&p, g, NULL, NULL)
 		&& codegen_library(&(struct codegen_schedules){
-			.g = g, .plan = p.plan }, &o, d->diag);
+			.g = g, .plan = p.planned.plan }, &o, d->diag);
 
-	graph_free(p.reference);
+	graph_free(p.planned.reference);
 	graph_free(g);
 	return ok;
 }

@@ -15,6 +15,7 @@
 #include "frontend/driver/stop.h"
 #include "frontend/driver/verbs.h"
 #include "ir/base/outfile.h"
+#include "passes/explore/explore.h"
 #include "passes/passes.h"
 #include "frontend/inspect/inspect.h"
 #include "codegen/cpu/cpu.h"
@@ -168,8 +169,10 @@ has_code(const struct probe *p, const Graph *g, const Pass *pass, Diag *diag)
 
 	return p->import.shapes_do
 		|| codegen_check(&(struct codegen_schedules){ .g = g,
-			.plan = pass->plan, .reference = pass->reference,
-			.reference_plan = pass->reference_plan }, &o, diag);
+			.plan = pass->planned.plan,
+			.reference = pass->planned.reference,
+			.reference_plan = pass->planned.reference_plan
+		}, &o, diag);
 }
 
 static const char *
@@ -193,7 +196,7 @@ find_step_bytes(const struct probe *p, const Graph *g, const Pass *pass,
 	bool *met = arena_array(p->arena, g->nval, sizeof *met);
 	struct step_bytes b = {
 		.rule = rule_name(o),
-		.early = (pass->updates_in_backward
+		.early = (pass->planned.updates_in_backward
 		          || o->update_in_backward == TRI_ON)
 			&& o->grad_accum == 1,
 	};
@@ -207,9 +210,9 @@ find_step_bytes(const struct probe *p, const Graph *g, const Pass *pass,
 			b.grad += val_nelem(v) * dtype_info[v->dt].nbytes;
 		}
 	}
-	if (pass->plan) {
-		b.all = pass->plan->sum.peak;
-		b.recomputes = pass->plan->sum.recompute_sec > 0;
+	if (pass->planned.plan) {
+		b.all = pass->planned.plan->sum.peak;
+		b.recomputes = pass->planned.plan->sum.recompute_sec > 0;
 	}
 	return b;
 }
@@ -227,25 +230,25 @@ try_compile(struct probe *p, const struct options *opt, const char *passes,
 	Diag *diag = diag_new("ckc", messages);
 	Pass pass = { .diag = diag, .opt = opt, .keep = p->arena,
 	              .target = p->c->cuda ? &target_cuda : &target_cpu,
-	              .watch = &watch,
-	              .baseline_peak = -1, .minimum_peak = -1 };
+	              .watch = &watch };
 	Graph *g = onnx_import(p->c->model, &p->import, diag, &file);
 
 	p->overwrites |= g && p->c->json && onnx_reads(file, p->c->json);
 	if (g && device_set(p->c, g, &watch, p->arena, diag)) {
-		bool ok = pass_run(&pass, g, passes, NULL, &none)
-			&& (passes || has_code(p, g, &pass, diag));
+		bool ok = passes ? pass_run(&pass, g, passes, NULL, &none)
+			: explore(&pass, g, NULL, &none)
+			&& has_code(p, g, &pass, diag);
 
 		t.reach = ok ? DONE : g->props & P_STATIC ? AT_LATER
 			: g->props & P_BOUND ? AT_FOLDING : AT_BINDING;
-		if (ok && pass.plan)
+		if (ok && pass.planned.plan)
 			t.step = find_step_bytes(p, g, &pass, opt);
 		if (t.reach == AT_BINDING && opt == &p->c->opt)
 			find_missing(p, g);
 	}
 	diag_flush(diag);
 	diag_free(diag);
-	graph_free(pass.reference);
+	graph_free(pass.planned.reference);
 	arena_free(pass.retired);
 	graph_free(g);
 	onnx_close(file);

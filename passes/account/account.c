@@ -181,6 +181,7 @@ Plan *
 plan_build(Pass *p, const Graph *g, bool claimed)
 {
 	Plan *plan = arena_alloc(p->keep, sizeof *plan);
+	const struct planned *d = &p->planned;
 	struct plan_builder b = { .p = p, .g = g, .plan = plan };
 
 	b.placed = g->props & P_PLACED;
@@ -196,12 +197,12 @@ plan_build(Pass *p, const Graph *g, bool claimed)
 	FOR_NODES (n, g)
 		add_step(&b, n);
 	plan->sum = (struct plan_summary){
-		.budget = claimed && p->budget > 0 ? p->budget : -1,
-		.baseline_peak = p->baseline_peak > 0 ? p->baseline_peak : -1,
+		.budget = claimed && d->budget > 0 ? d->budget : -1,
+		.baseline_peak = d->baseline_peak > 0 ? d->baseline_peak : -1,
 		.alignment = p->target->align,
-		.solver_sec = p->opt->stats ? p->solver_sec : 0,
-		.bound_sec = p->bound_sec,
-		.bound_class = claimed ? p->bound_class : NULL,
+		.solver_sec = p->opt->stats ? d->solver_sec : 0,
+		.bound_sec = d->bound_sec,
+		.bound_class = claimed ? d->bound_class : NULL,
 	};
 	plan_sum(plan, p->diag, p->scratch);
 	return plan;
@@ -210,8 +211,9 @@ plan_build(Pass *p, const Graph *g, bool claimed)
 bool
 pass_account(Pass *p, Graph *g)
 {
-	p->plan = plan_build(p, g, true);
-	if (p->reference)
-		p->reference_plan = plan_build(p, p->reference, false);
+	p->planned.plan = plan_build(p, g, true);
+	if (p->planned.reference)
+		p->planned.reference_plan = plan_build(p, p->planned.reference,
+		                                       false);
 	return true;
 }

@@ -250,7 +250,7 @@ memory_report_new(const Pass *p, const Plan *plan, Arena *arena)
 {
 	struct memory_report *r = arena_alloc(arena, sizeof *r);
 	struct places s = places_find(plan, arena);
-	const Graph *g = p->reference;
+	const Graph *g = p->planned.reference;
 
 	if (!g)
 		return NULL;

@@ -11,7 +11,7 @@
  * this one.
  *
  * needs   P_CANON
- * gives   P_LOSS; p->forward
+ * gives   P_LOSS; p->result.forward
  * refuses losses that are no float scalar, choices that are ambiguous
  */
 #include "passes/canon/loss.h"
@@ -166,7 +166,7 @@ pass_loss(Pass *p, Graph *g)
 		g->val[g->loss].output = true;
 	}
 	if (p->opt->eval && g->loss)
-		p->forward = graph_clone(g);
+		p->result.forward = graph_clone(g);
 	if (!loss_keep_outputs(p, g))
 		return false;
 	return canon_run(p, g);

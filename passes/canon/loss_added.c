@@ -156,8 +156,8 @@ add_input(struct loss_builder *m, const char *name, DType dt, const Shape *s)
 	char have[160], want[160];
 
 	if (!v) {
-		p->added = arena_printf(p->keep, "--loss %s adds the input "
-			"'%s', %s", p->opt->loss, name,
+		p->result.added = arena_printf(p->keep, "--loss %s adds the "
+			"input '%s', %s", p->opt->loss, name,
 			shape_text(want, sizeof want, dt, s));
 		return val_new(g, V_INPUT, name, dt, *s);
 	}

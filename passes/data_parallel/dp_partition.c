@@ -127,7 +127,7 @@ reduce_loss(struct dp_partition *d)
 const struct output_rows *
 dp_other_batch_rows(const Pass *p, const Val *output)
 {
-	const struct output_rows *row = p->other_batch.row;
+	const struct output_rows *row = p->result.other_batch.row;
 
 	while (row && row->name && strcmp(row->name, output->name) != 0)
 		row++;
@@ -207,8 +207,8 @@ dp_partition_graph(Pass *p, Graph *g, const char **assumed)
 	g->ranks = DP_RANKS;
 	if (!partition_inputs(&d))
 		return false;
-	if (p->other_batch.why)
-		return diag_error(p->diag, "%s%s", p->other_batch.why,
+	if (p->result.other_batch.why)
+		return diag_error(p->diag, "%s%s", p->result.other_batch.why,
 		                  dp_remedy(&d));
 	for (NodeId id = 1; id < d.nold; id++)
 		if (!partition_node(&d, id))

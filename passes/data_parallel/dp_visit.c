@@ -186,7 +186,7 @@ count_operands(const struct dp_partition *d, const Node *n, PlacementKind kind)
 static bool
 is_batch_ambiguous(const struct dp_partition *d)
 {
-	return d->samples == 1 && !d->p->other_batch.agrees;
+	return d->samples == 1 && !d->p->result.other_batch.agrees;
 }
 
 /* With one sample, a sum over samples may be one over its own steps. */

@@ -407,7 +407,7 @@ append_updates(struct optim *o)
 	ValId norm = 0;
 	bool update = o->p->opt->optimizer != OPT_NONE && o->n > 0;
 
-	if (update && optim_copies(o->p, g, o->p->low_memory))
+	if (update && optim_copies(o->p, g, o->p->variant.low_memory))
 		o->copy = copies_make(g, o->p->scratch, o->u, o->n);
 	o->end = g->nnode;
 	cut_states(o);
@@ -438,7 +438,7 @@ warn_of_names(const struct optim *o)
 {
 	const struct options *opt = o->p->opt;
 
-	for (int i = 0; i < opt->nnodecay && !o->p->low_memory; i++) {
+	for (int i = 0; i < opt->nnodecay && !o->p->variant.low_memory; i++) {
 		bool any = false;
 
 		for (uint32_t k = 0; k < o->n && !any; k++)
@@ -480,9 +480,9 @@ pass_optim(Pass *p, Graph *g)
 {
 	struct optim o = { .p = p, .g = g };
 
-	p->updates_in_backward = p->low_memory
+	p->planned.updates_in_backward = p->variant.low_memory
 		&& optim_may_update_in_backward(p, g);
-	o.in_backward = (p->updates_in_backward
+	o.in_backward = (p->planned.updates_in_backward
 	                 || p->opt->update_in_backward == TRI_ON)
 		&& p->opt->optimizer != OPT_NONE;
 	if (o.in_backward && p->opt->grad_accum > 1)

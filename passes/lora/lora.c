@@ -211,8 +211,9 @@ adapter_of(struct lora *l, ValId weight, bool turned)
 	a = new_weight(l, name, "lora_A", SHAPE(w->rank, in),
 	               1 / sqrt((double)in));
 	b = new_weight(l, name, "lora_B", SHAPE(out, w->rank), 0);
-	l->p->adapter[l->p->nadapter++] = (struct adapter){ weight, (ValId)a,
-		(ValId)b, w->alpha / (double)w->rank, !turned };
+	l->p->result.adapter[l->p->result.nadapter++] = (struct adapter){
+		weight, (ValId)a, (ValId)b, w->alpha / (double)w->rank, !turned
+	};
 	return l->adapter[weight] = (ValId)a;
 }
 
@@ -297,8 +298,9 @@ pass_lora(Pass *p, Graph *g)
 	l.ways = arena_array(p->scratch, nval, sizeof *l.ways);
 	l.wish = arena_array(p->scratch, nval, sizeof *l.wish);
 	l.order = arena_array(p->scratch, 4 * (size_t)nnode, sizeof *l.order);
-	p->adapter = arena_array(p->keep, nval, sizeof *p->adapter);
-	p->nadapter = 0;
+	p->result.adapter = arena_array(p->keep, nval,
+	                                sizeof *p->result.adapter);
+	p->result.nadapter = 0;
 	find_wishes(&l);
 	if (!check_lora_wishes(&l))
 		return false;

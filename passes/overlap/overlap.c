@@ -176,7 +176,7 @@ fits_budget(const Pass *p, const Graph *g, const bool *chosen, double *sec)
 	arena += graph_resident_bytes(trial, a);
 	arena_free(a);
 	graph_free(trial);
-	return arena <= p->budget;
+	return arena <= p->planned.budget;
 }
 
 struct fitting {
@@ -250,7 +250,7 @@ pass_overlap(Pass *p, Graph *g)
 		}
 	if (!any)
 		return true;
-	if (p->budget > 0)
+	if (p->planned.budget > 0)
 		choose_transfers(p, g, chosen, p->scratch);
 	apply_transfers(g, chosen, NULL, p->scratch);
 	return true;

@@ -206,6 +206,6 @@ one_percent_account(Pass *p, const Graph *g, struct remat *r,
 		(size_t)m->seg.nlayer * sizeof *m->layer);
 	account->stats = arena_copy(p->keep, m->stats,
 		(size_t)m->seg.nlayer * sizeof *m->stats);
-	p->one_percent = account;
+	p->planned.one_percent = account;
 	graph_free(copy);
 }

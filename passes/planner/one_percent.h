@@ -18,7 +18,7 @@ struct one_percent {
 
 struct remat;
 
-/* Sets p->one_percent.  constraint: as remat_constraints fills it. */
+/* Sets p->planned.one_percent.  constraint: as remat_constraints fills it. */
 void one_percent_account(Pass *, const Graph *, struct remat *,
                          const uint8_t *constraint);
 

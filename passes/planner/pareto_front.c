@@ -64,7 +64,7 @@ add_plan(const Pass *p, struct remat *r, struct plan_selector *c,
          bool updates_in_backward, int64_t arena)
 {
 	const struct known_plan *f = selector_best(c, arena);
-	double base = p->pareto_front->base_sec;
+	double base = p->planned.pareto_front->base_sec;
 	struct pareto_point q = { .updates_in_backward =
 	                           updates_in_backward };
 
@@ -75,20 +75,20 @@ add_plan(const Pass *p, struct remat *r, struct plan_selector *c,
 	q.recompute_sec = f->sec;
 	/* both variants do the same work: one sum, rounded once */
 	q.step_sec = base + f->sec;
-	if (is_dominated_point(p->pareto_front, &q))
+	if (is_dominated_point(p->planned.pareto_front, &q))
 		return;
 	q.bound_sec = reported_bound(base + selector_bound(c, arena, f), base,
 	                             q.step_sec);
 	q.bound_class = q.bound_sec > base && !f->step ? "once" : "any";
-	insert_point(p->pareto_front, q);
+	insert_point(p->planned.pareto_front, q);
 }
 
 /* A preset, if this form needs less for it than the other. */
 static void
 add_preset(Pass *p, int i)
 {
-	struct pareto_front *f = p->pareto_front;
-	const struct alternative *a = &p->alternative[i];
+	struct pareto_front *f = p->planned.pareto_front;
+	const struct alternative *a = &p->planned.alternative[i];
 
 	if (i < f->npreset && a->peak >= f->preset[i].peak)
 		return;
@@ -96,7 +96,7 @@ add_preset(Pass *p, int i)
 		.name = a->name, .budget = a->peak, .peak = a->peak,
 		.step_sec = f->base_sec + a->recompute_sec,
 		.recompute_sec = a->recompute_sec,
-			.updates_in_backward = p->updates_in_backward };
+			.updates_in_backward = p->planned.updates_in_backward };
 }
 
 static struct pareto_front *
@@ -109,7 +109,7 @@ pareto_front_new(const Pass *p, const struct remat *r)
 	                       sizeof *f->point);
 	f->grid = arena_array(p->keep, GRID_MAX, sizeof *f->grid);
 	f->preset = arena_array(p->keep, PRESETS, sizeof *f->preset);
-	f->whole = p->baseline_peak;
+	f->whole = p->planned.baseline_peak;
 	f->base_sec = r->base_sec;
 	return f;
 }
@@ -147,7 +147,7 @@ list_budgets(const struct pareto_front *f, const struct remat *r, int64_t least,
 static void
 query_after_backward(Pass *p, int n)
 {
-	struct pareto_front *f = p->pareto_front;
+	struct pareto_front *f = p->planned.pareto_front;
 	int64_t budget[PRESETS];
 
 	if (!f->after_backward)
@@ -155,7 +155,7 @@ query_after_backward(Pass *p, int n)
 	if (n < 0)                      /* refused: no presets */
 		n = 0;
 	for (int i = 0; i < n; i++)
-		budget[i] = p->alternative[i].peak;
+		budget[i] = p->planned.alternative[i].peak;
 	qsort(budget, (size_t)n, sizeof *budget, by_amount);
 	for (int i = 0; i < n; i++)
 		add_plan(p, f->remat, f->choice, false,
@@ -169,36 +169,39 @@ pareto_front_add(Pass *p, struct remat *r, struct plan_selector *c,
                  Graph *after_backward)
 {
 	int64_t least = selector_least(c), arena[GRID_MAX];
-	int64_t top = p->baseline_peak - r->resident;
+	int64_t top = p->planned.baseline_peak - r->resident;
 	/* the last alternative is the choice itself */
-	int n = p->nalternative - 1 < PRESETS ? p->nalternative - 1 : PRESETS;
+	int n = p->planned.nalternative - 1 < PRESETS
+		? p->planned.nalternative - 1
+		: PRESETS;
 	size_t narena;
 
-	if (!p->pareto_front)
-		p->pareto_front = pareto_front_new(p, r);
-	narena = list_budgets(p->pareto_front, r, least, top, arena);
+	if (!p->planned.pareto_front)
+		p->planned.pareto_front = pareto_front_new(p, r);
+	narena = list_budgets(p->planned.pareto_front, r, least, top, arena);
 	for (int i = 0; i < n; i++) {
-		arena[narena++] = p->alternative[i].peak - r->resident;
+		arena[narena++] = p->planned.alternative[i].peak - r->resident;
 		add_preset(p, i);
 	}
-	if (n > p->pareto_front->npreset)
-		p->pareto_front->npreset = n;
+	if (n > p->planned.pareto_front->npreset)
+		p->planned.pareto_front->npreset = n;
 	qsort(arena, narena, sizeof *arena, by_amount);
-	if (p->pareto_front->ngrid == 0)
-		while (p->pareto_front->ngrid < (int)narena) {
-			int at = p->pareto_front->ngrid++;
+	if (p->planned.pareto_front->ngrid == 0)
+		while (p->planned.pareto_front->ngrid < (int)narena) {
+			int at = p->planned.pareto_front->ngrid++;
 
-			p->pareto_front->grid[at] = r->resident + arena[at];
+			p->planned.pareto_front->grid[at] = r->resident
+				+ arena[at];
 		}
 	for (size_t i = 0; i < narena && !watch_off(p->watch); i++)
-		add_plan(p, r, c, p->updates_in_backward, arena[i]);
+		add_plan(p, r, c, p->planned.updates_in_backward, arena[i]);
 	if (!after_backward) {
 		query_after_backward(p, n);
 		return;
 	}
-	p->pareto_front->after_backward = after_backward;
-	p->pareto_front->remat = r;
-	p->pareto_front->choice = c;
+	p->planned.pareto_front->after_backward = after_backward;
+	p->planned.pareto_front->remat = r;
+	p->planned.pareto_front->choice = c;
 }
 
 /* ---- as text ---- */
@@ -241,7 +244,7 @@ print_point(const struct pareto_point *q, int64_t whole, FILE *out)
 void
 pareto_front_print(const Pass *p, FILE *out)
 {
-	const struct pareto_front *f = p->pareto_front;
+	const struct pareto_front *f = p->planned.pareto_front;
 	size_t n = 0, total = (size_t)(f->n + f->npreset);
 	Arena *arena = arena_new();
 	const struct pareto_point **row = arena_array(arena, total + 1,
@@ -296,7 +299,7 @@ write_points(const char *key, const struct pareto_point *q, int n, FILE *out)
 char *
 pareto_front_json(const Pass *p, Arena *keep)
 {
-	const struct pareto_front *f = p->pareto_front;
+	const struct pareto_front *f = p->planned.pareto_front;
 	char *text = NULL, *copy = NULL;
 	size_t n;
 	FILE *out = open_memstream(&text, &n);

@@ -40,11 +40,11 @@ struct pareto_front {
 	double base_sec;                /* seconds of its step */
 };
 
-/* Add the points of one variant of the graph to p->pareto_front, and the
- * presets of p->alternative, each in the variant that needs less memory.  Both
- * variants are asked for the presets of both.  after_backward: the graph of the
- * variant with updates after backward if the other one follows, which frees it;
- * else NULL. */
+/* Add the points of one variant of the graph to the Pareto front, and the
+ * presets to the alternatives, each in the variant that needs less memory.
+ * Both variants are asked for the presets of both.  after_backward: the graph
+ * of the variant with updates after backward if the other one follows, which
+ * frees it; else NULL. */
 void pareto_front_add(Pass *, struct remat *, struct plan_selector *,
                       Graph *after_backward);
 void pareto_front_print(const Pass *, FILE *);

@@ -3,13 +3,13 @@
  * what    the keep-everything step as reference; a candidate from a preset,
  *         or the fastest known one within the budget; clones inserted
  * needs   P_LAYOUT
- * gives   P_PLANNED; p->reference (placed), p->budget, p->baseline_peak,
- *         p->minimum_peak, p->bound_sec, p->alternative
+ * gives   P_PLANNED; p->planned: reference (placed), budget, baseline_peak,
+ *         minimum_peak, bound_sec, alternative
  * refuses budgets below the smallest arena that is known, naming it;
  *         scratch memory whose size overflows
  *
- * Where updates run, after backward or in it, is settled before: run.c plans
- * both variants of the graph and keeps the better one.
+ * Where updates run, after backward or in it, is settled before: low_memory.c
+ * plans both variants of the graph and keeps the better one.
  */
 #include "passes/cost/cost.h"
 #include "passes/planner/choose.h"
@@ -55,10 +55,10 @@ check_seconds(Pass *p, const Graph *g, double sec)
 static void
 make_reference(Pass *p, const Graph *g)
 {
-	p->reference = graph_clone(g);
-	inplace_graph(p->reference, p->scratch);
-	place_graph(p->reference, p->watch, p->scratch);
-	p->reference->props = g->props | P_PLANNED | P_PLACED;
+	p->planned.reference = graph_clone(g);
+	inplace_graph(p->planned.reference, p->scratch);
+	place_graph(p->planned.reference, p->watch, p->scratch);
+	p->planned.reference->props = g->props | P_PLANNED | P_PLACED;
 }
 
 /* Layers are for reports only. */
@@ -76,13 +76,14 @@ number_layers(Pass *p, const Graph *g, struct remat *r)
 			|| r->node[r->store[s].def].backward ? -1
 			: of_store[s];
 	}
-	p->layer = layer;
+	p->planned.layer = layer;
 }
 
 static int64_t
 budget_of(const Pass *p)
 {
-	double bytes = (double)p->baseline_peak * p->opt->budget_pct / 100;
+	double bytes = (double)p->planned.baseline_peak * p->opt->budget_pct
+		/ 100;
 
 	if (p->opt->budget_pct > 0)
 		return bytes < 9e18 ? (int64_t)bytes : -1;
@@ -105,7 +106,8 @@ static void
 add_alternative(Pass *p, struct remat *r, const char *name,
                 const struct known_plan *f)
 {
-	struct alternative *a = &p->alternative[p->nalternative++];
+	struct alternative *a =
+		&p->planned.alternative[p->planned.nalternative++];
 
 	a->name = name;
 	a->recompute_sec = known_eval(r, f).sec;
@@ -137,7 +139,8 @@ list_alternatives(Pass *p, struct remat *r, const struct known_plan *chosen)
 	struct known_plan f = { .drop = new_drop_set(r) };
 	uint8_t *free = new_drop_set(r);
 
-	p->alternative = arena_array(p->keep, n + 1, sizeof *p->alternative);
+	p->planned.alternative = arena_array(p->keep, n + 1,
+	                                     sizeof *p->planned.alternative);
 	for (size_t i = 0; i < n && !watch_off(p->watch); i++) {
 		remat_preset(r, free, preset[i].mode, preset[i].every,
 		             f.drop);
@@ -155,8 +158,8 @@ fits_as_it_is(const Pass *p, struct remat *r, const struct known_plan *f)
 {
 	struct remat_cost c = known_eval(r, f);
 
-	return c.sec <= 0 && r->resident + c.live <= p->budget
-		&& peak_of(r) <= p->budget;
+	return c.sec <= 0 && r->resident + c.live <= p->planned.budget
+		&& peak_of(r) <= p->planned.budget;
 }
 
 static bool
@@ -166,7 +169,7 @@ refuse_all(Pass *p, struct remat *r, struct plan_selector *c, int64_t least)
 
 	if (selector_least(c) < least)
 		least = selector_least(c);
-	p->minimum_peak = r->resident + least;
+	p->planned.minimum_peak = r->resident + least;
 	return remat_refuse(p, r, known_eval(r, f));
 }
 
@@ -184,13 +187,13 @@ choose_auto(Pass *p, const Graph *g, struct remat *r, const uint8_t *constraint,
 
 	rounded->least = INT64_MAX;
 	remat_keep_all(r, constraint, plan->drop);
-	if (p->budget < 0 || fits_as_it_is(p, r, plan))
+	if (p->planned.budget < 0 || fits_as_it_is(p, r, plan))
 		return true;
 	if (!c)
 		c = selector_new(r, constraint, p->opt);
 	if (p->opt->save_dtype)
 		low_precision_grid(&grid, r, c, constraint);
-	arena = p->budget - r->resident;
+	arena = p->planned.budget - r->resident;
 	taken = selector_best(c, arena);
 	if (p->opt->save_dtype)
 		is_rounded = low_precision_best(
@@ -203,9 +206,11 @@ choose_auto(Pass *p, const Graph *g, struct remat *r, const uint8_t *constraint,
 	*plan = is_rounded ? rounded->plan : *taken;
 	if (is_rounded)
 		return true;
-	p->bound_sec = r->base_sec + selector_bound(c, arena, taken);
-	p->bound_class = p->bound_sec > r->base_sec && !taken->step
-		? "once" : "any";
+	p->planned.bound_sec = r->base_sec + selector_bound(c, arena, taken);
+	p->planned.bound_class = p->planned.bound_sec > r->base_sec
+			&& !taken->step
+		? "once"
+		: "any";
 	return true;
 }
 
@@ -220,9 +225,9 @@ choose_preset(Pass *p, struct remat *r, const uint8_t *constraint,
 	             plan->drop);
 	c = known_eval(r, plan);
 	peak = peak_of(r);
-	if (p->budget < 0 || peak <= p->budget)
+	if (p->planned.budget < 0 || peak <= p->planned.budget)
 		return true;
-	p->minimum_peak = peak;
+	p->planned.minimum_peak = peak;
 	return remat_refuse(p, r, c);
 }
 
@@ -238,13 +243,13 @@ plan_graph(Pass *p, Graph *g)
 	uint8_t *constraint;
 	bool ok;
 
-	p->reference = NULL;
+	p->planned.reference = NULL;
 	watch_begin(p->watch, p->opt->plan_sec);
 	if (!low_precision_check(p, g) || !set_workspace(p, g))
 		return false;
 	/* the variant with updates in backward adds budgets, for which the
 	 * variant with updates after backward is asked again: pareto_front.c */
-	if (p->opt->curve && p->allow_refusal && !p->low_memory)
+	if (p->opt->curve && p->variant.allow_refusal && !p->variant.low_memory)
 		own = graph_clone(g);
 	r = own ? remat_new(own, p->keep) : remat_new(g, p->scratch);
 	r->watch = p->watch;
@@ -253,23 +258,23 @@ plan_graph(Pass *p, Graph *g)
 		return false;
 	}
 	/* the baseline is that of the variant with updates after backward */
-	if (!p->low_memory)
-		p->baseline_peak = r->resident
+	if (!p->variant.low_memory)
+		p->planned.baseline_peak = r->resident
 			+ remat_placed(r, new_drop_set(r), p->scratch);
 	if (!p->opt->slim) {
 		make_reference(p, g);
 		number_layers(p, g, r);
 	}
-	p->budget = budget_of(p);
-	p->bound_sec = r->base_sec;
-	p->bound_class = "any";
+	p->planned.budget = budget_of(p);
+	p->planned.bound_sec = r->base_sec;
+	p->planned.bound_class = "any";
 	constraint = new_drop_set(r);
 	plan.drop = new_drop_set(r);
 	if (!remat_constraints(p, r, constraint)) {
 		graph_free(own);
 		return false;
 	}
-	p->nalternative = 0;
+	p->planned.nalternative = 0;
 	if (p->opt->curve)
 		c = selector_new(r, constraint, p->opt);
 	ok = p->opt->remat == REMAT_AUTO
@@ -277,22 +282,22 @@ plan_graph(Pass *p, Graph *g)
 		: choose_preset(p, r, constraint, &plan);
 	if (ok && (p->opt->compare || p->opt->curve))
 		list_alternatives(p, r, &plan);
-	if (p->opt->curve && (ok || p->refused))
+	if (p->opt->curve && (ok || p->planned.refused))
 		pareto_front_add(p, r, c, own);
 	else
 		graph_free(own);
 	if (!ok)
-		return p->allow_refusal && p->refused;
+		return p->variant.allow_refusal && p->planned.refused;
 	if (p->opt->account)
 		one_percent_account(p, g, r, constraint);
-	p->recompute_sec = known_eval(r, &plan).sec;
+	p->planned.recompute_sec = known_eval(r, &plan).sec;
 	remat_apply(r, g);
 	if (rounded.request.to) {
-		p->recompute_sec = rounded.sec;
+		p->planned.recompute_sec = rounded.sec;
 		low_precision_rewrite(g, &rounded.request, p->target,
 		                      p->scratch);
 	}
-	p->solver_sec = now_sec() - started;
+	p->planned.solver_sec = now_sec() - started;
 	return true;
 }
 

@@ -197,7 +197,8 @@ parts_for(const Pass *p, int64_t bytes, int64_t samples)
 	for (int64_t n = 2; n <= samples && n <= BATCHES; n++) {
 		if (samples % n || samples / n % ranks)
 			continue;
-		if (p->minimum_peak - (bytes - bytes / n) <= p->budget)
+		if (p->planned.minimum_peak - (bytes - bytes / n)
+		    <= p->planned.budget)
 			return n;
 		least = least == 1 ? n : least;
 	}
@@ -211,8 +212,11 @@ print_suggestion(const Pass *p, const char *about, int64_t bytes,
 {
 	if (bytes > 0)
 		diag_more(p->diag, "  %s%" PRId64 " B less%s: %s; try: %s",
-		          about, bytes, p->minimum_peak - bytes <= p->budget
-		          ? ", which is enough" : "", why, line);
+		          about, bytes,
+		          p->planned.minimum_peak - bytes <= p->planned.budget
+		                  ? ", which is enough"
+		                  : "",
+		          why, line);
 }
 
 static void
@@ -250,7 +254,7 @@ static bool
 suggest_help(const Pass *p, const Graph *g, struct tight t)
 {
 	const struct options *o = p->opt;
-	bool late = g->props & P_UPD && !p->updates_in_backward
+	bool late = g->props & P_UPD && !p->planned.updates_in_backward
 		&& o->update_in_backward != TRI_ON && o->grad_accum == 1
 		&& o->optimizer != OPT_NONE && !graph_has_op(g, OP_LOSS_SCALE);
 
@@ -279,9 +283,10 @@ static void
 write_percent(const Pass *p, int64_t bytes, char text[32])
 {
 	*text = '\0';
-	if (p->baseline_peak > 0)
-		snprintf(text, 32, "%.0f %%", ceil(100 * (double)bytes
-		                                  / (double)p->baseline_peak));
+	if (p->planned.baseline_peak > 0)
+		snprintf(text, 32, "%.0f %%",
+		         ceil(100 * (double)bytes
+		              / (double)p->planned.baseline_peak));
 }
 
 bool
@@ -297,18 +302,20 @@ remat_refuse(Pass *p, struct remat *r, struct remat_cost c)
 	Diag *d = p->diag;
 	char least[24], works[32];
 
-	p->refused = true;
-	if (p->allow_refusal)
+	p->planned.refused = true;
+	if (p->variant.allow_refusal)
 		return false;
-	write_percent(p, p->minimum_peak, works);
-	diag_error(d, "memory budget %" PRId64 " B is too small%s; smallest "
-	           "budget that works%s: %" PRId64 " B (%s%s%s)", p->budget,
-	           preset ? " for this --recompute" : "", preset ? " with it"
-	           : watch_over(p->watch) ? " among plans found within "
-	           "--plan-time"
-	           : "",
-	           p->minimum_peak,
-	           number_bytes(least, (double)p->minimum_peak),
+	write_percent(p, p->planned.minimum_peak, works);
+	diag_error(d,
+	           "memory budget %" PRId64 " B is too small%s; smallest "
+	           "budget that works%s: %" PRId64 " B (%s%s%s)",
+	           p->planned.budget, preset ? " for this --recompute" : "",
+	           preset                         ? " with it"
+	                   : watch_over(p->watch) ? " among plans found within "
+	                                            "--plan-time"
+	                                          : "",
+	           p->planned.minimum_peak,
+	           number_bytes(least, (double)p->planned.minimum_peak),
 	           *works ? ", " : "", works);
 	diag_more(d, "memory use peaks at %s (%s); largest live tensors:",
 	          where, op_info[tight->op].text);
@@ -321,7 +328,7 @@ remat_refuse(Pass *p, struct remat *r, struct remat_cost c)
 	find_largest_alive(r, c.tight, top);
 	for (int i = 0; i < SHOWN && top[i].size; i++)
 		print_item_bytes(d, top[i].name, top[i].size);
-	if (top[0].size > p->budget)
+	if (top[0].size > p->planned.budget)
 		diag_more(d, "'%s' alone exceeds the budget; no plan can meet "
 		          "it", top[0].name);
 	return suggest_help(p, g, measure_step(r, c.tight));

@@ -133,11 +133,11 @@ pass_replay(Pass *p, Graph *g)
 	bool ok;
 
 	(void)g;
-	if (!p->plan)
+	if (!p->planned.plan)
 		return diag_error(p->diag, "pass replay must run after "
 		                  "account");
-	ok = plan_replay(p->plan, p->diag);
-	if (p->reference_plan)
-		ok &= plan_replay(p->reference_plan, p->diag);
+	ok = plan_replay(p->planned.plan, p->diag);
+	if (p->planned.reference_plan)
+		ok &= plan_replay(p->planned.reference_plan, p->diag);
 	return ok;
 }

@@ -56,11 +56,11 @@ flop_report(const Pass *p, const Plan *plan, const struct memory_report *r)
 	double b = (double)r->batch, s = (double)r->seq, h = (double)r->hidden;
 	double v = (double)r->vocab, l = (double)r->seg.nlayer, base, end;
 
-	FOR_NODES (node, p->reference) {
-		double n = count_own_parts(p->reference, node);
+	FOR_NODES (node, p->planned.reference) {
+		double n = count_own_parts(p->planned.reference, node);
 
-		f.model += n * model_flops(p->reference, node, false);
-		f.causal += n * model_flops(p->reference, node, true);
+		f.model += n * model_flops(p->planned.reference, node, false);
+		f.causal += n * model_flops(p->planned.reference, node, true);
 	}
 	for (int64_t i = 0; i < plan->nstep; i++)
 		f.hardware += ranks * plan->step[i].product;
@@ -78,7 +78,7 @@ flop_report(const Pass *p, const Plan *plan, const struct memory_report *r)
 static double
 device_peak(const Pass *p)
 {
-	const Graph *g = p->reference;
+	const Graph *g = p->planned.reference;
 	const struct device_profile *d = device_of(g);
 	double half = 0, all = 0;
 

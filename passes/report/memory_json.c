@@ -115,8 +115,8 @@ memory_json(const Pass *p, const Plan *plan, Arena *keep)
 
 		fputs("{", out);
 		json_layers(r, p->opt, out);
-		if (p->one_percent)
-			json_cheap(p->one_percent, out);
+		if (p->planned.one_percent)
+			json_cheap(p->planned.one_percent, out);
 		fprintf(out, ",\n\"flops\": {\"model\": %.17g, \"causal\": "
 		        "%.17g, \"hardware\": %.17g, \"all\": %.17g, "
 		        "\"formula_model\": %.17g, \"formula_third\": %.17g, "

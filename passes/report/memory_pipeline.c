@@ -84,8 +84,8 @@ pipeline_report(const Pass *p, const Plan *plan, const struct memory_report *r,
 {
 	struct pipeline l = { .n = p->opt->pp };
 	const struct plan_summary *sum = &plan->sum;
-	struct memory_report *all = p->reference_plan
-		? memory_report_new(p, p->reference_plan, arena) : NULL;
+	struct memory_report *all = p->planned.reference_plan
+		? memory_report_new(p, p->planned.reference_plan, arena) : NULL;
 	struct bytes saved, keep, param;
 	/* gradients have the parameters' size */
 	double copies = sum->param > 0
@@ -97,12 +97,12 @@ pipeline_report(const Pass *p, const Plan *plan, const struct memory_report *r,
 	}
 	l.interleave = p->opt->interleave ? p->opt->interleave : 1;
 	l.microbatches = p->opt->microbatches ? p->opt->microbatches : l.n;
-	l.memory = p->budget > 0 ? (double)p->budget
-		: device_of(p->reference)->memory;
+	l.memory = p->planned.budget > 0 ? (double)p->planned.budget
+		: device_of(p->planned.reference)->memory;
 	l.stage = arena_array(arena, (size_t)l.n, sizeof *l.stage);
 	saved = split_saved(r);
 	keep = split_saved(all);
-	param = split_params(r, p->reference);
+	param = split_params(r, p->planned.reference);
 	for (int64_t i = 0; i < l.n; i++) {
 		struct pipeline_stage *s = &l.stage[i];
 		double more, ends = i == 0 ? param.before : 0, room;

@@ -129,7 +129,7 @@ put_layer_bytes(const Pass *p, const struct memory_report *r, FILE *out)
 	        : "");
 	for (int b = 0; b < B_COUNT; b++)
 		put_block(r, (enum layer_block)b, middle, out);
-	put_cheap(r, p->one_percent, out);
+	put_cheap(r, p->planned.one_percent, out);
 	if (r->seq && r->hidden)
 		put_theory(r, out);
 	fputs("\nsaved outside of layers\n", out);
@@ -151,9 +151,9 @@ put_saved(const Pass *p, const struct memory_report *r, const Plan *plan,
 		fprintf(out, "  ... values %38" PRId64 "\n",
 		        plan->sum.nlow_precision);
 	}
-	if (p->one_percent)
+	if (p->planned.one_percent)
 		put_bytes_row("all, at <= 1 % extra time",
-		              p->one_percent->saved, out);
+		              p->planned.one_percent->saved, out);
 }
 
 /* ---- FLOPs, pipeline ---- */
@@ -179,7 +179,7 @@ put_utilisation(const Pass *p, const Plan *plan, const struct flop_report *f,
 	if (p->opt->pp)
 		fprintf(out, " of %.0f micro-batches", u.batches);
 	fprintf(out, " on %.0f x %s: MFU %.2f %%, HFU %.2f %%", u.devices,
-	        device_of(p->reference)->name, percent * f->model,
+	        device_of(p->planned.reference)->name, percent * f->model,
 	        percent * f->hardware);
 	if (f->paper_model > 0)
 		fprintf(out, "; by the formulas MFU %.2f %%, HFU %.2f %% "

@@ -230,7 +230,7 @@ put_legend(const struct plot_frame *f, bool bound)
 void
 pareto_front_svg(const Pass *p, const char *title, FILE *out)
 {
-	const struct pareto_front *c = p->pareto_front;
+	const struct pareto_front *c = p->planned.pareto_front;
 	struct plot_frame f = make_plot_frame(c, out);
 	bool bound = false;
 

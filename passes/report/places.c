@@ -20,9 +20,11 @@ report_places(const Pass *p, const Plan *plan)
 		const struct plan_tensor *t = &plan->tensor[i];
 		struct report_place *own = &place[t->alias_of < 0
 		                                  ? i : t->alias_of];
-		int32_t layer = p->layer && t->val && p->reference
-			&& t->val < p->reference->nval
-			? p->layer[t->val] : -1;
+		int32_t layer = p->planned.layer && t->val
+				&& p->planned.reference
+				&& t->val < p->planned.reference->nval
+			? p->planned.layer[t->val]
+			: -1;
 
 		if (t->resident)
 			continue;

@@ -120,11 +120,12 @@ put_facts(const struct page *g)
 	fputs("<table id=\"totals\">\n", out);
 	put_fact("peak", s->peak, out);
 	put_fact("budget", s->budget, out);
-	if (p->pareto_front && p->pareto_front->n)
+	if (p->planned.pareto_front && p->planned.pareto_front->n)
 		put_fact("smallest budget that works",
-		         p->pareto_front->point[0].budget, out);
-	if (p->pareto_front)
-		put_fact("everything kept", p->pareto_front->whole, out);
+		         p->planned.pareto_front->point[0].budget, out);
+	if (p->planned.pareto_front)
+		put_fact("everything kept", p->planned.pareto_front->whole,
+		         out);
 	put_fact("arena", s->arena, out);
 	put_fact("... of that saved for backward", s->saved, out);
 	put_fact("parameters", s->param, out);
@@ -154,7 +155,7 @@ put_budget(const struct pareto_point *q, FILE *out)
 static void
 put_budget_table(const struct page *g)
 {
-	const struct pareto_front *c = g->pass->pareto_front;
+	const struct pareto_front *c = g->pass->planned.pareto_front;
 	FILE *out = g->out;
 	int n = c ? c->n : 0, rows = n < BUDGETS ? n : BUDGETS;
 

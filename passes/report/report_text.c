@@ -138,18 +138,18 @@ put_alternatives(const Pass *p, FILE *out)
 {
 	char a[24], b[24], c[24];
 
-	if (!p->nalternative)
+	if (!p->planned.nalternative)
 		return;
 	fprintf(out, "\n%-10s  %16s  %10s  %10s  %10s\n", "preset", "peak",
 	        "", "step", "recompute");
-	for (int i = 0; i < p->nalternative; i++) {
-		const struct alternative *t = &p->alternative[i];
+	for (int i = 0; i < p->planned.nalternative; i++) {
+		const struct alternative *t = &p->planned.alternative[i];
 
 		fprintf(out, "%-10s  %14" PRId64 " B  %10s  %10s  %10s%s\n",
 		        t->name, t->peak, number_bytes(a, (double)t->peak),
 		        sec_text(b, t->step_sec),
 		        sec_text(c, t->recompute_sec),
-		        p->budget > 0 && t->peak > p->budget
+		        p->planned.budget > 0 && t->peak > p->planned.budget
 		        ? "  over budget" : "");
 	}
 }
@@ -165,9 +165,9 @@ put_totals(const Pass *p, const struct plan_summary *s, FILE *out)
 	if (s->baseline_peak >= 0)
 		put_bytes_line("peak without recomputation", s->baseline_peak,
 		               out);
-	if (p->minimum_peak > 0 && p->minimum_peak <= s->peak)
-		put_bytes_line("smallest budget that works", p->minimum_peak,
-		               out);
+	if (p->planned.minimum_peak > 0 && p->planned.minimum_peak <= s->peak)
+		put_bytes_line("smallest budget that works",
+		               p->planned.minimum_peak, out);
 	put_bytes_line("saved for backward", s->saved, out);
 	if (s->nlow_precision)
 		put_bytes_line("... of that in 16 bits", s->low_precision_bytes,

@@ -102,9 +102,9 @@ plan_print_shard(const Pass *p, const Plan *plan, FILE *out)
 	}
 	fprintf(out, "sizes are those of one of %" PRId64 " ranks\n",
 	        plan->ranks);
-	if (p->strategy_sec > 0)
+	if (p->result.strategy_sec > 0)
 		fprintf(out, "sharding strategy estimated at %.6g s per step\n",
-		        p->strategy_sec);
+		        p->result.strategy_sec);
 	putc('\n', out);
 	print_sharded_values(plan, out);
 	print_collectives(plan, out);
@@ -116,14 +116,16 @@ print_runner_up(const Pass *p, const struct runner_up *x, FILE *out)
 	char placement[PLACEMENT_TEXT];
 
 	fprintf(out, "  strategy     estimated at %.6g s per step; ",
-	        p->strategy_sec);
+	        p->result.strategy_sec);
 	if (x->sec < 0) {
 		fputs("no other placement of this value is possible\n", out);
 		return;
 	}
 	fprintf(out, "with %s here at least %.6g s, %.3g %% more\n",
 	        placement_code(placement, sizeof placement, &x->placement),
-	        x->sec, 100 * (x->sec - p->strategy_sec) / p->strategy_sec);
+	        x->sec,
+	        100 * (x->sec - p->result.strategy_sec)
+	                / p->result.strategy_sec);
 }
 
 void
@@ -136,9 +138,10 @@ plan_explain_split(const Pass *p, const Plan *plan, int64_t id, FILE *out)
 	fprintf(out, "  placement    %s\n",
 	        placement_code(placement, sizeof placement,
 	                       &plan->tensor[id].placement));
-	for (int i = 0; i < p->nrunner_up; i++)
-		if (!strcmp(p->runner_up[i].value, plan->tensor[id].name))
-			print_runner_up(p, &p->runner_up[i], out);
+	for (int i = 0; i < p->result.nrunner_up; i++)
+		if (!strcmp(p->result.runner_up[i].value,
+		            plan->tensor[id].name))
+			print_runner_up(p, &p->result.runner_up[i], out);
 	for (int64_t i = 0; i < plan->nstep; i++) {
 		const struct plan_step *s = &plan->step[i];
 		bool reads = s->nread > 0 && s->read[0] == id;

@@ -35,11 +35,11 @@ shard_find_runner_up(struct shard *s)
 		if (!val_is_named(v, p->opt->explain)
 		    || !shard_producer(s, val_id(s->g, v), &value_index)->n)
 			continue;
-		p->runner_up = arena_grow(p->keep, p->runner_up,
-		                          (size_t)p->nrunner_up, &cap,
-		                          (size_t)p->nrunner_up + 1,
-		                          sizeof *p->runner_up);
-		p->runner_up[p->nrunner_up++] = find_runner_up(s,
+		p->result.runner_up = arena_grow(p->keep, p->result.runner_up,
+		                          (size_t)p->result.nrunner_up, &cap,
+		                          (size_t)p->result.nrunner_up + 1,
+		                          sizeof *p->result.runner_up);
+		p->result.runner_up[p->result.nrunner_up++] = find_runner_up(s,
 		                                               val_id(s->g, v));
 	}
 }

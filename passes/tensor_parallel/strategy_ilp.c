@@ -248,7 +248,7 @@ shard_choose_strategies(struct shard *s)
 		return strategy_refuse(&m);
 	for (uint32_t e = 1; e < m.c.n; e++)
 		strategies_of(&m, e)->chosen = strategy_ilp_choice(&m, &a, e);
-	s->pass->strategy_sec = a.objective / 1e3;
+	s->pass->result.strategy_sec = a.objective / 1e3;
 	if (s->pass->opt->stats)
 		diag_note(s->pass->diag, "sharding: %u classes of %u nodes, "
 		          "%zu edges, %.3g ms", m.c.nclass, s->g->nnode - 1,

@@ -2,6 +2,7 @@
 
 #include "frontend/driver/opts.h"
 #include "tests/fuzz/fuzz.h"
+#include "passes/explore/explore.h"
 #include "passes/passes.h"
 #include "passes/replay/replay.h"
 #include "passes/report/report.h"
@@ -26,18 +27,19 @@ bool
 plan_all(Graph *g, const struct options *opt, const char *passes, Diag *diag)
 {
 	struct dump_request none = { NULL, NULL };
-	Pass p = { .target = &target_cpu, .diag = diag, .opt = opt, .keep = arena_new(),
-	           .baseline_peak = -1, .minimum_peak = -1 };
-	bool ok = pass_run(&p, g, passes, NULL, &none);
+	Pass p = { .target = &target_cpu, .diag = diag, .opt = opt,
+	           .keep = arena_new() };
+	bool ok = passes ? pass_run(&p, g, passes, NULL, &none)
+		: explore(&p, g, NULL, &none);
 
-	if (ok && p.plan) {
-		plan_write_json(p.plan, fuzz_null());
-		plan_print_table(&p, p.plan, fuzz_null());
-		plan_print_memory(&p, p.plan, fuzz_null());
-		if (!plan_replay(p.plan, diag))
+	if (ok && p.planned.plan) {
+		plan_write_json(p.planned.plan, fuzz_null());
+		plan_print_table(&p, p.planned.plan, fuzz_null());
+		plan_print_memory(&p, p.planned.plan, fuzz_null());
+		if (!plan_replay(p.planned.plan, diag))
 			fuzz_fail("the plan does not replay: %s", fuzz_said());
 	}
-	graph_free(p.reference);
+	graph_free(p.planned.reference);
 	arena_free(p.retired);
 	arena_free(p.keep);
 	return ok;

@@ -3,7 +3,7 @@
 
 #include "passes/report/step_report.h"
 #include "ir/text/text.h"
-#include "passes/passes.h"
+#include "passes/explore/explore.h"
 #include "codegen/cpu/cpu.h"
 
 #include <stdlib.h>
@@ -27,20 +27,20 @@ plan(struct fixture *f, const char *text)
 	f->opt.fused_attention = true;
 	f->opt.threads = 1;
 	f->opt.fold_limit = 1 << 20;
-	f->pass = (Pass){ .target = &target_cpu, .diag = f->diag, .opt = &f->opt,
-	                  .keep = arena_new(), .baseline_peak = -1,
-	                  .minimum_peak = -1 };
+	f->pass = (Pass){ .target = &target_cpu, .diag = f->diag,
+	                  .opt = &f->opt,
+	                  .keep = arena_new() };
 	f->g = text_parse("t.ck", text, strlen(text), f->diag);
 	assert_non_null(f->g);
-	assert_true(pass_run(&f->pass, f->g, NULL, NULL, NULL));
-	f->r = memory_report_new(&f->pass, f->pass.plan, f->pass.keep);
+	assert_true(explore(&f->pass, f->g, NULL, NULL));
+	f->r = memory_report_new(&f->pass, f->pass.planned.plan, f->pass.keep);
 	assert_non_null(f->r);
 }
 
 static void
 end(struct fixture *f)
 {
-	graph_free(f->pass.reference);
+	graph_free(f->pass.planned.reference);
 	graph_free(f->g);
 	arena_free(f->pass.keep);
 	diag_flush(f->diag);
@@ -57,8 +57,8 @@ adds_up(const struct fixture *f)
 		sum += f->r->layer[i] + f->r->stats[i];
 	for (int64_t i = 0; i < f->r->nsaved; i++)
 		rows += f->r->saved[i].bytes;
-	assert_int_equal(sum, f->pass.plan->sum.saved);
-	assert_int_equal(rows, f->pass.plan->sum.saved);
+	assert_int_equal(sum, f->pass.planned.plan->sum.saved);
+	assert_int_equal(rows, f->pass.planned.plan->sum.saved);
 }
 
 static const struct saved *
@@ -117,7 +117,7 @@ flops_of_a_small_graph(void **state)
 
 	(void)state;
 	plan(&f, small);
-	p = flop_report(&f.pass, f.pass.plan, f.r);
+	p = flop_report(&f.pass, f.pass.planned.plan, f.r);
 	assert_true(p.model == 2 * first + 3 * second);
 	assert_true(p.causal == p.model);
 	assert_true(p.hardware == p.model);
@@ -139,7 +139,7 @@ flops_with_recomputation(void **state)
 	f.opt.recompute = globs;
 	f.opt.nrecompute = 2;
 	plan(&f, small);
-	p = flop_report(&f.pass, f.pass.plan, f.r);
+	p = flop_report(&f.pass, f.pass.planned.plan, f.r);
 	assert_true(p.hardware == p.model + first);
 	assert_int_equal(f.r->nsaved, 0);
 	end(&f);
@@ -167,7 +167,7 @@ flops_of_attention(void **state)
 
 	(void)state;
 	plan(&f, text);
-	p = flop_report(&f.pass, f.pass.plan, f.r);
+	p = flop_report(&f.pass, f.pass.planned.plan, f.r);
 	/* two forward, four backward; in backward scores are made again */
 	assert_true(p.model == 6 * product);
 	assert_true(p.causal == 3 * product);
@@ -248,7 +248,7 @@ stages_of_a_pipeline(void **state)
 	s = layers(head(text), "x", 4);
 	tail(s, "x4");
 	plan(&f, text);
-	l = pipeline_report(&f.pass, f.pass.plan, f.r, f.pass.keep);
+	l = pipeline_report(&f.pass, f.pass.planned.plan, f.r, f.pass.keep);
 	assert_int_equal(l.n, 2);
 	assert_true(l.stage[0].layers == 2);
 	/* warm-up 2 (p - 1) + (m - 1) p parts, and one more, of m */
@@ -322,9 +322,9 @@ cnn_without_layers(void **state)
 	assert_int_equal(row(&f, "r1")->bytes, 2 * 8 * 16 * 16 * 4);
 	assert_int_equal(row(&f, "r2")->bytes, 2 * 16 * 8 * 8 * 4);
 	assert_int_equal(row(&f, "m")->bytes, 2 * 16 * 4);
-	assert_int_equal(f.r->outside, f.pass.plan->sum.saved);
+	assert_int_equal(f.r->outside, f.pass.planned.plan->sum.saved);
 	adds_up(&f);
-	p = flop_report(&f.pass, f.pass.plan, f.r);
+	p = flop_report(&f.pass, f.pass.planned.plan, f.r);
 	assert_true(p.model == 2 * one + 3 * two + 3 * end_);
 	end(&f);
 }
@@ -340,7 +340,7 @@ cheap_recomputation(void **state)
 	(void)state;
 	tail(s, "x4");
 	plan(&f, text);
-	c = f.pass.one_percent;
+	c = f.pass.planned.one_percent;
 	assert_non_null(c);
 	assert_true(c->extra <= 0.01);
 	assert_int_equal(c->nlayer, 4);

@@ -33,16 +33,16 @@ bench_open(struct bench *b)
 	b->quiet = fopen("/dev/null", "w");
 	assert_non_null(b->quiet);
 	b->pass = (Pass){
-		.target = &target_cpu, .diag = diag_new("test", b->quiet), .opt = &b->opt,
-		.scratch = arena_new(), .keep = arena_new(),
-		.baseline_peak = -1, .minimum_peak = -1, .budget = -1,
+		.target = &target_cpu, .diag = diag_new("test", b->quiet),
+		.opt = &b->opt, .scratch = arena_new(), .keep = arena_new(),
+		.planned.budget = -1,
 	};
 }
 
 static inline void
 bench_close(struct bench *b)
 {
-	graph_free(b->pass.reference);
+	graph_free(b->pass.planned.reference);
 	diag_free(b->pass.diag);
 	arena_free(b->pass.scratch);
 	arena_free(b->pass.keep);
@@ -62,8 +62,8 @@ bench_run(struct bench *b, Graph *g)
 	if (!pass_account(&b->pass, g) || !pass_replay(&b->pass, g))
 		return false;
 	/* or the report had to do without it, see report.c */
-	assert_true(!b->pass.bound_class || b->pass.bound_sec
-	            <= b->pass.plan->sum.step_sec * (1 + 1e-9));
+	assert_true(!b->pass.planned.bound_class || b->pass.planned.bound_sec
+	            <= b->pass.planned.plan->sum.step_sec * (1 + 1e-9));
 	return true;
 }
 

@@ -126,7 +126,8 @@ tiny_graphs_are_optimal(void **state)
 			double bound = recursive_bound(p.r, c.live);
 
 			assert_true(c.live == b.d->known.plan[i].live);
-			assert_true(fabs(c.sec - b.d->known.plan[i].sec) < 1e-9);
+			assert_true(fabs(c.sec - b.d->known.plan[i].sec)
+			            < 1e-9);
 			assert_true(bound <= c.sec + 1e-9);
 			dear += c.sec > 0;
 			tight += c.sec > 0 && bound > c.sec * (1 - 1e-6);
@@ -159,8 +160,8 @@ carry_out(struct problem *p, const struct known_plan *f, int64_t arena)
 	g->props |= P_PLACED;
 	assert_true(pass_account(&b.pass, g));
 	assert_true(pass_replay(&b.pass, g));
-	assert_true(b.pass.plan->sum.live_bound == c.live);
-	assert_true(b.pass.plan->sum.arena <= arena);
+	assert_true(b.pass.planned.plan->sum.live_bound == c.live);
+	assert_true(b.pass.planned.plan->sum.arena <= arena);
 	bench_close(&b);
 	graph_free(g);
 }

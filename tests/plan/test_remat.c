@@ -112,7 +112,7 @@ carry_out(struct bench *b, struct remat *r, Graph *g, struct remat_cost c)
 	g->props |= P_PLACED;
 	assert_true(pass_account(&b->pass, g));
 	assert_true(pass_replay(&b->pass, g));
-	assert_true(b->pass.plan->sum.live_bound == c.live);
+	assert_true(b->pass.planned.plan->sum.live_bound == c.live);
 }
 
 /* The evaluation of a set is what the graph becomes. */
@@ -223,7 +223,7 @@ drop_exactly(const char *text, size_t n, int ninlined)
 	c = remat_eval(r, drop);
 	assert_true(c.sec > 0);
 	carry_out(&b, r, g, c);
-	sec = b.pass.plan->sum.recompute_sec;
+	sec = b.pass.planned.plan->sum.recompute_sec;
 	assert_true(fabs(sec - c.sec) <= 1e-9 * sec);
 	found = 0;
 	FOR_NODES (node, g)
@@ -368,8 +368,8 @@ walk(Graph *(*make)(int), int k, int steps)
 
 	bench_open(&b);
 	assert_true(bench_run(&b, g));
-	base = b.pass.baseline_peak;
-	assert_true(b.pass.plan->sum.peak == base);
+	base = b.pass.planned.baseline_peak;
+	assert_true(b.pass.planned.plan->sum.peak == base);
 	bench_close(&b);
 	graph_free(g);
 
@@ -377,7 +377,7 @@ walk(Graph *(*make)(int), int k, int steps)
 	g = make(k);
 	b.opt.budget_bytes = 1;
 	assert_false(bench_run(&b, g));
-	least = b.pass.minimum_peak;
+	least = b.pass.planned.minimum_peak;
 	assert_true(diag_errors(b.pass.diag) == 1);
 	bench_close(&b);
 	graph_free(g);
@@ -389,15 +389,16 @@ walk(Graph *(*make)(int), int k, int steps)
 		g = make(k);
 		b.opt.budget_bytes = budget;
 		assert_true(bench_run(&b, g));
-		if (b.pass.minimum_peak >= 0)   /* it was needed */
-			assert_true(b.pass.minimum_peak == least);
-		assert_true(b.pass.plan->sum.peak <= budget);
-		assert_true(b.pass.plan->sum.peak <= peak);
-		assert_true(b.pass.plan->sum.step_sec >= sec * (1 - 1e-12));
-		assert_true(b.pass.plan->sum.bound_sec
-		            <= b.pass.plan->sum.step_sec);
-		sec = b.pass.plan->sum.step_sec;
-		peak = b.pass.plan->sum.peak;
+		if (b.pass.planned.minimum_peak > 0)    /* it was needed */
+			assert_true(b.pass.planned.minimum_peak == least);
+		assert_true(b.pass.planned.plan->sum.peak <= budget);
+		assert_true(b.pass.planned.plan->sum.peak <= peak);
+		assert_true(b.pass.planned.plan->sum.step_sec
+		            >= sec * (1 - 1e-12));
+		assert_true(b.pass.planned.plan->sum.bound_sec
+		            <= b.pass.planned.plan->sum.step_sec);
+		sec = b.pass.planned.plan->sum.step_sec;
+		peak = b.pass.planned.plan->sum.peak;
 		bench_close(&b);
 		graph_free(g);
 	}
@@ -556,9 +557,9 @@ check_printed(struct problem *p, uint64_t seed, int64_t budget, int *once)
 	bench_open(&b);
 	b.opt.budget_bytes = budget;
 	assert_true(bench_run(&b, g));
-	s = &b.pass.plan->sum;
+	s = &b.pass.planned.plan->sum;
 	assert_true(s->bound_sec <= most * (1 + 1e-9));
-	assert_true(b.pass.bound_sec <= most * (1 + 1e-9));
+	assert_true(b.pass.planned.bound_sec <= most * (1 + 1e-9));
 	if (!strcmp(s->bound_class, "once")) {
 		assert_true(s->bound_sec >= least * (1 - 1e-9));
 		++*once;
@@ -588,7 +589,7 @@ printed_bounds_hold(void **state)
 		bench_open(&b);
 		b.opt.budget_bytes = 1;
 		assert_false(bench_run(&b, p.g));
-		least = b.pass.minimum_peak;
+		least = b.pass.planned.minimum_peak;
 		bench_close(&b);
 		for (int i = 0; i < 3; i++)
 			check_printed(&p, seed, least + (top - least) * i / 3,

@@ -24,7 +24,7 @@ open_fixture(void **state)
 	bench_open(&f->b);
 	f->b.opt.budget_bytes = 1;
 	assert_false(bench_run(&f->b, g));
-	f->b.opt.budget_bytes = f->b.pass.minimum_peak * 101 / 100;
+	f->b.opt.budget_bytes = f->b.pass.planned.minimum_peak * 101 / 100;
 	bench_close(&f->b);
 	graph_free(g);
 	int64_t budget = f->b.opt.budget_bytes;
@@ -501,10 +501,11 @@ accepts(void **state)
 	char text[2000];
 	int copies = 0;
 
-	assert_true(replay(f->b.pass.plan, text, sizeof text));
-	assert_true(replay(f->b.pass.reference_plan, text, sizeof text));
-	for (int64_t i = 0; i < f->b.pass.plan->nstep; i++)
-		copies += f->b.pass.plan->step[i].of >= 0;
+	assert_true(replay(f->b.pass.planned.plan, text, sizeof text));
+	assert_true(
+		replay(f->b.pass.planned.reference_plan, text, sizeof text));
+	for (int64_t i = 0; i < f->b.pass.planned.plan->nstep; i++)
+		copies += f->b.pass.planned.plan->step[i].of >= 0;
 	assert_true(copies > 5);
 }
 
@@ -543,7 +544,7 @@ names_the_rule(void **state)
 
 	for (size_t i = 0; i < sizeof t / sizeof t[0]; i++) {
 		Arena *a = arena_new();
-		Plan *p = copy_plan(f->b.pass.plan, a);
+		Plan *p = copy_plan(f->b.pass.planned.plan, a);
 
 		t[i].damage(p);
 		if (!rejects(p, t[i].rule))
@@ -557,7 +558,7 @@ static void
 every_step(void **state)
 {
 	struct fixture *f = *state;
-	const Plan *plan = f->b.pass.plan;
+	const Plan *plan = f->b.pass.planned.plan;
 	char text[2000];
 
 	for (int64_t i = 0; i < plan->nstep; i++) {
@@ -579,7 +580,7 @@ static void
 every_tensor(void **state)
 {
 	struct fixture *f = *state;
-	const Plan *plan = f->b.pass.plan;
+	const Plan *plan = f->b.pass.planned.plan;
 	char text[2000];
 
 	for (int64_t i = 0; i < plan->ntensor; i++) {
@@ -799,7 +800,7 @@ every_figure(void **state)
 {
 	struct fixture *f = *state;
 	Arena *a = arena_new();
-	Plan *p = copy_plan(f->b.pass.plan, a);
+	Plan *p = copy_plan(f->b.pass.planned.plan, a);
 	struct plan_summary *s = &p->sum;
 	int64_t *bytes[] = { &s->peak, &s->resident, &s->arena,
 		&s->live_bound, &s->param, &s->buffer, &s->constant,
@@ -833,12 +834,12 @@ just_beyond(void **state)
 {
 	struct fixture *f = *state;
 	Arena *a = arena_new();
-	Plan *p = copy_plan(f->b.pass.plan, a);
+	Plan *p = copy_plan(f->b.pass.planned.plan, a);
 	struct plan_tensor *t = &p->tensor[p->step[find_view(p)].write[0]];
 
 	t->alias_offset = p->tensor[t->alias_of].bytes - t->bytes + ALIGN;
 	assert_true(rejects(p, "alias"));
-	p = copy_plan(f->b.pass.plan, a);
+	p = copy_plan(f->b.pass.planned.plan, a);
 	for (int64_t i = 0; i < p->ntensor; i++)        /* aligned no more */
 		if (!p->tensor[i].resident)
 			p->tensor[i].offset += ALIGN / 2;

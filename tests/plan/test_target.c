@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "ir/text/text.h"
-#include "passes/passes.h"
+#include "passes/explore/explore.h"
 
 enum { ALIGN = 4096, SCRATCH = 3 * ALIGN };
 
@@ -64,17 +64,16 @@ run(struct fixture *f, const struct target *target, int64_t budget)
 		         .loss = "loss" },
 	};
 	f->pass = (Pass){ .diag = diag_new("toy", stderr), .opt = &f->opt,
-	                  .target = target, .keep = arena_new(),
-	                  .baseline_peak = -1, .minimum_peak = -1 };
+	                  .target = target, .keep = arena_new() };
 	f->g = text_parse("toy.ck", text, strlen(text), f->pass.diag);
 	assert_non_null(f->g);
-	return pass_run(&f->pass, f->g, NULL, NULL, NULL);
+	return explore(&f->pass, f->g, NULL, NULL);
 }
 
 static void
 end(struct fixture *f)
 {
-	graph_free(f->pass.reference);
+	graph_free(f->pass.planned.reference);
 	graph_free(f->g);
 	arena_free(f->pass.keep);
 	arena_free(f->pass.retired);
@@ -108,17 +107,17 @@ plans_at_every_budget(void **state)
 
 	(void)state;
 	assert_true(run(&f, &toy, -1));
-	is_a_plan_of_the_toy(f.pass.plan);
-	whole = f.pass.plan->sum.peak;
+	is_a_plan_of_the_toy(f.pass.planned.plan);
+	whole = f.pass.planned.plan->sum.peak;
 	end(&f);
 	assert_false(run(&f, &toy, ALIGN));
-	least = f.pass.minimum_peak;
+	least = f.pass.planned.minimum_peak;
 	assert_true(least > ALIGN && least < whole);
 	end(&f);
 	for (int64_t b = least; b < whole; b += (whole - least) / 4 + 1) {
 		assert_true(run(&f, &toy, b));
-		is_a_plan_of_the_toy(f.pass.plan);
-		assert_true(f.pass.plan->sum.peak <= b);
+		is_a_plan_of_the_toy(f.pass.planned.plan);
+		assert_true(f.pass.planned.plan->sum.peak <= b);
 		end(&f);
 	}
 }

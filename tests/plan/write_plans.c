@@ -18,11 +18,11 @@ write_plan(Graph *g, double pct, const char *dir, int number)
 	if (bench_run(&b, g)) {
 		out = fopen(path, "w");
 		assert_non_null(out);
-		plan_write_json(b.pass.plan, out);
+		plan_write_json(b.pass.planned.plan, out);
 		assert_false(ferror(out));
 		assert_int_equal(fclose(out), 0);
 		written = 1;
-	} else if (b.pass.plan) {
+	} else if (b.pass.planned.plan) {
 		fail_msg("the passes made a plan that replay refuses");
 	}
 	bench_close(&b);
@@ -40,8 +40,8 @@ main(int argc, char **argv)
 	if (argc != 2)
 		return 2;
 	for (int i = 0; i < 12; i++)
-		written += write_plan(gen_random((uint64_t)i, 3 + i), 90, argv[1],
-		                      i);
+		written += write_plan(gen_random((uint64_t)i, 3 + i), 90,
+		                      argv[1], i);
 	for (int pct = 60; pct <= 100; pct += 20)
 		written += write_plan(gen_gpt(&small), pct, argv[1], 100 + pct);
 	written += write_plan(gen_gpt(&deep), 70, argv[1], 300);

@@ -11,6 +11,7 @@
 #include "ir/base/input_file.h"
 #include "ir/text/text.h"
 #include "passes/cost/cost.h"
+#include "passes/explore/explore.h"
 #include "passes/passes.h"
 
 /* ---- the graph ---- */
@@ -86,11 +87,12 @@ compile(struct run *r)
 	if (glob_match("*.ck", r->cli.model) && !r->cli.passes
 	    && !r->cli.stop_after)
 		return true;
-	ok = pass_run(&p, r->g, r->cli.passes, stop, &dump);
-	graph_free(p.reference);
-	r->strategy_sec = p.strategy_sec;
-	r->nrunner_up = p.nrunner_up;
-	r->runner_up = p.runner_up;
+	ok = r->cli.passes ? pass_run(&p, r->g, r->cli.passes, stop, &dump)
+		: explore(&p, r->g, stop, &dump);
+	graph_free(p.planned.reference);
+	r->strategy_sec = p.result.strategy_sec;
+	r->nrunner_up = p.result.nrunner_up;
+	r->runner_up = p.result.runner_up;
 	return ok;
 }
 
@@ -184,8 +186,11 @@ split_of(const Graph *g, const Val *v)
 {
 	const Val *param = &g->val[v->param];
 
-	return v->kind == V_TEMP && v->param && v->placement.kind == PLACEMENT_REPLICATE
-		&& param->placement.kind == PLACEMENT_SHARD ? param->placement : v->placement;
+	return v->kind == V_TEMP && v->param
+			&& v->placement.kind == PLACEMENT_REPLICATE
+			&& param->placement.kind == PLACEMENT_SHARD
+		? param->placement
+		: v->placement;
 }
 
 Shape

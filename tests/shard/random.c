@@ -36,7 +36,7 @@ run_passes(struct run *r, Graph *g, const char *passes)
 	const struct dump_request none = { NULL, NULL };
 	bool ok = pass_run(&p, g, passes, NULL, &none);
 
-	graph_free(p.reference);
+	graph_free(p.planned.reference);
 	return ok;
 }
 

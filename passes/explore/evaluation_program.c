@@ -1,5 +1,5 @@
 /* Plan the evaluation program of a library. */
-#include "passes/forward.h"
+#include "passes/explore/evaluation_program.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -7,7 +7,6 @@
 
 #include "ir/element.h"
 #include "ir/verify/verify.h"
-#include "passes/suggest_tp.h"
 #include "passes/evaluation/evaluation.h"
 
 enum { WHY = 300 };
@@ -38,13 +37,15 @@ room(const Graph *g, const Graph *forward, const Plan *plan)
 static int64_t
 most_room(const Pass *p)
 {
-	return p->budget > 0 ? p->budget - p->plan->sum.resident : INT64_MAX;
+	return p->planned.budget > 0
+		? p->planned.budget - p->planned.plan->sum.resident
+		: INT64_MAX;
 }
 
 static void
 note_room(const Pass *p, int64_t bytes)
 {
-	const struct plan_summary *s = &p->plan->sum;
+	const struct plan_summary *s = &p->planned.plan->sum;
 
 	if (bytes > s->arena && !p->opt->quiet)
 		diag_note(p->diag, "evaluation needs more memory than "
@@ -90,7 +91,7 @@ form(Pass *p, Graph *g)
 	ok = evaluation_graph(p, g);
 	if (ok)
 		find_rows(p, g);
-	ok = ok && loss_formula_find(p, g, &p->loss_formula);
+	ok = ok && loss_formula_find(p, g, &p->result.loss_formula);
 	arena_free(p->scratch);
 	p->scratch = NULL;
 	return ok;
@@ -111,17 +112,14 @@ count_drawn(const Graph *g)
 static bool
 run(Pass *p, Graph *g, int *drawn)
 {
-	const struct dump_request none = { NULL, NULL };
-	const struct pass_info *precision = pass_table;
-	bool ok;
+	struct pass_walk w = { .next = pass_that_gives(P_LOSS) + 1,
+	                       .ok = true };
+	bool ok = form(p, g);
 
-	while (strcmp(precision->name, "precision") != 0)
-		precision++;
-	ok = form(p, g);
 	*drawn = count_drawn(g);
 	g->props |= P_LOSS;
 	return ok && graph_verify(g, p->diag)
-		&& run_from(p, g, precision, 0, NULL, &none);
+		&& pass_walk_finish(&w, p, g);
 }
 
 static void
@@ -132,14 +130,14 @@ first_line(const char *text, char why[WHY])
 	snprintf(why, WHY, "%.*s", (int)strcspn(from, "\n"), from);
 }
 
-/* The plan of g, a copy of p->forward; NULL: why. */
+/* The plan of g, a copy of p->result.forward; NULL: why. */
 static Plan *
 try_plan(Pass *p, const Graph *training, Graph *g,
          const struct options *o, char why[WHY])
 {
 	Pass trial = { .opt = o, .target = p->target, .keep = p->keep,
-	               .baseline_peak = -1, .minimum_peak = -1,
-	               .watch = p->watch, .other_batch = p->other_batch };
+	               .watch = p->watch,
+	               .result.other_batch = p->result.other_batch };
 	char *text = NULL;
 	size_t n;
 	FILE *said = open_memstream(&text, &n);
@@ -151,7 +149,8 @@ try_plan(Pass *p, const Graph *training, Graph *g,
 	if (!said)
 		return NULL;
 	trial.diag = diag_new("ckc", said);
-	ok = run(&trial, g, &drawn) && !diag_errors(trial.diag) && trial.plan;
+	ok = run(&trial, g, &drawn) && !diag_errors(trial.diag)
+		&& trial.planned.plan;
 	diag_free(trial.diag);
 	fclose(said);
 	if (!ok)
@@ -159,10 +158,10 @@ try_plan(Pass *p, const Graph *training, Graph *g,
 	free(text);
 	if (!ok)
 		return NULL;
-	bytes = room(training, g, trial.plan);
+	bytes = room(training, g, trial.planned.plan);
 	if (bytes >= 0 && bytes <= most_room(p)) {
 		note_room(p, bytes);
-		p->loss_formula = trial.loss_formula;
+		p->result.loss_formula = trial.result.loss_formula;
 		if (drawn && !watch_off(p->watch))
 			diag_warn(p->diag, "evaluation draws random numbers "
 			          "in %d op%s, as training does; if the "
@@ -170,7 +169,7 @@ try_plan(Pass *p, const Graph *training, Graph *g,
 			          "(Dropout2d, stochastic depth, noise), "
 			          "export it in evaluation mode for ckrun eval "
 			          "and predict", drawn, drawn > 1 ? "s" : "");
-		return trial.plan;
+		return trial.planned.plan;
 	}
 	if (bytes < 0)
 		snprintf(why, WHY, "evaluation needs values that training does "
@@ -187,15 +186,17 @@ static void
 total_of_steps(Pass *p, const struct options *o)
 {
 	Pass trial = { .opt = o, .target = p->target, .keep = p->keep,
-	               .watch = p->watch, .other_batch = p->other_batch,
+	               .watch = p->watch,
+	               .result.other_batch = p->result.other_batch,
 	               .diag = diag_new("ckc", NULL) };
 
-	if (!form(&trial, p->forward)) {
-		trial.loss_formula.n = 0;
-		trial.loss_formula.by_batch = "the model cannot be evaluated";
+	if (!form(&trial, p->result.forward)) {
+		trial.result.loss_formula.n = 0;
+		trial.result.loss_formula.by_batch =
+			"the model cannot be evaluated";
 	}
-	loss_formula_of_loss_alone(&trial.loss_formula);
-	p->loss_formula = trial.loss_formula;
+	loss_formula_of_loss_alone(&trial.result.loss_formula);
+	p->result.loss_formula = trial.result.loss_formula;
 	diag_free(trial.diag);
 }
 
@@ -215,24 +216,24 @@ static Plan *
 no_plan(Pass *p, Graph *g, const struct options *o, const char *why, bool said)
 {
 	total_of_steps(p, o);
-	take_rows(g, p->forward);
-	p->loss_formula.no_program = arena_printf(p->keep, "%s", why);
-	graph_free(p->forward);
-	p->forward = NULL;
+	take_rows(g, p->result.forward);
+	p->result.loss_formula.no_program = arena_printf(p->keep, "%s", why);
+	graph_free(p->result.forward);
+	p->result.forward = NULL;
 	if (!said && !p->opt->quiet && !watch_off(p->watch))
 		diag_note(p->diag, "the library cannot evaluate: %s", why);
 	return NULL;
 }
 
-/* The plan of g, which takes the place of p->forward then. */
+/* The plan of g, which takes the place of p->result.forward then. */
 static Plan *
 take_plan(Pass *p, const Graph *training, Graph *g, const struct options *o,
           char why[WHY])
 {
 	Plan *plan = try_plan(p, training, g, o, why);
 
-	graph_free(plan ? p->forward : g);
-	p->forward = plan ? g : p->forward;
+	graph_free(plan ? p->result.forward : g);
+	p->result.forward = plan ? g : p->result.forward;
 	return plan;
 }
 
@@ -251,10 +252,10 @@ forward_plan(Pass *p, Graph *g)
 	if (p->opt->tp || p->opt->zero)
 		return no_plan(p, g, &o, "evaluation does not support sharded "
 		               "graphs (--tp, --zero)", false);
-	plan = take_plan(p, g, graph_clone(p->forward), &o, why);
+	plan = take_plan(p, g, graph_clone(p->result.forward), &o, why);
 	if (plan)
 		return plan;
-	first = graph_clone(p->forward);
+	first = graph_clone(p->result.forward);
 	FOR_VALS (v, first)
 		v->output = val_id(first, v) == first->loss;
 	o.noutput = 0;

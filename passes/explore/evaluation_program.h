@@ -5,14 +5,14 @@
  * between steps.  If evaluation needs more memory than training, as in small
  * models, the arena grows within the budget.
  */
-#ifndef PASSES_FORWARD_H
-#define PASSES_FORWARD_H
+#ifndef PASSES_EXPLORE_EVALUATION_PROGRAM_H
+#define PASSES_EXPLORE_EVALUATION_PROGRAM_H
 
 #include "passes/passes.h"
 
-/* The plan of p->forward, beside the finished plan of g, in p->keep; if the
- * budget does not permit it, with the loss as the only output.  NULL after a
- * note, why there is none: then g says of its outputs what their rows are. */
+/* The plan of p->result.forward, beside the finished plan of g, in p->keep; if
+ * the budget does not permit it, with the loss as the only output.  NULL after
+ * a note, why there is none: then g says of its outputs what their rows are. */
 Plan *forward_plan(Pass *p, Graph *g);
 
 #endif

@@ -8,13 +8,12 @@
  * what    if the file names the batch size, the graph for TIMES as many
  *         samples goes through the first passes, too.  Placement over replicas,
  *         both graphs must reduce over samples in the same places
- * gives   p->other_batch, with which pass replicate refuses, and rows of
+ * gives   p->result.other_batch, with which pass replicate refuses, and rows of
  *         outputs
  * cost    the first passes once more
  */
-#include "passes/other_batch.h"
+#include "passes/explore/other_batch.h"
 
-#include "passes/suggest_tp.h"
 #include "passes/data_parallel/data_parallel.h"
 #include "passes/evaluation/evaluation.h"
 
@@ -49,7 +48,7 @@ other_batch_graph(const Pass *p, const Graph *of)
 	Graph *g;
 	bool ok = true;
 
-	if (!name || p->other_batch.is_other
+	if (!name || p->result.other_batch.is_other
 	    || !(o->dp || o->grad_accum > 1 || o->eval))
 		return NULL;
 	g = graph_clone(of);
@@ -85,31 +84,32 @@ find_output_rows(Pass *trial, Graph *g)
 }
 
 void
-other_batch_check(Pass *p, const Graph *g, Graph *other_batch,
-                  const struct pass_info *fold)
+other_batch_check(Pass *p, const Graph *g, Graph *other_batch)
 {
-	const struct dump_request none = { NULL, NULL };
+	struct pass_walk w = { .next = pass_that_gives(P_STATIC), .ok = true };
 	struct options o = *p->opt;
 	Pass trial = { .opt = &o, .target = p->target, .keep = p->keep,
-		.baseline_peak = -1, .minimum_peak = -1, .watch = p->watch,
+		.watch = p->watch,
 		.diag = diag_new("ckc", NULL),
-		.other_batch = { .is_other = true } };
+		.result.other_batch = { .is_other = true } };
 
 	if (!mul_ok(o.fold_limit, TIMES, &o.fold_limit))
 		o.fold_limit = INT64_MAX;
 	/* a file that allows no other size tells nothing */
-	if (run_from(&trial, other_batch, fold, 0, "loss", &none)
+	if (pass_walk_reach(&w, &trial, other_batch,
+	                    pass_that_gives(P_LOSS) + 1)
 	    && !diag_errors(trial.diag)) {
 		trial.scratch = arena_new();
-		trial.other_batch.agrees = true;
-		p->other_batch.agrees = dp_agrees(&trial, g, other_batch,
-		                                  &p->other_batch.why);
+		trial.result.other_batch.agrees = true;
+		p->result.other_batch.agrees = dp_agrees(&trial, g, other_batch,
+		                                  &p->result.other_batch.why);
 		/* all outputs, as the program that evaluates has */
 		o.forward_only = true;
 		o.noutput = 0;
-		p->other_batch.row = find_output_rows(&trial, trial.forward);
+		p->result.other_batch.row = find_output_rows(
+			&trial, trial.result.forward);
 		arena_free(trial.scratch);
 	}
 	diag_free(trial.diag);
-	graph_free(trial.forward);
+	graph_free(trial.result.forward);
 }

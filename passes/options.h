@@ -1,0 +1,133 @@
+/* What the user asked for, as the driver reads it from the command line. */
+#ifndef PASSES_OPTIONS_H
+#define PASSES_OPTIONS_H
+
+#include "runtime/support/glob.h"
+#include "ir/ir.h"
+
+struct dim_binding {
+	const char *name;       /* dim's name, or INPUT.AXIS */
+	int64_t size;
+	bool used;
+};
+
+struct shape_binding {
+	const char *input;
+	Shape shape;
+	bool used;
+};
+
+/* --shard: the placement of values that match; axis of PLACEMENT_SHARD. */
+struct shard_constraint {
+	const char *glob;
+	PlacementKind kind;
+	int axis;
+};
+
+/* --precision GLOB=TYPE or op:GLOB=TYPE; the last one that fits counts. */
+struct precision_wish {
+	const char *glob;
+	bool op;
+	DType dt;
+};
+
+/* --lora GLOB=RANK:ALPHA. */
+struct lora_wish {
+	const char *glob;
+	int64_t rank;
+	double alpha;
+};
+
+/* --dp: any number of replicas; the same if the batch can be split; none
+ * at all, but what would be added up over them, or over micro-batches. */
+enum { DP_ANY = -1, DP_TRY = -2, DP_SUMS = -3, DP_MICRO = -4 };
+enum remat_mode { REMAT_AUTO, REMAT_NONE, REMAT_FULL, REMAT_SELECTIVE,
+                  REMAT_EVERY };
+enum optimizer { OPT_NONE, OPT_SGD, OPT_SGDM, OPT_ADAM, OPT_ADAMW, OPT_LION,
+                 OPT_ADAFACTOR };
+enum tri { TRI_AUTO, TRI_ON, TRI_OFF };
+
+/* What the user asked for; filled by frontend/driver/opts.c, read by passes. */
+struct options {
+	int ndim;
+	struct dim_binding *dim;
+	int nshape;
+	struct shape_binding *shape;
+	int nwish, nparam, nnodecay;
+	const struct glob_wish *wish;   /* --train and --freeze, in order */
+	const char **param;             /* names */
+	const char **nodecay;
+	int nlora;
+	struct lora_wish *lora;
+	bool untie;                     /* clone accidental ties (default) */
+	const char *loss;               /* output name, "ce[:X]", "mse[:X]" */
+	const char **output;            /* further outputs to keep (globs) */
+	int noutput;
+	enum optimizer optimizer;       /* default adamw */
+	int64_t grad_accum;             /* default 1 */
+	bool dropout;                   /* on: as the graph says */
+	bool fused_attention;           /* default true */
+	bool epilogues;                 /* products end with fused ops
+	                                 * (default) */
+	DType dtype;                    /* float type of the step; DT_NONE: as
+	                                 * the file has it */
+	int nprecision;
+	struct precision_wish *precision;
+	bool masters;                   /* parameters are float32 then, too
+	                                 * (default) */
+	enum tri resident_copies;       /* updates write 16-bit copies of
+	                                 * parameters */
+	DType grad_dtype;               /* type of all gradients: DT_F32;
+	                                 * DT_NONE: as they are computed */
+	DType state_dtype;              /* type of optimizer states; DT_NONE:
+	                                 * f32 */
+	DType save_dtype;               /* 16-bit type of values saved for
+	                                 * backward; DT_NONE: saved as
+	                                 * computed */
+	bool store_masks;               /* dropout masks are values */
+	const char *device;             /* device profile; NULL: the default */
+	int64_t pp, interleave, microbatches;   /* accounting only; 0: none */
+	int64_t tp;                     /* ranks of the tensor-parallel group;
+	                                 * 0: none */
+	int64_t dp;                     /* replicas; DP_ANY, DP_TRY; 0: one
+	                                 * alone */
+	bool zero;                      /* replicas shard the optimizer
+	                                 * states */
+	bool sp;                        /* ranks shard rows between products */
+	int nshard;
+	struct shard_constraint *shard;
+	uint32_t strategy_seed;         /* not 0: strategies have random costs,
+	                                 * for tests */
+	bool strategy_per_node;         /* equal layers are not counted once,
+	                                 * for tests */
+	const char *explain;            /* value to explain; NULL: none */
+	double step_time;               /* measured seconds; 0: none */
+	enum tri update_in_backward;
+	bool forward_only;
+	bool eval;                      /* the loss of a data set is wanted, */
+	bool evaluator;                 /* and beside training a program that
+	                                 * evaluates; see
+	                                 * evaluation_program.h */
+	int64_t budget_bytes;           /* -1: none */
+	double budget_pct;              /* > 0: of the keep-everything total */
+	enum remat_mode remat;
+	int64_t remat_every;            /* k of every=K */
+	int nkeep, nrecompute;
+	const char **keep, **recompute; /* globs */
+	double gap_pct, plan_sec;
+	bool curve;                     /* plan for all budgets: time against
+	                                 * budget */
+	int threads;                    /* most threads that the library will
+	                                 * use */
+	int64_t fold_limit;             /* bytes of one folded constant */
+	bool stats;
+	bool quiet;                     /* no notes */
+	bool account;                   /* account of memory, see
+	                                 * one_percent.c */
+	bool compare;                   /* list presets beside the chosen
+	                                 * plan */
+	bool slim;                      /* neither code nor reports follow: no
+	                                 * reference */
+};
+
+#endif

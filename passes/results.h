@@ -1,0 +1,92 @@
+/* What passes leave behind beside the graph: for later passes, reports and
+ * code.
+ */
+#ifndef PASSES_RESULTS_H
+#define PASSES_RESULTS_H
+
+#include "ir/ir.h"
+#include "ir/plan.h"
+
+/* Low-rank weights A and B beside a weight, which merged is W + scale B A; of
+ * that what is turned, [in, out], takes the transpose. */
+struct adapter {
+	ValId weight, a, b;
+	double scale;
+	bool turned;
+};
+
+/* What the graph of another batch size tells of this one; see other_batch.c. */
+struct other_batch {
+	bool is_other;                  /* this is the graph of the other batch
+	                                 * size */
+	bool agrees;                    /* both graphs are partitioned alike */
+	const char *why;                /* why they are not; NULL: unknown */
+	const struct output_rows {
+		const char *name;       /* of an output that evaluates */
+		enum sample_rows rows;
+		int batch;              /* 1 + dim of its samples; 0; -1:
+		                         * unknown */
+	} *row;                         /* ends with a NULL; NULL: unknown */
+};
+
+/* A preset or the automatic choice, as it would turn out. */
+struct alternative {
+	const char *name;
+	int64_t peak;                   /* bytes; -1: not feasible */
+	double step_sec, recompute_sec;
+};
+
+/* The cost of another placement of a value over ranks. */
+struct runner_up {
+	const char *value;
+	double sec;                     /* seconds of the best strategy with
+	                                 * this placement; -1: there is none */
+	Placement placement;            /* placement of the value in that
+	                                 * strategy */
+};
+
+/* Found in the model, and made of it. */
+struct results {
+	const char *added;              /* what --loss added to the graph; NULL:
+	                                 * nothing */
+	struct other_batch other_batch;
+	Graph *forward;                 /* the graph that evaluates, with its
+	                                 * loss and all outputs; NULL: opt->eval
+	                                 * is off */
+	struct loss_formula loss_formula; /* loss of a data set */
+	int nadapter;
+	struct adapter *adapter;
+	double strategy_sec;            /* cost of the sharding strategy */
+	int nrunner_up;                 /* values that --explain names */
+	struct runner_up *runner_up;
+};
+
+/* Found by planning: how a step runs in memory. */
+struct planned {
+	Plan *plan;                     /* plan of the final graph */
+	Graph *reference;               /* keep-everything schedule, placed;
+	                                 * NULL if options are slim */
+	Plan *reference_plan;
+	const int32_t *layer;           /* by value of the reference: number of
+	                                 * its layer from 0; -1: none */
+	int64_t budget;                 /* bytes, once known; -1: none */
+	int64_t baseline_peak;          /* peak bytes of keep-everything; 0:
+	                                 * unknown */
+	int64_t minimum_peak;           /* smallest budget that works; 0:
+	                                 * unknown */
+	bool refused;                   /* the budget was too small */
+	bool updates_in_backward;       /* gradients are applied as soon as they
+	                                 * are complete */
+	double bound_sec;               /* no plan of bound_class is faster */
+	const char *bound_class;        /* NULL: no bound was computed */
+	double solver_sec;              /* time spent planning */
+	double recompute_sec;           /* seconds of recomputation in the
+	                                 * chosen plan */
+	struct one_percent *one_percent; /* NULL: not wanted */
+	int nalternative; /* presets beside auto, for --dump=plan */
+	struct alternative *alternative;
+	struct pareto_front *pareto_front; /* time against budget; NULL: not
+	                                    * wanted */
+};
+
+#endif
