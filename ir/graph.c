@@ -2,8 +2,10 @@
 #include "ir/base/hash.h"
 #include "ir/element.h"
 #include "ir/ir.h"
+#include "runtime/support/glob.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- names: an open-addressed set of value ids, keyed by name ---- */
@@ -260,6 +262,31 @@ node_type(const Graph *g, const Node *n)
 {
 	return n->norigin > 0 ? g->origin[n->origin[0]].op
 		: op_info[n->op].text;
+}
+
+bool
+node_error(const Graph *g, Diag *d, const Node *n, const char *fmt, ...)
+{
+	char text[1024];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	return diag_at(d, node_label(g, n), node_type(g, n), "%s", text);
+}
+
+bool
+val_is_named(const Val *v, const char *name)
+{
+	return !strcmp(v->name, name) || (v->onnx && !strcmp(v->onnx, name));
+}
+
+bool
+val_matches(const Val *v, const char *glob)
+{
+	return glob_match(glob, v->name)
+		|| (v->onnx && glob_match(glob, v->onnx));
 }
 
 ValId

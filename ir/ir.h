@@ -165,8 +165,10 @@ const struct attr_info *op_attrs(Op, int *n);
 int64_t *attr_int_of(Op, Attr *, const char *name);
 IntList *attr_list_of(Op, Attr *, const char *name);
 Attr attr_default(Op);
-/* Of a reshape to a known shape. */
+/* Of a reshape and of an expand to a known shape, and of a cast. */
 Attr attr_reshape(const Shape *);
+Attr attr_expand(const Shape *);
+Attr attr_cast(DType);
 bool attr_equal(Op, const Attr *, const Attr *);
 /* Type of output 0 by the row's flags; from: the types of the first three
  * operands, DT_NONE where there is none. */
@@ -425,6 +427,13 @@ void node_add_origin(Graph *, Node *, const uint32_t *origin, int n);
 /* Under which name (NULL: none) and type messages speak of a node: ONNX's. */
 const char *node_label(const Graph *, const Node *);
 const char *node_type(const Graph *, const Node *);
+/* An error about a node; false. */
+bool node_error(const Graph *, Diag *, const Node *, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+/* Whether the graph or the ONNX file has that name for a value, or one that
+ * the glob matches. */
+bool val_is_named(const Val *, const char *name);
+bool val_matches(const Val *, const char *glob);
 
 /* Replace every use of `from` as an input by `to` in nodes first..last-1. */
 void val_replace(Graph *, ValId from, ValId to, NodeId first, NodeId last);

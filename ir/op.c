@@ -173,6 +173,24 @@ attr_reshape(const Shape *s)
 	return a;
 }
 
+Attr
+attr_expand(const Shape *s)
+{
+	Attr a = attr_default(OP_EXPAND);
+
+	a.EXPAND.shape = shape_list(s);
+	return a;
+}
+
+Attr
+attr_cast(DType to)
+{
+	Attr a = attr_default(OP_CAST);
+
+	a.CAST.to = to;
+	return a;
+}
+
 bool
 attr_equal(Op op, const Attr *a, const Attr *b)
 {

@@ -13,7 +13,7 @@
  *   RULES(shape, eval, dynamic, cost, grad, shard)
  *     infer_X  ir/infer*.c        shapes and dtypes of the outputs
  *     eval_X   passes/eval/eval*.c     constant folding (`none`: never folded)
- *     dynamic_X  passes/fold/fold_dynamic*.c  how the op treats a dim of
+ *     dynamic_X  passes/selection/dynamic*.c  how the op treats a dim of
  *                                 data-dependent size (`none`: refused)
  *     cost_X   passes/cost/cost.c      FLOPs and bytes moved
  *     grad_X   passes/grad/grad_*.c    gradient (`none`: not differentiable,

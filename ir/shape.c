@@ -35,6 +35,36 @@ shape_scalar(void)
 }
 
 Shape
+shape_along(int rank, int axis, int64_t n)
+{
+	Shape s = { .rank = rank };
+
+	for (int i = 0; i < rank; i++)
+		s.dim[i] = i == axis ? n : 1;
+	return s;
+}
+
+int64_t
+shape_span(const Shape *s, int first, int last)
+{
+	int64_t n = 1;
+
+	for (int i = first; i < last; i++)
+		n *= s->dim[i];
+	return n;
+}
+
+IntList
+list_filled(int n, int64_t x)
+{
+	IntList l = { .n = n };
+
+	for (int i = 0; i < n; i++)
+		l.v[i] = x;
+	return l;
+}
+
+Shape
 shape_without(Shape s, int back)
 {
 	s.rank--;

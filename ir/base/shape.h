@@ -53,6 +53,12 @@ IntList shape_list(const Shape *);
 	shape_make((int)(sizeof((int64_t[]){ __VA_ARGS__ }) / 8), \
 	           (const int64_t[]){ __VA_ARGS__ })
 Shape shape_scalar(void);
+/* n along one axis, 1 along all others. */
+Shape shape_along(int rank, int axis, int64_t n);
+/* The product of the extents of dims first..last-1, all known. */
+int64_t shape_span(const Shape *, int first, int last);
+/* n times x. */
+IntList list_filled(int n, int64_t x);
 /* Without the dim that is `back` from the end; the rank is at least that. */
 Shape shape_without(Shape, int back);
 /* "f32[2,12,32]" into buf (returned). */

@@ -13,19 +13,6 @@ static ShapeRule *const infer_rule[OP_COUNT] = {
 #include "ir/ops.h"
 };
 
-bool
-rule_fail(struct infer *c, const char *fmt, ...)
-{
-	char text[1024];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof text, fmt, ap);
-	va_end(ap);
-	return diag_at(c->d, node_label(c->g, c->n), node_type(c->g, c->n),
-	               "%s", text);
-}
-
 const char *
 rule_text(char buf[INFER_TEXT], const struct infer *c, int i)
 {
@@ -271,11 +258,20 @@ emit_slice(Graph *g, Diag *d, ValId v, const int64_t *start,
 
 	y->dt = g->val[v].dt;
 	y->shape = g->val[v].shape;
-	n->attr.SLICE.start.n = n->attr.SLICE.step.n = y->shape.rank;
+	n->attr.SLICE.start.n = y->shape.rank;
+	n->attr.SLICE.step = list_filled(y->shape.rank, 1);
 	for (int i = 0; i < y->shape.rank; i++) {
 		n->attr.SLICE.start.v[i] = start[i];
-		n->attr.SLICE.step.v[i] = 1;
 		y->shape.dim[i] = extent[i];
 	}
 	return shape_infer(g, d, n) ? n->out[0] : 0;
+}
+
+ValId
+emit_cast(Graph *g, Diag *d, ValId v, DType to, NodeId like)
+{
+	Attr a = attr_cast(to);
+
+	return !v || g->val[v].dt == to ? v
+	       : emit_op(g, d, OP_CAST, 1, &v, &a, like);
 }

@@ -21,5 +21,7 @@ ValId emit_op(Graph *, Diag *, Op, int nin, const ValId *in, const Attr *attr,
 /* The same: the elements from start on, extent of them, of each dim. */
 ValId emit_slice(Graph *, Diag *, ValId v, const int64_t *start,
                  const int64_t *extent, NodeId like);
+/* v in that type: v itself, a cast of it, or 0 if v is 0. */
+ValId emit_cast(Graph *, Diag *, ValId v, DType, NodeId like);
 
 #endif

@@ -71,8 +71,7 @@ bool rule_axes(struct infer *, int i, IntList *, int rank, bool set[MAX_RANK]);
 
 /* ---- demands: false after a diagnostic; absent operands meet them ---- */
 
-bool rule_fail(struct infer *, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
+#define rule_fail(c, ...) node_error((c)->g, (c)->d, (c)->n, __VA_ARGS__)
 bool rule_same_type(struct infer *, int i, int j);
 /* cls: the classes of dtypes.h allowed, e.g. "iu"; what: them in words. */
 bool rule_want_class(struct infer *, int i, const char *cls, const char *what);

@@ -21,13 +21,6 @@
 #include <string.h>
 
 static bool
-has_name(const Val *v, const char *name)
-{
-	return strcmp(v->name, name) == 0
-		|| (v->onnx && strcmp(v->onnx, name) == 0);
-}
-
-static bool
 is_scalar_loss(const Val *v)
 {
 	return dtype_info[v->dt].cls == 'f' && shape_nelem(&v->shape) == 1;
@@ -37,7 +30,7 @@ ValId
 loss_find_output(const Graph *g, const char *name)
 {
 	FOR_VALS (v, g)
-		if (v->output && has_name(v, name))
+		if (v->output && val_is_named(v, name))
 			return val_id(g, v);
 	return 0;
 }
@@ -160,10 +153,7 @@ loss_keep_outputs(Pass *p, Graph *g)
 		bool hit = false;
 
 		FOR_VALS (v, g)
-			hit |= v->output
-				&& (glob_match(o->output[i], v->name)
-				    || (v->onnx && glob_match(o->output[i],
-				                              v->onnx)));
+			hit |= v->output && val_matches(v, o->output[i]);
 		if (hit)
 			continue;
 		ok = diag_error(p->diag, "--output %s matches no output",

@@ -77,9 +77,8 @@ scale_value(struct loss_builder *m, ValId v, double x)
 static ValId
 loss_cast(struct loss_builder *m, ValId v, DType to)
 {
-	Attr a = attr_default(OP_CAST);
+	Attr a = attr_cast(to);
 
-	a.CAST.to = to;
 	return !v || m->g->val[v].dt == to ? v
 	       : loss_op(m, OP_CAST, 1, &v, &a);
 }

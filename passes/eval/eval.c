@@ -16,20 +16,6 @@ static EvalRule *const rule[OP_COUNT] = {
 #include "ir/ops.h"
 };
 
-enum eval_status
-eval_fail(struct eval *e, const char *fmt, ...)
-{
-	char text[256];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof text, fmt, ap);
-	va_end(ap);
-	diag_at(e->p->diag, node_label(e->g, e->n), node_type(e->g, e->n),
-	        "%s", text);
-	return EVAL_FAIL;
-}
-
 int64_t
 eval_limit(const Pass *p, Op op)
 {

@@ -37,9 +37,9 @@ eval_has(const struct eval *e, int i)
 /* Room for the contents of output i, whose shape and type are known; NULL if
  * it would be larger than the limit.  Never NULL for an empty result. */
 void *eval_room(struct eval *, int i);
-enum eval_status eval_fail(struct eval *, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
-
+/* EVAL_FAIL after an error about the node. */
+#define eval_fail(e, ...) \
+	(node_error((e)->g, (e)->p->diag, (e)->n, __VA_ARGS__), EVAL_FAIL)
 
 static inline bool
 dt_is_float(DType dt)

@@ -7,8 +7,7 @@
 
 #include "ir/element.h"
 #include "ir/verify/verify.h"
-#include "passes/canon/canon.h"
-#include "passes/shard/shard.h"
+#include "passes/evaluation/evaluation.h"
 
 enum { WHY = 300 };
 
@@ -89,7 +88,7 @@ form(Pass *p, Graph *g)
 	bool ok;
 
 	p->scratch = arena_new();
-	ok = canon_evaluate(p, g);
+	ok = evaluation_graph(p, g);
 	if (ok)
 		find_rows(p, g);
 	ok = ok && loss_formula_find(p, g, &p->result.loss_formula);

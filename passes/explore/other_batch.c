@@ -14,8 +14,8 @@
  */
 #include "passes/explore/other_batch.h"
 
-#include "passes/canon/canon.h"
-#include "passes/shard/shard.h"
+#include "passes/data_parallel/data_parallel.h"
+#include "passes/evaluation/evaluation.h"
 
 #include <string.h>
 
@@ -71,7 +71,7 @@ find_output_rows(Pass *trial, Graph *g)
 	struct output_rows *row;
 	int n = 0;
 
-	if (!g || !canon_evaluate(trial, g))
+	if (!g || !evaluation_graph(trial, g))
 		return NULL;
 	row = arena_array(trial->keep, (size_t)g->nval + 1, sizeof *row);
 	FOR_VALS (v, g) {

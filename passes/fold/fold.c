@@ -19,8 +19,9 @@
  *          opt->fold_limit that a shape needs, division by zero and indices
  *          out of range within constants
  */
-#include "passes/fold/fold_dynamic.h"
+#include "passes/fold/fold.h"
 #include "passes/fold/fold_rules.h"
+#include "passes/selection/selection.h"
 
 #include <string.h>
 
@@ -173,8 +174,8 @@ check_static(struct fold *f)
 
 /* ---- the pass ---- */
 
-bool
-fold_walk(struct fold *f)
+static bool
+walk_nodes(struct fold *f)
 {
 	NodeId last = f->g->nnode;
 	bool ok = true;
@@ -185,6 +186,72 @@ fold_walk(struct fold *f)
 			fold_push(f, i);
 		}
 	return ok;
+}
+
+/* Discard diagnostics from here on; returns those so far. */
+static Diag *
+mute_diag(Pass *p)
+{
+	Diag *was = p->diag;
+
+	p->diag = diag_new("ckc", NULL);
+	return was;
+}
+
+static void
+unmute_diag(Pass *p, Diag *was)
+{
+	diag_free(p->diag);
+	p->diag = was;
+}
+
+static void
+enlarge_batch(Graph *g, int times)
+{
+	const Val *first = graph_batch_input(g);
+	int64_t samples = first ? first->shape.dim[0] : 0;
+
+	FOR_VALS (v, g) {
+		if (v->def)
+			v->shape = (Shape){ .rank = -1 };
+		if (v->kind == V_INPUT && v->shape.rank > 0
+		    && v->shape.dim[0] == samples)
+			v->shape.dim[0] *= times;
+	}
+}
+
+/* Numbers for a multiple of the samples; unknown if folding fails. */
+static void
+measure_batch(Pass *p, const Graph *before, int times, struct extents *e)
+{
+	struct fold f = { .p = p, .g = graph_clone(before),
+		.mem = arena_new() };
+	struct options more = *p->opt;
+	const struct options *given = p->opt;
+	Diag *was;
+
+	if (!mul_ok(more.fold_limit, times, &more.fold_limit))
+		more.fold_limit = INT64_MAX;
+	enlarge_batch(f.g, times);
+	was = mute_diag(p);
+	p->opt = &more;
+	walk_nodes(&f);
+	p->opt = given;
+	unmute_diag(p, was);
+	fold_extents_read(e, f.g, times);
+	arena_free(f.mem);
+	graph_free(f.g);
+}
+
+/* Set f->extents if a number that data met follows from the batch size. */
+static bool
+find_extents(struct fold *f, const Graph *before)
+{
+	struct extents *e = fold_extents_new(f, before);
+
+	for (int times = 2; e && times <= EXTENT_POINTS; times++)
+		measure_batch(f->p, before, times, e);
+	return e && fold_extents_matter(f, e);
 }
 
 /* Walk the original graph again, with diagnostics, and keep numbers that follow
@@ -201,9 +268,9 @@ walk_again(struct fold *f, Graph *before)
 	arena_free(f->mem);
 	*f = (struct fold){ .p = f->p, .g = f->g, .mem = arena_new(),
 	                    .extents = f->extents };
-	saved = fold_mute_diag(f->p);
-	ok = fold_walk(f);
-	fold_unmute_diag(f->p, saved);
+	saved = mute_diag(f->p);
+	ok = walk_nodes(f);
+	unmute_diag(f->p, saved);
 	/* constants have their contents */
 	arena_join(f->g->arena, before->arena);
 	return ok;
@@ -214,9 +281,9 @@ pass_fold(Pass *p, Graph *g)
 {
 	struct fold f = { .p = p, .g = g, .mem = arena_new() };
 	Graph *before = fold_reads_extents(g) ? graph_clone(g) : NULL;
-	bool ok = fold_walk(&f);
+	bool ok = walk_nodes(&f);
 
-	if (ok && f.nbatch_number && fold_find_extents(&f, before)) {
+	if (ok && f.nbatch_number && find_extents(&f, before)) {
 		ok = walk_again(&f, before);
 		before = NULL;
 	}

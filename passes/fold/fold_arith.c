@@ -27,15 +27,22 @@ become_if(struct fold *f, NodeId id, ValId x)
 	return x ? fold_set_broadcast(f, id, x) : STEP_KEEP;
 }
 
+/* x is neutral on either side. */
+static enum step
+drop_neutral(struct fold *f, NodeId id, double x)
+{
+	const Node *n = &f->g->node[id];
+	ValId other = other_operand(f, n, 0, x);
+
+	return become_if(f, id, other ? other : other_operand(f, n, 1, x));
+}
+
 enum step
 simplify_add(struct fold *f, NodeId id)
 {
-	Node *n = &f->g->node[id];
-	bool floats = dtype_info[out_val(f, n)->dt].cls == 'f';
-	double zero = floats ? -0.0 : 0;
-	ValId x = other_operand(f, n, 0, zero);
+	const Val *y = out_val(f, &f->g->node[id]);
 
-	return become_if(f, id, x ? x : other_operand(f, n, 1, zero));
+	return drop_neutral(f, id, dtype_info[y->dt].cls == 'f' ? -0.0 : 0);
 }
 
 enum step
@@ -47,10 +54,7 @@ simplify_sub(struct fold *f, NodeId id)
 enum step
 simplify_mul(struct fold *f, NodeId id)
 {
-	Node *n = &f->g->node[id];
-	ValId x = other_operand(f, n, 0, 1);
-
-	return become_if(f, id, x ? x : other_operand(f, n, 1, 1));
+	return drop_neutral(f, id, 1);
 }
 
 /* div and pow */
@@ -84,10 +88,7 @@ simplify_logic(struct fold *f, NodeId id)
 enum step
 simplify_xor(struct fold *f, NodeId id)
 {
-	Node *n = &f->g->node[id];
-	ValId x = other_operand(f, n, 0, 0);
-
-	return become_if(f, id, x ? x : other_operand(f, n, 1, 0));
+	return drop_neutral(f, id, 0);
 }
 
 enum step
@@ -196,8 +197,6 @@ simplify_matmul(struct fold *f, NodeId id)
 		attr.MATMUL.tb = 0;
 		v[1] = fold_reshape(f, v[1], &b, id);
 	}
-	TRY(v[0] && v[1]);
-	ValId y = fold_emit(f, OP_MATMUL, 2, v, &attr, id);
-	TRY(y);
-	return fold_turn_reshape(f, id, y);
+	return fold_turn_reshape(f, id, fold_emit(f, OP_MATMUL, 2, v, &attr,
+	                                          id));
 }

@@ -6,6 +6,7 @@
  * cost   bytes of the constants that are operands
  */
 #include "passes/fold/fold_rules.h"
+#include "ir/base/hash.h"
 
 #include <string.h>
 
@@ -115,22 +116,6 @@ fold_shrink_constants(struct fold *f)
 	}
 }
 
-uint64_t
-fold_hash(const void *data, size_t n)
-{
-	const unsigned char *s = data;
-	uint64_t h = 14695981039346656037u, word;
-
-	for (; n >= 8; n -= 8, s += 8) {
-		memcpy(&word, s, 8);
-		h = (h ^ word) * 1099511628211u;
-		h ^= h >> 29;
-	}
-	for (; n; n--)
-		h = (h ^ *s++) * 1099511628211u;
-	return h ^ h >> 32;
-}
-
 static bool
 same_constant(const Val *a, const Val *b)
 {
@@ -143,7 +128,7 @@ static ValId
 first_equal(const Graph *g, ValId *slot, size_t nslot, ValId v)
 {
 	const Val *x = &g->val[v];
-	size_t i = fold_hash(x->data, (size_t)val_data_bytes(x))
+	size_t i = hash_words(x->data, (size_t)val_data_bytes(x))
 	           & (nslot - 1);
 
 	while (slot[i] && !same_constant(x, &g->val[slot[i]]))

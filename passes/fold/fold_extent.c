@@ -19,7 +19,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { POINTS = 3, DEPTH = 64 };
+enum { DEPTH = 64 };
 
 /* How a number depends on the batch size. */
 enum growth {
@@ -35,38 +35,10 @@ struct extents {
 	NodeId *def;                    /* by value: defining node there */
 	enum growth *growth;
 	ValId *made;                    /* by value: replacement; 0: not yet */
-	double *at[POINTS];             /* number by batches; NAN: unknown */
+	double *at[EXTENT_POINTS];      /* number by batches; NAN: unknown */
 	bool symbolic;                  /* the number of samples has a name in
 	                                 * the file */
 };
-
-/* ---- numbers from extents ---- */
-
-static bool
-reads_extents(const Node *n)
-{
-	return n->op == OP_SHAPE || n->op == OP_SIZE;
-}
-
-bool
-fold_reads_extents(const Graph *g)
-{
-	FOR_NODES (n, g)
-		if (reads_extents(n))
-			return true;
-	return false;
-}
-
-bool
-fold_is_from_extents(struct fold *f, const Node *n)
-{
-	if (reads_extents(n) && !val_is_const(in_val(f, n, 0)))
-		return true;
-	for (int k = 0; k < n->nin; k++)
-		if (n->in[k] && fold_facts(f, n->in[k])->from_extents)
-			return true;
-	return false;
-}
 
 /* A constant of equal elements. */
 static bool
@@ -88,68 +60,12 @@ shape_of_number(const Graph *g, ValId v)
 	return s;
 }
 
-/* ---- the graph for more samples ---- */
-
-Diag *
-fold_mute_diag(Pass *p)
-{
-	Diag *was = p->diag;
-
-	p->diag = diag_new("ckc", NULL);
-	return was;
-}
-
 void
-fold_unmute_diag(Pass *p, Diag *was)
-{
-	diag_free(p->diag);
-	p->diag = was;
-}
-
-static void
-enlarge_batch(Graph *g, int times)
-{
-	const Val *first = graph_batch_input(g);
-	int64_t samples = first ? first->shape.dim[0] : 0;
-
-	FOR_VALS (v, g) {
-		if (v->def)
-			v->shape = (Shape){ .rank = -1 };
-		if (v->kind == V_INPUT && v->shape.rank > 0
-		    && v->shape.dim[0] == samples)
-			v->shape.dim[0] *= times;
-	}
-}
-
-static void
-read_numbers(const Graph *g, const struct extents *e, double *at)
+fold_extents_read(struct extents *e, const Graph *g, int times)
 {
 	for (ValId v = 1; v < e->nval; v++)
-		if (!val_splat(g, v, &at[v]))
-			at[v] = NAN;
-}
-
-/* Numbers for a multiple of the samples; unknown if folding fails. */
-static void
-measure_batch(Pass *p, const Graph *before, int times, struct extents *e)
-{
-	struct fold f = { .p = p, .g = graph_clone(before),
-		.mem = arena_new() };
-	struct options more = *p->opt;
-	const struct options *given = p->opt;
-	Diag *was;
-
-	if (!mul_ok(more.fold_limit, times, &more.fold_limit))
-		more.fold_limit = INT64_MAX;
-	enlarge_batch(f.g, times);
-	was = fold_mute_diag(p);
-	p->opt = &more;
-	fold_walk(&f);
-	p->opt = given;
-	fold_unmute_diag(p, was);
-	read_numbers(f.g, e, e->at[times - 1]);
-	arena_free(f.mem);
-	graph_free(f.g);
+		if (!val_splat(g, v, &e->at[times - 1][v]))
+			e->at[times - 1][v] = NAN;
 }
 
 /* ---- growth ---- */
@@ -182,7 +98,7 @@ only_moves(const struct extents *e, const Node *n)
 	ValId x = n->in[0], y = n->out[0];
 	bool same = x < e->nval && !(op_info[n->op].flags & F_EW);
 
-	for (int i = 0; i < POINTS && same; i++)
+	for (int i = 0; i < EXTENT_POINTS && same; i++)
 		same = e->at[i][x] == e->at[i][y];
 	return same;
 }
@@ -248,27 +164,31 @@ follows_batch(const struct fold *f, const struct batch_number *m)
 		|| (is == UNKNOWN && (m->alone || changes) && e->symbolic);
 }
 
-bool
-fold_find_extents(struct fold *f, const Graph *before)
+struct extents *
+fold_extents_new(struct fold *f, const Graph *before)
 {
 	struct extents *e = arena_array(f->p->scratch, 1, sizeof *e);
 	const Val *first = graph_batch_input(before);
 	Arena *a = f->p->scratch;
 
 	if (!first)
-		return false;
+		return NULL;
 	e->nval = before->nval;
 	e->symbolic = first->dim_name[0] != NULL;
 	e->def = arena_array(a, e->nval, sizeof *e->def);
 	e->growth = arena_array(a, e->nval, sizeof *e->growth);
 	e->made = arena_array(a, e->nval, sizeof *e->made);
-	for (int i = 0; i < POINTS; i++)
+	for (int i = 0; i < EXTENT_POINTS; i++)
 		e->at[i] = arena_array(a, e->nval, sizeof *e->at[i]);
 	for (ValId v = 1; v < e->nval; v++)
 		e->def[v] = before->val[v].def;
-	read_numbers(f->g, e, e->at[0]);
-	for (int times = 2; times <= POINTS; times++)
-		measure_batch(f->p, before, times, e);
+	fold_extents_read(e, f->g, 1);
+	return e;
+}
+
+bool
+fold_extents_matter(struct fold *f, struct extents *e)
+{
 	f->extents = e;
 	for (size_t i = 0; i < f->nbatch_number; i++)
 		if (follows_batch(f, &f->batch_number[i]))
@@ -285,17 +205,14 @@ emit_extent_op(struct fold *f, ValId v, double value, bool known)
 	Val x = f->g->val[v];
 	Shape shape = shape_of_number(f->g, v);
 	NodeId like = f->extents->def[v];
-	Attr a = attr_default(OP_EXTENT), to = attr_default(OP_CAST);
-	ValId y;
+	Attr a = attr_default(OP_EXTENT);
 
 	a.EXTENT.dt = dtype_info[x.dt].cls == 'f' ? DT_F32 : x.dt;
 	a.EXTENT.shape = shape_list(&shape);
 	a.EXTENT.value = value;
 	a.EXTENT.known = known;
-	y = fold_emit(f, OP_EXTENT, 0, NULL, &a, like);
-	to.CAST.to = x.dt;
-	return !y || f->g->val[y].dt == x.dt ? y
-	       : fold_emit(f, OP_CAST, 1, &y, &to, like);
+	return fold_cast(f, fold_emit(f, OP_EXTENT, 0, NULL, &a, like), x.dt,
+	                 like);
 }
 
 static ValId
@@ -309,7 +226,7 @@ emit_linear(struct fold *f, ValId v)
 		return v;
 	in[0] = emit_extent_op(f, v, value, true);
 	in[1] = val_scalar(f->g, f->g->val[v].dt, rest);
-	return rest == 0 || !in[0] ? in[0]
+	return rest == 0 ? in[0]
 	       : fold_emit(f, OP_ADD, 2, in, NULL, e->def[v]);
 }
 

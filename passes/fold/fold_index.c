@@ -22,14 +22,11 @@ is_consecutive(const Val *idx, int *lead)
 		if (val_int(idx, i) != val_int(idx, i - run))
 			return false;
 	/* the run must end at an axis */
-	for (int64_t inner = 1; inner < run; inner *= idx->shape.dim[d])
+	while (shape_span(&idx->shape, d, idx->shape.rank) < run)
 		if (d-- == 0)
 			return false;
-	int64_t inner = 1;
-	for (int i = d; i < idx->shape.rank; i++)
-		inner *= idx->shape.dim[i];
 	*lead = d;
-	return inner == run;
+	return shape_span(&idx->shape, d, idx->shape.rank) == run;
 }
 
 /* gather by expanded indices: gather by the small ones, then expand. */
@@ -40,11 +37,10 @@ gather_core(struct fold *f, NodeId id, ValId core)
 	const Attr attr = n->attr;
 	const Shape at = fold_aligned(&f->g->val[core].shape,
 	                              in_val(f, n, 1)->shape.rank);
-	ValId in[2] = { n->in[0], fold_reshape(f, core, &at, id) }, v;
+	ValId in[2] = { n->in[0], fold_reshape(f, core, &at, id) };
 
-	v = in[1] ? fold_emit(f, OP_GATHER, 2, in, &attr, id) : 0;
-	TRY(v);
-	return fold_set_broadcast(f, id, v);
+	return fold_set_broadcast(f, id, fold_emit(f, OP_GATHER, 2, in, &attr,
+	                                           id));
 }
 
 /* Whether v is 0, each, 2 each, ... */
@@ -91,12 +87,9 @@ gather_own_rows(struct fold *f, NodeId id)
 	one = SHAPE(many, 1);
 	in[0] = fold_reshape(f, in[0], &rows, id);
 	in[1] = fold_reshape(f, in[1], &one, id);
-	TRY(in[0]);
-	TRY(in[1]);
 	attr.GATHER_ND.batch = 1;
-	in[0] = fold_emit(f, OP_GATHER_ND, 2, in, &attr, id);
-	TRY(in[0]);
-	return fold_set_broadcast(f, id, in[0]);
+	return fold_set_broadcast(f, id, fold_emit(f, OP_GATHER_ND, 2, in,
+	                                           &attr, id));
 }
 
 /* gather of consecutive rows: a slice, put into place and broadcast. */
@@ -109,7 +102,6 @@ simplify_gather(struct fold *f, NodeId id)
 	const Val *idx = &f->g->val[core];
 	Shape x = in_val(f, n, 0)->shape, y = out_val(f, n)->shape;
 	int axis = (int)n->attr.GATHER.axis;
-	IntList start = { .n = x.rank }, step = { .n = x.rank };
 
 	if (!core)
 		return axis == 0 && shape_known(&x) ? gather_own_rows(f, id)
@@ -119,9 +111,8 @@ simplify_gather(struct fold *f, NodeId id)
 	if (!is_consecutive(idx, &lead))
 		return core == n->in[1] ? STEP_KEEP
 		                        : gather_core(f, id, core);
-	int64_t first = val_int(idx, 0), count = 1;
-	for (int d = lead; d < idx->shape.rank; d++)
-		count *= idx->shape.dim[d];
+	int64_t first = val_int(idx, 0);
+	int64_t count = shape_span(&idx->shape, lead, idx->shape.rank);
 	/* leading axes repeat, and so do expanded ones */
 	lead += rank - idx->shape.rank;
 	const Shape at = fold_aligned(&idx->shape, rank);
@@ -133,21 +124,14 @@ simplify_gather(struct fold *f, NodeId id)
 		complain(f, n, "index out of range");
 		return STEP_FAIL;
 	}
-	for (int d = 0; d < x.rank; d++)
-		step.v[d] = 1;
-	start.v[axis] = first;
-	x.dim[axis] = count;
-	ValId v = fold_slice(f, n->in[0], &start, &step, &x, id);
-	TRY(v);
+	ValId v = fold_slice_axis(f, n->in[0], axis, first, count, id);
 	/* y with the axes over which the run repeats at 1 */
 	Shape placed = y;
 	for (int d = 0; d < rank; d++)
 		placed.dim[axis + d] = d < lead ? 1 : at.dim[d];
 	if (shape_eq(&placed, &y))
 		return fold_turn_reshape(f, id, v);
-	v = fold_reshape(f, v, &placed, id);
-	TRY(v);
-	return fold_set_broadcast(f, id, v);
+	return fold_set_broadcast(f, id, fold_reshape(f, v, &placed, id));
 }
 
 /* Source of component c of constant index tuples: COORD_FIXED with the index in
@@ -233,10 +217,8 @@ simplify_gather_nd(struct fold *f, NodeId id)
 			used[axis_of[c]] = true;
 	}
 	for (int c = 0; c < len; c++)
-		if (axis_of[c] == COORD_FIXED) {
-			v = fold_slice_one(f, v, c, at[c], id);
-			TRY(v);
-		}
+		if (axis_of[c] == COORD_FIXED)
+			v = fold_slice_axis(f, v, c, at[c], 1, id);
 	/* axes in the order of the result, fixed ones first */
 	Attr attr = attr_default(OP_TRANSPOSE);
 	IntList *perm = &attr.TRANSPOSE.perm;
@@ -257,10 +239,7 @@ simplify_gather_nd(struct fold *f, NodeId id)
 		moved |= perm->v[d] != d;
 	if (moved)
 		v = fold_emit(f, OP_TRANSPOSE, 1, &v, &attr, id);
-	TRY(v);
-	v = fold_reshape(f, v, &placed, id);
-	TRY(v);
-	return fold_set_broadcast(f, id, v);
+	return fold_set_broadcast(f, id, fold_reshape(f, v, &placed, id));
 }
 
 /* one_hot of indices known at run time: where(idx == 0..depth-1, on, off),
@@ -270,12 +249,9 @@ simplify_one_hot(struct fold *f, NodeId id)
 {
 	Graph *g = f->g;
 	Node *n = &g->node[id];
-	ValId idx = n->in[0], depth = n->in[1], v[3];
-	ValId values = n->in[2], off, on;
-	Shape y = out_val(f, n)->shape;
+	ValId idx = n->in[0], depth = n->in[1], values = n->in[2], off, on, at;
+	const Shape y = out_val(f, n)->shape, scalar = shape_scalar();
 	int axis = (int)n->attr.ONE_HOT.axis;
-	DType dt = g->val[idx].dt;
-	Attr attr = attr_default(OP_CAST);
 
 	if (!val_is_const(&g->val[depth]) || !shape_known(&y))
 		return STEP_KEEP;
@@ -284,40 +260,18 @@ simplify_one_hot(struct fold *f, NodeId id)
 		return STEP_FAIL;
 	}
 	int64_t count = y.dim[axis];
-	Shape scalar = shape_scalar();
-	off = fold_slice_one(f, values, 0, 0, id);
-	on = fold_slice_one(f, values, 0, 1, id);
-	TRY(off && on);
+	off = fold_slice_axis(f, values, 0, 0, 1, id);
+	on = fold_slice_axis(f, values, 0, 1, 1, id);
 	off = fold_reshape(f, off, &scalar, id);
 	on = fold_reshape(f, on, &scalar, id);
-	TRY(off && on);
-	if (dt != DT_I64) {
-		attr.CAST.to = DT_I64;
-		idx = fold_emit(f, OP_CAST, 1, &idx, &attr, id);
-		TRY(idx);
-	}
+	idx = fold_cast(f, idx, DT_I64, id);
 	ValId zero = val_scalar(g, DT_I64, 0);
 	ValId extent = val_scalar(g, DT_I64, (double)count);
-	ValId below = fold_emit(f, OP_LT, 2, (ValId[]){ idx, zero }, NULL, id);
-	ValId moved = fold_emit(f, OP_ADD, 2, (ValId[]){ idx, extent }, NULL,
-	                        id);
-	TRY(below && moved);
-	idx = fold_emit(f, OP_WHERE, 3, (ValId[]){ below, moved, idx }, NULL,
-	                id);
-	TRY(idx);
-	Shape placed = y, along = y;
+	idx = fold_wrap_index(f, idx, zero, extent, id);
+	Shape placed = y, along = shape_along(y.rank, axis, count);
 	placed.dim[axis] = 1;
-	for (int d = 0; d < y.rank; d++)
-		along.dim[d] = d == axis ? count : 1;
 	idx = fold_reshape(f, idx, &placed, id);
-	v[0] = idx;
-	v[1] = fold_numbers(f, count, &along, id);
-	TRY(v[0] && v[1]);
-	v[0] = fold_emit(f, OP_EQ, 2, v, NULL, id);
-	TRY(v[0]);
-	v[1] = on;
-	v[2] = off;
-	v[0] = fold_emit(f, OP_WHERE, 3, v, NULL, id);
-	TRY(v[0]);
-	return fold_set_broadcast(f, id, v[0]);
+	at = fold_numbers(f, count, &along, id);
+	at = fold_binary(f, OP_EQ, idx, at, id);
+	return fold_set_broadcast(f, id, fold_where(f, at, on, off, id));
 }

@@ -91,10 +91,11 @@ enum step
 fold_turn_reshape(struct fold *f, NodeId id, ValId x)
 {
 	Node *n = &f->g->node[id];
-	const Shape *s = &f->g->val[n->out[0]].shape;
 
+	if (!x)
+		return STEP_FAIL;
 	fold_set_op(f, id, OP_RESHAPE, x);
-	n->attr = attr_reshape(s);
+	n->attr = attr_reshape(&out_val(f, n)->shape);
 	return simplify_reshape(f, id);
 }
 
@@ -135,34 +136,18 @@ simplify_slice(struct fold *f, NodeId id)
 	return STEP_KEEP;
 }
 
-ValId
-fold_slice_one(struct fold *f, ValId x, int axis, int64_t at, NodeId like)
-{
-	Shape s = f->g->val[x].shape;
-	IntList start = { .n = s.rank }, step = { .n = s.rank };
-
-	for (int d = 0; d < s.rank; d++)
-		step.v[d] = 1;
-	start.v[axis] = at;
-	s.dim[axis] = 1;
-	return fold_slice(f, x, &start, &step, &s, like);
-}
-
 enum step
 simplify_split(struct fold *f, NodeId id)
 {
 	Node *n = &f->g->node[id];
 	const Shape *x = &in_val(f, n, 0)->shape;
 	int axis = (int)n->attr.SPLIT.axis;
-	ValId v;
 
 	if (!are_const(f, n, 1) || !shape_known(x)
 	    || !shape_known(&out_val(f, n)->shape))
 		return STEP_KEEP;
-	v = fold_slice_one(f, n->in[0], axis,
-	              fold_part_start(f, n, x->dim[axis]), id);
-	TRY(v);
-	return fold_turn_reshape(f, id, v);
+	return fold_turn_reshape(f, id, fold_slice_axis(f, n->in[0], axis,
+		fold_part_start(f, n, x->dim[axis]), 1, id));
 }
 
 /* Negative widths become a slice; the pad then only adds. */
@@ -173,7 +158,7 @@ simplify_pad(struct fold *f, NodeId id)
 	IntList *begin = &n->attr.PAD.begin, *end = &n->attr.PAD.end;
 	ValId x = n->in[0];
 	Shape s = f->g->val[x].shape;
-	IntList start = { .n = s.rank }, step = { .n = s.rank };
+	IntList start = { .n = s.rank }, step = list_filled(s.rank, 1);
 	bool cuts = false, adds = false;
 
 	if (n->nin > 1 || !shape_known(&s))
@@ -181,7 +166,6 @@ simplify_pad(struct fold *f, NodeId id)
 	for (int d = 0; d < s.rank; d++) {
 		cuts |= begin->v[d] < 0 || end->v[d] < 0;
 		adds |= begin->v[d] > 0 || end->v[d] > 0;
-		step.v[d] = 1;
 		start.v[d] = begin->v[d] < 0 ? -begin->v[d] : 0;
 		s.dim[d] += (begin->v[d] < 0 ? begin->v[d] : 0)
 		            + (end->v[d] < 0 ? end->v[d] : 0);
@@ -193,7 +177,6 @@ simplify_pad(struct fold *f, NodeId id)
 	}
 	if (cuts) {
 		x = fold_slice(f, x, &start, &step, &s, id);
-		TRY(x);
 		n = &f->g->node[id];
 		n->in[0] = x;
 		begin = &n->attr.PAD.begin;
@@ -203,7 +186,7 @@ simplify_pad(struct fold *f, NodeId id)
 			end->v[d] = end->v[d] < 0 ? 0 : end->v[d];
 		}
 	}
-	return adds ? STEP_KEEP : fold_set_broadcast(f, id, x);
+	return adds && x ? STEP_KEEP : fold_set_broadcast(f, id, x);
 }
 
 /* tile = reshape, expand, reshape: [a, b] -> [ra, a, rb, b] */
@@ -233,10 +216,7 @@ simplify_tile(struct fold *f, NodeId id)
 		apart.dim[apart.rank++] = s->dim[d];
 	}
 	v = fold_reshape(f, x, &apart, id);
-	TRY(v);
-	v = fold_expand(f, v, &wide, id);
-	TRY(v);
-	return fold_turn_reshape(f, id, v);
+	return fold_turn_reshape(f, id, fold_expand(f, v, &wide, id));
 }
 
 enum step
@@ -258,11 +238,10 @@ simplify_constant_of_shape(struct fold *f, NodeId id)
 {
 	Node *n = &f->g->node[id];
 	Val *y = out_val(f, n);
-	double value = n->attr.CONSTANT_OF_SHAPE.value;
 
 	/* too large to compute: expand one element */
 	if (!val_is_const(in_val(f, n, 0)) || !shape_known(&y->shape))
 		return STEP_KEEP;
-	ValId one = val_scalar(f->g, y->dt, value);
-	return fold_set_broadcast(f, id, one);
+	return fold_set_broadcast(f, id, val_scalar(f->g, y->dt,
+		n->attr.CONSTANT_OF_SHAPE.value));
 }

@@ -6,10 +6,6 @@
  */
 #include "passes/fold/fold_rules.h"
 
-#include <string.h>
-
-#define TRY(v) do { if (!(v)) return STEP_FAIL; } while (0)
-
 enum { MAX_STEPS = 1024 };
 enum { KIND_RNN, KIND_GRU, KIND_LSTM };
 
@@ -24,40 +20,26 @@ struct rnn {
 	ValId bias;                     /* bias of the state's products, or 0 */
 	ValId lens;                     /* lengths [B,1], or 0 */
 	ValId h, c;
-	bool failed;
 };
 
 /* ---- building: 0 gives 0 ---- */
 
 static ValId
-rnn_op(struct rnn *r, Op op, int nin, const ValId *in, const Attr *a)
-{
-	ValId v = 0;
-
-	for (int i = 0; i < nin && !r->failed; i++)
-		r->failed |= !in[i];
-	if (!r->failed)
-		v = fold_emit(r->f, op, nin, in, a, r->id);
-	r->failed |= !v;
-	return v;
-}
-
-static ValId
 rnn_op1(struct rnn *r, Op op, ValId x)
 {
-	return rnn_op(r, op, 1, &x, NULL);
+	return fold_emit(r->f, op, 1, &x, NULL, r->id);
 }
 
 static ValId
 rnn_op2(struct rnn *r, Op op, ValId x, ValId y)
 {
-	return rnn_op(r, op, 2, (ValId[]){ x, y }, NULL);
+	return fold_binary(r->f, op, x, y, r->id);
 }
 
 static ValId
 rnn_where(struct rnn *r, ValId c, ValId x, ValId y)
 {
-	return rnn_op(r, OP_WHERE, 3, (ValId[]){ c, x, y }, NULL);
+	return fold_where(r->f, c, x, y, r->id);
 }
 
 static ValId
@@ -69,31 +51,14 @@ rnn_const(struct rnn *r, double x)
 static ValId
 rnn_reshape(struct rnn *r, ValId x, Shape s)
 {
-	ValId v = r->failed ? 0 : fold_reshape(r->f, x, &s, r->id);
-
-	r->failed |= !v;
-	return v;
+	return fold_reshape(r->f, x, &s, r->id);
 }
 
 /* Elements from..from+n-1 of an axis. */
 static ValId
 rnn_slice(struct rnn *r, ValId x, int axis, int64_t from, int64_t n)
 {
-	IntList start = { 0 }, step = { 0 };
-	Shape s;
-	ValId v;
-
-	if (r->failed)
-		return 0;
-	s = r->f->g->val[x].shape;
-	start.n = step.n = s.rank;
-	for (int d = 0; d < s.rank; d++)
-		step.v[d] = 1;
-	start.v[axis] = from;
-	s.dim[axis] = n;
-	v = fold_slice(r->f, x, &start, &step, &s, r->id);
-	r->failed |= !v;
-	return v;
+	return fold_slice_axis(r->f, x, axis, from, n, r->id);
 }
 
 static ValId
@@ -102,7 +67,8 @@ rnn_linear(struct rnn *r, ValId x, ValId w, ValId bias)
 	Attr a = attr_default(OP_MATMUL);
 
 	a.MATMUL.tb = 1;
-	return rnn_op(r, OP_MATMUL, bias ? 3 : 2, (ValId[]){ x, w, bias }, &a);
+	return fold_emit(r->f, OP_MATMUL, bias ? 3 : 2,
+	                 (ValId[]){ x, w, bias }, &a, r->id);
 }
 
 /* ORDER ACT: frontend/import/import_rnn.c */
@@ -207,7 +173,7 @@ static ValId
 emit_rnn_step(struct rnn *r, int64_t t)
 {
 	ValId x = rnn_slice(r, r->xw, 0, t, 1), h = 0, c = r->c, y, on = 0;
-	int64_t width = r->failed ? 0 : r->f->g->val[r->xw].shape.dim[2];
+	int64_t width = r->f->g->val[r->xw].shape.dim[2];
 
 	x = rnn_reshape(r, x, SHAPE(r->batch, width));
 	if (r->attr.RNN.kind == KIND_GRU) {
@@ -261,11 +227,9 @@ project_input(struct rnn *r)
 static ValId
 zero_state(struct rnn *r)
 {
-	Shape s = SHAPE(r->batch, r->hidden);
-	ValId zero = rnn_const(r, 0), v = fold_expand(r->f, zero, &s, r->id);
+	const Shape s = SHAPE(r->batch, r->hidden);
 
-	r->failed |= !v;
-	return v;
+	return fold_expand(r->f, rnn_const(r, 0), &s, r->id);
 }
 
 /* Replace output k of the node by v. */
@@ -277,10 +241,10 @@ replace_rnn_output(struct rnn *r, int k, ValId v)
 
 	if (y && g->val[y].output
 	    && (g->val[v].kind != V_TEMP || g->val[v].output))
-		v = rnn_op(r, OP_COPY, 1, &v, NULL);
+		v = rnn_op1(r, OP_COPY, v);
 	if (y && v)
 		fold_replace(r->f, y, v);
-	return !y || v;
+	return v;
 }
 
 enum step
@@ -290,7 +254,7 @@ fold_rnn(struct fold *f, NodeId id)
 	const Node *n = &g->node[id];
 	struct rnn r = { .f = f, .id = id, .attr = n->attr };
 	Shape x = g->val[n->in[0]].shape;
-	Attr cat = attr_default(OP_CONCAT), cast = attr_default(OP_CAST);
+	Attr cat = attr_default(OP_CONCAT);
 	ValId *y, all;
 
 	for (int i = 0; i < n->nin; i++) {
@@ -303,32 +267,30 @@ fold_rnn(struct fold *f, NodeId id)
 	r.hidden = g->val[r.in[2]].shape.dim[1];
 	r.dt = g->val[r.in[0]].dt;
 	if (r.steps < 1 || r.steps > MAX_STEPS) {
-		diag_at(f->p->diag, node_label(g, n), node_type(g, n),
-		        "found %lld time steps; expected 1 to %d, because "
-		        "steps are unrolled",
-		        (long long)r.steps, MAX_STEPS);
+		node_error(g, f->p->diag, n, "found %lld time steps; expected "
+		           "1 to %d, because steps are unrolled",
+		           (long long)r.steps, MAX_STEPS);
 		return STEP_FAIL;
 	}
 	project_input(&r);
 	if (r.in[4]) {
-		cast.CAST.to = DT_I64;
-		r.lens = g->val[r.in[4]].dt == DT_I64 ? r.in[4]
-			: rnn_op(&r, OP_CAST, 1, &r.in[4], &cast);
+		r.lens = fold_cast(f, r.in[4], DT_I64, id);
 		r.lens = rnn_reshape(&r, r.lens, SHAPE(r.batch, 1));
 	}
 	r.h = r.in[5] ? r.in[5] : zero_state(&r);
 	if (r.attr.RNN.kind == KIND_LSTM)
 		r.c = r.in[6] ? r.in[6] : zero_state(&r);
 	y = arena_array(f->p->scratch, (size_t)r.steps, sizeof *y);
-	for (int64_t i = 0; i < r.steps && !r.failed; i++) {
+	for (int64_t i = 0; i < r.steps && r.xw && r.h; i++) {
 		int64_t t = r.attr.RNN.reverse ? r.steps - 1 - i : i;
 
 		y[t] = emit_rnn_step(&r, t);
 	}
 	cat.CONCAT.axis = 0;
-	all = r.failed || r.steps == 1 ? y[0]
-		: rnn_op(&r, OP_CONCAT, (int)r.steps, y, &cat);
-	TRY(!r.failed && all);
+	for (int64_t t = 0; t < r.steps; t++)
+		TRY(y[t]);
+	all = r.steps == 1 ? y[0]
+		: fold_emit(f, OP_CONCAT, (int)r.steps, y, &cat, id);
 	TRY(replace_rnn_output(&r, 0, all) && replace_rnn_output(&r, 1, r.h));
 	TRY(r.attr.RNN.kind != KIND_LSTM || replace_rnn_output(&r, 2, r.c));
 	return STEP_GONE;

@@ -54,7 +54,6 @@ simplify_interpolate(struct fold *f, NodeId id)
 		a.RESIZE.first = r[d].first;
 		a.RESIZE.last = r[d].last;
 		x = fold_emit(f, OP_RESIZE, 1, &x, &a, id);
-		TRY(x);
 	}
 	return fold_set_broadcast(f, id, x);
 }
@@ -67,7 +66,6 @@ lay_columns(struct fold *f, ValId x, int axis, const struct columns *c,
 {
 	int64_t many = c->count * c->block, all = c->begin + c->image + c->end;
 	int64_t *at = arena_array(f->mem, (size_t)many, sizeof *at);
-	IntList start = { 0 }, step = { 0 };
 	Attr a = attr_default(OP_SCATTER_ADD);
 	Shape s = f->g->val[x].shape;
 	bool beside = many == all;
@@ -84,12 +82,7 @@ lay_columns(struct fold *f, ValId x, int axis, const struct columns *c,
 		in[0] = val_const(f->g, NULL, DT_I64, SHAPE(many), at);
 		x = fold_emit(f, OP_SCATTER_ADD, 2, in, &a, like);
 	}
-	start.n = step.n = s.rank;
-	for (int d = 0; d < s.rank; d++)
-		step.v[d] = 1;
-	start.v[axis] = c->begin;
-	s.dim[axis] = c->image;
-	return x ? fold_slice(f, x, &start, &step, &s, like) : 0;
+	return fold_slice_axis(f, x, axis, c->begin, c->image, like);
 }
 
 /* Columns as [N, C, windows and elements of the block in turn...], then added
@@ -117,11 +110,11 @@ simplify_col2im(struct fold *f, NodeId id)
 		perm->v[2 + 2 * d] = 2 + dims + d;
 		perm->v[3 + 2 * d] = 2 + d;
 	}
-	TRY(x = fold_reshape(f, x, &split, id));
-	TRY(x = fold_emit(f, OP_TRANSPOSE, 1, &x, &a, id));
-	TRY(x = fold_reshape(f, x, &flat, id));
-	for (int d = 0; d < dims; d++)
-		TRY(x = lay_columns(f, x, 2 + d, &c[d], id));
+	x = fold_reshape(f, x, &split, id);
+	x = fold_emit(f, OP_TRANSPOSE, 1, &x, &a, id);
+	x = fold_reshape(f, x, &flat, id);
+	for (int d = 0; d < dims && x; d++)
+		x = lay_columns(f, x, 2 + d, &c[d], id);
 	return fold_set_broadcast(f, id, x);
 }
 
@@ -133,11 +126,8 @@ row_shape(const struct fold *f, const Node *n)
 {
 	const Shape *x = &in_val(f, n, 0)->shape;
 	int axis = (int)n->attr.LAYERNORM.axis;
-	Shape row = { .rank = x->rank - axis };
 
-	for (int i = 0; i < row.rank; i++)
-		row.dim[i] = x->dim[axis + i];
-	return row;
+	return shape_make(x->rank - axis, x->dim + axis);
 }
 
 static bool
@@ -159,8 +149,7 @@ as_row(struct fold *f, ValId v, const Shape *row, NodeId like)
 	for (int i = 0; more > 0 && i < row->rank; i++)
 		own.dim[i] = s.dim[more + i];
 	own.rank = more > 0 ? row->rank : s.rank;
-	v = fold_reshape(f, v, &own, like);
-	return v ? fold_expand(f, v, row, like) : 0;
+	return fold_expand(f, fold_reshape(f, v, &own, like), row, like);
 }
 
 static ValId
@@ -175,9 +164,7 @@ finish_outside(struct fold *f, NodeId id, ValId scale, ValId bias)
 {
 	Graph *g = f->g;
 	ValId y = g->node[id].out[0], x;
-	Attr cast = attr_default(OP_CAST);
 
-	cast.CAST.to = g->val[y].dt;
 	x = val_new(g, V_TEMP, NULL, g->val[y].dt, g->val[y].shape);
 	g->val[x].def = id;
 	g->node[id].out[0] = x;
@@ -187,10 +174,8 @@ finish_outside(struct fold *f, NodeId id, ValId scale, ValId bias)
 
 		if (!v)
 			continue;
-		if (g->val[v].dt != g->val[x].dt)
-			TRY(v = fold_emit(f, OP_CAST, 1, &v, &cast, id));
-		TRY(x = fold_emit(f, k ? OP_ADD : OP_MUL, 2,
-		                  (ValId[]){ x, v }, NULL, id));
+		v = fold_cast(f, v, g->val[y].dt, id);
+		TRY(x = fold_binary(f, k ? OP_ADD : OP_MUL, x, v, id));
 	}
 	fold_replace(f, y, x);
 	return STEP_GONE;

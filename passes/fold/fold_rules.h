@@ -2,7 +2,7 @@
 #ifndef PASSES_FOLD_FOLD_RULES_H
 #define PASSES_FOLD_FOLD_RULES_H
 
-#include "passes/fold/fold_build.h"
+#include "passes/fold_build/fold_build.h"
 
 /* fold_static.c: turn constant static operands into attributes, and special
  * cases of an op into a simpler op.  False after a diagnostic. */
@@ -20,11 +20,10 @@ typedef enum step Simplify(struct fold *, NodeId);
 Simplify simplify_identity, simplify_reshape, simplify_expand,
 	simplify_transpose, simplify_slice, simplify_split, simplify_pad,
 	simplify_tile, simplify_concat, simplify_constant_of_shape;
-/* Element `at` of axis `axis` as a slice with that axis kept. */
-ValId fold_slice_one(struct fold *, ValId, int axis, int64_t at, NodeId like);
 /* fold_index.c */
 Simplify simplify_gather, simplify_gather_nd, simplify_one_hot;
-/* Turn node id into a reshape of x to the shape of its output. */
+/* Turn node id into a reshape of x to the shape of its output; fails if x is 0.
+ */
 enum step fold_turn_reshape(struct fold *, NodeId id, ValId x);
 /* fold_arith.c */
 Simplify simplify_add, simplify_sub, simplify_mul, simplify_by_one,
@@ -33,16 +32,6 @@ Simplify simplify_add, simplify_sub, simplify_mul, simplify_by_one,
 	simplify_matmul;
 /* fold_rnn.c */
 Simplify fold_rnn;
-
-/* fold_cse.c */
-/* Whether computing a constant node takes more than its share of time or
- * memory; if not, the cost is recorded as spent. */
-bool fold_is_expensive(struct fold *, const Node *);
-/* Estimated --fold-limit, in MiB, under which the node would be computed. */
-int64_t fold_steps_enough(const struct fold *, const Node *);
-/* The result of an equal node added before; 0: none. */
-ValId fold_find_equal(struct fold *, NodeId);
-void fold_add_known(struct fold *, NodeId);
 
 /* fold_sink.c */
 /* The constant v, or the constant that v expands; 0: none. */
@@ -56,23 +45,19 @@ Shape fold_aligned(const Shape *, int rank);
 bool fold_sink_expand(struct fold *, NodeId, enum step *);
 
 /* fold_extent.c: numbers that follow from the size of the batch */
-/* Whether a node reads extents. */
-bool fold_reads_extents(const Graph *);
-/* Whether the node's constant result depends on extents of non-constants. */
-bool fold_is_from_extents(struct fold *, const Node *);
 /* Handle numbers from extents among the operands of a node that reads data:
  * record them, or with f->extents turn those that follow from the batch into op
  * extent.  False after a diagnostic. */
 bool fold_batch_numbers(struct fold *, NodeId);
-/* After the walk: set f->extents if a number that data met follows from the
- * batch size; before: the graph before the walk. */
-bool fold_find_extents(struct fold *, const Graph *before);
-/* Discard diagnostics from here on.  Returns those so far, for
- * fold_unmute_diag. */
-Diag *fold_mute_diag(Pass *);
-void fold_unmute_diag(Pass *, Diag *was);
-/* fold.c: walk all nodes; false after a diagnostic. */
-bool fold_walk(struct fold *);
+/* After the walk, if data met such a number: numbers by batches of one, two and
+ * three times the samples.  before: the graph before the walk; NULL: it has no
+ * batch. */
+enum { EXTENT_POINTS = 3 };
+struct extents *fold_extents_new(struct fold *, const Graph *before);
+/* Numbers of g, the graph folded for so many times the samples. */
+void fold_extents_read(struct extents *, const Graph *g, int times);
+/* Set f->extents if a number that data met follows from the batch size. */
+bool fold_extents_matter(struct fold *, struct extents *);
 
 /* fold_const.c: after the walk, with the graph in its new order.
  * Cut axes along which a constant repeats, where its user broadcasts. */
@@ -84,8 +69,5 @@ void fold_merge_constants(struct fold *);
 void fold_copy_constant_outputs(struct fold *);
 /* Move surviving contents to the graph; f->mem owns the rest. */
 void fold_keep_contents(struct fold *);
-
-/* Hash n bytes. */
-uint64_t fold_hash(const void *data, size_t n);
 
 #endif

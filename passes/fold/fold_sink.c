@@ -84,7 +84,7 @@ sink_transpose(struct fold *f, NodeId id, ValId core)
 	                             attr.TRANSPOSE.perm.n);
 
 	core = fold_reshape(f, core, &s, id);
-	return core ? fold_emit(f, OP_TRANSPOSE, 1, &core, &attr, id) : 0;
+	return fold_emit(f, OP_TRANSPOSE, 1, &core, &attr, id);
 }
 
 bool

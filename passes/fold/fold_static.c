@@ -47,7 +47,7 @@ absorb_expand(struct fold *f, Node *n)
 	if (!are_const(f, n, 1) || !shape_known(&y->shape))
 		return true;
 	n->nin = 1;
-	n->attr.EXPAND.shape = shape_list(&y->shape);
+	n->attr = attr_expand(&y->shape);
 	return true;
 }
 
@@ -100,11 +100,8 @@ absorb_slice(struct fold *f, Node *n)
 	    || (has_operand(n, 3) && !read_list(in_val(f, n, 3), &axes))
 	    || (has_operand(n, 4) && !read_list(in_val(f, n, 4), &step)))
 		return complain(f, n, "invalid list of starts, axes or steps");
-	n->attr.SLICE.step.n = to->n = x->rank;
-	for (int d = 0; d < x->rank; d++) {
-		to->v[d] = 0;
-		n->attr.SLICE.step.v[d] = 1;
-	}
+	*to = list_filled(x->rank, 0);
+	n->attr.SLICE.step = list_filled(x->rank, 1);
 	for (int i = 0; i < start.n; i++) {
 		int64_t axis = has_operand(n, 3) ? axes.v[i] : i;
 		axis += axis < 0 ? x->rank : 0;
@@ -147,20 +144,18 @@ absorb_split(struct fold *f, Node *n)
 {
 	const Shape *x = &in_val(f, n, 0)->shape;
 	int64_t axis = n->attr.SPLIT.axis;
-	IntList start = { .n = x->rank }, step = { .n = x->rank };
+	IntList start = { .n = x->rank };
 
 	if (!are_const(f, n, 1) || !shape_known(x)
 	    || !shape_known(&out_val(f, n)->shape))
 		return true;
-	for (int d = 0; d < x->rank; d++)
-		step.v[d] = 1;
 	start.v[axis] = fold_part_start(f, n, x->dim[axis]);
 	if (!n->attr.SPLIT.keepdims)
 		return true;
 	n->op = OP_SLICE;
 	n->attr = attr_default(OP_SLICE);
 	n->attr.SLICE.start = start;
-	n->attr.SLICE.step = step;
+	n->attr.SLICE.step = list_filled(x->rank, 1);
 	n->nin = 1;
 	return true;
 }
@@ -302,8 +297,7 @@ absorb_cast_like(struct fold *f, Node *n)
 	if (to == DT_NONE)
 		return true;
 	n->op = OP_CAST;
-	n->attr = attr_default(OP_CAST);
-	n->attr.CAST.to = to;
+	n->attr = attr_cast(to);
 	n->nin = 1;
 	return true;
 }

@@ -37,10 +37,7 @@ grad_batch_total(struct grad *c)
 
 	a.SHARE.micro = 1;
 	share = adj_op(c, OP_SHARE, 0, NULL, &a);
-	a = attr_default(OP_CAST);
-	a.CAST.to = adj_dt(c, c->dy[0]);
-	if (a.CAST.to != DT_F32)
-		share = adj_op(c, OP_CAST, 1, &share, &a);
+	share = adj_cast(c, share, adj_dt(c, c->dy[0]));
 	c->dx[0] = adj_2(c, OP_DIV, c->dy[0], share);
 	return true;
 }

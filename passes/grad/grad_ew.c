@@ -31,89 +31,11 @@ set_adjoint(struct grad *c, int k, ValId d)
 
 /* ---- one operand ---- */
 
-bool
-grad_neg(struct grad *c)
+/* a + 1 */
+static ValId
+plus_one(struct grad *c, ValId a)
 {
-	set_adjoint(c, 0, adj_1(c, OP_NEG, c->dy[0]));
-	return true;
-}
-
-bool
-grad_abs(struct grad *c)
-{
-	set_adjoint(c, 0, adj_2(c, OP_MUL, c->dy[0],
-	                        adj_1(c, OP_SIGN, c->n.in[0])));
-	return true;
-}
-
-bool
-grad_exp(struct grad *c)
-{
-	set_adjoint(c, 0, adj_2(c, OP_MUL, c->dy[0], c->n.out[0]));
-	return true;
-}
-
-bool
-grad_log(struct grad *c)
-{
-	set_adjoint(c, 0, adj_2(c, OP_DIV, c->dy[0], c->n.in[0]));
-	return true;
-}
-
-bool
-grad_sqrt(struct grad *c)
-{
-	set_adjoint(c, 0,
-	            adj_2(c, OP_DIV, adj_scale(c, c->dy[0], .5), c->n.out[0]));
-	return true;
-}
-
-bool
-grad_recip(struct grad *c)
-{
-	ValId yy = adj_2(c, OP_MUL, c->n.out[0], c->n.out[0]);
-
-	set_adjoint(c, 0, adj_1(c, OP_NEG, adj_2(c, OP_MUL, c->dy[0], yy)));
-	return true;
-}
-
-bool
-grad_sin(struct grad *c)
-{
-	set_adjoint(c, 0,
-	            adj_2(c, OP_MUL, c->dy[0], adj_1(c, OP_COS, c->n.in[0])));
-	return true;
-}
-
-bool
-grad_atan(struct grad *c)
-{
-	ValId xx = adj_2(c, OP_MUL, c->n.in[0], c->n.in[0]);
-	ValId one = adj_scalar(c, adj_dt(c, c->n.in[0]), 1);
-
-	set_adjoint(c, 0,
-	            adj_2(c, OP_DIV, c->dy[0], adj_2(c, OP_ADD, xx, one)));
-	return true;
-}
-
-bool
-grad_asinh(struct grad *c)
-{
-	ValId xx = adj_2(c, OP_MUL, c->n.in[0], c->n.in[0]);
-	ValId one = adj_scalar(c, adj_dt(c, c->n.in[0]), 1);
-
-	set_adjoint(c, 0, adj_2(c, OP_DIV, c->dy[0],
-	                        adj_1(c, OP_SQRT, adj_2(c, OP_ADD, xx, one))));
-	return true;
-}
-
-bool
-grad_cos(struct grad *c)
-{
-	ValId t = adj_2(c, OP_MUL, c->dy[0], adj_1(c, OP_SIN, c->n.in[0]));
-
-	set_adjoint(c, 0, adj_1(c, OP_NEG, t));
-	return true;
+	return adj_2(c, OP_ADD, a, adj_scalar(c, adj_dt(c, c->n.in[0]), 1));
 }
 
 /* 1 - a */
@@ -123,35 +45,39 @@ one_minus(struct grad *c, ValId a)
 	return adj_2(c, OP_SUB, adj_scalar(c, adj_dt(c, c->n.in[0]), 1), a);
 }
 
-bool
-grad_tanh(struct grad *c)
-{
-	ValId yy = adj_2(c, OP_MUL, c->n.out[0], c->n.out[0]);
+/* The adjoint of operand x by the result y and its adjoint dy. */
+#define UNARY(name, adjoint) \
+	bool \
+	grad_##name(struct grad *c) \
+	{ \
+		const ValId x = c->n.in[0], y = c->n.out[0], dy = c->dy[0]; \
+ \
+		(void)x; \
+		(void)y; \
+		set_adjoint(c, 0, adjoint); \
+		return true; \
+	}
+#define OF(op, a) adj_1(c, OP_##op, a)
+#define MUL(a, b) adj_2(c, OP_MUL, a, b)
+#define DIV(a, b) adj_2(c, OP_DIV, a, b)
 
-	set_adjoint(c, 0, adj_2(c, OP_MUL, c->dy[0], one_minus(c, yy)));
-	return true;
-}
-
-bool
-grad_sigmoid(struct grad *c)
-{
-	ValId y = c->n.out[0];
-
-	set_adjoint(c, 0, adj_2(c, OP_MUL, c->dy[0],
-	                        adj_2(c, OP_MUL, y, one_minus(c, y))));
-	return true;
-}
-
-bool
-grad_erf(struct grad *c)
-{
-	ValId xx = adj_2(c, OP_MUL, c->n.in[0], c->n.in[0]);
-	ValId bell = adj_1(c, OP_EXP, adj_1(c, OP_NEG, xx));
-
-	set_adjoint(c, 0, adj_2(c, OP_MUL, c->dy[0],
-	                        adj_scale(c, bell, 1.12837916709551257390)));
-	return true;
-}
+UNARY(neg, OF(NEG, dy))
+UNARY(abs, MUL(dy, OF(SIGN, x)))
+UNARY(exp, MUL(dy, y))
+UNARY(log, DIV(dy, x))
+UNARY(sqrt, DIV(adj_scale(c, dy, .5), y))
+UNARY(recip, OF(NEG, MUL(dy, MUL(y, y))))
+UNARY(sin, MUL(dy, OF(COS, x)))
+UNARY(cos, OF(NEG, MUL(dy, OF(SIN, x))))
+UNARY(atan, DIV(dy, plus_one(c, MUL(x, x))))
+UNARY(asinh, DIV(dy, OF(SQRT, plus_one(c, MUL(x, x)))))
+UNARY(tanh, MUL(dy, one_minus(c, MUL(y, y))))
+UNARY(sigmoid, MUL(dy, MUL(y, one_minus(c, y))))
+/* 2 / sqrt(pi) */
+UNARY(erf, MUL(dy, adj_scale(c, OF(EXP, OF(NEG, MUL(x, x))),
+                             1.12837916709551257390)))
+UNARY(softplus, MUL(dy, OF(SIGMOID, x)))
+UNARY(silu, adj_2(c, OP_SILU_GRAD, x, dy))
 
 bool
 grad_relu(struct grad *c)
@@ -160,14 +86,6 @@ grad_relu(struct grad *c)
 	ValId on = adj_2(c, OP_GT, c->n.out[0], zero);
 
 	set_adjoint(c, 0, adj_where(c, on, c->dy[0], zero));
-	return true;
-}
-
-bool
-grad_softplus(struct grad *c)
-{
-	set_adjoint(c, 0, adj_2(c, OP_MUL, c->dy[0],
-	                        adj_1(c, OP_SIGMOID, c->n.in[0])));
 	return true;
 }
 
@@ -183,22 +101,9 @@ grad_gelu(struct grad *c)
 }
 
 bool
-grad_silu(struct grad *c)
-{
-	set_adjoint(c, 0, adj_2(c, OP_SILU_GRAD, c->n.in[0], c->dy[0]));
-	return true;
-}
-
-bool
 grad_cast(struct grad *c)
 {
-	Attr a = attr_default(OP_CAST);
-
-	c->dx[0] = c->dy[0];
-	if (adj_dt(c, c->dy[0]) == adj_dt(c, c->n.in[0]))
-		return true;
-	a.CAST.to = adj_dt(c, c->n.in[0]);
-	c->dx[0] = adj_op(c, OP_CAST, 1, c->dy, &a);
+	c->dx[0] = adj_cast(c, c->dy[0], adj_dt(c, c->n.in[0]));
 	return true;
 }
 
@@ -249,13 +154,13 @@ grad_mul(struct grad *c)
 
 	if (a == b) {
 		set_adjoint(c, 0,
-		            adj_2(c, OP_MUL, adj_scale(c, c->dy[0], 2), a));
+		            MUL(adj_scale(c, c->dy[0], 2), a));
 		return true;
 	}
 	if (c->want[0])
-		set_adjoint(c, 0, adj_2(c, OP_MUL, c->dy[0], b));
+		set_adjoint(c, 0, MUL(c->dy[0], b));
 	if (c->want[1])
-		set_adjoint(c, 1, adj_2(c, OP_MUL, c->dy[0], a));
+		set_adjoint(c, 1, MUL(c->dy[0], a));
 	return true;
 }
 
@@ -265,11 +170,11 @@ grad_div(struct grad *c)
 	ValId b = c->n.in[1];
 
 	if (c->want[0])
-		set_adjoint(c, 0, adj_2(c, OP_DIV, c->dy[0], b));
+		set_adjoint(c, 0, DIV(c->dy[0], b));
 	if (c->want[1]) {
-		ValId t = adj_2(c, OP_MUL, c->dy[0], c->n.out[0]);
+		ValId t = MUL(c->dy[0], c->n.out[0]);
 
-		set_adjoint(c, 1, adj_1(c, OP_NEG, adj_2(c, OP_DIV, t, b)));
+		set_adjoint(c, 1, adj_1(c, OP_NEG, DIV(t, b)));
 	}
 	return true;
 }
@@ -284,10 +189,10 @@ grad_mod(struct grad *c)
 	if (c->want[0])
 		set_adjoint(c, 0, c->dy[0]);
 	if (c->want[1]) {
-		k = adj_2(c, OP_DIV, adj_2(c, OP_SUB, a, c->n.out[0]), b);
+		k = DIV(adj_2(c, OP_SUB, a, c->n.out[0]), b);
 		k = adj_1(c, OP_ROUND, k);
 		set_adjoint(c, 1,
-		            adj_1(c, OP_NEG, adj_2(c, OP_MUL, c->dy[0], k)));
+		            adj_1(c, OP_NEG, MUL(c->dy[0], k)));
 	}
 	return true;
 }
@@ -303,17 +208,17 @@ power_slope(struct grad *c, double e)
 	if (e == 1)
 		return dy;
 	if (e == 2)
-		return adj_2(c, OP_MUL, adj_scale(c, dy, 2), x);
+		return MUL(adj_scale(c, dy, 2), x);
 	if (e == 3)
-		return adj_2(c, OP_MUL, adj_scale(c, dy, 3),
-		             adj_2(c, OP_MUL, x, x));
+		return MUL(adj_scale(c, dy, 3),
+		             MUL(x, x));
 	if (e == .5)
-		return adj_2(c, OP_DIV, adj_scale(c, dy, .5), y);
+		return DIV(adj_scale(c, dy, .5), y);
 	if (e == -1)
 		return adj_1(c, OP_NEG,
-		             adj_2(c, OP_MUL, dy, adj_2(c, OP_MUL, y, y)));
+		             MUL(dy, MUL(y, y)));
 	t = adj_2(c, OP_POW, x, adj_scalar(c, adj_dt(c, x), e - 1));
-	return adj_2(c, OP_MUL, adj_scale(c, dy, e), t);
+	return MUL(adj_scale(c, dy, e), t);
 }
 
 /* x^0 has slope 0 also where x^-1 is infinite. */
@@ -325,7 +230,7 @@ power_slope_any(struct grad *c, ValId e)
 
 	t = adj_2(c, OP_POW, c->n.in[0],
 	          adj_2(c, OP_SUB, e, adj_scalar(c, dt, 1)));
-	t = adj_2(c, OP_MUL, adj_2(c, OP_MUL, c->dy[0], e), t);
+	t = MUL(MUL(c->dy[0], e), t);
 	return adj_where(c, adj_2(c, OP_EQ, e, zero), zero, t);
 }
 
@@ -339,13 +244,7 @@ grad_pow(struct grad *c)
 	if (c->want[0] && val_splat(c->g, e, &number)) {
 		set_adjoint(c, 0, power_slope(c, number));
 	} else if (c->want[0]) {
-		if (adj_dt(c, e) != dt) {
-			Attr a = attr_default(OP_CAST);
-
-			a.CAST.to = dt;
-			e = adj_op(c, OP_CAST, 1, &e, &a);
-		}
-		set_adjoint(c, 0, power_slope_any(c, e));
+		set_adjoint(c, 0, power_slope_any(c, adj_cast(c, e, dt)));
 	}
 	if (c->want[1]) {
 		ValId zero = adj_scalar(c, dt, 0), t;
@@ -353,8 +252,8 @@ grad_pow(struct grad *c)
 		if (adj_dt(c, c->n.in[1]) != dt)
 			return grad_refuse(c, "the exponent and the base have "
 			                   "different dtypes");
-		t = adj_2(c, OP_MUL, c->n.out[0], adj_1(c, OP_LOG, x));
-		t = adj_2(c, OP_MUL, c->dy[0], t);
+		t = MUL(c->n.out[0], adj_1(c, OP_LOG, x));
+		t = MUL(c->dy[0], t);
 		set_adjoint(c, 1,
 		            adj_where(c, adj_2(c, OP_EQ, x, zero), zero, t));
 	}

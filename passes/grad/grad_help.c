@@ -142,24 +142,19 @@ adj_reshape(struct grad *c, ValId v, const Shape *shape)
 ValId
 adj_expand(struct grad *c, ValId v, const Shape *shape)
 {
-	Attr a = attr_default(OP_EXPAND);
+	Attr a = attr_expand(shape);
 
-	if (v == 0 || shape_eq(adj_shape(c, v), shape))
-		return v;
-	a.EXPAND.shape = shape_list(shape);
-	return adj_op(c, OP_EXPAND, 1, &v, &a);
+	return v == 0 || shape_eq(adj_shape(c, v), shape) ? v
+	       : adj_op(c, OP_EXPAND, 1, &v, &a);
 }
 
-/* v, which is f32, as dt. */
-static ValId
-from_f32(struct grad *c, ValId v, DType dt)
+ValId
+adj_cast(struct grad *c, ValId v, DType dt)
 {
-	Attr a = attr_default(OP_CAST);
+	Attr a = attr_cast(dt);
 
-	if (v == 0 || dt == DT_F32)
-		return v;
-	a.CAST.to = dt;
-	return adj_op(c, OP_CAST, 1, &v, &a);
+	return v == 0 || adj_dt(c, v) == dt ? v
+	       : adj_op(c, OP_CAST, 1, &v, &a);
 }
 
 ValId
@@ -169,7 +164,7 @@ adj_fill(struct grad *c, DType dt, double value, const Shape *shape)
 
 	a.FILL.shape = shape_list(shape);
 	a.FILL.value = value;
-	return from_f32(c, adj_op(c, OP_FILL, 0, NULL, &a), dt);
+	return adj_cast(c, adj_op(c, OP_FILL, 0, NULL, &a), dt);
 }
 
 ValId
@@ -186,7 +181,7 @@ adj_loss_scale(struct grad *c, DType dt, double value, const Shape *shape)
 
 	a.LOSS_SCALE.value = value;
 	v = adj_op(c, OP_LOSS_SCALE, 0, NULL, &a);
-	return from_f32(c, adj_reshape(c, v, shape), dt);
+	return adj_cast(c, adj_reshape(c, v, shape), dt);
 }
 
 /* The dim of the result that is cut where `like`, whole, is repeated; -1: none.

@@ -58,28 +58,22 @@ static ValId
 without_batch(struct grad *c, ValId idx, int batch)
 {
 	Shape s = *adj_shape(c, idx), t = s;
-	DType dt = adj_dt(c, idx);
 	int64_t n, *at;
-	Attr a = attr_default(OP_CAST);
+	Attr a = attr_default(OP_CONCAT);
 	ValId in[2];
 
 	t.dim[t.rank - 1] = batch;
 	n = shape_nelem(&t);
 	at = arena_array(c->g->arena, (size_t)n + 1, sizeof *at);
 	for (int b = 0; b < batch; b++) {
-		int64_t inner = 1;
+		int64_t inner = shape_span(&t, b + 1, t.rank - 1);
 
-		for (int d = b + 1; d < t.rank - 1; d++)
-			inner *= t.dim[d];
 		for (int64_t i = 0; i < n / batch; i++)
 			at[i * batch + b] = i / inner % t.dim[b];
 	}
-	in[0] = val_const(c->g, NULL, DT_I64, t, at);
-	a.CAST.to = dt;
-	if (dt != DT_I64)
-		in[0] = adj_op(c, OP_CAST, 1, in, &a);
+	in[0] = adj_cast(c, val_const(c->g, NULL, DT_I64, t, at),
+	                 adj_dt(c, idx));
 	in[1] = idx;
-	a = attr_default(OP_CONCAT);
 	a.CONCAT.axis = s.rank - 1;
 	return adj_op(c, OP_CONCAT, 2, in, &a);
 }
@@ -141,11 +135,7 @@ zeros_like(struct grad *c, ValId v)
 static ValId
 emit_equal(struct grad *c, ValId a, ValId b)
 {
-	ValId yes = adj_2(c, OP_EQ, a, b);
-	Attr to = attr_default(OP_CAST);
-
-	to.CAST.to = adj_dt(c, a);
-	return adj_op(c, OP_CAST, 1, &yes, &to);
+	return adj_cast(c, adj_2(c, OP_EQ, a, b), adj_dt(c, a));
 }
 
 /* Largest or smallest: those that equal the result share its gradient

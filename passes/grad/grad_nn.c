@@ -50,7 +50,7 @@ grad_spread(struct grad *c, bool mean)
 	const Graph *g = c->g;
 	Shape kept = kept_shape(c, &count);
 	ValId d = c->dy[0], x = c->n.in[0];
-	Attr a = attr_default(OP_EXPAND);
+	Attr a = attr_expand(adj_shape(c, x));
 
 	if (adj_shape(c, d)->rank > 0)          /* a scalar expands as it is */
 		d = adj_keep_dims(c, d, &kept);
@@ -59,12 +59,10 @@ grad_spread(struct grad *c, bool mean)
 	/* a piece of one element is another thing than the sum, too */
 	if (d != 0 && shape_eq(adj_shape(c, d), adj_shape(c, x))
 	    && g->val[x].placement.kind == PLACEMENT_SHARD
-	    && g->val[c->n.out[0]].placement.kind != PLACEMENT_SHARD) {
-		a.EXPAND.shape = shape_list(adj_shape(c, x));
+	    && g->val[c->n.out[0]].placement.kind != PLACEMENT_SHARD)
 		c->dx[0] = adj_op(c, OP_EXPAND, 1, &d, &a);
-	} else {
+	else
 		c->dx[0] = adj_expand(c, d, adj_shape(c, x));
-	}
 	return true;
 }
 
@@ -80,6 +78,18 @@ grad_reduce_mean(struct grad *c)
 	return grad_spread(c, true);
 }
 
+/* v reduced over the same axes, dims kept.  All reductions have the same
+ * attributes. */
+static ValId
+reduce_kept(struct grad *c, Op op, ValId v)
+{
+	Attr a = attr_default(op);
+
+	a.REDUCE_SUM.axes = c->n.attr.REDUCE_SUM.axes;
+	a.REDUCE_SUM.noop = c->n.attr.REDUCE_SUM.noop;
+	return adj_op(c, op, 1, &v, &a);
+}
+
 /* max and min: ties share evenly. */
 bool
 grad_reduce_max(struct grad *c)
@@ -88,15 +98,9 @@ grad_reduce_max(struct grad *c)
 	Shape kept = kept_shape(c, &count);
 	ValId x = c->n.in[0], hit, ties, d;
 	DType dt = adj_dt(c, x);
-	Attr a = attr_default(OP_CAST);
 
 	hit = adj_2(c, OP_EQ, x, adj_keep_dims(c, c->n.out[0], &kept));
-	a.CAST.to = dt;
-	ties = adj_op(c, OP_CAST, 1, &hit, &a);
-	a = attr_default(OP_REDUCE_SUM);
-	a.REDUCE_SUM.axes = c->n.attr.REDUCE_SUM.axes;
-	a.REDUCE_SUM.noop = c->n.attr.REDUCE_SUM.noop;
-	ties = adj_op(c, OP_REDUCE_SUM, 1, &ties, &a);
+	ties = reduce_kept(c, OP_REDUCE_SUM, adj_cast(c, hit, dt));
 	d = adj_2(c, OP_DIV, adj_keep_dims(c, c->dy[0], &kept), ties);
 	c->dx[0] = adj_where(c, hit, d, adj_scalar(c, dt, 0));
 	return true;
@@ -112,18 +116,12 @@ grad_reduce_prod(struct grad *c)
 	ValId x = c->n.in[0], none, zeros, others, d, one;
 	DType dt = adj_dt(c, x);
 	ValId zero = adj_scalar(c, dt, 0);
-	Attr a = attr_default(OP_CAST);
 
 	one = adj_scalar(c, dt, 1);
 	none = adj_2(c, OP_EQ, x, zero);
-	a.CAST.to = dt;
-	zeros = adj_op(c, OP_CAST, 1, &none, &a);
-	a = attr_default(OP_REDUCE_SUM);
-	a.REDUCE_SUM.axes = c->n.attr.REDUCE_PROD.axes;
-	a.REDUCE_SUM.noop = c->n.attr.REDUCE_PROD.noop;
-	zeros = adj_op(c, OP_REDUCE_SUM, 1, &zeros, &a);
+	zeros = reduce_kept(c, OP_REDUCE_SUM, adj_cast(c, none, dt));
 	others = adj_where(c, none, one, x);
-	d = adj_op(c, OP_REDUCE_PROD, 1, (ValId[]){ others }, &a);
+	d = reduce_kept(c, OP_REDUCE_PROD, others);
 	d = adj_2(c, OP_MUL, d, adj_keep_dims(c, c->dy[0], &kept));
 	c->dx[0] = adj_where(c, none,
 	                     adj_where(c, adj_2(c, OP_EQ, zeros, one), d, zero),
@@ -150,10 +148,9 @@ static ValId
 flatten_rows(struct grad *c, ValId v)
 {
 	const Shape *s = adj_shape(c, v);
-	Shape to = { 2, { 1, s->dim[s->rank - 1] } };
+	const Shape to = SHAPE(shape_span(s, 0, s->rank - 1),
+	                       s->dim[s->rank - 1]);
 
-	for (int i = 0; i < s->rank - 1; i++)
-		to.dim[0] *= s->dim[i];
 	return adj_reshape(c, v, &to);
 }
 
@@ -287,7 +284,6 @@ from_statistics(struct grad *c, int64_t axis, ValId mean, ValId rstd,
 {
 	ValId x = c->n.in[0], t = 0;
 	Shape kept = *adj_shape(c, x);
-	Attr a = attr_default(OP_CAST);
 	double n = 1;
 
 	for (int i = (int)(axis < 0 ? axis + kept.rank : axis); i < kept.rank;
@@ -295,10 +291,8 @@ from_statistics(struct grad *c, int64_t axis, ValId mean, ValId rstd,
 		n *= (double)kept.dim[i];
 		kept.dim[i] = 1;
 	}
-	a.CAST.to = DT_F32;
 	if (drstd) {
-		if (adj_dt(c, x) != DT_F32)
-			x = adj_op(c, OP_CAST, 1, &x, &a);
+		x = adj_cast(c, x, DT_F32);
 		if (mean)
 			x = adj_2(c, OP_SUB, x, adj_reshape(c, mean, &kept));
 		t = adj_2(c, OP_MUL, adj_2(c, OP_MUL, rstd, rstd), rstd);
@@ -309,9 +303,7 @@ from_statistics(struct grad *c, int64_t axis, ValId mean, ValId rstd,
 		dmean = adj_reshape(c, adj_scale(c, dmean, 1 / n), &kept);
 		t = t ? adj_2(c, OP_ADD, t, dmean) : dmean;
 	}
-	a.CAST.to = adj_dt(c, c->n.in[0]);
-	if (t && a.CAST.to != DT_F32)
-		t = adj_op(c, OP_CAST, 1, &t, &a);
+	t = adj_cast(c, t, adj_dt(c, c->n.in[0]));
 	return adj_expand(c, t, adj_shape(c, c->n.in[0]));
 }
 

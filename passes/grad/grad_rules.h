@@ -13,7 +13,7 @@
 #ifndef PASSES_GRAD_GRAD_RULES_H
 #define PASSES_GRAD_GRAD_RULES_H
 
-#include "ir/ir.h"
+#include "ir/infer/infer.h"
 
 /* Scalars that rules have asked for, so that each exists once. */
 struct grad_scalars {
@@ -75,6 +75,7 @@ ValId adj_scalar(struct grad *, DType, double);         /* one per value */
 ValId adj_scale(struct grad *, ValId a, double x);
 ValId adj_reshape(struct grad *, ValId, const Shape *);
 ValId adj_expand(struct grad *, ValId, const Shape *);
+ValId adj_cast(struct grad *, ValId, DType);
 ValId adj_zeros(struct grad *, DType, const Shape *);
 ValId adj_fill(struct grad *, DType, double, const Shape *);
 /* That number, times the loss scale, as the one element of the shape. */

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "ir/placement.h"
-#include "passes/shard/strategy_ilp.h"
+#include "passes/tensor_parallel/strategy_ilp.h"
 
 enum { MANY = 200 };
 

@@ -17,7 +17,7 @@
 #include "ir/placement.h"
 #include "codegen/cpu/cpu.h"
 #include "ir/text/text.h"
-#include "passes/shard/shard.h"
+#include "passes/tensor_parallel/strategies.h"
 #include "tests/ref/pair.h"
 #include "tests/shard/fill.h"
 #include "tests/shard/rules.h"

@@ -5,9 +5,9 @@
 
 Every reference model of each DIR is compiled at its full, middle and least budget, and under other
 options (VARIANTS); where a budget is refused, the smallest one follows.  With --graphs the graphs
-of `ckc plan` in that folder are planned, too.  One line for each: a hash of the plan (JSON), the
-generated code (model.c, kernels.c or model.cu) and the messages, without measured times.  No
-compiler runs.  Record the lines before a change and compare them after it:
+of `ckc plan` in that folder are planned, too.  One line for each: a hash of the plan (JSON) and the
+messages, without measured times, and one of the generated code (model.c, kernels.c or model.cu).
+No compiler runs.  Record the lines before a change and compare them after it:
 
     outputs.py --ckc OLD > old; outputs.py --ckc NEW > new; diff old new
 
@@ -45,6 +45,10 @@ VARIANTS = {
 UNTIMED = re.compile(r"solver_seconds|(\d+(\.\d+)?) (s|ms|seconds)\b|in \d+ s")
 
 
+def read_if_there(path):
+    return open(path, errors="replace").read() if os.path.exists(path) else ""
+
+
 def fake_compiler(work):
     """A compiler that makes empty files: only the text that it is given counts."""
     path = os.path.join(work, "cc")
@@ -55,7 +59,7 @@ def fake_compiler(work):
 
 
 def compiled(options, stem, flags):
-    """The texts that one compilation writes."""
+    """The plan with the messages, and the code that one compilation writes."""
     with tempfile.TemporaryDirectory() as work:
         code, plan = os.path.join(work, "code"), os.path.join(work, "plan.json")
         cc = fake_compiler(work)
@@ -68,18 +72,17 @@ def compiled(options, stem, flags):
             errors="replace",
             timeout=options.timeout,
         )
-        text = f"status {done.returncode}\n" + done.stdout
-        for path in [plan, *(os.path.join(code, f) for f in GENERATED)]:
-            if os.path.exists(path):
-                text += open(path, errors="replace").read()
+        text = f"status {done.returncode}\n" + done.stdout + read_if_there(plan)
+        made = "".join(read_if_there(os.path.join(code, f)) for f in GENERATED)
     text = text.replace(work, "").replace(os.path.dirname(stem) + "/", "")
     smallest = re.search(r"smallest budget that works: (\d+) B", text)
     if done.returncode and smallest and "--memory-budget" in flags:
         budget = flags.index("--memory-budget") + 1
         more = [*flags[:budget], smallest.group(1) + "B", *flags[budget + 1 :]]
         if more != flags:
-            return text + compiled(options, stem, more)
-    return text
+            at_least = compiled(options, stem, more)
+            return text + at_least[0], made + at_least[1]
+    return text, made
 
 
 def trained(options, stem, flags):
@@ -108,7 +111,7 @@ def trained(options, stem, flags):
             text += str(re.findall(r'"loss": *[^,}]*', open(log).read()))
         if os.path.exists(saved):
             text += hashlib.sha256(open(saved, "rb").read()).hexdigest()
-        return text
+        return text, ""
 
 
 def planned(options, path, percent):
@@ -122,7 +125,7 @@ def planned(options, path, percent):
             timeout=options.timeout,
         )
         text = f"status {done.returncode}\n" + done.stdout
-        return (text + (open(out).read() if os.path.exists(out) else "")).replace(work, "")
+        return (text + read_if_there(out)).replace(work, ""), ""
 
 
 def cases(options):
@@ -180,11 +183,14 @@ def main():
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         jobs = [(name, pool.submit(make)) for name, make in cases(options)]
         for name, job in jobs:
-            text = UNTIMED.sub("", re.sub(r'"solver_seconds": [^,]*', "", job.result()))
+            texts = [
+                UNTIMED.sub("", re.sub(r'"solver_seconds": [^,]*', "", text))
+                for text in job.result()
+            ]
             if options.keep:
                 with open(os.path.join(options.keep, name.replace(" ", "_")), "w") as f:
-                    f.write(text)
-            print(hashlib.sha256(text.encode()).hexdigest()[:16], name, flush=True)
+                    f.write("".join(texts))
+            print(*(hashlib.sha256(t.encode()).hexdigest()[:16] for t in texts), name, flush=True)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,325 @@
+/* Data parallelism: turn the graph into that of one replica, which sees its
+ * own samples of a batch.
+ *
+ * what    the loss and all that depends on more than a sample become those of
+ *         the whole batch: sums over the samples are added up over replicas
+ *         where something else than a sum is made of them.  What a mean
+ *         divides by is known at run time only, as is how many replicas there
+ *         are: 1 / replicas is a value (op share)
+ * method  one walk over the nodes with the placements of values over replicas.
+ *         An operand whose placement the op cannot take is converted: a
+ *         summand by an all_reduce, a whole to a summand by the share.
+ *         Autodiff then makes the other half; gradients of parameters are
+ *         summands, which pass optim adds up
+ * needs   P_CANON; before pass shard, which keeps nodes between replicas
+ * gives   Graph.replicas, Val.batch of inputs and outputs
+ * refuses what mixes samples otherwise than by sums
+ */
+#include "passes/data_parallel/dp_partition.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Add values of all replicas to a total over micro-batches. */
+static bool
+partition_total(struct dp_partition *d, NodeId id)
+{
+	ValId v = d->g->node[id].in[1];
+
+	v = dp_has_kind(d, v, PLACEMENT_PARTIAL) ? dp_all_reduce(d, v, id) : v;
+	d->g->node[id].in[1] = v;
+	return v && dp_visit_node(d, id);
+}
+
+static bool
+partition_node(struct dp_partition *d, NodeId id)
+{
+	switch (d->g->node[id].op) {
+	case OP_SCE: case OP_NLL:
+		return dp_partition_labels(d, id);
+	case OP_BATCHNORM:
+		return dp_partition_batchnorm(d, id);
+	case OP_ACCUMULATE:
+		return partition_total(d, id);
+	case OP_EXTENT:
+		return dp_partition_extent(d, id);
+	default:
+		return dp_visit_node(d, id);
+	}
+}
+
+/* ---- the ends of the graph ---- */
+
+/* Inputs of as many rows as the first one that has several hold samples. */
+static bool
+partition_input(struct dp_partition *d, Val *v, const Val **first)
+{
+	int64_t n = v->shape.rank > 0 ? v->shape.dim[0] : 1;
+
+	if (v->shape.rank < 1 || (*first && n == 1 && d->samples != 1))
+		return true;
+	if (*first && n != d->samples)
+		return diag_error(d->p->diag, "cannot split the batch over "
+		                  "replicas: input '%s': expected %lld samples "
+		                  "along the first dim, as in '%s', found "
+		                  "%lld%s", v->name,
+		                  (long long)d->samples,
+		                  (*first)->name, (long long)n, dp_remedy(d));
+	*first = *first ? *first : v;
+	d->samples = n;
+	v->placement = placement_dim(0, DP_RANKS * n);
+	v->batch = 1;
+	return true;
+}
+
+static bool
+partition_inputs(struct dp_partition *d)
+{
+	const Val *first = NULL;
+
+	FOR_VALS (v, d->g) {
+		v->placement =
+			(Placement){ .kind = PLACEMENT_REPLICATE_PARTIAL };
+		if (v->kind == V_INPUT && !partition_input(d, v, &first))
+			return false;
+	}
+	return first || diag_error(d->p->diag, "cannot split the batch over "
+	                           "replicas: no input has a batch dim%s",
+	                           dp_remedy(d));
+}
+
+/* Another value in v's place, as seen from outside. */
+static void
+replace_output(struct dp_partition *d, ValId v, ValId y)
+{
+	Graph *g = d->g;
+	const char *name = g->val[v].name;
+
+	val_rename(g, v, arena_printf(g->arena, "%s.part", name));
+	val_rename(g, y, name);
+	g->val[y].onnx = g->val[v].onnx;
+	g->val[v].onnx = NULL;
+	g->val[y].output = true;
+	g->val[y].rows = g->val[v].rows;
+	g->val[v].output = false;
+	if (g->loss == v)
+		g->loss = y;
+}
+
+static bool
+reduce_loss(struct dp_partition *d)
+{
+	ValId v = d->g->loss, y = v;
+
+	if (dp_has_kind(d, v, PLACEMENT_SHARD))
+		return diag_error(d->p->diag, "loss '%s' has one value per "
+		                  "sample, expected a sum or mean over samples",
+		                  d->g->val[v].name);
+	if (dp_has_kind(d, v, PLACEMENT_REPLICATE_PARTIAL))
+		y = dp_scale_by_share(d, v, d->g->val[v].def);
+	y = y ? dp_emit_all_reduce(d, y, 0, PLACEMENT_REPLICATE_PARTIAL,
+	                        d->g->val[v].def) : 0;
+	if (y)
+		replace_output(d, v, y);
+	return y != 0;
+}
+
+const struct output_rows *
+dp_other_batch_rows(const Pass *p, const Val *output)
+{
+	const struct output_rows *row = p->result.other_batch.row;
+
+	while (row && row->name && strcmp(row->name, output->name) != 0)
+		row++;
+	return row && row->name ? row : NULL;
+}
+
+/* Whether another batch size moves the output's samples to another dim. */
+static bool
+moves_samples(const struct dp_partition *d, ValId output)
+{
+	const struct output_rows *row = dp_other_batch_rows(d->p,
+	                                          &d->g->val[output]);
+	const Placement *s = dp_placement(d, output);
+
+	return row && s->kind == PLACEMENT_SHARD && row->batch != s->axis + 1;
+}
+
+static bool
+partition_outputs(struct dp_partition *d)
+{
+	Graph *g = d->g;
+
+	for (ValId v = 1; v < g->nval; v++) {
+		const Placement *s = &g->val[v].placement;
+		ValId y;
+
+		if (!g->val[v].output || v == g->loss)
+			continue;
+		if (dp_has_sample_index(d, v))
+			return diag_error(d->p->diag, "output '%s' holds "
+			                  "sample indices, which each replica "
+			                  "counts from 0; exclude it with "
+			                  "--output",
+			                  g->val[v].name);
+		if (s->kind == PLACEMENT_PARTIAL) {
+			y = dp_all_reduce(d, v, g->val[v].def);
+			if (!y)
+				return false;
+			replace_output(d, v, y);
+		} else if (s->kind == PLACEMENT_SHARD && s->nsegment > 1) {
+			return diag_error(d->p->diag, "output '%s' has the "
+			                  "samples of a replica in several "
+			                  "segments; exclude it with --output",
+			                  g->val[v].name);
+		} else if (moves_samples(d, v)) {
+			return diag_error(d->p->diag, "output '%s' has its "
+			                  "samples in other places at other "
+			                  "batch sizes; exclude it with "
+			                  "--output",
+			                  g->val[v].name);
+		} else if (s->kind == PLACEMENT_SHARD) {
+			g->val[v].batch = s->first_axis + 1;
+		}
+	}
+	return true;
+}
+
+/* Placements of this pass mean nothing to others. */
+static void
+clear_placements(Graph *g)
+{
+	FOR_VALS (v, g)
+		v->placement = (Placement){ .kind = PLACEMENT_REPLICATE };
+	g->ranks = 0;
+}
+
+bool
+dp_partition_graph(Pass *p, Graph *g, const char **assumed)
+{
+	struct dp_partition d = { .p = p, .g = g, .nold = g->nnode };
+	ValId loss = g->loss;
+
+	d.uses = graph_uses(g, p->scratch);
+	d.nold_val = g->nval;
+	if (dp_is_micro(&d))
+		d.grad = sharding_requires_grad(g, p->scratch);
+	g->ranks = DP_RANKS;
+	if (!partition_inputs(&d))
+		return false;
+	if (p->result.other_batch.why)
+		return diag_error(p->diag, "%s%s", p->result.other_batch.why,
+		                  dp_remedy(&d));
+	for (NodeId id = 1; id < d.nold; id++)
+		if (!partition_node(&d, id))
+			return false;
+	if ((loss && !reduce_loss(&d)) || !partition_outputs(&d))
+		return false;
+	graph_reorder(g, d.order, (uint32_t)d.norder);
+	*assumed = d.assumed;
+	return true;
+}
+
+/* ---- the graph ---- */
+
+static bool
+partition_batch(Pass *p, Graph *g)
+{
+	const char *assumed;
+
+	if (!dp_partition_graph(p, g, &assumed))
+		return false;
+	clear_placements(g);
+	return true;
+}
+
+/* Whether a copy can be partitioned; says why not. */
+static bool
+can_partition_batch(Pass *p, const Graph *g)
+{
+	Graph *trial = graph_clone(g);
+	bool ok;
+
+	diag_soften(p->diag, "compiled for one replica only");
+	ok = partition_batch(p, trial);
+	diag_soften(p->diag, NULL);
+	graph_free(trial);
+	return ok;
+}
+
+static bool
+replicate_graph(Pass *p, Graph *g)
+{
+	int64_t dp = p->opt->dp;
+
+	if (!dp || g->replicas || (dp == DP_TRY && !can_partition_batch(p, g)))
+		return true;
+	if (!partition_batch(p, g))
+		return false;
+	g->replicas = dp == DP_TRY ? 1 : dp == DP_ANY ? DP_RANKS : dp;
+	g->exact = p->opt->zero;
+	return true;
+}
+
+bool
+pass_replicate(Pass *p, Graph *g)
+{
+	return replicate_graph(p, g) && dp_fold_extents(p, g);
+}
+
+/* ---- a copy ---- */
+
+/* Pass the notes on that a text begins with: of micro-batches nothing but their
+ * copy says them.  Returns what is after them. */
+static const char *
+forward_notes(Diag *d, const char *text)
+{
+	static const char head[] = "ckc: note: ";
+	size_t skip = sizeof head - 1;
+
+	while (!strncmp(text, head, skip)) {
+		size_t n = strcspn(text, "\n");
+
+		diag_note(d, "%.*s", (int)(n - skip), text + skip);
+		text += n + (text[n] != '\0');
+	}
+	return text;
+}
+
+Graph *
+dp_partition_copy(Pass *p, const Graph *of, ValId root, int64_t dp,
+                  const char **why)
+{
+	enum { HEAD = sizeof "ckc: " - 1 };
+	Pass trial = *p;
+	struct options o = *trial.opt;
+	Graph *g = graph_clone(of);
+	char *text = NULL;
+	const char *fault;
+	size_t n;
+	FILE *said = open_memstream(&text, &n);
+	bool ok;
+
+	FOR_VALS (v, g)
+		v->output = val_id(g, v) == root;
+	g->loss = root == g->loss ? root : 0;
+	graph_dce(g);
+	o.dp = dp;
+	trial.opt = &o;
+	trial.diag = diag_new("ckc", said);
+	ok = said && dp_partition_graph(&trial, g, why);
+	diag_free(trial.diag);
+	if (said)
+		fclose(said);
+	fault = forward_notes(p->diag, text ? text : "");
+	if (!ok)
+		*why = strlen(fault) <= HEAD ? "out of memory"
+		       : arena_printf(p->keep, "%.*s",
+		                      (int)strcspn(fault + HEAD, "\n"),
+		                      fault + HEAD);
+	free(text);
+	if (ok)
+		return g;
+	graph_free(g);
+	return NULL;
+}
