@@ -315,8 +315,8 @@ compile_model(struct driver *d)
 	if (watch_off(&d->watch))
 		return diag_error(d->diag, "interrupted");
 	if (!print_reports(d) || (code && !generate(d, &out))
-	    || !outputs_write_plan(c->json, &d->pass, d->pass.planned.plan, &d->source,
-	                          d->diag)
+	    || !outputs_write_plan(c->json, &d->pass, d->pass.planned.plan,
+	                           &d->source, d->diag)
 	    || !write_svg(d) || !write_report_page(d))
 		return false;
 	if (d->pass.planned.plan && !partial)

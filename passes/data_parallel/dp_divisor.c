@@ -190,6 +190,39 @@ dp_divides_by_size(const struct dp_partition *d, const Node *n)
 	return found == SCALE_SIZE;
 }
 
+/* The number by which v is divided. */
+static double
+divisor_of(const Graph *g, ValId v)
+{
+	double by = 1, x;
+
+	for (;;) {
+		const Node *n = &g->node[g->val[v].def];
+		bool divides = n->op == OP_DIV;
+		int k = !divides && n->nin && val_splat(g, n->in[0], &x) ? 0 : 1;
+
+		if (!g->val[v].def || (!divides && n->op != OP_MUL)
+		    || !val_splat(g, n->in[k], &x) || !(x > 0))
+			return by;
+		by *= divides ? x : 1 / x;
+		v = n->in[1 - k];
+	}
+}
+
+void
+dp_note_divided_samples(const struct dp_partition *d, const Node *n)
+{
+	struct scaled_sum s = { .sum = n->out[0] };
+
+	if (n->op != OP_REDUCE_SUM || d->samples < 2
+	    || !dp_has_kind(d, n->in[0], PLACEMENT_SHARD)
+	    || !dp_has_kind(d, n->out[0], PLACEMENT_PARTIAL))
+		return;
+	s.by = divisor_of(d->g, n->in[0]);
+	if (s.by > 1 && divides_sum(d, s.sum, s.by))
+		note_factor(d, n, &s);
+}
+
 const char *
 dp_mean_hint(const struct dp_partition *d, const Node *n)
 {

@@ -125,6 +125,9 @@ bool dp_is_extent(const struct dp_partition *, ValId);
  * (Bessel's correction).  ONNX does not mark such constants.  A small one is
  * more likely a plain factor and gets a note. */
 bool dp_divides_by_size(const struct dp_partition *, const Node *);
+/* A note if n, which is partitioned, sums samples that a constant divides which
+ * may be their number; more likely it is a factor of a formula. */
+void dp_note_divided_samples(const struct dp_partition *, const Node *);
 /* Text to end a message: how to rewrite such a node; may be "". */
 const char *dp_mean_hint(const struct dp_partition *, const Node *);
 

@@ -291,6 +291,7 @@ dp_visit_node(struct dp_partition *d, NodeId id)
 		if (!convert_operand_placements(d, id))
 			return false;
 	}
+	dp_note_divided_samples(d, &d->g->node[id]);
 	dp_order_node(d, id);
 	return partition_random_op(d, id);
 }

@@ -9,7 +9,8 @@
     (between the rooms of a folder the build sees to it: ckc_room in CMakeLists.txt)
   * a room of ROOMS includes what its row names, and nothing else of the project: ckrun knows models
   by ckr.h alone
-  * no folder has more than 25 files beside each other, no file more than 520 lines
+  * warnings, since files are cut by subject: more than 25 files beside each other in a folder,
+    more than 520 lines in a file
   * every header compiles alone, and so does what generated C takes along (TEXTS)
   * in the folders of UNIQUE no two files have a static function of one name
   * a file, or its header, begins with a comment that says what is in it
@@ -230,8 +231,11 @@ OPS = {
         5,
         "what pass replicate puts between micro-batches; statistics of a batch",
     ),
-    "passes/data_parallel/dp_divisor.c": (8, "a sum over samples divided by their number"),
-    "passes/data_parallel/dp_sample_index.c": (15, "what integers that number samples may be made of"),
+    "passes/data_parallel/dp_divisor.c": (11, "a sum over samples divided by their number"),
+    "passes/data_parallel/dp_sample_index.c": (
+        15,
+        "what integers that number samples may be made of",
+    ),
     "passes/data_parallel/dp_own_rows.c": (
         21,
         "what looks up, and which operands pick; the batch of a gather_nd",
@@ -255,7 +259,10 @@ OPS = {
     "passes/fold_build/fold_facts.c": (2, "what asks for extents"),
     "passes/fold/fold_arith.c": (2, "rules of some ops, and patterns"),
     "passes/fold_build/fold_build.c": (1, "rules of some ops, and patterns"),
-    "passes/selection/row_order.c": (8, "what a mask was before it was expanded; what reads places"),
+    "passes/selection/row_order.c": (
+        8,
+        "what a mask was before it was expanded; what reads places",
+    ),
     "passes/fold/fold_const.c": (4, "rules of some ops, and patterns"),
     "passes/fold/fold_index.c": (2, "indices that are joined, and added up"),
     "passes/fold/fold_sink.c": (3, "what repeats elements"),
@@ -300,7 +307,10 @@ OPS = {
         "choices by comparison, as clamps are; what pass replicate puts between replicas; means; numbers of the batch",
     ),
     "passes/data_parallel/dp_extent.c": (1, "which numbers become constants"),
-    "passes/tensor_parallel/strategies.c": (5, "where shardings begin: products, tables, norms; slices"),
+    "passes/tensor_parallel/strategies.c": (
+        5,
+        "where shardings begin: products, tables, norms; slices",
+    ),
 }
 
 # C11 7.13.1.1: setjmp is all of a condition, or compared with a constant there.
@@ -371,11 +381,13 @@ def check_ops(path, code, faults):
         )
 
 
+def warn(text):
+    print(f"warning: {text}")
+
+
 def check_lines(path, text, faults):
     if text.count("\n") > LINES:
-        faults.append(
-            f"{path}: {text.count(chr(10))} lines, {LINES} are the most: give a subject of its own a file of its own"
-        )
+        warn(f"{path}: {text.count(chr(10))} lines; has it one subject?")
     for i, line in enumerate(text.splitlines(), 1):
         if len(line.expandtabs(8)) > 80 and path not in WIDE:
             faults.append(f"{path}:{i}: {len(line.expandtabs(8))} columns")
@@ -488,13 +500,11 @@ def check_first_words(root, faults):
             faults.append(f"{path}: begins without a comment on what is in it")
 
 
-def check_crowds(root, faults):
+def check_crowds(root):
     for folder in FOLDERS:
         for base, _, files in os.walk(os.path.join(root, folder)):
             if len(files) > CROWD:
-                faults.append(
-                    f"{os.path.relpath(base, root)}: {len(files)} files beside each other"
-                )
+                warn(f"{os.path.relpath(base, root)}: {len(files)} files; is it one room?")
 
 
 def check_scripts(root, faults):
@@ -538,7 +548,7 @@ def main():
     check_statics(root, faults)
     check_guards(root, faults)
     check_first_words(root, faults)
-    check_crowds(root, faults)
+    check_crowds(root)
     check_scripts(root, faults)
     print("\n".join(faults[:60]))
     print(f"{len(faults)} faults")

@@ -26,7 +26,7 @@ p g->val[3].placement
 p g->node[1]
 break pass_replay
 continue
-p *p->plan
+p *p->planned.plan
 """
 EXPECTED = (
     "$1 = x: input f32[4,3]",
