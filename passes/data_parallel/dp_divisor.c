@@ -199,7 +199,7 @@ divisor_of(const Graph *g, ValId v)
 	for (;;) {
 		const Node *n = &g->node[g->val[v].def];
 		bool divides = n->op == OP_DIV;
-		int k = !divides && n->nin && val_splat(g, n->in[0], &x) ? 0 : 1;
+		int k = divides || !n->nin || !val_splat(g, n->in[0], &x);
 
 		if (!g->val[v].def || (!divides && n->op != OP_MUL)
 		    || !val_splat(g, n->in[k], &x) || !(x > 0))

@@ -86,7 +86,7 @@ class PlanPrinter:
     def to_string(self):
         p, s = self.plan, self.plan["sum"]
         return (
-            f"{text(p['model'])}: {int(p['ntensor'])} tensors, {int(p['nstep'])} steps, peak {int(s['peak'])} B "
+            f"plan: {int(p['ntensor'])} tensors, {int(p['nstep'])} steps, peak {int(s['peak'])} B "
             f"(arena {int(s['arena'])}, resident {int(s['resident'])})"
         )
 
