@@ -16,7 +16,7 @@
 #include "codegen/rank_tables.h"
 #include "codegen/sources.h"
 #include "codegen/tables.h"
-#include "ir/base/hash.h"
+#include "runtime/support/hash.h"
 #include "ir/base/outfile.h"
 
 #include <dirent.h>

@@ -11,6 +11,7 @@
 #include "runtime/file/peft.h"
 #include "runtime/model/files.h"
 #include "runtime/model/peers.h"
+#include "runtime/support/hash.h"
 
 enum { PIECE = 1 << 14 };
 
@@ -261,28 +262,17 @@ ckr_exports_training_form(const ckr_ctx *c)
 
 /* ---- what they are scaled by ---- */
 
-/* Fowler, Noll and Vo's. */
-static uint64_t
-mix_bytes(uint64_t h, const void *from, size_t n)
-{
-	const unsigned char *x = from;
-
-	for (size_t i = 0; i < n; i++)
-		h = (h ^ x[i]) * 0x100000001b3u;
-	return h;
-}
-
 void
 files_scales(const ckr_ctx *c, char text[SCALES_TEXT])
 {
-	uint64_t h = 0xcbf29ce484222325u;
+	uint64_t h = HASH_START;
 
 	for (uint32_t i = 0; i < c->lib->nadapter; i++) {
 		const struct ckr_adapter *a = &c->lib->adapter[i];
 		const char *name = c->lib->program[0].tensor[a->weight].name;
 
-		h = mix_bytes(h, name, strlen(name));
-		h = mix_bytes(h, &a->scale, sizeof(a->scale));
+		h = hash_bytes(h, name, strlen(name));
+		h = hash_bytes(h, &a->scale, sizeof(a->scale));
 	}
 	snprintf(text, SCALES_TEXT, "%.9g, %016llx",
 	         (double)c->lib->adapter[0].scale, (unsigned long long)h);

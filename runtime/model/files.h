@@ -25,6 +25,8 @@ void infile_close(struct infile *);
 /* Treat it as a file of adapters if all its tensors belong to adapters or have
  * PEFT names, which are mapped to the model's. */
 ckr_status infile_map_adapters(ckr_ctx *, struct infile *);
+/* Whether the tensor is a factor of an adapter. */
+bool files_is_adapter(const ckr_ctx *, uint32_t tensor);
 /* Mark weights that keep their values: adapters that the file lacks, and for a
  * file of adapters all other tensors that it lacks. */
 ckr_status infile_mark_kept(ckr_ctx *, struct infile *);

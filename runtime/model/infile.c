@@ -10,6 +10,7 @@
 #include "runtime/file/names.h"
 #include "runtime/model/peers.h"
 #include "runtime/ranks/sharding.h"
+#include "runtime/support/hash.h"
 
 /* ---- into ranks ---- */
 
@@ -262,19 +263,18 @@ infile_check_tensor(ckr_ctx *c, const struct infile *o, const struct array *a,
 
 /* ---- opening ---- */
 
+/* With the NUL that ends it. */
 static uint64_t
 hash_text(uint64_t h, const char *text)
 {
-	while (*text)
-		h = (h ^ (unsigned char)*text++) * 0x100000001b3u;
-	return h * 0x100000001b3u;
+	return hash_bytes(h, text, strlen(text) + 1);
 }
 
 /* Hash of the file's header: names, types, shapes. */
 static uint64_t
 hash_head(const struct array_file *f)
 {
-	uint64_t h = 0xcbf29ce484222325u ^ f->size;
+	uint64_t h = HASH_START ^ f->size;
 
 	for (size_t i = 0; i < f->n; i++)
 		h = hash_text(h, f->v[i].name) ^ f->v[i].at;
@@ -315,15 +315,14 @@ infile_open(ckr_ctx *c, const char *path, struct infile *o)
 
 /* ---- adapters ---- */
 
-static bool
-is_adapter_tensor(const ckr_ctx *c, uint32_t tensor)
+bool
+files_is_adapter(const ckr_ctx *c, uint32_t tensor)
 {
-	bool found = false;
-
 	for (uint32_t i = 0; i < c->lib->nadapter; i++)
-		found |= c->lib->adapter[i].a == (int32_t)tensor
-		         || c->lib->adapter[i].b == (int32_t)tensor;
-	return found;
+		if (c->lib->adapter[i].a == (int32_t)tensor
+		    || c->lib->adapter[i].b == (int32_t)tensor)
+			return true;
+	return false;
 }
 
 static bool
@@ -372,7 +371,7 @@ spare_here(ckr_ctx *c, struct infile *o)
 
 	for (uint32_t i = 0; i < c->lib->nshared; i++)
 		o->leave[i] |= rt_is_weight(&t[i])
-			&& o->alone != is_adapter_tensor(c, i)
+			&& o->alone != files_is_adapter(c, i)
 			&& !array_find(&o->f, t[i].name);
 }
 

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "runtime/support/hash.h"
+
 enum { TIMEOUT = 600 };                 /* seconds */
 
 ckr_status
@@ -105,13 +107,6 @@ static const char *const fact_name[] = { "compiled model", "BLAS library",
 struct facts {
 	char text[FACTS][120];
 };
-
-static uint64_t
-hash_number(uint64_t h, uint64_t x)
-{
-	h = (h ^ x) * 0x9e3779b97f4a7c15u;
-	return h ^ h >> 29;
-}
 
 static ckr_status
 hash_file(const char *path, uint64_t *h, struct err *e)

@@ -18,16 +18,6 @@ need_adapters(ckr_ctx *c)
 	                 c->path);
 }
 
-static bool
-is_adapter_weight(const ckr_ctx *c, uint32_t i)
-{
-	for (uint32_t k = 0; k < c->lib->nadapter; k++)
-		if (c->lib->adapter[k].a == (int32_t)i
-		    || c->lib->adapter[k].b == (int32_t)i)
-			return true;
-	return false;
-}
-
 /* A parameter that is trained beside adapters, or a buffer that steps write:
  * PEFT's modules_to_save. */
 static bool
@@ -38,7 +28,7 @@ is_beside(const ckr_ctx *c, uint32_t i)
 
 	for (uint32_t k = 0; k < c->finite.nsaved; k++)
 		written |= c->finite.saved[k] == i;
-	return !is_adapter_weight(c, i)
+	return !files_is_adapter(c, i)
 	       && ((t->kind == CKR_PARAM && !(t->flags & CKR_FROZEN))
 	           || (t->kind == CKR_BUFFER && written));
 }
@@ -108,7 +98,7 @@ static bool
 is_unadapted_weight(const ckr_ctx *c, uint32_t i)
 {
 	return rt_is_weight(&c->lib->program[0].tensor[i])
-	       && !is_adapter_weight(c, i);
+	       && !files_is_adapter(c, i);
 }
 
 static ckr_status
