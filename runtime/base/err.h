@@ -20,9 +20,15 @@ struct err {
 /* Set the message and return `status`; "%m" is the text of errno. */
 ckr_status err_set(struct err *, ckr_status status, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+/* "out of memory" */
+ckr_status err_memory(struct err *);
 /* A name from a file, made fit for a message: control characters and bytes
  * above 126 become "\xNN"; cut at size.  Returns buf. */
 const char *err_name(char *buf, size_t size, const char *name);
+
+/* Append to the text in buf, cut at size. */
+void err_append(char *buf, size_t size, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 
 #define NAME_TEXT 200
 

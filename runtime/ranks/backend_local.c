@@ -31,7 +31,7 @@ run_through_host(const struct comm_view *view, const struct comm *m,
 	struct comm on_host = *m;
 
 	if (!room)
-		return err_set(e, CKR_ENOMEM, "out of memory");
+		return err_memory(e);
 	for (uint32_t k = 0; k < m->ranks; k++) {
 		x[k] = room + k * (nx + ny);
 		y[k] = room + k * (nx + ny) + nx;
@@ -100,7 +100,7 @@ start_delayed(const struct transfers *t, struct transfer *x, struct err *e)
 	if (t->delay == DELAY_COPY) {
 		x->copy = malloc(local_bytes(x->tx) * view->count + 1);
 		if (!x->copy)
-			return err_set(e, CKR_ENOMEM, "out of memory");
+			return err_memory(e);
 	}
 	for (uint32_t r = 0; r < view->count; r++) {
 		void *from = view->operand(view->user, x, r, 0);
@@ -127,26 +127,12 @@ open_local(struct transfers *t, struct err *e)
 	return CKR_OK;
 }
 
-static void
-close_local(struct transfers *t)
-{
-	(void)t;
-}
-
 static ckr_status
 begin_local(struct transfers *t, struct transfer *x, struct err *e)
 {
 	if (is_delayed(t, x))
 		return start_delayed(t, x, e);
 	return run_groups(t, x, e);
-}
-
-static ckr_status
-test_local(struct transfers *t, struct err *e)
-{
-	(void)t;
-	(void)e;
-	return CKR_OK;
 }
 
 static void
@@ -168,9 +154,7 @@ wait_local(struct transfers *t, struct transfer *x, struct err *e)
 
 const struct comm_backend backend_local = {
 	.open = open_local,
-	.close = close_local,
 	.begin = begin_local,
-	.test = test_local,
 	.wait = wait_local,
 	.drop = drop_local,
 };
