@@ -16,7 +16,7 @@ static ckr_status
 write_error(const char *path, struct err *e)
 {
 	if (errno == ENOMEM)
-		return err_set(e, CKR_ENOMEM, "out of memory");
+		return err_memory(e);
 	return err_set(e, CKR_EIO, "%s: cannot write: %m", path);
 }
 
@@ -138,6 +138,24 @@ file_read(int fd, const char *path, void *data, size_t n, uint64_t at,
 		at += k;
 	}
 	return CKR_OK;
+}
+
+ckr_status
+file_text(int fd, const char *path, uint64_t n, uint64_t at, char **text,
+          struct err *e)
+{
+	ckr_status s;
+
+	*text = malloc(n + 1);
+	if (!*text)
+		return err_memory(e);
+	s = file_read(fd, path, *text, n, at, e);
+	(*text)[n] = '\0';
+	if (s != CKR_OK) {
+		free(*text);
+		*text = NULL;
+	}
+	return s;
 }
 
 ckr_status

@@ -35,6 +35,10 @@ ckr_status file_some(int fd, const char *path, void *, size_t n, uint64_t at,
                      size_t *got, struct err *);
 ckr_status file_read(int fd, const char *path, void *, size_t n, uint64_t at,
                      struct err *);
+/* n bytes from `at` on as text that NUL ends; NULL after a failure.  Caller
+ * frees. */
+ckr_status file_text(int fd, const char *path, uint64_t n, uint64_t at,
+                     char **text, struct err *);
 /* Open for reading; refuses what is not a regular file. */
 ckr_status file_open(const char *path, int *fd, uint64_t *size, struct err *);
 /* "DIR/NAME.so" to "DIR/NAME<suffix>" (any extension is replaced); NULL: no
