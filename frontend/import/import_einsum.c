@@ -239,11 +239,8 @@ drop_label(struct term *t, int at)
 static void
 sum_axis(struct einsum *e, struct term *t, int at)
 {
-	Attr a = attr_default(OP_REDUCE_SUM);
-
-	a.REDUCE_SUM.axes = (IntList){ 1, { at } };
-	a.REDUCE_SUM.keepdims = 0;
-	t->v = EMIT_NODE(e->m, OP_REDUCE_SUM, &a, t->v);
+	t->v = imp_reduce(e->m, OP_REDUCE_SUM, t->v, 0,
+	                  &(IntList){ 1, { at } }, false, false);
 	drop_label(t, at);
 }
 
@@ -251,18 +248,9 @@ sum_axis(struct einsum *e, struct term *t, int at)
 static ValId
 coordinates(struct einsum *e, const struct term *t, int at)
 {
-	struct importer *m = e->m;
-	Attr a = attr_default(OP_SQUEEZE);
-	int64_t shape[MAX_RANK];
-	ValId n;
+	ValId n = imp_scalar_of(e->m, e->extent[(int)t->label[at]]);
 
-	a.SQUEEZE.axes = (IntList){ 1, { 0 } };
-	for (int i = 0; i < t->n; i++)
-		shape[i] = i == at ? -1 : 1;
-	n = EMIT_NODE(m, OP_SQUEEZE, &a, e->extent[(int)t->label[at]]);
-	n = EMIT_NODE(m, OP_RANGE, NULL, imp_scalar(m, 0), n,
-	              imp_scalar(m, 1));
-	return EMIT_NODE(m, OP_RESHAPE, NULL, n, imp_ints(m, t->n, shape));
+	return imp_reshape_along(e->m, imp_range(e->m, n), at, t->n);
 }
 
 /* Take the diagonal of a label that occurs twice in a term. */
@@ -308,17 +296,16 @@ sum_unwanted(struct einsum *e, int i)
 static ValId
 arrange(struct einsum *e, const struct term *t, const struct term *to)
 {
-	Attr a = attr_default(OP_TRANSPOSE);
+	IntList perm = { t->n, { 0 } };
 	bool moved = false;
 
-	a.TRANSPOSE.perm.n = t->n;
 	for (int i = 0; i < to->n; i++) {
 		const char *at = memchr(t->label, to->label[i], (size_t)t->n);
 
-		a.TRANSPOSE.perm.v[i] = at - t->label;
+		perm.v[i] = at - t->label;
 		moved |= at - t->label != i;
 	}
-	return moved ? EMIT_NODE(e->m, OP_TRANSPOSE, &a, t->v) : t->v;
+	return moved ? imp_transpose(e->m, t->v, perm) : t->v;
 }
 
 static void

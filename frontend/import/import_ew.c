@@ -368,15 +368,10 @@ run_isinf(struct importer *m)
 static bool
 inactive(struct importer *m)
 {
-	Attr a = attr_default(OP_CONSTANT_OF_SHAPE);
-
 	imp_out(m, 0, imp_in(m, 0));
-	if (imp_is_used(m, 1)) {
-		a.CONSTANT_OF_SHAPE.dt = DT_BOOL;
-		a.CONSTANT_OF_SHAPE.value = 1;
-		imp_out(m, 1, EMIT_NODE(m, OP_CONSTANT_OF_SHAPE, &a,
-		        EMIT_NODE(m, OP_SHAPE, NULL, imp_in(m, 0))));
-	}
+	if (imp_is_used(m, 1))
+		imp_out(m, 1, imp_ones(m, unary(m, OP_SHAPE, imp_in(m, 0)),
+		                       DT_BOOL));
 	return true;
 }
 

@@ -153,10 +153,9 @@ run_space_depth(struct importer *m)
 		dim[2] = h;
 		dim[3] = w;
 	}
-	y = binary(m, OP_RESHAPE, x, imp_concat(m, 0, 6, one));
+	y = imp_reshape(m, x, 6, one);
 	y = imp_transpose(m, y, perm[to_space][crd]);
-	return set_output(m, binary(m, OP_RESHAPE, y,
-	                            imp_concat(m, 0, 4, dim)));
+	return set_output(m, imp_reshape(m, y, 4, dim));
 }
 
 /* ScatterElements and ScatterND. */
