@@ -12,7 +12,7 @@
 #include <stdio.h>
 
 #include "runtime/base/err.h"
-#include "runtime/support/new_file.h"
+#include "runtime/support/file_io.h"
 
 ckr_status new_file_open(struct new_file *, const char *path, struct err *);
 /* The same under a temporary name in the folder until it is committed. */
@@ -29,7 +29,7 @@ ckr_status new_file_print(struct new_file *,
 /* Write all n bytes at offset `at`; a failure names path. */
 ckr_status file_write(int fd, const char *path, const void *, size_t n,
                       uint64_t at, struct err *);
-/* Read up to n bytes; *got: their number, 0 at the end of the file.  file_read
+/* Read n bytes; *got: their number, fewer at the end of the file.  file_read
  * reads all n bytes or fails. */
 ckr_status file_some(int fd, const char *path, void *, size_t n, uint64_t at,
                      size_t *got, struct err *);

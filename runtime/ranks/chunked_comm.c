@@ -450,31 +450,3 @@ chunked_poll(struct chunked_comm *b, bool *done, struct err *e)
 	b->in_flight = true;
 	return CKR_OK;
 }
-
-static ckr_status
-poll_chunks(void *user, bool *done, const struct pg_task **at,
-            uint64_t *moved, struct err *e)
-{
-	struct chunked_comm *b = user;
-
-	*at = &b->task;
-	CKR_TRY(chunked_poll(b, done, e));
-	*moved = b->arrived;
-	return CKR_OK;
-}
-
-ckr_status
-chunked_run(struct chunked_comm *b, struct err *e)
-{
-	ckr_status status;
-
-	b->state = malloc(chunked_state_bytes(b->ranks));
-	if (!b->state)
-		return err_memory(e);
-	b->out = b->team->out;
-	b->in = b->team->in;
-	chunked_begin(b);
-	status = pg_wait(b->team, &(struct pg_poll){ poll_chunks, b }, e);
-	free(b->state);
-	return status;
-}

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "runtime/ckrun/ckrun_options.h"
-#include "runtime/support/new_file.h"
+#include "runtime/support/file_io.h"
 #include "runtime/support/path.h"
 
 static const char help[] =
