@@ -191,7 +191,7 @@ add_mask(struct importer *m, ValId s, ValId mask)
 	if (m->g->val[mask].dt == DT_BOOL)
 		return EMIT_NODE(m, OP_WHERE, NULL, mask, s, hidden);
 	/* hidden scores stay hidden, whatever their value */
-	c = binary(m, OP_EQ, mask, imp_like(m, mask, -INFINITY));
+	c = with(m, OP_EQ, mask, -INFINITY);
 	return EMIT_NODE(m, OP_WHERE, NULL, c, hidden,
 	                 binary(m, OP_ADD, s, mask));
 }
@@ -212,7 +212,7 @@ compose_attention(struct importer *m, const struct attention_heads *h,
 	if (show == 0)
 		imp_out(m, 3, s);
 	if (softcap != 0) {
-		s = binary(m, OP_DIV, s, imp_like(m, s, softcap));
+		s = with(m, OP_DIV, s, softcap);
 		s = binary(m, OP_MUL, unary(m, OP_TANH, s),
 		           imp_like(m, s, softcap));
 	}

@@ -34,36 +34,13 @@ halve_value(struct importer *m, ValId v)
 
 /* ---- operands ---- */
 
-/* The shape of x as far as it is known. */
-static Shape
-signal_shape(const struct dft *d)
-{
-	const struct flat_known *k = flat_find(d->m->f, d->m->n->in[0]);
-
-	return k ? k->shape : d->m->g->val[d->x].shape;
-}
-
-/* The value of input i, a number; false if unknown. */
-static bool
-known_number(const struct importer *m, int i, int64_t *x)
-{
-	const struct flat_known *k = imp_has(m, i)
-		? flat_find(m->f, m->n->in[i]) : NULL;
-
-	if (imp_const(m, i, x))
-		return true;
-	if (k && k->is_number)
-		*x = k->number;
-	return k && k->is_number;
-}
-
 /* N; -1: unknown. */
 static int64_t
 length_of(const struct dft *d, int64_t n)
 {
 	int64_t len;
 
-	if (known_number(d->m, 1, &len))
+	if (imp_const(d->m, 1, &len))
 		return len < 0 ? 0 : len;
 	return imp_has(d->m, 1) || n < 0 ? -1
 	       : d->inverse && d->onesided ? 2 * (n - 1) : n;
@@ -72,7 +49,7 @@ length_of(const struct dft *d, int64_t n)
 static bool
 check_signal(struct dft *d)
 {
-	Shape s = signal_shape(d);
+	Shape s = imp_shape(d->m, 0);
 	int64_t at = d->axis < 0 ? d->axis + s.rank : d->axis, n, len, pair;
 
 	if (d->axis == -1 || (s.rank >= 0 && (at < 0 || at >= s.rank - 1)))
@@ -112,7 +89,7 @@ read(struct dft *d)
 	d->onesided = attr_int(&m->r, "onesided", 0) != 0;
 	if (m->n->opset < 20)
 		d->axis = attr_int(&m->r, "axis", 1);
-	else if (imp_has(m, 2) && !known_number(m, 2, &d->axis))
+	else if (imp_has(m, 2) && !imp_const(m, 2, &d->axis))
 		return imp_fail(m, "the axis must be constant");
 	if (d->axis < -MAX_RANK || d->axis > MAX_RANK)
 		return imp_fail(m, "axis %jd is out of range: the rank is at "

@@ -116,21 +116,16 @@ static bool
 read_equation(struct einsum *e, const char *s, const char *end)
 {
 	for (int i = 0; i < e->m->n->nin; i++) {
-		ValId v = imp_in(e->m, i);
-		int dots = count_dots(e, s, end, i);
+		int dots;
 
-		if (dots < 0)
-			return imp_fail(e->m, "the ellipsis needs the rank of "
-			                "operand %d, which is unknown", i);
 		if (i && (s >= end || *s++ != ','))
 			return imp_fail(e->m, "found %d operands, but the "
 			                "equation has fewer", e->m->n->nin);
-		if (i)
-			dots = count_dots(e, s, end, i);
+		dots = count_dots(e, s, end, i);
 		if (dots < 0)
 			return imp_fail(e->m, "the ellipsis needs the rank of "
 			                "operand %d, which is unknown", i);
-		e->term[i].v = v;
+		e->term[i].v = imp_in(e->m, i);
 		e->ndots = dots > e->ndots ? dots : e->ndots;
 		if (!read_term(e, &s, end, &e->term[i], dots))
 			return false;
@@ -172,7 +167,7 @@ static void
 note_extents(struct einsum *e, int term)
 {
 	const struct term *t = &e->term[term];
-	ValId shape = EMIT_NODE(e->m, OP_SHAPE, NULL, t->v);
+	ValId shape = unary(e->m, OP_SHAPE, t->v);
 
 	for (int i = 0; i < t->n; i++) {
 		int label = t->label[i];
@@ -324,7 +319,7 @@ label_extents(struct einsum *e, const struct term *labels)
 	for (int i = 0; i < labels->n; i++) {
 		ValId d = e->extent[(int)labels->label[i]];
 
-		x = x ? EMIT_NODE(e->m, OP_MUL, NULL, x, d) : d;
+		x = x ? binary(e->m, OP_MUL, x, d) : d;
 	}
 	return x ? x : imp_one(e->m, 1);
 }
@@ -342,7 +337,7 @@ flatten_groups(struct einsum *e, ValId v, const struct term *batch,
 		shape[n++] = label_extents(e, batch);
 	shape[n++] = label_extents(e, x);
 	shape[n++] = label_extents(e, y);
-	return EMIT_NODE(e->m, OP_RESHAPE, NULL, v, concat_shape(e, n, shape));
+	return binary(e->m, OP_RESHAPE, v, concat_shape(e, n, shape));
 }
 
 /* Contract terms i and i + 1 into one. */
@@ -379,8 +374,7 @@ contract_pair(struct einsum *e, int i)
 	left.v = flatten_groups(e, arrange(e, a, &left), &batch, &rows, &gone);
 	right.v = flatten_groups(e, arrange(e, b, &right), &batch, &gone,
 	                         &cols);
-	y.v = EMIT_NODE(e->m, gone.n ? OP_MATMUL : OP_MUL, NULL, left.v,
-	                right.v);
+	y.v = binary(e->m, gone.n ? OP_MATMUL : OP_MUL, left.v, right.v);
 	append_labels(&y, &batch);
 	append_labels(&y, &rows);
 	append_labels(&y, &cols);

@@ -140,11 +140,11 @@ run_space_depth(struct importer *m)
 
 		memcpy(one, crd ? other : dcr, sizeof one);
 		dim[1] = c;
-		dim[2] = EMIT_NODE(m, OP_MUL, NULL, dim[2], bb);
-		dim[3] = EMIT_NODE(m, OP_MUL, NULL, dim[3], bb);
+		dim[2] = binary(m, OP_MUL, dim[2], bb);
+		dim[3] = binary(m, OP_MUL, dim[3], bb);
 	} else {
-		ValId h = EMIT_NODE(m, OP_DIV, NULL, dim[2], bb);
-		ValId w = EMIT_NODE(m, OP_DIV, NULL, dim[3], bb);
+		ValId h = binary(m, OP_DIV, dim[2], bb);
+		ValId w = binary(m, OP_DIV, dim[3], bb);
 		ValId split[6] = { dim[0], dim[1], h, bb, w, bb };
 
 		memcpy(one, split, sizeof one);

@@ -85,7 +85,7 @@ run_gemm(struct importer *m)
 	if (beta == 0)
 		c = 0;
 	if (c && beta != 1)
-		c = binary(m, OP_MUL, c, imp_like(m, c, beta));
+		c = with(m, OP_MUL, c, beta);
 	n = imp_dim(m, w, a.MATMUL.tb ? -2 : -1);
 	if (c && n > 0 && imp_rank(m, 2, &rank) && rank == 1
 	    && imp_dim(m, c, 0) == n) {
@@ -252,7 +252,7 @@ soft_cross_entropy(struct importer *m, ValId logp, int reduction)
 
 	if (!check_soft(m, x, y))
 		return false;
-	y = EMIT_NODE(m, OP_CAST_LIKE, NULL, y, logp);
+	y = binary(m, OP_CAST_LIKE, y, logp);
 	y = binary(m, OP_MUL, logp, as_many(m, y, logp));
 	/* [N, C, the rest in one] */
 	x = binary(m, OP_RESHAPE, logp, imp_ints(m, 3, (int64_t[]){

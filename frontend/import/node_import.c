@@ -300,14 +300,19 @@ imp_const_float(const struct importer *m, int i, double *x)
 	return v != NULL;
 }
 
+Shape
+imp_shape(struct importer *m, int i)
+{
+	const struct flat_known *k = flat_find(m->f, m->n->in[i]);
+	const Shape *s = &m->g->val[imp_in(m, i)].shape;
+
+	return k && !shape_known(s) ? k->shape : *s;
+}
+
 bool
 imp_rank(struct importer *m, int i, int *rank)
 {
-	const struct flat_known *k = flat_find(m->f, m->n->in[i]);
-
-	*rank = m->g->val[imp_in(m, i)].shape.rank;
-	if (*rank < 0 && k)
-		*rank = k->shape.rank;
+	*rank = imp_shape(m, i).rank;
 	return *rank >= 0;
 }
 

@@ -99,6 +99,8 @@ Attr imp_attrs(struct importer *, Op);
 /* Contents of a constant input; false if it is not constant. */
 bool imp_const(const struct importer *, int i, int64_t *x);
 bool imp_const_float(const struct importer *, int i, double *x);
+/* The shape of input i as far as it is known. */
+Shape imp_shape(struct importer *, int i);
 /* The rank of input i; false if not known yet. */
 bool imp_rank(struct importer *, int i, int *rank);
 /* Extent of a value, or -1 if unknown; axis may be negative. */
