@@ -216,33 +216,22 @@ node_new(Graph *g, Op op, int nin, const ValId *in, int nout, NodeId like)
 	return n;
 }
 
-ValId
-emit_op(Graph *g, Diag *d, Op op, int nin, const ValId *in, const Attr *attr,
-        NodeId like)
+const char *
+node_label(const Graph *g, const Node *n)
 {
-	Node *n = node_new(g, op, nin, in, 0, like);
-
-	if (attr)
-		n->attr = *attr;
-	return shape_infer(g, d, n) ? n->out[0] : 0;
+	if (n->norigin > 0)
+		return g->origin[n->origin[0]].name;
+	for (int i = 0; i < n->nout; i++)
+		if (n->out[i])
+			return g->val[n->out[i]].name;
+	return NULL;
 }
 
-ValId
-emit_slice(Graph *g, Diag *d, ValId v, const int64_t *start,
-           const int64_t *extent, NodeId like)
+const char *
+node_type(const Graph *g, const Node *n)
 {
-	Node *n = node_new(g, OP_SLICE, 1, &v, 1, like);
-	Val *y = &g->val[n->out[0]];
-
-	y->dt = g->val[v].dt;
-	y->shape = g->val[v].shape;
-	n->attr.SLICE.start.n = n->attr.SLICE.step.n = y->shape.rank;
-	for (int i = 0; i < y->shape.rank; i++) {
-		n->attr.SLICE.start.v[i] = start[i];
-		n->attr.SLICE.step.v[i] = 1;
-		y->shape.dim[i] = extent[i];
-	}
-	return shape_infer(g, d, n) ? n->out[0] : 0;
+	return n->norigin > 0 ? g->origin[n->origin[0]].op
+		: op_info[n->op].text;
 }
 
 ValId

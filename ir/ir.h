@@ -418,16 +418,13 @@ bool graph_has_op(const Graph *, Op);
  * forward, none).  Shapes are not inferred: call shape_infer when attributes
  * are set.  Returned pointer is valid until the next addition. */
 Node *node_new(Graph *, Op, int nin, const ValId *in, int nout, NodeId like);
-/* Append a node and infer its shapes; returns output 0, or 0 after a
- * diagnostic.  attr NULL: defaults. */
-ValId emit_op(Graph *, Diag *, Op, int nin, const ValId *in, const Attr *attr,
-              NodeId like);
-/* The same: the elements from start on, extent of them, of each dim. */
-ValId emit_slice(Graph *, Diag *, ValId v, const int64_t *start,
-                 const int64_t *extent, NodeId like);
 uint32_t origin_new(Graph *, const char *name, const char *op);
 /* a |= b, sorted and without doubles. */
 void node_add_origin(Graph *, Node *, const uint32_t *origin, int n);
+
+/* Under which name (NULL: none) and type messages speak of a node: ONNX's. */
+const char *node_label(const Graph *, const Node *);
+const char *node_type(const Graph *, const Node *);
 
 /* Replace every use of `from` as an input by `to` in nodes first..last-1. */
 void val_replace(Graph *, ValId from, ValId to, NodeId first, NodeId last);
@@ -449,15 +446,6 @@ struct uses graph_uses(const Graph *, Arena *);
 #define FOR_USES(i, uses, v) \
 	for (uint32_t i = (uses)->first[v]; i < (uses)->first[(v) + 1]; i++)
 
-/* ---- infer.c ---- */
-
-/* Infer dtype and shape of all outputs of n from its inputs, attributes and
- * static constant operands; false after a diagnostic that names the node.
- * `unknown` dims propagate.  Known output shapes are checked, not replaced. */
-bool shape_infer(Graph *, Diag *, Node *n);
-/* Under which name (NULL: none) and type messages speak of a node: ONNX's. */
-const char *node_label(const Graph *, const Node *);
-const char *node_type(const Graph *, const Node *);
 /* ---- value contents ---- */
 
 int64_t val_nelem(const Val *);                 /* -1: unknown */
@@ -473,14 +461,5 @@ bool val_contiguous(const Val *);               /* laid out row-major, dense */
 /* Lowest and highest element that a value, not empty, has in its owner; false
  * if they overflow. */
 bool val_reach(const Val *, int64_t *first, int64_t *last);
-
-/* ---- verify.c ---- */
-
-/* Structure, types, shapes, order, views; all faults are reported.  The
- * properties in g->props decide what is checked beyond structure. */
-bool graph_verify(Graph *, Diag *);
-/* The properties that a graph shows by itself, for graphs that come from
- * text; P_PLANNED cannot be seen and is left to the text's own `props`. */
-uint32_t graph_props(const Graph *);
 
 #endif

@@ -106,7 +106,8 @@ struct options {
 	bool forward_only;
 	bool eval;                      /* the loss of a data set is wanted, */
 	bool evaluator;                 /* and beside training a program that
-	                                 * evaluates; see forward.h */
+	                                 * evaluates; see
+	                                 * evaluation_program.h */
 	int64_t budget_bytes;           /* -1: none */
 	double budget_pct;              /* > 0: of the keep-everything total */
 	enum remat_mode remat;

@@ -8,6 +8,7 @@
 #define PASSES_PASS_H
 
 #include "ir/base/watch.h"
+#include "ir/infer/infer.h"
 #include "ir/ir.h"
 #include "ir/target.h"
 #include "passes/options.h"

@@ -79,16 +79,40 @@ struct pass_info {
 
 /* The pipeline in order; the last entry has name NULL. */
 extern const struct pass_info pass_table[];
+/* The first pass that gives one of the properties; none: the last entry. */
+const struct pass_info *pass_that_gives(uint32_t properties);
 
 struct dump_request {
 	const char *passes;             /* "a,b" or "all"; NULL: none */
 	const char *dir;                /* NN-pass.ck go here; NULL: stdout */
 };
 
-/* Run the passes named in `only` ("a,b" in that order, or "none"), or the
- * whole table if NULL, up to and including stop_after (NULL: to the end).
- * False after a diagnostic, which "interrupted" is one of. */
+/* Run the passes named in `only` ("a,b" in that order, or "none"), up to and
+ * including stop_after (NULL: to the end).  False after a diagnostic, which
+ * "interrupted" is one of. */
 bool pass_run(Pass *, Graph *, const char *only, const char *stop_after,
               const struct dump_request *);
+
+/* A walk through the table. */
+struct pass_walk {
+	const struct pass_info *next;   /* the pass to run */
+	const char *stop_after;         /* the last pass to run; NULL: all */
+	const struct dump_request *dump;        /* NULL: none */
+	int number;                     /* passes run, in names of dumps */
+	bool ok;                        /* no pass has failed */
+	bool stopped;                   /* stop_after has run */
+	const char *broken_by[32];      /* pass that undid each property */
+};
+
+/* A walk that begins where the graph stands: a graph in text form may have
+ * been through passes.  ok is false after a diagnostic. */
+struct pass_walk pass_walk_begin(Pass *, Graph *, const char *stop_after,
+                               const struct dump_request *);
+/* Run the passes before `end`.  Whether that was reached: false if a pass
+ * failed (after a diagnostic), the walk was stopped, or had gone beyond. */
+bool pass_walk_reach(struct pass_walk *, Pass *, Graph *,
+                    const struct pass_info *end);
+/* Run all that is left; w.ok. */
+bool pass_walk_finish(struct pass_walk *, Pass *, Graph *);
 
 #endif

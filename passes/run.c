@@ -1,8 +1,6 @@
 /* The pass pipeline: check requirements, run passes, track properties, verify,
  * dump.
  */
-#include "passes/other_batch.h"
-#include "passes/suggest_tp.h"
 #include "passes/passes.h"
 #include "passes/account/account.h"
 #include "passes/canon/canon.h"
@@ -18,6 +16,7 @@
 #include "passes/shard/shard.h"
 #include "ir/base/outfile.h"
 #include "ir/text/text.h"
+#include "ir/verify/verify.h"
 #include "runtime/support/now.h"
 
 #include <errno.h>
@@ -71,16 +70,37 @@ const struct pass_info pass_table[] = {
 	  "collect the tensors, steps and totals of the plan" },
 	{ "replay", pass_replay, P_PLACED, 0, 0,
 	  "verify the plan independently" },
-	{ NULL, NULL, 0, 0, 0, NULL }
+	{ .name = NULL }
 };
 
-/* Whether the pass has this name, or had it before. */
+/* Names that passes had before. */
+static const struct { const char *before, *now; } renamed[] = {
+	{ "deal", "replicate" },
+};
+
+static bool
+is_name(const char *known, const char *name, size_t n)
+{
+	return strlen(known) == n && memcmp(known, name, n) == 0;
+}
+
 static bool
 is_pass_named(const struct pass_info *pass, const char *name, size_t n)
 {
-	return (strlen(pass->name) == n && memcmp(pass->name, name, n) == 0)
-		|| (pass->run == pass_replicate && n == 4
-		    && memcmp(name, "deal", n) == 0);
+	for (size_t i = 0; i < sizeof renamed / sizeof renamed[0]; i++)
+		if (is_name(renamed[i].before, name, n))
+			return strcmp(pass->name, renamed[i].now) == 0;
+	return is_name(pass->name, name, n);
+}
+
+const struct pass_info *
+pass_that_gives(uint32_t property)
+{
+	const struct pass_info *i = pass_table;
+
+	while (i->name && !(i->gives & property))
+		i++;
+	return i;
 }
 
 static const struct pass_info *
@@ -129,7 +149,7 @@ is_listed(const char *list, const struct pass_info *pass)
 	size_t n;
 
 	while (list && (name = next_name(&list, &n)))
-		if ((n == 3 && memcmp(name, "all", 3) == 0)
+		if (is_name("all", name, n)
 		    || is_pass_named(pass, name, n))
 			return true;
 	return false;
@@ -148,7 +168,7 @@ check_names(Diag *d, const char *only, const char *stop_after,
 			ok = unknown_pass(d, "--passes", name, n);
 	while (list && (name = next_name(&list, &n)))
 		if (!find_pass(name, n)
-		    && (n != 3 || memcmp(name, "all", 3) != 0))
+		    && !is_name("all", name, n))
 			ok = unknown_pass(d, "--dump", name, n);
 	if (stop_after && !find_pass(stop_after, strlen(stop_after)))
 		ok = unknown_pass(d, "--stop-after", stop_after,
@@ -166,7 +186,7 @@ check_needs(Pass *p, const Graph *g, const struct pass_info *pass,
 	size_t at = 0;
 	const char *breaker = NULL;
 
-	if (g->ranks && pass <= find_pass("shard", 5))
+	if (g->ranks && pass <= pass_that_gives(P_SHARD))
 		return diag_error(p->diag, "pass %s: the graph is already "
 		                  "sharded",
 		                  pass->name);
@@ -298,8 +318,9 @@ run_one(Pass *p, Graph *g, const struct pass_info *pass,
 
 /* The runner's bracket around a pass: scratch memory and dumps. */
 static bool
-step(Pass *p, Graph *g, const struct pass_info *pass,
-     const struct dump_request *dump, int number, const char *broken_by[32])
+run_step(Pass *p, Graph *g, const struct pass_info *pass,
+         const struct dump_request *dump, int number,
+         const char *broken_by[32])
 {
 	bool ok;
 
@@ -310,71 +331,6 @@ step(Pass *p, Graph *g, const struct pass_info *pass,
 	p->scratch = NULL;
 	p->notes = NULL;
 	return ok;
-}
-
-/* ---- the low-memory variant, for small budgets ----
- *
- * Applying a gradient as soon as it is there frees its bytes early, but rules
- * out clipping by the norm over all.  Copies of parameters that stay in memory
- * need not be made in each step.  With --update-in-backward auto, and copies
- * likewise, two variants are planned if a budget makes the first recompute:
- * updates at the end with copies, and low memory.  The one that recomputes
- * less is taken; so more budget is never slower.
- */
-
-static bool
-has_low_memory_variant(const Pass *p, const Graph *g)
-{
-	const struct options *o = p->opt;
-
-	return o && (o->budget_bytes > 0 || o->budget_pct > 0 || o->curve)
-		&& (optim_may_update_in_backward(p, g)
-		    || optim_copies(p, g, false) != optim_copies(p, g, true));
-}
-
-static void
-swap_graphs(Graph *a, Graph *b)
-{
-	Graph t = *a;
-
-	*a = *b;
-	*b = t;
-}
-
-/* Plan `other`, the graph as it was before updates, as the low-memory variant;
- * if that is better it takes g's place. */
-static bool
-try_low_memory(Pass *p, Graph *g, Graph *other, const struct dump_request *dump,
-          int *number, const char *broken_by[32])
-{
-	Pass late = *p;
-	const struct pass_info *pass = find_pass("optim", 5);
-	Graph *worse = late.planned.reference;
-
-	/* the curve has a point in common with the other form at least */
-	if (watch_over(p->watch) && !late.planned.refused
-	    && !p->planned.pareto_front)
-		return true;
-	p->variant.low_memory = true;
-	p->variant.allow_refusal = !late.planned.refused;
-	p->planned.refused = false;
-	for (; strcmp(pass->name, "overlap") != 0; pass++)
-		if (!step(p, other, pass, dump, ++*number, broken_by)) {
-			if (p->planned.reference != late.planned.reference)
-				graph_free(late.planned.reference);
-			return false;
-		}
-	if (!late.planned.refused
-	    && (p->planned.refused
-	        || p->planned.recompute_sec >= late.planned.recompute_sec)) {
-		worse = p->planned.reference;
-		*p = late;
-	} else {
-		swap_graphs(g, other);
-	}
-	graph_free(worse);
-	p->variant.allow_refusal = false;
-	return true;
 }
 
 /* ---- graphs that have been through passes ----
@@ -409,86 +365,78 @@ first_pass(const Graph *g)
 	return first;
 }
 
-bool
-run_from(Pass *p, Graph *g, const struct pass_info *pass, int number,
-         const char *stop_after, const struct dump_request *dump)
-{
-	const char *broken_by[32] = { NULL };
-	const struct pass_info *fold = find_pass("fold", 4);
-	Graph *before = NULL, *whole = NULL, *other_batch = NULL;
-	bool ok = true;
+/* ---- the pipeline ---- */
 
-	for (; ok && pass->name; pass++) {
-		if (pass->run == pass_replicate && may_suggest_tp(p, g))
-			whole = graph_clone(g);
-		if (pass->run == pass_optim && has_low_memory_variant(p, g)) {
-			before = graph_clone(g);
-			p->variant.allow_refusal = true;
-		}
-		if (pass == fold)
-			other_batch = other_batch_graph(p, g);
-		ok = step(p, g, pass, dump, ++number, broken_by);
-		if (ok && other_batch && pass->run == pass_loss)
-			other_batch_check(p, g, other_batch, fold);
-		if (ok && before && pass->run == pass_plan
-		    && (p->planned.refused || p->planned.recompute_sec > 0
-		        || p->planned.pareto_front))
-			ok = try_low_memory(p, g, before, dump, &number,
-			                    broken_by);
-		if (stop_after && strcmp(stop_after, pass->name) == 0)
-			break;
+bool
+pass_walk_reach(struct pass_walk *w, Pass *p, Graph *g,
+               const struct pass_info *end)
+{
+	while (w->ok && !w->stopped && w->next < end && w->next->name) {
+		const struct pass_info *pass = w->next++;
+
+		w->ok = run_step(p, g, pass, w->dump, ++w->number,
+		                 w->broken_by);
+		w->stopped = w->stop_after
+			&& strcmp(w->stop_after, pass->name) == 0;
 	}
-	if (!ok && p->planned.refused && whole)
-		suggest_tp(p, whole, find_pass("replicate", 9));
-	graph_free(whole);
-	graph_free(other_batch);
-	/* clones share the contents of values with their original */
-	p->retired = before ? before->arena : NULL;
-	return ok;
+	return w->ok && w->next == end;
 }
 
-/* The whole table up to and including stop_after. */
-static bool
-run_table(Pass *p, Graph *g, const char *stop_after,
-          const struct dump_request *dump)
+bool
+pass_walk_finish(struct pass_walk *w, Pass *p, Graph *g)
 {
-	const struct pass_info *first = first_pass(g);
+	pass_walk_reach(w, p, g, pass_that_gives(0));
+	return w->ok;
+}
 
+/* Names that the user gave, and the graph as it is. */
+static bool
+check_input(Pass *p, Graph *g, const char *only, const char *stop_after,
+            const struct dump_request *dump)
+{
+	if (!check_names(p->diag, only, stop_after, dump))
+		return false;
+	g->props |= graph_props(g);
+	return graph_verify(g, p->diag) && check_states(p, g);
+}
+
+struct pass_walk
+pass_walk_begin(Pass *p, Graph *g, const char *stop_after,
+               const struct dump_request *dump)
+{
+	struct pass_walk w = { .dump = dump };
+
+	w.ok = check_input(p, g, NULL, stop_after, dump);
+	if (!w.ok)
+		return w;
+	w.next = first_pass(g);
+	w.number = (int)(w.next - pass_table);
+	if (stop_after)
+		w.stop_after = find_pass(stop_after, strlen(stop_after))->name;
 	/* already past it */
-	for (const struct pass_info *i = pass_table; i < first; i++)
-		if (stop_after && strcmp(stop_after, i->name) == 0)
-			return true;
-	return run_from(p, g, first, (int)(first - pass_table), stop_after,
-	                dump);
+	for (const struct pass_info *i = pass_table; i < w.next; i++)
+		if (w.stop_after && strcmp(w.stop_after, i->name) == 0)
+			w.stopped = true;
+	return w;
 }
 
 bool
 pass_run(Pass *p, Graph *g, const char *only, const char *stop_after,
          const struct dump_request *dump)
 {
-	const char *broken_by[32] = { NULL };
+	struct pass_walk w = { .ok = true, .dump = dump };
 	const char *name;
 	size_t n;
-	int number = 0;
 
-	if (only && strcmp(only, "none") == 0)
+	if (strcmp(only, "none") == 0)
 		only = "";
-	if (!check_names(p->diag, only, stop_after, dump))
+	if (!check_input(p, g, only, stop_after, dump))
 		return false;
 	if (stop_after)
-		stop_after = find_pass(stop_after, strlen(stop_after))->name;
-	g->props |= graph_props(g);
-	if (!graph_verify(g, p->diag) || !check_states(p, g))
-		return false;
-	if (!only)
-		return run_table(p, g, stop_after, dump);
-	while ((name = next_name(&only, &n))) {
-		const struct pass_info *pass = find_pass(name, n);
-
-		if (!step(p, g, pass, dump, ++number, broken_by))
-			return false;
-		if (stop_after && strcmp(stop_after, pass->name) == 0)
-			break;
+		w.stop_after = find_pass(stop_after, strlen(stop_after))->name;
+	while (w.ok && !w.stopped && (name = next_name(&only, &n))) {
+		w.next = find_pass(name, n);
+		pass_walk_reach(&w, p, g, w.next + 1);
 	}
-	return true;
+	return w.ok;
 }

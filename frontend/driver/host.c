@@ -21,7 +21,7 @@
 #include "codegen/codegen.h"
 #include "ir/base/outfile.h"
 #include "ir/text/text.h"
-#include "passes/passes.h"
+#include "passes/explore/explore.h"
 #include "codegen/cpu/cpu.h"
 
 /* Raise to invalidate cached profiles. */
@@ -183,7 +183,7 @@ build_benchmark(const struct cli *c, const char *dir, Pass *p, Graph **graph)
 	if (!g)
 		return false;
 	fill_weights(g);
-	return pass_run(p, g, NULL, NULL, NULL)
+	return explore(p, g, NULL, NULL)
 		&& codegen_library(&(struct codegen_schedules){
 			.g = g, .plan = p->planned.plan }, &o, p->diag);
 }

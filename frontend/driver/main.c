@@ -22,7 +22,8 @@
 #include "passes/cost/cost.h"
 #include "passes/planner/pareto_front.h"
 #include "passes/report/step_report.h"
-#include "passes/forward.h"
+#include "passes/explore/evaluation_program.h"
+#include "passes/explore/explore.h"
 #include "passes/passes.h"
 #include "ir/text/text.h"
 #include "passes/report/report.h"
@@ -331,7 +332,9 @@ compile_model(struct driver *d)
 	    || !outputs_check(&out, c->model, d->file, d->diag)
 	    || !device_set(c, d->graph, &d->watch, d->arena,
 	                   d->diag)
-	    || !pass_run(&d->pass, d->graph, c->passes, c->stop_after, &dump))
+	    || !(c->passes
+	         ? pass_run(&d->pass, d->graph, c->passes, c->stop_after, &dump)
+	         : explore(&d->pass, d->graph, c->stop_after, &dump)))
 		return false;
 	if (d->pass.planned.plan) {
 		d->pass.planned.plan->model = c->model;

@@ -16,7 +16,7 @@
 #include "codegen/cpu/cpu.h"
 #include "ir/base/outfile.h"
 #include "ir/text/text.h"
-#include "passes/passes.h"
+#include "passes/explore/explore.h"
 
 extern char **environ;
 
@@ -119,7 +119,7 @@ compiles(const struct doctor *d)
 		.threads = opt.threads, .grad_accum = 1,
 	};
 	Graph *g = text_parse("doctor", model, strlen(model), d->diag);
-	bool ok = g && pass_run(&p, g, NULL, NULL, NULL)
+	bool ok = g && explore(&p, g, NULL, NULL)
 		&& codegen_library(&(struct codegen_schedules){
 			.g = g, .plan = p.planned.plan }, &o, d->diag);
 

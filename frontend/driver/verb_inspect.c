@@ -15,6 +15,7 @@
 #include "frontend/driver/stop.h"
 #include "frontend/driver/verbs.h"
 #include "ir/base/outfile.h"
+#include "passes/explore/explore.h"
 #include "passes/passes.h"
 #include "frontend/inspect/inspect.h"
 #include "codegen/cpu/cpu.h"
@@ -234,8 +235,9 @@ try_compile(struct probe *p, const struct options *opt, const char *passes,
 
 	p->overwrites |= g && p->c->json && onnx_reads(file, p->c->json);
 	if (g && device_set(p->c, g, &watch, p->arena, diag)) {
-		bool ok = pass_run(&pass, g, passes, NULL, &none)
-			&& (passes || has_code(p, g, &pass, diag));
+		bool ok = passes ? pass_run(&pass, g, passes, NULL, &none)
+			: explore(&pass, g, NULL, &none)
+			&& has_code(p, g, &pass, diag);
 
 		t.reach = ok ? DONE : g->props & P_STATIC ? AT_LATER
 			: g->props & P_BOUND ? AT_FOLDING : AT_BINDING;

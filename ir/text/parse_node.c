@@ -1,5 +1,6 @@
 /* The textual form of a graph: nodes, and the bodies of loops. */
 #include "ir/text/parser.h"
+#include "ir/infer/infer.h"
 
 #include <stdlib.h>
 #include <string.h>

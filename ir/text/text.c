@@ -52,6 +52,7 @@
  */
 #include "ir/text/print.h"
 #include "ir/text/text.h"
+#include "ir/verify/verify.h"
 
 #include <stdlib.h>
 #include <string.h>

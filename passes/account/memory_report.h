@@ -2,7 +2,8 @@
 #ifndef PASSES_ACCOUNT_MEMORY_REPORT_H
 #define PASSES_ACCOUNT_MEMORY_REPORT_H
 
-#include "passes/remat_model/segments.h"
+#include "ir/segments.h"
+#include "passes/pass.h"
 
 enum layer_block { B_NORM, B_ATTENTION, B_MLP, B_OTHER, B_STATS, B_COUNT };
 extern const char *const memory_block[B_COUNT];

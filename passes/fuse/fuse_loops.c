@@ -25,7 +25,7 @@
  * refuses  nothing
  */
 #include "passes/fuse/fuse.h"
-#include "passes/fuse/inline.h"
+#include "ir/loop.h"
 #include "ir/placement.h"
 
 #include <string.h>

@@ -9,7 +9,7 @@
  * method  one walk over the schedule, backwards through copies and views
  * cost    linear
  */
-#include "passes/fuse/inline.h"
+#include "ir/loop.h"
 #include "passes/grad/grad_rules.h"
 #include "passes/low_precision/low_precision.h"
 

@@ -22,7 +22,7 @@
  *         the loop that rounds
  */
 #include "passes/low_precision/low_precision.h"
-#include "passes/fuse/inline.h"
+#include "ir/loop.h"
 
 #include <string.h>
 

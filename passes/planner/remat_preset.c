@@ -12,7 +12,7 @@
  *         layer (the residual stream is cut twice per transformer layer), one
  *         per period is a layer input.
  */
-#include "passes/remat_model/segments.h"
+#include "ir/segments.h"
 #include "passes/remat_model/remat_model.h"
 
 #include <string.h>

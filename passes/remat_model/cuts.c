@@ -1,6 +1,6 @@
 /* Cuts: where a single activation crosses the forward graph, as storages. */
 #include "passes/remat_model/remat_model.h"
-#include "passes/remat_model/segments.h"
+#include "ir/segments.h"
 
 int32_t
 remat_cuts(const struct remat *r, Arena *arena, int32_t *cut, NodeId *behind)

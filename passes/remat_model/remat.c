@@ -5,7 +5,7 @@
  * refuses to drop: outputs of the step, values that several nodes write,
  *         results of nodes that change resident memory
  */
-#include "passes/fuse/inline.h"
+#include "ir/loop.h"
 #include "passes/remat_model/intern.h"
 #include "passes/remat_model/remat_model.h"
 #include "passes/place/place.h"

@@ -7,7 +7,7 @@
  *         nothing changed since
  * gives   P_PLANNED; Node.of, Val.of
  */
-#include "passes/fuse/inline.h"
+#include "ir/loop.h"
 #include "passes/remat_model/remat_model.h"
 
 #include <string.h>

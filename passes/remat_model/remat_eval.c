@@ -5,7 +5,7 @@
  *         passes inplace and place.
  * cost    linear in the operands of the schedule
  */
-#include "passes/fuse/inline.h"
+#include "ir/loop.h"
 #include "passes/remat_model/remat_model.h"
 #include "passes/place/place.h"
 

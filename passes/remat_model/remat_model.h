@@ -47,7 +47,7 @@ struct rnode {
 	                                 * not; -1: none */
 	bool backward;                  /* phase backward or update */
 	bool clonable;
-	/* A loop that others may take in, see inline.h. */
+	/* A loop that others may take in, see ir/loop.h. */
 	bool inlinable;
 	NodeId reader;                  /* the only node of backward that reads
 	                                 * its results; 0: none does; or

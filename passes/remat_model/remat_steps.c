@@ -9,7 +9,7 @@
  *         and a clone writes only what somebody reads
  * cost    linear in the operands of the schedule
  */
-#include "passes/fuse/inline.h"
+#include "ir/loop.h"
 #include "passes/remat_model/remat_model.h"
 
 #include <string.h>

@@ -1,6 +1,7 @@
 /* A GPU as a device, by NVIDIA's driver. */
 #include "runtime/device/convolutions.h"
 #include "runtime/device/gpu.h"
+#include "runtime/device/nccl_transport.h"
 #include "runtime/device/products.h"
 
 #include <dlfcn.h>
@@ -232,19 +233,6 @@ sync_event(struct device *d, void *event)
 		gpu_done(g, g->cu.event_sync(event), "running kernels");
 }
 
-static void
-fill_gpu_env(struct device *d, struct ckr_env *env)
-{
-	struct gpu *g = gpu_of(d);
-
-	env->stream = g->stream;
-	env->gemms = g->products;
-	env->gemm = products_run;
-	env->gemm_epilogue = products_run_epilogue;
-	env->convs = g->convolutions;
-	env->convolve = g->convolutions ? convolutions_run : NULL;
-}
-
 /* ---- graphs ---- */
 
 static void
@@ -385,12 +373,57 @@ open_gpu(struct gpu *g, const char *arch, int index, struct err *e)
 	return device_failed(&g->device, e) ? CKR_EUNSUPPORTED : CKR_OK;
 }
 
+/* name: "cublas": convolutions unfold patches; "cudnn": fails if that cannot
+ * compute the convolutions. */
+static ckr_status
+open_gpu_libraries(struct device *d, const struct ckr_library *lib,
+                   const char *name, struct ckr_env *env, struct err *e)
+{
+	struct gpu *g = gpu_of(d);
+	uint32_t n = lib->nconvolved;
+	bool any = !name || !*name || !strcmp(name, "auto");
+	bool cudnn = name && !strcmp(name, "cudnn");
+	char by[128] = "im2col convolutions";
+
+	if (!any && !cudnn && strcmp(name, "cublas") != 0)
+		return err_set(e, CKR_EARG, "unknown library '%s' for matrix "
+		               "products and convolutions on a GPU; expected "
+		               "auto, cudnn or cublas", name);
+	if (n && (any || cudnn))
+		g->convolutions = convolutions_open(d, g->stream,
+		                                    lib->convolved, n, by,
+		                                    sizeof(by));
+	if (n && cudnn && !g->convolutions)
+		return err_set(e, CKR_EUNSUPPORTED, "cuDNN cannot be used: %s; "
+		               "install cuDNN 9 (or set LD_LIBRARY_PATH to its "
+		               "directory), or choose --blas cublas", by);
+	snprintf(d->libraries, sizeof(d->libraries), "cublas%s%s",
+	         n ? ", " : "", n ? by : "");
+	env->stream = g->stream;
+	env->gemms = g->products;
+	env->gemm = products_run;
+	env->gemm_epilogue = products_run_epilogue;
+	env->convs = g->convolutions;
+	env->convolve = g->convolutions ? convolutions_run : NULL;
+	return CKR_OK;
+}
+
+static void
+ignore_libraries(struct device *d)
+{
+	(void)d;
+}
+
 ckr_status
 device_open_cuda(struct device **out, const char *arch, int index,
                  struct err *e)
 {
 	static const struct device_calls calls = {
-		.close = gpu_close, .alloc = gpu_alloc, .free = gpu_free,
+		.close = gpu_close, .open_libraries = open_gpu_libraries,
+		.take_libraries = ignore_libraries,
+		.release_libraries = ignore_libraries,
+		.open_transport = nccl_open,
+		.alloc = gpu_alloc, .free = gpu_free,
 		.alloc_pinned = alloc_pinned, .free_pinned = free_pinned,
 		.copy_h2d = copy_h2d, .copy_d2h = copy_d2h,
 		.fill = fill_gpu, .sync = sync_stream,
@@ -398,7 +431,7 @@ device_open_cuda(struct device **out, const char *arch, int index,
 		.copy_d2h_async = copy_d2h_async,
 		.event_new = create_event, .event_free = destroy_event,
 		.event_record = record_event, .event_wait = wait_event,
-		.event_sync = sync_event, .fill_env = fill_gpu_env,
+		.event_sync = sync_event,
 		.graph_begin = begin_capture, .graph_end = end_capture,
 		.graph_launch = launch_graph, .graph_free = destroy_graph,
 	};
@@ -409,6 +442,7 @@ device_open_cuda(struct device **out, const char *arch, int index,
 	if (!g)
 		return err_set(e, CKR_ENOMEM, "out of memory");
 	g->device.call = &calls;
+	g->device.deferred = true;
 	g->device.name = g->name;
 	s = open_gpu(g, arch, index, e);
 	if (s != CKR_OK) {
@@ -416,30 +450,5 @@ device_open_cuda(struct device **out, const char *arch, int index,
 		return s;
 	}
 	*out = &g->device;
-	return CKR_OK;
-}
-
-ckr_status
-device_choose_cuda(struct device *d, const char *name,
-                   const struct ckr_convolved *job, uint32_t n, char *text,
-                   size_t size, struct err *e)
-{
-	struct gpu *g = gpu_of(d);
-	bool any = !name || !*name || !strcmp(name, "auto");
-	bool cudnn = name && !strcmp(name, "cudnn");
-	char by[128] = "im2col convolutions";
-
-	if (!any && !cudnn && strcmp(name, "cublas") != 0)
-		return err_set(e, CKR_EARG, "unknown library '%s' for matrix "
-		               "products and convolutions on a GPU; expected "
-		               "auto, cudnn or cublas", name);
-	if (n && (any || cudnn))
-		g->convolutions = convolutions_open(d, g->stream, job, n, by,
-		                                    sizeof(by));
-	if (n && cudnn && !g->convolutions)
-		return err_set(e, CKR_EUNSUPPORTED, "cuDNN cannot be used: %s; "
-		               "install cuDNN 9 (or set LD_LIBRARY_PATH to its "
-		               "directory), or choose --blas cublas", by);
-	snprintf(text, size, "cublas%s%s", n ? ", " : "", n ? by : "");
 	return CKR_OK;
 }

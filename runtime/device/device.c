@@ -1,104 +1,5 @@
-/* The host as a device, and blocks of memory on any. */
+/* Errors of a device, and blocks of its memory. */
 #include "runtime/device/device.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-/* ---- the host ---- */
-
-static void
-host_close(struct device *d)
-{
-	(void)d;
-}
-
-static void *
-host_alloc(struct device *d, uint64_t n)
-{
-	(void)d;
-	return malloc(n);
-}
-
-static void
-host_free(struct device *d, void *p)
-{
-	(void)d;
-	free(p);
-}
-
-static void
-host_copy(struct device *d, void *to, const void *from, uint64_t n)
-{
-	(void)d;
-	if (n)
-		memcpy(to, from, n);
-}
-
-static void
-host_fill(struct device *d, void *to, int byte, uint64_t n)
-{
-	(void)d;
-	memset(to, byte, n);
-}
-
-static void
-host_sync(struct device *d)
-{
-	(void)d;
-}
-
-static void *
-host_event_new(struct device *d)
-{
-	return d;
-}
-
-static void
-host_event_on_stream(struct device *d, void *event, enum device_stream q)
-{
-	(void)d;
-	(void)event;
-	(void)q;
-}
-
-static void
-host_fill_env(struct device *d, struct ckr_env *env)
-{
-	(void)d;
-	(void)env;
-}
-
-static void *
-host_graph_end(struct device *d)
-{
-	(void)d;
-	return NULL;
-}
-
-static void
-host_ignore(struct device *d, void *work)
-{
-	(void)d;
-	(void)work;
-}
-
-static const struct device_calls host_calls = {
-	.close = host_close, .alloc = host_alloc, .free = host_free,
-	.alloc_pinned = host_alloc, .free_pinned = host_free,
-	.copy_h2d = host_copy, .copy_d2h = host_copy, .fill = host_fill,
-	.sync = host_sync, .copy_h2d_async = host_copy,
-	.copy_d2h_async = host_copy, .event_new = host_event_new,
-	.event_free = host_ignore, .event_record = host_event_on_stream,
-	.event_wait = host_event_on_stream, .event_sync = host_ignore,
-	.fill_env = host_fill_env, .graph_begin = host_sync,
-	.graph_end = host_graph_end, .graph_launch = host_ignore,
-	.graph_free = host_ignore,
-};
-
-struct device device_host = { .call = &host_calls, .host = true,
-	.name = "cpu" };
-
-/* ---- any ---- */
 
 void
 device_close(struct device *d)
@@ -128,8 +29,8 @@ ckr_status
 device_map(struct device *d, struct block *b, uint64_t size, bool paint,
            bool at_end, int threads, struct err *e)
 {
-	if (d->host)
-		return block_map(b, size, paint, at_end, threads, e);
+	if (d->call->map)
+		return d->call->map(b, size, paint, at_end, threads, e);
 	*b = (struct block){ .size = size, .painted = paint };
 	if (!size)
 		return CKR_OK;
@@ -142,8 +43,8 @@ device_map(struct device *d, struct block *b, uint64_t size, bool paint,
 void
 device_unmap(struct device *d, struct block *b)
 {
-	if (d->host) {
-		block_unmap(b);
+	if (d->call->unmap) {
+		d->call->unmap(b);
 		return;
 	}
 	if (b->p)
@@ -159,7 +60,7 @@ device_touched(struct device *d, const struct block *b)
 	unsigned char chunk[CHUNK];
 	uint64_t end = b->size;
 
-	if (d->host || !b->painted)
+	if (d->addressable || !b->painted)
 		return block_touched(b);
 	while (end) {
 		uint64_t n = end < CHUNK ? end : CHUNK, i = n;

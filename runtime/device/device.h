@@ -1,7 +1,7 @@
 /* Room device: the host or a GPU, with the memory of a model and the libraries
  * that its kernels call.
  *
- * in      a GPU architecture, the table of convolutions
+ * in      a GPU architecture, the tables of convolutions
  * out     memory, copies, events, graphs; products and convolutions for kernels
  * unaware of tensors, programs and ranks
  *
@@ -19,6 +19,7 @@
 #include "runtime/ckr_abi.h"
 
 struct device;
+struct nccl_transport;
 
 /* A device has two streams: one for all work, and one that copies inputs in the
  * meantime.  Only events order the streams. */
@@ -27,6 +28,25 @@ enum device_stream { DEVICE_COMPUTE, DEVICE_COPY_IN };
 /* The functions of one kind of device. */
 struct device_calls {
 	void (*close)(struct device *);
+	/* Open the libraries of products and convolutions that the model asks
+	 * for, and set the members of the environment that kernels use them
+	 * and the device by.  name: NULL or "auto", or a library's. */
+	ckr_status (*open_libraries)(struct device *,
+	                             const struct ckr_library *,
+	                             const char *name, struct ckr_env *,
+	                             struct err *);
+	/* Between the two, process-wide settings of these libraries are
+	 * ours. */
+	void (*take_libraries)(struct device *);
+	void (*release_libraries)(struct device *);
+	/* Between the devices of several processes; NULL: they exchange host
+	 * memory. */
+	ckr_status (*open_transport)(struct nccl_transport **, struct device *,
+	                             struct err *);
+	/* Blocks: see device_map; NULL: made of the functions below. */
+	ckr_status (*map)(struct block *, uint64_t size, bool paint,
+	                  bool at_end, int threads, struct err *);
+	void (*unmap)(struct block *);
 	/* Memory of n bytes, aligned to 256; NULL after an error. */
 	void *(*alloc)(struct device *, uint64_t n);
 	void (*free)(struct device *, void *);
@@ -53,8 +73,6 @@ struct device_calls {
 	void (*event_record)(struct device *, void *event, enum device_stream);
 	void (*event_wait)(struct device *, void *event, enum device_stream);
 	void (*event_sync)(struct device *, void *event);
-	/* Set the members of the environment that kernels use the device by. */
-	void (*fill_env)(struct device *, struct ckr_env *);
 	/* Work enqueued between graph_begin and graph_end is recorded into a
 	 * graph, which graph_launch runs as a whole.  NULL: recording failed.
 	 * No copies, events or sync() in between. */
@@ -66,8 +84,13 @@ struct device_calls {
 
 struct device {
 	const struct device_calls *call;
-	bool host;                      /* memory is the process's own */
-	const char *name;               /* name of the processor */
+	bool addressable;               /* the host can use its addresses */
+	bool deferred;                  /* kernels run after the calls that
+	                                 * launch them, with an environment in
+	                                 * device memory, where they leave what
+	                                 * they find */
+	const char *name;               /* of an accelerator; else "" */
+	char libraries[160];            /* of products and convolutions */
 	struct err first;               /* first error; empty: none yet */
 	ckr_status status;              /* status of the first error; CKR_OK:
 	                                 * CKR_EIO */
@@ -77,19 +100,11 @@ struct device {
 	void *before_wait_user;
 };
 
-/* The host; never closed. */
-extern struct device device_host;
-
-/* Open a GPU for code of this architecture ("sm_90"): number `index` among
- * those of CUDA_VISIBLE_DEVICES, or the first. */
+/* Open the host, or a GPU for code of this architecture ("sm_90"): number
+ * `index` among those of CUDA_VISIBLE_DEVICES, or the first. */
+ckr_status device_open_host(struct device **, struct err *);
 ckr_status device_open_cuda(struct device **, const char *arch, int index,
                             struct err *);
-/* Choose the libraries of products and convolutions; text: their names.  name:
- * NULL or "auto"; "cublas" (products; convolutions unfold patches); "cudnn"
- * (fails if it cannot compute the convolutions). */
-ckr_status device_choose_cuda(struct device *, const char *name,
-                              const struct ckr_convolved *, uint32_t n,
-                              char *text, size_t, struct err *);
 void device_close(struct device *);
 /* Whether there was an error, in *e then; its status. */
 bool device_failed(const struct device *, struct err *e);

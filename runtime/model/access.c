@@ -332,7 +332,7 @@ ckr_memory(ckr_ctx *c, struct ckr_memory *m)
 const char *
 ckr_blas(const ckr_ctx *c)
 {
-	return c->gemm.text;
+	return c->device->libraries;
 }
 
 const char *

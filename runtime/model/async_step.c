@@ -81,7 +81,7 @@ can_run_steps_async(const ckr_ctx *c)
 	const struct ckr_program *p = &c->lib->program[0];
 	const struct ckr_tensor *norm = c->norm.tensor;
 
-	if (c->device->host || c->poison || c->team || c->world.count > 1
+	if (!c->device->deferred || c->poison || c->team || c->world.count > 1
 	    || (p->loss >= 0 && p->tensor[p->loss].placement)
 	    || (norm && norm->ready >= (int32_t)rt_commit_step(p)))
 		return false;

@@ -210,7 +210,7 @@ hash_part(struct traced_run *s, uint32_t i, uint32_t rank)
 	ckr_status status = CKR_OK;
 	void *dense;
 
-	if (rt_is_dense(t) && s->c->device->host) {
+	if (rt_is_dense(t) && s->c->device->addressable) {
 		h = mem_hash(h, from, n);
 	} else {
 		dense = malloc(n + 1);

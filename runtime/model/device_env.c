@@ -31,9 +31,8 @@ choose_gpu(const ckr_ctx *c)
 ckr_status
 rt_open_device(ckr_ctx *c)
 {
-	c->device = &device_host;
 	if (!c->lib->arch)
-		return CKR_OK;
+		return device_open_host(&c->device, &c->err);
 	return device_open_cuda(&c->device, c->lib->arch, choose_gpu(c),
 	                        &c->err);
 }
@@ -41,9 +40,8 @@ rt_open_device(ckr_ctx *c)
 ckr_status
 rt_open_env(ckr_ctx *c)
 {
-	if (c->device->host)
+	if (!c->device->deferred)
 		return CKR_OK;
-	c->device->call->fill_env(c->device, &c->env);
 	c->device_env = c->device->call->alloc(c->device, c->world.count
 	                                      * sizeof(*c->device_env));
 	return device_failed(c->device, &c->err) ? CKR_ENOMEM : CKR_OK;
@@ -60,7 +58,7 @@ rt_close_env(ckr_ctx *c)
 ckr_status
 rt_send_env(ckr_ctx *c)
 {
-	if (c->device->host)
+	if (!c->device->deferred)
 		return CKR_OK;
 	c->env.device_fault = c->env.device_lock = c->env.device_nonfinite = 0;
 	FOR_RANKS (r, c) {
@@ -87,7 +85,7 @@ read_env_back(ckr_ctx *c)
 {
 	struct ckr_env env;
 
-	if (c->device->host)
+	if (!c->device->deferred)
 		return CKR_OK;
 	FOR_RANKS (r, c) {
 		c->device->call->copy_d2h(c->device, &env, &c->device_env[r],
@@ -150,7 +148,8 @@ find_fault(ckr_ctx *c, const struct loaded_program *b, uint32_t end)
 ckr_status
 rt_check_launches(ckr_ctx *c, uint32_t i)
 {
-	const char *why = c->device->host ? NULL : c->lib->launch_error();
+	const char *why = c->device->deferred ? c->lib->launch_error()
+	                                     : NULL;
 
 	if (!why)
 		return CKR_OK;
@@ -206,7 +205,7 @@ rt_pull(ckr_ctx *c, const struct ckr_tensor *t, const void *tensor,
 	char *p, *at;
 	uint64_t n;
 
-	if (c->device->host) {
+	if (c->device->addressable) {
 		rt_pack(t, tensor, dense);
 		return CKR_OK;
 	}
@@ -230,7 +229,7 @@ rt_push(ckr_ctx *c, const struct ckr_tensor *t, void *tensor,
 	char *p, *at;
 	uint64_t n;
 
-	if (c->device->host) {
+	if (c->device->addressable) {
 		rt_unpack(t, tensor, dense);
 		return CKR_OK;
 	}

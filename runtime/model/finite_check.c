@@ -155,8 +155,8 @@ is_tensor_finite(ckr_ctx *c, const struct loaded_program *b,
 	FOR_RANKS (r, c) {
 		const char *at = rt_at(c, b, r, t);
 
-		if (c->device->host ? !is_rank_finite(c, t, at, x)
-		                    : !is_finite_on_gpu(c, t, at, x))
+		if (c->device->deferred ? !is_finite_on_gpu(c, t, at, x)
+		                        : !is_rank_finite(c, t, at, x))
 			return false;
 	}
 	return true;
@@ -181,7 +181,7 @@ may_run_unchecked(const ckr_ctx *c, int32_t i, uint32_t upto)
 	const struct ckr_instr *s = &c->lib->program[0].instr[i];
 
 	return (uint32_t)i < upto
-	       || (!c->device->host && s->phase != CKR_UPDATE);
+	       || (c->device->deferred && s->phase != CKR_UPDATE);
 }
 
 /* Whether a step before `upto` writes over the shared tensor t. */

@@ -70,7 +70,7 @@ gather_begin(struct tensor_gather *f, ckr_ctx *c,
 		CKR_TRY(find_owners(f));
 	if (t->batch && c->world.dp > 1)
 		find_batch_pieces(f);
-	if (rt_is_dense(t) && c->device->host)
+	if (rt_is_dense(t) && c->device->addressable)
 		return CKR_OK;
 	f->packed = malloc(rt_nbytes(t) + 1);
 	if (!f->packed)

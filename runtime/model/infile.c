@@ -60,7 +60,7 @@ tensor_on_rank(const struct tensor_range *s, uint32_t r)
 static bool
 is_direct(const struct tensor_range *s)
 {
-	return rt_is_dense(s->t) && s->c->device->host;
+	return rt_is_dense(s->t) && s->c->device->addressable;
 }
 
 /* done: the ranges become the tensor's value. */

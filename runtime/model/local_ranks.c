@@ -180,7 +180,7 @@ flat_address(const ckr_ctx *c, const struct loaded_program *b,
 	bool whole = !t->placement && !t->shard_of && !has_replica_batches(c, t)
 		&& rt_is_dense(t);
 
-	return whole && c->device->host ? rt_at(c, b, 0, t) : NULL;
+	return whole && c->device->addressable ? rt_at(c, b, 0, t) : NULL;
 }
 
 /* Runs of the rank here between the whole and its own elements, both dense. */
@@ -372,7 +372,7 @@ rt_input_memory(const ckr_ctx *c, const struct ckr_tensor *t)
 static bool
 is_in_place(const ckr_ctx *c, const struct ckr_tensor *t)
 {
-	return c->device->host && !has_replica_batches(c, t)
+	return c->device->addressable && !has_replica_batches(c, t)
 	       && c->world.count <= c->world.tp;
 }
 
@@ -384,7 +384,7 @@ rt_gather_inputs(ckr_ctx *c)
 	c->input_set = calloc(c->lib->nshared + 1, sizeof(*c->input_set));
 	if (!c->input_set)
 		return rt_no_memory(c);
-	if (c->world.dp == 1 && c->device->host)
+	if (c->world.dp == 1 && c->device->addressable)
 		return CKR_OK;
 	c->whole = calloc(c->lib->nshared + 1, sizeof(*c->whole));
 	if (!c->whole)
@@ -414,7 +414,7 @@ scatter_input(ckr_ctx *c, const struct ckr_tensor *t, uint32_t rank,
 
 	if (!has_replica_batches(c, t))
 		return rt_push(c, t, at, whole);
-	if (c->device->host) {
+	if (c->device->addressable) {
 		copy_batch(c, t, replica, whole, at, false);
 		return CKR_OK;
 	}

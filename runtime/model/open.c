@@ -141,7 +141,8 @@ map_memory(ckr_ctx *c)
 	if (c->world.tp > 1)
 		find_common(c);
 	FOR_RANKS (r, c)
-		if (r && (c->world.first + r) % c->world.tp && c->device->host)
+		if (r && (c->world.first + r) % c->world.tp
+		    && c->device->addressable)
 			block_forget(&c->resident[r], c->common[0],
 			             c->common[1]);
 	CKR_TRY(rt_load_program(c, &c->plan, p, true, c->poison));
@@ -225,7 +226,7 @@ log_model(ckr_ctx *c)
 	        c->world.tp * c->world.dp, p->ninstr,
 	        (unsigned long long)c->resident[0].size,
 	        (unsigned long long)c->plan.arena[0].size, c->env.threads,
-	        c->gemm.text);
+	        c->device->libraries);
 }
 
 /* How many replicas there are of how many ranks; 0 ranks: as few as there can
@@ -358,7 +359,7 @@ count_comm(const struct ckr_program *p)
 static ckr_status
 open_transfers(ckr_ctx *c)
 {
-	bool host = c->device->host;
+	bool host = c->device->addressable;
 	struct comm_view view = { .team = c->team, .nccl = c->nccl,
 		.program = c->lib->program, .tp = c->world.tp,
 		.dp = c->world.dp, .count = c->world.count,
@@ -377,26 +378,6 @@ open_transfers(ckr_ctx *c)
 	return transfers_open(&c->transfers, &view, most, &c->err);
 }
 
-/* What kernels ask for products and convolutions. */
-static ckr_status
-choose_products(ckr_ctx *c, const char *name)
-{
-	const struct ckr_library *lib = c->lib;
-
-	if (!c->device->host)
-		return device_choose_cuda(c->device, name, lib->convolved,
-		                          lib->nconvolved, c->gemm.text,
-		                          sizeof(c->gemm.text), &c->err);
-	CKR_TRY(gemm_choose(&c->gemm, name, c->env.threads, &c->err));
-	c->env.sgemm = c->gemm.fn;
-	c->env.sgemm_one = c->gemm.one;
-	c->env.bgemm = c->gemm.bf16;
-	c->convs = convs_open(c->gemm.onednn, lib->blocked, lib->nblocked,
-	                      c->env.threads);
-	convs_fill_env(c->convs, &c->env);
-	return CKR_OK;
-}
-
 static ckr_status
 make_ready(ckr_ctx *c, const struct ckr_options *opt)
 {
@@ -406,9 +387,11 @@ make_ready(ckr_ctx *c, const struct ckr_options *opt)
 	set_thread_count(c, fair_threads(c, opt->threads));
 	c->cpu_monitor = cpu_monitor_open(c->env.threads, c->dl);
 	CKR_TRY(rt_open_device(c));
-	if (c->team && !c->device->host)
-		CKR_TRY(nccl_open(&c->nccl, c->device, &c->err));
-	CKR_TRY(choose_products(c, blas));
+	if (c->team && c->device->call->open_transport)
+		CKR_TRY(c->device->call->open_transport(&c->nccl, c->device,
+		                                        &c->err));
+	CKR_TRY(c->device->call->open_libraries(c->device, c->lib, blas,
+	                                        &c->env, &c->err));
 	c->env.seed = opt->seed;
 	CKR_TRY(map_memory(c));
 	CKR_TRY(open_transfers(c));
@@ -466,8 +449,6 @@ ckr_close(ckr_ctx *c)
 	profile_free(c);
 	grads_free(c);
 	cpu_monitor_close(c->cpu_monitor);
-	convs_close(c->convs);
-	gemm_release(&c->gemm);
 	async_close(c);
 	count_close(c);
 	finite_close(c);

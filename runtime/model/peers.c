@@ -159,10 +159,9 @@ find_facts(ckr_ctx *c, struct facts *f)
 	snprintf(t[LIBRARY], sizeof(*t), "%.40s %016llx, version %u, %llu "
 	         "bytes", lib->name, (unsigned long long)hash, lib->abi,
 	         (unsigned long long)lib->peak_bytes);
-	snprintf(t[PRODUCTS], sizeof(*t), "%.100s", c->gemm.text);
+	snprintf(t[PRODUCTS], sizeof(*t), "%.100s", c->device->libraries);
 	snprintf(t[PROCESSOR], sizeof(*t), "%s%s%.60s", processor_kind(),
-	         c->device->host ? "" : ", ",
-	         c->device->host ? "" : c->device->name);
+	         *c->device->name ? ", " : "", c->device->name);
 	snprintf(t[THREADS], sizeof(*t), "%d", c->env.threads);
 	snprintf(t[SEED], sizeof(*t), "%llu", (unsigned long long)c->env.seed);
 	return CKR_OK;

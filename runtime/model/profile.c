@@ -170,7 +170,7 @@ write_profile_file(FILE *f, void *ctx)
 	      "\"model\":", f);
 	utf8_json(f, c->lib->name);
 	fprintf(f, ",\"threads\":%d,\"blas\":", c->env.threads);
-	utf8_json(f, c->gemm.text);
+	utf8_json(f, c->device->libraries);
 	fprintf(f, ",\"steps\":%llu,\"peak_flops\":{\"f32\":%.6g},"
 	        "\"bandwidth\":%.6g,",
 	        (unsigned long long)(c->step - m->first), flops, bytes);

@@ -9,12 +9,10 @@
 
 #include "runtime/file/array.h"
 #include "runtime/ckr_abi.h"
-#include "runtime/blas/conv.h"
 #include "runtime/device/device.h"
 #include "runtime/base/cpu_monitor.h"
 #include "runtime/base/dtype.h"
 #include "runtime/base/err.h"
-#include "runtime/blas/gemm.h"
 #include "runtime/base/mem.h"
 #include "runtime/ranks/sharding.h"
 #include "runtime/support/now.h"
@@ -179,8 +177,6 @@ struct ckr_ctx {
 	uint64_t peak;                  /* bytes, of any process */
 	uint64_t rss_before;            /* process's bytes before opening */
 
-	struct gemm gemm;
-	struct convs *convs;            /* NULL: none prepared */
 	struct cpu_monitor *cpu_monitor;        /* NULL: not monitored */
 	struct ckr_env env;
 	struct count count;

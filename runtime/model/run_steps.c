@@ -291,7 +291,7 @@ rt_run_one(ckr_ctx *c, const struct loaded_program *b, uint32_t i)
 		CKR_TRY(run_timed(c, b, i, 0, true));
 	CKR_TRY(rt_end_transfers(c, i));
 	for (uint32_t r = 0; r < c->world.count && c->poison
-	     && c->device->host; r++)
+	     && c->device->addressable; r++)
 		poison_dead_bytes(b->p, &b->arena[r], i);
 	return CKR_OK;
 }
@@ -358,14 +358,14 @@ enter_step(const ckr_ctx *c)
 	int was = omp_get_max_threads();
 
 	omp_set_num_threads(c->env.threads);
-	gemm_begin(&c->gemm);
+	c->device->call->take_libraries(c->device);
 	return was;
 }
 
 static void
 leave_step(const ckr_ctx *c, int was)
 {
-	gemm_end(&c->gemm);
+	c->device->call->release_libraries(c->device);
 	omp_set_num_threads(was);
 }
 

@@ -195,7 +195,7 @@ write_shards(ckr_ctx *c, struct tensor_writer *o, size_t entry,
              const struct loaded_program *b, const struct ckr_tensor *t,
              const float *scale)
 {
-	bool direct = rt_is_dense(t) && c->device->host;
+	bool direct = rt_is_dense(t) && c->device->addressable;
 	char *packed = direct ? NULL : malloc(rt_nbytes(t) + 1);
 	ckr_status s = CKR_OK;
 

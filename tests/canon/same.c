@@ -7,6 +7,7 @@
 #include "passes/passes.h"
 #include "tests/ref/interp.h"
 #include "ir/text/text.h"
+#include "ir/verify/verify.h"
 #include "passes/fold/fold.h"
 #include "passes/canon/canon.h"
 #include "codegen/cpu/cpu.h"

@@ -1,5 +1,6 @@
 /* Cases of products, rows, attention, classifier and updates. */
 #include "tests/codegen/harness.h"
+#include "ir/infer/infer.h"
 
 #include <math.h>
 #include <stdlib.h>

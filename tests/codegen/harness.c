@@ -5,6 +5,7 @@
 #include "codegen/cpu/cpu.h"
 #include "runtime/support/half.h"
 #include "passes/place/place.h"
+#include "ir/infer/infer.h"
 
 #include <dlfcn.h>
 #include <math.h>

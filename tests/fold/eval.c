@@ -10,6 +10,7 @@
 #include "codegen/cpu/cpu.h"
 #include "passes/eval/eval.h"
 #include "tests/ref/interp.h"
+#include "ir/infer/infer.h"
 
 enum { ROUNDS = 40 };
 

@@ -8,6 +8,8 @@
 
 #include "passes/passes.h"
 #include "ir/text/text.h"
+#include "ir/infer/infer.h"
+#include "ir/verify/verify.h"
 #include "passes/fuse/fuse.h"
 #include "codegen/cpu/cpu.h"
 

@@ -3,6 +3,7 @@
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/plan.h"
 #include "ir/text/text.h"
+#include "ir/verify/verify.h"
 
 #include <stdlib.h>
 #include <string.h>

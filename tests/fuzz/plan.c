@@ -2,6 +2,7 @@
 
 #include "frontend/driver/opts.h"
 #include "tests/fuzz/fuzz.h"
+#include "passes/explore/explore.h"
 #include "passes/passes.h"
 #include "passes/replay/replay.h"
 #include "passes/report/report.h"
@@ -28,7 +29,8 @@ plan_all(Graph *g, const struct options *opt, const char *passes, Diag *diag)
 	struct dump_request none = { NULL, NULL };
 	Pass p = { .target = &target_cpu, .diag = diag, .opt = opt,
 	           .keep = arena_new() };
-	bool ok = pass_run(&p, g, passes, NULL, &none);
+	bool ok = passes ? pass_run(&p, g, passes, NULL, &none)
+		: explore(&p, g, NULL, &none);
 
 	if (ok && p.planned.plan) {
 		plan_write_json(p.planned.plan, fuzz_null());

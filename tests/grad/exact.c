@@ -8,6 +8,7 @@
 #include "tests/ref/interp.h"
 #include "passes/grad/grad.h"
 #include "codegen/cpu/cpu.h"
+#include "ir/infer/infer.h"
 
 static int nfault;
 

@@ -17,6 +17,7 @@
 #include "tests/ref/interp.h"
 #include "passes/grad/grad.h"
 #include "codegen/cpu/cpu.h"
+#include "ir/infer/infer.h"
 
 /* ---- building ---- */
 

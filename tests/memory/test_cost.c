@@ -2,6 +2,7 @@
 #include "tests/memory/test_memory.h"
 
 #include "passes/cost/cost.h"
+#include "ir/infer/infer.h"
 
 #include <math.h>
 

@@ -3,7 +3,7 @@
 
 #include "passes/report/step_report.h"
 #include "ir/text/text.h"
-#include "passes/passes.h"
+#include "passes/explore/explore.h"
 #include "codegen/cpu/cpu.h"
 
 #include <stdlib.h>
@@ -32,7 +32,7 @@ plan(struct fixture *f, const char *text)
 	                  .keep = arena_new() };
 	f->g = text_parse("t.ck", text, strlen(text), f->diag);
 	assert_non_null(f->g);
-	assert_true(pass_run(&f->pass, f->g, NULL, NULL, NULL));
+	assert_true(explore(&f->pass, f->g, NULL, NULL));
 	f->r = memory_report_new(&f->pass, f->pass.planned.plan, f->pass.keep);
 	assert_non_null(f->r);
 }

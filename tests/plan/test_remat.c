@@ -1,12 +1,12 @@
 /* Keep or recompute on random graphs against all sets of kept values. */
 #include "tests/plan/plan_test.h"
-#include "passes/fuse/inline.h"
+#include "ir/loop.h"
 #include "ir/text/text.h"
 #include "passes/fuse/fuse.h"
 #include "passes/place/place.h"
 #include "passes/replay/replay.h"
 #include "passes/planner/choose.h"
-#include "passes/remat_model/segments.h"
+#include "ir/segments.h"
 #include "passes/cost/cost.h"
 
 #include <malloc.h>

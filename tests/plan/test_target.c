@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "ir/text/text.h"
-#include "passes/passes.h"
+#include "passes/explore/explore.h"
 
 enum { ALIGN = 4096, SCRATCH = 3 * ALIGN };
 
@@ -67,7 +67,7 @@ run(struct fixture *f, const struct target *target, int64_t budget)
 	                  .target = target, .keep = arena_new() };
 	f->g = text_parse("toy.ck", text, strlen(text), f->pass.diag);
 	assert_non_null(f->g);
-	return pass_run(&f->pass, f->g, NULL, NULL, NULL);
+	return explore(&f->pass, f->g, NULL, NULL);
 }
 
 static void

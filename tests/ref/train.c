@@ -11,6 +11,7 @@
 #include "ir/base/input_file.h"
 #include "ir/text/text.h"
 #include "passes/cost/cost.h"
+#include "passes/explore/explore.h"
 #include "passes/passes.h"
 
 /* ---- the graph ---- */
@@ -86,7 +87,8 @@ compile(struct run *r)
 	if (glob_match("*.ck", r->cli.model) && !r->cli.passes
 	    && !r->cli.stop_after)
 		return true;
-	ok = pass_run(&p, r->g, r->cli.passes, stop, &dump);
+	ok = r->cli.passes ? pass_run(&p, r->g, r->cli.passes, stop, &dump)
+		: explore(&p, r->g, stop, &dump);
 	graph_free(p.planned.reference);
 	r->strategy_sec = p.result.strategy_sec;
 	r->nrunner_up = p.result.nrunner_up;

@@ -20,6 +20,7 @@
 
 #include "codegen/cpu/cpu.h"
 #include "ir/sharding/sharding.h"
+#include "ir/verify/verify.h"
 #include "tests/ref/pair.h"
 #include "tests/shard/mutations.h"
 

@@ -1,5 +1,6 @@
 /* What can be wrong with a sharded graph. */
 #include "ir/placement.h"
+#include "ir/infer/infer.h"
 #include "tests/shard/mutations.h"
 
 #include <stdlib.h>

@@ -11,6 +11,7 @@
 
 #include "codegen/cpu/cpu.h"
 #include "ir/text/text.h"
+#include "ir/verify/verify.h"
 #include "passes/passes.h"
 #include "tests/ref/pair.h"
 #include "tests/shard/fill.h"

@@ -1,5 +1,7 @@
 /* Random graphs of the ops that models are made of. */
 #include "tests/shard/random_graph.h"
+#include "ir/infer/infer.h"
+#include "ir/verify/verify.h"
 
 #include <string.h>
 

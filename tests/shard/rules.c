@@ -21,6 +21,8 @@
 #include "tests/ref/pair.h"
 #include "tests/shard/fill.h"
 #include "tests/shard/rules.h"
+#include "ir/infer/infer.h"
+#include "ir/verify/verify.h"
 
 enum { PORTS = 16, WAYS = 200 };
 

@@ -1,5 +1,6 @@
 /* Shape inference.  Every op needs a case; most have one that fails. */
 #include "tests/unit/unit.h"
+#include "ir/infer/infer.h"
 
 #include <stdlib.h>
 #include <string.h>

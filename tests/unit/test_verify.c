@@ -1,4 +1,5 @@
 #include "tests/unit/unit.h"
+#include "ir/verify/verify.h"
 
 #include <string.h>
 

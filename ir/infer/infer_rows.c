@@ -1,5 +1,5 @@
 /* Shape rules: products, norms, losses, attention. */
-#include "ir/infer.h"
+#include "ir/infer/rules.h"
 
 bool
 infer_rnn(struct infer *c)

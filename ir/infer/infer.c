@@ -1,8 +1,8 @@
 /* Shape inference: element types and shapes of a node's outputs, one rule per
- * name in the shape column of ops.h.  This file has the table, the entry and
+ * name in the shape column of ops.h.  This file has the table, the entries and
  * helpers of the rules; the rules are in infer_*.c by family.
  */
-#include "ir/infer.h"
+#include "ir/infer/rules.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -12,24 +12,6 @@ static ShapeRule *const infer_rule[OP_COUNT] = {
 #define RULES(shape, eval, dynamic, cost, grad, shard) infer_##shape
 #include "ir/ops.h"
 };
-
-const char *
-node_label(const Graph *g, const Node *n)
-{
-	if (n->norigin > 0)
-		return g->origin[n->origin[0]].name;
-	for (int i = 0; i < n->nout; i++)
-		if (n->out[i])
-			return g->val[n->out[i]].name;
-	return NULL;
-}
-
-const char *
-node_type(const Graph *g, const Node *n)
-{
-	return n->norigin > 0 ? g->origin[n->origin[0]].op
-		: op_info[n->op].text;
-}
 
 bool
 rule_fail(struct infer *c, const char *fmt, ...)
@@ -267,4 +249,33 @@ shape_infer(Graph *g, Diag *d, Node *n)
 		if (n->in[i] && !check_classes(&c, i))
 			return false;
 	return infer_rule[n->op](&c);
+}
+
+ValId
+emit_op(Graph *g, Diag *d, Op op, int nin, const ValId *in, const Attr *attr,
+        NodeId like)
+{
+	Node *n = node_new(g, op, nin, in, 0, like);
+
+	if (attr)
+		n->attr = *attr;
+	return shape_infer(g, d, n) ? n->out[0] : 0;
+}
+
+ValId
+emit_slice(Graph *g, Diag *d, ValId v, const int64_t *start,
+           const int64_t *extent, NodeId like)
+{
+	Node *n = node_new(g, OP_SLICE, 1, &v, 1, like);
+	Val *y = &g->val[n->out[0]];
+
+	y->dt = g->val[v].dt;
+	y->shape = g->val[v].shape;
+	n->attr.SLICE.start.n = n->attr.SLICE.step.n = y->shape.rank;
+	for (int i = 0; i < y->shape.rank; i++) {
+		n->attr.SLICE.start.v[i] = start[i];
+		n->attr.SLICE.step.v[i] = 1;
+		y->shape.dim[i] = extent[i];
+	}
+	return shape_infer(g, d, n) ? n->out[0] : 0;
 }

@@ -3,7 +3,7 @@
  * Incomplete attributes (empty lists, pads that follow from the extents) are
  * completed here as soon as shapes allow it.
  */
-#include "ir/infer.h"
+#include "ir/infer/rules.h"
 
 #include "ir/window.h"
 

@@ -1,17 +1,15 @@
 /* Inline: a loop takes in the body of the loop whose result it reads.
  *
- * what    the rewrite for one pair; whether it pays is decided where copies
- *         are (remat.c)
+ * what    the rewrite for one pair; the planner decides whether it pays
  * method  scalar ops of the first loop, then those of the reader, whose
- * arguments
- *         point at the former where they were operands
+ *         arguments point at the former where they were operands
  * needs   P_FUSED; results of the reader are the same bits, because a loop
  *         computes every element by itself
  * refuses shapes that differ; 16-bit floats, whose results are rounded when
  *         they are stored; more than LOOP_OPS_MAX scalar ops or
  *         LOOP_INPUTS_MAX operands
  */
-#include "passes/fuse/inline.h"
+#include "ir/loop.h"
 
 #include <assert.h>
 #include <string.h>

@@ -6,12 +6,12 @@
  * Unknown ranks and extents give unknown ones; a contradiction is reported
  * with both sides.
  */
-#ifndef IR_INFER_H
-#define IR_INFER_H
+#ifndef IR_INFER_RULES_H
+#define IR_INFER_RULES_H
 
 #include <string.h>
 
-#include "ir/ir.h"
+#include "ir/infer/infer.h"
 
 enum { INFER_TEXT = 160 }; /* bytes for a shape in a message */
 

@@ -1,5 +1,5 @@
 /* Shape rules: element-wise ops, loops, reductions. */
-#include "ir/infer.h"
+#include "ir/infer/rules.h"
 
 /* ---- element-wise ---- */
 

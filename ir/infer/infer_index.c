@@ -1,5 +1,5 @@
 /* Shape rules: indexing, and sequences of numbers. */
-#include "ir/infer.h"
+#include "ir/infer/rules.h"
 
 /* ---- indexing ---- */
 

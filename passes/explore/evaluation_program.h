@@ -5,8 +5,8 @@
  * between steps.  If evaluation needs more memory than training, as in small
  * models, the arena grows within the budget.
  */
-#ifndef PASSES_FORWARD_H
-#define PASSES_FORWARD_H
+#ifndef PASSES_EXPLORE_EVALUATION_PROGRAM_H
+#define PASSES_EXPLORE_EVALUATION_PROGRAM_H
 
 #include "passes/passes.h"
 

@@ -1,5 +1,5 @@
 /* Shape rules: ops that move elements and compute nothing. */
-#include "ir/infer.h"
+#include "ir/infer/rules.h"
 
 /* ---- layout ---- */
 

@@ -12,10 +12,9 @@
  *         outputs
  * cost    the first passes once more
  */
-#include "passes/other_batch.h"
+#include "passes/explore/other_batch.h"
 
 #include "passes/canon/canon.h"
-#include "passes/suggest_tp.h"
 #include "passes/shard/shard.h"
 
 #include <string.h>
@@ -85,10 +84,9 @@ find_output_rows(Pass *trial, Graph *g)
 }
 
 void
-other_batch_check(Pass *p, const Graph *g, Graph *other_batch,
-                  const struct pass_info *fold)
+other_batch_check(Pass *p, const Graph *g, Graph *other_batch)
 {
-	const struct dump_request none = { NULL, NULL };
+	struct pass_walk w = { .next = pass_that_gives(P_STATIC), .ok = true };
 	struct options o = *p->opt;
 	Pass trial = { .opt = &o, .target = p->target, .keep = p->keep,
 		.watch = p->watch,
@@ -98,7 +96,8 @@ other_batch_check(Pass *p, const Graph *g, Graph *other_batch,
 	if (!mul_ok(o.fold_limit, TIMES, &o.fold_limit))
 		o.fold_limit = INT64_MAX;
 	/* a file that allows no other size tells nothing */
-	if (run_from(&trial, other_batch, fold, 0, "loss", &none)
+	if (pass_walk_reach(&w, &trial, other_batch,
+	                    pass_that_gives(P_LOSS) + 1)
 	    && !diag_errors(trial.diag)) {
 		trial.scratch = arena_new();
 		trial.result.other_batch.agrees = true;

@@ -1,8 +1,8 @@
 /* Where a single activation crosses the forward graph. */
-#ifndef PASSES_REMAT_MODEL_SEGMENTS_H
-#define PASSES_REMAT_MODEL_SEGMENTS_H
+#ifndef IR_SEGMENTS_H
+#define IR_SEGMENTS_H
 
-#include "passes/pass.h"
+#include "ir/ir.h"
 
 /* The forward graph cut where one activation crosses it.  Segments first,
  * first + 1, ... repeat with a period; `period` of them are a layer. */

@@ -1,8 +1,8 @@
 /* Shared by the files of the verifier. */
-#ifndef IR_VERIFY_H
-#define IR_VERIFY_H
+#ifndef IR_VERIFY_CHECKS_H
+#define IR_VERIFY_CHECKS_H
 
-#include "ir/ir.h"
+#include "ir/verify/verify.h"
 
 struct verify {
 	const Graph *g;

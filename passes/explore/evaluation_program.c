@@ -1,13 +1,13 @@
 /* Plan the evaluation program of a library. */
-#include "passes/forward.h"
+#include "passes/explore/evaluation_program.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "ir/element.h"
+#include "ir/verify/verify.h"
 #include "passes/canon/canon.h"
-#include "passes/suggest_tp.h"
 #include "passes/shard/shard.h"
 
 enum { WHY = 300 };
@@ -113,17 +113,14 @@ count_drawn(const Graph *g)
 static bool
 run(Pass *p, Graph *g, int *drawn)
 {
-	const struct dump_request none = { NULL, NULL };
-	const struct pass_info *precision = pass_table;
-	bool ok;
+	struct pass_walk w = { .next = pass_that_gives(P_LOSS) + 1,
+	                       .ok = true };
+	bool ok = form(p, g);
 
-	while (strcmp(precision->name, "precision") != 0)
-		precision++;
-	ok = form(p, g);
 	*drawn = count_drawn(g);
 	g->props |= P_LOSS;
 	return ok && graph_verify(g, p->diag)
-		&& run_from(p, g, precision, 0, NULL, &none);
+		&& pass_walk_finish(&w, p, g);
 }
 
 static void

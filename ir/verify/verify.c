@@ -6,8 +6,10 @@
  * checks follow ids; without any, types and shapes are inferred again and
  * must agree.  Linear in values and nodes.
  */
+#include "ir/verify/checks.h"
+
+#include "ir/infer/infer.h"
 #include "ir/placement.h"
-#include "ir/verify.h"
 
 #include <string.h>
 

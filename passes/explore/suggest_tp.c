@@ -1,7 +1,9 @@
 /* If a budget is too small: plan the model for 2, 4 and 8 ranks, and suggest
  * the first --tp that fits.
  */
-#include "passes/suggest_tp.h"
+#include "passes/explore/suggest_tp.h"
+
+#include "passes/explore/low_memory.h"
 
 #include <stdio.h>
 
@@ -17,10 +19,10 @@ may_suggest_tp(const Pass *p, const Graph *g)
 /* The peak of one of so many ranks of the graph, which is whole; -1: it does
  * not fit the budget, or there is no layout. */
 static int64_t
-peak_of_rank(const Pass *p, const Graph *whole,
-             const struct pass_info *replicate, int64_t ranks)
+peak_of_rank(const Pass *p, const Graph *whole, int64_t ranks)
 {
-	const struct dump_request none = { NULL, NULL };
+	struct pass_walk w = { .next = pass_that_gives(P_LOSS) + 1,
+	                       .ok = true };
 	FILE *nowhere = fopen("/dev/null", "w");
 	struct options o = *p->opt;
 	Pass trial = { .opt = &o, .target = p->target, .watch = p->watch };
@@ -36,8 +38,8 @@ peak_of_rank(const Pass *p, const Graph *whole,
 	trial.diag = diag_new("ckc", nowhere);
 	trial.keep = arena_new();
 	g = graph_clone(whole);
-	if (run_from(&trial, g, replicate, 0, NULL, &none)
-	    && trial.planned.plan->sum.peak <= trial.planned.budget)
+	plan_variants(&w, &trial, g);
+	if (w.ok && trial.planned.plan->sum.peak <= trial.planned.budget)
 		peak = trial.planned.plan->sum.peak;
 	graph_free(g);
 	arena_free(trial.retired);
@@ -48,8 +50,7 @@ peak_of_rank(const Pass *p, const Graph *whole,
 }
 
 void
-suggest_tp(const Pass *p, const Graph *whole,
-           const struct pass_info *replicate)
+suggest_tp(const Pass *p, const Graph *whole)
 {
 	enum { MOST = 8 };
 	int64_t peak = -1, t = 1;
@@ -58,7 +59,7 @@ suggest_tp(const Pass *p, const Graph *whole,
 		t *= 2;
 		/* a rank needs its share at least */
 		if (p->planned.minimum_peak / t <= p->planned.budget)
-			peak = peak_of_rank(p, whole, replicate, t);
+			peak = peak_of_rank(p, whole, t);
 	}
 	if (peak >= 0)
 		diag_more(p->diag, "  %lld B per rank on %lld ranks, which is "

@@ -1,6 +1,6 @@
-/* The graph for another batch size: other_batch.c. */
-#ifndef PASSES_OTHER_BATCH_H
-#define PASSES_OTHER_BATCH_H
+/* The graph for another batch size. */
+#ifndef PASSES_EXPLORE_OTHER_BATCH_H
+#define PASSES_EXPLORE_OTHER_BATCH_H
 
 #include "passes/passes.h"
 
@@ -9,7 +9,6 @@
 Graph *other_batch_graph(const Pass *, const Graph *);
 /* Set p->result.other_batch: g has been through the passes from `fold` to
  * `loss`, and `other_batch` is sent through them. */
-void other_batch_check(Pass *, const Graph *g, Graph *other_batch,
-                       const struct pass_info *fold);
+void other_batch_check(Pass *, const Graph *g, Graph *other_batch);
 
 #endif

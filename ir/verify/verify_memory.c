@@ -4,7 +4,7 @@
  * in      a graph without faults of structure
  * out     faults; or what a graph shows of its layout
  */
-#include "ir/verify.h"
+#include "ir/verify/checks.h"
 
 enum { ALIGN = 64 };
 

@@ -1,7 +1,7 @@
-/* Loops that repeat the work of another loop instead of reading its result:
- * recomputation without memory. */
-#ifndef PASSES_FUSE_INLINE_H
-#define PASSES_FUSE_INLINE_H
+/* Loops: their limits, and one that repeats the work of another loop instead of
+ * reading its result, which is recomputation without memory. */
+#ifndef IR_LOOP_H
+#define IR_LOOP_H
 
 #include "ir/ir.h"
 

@@ -9,7 +9,7 @@
  * needs   P_LAYOUT
  * cost    nodes + segments * longest period
  */
-#include "passes/remat_model/segments.h"
+#include "ir/segments.h"
 
 enum { PERIOD_MAX = 64 };
 

@@ -1,6 +1,6 @@
 /* Shape rules: resampling, at the positions of a grid and along axes;
  * determinants. */
-#include "ir/infer.h"
+#include "ir/infer/rules.h"
 
 #include <math.h>
 

@@ -1,0 +1,25 @@
+/* Room infer: types and shapes of the results of nodes.
+ *
+ * in      a node with its attributes; types and shapes of its operands
+ * out     those of its results, or what contradicts what
+ * unaware of which pass asks, and of what is computed
+ */
+#ifndef IR_INFER_INFER_H
+#define IR_INFER_INFER_H
+
+#include "ir/ir.h"
+
+/* Infer dtype and shape of all outputs of n from its inputs, attributes and
+ * static constant operands; false after a diagnostic that names the node.
+ * `unknown` dims propagate.  Known output shapes are checked, not replaced. */
+bool shape_infer(Graph *, Diag *, Node *n);
+
+/* Append a node and infer its shapes; returns output 0, or 0 after a
+ * diagnostic.  attr NULL: defaults. */
+ValId emit_op(Graph *, Diag *, Op, int nin, const ValId *in, const Attr *attr,
+              NodeId like);
+/* The same: the elements from start on, extent of them, of each dim. */
+ValId emit_slice(Graph *, Diag *, ValId v, const int64_t *start,
+                 const int64_t *extent, NodeId like);
+
+#endif

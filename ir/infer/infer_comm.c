@@ -1,0 +1,110 @@
+/* Shape rules: what ranks and replicas exchange. */
+#include "ir/infer/rules.h"
+#include "ir/placement.h"
+
+/* How many share it: a replica's ranks, or replicas. */
+static int64_t
+group_size(const struct infer *c)
+{
+	Attr a = c->n->attr;
+	const int64_t *group = attr_int_of(c->n->op, &a, "group");
+
+	if (group && *group)
+		return c->g->exact ? c->g->replicas : 0;
+	return c->g->ranks;
+}
+
+static bool
+check_ranks(struct infer *c)
+{
+	return group_size(c) > 0
+		|| rule_fail(c, "the graph does not declare its number of "
+		             "ranks");
+}
+
+/* The whole operand's shard. */
+static bool
+check_local_shape(struct infer *c, const Placement *s, const Shape *whole,
+                  Shape *local)
+{
+	char text[INFER_TEXT];
+
+	return placement_local(s, group_size(c), whole, local)
+		|| rule_fail(c, "%s cannot be sharded in this way over %lld "
+		             "ranks",
+		             shape_text(text, INFER_TEXT, in(c, 0)->dt, whole),
+		             (long long)group_size(c));
+}
+
+bool
+infer_own(struct infer *c)
+{
+	Placement s = placement_of_attr(c->n);
+	Shape local;
+
+	return check_ranks(c) && shape_known(&in(c, 0)->shape)
+		&& check_local_shape(c, &s, &in(c, 0)->shape, &local)
+		&& rule_shape(c, local);
+}
+
+/* The whole of what is sharded as s says; merged dims are one. */
+bool
+infer_gathered(struct infer *c)
+{
+	Placement s = placement_of_attr(c->n);
+	Shape x = shape_of(c, 0), whole, local;
+
+	if (!check_ranks(c) || s.axis < 0 || s.axis >= x.rank || s.nsegment < 1
+	    || s.nsegment > MAX_RANK)
+		return rule_fail(c, "invalid shard axis %d for rank %d", s.axis,
+		                 x.rank);
+	whole = placement_whole(&s, &x);
+	if (!check_local_shape(c, &s, &whole, &local))
+		return false;
+	return rule_want_shape(c, 0, &local, "shard of a rank")
+		&& rule_shape(c, whole);
+}
+
+bool
+infer_gather_into(struct infer *c)
+{
+	Placement s = placement_of_attr(c->n);
+	Shape whole = shape_of(c, 0), local;
+
+	return check_ranks(c) && check_local_shape(c, &s, &whole, &local)
+		&& rule_want_shape(c, 1, &local, "shard of a replica")
+		&& rule_shape(c, whole);
+}
+
+bool
+infer_gather_shape(struct infer *c)
+{
+	Placement s = placement_of_attr(c->n);
+	const IntList *to = &c->n->attr.GATHER_PIECES.shape;
+	Shape whole = { .rank = to->n }, local;
+
+	for (int i = 0; i < to->n; i++)
+		whole.dim[i] = to->v[i];
+	return check_ranks(c) && check_local_shape(c, &s, &whole, &local)
+		&& rule_want_shape(c, 0, &local, "shard of a replica")
+		&& rule_shape(c, whole);
+}
+
+bool
+infer_all_to_all(struct infer *c)
+{
+	Placement from = placement_of_attr(c->n),
+		  to = placement_after_exchange(c->n);
+	Shape x = shape_of(c, 0), whole, local;
+
+	if (!check_ranks(c) || from.axis < 0 || from.axis >= x.rank
+	    || from.first_axis != from.axis || to.first_axis != to.axis)
+		return rule_fail(c, "invalid shard axes %d and %d for rank %d",
+		                 from.axis,
+		                 to.axis, x.rank);
+	whole = placement_whole(&from, &x);
+	return check_local_shape(c, &from, &whole, &local)
+		&& rule_want_shape(c, 0, &local, "shard of a rank")
+		&& check_local_shape(c, &to, &whole, &local)
+		&& rule_shape(c, local);
+}
