@@ -4,12 +4,13 @@
  * A number that grows with the batch and meets data must not stay constant: it
  * differs for a replica, a micro-batch, and a batch of a data set.
  *
- * what    the walk marks constants of one element that depend on extents
- *         (from_extents).  If data met one, the graph is also folded for two
- *         and three times the samples.  A number that is affine in the batch
- *         size at these three points, and computed by linear ops alone, becomes
- *         an op extent plus a constant.  Other ops, such as 1 / n or
- *         max(n, 100), are rebuilt with such operands
+ * what    the walk marks constants that depend on extents (from_extents); one
+ *         of equal elements is a number, such as 1 / n for every sample.  If
+ *         data met one, the graph is also folded for two and three times the
+ *         samples.  A number that is affine in the batch size at these three
+ *         points, and computed by linear ops alone, becomes an op extent plus a
+ *         constant.  Other ops, such as 1 / n or max(n, 100), are rebuilt with
+ *         such operands
  * cost    nothing unless data meet such a number; then two walks, and a third
  *         one if it follows from the batch
  */
@@ -67,10 +68,24 @@ fold_is_from_extents(struct fold *f, const Node *n)
 	return false;
 }
 
+/* A constant of equal elements. */
 static bool
-is_scalar_const(const Graph *g, ValId v)
+is_number(const Graph *g, ValId v)
 {
-	return val_is_const(&g->val[v]) && val_nelem(&g->val[v]) == 1;
+	double x;
+
+	return val_splat(g, v, &x);
+}
+
+/* One element, of the rank of v. */
+static Shape
+shape_of_number(const Graph *g, ValId v)
+{
+	Shape s = { .rank = g->val[v].shape.rank };
+
+	for (int i = 0; i < s.rank; i++)
+		s.dim[i] = 1;
+	return s;
 }
 
 /* ---- the graph for more samples ---- */
@@ -110,7 +125,8 @@ static void
 read_numbers(const Graph *g, const struct extents *e, double *at)
 {
 	for (ValId v = 1; v < e->nval; v++)
-		at[v] = is_scalar_const(g, v) ? val_float(&g->val[v], 0) : NAN;
+		if (!val_splat(g, v, &at[v]))
+			at[v] = NAN;
 }
 
 /* Numbers for a multiple of the samples; unknown if folding fails. */
@@ -206,11 +222,11 @@ growth_of(const struct fold *f, ValId v, int depth)
 		return FIXED;
 	if (e->growth[v])
 		return e->growth[v];
-	if (depth > DEPTH || !is_scalar_const(g, v))
+	if (depth > DEPTH || !is_number(g, v))
 		return UNKNOWN;
 	if (op_info[n->op].flags & F_EW)
 		is = growth_of_ew(f, n, depth + 1);
-	else if (n->nin && is_scalar_const(g, n->in[0]) && only_moves(e, n))
+	else if (n->nin && is_number(g, n->in[0]) && only_moves(e, n))
 		is = growth_of(f, n->in[0], depth + 1);
 	else
 		is = growth_by_points(e, v);
@@ -218,14 +234,18 @@ growth_of(const struct fold *f, ValId v, int depth)
 }
 
 /* Whether the number must not stay a constant where it meets data.  If its
- * dependence on the batch is unknown, only scalars matter. */
+ * dependence on the batch is unknown, scalars matter, and what was seen to
+ * change. */
 static bool
 follows_batch(const struct fold *f, const struct batch_number *m)
 {
+	const struct extents *e = f->extents;
 	enum growth is = growth_of(f, m->v, 0);
+	bool changes = m->v < e->nval && e->at[1][m->v] != e->at[0][m->v]
+		&& !isnan(e->at[0][m->v] + e->at[1][m->v]);
 
 	return is == LINEAR || is == NONLINEAR
-		|| (is == UNKNOWN && m->alone && f->extents->symbolic);
+		|| (is == UNKNOWN && (m->alone || changes) && e->symbolic);
 }
 
 bool
@@ -263,12 +283,13 @@ static ValId
 emit_extent_op(struct fold *f, ValId v, double value, bool known)
 {
 	Val x = f->g->val[v];
+	Shape shape = shape_of_number(f->g, v);
 	NodeId like = f->extents->def[v];
 	Attr a = attr_default(OP_EXTENT), to = attr_default(OP_CAST);
 	ValId y;
 
 	a.EXTENT.dt = dtype_info[x.dt].cls == 'f' ? DT_F32 : x.dt;
-	a.EXTENT.shape = shape_list(&x.shape);
+	a.EXTENT.shape = shape_list(&shape);
 	a.EXTENT.value = value;
 	a.EXTENT.known = known;
 	y = fold_emit(f, OP_EXTENT, 0, NULL, &a, like);
@@ -300,6 +321,7 @@ rebuild_node(struct fold *f, ValId v)
 {
 	NodeId id = f->extents->def[v];
 	Node n = f->g->node[id];
+	Shape shape = shape_of_number(f->g, v);
 	ValId *in = arena_copy(f->p->scratch, n.in,
 	                       (size_t)n.nin * sizeof *in);
 
@@ -310,7 +332,7 @@ rebuild_node(struct fold *f, ValId v)
 	}
 	return op_info[n.op].flags & F_EW
 		? fold_emit(f, n.op, n.nin, in, &n.attr, id)
-		: fold_reshape(f, in[0], &f->g->val[v].shape, id);
+		: fold_reshape(f, in[0], &shape, id);
 }
 
 /* The replacement of v; 0 after a diagnostic. */
@@ -327,6 +349,29 @@ batch_expr(struct fold *f, ValId v)
 			: is == NONLINEAR ? rebuild_node(f, v)
 			: emit_extent_op(f, v, e->at[0][v], false);
 	return e->made[v];
+}
+
+/* Whether one element is enough for operand k: another operand of an
+ * element-wise op has the extents. */
+static bool
+is_spread(const struct fold *f, NodeId id, int k)
+{
+	const Node *n = &f->g->node[id];
+	const Shape *s = &in_val(f, n, k)->shape;
+	bool has = op_info[n->op].flags & F_EW;
+
+	for (int i = 1; i <= s->rank && has; i++) {
+		bool other = s->dim[s->rank - i] == 1;
+
+		for (int j = 0; j < n->nin; j++) {
+			const Shape *t = &in_val(f, n, j)->shape;
+
+			other |= j != k && n->in[j] && t->rank >= i
+				&& t->dim[t->rank - i] != 1;
+		}
+		has = other;
+	}
+	return has;
 }
 
 static bool
@@ -347,8 +392,25 @@ add_batch_number(struct fold *f, NodeId id, int k, bool alone)
 	if (!follows_batch(f, &m))
 		return true;
 	y = batch_expr(f, m.v);
+	if (y && !is_spread(f, id, k))
+		y = fold_expand(f, y, &f->g->val[m.v].shape, id);
 	f->g->node[id].in[k] = y;
 	return y != 0;
+}
+
+/* Whether data must not meet operand k as a constant: zeros and ones are masks
+ * and states, but for one sample 1 may be 1 / n. */
+static bool
+may_follow_batch(struct fold *f, NodeId id, int k)
+{
+	ValId v = f->g->node[id].in[k];
+	const Val *first = graph_batch_input(f->g);
+	double x;
+
+	return v && val_splat(f->g, v, &x) && fold_facts(f, v)->from_extents
+		&& (val_nelem(&f->g->val[v]) == 1
+		    || (x != 0 && (x != 1 || !first
+		                   || first->shape.dim[0] == 1)));
 }
 
 bool
@@ -356,19 +418,15 @@ fold_batch_numbers(struct fold *f, NodeId id)
 {
 	const Node *n = &f->g->node[id];
 	int nin = n->nin < op_info[n->op].nstat ? n->nin : op_info[n->op].nstat;
-	bool alone = true;
+	bool alone = op_info[n->op].flags & F_EW;
 
-	if (!(op_info[n->op].flags & F_EW) || are_const(f, n, 0))
+	if (are_const(f, n, 0))
 		return true;
 	for (int k = 0; k < n->nin; k++)
 		alone &= !n->in[k] || val_nelem(in_val(f, n, k)) == 1;
-	for (int k = 0; k < nin; k++) {
-		ValId v = f->g->node[id].in[k];
-
-		if (v && is_scalar_const(f->g, v)
-		    && fold_facts(f, v)->from_extents
+	for (int k = 0; k < nin; k++)
+		if (may_follow_batch(f, id, k)
 		    && !add_batch_number(f, id, k, alone))
 			return false;
-	}
 	return true;
 }

@@ -8,8 +8,8 @@
  * refuses budgets below the smallest arena that is known, naming it;
  *         scratch memory whose size overflows
  *
- * Where updates run, after backward or in it, is settled before: low_memory.c plans
- * both variants of the graph and keeps the better one.
+ * Where updates run, after backward or in it, is settled before: low_memory.c
+ * plans both variants of the graph and keeps the better one.
  */
 #include "passes/cost/cost.h"
 #include "passes/planner/choose.h"

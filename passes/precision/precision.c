@@ -16,7 +16,7 @@
  *         Which op is of which kind, its row says (F_HALF, F_HALF_0, F_FULL).
  *         Logarithms are full, and so is what they are of, back to a sigmoid
  *         or softmax, see logs.c.  Products of integers, such as positions,
- *         are full, see positions.c.
+ *         are full, see positions.c, and terms of sums, see terms.c.
  *         Parameters stay float32 masters, and a cast makes the copy that a
  *         product takes: it is planned as any value, so it costs memory only
  *         where that is cheaper than making it again.  Without masters they
@@ -44,7 +44,7 @@ static const enum type_class kind_of[WHY_COUNT] = {
 	[WHY_MASTER] = WEAK, [WHY_PARAM] = TARGET, [WHY_WEAK] = WEAK,
 	[WHY_OF_TARGET] = TARGET, [WHY_OF_FULL] = FULL, [WHY_EACH] = TARGET,
 	[WHY_SPREAD] = FULL, [WHY_HALF] = TARGET, [WHY_FULL] = FULL,
-	[WHY_LOG] = FULL, [WHY_POSITION] = FULL,
+	[WHY_LOG] = FULL, [WHY_POSITION] = FULL, [WHY_TERM] = FULL,
 	[WHY_WISH_TARGET] = TARGET, [WHY_WISH_FULL] = FULL,
 };
 
@@ -70,6 +70,7 @@ struct precise {
 	bool *used;                     /* by wish of --precision */
 	const bool *log;                /* by node that there was, see logs.c */
 	const bool *position;           /* ... see positions.c */
+	const bool *term;               /* ... see terms.c */
 };
 
 static bool
@@ -247,7 +248,8 @@ why_of_node(struct precise *c, NodeId id, const struct precision_wish **w)
 		return c->position[id] ? WHY_POSITION : WHY_HALF;
 	if (flags & (F_FULL | F_WIDE_0 | F_TO_BOOL | F_TO_I64))
 		return WHY_FULL;
-	return c->log[id] ? WHY_LOG : why_of_operands(c, n);
+	return c->log[id] ? WHY_LOG : c->term[id] ? WHY_TERM
+		: why_of_operands(c, n);
 }
 
 /* Whether operand k goes along with the kind of its node. */
@@ -478,6 +480,7 @@ pass_precision(Pass *p, Graph *g)
 		                  "graph already has a backward pass");
 	c->log = precision_logs(g, p->scratch);
 	c->position = precision_positions(g, p->scratch);
+	c->term = precision_terms(g, p->scratch);
 	c->now = arena_array(p->scratch, nval, sizeof *c->now);
 	for (ValId v = 0; v < nval; v++)
 		c->now[v] = v;

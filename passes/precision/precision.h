@@ -27,6 +27,7 @@ enum why {
 	WHY_HALF, WHY_FULL,             /* its op's row says so */
 	WHY_LOG,                        /* a logarithm, or what one is of */
 	WHY_POSITION,                   /* a product of integers */
+	WHY_TERM,                       /* a product that is summed */
 	WHY_WISH_TARGET, WHY_WISH_FULL, /* the user does */
 	WHY_COPY,                       /* a cast for an op that takes it */
 	WHY_OVERRULED,                  /* a cast of the file */
@@ -54,6 +55,8 @@ bool *precision_logs(const Graph *, Arena *);
 /* positions.c: by node, whether it is a product of what is computed of integers
  * and constants alone. */
 bool *precision_positions(const Graph *, Arena *);
+/* terms.c: by node, whether it is a product that reductions alone read. */
+bool *precision_terms(const Graph *, Arena *);
 
 /* mask.c: the node's dropout as where(mask, x / keep, 0) with a mask that is a
  * value, appended; each new node is told to `placed`.  0 after a

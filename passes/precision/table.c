@@ -79,6 +79,8 @@ print_op_reason(struct type_printer *t, ValId v, enum why why)
 	else if (why == WHY_POSITION)
 		fprintf(t->out, "product of integers, which 16 bits would "
 		        "round");
+	else if (why == WHY_TERM)
+		fprintf(t->out, "%s that is summed", op);
 	else if (why == WHY_EACH)
 		fprintf(t->out, "%s of %s and f32, element by element", op,
 		        t->target);

@@ -170,6 +170,18 @@ TEXT = {
         %u = mul %a, %k
         %e = add %g, %h
         %loss.KIND = add %e, %u""",
+    # a weight of 1 / n for every sample
+    "inverse": """%d = sub %z, %t
+        %q = mul %d, %d
+        %u = reduce_sum %q {axes=[1], keepdims=0}
+        %s = shape %x
+        %i = gather %s, %first
+        %n = cast %i {to=f32}
+        %v = div %one, %n
+        %o = reshape %i {shape=[1]}
+        %e = expand %v, %o
+        %r = mul %u, %e
+        %loss.KIND = reduce_sum %r {axes=[0], keepdims=0}""",
     # formulas of sums that parameters decide
     "root": f"""%d = sub %z, %t
         %q = mul %d, %d
@@ -305,6 +317,7 @@ def loss(kind, x, w):
         return small * factor * (all_rows.sum() / (counts.sum() + 1) + 1)
     sizes = {
         "numel": squares.mean() * ((z.size - f.sum()) / z.size + 1),
+        "inverse": squares.sum() / len(z),
         "unbiased": squares.sum() * (1 / (len(z) - 1) + 1 / max(len(z), 20) + 1 / np.sqrt(len(z))),
     }
     return {
