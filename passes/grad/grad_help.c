@@ -1,5 +1,6 @@
 /* Helper functions of gradient rules. */
 #include "passes/grad/grad_rules.h"
+#include "ir/infer/infer.h"
 
 #include <string.h>
 
