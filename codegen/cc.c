@@ -190,16 +190,32 @@ run_batch(struct batch *b, const volatile sig_atomic_t *stop)
 }
 
 void
-cc_program(struct command *c, const char *words, Arena *a)
-{
-	c->n = split_command(c->argv, words, a);
-}
-
-void
 cc_add(struct command *c, const char *arg)
 {
 	if (c->n && c->n < CC_ARGS)
 		c->argv[c->n++] = arg;
+}
+
+static void
+add_words(struct command *c, const char *const *word)
+{
+	while (*word)
+		cc_add(c, *word++);
+}
+
+struct command
+cc_command(const struct compiler *of, const char *words, const char *arch,
+           bool strict, Arena *a)
+{
+	static const char *const quiet[] = { "-w", NULL };
+	struct command c = { .what = of->what, .remedy = of->remedy };
+
+	c.n = split_command(c.argv, words, a);
+	if (of->arch)
+		cc_add(&c, arena_printf(a, "%s%s", of->arch, arch));
+	add_words(&c, of->fixed);
+	add_words(&c, strict ? of->strict : quiet);
+	return c;
 }
 
 const char *

@@ -17,8 +17,19 @@ struct command {
 	int n;
 };
 
-/* The program and its fixed arguments: words, split on blanks. */
-void cc_program(struct command *, const char *words, Arena *);
+/* A compiler of generated code. */
+struct compiler {
+	const char *what, *remedy;      /* as in struct command */
+	const char *arch;               /* "-march=", before the architecture;
+	                                 * NULL: there is none */
+	const char *const *fixed;       /* arguments, up to NULL */
+	const char *const *strict;      /* warnings are errors; without, -w */
+};
+
+/* A command that begins with the program and its first arguments (words, split
+ * on blanks), and goes on with the compiler's. */
+struct command cc_command(const struct compiler *, const char *words,
+                          const char *arch, bool strict, Arena *);
 /* Add an argument; does nothing if the command has no program. */
 void cc_add(struct command *, const char *arg);
 /* The command line, for the comment at the head of generated files. */

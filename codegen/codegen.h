@@ -9,6 +9,7 @@
 
 #include <signal.h>
 
+#include "codegen/machine.h"
 #include "ir/ir.h"
 #include "ir/plan.h"
 
@@ -27,16 +28,15 @@ struct codegen_adapter {
 };
 
 struct codegen_options {
-	const struct target *target;    /* NULL: the CPU */
+	const struct machine *machine;  /* NULL: the first one */
+	const char *compiler;           /* command with arguments; NULL: the
+	                                 * machine's default */
+	const char *arch;               /* architecture; NULL: likewise */
 	const char *out_so;             /* written by rename */
 	const char *weights;            /* safetensors file of parameters, also
 	                                 * written; NULL: none */
 	const volatile sig_atomic_t *stop;      /* set: stop; NULL: never */
 	const char *emit_dir;           /* folder for the sources; NULL: none */
-	const char *cc;                 /* command with arguments; NULL: "cc" */
-	const char *march;              /* for -march=; NULL: "native" */
-	const char *nvcc;               /* as cc, for GPUs; NULL: "nvcc" */
-	const char *arch;               /* "sm_90", of GPUs; NULL: the CPU */
 	int threads;                    /* threads that workspace is for */
 	int64_t grad_accum;             /* micro-batches per step; 0 means 1 */
 	bool werror;                    /* -Wall -Wextra -Werror (tests) */

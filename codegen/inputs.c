@@ -169,20 +169,3 @@ tables_emit_formula(struct out *o, const struct emitted_program p[PROGRAMS],
 		out_put(o, "};\n");
 	return true;
 }
-
-void
-tables_name_formula(struct out *o, const struct loss_formula *formula)
-{
-	if (formula && formula->n)
-		out_put(o, "\t.term = term,\n\t.nterm = %d,\n", formula->n);
-	if (formula && formula->by_batch) {
-		out_put(o, "\t.by_batch = ");
-		out_literal(o, formula->by_batch);
-		out_put(o, ",\n");
-	}
-	if (formula && formula->no_program) {
-		out_put(o, "\t.no_forward = ");
-		out_literal(o, formula->no_program);
-		out_put(o, ",\n");
-	}
-}

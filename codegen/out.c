@@ -15,8 +15,8 @@ out_bytes(struct out *o, const char *s, size_t n)
 	o->s[o->n] = '\0';
 }
 
-static void
-vput(struct out *o, const char *fmt, va_list ap)
+void
+out_vput(struct out *o, const char *fmt, va_list ap)
 {
 	va_list again;
 	int n;
@@ -38,7 +38,7 @@ out_put(struct out *o, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	vput(o, fmt, ap);
+	out_vput(o, fmt, ap);
 	va_end(ap);
 }
 
@@ -52,7 +52,7 @@ out_line(struct out *o, const char *fmt, ...)
 	for (int i = 0; i < o->indent && fmt[0] != '#'; i++)
 		out_bytes(o, "\t", 1);
 	va_start(ap, fmt);
-	vput(o, fmt, ap);
+	out_vput(o, fmt, ap);
 	va_end(ap);
 	if (o->n > 0 && o->s[o->n - 1] == '{')
 		o->indent++;

@@ -2,6 +2,8 @@
 #ifndef CODEGEN_OUT_H
 #define CODEGEN_OUT_H
 
+#include <stdarg.h>
+
 #include "ir/base/arena.h"
 
 struct out {
@@ -14,6 +16,7 @@ struct out {
 /* Append as is. */
 void out_put(struct out *, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
+void out_vput(struct out *, const char *fmt, va_list);
 /* Append one line, indented by the braces of the lines before; a line that
  * begins with # stands at the margin. */
 void out_line(struct out *, const char *fmt, ...)

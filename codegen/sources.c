@@ -71,30 +71,8 @@ sources_include(struct sources *s, const char *text)
 	}
 }
 
-static bool
-report_write_error(const char *path, Diag *d)
-{
-	return diag_error(d, "cannot write '%s': %s", path, strerror(errno));
-}
-
 bool
 sources_write(const struct sources *s, const char *dir, Diag *d)
-{
-	for (size_t i = 0; i < s->n; i++) {
-		const struct source_file *f = &s->v[i];
-		const char *path = arena_printf(s->arena, "%s/%s", dir,
-		                                f->name);
-		FILE *to = fopen(path, "wb");
-		bool ok = to && fwrite(f->data, 1, f->n, to) == f->n;
-
-		if ((to && fclose(to)) || !ok)
-			return report_write_error(path, d);
-	}
-	return true;
-}
-
-bool
-sources_keep(const struct sources *s, const char *dir, Diag *d)
 {
 	if (mkdir(dir, 0777) && errno != EEXIST)
 		return diag_error(d, "cannot create '%s': %s", dir,
@@ -111,7 +89,8 @@ sources_keep(const struct sources *s, const char *dir, Diag *d)
 		ok = fwrite(f->data, 1, f->n, o.f) == f->n
 			&& fflush(o.f) == 0;
 		if (!ok)
-			report_write_error(path, d);
+			diag_error(d, "cannot write '%s': %s", path,
+			           strerror(errno));
 		if (!outfile_close(&o, ok))
 			return false;
 	}

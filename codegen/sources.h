@@ -24,10 +24,8 @@ void sources_add(struct sources *, const char *name, const void *data,
 void sources_include(struct sources *, const char *text);
 /* Whether the file is compiled. */
 bool sources_is_unit(const struct source_file *);
-/* Write all files to a folder that exists. */
+/* Write all files to a folder, which is created if needed; each file appears by
+ * rename. */
 bool sources_write(const struct sources *, const char *dir, Diag *);
-/* The same to a folder of the user, which is created if needed; each file
- * appears by rename. */
-bool sources_keep(const struct sources *, const char *dir, Diag *);
 
 #endif

@@ -360,16 +360,110 @@ emit_incbin(struct out *o, const char *symbol, const char *file)
 	        symbol);
 }
 
-bool
-tables_emit(struct out *o, const struct emitted_program p[PROGRAMS],
-            const struct shared_values *s, const char *jobs, int njob,
-            const struct loss_formula *formula,
-            const struct codegen_options *opt, Diag *d)
+/* ---- struct ckr_library ---- */
+
+/* A member, and its value as C; NULL: it is left out, and so zero. */
+struct member {
+	const char *name, *value;
+};
+
+static const char *
+number_text(struct out *o, int64_t x)
 {
+	return arena_printf(o->arena, "%" PRId64, x);
+}
+
+/* The text as a C literal; NULL: there is none. */
+static const char *
+literal_text(struct out *o, const char *s)
+{
+	struct out text = { .arena = o->arena };
+
+	if (s)
+		out_literal(&text, s);
+	return text.s;
+}
+
+static void
+emit_members(struct out *o, const struct member *m, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (m[i].value)
+			out_put(o, "\t.%s = %s,\n", m[i].name, m[i].value);
+}
+
+#define MEMBERS(o, ...) \
+	emit_members(o, (const struct member[]){ __VA_ARGS__ }, \
+	             sizeof((const struct member[]){ __VA_ARGS__ }) \
+	             / sizeof(struct member))
+
+static void
+emit_library_struct(struct out *o, const struct emitted_library *lib,
+             const struct codegen_options *opt)
+{
+	const struct emitted_program *p = lib->program;
 	const Graph *g = p[0].g;
 	const struct plan_summary *sum = &p[0].plan->sum;
+	const struct loss_formula *f = lib->formula;
+	uint64_t data = lib->shared.data_bytes;
+	bool onnx = opt->onnx_template;
+
+	out_put(o, "\nextern const struct ckr_library ckr_library;\n\n"
+	        "__attribute__((visibility(\"default\")))\n"
+	        "const struct ckr_library ckr_library = {\n");
+	MEMBERS(o, { "abi", "CKR_ABI_VERSION" },
+		{ "threads", number_text(o, opt->threads) },
+		{ "name", literal_text(o, g->name ? g->name : "") },
+		{ "compiler", "\"ckc " CKC_VERSION "\"" });
+	out_put(o, "\t.program = {\n");
+	for (int i = 0; i < PROGRAMS; i++)
+		emit_program_entry(o, &p[i], i);
+	out_put(o, "\t},\n");
+	MEMBERS(o, { "nshared", number_text(o, lib->shared.n) },
+		{ "constants", data ? "ckr_constants" : "NULL" },
+		{ "constants_bytes", number_text(o, (int64_t)data) },
+		{ "optimizer", literal_text(o, optimizer_name(g)) },
+		{ "grad_accum", number_text(o, opt->grad_accum) },
+		{ "clip_ok", graph_has_op(g, OP_GRAD_NORM) ? "1" : "0" },
+		{ "loss_adds", g->adds ? "1" : NULL },
+		{ "peak_bytes", number_text(o, sum->peak) },
+		{ "budget_bytes", number_text(o, sum->budget > 0 ? sum->budget
+		                              : 0) },
+		{ "onnx", onnx ? "ckr_onnx" : NULL },
+		{ "onnx_bytes", onnx ? number_text(o, (int64_t)opt->onnx_bytes)
+		                : NULL },
+		{ "hole", !onnx ? NULL : opt->nhole ? "hole" : "NULL" },
+		{ "nhole", onnx ? number_text(o, opt->nhole) : NULL },
+		{ "onnx_trains", !onnx ? NULL : opt->onnx_trains ? "1" : "0" },
+		{ "adapter", opt->nadapter ? "adapter" : NULL },
+		{ "nadapter", opt->nadapter ? number_text(o, opt->nadapter)
+		              : NULL });
+	if (lib->njob)
+		MEMBERS(o, { lib->jobs, lib->jobs },
+			{ arena_printf(o->arena, "n%s", lib->jobs),
+			  number_text(o, lib->njob) });
+	if (f)
+		MEMBERS(o, { "term", f->n ? "term" : NULL },
+			{ "nterm", f->n ? number_text(o, f->n) : NULL },
+			{ "by_batch", literal_text(o, f->by_batch) },
+			{ "no_forward", literal_text(o, f->no_program) });
+	MEMBERS(o, { "loss_scaled", graph_has_op(g, OP_LOSS_SCALE) ? "1"
+	             : NULL });
+	if (lib->print_own)
+		lib->print_own(o, opt->arch);
+	MEMBERS(o, { "ranks", g->ranks > 1 ? number_text(o, g->ranks) : NULL },
+		{ "replicas", g->exact ? number_text(o, g->replicas)
+		  : g->replicas ? "CKR_ANY_REPLICAS" : NULL });
+	out_put(o, "};\n");
+}
+
+bool
+tables_emit(struct out *o, const struct emitted_library *lib,
+            const struct codegen_options *opt, Diag *d)
+{
+	const struct emitted_program *p = lib->program;
 	struct rank_tables ranks = { 0 };
-	const unsigned char *inputs = tables_inputs(o->arena, g,
+	const unsigned char *inputs = tables_inputs(o->arena, p[0].g,
 	                                            p[PROGRAM_FORWARD].g);
 
 	for (int i = 0; i < PROGRAMS; i++)
@@ -379,63 +473,18 @@ tables_emit(struct out *o, const struct emitted_program p[PROGRAMS],
 	for (int i = 0; i < PROGRAMS; i++) {
 		if (!p[i].plan)
 			continue;
-		emit_tensors(o, p, i, s, &ranks, inputs);
+		emit_tensors(o, p, i, &lib->shared, &ranks, inputs);
 		if (!emit_program(o, &p[i], i, &ranks, d))
 			return false;
 	}
-	if (!emit_holes(o, p, opt, d) || !tables_emit_formula(o, p, formula, d))
+	if (!emit_holes(o, p, opt, d)
+	    || !tables_emit_formula(o, p, lib->formula, d))
 		return false;
 	emit_adapters(o, p, opt);
-	if (s->data_bytes)
+	if (lib->shared.data_bytes)
 		emit_incbin(o, "ckr_constants", "constants.bin");
 	if (opt->onnx_template)
 		emit_incbin(o, "ckr_onnx", "onnx.bin");
-	out_put(o, "\nextern const struct ckr_library ckr_library;\n\n"
-	        "__attribute__((visibility(\"default\")))\n"
-	        "const struct ckr_library ckr_library = {\n"
-	        "\t.abi = CKR_ABI_VERSION,\n\t.threads = %d,\n\t.name = ",
-	        opt->threads > 0 ? opt->threads : 1);
-	out_literal(o, g->name ? g->name : "");
-	out_put(o, ",\n\t.compiler = \"ckc %s\",\n\t.program = {\n",
-	        CKC_VERSION);
-	for (int i = 0; i < PROGRAMS; i++)
-		emit_program_entry(o, &p[i], i);
-	out_put(o, "\t},\n\t.nshared = %" PRIu32 ",\n\t.constants = %s,\n"
-	        "\t.constants_bytes = %" PRIu64 ",\n", s->n,
-	        s->data_bytes ? "ckr_constants" : "NULL", s->data_bytes);
-	out_put(o, "\t.optimizer = \"%s\",\n\t.grad_accum = %" PRId64 ",\n"
-	        "\t.clip_ok = %d,\n", optimizer_name(g),
-	        opt->grad_accum > 0 ? opt->grad_accum : 1,
-	        graph_has_op(g, OP_GRAD_NORM));
-	if (g->adds)
-		out_put(o, "\t.loss_adds = 1,\n");
-	out_put(o, "\t.peak_bytes = %" PRId64 ",\n\t.budget_bytes = %" PRId64
-	        ",\n", sum->peak, sum->budget > 0 ? sum->budget : 0);
-	if (opt->onnx_template)
-		out_put(o, "\t.onnx = ckr_onnx,\n\t.onnx_bytes = %zu,\n"
-		        "\t.hole = %s,\n\t.nhole = %d,\n"
-		        "\t.onnx_trains = %d,\n", opt->onnx_bytes,
-		        opt->nhole ? "hole" : "NULL", opt->nhole,
-		        opt->onnx_trains);
-	if (opt->nadapter)
-		out_put(o, "\t.adapter = adapter,\n\t.nadapter = %d,\n",
-		        opt->nadapter);
-	if (njob)
-		out_put(o, "\t.%s = %s,\n\t.n%s = %d,\n", jobs, jobs, jobs,
-		        njob);
-	tables_name_formula(o, formula);
-	if (graph_has_op(g, OP_LOSS_SCALE))
-		out_put(o, "\t.loss_scaled = 1,\n");
-	if (opt->arch)
-		out_put(o, "\t.arch = \"%s\",\n"
-		        "\t.finite = ckr_finite_there,\n"
-		        "\t.launch_error = ckr_launch_error,\n", opt->arch);
-	if (g->ranks > 1)
-		out_put(o, "\t.ranks = %" PRId64 ",\n", g->ranks);
-	if (g->exact)
-		out_put(o, "\t.replicas = %" PRId64 ",\n", g->replicas);
-	else if (g->replicas)
-		out_put(o, "\t.replicas = CKR_ANY_REPLICAS,\n");
-	out_put(o, "};\n");
+	emit_library_struct(o, lib, opt);
 	return true;
 }

@@ -40,6 +40,19 @@ struct shared_values {
 	uint64_t data_bytes;            /* bytes of constants.bin */
 };
 
+/* What the tables of a library are printed from. */
+struct emitted_library {
+	struct emitted_program program[PROGRAMS];       /* without a plan:
+	                                                 * absent */
+	struct shared_values shared;
+	const struct loss_formula *formula;             /* NULL: no loss */
+	const char *jobs;               /* name of the table of njob
+	                                 * convolutions, printed before */
+	int njob;
+	/* print the machine's own members of struct ckr_library; NULL: none */
+	void (*print_own)(struct out *, const char *arch);
+};
+
 /* ---- program.c ---- */
 
 struct shared_values tables_shared(Arena *, const Graph *, const Plan *,
@@ -71,14 +84,9 @@ const char *tables_dtype(DType);
  * tensors of program[2], or of program[0] if there is no program[2]. */
 bool tables_emit_formula(struct out *, const struct emitted_program[PROGRAMS],
                          const struct loss_formula *, Diag *);
-/* Print the formula's members of struct ckr_library. */
-void tables_name_formula(struct out *, const struct loss_formula *);
-/* Print all tables.  A program without a plan is absent.  jobs: the name of the
- * table of njob convolutions, printed before. */
-bool tables_emit(struct out *, const struct emitted_program[PROGRAMS],
-                 const struct shared_values *, const char *jobs, int njob,
-                 const struct loss_formula *, const struct codegen_options *,
-                 Diag *);
+/* Print all tables. */
+bool tables_emit(struct out *, const struct emitted_library *,
+                 const struct codegen_options *, Diag *);
 
 /* ---- weights.c ---- */
 

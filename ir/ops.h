@@ -20,9 +20,10 @@
  *                                 `zero`: gradient is zero everywhere)
  *     shard_X  ir/sharding/sharding_*.c  how the op may be sharded (factor
  *                                 rules)
- *   EMIT(cpu, work)
- *     emit_X   codegen/           `fail`: none, as F_FOLDED says
- *     work_X   codegen/cpu/tile.c scratch that the kernel asks for
+ *   EMIT(rule)
+ *     emit_X   codegen/rules      for all machines; `fail`: none, as F_FOLDED
+ *                                 says; `own`: each machine has a rule of its
+ *                                 own, if any
  *
  * An includer defines OP and the one group it wants (the others default to
  * nothing), includes this file, and gets prototypes or a table from it; see
@@ -45,7 +46,7 @@
 #define RULES(shape, eval, dynamic, cost, grad, shard)
 #endif
 #ifndef EMIT
-#define EMIT(cpu, work)
+#define EMIT(rule)
 #endif
 
 /* ---- element-wise: outputs have the broadcast shape of the inputs -------
@@ -70,61 +71,61 @@
  *   of all replicas come before all second segments.
  * bernoulli(x): 1 with probability x, else 0; words as dropout's, but drawn
  *   outside training too. */
-OP(NEG,      "neg",      SIG(1, 1, 1, NOSTAT, F_EW | F_LIN0 | F_ZERO), ATTR(), RULES(same, neg, ew, ew, neg, ew), EMIT(ew, none))
-OP(ABS,      "abs",      SIG(1, 1, 1, NOSTAT, F_EW | F_ZERO), ATTR(), RULES(same, abs, ew, ew, abs, ew), EMIT(ew, none))
-OP(SIGN,     "sign",     SIG(1, 1, 1, NOSTAT, F_EW | F_ZERO), ATTR(), RULES(same, sign, ew, ew, zero, ew), EMIT(ew, none))
-OP(EXP,      "exp",      SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(15) | F_STEEP | F_ENDS), ATTR(), RULES(same, exp, ew, ew, exp, ew), EMIT(ew, none))
-OP(LOG,      "log",      SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(15) | F_POLES | F_STEEP | F_LOG), ATTR(), RULES(same, log, ew, ew, log, ew), EMIT(ew, none))
-OP(SQRT,     "sqrt",     SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | F_POLES | F_STEEP), ATTR(), RULES(same, sqrt, ew, ew, sqrt, ew), EMIT(ew, none))
-OP(RECIP,    "recip",    SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | F_POLES | F_STEEP), ATTR(), RULES(same, recip, ew, ew, recip, ew), EMIT(ew, none))
-OP(SIN,      "sin",      SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(15) | F_ZERO), ATTR(), RULES(same, sin, ew, ew, sin, ew), EMIT(ew, none))
-OP(COS,      "cos",      SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(15)), ATTR(), RULES(same, cos, ew, ew, cos, ew), EMIT(ew, none))
-OP(ATAN,     "atan",     SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(25) | F_POLES | F_ZERO), ATTR(), RULES(same, atan, ew, ew, atan, ew), EMIT(ew, none))
-OP(ASINH,    "asinh",    SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(25) | F_POLES | F_ZERO), ATTR(), RULES(same, asinh, ew, ew, asinh, ew), EMIT(ew, none))
-OP(TANH,     "tanh",     SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(25) | F_ZERO | F_ENDS), ATTR(), RULES(same, tanh, ew, ew, tanh, ew), EMIT(ew, none))
-OP(SIGMOID,  "sigmoid",  SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(15) | F_ENDS), ATTR(), RULES(same, sigmoid, ew, ew, sigmoid, ew), EMIT(ew, none))
-OP(ERF,      "erf",      SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(25) | F_ZERO | F_ENDS), ATTR(), RULES(same, erf, ew, ew, erf, ew), EMIT(ew, none))
-OP(RELU,     "relu",     SIG(1, 1, 1, NOSTAT, F_EW | F_ZERO), ATTR(), RULES(same, relu, ew, ew, relu, ew), EMIT(ew, none))
-OP(SOFTPLUS, "softplus", SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(25)), ATTR(), RULES(same, softplus, ew, ew, softplus, ew), EMIT(ew, none))
-OP(FLOOR,    "floor",    SIG(1, 1, 1, NOSTAT, F_EW | F_ZERO), ATTR(), RULES(same, floor, ew, ew, zero, ew), EMIT(ew, none))
-OP(CEIL,     "ceil",     SIG(1, 1, 1, NOSTAT, F_EW | F_ZERO), ATTR(), RULES(same, ceil, ew, ew, zero, ew), EMIT(ew, none))
-OP(ROUND,    "round",    SIG(1, 1, 1, NOSTAT, F_EW | F_ZERO), ATTR(), RULES(same, round, ew, ew, zero, ew), EMIT(ew, none))
-OP(GELU,     "gelu",     SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(25) | F_ZERO), ATTR(I(tanh, 0)), RULES(same, gelu, ew, ew, gelu, ew), EMIT(ew, none))
-OP(SILU,     "silu",     SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(15) | F_ZERO), ATTR(), RULES(same, silu, ew, ew, silu, ew), EMIT(ew, none))
-OP(GELU_GRAD,"gelu_grad",SIG(2, 2, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(35) | F_LIN1), ATTR(I(tanh, 0)), RULES(same, none, ew, ew, none, ew), EMIT(ew, none))
-OP(SILU_GRAD,"silu_grad",SIG(2, 2, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(35) | F_LIN1), ATTR(), RULES(same, none, ew, ew, none, ew), EMIT(ew, none))
-OP(NOT,      "not",      SIG(1, 1, 1, NOSTAT, F_EW | F_BOOLS | F_TO_BOOL), ATTR(), RULES(pred, not, ew, ew, zero, ew), EMIT(ew, none))
-OP(BIT_NOT,  "bit_not",  SIG(1, 1, 1, NOSTAT, F_EW | F_INTS), ATTR(), RULES(same, bit_not, ew, ew, zero, ew), EMIT(ew, none))
-OP(ISNAN,    "isnan",    SIG(1, 1, 1, NOSTAT, F_EW | F_TO_BOOL), ATTR(), RULES(pred, isnan, ew, ew, zero, ew), EMIT(ew, none))
-OP(CAST,     "cast",     SIG(1, 1, 1, NOSTAT, F_EW | F_TO_ATTR | F_LIN0 | F_ZERO), ATTR(I(to, 0)), RULES(cast, cast, move, ew, cast, ew), EMIT(ew, none))
-OP(CAST_LIKE,"cast_like",SIG(2, 2, 1, NOSTAT, F_OF_1 | F_FOLDED), ATTR(), RULES(cast_like, none, ew, none, none, none), EMIT(fail, none))
-OP(ADD,      "add",      SIG(2, 2, 1, NOSTAT, F_EW | F_LIN0 | F_LIN1 | F_JOINT | F_ZERO), ATTR(), RULES(bcast, add, ew, ew, add, ew), EMIT(ew, none))
-OP(SUB,      "sub",      SIG(2, 2, 1, NOSTAT, F_EW | F_LIN0 | F_LIN1 | F_JOINT | F_ZERO), ATTR(), RULES(bcast, sub, ew, ew, sub, ew), EMIT(ew, none))
-OP(MUL,      "mul",      SIG(2, 2, 1, NOSTAT, F_EW | F_LIN0 | F_LIN1), ATTR(), RULES(bcast, mul, ew, ew, mul, ew), EMIT(ew, none))
-OP(DIV,      "div",      SIG(2, 2, 1, NOSTAT, F_EW | F_LIN0 | F_POLES | F_STEEP), ATTR(), RULES(bcast, div, ew, ew, div, ew), EMIT(ew, none))
-OP(POW,      "pow",      SIG(2, 2, 1, NOSTAT, F_EW | FLOPS(25) | F_POLES | F_STEEP), ATTR(), RULES(pow, pow, ew, ew, pow, ew), EMIT(ew, none))
-OP(MOD,      "mod",      SIG(2, 2, 1, NOSTAT, F_EW | F_POLES | F_STEEP), ATTR(I(fmod, 0)), RULES(bcast, mod, ew, ew, mod, ew), EMIT(ew, none))
-OP(MAX,      "max",      SIG(2, 2, 1, NOSTAT, F_EW), ATTR(), RULES(bcast, max, ew, ew, max, ew), EMIT(ew, none))
-OP(MIN,      "min",      SIG(2, 2, 1, NOSTAT, F_EW), ATTR(), RULES(bcast, min, ew, ew, min, ew), EMIT(ew, none))
-OP(EQ,       "eq",       SIG(2, 2, 1, NOSTAT, F_EW | F_TO_BOOL), ATTR(), RULES(pred, eq, ew, ew, zero, ew), EMIT(ew, none))
-OP(LT,       "lt",       SIG(2, 2, 1, NOSTAT, F_EW | F_TO_BOOL), ATTR(), RULES(pred, lt, ew, ew, zero, ew), EMIT(ew, none))
-OP(LE,       "le",       SIG(2, 2, 1, NOSTAT, F_EW | F_TO_BOOL), ATTR(), RULES(pred, le, ew, ew, zero, ew), EMIT(ew, none))
-OP(GT,       "gt",       SIG(2, 2, 1, NOSTAT, F_EW | F_TO_BOOL), ATTR(), RULES(pred, gt, ew, ew, zero, ew), EMIT(ew, none))
-OP(GE,       "ge",       SIG(2, 2, 1, NOSTAT, F_EW | F_TO_BOOL), ATTR(), RULES(pred, ge, ew, ew, zero, ew), EMIT(ew, none))
-OP(AND,      "and",      SIG(2, 2, 1, NOSTAT, F_EW | F_BOOLS | F_TO_BOOL), ATTR(), RULES(pred, and, ew, ew, zero, ew), EMIT(ew, none))
-OP(OR,       "or",       SIG(2, 2, 1, NOSTAT, F_EW | F_BOOLS | F_TO_BOOL), ATTR(), RULES(pred, or, ew, ew, zero, ew), EMIT(ew, none))
-OP(XOR,      "xor",      SIG(2, 2, 1, NOSTAT, F_EW | F_BOOLS | F_TO_BOOL), ATTR(), RULES(pred, xor, ew, ew, zero, ew), EMIT(ew, none))
-OP(BIT_AND,  "bit_and",  SIG(2, 2, 1, NOSTAT, F_EW | F_INTS), ATTR(), RULES(bcast, bit_and, ew, ew, zero, ew), EMIT(ew, none))
-OP(BIT_OR,   "bit_or",   SIG(2, 2, 1, NOSTAT, F_EW | F_INTS), ATTR(), RULES(bcast, bit_or, ew, ew, zero, ew), EMIT(ew, none))
-OP(BIT_XOR,  "bit_xor",  SIG(2, 2, 1, NOSTAT, F_EW | F_INTS), ATTR(), RULES(bcast, bit_xor, ew, ew, zero, ew), EMIT(ew, none))
-OP(SHL,      "shl",      SIG(2, 2, 1, NOSTAT, F_EW | F_INTS), ATTR(), RULES(bcast, shl, ew, ew, zero, ew), EMIT(ew, none))
-OP(SHR,      "shr",      SIG(2, 2, 1, NOSTAT, F_EW | F_INTS), ATTR(), RULES(bcast, shr, ew, ew, zero, ew), EMIT(ew, none))
-OP(WHERE,    "where",    SIG(3, 3, 1, NOSTAT, F_EW | F_OF_1 | F_LIN1 | F_LIN2 | F_JOINT), ATTR(), RULES(where, where, where, ew, where, ew), EMIT(ew, none))
-OP(DROPOUT,  "dropout",  SIG(1, 3, 1, 1, F_EW | F_RNG | F_FLOATS | FLOPS(25) | F_LIN0 | F_ZERO), ATTR(F(ratio, 0.5) I(stream, 0) I(bwd, 0) I(batch_segments, 0)), RULES(same, none, ew, ew, dropout, ew), EMIT(ew, none))
-OP(BERNOULLI,"bernoulli",SIG(1, 1, 1, NOSTAT, F_EW | F_RNG | F_FLOATS | FLOPS(25)), ATTR(I(stream, 0) I(batch_segments, 0)), RULES(same, none, ew, ew, zero, ew), EMIT(ew, none))
+OP(NEG,      "neg",      SIG(1, 1, 1, NOSTAT, F_EW | F_LIN0 | F_ZERO), ATTR(), RULES(same, neg, ew, ew, neg, ew), EMIT(ew))
+OP(ABS,      "abs",      SIG(1, 1, 1, NOSTAT, F_EW | F_ZERO), ATTR(), RULES(same, abs, ew, ew, abs, ew), EMIT(ew))
+OP(SIGN,     "sign",     SIG(1, 1, 1, NOSTAT, F_EW | F_ZERO), ATTR(), RULES(same, sign, ew, ew, zero, ew), EMIT(ew))
+OP(EXP,      "exp",      SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(15) | F_STEEP | F_ENDS), ATTR(), RULES(same, exp, ew, ew, exp, ew), EMIT(ew))
+OP(LOG,      "log",      SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(15) | F_POLES | F_STEEP | F_LOG), ATTR(), RULES(same, log, ew, ew, log, ew), EMIT(ew))
+OP(SQRT,     "sqrt",     SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | F_POLES | F_STEEP), ATTR(), RULES(same, sqrt, ew, ew, sqrt, ew), EMIT(ew))
+OP(RECIP,    "recip",    SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | F_POLES | F_STEEP), ATTR(), RULES(same, recip, ew, ew, recip, ew), EMIT(ew))
+OP(SIN,      "sin",      SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(15) | F_ZERO), ATTR(), RULES(same, sin, ew, ew, sin, ew), EMIT(ew))
+OP(COS,      "cos",      SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(15)), ATTR(), RULES(same, cos, ew, ew, cos, ew), EMIT(ew))
+OP(ATAN,     "atan",     SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(25) | F_POLES | F_ZERO), ATTR(), RULES(same, atan, ew, ew, atan, ew), EMIT(ew))
+OP(ASINH,    "asinh",    SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(25) | F_POLES | F_ZERO), ATTR(), RULES(same, asinh, ew, ew, asinh, ew), EMIT(ew))
+OP(TANH,     "tanh",     SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(25) | F_ZERO | F_ENDS), ATTR(), RULES(same, tanh, ew, ew, tanh, ew), EMIT(ew))
+OP(SIGMOID,  "sigmoid",  SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(15) | F_ENDS), ATTR(), RULES(same, sigmoid, ew, ew, sigmoid, ew), EMIT(ew))
+OP(ERF,      "erf",      SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(25) | F_ZERO | F_ENDS), ATTR(), RULES(same, erf, ew, ew, erf, ew), EMIT(ew))
+OP(RELU,     "relu",     SIG(1, 1, 1, NOSTAT, F_EW | F_ZERO), ATTR(), RULES(same, relu, ew, ew, relu, ew), EMIT(ew))
+OP(SOFTPLUS, "softplus", SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(25)), ATTR(), RULES(same, softplus, ew, ew, softplus, ew), EMIT(ew))
+OP(FLOOR,    "floor",    SIG(1, 1, 1, NOSTAT, F_EW | F_ZERO), ATTR(), RULES(same, floor, ew, ew, zero, ew), EMIT(ew))
+OP(CEIL,     "ceil",     SIG(1, 1, 1, NOSTAT, F_EW | F_ZERO), ATTR(), RULES(same, ceil, ew, ew, zero, ew), EMIT(ew))
+OP(ROUND,    "round",    SIG(1, 1, 1, NOSTAT, F_EW | F_ZERO), ATTR(), RULES(same, round, ew, ew, zero, ew), EMIT(ew))
+OP(GELU,     "gelu",     SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(25) | F_ZERO), ATTR(I(tanh, 0)), RULES(same, gelu, ew, ew, gelu, ew), EMIT(ew))
+OP(SILU,     "silu",     SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(15) | F_ZERO), ATTR(), RULES(same, silu, ew, ew, silu, ew), EMIT(ew))
+OP(GELU_GRAD,"gelu_grad",SIG(2, 2, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(35) | F_LIN1), ATTR(I(tanh, 0)), RULES(same, none, ew, ew, none, ew), EMIT(ew))
+OP(SILU_GRAD,"silu_grad",SIG(2, 2, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(35) | F_LIN1), ATTR(), RULES(same, none, ew, ew, none, ew), EMIT(ew))
+OP(NOT,      "not",      SIG(1, 1, 1, NOSTAT, F_EW | F_BOOLS | F_TO_BOOL), ATTR(), RULES(pred, not, ew, ew, zero, ew), EMIT(ew))
+OP(BIT_NOT,  "bit_not",  SIG(1, 1, 1, NOSTAT, F_EW | F_INTS), ATTR(), RULES(same, bit_not, ew, ew, zero, ew), EMIT(ew))
+OP(ISNAN,    "isnan",    SIG(1, 1, 1, NOSTAT, F_EW | F_TO_BOOL), ATTR(), RULES(pred, isnan, ew, ew, zero, ew), EMIT(ew))
+OP(CAST,     "cast",     SIG(1, 1, 1, NOSTAT, F_EW | F_TO_ATTR | F_LIN0 | F_ZERO), ATTR(I(to, 0)), RULES(cast, cast, move, ew, cast, ew), EMIT(ew))
+OP(CAST_LIKE,"cast_like",SIG(2, 2, 1, NOSTAT, F_OF_1 | F_FOLDED), ATTR(), RULES(cast_like, none, ew, none, none, none), EMIT(fail))
+OP(ADD,      "add",      SIG(2, 2, 1, NOSTAT, F_EW | F_LIN0 | F_LIN1 | F_JOINT | F_ZERO), ATTR(), RULES(bcast, add, ew, ew, add, ew), EMIT(ew))
+OP(SUB,      "sub",      SIG(2, 2, 1, NOSTAT, F_EW | F_LIN0 | F_LIN1 | F_JOINT | F_ZERO), ATTR(), RULES(bcast, sub, ew, ew, sub, ew), EMIT(ew))
+OP(MUL,      "mul",      SIG(2, 2, 1, NOSTAT, F_EW | F_LIN0 | F_LIN1), ATTR(), RULES(bcast, mul, ew, ew, mul, ew), EMIT(ew))
+OP(DIV,      "div",      SIG(2, 2, 1, NOSTAT, F_EW | F_LIN0 | F_POLES | F_STEEP), ATTR(), RULES(bcast, div, ew, ew, div, ew), EMIT(ew))
+OP(POW,      "pow",      SIG(2, 2, 1, NOSTAT, F_EW | FLOPS(25) | F_POLES | F_STEEP), ATTR(), RULES(pow, pow, ew, ew, pow, ew), EMIT(ew))
+OP(MOD,      "mod",      SIG(2, 2, 1, NOSTAT, F_EW | F_POLES | F_STEEP), ATTR(I(fmod, 0)), RULES(bcast, mod, ew, ew, mod, ew), EMIT(ew))
+OP(MAX,      "max",      SIG(2, 2, 1, NOSTAT, F_EW), ATTR(), RULES(bcast, max, ew, ew, max, ew), EMIT(ew))
+OP(MIN,      "min",      SIG(2, 2, 1, NOSTAT, F_EW), ATTR(), RULES(bcast, min, ew, ew, min, ew), EMIT(ew))
+OP(EQ,       "eq",       SIG(2, 2, 1, NOSTAT, F_EW | F_TO_BOOL), ATTR(), RULES(pred, eq, ew, ew, zero, ew), EMIT(ew))
+OP(LT,       "lt",       SIG(2, 2, 1, NOSTAT, F_EW | F_TO_BOOL), ATTR(), RULES(pred, lt, ew, ew, zero, ew), EMIT(ew))
+OP(LE,       "le",       SIG(2, 2, 1, NOSTAT, F_EW | F_TO_BOOL), ATTR(), RULES(pred, le, ew, ew, zero, ew), EMIT(ew))
+OP(GT,       "gt",       SIG(2, 2, 1, NOSTAT, F_EW | F_TO_BOOL), ATTR(), RULES(pred, gt, ew, ew, zero, ew), EMIT(ew))
+OP(GE,       "ge",       SIG(2, 2, 1, NOSTAT, F_EW | F_TO_BOOL), ATTR(), RULES(pred, ge, ew, ew, zero, ew), EMIT(ew))
+OP(AND,      "and",      SIG(2, 2, 1, NOSTAT, F_EW | F_BOOLS | F_TO_BOOL), ATTR(), RULES(pred, and, ew, ew, zero, ew), EMIT(ew))
+OP(OR,       "or",       SIG(2, 2, 1, NOSTAT, F_EW | F_BOOLS | F_TO_BOOL), ATTR(), RULES(pred, or, ew, ew, zero, ew), EMIT(ew))
+OP(XOR,      "xor",      SIG(2, 2, 1, NOSTAT, F_EW | F_BOOLS | F_TO_BOOL), ATTR(), RULES(pred, xor, ew, ew, zero, ew), EMIT(ew))
+OP(BIT_AND,  "bit_and",  SIG(2, 2, 1, NOSTAT, F_EW | F_INTS), ATTR(), RULES(bcast, bit_and, ew, ew, zero, ew), EMIT(ew))
+OP(BIT_OR,   "bit_or",   SIG(2, 2, 1, NOSTAT, F_EW | F_INTS), ATTR(), RULES(bcast, bit_or, ew, ew, zero, ew), EMIT(ew))
+OP(BIT_XOR,  "bit_xor",  SIG(2, 2, 1, NOSTAT, F_EW | F_INTS), ATTR(), RULES(bcast, bit_xor, ew, ew, zero, ew), EMIT(ew))
+OP(SHL,      "shl",      SIG(2, 2, 1, NOSTAT, F_EW | F_INTS), ATTR(), RULES(bcast, shl, ew, ew, zero, ew), EMIT(ew))
+OP(SHR,      "shr",      SIG(2, 2, 1, NOSTAT, F_EW | F_INTS), ATTR(), RULES(bcast, shr, ew, ew, zero, ew), EMIT(ew))
+OP(WHERE,    "where",    SIG(3, 3, 1, NOSTAT, F_EW | F_OF_1 | F_LIN1 | F_LIN2 | F_JOINT), ATTR(), RULES(where, where, where, ew, where, ew), EMIT(ew))
+OP(DROPOUT,  "dropout",  SIG(1, 3, 1, 1, F_EW | F_RNG | F_FLOATS | FLOPS(25) | F_LIN0 | F_ZERO), ATTR(F(ratio, 0.5) I(stream, 0) I(bwd, 0) I(batch_segments, 0)), RULES(same, none, ew, ew, dropout, ew), EMIT(ew))
+OP(BERNOULLI,"bernoulli",SIG(1, 1, 1, NOSTAT, F_EW | F_RNG | F_FLOATS | FLOPS(25)), ATTR(I(stream, 0) I(batch_segments, 0)), RULES(same, none, ew, ew, zero, ew), EMIT(ew))
 /* A fused group of the ops above: one pass over the output's shape; the body
  * (struct body) lists the ops, every output is a result of the body. */
-OP(LOOP,     "loop",     SIG(0, VARIADIC, VARIADIC, NOSTAT, F_EW | F_STRIDES | F_ALONE), ATTR(), RULES(loop, none, ew, loop, none, ew), EMIT(loop, none))
+OP(LOOP,     "loop",     SIG(0, VARIADIC, VARIADIC, NOSTAT, F_EW | F_STRIDES | F_ALONE), ATTR(), RULES(loop, none, ew, loop, none, ew), EMIT(loop))
 
 /* ---- layout: no arithmetic ------------------------------------------------
  * reshape(x, shape?): 0 copies the input's extent unless allowzero, one -1.
@@ -140,20 +141,20 @@ OP(LOOP,     "loop",     SIG(0, VARIADIC, VARIADIC, NOSTAT, F_EW | F_STRIDES | F
  * pad(x, pads?, value?, axes?): mode 0 constant, 1 reflect, 2 edge, 3 wrap.
  * concat(x...): along axis.   trilu(x, k?): upper 1 keeps j >= i + k.
  * copy(x): same value in a new, contiguous place. */
-OP(IDENTITY, "identity", SIG(1, 1, 1, NOSTAT, F_FOLDED), ATTR(), RULES(same, copy, move, none, none, none), EMIT(fail, none))
-OP(RESHAPE,  "reshape",  SIG(1, 2, 1, 1, F_VIEW | F_LIN0 | F_ZERO), ATTR(L(shape) I(allowzero, 0)), RULES(reshape, copy, reshape, view, reshape, reshape), EMIT(view, none))
-OP(SQUEEZE,  "squeeze",  SIG(1, 2, 1, 1, F_FOLDED), ATTR(L(axes)), RULES(squeeze, copy, flatten, none, none, none), EMIT(fail, none))
-OP(UNSQUEEZE,"unsqueeze",SIG(1, 2, 1, 1, F_FOLDED), ATTR(L(axes)), RULES(unsqueeze, copy, flatten, none, none, none), EMIT(fail, none))
-OP(FLATTEN,  "flatten",  SIG(1, 1, 1, NOSTAT, F_FOLDED), ATTR(I(axis, 1)), RULES(flatten, copy, flatten, none, none, none), EMIT(fail, none))
-OP(EXPAND,   "expand",   SIG(1, 2, 1, 1, F_VIEW | F_LIN0), ATTR(L(shape)), RULES(expand, expand, expand, view, expand, ew), EMIT(view, none))
-OP(TRANSPOSE,"transpose",SIG(1, 1, 1, NOSTAT, F_VIEW | F_LIN0), ATTR(L(perm)), RULES(transpose, transpose, transpose, view, transpose, transpose), EMIT(view, none))
-OP(SLICE,    "slice",    SIG(1, 5, 1, 1, F_VIEW | F_LIN0), ATTR(L(start) L(step)), RULES(slice, slice, slice, view, slice, slice), EMIT(view, none))
-OP(SPLIT,    "split",    SIG(1, 2, 1, 1, F_FOLDED), ATTR(I(axis, 0) I(index, 0) I(count, 0) I(chunk, 0) I(keepdims, 1)), RULES(split, none, split, none, none, none), EMIT(fail, none))
-OP(CONCAT,   "concat",   SIG(1, VARIADIC, 1, NOSTAT, F_STRIDES | F_LIN0 | F_LIN1 | F_JOINT), ATTR(I(axis, 0)), RULES(concat, concat, concat, copy, concat, concat), EMIT(concat, none))
-OP(PAD,      "pad",      SIG(1, 4, 1, 1, F_LIN0), ATTR(L(begin) L(end) I(mode, 0) F(value, 0)), RULES(pad, pad, pad, copy, pad, pad), EMIT(pad, none))
-OP(TILE,     "tile",     SIG(1, 2, 1, 1, F_FOLDED), ATTR(L(repeats)), RULES(tile, tile, tile, none, none, none), EMIT(fail, none))
-OP(TRILU,    "trilu",    SIG(1, 2, 1, 1, F_LIN0), ATTR(I(upper, 1) I(k, 0)), RULES(trilu, trilu, none, copy, trilu, matrices), EMIT(trilu, none))
-OP(COPY,     "copy",     SIG(1, 1, 1, NOSTAT, F_EW | F_STRIDES | F_ALONE | F_LIN0 | F_ZERO), ATTR(), RULES(same, copy, ew, ew, copy, ew), EMIT(ew, none))
+OP(IDENTITY, "identity", SIG(1, 1, 1, NOSTAT, F_FOLDED), ATTR(), RULES(same, copy, move, none, none, none), EMIT(fail))
+OP(RESHAPE,  "reshape",  SIG(1, 2, 1, 1, F_VIEW | F_LIN0 | F_ZERO), ATTR(L(shape) I(allowzero, 0)), RULES(reshape, copy, reshape, view, reshape, reshape), EMIT(view))
+OP(SQUEEZE,  "squeeze",  SIG(1, 2, 1, 1, F_FOLDED), ATTR(L(axes)), RULES(squeeze, copy, flatten, none, none, none), EMIT(fail))
+OP(UNSQUEEZE,"unsqueeze",SIG(1, 2, 1, 1, F_FOLDED), ATTR(L(axes)), RULES(unsqueeze, copy, flatten, none, none, none), EMIT(fail))
+OP(FLATTEN,  "flatten",  SIG(1, 1, 1, NOSTAT, F_FOLDED), ATTR(I(axis, 1)), RULES(flatten, copy, flatten, none, none, none), EMIT(fail))
+OP(EXPAND,   "expand",   SIG(1, 2, 1, 1, F_VIEW | F_LIN0), ATTR(L(shape)), RULES(expand, expand, expand, view, expand, ew), EMIT(view))
+OP(TRANSPOSE,"transpose",SIG(1, 1, 1, NOSTAT, F_VIEW | F_LIN0), ATTR(L(perm)), RULES(transpose, transpose, transpose, view, transpose, transpose), EMIT(view))
+OP(SLICE,    "slice",    SIG(1, 5, 1, 1, F_VIEW | F_LIN0), ATTR(L(start) L(step)), RULES(slice, slice, slice, view, slice, slice), EMIT(view))
+OP(SPLIT,    "split",    SIG(1, 2, 1, 1, F_FOLDED), ATTR(I(axis, 0) I(index, 0) I(count, 0) I(chunk, 0) I(keepdims, 1)), RULES(split, none, split, none, none, none), EMIT(fail))
+OP(CONCAT,   "concat",   SIG(1, VARIADIC, 1, NOSTAT, F_STRIDES | F_LIN0 | F_LIN1 | F_JOINT), ATTR(I(axis, 0)), RULES(concat, concat, concat, copy, concat, concat), EMIT(concat))
+OP(PAD,      "pad",      SIG(1, 4, 1, 1, F_LIN0), ATTR(L(begin) L(end) I(mode, 0) F(value, 0)), RULES(pad, pad, pad, copy, pad, pad), EMIT(pad))
+OP(TILE,     "tile",     SIG(1, 2, 1, 1, F_FOLDED), ATTR(L(repeats)), RULES(tile, tile, tile, none, none, none), EMIT(fail))
+OP(TRILU,    "trilu",    SIG(1, 2, 1, 1, F_LIN0), ATTR(I(upper, 1) I(k, 0)), RULES(trilu, trilu, none, copy, trilu, matrices), EMIT(trilu))
+OP(COPY,     "copy",     SIG(1, 1, 1, NOSTAT, F_EW | F_STRIDES | F_ALONE | F_LIN0 | F_ZERO), ATTR(), RULES(same, copy, ew, ew, copy, ew), EMIT(ew))
 
 /* ---- indexing ---------------------------------------------------------------
  * gather(x, idx): along axis; negative indices count from the end.
@@ -172,14 +173,14 @@ OP(COPY,     "copy",     SIG(1, 1, 1, NOSTAT, F_EW | F_STRIDES | F_ALONE | F_LIN
  * one_hot(idx, depth, values): static operands from 1.
  * topk(x, k?) -> values, indices: the k largest (largest 0: smallest) along
  *   axis, sorted; of equal ones the first come first; NaN is the largest. */
-OP(GATHER,          "gather",           SIG(2, 2, 1, NOSTAT, F_LIN0), ATTR(I(axis, 0) I(whole_extent, 0)), RULES(gather, gather, gather, copy, gather, gather), EMIT(gather, none))
-OP(GATHER_ELEMENTS, "gather_elements",  SIG(2, 2, 1, NOSTAT, F_LIN0), ATTR(I(axis, 0)), RULES(gather_elements, gather_elements, gather_elements, copy, gather_elements, gather_elements), EMIT(gather_elements, none))
-OP(SCATTER_ELEMENTS,"scatter_elements", SIG(3, 3, 1, NOSTAT, F_LIN0 | F_LIN2 | F_JOINT), ATTR(I(axis, 0) I(add, 0)), RULES(scatter, scatter_elements, scatter, copy, scatter_elements, scatter_elements), EMIT(scatter_elements, none))
-OP(GATHER_ND,       "gather_nd",        SIG(2, 2, 1, NOSTAT, F_LIN0), ATTR(I(batch, 0)), RULES(gather_nd, gather_nd, gather_nd, copy, gather_nd, gather_nd), EMIT(gather_nd, none))
-OP(SCATTER_ND,      "scatter_nd",       SIG(3, 3, 1, NOSTAT, F_LIN0 | F_LIN2 | F_JOINT), ATTR(I(add, 0)), RULES(scatter, scatter_nd, scatter, copy, scatter_nd, scatter_nd), EMIT(scatter_nd, none))
-OP(SCATTER_ADD,     "scatter_add",      SIG(2, 3, 1, NOSTAT, F_ACC(2) | F_STAGED | F_LIN1), ATTR(I(axis, 0) L(shape) I(whole_extent, 0)), RULES(scatter_add, none, none, scatter_add, scatter_add, scatter), EMIT(scatter_add, none))
-OP(ONE_HOT,         "one_hot",          SIG(3, 3, 1, NOSTAT, F_OF_2 | F_FOLDED), ATTR(I(axis, -1)), RULES(one_hot, one_hot, one_hot, none, zero, none), EMIT(fail, none))
-OP(TOPK,            "topk",             SIG(1, 2, 2, 1, FLOPS(8)), ATTR(I(k, 0) I(axis, -1) I(largest, 1)), RULES(topk, none, axis_kept, ew, topk, topk), EMIT(topk, topk))
+OP(GATHER,          "gather",           SIG(2, 2, 1, NOSTAT, F_LIN0), ATTR(I(axis, 0) I(whole_extent, 0)), RULES(gather, gather, gather, copy, gather, gather), EMIT(gather))
+OP(GATHER_ELEMENTS, "gather_elements",  SIG(2, 2, 1, NOSTAT, F_LIN0), ATTR(I(axis, 0)), RULES(gather_elements, gather_elements, gather_elements, copy, gather_elements, gather_elements), EMIT(gather_elements))
+OP(SCATTER_ELEMENTS,"scatter_elements", SIG(3, 3, 1, NOSTAT, F_LIN0 | F_LIN2 | F_JOINT), ATTR(I(axis, 0) I(add, 0)), RULES(scatter, scatter_elements, scatter, copy, scatter_elements, scatter_elements), EMIT(scatter_elements))
+OP(GATHER_ND,       "gather_nd",        SIG(2, 2, 1, NOSTAT, F_LIN0), ATTR(I(batch, 0)), RULES(gather_nd, gather_nd, gather_nd, copy, gather_nd, gather_nd), EMIT(gather_nd))
+OP(SCATTER_ND,      "scatter_nd",       SIG(3, 3, 1, NOSTAT, F_LIN0 | F_LIN2 | F_JOINT), ATTR(I(add, 0)), RULES(scatter, scatter_nd, scatter, copy, scatter_nd, scatter_nd), EMIT(scatter_nd))
+OP(SCATTER_ADD,     "scatter_add",      SIG(2, 3, 1, NOSTAT, F_ACC(2) | F_STAGED | F_LIN1), ATTR(I(axis, 0) L(shape) I(whole_extent, 0)), RULES(scatter_add, none, none, scatter_add, scatter_add, scatter), EMIT(scatter_add))
+OP(ONE_HOT,         "one_hot",          SIG(3, 3, 1, NOSTAT, F_OF_2 | F_FOLDED), ATTR(I(axis, -1)), RULES(one_hot, one_hot, one_hot, none, zero, none), EMIT(fail))
+OP(TOPK,            "topk",             SIG(1, 2, 2, 1, FLOPS(8)), ATTR(I(k, 0) I(axis, -1) I(largest, 1)), RULES(topk, none, axis_kept, ew, topk, topk), EMIT(topk))
 
 /* ---- shapes and sequences of numbers: most fold away once dims are bound ---
  * constant_of_shape(shape): filled with `value` of dtype `dt`.
@@ -196,26 +197,26 @@ OP(TOPK,            "topk",             SIG(1, 2, 2, 1, FLOPS(8)), ATTR(I(k, 0) 
  *   its part.  known 0: how it follows from the batch is not known.  Exists
  *   from `fold` to `replicate`, which makes it a constant.
  * cumsum(x, axis?): product 1 multiplies.  argmax(x).  nonzero(x): constant input only. */
-OP(SHAPE,    "shape",    SIG(1, 1, 1, NOSTAT, F_TO_I64 | F_FOLDED), ATTR(I(start, 0) I(end, INT64_MAX)), RULES(shape, shape, shape, none, zero, none), EMIT(fail, none))
-OP(SIZE,     "size",     SIG(1, 1, 1, NOSTAT, F_TO_I64 | F_FOLDED), ATTR(), RULES(size, size, shape, none, zero, none), EMIT(fail, none))
-OP(EXTENT,   "extent",   SIG(0, 0, 1, NOSTAT, F_TO_ATTR | F_FOLDED), ATTR(I(dt, 0) L(shape) F(value, 0) I(known, 1)), RULES(extent, none, none, none, zero, none), EMIT(fail, none))
-OP(RANGE,    "range",    SIG(3, 3, 1, 0, F_FOLDED), ATTR(), RULES(range, range, range, none, zero, none), EMIT(fail, none))
-OP(CONSTANT_OF_SHAPE, "constant_of_shape", SIG(1, 1, 1, 0, F_TO_ATTR | F_FOLDED), ATTR(I(dt, 0) F(value, 0)), RULES(constant_of_shape, constant_of_shape, of_shape, none, zero, none), EMIT(fail, none))
-OP(RANDOM,   "random",   SIG(0, 1, 1, 0, F_RNG | F_TO_ATTR | FLOPS(25)), ATTR(L(shape) I(dt, 0) I(kind, 0) F(a, 0) F(b, 1) I(stream, 0) I(batch_segments, 0)), RULES(random, none, of_shape, ew, zero, none), EMIT(ew, none))
-OP(NONZERO,  "nonzero",  SIG(1, 1, 1, NOSTAT, F_TO_I64 | F_FOLDED), ATTR(), RULES(nonzero, nonzero, none, none, zero, none), EMIT(fail, none))
-OP(SELECTED, "selected", SIG(1, 1, 2, NOSTAT, 0), ATTR(I(compact, 1)), RULES(selected, none, none, copy, zero, none), EMIT(selected, none))
-OP(CUMSUM,   "cumsum",   SIG(1, 2, 1, 1, F_LIN0 | F_POLES | F_FULL), ATTR(I(axis, 0) I(exclusive, 0) I(reverse, 0) I(product, 0)), RULES(cumsum, cumsum, axis_kept, copy, cumsum, axis), EMIT(cumsum, none))
-OP(ARGMAX,   "argmax",   SIG(1, 1, 1, NOSTAT, F_TO_I64), ATTR(I(axis, 0) I(keepdims, 1) I(last, 0)), RULES(arg, argmax, argmax, reduce, zero, argmax), EMIT(argmax, none))
+OP(SHAPE,    "shape",    SIG(1, 1, 1, NOSTAT, F_TO_I64 | F_FOLDED), ATTR(I(start, 0) I(end, INT64_MAX)), RULES(shape, shape, shape, none, zero, none), EMIT(fail))
+OP(SIZE,     "size",     SIG(1, 1, 1, NOSTAT, F_TO_I64 | F_FOLDED), ATTR(), RULES(size, size, shape, none, zero, none), EMIT(fail))
+OP(EXTENT,   "extent",   SIG(0, 0, 1, NOSTAT, F_TO_ATTR | F_FOLDED), ATTR(I(dt, 0) L(shape) F(value, 0) I(known, 1)), RULES(extent, none, none, none, zero, none), EMIT(fail))
+OP(RANGE,    "range",    SIG(3, 3, 1, 0, F_FOLDED), ATTR(), RULES(range, range, range, none, zero, none), EMIT(fail))
+OP(CONSTANT_OF_SHAPE, "constant_of_shape", SIG(1, 1, 1, 0, F_TO_ATTR | F_FOLDED), ATTR(I(dt, 0) F(value, 0)), RULES(constant_of_shape, constant_of_shape, of_shape, none, zero, none), EMIT(fail))
+OP(RANDOM,   "random",   SIG(0, 1, 1, 0, F_RNG | F_TO_ATTR | FLOPS(25)), ATTR(L(shape) I(dt, 0) I(kind, 0) F(a, 0) F(b, 1) I(stream, 0) I(batch_segments, 0)), RULES(random, none, of_shape, ew, zero, none), EMIT(ew))
+OP(NONZERO,  "nonzero",  SIG(1, 1, 1, NOSTAT, F_TO_I64 | F_FOLDED), ATTR(), RULES(nonzero, nonzero, none, none, zero, none), EMIT(fail))
+OP(SELECTED, "selected", SIG(1, 1, 2, NOSTAT, 0), ATTR(I(compact, 1)), RULES(selected, none, none, copy, zero, none), EMIT(selected))
+OP(CUMSUM,   "cumsum",   SIG(1, 2, 1, 1, F_LIN0 | F_POLES | F_FULL), ATTR(I(axis, 0) I(exclusive, 0) I(reverse, 0) I(product, 0)), RULES(cumsum, cumsum, axis_kept, copy, cumsum, axis), EMIT(cumsum))
+OP(ARGMAX,   "argmax",   SIG(1, 1, 1, NOSTAT, F_TO_I64), ATTR(I(axis, 0) I(keepdims, 1) I(last, 0)), RULES(arg, argmax, argmax, reduce, zero, argmax), EMIT(argmax))
 
 /* ---- reductions ---------------------------------------------------------------
  * reduce_*(x, axes?): axes empty means all, unless noop 1.  The sum of a long
  * axis has a fixed tree shape, independent of the number of threads.
  * reduce_max and reduce_min split the gradient evenly among ties. */
-OP(REDUCE_SUM,  "reduce_sum",  SIG(1, 2, 1, 1, F_REDUCE | F_LIN0 | F_FULL), ATTR(L(axes) I(keepdims, 1) I(noop, 0)), RULES(reduce, reduce, reduce, reduce, reduce_sum, sum), EMIT(reduce, none))
-OP(REDUCE_MEAN, "reduce_mean", SIG(1, 2, 1, 1, F_REDUCE | F_LIN0 | F_FULL), ATTR(L(axes) I(keepdims, 1) I(noop, 0)), RULES(reduce, reduce, reduce, reduce, reduce_mean, reduce), EMIT(reduce, none))
-OP(REDUCE_MAX,  "reduce_max",  SIG(1, 2, 1, 1, F_REDUCE | F_POLES | F_FULL), ATTR(L(axes) I(keepdims, 1) I(noop, 0)), RULES(reduce, reduce, reduce, reduce, reduce_max, reduce), EMIT(reduce, none))
-OP(REDUCE_MIN,  "reduce_min",  SIG(1, 2, 1, 1, F_REDUCE | F_POLES | F_FULL), ATTR(L(axes) I(keepdims, 1) I(noop, 0)), RULES(reduce, reduce, reduce, reduce, reduce_max, reduce), EMIT(reduce, none))
-OP(REDUCE_PROD, "reduce_prod", SIG(1, 2, 1, 1, F_REDUCE | F_POLES | F_FULL), ATTR(L(axes) I(keepdims, 1) I(noop, 0)), RULES(reduce, reduce, reduce, reduce, reduce_prod, reduce), EMIT(reduce, none))
+OP(REDUCE_SUM,  "reduce_sum",  SIG(1, 2, 1, 1, F_REDUCE | F_LIN0 | F_FULL), ATTR(L(axes) I(keepdims, 1) I(noop, 0)), RULES(reduce, reduce, reduce, reduce, reduce_sum, sum), EMIT(reduce))
+OP(REDUCE_MEAN, "reduce_mean", SIG(1, 2, 1, 1, F_REDUCE | F_LIN0 | F_FULL), ATTR(L(axes) I(keepdims, 1) I(noop, 0)), RULES(reduce, reduce, reduce, reduce, reduce_mean, reduce), EMIT(reduce))
+OP(REDUCE_MAX,  "reduce_max",  SIG(1, 2, 1, 1, F_REDUCE | F_POLES | F_FULL), ATTR(L(axes) I(keepdims, 1) I(noop, 0)), RULES(reduce, reduce, reduce, reduce, reduce_max, reduce), EMIT(reduce))
+OP(REDUCE_MIN,  "reduce_min",  SIG(1, 2, 1, 1, F_REDUCE | F_POLES | F_FULL), ATTR(L(axes) I(keepdims, 1) I(noop, 0)), RULES(reduce, reduce, reduce, reduce, reduce_max, reduce), EMIT(reduce))
+OP(REDUCE_PROD, "reduce_prod", SIG(1, 2, 1, 1, F_REDUCE | F_POLES | F_FULL), ATTR(L(axes) I(keepdims, 1) I(noop, 0)), RULES(reduce, reduce, reduce, reduce, reduce_prod, reduce), EMIT(reduce))
 
 /* ---- products --------------------------------------------------------------
  * matmul(a, b, bias?, acc?): alpha * op(a) @ op(b) [+ bias] [+ acc].
@@ -230,10 +231,10 @@ OP(REDUCE_PROD, "reduce_prod", SIG(1, 2, 1, 1, F_REDUCE | F_POLES | F_FULL), ATT
  *   tanh form, and the sums of y's columns.  Made by `fuse`.
  * det(x): determinants of the matrices in the last two dims.
  * det_grad(dy, x): dy times the cofactors of x. */
-OP(MATMUL,   "matmul",   SIG(2, 4, 1, NOSTAT, F_CONTRACT | F_ACC(3) | F_LIN0 | F_LIN1 | F_BIAS2 | F_HALF | F_MATRICES), ATTR(I(ta, 0) I(tb, 0) F(alpha, 1)), RULES(matmul, matmul, matmul, matmul, matmul, matmul), EMIT(matmul, matmul))
-OP(MATMUL_END, "matmul_end", SIG(2, 4, 2, NOSTAT, F_CONTRACT | F_ACC(2) | F_MATRICES), ATTR(I(ta, 0) I(tb, 0) F(alpha, 1) I(end, 1)), RULES(matmul_end, none, none, matmul, none, matmul_end), EMIT(device, matmul))
-OP(DET,      "det",      SIG(1, 1, 1, NOSTAT, F_FLOATS | F_STAGED | FLOPS(20) | F_FULL), ATTR(), RULES(det, none, none, ew, det, matrices), EMIT(det, det))
-OP(DET_GRAD, "det_grad", SIG(2, 2, 1, NOSTAT, F_FLOATS | F_STAGED | FLOPS(40) | F_LIN0), ATTR(), RULES(det_grad, none, none, ew, none, matrices), EMIT(det_grad, det))
+OP(MATMUL,   "matmul",   SIG(2, 4, 1, NOSTAT, F_CONTRACT | F_ACC(3) | F_LIN0 | F_LIN1 | F_BIAS2 | F_HALF | F_MATRICES), ATTR(I(ta, 0) I(tb, 0) F(alpha, 1)), RULES(matmul, matmul, matmul, matmul, matmul, matmul), EMIT(matmul))
+OP(MATMUL_END, "matmul_end", SIG(2, 4, 2, NOSTAT, F_CONTRACT | F_ACC(2) | F_MATRICES), ATTR(I(ta, 0) I(tb, 0) F(alpha, 1) I(end, 1)), RULES(matmul_end, none, none, matmul, none, matmul_end), EMIT(own))
+OP(DET,      "det",      SIG(1, 1, 1, NOSTAT, F_FLOATS | F_STAGED | FLOPS(20) | F_FULL), ATTR(), RULES(det, none, none, ew, det, matrices), EMIT(det))
+OP(DET_GRAD, "det_grad", SIG(2, 2, 1, NOSTAT, F_FLOATS | F_STAGED | FLOPS(40) | F_LIN0), ATTR(), RULES(det_grad, none, none, ew, none, matrices), EMIT(det_grad))
 
 /* ---- rows: normalisation, softmax, loss -------------------------------------
  * softmax(x): along axis; of a line that is -inf everywhere it is zeros.
@@ -263,19 +264,19 @@ OP(DET_GRAD, "det_grad", SIG(2, 2, 1, NOSTAT, F_FLOATS | F_STAGED | FLOPS(40) | 
  *   scalar, `seed` if it is not given.
  *   x [N, K], w [V, K] (tb 1) or [K, V] (tb 0), labels [N].  Made by `fuse`
  *   from matmul + sce and their gradients; runs in phase backward. */
-OP(SOFTMAX,      "softmax",      SIG(1, 1, 1, NOSTAT, F_ROWS | F_FLOATS | FLOPS(20) | F_STAGED | F_ENDS), ATTR(I(axis, -1)), RULES(softmax, softmax, softmax, ew, softmax, axis), EMIT(softmax, none))
-OP(LOG_SOFTMAX,  "log_softmax",  SIG(1, 1, 1, NOSTAT, F_ROWS | F_FLOATS | FLOPS(20) | F_STAGED | F_FULL), ATTR(I(axis, -1)), RULES(softmax, softmax, softmax, ew, log_softmax, axis), EMIT(softmax, none))
-OP(SOFTMAX_GRAD, "softmax_grad", SIG(2, 2, 1, NOSTAT, F_ROWS | FLOPS(8) | F_STAGED | F_LIN0), ATTR(I(axis, -1)), RULES(same, none, none, ew, none, axis), EMIT(softmax_grad, none))
-OP(LOG_SOFTMAX_GRAD, "log_softmax_grad", SIG(2, 2, 1, NOSTAT, F_ROWS | FLOPS(20) | F_STAGED | F_LIN0), ATTR(I(axis, -1)), RULES(same, none, none, ew, none, axis), EMIT(softmax_grad, none))
-OP(LAYERNORM,    "layernorm",    SIG(2, 3, 3, NOSTAT, F_ROWS | FLOPS(8) | F_HALF_0), ATTR(I(axis, -1) F(eps, 1e-5)), RULES(norm, none, norm, ew, layernorm, norm), EMIT(layernorm, norm))
-OP(LAYERNORM_GRAD,"layernorm_grad", SIG(5, 6, 3, NOSTAT, F_ROWS | F_ACC(5) | FLOPS(8) | F_LIN0), ATTR(I(axis, -1)), RULES(norm_grad, none, none, ew, none, norm_grad), EMIT(layernorm_grad, norm_grad))
-OP(RMSNORM,      "rmsnorm",      SIG(2, 2, 2, NOSTAT, F_ROWS | FLOPS(8) | F_HALF_0), ATTR(I(axis, -1) F(eps, 1e-5)), RULES(norm, none, norm, ew, rmsnorm, norm), EMIT(rmsnorm, norm))
-OP(RMSNORM_GRAD, "rmsnorm_grad", SIG(4, 5, 2, NOSTAT, F_ROWS | F_ACC(4) | FLOPS(8) | F_LIN0), ATTR(I(axis, -1)), RULES(norm_grad, none, none, ew, none, norm_grad), EMIT(rmsnorm_grad, norm_grad))
-OP(SCE,          "sce",          SIG(2, 4, 3, NOSTAT, F_ROWS | FLOPS(20) | F_STAGED | F_WIDE_0 | F_LABELS_1), ATTR(I(reduction, 1) I(ignore, INT64_MIN) I(whole_extent, 0)), RULES(sce, none, cross_entropy, ew, sce, sce), EMIT(sce, none))
-OP(SCE_GRAD,     "sce_grad",     SIG(5, 6, 1, NOSTAT, F_ROWS | FLOPS(20) | F_STAGED | F_LIN0), ATTR(I(reduction, 1) I(ignore, INT64_MIN) I(whole_extent, 0)), RULES(sce_grad, none, none, ew, none, sce_grad), EMIT(sce_grad, none))
-OP(NLL,          "nll",          SIG(2, 3, 2, NOSTAT, F_ROWS | FLOPS(8) | F_STAGED | F_WIDE_0 | F_LABELS_1), ATTR(I(reduction, 1) I(ignore, INT64_MIN)), RULES(nll, none, cross_entropy, ew, nll, none), EMIT(nll, none))
-OP(NLL_GRAD,     "nll_grad",     SIG(3, 4, 1, NOSTAT, F_ROWS | FLOPS(8) | F_STAGED | F_LIN0), ATTR(I(reduction, 1) I(ignore, INT64_MIN) L(shape)), RULES(nll_grad, none, none, ew, none, none), EMIT(nll_grad, none))
-OP(CLASSIFIER,   "classifier",   SIG(3, 5, VARIADIC, NOSTAT, F_CONTRACT | F_LABELS_2), ATTR(I(tb, 1) I(reduction, 1) I(ignore, INT64_MIN) I(chunk, 0) F(seed, 1)), RULES(classifier, none, none, classifier, none, none), EMIT(classifier, classifier))
+OP(SOFTMAX,      "softmax",      SIG(1, 1, 1, NOSTAT, F_ROWS | F_FLOATS | FLOPS(20) | F_STAGED | F_ENDS), ATTR(I(axis, -1)), RULES(softmax, softmax, softmax, ew, softmax, axis), EMIT(softmax))
+OP(LOG_SOFTMAX,  "log_softmax",  SIG(1, 1, 1, NOSTAT, F_ROWS | F_FLOATS | FLOPS(20) | F_STAGED | F_FULL), ATTR(I(axis, -1)), RULES(softmax, softmax, softmax, ew, log_softmax, axis), EMIT(softmax))
+OP(SOFTMAX_GRAD, "softmax_grad", SIG(2, 2, 1, NOSTAT, F_ROWS | FLOPS(8) | F_STAGED | F_LIN0), ATTR(I(axis, -1)), RULES(same, none, none, ew, none, axis), EMIT(softmax_grad))
+OP(LOG_SOFTMAX_GRAD, "log_softmax_grad", SIG(2, 2, 1, NOSTAT, F_ROWS | FLOPS(20) | F_STAGED | F_LIN0), ATTR(I(axis, -1)), RULES(same, none, none, ew, none, axis), EMIT(softmax_grad))
+OP(LAYERNORM,    "layernorm",    SIG(2, 3, 3, NOSTAT, F_ROWS | FLOPS(8) | F_HALF_0), ATTR(I(axis, -1) F(eps, 1e-5)), RULES(norm, none, norm, ew, layernorm, norm), EMIT(layernorm))
+OP(LAYERNORM_GRAD,"layernorm_grad", SIG(5, 6, 3, NOSTAT, F_ROWS | F_ACC(5) | FLOPS(8) | F_LIN0), ATTR(I(axis, -1)), RULES(norm_grad, none, none, ew, none, norm_grad), EMIT(layernorm_grad))
+OP(RMSNORM,      "rmsnorm",      SIG(2, 2, 2, NOSTAT, F_ROWS | FLOPS(8) | F_HALF_0), ATTR(I(axis, -1) F(eps, 1e-5)), RULES(norm, none, norm, ew, rmsnorm, norm), EMIT(rmsnorm))
+OP(RMSNORM_GRAD, "rmsnorm_grad", SIG(4, 5, 2, NOSTAT, F_ROWS | F_ACC(4) | FLOPS(8) | F_LIN0), ATTR(I(axis, -1)), RULES(norm_grad, none, none, ew, none, norm_grad), EMIT(rmsnorm_grad))
+OP(SCE,          "sce",          SIG(2, 4, 3, NOSTAT, F_ROWS | FLOPS(20) | F_STAGED | F_WIDE_0 | F_LABELS_1), ATTR(I(reduction, 1) I(ignore, INT64_MIN) I(whole_extent, 0)), RULES(sce, none, cross_entropy, ew, sce, sce), EMIT(sce))
+OP(SCE_GRAD,     "sce_grad",     SIG(5, 6, 1, NOSTAT, F_ROWS | FLOPS(20) | F_STAGED | F_LIN0), ATTR(I(reduction, 1) I(ignore, INT64_MIN) I(whole_extent, 0)), RULES(sce_grad, none, none, ew, none, sce_grad), EMIT(sce_grad))
+OP(NLL,          "nll",          SIG(2, 3, 2, NOSTAT, F_ROWS | FLOPS(8) | F_STAGED | F_WIDE_0 | F_LABELS_1), ATTR(I(reduction, 1) I(ignore, INT64_MIN)), RULES(nll, none, cross_entropy, ew, nll, none), EMIT(nll))
+OP(NLL_GRAD,     "nll_grad",     SIG(3, 4, 1, NOSTAT, F_ROWS | FLOPS(8) | F_STAGED | F_LIN0), ATTR(I(reduction, 1) I(ignore, INT64_MIN) L(shape)), RULES(nll_grad, none, none, ew, none, none), EMIT(nll_grad))
+OP(CLASSIFIER,   "classifier",   SIG(3, 5, VARIADIC, NOSTAT, F_CONTRACT | F_LABELS_2), ATTR(I(tb, 1) I(reduction, 1) I(ignore, INT64_MIN) I(chunk, 0) F(seed, 1)), RULES(classifier, none, none, classifier, none, none), EMIT(own))
 
 /* ---- sliding windows: convolution, pooling, resampling -----------------------
  * Values are [N, C, d...] with one to three spatial dims.  Lists have one
@@ -320,21 +321,21 @@ OP(CLASSIFIER,   "classifier",   SIG(3, 5, VARIADIC, NOSTAT, F_CONTRACT | F_LABE
  *   border, 2 reflected.
  * grid_sample_grad(dy, grid, x?) -> dx, dgrid: x of spatial extents `out`; it
  *   is needed for dgrid alone, which mode 0 does not have. */
-OP(CONV,       "conv",       SIG(2, 3, 1, NOSTAT, F_CONTRACT | F_STAGED | F_IMAGES | F_LIN0 | F_LIN1 | F_BIAS2 | F_HALF), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) I(group, 1) I(whole_extent, 0)), RULES(conv, none, none, conv, conv, conv), EMIT(conv, conv))
-OP(CONV_DX,    "conv_dx",    SIG(2, 3, 1, NOSTAT, F_CONTRACT | F_STAGED | F_IMAGES | F_LIN0 | F_LIN1 | F_BIAS2 | F_HALF), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) I(group, 1) I(whole_extent, 0) L(out) L(extra)), RULES(conv_dx, none, none, conv, conv_dx, conv), EMIT(conv_dx, conv))
-OP(CONV_DW,    "conv_dw",    SIG(2, 2, 1, NOSTAT, F_CONTRACT | F_STAGED | F_IMAGES | F_LIN0 | F_LIN1), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) I(group, 1) I(whole_extent, 0) L(kernel)), RULES(conv_dw, none, none, conv, none, conv), EMIT(conv_dw, conv))
-OP(BATCHNORM,  "batchnorm",  SIG(1, 3, 3, NOSTAT, FLOPS(8) | F_HALF_0), ATTR(F(eps, 1e-5)), RULES(batchnorm, none, none, ew, batchnorm, batchnorm), EMIT(batchnorm, batchnorm))
-OP(BATCHNORM_GRAD, "batchnorm_grad", SIG(4, 5, 3, NOSTAT, FLOPS(8) | F_LIN0), ATTR(F(eps, 1e-5)), RULES(batchnorm_grad, none, none, ew, none, batchnorm), EMIT(batchnorm_grad, batchnorm))
-OP(BN_UPDATE,  "bn_update",  SIG(2, 2, 1, NOSTAT, F_WRITES | F_STAGED), ATTR(F(momentum, 0.9)), RULES(same, none, none, ew, zero, ew), EMIT(bn_update, none))
-OP(MAXPOOL,    "maxpool",    SIG(1, 1, 2, NOSTAT, F_STAGED | F_IMAGES), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) L(kernel) I(ceil, 0)), RULES(maxpool, none, none, pool, maxpool, planes), EMIT(maxpool, none))
-OP(MAXPOOL_GRAD, "maxpool_grad", SIG(2, 2, 1, NOSTAT, F_STAGED | F_IMAGES | F_LIN0), ATTR(L(out)), RULES(maxpool_grad, none, none, ew, none, planes), EMIT(maxpool_grad, none))
-OP(AVGPOOL,    "avgpool",    SIG(1, 1, 1, NOSTAT, F_STAGED | F_IMAGES | F_LIN0), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) L(kernel) I(ceil, 0) I(include, 0)), RULES(avgpool, none, none, pool, avgpool, planes), EMIT(avgpool, none))
-OP(AVGPOOL_GRAD, "avgpool_grad", SIG(1, 1, 1, NOSTAT, F_STAGED | F_IMAGES | F_LIN0), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) L(kernel) I(ceil, 0) I(include, 0) L(out)), RULES(avgpool_grad, none, none, pool, none, planes), EMIT(avgpool_grad, none))
-OP(INTERPOLATE, "interpolate", SIG(1, 4, 1, 1, F_FOLDED), ATTR(L(axes) I(policy, 0) I(mode, 0) I(coord, 0) I(round, 0) F(cubic, -0.75) I(exclude, 0) I(antialias, 0) F(fill, 0)), RULES(interpolate, none, none, none, none, none), EMIT(fail, none))
-OP(COL2IM,     "col2im",     SIG(3, 3, 1, 1, F_FOLDED), ATTR(L(stride) L(dilation) L(begin) L(end)), RULES(col2im, none, none, none, none, none), EMIT(fail, none))
-OP(RESIZE,     "resize",     SIG(1, 1, 1, NOSTAT, F_STAGED | F_LIN0), ATTR(I(axis, 0) I(extent_in, -1) I(extent_out, -1) F(scale, 0) I(mode, 0) I(coord, 0) I(round, 0) F(cubic, -0.75) I(exclude, 0) I(antialias, 0) F(fill, 0) F(first, 0) F(last, 1) I(bwd, 0)), RULES(resize, none, none, copy, resize, axis), EMIT(resize, none))
-OP(GRID_SAMPLE, "grid_sample", SIG(2, 2, 1, NOSTAT, F_STAGED | F_FULL), ATTR(I(mode, 1) I(padding, 0) I(align, 0)), RULES(grid_sample, none, none, grid_sample, grid_sample, grid_sample), EMIT(grid_sample, none))
-OP(GRID_SAMPLE_GRAD, "grid_sample_grad", SIG(2, 3, 2, NOSTAT, F_STAGED | F_LIN0), ATTR(I(mode, 1) I(padding, 0) I(align, 0) L(out)), RULES(grid_sample_grad, none, none, grid_sample_grad, none, grid_sample), EMIT(grid_sample_grad, none))
+OP(CONV,       "conv",       SIG(2, 3, 1, NOSTAT, F_CONTRACT | F_STAGED | F_IMAGES | F_LIN0 | F_LIN1 | F_BIAS2 | F_HALF), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) I(group, 1) I(whole_extent, 0)), RULES(conv, none, none, conv, conv, conv), EMIT(own))
+OP(CONV_DX,    "conv_dx",    SIG(2, 3, 1, NOSTAT, F_CONTRACT | F_STAGED | F_IMAGES | F_LIN0 | F_LIN1 | F_BIAS2 | F_HALF), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) I(group, 1) I(whole_extent, 0) L(out) L(extra)), RULES(conv_dx, none, none, conv, conv_dx, conv), EMIT(own))
+OP(CONV_DW,    "conv_dw",    SIG(2, 2, 1, NOSTAT, F_CONTRACT | F_STAGED | F_IMAGES | F_LIN0 | F_LIN1), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) I(group, 1) I(whole_extent, 0) L(kernel)), RULES(conv_dw, none, none, conv, none, conv), EMIT(own))
+OP(BATCHNORM,  "batchnorm",  SIG(1, 3, 3, NOSTAT, FLOPS(8) | F_HALF_0), ATTR(F(eps, 1e-5)), RULES(batchnorm, none, none, ew, batchnorm, batchnorm), EMIT(batchnorm))
+OP(BATCHNORM_GRAD, "batchnorm_grad", SIG(4, 5, 3, NOSTAT, FLOPS(8) | F_LIN0), ATTR(F(eps, 1e-5)), RULES(batchnorm_grad, none, none, ew, none, batchnorm), EMIT(batchnorm_grad))
+OP(BN_UPDATE,  "bn_update",  SIG(2, 2, 1, NOSTAT, F_WRITES | F_STAGED), ATTR(F(momentum, 0.9)), RULES(same, none, none, ew, zero, ew), EMIT(bn_update))
+OP(MAXPOOL,    "maxpool",    SIG(1, 1, 2, NOSTAT, F_STAGED | F_IMAGES), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) L(kernel) I(ceil, 0)), RULES(maxpool, none, none, pool, maxpool, planes), EMIT(maxpool))
+OP(MAXPOOL_GRAD, "maxpool_grad", SIG(2, 2, 1, NOSTAT, F_STAGED | F_IMAGES | F_LIN0), ATTR(L(out)), RULES(maxpool_grad, none, none, ew, none, planes), EMIT(maxpool_grad))
+OP(AVGPOOL,    "avgpool",    SIG(1, 1, 1, NOSTAT, F_STAGED | F_IMAGES | F_LIN0), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) L(kernel) I(ceil, 0) I(include, 0)), RULES(avgpool, none, none, pool, avgpool, planes), EMIT(avgpool))
+OP(AVGPOOL_GRAD, "avgpool_grad", SIG(1, 1, 1, NOSTAT, F_STAGED | F_IMAGES | F_LIN0), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) L(kernel) I(ceil, 0) I(include, 0) L(out)), RULES(avgpool_grad, none, none, pool, none, planes), EMIT(avgpool_grad))
+OP(INTERPOLATE, "interpolate", SIG(1, 4, 1, 1, F_FOLDED), ATTR(L(axes) I(policy, 0) I(mode, 0) I(coord, 0) I(round, 0) F(cubic, -0.75) I(exclude, 0) I(antialias, 0) F(fill, 0)), RULES(interpolate, none, none, none, none, none), EMIT(fail))
+OP(COL2IM,     "col2im",     SIG(3, 3, 1, 1, F_FOLDED), ATTR(L(stride) L(dilation) L(begin) L(end)), RULES(col2im, none, none, none, none, none), EMIT(fail))
+OP(RESIZE,     "resize",     SIG(1, 1, 1, NOSTAT, F_STAGED | F_LIN0), ATTR(I(axis, 0) I(extent_in, -1) I(extent_out, -1) F(scale, 0) I(mode, 0) I(coord, 0) I(round, 0) F(cubic, -0.75) I(exclude, 0) I(antialias, 0) F(fill, 0) F(first, 0) F(last, 1) I(bwd, 0)), RULES(resize, none, none, copy, resize, axis), EMIT(resize))
+OP(GRID_SAMPLE, "grid_sample", SIG(2, 2, 1, NOSTAT, F_STAGED | F_FULL), ATTR(I(mode, 1) I(padding, 0) I(align, 0)), RULES(grid_sample, none, none, grid_sample, grid_sample, grid_sample), EMIT(grid_sample))
+OP(GRID_SAMPLE_GRAD, "grid_sample_grad", SIG(2, 3, 2, NOSTAT, F_STAGED | F_LIN0), ATTR(I(mode, 1) I(padding, 0) I(align, 0) L(out)), RULES(grid_sample_grad, none, none, grid_sample_grad, none, grid_sample), EMIT(grid_sample_grad))
 
 /* ---- recurrence: unrolled by `fold` -----------------------------------------
  * rnn(x, w, r, bias?, lens?, h?, c?, peep?) -> y, h', c': one direction of
@@ -343,7 +344,7 @@ OP(GRID_SAMPLE_GRAD, "grid_sample_grad", SIG(2, 3, 2, NOSTAT, F_STAGED | F_LIN0)
  *   Gates are in ONNX's order; act: activations (0 sigmoid, 1 tanh, 2 relu,
  *   3 softsign, 4 softplus); reset_after: linear_before_reset; coupled:
  *   input_forget. */
-OP(RNN,          "rnn",          SIG(3, 8, 3, NOSTAT, F_FOLDED), ATTR(I(kind, 0) I(reverse, 0) I(reset_after, 0) I(coupled, 0) L(act) F(clip, 0)), RULES(rnn, none, none, none, none, none), EMIT(fail, none))
+OP(RNN,          "rnn",          SIG(3, 8, 3, NOSTAT, F_FOLDED), ATTR(I(kind, 0) I(reverse, 0) I(reset_after, 0) I(coupled, 0) L(act) F(clip, 0)), RULES(rnn, none, none, none, none, none), EMIT(fail))
 
 /* ---- attention ---------------------------------------------------------------
  * attention(q, k, v, mask?) -> o, lse.  q [B,H,T,D], k [B,G,S,D], v [B,G,S,E],
@@ -356,8 +357,8 @@ OP(RNN,          "rnn",          SIG(3, 8, 3, NOSTAT, F_FOLDED), ATTR(I(kind, 0)
  * attention_grad(do, q, k, v, o, lse, mask?) -> dq, dk, dv; with packed 1 one
  *   output [B,T,(H+2G)*D] that holds q|k|v parts side by side in a row, as
  *   the gradient of a fused qkv projection wants it. */
-OP(ATTENTION,      "attention",      SIG(3, 4, 2, NOSTAT, F_CONTRACT | F_RNG | F_WIDE_3 | F_HALF), ATTR(F(scale, 1) I(causal, 0) F(ratio, 0) I(stream, 0) I(batch_segments, 0)), RULES(attention, none, none, attention, attention, heads), EMIT(attention, attention))
-OP(ATTENTION_GRAD, "attention_grad", SIG(6, 7, VARIADIC, NOSTAT, F_CONTRACT | F_RNG | F_LIN0), ATTR(F(scale, 1) I(causal, 0) F(ratio, 0) I(stream, 0) I(packed, 0) I(batch_segments, 0)), RULES(attention_grad, none, none, attention_grad, none, heads_grad), EMIT(attention_grad, attention))
+OP(ATTENTION,      "attention",      SIG(3, 4, 2, NOSTAT, F_CONTRACT | F_RNG | F_WIDE_3 | F_HALF), ATTR(F(scale, 1) I(causal, 0) F(ratio, 0) I(stream, 0) I(batch_segments, 0)), RULES(attention, none, none, attention, attention, heads), EMIT(attention))
+OP(ATTENTION_GRAD, "attention_grad", SIG(6, 7, VARIADIC, NOSTAT, F_CONTRACT | F_RNG | F_LIN0), ATTR(F(scale, 1) I(causal, 0) F(ratio, 0) I(stream, 0) I(packed, 0) I(batch_segments, 0)), RULES(attention_grad, none, none, attention_grad, none, heads_grad), EMIT(attention_grad))
 
 /* ---- update: run in phase update (or backward, see --update-in-backward) ----
  * fill() -> y: constant `value` of attr shape, f32 (the seed dloss).
@@ -401,19 +402,19 @@ OP(ATTENTION_GRAD, "attention_grad", SIG(6, 7, VARIADIC, NOSTAT, F_CONTRACT | F_
  *   means, and adafactor takes the sums of all shares instead of its own
  *   means.  row and col are those of all that p or g is a replica's piece
  *   of. */
-OP(FILL,       "fill",       SIG(0, 0, 1, NOSTAT, 0), ATTR(L(shape) F(value, 0)), RULES(fill, fill, none, ew, zero, none), EMIT(fill, none))
-OP(LOSS_SCALE, "loss_scale", SIG(0, 0, 1, NOSTAT, 0), ATTR(F(value, 1)), RULES(scalar, none, none, ew, zero, none), EMIT(loss_scale, none))
-OP(SHARE,      "share",      SIG(0, 0, 1, NOSTAT, 0), ATTR(I(micro, 0)), RULES(scalar, none, none, ew, zero, none), EMIT(share, none))
-OP(BATCH_TOTAL, "batch_total", SIG(2, 2, 1, NOSTAT, 0), ATTR(), RULES(same, none, none, none, batch_total, none), EMIT(comm, none))
-OP(GRAD_NORM,  "grad_norm",  SIG(1, VARIADIC, 1, NOSTAT, F_REDUCE), ATTR(I(sums, 0)), RULES(scalar, none, none, none, none, none), EMIT(grad_norm, none))
-OP(ACCUMULATE, "accumulate", SIG(2, 2, 1, NOSTAT, F_WRITES | F_LIN0 | F_LIN1 | F_JOINT), ATTR(), RULES(update, none, none, ew, none, ew), EMIT(accumulate, none))
-OP(SGD,        "sgd",        SIG(2, 4, 2, NOSTAT, F_WRITES | F_UPDATE | F_COPY | FLOPS(4)), ATTR(I(decay, 1)), RULES(update, none, none, ew, none, update), EMIT(sgd, none))
-OP(SGDM,       "sgdm",       SIG(3, 5, 3, NOSTAT, F_WRITES | F_UPDATE | F_COPY | FLOPS(8)), ATTR(I(decay, 1)), RULES(update, none, none, ew, none, update), EMIT(sgdm, none))
-OP(ADAMW,      "adamw",      SIG(4, 6, 4, NOSTAT, F_WRITES | F_UPDATE | F_COPY | FLOPS(14)), ATTR(I(decay, 1) I(coupled, 0)), RULES(update, none, none, ew, none, update), EMIT(adamw, none))
-OP(LION,       "lion",       SIG(3, 5, 3, NOSTAT, F_WRITES | F_UPDATE | F_COPY | FLOPS(8)), ATTR(I(decay, 1)), RULES(update, none, none, ew, none, update), EMIT(lion, none))
-OP(ADAFACTOR,  "adafactor",  SIG(3, 8, 3, NOSTAT, F_WRITES | F_UPDATE | FLOPS(20)), ATTR(I(decay, 1)), RULES(adafactor, none, none, adafactor, none, adafactor), EMIT(adafactor, adafactor))
-OP(ADAFACTOR_MEANS, "adafactor_means", SIG(1, 2, 2, NOSTAT, FLOPS(4)), ATTR(), RULES(adafactor_means, none, none, adafactor_means, none, adafactor_means), EMIT(adafactor_means, none))
-OP(ADAFACTOR_SQUARES, "adafactor_squares", SIG(3, 7, 1, NOSTAT, FLOPS(10)), ATTR(), RULES(adafactor_squares, none, none, ew, none, adafactor_squares), EMIT(adafactor_squares, adafactor_squares))
+OP(FILL,       "fill",       SIG(0, 0, 1, NOSTAT, 0), ATTR(L(shape) F(value, 0)), RULES(fill, fill, none, ew, zero, none), EMIT(fill))
+OP(LOSS_SCALE, "loss_scale", SIG(0, 0, 1, NOSTAT, 0), ATTR(F(value, 1)), RULES(scalar, none, none, ew, zero, none), EMIT(loss_scale))
+OP(SHARE,      "share",      SIG(0, 0, 1, NOSTAT, 0), ATTR(I(micro, 0)), RULES(scalar, none, none, ew, zero, none), EMIT(share))
+OP(BATCH_TOTAL, "batch_total", SIG(2, 2, 1, NOSTAT, 0), ATTR(), RULES(same, none, none, none, batch_total, none), EMIT(comm))
+OP(GRAD_NORM,  "grad_norm",  SIG(1, VARIADIC, 1, NOSTAT, F_REDUCE), ATTR(I(sums, 0)), RULES(scalar, none, none, none, none, none), EMIT(grad_norm))
+OP(ACCUMULATE, "accumulate", SIG(2, 2, 1, NOSTAT, F_WRITES | F_LIN0 | F_LIN1 | F_JOINT), ATTR(), RULES(update, none, none, ew, none, ew), EMIT(accumulate))
+OP(SGD,        "sgd",        SIG(2, 4, 2, NOSTAT, F_WRITES | F_UPDATE | F_COPY | FLOPS(4)), ATTR(I(decay, 1)), RULES(update, none, none, ew, none, update), EMIT(sgd))
+OP(SGDM,       "sgdm",       SIG(3, 5, 3, NOSTAT, F_WRITES | F_UPDATE | F_COPY | FLOPS(8)), ATTR(I(decay, 1)), RULES(update, none, none, ew, none, update), EMIT(sgdm))
+OP(ADAMW,      "adamw",      SIG(4, 6, 4, NOSTAT, F_WRITES | F_UPDATE | F_COPY | FLOPS(14)), ATTR(I(decay, 1) I(coupled, 0)), RULES(update, none, none, ew, none, update), EMIT(adamw))
+OP(LION,       "lion",       SIG(3, 5, 3, NOSTAT, F_WRITES | F_UPDATE | F_COPY | FLOPS(8)), ATTR(I(decay, 1)), RULES(update, none, none, ew, none, update), EMIT(lion))
+OP(ADAFACTOR,  "adafactor",  SIG(3, 8, 3, NOSTAT, F_WRITES | F_UPDATE | FLOPS(20)), ATTR(I(decay, 1)), RULES(adafactor, none, none, adafactor, none, adafactor), EMIT(adafactor))
+OP(ADAFACTOR_MEANS, "adafactor_means", SIG(1, 2, 2, NOSTAT, FLOPS(4)), ATTR(), RULES(adafactor_means, none, none, adafactor_means, none, adafactor_means), EMIT(adafactor_means))
+OP(ADAFACTOR_SQUARES, "adafactor_squares", SIG(3, 7, 1, NOSTAT, FLOPS(10)), ATTR(), RULES(adafactor_squares, none, none, ew, none, adafactor_squares), EMIT(adafactor_squares))
 
 /* ---- ranks: a graph that is sharded (Graph.ranks, Val.placement) -------------
  * Collectives that convert a value from one placement to another.  Operands
@@ -445,17 +446,17 @@ OP(ADAFACTOR_SQUARES, "adafactor_squares", SIG(3, 7, 1, NOSTAT, FLOPS(10)), ATTR
  *   exp(x - maximum), and the logit of the label, 0 if it is another rank's.
  * sum_squares(x...) -> scalar f32. */
 #define SHARDED I(axis, 0) I(first_axis, 0) I(replication, 1) L(segment)
-OP(ALL_REDUCE,     "all_reduce",     SIG(1, 1, 1, NOSTAT, F_COMM | F_LIN0 | F_OVER | F_SENDS), ATTR(I(reduction, 0) I(side, 0) I(group, 0)), RULES(same, none, none, two_rings, all_reduce, comm), EMIT(comm, none))
-OP(ALL_GATHER,     "all_gather",     SIG(1, 1, 1, NOSTAT, F_COMM | F_SENDS), ATTR(SHARDED I(side, 0)), RULES(gathered, none, none, ring, all_gather, comm), EMIT(comm, none))
-OP(REDUCE_SCATTER, "reduce_scatter", SIG(1, 1, 1, NOSTAT, F_COMM | F_SENDS), ATTR(SHARDED I(group, 0)), RULES(own, none, none, ring, reduce_scatter, comm), EMIT(comm, none))
-OP(ALL_TO_ALL,     "all_to_all",     SIG(1, 1, 1, NOSTAT, F_COMM | F_SENDS), ATTR(SHARDED I(to_axis, 0) I(to_first_axis, 0) I(to_replication, 1) L(to_segment)), RULES(all_to_all, none, none, exchange, all_to_all, comm), EMIT(comm, none))
-OP(REPLICATE,      "replicate",      SIG(1, 1, 1, NOSTAT, F_VIEW), ATTR(), RULES(same, none, none, view, replicate, comm), EMIT(view, none))
-OP(OWN,            "own",            SIG(1, 1, 1, NOSTAT, F_COMM), ATTR(SHARDED I(from, 0) I(group, 0)), RULES(own, none, none, copy, own, comm), EMIT(comm, none))
-OP(GATHER_INTO,    "gather_into",    SIG(2, 2, 1, NOSTAT, F_COMM | F_WRITES), ATTR(SHARDED I(group, 1)), RULES(gather_into, none, none, ring, none, comm), EMIT(comm, none))
-OP(GATHER_PIECES,  "gather_pieces",  SIG(1, 1, 1, NOSTAT, F_COMM | F_SENDS), ATTR(SHARDED I(group, 1) L(shape)), RULES(gather_shape, none, none, ring, none, none), EMIT(comm, none))
-OP(OWN_GRAD,       "own_grad",       SIG(1, 1, 1, NOSTAT, F_COMM), ATTR(SHARDED), RULES(gathered, none, none, copy, none, comm), EMIT(comm, none))
-OP(VOCAB_STATS,    "vocab_stats",    SIG(2, 2, 1, NOSTAT, F_ROWS | FLOPS(20) | F_STAGED), ATTR(I(whole_extent, 0)), RULES(vocab_stats, none, none, ew, zero, vocab_stats), EMIT(vocab_stats, none))
-OP(SUM_SQUARES,    "sum_squares",    SIG(1, VARIADIC, 1, NOSTAT, F_REDUCE), ATTR(), RULES(scalar, none, none, none, none, squares), EMIT(sum_squares, none))
+OP(ALL_REDUCE,     "all_reduce",     SIG(1, 1, 1, NOSTAT, F_COMM | F_LIN0 | F_OVER | F_SENDS), ATTR(I(reduction, 0) I(side, 0) I(group, 0)), RULES(same, none, none, two_rings, all_reduce, comm), EMIT(comm))
+OP(ALL_GATHER,     "all_gather",     SIG(1, 1, 1, NOSTAT, F_COMM | F_SENDS), ATTR(SHARDED I(side, 0)), RULES(gathered, none, none, ring, all_gather, comm), EMIT(comm))
+OP(REDUCE_SCATTER, "reduce_scatter", SIG(1, 1, 1, NOSTAT, F_COMM | F_SENDS), ATTR(SHARDED I(group, 0)), RULES(own, none, none, ring, reduce_scatter, comm), EMIT(comm))
+OP(ALL_TO_ALL,     "all_to_all",     SIG(1, 1, 1, NOSTAT, F_COMM | F_SENDS), ATTR(SHARDED I(to_axis, 0) I(to_first_axis, 0) I(to_replication, 1) L(to_segment)), RULES(all_to_all, none, none, exchange, all_to_all, comm), EMIT(comm))
+OP(REPLICATE,      "replicate",      SIG(1, 1, 1, NOSTAT, F_VIEW), ATTR(), RULES(same, none, none, view, replicate, comm), EMIT(view))
+OP(OWN,            "own",            SIG(1, 1, 1, NOSTAT, F_COMM), ATTR(SHARDED I(from, 0) I(group, 0)), RULES(own, none, none, copy, own, comm), EMIT(comm))
+OP(GATHER_INTO,    "gather_into",    SIG(2, 2, 1, NOSTAT, F_COMM | F_WRITES), ATTR(SHARDED I(group, 1)), RULES(gather_into, none, none, ring, none, comm), EMIT(comm))
+OP(GATHER_PIECES,  "gather_pieces",  SIG(1, 1, 1, NOSTAT, F_COMM | F_SENDS), ATTR(SHARDED I(group, 1) L(shape)), RULES(gather_shape, none, none, ring, none, none), EMIT(comm))
+OP(OWN_GRAD,       "own_grad",       SIG(1, 1, 1, NOSTAT, F_COMM), ATTR(SHARDED), RULES(gathered, none, none, copy, none, comm), EMIT(comm))
+OP(VOCAB_STATS,    "vocab_stats",    SIG(2, 2, 1, NOSTAT, F_ROWS | FLOPS(20) | F_STAGED), ATTR(I(whole_extent, 0)), RULES(vocab_stats, none, none, ew, zero, vocab_stats), EMIT(vocab_stats))
+OP(SUM_SQUARES,    "sum_squares",    SIG(1, VARIADIC, 1, NOSTAT, F_REDUCE), ATTR(), RULES(scalar, none, none, none, none, squares), EMIT(sum_squares))
 #undef SHARDED
 
 #undef OP

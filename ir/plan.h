@@ -137,12 +137,7 @@ typedef struct Plan {
 	bool replayed;                  /* every claim of the plan was found
 	                                 * true: without that, no file and no
 	                                 * code is written */
-	const char *model;
-	int nflag;
-	const char *const *flag;
-	const char *device;             /* JSON text or NULL */
-	const char *memory;             /* JSON text or NULL */
-	const char *curve;              /* members of a JSON object or NULL */
+	const struct device_profile *device;    /* whose seconds these are */
 	struct plan_summary sum;
 	struct plan_tensor *tensor;
 	int64_t ntensor;

@@ -22,7 +22,6 @@ enum {
 };
 
 struct target {
-	const char *name;
 	int64_t align;                  /* bytes: every place and size is a
 	                                 * multiple */
 	unsigned fuses;                 /* FUSE_* */

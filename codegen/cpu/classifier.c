@@ -1,6 +1,6 @@
 /* Calls of the classifier's kernel. */
+#include "codegen/cpu/cpu.h"
 #include "codegen/cpu/tile.h"
-#include "codegen/rules/emit.h"
 
 /* How it is cut and where in workspace things are. */
 static void
@@ -8,14 +8,10 @@ emit_classifier_tile(struct emit *e, const Node *n)
 {
 	struct classifier_tile t = tile_classifier(e->g, n, e->threads);
 
-	out_line(e->out, ".classes = %lld, .dim = %lld, .keep = %d,",
-	         (long long)t.classes, (long long)t.dim, t.keep);
-	out_line(e->out, ".chunk = %lld, .most = %lld, .each = %lld, "
-	         ".bias_at = %lld,", (long long)t.chunk, (long long)t.most,
-	         (long long)t.each, (long long)t.bias);
-	out_line(e->out, ".db = %lld, .dw = %lld, .tiles = %lld, "
-	         ".thread = %lld,", (long long)t.db, (long long)t.dw,
-	         (long long)t.tiles, (long long)t.thread);
+	EMIT_MEMBERS(e, "classes dim keep", t.classes, t.dim, t.keep);
+	EMIT_MEMBERS(e, "chunk most each bias_at", t.chunk, t.most, t.each,
+	             t.bias);
+	EMIT_MEMBERS(e, "db dw tiles thread", t.db, t.dw, t.tiles, t.thread);
 	for (int i = 0; i < 3; i++)
 		out_line(e->out, ".tile[%d] = { %lld, %lld, %lld },", i,
 		         (long long)t.tile[i].rows, (long long)t.tile[i].cols,
@@ -23,13 +19,11 @@ emit_classifier_tile(struct emit *e, const Node *n)
 }
 
 bool
-emit_classifier(struct emit *e, const Node *n)
+cpu_classifier(struct emit *e, const Node *n)
 {
 	const Val *x = emit_in(e, n, 0), *w = emit_in(e, n, 1);
-	const Val *labels = emit_in(e, n, 2), *bias = emit_in(e, n, 3);
+	const Val *bias = emit_in(e, n, 3);
 	bool tb = n->attr.CLASSIFIER.tb;
-	int64_t classes = w->shape.dim[tb ? 0 : 1];
-	int64_t ignore = n->attr.CLASSIFIER.ignore;
 	const char *seed = emit_float(e->arena, n->attr.CLASSIFIER.seed);
 
 	if (emit_in(e, n, 4))
@@ -42,8 +36,6 @@ emit_classifier(struct emit *e, const Node *n)
 		if (dt != DT_F32 && !dtype_is_half(dt))
 			return emit_unsupported(e, n, dt);
 	}
-	if (labels->dt != DT_I64 && labels->dt != DT_I32)
-		return emit_unsupported(e, n, labels->dt);
 	out_line(e->out, "const struct ckr_classifier c1 = {");
 	out_line(e->out, ".rows = %lld, .tb = %d, .reduction = %d, "
 	         ".seed = %s,", (long long)x->shape.dim[0], tb,
@@ -52,15 +44,10 @@ emit_classifier(struct emit *e, const Node *n)
 	         tables_dtype(w->dt), tables_dtype(bias ? bias->dt : x->dt));
 	emit_classifier_tile(e, n);
 	out_line(e->out, "};");
-	out_line(e->out, "const struct ckr_labels labels = "
-	         "{ p[2], %d, %s, %lld, NULL };", dtype_info[labels->dt].nbytes,
-	         ignore == INT64_MIN ? "INT64_MIN"
-	         : arena_printf(e->arena, "%lld", (long long)ignore),
-	         (long long)classes);
-	out_line(e->out, "ckr_classify(&c1, %s, %s, %s, %s,",
-	         p_out(e, n, 0), p_out(e, n, 1), p_out(e, n, 2),
-	         p_out(e, n, 3));
-	out_line(e->out, "             p[0], p[1], &labels, %s, p[%d], env);",
-	         p_in(e, n, 3), emit_workspace(n));
+	if (!emit_labels(e, n, 2, n->nin, n->attr.CLASSIFIER.ignore,
+	                 w->shape.dim[!tb]))
+		return false;
+	emit_line(e, n, "ckr_classify(&c1, $o0, $o1, $o2, $o3,");
+	emit_line(e, n, "             p[0], p[1], &labels, $i3, $w, env);");
 	return true;
 }

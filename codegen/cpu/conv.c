@@ -4,26 +4,10 @@
 #include "codegen/cpu/tile.h"
 #include "codegen/rules/emit.h"
 
-/* Whether all floating-point operands are f32. */
-static bool
-check_conv_types(struct emit *e, const Node *n)
-{
-	e->need |= NEED_CONV;
-	emit_shapes(e, n);
-	for (int i = 0; i < n->nin + n->nout; i++) {
-		const Val *v = i < n->nin ? emit_in(e, n, i)
-		                          : emit_out(e, n, i - n->nin);
-
-		if (v && dtype_info[v->dt].cls == 'f' && v->dt != DT_F32)
-			return emit_unsupported(e, n, v->dt);
-	}
-	return true;
-}
-
-static long long
+static int64_t
 window_volume(const int64_t *v)
 {
-	return (long long)(v[0] * v[1] * v[2]);
+	return v[0] * v[1] * v[2];
 }
 
 /* ---- convolutions ---- */
@@ -49,26 +33,15 @@ emit_conv_geometry(struct emit *e, const Node *n)
 	struct conv_tile t = conv_tile(e->g, n);
 
 	out_line(e->out, "static const struct ckr_conv c1 = {");
-	out_line(e->out, ".images = %lld, .group = %lld, .cin = %lld, "
-	         ".cout = %lld,", (long long)w.images, (long long)w.group,
-	         (long long)w.cin, (long long)w.cout);
+	EMIT_MEMBERS(e, "images group cin cout", w.images, w.group, w.cin,
+	             w.cout);
 	emit_window(e, &w);
-	out_line(e->out, ".taps = %lld, .in_size = %lld, .out_size = %lld,",
-	         window_volume(w.kernel), window_volume(w.in),
-	         window_volume(w.out));
-	out_line(e->out, ".direct = %d, .lines = %lld, .channels = %lld,",
-	         t.direct, (long long)t.lines, (long long)t.channels);
-	out_line(e->out, ".parts = %lld, .each = %lld, .workspace = %lld,",
-	         (long long)t.parts, (long long)t.each, (long long)t.workspace);
+	EMIT_MEMBERS(e, "taps in_size out_size", window_volume(w.kernel),
+	             window_volume(w.in), window_volume(w.out));
+	EMIT_MEMBERS(e, "direct lines channels", t.direct, t.lines,
+	             t.channels);
+	EMIT_MEMBERS(e, "parts each workspace", t.parts, t.each, t.workspace);
 	out_line(e->out, "};");
-}
-
-static const char *
-conv_workspace_text(struct emit *e, const Node *n)
-{
-	return work_conv(e->g, n, 1) > 0
-		? arena_printf(e->arena, "p[%d]", emit_workspace(n))
-		: "NULL";
 }
 
 /* The number of this convolution in the library's table. */
@@ -105,18 +78,14 @@ emit_blocks(struct emit *e, const Node *n, const char *call)
 		return false;
 	e->need |= NEED_BLOCKED;
 	out_line(e->out, "static const struct ckr_blocks b1 = {");
-	out_line(e->out, ".job = %d, .point = %d, .cin = %lld, .cout = %lld,",
-	         blocked_job(e, n, &w, &b), b.point, (long long)b.cin,
-	         (long long)b.cout);
-	out_line(e->out, ".images = %lld, .lines = %lld, .channels = %lld,",
-	         (long long)b.images, (long long)b.lines,
-	         (long long)b.channels);
+	EMIT_MEMBERS(e, "job point cin cout", blocked_job(e, n, &w, &b),
+	             b.point, b.cin, b.cout);
+	EMIT_MEMBERS(e, "images lines channels", b.images, b.lines,
+	             b.channels);
 	out_line(e->out, ".halo = %lld, .each = %lld, .extent = { %lld, %lld "
 	         "},", (long long)b.halo, (long long)b.each,
 	         (long long)b.extent[0], (long long)b.extent[1]);
-	out_line(e->out, ".weights = %lld, .x = %lld, .y = %lld, .w = %lld,",
-	         (long long)b.weights, (long long)b.x, (long long)b.y,
-	         (long long)b.w);
+	EMIT_MEMBERS(e, "weights x y w", b.weights, b.x, b.y, b.w);
 	out_line(e->out, "};");
 	out_line(e->out, "if (ckr_has_blocks(&b1, env)) {");
 	out_line(e->out, "ckr_blocks_%s", call);
@@ -140,10 +109,10 @@ static bool
 emit_convolution(struct emit *e, const Node *n, const char *name, bool back,
                  const char *without, const char *operands)
 {
-	const char *s = conv_workspace_text(e, n);
+	const char *s = p_workspace(e, n);
 	bool blocks;
 
-	if (!check_conv_types(e, n))
+	if (!emit_float_operands(e, n, NEED_CONV))
 		return false;
 	if (!begin_conv(e, n))
 		return true;
@@ -164,7 +133,7 @@ emit_convolution(struct emit *e, const Node *n, const char *name, bool back,
 }
 
 bool
-emit_conv(struct emit *e, const Node *n)
+cpu_conv(struct emit *e, const Node *n)
 {
 	return emit_convolution(e, n, "conv", false, "ckr_conv",
 		arena_printf(e->arena, "p[%d], p[0], p[1], %s", n->nin,
@@ -172,7 +141,7 @@ emit_conv(struct emit *e, const Node *n)
 }
 
 bool
-emit_conv_dx(struct emit *e, const Node *n)
+cpu_conv_dx(struct emit *e, const Node *n)
 {
 	return emit_convolution(e, n, "dx", true, "ckr_conv_dx",
 		arena_printf(e->arena, "p[%d], p[0], p[1], %s", n->nin,
@@ -180,7 +149,7 @@ emit_conv_dx(struct emit *e, const Node *n)
 }
 
 bool
-emit_conv_dw(struct emit *e, const Node *n)
+cpu_conv_dw(struct emit *e, const Node *n)
 {
 	return emit_convolution(e, n, "dw", false, "ckr_conv_dw",
 	                        "p[2], p[0], p[1]");

@@ -136,9 +136,8 @@ emit_depthwise(struct emit *e, const Node *n, bool by_phase)
 	out_line(e->out, "static const struct ckr_thin t1 = {");
 	emit_triple(e, "phases", t.phases);
 	emit_triple(e, "room", t.room);
-	out_line(e->out, ".images = %lld, .image = %lld, .size = %lld, "
-	         ".all = %lld,", (long long)t.images, (long long)t.image,
-	         (long long)t.size, (long long)t.all);
+	EMIT_MEMBERS(e, "images image size all", t.images, t.image, t.size,
+	             t.all);
 	out_line(e->out, ".run = %lld, .lead = %lld, .tap = taps1,%s",
 	         (long long)t.run, (long long)t.lead,
 	         by_phase ? " .ends = ends1," : "");

@@ -2,6 +2,7 @@
 #ifndef CODEGEN_CPU_CONV_TILE_H
 #define CODEGEN_CPU_CONV_TILE_H
 
+#include "codegen/rules/emit.h"
 #include "ir/window.h"
 
 enum {
@@ -71,5 +72,7 @@ struct conv_blocked {
 };
 
 struct conv_blocked conv_blocked(const Graph *, const Node *);
+
+WorkRule work_conv;
 
 #endif

@@ -2,28 +2,26 @@
  *
  * in      a node of a planned graph
  * out     the target that passes see (target_cpu); a C function that computes
- *         the node (emitter_cpu)
+ *         the node (emitter_cpu); the C compiler's arguments (compiler_cpu)
  * unaware of schedules and files
  */
 #ifndef CODEGEN_CPU_CPU_H
 #define CODEGEN_CPU_CPU_H
 
+#include "codegen/cc.h"
 #include "codegen/rules/target_emitter.h"
 
 extern const struct target target_cpu;
 extern const struct target_emitter emitter_cpu;
+extern const struct compiler compiler_cpu;
+/* Its kernels, for all machines that run on the host. */
+extern const struct target_text cpu_texts[];
 
-/* The rule of the node's op, whatever its operands' types. */
-bool cpu_emit_plain(struct emit *, const Node *);
-
-/* ---- nest.c ---- */
+/* ---- for struct target_emitter: nest.c, gemm.c, reduce.c ---- */
 
 bool cpu_nest(struct emit *, const struct loop_nest *);
-
-/* ---- staging.c ---- */
-
-/* The node on float32 copies of its 16-bit operands (tile_staged()). */
-bool emit_staged(struct emit *, const Node *);
+bool cpu_product(struct emit *, const Node *, const struct matmul_product *);
+bool cpu_reduce(struct emit *, const Node *, const struct reduced *);
 
 /* ---- conv_depthwise.c ---- */
 
@@ -31,8 +29,23 @@ bool emit_staged(struct emit *, const Node *);
  * them. */
 void emit_depthwise(struct emit *, const Node *, bool by_phase);
 
-/* ---- build.c ---- */
+/* ---- ops.c ---- */
 
-void cpu_command(struct command *, const struct codegen_options *, Arena *);
+/* Rules of ops that differ from the common ones, and workspace of kernels on
+ * float32. */
+extern const struct op_rule cpu_op[OP_COUNT];
+
+EmitRule cpu_classifier, cpu_conv, cpu_conv_dx, cpu_conv_dw;
+
+/* ---- staging.c ---- */
+
+/* Kernels that are written for float32 alone see 16-bit operands as float32
+ * copies in front of their own workspace (conversion staging).  True if this
+ * node has such operands and such a kernel. */
+bool staging_needed(const Graph *, const Node *);
+/* Bytes of copies and workspace of such a node; -1: too many. */
+int64_t staging_bytes(const Graph *, const Node *, int threads);
+/* Such a node, on copies. */
+bool staging_emit(struct emit *, const Node *);
 
 #endif

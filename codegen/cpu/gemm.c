@@ -5,6 +5,7 @@
  * own threads.  The choice depends only on shapes.  Products with a 16-bit
  * operand call sgemm tile by tile.
  */
+#include "codegen/cpu/cpu.h"
 #include "codegen/cpu/tile.h"
 #include "codegen/rules/product.h"
 
@@ -91,14 +92,11 @@ emit_half(struct emit *e, const Node *n, const struct matmul_product *p)
 	t = tile_product(batch, p->m, p->n, p->k);
 	e->need |= NEED_TILES;
 	out_line(e->out, "const struct ckr_half_product product = {");
-	out_line(e->out, ".ta = %d, .tb = %d, .nbatch = %d,", p->a.trans,
-	         p->b.trans, p->nbatch);
+	EMIT_MEMBERS(e, "ta tb nbatch", p->a.trans, p->b.trans, p->nbatch);
 	for (int i = 0; i < p->nbatch; i++)
 		out_line(e->out, ".extent[%d] = %lld,", i,
 		         (long long)p->extent[i]);
-	out_line(e->out, ".m = %lld, .n = %lld, .k = %lld, .rows = %lld, "
-	         ".cols = %lld,", (long long)p->m, (long long)p->n,
-	         (long long)p->k, (long long)t.rows, (long long)t.cols);
+	EMIT_MEMBERS(e, "m n k rows cols", p->m, p->n, p->k, t.rows, t.cols);
 	out_line(e->out, ".depth = %lld, .alpha = %s,", (long long)t.depth,
 	         emit_float(e->arena, n->attr.MATMUL.alpha));
 	emit_half_operand(e, p, "a", emit_in(e, n, 0), 0, p->a.ld,
@@ -114,23 +112,13 @@ emit_half(struct emit *e, const Node *n, const struct matmul_product *p)
 }
 
 bool
-emit_matmul(struct emit *e, const Node *n)
+cpu_product(struct emit *e, const Node *n, const struct matmul_product *p)
 {
-	const Val *a = emit_in(e, n, 0), *b = emit_in(e, n, 1);
-	const Val *y = emit_out(e, n, 0);
-	struct matmul_product p;
-
-	emit_shapes(e, n);
-	if (a->shape.rank < 2 || b->shape.rank < 2)
-		return diag_internal(e->diag, "codegen: matmul of a vector");
-	if (shape_nelem(&y->shape) == 0)
-		return true;
-	p = matmul_product_of(a, b, y, n->attr.MATMUL.ta, n->attr.MATMUL.tb);
 	if (tile_is_mixed(e->g, n))
-		emit_half(e, n, &p);
-	else if (y->dt == DT_F32)
-		emit_sgemm(e, n, &p);
+		emit_half(e, n, p);
+	else if (emit_out(e, n, 0)->dt == DT_F32)
+		emit_sgemm(e, n, p);
 	else
-		product_plain(e, n, &p);
+		return false;
 	return true;
 }

@@ -33,6 +33,12 @@ struct staging {
 	                                 * many */
 };
 
+bool
+staging_needed(const Graph *g, const Node *n)
+{
+	return op_info[n->op].flags & F_STAGED && tile_is_mixed(g, n);
+}
+
 static ValId
 operand_id(const Node *n, int i)
 {
@@ -144,14 +150,14 @@ staging_open(struct staging *s, const Graph *g, const Node *n)
 }
 
 int64_t
-tile_staging_bytes(const Graph *g, const Node *n, int threads)
+staging_bytes(const Graph *g, const Node *n, int threads)
 {
 	struct staging s;
 	int64_t own;
 
 	if (!staging_open(&s, g, n))
 		return -1;
-	own = work_rule[n->op](&s.g, &s.n, threads);
+	own = rule_workspace(cpu_op, &s.g, &s.n, threads);
 	return s.bytes < 0 || own < 0 || !add_ok(s.bytes, own, &own) ? -1
 	     : own;
 }
@@ -256,7 +262,7 @@ emit_kernel(struct emit *e, const Node *n, const struct staging *s)
 	out_line(e->out, "};");
 	out_line(e->out, "void *const *p = wide;");
 	e->g = &s->g;
-	ok = cpu_emit_plain(e, &s->n);
+	ok = emit_node(e, &s->n);
 	e->g = g;
 	out_line(e->out, "}");
 	if (s->summed) {
@@ -303,7 +309,7 @@ emit_slices(struct emit *e, const Node *n, const struct staging *s)
 }
 
 bool
-emit_staged(struct emit *e, const Node *n)
+staging_emit(struct emit *e, const Node *n)
 {
 	struct staging s;
 

@@ -1,6 +1,15 @@
-/* The CPU as passes see it, and its kernels by op. */
+/* The CPU as passes and rules see it. */
 #include "codegen/cpu/cpu.h"
 #include "codegen/cpu/tile.h"
+
+static int64_t
+cpu_workspace(const Graph *g, const Node *n, int threads)
+{
+	if (threads < 1)
+		threads = 1;
+	return staging_needed(g, n) ? staging_bytes(g, n, threads)
+	     : rule_workspace(cpu_op, g, n, threads);
+}
 
 static int64_t
 cpu_classifier_rows(int64_t rows, int64_t classes, bool half)
@@ -10,10 +19,10 @@ cpu_classifier_rows(int64_t rows, int64_t classes, bool half)
 }
 
 const struct target target_cpu = {
-	.name = "cpu", .align = 64,
+	.align = 64,
 	.fuses = FUSE_CLASSIFIER | FUSE_PACKED | FUSE_ACCUMULATE
 	         | FUSE_PRETRANSPOSED,
-	.workspace = tile_workspace, .classifier_rows = cpu_classifier_rows,
+	.workspace = cpu_workspace, .classifier_rows = cpu_classifier_rows,
 };
 
 /* ---- what rules ask ---- */
@@ -43,22 +52,12 @@ cpu_work_items(struct emit *e, int64_t count, bool shared)
 	         (long long)count);
 }
 
-static const char *
-cpu_attention_kernel(const struct emit *e, const Val *q, const Val *v)
-{
-	(void)e;
-	(void)q;
-	(void)v;
-	return "";
-}
-
 static void
 cpu_attention(struct emit *e, const Node *n, const Val *q, const Val *k)
 {
-	out_line(e->out, ".rows = %lld, .ld = %lld, .workspace = %lld,",
-	         (long long)tile_attention_rows(q->shape.dim[2]),
-	         (long long)((k->shape.dim[2] + 15) / 16 * 16),
-	         (long long)tile_attention(e->g, n));
+	EMIT_MEMBERS(e, "rows ld workspace",
+	             tile_attention_rows(q->shape.dim[2]),
+	             (k->shape.dim[2] + 15) / 16 * 16, tile_attention(e->g, n));
 }
 
 /* Offset of a row converted to float32 in workspace: after the partial sums. */
@@ -82,31 +81,10 @@ cpu_norm_grad(struct emit *e, const Node *n, int64_t rows)
 
 /* ---- kernels ---- */
 
-static EmitRule *const rule[OP_COUNT] = {
-#define EMIT(cpu, work) emit_##cpu
-#define OP(id, text, sig, attr, rules, emit) [OP_##id] = emit,
-#include "ir/ops.h"
-};
-
-/* its workspace is on the stack */
-#define work_batchnorm work_none
-
-WorkRule *const work_rule[OP_COUNT] = {
-#define EMIT(cpu, work) work_##work
-#define OP(id, text, sig, attr, rules, emit) [OP_##id] = emit,
-#include "ir/ops.h"
-};
-
 static bool
 cpu_emit(struct emit *e, const Node *n)
 {
-	return (tile_staged(e->g, n) ? emit_staged : rule[n->op])(e, n);
-}
-
-bool
-cpu_emit_plain(struct emit *e, const Node *n)
-{
-	return rule[n->op](e, n);
+	return staging_needed(e->g, n) ? staging_emit(e, n) : emit_node(e, n);
 }
 
 static void
@@ -119,7 +97,7 @@ cpu_function(struct out *o, const struct emit *e, const char *name,
 	        "%s}\n", name, body);
 }
 
-static const struct target_text texts[] = {
+const struct target_text cpu_texts[] = {
 	{ ~0u, "half.h" },
 	{ ~0u, "sums.h" },
 	{ NEED_RANDOM, "words.h" },
@@ -147,12 +125,11 @@ static const struct target_text texts[] = {
 };
 
 const struct target_emitter emitter_cpu = {
-	.target = &target_cpu, .kernels = "kernels.c",
+	.op = cpu_op, .kernels = "kernels.c", .texts = cpu_texts,
 	.jobs = "blocked", .job_text = "conv_blocks.h", .emit = cpu_emit,
-	.function = cpu_function, .texts = texts, .command = cpu_command,
-	.operand = cpu_operand, .loops_operands = true, .takes = cpu_takes,
-	.nest = cpu_nest,
-	.work_items = cpu_work_items, .attention = cpu_attention,
-	.attention_kernel = cpu_attention_kernel,
-	.norm = cpu_norm, .norm_grad = cpu_norm_grad,
+	.function = cpu_function, .loops_operands = true,
+	.operand = cpu_operand, .takes = cpu_takes, .nest = cpu_nest,
+	.work_items = cpu_work_items, .product = cpu_product,
+	.reduce = cpu_reduce, .attention = cpu_attention, .norm = cpu_norm,
+	.norm_grad = cpu_norm_grad,
 };

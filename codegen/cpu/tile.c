@@ -324,7 +324,6 @@ work_classifier(const Graph *g, const Node *n, int threads)
 	return workspace_bytes(tile_classifier(g, n, threads).floats);
 }
 
-/* Per thread: where the best of a line are, as 64-bit numbers. */
 /* Two matrices of double per thread. */
 int64_t
 work_det(const Graph *g, const Node *n, int threads)
@@ -338,6 +337,7 @@ work_det(const Graph *g, const Node *n, int threads)
 	return size ? (size + 63) / 64 * 64 : 64;
 }
 
+/* Per thread: where the best of a line are, as 64-bit numbers. */
 int64_t
 work_topk(const Graph *g, const Node *n, int threads)
 {
@@ -356,12 +356,6 @@ tile_is_mixed(const Graph *g, const Node *n)
 			return true;
 	}
 	return false;
-}
-
-bool
-tile_staged(const Graph *g, const Node *n)
-{
-	return op_info[n->op].flags & F_STAGED && tile_is_mixed(g, n);
 }
 
 /* Matrices of an update by Adafactor; 0: it is not factored. */
@@ -396,22 +390,4 @@ work_adafactor_squares(const Graph *g, const Node *n, int threads)
 	for (int k = 2; k < 4 && count > 0; k++)
 		count += val_nelem(&g->val[n->in[k]]);
 	return workspace_bytes(count);
-}
-
-int64_t
-work_none(const Graph *g, const Node *n, int threads)
-{
-	(void)g;
-	(void)n;
-	(void)threads;
-	return 0;
-}
-
-int64_t
-tile_workspace(const Graph *g, const Node *n, int threads)
-{
-	if (threads < 1)
-		threads = 1;
-	return tile_staged(g, n) ? tile_staging_bytes(g, n, threads)
-	     : work_rule[n->op](g, n, threads);
 }

@@ -7,7 +7,7 @@
 #ifndef CODEGEN_CPU_TILE_H
 #define CODEGEN_CPU_TILE_H
 
-#include "ir/ir.h"
+#include "codegen/rules/emit.h"
 
 enum {
 	TILE_ROWS = 64,                 /* query rows of one attention block */
@@ -45,29 +45,13 @@ larger(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-/* Bytes of workspace of a kernel on float32, as for tile_workspace(): one rule
- * per name in the work column of ops.h. */
-typedef int64_t WorkRule(const Graph *, const Node *, int threads);
-
-#define EMIT(cpu, work) WorkRule work_##work;
-#define OP(id, text, sig, attr, rules, emit) emit
-#include "ir/ops.h"
-
-extern WorkRule *const work_rule[OP_COUNT];
-
-/* Workspace bytes that the kernel of this node needs: a multiple of 64, 0 if
- * none, -1 if it does not fit in 62 bits. */
-int64_t tile_workspace(const Graph *, const Node *, int threads);
+/* Workspace of kernels on float32. */
+WorkRule work_adafactor, work_adafactor_squares, work_attention,
+	work_classifier, work_det, work_matmul, work_norm, work_norm_grad,
+	work_topk;
 
 /* Whether an operand is a 16-bit float. */
 bool tile_is_mixed(const Graph *, const Node *);
-/* Kernels that are written for float32 alone see 16-bit operands as float32
- * copies in front of their own workspace (conversion staging).  True if this
- * node has such operands and such a kernel. */
-bool tile_staged(const Graph *, const Node *);
-/* staging.c: bytes of copies and workspace of such a node; -1: too many. */
-int64_t tile_staging_bytes(const Graph *, const Node *, int threads);
-
 /* A tile of a product of 16-bit floats, which one thread converts and
  * computes. */
 struct product_tile {

@@ -1,8 +1,32 @@
 /* The fused classifier on a GPU: places in its workspace, the call. */
 #include "codegen/cuda/cuda.h"
 
-/* Rows of logits are padded to this multiple, so that products read vectors. */
-enum { LD = 64 };
+enum {
+	LOGITS = 256 << 20,             /* bytes of one chunk */
+	LD = 64,                        /* rows of logits are padded to this
+	                                 * multiple, so that products read
+	                                 * vectors */
+};
+
+/* Rows of chunks of equal size; chunk 0: as many rows as suit, of logits of
+ * `size` bytes. */
+static int64_t
+chunk_rows(int64_t rows, int64_t classes, int64_t chunk, int64_t size)
+{
+	int64_t most = LOGITS / size / (classes > 0 ? classes : 1), chunks;
+
+	most = chunk > 0 ? chunk : most < 128 ? 128 : most;
+	if (rows <= most)
+		return rows > 0 ? rows : 1;
+	chunks = (rows + most - 1) / most;
+	return (rows + chunks - 1) / chunks;
+}
+
+int64_t
+cuda_classifier_rows(int64_t rows, int64_t classes, bool half)
+{
+	return chunk_rows(rows, classes, 0, half ? 2 : 4);
+}
 
 struct classifier_workspace {
 	int64_t rows, classes, dim, chunk, ld;
@@ -35,8 +59,8 @@ lay_out_workspace(const Graph *g, const Node *n)
 		.classes = w->shape.dim[tb ? 0 : 1] };
 	int64_t size;
 
-	s.chunk = cuda_classifier_chunk(s.rows, s.classes,
-	                                n->attr.CLASSIFIER.chunk, logit);
+	s.chunk = chunk_rows(s.rows, s.classes, n->attr.CLASSIFIER.chunk,
+	                     logit);
 	s.ld = (s.classes + LD - 1) / LD * LD;
 	if (!mul_ok(s.classes, s.dim, &size) || !mul_ok(s.chunk, s.ld, &s.at[8])
 	    || !mul_ok(s.chunk, s.dim, &s.at[7])) {
@@ -57,8 +81,9 @@ lay_out_workspace(const Graph *g, const Node *n)
 }
 
 int64_t
-cuda_classifier_bytes(const Graph *g, const Node *n)
+cuda_work_classifier(const Graph *g, const Node *n, int threads)
 {
+	(void)threads;
 	return lay_out_workspace(g, n).at[8];
 }
 
@@ -67,22 +92,15 @@ emit_classifier_struct(struct emit *e, const Node *n,
                        const struct classifier_workspace *s)
 {
 	out_line(e->out, "const struct ckr_classifier c1 = {");
-	out_line(e->out, ".rows = %lld, .classes = %lld, .dim = %lld,",
-	         (long long)s->rows, (long long)s->classes, (long long)s->dim);
-	out_line(e->out, ".chunk = %lld, .ld = %lld, .tb = %d, .reduction = "
-	         "%d,", (long long)s->chunk, (long long)s->ld,
-	         n->attr.CLASSIFIER.tb != 0,
-	         (int)n->attr.CLASSIFIER.reduction);
+	EMIT_MEMBERS(e, "rows classes dim", s->rows, s->classes, s->dim);
+	EMIT_MEMBERS(e, "chunk ld tb reduction", s->chunk, s->ld,
+	             n->attr.CLASSIFIER.tb != 0,
+	             n->attr.CLASSIFIER.reduction);
 	out_line(e->out, ".seed = %s,",
 	         emit_float(e->arena, n->attr.CLASSIFIER.seed));
-	out_line(e->out, ".z = %lld, .each = %lld, .dw = %lld, .db = %lld,",
-	         (long long)s->at[0], (long long)s->at[1],
-	         (long long)s->at[2], (long long)s->at[3]);
-	out_line(e->out, ".x = %lld, .w = %lld, .dx = %lld,",
-	         (long long)s->at[4], (long long)s->at[5],
-	         (long long)s->at[6]);
-	out_line(e->out, ".work = %lld, .work_bytes = %d,",
-	         (long long)s->at[7], CUDA_GEMM_BYTES);
+	emit_members(e, "z each dw db", s->at);
+	emit_members(e, "x w dx", s->at + 4);
+	EMIT_MEMBERS(e, "work work_bytes", s->at[7], CUDA_GEMM_BYTES);
 	out_line(e->out, "};");
 }
 
@@ -103,11 +121,7 @@ cuda_classifier(struct emit *e, const Node *n)
 	if (!emit_labels(e, n, 2, n->nin, n->attr.CLASSIFIER.ignore,
 	                 s.classes))
 		return false;
-	out_line(e->out, "ckr_classify(&c1, %s, %s, %s, %s,",
-	         p_out(e, n, 0), p_out(e, n, 1), p_out(e, n, 2),
-	         p_out(e, n, 3));
-	out_line(e->out, "             %s, %s, &labels, %s, %s, %s, env);",
-	         p_in(e, n, 0), p_in(e, n, 1), p_in(e, n, 3), p_in(e, n, 4),
-	         p_workspace(e, n));
+	emit_line(e, n, "ckr_classify(&c1, $o0, $o1, $o2, $o3,");
+	emit_line(e, n, "             $i0, $i1, &labels, $i3, $i4, $w, env);");
 	return true;
 }

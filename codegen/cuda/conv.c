@@ -115,8 +115,9 @@ conv_tiling_of(const Graph *g, const Node *n)
 }
 
 int64_t
-cuda_conv_bytes(const Graph *g, const Node *n)
+cuda_work_conv(const Graph *g, const Node *n, int threads)
 {
+	(void)threads;
 	return conv_tiling_of(g, n).room;
 }
 
@@ -126,18 +127,14 @@ emit_gpu_geometry(struct emit *e, const struct conv_tiling *c)
 	const struct window *w = &c->w;
 
 	out_line(e->out, "static const struct ckr_conv c1 = {");
-	out_line(e->out, ".images = %lld, .group = %lld, .cin = %lld, "
-	         ".cout = %lld,", (long long)w->images, (long long)w->group,
-	         (long long)w->cin, (long long)w->cout);
+	EMIT_MEMBERS(e, "images group cin cout", w->images, w->group, w->cin,
+	             w->cout);
 	emit_window(e, w);
-	out_line(e->out, ".taps = %lld, .in_size = %lld, .out_size = %lld, "
-	         ".line = %lld,", (long long)c->taps, (long long)c->in,
-	         (long long)c->out, (long long)c->line);
-	out_line(e->out, ".direct = %d, .each = %lld,", c->direct,
-	         (long long)c->each);
-	out_line(e->out, ".planes = %lld, .sum = %lld, .own = %lld, "
-	         ".all = %lld,", (long long)c->planes, (long long)c->sum,
-	         (long long)c->own, (long long)c->all);
+	EMIT_MEMBERS(e, "taps in_size out_size line", c->taps, c->in, c->out,
+	             c->line);
+	EMIT_MEMBERS(e, "direct each", c->direct, c->each);
+	EMIT_MEMBERS(e, "planes sum own all", c->planes, c->sum, c->own,
+	             c->all);
 	out_line(e->out, "};");
 }
 
@@ -226,8 +223,8 @@ emit_library(struct emit *e, const Node *n, const struct conv_role *r,
 	         p_workspace(e, n));
 	if (!emit_in(e, n, 2))
 		return true;
-	out_line(e->out, "ckr_add_bias(%s, %s, %s, env);", at[2],
-	         p_in(e, n, 2), emit_planes(e, &emit_out(e, n, 0)->shape));
+	emit_line(e, n, "ckr_add_bias($o0, $i2, %s, env);",
+	          emit_planes(e, &emit_out(e, n, 0)->shape));
 	out_line(e->out, "} else {");
 	return true;
 }
@@ -239,27 +236,19 @@ emit_conv_call(struct emit *e, const Node *n, const struct conv_role *r)
 	bool has_bias = op_info[n->op].flags & F_BIAS2, library;
 	struct conv_tiling c;
 
-	emit_shapes(e, n);
-	e->need |= NEED_CONV;
-	for (int i = 0; i < n->nin + n->nout; i++) {
-		const Val *v = i < n->nin ? emit_in(e, n, i)
-		                          : emit_out(e, n, i - n->nin);
-
-		if (v && !e->emitter->takes(v->dt))
-			return emit_unsupported(e, n, v->dt);
-	}
+	if (!emit_float_operands(e, n, NEED_CONV))
+		return false;
 	if (shape_nelem(&emit_out(e, n, 0)->shape) == 0)
 		return true;
 	c = conv_tiling_of(e->g, n);
 	emit_gpu_geometry(e, &c);
 	library = emit_library(e, n, r, &c);
-	out_line(e->out, "ckr_%s%s(c1, %s, %s, %s,", r->name,
-	         c.product && c.w.images > 0 ? "_product" : "",
-	         p_out(e, n, 0), p_in(e, n, 0), p_in(e, n, 1));
+	emit_line(e, n, "ckr_%s%s(c1, $o0, $i0, $i1,", r->name,
+	          c.product && c.w.images > 0 ? "_product" : "");
 	if (has_bias)
 		out_line(e->out, "\t%s,", bias ? p_in(e, n, 2)
 		         : "(const float *)NULL");
-	out_line(e->out, "\tenv%s);", emit_workspace_arg(e, n));
+	emit_line(e, n, "\tenv$,w);");
 	if (library)
 		out_line(e->out, "}");
 	return true;

@@ -61,8 +61,9 @@ converts(const Graph *g, const Node *n, int i)
 	return i == A || i == B ? a->dt != b->dt : !narrow;
 }
 
-int64_t
-cuda_matmul_bytes(const Graph *g, const Node *n)
+/* Bytes of operands that are converted. */
+static int64_t
+conversion_bytes(const Graph *g, const Node *n)
 {
 	int64_t all = 0;
 
@@ -76,6 +77,18 @@ cuda_matmul_bytes(const Graph *g, const Node *n)
 			return -1;
 	}
 	return all;
+}
+
+/* Room for four parts of a sum cut along k, too. */
+int64_t
+cuda_work_matmul(const Graph *g, const Node *n, int threads)
+{
+	int64_t all = cuda_bytes(shape_nelem(&g->val[n->out[0]].shape), 16);
+	int64_t more = conversion_bytes(g, n);
+
+	(void)threads;
+	all = all < 0 || all > CUDA_GEMM_BYTES ? CUDA_GEMM_BYTES : all;
+	return more < 0 ? -1 : all + more;
 }
 
 /* ---- conversions ---- */
@@ -139,7 +152,7 @@ set_factors(struct emit *e, const Node *n, struct gemm_factor *f)
 
 /* ---- calls ---- */
 
-static long long
+static int64_t
 last_stride(const struct matmul_product *p, const int64_t *stride)
 {
 	return p->nbatch ? stride[p->nbatch - 1] : 0;
@@ -170,16 +183,12 @@ emit_gemm_struct(struct emit *e, const Node *n, const struct matmul_product *p,
                  const struct gemm_factor *f, const char *end)
 {
 	out_line(e->out, "const struct ckr_gemm g = {");
-	out_line(e->out, ".ta = %d, .tb = %d, .m = %lld, .n = %lld, "
-	         ".k = %lld, .batch = %lld,", p->a.trans, p->b.trans,
-	         (long long)p->m, (long long)p->n, (long long)p->k,
-	         p->nbatch ? last_stride(p, p->extent) : 1LL);
-	out_line(e->out, ".lda = %lld, .ldb = %lld, .ldc = %lld, .ldy = %lld,",
-	         (long long)p->a.ld, (long long)p->b.ld, (long long)p->n,
-	         (long long)p->n);
-	out_line(e->out, ".sa = %lld, .sb = %lld, .sc = %lld, .sy = %lld,",
-	         last_stride(p, p->a.batch), last_stride(p, p->b.batch),
-	         last_stride(p, p->out), last_stride(p, p->out));
+	EMIT_MEMBERS(e, "ta tb m n k batch", p->a.trans, p->b.trans, p->m,
+	             p->n, p->k, p->nbatch ? last_stride(p, p->extent) : 1);
+	EMIT_MEMBERS(e, "lda ldb ldc ldy", p->a.ld, p->b.ld, p->n, p->n);
+	EMIT_MEMBERS(e, "sa sb sc sy", last_stride(p, p->a.batch),
+	             last_stride(p, p->b.batch), last_stride(p, p->out),
+	             last_stride(p, p->out));
 	out_line(e->out, ".a = %s, .b = %s, .bias = %s, .c = %s, .y = %s,",
 	         factor_type(&f[A]), factor_type(&f[B]), factor_type(&f[BIAS]),
 	         factor_type(&f[ACC]), factor_type(&f[Y]));
@@ -194,7 +203,7 @@ emit_gemm(struct emit *e, const Node *n, const struct matmul_product *p,
 {
 	int outer = p->nbatch > 0 ? p->nbatch - 1 : 0;
 	static const int64_t none[MAX_RANK];
-	int64_t more = cuda_matmul_bytes(e->g, n);
+	int64_t more = conversion_bytes(e->g, n);
 
 	emit_gemm_struct(e, n, p, f, "CKR_EPILOGUE_NONE");
 	for (int i = 0; i < outer; i++)
@@ -207,47 +216,28 @@ emit_gemm(struct emit *e, const Node *n, const struct matmul_product *p,
 	         factor_start(e, p, &f[BIAS], none),
 	         factor_start(e, p, &f[ACC], p->out),
 	         factor_start(e, p, &f[Y], p->out));
-	out_line(e->out, "          (char *)%s + %lld, %lld);",
-	         p_workspace(e, n), (long long)more,
-	         (long long)(cuda_workspace(e->g, n, e->threads) - more));
+	emit_line(e, n, "          (char *)$w + %lld, %lld);", (long long)more,
+	          (long long)(emit_workspace_bytes(e, n) - more));
 	for (int i = 0; i < outer; i++)
 		out_line(e->out, "}");
 }
 
-static void
-emit_product(struct emit *e, const Node *n)
+bool
+cuda_product(struct emit *e, const Node *n, const struct matmul_product *as)
 {
 	struct gemm_factor f[OPERANDS];
 	struct matmul_product p;
 
+	if (!is_library_type(e->g, n) || as->k == 0)
+		return false;
 	e->need |= NEED_GEMM;
 	set_factors(e, n, f);
 	p = matmul_product_of(&f[A].as, &f[B].as, f[Y].v, n->attr.MATMUL.ta,
 	                      n->attr.MATMUL.tb);
 	emit_gemm(e, n, &p, f);
 	if (converts(e->g, n, Y))
-		out_line(e->out, "ckr_convert(%s, %s, %lld, env);",
-		         p_out(e, n, 0), f[Y].at,
-		         (long long)shape_nelem(&f[Y].v->shape));
-}
-
-bool
-cuda_matmul(struct emit *e, const Node *n)
-{
-	const Val *a = emit_in(e, n, 0), *b = emit_in(e, n, 1);
-	const Val *y = emit_out(e, n, 0);
-	struct matmul_product p;
-
-	emit_shapes(e, n);
-	if (a->shape.rank < 2 || b->shape.rank < 2)
-		return diag_internal(e->diag, "codegen: matmul of a vector");
-	if (shape_nelem(&y->shape) == 0)
-		return true;
-	p = matmul_product_of(a, b, y, n->attr.MATMUL.ta, n->attr.MATMUL.tb);
-	if (is_library_type(e->g, n) && p.k > 0)
-		emit_product(e, n);
-	else
-		product_plain(e, n, &p);
+		emit_line(e, n, "ckr_convert($o0, %s, %lld, env);", f[Y].at,
+		          (long long)shape_nelem(&f[Y].v->shape));
 	return true;
 }
 
@@ -261,12 +251,6 @@ epilogue_text(const Node *n)
 	if (n->attr.MATMUL_END.end == END_GELU_GRAD && n->out[1])
 		return "CKR_EPILOGUE_GELU_GRAD_SUMS";
 	return text[n->attr.MATMUL_END.end];
-}
-
-static const char *
-operand_or_null(struct emit *e, const Node *n, int i)
-{
-	return i < n->nin && n->in[i] ? p_in(e, n, i) : "NULL";
 }
 
 /* Operands of one type, of matrices. */
@@ -285,11 +269,8 @@ cuda_matmul_end(struct emit *e, const Node *n)
 	if (n->nin > 2 && n->in[2])
 		f[ACC] = f[Y];
 	emit_gemm_struct(e, n, &p, f, epilogue_text(n));
-	out_line(e->out, "env->gemm_epilogue(env, &g, %s, %s, %s, %s,",
-	         p_in(e, n, 0), p_in(e, n, 1), operand_or_null(e, n, 3),
-	         operand_or_null(e, n, 2));
-	out_line(e->out, "              %s, %s, %s, %lld);", p_out(e, n, 0),
-	         n->out[1] ? p_out(e, n, 1) : "NULL", p_workspace(e, n),
-	         (long long)cuda_workspace(e->g, n, e->threads));
+	emit_line(e, n, "env->gemm_epilogue(env, &g, $i0, $i1, $i3, $i2,");
+	emit_line(e, n, "              $o0, $o1, $w, %lld);",
+	          (long long)emit_workspace_bytes(e, n));
 	return true;
 }

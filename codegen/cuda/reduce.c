@@ -52,16 +52,18 @@ reduce_split_of(const struct reduced *r)
 	return c;
 }
 
+/* Sums of parts. */
 int64_t
-cuda_reduce_floats(const Graph *g, const Node *n)
+cuda_work_reduce(const Graph *g, const Node *n, int threads)
 {
 	struct reduced r = reduce_extents(g, n);
 
-	return r.fits ? reduce_split_of(&r).floats : 0;
+	(void)threads;
+	return r.fits ? cuda_bytes(reduce_split_of(&r).floats, 4) : 0;
 }
 
-static void
-emit_reduce_call(struct emit *e, const Node *n, const struct reduced *r)
+bool
+cuda_reduce(struct emit *e, const Node *n, const struct reduced *r)
 {
 	const char *name = r->lead > 1 ? "planes" : r->inner > 1 ? "columns"
 	                 : "rows";
@@ -73,26 +75,9 @@ emit_reduce_call(struct emit *e, const Node *n, const struct reduced *r)
 		(long long)reduce_split_of(r).part);
 
 	e->need |= NEED_REDUCE;
-	out_line(e->out,
-	         "ckr_reduce_%s(%s, %s, %s, %s%lld, %lld, %s%s%lld.0f, "
-	         "env%s);",
-	         name, reduce_kernel(n->op), p_out(e, n, 0), p_in(e, n, 0),
-	         lead, (long long)r->outer, (long long)r->n, inner, part,
-	         (long long)(n->op == OP_REDUCE_MEAN ? r->lead * r->n : 1),
-	         emit_workspace_arg(e, n));
-}
-
-bool
-cuda_reduce(struct emit *e, const Node *n)
-{
-	struct reduced r = reduce_extents(e->g, n);
-
-	emit_shapes(e, n);
-	if (shape_nelem(&emit_out(e, n, 0)->shape) == 0)
-		return true;
-	if (r.fits)
-		emit_reduce_call(e, n, &r);
-	else
-		reduce_slow(e, n);
+	emit_line(e, n, "ckr_reduce_%s(%s, $o0, $i0, %s%lld, %lld, "
+	          "%s%s%lld.0f, env$,w);", name, reduce_kernel(n->op),
+	          lead, (long long)r->outer, (long long)r->n, inner, part,
+	          (long long)(n->op == OP_REDUCE_MEAN ? r->lead * r->n : 1));
 	return true;
 }

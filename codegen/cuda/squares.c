@@ -22,8 +22,8 @@ emit_gradient_norm(struct emit *e, const Node *n, int sums, bool root)
 		count++;
 	}
 	out_line(e->out, "};");
-	out_line(e->out, "ckr_grad_norm(%s, list, %d, %d, %s, env);",
-	         p_out(e, n, 0), count, root, p_workspace(e, n));
+	emit_line(e, n, "ckr_grad_norm($o0, list, %d, %d, $w, env);", count,
+	          root);
 	return true;
 }
 

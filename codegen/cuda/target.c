@@ -1,31 +1,14 @@
-/* A GPU as passes see it, and its kernels by op. */
+/* A GPU as passes and rules see it. */
 #include "codegen/cuda/cuda.h"
 
-enum { LOGITS = 256 << 20 };            /* bytes of one classifier chunk */
-
-/* Chunks of equal size; chunk 0: as many rows as suit, of logits of `size`
- * bytes. */
-int64_t
-cuda_classifier_chunk(int64_t rows, int64_t classes, int64_t chunk,
-                      int64_t size)
-{
-	int64_t most = LOGITS / size / (classes > 0 ? classes : 1), chunks;
-
-	most = chunk > 0 ? chunk : most < 128 ? 128 : most;
-	if (rows <= most)
-		return rows > 0 ? rows : 1;
-	chunks = (rows + most - 1) / most;
-	return (rows + chunks - 1) / chunks;
-}
-
 static int64_t
-cuda_classifier_rows(int64_t rows, int64_t classes, bool half)
+cuda_workspace(const Graph *g, const Node *n, int threads)
 {
-	return cuda_classifier_chunk(rows, classes, 0, half ? 2 : 4);
+	return rule_workspace(cuda_op, g, n, threads);
 }
 
 const struct target target_cuda = {
-	.name = "cuda", .align = 256,
+	.align = 256,
 	.fuses = FUSE_CLASSIFIER | FUSE_PACKED | FUSE_ACCUMULATE | FUSE_COPIES
 		| FUSE_EPILOGUES,
 	.workspace = cuda_workspace, .classifier_rows = cuda_classifier_rows,
@@ -72,23 +55,6 @@ cuda_attention_kernel(const struct emit *e, const Val *q, const Val *v)
 }
 
 static void
-cuda_attention(struct emit *e, const Node *n, const Val *q, const Val *k)
-{
-	(void)e;
-	(void)n;
-	(void)q;
-	(void)k;
-}
-
-static void
-cuda_norm(struct emit *e, const Node *n, bool grad)
-{
-	(void)e;
-	(void)n;
-	(void)grad;
-}
-
-static void
 cuda_norm_grad(struct emit *e, const Node *n, int64_t rows)
 {
 	(void)n;
@@ -98,37 +64,6 @@ cuda_norm_grad(struct emit *e, const Node *n, int64_t rows)
 
 /* ---- kernels ---- */
 
-/* Rules of the target's own. */
-static EmitRule *const own[OP_COUNT] = {
-	[OP_MATMUL] = cuda_matmul,
-	[OP_MATMUL_END] = cuda_matmul_end,
-	[OP_CLASSIFIER] = cuda_classifier,
-	[OP_GRAD_NORM] = cuda_grad_norm,
-	[OP_SUM_SQUARES] = cuda_sum_squares,
-	[OP_CONV] = cuda_conv,
-	[OP_CONV_DX] = cuda_conv_dx,
-	[OP_CONV_DW] = cuda_conv_dw,
-	[OP_REDUCE_SUM] = cuda_reduce,
-	[OP_REDUCE_MEAN] = cuda_reduce,
-	[OP_REDUCE_MAX] = cuda_reduce,
-	[OP_REDUCE_MIN] = cuda_reduce,
-	[OP_REDUCE_PROD] = cuda_reduce,
-	[OP_PAD] = cuda_pad,
-	[OP_RESIZE] = cuda_resize,
-};
-
-static EmitRule *const common[OP_COUNT] = {
-#define EMIT(cpu, work) emit_##cpu
-#define OP(id, text, sig, attr, rules, emit) [OP_##id] = emit,
-#include "ir/ops.h"
-};
-
-static bool
-cuda_emit(struct emit *e, const Node *n)
-{
-	return (own[n->op] ? own[n->op] : common[n->op])(e, n);
-}
-
 /* A body of work items is a function of the device. */
 static void
 put_item_kernel(struct out *o, const struct emit *e, const char *name,
@@ -137,7 +72,7 @@ put_item_kernel(struct out *o, const struct emit *e, const char *name,
 	const Node *n = &e->g->node[e->gnode];
 	int nop = n->nin + n->nout, nconst = e->nconst ? e->nconst : 1;
 
-	nop += cuda_workspace(e->g, n, e->threads) != 0;
+	nop += emit_workspace_bytes(e, n) != 0;
 	out_put(o, "\nCKR_GLOBAL\n%s_device(ckr_args<%d> operands, "
 	        "ckr_numbers<%d> numbers,\n\tstruct ckr_env *env)\n{\n"
 	        "\t[[maybe_unused]] const ckr_arg *p = operands.at;\n"
@@ -154,7 +89,7 @@ put_item_kernel(struct out *o, const struct emit *e, const char *name,
 
 static void
 cuda_function(struct out *o, const struct emit *e, const char *name,
-         const char *body)
+              const char *body)
 {
 	if (e->items) {
 		put_item_kernel(o, e, name, body);
@@ -209,12 +144,24 @@ static const struct target_text texts[] = {
 	{ 0 },
 };
 
+static const char declarations[] =
+	"void ckr_finite_there(const void *, uint64_t, int32_t, "
+	"struct ckr_env *);\n"
+	"const char *ckr_launch_error(void);\n";
+
+static void
+cuda_members(struct out *o, const char *arch)
+{
+	out_put(o, "\t.arch = \"%s\",\n\t.finite = ckr_finite_there,\n"
+	        "\t.launch_error = ckr_launch_error,\n", arch);
+}
+
 const struct target_emitter emitter_cuda = {
-	.target = &target_cuda, .kernels = "model.cu", .jobs = "convolved",
-	.emit = cuda_emit,
-	.function = cuda_function, .texts = texts, .command = cuda_command,
+	.op = cuda_op, .kernels = "model.cu", .texts = texts,
+	.jobs = "convolved", .declarations = declarations,
+	.members = cuda_members, .emit = emit_node, .function = cuda_function,
 	.operand = cuda_operand, .takes = cuda_takes, .nest = cuda_nest,
-	.work_items = cuda_work_items,
-	.attention = cuda_attention, .attention_kernel = cuda_attention_kernel,
-	.norm = cuda_norm, .norm_grad = cuda_norm_grad,
+	.work_items = cuda_work_items, .product = cuda_product,
+	.reduce = cuda_reduce, .attention_kernel = cuda_attention_kernel,
+	.norm_grad = cuda_norm_grad,
 };

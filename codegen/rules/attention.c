@@ -48,13 +48,10 @@ emit_struct(struct emit *e, const Node *n, const struct attrs *at,
 
 	e->need |= NEED_ATTENTION;
 	out_line(e->out, "const struct ckr_attention a = {");
-	out_line(e->out, ".batch = %lld, .heads = %lld, .groups = %lld,",
-	         (long long)q->shape.dim[0], (long long)q->shape.dim[1],
-	         (long long)k->shape.dim[1]);
-	out_line(e->out, ".queries = %lld, .keys = %lld, .dim = %lld, "
-	         ".vdim = %lld,", (long long)q->shape.dim[2],
-	         (long long)k->shape.dim[2], (long long)q->shape.dim[3],
-	         (long long)v->shape.dim[3]);
+	EMIT_MEMBERS(e, "batch heads groups", q->shape.dim[0],
+	             q->shape.dim[1], k->shape.dim[1]);
+	EMIT_MEMBERS(e, "queries keys dim vdim", q->shape.dim[2],
+	             k->shape.dim[2], q->shape.dim[3], v->shape.dim[3]);
 	emit_strides(e, "q", q->stride);
 	emit_strides(e, "k", k->stride);
 	emit_strides(e, "v", v->stride);
@@ -74,7 +71,8 @@ emit_struct(struct emit *e, const Node *n, const struct attrs *at,
 		emit_piece(e, o, at->batch_segments);
 	}
 	out_line(e->out, ".type = %s,", tables_dtype(q->dt));
-	e->emitter->attention(e, n, q, k);
+	if (e->emitter->attention)
+		e->emitter->attention(e, n, q, k);
 }
 
 /* like: so many operands are of one type. */
@@ -105,6 +103,13 @@ check_attention(struct emit *e, const Node *n, int like, const Val *q,
 	return true;
 }
 
+static const char *
+kernel_suffix(const struct emit *e, const Val *q, const Val *v)
+{
+	return e->emitter->attention_kernel
+	     ? e->emitter->attention_kernel(e, q, v) : "";
+}
+
 bool
 emit_attention(struct emit *e, const Node *n)
 {
@@ -121,12 +126,10 @@ emit_attention(struct emit *e, const Node *n)
 	if (o)
 		emit_strides(e, "o", o->stride);
 	out_line(e->out, "};");
-	out_line(e->out, "ckr_attention%s(&a, %s, %s,",
-	         e->emitter->attention_kernel(e, q, v), p_out(e, n, 0),
-	         p_out(e, n, 1));
-	out_line(e->out, "              %s, %s, %s, %s, %s, env);",
-	         p_in(e, n, 0), p_in(e, n, 1), p_in(e, n, 2),
-	         mask ? "p[3]" : "NULL", p_workspace(e, n));
+	emit_line(e, n, "ckr_attention%s(&a, $o0, $o1,",
+	          kernel_suffix(e, q, v));
+	emit_line(e, n, "              $i0, $i1, $i2, %s, $w, env);",
+	          mask ? "p[3]" : "NULL");
 	return true;
 }
 
@@ -191,7 +194,7 @@ emit_attention_grad(struct emit *e, const Node *n)
 	         (long long)starts[0], (long long)starts[1],
 	         (long long)starts[2]);
 	out_line(e->out, "};");
-	out_line(e->out, "ckr_attention_grad%s(&a, &t, %s, env);",
-	         e->emitter->attention_kernel(e, q, v), p_workspace(e, n));
+	emit_line(e, n, "ckr_attention_grad%s(&a, &t, $w, env);",
+	          kernel_suffix(e, q, v));
 	return true;
 }

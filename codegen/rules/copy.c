@@ -144,26 +144,30 @@ emit_fill(struct emit *e, const Node *n)
 	return true;
 }
 
-bool
-emit_loss_scale(struct emit *e, const Node *n)
+/* The result is one number. */
+static bool
+emit_one_number(struct emit *e, const Node *n, const char *value)
 {
 	emit_shapes(e, n);
 	emit_work_items(e, 1, false);
-	out_line(e->out, "*(float *)p[0] = env->loss_scale * %s;",
-	         emit_float(e->arena, n->attr.LOSS_SCALE.value));
+	out_line(e->out, "*(float *)p[0] = %s;", value);
 	out_line(e->out, "}");
 	return true;
 }
 
 bool
+emit_loss_scale(struct emit *e, const Node *n)
+{
+	return emit_one_number(e, n, arena_printf(e->arena,
+		"env->loss_scale * %s",
+		emit_float(e->arena, n->attr.LOSS_SCALE.value)));
+}
+
+bool
 emit_share(struct emit *e, const Node *n)
 {
-	emit_shapes(e, n);
-	emit_work_items(e, 1, false);
-	out_line(e->out, "*(float *)p[0] = 1.0f / (float)env->%s;",
-	         n->attr.SHARE.micro ? "nmicro" : "replicas");
-	out_line(e->out, "}");
-	return true;
+	return emit_one_number(e, n, n->attr.SHARE.micro
+		? "1.0f / (float)env->nmicro" : "1.0f / (float)env->replicas");
 }
 
 /* Constant padding: the value everywhere, then what is left of the input.

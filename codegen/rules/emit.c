@@ -20,6 +20,12 @@ emit_out(const struct emit *e, const Node *n, int i)
 	return i < n->nout && n->out[i] ? &e->g->val[n->out[i]] : NULL;
 }
 
+const Val *
+emit_val(const struct emit *e, const Node *n, int i)
+{
+	return i < n->nin ? emit_in(e, n, i) : emit_out(e, n, i - n->nin);
+}
+
 const char *
 p_in(const struct emit *e, const Node *n, int i)
 {
@@ -34,6 +40,20 @@ p_out(const struct emit *e, const Node *n, int i)
 	const Val *v = emit_out(e, n, i);
 
 	return v ? e->emitter->operand(e, v, n->nin + i, false) : "NULL";
+}
+
+void
+emit_members(struct emit *e, const char *names, const int64_t *value)
+{
+	const char *line = "";
+
+	for (size_t n; *names; names += n + (names[n] == ' ')) {
+		n = strcspn(names, " ");
+		line = arena_printf(e->arena, "%s%s.%.*s = %lld,", line,
+		                    *line ? " " : "", (int)n, names,
+		                    (long long)*value++);
+	}
+	out_line(e->out, "%s", line);
 }
 
 const char *
@@ -63,20 +83,61 @@ emit_pointer(struct emit *e, const char *name, const Val *v, int i,
 	         emit_ctype(v->dt), name, quality, emit_ctype(v->dt), i);
 }
 
-const char *
-p_workspace(const struct emit *e, const Node *n)
+int64_t
+emit_workspace_bytes(const struct emit *e, const Node *n)
 {
-	return e->emitter->target->workspace(e->g, n, e->threads) == 0
-		? "NULL"
-		: arena_printf(e->arena, "p[%d]", emit_workspace(n));
+	return e->target->workspace(e->g, n, e->threads);
 }
 
 const char *
-emit_workspace_arg(const struct emit *e, const Node *n)
+p_workspace(const struct emit *e, const Node *n)
 {
-	return e->emitter->target->workspace(e->g, n, e->threads) == 0
-		? ""
-		: arena_printf(e->arena, ", p[%d]", emit_workspace(n));
+	return emit_workspace_bytes(e, n) == 0 ? "NULL"
+		: arena_printf(e->arena, "p[%d]", emit_workspace(n));
+}
+
+/* What stands behind a $; *s moves behind it. */
+static const char *
+placeholder_text(const struct emit *e, const Node *n, const char **s)
+{
+	switch (*(*s)++) {
+	case 'i':
+		return p_in(e, n, *(*s)++ - '0');
+	case 'o':
+		return p_out(e, n, *(*s)++ - '0');
+	case 'w':
+		return p_workspace(e, n);
+	default:
+		++*s;
+		return emit_workspace_bytes(e, n) == 0 ? ""
+			: arena_printf(e->arena, ", p[%d]", emit_workspace(n));
+	}
+}
+
+const char *
+emit_text(const struct emit *e, const Node *n, const char *text)
+{
+	struct out o = { .arena = e->arena };
+	const char *at;
+
+	for (; (at = strchr(text, '$')); text = at) {
+		out_bytes(&o, text, (size_t)(at++ - text));
+		out_put(&o, "%s", placeholder_text(e, n, &at));
+	}
+	out_put(&o, "%s", text);
+	return o.s;
+}
+
+void
+emit_line(struct emit *e, const Node *n, const char *fmt, ...)
+{
+	struct out o = { .arena = e->arena };
+	va_list ap;
+
+	va_start(ap, fmt);
+	out_vput(&o, emit_text(e, n, fmt), ap);
+	va_end(ap);
+	out_line(e->out, "%s", o.s);
 }
 
 void
@@ -89,20 +150,14 @@ emit_work_items(struct emit *e, int64_t count, bool shared)
 int
 emit_job(struct emit *e, const char *row)
 {
-	enum { STEP = 64 };
+	size_t n = (size_t)e->njob;
 
 	for (int i = 0; i < e->njob; i++)
 		if (!strcmp(e->job[i], row))
 			return i;
-	if (e->njob % STEP == 0) {
-		const char **more = arena_array(e->arena,
-			(size_t)e->njob + STEP, sizeof *more);
-
-		if (e->njob)
-			memcpy(more, e->job, (size_t)e->njob * sizeof *more);
-		e->job = more;
-	}
-	e->job[e->njob] = row;
+	e->job = arena_grow(e->arena, e->job, n, &e->job_cap, n + 1,
+	                    sizeof *e->job);
+	e->job[n] = row;
 	return e->njob++;
 }
 
@@ -165,18 +220,10 @@ emit_shapes(struct emit *e, const Node *n)
 	for (int i = 0; i < o->indent; i++)
 		out_bytes(o, "\t", 1);
 	out_put(o, "/*");
-	for (int i = 0; i < n->nin; i++) {
-		const Val *v = emit_in(e, n, i);
+	for (int i = 0; i < n->nin + n->nout; i++) {
+		const Val *v = emit_val(e, n, i);
 
-		out_put(o, "%s %s", i ? "," : "",
-		        v ? shape_text(buf, sizeof buf, v->dt, &v->shape)
-		          : "none");
-	}
-	out_put(o, " ->");
-	for (int i = 0; i < n->nout; i++) {
-		const Val *v = emit_out(e, n, i);
-
-		out_put(o, "%s %s", i ? "," : "",
+		out_put(o, "%s %s", i == n->nin ? " ->" : i ? "," : "",
 		        v ? shape_text(buf, sizeof buf, v->dt, &v->shape)
 		          : "none");
 	}
@@ -226,19 +273,25 @@ emit_unsupported_op(struct emit *e, const Node *n, Op op, DType dt)
 	               "model says .double()" : "");
 }
 
-/* ---- ops that never come here ---- */
-
 bool
-emit_fail(struct emit *e, const Node *n)
+emit_float_operands(struct emit *e, const Node *n, unsigned need)
 {
-	return diag_internal(e->diag, "codegen: op %s was not lowered",
-	                     op_info[n->op].text);
+	e->need |= need;
+	emit_shapes(e, n);
+	for (int i = 0; i < n->nin + n->nout; i++) {
+		const Val *v = emit_val(e, n, i);
+
+		if (v && dtype_info[v->dt].cls == 'f'
+		    && !e->emitter->takes(v->dt))
+			return emit_unsupported(e, n, v->dt);
+	}
+	return true;
 }
 
-/* A pass makes such a node only for a target that emits it itself. */
 bool
-emit_device(struct emit *e, const Node *n)
+emit_row_operand(struct emit *e, const Node *n, unsigned need, const Val *v)
 {
-	return diag_internal(e->diag, "codegen: op %s is for GPUs only",
-	                     op_info[n->op].text);
+	e->need |= need;
+	emit_shapes(e, n);
+	return e->emitter->takes(v->dt) || emit_unsupported(e, n, v->dt);
 }

@@ -27,9 +27,11 @@ enum {
 
 enum { EMIT_CONSTS = 32 };
 
+struct target;
 struct target_emitter;
 
 struct emit {
+	const struct target *target;
 	const struct target_emitter *emitter;
 	const Graph *g;
 	NodeId gnode;                   /* the kernel's node */
@@ -45,26 +47,45 @@ struct emit {
 	                                 * the same kernel */
 	const char **job;               /* rows of the table of convolutions
 	                                 * that the run time prepares */
+	size_t job_cap;
 	int njob;
 };
 
 typedef bool EmitRule(struct emit *, const Node *);
+/* Bytes of workspace, as struct target has them. */
+typedef int64_t WorkRule(const Graph *, const Node *, int threads);
 
 /* One rule per name in the EMIT column of ops.h. */
-#define EMIT(cpu, work) EmitRule emit_##cpu;
+#define EMIT(rule) EmitRule emit_##rule;
 #define OP(id, text, sig, attr, rules, emit) emit
 #include "ir/ops.h"
+
+/* By the rule of the node's op: the target's own, or the common one. */
+bool emit_node(struct emit *, const Node *);
 
 /* Operands are numbered: inputs 0..nin-1, then outputs, then workspace. */
 const Val *emit_in(const struct emit *, const Node *, int i);   /* NULL: none */
 const Val *emit_out(const struct emit *, const Node *, int i);  /* NULL: none */
+const Val *emit_val(const struct emit *, const Node *, int i);
 /* Operands as arguments of a kernel: "p[3]", or "NULL" if absent. */
 const char *p_in(const struct emit *, const Node *, int i);
 const char *p_out(const struct emit *, const Node *, int i);
+/* Bytes of workspace of the node's kernel. */
+int64_t emit_workspace_bytes(const struct emit *, const Node *);
 /* Workspace: "p[5]", or "NULL" if the target needs none for the node. */
 const char *p_workspace(const struct emit *, const Node *);
-/* The same as one more argument, ", p[5]", or "" where there is none. */
-const char *emit_workspace_arg(const struct emit *, const Node *);
+/* A line with operands as arguments in place of $iK (input K) and $oK (output
+ * K), of $w (workspace, "NULL" where there is none) and $,w (the same as one
+ * more argument, nothing where there is none). */
+void emit_line(struct emit *, const Node *, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+/* The same, as a text. */
+const char *emit_text(const struct emit *, const Node *, const char *text);
+/* A line ".a = 1, .b = 2,": members of a struct, whose names are split on
+ * blanks. */
+void emit_members(struct emit *, const char *names, const int64_t *value);
+#define EMIT_MEMBERS(e, names, ...) \
+	emit_members(e, names, (const int64_t[]){ __VA_ARGS__ })
 /* A list of int64_t as an argument, or NULL if empty. */
 const char *emit_list(const struct emit *, const int64_t *, int n);
 static inline int
@@ -87,6 +108,11 @@ void emit_shapes(struct emit *, const Node *);
 bool emit_unsupported(struct emit *, const Node *, DType);
 /* The same for an op in a loop's body. */
 bool emit_unsupported_op(struct emit *, const Node *, Op, DType);
+/* Print the shapes of a kernel that needs `need`.  False after a diagnostic:
+ * the target's kernels do not take a floating-point operand's type. */
+bool emit_float_operands(struct emit *, const Node *, unsigned need);
+/* The same, if only operand v must be of such a type. */
+bool emit_row_operand(struct emit *, const Node *, unsigned need, const Val *v);
 /* Number of elements in dims from..to-1. */
 int64_t emit_extent(const Shape *, int from, int to);
 /* [N, C, d...] as "N, C, n": n is the product of all d. */
@@ -169,7 +195,7 @@ const char *ew_type(DType);
 const char *ew_load(struct emit *, DType, const char *expr);
 const char *ew_store(struct emit *, DType, const char *expr);
 
-/* ---- rows.c ---- */
+/* ---- loss.c ---- */
 
 /* Declare "labels": operand number `labels` of a loss over so many classes,
  * with class weights from operand `weights` if there is one. */
@@ -192,19 +218,10 @@ bool resize_tables(struct emit *, const Node *);
 
 /* ---- shard.c: ops whose operands are shards ---- */
 
+/* Number of ranks that hold the same shard. */
+long long ranks_per_piece(const Val *);
 /* Declare "part": the range that this rank has of the `whole` positions along
  * dim axis, of which v is a shard. */
 void emit_part(struct emit *, const Val *, int axis, int64_t whole);
-bool emit_sce_part(struct emit *, const Node *);
-bool emit_sce_grad_part(struct emit *, const Node *);
-
-/* ---- target.c: the rule of the node's op ---- */
-
-bool cpu_emit_plain(struct emit *, const Node *);
-
-/* ---- staging.c ---- */
-
-/* The node on float32 copies of its 16-bit operands (tile_staged()). */
-bool emit_staged(struct emit *, const Node *);
 
 #endif

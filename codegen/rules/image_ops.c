@@ -2,23 +2,6 @@
 #include "codegen/rules/target_emitter.h"
 #include "ir/window.h"
 
-/* Whether the target's kernels take all floating-point operands. */
-static bool
-takes_all(struct emit *e, const Node *n, unsigned need)
-{
-	e->need |= need;
-	emit_shapes(e, n);
-	for (int i = 0; i < n->nin + n->nout; i++) {
-		const Val *v = i < n->nin ? emit_in(e, n, i)
-		                          : emit_out(e, n, i - n->nin);
-
-		if (v && dtype_info[v->dt].cls == 'f'
-		    && !e->emitter->takes(v->dt))
-			return emit_unsupported(e, n, v->dt);
-	}
-	return true;
-}
-
 void
 emit_triple(struct emit *e, const char *name, const int64_t *v)
 {
@@ -46,8 +29,7 @@ emit_batch(struct emit *e, const Node *n, const Val *x, double eps)
 	e->need |= NEED_BATCHNORM;
 	emit_shapes(e, n);
 	for (int i = 0; i < n->nin + n->nout; i++) {
-		const Val *v = i < n->nin ? emit_in(e, n, i)
-		                          : emit_out(e, n, i - n->nin);
+		const Val *v = emit_val(e, n, i);
 
 		if (v && v->dt != DT_F32
 		    && (!dtype_is_half(v->dt) || v->dt != x->dt
@@ -57,7 +39,7 @@ emit_batch(struct emit *e, const Node *n, const Val *x, double eps)
 	out_line(e->out, "const struct ckr_batchnorm batch = { %s, %s, %s",
 	         emit_planes(e, &x->shape), emit_double(e->arena, eps),
 	         tables_dtype(x->dt));
-	out_line(e->out, "%s };", emit_workspace_arg(e, n));
+	emit_line(e, n, "$,w };");
 	return true;
 }
 
@@ -66,9 +48,8 @@ emit_batchnorm(struct emit *e, const Node *n)
 {
 	if (!emit_batch(e, n, emit_in(e, n, 0), n->attr.BATCHNORM.eps))
 		return false;
-	out_line(e->out, "ckr_batchnorm(%s, %s, %s, %s, %s, %s, &batch, env);",
-	         p_out(e, n, 0), p_out(e, n, 1), p_out(e, n, 2),
-	         p_in(e, n, 0), p_in(e, n, 1), p_in(e, n, 2));
+	emit_line(e, n, "ckr_batchnorm($o0, $o1, $o2, $i0, $i1, $i2, &batch, "
+	          "env);");
 	return true;
 }
 
@@ -77,23 +58,20 @@ emit_batchnorm_grad(struct emit *e, const Node *n)
 {
 	if (!emit_batch(e, n, emit_in(e, n, 1), n->attr.BATCHNORM_GRAD.eps))
 		return false;
-	out_line(e->out, "ckr_batchnorm_grad(%s, %s, %s, %s, %s, p[2], p[3],",
-	         p_out(e, n, 0), p_out(e, n, 1), p_out(e, n, 2),
-	         p_in(e, n, 0), p_in(e, n, 1));
-	out_line(e->out, "                   %s, &batch, env);",
-	         p_in(e, n, 4));
+	emit_line(e, n, "ckr_batchnorm_grad($o0, $o1, $o2, $i0, $i1, p[2], "
+	          "p[3],");
+	emit_line(e, n, "                   $i4, &batch, env);");
 	return true;
 }
 
 bool
 emit_bn_update(struct emit *e, const Node *n)
 {
-	if (!takes_all(e, n, NEED_BATCHNORM))
+	if (!emit_float_operands(e, n, NEED_BATCHNORM))
 		return false;
-	out_line(e->out, "ckr_bn_update(%s, %s, %s, %lld, %s, env);",
-	         p_out(e, n, 0), p_in(e, n, 0), p_in(e, n, 1),
-	         (long long)val_nelem(emit_out(e, n, 0)),
-	         emit_double(e->arena, n->attr.BN_UPDATE.momentum));
+	emit_line(e, n, "ckr_bn_update($o0, $i0, $i1, %lld, %s, env);",
+	          (long long)val_nelem(emit_out(e, n, 0)),
+	          emit_double(e->arena, n->attr.BN_UPDATE.momentum));
 	return true;
 }
 
@@ -108,8 +86,7 @@ emit_pool(struct emit *e, const Node *n, const IntList *end, int64_t include)
 	for (int i = 0; i < end->n; i++)
 		pad[WINDOW_DIMS - end->n + i] = end->v[i];
 	out_line(e->out, "static const struct ckr_pool pool = {");
-	out_line(e->out, ".planes = %lld, .include = %d,",
-	         (long long)(w.images * w.cin), include != 0);
+	EMIT_MEMBERS(e, "planes include", w.images * w.cin, include != 0);
 	emit_window(e, &w);
 	emit_triple(e, "end", pad);
 	out_line(e->out, "};");
@@ -118,11 +95,10 @@ emit_pool(struct emit *e, const Node *n, const IntList *end, int64_t include)
 bool
 emit_maxpool(struct emit *e, const Node *n)
 {
-	if (!takes_all(e, n, NEED_POOL))
+	if (!emit_float_operands(e, n, NEED_POOL))
 		return false;
 	emit_pool(e, n, &n->attr.MAXPOOL.end, 0);
-	out_line(e->out, "ckr_maxpool(&pool, %s, %s, %s, env);",
-	         p_out(e, n, 0), p_out(e, n, 1), p_in(e, n, 0));
+	emit_line(e, n, "ckr_maxpool(&pool, $o0, $o1, $i0, env);");
 	return true;
 }
 
@@ -132,41 +108,35 @@ emit_maxpool_grad(struct emit *e, const Node *n)
 	const Shape *dy = &emit_in(e, n, 0)->shape;
 	const Shape *dx = &emit_out(e, n, 0)->shape;
 
-	if (!takes_all(e, n, NEED_POOL))
+	if (!emit_float_operands(e, n, NEED_POOL))
 		return false;
 	if (emit_in(e, n, 1)->dt != DT_I32)
 		return diag_error(e->diag, "maxpool_grad: expected positions "
 		                  "in i32");
-	out_line(e->out,
-	         "ckr_maxpool_grad(%s, %s, p[1], %lld, %lld, %lld, "
-	         "env%s);",
-	         p_out(e, n, 0), p_in(e, n, 0),
-	         (long long)emit_extent(dx, 0, 2),
-	         (long long)emit_extent(dx, 2, dx->rank),
-	         (long long)emit_extent(dy, 2, dy->rank),
-	         emit_workspace_arg(e, n));
+	emit_line(e, n, "ckr_maxpool_grad($o0, $i0, p[1], %lld, %lld, %lld, "
+	          "env$,w);", (long long)emit_extent(dx, 0, 2),
+	          (long long)emit_extent(dx, 2, dx->rank),
+	          (long long)emit_extent(dy, 2, dy->rank));
 	return true;
 }
 
 bool
 emit_avgpool(struct emit *e, const Node *n)
 {
-	if (!takes_all(e, n, NEED_POOL))
+	if (!emit_float_operands(e, n, NEED_POOL))
 		return false;
 	emit_pool(e, n, &n->attr.AVGPOOL.end, n->attr.AVGPOOL.include);
-	out_line(e->out, "ckr_avgpool(&pool, %s, %s, env);", p_out(e, n, 0),
-	         p_in(e, n, 0));
+	emit_line(e, n, "ckr_avgpool(&pool, $o0, $i0, env);");
 	return true;
 }
 
 bool
 emit_avgpool_grad(struct emit *e, const Node *n)
 {
-	if (!takes_all(e, n, NEED_POOL))
+	if (!emit_float_operands(e, n, NEED_POOL))
 		return false;
 	emit_pool(e, n, &n->attr.AVGPOOL_GRAD.end,
 	          n->attr.AVGPOOL_GRAD.include);
-	out_line(e->out, "ckr_avgpool_grad(&pool, %s, %s, env);",
-	         p_out(e, n, 0), p_in(e, n, 0));
+	emit_line(e, n, "ckr_avgpool_grad(&pool, $o0, $i0, env);");
 	return true;
 }

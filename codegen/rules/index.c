@@ -1,13 +1,14 @@
 /* Calls of the indexing kernels. */
 #include "codegen/rules/target_emitter.h"
 
-/* Bytes of an index, or 0 after a diagnostic. */
+/* Print the shapes; bytes of an index, or 0 after a diagnostic. */
 static int
 index_bytes(struct emit *e, const Node *n, int i)
 {
 	const Val *v = emit_in(e, n, i);
 
 	e->need |= NEED_INDEX;
+	emit_shapes(e, n);
 	if (v->dt == DT_I64 || v->dt == DT_I32)
 		return dtype_info[v->dt].nbytes;
 	emit_unsupported(e, n, v->dt);
@@ -28,7 +29,6 @@ emit_gather(struct emit *e, const Node *n)
 	int axis = emit_axis(n->attr.GATHER.axis, x->shape.rank);
 	int nbytes = index_bytes(e, n, 1);
 
-	emit_shapes(e, n);
 	if (!nbytes)
 		return false;
 	if (n->attr.GATHER.whole_extent)
@@ -101,21 +101,34 @@ emit_scatter_add(struct emit *e, const Node *n)
 	int nbytes = index_bytes(e, n, 0);
 	int64_t part = n->attr.SCATTER_ADD.whole_extent;
 
-	emit_shapes(e, n);
 	if (!nbytes)
 		return false;
 	if (!e->emitter->takes(upd->dt))
 		return emit_unsupported(e, n, upd->dt);
 	if (part)
 		emit_part(e, y, axis, part);
-	out_line(e->out, "ckr_scatter_add%s(%s, %s, %s, p[0], %d, %lld, "
-	         "%lld, %lld, %lld%s, env);", part ? "_part" : "",
-	         p_out(e, n, 0), p_in(e, n, 2), p_in(e, n, 1), nbytes,
-	         (long long)emit_extent(&y->shape, 0, axis),
-	         (long long)y->shape.dim[axis],
-	         (long long)shape_nelem(&idx->shape),
-	         (long long)emit_extent(&y->shape, axis + 1, y->shape.rank),
-	         part ? ", part" : "");
+	emit_line(e, n, "ckr_scatter_add%s($o0, $i2, $i1, p[0], %d, %lld, "
+	          "%lld, %lld, %lld%s, env);", part ? "_part" : "", nbytes,
+	          (long long)emit_extent(&y->shape, 0, axis),
+	          (long long)y->shape.dim[axis],
+	          (long long)shape_nelem(&idx->shape),
+	          (long long)emit_extent(&y->shape, axis + 1, y->shape.rank),
+	          part ? ", part" : "");
+	return true;
+}
+
+/* The end of a call for elements of x along an axis, at the places of idx. */
+static bool
+emit_elements(struct emit *e, const Val *x, const Val *idx, int64_t axis,
+              const char *call)
+{
+	int r = x->shape.rank;
+
+	out_line(e->out, "%s, %d, %d,", call, r, emit_axis(axis, r));
+	out_line(e->out, "        %s,", emit_list(e, x->shape.dim, r));
+	out_line(e->out, "        %s, %lld, env);",
+	         emit_list(e, idx->shape.dim, r),
+	         (long long)shape_nelem(&idx->shape));
 	return true;
 }
 
@@ -123,42 +136,26 @@ bool
 emit_gather_elements(struct emit *e, const Node *n)
 {
 	const Val *x = emit_in(e, n, 0), *idx = emit_in(e, n, 1);
-	int r = x->shape.rank, nbytes = index_bytes(e, n, 1);
+	int nbytes = index_bytes(e, n, 1);
 
-	emit_shapes(e, n);
-	if (!nbytes)
-		return false;
-	out_line(e->out, "ckr_gather_elements(p[2], p[0], p[1], %d, %d, %d, "
-	         "%d,", nbytes, dtype_info[x->dt].nbytes, r,
-	         emit_axis(n->attr.GATHER_ELEMENTS.axis, r));
-	out_line(e->out, "        %s,", emit_list(e, x->shape.dim, r));
-	out_line(e->out, "        %s, %lld, env);",
-	         emit_list(e, idx->shape.dim, r),
-	         (long long)shape_nelem(&idx->shape));
-	return true;
+	return nbytes && emit_elements(e, x, idx, n->attr.GATHER_ELEMENTS.axis,
+		arena_printf(e->arena, "ckr_gather_elements(p[2], p[0], p[1], "
+		             "%d, %d", nbytes, dtype_info[x->dt].nbytes));
 }
 
 bool
 emit_scatter_elements(struct emit *e, const Node *n)
 {
 	const Val *x = emit_in(e, n, 0), *idx = emit_in(e, n, 1);
-	int r = x->shape.rank, nbytes = index_bytes(e, n, 1);
+	int nbytes = index_bytes(e, n, 1);
 
-	emit_shapes(e, n);
-	if (!nbytes)
-		return false;
-	out_line(e->out, "ckr_scatter_elements(p[3], p[0], %lld, p[1], %d, "
-	         "p[2], %d, %s, %d, %d, %d,",
-	         (long long)shape_nelem(&x->shape), nbytes,
-	         dtype_info[x->dt].nbytes,
-	         add_dtype(x, n->attr.SCATTER_ELEMENTS.add),
-	         (int)n->attr.SCATTER_ELEMENTS.add, r,
-	         emit_axis(n->attr.SCATTER_ELEMENTS.axis, r));
-	out_line(e->out, "        %s,", emit_list(e, x->shape.dim, r));
-	out_line(e->out, "        %s, %lld, env);",
-	         emit_list(e, idx->shape.dim, r),
-	         (long long)shape_nelem(&idx->shape));
-	return true;
+	return nbytes && emit_elements(e, x, idx, n->attr.SCATTER_ELEMENTS.axis,
+		arena_printf(e->arena, "ckr_scatter_elements(p[3], p[0], %lld, "
+		             "p[1], %d, p[2], %d, %s, %d",
+		             (long long)shape_nelem(&x->shape), nbytes,
+		             dtype_info[x->dt].nbytes,
+		             add_dtype(x, n->attr.SCATTER_ELEMENTS.add),
+		             (int)n->attr.SCATTER_ELEMENTS.add));
 }
 
 bool
@@ -169,7 +166,6 @@ emit_gather_nd(struct emit *e, const Node *n)
 	int depth = (int)idx->shape.dim[ir - 1];
 	int nbytes = index_bytes(e, n, 1);
 
-	emit_shapes(e, n);
 	if (!nbytes)
 		return false;
 	out_line(e->out, "ckr_gather_nd(p[2], p[0], p[1], %d, %lld, %lld, %d,",
@@ -190,7 +186,6 @@ emit_scatter_nd(struct emit *e, const Node *n)
 	int ir = idx->shape.rank, depth = (int)idx->shape.dim[ir - 1];
 	int nbytes = index_bytes(e, n, 1), size = dtype_info[x->dt].nbytes;
 
-	emit_shapes(e, n);
 	if (!nbytes)
 		return false;
 	out_line(e->out, "ckr_scatter_nd(p[3], p[0], %lld, p[1], %d, p[2], "

@@ -1,5 +1,6 @@
 /* A matmul as products of matrices in memory. */
 #include "codegen/rules/product.h"
+#include "codegen/rules/target_emitter.h"
 
 enum { PLAIN_TINY = 1 << 16 };          /* not worth waking threads for */
 
@@ -106,8 +107,10 @@ emit_row_indices(struct emit *e, const struct matmul_product *p)
 	}
 }
 
-void
-product_plain(struct emit *e, const Node *n, const struct matmul_product *p)
+/* A work item per row, sums in order. */
+static void
+emit_plain_product(struct emit *e, const Node *n,
+                   const struct matmul_product *p)
 {
 	const Val *a = emit_in(e, n, 0), *b = emit_in(e, n, 1);
 	const Val *bias = emit_in(e, n, 2), *acc = emit_in(e, n, 3);
@@ -154,4 +157,22 @@ product_plain(struct emit *e, const Node *n, const struct matmul_product *p)
 	         product_offset(e, p, p->out), ew_store(e, y->dt, "s"));
 	out_line(e->out, "}");
 	out_line(e->out, "}");
+}
+
+bool
+emit_matmul(struct emit *e, const Node *n)
+{
+	const Val *a = emit_in(e, n, 0), *b = emit_in(e, n, 1);
+	const Val *y = emit_out(e, n, 0);
+	struct matmul_product p;
+
+	emit_shapes(e, n);
+	if (a->shape.rank < 2 || b->shape.rank < 2)
+		return diag_internal(e->diag, "codegen: matmul of a vector");
+	if (shape_nelem(&y->shape) == 0)
+		return true;
+	p = matmul_product_of(a, b, y, n->attr.MATMUL.ta, n->attr.MATMUL.tb);
+	if (!e->emitter->product || !e->emitter->product(e, n, &p))
+		emit_plain_product(e, n, &p);
+	return true;
 }

@@ -28,8 +28,5 @@ struct matmul_product matmul_product_of(const Val *a, const Val *b,
 /* " + i0 * 768 + i1 * 64": where matrix (i0, i1, ...) of the batch begins. */
 const char *product_offset(struct emit *, const struct matmul_product *,
                            const int64_t *stride);
-/* A product of types that libraries do not support: a work item per row, sums
- * in order. */
-void product_plain(struct emit *, const Node *, const struct matmul_product *);
 
 #endif

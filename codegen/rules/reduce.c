@@ -5,36 +5,9 @@
  * with one accumulator.
  */
 #include "codegen/rules/reduce.h"
+#include "codegen/rules/target_emitter.h"
 
 enum { PARALLEL = 1 << 14 };            /* elements worth waking threads for */
-
-struct reduction {
-	Op op;
-	const IntList *axes;
-	bool noop;
-};
-
-static struct reduction
-reduction_of(const Node *n)
-{
-	switch (n->op) {
-	case OP_REDUCE_SUM:
-		return (struct reduction){ n->op, &n->attr.REDUCE_SUM.axes,
-			n->attr.REDUCE_SUM.noop };
-	case OP_REDUCE_MEAN:
-		return (struct reduction){ n->op, &n->attr.REDUCE_MEAN.axes,
-			n->attr.REDUCE_MEAN.noop };
-	case OP_REDUCE_MAX:
-		return (struct reduction){ n->op, &n->attr.REDUCE_MAX.axes,
-			n->attr.REDUCE_MAX.noop };
-	case OP_REDUCE_MIN:
-		return (struct reduction){ n->op, &n->attr.REDUCE_MIN.axes,
-			n->attr.REDUCE_MIN.noop };
-	default:
-		return (struct reduction){ n->op, &n->attr.REDUCE_PROD.axes,
-			n->attr.REDUCE_PROD.noop };
-	}
-}
 
 /* Dims of x in groups: runs of kept and of reduced ones, extent 1 left out. */
 struct axis_groups {
@@ -43,16 +16,18 @@ struct axis_groups {
 	int64_t extent[MAX_RANK];
 };
 
+/* All reductions have the same attributes. */
 static struct axis_groups
-axis_groups_of(const Shape *s, const struct reduction *r)
+axis_groups_of(const Shape *s, const Node *n)
 {
+	const IntList *axes = &n->attr.REDUCE_SUM.axes;
 	struct axis_groups g = { 0 };
 	bool reduced[MAX_RANK] = { false };
 
-	for (int i = 0; i < r->axes->n; i++)
-		reduced[emit_axis(r->axes->v[i], s->rank)] = true;
+	for (int i = 0; i < axes->n; i++)
+		reduced[emit_axis(axes->v[i], s->rank)] = true;
 	for (int i = 0; i < s->rank; i++) {
-		bool red = r->axes->n ? reduced[i] : !r->noop;
+		bool red = axes->n ? reduced[i] : !n->attr.REDUCE_SUM.noop;
 
 		if (s->dim[i] == 1)
 			continue;
@@ -69,8 +44,7 @@ struct reduced
 reduce_extents(const Graph *g, const Node *n)
 {
 	const Val *x = &g->val[n->in[0]];
-	struct reduction r = reduction_of(n);
-	struct axis_groups d = axis_groups_of(&x->shape, &r);
+	struct axis_groups d = axis_groups_of(&x->shape, n);
 	struct reduced e = { false, 1, 1, 1, 1 };
 	int at = 0;
 
@@ -94,29 +68,6 @@ reduce_kernel(Op op)
 {
 	return op == OP_REDUCE_MAX ? "CKR_MAX" : op == OP_REDUCE_MIN
 	     ? "CKR_MIN" : op == OP_REDUCE_PROD ? "CKR_MUL" : "CKR_ADD";
-}
-
-static void
-emit_fast(struct emit *e, const Node *n, const struct reduced *r)
-{
-	const char *dt = tables_dtype(emit_in(e, n, 0)->dt);
-	long long divisor = n->op == OP_REDUCE_MEAN ? r->lead * r->n : 1;
-
-	e->need |= NEED_REDUCE;
-	if (r->lead > 1)
-		out_line(e->out, "ckr_reduce_planes(%s, p[1], p[0], %s, %lld, "
-		         "%lld, %lld, %lld.0f, env);", reduce_kernel(n->op), dt,
-		         (long long)r->lead, (long long)r->outer,
-		         (long long)r->n, divisor);
-	else if (r->inner == 1)
-		out_line(e->out, "ckr_reduce_rows(%s, p[1], p[0], %s, %lld, "
-		         "%lld, %lld.0f, env);", reduce_kernel(n->op), dt,
-		         (long long)r->outer, (long long)r->n, divisor);
-	else
-		out_line(e->out, "ckr_reduce_columns(%s, p[1], p[0], %s, "
-		         "%lld, %lld, %lld, %lld.0f, env);",
-		         reduce_kernel(n->op), dt, (long long)r->outer,
-		         (long long)r->n, (long long)r->inner, divisor);
 }
 
 static const char *
@@ -200,12 +151,11 @@ kept_index(struct emit *e, const struct axis_groups *g)
 	return s;
 }
 
-void
-reduce_slow(struct emit *e, const Node *n)
+static void
+emit_plain_reduction(struct emit *e, const Node *n)
 {
 	const Val *x = emit_in(e, n, 0), *y = emit_out(e, n, 0);
-	struct reduction r = reduction_of(n);
-	struct axis_groups g = axis_groups_of(&x->shape, &r);
+	struct axis_groups g = axis_groups_of(&x->shape, n);
 	bool fp = dtype_info[x->dt].cls == 'f';
 	const char *type = fp ? "double" : emit_ctype(x->dt);
 	const char *at = kept_index(e, &g);
@@ -247,10 +197,8 @@ emit_reduce(struct emit *e, const Node *n)
 	emit_shapes(e, n);
 	if (shape_nelem(&emit_out(e, n, 0)->shape) == 0)
 		return true;
-	if (r.fits)
-		emit_fast(e, n, &r);
-	else
-		reduce_slow(e, n);
+	if (!r.fits || !e->emitter->reduce || !e->emitter->reduce(e, n, &r))
+		emit_plain_reduction(e, n);
 	return true;
 }
 

@@ -15,7 +15,5 @@ struct reduced {
 struct reduced reduce_extents(const Graph *, const Node *);
 /* The op in names of kernels. */
 const char *reduce_kernel(Op);
-/* A reduction of any shape and type: a work item per result. */
-void reduce_slow(struct emit *, const Node *);
 
 #endif

@@ -276,10 +276,9 @@ emit_resize(struct emit *e, const Node *n)
 	if (!resize_tables(e, n))
 		return false;
 	out_line(e->out, "static const struct ckr_resize r = {");
-	out_line(e->out, ".outer = %lld, .from = %lld, .to = %lld, "
-	         ".inner = %lld,", (long long)emit_extent(&x->shape, 0, axis),
-	         (long long)x->shape.dim[axis], (long long)y->shape.dim[axis],
-	         (long long)emit_extent(&x->shape, axis + 1, x->shape.rank));
+	EMIT_MEMBERS(e, "outer from to inner", emit_extent(&x->shape, 0, axis),
+	             x->shape.dim[axis], y->shape.dim[axis],
+	             emit_extent(&x->shape, axis + 1, x->shape.rank));
 	out_line(e->out, ".first = first, .at = at, .weight = weight, "
 	         ".fill = %s,", emit_float(e->arena, a->RESIZE.bwd ? 0
 	                                   : a->RESIZE.fill));

@@ -1,58 +1,40 @@
-/* Calls of the row kernels: softmax, normalisation, cross entropy; and of
- * determinants. */
+/* Calls of the row kernels: softmax, normalisation; and of determinants. */
 #include "codegen/rules/target_emitter.h"
-
-static bool
-check_row_type(struct emit *e, const Node *n, unsigned text, const Val *v)
-{
-	e->need |= text;
-	emit_shapes(e, n);
-	return e->emitter->takes(v->dt) || emit_unsupported(e, n, v->dt);
-}
 
 /* ---- softmax ---- */
 
-static void
-emit_outer_inner(struct emit *e, const Shape *s, int axis, int log)
+/* Of x, with its operands as arguments: "NAME(OPERANDS, ...".  All of these
+ * have the same attribute. */
+static bool
+softmax_call(struct emit *e, const Node *n, const Val *x, bool log,
+             const char *call)
 {
-	out_put(e->out, "%lld, %lld, %lld, %d, env);\n",
-	        (long long)emit_extent(s, 0, axis), (long long)s->dim[axis],
-	        (long long)emit_extent(s, axis + 1, s->rank), log);
+	const Shape *s = &x->shape;
+	int at = emit_axis(n->attr.SOFTMAX.axis, s->rank);
+
+	if (!emit_row_operand(e, n, NEED_ROWS, x))
+		return false;
+	if (shape_nelem(s) == 0)
+		return true;
+	out_line(e->out, "%s, %lld, %lld, %lld, %d, env);", call,
+	         (long long)emit_extent(s, 0, at), (long long)s->dim[at],
+	         (long long)emit_extent(s, at + 1, s->rank), log);
+	return true;
 }
 
 bool
 emit_softmax(struct emit *e, const Node *n)
 {
-	const Val *x = emit_in(e, n, 0);
-	bool log = n->op == OP_LOG_SOFTMAX;
-	int64_t axis = log ? n->attr.LOG_SOFTMAX.axis : n->attr.SOFTMAX.axis;
-
-	if (!check_row_type(e, n, NEED_ROWS, x))
-		return false;
-	if (shape_nelem(&x->shape) == 0)
-		return true;
-	out_put(e->out, "\tckr_softmax(%s, %s, ", p_out(e, n, 0),
-	        p_in(e, n, 0));
-	emit_outer_inner(e, &x->shape, emit_axis(axis, x->shape.rank), log);
-	return true;
+	return softmax_call(e, n, emit_in(e, n, 0), n->op == OP_LOG_SOFTMAX,
+	                    emit_text(e, n, "ckr_softmax($o0, $i0"));
 }
 
 bool
 emit_softmax_grad(struct emit *e, const Node *n)
 {
-	const Val *y = emit_in(e, n, 1);
-	bool log = n->op == OP_LOG_SOFTMAX_GRAD;
-	int64_t axis = log ? n->attr.LOG_SOFTMAX_GRAD.axis
-	                   : n->attr.SOFTMAX_GRAD.axis;
-
-	if (!check_row_type(e, n, NEED_ROWS, y))
-		return false;
-	if (shape_nelem(&y->shape) == 0)
-		return true;
-	out_put(e->out, "\tckr_softmax_grad(%s, %s, %s, ", p_out(e, n, 0),
-	        p_in(e, n, 0), p_in(e, n, 1));
-	emit_outer_inner(e, &y->shape, emit_axis(axis, y->shape.rank), log);
-	return true;
+	return softmax_call(e, n, emit_in(e, n, 1),
+	                    n->op == OP_LOG_SOFTMAX_GRAD,
+	                    emit_text(e, n, "ckr_softmax_grad($o0, $i0, $i1"));
 }
 
 /* ---- normalisation ---- */
@@ -63,20 +45,21 @@ emit_norm_struct(struct emit *e, const Node *n, const Val *x, const Val *scale,
                  int64_t axis, double eps, bool grad)
 {
 	int at = emit_axis(axis, x->shape.rank);
+	const DType dt[] = { x->dt, scale->dt };
 
 	e->need |= NEED_NORM;
 	emit_shapes(e, n);
-	if (x->dt != DT_F32 && !dtype_is_half(x->dt))
-		return emit_unsupported(e, n, x->dt);
-	if (scale->dt != DT_F32 && !dtype_is_half(scale->dt))
-		return emit_unsupported(e, n, scale->dt);
+	for (int i = 0; i < 2; i++)
+		if (dt[i] != DT_F32 && !dtype_is_half(dt[i]))
+			return emit_unsupported(e, n, dt[i]);
 	out_line(e->out, "const struct ckr_norm norm = { %lld, %lld, %s,",
 	         (long long)emit_extent(&x->shape, 0, at),
 	         (long long)emit_extent(&x->shape, at, x->shape.rank),
 	         emit_double(e->arena, eps));
 	out_line(e->out, "\t%s, %s,", tables_dtype(x->dt),
 	         tables_dtype(scale->dt));
-	e->emitter->norm(e, n, grad);
+	if (e->emitter->norm)
+		e->emitter->norm(e, n, grad);
 	out_line(e->out, "};");
 	return true;
 }
@@ -88,10 +71,8 @@ emit_layernorm(struct emit *e, const Node *n)
 	                      n->attr.LAYERNORM.axis, n->attr.LAYERNORM.eps,
 	                      false))
 		return false;
-	out_line(e->out, "ckr_layernorm(%s, %s, %s,", p_out(e, n, 0),
-	         p_out(e, n, 1), p_out(e, n, 2));
-	out_line(e->out, "              %s, %s, %s, &norm, env);",
-	         p_in(e, n, 0), p_in(e, n, 1), p_in(e, n, 2));
+	emit_line(e, n, "ckr_layernorm($o0, $o1, $o2,");
+	emit_line(e, n, "              $i0, $i1, $i2, &norm, env);");
 	return true;
 }
 
@@ -101,9 +82,7 @@ emit_rmsnorm(struct emit *e, const Node *n)
 	if (!emit_norm_struct(e, n, emit_in(e, n, 0), emit_in(e, n, 1),
 	                      n->attr.RMSNORM.axis, n->attr.RMSNORM.eps, false))
 		return false;
-	out_line(e->out, "ckr_rmsnorm(%s, %s, %s, %s, &norm, env);",
-	         p_out(e, n, 0), p_out(e, n, 1), p_in(e, n, 0),
-	         p_in(e, n, 1));
+	emit_line(e, n, "ckr_rmsnorm($o0, $o1, $i0, $i1, &norm, env);");
 	return true;
 }
 
@@ -117,14 +96,13 @@ emit_norm_grad(struct emit *e, const Node *n, int64_t axis,
 
 	if (!emit_norm_struct(e, n, x, emit_in(e, n, 2), axis, 0, true))
 		return false;
-	out_line(e->out, "ckr_norm_grad(%s, %s, %s,", p_out(e, n, 0),
-	         p_out(e, n, 1), dbias);
-	out_line(e->out, "              %s, %s, %s, %s, %s, %s,",
-	         p_in(e, n, 0), p_in(e, n, 1), p_in(e, n, 2), mean, rstd,
-	         p_in(e, n, op_accumulator(n->op)));
+	emit_line(e, n, "ckr_norm_grad($o0, $o1, %s,", dbias);
+	emit_line(e, n, "              $i0, $i1, $i2, %s, %s, %s,", mean, rstd,
+	          p_in(e, n, op_accumulator(n->op)));
 	out_line(e->out, "              &norm,");
-	e->emitter->norm_grad(e, n, rows);
-	out_line(e->out, "              %s, env);", p_workspace(e, n));
+	if (e->emitter->norm_grad)
+		e->emitter->norm_grad(e, n, rows);
+	emit_line(e, n, "              $w, env);");
 	return true;
 }
 
@@ -142,98 +120,6 @@ emit_rmsnorm_grad(struct emit *e, const Node *n)
 	                      "p[3]");
 }
 
-/* ---- cross entropy ---- */
-
-static const char *
-int_min_text(struct emit *e, int64_t v)
-{
-	return v == INT64_MIN ? "INT64_MIN"
-	                      : arena_printf(e->arena, "%lld", (long long)v);
-}
-
-bool
-emit_labels(struct emit *e, const Node *n, int labels, int weights,
-            int64_t ignore, int64_t classes)
-{
-	const Val *v = emit_in(e, n, labels);
-
-	if (v->dt != DT_I64 && v->dt != DT_I32)
-		return emit_unsupported(e, n, v->dt);
-	out_line(e->out, "const struct ckr_labels labels = "
-	         "{ p[%d], %d, %s, %lld, %s };", labels,
-	         dtype_info[v->dt].nbytes, int_min_text(e, ignore),
-	         (long long)classes, p_in(e, n, weights));
-	return true;
-}
-
-bool
-emit_sce(struct emit *e, const Node *n)
-{
-	const Val *x = emit_in(e, n, 0);
-
-	if (n->attr.SCE.whole_extent)
-		return emit_sce_part(e, n);
-	if (!check_row_type(e, n, NEED_ROWS, x) ||
-	    !emit_labels(e, n, 1, 2, n->attr.SCE.ignore, x->shape.dim[1]))
-		return false;
-	out_line(e->out, "ckr_sce(%s, %s, %s, %s, &labels,", p_out(e, n, 0),
-	         p_out(e, n, 1), p_out(e, n, 2), p_in(e, n, 0));
-	out_line(e->out, "        %s, %lld, 0%s, env);",
-	         emit_planes(e, &x->shape), (long long)n->attr.SCE.reduction,
-	         emit_workspace_arg(e, n));
-	return true;
-}
-
-bool
-emit_sce_grad(struct emit *e, const Node *n)
-{
-	const Val *x = emit_in(e, n, 1);
-
-	if (n->attr.SCE_GRAD.whole_extent)
-		return emit_sce_grad_part(e, n);
-	if (!check_row_type(e, n, NEED_ROWS, x) ||
-	    !emit_labels(e, n, 2, 5, n->attr.SCE_GRAD.ignore, x->shape.dim[1]))
-		return false;
-	out_line(e->out, "ckr_sce_grad(%s, %s, %s, &labels,", p_out(e, n, 0),
-	         p_in(e, n, 0), p_in(e, n, 1));
-	out_line(e->out, "             %s, %s, %s, %lld, env);",
-	         p_in(e, n, 3), p_in(e, n, 4), emit_planes(e, &x->shape),
-	         (long long)n->attr.SCE_GRAD.reduction);
-	return true;
-}
-
-bool
-emit_nll(struct emit *e, const Node *n)
-{
-	const Val *x = emit_in(e, n, 0);
-
-	if (!check_row_type(e, n, NEED_ROWS, x) ||
-	    !emit_labels(e, n, 1, 2, n->attr.NLL.ignore, x->shape.dim[1]))
-		return false;
-	out_line(e->out, "ckr_sce(%s, NULL, %s, %s, &labels,", p_out(e, n, 0),
-	         p_out(e, n, 1), p_in(e, n, 0));
-	out_line(e->out, "        %s, %lld, 1%s, env);",
-	         emit_planes(e, &x->shape), (long long)n->attr.NLL.reduction,
-	         emit_workspace_arg(e, n));
-	return true;
-}
-
-bool
-emit_nll_grad(struct emit *e, const Node *n)
-{
-	const Val *dx = emit_out(e, n, 0);
-
-	if (!check_row_type(e, n, NEED_ROWS, dx) ||
-	    !emit_labels(e, n, 1, 3, n->attr.NLL_GRAD.ignore,
-	                 dx->shape.dim[1]))
-		return false;
-	out_line(e->out, "ckr_nll_grad(%s, %s, &labels, %s, %s, %lld, env);",
-	         p_out(e, n, 0), p_in(e, n, 0), p_in(e, n, 2),
-	         emit_planes(e, &dx->shape),
-	         (long long)n->attr.NLL_GRAD.reduction);
-	return true;
-}
-
 /* ---- determinants ---- */
 
 static bool
@@ -242,25 +128,22 @@ det_call(struct emit *e, const Node *n, const char *call)
 	const Val *x = emit_in(e, n, n->nin - 1);
 	int rank = x->shape.rank;
 
-	if (!check_row_type(e, n, NEED_DET, x))
+	if (!emit_row_operand(e, n, NEED_DET, x))
 		return false;
-	out_line(e->out, "%s, %s, %lld, %lld, env);", call, p_workspace(e, n),
-	         (long long)emit_extent(&x->shape, 0, rank - 2),
-	         (long long)x->shape.dim[rank - 1]);
+	emit_line(e, n, "%s, $w, %lld, %lld, env);", call,
+	          (long long)emit_extent(&x->shape, 0, rank - 2),
+	          (long long)x->shape.dim[rank - 1]);
 	return true;
 }
 
 bool
 emit_det(struct emit *e, const Node *n)
 {
-	return det_call(e, n, arena_printf(e->arena, "ckr_det(%s, %s",
-	                                   p_out(e, n, 0), p_in(e, n, 0)));
+	return det_call(e, n, emit_text(e, n, "ckr_det($o0, $i0"));
 }
 
 bool
 emit_det_grad(struct emit *e, const Node *n)
 {
-	return det_call(e, n, arena_printf(e->arena,
-		"ckr_det_grad(%s, %s, %s", p_out(e, n, 0), p_in(e, n, 0),
-		p_in(e, n, 1)));
+	return det_call(e, n, emit_text(e, n, "ckr_det_grad($o0, $i0, $i1"));
 }

@@ -12,43 +12,24 @@ emit_sample_struct(struct emit *e, const Shape *x, const Shape *y, int64_t mode,
 		in = arena_printf(e->arena, "%s%s%lld", in, d > 2 ? ", " : "",
 		                  (long long)x->dim[d]);
 	out_line(e->out, "static const struct ckr_sample s = {");
-	out_line(e->out, ".images = %lld, .channels = %lld, .plane = %lld, "
-	         ".points = %lld,", (long long)x->dim[0],
-	         (long long)x->dim[1],
-	         (long long)emit_extent(x, 2, x->rank),
-	         (long long)emit_extent(y, 2, y->rank));
+	EMIT_MEMBERS(e, "images channels plane points", x->dim[0], x->dim[1],
+	             emit_extent(x, 2, x->rank), emit_extent(y, 2, y->rank));
 	out_line(e->out, ".in = { %s }, .dims = %d, .mode = %d, "
 	         ".padding = %d, .align = %d", in, x->rank - 2, (int)mode,
 	         (int)padding, align != 0);
 	out_line(e->out, "};");
 }
 
-static bool
-floats_only(struct emit *e, const Node *n)
-{
-	e->need |= NEED_SAMPLE;
-	emit_shapes(e, n);
-	for (int i = 0; i < n->nin + n->nout; i++) {
-		const Val *v = i < n->nin ? emit_in(e, n, i)
-		                          : emit_out(e, n, i - n->nin);
-
-		if (v && !e->emitter->takes(v->dt))
-			return emit_unsupported(e, n, v->dt);
-	}
-	return true;
-}
-
 bool
 emit_grid_sample(struct emit *e, const Node *n)
 {
-	if (!floats_only(e, n))
+	if (!emit_float_operands(e, n, NEED_SAMPLE))
 		return false;
 	emit_sample_struct(e, &emit_in(e, n, 0)->shape,
 	                   &emit_out(e, n, 0)->shape, n->attr.GRID_SAMPLE.mode,
 	                   n->attr.GRID_SAMPLE.padding,
 	                   n->attr.GRID_SAMPLE.align);
-	out_line(e->out, "ckr_grid_sample(&s, %s, %s, %s, env);",
-	         p_out(e, n, 0), p_in(e, n, 0), p_in(e, n, 1));
+	emit_line(e, n, "ckr_grid_sample(&s, $o0, $i0, $i1, env);");
 	return true;
 }
 
@@ -59,7 +40,7 @@ emit_grid_sample_grad(struct emit *e, const Node *n)
 	const IntList *out = &n->attr.GRID_SAMPLE_GRAD.out;
 	Shape x = *dy;
 
-	if (!floats_only(e, n))
+	if (!emit_float_operands(e, n, NEED_SAMPLE))
 		return false;
 	if (emit_out(e, n, 1) && (n->nin < 3 || !emit_in(e, n, 2)))
 		return diag_error(e->diag, "grid_sample_grad: the gradient of "
@@ -70,14 +51,10 @@ emit_grid_sample_grad(struct emit *e, const Node *n)
 	                   n->attr.GRID_SAMPLE_GRAD.padding,
 	                   n->attr.GRID_SAMPLE_GRAD.align);
 	if (emit_out(e, n, 0))
-		out_line(e->out,
-		         "ckr_grid_sample_dx(&s, %s, %s, %s, "
-		         "env%s);",
-		         p_out(e, n, 0), p_in(e, n, 0), p_in(e, n, 1),
-		         emit_workspace_arg(e, n));
+		emit_line(e, n, "ckr_grid_sample_dx(&s, $o0, $i0, $i1, "
+		          "env$,w);");
 	if (emit_out(e, n, 1))
-		out_line(e->out, "ckr_grid_sample_dgrid(&s, %s, %s, %s, %s, "
-		         "env);", p_out(e, n, 1), p_in(e, n, 0),
-		         p_in(e, n, 2), p_in(e, n, 1));
+		emit_line(e, n, "ckr_grid_sample_dgrid(&s, $o1, $i0, $i2, $i1, "
+		          "env);");
 	return true;
 }

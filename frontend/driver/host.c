@@ -22,7 +22,6 @@
 #include "ir/base/outfile.h"
 #include "ir/text/text.h"
 #include "passes/explore/explore.h"
-#include "codegen/cpu/cpu.h"
 
 /* Raise to invalidate cached profiles. */
 enum { REVISION = 3, TEXT_MAX = 1 << 20 };
@@ -168,20 +167,16 @@ fill_weights(Graph *g)
 static bool
 build_benchmark(const struct cli *c, const char *dir, Pass *p, Graph **graph)
 {
-	const char *weights = arena_printf(p->keep, "%s/host.safetensors",
-	                                   dir);
-	struct codegen_options o = {
-		.out_so = arena_printf(p->keep, "%s/host.so", dir),
-		.weights = weights, .cc = c->cc, .march = c->march,
-		.threads = c->opt.threads, .grad_accum = 1,
-		.stop = p->watch ? p->watch->stop : NULL,
-	};
+	struct codegen_options o = cli_codegen(c, machines);
 	Graph *g = text_parse("host.ck", model_host, strlen(model_host),
 	                      p->diag);
 
 	*graph = g;
 	if (!g)
 		return false;
+	o.out_so = arena_printf(p->keep, "%s/host.so", dir);
+	o.weights = arena_printf(p->keep, "%s/host.safetensors", dir);
+	o.stop = p->watch ? p->watch->stop : NULL;
 	fill_weights(g);
 	return explore(p, g, NULL, NULL)
 		&& codegen_library(&(struct codegen_schedules){
@@ -227,7 +222,7 @@ measure_host(struct device_profile *d, const struct cli *c, struct watch *watch,
 		.remat = REMAT_NONE, .threads = c->opt.threads,
 		.fold_limit = c->opt.fold_limit,
 	};
-	Pass p = { .diag = diag, .opt = &opt, .target = &target_cpu,
+	Pass p = { .diag = diag, .opt = &opt, .target = machines->target,
 	           .keep = arena,
 	           .watch = watch };
 	const char *dir = outfile_folder(arena, diag);
@@ -282,7 +277,7 @@ device_set(const struct cli *c, Graph *g, struct watch *watch, Arena *arena,
            Diag *diag)
 {
 	const char *name = c->opt.device ? c->opt.device
-	                 : c->cuda ? "H100" : NULL;
+	                 : c->machine->device;
 
 	g->device = !name ? NULL
 		: !strcmp(name, "host") ? host_device(c, watch, arena, diag)

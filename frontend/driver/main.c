@@ -28,8 +28,7 @@
 #include "ir/text/text.h"
 #include "passes/report/report.h"
 #include "runtime/support/number.h"
-#include "codegen/cpu/cpu.h"
-#include "codegen/cuda/cuda.h"
+#include "runtime/support/path.h"
 
 enum { EXIT_OK, EXIT_DIAGNOSED, EXIT_USAGE };
 
@@ -43,6 +42,7 @@ struct driver {
 	Graph *graph;
 	struct onnx_file *file;        /* mappings that the graph points into */
 	Pass pass;
+	struct report_source source;
 	struct watch watch;              /* when to stop */
 };
 
@@ -55,7 +55,7 @@ fold_part(void *of, Graph *g, Diag *quiet)
 	struct driver *d = of;
 	const struct dump_request none = { 0 };
 	Pass p = { .diag = quiet, .opt = &d->cli.opt,
-	           .target = d->cli.cuda ? &target_cuda : &target_cpu,
+	           .target = d->cli.machine->target,
 	           .keep = d->arena,
 	           .watch = &d->watch };
 
@@ -122,30 +122,6 @@ pass_dumps(struct driver *d)
 }
 
 static bool
-write_json(struct driver *d)
-{
-	struct outfile o;
-	bool ok;
-
-	if (!d->cli.json)
-		return true;
-	if (!outfile_open(&o, d->cli.json, d->diag))
-		return false;
-	ok = plan_write_json(d->pass.planned.plan, o.f)
-		|| diag_internal(d->diag, "the plan was not replayed");
-	return outfile_close(&o, ok);
-}
-
-/* Last component of the path. */
-static const char *
-file_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
-static bool
 write_svg(struct driver *d)
 {
 	const char *path = d->cli.curve_svg;
@@ -157,7 +133,7 @@ write_svg(struct driver *d)
 		return false;
 	pareto_front_svg(&d->pass, arena_printf(d->arena,
 		"%s: step time against memory budget",
-		file_name(d->cli.model)), o.f);
+		path_base(d->cli.model)), o.f);
 	return outfile_close(&o, true);
 }
 
@@ -170,8 +146,7 @@ write_report_page(struct driver *d)
 		return true;
 	if (!outfile_open(&o, d->cli.page, d->diag))
 		return false;
-	page_print(&d->pass, d->pass.planned.plan, file_name(d->cli.model),
-	           o.f);
+	page_print(&d->pass, d->pass.planned.plan, &d->source, o.f);
 	return outfile_close(&o, true);
 }
 
@@ -255,14 +230,7 @@ generate(struct driver *d, const struct outputs *out)
 	const char *why = NULL;
 	const struct onnx_template *t = d->file
 		? onnx_get_template(d->file, &why) : NULL;
-	struct codegen_options o = {
-		.target = d->pass.target, .nvcc = c->nvcc,
-		.arch = c->cuda ? c->arch : NULL,
-		.out_so = out->so, .weights = out->weights,
-		.emit_dir = c->emit_dir, .cc = c->cc, .march = c->march,
-		.threads = c->opt.threads, .grad_accum = c->opt.grad_accum,
-		.stop = d->watch.stop,
-	};
+	struct codegen_options o = cli_codegen(c, c->machine);
 	struct codegen_schedules s = {
 		.g = d->graph, .plan = d->pass.planned.plan,
 		.reference = d->pass.planned.reference,
@@ -271,6 +239,11 @@ generate(struct driver *d, const struct outputs *out)
 
 	if (d->pass.result.forward)
 		s.forward_plan = forward_plan(&d->pass, d->graph);
+	o.out_so = out->so;
+	o.weights = out->weights;
+	o.emit_dir = c->emit_dir;
+	o.grad_accum = c->opt.grad_accum;
+	o.stop = d->watch.stop;
 	s.forward = d->pass.result.forward;
 	s.formula = &d->pass.result.loss_formula;
 	o.adapter = adapters(d);
@@ -314,6 +287,7 @@ compile_model(struct driver *d)
 	bool code = !c->plan_only && !partial;
 	struct outputs out = { 0 };
 
+	d->source = (struct report_source){ c->model, c->nflag, c->flag };
 	cli_warn(c, d->diag);
 	diag_file(d->diag, c->model);
 	c->opt.eval = code;
@@ -336,22 +310,13 @@ compile_model(struct driver *d)
 	         ? pass_run(&d->pass, d->graph, c->passes, c->stop_after, &dump)
 	         : explore(&d->pass, d->graph, c->stop_after, &dump)))
 		return false;
-	if (d->pass.planned.plan) {
-		d->pass.planned.plan->model = c->model;
-		d->pass.planned.plan->nflag = c->nflag;
-		d->pass.planned.plan->flag = c->flag;
-		if (c->json)
-			d->pass.planned.plan->memory = memory_json(&d->pass,
-				d->pass.planned.plan, d->arena);
-		if (d->pass.planned.pareto_front)
-			d->pass.planned.plan->curve = pareto_front_json(
-				&d->pass, d->arena);
-	}
 	if (partial && !c->dump)
 		text_print(d->graph, stdout);
 	if (watch_off(&d->watch))
 		return diag_error(d->diag, "interrupted");
-	if (!print_reports(d) || (code && !generate(d, &out)) || !write_json(d)
+	if (!print_reports(d) || (code && !generate(d, &out))
+	    || !outputs_write_plan(c->json, &d->pass, d->pass.planned.plan,
+	                          &d->source, d->diag)
 	    || !write_svg(d) || !write_report_page(d))
 		return false;
 	if (d->pass.planned.plan && !partial)
@@ -379,7 +344,7 @@ main(int argc, char **argv)
 		diag_quiet(d.diag);
 	d.pass = (Pass){
 		.diag = d.diag, .opt = &d.cli.opt,
-		.target = d.cli.cuda ? &target_cuda : &target_cpu,
+		.target = d.cli.machine->target,
 		.keep = d.arena,
 		.debug = d.cli.debug, .watch = &d.watch,
 		.progress = !d.cli.opt.quiet && isatty(2) ? stderr : NULL,

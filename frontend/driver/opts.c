@@ -2,28 +2,34 @@
 #include "frontend/driver/opts_set.h"
 #include "passes/passes.h"
 
+#include <float.h>
 #include <string.h>
 #include <unistd.h>
 
 static const char *const group_title[G_COUNT] = {
-	"input", "training", "memory", "target", "reports", "output",
+	"\ninput:\n", "\ntraining:\n", "\nmemory:\n", "\ntarget:\n",
+	"\nreports:\n", "\noutput:\n",
 };
 
 /* ---- the table ---- */
 
-#define FIELD(f) offsetof(struct cli, f)
+#define FIELD(f) .field = offsetof(struct cli, f)
 
 enum {
 	C = 1 << VERB_COMPILE, CI = C | 1 << VERB_INSPECT, P = 1 << VERB_PLAN,
 	K = 1 << VERB_PACK, D = 1 << VERB_DOCTOR
 };
 
+#define FROM_TO(a, b) .least = (a), .most = (b)
+#define POSITIVE(text) .least = DBL_TRUE_MIN, .expected = (text)
+#define WORDS(...) .value = (const int[]){ __VA_ARGS__ }
+
 static const struct option_spec table[] = {
 	{ "dim", "NAME=N", G_INPUT, add_dim_binding, FIELD(opt), CI,
 	  "set a symbolic dimension (or INPUT.AXIS=N)" },
 	{ "shape", "INPUT=8x128", G_INPUT, add_shape, FIELD(opt), CI,
 	  "set the shape of an input" },
-	{ "const", "INPUT=FILE", G_INPUT, add_const, 0, CI,
+	{ "const", "INPUT=FILE", G_INPUT, add_const, .field = 0, CI,
 	  "replace an input with the constant in FILE (.npy or TensorProto "
 	  ".pb)" },
 	{ "train", "GLOB", G_INPUT, add_train, FIELD(opt), CI,
@@ -51,21 +57,23 @@ static const struct option_spec table[] = {
 	  "on the weights that match GLOB; freeze all other parameters except "
 	  "those of --train" },
 	{ "optimizer", "sgd|sgdm|adam|adamw|lion|adafactor|none", G_TRAIN,
-	  set_optimizer, FIELD(opt.optimizer), CI,
+	  set_word, FIELD(opt.optimizer), CI,
 	  "update rule; sgdm: SGD with momentum; adam: weight decay in the "
-	  "gradient; adamw: decoupled weight decay (default: adamw)" },
+	  "gradient; adamw: decoupled weight decay (default: adamw)",
+	  WORDS(OPT_SGD, OPT_SGDM, OPT_ADAM, OPT_ADAMW, OPT_LION,
+	        OPT_ADAFACTOR, OPT_NONE) },
 	{ "no-decay", "GLOB", G_TRAIN, add_nodecay, FIELD(opt), CI,
 	  "exclude these parameters from weight decay" },
-	{ "grad-accum", "N", G_TRAIN, set_positive, FIELD(opt.grad_accum),
+	{ "grad-accum", "N", G_TRAIN, set_whole, FIELD(opt.grad_accum),
 	  CI, "accumulate gradients over N micro-batches per update, as for "
-	  "one batch of all their samples (default: 1)" },
+	  "one batch of all their samples (default: 1)", FROM_TO(1, 1000000) },
 	{ "dropout", "on|off", G_TRAIN, set_first, FIELD(opt.dropout), CI,
 	  "apply dropout as in the graph, or omit it (default: on)" },
-	{ "batchnorm", "batch|running", G_TRAIN, set_batchnorm,
+	{ "batchnorm", "batch|running", G_TRAIN, set_word,
 	  FIELD(batchnorm), CI,
 	  "batch: use batch statistics and update the running statistics; "
 	  "running: use the running statistics unchanged (default: as in the "
-	  "graph)" },
+	  "graph)", WORDS(BATCHNORM_BATCH, BATCHNORM_RUNNING) },
 	{ "attention", "fused|unfused", G_TRAIN, set_first,
 	  FIELD(opt.fused_attention), CI,
 	  "compute attention in blocks, or op by op (default: fused)" },
@@ -76,37 +84,40 @@ static const struct option_spec table[] = {
 	  FIELD(opt.store_masks), CI,
 	  "regenerate dropout masks in backward, or store one byte per element "
 	  "(default: replay)" },
-	{ "dtype", "f32|bf16|f16", G_TRAIN, set_dtype, FIELD(opt.dtype), C,
+	{ "dtype", "f32|bf16|f16", G_TRAIN, set_word, FIELD(opt.dtype), C,
 	  "dtype of matrix products and of the values between them; norm "
 	  "statistics, sums, losses and updates stay f32 (default: as in the "
-	  "file)" },
+	  "file)", WORDS(DT_F32, DT_BF16, DT_F16) },
 	{ "precision", "VALUE=TYPE", G_TRAIN, add_precision, FIELD(opt), C,
 	  "with --dtype: compute this value in TYPE; op:NAME selects all nodes "
 	  "of that op (globs)" },
 	{ "master-weights", "on|off", G_TRAIN, set_first, FIELD(opt.masters),
 	  C, "with --dtype: keep f32 parameters; off: keep them in 16 bits "
 	  "with stochastic rounding (default: on)" },
-	{ "resident-copies", "auto|on|off", G_TRAIN, set_tri,
+	{ "resident-copies", "auto|on|off", G_TRAIN, set_word,
 	  FIELD(opt.resident_copies), C,
 	  "with --dtype: let updates also write 16-bit copies of the "
 	  "parameters; off: cast the parameters in each step; auto: on for a "
-	  "GPU if the budget has room (default: auto)" },
-	{ "grad-dtype", "f32|computed", G_TRAIN, set_grad_dtype,
+	  "GPU if the budget has room (default: auto)",
+	  WORDS(TRI_AUTO, TRI_ON, TRI_OFF) },
+	{ "grad-dtype", "f32|computed", G_TRAIN, set_word,
 	  FIELD(opt.grad_dtype), C,
 	  "dtype of parameter gradients: as computed, or f32 for all (default: "
-	  "computed)" },
-	{ "state-dtype", "f32|bf16", G_TRAIN, set_state_dtype,
+	  "computed)", WORDS(DT_F32, DT_NONE) },
+	{ "state-dtype", "f32|bf16", G_TRAIN, set_word,
 	  FIELD(opt.state_dtype), C,
 	  "dtype of the optimizer state; bf16 is rounded stochastically "
-	  "(default: f32)" },
-	{ "save-dtype", "bf16|f16", G_MEMORY, set_save_dtype,
+	  "(default: f32)", WORDS(DT_F32, DT_BF16) },
+	{ "save-dtype", "bf16|f16", G_MEMORY, set_word,
 	  FIELD(opt.save_dtype), C,
 	  "allow activations saved for backward in 16 bits if that avoids "
-	  "recomputation; rounds gradients (default: saved as computed)" },
-	{ "update-in-backward", "auto|on|off", G_TRAIN, set_tri,
+	  "recomputation; rounds gradients (default: saved as computed)",
+	  WORDS(DT_BF16, DT_F16) },
+	{ "update-in-backward", "auto|on|off", G_TRAIN, set_word,
 	  FIELD(opt.update_in_backward), CI,
 	  "apply each gradient as soon as it is complete: less memory, no "
-	  "clipping, no f16; auto: if the budget requires it (default: auto)" },
+	  "clipping, no f16; auto: if the budget requires it (default: auto)",
+	  WORDS(TRI_AUTO, TRI_ON, TRI_OFF) },
 	{ "eval", "on|off", G_TRAIN, set_first, FIELD(eval), C,
 	  "include a program for ckrun eval, predict and --valid, which uses "
 	  "the same memory (default: on)" },
@@ -124,29 +135,32 @@ static const struct option_spec table[] = {
 	  "never recompute these values or nodes" },
 	{ "recompute-values", "GLOB", G_MEMORY, add_recompute, FIELD(opt),
 	  CI, "always recompute these values or nodes" },
-	{ "gap", "PCT", G_MEMORY, set_double, FIELD(opt.gap_pct), CI | P,
+	{ "gap", "PCT", G_MEMORY, set_real, FIELD(opt.gap_pct), CI | P,
 	  "stop the search when the plan is at most PCT % of a step slower "
-	  "than the lower bound (default: 0.1; plan: 0)" },
-	{ "plan-time", "SECONDS", G_MEMORY, set_seconds, FIELD(opt.plan_sec),
+	  "than the lower bound (default: 0.1; plan: 0)",
+	  .expected = "a number >= 0" },
+	{ "plan-time", "SECONDS", G_MEMORY, set_real, FIELD(opt.plan_sec),
 	  CI | P, "stop the search after this time and use the best plan found "
-	  "(default: no limit)" },
+	  "(default: no limit)", POSITIVE("a number of seconds > 0") },
 
-	{ "budget", "F|BYTES", G_MEMORY, set_graph_budget, 0, P,
+	{ "budget", "F|BYTES", G_MEMORY, set_graph_budget, .field = 0, P,
 	  "memory budget: up to 1, a fraction of the peak without "
 	  "recomputation; above 1, bytes" },
 	{ "place", NULL, G_MEMORY, set_true, FIELD(place), P,
 	  "assign offsets in an arena, which must fit the budget" },
-	{ "capacity", "N", G_MEMORY, set_capacity, FIELD(capacity), K,
-	  "available bytes (default: as few as possible)" },
+	{ "capacity", "N", G_MEMORY, set_whole, FIELD(capacity), K,
+	  "available bytes (default: as few as possible)",
+	  .most = INT64_MAX, .expected = "a number of bytes" },
 
-	{ "tp", "T", G_TARGET, set_ranks, FIELD(opt.tp), CI,
+	{ "tp", "T", G_TARGET, set_whole, FIELD(opt.tp), CI,
 	  "shard the model over T ranks (tensor parallelism); sizes and the "
-	  "budget are per rank" },
+	  "budget are per rank", FROM_TO(1, GROUP_MAX) },
 	{ "dp", "auto|off|N", G_TARGET, set_dp, FIELD(opt.dp), CI,
 	  "let ckrun --ranks split the samples of a step over replicas (data "
 	  "parallelism); sizes are per replica; step time is estimated for N "
 	  "replicas (auto: 2) (default: off; with --tp: any number of replicas "
-	  "if the samples can be split, with the step time of one)" },
+	  "if the samples can be split, with the step time of one)",
+	  FROM_TO(1, GROUP_MAX) },
 	{ "zero", "0|1", G_TARGET, set_second, FIELD(opt.zero), CI,
 	  "1: shard optimizer state and f32 master weights over the replicas "
 	  "(ZeRO-1); needs --dp N (default: 0)" },
@@ -158,24 +172,14 @@ static const struct option_spec table[] = {
 	  "with --tp: placement of this value: I (replicated), R (replicated, "
 	  "gradient summed over ranks), P (partial sum per rank) or S0, S1 ... "
 	  "(sharded along that dim)" },
-	{ "target", "cpu|cuda", G_TARGET, set_target, FIELD(cuda), CI,
-	  "compile for the CPU or for an NVIDIA GPU (default: cpu)" },
-	{ "arch", "sm_NN", G_TARGET, set_arch, FIELD(arch), CI,
-	  "with --target cuda: GPU architecture (default: sm_90)" },
-	{ "nvcc", "CMD", G_TARGET, set_string, FIELD(nvcc), C | D,
-	  "with --target cuda: CUDA compiler (default: nvcc)" },
 	{ "device", "NAME|FILE", G_TARGET, set_string, FIELD(opt.device), CI,
 	  "device profile for cost estimates: cpu, host (measured once), "
 	  "A100-80GB, H100, H200, or a file from ckrun --profile (default: "
 	  "cpu; with --target cuda: H100)" },
-	{ "march", "ARCH", G_TARGET, set_string, FIELD(march), C | D,
-	  "instruction set, as for the C compiler's -march (default: native)" },
 	{ "threads", "N", G_TARGET, set_thread_count, FIELD(opt.threads),
 	  CI | D,
 	  "maximum number of threads of the library (default: all of this "
-	  "machine)" },
-	{ "cc", "CMD", G_TARGET, set_string, FIELD(cc), C | D,
-	  "C compiler, e.g. \"ccache gcc\" (default: cc)" },
+	  "machine)", FROM_TO(1, GROUP_MAX) },
 
 	{ "dump", "WHAT[,WHAT]", G_LOOK, set_once, FIELD(dump), C,
 	  "print plan, memory, shard (placement of values on ranks), precision "
@@ -188,20 +192,23 @@ static const struct option_spec table[] = {
 	{ "explain", "VALUE", G_LOOK, set_once, FIELD(opt.explain), C,
 	  "explain why this value is kept, recomputed or free; with --tp: the "
 	  "cost of other placements" },
-	{ "pp", "P", G_LOOK, set_positive, FIELD(opt.pp), C,
+	{ "pp", "P", G_LOOK, set_whole, FIELD(opt.pp), C,
 	  "with --dump=memory: report the memory of each stage of a pipeline "
-	  "of P stages (ckc does not compile pipelines)" },
-	{ "interleave", "M", G_LOOK, set_positive, FIELD(opt.interleave), C,
-	  "with --pp: model chunks per stage (default: 1)" },
-	{ "microbatches", "N", G_LOOK, set_positive, FIELD(opt.microbatches),
-	  C, "with --pp: micro-batches per step (default: P)" },
-	{ "step-time", "SECONDS", G_LOOK, set_seconds, FIELD(opt.step_time), C,
+	  "of P stages (ckc does not compile pipelines)", FROM_TO(1, 1000000) },
+	{ "interleave", "M", G_LOOK, set_whole, FIELD(opt.interleave), C,
+	  "with --pp: model chunks per stage (default: 1)",
+	  FROM_TO(1, 1000000) },
+	{ "microbatches", "N", G_LOOK, set_whole, FIELD(opt.microbatches),
+	  C, "with --pp: micro-batches per step (default: P)",
+	  FROM_TO(1, 1000000) },
+	{ "step-time", "SECONDS", G_LOOK, set_real, FIELD(opt.step_time), C,
 	  "with --dump=memory: measured time of a step; prints MFU and HFU, "
-	  "the share of the device's peak FLOP/s" },
+	  "the share of the device's peak FLOP/s",
+	  POSITIVE("a number of seconds > 0") },
 	{ "curve", NULL, G_LOOK, set_true, FIELD(curve), C,
 	  "print the step time for every memory budget and for the presets; no "
 	  "code unless -o is given" },
-	{ "curve-svg", "FILE", G_LOOK, set_curve_svg, 0, C,
+	{ "curve-svg", "FILE", G_LOOK, set_curve_svg, .field = 0, C,
 	  "as --curve, and plot it to FILE" },
 	{ "report", "FILE.html", G_LOOK, set_once, FIELD(page), C,
 	  "write an HTML page: arena over the step, step time against budget, "
@@ -232,9 +239,9 @@ enum { NROW = sizeof table / sizeof *table };
 _Static_assert((size_t)NROW <= OPTIONS_MAX, "OPTIONS_MAX is too small");
 
 static const struct {
-	const char *name, *usage;
+	const char *name, *missing, *usage;     /* missing: its file */
 } verb_row[] = {
-	[VERB_COMPILE] = { "compile",
+	[VERB_COMPILE] = { "compile", "missing model file",
 		"usage: ckc MODEL.onnx -o MODEL.so [options]\n"
 		"       ckc inspect MODEL.onnx [options]\n"
 		"       ckc plan GRAPH.json --budget F [options]\n"
@@ -242,13 +249,13 @@ static const struct {
 		"       ckc doctor\n"
 		"Compiles an ONNX model into a library that trains it within "
 		"a memory budget.\nRun the library with ckrun.\n" },
-	[VERB_INSPECT] = { "inspect",
+	[VERB_INSPECT] = { "inspect", "missing model file",
 		"usage: ckc inspect MODEL.onnx [options]\n"
 		"Reports whether a model can be trained, with the verdict and "
 		"the exit status of a\ncompile with the same options: "
 		"dimensions to bind, parameters with reasons,\noperator "
 		"coverage, and what the export lost.\n" },
-	[VERB_PLAN] = { "plan",
+	[VERB_PLAN] = { "plan", "missing graph file",
 		"usage: ckc plan GRAPH.json --budget F [options]\n"
 		"Chooses which nodes of a cost graph to keep and which to "
 		"recompute within a\nbudget.  --json without a file writes "
@@ -257,11 +264,11 @@ static const struct {
 		"\"cost_cpu\": TIME,\n\"backward\": false}, ...], \"links\": "
 		"[{\"source\": 0, \"target\": 1}, ...]}; ids count\nfrom 0, in "
 		"the order of execution.\n" },
-	[VERB_PACK] = { "pack",
+	[VERB_PACK] = { "pack", "missing table of buffers",
 		"usage: ckc pack BUFFERS.csv [--capacity N] -o OUT.csv\n"
 		"Places buffers with known lifetimes in one block of memory.\n"
 		"Columns: id,lower,upper,size.\n" },
-	[VERB_DOCTOR] = { "doctor",
+	[VERB_DOCTOR] = { "doctor", NULL,
 		"usage: ckc doctor [options]\n"
 		"Lists the compilers and libraries on this machine that ckc "
 		"uses, and checks\nwhether a model can be compiled and "
@@ -269,28 +276,14 @@ static const struct {
 };
 
 static void
-print_help(FILE *out, enum ckc_verb verb)
+print_help(FILE *out, const struct cli *c)
 {
+	enum ckc_verb verb = c->verb;
+
 	fputs(verb_row[verb].usage, out);
-	for (enum option_group g = 0; g < G_COUNT; g++) {
-		bool titled = false;
-
-		for (int i = 0; i < NROW; i++) {
-			const struct option_spec *r = &table[i];
-			int n;
-
-			if (r->group != g
-			    || !(r->verbs >> verb & 1))
-				continue;
-			if (!titled)
-				fprintf(out, "\n%s:\n", group_title[g]);
-			titled = true;
-			n = fprintf(out, "  --%s%s%s", r->name,
-			            r->arg ? " " : "", r->arg ? r->arg : "");
-			fprintf(out, "%*s%s\n", n < 32 ? 32 - n : 1, "",
-			        r->help);
-		}
-	}
+	for (int g = 0; g < G_COUNT; g++)
+		option_help(c->row, c->nrow, g, 1u << verb, group_title[g], 32,
+		            out);
 	if (verb == VERB_PACK)
 		fprintf(out, "\n  -o FILE%*soutput table: the same rows with "
 		        "their offsets\n", 23, "");
@@ -308,22 +301,13 @@ print_help(FILE *out, enum ckc_verb verb)
 	      "stderr), 2 wrong usage.\n", out);
 }
 
-static const struct option_spec *
-find_option(const char *name, size_t n)
-{
-	for (int i = 0; i < NROW; i++)
-		if (strlen(table[i].name) == n
-		    && !strncmp(table[i].name, name, n))
-			return &table[i];
-	return NULL;
-}
-
 bool
 option_given(const struct cli *c, const char *name)
 {
-	const struct option_spec *r = find_option(name, strlen(name));
-
-	return r && c->given[r - table];
+	for (size_t i = 0; i < c->nrow; i++)
+		if (c->given[i] && !strcmp(c->row[i].name, name))
+			return true;
+	return false;
 }
 
 static int
@@ -339,36 +323,38 @@ usage_error(FILE *err, const char *what, const char *arg)
 static int
 parse_long(struct arg_parser *p, int argc, char **argv, int *i)
 {
-	const char *arg = argv[*i] + 2, *eq = strchr(arg, '='), *value = NULL;
-	size_t n = eq ? (size_t)(eq - arg) : strlen(arg);
-	const struct option_spec *r = find_option(arg, n);
+	struct cli *c = p->object;
+	const struct option_spec *r = option_find(c->row, c->nrow, argv[*i]);
+	bool joined = strchr(argv[*i], '=');
+	const char *value = NULL;
 
 	if (!r)
 		return usage_error(p->err, "unknown option", argv[*i]);
-	if (!(r->verbs >> p->c->verb & 1))
+	if (!(r->verbs >> c->verb & 1))
 		return usage_error(p->err, arena_printf(p->arena, "unknown "
-			"option of %s:", verb_row[p->c->verb].name), argv[*i]);
+			"option of %s:", verb_row[c->verb].name), argv[*i]);
 	if (r->arg) {
-		value = eq ? eq + 1 : *i + 1 < argc ? argv[++*i] : NULL;
-		if (p->c->verb == VERB_PLAN && !strcmp(r->name, "json")
-		    && !eq && (!value || !strncmp(value, "--", 2))) {
+		value = option_value(argc, argv, i);
+		if (c->verb == VERB_PLAN && !strcmp(r->name, "json")
+		    && !joined && (!value || !strncmp(value, "--", 2))) {
 			*i -= value != NULL;
 			value = "-";
 		}
 		if (!value)
 			return usage_error(p->err, "missing value after",
 			                   argv[*i]);
-	} else if (eq) {
+	} else if (joined) {
 		return usage_error(p->err, "unexpected value in", argv[*i]);
 	}
 	p->row = r;
-	p->c->given[r - table] = true;
-	return r->set(p, value, (char *)p->c + r->field) ? CLI_GO : 2;
+	c->given[r - c->row] = true;
+	return r->set(p, value, (char *)c + r->field) ? CLI_GO : 2;
 }
 
 static void
-set_defaults(struct cli *c)
+set_defaults(struct cli *c, Arena *a)
 {
+	struct option_spec *row = arena_array(a, OPTIONS_MAX, sizeof *row);
 	long n = sysconf(_SC_NPROCESSORS_ONLN);
 
 	memset(c, 0, sizeof *c);
@@ -386,30 +372,24 @@ set_defaults(struct cli *c)
 	c->opt.gap_pct = 0.1;
 	c->opt.threads = n < 1 ? 1 : n > 1024 ? 1024 : (int)n;
 	c->opt.fold_limit = 4 << 20;
-	c->cc = "cc";
-	c->march = "native";
-	c->nvcc = "nvcc";
-	c->arch = "sm_90";
+	c->machine = machines;
+	memcpy(row, table, sizeof table);
+	c->row = row;
+	c->nrow = NROW + machine_rows(c, row + NROW, OPTIONS_MAX - NROW, a);
 }
 
 /* Check the arguments that a verb requires. */
 static int
 check_complete(const struct cli *c, FILE *err)
 {
-	static const char *const file[] = {
-		[VERB_COMPILE] = "missing model file",
-		[VERB_INSPECT] = "missing model file",
-		[VERB_PLAN] = "missing graph file",
-		[VERB_PACK] = "missing table of buffers",
-		[VERB_DOCTOR] = NULL,
-	};
-	const char *missing = !c->model ? file[c->verb]
+	const char *file = verb_row[c->verb].missing;
+	const char *missing = !c->model ? file
 		: c->verb == VERB_PACK && !c->out ? "missing -o OUT.csv"
 		: c->verb == VERB_PLAN && c->budget < 0 && c->budget_bytes < 0
 		? "missing --budget F" : NULL;
 	const char *usage = verb_row[c->verb].usage;
 
-	if (!missing && (!c->model || file[c->verb]))
+	if (!missing && (!c->model || file))
 		return CLI_GO;
 	fprintf(err, "ckc: %s; %.*s; see ckc %s%s--help\n",
 	        missing ? missing : "unexpected file",
@@ -434,11 +414,12 @@ int
 cli_parse(struct cli *c, int argc, char **argv, Arena *arena, FILE *out,
           FILE *err)
 {
-	struct arg_parser p = { c, arena, err, NULL };
+	struct arg_parser p = { .object = c, .arena = arena, .err = err,
+		                .reject = reject_option };
 	bool options = true;
 	int i = 1, status;
 
-	set_defaults(c);
+	set_defaults(c, arena);
 	c->nflag = argc > 0 ? argc - 1 : 0;
 	c->flag = (const char *const *)argv + 1;
 	for (enum ckc_verb v = VERB_INSPECT; argc > 1 && v <= VERB_DOCTOR; v++)
@@ -451,7 +432,7 @@ cli_parse(struct cli *c, int argc, char **argv, Arena *arena, FILE *out,
 	for (; i < argc; i++) {
 		if (options && (!strcmp(argv[i], "--help")
 		                || !strcmp(argv[i], "-h"))) {
-			print_help(out, c->verb);
+			print_help(out, c);
 			return 0;
 		}
 		if (options && !strcmp(argv[i], "--version")) {

@@ -4,13 +4,14 @@
 
 #include <stdio.h>
 
+#include "codegen/codegen.h"
 #include "frontend/import/import.h"
 #include "passes/passes.h"
 
 enum ckc_verb { VERB_COMPILE, VERB_INSPECT, VERB_PLAN, VERB_PACK,
                 VERB_DOCTOR };
 
-enum { OPTIONS_MAX = 96 };
+enum { OPTIONS_MAX = 96, MACHINES_MAX = 8 };
 
 struct cli {
 	enum ckc_verb verb;
@@ -20,9 +21,12 @@ struct cli {
 	struct import_const *constant;
 	enum batchnorm batchnorm;
 	const char *out;                /* -o; NULL: named after the model */
-	const char *emit_dir, *cc, *march;
-	bool cuda;                      /* --target cuda; uses nvcc and arch */
-	const char *nvcc, *arch;
+	const char *emit_dir;
+	const struct machine *machine;
+	/* of all machines, in the order of their table */
+	const char *machine_option[MACHINES_MAX][MACHINE_OPTIONS];
+	const struct option_spec *row;  /* the options there are */
+	size_t nrow;
 	const char *dump, *dump_dir, *json, *passes, *stop_after;
 	const char *curve_svg, *page;
 	bool curve, plan_only, debug;
@@ -43,6 +47,9 @@ enum { CLI_GO = -1 };
  * or --version, or 2 after a message on err. */
 int cli_parse(struct cli *c, int argc, char **argv, Arena *, FILE *out,
               FILE *err);
+/* How the options want code for a machine: the compiler, the architecture and
+ * the threads. */
+struct codegen_options cli_codegen(const struct cli *, const struct machine *);
 /* Whether --dump names this report or pass. */
 bool cli_dumps(const struct cli *, const char *what);
 /* Warn of options that have no effect with the other options given, and say

@@ -1,6 +1,5 @@
 /* Setters of ckc's options: they parse an argument and store its value. */
 #include "frontend/driver/opts_set.h"
-#include "frontend/driver/byte_size.h"
 #include "runtime/support/number.h"
 
 #include <ctype.h>
@@ -10,38 +9,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool
-reject_value(struct arg_parser *p, const char *arg, const char *expected)
-{
-	fprintf(p->err, "ckc: --%s: expected %s, found '", p->row->name,
-	        expected);
-	diag_escape(p->err, arg);
-	fprintf(p->err, "'\n");
-	return false;
-}
-
 bool
-set_string(struct arg_parser *p, const char *arg, void *field)
+reject_option(struct arg_parser *p, enum option_fault fault, const char *arg,
+              const char *expected)
 {
-	if (!*arg)
-		return reject_value(p, arg, "a value");
-	*(const char **)field = arg;
-	return true;
-}
+	bool twice = fault == OPTION_TWICE;
 
-bool
-set_once(struct arg_parser *p, const char *arg, void *field)
-{
-	const char *before = *(const char **)field;
-
-	if (!before || !strcmp(before, arg))
-		return set_string(p, arg, field);
-	fprintf(p->err, "ckc: --%s is given twice, as '", p->row->name);
-	diag_escape(p->err, before);
-	fputs("' and as '", p->err);
+	fprintf(p->err, twice ? "ckc: --%s is given twice, as '"
+	        : "ckc: --%s: expected ", p->row->name);
+	if (twice)
+		diag_escape(p->err, expected);
+	else
+		fputs(expected, p->err);
+	fputs(twice ? "' and as '" : ", found '", p->err);
 	diag_escape(p->err, arg);
 	fputs("'\n", p->err);
 	return false;
+}
+
+static bool
+reject_value(struct arg_parser *p, const char *arg, const char *expected)
+{
+	return reject_option(p, OPTION_BAD, arg, expected);
 }
 
 /* "-" means standard output in other options, which is no folder. */
@@ -55,56 +44,49 @@ set_folder(struct arg_parser *p, const char *arg, void *field)
 	return set_once(p, arg, field);
 }
 
-bool
-set_true(struct arg_parser *p, const char *arg, void *field)
+/* Add an element to the list of *n; list: address of a pointer to any type. */
+static bool
+append(struct arg_parser *p, void *list, int *n, const void *one, size_t size)
 {
-	(void)p;
-	(void)arg;
-	*(bool *)field = true;
+	char *grown = arena_array(p->arena, (size_t)*n + 1, size), *old;
+
+	memcpy(&old, list, sizeof old);
+	if (*n)
+		memcpy(grown, old, (size_t)*n * size);
+	memcpy(grown + (size_t)(*n)++ * size, one, size);
+	memcpy(list, &grown, sizeof grown);
 	return true;
 }
 
-/* Grow the list by one element. */
-static void *
-one_more(struct arg_parser *p, const void *list, int n, size_t size)
+static bool
+append_name(struct arg_parser *p, const char *arg, void *list, int *n)
 {
-	char *grown = arena_array(p->arena, (size_t)n + 1, size);
-
-	if (n)
-		memcpy(grown, list, (size_t)n * size);
-	return grown;
+	return *arg ? append(p, list, n, &arg, sizeof arg)
+		: reject_value(p, arg, "a name or pattern");
 }
 
-#define LIST_HANDLER(fn, count, list) \
+#define LIST_HANDLER(fn, list) \
 bool \
 fn(struct arg_parser *p, const char *arg, void *field) \
 { \
 	struct options *o = field; \
-	if (!*arg) \
-		return reject_value(p, arg, "a name or pattern"); \
-	o->list = one_more(p, o->list, o->count, sizeof *o->list); \
-	o->list[o->count++] = arg; \
-	return true; \
+	return append_name(p, arg, &o->list, &o->n##list); \
 }
 
-LIST_HANDLER(add_param, nparam, param)
-LIST_HANDLER(add_nodecay, nnodecay, nodecay)
-LIST_HANDLER(add_output, noutput, output)
-LIST_HANDLER(add_keep, nkeep, keep)
-LIST_HANDLER(add_recompute, nrecompute, recompute)
+LIST_HANDLER(add_param, param)
+LIST_HANDLER(add_nodecay, nodecay)
+LIST_HANDLER(add_output, output)
+LIST_HANDLER(add_keep, keep)
+LIST_HANDLER(add_recompute, recompute)
 
 /* The order of --train and --freeze counts, so they share a list. */
 static bool
 add_wish(struct arg_parser *p, const char *arg, struct options *o, bool wanted)
 {
-	struct glob_wish *grown;
+	const struct glob_wish w = { arg, wanted };
 
-	if (!*arg)
-		return reject_value(p, arg, "a name or pattern");
-	grown = one_more(p, o->wish, o->nwish, sizeof *o->wish);
-	grown[o->nwish++] = (struct glob_wish){ arg, wanted };
-	o->wish = grown;
-	return true;
+	return *arg ? append(p, &o->wish, &o->nwish, &w, sizeof w)
+		: reject_value(p, arg, "a name or pattern");
 }
 
 bool
@@ -147,9 +129,7 @@ add_dim_binding(struct arg_parser *p, const char *arg, void *field)
 	if (!size || !parse_count(size, &b.size) || b.size <= 0)
 		return reject_value(p, arg,
 		                    "NAME=N or INPUT.AXIS=N with N > 0");
-	o->dim = one_more(p, o->dim, o->ndim, sizeof b);
-	o->dim[o->ndim++] = b;
-	return true;
+	return append(p, &o->dim, &o->ndim, &b, sizeof b);
 }
 
 static bool
@@ -185,9 +165,7 @@ add_shape(struct arg_parser *p, const char *arg, void *field)
 
 	if (!shape || !parse_shape(shape, &b.shape))
 		return reject_value(p, arg, "INPUT=8x128 (at most 8 extents)");
-	o->shape = one_more(p, o->shape, o->nshape, sizeof b);
-	o->shape[o->nshape++] = b;
-	return true;
+	return append(p, &o->shape, &o->nshape, &b, sizeof b);
 }
 
 bool
@@ -206,9 +184,7 @@ add_shard_constraint(struct arg_parser *p, const char *arg, void *field)
 		                    "VALUE=STATE with I, R, P or S0, S1 ...");
 	w.kind = (PlacementKind)(kind - letter);
 	w.axis = *kind == 'S' ? state[1] - '0' : 0;
-	o->shard = one_more(p, o->shard, o->nshard, sizeof w);
-	o->shard[o->nshard++] = w;
-	return true;
+	return append(p, &o->shard, &o->nshard, &w, sizeof w);
 }
 
 bool
@@ -225,9 +201,7 @@ add_precision(struct arg_parser *p, const char *arg, void *field)
 		return reject_value(p, arg,
 		                    "VALUE=TYPE or op:NAME=TYPE with f32, bf16 "
 		                    "or f16");
-	o->precision = one_more(p, o->precision, o->nprecision, sizeof w);
-	o->precision[o->nprecision++] = w;
-	return true;
+	return append(p, &o->precision, &o->nprecision, &w, sizeof w);
 }
 
 enum { RANK_MOST = 65536 };             /* rank of an adapter */
@@ -248,9 +222,7 @@ add_lora(struct arg_parser *p, const char *arg, void *field)
 		return reject_value(p, arg,
 		                    "GLOB=RANK or GLOB=RANK:ALPHA with RANK "
 		                    "from 1 to 65536 and ALPHA > 0");
-	o->lora = one_more(p, o->lora, o->nlora, sizeof w);
-	o->lora[o->nlora++] = w;
-	return true;
+	return append(p, &o->lora, &o->nlora, &w, sizeof w);
 }
 
 bool
@@ -267,9 +239,7 @@ add_const(struct arg_parser *p, const char *arg, void *field)
 	for (int i = 0; i < c->nconst; i++)
 		if (!strcmp(c->constant[i].input, b.input))
 			return reject_value(p, arg, "one FILE for each INPUT");
-	c->constant = one_more(p, c->constant, c->nconst, sizeof b);
-	c->constant[c->nconst++] = b;
-	return true;
+	return append(p, &c->constant, &c->nconst, &b, sizeof b);
 }
 
 /* no step is so small: a unit or % is missing */
@@ -302,8 +272,7 @@ set_budget(struct arg_parser *p, const char *arg, void *field)
 		if (end == arg + n - 1 && o->budget_pct > 0
 		    && o->budget_pct <= 1e6)
 			return true;
-	} else if (parse_byte_size(arg, &o->budget_bytes)
-	           && o->budget_bytes > 0) {
+	} else if (number_size(arg, &o->budget_bytes) && o->budget_bytes > 0) {
 		return o->budget_bytes >= UNITLESS_MIN || isalpha(last)
 			|| reject_unitless(p, arg);
 	}
@@ -332,48 +301,6 @@ set_recompute(struct arg_parser *p, const char *arg, void *field)
 	return reject_value(p, arg, "auto, none, full, selective or every=K");
 }
 
-/* Position of the argument among the words of the option's row, "a|b|c"; -1
- * after a message. */
-static int
-parse_choice(struct arg_parser *p, const char *arg)
-{
-	const char *words = p->row->arg;
-	size_t len = strlen(arg);
-
-	for (int i = 0; *words; i++) {
-		size_t n = strcspn(words, "|");
-
-		if (n == len && !strncmp(words, arg, n))
-			return i;
-		words += n + (words[n] == '|');
-	}
-	reject_value(p, arg, p->row->arg);
-	return -1;
-}
-
-/* Setters of enums, in the order of the row's words. */
-#define CHOICE(fn, type, ...) \
-bool \
-fn(struct arg_parser *p, const char *arg, void *field) \
-{ \
-	static const type value[] = { __VA_ARGS__ }; \
-	int which = parse_choice(p, arg); \
-	if (which >= 0) \
-		*(type *)field = value[which]; \
-	return which >= 0; \
-}
-
-CHOICE(set_first, bool, true, false)
-CHOICE(set_second, bool, false, true)
-CHOICE(set_optimizer, enum optimizer, OPT_SGD, OPT_SGDM, OPT_ADAM, OPT_ADAMW,
-       OPT_LION, OPT_ADAFACTOR, OPT_NONE)
-CHOICE(set_tri, enum tri, TRI_AUTO, TRI_ON, TRI_OFF)
-CHOICE(set_dtype, DType, DT_F32, DT_BF16, DT_F16)
-CHOICE(set_grad_dtype, DType, DT_F32, DT_NONE)
-CHOICE(set_state_dtype, DType, DT_F32, DT_BF16)
-CHOICE(set_save_dtype, DType, DT_BF16, DT_F16)
-CHOICE(set_batchnorm, enum batchnorm, BATCHNORM_BATCH, BATCHNORM_RUNNING)
-
 bool
 set_curve_svg(struct arg_parser *p, const char *arg, void *field)
 {
@@ -386,75 +313,50 @@ set_curve_svg(struct arg_parser *p, const char *arg, void *field)
 bool
 set_target(struct arg_parser *p, const char *arg, void *field)
 {
-	if (strcmp(arg, "cpu") != 0 && strcmp(arg, "cuda") != 0)
-		return reject_value(p, arg, "cpu or cuda");
-	*(bool *)field = arg[1] == 'u';
-	return true;
+	const char *names = machines->name;
+
+	for (const struct machine *m = machines; m->name; m++) {
+		if (m > machines)
+			names = arena_printf(p->arena, "%s or %s", names,
+			                     m->name);
+		if (strcmp(arg, m->name))
+			continue;
+		*(const struct machine **)field = m;
+		return true;
+	}
+	return reject_value(p, arg, names);
 }
 
-/* "sm_90", "sm_90a". */
 bool
-set_arch(struct arg_parser *p, const char *arg, void *field)
+set_machine_option(struct arg_parser *p, const char *arg, void *field)
 {
-	size_t n = strncmp(arg, "sm_", 3) ? 0 : strspn(arg + 3, "0123456789");
+	struct cli *c = p->object;
+	ptrdiff_t at = (const char **)field - c->machine_option[0];
+	const struct machine_option *o = &machines[at / MACHINE_OPTIONS]
+		.option[at % MACHINE_OPTIONS];
 
-	if (n < 2 || n > 3 || strspn(arg + 3 + n, "af") != strlen(arg + 3 + n)
-	    || strlen(arg + 3 + n) > 1)
-		return reject_value(p, arg,
-		                    "an NVIDIA architecture such as sm_80 or "
-		                    "sm_90");
-	*(const char **)field = arg;
-	return true;
+	if (o->accepts && !o->accepts(arg))
+		return reject_value(p, arg, o->expected);
+	return set_string(p, arg, field);
 }
 
 bool
 set_dp(struct arg_parser *p, const char *arg, void *field)
 {
 	if (strcmp(arg, "auto") && strcmp(arg, "off"))
-		return set_ranks(p, arg, field);
+		return set_whole(p, arg, field);
 	*(int64_t *)field = *arg == 'a' ? DP_ANY : 0;
 	return true;
-}
-
-bool
-set_ranks(struct arg_parser *p, const char *arg, void *field)
-{
-	return (parse_count(arg, field) && *(int64_t *)field >= 1
-	        && *(int64_t *)field <= GROUP_MAX)
-		|| reject_value(p, arg, "a number from 1 to 1024");
-}
-
-bool
-set_positive(struct arg_parser *p, const char *arg, void *field)
-{
-	return (parse_count(arg, field) && *(int64_t *)field >= 1
-	        && *(int64_t *)field <= 1000000)
-		|| reject_value(p, arg, "a number from 1 to 1000000");
 }
 
 bool
 set_thread_count(struct arg_parser *p, const char *arg, void *field)
 {
 	int64_t x;
-	bool ok = set_ranks(p, arg, &x);
+	bool ok = set_whole(p, arg, &x);
 
 	*(int *)field = ok ? (int)x : 0;
 	return ok;
-}
-
-bool
-set_double(struct arg_parser *p, const char *arg, void *field)
-{
-	return (number_real(arg, field) && *(double *)field >= 0)
-		|| reject_value(p, arg, "a number >= 0");
-}
-
-/* Rejects 0, which the passes would take for no limit. */
-bool
-set_seconds(struct arg_parser *p, const char *arg, void *field)
-{
-	return (number_real(arg, field) && *(double *)field > 0)
-		|| reject_value(p, arg, "a number of seconds > 0");
 }
 
 bool
@@ -468,7 +370,7 @@ set_graph_budget(struct arg_parser *p, const char *arg, void *field)
 	c->budget_bytes = -1;
 	if (real && x > 0 && x <= 1)
 		c->budget = x;
-	else if (parse_byte_size(arg, &c->budget_bytes) && c->budget_bytes > 0)
+	else if (number_size(arg, &c->budget_bytes) && c->budget_bytes > 0)
 		return true;
 	else if (real && x > 1 && x < 0x1p62)
 		c->budget_bytes = (int64_t)ceil(x);
@@ -479,15 +381,8 @@ set_graph_budget(struct arg_parser *p, const char *arg, void *field)
 }
 
 bool
-set_capacity(struct arg_parser *p, const char *arg, void *field)
-{
-	return parse_count(arg, field)
-		|| reject_value(p, arg, "a number of bytes");
-}
-
-bool
 set_fold_limit(struct arg_parser *p, const char *arg, void *field)
 {
-	return (parse_byte_size(arg, field) && *(int64_t *)field > 0)
+	return (number_size(arg, field) && *(int64_t *)field > 0)
 		|| reject_value(p, arg, "a size such as 256MiB");
 }

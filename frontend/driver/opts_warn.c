@@ -1,6 +1,7 @@
 /* Warnings about options that have no effect with the other options given,
  * with the reason. */
 #include "frontend/driver/opts_set.h"
+#include "runtime/support/glob.h"
 
 #include <string.h>
 
@@ -15,48 +16,28 @@ cli_dumps(const struct cli *c, const char *what)
 	return false;
 }
 
-static bool
-no_tp(const struct cli *c)
-{
-	return !c->opt.tp;
-}
+/* What makes options idle. */
+enum {
+	NO_TP = 1 << 0, NO_PP = 1 << 1, NO_ACCOUNT = 1 << 2,
+	NO_PASS_DUMP = 1 << 3, NO_CODE = 1 << 6,
+	NO_TRAINING = 1 << 7, NO_UPDATE = 1 << 8, NO_DROPOUT = 1 << 9,
+	NO_BUDGET = 1 << 10, NO_CHOICE = 1 << 11, ZERO = 1 << 12,
+	NO_IMPORT = 1 << 13,
+	NO_IMPORT_NOR_LORA = 1 << 14    /* with adapters, --train unfreezes
+	                                 * parameters of graphs in text form */
+};
 
+/* Whether --dump names reports alone. */
 static bool
-no_pp(const struct cli *c)
+no_pass_dump(const char *dump)
 {
-	return !c->opt.pp;
-}
-
-static bool
-no_account(const struct cli *c)
-{
-	return !c->json && !cli_dumps(c, "memory");
-}
-
-static bool
-no_pass_dump(const struct cli *c)
-{
-	const char *s = c->dump ? c->dump : "";
-
-	for (size_t n; *s; s += n + (s[n] == ',')) {
-		n = strcspn(s, ",");
-		if ((n != 4 || strncmp(s, "plan", n) != 0)
-		    && (n != 6 || strncmp(s, "memory", n) != 0))
+	for (size_t n; dump && *dump; dump += n + (dump[n] == ',')) {
+		n = strcspn(dump, ",");
+		if ((n != 4 || strncmp(dump, "plan", n) != 0)
+		    && (n != 6 || strncmp(dump, "memory", n) != 0))
 			return false;
 	}
 	return true;
-}
-
-static bool
-is_gpu(const struct cli *c)
-{
-	return c->cuda;
-}
-
-static bool
-no_gpu(const struct cli *c)
-{
-	return !c->cuda;
 }
 
 static bool
@@ -65,56 +46,24 @@ no_code(const struct cli *c)
 	return c->plan_only || c->passes || c->stop_after;
 }
 
-static bool
-no_training(const struct cli *c)
+static unsigned
+find_reasons(const struct cli *c)
 {
-	return c->opt.forward_only;
-}
+	const struct options *o = &c->opt;
+	bool text = glob_match("?*.ck", c->model);
 
-static bool
-has_no_update(const struct cli *c)
-{
-	return c->opt.optimizer == OPT_NONE;
-}
-
-static bool
-has_no_dropout(const struct cli *c)
-{
-	return !c->opt.dropout;
-}
-
-static bool
-no_budget(const struct cli *c)
-{
-	return c->opt.budget_bytes < 0 && c->opt.budget_pct <= 0
-		&& !c->opt.curve;
-}
-
-static bool
-no_choice(const struct cli *c)
-{
-	return c->opt.remat != REMAT_AUTO && !c->opt.curve;
-}
-
-static bool
-uses_zero(const struct cli *c)
-{
-	return c->opt.zero;
-}
-
-static bool
-no_import(const struct cli *c)
-{
-	size_t n = strlen(c->model);
-
-	return n > 3 && !strcmp(c->model + n - 3, ".ck");
-}
-
-/* With adapters, --train unfreezes parameters of graphs in text form too. */
-static bool
-no_import_nor_lora(const struct cli *c)
-{
-	return no_import(c) && !c->opt.nlora;
+	return (o->tp ? 0 : NO_TP) | (o->pp ? 0 : NO_PP)
+		| (c->json || cli_dumps(c, "memory") ? 0 : NO_ACCOUNT)
+		| (no_pass_dump(c->dump) ? NO_PASS_DUMP : 0)
+		| (no_code(c) ? NO_CODE : 0)
+		| (o->forward_only ? NO_TRAINING : 0)
+		| (o->optimizer == OPT_NONE ? NO_UPDATE : 0)
+		| (o->dropout ? 0 : NO_DROPOUT)
+		| (o->budget_bytes < 0 && o->budget_pct <= 0 && !o->curve
+		   ? NO_BUDGET : 0)
+		| (o->remat != REMAT_AUTO && !o->curve ? NO_CHOICE : 0)
+		| (o->zero ? ZERO : 0) | (text ? NO_IMPORT : 0)
+		| (text && !o->nlora ? NO_IMPORT_NOR_LORA : 0);
 }
 
 static const char
@@ -130,67 +79,85 @@ static const char
 
 static const struct {
 	const char *option;
-	bool (*idle)(const struct cli *);
+	unsigned reason;
 	const char *why;
 } idle[] = {
-	{ "sp", no_tp, "without --tp T" },
-	{ "shard", no_tp, "without --tp T" },
-	{ "interleave", no_pp, "without --pp P" },
-	{ "microbatches", no_pp, "without --pp P" },
-	{ "pp", no_account, account },
-	{ "step-time", no_account, account },
-	{ "dump-dir", no_pass_dump, "without --dump=PASS or --dump=all" },
-	{ "save-dtype", no_budget, budget },
-	{ "save-dtype", no_choice, choice },
-	{ "emit-c", no_code, code },
-	{ "cc", no_code, code },
-	{ "march", no_code, code },
-	{ "nvcc", no_code, code },
-	{ "nvcc", no_gpu, "without --target cuda" },
-	{ "arch", no_gpu, "without --target cuda" },
-	{ "march", is_gpu, "with --target cuda" },
-	{ "cc", is_gpu, "with --target cuda" },
-	{ "optimizer", no_training, training },
-	{ "lora", no_training, training },
-	{ "no-decay", no_training, training },
-	{ "no-decay", has_no_update, update },
-	{ "eval", no_training, training },
-	{ "eval", no_code, code },
-	{ "grad-accum", no_training, training },
-	{ "zero", no_training, training },
-	{ "zero", has_no_update, update },
-	{ "resident-copies", uses_zero, zero },
-	{ "update-in-backward", no_training, training },
-	{ "update-in-backward", has_no_update, update },
-	{ "dropout-mask", no_training, training },
-	{ "dropout-mask", has_no_dropout, "with --dropout off" },
-	{ "recompute", no_training, training },
-	{ "gap", no_training, training },
-	{ "gap", no_choice, choice },
-	{ "gap", no_budget, budget },
-	{ "plan-time", no_training, training },
-	{ "plan-time", no_choice, choice },
-	{ "plan-time", no_budget, budget },
-	{ "const", no_import, import },
-	{ "train", no_import_nor_lora, import },
-	{ "freeze", no_import, import },
-	{ "param", no_import, import },
-	{ "untie", no_import, import },
-	{ "batchnorm", no_import, import },
+	{ "sp", NO_TP, "without --tp T" },
+	{ "shard", NO_TP, "without --tp T" },
+	{ "interleave", NO_PP, "without --pp P" },
+	{ "microbatches", NO_PP, "without --pp P" },
+	{ "pp", NO_ACCOUNT, account },
+	{ "step-time", NO_ACCOUNT, account },
+	{ "dump-dir", NO_PASS_DUMP, "without --dump=PASS or --dump=all" },
+	{ "save-dtype", NO_BUDGET, budget },
+	{ "save-dtype", NO_CHOICE, choice },
+	{ "emit-c", NO_CODE, code },
+	{ "optimizer", NO_TRAINING, training },
+	{ "lora", NO_TRAINING, training },
+	{ "no-decay", NO_TRAINING, training },
+	{ "no-decay", NO_UPDATE, update },
+	{ "eval", NO_TRAINING, training },
+	{ "eval", NO_CODE, code },
+	{ "grad-accum", NO_TRAINING, training },
+	{ "zero", NO_TRAINING, training },
+	{ "zero", NO_UPDATE, update },
+	{ "resident-copies", ZERO, zero },
+	{ "update-in-backward", NO_TRAINING, training },
+	{ "update-in-backward", NO_UPDATE, update },
+	{ "dropout-mask", NO_TRAINING, training },
+	{ "dropout-mask", NO_DROPOUT, "with --dropout off" },
+	{ "recompute", NO_TRAINING, training },
+	{ "gap", NO_TRAINING, training },
+	{ "gap", NO_CHOICE, choice },
+	{ "gap", NO_BUDGET, budget },
+	{ "plan-time", NO_TRAINING, training },
+	{ "plan-time", NO_CHOICE, choice },
+	{ "plan-time", NO_BUDGET, budget },
+	{ "const", NO_IMPORT, import },
+	{ "train", NO_IMPORT_NOR_LORA, import },
+	{ "freeze", NO_IMPORT, import },
+	{ "param", NO_IMPORT, import },
+	{ "untie", NO_IMPORT, import },
+	{ "batchnorm", NO_IMPORT, import },
 };
+
+/* Options of machines: of others than --target's, or without code. */
+static void
+warn_of_machines(const struct cli *c, Diag *diag)
+{
+	for (const struct machine *m = machines; m->name; m++)
+		for (int k = 0; k < MACHINE_OPTIONS; k++) {
+			const struct machine_option *o = &m->option[k];
+
+			if (!o->name || !option_given(c, o->name))
+				continue;
+			if (no_code(c) && !o->checked)
+				diag_warn(diag, "--%s does nothing %s",
+				          o->name, code);
+			else if (m != c->machine)
+				diag_warn(diag, "--%s does nothing %s --target "
+				          "%s", o->name, m == machines ? "with"
+				          : "without", m == machines
+				          ? c->machine->name : m->name);
+		}
+}
 
 void
 cli_warn(const struct cli *c, Diag *diag)
 {
 	const char *last = "";
+	unsigned reasons;
 
 	if (c->verb != VERB_COMPILE)
 		return;
+	reasons = find_reasons(c);
 	if (c->out && no_code(c))
 		diag_warn(diag, "-o does nothing %s", code);
+	warn_of_machines(c, diag);
 	for (size_t i = 0; i < sizeof idle / sizeof *idle; i++)
 		if (strcmp(last, idle[i].option) != 0
-		    && option_given(c, idle[i].option) && idle[i].idle(c)) {
+		    && option_given(c, idle[i].option)
+		    && reasons & idle[i].reason) {
 			last = idle[i].option;
 			diag_warn(diag, "--%s does nothing %s", last,
 			          idle[i].why);

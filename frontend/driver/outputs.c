@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "ir/base/outfile.h"
+#include "passes/report/report.h"
 #include "runtime/support/path.h"
 
 /* The text without the given ending, or if NULL without any ".xyz". */
@@ -109,4 +110,20 @@ outputs_check_report(const char *path, const char *from, Diag *d)
 	const struct outputs o = { .json = path };
 
 	return outputs_check(&o, from, NULL, d);
+}
+
+bool
+outputs_write_plan(const char *path, const Pass *p, const Plan *plan,
+                   const struct report_source *of, Diag *d)
+{
+	struct outfile o;
+	bool ok;
+
+	if (!path)
+		return true;
+	if (!outfile_open(&o, path, d))
+		return false;
+	ok = plan_write_json(p, plan, of, o.f)
+		|| diag_internal(d, "the plan was not replayed");
+	return outfile_close(&o, ok);
 }

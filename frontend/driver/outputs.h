@@ -6,6 +6,7 @@
 #include "frontend/import/import.h"
 #include "ir/base/arena.h"
 #include "ir/base/diag.h"
+#include "passes/report/report.h"
 
 struct outputs {
 	const char *so, *weights;       /* NULL: generate no code */
@@ -20,5 +21,9 @@ bool outputs_check(const struct outputs *, const char *model,
                    const struct onnx_file *file, Diag *);
 /* The same for a verb that reads file `from` and writes one report. */
 bool outputs_check_report(const char *path, const char *from, Diag *);
+
+/* Write the plan as JSON, if there is a path. */
+bool outputs_write_plan(const char *path, const Pass *, const Plan *,
+                        const struct report_source *, Diag *);
 
 #endif

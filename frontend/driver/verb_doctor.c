@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "codegen/codegen.h"
-#include "codegen/cpu/cpu.h"
 #include "ir/base/outfile.h"
 #include "ir/text/text.h"
 #include "passes/explore/explore.h"
@@ -109,17 +108,15 @@ compiles(const struct doctor *d)
 		.optimizer = OPT_ADAMW, .grad_accum = 1, .budget_bytes = -1,
 		.remat = REMAT_NONE, .threads = d->c->opt.threads,
 	};
-	Pass p = { .diag = d->diag, .opt = &opt, .target = &target_cpu,
+	Pass p = { .diag = d->diag, .opt = &opt, .target = machines->target,
 	           .keep = d->arena };
-	struct codegen_options o = {
-		.out_so = arena_printf(d->arena, "%s/doctor.so", d->dir),
-		.weights = arena_printf(d->arena, "%s/doctor.safetensors",
-		                        d->dir),
-		.cc = d->c->cc, .march = d->c->march,
-		.threads = opt.threads, .grad_accum = 1,
-	};
+	struct codegen_options o = cli_codegen(d->c, machines);
 	Graph *g = text_parse("doctor", model, strlen(model), d->diag);
-	bool ok = g && explore(&p, g, NULL, NULL)
+	bool ok;
+
+	o.out_so = arena_printf(d->arena, "%s/doctor.so", d->dir);
+	o.weights = arena_printf(d->arena, "%s/doctor.safetensors", d->dir);
+	ok = g && explore(&p, g, NULL, NULL)
 		&& codegen_library(&(struct codegen_schedules){
 			.g = g, .plan = p.planned.plan }, &o, d->diag);
 
@@ -131,13 +128,14 @@ compiles(const struct doctor *d)
 static bool
 check_compiler(const struct doctor *d)
 {
-	const char *found = command_version(d, d->c->cc);
+	const char *cc = d->c->machine_option[0][MACHINE_COMPILER];
+	const char *found = command_version(d, cc);
 	bool ok;
 
 	if (!found) {
 		print_item("compiler", arena_printf(d->arena,
 			"'%s' not found; try: apt-get install gcc libc6-dev, "
-			"or --cc COMMAND", d->c->cc));
+			"or --cc COMMAND", cc));
 		return false;
 	}
 	ok = compiles(d);
@@ -221,12 +219,22 @@ gpu_summary(void)
 		  "use im2col";
 }
 
+static void
+print_machine_compiler(const struct doctor *d, const struct machine *m)
+{
+	const char *version = command_version(d,
+		d->c->machine_option[m - machines][MACHINE_COMPILER]);
+
+	print_item(m->option[MACHINE_COMPILER].name, version ? version
+	           : arena_printf(d->arena, "not found: needed for --target "
+	                          "%s", m->name));
+}
+
 /* Programs and libraries that only some uses need. */
 static void
 print_optional(const struct doctor *d)
 {
 	const char *mpirun = command_version(d, "mpirun");
-	const char *nvcc = command_version(d, d->c->nvcc);
 
 	if (!has_library("libdnnl.so.3", "libdnnl.so.2"))
 		print_item("oneDNN",
@@ -240,7 +248,8 @@ print_optional(const struct doctor *d)
 		print_item("torchrun",
 		           "not found: not needed with mpirun; try: pip "
 		           "install torch");
-	print_item("nvcc", nvcc ? nvcc : "not found: needed for --target cuda");
+	for (const struct machine *m = machines + 1; m->name; m++)
+		print_machine_compiler(d, m);
 	print_item("GPU", gpu_summary());
 }
 

@@ -18,8 +18,6 @@
 #include "passes/explore/explore.h"
 #include "passes/passes.h"
 #include "frontend/inspect/inspect.h"
-#include "codegen/cpu/cpu.h"
-#include "codegen/cuda/cuda.h"
 
 struct probe {
 	const struct cli *c;
@@ -161,12 +159,9 @@ static bool
 has_code(const struct probe *p, const Graph *g, const Pass *pass, Diag *diag)
 {
 	const struct cli *c = p->c;
-	const struct codegen_options o = {
-		.target = pass->target, .arch = c->cuda ? c->arch : NULL,
-		.cc = c->cc, .march = c->march, .threads = c->opt.threads,
-		.grad_accum = c->opt.grad_accum,
-	};
+	struct codegen_options o = cli_codegen(c, c->machine);
 
+	o.grad_accum = c->opt.grad_accum;
 	return p->import.shapes_do
 		|| codegen_check(&(struct codegen_schedules){ .g = g,
 			.plan = pass->planned.plan,
@@ -229,7 +224,7 @@ try_compile(struct probe *p, const struct options *opt, const char *passes,
 	struct watch watch = { .stop = p->stop };
 	Diag *diag = diag_new("ckc", messages);
 	Pass pass = { .diag = diag, .opt = opt, .keep = p->arena,
-	              .target = p->c->cuda ? &target_cuda : &target_cpu,
+	              .target = p->c->machine->target,
 	              .watch = &watch };
 	Graph *g = onnx_import(p->c->model, &p->import, diag, &file);
 

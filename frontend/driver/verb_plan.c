@@ -11,7 +11,6 @@
 #include "frontend/driver/verbs.h"
 #include "passes/standalone/standalone.h"
 #include "passes/passes.h"
-#include "passes/report/report.h"
 #include "passes/replay/replay.h"
 #include "runtime/support/now.h"
 
@@ -83,27 +82,6 @@ print_summary(const struct plan_summary *s, int64_t nstep, int32_t n,
 	        / (double)s->baseline_peak : 0, s->baseline_peak);
 }
 
-static bool
-to_stdout(const struct cli *c)
-{
-	return c->json && !strcmp(c->json, "-");
-}
-
-static bool
-write_plan(const struct cli *c, const Plan *p, Diag *diag)
-{
-	struct outfile o;
-	bool ok;
-
-	if (!c->json)
-		return true;
-	if (!outfile_open(&o, c->json, diag))
-		return false;
-	ok = plan_write_json(p, o.f)
-		|| diag_internal(diag, "the plan was not replayed");
-	return outfile_close(&o, ok);
-}
-
 bool
 verb_plan(const struct cli *c, Arena *arena, Diag *diag)
 {
@@ -113,11 +91,13 @@ verb_plan(const struct cli *c, Arena *arena, Diag *diag)
 		c->opt.plan_sec, .gap = c->opt.gap_pct / 100, .watch = &watch };
 	struct dag_answer r;
 	bool ok;
-	Plan p = { .model = c->model, .nflag = c->nflag, .flag = c->flag };
+	Plan p = { .from_graph = true };
+	struct report_source of = { c->model, c->nflag, c->flag };
+	bool to_stdout = c->json && outfile_is_stdout(c->json);
 	double began = now_sec();
 
 	diag_file(diag, c->model);
-	if (!outputs_check_report(to_stdout(c) ? NULL : c->json, c->model,
+	if (!outputs_check_report(to_stdout ? NULL : c->json, c->model,
 	                          diag)
 	    || !read_dag(c, &g, arena, diag))
 		return false;
@@ -139,10 +119,10 @@ verb_plan(const struct cli *c, Arena *arena, Diag *diag)
 		return false;
 	if (c->opt.stats)
 		p.sum.solver_sec = now_sec() - began;
-	if (!write_plan(c, &p, diag))
+	if (!outputs_write_plan(c->json, NULL, &p, &of, diag))
 		return false;
 	if (!c->opt.quiet)
-		print_summary(&p.sum, p.nstep, g.n, to_stdout(c) ? stderr
+		print_summary(&p.sum, p.nstep, g.n, to_stdout ? stderr
 		              : stdout);
 	return true;
 }

@@ -18,8 +18,7 @@ drop_outputs(struct flat *f, const struct import_options *opt)
 	flat_targets(f, opt, &target, &n);
 	if (n != 1 || f->noutput == 1)
 		return;
-	for (int i = 0; i < f->nnode; i++) {
-		const struct flat_node *node = &f->node[i];
+	FOR_FLAT_NODES (node, f) {
 		bool lost = node->needed && !onnx_op_can(f, node);
 
 		for (int k = 0; k < node->nin; k++)
@@ -73,8 +72,7 @@ note_batchnorm(const struct flat *f, bool batch)
 	double least = INFINITY, most = -INFINITY;
 	int n = 0, all = 0, unsaid = 0, ncomputed = 0;
 
-	for (int i = 0; i < f->nnode; i++) {
-		const struct flat_node *node = &f->node[i];
+	FOR_FLAT_NODES (node, f) {
 		const Onnx__AttributeProto *a = attr_find(node, "momentum");
 
 		if (!is_needed_batchnorm(node))
@@ -131,10 +129,9 @@ warn_batch_statistics(const struct flat *f)
 	const struct flat_node *first = NULL;
 	int n = 0;
 
-	for (int i = 0; i < f->nnode; i++)
-		if (is_needed_batchnorm(&f->node[i])
-		    && batchnorm_trains(&f->node[i])) {
-			first = first ? first : &f->node[i];
+	FOR_FLAT_NODES (node, f)
+		if (is_needed_batchnorm(node) && batchnorm_trains(node)) {
+			first = first ? first : node;
 			n++;
 		}
 	if (n)
@@ -148,8 +145,8 @@ warn_batch_statistics(const struct flat *f)
 static void
 note_dropout(const struct flat *f)
 {
-	for (int i = 0; i < f->nnode; i++)
-		if (f->node[i].needed && strstr(f->node[i].type, "Dropout"))
+	FOR_FLAT_NODES (node, f)
+		if (node->needed && strstr(node->type, "Dropout"))
 			return;
 	diag_warn(f->diag, "--dropout off does nothing: there is no Dropout "
 	          "node");

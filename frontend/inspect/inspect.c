@@ -21,7 +21,7 @@ static const char *const grad_rule[OP_COUNT] = {
 };
 static const char *const emit_rule[OP_COUNT] = {
 #define OP(id, text, sig, attr, rules, emit) [OP_##id] = emit,
-#define EMIT(cpu, work) #cpu
+#define EMIT(rule) #rule
 #include "ir/ops.h"
 };
 
@@ -73,8 +73,7 @@ find_depends(struct inspect_report *x)
 	for (int i = 1; i < f->nval; i++)
 		x->depends[i] = f->val[i].verdict == VERDICT_PARAM
 			&& !f->val[i].frozen;
-	for (int i = 0; i < f->nnode; i++) {
-		const struct flat_node *n = &f->node[i];
+	FOR_FLAT_NODES (n, f) {
 		bool live = false;
 
 		for (int k = 0; k < n->nin; k++)
@@ -134,8 +133,7 @@ find_coverage(struct inspect_report *x, const struct flat_node *n)
 static void
 find_ops(struct inspect_report *x)
 {
-	for (int i = 0; i < x->f->nnode; i++) {
-		const struct flat_node *n = &x->f->node[i];
+	FOR_FLAT_NODES (n, x->f) {
 		struct coverage *c;
 
 		if (!n->needed)
@@ -168,8 +166,7 @@ find_ops(struct inspect_report *x)
 static void
 count_bytes(struct inspect_report *x)
 {
-	for (int i = 1; i < x->f->nval; i++) {
-		const struct flat_val *v = &x->f->val[i];
+	FOR_FLAT_VALS (v, x->f) {
 		int64_t n = 0, bytes;
 
 		if (!v->init || (!v->nuse && !v->output))

@@ -1,158 +1,139 @@
 /* Write the report of `ckc inspect` as JSON. */
 #include "frontend/inspect/findings.h"
-#include "runtime/support/utf8.h"
+#include "runtime/support/json_write.h"
 
 static void
-print_json_text(FILE *out, const char *before, const char *text)
-{
-	fputs(before, out);
-	utf8_json(out, text);
-}
-
-static void
-json_inits(struct inspect_report *x, FILE *out)
+put_initializers(struct json_out *j, const struct inspect_report *x)
 {
 	static const char *const text[] = { "none", "parameter", "buffer",
 	                                    "constant" };
-	bool first = true;
 
-	fputs(",\n\"initializers\": [", out);
-	for (int i = 1; i < x->f->nval; i++) {
-		const struct flat_val *v = &x->f->val[i];
+	json_open(j, "initializers", '[', JSON_INDENTED);
+	FOR_FLAT_VALS (v, x->f) {
+		const Onnx__TensorProto *t = v->init;
 		int64_t n = 0;
 
-		if (!v->init)
+		if (!t)
 			continue;
-		print_json_text(out, first ? "\n  {\"name\": "
-		                : ",\n  {\"name\": ", v->name);
-		first = false;
-		fprintf(out, ", \"verdict\": \"%s\", \"frozen\": %s, \"used\": "
-		        "%s, \"bytes\": %jd, \"dtype\": \"%s\", "
-		        "\"shape\": [", text[v->verdict],
-		        v->frozen ? "true" : "false",
-		        v->nuse || v->output ? "true" : "false",
-		        (intmax_t)onnx_tensor_bytes(v->init, &n),
-		        dtype_info[onnx_dtype(v->init->data_type)].text);
-		for (size_t k = 0; k < v->init->n_dims; k++)
-			fprintf(out, "%s%jd", k ? ", " : "",
-			        (intmax_t)v->init->dims[k]);
-		print_json_text(out, "], \"reason\": ", v->reason ? v->reason
-		                : "");
-		fputc('}', out);
+		json_open(j, NULL, '{', JSON_SPACED);
+		json_text(j, "name", v->name);
+		json_text(j, "verdict", text[v->verdict]);
+		json_bool(j, "frozen", v->frozen);
+		json_bool(j, "used", v->nuse || v->output);
+		json_int(j, "bytes", onnx_tensor_bytes(t, &n));
+		json_text(j, "dtype",
+		          dtype_info[onnx_dtype(t->data_type)].text);
+		json_open(j, "shape", '[', JSON_SPACED);
+		for (size_t k = 0; k < t->n_dims; k++)
+			json_int(j, NULL, t->dims[k]);
+		json_close(j);
+		json_text(j, "reason", v->reason ? v->reason : "");
+		json_close(j);
 	}
-	fputs("\n]", out);
+	json_close(j);
 }
 
 static void
-json_ops(struct inspect_report *x, FILE *out)
+put_operators(struct json_out *j, const struct inspect_report *x)
 {
-	fputs(",\n\"operators\": [", out);
-	for (int i = 0; i < x->nop; i++) {
-		const struct coverage *c = &x->op[i];
-
-		print_json_text(out, i ? ",\n  {\"op\": " : "\n  {\"op\": ",
-		                c->type);
-		print_json_text(out, ", \"domain\": ", c->domain);
-		fprintf(out, ", \"nodes\": %d, \"forward\": %s, \"gradient\": "
-		        "%s}", c->count,
-		        c->support == MISSING ? "false" : "true",
-		        c->support == NOT_NEEDED ? "null"
-		        : c->support == GRADIENT ? "true" : "false");
+	json_open(j, "operators", '[', JSON_INDENTED);
+	for (const struct coverage *c = x->op; c < x->op + x->nop; c++) {
+		json_open(j, NULL, '{', JSON_SPACED);
+		json_text(j, "op", c->type);
+		json_text(j, "domain", c->domain);
+		json_int(j, "nodes", c->count);
+		json_bool(j, "forward", c->support != MISSING);
+		if (c->support == NOT_NEEDED)
+			json_text(j, "gradient", NULL);
+		else
+			json_bool(j, "gradient", c->support == GRADIENT);
+		json_close(j);
 	}
-	fputs("\n]", out);
+	json_close(j);
 }
 
 static void
-json_warnings(struct inspect_report *x, FILE *out)
+put_warnings(struct json_out *j, const struct inspect_report *x)
 {
-	bool first = true;
 	const char *text;
 
-	fputs(",\n\"warnings\": [", out);
+	json_open(j, "warnings", '[', JSON_INDENTED);
 	for (int i = 0; (text = findings_warning(x, i)); i++)
-		print_json_text(out, i ? ",\n  " : "\n  ", text);
-	fputs("\n],\n\"details\": {", out);
+		json_text(j, NULL, text);
+	json_close(j);
+	json_open(j, "details", '{', JSON_INDENTED);
 	for (int i = 0; i < x->lint.n; i++) {
 		const struct lint_warning *d = &x->lint.at[i];
 
 		if (!d->ndetail)
 			continue;
-		print_json_text(out, first ? "\n  " : ",\n  ", d->text);
-		first = false;
+		json_open(j, d->text, '[', JSON_SPACED);
 		for (int k = 0; k < d->ndetail; k++)
-			print_json_text(out, k ? ", " : ": [", d->detail[k]);
-		putc(']', out);
+			json_text(j, NULL, d->detail[k]);
+		json_close(j);
 	}
-	fputs("\n}", out);
+	json_close(j);
 }
 
 static void
-json_bytes(const struct step_bytes *b, FILE *out)
-{
-	if (b->rule)
-		fprintf(out, "\"optimizer\": \"%s\",\n", b->rule);
-	if (b->rule && b->grad >= 0)
-		fprintf(out, "\"gradient_bytes\": %jd,\n\"optimizer_bytes"
-		        "\": %jd,\n", (intmax_t)b->grad,
-		        (intmax_t)b->state);
-	if (b->all)
-		fprintf(out, "\"step_bytes\": %jd,\n", (intmax_t)b->all);
-}
-
-static void
-json_verdict(const struct import_options *o, FILE *out)
+put_verdict(struct json_out *j, const struct import_options *o)
 {
 	static const char *const text[] = { "unknown", "accepted", "unbound",
 	                                    "refused" };
+	const struct step_bytes *b = &o->step;
 	bool accepted = o->outcome == OUTCOME_ACCEPTED
 		|| o->outcome == OUTCOME_UNBOUND;
 
-	fprintf(out, "\"verdict\": \"%s\"", text[o->outcome]);
+	if (b->rule)
+		json_text(j, "optimizer", b->rule);
+	if (b->rule && b->grad >= 0) {
+		json_int(j, "gradient_bytes", b->grad);
+		json_int(j, "optimizer_bytes", b->state);
+	}
+	if (b->all)
+		json_int(j, "step_bytes", b->all);
+	json_text(j, "verdict", text[o->outcome]);
 	if (o->unbound)
-		print_json_text(out, ",\n\"unbound\": ", o->unbound);
+		json_text(j, "unbound", o->unbound);
 	if (o->refusal)
-		print_json_text(out, ",\n\"refusal\": ", o->refusal);
-	fprintf(out, ",\n\"trainable\": %s\n",
-	        accepted && !o->all_outputs ? "true" : "false");
+		json_text(j, "refusal", o->refusal);
+	json_bool(j, "trainable", accepted && !o->all_outputs);
 }
 
 void
 inspect_json(struct inspect_report *x, FILE *out)
 {
 	const Onnx__ModelProto *m = x->f->file->model;
-	bool first = true;
+	struct json_out json = { .f = out }, *j = &json;
 
-	print_json_text(out, "{\n\"model\": ", x->f->file->path);
-	fprintf(out, ",\n\"ir_version\": %jd,\n\"opset\": %d",
-	        (intmax_t)m->ir_version, x->f->opset);
-	print_json_text(out, ",\n\"producer\": ", m->producer_name
-	                ? m->producer_name : "");
-	fputs(",\n\"inputs\": [", out);
-	FOR_VALS (v, x->g) {
-		if (v->kind != V_INPUT)
-			continue;
-		print_json_text(out, first ? "" : ", ", v->name);
-		first = false;
-	}
-	fputs("],\n\"outputs\": [", out);
+	json_open(j, NULL, '{', JSON_LINES);
+	json_text(j, "model", x->f->file->path);
+	json_int(j, "ir_version", m->ir_version);
+	json_int(j, "opset", x->f->opset);
+	json_text(j, "producer", m->producer_name ? m->producer_name : "");
+	json_open(j, "inputs", '[', JSON_SPACED);
+	FOR_VALS (v, x->g)
+		if (v->kind == V_INPUT)
+			json_text(j, NULL, v->name);
+	json_close(j);
+	json_open(j, "outputs", '[', JSON_SPACED);
 	for (int i = 0; i < x->f->noutput; i++)
-		print_json_text(out, i ? ", " : "",
-		                x->f->val[x->f->output[i]].name);
-	fputs("],\n\"dims\": [", out);
+		json_text(j, NULL, x->f->val[x->f->output[i]].name);
+	json_close(j);
+	json_open(j, "dims", '[', JSON_SPACED);
 	for (int i = 0; i < x->ndim; i++) {
-		print_json_text(out, i ? ", {\"flag\": " : "{\"flag\": ",
-		                x->dim[i].flag);
-		print_json_text(out, ", \"where\": ", x->dim[i].where);
-		fputc('}', out);
+		json_open(j, NULL, '{', JSON_SPACED);
+		json_text(j, "flag", x->dim[i].flag);
+		json_text(j, "where", x->dim[i].where);
+		json_close(j);
 	}
-	fputc(']', out);
-	json_inits(x, out);
-	json_ops(x, out);
-	json_warnings(x, out);
-	fprintf(out, ",\n\"parameter_bytes\": %jd,\n\"buffer_bytes\": "
-	        "%jd,\n", (intmax_t)x->param_bytes,
-	        (intmax_t)x->buffer_bytes);
-	json_bytes(&x->opt->step, out);
-	json_verdict(x->opt, out);
-	fputs("}\n", out);
+	json_close(j);
+	put_initializers(j, x);
+	put_operators(j, x);
+	put_warnings(j, x);
+	json_int(j, "parameter_bytes", x->param_bytes);
+	json_int(j, "buffer_bytes", x->buffer_bytes);
+	put_verdict(j, x->opt);
+	json_close(j);
+	putc('\n', out);
 }

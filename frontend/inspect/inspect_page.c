@@ -114,9 +114,7 @@ print_inits(struct inspect_report *x, FILE *out, enum verdict verdict)
 	size_t n = 0;
 	int other = 0;
 
-	for (int i = 1; i < x->f->nval; i++) {
-		const struct flat_val *v = &x->f->val[i];
-
+	FOR_FLAT_VALS (v, x->f) {
 		if (!v->init || v->verdict != verdict)
 			continue;
 		if (verdict == VERDICT_CONST && !v->frozen && (!v->reached

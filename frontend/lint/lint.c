@@ -9,6 +9,7 @@
  */
 #include "frontend/lint/lint_context.h"
 #include "frontend/params/params.h"
+#include "frontend/params/signature.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -29,16 +30,12 @@ find_ties(struct lint_context *s)
 		group_add(s, &g, name, arena_printf(s->arena, "'%s' replaces "
 			"%d", name, f->tie[i].n));
 	}
-	if (g.n)
-		add_warning(s, &g,
-		    "%s %s %d parameters that the exporter merged because "
-		    "their values were equal; %s; export in training mode "
-		    "(TorchScript) or with optimize=False (dynamo)",
-		    group_subject(s, &g),
-		    plural(g.n, "replaces", "replace"), all,
-		    s->opt->untie ? "ckc trains them separately (with "
-		                    "--untie=off: as one)"
-		    : "--untie=off trains them as one");
+	add_warning(s, &g,
+	    "{subject} {replaces|replace} %d parameters that the exporter "
+	    "merged because their values were equal; %s; export in training "
+	    "mode (TorchScript) or with optimize=False (dynamo)", all,
+	    s->opt->untie ? "ckc trains them separately (with --untie=off: as "
+	                    "one)" : "--untie=off trains them as one");
 }
 
 bool
@@ -53,14 +50,11 @@ lost_its_name(const struct flat_val *v)
 static const struct flat_val *
 find_transpose(struct flat *f, const struct flat_val *v)
 {
-	for (int k = 1; k < f->nval; k++) {
-		const struct flat_val *w = &f->val[k];
-
+	FOR_FLAT_VALS (w, f)
 		if (w != v && w->init && w->nuse
 		    && w->verdict == VERDICT_PARAM && !lost_its_name(w)
 		    && is_transpose_of(f, v, w))
 			return w;
-	}
 	return NULL;
 }
 
@@ -84,10 +78,9 @@ is_pytorch(const struct flat *f)
 bool
 is_trained(const struct flat *f, const char *name)
 {
-	for (int i = 1; i < f->nval; i++)
-		if (f->val[i].init && f->val[i].nuse
-		    && f->val[i].verdict == VERDICT_PARAM
-		    && strcmp(f->val[i].name, name) == 0)
+	FOR_FLAT_VALS (v, f)
+		if (v->init && v->nuse && v->verdict == VERDICT_PARAM
+		    && strcmp(v->name, name) == 0)
 			return true;
 	return false;
 }
@@ -104,11 +97,19 @@ is_copied(struct flat *f, const char *const *source, int v)
 	return false;
 }
 
+static const char *
+and_more(struct lint_context *s, const struct lint_group *g)
+{
+	return g->n <= 1 ? "" : arena_printf(s->arena, ", and %d more like it",
+	                                     g->n - 1);
+}
+
 static void
 find_renamed(struct lint_context *s)
 {
 	struct lint_group renamed = { 0 }, split = { 0 }, apart = { 0 };
 	const char *twin = NULL, *of = NULL;
+	bool noted;
 	const char **source = arena_array(s->arena, (size_t)s->f->nval,
 	                                  sizeof *source);
 
@@ -119,7 +120,7 @@ find_renamed(struct lint_context *s)
 			continue;
 		group_add_name(s, &renamed, v->name);
 		w = find_transpose(s->f, v);
-		source[i] = w ? NULL : folded_from(s, v);
+		source[i] = w ? NULL : signature_source(s->f, v, &noted);
 		if (source[i] && (is_trained(s->f, source[i])
 		    || is_copied(s->f, source, i))) {
 			of = of ? of : source[i];
@@ -135,34 +136,24 @@ find_renamed(struct lint_context *s)
 		                       v->name,
 		                       w->name));
 	}
-	if (split.n)
-		add_warning(s, &split,
-		    "'%s' is the transpose of '%s'%s: the exporter split a "
-		    "tied weight in two, which are trained separately; export "
-		    "with optimize=False (dynamo) or do_constant_folding=False "
-		    "(TorchScript)", split.first,
-		    twin, split.n == 1 ? "" : arena_printf(s->arena,
-		    ", and %d more like it", split.n - 1));
-	if (apart.n)
-		add_warning(s, &apart,
-		    "'%s' was computed from '%s' by the exporter, and the file "
-		    "holds another copy%s: the copies are trained separately; "
-		    "export with optimize=False",
-		    apart.first, of, apart.n == 1 ? ""
-		    : arena_printf(s->arena, ", and %d more like it",
-		                   apart.n - 1));
+	add_warning(s, &split,
+	    "{first} is the transpose of '%s'%s: the exporter split a tied "
+	    "weight in two, which are trained separately; export with "
+	    "optimize=False (dynamo) or do_constant_folding=False "
+	    "(TorchScript)", twin, and_more(s, &split));
+	add_warning(s, &apart,
+	    "{first} was computed from '%s' by the exporter, and the file "
+	    "holds another copy%s: the copies are trained separately; export "
+	    "with optimize=False", of, and_more(s, &apart));
 	/* other exporters never write names of modules */
-	if (renamed.n && is_pytorch(s->f))
+	if (is_pytorch(s->f))
 		add_warning(s, &renamed,
-		    "%d parameter%s lost %s name%s (the first is '%s'): "
-		    "checkpoints will use the names that the exporter "
-		    "generated, and what forward computes of a parameter, "
-		    "such as w * 0.5, is trained as one tensor; export with "
-		    "optimize=False (dynamo) or training=TRAINING, "
-		    "do_constant_folding=False (TorchScript)",
-		    renamed.n, plural(renamed.n, "", "s"),
-		    plural(renamed.n, "its", "their"),
-		    plural(renamed.n, "", "s"), renamed.first);
+		    "{n} {parameter lost its name|parameters lost their names} "
+		    "(the first is {first}): checkpoints will use the names "
+		    "that the exporter generated, and what forward computes of "
+		    "a parameter, such as w * 0.5, is trained as one tensor; "
+		    "export with optimize=False (dynamo) or training=TRAINING, "
+		    "do_constant_folding=False (TorchScript)");
 }
 
 /* An embedding with several readers is tied on purpose, or read twice.  If tied
@@ -172,9 +163,8 @@ tied_names(const struct flat *f)
 {
 	int n = 0;
 
-	for (int i = 0; i < f->nnode; i++) {
-		const struct flat_node *node = &f->node[i];
-		const struct flat_val *v = &f->val[node->nin ? node->in[0] : 0];
+	FOR_FLAT_NODES (node, f) {
+		const struct flat_val *v = &f->val[node_input(node, 0)];
 
 		if (strcmp(node->type, "Gather") == 0 && v->init
 		    && v->verdict == VERDICT_PARAM && v->nuse > 1)
@@ -188,8 +178,8 @@ tied_names(const struct flat *f)
 static bool
 is_optimized(const struct flat *f)
 {
-	for (int i = 0; i < f->nnode; i++)
-		if (strcmp(f->node[i].type, "Constant") == 0)
+	FOR_FLAT_NODES (n, f)
+		if (strcmp(n->type, "Constant") == 0)
 			return false;
 	return true;
 }
@@ -211,27 +201,25 @@ find_lost(struct lint_context *s)
 		norms = arena_printf(s->arena, ", including those of %d "
 		                     "BatchNorm%s folded into the preceding "
 		                     "weights", f->nlostnorm,
-		                     plural(f->nlostnorm, "", "s"));
+		                     f->nlostnorm == 1 ? "" : "s");
 	if (lost_projection(f))
 		why = "ONNX's LSTM has no projection (proj_size), and the "
 			"exporter drops its weight; write the cell as a loop "
 			"over time";
 	else if (!norms[0] && !is_optimized(f))
-		why = plural(lost, "the loss does not use it, or another "
-		             "module shares it under its own name",
-		             "the loss does not use them, or other modules "
-		             "share them under their own names");
+		why = lost == 1 ? "the loss does not use it, or another module "
+			"shares it under its own name"
+			: "the loss does not use them, or other modules share "
+			"them under their own names";
 	else
-		why = arena_printf(s->arena, "the exporter folded, merged or "
-		                   "cut %s, or the loss does not use %s; "
-		                   "export with optimize=False",
-		                   plural(lost, "it", "them"),
-		                   plural(lost, "it", "them"));
-	add_warning(s, NULL,
-	    "%d parameter%s of the module %s not in the file under %s "
-	    "(missing: %s%s)%s: %s", lost, plural(lost, "", "s"),
-	    plural(lost, "is", "are"), plural(lost, "its name", "their names"),
-	    names, f->nlost > FLAT_LOST ? ", ..." : "", norms, why);
+		why = lost == 1 ? "the exporter folded, merged or cut it, or "
+			"the loss does not use it; export with optimize=False"
+			: "the exporter folded, merged or cut them, or the "
+			"loss does not use them; export with optimize=False";
+	add_warning(s, &(struct lint_group){ .n = lost },
+	    "{n} {parameter|parameters} of the module {is|are} not in the file "
+	    "under {its name|their names} (missing: %s%s)%s: %s", names,
+	    f->nlost > FLAT_LOST ? ", ..." : "", norms, why);
 }
 
 /* ---- modes ---- */
@@ -240,26 +228,23 @@ find_lost(struct lint_context *s)
 static bool
 is_inactive_dropout(struct lint_context *s, const struct flat_node *n)
 {
-	const Onnx__TensorProto *p;
-	struct onnx_tensor t;
-	double ratio = 0.5;
+	int ratio = node_input(n, 1), mode = node_input(n, 2);
+	Val v;
 
-	if (strcmp(n->type, "Dropout") != 0 || *n->domain)
+	if (s->opt->no_dropout || !is_op_type(n, "Dropout")
+	    || (flat_load(s->f, flat_tensor(s->f, ratio), &v) == 1
+	        && val_float(&v, 0) == 0))
 		return false;
-	if (n->nin > 1 && n->in[1] && (p = flat_tensor(s->f, n->in[1]))
-	    && onnx_tensor_load(s->f->file, p, &t) && t.data && t.nelem == 1) {
-		Val v = { .kind = V_CONST, .dt = t.dt, .shape = t.shape,
-		          .data = t.data };
+	return n->opset < 12 || !mode
+		|| (flat_load(s->f, flat_tensor(s->f, mode), &v) == 1
+		    && !*(const char *)v.data);
+}
 
-		ratio = val_float(&v, 0);
-	}
-	if (ratio == 0)
-		return false;
-	if (n->opset < 12 || n->nin < 3 || !n->in[2])
-		return true;
-	p = flat_tensor(s->f, n->in[2]);
-	return p && onnx_tensor_load(s->f->file, p, &t) && t.data
-		&& t.nelem == 1 && !*(const char *)t.data;
+static bool
+is_frozen_batchnorm(struct lint_context *s, const struct flat_node *n)
+{
+	return s->opt->batchnorm == BATCHNORM_GRAPH && is_needed_batchnorm(n)
+		&& !batchnorm_trains(n);
 }
 
 /* Python that exports BatchNorm in training form; README.md has the same. */
@@ -289,36 +274,23 @@ static const char *const batchnorm_recipe[] = {
 static void
 find_modes(struct lint_context *s)
 {
-	struct lint_group off = { 0 }, bn = { 0 };
+	struct lint_group off = group_nodes(s, is_inactive_dropout);
+	struct lint_group bn = group_nodes(s, is_frozen_batchnorm);
 
-	for (int i = 0; i < s->f->nnode; i++) {
-		const struct flat_node *n = &s->f->node[i];
-
-		if (!n->needed)
-			continue;
-		if (!s->opt->no_dropout && is_inactive_dropout(s, n))
-			group_add_name(s, &off, n->name);
-		if (s->opt->batchnorm == BATCHNORM_GRAPH && !*n->domain
-		    && strcmp(n->type, "BatchNormalization") == 0
-		    && !batchnorm_trains(n))
-			group_add_name(s, &bn, n->name);
-	}
-	if (off.n)
-		add_warning(s, &off,
-		    "%d Dropout node%s inactive (training_mode is missing or "
-		    "false; the first is '%s'): the model trains without "
-		    "dropout; scaled_dot_product_attention exports it this "
-		    "way, eager attention with training=TRAINING keeps it",
-		    off.n, plural(off.n, " is", "s are"), off.first);
+	add_warning(s, &off,
+	    "{n} Dropout {node is|nodes are} inactive (training_mode is "
+	    "missing or false; the first is {first}): the model trains without "
+	    "dropout; scaled_dot_product_attention exports it this way, eager "
+	    "attention with training=TRAINING keeps it");
 	if (!bn.n)
 		return;
-	add_warning(s, NULL,
-	    "%d BatchNormalization node%s in inference form (the first is "
-	    "'%s'): running statistics are used and never updated; --batchnorm "
-	    "batch trains as train() does, --batchnorm running silences this "
-	    "warning; or export with training=TRAINING (TorchScript) or a "
-	    "custom translation (dynamo; ckc inspect prints it)", bn.n,
-	    plural(bn.n, " is", "s are"), bn.first);
+	add_warning(s, &bn,
+	    "{n} BatchNormalization {node is|nodes are} in inference form (the "
+	    "first is {first}): running statistics are used and never updated; "
+	    "--batchnorm batch trains as train() does, --batchnorm running "
+	    "silences this warning; or export with training=TRAINING "
+	    "(TorchScript) or a custom translation (dynamo; ckc inspect prints "
+	    "it)");
 	s->found.at[s->found.n - 1].detail = batchnorm_recipe;
 	s->found.at[s->found.n - 1].ndetail =
 		sizeof batchnorm_recipe / sizeof *batchnorm_recipe;
@@ -366,70 +338,53 @@ smoothed_loss(struct lint_context *s, const struct flat_node *n)
 	                    sum, end);
 }
 
+static bool
+lacks_smoothing(struct lint_context *s, const struct flat_node *n)
+{
+	(void)s;
+	return lost_smoothing(n) > 0;
+}
+
+static bool
+lacks_padding(struct lint_context *s, const struct flat_node *n)
+{
+	return lost_padding(n) >= 0
+		&& s->f->val[node_input(n, 0)].verdict == VERDICT_PARAM;
+}
+
+static bool
+lacks_frequency(struct lint_context *s, const struct flat_node *n)
+{
+	return lost_frequency(n)
+		&& s->f->val[node_input(n, 0)].verdict == VERDICT_PARAM;
+}
+
 static void
 find_smoothing(struct lint_context *s)
 {
-	struct lint_group g = { 0 };
-	const char *loss = NULL;
-	double lost = 0;
+	struct lint_group g = group_nodes(s, lacks_smoothing);
 
-	for (int i = 0; i < s->f->nnode; i++) {
-		const struct flat_node *n = &s->f->node[i];
-		double x = n->needed ? lost_smoothing(n) : 0;
-
-		if (x <= 0)
-			continue;
-		lost = g.n ? lost : x;
-		loss = g.n ? loss : smoothed_loss(s, n);
-		group_add_name(s, &g, n->name);
-	}
 	if (g.n)
 		add_warning(s, &g,
-		    "%s: the exporter dropped label_smoothing=%g; write "
-		    "it out: %s", group_subject(s, &g), lost, loss);
+		    "{subject}: the exporter dropped label_smoothing=%g; write "
+		    "it out: %s", lost_smoothing(g.node),
+		    smoothed_loss(s, g.node));
 }
 
 static void
-find_padding(struct lint_context *s)
+find_embeddings(struct lint_context *s)
 {
-	struct lint_group g = { 0 };
-	int64_t row = -1;
+	struct lint_group row = group_nodes(s, lacks_padding);
+	struct lint_group scale = group_nodes(s, lacks_frequency);
+	int64_t at = row.n ? lost_padding(row.node) : 0;
 
-	for (int i = 0; i < s->f->nnode; i++) {
-		const struct flat_node *n = &s->f->node[i];
-		int64_t k = n->needed ? lost_padding(n) : -1;
-
-		if (k < 0 || n->nin < 1 || !n->in[0]
-		    || s->f->val[n->in[0]].verdict != VERDICT_PARAM)
-			continue;
-		row = g.n ? row : k;
-		group_add_name(s, &g, n->name);
-	}
-	if (g.n)
-		add_warning(s, &g,
-		    "%s: the exporter dropped padding_idx=%" PRId64 ": that "
-		    "row is trained like the others; to keep it at zero, write "
-		    "x = emb(ids) * (ids != %" PRId64 ").unsqueeze(-1)",
-		    group_subject(s, &g), row, row);
-}
-
-static void
-find_frequency(struct lint_context *s)
-{
-	struct lint_group g = { 0 };
-
-	for (int i = 0; i < s->f->nnode; i++) {
-		const struct flat_node *n = &s->f->node[i];
-
-		if (n->needed && lost_frequency(n) && n->in[0]
-		    && s->f->val[n->in[0]].verdict == VERDICT_PARAM)
-			group_add_name(s, &g, n->name);
-	}
-	if (g.n)
-		add_warning(s, &g,
-		    "%s: the exporter dropped scale_grad_by_freq: gradients of "
-		    "rows are not divided by the number of uses in the batch",
-		    group_subject(s, &g));
+	add_warning(s, &row,
+	    "{subject}: the exporter dropped padding_idx=%" PRId64 ": that row "
+	    "is trained like the others; to keep it at zero, write x = "
+	    "emb(ids) * (ids != %" PRId64 ").unsqueeze(-1)", at, at);
+	add_warning(s, &scale,
+	    "{subject}: the exporter dropped scale_grad_by_freq: gradients of "
+	    "rows are not divided by the number of uses in the batch");
 }
 
 /* detach() has no effect on values that depend on no parameter. */
@@ -441,10 +396,9 @@ find_detached(struct lint_context *s)
 	                            sizeof *trained);
 	struct lint_group g = { 0 };
 
-	for (int v = 1; v < f->nval; v++)
-		trained[v] = f->val[v].verdict == VERDICT_PARAM;
-	for (int i = 0; i < f->nnode; i++) {
-		const struct flat_node *n = &f->node[i];
+	FOR_FLAT_VALS (v, f)
+		trained[v - f->val] = v->verdict == VERDICT_PARAM;
+	FOR_FLAT_NODES (n, f) {
 		bool any = false;
 
 		for (int k = 0; k < n->nin; k++)
@@ -454,12 +408,10 @@ find_detached(struct lint_context *s)
 		if (any && n->needed && lost_detach(n))
 			group_add_name(s, &g, n->name);
 	}
-	if (g.n)
-		add_warning(s, &g,
-		    "%s: detach() was lost in the export: gradients flow where "
-		    "PyTorch stops them; make the detached value an input, or "
-		    "--freeze all parameters that it depends on",
-		    group_subject(s, &g));
+	add_warning(s, &g,
+	    "{subject}: detach() was lost in the export: gradients flow where "
+	    "PyTorch stops them; make the detached value an input, or --freeze "
+	    "all parameters that it depends on");
 }
 
 static void
@@ -491,8 +443,7 @@ lint_run(struct flat *f, const struct import_options *opt, Arena *arena)
 	lint_trained(&s);
 	find_modes(&s);
 	lint_state(&s);
-	find_padding(&s);
-	find_frequency(&s);
+	find_embeddings(&s);
 	find_detached(&s);
 	lint_scatters(&s);
 	lint_masks(&s);

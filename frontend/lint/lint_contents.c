@@ -15,15 +15,8 @@
 static bool
 load_floats(struct flat *f, const struct flat_val *v, Val *val, int64_t *n)
 {
-	struct onnx_tensor t;
-
-	if (!v->init || !onnx_tensor_load(f->file, v->init, &t) || !t.data
-	    || dtype_info[t.dt].cls != 'f')
-		return false;
-	*val = (Val){ .kind = V_CONST, .dt = t.dt, .shape = t.shape,
-	              .data = t.data };
-	*n = t.nelem;
-	return true;
+	*n = flat_load(f, v->init, val);
+	return *n >= 0 && dtype_info[val->dt].cls == 'f';
 }
 
 static bool

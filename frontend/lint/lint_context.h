@@ -3,6 +3,7 @@
 #define FRONTEND_LINT_LINT_CONTEXT_H
 
 #include "frontend/lint/lint.h"
+#include "runtime/support/word_list.h"
 
 #include <string.h>
 
@@ -17,12 +18,16 @@ struct lint_context {
 struct lint_group {
 	int n, nline;
 	const char *first;
+	const struct flat_node *node;   /* group_nodes: the first */
 	const char **line;
 	size_t cap;
 };
 
-/* Add the group as one warning.  Lines of several findings become details; a
- * single finding has none.  Group NULL: no details. */
+/* Add the group as one warning, unless it is empty.  Lines of several findings
+ * become details; a single finding has none.  Group NULL: one finding without
+ * a name.  In the format {subject} stands for "'a'" or "'a' and 3 more",
+ * {first} for "'a'", {n} for the number of findings, {options} for the first
+ * few lines joined, and {one|many} for the part that fits the number. */
 void add_warning(struct lint_context *, const struct lint_group *,
                  const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -30,10 +35,14 @@ void group_add(struct lint_context *, struct lint_group *, const char *name,
                const char *line);
 void group_add_name(struct lint_context *, struct lint_group *,
                     const char *name);
-/* "'a'" or "'a' and 3 more". */
-const char *group_subject(struct lint_context *, const struct lint_group *);
-/* The first few lines joined into one line of options. */
-const char *group_options(struct lint_context *, const struct lint_group *);
+/* Of all needed nodes those that pass the test. */
+typedef bool NodeTest(struct lint_context *, const struct flat_node *);
+struct lint_group group_nodes(struct lint_context *, NodeTest *);
+/* Of all initializers that are used those that pass the test; the lines are
+ * names, or options that freeze them. */
+typedef bool WeightTest(struct lint_context *, const struct flat_val *);
+struct lint_group group_weights(struct lint_context *, WeightTest *,
+                                bool freeze);
 
 /* Whether the file has a trained parameter of that name. */
 bool is_trained(const struct flat *, const char *name);
@@ -56,17 +65,18 @@ is_op_type(const struct flat_node *n, const char *type)
 	return n && !*n->domain && strcmp(n->type, type) == 0;
 }
 
+/* The same for one of several types, "Add Sub". */
+static inline bool
+is_op_among(const struct flat_node *n, const char *types)
+{
+	return n && !*n->domain && word_is_listed(types, n->type);
+}
+
 /* Operand i; 0: none. */
 static inline int
 node_input(const struct flat_node *n, int i)
 {
 	return n && i < n->nin ? n->in[i] : 0;
-}
-
-static inline const char *
-plural(int n, const char *one, const char *more)
-{
-	return n == 1 ? one : more;
 }
 
 /* lint_trained.c: tensors wrongly trained, and wrongly not trained. */
@@ -100,8 +110,5 @@ bool lost_frequency(const struct flat_node *);
 bool lost_projection(const struct flat *);
 /* Whether the exporter's note says that the node is a detach(). */
 bool lost_detach(const struct flat_node *);
-/* The first parameter from which the exporter folded the constant v, as its
- * note says; the file may lack that parameter.  NULL: no note. */
-const char *folded_from(struct lint_context *, const struct flat_val *v);
 
 #endif

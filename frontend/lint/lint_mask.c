@@ -25,13 +25,8 @@ enum { MOST_HOPS = 12, MOST_MASKS = 64, MOST_STEPS = 1000 };
 static bool
 is_move(const struct flat_node *n)
 {
-	static const char *const types[] = { "Cast", "CastLike", "Expand",
-		"Identity", "Reshape", "Squeeze", "Unsqueeze", "Not", "Slice" };
-
-	for (size_t i = 0; n && i < sizeof types / sizeof *types; i++)
-		if (strcmp(n->type, types[i]) == 0)
-			return true;
-	return false;
+	return is_op_among(n, "Cast CastLike Expand Identity Reshape Squeeze "
+	                   "Unsqueeze Not Slice");
 }
 
 /* The value behind v that no node merely moved. */
@@ -59,19 +54,14 @@ static double
 scalar_value(struct flat *f, int v)
 {
 	const struct flat_node *n = compute_node(f, v);
-	const Onnx__AttributeProto *a;
-	const Onnx__TensorProto *p;
-	struct onnx_tensor t;
+	const Onnx__AttributeProto *a = is_op_type(n, "Constant")
+		? attr_find(n, "value_float") : NULL;
+	Val x;
 
-	v = root_of(f, v);
-	a = is_op_type(n, "Constant") ? attr_find(n, "value_float") : NULL;
-	p = flat_tensor(f, v);
 	if (a)
 		return (double)a->f;
-	if (!p || !onnx_tensor_load(f->file, p, &t) || !t.data || t.nelem != 1)
-		return 0;
-	return val_float(&(Val){ .kind = V_CONST, .dt = t.dt, .shape = t.shape,
-	                         .data = t.data }, 0);
+	return flat_load(f, flat_tensor(f, root_of(f, v)), &x) == 1
+		? val_float(&x, 0) : 0;
 }
 
 /* Whether x is the lowest float of 16 or more bits.  -inf is not: a NaN check
@@ -148,14 +138,13 @@ declared_axes(const struct flat *f, int v)
 static int
 whole_numbers(const struct flat *f, int v, int64_t *x, int most)
 {
-	const Onnx__TensorProto *p = flat_tensor(f, v);
-	struct onnx_tensor t;
+	Val c;
+	int64_t n = flat_load(f, flat_tensor(f, v), &c);
 
-	if (!p || !onnx_tensor_load(f->file, p, &t) || !t.data
-	    || t.nelem > most || t.dt != DT_I64)
+	if (n < 0 || n > most || c.dt != DT_I64)
 		return -1;
-	memcpy(x, t.data, (size_t)t.nelem * sizeof *x);
-	return (int)t.nelem;
+	memcpy(x, c.data, (size_t)n * sizeof *x);
+	return (int)n;
 }
 
 static struct axes
@@ -204,11 +193,11 @@ transposed_axes(struct mask_query *w, const struct flat_node *n)
 
 /* Axes along which the result of an element-wise op varies. */
 static struct axes
-joined_axes(struct mask_query *w, const struct flat_node *n, int nin)
+joined_axes(struct mask_query *w, const struct flat_node *n)
 {
 	struct axes all = { 0, 0 };
 
-	for (int i = 0; i < nin; i++) {
+	for (int i = 0; i < n->nin; i++) {
 		struct axes a = axes_of(w, n->in[i]);
 
 		all.bits |= a.bits;
@@ -221,9 +210,6 @@ joined_axes(struct mask_query *w, const struct flat_node *n, int nin)
 static struct axes
 axes_of(struct mask_query *w, int v)
 {
-	static const char *const joining[] = { "And", "Or", "Xor", "Where",
-		"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual",
-		"Add", "Sub", "Mul", "Div", "Mod", "Max", "Min", "Concat" };
 	const struct flat_node *n = producer_of(w->f, v);
 	struct axes a = any_axes;
 
@@ -231,8 +217,11 @@ axes_of(struct mask_query *w, int v)
 		return any_axes;
 	if (!n || flat_tensor(w->f, v))
 		return declared_axes(w->f, v);
-	if (is_op_type(n, "Constant") || is_op_type(n, "ConstantOfShape"))
+	if (is_op_among(n, "Constant ConstantOfShape"))
 		return (struct axes){ 0, -1 };
+	if (is_op_among(n, "And Or Xor Where Equal Less LessOrEqual Greater "
+	                "GreaterOrEqual Add Sub Mul Div Mod Max Min Concat"))
+		return joined_axes(w, n);
 	if (is_op_type(n, "Range"))
 		return (struct axes){ 1, 1 };
 	if (is_op_type(n, "Unsqueeze"))
@@ -248,13 +237,9 @@ axes_of(struct mask_query *w, int v)
 		a.rank -= a.rank > 0;
 	} else if (is_op_type(n, "Trilu")) {
 		a.rank = axes_of(w, node_input(n, 0)).rank;
-	} else if (is_move(n) && !is_op_type(n, "Reshape")
-	           && !is_op_type(n, "Squeeze")) {
+	} else if (is_move(n) && !is_op_among(n, "Reshape Squeeze")) {
 		a = axes_of(w, node_input(n, 0));
 	}
-	for (size_t i = 0; i < sizeof joining / sizeof *joining; i++)
-		if (is_op_type(n, joining[i]))
-			a = joined_axes(w, n, n->nin);
 	return a;
 }
 
@@ -307,18 +292,14 @@ static bool
 shows_constant(const struct mask_query *w, const Onnx__TensorProto *p,
                bool want)
 {
-	struct onnx_tensor t;
-	int64_t cols, rows;
 	Val v;
+	int64_t n = flat_load(w->f, p, &v), cols, rows;
 
-	if (!onnx_tensor_load(w->f->file, p, &t) || !t.data || !t.nelem
-	    || dtype_info[t.dt].cls == 'f')
+	if (n <= 0 || dtype_info[v.dt].cls == 'f')
 		return false;
-	cols = t.shape.rank > 0 ? t.shape.dim[t.shape.rank - 1] : 1;
-	rows = t.shape.rank > 1 ? t.shape.dim[t.shape.rank - 2] : 1;
-	v = (Val){ .kind = V_CONST, .dt = t.dt, .shape = t.shape,
-	           .data = t.data };
-	for (int64_t i = 0; i < t.nelem / cols; i++) {
+	cols = v.shape.rank > 0 ? v.shape.dim[v.shape.rank - 1] : 1;
+	rows = v.shape.rank > 1 ? v.shape.dim[v.shape.rank - 2] : 1;
+	for (int64_t i = 0; i < n / cols; i++) {
 		int64_t k = w->who == SEES_FIRST ? 0 : i % rows;
 
 		if (k >= cols || (val_int(&v, i * cols + k) != 0) != want)
@@ -440,8 +421,7 @@ shows_key(struct mask_query *w, int v, bool want)
 static bool
 is_asked(const struct flat *f, const bool *from)
 {
-	for (int i = 0; i < f->nnode; i++) {
-		const struct flat_node *n = &f->node[i];
+	FOR_FLAT_NODES (n, f) {
 		int v = node_input(n, 0);
 
 		if (!n->needed || strncmp(n->type, "Reduce", 6) != 0)
@@ -480,13 +460,14 @@ lint_masks(struct lint_context *s)
 	int last = 0, masks = 0;        /* layers share their mask */
 	bool dead = false;
 
-	for (int i = 0; i < s->f->nnode; i++)
-		if (is_op_type(&s->f->node[i], "IsNaN"))
-			checked[node_input(&s->f->node[i], 0)] = true;
-	for (int i = 0; i < s->f->nnode && masks < MOST_MASKS; i++) {
-		const struct flat_node *n = &s->f->node[i], *w = NULL;
+	FOR_FLAT_NODES (n, s->f)
+		if (is_op_type(n, "IsNaN"))
+			checked[node_input(n, 0)] = true;
+	FOR_FLAT_NODES (n, s->f) {
+		const struct flat_node *w = NULL;
 
-		if (n->needed && is_op_type(n, "Softmax") && checked[n->out[0]])
+		if (masks < MOST_MASKS && n->needed
+		    && is_op_type(n, "Softmax") && checked[n->out[0]])
 			w = find_where(s, n);
 		if (!w || !node_input(w, 0))
 			continue;
@@ -499,12 +480,10 @@ lint_masks(struct lint_context *s)
 		if (dead)
 			group_add_name(s, &g, n->name);
 	}
-	if (g.n)
-		add_warning(s, &g,
-		    "%s: the exporter masks with the lowest float instead of "
-		    "-inf: a fully masked row, e.g. of left padding with a "
-		    "causal mask, attends to all keys evenly, but gives zeros "
-		    "in PyTorch; export with opset_version=23, or multiply the "
-		    "attention's output by mask.any(-1, keepdim=True)",
-		    group_subject(s, &g));
+	add_warning(s, &g,
+	    "{subject}: the exporter masks with the lowest float instead of "
+	    "-inf: a fully masked row, e.g. of left padding with a causal "
+	    "mask, attends to all keys evenly, but gives zeros in PyTorch; "
+	    "export with opset_version=23, or multiply the attention's output "
+	    "by mask.any(-1, keepdim=True)");
 }

@@ -47,9 +47,7 @@ lint_merged(struct lint_context *s)
 	int *copy_of = arena_array(s->arena, (size_t)f->nval, sizeof *copy_of);
 	size_t top = f->file->model->graph->n_initializer;
 
-	for (int i = 0; i < f->nnode; i++) {
-		const struct flat_node *n = &f->node[i];
-
+	FOR_FLAT_NODES (n, f) {
 		if (is_op_type(n, "Identity") && n->nout
 		    && f->val[node_input(n, 0)].init) {
 			copy_of[n->out[0]] = node_input(n, 0);
@@ -71,10 +69,9 @@ lint_merged(struct lint_context *s)
 			group_add_name(s, &g, f->val[v].name);
 		}
 	}
-	if (g.n)
-		add_warning(s, &g,
-		    "several modules read %s, which ckc trains as one: the "
-		    "export does not tell a shared weight from copies of a "
-		    "module with equal values; export with training=TRAINING "
-		    "and do_constant_folding=False", group_subject(s, &g));
+	add_warning(s, &g,
+	    "several modules read {subject}, which ckc trains as one: the "
+	    "export does not tell a shared weight from copies of a module with "
+	    "equal values; export with training=TRAINING and "
+	    "do_constant_folding=False");
 }

@@ -1,5 +1,4 @@
-/* Metadata of PyTorch's dynamo exporter: the call that a node stands for, and
- * the source of a folded constant. */
+/* Metadata of PyTorch's dynamo exporter: the call that a node stands for. */
 #include "frontend/lint/lint_context.h"
 
 #include <stdlib.h>
@@ -116,19 +115,6 @@ any_holds(Onnx__StringStringEntryProto *const *props, size_t n,
 	return false;
 }
 
-/* Whether the exporter's signature has the entry p_w: PARAMETER target='w' */
-static bool
-is_module_parameter(struct lint_context *s, const char *name)
-{
-	const Onnx__ModelProto *m = s->f->file->model;
-	const char *line = arena_printf(s->arena, ": PARAMETER target='%s'",
-	                                name);
-
-	return any_holds(m->graph->metadata_props, m->graph->n_metadata_props,
-	                 line)
-		|| any_holds(m->metadata_props, m->n_metadata_props, line);
-}
-
 bool
 lost_projection(const struct flat *f)
 {
@@ -138,17 +124,4 @@ lost_projection(const struct flat *f)
 	                 "weight_hr_l")
 		|| any_holds(m->metadata_props, m->n_metadata_props,
 		             "weight_hr_l");
-}
-
-/* The note is a Python list of names: ['val_0', 'w']. */
-const char *
-folded_from(struct lint_context *s, const struct flat_val *v)
-{
-	const char *list = v->init ? flat_folded_from(s->f, v->name) : NULL;
-	char *text = list ? arena_str(s->arena, list) : NULL, *name;
-
-	while (text && strsep(&text, "'") && (name = strsep(&text, "'")))
-		if (is_module_parameter(s, name))
-			return name;
-	return NULL;
 }

@@ -27,22 +27,12 @@ struct proof {
 	int64_t *indices;               /* remaining indices, of all scatters */
 };
 
-static bool
-is_any(const struct flat_node *n, const char *const *types, size_t ntype)
-{
-	for (size_t i = 0; i < ntype; i++)
-		if (strcmp(n->type, types[i]) == 0)
-			return true;
-	return false;
-}
-
-#define IS_ANY(n, list) is_any(n, list, sizeof list / sizeof *list)
-
-/* Whether n only moves, converts or repeats operand 0. */
-static const char *const moves[] = { "Identity", "Cast", "CastLike",
-	"Unsqueeze", "Squeeze", "Reshape", "Flatten", "Transpose", "Expand",
-	"Slice", "Neg" };
-static const char *const sums[] = { "Add", "Sub", "Mul" };
+/* Ops that only move, negate or repeat operand 0, and those that also convert
+ * it. */
+#define MOVES "Identity Unsqueeze Squeeze Reshape Flatten Transpose Expand " \
+	"Slice Neg"
+#define CASTS "Cast CastLike"
+#define SUMS "Add Sub Mul"
 
 static int64_t
 int_attr(const struct flat_node *n, const char *name, int64_t otherwise)
@@ -95,32 +85,29 @@ static bool
 all_differ(struct proof *p, const Onnx__TensorProto *t, bool plain)
 {
 	struct proof q = *p;
-	struct onnx_tensor x;
 	int64_t n, width = 1;
 	uint64_t *key;
 	bool differ = true, negative;
 	Val v;
 
-	if (!onnx_tensor_load(p->f->file, t, &x) || !x.data || x.nelem < 2
-	    || x.nelem > *p->indices || dtype_info[x.dt].cls != 'i')
+	n = flat_load(p->f, t, &v);
+	if (n < 2 || n > *p->indices || dtype_info[v.dt].cls != 'i')
 		return false;
-	*p->indices -= x.nelem;
-	v = (Val){ .kind = V_CONST, .dt = x.dt, .shape = x.shape,
-	           .data = x.data };
+	*p->indices -= n;
 	/* -1 may alias the last index */
 	negative = val_int(&v, 0) < 0;
-	for (int64_t i = 1; i < x.nelem; i++)
+	for (int64_t i = 1; i < n; i++)
 		if ((val_int(&v, i) < 0) != negative)
 			return false;
 	q.rows &= plain;
-	q.axis += q.axis < 0 ? x.shape.rank : 0;
-	if (!plain || q.axis < 0 || q.axis >= x.shape.rank) {
-		v.shape = SHAPE(x.nelem);
+	if (q.rows)
+		width = v.shape.dim[v.shape.rank - 1];
+	q.axis += q.axis < 0 ? v.shape.rank : 0;
+	if (!plain || q.axis < 0 || q.axis >= v.shape.rank) {
+		v.shape = SHAPE(n);
 		q.axis = 0;
 	}
-	if (q.rows)
-		width = x.shape.dim[x.shape.rank - 1];
-	n = x.nelem / width;
+	n /= width;
 	key = arena_array(p->f->arena, (size_t)n, sizeof *key);
 	for (int64_t i = 0; i < n; i++)
 		key[i] = index_key(&q, &v, i, width);
@@ -154,25 +141,18 @@ names_axis(const struct flat *f, const struct flat_node *n, int64_t axis,
            bool may)
 {
 	const Onnx__AttributeProto *a = attr_find(n, "axes");
-	const Onnx__TensorProto *p = n->nin > 1 ? flat_tensor(f, n->in[1])
-		: NULL;
-	struct onnx_tensor t;
 	Val v;
+	int64_t count = a ? (int64_t)a->n_ints
+		: flat_load(f, flat_tensor(f, node_input(n, 1)), &v);
 
-	for (size_t i = 0; a && i < a->n_ints; i++)
-		if (a->ints[i] == axis || (may && (a->ints[i] ^ axis) < 0))
-			return true;
-	if (a)
-		return false;
-	if (!p || !onnx_tensor_load(f->file, p, &t) || !t.data
-	    || dtype_info[t.dt].cls != 'i')
+	if (count < 0 || (!a && dtype_info[v.dt].cls != 'i'))
 		return may;
-	v = (Val){ .kind = V_CONST, .dt = t.dt, .shape = t.shape,
-	           .data = t.data };
-	for (int64_t i = 0; i < t.nelem; i++)
-		if (val_int(&v, i) == axis
-		    || (may && (val_int(&v, i) ^ axis) < 0))
+	for (int64_t i = 0; i < count; i++) {
+		int64_t x = a ? a->ints[i] : val_int(&v, i);
+
+		if (x == axis || (may && (x ^ axis) < 0))
 			return true;
+	}
 	return false;
 }
 
@@ -196,7 +176,7 @@ is_one_along(struct proof *p, int v, int64_t axis)
 			shape = producer_of(p->f, node_input(n, 1));
 			v = is_op_type(shape, "Shape") ? node_input(shape, 0)
 				: 0;
-		} else if (is_op_type(n, "Identity") || is_op_type(n, "Cast")) {
+		} else if (is_op_among(n, "Identity Cast")) {
 			v = node_input(n, 0);
 		} else {
 			return false;
@@ -224,11 +204,10 @@ is_one_number(struct proof *p, int v)
 		if (is_op_type(n, "ConstantOfShape"))
 			return true;
 		/* an extent, which a Gather takes out of a shape */
-		if (is_op_type(n, "Gather")) {
+		if (is_op_type(n, "Gather"))
 			return is_op_type(producer_of(p->f, node_input(n, 0)),
 			                  "Shape");
-		}
-		if (!IS_ANY(n, moves))
+		if (!is_op_among(n, MOVES " " CASTS))
 			return false;
 		v = node_input(n, 0);
 	}
@@ -258,13 +237,10 @@ columns_differ(struct proof *p, const struct flat_node *n)
 static bool
 is_factor(struct proof *p, int v)
 {
-	const Onnx__TensorProto *t = flat_tensor(p->f, v);
-	struct onnx_tensor x;
+	Val x;
 
-	return t && onnx_tensor_load(p->f->file, t, &x) && x.data
-		&& x.nelem == 1 && dtype_info[x.dt].cls == 'i'
-		&& val_int(&(Val){ .kind = V_CONST, .dt = x.dt,
-		                   .shape = x.shape, .data = x.data }, 0) != 0;
+	return flat_load(p->f, flat_tensor(p->f, v), &x) == 1
+		&& dtype_info[x.dt].cls == 'i' && val_int(&x, 0) != 0;
 }
 
 /* Whether n shifts or scales distinct indices by one number.  Sums of two lists
@@ -274,7 +250,7 @@ is_uniform_shift(struct proof *p, const struct flat_node *n)
 {
 	bool mul = is_op_type(n, "Mul");
 
-	if (!IS_ANY(n, sums))
+	if (!is_op_among(n, SUMS))
 		return false;
 	for (int i = 0; i < 2; i++) {
 		int by = node_input(n, 1 - i);
@@ -313,8 +289,8 @@ is_integer(struct proof *p, int v)
 
 		if (type || !n)
 			return dt != DT_NONE && dtype_info[dt].cls == 'i';
-		if (is_op_type(n, "NonZero") || is_op_type(n, "Shape")
-		    || is_op_type(n, "Size") || strncmp(n->type, "Arg", 3) == 0
+		if (is_op_among(n, "NonZero Shape Size")
+		    || strncmp(n->type, "Arg", 3) == 0
 		    || (is_op_type(n, "TopK") && n->out[0] != v))
 			return true;
 		/* the limit of a Range, often an extent */
@@ -345,10 +321,9 @@ keeps_axis(struct proof *p, int v)
 	if (is_op_type(n, "Unsqueeze"))
 		return !names_axis(p->f, n, p->axis, true)
 			&& !is_one_along(p, node_input(n, 0), p->axis);
-	if (first || IS_ANY(n, sums))
+	if (first || is_op_among(n, SUMS))
 		nin = n->nin;
-	else if (!is_op_type(n, "Identity") && !is_op_type(n, "Cast")
-	         && !is_op_type(n, "Neg"))
+	else if (!is_op_among(n, "Identity Cast Neg"))
 		return false;
 	for (int i = first; i < nin; i++)
 		if (keeps_axis(p, node_input(n, i)))
@@ -366,7 +341,7 @@ keeps_distinct(struct proof *p, const struct flat_node *n)
 			&& is_integer(p, n->out[0]);
 	if (is_op_type(n, "Expand"))
 		return p->rows || keeps_axis(p, node_input(n, 0));
-	return !is_op_type(n, "CastLike") && IS_ANY(n, moves);
+	return is_op_among(n, MOVES);
 }
 
 static bool
@@ -381,7 +356,7 @@ indices_differ(struct proof *p, int v, bool plain)
 		return all_differ(p, t, plain);
 	if (!n)
 		return false;
-	if (is_op_type(n, "Range") || is_op_type(n, "NonZero"))
+	if (is_op_among(n, "Range NonZero"))
 		return true;
 	if (is_op_type(n, "TopK"))
 		return n->nout > 1 && n->out[1] == v;
@@ -430,20 +405,15 @@ is_zeros(struct flat *f, int v)
 	const struct flat_node *n = producer_of(f, v);
 	const Onnx__AttributeProto *a = is_op_type(n, "ConstantOfShape")
 		? attr_find(n, "value") : NULL;
-	struct onnx_tensor t;
 	Val x;
+	int64_t count, i = 0;
 
 	if (is_op_type(n, "ConstantOfShape") && !a)
 		return true;
-	p = a ? a->t : p;
-	if (!p || !onnx_tensor_load(f->file, p, &t) || !t.data)
-		return false;
-	x = (Val){ .kind = V_CONST, .dt = t.dt, .shape = t.shape,
-	           .data = t.data };
-	for (int64_t i = 0; i < t.nelem; i++)
-		if (val_float(&x, i) != 0)
-			return false;
-	return true;
+	count = flat_load(f, a ? a->t : p, &x);
+	while (i < count && val_float(&x, i) == 0)
+		i++;
+	return i == count;
 }
 
 /* The reduction that an overwriting scatter lost; LOSTS: none.  reader: the
@@ -495,11 +465,10 @@ lint_scatters(struct lint_context *s)
 		(size_t)s->f->nval, sizeof *reader);
 	int64_t indices = MOST_INDICES;
 
-	for (int i = 0; i < s->f->nnode; i++)
-		for (int k = 0; k < s->f->node[i].nin; k++)
-			reader[s->f->node[i].in[k]] = &s->f->node[i];
-	for (int i = 0; i < s->f->nnode; i++) {
-		const struct flat_node *n = &s->f->node[i];
+	FOR_FLAT_NODES (n, s->f)
+		for (int k = 0; k < n->nin; k++)
+			reader[n->in[k]] = n;
+	FOR_FLAT_NODES (n, s->f) {
 		enum lost lost = n->needed && is_overwriting_scatter(n)
 			? lost_of(s->f, n, reader) : LOSTS;
 
@@ -507,7 +476,5 @@ lint_scatters(struct lint_context *s)
 			group_add_name(s, &g[lost], n->name);
 	}
 	for (int i = 0; i < LOSTS; i++)
-		if (g[i].n)
-			add_warning(s, &g[i], "%s: %s",
-			            group_subject(s, &g[i]), text[i]);
+		add_warning(s, &g[i], "{subject}: %s", text[i]);
 }

@@ -45,11 +45,11 @@ common_prefix(const struct flat *f)
 	const char *first = NULL;
 	size_t n = 0;
 
-	for (int i = 1; i < f->nval; i++) {
-		const char *name = f->val[i].name;
+	FOR_FLAT_VALS (v, f) {
+		const char *name = v->name;
 		size_t k = 0;
 
-		if (!is_named_weight(&f->val[i]))
+		if (!is_named_weight(v))
 			continue;
 		if (!first) {
 			first = name;
@@ -84,8 +84,7 @@ propagate_groups(struct param_groups *g)
 {
 	const struct flat *f = g->s->f;
 
-	for (int i = 0; i < f->nnode; i++) {
-		const struct flat_node *n = &f->node[i];
+	FOR_FLAT_NODES (n, f) {
 		uint64_t of = 0;
 		bool data = false;
 
@@ -108,15 +107,14 @@ find_param_groups(struct param_groups *g)
 	const struct flat *f = g->s->f;
 
 	g->prefix = common_prefix(f);
-	for (int i = 1; i < f->nval; i++) {
-		int k = is_named_weight(&f->val[i])
-			? param_group(g, f->val[i].name) : 0;
+	FOR_FLAT_VALS (v, f) {
+		int k = is_named_weight(v) ? param_group(g, v->name) : 0;
 
 		if (k < 0)
 			return false;
-		if (is_named_weight(&f->val[i]))
-			g->of[i] = (uint64_t)1 << k;
-		g->data[i] = f->val[i].info && !f->val[i].init;
+		if (is_named_weight(v))
+			g->of[v - f->val] = (uint64_t)1 << k;
+		g->data[v - f->val] = v->info && !v->init;
 	}
 	propagate_groups(g);
 	return g->n > 1;
@@ -236,15 +234,11 @@ find_terms(const struct param_groups *g, int v, uint64_t a, struct terms *t)
 static bool
 has_teacher_name(const char *name)
 {
-	static const char *const words[] = { "teacher", "ref", "reference",
-		"ref_model", "reference_model", "target_network", "ema",
-		"momentum_encoder", "frozen" };
-	const char *dot = strrchr(name, '.'), *last = dot ? dot + 1 : name;
+	const char *dot = strrchr(name, '.');
 
-	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-		if (strcmp(last, words[i]) == 0)
-			return true;
-	return false;
+	return word_is_listed("teacher ref reference ref_model reference_model "
+	                      "target_network ema momentum_encoder frozen",
+	                      dot ? dot + 1 : name);
 }
 
 static bool

@@ -3,19 +3,20 @@
  */
 #include "frontend/lint/lint_context.h"
 #include "frontend/params/params.h"
+#include "frontend/params/signature.h"
 #include "runtime/support/glob.h"
 
 #include <string.h>
 
 #define WHOLE "optimize=False (dynamo) or do_constant_folding=False " \
 	"(TorchScript)"
+#define NAMELESS_NUMBER "a scalar without a parameter's name"
 
 /* Whether v is added to the result of a Gather. */
 static bool
 is_added_to_embedding(const struct flat *f, int v)
 {
-	for (int i = 0; i < f->nnode; i++) {
-		const struct flat_node *n = &f->node[i];
+	FOR_FLAT_NODES (n, f) {
 		int other = n->nin != 2 ? 0 : n->in[0] == v ? n->in[1]
 			: n->in[1] == v ? n->in[0] : 0;
 		int def = other ? f->val[other].def : -1;
@@ -31,16 +32,10 @@ is_added_to_embedding(const struct flat *f, int v)
 static bool
 is_first_state(const struct flat *f, int v)
 {
-	for (int i = 0; i < f->nnode; i++) {
-		const struct flat_node *n = &f->node[i];
-
-		if (strcmp(n->type, "LSTM") != 0 && strcmp(n->type, "GRU") != 0
-		    && strcmp(n->type, "RNN") != 0)
-			continue;
-		for (int k = 5; k < n->nin && k < 7; k++)
-			if (n->in[k] == v)
-				return true;
-	}
+	FOR_FLAT_NODES (n, f)
+		if (word_is_listed("LSTM GRU RNN", n->type)
+		    && (node_input(n, 5) == v || node_input(n, 6) == v))
+			return true;
 	return false;
 }
 
@@ -62,12 +57,13 @@ lost_source(struct lint_context *s, const struct flat_val *v)
 {
 	const struct glob_wish *wish;
 	const char *name;
+	bool noted;
 
-	if (!v->nuse || !v->reached || v->by_option
+	if (!v->nuse || !v->init || !v->reached || v->by_option
 	    || v->verdict != VERDICT_CONST
 	    || strcmp(v->reason, "not a float tensor") == 0)
 		return NULL;
-	name = folded_from(s, v);
+	name = signature_source(s->f, v, &noted);
 	wish = name ? glob_last(s->opt->nwish, s->opt->wish, name) : NULL;
 	return wish && !wish->wanted ? NULL : name;
 }
@@ -75,15 +71,11 @@ lost_source(struct lint_context *s, const struct flat_val *v)
 static bool
 is_orphan(const struct flat_val *v)
 {
-	static const char *const doubtful[] = {
-		"neither named nor used like a weight",
-		"a scalar without a parameter's name"
-	};
 	int64_t n = 0;
 
 	if (!v->init || !v->nuse || v->frozen || v->verdict != VERDICT_CONST
-	    || (strcmp(v->reason, doubtful[0]) != 0
-	        && strcmp(v->reason, doubtful[1]) != 0))
+	    || (strcmp(v->reason, "neither named nor used like a weight") != 0
+	        && strcmp(v->reason, NAMELESS_NUMBER) != 0))
 		return false;
 	onnx_tensor_bytes(v->init, &n);
 	/* TorchScript's constants are nodes: what it folded to a number may
@@ -102,9 +94,10 @@ struct orphans {
 };
 
 static bool
-sort_orphan(struct lint_context *s, struct orphans *o, int i)
+sort_orphan(struct lint_context *s, struct orphans *o,
+            const struct flat_val *v)
 {
-	const struct flat_val *v = &s->f->val[i];
+	int i = (int)(v - s->f->val);
 	enum contents c = classify_contents(s->f, v);
 	size_t rank = v->init->n_dims;
 	bool maybe;
@@ -135,72 +128,55 @@ sort_orphan(struct lint_context *s, struct orphans *o, int i)
 /* Constants identified by notes alone: numbers, and contents like a mask's. */
 static void
 add_computed(struct lint_context *s, struct orphans *o,
-             const struct flat_val *v,
-             const char *source)
+             const struct flat_val *v, const char *source)
 {
 	o->source = o->computed.n ? o->source : source;
 	group_add(s, &o->computed, v->name,
 	          arena_printf(s->arena, "'%s' from '%s'", v->name, source));
 }
 
-static void
-warn_computed(struct lint_context *s, const struct orphans *o)
+/* ", or try: --train 'w'" if the first of the group can be trained. */
+static const char *
+or_train(struct lint_context *s, const struct lint_group *g, bool can,
+         const char *before)
 {
-	int n = o->computed.n;
-
-	if (n)
-		add_warning(s, &o->computed,
-		    "%s: the exporter computed %s from %s%s%s as a constant, "
-		    "through which no gradient flows; export with "
-		    "optimize=False",
-		    group_subject(s, &o->computed), plural(n, "it", "them"),
-		    plural(n, "'", "parameters (the first is '"), o->source,
-		    plural(n, "'", "')"));
+	return can ? arena_printf(s->arena, "%s, try: --train '%s'", before,
+	                          g->first) : "";
 }
 
 static void
 find_orphans(struct lint_context *s)
 {
-	struct orphans o = { 0 };
-	const char *first;
+	struct orphans o = { .nrow = 0 };
 
-	for (int i = 1; i < s->f->nval; i++) {
-		const struct flat_val *v = &s->f->val[i];
+	FOR_FLAT_VALS (v, s->f) {
 		const char *source = lost_source(s, v);
+		bool trained = source && is_trained(s->f, source);
 
-		if (source && is_trained(s->f, source))
-			add_computed(s, &o, v, source);
-		else if (!(is_orphan(v) && sort_orphan(s, &o, i)) && source)
+		if (!trained && is_orphan(v) && sort_orphan(s, &o, v))
+			continue;
+		if (source)
 			add_computed(s, &o, v, source);
 	}
-	warn_computed(s, &o);
-	first = o.rows.first;
-	if (o.rows.n)
-		add_warning(s, &o.rows,
-		    "%s %s added to an embedding: %jd rows of a position "
-		    "table, which is not trained in this form and fits no "
-		    "other length; export with " WHOLE "%s",
-		    group_subject(s, &o.rows), plural(o.rows.n, "is", "are"),
-		    (intmax_t)o.nrow, o.can_rows
-		    ? arena_printf(s->arena, "; to train the rows, try: "
-		                   "--train '%s'", first) : "");
-	if (o.copies.n)
-		add_warning(s, &o.copies,
-		    "%s %s copies of one stored value, e.g. a class token or "
-		    "positions for each row of the batch: not trained, and "
-		    "--train would train each copy separately; export with "
-		    WHOLE, group_subject(s, &o.copies),
-		    plural(o.copies.n, "holds", "hold"));
-	first = o.folded.first;
-	if (o.folded.n)
-		add_warning(s, &o.folded,
-		    "%s would get a gradient but %s not trained: %s may be "
-		    "part of a folded parameter (a scale, a bias); export the "
-		    "parameter with " WHOLE "%s", group_subject(s, &o.folded),
-		    plural(o.folded.n, "is", "are"),
-		    plural(o.folded.n, "it", "they"), o.can_folded
-		    ? arena_printf(s->arena, ", or if it is a parameter, try: "
-		                   "--train '%s'", first) : "");
+	add_warning(s, &o.computed,
+	    "{subject}: the exporter computed {it|them} from {'|parameters "
+	    "(the first is '}%s{'|')} as a constant, through which no gradient "
+	    "flows; export with optimize=False", o.source);
+	add_warning(s, &o.rows,
+	    "{subject} {is|are} added to an embedding: %jd rows of a position "
+	    "table, which is not trained in this form and fits no other "
+	    "length; export with " WHOLE "%s", (intmax_t)o.nrow,
+	    or_train(s, &o.rows, o.can_rows, "; to train the rows"));
+	add_warning(s, &o.copies,
+	    "{subject} {holds|hold} copies of one stored value, e.g. a class "
+	    "token or positions for each row of the batch: not trained, and "
+	    "--train would train each copy separately; export with " WHOLE);
+	add_warning(s, &o.folded,
+	    "{subject} would get a gradient but {is|are} not trained: "
+	    "{it|they} may be part of a folded parameter (a scale, a bias); "
+	    "export the parameter with " WHOLE "%s",
+	    or_train(s, &o.folded, o.can_folded,
+	             ", or if it is a parameter"));
 }
 
 /* ---- terms of the loss ---- */
@@ -212,24 +188,17 @@ is_computed_number(const struct flat_val *v)
 {
 	return v->init && v->init->n_dims == 0 && !v->frozen && !v->by_option
 		&& v->verdict == VERDICT_CONST
-		&& strcmp(v->reason, "a scalar without a parameter's name") == 0
+		&& strcmp(v->reason, NAMELESS_NUMBER) == 0
 		&& strncmp(v->name, "val_", 4) != 0;
 }
 
 const struct flat_node *
 sum_producer(const struct flat *f, int v)
 {
-	static const char *const types[] = { "Add", "Sub", "Sum", "Mul",
-		"Div", "Neg", "Identity", "Cast", "Squeeze", "Reshape" };
-	const struct flat_node *n = f->val[v].def < 0 ? NULL
-		: &f->node[f->val[v].def];
+	const struct flat_node *n = producer_of(f, v);
 
-	if (!n || *n->domain)
-		return NULL;
-	for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-		if (strcmp(n->type, types[i]) == 0)
-			return n;
-	return NULL;
+	return is_op_among(n, "Add Sub Sum Mul Div Neg Identity Cast Squeeze "
+	                   "Reshape") ? n : NULL;
 }
 
 /* A penalty on parameters depends on no input.  An exporter that folds
@@ -257,60 +226,53 @@ find_folded_terms(struct lint_context *s)
 			met[in] = true;
 			if (is_computed_number(&f->val[in])
 			    && !lost_source(s, &f->val[in])
-			    && strcmp(sum->type, "Mul") != 0
-			    && strcmp(sum->type, "Div") != 0)
+			    && !is_op_among(sum, "Mul Div"))
 				group_add_name(s, &g, f->val[in].name);
 			todo[n++] = in;
 		}
 	}
-	if (g.n)
-		add_warning(s, &g,
-		    "%s %s added to the loss: %s without a gradient, perhaps "
-		    "from a penalty on parameters that the exporter folded; "
-		    "export with " WHOLE, group_subject(s, &g),
-		    plural(g.n, "is a number", "are numbers"),
-		    plural(g.n, "a term", "terms"));
+	add_warning(s, &g,
+	    "{subject} {is a number|are numbers} added to the loss: {a "
+	    "term|terms} without a gradient, perhaps from a penalty on "
+	    "parameters that the exporter folded; export with " WHOLE);
 }
 
-/* Some modules have sinusoidal tables as frozen parameters.  Copies that the
- * user trains would drift apart. */
+static bool
+is_chosen(const struct flat_val *v)
+{
+	return v->verdict == VERDICT_PARAM && !v->frozen;
+}
+
+/* Some modules have sinusoidal tables as frozen parameters. */
+static bool
+is_trained_table(struct lint_context *s, const struct flat_val *v)
+{
+	return is_chosen(v) && !v->by_option && is_sinusoid_table(s->f, v);
+}
+
+/* Copies that the user trains would drift apart. */
+static bool
+is_trained_copy(struct lint_context *s, const struct flat_val *v)
+{
+	return is_chosen(v) && v->by_option && !flat_is_path(v->name)
+		&& v->init->n_dims > 1
+		&& classify_contents(s->f, v) == CONTENTS_COPIES;
+}
+
 static void
 find_wrongly_trained(struct lint_context *s)
 {
-	struct lint_group sines = { 0 }, copies = { 0 };
+	struct lint_group sines = group_weights(s, is_trained_table, true);
+	struct lint_group copies = group_weights(s, is_trained_copy, false);
 
-	for (int i = 1; i < s->f->nval; i++) {
-		const struct flat_val *v = &s->f->val[i];
-
-		if (!v->init || !v->nuse || v->frozen
-		    || v->verdict != VERDICT_PARAM)
-			continue;
-		if (!v->by_option && is_sinusoid_table(s->f, v))
-			group_add(s, &sines, v->name,
-			          arena_printf(s->arena, "--freeze '%s'",
-			                       v->name));
-		else if (v->by_option && !flat_is_path(v->name)
-		         && v->init->n_dims > 1
-		         && classify_contents(s->f, v) == CONTENTS_COPIES)
-			group_add_name(s, &copies, v->name);
-	}
-	if (sines.n)
-		add_warning(s, &sines,
-		    "%s %s and %s trained, because exports do not store "
-		    "requires_grad; if %s frozen in PyTorch, export a buffer "
-		    "with the dynamo exporter, or try: %s",
-		    group_subject(s, &sines),
-		    plural(sines.n, "looks like a fixed sinusoidal table",
-		           "look like fixed sinusoidal tables"),
-		    plural(sines.n, "is", "are"),
-		    plural(sines.n, "it is", "they are"),
-		    group_options(s, &sines));
-	if (copies.n)
-		add_warning(s, &copies,
-		    "%s %s copies of one stored value: --train trains each "
-		    "copy separately; export with " WHOLE,
-		    group_subject(s, &copies),
-		    plural(copies.n, "holds", "hold"));
+	add_warning(s, &sines,
+	    "{subject} {looks like a fixed sinusoidal table|look like fixed "
+	    "sinusoidal tables} and {is|are} trained, because exports do not "
+	    "store requires_grad; if {it is|they are} frozen in PyTorch, "
+	    "export a buffer with the dynamo exporter, or try: {options}");
+	add_warning(s, &copies,
+	    "{subject} {holds|hold} copies of one stored value: --train trains "
+	    "each copy separately; export with " WHOLE);
 }
 
 /* Names that modules give to parameters and rarely to buffers: weight,
@@ -318,20 +280,13 @@ find_wrongly_trained(struct lint_context *s)
 static bool
 is_parameter_name(const char *name)
 {
-	static const char *const ends[] = { "weight", "bias", "bias_table",
-		"gamma", "beta", "token", "embed", "embedding",
-		"embeddings" };
+	static const char *const forms[] = { "*parametrizations.*", "*weight",
+		"*bias", "*bias_table", "*gamma", "*beta", "*token", "*embed",
+		"*embedding", "*embeddings" };
 	const char *dot = strrchr(name, '.'), *last = dot ? dot + 1 : name;
-	size_t n = strlen(name);
 
-	if (strstr(name, "parametrizations.")
-	    || strncmp(last, "weight", 6) == 0 || strncmp(last, "bias", 4) == 0)
-		return true;
-	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
-		if (n >= strlen(ends[i])
-		    && strcmp(name + n - strlen(ends[i]), ends[i]) == 0)
-			return true;
-	return false;
+	return glob_match("weight*", last) || glob_match("bias*", last)
+		|| glob_any(sizeof forms / sizeof *forms, forms, name);
 }
 
 /* Losses have weights of classes as buffers. */
@@ -343,31 +298,24 @@ is_in_loss(const char *name)
 }
 
 /* TorchScript's exporter writes buffers and parameters alike. */
+static bool
+is_maybe_buffer(struct lint_context *s, const struct flat_val *v)
+{
+	return is_chosen(v) && v->named && !v->by_option
+		&& (!is_parameter_name(v->name) || is_in_loss(v->name))
+		&& !is_sinusoid_table(s->f, v);
+}
+
 static void
 find_maybe_buffers(struct lint_context *s)
 {
-	struct lint_group g = { 0 };
+	struct lint_group g = group_weights(s, is_maybe_buffer, true);
 
-	for (int i = 1; i < s->f->nval; i++) {
-		const struct flat_val *v = &s->f->val[i];
-
-		if (v->init && v->nuse && v->named && !v->frozen
-		    && !v->by_option && v->verdict == VERDICT_PARAM
-		    && (!is_parameter_name(v->name) || is_in_loss(v->name))
-		    && !is_sinusoid_table(s->f, v))
-			group_add(s, &g, v->name,
-			          arena_printf(s->arena, "--freeze '%s'",
-			                       v->name));
-	}
-	if (g.n)
-		add_warning(s, &g,
-		    "%s %s trained as %s: this file does not distinguish "
-		    "parameters from buffers (files of the dynamo exporter "
-		    "do); for buffers, try: %s", group_subject(s, &g),
-		    plural(g.n, "is", "are"),
-		    plural(g.n, "a parameter only because of its name",
-		           "parameters only because of their names"),
-		    group_options(s, &g));
+	add_warning(s, &g,
+	    "{subject} {is|are} trained as {a parameter only because of its "
+	    "name|parameters only because of their names}: this file does not "
+	    "distinguish parameters from buffers (files of the dynamo exporter "
+	    "do); for buffers, try: {options}");
 }
 
 /* Tensors named like parameters that the loss does not depend on. */
@@ -376,48 +324,45 @@ find_idle(struct lint_context *s)
 {
 	struct lint_group g = { 0 };
 
-	for (int i = 1; i < s->f->nval; i++)
-		if (s->f->val[i].idle)
-			group_add(s, &g, s->f->val[i].name,
-			          arena_printf(s->arena, "--freeze '%s'",
-			                       s->f->val[i].name));
-	if (g.n)
-		add_warning(s, &g,
-		    "%d parameter%s of the model get%s no gradient from the "
-		    "loss and stay%s as %s (the first is '%s'); checkpoints "
-		    "leave %s out, ckrun --export-onnx does not; if this is "
-		    "intended, try: %s", g.n,
-		    plural(g.n, "", "s"), plural(g.n, "s", ""),
-		    plural(g.n, "s", ""), plural(g.n, "it is", "they are"),
-		    g.first, plural(g.n, "it", "them"), group_options(s, &g));
+	FOR_FLAT_VALS (v, s->f)
+		if (v->idle)
+			group_add(s, &g, v->name, arena_printf(s->arena,
+				"--freeze '%s'", v->name));
+	add_warning(s, &g,
+	    "{n} {parameter|parameters} of the model {gets|get} no gradient "
+	    "from the loss and {stays as it is|stay as they are} (the first is "
+	    "{first}); checkpoints leave {it|them} out, ckrun --export-onnx "
+	    "does not; if this is intended, try: {options}");
+}
+
+static bool
+is_adapter(struct lint_context *s, const struct flat_val *v)
+{
+	(void)s;
+	return v->verdict == VERDICT_PARAM
+		&& (strstr(v->name, "lora_A") || strstr(v->name, "lora_B"));
+}
+
+static bool
+is_beside_adapter(struct lint_context *s, const struct flat_val *v)
+{
+	return v->verdict == VERDICT_PARAM && !is_adapter(s, v);
 }
 
 /* No export says which parameters were frozen in the source. */
 static void
 find_adapters(struct lint_context *s)
 {
-	struct lint_group lora = { 0 };
-	int others = 0;
+	struct lint_group lora = group_weights(s, is_adapter, false);
+	struct lint_group others = group_weights(s, is_beside_adapter, false);
 
-	if (s->opt->nwish)
-		return;
-	for (int i = 1; i < s->f->nval; i++) {
-		const struct flat_val *v = &s->f->val[i];
-
-		if (!v->init || !v->nuse || v->verdict != VERDICT_PARAM)
-			continue;
-		if (strstr(v->name, "lora_A") || strstr(v->name, "lora_B"))
-			group_add_name(s, &lora, v->name);
-		else
-			others++;
-	}
-	if (lora.n && others)
-		add_warning(s, NULL,
-		    "%d parameter%s trained in addition to %d of LoRA (the "
-		    "first is '%s'), because exports do not store "
-		    "requires_grad; to train only those of LoRA, try: --freeze "
-		    "'*' --train '*lora_*'", others,
-		    plural(others, " is", "s are"), lora.n, lora.first);
+	others.nline = 0;               /* no details */
+	if (lora.n && !s->opt->nwish)
+		add_warning(s, &others,
+		    "{n} {parameter is|parameters are} trained in addition to "
+		    "%d of LoRA (the first is '%s'), because exports do not "
+		    "store requires_grad; to train only those of LoRA, try: "
+		    "--freeze '*' --train '*lora_*'", lora.n, lora.first);
 }
 
 void

@@ -97,6 +97,7 @@ struct flat {
 	struct flat_tie *tie;           /* classify.c: merged parameters */
 	int ntie;
 	int nuntied;                    /* values with `untied` */
+	const struct signature *signature;      /* signature.c */
 	const char **mutated;           /* names of buffers that forward writes,
 	                                 * from the exporter's signature */
 	int nmutated;
@@ -115,6 +116,11 @@ const struct flat_known *flat_find(const struct flat *, int val);
  * their graph ids. */
 void template_build(struct onnx_file *, const struct flat *);
 
+#define FOR_FLAT_NODES(n, f) \
+	for (struct flat_node *n = (f)->node; n < (f)->node + (f)->nnode; n++)
+#define FOR_FLAT_VALS(v, f) \
+	for (struct flat_val *v = (f)->val + 1; v < (f)->val + (f)->nval; v++)
+
 /* Returns NULL after diagnostics. */
 struct flat *flat_new(struct onnx_file *, Diag *, Arena *,
                       const struct flat_known *, int nknown);
@@ -124,6 +130,9 @@ void flat_mark_needed(struct flat *);
 /* flat_const.c: the tensor of an initializer or Constant node; NULL for other
  * values.  Looks through Identity. */
 const Onnx__TensorProto *flat_tensor(const struct flat *, int val);
+/* Load a tensor as a constant, for val_int and val_float.  Returns its number
+ * of elements; -1: NULL, or its data are absent. */
+int64_t flat_load(const struct flat *, const Onnx__TensorProto *, Val *);
 
 /* value_info.c: the file's ValueInfo of that inner value; NULL: none. */
 const Onnx__ValueInfoProto *flat_value_info(const struct flat *,

@@ -99,3 +99,15 @@ flat_tensor(const struct flat *f, int v)
 	}
 	return NULL;
 }
+
+int64_t
+flat_load(const struct flat *f, const Onnx__TensorProto *p, Val *v)
+{
+	struct onnx_tensor t;
+
+	if (!p || !onnx_tensor_load(f->file, p, &t) || !t.data)
+		return -1;
+	*v = (Val){ .kind = V_CONST, .dt = t.dt, .shape = t.shape,
+	            .data = t.data };
+	return t.nelem;
+}

@@ -31,7 +31,7 @@
 struct param_classifier {
 	struct flat *f;
 	const struct import_options *opt;
-	struct signature signature;
+	const struct signature *signature;
 };
 
 /* Whether ONNX's type number is that of a float type. */
@@ -188,7 +188,7 @@ buffer_name(const char *s)
 static bool
 is_torchscript(const struct param_classifier *c)
 {
-	return c->signature.n == 0
+	return c->signature->n == 0
 		&& strcmp(flat_text(c->f->file->model->producer_name),
 		          "pytorch") == 0;
 }
@@ -226,8 +226,9 @@ set_verdict(struct flat_val *v, enum verdict verdict, const char *reason)
 static void
 classify_candidate(const struct param_classifier *c, struct flat_val *v)
 {
-	const struct signature_entry *s = signature_find(&c->signature,
+	const struct signature_entry *s = signature_find(c->signature,
 	                                                 v->name);
+	bool noted;
 
 	if (s && s->kind == 'P')
 		set_verdict(v, VERDICT_PARAM,
@@ -238,7 +239,7 @@ classify_candidate(const struct param_classifier *c, struct flat_val *v)
 	else if (s)
 		set_verdict(v, VERDICT_CONST,
 		            "CONSTANT_TENSOR in the exporter's signature");
-	else if (signature_is_computed(c->f, &c->signature, v))
+	else if (!signature_source(c->f, v, &noted) && noted)
 		set_verdict(v, VERDICT_CONST, "computed of constants, by the "
 		            "exporter's note");
 	else if (flat_is_path(v->name) && buffer_name(v->name))
@@ -256,7 +257,7 @@ classify_candidate(const struct param_classifier *c, struct flat_val *v)
 		            ? "a scalar without a parameter's name"
 		            : "neither named nor used like a weight");
 	/* values that dynamo does not list are computed, named after ops */
-	v->made_up = made_up(v->name) || (c->signature.n && !s);
+	v->made_up = made_up(v->name) || (c->signature->n && !s);
 	v->named = !s && v->verdict == VERDICT_PARAM
 		&& (!v->weight_slot || (is_torchscript(c)
 		    && (flat_is_path(v->name) || attribute_name(c, v->name))));
@@ -294,7 +295,7 @@ classify_value(const struct param_classifier *c, struct flat_val *v)
 			                         "gradient", v->reason);
 	} else if (!v->reached) {
 		const struct signature_entry *s =
-			signature_find(&c->signature, v->name);
+			signature_find(c->signature, v->name);
 
 		v->idle = s ? s->kind == 'P'
 			: flat_is_path(v->name) && !buffer_name(v->name);
@@ -357,7 +358,7 @@ classify(struct flat *f, const struct import_options *opt)
 
 	mark_slots(f);
 	untie_statistics(f);
-	signature_read(f, &c.signature);
+	c.signature = signature_read(f);
 	untie_names(f, opt->untie, is_param_name, &c);
 	if (!classify_inputs(f, opt))
 		return false;
@@ -368,6 +369,6 @@ classify(struct flat *f, const struct import_options *opt)
 	for (int i = 1; i < f->nval; i++)
 		if (f->val[i].init)
 			classify_value(&c, &f->val[i]);
-	untie(f, c.signature.lost, opt->untie);
+	untie(f, c.signature->lost, opt->untie);
 	return true;
 }

@@ -95,15 +95,16 @@ signature_find(const struct signature *c, const char *name)
 	                 by_signature_name);
 }
 
-void
-signature_read(struct flat *f, struct signature *c)
+const struct signature *
+signature_read(struct flat *f)
 {
+	struct signature *c = arena_alloc(f->arena, sizeof *c);
 	const Onnx__ModelProto *m = f->file->model;
 	const Onnx__GraphProto *g = m->graph;
 	size_t found = 0, params = 0;
 	int named = 0, nalias = 0;
 
-	*c = (struct signature){ 0 };
+	f->signature = c;
 	find_signature(f, c, g->metadata_props, g->n_metadata_props);
 	find_signature(f, c, m->metadata_props, m->n_metadata_props);
 	for (int i = 1; i < f->nval; i++) {
@@ -134,20 +135,23 @@ signature_read(struct flat *f, struct signature *c)
 	params = found > params ? found : params;
 	c->lost = found < params;
 	f->nlost = (int)(params - found) - nalias;
+	return c;
 }
 
-bool
-signature_is_computed(const struct flat *f, const struct signature *c,
-                      const struct flat_val *v)
+/* The note is a Python list of names: ['val_0', 'w']. */
+const char *
+signature_source(const struct flat *f, const struct flat_val *v, bool *noted)
 {
+	const struct signature *c = f->signature;
 	const char *list = c->n ? flat_folded_from(f, v->name) : NULL;
 	char *text = list ? arena_str(f->arena, list) : NULL, *name;
-	const struct signature_entry *s;
 
+	*noted = list;
 	while (text && strsep(&text, "'") && (name = strsep(&text, "'"))) {
-		s = signature_find(c, name);
+		const struct signature_entry *s = signature_find(c, name);
+
 		if (s && s->kind == 'P')
-			return false;
+			return name;
 	}
-	return list;
+	return NULL;
 }

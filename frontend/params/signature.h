@@ -19,13 +19,14 @@ struct signature {
 
 /* Read the signature.  Stores lost parameters (nlost, lost, ...) and buffers
  * that forward updates (mutated) in the flat model, which owns the text. */
-void signature_read(struct flat *, struct signature *);
+const struct signature *signature_read(struct flat *);
 /* The entry of that name; NULL: none. */
 struct signature_entry *signature_find(const struct signature *,
                                        const char *name);
-/* Whether PyTorch's optimizer notes that it folded the constant v from values
- * other than parameters. */
-bool signature_is_computed(const struct flat *, const struct signature *,
-                           const struct flat_val *v);
+/* The first parameter of the module from which PyTorch's optimizer notes that
+ * it folded the constant v; the file may lack that parameter.  NULL: none; then
+ * *noted says whether it folded v from other values. */
+const char *signature_source(const struct flat *, const struct flat_val *v,
+                             bool *noted);
 
 #endif

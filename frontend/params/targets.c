@@ -122,20 +122,16 @@ is_needed_batchnorm(const struct flat_node *n)
 static bool
 dropout_trains(const struct flat *f, const struct flat_node *n)
 {
-	const Onnx__TensorProto *p = n->nin > 2 && n->in[2]
-		? flat_tensor(f, n->in[2]) : NULL;
-	struct onnx_tensor t;
+	Val v;
 
-	return p && onnx_tensor_load(f->file, p, &t) && t.data && t.nelem == 1
-		&& *(const char *)t.data;
+	return n->nin > 2 && flat_load(f, flat_tensor(f, n->in[2]), &v) == 1
+		&& *(const char *)v.data;
 }
 
 bool
 has_training_form(const struct flat *f)
 {
-	for (int i = 0; i < f->nnode; i++) {
-		const struct flat_node *n = &f->node[i];
-
+	FOR_FLAT_NODES (n, f) {
 		if (is_needed_batchnorm(n) && batchnorm_trains(n))
 			return true;
 		if (n->needed && !*n->domain && strcmp(n->type, "Dropout") == 0

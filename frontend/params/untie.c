@@ -22,17 +22,15 @@
 static bool
 uniform(struct flat *f, const Onnx__TensorProto *p)
 {
-	struct onnx_tensor t;
-	size_t size;
+	Val v;
+	int64_t n = flat_load(f, p, &v);
+	size_t size = n > 0 ? (size_t)dtype_info[v.dt].nbytes : 0;
 
-	if (!onnx_tensor_load(f->file, p, &t) || !t.data)
-		return false;
-	size = (size_t)dtype_info[t.dt].nbytes;
-	for (int64_t i = 1; i < t.nelem; i++)
-		if (memcmp((const char *)t.data + (size_t)i * size, t.data,
+	for (int64_t i = 1; i < n; i++)
+		if (memcmp((const char *)v.data + (size_t)i * size, v.data,
 		           size) != 0)
 			return false;
-	return t.nelem > 0;
+	return n > 0;
 }
 
 static bool

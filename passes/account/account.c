@@ -190,9 +190,8 @@ plan_build(Pass *p, const Graph *g, bool claimed)
 	plan->tensor = arena_array(p->keep, (size_t)g->nval + g->nnode,
 	                           sizeof *plan->tensor);
 	plan->step = arena_array(p->keep, g->nnode, sizeof *plan->step);
-	plan->model = g->name;
 	plan->ranks = g->ranks;
-	plan->device = device_json(device_of(g), p->keep);
+	plan->device = device_of(g);
 	add_residents(&b);
 	FOR_NODES (n, g)
 		add_step(&b, n);

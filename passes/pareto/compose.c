@@ -443,7 +443,7 @@ pareto_new(struct partition *y)
 	v->after_unsaved =
 		arena_array(y->arena, (size_t)y->n, sizeof *v->after_unsaved);
 	remat_keep_all(y->r, y->constraint, drop);
-	v->top = remat_eval(y->r, drop).live;
+	v->top = schedule_set(schedule_new(y->r, y->arena), drop).live;
 	v->top += v->top / 16 + 1;
 	compose_plans(v);
 	return v->first.at ? v : NULL;

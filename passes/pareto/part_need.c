@@ -18,6 +18,8 @@
 
 struct meter {
 	struct partition *y;
+	struct schedule *trial;         /* all parts with points, as evaluated
+	                                 * last */
 	int32_t *group;                 /* by part: those it is like */
 	int32_t *model;                 /* by group: its part in the window */
 	int32_t ngroup;
@@ -92,7 +94,7 @@ static void
 evaluate_points(struct meter *m, int32_t t, bool window)
 {
 	struct partition *y = m->y;
-	struct remat *r = y->r;
+	const struct remat *r = y->r;
 	int64_t sum = 0;
 
 	remat_keep_all(r, y->constraint, m->drop);
@@ -111,23 +113,22 @@ evaluate_points(struct meter *m, int32_t t, bool window)
 		part_set(y, p, &k->point[m->taken[i]], m->drop);
 		sum += k->point[m->taken[i]].bytes;
 	}
-	r->only = window ? m->only : NULL;
-	r->nonly = m->nonly;
-	remat_eval(r, m->drop);
-	r->only = NULL;
+	m->trial->only = window ? m->only : NULL;
+	m->trial->nonly = m->nonly;
+	schedule_set(m->trial, m->drop);
 }
 
 /* Bytes beside those of the window, where both are known. */
 static void
 record_beside(struct meter *m, int sign)
 {
-	const struct remat *r = m->y->r;
+	const struct schedule *w = m->trial;
 
-	for (int32_t k = 0; k < r->nstep; k++) {
-		NodeId node = r->step[k].node;
+	for (int32_t k = 0; k < w->nstep; k++) {
+		NodeId node = w->step[k].node;
 
-		if (!r->step[k].clone)
-			m->beside[node] += sign * (r->live[k]
+		if (!w->step[k].clone)
+			m->beside[node] += sign * (w->live[k]
 				- m->below[m->y->node_part[node]]);
 	}
 }
@@ -138,21 +139,22 @@ record_needs(struct meter *m)
 {
 	struct partition *y = m->y;
 	const struct remat *r = y->r;
+	const struct schedule *w = m->trial;
 	int64_t worst = 0;
 
 	memset(m->now, 0, (size_t)y->n * sizeof *m->now);
 	for (int32_t i = 0; i < y->nclass; i++)
 		y->class[i].point[m->taken[m->sample[i]]].sec = 0;
-	for (int32_t k = 0; k < r->nstep; k++) {
-		NodeId node = r->step[k].node;
+	for (int32_t k = 0; k < w->nstep; k++) {
+		NodeId node = w->step[k].node;
 		int32_t at = y->node_part[node], class = y->part[at].class;
 
-		if (r->live[k] > worst)
-			worst = r->live[k];
-		if (r->step[k].clone) { /* on behalf of what follows */
+		if (w->live[k] > worst)
+			worst = w->live[k];
+		if (w->step[k].clone) { /* on behalf of what follows */
 			if (m->sample[class] == at)
 				y->class[class].point[m->taken[at]].sec +=
-					r->step[k].inlined
+					w->step[k].inlined
 					? r->node[node].least_sec
 					: r->node[node].sec;
 			continue;
@@ -187,7 +189,8 @@ find_more(struct meter *m, int32_t times)
 void
 partition_measure(struct partition *y)
 {
-	struct meter m = { .y = y };
+	struct meter m = { .y = y,
+	                   .trial = schedule_new(y->r, y->arena) };
 	size_t n = (size_t)y->n;
 	int32_t times = 0;
 

@@ -383,7 +383,7 @@ find_forced(struct cutter *c)
 /* ---- decisions and classes ---- */
 
 struct partition *
-partition_new(struct remat *r, const uint8_t *constraint)
+partition_new(const struct remat *r, const uint8_t *constraint)
 {
 	struct partition *y = arena_alloc(r->arena, sizeof *y);
 	size_t n = (size_t)r->nstore + 1, nodes = r->nnode;

@@ -105,7 +105,7 @@ struct curve_part {
 };
 
 struct partition {
-	struct remat *r;
+	const struct remat *r;
 	const uint8_t *constraint;
 	Arena *arena;
 	struct curve_part *part;
@@ -133,7 +133,8 @@ part_droppable(const struct partition *y, int32_t s)
 }
 
 /* partition.c; NULL: the graph cannot be cut into parts small enough. */
-struct partition *partition_new(struct remat *, const uint8_t *constraint);
+struct partition *partition_new(const struct remat *,
+                                const uint8_t *constraint);
 /* part_classes.c: classes of parts and their decisions; false: too many of a
  * class. */
 bool partition_classify(struct partition *);

@@ -32,9 +32,12 @@ enum {
 };
 
 struct plan_selector {
-	struct remat *r;
+	const struct remat *r;
+	struct schedule *trial;
 	const uint8_t *constraint;
 	const struct options *opt;
+	int free;                       /* storages that the user leaves to
+	                                 * choose */
 	struct archive *base;           /* the same for every budget */
 	bool exhausted;                 /* and all plans of class "once" */
 	int64_t top;                    /* arena of keep-everything */
@@ -49,7 +52,7 @@ struct plan_selector {
 
 /* ---- what does not depend on the budget ---- */
 
-static bool
+static void
 try_all_sets(struct plan_selector *c)
 {
 	int32_t cand[EXHAUSTIVE], n = 0;
@@ -57,7 +60,7 @@ try_all_sets(struct plan_selector *c)
 	for (int32_t s = 0; s < c->r->nstore; s++)
 		if (c->r->store[s].candidate && !c->constraint[s])
 			cand[n++] = s;
-	return archive_all(c->base, cand, n);
+	c->exhausted = archive_all(c->base, cand, n);
 }
 
 /* The grid is worth its time: there is no curve, or it has few values to
@@ -69,9 +72,15 @@ uses_grid(const struct plan_selector *c)
 }
 
 static void
+descend(struct plan_selector *c)
+{
+	remat_search(c->base);
+}
+
+static void
 try_presets(struct plan_selector *c)
 {
-	struct remat *r = c->r;
+	const struct remat *r = c->r;
 	uint8_t *drop = arena_array(r->arena, (size_t)r->nstore + 1, 1);
 
 	/* runs even after the time limit: without it there may be no
@@ -155,11 +164,29 @@ on_curve(struct plan_selector *c, int32_t i)
 		return f;
 	f->drop = arena_array(c->r->arena, (size_t)c->r->nstore + 1, 1);
 	pareto_plan(c->curve, i, f->drop);
-	cost = remat_eval(c->r, f->drop);
+	cost = schedule_set(c->trial, f->drop);
 	f->live = cost.live;
 	f->sec = cost.sec;
 	f->placed = -1;
 	return f;
+}
+
+static void
+find_curve(struct plan_selector *c)
+{
+	struct partition *y = partition_new(c->r, c->constraint);
+	int32_t n;
+
+	if (!y || y->n < PARTS_MIN || !partition_solve(y))
+		return;
+	c->curve = pareto_new(y);
+	if (!c->curve)
+		return;
+	c->polish /= 2;                 /* little is left to be found */
+	n = pareto_count(c->curve);
+	c->known = arena_array(c->r->arena, (size_t)n + 1, sizeof *c->known);
+	if (n > 0)                      /* for the least that works */
+		archive_try(c->base, on_curve(c, n - 1)->drop);
 }
 
 static struct known_plan *
@@ -175,7 +202,7 @@ pareto_best(struct plan_selector *c, int64_t arena, struct known_plan *best)
 			continue;
 		f = on_curve(c, i);
 		if (f->live <= arena && (!best || f->sec < best->sec)
-		    && known_placed(c->r, f) <= arena)
+		    && known_placed(c->trial, f) <= arena)
 			best = f;
 	}
 	return best;
@@ -264,32 +291,52 @@ search_budgets(struct plan_selector *c, int64_t arena)
 
 /* ---- entry ---- */
 
-static void
-find_curve(struct plan_selector *c)
+static bool
+has_few_sets(const struct plan_selector *c)
 {
-	struct partition *y = partition_new(c->r, c->constraint);
-	int32_t n;
-
-	if (!y || y->n < PARTS_MIN || !partition_solve(y))
-		return;
-	c->curve = pareto_new(y);
-	if (!c->curve)
-		return;
-	n = pareto_count(c->curve);
-	c->known = arena_array(c->r->arena, (size_t)n + 1, sizeof *c->known);
-	if (n > 0)                      /* for the least that works */
-		archive_try(c->base, on_curve(c, n - 1)->drop);
+	return c->free <= EXHAUSTIVE;
 }
 
+static bool
+has_many_sets(const struct plan_selector *c)
+{
+	return !has_few_sets(c);
+}
+
+/* The curve is not all that is needed. */
+static bool
+searches_sets(const struct plan_selector *c)
+{
+	return has_many_sets(c) && (!c->curve || uses_grid(c));
+}
+
+static bool
+is_open(const struct plan_selector *c)
+{
+	return !c->exhausted;
+}
+
+/* What makes plans, in order: each one adds to what those before it found. */
+static const struct {
+	bool (*when)(const struct plan_selector *);
+	void (*make)(struct plan_selector *);
+} generators[] = {
+	{ has_few_sets, try_all_sets },
+	{ has_many_sets, find_curve },
+	{ searches_sets, descend },
+	{ is_open, try_presets },
+	{ searches_sets, minimise_peak },
+};
+
 struct plan_selector *
-selector_new(struct remat *r, const uint8_t *constraint,
+selector_new(const struct remat *r, const uint8_t *constraint,
              const struct options *opt)
 {
 	struct plan_selector *c = arena_alloc(r->arena, sizeof *c);
 	uint8_t *drop = arena_array(r->arena, (size_t)r->nstore + 1, 1);
-	int free = 0;
 
 	c->r = r;
+	c->trial = schedule_new(r, r->arena);
 	c->constraint = constraint;
 	c->opt = opt;
 	c->polish = 1000000 / (int64_t)r->nnode;
@@ -297,30 +344,19 @@ selector_new(struct remat *r, const uint8_t *constraint,
 		c->polish = 1200;
 	if (c->polish > 8000)
 		c->polish = 8000;
-	c->extra.r = r;
+	c->extra.trial = c->trial;
 	c->extra.plan = arena_array(r->arena, GRID + 1,
 	                            sizeof *c->extra.plan);
 	c->base = archive_new(r, constraint, r->arena);
 	remat_keep_all(r, constraint, drop);
-	c->top = remat_eval(r, drop).live;
+	c->top = schedule_set(c->trial, drop).live;
 	if (c->top < GRID)
 		c->top = GRID;
 	for (int32_t s = 0; s < r->nstore; s++)
-		free += r->store[s].candidate && !constraint[s];
-	if (free <= EXHAUSTIVE) {
-		c->exhausted = try_all_sets(c);
-		if (!c->exhausted)
-			try_presets(c);
-		return c;
-	}
-	find_curve(c);
-	if (c->curve)                   /* little is left to be found */
-		c->polish /= 2;
-	if (!c->curve || uses_grid(c))
-		remat_search(c->base);
-	try_presets(c);
-	if (!c->curve || uses_grid(c))
-		minimise_peak(c);
+		c->free += r->store[s].candidate && !constraint[s];
+	for (size_t i = 0; i < sizeof generators / sizeof *generators; i++)
+		if (generators[i].when(c))
+			generators[i].make(c);
 	return c;
 }
 
@@ -344,7 +380,7 @@ double
 selector_bound(struct plan_selector *c, int64_t arena,
                const struct known_plan *f)
 {
-	struct remat *r = c->r;
+	const struct remat *r = c->r;
 	double bound = 0, gap = c->opt->gap_pct / 100 * r->base_sec;
 
 	if (f->step) {

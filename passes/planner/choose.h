@@ -7,7 +7,8 @@
 struct plan_selector;
 
 /* Learn what does not depend on the budget. */
-struct plan_selector *selector_new(struct remat *, const uint8_t *constraint,
+struct plan_selector *selector_new(const struct remat *,
+                                   const uint8_t *constraint,
                                    const struct options *);
 /* Smallest arena that works, and the plan that does it.  Plans that repeat
  * nodes more than once are looked for on the way, which takes its time. */
@@ -22,8 +23,7 @@ selector_bound(struct plan_selector *, int64_t arena,
                const struct known_plan *);
 
 /* refuse.c: say that the budget is too small, by how much, what fills it and
- * what would help.  The plan evaluated last is the one with the smallest
- * peak.  False. */
-bool remat_refuse(Pass *, struct remat *, struct remat_cost);
+ * what would help.  The schedule is that of the smallest peak.  False. */
+bool remat_refuse(Pass *, const struct schedule *);
 
 #endif

@@ -18,17 +18,18 @@
 #include <math.h>
 
 void
-low_precision_grid(struct plan_grid *l, struct remat *r,
+low_precision_grid(struct plan_grid *l, const struct remat *r,
                    struct plan_selector *c, const uint8_t *constraint)
 {
 	struct known_plan all = { .live = -1, .placed = -1 };
+	struct schedule *w = schedule_new(r, r->arena);
 	int64_t top, least = selector_least(c);
 	const struct known_plan *last = NULL;
 
 	all.drop = arena_array(r->arena, (size_t)r->nstore + 1, 1);
 	remat_keep_all(r, constraint, all.drop);
-	all.sec = known_eval(r, &all).sec;
-	top = known_placed(r, &all);
+	all.sec = known_eval(w, &all).sec;
+	top = known_placed(w, &all);
 	l->plan[0] = all;
 	l->n = 1;
 	for (int k = PLAN_GRID - 1; k >= 0; k--) {
@@ -66,7 +67,7 @@ seconds_of(const Graph *g)
 /* Arena and seconds above keep-everything of a plan rewritten so; -1: nothing
  * of it is. */
 static int64_t
-measure_rounded(const Pass *p, const Graph *g, struct remat *r,
+measure_rounded(const Pass *p, const Graph *g, struct schedule *w,
                 const struct known_plan *f,
                 const struct low_precision_request *request, double *sec)
 {
@@ -74,12 +75,12 @@ measure_rounded(const Pass *p, const Graph *g, struct remat *r,
 	Arena *scratch = arena_new();
 	int64_t arena = -1;
 
-	known_eval(r, f);
-	remat_apply(r, t);
+	known_eval(w, f);
+	schedule_apply(w, t);
 	if (low_precision_rewrite(t, request, p->target, scratch) > 0) {
 		inplace_graph(t, scratch);
 		arena = place_graph(t, p->watch, scratch);
-		*sec = fmax(f->sec, seconds_of(t) - r->base_sec);
+		*sec = fmax(f->sec, seconds_of(t) - w->r->base_sec);
 	}
 	arena_free(scratch);
 	graph_free(t);
@@ -89,7 +90,7 @@ measure_rounded(const Pass *p, const Graph *g, struct remat *r,
 struct rounded_search {
 	const Pass *p;
 	const Graph *g;
-	struct remat *r;
+	struct schedule *trial;
 	struct low_precision_request request;
 	int64_t arena;
 	double below;
@@ -107,7 +108,8 @@ try_rounded(struct rounded_search *s, const struct known_plan *f)
 		if (f->sec >= limit || watch_over(s->p->watch))
 			return;
 		s->request.parts = parts;
-		arena = measure_rounded(s->p, s->g, s->r, f, &s->request, &sec);
+		arena = measure_rounded(s->p, s->g, s->trial, f, &s->request,
+		                        &sec);
 		if (arena >= 0 && arena < s->best->least)
 			s->best->least = arena;
 		if (arena < 0 || arena > s->arena || sec >= limit)
@@ -120,11 +122,12 @@ try_rounded(struct rounded_search *s, const struct known_plan *f)
 }
 
 bool
-low_precision_best(Pass *p, const Graph *g, struct remat *r,
+low_precision_best(Pass *p, const Graph *g, const struct remat *r,
                    struct plan_grid *l, const uint8_t *constraint,
                    int64_t arena, double below, struct low_precision_plan *best)
 {
-	struct rounded_search s = { .p = p, .g = g, .r = r, .arena = arena,
+	struct rounded_search s = { .p = p, .g = g, .arena = arena,
+	                    .trial = schedule_new(r, r->arena),
 	                    .below = below, .best = best };
 
 	best->least = INT64_MAX;

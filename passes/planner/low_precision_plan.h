@@ -15,8 +15,8 @@ struct plan_grid {
 };
 
 void
-low_precision_grid(struct plan_grid *, struct remat *, struct plan_selector *,
-                   const uint8_t *constraint);
+low_precision_grid(struct plan_grid *, const struct remat *,
+                   struct plan_selector *, const uint8_t *constraint);
 
 struct low_precision_plan {
 	struct known_plan plan;         /* keeps its values in 32 bits */
@@ -31,8 +31,8 @@ struct low_precision_plan {
  * keep-everything; false: none is known.  If `below` is infinite, every plan is
  * looked at. */
 bool
-low_precision_best(Pass *, const Graph *, struct remat *, struct plan_grid *,
-                   const uint8_t *constraint, int64_t arena, double below,
-                   struct low_precision_plan *);
+low_precision_best(Pass *, const Graph *, const struct remat *,
+                   struct plan_grid *, const uint8_t *constraint,
+                   int64_t arena, double below, struct low_precision_plan *);
 
 #endif

@@ -38,7 +38,7 @@ struct drop_role {
 };
 
 struct chooser {
-	struct remat *r;
+	const struct remat *r;
 	uint8_t *drop;
 	uint8_t *need;                  /* scratch, by storage */
 	int32_t *member;
@@ -170,7 +170,7 @@ choose_roles(struct chooser *c)
 }
 
 void
-one_percent_account(Pass *p, const Graph *g, struct remat *r,
+one_percent_account(Pass *p, const Graph *g, const struct remat *r,
                     const uint8_t *constraint)
 {
 	size_t n = (size_t)r->nstore + 1;
@@ -181,6 +181,7 @@ one_percent_account(Pass *p, const Graph *g, struct remat *r,
 		.role = arena_array(p->scratch, n, sizeof *c.role),
 	};
 	struct one_percent *account = arena_alloc(p->keep, sizeof *account);
+	struct schedule *w = schedule_new(r, p->scratch);
 	struct memory_report *m;
 	const Plan *plan;
 	Graph *copy;
@@ -193,8 +194,8 @@ one_percent_account(Pass *p, const Graph *g, struct remat *r,
 	if (watch_over(r->watch))
 		return;
 	copy = graph_clone(g);
-	remat_eval(r, c.drop);
-	remat_apply(r, copy);
+	schedule_set(w, c.drop);
+	schedule_apply(w, copy);
 	inplace_graph(copy, p->scratch);
 	plan = plan_build(p, copy, false);
 	m = memory_report_new(p, plan, p->scratch);

@@ -19,7 +19,7 @@ struct one_percent {
 struct remat;
 
 /* Sets p->planned.one_percent.  constraint: as remat_constraints fills it. */
-void one_percent_account(Pass *, const Graph *, struct remat *,
+void one_percent_account(Pass *, const Graph *, const struct remat *,
                          const uint8_t *constraint);
 
 #endif

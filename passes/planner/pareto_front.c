@@ -11,6 +11,7 @@
  * cost    GRID choices and bounds
  */
 #include "passes/planner/pareto_front.h"
+#include "runtime/support/json_write.h"
 #include "passes/account/account.h"
 
 #include <inttypes.h>
@@ -60,7 +61,7 @@ insert_point(struct pareto_front *f, struct pareto_point q)
  * no cost, which is why the grid is walked upwards: what a choice for one
  * budget learns from larger ones, it would not know on its own. */
 static void
-add_plan(const Pass *p, struct remat *r, struct plan_selector *c,
+add_plan(const Pass *p, const struct remat *r, struct plan_selector *c,
          bool updates_in_backward, int64_t arena)
 {
 	const struct known_plan *f = selector_best(c, arena);
@@ -165,7 +166,7 @@ query_after_backward(Pass *p, int n)
 }
 
 void
-pareto_front_add(Pass *p, struct remat *r, struct plan_selector *c,
+pareto_front_add(Pass *p, const struct remat *r, struct plan_selector *c,
                  Graph *after_backward)
 {
 	int64_t least = selector_least(c), arena[GRID_MAX];
@@ -266,51 +267,39 @@ pareto_front_print(const Pass *p, FILE *out)
 /* ---- as JSON ---- */
 
 static void
-write_point(const struct pareto_point *q, FILE *out)
+write_point(struct json_out *j, const struct pareto_point *q)
 {
 	double base = q->step_sec - q->recompute_sec;
 
-	fputs("{", out);
+	json_open(j, NULL, '{', JSON_SPACED);
 	if (q->name)
-		fprintf(out, "\"name\": \"%s\", ", q->name);
-	fprintf(out, "\"budget_bytes\": %" PRId64 ", \"peak_bytes\": %" PRId64
-	        ", \"step_seconds\": %.17g, "
-	        "\"recompute_seconds\": %.17g, \"overhead\": %.17g",
-	        q->budget, q->peak, q->step_sec, q->recompute_sec,
-	        base > 0 ? q->recompute_sec / base : 0);
-	if (!q->name)
-		fprintf(out, ", \"bound_seconds\": %.17g, \"bound_class\": "
-		        "\"%s\"", q->bound_sec, q->bound_class);
-	fprintf(out, ", \"update_in_backward\": %s}",
-	        q->updates_in_backward ? "true" : "false");
+		json_text(j, "name", q->name);
+	json_int(j, "budget_bytes", q->budget);
+	json_int(j, "peak_bytes", q->peak);
+	json_real(j, "step_seconds", 17, q->step_sec);
+	json_real(j, "recompute_seconds", 17, q->recompute_sec);
+	json_real(j, "overhead", 17, base > 0 ? q->recompute_sec / base : 0);
+	if (!q->name) {
+		json_real(j, "bound_seconds", 17, q->bound_sec);
+		json_text(j, "bound_class", q->bound_class);
+	}
+	json_bool(j, "update_in_backward", q->updates_in_backward);
+	json_close(j);
 }
 
 static void
-write_points(const char *key, const struct pareto_point *q, int n, FILE *out)
+write_points(struct json_out *j, const char *key, const struct pareto_point *q,
+             int n)
 {
-	fprintf(out, "\"%s\": [", key);
-	for (int i = 0; i < n; i++) {
-		fputs(i ? ",\n" : "\n", out);
-		write_point(&q[i], out);
-	}
-	fputs("\n]", out);
+	json_open(j, key, '[', JSON_LINES);
+	for (int i = 0; i < n; i++)
+		write_point(j, &q[i]);
+	json_close(j);
 }
 
-char *
-pareto_front_json(const Pass *p, Arena *keep)
+void
+pareto_front_write_json(struct json_out *j, const struct pareto_front *f)
 {
-	const struct pareto_front *f = p->planned.pareto_front;
-	char *text = NULL, *copy = NULL;
-	size_t n;
-	FILE *out = open_memstream(&text, &n);
-
-	if (out) {
-		write_points("curve", f->point, f->n, out);
-		fputs(",\n", out);
-		write_points("presets", f->preset, f->npreset, out);
-		if (fclose(out) == 0)
-			copy = arena_str(keep, text);
-	}
-	free(text);
-	return copy;
+	write_points(j, "curve", f->point, f->n);
+	write_points(j, "presets", f->preset, f->npreset);
 }

@@ -8,6 +8,7 @@
 #define PASSES_PLANNER_PARETO_FRONT_H
 
 #include "passes/planner/choose.h"
+#include "runtime/support/json_write.h"
 
 struct pareto_point {
 	const char *name;               /* a preset's name; NULL: chosen by the
@@ -34,7 +35,7 @@ struct pareto_front {
 	/* the variant with updates after backward, until the one with updates
 	 * in backward was added; NULL: no such one follows */
 	Graph *after_backward;
-	struct remat *remat;
+	const struct remat *remat;
 	struct plan_selector *choice;
 	int64_t whole;                  /* peak bytes of keep-everything */
 	double base_sec;                /* seconds of its step */
@@ -45,11 +46,11 @@ struct pareto_front {
  * Both variants are asked for the presets of both.  after_backward: the graph
  * of the variant with updates after backward if the other one follows, which
  * frees it; else NULL. */
-void pareto_front_add(Pass *, struct remat *, struct plan_selector *,
+void pareto_front_add(Pass *, const struct remat *, struct plan_selector *,
                       Graph *after_backward);
 void pareto_front_print(const Pass *, FILE *);
 /* Two members of a JSON object, "curve" and "presets". */
-char *pareto_front_json(const Pass *, Arena *keep);
+void pareto_front_write_json(struct json_out *, const struct pareto_front *);
 
 /* pareto_front_svg.c */
 void pareto_front_svg(const Pass *, const char *title, FILE *);

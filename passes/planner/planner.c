@@ -63,7 +63,7 @@ make_reference(Pass *p, const Graph *g)
 
 /* Layers are for reports only. */
 static void
-number_layers(Pass *p, const Graph *g, struct remat *r)
+number_layers(Pass *p, const Graph *g, const struct remat *r)
 {
 	int32_t *of_store = arena_array(p->scratch, (size_t)r->nstore + 1, 4);
 	int32_t *layer = arena_array(p->keep, g->nval, sizeof *layer);
@@ -92,27 +92,28 @@ budget_of(const Pass *p)
 
 /* ---- presets beside the choice ---- */
 
+/* Peak bytes once placed. */
 static int64_t
-peak_of(struct remat *r)
+peak_of(const struct schedule *w)
 {
 	Arena *scratch = arena_new();
-	int64_t peak = r->resident + remat_packed(r, scratch);
+	int64_t peak = w->r->resident + schedule_packed(w, scratch);
 
 	arena_free(scratch);
 	return peak;
 }
 
 static void
-add_alternative(Pass *p, struct remat *r, const char *name,
+add_alternative(Pass *p, struct schedule *w, const char *name,
                 const struct known_plan *f)
 {
 	struct alternative *a =
 		&p->planned.alternative[p->planned.nalternative++];
 
 	a->name = name;
-	a->recompute_sec = known_eval(r, f).sec;
-	a->step_sec = r->base_sec + a->recompute_sec;
-	a->peak = peak_of(r);
+	a->recompute_sec = known_eval(w, f).sec;
+	a->step_sec = w->r->base_sec + a->recompute_sec;
+	a->peak = peak_of(w);
 }
 
 static uint8_t *
@@ -122,7 +123,7 @@ new_drop_set(const struct remat *r)
 }
 
 static void
-list_alternatives(Pass *p, struct remat *r, const struct known_plan *chosen)
+list_alternatives(Pass *p, struct schedule *w, const struct known_plan *chosen)
 {
 	static const struct {
 		const char *name;
@@ -136,17 +137,17 @@ list_alternatives(Pass *p, struct remat *r, const struct known_plan *chosen)
 		{ "every=4", REMAT_EVERY, 4 },
 	};
 	size_t n = sizeof preset / sizeof preset[0];
-	struct known_plan f = { .drop = new_drop_set(r) };
-	uint8_t *free = new_drop_set(r);
+	struct known_plan f = { .drop = new_drop_set(w->r) };
+	uint8_t *free = new_drop_set(w->r);
 
 	p->planned.alternative = arena_array(p->keep, n + 1,
 	                                     sizeof *p->planned.alternative);
 	for (size_t i = 0; i < n && !watch_off(p->watch); i++) {
-		remat_preset(r, free, preset[i].mode, preset[i].every,
+		remat_preset(w->r, free, preset[i].mode, preset[i].every,
 		             f.drop);
-		add_alternative(p, r, preset[i].name, &f);
+		add_alternative(p, w, preset[i].name, &f);
 	}
-	add_alternative(p, r, p->opt->remat == REMAT_AUTO ? "auto" : "chosen",
+	add_alternative(p, w, p->opt->remat == REMAT_AUTO ? "auto" : "chosen",
 	                chosen);
 }
 
@@ -154,32 +155,33 @@ list_alternatives(Pass *p, struct remat *r, const struct known_plan *chosen)
 
 /* Nothing beats a plan that recomputes nothing. */
 static bool
-fits_as_it_is(const Pass *p, struct remat *r, const struct known_plan *f)
+fits_as_it_is(const Pass *p, struct schedule *w, const struct known_plan *f)
 {
-	struct remat_cost c = known_eval(r, f);
+	struct remat_cost c = known_eval(w, f);
 
-	return c.sec <= 0 && r->resident + c.live <= p->planned.budget
-		&& peak_of(r) <= p->planned.budget;
+	return c.sec <= 0 && w->r->resident + c.live <= p->planned.budget
+		&& peak_of(w) <= p->planned.budget;
 }
 
 static bool
-refuse_all(Pass *p, struct remat *r, struct plan_selector *c, int64_t least)
+refuse_all(Pass *p, struct schedule *w, struct plan_selector *c, int64_t least)
 {
-	const struct known_plan *f = selector_smallest(c);
+	known_eval(w, selector_smallest(c));
 
 	if (selector_least(c) < least)
 		least = selector_least(c);
-	p->planned.minimum_peak = r->resident + least;
-	return remat_refuse(p, r, known_eval(r, f));
+	p->planned.minimum_peak = w->r->resident + least;
+	return remat_refuse(p, w);
 }
 
 /* The plan for the budget, or the one to be rounded as *half says;
  * half->request has no type if it is not. */
 static bool
-choose_auto(Pass *p, const Graph *g, struct remat *r, const uint8_t *constraint,
-            struct plan_selector *c, struct known_plan *plan,
-            struct low_precision_plan *rounded)
+choose_auto(Pass *p, const Graph *g, struct schedule *w,
+            const uint8_t *constraint, struct plan_selector *c,
+            struct known_plan *plan, struct low_precision_plan *rounded)
 {
+	const struct remat *r = w->r;
 	const struct known_plan *taken;
 	struct plan_grid grid;
 	int64_t arena;
@@ -187,7 +189,7 @@ choose_auto(Pass *p, const Graph *g, struct remat *r, const uint8_t *constraint,
 
 	rounded->least = INT64_MAX;
 	remat_keep_all(r, constraint, plan->drop);
-	if (p->planned.budget < 0 || fits_as_it_is(p, r, plan))
+	if (p->planned.budget < 0 || fits_as_it_is(p, w, plan))
 		return true;
 	if (!c)
 		c = selector_new(r, constraint, p->opt);
@@ -202,7 +204,7 @@ choose_auto(Pass *p, const Graph *g, struct remat *r, const uint8_t *constraint,
 	if (watch_off(p->watch))
 		return false;
 	if (!taken && !is_rounded)
-		return refuse_all(p, r, c, rounded->least);
+		return refuse_all(p, w, c, rounded->least);
 	*plan = is_rounded ? rounded->plan : *taken;
 	if (is_rounded)
 		return true;
@@ -215,20 +217,26 @@ choose_auto(Pass *p, const Graph *g, struct remat *r, const uint8_t *constraint,
 }
 
 static bool
-choose_preset(Pass *p, struct remat *r, const uint8_t *constraint,
+choose_preset(Pass *p, struct schedule *w, const uint8_t *constraint,
               struct known_plan *plan)
 {
-	struct remat_cost c;
 	int64_t peak;
 
-	remat_preset(r, constraint, p->opt->remat, p->opt->remat_every,
+	remat_preset(w->r, constraint, p->opt->remat, p->opt->remat_every,
 	             plan->drop);
-	c = known_eval(r, plan);
-	peak = peak_of(r);
+	known_eval(w, plan);
+	peak = peak_of(w);
 	if (p->planned.budget < 0 || peak <= p->planned.budget)
 		return true;
 	p->planned.minimum_peak = peak;
-	return remat_refuse(p, r, c);
+	return remat_refuse(p, w);
+}
+
+static int64_t
+baseline_peak(struct schedule *w)
+{
+	schedule_set(w, new_drop_set(w->r));
+	return peak_of(w);
 }
 
 static bool
@@ -236,6 +244,7 @@ plan_graph(Pass *p, Graph *g)
 {
 	double started = now_sec();
 	struct remat *r;
+	struct schedule *w;
 	struct known_plan plan = { .live = -1 };
 	struct low_precision_plan rounded = { .sec = 0 };
 	struct plan_selector *c = NULL;
@@ -257,10 +266,10 @@ plan_graph(Pass *p, Graph *g)
 		graph_free(own);
 		return false;
 	}
+	w = schedule_new(r, r->arena);
 	/* the baseline is that of the variant with updates after backward */
 	if (!p->variant.low_memory)
-		p->planned.baseline_peak = r->resident
-			+ remat_placed(r, new_drop_set(r), p->scratch);
+		p->planned.baseline_peak = baseline_peak(w);
 	if (!p->opt->slim) {
 		make_reference(p, g);
 		number_layers(p, g, r);
@@ -278,10 +287,10 @@ plan_graph(Pass *p, Graph *g)
 	if (p->opt->curve)
 		c = selector_new(r, constraint, p->opt);
 	ok = p->opt->remat == REMAT_AUTO
-		? choose_auto(p, g, r, constraint, c, &plan, &rounded)
-		: choose_preset(p, r, constraint, &plan);
+		? choose_auto(p, g, w, constraint, c, &plan, &rounded)
+		: choose_preset(p, w, constraint, &plan);
 	if (ok && (p->opt->compare || p->opt->curve))
-		list_alternatives(p, r, &plan);
+		list_alternatives(p, w, &plan);
 	if (p->opt->curve && (ok || p->planned.refused))
 		pareto_front_add(p, r, c, own);
 	else
@@ -290,8 +299,8 @@ plan_graph(Pass *p, Graph *g)
 		return p->variant.allow_refusal && p->planned.refused;
 	if (p->opt->account)
 		one_percent_account(p, g, r, constraint);
-	p->planned.recompute_sec = known_eval(r, &plan).sec;
-	remat_apply(r, g);
+	p->planned.recompute_sec = known_eval(w, &plan).sec;
+	schedule_apply(w, g);
 	if (rounded.request.to) {
 		p->planned.recompute_sec = rounded.sec;
 		low_precision_rewrite(g, &rounded.request, p->target,

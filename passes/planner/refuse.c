@@ -30,19 +30,21 @@ insert_by_size(struct alive *top, struct alive a)
 }
 
 static void
-find_largest_alive(const struct remat *r, int32_t step, struct alive *top)
+find_largest_alive(const struct schedule *w, int32_t step, struct alive *top)
 {
-	for (int32_t i = 0; i < r->ninst; i++) {
-		const struct storage *s = &r->store[r->of_inst[i]];
+	const struct remat *r = w->r;
 
-		if (r->first[i] >= 0 && r->block[i] == i
-		    && r->first[i] <= step && r->last[i] >= step)
+	for (int32_t i = 0; i < w->ninst; i++) {
+		const struct storage *s = &r->store[w->of_inst[i]];
+
+		if (w->first[i] >= 0 && w->block[i] == i
+		    && w->first[i] <= step && w->last[i] >= step)
 			insert_by_size(top,
 			               (struct alive){ r->g->val[s->owner].name,
 			                              s->size });
 	}
 	insert_by_size(top, (struct alive){ "workspace",
-		r->node[r->step[step].node].workspace });
+		r->node[w->step[step].node].workspace });
 }
 
 /* What no optimizer would spare is kept of micro-batches. */
@@ -115,16 +117,17 @@ like_param(const Graph *g, const Val *v)
 }
 
 static struct tight
-measure_step(const struct remat *r, int32_t step)
+measure_step(const struct schedule *w, int32_t step)
 {
-	struct tight t = { 0, r->node[r->step[step].node].workspace };
+	const struct remat *r = w->r;
+	struct tight t = { 0, r->node[w->step[step].node].workspace };
 
-	for (int32_t y = 0; y < r->ninst; y++) {
-		const struct storage *s = &r->store[r->of_inst[y]];
+	for (int32_t y = 0; y < w->ninst; y++) {
+		const struct storage *s = &r->store[w->of_inst[y]];
 		const Val *v = &r->g->val[s->owner];
 
-		if (r->first[y] < 0 || r->block[y] != y || r->first[y] > step
-		    || r->last[y] < step)
+		if (w->first[y] < 0 || w->block[y] != y || w->first[y] > step
+		    || w->last[y] < step)
 			continue;
 		if (v->param)
 			t.grad += s->size;
@@ -290,11 +293,11 @@ write_percent(const Pass *p, int64_t bytes, char text[32])
 }
 
 bool
-remat_refuse(Pass *p, struct remat *r, struct remat_cost c)
+remat_refuse(Pass *p, const struct schedule *w)
 {
-	const Graph *g = r->g;
+	const Graph *g = w->r->g;
 	struct alive top[SHOWN] = { 0 };
-	const Node *tight = &g->node[r->step[c.tight].node];
+	const Node *tight = &g->node[w->step[w->cost.tight].node];
 	const char *where = tight->norigin ? g->origin[tight->origin[0]].name
 		: op_info[tight->op].text;
 	int64_t sums = accumulated_bytes(g);
@@ -325,11 +328,11 @@ remat_refuse(Pass *p, struct remat *r, struct remat_cost c)
 	print_item_bytes(d, "accumulated gradients", sums);
 	print_item_bytes(d, "optimizer state", bytes_of_kind(g, V_STATE));
 	print_item_bytes(d, "inputs", bytes_of_kind(g, V_INPUT));
-	find_largest_alive(r, c.tight, top);
+	find_largest_alive(w, w->cost.tight, top);
 	for (int i = 0; i < SHOWN && top[i].size; i++)
 		print_item_bytes(d, top[i].name, top[i].size);
 	if (top[0].size > p->planned.budget)
 		diag_more(d, "'%s' alone exceeds the budget; no plan can meet "
 		          "it", top[0].name);
-	return suggest_help(p, g, measure_step(r, c.tight));
+	return suggest_help(p, g, measure_step(w, w->cost.tight));
 }

@@ -32,7 +32,7 @@ enum { ROUNDS = 40 };
 static void
 find_storage_uses(struct model *m)
 {
-	struct remat *r = m->r;
+	const struct remat *r = m->r;
 
 	for (NodeId i = 1; i < r->nnode; i++) {
 		struct rnode *n = &r->node[i];
@@ -72,7 +72,7 @@ is_droppable(const struct model *m, int32_t s)
 static void
 find_repeat_ranges(struct model *m)
 {
-	struct remat *r = m->r;
+	const struct remat *r = m->r;
 
 	for (NodeId i = r->nnode - 1; i >= 1; i--) {
 		struct rnode *n = &r->node[i];
@@ -125,7 +125,7 @@ make_breaks(struct model *m, NodeId i)
 static void
 make_model_columns(struct model *m)
 {
-	struct remat *r = m->r;
+	const struct remat *r = m->r;
 
 	for (int32_t s = 0; s < r->nstore; s++) {
 		m->x[s] = -1;
@@ -143,7 +143,7 @@ make_model_columns(struct model *m)
 static void
 make_logic(struct model *m)
 {
-	struct remat *r = m->r;
+	const struct remat *r = m->r;
 
 	for (int32_t s = 0; s < r->nstore; s++)
 		if (m->x[s] >= 0 && m->first[s] >= 0) {
@@ -173,7 +173,7 @@ make_logic(struct model *m)
 }
 
 static struct model *
-model_new(struct remat *r, const uint8_t *constraint, int64_t memory,
+model_new(const struct remat *r, const uint8_t *constraint, int64_t memory,
           Arena *arena)
 {
 	struct model *m = arena_alloc(arena, sizeof *m);
@@ -237,23 +237,31 @@ relax_model(struct model *m)
 	return best;
 }
 
+/* Seconds that an answer proves; 0: none. */
+static double
+proven_seconds(const struct model *m, const struct ilp_answer *a)
+{
+	if (a->status == ILP_INFEASIBLE)
+		return INFINITY;
+	return a->status != ILP_FAILED && a->bound > 0
+		? a->bound * m->unit_sec : 0;
+}
+
 double
-remat_bound(struct remat *r, const uint8_t *constraint, int64_t memory,
+remat_bound(const struct remat *r, const uint8_t *constraint, int64_t memory,
             double sec, double gap, int64_t nodes)
 {
 	Arena *arena = arena_new();
 	struct model *m = model_new(r, constraint, memory, arena);
 	struct ilp_answer a = relax_model(m);
-	double bound = a.status == ILP_INFEASIBLE ? INFINITY
-		: a.bound > 0 ? a.bound * m->unit_sec : 0;
+	double bound = proven_seconds(m, &a);
 
 	if (a.status == ILP_OPTIMAL && sec - bound > gap && nodes > 0) {
 		struct ilp_limit limit = { .nodes = nodes, .for_bound = true,
 		                           .watch = r->watch };
 
 		a = ilp_solve(m->ilp, &limit, arena);
-		if (a.status != ILP_FAILED && a.bound * m->unit_sec > bound)
-			bound = a.bound * m->unit_sec;
+		bound = fmax(bound, proven_seconds(m, &a));
 	}
 	ilp_free(m->ilp);
 	arena_free(arena);
@@ -281,10 +289,10 @@ remat_ilp(struct archive *a, int64_t memory, double gap, int64_t nodes,
           int64_t evals)
 {
 	Arena *arena = arena_new();
-	struct model *m = model_new(a->known.r, a->constraint, memory, arena);
+	struct model *m = model_new(a->known.trial->r, a->constraint, memory,
+	                            arena);
 	struct ilp_answer lp = relax_model(m);
-	double bound = lp.status == ILP_INFEASIBLE ? INFINITY
-		: lp.bound > 0 ? lp.bound * m->unit_sec : 0;
+	double bound = proven_seconds(m, &lp);
 	struct known_plan *f;
 
 	if (lp.status == ILP_OPTIMAL) {
@@ -302,9 +310,7 @@ remat_ilp(struct archive *a, int64_t memory, double gap, int64_t nodes,
 
 		if (mip.x)
 			round_to_plan(m, a, mip.x, 0.5, evals);
-		if (mip.bound * m->unit_sec > bound
-		    && mip.status != ILP_FAILED)
-			bound = mip.bound * m->unit_sec;
+		bound = fmax(bound, proven_seconds(m, &mip));
 	}
 	ilp_free(m->ilp);
 	arena_free(arena);

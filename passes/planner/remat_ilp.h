@@ -16,7 +16,7 @@ struct point {                          /* a place for a memory row */
 };
 
 struct model {
-	struct remat *r;
+	const struct remat *r;
 	const uint8_t *constraint;
 	Arena *arena;
 	Ilp *ilp;

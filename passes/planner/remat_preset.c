@@ -6,94 +6,10 @@
  *         every=K: of every K-th layer.  selective: recompute the core of
  *         attention (the attention node, or softmax and what has its shape).
  *         Globs on names of ONNX nodes and values force single storages.
- * method  A layer input is a value at which a single activation crosses the
- *         forward graph; activations are the values that depend on a
- *         parameter.  Where such values repeat in a pattern of several per
- *         layer (the residual stream is cut twice per transformer layer), one
- *         per period is a layer input.
  */
-#include "ir/segments.h"
 #include "passes/remat_model/remat_model.h"
 
 #include <string.h>
-
-/* The inputs of equal layers, and the last one's output; 0: there are none. */
-static int32_t
-find_equal_layers(const struct remat *r, Arena *arena, int32_t *cut)
-{
-	struct segments s;
-	int32_t n = 0;
-
-	segments_find(&s, r->g, arena);
-	for (int32_t i = 0; s.nlayer > 1 && i <= s.nlayer; i++) {
-		int32_t at = s.first + i * s.period;
-		int32_t store = at < s.n && s.cut[at] ? r->of_val[s.cut[at]]
-			: -1;
-
-		if (store >= 0)
-			cut[n++] = store;
-	}
-	return n;
-}
-
-/* Reduce cuts to one per layer, where layers are not all equal. */
-static int32_t
-find_similar_layers(const struct remat *r, Arena *arena, int32_t *cut)
-{
-	NodeId *behind = arena_array(arena, (size_t)r->nnode + 1,
-	                             sizeof *behind);
-	int32_t n = remat_cuts(r, arena, cut, behind), best = 0, last = n - 1;
-	int32_t period = 1, kept = 0;
-	int32_t *count = arena_array(arena, (size_t)r->ngroup + 1, 4);
-	int32_t *seen = arena_array(arena, (size_t)r->ngroup + 1, 4);
-
-	for (int32_t i = 0; i < n; i++) {
-		int32_t group = r->store[cut[i]].group;
-
-		if (group < 0)
-			continue;
-		count[group]++;
-		if (count[group] > 1 && count[group] >= best) {
-			best = count[group];
-			period = i + 1 - seen[group];
-			last = i;
-		}
-		seen[group] = i + 1;
-	}
-	for (int32_t i = 0; i < n; i++)
-		if (i == 0 || (i <= last && (last - i) % period == 0))
-			cut[kept++] = cut[i];
-	return kept;
-}
-
-/* Into r->layer, once. */
-static void
-ensure_layers(struct remat *r, Arena *arena)
-{
-	if (r->layer)
-		return;
-	r->layer = arena_array(r->arena, (size_t)r->nnode + 1, 4);
-	r->nlayer = find_equal_layers(r, arena, r->layer);
-	if (r->nlayer == 0)
-		r->nlayer = find_similar_layers(r, arena, r->layer);
-}
-
-int
-remat_layer_of(struct remat *r, Arena *arena, int32_t *layer)
-{
-	int32_t *of_node = arena_array(arena, (size_t)r->nnode + 1, 4);
-
-	ensure_layers(r, arena);
-	/* by node, the last of the inputs made before it */
-	for (int32_t i = 0; i < r->nlayer; i++)
-		of_node[r->store[r->layer[i]].def + 1] = i + 1;
-	for (NodeId i = 1; i < r->nnode; i++)
-		if (of_node[i] < of_node[i - 1])
-			of_node[i] = of_node[i - 1];
-	for (int32_t s = 0; s < r->nstore; s++)
-		layer[s] = of_node[r->store[s].def];
-	return r->nlayer;
-}
 
 static void
 drop_all_but(const struct remat *r, int64_t k, uint8_t *drop)
@@ -153,8 +69,8 @@ drop_core(const struct remat *r, Arena *arena, uint8_t *drop)
 }
 
 void
-remat_preset(struct remat *r, const uint8_t *constraint, enum remat_mode mode,
-             int64_t every, uint8_t *drop)
+remat_preset(const struct remat *r, const uint8_t *constraint,
+             enum remat_mode mode, int64_t every, uint8_t *drop)
 {
 	Arena *arena = arena_new();
 
@@ -163,7 +79,6 @@ remat_preset(struct remat *r, const uint8_t *constraint, enum remat_mode mode,
 	switch (mode) {
 	case REMAT_FULL:
 	case REMAT_EVERY:
-		ensure_layers(r, arena);
 		drop_all_but(r, mode == REMAT_FULL || every < 1 ? 1 : every,
 		             drop);
 		break;

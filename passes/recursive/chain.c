@@ -13,7 +13,6 @@
  */
 #include "passes/recursive/chain.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- parts ---- */
@@ -131,8 +130,8 @@ assign_backward(struct chain *c)
 }
 
 struct chain *
-chain_new(struct remat *r, const uint8_t *constraint, struct step_list *out,
-          Arena *a)
+chain_new(const struct remat *r, const uint8_t *constraint,
+          struct step_list *out, Arena *a)
 {
 	struct chain *c = arena_alloc(a, sizeof *c);
 	size_t n = (size_t)r->nstore + 1, m = r->nnode;
@@ -140,7 +139,8 @@ chain_new(struct remat *r, const uint8_t *constraint, struct step_list *out,
 
 	c->r = r;
 	c->constraint = constraint;
-	c->out = out;
+	rerun_open(&c->run, r, out, a);
+	c->trial = schedule_new(r, a);
 	c->cut = arena_array(a, m + 1, 4);
 	c->npart = choose_cuts(c, c->cut, behind, a) + 1;
 	if (c->npart < 3)
@@ -152,11 +152,6 @@ chain_new(struct remat *r, const uint8_t *constraint, struct step_list *out,
 	c->far = arena_array(a, n, 1);
 	c->backward_part = arena_array(a, m, 4);
 	c->last = arena_array(a, n, sizeof *c->last);
-	c->here = arena_array(a, n, 1);
-	c->wanted = arena_array(a, n, 4);
-	c->made = arena_array(a, n, 4);
-	c->chosen = arena_array(a, m, 4);
-	c->need = arena_array(a, m + 1, sizeof *c->need);
 	c->cost = arena_array(a, (size_t)c->npart, sizeof *c->cost);
 	assign_parts(c, behind, a);
 	list_stores(c, a);
@@ -176,75 +171,21 @@ chain_on_tape(const struct chain *c, int32_t s)
 		&& !c->far[s] && !ends_part(c, s);
 }
 
-static void
-begin_requests(struct chain *c)
-{
-	c->stamp++;
-}
-
-static void
-request_storage(struct chain *c, int32_t s, int32_t *count)
-{
-	NodeId d = c->r->store[s].def;
-
-	if (c->here[s] || c->wanted[s] == c->stamp)
-		return;
-	c->wanted[s] = c->stamp;
-	if (c->chosen[d] == c->stamp)
-		return;
-	c->chosen[d] = c->stamp;
-	c->need[(*count)++] = d;
-}
-
-static int
-by_node_id(const void *a, const void *b)
-{
-	NodeId x = *(const NodeId *)a, y = *(const NodeId *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-/* Outputs wanted now; in backward also those that are missing and read
- * later. */
+/* Outputs that are missing and that backward reads later. */
 static uint32_t
-outputs_to_make(const struct chain *c, const struct rnode *n, bool later)
+outputs_read_later(void *data, const struct rnode *n)
 {
+	const struct chain *c = data;
 	uint32_t makes = 0;
 
 	for (int i = 0; i < n->nwrite; i++) {
 		int32_t s = n->write[i];
 
-		if (c->wanted[s] == c->stamp
-		    || (later && !c->here[s] && c->last[s] >= c->next
-		        && c->flag[s] != CHAIN_AGAIN))
+		if (!c->run.here[s] && c->last[s] >= c->next
+		    && c->flag[s] != CHAIN_AGAIN)
 			makes |= (uint32_t)1 << i;
 	}
 	return makes;
-}
-
-/* Run the `count` nodes that are needed, and what they miss. */
-static void
-recompute_needed(struct chain *c, int32_t count, bool later)
-{
-	for (int32_t k = 0; k < count; k++) {
-		const struct rnode *n = &c->r->node[c->need[k]];
-
-		for (int i = 0; i < n->nread; i++)
-			request_storage(c, n->read[i], &count);
-	}
-	qsort(c->need, (size_t)count, sizeof *c->need, by_node_id);
-	for (int32_t k = 0; k < count && c->ok; k++) {
-		const struct rnode *n = &c->r->node[c->need[k]];
-		uint32_t makes = outputs_to_make(c, n, later);
-
-		c->ok = n->clonable
-			&& steps_add(c->out, n->node, true, makes);
-		for (int i = 0; i < n->nwrite; i++)
-			if (makes >> i & 1 && !c->here[n->write[i]]) {
-				c->here[n->write[i]] = true;
-				c->made[c->nmade++] = n->write[i];
-			}
-	}
 }
 
 void
@@ -252,13 +193,13 @@ chain_begin(struct chain *c)
 {
 	const struct remat *r = c->r;
 
-	c->ok = true;
-	c->out->n = c->nmade = 0;
+	c->run.ok = true;
+	c->run.out->n = c->run.nmade = 0;
 	c->next = c->begin;
 	for (NodeId i = 1; i < c->begin; i++)
-		c->ok = c->ok && steps_add(c->out, i, false, 0);
+		rerun_first(&c->run, i);
 	for (int32_t s = 0; s < r->nstore; s++)
-		c->here[s] = !may_drop(c, s)
+		c->run.here[s] = !may_drop(c, s)
 			|| (c->far[s] && c->flag[s] == CHAIN_HOLD);
 }
 
@@ -266,7 +207,7 @@ void
 chain_hold_cut(struct chain *c, int32_t part)
 {
 	if (c->cut[part] >= 0)
-		c->here[c->cut[part]] = true;
+		c->run.here[c->cut[part]] = true;
 }
 
 void
@@ -274,7 +215,7 @@ chain_hold_tape(struct chain *c, int32_t part)
 {
 	for (int32_t k = c->store_at[part]; k < c->store_at[part + 1]; k++)
 		if (chain_on_tape(c, c->store[k]))
-			c->here[c->store[k]] = true;
+			c->run.here[c->store[k]] = true;
 	chain_hold_cut(c, part);
 }
 
@@ -282,40 +223,36 @@ chain_hold_tape(struct chain *c, int32_t part)
 static void
 keep_only(struct chain *c, int32_t part, bool tape)
 {
-	for (int32_t k = 0; k < c->nmade; k++) {
-		int32_t s = c->made[k];
+	for (int32_t k = 0; k < c->run.nmade; k++) {
+		int32_t s = c->run.made[k];
 
 		if (s != c->cut[part] && !(tape && c->part_of[s] == part
 		                           && chain_on_tape(c, s)))
-			c->here[s] = false;
+			c->run.here[s] = false;
 	}
-	c->nmade = 0;
+	c->run.nmade = 0;
 }
 
 void
 chain_sweep(struct chain *c, int32_t part)
 {
-	int32_t count = 0;
-
-	begin_requests(c);
+	rerun_begin(&c->run);
 	if (c->cut[part] >= 0)
-		request_storage(c, c->cut[part], &count);
-	recompute_needed(c, count, false);
+		rerun_want(&c->run, c->cut[part]);
+	rerun_missing(&c->run, NULL, NULL);
 	keep_only(c, part, false);
 }
 
 void
 chain_sweep_tape(struct chain *c, int32_t part, bool cut)
 {
-	int32_t count = 0;
-
-	begin_requests(c);
+	rerun_begin(&c->run);
 	for (int32_t k = c->store_at[part]; k < c->store_at[part + 1]; k++)
 		if (chain_on_tape(c, c->store[k]))
-			request_storage(c, c->store[k], &count);
+			rerun_want(&c->run, c->store[k]);
 	if (cut && c->cut[part] >= 0)
-		request_storage(c, c->cut[part], &count);
-	recompute_needed(c, count, false);
+		rerun_want(&c->run, c->cut[part]);
+	rerun_missing(&c->run, NULL, NULL);
 	keep_only(c, part, true);
 }
 
@@ -324,19 +261,19 @@ static void
 run_backward_node(struct chain *c, NodeId i)
 {
 	const struct rnode *n = &c->r->node[i];
-	int32_t count = 0, from = c->nmade;
+	int32_t from = c->run.nmade;
 
-	begin_requests(c);
+	rerun_begin(&c->run);
 	for (int k = 0; k < n->nread; k++)
-		request_storage(c, n->read[k], &count);
-	recompute_needed(c, count, true);
-	c->ok = c->ok && steps_add(c->out, i, false, 0);
-	for (int32_t k = from; k < c->nmade;) {
-		int32_t s = c->made[k];
+		rerun_want(&c->run, n->read[k]);
+	rerun_missing(&c->run, outputs_read_later, c);
+	rerun_first(&c->run, i);
+	for (int32_t k = from; k < c->run.nmade;) {
+		int32_t s = c->run.made[k];
 
 		if (c->flag[s] == CHAIN_AGAIN) {
-			c->here[s] = false;
-			c->made[k] = c->made[--c->nmade];
+			c->run.here[s] = false;
+			c->run.made[k] = c->run.made[--c->run.nmade];
 		} else {
 			k++;
 		}
@@ -348,16 +285,16 @@ chain_backward(struct chain *c, int32_t part)
 {
 	NodeId n = c->r->nnode;
 
-	for (; c->ok && c->next < n && (part == 0
+	for (; c->run.ok && c->next < n && (part == 0
 	       || c->backward_part[c->next] >= part); c->next++)
 		run_backward_node(c, c->next);
-	for (int32_t k = 0; k < c->nmade; k++)
-		c->here[c->made[k]] = false;
-	c->nmade = 0;
+	for (int32_t k = 0; k < c->run.nmade; k++)
+		c->run.here[c->run.made[k]] = false;
+	c->run.nmade = 0;
 	for (int32_t k = c->store_at[part]; k < c->store_at[part + 1]; k++) {
 		int32_t s = c->store[k];
 
 		if (may_drop(c, s) && !(c->far[s] && c->flag[s] == CHAIN_HOLD))
-			c->here[s] = false;
+			c->run.here[s] = false;
 	}
 }

@@ -2,7 +2,7 @@
 #ifndef PASSES_RECURSIVE_CHAIN_H
 #define PASSES_RECURSIVE_CHAIN_H
 
-#include "passes/recursive/recursive_known.h"
+#include "passes/recursive/rerun.h"
 
 /* When a storage that backward reads is made again, inside its part: before
  * the part's backward, before its first use, or before each use. */
@@ -32,7 +32,7 @@ struct part_cost {
 enum { CHAIN_PARTS = 1200 };
 
 struct chain {
-	struct remat *r;
+	const struct remat *r;
 	const uint8_t *constraint;
 	int32_t npart;
 	int32_t *cut;                   /* storage that ends each part but the
@@ -47,17 +47,13 @@ struct chain {
 	NodeId begin;                   /* first node of backward */
 	int32_t *store_at, *store;      /* storages of each part */
 	struct part_cost *cost;
-	/* state of the sequence being built */
-	struct step_list *out;
-	bool *here;                     /* by storage: in memory now */
-	int32_t *wanted, *chosen, stamp;        /* by storage and by node */
-	NodeId *need, next;
-	int32_t *made, nmade;
-	bool ok;
+	struct schedule *trial;         /* of a sequence that was measured */
+	struct rerun run;               /* the sequence being built */
+	NodeId next;                    /* first run of backward that is due */
 };
 
 /* NULL: the graph cannot be cut. */
-struct chain *chain_new(struct remat *, const uint8_t *constraint,
+struct chain *chain_new(const struct remat *, const uint8_t *constraint,
                         struct step_list *, Arena *);
 /* A storage that a part's backward finds in memory. */
 bool chain_on_tape(const struct chain *, int32_t s);

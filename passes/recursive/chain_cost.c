@@ -15,50 +15,52 @@ measure_sweeps(struct chain *c)
 	for (int32_t i = 0; i + 1 < c->npart; i++) {
 		double sec = 0;
 
-		c->out->n = 0;
-		c->here[c->cut[i]] = false;
+		c->run.out->n = 0;
+		c->run.here[c->cut[i]] = false;
 		chain_sweep(c, i);
-		for (int32_t k = 0; k < c->out->n; k++)
-			sec += c->r->node[c->out->step[k].node].sec;
+		for (int32_t k = 0; k < c->run.out->n; k++)
+			sec += c->r->node[c->run.out->step[k].node].sec;
 		c->cost[i].sec = sec;
 		c->cost[i].cut = c->r->store[c->cut[i]].size;
 	}
 }
 
-/* By step of the last evaluation: the part it belongs to. */
+/* By step of the sequence measured: the part it belongs to. */
 static int32_t *
 step_parts(const struct chain *c, Arena *a)
 {
 	const struct remat *r = c->r;
-	int32_t *of = arena_array(a, (size_t)r->nstep + 1, 4), part = 0;
+	const struct schedule *w = c->trial;
+	int32_t *of = arena_array(a, (size_t)w->nstep + 1, 4), part = 0;
 
-	for (int32_t k = r->nstep - 1; k >= 0; k--) {
-		NodeId i = r->step[k].node;
+	for (int32_t k = w->nstep - 1; k >= 0; k--) {
+		NodeId i = w->step[k].node;
 
-		if (!r->step[k].clone && r->node[i].backward)
+		if (!w->step[k].clone && r->node[i].backward)
 			part = c->backward_part[i];
 		of[k] = part;
 	}
 	return of;
 }
 
-/* Bytes of gradients by step of the last evaluation. */
+/* Bytes of gradients by step of the sequence measured. */
 static int64_t *
 gradient_bytes(const struct chain *c, Arena *a)
 {
 	const struct remat *r = c->r;
-	int64_t *live = arena_array(a, (size_t)r->nstep + 2, sizeof *live);
+	const struct schedule *w = c->trial;
+	int64_t *live = arena_array(a, (size_t)w->nstep + 2, sizeof *live);
 
-	for (int32_t y = 0; y < r->ninst; y++)
-		if (r->block[y] == y && r->first[y] >= 0
-		    && r->node[r->store[r->of_inst[y]].def].backward) {
-			int64_t size = r->store[r->of_inst[y]].size;
+	for (int32_t y = 0; y < w->ninst; y++)
+		if (w->block[y] == y && w->first[y] >= 0
+		    && r->node[r->store[w->of_inst[y]].def].backward) {
+			int64_t size = r->store[w->of_inst[y]].size;
 
-			live[r->first[y]] += size;
-			live[r->last[y] < r->nstep ? r->last[y] + 1
-				: r->nstep] -= size;
+			live[w->first[y]] += size;
+			live[w->last[y] < w->nstep ? w->last[y] + 1
+				: w->nstep] -= size;
 		}
-	for (int32_t k = 0; k < r->nstep; k++)
+	for (int32_t k = 0; k < w->nstep; k++)
 		live[k + 1] += live[k];
 	return live;
 }
@@ -68,6 +70,7 @@ static void
 measure_parts(struct chain *c, bool tape)
 {
 	const struct remat *r = c->r;
+	const struct schedule *w = c->trial;
 	Arena *a = arena_new();
 	int32_t *part = step_parts(c, a), last = -1;
 	int64_t *grad = gradient_bytes(c, a);
@@ -79,13 +82,13 @@ measure_parts(struct chain *c, bool tape)
 		c->cost[i].all = tape ? c->cost[i].all : 0;
 		c->cost[i].peak = c->cost[i].sweep = c->cost[i].fixed = 0;
 	}
-	for (int32_t k = 0; k < r->nstep; k++) {
-		NodeId i = r->step[k].node;
-		bool first = !r->step[k].clone && i < c->begin;
+	for (int32_t k = 0; k < w->nstep; k++) {
+		NodeId i = w->step[k].node;
+		bool first = !w->step[k].clone && i < c->begin;
 		int32_t p = part[k];
 		struct part_cost *o = &c->cost[p];
 
-		if (r->step[k].clone)
+		if (w->step[k].clone)
 			*(tape ? &o->once : &o->all) += r->node[i].sec;
 		if (tape)
 			continue;
@@ -93,12 +96,12 @@ measure_parts(struct chain *c, bool tape)
 			if (r->node[i].nwrite == 0)
 				continue;
 			p = c->part_of[r->node[i].write[0]];
-			if (r->live[k] - before[p] > c->cost[p].sweep)
-				c->cost[p].sweep = r->live[k] - before[p];
+			if (w->live[k] - before[p] > c->cost[p].sweep)
+				c->cost[p].sweep = w->live[k] - before[p];
 			continue;
 		}
-		if (r->live[k] - before[p] > o->peak)
-			o->peak = r->live[k] - before[p];
+		if (w->live[k] - before[p] > o->peak)
+			o->peak = w->live[k] - before[p];
 		if (p != last)
 			o->fixed = grad[k];
 		last = p;
@@ -117,9 +120,9 @@ chain_measure(struct chain *c)
 		chain_hold_tape(c, i);
 	for (int32_t i = c->npart - 1; i >= 0; i--)
 		chain_backward(c, i);
-	if (!c->ok)
+	if (!c->run.ok)
 		return false;
-	remat_eval_steps(c->r, c->out->step, c->out->n);
+	schedule_steps(c->trial, c->run.out->step, c->run.out->n);
 	measure_parts(c, true);
 	chain_begin(c);
 	for (int32_t i = 0; i < c->npart; i++)
@@ -128,9 +131,9 @@ chain_measure(struct chain *c)
 		chain_sweep_tape(c, i, false);
 		chain_backward(c, i);
 	}
-	if (!c->ok)
+	if (!c->run.ok)
 		return false;
-	remat_eval_steps(c->r, c->out->step, c->out->n);
+	schedule_steps(c->trial, c->run.out->step, c->run.out->n);
 	measure_parts(c, false);
 	for (int32_t i = 0; i < c->npart; i++) {
 		c->cost[i].tape = 0;

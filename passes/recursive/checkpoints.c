@@ -14,6 +14,7 @@
  * cost    linear in the steps that are built
  */
 #include "passes/recursive/designs.h"
+#include "passes/recursive/rerun.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -26,10 +27,9 @@ struct kept_state {
 };
 
 struct checkpoints {
-	struct remat *r;
+	const struct remat *r;
 	const uint8_t *constraint;
 	NodeId turn;
-	struct step_list *out;
 	Arena *arena;
 	NodeId *last;                   /* by storage: last forward reader */
 	int64_t *tape;                  /* by node: bytes for backward of all
@@ -39,14 +39,10 @@ struct checkpoints {
 	                                 * node of which it reads results */
 	NodeId *cut;                    /* by part: its first node */
 	/* of the plan being built */
+	struct rerun run;
 	NodeId next;                    /* first run that is due */
-	bool *here;
 	struct kept_state *frame;
 	int32_t *held, nframe, nheld;   /* storages of all frames */
-	int32_t *made, nmade;           /* here for a while */
-	int32_t *wanted, *chosen, stamp;        /* by storage, by node */
-	NodeId *need;
-	bool ok;
 };
 
 /* ---- what follows from the graph ---- */
@@ -176,77 +172,10 @@ cut_into(void *data, int32_t parts)
 /* ---- runs again ---- */
 
 static void
-need_storage(struct checkpoints *c, int32_t s, int32_t *count)
-{
-	NodeId d = c->r->store[s].def;
-
-	if (c->here[s] || c->wanted[s] == c->stamp)
-		return;
-	c->wanted[s] = c->stamp;
-	if (c->chosen[d] == c->stamp)
-		return;
-	c->chosen[d] = c->stamp;
-	c->need[(*count)++] = d;
-}
-
-static int
-by_node(const void *a, const void *b)
-{
-	NodeId x = *(const NodeId *)a, y = *(const NodeId *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-/* In the order of nodes; along a chain they come the other way round. */
-static void
-sort_needed(struct checkpoints *c, int32_t count)
-{
-	int32_t k = 1;
-
-	while (k < count && c->need[k] < c->need[k - 1])
-		k++;
-	if (k < count) {
-		qsort(c->need, (size_t)count, sizeof *c->need, by_node);
-		return;
-	}
-	for (k = 0; k < count / 2; k++) {
-		NodeId t = c->need[k];
-
-		c->need[k] = c->need[count - 1 - k];
-		c->need[count - 1 - k] = t;
-	}
-}
-
-/* Run the `count` nodes that are needed, and what they miss. */
-static void
-rerun_needed(struct checkpoints *c, int32_t count)
-{
-	for (int32_t k = 0; k < count; k++) {
-		const struct rnode *n = &c->r->node[c->need[k]];
-
-		for (int i = 0; i < n->nread; i++)
-			need_storage(c, n->read[i], &count);
-	}
-	sort_needed(c, count);
-	for (int32_t k = 0; k < count && c->ok; k++) {
-		const struct rnode *n = &c->r->node[c->need[k]];
-		uint32_t makes = 0;
-
-		for (int i = 0; i < n->nwrite; i++)
-			if (c->wanted[n->write[i]] == c->stamp) {
-				makes |= (uint32_t)1 << i;
-				c->here[n->write[i]] = true;
-				c->made[c->nmade++] = n->write[i];
-			}
-		c->ok = steps_add(c->out, n->node, true, makes);
-	}
-}
-
-static void
 forget_made(struct checkpoints *c)
 {
-	while (c->nmade > 0)
-		c->here[c->made[--c->nmade]] = false;
+	while (c->run.nmade > 0)
+		c->run.here[c->run.made[--c->run.nmade]] = false;
 }
 
 /* A state's storages that no earlier state has: those of nodes from..to - 1
@@ -273,17 +202,17 @@ push_state(struct checkpoints *c, int32_t part, int32_t states)
 static void
 rerun_to_part(struct checkpoints *c, int32_t part, int32_t states)
 {
-	int32_t count = 0, from = c->nheld;
+	int32_t from = c->nheld;
 
 	forget_made(c);
 	push_state(c, part, states);
-	c->stamp++;
+	rerun_begin(&c->run);
 	for (int32_t k = from; k < c->nheld; k++)
-		need_storage(c, c->held[k], &count);
-	rerun_needed(c, count);
+		rerun_want(&c->run, c->held[k]);
+	rerun_missing(&c->run, NULL, NULL);
 	forget_made(c);
 	for (int32_t k = from; k < c->nheld; k++)
-		c->here[c->held[k]] = true;
+		c->run.here[c->held[k]] = true;
 }
 
 /* What nodes after the turn need for themselves, up to those that belong
@@ -293,17 +222,16 @@ run_backward_from(struct checkpoints *c, int32_t part)
 {
 	const struct remat *r = c->r;
 	NodeId end = c->next;
-	int32_t count = 0;
 
-	c->stamp++;
+	rerun_begin(&c->run);
 	for (;
 	     end < r->nnode && (part == 0 || c->position[end] >= c->cut[part]);
 	     end++)
 		for (int k = 0; k < r->node[end].nread; k++)
-			need_storage(c, r->node[end].read[k], &count);
-	rerun_needed(c, count);
+			rerun_want(&c->run, r->node[end].read[k]);
+	rerun_missing(&c->run, NULL, NULL);
 	for (; c->next < end; c->next++)
-		c->ok = c->ok && steps_add(c->out, c->next, false, 0);
+		rerun_first(&c->run, c->next);
 	forget_made(c);
 }
 
@@ -314,7 +242,7 @@ pop_state(struct checkpoints *c)
 	int32_t from = c->frame[--c->nframe].held;
 
 	while (c->nheld > from)
-		c->made[c->nmade++] = c->held[--c->nheld];
+		c->run.made[c->run.nmade++] = c->held[--c->nheld];
 }
 
 /* The next state after the last one, of the parts before `end`. */
@@ -323,7 +251,7 @@ next_state(struct checkpoints *c, int32_t end, bool first)
 {
 	struct kept_state *f = &c->frame[c->nframe - 1];
 
-	c->ok = c->ok && !watch_off(c->r->watch);
+	c->run.ok = c->run.ok && !watch_off(c->r->watch);
 	return f->part + design_parts_before(end - f->part, f->states, first,
 	                                     &f->runs);
 }
@@ -336,21 +264,21 @@ begin_plan(struct checkpoints *c, const struct design *d)
 	int32_t rest = d->parts - d->kept;
 	NodeId whole = c->cut[rest];
 
-	c->out->n = c->nmade = c->nheld = c->nframe = 0;
-	c->ok = true;
+	c->run.out->n = c->run.nmade = c->nheld = c->nframe = 0;
+	c->run.ok = true;
 	c->frame[c->nframe++] = (struct kept_state){ 0, d->states, 0, rest };
 	for (struct kept_state *f = c->frame;
-	     rest - f->part > 1 && f->states > 0 && c->ok;
+	     rest - f->part > 1 && f->states > 0 && c->run.ok;
 	     f = &c->frame[c->nframe - 1])
 		push_state(c, next_state(c, rest, true), f->states - 1);
 	push_state(c, rest, 0);
 	for (int32_t s = 0; s < r->nstore; s++)
-		c->here[s] = !may_recompute(c, s) || (r->store[s].def >= whole
-		                                      && !c->constraint[s]);
+		c->run.here[s] = !may_recompute(c, s)
+			|| (r->store[s].def >= whole && !c->constraint[s]);
 	for (int32_t k = 0; k < c->nheld; k++)
-		c->here[c->held[k]] = true;
+		c->run.here[c->held[k]] = true;
 	for (NodeId i = 1; i < c->turn; i++)
-		c->ok = c->ok && steps_add(c->out, i, false, 0);
+		rerun_first(&c->run, i);
 	c->next = c->turn;
 }
 
@@ -364,9 +292,9 @@ build_plan(struct checkpoints *c, const struct design *d)
 	run_backward_from(c, end);
 	for (int32_t s = 0; s < c->r->nstore; s++)
 		if (may_recompute(c, s) && c->r->store[s].def >= c->cut[end])
-			c->here[s] = false;
+			c->run.here[s] = false;
 	pop_state(c);
-	while (end > 0 && c->ok) {
+	while (end > 0 && c->run.ok) {
 		struct kept_state *f = &c->frame[c->nframe - 1];
 		int32_t parts = end - f->part;
 
@@ -384,36 +312,32 @@ build_plan(struct checkpoints *c, const struct design *d)
 /* ---- entry ---- */
 
 static bool
-prepare_states(struct checkpoints *c)
+prepare_states(struct checkpoints *c, struct step_list *out)
 {
 	size_t n = (size_t)c->r->nstore + 1, m = c->r->nnode;
 
 	if (c->turn < 3 || c->turn >= c->r->nnode)
 		return false;
+	rerun_open(&c->run, c->r, out, c->arena);
 	find_positions(c);
 	measure_states(c);
 	c->cut = arena_array(c->arena, m + 1, sizeof *c->cut);
-	c->here = arena_array(c->arena, n, sizeof *c->here);
 	c->frame = arena_array(c->arena, m + 1, sizeof *c->frame);
 	c->held = arena_array(c->arena, n, sizeof *c->held);
-	c->made = arena_array(c->arena, 2 * n, sizeof *c->made);
-	c->wanted = arena_array(c->arena, n, sizeof *c->wanted);
-	c->chosen = arena_array(c->arena, m, sizeof *c->chosen);
-	c->need = arena_array(c->arena, m + 1, sizeof *c->need);
 	return c->tape[c->turn] > 0;
 }
 
 void
-checkpoints_all(struct remat *r, const uint8_t *constraint, NodeId turn,
+checkpoints_all(const struct remat *r, const uint8_t *constraint, NodeId turn,
                 struct step_list *out, int64_t work, void (*offer)(void *),
                 void *data)
 {
 	struct checkpoints c = { .r = r, .constraint = constraint, .turn = turn,
-	                         .out = out, .arena = arena_new() };
+	                         .arena = arena_new() };
 	struct design *d = arena_array(c.arena, DESIGNS_MAX, sizeof *d);
 	int32_t n = 0;
 
-	if (prepare_states(&c))
+	if (prepare_states(&c, out))
 		n = designs_list(&(struct design_of){
 			.forward = (int32_t)turn - 1,
 			.nodes = (int32_t)r->nnode,
@@ -422,7 +346,7 @@ checkpoints_all(struct remat *r, const uint8_t *constraint, NodeId turn,
 			.state = cut_into, .data = &c }, d);
 	for (int32_t k = 0; k < n && !watch_off(r->watch); k++) {
 		build_plan(&c, &d[k]);
-		if (c.ok)
+		if (c.run.ok)
 			offer(data);
 	}
 	arena_free(c.arena);

@@ -11,8 +11,8 @@
  *   turn        the first node after forward
  *   constraint  by storage, see struct archive
  *   work        steps of all plans together, about */
-void checkpoints_all(struct remat *, const uint8_t *constraint, NodeId turn,
-                     struct step_list *out, int64_t work,
+void checkpoints_all(const struct remat *, const uint8_t *constraint,
+                     NodeId turn, struct step_list *out, int64_t work,
                      void (*offer)(void *data), void *data);
 
 #endif

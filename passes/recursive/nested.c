@@ -278,7 +278,7 @@ run_range(const struct nested_program *p, int32_t lo, int32_t len, int32_t m)
 	const struct part_cost *o = &c->cost[lo];
 	int32_t how = table_of(p, lo, len)->how[m];
 
-	if (!c->ok)
+	if (!c->run.ok)
 		return;
 	if (len == 1) {
 		chain_sweep_tape(c, lo, false);
@@ -346,7 +346,7 @@ build_within(struct recursive_search *d, const struct nested_program *p,
 	chain_begin(p->c);
 	hold_first_states(p, m);
 	run_backward(p, 0, m);
-	if (p->c->ok)
+	if (p->c->run.ok)
 		recursive_try(d);
 }
 
@@ -446,7 +446,7 @@ lower_peak(struct chain *c, int64_t *work)
 			which = group;
 			to = flag + 1;
 		}
-		*work -= 2 * c->out->n;
+		*work -= 2 * c->run.out->n;
 		set_flag(c, group, flag);
 	}
 	if (which >= 0)

@@ -123,32 +123,40 @@ count_forward(const struct remat *r)
 	return n;
 }
 
+/* What makes plans, of graphs of at most so many forward nodes, in order. */
+static const struct {
+	int64_t most;
+	void (*make)(struct recursive_search *);
+} generators[] = {
+	{ INT64_MAX, keep_states },
+	{ INT64_MAX, nested_search },
+	{ INT64_MAX, try_evictions },
+	{ HOLD_MAX, try_stage_plans },
+	{ INT64_MAX, recursive_fill },
+};
+
 struct recursive_search *
-recursive_new(struct remat *r, const uint8_t *constraint, int64_t top,
+recursive_new(const struct remat *r, const uint8_t *constraint, int64_t top,
               double floor)
 {
 	struct recursive_search *d = arena_alloc(r->arena, sizeof *d);
 
-	*d = (struct recursive_search){ .known.r = r,
-		                        .r = r,
-		                        .constraint = constraint,
-		                        .top = top,
-		                        .floor = floor };
+	*d = (struct recursive_search){
+		.known.trial = schedule_new(r, r->arena), .r = r,
+		.constraint = constraint, .top = top, .floor = floor,
+	};
 	d->steps.arena = arena_new();
 	d->steps.limit = REPEATS * (int32_t)r->nnode;
-	keep_states(d);
-	nested_search(d);
-	try_evictions(d);
-	if (count_forward(d->r) <= HOLD_MAX)
-		try_stage_plans(d);
-	recursive_fill(d);
+	for (size_t i = 0; i < sizeof generators / sizeof *generators; i++)
+		if (count_forward(r) <= generators[i].most)
+			generators[i].make(d);
 	arena_free(d->steps.arena);
 	d->steps = (struct step_list){ 0 };
 	return d;
 }
 
 double
-recursive_bound(struct remat *r, int64_t memory)
+recursive_bound(const struct remat *r, int64_t memory)
 {
 	int64_t most = COLUMNS / (2 * (count_forward(r) + 1));
 	struct stage_bound two = { .r = r, .memory = memory,

@@ -13,11 +13,11 @@
 /* Search for plans with arenas below `top`.  Plans faster than `floor` are
  * not taken: that is the time of a plan which is known at `top` and above, so
  * that more memory is never slower. */
-struct recursive_search *recursive_new(struct remat *,
+struct recursive_search *recursive_new(const struct remat *,
                                        const uint8_t *constraint, int64_t top,
                                        double floor);
 /* Lower bound of the seconds of clones, for all plans whose arena is no larger
  * than `arena`, in any order and with any number of repetitions. */
-double recursive_bound(struct remat *, int64_t arena);
+double recursive_bound(const struct remat *, int64_t arena);
 
 #endif

@@ -38,26 +38,27 @@ static void
 find_before(struct filler *f)
 {
 	const struct remat *r = f->d->r;
+	const struct schedule *w = f->d->known.trial;
 	int32_t *now = arena_array(f->arena, (size_t)r->nstore + 1, 4), y = 0;
 
 	memset(now, -1, (size_t)r->nstore * 4);
-	f->before = arena_array(f->arena, (size_t)r->ninst + 1, 4);
-	f->inst = arena_array(f->arena, (size_t)r->nstep + 1, 4);
-	f->shared = arena_array(f->arena, (size_t)r->ninst + 1, 1);
+	f->before = arena_array(f->arena, (size_t)w->ninst + 1, 4);
+	f->inst = arena_array(f->arena, (size_t)w->nstep + 1, 4);
+	f->shared = arena_array(f->arena, (size_t)w->ninst + 1, 1);
 	f->held = arena_array(f->arena, (size_t)r->nstore + 1, 1);
-	for (int32_t k = 0; k < r->nstep; k++) {
-		const struct rnode *n = &r->node[r->step[k].node];
+	for (int32_t k = 0; k < w->nstep; k++) {
+		const struct rnode *n = &r->node[w->step[k].node];
 
 		f->inst[k] = y;
 		for (int i = 0; i < n->nwrite; i++)
-			if (remat_writes(&r->step[k], i)) {
+			if (remat_writes(&w->step[k], i)) {
 				f->before[y] = now[n->write[i]];
 				now[n->write[i]] = y++;
 			}
 	}
-	for (y = 0; y < r->ninst; y++)
-		if (r->block[y] != y)
-			f->shared[y] = f->shared[r->block[y]] = true;
+	for (y = 0; y < w->ninst; y++)
+		if (w->block[y] != y)
+			f->shared[y] = f->shared[w->block[y]] = true;
 }
 
 /* Instances that the clone at step k makes, each with the one before: whether
@@ -66,28 +67,29 @@ static bool
 may_extend_instances(struct filler *f, int32_t k, bool wanted, double *cost)
 {
 	const struct remat *r = f->d->r;
+	const struct schedule *w = f->d->known.trial;
 	int32_t end = f->inst[k + 1];
 
 	*cost = 0;
 	for (int32_t y = f->inst[k]; y < end; y++) {
-		int32_t x = f->before[y], s = r->of_inst[y];
+		int32_t x = f->before[y], s = w->of_inst[y];
 		int64_t size = r->store[s].size;
 
-		if (r->first[y] < 0)
+		if (w->first[y] < 0)
 			continue;
-		if (x < 0 || r->first[x] < 0 || f->shared[x] || f->held[s])
+		if (x < 0 || w->first[x] < 0 || f->shared[x] || f->held[s])
 			return false;
-		for (int32_t t = r->last[x] + 1; t < k; t++)
-			if (r->live[t] + size > f->budget)
+		for (int32_t t = w->last[x] + 1; t < k; t++)
+			if (w->live[t] + size > f->budget)
 				return false;
-		*cost += (double)size * (k - r->last[x]);
+		*cost += (double)size * (k - w->last[x]);
 	}
 	for (int32_t y = f->inst[k]; wanted && y < end; y++) {
-		int32_t x = f->before[y], s = r->of_inst[y];
+		int32_t x = f->before[y], s = w->of_inst[y];
 
 		f->held[s] = true;
-		for (int32_t t = x < 0 ? k : r->last[x] + 1; t < k; t++)
-			r->live[t] += r->store[s].size;
+		for (int32_t t = x < 0 ? k : w->last[x] + 1; t < k; t++)
+			w->live[t] += r->store[s].size;
 	}
 	return true;
 }
@@ -102,34 +104,35 @@ by_seconds_saved(const void *a, const void *b)
 	return x->step < y->step ? -1 : x->step > y->step;
 }
 
-/* The sequence of the last evaluation less clones that may go into d->steps;
- * false: there are none. */
+/* The sequence tried last less clones that may go into d->steps; false: there
+ * are none. */
 static bool
 remove_idle_copies(struct filler *f)
 {
 	const struct remat *r = f->d->r;
+	const struct schedule *w = f->d->known.trial;
 	struct step_list *out = &f->d->steps;
-	bool *gone = arena_array(f->arena, (size_t)r->nstep + 1, 1);
+	bool *gone = arena_array(f->arena, (size_t)w->nstep + 1, 1);
 	bool any = false;
 	double cost;
 
 	find_before(f);
-	f->inst[r->nstep] = r->ninst;
-	f->spare = arena_array(f->arena, (size_t)r->nstep + 1,
+	f->inst[w->nstep] = w->ninst;
+	f->spare = arena_array(f->arena, (size_t)w->nstep + 1,
 	                       sizeof *f->spare);
 	f->nspare = 0;
-	for (int32_t k = 0; k < r->nstep; k++)
-		if (r->step[k].makes
+	for (int32_t k = 0; k < w->nstep; k++)
+		if (w->step[k].makes
 		    && may_extend_instances(f, k, false, &cost))
 			f->spare[f->nspare++] = (struct spare){
-				k, r->node[r->step[k].node].sec / (cost + 1) };
+				k, r->node[w->step[k].node].sec / (cost + 1) };
 	qsort(f->spare, (size_t)f->nspare, sizeof *f->spare, by_seconds_saved);
 	for (int32_t i = 0; i < f->nspare; i++)
 		any |= gone[f->spare[i].step] =
 			may_extend_instances(f, f->spare[i].step, true, &cost);
 	out->n = 0;
-	for (int32_t k = 0; k < r->nstep; k++) {
-		const struct rstep *t = &r->step[k];
+	for (int32_t k = 0; k < w->nstep; k++) {
+		const struct rstep *t = &w->step[k];
 
 		if (!gone[k] && (!t->clone || t->makes)
 		    && !steps_add(out, t->node, t->clone, t->makes))
@@ -143,7 +146,7 @@ fill_idle(struct recursive_search *d, const struct known_plan *from,
           int64_t budget, int64_t *work)
 {
 	struct filler f = { .d = d, .budget = budget };
-	struct remat_cost now = known_eval(d->r, from);
+	struct remat_cost now = known_eval(d->known.trial, from);
 
 	for (int round = 0; round < ROUNDS && *work > 0
 	     && !watch_over(d->r->watch); round++) {
@@ -153,7 +156,7 @@ fill_idle(struct recursive_search *d, const struct known_plan *from,
 		f.arena = arena_new();
 		any = remove_idle_copies(&f);
 		arena_free(f.arena);
-		*work -= 3 * d->r->nstep;
+		*work -= 3 * d->known.trial->nstep;
 		if (any)
 			c = recursive_try(d);
 		if (!any || c.live > budget || c.sec >= now.sec)

@@ -37,8 +37,8 @@ struct remat_cost
 recursive_try(struct recursive_search *d)
 {
 	struct plan_pool *k = &d->known;
-	struct remat *r = k->r;
-	struct remat_cost c = remat_eval_steps(r, d->steps.step, d->steps.n);
+	struct remat_cost c = schedule_steps(k->trial, d->steps.step,
+	                                     d->steps.n);
 	struct known_plan *f;
 	int32_t n = 0;
 
@@ -54,11 +54,11 @@ recursive_try(struct recursive_search *d)
 	if (n == PLANS)
 		return c;
 	if (!k->plan)
-		k->plan = arena_array(r->arena, PLANS, sizeof *k->plan);
+		k->plan = arena_array(d->r->arena, PLANS, sizeof *k->plan);
 	f = &k->plan[k->n++];
 	*f = (struct known_plan){ .live = c.live, .placed = -1, .sec = c.sec,
 	                     .nstep = d->steps.n };
-	f->step = arena_copy(r->arena, d->steps.step,
+	f->step = arena_copy(d->r->arena, d->steps.step,
 	                     (size_t)d->steps.n * sizeof *f->step);
 	return c;
 }

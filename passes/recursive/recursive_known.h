@@ -23,8 +23,8 @@ struct evict_weights {
 
 /* A walk within `budget` bytes of arena as the walk reckons them; false: it did
  * not get through, or the work was spent. */
-bool remat_evict(struct remat *, const uint8_t *constraint, int64_t budget,
-                 const struct evict_weights *, int64_t *work,
+bool remat_evict(const struct remat *, const uint8_t *constraint,
+                 int64_t budget, const struct evict_weights *, int64_t *work,
                  struct step_list *out);
 
 struct recursive_search;
@@ -37,7 +37,7 @@ void recursive_fill(struct recursive_search *);
 /* The known ones, none dominated by another. */
 struct recursive_search {
 	struct plan_pool known;
-	struct remat *r;
+	const struct remat *r;
 	const uint8_t *constraint;
 	int64_t top;                    /* larger arenas are of no interest */
 	double floor;                   /* nor are faster plans: see

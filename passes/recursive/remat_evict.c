@@ -13,16 +13,15 @@
  * cost    an eviction looks at everything in memory and a part of what is
  *         around it; work is counted and limited
  */
-#include "passes/recursive/recursive_known.h"
+#include "passes/recursive/rerun.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { AROUND_MIN = 16, AROUND_MAX = 2048, LOOK = 20000 };
 
 struct eviction {
-	struct remat *r;
+	const struct remat *r;
 	const uint8_t *constraint;
 	struct evict_weights weights;
 	int64_t budget, mem, work;
@@ -292,14 +291,6 @@ run_in_budget(struct eviction *w, const struct rnode *n, bool clone,
 	return steps_add(w->out, n->node, clone, makes);
 }
 
-static int
-by_id_in_order(const void *a, const void *b)
-{
-	NodeId x = *(const NodeId *)a, y = *(const NodeId *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 /* Collect what must run before n can; pins the operands of all of it. */
 static int32_t
 collect_needed(struct eviction *w, const struct rnode *n, int32_t stamp)
@@ -325,7 +316,7 @@ collect_needed(struct eviction *w, const struct rnode *n, int32_t stamp)
 			break;
 		n = &r->node[w->need[head++]];
 	}
-	qsort(w->need, (size_t)count, sizeof *w->need, by_id_in_order);
+	nodes_sort(w->need, count);
 	return count;
 }
 
@@ -394,7 +385,7 @@ evict_constrained(struct eviction *w)
 }
 
 bool
-remat_evict(struct remat *r, const uint8_t *constraint, int64_t budget,
+remat_evict(const struct remat *r, const uint8_t *constraint, int64_t budget,
             const struct evict_weights *weights, int64_t *work,
             struct step_list *out)
 {

@@ -25,7 +25,7 @@ struct stage_program {
 	double sure;                    /* seconds of clones that every plan
 	                                 * runs */
 	struct step_list plan;          /* plan made of the last point */
-	struct remat_cost cost;
+	struct schedule *trial;         /* what that comes to */
 	Ilp *lp;
 };
 

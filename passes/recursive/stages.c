@@ -171,18 +171,18 @@ fits_in(const struct stage_program *p, NodeId w)
 static bool
 add_fullest(struct stage_program *p)
 {
-	const struct remat *r = p->r;
-	NodeId w = 0;
+	const struct schedule *w = p->trial;
+	NodeId at = 0;
 	int j = p->n;
 
-	for (int32_t k = p->cost.tight; k < r->nstep && !w; k++)
-		if (!r->step[k].clone && fits_in(p, r->step[k].node))
-			w = r->step[k].node;
-	if (!w)
+	for (int32_t k = w->cost.tight; k < w->nstep && !at; k++)
+		if (!w->step[k].clone && fits_in(p, w->step[k].node))
+			at = w->step[k].node;
+	if (!at)
 		return false;
-	for (; j > 0 && p->w[j - 1] > w; j--)
+	for (; j > 0 && p->w[j - 1] > at; j--)
 		p->w[j] = p->w[j - 1];
-	p->w[j] = w;
+	p->w[j] = at;
 	p->n++;
 	return true;
 }
@@ -271,20 +271,21 @@ adopt_plan(struct stage_program *p, const double *point)
 {
 	struct stage_bound *job = p->job;
 	struct step_list *own = job->plan;
+	struct remat_cost c;
 	bool fits;
 
 	if (!own || !follow_point(p, point))
 		return;
-	p->cost = remat_eval_steps(job->r, p->plan.step, p->plan.n);
-	fits = p->cost.live <= job->memory;
+	c = schedule_steps(p->trial, p->plan.step, p->plan.n);
+	fits = c.live <= job->memory;
 	if (own->n && job->cost.live <= job->memory
-	    && (!fits || p->cost.sec >= job->cost.sec))
+	    && (!fits || c.sec >= job->cost.sec))
 		return;
 	own->n = 0;
 	for (int32_t k = 0; k < p->plan.n; k++)
 		steps_add(own, p->plan.step[k].node, p->plan.step[k].clone,
 		          p->plan.step[k].makes);
-	job->cost = p->cost;
+	job->cost = c;
 }
 
 /* ---- all of it ---- */
@@ -343,6 +344,7 @@ stages_bound(struct stage_bound *job)
 
 	p.plan = (struct step_list){ .arena = p.arena,
 		.limit = (STAGES_MAX + 1) * (int32_t)r->nnode };
+	p.trial = schedule_new(r, p.arena);
 	stages_index(&p);
 	if (r->base_sec > 0 && job->any_order)
 		choose_heaviest_stage(&p);
@@ -350,7 +352,7 @@ stages_bound(struct stage_bound *job)
 		spread_stages(&p);
 	while (p.n > 0 && !watch_over(r->watch) && bound_at_stages(&p, &bound)
 	       && p.n < job->most && job->plan
-	       && p.cost.live > job->memory && add_fullest(&p))
+	       && p.trial->cost.live > job->memory && add_fullest(&p))
 		;
 	arena_free(p.arena);
 	return bound;

@@ -7,7 +7,7 @@
 enum { STAGES_MAX = 12 };
 
 struct stage_bound {
-	struct remat *r;
+	const struct remat *r;
 	int64_t memory;                 /* bytes that the arena may have */
 	bool any_order;                 /* first runs in any order that links
 	                                 * allow; false: in the order of nodes,

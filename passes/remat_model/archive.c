@@ -47,14 +47,14 @@ store_set(struct archive *a, struct known_plan *f, const struct remat_cost *c,
 	f->placed = -1;
 	if (!f->drop)
 		f->drop = arena_array(a->arena,
-			(size_t)a->known.r->nstore + 1, 1);
-	memcpy(f->drop, drop, (size_t)a->known.r->nstore);
+			(size_t)a->known.trial->r->nstore + 1, 1);
+	memcpy(f->drop, drop, (size_t)a->known.trial->r->nstore);
 }
 
 struct remat_cost
 archive_try(struct archive *a, const uint8_t *drop)
 {
-	struct remat_cost c = remat_eval(a->known.r, drop);
+	struct remat_cost c = schedule_set(a->known.trial, drop);
 	int64_t at = c.live / a->width;
 	struct known_plan *f =
 		&a->known.plan[2 * (at < SLOTS ? at : SLOTS - 1)];
@@ -73,7 +73,7 @@ archive_try(struct archive *a, const uint8_t *drop)
 bool
 archive_all(struct archive *a, const int32_t *cand, int n)
 {
-	struct remat *r = a->known.r;
+	const struct remat *r = a->known.trial->r;
 	uint8_t *drop = arena_array(a->arena, (size_t)r->nstore + 1, 1);
 	struct known_plan *least;
 
@@ -90,7 +90,7 @@ archive_all(struct archive *a, const int32_t *cand, int n)
 
 		for (int i = 0; i < n; i++)
 			drop[cand[i]] = set >> i & 1;
-		c = remat_eval(r, drop);
+		c = schedule_set(a->known.trial, drop);
 		store_set(a, &a->known.plan[set], &c, drop);
 		if (is_smaller(c.sec, c.live, least))
 			store_set(a, least, &c, drop);
@@ -107,18 +107,18 @@ remat_keep_all(const struct remat *r, const uint8_t *constraint, uint8_t *drop)
 }
 
 struct archive *
-archive_new(struct remat *r, const uint8_t *constraint, Arena *arena)
+archive_new(const struct remat *r, const uint8_t *constraint, Arena *arena)
 {
 	struct archive *a = arena_alloc(arena, sizeof *a);
 	uint8_t *drop = arena_array(arena, (size_t)r->nstore + 1, 1);
 
-	a->known.r = r;
+	a->known.trial = schedule_new(r, arena);
 	a->arena = arena;
 	a->constraint = constraint;
 	init_slots(a, 2 * SLOTS + 1);
 	remat_keep_all(r, constraint, drop);
 	/* plans above keep-everything are of no use */
-	a->width = remat_eval(r, drop).live / (SLOTS - 1) + 1;
+	a->width = schedule_set(a->known.trial, drop).live / (SLOTS - 1) + 1;
 	archive_try(a, drop);
 	return a;
 }

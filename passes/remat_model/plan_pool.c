@@ -4,20 +4,20 @@
 enum { LATE_TRIES = 3 };                /* plans packed when time is over */
 
 struct remat_cost
-known_eval(struct remat *r, const struct known_plan *f)
+known_eval(struct schedule *w, const struct known_plan *f)
 {
-	return f->step ? remat_eval_steps(r, f->step, f->nstep)
-		: remat_eval(r, f->drop);
+	return f->step ? schedule_steps(w, f->step, f->nstep)
+		: schedule_set(w, f->drop);
 }
 
 int64_t
-known_placed(struct remat *r, struct known_plan *f)
+known_placed(struct schedule *w, struct known_plan *f)
 {
 	if (f->placed < 0) {
 		Arena *scratch = arena_new();
 
-		known_eval(r, f);
-		f->placed = remat_packed(r, scratch);
+		known_eval(w, f);
+		f->placed = schedule_packed(w, scratch);
 		arena_free(scratch);
 	}
 	return f->placed;
@@ -57,7 +57,8 @@ pool_best(const struct plan_pool *s, int64_t arena)
 
 	for (int tries = 0;; tries++) {
 		/* packing takes its time: then only one more, the smallest */
-		bool late = tries > LATE_TRIES && watch_over(s->r->watch);
+		bool late = tries > LATE_TRIES
+			&& watch_over(s->trial->r->watch);
 		struct known_plan *best = NULL;
 
 		/* the fastest one that is slower than all seen so far */
@@ -70,7 +71,7 @@ pool_best(const struct plan_pool *s, int64_t arena)
 			    && f->placed <= arena)
 				best = known_better(best, f);
 		}
-		if (!best || known_placed(s->r, best) <= arena)
+		if (!best || known_placed(s->trial, best) <= arena)
 			return best;
 		floor = best->sec;
 	}
@@ -101,8 +102,8 @@ pool_least(const struct plan_pool *s)
 			    && s->plan[i].placed < least)
 				least = s->plan[i].placed;
 		if (!next || next->live >= least
-		    || (least < INT64_MAX && watch_over(s->r->watch)))
+		    || (least < INT64_MAX && watch_over(s->trial->r->watch)))
 			return least;
-		known_placed(s->r, next);
+		known_placed(s->trial, next);
 	}
 }

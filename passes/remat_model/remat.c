@@ -233,13 +233,7 @@ remat_new(const Graph *g, Arena *arena)
 	number_roles(r);
 	find_inlinable(r);
 	r->resident = graph_resident_bytes(g, arena);
-	r->again = arena_array(arena, g->nval, 1);
-	r->cloned = arena_array(arena, n, 1);
-	r->taken_by = arena_array(arena, n, sizeof *r->taken_by);
-	r->in_view = arena_array(arena, g->nval, 4);
-	r->views = arena_array(arena, g->nval, sizeof *r->views);
-	r->waiting = arena_array(arena, n, sizeof *r->waiting);
-	remat_ready(r);
+	remat_find_layers(r);
 	return r;
 }
 

@@ -3,8 +3,7 @@
  * what    clones of nodes in phase recompute where the plan has them; every
  *         reader takes the clone made last before it; loops take in those that
  *         the plan inlines; the node array is the schedule
- * needs   the last evaluation of the problem read off this very graph,
- *         nothing changed since
+ * needs   the graph that the schedule's problem was read off, or a clone of it
  * gives   P_PLANNED; Node.of, Val.of
  */
 #include "ir/loop.h"
@@ -13,7 +12,7 @@
 #include <string.h>
 
 struct graph_rewrite {
-	struct remat *r;
+	const struct schedule *w;
 	Graph *g;
 	ValId *copy;                    /* the latest, by value; 0: none */
 	int32_t inst;                   /* written so far */
@@ -60,8 +59,8 @@ copy_val(struct graph_rewrite *a, ValId v)
 static bool
 copy_writes(const struct graph_rewrite *a, const struct rstep *t, ValId v)
 {
-	const struct rnode *n = &a->r->node[t->node];
-	int32_t s = v ? a->r->of_val[v] : -1, inst = a->inst;
+	const struct rnode *n = &a->w->r->node[t->node];
+	int32_t s = v ? a->w->r->of_val[v] : -1, inst = a->inst;
 
 	if (s < 0 || a->g->val[v].base)
 		return s >= 0;
@@ -69,7 +68,7 @@ copy_writes(const struct graph_rewrite *a, const struct rstep *t, ValId v)
 		if (!(t->makes >> i & 1))
 			continue;
 		if (n->write[i] == s)
-			return a->r->first[inst] >= 0;
+			return a->w->first[inst] >= 0;
 		inst++;
 	}
 	return false;
@@ -80,7 +79,7 @@ copy_node(struct graph_rewrite *a, const struct rstep *t)
 {
 	Graph *g = a->g;
 	NodeId id = t->node, c;
-	int32_t passing = remat_in_passing(a->r, t);
+	int32_t passing = remat_in_passing(a->w->r, t);
 	ValId *in = arena_array(g->arena, (size_t)g->node[id].nin + 1,
 	                        sizeof *in);
 	Node *n;
@@ -101,7 +100,7 @@ copy_node(struct graph_rewrite *a, const struct rstep *t)
 		if (copy_writes(a, t, v))
 			g->node[c].out[i] = a->copy[v] = copy_val(a, v);
 		else if (passing >= 0 && v && !g->val[v].base
-		         && a->r->of_val[v] == passing)
+		         && a->w->r->of_val[v] == passing)
 			g->node[c].out[i] = copy_val(a, v);
 		else
 			g->node[c].out[i] = 0;
@@ -124,29 +123,29 @@ redirect_reads(struct graph_rewrite *a, Node *n)
 }
 
 void
-remat_apply(struct remat *r, Graph *g)
+schedule_apply(const struct schedule *w, Graph *g)
 {
-	struct graph_rewrite a = { r, g, NULL, 0 };
+	struct graph_rewrite a = { w, g, NULL, 0 };
 	NodeId *order;
 	uint32_t n = 0;
 
-	a.copy = arena_array(r->arena, g->nval, sizeof *a.copy);
-	order = arena_array(r->arena, (size_t)r->nstep + 1, sizeof *order);
-	for (int32_t k = 0; k < r->nstep; k++) {
-		const struct rstep *t = &r->step[k];
+	a.copy = arena_array(w->arena, g->nval, sizeof *a.copy);
+	order = arena_array(w->arena, (size_t)w->nstep + 1, sizeof *order);
+	for (int32_t k = 0; k < w->nstep; k++) {
+		const struct rstep *t = &w->step[k];
 
 		if (t->inlined)
 			continue;
 		if (t->clone) {
 			order[n++] = copy_node(&a, t);
 		} else {
-			for (int32_t i = k; i > 0 && r->step[i - 1].inlined;
+			for (int32_t i = k; i > 0 && w->step[i - 1].inlined;
 			     i--)
-				inline_loop(g, t->node, r->step[i - 1].node);
+				inline_loop(g, t->node, w->step[i - 1].node);
 			redirect_reads(&a, &g->node[t->node]);
 			order[n++] = t->node;
 		}
-		for (int i = 0; i < r->node[t->node].nwrite; i++)
+		for (int i = 0; i < w->r->node[t->node].nwrite; i++)
 			a.inst += !t->clone || t->makes >> i & 1;
 	}
 	graph_reorder(g, order, n);

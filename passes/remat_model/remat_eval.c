@@ -1,5 +1,5 @@
-/* What a sequence of steps costs: lifetimes, bytes shared in place, live bytes
- * per step, seconds of clones, size of the arena once placed.
+/* What the steps of a schedule cost: lifetimes, bytes shared in place, live
+ * bytes per step, seconds of clones, size of the arena once placed.
  *
  * method  Lifetimes, sharing of bytes in place and scratch follow the rules of
  *         passes inplace and place.
@@ -13,21 +13,21 @@
 
 /* Clones inlined into step k stand right before it; how many. */
 static int
-count_inlined(const struct remat *r, int32_t k)
+count_inlined(const struct schedule *w, int32_t k)
 {
 	int n = 0;
 
-	while (k - n > 0 && r->step[k - n - 1].inlined)
+	while (k - n > 0 && w->step[k - n - 1].inlined)
 		n++;
 	return n;
 }
 
 /* Is storage s made by one of the clones in steps `from` to `to`? */
 static bool
-is_made_between(const struct remat *r, int32_t from, int32_t to, int32_t s)
+is_made_between(const struct schedule *w, int32_t from, int32_t to, int32_t s)
 {
 	for (int32_t k = from; k < to; k++) {
-		const struct rnode *rn = &r->node[r->step[k].node];
+		const struct rnode *rn = &w->r->node[w->step[k].node];
 
 		for (int j = 0; j < rn->nwrite; j++)
 			if (rn->write[j] == s)
@@ -40,26 +40,26 @@ is_made_between(const struct remat *r, int32_t from, int32_t to, int32_t s)
  * a clone before makes: one does not see what a later one makes beside what
  * it is there for. */
 static void
-record_reads(struct remat *r, int32_t k)
+record_reads(struct schedule *w, int32_t k)
 {
-	int n = count_inlined(r, k);
+	int n = count_inlined(w, k);
 
 	for (int i = 0; i <= n; i++) {
-		const struct rnode *rn = &r->node[r->step[k - i].node];
+		const struct rnode *rn = &w->r->node[w->step[k - i].node];
 
 		for (int j = 0; j < rn->nread; j++)
-			if (!is_made_between(r, k - n, k - i, rn->read[j]))
-				r->last[r->now[rn->read[j]]] = k;
+			if (!is_made_between(w, k - n, k - i, rn->read[j]))
+				w->last[w->now[rn->read[j]]] = k;
 	}
 }
 
 /* Whether instance y is the first result of a clone that a kernel made. */
 static bool
-is_always(const struct remat *r, int32_t y)
+is_always(const struct schedule *w, int32_t y)
 {
-	const struct rnode *n = &r->node[r->step[r->first[y]].node];
+	const struct rnode *n = &w->r->node[w->step[w->first[y]].node];
 
-	return n->always >= 0 && n->write[n->always] == r->of_inst[y];
+	return n->always >= 0 && n->write[n->always] == w->of_inst[y];
 }
 
 int32_t
@@ -71,46 +71,47 @@ remat_in_passing(const struct remat *r, const struct rstep *t)
 		? n->write[n->always] : -1;
 }
 
-/* With r->only the first instance stands for all that others make. */
+/* With w->only the first instance stands for all that others make. */
 static int32_t
-first_instance(struct remat *r)
+first_instance(struct schedule *w)
 {
-	if (!r->only)
+	if (!w->only)
 		return 0;
-	memset(r->now, 0, (size_t)r->nstore * sizeof *r->now);
-	r->of_inst[0] = r->block[0] = 0;
-	r->first[0] = -1;
-	r->last[0] = INT32_MAX;         /* gives nothing away */
+	memset(w->now, 0, (size_t)w->r->nstore * sizeof *w->now);
+	w->of_inst[0] = w->block[0] = 0;
+	w->first[0] = -1;
+	w->last[0] = INT32_MAX;         /* gives nothing away */
 	return 1;
 }
 
 static void
-find_last(struct remat *r)
+find_last(struct schedule *w)
 {
-	r->ninst = first_instance(r);
-	for (int32_t k = 0; k < r->nstep; k++) {
-		const struct rstep *t = &r->step[k];
+	const struct remat *r = w->r;
+	w->ninst = first_instance(w);
+	for (int32_t k = 0; k < w->nstep; k++) {
+		const struct rstep *t = &w->step[k];
 		const struct rnode *n = &r->node[t->node];
 
 		if (t->inlined)         /* done by the step that follows */
 			continue;
-		record_reads(r, k);
+		record_reads(w, k);
 		for (int i = 0; i < n->nwrite; i++)
 			if (remat_writes(t, i)) {
-				int32_t y = r->ninst++;
+				int32_t y = w->ninst++;
 
-				r->now[n->write[i]] = y;
-				r->of_inst[y] = n->write[i];
-				r->first[y] = r->last[y] = k;
+				w->now[n->write[i]] = y;
+				w->of_inst[y] = n->write[i];
+				w->first[y] = w->last[y] = k;
 			}
 	}
-	for (int32_t y = r->only != NULL; y < r->ninst; y++) {
-		if (r->store[r->of_inst[y]].output)     /* never dies */
-			r->last[y] = r->nstep;
-		else if (r->last[y] == r->first[y]
-		         && r->step[r->first[y]].clone && !is_always(r, y))
-			r->first[y] = -1;       /* so it is not made */
-		r->block[y] = y;
+	for (int32_t y = w->only != NULL; y < w->ninst; y++) {
+		if (r->store[w->of_inst[y]].output)     /* never dies */
+			w->last[y] = w->nstep;
+		else if (w->last[y] == w->first[y]
+		         && w->step[w->first[y]].clone && !is_always(w, y))
+			w->first[y] = -1;       /* so it is not made */
+		w->block[y] = y;
 	}
 }
 
@@ -119,148 +120,150 @@ enum { REMAT_OUTPUTS = 16 };
 
 /* The pairs of step k, which has taken in n loops; like fill_node. */
 static int
-pairs_with(const struct remat *r, int32_t k, int n, int32_t *list)
+pairs_with(const struct schedule *w, int32_t k, int n, int32_t *list)
 {
-	const Graph *g = r->g;
-	Node loop = g->node[r->step[k].node];
+	const int32_t *of_val = w->r->of_val;
+	const Graph *g = w->r->g;
+	Node loop = g->node[w->step[k].node];
 	struct inplace_pair pair[REMAT_PAIRS];
 	ValId in[LOOP_INPUTS_MAX];
 	int count;
 
 	memcpy(in, loop.in, (size_t)loop.nin * sizeof *in);
 	for (int i = 1; i <= n; i++)
-		loop.nin = inline_operands(&g->node[r->step[k - i].node], in,
+		loop.nin = inline_operands(&g->node[w->step[k - i].node], in,
 		                           loop.nin);
 	loop.in = in;
 	count = inplace_pairs(g, &loop, pair, REMAT_PAIRS);
 	for (int i = 0; i < count; i++) {
-		list[2 * i] = r->of_val[loop.out[pair[i].out]];
-		list[2 * i + 1] = r->of_val[in[pair[i].in]];
+		list[2 * i] = of_val[loop.out[pair[i].out]];
+		list[2 * i + 1] = of_val[in[pair[i].in]];
 	}
 	return count;
 }
 
 static void
-share_bytes(struct remat *r, int32_t k)
+share_bytes(struct schedule *w, int32_t k)
 {
-	const struct rnode *rn = &r->node[r->step[k].node];
+	const struct rnode *rn = &w->r->node[w->step[k].node];
 	int32_t given[REMAT_OUTPUTS];   /* bytes given away here */
 	int32_t merged[2 * REMAT_PAIRS], *pair = rn->pair;
-	int ngiven = 0, npair = rn->npair, n = count_inlined(r, k);
+	int ngiven = 0, npair = rn->npair, n = count_inlined(w, k);
 
 	if (n) {
 		pair = merged;
-		npair = pairs_with(r, k, n, merged);
+		npair = pairs_with(w, k, n, merged);
 	}
 	for (int i = 0; i < npair; i++) {
-		int32_t y = r->now[pair[2 * i]];
-		int32_t x = r->block[r->now[pair[2 * i + 1]]];
+		int32_t y = w->now[pair[2 * i]];
+		int32_t x = w->block[w->now[pair[2 * i + 1]]];
 		bool taken = ngiven == REMAT_OUTPUTS;
 
 		for (int j = 0; j < ngiven; j++)
 			taken |= given[j] == x;
-		if (taken || r->first[y] != k || r->block[y] != y
-		    || r->last[x] != k)
+		if (taken || w->first[y] != k || w->block[y] != y
+		    || w->last[x] != k)
 			continue;
-		r->block[y] = x;
-		r->last[x] = r->last[y];
+		w->block[y] = x;
+		w->last[x] = w->last[y];
 		given[ngiven++] = x;
 	}
 }
 
 /* Outputs over dying operands, in order of execution. */
 static void
-overlay_outputs(struct remat *r)
+overlay_outputs(struct schedule *w)
 {
-	int32_t ninst = first_instance(r);
+	const struct remat *r = w->r;
+	int32_t ninst = first_instance(w);
 
-	for (int32_t k = 0; k < r->nstep; k++) {
-		const struct rnode *n = &r->node[r->step[k].node];
+	for (int32_t k = 0; k < w->nstep; k++) {
+		const struct rnode *n = &r->node[w->step[k].node];
 
 		for (int i = 0; i < n->nwrite; i++)
-			if (remat_writes(&r->step[k], i))
-				r->now[n->write[i]] = ninst++;
-		if (!r->step[k].inlined && (n->npair || count_inlined(r, k)))
-			share_bytes(r, k);
+			if (remat_writes(&w->step[k], i))
+				w->now[n->write[i]] = ninst++;
+		if (!w->step[k].inlined && (n->npair || count_inlined(w, k)))
+			share_bytes(w, k);
 	}
 }
 
 /* First step at which the bytes of instance y are free again. */
 static inline int32_t
-free_step(const struct remat *r, int32_t y)
+free_step(const struct schedule *w, int32_t y)
 {
-	return r->last[y] < r->nstep ? r->last[y] + 1 : r->nstep;
+	return w->last[y] < w->nstep ? w->last[y] + 1 : w->nstep;
 }
 
 static struct remat_cost
-memory_profile(struct remat *r)
+memory_profile(struct schedule *w)
 {
+	const struct remat *r = w->r;
 	struct remat_cost c = { 0, 0, 0, 0 };
 	int64_t live = 0;
 
-	memset(r->live, 0, ((size_t)r->nstep + 1) * sizeof *r->live);
-	for (int32_t y = 0; y < r->ninst; y++) {
-		int64_t size = r->store[r->of_inst[y]].size;
+	memset(w->live, 0, ((size_t)w->nstep + 1) * sizeof *w->live);
+	for (int32_t y = 0; y < w->ninst; y++) {
+		int64_t size = r->store[w->of_inst[y]].size;
 
-		if (r->block[y] != y || r->first[y] < 0)
+		if (w->block[y] != y || w->first[y] < 0)
 			continue;
-		r->live[r->first[y]] += size;
-		r->live[free_step(r, y)] -= size;
+		w->live[w->first[y]] += size;
+		w->live[free_step(w, y)] -= size;
 	}
-	for (int32_t k = 0; k < r->nstep; k++) {
-		const struct rnode *n = &r->node[r->step[k].node];
-		bool inlined = r->step[k].inlined;
-		int32_t passing = remat_in_passing(r, &r->step[k]);
+	for (int32_t k = 0; k < w->nstep; k++) {
+		const struct rnode *n = &r->node[w->step[k].node];
+		bool inlined = w->step[k].inlined;
+		int32_t passing = remat_in_passing(r, &w->step[k]);
 
-		live += r->live[k];
-		r->live[k] = live + (inlined ? 0 : n->workspace)
+		live += w->live[k];
+		w->live[k] = live + (inlined ? 0 : n->workspace)
 			+ (passing < 0 ? 0 : r->store[passing].size);
-		if (r->live[k] > r->target)
-			c.over += (double)(r->live[k] - r->target);
-		if (r->live[k] > c.live) {
-			c.live = r->live[k];
+		if (w->live[k] > w->target)
+			c.over += (double)(w->live[k] - w->target);
+		if (w->live[k] > c.live) {
+			c.live = w->live[k];
 			c.tight = k;
 		}
-		if (r->step[k].clone)
+		if (w->step[k].clone)
 			c.sec += inlined ? n->least_sec : n->sec;
 	}
 	return c;
 }
 
 struct remat_cost
-remat_evaluate(struct remat *r)
+schedule_measure(struct schedule *w)
 {
-	find_last(r);
-	overlay_outputs(r);
-	return memory_profile(r);
+	find_last(w);
+	overlay_outputs(w);
+	w->cost = memory_profile(w);
+	return w->cost;
 }
 
 /* ---- placing ---- */
 
 int64_t
-remat_packed(struct remat *r, Arena *scratch)
+schedule_packed(const struct schedule *w, Arena *scratch)
 {
-	size_t n = 0, most = 2 * (size_t)r->nstep + (size_t)r->ninst;
+	const struct remat *r = w->r;
+	size_t n = 0, most = 2 * (size_t)w->nstep + (size_t)w->ninst;
+	struct buffer *b = arena_array(scratch, most + 1, sizeof *b);
 
-	if (most > r->buffer_cap) {
-		r->buffer = arena_array(r->arena, most, sizeof *r->buffer);
-		r->buffer_cap = most;
-	}
-	for (int32_t y = 0; y < r->ninst; y++)
-		if (r->block[y] == y && r->first[y] >= 0)
-			r->buffer[n++] = (struct buffer){
-				r->first[y], free_step(r, y),
-				r->store[r->of_inst[y]].size, 0 };
-	for (int32_t k = 0; k < r->nstep; k++) {
-		int64_t w = r->node[r->step[k].node].workspace;
-		int32_t passing = remat_in_passing(r, &r->step[k]);
+	for (int32_t y = 0; y < w->ninst; y++)
+		if (w->block[y] == y && w->first[y] >= 0)
+			b[n++] = (struct buffer){
+				w->first[y], free_step(w, y),
+				r->store[w->of_inst[y]].size, 0 };
+	for (int32_t k = 0; k < w->nstep; k++) {
+		int64_t bytes = r->node[w->step[k].node].workspace;
+		int32_t passing = remat_in_passing(r, &w->step[k]);
 
-		if (w > 0 && !r->step[k].inlined)
-			r->buffer[n++] = (struct buffer){ k, k + 1, w, 0 };
+		if (bytes > 0 && !w->step[k].inlined)
+			b[n++] = (struct buffer){ k, k + 1, bytes, 0 };
 		if (passing >= 0)
-			r->buffer[n++] = (struct buffer){
+			b[n++] = (struct buffer){
 				k, k + 1, r->store[passing].size, 0 };
 	}
-	return pack_within(r->buffer, n, &(struct pack_limit){
+	return pack_within(b, n, &(struct pack_limit){
 		.work = PACK_WORK, .stop = r->watch }, scratch).height;
 }

@@ -2,8 +2,8 @@
  * evaluation of one candidate, and a search over candidates.
  *
  * in      an ordered training graph with costs and layout
- * out     evaluated plans, the pool of the best ones, a graph rewritten as a
- *         plan says
+ * out     schedules of plans with their costs, the pool of the best plans, a
+ *         graph rewritten as a schedule says
  * unaware of budgets of users and of how a plan is chosen
  *
  * A storage is the memory of one owner in the arena.  A candidate plan is a
@@ -108,16 +108,27 @@ struct remat {
 	int64_t resident;               /* bytes outside the arena */
 	double base_sec;                /* step without clones */
 	int32_t ncand, ngroup;
-	int32_t *layer, nlayer;         /* storages; NULL: not looked for */
-	int64_t target;                 /* for remat_cost.over */
+	int32_t *layer, nlayer;         /* storages that are inputs of layers */
 	struct watch *watch;              /* when to leave off; NULL: never */
-	const NodeId *only;             /* evaluate sets on these nodes alone;
-	                                 * what others make does not count and
-	                                 * must not be dropped; NULL: on all */
-	uint32_t nonly;
+};
 
-	/* the last evaluation; an instance is one writing of a storage, and
-	 * they are numbered in order */
+/* The problem read off a graph.  Nothing below changes it. */
+struct remat *remat_new(const Graph *, Arena *);
+/* The node only gives existing bytes another shape. */
+bool remat_is_view(const struct remat *, NodeId);
+/* layers.c: find the inputs of layers. */
+void remat_find_layers(struct remat *);
+/* Number of the layer that each storage belongs to, from 0; returns how many
+ * layer inputs there are. */
+int remat_layer_of(const struct remat *, Arena *, int32_t *layer);
+
+/* What a plan comes to: its steps, with the clones of views that they need,
+ * when what they write lives, and what they cost.  An instance is one writing
+ * of a storage; instances are numbered in order.  One object serves many
+ * plans, one after the other. */
+struct schedule {
+	const struct remat *r;
+	struct remat_cost cost;
 	struct rstep *step;
 	int32_t nstep, step_cap;
 	int32_t ninst, inst_cap;
@@ -125,46 +136,44 @@ struct remat {
 	int32_t *first, *last;          /* steps; first -1: nobody reads it */
 	int32_t *block;                 /* instance whose bytes it lies in */
 	int64_t *live;                  /* bytes in the arena, by step */
-	int32_t *now;                   /* scratch: latest instance */
-	uint8_t *again;                 /* scratch, by value: has a clone */
-	uint8_t *cloned;                /* scratch, by node */
-	NodeId *taken_by;               /* scratch, by node: who inlines it */
-	int32_t *in_view;               /* scratch, by value: instance */
-	ValId *views;                   /* scratch: views of one another */
-	struct waiting {                /* scratch: clones that wait for their
-	                                 * operands, of which `next` is due */
+	/* what is asked */
+	int64_t target;                 /* for remat_cost.over */
+	const NodeId *only;             /* evaluate sets on these nodes alone;
+	                                 * what others make does not count and
+	                                 * must not be dropped; NULL: on all */
+	uint32_t nonly;
+	/* scratch */
+	Arena *arena;
+	int32_t *now;                   /* latest instance */
+	uint8_t *again;                 /* by value: has a clone */
+	uint8_t *cloned;                /* by node */
+	NodeId *taken_by;               /* by node: who inlines it */
+	int32_t *in_view;               /* by value: instance */
+	ValId *views;                   /* views of one another */
+	struct waiting {                /* clones that wait for their operands,
+	                                 * of which `next` is due */
 		NodeId node;
 		int next;
 	} *waiting;
-	struct buffer *buffer;          /* what is placed */
-	size_t buffer_cap;
 };
 
-/* remat_eval.c: what the steps in r->step cost. */
-struct remat_cost remat_evaluate(struct remat *);
+/* remat_steps.c */
+struct schedule *schedule_new(const struct remat *, Arena *);
+/* Schedule a set: drop[s] != 0 for dropped candidates. */
+struct remat_cost schedule_set(struct schedule *, const uint8_t *drop);
+/* Schedule a sequence: first runs in order and clones of nodes other than
+ * views.  Clones that nobody reads are left out. */
+struct remat_cost schedule_steps(struct schedule *, const struct rstep *,
+                                 int32_t n);
+/* remat_eval.c: lifetimes and cost of the steps. */
+struct remat_cost schedule_measure(struct schedule *);
+/* Arena size once placed. */
+int64_t schedule_packed(const struct schedule *, Arena *scratch);
 /* Storage that a clone writes although the plan does not ask for it, which
  * lives during that step alone; -1: none. */
 int32_t remat_in_passing(const struct remat *, const struct rstep *);
-/* Arena size of the last evaluation once placed. */
-int64_t remat_packed(struct remat *, Arena *scratch);
-
-/* remat.c */
-struct remat *remat_new(const Graph *, Arena *);
-/* remat_steps.c: make a problem that was filled in by hand ready for
- * evaluations: nodes, storages and the arena are there; no graph, so nothing
- * is a view. */
-void remat_ready(struct remat *);
-/* Evaluate: drop[s] != 0 for dropped candidates. */
-struct remat_cost remat_eval(struct remat *, const uint8_t *drop);
-/* Evaluate a sequence: first runs in order and clones of nodes other than
- * views.  Clones of views are put in, clones that nobody reads left out, and
- * r->step is what remains. */
-struct remat_cost remat_eval_steps(struct remat *, const struct rstep *,
-                                   int32_t n);
-/* Arena size of a set once placed. */
-int64_t remat_placed(struct remat *, const uint8_t *drop, Arena *scratch);
-/* The node only gives existing bytes another shape. */
-bool remat_is_view(const struct remat *, NodeId);
+/* remat_apply.c: rewrite the graph that the problem was read off. */
+void schedule_apply(const struct schedule *, Graph *);
 
 /* readers.c */
 struct readers remat_readers(const struct remat *, Arena *);
@@ -182,17 +191,17 @@ struct known_plan {
 
 /* Known plans, in no order; places may be empty. */
 struct plan_pool {
-	struct remat *r;
+	struct schedule *trial;         /* of the plan tried last */
 	struct known_plan *plan;
 	int32_t n;
 };
 
 /* Evaluate a known plan, of whichever kind. */
-struct remat_cost known_eval(struct remat *, const struct known_plan *);
+struct remat_cost known_eval(struct schedule *, const struct known_plan *);
 /* The faster one, of equally fast ones the smaller; NULL is none. */
 struct known_plan *known_better(struct known_plan *, struct known_plan *);
 /* Arena of a plan once packed (remembered). */
-int64_t known_placed(struct remat *, struct known_plan *);
+int64_t known_placed(struct schedule *, struct known_plan *);
 /* Fastest plan that fits when placed; NULL: none known. */
 struct known_plan *pool_best(const struct plan_pool *, int64_t arena);
 /* The same by live bytes, without packing. */
@@ -209,7 +218,8 @@ struct archive {
 	int64_t width;                  /* bytes per slot */
 };
 
-struct archive *archive_new(struct remat *, const uint8_t *constraint, Arena *);
+struct archive *archive_new(const struct remat *, const uint8_t *constraint,
+                            Arena *);
 /* Evaluate and remember. */
 struct remat_cost archive_try(struct archive *, const uint8_t *drop);
 /* Fill it with all sets of n storages dropped, which are few; false: the time
@@ -229,13 +239,10 @@ void remat_polish(struct archive *, int64_t target, int64_t evals,
                   const uint8_t *start);
 
 /* remat_preset.c */
-void remat_preset(struct remat *, const uint8_t *constraint, enum remat_mode,
-                  int64_t every, uint8_t *drop);
+void remat_preset(const struct remat *, const uint8_t *constraint,
+                  enum remat_mode, int64_t every, uint8_t *drop);
 /* --keep and --recompute-values as 'k' and 'r' by storage. */
 bool remat_constraints(Pass *, const struct remat *, uint8_t *constraint);
-/* Number of the layer that each storage belongs to, from 0; returns how many
- * layer inputs there are. */
-int remat_layer_of(struct remat *, Arena *, int32_t *layer);
 /* Storages at which the forward graph hangs together by one activation, in
  * order, and the node behind which each does so; returns how many. */
 int32_t remat_cuts(const struct remat *, Arena *, int32_t *cut,
@@ -245,15 +252,12 @@ int32_t remat_cuts(const struct remat *, Arena *, int32_t *cut,
  * the arena spends fewer seconds on clones; INFINITY: there is none.  While it
  * is more than `gap` below `sec`, branch and bound over at most `nodes` nodes
  * may raise it. */
-double remat_bound(struct remat *, const uint8_t *constraint, int64_t memory,
-                   double sec, double gap, int64_t nodes);
+double remat_bound(const struct remat *, const uint8_t *constraint,
+                   int64_t memory, double sec, double gap, int64_t nodes);
 /* The same, and plans for that memory into the archive: rounded, and by
  * branch and bound over at most `nodes` nodes while the gap is larger than
  * `gap` seconds. */
 double remat_ilp(struct archive *, int64_t memory, double gap, int64_t nodes,
                  int64_t evals);
-
-/* remat_apply.c: rewrite the graph as the last evaluation says. */
-void remat_apply(struct remat *, Graph *);
 
 #endif

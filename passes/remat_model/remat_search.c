@@ -19,7 +19,7 @@ enum { TARGETS = 32, SINGLES = 256 };
 
 struct descent {
 	struct archive *a;
-	struct remat *r;
+	const struct remat *r;
 	Arena *arena;
 	uint8_t *drop, *trial;
 	struct remat_cost now;
@@ -65,7 +65,7 @@ worth_alone(const struct descent *d, int32_t s)
 static bool
 drop_one_more(struct descent *d)
 {
-	struct remat *r = d->r;
+	const struct remat *r = d->r;
 	struct remat_cost c, best_cost = d->now;
 	double best = 0;
 	int32_t what = -1;
@@ -110,7 +110,7 @@ drop_one_more(struct descent *d)
 static void
 keep_again(struct descent *d)
 {
-	struct remat *r = d->r;
+	const struct remat *r = d->r;
 
 	for (;;) {
 		struct remat_cost c, best_cost = d->now;
@@ -139,25 +139,26 @@ keep_again(struct descent *d)
 static struct descent
 descent_new(struct archive *a)
 {
-	struct descent d = { .a = a, .r = a->known.r, .arena = arena_new() };
+	const struct remat *r = a->known.trial->r;
+	struct descent d = { .a = a, .r = r, .arena = arena_new() };
 
-	d.drop = arena_array(d.arena, (size_t)a->known.r->nstore + 1, 1);
-	d.trial = arena_array(d.arena, (size_t)a->known.r->nstore + 1, 1);
-	d.eps = a->known.r->base_sec * 1e-6;
+	d.drop = arena_array(d.arena, (size_t)r->nstore + 1, 1);
+	d.trial = arena_array(d.arena, (size_t)r->nstore + 1, 1);
+	d.eps = r->base_sec * 1e-6;
 	return d;
 }
 
 static void
 descent_end(struct descent *d)
 {
-	d->r->target = INT64_MAX;
+	d->a->known.trial->target = INT64_MAX;
 	arena_free(d->arena);
 }
 
 static bool
 drop_to_target(struct descent *d, int64_t target)
 {
-	d->r->target = target;
+	d->a->known.trial->target = target;
 	d->now = archive_try(d->a, d->drop);
 	while (d->now.over > 0)
 		if (!drop_one_more(d))
@@ -169,10 +170,10 @@ drop_to_target(struct descent *d, int64_t target)
 static void
 anneal(struct descent *d, int64_t evals, uint64_t seed)
 {
-	struct remat *r = d->r;
+	const struct remat *r = d->r;
 	int32_t *cand = arena_array(d->arena, (size_t)r->ncand + 1, 4);
 	int32_t n = 0;
-	double scale = r->base_sec / (1 + (double)r->target);
+	double scale = r->base_sec / (1 + (double)d->a->known.trial->target);
 	double hot = r->base_sec * 2e-3;
 
 	for (int32_t s = 0; s < r->nstore; s++)
@@ -212,7 +213,7 @@ remat_polish(struct archive *a, int64_t target, int64_t evals,
 {
 	struct descent d = descent_new(a);
 
-	memcpy(d.drop, start, (size_t)a->known.r->nstore);
+	memcpy(d.drop, start, (size_t)a->known.trial->r->nstore);
 	if (drop_to_target(&d, target))
 		keep_again(&d);
 	anneal(&d, evals, 0x2545f4914f6cdd1d);
@@ -230,7 +231,7 @@ remat_search(struct archive *a)
 	int64_t top;
 
 	remat_keep_all(d.r, a->constraint, d.drop);
-	top = remat_eval(d.r, d.drop).live;
+	top = schedule_set(a->known.trial, d.drop).live;
 	for (int i = TARGETS - 1; i >= 0 && !watch_over(d.r->watch); i--) {
 		if (!drop_to_target(&d, top / TARGETS * i))
 			break;

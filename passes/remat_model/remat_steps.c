@@ -16,50 +16,63 @@
 
 /* Room for so many steps; what the arrays held is lost but for the steps. */
 static void
-reserve_steps(struct remat *r, int32_t n)
+reserve_steps(struct schedule *w, int32_t n)
 {
-	struct rstep *old = r->step;
+	struct rstep *old = w->step;
 
-	if (n <= r->step_cap)
+	if (n <= w->step_cap)
 		return;
 	n += n / 2;
-	r->step = arena_array(r->arena, (size_t)n + 1, sizeof *r->step);
+	w->step = arena_array(w->arena, (size_t)n + 1, sizeof *w->step);
 	if (old)
-		memcpy(r->step, old, (size_t)r->nstep * sizeof *old);
-	r->live = arena_array(r->arena, (size_t)n + 2, sizeof *r->live);
-	r->step_cap = n;
+		memcpy(w->step, old, (size_t)w->nstep * sizeof *old);
+	w->live = arena_array(w->arena, (size_t)n + 2, sizeof *w->live);
+	w->step_cap = n;
 }
 
 static void
-reserve_instances(struct remat *r, int32_t n)
+reserve_instances(struct schedule *w, int32_t n)
 {
-	if (n <= r->inst_cap)
+	if (n <= w->inst_cap)
 		return;
 	n += n / 2;
-	r->of_inst = arena_array(r->arena, (size_t)n + 1, 4);
-	r->first = arena_array(r->arena, (size_t)n + 1, 4);
-	r->last = arena_array(r->arena, (size_t)n + 1, 4);
-	r->block = arena_array(r->arena, (size_t)n + 1, 4);
-	r->inst_cap = n;
+	w->of_inst = arena_array(w->arena, (size_t)n + 1, 4);
+	w->first = arena_array(w->arena, (size_t)n + 1, 4);
+	w->last = arena_array(w->arena, (size_t)n + 1, 4);
+	w->block = arena_array(w->arena, (size_t)n + 1, 4);
+	w->inst_cap = n;
 }
 
-void
-remat_ready(struct remat *r)
+struct schedule *
+schedule_new(const struct remat *r, Arena *arena)
 {
-	r->target = INT64_MAX;
-	r->now = arena_array(r->arena, (size_t)r->nstore + 1, 4);
-	reserve_steps(r, 2 * (int32_t)r->nnode);
-	reserve_instances(r, 2 * r->nstore + 1);
+	struct schedule *w = arena_alloc(arena, sizeof *w);
+
+	w->r = r;
+	w->arena = arena;
+	w->target = INT64_MAX;
+	w->now = arena_array(arena, (size_t)r->nstore + 1, 4);
+	reserve_steps(w, 2 * (int32_t)r->nnode);
+	reserve_instances(w, 2 * r->nstore + 1);
+	if (!r->g)
+		return w;
+	w->again = arena_array(arena, r->g->nval, 1);
+	w->cloned = arena_array(arena, r->nnode, 1);
+	w->taken_by = arena_array(arena, r->nnode, sizeof *w->taken_by);
+	w->in_view = arena_array(arena, r->g->nval, 4);
+	w->views = arena_array(arena, r->g->nval, sizeof *w->views);
+	w->waiting = arena_array(arena, r->nnode, sizeof *w->waiting);
+	return w;
 }
 
 /* ---- the steps of a set ---- */
 
 static void
-push_step(struct remat *r, struct rstep t)
+push_step(struct schedule *w, struct rstep t)
 {
-	if (r->nstep >= r->step_cap)
-		reserve_steps(r, r->nstep + 1);
-	r->step[r->nstep++] = t;
+	if (w->nstep >= w->step_cap)
+		reserve_steps(w, w->nstep + 1);
+	w->step[w->nstep++] = t;
 }
 
 static uint32_t
@@ -80,122 +93,125 @@ struct taking {
 	int n;
 };
 
-static void request_value(struct remat *, const uint8_t *drop, ValId);
+static void request_value(struct schedule *, const uint8_t *drop, ValId);
 
 /* Value v, read by loop `by`, which is the reader or was taken in by it: may
  * the reader compute it?  If so all that this reads is made ready. */
 static bool
-try_inline(struct remat *r, const uint8_t *drop, struct taking *t, ValId v,
+try_inline(struct schedule *w, const uint8_t *drop, struct taking *t, ValId v,
            NodeId by)
 {
+	const struct remat *r = w->r;
 	const Graph *g = r->g;
 	NodeId id = v ? g->val[v].def : 0;
 	const struct rnode *rn = &r->node[id];
 	const Node *n = &g->node[id];
 
-	if (!id || !rn->inlinable || !drop[r->of_val[v]] || r->again[v]
+	if (!id || !rn->inlinable || !drop[r->of_val[v]] || w->again[v]
 	    || (rn->reader && rn->reader != t->reader))
 		return false;
-	if (r->taken_by[id] == t->reader)
+	if (w->taken_by[id] == t->reader)
 		return true;
 	if (!inline_fits(g, n, &g->node[by])
 	    || t->nop + n->body->nop > LOOP_OPS_MAX
 	    || t->operands + n->nin > LOOP_INPUTS_MAX)
 		return false;
-	r->taken_by[id] = t->reader;
+	w->taken_by[id] = t->reader;
 	t->nop += n->body->nop;
 	t->operands += n->nin;
 	for (int i = 0; i < n->nin; i++)
-		if (!try_inline(r, drop, t, n->in[i], id))
-			request_value(r, drop, n->in[i]);
+		if (!try_inline(w, drop, t, n->in[i], id))
+			request_value(w, drop, n->in[i]);
 	t->first[t->n++] = id;
 	return true;
 }
 
 /* A loop of backward is about to run. */
 static void
-need_loop_inputs(struct remat *r, const uint8_t *drop, const Node *n)
+need_loop_inputs(struct schedule *w, const uint8_t *drop, const Node *n)
 {
-	NodeId id = node_id(r->g, n);
+	NodeId id = node_id(w->r->g, n);
 	struct taking t = { .reader = id, .nop = n->body->nop,
 	                    .operands = n->nin };
 
 	for (int i = 0; i < n->nin; i++)
-		if (!try_inline(r, drop, &t, n->in[i], id))
-			request_value(r, drop, n->in[i]);
+		if (!try_inline(w, drop, &t, n->in[i], id))
+			request_value(w, drop, n->in[i]);
 	for (int i = 0; i < t.n; i++)
-		push_step(r, (struct rstep){ .node = t.first[i], .clone = true,
+		push_step(w, (struct rstep){ .node = t.first[i], .clone = true,
 		                        .inlined = true });
 }
 
 /* The node that has to run again for value v, and is not about to; 0. */
 static NodeId
-node_to_rerun(const struct remat *r, const uint8_t *drop, ValId v)
+node_to_rerun(const struct schedule *w, const uint8_t *drop, ValId v)
 {
+	const struct remat *r = w->r;
 	int32_t s = v ? r->of_val[v] : -1;
 	NodeId id;
 
-	if (s < 0 || !drop[s] || r->again[v])
+	if (s < 0 || !drop[s] || w->again[v])
 		return 0;
 	id = r->g->val[v].def;
-	return r->node[id].backward || r->cloned[id] ? 0 : id;
+	return r->node[id].backward || w->cloned[id] ? 0 : id;
 }
 
 /* All that the clone reads has been made. */
 static void
-push_copy(struct remat *r, const uint8_t *drop, NodeId id)
+push_copy(struct schedule *w, const uint8_t *drop, NodeId id)
 {
+	const struct remat *r = w->r;
 	const Node *n = &r->g->node[id];
 
 	for (int i = 0; i < n->nout; i++)
 		if (n->out[i] && r->of_val[n->out[i]] >= 0)
-			r->again[n->out[i]] = 1;
-	push_step(r, (struct rstep){ .node = id, .clone = true,
+			w->again[n->out[i]] = 1;
+	push_step(w, (struct rstep){ .node = id, .clone = true,
 	                        .makes = dropped_writes(&r->node[id], drop) });
 }
 
 /* Value v is about to be read in backward.  Chains may be long: no recursion.
  * A node waits once at most. */
 static void
-request_value(struct remat *r, const uint8_t *drop, ValId v)
+request_value(struct schedule *w, const uint8_t *drop, ValId v)
 {
-	struct waiting *w = r->waiting;
-	NodeId id = node_to_rerun(r, drop, v);
+	struct waiting *due = w->waiting;
+	NodeId id = node_to_rerun(w, drop, v);
 	size_t n = 0;
 
 	while (id || n > 0) {
 		const Node *m;
 
 		if (id) {
-			r->cloned[id] = 1;
-			w[n++] = (struct waiting){ id, 0 };
+			w->cloned[id] = 1;
+			due[n++] = (struct waiting){ id, 0 };
 		}
-		m = &r->g->node[w[n - 1].node];
-		id = w[n - 1].next < m->nin
-			? node_to_rerun(r, drop, m->in[w[n - 1].next]) : 0;
-		if (w[n - 1].next++ == m->nin)
-			push_copy(r, drop, w[--n].node);
+		m = &w->r->g->node[due[n - 1].node];
+		id = due[n - 1].next < m->nin
+			? node_to_rerun(w, drop, m->in[due[n - 1].next]) : 0;
+		if (due[n - 1].next++ == m->nin)
+			push_copy(w, drop, due[--n].node);
 	}
 }
 
 static void
-schedule_copies(struct remat *r, const uint8_t *drop)
+schedule_copies(struct schedule *w, const uint8_t *drop)
 {
-	const Graph *g = r->g;
+	const Graph *g = w->r->g;
 
-	memset(r->again, 0, g->nval);
-	memset(r->cloned, 0, g->nnode);
-	memset(r->taken_by, 0, g->nnode * sizeof *r->taken_by);
-	r->nstep = 0;
-	for (uint32_t k = 0; k < (r->only ? r->nonly : g->nnode - 1); k++) {
-		const Node *n = &g->node[r->only ? r->only[k] : k + 1];
+	memset(w->again, 0, g->nval);
+	memset(w->cloned, 0, g->nnode);
+	memset(w->taken_by, 0, g->nnode * sizeof *w->taken_by);
+	w->nstep = 0;
+	for (uint32_t k = 0; k < (w->only ? w->nonly : g->nnode - 1); k++) {
+		const Node *n = &g->node[w->only ? w->only[k] : k + 1];
 
 		if (n->phase != PH_FORWARD && n->op == OP_LOOP)
-			need_loop_inputs(r, drop, n);
+			need_loop_inputs(w, drop, n);
 		else if (n->phase != PH_FORWARD)
 			for (int i = 0; i < n->nin; i++)
-				request_value(r, drop, n->in[i]);
-		push_step(r, (struct rstep){ .node = node_id(g, n) });
+				request_value(w, drop, n->in[i]);
+		push_step(w, (struct rstep){ .node = node_id(g, n) });
 	}
 }
 
@@ -212,9 +228,11 @@ remat_is_view(const struct remat *r, NodeId id)
 
 /* Clones of which no write is read before the next; keep[k] = 0 for them. */
 static void
-find_dead(struct remat *r, const struct rstep *step, int32_t n, uint8_t *keep)
+find_dead(struct schedule *w, const struct rstep *step, int32_t n,
+          uint8_t *keep)
 {
-	int32_t *wanted = r->now;
+	const struct remat *r = w->r;
+	int32_t *wanted = w->now;
 
 	memset(wanted, 0, (size_t)r->nstore * sizeof *wanted);
 	for (int32_t k = n - 1; k >= 0; k--) {
@@ -234,53 +252,56 @@ find_dead(struct remat *r, const struct rstep *step, int32_t n, uint8_t *keep)
 /* Value v is about to be read: if it is a view, let it be one of the latest
  * instance. */
 static void
-rebind_view(struct remat *r, ValId v)
+rebind_view(struct schedule *w, ValId v)
 {
+	const struct remat *r = w->r;
 	const Graph *g = r->g;
 	size_t n = 0;
 
 	/* views of views: the one next to the storage first */
 	while (v && r->of_val[v] >= 0 && g->val[v].base
-	       && r->in_view[v] != r->now[r->of_val[v]]) {
-		r->views[n++] = v;
+	       && w->in_view[v] != w->now[r->of_val[v]]) {
+		w->views[n++] = v;
 		v = g->node[g->val[v].def].in[0];
 	}
 	while (n > 0) {
-		v = r->views[--n];
-		r->in_view[v] = r->now[r->of_val[v]];
-		push_step(r, (struct rstep){ .node = g->val[v].def,
+		v = w->views[--n];
+		w->in_view[v] = w->now[r->of_val[v]];
+		push_step(w, (struct rstep){ .node = g->val[v].def,
 		                        .clone = true });
 	}
 }
 
 /* Views of what step k reads lie in the latest instances. */
 static void
-rebind_views(struct remat *r, const Node *n)
+rebind_views(struct schedule *w, const Node *n)
 {
 	for (int i = 0; i < n->nin; i++)
-		rebind_view(r, n->in[i]);
+		rebind_view(w, n->in[i]);
 }
 
 /* What step k writes is the latest instance; and so are its views. */
 static void
-record_views(struct remat *r, const Node *n)
+record_views(struct schedule *w, const Node *n)
 {
+	const int32_t *of_val = w->r->of_val;
+
 	for (int i = 0; i < n->nout; i++)
-		if (n->out[i] && r->of_val[n->out[i]] >= 0)
-			r->in_view[n->out[i]] =
-				r->now[r->of_val[n->out[i]]];
+		if (n->out[i] && of_val[n->out[i]] >= 0)
+			w->in_view[n->out[i]] = w->now[of_val[n->out[i]]];
 }
 
-/* The sequence into r->step. */
+/* The sequence into w->step. */
 static void
-expand_steps(struct remat *r, const struct rstep *step, int32_t n)
+expand_steps(struct schedule *w, const struct rstep *step, int32_t n)
 {
+	const struct remat *r = w->r;
 	Arena *scratch = arena_new();
 	uint8_t *keep = arena_array(scratch, (size_t)n + 1, 1);
 	int32_t ninst = 0;
 
-	find_dead(r, step, n, keep);
-	r->nstep = 0;
+	find_dead(w, step, n, keep);
+	w->nstep = 0;
 	for (int32_t k = 0; k < n; k++) {
 		const Node *m = r->g ? &r->g->node[step[k].node] : NULL;
 		const struct rnode *rn = &r->node[step[k].node];
@@ -288,35 +309,28 @@ expand_steps(struct remat *r, const struct rstep *step, int32_t n)
 		if (!keep[k])
 			continue;
 		if (m)
-			rebind_views(r, m);
-		push_step(r, step[k]);
+			rebind_views(w, m);
+		push_step(w, step[k]);
 		for (int i = 0; i < rn->nwrite; i++)
 			if (remat_writes(&step[k], i))
-				r->now[rn->write[i]] = ninst++;
+				w->now[rn->write[i]] = ninst++;
 		if (m)
-			record_views(r, m);
+			record_views(w, m);
 	}
-	reserve_instances(r, ninst);
+	reserve_instances(w, ninst);
 	arena_free(scratch);
 }
 
 struct remat_cost
-remat_eval(struct remat *r, const uint8_t *drop)
+schedule_set(struct schedule *w, const uint8_t *drop)
 {
-	schedule_copies(r, drop);
-	return remat_evaluate(r);
-}
-
-int64_t
-remat_placed(struct remat *r, const uint8_t *drop, Arena *scratch)
-{
-	remat_eval(r, drop);
-	return remat_packed(r, scratch);
+	schedule_copies(w, drop);
+	return schedule_measure(w);
 }
 
 struct remat_cost
-remat_eval_steps(struct remat *r, const struct rstep *step, int32_t n)
+schedule_steps(struct schedule *w, const struct rstep *step, int32_t n)
 {
-	expand_steps(r, step, n);
-	return remat_evaluate(r);
+	expand_steps(w, step, n);
+	return schedule_measure(w);
 }

@@ -1,134 +1,127 @@
 /* The object `memory` of --json: memory by layer, and FLOPs. */
 #include "passes/report/step_report.h"
-#include "runtime/support/utf8.h"
+#include "runtime/support/json_write.h"
 
-#include <inttypes.h>
-#include <stdlib.h>
+#include <math.h>
+
+enum { DIGITS = 17 };
 
 static void
-json_values(const struct memory_report *r, int32_t layer, FILE *out)
+put_layer_values(struct json_out *j, const char *key,
+                 const struct memory_report *r, int32_t layer)
 {
-	const char *sep = "";
-
-	putc('[', out);
+	json_open(j, key, '[', JSON_ROWS);
 	for (int64_t i = 0; i < r->nsaved; i++) {
 		const struct saved *s = &r->saved[i];
 
 		if (s->layer != layer)
 			continue;
-		fprintf(out, "%s\n{\"block\": \"%s\", \"op\": ", sep,
-		        memory_block[s->block]);
-		utf8_json(out, s->op);
-		fputs(", \"name\": ", out);
-		utf8_json(out, s->name);
-		fputs(", \"read_by\": ", out);
-		utf8_json(out, s->reader);
-		fprintf(out, ", \"bytes\": %" PRId64 "}", s->bytes);
-		sep = ",";
+		json_open(j, NULL, '{', JSON_SPACED);
+		json_text(j, "block", memory_block[s->block]);
+		json_text(j, "op", s->op);
+		json_text(j, "name", s->name);
+		json_text(j, "read_by", s->reader);
+		json_int(j, "bytes", s->bytes);
+		json_close(j);
 	}
-	putc(']', out);
+	json_close(j);
 }
 
 static void
-json_numbers(const char *key, const int64_t *x, int32_t n, FILE *out)
+put_one_percent(struct json_out *j, const struct one_percent *c)
 {
-	fprintf(out, "\"%s\": [", key);
-	for (int32_t i = 0; i < n; i++)
-		fprintf(out, "%s%" PRId64, i ? ", " : "", x[i]);
-	putc(']', out);
+	json_open(j, "one_percent", '{', JSON_SPACED);
+	json_real(j, "extra", DIGITS, c->extra);
+	json_int(j, "saved_bytes", c->saved);
+	json_int(j, "outside_bytes", c->outside);
+	json_ids(j, "layer_bytes", c->layer, c->nlayer);
+	json_ids(j, "statistics_bytes", c->stats, c->nlayer);
+	json_close(j);
 }
 
 static void
-json_cheap(const struct one_percent *c, FILE *out)
-{
-	fprintf(out, ",\n\"one_percent\": {\"extra\": %.17g, "
-	        "\"saved_bytes\": %" PRId64 ", \"outside_bytes\": %" PRId64
-	        ", ", c->extra, c->saved, c->outside);
-	json_numbers("layer_bytes", c->layer, c->nlayer, out);
-	fputs(", ", out);
-	json_numbers("statistics_bytes", c->stats, c->nlayer, out);
-	putc('}', out);
-}
-
-static void
-json_layers(const struct memory_report *r, const struct options *opt,
-            FILE *out)
+put_layers(struct json_out *j, const struct memory_report *r, bool tp)
 {
 	int32_t n = r->seg.nlayer;
 
-	fprintf(out, "\"layers\": %d, \"layer_input_elements\": %" PRId64
-	        ", \"outside_bytes\": %" PRId64 ",\n", n, r->unit,
-	        r->outside);
-	json_numbers("layer_bytes", r->layer, n, out);
-	fputs(",\n", out);
-	json_numbers("statistics_bytes", r->stats, n, out);
-	if (opt->tp) {
-		fputs(",\n", out);
-		json_numbers("device_layer_bytes", r->layer, n, out);
-	}
-	fprintf(out, ",\n\"layer\": {\"number\": %d, \"values\": ", n / 2);
-	json_values(r, n ? n / 2 : -2, out);
-	fputs("},\n\"outside\": ", out);
-	json_values(r, -1, out);
-	fprintf(out, ",\n\"transformer\": {\"batch\": %" PRId64 ", \"seq\": %"
-	        PRId64 ", \"hidden\": %" PRId64 ", \"heads\": %" PRId64
-	        ", \"vocab\": %" PRId64 "}", r->batch, r->seq, r->hidden,
-	        r->heads, r->vocab);
-	fprintf(out, ",\n\"trained_elements\": %" PRId64, r->param);
+	json_int(j, "layers", n);
+	json_int(j, "layer_input_elements", r->unit);
+	json_int(j, "outside_bytes", r->outside);
+	j->level[j->depth].style = JSON_WRAPPED;
+	json_ids(j, "layer_bytes", r->layer, n);
+	json_ids(j, "statistics_bytes", r->stats, n);
+	if (tp)
+		json_ids(j, "device_layer_bytes", r->layer, n);
+	json_open(j, "layer", '{', JSON_SPACED);
+	json_int(j, "number", n / 2);
+	put_layer_values(j, "values", r, n ? n / 2 : -2);
+	json_close(j);
+	put_layer_values(j, "outside", r, -1);
+	json_open(j, "transformer", '{', JSON_SPACED);
+	json_int(j, "batch", r->batch);
+	json_int(j, "seq", r->seq);
+	json_int(j, "hidden", r->hidden);
+	json_int(j, "heads", r->heads);
+	json_int(j, "vocab", r->vocab);
+	json_close(j);
+	json_int(j, "trained_elements", r->param);
 }
 
 static void
-json_pipeline(const struct pipeline *l, FILE *out)
+put_flop_counts(struct json_out *j, const struct flop_report *f)
+{
+	json_open(j, "flops", '{', JSON_SPACED);
+	json_real(j, "model", DIGITS, f->model);
+	json_real(j, "causal", DIGITS, f->causal);
+	json_real(j, "hardware", DIGITS, f->hardware);
+	json_real(j, "all", DIGITS, f->all);
+	json_real(j, "formula_model", DIGITS, f->paper_model);
+	json_real(j, "formula_third", DIGITS, f->paper_third);
+	json_real(j, "formula_ninth", DIGITS, f->paper_ninth);
+	json_close(j);
+}
+
+static void
+put_stages(struct json_out *j, const struct pipeline *l)
 {
 	if (!l->n)
 		return;
-	fprintf(out, ",\n\"pipeline\": {\"interleave\": %" PRId64
-	        ", \"microbatches\": %" PRId64 ", \"stages\": [",
-	        l->interleave, l->microbatches);
-	for (int64_t i = 0; i < l->n; i++) {
-		const struct pipeline_stage *s = &l->stage[i];
-
-		fprintf(out, "%s\n{\"layers\": %.17g, \"in_flight\": %.17g, "
-		        "\"saved_bytes\": %.17g, \"weight_bytes\": %.17g, "
-		        "\"keep_everything\": ", i ? "," : "", s->layers,
-		        s->in_flight, s->saved, s->weights);
-		if (s->keep_all >= 0)
-			fprintf(out, "%.17g}", s->keep_all);
-		else
-			fputs("null}", out);
+	json_open(j, "pipeline", '{', JSON_SPACED);
+	json_int(j, "interleave", l->interleave);
+	json_int(j, "microbatches", l->microbatches);
+	json_open(j, "stages", '[', JSON_ROWS);
+	for (const struct pipeline_stage *s = l->stage; s < l->stage + l->n;
+	     s++) {
+		json_open(j, NULL, '{', JSON_SPACED);
+		json_real(j, "layers", DIGITS, s->layers);
+		json_real(j, "in_flight", DIGITS, s->in_flight);
+		json_real(j, "saved_bytes", DIGITS, s->saved);
+		json_real(j, "weight_bytes", DIGITS, s->weights);
+		json_real(j, "keep_everything", DIGITS,
+		          s->keep_all >= 0 ? s->keep_all : NAN);
+		json_close(j);
 	}
-	fputs("]}", out);
+	json_close(j);
+	json_close(j);
 }
 
-char *
-memory_json(const Pass *p, const Plan *plan, Arena *keep)
+void
+memory_write_json(struct json_out *j, const Pass *p, const Plan *plan)
 {
 	Arena *arena = arena_new();
 	struct memory_report *r = memory_report_new(p, plan, arena);
-	char *text = NULL, *copy = NULL;
-	size_t n;
-	FILE *out = r ? open_memstream(&text, &n) : NULL;
 
-	if (out) {
+	if (r) {
 		struct flop_report f = flop_report(p, plan, r);
 		struct pipeline l = pipeline_report(p, plan, r, arena);
 
-		fputs("{", out);
-		json_layers(r, p->opt, out);
+		json_open(j, "memory", '{', JSON_SPACED);
+		put_layers(j, r, p->opt->tp);
 		if (p->planned.one_percent)
-			json_cheap(p->planned.one_percent, out);
-		fprintf(out, ",\n\"flops\": {\"model\": %.17g, \"causal\": "
-		        "%.17g, \"hardware\": %.17g, \"all\": %.17g, "
-		        "\"formula_model\": %.17g, \"formula_third\": %.17g, "
-		        "\"formula_ninth\": %.17g}", f.model, f.causal,
-		        f.hardware, f.all, f.paper_model, f.paper_third,
-		        f.paper_ninth);
-		json_pipeline(&l, out);
-		fputs("}", out);
-		if (fclose(out) == 0)
-			copy = arena_str(keep, text);
+			put_one_percent(j, p->planned.one_percent);
+		put_flop_counts(j, &f);
+		put_stages(j, &l);
+		json_close(j);
 	}
-	free(text);
 	arena_free(arena);
-	return copy;
 }

@@ -7,26 +7,17 @@
 #include <inttypes.h>
 
 static void
-put_bytes_row(const char *what, int64_t n, FILE *out)
-{
-	char buf[24];
-
-	fprintf(out, "  %-28s %17" PRId64 " B  %10s\n", what, n,
-	        number_bytes(buf, (double)n));
-}
-
-static void
 put_step_memory(const struct plan_summary *s, FILE *out)
 {
 	fputs("memory of one step\n", out);
-	put_bytes_row("parameters", s->param, out);
-	put_bytes_row("buffers", s->buffer, out);
-	put_bytes_row("constants", s->constant, out);
-	put_bytes_row("inputs", s->input, out);
-	put_bytes_row("accumulated gradients", s->grad, out);
-	put_bytes_row("optimizer state", s->optimizer, out);
-	put_bytes_row("arena", s->arena, out);
-	put_bytes_row("peak", s->peak, out);
+	report_bytes("parameters", 17, s->param, out);
+	report_bytes("buffers", 17, s->buffer, out);
+	report_bytes("constants", 17, s->constant, out);
+	report_bytes("inputs", 17, s->input, out);
+	report_bytes("accumulated gradients", 17, s->grad, out);
+	report_bytes("optimizer state", 17, s->optimizer, out);
+	report_bytes("arena", 17, s->arena, out);
+	report_bytes("peak", 17, s->peak, out);
 }
 
 /* ---- a layer ---- */
@@ -144,16 +135,16 @@ put_saved(const Pass *p, const struct memory_report *r, const Plan *plan,
 		put_layer_bytes(p, r, out);
 	for (int b = 0; b < B_COUNT; b++)
 		put_block(r, (enum layer_block)b, -1, out);
-	put_bytes_row("all", plan->sum.saved, out);
+	report_bytes("all", 17, plan->sum.saved, out);
 	if (plan->sum.nlow_precision) {
-		put_bytes_row("... of that in 16 bits",
-		              plan->sum.low_precision_bytes, out);
+		report_bytes("... of that in 16 bits", 17,
+			     plan->sum.low_precision_bytes, out);
 		fprintf(out, "  ... values %38" PRId64 "\n",
 		        plan->sum.nlow_precision);
 	}
 	if (p->planned.one_percent)
-		put_bytes_row("all, at <= 1 % extra time",
-		              p->planned.one_percent->saved, out);
+		report_bytes("all, at <= 1 % extra time", 17,
+			     p->planned.one_percent->saved, out);
 }
 
 /* ---- FLOPs, pipeline ---- */

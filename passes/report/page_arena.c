@@ -2,6 +2,7 @@
 #include "passes/report/plan_page.h"
 #include "passes/report/report.h"
 #include "runtime/support/number.h"
+#include "runtime/support/plot.h"
 
 #include <inttypes.h>
 
@@ -10,16 +11,6 @@ enum {
 	MANY = 20000,                   /* places: small ones are left out */
 	SMALL = 4000                    /* ... below this part of the arena */
 };
-
-struct arena_scale {
-	double x, y;                    /* of a step, of a byte */
-};
-
-static double
-top_of(const struct arena_scale *s, double bytes)
-{
-	return HEIGHT - BOTTOM - bytes * s->y;
-}
 
 /* First step behind those of the phase and of what stands before it. */
 static int64_t
@@ -34,57 +25,41 @@ phase_end(const Plan *plan, Phase phase)
 }
 
 static void
-put_arena_axes(const Plan *plan, const struct arena_scale *s, FILE *out)
+put_phase(const struct plot *p, int64_t from, int64_t to, const char *name)
 {
-	char buf[24];
+	double x = plot_x(p, (double)from);
 
-	for (int i = 0; i <= 4; i++) {
-		double bytes = (double)plan->sum.arena * i / 4;
-		double y = top_of(s, bytes);
-
-		fprintf(out, "<path d=\"M%d %.1fH%d\" stroke=\"#e4e4e4\"/>"
-		        "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%s"
-		        "</text>\n", LEFT, y, WIDTH, LEFT - 6, y + 4,
-		        number_bytes(buf, bytes));
-	}
+	if (to > from)
+		fprintf(p->out, "<path d=\"M%.2f %dV%d\" stroke=\"#111\" "
+		        "stroke-dasharray=\"3 3\"/><text x=\"%.2f\" y=\"%d\">"
+		        "%s</text>\n", x, TOP, HEIGHT - BOTTOM, x + 3,
+		        HEIGHT - 8, name);
 }
 
 static void
-put_phase(const struct arena_scale *s, int64_t from, int64_t to,
-          const char *name, FILE *out)
-{
-	if (to <= from)
-		return;
-	fprintf(out, "<path d=\"M%.2f %dV%d\" stroke=\"#111\" stroke-dasharray"
-	        "=\"3 3\"/><text x=\"%.2f\" y=\"%d\">%s</text>\n",
-	        LEFT + (double)from * s->x, TOP, HEIGHT - BOTTOM,
-	        LEFT + (double)from * s->x + 3, HEIGHT - 8, name);
-}
-
-static void
-put_phases(const Plan *plan, const struct arena_scale *s, FILE *out)
+put_phases(const struct plot *p, const Plan *plan)
 {
 	int64_t forward = phase_end(plan, PH_FORWARD);
 	int64_t backward = phase_end(plan, PH_BACKWARD);
 
-	put_phase(s, 0, forward, "forward", out);
-	put_phase(s, forward, backward, "backward", out);
-	put_phase(s, backward > forward ? backward : forward, plan->nstep,
-	          "update", out);
+	put_phase(p, 0, forward, "forward");
+	put_phase(p, forward, backward, "backward");
+	put_phase(p, backward > forward ? backward : forward, plan->nstep,
+	          "update");
 }
 
 static void
-put_place(const struct page *g, int64_t i, const struct arena_scale *s)
+put_place(const struct page *g, int64_t i, const struct plot *p)
 {
 	const struct plan_tensor *t = &g->plan->tensor[i];
+	double x = plot_x(p, (double)t->first);
+	double y = plot_y(p, (double)(t->offset + t->bytes));
 	FILE *out = g->out;
 
 	fprintf(out, "<rect class=\"%s\" x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" "
 	        "height=\"%.2f\"><title>", page_class(t),
-	        LEFT + (double)t->first * s->x,
-	        top_of(s, (double)(t->offset + t->bytes)),
-	        (double)(t->last - t->first + 1) * s->x,
-	        (double)t->bytes * s->y);
+	        x, y, plot_x(p, (double)t->last + 1) - x,
+	        plot_y(p, (double)t->offset) - y);
 	page_title(g, i);
 	fputs("</title></rect>\n", out);
 }
@@ -100,22 +75,25 @@ page_arena(const struct page *g)
 {
 	const Plan *plan = g->plan;
 	FILE *out = g->out;
-	struct arena_scale s;
+	struct plot p = { .width = WIDTH, .height = HEIGHT, .left = LEFT,
+	                  .top = TOP, .bottom = BOTTOM,
+	                  .x1 = (double)plan->nstep,
+	                  .y1 = (double)plan->sum.arena, .out = out };
 	int64_t n = 0, small = 0;
+	char buf[24];
 
 	if (!plan->nstep || !plan->sum.arena) {
 		fputs("<p>The arena is empty.\n", out);
 		return;
 	}
-	s.x = (WIDTH - LEFT) / (double)plan->nstep;
-	s.y = (HEIGHT - BOTTOM - TOP) / (double)plan->sum.arena;
 	for (int64_t i = 0; i < plan->ntensor; i++)
 		n += has_bytes(&plan->tensor[i]);
 	fprintf(out, "<div><svg id=\"arena\" width=\"%d\" height=\"%d\" "
 	        "viewBox=\"0 0 %d %d\" role=\"img\" font-size=\"11\">\n<title>"
 	        "bytes of the arena over %" PRId64 " instructions</title>\n",
 	        WIDTH, HEIGHT, WIDTH, HEIGHT, plan->nstep);
-	put_arena_axes(plan, &s, out);
+	for (int i = 0; i <= 4; i++)
+		plot_tick_y(&p, p.y1 * i / 4, number_bytes(buf, p.y1 * i / 4));
 	fputs("<g stroke=\"#fff\" stroke-width=\"0.2\">\n", out);
 	for (int64_t i = 0; i < plan->ntensor; i++) {
 		if (!has_bytes(&plan->tensor[i]))
@@ -124,10 +102,10 @@ page_arena(const struct page *g)
 		    < plan->sum.arena / SMALL)
 			small++;
 		else
-			put_place(g, i, &s);
+			put_place(g, i, &p);
 	}
 	fputs("</g>\n", out);
-	put_phases(plan, &s, out);
+	put_phases(&p, plan);
 	fputs("</svg></div>\n", out);
 	if (small)
 		fprintf(out, "<p>%" PRId64 " tensors smaller than 1/%d of the "

@@ -1,9 +1,13 @@
 /* Write a plan as JSON: one object, one tensor and one step per line. */
 #include "passes/report/report.h"
-#include "ir/placement.h"
-#include "runtime/support/utf8.h"
 
-#include <inttypes.h>
+#include "passes/cost/cost.h"
+#include "passes/planner/pareto_front.h"
+#include "passes/report/step_report.h"
+#include "ir/placement.h"
+#include "runtime/support/json_write.h"
+
+enum { DIGITS = 17 };                   /* a double reads back exactly */
 
 static const char *const kind_text[K_COUNT] = {
 	[K_PARAM] = "param", [K_BUFFER] = "buffer", [K_CONSTANT] = "constant",
@@ -12,40 +16,12 @@ static const char *const kind_text[K_COUNT] = {
 	[K_RECOMPUTED] = "recomputed", [K_WORKSPACE] = "workspace",
 };
 
-static const char *const phase_text[PH_COUNT] = {
-	[PH_FORWARD] = "forward", [PH_RECOMPUTE] = "recompute",
-	[PH_BACKWARD] = "backward", [PH_UPDATE] = "update",
-};
-
 static const char *const decision_text[] = {
-	[D_NULL] = "null", [D_KEEP] = "\"keep\"",
-	[D_RECOMPUTE] = "\"recompute\"", [D_FREE] = "\"free\"",
+	[D_KEEP] = "keep", [D_RECOMPUTE] = "recompute", [D_FREE] = "free",
 };
 
 static void
-put_int(const char *key, int64_t x, FILE *out)
-{
-	fprintf(out, "\"%s\": ", key);
-	if (x < 0)
-		fputs("null", out);
-	else
-		fprintf(out, "%" PRId64, x);
-}
-
-static void
-put_real(const char *key, double x, FILE *out)
-{
-	fprintf(out, "\"%s\": %.17g", key, x);
-}
-
-static const char *
-json_bool(bool b)
-{
-	return b ? "true" : "false";
-}
-
-static void
-put_summary_object(const struct plan_summary *s, FILE *out)
+put_summary_object(struct json_out *j, const struct plan_summary *s)
 {
 	const struct {
 		const char *key;
@@ -84,117 +60,78 @@ put_summary_object(const struct plan_summary *s, FILE *out)
 		{ "solver_seconds", s->solver_sec },
 	};
 
-	fputs("\"summary\": {\n", out);
-	for (size_t i = 0; i < sizeof count / sizeof count[0]; i++) {
-		putc('\t', out);
-		put_int(count[i].key, count[i].x, out);
-		fputs(",\n", out);
+	json_open(j, "summary", '{', JSON_TABBED);
+	for (size_t i = 0; i < sizeof count / sizeof count[0]; i++)
+		json_id(j, count[i].key, count[i].x);
+	for (size_t i = 0; i < sizeof real / sizeof real[0]; i++)
+		json_real(j, real[i].key, DIGITS, real[i].x);
+	if (s->nlow_precision) {
+		json_int(j, "half_count", s->nlow_precision);
+		json_int(j, "half_bytes", s->low_precision_bytes);
 	}
-	for (size_t i = 0; i < sizeof real / sizeof real[0]; i++) {
-		putc('\t', out);
-		put_real(real[i].key, real[i].x, out);
-		fputs(",\n", out);
-	}
-	if (s->nlow_precision)
-		fprintf(out, "\t\"half_count\": %" PRId64 ",\n"
-		        "\t\"half_bytes\": %" PRId64 ",\n", s->nlow_precision,
-		        s->low_precision_bytes);
-	fputs("\t\"bound_class\": ", out);
-	utf8_json(out, s->bound_class ? s->bound_class : "any");
-	fputs("\n},\n", out);
+	json_text(j, "bound_class", s->bound_class ? s->bound_class : "any");
+	json_close(j);
+}
+
+static void
+put_extents(struct json_out *j, const char *key, const Shape *s)
+{
+	if (s->rank < 0)
+		json_text(j, key, NULL);
+	else
+		json_ids(j, key, s->dim, s->rank);
 }
 
 /* Where it is not simply whole: the state, how it is cut, the whole shape. */
 static void
-put_placement(const struct plan_tensor *t, FILE *out)
+put_placement(struct json_out *j, const struct plan_tensor *t)
 {
 	static const char *const state[] = { "I", "R", "S", "P" };
-	Shape whole = placement_whole(&t->placement, &t->shape);
+	const Placement *p = &t->placement;
+	Shape whole = placement_whole(p, &t->shape);
 
-	if (t->placement.kind == PLACEMENT_REPLICATE || t->shape.rank < 0)
+	if (p->kind == PLACEMENT_REPLICATE || t->shape.rank < 0)
 		return;
-	fprintf(out, ", \"split\": {\"state\": \"%s\"",
-	        state[t->placement.kind]);
-	if (t->placement.kind == PLACEMENT_SHARD) {
-		fprintf(out, ", \"axis\": %d, \"shared\": %" PRId64
-		        ", \"parts\": [", t->placement.axis,
-		        t->placement.replication);
-		for (int i = 0; i < t->placement.nsegment; i++)
-			fprintf(out, "%s%" PRId64, i ? ", " : "",
-			        t->placement.segment[i]);
-		fputs("], \"whole\": [", out);
-		for (int i = 0; i < whole.rank; i++)
-			fprintf(out, "%s%" PRId64, i ? ", " : "",
-			        whole.dim[i]);
-		putc(']', out);
+	json_open(j, "split", '{', JSON_SPACED);
+	json_text(j, "state", state[p->kind]);
+	if (p->kind == PLACEMENT_SHARD) {
+		json_int(j, "axis", p->axis);
+		json_int(j, "shared", p->replication);
+		json_ids(j, "parts", p->segment, p->nsegment);
+		put_extents(j, "whole", &whole);
 	}
-	putc('}', out);
-}
-
-/* What replicas have pieces of: extents on a rank that had all of it. */
-static void
-put_shard_extents(const Shape *s, FILE *out)
-{
-	fputs(", \"piece\": [", out);
-	for (int i = 0; i < s->rank; i++)
-		fprintf(out, "%s%" PRId64, i ? ", " : "", s->dim[i]);
-	putc(']', out);
+	json_close(j);
 }
 
 static void
-put_tensor_object(const struct plan_tensor *t, int64_t id, FILE *out)
+put_tensor_object(struct json_out *j, const struct plan_tensor *t, int64_t id)
 {
-	fprintf(out, "{\"id\": %" PRId64 ", \"name\": ", id);
-	utf8_json(out, t->name);
-	fputs(", \"onnx\": ", out);
-	utf8_json(out, t->onnx);
-	fputs(", ", out);
-	put_int("node", t->node, out);
-	fprintf(out, ", \"kind\": \"%s\", \"dtype\": ", kind_text[t->kind]);
-	utf8_json(out, t->dt == DT_NONE ? NULL : dtype_info[t->dt].text);
-	fputs(", \"shape\": ", out);
-	if (t->shape.rank < 0) {
-		fputs("null", out);
-	} else {
-		putc('[', out);
-		for (int i = 0; i < t->shape.rank; i++)
-			fprintf(out, "%s%" PRId64, i ? ", " : "",
-			        t->shape.dim[i]);
-		putc(']', out);
-	}
-	fprintf(out, ", \"bytes\": %" PRId64 ", \"resident\": %s, ", t->bytes,
-	        json_bool(t->resident));
-	put_int("offset", t->offset, out);
-	fputs(", ", out);
-	put_int("of", t->of, out);
+	json_open(j, NULL, '{', JSON_SPACED);
+	json_int(j, "id", id);
+	json_text(j, "name", t->name);
+	json_text(j, "onnx", t->onnx);
+	json_id(j, "node", t->node);
+	json_text(j, "kind", kind_text[t->kind]);
+	json_text(j, "dtype", t->dt == DT_NONE ? NULL : dtype_info[t->dt].text);
+	put_extents(j, "shape", &t->shape);
+	json_int(j, "bytes", t->bytes);
+	json_bool(j, "resident", t->resident);
+	json_id(j, "offset", t->offset);
+	json_id(j, "of", t->of);
 	if (t->low_precision_of >= 0)
-		fprintf(out, ", \"half_of\": %" PRId64, t->low_precision_of);
-	fputs(", ", out);
-	put_int("alias_of", t->alias_of, out);
-	fprintf(out, ", \"alias_offset\": %" PRId64 ", \"output\": %s, "
-	        "\"decision\": %s, \"saved\": %s, \"first\": %" PRId64
-	        ", \"last\": %" PRId64, t->alias_offset, json_bool(t->output),
-	        decision_text[t->decision], json_bool(t->saved), t->first,
-	        t->last);
-	put_placement(t, out);
+		json_int(j, "half_of", t->low_precision_of);
+	json_id(j, "alias_of", t->alias_of);
+	json_int(j, "alias_offset", t->alias_offset);
+	json_bool(j, "output", t->output);
+	json_text(j, "decision", decision_text[t->decision]);
+	json_bool(j, "saved", t->saved);
+	json_int(j, "first", t->first);
+	json_int(j, "last", t->last);
+	put_placement(j, t);
+	/* what replicas have pieces of: extents on a rank that had all of it */
 	if (t->shard)
-		put_shard_extents(&t->shard->shape, out);
-	putc('}', out);
-}
-
-static void
-put_ids(const char *key, const int64_t *id, int n, FILE *out)
-{
-	fprintf(out, "\"%s\": [", key);
-	for (int i = 0; i < n; i++) {
-		if (i)
-			fputs(", ", out);
-		if (id[i] < 0)
-			fputs("null", out);
-		else
-			fprintf(out, "%" PRId64, id[i]);
-	}
-	fputs("], ", out);
+		put_extents(j, "piece", &t->shard->shape);
+	json_close(j);
 }
 
 /* Which transfers each step waits for when it has run: as a list by step,
@@ -225,96 +162,109 @@ waits_of(const Plan *p, Arena *a)
 }
 
 static void
-put_waits(const struct waits *w, int64_t id, FILE *out)
+put_inlined(struct json_out *j, const struct plan_step *s)
 {
-	if (w->first[id] < 0)
-		return;
-	for (int64_t i = w->first[id]; i >= 0; i = w->next[i])
-		fprintf(out, "%s%" PRId64, i == w->first[id]
-		        ? ", \"waits\": [" : ", ", i);
-	putc(']', out);
+	json_open(j, "inlined", '[', JSON_SPACED);
+	for (int i = 0; i < s->ninlined; i++) {
+		json_open(j, NULL, '{', JSON_SPACED);
+		json_int(j, "of", s->inlined[i].of);
+		json_real(j, "flops", DIGITS, s->inlined[i].flops);
+		json_real(j, "seconds", DIGITS, s->inlined[i].seconds);
+		json_close(j);
+	}
+	json_close(j);
 }
 
 static void
-put_step_object(const struct plan_step *s, int64_t id, const struct waits *w,
-                FILE *out)
+put_step_object(struct json_out *j, const struct plan_step *s, int64_t id,
+                const struct waits *w)
 {
-	fprintf(out, "{\"id\": %" PRId64 ", \"op\": ", id);
-	utf8_json(out, s->op);
-	fputs(", \"onnx\": [", out);
-	for (int i = 0; i < s->nonnx; i++) {
-		if (i)
-			fputs(", ", out);
-		utf8_json(out, s->onnx[i]);
-	}
-	fputs("], ", out);
-	put_int("node", s->node, out);
-	fprintf(out, ", \"phase\": \"%s\", ", phase_text[s->phase]);
-	put_int("of", s->of, out);
-	fprintf(out, ", \"view\": %s, \"inlined\": [", json_bool(s->view));
-	for (int i = 0; i < s->ninlined; i++)
-		fprintf(out, "%s{\"of\": %" PRId64 ", \"flops\": %.17g, "
-		        "\"seconds\": %.17g}", i ? ", " : "",
-		        s->inlined[i].of, s->inlined[i].flops,
-		        s->inlined[i].seconds);
-	fputs("], ", out);
-	put_ids("reads", s->read, s->nread, out);
-	put_ids("writes", s->write, s->nwrite, out);
-	fprintf(out, "\"workspace_bytes\": %" PRId64 ", \"flops\": %.17g, "
-	        "\"bytes\": %.17g, \"seconds\": %.17g", s->workspace,
-	        s->flops, s->bytes, s->seconds);
+	json_open(j, NULL, '{', JSON_SPACED);
+	json_int(j, "id", id);
+	json_text(j, "op", s->op);
+	json_open(j, "onnx", '[', JSON_SPACED);
+	for (int i = 0; i < s->nonnx; i++)
+		json_text(j, NULL, s->onnx[i]);
+	json_close(j);
+	json_id(j, "node", s->node);
+	json_text(j, "phase", report_phase[s->phase]);
+	json_id(j, "of", s->of);
+	json_bool(j, "view", s->view);
+	put_inlined(j, s);
+	json_ids(j, "reads", s->read, s->nread);
+	json_ids(j, "writes", s->write, s->nwrite);
+	json_int(j, "workspace_bytes", s->workspace);
+	json_real(j, "flops", DIGITS, s->flops);
+	json_real(j, "bytes", DIGITS, s->bytes);
+	json_real(j, "seconds", DIGITS, s->seconds);
 	if (s->sent > 0 || s->wait)     /* or would to more replicas */
-		fprintf(out, ", \"sent_bytes\": %.17g", s->sent);
+		json_real(j, "sent_bytes", DIGITS, s->sent);
 	if (s->wait)
-		fputs(", \"begins\": true", out);
-	put_waits(w, id, out);
-	putc('}', out);
+		json_bool(j, "begins", true);
+	if (w->first[id] >= 0) {
+		json_open(j, "waits", '[', JSON_SPACED);
+		for (int64_t i = w->first[id]; i >= 0; i = w->next[i])
+			json_int(j, NULL, i);
+		json_close(j);
+	}
+	json_close(j);
+}
+
+static void
+put_communication(struct json_out *j, const Plan *plan)
+{
+	if (plan->ranks) {
+		json_open(j, "mesh", '{', JSON_SPACED);
+		json_int(j, "tp", plan->ranks);
+		json_close(j);
+	}
+	if (!plan->ranks && plan->sum.sent <= 0)
+		return;
+	json_open(j, "comm", '{', JSON_SPACED);
+	json_real(j, "bytes", DIGITS, plan->sum.sent);
+	json_real(j, "seconds", DIGITS, plan->sum.sent_sec);
+	json_real(j, "hidden_seconds", DIGITS, plan->sum.hidden_sec);
+	json_close(j);
 }
 
 bool
-plan_write_json(const Plan *plan, FILE *out)
+plan_write_json(const Pass *p, const Plan *plan,
+                const struct report_source *of, FILE *out)
 {
+	struct json_out j = { .f = out };
 	Arena *a;
 	struct waits w;
 
 	if (!plan->replayed)
 		return false;
-	fprintf(out, "{\n\"version\": 1,\n\"workload\": \"%s\",\n\"model\": ",
-	        plan->from_graph ? "graph" : "model");
-	utf8_json(out, plan->model ? plan->model : "");
-	fputs(",\n\"flags\": [", out);
-	for (int i = 0; i < plan->nflag; i++) {
-		if (i)
-			fputs(", ", out);
-		utf8_json(out, plan->flag[i]);
-	}
-	fprintf(out, "],\n\"device\": %s,\n",
-	        plan->device ? plan->device : "null");
-	if (plan->ranks)
-		fprintf(out, "\"mesh\": {\"tp\": %" PRId64 "},\n",
-		        plan->ranks);
-	if (plan->ranks || plan->sum.sent > 0)
-		fprintf(out, "\"comm\": {\"bytes\": %.17g, \"seconds\": %.17g, "
-		        "\"hidden_seconds\": %.17g},\n", plan->sum.sent,
-		        plan->sum.sent_sec, plan->sum.hidden_sec);
-	if (plan->memory)
-		fprintf(out, "\"memory\": %s,\n", plan->memory);
-	if (plan->curve)
-		fprintf(out, "%s,\n", plan->curve);
-	put_summary_object(&plan->sum, out);
-	fputs("\"tensors\": [\n", out);
-	for (int64_t i = 0; i < plan->ntensor; i++) {
-		put_tensor_object(&plan->tensor[i], i, out);
-		fputs(i + 1 < plan->ntensor ? ",\n" : "\n", out);
-	}
-	fputs("],\n\"schedule\": [\n", out);
 	a = arena_new();
+	json_open(&j, NULL, '{', JSON_LINES);
+	json_int(&j, "version", 1);
+	json_text(&j, "workload", plan->from_graph ? "graph" : "model");
+	json_text(&j, "model", of->model);
+	json_open(&j, "flags", '[', JSON_SPACED);
+	for (int i = 0; i < of->nflag; i++)
+		json_text(&j, NULL, of->flag[i]);
+	json_close(&j);
+	json_print(&j, "device", "%s", plan->device
+	           ? device_json(plan->device, a) : "null");
+	put_communication(&j, plan);
+	if (p)
+		memory_write_json(&j, p, plan);
+	if (p && p->planned.pareto_front)
+		pareto_front_write_json(&j, p->planned.pareto_front);
+	put_summary_object(&j, &plan->sum);
+	json_open(&j, "tensors", '[', JSON_LINES);
+	for (int64_t i = 0; i < plan->ntensor; i++)
+		put_tensor_object(&j, &plan->tensor[i], i);
+	json_close(&j);
+	json_open(&j, "schedule", '[', JSON_LINES);
 	w = waits_of(plan, a);
-	for (int64_t i = 0; i < plan->nstep; i++) {
-		put_step_object(&plan->step[i], i, &w, out);
-		fputs(i + 1 < plan->nstep ? ",\n" : "\n", out);
-	}
+	for (int64_t i = 0; i < plan->nstep; i++)
+		put_step_object(&j, &plan->step[i], i, &w);
 	arena_free(a);
-	fputs("]\n}\n", out);
+	json_close(&j);
+	json_close(&j);
+	putc('\n', out);
 	return true;
 }

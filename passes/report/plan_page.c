@@ -9,6 +9,7 @@
 #include "passes/report/plan_page.h"
 #include "passes/report/report.h"
 #include "runtime/support/markup.h"
+#include "runtime/support/path.h"
 #include "runtime/support/number.h"
 
 #include <inttypes.h>
@@ -296,7 +297,7 @@ put_large(const struct page *g, int64_t i)
 	page_title(g, i);
 	if (d == D_KEEP || d == D_RECOMPUTE) {
 		fputs("; ", out);
-		report_reason(g->plan, i, d, markup_text, out);
+		report_reason(g->plan, g->place, i, d, markup_text, out);
 	}
 	putc('\n', out);
 }
@@ -325,26 +326,26 @@ put_largest(const struct page *g)
 /* ---- the page ---- */
 
 static void
-put_plan_head(const struct page *g, const char *model)
+put_plan_head(const struct page *g, const struct report_source *of)
 {
-	const Plan *plan = g->plan;
 	FILE *out = g->out;
 
-	markup_page(model, "memory plan", style, out);
+	markup_page(path_base(of->model), "memory plan", style, out);
 	fputs("<p><code>ckc", out);
-	for (int i = 0; i < plan->nflag; i++) {
+	for (int i = 0; i < of->nflag; i++) {
 		putc(' ', out);
-		markup_text(plan->flag[i], out);
+		markup_text(of->flag[i], out);
 	}
 	fputs("</code>\n", out);
 }
 
 void
-page_print(const Pass *p, const Plan *plan, const char *model, FILE *out)
+page_print(const Pass *p, const Plan *plan, const struct report_source *of,
+           FILE *out)
 {
 	struct page g = { p, plan, report_places(p, plan), out };
 
-	put_plan_head(&g, model);
+	put_plan_head(&g, of);
 	put_facts(&g);
 	fputs("<h2>The arena over the schedule</h2>\n<p>", out);
 	for (size_t i = 0; i < sizeof page_key / sizeof *page_key; i++)

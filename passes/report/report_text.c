@@ -25,16 +25,6 @@ put_escaped_name(const char *name, FILE *out)
 	diag_escape(out, name);
 }
 
-static const struct plan_step *
-find_writing_step(const Plan *plan, int64_t t)
-{
-	for (int64_t i = 0; i < plan->nstep; i++)
-		for (int k = 0; k < plan->step[i].nwrite; k++)
-			if (plan->step[i].write[k] == t)
-				return &plan->step[i];
-	return NULL;
-}
-
 bool
 report_is_row(const Plan *plan, int64_t i)
 {
@@ -43,44 +33,24 @@ report_is_row(const Plan *plan, int64_t i)
 	return t->kind == K_ACTIVATION && !t->resident && t->alias_of < 0;
 }
 
-static bool
-same_place(const Plan *plan, int64_t a, int64_t owner)
-{
-	return a == owner || plan->tensor[a].alias_of == owner;
-}
-
-/* First step of the phase that reads the tensor or a view of it. */
-static const struct plan_step *
-find_reading_step(const Plan *plan, int64_t t, Phase phase)
-{
-	for (int64_t i = 0; i < plan->nstep; i++) {
-		const struct plan_step *s = &plan->step[i];
-
-		if (s->phase != phase || s->view)
-			continue;
-		for (int k = 0; k < s->nread; k++)
-			if (same_place(plan, s->read[k], t))
-				return s;
-	}
-	return NULL;
-}
-
 static const char *
-step_name(const struct plan_step *s)
+step_name(const Plan *plan, int64_t i)
 {
+	const struct plan_step *s = &plan->step[i];
+
 	return s->nonnx ? s->onnx[0] : s->op;
 }
 
 void
-report_reason(const Plan *plan, int64_t i, Decision decision,
-              void (*put)(const char *, FILE *), FILE *out)
+report_reason(const Plan *plan, const struct report_place *place, int64_t i,
+              Decision decision, void (*put)(const char *, FILE *), FILE *out)
 {
 	const struct plan_tensor *t = &plan->tensor[i];
-	const struct plan_step *r;
+	const int64_t *read = place[i].read;
 	char buf[24];
 
 	if (decision == D_RECOMPUTE) {
-		double sec = report_recompute_seconds(plan, i, decision);
+		double sec = place[i].recompute_sec;
 		double per = t->bytes ? sec / (double)t->bytes * 0x1p20 : 0;
 
 		if (!t->saved && sec > 0)
@@ -90,12 +60,12 @@ report_reason(const Plan *plan, int64_t i, Decision decision,
 			fputs("recomputed by the op of another row", out);
 		else
 			fputs("part of its op is recomputed", out);
-	} else if ((r = find_reading_step(plan, i, PH_BACKWARD))) {
+	} else if (read[PH_BACKWARD] >= 0) {
 		fprintf(out, "read by backward of ");
-		put(step_name(r), out);
-	} else if ((r = find_reading_step(plan, i, PH_RECOMPUTE))) {
+		put(step_name(plan, read[PH_BACKWARD]), out);
+	} else if (read[PH_RECOMPUTE] >= 0) {
 		fputs("input of the recomputation of ", out);
-		put(step_name(r), out);
+		put(step_name(plan, read[PH_RECOMPUTE]), out);
 	} else {
 		fputs(t->output ? "output of the step" : "", out);
 	}
@@ -103,33 +73,35 @@ report_reason(const Plan *plan, int64_t i, Decision decision,
 
 /* Returns the seconds of recomputation that the row stands for. */
 static double
-put_value_row(const Plan *plan, int64_t i, const struct report_place *place,
+put_value_row(const Plan *plan, const struct report_place *places, int64_t i,
               FILE *out)
 {
 	const struct plan_tensor *t = &plan->tensor[i];
-	const struct plan_step *w = find_writing_step(plan, i);
-	double cost = report_recompute_seconds(plan, i, place->decision);
+	const struct report_place *place = &places[i];
+	double cost = place->decision == D_RECOMPUTE ? place->recompute_sec
+		: place->forward_sec;
 	char bytes[24], sec[24], num[16] = "-";
 
 	if (place->layer >= 0)
 		snprintf(num, sizeof num, "%d", (int)place->layer);
-	fprintf(out, "%5s  %-12s  %10s  %-9s  %10s  ", num, w ? w->op : "",
+	fprintf(out, "%5s  %-12s  %10s  %-9s  %10s  ", num,
+	        place->written < 0 ? "" : plan->step[place->written].op,
 	        number_bytes(bytes, (double)t->bytes),
 	        place->decision == D_KEEP ? "keep" : "recompute",
 	        cost > 0 ? sec_text(sec, cost) : "-");
 	diag_escape(out, t->onnx ? t->onnx : t->name);
 	fputs("  (", out);
-	report_reason(plan, i, place->decision, put_escaped_name, out);
+	report_reason(plan, places, i, place->decision, put_escaped_name, out);
 	fputs(")\n", out);
 	return place->decision == D_RECOMPUTE ? cost : 0;
 }
 
-static void
-put_bytes_line(const char *what, int64_t n, FILE *out)
+void
+report_bytes(const char *what, int width, int64_t n, FILE *out)
 {
 	char buf[24];
 
-	fprintf(out, "  %-28s %15" PRId64 " B  %10s\n", what, n,
+	fprintf(out, "  %-28s %*" PRId64 " B  %10s\n", what, width, n,
 	        number_bytes(buf, (double)n));
 }
 
@@ -159,19 +131,19 @@ put_totals(const Pass *p, const struct plan_summary *s, FILE *out)
 {
 	char a[24], b[24], c[24];
 
-	put_bytes_line("peak", s->peak, out);
+	report_bytes("peak", 15, s->peak, out);
 	if (s->budget >= 0)
-		put_bytes_line("budget", s->budget, out);
+		report_bytes("budget", 15, s->budget, out);
 	if (s->baseline_peak >= 0)
-		put_bytes_line("peak without recomputation", s->baseline_peak,
-		               out);
+		report_bytes("peak without recomputation", 15,
+			     s->baseline_peak, out);
 	if (p->planned.minimum_peak > 0 && p->planned.minimum_peak <= s->peak)
-		put_bytes_line("smallest budget that works",
-		               p->planned.minimum_peak, out);
-	put_bytes_line("saved for backward", s->saved, out);
+		report_bytes("smallest budget that works", 15,
+			     p->planned.minimum_peak, out);
+	report_bytes("saved for backward", 15, s->saved, out);
 	if (s->nlow_precision)
-		put_bytes_line("... of that in 16 bits", s->low_precision_bytes,
-		               out);
+		report_bytes("... of that in 16 bits", 15,
+			     s->low_precision_bytes, out);
 	fprintf(out, "  arena %" PRId64 " B, live bytes %" PRId64 " B%s\n",
 	        s->arena, s->live_bound,
 	        s->arena == s->live_bound ? " (layout optimal)" : "");
@@ -197,7 +169,7 @@ plan_print_table(const Pass *p, const Plan *plan, FILE *out)
 		if (!report_is_row(plan, i))
 			continue;
 		if (place[i].decision != D_FREE) {
-			rest -= put_value_row(plan, i, &place[i], out);
+			rest -= put_value_row(plan, place, i, out);
 		} else {
 			free_bytes += t->bytes;
 			free_count++;
@@ -220,13 +192,10 @@ plan_print_table(const Pass *p, const Plan *plan, FILE *out)
 static void
 put_step_line(const char *what, const Plan *plan, int64_t i, FILE *out)
 {
-	static const char *const phase[PH_COUNT] = {
-		"forward", "recompute", "backward", "update"
-	};
 	const struct plan_step *s = &plan->step[i];
 
 	fprintf(out, "  %-12s instruction %" PRId64 ", %s, %s", what, i,
-	        phase[s->phase], s->op);
+	        report_phase[s->phase], s->op);
 	for (int k = 0; k < s->nonnx; k++) {
 		fputs(k ? ", " : " of ", out);
 		diag_escape(out, s->onnx[k]);
@@ -235,7 +204,8 @@ put_step_line(const char *what, const Plan *plan, int64_t i, FILE *out)
 }
 
 static void
-explain_tensor(const Plan *plan, int64_t i, FILE *out)
+explain_tensor(const Plan *plan, const struct report_place *place, int64_t i,
+               FILE *out)
 {
 	static const char *const kind[K_COUNT] = {
 		"parameter", "buffer", "constant", "input", "gradient",
@@ -276,7 +246,8 @@ explain_tensor(const Plan *plan, int64_t i, FILE *out)
 	        : t->decision == D_RECOMPUTE ? "recompute" : "free");
 	if (t->decision != D_FREE) {
 		fputs(": ", out);
-		report_reason(plan, i, t->decision, put_escaped_name, out);
+		report_reason(plan, place, i, t->decision, put_escaped_name,
+		              out);
 	}
 	putc('\n', out);
 }
@@ -320,6 +291,7 @@ explain_nothing(const Pass *p, const Plan *plan, const char *value)
 bool
 plan_explain(const Pass *p, const Plan *plan, const char *value, FILE *out)
 {
+	const struct report_place *place = report_places(p, plan);
 	bool found = false;
 
 	for (int64_t i = 0; i < plan->ntensor; i++) {
@@ -330,7 +302,7 @@ plan_explain(const Pass *p, const Plan *plan, const char *value, FILE *out)
 			continue;
 		if (t->kind == K_WORKSPACE)
 			continue;
-		explain_tensor(plan, i, out);
+		explain_tensor(plan, place, i, out);
 		plan_explain_split(p, plan, i, out);
 		found = true;
 	}

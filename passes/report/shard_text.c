@@ -7,10 +7,6 @@
 
 enum { PLACEMENT_TEXT = 200 };          /* bytes of a placement in words */
 
-static const char *const phase_name[PH_COUNT] = {
-	"forward", "recompute", "backward", "update"
-};
-
 /* "S1 [64,64]" */
 static const char *
 placement_code(char *buf, size_t size, const Placement *s)
@@ -81,14 +77,14 @@ print_collectives(const Plan *plan, FILE *out)
 		sent[s->phase] += s->sent;
 		sec[s->phase] += s->seconds;
 		fprintf(out, "%-15s %-10s %14.0f %12.3g  %s\n", s->op,
-		        phase_name[s->phase], s->sent, s->seconds,
+		        report_phase[s->phase], s->sent, s->seconds,
 		        plan->tensor[s->read[0]].name);
 	}
 	fputs("\ncommunication of one rank in a step\n", out);
 	for (int p = 0; p < PH_COUNT; p++)
 		if (sent[p] > 0)
 			fprintf(out, "  %-10s %14.0f B  %.3g s\n",
-			        phase_name[p], sent[p], sec[p]);
+			        report_phase[p], sent[p], sec[p]);
 	fprintf(out, "  %-10s %14.0f B  %.3g s\n", "all", plan->sum.sent,
 	        plan->sum.sent_sec);
 }
@@ -150,6 +146,6 @@ plan_explain_split(const Pass *p, const Plan *plan, int64_t id, FILE *out)
 		if (s->sent > 0 && (reads || writes))
 			fprintf(out, "  %s %s in %s sends %.0f B, %.3g s\n",
 			        reads ? "read by" : "made by", s->op,
-			        phase_name[s->phase], s->sent, s->seconds);
+			        report_phase[s->phase], s->sent, s->seconds);
 	}
 }

@@ -4,6 +4,7 @@
 
 #include "passes/planner/one_percent.h"
 #include "passes/account/memory_report.h"
+#include "runtime/support/json_write.h"
 
 /* FLOPs of products, for one micro-batch on all ranks.  `model` is what the
  * mathematics asks for: forward and both gradients, nothing twice, no causal
@@ -57,7 +58,7 @@ struct pipeline pipeline_report(const Pass *, const Plan *,
 struct flop_report flop_report(const Pass *, const Plan *,
                                const struct memory_report *);
 struct step_use step_use(const Pass *, const Plan *);
-/* The object `memory` of --json, as text. */
-char *memory_json(const Pass *, const Plan *, Arena *);
+/* The member `memory` of --json; nothing if there is no account. */
+void memory_write_json(struct json_out *, const Pass *, const Plan *);
 
 #endif

@@ -83,26 +83,38 @@ find_lasts(const struct dag *g, const struct dag_seq *s, int32_t *last,
 	return true;
 }
 
+/* By step: last reader of its value, and bytes in memory; false if a read has
+ * no value. */
+static bool
+find_profile(const struct dag *g, const struct dag_seq *s, int32_t *last,
+             int64_t *live, Arena *scratch)
+{
+	int32_t *made = arena_array(scratch, (size_t)g->n + 1, sizeof *made);
+
+	if (!find_lasts(g, s, last, made))
+		return false;
+	for (int32_t t = 0; t < s->len; t++) {
+		live[t] += g->ram[s->node[t]];
+		live[last[t] + 1] -= g->ram[s->node[t]];
+	}
+	for (int32_t t = 1; t < s->len; t++)
+		live[t] += live[t - 1];
+	return true;
+}
+
 bool
 dag_measure(const struct dag *g, struct dag_seq *s, Arena *scratch)
 {
 	int32_t *last = arena_array(scratch, (size_t)s->len + 1, sizeof *last);
-	int32_t *made = arena_array(scratch, (size_t)g->n + 1, sizeof *made);
-	int64_t *change = arena_array(scratch, (size_t)s->len + 2,
-	                              sizeof *change), live = 0;
+	int64_t *live = arena_array(scratch, (size_t)s->len + 2, sizeof *live);
 
-	if (!find_lasts(g, s, last, made))
+	if (!find_profile(g, s, last, live, scratch))
 		return false;
 	s->cost = 0;
 	s->peak = 0;
 	for (int32_t t = 0; t < s->len; t++) {
 		s->cost += g->cpu[s->node[t]];
-		change[t] += g->ram[s->node[t]];
-		change[last[t] + 1] -= g->ram[s->node[t]];
-	}
-	for (int32_t t = 0; t < s->len; t++) {
-		live += change[t];
-		s->peak = live > s->peak ? live : s->peak;
+		s->peak = live[t] > s->peak ? live[t] : s->peak;
 	}
 	return true;
 }
@@ -112,23 +124,14 @@ dag_alive(const struct dag *g, const struct dag_seq *s, int32_t most,
           int32_t *node, int32_t *step, Arena *scratch)
 {
 	int32_t *last = arena_array(scratch, (size_t)s->len + 1, sizeof *last);
-	int32_t *made = arena_array(scratch, (size_t)g->n + 1, sizeof *made);
-	int64_t *change = arena_array(scratch, (size_t)s->len + 2,
-	                              sizeof *change), live = 0, top = -1;
+	int64_t *live = arena_array(scratch, (size_t)s->len + 2, sizeof *live);
 	int32_t n = 0;
 
 	*step = 0;
-	if (!find_lasts(g, s, last, made))
+	if (!find_profile(g, s, last, live, scratch))
 		return 0;
-	for (int32_t t = 0; t < s->len; t++) {
-		change[t] += g->ram[s->node[t]];
-		change[last[t] + 1] -= g->ram[s->node[t]];
-		live += change[t];
-		if (live > top) {
-			top = live;
-			*step = t;
-		}
-	}
+	for (int32_t t = 1; t < s->len; t++)
+		*step = live[t] > live[*step] ? t : *step;
 	for (int32_t t = 0; t <= *step; t++) {
 		int32_t k = n < most ? n : most;
 
@@ -209,8 +212,7 @@ dag_offer(struct dag_best *b, const int32_t *node, int32_t len)
 {
 	Arena *scratch = arena_new();
 	struct dag_seq s = { .len = len }, t;
-	struct dag_budget *at = &b->grid[b->at];
-	bool here, wanted;
+	bool here, smaller, wanted;
 
 	s.node = arena_copy(scratch, node, (size_t)len * sizeof *node);
 	t = drop_unread(b->g, &s, scratch);
@@ -218,17 +220,16 @@ dag_offer(struct dag_best *b, const int32_t *node, int32_t len)
 		arena_free(scratch);
 		return false;
 	}
-	here = improves(at, &t);
-	wanted = improves(&b->asked, &t) || b->least.len == 0
-		|| t.peak < b->least.peak
+	here = improves(&b->grid[b->at], &t);
+	smaller = b->least.len == 0 || t.peak < b->least.peak
 		|| (t.peak == b->least.peak && t.cost < b->least.cost);
+	wanted = smaller || improves(&b->asked, &t);
 	for (int32_t k = 0; k < b->ngrid && !wanted; k++)
 		wanted = improves(&b->grid[k], &t);
 	if (wanted)
 		t.node = arena_copy(b->arena, t.node,
 		                    ((size_t)t.len + 1) * sizeof *t.node);
-	if (b->least.len == 0 || t.peak < b->least.peak
-	    || (t.peak == b->least.peak && t.cost < b->least.cost))
+	if (smaller)
 		b->least = t;
 	if (improves(&b->asked, &t))
 		b->asked.best = t;

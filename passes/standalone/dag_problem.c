@@ -11,7 +11,7 @@
 #include "passes/recursive/stages.h"
 #include "passes/ilp/ilp.h"
 
-static struct remat *
+static const struct remat *
 problem_of(const struct dag *g, struct watch *watch, Arena *arena)
 {
 	struct remat *r = arena_alloc(arena, sizeof *r);
@@ -41,7 +41,6 @@ problem_of(const struct dag *g, struct watch *watch, Arena *arena)
 			.least_sec = g->cpu[i],
 		};
 	}
-	remat_ready(r);
 	return r;
 }
 
@@ -67,7 +66,7 @@ dag_evict(struct dag_best *b, int64_t work)
 	};
 	int32_t n = b->g->n;
 	Arena *scratch = arena_new();
-	struct remat *r = problem_of(b->g, b->o->watch, scratch);
+	const struct remat *r = problem_of(b->g, b->o->watch, scratch);
 	uint8_t *constraint = arena_array(scratch, (size_t)n + 1, 1);
 	struct step_list out = { .arena = scratch, .limit = 64 * n + 1000 };
 
@@ -108,7 +107,7 @@ dag_checkpoints(struct dag_best *b)
 {
 	int32_t n = b->g->n;
 	Arena *scratch = arena_new();
-	struct remat *r = problem_of(b->g, b->o->watch, scratch);
+	const struct remat *r = problem_of(b->g, b->o->watch, scratch);
 	uint8_t *constraint = arena_array(scratch, (size_t)n + 1, 1);
 	struct step_list out = { .arena = scratch, .limit = 64 * n + 1000 };
 	struct offering o = { b, &out };

@@ -18,7 +18,7 @@ err_set(struct err *e, ckr_status status, const char *fmt, ...)
 }
 
 ckr_status
-err_memory(struct err *e)
+err_no_memory(struct err *e)
 {
 	return err_set(e, CKR_ENOMEM, "out of memory");
 }

@@ -20,8 +20,8 @@ struct err {
 /* Set the message and return `status`; "%m" is the text of errno. */
 ckr_status err_set(struct err *, ckr_status status, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-/* "out of memory" */
-ckr_status err_memory(struct err *);
+/* CKR_ENOMEM, in words. */
+ckr_status err_no_memory(struct err *);
 /* A name from a file, made fit for a message: control characters and bytes
  * above 126 become "\xNN"; cut at size.  Returns buf. */
 const char *err_name(char *buf, size_t size, const char *name);

@@ -76,7 +76,7 @@ find_loaded(struct loaded **found, const char *path, const struct stat *file,
 		               "and rename it, as ckc does", path);
 	made = malloc(sizeof(*made) + size);
 	if (!made)
-		return err_memory(e);
+		return err_no_memory(e);
 	*made = (struct loaded){ all_loaded, *file, slashes };
 	memcpy(made->path, path, size);
 	*found = all_loaded = made;

@@ -145,12 +145,14 @@ find_noise(struct against *a, const struct array *x,
            const struct elements g[2], struct allowance *w)
 {
 	struct elements both[2] = { g[1] };
-	double most = 0, gap = 0;
+	struct tensor_diff nudged = { .nelem = x->nelem };
+	double most = 0, gap;
 
 	for (int k = 0; k < 2; k++)
-		CKR_TRY(differ_most(&g[k], x->nelem, &most, &a->p.err));
+		CKR_TRY(compare_most(&g[k], x->nelem, &most, &a->p.err));
 	if (sides_nudged(&a->p, x->name, x->rank, x->dim, &both[1]))
-		CKR_TRY(differ_gap(both, x->nelem, &gap, &a->p.err));
+		CKR_TRY(compare_tensor(&nudged, both, NULL, &a->p.err));
+	gap = isfinite(nudged.gap) ? nudged.gap : 0;
 	w->noise = fmax(NOISE * a->rtol * a->most,
 	                fmin(NUDGES * gap, NUDGED * a->most));
 	w->alone = most > 0 && most <= w->noise;
@@ -175,7 +177,7 @@ compare_grad(struct against *a, const struct array *x)
 	f.dtype[0] = g[0].dtype;
 	f.dtype[1] = g[1].dtype;
 	CKR_TRY(find_noise(a, x, g, &w));
-	return differ_add(&a->list, &f, g, &w, &a->p.err);
+	return compare_add(&a->list, &f, g, &w, &a->p.err);
 }
 
 static ckr_status
@@ -190,8 +192,8 @@ compare_grads(struct against *a)
 		if (!sides_grads(&a->p, x->name, x->rank, x->dim, g))
 			report_unmatched_grad(a, 1, x);
 		else
-			CKR_TRY(differ_most(&g[1], x->nelem, &a->most,
-			                    &a->p.err));
+			CKR_TRY(compare_most(&g[1], x->nelem, &a->most,
+			                     &a->p.err));
 	}
 	for (size_t i = 0; i < f->n; i++)
 		CKR_TRY(compare_grad(a, &f->v[i]));
@@ -212,7 +214,7 @@ find_buffer_noise(struct against *a, const struct ckr_info *i,
 		if (sides_grads(&a->p, f->v[k].name, i->rank, i->dim, g))
 			CKR_TRY(find_noise(a, &f->v[k], g, w));
 	}
-	w->noise = w->alone ? differ_drift(w) : 0;
+	w->noise = w->alone ? compare_drift(w) : 0;
 	return CKR_OK;
 }
 
@@ -238,7 +240,7 @@ compare_elements(struct against *a, const struct ckr_info info[2],
 	} else if (!strcmp(i->kind, "buffer")) {
 		CKR_TRY(find_buffer_noise(a, i, &w));
 	}
-	return differ_add(&a->list, &f, s, &w, &a->p.err);
+	return compare_add(&a->list, &f, s, &w, &a->p.err);
 }
 
 static ckr_status
@@ -255,7 +257,7 @@ compare_weight(struct against *a, const struct ckr_info *of)
 	for (int k = 0; k < 2; k++)
 		x[k] = sides_get(a->p.s[k].m, &info[k]);
 	s = x[0] && x[1] ? compare_elements(a, info, x)
-	    : err_set(&a->p.err, CKR_ENOMEM, "out of memory");
+	    : err_no_memory(&a->p.err);
 	free(x[0]);
 	free(x[1]);
 	return s;
@@ -344,7 +346,7 @@ print_all(const struct against *a)
 	if (a->named > MAX_NAMED)
 		printf("  and %zu more that only one of the libraries has\n",
 		       a->named - MAX_NAMED);
-	differ_print(&a->list, a->rtol, MAX_LINES, stdout);
+	compare_print(&a->list, a->rtol, MAX_LINES, stdout);
 	printf("%zu tensors compared; tolerance %.2g of a tensor's largest "
 	       "magnitude (%s)\n", a->list.n, a->rtol, a->rtol_of);
 }
@@ -353,7 +355,7 @@ static int
 report_verdict(struct against *a)
 {
 	bool loss = !(a->loss_gap <= a->rtol);
-	size_t n = differ_judge(&a->list, a->rtol);
+	size_t n = compare_judge(&a->list, a->rtol);
 	char text[200];
 
 	if (!a->list.n)
@@ -393,6 +395,6 @@ against_run(struct ckrun_options *o)
 	else if (!status)
 		status = report_verdict(&a);
 	sides_close(&a.p);
-	differ_free(&a.list);
+	compare_free(&a.list);
 	return status;
 }

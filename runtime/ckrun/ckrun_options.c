@@ -1,162 +1,186 @@
 /* The command line of ckrun: one table gives parsing and --help. */
 #include "runtime/ckrun/ckrun_options.h"
 
+#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/base/err.h"
 #include "runtime/support/number.h"
+#include "runtime/support/options.h"
 
-/* T_FILE: two of them are a misunderstanding, where of other values the last
- * counts.  T_SIZE: a number that is not negative. */
-enum type {
-	T_FILE, T_TEXT, T_COUNT, T_REAL, T_SIZE, T_FLAG, T_WORDS, T_FILES,
-	T_DATA,
-	T_SCHEDULE, T_ON_NAN, T_SCALE
+#define AT(f) .field = offsetof(struct ckrun_options, f)
+
+enum { G_DATA, G_TRAIN, G_EVAL, G_FILES, G_RUN, G_COUNT };
+
+static const char *const group_title[G_COUNT] = {
+	"\ndata\n", "\ntraining\n", "\nevaluation\n", "\nfiles\n",
+	"\nrunning\n",
 };
 
-struct ckrun_option {
-	const char *name;
-	enum type type;
-	size_t offset;
-	const char *arg, *help;
+/* Verbs with an option: training, predict, all. */
+enum {
+	T = 1 << VERB_TRAIN, P = 1 << VERB_PREDICT, A = T | P | 1 << VERB_EVAL
 };
 
-#define AT(field) offsetof(struct ckrun_options, field)
+static SetOption add_word, add_init, add_data, set_scale;
 
-/* The one list of options: parsing and --help come from it.  Rows without a
- * name are headings. */
-static const struct ckrun_option rows[] = {
-	{ NULL, T_FLAG, 0, NULL, "data" },
-	{ "data", T_DATA, AT(data), "FILE", "training samples or tokens; "
-	  "repeat for more files, or quote a pattern" },
-	{ "tokens", T_TEXT, AT(tokens), "TYPE", "read --data as raw tokens: "
-	  "u16, u32 or bytes (any text)" },
-	{ "columns", T_WORDS, AT(columns), "N=LIST", "make array N of columns "
-	  "of .csv files: names, numbers from 1, ranges 1-4" },
-	{ "normalize", T_TEXT, AT(normalize), "M,S", "scale u8 pixels to (x / "
-	  "255 - M) / S; by channel: M/M/M,S/S/S" },
-	{ "feed", T_WORDS, AT(feed), "IN=SRC", "source of input IN: an array, "
-	  "or a keyword listed below" },
-	{ "inputs", T_FILE, AT(inputs), "FILE", "arrays for all inputs by "
-	  "name, the same at every step" },
-	{ NULL, T_FLAG, 0, NULL, "training" },
-	{ "steps", T_COUNT, AT(steps), "N", "total number of steps, with those "
-	  "before --resume; 0: only write files" },
-	{ "epochs", T_COUNT, AT(epochs), "N", "total number of passes over "
-	  "--data, instead of --steps" },
-	{ "lr", T_SIZE, AT(hyper.lr), "X", "learning rate (default: 1e-3; lion "
-	  "1e-4, adafactor 1e-2)" },
-	{ "schedule", T_SCHEDULE, AT(schedule), "NAME", "learning rate "
-	  "schedule: constant (default), linear or cosine to --min-lr" },
-	{ "warmup", T_COUNT, AT(warmup), "N", "number of steps of linear "
-	  "warmup (default: 0)" },
-	{ "min-lr", T_SIZE, AT(min_lr), "X", "learning rate at the end of a "
-	  "schedule (default: 0)" },
-	{ "weight-decay", T_SIZE, AT(hyper.weight_decay), "X", "weight decay; "
-	  "decoupled, but part of the gradient for sgd, sgdm and adam "
-	  "(default: 0.01; adam 0)" },
-	{ "lr-scale", T_WORDS, AT(lr_scale), "GLOB=F", "scale the learning "
-	  "rate of parameters GLOB by F (0: frozen); the last match wins" },
-	{ "decay", T_WORDS, AT(decay), "GLOB=F", "weight decay of parameters "
-	  "GLOB, even with ckc --no-decay" },
-	{ "beta1", T_REAL, AT(hyper.beta1), "X", "beta1 of adam, adamw, lion "
-	  "(default: 0.9)" },
-	{ "beta2", T_REAL, AT(hyper.beta2), "X", "beta2 of adam, adamw "
-	  "(default: 0.999), lion (0.99)" },
-	{ "eps", T_SIZE, AT(hyper.eps), "X", "epsilon of adam, adamw (default: "
-	  "1e-8), adafactor (2^-23)" },
-	{ "momentum", T_SIZE, AT(hyper.momentum), "X", "momentum of sgdm "
-	  "(default: 0.9)" },
-	{ "nesterov", T_FLAG, AT(hyper.nesterov), NULL, "use Nesterov momentum "
-	  "(sgdm)" },
-	{ "beta2-decay", T_REAL, AT(hyper.beta2_decay), "X", "adafactor: beta2 "
-	  "is 1 - t^X at step t (default: -0.8)" },
-	{ "clip-threshold", T_SIZE, AT(hyper.clip_threshold), "X", "adafactor: "
-	  "maximum root mean square of an update (default: 1)" },
-	{ "eps2", T_SIZE, AT(hyper.eps2), "X", "adafactor: minimum scale of a "
-	  "parameter (default: 1e-3)" },
-	{ "clip", T_SIZE, AT(hyper.clip), "X", "maximum global gradient norm; "
-	  "0: no clipping (default: 0)" },
-	{ "loss-scale", T_SCALE, AT(hyper.loss_scale), "X", "f16: constant "
-	  "loss scale X, or dynamic (default)" },
-	{ "seed", T_COUNT, AT(seed), "N", "random seed of dropout and data "
-	  "order (default: 0)" },
-	{ NULL, T_FLAG, 0, NULL, "evaluation" },
-	{ "valid", T_DATA, AT(valid), "FILE", "validation data, as --data: "
-	  "loss, accuracy and perplexity at the end" },
-	{ "valid-every", T_COUNT, AT(valid_every), "N", "also validate every N "
-	  "steps" },
-	{ "save-best", T_FILE, AT(save_best), "FILE", "write a checkpoint "
-	  "whenever the validation loss is the lowest so far" },
-	{ "patience", T_COUNT, AT(patience), "N", "stop when the validation "
-	  "loss has not improved N times in a row" },
-	{ "out", T_FILE, AT(out), "FILE", "predict: output file, .npy, samples "
-	  "in order (short: -o)" },
-	{ "name", T_TEXT, AT(name), "NAME", "predict: name of the output, if "
-	  "the model has several" },
-	{ NULL, T_FLAG, 0, NULL, "files" },
-	{ "init", T_FILES, AT(init), "FILE", "initial weights, .safetensors "
-	  "(default: beside the model); repeatable, the last file wins" },
-	{ "init-map", T_WORDS, AT(init_map), "OLD=NEW", "replace the prefix "
-	  "OLD of tensor names of --init by NEW; either may be empty" },
-	{ "init-partial", T_FLAG, AT(init_partial), NULL, "keep the compiled "
-	  "values of tensors missing from --init, and list them (all: "
-	  "--stats)" },
-	{ "init-skip", T_WORDS, AT(init_skip), "GLOB", "keep the compiled "
-	  "values of parameters GLOB, such as a head of another shape" },
-	{ "save", T_FILE, AT(save), "FILE", "write a checkpoint at the end: "
-	  "weights and optimizer state (constants, too: --export-onnx)" },
-	{ "save-lora", T_FILE, AT(save_lora), "FILE", "ckc --lora: write "
-	  "trained tensors under PEFT names, and adapter_config.json" },
-	{ "save-merged", T_FILE, AT(save_merged), "FILE", "ckc --lora: write "
-	  "the weights with adapters merged" },
-	{ "save-every", T_COUNT, AT(save_every), "N", "also write the "
-	  "checkpoint every N steps" },
-	{ "keep", T_COUNT, AT(keep), "N", "also keep the last N periodic "
-	  "checkpoints, as FILE.STEP" },
-	{ "resume", T_FILE, AT(resume), "FILE", "resume from a checkpoint" },
-	{ "outputs", T_FILE, AT(outputs), "FILE", "write the graph outputs of "
-	  "the last step; ckc --grad-accum: the loss of the step, other "
-	  "outputs of its last micro-batch" },
-	{ "grads", T_FILE, AT(grads), "FILE", "write gradients of the first "
-	  "step that is not skipped, before clipping" },
-	{ "log", T_FILE, AT(log), "FILE", "write a log of JSON lines, or CSV "
-	  "for .csv; grad_norm is before clipping (absent if ckc updates in "
-	  "backward)" },
-	{ "tensorboard", T_FILE, AT(tensorboard), "DIR", "write the log as "
-	  "TensorBoard events: train/loss, valid/loss, ..." },
-	{ "export-onnx", T_FILE, AT(onnx), "FILE", "write the ONNX model with "
-	  "the trained weights" },
-	{ NULL, T_FLAG, 0, NULL, "running" },
-	{ "threads", T_COUNT, AT(threads), "N", "number of threads, at most as "
-	  "many as the model was compiled for" },
-	{ "ranks", T_COUNT, AT(ranks), "N", "ranks to run in one process, a "
-	  "multiple of the ranks of a replica (default: one replica)" },
-	{ "comm-timeout", T_SIZE, AT(comm_timeout), "S", "maximum wait for "
-	  "another process, in seconds (default: 600)" },
-	{ "blas", T_TEXT, AT(blas), "NAME", "BLAS library: onednn, openblas or "
-	  "own, ckc's kernel (default: the first available); onednn-bf16: "
-	  "native bf16 on any CPU; on a GPU cudnn (convolutions) or cublas "
-	  "(default: the first available)" },
-	{ "check", T_FLAG, AT(check), NULL, "run every step twice, without "
-	  "recomputation and with the plan; compare bits" },
-	{ "against", T_FILE, AT(against), "B.so", "compare steps (default: 1) "
-	  "with another library of the model" },
-	{ "rtol", T_SIZE, AT(rtol), "X", "tolerance of --against, relative to "
-	  "a tensor's largest value (default: f32 1e-5, f16 2^-8, bf16 2^-5)" },
-	{ "on-nan", T_ON_NAN, AT(hyper.on_nan), "WHAT", "if a loss or gradient "
-	  "is not finite: stop (default), skip the update, or go: update "
-	  "anyway" },
-	{ "trace", T_FILE, AT(trace), "FILE", "write a Chrome trace of the "
-	  "first steps, with memory" },
-	{ "profile", T_FILE, AT(profile), "FILE", "write mean and minimum "
-	  "seconds per op; if there are more steps, without the first" },
-	{ "stats", T_FLAG, AT(stats), NULL, "print memory use" },
-	{ "quiet", T_FLAG, AT(quiet), NULL, "print no progress" },
-	{ "help", T_FLAG, AT(help), NULL, "print this help" },
-	{ "version", T_FLAG, AT(version), NULL, "print the version" },
+/* The one list of options: parsing and --help come from it. */
+static const struct option_spec rows[] = {
+	{ "data", "FILE", G_DATA, add_data, AT(data), A,
+	  "training samples or tokens; repeat for more files, or quote a "
+	  "pattern" },
+	{ "tokens", "TYPE", G_DATA, set_string, AT(tokens), A,
+	  "read --data as raw tokens: u16, u32 or bytes (any text)" },
+	{ "columns", "N=LIST", G_DATA, add_word, AT(columns), A,
+	  "make array N of columns of .csv files: names, numbers from 1, "
+	  "ranges 1-4" },
+	{ "normalize", "M,S", G_DATA, set_string, AT(normalize), A,
+	  "scale u8 pixels to (x / 255 - M) / S; by channel: M/M/M,S/S/S" },
+	{ "feed", "IN=SRC", G_DATA, add_word, AT(feed), A,
+	  "source of input IN: an array, or a keyword listed below" },
+	{ "inputs", "FILE", G_DATA, set_once, AT(inputs), A,
+	  "arrays for all inputs by name, the same at every step" },
+
+	{ "steps", "N", G_TRAIN, set_whole, AT(steps), T,
+	  "total number of steps, with those before --resume; 0: only write "
+	  "files" },
+	{ "epochs", "N", G_TRAIN, set_whole, AT(epochs), T,
+	  "total number of passes over --data, instead of --steps" },
+	{ "lr", "X", G_TRAIN, set_real, AT(hyper.lr), T,
+	  "learning rate (default: 1e-3; lion 1e-4, adafactor 1e-2)" },
+	{ "schedule", "NAME", G_TRAIN, set_word, AT(schedule), T,
+	  "learning rate schedule: constant (default), linear or cosine to "
+	  "--min-lr", .words = "constant|linear|cosine",
+	  .expected = "constant, linear or cosine" },
+	{ "warmup", "N", G_TRAIN, set_whole, AT(warmup), T,
+	  "number of steps of linear warmup (default: 0)" },
+	{ "min-lr", "X", G_TRAIN, set_real, AT(min_lr), T,
+	  "learning rate at the end of a schedule (default: 0)" },
+	{ "weight-decay", "X", G_TRAIN, set_real, AT(hyper.weight_decay), T,
+	  "weight decay; decoupled, but part of the gradient for sgd, sgdm and "
+	  "adam (default: 0.01; adam 0)" },
+	{ "lr-scale", "GLOB=F", G_TRAIN, add_word, AT(lr_scale), T,
+	  "scale the learning rate of parameters GLOB by F (0: frozen); the "
+	  "last match wins" },
+	{ "decay", "GLOB=F", G_TRAIN, add_word, AT(decay), T,
+	  "weight decay of parameters GLOB, even with ckc --no-decay" },
+	{ "beta1", "X", G_TRAIN, set_real, AT(hyper.beta1), T,
+	  "beta1 of adam, adamw, lion (default: 0.9)", .least = -INFINITY },
+	{ "beta2", "X", G_TRAIN, set_real, AT(hyper.beta2), T,
+	  "beta2 of adam, adamw (default: 0.999), lion (0.99)",
+	  .least = -INFINITY },
+	{ "eps", "X", G_TRAIN, set_real, AT(hyper.eps), T,
+	  "epsilon of adam, adamw (default: 1e-8), adafactor (2^-23)" },
+	{ "momentum", "X", G_TRAIN, set_real, AT(hyper.momentum), T,
+	  "momentum of sgdm (default: 0.9)" },
+	{ "nesterov", NULL, G_TRAIN, set_true, AT(hyper.nesterov), T,
+	  "use Nesterov momentum (sgdm)" },
+	{ "beta2-decay", "X", G_TRAIN, set_real, AT(hyper.beta2_decay), T,
+	  "adafactor: beta2 is 1 - t^X at step t (default: -0.8)",
+	  .least = -INFINITY },
+	{ "clip-threshold", "X", G_TRAIN, set_real, AT(hyper.clip_threshold), T,
+	  "adafactor: maximum root mean square of an update (default: 1)" },
+	{ "eps2", "X", G_TRAIN, set_real, AT(hyper.eps2), T,
+	  "adafactor: minimum scale of a parameter (default: 1e-3)" },
+	{ "clip", "X", G_TRAIN, set_real, AT(hyper.clip), T,
+	  "maximum global gradient norm; 0: no clipping (default: 0)" },
+	{ "loss-scale", "X", G_TRAIN, set_scale, AT(hyper.loss_scale), T,
+	  "f16: constant loss scale X, or dynamic (default)" },
+	{ "seed", "N", G_TRAIN, set_whole, AT(seed), T,
+	  "random seed of dropout and data order (default: 0)" },
+
+	{ "valid", "FILE", G_EVAL, add_data, AT(valid), T,
+	  "validation data, as --data: loss, accuracy and perplexity at the "
+	  "end" },
+	{ "valid-every", "N", G_EVAL, set_whole, AT(valid_every), T,
+	  "also validate every N steps" },
+	{ "save-best", "FILE", G_EVAL, set_once, AT(save_best), T,
+	  "write a checkpoint whenever the validation loss is the lowest so "
+	  "far" },
+	{ "patience", "N", G_EVAL, set_whole, AT(patience), T,
+	  "stop when the validation loss has not improved N times in a row" },
+	{ "out", "FILE", G_EVAL, set_once, AT(out), P,
+	  "predict: output file, .npy, samples in order (short: -o)" },
+	{ "name", "NAME", G_EVAL, set_string, AT(name), P,
+	  "predict: name of the output, if the model has several" },
+
+	{ "init", "FILE", G_FILES, add_init, AT(init), A,
+	  "initial weights, .safetensors (default: beside the model); "
+	  "repeatable, the last file wins" },
+	{ "init-map", "OLD=NEW", G_FILES, add_word, AT(init_map), A,
+	  "replace the prefix OLD of tensor names of --init by NEW; either may "
+	  "be empty" },
+	{ "init-partial", NULL, G_FILES, set_true, AT(init_partial), A,
+	  "keep the compiled values of tensors missing from --init, and list "
+	  "them (all: --stats)" },
+	{ "init-skip", "GLOB", G_FILES, add_word, AT(init_skip), A,
+	  "keep the compiled values of parameters GLOB, such as a head of "
+	  "another shape" },
+	{ "save", "FILE", G_FILES, set_once, AT(save), T,
+	  "write a checkpoint at the end: weights and optimizer state "
+	  "(constants, too: --export-onnx)" },
+	{ "save-lora", "FILE", G_FILES, set_once, AT(save_lora), T,
+	  "ckc --lora: write trained tensors under PEFT names, and "
+	  "adapter_config.json" },
+	{ "save-merged", "FILE", G_FILES, set_once, AT(save_merged), T,
+	  "ckc --lora: write the weights with adapters merged" },
+	{ "save-every", "N", G_FILES, set_whole, AT(save_every), T,
+	  "also write the checkpoint every N steps" },
+	{ "keep", "N", G_FILES, set_whole, AT(keep), T,
+	  "also keep the last N periodic checkpoints, as FILE.STEP" },
+	{ "resume", "FILE", G_FILES, set_once, AT(resume), A,
+	  "resume from a checkpoint" },
+	{ "outputs", "FILE", G_FILES, set_once, AT(outputs), T,
+	  "write the graph outputs of the last step; ckc --grad-accum: the "
+	  "loss of the step, other outputs of its last micro-batch" },
+	{ "grads", "FILE", G_FILES, set_once, AT(grads), T,
+	  "write gradients of the first step that is not skipped, before "
+	  "clipping" },
+	{ "log", "FILE", G_FILES, set_once, AT(log), A,
+	  "write a log of JSON lines, or CSV for .csv; grad_norm is before "
+	  "clipping (absent if ckc updates in backward)" },
+	{ "tensorboard", "DIR", G_FILES, set_once, AT(tensorboard), T,
+	  "write the log as TensorBoard events: train/loss, valid/loss, ..." },
+	{ "export-onnx", "FILE", G_FILES, set_once, AT(onnx), T,
+	  "write the ONNX model with the trained weights" },
+
+	{ "threads", "N", G_RUN, set_whole, AT(threads), A,
+	  "number of threads, at most as many as the model was compiled for" },
+	{ "ranks", "N", G_RUN, set_whole, AT(ranks), A,
+	  "ranks to run in one process, a multiple of the ranks of a replica "
+	  "(default: one replica)", .most = UINT32_MAX },
+	{ "comm-timeout", "S", G_RUN, set_real, AT(comm_timeout), A,
+	  "maximum wait for another process, in seconds (default: 600)" },
+	{ "blas", "NAME", G_RUN, set_string, AT(blas), A,
+	  "BLAS library: onednn, openblas or own, ckc's kernel (default: the "
+	  "first available); onednn-bf16: native bf16 on any CPU; on a GPU "
+	  "cudnn (convolutions) or cublas (default: the first available)" },
+	{ "check", NULL, G_RUN, set_true, AT(check), T,
+	  "run every step twice, without recomputation and with the plan; "
+	  "compare bits" },
+	{ "against", "B.so", G_RUN, set_once, AT(against), T,
+	  "compare steps (default: 1) with another library of the model" },
+	{ "rtol", "X", G_RUN, set_real, AT(rtol), T,
+	  "tolerance of --against, relative to a tensor's largest value "
+	  "(default: f32 1e-5, f16 2^-8, bf16 2^-5)" },
+	{ "on-nan", "WHAT", G_RUN, set_word, AT(hyper.on_nan), T,
+	  "if a loss or gradient is not finite: stop (default), skip the "
+	  "update, or go: update anyway",
+	  .words = "stop|skip|go", .expected = "stop, skip or go" },
+	{ "trace", "FILE", G_RUN, set_once, AT(trace), T,
+	  "write a Chrome trace of the first steps, with memory" },
+	{ "profile", "FILE", G_RUN, set_once, AT(profile), T,
+	  "write mean and minimum seconds per op; if there are more steps, "
+	  "without the first" },
+	{ "stats", NULL, G_RUN, set_true, AT(stats), A,
+	  "print memory use" },
+	{ "quiet", NULL, G_RUN, set_true, AT(quiet), A,
+	  "print no progress" },
+	{ "help", NULL, G_RUN, set_true, AT(help), A,
+	  "print this help" },
+	{ "version", NULL, G_RUN, set_true, AT(version), A,
+	  "print the version" },
 };
 
 enum { NROW = sizeof(rows) / sizeof(*rows) };
@@ -191,42 +215,6 @@ static const char feeding[] = "\n"
 "  tokens:A ... chw:A    the same from array A\n"
 "  ones, zeros, positions";
 
-static bool
-is_verb_option(enum ckrun_verb verb, const struct ckrun_option *r)
-{
-	return verb == VERB_TRAIN || options_of_verb(verb, r->name);
-}
-
-static void
-print_row(const struct ckrun_option *r)
-{
-	char left[40];
-
-	snprintf(left, sizeof(left), "--%s%s%s", r->name, r->arg ? " " : "",
-	         r->arg ? r->arg : "");
-	printf("  %-21s %s\n", left, r->help);
-}
-
-/* Under a heading what is shown of it; without any neither is the heading. */
-static void
-print_rows(enum ckrun_verb verb)
-{
-	const char *heading = NULL;
-
-	for (size_t i = 0; i < NROW; i++) {
-		if (!rows[i].name) {
-			heading = rows[i].help;
-			continue;
-		}
-		if (!is_verb_option(verb, &rows[i]))
-			continue;
-		if (heading)
-			printf("\n%s\n", heading);
-		heading = NULL;
-		print_row(&rows[i]);
-	}
-}
-
 void
 options_help(enum ckrun_verb verb)
 {
@@ -245,7 +233,9 @@ options_help(enum ckrun_verb verb)
 	       "and perplexity,\npredict writes its output for all samples in "
 	       "order, report makes a page\nof curves from logs that --log "
 	       "wrote.");
-	print_rows(verb);
+	for (int g = 0; g < G_COUNT; g++)
+		option_help(rows, NROW, g, verb == VERB_TRAIN ? A : 1u << verb,
+		            group_title[g], 24, stdout);
 	if (verb == VERB_TRAIN)
 		puts(feeding);
 	puts("\nexit status: 0 success, 1 failure (message on stderr), 2 usage "
@@ -255,14 +245,13 @@ options_help(enum ckrun_verb verb)
 void
 options_default(struct ckrun_options *o, const struct ckr_hyper *hyper)
 {
-	const size_t from = AT(hyper), to = from + sizeof(*hyper);
+	const size_t from = offsetof(struct ckrun_options, hyper);
 
 	for (size_t i = 0; i < NROW; i++)
-		if (rows[i].offset >= from && rows[i].offset < to
-		    && (rows[i].type == T_REAL || rows[i].type == T_SIZE)
-		    && !o->given[i])
-			memcpy((char *)o + rows[i].offset,
-			       (const char *)hyper + rows[i].offset - from,
+		if (rows[i].set == set_real && !o->given[i]
+		    && rows[i].field - from < sizeof(*hyper))
+			memcpy((char *)o + rows[i].field,
+			       (const char *)hyper + rows[i].field - from,
 			       sizeof(double));
 }
 
@@ -282,137 +271,95 @@ bad_option(const char *name, const char *why)
 	return options_usage("--", name, why);
 }
 
-/* One of three words, as its number. */
-static int
-set_word(enum type type, const char *value, unsigned *at)
+static bool
+reject_value(struct arg_parser *p, enum option_fault fault, const char *arg,
+             const char *expected)
 {
-	static const char *const words[2][3] = {
-		{ "constant", "linear", "cosine" }, { "stop", "skip", "go" },
-	};
-	bool lr = type == T_SCHEDULE;
+	const struct option_spec *r = p->row;
+	char what[40], why[80];
 
-	for (unsigned i = 0; i < 3; i++)
-		if (!strcmp(value, words[!lr][i])) {
-			*at = i;
-			return DONE;
-		}
-	return options_usage(lr ? "--schedule " : "--on-nan ", value,
-	                     lr ? "is not constant, linear or cosine"
-	                     : "is not stop, skip or go");
+	if (r->set == set_word) {
+		snprintf(what, sizeof(what), "--%s ", r->name);
+		snprintf(why, sizeof(why), "is not %s", expected);
+		options_usage(what, arg, why);
+		return false;
+	}
+	bad_option(r->name, fault == OPTION_TWICE
+	           ? "is given twice, but takes one file"
+	           : fault == OPTION_RANGE ? "cannot be negative"
+	           : r->set == set_whole ? "needs a whole number"
+	           : "needs a number");
+	return false;
 }
 
 /* 0: dynamic. */
-static int
-set_scale(const char *value, double *at)
+static bool
+set_scale(struct arg_parser *p, const char *value, void *field)
 {
+	double *at = field;
+
 	*at = 0;
-	return !strcmp(value, "dynamic")
-	       || (number_real(value, at) && *at > 0) ? DONE
-	       : bad_option("loss-scale", "needs a number above 0, or dynamic");
+	return !strcmp(value, "dynamic") || (number_real(value, at) && *at > 0)
+	       || !bad_option(p->row->name,
+	                      "needs a number above 0, or dynamic");
 }
 
-static int
-add_file(struct option_files *f, const char *name, const char *value)
+static bool
+add_data(struct arg_parser *p, const char *value, void *field)
 {
+	struct option_files *f = field;
+
 	if (f->n == MAX_DATA)
-		return bad_option(name,
-		                  "is given too many times; a quoted pattern "
-		                  "can name any number of files");
+		return !bad_option(p->row->name,
+		                   "is given too many times; a quoted pattern "
+		                   "can name any number of files");
 	f->v[f->n++] = value;
-	return DONE;
+	return true;
 }
 
-static int
-add_word(struct option_words *w, const char *name, const char *value)
+static bool
+add_word(struct arg_parser *p, const char *value, void *field)
 {
+	struct option_words *w = field;
+
 	if (w->n == MAX_FEED)
-		return bad_option(name, "is given too many times");
+		return !bad_option(p->row->name, "is given too many times");
 	w->v[w->n++] = value;
-	return DONE;
+	return true;
 }
 
 /* Of equal words the last counts. */
-static void
-drop_word(struct option_words *w, const char *value)
+static bool
+add_init(struct arg_parser *p, const char *value, void *field)
 {
+	struct option_words *w = field;
 	size_t n = 0;
 
 	for (size_t i = 0; i < w->n; i++)
 		if (strcmp(w->v[i], value))
 			w->v[n++] = w->v[i];
 	w->n = n;
-}
-
-static int
-set_option(struct ckrun_options *o, const struct ckrun_option *r,
-           const char *value)
-{
-	void *at = (char *)o + r->offset;
-
-	o->given[r - rows] = true;
-	switch (r->type) {
-	case T_FLAG:
-		*(bool *)at = true;
-		return DONE;
-	case T_FILE:
-		if (*(const char **)at && strcmp(*(const char **)at, value))
-			return bad_option(r->name,
-			                  "is given twice, but takes one "
-			                  "file");
-		/* fall through */
-	case T_TEXT:
-		*(const char **)at = value;
-		return DONE;
-	case T_SCHEDULE:
-	case T_ON_NAN:
-		return set_word(r->type, value, at);
-	case T_SCALE:
-		return set_scale(value, at);
-	case T_FILES:
-		drop_word(at, value);
-		/* fall through */
-	case T_WORDS:
-		return add_word(at, r->name, value);
-	case T_DATA:
-		return add_file(at, r->name, value);
-	case T_COUNT:
-		if (!number_whole(value, r->offset == AT(ranks) ? UINT32_MAX
-		                  : UINT64_MAX, at))
-			return bad_option(r->name, "needs a whole number");
-		return DONE;
-	default:
-		if (!number_real(value, at))
-			return bad_option(r->name, "needs a number");
-		if (r->type == T_SIZE && *(double *)at < 0)
-			return bad_option(r->name, "cannot be negative");
-		return DONE;
-	}
-}
-
-static const struct ckrun_option *
-find_option_row(const char *name, size_t n)
-{
-	for (size_t i = 0; i < NROW; i++)
-		if (rows[i].name && strlen(rows[i].name) == n
-		    && !memcmp(rows[i].name, name, n))
-			return &rows[i];
-	return NULL;
+	return add_word(p, value, field);
 }
 
 bool
 options_given(const struct ckrun_options *o, const char *name)
 {
-	const struct ckrun_option *r = find_option_row(name, strlen(name));
-
-	return r && o->given[r - rows];
+	for (size_t i = 0; i < NROW; i++)
+		if (o->given[i] && !strcmp(rows[i].name, name))
+			return true;
+	return false;
 }
 
 const char *
-options_next(const struct ckrun_options *o, size_t *i)
+options_misplaced(const struct ckrun_options *o, bool *of_predict)
 {
-	while (*i < NROW && !(rows[*i].name && o->given[*i]))
-		++*i;
-	return *i < NROW ? rows[(*i)++].name : NULL;
+	for (size_t i = 0; i < NROW; i++)
+		if (o->given[i] && !(rows[i].verbs >> o->verb & 1)) {
+			*of_predict = rows[i].verbs == P;
+			return rows[i].name;
+		}
+	return NULL;
 }
 
 static enum ckrun_verb
@@ -425,11 +372,13 @@ find_verb(const char *word)
 int
 options_parse(struct ckrun_options *o, int argc, char **argv)
 {
+	struct arg_parser p = { .object = o, .empty = true,
+		                .reject = reject_value };
+
 	o->verb = find_verb(argc > 1 ? argv[1] : "");
 	for (int i = o->verb ? 2 : 1; i < argc; i++) {
-		const char *a = argv[i], *eq = strchr(a, '='), *value = NULL;
-		const struct ckrun_option *r;
-		int status;
+		const char *a = argv[i], *value = NULL;
+		const struct option_spec *r;
 
 		if (!strcmp(a, "-h"))
 			a = "--help";
@@ -444,21 +393,17 @@ options_parse(struct ckrun_options *o, int argc, char **argv)
 			o->model = a;
 			continue;
 		}
-		r = a[1] == '-' ? find_option_row(a + 2,
-		                                  eq ? (size_t)(eq - a - 2)
-		                                  : strlen(a + 2)) : NULL;
+		r = option_find(rows, NROW, a);
 		if (!r)
 			return options_usage("unknown option ", a, "");
-		if (r->type == T_FLAG ? eq != NULL : false)
+		if (!r->arg && strchr(a, '='))
 			return bad_option(r->name, "takes no value");
-		if (r->type != T_FLAG) {
-			value = eq ? eq + 1 : ++i < argc ? argv[i] : NULL;
-			if (!value)
-				return bad_option(r->name, "needs a value");
-		}
-		status = set_option(o, r, value);
-		if (status)
-			return status;
+		if (r->arg && !(value = option_value(argc, argv, &i)))
+			return bad_option(r->name, "needs a value");
+		p.row = r;
+		o->given[r - rows] = true;
+		if (!r->set(&p, value, (char *)o + r->field))
+			return USAGE;
 	}
 	return DONE;
 }

@@ -59,15 +59,13 @@ struct ckrun_options {
 int options_parse(struct ckrun_options *o, int argc, char **argv);
 /* Whether --NAME was given. */
 bool options_given(const struct ckrun_options *o, const char *name);
-/* The name of the first option given, from row *i of the table on; moves *i
- * after it.  NULL: none. */
-const char *options_next(const struct ckrun_options *, size_t *i);
+/* The first option given that the verb does not have; *of_predict: only
+ * ckrun predict has it.  NULL: none. */
+const char *options_misplaced(const struct ckrun_options *, bool *of_predict);
 /* Take settings that were not given from *hyper. */
 void options_default(struct ckrun_options *, const struct ckr_hyper *hyper);
 /* Print the help of one verb; VERB_TRAIN: of all. */
 void options_help(enum ckrun_verb);
-/* Whether a verb has this option. */
-bool options_of_verb(enum ckrun_verb, const char *name);
 /* Check that the options are consistent and that no file is named twice;
  * returns as options_parse. */
 int options_check(const struct ckrun_options *o);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "runtime/ckrun/events.h"
+#include "runtime/support/json_write.h"
 
 /* A number of a row under its name.  It reads back exactly: what is one f32
  * has nine digits. */
@@ -63,6 +64,12 @@ score_fields(const struct score *s, struct field f[FIELDS])
 
 /* ---- forms ---- */
 
+static int
+digits(const struct field *f)
+{
+	return f->kind == SINGLE ? 9 : 17;
+}
+
 static void
 put_number(FILE *out, const struct field *f)
 {
@@ -71,27 +78,27 @@ put_number(FILE *out, const struct field *f)
 	else if (f->kind == WHOLE)
 		fprintf(out, "%.0f", f->x);
 	else
-		fprintf(out, "%.*g", f->kind == SINGLE ? 9 : 17,
-		        console_number(f->x));
+		fprintf(out, "%.*g", digits(f), console_number(f->x));
 }
 
 /* JSON knows finite numbers only, and what is absent is left out. */
 static void
 put_json(FILE *out, const struct field *f, size_t n)
 {
-	const char *before = "{";
+	struct json_out j = { .f = out, .tight = true };
 
-	for (size_t i = 0; i < n; i++) {
-		if (f[i].absent)
+	json_open(&j, NULL, '{', JSON_TIGHT);
+	for (; n--; f++)
+		if (f->absent)
 			continue;
-		fprintf(out, "%s\"%s\":", before, f[i].key);
-		if (isfinite(f[i].x))
-			put_number(out, &f[i]);
+		else if (f->kind == FLAG)
+			json_bool(&j, f->key, f->x > 0);
+		else if (f->kind == WHOLE)
+			json_print(&j, f->key, "%.0f", f->x);
 		else
-			fputs("null", out);
-		before = ",";
-	}
-	fputs("}\n", out);
+			json_real(&j, f->key, digits(f), f->x);
+	json_close(&j);
+	putc('\n', out);
 }
 
 /* All columns in every row: what is absent is empty. */

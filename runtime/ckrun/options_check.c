@@ -1,7 +1,6 @@
 /* Checks that options are compatible with each other, and that files are
  * distinct. */
 #include "runtime/ckrun/ckrun_options.h"
-#include "runtime/support/word_list.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,66 +18,70 @@ refuse_option(const char *name, const char *why)
 	return options_usage("--", name, why);
 }
 
-/* Two libraries are compared, and nothing is kept of either. */
+/* Of options in words, "a b", each that was given needs another one, or cannot
+ * be used with it. */
+struct option_rule {
+	const char *options;
+	enum { NEEDS, EXCLUDES } kind;
+	const char *other;
+};
+
+static const struct option_rule rules[] = {
+	{ "inputs", EXCLUDES, "data" },
+	{ "tokens columns normalize epochs", NEEDS, "data" },
+	{ "epochs", EXCLUDES, "steps" },
+	{ "init", EXCLUDES, "resume" },
+	{ "init-map init-partial init-skip", NEEDS, "init" },
+	/* two libraries are compared, and nothing is kept of either */
+	{ "save save-every save-lora save-merged outputs grads log tensorboard "
+	  "export-onnx check trace profile stats epochs valid", EXCLUDES,
+	  "against" },
+	{ "rtol", NEEDS, "against" },
+};
+
+static const struct option_rule rules_of_training[] = {
+	{ "valid-every save-best patience", NEEDS, "valid" },
+	{ "patience", NEEDS, "valid-every" },
+	{ "keep", NEEDS, "save-every" },
+};
+
 static int
-check_against(const struct ckrun_options *o)
+check_rule(const struct ckrun_options *o, const struct option_rule *r)
 {
-	static const char *const idle[] = {
-		"save", "save-every", "save-lora", "save-merged", "outputs",
-		"grads", "log", "tensorboard",
-		"export-onnx", "check", "trace", "profile", "stats", "epochs",
-		"valid",
-	};
+	char name[32], why[64];
+	int n = 0;
 
-	for (size_t i = 0; i < sizeof(idle) / sizeof(*idle); i++)
-		if (o->against && options_given(o, idle[i]))
-			return refuse_option(idle[i],
-			                     "cannot be used with --against");
-	if (options_given(o, "rtol") && !o->against)
-		return refuse_option("rtol", "needs --against");
+	for (const char *s = r->options; sscanf(s, "%31s%n", name, &n) == 1;
+	     s += n) {
+		if (!options_given(o, name)
+		    || options_given(o, r->other) == (r->kind == NEEDS))
+			continue;
+		snprintf(why, sizeof(why), r->kind == NEEDS ? "needs --%s"
+		         : "cannot be used with --%s", r->other);
+		return refuse_option(name, why);
+	}
 	return DONE;
-}
-
-static bool
-is_of_predict(const char *name)
-{
-	return word_is_listed("out name", name);
-}
-
-bool
-options_of_verb(enum ckrun_verb verb, const char *name)
-{
-	static const char eval[] = "data tokens columns normalize feed "
-		"inputs init init-map init-partial init-skip resume log "
-		"threads ranks comm-timeout blas quiet stats help version";
-
-	return is_of_predict(name) ? verb == VERB_PREDICT
-	       : verb == VERB_TRAIN || word_is_listed(eval, name);
 }
 
 /* What does not train knows few options, and training not theirs. */
 static int
 check_verb(const struct ckrun_options *o)
 {
-	const char *name;
+	bool of_predict;
+	const char *name = options_misplaced(o, &of_predict);
 
-	for (size_t i = 0; (name = options_next(o, &i));)
-		if (!options_of_verb(o->verb, name))
-			return refuse_option(name, is_of_predict(name)
-			                     ? "is only valid for ckrun predict"
-			                     : "is only valid for training");
+	if (name)
+		return refuse_option(name, of_predict
+		                     ? "is only valid for ckrun predict"
+		                     : "is only valid for training");
 	if (o->verb == VERB_PREDICT && !o->out)
 		return refuse_option("out",
 		                     "is required by ckrun predict; try: -o "
 		                     "FILE.npy");
-	if (!o->valid.n && (o->valid_every || o->save_best || o->patience))
-		return refuse_option(o->valid_every ? "valid-every"
-		                     : o->save_best ? "save-best" : "patience",
-		                     "needs --valid");
-	if (o->patience && !o->valid_every)
-		return refuse_option("patience", "needs --valid-every");
-	if (o->keep && !o->save_every)
-		return refuse_option("keep", "needs --save-every");
+	for (size_t i = 0; i < sizeof(rules_of_training)
+	     / sizeof(*rules_of_training); i++)
+		if (check_rule(o, &rules_of_training[i]))
+			return USAGE;
 	return DONE;
 }
 
@@ -123,29 +126,13 @@ check_values(const struct ckrun_options *o)
 		fputs("ckrun: no model given; see ckrun --help\n", stderr);
 		return USAGE;
 	}
-	if (o->data.n && o->inputs)
-		return refuse_option("inputs", "cannot be used with --data");
-	if (o->tokens && !o->data.n)
-		return refuse_option("tokens", "needs --data");
-	if (o->columns.n && !o->data.n)
-		return refuse_option("columns", "needs --data");
-	if (o->normalize && !o->data.n)
-		return refuse_option("normalize", "needs --data");
-	if (options_given(o, "epochs") && !o->data.n)
-		return refuse_option("epochs", "needs --data");
-	if (options_given(o, "epochs") && options_given(o, "steps"))
-		return refuse_option("epochs", "cannot be used with --steps");
+	for (size_t i = 0; i < sizeof(rules) / sizeof(*rules); i++)
+		if (check_rule(o, &rules[i]))
+			return USAGE;
 	if (o->save_every && !o->save)
 		return refuse_option("save-every", "needs --save");
 	if (o->threads > 65536)
 		return refuse_option("threads", "is too large");
-	if (o->init.n && o->resume)
-		return refuse_option("init", "cannot be used with --resume");
-	if (!o->init.n && (o->init_map.n || o->init_partial || o->init_skip.n))
-		return refuse_option(o->init_map.n ? "init-map"
-		                     : o->init_partial ? "init-partial"
-		                     : "init-skip",
-		                     "needs --init");
 	for (size_t i = 0; i < o->init_map.n; i++)
 		if (!strchr(o->init_map.v[i], '='))
 			return refuse_option("init-map",
@@ -154,7 +141,7 @@ check_values(const struct ckrun_options *o)
 	if (check_groups(&o->lr_scale, "lr-scale")
 	    || check_groups(&o->decay, "decay"))
 		return USAGE;
-	return check_against(o);
+	return DONE;
 }
 
 static int

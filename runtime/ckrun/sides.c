@@ -15,12 +15,6 @@ copy_error(struct sides *p, const struct compared_side *s, ckr_status st)
 	                 named ? "" : ": ", why);
 }
 
-static ckr_status
-no_side_memory(struct sides *p)
-{
-	return err_set(&p->err, CKR_ENOMEM, "out of memory");
-}
-
 /* ---- weights ---- */
 
 bool
@@ -61,7 +55,7 @@ copy_weight(struct sides *p, const struct ckr_info *from,
 	uint8_t st = dtype_from_text(from->dtype);
 	uint8_t dt = dtype_from_text(to->dtype);
 	char *x = sides_get(p->s[0].m, from), *y = malloc(to->nbytes + 1);
-	ckr_status s = x && y ? CKR_OK : no_side_memory(p);
+	ckr_status s = x && y ? CKR_OK : err_no_memory(&p->err);
 	size_t at;
 
 	if (s == CKR_OK && !dtype_convert(y, dt, x, st, to->nbytes
@@ -113,7 +107,7 @@ check_comparable(struct sides *p)
 	               (unsigned long long)b->data.units, b->so);
 }
 
-/* ---- what rounding makes of gradients ---- */
+/* ---- gradients in files ---- */
 
 static ckr_status
 make_folder(struct sides *p)
@@ -123,27 +117,33 @@ make_folder(struct sides *p)
 	                 tmp && *tmp ? tmp : "/tmp");
 	char text[NAME_TEXT];
 
-	if (n < (int)sizeof(p->folder) && mkdtemp(p->folder))
-		return CKR_OK;
-	err_set(&p->err, CKR_EIO, "%s: cannot create the directory for "
-	        "gradients: %m; set TMPDIR to another directory",
-	        err_name(text, sizeof(text), p->folder));
-	*p->folder = '\0';
-	return CKR_EIO;
-}
-
-/* Where side k's gradients go. */
-static ckr_status
-name_file(struct sides *p, int k)
-{
-	size_t n = strlen(p->folder) + 3;
-
-	p->s[k].path = malloc(n);
-	if (!p->s[k].path)
-		return no_side_memory(p);
-	snprintf(p->s[k].path, n, "%s/%d", p->folder, k);
+	if (n >= (int)sizeof(p->folder) || !mkdtemp(p->folder)) {
+		err_set(&p->err, CKR_EIO, "%s: cannot create the directory for "
+		        "gradients: %m; set TMPDIR to another directory",
+		        err_name(text, sizeof(text), p->folder));
+		*p->folder = '\0';
+		return CKR_EIO;
+	}
+	for (int k = 0; k < 2; k++)
+		snprintf(p->s[k].path, sizeof(p->s[k].path), "%s/%d", p->folder,
+		         k);
 	return CKR_OK;
 }
+
+/* What side k has written, if anything. */
+static ckr_status
+read_grads(struct sides *p, int k, struct array_file *to)
+{
+	ckr_status st;
+
+	if (access(p->s[k].path, F_OK))
+		return CKR_OK;
+	st = array_open(to, p->s[k].path, &p->err);
+	unlink(p->s[k].path);
+	return st;
+}
+
+/* ---- what rounding makes of gradients ---- */
 
 /* The last bit of every element of float parameters. */
 static ckr_status
@@ -160,7 +160,7 @@ nudge(struct sides *p, ckr_ctx *m)
 			continue;
 		x = sides_get(m, &of);
 		if (!x)
-			return no_side_memory(p);
+			return err_no_memory(&p->err);
 		for (size_t at = 0; at < of.nbytes; at += size)
 			x[at] ^= 1;
 		ckr_set(m, of.name, x, of.nbytes);
@@ -183,9 +183,9 @@ step_nudged(struct sides *p, struct ckrun_options *o)
 		h.loss_scale = 0;
 	CKR_TRY(nudge(p, s->m));
 	if (ckr_save_grads(s->m, s->path) != CKR_OK
-	    || ckr_step(s->m, &h, &s->loss) != CKR_OK || access(s->path, F_OK))
+	    || ckr_step(s->m, &h, &s->loss) != CKR_OK)
 		return CKR_OK;
-	return array_open(&p->nudged, s->path, &p->err);
+	return read_grads(p, 1, &p->nudged);
 }
 
 static ckr_status
@@ -209,24 +209,28 @@ open_second(struct sides *p, const struct ckrun_options *o)
 	return o->init.n || o->resume ? CKR_OK : copy_weights(p);
 }
 
+static void
+close_side(struct compared_side *s)
+{
+	array_close(&s->grads);
+	data_close(&s->data);
+	ckr_close(s->m);
+	unlink(s->path);
+	s->m = NULL;
+}
+
 static ckr_status
 find_nudged(struct sides *p, const struct ckrun_options *of)
 {
-	struct compared_side *s = &p->s[1];
 	struct ckrun_options o = *of;
 	ckr_status st;
 
 	o.quiet = true;
 	CKR_TRY(make_folder(p));
-	CKR_TRY(name_file(p, 1));
 	st = open_second(p, &o);
 	if (st == CKR_OK)
 		st = step_nudged(p, &o);
-	unlink(s->path);
-	data_close(&s->data);
-	ckr_close(s->m);
-	free(s->path);
-	*s = (struct compared_side){ .so = s->so, .grads.fd = -1 };
+	close_side(&p->s[1]);
 	return st;
 }
 
@@ -248,16 +252,8 @@ sides_open(struct sides *p, const struct ckrun_options *o)
 void
 sides_close(struct sides *p)
 {
-	for (int k = 0; k < 2; k++) {
-		struct compared_side *s = &p->s[k];
-
-		array_close(&s->grads);
-		data_close(&s->data);
-		ckr_close(s->m);
-		if (s->path)
-			unlink(s->path);
-		free(s->path);
-	}
+	for (int k = 0; k < 2; k++)
+		close_side(&p->s[k]);
 	array_close(&p->nudged);
 	if (*p->folder)
 		rmdir(p->folder);
@@ -284,10 +280,8 @@ sides_want_grads(struct sides *p)
 {
 	for (int k = 0; k < 2; k++) {
 		struct compared_side *s = &p->s[k];
-		ckr_status st;
+		ckr_status st = ckr_save_grads(s->m, s->path);
 
-		CKR_TRY(name_file(p, k));
-		st = ckr_save_grads(s->m, s->path);
 		if (st != CKR_EUNSUPPORTED)
 			CKR_TRY(copy_error(p, s, st));
 	}
@@ -297,14 +291,8 @@ sides_want_grads(struct sides *p)
 ckr_status
 sides_read_grads(struct sides *p)
 {
-	for (int k = 0; k < 2; k++) {
-		struct compared_side *s = &p->s[k];
-
-		if (access(s->path, F_OK))
-			continue;
-		CKR_TRY(array_open(&s->grads, s->path, &p->err));
-		unlink(s->path);
-	}
+	for (int k = 0; k < 2; k++)
+		CKR_TRY(read_grads(p, k, &p->s[k].grads));
 	return CKR_OK;
 }
 

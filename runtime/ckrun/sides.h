@@ -2,15 +2,15 @@
 #ifndef RUNTIME_CKRUN_SIDES_H
 #define RUNTIME_CKRUN_SIDES_H
 
-#include "runtime/ckrun/differ.h"
 #include "runtime/ckrun/start.h"
+#include "runtime/compare/compare.h"
 
 struct compared_side {
 	const char *so;
 	ckr_ctx *m;
 	struct data data;
 	double loss;                    /* loss of the last step */
-	char *path;                     /* file for its gradients */
+	char path[208];                 /* file for its gradients */
 	struct array_file grads;        /* fd -1: there are none */
 };
 

@@ -238,7 +238,7 @@ make_csv_arrays(struct csv_reader *r, struct array_file *f)
 	CKR_TRY(array_alloc(f, t->narray, r->e));
 	f->text = name = malloc(size + 1);
 	if (!f->text)
-		return err_memory(r->e);
+		return err_no_memory(r->e);
 	for (uint32_t i = 0; i < t->narray; i++) {
 		const struct csv_array *c = &t->v[i];
 		struct array *a = &f->v[f->n++];
@@ -284,7 +284,7 @@ spill_rows(struct csv_reader *r, const struct array_file *f)
 	r->buffer_rows = BUFFERED / r->table.n ? BUFFERED / r->table.n : 1;
 	r->buffer = calloc(r->buffer_rows * r->table.n, WIDE);
 	if (!r->buffer)
-		return err_memory(r->e);
+		return err_no_memory(r->e);
 	CKR_TRY(temp_open(&r->to, rows * r->table.n * WIDE, r->text.path,
 	                  r->e));
 	CKR_TRY(rewind_rows(r));
@@ -322,7 +322,7 @@ csv_read(struct array_file *f, const void *columns, struct err *e)
 	ckr_status s;
 
 	if (!r)
-		return err_memory(e);
+		return err_no_memory(e);
 	r->to = -1;
 	r->e = e;
 	r->table.path = f->path;

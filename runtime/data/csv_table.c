@@ -22,10 +22,10 @@ csv_add_column(struct csv_table *t, const char *name, struct err *e)
 		               t->path, MAX_COLUMNS);
 	v = mem_append(t->name, t->n, sizeof(*v));
 	if (!v)
-		return err_memory(e);
+		return err_no_memory(e);
 	t->name = v;
 	t->name[t->n] = strdup(name);
-	return t->name[t->n++] ? CKR_OK : err_memory(e);
+	return t->name[t->n++] ? CKR_OK : err_no_memory(e);
 }
 
 /* An array without columns yet; its name has n characters. */
@@ -36,7 +36,7 @@ begin_array(struct csv_table *t, const char *name, size_t n, bool list,
 	char *copy = strndup(name, n), text[NAME_TEXT];
 
 	if (!copy)
-		return err_memory(e);
+		return err_no_memory(e);
 	for (uint32_t i = 0; i < t->narray; i++)
 		if (!strcmp(t->v[i].name, copy)) {
 			free(copy);
@@ -112,7 +112,7 @@ assign_spec(struct csv_table *t, const char *text, struct err *e)
 	ckr_status s;
 
 	if (!list)
-		return err_memory(e);
+		return err_no_memory(e);
 	if (!n || !*list)
 		s = err_set(e, CKR_EARG, "--columns '%s': expected NAME=LIST",
 		            text);
@@ -185,7 +185,7 @@ csv_group_columns(struct csv_table *t, const char *const *columns, size_t n,
 	t->array = malloc((t->n + 1) * sizeof(*t->array));
 	t->place = malloc((t->n + 1) * sizeof(*t->place));
 	if (!t->v || !t->array || !t->place)
-		return err_memory(e);
+		return err_no_memory(e);
 	for (uint32_t j = 0; j < t->n; j++)
 		t->array[j] = unassigned;
 	for (size_t i = 0; i < n; i++)

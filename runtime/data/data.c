@@ -280,7 +280,7 @@ collect_inputs(struct data *d, const struct data_options *o)
 			continue;
 		more = mem_append(p->item, p->n, sizeof(*more));
 		if (!more)
-			return err_memory(&d->err);
+			return err_no_memory(&d->err);
 		p->item = more;
 		p->item[p->n] = (struct fed_input){ .in = make_input(&info) };
 		if (ckr_input(d->ctx, info.name, &p->item[p->n++].in.data))
@@ -344,7 +344,7 @@ reserve_row(struct data *d, uint64_t n)
 	d->row = malloc(n);
 	d->pixels_f32 = calloc(n, sizeof(*d->pixels_f32));
 	d->capacity = n;
-	return d->row && d->pixels_f32 ? CKR_OK : err_memory(&d->err);
+	return d->row && d->pixels_f32 ? CKR_OK : err_no_memory(&d->err);
 }
 
 /* Contents can be read, windows are cut, and all rows lie in the same

@@ -95,7 +95,7 @@ open_files(struct dataset *s, const struct dataset_options *o, struct err *e)
 	allow_files(s->list.n);
 	s->file = calloc(s->list.n + 1, sizeof(*s->file));
 	if (!s->file)
-		return err_memory(e);
+		return err_no_memory(e);
 	for (; s->nfile < s->list.n; s->nfile++)
 		CKR_TRY(open_file(&s->file[s->nfile], &s->list.v[s->nfile],
 		                  o, e));
@@ -182,7 +182,7 @@ append_shard(struct array *whole, struct data_column *c,
 		return shape_mismatch(f, a, c->shard->file, c->shard->array, e);
 	v = mem_append(c->shard, c->n, sizeof(*v));
 	if (!v)
-		return err_memory(e);
+		return err_no_memory(e);
 	c->shard = v;
 	c->shard[c->n++] = (struct data_shard){ f, a,
 	                                      c->n > 1 ? whole->nelem : 0 };
@@ -215,11 +215,11 @@ add_file_columns(struct dataset *s, const struct array_file *f, struct err *e)
 	struct data_column *c;
 
 	if (!a)
-		return err_memory(e);
+		return err_no_memory(e);
 	s->array = a;
 	c = reallocarray(s->column, n + 1, sizeof(*c));
 	if (!c)
-		return err_memory(e);
+		return err_no_memory(e);
 	s->column = c;
 	for (size_t i = 0; i < f->n; i++) {
 		size_t at = s->narray++;
@@ -262,7 +262,7 @@ static ckr_status
 build_columns(struct dataset *s, struct err *e)
 {
 	struct shard_group *group = calloc(s->nfile + 1, sizeof(*group));
-	ckr_status status = group ? CKR_OK : err_memory(e);
+	ckr_status status = group ? CKR_OK : err_no_memory(e);
 	size_t n = 0;
 
 	for (size_t i = 0; i < s->nfile && status == CKR_OK; i++) {
@@ -290,7 +290,7 @@ make_path(struct dataset *s, struct err *e)
 	size = strlen(s->file[0].path) + 40;
 	s->path = malloc(size);
 	if (!s->path)
-		return err_memory(e);
+		return err_no_memory(e);
 	if (s->nfile == 1)
 		snprintf(s->path, size, "%s", s->file[0].path);
 	else

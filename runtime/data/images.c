@@ -130,13 +130,13 @@ probe_first(struct list_scan *s)
 	ckr_status status;
 
 	if (!path)
-		return err_memory(s->e);
+		return err_no_memory(s->e);
 	status = image_probe(&l->image, path, s->e);
 	free(path);
 	l->bytes = (uint64_t)l->image.height * l->image.width
 	           * l->image.channels;
 	l->pixels = malloc(l->bytes + 1);
-	return status != CKR_OK || l->pixels ? status : err_memory(s->e);
+	return status != CKR_OK || l->pixels ? status : err_no_memory(s->e);
 }
 
 static ckr_status
@@ -178,7 +178,7 @@ scan_list(struct image_list *l, int *labels, uint64_t *rows, struct err *e)
 		if (fd >= 0)
 			close(fd);
 		free(s);
-		return err_memory(e);
+		return err_no_memory(e);
 	}
 	s->list = l;
 	s->e = e;
@@ -220,7 +220,7 @@ load_image(struct image_list *l, uint64_t i, struct err *e)
 		               l->path);
 	path = listed_path(l->path, line);
 	if (!path)
-		return err_memory(e);
+		return err_no_memory(e);
 	s = image_read(&l->image, path, l->pixels, e);
 	free(path);
 	if (s == CKR_OK)
@@ -291,13 +291,13 @@ images_read(struct array_file *f, const void *none, struct err *e)
 
 	(void)none;
 	if (!l)
-		return err_memory(e);
+		return err_no_memory(e);
 	*l = (struct image_list){ .fd = f->fd, .places = -1, .last = no_image,
 	                          .path = strdup(f->path) };
 	f->fd = -1;
 	f->provider = &provider;
 	f->made = l;
-	s = l->path ? scan_list(l, &labels, &rows, e) : err_memory(e);
+	s = l->path ? scan_list(l, &labels, &rows, e) : err_no_memory(e);
 	f->fd = labels;
 	return s == CKR_OK ? make_image_arrays(f, &l->image, rows, e) : s;
 }

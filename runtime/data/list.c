@@ -26,12 +26,12 @@ append_file(struct data_list *l, const char *name, size_t n, const char *path,
 		               "files", path, MAX_FILES);
 	v = mem_append(l->v, l->n, sizeof(*v));
 	if (!v)
-		return err_memory(e);
+		return err_no_memory(e);
 	l->v = v;
 	new = &v[l->n++];
 	new->name = name ? strndup(name, n) : NULL;
 	new->path = strdup(path);
-	return new->path && (new->name || !name) ? CKR_OK : err_memory(e);
+	return new->path && (new->name || !name) ? CKR_OK : err_no_memory(e);
 }
 
 static ckr_status

@@ -440,7 +440,7 @@ device_open_cuda(struct device **out, const char *arch, int index,
 
 	*out = NULL;
 	if (!g)
-		return err_set(e, CKR_ENOMEM, "out of memory");
+		return err_no_memory(e);
 	g->device.call = &calls;
 	g->device.deferred = true;
 	g->device.name = g->name;

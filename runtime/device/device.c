@@ -1,6 +1,8 @@
 /* Errors of a device, and blocks of its memory. */
 #include "runtime/device/device.h"
 
+#include <string.h>
+
 void
 device_close(struct device *d)
 {
@@ -23,6 +25,29 @@ device_status(const struct device *d, struct err *e)
 	if (!device_failed(d, e))
 		return CKR_OK;
 	return d->status != CKR_OK ? d->status : CKR_EIO;
+}
+
+ckr_status
+device_no_memory(const struct device *d, struct err *e)
+{
+	return device_failed(d, e) ? CKR_ENOMEM : err_no_memory(e);
+}
+
+void *
+device_alloc_pinned(struct device *d, uint64_t n)
+{
+	void *p = d->call->alloc_pinned(d, n + 1);
+
+	if (p)
+		memset(p, 0, n + 1);
+	return p;
+}
+
+void
+device_free_pinned(struct device *d, void *p)
+{
+	if (p)
+		d->call->free_pinned(d, p);
 }
 
 ckr_status

@@ -110,6 +110,12 @@ void device_close(struct device *);
 bool device_failed(const struct device *, struct err *e);
 ckr_status device_status(const struct device *, struct err *e);
 
+/* The status of an allocation that failed, in words. */
+ckr_status device_no_memory(const struct device *, struct err *);
+/* Pinned memory of zeros, which may be freed when it is NULL. */
+void *device_alloc_pinned(struct device *, uint64_t n);
+void device_free_pinned(struct device *, void *);
+
 /* Allocate a block of device memory; arguments as for block_map. */
 ckr_status device_map(struct device *, struct block *, uint64_t size,
                       bool paint, bool at_end, int threads, struct err *);

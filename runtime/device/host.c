@@ -141,7 +141,7 @@ device_open_host(struct device **out, struct err *e)
 
 	*out = NULL;
 	if (!h)
-		return err_set(e, CKR_ENOMEM, "out of memory");
+		return err_no_memory(e);
 	h->device = (struct device){ .call = &calls, .addressable = true,
 		.name = "" };
 	*out = &h->device;

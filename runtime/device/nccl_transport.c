@@ -105,7 +105,7 @@ nccl_open(struct nccl_transport **out, struct device *d, struct err *e)
 	struct nccl_transport *t = *out = calloc(1, sizeof(*t));
 
 	if (!t)
-		return err_set(e, CKR_ENOMEM, "out of memory");
+		return err_no_memory(e);
 	t->gpu = gpu_of(d);
 	return load_nccl(t, e);
 }
@@ -174,7 +174,7 @@ create_events(struct nccl_transport *t, struct nccl_stream *l, uint32_t depth)
 
 	l->begin = calloc(2 * (size_t)depth, sizeof(*l->begin));
 	if (!l->begin) {
-		err_set(&t->gpu->device.first, CKR_ENOMEM, "out of memory");
+		err_no_memory(&t->gpu->device.first);
 		return false;
 	}
 	l->end = l->begin + depth;

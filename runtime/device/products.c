@@ -91,7 +91,7 @@ products_open(struct device *d, cu_stream stream)
 	lt_status s;
 
 	if (!p) {
-		err_set(&d->first, CKR_ENOMEM, "out of memory");
+		err_no_memory(&d->first);
 		return NULL;
 	}
 	p->device = d;

@@ -25,7 +25,7 @@ array_index(struct array_file *f, struct err *e)
 		return err_set(e, CKR_EFORMAT, "%s: too many arrays", f->path);
 	f->index = malloc((f->n + 1) * sizeof(*f->index));
 	if (!f->index)
-		return err_memory(e);
+		return err_no_memory(e);
 	for (size_t i = 0; i < f->n; i++)
 		f->index[i] = (uint32_t)i;
 	qsort_r(f->index, f->n, sizeof(*f->index), compare_names, f);
@@ -44,7 +44,7 @@ ckr_status
 array_alloc(struct array_file *f, size_t n, struct err *e)
 {
 	f->v = calloc(n + 1, sizeof(*f->v));
-	return f->v ? CKR_OK : err_memory(e);
+	return f->v ? CKR_OK : err_no_memory(e);
 }
 
 ckr_status
@@ -68,7 +68,7 @@ array_open_as(struct array_file *f, const char *path, ArrayReader *read,
 	ckr_status s;
 
 	*f = (struct array_file){ .fd = -1, .path = strdup(path) };
-	s = f->path ? file_open(path, &f->fd, &f->size, e) : err_memory(e);
+	s = f->path ? file_open(path, &f->fd, &f->size, e) : err_no_memory(e);
 	if (s == CKR_OK)
 		s = read(f, options, e);
 	if (s == CKR_OK)

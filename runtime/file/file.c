@@ -15,7 +15,7 @@ static ckr_status
 write_error(const char *path, struct err *e)
 {
 	if (errno == ENOMEM)
-		return err_memory(e);
+		return err_no_memory(e);
 	return err_set(e, CKR_EIO, "%s: cannot write: %m", path);
 }
 
@@ -119,7 +119,7 @@ file_text(int fd, const char *path, uint64_t n, uint64_t at, char **text,
 
 	*text = malloc(n + 1);
 	if (!*text)
-		return err_memory(e);
+		return err_no_memory(e);
 	s = file_read(fd, path, *text, n, at, e);
 	(*text)[n] = '\0';
 	if (s != CKR_OK) {

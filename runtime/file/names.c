@@ -73,7 +73,7 @@ names_map(struct array_file *f, const char *const *map, size_t nmap,
 	if (!f->renamed)
 		f->renamed = calloc(f->n + 1, sizeof(*f->renamed));
 	if (!f->renamed)
-		return err_memory(e);
+		return err_no_memory(e);
 	for (size_t i = 0; i < f->n; i++) {
 		const char *name = f->v[i].name;
 		size_t k = names_is_state(f, name) ? nmap
@@ -86,7 +86,7 @@ names_map(struct array_file *f, const char *const *map, size_t nmap,
 		new = names_joined(map[k] + old + 1,
 		                   strlen(map[k] + old + 1), name + old);
 		if (!new)
-			return err_memory(e);
+			return err_no_memory(e);
 		free(f->renamed[i]);
 		f->renamed[i] = new;
 		f->v[i].name = new;

@@ -55,7 +55,7 @@ npy_read(const struct array_file *f, struct array *a, uint64_t size,
 		               f->path, n);
 	text = malloc(skip + n + 1);
 	if (!text)
-		return err_memory(e);
+		return err_no_memory(e);
 	s = read_start(f, a, text, skip + n, e);
 	text[skip + n] = '\0';
 	if (s == CKR_OK)

@@ -275,7 +275,7 @@ npz_read_directory(struct array_file *f, struct err *e)
 	p = malloc(dir[1] + 1);
 	if (!f->packed || !f->text || !p) {
 		free(p);
-		return err_memory(e);
+		return err_no_memory(e);
 	}
 	s = file_read(f->fd, f->path, p, dir[1], dir[2], e);
 	if (s == CKR_OK)

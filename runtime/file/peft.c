@@ -184,7 +184,7 @@ peft_scales(const char *adapters, const char *const *weight, size_t n,
 	struct peft_reader r = { .weight = weight, .n = n,
 		.fallback = { [RANK] = 8, [ALPHA] = 8 },   /* PEFT's defaults */
 		.overrides = { [RANK] = overrides, [ALPHA] = overrides + n } };
-	ckr_status s = path && overrides ? CKR_OK : err_memory(e);
+	ckr_status s = path && overrides ? CKR_OK : err_no_memory(e);
 
 	for (size_t i = 0; overrides && i < 2 * n; i++)
 		overrides[i] = (double)NAN;

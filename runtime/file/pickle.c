@@ -36,7 +36,7 @@ pickle_refuse(struct array_file *f, struct err *e)
 	char *to = file_beside(f->path, ".safetensors");
 
 	if (!to)
-		return err_memory(e);
+		return err_no_memory(e);
 	err_set(e, CKR_EFORMAT, "%s: expected .safetensors, found a pickle of "
 	        "torch.save, which can execute code; to convert it, "
 	        "try:\npython3 -c \"import sys, torch, safetensors.torch as "

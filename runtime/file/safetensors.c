@@ -40,7 +40,7 @@ read_meta(struct json *j, const char *key, void *reader)
 		return false;
 	v = mem_append(f->meta, f->nmeta, sizeof(*v));
 	if (!v) {
-		r->failed = err_memory(r->e);
+		r->failed = err_no_memory(r->e);
 		return false;
 	}
 	f->meta = v;
@@ -123,7 +123,7 @@ add_array(struct st_reader *r, struct array a, const int64_t offset[2])
 	a.at = r->data + (uint64_t)offset[0];
 	v = mem_append(f->v, f->n, sizeof(*v));
 	if (!v)
-		return err_memory(r->e);
+		return err_no_memory(r->e);
 	f->v = v;
 	f->v[f->n++] = a;
 	return CKR_OK;
@@ -175,7 +175,7 @@ check_disjoint(struct st_reader *r)
 	ckr_status s = CKR_OK;
 
 	if (!v)
-		return err_memory(r->e);
+		return err_no_memory(r->e);
 	if (f->n)
 		memcpy(v, f->v, f->n * sizeof(*v));
 	qsort(v, f->n, sizeof(*v), compare_offsets);
@@ -240,7 +240,7 @@ format_header(struct st_writer *w, const struct st_entry *t, size_t n,
 	uint64_t at = 0, nelem, nbytes;
 
 	if (!h)
-		return err_memory(e);
+		return err_no_memory(e);
 	fputs("{\"__metadata__\":{\"format\":\"ckc\"", h);
 	for (size_t i = 0; i < nmeta; i++) {
 		fputc(',', h);
@@ -263,7 +263,7 @@ format_header(struct st_writer *w, const struct st_entry *t, size_t n,
 	}
 	w->at[n] = at;
 	if (!st_head_close(h, size, DATA_ALIGN))
-		return err_memory(e);
+		return err_no_memory(e);
 	return CKR_OK;
 }
 
@@ -277,7 +277,7 @@ plan_offsets(struct st_writer *w, const struct st_entry *t, size_t n,
 	*text = NULL;
 	w->at = calloc(n + 1, sizeof(*w->at));
 	if (!w->at)
-		return err_memory(e);
+		return err_no_memory(e);
 	CKR_TRY(format_header(w, t, n, meta, nmeta, text, size, e));
 	for (size_t i = 0; i <= n; i++)
 		w->at[i] += 8 + *size;
@@ -330,7 +330,7 @@ st_join(struct st_writer *w, const char *path, const struct st_entry *t,
 	free(text);
 	w->file.path = strdup(path);
 	if (s == CKR_OK && !w->file.path)
-		s = err_memory(e);
+		s = err_no_memory(e);
 	if (s != CKR_OK)
 		st_abort(w);
 	return s;

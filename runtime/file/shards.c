@@ -39,7 +39,7 @@ open_named_shard(struct index_reader *r, const char *name)
 	char *path = names_joined(f->path, folder, name), text[NAME_TEXT];
 
 	if (!path) {
-		r->failed = err_memory(r->e);
+		r->failed = err_no_memory(r->e);
 		return NULL;
 	}
 	for (size_t i = 0; i < f->npart; i++)
@@ -84,7 +84,7 @@ read_weight_file(struct json *j, const char *name, void *reader)
 		                             shard->path));
 	v = mem_append(f->v, f->n, sizeof(*v));
 	if (!v)
-		return set_failed(r, err_memory(r->e));
+		return set_failed(r, err_no_memory(r->e));
 	f->v = v;
 	f->v[f->n] = *a;
 	f->v[f->n++].shard = shard;
@@ -110,7 +110,7 @@ shards_read_index(struct array_file *f, struct err *e)
 		               (unsigned long long)f->size, MAX_INDEX);
 	f->part = calloc(MAX_SHARDS, sizeof(*f->part));
 	if (!f->part)
-		return err_memory(e);
+		return err_no_memory(e);
 	CKR_TRY(file_text(f->fd, f->path, f->size, 0, &f->text, e));
 	j = (struct json){ .text = f->text, .size = f->size };
 	if (json_object(&j, read_index_key, &r) && json_end(&j) && f->n)

@@ -95,7 +95,7 @@ open_and_read(struct image_reader *r)
 	r->file = fdopen(fd, "rb");
 	if (!r->file) {
 		close(fd);
-		return err_memory(r->e);
+		return err_no_memory(r->e);
 	}
 	s = read_any(r);
 	fclose(r->file);

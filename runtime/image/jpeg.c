@@ -42,7 +42,7 @@ read_jpeg_header(struct image_reader *r)
 
 	r->decoder = d;
 	if (!d)
-		return err_memory(r->e);
+		return err_no_memory(r->e);
 	d->r = r;
 	j = &d->jpeg;
 	j->err = jpeg_std_error(&d->err);

@@ -33,12 +33,12 @@ read_png_header(struct image_reader *r)
 
 	r->decoder = d;
 	if (!d)
-		return err_memory(r->e);
+		return err_no_memory(r->e);
 	d->png = png_create_read_struct(PNG_LIBPNG_VER_STRING, r, on_png_error,
 	                                on_png_warning);
 	d->info = d->png ? png_create_info_struct(d->png) : NULL;
 	if (!d->info)
-		return err_memory(r->e);
+		return err_no_memory(r->e);
 	png_init_io(d->png, r->file);
 	png_read_info(d->png, d->info);
 	color = png_get_color_type(d->png, d->info);
@@ -70,7 +70,7 @@ read_png_pixels(struct image_reader *r)
 		return image_error(r, "the row size does not match the header");
 	d->row = calloc(r->wanted->height, sizeof(*d->row));
 	if (!d->row)
-		return err_memory(r->e);
+		return err_no_memory(r->e);
 	for (uint32_t i = 0; i < r->wanted->height; i++)
 		d->row[i] = r->pixels + i * wide;
 	png_read_image(d->png, d->row);

@@ -31,7 +31,7 @@ run_through_host(const struct comm_view *view, const struct comm *m,
 	struct comm on_host = *m;
 
 	if (!room)
-		return err_memory(e);
+		return err_no_memory(e);
 	for (uint32_t k = 0; k < m->ranks; k++) {
 		x[k] = room + k * (nx + ny);
 		y[k] = room + k * (nx + ny) + nx;
@@ -100,7 +100,7 @@ start_delayed(const struct transfers *t, struct transfer *x, struct err *e)
 	if (t->delay == DELAY_COPY) {
 		x->copy = malloc(local_bytes(x->tx) * view->count + 1);
 		if (!x->copy)
-			return err_memory(e);
+			return err_no_memory(e);
 	}
 	for (uint32_t r = 0; r < view->count; r++) {
 		void *from = view->operand(view->user, x, r, 0);

@@ -108,7 +108,7 @@ static ckr_status
 open_nccl(struct transfers *t, struct err *e)
 {
 	if (!alloc_state(t))
-		return err_memory(e);
+		return err_no_memory(e);
 	for (int i = 0; i < NCCL_STREAMS; i++)
 		CKR_TRY(nccl_alloc_stream(t->view.nccl, i, t->nccl->depth,
 		                          t->nccl->workspace[i], e));

@@ -58,7 +58,7 @@ open_process(struct transfers *t, struct err *e)
 		t->queue[COMM_DP].buffer = calloc(2, PG_BUFFER);
 		ok = t->queue[COMM_DP].buffer;
 	}
-	return ok ? CKR_OK : err_memory(e);
+	return ok ? CKR_OK : err_no_memory(e);
 }
 
 static void

@@ -127,7 +127,7 @@ chunked_sum(const struct chunked_comm *b, uint8_t dtype, const void *x,
 
 	sum.state = malloc(chunked_state_bytes(b->ranks));
 	if (!sum.state)
-		return err_memory(e);
+		return err_no_memory(e);
 	lay_out_state(&sum);
 	set_equal_counts(&sum.received, b->ranks, nbytes);
 	side.count = sum.received.count;

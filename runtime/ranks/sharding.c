@@ -165,6 +165,16 @@ sharding_rank_holds(const struct sharding *p, const struct shard_run *u,
 }
 
 uint64_t
+shard_run_part(const struct shard_run *u, uint64_t at, uint64_t n,
+               uint64_t *first)
+{
+	uint64_t end = u->whole + u->n < at + n ? u->whole + u->n : at + n;
+
+	*first = u->whole > at ? u->whole : at;
+	return end > *first ? end - *first : 0;
+}
+
+uint64_t
 sharding_longest_run(const struct sharding *p)
 {
 	uint64_t most = 0;

@@ -66,6 +66,10 @@ struct shard_stride sharding_runs_of_rank(const struct sharding *,
                                           uint32_t rank, uint32_t replica);
 bool sharding_rank_holds(const struct sharding *, const struct shard_run *,
                          uint32_t rank, uint32_t replica);
+/* How many elements of a run are among at .. at + n - 1 of the whole tensor;
+ * *first: the first of them. */
+uint64_t shard_run_part(const struct shard_run *, uint64_t at, uint64_t n,
+                        uint64_t *first);
 /* Elements of the longest run. */
 uint64_t sharding_longest_run(const struct sharding *);
 /* Elements of a shard, with the zeros that pad the last one. */

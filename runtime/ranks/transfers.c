@@ -9,14 +9,14 @@ transfers_open(struct transfers **out, const struct comm_view *view,
 	struct transfers *t = *out = calloc(1, sizeof(*t));
 
 	if (!t)
-		return err_memory(e);
+		return err_no_memory(e);
 	t->view = *view;
 	t->backend = view->nccl ? &backend_nccl : view->team ? &backend_process
 	        : &backend_local;
 	t->most = most;
 	t->end = UINT32_MAX;
 	t->one = calloc(most + 1, sizeof(*t->one));
-	return t->one ? t->backend->open(t, e) : err_memory(e);
+	return t->one ? t->backend->open(t, e) : err_no_memory(e);
 }
 
 void

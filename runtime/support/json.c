@@ -39,22 +39,12 @@ json_accept(struct json *j, char c)
 bool
 json_expect(struct json *j, char c)
 {
-	if (json_accept(j, c))
-		return true;
-	switch (c) {
-	case '{':
-		return json_fail(j, "expected '{'");
-	case '}':
-		return json_fail(j, "expected ',' or '}'");
-	case '[':
-		return json_fail(j, "expected '['");
-	case ']':
-		return json_fail(j, "expected ',' or ']'");
-	case ',':
-		return json_fail(j, "expected ','");
-	default:
-		return json_fail(j, "expected ':'");
-	}
+	return json_accept(j, c)
+		|| json_fail(j, c == '{' ? "expected '{'"
+		             : c == '}' ? "expected ',' or '}'"
+		             : c == '[' ? "expected '['"
+		             : c == ']' ? "expected ',' or ']'"
+		             : c == ',' ? "expected ','" : "expected ':'");
 }
 
 bool

@@ -1,8 +1,6 @@
-/* HTML pages and SVG charts. */
+/* HTML pages and the heads of SVG pictures. */
 #include "runtime/support/markup.h"
 #include "runtime/support/utf8.h"
-
-#include <math.h>
 
 static const char page_style[] =
 	"body{font:14px/1.45 sans-serif;color:#222;max-width:1120px;"
@@ -87,13 +85,4 @@ markup_picture(const char *title, int width, int height, FILE *out)
 	        width, height, width, height);
 	markup_text(title, out);
 	fputs("</title>\n", out);
-}
-
-double
-markup_tick(double span, int most)
-{
-	double step = pow(10, floor(log10(span / most)));
-
-	return span / step <= most ? step : span / step <= 2 * most
-		? 2 * step : span / step <= 5 * most ? 5 * step : 10 * step;
 }

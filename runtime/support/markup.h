@@ -1,5 +1,4 @@
-/* HTML pages and SVG charts: escaped text, the head and style of a page,
- * axes. */
+/* HTML pages and SVG pictures: escaped text, the head and style of a page. */
 #ifndef RUNTIME_SUPPORT_MARKUP_H
 #define RUNTIME_SUPPORT_MARKUP_H
 
@@ -13,8 +12,5 @@ void markup_page(const char *name, const char *what, const char *style, FILE *);
 void markup_page_end(FILE *);
 /* Begin an SVG picture with a title, for a page or for a file of its own. */
 void markup_picture(const char *title, int width, int height, FILE *);
-/* Distance of ticks: 1, 2 or 5 times a power of ten, so that span > 0 has at
- * most `most` ticks. */
-double markup_tick(double span, int most);
 
 #endif

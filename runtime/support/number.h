@@ -1,4 +1,5 @@
-/* Parsing of numbers in options and files, and formatting of byte counts. */
+/* Numbers and sizes in options and files: parsing, and formatting of byte
+ * counts. */
 #ifndef RUNTIME_SUPPORT_NUMBER_H
 #define RUNTIME_SUPPORT_NUMBER_H
 
@@ -20,6 +21,9 @@ load_le(const unsigned char *p, int n)
 	return x;
 }
 
+/* Parse a size: "512MiB", "24GB", "1.5GiB", "4096" in any case.  "6G" means
+ * 6GB, the smaller of two possible meanings. */
+bool number_size(const char *s, int64_t *nbytes);
 /* "512 B", "21.6 KiB", "4.6 MiB", and so on; returns buf. */
 const char *number_bytes(char buf[24], double bytes);
 

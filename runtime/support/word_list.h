@@ -10,6 +10,8 @@ word_is_listed(const char *list, const char *word)
 {
 	size_t n = strlen(word);
 
+	if (!n || strchr(word, ' '))
+		return false;
 	for (const char *s = list; (s = strstr(s, word)); s += n)
 		if ((s == list || s[-1] == ' ') && (!s[n] || s[n] == ' '))
 			return true;

@@ -135,7 +135,7 @@ alloc_buffers(struct open_group *t, struct err *e)
 	t->at = calloc(n, sizeof(*t->at));
 	if (!t->team.out || !t->team.in || !t->local || !t->answered
 	    || !t->count || !t->at)
-		return err_memory(e);
+		return err_no_memory(e);
 	/* so that it is there */
 	memset(t->team.out, 0, PG_BUFFER);
 	memset(t->team.in, 0, PG_BUFFER);
@@ -149,7 +149,7 @@ join_run(struct open_group *t, struct err *e)
 
 	t->heartbeat = heartbeat_start();
 	if (!t->heartbeat)
-		return err_memory(e);
+		return err_no_memory(e);
 	/* a link that knows who has not come is to report it first */
 	watchdog_set(t->heartbeat, t->timeout + 5,
 	             "timed out waiting for all processes to join the run");
@@ -174,7 +174,7 @@ static ckr_status
 start_team(const struct launch *l, double timeout, struct err *e)
 {
 	struct open_group *t = calloc(1, sizeof(*t));
-	ckr_status s = t ? load_link(t, l, e) : err_memory(e);
+	ckr_status s = t ? load_link(t, l, e) : err_no_memory(e);
 
 	if (s == CKR_OK) {
 		t->timeout = timeout;

@@ -39,7 +39,7 @@ measure(int layers)
 	struct recursive_search *d;
 
 	remat_keep_all(r, constraint, drop);
-	all = remat_eval(r, drop).live;
+	all = schedule_set(schedule_new(r, a), drop).live;
 	d = recursive_new(r, constraint, all, 0);
 	least = pool_least(&d->known);
 	printf("| %d | %.0f |", layers, (double)all / UNIT);

@@ -89,7 +89,7 @@ class Job:
     def plan(self, budget, out):
         """Recompute and bound in per cent, or None; CPU seconds; peak."""
         status, said, cpu = timed(
-            [*self.argv, "--json", out] + ([self.budget, budget] if budget else self.whole)
+            [*self.argv, "--json", out] + ([self.budget, f"{budget}B"] if budget else self.whole)
         )
         if status:
             least = re.search(self.least, said)

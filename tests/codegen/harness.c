@@ -2,7 +2,6 @@
 #include "tests/codegen/blocked.h"
 #include "tests/codegen/convolved.h"
 
-#include "codegen/cpu/cpu.h"
 #include "runtime/support/half.h"
 #include "passes/place/place.h"
 #include "ir/infer/infer.h"
@@ -24,7 +23,7 @@ setup_open(struct setup *t, const char *name)
 	t->diag = diag_new("test", stderr);
 	t->arena = arena_new();
 	t->cap = 1 << 14;
-	t->target = &target_cpu;
+	t->machine = machines;
 	t->name_of = arena_array(t->arena, t->cap, sizeof *t->name_of);
 	t->tolerance = arena_array(t->arena, t->cap, sizeof *t->tolerance);
 	t->contents = arena_array(t->arena, t->cap, sizeof *t->contents);
@@ -323,7 +322,7 @@ plan_step(struct setup *t, Plan *p, const Node *n, int64_t *index,
 		.gnode = node_id(t->g, n), .node = -1, .of = -1,
 		.phase = PH_FORWARD,
 		.view = (op_info[n->op].flags & F_VIEW) && aliased,
-		.workspace = t->target->workspace(t->g, n, threads) };
+		.workspace = t->machine->target->workspace(t->g, n, threads) };
 	for (int i = 0; i < n->nin; i++)
 		plan_tensor(t, p, n->in[i], index);
 	for (int i = 0; i < n->nout; i++)
@@ -365,10 +364,9 @@ bool
 setup_compile(struct setup *t, const Plan *p, const char *cc, const char *so,
               const char *emit_dir, int threads)
 {
-	struct codegen_options opt = { .target = t->target, .out_so = so,
-		.cc = cc, .nvcc = cc,
-		.arch = t->target == &target_cpu ? NULL : "sm_90",
-		.emit_dir = emit_dir, .threads = threads, .werror = true };
+	struct codegen_options opt = { .machine = t->machine, .out_so = so,
+		.compiler = cc, .emit_dir = emit_dir, .threads = threads,
+		.werror = true };
 
 	return codegen_library(&(struct codegen_schedules){ .g = t->g,
 		.plan = p }, &opt, t->diag);

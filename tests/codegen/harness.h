@@ -11,7 +11,7 @@
 
 struct setup {
 	Graph *g;
-	const struct target *target;    /* compiled for */
+	const struct machine *machine;  /* compiled for */
 	struct interp *reference;       /* its results; NULL: not asked yet */
 	Diag *diag;
 	Arena *arena;

@@ -33,7 +33,8 @@ plan_all(Graph *g, const struct options *opt, const char *passes, Diag *diag)
 		: explore(&p, g, NULL, &none);
 
 	if (ok && p.planned.plan) {
-		plan_write_json(p.planned.plan, fuzz_null());
+		plan_write_json(&p, p.planned.plan,
+			&(struct report_source){ .model = "" }, fuzz_null());
 		plan_print_table(&p, p.planned.plan, fuzz_null());
 		plan_print_memory(&p, p.planned.plan, fuzz_null());
 		if (!plan_replay(p.planned.plan, diag))

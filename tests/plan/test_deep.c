@@ -15,6 +15,7 @@ struct problem {
 	Graph *g;
 	Arena *arena;
 	struct remat *r;
+	struct schedule *w;
 	uint8_t *constraint;
 	int64_t all;                    /* live bytes with everything kept */
 };
@@ -27,10 +28,11 @@ open_problem(struct problem *p, Graph *g)
 	p->g = g;
 	p->arena = arena_new();
 	p->r = remat_new(g, p->arena);
+	p->w = schedule_new(p->r, p->arena);
 	p->constraint = arena_array(p->arena, (size_t)p->r->nstore + 1, 1);
 	drop = arena_array(p->arena, (size_t)p->r->nstore + 1, 1);
 	remat_keep_all(p->r, p->constraint, drop);
-	p->all = remat_eval(p->r, drop).live;
+	p->all = schedule_set(p->w, drop).live;
 }
 
 /* Costs at random: all of a real graph's are alike. */
@@ -69,7 +71,7 @@ struct brute {
 static void
 compare(struct brute *b, int n)
 {
-	struct remat_cost c = remat_eval_steps(b->p->r, b->step, n);
+	struct remat_cost c = schedule_steps(b->p->w, b->step, n);
 	double best = INFINITY;
 
 	b->count++;
@@ -122,7 +124,7 @@ tiny_graphs_are_optimal(void **state)
 		b.d = recursive_new(p.r, p.constraint, p.all + 1, -1);
 		for (int32_t i = 0; i < b.d->known.n; i++) {
 			struct remat_cost c =
-				known_eval(p.r, &b.d->known.plan[i]);
+				known_eval(p.w, &b.d->known.plan[i]);
 			double bound = recursive_bound(p.r, c.live);
 
 			assert_true(c.live == b.d->known.plan[i].live);
@@ -150,10 +152,10 @@ carry_out(struct problem *p, const struct known_plan *f, int64_t arena)
 {
 	struct bench b;
 	Graph *g = graph_clone(p->g);
-	struct remat_cost c = known_eval(p->r, f);
+	struct remat_cost c = known_eval(p->w, f);
 
 	bench_open(&b);
-	remat_apply(p->r, g);
+	schedule_apply(p->w, g);
 	g->props |= P_PLANNED;
 	assert_true(pass_inplace(&b.pass, g));
 	assert_true(pass_place(&b.pass, g));
@@ -264,7 +266,7 @@ chains_need_no_search(void **state)
 		f = selector_best(c, (2 * root + beside) * bytes);
 		assert_non_null(f);
 		assert_true(f->sec <= forward);
-		assert_true(known_eval(p.r, f).live
+		assert_true(known_eval(p.w, f).live
 		            <= (2 * root + beside) * bytes);
 		close_problem(&p);
 	}
@@ -339,7 +341,8 @@ presets_need_no_search(void **state)
 		open_problem(&p, gen_gpt(&shape));
 		drop = arena_array(scratch, (size_t)p.r->nstore + 1, 1);
 		remat_preset(p.r, p.constraint, REMAT_EVERY, every, drop);
-		arena = remat_placed(p.r, drop, scratch);
+		schedule_set(p.w, drop);
+		arena = schedule_packed(p.w, scratch);
 		p.r->watch = &over;
 		c = selector_new(p.r, p.constraint, &opt);
 		assert_non_null(selector_best(c, arena));

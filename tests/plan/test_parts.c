@@ -12,6 +12,7 @@ struct problem {
 	Graph *g;
 	Arena *arena;
 	struct remat *r;
+	struct schedule *w;
 	uint8_t *constraint, *drop;
 	int32_t cand[64], ncand;
 };
@@ -22,6 +23,7 @@ open_problem(struct problem *p, Graph *g)
 	p->g = g;
 	p->arena = arena_new();
 	p->r = remat_new(g, p->arena);
+	p->w = schedule_new(p->r, p->arena);
 	p->constraint = arena_array(p->arena, (size_t)p->r->nstore + 1, 1);
 	p->drop = arena_array(p->arena, (size_t)p->r->nstore + 1, 1);
 	p->ncand = 0;
@@ -73,7 +75,7 @@ check_all_sets(struct problem *p, struct pareto_curve *v)
 		memset(p->drop, 0, (size_t)p->r->nstore);
 		for (int32_t i = 0; i < p->ncand; i++)
 			p->drop[p->cand[i]] = set >> i & 1;
-		c = remat_eval(p->r, p->drop);
+		c = schedule_set(p->w, p->drop);
 		assert_true(pareto_bound(v, c.live) <= c.sec + 1e-9);
 		assert_true(pareto_bound_any(v, c.live) <= c.sec + 1e-9);
 	}
@@ -81,7 +83,7 @@ check_all_sets(struct problem *p, struct pareto_curve *v)
 		struct remat_cost c;
 
 		pareto_plan(v, i, p->drop);
-		c = remat_eval(p->r, p->drop);
+		c = schedule_set(p->w, p->drop);
 		assert_true(pareto_least(v, i) <= c.sec + 1e-9);
 		assert_true(pareto_bound(v, c.live) <= c.sec + 1e-9);
 	}
@@ -132,7 +134,7 @@ bounds_hold_nearby(void **state)
 				pareto_plan(v, (int32_t)(gen_next(&s)
 				           % (uint64_t)pareto_count(v)), p.drop);
 			p.drop[p.cand[gen_next(&s) % (uint64_t)p.ncand]] ^= 1;
-			c = remat_eval(p.r, p.drop);
+			c = schedule_set(p.w, p.drop);
 			assert_true(pareto_bound(v, c.live) <= c.sec + 1e-9);
 			if (c.sec > pareto_bound(v, c.live)
 			    + p.r->base_sec / 100)
@@ -165,7 +167,7 @@ layer_is_solved(void **state)
 		memset(p.drop, 0, (size_t)p.r->nstore);
 		for (int32_t i = 0; i < p.ncand; i++)
 			p.drop[p.cand[i]] = set >> i & 1;
-		all[set] = remat_eval(p.r, p.drop);
+		all[set] = schedule_set(p.w, p.drop);
 		low = all[set].live < low ? all[set].live : low;
 		high = all[set].live > high ? all[set].live : high;
 	}
@@ -180,7 +182,7 @@ layer_is_solved(void **state)
 			struct remat_cost c;
 
 			pareto_plan(v, i, p.drop);
-			c = remat_eval(p.r, p.drop);
+			c = schedule_set(p.w, p.drop);
 			if (c.live <= live)
 				curve = fmin(curve, c.sec);
 		}
@@ -231,12 +233,12 @@ many_layers(void **state)
 	v = solve(&p);
 	assert_non_null(v);
 	remat_keep_all(p.r, p.constraint, p.drop);
-	top = remat_eval(p.r, p.drop).live;
+	top = schedule_set(p.w, p.drop).live;
 	for (int32_t i = 0; i < pareto_count(v); i++) {
 		struct remat_cost c;
 
 		pareto_plan(v, i, p.drop);
-		c = remat_eval(p.r, p.drop);
+		c = schedule_set(p.w, p.drop);
 		assert_true(c.sec >= before - 1e-12);
 		before = c.sec;
 		if (c.live > top / 2)
@@ -262,7 +264,7 @@ plans_need_what_they_say(void **state)
 		assert_non_null(v);
 		for (int32_t i = 0; i < pareto_count(v); i++) {
 			pareto_plan(v, i, p.drop);
-			assert_true(remat_eval(p.r, p.drop).live
+			assert_true(schedule_set(p.w, p.drop).live
 			            <= pareto_bytes(v, i));
 		}
 		close_problem(&p);

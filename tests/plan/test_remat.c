@@ -26,6 +26,7 @@ struct problem {
 	Graph *g;
 	Arena *arena;
 	struct remat *r;
+	struct schedule *w;
 	uint8_t *constraint, *drop;
 	int32_t cand[32], ncand;
 };
@@ -51,6 +52,7 @@ open_random(struct problem *p, uint64_t seed, bool scratch)
 		add_scratch(p->g, &s);
 	p->arena = arena_new();
 	p->r = remat_new(p->g, p->arena);
+	p->w = schedule_new(p->r, p->arena);
 	p->constraint = arena_array(p->arena, (size_t)p->r->nstore + 1, 1);
 	p->drop = arena_array(p->arena, (size_t)p->r->nstore + 1, 1);
 	p->ncand = 0;
@@ -84,7 +86,7 @@ try(struct problem *p, uint32_t set)
 	memset(p->drop, 0, (size_t)p->r->nstore);
 	for (int32_t i = 0; i < p->ncand; i++)
 		p->drop[p->cand[i]] = set >> i & 1;
-	return remat_eval(p->r, p->drop);
+	return schedule_set(p->w, p->drop);
 }
 
 static double
@@ -101,18 +103,18 @@ optimum(struct problem *p, int64_t live)
 	return best;
 }
 
-/* Turn the graph into the plan evaluated last, which needs c. */
+/* Turn the graph into the plan. */
 static void
-carry_out(struct bench *b, struct remat *r, Graph *g, struct remat_cost c)
+carry_out(struct bench *b, const struct schedule *w, Graph *g)
 {
-	remat_apply(r, g);
+	schedule_apply(w, g);
 	g->props |= P_PLANNED;
 	assert_true(pass_inplace(&b->pass, g));
 	assert_true(pass_place(&b->pass, g));
 	g->props |= P_PLACED;
 	assert_true(pass_account(&b->pass, g));
 	assert_true(pass_replay(&b->pass, g));
-	assert_true(b->pass.planned.plan->sum.live_bound == c.live);
+	assert_true(b->pass.planned.plan->sum.live_bound == w->cost.live);
 }
 
 /* The evaluation of a set is what the graph becomes. */
@@ -125,12 +127,11 @@ evaluation_is_exact(void **state)
 	for (int k = 0; k < GRAPHS; k++) {
 		struct problem p;
 		struct bench b;
-		struct remat_cost c;
 
 		open_random(&p, (uint64_t)k, k & 1);
-		c = try(&p, (uint32_t)gen_next(&seed));
+		try(&p, (uint32_t)gen_next(&seed));
 		bench_open(&b);
-		carry_out(&b, p.r, p.g, c);
+		carry_out(&b, p.w, p.g);
 		bench_close(&b);
 		close_problem(&p);
 	}
@@ -201,6 +202,7 @@ drop_exactly(const char *text, size_t n, int ninlined)
 	struct bench b;
 	struct remat_cost c;
 	struct remat *r;
+	struct schedule *w;
 	uint8_t *drop;
 	Graph *g;
 	int found = 0;
@@ -220,9 +222,10 @@ drop_exactly(const char *text, size_t n, int ninlined)
 			found++;
 		}
 	assert_int_equal(found, 2);
-	c = remat_eval(r, drop);
+	w = schedule_new(r, b.pass.keep);
+	c = schedule_set(w, drop);
 	assert_true(c.sec > 0);
-	carry_out(&b, r, g, c);
+	carry_out(&b, w, g);
 	sec = b.pass.planned.plan->sum.recompute_sec;
 	assert_true(fabs(sec - c.sec) <= 1e-9 * sec);
 	found = 0;
@@ -330,7 +333,7 @@ choice_is_optimal(void **state)
 			Arena *scratch = arena_new();
 
 			all[set].sec = try(&p, set).sec;
-			all[set].live = remat_placed(p.r, p.drop, scratch);
+			all[set].live = schedule_packed(p.w, scratch);
 			if (all[set].live < least)
 				least = all[set].live;
 			arena_free(scratch);
@@ -348,9 +351,9 @@ choice_is_optimal(void **state)
 				if (all[set].live <= arena)
 					best = fmin(best, all[set].sec);
 			assert_non_null(f);
-			assert_true(known_eval(p.r, f).sec <= best + 1e-9);
+			assert_true(known_eval(p.w, f).sec <= best + 1e-9);
 			assert_true(selector_bound(c, arena, f)
-			            <= (f->step ? known_eval(p.r, f).sec
+			            <= (f->step ? known_eval(p.w, f).sec
 			                : best) + 1e-6);
 		}
 		close_problem(&p);
@@ -450,6 +453,7 @@ presets(void **state)
 	Graph *g = gen_gpt(&o);
 	Arena *a = arena_new();
 	struct remat *r = remat_new(g, a);
+	struct schedule *w = schedule_new(r, a);
 	uint8_t *constraint = arena_array(a, (size_t)r->nstore + 1, 1);
 	uint8_t *drop = arena_array(a, (size_t)r->nstore + 1, 1);
 	int kept = 0, cores = 0;
@@ -465,16 +469,16 @@ presets(void **state)
 		kept += r->store[s].candidate && !drop[s];
 	assert_int_equal(kept, 3);
 	remat_preset(r, constraint, REMAT_SELECTIVE, 1, drop);
-	remat_eval(r, drop);
-	for (int32_t k = 0; k < r->nstep; k++)
-		if (r->step[k].clone && r->node[r->step[k].node].sec > 0) {
-			assert_int_equal(g->node[r->step[k].node].op,
+	schedule_set(w, drop);
+	for (int32_t k = 0; k < w->nstep; k++)
+		if (w->step[k].clone && r->node[w->step[k].node].sec > 0) {
+			assert_int_equal(g->node[w->step[k].node].op,
 			                 OP_ATTENTION);
 			cores++;
 		}
 	assert_int_equal(cores, 4);
 	remat_preset(r, constraint, REMAT_NONE, 1, drop);
-	assert_true(remat_eval(r, drop).sec <= 0);
+	assert_true(schedule_set(w, drop).sec <= 0);
 	arena_free(a);
 	graph_free(g);
 }
@@ -534,7 +538,7 @@ best_within(struct problem *p, int64_t arena, bool placed)
 		Arena *a = arena_new();
 
 		if (c.live <= arena && c.sec < best
-		    && (!placed || remat_packed(p->r, a) <= arena))
+		    && (!placed || schedule_packed(p->w, a) <= arena))
 			best = c.sec;
 		arena_free(a);
 	}
@@ -612,7 +616,7 @@ recompute_a_chain(void *of)
 	/* all of it comes back at the first step of backward */
 	for (int32_t s = 0; s < r->nstore; s++)
 		p->drop[s] = r->store[s].candidate;
-	*(struct remat_cost *)p->constraint = remat_eval(r, p->drop);
+	*(struct remat_cost *)p->constraint = schedule_set(p->w, p->drop);
 	return NULL;
 }
 
@@ -629,6 +633,7 @@ chains_need_no_stack(void **state)
 	(void)state;
 	p.arena = arena_new();
 	p.r = remat_new(p.g, p.arena);
+	p.w = schedule_new(p.r, p.arena);
 	p.drop = arena_array(p.arena, (size_t)p.r->nstore + 1, 1);
 	p.constraint = (uint8_t *)&cost;
 	assert_int_equal(pthread_attr_init(&small), 0);
@@ -636,7 +641,7 @@ chains_need_no_stack(void **state)
 	assert_int_equal(pthread_create(&thread, &small, recompute_a_chain,
 	                                &p), 0);
 	assert_int_equal(pthread_join(thread, NULL), 0);
-	assert_true(p.r->nstep > (int32_t)p.g->nnode);
+	assert_true(p.w->nstep > (int32_t)p.g->nnode);
 	close_problem(&p);
 }
 
@@ -648,6 +653,7 @@ open_wide(struct problem *p, uint64_t seed)
 	p->g = gen_random(seed, 24 + (int)(seed % 8));
 	p->arena = arena_new();
 	p->r = remat_new(p->g, p->arena);
+	p->w = schedule_new(p->r, p->arena);
 	p->constraint = arena_array(p->arena, (size_t)p->r->nstore + 1, 1);
 	for (int32_t s = 0; s < p->r->nstore; s++)
 		if (p->r->store[s].candidate && gen_next(&seed) % 3 == 0)
@@ -668,7 +674,7 @@ seconds_within(uint64_t seed, int64_t times, int64_t parts)
 	open_wide(&p, seed);
 	drop = arena_array(p.arena, (size_t)p.r->nstore + 1, 1);
 	remat_keep_all(p.r, p.constraint, drop);
-	top = remat_eval(p.r, drop).live;
+	top = schedule_set(p.w, drop).live;
 	c = selector_new(p.r, p.constraint, &opt);
 	f = selector_best(c, times ? top * times / parts + times
 	                           : INT64_MAX / 2);

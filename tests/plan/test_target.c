@@ -29,7 +29,7 @@ toy_rows(int64_t rows, int64_t classes, bool half)
 }
 
 static const struct target toy = {
-	.name = "toy", .align = ALIGN, .workspace = toy_workspace,
+	.align = ALIGN, .workspace = toy_workspace,
 	.classifier_rows = toy_rows,
 };
 

@@ -18,7 +18,8 @@ write_plan(Graph *g, double pct, const char *dir, int number)
 	if (bench_run(&b, g)) {
 		out = fopen(path, "w");
 		assert_non_null(out);
-		plan_write_json(b.pass.planned.plan, out);
+		plan_write_json(&b.pass, b.pass.planned.plan,
+			&(struct report_source){ .model = "" }, out);
 		assert_false(ferror(out));
 		assert_int_equal(fclose(out), 0);
 		written = 1;

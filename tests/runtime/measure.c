@@ -23,7 +23,10 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 
-#include "runtime/model/rt.h"
+#include "runtime/api/context.h"
+#include "runtime/file/array.h"
+#include "runtime/library/tensor.h"
+#include "runtime/world/inside.h"
 #include "tests/sanitize/sanitized.h"
 
 enum { GUARD = 4 << 20, MAX_STEPS = 64, THREADS = 2 };
@@ -185,7 +188,7 @@ set_inputs(ckr_ctx *c, const char *path)
 			s = err_set(&c->err, CKR_EARG, "no '%s'", info.name);
 		else if ((s = ckr_input(c, info.name, &to)) == CKR_OK)
 			s = array_read(&f, a, 0, a->nelem,
-			               rt_find(c, info.name, NULL)->dtype, to,
+			               library_find(c->library.lib, info.name, NULL)->dtype, to,
 			               &c->err);
 	}
 	array_close(&f);
@@ -198,7 +201,7 @@ set_inputs(ckr_ctx *c, const char *path)
 static ckr_status
 run_steps(ckr_ctx *c, int steps, uint64_t *anon)
 {
-	anon[0] = mem_anonymous() - c->rss_before;
+	anon[0] = mem_anonymous() - c->world.memory->anonymous;
 	for (int i = 1; i <= steps; i++) {
 		ckr_status s;
 
@@ -206,7 +209,7 @@ run_steps(ckr_ctx *c, int steps, uint64_t *anon)
 		s = ckr_step(c, NULL, NULL);
 		counting = 0;
 		CKR_TRY(s);
-		anon[i] = mem_anonymous() - c->rss_before;
+		anon[i] = mem_anonymous() - c->world.memory->anonymous;
 	}
 	return CKR_OK;
 }
@@ -219,14 +222,14 @@ count_apart(const ckr_ctx *c)
 {
 	int n = 0;
 
-	for (uint32_t i = 0; i < c->lib->nshared; i++) {
-		const struct ckr_tensor *t = &c->lib->program[0].tensor[i];
+	for (uint32_t i = 0; i < c->library.lib->nshared; i++) {
+		const struct ckr_tensor *t = &c->library.lib->program[0].tensor[i];
 		bool apart = false;
 
 		for (uint32_t r = 1; r < c->world.count && !t->placement; r++)
-			apart |= memcmp(rt_at(c, &c->plan, 0, t),
-			                rt_at(c, &c->plan, r, t),
-			                rt_nbytes(t)) != 0;
+			apart |= memcmp(world_at(&c->world, &c->world.plan, 0, t),
+			                world_at(&c->world, &c->world.plan, r, t),
+			                tensor_nbytes(t)) != 0;
 		n += apart;
 	}
 	return n;
@@ -249,20 +252,20 @@ pages(uint64_t n)
 static bool
 move_blocks(ckr_ctx *c, struct painted *p)
 {
-	uint64_t resident = pages(c->resident->size);
+	uint64_t resident = pages(c->world.memory->resident->size);
 
-	p->size = 3 * (uint64_t)GUARD + resident + pages(c->plan.arena->size);
+	p->size = 3 * (uint64_t)GUARD + resident + pages(c->world.plan.arena->size);
 	p->all = mmap(NULL, p->size, PROT_READ | PROT_WRITE,
 	              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (p->all == MAP_FAILED)
 		return false;
 	p->resident = p->all + GUARD;
 	p->arena = p->resident + resident + GUARD;
-	memcpy(p->resident, c->resident->p, c->resident->size);
-	c->resident[0] = (struct block){ p->resident, c->resident->size, NULL, 0,
+	memcpy(p->resident, c->world.memory->resident->p, c->world.memory->resident->size);
+	c->world.memory->resident[0] = (struct block){ p->resident, c->world.memory->resident->size, NULL, 0,
 	                              false };
-	c->plan.arena[0] = (struct block){ p->arena, c->plan.arena->size, NULL, 0, false };
-	return rt_set_operands(c, &c->plan);
+	c->world.plan.arena[0] = (struct block){ p->arena, c->world.plan.arena->size, NULL, 0, false };
+	return world_set_operands(&c->world, &c->world.plan);
 }
 
 /* One step from the state `saved` of all ranks, with `paint` everywhere else of
@@ -271,11 +274,11 @@ static ckr_status
 painted_step(ckr_ctx *c, const struct painted *p, const char *saved, int paint,
              double *loss)
 {
-	c->step = 0;
+	stepping_progress(c->steps)->step = 0;
 	memset(p->all, paint, p->size);
-	FOR_RANKS (r, c)
-		memcpy(c->resident[r].p, saved + r * c->resident->size,
-		       c->resident->size);
+	FOR_RANKS (r, &c->world)
+		memcpy(c->world.memory->resident[r].p, saved + r * c->world.memory->resident->size,
+		       c->world.memory->resident->size);
 	return ckr_step(c, NULL, loss);
 }
 
@@ -287,9 +290,9 @@ count_outside(const ckr_ctx *c, const struct painted *p, int paint)
 
 	for (unsigned char *b = p->all; b < p->all + p->size; b++) {
 		if (b == p->resident)
-			b += c->resident->size;
+			b += c->world.memory->resident->size;
 		if (b == p->arena)
-			b += c->plan.arena->size;
+			b += c->world.plan.arena->size;
 		n += *b != paint;
 	}
 	return n;
@@ -298,9 +301,9 @@ count_outside(const ckr_ctx *c, const struct painted *p, int paint)
 static uint64_t
 end_of_written(const ckr_ctx *c, int paint)
 {
-	uint64_t n = c->plan.arena->size;
+	uint64_t n = c->world.plan.arena->size;
 
-	while (n && c->plan.arena->p[n - 1] == paint)
+	while (n && c->world.plan.arena->p[n - 1] == paint)
 		n--;
 	return n;
 }
@@ -310,17 +313,17 @@ run_painted(ckr_ctx *c)
 {
 	static const int paint[] = { 0xa5, 0x5a };
 	uint64_t highest = 0, outside = 0;
-	char *saved = malloc(c->resident->size * c->world.count + 1);
-	unsigned char *after = malloc(c->resident->size + 1);
+	char *saved = malloc(c->world.memory->resident->size * c->world.count + 1);
+	unsigned char *after = malloc(c->world.memory->resident->size + 1);
 	bool pure = true;
 	struct painted p;
 	double loss[2];
 
 	if (!saved || !after || !move_blocks(c, &p))
 		return err_set(&c->err, CKR_ENOMEM, "out of memory");
-	FOR_RANKS (r, c)
-		memcpy(saved + r * c->resident->size, c->resident[r].p,
-		       c->resident->size);
+	FOR_RANKS (r, &c->world)
+		memcpy(saved + r * c->world.memory->resident->size, c->world.memory->resident[r].p,
+		       c->world.memory->resident->size);
 	for (int i = 0; i < 2; i++) {
 		uint64_t end;
 
@@ -329,16 +332,16 @@ run_painted(ckr_ctx *c)
 		highest = end > highest ? end : highest;
 		outside += count_outside(c, &p, paint[i]);
 		if (!i)
-			memcpy(after, p.resident, c->resident->size);
+			memcpy(after, p.resident, c->world.memory->resident->size);
 	}
-	pure = !memcmp(after, p.resident, c->resident->size)
+	pure = !memcmp(after, p.resident, c->world.memory->resident->size)
 	       && !memcmp(&loss[0], &loss[1], sizeof(*loss));
 	printf("\"highest\": %llu, \"outside\": %llu, \"pure\": %d, ",
 	       (unsigned long long)highest, (unsigned long long)outside, pure);
 	free(saved);
 	free(after);
 	munmap(p.all, p.size);
-	c->resident->p = c->plan.arena->p = NULL;
+	c->world.memory->resident->p = c->world.plan.arena->p = NULL;
 	return CKR_OK;
 }
 

@@ -48,7 +48,7 @@ run_chunks(struct chunked_comm *b, struct err *e)
 
 	b->state = malloc(chunked_state_bytes(b->ranks));
 	if (!b->state)
-		return err_memory(e);
+		return err_no_memory(e);
 	b->out = b->team->out;
 	b->in = b->team->in;
 	chunked_begin(b);

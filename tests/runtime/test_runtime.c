@@ -24,6 +24,7 @@
 #include "runtime/blas/gemm.h"
 #include "runtime/support/half.h"
 #include "runtime/support/json.h"
+#include "runtime/support/json_write.h"
 #include "runtime/support/number.h"
 #include "runtime/support/path.h"
 #include "runtime/support/utf8.h"
@@ -312,6 +313,35 @@ test_json(void **state)
 	assert_string_equal(quoted, "\"a\\\"\\\\\\u000a\\ufffd\xc3\xa9"
 	                    "\\ufffd\"");
 	free(quoted);
+}
+
+static void
+test_json_write(void **state)
+{
+	static const int64_t ids[] = { 3, -1 };
+	char *text;
+	size_t n;
+	FILE *out = open_memstream(&text, &n);
+	struct json_out j = { .f = out };
+
+	(void)state;
+	json_open(&j, NULL, '{', JSON_LINES);
+	json_open(&j, "list", '[', JSON_SPACED);
+	json_text(&j, NULL, "a\"");
+	json_text(&j, NULL, NULL);
+	json_close(&j);
+	json_open(&j, "empty", '{', JSON_ROWS);
+	json_close(&j);
+	json_ids(&j, "ids", ids, 2);
+	json_real(&j, "real", 9, 0.5);
+	json_real(&j, "none", 9, (double)NAN);
+	json_close(&j);
+	fclose(out);
+	assert_string_equal(text, "{\n\"list\": [\"a\\\"\", null],\n"
+	                    "\"empty\": {},\n\"ids\": [3, null],\n"
+	                    "\"real\": 0.5,\n\"none\": null\n}");
+	assert_true(json_ok(text));
+	free(text);
 }
 
 /* ---- numbers ---- */
@@ -1769,6 +1799,7 @@ main(int argc, char **argv)
 		cmocka_unit_test(test_half),
 		cmocka_unit_test(test_convert_range),
 		cmocka_unit_test(test_json),
+		cmocka_unit_test(test_json_write),
 		cmocka_unit_test(test_number),
 		cmocka_unit_test(test_json_members),
 		cmocka_unit_test(test_st_hostile),

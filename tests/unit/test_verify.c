@@ -373,7 +373,7 @@ folded(void **state)
 {
 	static const char *const emit_of[OP_COUNT] = {
 #define OP(id, text, sig, attr, rules, emit) [OP_##id] = emit,
-#define EMIT(cpu, work) #cpu
+#define EMIT(rule) #rule
 #include "ir/ops.h"
 	};
 

@@ -5,17 +5,17 @@
 #include <stdlib.h>
 
 #include "runtime/support/markup.h"
+#include "runtime/support/plot.h"
 
 enum {
 	WIDTH = 540, HEIGHT = 300, LEFT = 62, RIGHT = 14, TOP = 36,
-	BOTTOM = 34, TICKS = 6
+	BOTTOM = 34
 };
 
 struct chart_frame {
-	double x0, x1, y0, y1;          /* y as drawn: of a logarithm, too */
+	struct plot p;                  /* y as drawn: of a logarithm, too */
 	bool any, log;
 	double factor;
-	FILE *out;
 };
 
 /* A series of a run, rows that have it. */
@@ -98,8 +98,8 @@ extend_range(struct chart_frame *f, const struct history *h, enum series s)
 
 		if (!history_has(h, i, s) || isnan(y))
 			continue;
-		f->y0 = f->any ? fmin(f->y0, y) : y;
-		f->y1 = f->any ? fmax(f->y1, y) : y;
+		f->p.y0 = f->any ? fmin(f->p.y0, y) : y;
+		f->p.y1 = f->any ? fmax(f->p.y1, y) : y;
 		f->any = true;
 	}
 }
@@ -120,32 +120,33 @@ static struct chart_frame
 fit_frame(const struct chart *c, const struct history *h, size_t runs,
           FILE *out)
 {
-	struct chart_frame f = { .x0 = h->row->step, .x1 = h->row->step,
-	                         .factor = c->factor, .out = out };
+	struct chart_frame f = { .p = {
+		WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM,
+		.x0 = h->row->step, .x1 = h->row->step, .out = out
+	}, .factor = c->factor };
 
 	for (size_t i = 0; i < runs; i++) {
-		f.x0 = fmin(f.x0, h[i].row->step);
-		f.x1 = fmax(f.x1, h[i].row[h[i].n - 1].step);
+		f.p.x0 = fmin(f.p.x0, h[i].row->step);
+		f.p.x1 = fmax(f.p.x1, h[i].row[h[i].n - 1].step);
 		extend_range(&f, &h[i], c->s);
 		if (c->beside >= 0)
 			extend_range(&f, &h[i], (enum series)c->beside);
 	}
-	f.log = c->may_log && f.y0 > 0 && f.y1 >= 10 * f.y0;
+	f.log = c->may_log && f.p.y0 > 0 && f.p.y1 >= 10 * f.p.y0;
 	if (f.log) {
-		f.y0 = log10(f.y0);
-		f.y1 = log10(f.y1);
+		f.p.y0 = log10(f.p.y0);
+		f.p.y1 = log10(f.p.y1);
 	}
-	if (f.x0 == f.x1)
-		open_up(&f.x0, &f.x1, 1);
-	open_up(&f.y0, &f.y1, f.y0 == f.y1 ? 1 : 0.05);
+	if (f.p.x0 == f.p.x1)
+		open_up(&f.p.x0, &f.p.x1, 1);
+	open_up(&f.p.y0, &f.p.y1, f.p.y0 == f.p.y1 ? 1 : 0.05);
 	return f;
 }
 
 static double
 chart_x(const struct chart_frame *f, double step)
 {
-	return LEFT + (WIDTH - LEFT - RIGHT) * (step - f->x0)
-		/ (f->x1 - f->x0);
+	return plot_x(&f->p, step);
 }
 
 static double
@@ -153,58 +154,39 @@ chart_y(const struct chart_frame *f, double value)
 {
 	double y = value * f->factor;
 
-	return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM)
-		* ((f->log ? log10(y) : y) - f->y0) / (f->y1 - f->y0);
-}
-
-/* value: as shown, the factor in it. */
-static void
-put_y(const struct chart_frame *f, double value)
-{
-	double y = chart_y(f, value / f->factor);
-
-	fprintf(f->out, "<path d=\"M%d %.1fH%d\" stroke=\"#e4e4e4\"/><text "
-	        "x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%.4g</text>\n", LEFT,
-	        y, WIDTH - RIGHT, LEFT - 6, y + 4, value + 0.0);
+	return plot_y(&f->p, f->log ? log10(y) : y);
 }
 
 /* Powers of ten, and if those are few, 2 and 5 times as much. */
 static void
 put_log_ticks(const struct chart_frame *f)
 {
-	double every = ceil((f->y1 - f->y0) / TICKS);
-	bool few = f->y1 - f->y0 < 2.5;
+	double every = ceil((f->p.y1 - f->p.y0) / PLOT_TICKS);
+	bool few = f->p.y1 - f->p.y0 < 2.5;
 
-	for (double p = floor(f->y0); p <= f->y1; p += every)
+	for (double p = floor(f->p.y0); p <= f->p.y1; p += every)
 		for (int i = 0; i < (few ? 3 : 1); i++) {
 			double value = pow(10, p) * (i == 2 ? 5 : 1 + i);
 			double y = log10(value);
+			char text[24];
 
-			if (y >= f->y0 && y <= f->y1)
-				put_y(f, value);
+			snprintf(text, sizeof(text), "%.4g", value);
+			if (y >= f->p.y0 && y <= f->p.y1)
+				plot_tick_y(&f->p, y, text);
 		}
 }
 
 static void
 put_chart_axes(const struct chart_frame *f)
 {
-	double step = markup_tick(f->y1 - f->y0, TICKS);
-	int bottom = HEIGHT - BOTTOM;
-
 	if (f->log)
 		put_log_ticks(f);
 	else
-		for (double k = ceil(f->y0 / step); k * step <= f->y1; k++)
-			put_y(f, k * step);
-	step = fmax(markup_tick(f->x1 - f->x0, TICKS), 1);
-	for (double k = ceil(f->x0 / step); k * step <= f->x1; k++)
-		fprintf(f->out, "<text x=\"%.1f\" y=\"%d\" text-anchor="
-		        "\"middle\">%.10g</text>\n", chart_x(f, k * step),
-		        bottom + 16, k * step + 0.0);
-	fprintf(f->out, "<path d=\"M%d %dV%dH%d\" fill=\"none\" stroke="
-	        "\"#333333\"/>\n<text x=\"%d\" y=\"%d\" text-anchor=\"end\">"
-	        "step</text>\n", LEFT, TOP, bottom, WIDTH - RIGHT,
-	        WIDTH - RIGHT, HEIGHT - 4);
+		plot_ticks_y(&f->p, 4);
+	plot_ticks_x(&f->p, 1, 1, false);
+	plot_axes(&f->p);
+	fprintf(f->p.out, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">step"
+	        "</text>\n", WIDTH - RIGHT, HEIGHT - 4);
 }
 
 /* ---- lines ---- */
@@ -220,7 +202,7 @@ static void
 pen_up(struct pen *p)
 {
 	if (p->down)
-		fputs("\"/>\n", p->f->out);
+		fputs("\"/>\n", p->f->p.out);
 	p->down = false;
 }
 
@@ -228,9 +210,9 @@ static void
 pen_to(struct pen *p, double step, double value)
 {
 	if (!p->down)
-		fprintf(p->f->out, "<polyline fill=\"none\" stroke=\"%s\" %s "
+		fprintf(p->f->p.out, "<polyline fill=\"none\" stroke=\"%s\" %s "
 		        "points=\"", p->color, p->attributes);
-	fprintf(p->f->out, "%s%.2f,%.2f", p->down ? " " : "",
+	fprintf(p->f->p.out, "%s%.2f,%.2f", p->down ? " " : "",
 	        chart_x(p->f, step), chart_y(p->f, value));
 	p->down = true;
 }
@@ -312,7 +294,7 @@ put_marks(const struct chart_frame *f, const struct run_curve *c,
 		return;
 	for (size_t i = 0; i < c->n; i++)
 		if (!isnan(c->y[i]))
-			fprintf(f->out, "<circle cx=\"%.2f\" cy=\"%.2f\" "
+			fprintf(f->p.out, "<circle cx=\"%.2f\" cy=\"%.2f\" "
 			        "r=\"2.5\" fill=\"%s\"><title>step %.0f: %.6g"
 			        "</title></circle>\n", chart_x(f, c->x[i]),
 			        chart_y(f, c->y[i]), color, c->x[i],
@@ -328,7 +310,7 @@ put_holes(const struct chart_frame *f, const struct run_curve *c)
 			continue;
 		for (from = i; i + 1 < c->n && isnan(c->y[i + 1]); i++)
 			;
-		fprintf(f->out, "<path class=\"hole\" d=\"M%.2f %dv-8\" "
+		fprintf(f->p.out, "<path class=\"hole\" d=\"M%.2f %dv-8\" "
 		        "stroke=\"#dc2626\" stroke-width=\"2\"><title>not a "
 		        "number: steps %.0f to %.0f</title></path>\n",
 		        chart_x(f, c->x[from]), HEIGHT - BOTTOM, c->x[from],

@@ -3,10 +3,9 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "runtime/ckrun/ckrun_options.h"
-#include "runtime/support/file_io.h"
+#include "runtime/file/file.h"
 #include "runtime/support/path.h"
 
 static const char help[] =
@@ -76,44 +75,34 @@ parse_report_args(struct report_args *j, int argc, char **argv)
 	return DONE;
 }
 
+struct run_page {
+	const struct history *h;
+	size_t n;
+	struct err *e;
+};
+
 static ckr_status
-put_page(const struct history *h, size_t n, FILE *out, const char *path,
-         struct err *e)
+print_run_page(FILE *out, void *page)
 {
-	if (!page_put(h, n, out))
-		return err_set(e, CKR_ENOMEM, "out of memory");
-	if (fflush(out) || ferror(out))
-		return err_set(e, CKR_EIO, "%s: cannot write: %m", path);
-	return CKR_OK;
+	const struct run_page *p = page;
+
+	return page_put(p->h, p->n, out) ? CKR_OK
+	       : err_no_memory(p->e);
 }
 
 static ckr_status
-write_run_page(const struct history *h, size_t n, const char *path,
-               struct err *e)
+write_run_page(struct run_page *p, const char *path)
 {
 	struct new_file file;
-	ckr_status s = CKR_OK;
-	FILE *out;
-	int fd;
 
-	if (!strcmp(path, "-"))
-		return put_page(h, n, stdout, "standard output", e);
-	if (!new_file_start(&file, path, false))
-		return err_set(e, CKR_EIO, "%s: cannot write: %m", path);
-	fd = dup(file.fd);
-	out = fd < 0 ? NULL : fdopen(fd, "w");
-	if (!out)
-		s = err_set(e, CKR_EIO, "%s: cannot write: %m", path);
-	else
-		s = put_page(h, n, out, path, e);
-	if (out)
-		fclose(out);
-	else if (fd >= 0)
-		close(fd);
-	if (s == CKR_OK && !new_file_place(&file, false))
-		s = err_set(e, CKR_EIO, "%s: cannot write: %m", path);
-	new_file_abort(&file);
-	return s;
+	if (strcmp(path, "-")) {
+		CKR_TRY(new_file_open(&file, path, p->e));
+		return new_file_print(&file, print_run_page, p, p->e);
+	}
+	CKR_TRY(print_run_page(stdout, p));
+	return fflush(stdout) || ferror(stdout)
+	       ? err_set(p->e, CKR_EIO, "standard output: cannot write: %m")
+	       : CKR_OK;
 }
 
 static void
@@ -150,7 +139,7 @@ report_run(int argc, char **argv)
 			warn_broken(&h[i]);
 	}
 	if (s == CKR_OK)
-		s = write_run_page(h, j.n, j.out, &e);
+		s = write_run_page(&(struct run_page){ h, j.n, &e }, j.out);
 	if (s != CKR_OK)
 		fprintf(stderr, "ckrun: %s\n", e.text);
 	for (size_t i = 0; i < j.n; i++)

@@ -1,0 +1,274 @@
+/* Calls that the rooms below carry out: steps, evaluation, files, measures. */
+#include "runtime/api/context.h"
+
+#include <math.h>
+
+ckr_status
+need_quiet(ckr_ctx *c)
+{
+	CKR_TRY(world_need_ready(&c->world));
+	return stepping_need_quiet(c->steps);
+}
+
+/* ---- settings ---- */
+
+struct ckr_hyper
+ckr_hyper_default(void)
+{
+	return hyper_of_library(NULL);
+}
+
+struct ckr_hyper
+ckr_model_hyper(const ckr_ctx *c)
+{
+	return hyper_of_library(c->library.lib);
+}
+
+ckr_status
+ckr_set_group(ckr_ctx *c, const char *name, double factor, double decay)
+{
+	CKR_TRY(need_quiet(c));
+	return stepping_set_group(c->steps, name, factor, decay);
+}
+
+double
+ckr_schedule_lr(enum ckr_schedule kind, double lr, double min_lr,
+                uint64_t step, uint64_t warmup, uint64_t total)
+{
+	double x;
+
+	if (step < warmup)
+		return lr * (double)(step + 1) / (double)warmup;
+	if (kind == CKR_CONSTANT_LR || total <= warmup)
+		return lr;
+	if (step >= total)
+		return min_lr;
+	x = (double)(step - warmup) / (double)(total - warmup);
+	if (kind == CKR_LINEAR_LR)
+		return lr + (min_lr - lr) * x;
+	return min_lr + (lr - min_lr) * 0.5 * (1 + cos(acos(-1.0) * x));
+}
+
+/* ---- inputs ---- */
+
+static ckr_status
+call_user_feed(void *user, uint64_t step, uint32_t micro)
+{
+	ckr_ctx *c = user;
+
+	return c->feed(c->feed_user, c, step, micro);
+}
+
+ckr_status
+ckr_set_feed(ckr_ctx *c, ckr_feed_fn *feed, void *user)
+{
+	c->feed = feed;
+	c->feed_user = user;
+	stepping_set_feed(c->steps, feed ? call_user_feed : NULL, c);
+	return CKR_OK;
+}
+
+bool
+ckr_needs_input(const ckr_ctx *c, const char *input)
+{
+	uint32_t i;
+
+	return !library_find(c->library.lib, input, &i)
+	       || stepping_reads_input(c->steps, i);
+}
+
+/* ---- steps ---- */
+
+ckr_status
+ckr_step(ckr_ctx *c, const struct ckr_hyper *hyper, double *loss)
+{
+	CKR_TRY(world_need_ready(&c->world));
+	return stepping_step(c->steps, hyper, loss);
+}
+
+ckr_status
+ckr_begin_step(ckr_ctx *c, const struct ckr_hyper *hyper)
+{
+	CKR_TRY(world_need_ready(&c->world));
+	return stepping_begin(c->steps, hyper);
+}
+
+ckr_status
+ckr_end_step(ckr_ctx *c, double *loss)
+{
+	CKR_TRY(world_need_ready(&c->world));
+	return stepping_end(c->steps, loss);
+}
+
+bool
+ckr_can_begin(const ckr_ctx *c)
+{
+	return c->world.ready && stepping_can_begin(c->steps);
+}
+
+ckr_status
+ckr_grad_norm(ckr_ctx *c, double *norm)
+{
+	CKR_TRY(world_need_ready(&c->world));
+	return stepping_grad_norm(c->steps, norm);
+}
+
+ckr_status
+ckr_check_finite(ckr_ctx *c)
+{
+	CKR_TRY(need_quiet(c));
+	return stepping_check_finite(c->steps);
+}
+
+/* ---- evaluation ---- */
+
+ckr_status
+ckr_eval(ckr_ctx *c, double *loss)
+{
+	CKR_TRY(need_quiet(c));
+	return stepping_eval(c->steps, loss);
+}
+
+int64_t
+ckr_bad_number(const ckr_ctx *c)
+{
+	return c->steps ? stepping_env(c->steps)->fault_value : 0;
+}
+
+ckr_status
+ckr_score_begin(ckr_ctx *c)
+{
+	CKR_TRY(world_need_ready(&c->world));
+	evaluation_begin(c->evaluation);
+	return CKR_OK;
+}
+
+ckr_status
+ckr_score_add(ckr_ctx *c, double times)
+{
+	CKR_TRY(need_quiet(c));
+	return evaluation_add(c->evaluation, times);
+}
+
+ckr_status
+ckr_score_end(ckr_ctx *c, struct ckr_score *score)
+{
+	CKR_TRY(world_need_ready(&c->world));
+	return evaluation_end(c->evaluation, score);
+}
+
+/* ---- measures ---- */
+
+ckr_status
+ckr_check(ckr_ctx *c, const struct ckr_hyper *hyper, double *loss,
+	  struct ckr_checked *checked)
+{
+	CKR_TRY(need_quiet(c));
+	return measure_check(c->measure, hyper, loss, checked);
+}
+
+ckr_status
+ckr_trace(ckr_ctx *c, const char *path)
+{
+	CKR_TRY(need_quiet(c));
+	return measure_trace(c->measure, path);
+}
+
+ckr_status
+ckr_profile(ckr_ctx *c, const char *path)
+{
+	CKR_TRY(need_quiet(c));
+	return measure_profile(c->measure, path);
+}
+
+ckr_status
+ckr_profile_table(ckr_ctx *c, FILE *out)
+{
+	CKR_TRY(need_quiet(c));
+	return measure_profile_table(c->measure, out);
+}
+
+/* ---- files ---- */
+
+ckr_status
+ckr_load_weights(ckr_ctx *c, const char *path)
+{
+	CKR_TRY(need_quiet(c));
+	return files_load_weights(c->files, path);
+}
+
+ckr_status
+ckr_init(ckr_ctx *c, const char *path, const struct ckr_init *how)
+{
+	CKR_TRY(need_quiet(c));
+	return files_init(c->files, &path, 1, how);
+}
+
+ckr_status
+ckr_init_all(ckr_ctx *c, const char *const *path, size_t n,
+	     const struct ckr_init *how)
+{
+	CKR_TRY(need_quiet(c));
+	return files_init(c->files, path, n, how);
+}
+
+const char *
+ckr_missing_weight(const ckr_ctx *c, size_t i)
+{
+	return c && c->files ? files_missing_weight(c->files, i) : NULL;
+}
+
+const char *
+ckr_unused_tensors(const ckr_ctx *c)
+{
+	return c && c->files ? files_unused_tensors(c->files) : "";
+}
+
+ckr_status
+ckr_save(ckr_ctx *c, const char *path)
+{
+	CKR_TRY(need_quiet(c));
+	return files_save(c->files, path);
+}
+
+ckr_status
+ckr_resume(ckr_ctx *c, const char *path)
+{
+	CKR_TRY(need_quiet(c));
+	return files_resume(c->files, path);
+}
+
+ckr_status
+ckr_save_adapters(ckr_ctx *c, const char *path)
+{
+	CKR_TRY(need_quiet(c));
+	return files_save_adapters(c->files, path);
+}
+
+ckr_status
+ckr_save_merged(ckr_ctx *c, const char *path)
+{
+	CKR_TRY(need_quiet(c));
+	return files_save_merged(c->files, path);
+}
+
+ckr_status
+ckr_export_onnx(ckr_ctx *c, const char *path)
+{
+	CKR_TRY(need_quiet(c));
+	return files_export_onnx(c->files, path);
+}
+
+ckr_status
+ckr_save_outputs(ckr_ctx *c, const char *path)
+{
+	CKR_TRY(need_quiet(c));
+	return files_save_outputs(c->files, path);
+}
+
+ckr_status
+ckr_save_grads(ckr_ctx *c, const char *path)
+{
+	CKR_TRY(need_quiet(c));
+	return files_save_grads(c->files, path);
+}

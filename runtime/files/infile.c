@@ -1,0 +1,281 @@
+/* Reading of tensor files by all processes.  Each process reads the ranges of a
+ * file that its ranks hold.  If not all of them see the same file, as without a
+ * shared file system, the first one reads it for all. */
+#include "runtime/file/names.h"
+#include "runtime/files/inside.h"
+#include "runtime/support/hash.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- reading ---- */
+
+enum { PIECE = 1 << 17 };               /* elements */
+
+/* What ranks here hold of it, to there or to nowhere. */
+static ckr_status
+read_held(struct files *c, const struct infile *o, const struct array *a,
+          struct shards *to)
+{
+	uint8_t dtype = to->t->dtype;
+	char *block = malloc((size_t)PIECE * tensor_elem_bytes(to->t));
+	uint64_t at = 0, n;
+	ckr_status s = block ? CKR_OK : err_no_memory(c->err);
+
+	for (; s == CKR_OK && shards_next(to, PIECE, &at, &n); at += n) {
+		s = array_read(&o->f, a, at, n, dtype, block, c->err);
+		if (s == CKR_OK && to->local)
+			shards_put(to, at, n, block);
+	}
+	free(block);
+	return s;
+}
+
+/* All of it, from the first process. */
+static ckr_status
+read_far(struct files *c, const struct infile *o, const struct array *a,
+         struct shards *to)
+{
+	uint8_t dtype = to->t->dtype;
+	struct pg_task task = { .op = "reading", .of = to->t->name,
+		.patient = true };
+	char *block = c->world->team->out;
+	ckr_status s = CKR_OK;
+
+	for (uint64_t at = 0, n; at < to->nelem; at += n) {
+		n = to->nelem - at < PIECE ? to->nelem - at : PIECE;
+		if (!o->far && s == CKR_OK)
+			s = array_read(&o->f, a, at, n, dtype, block, c->err);
+		CKR_TRY(world_broadcast(c->world, block, n
+		                        * tensor_elem_bytes(to->t), &task));
+		shards_put(to, at, n, block);
+	}
+	return s;
+}
+
+ckr_status
+infile_read_tensor(struct files *c, const struct infile *o,
+                   const struct array *a, const struct ckr_tensor *t)
+{
+	struct shards to;
+	ckr_status s, end;
+
+	CKR_TRY(shards_begin(&to, c->world, t, true));
+	if (o->read_for) {
+		s = read_far(c, o, a, &to);
+	} else if (to.cut) {
+		s = read_held(c, o, a, &to);
+	} else {
+		s = array_read(&o->f, a, 0, a->nelem, t->dtype, to.local[0],
+		               c->err);
+		shards_put(&to, 0, a->nelem, to.local[0]);
+	}
+	end = shards_end(&to, s == CKR_OK);
+	return s == CKR_OK ? end : s;
+}
+
+ckr_status
+infile_check_tensor(struct files *c, const struct infile *o,
+                    const struct array *a, const struct ckr_tensor *t)
+{
+	struct shards nowhere;
+
+	if (o->far)
+		return CKR_OK;
+	CKR_TRY(shards_begin(&nowhere, c->world, t, false));
+	return read_held(c, o, a, &nowhere);
+}
+
+/* ---- opening ---- */
+
+/* With the NUL that ends it. */
+static uint64_t
+hash_text(uint64_t h, const char *text)
+{
+	return hash_bytes(h, text, strlen(text) + 1);
+}
+
+/* Hash of the file's header: names, types, shapes. */
+static uint64_t
+hash_head(const struct array_file *f)
+{
+	uint64_t h = HASH_START ^ f->size;
+
+	for (size_t i = 0; i < f->n; i++)
+		h = hash_text(h, f->v[i].name) ^ f->v[i].at;
+	for (size_t i = 0; i < f->nmeta; i++) {
+		const struct meta *m = &f->meta[i];
+
+		h = hash_text(h, m->key);
+		h = hash_text(h, m->value);
+	}
+	return h;
+}
+
+/* Whether this process sees the same file as the first. */
+static ckr_status
+compare_with_first(struct files *c, struct infile *o, bool opened)
+{
+	struct pg_task task = { .op = "opening", .of = o->f.path,
+		.patient = true };
+	uint64_t mine = opened ? hash_head(&o->f) : 0, first = mine;
+
+	CKR_TRY(world_broadcast(c->world, &first, sizeof(first), &task));
+	return world_any(c->world, !opened || mine != first,
+	                 stepping_progress(c->steps)->step, &o->read_for);
+}
+
+ckr_status
+infile_open(struct files *c, const char *path, struct infile *o)
+{
+	ckr_status s = array_open(&o->f, path, c->err);
+	bool opened = s == CKR_OK;
+
+	o->far = o->read_for = false;
+	o->leave = NULL;
+	CKR_TRY(world_agree(c->world, world_is_first(c->world) ? s : CKR_OK,
+	                    "opening"));
+	if (!c->world->team)
+		return CKR_OK;
+	CKR_TRY(compare_with_first(c, o, opened));
+	o->far = o->read_for && !world_is_first(c->world);
+	if (o->far && opened)
+		array_close(&o->f);
+	return CKR_OK;
+}
+
+/* ---- adapters ---- */
+
+static bool
+is_of_adapter(const char *name)
+{
+	return strstr(name, ".lora_A.") || strstr(name, ".lora_B.");
+}
+
+static bool
+is_of_peft(const char *name)
+{
+	return !strncmp(name, PEFT_PREFIX, strlen(PEFT_PREFIX));
+}
+
+static bool
+all_names_match(const struct array_file *f, bool (*of)(const char *))
+{
+	bool all = f->n > 0;
+
+	for (size_t i = 0; i < f->n; i++)
+		all &= of(f->v[i].name);
+	return all;
+}
+
+ckr_status
+infile_map_adapters(struct files *c, struct infile *o)
+{
+	static const char *const map[] = { PEFT_PREFIX "=" };
+	bool peft;
+
+	o->alone = o->mapped = false;
+	if (!c->lib->nadapter || o->far)
+		return CKR_OK;
+	peft = all_names_match(&o->f, is_of_peft);
+	o->alone = peft || all_names_match(&o->f, is_of_adapter);
+	if (!peft)
+		return CKR_OK;
+	CKR_TRY(lora_check_peft_scales(c, &o->f));
+	return names_map(&o->f, map, 1, c->err);
+}
+
+static void
+spare_here(struct files *c, struct infile *o)
+{
+	const struct ckr_tensor *t = c->lib->program[0].tensor;
+
+	for (uint32_t i = 0; i < c->lib->nshared; i++)
+		o->leave[i] |= tensor_is_weight(&t[i])
+			&& o->alone != lora_owns(c->lib, i)
+			&& !array_find(&o->f, t[i].name);
+}
+
+ckr_status
+infile_agree(struct files *c, struct infile *o)
+{
+	struct pg_task task = { .op = "reading", .patient = true };
+
+	return world_broadcast(c->world, o->leave, c->lib->nshared, &task);
+}
+
+ckr_status
+infile_mark_kept(struct files *c, struct infile *o)
+{
+	ckr_status s = CKR_OK;
+
+	o->leave = calloc(c->lib->nshared + 1, 1);
+	if (!o->leave)
+		s = err_no_memory(c->err);
+	else if (c->lib->nadapter && !o->far)
+		spare_here(c, o);
+	CKR_TRY(world_agree(c->world, s, "reading"));
+	return infile_agree(c, o);
+}
+
+void
+infile_close(struct infile *o)
+{
+	free(o->leave);
+	if (!o->far)
+		array_close(&o->f);
+}
+
+/* ---- tensors of a file that have no place in the model ---- */
+
+enum { SHOWN = 3 };
+
+/* PyTorch counts the batches of a BatchNorm; no graph reads that. */
+static bool
+is_counter(const char *name)
+{
+	const char *dot = strrchr(name, '.');
+
+	return !strcmp(dot ? dot + 1 : name, "num_batches_tracked");
+}
+
+static bool
+has_place(const struct files *c, const struct array_file *f, const char *name)
+{
+	const struct ckr_tensor *t = library_find(c->lib, name, NULL);
+
+	return (t && tensor_is_weight(t)) || names_is_state(f, name)
+	       || is_counter(name);
+}
+
+void
+infile_note_unread(struct files *c, const struct array_file *f)
+{
+	char list[SHOWN * (NAME_TEXT + 8)] = "", name[NAME_TEXT];
+	size_t n = 0, end = strlen(c->unread.text);
+
+	for (size_t i = 0; i < f->n; i++) {
+		size_t at = strlen(list);
+
+		if (has_place(c, f, f->v[i].name) || n++ >= SHOWN)
+			continue;
+		snprintf(list + at, sizeof(list) - at, "%s'%s'",
+		         at ? ", " : "", err_name(name, sizeof(name),
+		                                  f->v[i].name));
+	}
+	if (n)
+		snprintf(c->unread.text + end, sizeof(c->unread.text) - end,
+		         "%s%s: %zu of %zu tensors %s not used by the model: "
+		         "%s%s; a constant keeps its compiled value (ckc "
+		         "--param NAME makes it a parameter)",
+		         end ? "; " : "", f->path, n, f->n,
+		         n == 1 ? "is" : "are", list,
+		         n > SHOWN ? ", ..." : "");
+}
+
+const char *
+files_unused_tensors(const struct files *c)
+{
+	return c->unread.text;
+}

@@ -1,0 +1,125 @@
+/* Internals of files, shared by the files of this room: tensor files that all
+ * processes of a run read or write. */
+#ifndef RUNTIME_FILES_INSIDE_H
+#define RUNTIME_FILES_INSIDE_H
+
+#include "runtime/file/array.h"
+#include "runtime/files/files.h"
+#include "runtime/library/tensor.h"
+
+struct files {
+	struct err *err;                /* the world's */
+	const struct ckr_library *lib;
+	struct world *world;
+	struct stepping *steps;
+	struct err unread;              /* unused tensors of the last file */
+	unsigned char *left;            /* [nshared]: weights that the last file
+	                                 * of weights lacks; NULL: none */
+	struct grads *grads;            /* to write in the next step; NULL */
+};
+
+/* ---- infile.c: a file that each process reads, if it can see it ---- */
+
+struct infile {
+	struct array_file f;            /* open unless `far` */
+	bool read_for;                  /* the first process reads for all */
+	bool far;                       /* ... and this is another process */
+	bool alone;                     /* a file of adapters: tensors that it
+	                                 * lacks keep their values */
+	bool mapped;                    /* names are mapped to the model's */
+	unsigned char *leave;           /* [nshared]: tensors that keep their
+	                                 * values; NULL: none */
+};
+
+/* The first process must see the file, the others may. */
+ckr_status infile_open(struct files *, const char *path, struct infile *);
+void infile_close(struct infile *);
+/* Treat it as a file of adapters if all its tensors belong to adapters or have
+ * PEFT names, which are mapped to the model's. */
+ckr_status infile_map_adapters(struct files *, struct infile *);
+/* Mark weights that keep their values: adapters that the file lacks, and for a
+ * file of adapters all other tensors that it lacks. */
+ckr_status infile_mark_kept(struct files *, struct infile *);
+/* Send the first process's marks to all. */
+ckr_status infile_agree(struct files *, struct infile *);
+/* Read a tensor of program[0] from an array of its shape, converted.  For a far
+ * file the array is NULL.  All processes call this, also after a failure. */
+ckr_status infile_read_tensor(struct files *, const struct infile *,
+                              const struct array *, const struct ckr_tensor *);
+/* Whether infile_read_tensor would succeed: the same without writing. */
+ckr_status infile_check_tensor(struct files *, const struct infile *,
+                               const struct array *, const struct ckr_tensor *);
+/* Record for files_unused_tensors the tensors of a file that the model does not
+ * use. */
+void infile_note_unread(struct files *, const struct array_file *);
+
+/* ---- tensor_writer.c: one file that all processes write ---- */
+
+struct tensor_writer {
+	struct st_writer w;
+	bool far;                       /* the first process writes for all */
+};
+
+/* The entry of a file for a tensor under this name. */
+struct st_entry writer_entry(const struct files *, const struct ckr_tensor *,
+                             const char *name);
+/* All processes make every call. */
+ckr_status writer_begin(struct files *, struct tensor_writer *,
+                        const char *path, const struct st_entry *, size_t n,
+                        const struct meta *, size_t nmeta);
+/* Write the tensor's value to an entry of its type.  scale not NULL: the entry
+ * is float32 and gets the value times *scale. */
+ckr_status writer_put_tensor(struct files *, struct tensor_writer *,
+                             size_t entry, const struct loaded_program *,
+                             const struct ckr_tensor *, const float *scale);
+/* Give the file its name, unless a process failed. */
+ckr_status writer_commit(struct files *, struct tensor_writer *, ckr_status);
+void writer_abort(struct tensor_writer *);
+
+/* Write the listed tensors of program[0] under the names PREFIX NAME. */
+ckr_status writer_write(struct files *, const char *path, const char *prefix,
+                        const uint32_t *list, size_t n, const struct meta *,
+                        size_t nmeta);
+
+/* ---- lora.c: low-rank adapters ---- */
+
+/* Prefix of a module's tensors in PEFT's files. */
+#define PEFT_PREFIX "base_model.model."
+
+/* Whether the shared tensor is a matrix of an adapter. */
+bool lora_owns(const struct ckr_library *, uint32_t tensor);
+/* CKR_EUNSUPPORTED in a run of several processes: merging needs the whole
+ * weight. */
+ckr_status lora_may_merge(struct files *);
+/* *copy: the whole weight with its adapter merged, which the caller frees;
+ * NULL: it has no adapter. */
+ckr_status lora_merge(struct files *, const struct ckr_tensor *, void **copy);
+
+/* Metadata of files that hold adapters: the scale of the first adapter, and a
+ * hash of the names and scales of all. */
+#define SCALES_KEY "lora_scales"
+enum { SCALES_TEXT = 48 };
+void lora_scales(const struct files *, char text[SCALES_TEXT]);
+/* CKR_EFORMAT if the file's adapters have other scales, according to its
+ * metadata; for a file of PEFT, according to its configuration. */
+ckr_status lora_check_scales(struct files *, const struct array_file *);
+ckr_status lora_check_peft_scales(struct files *, const struct array_file *);
+
+/* ---- peft_config.c ---- */
+
+/* Write adapter_config.json beside a file of adapters.  list: the n tensors of
+ * program[0] in the file. */
+ckr_status peft_config_write(struct files *, const char *adapters,
+                             const uint32_t *list, uint32_t n);
+
+/* ---- grads.c ---- */
+
+void grads_free(struct files *);
+
+/* ---- checkpoint.c ---- */
+
+/* Load all parameters and buffers but the marked ones from n files, or nothing.
+ * The model then knows the marked ones. */
+ckr_status load_weight_files(struct files *, struct infile *, size_t n);
+
+#endif

@@ -1,0 +1,189 @@
+/* Consistency of a library's tables. */
+#include "runtime/base/dtype.h"
+#include "runtime/library/program.h"
+#include "runtime/library/tensor.h"
+#include "runtime/ranks/comm.h"
+#include "runtime/support/loss_formula.h"
+
+/* ---- between ranks ---- */
+
+static bool
+sane_placement(const struct ckr_library *lib, const struct ckr_tensor *t)
+{
+	const struct ckr_placement *s = t->placement;
+	struct sharding p;
+
+	if (t->batch < 0 || t->batch > t->rank
+	    || (t->kind == CKR_INPUT && t->batch && !tensor_is_dense(t)))
+		return false;
+	if (s && s->kind == CKR_PARTIAL)
+		return !t->shard_of && t->kind != CKR_INPUT;
+	if (!s && !t->shard_of)
+		return true;
+	if (t->kind == CKR_CONSTANT || t->kind == CKR_INPUT
+	    || (t->shard_of && (t->batch || lib->replicas > CKR_MAX_GROUP))
+	    || !sharding_of_tensor(&p, t, lib->ranks > 1 ? lib->ranks : 1,
+	                           lib->replicas))
+		return false;
+	return tensor_nelem(t) == sharding_shard_elems(&p);
+}
+
+/* Pieces of a group are of a size only if its own is known. */
+static bool
+is_group(const struct ckr_library *lib, const struct ckr_comm *m)
+{
+	return m->axis == CKR_TP
+	       || (m->axis == CKR_DP && lib->replicas
+	           && (m->kind == CKR_ALL_REDUCE
+	               || lib->replicas <= CKR_MAX_GROUP));
+}
+
+static bool
+sane_step(const struct ckr_library *lib, const struct ckr_program *p,
+          const struct ckr_instr *s)
+{
+	const int32_t *arg = p->arg + s->arg0;
+
+	if (!s->comm)
+		return true;
+	return !s->run && s->comm->end >= s - p->instr
+	       && s->comm->end < p->ninstr
+	       && s->narg == 2 && arg[0] >= 0 && arg[1] >= 0
+	       && tensor_is_dense(&p->tensor[arg[0]])
+	       && tensor_is_dense(&p->tensor[arg[1]])
+	       && is_group(lib, s->comm)
+	       && comm_sane(s->comm, s->comm->axis == CKR_DP ? lib->replicas
+	                    : lib->ranks, &p->tensor[arg[0]],
+	                    &p->tensor[arg[1]]);
+}
+
+static bool
+ranks_sane(const struct ckr_library *lib, const struct ckr_program *p)
+{
+	if (lib->ranks > CKR_MAX_GROUP)
+		return false;
+	for (uint32_t i = 0; i < p->ntensor; i++)
+		if (!sane_placement(lib, &p->tensor[i]))
+			return false;
+	for (uint32_t i = 0; i < p->ninstr; i++)
+		if (!sane_step(lib, p, &p->instr[i]))
+			return false;
+	return true;
+}
+
+/* ---- programs ---- */
+
+/* A copy in 16 bits is of a parameter in float32. */
+static bool
+sane_copy(const struct ckr_library *lib, const struct ckr_program *p,
+          const struct ckr_tensor *t)
+{
+	const struct ckr_tensor *of = p->tensor + t->param;
+
+	return t->param >= 0 && (uint32_t)t->param < lib->nshared
+	       && of->kind == CKR_PARAM && of->dtype == CKR_F32
+	       && (t->dtype == CKR_BF16 || t->dtype == CKR_F16)
+	       && tensor_nelem(of) == tensor_nelem(t);
+}
+
+static bool
+sane_tensor(const struct ckr_library *lib, const struct ckr_program *p,
+            const struct ckr_tensor *t)
+{
+	uint64_t room = t->flags & CKR_RESIDENT ? p->resident_bytes
+	                : p->arena_bytes;
+	int64_t from, to;
+
+	if (t->rank > CKR_MAX_DIMS || t->dtype >= CKR_DTYPE_COUNT)
+		return false;
+	if (t->offset > room)
+		return false;
+	tensor_reach(t, &from, &to);
+	if (from < 0 || to > (int64_t)room)
+		return false;
+	if (t->param >= (int64_t)p->ntensor)
+		return false;
+	if (tensor_is_copy(t) && !sane_copy(lib, p, t))
+		return false;
+	if (t->kind == CKR_CONSTANT
+	    && (t->nbytes != (uint64_t)(to - from)
+	        || t->data > lib->constants_bytes
+	        || t->nbytes > lib->constants_bytes - t->data))
+		return false;
+	return true;
+}
+
+static bool
+program_is_sane(const struct ckr_library *lib, const struct ckr_program *p)
+{
+	if (lib->nshared > p->ntensor || p->loss >= (int64_t)p->ntensor
+	    || p->update > p->ninstr)
+		return false;
+	for (uint32_t i = 0; i < p->ntensor; i++)
+		if (!sane_tensor(lib, p, &p->tensor[i]))
+			return false;
+	for (uint32_t i = 0; i < p->ninstr; i++)
+		for (uint32_t k = 0; k < p->instr[i].narg; k++)
+			if (p->arg[p->instr[i].arg0 + k] >= (int64_t)p->ntensor)
+				return false;
+	return ranks_sane(lib, p);
+}
+
+/* ---- all ---- */
+
+static bool
+is_matrix_param(const struct ckr_library *lib, int32_t i)
+{
+	const struct ckr_tensor *t = lib->program[0].tensor;
+
+	return i >= 0 && i < (int64_t)lib->nshared && t[i].kind == CKR_PARAM
+	       && t[i].rank == 2;
+}
+
+/* The formula of the loss. */
+static bool
+formula_is_sane(const struct ckr_library *lib)
+{
+	const struct ckr_program *p = lib->program;
+	uint32_t n = 0;
+
+	p = p[2].ninstr ? &p[2] : p;
+	if (lib->nterm > FORMULA_TERMS)
+		return false;
+	for (uint32_t i = 0; i < lib->nterm; i++) {
+		const struct ckr_formula_term *t = &lib->term[i];
+		uint32_t needs = t->op <= FORMULA_SAME ? 0
+			: t->op < FORMULA_NEG          ? 2
+						       : 1;
+		bool has = t->op > FORMULA_NUMBER && t->op <= FORMULA_SAME;
+
+		if (t->op >= FORMULA_OPS || n < needs || has != (t->tensor >= 0)
+		    || t->tensor >= (int64_t)p->ntensor
+		    || (has
+		        && (tensor_nelem(&p->tensor[t->tensor]) != 1
+		            || dtype_row[p->tensor[t->tensor].dtype].nbytes
+		                    > sizeof(double))))
+			return false;
+		n += 1 - needs;
+	}
+	return n == (lib->nterm > 0);
+}
+
+/* The one that evaluates has no memory but that of the first. */
+bool
+program_tables_are_sane(const struct ckr_library *lib)
+{
+	const struct ckr_program *p = lib->program;
+
+	for (int i = 0; i < CKR_PROGRAMS; i++)
+		if ((i == 0 || p[i].ninstr) && !program_is_sane(lib, &p[i]))
+			return false;
+	for (uint32_t i = 0; i < lib->nadapter; i++)
+		if (!is_matrix_param(lib, lib->adapter[i].weight)
+		    || !is_matrix_param(lib, lib->adapter[i].a)
+		    || !is_matrix_param(lib, lib->adapter[i].b))
+			return false;
+	return p[2].arena_bytes <= p[0].arena_bytes
+	       && p[2].resident_bytes <= p[0].resident_bytes
+	       && formula_is_sane(lib);
+}

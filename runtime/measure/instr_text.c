@@ -1,0 +1,23 @@
+/* What traces and profiles say of an instruction. */
+#include "runtime/measure/inside.h"
+#include "runtime/ranks/comm.h"
+
+const char *
+instr_phase(int32_t phase)
+{
+	static const char *const text[] = { "forward", "recompute", "backward",
+	                                    "update", "count" };
+
+	return phase < 0 ? "other" : text[phase < 4 ? phase : 4];
+}
+
+double
+instr_sent(const struct world *w, uint32_t i)
+{
+	const struct ckr_program *p = w->plan.p;
+	const struct ckr_comm *comm = p->instr[i].comm;
+	const int32_t *arg = p->arg + p->instr[i].arg0;
+
+	return comm ? comm_sent(comm, comm->axis ? w->dp : w->tp,
+	                        &p->tensor[arg[0]], &p->tensor[arg[1]]) : 0;
+}

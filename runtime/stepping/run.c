@@ -1,0 +1,128 @@
+/* Steps: walking the table of kernel calls. */
+#include "runtime/stepping/inside.h"
+
+#include <math.h>
+
+/* Behind step i: what is not finite may come of bad data, which a GPU goes on
+ * with. */
+static ckr_status
+prefer_fault(struct stepping *c, const struct loaded_program *b, uint32_t i,
+             ckr_status s)
+{
+	if (s == CKR_ENAN)
+		CKR_TRY(instr_check_faults(c, b, i + 1));
+	return s;
+}
+
+/* ---- count passes ---- */
+
+static ckr_status
+count_micro(struct stepping *c, const struct loaded_program *b)
+{
+	int32_t phase = CKR_COUNT + c->count.pass - 1;
+	ckr_status s = count_begin_micro(c, b);
+
+	for (uint32_t i = 0; i < b->p->ninstr && s == CKR_OK; i++)
+		if (b->p->instr[i].phase == phase)
+			s = instr_defer(c, instr_run(c, b, i), i);
+	CKR_TRY(s);
+	CKR_TRY(world_finish_transfers(c->world));
+	return instr_check_faults(c, b, b->p->ninstr);
+}
+
+static ckr_status
+run_count_passes(struct stepping *c, const struct loaded_program *b)
+{
+	ckr_status s = CKR_OK;
+
+	for (int r = 1; r <= c->count.npass && s == CKR_OK; r++)
+		for (uint32_t m = 0; m < c->env.nmicro && s == CKR_OK; m++) {
+			c->count.pass = r;
+			c->env.micro = m;
+			s = instr_defer(c, count_feed(c, m), 0);
+			if (s == CKR_OK)
+				s = count_micro(c, b);
+		}
+	c->count.pass = 0;
+	return s;
+}
+
+/* ---- steps ---- */
+
+/* Whether step i has no part in the micro-batch. */
+static bool
+is_skipped_in_micro(const struct ckr_program *p, uint32_t i, bool last)
+{
+	int32_t phase = p->instr[i].phase;
+
+	return phase >= CKR_COUNT || (phase == CKR_UPDATE && !last);
+}
+
+static ckr_status
+run_micro(struct stepping *c, const struct loaded_program *b)
+{
+	const struct ckr_program *p = b->p;
+	bool last = stepping_is_last(c);
+	uint32_t end = last ? p->ninstr : p->update;
+	uint32_t commit = program_commit(p);
+	ckr_status s;
+
+	CKR_TRY(count_begin_micro(c, b));
+	for (uint32_t i = 0; i < end; i++) {
+		if (i == commit)
+			CKR_TRY(instr_defer(c, instr_check_faults(c, b, i), i));
+		if (is_skipped_in_micro(p, i, last)) {
+			CKR_TRY(world_end_transfers(c->world, i));
+			continue;
+		}
+		CKR_TRY(instr_defer(c, instr_run(c, b, i), i));
+		s = prefer_fault(c, b, i, finite_check_loss(c, b, i));
+		CKR_TRY(instr_defer(c, s, i));
+		norm_after(c, b, i);
+		for (struct observer *o = c->observer; o; o = o->next)
+			if (o->after)
+				CKR_TRY(instr_defer(c, o->after(o->user, b, i),
+				                    i));
+		s = prefer_fault(c, b, i, finite_check_grads(c, b, i + 1));
+		CKR_TRY(instr_defer(c, s, i));
+		/* nothing is updated that one of them would not */
+		if (last && i + 1 == p->apply)
+			CKR_TRY(instr_agree(c));
+	}
+	return instr_check_faults(c, b, end);
+}
+
+ckr_status
+stepping_run(struct stepping *c, const struct loaded_program *b, double *loss)
+{
+	double sum = 0;
+	int was = instr_enter(c);
+	ckr_status s = CKR_OK;
+
+	instr_reset(c);
+	c->env.nmicro = library_micro_batches(c->lib);
+	c->norm.value = NAN;
+	c->finite.nonfinite = c->finite.overflow = false;
+	finite_save(c, c->finite.snapshot);
+	s = run_count_passes(c, b);
+	for (uint32_t m = 0; m < c->env.nmicro && s == CKR_OK; m++) {
+		c->env.micro = m;
+		s = instr_defer(c, count_feed(c, m), 0);
+		if (s == CKR_OK)
+			s = run_micro(c, b);
+		if (s == CKR_OK || s == CKR_ENAN)
+			sum += loss_read(c, b);
+	}
+	if (s == CKR_OK)
+		s = instr_agree(c);
+	if (s != CKR_OK) {
+		finite_restore(c, c->finite.snapshot);
+		c->norm.value = NAN;
+	}
+	if (s == CKR_OK)
+		loss_show(c, b, loss_of_sum(c, sum));
+	instr_leave(c, was);
+	if (loss)
+		*loss = loss_of_sum(c, sum);
+	return s;
+}

@@ -1,0 +1,121 @@
+/* Copies of tensors between the host and device memory, and copies of
+ * parameters in 16 bits. */
+#include "runtime/base/dtype.h"
+#include "runtime/support/half.h"
+#include "runtime/world/inside.h"
+
+#include <stdlib.h>
+
+double
+world_number(struct world *w, const struct ckr_tensor *t, const void *at)
+{
+	uint64_t room = 0;
+
+	w->device->call->copy_d2h(w->device, &room, at, tensor_elem_bytes(t));
+	return dtype_double(t->dtype, &room);
+}
+
+/* A tensor with gaps: all bytes that it reaches, by way of the host. */
+static ckr_status
+copy_reach(struct world *w, const struct ckr_tensor *t, char *tensor,
+           void *dense, bool push)
+{
+	struct device *d = w->device;
+	int64_t from, to, before;
+	char *p;
+
+	tensor_reach(t, &from, &to);
+	before = (int64_t)t->offset - from;
+	p = malloc((uint64_t)(to - from) + 1);
+	if (!p)
+		return err_no_memory(w->err);
+	d->call->copy_d2h(d, p, tensor - before, (uint64_t)(to - from));
+	if (push) {
+		tensor_unpack(t, p + before, dense);
+		d->call->copy_h2d(d, tensor - before, p,
+		                  (uint64_t)(to - from));
+		d->call->sync(d);
+	} else {
+		tensor_pack(t, p + before, dense);
+	}
+	free(p);
+	return CKR_OK;
+}
+
+ckr_status
+world_pull(struct world *w, const struct ckr_tensor *t, const void *tensor,
+           void *dense)
+{
+	struct device *d = w->device;
+
+	if (d->addressable)
+		tensor_pack(t, tensor, dense);
+	else if (tensor_is_dense(t))
+		d->call->copy_d2h(d, dense, tensor, tensor_nbytes(t));
+	else
+		CKR_TRY(copy_reach(w, t, (char *)(uintptr_t)tensor, dense,
+		                   false));
+	return device_status(d, w->err);
+}
+
+ckr_status
+world_push(struct world *w, const struct ckr_tensor *t, void *tensor,
+           const void *dense)
+{
+	struct device *d = w->device;
+
+	if (d->addressable)
+		tensor_unpack(t, tensor, dense);
+	else if (tensor_is_dense(t))
+		d->call->copy_h2d(d, tensor, dense, tensor_nbytes(t));
+	else
+		CKR_TRY(copy_reach(w, t, tensor, (void *)(uintptr_t)dense,
+		                   true));
+	return device_status(d, w->err);
+}
+
+/* ---- copies of parameters in 16 bits ----
+ *
+ * Products read them and updates write them.  Files hold float32 alone.
+ */
+
+/* On rank r, by way of `dense`, which has room for both. */
+static ckr_status
+make_copy(struct world *w, const struct ckr_tensor *t, uint32_t r, float *dense)
+{
+	const struct ckr_tensor *p = &w->lib->program[0].tensor[t->param];
+	uint64_t n = tensor_nelem(p);
+	uint16_t *half = (uint16_t *)(dense + n);
+
+	CKR_TRY(world_pull(w, p, world_plan_at(w, r, p), dense));
+	for (uint64_t i = 0; i < n; i++)
+		half[i] = t->dtype == CKR_BF16 ? float_to_bf16(dense[i])
+		                               : float_to_half(dense[i]);
+	CKR_TRY(world_push(w, t, world_plan_at(w, r, t), half));
+	w->device->call->sync(w->device);
+	return CKR_OK;
+}
+
+ckr_status
+world_make_copies(struct world *w)
+{
+	const struct ckr_tensor *t = w->lib->program[0].tensor;
+	ckr_status s = CKR_OK;
+
+	for (uint32_t i = 0; i < w->lib->nshared && !w->memory->copied; i++) {
+		float *dense;
+
+		if (!tensor_is_copy(&t[i]))
+			continue;
+		dense = malloc(tensor_nelem(&t[i])
+		               * (sizeof *dense + sizeof(uint16_t)) + 1);
+		if (!dense)
+			return err_no_memory(w->err);
+		for (uint32_t r = 0; r < w->count && s == CKR_OK; r++)
+			s = make_copy(w, &t[i], r, dense);
+		free(dense);
+		CKR_TRY(s);
+	}
+	w->memory->copied = true;
+	return CKR_OK;
+}

@@ -1,0 +1,61 @@
+/* Internals of the ranks' memory, shared by the files of this room. */
+#ifndef RUNTIME_WORLD_INSIDE_H
+#define RUNTIME_WORLD_INSIDE_H
+
+#include "runtime/library/tensor.h"
+#include "runtime/ranks/transfers.h"
+#include "runtime/world/world.h"
+
+struct memory {
+	struct block *resident;         /* [count] */
+	uint64_t common[2];             /* byte range of the resident block that
+	                                 * a replica's first rank here has for
+	                                 * all: constants and inputs */
+	bool *input_set;                /* [nshared] */
+	void **whole;                   /* [nshared]: inputs of all replicas;
+	                                 * NULL: the tensor is the whole */
+	struct nccl_transport *nccl;    /* between GPUs; NULL: there are none */
+	struct transfers *transfers;    /* between ranks */
+	uint64_t anonymous;             /* process's bytes before blocks were
+	                                 * allocated */
+	bool copied;                    /* 16-bit copies equal the parameters */
+};
+
+/* ---- place.c ---- */
+
+/* Allocate the resident blocks of all local ranks. */
+ckr_status place_open(struct world *);
+void place_close(struct world *);
+/* The first local rank of the same replica, which has its constants and
+ * inputs. */
+uint32_t place_first_rank(const struct world *, uint32_t r);
+
+/* ---- whole.c ---- */
+
+/* The whole tensor of one replica, without gaps; whether replicas have
+ * different ones. */
+struct ckr_tensor whole_of_replica(const struct ckr_tensor *);
+bool whole_has_batches(const struct world *, const struct ckr_tensor *);
+/* [count]: a tensor's elements on each local rank without gaps: where it lies,
+ * or copies to be filled; NULL: no memory. */
+char **whole_open_local(struct world *, const struct loaded_program *,
+                        const struct ckr_tensor *);
+/* Whether those are where it lies. */
+bool whole_is_direct(const struct world *, const struct ckr_tensor *);
+void whole_close_local(struct world *, const struct ckr_tensor *, char **);
+
+/* ---- inputs.c ---- */
+
+ckr_status inputs_open(struct world *);
+void inputs_close(struct world *);
+
+/* ---- transfers.c ---- */
+
+ckr_status transfers_open_world(struct world *);
+
+/* ---- compare.c ---- */
+
+/* Check that all processes have the same library and the same settings. */
+ckr_status compare_processes(struct world *, uint64_t seed);
+
+#endif

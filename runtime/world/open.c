@@ -1,0 +1,196 @@
+/* Opening: the processes of a run, its ranks, their device and memory. */
+#include "runtime/device/nccl_transport.h"
+#include "runtime/world/inside.h"
+
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { TIMEOUT = 600 };                 /* seconds */
+
+/* ---- ranks ---- */
+
+ckr_status
+world_join(struct world *w, double timeout, struct err *e)
+{
+	const char *poison = getenv("CKR_POISON");
+
+	w->err = e;
+	w->poison = poison && *poison && strcmp(poison, "0") != 0;
+	w->memory = calloc(1, sizeof(*w->memory));
+	if (!w->memory)
+		return err_no_memory(e);
+	return pg_open(&w->team, timeout > 0 ? timeout : TIMEOUT, e);
+}
+
+/* How many replicas there are of how many ranks; 0 ranks: as few as there can
+ * be.  All of them live here. */
+static ckr_status
+choose_ranks(struct world *w, const char *so, uint32_t ranks)
+{
+	const struct ckr_library *lib = w->lib;
+	uint32_t tp = lib->ranks > 1 ? lib->ranks : 1;
+	bool fixed = lib->replicas && lib->replicas != CKR_ANY_REPLICAS;
+	uint32_t dp = fixed ? lib->replicas : 1;
+
+	if (ranks && ranks % tp)
+		return err_set(w->err, CKR_EARG, "%s: a replica is sharded "
+		               "over %u ranks: expected a multiple of %u "
+		               "ranks, found %u",
+		               so, tp, tp, ranks);
+	if (ranks && !fixed)
+		dp = ranks / tp;
+	if (ranks && fixed && ranks != tp * dp)
+		return err_set(w->err, CKR_EARG, "%s: compiled for %u "
+		               "replicas of %u ranks each: expected %u ranks, "
+		               "found %u; compile it with ckc --zero 1 --dp %u",
+		               so, dp,
+		               tp, tp * dp, ranks, ranks / tp);
+	if (dp > 1 && !lib->replicas)
+		return err_set(w->err, CKR_EARG, "%s: compiled for one "
+		               "replica (%u ranks), got %u ranks; compile it "
+		               "with ckc --dp auto", so, tp, ranks);
+	if (dp > CKR_MAX_GROUP)
+		return err_set(w->err, CKR_EARG, "%s: expected at most %d "
+		               "replicas, got %u", so, CKR_MAX_GROUP, dp);
+	w->tp = tp;
+	w->dp = dp;
+	w->count = tp * dp;
+	return CKR_OK;
+}
+
+ckr_status
+world_set_library(struct world *w, const struct library *l, const char *so,
+                  uint32_t ranks)
+{
+	w->library = l;
+	w->lib = l->lib;
+	if (w->team && ranks && ranks != w->team->size)
+		return err_set(w->err, CKR_EARG, "%u processes were started, "
+		               "one per rank, but %u ranks were requested",
+		               w->team->size, ranks);
+	return choose_ranks(w, so, w->team ? w->team->size : ranks);
+}
+
+ckr_status
+world_assign_ranks(struct world *w)
+{
+	if (!w->team)
+		return CKR_OK;
+	w->first = w->team->rank;
+	w->count = 1;
+	return pg_split(w->team, w->tp, w->err);
+}
+
+/* ---- device ---- */
+
+/* Threads that ranks on one machine leave each other; bound to a processor
+ * each, OpenMP knows. */
+static int
+fair_threads(const struct world *w, int wanted)
+{
+	long all = sysconf(_SC_NPROCESSORS_ONLN);
+
+	if (!w->team || wanted > 0 || getenv("OMP_NUM_THREADS")
+	    || omp_get_num_procs() < all)
+		return wanted;
+	all /= (long)w->team->nlocal;
+	return all > 0 ? (int)all : 1;
+}
+
+static void
+set_thread_count(struct world *w, int wanted)
+{
+	int n = wanted > 0 ? wanted : omp_get_max_threads();
+
+	if (n > (int)w->lib->threads)
+		n = (int)w->lib->threads;
+	w->threads = n > 0 ? n : 1;
+}
+
+/* The processes of a machine take one after the other. */
+static int
+choose_gpu(const struct world *w)
+{
+	const char *wish = getenv("CKR_GPU"), *place = getenv("LOCAL_RANK");
+
+	if (wish)
+		return atoi(wish);
+	if (!w->team)
+		return 0;
+	return place ? atoi(place) : (int)w->team->local_rank;
+}
+
+static ckr_status
+open_device(struct world *w)
+{
+	if (!w->lib->arch)
+		return device_open_host(&w->device, w->err);
+	return device_open_cuda(&w->device, w->lib->arch, choose_gpu(w),
+	                        w->err);
+}
+
+ckr_status
+world_open_device(struct world *w, int threads)
+{
+	set_thread_count(w, fair_threads(w, threads));
+	CKR_TRY(open_device(w));
+	return w->team && w->device->call->open_transport
+	       ? w->device->call->open_transport(&w->memory->nccl, w->device,
+	                                         w->err)
+	       : CKR_OK;
+}
+
+/* ---- memory ---- */
+
+static void
+set_constants(struct world *w)
+{
+	const struct ckr_tensor *t = w->lib->program[0].tensor;
+
+	for (uint32_t i = 0; i < w->lib->nshared; i++)
+		FOR_RANKS (r, w)
+			if (t[i].kind == CKR_CONSTANT)
+				w->device->call->copy_h2d(w->device,
+					world_plan_at(w, r, &t[i]),
+					w->lib->constants + t[i].data,
+					t[i].nbytes);
+}
+
+ckr_status
+world_open_memory(struct world *w)
+{
+	CKR_TRY(place_open(w));
+	set_constants(w);
+	CKR_TRY(inputs_open(w));
+	return transfers_open_world(w);
+}
+
+ckr_status
+world_connect(struct world *w, uint64_t seed)
+{
+	CKR_TRY(transfers_join(w->memory->transfers, w->err));
+	return compare_processes(w, seed);
+}
+
+void
+world_close(struct world *w)
+{
+	if (!w->memory)
+		return;
+	transfers_close(w->memory->transfers);
+	place_close(w);
+	inputs_close(w);
+	nccl_close(w->memory->nccl);
+	device_close(w->device);
+	free(w->memory);
+	pg_close(w->team);
+}
+
+ckr_status
+world_need_ready(struct world *w)
+{
+	return w->ready ? CKR_OK
+	       : err_set(w->err, CKR_EARG, "no model is open");
+}

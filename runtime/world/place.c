@@ -1,0 +1,227 @@
+/* Memory of the ranks that live here, and where their operands lie.
+ *
+ * Constants and inputs, which no step writes, lie in the memory of a replica's
+ * first rank alone.
+ */
+#include "runtime/world/inside.h"
+
+#include <stdlib.h>
+
+/* ---- addresses ---- */
+
+static bool
+is_common(const struct world *w, const struct ckr_tensor *t)
+{
+	return t->flags & CKR_RESIDENT && t->offset >= w->memory->common[0]
+	       && t->offset < w->memory->common[1];
+}
+
+uint32_t
+place_first_rank(const struct world *w, uint32_t r)
+{
+	uint32_t before = world_rank(w, r);
+
+	return before < r ? r - before : 0;
+}
+
+void *
+world_at(const struct world *w, const struct loaded_program *b, uint32_t r,
+         const struct ckr_tensor *t)
+{
+	const struct block *in = t->flags & CKR_RESIDENT ? w->memory->resident
+	                         : b->arena;
+
+	return in[is_common(w, t) ? place_first_rank(w, r) : r].p
+	       + t->offset;
+}
+
+static void **
+bind_operands(const struct world *w, const struct loaded_program *b,
+              uint32_t r)
+{
+	const struct ckr_program *p = b->p;
+	uint64_t n = 0;
+	void **ptr;
+
+	for (uint32_t i = 0; i < p->ninstr; i++)
+		if (n < (uint64_t)p->instr[i].arg0 + p->instr[i].narg)
+			n = (uint64_t)p->instr[i].arg0 + p->instr[i].narg;
+	ptr = malloc((n + 1) * sizeof(*ptr));
+	if (!ptr)
+		return NULL;
+	for (uint64_t i = 0; i < n; i++)
+		ptr[i] = p->arg[i] < 0 ? NULL
+		         : world_at(w, b, r, &p->tensor[p->arg[i]]);
+	return ptr;
+}
+
+bool
+world_set_operands(const struct world *w, struct loaded_program *b)
+{
+	FOR_RANKS (r, w) {
+		free(b->ptr[r]);
+		b->ptr[r] = bind_operands(w, b, r);
+		if (!b->ptr[r])
+			return false;
+	}
+	return true;
+}
+
+/* ---- programs ---- */
+
+ckr_status
+world_load(struct world *w, struct loaded_program *b,
+           const struct ckr_program *p, bool paint, bool at_end)
+{
+	*b = (struct loaded_program){ .p = p };
+	b->arena = calloc(w->count, sizeof(*b->arena));
+	b->ptr = calloc(w->count, sizeof(*b->ptr));
+	if (!b->arena || !b->ptr)
+		return err_no_memory(w->err);
+	FOR_RANKS (r, w)
+		CKR_TRY(device_map(w->device, &b->arena[r], p->arena_bytes,
+		                   paint, at_end, w->threads, w->err));
+	return world_set_operands(w, b) ? CKR_OK : err_no_memory(w->err);
+}
+
+void
+world_unload(const struct world *w, struct loaded_program *b)
+{
+	FOR_RANKS (r, w) {
+		if (b->arena && !b->shares_arena)
+			device_unmap(w->device, &b->arena[r]);
+		if (b->ptr)
+			free(b->ptr[r]);
+	}
+	if (!b->shares_arena)
+		free(b->arena);
+	free(b->ptr);
+	*b = (struct loaded_program){ .p = NULL };
+}
+
+/* ---- resident blocks ---- */
+
+static uint64_t
+max_resident_bytes(const struct ckr_library *lib)
+{
+	const struct ckr_program *p = lib->program;
+	uint64_t a = p[0].resident_bytes;
+	uint64_t b = p[1].ninstr ? p[1].resident_bytes : 0;
+
+	return a > b ? a : b;
+}
+
+/* Constants and inputs lie side by side. */
+static void
+find_common(struct world *w)
+{
+	const struct ckr_library *lib = w->lib;
+	int64_t from, to;
+
+	for (uint32_t i = 0; i < lib->nshared; i++) {
+		const struct ckr_tensor *t = &lib->program[0].tensor[i];
+
+		if (t->kind != CKR_CONSTANT && t->kind != CKR_INPUT)
+			continue;
+		tensor_reach(t, &from, &to);
+		if (!w->memory->common[1])
+			w->memory->common[0] = (uint64_t)from;
+		w->memory->common[1] = (uint64_t)to;
+	}
+}
+
+/* The program that evaluates, in the arena of the plan, between whose steps it
+ * runs. */
+static ckr_status
+load_forward(struct world *w)
+{
+	w->forward = (struct loaded_program){ .p = &w->lib->program[2],
+		.arena = w->plan.arena, .shares_arena = true };
+	w->forward.ptr = calloc(w->count, sizeof(*w->forward.ptr));
+	return w->forward.ptr && world_set_operands(w, &w->forward) ? CKR_OK
+	       : err_no_memory(w->err);
+}
+
+ckr_status
+place_open(struct world *w)
+{
+	struct memory *m = w->memory;
+
+	m->anonymous = mem_anonymous();
+	m->resident = calloc(w->count, sizeof(*m->resident));
+	if (!m->resident)
+		return err_no_memory(w->err);
+	FOR_RANKS (r, w)
+		CKR_TRY(device_map(w->device, &m->resident[r],
+		                   max_resident_bytes(w->lib), false, w->poison,
+		                   w->threads, w->err));
+	if (w->tp > 1)
+		find_common(w);
+	FOR_RANKS (r, w)
+		if (r && world_rank(w, r) && w->device->addressable)
+			block_forget(&m->resident[r], m->common[0],
+			             m->common[1]);
+	CKR_TRY(world_load(w, &w->plan, &w->lib->program[0], true, w->poison));
+	return w->lib->program[2].ninstr ? load_forward(w) : CKR_OK;
+}
+
+void
+place_close(struct world *w)
+{
+	world_unload(w, &w->forward);
+	world_unload(w, &w->plan);
+	for (uint32_t r = 0; r < w->count && w->memory->resident; r++)
+		device_unmap(w->device, &w->memory->resident[r]);
+	free(w->memory->resident);
+}
+
+uint64_t
+world_resident_bytes(const struct world *w)
+{
+	return w->memory->resident[0].size * w->count;
+}
+
+void
+world_copy_resident(struct world *w, char *copy, bool back)
+{
+	FOR_RANKS (r, w) {
+		const struct block *b = &w->memory->resident[r];
+
+		if (back)
+			w->device->call->copy_h2d(w->device, b->p, copy,
+			                          b->size);
+		else
+			w->device->call->copy_d2h(w->device, copy, b->p,
+			                          b->size);
+		copy += b->size;
+	}
+}
+
+/* ---- how much ---- */
+
+uint64_t
+world_touched(const struct world *w)
+{
+	uint64_t most = 0, n;
+
+	FOR_RANKS (r, w) {
+		n = device_touched(w->device, &w->plan.arena[r]);
+		most = n > most ? n : most;
+	}
+	return most + w->lib->program[0].resident_bytes;
+}
+
+uint64_t
+world_transfer_bytes(const struct world *w)
+{
+	return w->team ? 2 * PG_BUFFER + transfers_bytes(w->memory->transfers)
+	       : 0;
+}
+
+uint64_t
+world_grown_bytes(const struct world *w)
+{
+	uint64_t now = mem_anonymous(), was = w->memory->anonymous;
+
+	return now > was ? now - was : 0;
+}

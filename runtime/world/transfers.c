@@ -1,0 +1,109 @@
+/* Transfers between ranks while a program runs.  All ranks carry out an
+ * instruction, and only then is anything moved. */
+#include "runtime/support/now.h"
+#include "runtime/world/inside.h"
+
+static void *
+operand_of_transfer(void *user, const struct transfer *t, uint32_t rank, int i)
+{
+	const struct loaded_program *b = t->of;
+
+	(void)user;
+	return b->ptr[rank][b->p->instr[t->step].arg0 + (uint32_t)i];
+}
+
+static void
+copy_to_host(void *user, void *host, const void *at, uint64_t n)
+{
+	const struct world *w = user;
+
+	w->device->call->copy_d2h(w->device, host, at, n);
+}
+
+static void
+copy_from_host(void *user, void *at, const void *host, uint64_t n)
+{
+	const struct world *w = user;
+
+	w->device->call->copy_h2d(w->device, at, host, n);
+	w->device->call->sync(w->device);
+}
+
+static uint32_t
+count_comm(const struct ckr_program *p)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < p->ninstr; i++)
+		n += p->instr[i].comm != NULL;
+	return n;
+}
+
+ckr_status
+transfers_open_world(struct world *w)
+{
+	bool host = w->device->addressable;
+	struct comm_view view = { .team = w->team, .nccl = w->memory->nccl,
+		.program = w->lib->program, .tp = w->tp, .dp = w->dp,
+		.count = w->count, .rank = world_rank(w, 0),
+		.replica = world_replica(w, 0), .threads = w->threads,
+		.user = w, .operand = operand_of_transfer,
+		.copy_d2h = host ? NULL : copy_to_host,
+		.copy_h2d = host ? NULL : copy_from_host };
+	uint32_t most = 0;
+
+	for (int i = 0; i < CKR_PROGRAMS; i++) {
+		uint32_t n = count_comm(&w->lib->program[i]);
+
+		most = n > most ? n : most;
+	}
+	return transfers_open(&w->memory->transfers, &view, most, w->err);
+}
+
+ckr_status
+world_begin_transfer(struct world *w, const struct loaded_program *b,
+                     uint32_t i, uint64_t step)
+{
+	const struct ckr_instr *s = &b->p->instr[i];
+	const int32_t *arg = b->p->arg + s->arg0;
+	struct transfer t = { .of = b, .step = i, .end = s->comm->end,
+		.what = s->comm, .tx = &b->p->tensor[arg[0]],
+		.ty = &b->p->tensor[arg[1]], .task = { .op = s->op,
+		.of = s->origin, .step = step,
+		.bytes = (uint64_t)s->bytes } };
+
+	CKR_TRY(transfers_begin(w->memory->transfers, &t, w->err));
+	return t.end == i ? world_end_transfers(w, i) : CKR_OK;
+}
+
+ckr_status
+world_end_transfers(struct world *w, uint32_t i)
+{
+	struct transfers *all = w->memory->transfers;
+	struct transfer *t;
+
+	CKR_TRY(transfers_test(all, w->err));
+	while ((t = transfers_due(all, i))) {
+		bool timed = w->waited && t->end > t->step && t->of == &w->plan;
+		double from = timed ? now_sec() : 0;
+		uint32_t step = t->step;
+
+		CKR_TRY(transfers_wait(all, t, w->err));
+		if (timed)
+			w->waited(w->waited_user, step, from, now_sec());
+	}
+	return CKR_OK;
+}
+
+ckr_status
+world_finish_transfers(struct world *w)
+{
+	return w->memory->transfers ? world_end_transfers(w, UINT32_MAX)
+	       : CKR_OK;
+}
+
+void
+world_drop_transfers(struct world *w)
+{
+	transfers_drop(w->memory->transfers);
+}

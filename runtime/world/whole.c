@@ -1,0 +1,220 @@
+/* Whole tensors, and their elements range by range to the ranks that hold
+ * them. */
+#include "runtime/world/inside.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct ckr_tensor
+whole_of_replica(const struct ckr_tensor *t)
+{
+	struct ckr_tensor of = *t;
+	int64_t n = 1;
+
+	of.placement = NULL;
+	of.shard_of = NULL;
+	if (t->shard_of)
+		memcpy(of.dim, t->shard_of, (size_t)t->rank * sizeof(*of.dim));
+	if (t->placement && t->placement->kind == CKR_SHARD) {
+		of.dim[t->placement->axis] = 0;
+		for (int k = 0; k < t->placement->nsegment; k++)
+			of.dim[t->placement->axis] +=
+				(int64_t)t->placement->segment[k];
+	}
+	for (int i = of.rank - 1; i >= 0; i--) {
+		of.stride[i] = n;
+		n *= of.dim[i];
+	}
+	of.nbytes = tensor_nbytes(&of);
+	return of;
+}
+
+bool
+whole_has_batches(const struct world *w, const struct ckr_tensor *t)
+{
+	return t->batch > 0 && w->dp > 1;
+}
+
+struct ckr_tensor
+world_whole(const struct world *w, const struct ckr_tensor *t)
+{
+	struct ckr_tensor of = whole_of_replica(t);
+
+	if (!whole_has_batches(w, t))
+		return of;
+	of.dim[t->batch - 1] *= w->dp;
+	of.batch = 0;
+	return whole_of_replica(&of);
+}
+
+struct sharding
+world_sharding(const struct world *w, const struct ckr_tensor *t)
+{
+	struct sharding p;
+
+	sharding_of_tensor(&p, t, w->tp, w->dp);
+	return p;
+}
+
+/* ---- elements of the local ranks, without gaps ---- */
+
+bool
+whole_is_direct(const struct world *w, const struct ckr_tensor *t)
+{
+	return w->device->addressable && tensor_is_dense(t);
+}
+
+char **
+whole_open_local(struct world *w, const struct loaded_program *b,
+                 const struct ckr_tensor *t)
+{
+	char **local = calloc(w->count, sizeof(*local));
+
+	for (uint32_t r = 0; local && r < w->count; r++) {
+		local[r] = whole_is_direct(w, t) ? world_at(w, b, r, t)
+		           : malloc(tensor_nbytes(t) + 1);
+		if (!local[r]) {
+			whole_close_local(w, t, local);
+			return NULL;
+		}
+	}
+	return local;
+}
+
+void
+whole_close_local(struct world *w, const struct ckr_tensor *t, char **local)
+{
+	for (uint32_t r = 0; local && r < w->count; r++)
+		if (!whole_is_direct(w, t))
+			free(local[r]);
+	free(local);
+}
+
+/* ---- to the ranks ---- */
+
+static bool
+holds_run(const struct shards *s, uint32_t r, const struct shard_run *u)
+{
+	return sharding_rank_holds(&s->sharding, u, world_rank(s->w, r),
+	                           world_replica(s->w, r));
+}
+
+static bool
+is_held(const struct shards *s, const struct shard_run *u)
+{
+	bool held = false;
+
+	FOR_RANKS (r, s->w)
+		held |= holds_run(s, r, u);
+	return held;
+}
+
+ckr_status
+shards_begin(struct shards *s, struct world *w, const struct ckr_tensor *t,
+             bool put)
+{
+	struct ckr_tensor of = world_whole(w, t);
+
+	*s = (struct shards){ .w = w, .t = t, .nelem = tensor_nelem(&of),
+		.cut = tensor_is_sharded(t) };
+	if (s->cut)
+		s->sharding = world_sharding(w, t);
+	if (!put)
+		return CKR_OK;
+	w->memory->copied &= t->kind != CKR_PARAM;
+	s->local = whole_open_local(w, &w->plan, t);
+	if (!s->local)
+		return err_no_memory(w->err);
+	/* the last shard is padded with zeros */
+	for (uint32_t r = 0; s->cut && r < w->count; r++)
+		memset(s->local[r], 0, tensor_nbytes(t));
+	return CKR_OK;
+}
+
+bool
+shards_next(struct shards *s, uint64_t most, uint64_t *at, uint64_t *n)
+{
+	for (; s->cut && s->run < s->sharding.nrun; s->run++) {
+		struct shard_run u = sharding_run(&s->sharding, s->run);
+
+		if (u.whole + u.n <= *at || !is_held(s, &u))
+			continue;
+		*at = u.whole > *at ? u.whole : *at;
+		break;
+	}
+	if (*at >= s->nelem || (s->cut && s->run == s->sharding.nrun))
+		return false;
+	*n = s->nelem - *at < most ? s->nelem - *at : most;
+	return true;
+}
+
+/* A partial tensor is the whole on one rank and zeros on the others. */
+static void
+put_on_all(struct shards *s, uint64_t at, uint64_t n, const char *x)
+{
+	uint64_t size = tensor_elem_bytes(s->t);
+
+	FOR_RANKS (r, s->w) {
+		char *to = s->local[r] + at * size;
+
+		if (s->t->placement && world_rank(s->w, r))
+			memset(to, 0, n * size);
+		else if (to != x)
+			memcpy(to, x, n * size);
+	}
+}
+
+void
+shards_put(struct shards *s, uint64_t at, uint64_t n, const void *x)
+{
+	uint64_t size = tensor_elem_bytes(s->t);
+
+	if (!s->cut)
+		put_on_all(s, at, n, x);
+	for (uint64_t i = s->run; s->cut && i < s->sharding.nrun; i++) {
+		struct shard_run u = sharding_run(&s->sharding, i);
+		uint64_t lo, k = shard_run_part(&u, at, n, &lo);
+
+		if (u.whole >= at + n)
+			break;
+		s->run = i;
+		FOR_RANKS (r, s->w)
+			if (k && holds_run(s, r, &u))
+				memcpy(s->local[r]
+				       + (u.local + lo - u.whole) * size,
+				       (const char *)x + (lo - at) * size,
+				       k * size);
+	}
+}
+
+ckr_status
+shards_end(struct shards *s, bool done)
+{
+	bool push = done && s->local && !whole_is_direct(s->w, s->t);
+	ckr_status status = CKR_OK;
+
+	for (uint32_t r = 0; push && r < s->w->count; r++) {
+		if (status == CKR_OK)
+			status = world_push(s->w, s->t, world_plan_at(s->w, r,
+				s->t), s->local[r]);
+		s->w->device->call->sync(s->w->device);
+	}
+	whole_close_local(s->w, s->t, s->local);
+	s->local = NULL;
+	return status;
+}
+
+ckr_status
+world_scatter(struct world *w, const struct ckr_tensor *t, const void *dense)
+{
+	void *input = world_input(w, t);
+	struct shards s;
+
+	if (input) {
+		memcpy(input, dense, world_whole(w, t).nbytes);
+		return CKR_OK;
+	}
+	CKR_TRY(shards_begin(&s, w, t, true));
+	shards_put(&s, 0, s.nelem, dense);
+	return shards_end(&s, true);
+}

@@ -1,0 +1,208 @@
+/* Room world: the ranks of a run and their memory: where each operand lies, and
+ * how whole tensors come to the ranks and from them.
+ *
+ * in      the tables of a library, the number of ranks, the processes of a run
+ * out     addresses of operands, whole tensors, transfers, agreement between
+ *         processes
+ * must not know   what steps compute, files
+ *
+ * World rank = replica * tp + rank of the replica.  Local rank r, one of those
+ * that live in this process, is world rank first + r.
+ */
+#ifndef RUNTIME_WORLD_WORLD_H
+#define RUNTIME_WORLD_WORLD_H
+
+#include "runtime/device/device.h"
+#include "runtime/library/library.h"
+#include "runtime/ranks/sharding.h"
+#include "runtime/team/process_group.h"
+
+/* A program in memory: arenas and operands of the ranks that live here. */
+struct loaded_program {
+	const struct ckr_program *p;
+	struct block *arena;            /* [count] */
+	void ***ptr;                    /* [count]: addresses of p->arg */
+	bool shares_arena;              /* the arena is another program's */
+};
+
+/* Constant once it is open, but for `ready` and `memory`. */
+struct world {
+	struct err *err;                /* the context's */
+	const struct library *library;
+	const struct ckr_library *lib;  /* the library's tables */
+	uint32_t tp, dp;                /* ranks of a replica; replicas */
+	uint32_t first, count;          /* world ranks of this process */
+	int threads;
+	bool poison;                    /* NaN in memory that is not in use */
+	struct device *device;
+	struct process_group *team;     /* NULL: all ranks live here */
+	struct loaded_program plan;     /* program[0] */
+	struct loaded_program forward;  /* program[2], in the plan's arena;
+	                                 * p NULL: there is none */
+	bool ready;                     /* all memory has values; no longer so
+	                                 * after a file was read in part */
+	struct memory *memory;          /* private: inside.h */
+	/* Called after the process waited for the transfer that instruction i
+	 * of the plan had begun before; NULL: nobody asks. */
+	void (*waited)(void *user, uint32_t i, double from, double to);
+	void *waited_user;
+};
+
+#define FOR_RANKS(r, w) for (uint32_t r = 0; r < (w)->count; r++)
+
+/* The number in its replica of a local rank; its replica. */
+static inline uint32_t
+world_rank(const struct world *w, uint32_t r)
+{
+	return (w->first + r) % w->tp;
+}
+
+static inline uint32_t
+world_replica(const struct world *w, uint32_t r)
+{
+	return (w->first + r) / w->tp;
+}
+
+/* ---- open.c: in this order; what fails on one process fails on all ---- */
+
+/* Take part in the run, if there is one; timeout 0: the default. */
+ckr_status world_join(struct world *, double timeout, struct err *);
+/* so: the name that messages give the library; ranks 0: as few as it can
+ * have. */
+ckr_status world_set_library(struct world *, const struct library *,
+                             const char *so, uint32_t ranks);
+/* Make this process one rank, if there are several; once all have the
+ * library. */
+ckr_status world_assign_ranks(struct world *);
+/* threads 0: as OpenMP would use. */
+ckr_status world_open_device(struct world *, int threads);
+/* Allocate blocks, inputs and transfers, and set constants. */
+ckr_status world_open_memory(struct world *);
+/* Join the devices of all processes, and check that all have the same library
+ * and the same settings. */
+ckr_status world_connect(struct world *, uint64_t seed);
+void world_close(struct world *);
+/* CKR_EARG unless it is ready. */
+ckr_status world_need_ready(struct world *);
+
+/* ---- place.c: where operands lie ---- */
+
+/* Address of a program's tensor on a local rank. */
+void *world_at(const struct world *, const struct loaded_program *, uint32_t r,
+               const struct ckr_tensor *);
+static inline void *
+world_plan_at(const struct world *w, uint32_t r, const struct ckr_tensor *t)
+{
+	return world_at(w, &w->plan, r, t);
+}
+/* Allocate arenas and set operands; paint and at_end as for block_map.  To be
+ * unloaded after a failure too. */
+ckr_status world_load(struct world *, struct loaded_program *,
+                      const struct ckr_program *, bool paint, bool at_end);
+void world_unload(const struct world *, struct loaded_program *);
+/* Set operands again, after blocks have moved; false: no memory. */
+bool world_set_operands(const struct world *, struct loaded_program *);
+/* The resident blocks of all local ranks, to a copy or back from it. */
+uint64_t world_resident_bytes(const struct world *);
+void world_copy_resident(struct world *, char *copy, bool back);
+/* Bytes that steps of the plan have touched, on the rank with most. */
+uint64_t world_touched(const struct world *);
+/* Bytes of transfers; anonymous memory since blocks were allocated. */
+uint64_t world_transfer_bytes(const struct world *);
+uint64_t world_grown_bytes(const struct world *);
+
+/* ---- copy.c: between ranks' memory and the host ---- */
+
+/* Copy a tensor's elements on a rank, at an address in device memory, to and
+ * from row-major order without gaps. */
+ckr_status world_pull(struct world *, const struct ckr_tensor *,
+                      const void *tensor, void *dense);
+ckr_status world_push(struct world *, const struct ckr_tensor *, void *tensor,
+                      const void *dense);
+/* The element at an address in device memory, of the tensor's type. */
+double world_number(struct world *, const struct ckr_tensor *, const void *at);
+/* Before a step: make the 16-bit copies of parameters.  Updates keep them; this
+ * is for parameters that something else has written. */
+ckr_status world_make_copies(struct world *);
+
+/* ---- whole.c: tensors as a single rank would have them ---- */
+
+/* The whole tensor without gaps. */
+struct ckr_tensor world_whole(const struct world *, const struct ckr_tensor *);
+struct sharding world_sharding(const struct world *, const struct ckr_tensor *);
+/* The whole tensor's elements from all ranks; in all processes. */
+ckr_status world_gather(struct world *, const struct loaded_program *,
+                        const struct ckr_tensor *, void *dense);
+/* The same of at most world_range(t) elements at a time: each range goes to
+ * `each`, also after it has failed. */
+typedef ckr_status range_fn(void *user, uint64_t at, uint64_t n,
+                            const void *elements);
+ckr_status world_gather_ranges(struct world *, const struct loaded_program *,
+                               const struct ckr_tensor *, range_fn *each,
+                               void *user);
+/* To all ranks that live here. */
+ckr_status world_scatter(struct world *, const struct ckr_tensor *,
+                         const void *dense);
+
+/* The same range by range, in the whole tensor's order. */
+struct shards {
+	struct world *w;
+	const struct ckr_tensor *t;
+	bool cut;                       /* ranks hold different elements */
+	struct sharding sharding;       /* if it is cut */
+	uint64_t nelem;                 /* of the whole */
+	uint64_t run;                   /* runs before this one are done */
+	char **local;                   /* [count]: shards without gaps */
+};
+
+/* Start with a tensor of program[0].  put: shards_put will write elements. */
+ckr_status shards_begin(struct shards *, struct world *,
+                        const struct ckr_tensor *, bool put);
+/* The next range, from *at on, that begins with an element of a rank here; at
+ * most `most` elements; false: there is none. */
+bool shards_next(struct shards *, uint64_t most, uint64_t *at, uint64_t *n);
+/* Elements at .. at + n - 1 of the whole. */
+void shards_put(struct shards *, uint64_t at, uint64_t n, const void *);
+/* done: they become the tensor's value. */
+ckr_status shards_end(struct shards *, bool done);
+
+/* ---- inputs.c ---- */
+
+/* Host memory of a whole input, unless kernels read it where the first rank
+ * does; else NULL. */
+void *world_input(const struct world *, const struct ckr_tensor *);
+/* Note that it was set; CKR_EARG, with their names, if inputs, labels among
+ * them, were never set. */
+void world_mark_input(struct world *, const struct ckr_tensor *);
+ckr_status world_need_inputs(struct world *, bool labels);
+/* Copy each rank's part of the inputs to where its kernels read them; only:
+ * [nshared], which ones; NULL: all. */
+ckr_status world_scatter_inputs(struct world *, const unsigned char *only);
+
+/* ---- transfers.c ---- */
+
+/* Begin the transfer of instruction i, in training step `step`; end transfers
+ * that end with it. */
+ckr_status world_begin_transfer(struct world *, const struct loaded_program *,
+                                uint32_t i, uint64_t step);
+ckr_status world_end_transfers(struct world *, uint32_t i);
+/* End all transfers, before processes communicate about anything else. */
+ckr_status world_finish_transfers(struct world *);
+/* Forget them, after a step that failed. */
+void world_drop_transfers(struct world *);
+
+/* ---- agree.c: between processes.  All make all calls; in a run of one they do
+ * nothing ---- */
+
+/* Takes the outcome in this process; returns the first failure of any. */
+ckr_status world_agree(struct world *, ckr_status, const char *what);
+/* *any: whether `here` is true in any process; step: steps done, for
+ * messages. */
+ckr_status world_any(struct world *, bool here, uint64_t step, bool *any);
+/* Whether this process is the first, which prints and writes files. */
+bool world_is_first(const struct world *);
+/* n bytes of the first process, to all. */
+ckr_status world_broadcast(struct world *, void *, uint64_t n,
+                           const struct pg_task *);
+
+#endif
