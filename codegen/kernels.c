@@ -4,7 +4,7 @@
 #include "codegen/kernels.h"
 #include "codegen/rank_tables.h"
 #include "codegen/rules/target_emitter.h"
-#include "ir/base/hash.h"
+#include "runtime/support/hash.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,60 +1,34 @@
 /* Building and rewriting graphs. */
-#include "ir/base/hash.h"
+#include "ir/base/table.h"
 #include "ir/element.h"
 #include "ir/ir.h"
 #include "runtime/support/glob.h"
+#include "runtime/support/hash.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
-/* ---- names: an open-addressed set of value ids, keyed by name ---- */
+/* ---- names ---- */
 
-struct name_table {
-	ValId *slot;
-	size_t size, used;
-};
-
-static ValId *
-name_slot(const Graph *g, const struct name_table *t, const char *name)
+/* A value that was renamed stays in the table under its old names, too, to
+ * which nothing compares equal. */
+ValId
+val_find(const Graph *g, const char *name)
 {
-	size_t i = hash_str(HASH_START, name) & (t->size - 1);
+	ValId v;
 
-	while (t->slot[i] && strcmp(g->val[t->slot[i]].name, name) != 0)
-		i = (i + 1) & (t->size - 1);
-	return &t->slot[i];
-}
-
-static void
-names_grow(Graph *g, struct name_table *t)
-{
-	struct name_table old = *t;
-
-	t->size = old.size ? old.size * 2 : 256;
-	t->slot = arena_array(g->arena, t->size, sizeof *t->slot);
-	for (size_t i = 0; i < old.size; i++)
-		if (old.slot[i])
-			*name_slot(g, t, g->val[old.slot[i]].name) =
-				old.slot[i];
+	for (size_t at = 0;
+	     (v = table_next(g->names, hash_str(HASH_START, name), &at));)
+		if (strcmp(g->val[v].name, name) == 0)
+			break;
+	return v;
 }
 
 static void
 name_add(Graph *g, ValId v)
 {
-	struct name_table *t = g->names;
-
-	if (2 * (t->used + 1) > t->size)
-		names_grow(g, t);
-	*name_slot(g, t, g->val[v].name) = v;
-	t->used++;
-}
-
-ValId
-val_find(const Graph *g, const char *name)
-{
-	const struct name_table *t = g->names;
-
-	return t->size ? *name_slot(g, t, name) : 0;
+	table_add(g->names, g->arena, hash_str(HASH_START, g->val[v].name), v);
 }
 
 /* ---- graphs and values ---- */
@@ -67,7 +41,7 @@ graph_new(const char *name)
 
 	g->arena = arena;
 	g->name = arena_str(arena, name);
-	g->names = arena_alloc(arena, sizeof(struct name_table));
+	g->names = arena_alloc(arena, sizeof(struct table));
 	g->nval = g->nnode = g->norigin = 1;
 	g->val = arena_grow(arena, NULL, 0, &g->val_cap, 64, sizeof *g->val);
 	g->node = arena_grow(arena, NULL, 0, &g->node_cap, 64,
@@ -142,8 +116,6 @@ val_rename(Graph *g, ValId v, const char *name)
 
 	if (val_find(g, fresh) == v)
 		return;
-	/* the slot of the old name stays behind: nothing compares equal to it,
-	 * and names_grow puts the value in one place */
 	g->val[v].name = fresh;
 	g->val[v].nsuffix = 0;
 	name_add(g, v);

@@ -354,7 +354,7 @@ typedef struct Graph {
 	bool exact;                     /* there are exactly so many replicas */
 	bool adds;                      /* losses of micro-batches add up to the
 	                                 * step's loss; else it is their mean */
-	void *names;                    /* set of value names (graph.c) */
+	struct table *names;            /* ids of values by name (graph.c) */
 	const struct device_profile *device; /* device whose costs are used
 	                                      * (passes/cost/cost.h); NULL: the
 	                                      * default */

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "frontend/import/optable.h"
+#include "runtime/support/path.h"
 
 /* ---- operators that are missing ---- */
 
@@ -74,8 +75,7 @@ warn_lint(struct flat *f, const struct import_options *opt)
 static const char *
 file_stem(Arena *a, const char *path)
 {
-	const char *slash = strrchr(path, '/'),
-		   *name = slash ? slash + 1 : path;
+	const char *name = path_base(path);
 	size_t n = strlen(name);
 
 	if (n > 5 && strcmp(name + n - 5, ".onnx") == 0)

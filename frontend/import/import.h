@@ -3,6 +3,18 @@
  * in      a flat list of ONNX nodes, user options
  * out     a verified graph in dynamic form, or located messages
  * unaware of passes and code
+ *
+ * Control flow and some operators need values that only folding knows, such as
+ * the length of a Loop.  So the passes run below the importer, too, by a
+ * callback of the options:
+ *
+ *	file --flat_new--> flat --build_known_graph--> part of the graph
+ *	          ^                                          |
+ *	          |                       options->fold: passes bind and fold
+ *	          |                                          v
+ *	          +------ answers, by name <------ record (resolve.c)
+ *
+ *	until flat needs no more: flat --build_graph--> graph
  */
 #ifndef FRONTEND_IMPORT_IMPORT_H
 #define FRONTEND_IMPORT_IMPORT_H

@@ -48,27 +48,15 @@ struct attention_heads {
 	int64_t left, right;            /* window; -1: no bound */
 };
 
-/* 0, 1, ..., n - 1 */
-static ValId
-index_range(struct importer *m, ValId n)
-{
-	return EMIT_NODE(m, OP_RANGE, NULL, imp_scalar(m, 0),
-	                 imp_scalar_of(m, n), imp_scalar(m, 1));
-}
-
 /* The triangle j <= i + past. */
 static ValId
 triangle(struct importer *m, const struct attention_heads *h)
 {
 	Attr low = attr_default(OP_TRILU);
-	Attr full = attr_default(OP_CONSTANT_OF_SHAPE);
 	ValId size[2] = { imp_extent(m, h->q, 2), imp_extent(m, h->k, 2) }, c;
 
-	full.CONSTANT_OF_SHAPE.dt = DT_BOOL;
-	full.CONSTANT_OF_SHAPE.value = 1;
 	low.TRILU.upper = 0;
-	c = EMIT_NODE(m, OP_CONSTANT_OF_SHAPE, &full,
-	              imp_concat(m, 0, 2, size));
+	c = imp_ones(m, imp_concat(m, 0, 2, size), DT_BOOL);
 	return EMIT_NODE(m, OP_TRILU, &low, c,
 	                 h->past ? imp_scalar_of(m, h->past) : 0);
 }
@@ -84,20 +72,18 @@ static ValId
 distance(struct importer *m, const struct attention_heads *h)
 {
 	ValId t = imp_extent(m, h->q, 2), s = imp_extent(m, h->k, 2);
-	ValId i = imp_unsqueeze(m, index_range(m, t), 1), before = h->past;
-	Attr a = attr_default(OP_CAST);
+	ValId i = imp_unsqueeze(m, imp_count(m, t), 1), before = h->past;
 	const int64_t by_batch[4] = { -1, 1, 1, 1 };
 
 	if (h->valid) {
-		a.CAST.to = DT_I64;
-		before = EMIT_NODE(m, OP_CAST, &a, h->valid);
+		before = imp_cast(m, h->valid, DT_I64);
 		before = binary(m, OP_SUB, before, t);
 		before = binary(m, OP_RESHAPE, before,
 		                imp_ints(m, 4, by_batch));
 	}
 	if (before)
 		i = binary(m, OP_ADD, i, before);
-	return binary(m, OP_SUB, index_range(m, s), i);
+	return binary(m, OP_SUB, imp_count(m, s), i);
 }
 
 /* A bool mask of keys that causality, windows and padding show; 0: all. */
@@ -105,7 +91,6 @@ static ValId
 visible(struct importer *m, const struct attention_heads *h)
 {
 	ValId all = 0, d;
-	Attr a = attr_default(OP_CAST);
 	const int64_t by_batch[4] = { -1, 1, 1, 1 };
 
 	if (h->causal && !h->valid)
@@ -121,10 +106,9 @@ visible(struct importer *m, const struct attention_heads *h)
 		all = also(m, all, binary(m, OP_LE, d,
 		                          imp_scalar(m, h->right)));
 	if (h->valid) {
-		a.CAST.to = DT_I64;
-		d = EMIT_NODE(m, OP_CAST, &a, h->valid);
+		d = imp_cast(m, h->valid, DT_I64);
 		d = binary(m, OP_RESHAPE, d, imp_ints(m, 4, by_batch));
-		all = also(m, all, binary(m, OP_LT, index_range(m,
+		all = also(m, all, binary(m, OP_LT, imp_count(m,
 			imp_extent(m, h->k, 2)), d));
 	}
 	return all;
@@ -184,7 +168,7 @@ group_queries(struct importer *m, const struct attention_heads *h)
 		imp_one(m, -1), imp_extent(m, h->q, 2),
 		imp_extent(m, h->q, 3) };
 
-	return binary(m, OP_RESHAPE, h->q, imp_concat(m, 0, 5, size));
+	return imp_reshape(m, h->q, 5, size);
 }
 
 /* [B,G,R,T,X] -> [B,H,T,X] */
@@ -194,7 +178,7 @@ join_groups(struct importer *m, ValId x, const struct attention_heads *h)
 	ValId size[4] = { imp_extent(m, h->q, 0), imp_extent(m, h->q, 1),
 		imp_extent(m, h->q, 2), imp_one(m, -1) };
 
-	return binary(m, OP_RESHAPE, x, imp_concat(m, 0, 4, size));
+	return imp_reshape(m, x, 4, size);
 }
 
 static ValId
@@ -207,7 +191,7 @@ add_mask(struct importer *m, ValId s, ValId mask)
 	if (m->g->val[mask].dt == DT_BOOL)
 		return EMIT_NODE(m, OP_WHERE, NULL, mask, s, hidden);
 	/* hidden scores stay hidden, whatever their value */
-	c = binary(m, OP_EQ, mask, imp_like(m, mask, -INFINITY));
+	c = with(m, OP_EQ, mask, -INFINITY);
 	return EMIT_NODE(m, OP_WHERE, NULL, c, hidden,
 	                 binary(m, OP_ADD, s, mask));
 }
@@ -228,7 +212,7 @@ compose_attention(struct importer *m, const struct attention_heads *h,
 	if (show == 0)
 		imp_out(m, 3, s);
 	if (softcap != 0) {
-		s = binary(m, OP_DIV, s, imp_like(m, s, softcap));
+		s = with(m, OP_DIV, s, softcap);
 		s = binary(m, OP_MUL, unary(m, OP_TANH, s),
 		           imp_like(m, s, softcap));
 	}

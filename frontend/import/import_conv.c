@@ -86,12 +86,6 @@ shape_extent(struct importer *m, ValId shape, int64_t axis)
 	return binary(m, OP_GATHER, shape, imp_one(m, axis));
 }
 
-static ValId
-reshape_dims(struct importer *m, ValId x, int n, const ValId *dim)
-{
-	return binary(m, OP_RESHAPE, x, imp_concat(m, 0, n, dim));
-}
-
 /* x without the rows that no patch reaches: ends are counts * k. */
 static ValId
 crop(struct importer *m, ValId x, const struct patch *p, const ValId *count)
@@ -135,32 +129,31 @@ run_patches(struct importer *m, const struct patch *p)
 		perm.v[1 + i] = 2 + 2 * i;
 		perm.v[p->n + 2 + i] = 3 + 2 * i;
 	}
-	y = reshape_dims(m, crop(m, x, p, count), 2 + 2 * p->n, split);
+	y = imp_reshape(m, crop(m, x, p, count), 2 + 2 * p->n, split);
 	y = imp_transpose(m, y, perm);
 	flat[1] = imp_one(m, -1);
 	flat[2] = imp_one(m, k);
-	y = reshape_dims(m, y, 3, flat);
+	y = imp_reshape(m, y, 3, flat);
 	flat[0] = dim[1] = imp_one(m, p->out);
 	flat[1] = flat[2];
 	mm.MATMUL.tb = 1;
-	y = EMIT_NODE(m, OP_MATMUL, &mm, y, reshape_dims(m, w, 2, flat),
+	y = EMIT_NODE(m, OP_MATMUL, &mm, y, imp_reshape(m, w, 2, flat),
 	              imp_in(m, 2));
 	y = imp_transpose(m, y, (IntList){ 3, { 0, 2, 1 } });
-	return set_output(m, reshape_dims(m, y, 2 + p->n, dim));
+	return set_output(m, imp_reshape(m, y, 2 + p->n, dim));
 }
 
 bool
 run_conv(struct importer *m)
 {
 	Attr a = attr_default(OP_CONV);
-	struct window_attrs w;
+	IntList kernel;
 	struct patch p;
 
-	if (!imp_windows(m, &w) || !check_kernel(m, &w.kernel))
+	if (!imp_windows(m, OP_CONV, &a, &kernel) || !check_kernel(m, &kernel))
 		return false;
 	if (read_patch(m->f, m->n, &p))
 		return run_patches(m, &p);
-	COPY_WINDOWS(&a.CONV, &w);
 	a.CONV.group = attr_int(&m->r, "group", 1);
 	return imp_same(m, OP_CONV, &a);
 }
@@ -171,14 +164,14 @@ bool
 run_conv_transpose(struct importer *m)
 {
 	Attr a = attr_default(OP_CONV_DX);
-	struct window_attrs w;
+	IntList kernel;
 
-	if (!imp_windows(m, &w) || !check_kernel(m, &w.kernel)
+	if (!imp_windows(m, OP_CONV_DX, &a, &kernel)
+	    || !check_kernel(m, &kernel)
 	    || !imp_list(m, "output_padding", &a.CONV_DX.extra)
 	    || !imp_list(m, "output_shape", &a.CONV_DX.out))
 		return false;
-	COPY_WINDOWS(&a.CONV_DX, &w);
-	if (a.CONV_DX.out.n && !w.same)
+	if (a.CONV_DX.out.n && !a.CONV_DX.same)
 		a.CONV_DX.same = 2;
 	a.CONV_DX.group = attr_int(&m->r, "group", 1);
 	return imp_same(m, OP_CONV_DX, &a);
@@ -188,13 +181,8 @@ bool
 run_col2im(struct importer *m)
 {
 	Attr a = attr_default(OP_COL2IM);
-	struct window_attrs w;
+	IntList kernel;
 
-	if (!imp_windows(m, &w))
-		return false;
-	a.COL2IM.stride = w.stride;
-	a.COL2IM.dilation = w.dilation;
-	a.COL2IM.begin = w.begin;
-	a.COL2IM.end = w.end;
-	return imp_same(m, OP_COL2IM, &a);
+	return imp_windows(m, OP_COL2IM, &a, &kernel)
+	       && imp_same(m, OP_COL2IM, &a);
 }

@@ -32,43 +32,7 @@ halve_value(struct importer *m, ValId v)
 	return with(m, OP_DIV, v, 2);
 }
 
-static ValId
-counting(struct importer *m, ValId n)
-{
-	return EMIT_NODE(m, OP_RANGE, NULL, imp_scalar(m, 0),
-	                 imp_scalar_of(m, n), imp_scalar(m, 1));
-}
-
-static ValId
-reshape_extents(struct importer *m, ValId x, int n, const ValId *extent)
-{
-	return binary(m, OP_RESHAPE, x, imp_concat(m, 0, n, extent));
-}
-
 /* ---- operands ---- */
-
-/* The shape of x as far as it is known. */
-static Shape
-signal_shape(const struct dft *d)
-{
-	const struct flat_known *k = flat_find(d->m->f, d->m->n->in[0]);
-
-	return k ? k->shape : d->m->g->val[d->x].shape;
-}
-
-/* The value of input i, a number; false if unknown. */
-static bool
-known_number(const struct importer *m, int i, int64_t *x)
-{
-	const struct flat_known *k = imp_has(m, i)
-		? flat_find(m->f, m->n->in[i]) : NULL;
-
-	if (imp_const(m, i, x))
-		return true;
-	if (k && k->is_number)
-		*x = k->number;
-	return k && k->is_number;
-}
 
 /* N; -1: unknown. */
 static int64_t
@@ -76,7 +40,7 @@ length_of(const struct dft *d, int64_t n)
 {
 	int64_t len;
 
-	if (known_number(d->m, 1, &len))
+	if (imp_const(d->m, 1, &len))
 		return len < 0 ? 0 : len;
 	return imp_has(d->m, 1) || n < 0 ? -1
 	       : d->inverse && d->onesided ? 2 * (n - 1) : n;
@@ -85,7 +49,7 @@ length_of(const struct dft *d, int64_t n)
 static bool
 check_signal(struct dft *d)
 {
-	Shape s = signal_shape(d);
+	Shape s = imp_shape(d->m, 0);
 	int64_t at = d->axis < 0 ? d->axis + s.rank : d->axis, n, len, pair;
 
 	if (d->axis == -1 || (s.rank >= 0 && (at < 0 || at >= s.rank - 1)))
@@ -125,7 +89,7 @@ read(struct dft *d)
 	d->onesided = attr_int(&m->r, "onesided", 0) != 0;
 	if (m->n->opset < 20)
 		d->axis = attr_int(&m->r, "axis", 1);
-	else if (imp_has(m, 2) && !known_number(m, 2, &d->axis))
+	else if (imp_has(m, 2) && !imp_const(m, 2, &d->axis))
 		return imp_fail(m, "the axis must be constant");
 	if (d->axis < -MAX_RANK || d->axis > MAX_RANK)
 		return imp_fail(m, "axis %jd is out of range: the rank is at "
@@ -164,7 +128,7 @@ make_table(const struct dft *d)
 	const double tau = 6.28318530717958647692;
 	bool both = !(d->inverse && d->onesided);
 
-	a = binary(m, OP_DIV, imp_cast(m, counting(m, d->length), DT_F64), n);
+	a = binary(m, OP_DIV, imp_cast(m, imp_count(m, d->length), DT_F64), n);
 	a = imp_unsqueeze(m, with(m, OP_MUL, a, d->inverse ? tau : -tau), 1);
 	c = unary(m, OP_COS, a);
 	s = unary(m, OP_SIN, a);
@@ -201,9 +165,9 @@ make_matrix(const struct dft *d)
 {
 	struct importer *m = d->m;
 	Attr pick = attr_default(OP_GATHER);
-	ValId t = imp_unsqueeze(m, counting(m, d->n), 1), at, w;
+	ValId t = imp_unsqueeze(m, imp_count(m, d->n), 1), at, w;
 
-	at = binary(m, OP_MUL, t, counting(m, d->k));
+	at = binary(m, OP_MUL, t, imp_count(m, d->k));
 	at = binary(m, OP_MOD, at, d->length);
 	w = EMIT_NODE(m, OP_SLICE, NULL, make_table(d), imp_one(m, 0), d->nx,
 	              imp_one(m, 0));
@@ -215,7 +179,7 @@ make_matrix(const struct dft *d)
 		t = EMIT_NODE(m, OP_CAST_LIKE, NULL, t, d->x);
 		w = binary(m, OP_MUL, w, t);
 	}
-	return reshape_extents(m, w, 2, (ValId[]){
+	return imp_reshape(m, w, 2, (ValId[]){
 		binary(m, OP_MUL, d->nx, d->n), imp_one(m, -1) });
 }
 
@@ -231,7 +195,7 @@ restore_shape(const struct dft *d, ValId y)
 	before.SHAPE.end = d->axis;
 	after.SHAPE.start = d->axis + 1;
 	after.SHAPE.end = -1;
-	return reshape_extents(m, y, 4, (ValId[]){
+	return imp_reshape(m, y, 4, (ValId[]){
 		EMIT_NODE(m, OP_SHAPE, &before, d->x), d->k,
 		EMIT_NODE(m, OP_SHAPE, &after, d->x), d->ny });
 }
@@ -249,12 +213,12 @@ run_dft(struct importer *m)
 	flat.FLATTEN.axis = d.axis;
 	x = EMIT_NODE(m, OP_FLATTEN, &flat, d.x);
 	lead = imp_extent(m, x, 0);
-	x = reshape_extents(m, x, 4, (ValId[]){ lead, d.n, rest, d.nx });
+	x = imp_reshape(m, x, 4, (ValId[]){ lead, d.n, rest, d.nx });
 	x = imp_transpose(m, x, (IntList){ 4, { 0, 2, 3, 1 } });
-	x = reshape_extents(m, x, 2, (ValId[]){
+	x = imp_reshape(m, x, 2, (ValId[]){
 		rest, binary(m, OP_MUL, d.nx, d.n) });
 	y = binary(m, OP_MATMUL, x, make_matrix(&d));
-	y = reshape_extents(m, y, 4, (ValId[]){ lead, rest, d.k, d.ny });
+	y = imp_reshape(m, y, 4, (ValId[]){ lead, rest, d.k, d.ny });
 	y = imp_transpose(m, y, (IntList){ 4, { 0, 2, 1, 3 } });
 	return set_output(m, restore_shape(&d, y));
 }

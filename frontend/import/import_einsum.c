@@ -116,21 +116,16 @@ static bool
 read_equation(struct einsum *e, const char *s, const char *end)
 {
 	for (int i = 0; i < e->m->n->nin; i++) {
-		ValId v = imp_in(e->m, i);
-		int dots = count_dots(e, s, end, i);
+		int dots;
 
-		if (dots < 0)
-			return imp_fail(e->m, "the ellipsis needs the rank of "
-			                "operand %d, which is unknown", i);
 		if (i && (s >= end || *s++ != ','))
 			return imp_fail(e->m, "found %d operands, but the "
 			                "equation has fewer", e->m->n->nin);
-		if (i)
-			dots = count_dots(e, s, end, i);
+		dots = count_dots(e, s, end, i);
 		if (dots < 0)
 			return imp_fail(e->m, "the ellipsis needs the rank of "
 			                "operand %d, which is unknown", i);
-		e->term[i].v = v;
+		e->term[i].v = imp_in(e->m, i);
 		e->ndots = dots > e->ndots ? dots : e->ndots;
 		if (!read_term(e, &s, end, &e->term[i], dots))
 			return false;
@@ -172,7 +167,7 @@ static void
 note_extents(struct einsum *e, int term)
 {
 	const struct term *t = &e->term[term];
-	ValId shape = EMIT_NODE(e->m, OP_SHAPE, NULL, t->v);
+	ValId shape = unary(e->m, OP_SHAPE, t->v);
 
 	for (int i = 0; i < t->n; i++) {
 		int label = t->label[i];
@@ -239,11 +234,8 @@ drop_label(struct term *t, int at)
 static void
 sum_axis(struct einsum *e, struct term *t, int at)
 {
-	Attr a = attr_default(OP_REDUCE_SUM);
-
-	a.REDUCE_SUM.axes = (IntList){ 1, { at } };
-	a.REDUCE_SUM.keepdims = 0;
-	t->v = EMIT_NODE(e->m, OP_REDUCE_SUM, &a, t->v);
+	t->v = imp_reduce(e->m, OP_REDUCE_SUM, t->v, 0,
+	                  &(IntList){ 1, { at } }, false, false);
 	drop_label(t, at);
 }
 
@@ -251,18 +243,9 @@ sum_axis(struct einsum *e, struct term *t, int at)
 static ValId
 coordinates(struct einsum *e, const struct term *t, int at)
 {
-	struct importer *m = e->m;
-	Attr a = attr_default(OP_SQUEEZE);
-	int64_t shape[MAX_RANK];
-	ValId n;
+	ValId n = imp_scalar_of(e->m, e->extent[(int)t->label[at]]);
 
-	a.SQUEEZE.axes = (IntList){ 1, { 0 } };
-	for (int i = 0; i < t->n; i++)
-		shape[i] = i == at ? -1 : 1;
-	n = EMIT_NODE(m, OP_SQUEEZE, &a, e->extent[(int)t->label[at]]);
-	n = EMIT_NODE(m, OP_RANGE, NULL, imp_scalar(m, 0), n,
-	              imp_scalar(m, 1));
-	return EMIT_NODE(m, OP_RESHAPE, NULL, n, imp_ints(m, t->n, shape));
+	return imp_reshape_along(e->m, imp_range(e->m, n), at, t->n);
 }
 
 /* Take the diagonal of a label that occurs twice in a term. */
@@ -308,17 +291,16 @@ sum_unwanted(struct einsum *e, int i)
 static ValId
 arrange(struct einsum *e, const struct term *t, const struct term *to)
 {
-	Attr a = attr_default(OP_TRANSPOSE);
+	IntList perm = { t->n, { 0 } };
 	bool moved = false;
 
-	a.TRANSPOSE.perm.n = t->n;
 	for (int i = 0; i < to->n; i++) {
 		const char *at = memchr(t->label, to->label[i], (size_t)t->n);
 
-		a.TRANSPOSE.perm.v[i] = at - t->label;
+		perm.v[i] = at - t->label;
 		moved |= at - t->label != i;
 	}
-	return moved ? EMIT_NODE(e->m, OP_TRANSPOSE, &a, t->v) : t->v;
+	return moved ? imp_transpose(e->m, t->v, perm) : t->v;
 }
 
 static void
@@ -337,7 +319,7 @@ label_extents(struct einsum *e, const struct term *labels)
 	for (int i = 0; i < labels->n; i++) {
 		ValId d = e->extent[(int)labels->label[i]];
 
-		x = x ? EMIT_NODE(e->m, OP_MUL, NULL, x, d) : d;
+		x = x ? binary(e->m, OP_MUL, x, d) : d;
 	}
 	return x ? x : imp_one(e->m, 1);
 }
@@ -355,7 +337,7 @@ flatten_groups(struct einsum *e, ValId v, const struct term *batch,
 		shape[n++] = label_extents(e, batch);
 	shape[n++] = label_extents(e, x);
 	shape[n++] = label_extents(e, y);
-	return EMIT_NODE(e->m, OP_RESHAPE, NULL, v, concat_shape(e, n, shape));
+	return binary(e->m, OP_RESHAPE, v, concat_shape(e, n, shape));
 }
 
 /* Contract terms i and i + 1 into one. */
@@ -392,8 +374,7 @@ contract_pair(struct einsum *e, int i)
 	left.v = flatten_groups(e, arrange(e, a, &left), &batch, &rows, &gone);
 	right.v = flatten_groups(e, arrange(e, b, &right), &batch, &gone,
 	                         &cols);
-	y.v = EMIT_NODE(e->m, gone.n ? OP_MATMUL : OP_MUL, NULL, left.v,
-	                right.v);
+	y.v = binary(e->m, gone.n ? OP_MATMUL : OP_MUL, left.v, right.v);
 	append_labels(&y, &batch);
 	append_labels(&y, &rows);
 	append_labels(&y, &cols);

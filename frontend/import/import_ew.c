@@ -52,7 +52,7 @@ run_fold_left(struct importer *m)
 	ValId x = imp_in(m, 0);
 
 	for (int i = 1; i < m->n->nin; i++)
-		x = EMIT_NODE(m, m->n->op->ir, NULL, x, imp_in(m, i));
+		x = binary(m, m->n->op->ir, x, imp_in(m, i));
 	return set_output(m, x);
 }
 
@@ -62,7 +62,7 @@ run_mean(struct importer *m)
 	ValId x = imp_in(m, 0);
 
 	for (int i = 1; i < m->n->nin; i++)
-		x = EMIT_NODE(m, OP_ADD, NULL, x, imp_in(m, i));
+		x = binary(m, OP_ADD, x, imp_in(m, i));
 	return set_output(m, EMIT_NODE(m, OP_MUL, NULL, x,
 	                               imp_like(m, x, 1.0 / m->n->nin)));
 }
@@ -175,7 +175,7 @@ run_ms_gelu(struct importer *m)
 
 	a.GELU.tanh = m->n->type[0] == 'F';
 	if (imp_has(m, 1))
-		x = EMIT_NODE(m, OP_ADD, NULL, x, imp_in(m, 1));
+		x = binary(m, OP_ADD, x, imp_in(m, 1));
 	return set_output(m, EMIT_NODE(m, OP_GELU, &a, x));
 }
 
@@ -227,7 +227,7 @@ run_prelu(struct importer *m)
 {
 	ValId x = imp_in(m, 0);
 
-	return below_zero(m, x, EMIT_NODE(m, OP_MUL, NULL, x, imp_in(m, 1)));
+	return below_zero(m, x, binary(m, OP_MUL, x, imp_in(m, 1)));
 }
 
 /* scale * (exp(min(x, 0) / width) - 1): the exponential never overflows, so
@@ -240,10 +240,10 @@ exp_part(struct importer *m, ValId x, double width, double scale)
 	ValId y = EMIT_NODE(m, OP_WHERE, NULL, c, x, zero);
 
 	if (width != 1)
-		y = EMIT_NODE(m, OP_DIV, NULL, y, imp_like(m, x, width));
+		y = binary(m, OP_DIV, y, imp_like(m, x, width));
 	y = unary(m, OP_EXP, y);
-	y = EMIT_NODE(m, OP_SUB, NULL, y, imp_like(m, x, 1));
-	return EMIT_NODE(m, OP_MUL, NULL, y, imp_like(m, x, scale));
+	y = binary(m, OP_SUB, y, imp_like(m, x, 1));
+	return binary(m, OP_MUL, y, imp_like(m, x, scale));
 }
 
 bool
@@ -284,7 +284,7 @@ hard_sigmoid(struct importer *m, ValId x, double alpha, double beta)
 {
 	ValId y = with(m, OP_MUL, x, alpha);
 
-	y = EMIT_NODE(m, OP_ADD, NULL, y, imp_like(m, x, beta));
+	y = binary(m, OP_ADD, y, imp_like(m, x, beta));
 	y = not_below(m, y, imp_like(m, x, 0));
 	return not_above(m, y, imp_like(m, x, 1));
 }
@@ -312,7 +312,7 @@ run_softsign(struct importer *m)
 {
 	ValId x = imp_in(m, 0), y = unary(m, OP_ABS, x);
 
-	y = EMIT_NODE(m, OP_ADD, NULL, y, imp_like(m, x, 1));
+	y = binary(m, OP_ADD, y, imp_like(m, x, 1));
 	return set_output(m, binary(m, OP_DIV, x, y));
 }
 
@@ -368,15 +368,10 @@ run_isinf(struct importer *m)
 static bool
 inactive(struct importer *m)
 {
-	Attr a = attr_default(OP_CONSTANT_OF_SHAPE);
-
 	imp_out(m, 0, imp_in(m, 0));
-	if (imp_is_used(m, 1)) {
-		a.CONSTANT_OF_SHAPE.dt = DT_BOOL;
-		a.CONSTANT_OF_SHAPE.value = 1;
-		imp_out(m, 1, EMIT_NODE(m, OP_CONSTANT_OF_SHAPE, &a,
-		        EMIT_NODE(m, OP_SHAPE, NULL, imp_in(m, 0))));
-	}
+	if (imp_is_used(m, 1))
+		imp_out(m, 1, imp_ones(m, unary(m, OP_SHAPE, imp_in(m, 0)),
+		                       DT_BOOL));
 	return true;
 }
 

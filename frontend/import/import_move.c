@@ -140,11 +140,11 @@ run_space_depth(struct importer *m)
 
 		memcpy(one, crd ? other : dcr, sizeof one);
 		dim[1] = c;
-		dim[2] = EMIT_NODE(m, OP_MUL, NULL, dim[2], bb);
-		dim[3] = EMIT_NODE(m, OP_MUL, NULL, dim[3], bb);
+		dim[2] = binary(m, OP_MUL, dim[2], bb);
+		dim[3] = binary(m, OP_MUL, dim[3], bb);
 	} else {
-		ValId h = EMIT_NODE(m, OP_DIV, NULL, dim[2], bb);
-		ValId w = EMIT_NODE(m, OP_DIV, NULL, dim[3], bb);
+		ValId h = binary(m, OP_DIV, dim[2], bb);
+		ValId w = binary(m, OP_DIV, dim[3], bb);
 		ValId split[6] = { dim[0], dim[1], h, bb, w, bb };
 
 		memcpy(one, split, sizeof one);
@@ -153,10 +153,9 @@ run_space_depth(struct importer *m)
 		dim[2] = h;
 		dim[3] = w;
 	}
-	y = binary(m, OP_RESHAPE, x, imp_concat(m, 0, 6, one));
+	y = imp_reshape(m, x, 6, one);
 	y = imp_transpose(m, y, perm[to_space][crd]);
-	return set_output(m, binary(m, OP_RESHAPE, y,
-	                            imp_concat(m, 0, 4, dim)));
+	return set_output(m, imp_reshape(m, y, 4, dim));
 }
 
 /* ScatterElements and ScatterND. */

@@ -5,33 +5,6 @@
 
 /* ---- reductions ---- */
 
-/* The IR's four reductions have equal attributes in equal order, but each has a
- * struct of its own. */
-static ValId
-emit_reduction(struct importer *m, Op op, ValId x, ValId axes,
-               const IntList *list, bool keepdims, bool noop)
-{
-	Attr a = attr_default(op);
-
-	switch (op) {
-#define CASE(id) \
-	case OP_##id: \
-		a.id.axes = *list; \
-		a.id.keepdims = keepdims; \
-		a.id.noop = noop; \
-		break;
-	CASE(REDUCE_SUM)
-	CASE(REDUCE_MEAN)
-	CASE(REDUCE_MAX)
-	CASE(REDUCE_MIN)
-	CASE(REDUCE_PROD)
-#undef CASE
-	default:
-		break;
-	}
-	return EMIT_NODE(m, op, &a, x, axes);
-}
-
 /* Axes are an input since version 13 for ReduceSum, 18 for the others. */
 bool
 run_reduce(struct importer *m)
@@ -43,7 +16,7 @@ run_reduce(struct importer *m)
 	bool keep = attr_int(&m->r, "keepdims", 1) != 0;
 	bool noop = attr_int(&m->r, "noop_with_empty_axes", 0) != 0;
 
-	return set_output(m, emit_reduction(m, op, imp_in(m, 0), axes, &list,
+	return set_output(m, imp_reduce(m, op, imp_in(m, 0), axes, &list,
 	                                    keep, noop));
 }
 
@@ -68,24 +41,24 @@ run_reduce_composed(struct importer *m)
 	bool noop = attr_int(&m->r, "noop_with_empty_axes", 0) != 0;
 
 	if (strcmp(what, "L1") == 0) {
-		y = emit_reduction(m, OP_REDUCE_SUM, unary(m, OP_ABS, x), axes,
+		y = imp_reduce(m, OP_REDUCE_SUM, unary(m, OP_ABS, x), axes,
 		                   &list, keep, noop);
 	} else if (strcmp(what, "LogSum") == 0) {
-		y = unary(m, OP_LOG, emit_reduction(m, OP_REDUCE_SUM, x, axes,
+		y = unary(m, OP_LOG, imp_reduce(m, OP_REDUCE_SUM, x, axes,
 		                                    &list, keep, noop));
 	} else if (strcmp(what, "LogSumExp") == 0) {
-		ValId top = emit_reduction(m, OP_REDUCE_MAX, x, axes, &list,
+		ValId top = imp_reduce(m, OP_REDUCE_MAX, x, axes, &list,
 		                           true, noop);
 
 		y = unary(m, OP_EXP, binary(m, OP_SUB, x, top));
-		y = unary(m, OP_LOG, emit_reduction(m, OP_REDUCE_SUM, y, axes,
+		y = unary(m, OP_LOG, imp_reduce(m, OP_REDUCE_SUM, y, axes,
 		                                    &list, keep, noop));
 		if (!keep)
-			top = emit_reduction(m, OP_REDUCE_MAX, x, axes, &list,
+			top = imp_reduce(m, OP_REDUCE_MAX, x, axes, &list,
 			                     false, noop);
 		y = binary(m, OP_ADD, y, top);
 	} else {
-		y = emit_reduction(m, OP_REDUCE_SUM, binary(m, OP_MUL, x, x),
+		y = imp_reduce(m, OP_REDUCE_SUM, binary(m, OP_MUL, x, x),
 		                   axes, &list, keep, noop);
 		if (strcmp(what, "L2") == 0)
 			y = norm_root(m, y);
@@ -112,7 +85,7 @@ run_gemm(struct importer *m)
 	if (beta == 0)
 		c = 0;
 	if (c && beta != 1)
-		c = binary(m, OP_MUL, c, imp_like(m, c, beta));
+		c = with(m, OP_MUL, c, beta);
 	n = imp_dim(m, w, a.MATMUL.tb ? -2 : -1);
 	if (c && n > 0 && imp_rank(m, 2, &rank) && rank == 1
 	    && imp_dim(m, c, 0) == n) {
@@ -156,18 +129,15 @@ run_softmax(struct importer *m)
 static void
 out_statistic(struct importer *m, int i, ValId v, int64_t axis)
 {
-	Attr some = attr_default(OP_SHAPE), one;
+	Attr some = attr_default(OP_SHAPE);
 	ValId x = imp_in(m, 0), shape[2];
 
 	if (!imp_is_used(m, i))
 		return;
 	some.SHAPE.start = axis;
-	one = attr_default(OP_CONSTANT_OF_SHAPE);
-	one.CONSTANT_OF_SHAPE.dt = DT_I64;
-	one.CONSTANT_OF_SHAPE.value = 1;
 	shape[0] = unary(m, OP_SHAPE, v);
-	shape[1] = EMIT_NODE(m, OP_CONSTANT_OF_SHAPE, &one, unary(m, OP_SHAPE,
-	                     EMIT_NODE(m, OP_SHAPE, &some, x)));
+	shape[1] = imp_ones(m, unary(m, OP_SHAPE,
+	                             EMIT_NODE(m, OP_SHAPE, &some, x)), DT_I64);
 	imp_out(m, i, binary(m, OP_RESHAPE, v, imp_concat(m, 0, 2, shape)));
 }
 
@@ -282,7 +252,7 @@ soft_cross_entropy(struct importer *m, ValId logp, int reduction)
 
 	if (!check_soft(m, x, y))
 		return false;
-	y = EMIT_NODE(m, OP_CAST_LIKE, NULL, y, logp);
+	y = binary(m, OP_CAST_LIKE, y, logp);
 	y = binary(m, OP_MUL, logp, as_many(m, y, logp));
 	/* [N, C, the rest in one] */
 	x = binary(m, OP_RESHAPE, logp, imp_ints(m, 3, (int64_t[]){
@@ -290,18 +260,17 @@ soft_cross_entropy(struct importer *m, ValId logp, int reduction)
 	y = binary(m, OP_RESHAPE, y, unary(m, OP_SHAPE, x));
 	if (w)
 		y = binary(m, OP_MUL, y, imp_unsqueeze(m, w, 1));
-	y = unary(m, OP_NEG, emit_reduction(m, OP_REDUCE_SUM, y, 0, &classes,
+	y = unary(m, OP_NEG, imp_reduce(m, OP_REDUCE_SUM, y, 0, &classes,
 	                                    false, false));
 	if (reduction)
-		return set_output(m, emit_reduction(m,
+		return set_output(m, imp_reduce(m,
 			reduction == 1 ? OP_REDUCE_MEAN : OP_REDUCE_SUM, y, 0,
 			&all, false, false));
 	batch.SHAPE.end = 1;
 	rest.SHAPE.start = 2;
 	rows[0] = EMIT_NODE(m, OP_SHAPE, &batch, logp);
 	rows[1] = EMIT_NODE(m, OP_SHAPE, &rest, logp);
-	return set_output(m, binary(m, OP_RESHAPE, y,
-	                            imp_concat(m, 0, 2, rows)));
+	return set_output(m, imp_reshape(m, y, 2, rows));
 }
 
 bool

@@ -10,27 +10,34 @@
 /* ---- attributes ---- */
 
 bool
-imp_windows(struct importer *m, struct window_attrs *w)
+imp_windows(struct importer *m, Op op, Attr *to, IntList *kernel)
 {
 	static const char *const words[] = { "NOTSET", "SAME_UPPER",
 		                             "SAME_LOWER", "VALID" };
+	int64_t auto_pad = attr_word(&m->r, "auto_pad", 0, words, 4);
+	int64_t *same = attr_int_of(op, to, "same");
+	IntList *begin = attr_list_of(op, to, "begin");
+	IntList *end = attr_list_of(op, to, "end");
+	IntList *own = attr_list_of(op, to, "kernel");
 	struct attr_ints pads;
 
-	*w = (struct window_attrs){ .same = attr_word(&m->r, "auto_pad", 0,
-	                                              words, 4) };
 	attr_ints(&m->r, "pads", &pads);
 	if (pads.n % 2 || pads.n > 2 * MAX_RANK)
 		return imp_fail(m, "pads: expected two values per spatial dim, "
 		                "found %d values", pads.n);
-	for (int i = 0; i < pads.n / 2 && !w->same; i++) {
-		w->begin.v[w->begin.n++] = pads.v[i];
-		w->end.v[w->end.n++] = pads.v[pads.n / 2 + i];
+	for (int i = 0; i < pads.n / 2 && !auto_pad; i++) {
+		begin->v[begin->n++] = pads.v[i];
+		end->v[end->n++] = pads.v[pads.n / 2 + i];
 	}
-	if (w->same == 3)
-		w->same = 0;
-	return imp_list(m, "strides", &w->stride)
-		&& imp_list(m, "dilations", &w->dilation)
-		&& imp_list(m, "kernel_shape", &w->kernel);
+	if (same)
+		*same = auto_pad == 3 ? 0 : auto_pad;
+	if (!imp_list(m, "strides", attr_list_of(op, to, "stride"))
+	    || !imp_list(m, "dilations", attr_list_of(op, to, "dilation"))
+	    || !imp_list(m, "kernel_shape", kernel))
+		return false;
+	if (own)
+		*own = *kernel;
+	return true;
 }
 
 /* ---- shapes ---- */
@@ -59,13 +66,8 @@ slice_list(struct importer *m, ValId list, int64_t from, int64_t to)
 static ValId
 spatial_ones(struct importer *m, ValId x)
 {
-	Attr one = attr_default(OP_CONSTANT_OF_SHAPE);
-
-	one.CONSTANT_OF_SHAPE.dt = DT_I64;
-	one.CONSTANT_OF_SHAPE.value = 1;
-	return EMIT_NODE(m, OP_CONSTANT_OF_SHAPE, &one,
-	                 emit_shape(m, slice_list(m, emit_shape(m, x), 2,
-	                                          INT64_MAX)));
+	return imp_ones(m, emit_shape(m, slice_list(m, emit_shape(m, x), 2,
+	                                            INT64_MAX)), DT_I64);
 }
 
 static ValId
@@ -102,11 +104,8 @@ affine(struct importer *m, ValId x, ValId scale, ValId bias, ValId like)
 static ValId
 extents(struct importer *m, ValId list, int64_t from, int64_t to)
 {
-	Attr prod = attr_default(OP_REDUCE_PROD);
-
-	prod.REDUCE_PROD.axes = (IntList){ 1, { 0 } };
-	return EMIT_NODE(m, OP_REDUCE_PROD, &prod,
-	                 slice_list(m, list, from, to));
+	return imp_reduce(m, OP_REDUCE_PROD, slice_list(m, list, from, to), 0,
+	                  &(IntList){ 1, { 0 } }, true, false);
 }
 
 /* Where each plane of [N, C, d...] begins in the whole tensor. */
@@ -115,8 +114,7 @@ plane_starts(struct importer *m, ValId shape)
 {
 	ValId count = imp_scalar_of(m, extents(m, shape, 0, 2));
 
-	return binary(m, OP_MUL, EMIT_NODE(m, OP_RANGE, NULL, imp_scalar(m, 0),
-	              count, imp_scalar(m, 1)),
+	return binary(m, OP_MUL, imp_range(m, count),
 	              extents(m, shape, 2, INT64_MAX));
 }
 
@@ -144,15 +142,13 @@ run_maxpool(struct importer *m)
 	Attr a = attr_default(OP_MAXPOOL);
 	bool columns = attr_int(&m->r, "storage_order", 0) != 0;
 	ValId x = imp_in(m, 0), y;
-	struct window_attrs w;
+	IntList kernel;
 
-	if (!imp_windows(m, &w))
+	if (!imp_windows(m, OP_MAXPOOL, &a, &kernel))
 		return false;
-	if (columns && w.kernel.n != 2 && imp_is_used(m, 1))
+	if (columns && kernel.n != 2 && imp_is_used(m, 1))
 		return imp_fail(m, "storage_order=1 is supported only for two "
 		                "spatial dims");
-	COPY_WINDOWS(&a.MAXPOOL, &w);
-	a.MAXPOOL.kernel = w.kernel;
 	a.MAXPOOL.ceil = attr_int(&m->r, "ceil_mode", 0) != 0;
 	y = EMIT_NODE(m, OP_MAXPOOL, &a, x);
 	imp_out(m, 0, y);
@@ -163,21 +159,24 @@ run_maxpool(struct importer *m)
 
 /* The shape of the pool's input: given as an operand, or the smallest. */
 static ValId
-unpooled_shape(struct importer *m, const struct window_attrs *w)
+unpooled_shape(struct importer *m, const Attr *pool)
 {
 	ValId s = emit_shape(m, imp_in(m, 0)), d = slice_list(m, s, 2,
 	                                                      INT64_MAX);
-	int n = w->kernel.n;
+	const IntList *kernel = &pool->MAXPOOL.kernel;
+	const IntList *begin = &pool->MAXPOOL.begin;
+	const IntList *stride = &pool->MAXPOOL.stride;
+	int n = kernel->n;
 	int64_t more[MAX_RANK];
 
 	if (imp_has(m, 2))
 		return imp_in(m, 2);
 	for (int i = 0; i < n; i++)
-		more[i] = w->kernel.v[i] - (w->begin.n ? w->begin.v[i]
-		                                         + w->end.v[i] : 0);
+		more[i] = kernel->v[i]
+			- (begin->n ? begin->v[i] + pool->MAXPOOL.end.v[i] : 0);
 	d = binary(m, OP_SUB, d, imp_one(m, 1));
-	if (w->stride.n)
-		d = binary(m, OP_MUL, d, imp_ints(m, n, w->stride.v));
+	if (stride->n)
+		d = binary(m, OP_MUL, d, imp_ints(m, n, stride->v));
 	d = binary(m, OP_ADD, d, imp_ints(m, n, more));
 	return concat_pair(m, slice_list(m, s, 0, 2), d);
 }
@@ -189,16 +188,20 @@ bool
 run_maxunpool(struct importer *m)
 {
 	Attr a = attr_default(OP_SCATTER_ELEMENTS);
+	Attr pool = attr_default(OP_MAXPOOL);
 	ValId x = imp_in(m, 0), idx, shape, rows, planes, plane, in[3];
-	struct window_attrs w;
+	int strides, pads;
+	IntList kernel;
 
-	if (!imp_windows(m, &w))
+	if (!imp_windows(m, OP_MAXPOOL, &pool, &kernel))
 		return false;
-	if (w.kernel.n < 1 || (w.stride.n && w.stride.n != w.kernel.n)
-	    || (w.begin.n && w.begin.n != w.kernel.n))
+	strides = pool.MAXPOOL.stride.n;
+	pads = pool.MAXPOOL.begin.n;
+	if (kernel.n < 1 || (strides && strides != kernel.n)
+	    || (pads && pads != kernel.n))
 		return imp_fail(m, "kernel_shape, strides and pads have "
 		                "different lengths");
-	shape = unpooled_shape(m, &w);
+	shape = unpooled_shape(m, &pool);
 	rows = extents(m, shape, 0, 2);
 	plane = extents(m, shape, 2, INT64_MAX);
 	planes = concat_pair(m, rows, plane);
@@ -220,12 +223,10 @@ bool
 run_avgpool(struct importer *m)
 {
 	Attr a = attr_default(OP_AVGPOOL);
-	struct window_attrs w;
+	IntList kernel;
 
-	if (!imp_windows(m, &w))
+	if (!imp_windows(m, OP_AVGPOOL, &a, &kernel))
 		return false;
-	COPY_WINDOWS(&a.AVGPOOL, &w);
-	a.AVGPOOL.kernel = w.kernel;
 	a.AVGPOOL.ceil = attr_int(&m->r, "ceil_mode", 0) != 0;
 	a.AVGPOOL.include = attr_int(&m->r, "count_include_pad", 0) != 0;
 	return imp_same(m, OP_AVGPOOL, &a);
@@ -236,15 +237,10 @@ bool
 run_global_pool(struct importer *m)
 {
 	static const int64_t flat[] = { 0, 0, -1 };
-	Op op = m->n->op->ir;
-	Attr a = attr_default(op);
 	ValId x = imp_in(m, 0), y = reshape_ints(m, x, 3, flat);
 
-	if (op == OP_REDUCE_MEAN)
-		a.REDUCE_MEAN.axes = (IntList){ 1, { 2 } };
-	else
-		a.REDUCE_MAX.axes = (IntList){ 1, { 2 } };
-	y = EMIT_NODE(m, op, &a, y);
+	y = imp_reduce(m, m->n->op->ir, y, 0, &(IntList){ 1, { 2 } }, true,
+	               false);
 	return set_output(m, reshape_to(m, y, concat_pair(m,
 		slice_list(m, emit_shape(m, x), 0, 2), spatial_ones(m, x))));
 }
@@ -258,17 +254,15 @@ run_lppool(struct importer *m)
 	int64_t p = attr_int(&m->r, "p", 2);
 	double volume = 1;
 	ValId x = EMIT_NODE(m, OP_ABS, NULL, imp_in(m, 0));
-	struct window_attrs w;
+	IntList kernel;
 
-	if (!imp_windows(m, &w))
+	if (!imp_windows(m, OP_AVGPOOL, &a, &kernel))
 		return false;
 	if (attr_int(&m->r, "ceil_mode", 0) || p < 1)
 		return imp_fail(m, "ceil_mode and p < 1 are not supported");
-	COPY_WINDOWS(&a.AVGPOOL, &w);
-	a.AVGPOOL.kernel = w.kernel;
 	a.AVGPOOL.include = 1;
-	for (int i = 0; i < w.kernel.n; i++)
-		volume *= (double)w.kernel.v[i];
+	for (int i = 0; i < kernel.n; i++)
+		volume *= (double)kernel.v[i];
 	x = EMIT_NODE(m, OP_AVGPOOL, &a, with(m, OP_POW, x, (double)p));
 	x = with(m, OP_MUL, x, volume);
 	return set_output(m, with(m, OP_POW, x, 1 / (double)p));

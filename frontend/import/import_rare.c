@@ -95,22 +95,10 @@ run_bit_shift(struct importer *m)
 
 /* ---- shapes ---- */
 
-/* x[n] as [1, .., n, .., 1] with n at axis `at` of `rank`. */
-static ValId
-reshape_along(struct importer *m, ValId x, int at, int rank)
-{
-	int64_t shape[MAX_RANK];
-
-	for (int i = 0; i < rank; i++)
-		shape[i] = i == at ? -1 : 1;
-	return binary(m, OP_RESHAPE, x, imp_ints(m, rank, shape));
-}
-
 /* Ones where column - row = k. */
 bool
 run_eye_like(struct importer *m)
 {
-	Attr full = attr_default(OP_CONSTANT_OF_SHAPE);
 	Attr tri = attr_default(OP_TRILU);
 	ValId x = imp_in(m, 0), y;
 	int64_t to = attr_int(&m->r, "dtype", 0);
@@ -118,10 +106,8 @@ run_eye_like(struct importer *m)
 
 	if (dt == DT_NONE)
 		return imp_fail(m, "the dtype of the input is unknown");
-	full.CONSTANT_OF_SHAPE.dt = dt;
-	full.CONSTANT_OF_SHAPE.value = 1;
 	tri.TRILU.k = attr_int(&m->r, "k", 0);
-	y = EMIT_NODE(m, OP_CONSTANT_OF_SHAPE, &full, unary(m, OP_SHAPE, x));
+	y = imp_ones(m, unary(m, OP_SHAPE, x), dt);
 	y = EMIT_NODE(m, OP_TRILU, &tri, y);
 	tri.TRILU.upper = 0;
 	return set_output(m, EMIT_NODE(m, OP_TRILU, &tri, y));
@@ -186,18 +172,6 @@ run_window(struct importer *m)
 
 /* ---- along axes ---- */
 
-static ValId
-reduce_axes(struct importer *m, Op op, ValId x, const IntList *axes)
-{
-	Attr a = attr_default(op);
-
-	if (op == OP_REDUCE_MEAN)
-		a.REDUCE_MEAN.axes = *axes;
-	else
-		a.REDUCE_SUM.axes = *axes;
-	return EMIT_NODE(m, op, &a, x);
-}
-
 /* (x - mean) / (deviation + 1e-9) */
 bool
 run_mean_variance(struct importer *m)
@@ -212,8 +186,10 @@ run_mean_variance(struct importer *m)
 		list.n = axes.n;
 		memcpy(list.v, axes.v, (size_t)axes.n * sizeof axes.v[0]);
 	}
-	y = binary(m, OP_SUB, x, reduce_axes(m, OP_REDUCE_MEAN, x, &list));
-	s = reduce_axes(m, OP_REDUCE_MEAN, binary(m, OP_MUL, y, y), &list);
+	y = binary(m, OP_SUB, x, imp_reduce(m, OP_REDUCE_MEAN, x, 0, &list,
+	                                    true, false));
+	s = imp_reduce(m, OP_REDUCE_MEAN, binary(m, OP_MUL, y, y), 0, &list,
+	               true, false);
 	s = with(m, OP_ADD, unary(m, OP_SQRT, s), 1e-9);
 	return set_output(m, binary(m, OP_DIV, y, s));
 }
@@ -230,7 +206,7 @@ run_lp_norm(struct importer *m)
 		return imp_fail(m, "p: expected 1 or 2, found %jd",
 		                (intmax_t)p);
 	s = p == 1 ? unary(m, OP_ABS, x) : binary(m, OP_MUL, x, x);
-	s = reduce_axes(m, OP_REDUCE_SUM, s, &axis);
+	s = imp_reduce(m, OP_REDUCE_SUM, s, 0, &axis, true, false);
 	none = with(m, OP_EQ, s, 0);
 	s = EMIT_NODE(m, OP_WHERE, NULL, none, imp_like(m, x, 1), s);
 	if (p == 2)
@@ -290,10 +266,11 @@ run_reverse_sequence(struct importer *m)
 	if (batch < 0 || batch >= rank || time < 0 || time >= rank)
 		return imp_fail(m, "batch_axis or time_axis is out of range "
 		                "for rank %d", rank);
-	lens = reshape_along(m, imp_cast(m, lens, DT_I64), (int)batch, rank);
+	lens = imp_reshape_along(m, imp_cast(m, lens, DT_I64), (int)batch,
+	                         rank);
 	t = imp_scalar_of(m, imp_extent(m, x, time));
-	t = EMIT_NODE(m, OP_RANGE, NULL, imp_scalar(m, 0), t, imp_scalar(m, 1));
-	t = reshape_along(m, t, (int)time, rank);
+	t = imp_range(m, t);
+	t = imp_reshape_along(m, t, (int)time, rank);
 	turned = binary(m, OP_SUB, with(m, OP_SUB, lens, 1), t);
 	t = EMIT_NODE(m, OP_WHERE, NULL, binary(m, OP_LT, t, lens), turned, t);
 	t = binary(m, OP_EXPAND, t, unary(m, OP_SHAPE, x));

@@ -26,21 +26,11 @@ in_sequence(struct importer *m)
 	return s;
 }
 
-/* The shape of input i; rank -1: unknown. */
-static Shape
-shape_of_input(struct importer *m, int i)
-{
-	const struct flat_known *k = flat_find(m->f, m->n->in[i]);
-	const Shape *s = &m->g->val[imp_in(m, i)].shape;
-
-	return k && !shape_known(s) ? k->shape : *s;
-}
-
 /* Number of pieces of `chunk` elements; -1: unknown. */
 static int64_t
 count_chunks(struct importer *m, int64_t axis, int64_t chunk)
 {
-	Shape s = shape_of_input(m, 0);
+	Shape s = imp_shape(m, 0);
 	int64_t dim;
 
 	axis += axis < 0 && s.rank > 0 ? s.rank : 0;
@@ -65,7 +55,7 @@ run_split_to_sequence(struct importer *m)
 	s->part.SPLIT.axis = axis;
 	if (!imp_has(m, 1)) {
 		s->part.SPLIT.keepdims = keepdims != 0;
-	} else if (sizes = shape_of_input(m, 1), sizes.rank != 0) {
+	} else if (sizes = imp_shape(m, 1), sizes.rank != 0) {
 		s->sizes = imp_in(m, 1);
 		if (sizes.rank == 1)
 			s->n = sizes.dim[0];

@@ -129,6 +129,58 @@ imp_cast(struct importer *m, ValId x, DType dt)
 }
 
 ValId
+imp_range(struct importer *m, ValId n)
+{
+	return EMIT_NODE(m, OP_RANGE, NULL, imp_scalar(m, 0), n,
+	                 imp_scalar(m, 1));
+}
+
+ValId
+imp_count(struct importer *m, ValId n)
+{
+	return EMIT_NODE(m, OP_RANGE, NULL, imp_scalar(m, 0),
+	                 imp_scalar_of(m, n), imp_scalar(m, 1));
+}
+
+ValId
+imp_ones(struct importer *m, ValId shape, DType dt)
+{
+	Attr a = attr_default(OP_CONSTANT_OF_SHAPE);
+
+	a.CONSTANT_OF_SHAPE.dt = dt;
+	a.CONSTANT_OF_SHAPE.value = 1;
+	return EMIT_NODE(m, OP_CONSTANT_OF_SHAPE, &a, shape);
+}
+
+ValId
+imp_reshape(struct importer *m, ValId x, int n, const ValId *extent)
+{
+	return binary(m, OP_RESHAPE, x, imp_concat(m, 0, n, extent));
+}
+
+ValId
+imp_reshape_along(struct importer *m, ValId x, int at, int rank)
+{
+	int64_t shape[MAX_RANK];
+
+	for (int i = 0; i < rank; i++)
+		shape[i] = i == at ? -1 : 1;
+	return binary(m, OP_RESHAPE, x, imp_ints(m, rank, shape));
+}
+
+ValId
+imp_reduce(struct importer *m, Op op, ValId x, ValId axes, const IntList *list,
+           bool keepdims, bool noop)
+{
+	Attr a = attr_default(op);
+
+	*attr_list_of(op, &a, "axes") = *list;
+	*attr_int_of(op, &a, "keepdims") = keepdims;
+	*attr_int_of(op, &a, "noop") = noop;
+	return EMIT_NODE(m, op, &a, x, axes);
+}
+
+ValId
 imp_concat(struct importer *m, int64_t axis, int n, const ValId *x)
 {
 	Attr a = attr_default(OP_CONCAT);
@@ -248,14 +300,19 @@ imp_const_float(const struct importer *m, int i, double *x)
 	return v != NULL;
 }
 
+Shape
+imp_shape(struct importer *m, int i)
+{
+	const struct flat_known *k = flat_find(m->f, m->n->in[i]);
+	const Shape *s = &m->g->val[imp_in(m, i)].shape;
+
+	return k && !shape_known(s) ? k->shape : *s;
+}
+
 bool
 imp_rank(struct importer *m, int i, int *rank)
 {
-	const struct flat_known *k = flat_find(m->f, m->n->in[i]);
-
-	*rank = m->g->val[imp_in(m, i)].shape.rank;
-	if (*rank < 0 && k)
-		*rank = k->shape.rank;
+	*rank = imp_shape(m, i).rank;
 	return *rank >= 0;
 }
 

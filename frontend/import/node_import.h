@@ -81,6 +81,16 @@ ValId imp_scalar(struct importer *, int64_t);           /* i64[] */
 ValId imp_extent(struct importer *, ValId x, int64_t axis);
 ValId imp_scalar_of(struct importer *, ValId one);
 ValId imp_cast(struct importer *, ValId x, DType);
+/* 0, 1, ..., n - 1, for n as i64[] */
+ValId imp_range(struct importer *, ValId n);
+/* 0, 1, ..., n - 1, for n as i64[1] */
+ValId imp_count(struct importer *, ValId n);
+/* Ones of a shape that the graph computes. */
+ValId imp_ones(struct importer *, ValId shape, DType);
+/* x[n] as [1, .., n, .., 1] with n at axis `at` of `rank`. */
+ValId imp_reshape_along(struct importer *, ValId x, int at, int rank);
+/* x in the shape whose extents are n values i64[1]. */
+ValId imp_reshape(struct importer *, ValId x, int n, const ValId *extent);
 ValId imp_concat(struct importer *, int64_t axis, int n, const ValId *);
 ValId imp_transpose(struct importer *, ValId x, IntList perm);
 ValId imp_unsqueeze(struct importer *, ValId x, int64_t axis);
@@ -89,6 +99,8 @@ Attr imp_attrs(struct importer *, Op);
 /* Contents of a constant input; false if it is not constant. */
 bool imp_const(const struct importer *, int i, int64_t *x);
 bool imp_const_float(const struct importer *, int i, double *x);
+/* The shape of input i as far as it is known. */
+Shape imp_shape(struct importer *, int i);
 /* The rank of input i; false if not known yet. */
 bool imp_rank(struct importer *, int i, int *rank);
 /* Extent of a value, or -1 if unknown; axis may be negative. */
@@ -104,141 +116,63 @@ bool imp_axis_list(struct importer *, const char *name, IntList *);
  * in *list, or returns the input. */
 ValId imp_axes(struct importer *, int i, int since, const char *name,
                IntList *list);
+/* A reduction over the axes that are given as an input or, if that is 0, as a
+ * list. */
+ValId imp_reduce(struct importer *, Op, ValId x, ValId axes, const IntList *,
+                 bool keepdims, bool noop);
 /* A constant, parameter or buffer with the contents of a tensor. */
 ValId imp_stored(struct importer *, ValKind, const char *name,
                  const struct onnx_tensor *);
 /* A tensor attribute as a constant. */
 ValId imp_tensor(struct importer *, const Onnx__TensorProto *,
                  const char *name);
+/* Attributes of sliding windows, into those of the op that has them; the kernel
+ * also into *kernel. */
+bool imp_windows(struct importer *, Op, Attr *, IntList *kernel);
+
+/* ---- operators: import the current node; false after a diagnostic ---- */
+
+typedef bool ImportNode(struct importer *);
 
 /* import_ew.c */
-bool run_same(struct importer *);
-bool run_read(struct importer *);
-bool run_add(struct importer *);
-bool run_identity(struct importer *);
-bool run_fold_left(struct importer *);
-bool run_mean(struct importer *);
-bool run_cast(struct importer *);
-bool run_cast_like(struct importer *);
-bool run_pow(struct importer *);
-bool run_range(struct importer *);
-bool run_clip(struct importer *);
-bool run_gelu(struct importer *);
-bool run_ms_gelu(struct importer *);
-bool run_quick_gelu(struct importer *);
-bool run_swish(struct importer *);
-bool run_leaky_relu(struct importer *);
-bool run_prelu(struct importer *);
-bool run_elu(struct importer *);
-bool run_selu(struct importer *);
-bool run_celu(struct importer *);
-bool run_hard_sigmoid(struct importer *);
-bool run_hard_swish(struct importer *);
-bool run_softsign(struct importer *);
-bool run_mish(struct importer *);
-bool run_thresholded_relu(struct importer *);
-bool run_tan(struct importer *);
-bool run_isinf(struct importer *);
-bool run_dropout(struct importer *);
-
+ImportNode run_same, run_read, run_add, run_identity, run_fold_left, run_mean,
+           run_cast, run_cast_like, run_pow, run_range, run_clip, run_gelu,
+           run_ms_gelu, run_quick_gelu, run_swish, run_leaky_relu, run_prelu,
+           run_elu, run_selu, run_celu, run_hard_sigmoid, run_hard_swish,
+           run_softsign, run_mish, run_thresholded_relu, run_tan, run_isinf,
+           run_dropout;
 /* import_move.c */
-bool run_axes(struct importer *);
-bool run_transpose(struct importer *);
-bool run_slice(struct importer *);
-bool run_split(struct importer *);
-bool run_concat(struct importer *);
-bool run_pad(struct importer *);
-bool run_scatter(struct importer *);
-bool run_cumulate(struct importer *);
-bool run_constant(struct importer *);
-bool run_constant_of_shape(struct importer *);
-bool run_arg(struct importer *);
-bool run_space_depth(struct importer *);
-
+ImportNode run_axes, run_transpose, run_slice, run_split, run_concat, run_pad,
+           run_scatter, run_cumulate, run_constant, run_constant_of_shape,
+           run_arg, run_space_depth;
 /* import_sequence.c */
-bool run_split_to_sequence(struct importer *);
-bool run_sequence_at(struct importer *);
-bool run_sequence_construct(struct importer *);
-bool run_concat_from_sequence(struct importer *);
-bool run_sequence_length(struct importer *);
-bool run_sequence_empty(struct importer *);
-bool run_sequence_insert(struct importer *);
-bool run_sequence_erase(struct importer *);
-
+ImportNode run_split_to_sequence, run_sequence_at, run_sequence_construct,
+           run_concat_from_sequence, run_sequence_length, run_sequence_empty,
+           run_sequence_insert, run_sequence_erase;
 /* import_conv.c */
-bool run_conv(struct importer *);
-bool run_conv_transpose(struct importer *);
-bool run_col2im(struct importer *);
-
+ImportNode run_conv, run_conv_transpose, run_col2im;
 /* import_pool.c */
-struct window_attrs {
-	IntList stride, dilation, begin, end, kernel;
-	int64_t same;                   /* 1 SAME_UPPER, 2 SAME_LOWER */
-};
-
-bool imp_windows(struct importer *, struct window_attrs *);
-#define COPY_WINDOWS(to, w) \
-	((to)->stride = (w)->stride, (to)->dilation = (w)->dilation, \
-	 (to)->begin = (w)->begin, (to)->end = (w)->end, (to)->same = (w)->same)
-bool run_maxpool(struct importer *);
-bool run_maxunpool(struct importer *);
-bool run_avgpool(struct importer *);
-bool run_global_pool(struct importer *);
-bool run_lppool(struct importer *);
-bool run_lrn(struct importer *);
-bool run_batchnorm(struct importer *);
-bool run_instancenorm(struct importer *);
-bool run_groupnorm(struct importer *);
-
+ImportNode run_maxpool, run_maxunpool, run_avgpool, run_global_pool, run_lppool,
+           run_lrn, run_batchnorm, run_instancenorm, run_groupnorm;
 /* import_resize.c */
-bool run_resize(struct importer *);
-bool run_grid_sample(struct importer *);
-
+ImportNode run_resize, run_grid_sample;
 /* import_nn.c */
-bool run_reduce(struct importer *);
-bool run_reduce_composed(struct importer *);
-bool run_gemm(struct importer *);
-bool run_softmax(struct importer *);
-bool run_layernorm(struct importer *);
-bool run_rmsnorm(struct importer *);
-bool run_skip_norm(struct importer *);
-bool run_sce(struct importer *);
-bool run_nll(struct importer *);
-
+ImportNode run_reduce, run_reduce_composed, run_gemm, run_softmax,
+           run_layernorm, run_rmsnorm, run_skip_norm, run_sce, run_nll;
 /* import_attention.c */
-bool run_attention(struct importer *);
-bool run_rotary(struct importer *);
-
+ImportNode run_attention, run_rotary;
 /* import_rare.c */
-bool run_asin(struct importer *);
-bool run_acos(struct importer *);
-bool run_sinh(struct importer *);
-bool run_acosh(struct importer *);
-bool run_atanh(struct importer *);
-bool run_shrink(struct importer *);
-bool run_bit_shift(struct importer *);
-bool run_eye_like(struct importer *);
-bool run_hardmax(struct importer *);
-bool run_window(struct importer *);
-bool run_mean_variance(struct importer *);
-bool run_lp_norm(struct importer *);
-bool run_topk(struct importer *);
-bool run_compress(struct importer *);
-bool run_reverse_sequence(struct importer *);
-bool run_center_crop_pad(struct importer *);
-
+ImportNode run_asin, run_acos, run_sinh, run_acosh, run_atanh, run_shrink,
+           run_bit_shift, run_eye_like, run_hardmax, run_window,
+           run_mean_variance, run_lp_norm, run_topk, run_compress,
+           run_reverse_sequence, run_center_crop_pad;
 /* import_random.c */
-bool run_random(struct importer *);
-bool run_bernoulli(struct importer *);
-bool run_multinomial(struct importer *);
-
+ImportNode run_random, run_bernoulli, run_multinomial;
 /* import_einsum.c */
-bool run_einsum(struct importer *);
-
+ImportNode run_einsum;
 /* import_dft.c */
-bool run_dft(struct importer *);
-
+ImportNode run_dft;
 /* import_rnn.c */
-bool run_rnn(struct importer *);
+ImportNode run_rnn;
 
 #endif

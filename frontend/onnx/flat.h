@@ -88,8 +88,8 @@ struct flat {
 	size_t val_cap, node_cap;
 	int ninlined;                   /* inlined function calls */
 	bool stop;                      /* endless recursion was reported */
-	struct name_scope *functions;   /* flat.c: local functions */
-	struct name_scope *nested;      /* flat.c: nested initializers */
+	struct name_scope *functions;   /* flat_read.c: local functions */
+	struct name_scope *nested;      /* flat_read.c: nested initializers */
 	const struct flat_known *known;
 	struct name_scope *known_at;    /* flat_known.c: `known` by name */
 	int *requested, nrequested;     /* values to fold before the next try */

@@ -1,44 +1,46 @@
 /* Scopes of names, and the growing lists of nodes and values, for reading
  * nested graphs.  */
 #include "frontend/onnx/flat_read.h"
-#include "ir/base/hash.h"
+#include "runtime/support/hash.h"
 
 #include <string.h>
 
 /* ---- names in scope ---- */
 
-static struct bucket *
-name_bucket(const struct name_scope *t, const char *name)
+static struct binding *
+find_binding(const struct name_scope *t, const char *name)
 {
-	size_t i = hash_str(HASH_START, name) & (t->size - 1);
+	uint64_t hash = hash_str(HASH_START, name);
+	uint32_t i;
 
-	while (t->slot[i].name && strcmp(t->slot[i].name, name) != 0)
-		i = (i + 1) & (t->size - 1);
-	return &t->slot[i];
+	for (size_t at = 0; (i = table_next(&t->at, hash, &at));)
+		if (strcmp(t->one[i - 1].name, name) == 0)
+			return &t->one[i - 1];
+	return NULL;
 }
 
 void
 flat_name_set(struct flat *f, struct name_scope *t, const char *name, int val)
 {
-	if (2 * (t->used + 1) > t->size) {
-		struct name_scope old = *t;
+	struct binding *b = find_binding(t, name);
 
-		t->size = old.size ? old.size * 2 : 16;
-		t->slot = arena_array(f->arena, t->size, sizeof *t->slot);
-		for (size_t i = 0; i < old.size; i++)
-			if (old.slot[i].name)
-				*name_bucket(t, old.slot[i].name) = old.slot[i];
+	if (b) {
+		b->val = val;
+		return;
 	}
-	struct bucket *b = name_bucket(t, name);
-
-	t->used += !b->name;
-	*b = (struct bucket){ name, val };
+	t->one = arena_grow(f->arena, t->one, t->n, &t->cap, t->n + 1,
+	                    sizeof *t->one);
+	t->one[t->n++] = (struct binding){ name, val };
+	table_add(&t->at, f->arena, hash_str(HASH_START, name),
+	          (uint32_t)t->n);
 }
 
 int
 flat_name_here(const struct name_scope *t, const char *name)
 {
-	return t->size ? name_bucket(t, name)->val : 0;
+	const struct binding *b = find_binding(t, name);
+
+	return b ? b->val : 0;
 }
 
 int

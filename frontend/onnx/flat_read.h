@@ -1,16 +1,24 @@
-/* Shared by the readers of nested graphs: flat.c on top of flat_loop.c on top
- * of flat_build.c. */
+/* Reading nested graphs.  Each file uses those below it:
+ *
+ *	flat.c          the list: outputs, order, what is needed
+ *	flat_read.c     graphs, nodes, calls, branches
+ *	flat_loop.c     loops, whose bodies it has flat_read.c read
+ *	flat_known.c    values that the file does not hold
+ *	flat_const.c    values that it does; opset.c: versions
+ *	flat_build.c    names in scope, the growing lists
+ */
 #ifndef FRONTEND_ONNX_FLAT_READ_H
 #define FRONTEND_ONNX_FLAT_READ_H
 
 #include "frontend/onnx/flat.h"
 #include "frontend/onnx/onnx.h"
+#include "ir/base/table.h"
 
 #include <string.h>
 
 enum { MAX_CALLS = 64 };
 
-struct bucket {
+struct binding {
 	const char *name;
 	int val;
 };
@@ -18,8 +26,10 @@ struct bucket {
 struct name_scope {
 	struct name_scope *up;          /* scope of the enclosing graph, or
 	                                 * NULL */
-	struct bucket *slot;
-	size_t size, used;
+	struct binding *one;
+	size_t n, cap;
+	struct table at;                /* indices into `one`, from 1, by
+	                                 * name */
 };
 
 struct call {
@@ -81,6 +91,8 @@ const Onnx__TensorProto *constant_tensor(struct flat *,
 /* Store constant_tensor() in n->constant; false after a diagnostic. */
 bool flat_constant(struct flat *, struct flat_node *n);
 
+/* flat_read.c: read the model's functions and its graph. */
+bool flat_read_model(struct flat *, struct context *);
 /* Reads the nodes of a nested graph. */
 typedef bool FlatReader(struct flat *, struct context *,
                         const Onnx__GraphProto *);

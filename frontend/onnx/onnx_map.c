@@ -4,10 +4,12 @@
  * files without symbolic links or further hard links.
  */
 #include "frontend/onnx/onnx_file.h"
+#include "runtime/support/path.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -79,16 +81,11 @@ onnx_map_path(struct onnx_file *f, const char *path, const char *what,
 static int
 open_beneath(struct onnx_file *f, const char *location)
 {
-	const char *slash = strrchr(f->path, '/');
-	const char *dir =
-		!slash ? "."
-		: slash == f->path
-			? "/"
-			: arena_printf(f->arena, "%.*s", (int)(slash - f->path),
-	                               f->path);
 	char *rest = arena_str(f->arena, location), *name;
-	int at = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), fd;
+	char *dir = path_folder(f->path);
+	int at = dir ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1, fd;
 
+	free(dir);
 	while (at >= 0 && (name = strsep(&rest, "/"))) {
 		int flags = rest ? O_DIRECTORY : O_NONBLOCK;
 

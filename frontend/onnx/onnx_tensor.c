@@ -168,6 +168,27 @@ wrong_element_count(struct onnx_file *f, const struct onnx_tensor *t,
 	                  (intmax_t)t->nelem);
 }
 
+/* Contents that the file stores as the compiler does. */
+static bool
+use_bytes(struct onnx_file *f, struct onnx_tensor *t, const void *data,
+          size_t n)
+{
+	if (n != (size_t)t->nbytes)
+		return diag_error(f->diag, "tensor '%s': %zu bytes stored, but "
+		                  "the shape needs %jd", t->name, n,
+		                  (intmax_t)t->nbytes);
+	t->data = data;
+	return true;
+}
+
+static bool
+out_of_range(struct onnx_file *f, const struct onnx_tensor *t, int64_t i)
+{
+	return diag_error(f->diag, "tensor '%s': element %jd is out of range "
+	                  "for %s", t->name, (intmax_t)i,
+	                  dtype_info[t->dt].text);
+}
+
 /* Store x as element i; int32_data holds narrow integers by value and 16-bit
  * floats as bit patterns. */
 static bool
@@ -211,9 +232,7 @@ load_varints(struct onnx_file *f, const unsigned char *data, size_t n,
 			return wrong_element_count(f, t, (size_t)i);
 		at += (size_t)len;
 		if (!store_integer(t, out, i, x))
-			return diag_error(f->diag, "tensor '%s': element %jd "
-			                  "is out of range for %s", t->name,
-			                  (intmax_t)i, dtype_info[t->dt].text);
+			return out_of_range(f, t, i);
 	}
 	if (at != n)
 		return diag_error(f->diag, "tensor '%s': more elements stored "
@@ -256,12 +275,7 @@ load_payload(struct onnx_file *f, const struct wire_payload *p,
 	case WIRE_RAW:
 	case WIRE_FLOATS:
 	case WIRE_DOUBLES:
-		if (p->n != (size_t)t->nbytes)
-			return diag_error(f->diag, "tensor '%s': %zu bytes "
-			                  "stored, but the shape needs %jd",
-			                  t->name, p->n, (intmax_t)t->nbytes);
-		t->data = data;
-		return true;
+		return use_bytes(f, t, data, p->n);
 	default:
 		if (p->n < (size_t)t->nelem)
 			return wrong_element_count(f, t, p->n);
@@ -277,15 +291,8 @@ load_pieces(struct onnx_file *f, const Onnx__TensorProto *p,
 	size_t n = (size_t)t->nelem, found = 0;
 	unsigned char *out;
 
-	if (p->has_raw_data) {
-		if (p->raw_data.len != (size_t)t->nbytes)
-			return diag_error(f->diag, "tensor '%s': %zu bytes "
-			                  "stored, but the shape needs %jd",
-			                  t->name, p->raw_data.len,
-			                  (intmax_t)t->nbytes);
-		t->data = p->raw_data.data;
-		return true;
-	}
+	if (p->has_raw_data)
+		return use_bytes(f, t, p->raw_data.data, p->raw_data.len);
 	switch (typed_field(t->dt)) {
 	case WIRE_FLOATS:
 		t->data = p->float_data;
@@ -315,9 +322,7 @@ load_pieces(struct onnx_file *f, const Onnx__TensorProto *p,
 		if (!store_integer(t, out, (int64_t)i, p->n_uint64_data
 		                   ? p->uint64_data[i]
 		                   : (uint64_t)(int64_t)p->int32_data[i]))
-			return diag_error(f->diag, "tensor '%s': element %zu "
-			                  "is out of range for %s", t->name, i,
-			                  dtype_info[t->dt].text);
+			return out_of_range(f, t, (int64_t)i);
 	return true;
 }
 

@@ -62,12 +62,8 @@ static void
 rope_varint(struct rope *r, uint64_t x)
 {
 	unsigned char *b = arena_alloc(r->arena, 10);
-	int n = 0;
 
-	for (; x >= 0x80; x >>= 7)
-		b[n++] = (unsigned char)(x | 0x80);
-	b[n++] = (unsigned char)x;
-	rope_add(r, b, (uint64_t)n);
+	rope_add(r, b, (uint64_t)wire_put_varint(b, x));
 }
 
 static void

@@ -138,6 +138,17 @@ wire_varint(const unsigned char *data, size_t at, size_t end,
 	return 0;
 }
 
+int
+wire_put_varint(unsigned char out[10], uint64_t x)
+{
+	int n = 0;
+
+	for (; x >= 0x80; x >>= 7)
+		out[n++] = (unsigned char)(x | 0x80);
+	out[n++] = (unsigned char)x;
+	return n;
+}
+
 const char *
 wire_next(const unsigned char *data, size_t at, size_t end,
           struct wire_field *f)
@@ -199,13 +210,9 @@ append_bytes(struct walker *w, const void *bytes, size_t n)
 static size_t
 open_message(struct walker *w, uint32_t number)
 {
-	unsigned char b[10];
-	uint32_t tag = number << 3 | 2;
-	int n = 0;
+	unsigned char b[10 + 5];
+	int n = wire_put_varint(b, number << 3 | 2);
 
-	for (; tag >= 0x80; tag >>= 7)
-		b[n++] = (unsigned char)(tag | 0x80);
-	b[n++] = (unsigned char)tag;
 	memset(b + n, 0, 5);
 	append_bytes(w, b, (size_t)n + 5);
 	return w->n;
@@ -226,9 +233,9 @@ static void
 append_token(struct walker *w, const struct wire_field *f)
 {
 	struct wire_summary *wire = w->wire;
-	uint32_t id = (uint32_t)wire->npayload, tag = WIRE_TOKEN << 3 | 5;
-	unsigned char b[8];
-	int n = 0;
+	uint32_t id = (uint32_t)wire->npayload;
+	unsigned char b[10 + 4];
+	int n = wire_put_varint(b, WIRE_TOKEN << 3 | 5);
 
 	wire->payload = arena_grow(w->arena, wire->payload, wire->npayload,
 	                           &w->payload_cap, wire->npayload + 1,
@@ -236,9 +243,6 @@ append_token(struct walker *w, const struct wire_field *f)
 	wire->payload[wire->npayload++] = (struct wire_payload){
 		(int)f->number, f->body, f->end - f->body
 	};
-	for (; tag >= 0x80; tag >>= 7)
-		b[n++] = (unsigned char)(tag | 0x80);
-	b[n++] = (unsigned char)tag;
 	for (int i = 0; i < 4; i++, id >>= 8)
 		b[n++] = (unsigned char)id;
 	append_bytes(w, b, (size_t)n);

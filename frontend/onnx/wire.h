@@ -83,5 +83,7 @@ const char *wire_next(const unsigned char *data, size_t at, size_t end,
 /* Read a varint.  Returns its length in bytes; 0: no end before `end`. */
 int wire_varint(const unsigned char *data, size_t at, size_t end,
                 uint64_t *value);
+/* Write one; returns its length. */
+int wire_put_varint(unsigned char out[10], uint64_t);
 
 #endif

@@ -8,7 +8,7 @@
 
 #include "ir/base/arena.h"
 #include "ir/base/diag.h"
-#include "runtime/support/new_file.h"
+#include "runtime/support/file_io.h"
 
 struct outfile {
 	FILE *f;

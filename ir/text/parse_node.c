@@ -180,7 +180,7 @@ read_origins(struct parser *p, Node *n)
 {
 	do {
 		struct origin o;
-		uint32_t *slot;
+		uint32_t id;
 		char *name;
 
 		if (!tok_text(p, T_STRING, "an origin's name", &name))
@@ -188,11 +188,12 @@ read_origins(struct parser *p, Node *n)
 		if (p->tok != T_WORD && p->tok != T_STRING)
 			return tok_expected(p, "an origin's op");
 		o = (struct origin){ name, p->text };
-		slot = origin_slot(&p->origins, &o);
-		if (!*slot)
-			*slot = origin_new(p->g, o.name, o.op);
+		id = origin_find(&p->origins, &o);
+		if (!id)
+			id = origin_add(&p->origins,
+			                origin_new(p->g, o.name, o.op));
 		tok_next(p);
-		node_add_origin(p->g, n, slot, 1);
+		node_add_origin(p->g, n, &id, 1);
 	} while (tok_accept(p, ','));
 	return true;
 }

@@ -266,17 +266,17 @@ new_numbering(Arena *tmp, const Graph *g)
 static uint32_t
 number_of(struct numbering *t, const Graph *g, uint32_t o)
 {
-	uint32_t *first;
+	uint32_t first;
 
 	if (t->number[o])
 		return t->number[o];
-	first = origin_slot(&t->table, &g->origin[o]);
-	if (!*first) {
-		*first = o;
+	first = origin_find(&t->table, &g->origin[o]);
+	if (!first) {
+		first = origin_add(&t->table, o);
 		t->number[o] = ++t->count;
 		t->index[t->count] = o;
 	}
-	return t->number[o] = t->number[*first];
+	return t->number[o] = t->number[first];
 }
 
 static void

@@ -7,6 +7,7 @@
 #ifndef IR_TEXT_TEXT_H
 #define IR_TEXT_TEXT_H
 
+#include "ir/base/table.h"
 #include "ir/ir.h"
 
 /* The complete textual form; parse(print(g)) prints the same. */
@@ -28,13 +29,13 @@ enum {
 struct origin_table {
 	Arena *arena;
 	const Graph *g;
-	uint32_t *slot;                 /* indices of g's, 0: free */
-	uint32_t size, used;            /* 0 or a power of 2; at most half */
+	struct table at;                /* indices of g's */
 };
 
-/* The slot of the origin with this name and op.  If it is free, the caller
- * puts an index there before the next call. */
-uint32_t *origin_slot(struct origin_table *, const struct origin *);
+/* The index that was added with this name and op; 0: none. */
+uint32_t origin_find(const struct origin_table *, const struct origin *);
+/* Add that of an origin of g, and return it. */
+uint32_t origin_add(struct origin_table *, uint32_t id);
 
 extern const char *const text_prop[];           /* names of P_*, in order */
 extern const char *const text_phase[PH_COUNT];

@@ -20,7 +20,7 @@
  *        practice.  Constants are compared byte by byte.
  */
 #include "passes/canon/match.h"
-#include "ir/base/hash.h"
+#include "runtime/support/hash.h"
 
 #include <string.h>
 
@@ -55,58 +55,23 @@ same_node(const struct rewrite *w, NodeId a, NodeId b)
 	return true;
 }
 
-struct cse {
-	NodeId *slot;           /* open addressing */
-	size_t size, used;
-};
-
-static void
-cse_add(struct rewrite *w, struct cse *t, NodeId n)
-{
-	size_t i = hash_node(w, n) & (t->size - 1);
-
-	while (t->slot[i])
-		i = (i + 1) & (t->size - 1);
-	t->slot[i] = n;
-	t->used++;
-}
-
-static void
-cse_grow(struct rewrite *w, struct cse *t)
-{
-	struct cse old = *t;
-
-	t->size = old.size ? 2 * old.size : 256;
-	t->used = 0;
-	t->slot = arena_array(w->mem, t->size, sizeof *t->slot);
-	for (size_t i = 0; i < old.size; i++)
-		if (old.slot[i] && !w->dead[old.slot[i]])
-			cse_add(w, t, old.slot[i]);
-}
-
 /* Replace a node by an earlier equal one. */
 static bool
 same_as_before(struct rewrite *w, NodeId root)
 {
-	struct cse *t = w->cse;
 	const Node *node = &w->g->node[root];
+	uint64_t hash = hash_node(w, root);
+	NodeId first;
 
 	if (node->nout != 1 || (op_info[node->op].flags & F_RNG))
 		return false;
-	if (!t)
-		t = w->cse = arena_alloc(w->mem, sizeof *t);
-	if (2 * (t->used + 1) > t->size)
-		cse_grow(w, t);
-	for (size_t i = hash_node(w, root) & (t->size - 1); t->slot[i];
-	     i = (i + 1) & (t->size - 1)) {
-		NodeId first = t->slot[i];
-
+	for (size_t at = 0; (first = table_next(&w->cse, hash, &at));) {
 		if (w->dead[first] || !same_node(w, first, root))
 			continue;
 		w->origin_node = first;
 		return rw_replace(w, root, rw_out(w, first));
 	}
-	cse_add(w, t, root);
+	table_add(&w->cse, w->mem, hash, root);
 	return false;
 }
 
@@ -191,32 +156,27 @@ hash_const(const Val *v, int64_t nbytes)
 static void
 merge_constants(Pass *p, Graph *g)
 {
-	size_t size = 64;
-	ValId *slot, *same = arena_array(p->scratch, g->nval, sizeof *same);
+	ValId *same = arena_array(p->scratch, g->nval, sizeof *same), first;
+	struct table seen = { 0 };
 
-	while (size < 2 * (size_t)g->nval)
-		size *= 2;
-	slot = arena_array(p->scratch, size, sizeof *slot);
 	FOR_VALS (v, g) {
-		ValId id = val_id(g, v);
 		int64_t n = val_data_bytes(v);
-		size_t i;
+		uint64_t hash;
 
 		if (!val_is_const(v) || v->output)
 			continue;
-		i = hash_const(v, n) & (size - 1);
-		while (slot[i]) {
-			const Val *u = &g->val[slot[i]];
+		hash = hash_const(v, n);
+		for (size_t at = 0; (first = table_next(&seen, hash, &at));) {
+			const Val *u = &g->val[first];
 
 			if (u->dt == v->dt && shape_eq(&u->shape, &v->shape)
 			    && !memcmp(u->data, v->data, (size_t)n))
 				break;
-			i = (i + 1) & (size - 1);
 		}
-		if (slot[i])
-			same[id] = slot[i];
+		if (first)
+			same[val_id(g, v)] = first;
 		else
-			slot[i] = id;
+			table_add(&seen, p->scratch, hash, val_id(g, v));
 	}
 	FOR_NODES (n, g)
 		for (int i = 0; i < n->nin; i++)

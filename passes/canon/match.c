@@ -471,7 +471,7 @@ sweep_nodes(struct rewrite *w, const struct rule *rules)
 	graph_dce(g);
 	count_uses(w);
 	last = g->nnode;
-	w->cse = NULL;
+	w->cse = (struct table){ 0 };
 	for (NodeId n = 1; n < last; n++) {
 		NodeId fresh = g->nnode;
 

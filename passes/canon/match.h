@@ -9,6 +9,7 @@
 #ifndef PASSES_CANON_MATCH_H
 #define PASSES_CANON_MATCH_H
 
+#include "ir/base/table.h"
 #include "passes/pass.h"
 
 struct rewrite {
@@ -43,7 +44,7 @@ struct rewrite {
 	NodeId origin_node;     /* inherits the origins of dead nodes; 0: the
 	                         * last new node */
 	bool failed;            /* a diagnostic was given */
-	void *cse;              /* canon.c: equal nodes of this sweep */
+	struct table cse;       /* canon.c: nodes of this sweep by hash */
 };
 
 /* A rule; returns true if it changed the graph or failed. */

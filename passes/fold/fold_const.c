@@ -6,7 +6,7 @@
  * cost   bytes of the constants that are operands
  */
 #include "passes/fold/fold_rules.h"
-#include "ir/base/hash.h"
+#include "runtime/support/hash.h"
 
 #include <string.h>
 
@@ -123,30 +123,26 @@ same_constant(const Val *a, const Val *b)
 	       && memcmp(a->data, b->data, (size_t)val_data_bytes(a)) == 0;
 }
 
-/* The first constant seen that equals v, from an open-addressed table. */
+/* The first constant seen that equals v. */
 static ValId
-first_equal(const Graph *g, ValId *slot, size_t nslot, ValId v)
+first_equal(struct fold *f, struct table *seen, ValId v)
 {
-	const Val *x = &g->val[v];
-	size_t i = hash_words(x->data, (size_t)val_data_bytes(x))
-	           & (nslot - 1);
+	const Val *x = &f->g->val[v];
+	uint64_t hash = hash_block(x->data, (size_t)val_data_bytes(x));
+	ValId first;
 
-	while (slot[i] && !same_constant(x, &g->val[slot[i]]))
-		i = (i + 1) & (nslot - 1);
-	if (!slot[i])
-		slot[i] = v;
-	return slot[i];
+	for (size_t at = 0; (first = table_next(seen, hash, &at));)
+		if (same_constant(x, &f->g->val[first]))
+			return first;
+	table_add(seen, f->p->scratch, hash, v);
+	return v;
 }
 
 void
 fold_merge_constants(struct fold *f)
 {
 	Graph *g = f->g;
-	size_t nslot = 64;
-
-	while (nslot < 4 * (size_t)g->nval)
-		nslot *= 2;
-	ValId *slot = arena_array(f->p->scratch, nslot, sizeof *slot);
+	struct table seen = { 0 };
 	ValId *now = arena_array(f->p->scratch, g->nval, sizeof *now);
 	FOR_NODES (n, g)
 		for (int k = 0; k < n->nin; k++) {
@@ -156,7 +152,7 @@ fold_merge_constants(struct fold *f)
 			    || val_data_bytes(x) < 0)
 				continue;
 			if (!now[v])
-				now[v] = first_equal(g, slot, nslot, v);
+				now[v] = first_equal(f, &seen, v);
 			n->in[k] = now[v];
 		}
 }

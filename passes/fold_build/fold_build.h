@@ -9,6 +9,7 @@
 #ifndef PASSES_FOLD_BUILD_FOLD_BUILD_H
 #define PASSES_FOLD_BUILD_FOLD_BUILD_H
 
+#include "ir/base/table.h"
 #include "passes/eval/eval.h"
 
 /* Facts about a value that the walk has found. */
@@ -33,8 +34,7 @@ struct fold {
 	struct dynamic_size *size;      /* by id - 1 */
 	size_t nsize, size_cap;
 	int64_t bytes, steps;   /* spent on constants, see fold_cse.c */
-	NodeId *slot;           /* hash table of constant nodes */
-	size_t nslot, nseen;
+	struct table known;     /* constant nodes by hash */
 	struct placed {
 		ValId v, instead;       /* see fold_add_placed */
 		int size;

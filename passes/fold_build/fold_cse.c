@@ -8,7 +8,7 @@
  *        operands count, except large ones
  */
 #include "passes/fold_build/fold_build.h"
-#include "ir/base/hash.h"
+#include "runtime/support/hash.h"
 
 #include <string.h>
 
@@ -74,7 +74,7 @@ hash_operand(const Graph *g, ValId id)
 	if (!val_is_const(v))
 		return id;
 	return hash_number((uint64_t)n, n > SMALL ? (uintptr_t)v->data
-	                   : hash_words(v->data, (size_t)n));
+	                   : hash_block(v->data, (size_t)n));
 }
 
 static bool
@@ -140,53 +140,29 @@ hash_const_node(struct fold *f, const Node *n)
 	return h ^ h >> 32;
 }
 
-static void
-grow_table(struct fold *f)
-{
-	size_t old = f->nslot;
-	NodeId *from = f->slot;
-
-	f->nslot = old ? 2 * old : 256;
-	f->slot = arena_array(f->p->scratch, f->nslot, sizeof *f->slot);
-	for (size_t k = 0; k < old; k++)
-		if (from[k]) {
-			size_t i = hash_const_node(f, &f->g->node[from[k]]);
-
-			while (f->slot[i & (f->nslot - 1)])
-				i++;
-			f->slot[i & (f->nslot - 1)] = from[k];
-		}
-}
-
 void
 fold_add_known(struct fold *f, NodeId id)
 {
 	const Node *n = &f->g->node[id];
-	size_t i;
 
 	if (!is_const_expr(f, n))
 		return;
 	fold_facts(f, n->out[0])->const_expr = true;
-	if (is_spent(f, true))
-		return;
-	if (2 * (f->nseen + 1) > f->nslot)
-		grow_table(f);
-	for (i = hash_const_node(f, n); f->slot[i & (f->nslot - 1)]; i++)
-		;
-	f->slot[i & (f->nslot - 1)] = id;
-	f->nseen++;
+	if (!is_spent(f, true))
+		table_add(&f->known, f->p->scratch, hash_const_node(f, n), id);
 }
 
 ValId
 fold_find_equal(struct fold *f, NodeId id)
 {
 	const Node *n = &f->g->node[id];
+	uint64_t hash;
 	NodeId before;
 
-	if (!f->nslot || is_spent(f, true) || !is_const_expr(f, n))
+	if (!f->known.used || is_spent(f, true) || !is_const_expr(f, n))
 		return 0;
-	for (size_t i = hash_const_node(f, n);
-	     (before = f->slot[i & (f->nslot - 1)]) != 0; i++)
+	hash = hash_const_node(f, n);
+	for (size_t at = 0; (before = table_next(&f->known, hash, &at));)
 		if (same_result(f, before, id))
 			return f->g->node[before].out[0];
 	return 0;

@@ -1,6 +1,7 @@
 /* Helper functions of gradient rules. */
 #include "ir/infer/infer.h"
 #include "passes/grad/grad_rules.h"
+#include "ir/infer/infer.h"
 
 #include <string.h>
 

@@ -20,7 +20,7 @@
  */
 #include "passes/lora/lora.h"
 
-#include "ir/base/hash.h"
+#include "runtime/support/hash.h"
 
 #include <math.h>
 #include <string.h>

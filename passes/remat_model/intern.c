@@ -1,4 +1,3 @@
-/* A hash table with open addresses. */
 #include "passes/remat_model/intern.h"
 
 #include <string.h>
@@ -16,28 +15,28 @@ hash_words(const uint64_t *word, size_t n)
 struct intern_table
 intern_new(size_t most, Arena *arena)
 {
-	struct intern_table t = { .hash = hash_words, .arena = arena };
-	size_t size = 64;
-
-	while (size < 2 * most)
-		size *= 2;
-	t.at = arena_array(arena, size, sizeof *t.at);
-	t.mask = size - 1;
-	return t;
+	return (struct intern_table){
+		.entry = arena_array(arena, most + 1,
+		                     sizeof(struct intern_entry)),
+		.hash = hash_words, .arena = arena
+	};
 }
 
 int32_t
 intern_words(struct intern_table *t, const uint64_t *word, size_t n)
 {
-	size_t at = (size_t)t->hash(word, n) & t->mask;
-	struct intern_entry *e = &t->at[at];
+	uint64_t hash = t->hash(word, n);
+	uint32_t id;
 
-	while (e->id && (e->n != n || memcmp(e->word, word, n * sizeof *word)))
-		e = &t->at[at = (at + 1) & t->mask];
-	if (!e->id) {
-		e->word = arena_copy(t->arena, word, n * sizeof *word);
-		e->n = n;
-		e->id = ++t->n;
+	for (size_t at = 0; (id = table_next(&t->at, hash, &at));) {
+		const struct intern_entry *e = &t->entry[id - 1];
+
+		if (e->n == n && !memcmp(e->word, word, n * sizeof *word))
+			return (int32_t)id - 1;
 	}
-	return e->id - 1;
+	t->entry[t->n] = (struct intern_entry){
+		arena_copy(t->arena, word, n * sizeof *word), n
+	};
+	table_add(&t->at, t->arena, hash, (uint32_t)t->n + 1);
+	return t->n++;
 }

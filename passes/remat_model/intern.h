@@ -3,7 +3,7 @@
 #ifndef PASSES_REMAT_MODEL_INTERN_H
 #define PASSES_REMAT_MODEL_INTERN_H
 
-#include "ir/base/arena.h"
+#include "ir/base/table.h"
 
 #include <stdint.h>
 
@@ -28,15 +28,14 @@ typedef uint64_t intern_hash(const uint64_t *word, size_t n);
 struct intern_entry {
 	uint64_t *word;
 	size_t n;
-	int32_t id;                     /* number + 1; 0: free */
 };
 
 /* Numbers from 0 in order of appearance; equal ones for equal sequences, and
  * for no others, whatever the hash. */
 struct intern_table {
-	struct intern_entry *at;
-	size_t mask;
+	struct intern_entry *entry;     /* by number */
 	int32_t n;
+	struct table at;                /* number + 1 by hash */
 	intern_hash *hash;
 	Arena *arena;
 };

@@ -2,6 +2,7 @@
  * Weisfeiler and Leman), so that the layers of a model count once.
  */
 #include "passes/tensor_parallel/strategy_ilp.h"
+#include "runtime/support/hash.h"
 
 #include <string.h>
 
@@ -13,16 +14,6 @@ mix_colour(uint64_t h, uint64_t x)
 	h ^= x + 0x9e3779b97f4a7c15u + (h << 6) + (h >> 2);
 	h *= 0xff51afd7ed558ccdu;
 	return h ^ h >> 32;
-}
-
-static uint64_t
-hash_bytes(uint64_t h, const void *p, size_t n)
-{
-	const unsigned char *b = p;
-
-	for (size_t i = 0; i < n; i++)
-		h = (h ^ b[i]) * 0x100000001b3u;
-	return h;
 }
 
 static uint64_t

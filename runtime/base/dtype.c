@@ -88,49 +88,24 @@ dtype_double(uint8_t d, const void *p)
 	}
 }
 
-/* Integer element as int64; u64 beyond int64 fails. */
+/* Integer element as int64 (little-endian machine); u64 beyond int64 fails. */
 static bool
 decode_int(uint8_t d, const unsigned char *p, int64_t *x)
 {
-	int32_t i32;
-	int16_t i16;
-	uint32_t u32;
-	uint16_t u16;
-	uint64_t u64;
+	int nbytes = dtype_row[d].nbytes, shift = 64 - 8 * nbytes;
+	uint64_t u = 0;
 
-	switch (d) {
-	case CKR_I64:
-		memcpy(x, p, 8);
+	memcpy(&u, p, (size_t)nbytes);
+	switch (dtype_row[d].cls) {
+	case 'b':
+		*x = u != 0;
 		return true;
-	case CKR_I32:
-		memcpy(&i32, p, 4);
-		*x = i32;
-		return true;
-	case CKR_I16:
-		memcpy(&i16, p, 2);
-		*x = i16;
-		return true;
-	case CKR_I8:
-		*x = (int8_t)*p;
-		return true;
-	case CKR_U64:
-		memcpy(&u64, p, 8);
-		*x = (int64_t)u64;
-		return u64 <= INT64_MAX;
-	case CKR_U32:
-		memcpy(&u32, p, 4);
-		*x = u32;
-		return true;
-	case CKR_U16:
-		memcpy(&u16, p, 2);
-		*x = u16;
-		return true;
-	case CKR_BOOL:
-		*x = *p != 0;
+	case 'i':
+		*x = (int64_t)(u << shift) >> shift;    /* the sign */
 		return true;
 	default:
-		*x = *p;
-		return true;
+		*x = (int64_t)u;
+		return u <= INT64_MAX;
 	}
 }
 

@@ -23,6 +23,17 @@ err_no_memory(struct err *e)
 	return err_set(e, CKR_ENOMEM, "out of memory");
 }
 
+void
+err_append(char *buf, size_t size, const char *fmt, ...)
+{
+	size_t n = strlen(buf);
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(buf + n, size - n, fmt, ap);
+	va_end(ap);
+}
+
 const char *
 err_name(char *buf, size_t size, const char *name)
 {

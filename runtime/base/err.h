@@ -26,6 +26,10 @@ ckr_status err_no_memory(struct err *);
  * above 126 become "\xNN"; cut at size.  Returns buf. */
 const char *err_name(char *buf, size_t size, const char *name);
 
+/* Append to the text in buf, cut at size. */
+void err_append(char *buf, size_t size, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
 #define NAME_TEXT 200
 
 #define CKR_TRY(call) \

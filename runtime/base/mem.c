@@ -13,6 +13,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "runtime/support/hash.h"
+
 enum { TOUCH = 1 << 21, ALIGN = 64 };
 
 ckr_status
@@ -106,11 +108,10 @@ mem_anonymous(void)
 	return line ? strtoull(line + 11, NULL, 10) * 1024 : 0;
 }
 
-static uint64_t
-hash_word(uint64_t h, uint64_t x)
+void *
+mem_append(void *list, size_t n, size_t size)
 {
-	h = (h ^ x) * 0x9e3779b97f4a7c15u;
-	return h ^ h >> 29;
+	return n & (n - 1) ? list : reallocarray(list, n ? 2 * n : 1, size);
 }
 
 uint64_t
@@ -121,9 +122,9 @@ mem_hash(uint64_t h, const void *data, uint64_t n)
 
 	for (; n >= 8; p += 8, n -= 8) {
 		memcpy(&x, p, 8);
-		h = hash_word(h, x);
+		h = hash_number(h, x);
 	}
 	x = 0;
 	memcpy(&x, p, n);
-	return hash_word(h, x + n);
+	return hash_number(h, x + n);
 }

@@ -27,6 +27,10 @@ uint64_t block_touched(const struct block *);
 /* The process's anonymous resident memory; 0 if the system does not say. */
 uint64_t mem_anonymous(void);
 
+/* Room for element n of a list of elements of `size` bytes that grows by one at
+ * a time from none, so that it has to move where n is a power of two.  NULL: no
+ * memory, and the list is as it was. */
+void *mem_append(void *list, size_t n, size_t size);
 /* The hash h continued over n more bytes. */
 uint64_t mem_hash(uint64_t h, const void *, uint64_t n);
 

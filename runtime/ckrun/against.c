@@ -257,7 +257,7 @@ compare_weight(struct against *a, const struct ckr_info *of)
 	for (int k = 0; k < 2; k++)
 		x[k] = sides_get(a->p.s[k].m, &info[k]);
 	s = x[0] && x[1] ? compare_elements(a, info, x)
-	    : err_set(&a->p.err, CKR_ENOMEM, "out of memory");
+	    : err_no_memory(&a->p.err);
 	free(x[0]);
 	free(x[1]);
 	return s;

@@ -11,8 +11,8 @@ struct data_options
 start_data(const struct ckrun_options *o, const struct option_files *f)
 {
 	return (struct data_options){ .data = { .text = f->v, .n = f->n,
-			.tokens = o->tokens, .columns = o->columns.v,
-			.ncolumns = o->columns.n },
+			.tokens = o->tokens,
+			.columns = { o->columns.v, o->columns.n } },
 		.feed = o->feed.v, .nfeed = o->feed.n,
 		.normalize = o->normalize };
 }

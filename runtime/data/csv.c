@@ -23,14 +23,6 @@ struct csv_reader {
 	struct err *e;
 };
 
-bool
-is_csv_name(const char *path)
-{
-	const char *dot = strrchr(path, '.');
-
-	return dot && (!strcasecmp(dot, ".csv") || !strcasecmp(dot, ".tsv"));
-}
-
 /* A decimal number; whole: an integer that fits. */
 static bool
 parse_number(const char *s, double *real, int64_t *whole, bool *is_whole)
@@ -243,10 +235,10 @@ make_csv_arrays(struct csv_reader *r, struct array_file *f)
 
 	for (uint32_t i = 0; i < t->narray; i++)
 		size += strlen(t->v[i].name) + 1;
-	f->v = calloc(t->narray + 1, sizeof(*f->v));
+	CKR_TRY(array_alloc(f, t->narray, r->e));
 	f->text = name = malloc(size + 1);
-	if (!f->v || !f->text)
-		return err_set(r->e, CKR_ENOMEM, "out of memory");
+	if (!f->text)
+		return err_no_memory(r->e);
 	for (uint32_t i = 0; i < t->narray; i++) {
 		const struct csv_array *c = &t->v[i];
 		struct array *a = &f->v[f->n++];
@@ -260,7 +252,7 @@ make_csv_arrays(struct csv_reader *r, struct array_file *f)
 		dtype_bytes(a->dtype, a->rank, a->dim, &a->nelem, &a->nbytes);
 		a->at = c->before * r->rows * WIDE;
 	}
-	return array_index(f, r->e);
+	return CKR_OK;
 }
 
 /* The rows in the buffer, of which the last is the last one read. */
@@ -292,7 +284,7 @@ spill_rows(struct csv_reader *r, const struct array_file *f)
 	r->buffer_rows = BUFFERED / r->table.n ? BUFFERED / r->table.n : 1;
 	r->buffer = calloc(r->buffer_rows * r->table.n, WIDE);
 	if (!r->buffer)
-		return err_set(r->e, CKR_ENOMEM, "out of memory");
+		return err_no_memory(r->e);
 	CKR_TRY(temp_open(&r->to, rows * r->table.n * WIDE, r->text.path,
 	                  r->e));
 	CKR_TRY(rewind_rows(r));
@@ -311,41 +303,36 @@ spill_rows(struct csv_reader *r, const struct array_file *f)
 }
 
 static ckr_status
-read_all(struct csv_reader *r, struct array_file *f, const char *const *columns,
-         size_t n)
+convert_file(struct csv_reader *r, struct array_file *f,
+             const struct csv_columns *columns)
 {
 	CKR_TRY(csv_begin(&r->text, f->fd, f->path, r->e));
 	CKR_TRY(read_first_line(r));
 	CKR_TRY(check_header_row(r));
-	CKR_TRY(csv_group_columns(&r->table, columns, n, r->e));
+	CKR_TRY(csv_group_columns(&r->table, columns->text, columns->n, r->e));
 	CKR_TRY(scan_rows(r));
 	CKR_TRY(make_csv_arrays(r, f));
 	return spill_rows(r, f);
 }
 
 ckr_status
-csv_open(struct array_file *f, const char *path, const char *const *columns,
-         size_t n, struct err *e)
+csv_read(struct array_file *f, const void *columns, struct err *e)
 {
 	struct csv_reader *r = calloc(1, sizeof(*r));
-	ckr_status s = array_begin(f, path, e);
+	ckr_status s;
 
-	if (s == CKR_OK && !r)
-		s = err_set(e, CKR_ENOMEM, "out of memory");
-	if (s == CKR_OK) {
-		r->to = -1;
-		r->e = e;
-		r->table.path = path;
-		s = read_all(r, f, columns, n);
-		if (r->to >= 0) {
-			close(f->fd);
-			f->fd = r->to;
-		}
-		csv_free(&r->table);
-		free(r->buffer);
+	if (!r)
+		return err_no_memory(e);
+	r->to = -1;
+	r->e = e;
+	r->table.path = f->path;
+	s = convert_file(r, f, columns);
+	if (r->to >= 0) {
+		close(f->fd);
+		f->fd = r->to;
 	}
-	if (s != CKR_OK)
-		array_close(f);
+	csv_free(&r->table);
+	free(r->buffer);
 	free(r);
 	return s;
 }

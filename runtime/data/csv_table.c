@@ -5,17 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/mem.h"
 #include "runtime/support/number.h"
 
 enum { MAX_COLUMNS = 1 << 16 };
 
 static const uint32_t unassigned = UINT32_MAX;
-
-static ckr_status
-no_table_memory(struct err *e)
-{
-	return err_set(e, CKR_ENOMEM, "out of memory");
-}
 
 ckr_status
 csv_add_column(struct csv_table *t, const char *name, struct err *e)
@@ -25,15 +20,12 @@ csv_add_column(struct csv_table *t, const char *name, struct err *e)
 	if (t->n == MAX_COLUMNS)
 		return err_set(e, CKR_EFORMAT, "%s: more than %d columns",
 		               t->path, MAX_COLUMNS);
-	if (t->n == t->room) {
-		t->room = t->room ? 2 * t->room : 64;
-		v = reallocarray(t->name, t->room, sizeof(*v));
-		if (!v)
-			return no_table_memory(e);
-		t->name = v;
-	}
+	v = mem_append(t->name, t->n, sizeof(*v));
+	if (!v)
+		return err_no_memory(e);
+	t->name = v;
 	t->name[t->n] = strdup(name);
-	return t->name[t->n++] ? CKR_OK : no_table_memory(e);
+	return t->name[t->n++] ? CKR_OK : err_no_memory(e);
 }
 
 /* An array without columns yet; its name has n characters. */
@@ -44,7 +36,7 @@ begin_array(struct csv_table *t, const char *name, size_t n, bool list,
 	char *copy = strndup(name, n), text[NAME_TEXT];
 
 	if (!copy)
-		return no_table_memory(e);
+		return err_no_memory(e);
 	for (uint32_t i = 0; i < t->narray; i++)
 		if (!strcmp(t->v[i].name, copy)) {
 			free(copy);
@@ -120,7 +112,7 @@ assign_spec(struct csv_table *t, const char *text, struct err *e)
 	ckr_status s;
 
 	if (!list)
-		return no_table_memory(e);
+		return err_no_memory(e);
 	if (!n || !*list)
 		s = err_set(e, CKR_EARG, "--columns '%s': expected NAME=LIST",
 		            text);
@@ -193,7 +185,7 @@ csv_group_columns(struct csv_table *t, const char *const *columns, size_t n,
 	t->array = malloc((t->n + 1) * sizeof(*t->array));
 	t->place = malloc((t->n + 1) * sizeof(*t->place));
 	if (!t->v || !t->array || !t->place)
-		return no_table_memory(e);
+		return err_no_memory(e);
 	for (uint32_t j = 0; j < t->n; j++)
 		t->array[j] = unassigned;
 	for (size_t i = 0; i < n; i++)

@@ -20,7 +20,7 @@ struct csv_table {
 	const char *path;               /* for messages */
 	bool header;
 	char **name;                    /* [n]: column names, if header */
-	uint32_t n, room;               /* columns; capacity */
+	uint32_t n;                     /* columns */
 	uint32_t *array, *place;        /* [n]: column's array, index in it */
 	struct csv_array *v;
 	uint32_t narray;

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/mem.h"
 #include "runtime/base/rng.h"
 #include "runtime/file/packed.h"
 #include "runtime/image/image.h"
@@ -103,22 +104,17 @@ fill_constants(struct data *d)
 }
 
 static bool
-is_token_window(const struct fed_input *it)
-{
-	return it->source == FROM_TOKENS || it->source == FROM_NEXT;
-}
-
-static bool
 is_sampled(const struct fed_input *it)
 {
-	return is_token_window(it) || it->source == FROM_SAMPLES;
+	return pair_takes_window(it) || it->source == FROM_SAMPLES;
 }
 
 /* How many samples an item has. */
 static uint64_t
 count_samples(const struct data *d, const struct fed_input *it)
 {
-	return is_token_window(it) ? d->windows.n : (uint64_t)it->array->dim[0];
+	return pair_takes_window(it) ? d->windows.n
+	                             : (uint64_t)it->array->dim[0];
 }
 
 /* In order: row i of an item, behind the end those of the last sample again. */
@@ -206,7 +202,7 @@ feed_inputs(struct data *d, uint32_t micro)
 
 		if (!ckr_needs_input(d->ctx, it->in.name))
 			continue;
-		if (it->source == FROM_TOKENS || it->source == FROM_NEXT)
+		if (pair_takes_window(it))
 			CKR_TRY(feed_windows(d, it, first));
 		else if (it->source == FROM_SAMPLES)
 			CKR_TRY(feed_rows(d, it, first));
@@ -282,9 +278,9 @@ collect_inputs(struct data *d, const struct data_options *o)
 		if (strcmp(info.kind, "input")
 		    || (o->no_labels && info.label && !has_feed(o, info.name)))
 			continue;
-		more = realloc(p->item, (p->n + 1) * sizeof(*more));
+		more = mem_append(p->item, p->n, sizeof(*more));
 		if (!more)
-			return err_set(&d->err, CKR_ENOMEM, "out of memory");
+			return err_no_memory(&d->err);
 		p->item = more;
 		p->item[p->n] = (struct fed_input){ .in = make_input(&info) };
 		if (ckr_input(d->ctx, info.name, &p->item[p->n++].in.data))
@@ -326,7 +322,7 @@ count_step_rows(struct data *d)
 
 		if (it->source == FROM_SAMPLES && first)
 			d->epoch = (uint64_t)it->array->dim[0];
-		else if (is_token_window(it) && !d->rows)
+		else if (pair_takes_window(it) && !d->rows)
 			d->epoch = d->windows.n;
 		else
 			continue;
@@ -348,8 +344,7 @@ reserve_row(struct data *d, uint64_t n)
 	d->row = malloc(n);
 	d->pixels_f32 = calloc(n, sizeof(*d->pixels_f32));
 	d->capacity = n;
-	return d->row && d->pixels_f32 ? CKR_OK
-	       : err_set(&d->err, CKR_ENOMEM, "out of memory");
+	return d->row && d->pixels_f32 ? CKR_OK : err_no_memory(&d->err);
 }
 
 /* Contents can be read, windows are cut, and all rows lie in the same
@@ -365,7 +360,7 @@ open_samples(struct data *d)
 
 		if (it->array)
 			CKR_TRY(dataset_prepare(&d->set, it->array, &d->err));
-		if (is_token_window(it) && !d->windows.shard)
+		if (pair_takes_window(it) && !d->windows.shard)
 			CKR_TRY(windows_open(&d->windows, &d->set,
 			                     d->pair.stream, it->row,
 			                     d->pair.next, &d->err));
@@ -480,14 +475,21 @@ data_print(const struct data *d, FILE *out)
 		        (double)d->epoch / (double)d->per_step);
 }
 
+static void
+print_image_format(const struct image_format *k, FILE *out)
+{
+	const char *missing = k->missing ? strstr(k->missing, "not") : NULL;
+
+	fprintf(out, "%s: %s\n", k->name, missing ? missing
+	        : "images are read");
+}
+
 void
 data_formats(FILE *out)
 {
 	fprintf(out, "zlib: %s\n", packed_can()
 	        ? "compressed .npz files are read" : "not built in, compressed "
 	          ".npz files are rejected (CMake: CKC_ZLIB, zlib1g-dev)");
-	fprintf(out, "PNG: %s\n", image_can_png() ? "images are read"
-	        : "not built in (CMake: CKC_PNG, libpng-dev)");
-	fprintf(out, "JPEG: %s\n", image_can_jpeg() ? "images are read"
-	        : "not built in (CMake: CKC_JPEG, libjpeg-dev)");
+	print_image_format(&image_png, out);
+	print_image_format(&image_jpeg, out);
 }

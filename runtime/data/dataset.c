@@ -5,17 +5,11 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "runtime/data/csv.h"
+#include "runtime/base/mem.h"
 #include "runtime/data/images.h"
 #include "runtime/support/path.h"
 
 enum { MAX_LISTED = 8 };
-
-static ckr_status
-no_dataset_memory(struct err *e)
-{
-	return err_set(e, CKR_ENOMEM, "out of memory");
-}
 
 /* ---- files ---- */
 
@@ -40,20 +34,41 @@ token_type(const char *text)
 	       : !strcmp(text, "bytes") ? CKR_U8 : CKR_NONE;
 }
 
-/* In the format that its name or its contents say. */
+/* Formats that the file's name tells; runtime/file tells others by contents. */
+static const struct named_format {
+	const char *suffix[2];
+	ArrayReader *read;
+} named_formats[] = {
+	{ { ".csv", ".tsv" }, csv_read },
+	{ { ".lst" }, images_read },
+};
+
+static const struct named_format *
+find_format(const char *path)
+{
+	const char *dot = strrchr(path, '.');
+
+	for (size_t i = 0; dot && i < sizeof(named_formats)
+	     / sizeof(*named_formats); i++)
+		for (int k = 0; k < 2 && named_formats[i].suffix[k]; k++)
+			if (!strcasecmp(dot, named_formats[i].suffix[k]))
+				return &named_formats[i];
+	return NULL;
+}
+
 static ckr_status
 open_format(struct array_file *f, const char *path,
             const struct dataset_options *o, struct err *e)
 {
+	const struct named_format *k = find_format(path);
+
 	if (o->tokens)
 		return array_open_raw(f, path, token_type(o->tokens), e);
-	if (is_csv_name(path))
-		return csv_open(f, path, o->columns, o->ncolumns, e);
-	if (o->ncolumns)
+	if (o->columns.n && (!k || k->read != csv_read))
 		return err_set(e, CKR_EARG, "--columns: '%s' has no columns; "
 		               "expected a file *.csv or *.tsv", path);
-	return is_image_list(path) ? images_open(f, path, e)
-	       : array_open(f, path, e);
+	return k ? array_open_as(f, path, k->read, &o->columns, e)
+	         : array_open(f, path, e);
 }
 
 static ckr_status
@@ -80,7 +95,7 @@ open_files(struct dataset *s, const struct dataset_options *o, struct err *e)
 	allow_files(s->list.n);
 	s->file = calloc(s->list.n + 1, sizeof(*s->file));
 	if (!s->file)
-		return no_dataset_memory(e);
+		return err_no_memory(e);
 	for (; s->nfile < s->list.n; s->nfile++)
 		CKR_TRY(open_file(&s->file[s->nfile], &s->list.v[s->nfile],
 		                  o, e));
@@ -165,13 +180,10 @@ append_shard(struct array *whole, struct data_column *c,
 
 	if (c->n && !same_row_shape(a, c->shard->array))
 		return shape_mismatch(f, a, c->shard->file, c->shard->array, e);
-	/* room is doubled, so that it grows where n is a power of two */
-	if (!(c->n & (c->n - 1))) {
-		v = reallocarray(c->shard, c->n ? 2 * c->n : 1, sizeof(*v));
-		if (!v)
-			return no_dataset_memory(e);
-		c->shard = v;
-	}
+	v = mem_append(c->shard, c->n, sizeof(*v));
+	if (!v)
+		return err_no_memory(e);
+	c->shard = v;
 	c->shard[c->n++] = (struct data_shard){ f, a,
 	                                      c->n > 1 ? whole->nelem : 0 };
 	if (c->n == 1) {
@@ -203,11 +215,11 @@ add_file_columns(struct dataset *s, const struct array_file *f, struct err *e)
 	struct data_column *c;
 
 	if (!a)
-		return no_dataset_memory(e);
+		return err_no_memory(e);
 	s->array = a;
 	c = reallocarray(s->column, n + 1, sizeof(*c));
 	if (!c)
-		return no_dataset_memory(e);
+		return err_no_memory(e);
 	s->column = c;
 	for (size_t i = 0; i < f->n; i++) {
 		size_t at = s->narray++;
@@ -250,7 +262,7 @@ static ckr_status
 build_columns(struct dataset *s, struct err *e)
 {
 	struct shard_group *group = calloc(s->nfile + 1, sizeof(*group));
-	ckr_status status = group ? CKR_OK : no_dataset_memory(e);
+	ckr_status status = group ? CKR_OK : err_no_memory(e);
 	size_t n = 0;
 
 	for (size_t i = 0; i < s->nfile && status == CKR_OK; i++) {
@@ -278,7 +290,7 @@ make_path(struct dataset *s, struct err *e)
 	size = strlen(s->file[0].path) + 40;
 	s->path = malloc(size);
 	if (!s->path)
-		return no_dataset_memory(e);
+		return err_no_memory(e);
 	if (s->nfile == 1)
 		snprintf(s->path, size, "%s", s->file[0].path);
 	else
@@ -353,12 +365,7 @@ dataset_read(const struct dataset *s, const struct array *a, uint64_t first,
 {
 	const struct data_column *c = dataset_column(s, a);
 
-	if (first > a->nelem || n > a->nelem - first)
-		return err_set(e, CKR_EARG, "%s: elements %llu..%llu are out "
-		               "of range: the array has %llu",
-		               s->path, (unsigned long long)first,
-		               (unsigned long long)(first + n),
-		               (unsigned long long)a->nelem);
+	CKR_TRY(array_check_range(s->path, a, first, n, e));
 	for (uint64_t k; n; first += k, n -= k) {
 		const struct data_shard *p = dataset_shard(c, first);
 		uint64_t at = first - p->first, left = p->array->nelem - at;

@@ -4,7 +4,7 @@
 #ifndef RUNTIME_DATA_DATASET_H
 #define RUNTIME_DATA_DATASET_H
 
-#include "runtime/file/array.h"
+#include "runtime/data/csv.h"
 
 /* A file of --data, in the order of the options. */
 struct named_data {
@@ -53,8 +53,7 @@ struct dataset_options {
 	size_t n;
 	const char *tokens;             /* type of raw tokens: "u16", "u32",
 	                                 * "bytes"; NULL: files have headers */
-	const char *const *columns;     /* [ncolumns]: as for csv_open */
-	size_t ncolumns;
+	struct csv_columns columns;     /* of CSV files */
 };
 
 /* Open all files.  To be closed after a failure too. */

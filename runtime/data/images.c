@@ -40,14 +40,6 @@ struct list_scan {
 	struct err *e;
 };
 
-bool
-is_image_list(const char *path)
-{
-	const char *dot = strrchr(path, '.');
-
-	return dot && !strcasecmp(dot, ".lst");
-}
-
 /* ---- lines ---- */
 
 /* Cut "PATH LABEL" in two; false: it is none. */
@@ -138,14 +130,13 @@ probe_first(struct list_scan *s)
 	ckr_status status;
 
 	if (!path)
-		return err_set(s->e, CKR_ENOMEM, "out of memory");
+		return err_no_memory(s->e);
 	status = image_probe(&l->image, path, s->e);
 	free(path);
 	l->bytes = (uint64_t)l->image.height * l->image.width
 	           * l->image.channels;
 	l->pixels = malloc(l->bytes + 1);
-	return status != CKR_OK || l->pixels ? status
-	       : err_set(s->e, CKR_ENOMEM, "out of memory");
+	return status != CKR_OK || l->pixels ? status : err_no_memory(s->e);
 }
 
 static ckr_status
@@ -187,7 +178,7 @@ scan_list(struct image_list *l, int *labels, uint64_t *rows, struct err *e)
 		if (fd >= 0)
 			close(fd);
 		free(s);
-		return err_set(e, CKR_ENOMEM, "out of memory");
+		return err_no_memory(e);
 	}
 	s->list = l;
 	s->e = e;
@@ -229,7 +220,7 @@ load_image(struct image_list *l, uint64_t i, struct err *e)
 		               l->path);
 	path = listed_path(l->path, line);
 	if (!path)
-		return err_set(e, CKR_ENOMEM, "out of memory");
+		return err_no_memory(e);
 	s = image_read(&l->image, path, l->pixels, e);
 	free(path);
 	if (s == CKR_OK)
@@ -275,9 +266,7 @@ static ckr_status
 make_image_arrays(struct array_file *f, const struct image *m, uint64_t rows,
                   struct err *e)
 {
-	f->v = calloc(2, sizeof(*f->v));
-	if (!f->v)
-		return err_set(e, CKR_ENOMEM, "out of memory");
+	CKR_TRY(array_alloc(f, 2, e));
 	f->n = 2;
 	f->v[0] = (struct array){ .name = "images", .dtype = CKR_U8, .rank = 4,
 		.dim = { (int64_t)rows, m->height, m->width, m->channels },
@@ -289,38 +278,26 @@ make_image_arrays(struct array_file *f, const struct image *m, uint64_t rows,
 		                 &f->v[i].nelem, &f->v[i].nbytes))
 			return err_set(e, CKR_EFORMAT, "%s: too many images",
 			               f->path);
-	return array_index(f, e);
+	return CKR_OK;
 }
 
-static ckr_status
-open_list(struct array_file *f, struct err *e)
+ckr_status
+images_read(struct array_file *f, const void *none, struct err *e)
 {
 	struct image_list *l = calloc(1, sizeof(*l));
 	uint64_t rows = 0;
 	int labels = -1;
 	ckr_status s;
 
+	(void)none;
 	if (!l)
-		return err_set(e, CKR_ENOMEM, "out of memory");
+		return err_no_memory(e);
 	*l = (struct image_list){ .fd = f->fd, .places = -1, .last = no_image,
 	                          .path = strdup(f->path) };
 	f->fd = -1;
 	f->provider = &provider;
 	f->made = l;
-	s = l->path ? scan_list(l, &labels, &rows, e)
-	            : err_set(e, CKR_ENOMEM, "out of memory");
+	s = l->path ? scan_list(l, &labels, &rows, e) : err_no_memory(e);
 	f->fd = labels;
 	return s == CKR_OK ? make_image_arrays(f, &l->image, rows, e) : s;
-}
-
-ckr_status
-images_open(struct array_file *f, const char *path, struct err *e)
-{
-	ckr_status s = array_begin(f, path, e);
-
-	if (s == CKR_OK)
-		s = open_list(f, e);
-	if (s != CKR_OK)
-		array_close(f);
-	return s;
 }

@@ -2,13 +2,11 @@
 #ifndef RUNTIME_DATA_IMAGES_H
 #define RUNTIME_DATA_IMAGES_H
 
-#include "runtime/file/array.h"
+#include "runtime/file/format.h"
 
-/* Whether the file is called *.lst. */
-bool is_image_list(const char *path);
-/* Open a list as two arrays: images, u8 [lines, height, width, channels] with
+/* Read a list as two arrays: images, u8 [lines, height, width, channels] with
  * the size of the first image, and labels, int64 [lines].  Paths are relative
- * to the list's folder.  An image is read when its row is. */
-ckr_status images_open(struct array_file *, const char *path, struct err *);
+ * to the list's folder.  An image is read when its row is.  No options. */
+ArrayReader images_read;
 
 #endif

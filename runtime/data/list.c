@@ -6,13 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MAX_FILES = 1 << 16 };
+#include "runtime/base/mem.h"
 
-static ckr_status
-no_list_memory(struct err *e)
-{
-	return err_set(e, CKR_ENOMEM, "out of memory");
-}
+enum { MAX_FILES = 1 << 16 };
 
 static ckr_status
 append_file(struct data_list *l, const char *name, size_t n, const char *path,
@@ -28,14 +24,14 @@ append_file(struct data_list *l, const char *name, size_t n, const char *path,
 	if (l->n == MAX_FILES)
 		return err_set(e, CKR_EARG, "--data %s: expected at most %d "
 		               "files", path, MAX_FILES);
-	v = reallocarray(l->v, l->n + 1, sizeof(*v));
+	v = mem_append(l->v, l->n, sizeof(*v));
 	if (!v)
-		return no_list_memory(e);
+		return err_no_memory(e);
 	l->v = v;
 	new = &v[l->n++];
 	new->name = name ? strndup(name, n) : NULL;
 	new->path = strdup(path);
-	return new->path && (new->name || !name) ? CKR_OK : no_list_memory(e);
+	return new->path && (new->name || !name) ? CKR_OK : err_no_memory(e);
 }
 
 static ckr_status

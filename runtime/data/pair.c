@@ -99,8 +99,8 @@ pair_used(const struct pairing *p, const struct array *a)
 	return false;
 }
 
-static bool
-takes_window(const struct fed_input *it)
+bool
+pair_takes_window(const struct fed_input *it)
 {
 	return it->source == FROM_TOKENS || it->source == FROM_NEXT;
 }
@@ -109,7 +109,7 @@ static bool
 any_window(const struct pairing *p)
 {
 	for (size_t i = 0; i < p->n; i++)
-		if (takes_window(&p->item[i]))
+		if (pair_takes_window(&p->item[i]))
 			return true;
 	return false;
 }
@@ -225,7 +225,7 @@ find_stream(struct pairing *p)
 	for (size_t i = 0; i < p->n; i++) {
 		struct fed_input *it = &p->item[i];
 
-		if (!takes_window(it) || !it->array)
+		if (!pair_takes_window(it) || !it->array)
 			continue;
 		if (p->stream && p->stream != it->array)
 			return pair_refuse(p, it, "token windows come from two "
@@ -249,7 +249,7 @@ find_stream(struct pairing *p)
 		return CKR_OK;
 	p->stream = NULL;
 	for (size_t i = 0; i < p->n; i++)
-		if (takes_window(&p->item[i]))
+		if (pair_takes_window(&p->item[i]))
 			return pair_refuse(p, &p->item[i], "there is no single "
 			                   "token stream: expected one list of "
 			                   "integers in --data, or --tokens");
@@ -398,7 +398,7 @@ check_item(struct pairing *p, struct fed_input *it)
 	const struct input_spec *in = &it->in;
 
 	it->row = in->rank ? (uint64_t)in->dim[in->rank - 1] : 1;
-	if (takes_window(it))
+	if (pair_takes_window(it))
 		return check_window(p, it);
 	if (it->source != FROM_SAMPLES)
 		return CKR_OK;
@@ -432,7 +432,7 @@ check_together(const struct pairing *p)
 	for (size_t i = 0; i < p->n; i++) {
 		const struct fed_input *it = &p->item[i];
 
-		if (takes_window(it)) {
+		if (pair_takes_window(it)) {
 			if (window && (window->rows != it->rows
 			               || window->row != it->row))
 				return pair_refuse(p, it, "its windows have "

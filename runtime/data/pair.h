@@ -86,6 +86,8 @@ extern const size_t source_words;
 
 /* Kind of a type: 'f', 'i' or 'b'; 0: not supported. */
 char pair_kind(uint8_t dtype);
+/* Whether the input gets windows of the token stream. */
+bool pair_takes_window(const struct fed_input *);
 bool pair_is_stream(const struct array *);
 /* Whether the input's shape is made of the array's rows, or of the whole array.
  */

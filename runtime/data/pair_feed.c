@@ -169,13 +169,10 @@ unknown_input(const struct pairing *p, const char *spec)
 {
 	char list[600] = "", text[NAME_TEXT], name[NAME_TEXT];
 
-	for (size_t i = 0; i < p->n; i++) {
-		size_t at = strlen(list);
-
-		snprintf(list + at, sizeof(list) - at, "%s'%s'",
-		         i ? ", " : "; expected one of ",
-		         err_name(name, sizeof(name), p->item[i].in.name));
-	}
+	for (size_t i = 0; i < p->n; i++)
+		err_append(list, sizeof(list), "%s'%s'",
+		           i ? ", " : "; expected one of ",
+		           err_name(name, sizeof(name), p->item[i].in.name));
 	snprintf(text, sizeof(text), "%.*s", (int)strcspn(spec, "="), spec);
 	return err_set(p->err, CKR_EARG, "--feed '%s': the model has no input "
 	               "'%s'%s", err_name(name, sizeof(name), spec), text,

@@ -13,12 +13,12 @@ named_array(char *buf, size_t size, const struct array *a)
 {
 	char name[SHORT_NAME], shape[128];
 
-	array_text(shape, sizeof(shape), a->dtype, a->rank, a->dim);
+	*buf = '\0';
 	if (*a->name)
-		snprintf(buf, size, "'%s' %s",
-		         err_name(name, sizeof(name), a->name), shape);
-	else
-		snprintf(buf, size, "%s", shape);
+		err_append(buf, size, "'%s' ",
+		           err_name(name, sizeof(name), a->name));
+	err_append(buf, size, "%s", array_text(shape, sizeof(shape), a->dtype,
+	                                       a->rank, a->dim));
 	return buf;
 }
 
@@ -130,15 +130,6 @@ pair_print(const struct pairing *p, FILE *out)
 
 /* ---- refusing ---- */
 
-static void
-append_text(char *buf, size_t size, const char *text)
-{
-	size_t n = strlen(buf);
-
-	if (n + 1 < size)
-		snprintf(buf + n, size - n, "%s", text);
-}
-
 /* A line to type: --feed INPUT=WORD:ARRAY, either part of the source being
  * optional, in quotes if a shell would see more in it than a word. */
 static void
@@ -154,10 +145,7 @@ add_line(char *buf, size_t size, const struct fed_input *it, const char *word,
 	         err_name(name, sizeof(name), array));
 	quote = strspn(arg, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVW"
 	               "XYZ0123456789_=:./,-") == strlen(arg) ? "" : "'";
-	append_text(buf, size, "\n    --feed ");
-	append_text(buf, size, quote);
-	append_text(buf, size, arg);
-	append_text(buf, size, quote);
+	err_append(buf, size, "\n    --feed %s%s%s", quote, arg, quote);
 }
 
 /* The word that turns the array into the input's rows; "" if its name alone
@@ -303,15 +291,11 @@ add_missing(const struct pairing *p, const struct fed_input *it, char *buf,
 	memcpy(dim, in->dim, sizeof(dim));
 	if (n > 0)
 		dim[0] = n;
-	append_text(buf, size, " no array of the file fits; expected ");
-	append_text(buf, size,
-	            array_text(shape, sizeof(shape), in->dtype, in->rank,
-	                                  dim));
-	if (!p->whole && in->rank)
-		append_text(buf, size, n <= 0 ? " or more rows"
-		            : ", one row per sample");
-	append_text(buf, size, "; --feed INPUT=SOURCE also takes ones, zeros "
-	            "and positions");
+	err_append(buf, size, " no array of the file fits; expected %s%s; "
+	           "--feed INPUT=SOURCE also takes ones, zeros and positions",
+	           array_text(shape, sizeof(shape), in->dtype, in->rank, dim),
+	           p->whole || !in->rank ? "" : n <= 0 ? " or more rows"
+	           : ", one row per sample");
 }
 
 /* Every line that could decide what an input gets. */
@@ -321,7 +305,7 @@ add_lines(const struct pairing *p, const struct fed_input *it, char *buf,
 {
 	size_t n;
 
-	append_text(buf, size, "\n  possible sources:");
+	err_append(buf, size, "\n  possible sources:");
 	n = add_arrays(p, it, false, buf, size);
 	if (!n && can_reuse_array(p, it))
 		n = add_arrays(p, it, true, buf, size);
@@ -338,7 +322,7 @@ add_lines(const struct pairing *p, const struct fed_input *it, char *buf,
 	if (p->narray)
 		add_missing(p, it, buf, size);
 	else
-		append_text(buf, size, " --data FILE");
+		err_append(buf, size, " --data FILE");
 }
 
 /* What is known, cut before it takes the room of the lines. */
@@ -347,23 +331,19 @@ add_lists(const struct pairing *p, char *buf, size_t size)
 {
 	char part[300], from[300];
 
-	append_text(buf, size, "\n  inputs:");
+	err_append(buf, size, "\n  inputs:");
 	for (size_t i = 0; i < p->n; i++) {
 		const struct fed_input *it = &p->item[i];
 
-		append_text(buf, size, "\n    ");
-		append_text(buf, size,
-		            named_input(part, sizeof(part), &it->in));
-		append_text(buf, size, " = ");
-		append_text(buf, size, source_text(p, it, from, sizeof(from)));
+		err_append(buf, size, "\n    %s = %s",
+		           named_input(part, sizeof(part), &it->in),
+		           source_text(p, it, from, sizeof(from)));
 	}
-	for (size_t i = 0; i < p->narray && i < MAX_LISTED; i++) {
-		append_text(buf, size, i ? ", " : "\n  the file holds: ");
-		append_text(buf, size,
-		            named_array(part, sizeof(part), &p->array[i]));
-	}
+	for (size_t i = 0; i < p->narray && i < MAX_LISTED; i++)
+		err_append(buf, size, "%s%s", i ? ", " : "\n  the file holds: ",
+		           named_array(part, sizeof(part), &p->array[i]));
 	if (p->narray > MAX_LISTED)
-		append_text(buf, size, ", ...");
+		err_append(buf, size, ", ...");
 }
 
 ckr_status

@@ -14,7 +14,7 @@ windows_open(struct token_windows *w, const struct dataset *s,
 	*w = (struct token_windows){ .length = length, .nshard = c->n };
 	w->shard = calloc(c->n + 1, sizeof(*w->shard));
 	if (!w->shard)
-		return err_set(e, CKR_ENOMEM, "out of memory");
+		return err_no_memory(e);
 	for (size_t i = 0; i < c->n; i++) {
 		uint64_t tokens = c->shard[i].array->nelem;
 

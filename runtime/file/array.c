@@ -1,20 +1,10 @@
 /* Arrays in files: opening by content, finding, reading with conversion. */
-#include "runtime/file/array.h"
+#include "runtime/file/format.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-ckr_status
-array_begin(struct array_file *f, const char *path, struct err *e)
-{
-	*f = (struct array_file){ .fd = -1 };
-	f->path = strdup(path);
-	if (!f->path)
-		return err_set(e, CKR_ENOMEM, "out of memory");
-	return file_open(path, &f->fd, &f->size, e);
-}
 
 static int
 compare_names(const void *a, const void *b, void *file)
@@ -35,7 +25,7 @@ array_index(struct array_file *f, struct err *e)
 		return err_set(e, CKR_EFORMAT, "%s: too many arrays", f->path);
 	f->index = malloc((f->n + 1) * sizeof(*f->index));
 	if (!f->index)
-		return err_set(e, CKR_ENOMEM, "out of memory");
+		return err_no_memory(e);
 	for (size_t i = 0; i < f->n; i++)
 		f->index[i] = (uint32_t)i;
 	qsort_r(f->index, f->n, sizeof(*f->index), compare_names, f);
@@ -50,78 +40,37 @@ array_index(struct array_file *f, struct err *e)
 	return CKR_OK;
 }
 
-static ckr_status
-read_zip(struct array_file *f, struct err *e)
+ckr_status
+array_alloc(struct array_file *f, size_t n, struct err *e)
 {
-	bool pickle;
-
-	CKR_TRY(pickle_is_in_zip(f, &pickle, e));
-	return pickle ? pickle_refuse(f, e) : npz_read_directory(f, e);
+	f->v = calloc(n + 1, sizeof(*f->v));
+	return f->v ? CKR_OK : err_no_memory(e);
 }
 
-static bool
-starts_with(const unsigned char *head, const char *with, size_t n)
+ckr_status
+array_alone(struct array_file *f, uint8_t dtype, uint64_t at, uint64_t n,
+            struct err *e)
 {
-	return !memcmp(head, with, n);
-}
-
-ReadHeader *
-array_reader(const unsigned char head[ST_HEAD_BEGINS])
-{
-	if (st_head_begins(head))
-		return safetensors_read_header;
-	if (starts_with(head, "\x93NUMPY", 6))
-		return npy_read_header;
-	if (starts_with(head, "PK\3\4", 4) || starts_with(head, "PK\5\6", 4))
-		return read_zip;
-	if (tokens_begin(head))
-		return tokens_read_header;
-	if (pickle_begins(head))
-		return pickle_refuse;
-	return head[0] == '{' ? shards_read_index : NULL;
-}
-
-/* *head: the first bytes, zeros behind a shorter file. */
-static ckr_status
-find_reader(const struct array_file *f, unsigned char head[ST_HEAD_BEGINS],
-            ReadHeader **read, struct err *e)
-{
-	size_t n = f->size < ST_HEAD_BEGINS ? (size_t)f->size : ST_HEAD_BEGINS;
-
-	memset(head, 0, ST_HEAD_BEGINS);
-	CKR_TRY(file_read(f->fd, f->path, head, n, 0, e));
-	*read = array_reader(head);
+	CKR_TRY(array_alloc(f, 1, e));
+	f->n = 1;
+	f->v[0] = (struct array){ .name = "", .dtype = dtype, .rank = 1,
+		.dim = { (int64_t)n }, .nelem = n,
+		.nbytes = n * dtype_row[dtype].nbytes, .at = at };
 	return CKR_OK;
 }
 
-static ckr_status
-read_by_content(struct array_file *f, bool shard, struct err *e)
+/* ---- opening ---- */
+
+ckr_status
+array_open_as(struct array_file *f, const char *path, ArrayReader *read,
+              const void *options, struct err *e)
 {
-	unsigned char head[ST_HEAD_BEGINS];
-	ReadHeader *read;
+	ckr_status s;
 
-	CKR_TRY(find_reader(f, head, &read, e));
-	if (shard && read == shards_read_index)
-		return err_set(e, CKR_EFORMAT, "%s: expected a file with "
-		               "tensors, found an index of shards", f->path);
-	if (read)
-		return read(f, e);
-	if (!f->size)
-		return err_set(e, CKR_EFORMAT, "%s: the file is empty",
-		               f->path);
-	return err_set(e, CKR_EFORMAT, "%s: unknown format; expected "
-	               ".safetensors, .npy or .npz, or raw tokens with their "
-	               "type (u16, u32 or bytes)",
-	               f->path);
-}
-
-static ckr_status
-open_any(struct array_file *f, const char *path, bool shard, struct err *e)
-{
-	ckr_status s = array_begin(f, path, e);
-
+	*f = (struct array_file){ .fd = -1, .path = strdup(path) };
+	s = f->path ? file_open(path, &f->fd, &f->size, e) : err_no_memory(e);
 	if (s == CKR_OK)
-		s = read_by_content(f, shard, e);
+		s = read(f, options, e);
 	if (s == CKR_OK)
 		s = array_index(f, e);
 	if (s != CKR_OK)
@@ -129,51 +78,44 @@ open_any(struct array_file *f, const char *path, bool shard, struct err *e)
 	return s;
 }
 
+static ckr_status
+read_by_content(struct array_file *f, const void *shard, struct err *e)
+{
+	return format_read(f, shard, e);
+}
+
 ckr_status
 array_open(struct array_file *f, const char *path, struct err *e)
 {
-	return open_any(f, path, false, e);
+	return array_open_as(f, path, read_by_content, NULL, e);
 }
 
 ckr_status
 array_open_shard(struct array_file *f, const char *path, struct err *e)
 {
-	return open_any(f, path, true, e);
+	return array_open_as(f, path, read_by_content, path, e);
 }
 
-/* Bare integers may begin like a pickle, a text, or the length of a header that
- * would not lie within the file. */
 static ckr_status
-check_headerless(const struct array_file *f, struct err *e)
+read_bare(struct array_file *f, const void *options, struct err *e)
 {
-	unsigned char head[ST_HEAD_BEGINS];
-	ReadHeader *read;
+	uint8_t dtype = *(const uint8_t *)options;
+	uint64_t size = dtype_row[dtype].nbytes;
 
-	CKR_TRY(find_reader(f, head, &read, e));
-	if (!read || read == pickle_refuse || read == shards_read_index
-	    || (read == safetensors_read_header
-	        && st_head_size(head) > f->size - 8))
-		return CKR_OK;
-	return err_set(e, CKR_EFORMAT, "%s: not raw tokens: the file is .npy, "
-	               ".npz, .safetensors or has a token header, which gives "
-	               "its type; omit --tokens", f->path);
+	CKR_TRY(format_refuse_known(f, e));
+	if (f->size % size)
+		return err_set(e, CKR_EFORMAT, "%s: %llu bytes are not a whole "
+		               "number of %s tokens", f->path,
+		               (unsigned long long)f->size,
+		               dtype_row[dtype].text);
+	return array_alone(f, dtype, 0, f->size / size, e);
 }
 
 ckr_status
 array_open_raw(struct array_file *f, const char *path, uint8_t dtype,
                struct err *e)
 {
-	ckr_status s = array_begin(f, path, e);
-
-	if (s == CKR_OK)
-		s = check_headerless(f, e);
-	if (s == CKR_OK)
-		s = tokens_bare(f, dtype, e);
-	if (s == CKR_OK)
-		s = array_index(f, e);
-	if (s != CKR_OK)
-		array_close(f);
-	return s;
+	return array_open_as(f, path, read_bare, &dtype, e);
 }
 
 void
@@ -251,6 +193,18 @@ array_prepare(const struct array_file *f, const struct array *a, struct err *e)
 	       : CKR_OK;
 }
 
+ckr_status
+array_check_range(const char *path, const struct array *a, uint64_t first,
+                  uint64_t n, struct err *e)
+{
+	if (first <= a->nelem && n <= a->nelem - first)
+		return CKR_OK;
+	return err_set(e, CKR_EARG, "%s: elements %llu..%llu are out of range: "
+	               "the array has %llu", path, (unsigned long long)first,
+	               (unsigned long long)(first + n),
+	               (unsigned long long)a->nelem);
+}
+
 /* Elements first..first+n-1 as they are. */
 static ckr_status
 read_plain(const struct array_file *f, const struct array *a, uint64_t first,
@@ -276,12 +230,7 @@ array_read(const struct array_file *f, const struct array *a, uint64_t first,
 
 	if (a->shard)
 		f = a->shard;
-	if (first > a->nelem || n > a->nelem - first)
-		return err_set(e, CKR_EARG, "%s: elements %llu..%llu are out "
-		               "of range: the array has %llu",
-		               f->path, (unsigned long long)first,
-		               (unsigned long long)(first + n),
-		               (unsigned long long)a->nelem);
+	CKR_TRY(array_check_range(f->path, a, first, n, e));
 	CKR_TRY(array_prepare(f, a, e));
 	if (a->dtype == dtype && dtype != CKR_BOOL)
 		return read_plain(f, a, first, n, out, e);
@@ -311,12 +260,10 @@ const char *
 array_text(char *buf, size_t size, uint8_t dtype, int rank,
            const int64_t *dim)
 {
-	size_t n = (size_t)snprintf(buf, size, "%s[", dtype_row[dtype].text);
-
-	for (int i = 0; i < rank && n < size; i++)
-		n += (size_t)snprintf(buf + n, size - n, "%s%lld", i ? "," : "",
-		                      (long long)dim[i]);
-	if (n < size)
-		snprintf(buf + n, size - n, "]");
+	snprintf(buf, size, "%s[", dtype_row[dtype].text);
+	for (int i = 0; i < rank; i++)
+		err_append(buf, size, "%s%lld", i ? "," : "",
+		           (long long)dim[i]);
+	err_append(buf, size, "]");
 	return buf;
 }

@@ -73,6 +73,9 @@ const char *array_meta(const struct array_file *, const char *key);
 ckr_status array_read(const struct array_file *, const struct array *,
                       uint64_t first, uint64_t n, uint8_t dtype, void *out,
                       struct err *);
+/* Fails unless the array has elements first..first+n-1. */
+ckr_status array_check_range(const char *path, const struct array *,
+                             uint64_t first, uint64_t n, struct err *);
 /* Inflate a deflated array now, not when it is first read. */
 ckr_status array_prepare(const struct array_file *, const struct array *,
                          struct err *);
@@ -81,35 +84,6 @@ const char *array_place(char *buf, size_t size, const struct array *);
 /* "f32[2,12]" */
 const char *array_text(char *buf, size_t size, uint8_t dtype, int rank,
                        const int64_t *dim);
-
-/* For the readers of formats: open a file without reading it; sort the arrays
- * by name when all are known, which fails if two have one name. */
-ckr_status array_begin(struct array_file *, const char *path, struct err *);
-ckr_status array_index(struct array_file *, struct err *);
-/* Readers of formats.  The file is open; they set v, n, meta and text, and
- * array_open sorts. */
-typedef ckr_status ReadHeader(struct array_file *, struct err *);
-ReadHeader safetensors_read_header, npy_read_header, npz_read_directory,
-           tokens_read_header, shards_read_index;
-/* The reader for a file with these first bytes, padded with zeros; NULL:
- * unknown format. */
-ReadHeader *array_reader(const unsigned char head[ST_HEAD_BEGINS]);
-/* As array_open, for a shard: an index file is refused. */
-ckr_status array_open_shard(struct array_file *, const char *path,
-                            struct err *);
-/* Recognise files of torch.save: a pickle, or a zip archive that holds one;
- * fail with the line that converts the file. */
-bool pickle_begins(const unsigned char head[2]);
-ckr_status pickle_is_in_zip(const struct array_file *, bool *, struct err *);
-ReadHeader pickle_refuse;
-/* Read the header of the .npy file of `size` bytes at the array's `at` and
- * `packed`. */
-ckr_status npy_read(const struct array_file *, struct array *, uint64_t size,
-                    struct err *);
-/* Whether a file begins with a header of tokens; take the whole file as tokens.
- */
-bool tokens_begin(const unsigned char head[8]);
-ckr_status tokens_bare(struct array_file *, uint8_t dtype, struct err *);
 
 /* ---- writing safetensors ---- */
 

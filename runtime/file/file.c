@@ -1,9 +1,8 @@
 /* Complete reads and writes with error messages, and files that appear whole
- * (support/new_file.h). */
+ * (support/file_io.h). */
 #include "runtime/file/file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +15,7 @@ static ckr_status
 write_error(const char *path, struct err *e)
 {
 	if (errno == ENOMEM)
-		return err_set(e, CKR_ENOMEM, "out of memory");
+		return err_no_memory(e);
 	return err_set(e, CKR_EIO, "%s: cannot write: %m", path);
 }
 
@@ -87,76 +86,57 @@ ckr_status
 file_write(int fd, const char *path, const void *data, size_t n, uint64_t at,
            struct err *e)
 {
-	const char *p = data;
-
-	while (n) {
-		ssize_t k = pwrite(fd, p, n < 1 << 30 ? n : 1 << 30, (off_t)at);
-
-		if (k < 0 && errno == EINTR)
-			continue;
-		if (k <= 0)
-			return err_set(e, CKR_EIO, "%s: cannot write: %m",
-			               path);
-		p += k;
-		n -= (size_t)k;
-		at += (uint64_t)k;
-	}
-	return CKR_OK;
+	return io_write(fd, data, n, at) ? CKR_OK
+	       : err_set(e, CKR_EIO, "%s: cannot write: %m", path);
 }
 
 ckr_status
 file_some(int fd, const char *path, void *data, size_t n, uint64_t at,
           size_t *got, struct err *e)
 {
-	ssize_t k;
-
-	do
-		k = pread(fd, data, n < 1 << 30 ? n : 1 << 30, (off_t)at);
-	while (k < 0 && errno == EINTR);
-	*got = k > 0 ? (size_t)k : 0;
-	return k < 0 ? err_set(e, CKR_EIO, "%s: cannot read: %m", path)
-	             : CKR_OK;
+	return io_read(fd, data, n, at, got) ? CKR_OK
+	       : err_set(e, CKR_EIO, "%s: cannot read: %m", path);
 }
 
 ckr_status
 file_read(int fd, const char *path, void *data, size_t n, uint64_t at,
           struct err *e)
 {
-	char *p = data;
+	size_t got;
 
-	while (n) {
-		size_t k;
+	CKR_TRY(file_some(fd, path, data, n, at, &got, e));
+	return got == n ? CKR_OK
+	       : err_set(e, CKR_EIO, "%s: the file ends early: %zu bytes are "
+	                 "missing at offset %llu", path, n - got,
+	                 (unsigned long long)(at + got));
+}
 
-		CKR_TRY(file_some(fd, path, p, n, at, &k, e));
-		if (!k)
-			return err_set(e, CKR_EIO, "%s: the file ends early: "
-			               "%zu bytes are missing at offset %llu",
-			               path, n,
-			               (unsigned long long)at);
-		p += k;
-		n -= k;
-		at += k;
+ckr_status
+file_text(int fd, const char *path, uint64_t n, uint64_t at, char **text,
+          struct err *e)
+{
+	ckr_status s;
+
+	*text = malloc(n + 1);
+	if (!*text)
+		return err_no_memory(e);
+	s = file_read(fd, path, *text, n, at, e);
+	(*text)[n] = '\0';
+	if (s != CKR_OK) {
+		free(*text);
+		*text = NULL;
 	}
-	return CKR_OK;
+	return s;
 }
 
 ckr_status
 file_open(const char *path, int *fd, uint64_t *size, struct err *e)
 {
-	struct stat st;
-
-	*fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (*fd < 0)
-		return err_set(e, CKR_EIO, "%s: cannot read: %m", path);
-	if (fstat(*fd, &st) || !S_ISREG(st.st_mode)) {
-		close(*fd);
-		*fd = -1;
-		return err_set(e, CKR_EIO,
-		               "%s: cannot read: not a regular file",
-		               path);
-	}
-	*size = (uint64_t)st.st_size;
-	return CKR_OK;
+	if (io_open(path, fd, size))
+		return CKR_OK;
+	return errno ? err_set(e, CKR_EIO, "%s: cannot read: %m", path)
+	       : err_set(e, CKR_EIO, "%s: cannot read: not a regular file",
+	                 path);
 }
 
 char *

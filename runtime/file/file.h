@@ -12,7 +12,7 @@
 #include <stdio.h>
 
 #include "runtime/base/err.h"
-#include "runtime/support/new_file.h"
+#include "runtime/support/file_io.h"
 
 ckr_status new_file_open(struct new_file *, const char *path, struct err *);
 /* The same under a temporary name in the folder until it is committed. */
@@ -29,12 +29,16 @@ ckr_status new_file_print(struct new_file *,
 /* Write all n bytes at offset `at`; a failure names path. */
 ckr_status file_write(int fd, const char *path, const void *, size_t n,
                       uint64_t at, struct err *);
-/* Read up to n bytes; *got: their number, 0 at the end of the file.  file_read
+/* Read n bytes; *got: their number, fewer at the end of the file.  file_read
  * reads all n bytes or fails. */
 ckr_status file_some(int fd, const char *path, void *, size_t n, uint64_t at,
                      size_t *got, struct err *);
 ckr_status file_read(int fd, const char *path, void *, size_t n, uint64_t at,
                      struct err *);
+/* n bytes from `at` on as text that NUL ends; NULL after a failure.  Caller
+ * frees. */
+ckr_status file_text(int fd, const char *path, uint64_t n, uint64_t at,
+                     char **text, struct err *);
 /* Open for reading; refuses what is not a regular file. */
 ckr_status file_open(const char *path, int *fd, uint64_t *size, struct err *);
 /* "DIR/NAME.so" to "DIR/NAME<suffix>" (any extension is replaced); NULL: no

@@ -6,6 +6,7 @@
  * like one; the best guess is reported, not applied.
  */
 #include "runtime/file/names.h"
+#include "runtime/file/format.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,7 +73,7 @@ names_map(struct array_file *f, const char *const *map, size_t nmap,
 	if (!f->renamed)
 		f->renamed = calloc(f->n + 1, sizeof(*f->renamed));
 	if (!f->renamed)
-		return err_set(e, CKR_ENOMEM, "out of memory");
+		return err_no_memory(e);
 	for (size_t i = 0; i < f->n; i++) {
 		const char *name = f->v[i].name;
 		size_t k = names_is_state(f, name) ? nmap
@@ -85,7 +86,7 @@ names_map(struct array_file *f, const char *const *map, size_t nmap,
 		new = names_joined(map[k] + old + 1,
 		                   strlen(map[k] + old + 1), name + old);
 		if (!new)
-			return err_set(e, CKR_ENOMEM, "out of memory");
+			return err_no_memory(e);
 		free(f->renamed[i]);
 		f->renamed[i] = new;
 		f->v[i].name = new;
@@ -206,42 +207,38 @@ find_guesses(const struct array_file *f, const char *name,
 	return count;
 }
 
-static size_t
-append_option(char *text, size_t size, size_t at, const char *before,
-              const char *option, const char *value)
+static void
+append_option(char *text, size_t size, const char *option, const char *value)
 {
 	char name[2 * NAME_TEXT];
-	int n = at < size ? snprintf(text + at, size - at, "%s--init-%s '%s'",
-	                             before, option,
-	                             err_name(name, sizeof(name), value)) : 0;
 
-	return at + (size_t)n;
+	err_append(text, size, "--init-%s '%s'", option,
+	           err_name(name, sizeof(name), value));
 }
 
-static size_t
-append_map(char *text, size_t size, size_t at, const char *before,
-           const struct guess *g)
+static void
+append_map(char *text, size_t size, const struct guess *g)
 {
 	char map[2 * NAME_TEXT];
 
 	snprintf(map, sizeof(map), "%.*s=%.*s", (int)g->old, g->have,
 	         (int)g->new, g->want);
-	return append_option(text, size, at, before, "map", map);
+	append_option(text, size, "map", map);
 }
 
 /* What is there by the guess, but in another shape. */
-static size_t
-append_skips(char *text, size_t size, size_t at, const struct array_file *f,
+static void
+append_skips(char *text, size_t size, const struct array_file *f,
              const struct guess *g, const struct wanted *w, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		const struct array *a = find_mapped(f, g, &w[i]);
 
-		if (a && !has_shape(a, &w[i]))
-			at = append_option(text, size, at, " ", "skip",
-			                   w[i].name);
+		if (!a || has_shape(a, &w[i]))
+			continue;
+		err_append(text, size, " ");
+		append_option(text, size, "skip", w[i].name);
 	}
-	return at;
 }
 
 const char *
@@ -249,25 +246,25 @@ names_guess(const struct array_file *f, const struct wanted *w, size_t n,
             char *text, size_t size)
 {
 	struct guess g[GUESSES];
-	char shape[48] = "";
-	size_t count = 0, at;
+	size_t count = 0;
 
 	*text = '\0';
 	for (size_t i = 0; i < n && i < TRIED && !count; i++)
 		count = find_guesses(f, w[i].name, w, n, g);
 	if (!count)
 		return text;
+	err_append(text, size, "the file has %zu of %zu tensors under other "
+	           "names", g->renamed, n);
 	if (g->same_shape < g->found)
-		snprintf(shape, sizeof(shape), ", %zu with another shape",
-		         g->found - g->same_shape);
-	at = (size_t)snprintf(text, size, "the file has %zu of %zu tensors "
-	                      "under other names%s; try: ", g->renamed, n,
-	                      shape);
-	for (size_t k = 0; k < count; k++)
-		at = append_map(text, size, at, k ? " or " : "", &g[k]);
+		err_append(text, size, ", %zu with another shape",
+		           g->found - g->same_shape);
+	for (size_t k = 0; k < count; k++) {
+		err_append(text, size, k ? " or " : "; try: ");
+		append_map(text, size, &g[k]);
+	}
 	if (count == 1)
-		at = append_skips(text, size, at, f, g, w, n);
-	if (g->found < n && at < size)
-		snprintf(text + at, size - at, " --init-partial");
+		append_skips(text, size, f, g, w, n);
+	if (g->found < n)
+		err_append(text, size, " --init-partial");
 	return text;
 }

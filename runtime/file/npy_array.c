@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/file/array.h"
+#include "runtime/file/format.h"
 #include "runtime/support/npy.h"
 
 /* What the dictionary says. */
@@ -55,7 +55,7 @@ npy_read(const struct array_file *f, struct array *a, uint64_t size,
 		               f->path, n);
 	text = malloc(skip + n + 1);
 	if (!text)
-		return err_set(e, CKR_ENOMEM, "out of memory");
+		return err_no_memory(e);
 	s = read_start(f, a, text, skip + n, e);
 	text[skip + n] = '\0';
 	if (s == CKR_OK)
@@ -73,9 +73,7 @@ npy_read(const struct array_file *f, struct array *a, uint64_t size,
 ckr_status
 npy_read_header(struct array_file *f, struct err *e)
 {
-	f->v = calloc(1, sizeof(*f->v));
-	if (!f->v)
-		return err_set(e, CKR_ENOMEM, "out of memory");
+	CKR_TRY(array_alloc(f, 1, e));
 	f->n = 1;
 	f->v[0].name = "";
 	return npy_read(f, &f->v[0], f->size, e);

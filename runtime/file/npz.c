@@ -5,25 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/file/array.h"
+#include "runtime/file/format.h"
+#include "runtime/support/number.h"
 
 enum { MAX_MEMBERS = 1 << 16, STORED = 0, DEFLATED = 8 };
-
-static uint32_t
-load_le(const unsigned char *p, int n)
-{
-	uint32_t x = 0;
-
-	for (int i = n - 1; i >= 0; i--)
-		x = x << 8 | p[i];
-	return x;
-}
-
-static uint64_t
-load_le64(const unsigned char *p)
-{
-	return (uint64_t)load_le(p + 4, 4) << 32 | load_le(p, 4);
-}
 
 struct member {
 	const unsigned char *name;
@@ -52,7 +37,7 @@ read_zip64(struct member *m, const unsigned char *x, size_t n)
 					continue;
 				if ((size_t)(x + 4 + len - p) < 8)
 					return false;
-				*field[i] = load_le64(p);
+				*field[i] = load_le(p, 8);
 				p += 8;
 			}
 			return true;
@@ -88,15 +73,15 @@ find_directory(struct array_file *f, uint64_t dir[3], struct err *e)
 		return CKR_OK;
 	if (i < 20 || memcmp(tail + i - 20, "PK\6\7", 4))
 		goto bad;
-	at = load_le64(tail + i - 12);
+	at = load_le(tail + i - 12, 8);
 	if (f->size < 56 || at > f->size - 56)
 		goto bad;
 	CKR_TRY(file_read(f->fd, f->path, x, 56, at, e));
 	if (memcmp(x, "PK\6\6", 4))
 		goto bad;
-	dir[0] = load_le64(x + 32);
-	dir[1] = load_le64(x + 40);
-	dir[2] = load_le64(x + 48);
+	dir[0] = load_le(x + 32, 8);
+	dir[1] = load_le(x + 40, 8);
+	dir[2] = load_le(x + 48, 8);
 	return CKR_OK;
 bad:
 	return err_set(e, CKR_EFORMAT, "%s: not a valid zip archive; it may be "
@@ -128,7 +113,7 @@ crc_of(const struct array_file *f, uint64_t at, uint64_t size, uint32_t *crc,
 		n = size < sizeof(buf) ? size : sizeof(buf);
 		CKR_TRY(file_read(f->fd, f->path, buf, n, at, e));
 		for (; i + 8 <= n; i += 8) {
-			uint32_t low = x ^ load_le(buf + i, 4);
+			uint32_t low = x ^ (uint32_t)load_le(buf + i, 4);
 
 			x = 0;
 			for (int k = 0; k < 4; k++)
@@ -247,8 +232,10 @@ read_members(struct array_file *f, const unsigned char *p, size_t left,
 
 		if (left < 46 || memcmp(p, "PK\1\2", 4))
 			goto bad;
-		m = (struct member){ .flags = load_le(p + 8, 2),
-			.method = load_le(p + 10, 2), .crc = load_le(p + 16, 4),
+		m = (struct member){
+			.flags = (unsigned)load_le(p + 8, 2),
+			.method = (unsigned)load_le(p + 10, 2),
+			.crc = (uint32_t)load_le(p + 16, 4),
 			.stored = load_le(p + 20, 4),
 			.size = load_le(p + 24, 4),
 			.name_len = load_le(p + 28, 2),
@@ -281,14 +268,14 @@ npz_read_directory(struct array_file *f, struct err *e)
 	    || dir[1] > f->size - dir[2] || dir[1] / 46 < dir[0])
 		return err_set(e, CKR_EFORMAT, "%s: the zip directory cannot "
 		               "be read", f->path);
-	f->v = calloc(dir[0] + 1, sizeof(*f->v));
+	CKR_TRY(array_alloc(f, dir[0], e));
 	f->packed = calloc(dir[0] + 1, sizeof(*f->packed));
 	/* names lie in the directory, so its size bounds theirs */
 	f->text = malloc(dir[1] + 1);
 	p = malloc(dir[1] + 1);
-	if (!f->v || !f->packed || !f->text || !p) {
+	if (!f->packed || !f->text || !p) {
 		free(p);
-		return err_set(e, CKR_ENOMEM, "out of memory");
+		return err_no_memory(e);
 	}
 	s = file_read(f->fd, f->path, p, dir[1], dir[2], e);
 	if (s == CKR_OK)

@@ -44,7 +44,7 @@ inflater_open(struct inflater **to, int fd, const char *path,
 
 	*to = x;
 	if (!x)
-		return err_set(e, CKR_ENOMEM, "out of memory");
+		return err_no_memory(e);
 	x->fd = fd;
 	x->path = path;
 	x->p = p;
@@ -55,7 +55,7 @@ inflater_open(struct inflater **to, int fd, const char *path,
 		                     "data");
 	/* without zlib's own header */
 	if (inflateInit2(&x->z, -MAX_WBITS) != Z_OK)
-		return err_set(e, CKR_ENOMEM, "out of memory");
+		return err_no_memory(e);
 	return CKR_OK;
 }
 
@@ -86,7 +86,7 @@ inflate_some(struct inflater *x, void *to, size_t n, size_t *got)
 		}
 		r = inflate(&x->z, Z_NO_FLUSH);
 		if (r == Z_MEM_ERROR)
-			return err_set(x->e, CKR_ENOMEM, "out of memory");
+			return err_no_memory(x->e);
 		if (r == Z_BUF_ERROR)
 			return damaged_array(x, "its data end early");
 		if (r != Z_OK && r != Z_STREAM_END)

@@ -124,7 +124,6 @@ read_config_key(struct json *j, const char *key, void *reading)
 	       ? json_object(j, read_pattern, r) : r->which || json_skip(j);
 }
 
-/* The text as a whole, ended by NUL; the caller's to free. */
 static ckr_status
 read_config_text(const char *path, char **text, uint64_t *size, struct err *e)
 {
@@ -133,9 +132,7 @@ read_config_text(const char *path, char **text, uint64_t *size, struct err *e)
 
 	*text = NULL;
 	CKR_TRY(file_open(path, &fd, size, e));
-	if (*size <= MAX_CONFIG)
-		*text = calloc(1, *size + 1);
-	s = *text ? file_read(fd, path, *text, *size, 0, e)
+	s = *size <= MAX_CONFIG ? file_text(fd, path, *size, 0, text, e)
 	    : err_set(e, CKR_EFORMAT, "%s: the file is too large", path);
 	close(fd);
 	return s;
@@ -187,8 +184,7 @@ peft_scales(const char *adapters, const char *const *weight, size_t n,
 	struct peft_reader r = { .weight = weight, .n = n,
 		.fallback = { [RANK] = 8, [ALPHA] = 8 },   /* PEFT's defaults */
 		.overrides = { [RANK] = overrides, [ALPHA] = overrides + n } };
-	ckr_status s = path && overrides ? CKR_OK
-		: err_set(e, CKR_ENOMEM, "out of memory");
+	ckr_status s = path && overrides ? CKR_OK : err_no_memory(e);
 
 	for (size_t i = 0; overrides && i < 2 * n; i++)
 		overrides[i] = (double)NAN;

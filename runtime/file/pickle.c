@@ -1,14 +1,16 @@
 /* Detection of torch.save files: a zip archive with a pickle in it, or a pickle
  * before PyTorch 1.6.  Unpickling can execute code, so that PyTorch has to do
  * it. */
-#include "runtime/file/array.h"
+#include "runtime/file/format.h"
 
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "runtime/support/number.h"
 
 /* Opcode PROTO of a protocol that has it. */
 bool
-pickle_begins(const unsigned char head[2])
+pickle_begins(const unsigned char head[FORMAT_HEAD])
 {
 	return head[0] == 0x80 && head[1] >= 2 && head[1] <= 5;
 }
@@ -22,7 +24,7 @@ pickle_is_in_zip(const struct array_file *f, bool *yes, struct err *e)
 	size_t got, n;
 
 	CKR_TRY(file_some(f->fd, f->path, head, sizeof(head), 0, &got, e));
-	n = got < 30 ? 0 : (size_t)head[26] | (size_t)head[27] << 8;
+	n = got < 30 ? 0 : (size_t)load_le(head + 26, 2);
 	*yes = n >= 8 && 30 + n <= got && !memcmp(head + 30 + n - 8,
 	                                           "data.pkl", 8);
 	return CKR_OK;
@@ -31,19 +33,18 @@ pickle_is_in_zip(const struct array_file *f, bool *yes, struct err *e)
 ckr_status
 pickle_refuse(struct array_file *f, struct err *e)
 {
-	const char *slash = strrchr(f->path, '/');
-	const char *dot = strrchr(slash ? slash : f->path, '.');
-	int stem = dot && dot != f->path ? (int)(dot - f->path)
-	           : (int)strlen(f->path);
+	char *to = file_beside(f->path, ".safetensors");
 
-	return err_set(e, CKR_EFORMAT, "%s: expected .safetensors, found a "
-	               "pickle of torch.save, which can execute code; to "
-	               "convert it, try:\npython3 -c \"import sys, torch, "
-	               "safetensors.torch as s; d = torch.load(sys.argv[1], "
-	               "'cpu', weights_only=True); d = d.get('state_dict', "
-	               "d.get('model', d)); s.save_file({k: "
-	               "v.contiguous().clone() for k, v in d.items() if "
-	               "torch.is_tensor(v)}, sys.argv[2])\" '%s' "
-	               "'%.*s.safetensors'", f->path, f->path, stem,
-	               f->path);
+	if (!to)
+		return err_no_memory(e);
+	err_set(e, CKR_EFORMAT, "%s: expected .safetensors, found a pickle of "
+	        "torch.save, which can execute code; to convert it, "
+	        "try:\npython3 -c \"import sys, torch, safetensors.torch as "
+	        "s; d = torch.load(sys.argv[1], 'cpu', weights_only=True); d = "
+	        "d.get('state_dict', d.get('model', d)); s.save_file({k: "
+	        "v.contiguous().clone() for k, v in d.items() if "
+	        "torch.is_tensor(v)}, sys.argv[2])\" '%s' '%s'", f->path,
+	        f->path, to);
+	free(to);
+	return CKR_EFORMAT;
 }

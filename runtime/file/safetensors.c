@@ -13,7 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/file/array.h"
+#include "runtime/base/mem.h"
+#include "runtime/file/format.h"
 #include "runtime/support/json.h"
 #include "runtime/support/utf8.h"
 
@@ -23,46 +24,26 @@ struct st_reader {
 	struct array_file *f;
 	struct json j;
 	struct err *e;
-	size_t cap, meta_cap;
 	uint64_t data;                  /* where data begins */
 	ckr_status failed;              /* of what is no fault of JSON */
 };
-
-static bool
-grow_list(void **v, size_t n, size_t *cap, size_t size)
-{
-	size_t to = *cap ? *cap * 2 : 64;
-	void *p;
-
-	if (n < *cap)
-		return true;
-	p = reallocarray(*v, to, size);
-	if (!p)
-		return false;
-	*v = p;
-	*cap = to;
-	return true;
-}
-
-static bool
-no_header_memory(struct st_reader *r)
-{
-	r->failed = err_set(r->e, CKR_ENOMEM, "out of memory");
-	return false;
-}
 
 static bool
 read_meta(struct json *j, const char *key, void *reader)
 {
 	struct st_reader *r = reader;
 	struct array_file *f = r->f;
+	struct meta *v;
 	char *value;
 
 	if (!json_string(j, &value))
 		return false;
-	if (!grow_list((void **)&f->meta, f->nmeta, &r->meta_cap,
-	               sizeof(*f->meta)))
-		return no_header_memory(r);
+	v = mem_append(f->meta, f->nmeta, sizeof(*v));
+	if (!v) {
+		r->failed = err_no_memory(r->e);
+		return false;
+	}
+	f->meta = v;
 	f->meta[f->nmeta++] = (struct meta){ key, value };
 	return true;
 }
@@ -116,6 +97,7 @@ static ckr_status
 add_array(struct st_reader *r, struct array a, const int64_t offset[2])
 {
 	struct array_file *f = r->f;
+	struct array *v;
 	char text[NAME_TEXT];
 
 	err_name(text, sizeof(text), a.name);
@@ -139,8 +121,10 @@ add_array(struct st_reader *r, struct array a, const int64_t offset[2])
 		               text, (unsigned long long)a.nbytes,
 		               (long long)(offset[1] - offset[0]));
 	a.at = r->data + (uint64_t)offset[0];
-	if (!grow_list((void **)&f->v, f->n, &r->cap, sizeof(a)))
-		return err_set(r->e, CKR_ENOMEM, "out of memory");
+	v = mem_append(f->v, f->n, sizeof(*v));
+	if (!v)
+		return err_no_memory(r->e);
+	f->v = v;
 	f->v[f->n++] = a;
 	return CKR_OK;
 }
@@ -191,7 +175,7 @@ check_disjoint(struct st_reader *r)
 	ckr_status s = CKR_OK;
 
 	if (!v)
-		return err_set(r->e, CKR_ENOMEM, "out of memory");
+		return err_no_memory(r->e);
 	if (f->n)
 		memcpy(v, f->v, f->n * sizeof(*v));
 	qsort(v, f->n, sizeof(*v), compare_offsets);
@@ -233,11 +217,7 @@ safetensors_read_header(struct array_file *f, struct err *e)
 		return err_set(e, CKR_EFORMAT, "%s: the safetensors header has "
 		               "%llu bytes; expected at most %d", f->path,
 		               (unsigned long long)n, MAX_HEADER);
-	f->text = malloc(n + 1);
-	if (!f->text)
-		return err_set(e, CKR_ENOMEM, "out of memory");
-	CKR_TRY(file_read(f->fd, f->path, f->text, n, 8, e));
-	f->text[n] = '\0';
+	CKR_TRY(file_text(f->fd, f->path, n, 8, &f->text, e));
 	r.j = (struct json){ .text = f->text, .size = n };
 	r.data = 8 + n;
 	if (json_object(&r.j, read_entry, &r) && json_end(&r.j))
@@ -260,7 +240,7 @@ format_header(struct st_writer *w, const struct st_entry *t, size_t n,
 	uint64_t at = 0, nelem, nbytes;
 
 	if (!h)
-		return err_set(e, CKR_ENOMEM, "out of memory");
+		return err_no_memory(e);
 	fputs("{\"__metadata__\":{\"format\":\"ckc\"", h);
 	for (size_t i = 0; i < nmeta; i++) {
 		fputc(',', h);
@@ -283,7 +263,7 @@ format_header(struct st_writer *w, const struct st_entry *t, size_t n,
 	}
 	w->at[n] = at;
 	if (!st_head_close(h, size, DATA_ALIGN))
-		return err_set(e, CKR_ENOMEM, "out of memory");
+		return err_no_memory(e);
 	return CKR_OK;
 }
 
@@ -297,7 +277,7 @@ plan_offsets(struct st_writer *w, const struct st_entry *t, size_t n,
 	*text = NULL;
 	w->at = calloc(n + 1, sizeof(*w->at));
 	if (!w->at)
-		return err_set(e, CKR_ENOMEM, "out of memory");
+		return err_no_memory(e);
 	CKR_TRY(format_header(w, t, n, meta, nmeta, text, size, e));
 	for (size_t i = 0; i <= n; i++)
 		w->at[i] += 8 + *size;
@@ -350,7 +330,7 @@ st_join(struct st_writer *w, const char *path, const struct st_entry *t,
 	free(text);
 	w->file.path = strdup(path);
 	if (s == CKR_OK && !w->file.path)
-		s = err_set(e, CKR_ENOMEM, "out of memory");
+		s = err_no_memory(e);
 	if (s != CKR_OK)
 		st_abort(w);
 	return s;

@@ -5,20 +5,21 @@
  *
  * The arrays are those of the files; each must be where the index says.
  */
-#include "runtime/file/array.h"
+#include "runtime/base/mem.h"
+#include "runtime/file/format.h"
 #include "runtime/file/names.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/support/json.h"
+#include "runtime/support/path.h"
 
 enum { MAX_INDEX = 100 << 20, MAX_SHARDS = 4096 };
 
 struct index_reader {
 	struct array_file *f;
 	struct err *e;
-	size_t cap;
 	ckr_status failed;              /* of what is no fault of JSON */
 };
 
@@ -29,25 +30,16 @@ set_failed(struct index_reader *r, ckr_status s)
 	return false;
 }
 
-/* The file of that name beside the index. */
-static char *
-path_beside(const char *index, const char *name)
-{
-	const char *slash = strrchr(index, '/');
-
-	return names_joined(index, slash ? (size_t)(slash + 1 - index) : 0,
-	                    name);
-}
-
 /* The shard, opened when it is named first; NULL after a failure. */
 static struct array_file *
 open_named_shard(struct index_reader *r, const char *name)
 {
 	struct array_file *f = r->f;
-	char *path = path_beside(f->path, name), text[NAME_TEXT];
+	size_t folder = (size_t)(path_base(f->path) - f->path);
+	char *path = names_joined(f->path, folder, name), text[NAME_TEXT];
 
 	if (!path) {
-		r->failed = err_set(r->e, CKR_ENOMEM, "out of memory");
+		r->failed = err_no_memory(r->e);
 		return NULL;
 	}
 	for (size_t i = 0; i < f->npart; i++)
@@ -74,6 +66,7 @@ read_weight_file(struct json *j, const char *name, void *reader)
 	struct index_reader *r = reader;
 	struct array_file *f = r->f, *shard;
 	const struct array *a;
+	struct array *v;
 	char *file, text[NAME_TEXT];
 
 	if (!json_string(j, &file))
@@ -89,16 +82,10 @@ read_weight_file(struct json *j, const char *name, void *reader)
 		                             f->path,
 		                             err_name(text, sizeof(text), name),
 		                             shard->path));
-	if (f->n == r->cap) {
-		size_t cap = r->cap ? 2 * r->cap : 64;
-		struct array *v = reallocarray(f->v, cap, sizeof(*v));
-
-		if (!v)
-			return set_failed(r, err_set(r->e, CKR_ENOMEM,
-			                             "out of memory"));
-		f->v = v;
-		r->cap = cap;
-	}
+	v = mem_append(f->v, f->n, sizeof(*v));
+	if (!v)
+		return set_failed(r, err_no_memory(r->e));
+	f->v = v;
 	f->v[f->n] = *a;
 	f->v[f->n++].shard = shard;
 	return true;
@@ -121,12 +108,10 @@ shards_read_index(struct array_file *f, struct err *e)
 		return err_set(e, CKR_EFORMAT, "%s: the index has %llu bytes; "
 		               "expected at most %d", f->path,
 		               (unsigned long long)f->size, MAX_INDEX);
-	f->text = malloc(f->size + 1);
 	f->part = calloc(MAX_SHARDS, sizeof(*f->part));
-	if (!f->text || !f->part)
-		return err_set(e, CKR_ENOMEM, "out of memory");
-	CKR_TRY(file_read(f->fd, f->path, f->text, f->size, 0, e));
-	f->text[f->size] = '\0';
+	if (!f->part)
+		return err_no_memory(e);
+	CKR_TRY(file_text(f->fd, f->path, f->size, 0, &f->text, e));
 	j = (struct json){ .text = f->text, .size = f->size };
 	if (json_object(&j, read_index_key, &r) && json_end(&j) && f->n)
 		return CKR_OK;

@@ -3,6 +3,7 @@
  * shared file system, the first one reads it for all. */
 #include "runtime/file/names.h"
 #include "runtime/files/inside.h"
+#include "runtime/support/hash.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,6 +89,13 @@ infile_check_tensor(struct files *c, const struct infile *o,
 
 /* ---- opening ---- */
 
+/* With the NUL that ends it. */
+static uint64_t
+hash_text(uint64_t h, const char *text)
+{
+	return hash_bytes(h, text, strlen(text) + 1);
+}
+
 /* Hash of the file's header: names, types, shapes. */
 static uint64_t
 hash_head(const struct array_file *f)
@@ -95,13 +103,12 @@ hash_head(const struct array_file *f)
 	uint64_t h = HASH_START ^ f->size;
 
 	for (size_t i = 0; i < f->n; i++)
-		h = lora_hash(h, f->v[i].name, strlen(f->v[i].name) + 1)
-			^ f->v[i].at;
+		h = hash_text(h, f->v[i].name) ^ f->v[i].at;
 	for (size_t i = 0; i < f->nmeta; i++) {
 		const struct meta *m = &f->meta[i];
 
-		h = lora_hash(h, m->key, strlen(m->key) + 1);
-		h = lora_hash(h, m->value, strlen(m->value) + 1);
+		h = hash_text(h, m->key);
+		h = hash_text(h, m->value);
 	}
 	return h;
 }

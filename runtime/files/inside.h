@@ -105,10 +105,6 @@ void lora_scales(const struct files *, char text[SCALES_TEXT]);
 ckr_status lora_check_scales(struct files *, const struct array_file *);
 ckr_status lora_check_peft_scales(struct files *, const struct array_file *);
 
-/* Fowler, Noll and Vo's hash h continued over n more bytes. */
-#define HASH_START 0xcbf29ce484222325u
-uint64_t lora_hash(uint64_t h, const void *, size_t n);
-
 /* ---- peft_config.c ---- */
 
 /* Write adapter_config.json beside a file of adapters.  list: the n tensors of

@@ -3,6 +3,7 @@
 #include "runtime/base/dtype.h"
 #include "runtime/file/peft.h"
 #include "runtime/files/inside.h"
+#include "runtime/support/hash.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -12,12 +13,11 @@
 bool
 lora_owns(const struct ckr_library *lib, uint32_t tensor)
 {
-	bool found = false;
-
 	for (uint32_t i = 0; i < lib->nadapter; i++)
-		found |= lib->adapter[i].a == (int32_t)tensor
-		         || lib->adapter[i].b == (int32_t)tensor;
-	return found;
+		if (lib->adapter[i].a == (int32_t)tensor
+		    || lib->adapter[i].b == (int32_t)tensor)
+			return true;
+	return false;
 }
 
 /* ---- merging ---- */
@@ -119,16 +119,6 @@ lora_merge(struct files *c, const struct ckr_tensor *t, void **copy)
 
 /* ---- what they are scaled by ---- */
 
-uint64_t
-lora_hash(uint64_t h, const void *from, size_t n)
-{
-	const unsigned char *x = from;
-
-	for (size_t i = 0; i < n; i++)
-		h = (h ^ x[i]) * 0x100000001b3u;
-	return h;
-}
-
 void
 lora_scales(const struct files *c, char text[SCALES_TEXT])
 {
@@ -138,8 +128,8 @@ lora_scales(const struct files *c, char text[SCALES_TEXT])
 		const struct ckr_adapter *a = &c->lib->adapter[i];
 		const char *name = c->lib->program[0].tensor[a->weight].name;
 
-		h = lora_hash(h, name, strlen(name));
-		h = lora_hash(h, &a->scale, sizeof(a->scale));
+		h = hash_bytes(h, name, strlen(name));
+		h = hash_bytes(h, &a->scale, sizeof(a->scale));
 	}
 	snprintf(text, SCALES_TEXT, "%.9g, %016llx",
 	         (double)c->lib->adapter[0].scale, (unsigned long long)h);

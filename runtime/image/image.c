@@ -1,13 +1,16 @@
-/* Detection of image formats by magic numbers, and a decoder of PGM and PPM. */
+/* The table of image formats, told by their first bytes. */
 #include "runtime/image/image.h"
 
-#include <ctype.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "runtime/file/file.h"
 
 enum { MOST_BYTES = 1 << 28 };
+
+static const struct image_format *const formats[] = {
+	&image_pnm, &image_png, &image_jpeg
+};
 
 ckr_status
 image_error(const struct image_reader *r, const char *how)
@@ -18,8 +21,18 @@ image_error(const struct image_reader *r, const char *how)
 	               err_name(text, sizeof(text), how));
 }
 
-ckr_status
-image_check_size(const struct image_reader *r)
+void
+image_throw(struct image_reader *r, const char *name, const char *why)
+{
+	char text[400];
+
+	snprintf(text, sizeof(text), "cannot be read as %s: %s", name, why);
+	r->status = image_error(r, text);
+	longjmp(r->failed, 1);
+}
+
+static ckr_status
+check_size(const struct image_reader *r)
 {
 	const struct image *f = &r->found, *w = r->wanted;
 
@@ -33,70 +46,42 @@ image_check_size(const struct image_reader *r)
 	               f->channels);
 }
 
-/* ---- PGM, PPM ---- */
-
-/* A number of the header, behind blanks and comments; 0: none, or too large. */
-static uint32_t
-header_number(FILE *f)
-{
-	uint32_t x = 0;
-	int c = getc(f);
-
-	while (isspace(c) || c == '#') {
-		if (c == '#')
-			while (c != '\n' && c != EOF)
-				c = getc(f);
-		c = getc(f);
-	}
-	for (; isdigit(c) && x < 1 << 16; c = getc(f))
-		x = x * 10 + (uint32_t)(c - '0');
-	/* one blank ends it, the last one before the pixels, too */
-	return isspace(c) && x < 1 << 16 ? x : 0;
-}
-
+/* What a library refuses comes back here. */
 static ckr_status
-read_pnm(struct image_reader *r, bool grey)
+decode_image(struct image_reader *r, const struct image_format *k)
 {
-	struct image *m = &r->found;
-	size_t n;
-
-	fseek(r->file, 2, SEEK_SET);
-	m->width = header_number(r->file);
-	m->height = header_number(r->file);
-	m->channels = grey ? 1 : 3;
-	if (!m->width || !m->height)
-		return image_error(r, "the PGM or PPM header has no size");
-	if (header_number(r->file) != 255)
-		return image_error(r, "expected pixel values from 0 to 255");
+	if (setjmp(r->failed))
+		return r->status;
+	CKR_TRY(k->header(r));
 	if (!r->pixels)
 		return CKR_OK;
-	CKR_TRY(image_check_size(r));
-	n = (size_t)m->width * m->height * m->channels;
-	if (fread(r->pixels, 1, n, r->file) != n)
-		return image_error(r, "ends early");
-	for (size_t i = n; m->channels < r->wanted->channels && i-- > 0;)
-		memset(r->pixels + 3 * i, r->pixels[i], 3);
-	return CKR_OK;
+	CKR_TRY(check_size(r));
+	return k->fill(r);
 }
-
-/* ---- any ---- */
 
 static ckr_status
 read_any(struct image_reader *r)
 {
-	unsigned char head[8] = { 0 };
-	size_t n = fread(head, 1, sizeof(head), r->file);
+	const struct image_format *k = NULL;
+	char head[8] = { 0 }, how[100];
+	ckr_status s;
 
+	(void)!fread(head, 1, sizeof(head), r->file);
 	rewind(r->file);
-	if (n > 2 && head[0] == 'P' && (head[1] == '5' || head[1] == '6')
-	    && (isspace(head[2]) || head[2] == '#'))
-		return read_pnm(r, head[1] == '5');
-	if (!memcmp(head, "\x89PNG\r\n\x1a\n", 8))
-		return image_png(r);
-	if (!memcmp(head, "\xff\xd8\xff", 3) && head[3] >= 0xc0)
-		return image_jpeg(r);
-	return image_error(r, "expected a PNG or JPEG image, or a binary PGM "
-	                   "or PPM (P5, P6)");
+	for (size_t i = 0; i < sizeof(formats) / sizeof(*formats); i++)
+		if (!memcmp(head, formats[i]->magic, formats[i]->nmagic))
+			k = formats[i];
+	if (!k)
+		return image_error(r, IMAGE_EXPECTED);
+	if (k->missing) {
+		snprintf(how, sizeof(how), "the image is %s, and %s", k->name,
+		         k->missing);
+		return image_error(r, how);
+	}
+	s = decode_image(r, k);
+	if (k->close)
+		k->close(r);
+	return s;
 }
 
 static ckr_status
@@ -110,7 +95,7 @@ open_and_read(struct image_reader *r)
 	r->file = fdopen(fd, "rb");
 	if (!r->file) {
 		close(fd);
-		return err_set(r->e, CKR_ENOMEM, "out of memory");
+		return err_no_memory(r->e);
 	}
 	s = read_any(r);
 	fclose(r->file);

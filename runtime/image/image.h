@@ -9,6 +9,7 @@
 #ifndef RUNTIME_IMAGE_IMAGE_H
 #define RUNTIME_IMAGE_IMAGE_H
 
+#include <setjmp.h>
 #include <stdbool.h>
 #include <stdio.h>
 
@@ -19,9 +20,6 @@ struct image {
 	uint32_t height, width, channels;
 };
 
-/* Whether this build can read these formats. */
-bool image_can_png(void);
-bool image_can_jpeg(void);
 /* The size and channels of the image in a file. */
 ckr_status image_probe(struct image *, const char *path, struct err *);
 /* Read its pixels [height, width, channels]; fails unless the image has this
@@ -29,23 +27,41 @@ ckr_status image_probe(struct image *, const char *path, struct err *);
 ckr_status image_read(const struct image *, const char *path,
                       unsigned char *pixels, struct err *);
 
-/* ---- for the readers of the formats ---- */
+/* ---- formats: one row each in image.c ---- */
 
-/* An image being read.  Readers set `found` from the header and, after
- * image_check_size, fill `pixels` unless that is NULL. */
+/* An image being read. */
 struct image_reader {
 	FILE *file;                     /* at its beginning */
 	const char *path;
 	struct image found;
 	const struct image *wanted;
 	unsigned char *pixels;
+	void *decoder;                  /* the format's own */
+	jmp_buf failed;                 /* where image_throw goes */
+	ckr_status status;
 	struct err *e;
 };
 
-/* Fails unless `found` is `wanted`. */
-ckr_status image_check_size(const struct image_reader *);
+struct image_format {
+	const char *name;
+	const char *magic;              /* first bytes, `nmagic` of them */
+	size_t nmagic;
+	const char *missing;            /* how to build it in; NULL: it is */
+	/* Set `found` from the header.  Then, if it has the size that is
+	 * wanted, fill `pixels`.  close follows in any case. */
+	ckr_status (*header)(struct image_reader *);
+	ckr_status (*fill)(struct image_reader *);
+	void (*close)(struct image_reader *);   /* NULL: nothing to do */
+};
+
+extern const struct image_format image_pnm, image_png, image_jpeg;
+
+#define IMAGE_EXPECTED \
+	"expected a PNG or JPEG image, or a binary PGM or PPM (P5, P6)"
+
 ckr_status image_error(const struct image_reader *, const char *how);
-ckr_status image_png(struct image_reader *);
-ckr_status image_jpeg(struct image_reader *);
+/* End header or fill from within a library: "cannot be read as NAME: WHY". */
+_Noreturn void image_throw(struct image_reader *, const char *name,
+                           const char *why);
 
 #endif

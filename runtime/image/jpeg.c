@@ -1,9 +1,7 @@
 /* JPEG by libjpeg. */
 #include "runtime/image/image.h"
 
-#include <setjmp.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <jpeglib.h>
 
@@ -12,21 +10,17 @@
 struct jpeg_decoder {
 	struct jpeg_error_mgr err;      /* first, as libjpeg hands it back */
 	struct jpeg_decompress_struct jpeg;
-	jmp_buf jump;
 	struct image_reader *r;
-	ckr_status status;
 };
 
 static void
 on_jpeg_error(j_common_ptr jpeg)
 {
 	struct jpeg_decoder *d = (struct jpeg_decoder *)(void *)jpeg->err;
-	char message[JMSG_LENGTH_MAX], why[JMSG_LENGTH_MAX + 40];
+	char message[JMSG_LENGTH_MAX];
 
 	jpeg->err->format_message(jpeg, message);
-	snprintf(why, sizeof(why), "cannot be read as JPEG: %s", message);
-	d->status = image_error(d->r, why);
-	longjmp(d->jump, 1);
+	image_throw(d->r, "JPEG", message);
 }
 
 /* What is missing libjpeg fills with grey; that is no image.  Other oddities
@@ -41,32 +35,41 @@ on_jpeg_message(j_common_ptr jpeg, int level)
 }
 
 static ckr_status
-read_jpeg_header(struct jpeg_decoder *d)
+read_jpeg_header(struct image_reader *r)
 {
-	struct jpeg_decompress_struct *j = &d->jpeg;
+	struct jpeg_decoder *d = calloc(1, sizeof(*d));
+	struct jpeg_decompress_struct *j;
 
-	jpeg_stdio_src(j, d->r->file);
+	r->decoder = d;
+	if (!d)
+		return err_no_memory(r->e);
+	d->r = r;
+	j = &d->jpeg;
+	j->err = jpeg_std_error(&d->err);
+	d->err.error_exit = on_jpeg_error;
+	d->err.emit_message = on_jpeg_message;
+	jpeg_create_decompress(j);
+	jpeg_stdio_src(j, r->file);
 	jpeg_read_header(j, TRUE);
-	d->r->found = (struct image){ j->image_height, j->image_width,
+	r->found = (struct image){ j->image_height, j->image_width,
 		j->jpeg_color_space == JCS_GRAYSCALE ? 1 : 3 };
 	if (j->num_components != 1 && j->num_components != 3)
-		return image_error(d->r, "expected a greyscale or RGB JPEG, "
+		return image_error(r, "expected a greyscale or RGB JPEG, "
 		                   "found another number of channels (CMYK?)");
 	return CKR_OK;
 }
 
 static ckr_status
-read_jpeg_pixels(struct jpeg_decoder *d)
+read_jpeg_pixels(struct image_reader *r)
 {
+	struct jpeg_decoder *d = r->decoder;
 	struct jpeg_decompress_struct *j = &d->jpeg;
-	const struct image *w = d->r->wanted;
-	size_t wide = (size_t)w->width * w->channels;
+	size_t wide = (size_t)r->wanted->width * r->wanted->channels;
 
-	CKR_TRY(image_check_size(d->r));
-	j->out_color_space = w->channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
+	j->out_color_space = r->wanted->channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
 	jpeg_start_decompress(j);
 	while (j->output_scanline < j->output_height) {
-		JSAMPROW row = d->r->pixels + j->output_scanline * wide;
+		JSAMPROW row = r->pixels + j->output_scanline * wide;
 
 		jpeg_read_scanlines(j, &row, 1);
 	}
@@ -74,41 +77,18 @@ read_jpeg_pixels(struct jpeg_decoder *d)
 	return CKR_OK;
 }
 
-/* What libjpeg refuses comes back here. */
-static ckr_status
-decode_jpeg(struct jpeg_decoder *d)
+static void
+close_jpeg(struct image_reader *r)
 {
-	ckr_status s;
+	struct jpeg_decoder *d = r->decoder;
 
-	if (setjmp(d->jump))
-		return d->status;
-	jpeg_create_decompress(&d->jpeg);
-	s = read_jpeg_header(d);
-	if (s == CKR_OK && d->r->pixels)
-		s = read_jpeg_pixels(d);
-	return s;
-}
-
-bool
-image_can_jpeg(void)
-{
-	return true;
-}
-
-ckr_status
-image_jpeg(struct image_reader *r)
-{
-	struct jpeg_decoder *d = calloc(1, sizeof(*d));
-	ckr_status s;
-
-	if (!d)
-		return err_set(r->e, CKR_ENOMEM, "out of memory");
-	d->r = r;
-	d->jpeg.err = jpeg_std_error(&d->err);
-	d->err.error_exit = on_jpeg_error;
-	d->err.emit_message = on_jpeg_message;
-	s = decode_jpeg(d);
-	jpeg_destroy_decompress(&d->jpeg);
+	if (d)
+		jpeg_destroy_decompress(&d->jpeg);
 	free(d);
-	return s;
 }
+
+const struct image_format image_jpeg = {
+	.name = "JPEG", .magic = "\xff\xd8\xff", .nmagic = 3,
+	.header = read_jpeg_header,
+	.fill = read_jpeg_pixels, .close = close_jpeg,
+};

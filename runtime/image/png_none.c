@@ -1,15 +1,7 @@
 /* Stands in for png.c in a build without libpng. */
 #include "runtime/image/image.h"
 
-bool
-image_can_png(void)
-{
-	return false;
-}
-
-ckr_status
-image_png(struct image_reader *r)
-{
-	return image_error(r, "the image is PNG, and libpng is not built in "
-	                   "(CMake: CKC_PNG, libpng-dev)");
-}
+const struct image_format image_png = {
+	.name = "PNG", .magic = "\x89PNG\r\n\x1a\n", .nmagic = 8,
+	.missing = "libpng is not built in (CMake: CKC_PNG, libpng-dev)",
+};

@@ -127,26 +127,12 @@ open_local(struct transfers *t, struct err *e)
 	return CKR_OK;
 }
 
-static void
-close_local(struct transfers *t)
-{
-	(void)t;
-}
-
 static ckr_status
 begin_local(struct transfers *t, struct transfer *x, struct err *e)
 {
 	if (is_delayed(t, x))
 		return start_delayed(t, x, e);
 	return run_groups(t, x, e);
-}
-
-static ckr_status
-test_local(struct transfers *t, struct err *e)
-{
-	(void)t;
-	(void)e;
-	return CKR_OK;
 }
 
 static void
@@ -168,9 +154,7 @@ wait_local(struct transfers *t, struct transfer *x, struct err *e)
 
 const struct comm_backend backend_local = {
 	.open = open_local,
-	.close = close_local,
 	.begin = begin_local,
-	.test = test_local,
 	.wait = wait_local,
 	.drop = drop_local,
 };

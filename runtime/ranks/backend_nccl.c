@@ -344,13 +344,6 @@ wait_nccl(struct transfers *t, struct transfer *x, struct err *e)
 	return nccl_status(t->view.nccl, e);
 }
 
-static void
-drop_nccl(struct transfers *t, struct transfer *x)
-{
-	(void)t;
-	(void)x;
-}
-
 /* ---- waiting ---- */
 
 /* The transfer that the GPU has reached and others have not; NULL: it computes.
@@ -419,6 +412,5 @@ const struct comm_backend backend_nccl = {
 	.begin = begin_nccl,
 	.test = test_nccl,
 	.wait = wait_nccl,
-	.drop = drop_nccl,
 	.bytes = nccl_workspace_bytes,
 };

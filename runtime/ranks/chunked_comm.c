@@ -289,51 +289,38 @@ clip_to_chunk(const struct chunked_comm *b, uint64_t seen, uint64_t n,
 	return lo < hi ? hi - lo : 0;
 }
 
-/* n elements from place x of rank a to place y of rank r: into the buffer, or
- * out of it. */
+/* What rank r gets: into the buffer, or out of it. */
 static void
-copy_overlap(struct chunked_comm *b, uint32_t a, uint32_t r, uint64_t x,
-             uint64_t y, uint64_t n, bool receive)
+copy_overlap(struct chunked_comm *b, const struct shard_overlap *o, uint32_t r,
+             bool receive)
 {
 	uint64_t size = element_bytes(b), skip, at, k;
 
-	if (a == b->rank && !receive) {
-		k = clip_to_chunk(b, b->seen.out[r], n, &skip, &at);
+	if (o->from == b->rank && !receive) {
+		k = clip_to_chunk(b, b->seen.out[r], o->n, &skip, &at);
 		memcpy(b->out + (r * b->n + at) * size,
-		       b->x + (x + skip) * size, k * size);
-		b->seen.out[r] += n;
+		       b->x + (o->x + skip) * size, k * size);
+		b->seen.out[r] += o->n;
 	}
 	if (r == b->rank) {
-		k = clip_to_chunk(b, b->seen.in[a], n, &skip, &at);
+		k = clip_to_chunk(b, b->seen.in[o->from], o->n, &skip, &at);
 		if (receive)
-			memcpy(b->y + (y + skip) * size,
-			       b->in + (a * b->n + at) * size, k * size);
-		b->seen.in[a] += n;
+			memcpy(b->y + (o->y + skip) * size,
+			       b->in + (o->from * b->n + at) * size, k * size);
+		b->seen.in[o->from] += o->n;
 	}
 }
 
-/* Both lists of runs cover the whole in order. */
 static void
 walk_overlaps(struct chunked_comm *b, bool receive)
 {
-	const struct sharding *from = &b->from, *to = &b->to;
-	uint64_t at = 0;
+	struct shard_overlap o = { 0 };
 
 	memset(b->seen.out, 0, b->ranks * sizeof(*b->seen.out));
 	memset(b->seen.in, 0, b->ranks * sizeof(*b->seen.in));
-	for (uint64_t i = 0, k = 0; i < from->nrun && k < to->nrun;) {
-		struct shard_run u = sharding_run(from, i);
-		struct shard_run v = sharding_run(to, k);
-		uint64_t end = min_u64(u.whole + u.n, v.whole + v.n);
-
-		for (uint32_t r = v.rank;
-		     r < v.rank + to->replication && at < end; r++)
-			copy_overlap(b, u.rank, r, u.local + at - u.whole,
-			             v.local + at - v.whole, end - at, receive);
-		at = end > at ? end : at;
-		i += at >= u.whole + u.n;
-		k += at >= v.whole + v.n;
-	}
+	while (sharding_next_overlap(&b->from, &b->to, &o))
+		for (uint32_t r = o.to; r < o.to + b->to.replication; r++)
+			copy_overlap(b, &o, r, receive);
 }
 
 static uint64_t
@@ -462,32 +449,4 @@ chunked_poll(struct chunked_comm *b, bool *done, struct err *e)
 	CKR_TRY(begin_chunk(b, e));
 	b->in_flight = true;
 	return CKR_OK;
-}
-
-static ckr_status
-poll_chunks(void *user, bool *done, const struct pg_task **at,
-            uint64_t *moved, struct err *e)
-{
-	struct chunked_comm *b = user;
-
-	*at = &b->task;
-	CKR_TRY(chunked_poll(b, done, e));
-	*moved = b->arrived;
-	return CKR_OK;
-}
-
-ckr_status
-chunked_run(struct chunked_comm *b, struct err *e)
-{
-	ckr_status status;
-
-	b->state = malloc(chunked_state_bytes(b->ranks));
-	if (!b->state)
-		return err_no_memory(e);
-	b->out = b->team->out;
-	b->in = b->team->in;
-	chunked_begin(b);
-	status = pg_wait(b->team, &(struct pg_poll){ poll_chunks, b }, e);
-	free(b->state);
-	return status;
 }

@@ -52,11 +52,8 @@ size_t chunked_state_bytes(uint32_t ranks);
 void chunked_begin(struct chunked_comm *);
 /* Advance the collective without waiting. */
 ckr_status chunked_poll(struct chunked_comm *, bool *done, struct err *);
-/* Run the collective to its end, through the group's buffers.  CKR_ERANK as
- * pg_allgather. */
-ckr_status chunked_run(struct chunked_comm *, struct err *);
 /* y = the sum over the group of the ranks' x, n elements, which are at most
- * PG_BUFFER / ranks bytes. */
+ * PG_BUFFER / ranks bytes.  CKR_ERANK as pg_allgather. */
 ckr_status chunked_sum(const struct chunked_comm *, uint8_t dtype,
                        const void *x, uint64_t n, void *y, struct err *);
 

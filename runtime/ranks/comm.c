@@ -196,36 +196,17 @@ copy_runs(const struct comm *c, const struct sharding *p)
 	}
 }
 
-static uint64_t
-min_count(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
-/* Both lists of runs cover the whole in order: what two runs have in common
- * goes from one to the other. */
 static void
 copy_overlaps(const struct comm *c, const struct sharding *from,
               const struct sharding *to)
 {
-	uint64_t size = comm_elem_bytes(c), at = 0;
+	uint64_t size = comm_elem_bytes(c);
+	struct shard_overlap o = { 0 };
 
-	for (uint64_t i = 0, k = 0; i < from->nrun && k < to->nrun;) {
-		struct shard_run a = sharding_run(from, i);
-		struct shard_run b = sharding_run(to, k);
-		uint64_t end = min_count(a.whole + a.n, b.whole + b.n);
-
-		for (uint32_t r = b.rank;
-		     r < b.rank + to->replication && at < end; r++)
-			memcpy((char *)c->y[r]
-			       + (b.local + at - b.whole) * size,
-			       (char *)c->x[a.rank]
-			       + (a.local + at - a.whole) * size,
-			       (end - at) * size);
-		at = end > at ? end : at;
-		i += at >= a.whole + a.n;
-		k += at >= b.whole + b.n;
-	}
+	while (sharding_next_overlap(from, to, &o))
+		for (uint32_t r = o.to; r < o.to + to->replication; r++)
+			memcpy((char *)c->y[r] + o.y * size,
+			       (char *)c->x[o.from] + o.x * size, o.n * size);
 }
 
 /* Zeros where nothing is moved to. */

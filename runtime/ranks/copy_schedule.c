@@ -4,12 +4,7 @@
 #include <string.h>
 
 #include "runtime/base/dtype.h"
-
-static uint64_t
-min_end(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
+#include "runtime/base/mem.h"
 
 /* ---- copies ---- */
 
@@ -45,19 +40,16 @@ static bool
 append_copy(struct copy_list *list, uint32_t *last, uint64_t from, uint64_t to,
             uint64_t n)
 {
+	void *more;
+
 	if (n == 0
 	    || (*last != UINT32_MAX
 	        && extend_copy(&list->one[*last], from, to, n)))
 		return true;
-	if (list->n == list->room) {
-		uint32_t room = list->room ? 2 * list->room : 8;
-		void *more = realloc(list->one, room * sizeof(*list->one));
-
-		if (!more)
-			return false;
-		list->one = more;
-		list->room = room;
-	}
+	more = mem_append(list->one, list->n, sizeof(*list->one));
+	if (!more)
+		return false;
+	list->one = more;
 	*last = list->n;
 	list->one[list->n++] = (struct strided_copy){ from, to, n, 1, 0, 0 };
 	return true;
@@ -184,57 +176,46 @@ struct peer_progress {
 	uint32_t last_out, last_in;
 };
 
-/* n bytes from place x of rank a to place y of rank b; count: they are only
- * counted. */
+/* What rank b gets; count: it is only counted. */
 static bool
 count_or_copy(struct copy_schedule *r, struct peer_progress *m, uint32_t rank,
-              uint32_t a, uint32_t b, struct strided_copy at, bool count)
+              const struct shard_overlap *o, uint32_t b, uint64_t size,
+              bool count)
 {
+	struct peer_progress *to = &m[b], *from = &m[o->from];
+	uint64_t n = o->n * size;
 	bool ok = true;
 
-	if (a == rank) {
+	if (o->from == rank) {
 		if (!count)
-			ok = append_copy(&r->pack, &m[b].last_out, at.from,
-			                 r->out[b].at + m[b].out, at.width);
-		m[b].out += at.width;
+			ok = append_copy(&r->pack, &to->last_out, o->x * size,
+			                 r->out[b].at + to->out, n);
+		to->out += n;
 	}
 	if (ok && b == rank) {
 		if (!count)
-			ok = append_copy(&r->unpack, &m[a].last_in,
-			                 r->in[a].at + m[a].in, at.to,
-			                 at.width);
-		m[a].in += at.width;
+			ok = append_copy(&r->unpack, &from->last_in,
+			                 r->in[o->from].at + from->in,
+			                 o->y * size, n);
+		from->in += n;
 	}
 	return ok;
 }
 
-/* Both lists of runs cover the whole in order. */
 static bool
 schedule_overlaps(struct copy_schedule *r, struct peer_progress *m,
                   const struct sharding *from, const struct sharding *to,
                   uint32_t rank, uint64_t size, bool count)
 {
 	uint32_t ranks = (uint32_t)(from->nshard * from->replication);
-	uint64_t at = 0;
+	struct shard_overlap o = { 0 };
 	bool ok = true;
 
 	for (uint32_t k = 0; k < ranks; k++)
 		m[k] = (struct peer_progress){ 0, 0, UINT32_MAX, UINT32_MAX };
-	for (uint64_t i = 0, k = 0; i < from->nrun && k < to->nrun && ok;) {
-		struct shard_run u = sharding_run(from, i);
-		struct shard_run v = sharding_run(to, k);
-		uint64_t end = min_end(u.whole + u.n, v.whole + v.n);
-		struct strided_copy n = { (u.local + at - u.whole) * size,
-			(v.local + at - v.whole) * size, (end - at) * size,
-			1, 0, 0 };
-
-		for (uint32_t b = v.rank;
-		     b < v.rank + to->replication && at < end && ok; b++)
-			ok = count_or_copy(r, m, rank, u.rank, b, n, count);
-		at = end > at ? end : at;
-		i += at >= u.whole + u.n;
-		k += at >= v.whole + v.n;
-	}
+	while (ok && sharding_next_overlap(from, to, &o))
+		for (uint32_t b = o.to; b < o.to + to->replication && ok; b++)
+			ok = count_or_copy(r, m, rank, &o, b, size, count);
 	return ok;
 }
 

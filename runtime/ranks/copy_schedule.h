@@ -17,7 +17,7 @@ struct strided_copy {
 
 struct copy_list {
 	struct strided_copy *one;
-	uint32_t n, room;
+	uint32_t n;
 };
 
 /* The call of NCCL.  Rank q * replication owns shard q; the replication - 1

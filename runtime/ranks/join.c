@@ -106,8 +106,7 @@ transfers_join(struct transfers *t, struct err *e)
 	if (!c->nccl)
 		return CKR_OK;
 	all = calloc(c->team->size, sizeof(*all));
-	s = all ? fill_greeting(c, &mine, e)
-	    : err_no_memory(e);
+	s = all ? fill_greeting(c, &mine, e) : err_no_memory(e);
 	s = agree_on_status(c, s, &w, e);
 	if (s == CKR_OK)
 		s = pg_allgather_equal(c->team, &mine, sizeof(mine), all, &w,

@@ -121,6 +121,31 @@ sharding_run(const struct sharding *p, uint64_t i)
 	                (uint32_t)(i % p->nreplica));
 }
 
+bool
+sharding_next_overlap(const struct sharding *from, const struct sharding *to,
+                      struct shard_overlap *o)
+{
+	while (o->i < from->nrun && o->k < to->nrun) {
+		struct shard_run u = sharding_run(from, o->i);
+		struct shard_run v = sharding_run(to, o->k);
+		uint64_t u_end = u.whole + u.n, v_end = v.whole + v.n;
+		uint64_t at = o->at, end = u_end < v_end ? u_end : v_end;
+
+		o->at = end > at ? end : at;
+		o->i += o->at >= u_end;
+		o->k += o->at >= v_end;
+		if (at >= end)
+			continue;
+		o->from = u.rank;
+		o->to = v.rank;
+		o->x = u.local + at - u.whole;
+		o->y = v.local + at - v.whole;
+		o->n = end - at;
+		return true;
+	}
+	return false;
+}
+
 struct shard_stride
 sharding_runs_of_rank(const struct sharding *p, uint32_t rank, uint32_t replica)
 {

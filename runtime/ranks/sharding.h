@@ -33,6 +33,15 @@ struct shard_run {
 	uint32_t rank, replica;
 };
 
+/* n elements that lie on rank `from`, from its element x on, in one sharding,
+ * and on the ranks from `to` on, from their element y on, in another. */
+struct shard_overlap {
+	uint32_t from, to;
+	uint64_t x, y, n;
+	uint64_t i, k, at;              /* the walk: runs, and elements behind
+	                                 * it */
+};
+
 /* The numbers of a rank's runs: first, first + by, first + 2 by, ... */
 struct shard_stride {
 	uint64_t first, by;
@@ -49,6 +58,10 @@ bool sharding_of_tensor(struct sharding *, const struct ckr_tensor *,
 /* Run i.  The runs 0 .. nrun - 1 cover the whole tensor in order, without
  * gaps. */
 struct shard_run sharding_run(const struct sharding *, uint64_t i);
+/* Go on to what the next two runs have in common, from an overlap of zeros on;
+ * false: there is no more. */
+bool sharding_next_overlap(const struct sharding *from,
+                           const struct sharding *to, struct shard_overlap *);
 struct shard_stride sharding_runs_of_rank(const struct sharding *,
                                           uint32_t rank, uint32_t replica);
 bool sharding_rank_holds(const struct sharding *, const struct shard_run *,

@@ -16,8 +16,7 @@ transfers_open(struct transfers **out, const struct comm_view *view,
 	t->most = most;
 	t->end = UINT32_MAX;
 	t->one = calloc(most + 1, sizeof(*t->one));
-	return t->one ? t->backend->open(t, e)
-	       : err_no_memory(e);
+	return t->one ? t->backend->open(t, e) : err_no_memory(e);
 }
 
 void
@@ -26,7 +25,8 @@ transfers_close(struct transfers *t)
 	if (!t)
 		return;
 	transfers_drop(t);
-	t->backend->close(t);
+	if (t->backend->close)
+		t->backend->close(t);
 	free(t->one);
 	free(t);
 }
@@ -41,7 +41,7 @@ void
 transfers_drop(struct transfers *t)
 {
 	for (uint32_t k = 0; k < t->n; k++)
-		if (t->one[k].of)
+		if (t->one[k].of && t->backend->drop)
 			t->backend->drop(t, &t->one[k]);
 	for (uint32_t k = 0; k < t->n; k++)
 		t->one[k].of = NULL;
@@ -74,7 +74,7 @@ transfers_begin(struct transfers *t, const struct transfer *x, struct err *e)
 ckr_status
 transfers_test(struct transfers *t, struct err *e)
 {
-	return t->n > 0 ? t->backend->test(t, e) : CKR_OK;
+	return t->n > 0 && t->backend->test ? t->backend->test(t, e) : CKR_OK;
 }
 
 struct transfer *

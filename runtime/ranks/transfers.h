@@ -48,7 +48,7 @@ struct comm_view {
 struct transfers;
 
 /* Moves transfers: between ranks of one process, between processes, or between
- * processes with a GPU each. */
+ * processes with a GPU each.  NULL: there is nothing to do. */
 struct comm_backend {
 	ckr_status (*open)(struct transfers *, struct err *);
 	void (*close)(struct transfers *);
@@ -61,7 +61,7 @@ struct comm_backend {
 	                   struct err *);
 	/* Forget the transfer: it has failed, or the training step has. */
 	void (*drop)(struct transfers *, struct transfer *);
-	/* See transfers_bytes; NULL: none. */
+	/* See transfers_bytes. */
 	uint64_t (*bytes)(const struct transfers *);
 };
 

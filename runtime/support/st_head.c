@@ -1,4 +1,5 @@
 #include "runtime/support/st_head.h"
+#include "runtime/support/number.h"
 #include "runtime/support/utf8.h"
 
 #include <inttypes.h>
@@ -35,11 +36,7 @@ st_head_length(unsigned char length[8], uint64_t n)
 uint64_t
 st_head_size(const unsigned char length[8])
 {
-	uint64_t n = 0;
-
-	for (int i = 7; i >= 0; i--)
-		n = n << 8 | length[i];
-	return n;
+	return load_le(length, 8);
 }
 
 bool

@@ -174,8 +174,7 @@ static ckr_status
 start_team(const struct launch *l, double timeout, struct err *e)
 {
 	struct open_group *t = calloc(1, sizeof(*t));
-	ckr_status s = t ? load_link(t, l, e)
-	               : err_no_memory(e);
+	ckr_status s = t ? load_link(t, l, e) : err_no_memory(e);
 
 	if (s == CKR_OK) {
 		t->timeout = timeout;

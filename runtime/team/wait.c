@@ -95,18 +95,14 @@ collect_answers(struct open_group *t, uint64_t word)
 
 struct rank_list {
 	char text[400];
-	size_t n;                       /* bytes */
 	uint32_t count;
 };
 
 static void
 append_rank(struct rank_list *l, uint32_t rank)
 {
-	int k = snprintf(l->text + l->n, sizeof(l->text) - l->n, "%s%u",
-	                 l->count++ ? ", " : "", rank);
-
-	if (k > 0 && l->n + (size_t)k < sizeof(l->text))
-		l->n += (size_t)k;
+	err_append(l->text, sizeof(l->text), "%s%u", l->count++ ? ", " : "",
+	           rank);
 }
 
 static const char *
@@ -119,18 +115,18 @@ const char *
 pg_task_text(char *buf, size_t size, const struct pg_task *w)
 {
 	char name[NAME_TEXT];
-	size_t n = 0;
 
+	*buf = '\0';
 	if (w->step)
-		n = (size_t)snprintf(buf, size, "step %llu: ",
-		                     (unsigned long long)w->step);
-	n += (size_t)snprintf(buf + n, size - n, "%s", w->op);
+		err_append(buf, size, "step %llu: ",
+		           (unsigned long long)w->step);
+	err_append(buf, size, "%s", w->op);
 	if (w->of)
-		n += (size_t)snprintf(buf + n, size - n, " of '%s'",
-		                      err_name(name, sizeof(name), w->of));
+		err_append(buf, size, " of '%s'",
+		           err_name(name, sizeof(name), w->of));
 	if (w->bytes)
-		snprintf(buf + n, size - n, " (%llu bytes)",
-		         (unsigned long long)w->bytes);
+		err_append(buf, size, " (%llu bytes)",
+		           (unsigned long long)w->bytes);
 	return buf;
 }
 
@@ -138,7 +134,7 @@ static ckr_status
 report_timeout(struct open_group *t, const struct pg_task *w, double waited,
                struct err *e)
 {
-	struct rank_list here = { .n = 0 }, gone = { .n = 0 };
+	struct rank_list here = { .count = 0 }, gone = { .count = 0 };
 	char task[2 * NAME_TEXT];
 	bool still = false;
 	ckr_status s;

@@ -1,5 +1,6 @@
 /* What must be equal in all processes, so that all compute the same. */
 #include "runtime/file/file.h"
+#include "runtime/support/hash.h"
 #include "runtime/world/inside.h"
 
 #include <stdio.h>
@@ -16,13 +17,6 @@ static const char *const fact_name[] = { "compiled model", "BLAS library",
 struct facts {
 	char text[FACTS][120];
 };
-
-static uint64_t
-hash_number(uint64_t h, uint64_t x)
-{
-	h = (h ^ x) * 0x9e3779b97f4a7c15u;
-	return h ^ h >> 29;
-}
 
 static ckr_status
 hash_file(const char *path, uint64_t *h, struct err *e)

@@ -46,20 +46,20 @@ open_image(struct array_file *f, const char *image, struct err *e)
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	if (pwrite(fd, line, (size_t)n, 0) != n)
 		fuzz_fail("%s: cannot write", path);
-	return images_open(f, path, e);
+	return array_open_as(f, path, images_read, NULL, e);
 }
 
 void
 fuzz_try(const uint8_t *data, size_t n, unsigned variant)
 {
-	static const char *const columns[] = { "x=1-2", "y=3" };
+	static const char *const text[] = { "x=1-2", "y=3" };
+	struct csv_columns columns = { text, variant == COLUMNS ? 2 : 0 };
 	const char *path = fuzz_file(data, n);
 	struct array_file f;
 	struct err e = { 0 };
 	ckr_status s = variant == IMAGE ? open_image(&f, path, &e)
-	               : variant == LIST ? images_open(&f, path, &e)
-	               : csv_open(&f, path, columns, variant == COLUMNS ? 2 : 0,
-	                          &e);
+	               : array_open_as(&f, path, variant == LIST ? images_read
+	                               : csv_read, &columns, &e);
 
 	judge(s, &e);
 	if (s != CKR_OK)

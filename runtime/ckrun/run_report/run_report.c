@@ -87,7 +87,7 @@ print_run_page(FILE *out, void *page)
 	const struct run_page *p = page;
 
 	return page_put(p->h, p->n, out) ? CKR_OK
-	       : err_set(p->e, CKR_ENOMEM, "out of memory");
+	       : err_no_memory(p->e);
 }
 
 static ckr_status

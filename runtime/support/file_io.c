@@ -7,7 +7,7 @@
  * there are no locks nobody gets one, and all stays).  What need not outlive a
  * crash of the system is not flushed.
  */
-#include "runtime/support/new_file.h"
+#include "runtime/support/file_io.h"
 #include "runtime/support/path.h"
 
 #include <errno.h>
@@ -18,6 +18,66 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* ---- bytes ---- */
+
+enum { MOST_AT_ONCE = 1 << 30 };
+
+bool
+io_open(const char *path, int *fd, uint64_t *size)
+{
+	struct stat st;
+
+	*fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (*fd < 0)
+		return false;
+	if (!fstat(*fd, &st) && S_ISREG(st.st_mode)) {
+		*size = (uint64_t)st.st_size;
+		return true;
+	}
+	close(*fd);
+	*fd = -1;
+	errno = 0;
+	return false;
+}
+
+bool
+io_read(int fd, void *data, size_t n, uint64_t at, size_t *got)
+{
+	for (*got = 0; *got < n;) {
+		size_t left = n - *got;
+		ssize_t k = pread(fd, (char *)data + *got,
+		                  left < MOST_AT_ONCE ? left : MOST_AT_ONCE,
+		                  (off_t)(at + *got));
+
+		if (k < 0 && errno == EINTR)
+			continue;
+		if (k <= 0)
+			return k == 0;
+		*got += (size_t)k;
+	}
+	return true;
+}
+
+bool
+io_write(int fd, const void *data, size_t n, uint64_t at)
+{
+	for (const char *p = data; n;) {
+		ssize_t k = pwrite(fd, p, n < MOST_AT_ONCE ? n : MOST_AT_ONCE,
+		                   (off_t)at);
+
+		if (k < 0 && errno == EINTR)
+			continue;
+		if (k <= 0)
+			return false;
+		p += k;
+		n -= (size_t)k;
+		at += (uint64_t)k;
+	}
+	return true;
+}
+
+/* ---- new files ---- */
 
 static bool
 is_file_at(int fd, const char *path)
@@ -114,16 +174,13 @@ static bool
 copy_bytes(int from, int to)
 {
 	char buf[65536];
-	off_t at = 0;
-	ssize_t n, k;
+	size_t n = 1;
 
-	while ((n = pread(from, buf, sizeof(buf), at)) > 0)
-		for (ssize_t i = 0; i < n; i += k, at += k) {
-			k = pwrite(to, buf + i, (size_t)(n - i), at);
-			if (k <= 0)
-				return false;
-		}
-	return n == 0;
+	for (uint64_t at = 0; n; at += n)
+		if (!io_read(from, buf, sizeof(buf), at, &n)
+		    || !io_write(to, buf, n, at))
+			return false;
+	return true;
 }
 
 /* Where an unnamed file cannot get a name (no /proc): copy it. */
