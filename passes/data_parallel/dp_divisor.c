@@ -25,8 +25,9 @@ is_extent_value(const struct dp_partition *d, ValId v, int depth)
 	return n->nin > 0 || n->op == OP_EXTENT;
 }
 
-bool
-dp_is_extent(const struct dp_partition *d, ValId v)
+/* Whether the value depends on numbers of the batch size and constants only. */
+static bool
+is_extent(const struct dp_partition *d, ValId v)
 {
 	enum { DEPTH = 8 };
 
@@ -156,7 +157,7 @@ find_scaling(const struct dp_partition *d, const Node *n, struct scaled_sum *s)
 		    || (n->op == OP_DIV && k > 0)
 		    || !dp_has_kind(d, n->in[k], PLACEMENT_PARTIAL)
 		    || n->in[1 - k] == d->share
-		    || dp_is_extent(d, n->in[k])
+		    || is_extent(d, n->in[k])
 		    || !val_splat(d->g, n->in[1 - k], &x) || !(x > 0))
 			continue;
 		*s = (struct scaled_sum){ n->in[k], n->op == OP_DIV ? x : 1 / x,

@@ -194,8 +194,13 @@ clear_placements(Graph *g)
 	g->ranks = 0;
 }
 
-bool
-dp_partition_graph(Pass *p, Graph *g, const char **assumed)
+/* Turn the graph of the whole batch into that of one replica, with placements.
+ * With DP_MICRO the replicas are the micro-batches of a step: each has its own
+ * statistics of batch normalisation, and values that depend on parameters are
+ * added up as late as possible.  *assumed: the first node with assumed
+ * placements, or NULL. */
+static bool
+partition_graph(Pass *p, Graph *g, const char **assumed)
 {
 	struct dp_partition d = { .p = p, .g = g, .nold = g->nnode };
 	ValId loss = g->loss;
@@ -227,7 +232,7 @@ partition_batch(Pass *p, Graph *g)
 {
 	const char *assumed;
 
-	if (!dp_partition_graph(p, g, &assumed))
+	if (!partition_graph(p, g, &assumed))
 		return false;
 	clear_placements(g);
 	return true;
@@ -307,7 +312,7 @@ dp_partition_copy(Pass *p, const Graph *of, ValId root, int64_t dp,
 	o.dp = dp;
 	trial.opt = &o;
 	trial.diag = diag_new("ckc", said);
-	ok = said && dp_partition_graph(&trial, g, why);
+	ok = said && partition_graph(&trial, g, why);
 	diag_free(trial.diag);
 	if (said)
 		fclose(said);

@@ -118,8 +118,6 @@ bool dp_visit_node(struct dp_partition *, NodeId);
 bool dp_partition_mean(struct dp_partition *, NodeId);
 
 /* dp_divisor.c */
-/* Whether the value depends on numbers of the batch size and constants only. */
-bool dp_is_extent(const struct dp_partition *, ValId);
 /* Whether the node divides a sum over samples by a constant that may be the
  * number of samples or elements, or turns a mean into an unbiased one
  * (Bessel's correction).  ONNX does not mark such constants.  A small one is
@@ -131,13 +129,6 @@ void dp_note_divided_samples(const struct dp_partition *, const Node *);
 /* Text to end a message: how to rewrite such a node; may be "". */
 const char *dp_mean_hint(const struct dp_partition *, const Node *);
 
-/* dp_partition.c */
-/* Turn the graph of the whole batch into that of one replica, with placements.
- * With DP_MICRO the replicas are the micro-batches of a step: each has its own
- * statistics of batch normalisation, and values that depend on parameters are
- * added up as late as possible.  *assumed: the first node with assumed
- * placements, or NULL. */
-bool dp_partition_graph(Pass *, Graph *, const char **assumed);
 /* dp_extent.c: numbers that follow from the size of the batch */
 bool dp_partition_extent(struct dp_partition *, NodeId);
 /* Replace extents of the batch, and values computed from them, by constants,

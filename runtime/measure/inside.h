@@ -24,9 +24,8 @@ const char *instr_phase(int32_t phase);
  * rank. */
 double instr_sent(const struct world *, uint32_t i);
 
-/* ---- trace.c, profile.c ---- */
+/* ---- profile.c ---- */
 
-ckr_status trace_close(struct measure *);
 void profile_free(struct measure *);
 
 /* ---- drift.c: by how much gradients of two runs differ ---- */

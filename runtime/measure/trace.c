@@ -214,7 +214,7 @@ write_trace(struct measure *c)
 	       : err_no_memory(c->err);
 }
 
-ckr_status
+static ckr_status
 trace_close(struct measure *c)
 {
 	ckr_status s = c->world->team ? gather_events(c) : CKR_OK;
@@ -224,12 +224,6 @@ trace_close(struct measure *c)
 	s = world_agree(c->world, s, "writing a trace");
 	trace_drop(c);
 	return s;
-}
-
-ckr_status
-trace_step_end(struct measure *c)
-{
-	return c->trace->steps < TRACED_STEPS ? CKR_OK : trace_close(c);
 }
 
 /* ---- while steps run ---- */
