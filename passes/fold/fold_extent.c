@@ -316,18 +316,23 @@ add_batch_number(struct fold *f, NodeId id, int k, bool alone)
 }
 
 /* Whether data must not meet operand k as a constant: zeros and ones are masks
- * and states, but for one sample 1 may be 1 / n. */
+ * and states, but for one sample 1 may be 1 / n.  What is no list of floats
+ * says how other ops work, as a depth does. */
 static bool
 may_follow_batch(struct fold *f, NodeId id, int k)
 {
-	ValId v = f->g->node[id].in[k];
-	const Val *first = graph_batch_input(f->g);
+	const Node *n = &f->g->node[id];
+	const Val *v = in_val(f, n, k), *first = graph_batch_input(f->g);
+	bool one = val_nelem(v) == 1;
 	double x;
 
-	return v && val_splat(f->g, v, &x) && fold_facts(f, v)->from_extents
-		&& (val_nelem(&f->g->val[v]) == 1
-		    || (x != 0 && (x != 1 || !first
-		                   || first->shape.dim[0] == 1)));
+	if (!n->in[k] || !val_splat(f->g, n->in[k], &x)
+	    || !fold_facts(f, n->in[k])->from_extents)
+		return false;
+	if (op_info[n->op].flags & F_EW && one)
+		return true;
+	return !one && dtype_info[v->dt].cls == 'f'
+		&& x != 0 && (x != 1 || !first || first->shape.dim[0] == 1);
 }
 
 bool
