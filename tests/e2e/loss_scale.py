@@ -21,7 +21,7 @@ import compare
 
 ROWS, K, H, N = 64, 32, 24, 16
 FIRST, LARGEST = 65536, 65504
-SMALL = 1e-5  # c for which the first adjoint is 1e-8: 0 in f16
+SMALL = 1e-5  # c for which the first f16 adjoint is 1e-8: mostly 0
 TEXT = f"""graph @scaled {{
 	input %x: f32[{ROWS},{K}]
 	input %t: f32[{ROWS},{N}]
@@ -194,7 +194,7 @@ class Scale:
             got, want = compare.load(grads), self.gradients(self.p, SMALL)
             far = max(np.linalg.norm(got[k] - want[k]) / np.linalg.norm(want[k]) for k in want)
             self.bench.check(
-                far == 1 if scale == 1 else far < 0.01,
+                far > 0.3 if scale == 1 else far < 0.01,
                 f"gradients by scale {scale} are off by {far}",
             )
             self.bench.check(
