@@ -80,12 +80,30 @@ find_fixed(struct remat *r, const Node *n, struct rnode *rn)
 			r->store[r->of_val[n->out[i]]].candidate = false;
 }
 
+int
+remat_storage_pairs(const struct remat *r, const Node *n, int32_t *list)
+{
+	struct inplace_pair pair[REMAT_PAIRS];
+	int all = inplace_pairs(r->g, n, pair, REMAT_PAIRS), count = 0;
+
+	for (int i = 0; i < all; i++) {
+		int32_t out = r->of_val[n->out[pair[i].out]];
+		int32_t in = r->of_val[n->in[pair[i].in]];
+
+		if (out < 0 || in < 0)
+			continue;
+		list[2 * count] = out;
+		list[2 * count++ + 1] = in;
+	}
+	return count;
+}
+
 static void
 fill_node(struct remat *r, const Node *n)
 {
 	const Graph *g = r->g;
 	struct rnode *rn = &r->node[node_id(g, n)];
-	struct inplace_pair pair[REMAT_PAIRS];
+	int32_t pair[2 * REMAT_PAIRS];
 
 	rn->node = node_id(g, n);
 	rn->read = arena_array(r->arena, (size_t)n->nin + 1, 4);
@@ -106,12 +124,8 @@ fill_node(struct remat *r, const Node *n)
 		else
 			add_once(rn->write, &rn->nwrite, r->of_val[v]);
 	}
-	rn->npair = inplace_pairs(g, n, pair, REMAT_PAIRS);
-	rn->pair = arena_array(r->arena, 2 * (size_t)rn->npair + 1, 4);
-	for (int i = 0; i < rn->npair; i++) {
-		rn->pair[2 * i] = r->of_val[n->out[pair[i].out]];
-		rn->pair[2 * i + 1] = r->of_val[n->in[pair[i].in]];
-	}
+	rn->npair = remat_storage_pairs(r, n, pair);
+	rn->pair = arena_copy(r->arena, pair, 2 * (size_t)rn->npair * 4);
 	/* a kernel writes its first result in any case, but for these two */
 	rn->always = -1;
 	for (int i = 0; i < rn->nwrite && n->op != OP_LOOP

@@ -118,28 +118,20 @@ find_last(struct schedule *w)
 /* Outputs that a step may write over operands; more than a loop has. */
 enum { REMAT_OUTPUTS = 16 };
 
-/* The pairs of step k, which has taken in n loops; like fill_node. */
+/* The pairs of step k, which has taken in n loops. */
 static int
 pairs_with(const struct schedule *w, int32_t k, int n, int32_t *list)
 {
-	const int32_t *of_val = w->r->of_val;
 	const Graph *g = w->r->g;
 	Node loop = g->node[w->step[k].node];
-	struct inplace_pair pair[REMAT_PAIRS];
 	ValId in[LOOP_INPUTS_MAX];
-	int count;
 
 	memcpy(in, loop.in, (size_t)loop.nin * sizeof *in);
 	for (int i = 1; i <= n; i++)
 		loop.nin = inline_operands(&g->node[w->step[k - i].node], in,
 		                           loop.nin);
 	loop.in = in;
-	count = inplace_pairs(g, &loop, pair, REMAT_PAIRS);
-	for (int i = 0; i < count; i++) {
-		list[2 * i] = of_val[loop.out[pair[i].out]];
-		list[2 * i + 1] = of_val[in[pair[i].in]];
-	}
-	return count;
+	return remat_storage_pairs(w->r, &loop, list);
 }
 
 static void

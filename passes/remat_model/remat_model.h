@@ -238,6 +238,10 @@ void remat_search(struct archive *);
 void remat_polish(struct archive *, int64_t target, int64_t evals,
                   const uint8_t *start);
 
+/* remat.c: storages of results of n that may lie in the bytes of an operand's,
+ * in turns with those, 2 REMAT_PAIRS at most; returns how many pairs. */
+int remat_storage_pairs(const struct remat *, const Node *n, int32_t *list);
+
 /* remat_preset.c */
 void remat_preset(const struct remat *, const uint8_t *constraint,
                   enum remat_mode, int64_t every, uint8_t *drop);
