@@ -1,5 +1,4 @@
 /* Calls of the classifier's kernel. */
-#include "codegen/cpu/cpu.h"
 #include "codegen/cpu/tile.h"
 
 /* How it is cut and where in workspace things are. */

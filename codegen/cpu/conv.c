@@ -1,7 +1,6 @@
 /* Calls of the convolution kernels. */
 #include "codegen/cpu/conv_tile.h"
 #include "codegen/cpu/cpu.h"
-#include "codegen/cpu/tile.h"
 #include "codegen/rules/emit.h"
 
 static int64_t

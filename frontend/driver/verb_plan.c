@@ -10,7 +10,6 @@
 #include "frontend/driver/stop.h"
 #include "frontend/driver/verbs.h"
 #include "passes/standalone/standalone.h"
-#include "passes/passes.h"
 #include "passes/replay/replay.h"
 #include "runtime/support/now.h"
 

@@ -1,5 +1,4 @@
 /* Options that name initializers: --train, --freeze, --param. */
-#include "frontend/onnx/onnx_op.h"
 #include "frontend/params/params.h"
 #include "runtime/support/glob.h"
 

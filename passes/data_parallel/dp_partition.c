@@ -274,10 +274,11 @@ pass_replicate(Pass *p, Graph *g)
 
 /* ---- a copy ---- */
 
-/* Pass the notes on that a text begins with: of micro-batches nothing but their
- * copy says them.  Returns what is after them. */
+/* Pass the notes on that a text begins with, if nothing but the copy says them:
+ * of micro-batches, where pass replicate says nothing.  Returns what is after
+ * them. */
 static const char *
-forward_notes(Diag *d, const char *text)
+forward_notes(const Pass *p, const char *text)
 {
 	static const char head[] = "ckc: note: ";
 	size_t skip = sizeof head - 1;
@@ -285,7 +286,9 @@ forward_notes(Diag *d, const char *text)
 	while (!strncmp(text, head, skip)) {
 		size_t n = strcspn(text, "\n");
 
-		diag_note(d, "%.*s", (int)(n - skip), text + skip);
+		if (!p->opt->dp)
+			diag_note(p->diag, "%.*s", (int)(n - skip),
+			          text + skip);
 		text += n + (text[n] != '\0');
 	}
 	return text;
@@ -316,7 +319,7 @@ dp_partition_copy(Pass *p, const Graph *of, ValId root, int64_t dp,
 	diag_free(trial.diag);
 	if (said)
 		fclose(said);
-	fault = forward_notes(p->diag, text ? text : "");
+	fault = forward_notes(p, text ? text : "");
 	if (!ok)
 		*why = strlen(fault) <= HEAD ? "out of memory"
 		       : arena_printf(p->keep, "%.*s",

@@ -13,7 +13,6 @@
  * breaks  nothing: a value's bytes are shared only after its last use
  * cost    O(operands)
  */
-#include "passes/place/pack.h"
 #include "passes/place/place.h"
 
 #include <string.h>

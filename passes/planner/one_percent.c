@@ -12,7 +12,6 @@
  * refuses graphs where that is more than WORK_MAX steps, or more than there is
  *         time for: no account
  */
-#include "ir/segments.h"
 #include "passes/remat_model/remat_model.h"
 #include "passes/account/account.h"
 #include "passes/place/place.h"

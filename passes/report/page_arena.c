@@ -1,6 +1,5 @@
 /* The arena over the schedule as a picture. */
 #include "passes/report/plan_page.h"
-#include "passes/report/report.h"
 #include "runtime/support/number.h"
 #include "runtime/support/plot.h"
 

@@ -1,5 +1,4 @@
 #include "runtime/library/program.h"
-#include "runtime/base/dtype.h"
 #include "runtime/library/tensor.h"
 #include "runtime/ranks/comm.h"
 

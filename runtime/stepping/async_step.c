@@ -24,7 +24,6 @@
  * What differs between launches, kernels read from memory: inputs, and the
  * environment.  CKR_GRAPHS=0: kernel by kernel.
  */
-#include "runtime/base/dtype.h"
 #include "runtime/stepping/inside.h"
 
 #include <stdlib.h>
