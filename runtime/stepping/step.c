@@ -128,12 +128,15 @@ stepping_done(struct stepping *c, ckr_status s)
 	c->progress.skipped += skipped;
 	c->progress.step++;
 	c->progress.samples += c->progress.per_step;
+	s = CKR_OK;
 	for (struct observer *o = c->observer, *next; o; o = next) {
+		ckr_status end;
+
 		next = o->next;
-		if (o->end)
-			CKR_TRY(o->end(o->user, skipped));
+		end = o->end ? o->end(o->user, skipped) : CKR_OK;
+		s = s == CKR_OK ? end : s;
 	}
-	return CKR_OK;
+	return s;
 }
 
 static bool
@@ -218,7 +221,7 @@ static ckr_status
 begin_next(struct stepping *c, struct inflight_step *before,
            struct inflight_step *f, const struct ckr_hyper *hyper)
 {
-	struct progress progress = c->progress;
+	const struct progress was = c->progress;
 	struct loss_scale scale = c->scale;
 	ckr_status s;
 
@@ -229,7 +232,11 @@ begin_next(struct stepping *c, struct inflight_step *before,
 	s = stepping_prepare(c, hyper);
 	if (s == CKR_OK)
 		begin_step(c, f, hyper);
-	c->progress = progress;
+	/* what feeding it has set stays */
+	c->progress.step = was.step;
+	c->progress.samples = was.samples;
+	c->progress.scale = was.scale;
+	c->progress.scale_good = was.scale_good;
 	c->scale = scale;
 	return s;
 }
