@@ -2,7 +2,7 @@
  *
  * in      what the user asked for (struct options), where to report, memory
  * out     what outlives a pass (struct results, struct planned)
- * unaware of any pass: passes.h has the table of them
+ * must not know any pass: passes.h has the table of them
  */
 #ifndef PASSES_PASS_H
 #define PASSES_PASS_H

@@ -2,7 +2,7 @@
  *
  * in      a graph at any stage, the options
  * out     the graph after the passes named, and what they left (results.h)
- * unaware of files, ONNX and code
+ * must not know files, ONNX and code
  */
 /* Glossary: the planner's words, in the order in which they build on each
  * other, with the field's name and a source where there is one.  ir/ir.h has

@@ -3,7 +3,7 @@
  * in      a node of a planned graph
  * out     the target that passes see (target_cpu); a C function that computes
  *         the node (emitter_cpu); the C compiler's arguments (compiler_cpu)
- * unaware of schedules and files
+ * must not know schedules and files
  */
 #ifndef CODEGEN_CPU_CPU_H
 #define CODEGEN_CPU_CPU_H

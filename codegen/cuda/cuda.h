@@ -4,7 +4,7 @@
  * out     the target that passes see (target_cuda); a host function that
  *         launches the kernels of the node (emitter_cuda); nvcc's arguments
  *         (compiler_cuda)
- * unaware of schedules and files
+ * must not know schedules and files
  */
 #ifndef CODEGEN_CUDA_CUDA_H
 #define CODEGEN_CUDA_CUDA_H

@@ -3,7 +3,7 @@
  *
  * in      a node of a planned graph, a target (target_emitter.h)
  * out     the body of the node's kernel, and its constants
- * unaware of schedules and files
+ * must not know schedules and files
  */
 #ifndef CODEGEN_RULES_EMIT_H
 #define CODEGEN_RULES_EMIT_H

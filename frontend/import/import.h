@@ -2,7 +2,7 @@
  *
  * in      a flat list of ONNX nodes, user options
  * out     a verified graph in dynamic form, or located messages
- * unaware of passes and code
+ * must not know passes and code
  *
  * Control flow and some operators need values that only folding knows, such as
  * the length of a Loop.  So the passes run below the importer, too, by a

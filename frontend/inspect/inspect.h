@@ -2,7 +2,7 @@
  *
  * in      a flat model
  * out     a report; it changes nothing
- * unaware of passes: the driver supplies their results
+ * must not know passes: the driver supplies their results
  */
 #ifndef FRONTEND_INSPECT_INSPECT_H
 #define FRONTEND_INSPECT_INSPECT_H

@@ -2,7 +2,7 @@
  *
  * in      a flat model with verdicts on its weights
  * out     one line per kind of loss, and details
- * unaware of its callers, compiling and `ckc inspect`
+ * must not know its callers, compiling and `ckc inspect`
  */
 #ifndef FRONTEND_LINT_LINT_H
 #define FRONTEND_LINT_LINT_H

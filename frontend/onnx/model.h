@@ -2,7 +2,7 @@
  *
  * in      bytes
  * out     a checked model, its tensors mapped, as one flat list of nodes
- * unaware of what the operators mean
+ * must not know what the operators mean
  */
 #ifndef FRONTEND_ONNX_MODEL_H
 #define FRONTEND_ONNX_MODEL_H

@@ -2,7 +2,7 @@
  *
  * in      a flat model, user options
  * out     a verdict and its reason for every weight; the loss
- * unaware of how operators are imported
+ * must not know how operators are imported
  */
 #ifndef FRONTEND_PARAMS_PARAMS_H
 #define FRONTEND_PARAMS_PARAMS_H

@@ -2,7 +2,7 @@
  *
  * in      a graph, or text that a person or a pass wrote
  * out     text that is complete and the same every time, or a graph
- * unaware of what the graph is for
+ * must not know what the graph is for
  */
 #ifndef IR_TEXT_TEXT_H
 #define IR_TEXT_TEXT_H

@@ -2,7 +2,7 @@
  *
  * in      a graph, and the properties that it claims
  * out     every fault; the properties that a graph shows by itself
- * unaware of which pass, or which text, the graph comes from
+ * must not know which pass, or which text, the graph comes from
  */
 #ifndef IR_VERIFY_VERIFY_H
 #define IR_VERIFY_VERIFY_H

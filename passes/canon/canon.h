@@ -3,7 +3,7 @@
  * in      a static graph
  * out     norms, activations, attention and linear layers as single nodes; the
  *         loss
- * unaware of gradients, memory and machines
+ * must not know gradients, memory and machines
  */
 #ifndef PASSES_CANON_CANON_H
 #define PASSES_CANON_CANON_H

@@ -2,7 +2,7 @@
  *
  * in      a node with shapes, a device profile
  * out     FLOPs, bytes moved, seconds
- * unaware of order and memory
+ * must not know order and memory
  */
 #ifndef PASSES_COST_COST_H
 #define PASSES_COST_COST_H

@@ -3,7 +3,7 @@
  * in      a graph as imported: symbolic extents, shape arithmetic, recurrences
  * out     static shapes; constants and static operands computed, dead nodes
  *         gone
- * unaware of training, memory and machines
+ * must not know training, memory and machines
  */
 #ifndef PASSES_FOLD_FOLD_H
 #define PASSES_FOLD_FOLD_H

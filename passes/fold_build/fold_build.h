@@ -4,7 +4,7 @@
  * in      a graph and what the walk has found so far
  * out     new nodes in the walk's order, each computed where its operands are
  *         known, and one for all that are equal
- * unaware of the rules
+ * must not know the rules
  */
 #ifndef PASSES_FOLD_BUILD_FOLD_BUILD_H
 #define PASSES_FOLD_BUILD_FOLD_BUILD_H

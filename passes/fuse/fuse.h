@@ -3,7 +3,7 @@
  * in      a training graph
  * out     element-wise loops, the classifier, packed gradients; every value
  *         has a place of its own or is a view, with strides
- * unaware of which values are kept
+ * must not know which values are kept
  */
 #ifndef PASSES_FUSE_FUSE_H
 #define PASSES_FUSE_FUSE_H

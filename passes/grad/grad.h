@@ -3,7 +3,7 @@
  * in      a canonical forward graph with a loss
  * out     the same with gradients of all trained parameters, and one update
  *         of each
- * unaware of memory and machines
+ * must not know memory and machines
  */
 #ifndef PASSES_GRAD_GRAD_H
 #define PASSES_GRAD_GRAD_H

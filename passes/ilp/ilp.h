@@ -2,7 +2,7 @@
  *
  * in      columns with bounds and costs, rows, a limit of work
  * out     a point of least cost, and a bound
- * unaware of graphs and plans
+ * must not know graphs and plans
  *
  * Minimise the sum of cost * column subject to rows.  Solving stops after
  * counted work, so that equal programs give equal answers.

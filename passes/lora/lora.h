@@ -3,7 +3,7 @@
  * in      a canonical forward graph
  * out     the same with two small products beside each product that was named,
  *         and their weights, which alone are trained
- * unaware of losses, gradients, memory and machines
+ * must not know losses, gradients, memory and machines
  */
 #ifndef PASSES_LORA_LORA_H
 #define PASSES_LORA_LORA_H

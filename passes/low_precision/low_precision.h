@@ -3,7 +3,7 @@
  * in      a planned graph, whose node order is the schedule
  * out     the same with values rounded behind their last reading in forward,
  *         and read in backward from there
- * unaware of budgets: how much is kept so is its caller's choice
+ * must not know budgets: how much is kept so is its caller's choice
  *
  * Words.  reduced-precision value: one rounded to the target type, that of
  * --save-dtype.  upcast: the same in float32 again, for a reader that takes no

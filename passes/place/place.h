@@ -2,7 +2,7 @@
  *
  * in      an ordered graph whose values know their bytes
  * out     results that lie over operands that die; an offset for every owner
- * unaware of why a value is kept
+ * must not know why a value is kept
  */
 #ifndef PASSES_PLACE_PLACE_H
 #define PASSES_PLACE_PLACE_H

@@ -3,7 +3,7 @@
  * in      an ordered training graph, costs, a budget
  * out     the same graph with clones of forward nodes in backward; bounds, the
  *         curve, presets; or a refusal with remedies
- * unaware of ONNX, code and files
+ * must not know ONNX, code and files
  */
 #ifndef PASSES_PLANNER_PLANNER_H
 #define PASSES_PLANNER_PLANNER_H

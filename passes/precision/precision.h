@@ -2,7 +2,7 @@
  *
  * in      a canonical forward graph with its loss
  * out     the same with casts; stored dropout masks
- * unaware of gradients, memory and machines
+ * must not know gradients, memory and machines
  *
  * Words.  target: the type of --dtype.  full: float32.  weak: float32 that no
  * op requires, so that it takes the type of the other operands: parameters,

@@ -3,7 +3,7 @@
  * in      a problem of room remat_model, the user's constraints by storage
  * out     sequences, none beaten in bytes and seconds by another, and a lower
  *         bound for plans of any class
- * unaware of budgets and presets
+ * must not know budgets and presets
  */
 #ifndef PASSES_RECURSIVE_RECURSIVE_H
 #define PASSES_RECURSIVE_RECURSIVE_H

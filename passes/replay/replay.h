@@ -2,7 +2,7 @@
  *
  * in      a plan
  * out     every claim that does not hold, reported
- * unaware of the planner, whose code it does not share
+ * must not know the planner, whose code it does not share
  */
 #ifndef PASSES_REPLAY_REPLAY_H
 #define PASSES_REPLAY_REPLAY_H

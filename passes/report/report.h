@@ -2,7 +2,7 @@
  *
  * in      a plan and what the passes left
  * out     tables, JSON and pictures
- * unaware of how anything was decided
+ * must not know how anything was decided
  */
 #ifndef PASSES_REPORT_REPORT_H
 #define PASSES_REPORT_REPORT_H

@@ -3,8 +3,8 @@
  * in      a canonical forward graph with its loss, --tp and --sp
  * out     the same graph for one of `tp` ranks: local shapes, a placement
  *         per value, collectives where placements differ
- * unaware of backward (autodiff derives it from the placements), of memory and
- *         of names of layers
+ * must not know backward (autodiff derives it from the placements), memory,
+ *         names of layers
  *
  * strategies.c finds the sharding strategies of each node, strategy_ilp.c
  * chooses among them by an integer program whose costs (strategy_cost.c) are

@@ -3,7 +3,7 @@
  *
  * in      types of the ABI, statuses of ckr.h
  * out     messages, blocks of memory, element types, random numbers
- * unaware of models and files
+ * must not know models and files
  */
 #ifndef RUNTIME_BASE_ERR_H
 #define RUNTIME_BASE_ERR_H

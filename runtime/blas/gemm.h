@@ -3,7 +3,7 @@
  *
  * in      the name of a library, the table of convolutions
  * out     functions that kernels call through struct ckr_env
- * unaware of models and tensors
+ * must not know models and tensors
  */
 #ifndef RUNTIME_BLAS_GEMM_H
 #define RUNTIME_BLAS_GEMM_H

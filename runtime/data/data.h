@@ -2,7 +2,7 @@
  *
  * in      files of arrays, images, CSV or tokens; the inputs of a model
  * out     the value of each input in each micro-batch
- * unaware of how a model computes
+ * must not know how a model computes
  */
 #ifndef RUNTIME_DATA_DATA_H
 #define RUNTIME_DATA_DATA_H

@@ -3,7 +3,7 @@
  *
  * in      a GPU architecture, the tables of convolutions
  * out     memory, copies, events, graphs; products and convolutions for kernels
- * unaware of tensors, programs and ranks
+ * must not know tensors, programs and ranks
  *
  * A device keeps its first error, and later calls do nothing: device_failed()
  * returns the error when a step ends.  Calls run in order, after kernels that

@@ -4,7 +4,7 @@
  *
  * in      an image file
  * out     its size, its pixels
- * unaware of arrays, data sets and models
+ * must not know arrays, data sets and models
  */
 #ifndef RUNTIME_IMAGE_IMAGE_H
 #define RUNTIME_IMAGE_IMAGE_H

@@ -3,7 +3,7 @@
  *
  * in      bytes and error messages of this process
  * out     bytes and error messages of all processes
- * unaware of models
+ * must not know models
  *
  * All processes make every call, in the same order, from the thread that opened
  * the group.  A process has one group, also if it is opened several times.  A

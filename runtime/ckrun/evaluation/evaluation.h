@@ -3,7 +3,7 @@
  *
  * in      a model by ckr.h, data in order
  * out     loss, accuracy, perplexity; predictions in a file
- * unaware of steps
+ * must not know steps
  */
 #ifndef RUNTIME_CKRUN_EVALUATION_EVALUATION_H
 #define RUNTIME_CKRUN_EVALUATION_EVALUATION_H
