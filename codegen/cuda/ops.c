@@ -178,7 +178,7 @@ work_sums(const Graph *g, const Node *n, int threads)
 
 const struct op_rule cuda_op[OP_COUNT] = {
 	[OP_TOPK] = { .work = work_topk },
-	[OP_PAD] = { cuda_pad },
+	[OP_PAD] = { cuda_pad, NULL },
 	[OP_REDUCE_SUM] = { .work = cuda_work_reduce },
 	[OP_REDUCE_MEAN] = { .work = cuda_work_reduce },
 	[OP_REDUCE_MAX] = { .work = cuda_work_reduce },
@@ -199,7 +199,7 @@ const struct op_rule cuda_op[OP_COUNT] = {
 	[OP_BATCHNORM] = { .work = work_batchnorm },
 	[OP_BATCHNORM_GRAD] = { .work = work_batchnorm },
 	[OP_MAXPOOL_GRAD] = { .work = work_sums },
-	[OP_RESIZE] = { cuda_resize },
+	[OP_RESIZE] = { cuda_resize, NULL },
 	[OP_GRID_SAMPLE_GRAD] = { .work = work_sums },
 	[OP_ATTENTION_GRAD] = { .work = work_attention_grad },
 	[OP_GRAD_NORM] = { cuda_grad_norm, work_squares },
