@@ -5,8 +5,12 @@
  * autocast keeps logarithms and losses in float32, and log_softmax and
  * softplus have no such middle.
  *
+ * Likewise log(1 + u) and exp(u) - 1, as exporters write log1p and expm1: of a
+ * small u, 1 + u in 16 bits is 1.
+ *
  * method  forward, what is computed of a saturating op by ops without an
- *         opinion of their type; backward, what of that a logarithm reads
+ *         opinion of their type; backward, what of that a logarithm reads, and
+ *         the sums, products and quotients that it reads
  * cost    linear
  */
 #include "passes/precision/precision.h"
@@ -16,6 +20,35 @@ has_opinion(const Node *n)
 {
 	return op_info[n->op].flags & (F_HALF | F_HALF_0 | F_FULL | F_WIDE_0
 	                               | F_TO_BOOL | F_TO_I64);
+}
+
+/* Sums, products and quotients. */
+static bool
+is_arithmetic(const Node *n)
+{
+	const uint64_t want = F_EW | F_LIN0;
+
+	return (op_info[n->op].flags & want) == want && n->nin == 2
+		&& !has_opinion(n);
+}
+
+/* exp(u) less a number, of which small differences are left. */
+static void
+mark_differences(const Graph *g, bool *full)
+{
+	for (NodeId id = 1; id < g->nnode; id++) {
+		const Node *n = &g->node[id];
+		double x;
+
+		for (int k = 0; k < 2 && is_arithmetic(n)
+		     && op_info[n->op].flags & F_JOINT; k++) {
+			NodeId of = g->val[n->in[k]].def;
+
+			if (of && g->node[of].op == OP_EXP
+			    && val_splat(g, n->in[1 - k], &x))
+				full[id] = full[of] = true;
+		}
+	}
 }
 
 bool *
@@ -42,9 +75,11 @@ precision_logs(const Graph *g, Arena *arena)
 			full[id] |= read[n->out[k]];
 		full[id] |= (flags & F_LOG) != 0;
 		for (int k = 0; k < n->nin && full[id]; k++)
-			if (ends[n->in[k]] && (flags & F_LOG
-			                       || !(flags & F_ENDS)))
+			if ((ends[n->in[k]] && (flags & F_LOG
+			                        || !(flags & F_ENDS)))
+			    || is_arithmetic(&g->node[g->val[n->in[k]].def]))
 				read[n->in[k]] = true;
 	}
+	mark_differences(g, full);
 	return full;
 }
