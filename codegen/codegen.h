@@ -2,7 +2,7 @@
  *
  * in      placed graphs with their plans, options
  * out     a library, its weights, or sources in a folder
- * must not know ONNX and of passes
+ * must not know ONNX and passes
  */
 #ifndef CODEGEN_CODEGEN_H
 #define CODEGEN_CODEGEN_H

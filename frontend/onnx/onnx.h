@@ -3,7 +3,7 @@
  * in      a path
  * out     the model unpacked and made flat (flat.h), contents of tensors, the
  *         template for writing the model back
- * must not know graphs of the IR and of passes
+ * must not know graphs of the IR and passes
  */
 #ifndef FRONTEND_ONNX_ONNX_H
 #define FRONTEND_ONNX_ONNX_H

@@ -2,7 +2,7 @@
  *
  * in      a node with its attributes; types and shapes of its operands
  * out     those of its results, or what contradicts what
- * must not know which pass asks, and of what is computed
+ * must not know which pass asks, and what is computed
  */
 #ifndef IR_INFER_INFER_H
 #define IR_INFER_INFER_H

@@ -3,7 +3,7 @@
  *
  * in      a node, whole shapes, the placement of one operand or result
  * out     the placements of all the others; faults of a sharded graph
- * must not know costs and of what else could have been chosen
+ * must not know costs and what else could have been chosen
  *
  * A rule (column `shard` of ops.h) follows one sharding through a node.  The
  * same rules serve the pass that chooses shardings, on the graph of whole

@@ -2,7 +2,7 @@
  *
  * in      the final graph
  * out     tensors, steps, lifetimes and sums, derived from the graph alone
- * must not know how the plan was found, and of who reads it
+ * must not know how the plan was found, and who reads it
  */
 #ifndef PASSES_ACCOUNT_ACCOUNT_H
 #define PASSES_ACCOUNT_ACCOUNT_H

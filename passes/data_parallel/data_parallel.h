@@ -5,7 +5,7 @@
  * out     the same graph for a part of the batch: what depends on more than a
  *         sample is added up over replicas, or counted over micro-batches
  *         before the step
- * must not know ranks that share a replica, of backward and of memory
+ * must not know ranks that share a replica, backward and memory
  *
  * Pass replicate (dp_*.c) walks the nodes with the placements of values over
  * replicas.  Pass micro (micro.c) partitions a copy in the same way and takes

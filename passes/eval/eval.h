@@ -2,7 +2,7 @@
  *
  * in      a node whose operands have contents
  * out     the contents of its outputs
- * must not know the walk over the graph, and of what is worth computing
+ * must not know the walk over the graph, and what is worth computing
  */
 #ifndef PASSES_EVAL_EVAL_H
 #define PASSES_EVAL_EVAL_H

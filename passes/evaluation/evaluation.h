@@ -3,7 +3,7 @@
  * in      the forward graph that training starts from
  * out     the graph that evaluates; the loss of a data set as a formula over
  *         its batches; which outputs have a row for each sample
- * must not know the program's memory, and of how batches are read
+ * must not know the program's memory, and how batches are read
  */
 #ifndef PASSES_EVALUATION_EVALUATION_H
 #define PASSES_EVALUATION_EVALUATION_H

@@ -3,7 +3,7 @@
  * in      a planned schedule; seconds that nodes and transfers take
  * out     the same nodes, perhaps in another order, with the node after which
  *         each transfer has ended (Node.wait)
- * must not know why a value is kept, and of what carries bytes
+ * must not know why a value is kept, and what carries bytes
  */
 #ifndef PASSES_OVERLAP_OVERLAP_H
 #define PASSES_OVERLAP_OVERLAP_H

@@ -3,7 +3,7 @@
  * in      a problem of room remat_model, the user's constraints by storage
  * out     plans of class "once" from the fastest to the smallest, and lower
  *         bounds of recompute time
- * must not know budgets, of presets and of how a plan is chosen
+ * must not know budgets, presets and how a plan is chosen
  */
 #ifndef PASSES_PARETO_PARETO_H
 #define PASSES_PARETO_PARETO_H

@@ -4,7 +4,7 @@
  * in      an ordered training graph with costs and layout
  * out     schedules of plans with their costs, the pool of the best plans, a
  *         graph rewritten as a schedule says
- * must not know budgets of users and of how a plan is chosen
+ * must not know budgets of users and how a plan is chosen
  *
  * A storage is the memory of one owner in the arena.  A candidate plan is a
  * sequence of steps: first runs of all nodes in their order, and between them

@@ -3,7 +3,7 @@
  * in      a node of fold's walk, and what the walk knows of its operands
  * out     the node for a dim padded to an upper bound, whose number of valid
  *         rows is known at run time (a bounded dynamic dim, as XLA has them)
- * must not know how the walk folds constants, and of other passes: these see
+ * must not know how the walk folds constants, and other passes: these see
  *         fixed extents
  */
 #ifndef PASSES_SELECTION_SELECTION_H

@@ -2,7 +2,7 @@
  *
  * in      a graph of costs as JSON text, a budget
  * out     the cheapest sequence found within it, a bound, a Plan of it
- * must not know ONNX and of the compiler's graphs
+ * must not know ONNX and the compiler's graphs
  *
  * A node costs time and leaves one value of some bytes; links lead from a
  * value to its readers.  A plan is a sequence of nodes, each at least once; a

@@ -2,7 +2,7 @@
  *
  * in      a compiled model by ckr.h, the command line, files of data
  * out     a trained model, its files, logs and messages
- * must not know the ABI and of libckr's internals
+ * must not know the ABI and libckr's internals
  */
 #ifndef RUNTIME_CKRUN_CKRUN_OPTIONS_H
 #define RUNTIME_CKRUN_CKRUN_OPTIONS_H

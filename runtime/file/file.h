@@ -3,7 +3,7 @@
  *
  * in      paths, arrays to write
  * out     arrays of .safetensors, .npy, .npz and token files, by name
- * must not know models and of what arrays are for
+ * must not know models and what arrays are for
  */
 #ifndef RUNTIME_FILE_FILE_H
 #define RUNTIME_FILE_FILE_H

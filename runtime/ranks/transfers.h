@@ -3,7 +3,7 @@
  *
  * in      the tables of a program, operands of the ranks that live here
  * out     the results of collectives in the operands
- * must not know kernels and of contexts
+ * must not know kernels and contexts
  *
  * All ranks call every function at the same place of a program.
  */

@@ -3,7 +3,7 @@
  *
  * in      text and bytes
  * out     values, escaped text, names of files
- * must not know models, of ckc and of libckr
+ * must not know models, ckc and libckr
  *
  * Every function skips blanks first, returns whether the thing that it names
  * came next, and moves past it.

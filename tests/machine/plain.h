@@ -4,7 +4,7 @@
  *
  * in      a node of a planned graph
  * out     what a row of struct machine names
- * unaware of schedules and files
+ * must not know schedules and files
  */
 #ifndef TESTS_MACHINE_PLAIN_H
 #define TESTS_MACHINE_PLAIN_H

@@ -3,7 +3,7 @@
  * in      files of `ckrun --log`, JSON lines or CSV, which may be broken
  * out     one HTML file, well-formed as XML: curves, last and best values;
  *         nothing loaded from elsewhere, no script
- * must not know models and of training
+ * must not know models and training
  */
 #ifndef RUNTIME_CKRUN_RUN_REPORT_RUN_REPORT_H
 #define RUNTIME_CKRUN_RUN_REPORT_RUN_REPORT_H
