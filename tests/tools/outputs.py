@@ -74,6 +74,7 @@ def compiled(options, stem, flags):
         )
         text = f"status {done.returncode}\n" + done.stdout + read_if_there(plan)
         made = "".join(read_if_there(os.path.join(code, f)) for f in GENERATED)
+    made = made.replace(work, "")
     text = text.replace(work, "").replace(os.path.dirname(stem) + "/", "")
     smallest = re.search(r"smallest budget that works: (\d+) B", text)
     if done.returncode and smallest and "--memory-budget" in flags:
@@ -118,7 +119,7 @@ def planned(options, path, percent):
     with tempfile.TemporaryDirectory() as work:
         out = os.path.join(work, "plan.json")
         done = subprocess.run(
-            [options.ckc, "plan", path, "--budget", f"{percent}%", "--json", out],
+            [options.ckc, "plan", path, "--budget", f"{percent / 100}", "--json", out],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
