@@ -217,7 +217,7 @@ operand_text(struct emit *e, const Node *n, const struct staging *s, int i,
 	return arena_printf(e->arena, "(char *)p[%d] + slice * %lld", i,
 		(long long)(s->val[i + 1].shape.dim[0]
 		            * (v->laid_out ? v->stride[0]
-		               : emit_extent(&v->shape, 1, v->shape.rank))
+		               : shape_span(&v->shape, 1, v->shape.rank))
 		            * dtype_info[v->dt].nbytes));
 }
 

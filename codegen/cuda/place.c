@@ -7,7 +7,7 @@ cuda_resize(struct emit *e, const Node *n)
 	const Val *x = emit_in(e, n, 0), *y = emit_out(e, n, 0);
 	const Attr *a = &n->attr;
 	int axis = (int)a->RESIZE.axis;
-	long long inner = emit_extent(&x->shape, axis + 1, x->shape.rank);
+	long long inner = shape_span(&x->shape, axis + 1, x->shape.rank);
 	long long from = x->shape.dim[axis], to = y->shape.dim[axis];
 
 	emit_shapes(e, n);

@@ -239,7 +239,7 @@ emit_trilu(struct emit *e, const Node *n)
 	e->need |= NEED_INDEX;
 	out_line(e->out, "ckr_trilu(p[%d], p[0], %d, %lld, %lld, %lld, %lld, "
 	         "%lld, env);", n->nin, dtype_info[x->dt].nbytes,
-	         (long long)emit_extent(&y->shape, 0, r - 2), (long long)rows,
+	         (long long)shape_span(&y->shape, 0, r - 2), (long long)rows,
 	         (long long)cols, (long long)n->attr.TRILU.upper,
 	         (long long)n->attr.TRILU.k);
 	return true;

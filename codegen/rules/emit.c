@@ -230,22 +230,12 @@ emit_shapes(struct emit *e, const Node *n)
 	out_put(o, " */\n");
 }
 
-int64_t
-emit_extent(const Shape *s, int from, int to)
-{
-	int64_t n = 1;
-
-	for (int i = from; i < to; i++)
-		n *= s->dim[i];
-	return n;
-}
-
 const char *
 emit_planes(struct emit *e, const Shape *s)
 {
 	return arena_printf(e->arena, "%lld, %lld, %lld",
 	                    (long long)s->dim[0], (long long)s->dim[1],
-	                    (long long)emit_extent(s, 2, s->rank));
+	                    (long long)shape_span(s, 2, s->rank));
 }
 
 int

@@ -113,8 +113,6 @@ bool emit_unsupported_op(struct emit *, const Node *, Op, DType);
 bool emit_float_operands(struct emit *, const Node *, unsigned need);
 /* The same, if only operand v must be of such a type. */
 bool emit_row_operand(struct emit *, const Node *, unsigned need, const Val *v);
-/* Number of elements in dims from..to-1. */
-int64_t emit_extent(const Shape *, int from, int to);
 /* [N, C, d...] as "N, C, n": n is the product of all d. */
 const char *emit_planes(struct emit *, const Shape *);
 int emit_axis(int64_t axis, int rank);

@@ -114,9 +114,9 @@ emit_maxpool_grad(struct emit *e, const Node *n)
 		return diag_error(e->diag, "maxpool_grad: expected positions "
 		                  "in i32");
 	emit_line(e, n, "ckr_maxpool_grad($o0, $i0, p[1], %lld, %lld, %lld, "
-	          "env$,w);", (long long)emit_extent(dx, 0, 2),
-	          (long long)emit_extent(dx, 2, dx->rank),
-	          (long long)emit_extent(dy, 2, dy->rank));
+	          "env$,w);", (long long)shape_span(dx, 0, 2),
+	          (long long)shape_span(dx, 2, dx->rank),
+	          (long long)shape_span(dy, 2, dy->rank));
 	return true;
 }
 

@@ -34,10 +34,10 @@ emit_gather(struct emit *e, const Node *n)
 	emit_part(e, x, axis, n->attr.GATHER.whole_extent);
 	out_line(e->out, "ckr_gather(p[2], p[0], p[1], %d, %lld, %lld, "
 	         "%lld, %lld, part, env);", nbytes,
-	         (long long)emit_extent(&x->shape, 0, axis),
+	         (long long)shape_span(&x->shape, 0, axis),
 	         (long long)x->shape.dim[axis],
 	         (long long)shape_nelem(&idx->shape),
-	         (long long)emit_extent(&x->shape, axis + 1, x->shape.rank) *
+	         (long long)shape_span(&x->shape, axis + 1, x->shape.rank) *
 	         dtype_info[x->dt].nbytes);
 	return true;
 }
@@ -104,10 +104,10 @@ emit_scatter_add(struct emit *e, const Node *n)
 	emit_part(e, y, axis, n->attr.SCATTER_ADD.whole_extent);
 	emit_line(e, n, "ckr_scatter_add($o0, $i2, $i1, p[0], %d, %lld, "
 	          "%lld, %lld, %lld, part, env);", nbytes,
-	          (long long)emit_extent(&y->shape, 0, axis),
+	          (long long)shape_span(&y->shape, 0, axis),
 	          (long long)y->shape.dim[axis],
 	          (long long)shape_nelem(&idx->shape),
-	          (long long)emit_extent(&y->shape, axis + 1, y->shape.rank));
+	          (long long)shape_span(&y->shape, axis + 1, y->shape.rank));
 	return true;
 }
 
@@ -163,12 +163,12 @@ emit_gather_nd(struct emit *e, const Node *n)
 	if (!nbytes)
 		return false;
 	out_line(e->out, "ckr_gather_nd(p[2], p[0], p[1], %d, %lld, %lld, %d,",
-	         nbytes, (long long)emit_extent(&x->shape, 0, nb),
-	         (long long)emit_extent(&idx->shape, nb, ir - 1), depth);
+	         nbytes, (long long)shape_span(&x->shape, 0, nb),
+	         (long long)shape_span(&idx->shape, nb, ir - 1), depth);
 	out_line(e->out, "        %s, %lld, %lld, env);",
 	         emit_list(e, x->shape.dim + nb, depth),
-	         (long long)emit_extent(&x->shape, nb, nb + depth),
-	         (long long)emit_extent(&x->shape, nb + depth, x->shape.rank) *
+	         (long long)shape_span(&x->shape, nb, nb + depth),
+	         (long long)shape_span(&x->shape, nb + depth, x->shape.rank) *
 	         dtype_info[x->dt].nbytes);
 	return true;
 }
@@ -184,10 +184,10 @@ emit_scatter_nd(struct emit *e, const Node *n)
 		return false;
 	out_line(e->out, "ckr_scatter_nd(p[3], p[0], %lld, p[1], %d, p[2], "
 	         "%lld, %d,", (long long)val_data_bytes(x), nbytes,
-	         (long long)emit_extent(&idx->shape, 0, ir - 1), depth);
+	         (long long)shape_span(&idx->shape, 0, ir - 1), depth);
 	out_line(e->out, "        %s, %lld, %d, %s, %d, env);",
 	         emit_list(e, x->shape.dim, depth),
-	         (long long)emit_extent(&x->shape, depth, x->shape.rank) *
+	         (long long)shape_span(&x->shape, depth, x->shape.rank) *
 	         size, size, add_dtype(x, n->attr.SCATTER_ND.add),
 	         (int)n->attr.SCATTER_ND.add);
 	return true;

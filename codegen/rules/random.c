@@ -51,8 +51,8 @@ first_element_text(struct emit *e, const struct loop_nest *nest)
 		return "";
 	return arena_printf(e->arena, " + env->rank / %lld * INT64_C(%lld)",
 	                    (long long)s->replication,
-	                    (long long)emit_extent(&nest->shape, s->axis,
-	                                           nest->shape.rank));
+	                    (long long)shape_span(&nest->shape, s->axis,
+	                                          nest->shape.rank));
 }
 
 const char *

@@ -207,9 +207,9 @@ emit_reduce(struct emit *e, const Node *n)
 static int64_t
 open_lines(struct emit *e, const Shape *s, int axis)
 {
-	int64_t inner = emit_extent(s, axis + 1, s->rank);
+	int64_t inner = shape_span(s, axis + 1, s->rank);
 
-	emit_work_items(e, emit_extent(s, 0, axis) * inner,
+	emit_work_items(e, shape_span(s, 0, axis) * inner,
 	                shape_nelem(s) >= PARALLEL);
 	out_line(e->out, "const int64_t o = t / %lld, i = t - o * %lld;",
 	         (long long)(inner ? inner : 1), (long long)inner);

@@ -276,9 +276,9 @@ emit_resize(struct emit *e, const Node *n)
 	if (!resize_tables(e, n))
 		return false;
 	out_line(e->out, "static const struct ckr_resize r = {");
-	EMIT_MEMBERS(e, "outer from to inner", emit_extent(&x->shape, 0, axis),
+	EMIT_MEMBERS(e, "outer from to inner", shape_span(&x->shape, 0, axis),
 	             x->shape.dim[axis], y->shape.dim[axis],
-	             emit_extent(&x->shape, axis + 1, x->shape.rank));
+	             shape_span(&x->shape, axis + 1, x->shape.rank));
 	out_line(e->out, ".first = first, .at = at, .weight = weight, "
 	         ".fill = %s,", emit_float(e->arena, a->RESIZE.bwd ? 0
 	                                   : a->RESIZE.fill));

@@ -17,8 +17,8 @@ softmax_call(struct emit *e, const Node *n, const Val *x, bool log,
 	if (shape_nelem(s) == 0)
 		return true;
 	out_line(e->out, "%s, %lld, %lld, %lld, %d, env);", call,
-	         (long long)emit_extent(s, 0, at), (long long)s->dim[at],
-	         (long long)emit_extent(s, at + 1, s->rank), log);
+	         (long long)shape_span(s, 0, at), (long long)s->dim[at],
+	         (long long)shape_span(s, at + 1, s->rank), log);
 	return true;
 }
 
@@ -53,8 +53,8 @@ emit_norm_struct(struct emit *e, const Node *n, const Val *x, const Val *scale,
 		if (dt[i] != DT_F32 && !dtype_is_half(dt[i]))
 			return emit_unsupported(e, n, dt[i]);
 	out_line(e->out, "const struct ckr_norm norm = { %lld, %lld, %s,",
-	         (long long)emit_extent(&x->shape, 0, at),
-	         (long long)emit_extent(&x->shape, at, x->shape.rank),
+	         (long long)shape_span(&x->shape, 0, at),
+	         (long long)shape_span(&x->shape, at, x->shape.rank),
 	         emit_double(e->arena, eps));
 	out_line(e->out, "\t%s, %s,", tables_dtype(x->dt),
 	         tables_dtype(scale->dt));
@@ -91,8 +91,8 @@ emit_norm_grad(struct emit *e, const Node *n, int64_t axis,
                const char *dbias, const char *mean, const char *rstd)
 {
 	const Val *x = emit_in(e, n, 1);
-	int64_t rows = emit_extent(&x->shape, 0,
-	                           emit_axis(axis, x->shape.rank));
+	int64_t rows = shape_span(&x->shape, 0,
+	                          emit_axis(axis, x->shape.rank));
 
 	if (!emit_norm_struct(e, n, x, emit_in(e, n, 2), axis, 0, true))
 		return false;
@@ -131,7 +131,7 @@ det_call(struct emit *e, const Node *n, const char *call)
 	if (!emit_row_operand(e, n, NEED_DET, x))
 		return false;
 	emit_line(e, n, "%s, $w, %lld, %lld, env);", call,
-	          (long long)emit_extent(&x->shape, 0, rank - 2),
+	          (long long)shape_span(&x->shape, 0, rank - 2),
 	          (long long)x->shape.dim[rank - 1]);
 	return true;
 }

@@ -13,7 +13,7 @@ emit_sample_struct(struct emit *e, const Shape *x, const Shape *y, int64_t mode,
 		                  (long long)x->dim[d]);
 	out_line(e->out, "static const struct ckr_sample s = {");
 	EMIT_MEMBERS(e, "images channels plane points", x->dim[0], x->dim[1],
-	             emit_extent(x, 2, x->rank), emit_extent(y, 2, y->rank));
+	             shape_span(x, 2, x->rank), shape_span(y, 2, y->rank));
 	out_line(e->out, ".in = { %s }, .dims = %d, .mode = %d, "
 	         ".padding = %d, .align = %d", in, x->rank - 2, (int)mode,
 	         (int)padding, align != 0);

@@ -35,8 +35,8 @@ emit_shard(struct emit *e, const Val *v)
 	         v->shard ? (long long)val_nelem(v) : 0LL);
 	out_line(e->out, ".shard = env->rank / %lld, .inner = %lld, "
 	         ".local = %lld,", (long long)s.replication,
-	         (long long)emit_extent(shape, s.axis + 1, shape->rank),
-	         (long long)emit_extent(shape, s.first_axis, s.axis + 1));
+	         (long long)shape_span(shape, s.axis + 1, shape->rank),
+	         (long long)shape_span(shape, s.first_axis, s.axis + 1));
 	out_line(e->out, ".nsegment = %d, .segment = {", s.nsegment);
 	for (int i = 0; i < s.nsegment; i++)
 		out_line(e->out, "%lld,", (long long)s.segment[i]);
@@ -230,7 +230,7 @@ emit_factors(struct emit *e, const Val *v, int64_t decay)
 		s = SHAPE(1, n);
 	out_line(e->out, "const struct ckr_adafactor a = {");
 	out_line(e->out, ".matrices = %lld, .rows = %lld, .cols = %lld,",
-	         (long long)emit_extent(&s, 0, s.rank - 2),
+	         (long long)shape_span(&s, 0, s.rank - 2),
 	         (long long)s.dim[s.rank - 2], (long long)s.dim[s.rank - 1]);
 	out_line(e->out, ".first = %lld * (int64_t)env->replica, .n = %lld,",
 	         v->shard && r >= 2 ? (long long)n : 0LL, (long long)n);

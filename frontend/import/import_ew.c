@@ -109,7 +109,6 @@ run_cast_like(struct importer *m)
 bool
 run_cast(struct importer *m)
 {
-	Attr a = attr_default(OP_CAST);
 	int64_t to = attr_int(&m->r, "to", 0);
 	DType dt = to < 0 || to > INT32_MAX ? DT_NONE : onnx_dtype((int)to);
 
@@ -117,8 +116,7 @@ run_cast(struct importer *m)
 	if (dt == DT_NONE)
 		return imp_fail(m, "a cast to %s is not supported",
 		                onnx_dtype_name(to > 99 ? 99 : (int)to));
-	a.CAST.to = dt;
-	return set_output(m, EMIT_NODE(m, OP_CAST, &a, imp_in(m, 0)));
+	return set_output(m, imp_cast(m, imp_in(m, 0), dt));
 }
 
 /* x <= edge ? edge : x, so that no gradient passes at the edge; NaN stays. */

@@ -122,9 +122,8 @@ imp_scalar_of(struct importer *m, ValId one)
 ValId
 imp_cast(struct importer *m, ValId x, DType dt)
 {
-	Attr a = attr_default(OP_CAST);
+	Attr a = attr_cast(dt);
 
-	a.CAST.to = dt;
 	return EMIT_NODE(m, OP_CAST, &a, x);
 }
 

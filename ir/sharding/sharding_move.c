@@ -20,17 +20,6 @@ sharding_transpose(struct sharding_rule *c)
 	return true;
 }
 
-/* Elements of dims first..last-1. */
-static int64_t
-dim_product(const Shape *s, int first, int last)
-{
-	int64_t n = 1;
-
-	for (int i = first; i < last; i++)
-		n *= s->dim[i];
-	return n;
-}
-
 static bool
 has_equal_segments(const Placement *s)
 {
@@ -61,7 +50,7 @@ try_one_segment(const Shape *to, int first_axis, int64_t run, int64_t shard,
 	int64_t n = 1;
 
 	for (int axis = first_axis; axis < to->rank; axis++) {
-		int64_t post = dim_product(to, axis + 1, to->rank);
+		int64_t post = shape_span(to, axis + 1, to->rank);
 
 		n *= to->dim[axis];
 		if (n * post != run || div_up(n, count_shards(s, ranks)) * post
@@ -86,12 +75,12 @@ find_uniform_split(const Shape *to, int64_t count, int64_t run, int64_t shard,
 	int64_t shared;
 
 	for (int first_axis = 0; first_axis < to->rank; first_axis++)
-		if (dim_product(to, 0, first_axis) == count
+		if (shape_span(to, 0, first_axis) == count
 		    && try_one_segment(to, first_axis, run, shard, s, ranks))
 			return true;
 	for (int axis = to->rank; axis-- > 0; ) {
-		int64_t pre = dim_product(to, 0, axis);
-		int64_t post = dim_product(to, axis + 1, to->rank);
+		int64_t pre = shape_span(to, 0, axis);
+		int64_t post = shape_span(to, axis + 1, to->rank);
 		int64_t n = pre > 0 && count % pre == 0 ? count / pre : 0;
 		int64_t part = n > 0 && to->dim[axis] % n == 0
 			? to->dim[axis] / n : 0;
@@ -113,8 +102,8 @@ static bool
 split_reshape(const Placement *s, int64_t ranks, const Shape *from,
               const Shape *to, Placement *result)
 {
-	int64_t pre = dim_product(from, 0, s->first_axis);
-	int64_t post = dim_product(from, s->axis + 1, from->rank);
+	int64_t pre = shape_span(from, 0, s->first_axis);
+	int64_t post = shape_span(from, s->axis + 1, from->rank);
 
 	*result = *s;
 	if (has_equal_segments(s))
@@ -124,9 +113,9 @@ split_reshape(const Placement *s, int64_t ranks, const Shape *from,
 		                                 count_shards(s, ranks))
 		                          * post, result, ranks);
 	for (int axis = 0; axis < to->rank; axis++)
-		if (dim_product(to, 0, axis) == pre
+		if (shape_span(to, 0, axis) == pre
 		    && to->dim[axis] == from->dim[s->axis]
-		    && dim_product(to, axis + 1, to->rank) == post) {
+		    && shape_span(to, axis + 1, to->rank) == post) {
 			result->axis = result->first_axis = axis;
 			return true;
 		}
@@ -153,7 +142,7 @@ keep_sharded_dim(const Placement *s, const Shape *from, const Shape *to,
 		int axis = i < 0 ? s->axis : i;
 
 		if (axis >= to->rank
-		    || dim_product(to, 0, axis) != dim_product(from, 0, s->axis)
+		    || shape_span(to, 0, axis) != shape_span(from, 0, s->axis)
 		    || to->dim[axis] != from->dim[s->axis])
 			continue;
 		*y = *s;
@@ -189,15 +178,15 @@ reshape_local_split(struct sharding_rule *c)
 		return true;
 	for (int first_axis = 0; first_axis < to->rank; first_axis++) {
 		int axis = first_axis;
-		int64_t whole_run = dim_product(&x, s->axis, x.rank), post;
+		int64_t whole_run = shape_span(&x, s->axis, x.rank), post;
 
-		if (dim_product(to, 0, first_axis)
-		    != dim_product(from, 0, s->axis)
+		if (shape_span(to, 0, first_axis)
+		    != shape_span(from, 0, s->axis)
 		    || !has_equal_segments(s))
 			continue;
 		while (axis + 1 < to->rank && to->dim[axis] == 1)
 			axis++;
-		post = dim_product(to, axis + 1, to->rank);
+		post = shape_span(to, axis + 1, to->rank);
 		if (s->nsegment > 1 || whole_run % post)
 			break;
 		guess.axis = guess.first_axis = axis;

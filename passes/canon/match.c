@@ -245,11 +245,10 @@ rw_rank4(struct rewrite *w, ValId v)
 ValId
 rw_expand(struct rewrite *w, ValId v, const Shape *s)
 {
-	Attr a = attr_default(OP_EXPAND);
+	Attr a = attr_expand(s);
 
 	if (!v || shape_eq(rw_shape(w, v), s))
 		return v;
-	a.EXPAND.shape = shape_list(s);
 	return rw_emit(w, OP_EXPAND, 1, &v, &a);
 }
 

@@ -189,12 +189,11 @@ masks_add(struct rewrite *w, struct masks *m, ValId v)
 ValId
 masks_attended(struct rewrite *w, const struct masks *m)
 {
-	Attr top = attr_default(OP_REDUCE_MAX), cast = attr_default(OP_CAST);
+	Attr top = attr_default(OP_REDUCE_MAX), cast = attr_cast(DT_F32);
 	ValId all = m->finite[0];
 
 	for (int i = 1; all && i < m->nfinite; i++)
 		all = rw_binary(w, OP_AND, all, m->finite[i]);
-	cast.CAST.to = DT_F32;
 	top.REDUCE_MAX.axes = (IntList){ 1, { 3 } };
 	all = rw_rank4(w, all);
 	all = rw_emit(w, OP_CAST, 1, &all, &cast);

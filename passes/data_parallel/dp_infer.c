@@ -45,23 +45,13 @@ infer_loss_placement(const struct dp_partition *d, const Node *n,
 
 /* ---- reshapes ---- */
 
-static int64_t
-shape_product(const Shape *s, int from, int to)
-{
-	int64_t n = 1;
-
-	for (int i = from; i < to; i++)
-		n *= s->dim[i];
-	return n;
-}
-
 int64_t
 dp_count_segments(const Shape *x, const Placement *s)
 {
 	for (int i = 1; i < placement_listed(s); i++)
 		if (s->segment[i] != s->segment[0])
 			return 0;
-	return shape_product(x, 0, s->first_axis) * s->nsegment;
+	return shape_span(x, 0, s->first_axis) * s->nsegment;
 }
 
 /* How well dim i of `to` holds segments of samples, of which there are `count`
@@ -69,7 +59,7 @@ dp_count_segments(const Shape *x, const Placement *s)
 static int
 score_dim(const struct dp_partition *d, const Shape *to, int i, int64_t count)
 {
-	int64_t before = shape_product(to, 0, i), here, each;
+	int64_t before = shape_span(to, 0, i), here, each;
 
 	if (before == 0 || d->samples == 0 || count % before)
 		return 0;
@@ -96,7 +86,7 @@ reshape_samples(const struct dp_partition *d, const Placement *s,
 		}
 	if (!best || s->first_axis != s->axis)
 		return false;
-	here = count / shape_product(to, 0, axis);
+	here = count / shape_span(to, 0, axis);
 	if (here > SEGMENTS_MAX)
 		return false;
 	*y = placement_segments(axis, here, to->dim[axis] / here
@@ -164,8 +154,8 @@ repeats_const(const struct dp_partition *d, const Val *v, const Placement *s)
 	int64_t outer = dp_count_segments(&v->shape, s);
 	int64_t n = s->segment[0] % d->samples ? s->segment[0] : d->samples;
 	size_t run = (size_t)(s->segment[0] / n
-	                      * shape_product(&v->shape, s->axis + 1,
-	                                      v->shape.rank)
+	                      * shape_span(&v->shape, s->axis + 1,
+	                                   v->shape.rank)
 	                      * dtype_info[v->dt].nbytes);
 	const char *x = v->data;
 
@@ -246,7 +236,7 @@ repeats_per_sample(struct dp_partition *d, ValId v, const Placement *s,
 	if (x->placement.kind == PLACEMENT_PARTIAL || s->kind != PLACEMENT_SHARD
 	    || depth > REPEAT_DEPTH)
 		return false;
-	if (shape_product(&x->shape, s->first_axis, s->axis + 1) == 1
+	if (shape_span(&x->shape, s->first_axis, s->axis + 1) == 1
 	    || val_splat(d->g, v, &splat))
 		return true;
 	if (x->kind == V_CONST)

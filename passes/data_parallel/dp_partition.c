@@ -274,9 +274,9 @@ pass_replicate(Pass *p, Graph *g)
 
 /* ---- a copy ---- */
 
-/* Pass the notes on that a text begins with, if nothing but the copy says them:
- * of micro-batches, where pass replicate says nothing.  Returns what is after
- * them. */
+/* Pass the notes on that a text begins with.  Nothing but their copy says those
+ * of micro-batches; with --dp, pass replicate does, unless it only tries.
+ * Returns the text after the notes. */
 static const char *
 forward_notes(const Pass *p, const char *text)
 {
@@ -286,7 +286,7 @@ forward_notes(const Pass *p, const char *text)
 	while (!strncmp(text, head, skip)) {
 		size_t n = strcspn(text, "\n");
 
-		if (!p->opt->dp)
+		if (!p->opt->dp || p->opt->dp == DP_TRY)
 			diag_note(p->diag, "%.*s", (int)(n - skip),
 			          text + skip);
 		text += n + (text[n] != '\0');

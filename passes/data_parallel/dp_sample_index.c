@@ -12,16 +12,6 @@ enum { VISITED_NODES = 256 }; /* nodes that are looked at for a column */
 static bool find_index(const struct dp_partition *, struct column,
                        struct sample_index *, int *left);
 
-static int64_t
-inner_elements(const Shape *s, int from, int to)
-{
-	int64_t n = 1;
-
-	for (int i = from; i < to; i++)
-		n *= s->dim[i];
-	return n;
-}
-
 /* The dim whose only element is taken, others being whole; -1: another. */
 static int
 sliced_dim(const Shape *x, const Node *n, const Shape *y)
@@ -129,7 +119,7 @@ index_of_const(const struct dp_partition *d, const struct column *c,
 	    || c->dim > last || (c->axis >= 0 && c->axis != last))
 		return false;
 	each = c->axis < 0 ? 1 : x->shape.dim[last];
-	inner = inner_elements(&x->shape, c->dim + 1, x->shape.rank)
+	inner = shape_span(&x->shape, c->dim + 1, x->shape.rank)
 	      / (c->dim < last ? each : 1);
 	for (int64_t i = 0; i < all / each; i++)
 		if (val_int(x, i * each + c->at)
@@ -281,7 +271,7 @@ repeats_first_sample(const struct dp_partition *d, const struct column *c)
 	    || x->shape.dim[c->dim] % d->samples)
 		return false;
 	each = x->shape.dim[c->dim] / d->samples;
-	inner = inner_elements(&x->shape, c->dim + 1, x->shape.rank)
+	inner = shape_span(&x->shape, c->dim + 1, x->shape.rank)
 	      / (c->dim < last ? width : 1);
 	for (int64_t i = 0; i < val_nelem(x) / width; i++) {
 		int64_t at = i / inner % x->shape.dim[c->dim];

@@ -49,17 +49,6 @@ is_number(const Graph *g, ValId v)
 	return val_splat(g, v, &x);
 }
 
-/* One element, of the rank of v. */
-static Shape
-shape_of_number(const Graph *g, ValId v)
-{
-	Shape s = { .rank = g->val[v].shape.rank };
-
-	for (int i = 0; i < s.rank; i++)
-		s.dim[i] = 1;
-	return s;
-}
-
 void
 fold_extents_read(struct extents *e, const Graph *g, int times)
 {
@@ -203,7 +192,7 @@ static ValId
 emit_extent_op(struct fold *f, ValId v, double value, bool known)
 {
 	Val x = f->g->val[v];
-	Shape shape = shape_of_number(f->g, v);
+	Shape shape = shape_along(f->g->val[v].shape.rank, 0, 1);
 	NodeId like = f->extents->def[v];
 	Attr a = attr_default(OP_EXTENT);
 
@@ -238,7 +227,7 @@ rebuild_node(struct fold *f, ValId v)
 {
 	NodeId id = f->extents->def[v];
 	Node n = f->g->node[id];
-	Shape shape = shape_of_number(f->g, v);
+	Shape shape = shape_along(f->g->val[v].shape.rank, 0, 1);
 	ValId *in = arena_copy(f->p->scratch, n.in,
 	                       (size_t)n.nin * sizeof *in);
 
@@ -326,8 +315,8 @@ may_follow_batch(struct fold *f, NodeId id, int k)
 	bool one = val_nelem(v) == 1;
 	double x;
 
-	if (!n->in[k] || !val_splat(f->g, n->in[k], &x)
-	    || !fold_facts(f, n->in[k])->from_extents)
+	if (!n->in[k] || !fold_facts(f, n->in[k])->from_extents
+	    || !val_splat(f->g, n->in[k], &x))
 		return false;
 	if (op_info[n->op].flags & F_EW && one)
 		return true;

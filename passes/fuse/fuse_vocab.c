@@ -52,9 +52,8 @@ emit_unrolled(struct classifier_unroll *u, Op op, int nin, const ValId *in,
 static ValId
 convert_rows(struct classifier_unroll *u, ValId v, DType to)
 {
-	Attr a = attr_default(OP_CAST);
+	Attr a = attr_cast(to);
 
-	a.CAST.to = to;
 	return !v || u->g->val[v].dt == to
 	               ? v
 	               : emit_unrolled(u, OP_CAST, 1, &v, &a);

@@ -31,13 +31,11 @@ precision_mask(Graph *g, Diag *d, NodeId id, void (*placed)(void *, NodeId),
                void *of)
 {
 	struct mask m = { g, d, id, placed, of };
-	Attr drop = g->node[id].attr, shape = attr_default(OP_EXPAND);
-	Attr to = attr_default(OP_CAST);
 	ValId x = g->node[id].in[0], one, mask, in[3];
+	Attr drop = g->node[id].attr, to = attr_cast(DT_BOOL);
+	Attr shape = attr_expand(&g->val[x].shape);
 	DType dt = g->val[x].dt;
 
-	shape.EXPAND.shape = shape_list(&g->val[x].shape);
-	to.CAST.to = DT_BOOL;
 	one = val_scalar(g, dt, 1);
 	mask = emit_placed(&m, OP_EXPAND, 1, &one, &shape);
 	mask = emit_placed(&m, OP_DROPOUT, 1, &mask, &drop);

@@ -132,7 +132,7 @@ convert_val(struct precise *c, Val *v, DType to)
 static ValId
 insert_cast(struct precise *c, ValId v, DType to, NodeId like)
 {
-	Attr a = attr_default(OP_CAST);
+	Attr a = attr_cast(to);
 	const Val *old = &c->g->val[v];
 	const void *data;
 	ValId y;
@@ -141,7 +141,6 @@ insert_cast(struct precise *c, ValId v, DType to, NodeId like)
 		data = converted(c, old, to);
 		return val_const(c->g, old->name, to, old->shape, data);
 	}
-	a.CAST.to = to;
 	y = emit_op(c->g, c->p->diag, OP_CAST, 1, &v, &a, like);
 	if (y)
 		push_placed(c, c->g->val[y].def);

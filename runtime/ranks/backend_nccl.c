@@ -40,16 +40,6 @@ stream_of_axis(const struct ckr_comm *w)
 	return w->axis == CKR_DP ? CKR_DP : CKR_TP;
 }
 
-static uint32_t
-count_transfers(const struct ckr_program *p)
-{
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < p->ninstr; i++)
-		n += p->instr[i].comm != NULL;
-	return n;
-}
-
 static bool
 build_schedules(struct transfers *t, const struct ckr_program *p)
 {
@@ -89,7 +79,7 @@ alloc_state(struct transfers *t)
 	if (!w)
 		return false;
 	for (int i = 0; i < CKR_PROGRAMS; i++)
-		hops += count_transfers(&p[i]);
+		hops += transfers_count(&p[i]);
 	w->schedule = calloc(hops + 1, sizeof(*w->schedule));
 	w->depth = 2 * t->most + 64;
 	for (int i = 0; i < NCCL_STREAMS; i++) {

@@ -2,9 +2,19 @@
 
 #include <stdlib.h>
 
+uint32_t
+transfers_count(const struct ckr_program *p)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < p->ninstr; i++)
+		n += p->instr[i].comm != NULL;
+	return n;
+}
+
 ckr_status
 transfers_open(struct transfers **out, const struct comm_view *view,
-               uint32_t most, struct err *e)
+               struct err *e)
 {
 	struct transfers *t = *out = calloc(1, sizeof(*t));
 
@@ -13,9 +23,13 @@ transfers_open(struct transfers **out, const struct comm_view *view,
 	t->view = *view;
 	t->backend = view->nccl ? &backend_nccl : view->team ? &backend_process
 	        : &backend_local;
-	t->most = most;
 	t->end = UINT32_MAX;
-	t->one = calloc(most + 1, sizeof(*t->one));
+	for (int i = 0; i < CKR_PROGRAMS; i++) {
+		uint32_t n = transfers_count(&view->program[i]);
+
+		t->most = n > t->most ? n : t->most;
+	}
+	t->one = calloc(t->most + 1, sizeof(*t->one));
 	return t->one ? t->backend->open(t, e) : err_no_memory(e);
 }
 

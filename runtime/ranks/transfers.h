@@ -71,17 +71,19 @@ struct transfers {
 	struct comm_view view;
 	const struct comm_backend *backend;
 	struct transfer *one;           /* [most] */
-	uint32_t most, n;               /* one[0 .. n - 1] may have begun */
+	uint32_t most;                  /* that any program begins */
+	uint32_t n;                     /* one[0 .. n - 1] may have begun */
 	uint32_t end;                   /* first instruction that ends one */
 	struct process_queue *queue;    /* backend_process: one per group */
 	struct nccl_state *nccl;        /* backend_nccl */
 	int delay;                      /* CKR_LATE, see backend_local.c */
 };
 
-/* most: limit of transfers that have begun and not ended.  To be closed after a
- * failure too. */
+/* Transfers that a program begins. */
+uint32_t transfers_count(const struct ckr_program *);
+/* To be closed after a failure too. */
 ckr_status transfers_open(struct transfers **, const struct comm_view *,
-                          uint32_t most, struct err *);
+                          struct err *);
 void transfers_close(struct transfers *);
 /* Join the GPUs of all processes, if there are any; called when all processes
  * have got this far.  It fails in all of them, or in none. */

@@ -29,16 +29,6 @@ copy_from_host(void *user, void *at, const void *host, uint64_t n)
 	w->device->call->sync(w->device);
 }
 
-static uint32_t
-count_comm(const struct ckr_program *p)
-{
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < p->ninstr; i++)
-		n += p->instr[i].comm != NULL;
-	return n;
-}
-
 ckr_status
 transfers_open_world(struct world *w)
 {
@@ -50,14 +40,8 @@ transfers_open_world(struct world *w)
 		.user = w, .operand = operand_of_transfer,
 		.copy_d2h = host ? NULL : copy_to_host,
 		.copy_h2d = host ? NULL : copy_from_host };
-	uint32_t most = 0;
 
-	for (int i = 0; i < CKR_PROGRAMS; i++) {
-		uint32_t n = count_comm(&w->lib->program[i]);
-
-		most = n > most ? n : most;
-	}
-	return transfers_open(&w->memory->transfers, &view, most, w->err);
+	return transfers_open(&w->memory->transfers, &view, w->err);
 }
 
 ckr_status

@@ -31,7 +31,7 @@ work_norm_grad(const Graph *g, const Node *n, int threads)
 	int axis = emit_axis(n->attr.LAYERNORM_GRAD.axis, s->rank);
 
 	(void)threads;
-	return bytes(2 * emit_extent(s, axis, s->rank), 4);
+	return bytes(2 * shape_span(s, axis, s->rank), 4);
 }
 
 static const struct op_rule plain_op[OP_COUNT] = {

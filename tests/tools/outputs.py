@@ -42,7 +42,7 @@ VARIANTS = {
     "save": ["--save-dtype", "bf16", "--memory-budget", "60%"],
     "tp": ["--tp", "2", "--sp", "--optimizer", "adafactor", "--explain", "loss"],
 }
-UNTIMED = re.compile(r"solver_seconds|(\d+(\.\d+)?) (s|ms|seconds)\b|in \d+ s")
+UNTIMED = re.compile(r"(\d+(\.\d+)?) (s|ms|seconds)\b|in \d+ s")
 
 
 def read_if_there(path):
