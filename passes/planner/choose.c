@@ -1,25 +1,28 @@
 /* Choose the plan for a budget.
  *
  * what    the fastest known plan whose placed arena fits, and a lower bound
- * method  What is known does not depend on the budget: an archive from
- *         presets, descent and annealing (remat_search.c), and at fixed
- *         amounts of memory (a budget grid) the plans that the 0-1 program
- *         leads to (remat_ilp.c).  Its points are worked on from the budget
- *         downwards, until the bound of one says that no lower one can be
- *         faster.  Few candidates are tried one and all.
- *         So a larger budget chooses from at least as many plans, and the
- *         smallest budget that works is the same whatever was asked for.
- *         Plans that repeat nodes more than once (recursive.c) are looked for
- *         when the budget is near the least that one recompute can do, or
- *         below.  Where forward falls into parts (partition.c), the plans of a
- *         curve (compose.c) come in: the fastest one that fits, of those
- *         reckoned to need not much more than the budget.  They take the place
- *         of archive and grid unless the graph is small.
+ * method  The generators of sets fill a pool that does not depend on the
+ *         budget: all sets if there are few, else presets, descent and
+ *         annealing (remat_search.c).  Three more sources are asked only when a
+ *         budget wants them:
+ *         - a grid of budgets, each solved by the 0-1 program (remat_ilp.c),
+ *           from the budget downwards until the bound of a point says that no
+ *           lower one can be faster;
+ *         - where forward falls into parts (partition.c), the plans of a
+ *           Pareto curve (compose.c), which replace descent and grid unless
+ *           the graph is small;
+ *         - sequences that repeat nodes more than once (recursive.c), near the
+ *           least memory that sets reach, or below.
+ *         Each has a pool of its own, and none starts from another one's
+ *         plans.  So no answer depends on the budgets asked before, a larger
+ *         budget chooses from at least as many plans, and the smallest budget
+ *         that works is always the same.
  * cost    counted work: evaluations, pivots, branch and bound nodes
  */
 #include "passes/planner/choose.h"
-#include "passes/recursive/recursive.h"
 #include "passes/pareto/pareto.h"
+#include "passes/planner/set_generators.h"
+#include "passes/recursive/recursive.h"
 
 #include <math.h>
 #include <string.h>
@@ -34,23 +37,34 @@ enum {
 struct plan_selector {
 	const struct remat *r;
 	struct schedule *trial;
-	const uint8_t *constraint;
+	const uint8_t *constraint, *keep_all;
 	const struct options *opt;
 	int free;                       /* storages that the user leaves to
 	                                 * choose */
-	struct archive *base;           /* the same for every budget */
+	struct plan_pool *base;         /* the same for every budget */
 	bool exhausted;                 /* and all plans of class "once" */
 	int64_t top;                    /* arena of keep-everything */
-	struct plan_pool extra;         /* from the grid, placed */
+	struct plan_pool *grid;         /* found for one budget: starts no
+	                                 * other search */
 	bool solved[GRID + 1];
 	double bound[GRID + 1];         /* of those solved */
-	int64_t polish;                 /* evaluations of one annealing */
+	int64_t anneal;                 /* evaluations of one annealing */
 	struct pareto_curve *curve;     /* NULL: no parts */
 	struct known_plan *known;       /* by number on the curve */
-	struct recursive_search *recursive; /* NULL: not looked for yet */
+	struct plan_pool *recursive;    /* NULL: not looked for yet */
 };
 
 /* ---- what does not depend on the budget ---- */
+
+/* A pool that knows how to keep everything, and takes no larger plan. */
+static struct plan_pool *
+new_set_pool(const struct plan_selector *c, Arena *arena)
+{
+	struct plan_pool *pool = pool_new(c->r, c->constraint, c->top, arena);
+
+	pool_try_set(pool, c->keep_all);
+	return pool;
+}
 
 static void
 try_all_sets(struct plan_selector *c)
@@ -60,7 +74,7 @@ try_all_sets(struct plan_selector *c)
 	for (int32_t s = 0; s < c->r->nstore; s++)
 		if (c->r->store[s].candidate && !c->constraint[s])
 			cand[n++] = s;
-	c->exhausted = archive_all(c->base, cand, n);
+	c->exhausted = pool_try_all_sets(c->base, cand, n);
 }
 
 /* The grid is worth its time: there is no curve, or it has few values to
@@ -72,12 +86,6 @@ uses_grid(const struct plan_selector *c)
 }
 
 static void
-descend(struct plan_selector *c)
-{
-	remat_search(c->base);
-}
-
-static void
 try_presets(struct plan_selector *c)
 {
 	const struct remat *r = c->r;
@@ -86,28 +94,35 @@ try_presets(struct plan_selector *c)
 	/* runs even after the time limit: without it there may be no
 	 * plan */
 	remat_preset(r, c->constraint, REMAT_SELECTIVE, 1, drop);
-	archive_try(c->base, drop);
+	pool_try_set(c->base, drop);
 	for (int64_t every = 1; every <= 1 || every < r->nlayer; every *= 2) {
 		remat_preset(r, c->constraint, REMAT_EVERY, every, drop);
-		archive_try(c->base, drop);
+		pool_try_set(c->base, drop);
 	}
+}
+
+/* Descend from keep-everything. */
+static void
+descend(struct plan_selector *c)
+{
+	remat_search(c->base);
 }
 
 /* Push the least memory further down. */
 static void
 minimise_peak(struct plan_selector *c)
 {
-	struct archive *a = c->base;
-	struct known_plan *least = archive_smallest(a);
+	struct plan_pool *pool = c->base;
+	struct known_plan *least = pool_smallest(pool);
 
 	for (int k = 0; k < 6 && !watch_over(c->r->watch); k++) {
 		int64_t before = least->live;
 		int64_t target = before - before / 128;
 
 		if (c->r->ncand <= ILP_MAX)
-			remat_ilp(a, target, 0, 0, c->polish);
+			remat_ilp(pool, target, 0, 0, c->anneal);
 		else
-			remat_polish(a, target, c->polish, least->drop);
+			remat_polish(pool, target, c->anneal, least->drop);
 		if (least->live >= before)
 			break;
 	}
@@ -120,34 +135,29 @@ static int64_t
 grid_bytes(const struct plan_selector *c, int64_t at)
 {
 	int64_t memory = c->top / GRID * at;
-	int64_t least = archive_smallest(c->base)->live;
+	int64_t least = pool_smallest(c->base)->live;
 
 	return memory > least ? memory : least;
 }
 
-/* Solve at one budget of the grid alone, in an archive of its own; returns the
+/* Solve at one budget of the grid alone, in a pool of its own; returns the
  * bound. */
 static double
 solve_at_budget(struct plan_selector *c, int64_t memory)
 {
-	struct known_plan *start = pool_best_live(&c->base->known, memory), *f;
+	struct known_plan *start = pool_best_live(c->base, memory), *f;
 	Arena *arena = arena_new();
-	struct archive *a = archive_new(c->r, c->constraint, arena);
+	struct plan_pool *pool = new_set_pool(c, arena);
 	double gap = c->opt->gap_pct / 100 * c->r->base_sec, bound;
 
 	if (start) {
-		archive_try(a, start->drop);
-		remat_polish(a, memory, c->polish, start->drop);
+		pool_try_set(pool, start->drop);
+		remat_polish(pool, memory, c->anneal, start->drop);
 	}
-	bound = remat_ilp(a, memory, gap, ILP_NODES, c->polish);
-	f = pool_best(&a->known, memory);
-	if (f) {
-		struct known_plan *e = &c->extra.plan[c->extra.n++];
-
-		*e = *f;
-		e->drop = arena_copy(c->r->arena, f->drop,
-		                     (size_t)c->r->nstore + 1);
-	}
+	bound = remat_ilp(pool, memory, gap, ILP_NODES, c->anneal);
+	f = pool_best(pool, memory);
+	if (f)
+		pool_take(c->grid, f);
 	arena_free(arena);
 	return bound;
 }
@@ -182,11 +192,11 @@ find_curve(struct plan_selector *c)
 	c->curve = pareto_new(y);
 	if (!c->curve)
 		return;
-	c->polish /= 2;                 /* little is left to be found */
+	c->anneal /= 2;                 /* little is left to be found */
 	n = pareto_count(c->curve);
 	c->known = arena_array(c->r->arena, (size_t)n + 1, sizeof *c->known);
 	if (n > 0)                      /* for the least that works */
-		archive_try(c->base, on_curve(c, n - 1)->drop);
+		pool_try_set(c->base, on_curve(c, n - 1)->drop);
 }
 
 static struct known_plan *
@@ -212,7 +222,7 @@ pareto_best(struct plan_selector *c, int64_t arena, struct known_plan *best)
 static int64_t
 recursive_top(const struct plan_selector *c)
 {
-	int64_t least = archive_smallest(c->base)->live;
+	int64_t least = pool_smallest(c->base)->live;
 
 	/* the search is long on large graphs, and composing as good */
 	if (c->curve && c->r->nnode > RECURSIVE_LARGE)
@@ -228,7 +238,7 @@ search_recursive(struct plan_selector *c)
 
 	if (c->recursive)
 		return;
-	f = pareto_best(c, top, pool_best(&c->base->known, top));
+	f = pareto_best(c, top, pool_best(c->base, top));
 	c->recursive = recursive_new(c->r, c->constraint, top, f ? f->sec : 0);
 }
 
@@ -236,18 +246,18 @@ static struct known_plan *
 best_known_plan(struct plan_selector *c, int64_t arena)
 {
 	struct known_plan *best = pareto_best(c, arena, NULL);
-	struct known_plan *base = pool_best_live(&c->base->known, arena);
+	struct known_plan *base = pool_best_live(c->base, arena);
 	struct known_plan *repeated;
 
 	/* packing takes longer than everything else here */
 	if (!best || (base && base->sec < best->sec))
 		best = known_better(best,
-			pool_best(&c->base->known, arena));
-	best = known_better(best, pool_best(&c->extra, arena));
+			pool_best(c->base, arena));
+	best = known_better(best, pool_best(c->grid, arena));
 	if (arena >= recursive_top(c))
 		return best;
 	search_recursive(c);
-	repeated = pool_best(&c->recursive->known, arena);
+	repeated = pool_best(c->recursive, arena);
 	/* of equals the set, which has the better bound */
 	return best && (!repeated || repeated->sec >= best->sec) ? best
 		: repeated;
@@ -339,19 +349,18 @@ selector_new(const struct remat *r, const uint8_t *constraint,
 	c->trial = schedule_new(r, r->arena);
 	c->constraint = constraint;
 	c->opt = opt;
-	c->polish = 1000000 / (int64_t)r->nnode;
-	if (c->polish < 1200)
-		c->polish = 1200;
-	if (c->polish > 8000)
-		c->polish = 8000;
-	c->extra.trial = c->trial;
-	c->extra.plan = arena_array(r->arena, GRID + 1,
-	                            sizeof *c->extra.plan);
-	c->base = archive_new(r, constraint, r->arena);
+	c->anneal = 1000000 / (int64_t)r->nnode;
+	if (c->anneal < 1200)
+		c->anneal = 1200;
+	if (c->anneal > 8000)
+		c->anneal = 8000;
+	c->keep_all = drop;
 	remat_keep_all(r, constraint, drop);
 	c->top = schedule_set(c->trial, drop).live;
 	if (c->top < GRID)
 		c->top = GRID;
+	c->base = new_set_pool(c, r->arena);
+	c->grid = pool_new(r, constraint, c->top, r->arena);
 	for (int32_t s = 0; s < r->nstore; s++)
 		c->free += r->store[s].candidate && !constraint[s];
 	for (size_t i = 0; i < sizeof generators / sizeof *generators; i++)
@@ -363,10 +372,10 @@ selector_new(const struct remat *r, const uint8_t *constraint,
 int64_t
 selector_least(struct plan_selector *c)
 {
-	int64_t once = pool_least(&c->base->known), least;
+	int64_t once = pool_least(c->base), least;
 
 	search_recursive(c);
-	least = pool_least(&c->recursive->known);
+	least = pool_least(c->recursive);
 	return least < once ? least : once;
 }
 
@@ -390,7 +399,7 @@ selector_bound(struct plan_selector *c, int64_t arena,
 		return isfinite(bound) ? bound : 0;
 	}
 	if (c->exhausted) {
-		f = pool_best_live(&c->base->known, arena);
+		f = pool_best_live(c->base, arena);
 		return f ? f->sec : 0;
 	}
 	if (c->curve)

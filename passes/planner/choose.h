@@ -2,7 +2,7 @@
 #ifndef PASSES_PLANNER_CHOOSE_H
 #define PASSES_PLANNER_CHOOSE_H
 
-#include "passes/remat_model/remat_model.h"
+#include "passes/remat_model/plan_pool.h"
 
 struct plan_selector;
 

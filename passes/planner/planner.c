@@ -18,6 +18,7 @@
 #include "passes/ilp/ilp.h"
 #include "passes/planner/one_percent.h"
 #include "passes/planner/planner.h"
+#include "passes/planner/set_generators.h"
 #include "passes/place/place.h"
 #include "runtime/support/now.h"
 

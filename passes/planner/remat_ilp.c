@@ -21,6 +21,7 @@
  * cost    some thousand columns and rows for a dozen layers
  */
 #include "passes/planner/remat_ilp.h"
+#include "passes/planner/set_generators.h"
 
 #include <math.h>
 #include <string.h>
@@ -270,7 +271,7 @@ remat_bound(const struct remat *r, const uint8_t *constraint, int64_t memory,
 
 /* Round a solution to a plan and polish that. */
 static void
-round_to_plan(struct model *m, struct archive *a, const double *x,
+round_to_plan(struct model *m, struct plan_pool *pool, const double *x,
               double threshold, int64_t evals)
 {
 	const struct remat *r = m->r;
@@ -280,26 +281,25 @@ round_to_plan(struct model *m, struct archive *a, const double *x,
 	for (int32_t s = 0; s < r->nstore; s++)
 		if (m->x[s] >= 0)
 			drop[s] = x[m->x[s]] < threshold;
-	archive_try(a, drop);
-	remat_polish(a, m->memory, evals, drop);
+	pool_try_set(pool, drop);
+	remat_polish(pool, m->memory, evals, drop);
 }
 
 double
-remat_ilp(struct archive *a, int64_t memory, double gap, int64_t nodes,
+remat_ilp(struct plan_pool *pool, int64_t memory, double gap, int64_t nodes,
           int64_t evals)
 {
 	Arena *arena = arena_new();
-	struct model *m = model_new(a->known.trial->r, a->constraint, memory,
-	                            arena);
+	struct model *m = model_new(pool->r, pool->constraint, memory, arena);
 	struct ilp_answer lp = relax_model(m);
 	double bound = proven_seconds(m, &lp);
 	struct known_plan *f;
 
 	if (lp.status == ILP_OPTIMAL) {
-		round_to_plan(m, a, lp.x, 0.5, evals);
-		round_to_plan(m, a, lp.x, 0.9, evals);
+		round_to_plan(m, pool, lp.x, 0.5, evals);
+		round_to_plan(m, pool, lp.x, 0.9, evals);
 	}
-	f = pool_best_live(&a->known, memory);
+	f = pool_best_live(pool, memory);
 	if (nodes > 0 && lp.status == ILP_OPTIMAL
 	    && (!f || f->sec - bound > gap)) {
 		struct ilp_limit limit = {
@@ -309,7 +309,7 @@ remat_ilp(struct archive *a, int64_t memory, double gap, int64_t nodes,
 		struct ilp_answer mip = ilp_solve(m->ilp, &limit, arena);
 
 		if (mip.x)
-			round_to_plan(m, a, mip.x, 0.5, evals);
+			round_to_plan(m, pool, mip.x, 0.5, evals);
 		bound = fmax(bound, proven_seconds(m, &mip));
 	}
 	ilp_free(m->ilp);

@@ -21,6 +21,7 @@
  * cost    stretches * splits * units, limited; evaluations of some sequences
  */
 #include "passes/recursive/chain.h"
+#include "passes/recursive/sequence_generators.h"
 #include "passes/remat_model/intern.h"
 
 #include <math.h>
@@ -28,7 +29,6 @@
 
 enum {
 	UNITS_MAX = 512, TABLE = 3000000,       /* entries of all tables */
-	WORK = 120000000,               /* entries looked at in all */
 	SPLITS = 48,                    /* of one stretch that are tried */
 	PLANS = 20, ZOOMS = 3, VARIANTS = 8,
 	TRIAL_STEPS = 4000000           /* steps evaluated while descending */
@@ -340,20 +340,20 @@ run_backward(const struct nested_program *p, int32_t lo, int32_t m)
 }
 
 static void
-build_within(struct recursive_search *d, const struct nested_program *p,
+build_within(struct plan_pool *pool, const struct nested_program *p,
              int32_t m)
 {
 	chain_begin(p->c);
 	hold_first_states(p, m);
 	run_backward(p, 0, m);
 	if (p->c->run.ok)
-		recursive_try(d);
+		pool_try_steps(pool, p->c->run.out->step, p->c->run.out->n);
 }
 
 /* Plans for some amounts of memory; returns the least that there is one
  * for. */
 static int64_t
-build_some(struct recursive_search *d, const struct nested_program *p)
+build_some(struct plan_pool *pool, const struct nested_program *p)
 {
 	int32_t least = 0, every, n = 0;
 	const float *sec = p->first[0].sec;
@@ -366,9 +366,10 @@ build_some(struct recursive_search *d, const struct nested_program *p)
 		n += sec[m] < sec[m - 1];
 	every = 1 + n / PLANS;
 	n = 0;
-	for (int32_t m = least; m <= p->units && !watch_over(d->r->watch); m++)
+	for (int32_t m = least;
+	     m <= p->units && !watch_over(pool->r->watch); m++)
 		if (m == least || (sec[m] < sec[m - 1] && n++ % every == 0))
-			build_within(d, p, m);
+			build_within(pool, p, m);
 	return p->low + least * p->unit;
 }
 
@@ -456,15 +457,15 @@ lower_peak(struct chain *c, int64_t *work)
 }
 
 void
-nested_search(struct recursive_search *d)
+nested_search(struct plan_pool *pool, struct step_list *steps, int64_t work)
 {
 	Arena *arena = arena_new();
-	struct chain *c = chain_new(d->r, d->constraint, &d->steps, arena);
-	int64_t trials = TRIAL_STEPS, work = WORK;
+	struct chain *c = chain_new(pool->r, pool->constraint, steps, arena);
+	int64_t trials = TRIAL_STEPS;
 
 	for (int k = 0; c && k < VARIANTS && work > 0
-	     && !watch_over(d->r->watch); k++) {
-		int64_t top = d->top;
+	     && !watch_over(pool->r->watch); k++) {
+		int64_t top = pool->top;
 
 		if (k > 0 && !lower_peak(c, &trials))
 			break;
@@ -475,7 +476,7 @@ nested_search(struct recursive_search *d)
 			Arena *a = arena_new();
 			struct nested_program *p =
 				nested_program_new(c, top, &work, a);
-			int64_t least = p ? build_some(d, p) : -1;
+			int64_t least = p ? build_some(pool, p) : -1;
 
 			top = least > 0 && least - p->low < (top - p->low) / 2
 				? least + (least - p->low) / 4 : -1;

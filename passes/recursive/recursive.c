@@ -13,6 +13,7 @@
  */
 #include "passes/recursive/checkpoints.h"
 #include "passes/recursive/recursive.h"
+#include "passes/recursive/sequence_generators.h"
 #include "passes/recursive/stages.h"
 
 #include <math.h>
@@ -20,29 +21,27 @@
 
 enum {
 	GRID = 24, BISECT = 12,
-	WALK_WORK = 40000000,           /* of one search */
 	REPEATS = 16,                   /* steps per node, on average */
 	/* Two stages are few enough for branch and bound to come far; many
 	 * say more where memory is short, almost without it. */
 	TWO_NODES = 10000, MANY_NODES = 5000, STAGES = 10, COLUMNS = 2500,
-	CHECKPOINT_WORK = 5000000,      /* steps of all */
-	HOLD_MAX = 40, HOLD_STAGES = 4, HOLD_NODES = 1000, HOLD_PLANS = 80
+	HOLD_MAX = 40, HOLD_STAGES = 4, HOLD_NODES = 1000
 };
 
 /* ---- walks ---- */
 
 static bool
-try_eviction(struct recursive_search *d, int64_t budget,
+try_eviction(struct plan_pool *pool, struct step_list *s, int64_t budget,
              const struct evict_weights *weights, int64_t *work)
 {
-	if (!remat_evict(d->r, d->constraint, budget, weights, work, &d->steps))
+	if (!remat_evict(pool->r, pool->constraint, budget, weights, work, s))
 		return false;
-	recursive_try(d);
+	pool_try_steps(pool, s->step, s->n);
 	return true;
 }
 
 static void
-try_evictions(struct recursive_search *d)
+try_evictions(struct plan_pool *pool, struct step_list *s, int64_t work)
 {
 	static const struct evict_weights weights[] = {
 		{ 1, 1, 1 }, { 1, 1, 0 }, { 0, 1, 1 }, { 1, 0.5, 0 },
@@ -50,15 +49,15 @@ try_evictions(struct recursive_search *d)
 		{ 0, 1, 0 }, { 2, 1, 1 },
 	};
 	enum { WAYS = sizeof weights / sizeof weights[0] };
-	int64_t work = WALK_WORK, lo = 0, hi = d->top;
-	struct watch *watch = d->r->watch;
+	int64_t lo = 0, hi = pool->top;
+	struct watch *watch = pool->r->watch;
 
 	for (int i = 0; i < BISECT && work > 0 && !watch_over(watch); i++) {
 		int64_t mid = lo + (hi - lo) / 2;
 		bool ok = false;
 
 		for (int k = 0; k < WAYS && !ok; k++)
-			ok = try_eviction(d, mid, &weights[k], &work);
+			ok = try_eviction(pool, s, mid, &weights[k], &work);
 		if (ok)
 			hi = mid;
 		else
@@ -66,28 +65,36 @@ try_evictions(struct recursive_search *d)
 	}
 	for (int i = 0; i <= GRID && work > 0 && !watch_over(watch); i++)
 		for (int k = 0; k < WAYS; k++)
-			try_eviction(d, hi + (d->top - hi) * i / GRID,
+			try_eviction(pool, s, hi + (pool->top - hi) * i / GRID,
 			             &weights[k], &work);
 }
 
 /* ---- checkpoints ---- */
 
+struct offering {
+	struct plan_pool *pool;
+	const struct step_list *steps;
+};
+
 static void
-try_steps(void *data)
+offer_steps(void *data)
 {
-	recursive_try(data);
+	const struct offering *o = data;
+
+	pool_try_steps(o->pool, o->steps->step, o->steps->n);
 }
 
 /* Runs even after the time limit: without it there may be no plan. */
 static void
-keep_states(struct recursive_search *d)
+keep_states(struct plan_pool *pool, struct step_list *s, int64_t work)
 {
+	const struct remat *r = pool->r;
+	struct offering o = { pool, s };
 	NodeId turn = 1;
 
-	while (turn < d->r->nnode && !d->r->node[turn].backward)
+	while (turn < r->nnode && !r->node[turn].backward)
 		turn++;
-	checkpoints_all(d->r, d->constraint, turn, &d->steps, CHECKPOINT_WORK,
-	                try_steps, d);
+	checkpoints_all(r, pool->constraint, turn, s, work, offer_steps, &o);
 }
 
 /* ---- stage programs ---- */
@@ -95,20 +102,20 @@ keep_states(struct recursive_search *d)
 /* Plans that follow the 0-1 program of a few stages, for falling amounts of
  * memory; of graphs so small that walks miss some. */
 static void
-try_stage_plans(struct recursive_search *d)
+try_stage_plans(struct plan_pool *pool, struct step_list *s, int64_t work)
 {
-	struct stage_bound job = { .r = d->r, .memory = d->top - 1,
+	struct stage_bound job = { .r = pool->r, .memory = pool->top - 1,
 	                       .nodes = HOLD_NODES, .most = HOLD_STAGES,
-	                       .plan = &d->steps };
+	                       .plan = s };
 
-	for (int k = 0; k < HOLD_PLANS && !watch_over(d->r->watch); k++) {
+	for (; work > 0 && !watch_over(pool->r->watch); work -= HOLD_NODES) {
 		struct remat_cost c;
 
-		d->steps.n = 0;
+		s->n = 0;
 		stages_bound(&job);
-		if (d->steps.n == 0)
+		if (s->n == 0)
 			return;
-		c = recursive_try(d);
+		c = pool_try_steps(pool, s->step, s->n);
 		job.memory = (c.live < job.memory ? c.live : job.memory) - 1;
 	}
 }
@@ -123,36 +130,35 @@ count_forward(const struct remat *r)
 	return n;
 }
 
-/* What makes plans, of graphs of at most so many forward nodes, in order. */
+/* What makes plans, of graphs of at most so many forward nodes, in order, each
+ * with its share of work: steps, but of nested segments entries of tables, and
+ * of stage programs nodes of branch and bound. */
 static const struct {
-	int64_t most;
-	void (*make)(struct recursive_search *);
+	int64_t most, work;
+	void (*make)(struct plan_pool *, struct step_list *, int64_t work);
 } generators[] = {
-	{ INT64_MAX, keep_states },
-	{ INT64_MAX, nested_search },
-	{ INT64_MAX, try_evictions },
-	{ HOLD_MAX, try_stage_plans },
-	{ INT64_MAX, recursive_fill },
+	{ INT64_MAX, 5000000, keep_states },
+	{ INT64_MAX, 120000000, nested_search },
+	{ INT64_MAX, 40000000, try_evictions },
+	{ HOLD_MAX, 80000, try_stage_plans },
+	{ INT64_MAX, 4000000, recursive_fill },
 };
 
-struct recursive_search *
+struct plan_pool *
 recursive_new(const struct remat *r, const uint8_t *constraint, int64_t top,
               double floor)
 {
-	struct recursive_search *d = arena_alloc(r->arena, sizeof *d);
+	struct plan_pool *pool = pool_new(r, constraint, top, r->arena);
+	struct step_list steps = { .arena = arena_new(),
+	                           .limit = REPEATS * (int32_t)r->nnode };
 
-	*d = (struct recursive_search){
-		.known.trial = schedule_new(r, r->arena), .r = r,
-		.constraint = constraint, .top = top, .floor = floor,
-	};
-	d->steps.arena = arena_new();
-	d->steps.limit = REPEATS * (int32_t)r->nnode;
+	pool->top = top;
+	pool->floor = floor;
 	for (size_t i = 0; i < sizeof generators / sizeof *generators; i++)
 		if (count_forward(r) <= generators[i].most)
-			generators[i].make(d);
-	arena_free(d->steps.arena);
-	d->steps = (struct step_list){ 0 };
-	return d;
+			generators[i].make(pool, &steps, generators[i].work);
+	arena_free(steps.arena);
+	return pool;
 }
 
 double

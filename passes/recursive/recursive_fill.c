@@ -8,12 +8,12 @@
  *         again while that helps.
  * cost    counted steps
  */
-#include "passes/recursive/recursive_known.h"
+#include "passes/recursive/sequence_generators.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { GRID = 64, ROUNDS = 12, WORK = 4000000 };
+enum { GRID = 64, ROUNDS = 12 };
 
 /* A clone that may go. */
 struct spare {
@@ -22,7 +22,8 @@ struct spare {
 };
 
 struct filler {
-	struct recursive_search *d;
+	struct plan_pool *pool;
+	struct step_list *steps;
 	int64_t budget;
 	Arena *arena;                   /* of one round */
 	int32_t *before;                /* by instance: the one before; -1 */
@@ -37,8 +38,8 @@ struct filler {
 static void
 find_before(struct filler *f)
 {
-	const struct remat *r = f->d->r;
-	const struct schedule *w = f->d->known.trial;
+	const struct remat *r = f->pool->r;
+	const struct schedule *w = f->pool->trial;
 	int32_t *now = arena_array(f->arena, (size_t)r->nstore + 1, 4), y = 0;
 
 	memset(now, -1, (size_t)r->nstore * 4);
@@ -66,8 +67,8 @@ find_before(struct filler *f)
 static bool
 may_extend_instances(struct filler *f, int32_t k, bool wanted, double *cost)
 {
-	const struct remat *r = f->d->r;
-	const struct schedule *w = f->d->known.trial;
+	const struct remat *r = f->pool->r;
+	const struct schedule *w = f->pool->trial;
 	int32_t end = f->inst[k + 1];
 
 	*cost = 0;
@@ -109,9 +110,9 @@ by_seconds_saved(const void *a, const void *b)
 static bool
 remove_idle_copies(struct filler *f)
 {
-	const struct remat *r = f->d->r;
-	const struct schedule *w = f->d->known.trial;
-	struct step_list *out = &f->d->steps;
+	const struct remat *r = f->pool->r;
+	const struct schedule *w = f->pool->trial;
+	struct step_list *out = f->steps;
 	bool *gone = arena_array(f->arena, (size_t)w->nstep + 1, 1);
 	bool any = false;
 	double cost;
@@ -142,45 +143,43 @@ remove_idle_copies(struct filler *f)
 }
 
 static void
-fill_idle(struct recursive_search *d, const struct known_plan *from,
-          int64_t budget, int64_t *work)
+fill_idle(struct filler *f, const struct known_plan *from, int64_t *work)
 {
-	struct filler f = { .d = d, .budget = budget };
-	struct remat_cost now = known_eval(d->known.trial, from);
+	struct plan_pool *pool = f->pool;
+	struct remat_cost now = known_eval(pool->trial, from);
 
 	for (int round = 0; round < ROUNDS && *work > 0
-	     && !watch_over(d->r->watch); round++) {
+	     && !watch_over(pool->r->watch); round++) {
 		struct remat_cost c = { 0, 0, 0, 0 };
 		bool any;
 
-		f.arena = arena_new();
-		any = remove_idle_copies(&f);
-		arena_free(f.arena);
-		*work -= 3 * d->known.trial->nstep;
+		f->arena = arena_new();
+		any = remove_idle_copies(f);
+		arena_free(f->arena);
+		*work -= 3 * pool->trial->nstep;
 		if (any)
-			c = recursive_try(d);
-		if (!any || c.live > budget || c.sec >= now.sec)
+			c = pool_try_steps(pool, f->steps->step, f->steps->n);
+		if (!any || c.live > f->budget || c.sec >= now.sec)
 			break;
 		now = c;
 	}
 }
 
 void
-recursive_fill(struct recursive_search *d)
+recursive_fill(struct plan_pool *pool, struct step_list *steps, int64_t work)
 {
-	int64_t least = INT64_MAX, work = WORK;
+	int64_t least = pool_smallest(pool)->live;
 
-	for (int32_t i = 0; i < d->known.n; i++)
-		if (d->known.plan[i].live < least)
-			least = d->known.plan[i].live;
-	for (int k = 0; k < GRID && least < d->top && work > 0; k++) {
-		int64_t budget = least + (d->top - least) / GRID * (k + 1);
-		struct known_plan *best = pool_best_live(&d->known, budget),
-				  from;
+	for (int k = 0; k < GRID && least >= 0 && work > 0; k++) {
+		struct filler f = { .pool = pool, .steps = steps,
+		                    .budget = least + (pool->top - least)
+		                              / GRID * (k + 1) };
+		const struct known_plan *best = pool_best_live(pool, f.budget);
+		struct known_plan from;
 
 		if (!best)
 			continue;
 		from = *best;           /* the pool changes */
-		fill_idle(d, &from, budget, &work);
+		fill_idle(&f, &from, &work);
 	}
 }

@@ -14,6 +14,7 @@
  *         around it; work is counted and limited
  */
 #include "passes/recursive/rerun.h"
+#include "passes/recursive/sequence_generators.h"
 
 #include <math.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #ifndef PASSES_RECURSIVE_RERUN_H
 #define PASSES_RECURSIVE_RERUN_H
 
-#include "passes/recursive/recursive_known.h"
+#include "passes/recursive/step_list.h"
 
 struct rerun {
 	const struct remat *r;

@@ -2,7 +2,7 @@
 #ifndef PASSES_RECURSIVE_STAGES_H
 #define PASSES_RECURSIVE_STAGES_H
 
-#include "passes/recursive/recursive_known.h"
+#include "passes/recursive/step_list.h"
 
 enum { STAGES_MAX = 12 };
 

@@ -251,3 +251,11 @@ remat_new(const Graph *g, Arena *arena)
 	return r;
 }
 
+
+void
+remat_keep_all(const struct remat *r, const uint8_t *constraint, uint8_t *drop)
+{
+	for (int32_t s = 0; s < r->nstore; s++)
+		drop[s] = constraint[s] == 'k' ? 0 : constraint[s] == 'r' ? 1
+			: r->store[s].candidate && !r->store[s].direct;
+}

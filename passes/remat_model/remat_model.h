@@ -178,90 +178,18 @@ void schedule_apply(const struct schedule *, Graph *);
 /* readers.c */
 struct readers remat_readers(const struct remat *, Arena *);
 
-/* plan_pool.c: a plan that is known. */
-struct known_plan {
-	int64_t live;                   /* most bytes alive; -1: no plan */
-	int64_t placed;                 /* arena bytes; -1: not packed yet */
-	double sec;                     /* seconds of the clones */
-	uint8_t *drop;                  /* the plan, if it is a set */
-	struct rstep *step;             /* the plan, if it is a sequence; NULL:
-	                                 * a set */
-	int32_t nstep;
-};
-
-/* Known plans, in no order; places may be empty. */
-struct plan_pool {
-	struct schedule *trial;         /* of the plan tried last */
-	struct known_plan *plan;
-	int32_t n;
-};
-
-/* Evaluate a known plan, of whichever kind. */
-struct remat_cost known_eval(struct schedule *, const struct known_plan *);
-/* The faster one, of equally fast ones the smaller; NULL is none. */
-struct known_plan *known_better(struct known_plan *, struct known_plan *);
-/* Arena of a plan once packed (remembered). */
-int64_t known_placed(struct schedule *, struct known_plan *);
-/* Fastest plan that fits when placed; NULL: none known. */
-struct known_plan *pool_best(const struct plan_pool *, int64_t arena);
-/* The same by live bytes, without packing. */
-struct known_plan *pool_best_live(const struct plan_pool *, int64_t live);
-/* Smallest arena of any plan; INT64_MAX: there are none. */
-int64_t pool_least(const struct plan_pool *);
-
-/* archive.c: the best plans known that are sets, over all budgets. */
-struct archive {
-	struct plan_pool known;         /* the last one needs least */
-	const uint8_t *constraint;      /* by storage: 'k' keep, 'r' recompute,
-	                                 * 0 none */
-	Arena *arena;                   /* what it holds lies there */
-	int64_t width;                  /* bytes per slot */
-};
-
-struct archive *archive_new(const struct remat *, const uint8_t *constraint,
-                            Arena *);
-/* Evaluate and remember. */
-struct remat_cost archive_try(struct archive *, const uint8_t *drop);
-/* Fill it with all sets of n storages dropped, which are few; false: the time
- * was over before that. */
-bool archive_all(struct archive *, const int32_t *cand, int n);
-/* The one that needs least live bytes. */
-struct known_plan *archive_smallest(const struct archive *);
-/* Keep everything: only what backward never reads counts as dropped. */
+/* remat.c: all nodes keep everything: only what backward never reads counts as
+ * dropped. */
 void remat_keep_all(const struct remat *, const uint8_t *constraint,
                     uint8_t *drop);
-
-/* remat_search.c: descend from keep-everything to the least memory, all
- * targets on the way. */
-void remat_search(struct archive *);
-/* Work on one target, starting from the best plan known for it. */
-void remat_polish(struct archive *, int64_t target, int64_t evals,
-                  const uint8_t *start);
 
 /* remat.c: storages of results of n that may lie in the bytes of an operand's,
  * in turns with those, 2 REMAT_PAIRS at most; returns how many pairs. */
 int remat_storage_pairs(const struct remat *, const Node *n, int32_t *list);
 
-/* remat_preset.c */
-void remat_preset(const struct remat *, const uint8_t *constraint,
-                  enum remat_mode, int64_t every, uint8_t *drop);
-/* --keep and --recompute-values as 'k' and 'r' by storage. */
-bool remat_constraints(Pass *, const struct remat *, uint8_t *constraint);
-/* Storages at which the forward graph hangs together by one activation, in
- * order, and the node behind which each does so; returns how many. */
+/* cuts.c: storages at which the forward graph hangs together by one activation,
+ * in order, and the node behind which each does so; returns how many. */
 int32_t remat_cuts(const struct remat *, Arena *, int32_t *cut,
                    NodeId *behind);
-
-/* remat_ilp.c: no plan of class "once" that needs at most `memory` bytes in
- * the arena spends fewer seconds on clones; INFINITY: there is none.  While it
- * is more than `gap` below `sec`, branch and bound over at most `nodes` nodes
- * may raise it. */
-double remat_bound(const struct remat *, const uint8_t *constraint,
-                   int64_t memory, double sec, double gap, int64_t nodes);
-/* The same, and plans for that memory into the archive: rounded, and by
- * branch and bound over at most `nodes` nodes while the gap is larger than
- * `gap` seconds. */
-double remat_ilp(struct archive *, int64_t memory, double gap, int64_t nodes,
-                 int64_t evals);
 
 #endif

@@ -179,8 +179,7 @@ bound_grid(struct dag_best *b, int64_t work)
 
 		if (is_settled(b))
 			continue;
-		r->bound = dag_bound(b->g, r->budget, &start, b->o->watch,
-		                     b->arena);
+		r->bound = dag_bound(b, r->budget, &start);
 		if (start.len == 0)
 			continue;
 		dag_offer(b, start.node, start.len);
@@ -323,6 +322,7 @@ struct dag_answer
 dag_plan(const struct dag *g, const struct dag_options *o, Arena *arena)
 {
 	struct dag_best b = { .g = g, .o = o, .arena = arena, .random = 1,
+	                      .problem = dag_problem(g, o->watch, arena),
 	                      .asked = { .budget = o->budget } };
 	struct dag_answer r = { .bound_class = "any" };
 	int32_t *order = arena_array(arena, (size_t)g->n, sizeof *order);
@@ -332,7 +332,7 @@ dag_plan(const struct dag *g, const struct dag_options *o, Arena *arena)
 		order[i] = i;
 	make_grid(&b);
 	dag_offer(&b, order, g->n);
-	b.bound = dag_bound(g, o->budget, NULL, o->watch, arena);
+	b.bound = dag_bound(&b, o->budget, NULL);
 	if (g->n <= DAG_STATES_NODES)
 		search_states(&b);
 	for (int64_t part = o->sec > 0 ? FIRST_PART : 1; part && !is_done(&b);

@@ -8,11 +8,12 @@
  */
 #include "passes/standalone/standalone.h"
 #include "passes/recursive/checkpoints.h"
+#include "passes/recursive/sequence_generators.h"
 #include "passes/recursive/stages.h"
 #include "passes/ilp/ilp.h"
 
-static const struct remat *
-problem_of(const struct dag *g, struct watch *watch, Arena *arena)
+const struct remat *
+dag_problem(const struct dag *g, struct watch *watch, Arena *arena)
 {
 	struct remat *r = arena_alloc(arena, sizeof *r);
 	size_t n = (size_t)g->n;
@@ -66,7 +67,6 @@ dag_evict(struct dag_best *b, int64_t work)
 	};
 	int32_t n = b->g->n;
 	Arena *scratch = arena_new();
-	const struct remat *r = problem_of(b->g, b->o->watch, scratch);
 	uint8_t *constraint = arena_array(scratch, (size_t)n + 1, 1);
 	struct step_list out = { .arena = scratch, .limit = 64 * n + 1000 };
 
@@ -74,8 +74,8 @@ dag_evict(struct dag_best *b, int64_t work)
 	     && !dag_stopped(b); k++) {
 		struct dag_seq q;
 
-		if (!remat_evict(r, constraint, b->grid[b->at].budget, &way[k],
-		                 &work, &out))
+		if (!remat_evict(b->problem, constraint,
+		                 b->grid[b->at].budget, &way[k], &work, &out))
 			continue;
 		q = sequence(&out, scratch);
 		dag_offer(b, q.node, q.len);
@@ -107,12 +107,11 @@ dag_checkpoints(struct dag_best *b)
 {
 	int32_t n = b->g->n;
 	Arena *scratch = arena_new();
-	const struct remat *r = problem_of(b->g, b->o->watch, scratch);
 	uint8_t *constraint = arena_array(scratch, (size_t)n + 1, 1);
 	struct step_list out = { .arena = scratch, .limit = 64 * n + 1000 };
 	struct offering o = { b, &out };
 
-	checkpoints_all(r, constraint, (NodeId)b->g->turn + 1, &out,
+	checkpoints_all(b->problem, constraint, (NodeId)b->g->turn + 1, &out,
 	                CHECKPOINT_WORK, offer_sequence, &o);
 	arena_free(scratch);
 }
@@ -122,27 +121,27 @@ dag_checkpoints(struct dag_best *b)
 enum { NODES = 40000, NODES_MAX = 4096, SIZE = 1500 };
 
 double
-dag_bound(const struct dag *g, int64_t budget, struct dag_seq *start,
-          struct watch *watch, Arena *arena)
+dag_bound(const struct dag_best *b, int64_t budget, struct dag_seq *start)
 {
+	const struct dag *g = b->g;
 	int most = SIZE / g->n;
 	Arena *scratch = arena_new();
 	struct step_list plan = { .arena = scratch, .limit = INT32_MAX };
 	struct stage_bound job = {
-		.memory = budget, .any_order = true, .nodes = NODES,
-		.plan = &plan, .most = most < STAGES_MAX ? most : STAGES_MAX,
+		.r = b->problem, .memory = budget, .any_order = true,
+		.nodes = NODES, .plan = &plan,
+		.most = most < STAGES_MAX ? most : STAGES_MAX,
 	};
 	double bound = 0;
 
 	if (start)
 		*start = (struct dag_seq){ .len = 0 };
 	if (g->n <= NODES_MAX && budget < g->peak) {
-		job.r = problem_of(g, watch, scratch);
 		bound = stages_bound(&job);
 		ilp_end();
 	}
 	if (start && plan.n) {
-		*start = sequence(&plan, arena);
+		*start = sequence(&plan, b->arena);
 		start->peak = job.cost.live;
 		start->cost = g->cost + job.cost.sec;
 	}

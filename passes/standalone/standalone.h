@@ -22,6 +22,8 @@
 #include "ir/base/watch.h"
 #include "ir/plan.h"
 
+struct remat;
+
 struct dag {
 	int32_t n;
 	int64_t *ram;                   /* by node: bytes of its value */
@@ -104,6 +106,8 @@ bool dag_account(const struct dag *, const struct dag_answer *,
 /* Where candidates meet: each budget keeps the cheapest that fits. */
 struct dag_best {
 	const struct dag *g;
+	const struct remat *problem;    /* the same as rooms recursive and
+	                                 * remat_model read it */
 	const struct dag_options *o;
 	struct dag_budget *grid;        /* budgets, looser ones first */
 	int32_t ngrid;
@@ -122,6 +126,8 @@ struct dag_best {
  * budget being searched. */
 bool dag_offer(struct dag_best *, const int32_t *node, int32_t len);
 bool dag_stopped(const struct dag_best *);
+/* dag_problem.c: node i of the graph is node i + 1 of the problem. */
+const struct remat *dag_problem(const struct dag *, struct watch *, Arena *);
 /* Walk the order, evicting when memory is short. */
 void dag_evict(struct dag_best *, int64_t work);
 /* Checkpoints and nested ones, for all budgets: see checkpoints.c. */
@@ -140,7 +146,7 @@ uint64_t dag_draw(uint64_t *random);
 /* No plan within the budget costs less, whatever its order and however often
  * it recomputes.  start: a plan that a search can begin with, which need not
  * fit; empty where the bound is the graph's own cost. */
-double dag_bound(const struct dag *, int64_t budget, struct dag_seq *start,
-                 struct watch *, Arena *);
+double dag_bound(const struct dag_best *, int64_t budget,
+                 struct dag_seq *start);
 
 #endif

@@ -36,17 +36,17 @@ measure(int layers)
 	uint8_t *drop = arena_array(a, (size_t)r->nstore + 1, 1);
 	double start = (double)clock() / CLOCKS_PER_SEC;
 	int64_t all, least;
-	struct recursive_search *d;
+	struct plan_pool *d;
 
 	remat_keep_all(r, constraint, drop);
 	all = schedule_set(schedule_new(r, a), drop).live;
 	d = recursive_new(r, constraint, all, 0);
-	least = pool_least(&d->known);
+	least = pool_least(d);
 	printf("| %d | %.0f |", layers, (double)all / UNIT);
-	show(r, pool_best(&d->known, least));
-	show(r, pool_best(&d->known, (int64_t)((3 + log2(layers)) * UNIT)));
-	show(r, pool_best(&d->known, (int64_t)((3 + 2 * log2(layers)) * UNIT)));
-	show(r, pool_best(&d->known, (int64_t)((3 + 2 * sqrt(layers)) * UNIT)));
+	show(r, pool_best(d, least));
+	show(r, pool_best(d, (int64_t)((3 + log2(layers)) * UNIT)));
+	show(r, pool_best(d, (int64_t)((3 + 2 * log2(layers)) * UNIT)));
+	show(r, pool_best(d, (int64_t)((3 + 2 * sqrt(layers)) * UNIT)));
 	printf(" %.2f |\n", (double)clock() / CLOCKS_PER_SEC - start);
 	arena_free(a);
 	graph_free(g);

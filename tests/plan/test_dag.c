@@ -57,8 +57,10 @@ bounds(void **state)
 		for (int64_t b = g.working_set; b < g.peak; b++) {
 			struct dag_options o = { .budget = b };
 			struct dag_answer r = dag_plan(&g, &o, a);
+			struct dag_best best = { .g = &g, .arena = a,
+				.problem = dag_problem(&g, NULL, a) };
 			struct dag_seq start;
-			double bound = dag_bound(&g, b, &start, NULL, a);
+			double bound = dag_bound(&best, b, &start);
 
 			if (!r.found)
 				continue;
@@ -393,6 +395,7 @@ long_ones(void **state)
 		double began;
 
 		make_long(&g, LONG, a);
+		b.problem = dag_problem(&g, o.watch, a);
 		q.node = arena_array(a, LONG, sizeof *q.node);
 		for (q.len = 0; q.len < LONG; q.len++)
 			q.node[q.len] = q.len;

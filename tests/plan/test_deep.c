@@ -1,4 +1,5 @@
 /* Plans that repeat nodes more than once. */
+#include "passes/planner/set_generators.h"
 #include "passes/recursive/recursive.h"
 #include "passes/recursive/designs.h"
 #include "tests/plan/plan_test.h"
@@ -61,7 +62,7 @@ close_problem(struct problem *p)
 
 struct brute {
 	struct problem *p;
-	struct recursive_search *d;
+	struct plan_pool *d;
 	struct rstep step[64];
 	int ncopy, most;
 	int64_t count, fault;
@@ -75,9 +76,9 @@ compare(struct brute *b, int n)
 	double best = INFINITY;
 
 	b->count++;
-	for (int32_t i = 0; i < b->d->known.n; i++)
-		if (b->d->known.plan[i].live <= c.live)
-			best = fmin(best, b->d->known.plan[i].sec);
+	for (int32_t i = 0; i < b->d->n; i++)
+		if (b->d->plan[i].live >= 0 && b->d->plan[i].live <= c.live)
+			best = fmin(best, b->d->plan[i].sec);
 	b->fault += c.sec < best - 1e-9;
 }
 
@@ -122,14 +123,17 @@ tiny_graphs_are_optimal(void **state)
 		open_problem(&p, gen_random(k * 31 + 7, 3 + (int)(k % 2)));
 		random_costs(&p, k);
 		b.d = recursive_new(p.r, p.constraint, p.all + 1, -1);
-		for (int32_t i = 0; i < b.d->known.n; i++) {
-			struct remat_cost c =
-				known_eval(p.w, &b.d->known.plan[i]);
-			double bound = recursive_bound(p.r, c.live);
+		for (int32_t i = 0; i < b.d->n; i++) {
+			const struct known_plan *f = &b.d->plan[i];
+			struct remat_cost c;
+			double bound;
 
-			assert_true(c.live == b.d->known.plan[i].live);
-			assert_true(fabs(c.sec - b.d->known.plan[i].sec)
-			            < 1e-9);
+			if (f->live < 0)
+				continue;
+			c = known_eval(p.w, f);
+			bound = recursive_bound(p.r, c.live);
+			assert_true(c.live == f->live);
+			assert_true(fabs(c.sec - f->sec) < 1e-9);
 			assert_true(bound <= c.sec + 1e-9);
 			dear += c.sec > 0;
 			tight += c.sec > 0 && bound > c.sec * (1 - 1e-6);
@@ -214,12 +218,12 @@ static int64_t
 least_of_chain(int layers)
 {
 	struct problem p;
-	struct recursive_search *d;
+	struct plan_pool *d;
 	int64_t least;
 
 	open_problem(&p, gen_chain(layers, WIDTH));
 	d = recursive_new(p.r, p.constraint, p.all, 0);
-	least = pool_least(&d->known);
+	least = pool_least(d);
 	close_problem(&p);
 	return least;
 }

@@ -6,6 +6,7 @@
 #include "passes/place/place.h"
 #include "passes/replay/replay.h"
 #include "passes/planner/choose.h"
+#include "passes/planner/set_generators.h"
 #include "ir/segments.h"
 #include "passes/cost/cost.h"
 
@@ -284,14 +285,14 @@ bound_and_search(void **state)
 	(void)state;
 	for (int k = 0; k < GRAPHS; k++) {
 		struct problem p;
-		struct archive *a;
+		struct plan_pool *a;
 		int64_t top, least;
 
 		open_problem(&p, (uint64_t)k);
 		top = try(&p, 0).live;
-		a = archive_new(p.r, p.constraint, p.r->arena);
+		a = pool_new(p.r, p.constraint, top, p.r->arena);
 		remat_search(a);
-		least = archive_smallest(a)->live;
+		least = pool_smallest(a)->live;
 		for (int i = 0; i < 4; i++) {
 			int64_t live = least + (top - least) * i / 4;
 			double best = optimum(&p, live);
@@ -302,7 +303,7 @@ bound_and_search(void **state)
 			assert_true(bound <= best + 1e-6);
 			bound = remat_ilp(a, live, 0, 100, 300);
 			assert_true(bound <= best + 1e-6);
-			f = pool_best_live(&a->known, live);
+			f = pool_best_live(a, live);
 			assert_non_null(f);
 			assert_true(f->sec >= best - 1e-9);
 			hits += f->sec <= best + 1e-9;

@@ -6,11 +6,11 @@
  *            over all layers, that removes most bytes above the target per
  *            second of recompute; then keep again what need not be dropped;
  *         2. annealing at a fixed target: toggle and swap storages.
- *         Every plan that is evaluated may enter the archive.
+ *         Every plan that is evaluated may enter the pool.
  * cost    limited by counts of evaluations, never by the clock, and blind to
  *         the budget asked for
  */
-#include "passes/remat_model/remat_model.h"
+#include "passes/planner/set_generators.h"
 
 #include <math.h>
 #include <string.h>
@@ -18,7 +18,7 @@
 enum { TARGETS = 32, SINGLES = 256 };
 
 struct descent {
-	struct archive *a;
+	struct plan_pool *pool;
 	const struct remat *r;
 	Arena *arena;
 	uint8_t *drop, *trial;
@@ -29,14 +29,14 @@ struct descent {
 static bool
 is_movable(const struct descent *d, int32_t s)
 {
-	return d->r->store[s].candidate && !d->a->constraint[s];
+	return d->r->store[s].candidate && !d->pool->constraint[s];
 }
 
 /* Gain of the trial plan: bytes above the target removed per second. */
 static double
 drop_gain(struct descent *d, struct remat_cost *c)
 {
-	*c = archive_try(d->a, d->trial);
+	*c = pool_try_set(d->pool, d->trial);
 	if (!(c->over < d->now.over))
 		return -1;
 	return (d->now.over - c->over)
@@ -122,7 +122,7 @@ keep_again(struct descent *d)
 			if (watch_over(r->watch))
 				return;
 			d->drop[s] = 0;
-			c = archive_try(d->a, d->drop);
+			c = pool_try_set(d->pool, d->drop);
 			d->drop[s] = 1;
 			if (c.over <= 0 && c.sec < best_cost.sec) {
 				best_cost = c;
@@ -137,10 +137,10 @@ keep_again(struct descent *d)
 }
 
 static struct descent
-descent_new(struct archive *a)
+descent_new(struct plan_pool *pool)
 {
-	const struct remat *r = a->known.trial->r;
-	struct descent d = { .a = a, .r = r, .arena = arena_new() };
+	const struct remat *r = pool->r;
+	struct descent d = { .pool = pool, .r = r, .arena = arena_new() };
 
 	d.drop = arena_array(d.arena, (size_t)r->nstore + 1, 1);
 	d.trial = arena_array(d.arena, (size_t)r->nstore + 1, 1);
@@ -151,15 +151,15 @@ descent_new(struct archive *a)
 static void
 descent_end(struct descent *d)
 {
-	d->a->known.trial->target = INT64_MAX;
+	d->pool->trial->target = INT64_MAX;
 	arena_free(d->arena);
 }
 
 static bool
 drop_to_target(struct descent *d, int64_t target)
 {
-	d->a->known.trial->target = target;
-	d->now = archive_try(d->a, d->drop);
+	d->pool->trial->target = target;
+	d->now = pool_try_set(d->pool, d->drop);
 	while (d->now.over > 0)
 		if (!drop_one_more(d))
 			return false;
@@ -173,7 +173,7 @@ anneal(struct descent *d, int64_t evals, uint64_t seed)
 	const struct remat *r = d->r;
 	int32_t *cand = arena_array(d->arena, (size_t)r->ncand + 1, 4);
 	int32_t n = 0;
-	double scale = r->base_sec / (1 + (double)d->a->known.trial->target);
+	double scale = r->base_sec / (1 + (double)d->pool->trial->target);
 	double hot = r->base_sec * 2e-3;
 
 	for (int32_t s = 0; s < r->nstore; s++)
@@ -193,7 +193,7 @@ anneal(struct descent *d, int64_t evals, uint64_t seed)
 				+ 1442695040888963407u;
 			d->trial[cand[(seed >> 33) % (uint32_t)n]] ^= 1;
 		}
-		c = archive_try(d->a, d->trial);
+		c = pool_try_set(d->pool, d->trial);
 		gain = d->now.sec - c.sec + scale * (d->now.over - c.over);
 		seed = seed * 6364136223846793005u + 1442695040888963407u;
 		if (gain >= 0 || exp(gain / heat)
@@ -208,12 +208,12 @@ anneal(struct descent *d, int64_t evals, uint64_t seed)
 }
 
 void
-remat_polish(struct archive *a, int64_t target, int64_t evals,
+remat_polish(struct plan_pool *pool, int64_t target, int64_t evals,
              const uint8_t *start)
 {
-	struct descent d = descent_new(a);
+	struct descent d = descent_new(pool);
 
-	memcpy(d.drop, start, (size_t)a->known.trial->r->nstore);
+	memcpy(d.drop, start, (size_t)pool->r->nstore);
 	if (drop_to_target(&d, target))
 		keep_again(&d);
 	anneal(&d, evals, 0x2545f4914f6cdd1d);
@@ -223,15 +223,15 @@ remat_polish(struct archive *a, int64_t target, int64_t evals,
 }
 
 void
-remat_search(struct archive *a)
+remat_search(struct plan_pool *pool)
 {
-	struct descent d = descent_new(a);
+	struct descent d = descent_new(pool);
 	size_t n = (size_t)d.r->nstore;
 	uint8_t *path = arena_array(d.arena, n + 1, 1);
 	int64_t top;
 
-	remat_keep_all(d.r, a->constraint, d.drop);
-	top = schedule_set(a->known.trial, d.drop).live;
+	remat_keep_all(d.r, pool->constraint, d.drop);
+	top = schedule_set(pool->trial, d.drop).live;
 	for (int i = TARGETS - 1; i >= 0 && !watch_over(d.r->watch); i--) {
 		if (!drop_to_target(&d, top / TARGETS * i))
 			break;
