@@ -1,4 +1,8 @@
-/* The one IR of ckc, from import to emission.
+/* Room ir: the one IR of ckc, from import to emission.
+ *
+ * in      shapes, memory and messages of ir/base
+ * out     graphs, and what every pass asks of an op: rows, shapes, placements
+ * must not know ONNX, passes and machines
  *
  * A Graph holds arrays of values and nodes, referred to by id; id 0 is
  * "none".  The order of the node array is the order of execution and a

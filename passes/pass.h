@@ -1,4 +1,4 @@
-/* The context in which a pass runs.
+/* Room passes: the context in which a pass runs.
  *
  * in      what the user asked for (struct options), where to report, memory
  * out     what outlives a pass (struct results, struct planned)

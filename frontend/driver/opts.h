@@ -1,4 +1,11 @@
-/* The command line of ckc: one table gives parsing, --help and the checks. */
+/* Room driver: the commands of ckc.
+ *
+ * in      the command line, files that it names
+ * out     libraries, pages, JSON; the exit status
+ * must not know how a pass, an importer or an emitter works
+ *
+ * This header: the options; one table gives parsing, --help and the checks.
+ */
 #ifndef FRONTEND_DRIVER_OPTS_H
 #define FRONTEND_DRIVER_OPTS_H
 

@@ -1,9 +1,5 @@
-/* Room onnx: reads ONNX files, which are not trusted.
- *
- * in      bytes
- * out     a checked model, its tensors mapped, as one flat list of nodes
- * must not know what the operators mean
- */
+/* ONNX files, which are not trusted: from bytes to a checked model with its
+ * tensors mapped. */
 #ifndef FRONTEND_ONNX_MODEL_H
 #define FRONTEND_ONNX_MODEL_H
 

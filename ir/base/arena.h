@@ -1,4 +1,10 @@
-/* Bump allocator: everything in it is freed at once.
+/* Room base: memory, messages, shapes, tables and files for all of ckc.
+ *
+ * in      nothing of ckc but runtime/support
+ * out     arenas, diagnostics, shapes, hash tables, input and output files
+ * must not know graphs
+ *
+ * This header: a bump allocator; everything in it is freed at once.
  *
  * Running out of memory ends the process here and nowhere else (exit 1, one
  * line on stderr).  Memory is zeroed and aligned to 16 bytes.

@@ -1,5 +1,6 @@
-/* Search over pipelines: forms of the graph that the passes alone cannot
- * choose among are planned one after the other, and the best one is kept.
+/* Room explore: search over pipelines.  Forms of the graph that the passes
+ * alone cannot choose among are planned one after the other, and the best one
+ * is kept.
  *
  * in      the graph of a model, the options
  * out     the graph after all passes, and what they left behind (results.h)

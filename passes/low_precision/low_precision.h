@@ -1,4 +1,4 @@
-/* Room save: values saved for backward, kept in 16 bits.
+/* Room low_precision: values saved for backward, kept in 16 bits.
  *
  * in      a planned graph, whose node order is the schedule
  * out     the same with values rounded behind their last reading in forward,

@@ -14,6 +14,8 @@
   * every header compiles alone, and so does what generated C takes along (TEXTS)
   * in the folders of UNIQUE no two files have a static function of one name
   * a file, or its header, begins with a comment that says what is in it
+  * a folder with headers is a room: one of them begins with "Room FOLDER:", what it is given and
+  gives, and what it must not know (texts of kernels and the public headers are no rooms)
   * the include guard of a header is its path: codegen/cpu/tile.h has CODEGEN_CPU_TILE_H
   * only the driver exits; only ilp.c sees GLPK; only the frontend sees protobuf; nobody runs a
   shell
@@ -500,6 +502,29 @@ def check_first_words(root, faults):
             faults.append(f"{path}: begins without a comment on what is in it")
 
 
+def check_heads(root, faults):
+    """One header of a folder says what the room is for."""
+    heads = {}
+    for path in sources(root):
+        folder = os.path.dirname(path)
+        if not path.endswith(".h") or folder in ("runtime", *TEXTS) or "/kernels" in folder:
+            continue
+        heads.setdefault(folder, [])
+        with open(os.path.join(root, path), encoding="utf-8") as f:
+            text = f.read()
+        if m := re.match(r"/\* Room (\w+):(.*?)\*/", text, re.S):
+            heads[folder].append(m.group(1))
+            missing = [w for w in ("in", "out", "must not know") if f"\n * {w} " not in m.group(2)]
+            if missing:
+                faults.append(f"{path}: the head of the room lacks: {', '.join(missing)}")
+    for folder, names in heads.items():
+        if names != [os.path.basename(folder)]:
+            faults.append(
+                f"{folder}: expected one head '/* Room {os.path.basename(folder)}:', "
+                f"found {', '.join(names) or 'none'}"
+            )
+
+
 def check_crowds(root):
     for folder in FOLDERS:
         for base, _, files in os.walk(os.path.join(root, folder)):
@@ -548,6 +573,7 @@ def main():
     check_statics(root, faults)
     check_guards(root, faults)
     check_first_words(root, faults)
+    check_heads(root, faults)
     check_crowds(root)
     check_scripts(root, faults)
     print("\n".join(faults[:60]))

@@ -1,5 +1,5 @@
-/* ckrun eval and ckrun predict: evaluation of a model on data that it is not
- * trained on.
+/* Room evaluation: ckrun eval and ckrun predict, evaluation of a model on data
+ * that it is not trained on.
  *
  * in      a model by ckr.h, data in order
  * out     loss, accuracy, perplexity; predictions in a file

@@ -1,4 +1,4 @@
-/* ckrun report: a page of curves from the logs of runs.
+/* Room run_report: ckrun report, a page of curves from the logs of runs.
  *
  * in      files of `ckrun --log`, JSON lines or CSV, which may be broken
  * out     one HTML file, well-formed as XML: curves, last and best values;
