@@ -42,7 +42,8 @@ struct list_scan {
 
 /* ---- lines ---- */
 
-/* Cut "PATH LABEL" in two; false: it is none. */
+/* Cut "PATH LABEL" in two; false: it is none, or messages could not print the
+ * path. */
 static bool
 split_line(char *line, int64_t *label)
 {
@@ -61,6 +62,9 @@ split_line(char *line, int64_t *label)
 	*label = *word == '-' ? -(int64_t)x : (int64_t)x;
 	while (word > line && isspace((unsigned char)word[-1]))
 		*--word = '\0';
+	for (word = line; *word; word++)
+		if (iscntrl((unsigned char)*word))
+			return false;
 	return *line != '\0';
 }
 
@@ -152,8 +156,9 @@ scan_lines(struct list_scan *s)
 			break;
 		s->place[i] = s->at;
 		if (!split_line(s->line, &s->label[i]))
-			return bad_line(s, "expected PATH LABEL, with a whole "
-			                "number as the label");
+			return bad_line(s, "expected PATH LABEL: a path "
+			                "without control characters and a "
+			                "whole number");
 		if (!s->rows)
 			CKR_TRY(probe_first(s));
 		if (++s->rows % BUFFERED == 0)

@@ -193,9 +193,17 @@ peft_scales(const char *adapters, const char *const *weight, size_t n,
 		s = read_config(&r, path, e);
 	for (size_t i = 0; i < n && *there && s == CKR_OK; i++) {
 		double rank = scale_term(&r, RANK, i);
+		double alpha = scale_term(&r, ALPHA, i);
+		char name[NAME_TEXT];
 
-		scale[i] = scale_term(&r, ALPHA, i)
-		           / (r.root ? sqrt(rank) : rank);
+		scale[i] = alpha / (r.root ? sqrt(rank) : rank);
+		if (!(rank > 0) || !isfinite(scale[i]))
+			s = err_set(e, CKR_EFORMAT, "%s: weight '%s': expected "
+			            "a positive rank r and a finite "
+			            "lora_alpha / r, found r %g and "
+			            "lora_alpha %g", path,
+			            err_name(name, sizeof(name), weight[i]),
+			            rank, alpha);
 	}
 	free(path);
 	free(overrides);

@@ -106,6 +106,17 @@ fuzz_judge(bool ok, int errors)
 			fuzz_fail("a control character in a message");
 }
 
+void
+fuzz_judge_status(ckr_status s, const struct err *e)
+{
+	if (s != CKR_OK && !*e->text)
+		fuzz_fail("status %d without a message", (int)s);
+	for (const char *c = e->text; s != CKR_OK && *c; c++)
+		if ((unsigned char)*c < ' ' && strncmp(c, "\npython3 -c ", 12))
+			fuzz_fail("a control character in a message: %s",
+			          e->text);
+}
+
 /* ---- libFuzzer ---- */
 
 size_t LLVMFuzzerMutate(uint8_t *, size_t, size_t) __attribute__((weak));

@@ -12,6 +12,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "runtime/base/err.h"
+
 /* ---- of the target ---- */
 
 /* Feed the input to the code under test and check what it answers; faults end
@@ -38,6 +40,9 @@ _Noreturn void fuzz_fail(const char *fmt, ...)
 /* The rule for everything that reads files: success without an error, or
  * failure with one, and no fault of ckc's own. */
 void fuzz_judge(bool ok, int errors);
+/* The same of libckr, whose failures have one line of text; a line break is
+ * allowed before a command to type. */
+void fuzz_judge_status(ckr_status, const struct err *);
 
 /* ---- mutate.c ---- */
 

@@ -13,13 +13,6 @@ enum { CSV, COLUMNS, LIST, IMAGE };
 const unsigned fuzz_variants = 4;
 const bool fuzz_protobuf = false;
 
-static void
-judge(ckr_status s, const struct err *e)
-{
-	if (s != CKR_OK && !*e->text)
-		fuzz_fail("status %d without a message", (int)s);
-}
-
 /* Its ends; all contents have a place. */
 static void
 read_array(const struct array_file *f, const struct array *a)
@@ -29,8 +22,8 @@ read_array(const struct array_file *f, const struct array *a)
 	double out[SOME];
 	struct err e = { 0 };
 
-	judge(array_read(f, a, 0, n, CKR_F64, out, &e), &e);
-	judge(array_read(f, a, a->nelem - n, n, CKR_F64, out, &e), &e);
+	fuzz_judge_status(array_read(f, a, 0, n, CKR_F64, out, &e), &e);
+	fuzz_judge_status(array_read(f, a, a->nelem - n, n, CKR_F64, out, &e), &e);
 }
 
 /* A list of the one image that the bytes are. */
@@ -61,7 +54,7 @@ fuzz_try(const uint8_t *data, size_t n, unsigned variant)
 	               : array_open_as(&f, path, variant == LIST ? images_read
 	                               : csv_read, &columns, &e);
 
-	judge(s, &e);
+	fuzz_judge_status(s, &e);
 	if (s != CKR_OK)
 		return;
 	for (size_t i = 0; i < f.n; i++)

@@ -912,6 +912,35 @@ CK_TRAIN = b"""graph @g {
 """
 
 
+def log_seeds():
+    rows = [
+        {"step": s, "loss": 2.5 / s, "lr": 1e-3, "seconds": 0.1 * s, "samples": 8, "norm": 1.0}
+        for s in (1, 2, 3, 3, 7)
+    ]
+    rows[1]["valid_loss"], rows[2]["accuracy"], rows[3]["perplexity"] = 2.0, 0.5, 7.4
+    lines = [json.dumps(r) for r in rows]
+    yield "lines", "\n".join(lines).encode() + b"\n"
+    yield "cut", "\n".join(lines).encode()[:-9]
+    yield "odd", b'{"step": 1, "loss": NaN}\n{"step": 2, "loss": 1e999}\n{"loss": 1}\n[]\n\n'
+    yield "csv", b'step,loss,lr,note\n1,2.5,0.1,a\n2,,0.1,"b,c"\n5,nan,0.1,\n'
+
+
+def index_seeds():
+    def config(**more):
+        return json.dumps({"peft_type": "LORA", "r": 8, "lora_alpha": 16, **more}).encode()
+
+    yield "index", b'{"metadata": {"total_size": 12}, "weight_map": {"w": "a", "b": "a"}}'
+    yield "one", b'{"weight_map": {"b": "a"}}'
+    yield "twice", b'{"weight_map": {"w": "a", "w": "a"}}'
+    yield "elsewhere", b'{"weight_map": {"w": "../a", "b": "none"}}'
+    yield "itself", b'{"weight_map": {"w": "index.json"}}'
+    yield "lacking", b'{"weight_map": {"c": "a"}}'
+    yield "config", config(target_modules=["q", "v"], use_rslora=True)
+    yield "patterns", config(rank_pattern={"^.*\\.0\\.q$": 4, "w": 2}, alpha_pattern={"v": 1.5})
+    yield "zero", config(r=0, lora_alpha=1e308)
+    yield "dora", config(use_dora=True)
+
+
 def ck_seeds(folder):
     yield "ops", CK_OPS
     yield "train", CK_TRAIN
@@ -947,6 +976,8 @@ def main():
         "pack": pack_seeds(),
         "device": device_seeds(),
         "data": data_seeds(),
+        "log": log_seeds(),
+        "index": index_seeds(),
     }
     total = 0
     for target, seeds in targets.items():
