@@ -24,6 +24,38 @@ is_stream(const char *path)
 		&& !S_ISDIR(st.st_mode);
 }
 
+/* An arena that gets no memory ends the process in the middle of a file. */
+static struct outfile *unfinished;
+
+static void
+remove_unfinished(void)
+{
+	for (struct outfile *o = unfinished; o; o = o->next)
+		new_file_abort(&o->file);
+}
+
+static void
+list_unfinished(struct outfile *o)
+{
+	static bool registered;
+
+	if (!registered)
+		atexit(remove_unfinished);
+	registered = true;
+	o->next = unfinished;
+	unfinished = o;
+}
+
+static void
+unlist_finished(const struct outfile *o)
+{
+	struct outfile **at = &unfinished;
+
+	while (*at != o)
+		at = &(*at)->next;
+	*at = o->next;
+}
+
 bool
 outfile_open(struct outfile *o, const char *path, Diag *diag)
 {
@@ -40,8 +72,10 @@ outfile_open(struct outfile *o, const char *path, Diag *diag)
 			? fcntl(o->file.fd, F_DUPFD_CLOEXEC, 0) : -1;
 	}
 	o->f = fd < 0 ? NULL : fdopen(fd, "wb");
-	if (o->f)
+	if (o->f) {
+		list_unfinished(o);
 		return true;
+	}
 	diag_error(diag, "cannot write '%s': %s", path, strerror(errno));
 	if (fd >= 0)
 		close(fd);
@@ -64,6 +98,7 @@ outfile_close(struct outfile *o, bool ok)
 {
 	bool written = !ferror(o->f);
 
+	unlist_finished(o);
 	written &= fclose(o->f) == 0;
 	written = ok && written
 		&& (o->file.fd < 0 || new_file_place(&o->file, false));

@@ -15,10 +15,12 @@ struct outfile {
 	struct new_file file;   /* fd -1: written to as it comes */
 	const char *path;
 	Diag *diag;
+	struct outfile *next;           /* another one that is not closed */
 };
 
 bool outfile_is_stdout(const char *path);
-/* Written beside its place ... */
+/* Written beside its place; removed if the process exits before it is closed.
+ * The struct stays where it is until then ... */
 bool outfile_open(struct outfile *, const char *path, Diag *);
 /* Give it the right to be executed to whom the umask lets read it. */
 void outfile_executable(struct outfile *);

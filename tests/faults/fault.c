@@ -1,0 +1,196 @@
+/* A preloaded library: faults of the system in one program.
+ *
+ *	CKC_FAULT_PROGRAM=ckc CKC_FAULT=KIND:N LD_PRELOAD=... ckc ...
+ *
+ * KIND  alloc   the N-th allocation fails
+ *       io      the N-th read or write fails with EIO
+ *       short   no read or write moves more than N bytes
+ *       eintr   every N-th read or write is interrupted before it begins
+ *       signal  SIGTERM arrives at the N-th allocation, read or write
+ * N = 0 is never.  CKC_FAULT_COUNT=FILE: the number of allocations, and that of
+ * reads and writes, at exit.  Programs of other names run as they are.
+ *
+ * Allocations count that the program, libckr, a compiled model or the C library
+ * asks for: what other libraries do without memory is their own affair.  Reads
+ * and writes inside the C library's streams are not seen.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t),
+     *__libc_realloc(void *, size_t);
+
+enum kind { NONE, ALLOC, IO, SHORT, EINTR_, SIGNAL };
+
+static struct {
+	enum kind kind;
+	long n;
+	bool on, counts;
+	char count[256];                /* path */
+} fault;
+static atomic_long allocations, transfers;
+
+static const char *
+base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+__attribute__((constructor)) static void
+read_environment(void)
+{
+	static const char *const name[] = { "", "alloc:", "io:", "short:",
+	                                    "eintr:", "signal:" };
+	const char *program = getenv("CKC_FAULT_PROGRAM");
+	const char *what = getenv("CKC_FAULT"), *count;
+	char exe[4096] = "";
+
+	if (!program || readlink("/proc/self/exe", exe, sizeof exe - 1) < 0
+	    || strcmp(base_name(exe), program))
+		return;
+	for (enum kind k = ALLOC; what && k <= SIGNAL; k++)
+		if (!strncmp(what, name[k], strlen(name[k]))) {
+			fault.kind = k;
+			fault.n = atol(what + strlen(name[k]));
+		}
+	count = getenv("CKC_FAULT_COUNT");
+	if (count && strlen(count) < sizeof fault.count) {
+		strcpy(fault.count, count);
+		fault.counts = true;
+	}
+	fault.on = true;
+}
+
+__attribute__((destructor)) static void
+write_count(void)
+{
+	char text[64];
+	int fd, n;
+
+	if (!fault.counts)
+		return;
+	fault.on = false;
+	n = snprintf(text, sizeof text, "%ld %ld\n", (long)allocations,
+	             (long)transfers);
+	fd = open(fault.count, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	if (fd < 0 || write(fd, text, (size_t)n) != n)
+		abort();
+	close(fd);
+}
+
+/* The caller is the program, libckr, a model or the C library. */
+static bool
+is_watched(void *caller)
+{
+	static const char *const others[] = {
+		"libgomp", "libglpk", "libopenblas", "libdnnl", "libstdc++",
+		"libmpi", "libopen-", "libpng", "libjpeg", "libz.", "libgcc",
+		"ld-linux", "libprotobuf", "libcuda", "libtsan", "libasan",
+		"libgfortran", "libpmix", "libhwloc", "libevent",
+	};
+	Dl_info info;
+
+	if (!dladdr(caller, &info) || !info.dli_fname)
+		return false;
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+		if (!strncmp(base_name(info.dli_fname), others[i],
+		             strlen(others[i])))
+			return false;
+	return true;
+}
+
+static bool
+allocation_fails(void *caller)
+{
+	long at;
+
+	if (!fault.on || !is_watched(caller))
+		return false;
+	at = ++allocations;
+	if (fault.kind == SIGNAL && at + transfers == fault.n)
+		raise(SIGTERM);
+	if (fault.kind != ALLOC || at != fault.n)
+		return false;
+	errno = ENOMEM;
+	return true;
+}
+
+void *
+malloc(size_t n)
+{
+	return allocation_fails(__builtin_return_address(0)) ? NULL
+		: __libc_malloc(n);
+}
+
+void *
+calloc(size_t n, size_t size)
+{
+	return allocation_fails(__builtin_return_address(0)) ? NULL
+		: __libc_calloc(n, size);
+}
+
+void *
+realloc(void *p, size_t n)
+{
+	return allocation_fails(__builtin_return_address(0)) ? NULL
+		: __libc_realloc(p, n);
+}
+
+/* True: with errno set.  Lowers *n to what may move. */
+static bool
+transfer_fails(size_t *n)
+{
+	long at;
+
+	if (!fault.on)
+		return false;
+	at = ++transfers;
+	if (fault.kind == SIGNAL && at + allocations == fault.n)
+		raise(SIGTERM);
+	if (fault.kind == SHORT && *n > (size_t)fault.n)
+		*n = (size_t)fault.n;
+	if (fault.kind == EINTR_ && fault.n && at % fault.n == 0) {
+		errno = EINTR;
+		return true;
+	}
+	if (fault.kind == IO && at == fault.n) {
+		errno = EIO;
+		return true;
+	}
+	return false;
+}
+
+ssize_t
+read(int fd, void *p, size_t n)
+{
+	return transfer_fails(&n) ? -1 : syscall(SYS_read, fd, p, n);
+}
+
+ssize_t
+write(int fd, const void *p, size_t n)
+{
+	return transfer_fails(&n) ? -1 : syscall(SYS_write, fd, p, n);
+}
+
+ssize_t
+pread(int fd, void *p, size_t n, off_t at)
+{
+	return transfer_fails(&n) ? -1 : syscall(SYS_pread64, fd, p, n, at);
+}
+
+ssize_t
+pwrite(int fd, const void *p, size_t n, off_t at)
+{
+	return transfer_fails(&n) ? -1 : syscall(SYS_pwrite64, fd, p, n, at);
+}
