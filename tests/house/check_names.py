@@ -11,11 +11,13 @@ rules that ir/ops.h names, which their tables declare alike wherever they stand.
 Prints one line per fault; exit status 1 if there is any.
 """
 
+import collections
 import os
 import re
 import subprocess
 import sys
 
+BATCH = 400  # files of one command
 FOLDERS = ("ir", "frontend", "passes", "codegen", "runtime")
 
 
@@ -35,14 +37,22 @@ def source(path):
 
 def symbols(nm, build, paths):
     """Names defined and names used, per object file."""
-    defined, used = {}, {}
-    for path in paths:
+    defined, used = {path: set() for path in paths}, {path: set() for path in paths}
+    for at in range(0, len(paths), BATCH):
         text = subprocess.run(
-            [nm, "-P", "-g", path], cwd=build, check=True, text=True, stdout=subprocess.PIPE
+            [nm, "-A", "-P", "-g", *paths[at : at + BATCH]],
+            cwd=build,
+            check=True,
+            text=True,
+            stdout=subprocess.PIPE,
         ).stdout
-        rows = [line.split()[:2] for line in text.splitlines() if line.strip()]
-        used[path] = {name for name, kind in rows if kind in "Uw"}
-        defined[path] = {name for name, kind in rows if kind in "TDRBC"}
+        for line in text.splitlines():
+            path, _, row = line.partition(": ")
+            name, kind = row.split()[:2]
+            if kind in "Uw":
+                used[path].add(name)
+            elif kind in "TDRBC":
+                defined[path].add(name)
     return defined, used
 
 
@@ -67,14 +77,13 @@ def main():
         if path.split("/")[0] in FOLDERS and os.path.exists(os.path.join(root, source(path)))
     }
     fine = excepted(root) | {"main"}
-    faults = []
-    for path in sorted(product):
-        others = set().union(*(names for other, names in used.items() if other != path))
-        faults += [
-            f"{source(path)}: nobody else uses {name}"
-            for name in sorted(defined[path] - others - fine)
-            if not name.startswith("_")
-        ]
+    users = collections.Counter(name for names in used.values() for name in names)
+    faults = [
+        f"{source(path)}: nobody else uses {name}"
+        for path in sorted(product)
+        for name in sorted(defined[path] - fine)
+        if users[name] == (name in used[path]) and not name.startswith("_")
+    ]
     print("\n".join(faults))
     print(f"{len(product)} files, {len(faults)} faults")
     return 1 if faults or not product else 0
