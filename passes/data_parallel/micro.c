@@ -281,17 +281,20 @@ static ValId full_batch_value(struct micro_loss *, ValId v);
 static ValId
 full_batch_node(struct micro_loss *m, const Node *n)
 {
-	ValId in[2] = { 0 };
+	enum { OPERANDS = 3 };          /* of element-wise ops */
+	ValId in[OPERANDS] = { 0 };
+	bool scalar = op_info[n->op].flags & F_EW
+		&& !(op_info[n->op].flags & F_RNG);
 	enum formula_op as;
 
-	for (int k = 0; k < n->nin && k < 2; k++) {
+	for (int k = 0; k < n->nin && k < OPERANDS; k++) {
 		in[k] = full_batch_value(m, n->in[k]);
 		if (!in[k])
 			return 0;
 	}
 	if (is_sum_of_all(n) || (n->nin == 2 && is_share_value(m, n->in[1])))
 		return in[0];
-	return formula_op_of(n->op, &as)
+	return n->nin <= OPERANDS && (scalar || formula_op_of(n->op, &as))
 		? emit_op(m->g, m->p->diag, n->op, n->nin, in, &n->attr, 0)
 		: 0;
 }

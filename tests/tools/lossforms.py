@@ -187,6 +187,14 @@ TEXT = {
         %q = mul %d, %d
         %g = reduce_mean %q {ALL}
         %loss.KIND = sqrt %g""",
+    # ReduceL2 over samples, whose gradient at 0 is 0
+    "norm": f"""%d = sub %z, %t
+        %q = mul %d, %d
+        %a = reduce_sum %q {ALL}
+        %c = le %a, %zero
+        %b = where %c, %one, %a
+        %r = sqrt %b
+        %loss.KIND = where %c, %zero, %r""",
     "dice": f"""%p = sigmoid %z
         %i = mul %p, %t
         %a = reduce_sum %i {ALL}
@@ -195,7 +203,7 @@ TEXT = {
         %e = add %b, %c
         %loss.KIND = div %a, %e""",
 }
-LINEAR = [k for k in TEXT if k not in ("root", "dice")]
+LINEAR = [k for k in TEXT if k not in ("root", "norm", "dice")]
 
 
 def graph(kinds, rows):
@@ -340,6 +348,7 @@ def loss(kind, x, w):
         "penalty": entropy + small * (w * w).sum(),
         "terms": entropy + small * (squares * f).sum() / f.sum() + squares.mean(),
         "root": np.sqrt(squares.mean()),
+        "norm": np.sqrt(squares.sum()),
         "dice": (p * t).sum() / (p.sum() + t.sum()),
     }[kind]
 
