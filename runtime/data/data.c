@@ -290,18 +290,29 @@ collect_inputs(struct data *d, const struct data_options *o)
 	return CKR_OK;
 }
 
+/* Samples of a batch: rows of the first input that has rows. */
+static uint64_t
+batch_samples(const struct data *d)
+{
+	for (size_t i = 0; i < d->pair.n; i++) {
+		const struct input_spec *in = &d->pair.item[i].in;
+
+		if (in->rank)
+			return (uint64_t)in->dim[0];
+	}
+	return 1;
+}
+
 /* What a step's throughput counts: tokens if there are any, else samples. */
 static void
 count_units(struct data *d)
 {
 	uint32_t nmicro = d->pair.nmicro;
 
+	d->units = nmicro * batch_samples(d);
 	for (size_t i = 0; i < d->pair.n; i++) {
 		const struct input_spec *in = &d->pair.item[i].in;
 
-		if (!d->units)
-			d->units = nmicro * (in->rank ? (uint64_t)in->dim[0]
-			                     : 1);
 		if (pair_kind(in->dtype) == 'i' && in->rank >= 2
 		    && !d->unit_tokens && pair_meaning(in) == FROM_TOKENS) {
 			d->unit_tokens = true;
@@ -331,6 +342,7 @@ count_step_rows(struct data *d)
 	d->sampled = d->rows > 0;
 	d->per_step = d->rows * d->pair.nmicro;
 	d->rows = d->rows ? d->rows : 1;
+	d->whole = d->sampled ? 1 : batch_samples(d);
 }
 
 /* Room for a row of pixels of n elements. */

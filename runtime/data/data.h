@@ -36,11 +36,14 @@ struct data {
 	bool in_order;
 	bool sampled;                   /* an input gets windows or rows */
 	uint64_t first, samples;        /* in order: first sample of the batch;
-	                                 * samples in all */
+	                                 * samples in all; of whole batches, the
+	                                 * batch and the number of batches */
 	bool unit_tokens;               /* units are tokens, not samples */
 	uint64_t units;                 /* tokens or samples per step */
 	uint64_t rows;                  /* sampled rows per micro-batch, at
 	                                 * least 1 */
+	uint64_t whole;                 /* samples of a whole batch; 1: batches
+	                                 * are sampled */
 	uint64_t per_step, epoch;       /* samples of each; 0: the same batch in
 	                                 * every step */
 	char warning[400];              /* about the first negative index in the

@@ -189,6 +189,29 @@ def evaluates(bench, so, saved):
             )
 
 
+def whole(bench, so, saved, batches):
+    """--inputs holds a batch for each micro-batch: eval and predict count their samples."""
+    n = batches * BATCH
+    data, _, _ = samples(bench, f"w{n}.st", n, n)
+    log = bench.path("w.log")
+    done = bench.ckrun("eval", so, "--init", saved, "--inputs", data, "--log", log)
+    if bench.must(done, f"eval of {n} by --inputs"):
+        bench.check(
+            f"{n} samples  loss" in done.stdout and ck.log_rows(log)[0]["samples"] == n,
+            f"eval of {n} by --inputs: {done.stdout}",
+        )
+    done = bench.ckrun(
+        *("predict", so, "--init", saved, "--inputs", data, "--name", "scores"),
+        *("-o", bench.path("w.npy")),
+    )
+    if bench.must(done, "predict by --inputs"):
+        bench.check(f"{n} samples predicted" in done.stdout, f"predict by --inputs: {done.stdout}")
+    data = bench.path("one.st")
+    files.st_write(data, {"x": ("F32", [1, WIDE], numbers(WIDE, 1)), "y": ("I64", [1], [1])})
+    done = bench.ckrun("eval", so, "--init", saved, "--data", data)
+    bench.check("1 sample  loss" in done.stdout, f"eval of 1: {done.stdout}{done.stderr}")
+
+
 def shards(bench, so, saved):
     """Samples of several files, in the files' order."""
     state, _ = files.st_read(saved)
@@ -710,6 +733,7 @@ def main():
             rounded(bench, so, saved)
             continue
         evaluates(bench, so, saved)
+        whole(bench, so, saved, 2 if flags else 1)
         if not flags:
             validates(bench, so)
             goes_on(bench, so)

@@ -205,6 +205,7 @@ ckr_status
 predict_data(ckr_ctx *m, struct data *d, const char *output, const char *path)
 {
 	struct writer w = { .m = m, .d = d };
+	uint64_t batch = d->rows * d->whole;
 	bool halves;
 	ckr_status s;
 
@@ -216,11 +217,11 @@ predict_data(ckr_ctx *m, struct data *d, const char *output, const char *path)
 		                "batch of %llu samples, so batches cannot be "
 		                "concatenated; choose another output with "
 		                "--name", w.o.name,
-		                (unsigned long long)d->rows);
+		                (unsigned long long)batch);
 	if (w.o.rows < 0 && !ckr_rank(m))
 		fprintf(stderr, "ckrun: note: rows of output '%s' may depend "
 		        "on the other samples of the batch, here of %llu\n",
-		        w.o.name, (unsigned long long)d->rows);
+		        w.o.name, (unsigned long long)batch);
 	w.per_sample = (uint64_t)w.o.dim[0] / d->rows;
 	halves = !dtype_row[dtype_from_text(w.o.dtype)].npy;
 	w.batch = malloc(w.o.nbytes + 1);

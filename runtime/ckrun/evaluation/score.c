@@ -15,7 +15,7 @@ score_error(ckr_ctx *m, const struct data *d, const char *what, ckr_status s)
 	if (!data_find_number(d, ckr_bad_number(m), where, sizeof(where)))
 		snprintf(where, sizeof(where), "the batch that begins at "
 		         "sample %llu",
-		         (unsigned long long)d->first);
+		         (unsigned long long)(d->first * d->whole));
 	return ckr_fail(m, s, "%s, %s: %s", what, where, why);
 }
 
@@ -38,7 +38,8 @@ score_data(struct score *s, ckr_ctx *m, struct data *d, bool stops)
 		                         / (double)d->rows));
 	}
 	CKR_TRY(ckr_score_end(m, &of));
-	*s = (struct score){ .samples = n, .rows = d->rows, .loss = of.loss,
+	*s = (struct score){ .samples = n * d->whole,
+		.rows = d->rows * d->whole, .loss = of.loss,
 		.accuracy = of.accuracy, .perplexity = of.perplexity,
 		.by_batch = of.by_batch };
 	return CKR_OK;

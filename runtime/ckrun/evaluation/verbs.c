@@ -26,6 +26,7 @@ check_interrupted(ckr_ctx *m)
 static ckr_status
 run_eval(struct eval_job *j)
 {
+	const char *what = j->o->inputs ? "--inputs" : "--data";
 	struct score s;
 	struct log log;
 	ckr_status st;
@@ -35,12 +36,13 @@ run_eval(struct eval_job *j)
 		                "loss to evaluate; compile it with ckc --loss, "
 		                "or use ckrun predict");
 	st = score_data(&s, j->m, &j->data, true);
-	CKR_TRY(score_error(j->m, &j->data, "--data", st));
-	printf("%llu samples  ", (unsigned long long)s.samples);
+	CKR_TRY(score_error(j->m, &j->data, what, st));
+	printf("%llu sample%s  ", (unsigned long long)s.samples,
+	       s.samples == 1 ? "" : "s");
 	score_print(&s, stdout);
 	putchar('\n');
 	fflush(stdout);
-	score_note(&s, &j->data, "--data");
+	score_note(&s, &j->data, what);
 	st = log_open(&log, j->m, j->o);
 	log_score(&log, &s);
 	if (st == CKR_OK)
@@ -53,6 +55,7 @@ static ckr_status
 run_verb(struct eval_job *j)
 {
 	const struct ckrun_options *o = j->o;
+	uint64_t samples;
 
 	CKR_TRY(start_model(&j->m, &j->data, o, o->model));
 	if (!o->quiet)
@@ -62,9 +65,11 @@ run_verb(struct eval_job *j)
 	if (o->verb == VERB_EVAL)
 		return run_eval(j);
 	CKR_TRY(predict_data(j->m, &j->data, o->name, o->out));
+	samples = j->data.samples * j->data.whole;
 	if (!o->quiet)
-		printf("%llu samples predicted, written to %s\n",
-		       (unsigned long long)j->data.samples, o->out);
+		printf("%llu sample%s predicted, written to %s\n",
+		       (unsigned long long)samples, samples == 1 ? "" : "s",
+		       o->out);
 	return CKR_OK;
 }
 
