@@ -12,6 +12,8 @@
  *                                            for each of the result's (x +
  *                                            f(x)), else full (x - mean)
  *
+ *         Between the last product and the loss full wins, and float32 inputs
+ *         count as full (target - x), see loss_side.c.
  *         Kernels compute in float32 within an op whatever its operands are.
  *         Which op is of which kind, its row says (F_HALF, F_HALF_0, F_FULL).
  *         Logarithms are full, and so is what they are of, back to a sigmoid
@@ -43,7 +45,8 @@ static const enum type_class kind_of[WHY_COUNT] = {
 	[WHY_INPUT] = WEAK, [WHY_CONST] = WEAK, [WHY_BUFFER] = WEAK,
 	[WHY_MASTER] = WEAK, [WHY_PARAM] = TARGET, [WHY_WEAK] = WEAK,
 	[WHY_OF_TARGET] = TARGET, [WHY_OF_FULL] = FULL, [WHY_EACH] = TARGET,
-	[WHY_SPREAD] = FULL, [WHY_HALF] = TARGET, [WHY_FULL] = FULL,
+	[WHY_SPREAD] = FULL, [WHY_LOSS_SIDE] = FULL, [WHY_HALF] = TARGET,
+	[WHY_FULL] = FULL,
 	[WHY_LOG] = FULL, [WHY_POSITION] = FULL, [WHY_TERM] = FULL,
 	[WHY_WISH_TARGET] = TARGET, [WHY_WISH_FULL] = FULL,
 };
@@ -52,6 +55,8 @@ static const enum type_class kind_of[WHY_COUNT] = {
  * type; 0: not there yet. */
 struct typed_value {
 	enum type_class kind;
+	bool of_input;                  /* it is a float32 input, or computed
+	                                 * of one */
 	ValId full, target;
 	struct reason reason;
 };
@@ -71,6 +76,7 @@ struct precise {
 	const bool *log;                /* by node that there was, see logs.c */
 	const bool *position;           /* ... see positions.c */
 	const bool *term;               /* ... see terms.c */
+	const bool *loss_side;          /* ... see loss_side.c */
 };
 
 static bool
@@ -189,10 +195,11 @@ has_every_element(const Graph *g, ValId v, const Shape *s)
 
 /* What the operands of an op without an opinion come to. */
 static enum why
-why_of_operands(struct precise *c, const Node *n)
+why_of_operands(struct precise *c, NodeId id)
 {
+	const Node *n = &c->g->node[id];
 	const Shape *s = &c->g->val[n->out[0]].shape;
-	bool any[3] = { false }, whole[3] = { false };
+	bool any[3] = { false }, whole[3] = { false }, side = c->loss_side[id];
 
 	for (int k = 0; k < n->nin; k++) {
 		ValId v = n->in[k];
@@ -201,9 +208,13 @@ why_of_operands(struct precise *c, const Node *n)
 		if (!v || !is_float_val(c, v))
 			continue;
 		kind = typed_of(c, v)->kind;
+		if (side && kind == WEAK && typed_of(c, v)->of_input)
+			kind = FULL;
 		any[kind] = true;
 		whole[kind] |= has_every_element(c->g, v, s);
 	}
+	if (any[TARGET] && any[FULL] && side)
+		return WHY_LOSS_SIDE;
 	if (any[TARGET] && any[FULL])
 		return whole[TARGET] && whole[FULL] ? WHY_EACH : WHY_SPREAD;
 	return any[TARGET] ? WHY_OF_TARGET : any[FULL] ? WHY_OF_FULL
@@ -248,7 +259,7 @@ why_of_node(struct precise *c, NodeId id, const struct precision_wish **w)
 	if (flags & (F_FULL | F_WIDE_0 | F_TO_BOOL | F_TO_I64))
 		return WHY_FULL;
 	return c->log[id] ? WHY_LOG : c->term[id] ? WHY_TERM
-		: why_of_operands(c, n);
+		: why_of_operands(c, id);
 }
 
 /* Whether operand k goes along with the kind of its node. */
@@ -282,12 +293,23 @@ convert_operands(struct precise *c, NodeId id, enum type_class kind)
 	return true;
 }
 
+static bool
+takes_input(struct precise *c, const Node *n)
+{
+	for (int k = 0; k < n->nin; k++)
+		if (n->in[k] && typed_of(c, n->in[k])->of_input)
+			return true;
+	return false;
+}
+
 static void
 set_type_class(struct precise *c, ValId v, enum why why,
                const struct precision_wish *wish)
 {
+	bool of_input = takes_input(c, &c->g->node[c->g->val[v].def]);
 	struct typed_value *typed = typed_of(c, v);
 
+	typed->of_input = of_input;
 	typed->kind = kind_of[why] == WEAK ? WEAK
 		: c->g->val[v].dt == c->dt ? TARGET : FULL;
 	typed->reason.why = why;
@@ -443,6 +465,7 @@ start_value(struct precise *c, Val *v)
 	typed->reason.before = v->dt;
 	if (dtype_info[v->dt].cls != 'f')
 		return;
+	typed->of_input = v->kind == V_INPUT && v->dt == DT_F32;
 	typed->reason.why = why_of_start(v, in_target);
 	typed->kind = kind_of[typed->reason.why];
 	if (v->kind == V_PARAM)
@@ -480,6 +503,7 @@ pass_precision(Pass *p, Graph *g)
 	c->log = precision_logs(g, p->scratch);
 	c->position = precision_positions(g, p->scratch);
 	c->term = precision_terms(g, p->scratch);
+	c->loss_side = precision_loss_side(g, p->scratch);
 	c->now = arena_array(p->scratch, nval, sizeof *c->now);
 	for (ValId v = 0; v < nval; v++)
 		c->now[v] = v;

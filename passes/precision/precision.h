@@ -24,6 +24,7 @@ enum why {
 	WHY_EACH,                       /* target and full meet, each with an
 	                                 * element for each of the result's */
 	WHY_SPREAD,                     /* ... one of them is spread */
+	WHY_LOSS_SIDE,                  /* ... behind the last product */
 	WHY_HALF, WHY_FULL,             /* its op's row says so */
 	WHY_LOG,                        /* a logarithm, or what one is of */
 	WHY_POSITION,                   /* a product of integers */
@@ -57,6 +58,8 @@ bool *precision_logs(const Graph *, Arena *);
 bool *precision_positions(const Graph *, Arena *);
 /* terms.c: by node, whether it is a product that reductions alone read. */
 bool *precision_terms(const Graph *, Arena *);
+/* loss_side.c: by node, whether the loss reads it and no product does. */
+bool *precision_loss_side(const Graph *, Arena *);
 
 /* mask.c: the node's dropout as where(mask, x / keep, 0) with a mask that is a
  * value, appended; each new node is told to `placed`.  0 after a

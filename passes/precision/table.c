@@ -87,6 +87,9 @@ print_op_reason(struct type_printer *t, ValId v, enum why why)
 	else if (why == WHY_SPREAD)
 		fprintf(t->out, "%s of %s and f32, one of them broadcast", op,
 		        t->target);
+	else if (why == WHY_LOSS_SIDE)
+		fprintf(t->out, "%s of %s and f32, which the loss reads", op,
+		        t->target);
 	else if (output_index(t->g, v) > 0)
 		fprintf(t->out, "statistics of %s", op);
 	else

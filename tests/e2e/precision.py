@@ -234,12 +234,19 @@ LOSSES = {
         "\t%p = tanh %z\n\t%pp = mul %p, %p\n\t%n = sub %one, %pp\n\t%ne = add %n, %eps\n\t%b = log %ne\n\t%t = mul %y, %b\n",
         lambda z, y: y * np.log(1 - np.tanh(z) ** 2 + 1e-8),
     ),
+    # targets that bfloat16 rounds down, and squares that end float16
+    "distance": (
+        "\tconst %k: f32[] = {0.25}\n\tconst %c: f32[] = {256.75}\n"
+        "\t%yk = mul %y, %k\n\t%far = add %yk, %c\n"
+        "\t%d = sub %far, %z\n\t%dd = mul %d, %d\n\t%t = mul %dd, %dd\n",
+        lambda z, y: (y * 0.25 + 256.75 - z) ** 4,
+    ),
 }
 
 
 def logarithms(bench):
-    """Losses written by hand, of 1 - p near 1: of scores in 16 bits, and of nothing else that
-    is."""
+    """Losses written by hand, of 1 - p near 1 or of targets far off: of scores in 16 bits, and of
+    nothing else that is."""
     rng = np.random.default_rng(2)
     x, w, y = (
         rng.standard_normal((64, 16)),

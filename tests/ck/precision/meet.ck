@@ -17,7 +17,8 @@ graph @f {
 	%q = add %r, %n
 	%p = lt %q, %mean
 	%s = where %p, %q, %r
-	%loss output = reduce_sum %s {axes=[0,1], keepdims=0}
+	%z = matmul %s, %w
+	%loss output = reduce_sum %z {axes=[0,1], keepdims=0}
 	loss %loss
 }
 # check: %mean: f32[4,1] = reduce_mean

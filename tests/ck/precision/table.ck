@@ -26,7 +26,8 @@ graph @f {
 	%q = lt %k, %c
 	%u = where %q, %k, %sum
 	%u16 = cast %u {to=f32}
-	%loss output, %lse, %count = sce %u16, %label {reduction=1}
+	%z = matmul %u16, %w
+	%loss output, %lse, %count = sce %z, %label {reduction=1}
 	loss %loss
 }
 # check: # dtypes, before -> after, and reason
@@ -60,4 +61,4 @@ graph @f {
 # check: # %q bool -> bool not a float
 # check: # %loss f32 -> f32 loss
 # check: # %lse f32 -> f32 statistics of sce
-# check: # 19 f32, 1 f16, 19 bf16, 1 i64, 2 bool; 9 casts inserted, 2 casts of the file overridden
+# check: # 19 f32, 1 f16, 20 bf16, 1 i64, 2 bool; 9 casts inserted, 2 casts of the file overridden
