@@ -291,7 +291,7 @@ OPS = {
     "passes/grad/optim.c": (2, "rules that ops share; sums, slices"),
     "passes/precision/positions.c": (5, "matmul, casts of bools, look-ups"),
     "passes/precision/logs.c": (1, "exponentials"),
-    "passes/precision/terms.c": (1, "products"),
+    "passes/precision/terms.c": (3, "products and powers"),
     "passes/precision/precision.c": (3, "casts, random numbers, dropout"),
     "passes/planner/remat_preset.c": (3, "presets of others: attention, what is gathered"),
     "passes/remat_model/remat.c": (3, "loops, attention"),
