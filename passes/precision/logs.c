@@ -32,10 +32,11 @@ is_arithmetic(const Node *n)
 		&& !has_opinion(n);
 }
 
-/* exp(u) less a number, of which small differences are left. */
-static void
-mark_differences(const Graph *g, bool *full)
+bool *
+precision_differences(const Graph *g, Arena *arena)
 {
+	bool *full = arena_array(arena, g->nnode, sizeof *full);
+
 	for (NodeId id = 1; id < g->nnode; id++) {
 		const Node *n = &g->node[id];
 		double x;
@@ -49,6 +50,7 @@ mark_differences(const Graph *g, bool *full)
 				full[id] = full[of] = true;
 		}
 	}
+	return full;
 }
 
 bool *
@@ -80,6 +82,5 @@ precision_logs(const Graph *g, Arena *arena)
 			    || is_arithmetic(&g->node[g->val[n->in[k]].def]))
 				read[n->in[k]] = true;
 	}
-	mark_differences(g, full);
 	return full;
 }

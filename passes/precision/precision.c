@@ -47,7 +47,8 @@ static const enum type_class kind_of[WHY_COUNT] = {
 	[WHY_OF_TARGET] = TARGET, [WHY_OF_FULL] = FULL, [WHY_EACH] = TARGET,
 	[WHY_SPREAD] = FULL, [WHY_LOSS_SIDE] = FULL, [WHY_HALF] = TARGET,
 	[WHY_FULL] = FULL,
-	[WHY_LOG] = FULL, [WHY_POSITION] = FULL, [WHY_TERM] = FULL,
+	[WHY_LOG] = FULL, [WHY_DIFFERENCE] = FULL, [WHY_POSITION] = FULL,
+	[WHY_TERM] = FULL,
 	[WHY_WISH_TARGET] = TARGET, [WHY_WISH_FULL] = FULL,
 };
 
@@ -74,6 +75,7 @@ struct precise {
 	size_t ntyped, cap_typed;
 	bool *used;                     /* by wish of --precision */
 	const bool *log;                /* by node that there was, see logs.c */
+	const bool *difference;         /* ... see logs.c */
 	const bool *position;           /* ... see positions.c */
 	const bool *term;               /* ... see terms.c */
 	const bool *loss_side;          /* ... see loss_side.c */
@@ -258,8 +260,8 @@ why_of_node(struct precise *c, NodeId id, const struct precision_wish **w)
 		return c->position[id] ? WHY_POSITION : WHY_HALF;
 	if (flags & (F_FULL | F_WIDE_0 | F_TO_BOOL | F_TO_I64))
 		return WHY_FULL;
-	return c->log[id] ? WHY_LOG : c->term[id] ? WHY_TERM
-		: why_of_operands(c, id);
+	return c->log[id] ? WHY_LOG : c->difference[id] ? WHY_DIFFERENCE
+		: c->term[id] ? WHY_TERM : why_of_operands(c, id);
 }
 
 /* Whether operand k goes along with the kind of its node. */
@@ -501,6 +503,7 @@ pass_precision(Pass *p, Graph *g)
 		                  "applied before differentiation, but the "
 		                  "graph already has a backward pass");
 	c->log = precision_logs(g, p->scratch);
+	c->difference = precision_differences(g, p->scratch);
 	c->position = precision_positions(g, p->scratch);
 	c->term = precision_terms(g, p->scratch);
 	c->loss_side = precision_loss_side(g, p->scratch);

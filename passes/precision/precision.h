@@ -27,6 +27,7 @@ enum why {
 	WHY_LOSS_SIDE,                  /* ... behind the last product */
 	WHY_HALF, WHY_FULL,             /* its op's row says so */
 	WHY_LOG,                        /* a logarithm, or what one is of */
+	WHY_DIFFERENCE,                 /* exp(u) - 1 */
 	WHY_POSITION,                   /* a product of integers */
 	WHY_TERM,                       /* a product that is summed */
 	WHY_WISH_TARGET, WHY_WISH_FULL, /* the user does */
@@ -52,6 +53,9 @@ void precision_table(const Graph *, DType target, const struct reason *,
 /* logs.c: by node, whether it is a logarithm, or what lies between a saturating
  * op and one, either included. */
 bool *precision_logs(const Graph *, Arena *);
+
+/* logs.c: by node, whether it is exp(u) less a number, or that exponential. */
+bool *precision_differences(const Graph *, Arena *);
 
 /* positions.c: by node, whether it is a product of what is computed of integers
  * and constants alone. */

@@ -67,7 +67,8 @@ static void
 print_op_reason(struct type_printer *t, ValId v, enum why why)
 {
 	const Val *x = &t->g->val[v];
-	const char *op = op_info[t->g->node[x->def].op].text;
+	const Node *n = &t->g->node[x->def];
+	const char *op = op_info[n->op].text;
 
 	if (v == t->g->loss)
 		fputs("loss", t->out);
@@ -75,7 +76,11 @@ print_op_reason(struct type_printer *t, ValId v, enum why why)
 		fprintf(t->out, "%s of %s operands", op,
 		        why == WHY_OF_TARGET ? t->target : "f32");
 	else if (why == WHY_LOG)
-		fprintf(t->out, "input of a logarithm, f32 like losses");
+		fprintf(t->out, "%s, f32 like losses", op_info[n->op].flags
+		        & F_LOG ? "logarithm" : "input of a logarithm");
+	else if (why == WHY_DIFFERENCE)
+		fputs("exponential less a number, which 16 bits would round",
+		      t->out);
 	else if (why == WHY_POSITION)
 		fprintf(t->out, "product of integers, which 16 bits would "
 		        "round");

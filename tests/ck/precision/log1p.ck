@@ -20,6 +20,7 @@ graph @f {
 }
 # check: # %u f32 -> f32 input of a logarithm
 # check: # %v f32 -> f32 input of a logarithm
-# check: # %e f32 -> f32
-# check: # %m f32 -> f32
+# check: # %l f32 -> f32 logarithm
+# check: # %e f32 -> f32 exponential less a number
+# check: # %m f32 -> f32 exponential less a number
 # check: # %other f32 -> bf16

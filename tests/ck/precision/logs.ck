@@ -28,10 +28,10 @@ graph @f {
 # check: # %p f32 -> f32 input of a logarithm, f32 like losses
 # check: # %n f32 -> f32 input of a logarithm, f32 like losses
 # check: # %ne f32 -> f32 input of a logarithm, f32 like losses
-# check: # %b f32 -> f32 input of a logarithm, f32 like losses
+# check: # %b f32 -> f32 logarithm, f32 like losses
 # check: # %gate f32 -> bf16 sigmoid of bf16 operands
 # check: # %g f32 -> bf16 mul of bf16 operands
 # check: # %r f32 -> bf16 relu of bf16 operands
-# check: # %lr f32 -> f32 input of a logarithm, f32 like losses
+# check: # %lr f32 -> f32 logarithm, f32 like losses
 # check: # %t f32 -> bf16 --precision t=bf16
 # check: # %tt f32 -> f32 input of a logarithm, f32 like losses
