@@ -187,7 +187,7 @@ dp_partition_batchnorm(struct dp_partition *d, NodeId id)
 	const Placement *s = dp_placement(d, x);
 	struct batchnorm_parts b = { d, id, g->val[x].shape };
 
-	if (s->kind != PLACEMENT_SHARD || (s->first_axis == 1 && s->axis == 1)
+	if (s->kind != PLACEMENT_SHARD || dp_has_own_channels(s)
 	    || dp_is_micro(d))
 		return dp_visit_node(d, id);
 	for (int i = 0; i < b.rows.rank; i++)

@@ -32,7 +32,7 @@ dp_infer_statistics(const struct dp_partition *d, const Node *n, Placement *out)
 	const Placement *x = dp_placement(d, n->in[0]);
 
 	if (n->op != OP_BATCHNORM || !dp_is_micro(d)
-	    || x->kind != PLACEMENT_SHARD)
+	    || x->kind != PLACEMENT_SHARD || dp_has_own_channels(x))
 		return false;
 	for (int k = 0; k < n->nout; k++)
 		out[k] = k ? (Placement){ .kind = PLACEMENT_REPLICATE_PARTIAL }

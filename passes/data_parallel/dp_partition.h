@@ -154,6 +154,14 @@ bool dp_assume_placement(struct dp_partition *, NodeId);
 bool dp_infer_statistics(const struct dp_partition *, const Node *,
                          Placement *out);
 
+/* Whether the samples are among the channels, so that each has statistics of
+ * its own. */
+static inline bool
+dp_has_own_channels(const Placement *s)
+{
+	return s->kind == PLACEMENT_SHARD && s->first_axis == 1 && s->axis == 1;
+}
+
 static inline bool
 dp_is_micro(const struct dp_partition *d)
 {

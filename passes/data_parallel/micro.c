@@ -34,6 +34,7 @@ struct micro_loss {
 	ValId *copy;                    /* ... where it is in g; 0: nowhere */
 	ValId share;                    /* 1 / micro-batches; 0: not there */
 	struct count_passes count_passes;
+	bool statistics;                /* are of several samples */
 	bool sums, formulas, means;     /* terms are sums, perhaps divided;
 	                                 * formulas of sums that parameters
 	                                 * decide; means of what is mixed */
@@ -72,6 +73,23 @@ record_mixing(struct micro_loss *m, const Node *n)
 		                      node_type(m->replica, n));
 }
 
+/* Whether the statistics are of several samples.  Normalizations within a
+ * sample, such as GroupNorm, have the samples among their channels.  Without
+ * placements, and of one sample, the file's operator tells. */
+static bool
+mixes_statistics(const Graph *g, const Node *n)
+{
+	const Val *x = &g->val[n->in[0]];
+	const char *type = node_type(g, n);
+
+	if (n->op != OP_BATCHNORM || dp_has_own_channels(&x->placement))
+		return false;
+	if (x->placement.kind == PLACEMENT_SHARD && x->shape.dim[0] > 1)
+		return true;
+	return strcmp(type, "InstanceNormalization") != 0
+		&& strcmp(type, "GroupNormalization") != 0;
+}
+
 /* A sum that a gradient passes is not known before the step, nor are, for
  * other micro-batches, the statistics of one, or a sum after a guess. */
 static bool
@@ -79,7 +97,7 @@ is_mixed_result(struct micro_loss *m, const Node *n, int slot)
 {
 	bool any = (is_sum_of_all(n) && !is_loss_reduction(m, n)
 	            && (m->grad[n->in[0]] || m->doubtful[n->in[0]]))
-		|| (n->op == OP_BATCHNORM && slot > 0);
+		|| (slot > 0 && mixes_statistics(m->replica, n));
 
 	for (int k = 0; k < n->nin; k++)
 		any |= m->mixed[n->in[k]];
@@ -404,7 +422,7 @@ note_micro(const struct micro_loss *m)
 		diag_note(d, "the loss is a formula of sums that depend on "
 		          "parameters: each step runs one more forward pass "
 		          "over all micro-batches to compute the sums");
-	if (graph_has_op(m->g, OP_BATCHNORM))
+	if (m->statistics)
 		diag_note(d, "batch normalization uses the statistics of each "
 		          "micro-batch, not of all samples of a step");
 }
@@ -422,6 +440,8 @@ pass_micro(Pass *p, Graph *g)
 		return true;
 	replica = dp_partition_copy(p, g, g->loss, DP_MICRO, &m.why);
 	m.replica = replica;
+	FOR_NODES (n, replica ? replica : g)
+		m.statistics |= mixes_statistics(replica ? replica : g, n);
 	if (replica) {
 		m.assumed = m.why;
 		m.why = NULL;

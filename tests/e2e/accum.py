@@ -379,6 +379,22 @@ class Accum(ck.Bench):
                     f"{said}: loss {got['loss']}, expected {want}",
                 )
 
+    def statistics(self):
+        """Those of a batch are noted, those within a sample are not."""
+        # samples in front of channels, among them, and among groups of channels
+        for shape, noted in ([4, 6, 8], True), ([1, 24, 8], False), ([1, 8, 24], False):
+            model = self.text(
+                "s.ck",
+                "graph @g {\n\tinput %x: f32[4,6,8]\n\tparam %w: f32[8,8] = splat 1\n"
+                f"\t%h = matmul %x, %w\n\t%a = reshape %h {{shape={shape}}}\n"
+                "\t%y, %m, %v = batchnorm %a\n\t%z = mul %y, %y\n"
+                "\t%loss: f32[] output = reduce_mean %z {axes=[0,1,2], keepdims=0}\n}\n",
+            )
+            done = self.ckc(model, "-o", self.path("s.so"), "--optimizer", "sgd", "--grad-accum", 2)
+            note = "batch normalization uses the statistics of each micro-batch"
+            if self.must(done, f"statistics of {shape}"):
+                self.check((note in done.stderr) == noted, f"{shape}: {done.stderr}")
+
 
 def log_softmax(z):
     z = z - z.max(1, keepdims=True)
@@ -439,13 +455,15 @@ WAYS = [
 
 def main():
     bench = Accum()
-    parts = bench.names or ["forms", "kinds", "outputs"]
+    parts = bench.names or ["forms", "kinds", "outputs", "statistics"]
     if "forms" in parts:
         bench.forms()
     if "kinds" in parts:
         bench.kinds()
     if "outputs" in parts:
         bench.outputs()
+    if "statistics" in parts:
+        bench.statistics()
     bench.finish()
 
 
