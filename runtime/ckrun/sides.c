@@ -125,8 +125,8 @@ make_folder(struct sides *p)
 		return CKR_EIO;
 	}
 	for (int k = 0; k < 2; k++)
-		snprintf(p->s[k].path, sizeof(p->s[k].path), "%s/%d", p->folder,
-		         k);
+		snprintf(p->s[k].path, sizeof(p->s[k].path), "%s/%c", p->folder,
+		         '0' + k);
 	return CKR_OK;
 }
 

@@ -66,7 +66,7 @@ missing_hint(struct files *c, const struct infile *o, char *text, size_t size)
 	const struct ckr_tensor *t = c->lib->program[0].tensor;
 	struct ckr_tensor *whole = calloc(c->lib->nshared + 1, sizeof(*whole));
 	struct wanted *w = calloc(c->lib->nshared + 1, sizeof(*w));
-	char guess[HINT] = "";
+	char guess[HINT - (sizeof("; ") - 1)] = "";
 	size_t n = 0;
 
 	*text = '\0';
