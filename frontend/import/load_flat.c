@@ -161,7 +161,7 @@ load_flat(const char *path, const struct import_options *opt, Diag *diag,
 	diag_file(diag, path);
 	*file = onnx_open(path, opt->shapes_do, diag);
 	f = *file ? flat_resolve(*file, opt, diag, arena) : NULL;
-	if (!f || !classify(f, opt))
+	if (!f || !classify(f, opt, true))
 		return NULL;
 	drop_outputs(f, opt);
 	if (opt->all_outputs && opt->batchnorm == BATCHNORM_GRAPH

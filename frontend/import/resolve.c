@@ -125,7 +125,7 @@ answer_requests(struct resolver *a, struct flat *f)
 	int before = a->nknown;
 
 	f->diag = quiet;
-	if (classify(f, a->opt)) {
+	if (classify(f, a->opt, false)) {
 		fold_values(a, f, f->requested, f->nrequested);
 		for (int i = 0; a->nknown == before && f->nrequested > 1
 		     && i < f->nrequested; i++)

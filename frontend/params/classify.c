@@ -351,7 +351,7 @@ classify_inputs(struct flat *f, const struct import_options *o)
 }
 
 bool
-classify(struct flat *f, const struct import_options *opt)
+classify(struct flat *f, const struct import_options *opt, bool whole)
 {
 	struct param_classifier c = { .f = f, .opt = opt };
 	int *target, n;
@@ -364,7 +364,7 @@ classify(struct flat *f, const struct import_options *opt)
 		return false;
 	flat_targets(f, opt, &target, &n);
 	mark_reached(f, target, n);
-	if (!check_param_options(f, opt))
+	if (whole && !check_param_options(f, opt))
 		return false;
 	for (int i = 1; i < f->nval; i++)
 		if (f->val[i].init)

@@ -11,8 +11,9 @@
 #include "frontend/onnx/flat.h"
 
 /* classify.c: set the verdict of every possible weight; dissolve accidental
- * ties if the options say so.  False after diagnostics. */
-bool classify(struct flat *, const struct import_options *);
+ * ties if the options say so.  whole: all branches are read, so that options
+ * must match.  False after diagnostics. */
+bool classify(struct flat *, const struct import_options *, bool whole);
 /* Whether a name is a module path of the source, as "block.0.weight". */
 bool flat_is_path(const char *name);
 /* param_options.c: check that every --train, --freeze and --param matches a

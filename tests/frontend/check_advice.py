@@ -55,6 +55,8 @@ class File:
             made += (
                 wire.field(5, wire.field(1, k) + wire.field(4, v) + wire.field(20, 3))
                 if isinstance(v, str)
+                else wire.field(5, wire.field(1, k) + wire.field(6, v.graph()) + wire.field(20, 5))
+                if isinstance(v, File)
                 else wire.attribute(k.encode(), v)
             )
         if note:
@@ -108,18 +110,20 @@ class File:
             "ReduceMean", [self.node("Mul", [x, x], output + ".q")], output, keepdims=0
         )
 
-    def write(self, path, opset=17):
-        graph = (
+    def graph(self):
+        return (
             b"".join(self.nodes)
             + wire.field(2, b"g")
             + b"".join(self.held + self.inputs + self.outputs)
         )
+
+    def write(self, path, opset=17):
         with open(path, "wb") as f:
             f.write(
                 wire.field(1, 8)
                 + wire.field(2, self.producer)
                 + wire.field(8, wire.field(1, b"") + wire.field(2, opset))
-                + wire.field(7, graph)
+                + wire.field(7, self.graph())
                 + b"".join(
                     wire.field(14, wire.field(1, k) + wire.field(2, v))
                     for k, v in self.metadata.items()
@@ -738,6 +742,25 @@ def folded(f):
     added(f, [f.mean(x, "l")])
 
 
+def branch_of_trip(f):
+    """A bias of a branch whose condition is known once its Loop is unrolled."""
+    f.producer = "pytorch"
+    then, other, body = File(), File(), File()
+    bias = then.hold("bias", np.random.default_rng(3).standard_normal(3))
+    then.output(then.node("Add", ["in", bias], "then"), dims=[6, 3])
+    other.output(other.node("Identity", ["in"], "other"), dims=[6, 3])
+    body.input("trip", INT64, [])
+    body.input("go_in", BOOL, [])
+    body.input("in", FLOAT, [6, 3])
+    first = body.node("Less", ["trip", body.hold("one", np.int64(1))], "first")
+    body.output(body.node("Identity", ["go_in"], "go_out"), BOOL)
+    body.output(body.node("If", [first], "out", then_branch=then, else_branch=other), dims=[6, 3])
+    x = f.linear(f.input("x", FLOAT, [6, 4]), "m.weight", 4, 3)
+    trips, go = f.hold("trips", np.int64(2)), f.hold("go", np.bool_(True))
+    x = f.node("Loop", [trips, go, x], "looped", body=body)
+    added(f, [f.mean(x, "l")])
+
+
 def symbolic(f):
     x = f.linear(f.input("x", FLOAT, ["batch", None, "2*n"]), "m.weight", 8, 8)
     added(f, [f.mean(f.node("Relu", [x], "r"), "l")])
@@ -788,6 +811,7 @@ ADVICE = [
     (buffers, [], 1),
     (idle, [], 1),
     (folded, [], 2),
+    (branch_of_trip, [], 1),
     (symbolic, [], 3),
     (symbolic, ["--dim", "batch=2", "--dim", "n=4"], 1),
     (batches, BATCH + ["--memory-budget", "10KiB"], 4),
