@@ -249,6 +249,47 @@ has_place(const struct files *c, const struct array_file *f, const char *name)
 	       || is_counter(name);
 }
 
+/* Whether both hold the same values, which are not all one. */
+static bool
+same_values(const struct array_file *f, const struct array *x,
+            const struct array *y)
+{
+	char a[1 << 12], b[sizeof(a)], first[sizeof(int64_t)];
+	uint64_t size, n;
+	bool vary = false;
+	struct err e;
+
+	if (x->dtype == CKR_NONE || x->dtype != y->dtype || x->rank != y->rank
+	    || memcmp(x->dim, y->dim, (size_t)x->rank * sizeof(*x->dim)))
+		return false;
+	size = dtype_row[x->dtype].nbytes;
+	for (uint64_t at = 0; at < x->nelem; at += n) {
+		n = sizeof(a) / size;
+		n = n < x->nelem - at ? n : x->nelem - at;
+		if (array_read(f, x, at, n, x->dtype, a, &e) != CKR_OK
+		    || array_read(f, y, at, n, y->dtype, b, &e) != CKR_OK
+		    || memcmp(a, b, n * size))
+			return false;
+		if (!at)
+			memcpy(first, a, size);
+		vary |= memcmp(first, a, size)
+			|| memcmp(a, a + size, (n - 1) * size);
+	}
+	return vary;
+}
+
+/* A tied weight: the model has it by another of its names. */
+static bool
+is_tied(const struct files *c, const struct array_file *f,
+        const struct array *a)
+{
+	for (size_t i = 0; i < f->n; i++)
+		if (&f->v[i] != a && has_place(c, f, f->v[i].name)
+		    && same_values(f, a, &f->v[i]))
+			return true;
+	return false;
+}
+
 void
 infile_note_unread(struct files *c, const struct array_file *f)
 {
@@ -258,7 +299,8 @@ infile_note_unread(struct files *c, const struct array_file *f)
 	for (size_t i = 0; i < f->n; i++) {
 		size_t at = strlen(list);
 
-		if (has_place(c, f, f->v[i].name) || n++ >= SHOWN)
+		if (has_place(c, f, f->v[i].name) || is_tied(c, f, &f->v[i])
+		    || n++ >= SHOWN)
 			continue;
 		snprintf(list + at, sizeof(list) - at, "%s'%s'",
 		         at ? ", " : "", err_name(name, sizeof(name),
@@ -267,8 +309,8 @@ infile_note_unread(struct files *c, const struct array_file *f)
 	if (n)
 		snprintf(c->unread.text + end, sizeof(c->unread.text) - end,
 		         "%s%s: %zu of %zu tensors %s not used by the model: "
-		         "%s%s; a constant keeps its compiled value (ckc "
-		         "--param NAME makes it a parameter)",
+		         "%s%s; a constant of the ONNX file keeps its compiled "
+		         "value (ckc --param NAME makes it a parameter)",
 		         end ? "; " : "", f->path, n, f->n,
 		         n == 1 ? "is" : "are", list,
 		         n > SHOWN ? ", ..." : "");

@@ -243,6 +243,21 @@ def given_weights(bench):
                 f"given weights {flags}: {done.stderr}",
             )
             bench.check(told or not done.stderr, f"given weights {flags}: {done.stderr}")
+    # a tied weight has two names in PyTorch's file; constants are alike by chance
+    for w, unread in ([1, 2], None), ([3, 3], "1 of 3 tensors is not used by the model: 'tied'"):
+        files.st_write(
+            bench.path("given.st"),
+            {"W": ("F32", [2], w), "tied": ("F32", [2], w), "B": ("F32", [2], [5, 5])},
+        )
+        done = bench.ckrun(
+            *(so, "--inputs", bench.path("given.in"), "--init", bench.path("given.st")),
+            *("--steps", 1),
+        )
+        if bench.must(done, f"tied weights {w}"):
+            bench.check(
+                unread in done.stderr if unread else not done.stderr,
+                f"tied weights {w}: {done.stderr}",
+            )
 
 
 def momentum(bench):
