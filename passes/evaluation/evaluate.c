@@ -31,11 +31,12 @@ is_batch_number(const struct rewrite *w, ValId v, int depth)
 	return w->g->node[n].nin > 0;
 }
 
+enum { DEPTH = 8 };
+
 /* v without a constant factor: PyTorch's variances divide by n - 1. */
 static ValId
 skip_scaling(const struct rewrite *w, ValId v)
 {
-	enum { DEPTH = 8 };
 	NodeId mul = rw_is(w, v, OP_MUL);
 
 	for (int i = 0; mul && i < 2; i++)
@@ -165,7 +166,33 @@ use_label_sums(struct rewrite *w, NodeId root)
 	return rw_replace(w, root, cast_value(w, y, dt));
 }
 
+/* sum(x * c) as sum(x) * c where c follows from the batch size, such as 1 / n,
+ * and likewise of quotients: so sums of batches add up. */
+static bool
+scale_sum(struct rewrite *w, NodeId root)
+{
+	ValId terms = rw_in(w, root, 0), x, c;
+	NodeId mul = rw_is(w, terms, OP_MUL), div = rw_is(w, terms, OP_DIV);
+	NodeId n = mul ? mul : div;
+	Shape scalar = shape_scalar();
+	double number;
+
+	for (int k = mul ? 0 : 1; n && k < 2; k++) {
+		c = rw_unexpanded(w, rw_in(w, n, k));
+		x = rw_in(w, n, 1 - k);
+		if (rw_scalar(w, c, &number) || !is_batch_number(w, c, DEPTH)
+		    || !shape_eq(rw_shape(w, x), rw_shape(w, terms)))
+			continue;
+		x = rw_emit(w, OP_REDUCE_SUM, 1, &x, &w->g->node[root].attr);
+		c = rw_reshape(w, c, &scalar);
+		return rw_replace(w, root, rw_binary(w, mul ? OP_MUL : OP_DIV,
+		                                     x, c));
+	}
+	return false;
+}
+
 static const struct rule rules[] = {
+	{ OP_REDUCE_SUM, scale_sum },
 	{ OP_BATCHNORM, use_running_statistics },
 	{ OP_SCE, use_label_sums }, { OP_NLL, use_label_sums },
 	{ OP_NONE, NULL }

@@ -401,6 +401,47 @@ def means(bench):
     )
 
 
+# A mean of samples that is written as a sum of l, with the batch size as %n
+SHARES = {
+    "factor": "%r = recip %n\n\t%m = mul %l, %r\n",
+    "divisor": "%m = div %l, %n\n",
+    "vector": "%r = recip %n\n\t%v = expand %r {shape=[4]}\n\t%m = mul %v, %l\n",
+}
+
+
+def shares(bench):
+    """Samples that are scaled by the batch size before they are summed: data that is no multiple of
+    the batch has their mean."""
+    x, t = numbers(11 * WIDE, 1), numbers(11 * WIDE, 2)
+    data, so, log = bench.path("share.st"), bench.path("share.so"), bench.path("share.log")
+    files.st_write(data, {"x": ("F32", [11, WIDE], x), "t": ("F32", [11, WIDE], t)})
+    rows = product(
+        [x[i * WIDE : (i + 1) * WIDE] for i in range(11)],
+        numbers(WIDE * WIDE, 1 + WIDE * WIDE),
+        WIDE,
+    )
+    want = sum((a - b) ** 2 for a, b in zip([a for r in rows for a in r], t)) / 11
+    for name, text in SHARES.items():
+        net = write_net(
+            bench,
+            "share",
+            "graph @share {\n\tinput %x: f32[b=4,3]\n\tinput %t: f32[b=4,3]\n"
+            "\tparam %w: f32[3,3] = {@W}\n\t%n = extent {dt=f32, value=4}\n"
+            "\t%h = matmul %x, %w\n\t%e = sub %h, %t\n\t%q = mul %e, %e\n"
+            f"\t%l = reduce_sum %q {{axes=[1], keepdims=0}}\n\t{text}"
+            "\t%loss: f32[] output = reduce_sum %m {axes=[0], keepdims=0}\n}\n",
+        )
+        if not bench.must(bench.ckc(*FLAGS, net, "-o", so, "--quiet"), f"share {name}: compile"):
+            continue
+        done = bench.ckrun("eval", so, "--data", data, "--log", log)
+        if bench.must(done, f"share {name}"):
+            got = ck.log_rows(log)[0]["loss"]
+            bench.check(
+                near(got, want) and "note" not in done.stderr,
+                f"share {name}: {got}, expected {want}: {done.stderr}",
+            )
+
+
 def rounded(bench, so, saved):
     """16-bit copies of parameters: a few hundredths, and the state of a checkpoint all the same."""
     state, _ = files.st_read(saved)
@@ -742,6 +783,7 @@ def main():
     refuses(bench, net, so)
     replicas(bench, net, so)
     means(bench)
+    shares(bench)
     rows(bench, ROWS, 2)
     rows(bench, ROWS_OF_ONE, 1)
     cut(bench, net)
