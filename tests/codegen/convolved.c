@@ -1,6 +1,7 @@
 /* Convolutions on memory of the host, by their definition in ckr_abi.h. */
 #include "tests/codegen/convolved.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,24 +51,35 @@ place(const struct ckr_convolved *c, int64_t o, int64_t k)
 	return at;
 }
 
-struct place {
-	int64_t x, w, y;
-};
-
-/* Add the product of one pair of elements. */
-static void
-add(const struct ckr_convolved *c, double *sum, const void *x, const void *w,
-    const void *y, const struct place *p)
+/* Elements as doubles; zeros for those that are the result. */
+static double *
+widened(uint8_t type, const void *x, int64_t n, bool result)
 {
-	if (c->kind == CKR_CONV_Y)
-		sum[p->y] += element(c->type, x, p->x)
-			* element(c->type, w, p->w);
-	else if (c->kind == CKR_CONV_DX)
-		sum[p->x] += element(c->type, y, p->y)
-			* element(c->type, w, p->w);
-	else
-		sum[p->w] += element(c->type, x, p->x)
-			* element(c->type, y, p->y);
+	double *y = calloc((size_t)n + 1, sizeof(*y));
+
+	for (int64_t i = 0; i < n && !result; i++)
+		y[i] = element(type, x, i);
+	return y;
+}
+
+/* Add the products of one channel of an image with the taps for one output
+ * channel; at: by output and tap, where it lies in the channel. */
+static void
+add_channel(const struct ckr_convolved *c, const int64_t *at, double *x,
+            double *w, double *y)
+{
+	int64_t out = volume(c->out), taps = volume(c->kernel);
+
+	for (int64_t o = 0; o < out; o++)
+		for (int64_t k = 0; k < taps; k++, at++)
+			if (*at < 0)
+				continue;
+			else if (c->kind == CKR_CONV_Y)
+				y[o] += x[*at] * w[k];
+			else if (c->kind == CKR_CONV_DX)
+				x[*at] += y[o] * w[k];
+			else
+				w[k] += x[*at] * y[o];
 }
 
 int
@@ -78,29 +90,34 @@ convolved(struct ckr_env *env, uint32_t job, void *x, void *w, void *y,
 		&((const struct ckr_convolved *)env->convs)[job];
 	int64_t in = volume(c->in), out = volume(c->out);
 	int64_t taps = volume(c->kernel), cout = c->group * c->cout;
-	int64_t size = c->kind == CKR_CONV_Y ? c->images * cout * out
-		: c->kind == CKR_CONV_DX ? c->images * c->group * c->cin * in
-		: cout * c->cin * taps;
-	void *to = c->kind == CKR_CONV_Y ? y : c->kind == CKR_CONV_DX ? x : w;
-	double *sum = calloc((size_t)size, sizeof(*sum));
+	int64_t nx = c->images * c->group * c->cin * in;
+	int64_t nw = cout * c->cin * taps, ny = c->images * cout * out;
+	bool of_y = c->kind == CKR_CONV_Y, of_x = c->kind == CKR_CONV_DX;
+	double *dx = widened(c->type, x, nx, of_x);
+	double *dw = widened(c->type, w, nw, !of_y && !of_x);
+	double *dy = widened(c->type, y, ny, of_y), *sum = of_y ? dy
+		: of_x ? dx : dw;
+	int64_t *at = calloc((size_t)(out * taps) + 1, sizeof(*at));
 
 	if (c->workspace)
 		memset(work, 0xa5, (size_t)c->workspace);
-	for (int64_t i = 0; i < c->images * cout * c->cin * out * taps; i++) {
-		int64_t k = i % taps, o = i / taps % out;
-		int64_t ci = i / taps / out % c->cin;
-		int64_t plane = i / taps / out / c->cin, co = plane % cout;
-		int64_t at = place(c, o, k);
-		int64_t from = (plane / cout * c->group + co / c->cout)
-			* c->cin + ci;
+	for (int64_t i = 0; i < out * taps; i++)
+		at[i] = place(c, i / taps, i % taps);
+	for (int64_t plane = 0; plane < c->images * cout; plane++)
+		for (int64_t ci = 0; ci < c->cin; ci++) {
+			int64_t co = plane % cout;
+			int64_t from = (plane / cout * c->group + co / c->cout)
+				* c->cin + ci;
 
-		if (at >= 0)
-			add(c, sum, x, w, y, &(struct place){ from * in + at,
-				(co * c->cin + ci) * taps + k,
-				plane * out + o });
-	}
-	for (int64_t i = 0; i < size; i++)
-		put(c->result, to, i, sum[i]);
-	free(sum);
+			add_channel(c, at, dx + from * in,
+			            dw + (co * c->cin + ci) * taps,
+			            dy + plane * out);
+		}
+	for (int64_t i = 0; i < (of_y ? ny : of_x ? nx : nw); i++)
+		put(c->result, of_y ? y : of_x ? x : w, i, sum[i]);
+	free(dx);
+	free(dw);
+	free(dy);
+	free(at);
 	return 1;
 }
