@@ -38,14 +38,6 @@ find_ties(struct lint_context *s)
 	                    "one)" : "--untie=off trains them as one");
 }
 
-bool
-lost_its_name(const struct flat_val *v)
-{
-	return v->verdict == VERDICT_PARAM && v->init && v->nuse
-		&& !flat_is_path(v->name)
-		&& strcmp(v->reason, "used as a weight") == 0;
-}
-
 /* The parameter whose transpose is v; NULL: none. */
 static const struct flat_val *
 find_transpose(struct flat *f, const struct flat_val *v)
@@ -56,33 +48,6 @@ find_transpose(struct flat *f, const struct flat_val *v)
 		    && is_transpose_of(f, v, w))
 			return w;
 	return NULL;
-}
-
-const struct flat_node *
-producer_of(const struct flat *f, int v)
-{
-	const struct flat_node *n = v && f->val[v].def >= 0
-		? &f->node[f->val[v].def] : NULL;
-
-	return n && !*n->domain ? n : NULL;
-}
-
-bool
-is_pytorch(const struct flat *f)
-{
-	const char *by = f->file->model->producer_name;
-
-	return by && strcmp(by, "pytorch") == 0;
-}
-
-bool
-is_trained(const struct flat *f, const char *name)
-{
-	FOR_FLAT_VALS (v, f)
-		if (v->init && v->nuse && v->verdict == VERDICT_PARAM
-		    && strcmp(v->name, name) == 0)
-			return true;
-	return false;
 }
 
 /* Whether another parameter is equal and folded from the same source: a weight

@@ -44,20 +44,6 @@ typedef bool WeightTest(struct lint_context *, const struct flat_val *);
 struct lint_group group_weights(struct lint_context *, WeightTest *,
                                 bool freeze);
 
-/* Whether the file has a trained parameter of that name. */
-bool is_trained(const struct flat *, const char *name);
-/* Whether the value is a weight with a name that the exporter invented. */
-bool lost_its_name(const struct flat_val *);
-/* Whether PyTorch wrote the file. */
-bool is_pytorch(const struct flat *);
-
-/* The node in ONNX's default domain that writes v; NULL: none. */
-const struct flat_node *producer_of(const struct flat *, int v);
-/* The node that computes v as a sum or a scaled sum; NULL: v is a term. */
-const struct flat_node *sum_producer(const struct flat *, int v);
-/* The type that the file declares for v; NULL: none. */
-const Onnx__TypeProto *declared_type(const struct flat *, int v);
-
 /* Whether n has that type, in ONNX's default domain; false for NULL. */
 static inline bool
 is_op_type(const struct flat_node *n, const char *type)
@@ -90,6 +76,20 @@ void lint_masks(struct lint_context *);
 void lint_teacher(struct lint_context *);
 
 /* ---- lint_notes.c ---- */
+
+/* Whether the file has a trained parameter of that name. */
+bool is_trained(const struct flat *, const char *name);
+/* Whether the value is a weight with a name that the exporter invented. */
+bool lost_its_name(const struct flat_val *);
+/* Whether PyTorch wrote the file. */
+bool is_pytorch(const struct flat *);
+
+/* The node in ONNX's default domain that writes v; NULL: none. */
+const struct flat_node *producer_of(const struct flat *, int v);
+/* The node that computes v as a sum or a scaled sum; NULL: v is a term. */
+const struct flat_node *sum_producer(const struct flat *, int v);
+/* The type that the file declares for v; NULL: none. */
+const Onnx__TypeProto *declared_type(const struct flat *, int v);
 
 /* Whether a scatter stands for a mean over elements with equal indices;
  * *with_self: the mean includes the operand's element. */

@@ -1,8 +1,66 @@
-/* Metadata of PyTorch's dynamo exporter: the call that a node stands for. */
+/* What a file tells of its values and nodes: who writes a value and under which
+ * name; and the notes of PyTorch's dynamo exporter, which name the call that a
+ * node stands for. */
 #include "frontend/lint/lint_context.h"
+#include "frontend/params/signature.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+const struct flat_node *
+producer_of(const struct flat *f, int v)
+{
+	const struct flat_node *n = v && f->val[v].def >= 0
+		? &f->node[f->val[v].def] : NULL;
+
+	return n && !*n->domain ? n : NULL;
+}
+
+const struct flat_node *
+sum_producer(const struct flat *f, int v)
+{
+	const struct flat_node *n = producer_of(f, v);
+
+	return is_op_among(n, "Add Sub Sum Mul Div Neg Identity Cast Squeeze "
+	                   "Reshape") ? n : NULL;
+}
+
+const Onnx__TypeProto *
+declared_type(const struct flat *f, int v)
+{
+	const Onnx__ValueInfoProto *info = f->val[v].info ? f->val[v].info
+		: flat_value_info(f, f->val[v].name);
+
+	return info ? info->type : NULL;
+}
+
+bool
+is_pytorch(const struct flat *f)
+{
+	const char *by = f->file->model->producer_name;
+
+	return by && strcmp(by, "pytorch") == 0;
+}
+
+bool
+is_trained(const struct flat *f, const char *name)
+{
+	FOR_FLAT_VALS (v, f)
+		if (v->init && v->nuse && v->verdict == VERDICT_PARAM
+		    && strcmp(v->name, name) == 0)
+			return true;
+	return false;
+}
+
+bool
+lost_its_name(const struct flat_val *v)
+{
+	return v->verdict == VERDICT_PARAM && v->init && v->nuse
+		&& !flat_is_path(v->name)
+		&& strcmp(v->reason, "used as a weight") == 0;
+}
+
+/* ---- notes ---- */
 
 /* Arguments of n's call, after the opening bracket, if the exporter's note
  * names this call; else NULL. */
@@ -94,15 +152,6 @@ bool
 lost_detach(const struct flat_node *n)
 {
 	return strcmp(n->type, "Identity") == 0 && noted_call(n, WIRE_DETACH);
-}
-
-const Onnx__TypeProto *
-declared_type(const struct flat *f, int v)
-{
-	const Onnx__ValueInfoProto *info = f->val[v].info ? f->val[v].info
-		: flat_value_info(f, f->val[v].name);
-
-	return info ? info->type : NULL;
 }
 
 static bool

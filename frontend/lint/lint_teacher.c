@@ -15,6 +15,7 @@
 #include "frontend/lint/lint_context.h"
 #include "frontend/onnx/onnx_op.h"
 #include "frontend/params/params.h"
+#include "frontend/params/signature.h"
 
 #include <string.h>
 

@@ -192,15 +192,6 @@ is_computed_number(const struct flat_val *v)
 		&& strncmp(v->name, "val_", 4) != 0;
 }
 
-const struct flat_node *
-sum_producer(const struct flat *f, int v)
-{
-	const struct flat_node *n = producer_of(f, v);
-
-	return is_op_among(n, "Add Sub Sum Mul Div Neg Identity Cast Squeeze "
-	                   "Reshape") ? n : NULL;
-}
-
 /* A penalty on parameters depends on no input.  An exporter that folds
  * constants turns it into a number, and its gradient is lost. */
 static void

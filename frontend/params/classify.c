@@ -128,48 +128,6 @@ any_name(int n, const char *const *names, const char *s)
 	return false;
 }
 
-/* Whether s is the prefix and "_12", as exporters number values.  The first
- * value named after an ATen op has no number. */
-static bool
-is_numbered(const char *s, const char *prefix)
-{
-	size_t n = strlen(prefix);
-
-	if (strncmp(s, prefix, n) != 0)
-		return false;
-	s += n;
-	if (!*s)
-		return *prefix == '_';
-	return *s == '_' && s[1] && !s[1 + strspn(s + 1, "0123456789")];
-}
-
-/* Names that exporters invent.  TorchScript: numbers, "onnx::MatMul_12",
- * "/layer/Constant_output_0".  Dynamo: "val_12", and "_to_copy_3" for results
- * of ATen ops. */
-static bool
-made_up(const char *s)
-{
-	static const char *const prefixes[] = {
-		"val", "lifted_tensor", "_to_copy", "_unsafe_view",
-		"_unsafe_index", "_softmax", "_log_softmax", "_conj",
-		"_reshape_alias", "_weight_norm_interface"
-	};
-
-	if (*s == '/' || strncmp(s, "onnx::", 6) == 0
-	    || !s[strspn(s, "0123456789")])
-		return true;
-	for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
-		if (is_numbered(s, prefixes[i]))
-			return true;
-	return false;
-}
-
-bool
-flat_is_path(const char *s)
-{
-	return strchr(s, '.') && !made_up(s);
-}
-
 static bool
 buffer_name(const char *s)
 {
@@ -198,7 +156,7 @@ is_torchscript(const struct param_classifier *c)
 static bool
 attribute_name(const struct param_classifier *c, const char *s)
 {
-	if (!is_torchscript(c) || buffer_name(s) || made_up(s)
+	if (!is_torchscript(c) || buffer_name(s) || flat_is_made_up(s)
 	    || (unsigned)(*s - '0') < 10)
 		return false;
 	for (; *s; s++)
@@ -257,7 +215,7 @@ classify_candidate(const struct param_classifier *c, struct flat_val *v)
 		            ? "a scalar without a parameter's name"
 		            : "neither named nor used like a weight");
 	/* values that dynamo does not list are computed, named after ops */
-	v->made_up = made_up(v->name) || (c->signature->n && !s);
+	v->made_up = flat_is_made_up(v->name) || (c->signature->n && !s);
 	v->named = !s && v->verdict == VERDICT_PARAM
 		&& (!v->weight_slot || (is_torchscript(c)
 		    && (flat_is_path(v->name) || attribute_name(c, v->name))));

@@ -14,8 +14,6 @@
  * ties if the options say so.  whole: all branches are read, so that options
  * must match.  False after diagnostics. */
 bool classify(struct flat *, const struct import_options *, bool whole);
-/* Whether a name is a module path of the source, as "block.0.weight". */
-bool flat_is_path(const char *name);
 /* param_options.c: check that every --train, --freeze and --param matches a
  * name.  False after diagnostics. */
 bool check_param_options(struct flat *, const struct import_options *);

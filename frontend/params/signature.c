@@ -155,3 +155,42 @@ signature_source(const struct flat *f, const struct flat_val *v, bool *noted)
 	}
 	return NULL;
 }
+
+/* Whether s is the prefix and "_12", as exporters number values.  The first
+ * value named after an ATen op has no number. */
+static bool
+is_numbered(const char *s, const char *prefix)
+{
+	size_t n = strlen(prefix);
+
+	if (strncmp(s, prefix, n) != 0)
+		return false;
+	s += n;
+	if (!*s)
+		return *prefix == '_';
+	return *s == '_' && s[1] && !s[1 + strspn(s + 1, "0123456789")];
+}
+
+bool
+flat_is_made_up(const char *s)
+{
+	static const char *const prefixes[] = {
+		"val", "lifted_tensor", "_to_copy", "_unsafe_view",
+		"_unsafe_index", "_softmax", "_log_softmax", "_conj",
+		"_reshape_alias", "_weight_norm_interface"
+	};
+
+	if (*s == '/' || strncmp(s, "onnx::", 6) == 0
+	    || !s[strspn(s, "0123456789")])
+		return true;
+	for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
+		if (is_numbered(s, prefixes[i]))
+			return true;
+	return false;
+}
+
+bool
+flat_is_path(const char *s)
+{
+	return strchr(s, '.') && !flat_is_made_up(s);
+}

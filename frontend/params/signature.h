@@ -1,5 +1,6 @@
 /* The signature that PyTorch's dynamo exporter writes to the metadata.  It
- * lists the module's parameters, buffers and constants. */
+ * lists the module's parameters, buffers and constants.  And which names are
+ * the module's, because no exporter invents them. */
 #ifndef FRONTEND_PARAMS_SIGNATURE_H
 #define FRONTEND_PARAMS_SIGNATURE_H
 
@@ -28,5 +29,11 @@ struct signature_entry *signature_find(const struct signature *,
  * *noted says whether it folded v from other values. */
 const char *signature_source(const struct flat *, const struct flat_val *v,
                              bool *noted);
+/* Whether an exporter invented the name.  TorchScript: numbers,
+ * "onnx::MatMul_12", "/layer/Constant_output_0".  Dynamo: "val_12", and
+ * "_to_copy_3" for results of ATen ops. */
+bool flat_is_made_up(const char *name);
+/* Whether a name is a module path of the source, as "block.0.weight". */
+bool flat_is_path(const char *name);
 
 #endif

@@ -16,6 +16,7 @@
 #include "frontend/onnx/flat_read.h"
 #include "frontend/onnx/onnx_op.h"
 #include "frontend/params/params.h"
+#include "frontend/params/signature.h"
 
 /* Whether all elements are equal, as in norms and biases after
  * initialisation. */
