@@ -1,19 +1,11 @@
-/* The tables of ops.h and dtypes.h: dtypes, ops and their attributes.
+/* The table of ops.h: ops and their attributes.
  *
- * in      rows of the two tables
- * out     what a type or an op is, and attributes by name, default or equal
+ * in      rows of the table
+ * out     what an op is, and attributes by name, default or equal
  */
 #include "ir/ir.h"
 
 #include <string.h>
-
-const struct dtype_info dtype_info[DT_COUNT] = {
-	[DT_NONE] = { "?", "void", "?", 0, 0, '?' },
-#define DT(id, text, nbytes, ctype, onnx, st, npy, cls) \
-	[DT_##id] = { text, ctype, st, nbytes, onnx, cls },
-#include "runtime/support/dtypes.h"
-#undef DT
-};
 
 const struct op_info op_info[OP_COUNT] = {
 	[OP_NONE] = { "none", 0, 0, 0, NOSTAT, 0 },

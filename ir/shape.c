@@ -1,10 +1,18 @@
-/* Shapes, and the contents of constants. */
+/* Types of elements, shapes, and the contents of constants. */
 #include "ir/ir.h"
 #include "runtime/support/half.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+
+const struct dtype_info dtype_info[DT_COUNT] = {
+	[DT_NONE] = { "?", "void", "?", 0, 0, '?' },
+#define DT(id, text, nbytes, ctype, onnx, st, npy, cls) \
+	[DT_##id] = { text, ctype, st, nbytes, onnx, cls },
+#include "runtime/support/dtypes.h"
+#undef DT
+};
 
 /* ---- shapes ---- */
 

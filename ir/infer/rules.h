@@ -1,4 +1,4 @@
-/* Shared by the rules of shape inference: infer.c and infer_*.c.
+/* Shared by the rules of shape inference, infer_*.c.
  *
  * Static operands (shape of a reshape, axes of a reduction) are read where
  * they are constants; where they are absent the attributes hold the same, as

@@ -58,7 +58,9 @@ bool sharding_infer(const Graph *, const Node *, Placement *out,
 /* Whether it converts placements: what stands between its operand and its
  * result is not followed by a rule.  What goes between replicas does not. */
 bool sharding_is_comm(const Node *);
-/* Zeros without a placement of their own: they add nothing on any rank. */
+/* Equal elements *x without a placement of their own; zeros among them add
+ * nothing on any rank. */
+bool sharding_is_fill(const Graph *, ValId, double *x);
 bool sharding_is_zero(const Graph *, ValId);
 /* Whether the node rounds: what integers leave of a quotient, or a truth value
  * of a number, is not the sum of what summands leave. */

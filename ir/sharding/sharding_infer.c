@@ -1,6 +1,7 @@
-/* Placements of results from those of operands, on one rank's graph.
+/* The table of rules: how a sharding passes through a node, and placements of
+ * results from those of operands, on one rank's graph.
  *
- * Shardings pass through an op by its rule (placement_*.c), partial sums pass
+ * Shardings pass through an op by its rule (sharding_*.c), partial sums pass
  * through linear ops, and results of replicated operands are replicated.  Any
  * other use of a partial sum is a missing reduction.
  */
@@ -66,6 +67,36 @@ find_comm(Op op)
 		if (comm[i].op == op)
 			return &comm[i];
 	return NULL;
+}
+
+/* What is sharded over ranks, in front of a shard or behind it. */
+static bool
+replica_shard_rule(struct sharding_rule *c)
+{
+	int shard = op_info[c->n->op].flags & F_WRITES ? 1 : result_value(c, 0);
+	Shape shape = { .rank = c->shape[0].rank };
+	Placement s = placement_of_attr(c->n);
+
+	if (c->from == shard || shape.rank < 1)
+		return false;
+	shape.dim[shape.rank - 1] = placement_local_extent(&s, c->g->replicas);
+	for (int p = 0; p < c->nvalue; p++)
+		c->at[p] = *given_split(c);
+	c->at[shard] = placement_of_shard(given_split(c), c->ranks, &shape);
+	return true;
+}
+
+/* Collectives change placements: sharding_infer knows how.  Those of replicas
+ * do not care for them. */
+bool
+sharding_comm(struct sharding_rule *c)
+{
+	Attr a = c->n->attr;
+
+	if (sharding_is_comm(c->n))
+		return false;
+	return attr_int_of(c->n->op, &a, "axis") ? replica_shard_rule(c)
+	     : sharding_ew(c);
 }
 
 bool
@@ -135,46 +166,6 @@ is_linear_operand(const Graph *g, const Node *n, int k)
 	if (op_info[n->op].max == VARIADIC && flags & F_JOINT)
 		return true;
 	return k < 3 && flags & (uint64_t)F_LIN0 << k;
-}
-
-/* What a value repeats: itself, or what was expanded to it. */
-static ValId
-expanded_source(const Graph *g, ValId v)
-{
-	while (g->val[v].def && g->node[g->val[v].def].op == OP_EXPAND)
-		v = g->node[g->val[v].def].in[0];
-	return v;
-}
-
-/* Equal elements *x without a placement of their own. */
-static bool
-is_fill_value(const Graph *g, ValId of, double *x)
-{
-	ValId v = expanded_source(g, of);
-	const Node *def = &g->node[g->val[v].def];
-
-	if (val_splat(g, v, x))
-		return true;
-	if (!g->val[v].def)
-		return false;
-	switch (def->op) {
-	case OP_FILL:
-		*x = def->attr.FILL.value;
-		return true;
-	case OP_LOSS_SCALE:
-		*x = def->attr.LOSS_SCALE.value;
-		return true;
-	default:
-		return false;
-	}
-}
-
-bool
-sharding_is_zero(const Graph *g, ValId v)
-{
-	double x;
-
-	return is_fill_value(g, v, &x) && x == 0;
 }
 
 /* Beside what is linear the op adds something of its own. */
@@ -319,7 +310,7 @@ sharding_passes(struct node_values *c, int from, Placement *out)
 	return false;
 }
 
-/* ---- one node ---- */
+/* ---- one node of a rank's graph ---- */
 
 static void
 fill_node_values(struct node_values *c)
@@ -332,7 +323,7 @@ fill_node_values(struct node_values *c)
 
 		c->stated[p] = placement_unmerged(g->val[v].placement);
 		c->shape[p] = placement_whole(&c->stated[p], &g->val[v].shape);
-		c->any[p] = p < c->nin && v && is_fill_value(g, v, &x)
+		c->any[p] = p < c->nin && v && sharding_is_fill(g, v, &x)
 			&& placement_is_replicated(&c->stated[p]);
 		if (!v)
 			c->shape[p].rank = -1;
@@ -445,4 +436,58 @@ sharding_infer(const Graph *g, const Node *n, Placement *out,
 	ok = infer_results(&c, out);
 	arena_free(c.arena);
 	return ok;
+}
+
+/* ---- one node of a graph of whole values ---- */
+
+/* There is something for every rank. */
+static bool
+reaches_all_ranks(const Placement *s, int64_t ranks)
+{
+	return s->nsegment > 1 || s->segment[0] >= ranks / s->replication;
+}
+
+bool
+sharding_follow(const Graph *g, const Node *n, int64_t ranks, int value_index,
+                const Placement *s, Placement *at)
+{
+	Shape shape[16];
+	struct sharding_rule c = { .g = g,
+		                   .n = n,
+		                   .ranks = ranks,
+		                   .nin = n->nin,
+		                   .nvalue = n->nin + n->nout,
+		                   .from = value_index,
+		                   .at = at };
+
+	if (c.nvalue > 16)
+		return false;
+	for (int p = 0; p < c.nvalue; p++) {
+		ValId v = p < n->nin ? n->in[p] : n->out[p - n->nin];
+
+		shape[p] = g->val[v].shape;
+		if (!v)
+			shape[p].rank = -1;
+		at[p] = (Placement){ .kind = PLACEMENT_REPLICATE_PARTIAL };
+	}
+	c.shape = shape;
+	at[value_index] = *s;
+	if (!has_value(&c, value_index) || !sharding_rule_of[n->op](&c))
+		return false;
+	for (int p = 0; p < c.nvalue; p++) {
+		Shape local;
+
+		if (!has_value(&c, p) || at[p].kind != PLACEMENT_SHARD)
+			continue;
+		/* a mask's words go by the index in the whole */
+		if (op_info[n->op].flags & F_RNG && at[p].nsegment > 1)
+			return false;
+		/* collectives list their segments */
+		if (at[p].nsegment > MAX_RANK
+		    || !placement_local(&at[p], ranks, &shape[p], &local)
+		    || !reaches_all_ranks(&at[p], ranks))
+			return false;
+		at[p] = placement_normal(&at[p], ranks, &shape[p]);
+	}
+	return true;
 }

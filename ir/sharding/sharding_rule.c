@@ -1,4 +1,4 @@
-/* How a sharding passes through a node: sharding_follow, element-wise ops,
+/* What the rules of shardings share, and those of element-wise ops, updates and
  * reductions. */
 #include "ir/sharding/sharding.h"
 
@@ -18,34 +18,43 @@ sharding_none(struct sharding_rule *c)
 	return false;
 }
 
-/* What is sharded over ranks, in front of a shard or behind it. */
-static bool
-replica_shard_rule(struct sharding_rule *c)
+/* What a value repeats: itself, or what was expanded to it. */
+static ValId
+expanded_source(const Graph *g, ValId v)
 {
-	int shard = op_info[c->n->op].flags & F_WRITES ? 1 : result_value(c, 0);
-	Shape shape = { .rank = c->shape[0].rank };
-	Placement s = placement_of_attr(c->n);
-
-	if (c->from == shard || shape.rank < 1)
-		return false;
-	shape.dim[shape.rank - 1] = placement_local_extent(&s, c->g->replicas);
-	for (int p = 0; p < c->nvalue; p++)
-		c->at[p] = *given_split(c);
-	c->at[shard] = placement_of_shard(given_split(c), c->ranks, &shape);
-	return true;
+	while (g->val[v].def && g->node[g->val[v].def].op == OP_EXPAND)
+		v = g->node[g->val[v].def].in[0];
+	return v;
 }
 
-/* Collectives change placements: sharding_infer knows how.  Those of replicas
- * do not care for them. */
 bool
-sharding_comm(struct sharding_rule *c)
+sharding_is_fill(const Graph *g, ValId of, double *x)
 {
-	Attr a = c->n->attr;
+	ValId v = expanded_source(g, of);
+	const Node *def = &g->node[g->val[v].def];
 
-	if (sharding_is_comm(c->n))
+	if (val_splat(g, v, x))
+		return true;
+	if (!g->val[v].def)
 		return false;
-	return attr_int_of(c->n->op, &a, "axis") ? replica_shard_rule(c)
-	     : sharding_ew(c);
+	switch (def->op) {
+	case OP_FILL:
+		*x = def->attr.FILL.value;
+		return true;
+	case OP_LOSS_SCALE:
+		*x = def->attr.LOSS_SCALE.value;
+		return true;
+	default:
+		return false;
+	}
+}
+
+bool
+sharding_is_zero(const Graph *g, ValId v)
+{
+	double x;
+
+	return sharding_is_fill(g, v, &x) && x == 0;
 }
 
 /* ---- element-wise ---- */
@@ -306,58 +315,4 @@ sharding_reduce(struct sharding_rule *c)
 	    && !placement_is_even(given_split(c), c->ranks))
 		return false;
 	return sharding_sum(c) && c->at[1].kind != PLACEMENT_PARTIAL;
-}
-
-/* ---- sharding_follow ---- */
-
-/* There is something for every rank. */
-static bool
-reaches_all_ranks(const Placement *s, int64_t ranks)
-{
-	return s->nsegment > 1 || s->segment[0] >= ranks / s->replication;
-}
-
-bool
-sharding_follow(const Graph *g, const Node *n, int64_t ranks, int value_index,
-                const Placement *s, Placement *at)
-{
-	Shape shape[16];
-	struct sharding_rule c = { .g = g,
-		                   .n = n,
-		                   .ranks = ranks,
-		                   .nin = n->nin,
-		                   .nvalue = n->nin + n->nout,
-		                   .from = value_index,
-		                   .at = at };
-
-	if (c.nvalue > 16)
-		return false;
-	for (int p = 0; p < c.nvalue; p++) {
-		ValId v = p < n->nin ? n->in[p] : n->out[p - n->nin];
-
-		shape[p] = g->val[v].shape;
-		if (!v)
-			shape[p].rank = -1;
-		at[p] = (Placement){ .kind = PLACEMENT_REPLICATE_PARTIAL };
-	}
-	c.shape = shape;
-	at[value_index] = *s;
-	if (!has_value(&c, value_index) || !sharding_rule_of[n->op](&c))
-		return false;
-	for (int p = 0; p < c.nvalue; p++) {
-		Shape local;
-
-		if (!has_value(&c, p) || at[p].kind != PLACEMENT_SHARD)
-			continue;
-		/* a mask's words go by the index in the whole */
-		if (op_info[n->op].flags & F_RNG && at[p].nsegment > 1)
-			return false;
-		/* collectives list their segments */
-		if (at[p].nsegment > MAX_RANK
-		    || !placement_local(&at[p], ranks, &shape[p], &local)
-		    || !reaches_all_ranks(&at[p], ranks))
-			return false;
-		at[p] = placement_normal(&at[p], ranks, &shape[p]);
-	}
-	return true;
 }
