@@ -26,30 +26,22 @@ is_scalar_loss(const Val *v)
 	return dtype_info[v->dt].cls == 'f' && shape_nelem(&v->shape) == 1;
 }
 
-ValId
-loss_find_output(const Graph *g, const char *name)
+static const struct loss_kind *
+find_kind(const char *text)
 {
-	FOR_VALS (v, g)
-		if (v->output && val_is_named(v, name))
-			return val_id(g, v);
-	return 0;
+	size_t n = strcspn(text, ":,");
+
+	for (size_t i = 0; i < loss_nkind; i++)
+		if (strlen(loss_kinds[i].name) == n
+		    && !strncmp(loss_kinds[i].name, text, n))
+			return &loss_kinds[i];
+	return NULL;
 }
 
-void
-loss_list_outputs(Pass *p, const Graph *g)
+const char *
+loss_kind(size_t i)
 {
-	enum { MOST = 20 };
-	char text[160];
-	int n = 0;
-
-	FOR_VALS (v, g) {
-		if (!v->output || n++ >= MOST)
-			continue;
-		shape_text(text, sizeof text, v->dt, &v->shape);
-		diag_more(p->diag, "output '%s': %s", v->name, text);
-	}
-	if (n > MOST)
-		diag_more(p->diag, "and %d more", n - MOST);
+	return i < loss_nkind ? loss_kinds[i].name : NULL;
 }
 
 /* Kinds of loss from number i on, the last one behind `last`. */
@@ -65,8 +57,8 @@ kinds_from(Pass *p, size_t i, const char *last)
 	return list;
 }
 
-ValId
-loss_no_output(Pass *p, const Graph *g, const char *name)
+static ValId
+no_output(Pass *p, const Graph *g, const char *name)
 {
 	diag_error(p->diag, "no output and no kind of loss is named '%s'; "
 	           "kinds are %s", name, kinds_from(p, 0, " and "));
@@ -110,7 +102,7 @@ named_loss(Pass *p, const Graph *g, const char *name)
 	char text[160];
 
 	if (!v)
-		return loss_no_output(p, g, name);
+		return no_output(p, g, name);
 	if (is_scalar_loss(&g->val[v]))
 		return v;
 	diag_error(p->diag, "output '%s' cannot be the loss: expected a float "
@@ -124,17 +116,93 @@ named_loss(Pass *p, const Graph *g, const char *name)
 	return 0;
 }
 
+/* ---- a loss to add ---- */
+
+static bool
+is_float(const Val *v)
+{
+	return dtype_info[v->dt].cls == 'f';
+}
+
+/* The named output, else the only float output of at least that rank, else the
+ * one with the default name. */
+static ValId
+find_operand(const struct loss_builder *m)
+{
+	const struct loss_kind *f = m->kind;
+	Graph *g = m->g;
+	ValId found = 0;
+	int n = 0;
+
+	if (*m->spec.output) {
+		found = loss_find_output(g, m->spec.output);
+		return found ? found : no_output(m->p, g, m->spec.output);
+	}
+	FOR_VALS (v, g) {
+		if (!v->output || !is_float(v) || v->shape.rank < f->min_rank)
+			continue;
+		found = val_id(g, v);
+		n++;
+	}
+	if (n > 1)
+		found = loss_find_output(g, f->default_output);
+	if (found)
+		return found;
+	diag_error(m->p->diag, "--loss %s: %s; use --loss %s:OUTPUT", f->name,
+	           n ? "several outputs match" : "no output matches", f->name);
+	loss_list_outputs(m->p, g);
+	return 0;
+}
+
+static bool
+check_operand(const struct loss_builder *m)
+{
+	const struct loss_kind *f = m->kind;
+	const Val *v = &m->g->val[m->x];
+	const char *op = v->def ? op_info[m->g->node[v->def].op].text : "";
+	char text[160];
+
+	shape_text(text, sizeof text, v->dt, &v->shape);
+	if (!is_float(v) || v->shape.rank < f->min_rank)
+		return diag_error(m->p->diag, f->min_rank
+		                  ? "--loss %s: output '%s' is %s, expected "
+		                    "float logits of rank 2 or more"
+		                  : "--loss %s: output '%s' is %s, expected "
+		                    "floats", f->name, v->name, text);
+	if (f->applied && (!strcmp(op, "softmax") || !strcmp(op, "sigmoid")))
+		diag_warn(m->p->diag, "--loss %s: output '%s' is a %s, but %s "
+		          "applies %s again; export the logits instead",
+		          f->name,
+		          v->name, op, f->name, f->applied);
+	return true;
+}
+
+static ValId
+add_loss(Pass *p, Graph *g, const struct loss_kind *kind, const char *text)
+{
+	struct loss_builder m = { .p = p, .g = g, .kind = kind };
+
+	if (!loss_parse_spec(p, g, kind->name, kind->keys, text, &m.spec))
+		return 0;
+	m.x = find_operand(&m);
+	if (!m.x || !check_operand(&m))
+		return 0;
+	m.like = g->val[m.x].def;
+	return kind->make(&m);
+}
+
 static ValId
 choose_loss(Pass *p, Graph *g)
 {
 	const char *text = p->opt->loss;
+	const struct loss_kind *kind = text ? find_kind(text) : NULL;
 	ValId v;
 
 	if (!text)
 		return own_loss(p, g);
-	if (loss_find_output(g, text) || !loss_is_kind(text))
+	if (loss_find_output(g, text) || !kind)
 		return named_loss(p, g, text);
-	v = loss_add(p, g, text);
+	v = add_loss(p, g, kind, text);
 	if (v)
 		val_rename(g, v, "loss");
 	return v;

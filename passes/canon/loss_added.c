@@ -18,25 +18,6 @@
 #include <float.h>
 #include <string.h>
 
-struct loss_builder {
-	Pass *p;
-	Graph *g;
-	const struct loss_kind *kind;
-	struct loss_spec spec;
-	ValId x;                        /* the output */
-	NodeId like;
-};
-
-/* One kind of loss. */
-struct loss_kind {
-	const char *name;
-	const char *default_output;     /* the output's name, if several fit */
-	int min_rank;
-	unsigned keys;                  /* K() of accepted settings */
-	const char *applied;            /* activation in the formula; NULL */
-	ValId (*make)(struct loss_builder *);
-};
-
 /* ---- building ---- */
 
 static ValId
@@ -408,7 +389,7 @@ make_huber(struct loss_builder *m)
 
 #define K(key) (1u << LOSS_##key)
 
-static const struct loss_kind kinds[] = {
+const struct loss_kind loss_kinds[] = {
 	{ "ce", "logits", 2, K(AXIS) | K(IGNORE) | K(SMOOTHING) | K(WEIGHTS)
 	  | K(REDUCTION), "softmax", make_ce },
 	{ "bce", "logits", 0, K(POS_WEIGHT) | K(REDUCTION), "sigmoid",
@@ -418,102 +399,4 @@ static const struct loss_kind kinds[] = {
 	{ "l1", "output", 0, K(REDUCTION), NULL, make_l1 },
 	{ "huber", "output", 0, K(DELTA) | K(REDUCTION), NULL, make_huber },
 };
-
-/* ---- the output ---- */
-
-static bool
-is_float(const Val *v)
-{
-	return dtype_info[v->dt].cls == 'f';
-}
-
-/* The named output, else the only float output of at least that rank, else the
- * one with the default name. */
-static ValId
-find_operand(const struct loss_builder *m)
-{
-	const struct loss_kind *f = m->kind;
-	Graph *g = m->g;
-	ValId found = 0;
-	int n = 0;
-
-	if (*m->spec.output) {
-		found = loss_find_output(g, m->spec.output);
-		return found ? found : loss_no_output(m->p, g, m->spec.output);
-	}
-	FOR_VALS (v, g) {
-		if (!v->output || !is_float(v) || v->shape.rank < f->min_rank)
-			continue;
-		found = val_id(g, v);
-		n++;
-	}
-	if (n > 1)
-		found = loss_find_output(g, f->default_output);
-	if (found)
-		return found;
-	diag_error(m->p->diag, "--loss %s: %s; use --loss %s:OUTPUT", f->name,
-	           n ? "several outputs match" : "no output matches", f->name);
-	loss_list_outputs(m->p, g);
-	return 0;
-}
-
-static bool
-check_operand(const struct loss_builder *m)
-{
-	const struct loss_kind *f = m->kind;
-	const Val *v = &m->g->val[m->x];
-	const char *op = v->def ? op_info[m->g->node[v->def].op].text : "";
-	char text[160];
-
-	shape_text(text, sizeof text, v->dt, &v->shape);
-	if (!is_float(v) || v->shape.rank < f->min_rank)
-		return diag_error(m->p->diag, f->min_rank
-		                  ? "--loss %s: output '%s' is %s, expected "
-		                    "float logits of rank 2 or more"
-		                  : "--loss %s: output '%s' is %s, expected "
-		                    "floats", f->name, v->name, text);
-	if (f->applied && (!strcmp(op, "softmax") || !strcmp(op, "sigmoid")))
-		diag_warn(m->p->diag, "--loss %s: output '%s' is a %s, but %s "
-		          "applies %s again; export the logits instead",
-		          f->name,
-		          v->name, op, f->name, f->applied);
-	return true;
-}
-
-static const struct loss_kind *
-find_kind(const char *text)
-{
-	size_t n = strcspn(text, ":,");
-
-	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-		if (strlen(kinds[i].name) == n
-		    && !strncmp(kinds[i].name, text, n))
-			return &kinds[i];
-	return NULL;
-}
-
-const char *
-loss_kind(size_t i)
-{
-	return i < sizeof kinds / sizeof *kinds ? kinds[i].name : NULL;
-}
-
-bool
-loss_is_kind(const char *text)
-{
-	return find_kind(text) != NULL;
-}
-
-ValId
-loss_add(Pass *p, Graph *g, const char *text)
-{
-	struct loss_builder m = { .p = p, .g = g, .kind = find_kind(text) };
-
-	if (!loss_parse_spec(p, g, m.kind->name, m.kind->keys, text, &m.spec))
-		return 0;
-	m.x = find_operand(&m);
-	if (!m.x || !check_operand(&m))
-		return 0;
-	m.like = g->val[m.x].def;
-	return m.kind->make(&m);
-}
+const size_t loss_nkind = sizeof loss_kinds / sizeof *loss_kinds;

@@ -1,4 +1,4 @@
-/* Parse --loss KIND[:OUTPUT][,KEY=VALUE]... */
+/* Parse --loss KIND[:OUTPUT][,KEY=VALUE]..., and find outputs by name. */
 #include "passes/canon/loss.h"
 #include "runtime/support/number.h"
 
@@ -23,6 +23,32 @@ struct spec_parser {
 	unsigned keys;
 	struct loss_spec *spec;
 };
+
+ValId
+loss_find_output(const Graph *g, const char *name)
+{
+	FOR_VALS (v, g)
+		if (v->output && val_is_named(v, name))
+			return val_id(g, v);
+	return 0;
+}
+
+void
+loss_list_outputs(Pass *p, const Graph *g)
+{
+	enum { MOST = 20 };
+	char text[160];
+	int n = 0;
+
+	FOR_VALS (v, g) {
+		if (!v->output || n++ >= MOST)
+			continue;
+		shape_text(text, sizeof text, v->dt, &v->shape);
+		diag_more(p->diag, "output '%s': %s", v->name, text);
+	}
+	if (n > MOST)
+		diag_more(p->diag, "and %d more", n - MOST);
+}
 
 /* Parse numbers separated by slashes. */
 static bool

@@ -64,8 +64,10 @@ bool rw_run(struct rewrite *, const struct rule *);
  * the functions below. */
 void rw_grow(struct rewrite *);
 
-/* ---- queries ---- */
+/* ---- queries (match_query.c) ---- */
 
+/* The current replacement of v. */
+ValId rw_now(const struct rewrite *, ValId v);
 /* Input i of a node; 0 if absent. */
 ValId rw_in(const struct rewrite *, NodeId n, int i);
 static inline ValId

@@ -10,6 +10,7 @@ struct eval {
 	Graph *g;
 	const Node *n;
 	Arena *mem;
+	int64_t limit;          /* bytes that a result may have */
 	void *data;             /* room for output 0, which becomes its
 	                         * contents; zeros */
 };

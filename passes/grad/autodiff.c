@@ -355,13 +355,6 @@ report_refusals(struct autodiff *ad)
 
 /* ---- the pass ---- */
 
-GradRule *const grad_table[OP_COUNT] = {
-	[OP_NONE] = grad_none,
-#define RULES(shape, eval, dynamic, cost, grad, shard) grad_##grad
-#define OP(id, text, sig, attr, rules, emit) [OP_##id] = rules,
-#include "ir/ops.h"
-};
-
 static struct autodiff
 new_autodiff(Pass *p, Graph *g)
 {

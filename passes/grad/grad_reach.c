@@ -1,6 +1,13 @@
-/* Find the values that depend on trained parameters through differentiable
- * ops. */
+/* The table of gradient rules, and the values that depend on trained parameters
+ * through ops that have one. */
 #include "passes/grad/grad_rules.h"
+
+GradRule *const grad_table[OP_COUNT] = {
+	[OP_NONE] = grad_none,
+#define RULES(shape, eval, dynamic, cost, grad, shard) grad_##grad
+#define OP(id, text, sig, attr, rules, emit) [OP_##id] = rules,
+#include "ir/ops.h"
+};
 
 static bool
 has_float_type(const Graph *g, ValId v)

@@ -1,5 +1,7 @@
-/* The arena over the schedule as a picture. */
+/* Tensors on the page: their classes and names, and the arena over the schedule
+ * as a picture of them. */
 #include "passes/report/plan_page.h"
+#include "runtime/support/markup.h"
 #include "runtime/support/number.h"
 #include "runtime/support/plot.h"
 
@@ -10,6 +12,43 @@ enum {
 	MANY = 20000,                   /* places: small ones are left out */
 	SMALL = 4000                    /* ... below this part of the arena */
 };
+
+const char *
+page_class(const struct plan_tensor *t, Decision d)
+{
+	switch (t->kind) {
+	case K_ACTIVATION:
+		return d == D_KEEP ? "keep" : d == D_RECOMPUTE ? "drop"
+		       : "free";
+	case K_RECOMPUTED:
+		return "copy";
+	case K_ADJOINT:
+		return "adjoint";
+	case K_GRAD:
+		return "grad";
+	case K_WORKSPACE:
+		return "work";
+	default:
+		return "other";
+	}
+}
+
+void
+page_title(const struct page *g, int64_t i)
+{
+	const struct plan_tensor *t = &g->plan->tensor[i];
+	FILE *out = g->out;
+	char buf[160];
+
+	markup_text(t->onnx ? t->onnx : t->name, out);
+	if (t->kind != K_WORKSPACE)
+		fprintf(out, " %s", shape_text(buf, sizeof buf, t->dt,
+		                               &t->shape));
+	fprintf(out, ": %s, instructions %" PRId64 " to %" PRId64,
+	        number_bytes(buf, (double)t->bytes), t->first, t->last);
+}
+
+/* ---- the arena ---- */
 
 /* First step behind those of the phase and of what stands before it. */
 static int64_t
@@ -56,7 +95,7 @@ put_place(const struct page *g, int64_t i, const struct plot *p)
 	FILE *out = g->out;
 
 	fprintf(out, "<rect class=\"%s\" x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" "
-	        "height=\"%.2f\"><title>", page_class(t),
+	        "height=\"%.2f\"><title>", page_class(t, t->decision),
 	        x, y, plot_x(p, (double)t->last + 1) - x,
 	        plot_y(p, (double)t->offset) - y);
 	page_title(g, i);

@@ -44,56 +44,6 @@ static const struct {
 	{ "other", "other" },
 };
 
-static const char *
-decision_class(Decision d)
-{
-	return d == D_KEEP ? "keep" : d == D_RECOMPUTE ? "drop" : "free";
-}
-
-const char *
-page_class(const struct plan_tensor *t)
-{
-	switch (t->kind) {
-	case K_ACTIVATION:
-		return decision_class(t->decision);
-	case K_RECOMPUTED:
-		return "copy";
-	case K_ADJOINT:
-		return "adjoint";
-	case K_GRAD:
-		return "grad";
-	case K_WORKSPACE:
-		return "work";
-	default:
-		return "other";
-	}
-}
-
-/* ... with all that lies in its place. */
-static const char *
-owner_class(const struct page *g, int64_t i)
-{
-	const struct plan_tensor *t = &g->plan->tensor[i];
-
-	return t->kind == K_ACTIVATION
-		? decision_class(g->place[i].decision) : page_class(t);
-}
-
-void
-page_title(const struct page *g, int64_t i)
-{
-	const struct plan_tensor *t = &g->plan->tensor[i];
-	FILE *out = g->out;
-	char buf[160];
-
-	markup_text(t->onnx ? t->onnx : t->name, out);
-	if (t->kind != K_WORKSPACE)
-		fprintf(out, " %s", shape_text(buf, sizeof buf, t->dt,
-		                               &t->shape));
-	fprintf(out, ": %s, instructions %" PRId64 " to %" PRId64,
-	        number_bytes(buf, (double)t->bytes), t->first, t->last);
-}
-
 /* ---- totals ---- */
 
 static void
@@ -230,7 +180,8 @@ put_cells(const struct page *g, int64_t layer)
 	for (int64_t i = 0; i < g->plan->ntensor; i++) {
 		if (!report_is_row(g->plan, i) || g->place[i].layer != layer)
 			continue;
-		fprintf(g->out, "<i class=\"%s\" title=\"", owner_class(g, i));
+		fprintf(g->out, "<i class=\"%s\" title=\"",
+		        page_class(&g->plan->tensor[i], g->place[i].decision));
 		page_title(g, i);
 		fputs("\"></i>", g->out);
 	}
@@ -288,8 +239,8 @@ by_place_bytes(const void *a, const void *b)
 static void
 put_large(const struct page *g, int64_t i)
 {
-	const char *what = owner_class(g, i);
 	Decision d = g->place[i].decision;
+	const char *what = page_class(&g->plan->tensor[i], d);
 	FILE *out = g->out;
 
 	fprintf(out, "<tr><td class=\"n\">%" PRId64 "<td><i class=\"%s\">"

@@ -11,12 +11,15 @@ struct page {
 	FILE *out;
 };
 
-/* Its class in the page's style: what it is to memory. */
-const char *page_class(const struct plan_tensor *);
+/* ---- page_arena.c ---- */
+
+/* Its class in the page's style: what it is to memory; of an activation, what
+ * was decided about it. */
+const char *page_class(const struct plan_tensor *, Decision);
 /* Name, shape, bytes and steps of tensor i, escaped. */
 void page_title(const struct page *, int64_t i);
-/* page_arena.c: steps to the right, bytes of the arena upwards, a rectangle
- * for each tensor; those that lie in another's place stand above it. */
+/* Steps to the right, bytes of the arena upwards, a rectangle for each tensor;
+ * those that lie in another's place stand above it. */
 void page_arena(const struct page *);
 
 #endif

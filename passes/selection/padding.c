@@ -117,6 +117,17 @@ fold_add_size(struct fold *f, const struct dynamic_size *s)
 	return (int)f->nsize;
 }
 
+void
+fold_add_placed(struct fold *f, ValId v, ValId instead, int size)
+{
+	if (!v || !instead)
+		return;
+	f->placed = arena_grow(f->p->scratch, f->placed, f->nplaced,
+	                       &f->placed_cap, f->nplaced + 1,
+	                       sizeof *f->placed);
+	f->placed[f->nplaced++] = (struct placed){ v, instead, size };
+}
+
 /* ---- masks ---- */
 
 ValId

@@ -47,6 +47,8 @@ bool set_padded_flat(struct fold *, NodeId, int axis, int size,
                      int64_t row_size);
 /* Add a data-dependent size; returns its id. */
 int fold_add_size(struct fold *, const struct dynamic_size *);
+/* Record `instead` as the form of v for rows in place. */
+void fold_add_placed(struct fold *, ValId v, ValId instead, int size);
 /* The struct padded_dim of v, added if absent, for the caller to fill in. */
 struct padded_dim *need_padded(struct fold *, ValId v);
 /* Reports "WHAT: how many are not zero is known only at run time"; false. */
@@ -82,8 +84,6 @@ ValId fold_place_mask(struct fold *, int id, int axis, int rank, NodeId like);
 void fold_require_compact(struct fold *, int size);
 /* Give both sizes the same order of rows. */
 void fold_unite_order(struct fold *, int, int);
-/* Record `instead` as the form of v for rows in place. */
-void fold_add_placed(struct fold *, ValId v, ValId instead, int size);
 /* Whether idx equals, row by row, the indices of the nonzero. */
 bool fold_is_indices(const struct fold *, ValId idx, int size);
 /* Treat the rows of x, perhaps of several elements, as rows of that size; false

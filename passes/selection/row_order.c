@@ -112,17 +112,6 @@ fold_unify_size(struct fold *f, ValId x, int size)
 
 /* ---- choice at the end ---- */
 
-void
-fold_add_placed(struct fold *f, ValId v, ValId instead, int size)
-{
-	if (!v || !instead)
-		return;
-	f->placed = arena_grow(f->p->scratch, f->placed, f->nplaced,
-	                       &f->placed_cap, f->nplaced + 1,
-	                       sizeof *f->placed);
-	f->placed[f->nplaced++] = (struct placed){ v, instead, size };
-}
-
 /* Whether all users of v, indices of rows of another padded dim, gather along
  * that dim, or from the mask that defines it. */
 static bool
