@@ -23,88 +23,6 @@
 
 #include <string.h>
 
-/* ---- what goes with what ---- */
-
-char
-pair_kind(uint8_t dtype)
-{
-	return dtype_row[dtype].cls == 'u' ? 'i' : dtype_row[dtype].cls;
-}
-
-bool
-pair_is_stream(const struct array *a)
-{
-	return a->rank == 1 && pair_kind(a->dtype) == 'i';
-}
-
-/* Rows of array a, taken along its first axis, make up the input; or both are
- * one number. */
-static bool
-fits_rows(const struct array *a, const struct input_spec *in)
-{
-	return a->rank == in->rank
-	       && (!in->rank
-	           || !memcmp(a->dim + 1, in->dim + 1,
-	                      (size_t)(in->rank - 1) * sizeof(*a->dim)));
-}
-
-bool
-pair_fits(const struct pairing *p, const struct array *a,
-          const struct input_spec *in)
-{
-	struct pixels pixels;
-
-	if (p->raw)
-		return false;
-	if (!p->whole)
-		return fits_rows(a, in)
-		       || (pair_kind(in->dtype) == 'f'
-		           && pixels_fit(&pixels, a, in->rank, in->dim));
-	if (a->rank != in->rank)
-		return false;
-	if (!memcmp(a->dim, in->dim, (size_t)a->rank * sizeof(*a->dim)))
-		return true;
-	return fits_rows(a, in) && a->dim[0] == in->dim[0] * p->nmicro;
-}
-
-/* Whether --normalize turns rows of pixels into what the input takes: bytes,
- * or, if names or --feed say so, integers that have to fit them. */
-static bool
-scales_pixels(const struct pairing *p, const struct array *a,
-              const struct input_spec *in)
-{
-	struct pixels pixels;
-
-	return p->normal.n && !p->whole && pair_kind(in->dtype) == 'f'
-	       && pixels_fit(&pixels, a, in->rank, in->dim);
-}
-
-/* Truth values are 0 and 1 anywhere. */
-bool
-pair_accepts(const struct pairing *p, const struct array *a,
-             const struct input_spec *in)
-{
-	char from = pair_kind(a->dtype), to = pair_kind(in->dtype);
-
-	return from && (from == to || from == 'b' || (to == 'b' && from == 'i')
-	                || scales_pixels(p, a, in));
-}
-
-bool
-pair_used(const struct pairing *p, const struct array *a)
-{
-	for (size_t i = 0; i < p->n; i++)
-		if (p->item[i].array == a)
-			return true;
-	return false;
-}
-
-bool
-pair_takes_window(const struct fed_input *it)
-{
-	return it->source == FROM_TOKENS || it->source == FROM_NEXT;
-}
-
 static bool
 any_window(const struct pairing *p)
 {
@@ -112,15 +30,6 @@ any_window(const struct pairing *p)
 		if (pair_takes_window(&p->item[i]))
 			return true;
 	return false;
-}
-
-const struct array *
-pair_find(const struct pairing *p, const char *name)
-{
-	for (size_t i = 0; *name && i < p->narray; i++)
-		if (!strcmp(p->array[i].name, name))
-			return &p->array[i];
-	return NULL;
 }
 
 /* ---- inputs without --feed ---- */
@@ -142,35 +51,6 @@ pair_by_name(struct pairing *p)
 	return CKR_OK;
 }
 
-int64_t
-pair_samples(const struct pairing *p)
-{
-	for (size_t i = 0; i < p->n; i++)
-		if (p->item[i].source == FROM_SAMPLES)
-			return p->item[i].array->dim[0];
-	return -1;
-}
-
-/* Whether an array that nobody reads could be the rows of an input: a mask is
- * none for labels that happen to be as large. */
-static bool
-could_feed(const struct pairing *p, const struct array *a,
-           const struct fed_input *it)
-{
-	int64_t n;
-
-	if (!pair_fits(p, a, &it->in)
-	    || (pair_kind(a->dtype) != pair_kind(it->in.dtype)
-	        && !(a->dtype == CKR_U8 && scales_pixels(p, a, &it->in)))
-	    || pair_role(a->name) != pair_role(it->in.name)
-	    || a == p->stream || pair_used(p, a))
-		return false;
-	if (p->whole)           /* these go by their names */
-		return !*a->name;
-	n = a->rank ? pair_samples(p) : 0;
-	return n < 0 ? !pair_is_stream(a) : a->dim[0] == n;
-}
-
 /* The only array for an input that is the only input for it. */
 static const struct array *
 only_candidate(const struct pairing *p, const struct fed_input *it)
@@ -179,7 +59,7 @@ only_candidate(const struct pairing *p, const struct fed_input *it)
 	size_t takers = 0;
 
 	for (size_t k = 0; k < p->narray; k++) {
-		if (!could_feed(p, &p->array[k], it))
+		if (!pair_could_feed(p, &p->array[k], it))
 			continue;
 		if (a)
 			return NULL;
@@ -187,7 +67,7 @@ only_candidate(const struct pairing *p, const struct fed_input *it)
 	}
 	for (size_t i = 0; a && i < p->n; i++)
 		takers += p->item[i].source == FROM_NOWHERE
-		          && could_feed(p, a, &p->item[i]);
+		          && pair_could_feed(p, a, &p->item[i]);
 	return takers == 1 ? a : NULL;
 }
 
@@ -265,7 +145,7 @@ why_unassigned(const struct pairing *p, const struct fed_input *it)
 	for (size_t k = 0; k < p->narray; k++) {
 		const struct array *a = &p->array[k];
 
-		could += could_feed(p, a, it);
+		could += pair_could_feed(p, a, it);
 		others += !p->whole && !pair_used(p, a)
 		          && pair_fits(p, a, &it->in)
 		          && pair_kind(a->dtype) == pair_kind(it->in.dtype);
@@ -298,7 +178,7 @@ has_meaning(const struct pairing *p, const struct fed_input *it)
 	if (pair_samples(p) >= 0 && (s <= FROM_NEXT || !any_window(p)))
 		return false;
 	for (size_t k = 0; k < p->narray; k++)
-		if (could_feed(p, &p->array[k], it))
+		if (pair_could_feed(p, &p->array[k], it))
 			return false;
 	return true;
 }
@@ -453,7 +333,7 @@ check_together(const struct pairing *p)
 }
 
 ckr_status
-pair_inputs(struct pairing *p, const char *const *feed, size_t nfeed)
+pair_choose(struct pairing *p, const char *const *feed, size_t nfeed)
 {
 	p->feed = feed;
 	p->nfeed = nfeed;

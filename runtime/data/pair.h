@@ -41,6 +41,12 @@ struct fed_input {
 	uint64_t rows, row;             /* samples per batch; elements of one */
 };
 
+/* What pairing failed on; input NULL: nothing, or no input's fault. */
+struct pair_refusal {
+	const struct fed_input *input;
+	char why[NAME_TEXT + 320];
+};
+
 struct pairing {
 	struct fed_input *item;         /* [n]: the caller sets `in` */
 	size_t n;
@@ -56,9 +62,7 @@ struct pairing {
 	/* ---- set by pair_inputs ---- */
 	const char *const *feed;
 	size_t nfeed;
-	const struct fed_input **refused;    /* a trial: gets the input that is
-	                                 * refused, without a message; NULL:
-	                                 * no trial */
+	struct pair_refusal *refused;   /* where a refusal goes */
 	const struct array *stream;     /* the token stream; NULL: none */
 	bool next;                      /* windows are one token longer */
 };
@@ -100,18 +104,24 @@ bool pair_accepts(const struct pairing *, const struct array *,
 /* The array of this name; NULL: there is none. */
 const struct array *pair_find(const struct pairing *, const char *name);
 bool pair_used(const struct pairing *, const struct array *);
+/* Whether an array that nobody reads could be the rows of an input: a mask is
+ * none for labels that happen to be as large. */
+bool pair_could_feed(const struct pairing *, const struct array *,
+                     const struct fed_input *);
 /* The source that an input gets from a token stream, by its type and name. */
 enum feed_source pair_meaning(const struct input_spec *);
+/* The input that a "--feed INPUT=SOURCE" is about; names may hold '='. */
+struct fed_input *pair_feed_input(struct pairing *, const char *spec,
+                                  const char **source);
 /* Apply one text of --feed. */
 ckr_status pair_feed(struct pairing *, const char *spec);
 /* Assign the array to the input, converted to kind `convert` unless that is 0,
  * or fail. */
 ckr_status pair_assign(struct pairing *, struct fed_input *,
                        const struct array *, char convert);
-/* Whether --feed INPUT=WORD:ARRAY would be accepted in place of the input's
- * --feed; word or array may be "". */
-bool pair_would_accept(const struct pairing *, const struct fed_input *,
-                       const char *word, const char *array);
+/* pair_inputs without a message: a refusal is set. */
+ckr_status pair_choose(struct pairing *, const char *const *feed,
+                       size_t nfeed);
 /* Number of samples; -1: no input gets rows. */
 int64_t pair_samples(const struct pairing *);
 bool pair_is_label(const struct input_spec *);
@@ -120,8 +130,7 @@ bool pair_is_label(const struct input_spec *);
 enum feed_source pair_role(const char *name);
 /* Whether another input takes, or could take, the tokens. */
 bool pair_takes_tokens(const struct pairing *, const struct fed_input *but);
-/* Fail with a list of all inputs and arrays, and lines of options that would
- * decide. */
+/* Fail, for this reason. */
 ckr_status pair_refuse(const struct pairing *, const struct fed_input *,
                        const char *why);
 

@@ -12,7 +12,6 @@
 #include "runtime/data/pair.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 const struct source_word source_word[] = {
@@ -27,6 +26,15 @@ const struct source_word source_word[] = {
 	{ "positions", FROM_POSITIONS, 0, 0, false },
 };
 const size_t source_words = sizeof(source_word) / sizeof(*source_word);
+
+ckr_status
+pair_refuse(const struct pairing *p, const struct fed_input *it,
+            const char *why)
+{
+	p->refused->input = it;
+	snprintf(p->refused->why, sizeof(p->refused->why), "%s", why);
+	return CKR_EARG;
+}
 
 /* What would come of an array of another kind. */
 static const char *
@@ -144,9 +152,8 @@ assign_word(struct pairing *p, struct fed_input *it,
 	return CKR_OK;
 }
 
-/* The input that a "--feed INPUT=SOURCE" is about; names may hold '='. */
-static struct fed_input *
-find_feed_input(struct pairing *p, const char *spec, const char **source)
+struct fed_input *
+pair_feed_input(struct pairing *p, const char *spec, const char **source)
 {
 	struct fed_input *found = NULL;
 	size_t most = 0;
@@ -183,7 +190,7 @@ ckr_status
 pair_feed(struct pairing *p, const char *spec)
 {
 	const char *eq = strchr(spec, '='), *source = "", *name;
-	struct fed_input *it = find_feed_input(p, spec, &source);
+	struct fed_input *it = pair_feed_input(p, spec, &source);
 	const struct source_word *w;
 	const struct array *a;
 	char text[NAME_TEXT];
@@ -211,55 +218,4 @@ pair_feed(struct pairing *p, const char *spec)
 	return a ? pair_assign(p, it, a, 0)
 	         : pair_refuse(p, it, "--feed names neither a source nor an "
 	                       "array of the file");
-}
-
-/* ---- would it do? ---- */
-
-/* All decided anew, in a copy without messages. */
-static bool
-try_feed(const struct pairing *p, const struct fed_input *it,
-         struct fed_input *item, const char **feed, char *line)
-{
-	const struct fed_input *refused = NULL;
-	struct err err;
-	struct pairing t = { .item = item, .n = p->n, .array = p->array,
-		.narray = p->narray, .path = p->path, .raw = p->raw,
-		.whole = p->whole, .nmicro = p->nmicro,
-		.normal = p->normal, .err = &err,
-		.refused = &refused };
-	const char *source;
-	size_t n = 0;
-
-	for (size_t i = 0; i < p->n; i++)
-		item[i] = (struct fed_input){ .in = p->item[i].in };
-	for (size_t i = 0; i < p->nfeed; i++) {
-		struct fed_input *of = find_feed_input(&t, p->feed[i], &source);
-
-		if (of && of - item != it - p->item)
-			feed[n++] = p->feed[i];
-	}
-	feed[n++] = line;
-	return pair_inputs(&t, feed, n) == CKR_OK
-	       || (refused && refused - item != it - p->item);
-}
-
-bool
-pair_would_accept(const struct pairing *p, const struct fed_input *it,
-                  const char *word, const char *array)
-{
-	size_t size = strlen(it->in.name) + strlen(word) + strlen(array) + 3;
-	struct fed_input *item = malloc(p->n * sizeof(*item));
-	const char **feed = malloc((p->nfeed + 1) * sizeof(*feed));
-	char *line = malloc(size);
-	bool ok = false;
-
-	if (item && feed && line) {
-		snprintf(line, size, "%s=%s%s%s", it->in.name, word,
-		         *word && *array ? ":" : "", array);
-		ok = try_feed(p, it, item, feed, line);
-	}
-	free(item);
-	free(feed);
-	free(line);
-	return ok;
 }

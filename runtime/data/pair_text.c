@@ -1,7 +1,9 @@
-/* Reports of the source of each input, and suggestions of --feed options. */
+/* Pairing with messages: the source of each input, and suggestions of --feed
+ * options, which are tried. */
 #include "runtime/data/pair.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -254,6 +256,56 @@ has_ambiguous_layout(const struct pairing *p, const struct array *a,
 		&& pixels_fit(&x, a, in->rank, in->dim) && x.ambiguous;
 }
 
+/* All decided anew, in a copy without messages. */
+static bool
+try_feed(const struct pairing *p, const struct fed_input *it,
+         struct fed_input *item, const char **feed, char *line)
+{
+	struct pair_refusal r = { 0 };
+	struct err err;
+	struct pairing t = { .item = item, .n = p->n, .array = p->array,
+		.narray = p->narray, .path = p->path, .raw = p->raw,
+		.whole = p->whole, .nmicro = p->nmicro,
+		.normal = p->normal, .err = &err, .refused = &r };
+	const char *source;
+	size_t n = 0;
+
+	for (size_t i = 0; i < p->n; i++)
+		item[i] = (struct fed_input){ .in = p->item[i].in };
+	for (size_t i = 0; i < p->nfeed; i++) {
+		struct fed_input *of = pair_feed_input(&t, p->feed[i], &source);
+
+		if (of && of - item != it - p->item)
+			feed[n++] = p->feed[i];
+	}
+	feed[n++] = line;
+	return pair_choose(&t, feed, n) == CKR_OK
+	       || (r.input && r.input - item != it - p->item);
+}
+
+/* Whether --feed INPUT=WORD:ARRAY would be accepted in place of the input's
+ * --feed; word or array may be "". */
+static bool
+would_accept(const struct pairing *p, const struct fed_input *it,
+             const char *word, const char *array)
+{
+	size_t size = strlen(it->in.name) + strlen(word) + strlen(array) + 3;
+	struct fed_input *item = malloc(p->n * sizeof(*item));
+	const char **feed = malloc((p->nfeed + 1) * sizeof(*feed));
+	char *line = malloc(size);
+	bool ok = false;
+
+	if (item && feed && line) {
+		snprintf(line, size, "%s=%s%s%s", it->in.name, word,
+		         *word && *array ? ":" : "", array);
+		ok = try_feed(p, it, item, feed, line);
+	}
+	free(item);
+	free(feed);
+	free(line);
+	return ok;
+}
+
 /* Arrays that other inputs have, only if asked for.  How many. */
 static size_t
 add_arrays(const struct pairing *p, const struct fed_input *it, bool taken,
@@ -269,7 +321,7 @@ add_arrays(const struct pairing *p, const struct fed_input *it, bool taken,
 		if (!word || is_taken(p, a, it) != taken
 		    || (taken && !pair_accepts(p, a, &it->in))
 		    || tried++ > 4 * MAX_LISTED
-		    || !pair_would_accept(p, it, word, a->name))
+		    || !would_accept(p, it, word, a->name))
 			continue;
 		add_line(buf, size, it, word, a->name);
 		if (ambiguous)
@@ -346,21 +398,31 @@ add_lists(const struct pairing *p, char *buf, size_t size)
 		err_append(buf, size, ", ...");
 }
 
-ckr_status
-pair_refuse(const struct pairing *p, const struct fed_input *it,
-            const char *why)
+/* Fail with a list of all inputs and arrays, and lines of options that would
+ * decide. */
+static ckr_status
+explain(const struct pairing *p, const struct pair_refusal *r)
 {
+	const struct input_spec *in = &r->input->in;
 	char text[1950], name[SHORT_NAME], shape[128];
 
-	if (p->refused) {
-		*p->refused = it;
-		return CKR_EARG;
-	}
 	snprintf(text, sizeof(text), "input '%s' %s: %s",
-	         err_name(name, sizeof(name), it->in.name),
-	         array_text(shape, sizeof(shape), it->in.dtype, it->in.rank,
-	                    it->in.dim), why);
+	         err_name(name, sizeof(name), in->name),
+	         array_text(shape, sizeof(shape), in->dtype, in->rank,
+	                    in->dim), r->why);
 	add_lists(p, text, 1200);
-	add_lines(p, it, text, sizeof(text));
+	add_lines(p, r->input, text, sizeof(text));
 	return err_set(p->err, CKR_EARG, "%s", text);
+}
+
+ckr_status
+pair_inputs(struct pairing *p, const char *const *feed, size_t nfeed)
+{
+	struct pair_refusal r = { 0 };
+	ckr_status s;
+
+	p->refused = &r;
+	s = pair_choose(p, feed, nfeed);
+	p->refused = NULL;
+	return r.input ? explain(p, &r) : s;
 }

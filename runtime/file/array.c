@@ -1,4 +1,4 @@
-/* Arrays in files: opening by content, finding, reading with conversion. */
+/* Arrays in files: finding, reading with conversion. */
 #include "runtime/file/format.h"
 
 #include <stdio.h>
@@ -76,46 +76,6 @@ array_open_as(struct array_file *f, const char *path, ArrayReader *read,
 	if (s != CKR_OK)
 		array_close(f);
 	return s;
-}
-
-static ckr_status
-read_by_content(struct array_file *f, const void *shard, struct err *e)
-{
-	return format_read(f, shard, e);
-}
-
-ckr_status
-array_open(struct array_file *f, const char *path, struct err *e)
-{
-	return array_open_as(f, path, read_by_content, NULL, e);
-}
-
-ckr_status
-array_open_shard(struct array_file *f, const char *path, struct err *e)
-{
-	return array_open_as(f, path, read_by_content, path, e);
-}
-
-static ckr_status
-read_bare(struct array_file *f, const void *options, struct err *e)
-{
-	uint8_t dtype = *(const uint8_t *)options;
-	uint64_t size = dtype_row[dtype].nbytes;
-
-	CKR_TRY(format_refuse_known(f, e));
-	if (f->size % size)
-		return err_set(e, CKR_EFORMAT, "%s: %llu bytes are not a whole "
-		               "number of %s tokens", f->path,
-		               (unsigned long long)f->size,
-		               dtype_row[dtype].text);
-	return array_alone(f, dtype, 0, f->size / size, e);
-}
-
-ckr_status
-array_open_raw(struct array_file *f, const char *path, uint8_t dtype,
-               struct err *e)
-{
-	return array_open_as(f, path, read_bare, &dtype, e);
 }
 
 void

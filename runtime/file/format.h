@@ -37,17 +37,13 @@ struct array_format {
 /* The format of a file with these first bytes, padded with zeros; NULL: it is
  * not known. */
 const struct array_format *format_find(const unsigned char head[FORMAT_HEAD]);
-/* Read the header of a file of any known format; for a shard, not of an index.
- */
-ckr_status format_read(struct array_file *, bool shard, struct err *);
-/* Fails if the file has a header of a format, so is none of bare integers. */
-ckr_status format_refuse_known(struct array_file *, struct err *);
+/* Read the header of a file of any known format, but no index of shards. */
+ArrayReader format_read;
+/* Whether a file is such an index. */
+ckr_status format_is_index(const struct array_file *, bool *, struct err *);
 
 ReadHeader safetensors_read_header, npy_read_header, npz_read_directory,
-           tokens_read_header, shards_read_index;
-/* As array_open, for a shard: an index file is refused. */
-ckr_status array_open_shard(struct array_file *, const char *path,
-                            struct err *);
+           tokens_read_header, format_refuse_index;
 /* Recognise files of torch.save: a pickle, or a zip archive that holds one;
  * fail with the line that converts the file. */
 bool pickle_begins(const unsigned char head[FORMAT_HEAD]);

@@ -1,4 +1,5 @@
-/* The table of formats, and what a file is by its first bytes. */
+/* The table of formats, and what a file is by its first bytes.  Only shards.c,
+ * above this file, knows what an index of files holds. */
 #include "runtime/file/format.h"
 
 #include <string.h>
@@ -12,6 +13,13 @@ read_zip(struct array_file *f, struct err *e)
 	return pickle ? pickle_refuse(f, e) : npz_read_directory(f, e);
 }
 
+ckr_status
+format_refuse_index(struct array_file *f, struct err *e)
+{
+	return err_set(e, CKR_EFORMAT, "%s: expected a file with tensors, "
+	               "found an index of shards", f->path);
+}
+
 /* The first that fits: the length of a safetensors header may look like the
  * first bytes of any other format. */
 static const struct array_format formats[] = {
@@ -21,7 +29,7 @@ static const struct array_format formats[] = {
 	{ "PK\5\6", 4, .read = read_zip },
 	{ .begins = tokens_begin, .read = tokens_read_header },
 	{ .begins = pickle_begins, .read = pickle_refuse, .vague = true },
-	{ "{", 1, .read = shards_read_index, .vague = true },
+	{ "{", 1, .read = format_refuse_index, .vague = true },
 };
 
 const struct array_format *
@@ -51,15 +59,24 @@ format_of(const struct array_file *f, unsigned char head[FORMAT_HEAD],
 }
 
 ckr_status
-format_read(struct array_file *f, bool shard, struct err *e)
+format_is_index(const struct array_file *f, bool *yes, struct err *e)
 {
 	unsigned char head[FORMAT_HEAD];
 	const struct array_format *k;
 
 	CKR_TRY(format_of(f, head, &k, e));
-	if (shard && k && k->read == shards_read_index)
-		return err_set(e, CKR_EFORMAT, "%s: expected a file with "
-		               "tensors, found an index of shards", f->path);
+	*yes = k && k->read == format_refuse_index;
+	return CKR_OK;
+}
+
+ckr_status
+format_read(struct array_file *f, const void *none, struct err *e)
+{
+	unsigned char head[FORMAT_HEAD];
+	const struct array_format *k;
+
+	(void)none;
+	CKR_TRY(format_of(f, head, &k, e));
 	if (k)
 		return k->read(f, e);
 	if (!f->size)
@@ -71,9 +88,12 @@ format_read(struct array_file *f, bool shard, struct err *e)
 	               f->path);
 }
 
-/* The length of a header that would not lie within the file is none. */
-ckr_status
-format_refuse_known(struct array_file *f, struct err *e)
+/* ---- raw tokens ---- */
+
+/* Fails if the file has a header of a format, so is none of bare integers.  The
+ * length of a header that would not lie within the file is none. */
+static ckr_status
+refuse_known(struct array_file *f, struct err *e)
 {
 	unsigned char head[FORMAT_HEAD];
 	const struct array_format *k;
@@ -85,4 +105,26 @@ format_refuse_known(struct array_file *f, struct err *e)
 	return err_set(e, CKR_EFORMAT, "%s: not raw tokens: the file is .npy, "
 	               ".npz, .safetensors or has a token header, which gives "
 	               "its type; omit --tokens", f->path);
+}
+
+static ckr_status
+read_bare(struct array_file *f, const void *options, struct err *e)
+{
+	uint8_t dtype = *(const uint8_t *)options;
+	uint64_t size = dtype_row[dtype].nbytes;
+
+	CKR_TRY(refuse_known(f, e));
+	if (f->size % size)
+		return err_set(e, CKR_EFORMAT, "%s: %llu bytes are not a whole "
+		               "number of %s tokens", f->path,
+		               (unsigned long long)f->size,
+		               dtype_row[dtype].text);
+	return array_alone(f, dtype, 0, f->size / size, e);
+}
+
+ckr_status
+array_open_raw(struct array_file *f, const char *path, uint8_t dtype,
+               struct err *e)
+{
+	return array_open_as(f, path, read_bare, &dtype, e);
 }

@@ -1,5 +1,5 @@
-/* model.safetensors.index.json: which of several files beside it holds a
- * tensor.
+/* Opening a file of arrays by its contents, and model.safetensors.index.json:
+ * which of several files beside it holds a tensor.
  *
  *	{"metadata": {...}, "weight_map": {"NAME": "FILE", ...}}
  *
@@ -54,8 +54,8 @@ open_named_shard(struct index_reader *r, const char *name)
 		                    f->path, MAX_SHARDS,
 		                    err_name(text, sizeof(text), name));
 	else
-		r->failed = array_open_shard(&f->part[f->npart], path,
-		                             r->e);
+		r->failed = array_open_as(&f->part[f->npart], path,
+		                          format_read, NULL, r->e);
 	free(path);
 	return r->failed == CKR_OK ? &f->part[f->npart++] : NULL;
 }
@@ -98,8 +98,8 @@ read_index_key(struct json *j, const char *key, void *reader)
 	       : json_object(j, read_weight_file, reader);
 }
 
-ckr_status
-shards_read_index(struct array_file *f, struct err *e)
+static ckr_status
+read_index(struct array_file *f, struct err *e)
 {
 	struct index_reader r = { .f = f, .e = e };
 	struct json j;
@@ -119,4 +119,19 @@ shards_read_index(struct array_file *f, struct err *e)
 	       : err_set(e, CKR_EFORMAT, "%s: expected an index of shards, "
 	                 "with a weight_map of tensors, found %s (byte %zu)",
 	                 f->path, j.fault ? j.fault : "none", j.at);
+}
+
+static ckr_status
+read_by_content(struct array_file *f, const void *none, struct err *e)
+{
+	bool index;
+
+	CKR_TRY(format_is_index(f, &index, e));
+	return index ? read_index(f, e) : format_read(f, none, e);
+}
+
+ckr_status
+array_open(struct array_file *f, const char *path, struct err *e)
+{
+	return array_open_as(f, path, read_by_content, NULL, e);
 }

@@ -12,25 +12,6 @@ static const struct image_format *const formats[] = {
 	&image_pnm, &image_png, &image_jpeg
 };
 
-ckr_status
-image_error(const struct image_reader *r, const char *how)
-{
-	char text[NAME_TEXT];
-
-	return err_set(r->e, CKR_EFORMAT, "%s: %s", r->path,
-	               err_name(text, sizeof(text), how));
-}
-
-void
-image_throw(struct image_reader *r, const char *name, const char *why)
-{
-	char text[400];
-
-	snprintf(text, sizeof(text), "cannot be read as %s: %s", name, why);
-	r->status = image_error(r, text);
-	longjmp(r->failed, 1);
-}
-
 static ckr_status
 check_size(const struct image_reader *r)
 {

@@ -74,13 +74,10 @@ alloc_state(struct transfers *t)
 	const struct ckr_program *p = t->view.program;
 	struct nccl_state *w = t->nccl = calloc(1, sizeof(*w));
 	bool ok = true;
-	size_t hops = 0;
 
 	if (!w)
 		return false;
-	for (int i = 0; i < CKR_PROGRAMS; i++)
-		hops += transfers_count(&p[i]);
-	w->schedule = calloc(hops + 1, sizeof(*w->schedule));
+	w->schedule = calloc(t->total + 1, sizeof(*w->schedule));
 	w->depth = 2 * t->most + 64;
 	for (int i = 0; i < NCCL_STREAMS; i++) {
 		w->task[i] = calloc(w->depth, sizeof(*w->task[i]));

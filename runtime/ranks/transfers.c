@@ -2,8 +2,9 @@
 
 #include <stdlib.h>
 
-uint32_t
-transfers_count(const struct ckr_program *p)
+/* Transfers that a program begins. */
+static uint32_t
+count_transfers(const struct ckr_program *p)
 {
 	uint32_t n = 0;
 
@@ -25,9 +26,10 @@ transfers_open(struct transfers **out, const struct comm_view *view,
 	        : &backend_local;
 	t->end = UINT32_MAX;
 	for (int i = 0; i < CKR_PROGRAMS; i++) {
-		uint32_t n = transfers_count(&view->program[i]);
+		uint32_t n = count_transfers(&view->program[i]);
 
 		t->most = n > t->most ? n : t->most;
+		t->total += n;
 	}
 	t->one = calloc(t->most + 1, sizeof(*t->one));
 	return t->one ? t->backend->open(t, e) : err_no_memory(e);

@@ -72,6 +72,7 @@ struct transfers {
 	const struct comm_backend *backend;
 	struct transfer *one;           /* [most] */
 	uint32_t most;                  /* that any program begins */
+	size_t total;                   /* ... all programs */
 	uint32_t n;                     /* one[0 .. n - 1] may have begun */
 	uint32_t end;                   /* first instruction that ends one */
 	struct process_queue *queue;    /* backend_process: one per group */
@@ -79,8 +80,6 @@ struct transfers {
 	int delay;                      /* CKR_LATE, see backend_local.c */
 };
 
-/* Transfers that a program begins. */
-uint32_t transfers_count(const struct ckr_program *);
 /* To be closed after a failure too. */
 ckr_status transfers_open(struct transfers **, const struct comm_view *,
                           struct err *);

@@ -5,15 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-void *
-world_input(const struct world *w, const struct ckr_tensor *t)
-{
-	const struct ckr_tensor *first = w->lib->program[0].tensor;
-	bool here = t >= first && t < first + w->lib->nshared;
-
-	return w->memory->whole && here ? w->memory->whole[t - first] : NULL;
-}
-
 /* Whether every rank here reads the input where the first one does, so that
  * whoever sets it can write there. */
 static bool

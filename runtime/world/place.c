@@ -35,6 +35,15 @@ world_at(const struct world *w, const struct loaded_program *b, uint32_t r,
 	       + t->offset;
 }
 
+void *
+world_input(const struct world *w, const struct ckr_tensor *t)
+{
+	const struct ckr_tensor *first = w->lib->program[0].tensor;
+	bool here = t >= first && t < first + w->lib->nshared;
+
+	return w->memory->whole && here ? w->memory->whole[t - first] : NULL;
+}
+
 static void **
 bind_operands(const struct world *w, const struct loaded_program *b,
               uint32_t r)

@@ -95,6 +95,9 @@ world_plan_at(const struct world *w, uint32_t r, const struct ckr_tensor *t)
 {
 	return world_at(w, &w->plan, r, t);
 }
+/* Host memory of a whole input, unless kernels read it where the first rank
+ * does; else NULL. */
+void *world_input(const struct world *, const struct ckr_tensor *);
 /* Allocate arenas and set operands; paint and at_end as for block_map.  To be
  * unloaded after a failure too. */
 ckr_status world_load(struct world *, struct loaded_program *,
@@ -168,11 +171,8 @@ ckr_status shards_end(struct shards *, bool done);
 
 /* ---- inputs.c ---- */
 
-/* Host memory of a whole input, unless kernels read it where the first rank
- * does; else NULL. */
-void *world_input(const struct world *, const struct ckr_tensor *);
-/* Note that it was set; CKR_EARG, with their names, if inputs, labels among
- * them, were never set. */
+/* Note that an input was set; CKR_EARG, with their names, if inputs, labels
+ * among them, were never set. */
 void world_mark_input(struct world *, const struct ckr_tensor *);
 ckr_status world_need_inputs(struct world *, bool labels);
 /* Copy each rank's part of the inputs to where its kernels read them; only:

@@ -4,6 +4,18 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "runtime/ckrun/interrupt.h"
+
+ckr_status
+check_interrupted(ckr_ctx *m)
+{
+	bool stopped;
+
+	CKR_TRY(ckr_agree_any(m, interrupted(), &stopped));
+	return stopped ? ckr_fail(m, CKR_EARG, "stopped by a signal; nothing "
+	                          "was written") : CKR_OK;
+}
+
 ckr_status
 score_error(ckr_ctx *m, const struct data *d, const char *what, ckr_status s)
 {

@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 
-#include "runtime/ckrun/interrupt.h"
 #include "runtime/ckrun/log.h"
 #include "runtime/ckrun/start.h"
 
@@ -12,16 +11,6 @@ struct eval_job {
 	ckr_ctx *m;
 	struct data data;
 };
-
-ckr_status
-check_interrupted(ckr_ctx *m)
-{
-	bool stopped;
-
-	CKR_TRY(ckr_agree_any(m, interrupted(), &stopped));
-	return stopped ? ckr_fail(m, CKR_EARG, "stopped by a signal; nothing "
-	                          "was written") : CKR_OK;
-}
 
 static ckr_status
 run_eval(struct eval_job *j)
