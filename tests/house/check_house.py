@@ -207,10 +207,11 @@ OPS = {
     "ir/infer/infer_ew.c": (2, "loops: no loop within, a cast of a micro"),
     "ir/infer/infer_index.c": (1, "the two scatters share a rule"),
     "ir/sharding/sharding_infer.c": (
-        10,
-        "what rounds; a bias beside a summand; fills, loss_scale, expand and scatter_add with a shard of their own",
+        7,
+        "what rounds; a bias beside a summand; expand and scatter_add with a shard of their own",
     ),
     "ir/sharding/sharding_nn.c": (6, "what pads the last shard of a product"),
+    "ir/sharding/sharding_rule.c": (3, "fills, loss_scale and what expand repeats"),
     "ir/sharding/sharding_norm.c": (3, "what a norm is made of"),
     "ir/text/parse_node.c": (3, "loops have bodies"),
     "ir/verify/verify.c": (

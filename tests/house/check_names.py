@@ -62,7 +62,8 @@ def excepted(root):
     with open(os.path.join(root, "ir/ops.h"), encoding="utf-8") as f:
         for rules, emit in re.findall(r"RULES\(([^()]*)\),\s*EMIT\(([^()]*)\)", f.read()):
             columns = zip(
-                ("infer", "eval", "cost", "grad", "shard", "emit"), (rules + "," + emit).split(",")
+                ("infer", "eval", "dynamic", "cost", "grad", "sharding", "emit"),
+                (rules + "," + emit).split(","),
             )
             names |= {f"{column}_{rule.strip()}" for column, rule in columns}
     return names | {"ckr_transport"}

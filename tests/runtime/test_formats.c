@@ -81,8 +81,8 @@ test_others(void **state)
 		{ "\x80\3}q\0X\4", 7, pickle_refuse },
 		{ "\x80\4\x95\1\0\0\0\0\0", 9, pickle_refuse },
 		{ "\x80\5\x95\xff\xff\0\0\0\0", 9, pickle_refuse },
-		{ "{\"meta\":", 8, shards_read_index },
-		{ "{\n\"a\":{", 7, shards_read_index },
+		{ "{\"meta\":", 8, format_refuse_index },
+		{ "{\n\"a\":{", 7, format_refuse_index },
 	};
 	const uint32_t key[2] = { 3, 4 };
 	uint32_t counter[4] = { 0 }, x[4];
