@@ -135,19 +135,44 @@ bool is_const_expr_op(Op);
 bool const_expr_range(struct rewrite *, ValId, const struct box *, double *lo,
                       double *hi);
 
-/* ---- rules by family: match_*.c ---- */
+/* ---- rules: match_*.c ---- */
 
-/* view: ops that only move data, or nothing */
-RuleFn match_reshape, match_transpose, match_expand, match_gather;
-/* norm */
-RuleFn match_norm, match_norm_scale, match_norm_bias;
-RuleFn match_log_softmax, match_nll;
-/* act */
-RuleFn match_pow, match_div, match_neutral, match_gelu, match_silu;
-RuleFn match_log_sigmoid;
-/* attention */
-RuleFn match_attention, match_attention_mask, match_attention_kv;
-RuleFn match_attention_split;
+/* In the order in which they are tried: the op whose nodes a rule looks at
+ * (NONE: any op), and the NAME of its function match_NAME. */
+#define MATCHERS(X) \
+	X(RESHAPE, reshape) \
+	X(TRANSPOSE, transpose) \
+	X(NONE, expand) \
+	X(GATHER, gather) \
+	X(POW, pow) \
+	X(DIV, div) \
+	X(ADD, neutral) \
+	X(SUB, neutral) \
+	X(MUL, neutral) \
+	X(DIV, neutral) \
+	X(MATMUL, matmul_transpose) \
+	X(DIV, norm) \
+	X(MUL, norm) \
+	X(MUL, norm_scale) \
+	X(ADD, norm_bias) \
+	X(MUL, gelu) \
+	X(MUL, silu) \
+	X(LOG, log_softmax) \
+	X(LOG, log_sigmoid) \
+	X(NLL, nll) \
+	X(ATTENTION, attention_split) \
+	X(ATTENTION, attention_mask) \
+	X(ATTENTION, attention_kv) \
+	X(MATMUL, attention) \
+	X(MATMUL, linear_2d) \
+	X(ADD, linear_bias) \
+	X(SLICE, linear_rows) \
+	X(CONCAT, bags)
+
+#define DECLARE(op, name) RuleFn match_##name;
+MATCHERS(DECLARE)
+#undef DECLARE
+
 /* match_mask.c: the masks of an attention.  A causal constant mask becomes a
  * flag, a mask that hides nothing is dropped, repeated extents are cut; the
  * remaining masks are joined to one. */
@@ -176,11 +201,6 @@ bool masks_add_where(struct rewrite *, struct masks *, ValId c, bool keep,
 ValId masks_attended(struct rewrite *, const struct masks *);
 /* All masks joined to rank 4, 0 if none remains; *ok: no failure. */
 ValId masks_join(struct rewrite *, const struct masks *, bool *ok);
-/* linear */
-RuleFn match_matmul_transpose, match_linear_2d, match_linear_bias;
-RuleFn match_linear_rows;
-/* bags */
-RuleFn match_bags;
 
 /* canon.c: run all of canon's rules on a forward graph. */
 bool canon_run(Pass *, Graph *);
