@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Writes the tables of two pages: ops in docs/ir.md from ir/ops.h, and ONNX operators in
-docs/operators.md from frontend/import/optable.c.
+docs/operators.md from frontend/import/operators.h.
 
 ops.py            print the tables
 ops.py --write    put them between the marks in the pages
@@ -13,7 +13,7 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.join(HERE, "..")
-OPS, OPERATORS, FLAT = "ir/ops.h", "frontend/import/optable.c", "frontend/onnx/flat.h"
+OPS, OPERATORS, FLAT = "ir/ops.h", "frontend/import/operators.h", "frontend/onnx/flat.h"
 UPDATES = "runtime/support/optimizers.h"
 BEGIN, END = "<!-- ops.py: begin -->\n", "<!-- ops.py: end -->\n"
 SECTION = re.compile(r"/\* -{4} (.*?)[ -]*\n(.*?)\*/", re.S)
@@ -21,7 +21,7 @@ ATTRIBUTE = re.compile(r"([IFL])\((\w+)(?:, ([^)]*))?\)")
 GRADIENT = {"none": "no", "zero": "zero"}
 UNBOUNDED = "VARIADIC"
 DOMAINS = {'""': "", "MS": "com.microsoft."}
-OPERATOR = re.compile(r"\{ N\((.*?)\)(.*?)\},?\n(?=\t(?:\{ N\(|\n|/\*)|\n|\};)", re.S)
+OPERATOR = re.compile(r"^(ONNX|REFUSED)\((.*?)\)\n(?=\w+\(|\n)", re.S | re.M)
 STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
 
 
@@ -161,11 +161,11 @@ def operators():
         if row[4] == "no" and row[7] == "yes"
     }
     known, refused = [], []
-    for call, text in OPERATOR.findall(source):
-        name, domain, since, least, most, run = arguments(call)
+    for macro, text in OPERATOR.findall(source):
+        name, domain, since, least, most = arguments(text)[:5]
         name = f"`{DOMAINS[domain]}{name.strip(chr(34))}`"
         hint = "".join(STRING.findall(text.partition(".hint =")[2]))
-        if run == "NULL":
+        if macro == "REFUSED":
             refused.append([name, hint])
             continue
         stop = inputs_of(field(text, "stop"), int(most))
@@ -176,7 +176,8 @@ def operators():
         count_ = count(least, UNBOUNDED if most == "-1" else most)
         opset = f"version {since}" if domain == "MS" else f"{since} to {newest}"
         known.append([name, opset, count_, gradient, kinds(text, int(most))])
-    assert len(known) + len(refused) == source.count("{ N("), "a row of optable.c is not understood"
+    rows = source.count("\nONNX(") + source.count("\nREFUSED(")
+    assert len(known) + len(refused) == rows, "a row of operators.h is not understood"
     out = [
         "| operator | opset | inputs | inputs with a gradient | types of inputs |",
         "|---|---|---|---|---|",

@@ -1,7 +1,7 @@
 /* From a flat model to a graph in dynamic form: shapes of inner values are
  * unknown and operands like the shape of a reshape are inputs.
  *
- * needs   verdicts of classify.c; operators of optable.c
+ * needs   verdicts of classify.c; rows of operators.h
  * gives   values in the order inputs, initializers, nodes' outputs, named as
  *         in the file; verdicts as kinds; nodes in topological order, only
  *         those that an output depends on

@@ -5,7 +5,7 @@
  *
  * needs   a readable file
  * gives   a graph in dynamic form, and the template for writing it back
- * refuses operators that optable.c lacks, all in one message
+ * refuses operators that operators.h lacks, all in one message
  */
 #include "frontend/lint/lint.h"
 #include "frontend/import/load_flat.h"

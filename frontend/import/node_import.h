@@ -134,45 +134,7 @@ bool imp_windows(struct importer *, Op, Attr *, IntList *kernel);
 
 typedef bool ImportNode(struct importer *);
 
-/* import_ew.c */
-ImportNode run_same, run_read, run_add, run_identity, run_fold_left, run_mean,
-           run_cast, run_cast_like, run_pow, run_range, run_clip, run_gelu,
-           run_ms_gelu, run_quick_gelu, run_swish, run_leaky_relu, run_prelu,
-           run_elu, run_selu, run_celu, run_hard_sigmoid, run_hard_swish,
-           run_softsign, run_mish, run_thresholded_relu, run_tan, run_isinf,
-           run_dropout;
-/* import_move.c */
-ImportNode run_axes, run_transpose, run_slice, run_split, run_concat, run_pad,
-           run_scatter, run_cumulate, run_constant, run_constant_of_shape,
-           run_arg, run_space_depth;
-/* import_sequence.c */
-ImportNode run_split_to_sequence, run_sequence_at, run_sequence_construct,
-           run_concat_from_sequence, run_sequence_length, run_sequence_empty,
-           run_sequence_insert, run_sequence_erase;
-/* import_conv.c */
-ImportNode run_conv, run_conv_transpose, run_col2im;
-/* import_pool.c */
-ImportNode run_maxpool, run_maxunpool, run_avgpool, run_global_pool, run_lppool,
-           run_lrn, run_batchnorm, run_instancenorm, run_groupnorm;
-/* import_resize.c */
-ImportNode run_resize, run_grid_sample;
-/* import_nn.c */
-ImportNode run_reduce, run_reduce_composed, run_gemm, run_softmax,
-           run_layernorm, run_rmsnorm, run_skip_norm, run_sce, run_nll;
-/* import_attention.c */
-ImportNode run_attention, run_rotary;
-/* import_rare.c */
-ImportNode run_asin, run_acos, run_sinh, run_acosh, run_atanh, run_shrink,
-           run_bit_shift, run_eye_like, run_hardmax, run_window,
-           run_mean_variance, run_lp_norm, run_topk, run_compress,
-           run_reverse_sequence, run_center_crop_pad;
-/* import_random.c */
-ImportNode run_random, run_bernoulli, run_multinomial;
-/* import_einsum.c */
-ImportNode run_einsum;
-/* import_dft.c */
-ImportNode run_dft;
-/* import_rnn.c */
-ImportNode run_rnn;
+#define ONNX(name, domain, since, least, most, run, ...) ImportNode run_##run;
+#include "frontend/import/operators.h"
 
 #endif

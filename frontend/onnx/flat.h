@@ -71,7 +71,7 @@ struct flat_known {
 
 enum { FLAT_LOST = 3 };
 
-/* Newest opset of the default domain; optable.c has the oldest ones. */
+/* Newest opset of the default domain; operators.h has the oldest ones. */
 enum { NEWEST_OPSET = 28 };
 
 struct flat {
