@@ -9,6 +9,7 @@ marks.
 """
 
 import argparse
+import json
 import os
 import re
 import subprocess
@@ -44,27 +45,35 @@ def run_all(build, jobs, junit):
     return time.monotonic() - began
 
 
-def read_times(junit):
-    """(seconds, name, labels, status) of each test, slowest first."""
-    rows = []
-    for case in xml.parse(junit).getroot().iter("testcase"):
-        labels = [
-            p.get("value")
-            for p in case.iter("property")
-            if p.get("name") == "cmake_labels" and p.get("value")
-        ]
-        rows.append(
-            (
-                float(case.get("time")),
-                case.get("name"),
-                ", ".join(labels).replace(";", ", "),
-                case.get("status"),
-            )
+def read_labels(build):
+    """Labels of each test, joined."""
+    shown = subprocess.run(
+        ["ctest", "--test-dir", build, "--show-only=json-v1"],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    return {
+        test["name"]: ", ".join(
+            label
+            for p in test.get("properties", ())
+            if p["name"] == "LABELS"
+            for label in p["value"]
         )
+        for test in json.loads(shown)["tests"]
+    }
+
+
+def read_times(junit, labels):
+    """(seconds, name, labels, status) of each test, slowest first."""
+    rows = [
+        (float(case.get("time")), case.get("name"), labels[case.get("name")], case.get("status"))
+        for case in xml.parse(junit).getroot().iter("testcase")
+    ]
     return sorted(rows, key=lambda r: (-r[0], r[1]))
 
 
-def table(rows, wall, jobs):
+def table(rows, wall, jobs, load):
     of_label = {}
     for sec, _, labels, _ in rows:
         for label in labels.split(", "):
@@ -73,7 +82,8 @@ def table(rows, wall, jobs):
     skipped = [name for _, name, _, status in rows if status in ("notrun", "disabled")]
     out = [
         f"`python3 tests/tools/times.py build --write tests/README.md` of {commit()}, on "
-        f"{processor()}, {jobs} tests at a time: {len(rows)} tests in {wall:.0f} s.",
+        f"{processor()}, {jobs} tests at a time: {len(rows)} tests in {wall:.0f} s."
+        + (f" Other work ran beside them (load {load:.1f} before)." if load > 0.5 else ""),
         "",
     ]
     if skipped:
@@ -95,10 +105,11 @@ def main():
     o = p.parse_args()
     with tempfile.TemporaryDirectory() as work:
         junit = os.path.join(work, "times.xml")
+        load = os.getloadavg()[0]
         wall = run_all(o.build, o.jobs, junit)
-        rows = read_times(junit)
+        rows = read_times(junit, read_labels(o.build))
     failed = [name for _, name, _, status in rows if status == "fail"]
-    text = table(rows, wall, o.jobs)
+    text = table(rows, wall, o.jobs, load)
     if failed:
         sys.exit("failed: " + ", ".join(failed))
     if not o.write:
