@@ -57,16 +57,15 @@ struct options {
 	struct dim_binding *dim;
 	int nshape;
 	struct shape_binding *shape;
-	int nwish, nparam, nnodecay;
+	int nwish;
 	const struct glob_wish *wish;   /* --train and --freeze, in order */
-	const char **param;             /* names */
-	const char **nodecay;
+	struct name_list param;
+	struct name_list nodecay;
 	int nlora;
 	struct lora_wish *lora;
 	bool untie;                     /* clone accidental ties (default) */
 	const char *loss;               /* output name, "ce[:X]", "mse[:X]" */
-	const char **output;            /* further outputs to keep (globs) */
-	int noutput;
+	struct name_list output;        /* further outputs to keep */
 	enum optimizer optimizer;       /* default adamw */
 	int64_t grad_accum;             /* default 1 */
 	bool dropout;                   /* on: as the graph says */
@@ -116,8 +115,7 @@ struct options {
 	double budget_pct;              /* > 0: of the keep-everything total */
 	enum remat_mode remat;
 	int64_t remat_every;            /* k of every=K */
-	int nkeep, nrecompute;
-	const char **keep, **recompute; /* globs */
+	struct name_list keep, recompute;
 	double gap_pct, plan_sec;
 	bool curve;                     /* plan for all budgets: time against
 	                                 * budget */

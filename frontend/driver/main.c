@@ -67,9 +67,9 @@ import_options(struct driver *d)
 
 	return (struct import_options){
 		.nwish = c->opt.nwish, .wish = c->opt.wish,
-		.nparam = c->opt.nparam, .param = c->opt.param,
-		.nconst = c->nconst,
-		.constant = c->constant, .untie = c->opt.untie,
+		.param = c->opt.param,
+		.nconst = c->nconst, .constant = c->constant,
+		.untie = c->opt.untie,
 		.batchnorm = c->batchnorm, .no_dropout = !c->opt.dropout,
 		.quiet = c->opt.quiet,
 		.shapes_do = c->plan_only, .loss = c->opt.loss,

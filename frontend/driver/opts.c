@@ -47,7 +47,7 @@ static const struct option_spec table[] = {
 	{ "freeze", "GLOB", G_INPUT, add_freeze, FIELD(opt), CI,
 	  "do not train the initializers that match GLOB (to train only A: "
 	  "--freeze '*' --train A)" },
-	{ "param", "NAME", G_INPUT, add_param, FIELD(opt), CI,
+	{ "param", "NAME", G_INPUT, add_name, FIELD(opt.param), CI,
 	  "treat this graph input or initializer as a parameter (with "
 	  "--freeze: a frozen one)" },
 	{ "untie", "auto|off", G_INPUT, set_first, FIELD(opt.untie), CI,
@@ -59,7 +59,7 @@ static const struct option_spec table[] = {
 	  "KIND[:OUTPUT][,KEY=VALUE]...; kinds: %s; "
 	  "keys: axis, ignore, smoothing, weights, pos_weight, delta, "
 	  "reduction" },
-	{ "output", "GLOB", G_TRAIN, add_output, FIELD(opt), CI,
+	{ "output", "GLOB", G_TRAIN, add_name, FIELD(opt.output), CI,
 	  "keep these graph outputs as well as the loss" },
 	{ "lora", "GLOB=RANK[:ALPHA]", G_TRAIN, add_lora, FIELD(opt), CI,
 	  "train low-rank adapters (LoRA), scaled by ALPHA/RANK (default: 1), "
@@ -73,7 +73,7 @@ static const struct option_spec table[] = {
 	  "update rule; sgdm: SGD with momentum; adam: weight decay in the "
 	  "gradient; adamw: decoupled weight decay (default: adamw)",
 	  .value = optimizer_value },
-	{ "no-decay", "GLOB", G_TRAIN, add_nodecay, FIELD(opt), CI,
+	{ "no-decay", "GLOB", G_TRAIN, add_name, FIELD(opt.nodecay), CI,
 	  "exclude these parameters from weight decay" },
 	{ "grad-accum", "N", G_TRAIN, set_whole, FIELD(opt.grad_accum),
 	  CI, "accumulate gradients over N micro-batches per update, as for "
@@ -142,10 +142,10 @@ static const struct option_spec table[] = {
 	  "what is recomputed: nothing (none), all but the inputs of layers "
 	  "(full), of every K-th layer (every=K), the core of attention "
 	  "(selective); auto: search for the fastest plan (default: auto)" },
-	{ "keep", "GLOB", G_MEMORY, add_keep, FIELD(opt), CI,
+	{ "keep", "GLOB", G_MEMORY, add_name, FIELD(opt.keep), CI,
 	  "never recompute these values or nodes" },
-	{ "recompute-values", "GLOB", G_MEMORY, add_recompute, FIELD(opt),
-	  CI, "always recompute these values or nodes" },
+	{ "recompute-values", "GLOB", G_MEMORY, add_name,
+	  FIELD(opt.recompute), CI, "always recompute these values or nodes" },
 	{ "gap", "PCT", G_MEMORY, set_real, FIELD(opt.gap_pct), CI | P,
 	  "stop the search when the plan is at most PCT % of a step slower "
 	  "than the lower bound (default: 0.1; plan: 0)",

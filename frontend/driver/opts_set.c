@@ -58,26 +58,14 @@ append(struct arg_parser *p, void *list, int *n, const void *one, size_t size)
 	return true;
 }
 
-static bool
-append_name(struct arg_parser *p, const char *arg, void *list, int *n)
+bool
+add_name(struct arg_parser *p, const char *arg, void *field)
 {
-	return *arg ? append(p, list, n, &arg, sizeof arg)
+	struct name_list *list = field;
+
+	return *arg ? append(p, &list->v, &list->n, &arg, sizeof arg)
 		: reject_value(p, arg, "a name or pattern");
 }
-
-#define LIST_HANDLER(fn, list) \
-bool \
-fn(struct arg_parser *p, const char *arg, void *field) \
-{ \
-	struct options *o = field; \
-	return append_name(p, arg, &o->list, &o->n##list); \
-}
-
-LIST_HANDLER(add_param, param)
-LIST_HANDLER(add_nodecay, nodecay)
-LIST_HANDLER(add_output, output)
-LIST_HANDLER(add_keep, keep)
-LIST_HANDLER(add_recompute, recompute)
 
 /* The order of --train and --freeze counts, so they share a list. */
 static bool

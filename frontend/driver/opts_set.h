@@ -13,10 +13,11 @@ bool reject_option(struct arg_parser *, enum option_fault, const char *arg,
                    const char *expected);
 /* char * of a folder; int64_t; int; the machine; char * of a machine. */
 SetOption set_folder, set_dp, set_thread_count, set_target, set_machine_option;
+/* One more name of a struct name_list. */
+SetOption add_name;
 /* Lists and groups of fields of struct options. */
 SetOption add_dim_binding, add_shape, add_shard_constraint, add_train,
-	add_freeze, add_param, add_nodecay, add_lora, add_output, add_keep,
-	add_recompute, set_budget, set_recompute;
+	add_freeze, add_lora, set_budget, set_recompute;
 /* Lists and groups of fields of struct cli. */
 SetOption add_const, add_precision, set_curve_svg, set_graph_budget;
 /* A size with a unit, as int64_t bytes. */

@@ -226,7 +226,7 @@ classify_value(const struct param_classifier *c, struct flat_val *v)
 {
 	const struct import_options *o = c->opt;
 	const struct glob_wish *wish = glob_last(o->nwish, o->wish, v->name);
-	bool param = any_name(o->nparam, o->param, v->name);
+	bool param = any_name(o->param.n, o->param.v, v->name);
 
 	if (!is_float_type(v->init->data_type)) {
 		set_verdict(v, VERDICT_CONST, "not a float tensor");
@@ -298,7 +298,7 @@ classify_inputs(struct flat *f, const struct import_options *o)
 		struct flat_val *v = &f->val[f->input[k]];
 
 		if (v->init || v->file
-		    || !any_name(o->nparam, o->param, v->name))
+		    || !any_name(o->param.n, o->param.v, v->name))
 			continue;
 		if (!is_float_type(info_type(v)))
 			return diag_error(f->diag, "--param %s: not a float "

@@ -31,10 +31,10 @@ struct step_bytes {
 };
 
 struct import_options {
-	int nwish, nparam, nconst;
+	int nwish, nconst;
 	const struct glob_wish *wish;   /* --train, --freeze; the last match
 	                                 * counts */
-	const char *const *param;       /* names given as --param */
+	struct name_list param;         /* --param: names, no patterns */
 	const struct import_const *constant;
 	bool untie;             /* clone accidentally tied parameters */
 	enum batchnorm batchnorm;

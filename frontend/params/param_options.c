@@ -53,16 +53,16 @@ check_params(struct flat *f, const struct import_options *o)
 {
 	bool ok = true;
 
-	for (int i = 0; i < o->nparam; i++) {
+	for (int i = 0; i < o->param.n; i++) {
 		bool hit = false;
 
 		for (int k = 1; k < f->nval && !hit; k++)
 			hit = (f->val[k].init || f->val[k].info)
-				&& strcmp(o->param[i], f->val[k].name) == 0;
+				&& strcmp(o->param.v[i], f->val[k].name) == 0;
 		if (!hit)
 			ok = diag_error(f->diag, "--param %s: no initializer "
 			                "or input has that name; `ckc inspect` "
-			                "lists all", o->param[i]);
+			                "lists all", o->param.v[i]);
 	}
 	return ok;
 }

@@ -214,27 +214,27 @@ bool
 loss_keep_outputs(Pass *p, Graph *g)
 {
 	const struct options *o = p->opt;
-	const char *const *globs = (const char *const *)o->output;
+	const struct name_list *globs = &o->output;
 	bool ok = true;
 
-	for (int i = 0; i < o->noutput; i++) {
+	for (int i = 0; i < globs->n; i++) {
 		bool hit = false;
 
 		FOR_VALS (v, g)
-			hit |= v->output && val_matches(v, o->output[i]);
+			hit |= v->output && val_matches(v, globs->v[i]);
 		if (hit)
 			continue;
 		ok = diag_error(p->diag, "--output %s matches no output",
-		                o->output[i]);
+		                globs->v[i]);
 		loss_list_outputs(p, g);
 	}
-	if (o->forward_only && o->noutput == 0)
+	if (o->forward_only && globs->n == 0)
 		return ok;
 	FOR_VALS (v, g)
 		v->output = v->output
 			&& (val_id(g, v) == g->loss
-			    || glob_any(o->noutput, globs, v->name)
-			    || (v->onnx && glob_any(o->noutput, globs,
+			    || glob_any(globs->n, globs->v, v->name)
+			    || (v->onnx && glob_any(globs->n, globs->v,
 			                            v->onnx)));
 	return ok;
 }

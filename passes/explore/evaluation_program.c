@@ -65,7 +65,7 @@ without_training(const struct options *o)
 	f.budget_bytes = -1;
 	f.budget_pct = 0;
 	f.remat = REMAT_NONE;
-	f.nkeep = f.nrecompute = 0;
+	f.keep.n = f.recompute.n = 0;
 	f.save_dtype = DT_NONE;
 	f.explain = NULL;
 	f.pp = 0;
@@ -258,7 +258,7 @@ forward_plan(Pass *p, Graph *g)
 	first = graph_clone(p->result.forward);
 	FOR_VALS (v, first)
 		v->output = val_id(first, v) == first->loss;
-	o.noutput = 0;
+	o.output.n = 0;
 	plan = take_plan(p, g, first, &o, why);
 	if (!plan)
 		return no_plan(p, g, &o, why, false);

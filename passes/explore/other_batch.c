@@ -105,7 +105,7 @@ other_batch_check(Pass *p, const Graph *g, Graph *other_batch)
 		                                  &p->result.other_batch.why);
 		/* all outputs, as the program that evaluates has */
 		o.forward_only = true;
-		o.noutput = 0;
+		o.output.n = 0;
 		p->result.other_batch.row = find_output_rows(
 			&trial, trial.result.forward);
 		arena_free(trial.scratch);

@@ -287,8 +287,7 @@ add_update(struct optim *o, const struct update *u, ValId norm)
 	Node *n;
 	Attr a = attr_default(r->op);
 
-	a.SGD.decay = !glob_any(opt->nnodecay,
-	                        (const char *const *)opt->nodecay,
+	a.SGD.decay = !glob_any(opt->nodecay.n, opt->nodecay.v,
 	                        g->val[u->param].name);
 	if (r->coupled)
 		a.SGD.coupled = 1;
@@ -436,15 +435,15 @@ warn_of_names(const struct optim *o)
 {
 	const struct options *opt = o->p->opt;
 
-	for (int i = 0; i < opt->nnodecay && !o->p->variant.low_memory; i++) {
+	for (int i = 0; i < opt->nodecay.n && !o->p->variant.low_memory; i++) {
 		bool any = false;
 
 		for (uint32_t k = 0; k < o->n && !any; k++)
-			any = glob_match(opt->nodecay[i],
+			any = glob_match(opt->nodecay.v[i],
 			                 o->g->val[o->u[k].param].name);
 		if (!any && opt->optimizer != OPT_NONE)
 			diag_warn(o->p->diag, "--no-decay '%s' matches no "
-			          "trained parameter", opt->nodecay[i]);
+			          "trained parameter", opt->nodecay.v[i]);
 	}
 }
 

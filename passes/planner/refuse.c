@@ -262,7 +262,7 @@ suggest_help(const Pass *p, const Graph *g, struct tight t)
 		&& o->optimizer != OPT_NONE && !graph_has_op(g, OP_LOSS_SCALE);
 
 	diag_more(p->diag, "what would help:");
-	if (o->nkeep || o->nrecompute)
+	if (o->keep.n || o->recompute.n)
 		diag_more(p->diag, "  drop --keep and --recompute-values, "
 		          "which exclude plans");
 	if (o->remat != REMAT_AUTO)

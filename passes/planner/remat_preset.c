@@ -151,13 +151,15 @@ apply_constraint(Diag *d, const struct remat *r, const char *flag,
 bool
 remat_constraints(Pass *p, const struct remat *r, uint8_t *constraint)
 {
+	const struct name_list *keep = &p->opt->keep;
+	const struct name_list *recompute = &p->opt->recompute;
 	bool ok = true;
 
-	for (int i = 0; i < p->opt->nkeep; i++)
-		ok &= apply_constraint(p->diag, r, "--keep", p->opt->keep[i],
-		                       'k', constraint);
-	for (int i = 0; i < p->opt->nrecompute; i++)
+	for (int i = 0; i < keep->n; i++)
+		ok &= apply_constraint(p->diag, r, "--keep", keep->v[i], 'k',
+		                       constraint);
+	for (int i = 0; i < recompute->n; i++)
 		ok &= apply_constraint(p->diag, r, "--recompute-values",
-		                       p->opt->recompute[i], 'r', constraint);
+		                       recompute->v[i], 'r', constraint);
 	return ok;
 }

@@ -10,6 +10,12 @@ bool glob_match(const char *pattern, const char *s);
 /* Whether one of n patterns matches. */
 bool glob_any(int n, const char *const *patterns, const char *s);
 
+/* Names or patterns of an option, in the order in which they were given. */
+struct name_list {
+	int n;
+	const char *const *v;
+};
+
 /* A pattern of names that an option asks to include or to exclude. */
 struct glob_wish {
 	const char *glob;

@@ -1182,7 +1182,7 @@ test_wishes(void **state)
 	gives(&m, &opt, "param %c: f32[4]");
 	opt = (struct import_options){ .nwish = 2, .wish = last };
 	gives(&m, &opt, "param %w.a: f32[4] onnx");
-	opt = (struct import_options){ .nparam = 1, .param = c };
+	opt = (struct import_options){ .param = { 1, c } };
 	gives(&m, &opt, "param %c: f32[4]");
 	opt = (struct import_options){ .nwish = 1, .wish = none };
 	refuses(&m, &opt, "--train 'nothing*': no initializer has");

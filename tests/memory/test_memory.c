@@ -130,14 +130,13 @@ flops_of_a_small_graph(void **state)
 static void
 flops_with_recomputation(void **state)
 {
-	static const char *globs[] = { "h", "a" };
+	static const char *const globs[] = { "h", "a" };
 	const double first = 2. * 32 * 16 * 64;
 	struct fixture f = { 0 };
 	struct flop_report p;
 
 	(void)state;
-	f.opt.recompute = globs;
-	f.opt.nrecompute = 2;
+	f.opt.recompute = (struct name_list){ 2, globs };
 	plan(&f, small);
 	p = flop_report(&f.pass, f.pass.planned.plan, f.r);
 	assert_true(p.hardware == p.model + first);

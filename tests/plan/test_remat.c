@@ -497,8 +497,7 @@ constraints(void **state)
 	(void)state;
 	bench_open(&b);
 	g = small(8);
-	b.opt.nkeep = 1;
-	b.opt.keep = nothing;
+	b.opt.keep = (struct name_list){ 1, nothing };
 	assert_false(bench_run(&b, g));
 	bench_close(&b);
 	graph_free(g);
@@ -506,8 +505,7 @@ constraints(void **state)
 	bench_open(&b);
 	g = gpt(0);
 	again[0] = g->val[g->node[2].out[0]].name;      /* the first norm */
-	b.opt.nrecompute = 1;
-	b.opt.recompute = again;
+	b.opt.recompute = (struct name_list){ 1, again };
 	assert_true(bench_run(&b, g));
 	FOR_NODES (n, g)
 		copies += n->of != 0;
@@ -518,9 +516,8 @@ constraints(void **state)
 	bench_open(&b);
 	g = gpt(0);
 	keep[0] = again[0] = g->val[g->node[2].out[0]].name;
-	b.opt.nkeep = b.opt.nrecompute = 1;
-	b.opt.keep = keep;
-	b.opt.recompute = again;
+	b.opt.keep = (struct name_list){ 1, keep };
+	b.opt.recompute = (struct name_list){ 1, again };
 	assert_false(bench_run(&b, g));
 	bench_close(&b);
 	graph_free(g);

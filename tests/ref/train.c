@@ -49,9 +49,9 @@ load(struct run *r)
 {
 	struct import_options o = {
 		.nwish = r->cli.opt.nwish, .wish = r->cli.opt.wish,
-		.nparam = r->cli.opt.nparam, .param = r->cli.opt.param,
-		.untie = r->cli.opt.untie, .loss = r->cli.opt.loss,
-		.batchnorm = r->cli.batchnorm, .shapes_do = r->cli.plan_only,
+		.param = r->cli.opt.param, .untie = r->cli.opt.untie,
+		.loss = r->cli.opt.loss, .batchnorm = r->cli.batchnorm,
+		.shapes_do = r->cli.plan_only,
 		.fold = fold_part, .fold_of = r,
 	};
 	char *text;
