@@ -113,9 +113,11 @@ kernels_print(struct out *o, struct kernels *k, const struct emit *e)
 		qsort(k->v, k->n, sizeof *k->v, by_kernel_name);
 	out_put(o, "/* One function per distinct kernel, each named after its "
 	        "op and its text. */\n");
-	for (const struct target_text *t = e->emitter->texts; t->need; t++)
-		if (!~t->need || t->need & e->need)
-			out_put(o, "#include \"%s\"\n", t->name);
+	for (const char *const *text = e->emitter->texts; *text; text++)
+		out_put(o, "#include \"%s\"\n", *text);
+	for (int i = 0; i < e->ninclude; i++)
+		out_put(o, "#include \"%s%s%s\"\n", e->emitter->prefix,
+		        e->include[i], e->emitter->suffix);
 	for (size_t i = 0; i < k->n; i++)
 		out_bytes(o, k->v[i].text.s, k->v[i].text.n);
 }

@@ -27,7 +27,7 @@ cpu_classifier(struct emit *e, const Node *n)
 
 	if (emit_in(e, n, 4))
 		seed = "*(const float *)p[4]";
-	e->need |= NEED_CLASSIFIER;
+	emit_include(e, "classifier");
 	emit_shapes(e, n);
 	for (int i = 0; i < 2; i++) {
 		DType dt = emit_in(e, n, i)->dt;

@@ -75,7 +75,7 @@ emit_blocks(struct emit *e, const Node *n, const char *call)
 
 	if (!b.fits)
 		return false;
-	e->need |= NEED_BLOCKED;
+	emit_include(e, "conv_blocks");
 	out_line(e->out, "static const struct ckr_blocks b1 = {");
 	EMIT_MEMBERS(e, "job point cin cout", blocked_job(e, n, &w, &b),
 	             b.point, b.cin, b.cout);
@@ -111,12 +111,12 @@ emit_convolution(struct emit *e, const Node *n, const char *name, bool back,
 	const char *s = p_workspace(e, n);
 	bool blocks;
 
-	if (!emit_float_operands(e, n, NEED_CONV))
+	if (!emit_float_operands(e, n, "conv"))
 		return false;
 	if (!begin_conv(e, n))
 		return true;
 	if (conv_depthwise(e->g, n).fits) {
-		e->need |= NEED_DEPTHWISE;
+		emit_include(e, "thin");
 		emit_depthwise(e, n, back);
 		out_line(e->out, "ckr_thins_%s(&c1, &t1, %s, %s, env);", name,
 		         operands, s);

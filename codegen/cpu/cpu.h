@@ -15,7 +15,7 @@ extern const struct target target_cpu;
 extern const struct target_emitter emitter_cpu;
 extern const struct compiler compiler_cpu;
 /* Its kernels, for all machines that run on the host. */
-extern const struct target_text cpu_texts[];
+extern const char *const cpu_texts[];
 
 /* ---- for struct target_emitter: nest.c, gemm.c, reduce.c ---- */
 

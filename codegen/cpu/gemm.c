@@ -45,7 +45,7 @@ emit_sgemm(struct emit *e, const Node *n, const struct matmul_product *p)
 	parallel = (batch >= BATCH_MANY || each < BATCH_SMALL) &&
 	           each * (double)batch > BATCH_TINY;
 	if (bias || acc) {
-		e->need |= NEED_GEMM;
+		emit_include(e, "gemm");
 		out_line(e->out, "ckr_prefill(p[%d], %s, %s, %lld, %lld, env);",
 		         n->nin, bias ? "p[2]" : "NULL", acc ? "p[3]" : "NULL",
 		         (long long)(batch * p->m), (long long)p->n);
@@ -90,7 +90,7 @@ emit_half(struct emit *e, const Node *n, const struct matmul_product *p)
 	for (int i = 0; i < p->nbatch; i++)
 		batch *= p->extent[i];
 	t = tile_product(batch, p->m, p->n, p->k);
-	e->need |= NEED_TILES;
+	emit_include(e, "tiles");
 	out_line(e->out, "const struct ckr_half_product product = {");
 	EMIT_MEMBERS(e, "ta tb nbatch", p->a.trans, p->b.trans, p->nbatch);
 	for (int i = 0; i < p->nbatch; i++)

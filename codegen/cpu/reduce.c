@@ -8,7 +8,7 @@ cpu_reduce(struct emit *e, const Node *n, const struct reduced *r)
 	const char *dt = tables_dtype(emit_in(e, n, 0)->dt);
 	long long divisor = n->op == OP_REDUCE_MEAN ? r->lead * r->n : 1;
 
-	e->need |= NEED_REDUCE;
+	emit_include(e, "reduce");
 	if (r->lead > 1)
 		out_line(e->out, "ckr_reduce_planes(%s, p[1], p[0], %s, %lld, "
 		         "%lld, %lld, %lld.0f, env);", reduce_kernel(n->op), dt,

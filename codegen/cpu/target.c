@@ -97,34 +97,11 @@ cpu_function(struct out *o, const struct emit *e, const char *name,
 	        "%s}\n", name, body);
 }
 
-const struct target_text cpu_texts[] = {
-	{ ~0u, "half.h" },
-	{ ~0u, "sums.h" },
-	{ NEED_RANDOM, "words.h" },
-	{ NEED_ROWS, "rows.h" },
-	{ NEED_NORM, "norm.h" },
-	{ NEED_DET, "det.h" },
-	{ NEED_INDEX, "index.h" },
-	{ NEED_SHARD, "shard.h" },
-	{ NEED_REDUCE, "reduce.h" },
-	{ NEED_GEMM, "gemm.h" },
-	{ NEED_TILES, "tiles.h" },
-	{ NEED_ATTENTION, "attention.h" },
-	{ NEED_ATTENTION_GRAD, "attention_grad.h" },
-	{ NEED_CLASSIFIER, "classifier.h" },
-	{ NEED_UPDATE, "update.h" },
-	{ NEED_ADAFACTOR, "adafactor.h" },
-	{ NEED_CONV, "conv.h" },
-	{ NEED_DEPTHWISE, "thin.h" },
-	{ NEED_BLOCKED, "conv_blocks.h" },
-	{ NEED_BATCHNORM, "batchnorm.h" },
-	{ NEED_POOL, "pool.h" },
-	{ NEED_SAMPLE, "sample.h" },
-	{ 0 },
-};
+const char *const cpu_texts[] = { "half.h", "sums.h", NULL };
 
 const struct target_emitter emitter_cpu = {
 	.op = cpu_op, .kernels = "kernels.c", .texts = cpu_texts,
+	.prefix = "", .suffix = ".h",
 	.jobs = "blocked", .job_text = "conv_blocks.h", .emit = cpu_emit,
 	.function = cpu_function, .loops_operands = true,
 	.operand = cpu_operand, .takes = cpu_takes, .nest = cpu_nest,

@@ -109,7 +109,7 @@ cuda_classifier(struct emit *e, const Node *n)
 {
 	struct classifier_workspace s = lay_out_workspace(e->g, n);
 
-	e->need |= NEED_CLASSIFIER;
+	emit_include(e, "classifier");
 	emit_shapes(e, n);
 	for (int i = 0; i < 2; i++) {
 		DType dt = emit_in(e, n, i)->dt;

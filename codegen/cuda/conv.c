@@ -236,7 +236,7 @@ emit_conv_call(struct emit *e, const Node *n, const struct conv_role *r)
 	bool has_bias = op_info[n->op].flags & F_BIAS2, library;
 	struct conv_tiling c;
 
-	if (!emit_float_operands(e, n, NEED_CONV))
+	if (!emit_float_operands(e, n, "conv"))
 		return false;
 	if (shape_nelem(&emit_out(e, n, 0)->shape) == 0)
 		return true;

@@ -230,7 +230,7 @@ cuda_product(struct emit *e, const Node *n, const struct matmul_product *as)
 
 	if (!is_library_type(e->g, n) || as->k == 0)
 		return false;
-	e->need |= NEED_GEMM;
+	emit_include(e, "widen");
 	set_factors(e, n, f);
 	p = matmul_product_of(&f[A].as, &f[B].as, f[Y].v, n->attr.MATMUL.ta,
 	                      n->attr.MATMUL.tb);
@@ -264,7 +264,7 @@ cuda_matmul_end(struct emit *e, const Node *n)
 	struct matmul_product p = matmul_product_of(a, b, y,
 		n->attr.MATMUL_END.ta, n->attr.MATMUL_END.tb);
 
-	e->need |= NEED_GEMM;
+	emit_include(e, "widen");
 	emit_shapes(e, n);
 	if (n->nin > 2 && n->in[2])
 		f[ACC] = f[Y];

@@ -74,7 +74,7 @@ cuda_reduce(struct emit *e, const Node *n, const struct reduced *r)
 	const char *part = r->lead > 1 ? "" : arena_printf(e->arena, "%lld, ",
 		(long long)reduce_split_of(r).part);
 
-	e->need |= NEED_REDUCE;
+	emit_include(e, "reduce");
 	emit_line(e, n, "ckr_reduce_%s(%s, $o0, $i0, %s%lld, %lld, "
 	          "%s%s%lld.0f, env$,w);", name, reduce_kernel(n->op),
 	          lead, (long long)r->outer, (long long)r->n, inner, part,

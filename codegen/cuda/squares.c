@@ -8,7 +8,7 @@ emit_gradient_norm(struct emit *e, const Node *n, int sums, bool root)
 	int count = 0;
 
 	emit_shapes(e, n);
-	e->need |= NEED_UPDATE;
+	emit_include(e, "squares");
 	out_line(e->out, "const struct ckr_square list[] = {");
 	for (int i = 0; i < n->nin; i++) {
 		const Val *v = emit_in(e, n, i);

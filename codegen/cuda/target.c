@@ -101,51 +101,9 @@ cuda_function(struct out *o, const struct emit *e, const char *name,
 	        "(const ckr_arg *)operands;\n\n%s}\n", name, body);
 }
 
-/* Kernels that share rows out to blocks. */
-enum {
-	LINES = NEED_ROWS | NEED_SHARD | NEED_CLASSIFIER | NEED_NORM | NEED_GEMM
-		| NEED_UPDATE | NEED_ATTENTION,
-	CLASSES = NEED_ROWS | NEED_SHARD | NEED_CLASSIFIER,
-	PLACES = NEED_INDEX | CLASSES,
-};
-
-/* Each relies on those before it. */
-static const struct target_text texts[] = {
-	{ ~0u, "ckr_abi.h" },
-	{ ~0u, "device.cuh" },
-	{ ~0u, "arith.h" },
-	{ ~0u, "random.h" },
-	{ ~0u, "typed.cuh" },
-	{ ~0u, "finite.cuh" },
-	{ PLACES, "places.h" },
-	{ LINES, "lines.cuh" },
-	{ CLASSES, "classes.h" },
-	{ CLASSES, "cuda_rows.cuh" },
-	{ NEED_SHARD, "cuda_shard.cuh" },
-	{ NEED_NORM, "cuda_norm.cuh" },
-	{ NEED_GEMM | NEED_CLASSIFIER, "widen.cuh" },
-	{ NEED_CLASSIFIER, "cuda_classifier.cuh" },
-	{ NEED_UPDATE, "cuda_update.cuh" },
-	{ NEED_UPDATE, "cuda_squares.cuh" },
-	{ NEED_ADAFACTOR, "factored.h" },
-	{ NEED_ADAFACTOR, "cuda_adafactor.cuh" },
-	{ NEED_ATTENTION, "cuda_attention.cuh" },
-	{ NEED_ATTENTION, "cuda_attention_grad.cuh" },
-	{ NEED_ATTENTION, "mma.cuh" },
-	{ NEED_ATTENTION, "cuda_flash.cuh" },
-	{ NEED_ATTENTION, "cuda_flash_grad.cuh" },
-	{ NEED_INDEX | NEED_SHARD, "cuda_index.cuh" },
-	{ NEED_INDEX | NEED_SHARD, "cuda_scatter.cuh" },
-	{ NEED_REDUCE, "cuda_reduce.cuh" },
-	{ NEED_DET, "eliminate.h" },
-	{ NEED_DET, "cuda_det.cuh" },
-	{ NEED_CONV, "cuda_conv.cuh" },
-	{ NEED_BATCHNORM, "cuda_batchnorm.cuh" },
-	{ NEED_POOL, "windows.h" },
-	{ NEED_POOL, "cuda_pool.cuh" },
-	{ NEED_SAMPLE, "spots.h" },
-	{ NEED_SAMPLE, "cuda_sample.cuh" },
-	{ 0 },
+static const char *const texts[] = {
+	"ckr_abi.h", "device.cuh", "arith.h", "random.h", "typed.cuh",
+	"finite.cuh", NULL
 };
 
 static const char declarations[] =
@@ -162,6 +120,7 @@ cuda_members(struct out *o, const char *arch)
 
 const struct target_emitter emitter_cuda = {
 	.op = cuda_op, .kernels = "model.cu", .texts = texts,
+	.prefix = "cuda_", .suffix = ".cuh",
 	.jobs = "convolved", .declarations = declarations,
 	.members = cuda_members, .emit = emit_node, .function = cuda_function,
 	.operand = cuda_operand, .takes = cuda_takes, .nest = cuda_nest,

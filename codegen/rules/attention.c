@@ -46,7 +46,7 @@ emit_struct(struct emit *e, const Node *n, const struct attrs *at,
 	Shape scores = { 4, { q->shape.dim[0], q->shape.dim[1],
 		q->shape.dim[2], k->shape.dim[2] } };
 
-	e->need |= NEED_ATTENTION;
+	emit_include(e, "attention");
 	out_line(e->out, "const struct ckr_attention a = {");
 	EMIT_MEMBERS(e, "batch heads groups", q->shape.dim[0],
 	             q->shape.dim[1], k->shape.dim[1]);
@@ -162,7 +162,7 @@ emit_attention_grad(struct emit *e, const Node *n)
 
 	if (!check_attention(e, n, 5, q, mask, o, at.ratio))
 		return false;
-	e->need |= NEED_ATTENTION_GRAD;
+	emit_include(e, "attention_grad");
 	emit_struct(e, n, &at, q, k, v, mask, o);
 	emit_strides(e, "d_o", d_o->stride);
 	emit_strides(e, "o", o->stride);

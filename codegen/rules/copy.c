@@ -213,7 +213,7 @@ emit_pad(struct emit *e, const Node *n)
 		emit_pad_constant(e, n);
 		return true;
 	}
-	e->need |= NEED_INDEX;
+	emit_include(e, "index");
 	out_line(e->out, "ckr_pad(p[%d], p[0], %d, %d, %lld,", n->nin,
 	         dtype_info[x->dt].nbytes, x->shape.rank,
 	         (long long)n->attr.PAD.mode);
@@ -236,7 +236,7 @@ emit_trilu(struct emit *e, const Node *n)
 	int64_t rows = y->shape.dim[r - 2], cols = y->shape.dim[r - 1];
 
 	emit_shapes(e, n);
-	e->need |= NEED_INDEX;
+	emit_include(e, "index");
 	out_line(e->out, "ckr_trilu(p[%d], p[0], %d, %lld, %lld, %lld, %lld, "
 	         "%lld, env);", n->nin, dtype_info[x->dt].nbytes,
 	         (long long)shape_span(&y->shape, 0, r - 2), (long long)rows,

@@ -1,6 +1,7 @@
 /* Functions that all emit rules share. */
 #include "codegen/rules/target_emitter.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -263,10 +264,25 @@ emit_unsupported_op(struct emit *e, const Node *n, Op op, DType dt)
 	               "model says .double()" : "");
 }
 
-bool
-emit_float_operands(struct emit *e, const Node *n, unsigned need)
+void
+emit_include(struct emit *e, const char *name)
 {
-	e->need |= need;
+	int at = 0;
+
+	while (at < e->ninclude && strcmp(e->include[at], name) < 0)
+		at++;
+	if (at < e->ninclude && !strcmp(e->include[at], name))
+		return;
+	assert(e->ninclude < EMIT_INCLUDES);
+	for (int i = e->ninclude++; i > at; i--)
+		e->include[i] = e->include[i - 1];
+	e->include[at] = name;
+}
+
+bool
+emit_float_operands(struct emit *e, const Node *n, const char *include)
+{
+	emit_include(e, include);
 	emit_shapes(e, n);
 	for (int i = 0; i < n->nin + n->nout; i++) {
 		const Val *v = emit_val(e, n, i);
@@ -279,9 +295,10 @@ emit_float_operands(struct emit *e, const Node *n, unsigned need)
 }
 
 bool
-emit_row_operand(struct emit *e, const Node *n, unsigned need, const Val *v)
+emit_row_operand(struct emit *e, const Node *n, const char *include,
+                 const Val *v)
 {
-	e->need |= need;
+	emit_include(e, include);
 	emit_shapes(e, n);
 	return e->emitter->takes(v->dt) || emit_unsupported(e, n, v->dt);
 }

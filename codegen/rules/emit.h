@@ -14,18 +14,7 @@
 
 /* ---- kernels ---- */
 
-/* Features of kernels, for which a target has headers. */
-enum {
-	NEED_RANDOM = 1, NEED_ROWS = 2, NEED_INDEX = 4, NEED_REDUCE = 8,
-	NEED_GEMM = 16, NEED_ATTENTION = 32, NEED_CLASSIFIER = 64,
-	NEED_UPDATE = 128, NEED_CONV = 256, NEED_BATCHNORM = 512,
-	NEED_POOL = 1024, NEED_NORM = 2048, NEED_BLOCKED = 8192,
-	NEED_SAMPLE = 16384, NEED_ADAFACTOR = 32768, NEED_DET = 65536,
-	NEED_SHARD = 131072, NEED_TILES = 262144, NEED_DEPTHWISE = 524288,
-	NEED_ATTENTION_GRAD = 1048576,
-};
-
-enum { EMIT_CONSTS = 32 };
+enum { EMIT_CONSTS = 32, EMIT_INCLUDES = 32 };
 
 struct target;
 struct target_emitter;
@@ -41,7 +30,8 @@ struct emit {
 	struct out *out;                /* the body of this kernel */
 	int64_t items;                  /* work items of this kernel's largest
 	                                 * loop over them; 0: no such loop */
-	unsigned need;                  /* NEED_* of all kernels so far */
+	const char *include[EMIT_INCLUDES];     /* by emit_include(), sorted */
+	int ninclude;
 	int nconst;
 	int64_t constant[EMIT_CONSTS];  /* numbers that differ between calls of
 	                                 * the same kernel */
@@ -108,11 +98,16 @@ void emit_shapes(struct emit *, const Node *);
 bool emit_unsupported(struct emit *, const Node *, DType);
 /* The same for an op in a loop's body. */
 bool emit_unsupported_op(struct emit *, const Node *, Op, DType);
-/* Print the shapes of a kernel that needs `need`.  False after a diagnostic:
- * the target's kernels do not take a floating-point operand's type. */
-bool emit_float_operands(struct emit *, const Node *, unsigned need);
+/* The kernels include the target's text of this name, a literal; its file is
+ * PREFIX NAME SUFFIX (target_emitter.h), and includes what it relies on. */
+void emit_include(struct emit *, const char *name);
+/* Print the shapes of a kernel, and include what it calls.  False after a
+ * diagnostic: the target's kernels do not take a floating-point operand's
+ * type. */
+bool emit_float_operands(struct emit *, const Node *, const char *include);
 /* The same, if only operand v must be of such a type. */
-bool emit_row_operand(struct emit *, const Node *, unsigned need, const Val *v);
+bool emit_row_operand(struct emit *, const Node *, const char *include,
+                      const Val *v);
 /* [N, C, d...] as "N, C, n": n is the product of all d. */
 const char *emit_planes(struct emit *, const Shape *);
 int emit_axis(int64_t axis, int rank);

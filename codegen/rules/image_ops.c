@@ -26,7 +26,7 @@ emit_window(struct emit *e, const struct window *w)
 static bool
 emit_batch(struct emit *e, const Node *n, const Val *x, double eps)
 {
-	e->need |= NEED_BATCHNORM;
+	emit_include(e, "batchnorm");
 	emit_shapes(e, n);
 	for (int i = 0; i < n->nin + n->nout; i++) {
 		const Val *v = emit_val(e, n, i);
@@ -67,7 +67,7 @@ emit_batchnorm_grad(struct emit *e, const Node *n)
 bool
 emit_bn_update(struct emit *e, const Node *n)
 {
-	if (!emit_float_operands(e, n, NEED_BATCHNORM))
+	if (!emit_float_operands(e, n, "batchnorm"))
 		return false;
 	emit_line(e, n, "ckr_bn_update($o0, $i0, $i1, %lld, %s, env);",
 	          (long long)val_nelem(emit_out(e, n, 0)),
@@ -95,7 +95,7 @@ emit_pool(struct emit *e, const Node *n, const IntList *end, int64_t include)
 bool
 emit_maxpool(struct emit *e, const Node *n)
 {
-	if (!emit_float_operands(e, n, NEED_POOL))
+	if (!emit_float_operands(e, n, "pool"))
 		return false;
 	emit_pool(e, n, &n->attr.MAXPOOL.end, 0);
 	emit_line(e, n, "ckr_maxpool(&pool, $o0, $o1, $i0, env);");
@@ -108,7 +108,7 @@ emit_maxpool_grad(struct emit *e, const Node *n)
 	const Shape *dy = &emit_in(e, n, 0)->shape;
 	const Shape *dx = &emit_out(e, n, 0)->shape;
 
-	if (!emit_float_operands(e, n, NEED_POOL))
+	if (!emit_float_operands(e, n, "pool"))
 		return false;
 	if (emit_in(e, n, 1)->dt != DT_I32)
 		return diag_error(e->diag, "maxpool_grad: expected positions "
@@ -123,7 +123,7 @@ emit_maxpool_grad(struct emit *e, const Node *n)
 bool
 emit_avgpool(struct emit *e, const Node *n)
 {
-	if (!emit_float_operands(e, n, NEED_POOL))
+	if (!emit_float_operands(e, n, "pool"))
 		return false;
 	emit_pool(e, n, &n->attr.AVGPOOL.end, n->attr.AVGPOOL.include);
 	emit_line(e, n, "ckr_avgpool(&pool, $o0, $i0, env);");
@@ -133,7 +133,7 @@ emit_avgpool(struct emit *e, const Node *n)
 bool
 emit_avgpool_grad(struct emit *e, const Node *n)
 {
-	if (!emit_float_operands(e, n, NEED_POOL))
+	if (!emit_float_operands(e, n, "pool"))
 		return false;
 	emit_pool(e, n, &n->attr.AVGPOOL_GRAD.end,
 	          n->attr.AVGPOOL_GRAD.include);

@@ -7,7 +7,7 @@ index_bytes(struct emit *e, const Node *n, int i)
 {
 	const Val *v = emit_in(e, n, i);
 
-	e->need |= NEED_INDEX;
+	emit_include(e, "index");
 	emit_shapes(e, n);
 	if (v->dt == DT_I64 || v->dt == DT_I32)
 		return dtype_info[v->dt].nbytes;

@@ -24,7 +24,7 @@ static bool
 part_of_classes(struct emit *e, const Node *n, const Val *x, int labels,
                 int64_t ignore, int64_t classes)
 {
-	if (!emit_row_operand(e, n, NEED_SHARD, x))
+	if (!emit_row_operand(e, n, "shard", x))
 		return false;
 	emit_part(e, x, 1, classes);
 	return emit_labels(e, n, labels, n->nin, ignore, classes);
@@ -51,7 +51,7 @@ emit_sce_part(struct emit *e, const Node *n)
 	const Val *x = emit_in(e, n, 0);
 
 	emit_shapes(e, n);
-	e->need |= NEED_SHARD;
+	emit_include(e, "shard");
 	if (!emit_labels(e, n, 1, n->nin, n->attr.SCE.ignore,
 	                 n->attr.SCE.whole_extent))
 		return false;
@@ -83,7 +83,7 @@ static bool
 emit_loss_labels(struct emit *e, const Node *n, const Val *x, int labels,
                  int weights, int64_t ignore)
 {
-	return emit_row_operand(e, n, NEED_ROWS, x)
+	return emit_row_operand(e, n, "rows", x)
 		&& emit_labels(e, n, labels, weights, ignore, x->shape.dim[1]);
 }
 

@@ -174,7 +174,6 @@ random_words(struct emit *e, const struct loop_nest *nest, const char *at,
 
 		if (!(op_info[m->op].flags & F_RNG))
 			continue;
-		e->need |= NEED_RANDOM;
 		index = index_text(e, nest, m, at);
 		if (!buffered) {
 			out_line(e->out, "uint32_t w%d[%s];", i, count);
@@ -183,6 +182,7 @@ random_words(struct emit *e, const struct loop_nest *nest, const char *at,
 			         emit_const(e, draw_stream(m)));
 			continue;
 		}
+		emit_include(e, "words");
 		out_line(e->out, "uint32_t words%d[CKR_WORD_BUFFER];", i);
 		out_line(e->out, "const uint32_t *w%d = ckr_words(words%d, "
 		         "(uint64_t)(%s), %s, (uint32_t)%s, env);", i, i,

@@ -269,7 +269,7 @@ emit_resize(struct emit *e, const Node *n)
 	const Attr *a = &n->attr;
 	int axis = (int)a->RESIZE.axis;
 
-	e->need |= NEED_POOL;
+	emit_include(e, "pool");
 	emit_shapes(e, n);
 	if (shape_nelem(&y->shape) == 0)
 		return true;

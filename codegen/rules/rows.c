@@ -12,7 +12,7 @@ softmax_call(struct emit *e, const Node *n, const Val *x, bool log,
 	const Shape *s = &x->shape;
 	int at = emit_axis(n->attr.SOFTMAX.axis, s->rank);
 
-	if (!emit_row_operand(e, n, NEED_ROWS, x))
+	if (!emit_row_operand(e, n, "rows", x))
 		return false;
 	if (shape_nelem(s) == 0)
 		return true;
@@ -47,7 +47,7 @@ emit_norm_struct(struct emit *e, const Node *n, const Val *x, const Val *scale,
 	int at = emit_axis(axis, x->shape.rank);
 	const DType dt[] = { x->dt, scale->dt };
 
-	e->need |= NEED_NORM;
+	emit_include(e, "norm");
 	emit_shapes(e, n);
 	for (int i = 0; i < 2; i++)
 		if (dt[i] != DT_F32 && !dtype_is_half(dt[i]))
@@ -128,7 +128,7 @@ det_call(struct emit *e, const Node *n, const char *call)
 	const Val *x = emit_in(e, n, n->nin - 1);
 	int rank = x->shape.rank;
 
-	if (!emit_row_operand(e, n, NEED_DET, x))
+	if (!emit_row_operand(e, n, "det", x))
 		return false;
 	emit_line(e, n, "%s, $w, %lld, %lld, env);", call,
 	          (long long)shape_span(&x->shape, 0, rank - 2),

@@ -23,7 +23,7 @@ emit_sample_struct(struct emit *e, const Shape *x, const Shape *y, int64_t mode,
 bool
 emit_grid_sample(struct emit *e, const Node *n)
 {
-	if (!emit_float_operands(e, n, NEED_SAMPLE))
+	if (!emit_float_operands(e, n, "sample"))
 		return false;
 	emit_sample_struct(e, &emit_in(e, n, 0)->shape,
 	                   &emit_out(e, n, 0)->shape, n->attr.GRID_SAMPLE.mode,
@@ -40,7 +40,7 @@ emit_grid_sample_grad(struct emit *e, const Node *n)
 	const IntList *out = &n->attr.GRID_SAMPLE_GRAD.out;
 	Shape x = *dy;
 
-	if (!emit_float_operands(e, n, NEED_SAMPLE))
+	if (!emit_float_operands(e, n, "sample"))
 		return false;
 	if (emit_out(e, n, 1) && (n->nin < 3 || !emit_in(e, n, 2)))
 		return diag_error(e->diag, "grid_sample_grad: the gradient of "

@@ -14,13 +14,6 @@
 struct matmul_product;
 struct reduced;
 
-/* A header for kernels that need one of the features NEED_*. */
-struct target_text {
-	unsigned need;                  /* features; ~0u: all kernels; 0: end of
-	                                 * the table */
-	const char *name;               /* a name in codegen_texts */
-};
-
 /* What a target does with an op in its own way. */
 struct op_rule {
 	EmitRule *emit;                 /* NULL: the rule of ir/ops.h */
@@ -30,7 +23,10 @@ struct op_rule {
 struct target_emitter {
 	const struct op_rule *op;       /* of each op */
 	const char *kernels;            /* file name of the kernels */
-	const struct target_text *texts;        /* in order of inclusion */
+	const char *const *texts;       /* that all kernels include, in order;
+	                                 * NULL: the end */
+	const char *prefix, *suffix;    /* of the file of a text of
+	                                 * emit_include() */
 	const char *jobs;               /* name of emit_job's table: "blocked",
 	                                 * of struct ckr_blocked */
 	const char *job_text;           /* header of the table, or NULL */

@@ -82,7 +82,7 @@ emit_types(struct emit *e, const Node *n, const Val *y, const Val *g)
 		if (dt[i] != DT_F32 && !dtype_is_half(dt[i]))
 			return emit_unsupported(e, n, dt[i]);
 	}
-	e->need |= NEED_UPDATE;
+	emit_include(e, "update");
 	sharded &= half;
 	if (sharded)
 		emit_shard(e, y);
@@ -123,7 +123,7 @@ static void
 open_norm(struct emit *e, const Node *n)
 {
 	emit_shapes(e, n);
-	e->need |= NEED_UPDATE;
+	emit_include(e, "update");
 	out_line(e->out, "float *y = p[%d];", n->nin);
 	out_line(e->out, "double s = 0;");
 	out_line(e->out, "*y = 0.0f;");
@@ -255,7 +255,7 @@ emit_factored(struct emit *e, const Node *n, int64_t decay)
 	emit_shapes(e, n);
 	if (!emit_types(e, n, y, emit_in(e, n, 1)))
 		return false;
-	e->need |= NEED_ADAFACTOR;
+	emit_include(e, "adafactor");
 	emit_factors(e, y, decay);
 	out_line(e->out, "ckr_%s(&a, %s,", op_info[n->op].text,
 	         factored_operands(e, n));
@@ -283,7 +283,7 @@ emit_adafactor_means(struct emit *e, const Node *n)
 	emit_shapes(e, n);
 	if (g->dt != DT_F32 && !dtype_is_half(g->dt))
 		return emit_unsupported(e, n, g->dt);
-	e->need |= NEED_UPDATE | NEED_ADAFACTOR;
+	emit_include(e, "adafactor");
 	out_line(e->out, "const struct ckr_update_types types = { CKR_F32, %s, "
 	         "CKR_F32, 0, NULL, CKR_NONE };", tables_dtype(g->dt));
 	emit_factors(e, g, 0);

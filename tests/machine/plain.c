@@ -151,6 +151,7 @@ plain_function(struct out *o, const struct emit *e, const char *name,
 
 const struct target_emitter emitter_plain = {
 	.op = plain_op, .kernels = "plain.c", .texts = cpu_texts,
+	.prefix = "", .suffix = ".h",
 	.emit = emit_node, .function = plain_function, .loops_operands = true,
 	.operand = plain_operand, .takes = plain_takes, .nest = plain_nest,
 	.work_items = plain_work_items, .norm = plain_norm,

@@ -2,6 +2,10 @@
 #ifndef CODEGEN_CUDA_KERNELS_CUDA_ADAFACTOR_CUH
 #define CODEGEN_CUDA_KERNELS_CUDA_ADAFACTOR_CUH
 
+#include "cuda_squares.cuh"
+#include "cuda_update.cuh"
+#include "factored.h"
+
 enum { CKR_FACTOR_LONG = 64 };          /* a sum that many threads share */
 
 /* A step at work: row and col are the new means, each matrix's row is divided

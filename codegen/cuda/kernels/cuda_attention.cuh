@@ -9,6 +9,8 @@
 #ifndef CODEGEN_CUDA_KERNELS_CUDA_ATTENTION_CUH
 #define CODEGEN_CUDA_KERNELS_CUDA_ATTENTION_CUH
 
+#include "lines.cuh"
+
 enum {
 	CKR_TILE = 32,                  /* queries and keys */
 	CKR_TILE_COLUMNS = 64,          /* of o, dq, dk, dv of a block */
@@ -368,5 +370,7 @@ ckr_attention(const struct ckr_attention *a, ckr_is<T> *o, float *lse,
 		                 CKR_TILE_THREADS, 0, env, *a, o, lse, q, k, v,
 		                 mask, env->device);
 }
+
+#include "cuda_flash.cuh"
 
 #endif

@@ -2,6 +2,8 @@
 #ifndef CODEGEN_CUDA_KERNELS_CUDA_ATTENTION_GRAD_CUH
 #define CODEGEN_CUDA_KERNELS_CUDA_ATTENTION_GRAD_CUH
 
+#include "cuda_attention.cuh"
+
 /* Statistics from which a row's probabilities are recomputed: p = e^(s - m -
  * z).  delta: do times o.  ORDER WORK. */
 struct ckr_row_stats {
@@ -227,5 +229,7 @@ ckr_attention_grad(const struct ckr_attention *a,
 	else
 		ckr_tile_grad<T>(a, p, stats, env);
 }
+
+#include "cuda_flash_grad.cuh"
 
 #endif

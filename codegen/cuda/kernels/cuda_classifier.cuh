@@ -8,6 +8,11 @@
 #ifndef CODEGEN_CUDA_KERNELS_CUDA_CLASSIFIER_CUH
 #define CODEGEN_CUDA_KERNELS_CUDA_CLASSIFIER_CUH
 
+#include "cuda_widen.cuh"
+#include "lines.cuh"
+#include "places.h"
+#include "classes.h"
+
 enum {
 	CKR_CLASSIFIER_HELD = 112 << 10,        /* bytes of a row that shared
 	                                         * memory holds */

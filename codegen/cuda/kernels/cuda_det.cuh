@@ -3,6 +3,8 @@
 #ifndef CODEGEN_CUDA_KERNELS_CUDA_DET_CUH
 #define CODEGEN_CUDA_KERNELS_CUDA_DET_CUH
 
+#include "eliminate.h"
+
 enum { CKR_DET_TASKS = 1 << 14 };       /* ORDER CUDA: work_det() */
 
 CKR_DEVICE double *

@@ -7,6 +7,9 @@
 #ifndef CODEGEN_CUDA_KERNELS_CUDA_FLASH_CUH
 #define CODEGEN_CUDA_KERNELS_CUDA_FLASH_CUH
 
+#include "cuda_attention.cuh"
+#include "mma.cuh"
+
 enum {
 	CKR_FLASH_ROWS = 64,
 	CKR_FLASH_THREADS = 128,

@@ -3,6 +3,9 @@
 #ifndef CODEGEN_CUDA_KERNELS_CUDA_FLASH_GRAD_CUH
 #define CODEGEN_CUDA_KERNELS_CUDA_FLASH_GRAD_CUH
 
+#include "cuda_attention_grad.cuh"
+#include "cuda_flash.cuh"
+
 /* Products to dropped probabilities, and dp to the adjoint of the scores:
  * columns of fragments are keys (KEYS 1) or queries, rows the others. */
 template <int N, int KEYS> CKR_DEVICE void

@@ -8,6 +8,8 @@
 #ifndef CODEGEN_CUDA_KERNELS_CUDA_INDEX_CUH
 #define CODEGEN_CUDA_KERNELS_CUDA_INDEX_CUH
 
+#include "places.h"
+
 /* The statements with W a word of as many bytes as rows of `row` bytes are cut
  * into, where they begin at a and b. */
 #define CKR_WORDS_OF(W, a, b, row, ...) do { \
@@ -209,5 +211,7 @@ ckr_trilu(void *y, const void *x, int size, int64_t outer, int64_t rows,
 		CKR_EACH(ckr_trilu_device<W>, n, env, (W *)y, (const W *)x, n,
 		         rows, cols, upper, k));
 }
+
+#include "cuda_scatter.cuh"
 
 #endif

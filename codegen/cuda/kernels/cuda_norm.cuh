@@ -2,6 +2,8 @@
 #ifndef CODEGEN_CUDA_KERNELS_CUDA_NORM_CUH
 #define CODEGEN_CUDA_KERNELS_CUDA_NORM_CUH
 
+#include "lines.cuh"
+
 /* Types are those of the operands, which say them too. */
 struct ckr_norm {
 	int64_t rows, n;

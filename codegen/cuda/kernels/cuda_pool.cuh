@@ -3,6 +3,8 @@
 #ifndef CODEGEN_CUDA_KERNELS_CUDA_POOL_CUH
 #define CODEGEN_CUDA_KERNELS_CUDA_POOL_CUH
 
+#include "windows.h"
+
 /* Window w of a plane. */
 CKR_DEVICE void
 ckr_cover_of(const struct ckr_pool *p, int64_t w, struct ckr_cover *v)

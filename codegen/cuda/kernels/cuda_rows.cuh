@@ -6,6 +6,10 @@
 #ifndef CODEGEN_CUDA_KERNELS_CUDA_ROWS_CUH
 #define CODEGEN_CUDA_KERNELS_CUDA_ROWS_CUH
 
+#include "lines.cuh"
+#include "places.h"
+#include "classes.h"
+
 /* ---- softmax: x is [outer, n, inner], over n ---- */
 
 template <typename T, int PER> CKR_GLOBAL

@@ -4,6 +4,8 @@
 #ifndef CODEGEN_CUDA_KERNELS_CUDA_SAMPLE_CUH
 #define CODEGEN_CUDA_KERNELS_CUDA_SAMPLE_CUH
 
+#include "spots.h"
+
 enum { CKR_SPOT_CHANNELS = 8 };         /* of a thread, of a warp */
 
 CKR_LANE int64_t

@@ -4,6 +4,8 @@
 #ifndef CODEGEN_CUDA_KERNELS_CUDA_SCATTER_CUH
 #define CODEGEN_CUDA_KERNELS_CUDA_SCATTER_CUH
 
+#include "cuda_index.cuh"
+
 /* ---- rows ---- */
 
 enum {

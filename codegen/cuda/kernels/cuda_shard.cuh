@@ -4,6 +4,8 @@
 #ifndef CODEGEN_CUDA_KERNELS_CUDA_SHARD_CUH
 #define CODEGEN_CUDA_KERNELS_CUDA_SHARD_CUH
 
+#include "cuda_rows.cuh"
+
 /* y [rows, 3]: the largest of a row's x [rows, size], the sum of exponentials
  * relative to it, the label's x if the label is this rank's. */
 template <typename T> CKR_GLOBAL

@@ -2,6 +2,8 @@
 #ifndef CODEGEN_CUDA_KERNELS_CUDA_SQUARES_CUH
 #define CODEGEN_CUDA_KERNELS_CUDA_SQUARES_CUH
 
+#include "lines.cuh"
+
 enum {
 	CKR_SQUARE_TILE = 1 << 16,      /* ORDER WORK */
 	CKR_SQUARE_LIST = 64,           /* tensors of a launch */

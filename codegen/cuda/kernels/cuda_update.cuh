@@ -5,6 +5,8 @@
 #ifndef CODEGEN_CUDA_KERNELS_CUDA_UPDATE_CUH
 #define CODEGEN_CUDA_KERNELS_CUDA_UPDATE_CUH
 
+#include "lines.cuh"
+
 /* A formula is an object, whose type says it. */
 #define CKR_RULE_PARAMETERS \
 	const struct ckr_step *s, float *p, [[maybe_unused]] float *m, \

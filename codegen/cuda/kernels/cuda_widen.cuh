@@ -1,7 +1,9 @@
 /* Elements from one type to another, and out of gaps: for products whose
  * operands differ. */
-#ifndef CODEGEN_CUDA_KERNELS_WIDEN_CUH
-#define CODEGEN_CUDA_KERNELS_WIDEN_CUH
+#ifndef CODEGEN_CUDA_KERNELS_CUDA_WIDEN_CUH
+#define CODEGEN_CUDA_KERNELS_CUDA_WIDEN_CUH
+
+#include "lines.cuh"
 
 enum { CKR_WIDEN_PACK = 8 };
 
