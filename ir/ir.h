@@ -165,8 +165,9 @@ int op_overwrites(Op, int k);
 Op op_find(const char *text);
 /* The attributes of an op in table order; *n: how many. */
 const struct attr_info *op_attrs(Op, int *n);
-/* The op's integer attribute of that name; NULL if it has none. */
+/* The op's attribute of that name and type; NULL if it has none. */
 int64_t *attr_int_of(Op, Attr *, const char *name);
+double *attr_float_of(Op, Attr *, const char *name);
 IntList *attr_list_of(Op, Attr *, const char *name);
 Attr attr_default(Op);
 /* Of a reshape and of an expand to a known shape, and of a cast. */

@@ -111,6 +111,12 @@ attr_int_of(Op op, Attr *a, const char *name)
 	return find_attr_field(op, a, name, AT_INT);
 }
 
+double *
+attr_float_of(Op op, Attr *a, const char *name)
+{
+	return find_attr_field(op, a, name, AT_FLOAT);
+}
+
 IntList *
 attr_list_of(Op op, Attr *a, const char *name)
 {

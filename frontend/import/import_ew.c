@@ -13,7 +13,7 @@ run_same(struct importer *m)
 	return imp_same(m, m->n->op->ir, NULL);
 }
 
-/* The same with attributes, all integers. */
+/* The same with attributes, those of the row. */
 bool
 run_read(struct importer *m)
 {

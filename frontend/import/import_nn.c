@@ -73,15 +73,12 @@ run_reduce_composed(struct importer *m)
 bool
 run_gemm(struct importer *m)
 {
-	Attr a = attr_default(OP_MATMUL);
+	Attr a = imp_attrs(m, OP_MATMUL);
 	double beta = attr_float(&m->r, "beta", 1);
 	ValId x = imp_in(m, 0), w = imp_in(m, 1), c = imp_in(m, 2), y;
 	int64_t n;
 	int rank;
 
-	a.MATMUL.ta = attr_int(&m->r, "transA", 0) != 0;
-	a.MATMUL.tb = attr_int(&m->r, "transB", 0) != 0;
-	a.MATMUL.alpha = attr_float(&m->r, "alpha", 1);
 	if (beta == 0)
 		c = 0;
 	if (c && beta != 1)

@@ -139,7 +139,7 @@ out_indices(struct importer *m, ValId x, ValId idx, bool columns)
 bool
 run_maxpool(struct importer *m)
 {
-	Attr a = attr_default(OP_MAXPOOL);
+	Attr a = imp_attrs(m, OP_MAXPOOL);
 	bool columns = attr_int(&m->r, "storage_order", 0) != 0;
 	ValId x = imp_in(m, 0), y;
 	IntList kernel;
@@ -149,7 +149,6 @@ run_maxpool(struct importer *m)
 	if (columns && kernel.n != 2 && imp_is_used(m, 1))
 		return imp_fail(m, "storage_order=1 is supported only for two "
 		                "spatial dims");
-	a.MAXPOOL.ceil = attr_int(&m->r, "ceil_mode", 0) != 0;
 	y = EMIT_NODE(m, OP_MAXPOOL, &a, x);
 	imp_out(m, 0, y);
 	if (imp_is_used(m, 1))
@@ -222,14 +221,11 @@ run_maxunpool(struct importer *m)
 bool
 run_avgpool(struct importer *m)
 {
-	Attr a = attr_default(OP_AVGPOOL);
+	Attr a = imp_attrs(m, OP_AVGPOOL);
 	IntList kernel;
 
-	if (!imp_windows(m, OP_AVGPOOL, &a, &kernel))
-		return false;
-	a.AVGPOOL.ceil = attr_int(&m->r, "ceil_mode", 0) != 0;
-	a.AVGPOOL.include = attr_int(&m->r, "count_include_pad", 0) != 0;
-	return imp_same(m, OP_AVGPOOL, &a);
+	return imp_windows(m, OP_AVGPOOL, &a, &kernel)
+	       && imp_same(m, OP_AVGPOOL, &a);
 }
 
 /* GlobalAveragePool, GlobalMaxPool: over all spatial dims merged into one. */

@@ -219,11 +219,9 @@ run_lp_norm(struct importer *m)
 bool
 run_topk(struct importer *m)
 {
-	Attr a = attr_default(OP_TOPK);
+	Attr a = imp_attrs(m, OP_TOPK);
 	ValId y;
 
-	a.TOPK.axis = attr_int(&m->r, "axis", -1);
-	a.TOPK.largest = attr_int(&m->r, "largest", 1) != 0;
 	attr_int(&m->r, "sorted", 1);           /* always */
 	if (m->n->opset < 10)
 		a.TOPK.k = attr_int(&m->r, "k", 0);

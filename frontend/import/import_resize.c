@@ -45,7 +45,7 @@ run_resize(struct importer *m)
 		                                "not_smaller" };
 	bool upsample = strcmp(m->n->type, "Upsample") == 0;
 	bool old = upsample || m->n->opset < 11;
-	Attr a = attr_default(OP_INTERPOLATE);
+	Attr a = imp_attrs(m, OP_INTERPOLATE);
 	ValId in[4];
 
 	a.INTERPOLATE.mode = attr_word(&m->r, "mode", 0, modes, 3);
@@ -55,10 +55,6 @@ run_resize(struct importer *m)
 	                                rounds, 4);
 	a.INTERPOLATE.policy = attr_word(&m->r, "keep_aspect_ratio_policy", 0,
 	                                 policies, 3);
-	a.INTERPOLATE.cubic = attr_float(&m->r, "cubic_coeff_a", -0.75);
-	a.INTERPOLATE.exclude = attr_int(&m->r, "exclude_outside", 0) != 0;
-	a.INTERPOLATE.antialias = attr_int(&m->r, "antialias", 0) != 0;
-	a.INTERPOLATE.fill = attr_float(&m->r, "extrapolation_value", 0);
 	if (!imp_list(m, "axes", &a.INTERPOLATE.axes)
 	    || !resize_lists(m, upsample, in))
 		return false;
@@ -73,12 +69,11 @@ run_grid_sample(struct importer *m)
 		                              "bilinear", "bicubic" };
 	static const char *const paddings[] = { "zeros", "border",
 		                                "reflection" };
-	Attr a = attr_default(OP_GRID_SAMPLE);
+	Attr a = imp_attrs(m, OP_GRID_SAMPLE);
 	int mode = attr_word(&m->r, "mode", 1, modes, 5);
 
 	a.GRID_SAMPLE.mode = mode > 2 ? mode - 2 : mode;
 	a.GRID_SAMPLE.padding = attr_word(&m->r, "padding_mode", 0, paddings,
 	                                  3);
-	a.GRID_SAMPLE.align = attr_int(&m->r, "align_corners", 0) != 0;
 	return imp_same(m, OP_GRID_SAMPLE, &a);
 }

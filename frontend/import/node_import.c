@@ -217,47 +217,23 @@ imp_same(struct importer *m, Op op, const Attr *attr)
 	return set_output(m, imp_node(m, op, attr, n, in));
 }
 
-/* Integer attributes with equal names and defaults in ONNX and the IR.  A flag
- * is normalised to 0 or 1. */
-static const struct {
-	Op op;
-	const char *onnx, *ir;
-	bool flag;
-} integer[] = {
-	{ OP_ARGMAX, "axis", "axis", false },
-	{ OP_ARGMAX, "keepdims", "keepdims", true },
-	{ OP_ARGMAX, "select_last_index", "last", true },
-	{ OP_CUMSUM, "exclusive", "exclusive", true },
-	{ OP_CUMSUM, "reverse", "reverse", true },
-	{ OP_FLATTEN, "axis", "axis", false },
-	{ OP_GATHER, "axis", "axis", false },
-	{ OP_GATHER_ELEMENTS, "axis", "axis", false },
-	{ OP_GATHER_ND, "batch_dims", "batch", false },
-	{ OP_MOD, "fmod", "fmod", true },
-	{ OP_NLL, "ignore_index", "ignore", false },
-	{ OP_ONE_HOT, "axis", "axis", false },
-	{ OP_RESHAPE, "allowzero", "allowzero", true },
-	{ OP_SCATTER_ELEMENTS, "axis", "axis", false },
-	{ OP_SCE, "ignore_index", "ignore", false },
-	{ OP_SHAPE, "start", "start", false },
-	{ OP_SHAPE, "end", "end", false },
-	{ OP_TRILU, "upper", "upper", true },
-};
-
 Attr
 imp_attrs(struct importer *m, Op op)
 {
+	const struct onnx_attr *from = m->n->op->attr;
 	Attr a = attr_default(op);
 
-	for (size_t i = 0; i < sizeof integer / sizeof *integer; i++) {
-		int64_t *to = integer[i].op == op
-			? attr_int_of(op, &a, integer[i].ir) : NULL;
+	for (int i = 0; i < ONNX_ATTRS && from[i].name; i++) {
+		if (from[i].type == AT_FLOAT) {
+			double *x = attr_float_of(op, &a, from[i].ir);
 
-		if (!to)
-			continue;
-		*to = attr_int(&m->r, integer[i].onnx, *to);
-		if (integer[i].flag)
-			*to = *to != 0;
+			*x = attr_float(&m->r, from[i].name, *x);
+		} else {
+			int64_t *x = attr_int_of(op, &a, from[i].ir);
+
+			*x = attr_int(&m->r, from[i].name, *x);
+			*x = from[i].flag ? *x != 0 : *x;
+		}
 	}
 	return a;
 }

@@ -94,7 +94,8 @@ ValId imp_reshape(struct importer *, ValId x, int n, const ValId *extent);
 ValId imp_concat(struct importer *, int64_t axis, int n, const ValId *);
 ValId imp_transpose(struct importer *, ValId x, IntList perm);
 ValId imp_unsqueeze(struct importer *, ValId x, int64_t axis);
-/* Attributes of an IR op, with integers read from the current node. */
+/* Attributes of an IR op, with those that the row of the operator names read
+ * from the current node. */
 Attr imp_attrs(struct importer *, Op);
 /* Contents of a constant input; false if it is not constant. */
 bool imp_const(const struct importer *, int i, int64_t *x);

@@ -23,6 +23,9 @@
 #define CONV_SLOTS { { 1, 3, 5 }, { 2, 1, 1 } }
 #define RNN_SLOTS { { 1, 3, 3 }, { 2, 3, 3 }, { 3, 2, 2 } }
 #define ALL .stop = ALL_INPUTS
+#define INT(name, ir) { name, #ir, AT_INT, false }
+#define FLAG(name, ir) { name, #ir, AT_INT, true }
+#define FLOAT(name, ir) { name, #ir, AT_FLOAT, false }
 
 /* element-wise */
 ONNX("Abs", "", 7, 1, 1, same, .ir = OP_ABS, .numbers = 1)
@@ -57,7 +60,8 @@ ONNX("Max", "", 6, 1, -1, fold_left, .ir = OP_MAX)
 ONNX("Mean", "", 6, 1, -1, mean, .floats = ALL_INPUTS)
 ONNX("Min", "", 6, 1, -1, fold_left, .ir = OP_MIN)
 ONNX("Mish", "", 18, 1, 1, mish, .floats = 1)
-ONNX("Mod", "", 10, 2, 2, read, .ir = OP_MOD, .numbers = 3)
+ONNX("Mod", "", 10, 2, 2, read, .ir = OP_MOD, .numbers = 3,
+     .attr = { FLAG("fmod", fmod) })
 ONNX("Mul", "", 7, 2, 2, same, .ir = OP_MUL, .norm = 3)
 ONNX("Neg", "", 6, 1, 1, same, .ir = OP_NEG, .numbers = 1)
 ONNX("Not", "", 1, 1, 1, same, .ir = OP_NOT, ALL)
@@ -101,39 +105,51 @@ ONNX("Sinh", "", 9, 1, 1, sinh, .floats = 1)
 ONNX("BlackmanWindow", "", 17, 1, 1, window, ALL)
 ONNX("CenterCropPad", "", 18, 2, 2, center_crop_pad, .stop = 2)
 ONNX("Compress", "", 9, 2, 2, compress, .stop = 2)
-ONNX("CumProd", "", 26, 2, 2, cumulate, .stop = 2, .numbers = 1)
+ONNX("CumProd", "", 26, 2, 2, cumulate, .stop = 2, .numbers = 1,
+     .attr = { FLAG("exclusive", exclusive), FLAG("reverse", reverse) })
 ONNX("EyeLike", "", 9, 1, 1, eye_like, ALL)
 ONNX("HammingWindow", "", 17, 1, 1, window, ALL)
 ONNX("HannWindow", "", 17, 1, 1, window, ALL)
 ONNX("Hardmax", "", 1, 1, 1, hardmax, ALL)
 ONNX("ReverseSequence", "", 10, 2, 2, reverse_sequence, .stop = 2)
-ONNX("Scatter", "", 9, 3, 3, scatter, .ir = OP_SCATTER_ELEMENTS, .stop = 2)
-ONNX("TopK", "", 1, 1, 2, topk, .stop = 2, .dead = 2, .numbers = 1)
-ONNX("ArgMax", "", 1, 1, 1, arg, .ir = OP_ARGMAX, ALL, .numbers = 1)
-ONNX("ArgMin", "", 1, 1, 1, arg, .ir = OP_NEG, ALL, .numbers = 1)
+ONNX("Scatter", "", 9, 3, 3, scatter, .ir = OP_SCATTER_ELEMENTS, .stop = 2,
+     .attr = { INT("axis", axis) })
+ONNX("TopK", "", 1, 1, 2, topk, .stop = 2, .dead = 2, .numbers = 1,
+     .attr = { INT("axis", axis), FLAG("largest", largest) })
+ONNX("ArgMax", "", 1, 1, 1, arg, .ir = OP_ARGMAX, ALL, .numbers = 1,
+     .attr = { INT("axis", axis), FLAG("keepdims", keepdims),
+              FLAG("select_last_index", last) })
+ONNX("ArgMin", "", 1, 1, 1, arg, .ir = OP_NEG, ALL, .numbers = 1,
+     .attr = { INT("axis", axis), FLAG("keepdims", keepdims),
+              FLAG("select_last_index", last) })
 ONNX("Concat", "", 4, 1, -1, concat)
 ONNX("ConcatFromSequence", "", 11, 1, 1, concat_from_sequence)
 ONNX("Constant", "", 1, 0, 0, constant)
 ONNX("ConstantOfShape", "", 9, 1, 1, constant_of_shape, .stop = ALL_INPUTS)
 ONNX("CumSum", "", 11, 2, 2, cumulate, .stop = 2, .numbers = 1,
+     .attr = { FLAG("exclusive", exclusive), FLAG("reverse", reverse) },
      .hint = "the TorchScript exporter declares the cumulative sum of a mask "
              "as bool; try: mask.long().cumsum(1) in the model, or dynamo=True "
              "in torch.onnx.export")
 ONNX("DepthToSpace", "", 1, 1, 1, space_depth, .ir = OP_RESHAPE)
 ONNX("Expand", "", 8, 2, 2, same, .ir = OP_EXPAND, .stop = 2)
-ONNX("Flatten", "", 1, 1, 1, read, .ir = OP_FLATTEN)
+ONNX("Flatten", "", 1, 1, 1, read, .ir = OP_FLATTEN,
+     .attr = { INT("axis", axis) })
 ONNX("Gather", "", 1, 2, 2, read, .ir = OP_GATHER, .stop = 2,
-     .slot = { { 0, 3, 3 } })
-ONNX("GatherElements", "", 11, 2, 2, read, .ir = OP_GATHER_ELEMENTS, .stop = 2)
+     .slot = { { 0, 3, 3 } }, .attr = { INT("axis", axis) })
+ONNX("GatherElements", "", 11, 2, 2, read, .ir = OP_GATHER_ELEMENTS, .stop = 2,
+     .attr = { INT("axis", axis) })
 ONNX("GatherND", "", 11, 2, 2, read, .ir = OP_GATHER_ND, .stop = 2,
-     .slot = { { 0, 3, 3 } })
+     .slot = { { 0, 3, 3 } }, .attr = { INT("batch_dims", batch) })
 ONNX("NonZero", "", 9, 1, 1, same, .ir = OP_NONZERO, ALL)
-ONNX("OneHot", "", 9, 3, 3, read, .ir = OP_ONE_HOT, ALL)
+ONNX("OneHot", "", 9, 3, 3, read, .ir = OP_ONE_HOT, ALL,
+     .attr = { INT("axis", axis) })
 ONNX("Pad", "", 2, 1, 4, pad, .stop = 14)
 ONNX("Range", "", 11, 3, 3, range, .ir = OP_RANGE, ALL, .numbers = 7)
-ONNX("Reshape", "", 5, 2, 2, read, .ir = OP_RESHAPE, .stop = 2)
+ONNX("Reshape", "", 5, 2, 2, read, .ir = OP_RESHAPE, .stop = 2,
+     .attr = { FLAG("allowzero", allowzero) })
 ONNX("ScatterElements", "", 11, 3, 3, scatter, .ir = OP_SCATTER_ELEMENTS,
-     .stop = 2)
+     .stop = 2, .attr = { INT("axis", axis) })
 ONNX("ScatterND", "", 11, 3, 3, scatter, .ir = OP_SCATTER_ND, .stop = 2)
 ONNX("SequenceAt", "", 11, 2, 2, sequence_at, .stop = 2)
 ONNX("SequenceConstruct", "", 11, 1, -1, sequence_construct)
@@ -141,7 +157,8 @@ ONNX("SequenceEmpty", "", 11, 0, 0, sequence_empty)
 ONNX("SequenceErase", "", 11, 1, 2, sequence_erase, .stop = 2)
 ONNX("SequenceInsert", "", 11, 2, 3, sequence_insert, .stop = 4)
 ONNX("SequenceLength", "", 11, 1, 1, sequence_length, ALL)
-ONNX("Shape", "", 1, 1, 1, read, .ir = OP_SHAPE, ALL)
+ONNX("Shape", "", 1, 1, 1, read, .ir = OP_SHAPE, ALL,
+     .attr = { INT("start", start), INT("end", end) })
 ONNX("Size", "", 1, 1, 1, same, .ir = OP_SIZE, ALL)
 ONNX("Slice", "", 1, 1, 5, slice, .ir = OP_SLICE, .stop = 30)
 ONNX("SpaceToDepth", "", 1, 1, 1, space_depth, .ir = OP_TRANSPOSE)
@@ -150,7 +167,8 @@ ONNX("SplitToSequence", "", 11, 1, 2, split_to_sequence, .stop = 2)
 ONNX("Squeeze", "", 1, 1, 2, axes, .ir = OP_SQUEEZE, .stop = 2)
 ONNX("Tile", "", 6, 2, 2, same, .ir = OP_TILE, .stop = 2)
 ONNX("Transpose", "", 1, 1, 1, transpose)
-ONNX("Trilu", "", 14, 1, 2, read, .ir = OP_TRILU, .stop = 2)
+ONNX("Trilu", "", 14, 1, 2, read, .ir = OP_TRILU, .stop = 2,
+     .attr = { FLAG("upper", upper) })
 ONNX("Unsqueeze", "", 1, 1, 2, axes, .ir = OP_UNSQUEEZE, .stop = 2)
 
 /* computing */
@@ -163,7 +181,8 @@ ONNX("LpNormalization", "", 1, 1, 1, lp_norm, .floats = 1)
 ONNX("MeanVarianceNormalization", "", 9, 1, 1, mean_variance, .floats = 1)
 ONNX("RNN", "", 7, 3, 6, rnn, .stop = 16, .slot = RNN_SLOTS, .floats = 0x2f)
 ONNX("Attention", "", 23, 3, 7, attention, .stop = 0x40, .floats = 0x37)
-ONNX("AveragePool", "", 7, 1, 1, avgpool, .floats = 1)
+ONNX("AveragePool", "", 7, 1, 1, avgpool, .floats = 1,
+     .attr = { FLAG("ceil_mode", ceil), FLAG("count_include_pad", include) })
 ONNX("BatchNormalization", "", 7, 5, 5, batchnorm, .stop = 0x18, .dead = 0x1e,
      .norm = 6, .slot = NORM_SLOTS, .floats = 0x1f)
 ONNX("Col2Im", "", 18, 3, 3, col2im, .stop = 6)
@@ -171,11 +190,13 @@ ONNX("Conv", "", 1, 2, 3, conv, .norm = 4, .slot = CONV_SLOTS, .floats = 7)
 ONNX("ConvTranspose", "", 1, 2, 3, conv_transpose, .norm = 4,
      .slot = CONV_SLOTS, .floats = 7)
 ONNX("Gemm", "", 7, 2, 3, gemm, .norm = 4,
-     .slot = { { 0, 2, 2 }, { 1, 2, 2 }, { 2, 1, 2 } }, .numbers = 7)
+     .slot = { { 0, 2, 2 }, { 1, 2, 2 }, { 2, 1, 2 } }, .numbers = 7,
+     .attr = { FLAG("transA", ta), FLAG("transB", tb), FLOAT("alpha", alpha) })
 ONNX("GlobalAveragePool", "", 1, 1, 1, global_pool, .ir = OP_REDUCE_MEAN,
      .floats = 1)
 ONNX("GlobalMaxPool", "", 1, 1, 1, global_pool, .ir = OP_REDUCE_MAX)
-ONNX("GridSample", "", 16, 2, 2, grid_sample)
+ONNX("GridSample", "", 16, 2, 2, grid_sample,
+     .attr = { FLAG("align_corners", align) })
 ONNX("GroupNormalization", "", 18, 3, 3, groupnorm, .norm = 6,
      .slot = NORM_SLOTS, .floats = 7)
 ONNX("InstanceNormalization", "", 6, 3, 3, instancenorm, .norm = 6,
@@ -187,9 +208,11 @@ ONNX("LayerNormalization", "", 17, 2, 3, layernorm, .dead = 6, .norm = 6,
 ONNX("LogSoftmax", "", 1, 1, 1, softmax, .ir = OP_LOG_SOFTMAX)
 ONNX("MatMul", "", 1, 2, 2, same, .ir = OP_MATMUL,
      .slot = { { 0, 2, 2 }, { 1, 2, 2 } }, .numbers = 3)
-ONNX("MaxPool", "", 1, 1, 1, maxpool, .dead = 2, .numbers = 1)
+ONNX("MaxPool", "", 1, 1, 1, maxpool, .dead = 2, .numbers = 1,
+     .attr = { FLAG("ceil_mode", ceil) })
 ONNX("MaxUnpool", "", 9, 2, 3, maxunpool, .stop = 6, .floats = 1)
-ONNX("NegativeLogLikelihoodLoss", "", 12, 2, 3, nll, .stop = 6, .floats = 5)
+ONNX("NegativeLogLikelihoodLoss", "", 12, 2, 3, nll, .stop = 6, .floats = 5,
+     .attr = { INT("ignore_index", ignore) })
 ONNX("RMSNormalization", "", 23, 2, 2, rmsnorm, .norm = 2, .slot = NORM_SLOTS,
      .floats = 3)
 ONNX("ReduceL1", "", 1, 1, 2, reduce_composed, .stop = 2, .numbers = 1)
@@ -205,11 +228,18 @@ ONNX("ReduceProd", "", 1, 1, 2, reduce, .ir = OP_REDUCE_PROD, .stop = 2,
 ONNX("ReduceSum", "", 1, 1, 2, reduce, .ir = OP_REDUCE_SUM, .stop = 2,
      .numbers = 1)
 ONNX("ReduceSumSquare", "", 1, 1, 2, reduce_composed, .stop = 2, .numbers = 1)
-ONNX("Resize", "", 10, 1, 4, resize, .stop = 14)
+ONNX("Resize", "", 10, 1, 4, resize, .stop = 14,
+     .attr = { FLAG("exclude_outside", exclude), FLAG("antialias", antialias),
+              FLOAT("cubic_coeff_a", cubic),
+              FLOAT("extrapolation_value", fill) })
 ONNX("RotaryEmbedding", "", 23, 3, 4, rotary, .stop = 8, .floats = 7)
 ONNX("Softmax", "", 1, 1, 1, softmax, .ir = OP_SOFTMAX)
-ONNX("SoftmaxCrossEntropyLoss", "", 12, 2, 3, sce, .stop = 4, .floats = 5)
-ONNX("Upsample", "", 7, 1, 2, resize, .stop = 2)
+ONNX("SoftmaxCrossEntropyLoss", "", 12, 2, 3, sce, .stop = 4, .floats = 5,
+     .attr = { INT("ignore_index", ignore) })
+ONNX("Upsample", "", 7, 1, 2, resize, .stop = 2,
+     .attr = { FLAG("exclude_outside", exclude), FLAG("antialias", antialias),
+              FLOAT("cubic_coeff_a", cubic),
+              FLOAT("extrapolation_value", fill) })
 
 /* random numbers */
 ONNX("Bernoulli", "", 15, 1, 1, bernoulli, ALL, .floats = 1)
@@ -257,5 +287,8 @@ REFUSED("MatMulNBits", MS, 1, 3, 6, .stop = ALL_INPUTS,
 #undef CONV_SLOTS
 #undef RNN_SLOTS
 #undef ALL
+#undef INT
+#undef FLAG
+#undef FLOAT
 #undef ONNX
 #undef REFUSED

@@ -6,11 +6,19 @@
 
 struct importer;
 
-enum { ALL_INPUTS = 0xffffffff };
+enum { ALL_INPUTS = 0xffffffff, ONNX_ATTRS = 4 };
 
 /* Input `input` holds a weight if its rank is lo..hi. */
 struct weight_slot {
 	signed char input, lo, hi;      /* lo 0: no slot */
+};
+
+/* An attribute whose value, and default, are those of an attribute of the op
+ * that `run` makes.  A flag becomes 0 or 1. */
+struct onnx_attr {
+	const char *name, *ir;
+	enum attr_type type;
+	bool flag;
 };
 
 struct onnx_op {
@@ -28,6 +36,7 @@ struct onnx_op {
 	uint32_t numbers;               /* inputs that must not be bool */
 	uint32_t floats;                /* inputs that must be floats */
 	struct weight_slot slot[4];
+	struct onnx_attr attr[ONNX_ATTRS];      /* that imp_attrs() reads */
 	const char *hint;               /* reason or remedy if unsupported */
 };
 
