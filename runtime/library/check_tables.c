@@ -123,9 +123,12 @@ program_is_sane(const struct ckr_library *lib, const struct ckr_program *p)
 		if (!sane_tensor(lib, p, &p->tensor[i]))
 			return false;
 	for (uint32_t i = 0; i < p->ninstr; i++)
-		for (uint32_t k = 0; k < p->instr[i].narg; k++)
-			if (p->arg[p->instr[i].arg0 + k] >= (int64_t)p->ntensor)
+		for (uint32_t k = 0; k < p->instr[i].narg; k++) {
+			int32_t x = p->arg[p->instr[i].arg0 + k];
+
+			if (x < -1 || x >= (int64_t)p->ntensor)
 				return false;
+		}
 	return ranks_sane(lib, p);
 }
 
