@@ -135,6 +135,11 @@ class Told(ck.Bench):
                 "-o",
                 "y.npy",
             )
+        with open(plain := self.path("plain.ck"), "w") as f:
+            f.write("".join(line for line in NET.splitlines(True) if "%loss" not in line))
+        so = self.path("plain.so")
+        if self.must(self.ckc(plain, "-o", so, "--quiet", "--forward-only"), "--forward-only"):
+            self.says(1, ["has no loss to evaluate"], "eval", so, "--data", data)
 
     def blames(self, so, data):
         """A label that is no class, and a NaN, by file, row and input."""
@@ -154,6 +159,19 @@ class Told(ck.Bench):
             1,
         )
         self.says(1, ["--data, ", *words], "eval", so, "--data", data, "--data", bad)
+        # the first number of a batch; an index that is the model's first input
+        bad = self.samples("first.st", y=(4, 9))
+        self.says(1, ["first.st: 'y', row 4 (input 'y')"], "eval", so, "--data", bad)
+        table, rows = self.path("table.ck"), self.path("table.so")
+        with open(table, "w") as f:
+            f.write(
+                NET.replace("%x: f32[4,3]", "%x: i64[4]").replace("matmul %x, %w", "gather %w, %x")
+            )
+        files.st_write(
+            self.path("far.st"), {k: ("I64", [4], [0, 1, 2 + 7 * (k == "x"), 0]) for k in "xy"}
+        )
+        if self.must(self.ckc(table, "-o", rows, "--quiet"), "a table of rows"):
+            self.says(1, ["far.st: 'x', row 2 (input 'x')"], "eval", rows, "--data", "far.st")
         bad = self.samples("nan.st", x=(13, math.nan))
         self.says(
             1,

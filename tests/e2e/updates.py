@@ -146,6 +146,11 @@ def kept_views(bench):
                 list(got["square"][2]) == w and list(got["back"][2]) == w[1::2],
                 f"views {flags}: {got}",
             )
+    done = bench.ckrun(so, "--inputs", inputs, "--steps", 1, "--clip", 0.5)
+    bench.check(
+        done.returncode == 1 and "cannot clip" in done.stderr,
+        f"--clip of updates in backward: {done.returncode} {done.stderr}",
+    )
 
 
 def main():

@@ -213,6 +213,12 @@ check_kind(const struct example *x, int kind)
 	struct ckr_comm what = { (uint8_t)kind, CKR_TP, 0, &x->split,
 	                         NULL, 0 };
 
+	tx.dim[x->split.axis]++;
+	assert_false(comm_sane(&what, x->ranks, &tx, &ty));
+	tx.dim[x->split.axis]--;
+	ty.dim[x->split.axis]++;
+	assert_false(comm_sane(&what, x->ranks, &tx, &ty));
+	ty.dim[x->split.axis]--;
 	fill();
 	carry_out(&what, &tx, &ty, x->ranks);
 	for (uint32_t r = 0; r < x->ranks; r++) {
