@@ -4,10 +4,11 @@
 #
 #	sh tests/all.sh [STEP...]
 #
-# Steps are suite, warnings, sanitizers, valgrind, faults, mutants and fuzz;
-# without any, all of them, which takes a night.  tests/results.md gets a row
-# for each step that ran, with its date and commit, and keeps the others' rows.
-# FUZZ_SECONDS is the time for each fuzz target (default: 600).
+# Steps are suite, warnings, sanitizers, valgrind, faults, mutants,
+# random_mutants and fuzz; without any, all of them, which takes a night.
+# tests/results.md gets a row for each step that ran, with its date and commit,
+# and keeps the others' rows.  FUZZ_SECONDS is the time for each fuzz target
+# (default: 600).
 set -u
 cd "$(dirname "$0")/.." || exit 2
 jobs=$(nproc)
@@ -62,6 +63,12 @@ mutants() {
 		--table tests/mutants/results.md
 }
 
+# Others each day.  Among those that survive are some that no test can notice.
+random_mutants() {
+	python3 tests/mutants/random_mutants.py --jobs "$jobs" --least 75 \
+		--seed "$(date +%Y%m%d)" --table $logs/random.md
+}
+
 fuzz() {
 	build build-fuzz -DCMAKE_C_COMPILER=clang -DCKC_FUZZ=ON &&
 		sh tests/fuzz/run.sh build-fuzz "${FUZZ_SECONDS:-600}"
@@ -93,9 +100,11 @@ END
 }
 
 failed=0
-for step in ${*:-suite warnings sanitizers valgrind faults mutants fuzz}; do
+for step in ${*:-suite warnings sanitizers valgrind faults mutants \
+	random_mutants fuzz}; do
 	case $step in
-	suite | warnings | sanitizers | mutants | fuzz) command=$step ;;
+	suite | warnings | sanitizers | mutants | random_mutants | fuzz)
+		command=$step ;;
 	valgrind) command=valgrind_job ;;
 	faults) command=all_faults ;;
 	*) echo "all.sh: no step '$step'" >&2; exit 2 ;;

@@ -25,6 +25,7 @@ import json
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import tempfile
@@ -145,11 +146,11 @@ def check(build):
 class Copy:
     """The tree's copy and its build, of some targets or all."""
 
-    def __init__(self, root, jobs, limit, targets=()):
+    def __init__(self, root, jobs, limit, targets=(), options=()):
         self.root, self.jobs, self.limit = root, jobs, limit
         self.build = os.path.join(root, "build")
         self.take()
-        self.call(["cmake", "-S", root, "-B", self.build, "-G", "Ninja"] + launcher())
+        self.call(["cmake", "-S", root, "-B", self.build, "-G", "Ninja", *launcher(), *options])
         self.call(
             ["cmake", "--build", self.build, "-j", str(jobs)]
             + [x for t in targets for x in ("--target", t)]
@@ -210,25 +211,37 @@ class Copy:
         )
         return done.stdout if done.returncode else None
 
+    def env(self):
+        """Threads that wait let others run: there may be fewer processors than threads.  Generated
+        code, the same with most mutants, is compiled once, as with ctest."""
+        cache = os.path.join(self.build, "tests", "ccache")
+        return {
+            "OMP_WAIT_POLICY": os.environ.get("OMP_WAIT_POLICY", "passive"),
+            "PATH": cache + os.pathsep + os.environ["PATH"],
+            "CCACHE_DIR": os.path.join(self.build, "ccache"),
+            "CCACHE_NOHASHDIR": "1",
+        }
+
     def run(self, test):
         """Exit status, None for too long; what it said last."""
         argv, env, folder, fails = self.command(test)
-        try:
-            # threads that wait let others run: there may be fewer processors than threads
-            done = subprocess.run(
-                argv,
-                cwd=folder,
-                env={"OMP_WAIT_POLICY": "passive", **os.environ, **env},
-                timeout=self.limit,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                errors="replace",
-            )
-        except subprocess.TimeoutExpired:
-            return None, ""
-        return (int(done.returncode == 0) if fails else done.returncode), done.stdout
+        with subprocess.Popen(
+            argv,
+            cwd=folder,
+            env={**os.environ, **self.env(), **env},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        ) as process:
+            try:
+                said, _ = process.communicate(timeout=self.limit)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)  # and what it started
+                return None, ""
+        return (int(process.returncode == 0) if fails else process.returncode), said
 
 
 def launcher():
