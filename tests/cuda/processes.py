@@ -25,12 +25,13 @@ import numpy as np
 
 import ck
 import processes
+from truth import ADAM16, DEEP
 
 sys.path.insert(0, ck.TOOLS)
 import compare
 import spread
 
-MODEL = "gpt2-ts14"
+MODEL = "gpt2-dynamo-dyn"
 # Ranks, flags, and whether replicas are asked for when it runs.
 RUNS = (
     (2, ("--tp", 2)),
@@ -90,6 +91,15 @@ class Gpus(processes.Processes):
             self.must(done, f"{what} {env}")
             self.check("emulated" not in done.stderr, f"{what} {env}: {done.stderr}")
             self.same("v", "p", f"{what} {env}")
+        self.right(
+            "p",
+            os.path.join(ck.MODELS, model),
+            inputs,
+            what,
+            *more,
+            batches=replicas,
+            limits=ADAM16 if "bf16" in flags else DEEP,
+        )
 
     # ---- parts ----
 
@@ -101,9 +111,10 @@ class Gpus(processes.Processes):
 
     def alone(self):
         """A run goes on in one process, and on the CPU."""
+        stem = os.path.join(ck.MODELS, MODEL)
         so, cpu = (
             self.compile("tp2", "--tp", 2),
-            self.build("cpu", "--tp", 2, model=os.path.join(ck.MODELS, MODEL)),
+            self.build("cpu", "--tp", 2, model=stem, loss=ck.model_flags(stem)[0]),
         )
         inputs = self.inputs(MODEL, 1)
         self.must(

@@ -17,6 +17,7 @@ import sys
 import numpy as np
 
 import ck
+from truth import DEEP, Truth
 
 sys.path.insert(0, ck.TOOLS)
 import compare
@@ -27,7 +28,7 @@ RUNS = (
     ("gpt2-dropout-ts17", ["--tp", 4, "--sp", "--update-in-backward", "on"], []),
     ("llama-dynamo", ["--tp", 2, "--sp", "--memory-budget", "85%"], []),
     ("mlp-mse", ["--dp", "auto", "--grad-accum", 2], ["--ranks", 2]),
-    ("gpt2-ts14", ["--tp", 2, "--dp", "auto", "--memory-budget", "90%"], ["--ranks", 4]),
+    ("gpt2-dynamo-dyn", ["--tp", 2, "--dp", "auto", "--memory-budget", "90%"], ["--ranks", 4]),
 )
 LATE = "0", "1", "2"
 
@@ -100,6 +101,10 @@ class Waits(ck.Bench):
             rows = ck.log_rows(self.path("log" + late))
             for row in rows:
                 self.peak(row["peak_bytes"], plan, f"{model} {flags}")
+        whole = ck.model_flags(stem, 2 if "--dp" in flags else 1)[0]
+        Truth(self, stem + ".onnx", whole, inputs, "--steps", 3).check(
+            f"{model} {flags}", DEEP, [r["loss"] for r in rows], "grads0", "save0"
+        )
         self.check(
             found[0] == found[1] == found[2], f"{model} {flags}: bits depend on when it arrives"
         )

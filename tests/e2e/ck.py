@@ -39,6 +39,7 @@ class Bench:
             sys.exit(f"usage: {sys.argv[0]} CKC CKRUN [MODEL...]")
         self.ckc_path, self.ckrun_path = (os.path.abspath(x) for x in sys.argv[1:3])
         self.measure_path = os.path.join(os.path.dirname(self.ckrun_path), "measure")
+        self.ref_path = os.path.join(os.path.dirname(self.ckc_path), "ref_model")
         self.names = sys.argv[3:]
         self.work = tempfile.mkdtemp(prefix="ckc-test-")
         self.passed, self.failed = 0, 0
@@ -113,11 +114,14 @@ class Bench:
         sys.exit(1 if self.failed else 0)
 
 
-def model_flags(stem):
-    """Flags for ckc and the model's own description."""
+def model_flags(stem, batches=1):
+    """Flags for ckc, for so many times the samples, and the model's own description."""
     with open(stem + ".json") as f:
         meta = json.load(f)
-    flags = [x for dim, size in meta.get("dims", {}).items() for x in ("--dim", f"{dim}={size}")]
+    dims = meta.get("dims", {})
+    if batches > 1:
+        dims["batch"] *= batches
+    flags = [x for dim, size in dims.items() for x in ("--dim", f"{dim}={size}")]
     loss = meta["loss"]
     flags += [
         "--loss",

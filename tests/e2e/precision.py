@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Mixed precision: losses near float32's, one kind of file, the same bits under every plan.
-Gradients: tests/tools/rounded.py.
+"""Mixed precision: steps near float64's, losses near float32's, one kind of file, the same bits
+under every plan.  Gradients: tests/tools/rounded.py.
 
 precision.py CKC CKRUN [PART...]
 """
@@ -14,6 +14,7 @@ import numpy as np
 
 import ck
 import optimizers
+from truth import BF16, F16, Truth
 
 sys.path.insert(0, os.path.join(ck.HERE, os.pardir, "tools"))
 import compare  # noqa: E402
@@ -171,6 +172,25 @@ def runs(bench):
     bench.must(checked, "--check")
 
 
+def float64(bench):
+    """Losses, gradients and parameters beside the interpreter's."""
+    stem, run = os.path.join(ck.MODELS, "chargpt-dyn-o24"), ("--steps", 6, "--lr", 0.1)
+    flags, inputs = ck.model_flags(stem)[0] + ["--optimizer", "sgdm"], stem + ".inputs.safetensors"
+    right = Truth(bench, stem + ".onnx", flags, inputs, *run)
+    for dtype, masters in (("bf16", "on"), ("bf16", "off"), ("f16", "off"), ("f16", "on")):
+        what = f"{dtype}, masters {masters}"
+        typed = "--dtype", dtype, "--master-weights", masters
+        files = "--log", "t.jsonl", "--grads", "t.grads", "--save", "t.save"
+        if bench.must(
+            bench.ckc(stem + ".onnx", "-o", bench.path("t.so"), *flags, *typed), what
+        ) and bench.must(bench.ckrun("t.so", "--inputs", inputs, *run, *files), what):
+            losses = ck.losses(bench.path("t.jsonl"))[-run[1] :]
+            of = "f32" if masters == "on" else dtype
+            right.check(
+                what, BF16 if dtype == "bf16" else F16, losses, "t.grads", "t.save", dtype=of
+            )
+
+
 def small_steps(bench):
     """Steps of 0.001 from 1, a quarter of the distance to the next bfloat16: rounded to nearest,
     none would be taken.  Of 40, each element takes what rounding at random gives it; of 4096, the
@@ -294,7 +314,7 @@ def logarithms(bench):
 
 def main():
     bench = ck.Bench()
-    for part in small_steps, logarithms, runs:
+    for part in float64, small_steps, logarithms, runs:
         if part.__name__ in (bench.names or [part.__name__]):
             part(bench)
     bench.finish()

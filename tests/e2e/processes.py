@@ -5,9 +5,9 @@
 
 Losses, gradients, outputs, checkpoints and the ONNX file are equal byte by byte, at 2 and 4 ranks,
 whether files are shared or go through the first process, over a transport that delivers as late as
-it may; runs go on as processes or in one.  A run that one process cannot carry on ends on all of
-them with one message; killed, stopped or without room on its disk, the others end in time, the last
-checkpoint is whole, and nobody is left.
+it may, and are the interpreter's; runs go on as processes or in one.  A run that one process cannot
+carry on ends on all of them with one message; killed, stopped or without room on its disk, the
+others end in time, the last checkpoint is whole, and nobody is left.
 """
 
 import json
@@ -23,6 +23,7 @@ import numpy as np
 
 import ck
 import ranks
+from truth import ADAM16, DEEP, Truth
 
 sys.path.insert(0, ck.TOOLS)
 import compare
@@ -96,6 +97,14 @@ class Processes(ck.Bench):
         )
         self.check(x == y, f"{what}: --log: {x}, {y}")
 
+    def right(self, name, stem, inputs, what, *run, batches=1, limits=DEEP):
+        """What same() has compared is right, too."""
+        flags = ck.model_flags(stem, batches)[0]
+        losses = [row["loss"] for row in ck.log_rows(self.path(name + ".log"))]
+        Truth(self, stem + ".onnx", flags, inputs[1], *run).check(
+            what, limits, losses[-run[1] :], name + ".grads", name + ".save"
+        )
+
     def once(self, done, text, what, status=1):
         """It ended so, and said that once."""
         told = re.findall("^ckrun: .*", done.stderr, re.M)
@@ -117,6 +126,7 @@ class Processes(ck.Bench):
                 f"{n} processes: {done.stdout}",
             )
             self.same(f"v{n}", f"p{n}", f"{n} processes")
+            self.right(f"p{n}", MODEL, INPUTS, f"{n} processes", "--steps", 4)
 
     def bits(self):
         self.same_bits()
@@ -138,7 +148,7 @@ class Processes(ck.Bench):
 
     def crossed(self):
         """Replicas of two ranks: what moves in one group does not wait for the other."""
-        model = os.path.join(ck.MODELS, "gpt2-ts14")
+        model = os.path.join(ck.MODELS, "gpt2-dynamo-dyn")
         so = self.build("crossed", "--tp", 2, "--sp", model=model, loss=ck.model_flags(model)[0])
         x = compare.load(model + ".inputs.safetensors")
         np.savez(
@@ -156,6 +166,7 @@ class Processes(ck.Bench):
                 f"crossed {env}",
             )
             self.same("vc", "pc", f"crossed {env}")
+        self.right("pc", model, inputs, "crossed", "--steps", 3, batches=2)
 
     def go_on(self):
         """From a file that only the first process sees, too."""
@@ -261,6 +272,7 @@ class Processes(ck.Bench):
         self.must(self.virtual(so, *more, *self.files("vn")), "f16 virtual")
         self.must(self.mpirun(2, so, *more, *self.files("pn")), "f16 processes")
         self.same("vn", "pn", "f16")
+        self.right("pn", MODEL, INPUTS, "f16", "--steps", 6, "--clip", 0.5, limits=ADAM16)
 
     def looks(self):
         """--check, --trace, --profile."""

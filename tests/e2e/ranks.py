@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Graphs that are cut over ranks by hand train as the same graphs on one rank.
+"""Graphs that are cut over ranks by hand train as the same graphs on one rank, and as the
+interpreter trains those.
 
     ranks.py CKC CKRUN [GRAPH...]
 
@@ -16,11 +17,13 @@ import sys
 import numpy as np
 
 import ck
+from truth import DEEP, HALF_ULP, Truth
 
 sys.path.insert(0, ck.TOOLS)
 import compare
 
 STEPS = 5
+RUN = "--lr", "0.01", "--seed", 7, "--weight-decay", "0.1"
 
 
 class Text:
@@ -351,12 +354,7 @@ class Ranks(ck.Bench):
             self.path(make.__name__ + ".npz"),
             "--steps",
             steps,
-            "--lr",
-            "0.01",
-            "--seed",
-            7,
-            "--weight-decay",
-            "0.1",
+            *RUN,
             *more,
             **kw,
         )
@@ -385,6 +383,13 @@ class Ranks(ck.Bench):
             if not sos[t]:
                 return
         one = self.train(make, sos[1], "--save", "1.st", "--grads", "g1.st", *clip)
+        right = Truth(
+            self, sos[1][:-3] + ".ck", [], self.path(name + ".npz"), "--steps", STEPS, *RUN, *clip
+        )
+        # the gradient of a bf16 parameter is rounded once
+        limits = (HALF_ULP["bf16"],) * 3 if exact else DEEP
+        of = dict(dtype="bf16" if exact else "f32")
+        right.check(name, limits, losses(one), "g1.st", "1.st", **of)
         for t in ranks:
             what = f"{name} on {t}"
             done = self.train(
@@ -394,6 +399,7 @@ class Ranks(ck.Bench):
                 f"{t} virtual ranks (tensor parallel)" in done.stdout,
                 f"{what}: not said: {done.stdout}",
             )
+            right.check(what, limits, losses(done), f"g{t}.st", f"{t}.st", **of)
             self.near(losses(done), losses(one), f"{what}: losses")
             self.same_file(f"{t}.st", "1.st", what, exact)
             self.same_file(f"g{t}.st", "g1.st", f"{what}: gradients")

@@ -18,6 +18,7 @@ import sys
 
 import budgets
 import ck
+from truth import DEEP, Truth
 
 LAYERS, SEQ, BATCH, VOCAB = 8, 32, 2, 64
 
@@ -52,6 +53,13 @@ def one(bench, model, inputs, form):
         return
     full = ck.plan(js)["summary"]["peak_bytes"]
     reference = {t: budgets.train(bench, so, inputs, t, f"all-{form}-{t}")[0] for t in (1, 2)}
+    Truth(bench, model + ".onnx", [], inputs, "--steps", 3).check(
+        f"{form}: keep everything",
+        DEEP,
+        reference[1][0],
+        f"all-{form}-1.grads",
+        f"all-{form}-1.params",
+    )
     refused = bench.ckc(model + ".onnx", "-o", bench.path("no.so"), *flags, "--memory-budget", "1B")
     found = ck.ERRORS.search(refused.stderr)
     if not bench.check(

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Replicas that partition the samples of a step, beside one rank that takes them all.
+"""Replicas that partition the samples of a step, beside the interpreter, which takes them all.
 
     replicas.py CKC CKRUN GPT [small] [gpt]
 
 Small graphs with every form of loss, with what depends on more than one sample and with random
 numbers: losses, gradients, parameters and running statistics of some steps of two and three
-replicas are those of one rank with the whole batch; where numpy can say them, those (gradients by
-finite differences).  All labels of the first replica are ignored, and dropout is on.  A small GPT
-with dropout besides: micro-batches, ranks that share a model, updates in the backward pass,
-budgets, bfloat16, --check, data that a run of another number of replicas goes on with, the outside
-replay of the plan.  What cannot be partitioned is refused by name.
+replicas, and of one rank, are the interpreter's of the whole batch; where numpy can say them, those
+(gradients by finite differences).  All labels of the first replica are ignored, and dropout is on.
+A small GPT with dropout besides: micro-batches, ranks that share a model, updates in the backward
+pass, budgets, bfloat16, --check, data that a run of another number of replicas goes on with, the
+outside replay of the plan.  What cannot be partitioned is refused by name.
 """
 
 import os
@@ -19,6 +19,7 @@ import numpy as np
 
 import ck
 import files
+from truth import BF16, SHALLOW, Truth
 
 sys.path.insert(0, ck.TOOLS)
 import compare
@@ -408,24 +409,23 @@ class Replicas(ck.Bench):
         self.must(done, f"{name} {ranks} {more}")
         return np.array(ck.losses(log))
 
-    def close(self, a, b, what, rtol):
-        a, b = compare.load(self.path(a)), compare.load(self.path(b))
-        self.check(sorted(a) == sorted(b), f"{what}: tensors {sorted(set(a) ^ set(b))}")
-        for k in set(a) & set(b):
-            far = np.abs(np.float64(a[k]) - b[k]).max(initial=0)
-            self.check(
-                a[k].shape == b[k].shape and far <= rtol * (np.abs(b[k]).max(initial=0) + 1e-2),
-                f"{what}: {k} is off by {far:.2g}",
-            )
-
-    def alike(self, got, want, name, what, rtol=1e-5, one="one"):
-        """What a run of library `name` left beside what one rank did."""
-        self.check(
-            len(got) == len(want) and np.allclose(got, want, rtol=rtol, atol=1e-7),
-            f"{what}: losses {got}, expected {want}",
+    def known(self, model, flags, inputs, init, steps=STEPS, lr=0.1):
+        return Truth(
+            self,
+            self.path(model),
+            flags,
+            self.path(inputs),
+            "--steps",
+            steps,
+            "--lr",
+            lr,
+            "--seed",
+            5,
+            init=init,
         )
-        self.close(name + ".g", one + ".g", what + ": gradients", rtol)
-        self.close(name + ".s", one + ".s", what + ": parameters", rtol)
+
+    def right(self, known, got, name, what, limits=SHALLOW):
+        known.check(what, limits, got, name + ".g", name + ".s")
 
     def small(self):
         x, p = numbers()
@@ -434,6 +434,13 @@ class Replicas(ck.Bench):
         for loss, rest in REST.items():
             self.must(self.build(self.text(rest, B), "one", "--optimizer", "sgd"), loss)
             want = self.train("one", 1, "--init", "p.st")
+            known = self.known(
+                "m.ck",
+                ["--optimizer", "sgd"],
+                "x.st",
+                {k: v for k, v in p.items() if f" %{k}:" in graph(rest, B)},
+            )
+            self.right(known, want, "one", loss)
             if loss not in ("mixed", "drawn"):
                 self.check(
                     np.isclose(want[0], by_numpy(loss, x, p), rtol=1e-5),
@@ -460,12 +467,8 @@ class Replicas(ck.Bench):
                     ),
                     f"{loss} {n}",
                 ):
-                    self.alike(
-                        self.train("many", n, "--init", "p.st"),
-                        want,
-                        "many",
-                        f"{loss}, {n} replicas",
-                    )
+                    got = self.train("many", n, "--init", "p.st")
+                    self.right(known, got, "many", f"{loss}, {n} replicas")
 
     def equal(self):
         """Inputs without samples reach every replica."""
@@ -638,6 +641,8 @@ class Replicas(ck.Bench):
         common = ["--loss", "loss", "--optimizer", "sgdm"]
         self.must(self.build("gpt4.onnx", "one", *common), "gpt")
         want = self.train("one", 1, **inputs)
+        known = self.known("gpt4.onnx", common, "in.st", None)
+        self.right(known, want, "one", "gpt")
         init = ("--init", "one.safetensors")
         # name, batch, flags of ckc, ranks, flags of ckrun
         for b, flags, ranks, more in (
@@ -647,10 +652,11 @@ class Replicas(ck.Bench):
             what = f"gpt {flags} {ranks}"
             if self.must(self.build(f"gpt{b}.onnx", "many", *common, *flags), what):
                 self.replayed("many")
-                self.alike(self.train("many", ranks, *init, *more, **inputs), want, "many", what)
+                got = self.train("many", ranks, *init, *more, **inputs)
+                self.right(known, got, "many", what)
         self.resumed()
         self.micro(common, init)
-        self.narrow(common, init, want, inputs)
+        self.narrow(common, init, known, inputs)
 
     def resumed(self):
         """Two replicas see what one rank with the whole batch does, and that goes on from there."""
@@ -680,15 +686,12 @@ class Replicas(ck.Bench):
             )
         inputs = {"inputs": ("--inputs", "in3.st")}
         want = self.train("one3", 1, *init, **inputs)
-        self.alike(
-            self.train("many3", 2, *init, **inputs),
-            want,
-            "many3",
-            "three micro-batches",
-            one="one3",
-        )
+        known = self.known("gpt4.onnx", [*common, "--grad-accum", 3], "in3.st", None)
+        self.right(known, want, "one3", "one3")
+        got = self.train("many3", 2, *init, **inputs)
+        self.right(known, got, "many3", "many3")
 
-    def narrow(self, common, init, want, inputs):
+    def narrow(self, common, init, known, inputs):
         self.must(
             self.build(
                 "gpt2.onnx",
@@ -704,7 +707,7 @@ class Replicas(ck.Bench):
             "bf16",
         )
         got = self.train("narrow", 2, *init, **inputs)
-        self.check(np.allclose(got, want, rtol=1e-2), f"bf16: losses {got}, expected {want}")
+        self.right(known, got, "narrow", "bf16", BF16)
 
 
 def main():

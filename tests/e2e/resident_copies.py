@@ -12,6 +12,7 @@ import os
 import shlex
 
 import ck
+from truth import ADAM16, F16, Truth
 
 NAME = "mlp-mse"  # its loss is no classifier's, whose kernel takes a parameter in float32 as it is
 TYPES = (
@@ -62,6 +63,17 @@ def same_bits(bench, flags, more):
     ):
         return
     whole = run(bench, off, 4)
+    stem = os.path.join(ck.MODELS, NAME)
+    optimizer = flags[flags.index("--optimizer") :][:2] if "--optimizer" in flags else []
+    if "lion" not in optimizer:  # steps of a sign, which 16 bits turn
+        Truth(
+            bench,
+            stem + ".onnx",
+            [*ck.model_flags(stem)[0], *optimizer],
+            stem + ".inputs.safetensors",
+            "--steps",
+            4,
+        ).check(f"{flags}", F16 if "f16" in flags else ADAM16, whole[0], save="save")
     bench.check(run(bench, on, 4) == whole, f"{flags}: other bits with copies")
     for first, second in ((on, off), (off, on)):
         run(bench, first, 2, save="half")

@@ -13,6 +13,7 @@ import subprocess
 import time
 
 import ck
+from truth import ADAM16, DEEP, Truth
 
 STEPS = 24
 
@@ -65,8 +66,29 @@ def main():
         if not bench.check(os.path.exists(save), f"kill {i}: no checkpoint"):
             continue
         resumed(bench, common, save, i, seen)
+    two_halves(bench, flags)
     bench.check(len(seen) > 0, "no checkpoint could be compared")
     bench.finish()
+
+
+def two_halves(bench, flags):
+    """Of a model with dropout, on one batch: what the interpreter has after all steps."""
+    stem, so = os.path.join(ck.MODELS, "gpt2-dropout-ts17"), bench.path("t.so")
+    known, inputs = ck.model_flags(stem)[0], stem + ".inputs.safetensors"
+    if not bench.must(bench.ckc(stem + ".onnx", "-o", so, *known, *flags), "compile"):
+        return
+    run = so, "--inputs", inputs, "--save", "t.save"
+    bench.must(bench.ckrun(*run, "--seed", 5, "--steps", 3), "three steps")
+    done = bench.ckrun(*run, "--steps", 6, "--resume", "t.save", "--log", "t.log")
+    if bench.must(done, "three more"):
+        of = flags[flags.index("--dtype") + 1] if "--master-weights" in flags else "f32"
+        Truth(bench, stem + ".onnx", known, inputs, "--steps", 6, "--seed", 5).check(
+            "two halves",
+            (*ADAM16[:2], 0.05) if flags else DEEP,  # at a rate at which few signs turn
+            ck.losses(bench.path("t.log")),
+            save="t.save",
+            dtype=of,
+        )
 
 
 def resumed(bench, common, save, i, seen):

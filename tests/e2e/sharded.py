@@ -4,10 +4,11 @@ dropout, momentum.
 
     sharded.py CKC CKRUN GPT
 
-Losses and parameters of five steps at two, three and six ranks, with rows whole and cut, beside one
-rank; a run of three ranks goes on at two, six and one; what it exports to ONNX is what one rank
-exports of it; after fifty steps what is whole on all ranks is the same bits on each, of bfloat16
-parameters too, which are rounded at random; what is sent is measured as what it is.
+Losses and parameters of five steps at two, three and six ranks, with rows whole and cut, are the
+interpreter's and one rank's; a run of three ranks goes on at two, six and one; what it exports to
+ONNX is what one rank exports of it; after fifty steps what is whole on all ranks is the same bits
+on each, of bfloat16 parameters too, which are rounded at random; what is sent is measured as what
+it is.
 """
 
 import json
@@ -18,6 +19,7 @@ import numpy as np
 
 import ck
 import files
+from truth import SHALLOW, Truth
 
 sys.path.insert(0, ck.TOOLS)
 import compare
@@ -219,11 +221,26 @@ class Sharded(ck.Bench):
         """What one rank's losses are."""
         self.build("gpt.onnx", "gpt1", "--optimizer", "sgdm")
         losses = self.train("gpt1", "--save", "1.st")
+        self.right = Truth(
+            self,
+            "gpt.onnx",
+            ["--loss", "loss", "--optimizer", "sgdm"],
+            self.path("inputs.safetensors"),
+            "--steps",
+            STEPS,
+            "--lr",
+            0.05,
+            "--seed",
+            3,
+        )
+        self.right.check("one rank", SHALLOW, losses, save="1.st")
         for t, sp in WAYS:
             name = f"gpt{t}{''.join(sp)}"
             if not self.build("gpt.onnx", name, "--optimizer", "sgdm", "--tp", t, *sp):
                 continue
-            self.near(self.train(name, "--save", "many.st"), losses, name)
+            found = self.train(name, "--save", "many.st")
+            self.right.check(name, SHALLOW, found, save="many.st")
+            self.near(found, losses, name)
             self.close("many.st", "1.st", name)
             self.apart(name, "inputs.safetensors")
         return losses
@@ -237,6 +254,7 @@ class Sharded(ck.Bench):
                 losses[2:],
                 f"from three ranks to {name}",
             )
+            self.right.check(f"from three ranks to {name}", SHALLOW, save="end.st")
             self.close("end.st", "1.st", f"from three ranks to {name}")
 
     def exported(self):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Optimizer state cut over replicas (--zero 1), beside replicas that hold all of it and beside one
-rank.
+"""Optimizer state cut over replicas (--zero 1), beside replicas that hold all of it, beside one
+rank and beside the interpreter.
 
     zero.py CKC CKRUN [bits] [files] [processes] [many] [refusals]
 
@@ -22,6 +22,7 @@ import numpy as np
 
 import ck
 import files
+from truth import ADAM16, BF16, DEEP, Truth
 
 sys.path.insert(0, ck.TOOLS)
 import compare
@@ -98,15 +99,35 @@ def tensors(values):
 
 
 class Zero(ck.Bench):
+    def model(self, name, b):
+        path = self.path(f"m{b}.ck")
+        with open(path, "w") as f:  # four times as large a loss overflows in 16 bits
+            f.write(GRAPH.format(b=b).replace("{1}", "{4}" if "loud" in name else "{1}"))
+        return path
+
+    def right(self, name, *more, steps=3):
+        """Of one rank with all samples of a step."""
+        inputs = self.inputs(name)
+        flags = ["--no-decay", "w1"] if name == "micro" else []
+        model = self.model(name, len(compare.load(self.path(inputs))["x"]))
+        return Truth(
+            self,
+            model,
+            flags,
+            self.path(inputs),
+            "--steps",
+            steps,
+            *TRAIN[:-3],
+            *more,
+            init=self.path("init.st"),
+        )
+
     def library(self, name):
         """Built when it is asked for."""
         b, flags = LIBRARIES[name]
         if os.path.exists(self.path(name + ".so")):
             return name + ".so"
-        with open(
-            self.path(f"m{b}.ck"), "w"
-        ) as f:  # four times as large a loss overflows in 16 bits
-            f.write(GRAPH.format(b=b).replace("{1}", "{4}" if "loud" in name else "{1}"))
+        self.model(name, b)
         zero = (
             ["--zero", 1] if value(flags, "--dp", "auto") != "auto" and "whole" not in name else []
         )
@@ -206,14 +227,20 @@ class Zero(ck.Bench):
             self.train("whole", "--ranks", 2, "--save", "whole.s", "--grads", "whole.g"),
         )
         two = self.train("two", "--check", "--save", "two.s", "--grads", "two.g")
+        right = self.right("one")
+        right.check("one rank", DEEP, one, save="one.s")
+        right.check("two replicas", DEEP, two, "two.g", "two.s")
         self.check(np.array_equal(two, whole), f"losses {two}, of replicas that hold all {whole}")
         self.same("two.s", "whole.s", "checkpoint")
         self.same("two.g", "whole.g", "gradients")
         self.check(np.allclose(two, one, rtol=1e-5), f"losses {two}, one rank's {one}")
         clipped = self.train("one", "--clip", 0.1, "--save", "one.s")
+        right = self.right("one", "--clip", 0.1)
+        right.check("one rank, clipped", DEEP, clipped, save="one.s")
         self.check(not np.allclose(clipped, one, rtol=1e-5), "nothing was clipped")
         for name in "two", "four", "ranks":
             got = self.train(name, "--clip", 0.1, "--save", "got.s")
+            right.check(f"{name}, clipped", DEEP, got, save="got.s")
             self.check(
                 np.allclose(got, clipped, rtol=1e-5),
                 f"{name}, clipped: losses {got}, one rank's {clipped}",
@@ -232,6 +259,10 @@ class Zero(ck.Bench):
                 name != "loud" or 0 < self.skipped() < 8,
                 f"{name}: {self.skipped()} steps are skipped",
             )
+            if name == "micro":
+                self.right(name, steps=8).check(name, ADAM16, got, save=name + ".s")
+            if name == "loud":
+                self.right(name, steps=8 - self.skipped()).check(name, BF16, save=name + ".s")
             self.check(
                 np.array_equal(got, want), f"{name}: losses {got}, of replicas that hold all {want}"
             )
@@ -259,6 +290,7 @@ class Zero(ck.Bench):
             now = {k: (v.shape, v.dtype) for k, v in compare.load(self.path(f"{i}.s")).items()}
             form = form or now
             self.check(now == form, f"{name}: form of the file")
+        self.right("one", steps=20).check("over changes of shape", DEEP, got, save="6.s")
         self.check(
             len(got) == 20 and np.allclose(got, want, rtol=1e-5),
             f"over changes of shape: {got}, expected {want}",

@@ -6,8 +6,9 @@
  * Reads DIR/setup, see train.h.  Runs the passes up to --stop-after (default:
  * optim), interprets the graph (after place: in the memory that was planned,
  * see interp_place), and writes DIR/log.jsonl (loss of every step),
- * DIR/grads.safetensors (gradients of the first step) and
- * DIR/params.safetensors (parameters after the last).
+ * DIR/grads.safetensors (gradients of the first step),
+ * DIR/start.safetensors and DIR/params.safetensors (parameters before the
+ * first step and after the last).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,7 +91,7 @@ write_gradients(struct run *r)
 }
 
 static void
-write_parameters(struct run *r)
+write_parameters(struct run *r, const char *name)
 {
 	struct entry *e = arena_array(r->arena, r->g->nval, sizeof *e);
 	int n = 0;
@@ -98,7 +99,7 @@ write_parameters(struct run *r)
 	FOR_VALS (v, r->g)
 		if (v->kind == V_PARAM || v->kind == V_BUFFER)
 			e[n++] = (struct entry){ v->name, val_id(r->g, v) };
-	write_tensors(r, "params.safetensors", e, n);
+	write_tensors(r, name, e, n);
 }
 
 static bool
@@ -107,6 +108,7 @@ train(struct run *r)
 	FILE *log = run_file(r, "log.jsonl", "w");
 	bool ok = true;
 
+	write_parameters(r, "start.safetensors");
 	for (int s = 0; ok && s < r->steps; s++) {
 		ok = run_step(r, s);
 		if (ok)
@@ -117,7 +119,7 @@ train(struct run *r)
 	}
 	fclose(log);
 	if (ok)
-		write_parameters(r);
+		write_parameters(r, "params.safetensors");
 	return ok;
 }
 

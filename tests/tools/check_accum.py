@@ -7,9 +7,10 @@ are ignored.
 
 For each NAME.json in DIR (default: ../models beside this file) that has labels of classes: loss and
 gradients of one step of four micro-batches, of which the first has all labels, the second none, the
-third some and the last one alone.  What is right: with a dim `batch` those of a library for all
-samples at once, else, and with statistics of batches, those of the micro-batches by themselves,
-weighed by the labels that numpy counts.  One line per model; exit status 0 when all agree.
+third some and the last one alone.  What is right, by the interpreter of tests/ref: with a dim
+`batch` the step of all samples at once, else, and with statistics of batches, those of the
+micro-batches by themselves, weighed by the labels that numpy counts.  One line per model; exit
+status 0 when all agree.
 """
 
 import argparse
@@ -25,10 +26,11 @@ import time
 import numpy as np
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [HERE, os.path.join(HERE, "..", "runtime")]
+sys.path[:0] = [HERE, os.path.join(HERE, "..", "runtime"), os.path.join(HERE, "..", "e2e")]
 import check_models
 import compare
 import files
+from truth import Truth
 
 MICRO, IGNORED = 4, -100
 
@@ -75,15 +77,15 @@ class Model:
     def __init__(self, stem, options, work):
         self.stem, self.o, self.work = stem, options, work
         self.name = os.path.basename(stem)
+        self.ref_path = os.path.join(os.path.dirname(options.ckc), "ref_model")
         with open(stem + ".json") as f:
             self.meta = json.load(f)
 
     def path(self, name):
         return os.path.join(self.work, name)
 
-    def call(self, argv):
-        """What a command says on standard error."""
-        done = subprocess.run(
+    def run(self, argv):
+        return subprocess.run(
             [str(a) for a in argv],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -91,27 +93,43 @@ class Model:
             text=True,
             errors="replace",
         )
+
+    def must(self, done, what):
         if done.returncode:
             raise RuntimeError(
-                f"status {done.returncode}: " + " | ".join(done.stderr.strip().splitlines()[-3:])
+                f"{what}: status {done.returncode}: "
+                + " | ".join(done.stderr.strip().splitlines()[-3:])
             )
-        return done.stderr
 
-    def build(self, so, *flags, batch=1):
+    def flags(self, batch=1):
         dims = {k: v * (batch if k == "batch" else 1) for k, v in self.meta.get("dims", {}).items()}
-        known = check_models.compile_flags(
+        return check_models.compile_flags(
             {**self.meta, "dims": dims, "optimizer": {"kind": "sgd"}}, self.name
         )
-        return self.call(
-            [self.o.ckc, self.stem + ".onnx", "-o", self.path(so), "--eval", "off", *known, *flags]
+
+    def build(self, so, *flags):
+        """What ckc says."""
+        done = self.run(
+            [
+                self.o.ckc,
+                self.stem + ".onnx",
+                "-o",
+                self.path(so),
+                "--eval",
+                "off",
+                *self.flags(),
+                *flags,
+            ]
         )
+        self.must(done, "ckc")
+        return done.stderr
 
     def step(self, so, inputs):
         files.st_write(self.path("in.st"), tensors(inputs))
         log = self.path("log.jsonl")
         if os.path.exists(log):
             os.remove(log)
-        self.call(
+        done = self.run(
             [
                 self.o.ckrun,
                 self.path(so),
@@ -129,26 +147,29 @@ class Model:
                 *shlex.split(self.o.run),
             ]
         )
+        self.must(done, "ckrun")
         with open(log) as f:
             loss = json.loads(f.read().splitlines()[-1])["loss"]
         return loss, {k: np.float64(v) for k, v in compare.load(self.path("g.st")).items()}
+
+    def truth(self, inputs, batch=1):
+        t = Truth(self, self.stem + ".onnx", self.flags(batch), inputs, "--lr", 0)
+        return t.losses[0], t.grads
 
     def whole(self, parts, statistics):
         """Loss and gradients, in one way or the other; statistics: of micro-batches are in them."""
         joined = {k: np.concatenate([x[k] for x in parts]) for k in parts[0]}
         if "batch" in self.meta.get("dims", {}) and not statistics:
-            self.build("whole.so", batch=MICRO)
-            return self.step("whole.so", joined)
+            return self.truth(joined, MICRO)
         shifted = isinstance(self.meta["loss"], str) and self.name.split("-")[0] in (
             "gpt2",
             "llama",
             "mixtral",
         )
-        self.build("one.so")
         loss, grads, n = 0, {}, [counted(x["labels"], shifted) for x in parts]
         for x, count in zip(parts, n):
             if count:
-                one, g = self.step("one.so", x)
+                one, g = self.truth(x)
                 loss += count / sum(n) * one
                 grads = {k: grads.get(k, 0) + count / sum(n) * v for k, v in g.items()}
         return loss, grads
