@@ -52,25 +52,40 @@ element(const struct job *j, int64_t o, int64_t k)
 	return at;
 }
 
+/* element() of all windows and taps. */
+static int64_t *
+elements(const struct job *j)
+{
+	int64_t taps = j->w.stride[1], windows = j->y.stride[1];
+	int64_t *at = calloc((size_t)(taps * windows), sizeof *at);
+
+	for (int64_t o = 0; o < windows; o++)
+		for (int64_t k = 0; k < taps; k++)
+			at[o * taps + k] = element(j, o, k);
+	return at;
+}
+
 /* One pass over all triples of elements serves all three kinds. */
 static void
 add_products(const struct job *j, double *x, double *w, double *y)
 {
 	int64_t cin = j->w.dim[1], cout = j->w.dim[0] / (j->x.dim[1] / cin);
+	int64_t taps = j->w.stride[1], *at = elements(j);
 
-	for (int64_t p = 0; p < j->y.dim[0] * j->y.dim[1]; p++)
+	for (int64_t p = 0; p < j->y.dim[0] * j->y.dim[1]; p++) {
+		int64_t co = p % j->y.dim[1];
+		double *image = x + p / j->y.dim[1] * j->x.stride[0]
+			+ co / cout * cin * j->x.stride[1];
+
 		for (int64_t o = 0; o < j->y.stride[1]; o++)
 			for (int64_t r = 0; r < j->w.stride[0]; r++) {
-				int64_t co = p % j->y.dim[1];
-				int64_t ci = co / cout * cin
-					+ r / j->w.stride[1];
-				int64_t at = element(j, o, r % j->w.stride[1]);
-				double *a = x + p / j->y.dim[1] * j->x.stride[0]
-					+ ci * j->x.stride[1] + at;
+				int64_t to = at[o * taps + r % taps];
+				double *a = image + r / taps * j->x.stride[1]
+					+ to;
 				double *b = w + co * j->w.stride[0] + r;
 				double *c = y + p * j->y.stride[1] + o;
 
-				if (at < 0)
+				if (to < 0)
 					continue;
 				if (j->kind == DNN_FORWARD)
 					*c += *a * *b;
@@ -79,6 +94,8 @@ add_products(const struct job *j, double *x, double *w, double *y)
 				else
 					*b += *a * *c;
 			}
+	}
+	free(at);
 }
 
 void
