@@ -184,9 +184,10 @@ static const struct option_spec table[] = {
 	  "gradient summed over ranks), P (partial sum per rank) or S0, S1 ... "
 	  "(sharded along that dim)" },
 	{ "device", "NAME|FILE", G_TARGET, set_string, FIELD(opt.device), CI,
-	  "device profile for cost estimates: cpu, host (measured once), "
-	  "A100-80GB, H100, H200, or a file from ckrun --profile (default: "
-	  "cpu; with --target cuda: H100)" },
+	  "device profile for cost estimates: cpu, host (measured once), a GPU "
+	  "such as A100-80GB, H100, L40S or RTX-4090 (a wrong name lists "
+	  "all), or a file from ckrun --profile (default: cpu; with --target "
+	  "cuda: H100)" },
 	{ "threads", "N", G_TARGET, set_thread_count, FIELD(opt.threads),
 	  CI | D,
 	  "maximum number of threads of the library (default: all of this "

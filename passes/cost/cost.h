@@ -51,9 +51,13 @@ struct measured {
 const struct device_profile *device_of(const Graph *);
 /* The profile as one JSON object. */
 char *device_json(const struct device_profile *, Arena *);
-/* A profile by name (A100-80GB, H100, H200, cpu) or from a file: what
- * device_json writes, or the measurements of ckrun --profile.  NULL after a
- * diagnostic. */
+/* known_devices.c: a GPU by its name, or by the one that nvidia-smi prints;
+ * case, blanks and dashes do not matter.  NULL: there is none. */
+const struct device_profile *device_known(const char *name);
+/* All names, with commas between them. */
+const char *device_names(Arena *);
+/* A profile by name (cpu, or that of a GPU) or from a file: what device_json
+ * writes, or the measurements of ckrun --profile.  NULL after a diagnostic. */
 const struct device_profile *device_find(const char *name, Diag *, Arena *);
 /* The same from text; false if it is neither. */
 bool device_parse(struct device_profile *, const char *text, size_t n, Arena *);

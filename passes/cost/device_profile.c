@@ -1,13 +1,7 @@
 /* Device profiles: by name or from a file.
  *
- * what    peak rates as vendors state them for dense operands: products in
- *         f32 (where a device has a faster mode that keeps f32's range, it is
- *         not counted) and in 16 bits, vector units, memory; 5 us to start a
- *         kernel on a GPU; links between GPUs of a node in one direction.
- *         Files are what device_json writes, or what
- *         ckrun --profile measured: its best rates, and the seconds of every
- *         op for ops of equal work.
- * source  NVIDIA's data sheets of A100 80GB SXM, H100 SXM, H200 SXM
+ * what    Files are what device_json writes, or what ckrun --profile measured:
+ *         its best rates, and the seconds of every op for ops of equal work.
  */
 #include "passes/cost/cost.h"
 #include "runtime/support/json.h"
@@ -29,25 +23,10 @@ static const struct device_profile device_default = {
 	.link_latency = 2e-6,
 };
 
-static const struct device_profile known[] = {
-	{ .name = "A100-80GB", .product_flops = 19.5e12,
-	  .product_flops16 = 312e12, .vector_flops = 19.5e12,
-	  .bandwidth = 2.039e12, .launch = 5e-6, .memory = 80e9,
-	  .link = 300e9, .link_latency = 10e-6 },
-	{ .name = "H100", .product_flops = 66.9e12,
-	  .product_flops16 = 989e12, .vector_flops = 66.9e12,
-	  .bandwidth = 3.35e12, .launch = 5e-6, .memory = 80e9,
-	  .link = 450e9, .link_latency = 10e-6 },
-	{ .name = "H200", .product_flops = 66.9e12,
-	  .product_flops16 = 989e12, .vector_flops = 66.9e12,
-	  .bandwidth = 4.8e12, .launch = 5e-6, .memory = 141e9,
-	  .link = 450e9, .link_latency = 10e-6 },
-};
-
 #define NAME_CHARS "abcdefghijklmnopqrstuvwxyz" \
 	"ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 ._-+()"
 
-enum { NKNOWN = sizeof known / sizeof *known, FILE_MAX = 64 << 20 };
+enum { FILE_MAX = 64 << 20 };
 
 const struct device_profile *
 device_of(const Graph *g)
@@ -341,14 +320,13 @@ device_find(const char *name, Diag *diag, Arena *arena)
 
 	if (!strcmp(name, "cpu"))
 		return &device_default;
-	for (int i = 0; i < NKNOWN; i++)
-		if (!strcmp(name, known[i].name))
-			return &known[i];
+	if (device_known(name))
+		return device_known(name);
 	text = read_file(name, &n, arena);
 	if (!text) {
 		diag_error(diag, "--device '%s': %s", name, strerror(errno));
-		diag_more(diag, "expected a profile: cpu, host, A100-80GB, "
-		          "H100, H200, or a file");
+		diag_more(diag, "expected cpu, host, a GPU (%s), or a file",
+		          device_names(arena));
 		return NULL;
 	}
 	d = arena_alloc(arena, sizeof *d);

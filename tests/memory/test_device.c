@@ -52,6 +52,20 @@ profiles_by_name(void **state)
 	assert_true(device_find("H100", diag, arena)->product_flops16
 	            == 989e12);
 	assert_true(device_find("H200", diag, arena)->bandwidth == 4.8e12);
+	/* as nvidia-smi and people write them */
+	assert_ptr_equal(device_find("NVIDIA A100-SXM4-80GB", diag, arena), d);
+	assert_ptr_equal(device_find("a100 80gb", diag, arena), d);
+	assert_ptr_equal(device_find("H100-80GB", diag, arena),
+	                 device_find("NVIDIA H100 80GB HBM3", diag, arena));
+	assert_string_equal(device_find("NVIDIA GeForce RTX 4090", diag,
+	                                arena)->name, "RTX-4090");
+	assert_string_equal(device_find("NVIDIA H100 PCIe", diag, arena)->name,
+	                    "H100-PCIe");
+	/* which of two is not said */
+	assert_null(device_known("A100"));
+	assert_null(device_known("H1000"));
+	assert_null(device_known("NVIDIA"));
+	assert_null(device_known(""));
 	diag_free(diag);
 	arena_free(arena);
 }

@@ -1,0 +1,104 @@
+/* GPUs by name.
+ *
+ * what    peak rates as vendors state them for dense operands: products in
+ *         f32 (where a device has a faster mode that keeps f32's range, it is
+ *         not counted) and in 16 bits with sums in f32, vector units, memory;
+ *         5 us to start a kernel; links in one direction: NVLink where the
+ *         GPUs of a node have it, else PCIe
+ * source  NVIDIA's data sheets and, for GeForce, its white papers on Ampere
+ *         GA102, Ada and Blackwell
+ */
+#include "passes/cost/cost.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#define GPU(name_, f32, f16, tb, gb, link_) { \
+	.name = name_, .product_flops = (f32) * 1e12, \
+	.product_flops16 = (f16) * 1e12, .vector_flops = (f32) * 1e12, \
+	.bandwidth = (tb) * 1e12, .launch = 5e-6, .memory = (gb) * 1e9, \
+	.link = (link_) * 1e9, .link_latency = 10e-6 }
+
+static const struct device_profile known[] = {
+	GPU("A100-40GB", 19.5, 312, 1.555, 40, 300),
+	GPU("A100-80GB", 19.5, 312, 2.039, 80, 300),
+	GPU("H100", 66.9, 989, 3.35, 80, 450),
+	GPU("H100-PCIe", 51.2, 756, 2.0, 80, 300),
+	GPU("H100-NVL", 60, 835, 3.9, 94, 300),
+	GPU("H200", 66.9, 989, 4.8, 141, 450),
+	GPU("B200", 75, 2250, 7.7, 180, 900),
+	GPU("A10", 31.2, 125, 0.6, 24, 32),
+	GPU("L4", 30.3, 121, 0.3, 24, 32),
+	GPU("L40S", 91.6, 362, 0.864, 48, 32),
+	GPU("RTX-3090", 35.6, 71, 0.936, 24, 32),
+	GPU("RTX-4090", 82.6, 165.2, 1.008, 24, 32),
+	GPU("RTX-5090", 104.8, 209.5, 1.792, 32, 64),
+};
+
+/* What nvidia-smi and users call them. */
+static const struct { const char *name, *known; } others[] = {
+	{ "A100-SXM4-40GB", "A100-40GB" },
+	{ "A100-SXM4-80GB", "A100-80GB" },
+	{ "H100-80GB", "H100" },
+	{ "H100-SXM", "H100" },
+	{ "H100-SXM5", "H100" },
+	{ "H100-80GB-HBM3", "H100" },
+	{ "H200-141GB", "H200" },
+	{ "H200-SXM", "H200" },
+};
+
+/* The next letter or digit that counts, in upper case; 0 at the end. */
+static int
+next_char(const char **s)
+{
+	while (**s && strchr(" -_", **s))
+		++*s;
+	return **s ? toupper((unsigned char)*(*s)++) : 0;
+}
+
+/* Does s begin with `head`, but for case, blanks and dashes?  If so, what
+ * follows it. */
+static const char *
+after(const char *s, const char *head)
+{
+	for (int c; (c = next_char(&head));)
+		if (next_char(&s) != c)
+			return NULL;
+	return s;
+}
+
+static bool
+is_same_name(const char *a, const char *b)
+{
+	const char *rest = after(a, b);
+
+	return rest && !next_char(&rest);
+}
+
+const struct device_profile *
+device_known(const char *name)
+{
+	static const char *const makers[] = { "NVIDIA", "GeForce" };
+
+	for (size_t i = 0; i < sizeof makers / sizeof *makers; i++)
+		if (after(name, makers[i]))
+			name = after(name, makers[i]);
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+		if (is_same_name(name, others[i].name))
+			name = others[i].known;
+	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+		if (is_same_name(name, known[i].name))
+			return &known[i];
+	return NULL;
+}
+
+const char *
+device_names(Arena *arena)
+{
+	const char *text = "";
+
+	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+		text = arena_printf(arena, "%s%s%s", text, i ? ", " : "",
+		                    known[i].name);
+	return text;
+}
