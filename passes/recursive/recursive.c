@@ -16,15 +16,12 @@
 #include "passes/recursive/sequence_generators.h"
 #include "passes/recursive/stages.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 enum {
 	GRID = 24, BISECT = 12,
 	REPEATS = 16,                   /* steps per node, on average */
-	/* Two stages are few enough for branch and bound to come far; many
-	 * say more where memory is short, almost without it. */
-	TWO_NODES = 10000, MANY_NODES = 5000, STAGES = 10, COLUMNS = 2500,
+	BOUND_NODES = 5000, STAGES = 10, COLUMNS = 2500,
 	HOLD_MAX = 40, HOLD_STAGES = 4, HOLD_NODES = 1000
 };
 
@@ -165,15 +162,9 @@ double
 recursive_bound(const struct remat *r, int64_t memory)
 {
 	int64_t most = COLUMNS / (2 * (count_forward(r) + 1));
-	struct stage_bound two = { .r = r, .memory = memory,
-	                       .nodes = TWO_NODES };
-	struct stage_bound many = { .r = r, .memory = memory,
-	                        .nodes = MANY_NODES };
-	double bound;
+	struct stage_bound job = { .r = r, .memory = memory,
+	                       .nodes = BOUND_NODES };
 
-	two.most = (int)(most < 2 ? most : 2);
-	many.most = (int)(most < STAGES ? most : STAGES);
-	bound = stages_bound(&two);
-	return many.most > two.most ? fmax(bound, stages_bound(&many))
-		: bound;
+	job.most = (int)(most < STAGES ? most : STAGES);
+	return stages_bound(&job);
 }
