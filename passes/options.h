@@ -101,6 +101,8 @@ struct options {
 	struct shard_constraint *shard;
 	uint32_t strategy_seed;         /* not 0: strategies have random costs,
 	                                 * for tests */
+	bool strategy_draft;            /* give up unless the best strategies
+	                                 * are found in little work */
 	bool strategy_per_node;         /* equal layers are not counted once,
 	                                 * for tests */
 	const char *explain;            /* value to explain; NULL: none */

@@ -210,8 +210,9 @@ add_conversion_edges(struct strategy_ilp *m)
 struct ilp_answer
 strategy_ilp_solve(struct strategy_ilp *m)
 {
-	const struct ilp_limit limit = { .pivots = 2000000, .nodes = 2000,
-		.watch = m->s->pass->watch };
+	bool draft = m->s->pass->opt->strategy_draft;
+	const struct ilp_limit limit = { .pivots = draft ? 5000 : 2000000,
+		.nodes = draft ? 20 : 2000, .watch = m->s->pass->watch };
 	struct ilp_answer a;
 
 	m->seed = m->s->pass->opt->strategy_seed;
@@ -244,6 +245,9 @@ shard_choose_strategies(struct shard *s)
 	struct strategy_ilp m = { .s = s };
 	struct ilp_answer a = strategy_ilp_solve(&m);
 
+	/* with more work the strategies would be others */
+	if (s->pass->opt->strategy_draft && a.status != ILP_OPTIMAL)
+		return false;
 	if (!a.x)
 		return strategy_refuse(&m);
 	for (uint32_t e = 1; e < m.c.n; e++)
