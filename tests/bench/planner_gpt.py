@@ -15,107 +15,28 @@ JSON file that the other numbers are read from.
 
 import argparse
 import datetime
-import json
 import os
-import re
 import sys
 import tempfile
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-
-
-def run(argv):
-    """Exit status, CPU seconds, peak MiB and stderr of a process of its own."""
-    with tempfile.TemporaryFile() as err:
-        pid = os.fork()
-        if pid == 0:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-            os.dup2(err.fileno(), 2)
-            os.execv(argv[0], [str(a) for a in argv])
-        _, status, use = os.wait4(pid, 0)
-        err.seek(0)
-        return (
-            status,
-            use.ru_utime + use.ru_stime,
-            use.ru_maxrss / 1024,
-            err.read().decode(errors="replace"),
-        )
-
-
-def timed(o, argv):
-    """The least CPU seconds of some runs, and their peak MiB."""
-    runs = [run(argv) for _ in range(o.repeat)]
-    return min(r[1] for r in runs), min(r[2] for r in runs)
-
-
-def rows(o, name, path, flags, work):
-    ckc, out = os.path.join(o.build, "ckc"), os.path.join(work, "plan.json")
-    status, _, _, err = run([ckc, path, "--plan-only", "--quiet", "--json", out, *flags])
-    if status:
-        sys.exit(err)
-    cpu, rss = timed(o, [ckc, path, "--plan-only", "--quiet", *flags])
-    with open(out) as f:
-        full = json.load(f)["summary"]
-    yield [name, "keep everything", "0.00", "0.00", "any", f"{cpu:.2f}", f"{rss:.0f}"]
-    for pct in (int(x) for x in o.percent.split(",")):
-        budget = full["peak_bytes"] - full["saved_bytes"] * (100 - pct) // 100
-        status, cpu, rss, err = run(
-            [ckc, path, "--plan-only", "--quiet", "--json", out, "--memory-budget", budget, *flags]
-        )
-        if status:
-            least = re.search(r"smallest budget that works: (\d+)", err)
-            if not least:
-                sys.exit(err)
-            over = 100 - 100 * (full["peak_bytes"] - int(least[1])) / full["saved_bytes"]
-            yield [
-                name,
-                f"{pct} %",
-                "refused",
-                "",
-                f"least {over:.1f} %",
-                f"{cpu:.2f}",
-                f"{rss:.0f}",
-            ]
-            continue
-        with open(out) as f:
-            s = json.load(f)["summary"]
-        if s["peak_bytes"] > budget:
-            sys.exit(f"{name}: {s['peak_bytes']} B are over the budget of {budget} B")
-        cpu, rss = timed(
-            o, [ckc, path, "--plan-only", "--quiet", "--memory-budget", budget, *flags]
-        )
-        base = s["step_seconds"] - s["recompute_seconds"]
-        yield [
-            name,
-            f"{pct} %",
-            f"{100 * s['recompute_seconds'] / base:.2f}",
-            f"{100 * (s['step_seconds'] - s['bound_seconds']) / base:.2f}",
-            s["bound_class"],
-            f"{cpu:.2f}",
-            f"{rss:.0f}",
-        ]
+from planner_rows import HEAD, Failed, Graph, Table, options, rows, run
 
 
 def main():
     p = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    p.add_argument("--build", default=os.path.join(HERE, "..", "..", "build"))
     p.add_argument("--export")
     p.add_argument("--layers", default="2,4,12,96,128")
     p.add_argument("--presets", default="llama-70B,1T")
-    p.add_argument("--percent", default="90,75,50,35,25,15,10,5")
-    p.add_argument("--repeat", type=int, default=2)
-    p.add_argument("--out")
+    options(p, "90,75,50,35,25,15,10,5")
     o = p.parse_args()
-    lines = [
+    table = Table(
         f"# Planning of GPT training steps, {datetime.date.today()}",
         "",
         "Recompute and gap in per cent of a step; the gap is to the printed lower bound, which holds for the class named.",
-        "",
-        "| work | budget, of the activations | recompute | gap | bound | CPU s | MiB |",
-        "|---|---|---|---|---|---|---|",
-    ]
+    )
+    table.head(HEAD)
     with tempfile.TemporaryDirectory(prefix="ckc-planner-") as work:
         jobs = [
             (
@@ -151,12 +72,12 @@ def main():
                 sys.exit(err)
             graphs.append((name, path, []))
         for name, path, flags in graphs:
-            for row in rows(o, name, path, flags, work):
-                lines.append("| " + " | ".join(row) + " |")
-                print(lines[-1], flush=True)
-    if o.out:
-        with open(o.out, "w") as f:
-            f.write("\n".join(lines) + "\n")
+            try:
+                for cells in rows(Graph(o, path, flags, work), name, o.percent):
+                    table.row(cells)
+            except Failed as e:
+                sys.exit(f"{name}: {e}")
+    table.write(o.out)
 
 
 main()
