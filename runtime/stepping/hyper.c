@@ -65,8 +65,10 @@ hyper_set_env(struct stepping *c, const struct ckr_hyper *hyper)
 	env->seed = c->progress.seed;
 	env->clip = norm_clip(c, h.clip);
 	scale_prepare(c, hyper);
-	env->c1 = (float)(1 - pow(h.beta1, t));
-	env->c2 = (float)(1 - pow(h.beta2, t));
+	/* of the betas that kernels have: 1 - 0.999f is 1.3e-5 less than 0.001,
+	 * and an average must not be corrected by another one's weights */
+	env->c1 = (float)(1 - pow(env->beta1, t));
+	env->c2 = (float)(1 - pow(env->beta2, t));
 	env->nesterov = h.nesterov;
 	env->one_minus_beta2 = (float)pow(t, h.beta2_decay);
 	env->max_lr = (float)(1 / sqrt(t));

@@ -17,7 +17,7 @@ import sys
 import numpy as np
 
 import ck
-from truth import DEEP, HALF_ULP, Truth
+from truth import HALF_ULP, SHALLOW, Truth
 
 sys.path.insert(0, ck.TOOLS)
 import compare
@@ -387,7 +387,7 @@ class Ranks(ck.Bench):
             self, sos[1][:-3] + ".ck", [], self.path(name + ".npz"), "--steps", STEPS, *RUN, *clip
         )
         # the gradient of a bf16 parameter is rounded once
-        limits = (HALF_ULP["bf16"],) * 3 if exact else DEEP
+        limits = (HALF_ULP["bf16"],) * 3 if exact else SHALLOW
         of = dict(dtype="bf16" if exact else "f32")
         right.check(name, limits, losses(one), "g1.st", "1.st", **of)
         for t in ranks:

@@ -28,8 +28,7 @@ HALF_ULP = {"f32": 2.0**-24, "f16": 2.0**-11, "bf16": 2.0**-8}
 
 # Tolerances of losses, gradients and the way that a parameter has come.  Twice to four times what
 # was measured, which the reason explains.
-# Roundings of 2^-24 in sums over some ten elements; over layers of sums of a hundred.  The root of
-# 1 - beta2, 0.001 less what float32 rounds 0.999 to, makes Adam's steps longer by 5e-6.
+# Roundings of 2^-24 in sums over some ten elements; over layers of sums of a hundred.
 SHALLOW = 5e-7, 1e-6, 1e-6
 DEEP = 1e-5, 1e-5, 2e-5
 # Eight roundings of 2^-8 between the loss and a gradient, of 2^-11 in f16 (where some layers have

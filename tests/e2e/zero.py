@@ -22,7 +22,7 @@ import numpy as np
 
 import ck
 import files
-from truth import ADAM16, BF16, DEEP, Truth
+from truth import ADAM16, BF16, SHALLOW, Truth
 
 sys.path.insert(0, ck.TOOLS)
 import compare
@@ -228,19 +228,19 @@ class Zero(ck.Bench):
         )
         two = self.train("two", "--check", "--save", "two.s", "--grads", "two.g")
         right = self.right("one")
-        right.check("one rank", DEEP, one, save="one.s")
-        right.check("two replicas", DEEP, two, "two.g", "two.s")
+        right.check("one rank", SHALLOW, one, save="one.s")
+        right.check("two replicas", SHALLOW, two, "two.g", "two.s")
         self.check(np.array_equal(two, whole), f"losses {two}, of replicas that hold all {whole}")
         self.same("two.s", "whole.s", "checkpoint")
         self.same("two.g", "whole.g", "gradients")
         self.check(np.allclose(two, one, rtol=1e-5), f"losses {two}, one rank's {one}")
         clipped = self.train("one", "--clip", 0.1, "--save", "one.s")
         right = self.right("one", "--clip", 0.1)
-        right.check("one rank, clipped", DEEP, clipped, save="one.s")
+        right.check("one rank, clipped", SHALLOW, clipped, save="one.s")
         self.check(not np.allclose(clipped, one, rtol=1e-5), "nothing was clipped")
         for name in "two", "four", "ranks":
             got = self.train(name, "--clip", 0.1, "--save", "got.s")
-            right.check(f"{name}, clipped", DEEP, got, save="got.s")
+            right.check(f"{name}, clipped", SHALLOW, got, save="got.s")
             self.check(
                 np.allclose(got, clipped, rtol=1e-5),
                 f"{name}, clipped: losses {got}, one rank's {clipped}",
@@ -290,7 +290,7 @@ class Zero(ck.Bench):
             now = {k: (v.shape, v.dtype) for k, v in compare.load(self.path(f"{i}.s")).items()}
             form = form or now
             self.check(now == form, f"{name}: form of the file")
-        self.right("one", steps=20).check("over changes of shape", DEEP, got, save="6.s")
+        self.right("one", steps=20).check("over changes of shape", SHALLOW, got, save="6.s")
         self.check(
             len(got) == 20 and np.allclose(got, want, rtol=1e-5),
             f"over changes of shape: {got}, expected {want}",
