@@ -290,14 +290,16 @@ print_warnings(struct inspect_report *x, FILE *out)
 	const char *text;
 
 	for (int i = 0; (text = findings_warning(x, i)); i++) {
-		const struct lint_warning *d = &x->lint.at[i];
+		int ndetail = i < x->lint.n ? x->lint.at[i].ndetail : 0;
 
 		if (i == 0)
 			fputs("\nwarnings\n", out);
 		print_name(out, *text ? "  " : "", text, "\n");
-		for (int k = 0; i < x->lint.n && k < d->ndetail; k++)
-			print_name(out, *d->detail[k] ? "      " : "",
-			           d->detail[k], "\n");
+		for (int k = 0; k < ndetail; k++) {
+			const char *detail = x->lint.at[i].detail[k];
+
+			print_name(out, *detail ? "      " : "", detail, "\n");
+		}
 	}
 }
 

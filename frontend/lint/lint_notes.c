@@ -83,8 +83,9 @@ noted_number(const char *args, int k, double absent)
 
 	for (int comma = 0; comma < k; comma++) {
 		s = memchr(s, ',', (size_t)(end - s));
-		if (!s++)
+		if (!s)
 			return absent;
+		s++;
 	}
 	return strtod(s, NULL);
 }

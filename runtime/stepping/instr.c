@@ -89,7 +89,8 @@ run_timed(struct stepping *c, const struct loaded_program *b, uint32_t i,
 		                              c->progress.step + 1);
 	else
 		s->run(b->ptr[r] + s->arg0,
-		       b->p->constant + s->const0, &c->env);
+		       b->p->constant ? b->p->constant + s->const0 : NULL,
+		       &c->env);
 	if (!timed)
 		return status;
 	c->device->call->sync(c->device);
