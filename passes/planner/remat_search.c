@@ -6,7 +6,7 @@
  *            over all layers, that removes most bytes above the target per
  *            second of recompute; then keep again what need not be dropped.
  *            Of many storages only the most promising ones are tried each
- *            time;
+ *            time, and all are dropped in order of bytes per second, too;
  *         2. annealing at a fixed target: toggle and swap storages.
  *         Every plan that is evaluated may enter the pool.
  * cost    limited by counts of evaluations, never by the clock, and blind to
@@ -17,8 +17,9 @@
 #include <math.h>
 #include <string.h>
 
-enum { TARGETS = 32, SINGLES = 256, KEEPS = 64, ENOUGH = 32 };
+enum { TARGETS = 32, SINGLES = 256, KEEPS = 64, ENOUGH = 128 };
 
+#define LARGE 1e9
 #define LEAST_SHARE (1.0 / 64)
 
 /* What may be done next, and what it is worth. */
@@ -42,11 +43,11 @@ struct descent {
 	struct change *change;          /* by storage, then by group */
 };
 
-/* Changes are so many that few of them can be evaluated. */
+/* To evaluate every change before each one would take minutes. */
 static bool
 is_large(const struct descent *d)
 {
-	return d->r->ncand > SINGLES;
+	return (double)d->r->ncand * d->r->ncand * d->r->nnode > LARGE;
 }
 
 /* ---- the best change ---- */
@@ -336,6 +337,37 @@ remat_polish(struct plan_pool *pool, int64_t target, int64_t evals,
 	descent_end(&d);
 }
 
+/* Drop storages one by one, the most bytes per second of their nodes first:
+ * what few evaluations are certain to find.  What backward does not read is
+ * kept until its turn comes, as clones may read it. */
+static void
+drop_in_order(struct descent *d)
+{
+	const struct remat *r = d->r;
+	int32_t next;
+
+	for (int32_t s = 0; s < r->nstore; s++)
+		if (is_movable(d, s))
+			d->drop[s] = 0;
+	do {
+		double most = 0;
+
+		next = -1;
+		for (int32_t s = 0; s < r->nstore; s++) {
+			double x = (double)r->store[s].size
+				/ (r->node[r->store[s].def].sec + d->eps);
+
+			if (is_movable(d, s) && !d->drop[s] && x > most) {
+				most = x;
+				next = s;
+			}
+		}
+		if (next >= 0)
+			d->drop[next] = 1;
+		pool_try_set(d->pool, d->drop);
+	} while (next >= 0 && !watch_over(r->watch));
+}
+
 void
 remat_search(struct plan_pool *pool)
 {
@@ -345,6 +377,10 @@ remat_search(struct plan_pool *pool)
 	int64_t top;
 
 	remat_keep_all(d.r, pool->constraint, d.drop);
+	if (is_large(&d)) {
+		drop_in_order(&d);
+		remat_keep_all(d.r, pool->constraint, d.drop);
+	}
 	top = schedule_set(pool->trial, d.drop).live;
 	for (int i = TARGETS - 1; i >= 0 && !watch_over(d.r->watch); i--) {
 		if (!drop_to_target(&d, top / TARGETS * i))
