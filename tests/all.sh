@@ -14,7 +14,7 @@ cd "$(dirname "$0")/.." || exit 2
 jobs=$(nproc)
 logs=build-all
 mkdir -p $logs
-sh .ci/setup clang valgrind || exit 2
+sh .ci/setup clang libclang-rt-dev libomp-dev valgrind || exit 2
 
 build() { # FOLDER OPTIONS...
 	folder=$1
