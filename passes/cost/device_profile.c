@@ -314,14 +314,16 @@ read_file(const char *path, size_t *n, Arena *arena)
 const struct device_profile *
 device_find(const char *name, Diag *diag, Arena *arena)
 {
+	const struct device_profile *known;
 	struct device_profile *d;
 	char *text;
 	size_t n;
 
 	if (!strcmp(name, "cpu"))
 		return &device_default;
-	if (device_known(name))
-		return device_known(name);
+	known = device_known(name);
+	if (known)
+		return known;
 	text = read_file(name, &n, arena);
 	if (!text) {
 		diag_error(diag, "--device '%s': %s", name, strerror(errno));

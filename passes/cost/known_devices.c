@@ -80,9 +80,11 @@ device_known(const char *name)
 {
 	static const char *const makers[] = { "NVIDIA", "GeForce" };
 
-	for (size_t i = 0; i < sizeof makers / sizeof *makers; i++)
-		if (after(name, makers[i]))
-			name = after(name, makers[i]);
+	for (size_t i = 0; i < sizeof makers / sizeof *makers; i++) {
+		const char *rest = after(name, makers[i]);
+
+		name = rest ? rest : name;
+	}
 	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
 		if (is_same_name(name, others[i].name))
 			name = others[i].known;

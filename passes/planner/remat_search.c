@@ -346,6 +346,7 @@ drop_in_order(struct descent *d)
 	const struct remat *r = d->r;
 	int32_t next;
 
+	remat_keep_all(r, d->pool->constraint, d->drop);
 	for (int32_t s = 0; s < r->nstore; s++)
 		if (is_movable(d, s))
 			d->drop[s] = 0;
@@ -376,11 +377,9 @@ remat_search(struct plan_pool *pool)
 	uint8_t *path = arena_array(d.arena, n + 1, 1);
 	int64_t top;
 
-	remat_keep_all(d.r, pool->constraint, d.drop);
-	if (is_large(&d)) {
+	if (is_large(&d))
 		drop_in_order(&d);
-		remat_keep_all(d.r, pool->constraint, d.drop);
-	}
+	remat_keep_all(d.r, pool->constraint, d.drop);
 	top = schedule_set(pool->trial, d.drop).live;
 	for (int i = TARGETS - 1; i >= 0 && !watch_over(d.r->watch); i--) {
 		if (!drop_to_target(&d, top / TARGETS * i))
