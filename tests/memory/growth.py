@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Training takes no memory from step to step: the anonymous memory of ckrun is the same after 20
-steps and after 1000, for every optimizer, source of data and transport.
+"""Training takes no memory from step to step: the anonymous memory of ckrun stands still in one of
+three thirds of a thousand steps at least, for every optimizer, source of data and transport.
 
     growth.py CKC CKRUN
 
-A leak of 64 bytes a step is seen.
+A leak of 64 bytes a step is seen in all thirds. What comes once, such as pages of a thread's stack
+when it first waits long, is in one.
 """
 
+import itertools
 import os
 import shutil
 import signal
@@ -22,8 +24,7 @@ import ck
 import processes
 import spread
 
-# What the system keeps for threads grows by pages as they come to them.
-FIRST, LAST, SLACK = 20, 1000, 32 << 10
+MARKS, SLACK = (20, 350, 680, 1010), 12 << 10
 ROWS = 40
 HEAD = """graph @g {{
 	input %x: f32[{b},{shape}]
@@ -124,7 +125,7 @@ class Growth(ck.Bench):
             os.remove(self.path("log"))
         started, sizes = self.start(how, *args), []
         try:
-            for step in FIRST, LAST:
+            for step in MARKS:
                 if not self.reached(step, started):
                     break
                 pids = [p.pid for p in started]
@@ -135,12 +136,13 @@ class Growth(ck.Bench):
             for p in started:
                 p.send_signal(signal.SIGTERM if how == "MPI" else signal.SIGKILL)
             told = [p.communicate()[1].decode() for p in started]
-        if self.check(len(sizes) == 2, f"{what}: ended before step {LAST}: {told}"):
-            grown = [b - a for a, b in zip(*sizes)]
-            self.check(
-                max(grown) <= SLACK,
-                f"{what}: {grown} B more anonymous memory at step {LAST} than at step {FIRST}",
-            )
+        if self.check(len(sizes) == len(MARKS), f"{what}: ended before step {MARKS[-1]}: {told}"):
+            for rank, size in enumerate(zip(*sizes)):
+                grown = [b - a for a, b in itertools.pairwise(size)]
+                self.check(
+                    min(grown) <= SLACK,
+                    f"{what}: rank {rank} takes {grown} B of anonymous memory between steps {MARKS}",
+                )
 
 
 def main():
