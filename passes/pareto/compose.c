@@ -267,10 +267,9 @@ insert_slack(struct buckets *c, int64_t slack, double sec)
 	e->sec = fmin(e->sec, sec);
 }
 
-/* All points of a part before answers of later parts.  Not all: no memory but
- * that of points counts. */
+/* All points of a part before answers of later parts. */
 static void
-insert_part_points(const struct pareto_curve *v, int32_t at, bool all,
+insert_part_points(const struct pareto_curve *v, int32_t at,
                    const struct curve_row *b, struct buckets *c)
 {
 	const struct curve_part *p = &v->y->part[at];
@@ -278,17 +277,14 @@ insert_part_points(const struct pareto_curve *v, int32_t at, bool all,
 
 	for (int32_t j = 0; j < k->nlow; j++) {
 		const struct part_point *f = &k->point[k->low[j]];
-		int64_t least = 0, to = p->least->limit[j];
-		int64_t bytes = all ? f->min_later_bytes : f->min_bytes;
+		int64_t least = p->least->of[k->low[j]] + p->least_more;
+		int64_t to = p->least->limit[j];
 
-		if (all)
-			least = p->least->of[k->low[j]] + p->least_more;
 		if (least >= v->top)
 			continue;
-		to = !all || to > v->top - p->least_more ? v->top
-			: to + p->least_more;
+		to = to > v->top - p->least_more ? v->top : to + p->least_more;
 		for (int32_t e = 0; e < b->n; e++) {
-			int64_t slack = b->at[e].slack + bytes;
+			int64_t slack = b->at[e].slack + f->min_later_bytes;
 
 			if (slack >= to)
 				break;
@@ -312,7 +308,7 @@ find_bound(struct pareto_curve *v)
 	for (int32_t i = y->n - 1; i >= 0 && !watch_over(y->r->watch); i--) {
 		Arena *fresh = i > 0 ? arena_new() : y->arena;
 
-		insert_part_points(v, i, true, &behind, &c);
+		insert_part_points(v, i, &behind, &c);
 		behind = buckets_flush(&c, fresh);
 		arena_free(old);
 		old = fresh;
@@ -347,86 +343,6 @@ least_within(const struct pareto_curve *v, const struct curve_row *row,
 		if (over <= 0 && sec < best)
 			best = sec;
 	}
-	return best;
-}
-
-/* ---- bound for plans that repeat as often as they like ---- */
-
-/* What lives when a node of backward runs, beside what is kept of parts that
- * backward has not reached: results that cannot be made again, the node's
- * operands and its scratch. */
-static int64_t *
-working_set(const struct partition *y)
-{
-	const struct remat *r = y->r;
-	size_t n = r->nnode;
-	int64_t *live = arena_array(y->arena, n + 2, sizeof *live), sum = 0;
-
-	for (int32_t s = 0; s < r->nstore; s++) {
-		const struct storage *t = &r->store[s];
-		NodeId to = y->last[s];
-
-		if (to < y->end_forward[s])
-			to = y->end_forward[s];
-		if (t->output)
-			to = (NodeId)n - 1;
-		if (t->candidate || to <= t->def)
-			continue;
-		live[t->def + 1] += t->size;
-		live[to + 1] -= t->size;
-	}
-	for (NodeId i = 1; i < n; i++) {
-		const struct rnode *rn = &r->node[i];
-
-		sum += live[i];
-		live[i] = sum + rn->workspace;
-		for (int k = 0; k < rn->nread; k++)
-			if (r->store[rn->read[k]].candidate
-			    && !r->node[r->store[rn->read[k]].def].inlinable)
-				live[i] += r->store[rn->read[k]].size;
-	}
-	return live;
-}
-
-/* Take any plan, and a node k of backward that runs before anything of parts
- * < i is read (the nodes looked at lie between part i's begin and that of
- * i - 1).  Of what is in memory then let K(q) be the decisions of part q < i.
- * All that backward reads of those parts is read later, so what is missing is
- * made after k, which takes the seconds of the point K(q) at least,
- * however often anything is repeated; and the K(q) lie beside what k itself
- * needs, of which no storage is one of theirs. */
-double
-pareto_bound_any(const struct pareto_curve *v, int64_t memory)
-{
-	struct partition *y = v->y;
-	int64_t *work = working_set(y);
-	struct curve_row behind;
-	struct buckets c;
-	double best = 0;
-	Arena *old = arena_new();       /* of the next row */
-
-	buckets_open(&c, bound_buckets(v), v->top);
-	insert_slack(&c, 0, 0);
-	behind = buckets_flush(&c, old);
-	for (int32_t i = 1; i < y->n && memory < v->top
-	     && !watch_over(y->r->watch); i++) {
-		Arena *fresh = arena_new();
-		NodeId to = y->part[i - 1].begin;
-		int64_t most = -1;
-
-		insert_part_points(v, i - 1, false, &behind, &c);
-		behind = buckets_flush(&c, fresh);
-		arena_free(old);
-		old = fresh;
-		for (NodeId k = y->part[i].lo; k < to; k++)
-			if (work[k] > most)
-				most = work[k];
-		if (most >= 0)
-			best = fmax(best, least_within(v, &behind,
-			                               memory - most));
-	}
-	arena_free(old);
-	arena_free(c.arena);
 	return best;
 }
 

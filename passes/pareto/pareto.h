@@ -26,7 +26,5 @@ void pareto_plan(const struct pareto_curve *, int32_t i, uint8_t *drop);
 /* No plan of class "once" within so much memory spends fewer seconds on
  * clones; INFINITY: there is no such plan. */
 double pareto_bound(struct pareto_curve *, int64_t memory);
-/* The same bound for plans of any class. */
-double pareto_bound_any(const struct pareto_curve *, int64_t memory);
 
 #endif

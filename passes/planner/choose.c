@@ -2,25 +2,27 @@
  *
  * what    the fastest known plan whose placed arena fits, and a lower bound
  * method  The generators of sets fill a pool that does not depend on the
- *         budget: all sets if there are few, else presets, descent and
- *         annealing (remat_search.c).  Three more sources are asked only when a
- *         budget wants them:
- *         - a grid of budgets, each solved by the 0-1 program (remat_ilp.c),
- *           from the budget downwards until the bound of a point says that no
- *           lower one can be faster;
+ *         budget: all sets if there are few, else presets, and for small graphs
+ *         descent and annealing (remat_search.c).  Three more sources are asked
+ *         only when a budget wants them:
+ *         - ranges of budgets, for each of which the 0-1 program (remat_ilp.c)
+ *           finds sets, or for larger graphs least cuts at prices of memory
+ *           (cut_search.c): from the range of the budget downwards until the
+ *           bound of one says that no lower one can have a faster plan;
  *         - where forward falls into parts (partition.c), the plans of a
- *           Pareto curve (compose.c), which replace descent and grid unless
- *           the graph is small;
+ *           Pareto curve (compose.c), which replace descent and 0-1 program
+ *           unless the graph is small;
  *         - sequences that repeat nodes more than once (recursive.c), near the
  *           least memory that sets reach, or below.
  *         Each has a pool of its own, and none starts from another one's
  *         plans.  So no answer depends on the budgets asked before, a larger
  *         budget chooses from at least as many plans, and the smallest budget
  *         that works is always the same.
- * cost    counted work: evaluations, pivots, branch and bound nodes
+ * cost    counted work: evaluations, flows, pivots, branch and bound nodes
  */
 #include "passes/planner/choose.h"
 #include "passes/pareto/pareto.h"
+#include "passes/planner/remat_cut.h"
 #include "passes/planner/set_generators.h"
 #include "passes/recursive/recursive.h"
 
@@ -33,6 +35,9 @@ enum {
 	PARTS_MIN = 3, GRID_MAX = 100, RECURSIVE_LARGE = 2000,
 	ILP_NODES = 40, BOUND_NODES = 300
 };
+
+/* Storages^2 nodes of a small graph: what one step of a descent takes. */
+#define SMALL 1e9
 
 struct plan_selector {
 	const struct remat *r;
@@ -49,6 +54,8 @@ struct plan_selector {
 	bool solved[GRID + 1];
 	double bound[GRID + 1];         /* of those solved */
 	int64_t anneal;                 /* evaluations of one annealing */
+	struct cut_net *net;
+	struct cut_bound *cuts;
 	struct pareto_curve *curve;     /* NULL: no parts */
 	struct known_plan *known;       /* by number on the curve */
 	struct plan_pool *recursive;    /* NULL: not looked for yet */
@@ -77,12 +84,16 @@ try_all_sets(struct plan_selector *c)
 	c->exhausted = pool_try_all_sets(c->base, cand, n);
 }
 
-/* The grid is worth its time: there is no curve, or it has few values to
- * choose from, between the plans of which there are others. */
+/* Searches that look at every storage by itself are worth their time: there is
+ * no curve, or it has few values to choose from, between the plans of which
+ * there are others. */
 static bool
-uses_grid(const struct plan_selector *c)
+is_small_graph(const struct plan_selector *c)
 {
-	return c->r->ncand <= (c->curve ? GRID_MAX : ILP_MAX);
+	const struct remat *r = c->r;
+
+	return r->ncand <= (c->curve ? GRID_MAX : ILP_MAX)
+		&& (double)r->ncand * r->ncand * r->nnode <= SMALL;
 }
 
 static void
@@ -108,6 +119,14 @@ descend(struct plan_selector *c)
 	remat_search(c->base);
 }
 
+static void
+cut_least(struct plan_selector *c, struct plan_pool *pool, int64_t target)
+{
+	struct cut_proof proof = cut_bound_at(c->cuts, target);
+
+	cut_search(c->net, pool, target, target, &proof, 0);
+}
+
 /* Push the least memory further down. */
 static void
 minimise_peak(struct plan_selector *c)
@@ -119,10 +138,10 @@ minimise_peak(struct plan_selector *c)
 		int64_t before = least->live;
 		int64_t target = before - before / 128;
 
-		if (c->r->ncand <= ILP_MAX)
+		if (is_small_graph(c))
 			remat_ilp(pool, target, 0, 0, c->anneal);
 		else
-			remat_polish(pool, target, c->anneal, least->drop);
+			cut_least(c, pool, before - before / 8);
 		if (least->live >= before)
 			break;
 	}
@@ -140,24 +159,31 @@ grid_bytes(const struct plan_selector *c, int64_t at)
 	return memory > least ? memory : least;
 }
 
-/* Solve at one budget of the grid alone, in a pool of its own; returns the
- * bound. */
+/* Solve for a range of the grid alone, in a pool of its own; returns the bound
+ * of its begin. */
 static double
-solve_at_budget(struct plan_selector *c, int64_t memory)
+solve_range(struct plan_selector *c, int64_t memory, int64_t end)
 {
-	struct known_plan *start = pool_best_live(c->base, memory), *f;
+	struct known_plan *start = pool_best_live(c->base, memory);
 	Arena *arena = arena_new();
 	struct plan_pool *pool = new_set_pool(c, arena);
-	double gap = c->opt->gap_pct / 100 * c->r->base_sec, bound;
+	double gap = c->opt->gap_pct / 100 * c->r->base_sec;
+	struct cut_proof proof = cut_bound_at(c->cuts, memory);
+	double bound = proof.sec;
 
-	if (start) {
+	if (start)
 		pool_try_set(pool, start->drop);
-		remat_polish(pool, memory, c->anneal, start->drop);
+	if (is_small_graph(c)) {
+		if (start)
+			remat_polish(pool, memory, c->anneal, start->drop);
+		bound = fmax(bound, remat_ilp(pool, memory, gap, ILP_NODES,
+		                              c->anneal));
+	} else {
+		cut_search(c->net, pool, memory, end, &proof, gap);
 	}
-	bound = remat_ilp(pool, memory, gap, ILP_NODES, c->anneal);
-	f = pool_best(pool, memory);
-	if (f)
-		pool_take(c->grid, f);
+	for (int32_t i = 0; i < pool->n; i++)
+		if (pool->plan[i].live >= 0)
+			pool_take(c->grid, &pool->plan[i]);
 	arena_free(arena);
 	return bound;
 }
@@ -278,7 +304,7 @@ search_budgets(struct plan_selector *c, int64_t arena)
 	struct known_plan *best = best_known_plan(c, arena);
 	int64_t at = arena / (c->top / GRID);
 
-	if (c->exhausted || is_proven_best(c, arena, best) || !uses_grid(c))
+	if (c->exhausted || is_proven_best(c, arena, best))
 		return best;
 	if (at > GRID)
 		at = GRID;
@@ -288,7 +314,8 @@ search_budgets(struct plan_selector *c, int64_t arena)
 		if (watch_over(c->r->watch))
 			break;
 		if (!c->solved[at])
-			c->bound[at] = solve_at_budget(c, memory);
+			c->bound[at] = solve_range(c, memory,
+				c->top / GRID * (at + 1));
 		c->solved[at] = true;
 		best = best_known_plan(c, arena);
 		if (memory > c->top / GRID * at
@@ -317,7 +344,13 @@ has_many_sets(const struct plan_selector *c)
 static bool
 searches_sets(const struct plan_selector *c)
 {
-	return has_many_sets(c) && (!c->curve || uses_grid(c));
+	return has_many_sets(c) && (!c->curve || is_small_graph(c));
+}
+
+static bool
+descends(const struct plan_selector *c)
+{
+	return searches_sets(c) && is_small_graph(c);
 }
 
 static bool
@@ -333,7 +366,7 @@ static const struct {
 } generators[] = {
 	{ has_few_sets, try_all_sets },
 	{ has_many_sets, find_curve },
-	{ searches_sets, descend },
+	{ descends, descend },
 	{ is_open, try_presets },
 	{ searches_sets, minimise_peak },
 };
@@ -354,6 +387,8 @@ selector_new(const struct remat *r, const uint8_t *constraint,
 		c->anneal = 1200;
 	if (c->anneal > 8000)
 		c->anneal = 8000;
+	c->net = cut_net_new(r, constraint, r->arena);
+	c->cuts = cut_bound_new(c->net);
 	c->keep_all = drop;
 	remat_keep_all(r, constraint, drop);
 	c->top = schedule_set(c->trial, drop).live;
@@ -385,29 +420,48 @@ selector_best(struct plan_selector *c, int64_t arena)
 	return search_budgets(c, arena);
 }
 
-double
-selector_bound(struct plan_selector *c, int64_t arena,
-               const struct known_plan *f)
+/* For sets. */
+static double
+bound_of_sets(struct plan_selector *c, int64_t arena, double sec)
 {
 	const struct remat *r = c->r;
 	double bound = 0, gap = c->opt->gap_pct / 100 * r->base_sec;
 
-	if (f->step) {
-		bound = recursive_bound(r, arena);
-		if (c->curve)
-			bound = fmax(bound, pareto_bound_any(c->curve, arena));
-		return isfinite(bound) ? bound : 0;
-	}
 	if (c->exhausted) {
-		f = pool_best_live(c->base, arena);
+		const struct known_plan *f = pool_best_live(c->base, arena);
+
 		return f ? f->sec : 0;
 	}
 	if (c->curve)
 		bound = pareto_bound(c->curve, arena);
-	if (uses_grid(c) && !watch_over(r->watch) && f->sec - bound > gap)
-		bound = fmax(bound, remat_bound(r, c->constraint, arena, f->sec,
+	if (is_small_graph(c) && !watch_over(r->watch) && sec - bound > gap)
+		bound = fmax(bound, remat_bound(r, c->constraint, arena, sec,
 		                                gap, BOUND_NODES));
 	return isfinite(bound) ? bound : 0;
+}
+
+/* For plans that repeat nodes as often as they like. */
+static double
+bound_of_any(struct plan_selector *c, int64_t arena, bool sequence)
+{
+	double bound = cut_bound_at(c->cuts, arena).sec;
+
+	if (sequence)
+		bound = fmax(bound, recursive_bound(c->r, arena));
+	return isfinite(bound) ? bound : 0;
+}
+
+struct recompute_bound
+selector_bound(struct plan_selector *c, int64_t arena,
+               const struct known_plan *f)
+{
+	struct recompute_bound any = { bound_of_any(c, arena, f->step), "any" };
+	struct recompute_bound once = { 0, "once" };
+
+	if (f->step || any.sec >= f->sec)
+		return any;
+	once.sec = bound_of_sets(c, arena, f->sec);
+	return once.sec > any.sec ? once : any;
 }
 
 const struct known_plan *

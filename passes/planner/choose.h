@@ -16,11 +16,16 @@ int64_t selector_least(struct plan_selector *);
 const struct known_plan *selector_smallest(struct plan_selector *);
 /* The plan for an arena of so many bytes; NULL: none known. */
 const struct known_plan *selector_best(struct plan_selector *, int64_t arena);
-/* Seconds of recompute below which no plan of the class of the plan taken
- * gets: of class "once" for a set, of any for a sequence. */
-double
-selector_bound(struct plan_selector *, int64_t arena,
-               const struct known_plan *);
+/* Seconds of recompute below which no plan of a class gets: of class "once",
+ * which sets are, or "any". */
+struct recompute_bound {
+	double sec;
+	const char *class;
+};
+
+/* For the class of the plan taken. */
+struct recompute_bound selector_bound(struct plan_selector *, int64_t arena,
+                                      const struct known_plan *);
 
 /* refuse.c: say that the budget is too small, by how much, what fills it and
  * what would help.  The schedule is that of the smallest peak.  False. */

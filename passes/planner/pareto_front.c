@@ -21,17 +21,22 @@
 
 enum { GRID = 40, PRESETS = 8, GRID_MAX = 2 * (GRID + PRESETS + 1) };
 
+/* Seconds that differ by this part of a step are sums in another order. */
+#define SAME 1e-12
+
 /* ---- points ---- */
 
 /* Whoever may have a, takes it rather than b. */
 static bool
 dominates_point(const struct pareto_point *a, const struct pareto_point *b)
 {
-	if (a->budget > b->budget)
+	double more = a->recompute_sec - b->recompute_sec;
+	double same = SAME * a->step_sec;
+
+	if (a->budget > b->budget || more > same)
 		return false;
-	return a->recompute_sec < b->recompute_sec
-		|| (a->recompute_sec == b->recompute_sec
-		    && (!a->updates_in_backward || b->updates_in_backward));
+	return more < -same
+		|| !a->updates_in_backward || b->updates_in_backward;
 }
 
 static bool
@@ -66,6 +71,7 @@ add_plan(const Pass *p, const struct remat *r, struct plan_selector *c,
 {
 	const struct known_plan *f = selector_best(c, arena);
 	double base = p->planned.pareto_front->base_sec;
+	struct recompute_bound bound;
 	struct pareto_point q = { .updates_in_backward =
 	                           updates_in_backward };
 
@@ -78,9 +84,9 @@ add_plan(const Pass *p, const struct remat *r, struct plan_selector *c,
 	q.step_sec = base + f->sec;
 	if (is_dominated_point(p->planned.pareto_front, &q))
 		return;
-	q.bound_sec = reported_bound(base + selector_bound(c, arena, f), base,
-	                             q.step_sec);
-	q.bound_class = q.bound_sec > base && !f->step ? "once" : "any";
+	bound = selector_bound(c, arena, f);
+	q.bound_sec = reported_bound(base + bound.sec, base, q.step_sec);
+	q.bound_class = bound.class;
 	insert_point(p->planned.pareto_front, q);
 }
 

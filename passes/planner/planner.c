@@ -184,6 +184,7 @@ choose_auto(Pass *p, const Graph *g, struct schedule *w,
 {
 	const struct remat *r = w->r;
 	const struct known_plan *taken;
+	struct recompute_bound bound;
 	struct plan_grid grid;
 	int64_t arena;
 	bool is_rounded = false;
@@ -209,11 +210,9 @@ choose_auto(Pass *p, const Graph *g, struct schedule *w,
 	*plan = is_rounded ? rounded->plan : *taken;
 	if (is_rounded)
 		return true;
-	p->planned.bound_sec = r->base_sec + selector_bound(c, arena, taken);
-	p->planned.bound_class = p->planned.bound_sec > r->base_sec
-			&& !taken->step
-		? "once"
-		: "any";
+	bound = selector_bound(c, arena, taken);
+	p->planned.bound_sec = r->base_sec + bound.sec;
+	p->planned.bound_class = bound.class;
 	return true;
 }
 

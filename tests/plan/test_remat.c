@@ -314,68 +314,6 @@ bound_and_search(void **state)
 	assert_true(hits * 100 >= total * 98);
 }
 
-static double
-bytes_per_second(const struct remat *r, int32_t s)
-{
-	return (double)r->store[s].size / (r->node[r->store[s].def].sec + r->base_sec * 1e-6);
-}
-
-/* The seconds of the first set within `live` bytes, if storages are dropped one
- * by one, the most bytes per second first. */
-static double
-in_order(const struct problem *p, int64_t live)
-{
-	const struct remat *r = p->r;
-
-	memset(p->drop, 0, (size_t)r->nstore);
-	for (;;) {
-		struct remat_cost c = schedule_set(p->w, p->drop);
-		int32_t best = -1;
-
-		if (c.live <= live)
-			return c.sec;
-		for (int32_t s = 0; s < r->nstore; s++)
-			if (r->store[s].candidate && !p->drop[s]
-			    && (best < 0 || bytes_per_second(r, s)
-			                    > bytes_per_second(r, best)))
-				best = s;
-		if (best < 0)
-			return INFINITY;
-		p->drop[best] = 1;
-	}
-}
-
-/* Of many storages the descent tries few at a time; its plans are no worse than
- * those of the simple order, and need much less memory. */
-static void
-descent_of_many(void **state)
-{
-	struct problem p = { .g = gen_random(1, 1400) };
-	struct plan_pool *a;
-	int64_t top, least;
-
-	(void)state;
-	p.arena = arena_new();
-	p.r = remat_new(p.g, p.arena);
-	p.w = schedule_new(p.r, p.arena);
-	p.constraint = arena_array(p.arena, (size_t)p.r->nstore + 1, 1);
-	p.drop = arena_array(p.arena, (size_t)p.r->nstore + 1, 1);
-	assert_true(p.r->ncand > 1000);
-	top = schedule_set(p.w, p.drop).live;
-	a = pool_new(p.r, p.constraint, top, p.arena);
-	remat_search(a);
-	least = pool_smallest(a)->live;
-	assert_true(least < top - top / 4);
-	for (int i = 1; i < 4; i++) {
-		int64_t live = least + (top - least) * i / 4;
-
-		/* a range of memory keeps one plan */
-		assert_true(pool_best_live(a, live)->sec
-		            <= in_order(&p, live) * 1.02);
-	}
-	close_problem(&p);
-}
-
 /* The choice is as good as the best of all sets, packed, at any budget. */
 static void
 choice_is_optimal(void **state)
@@ -415,7 +353,7 @@ choice_is_optimal(void **state)
 					best = fmin(best, all[set].sec);
 			assert_non_null(f);
 			assert_true(known_eval(p.w, f).sec <= best + 1e-9);
-			assert_true(selector_bound(c, arena, f)
+			assert_true(selector_bound(c, arena, f).sec
 			            <= (f->step ? known_eval(p.w, f).sec
 			                : best) + 1e-6);
 		}
@@ -840,7 +778,6 @@ main(void)
 		cmocka_unit_test(special_copies_are_exact),
 		cmocka_unit_test(loops_stay_small),
 		cmocka_unit_test(bound_and_search),
-		cmocka_unit_test(descent_of_many),
 		cmocka_unit_test(choice_is_optimal),
 		cmocka_unit_test(monotone),
 		cmocka_unit_test(presets),
