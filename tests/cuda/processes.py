@@ -11,6 +11,7 @@ with one that fails, with a call that never ends, and with a process that is sto
 end in time and say so once.
 """
 
+import concurrent.futures
 import os
 import re
 import shutil
@@ -233,11 +234,11 @@ class Gpus(processes.Processes):
             processes.PATIENCE,
         ]
 
-        def failed(what, text, status, **env):
+        def failed(what, text, env):
             at = time.monotonic()
             done = self.each(run, ["env", *(f"{k}={v}" for k, v in env.items()), *run])
             self.check(
-                done.returncode == status and re.search(text, done.stderr),
+                done.returncode == 3 and re.search(text, done.stderr),
                 f"{what}: {done.returncode}, {done.stderr}",
             )
             self.check(
@@ -245,44 +246,51 @@ class Gpus(processes.Processes):
                 f"{what}: took {time.monotonic() - at:.0f} s",
             )
 
-        failed(
-            "an error of NCCL",
-            r"ckrun: step 1: all_reduce of '.*' \(\d+ bytes\): remote process exited",
-            3,
-            CKR_FAKE_NCCL="error:5",
+        cases = (
+            (
+                "an error of NCCL",
+                r"ckrun: step 1: all_reduce of '.*' \(\d+ bytes\): remote process exited",
+                {"CKR_FAKE_NCCL": "error:5"},
+            ),
+            (
+                "a call that hangs",
+                r"ckrun: step 1: all_reduce of '.*' \(\d+ bytes\): deadlock: all ranks wait for"
+                " each other",
+                {"CKR_FAKE_NCCL": "hang:7"},
+            ),
+            (
+                "a rank that does not join",
+                "joining the GPUs by NCCL: not all processes have arrived",
+                {"CKR_FAKE_NCCL": "absent"},
+            ),
+            ("a GPU that is lost", "unspecified launch failure", {"CKR_FAKE_GPU": "lost"}),
         )
-        failed(
-            "a call that hangs",
-            r"ckrun: step 1: all_reduce of '.*' \(\d+ bytes\): deadlock: all ranks wait for each other",
-            3,
-            CKR_FAKE_NCCL="hang:7",
-        )
-        failed(
-            "a rank that does not join",
-            "joining the GPUs by NCCL: not all processes have arrived",
-            3,
-            CKR_FAKE_NCCL="absent",
-        )
-        failed("a GPU that is lost", "unspecified launch failure", 3, CKR_FAKE_GPU="lost")
+        with concurrent.futures.ThreadPoolExecutor(len(cases)) as pool:
+            list(pool.map(failed, *zip(*cases)))
 
-    def gone_ones(self):
-        """Stopped, or killed."""
+    def one_step(self):
+        """What checkpoints have."""
+        so, processes.INPUTS = self.path("tp2.so"), self.inputs(MODEL, 1)
         self.must(
             self.mpirun(
-                2,
-                self.path("tp2.so"),
-                "--steps",
-                1,
-                "--save",
-                self.path("v2.save"),
-                inputs=self.inputs(MODEL, 1),
+                2, so, "--steps", 1, "--save", self.path("v2.save"), inputs=processes.INPUTS
             ),
             "one step",
         )
-        processes.INPUTS = self.inputs(MODEL, 1)
+
+    def first_killed(self):
         self.gone(signal.SIGKILL, "training", 0, 0)
+
+    def last_killed(self):
         self.gone(signal.SIGKILL, "training", 0, 1)
+
+    def last_stopped(self):
         self.gone(signal.SIGSTOP, "training", 0.3)
+
+
+# Those that need files of one another, and those that mostly wait.
+FIRST = "bits", "alone", "one_step"
+REST = "last_stopped", "one_fails", "first_killed", "last_killed", "torchrun", "looks", "refused"
 
 
 def main():
@@ -297,18 +305,9 @@ def main():
     bench = Gpus()
     bench.nvcc, bench.folder = nvcc, folder
     os.environ["CKR_FAKE_NCCL_DIR"] = bench.work
-    for part in bench.names or (
-        "bits",
-        "alone",
-        "torchrun",
-        "looks",
-        "refused",
-        "one_fails",
-        "gone_ones",
-    ):
-        at = time.monotonic()
-        getattr(bench, part)()
-        print(f"{part}: {time.monotonic() - at:.1f} s", flush=True)
+    for part in FIRST if not bench.names else ("alone", "one_step"):
+        bench.part(part)
+    bench.beside(bench.names or REST)
     bench.finish()
 
 

@@ -10,6 +10,7 @@ carry on ends on all of them with one message; killed, stopped or without room o
 others end in time, the last checkpoint is whole, and nobody is left.
 """
 
+import concurrent.futures
 import json
 import os
 import re
@@ -17,6 +18,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 import numpy as np
@@ -68,6 +70,16 @@ class Processes(ck.Bench):
         return self.run(
             [*MPIRUN, "-n", n, self.ckrun_path, so, *inputs, "--threads", 1, *more], **kw
         )
+
+    def part(self, name):
+        at = time.monotonic()
+        getattr(self, name)()
+        print(f"{name}: {time.monotonic() - at:.1f} s", flush=True)
+
+    def beside(self, names):
+        """Parts that mostly wait, a few at a time."""
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            list(pool.map(self.part, names))
 
     def each(self, *commands, **kw):
         """Every rank with a command of its own."""
@@ -488,17 +500,14 @@ class Processes(ck.Bench):
                 sorted(compare.load(path)) == sorted(compare.load(self.path("v2.save"))),
                 f"{what}: the checkpoint is not whole",
             )
-        left = [x for x in os.listdir(self.work) if "-tmp" in x]
+        name = os.path.basename(path)
+        left = [x for x in os.listdir(os.path.dirname(path)) if x.startswith(name) and "-tmp" in x]
         self.check(not left, f"{what}: {left} are left")
 
     def gone(self, sig, when, delay=0.0, victim=1):
         """when: what is waited for before rank `victim` gets the signal."""
-        path, what = (
-            self.path("gone.save"),
-            f"signal {sig} to rank {victim} while {when}, {delay:.3f} s",
-        )
-        if os.path.exists(path):
-            os.unlink(path)
+        path = os.path.join(tempfile.mkdtemp(dir=self.work), "gone.save")
+        what = f"signal {sig} to rank {victim} while {when}, {delay:.3f} s"
         run = self.start(
             *NEVER_ENDS, "--save", path, "--save-every", 1 if when == "saving" else 1000000
         )
@@ -543,8 +552,14 @@ class Processes(ck.Bench):
         self.gone(signal.SIGKILL, "training", 0, 0)
         self.gone(signal.SIGKILL, "saving", 0.02)
         self.orphaned()
+
+    def stopped_training(self):
         self.gone(signal.SIGSTOP, "training")
+
+    def stopped_saving(self):
         self.gone(signal.SIGSTOP, "saving", 0.01, 0)
+
+    def stopped_loading(self):
         self.gone(signal.SIGSTOP, "loading", 0.1)
 
     def many(self):
@@ -558,7 +573,7 @@ class Processes(ck.Bench):
             )
             print(sig, when, self.failed, flush=True)
 
-    def stopped(self):
+    def interrupted(self):
         """Ctrl-C on one rank, or what mpirun passes on to all: they end after the same step, and
         save it."""
         path, log = self.path("int.save"), self.path("int.log")
@@ -583,8 +598,13 @@ class Processes(ck.Bench):
             self.nobody(pids.values(), "interrupted")
 
 
+# The longest waits first; all of them need files of bits().
 PARTS = (
-    "bits",
+    "stopped_training",
+    "stopped_saving",
+    "stopped_loading",
+    "killed",
+    "interrupted",
     "crossed",
     "go_on",
     "wide",
@@ -593,8 +613,6 @@ PARTS = (
     "refused",
     "bad",
     "numberless",
-    "stopped",
-    "killed",
 )
 
 
@@ -609,10 +627,8 @@ def main():
     os.environ["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
     bench = Processes()
     bench.gpt = gpt and os.path.abspath(gpt)
-    for part in PARTS if not bench.names else ("bits", *bench.names):
-        at = time.monotonic()
-        getattr(bench, part)()
-        print(f"{part}: {time.monotonic() - at:.1f} s", flush=True)
+    bench.part("bits")
+    bench.beside(bench.names or PARTS)
     bench.finish()
 
 

@@ -120,57 +120,50 @@ class Torchrun(processes.Processes):
                 time.sleep(0.1)
         raise SystemExit("nobody listens")
 
-    def gone_ones(self):
-        for sig, text, statuses in (
-            (signal.SIGKILL, "rank 1 has left the run", (3,)),
-            (signal.SIGSTOP, "rank 1: stopped or gone", (3,)),
-        ):
-            argv = [
-                self.ckrun_path,
-                self.path("tp2.so"),
-                *processes.INPUTS,
-                "--threads",
-                1,
-                *processes.NEVER_ENDS,
-            ]
-            first, second = spread.start(
-                2, argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=self.work
-            )
-            time.sleep(2)
-            second.send_signal(sig)
-            at = time.monotonic()
-            try:
-                _, told = first.communicate(timeout=processes.IN_TIME)
-            except subprocess.TimeoutExpired:
-                first.kill()
-                _, told = first.communicate()
-            self.check(
-                first.returncode in statuses
-                and re.search(f"ckrun: step \\d+: .*{text}|ckrun: .*{text}", told),
-                f"{sig}: {first.returncode}, {told}",
-            )
-            self.check(
-                time.monotonic() - at < processes.IN_TIME,
-                f"{sig}: took {time.monotonic() - at:.0f} s",
-            )
-            second.kill()
-            second.communicate()
+    def killed(self):
+        self.gone_while_training(signal.SIGKILL, "rank 1 has left the run")
+
+    def stopped(self):
+        self.gone_while_training(signal.SIGSTOP, "rank 1: stopped or gone")
+
+    def gone_while_training(self, sig, text):
+        argv = [
+            self.ckrun_path,
+            self.path("tp2.so"),
+            *processes.INPUTS,
+            "--threads",
+            1,
+            *processes.NEVER_ENDS,
+        ]
+        first, second = spread.start(
+            2, argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=self.work
+        )
+        time.sleep(2)
+        second.send_signal(sig)
+        at = time.monotonic()
+        try:
+            _, told = first.communicate(timeout=processes.IN_TIME)
+        except subprocess.TimeoutExpired:
+            first.kill()
+            _, told = first.communicate()
+        self.check(
+            first.returncode == 3
+            and re.search(f"ckrun: step \\d+: .*{text}|ckrun: .*{text}", told),
+            f"{sig}: {first.returncode}, {told}",
+        )
+        self.check(
+            time.monotonic() - at < processes.IN_TIME,
+            f"{sig}: took {time.monotonic() - at:.0f} s",
+        )
+        second.kill()
+        second.communicate()
 
 
 def main():
     bench = Torchrun()
     os.environ["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
-    for part in bench.names or (
-        "same_bits",
-        "crossed",
-        "refused",
-        "busy",
-        "strangers",
-        "gone_ones",
-    ):
-        at = time.monotonic()
-        getattr(bench, part)()
-        print(f"{part}: {time.monotonic() - at:.1f} s", flush=True)
+    bench.part("same_bits")
+    bench.beside(bench.names or ("stopped", "refused", "crossed", "killed", "strangers", "busy"))
     bench.finish()
 
 
