@@ -305,9 +305,7 @@ def main():
     bench = Gpus()
     bench.nvcc, bench.folder = nvcc, folder
     os.environ["CKR_FAKE_NCCL_DIR"] = bench.work
-    for part in FIRST if not bench.names else ("alone", "one_step"):
-        bench.part(part)
-    bench.beside(bench.names or REST)
+    bench.parts(FIRST, REST)
     bench.finish()
 
 

@@ -76,10 +76,13 @@ class Processes(ck.Bench):
         getattr(self, name)()
         print(f"{name}: {time.monotonic() - at:.1f} s", flush=True)
 
-    def beside(self, names):
-        """Parts that mostly wait, a few at a time."""
+    def parts(self, first, rest):
+        """Those that leave files for others, in order, then those that mostly wait, a few at a
+        time; or those that the command line names, in order."""
+        for name in self.names or first:
+            self.part(name)
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
-            list(pool.map(self.part, names))
+            list(pool.map(self.part, () if self.names else rest))
 
     def each(self, *commands, **kw):
         """Every rank with a command of its own."""
@@ -599,7 +602,7 @@ class Processes(ck.Bench):
 
 
 # The longest waits first; all of them need files of bits().
-PARTS = (
+REST = (
     "stopped_training",
     "stopped_saving",
     "stopped_loading",
@@ -627,8 +630,7 @@ def main():
     os.environ["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
     bench = Processes()
     bench.gpt = gpt and os.path.abspath(gpt)
-    bench.part("bits")
-    bench.beside(bench.names or PARTS)
+    bench.parts(["bits"], REST)
     bench.finish()
 
 

@@ -162,8 +162,7 @@ class Torchrun(processes.Processes):
 def main():
     bench = Torchrun()
     os.environ["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
-    bench.part("same_bits")
-    bench.beside(bench.names or ("stopped", "refused", "crossed", "killed", "strangers", "busy"))
+    bench.parts(["same_bits"], ["stopped", "refused", "crossed", "killed", "strangers", "busy"])
     bench.finish()
 
 
