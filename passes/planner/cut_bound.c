@@ -15,8 +15,8 @@
  *         linear relaxation (Geoffrion 1974); it is where two cuts' seconds and
  *         bytes say the same, and found by going there again and again.  Of the
  *         fullest moments those are looked at closely that say most at the
- *         price of the first.  Every cut bounds the seconds at any memory, and
- *         is remembered.
+ *         price of the first.  Cuts at fixed prices are remembered, so that no
+ *         answer depends on what was asked before.
  * cost    a flow for each moment and a handful for some, fewer each time
  */
 #include "passes/planner/remat_cut.h"
@@ -24,29 +24,30 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOMENTS = 64, CUTS = 64, REFINED = 4 };
+enum { MOMENTS = 64, RUNGS = 104, REFINED = 4, REFINE = 6 };
 
-/* Prices in so small a ratio say much the same. */
-#define NEAR 1.25
+/* From one rung to the next, and the price of the first for all bytes of a
+ * moment, in steps: rungs reach from where nothing is worth its seconds to
+ * where everything is. */
+#define RATIO 1.25
+#define CHEAP 1e-6
 
 /* What is not worth another flow, of a step. */
 #define CLOSE 1e-5
 
 /* A cut of one moment at one price. */
 struct cut {
-	double price;                   /* units per byte */
+	double price;                   /* units per byte; 0: not solved yet */
 	double units;                   /* of the whole cut */
 	double bytes;                   /* kept */
 };
 
 struct moment {
 	NodeId at;
-	int64_t fixed;                  /* bytes that live in any plan */
-	struct cut cut[CUTS];           /* by rising price */
-	int ncut;
-	bool open;                      /* a cut keeps everything, and one
-	                                 * nothing */
-	int64_t refined;                /* for so much memory last */
+	int64_t fixed, free;            /* bytes that live in any plan; of what
+	                                 * is free and read behind it */
+	struct cut rung[RUNGS];         /* by rising price */
+	double worth;                   /* units at the price tried last */
 };
 
 struct cut_bound {
@@ -116,7 +117,7 @@ find_moments(struct cut_bound *b)
 	int64_t *free = bytes_across(c, true), most_of_all = 0;
 
 	for (int k = 1; k <= MOMENTS; k++) {
-		struct moment m = { .refined = -1 };
+		struct moment m = { .at = 0 };
 		int64_t most = 0;
 
 		for (; (int64_t)i * MOMENTS < (int64_t)nnode * k; i++) {
@@ -127,6 +128,7 @@ find_moments(struct cut_bound *b)
 			most = bytes + free[i];
 			m.at = i;
 			m.fixed = bytes;
+			m.free = free[i];
 		}
 		if (!m.at)
 			continue;
@@ -178,12 +180,12 @@ read_cut(const struct cut_net *c, const struct moment *m, double price)
 	return k;
 }
 
-/* Solve at a price and remember the cut; false: the time is over. */
+/* Solve at a price; false: the time is over. */
 static bool
-add_cut(struct cut_bound *b, struct moment *m, double price)
+solve_at(struct cut_bound *b, const struct moment *m, double price,
+         struct cut *k)
 {
 	struct cut_net *c = b->net;
-	int at = 0;
 
 	cut_forget_prices(c);
 	for (int32_t s = 0; s < c->r->nstore; s++) {
@@ -197,27 +199,18 @@ add_cut(struct cut_bound *b, struct moment *m, double price)
 	}
 	if (!cut_solve(c))
 		return false;
-	while (at < m->ncut && m->cut[at].price < price)
-		at++;
-	memmove(m->cut + at + 1, m->cut + at,
-	        (size_t)(m->ncut++ - at) * sizeof *m->cut);
-	m->cut[at] = read_cut(c, m, price);
+	*k = read_cut(c, m, price);
 	return true;
 }
 
-/* From where nothing is worth its seconds to where everything is. */
-static bool
-open_moment(struct cut_bound *b, struct moment *m)
+/* The cut of a rung, which is remembered; NULL: the time is over. */
+static const struct cut *
+rung_of(struct cut_bound *b, struct moment *m, int i)
 {
-	const struct remat *r = b->net->r;
-	double bytes = 1;
+	struct cut *k = &m->rung[i];
+	double price = CHEAP * CUT_UNITS / (double)m->free * pow(RATIO, i);
 
-	for (int32_t s = 0; s < r->nstore; s++)
-		if (is_read_later(b->net, m, s))
-			bytes += (double)r->store[s].size;
-	m->open = add_cut(b, m, 1e-6 * CUT_UNITS / bytes)
-		&& add_cut(b, m, 1e4 * CUT_UNITS / bytes);
-	return m->open;
+	return k->price > 0 || solve_at(b, m, price, k) ? k : NULL;
 }
 
 /* ---- bound ---- */
@@ -226,6 +219,12 @@ static double
 units_at(const struct cut *k, double room)
 {
 	return k->units - k->price * room;
+}
+
+static double
+room_at(const struct moment *m, int64_t memory)
+{
+	return (double)(memory - m->fixed);
 }
 
 /* Where the lines of two cuts meet. */
@@ -238,81 +237,85 @@ price_between(const struct cut *a, const struct cut *b)
 	return more / (a->bytes - b->bytes);
 }
 
-/* The cut that says most of a moment; NULL: there is none yet. */
-static const struct cut *
-best_cut(const struct moment *m, double room)
+/* The first rung that keeps no more than there is room for. */
+static int
+find_rung(struct cut_bound *b, struct moment *m, double room)
 {
-	const struct cut *best = NULL;
+	int low = 0, high = RUNGS - 1;
 
-	for (int i = 0; i < m->ncut; i++)
-		if (!best || units_at(&m->cut[i], room) > units_at(best, room))
-			best = &m->cut[i];
+	while (low < high) {
+		int middle = (low + high) / 2;
+		const struct cut *k = rung_of(b, m, middle);
+
+		if (!k)
+			break;
+		if (k->bytes > room)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* The cut that says most of a moment: between two rungs it is looked for where
+ * their cuts meet.  Its price is 0 if there was no time. */
+static struct cut
+best_cut(struct cut_bound *b, struct moment *m, double room)
+{
+	int i = find_rung(b, m, room);
+	const struct cut *rung = rung_of(b, m, i);
+	struct cut x, y = rung ? *rung : (struct cut){ .price = 0 }, best = y;
+
+	rung = i > 0 && rung ? rung_of(b, m, i - 1) : NULL;
+	if (!rung || y.bytes > room)
+		return best;
+	x = *rung;
+	for (int k = 0; k <= REFINE; k++) {
+		double price = price_between(&x, &y);
+		struct cut z;
+
+		if (units_at(&x, room) > units_at(&best, room))
+			best = x;
+		if (units_at(&y, room) > units_at(&best, room))
+			best = y;
+		/* what a cut there would say at most */
+		if (k == REFINE || price <= x.price || price >= y.price
+		    || x.units + (price - x.price) * x.bytes - price * room
+			    < units_at(&best, room) + CLOSE * CUT_UNITS
+		    || !solve_at(b, m, price, &z))
+			break;
+		if (z.bytes > room)
+			x = z;
+		else
+			y = z;
+	}
 	return best;
 }
 
-/* Solve where the cuts on either side of the room meet, until that says hardly
- * more than they do. */
+/* What each moment would say at about one price. */
 static void
-refine(struct cut_bound *b, struct moment *m, double room)
+try_price(struct cut_bound *b, int64_t memory, double price)
 {
-	if (!m->open && !open_moment(b, m))
-		return;
-	while (m->ncut < CUTS) {
-		double best = units_at(best_cut(m, room), room), price;
-		const struct cut *x, *y;
-		int i = 0;
-
-		while (i < m->ncut && m->cut[i].bytes > room)
-			i++;
-		if (i == 0 || i == m->ncut)
-			return;
-		x = &m->cut[i - 1];
-		y = &m->cut[i];
-		price = price_between(x, y);
-		if (price <= x->price || price >= y->price
-		    || x->units + (price - x->price) * x->bytes - price * room
-			    < best + CLOSE * CUT_UNITS
-		    || !add_cut(b, m, price))
-			return;
-	}
-}
-
-/* One cut of about that price, to see whether the moment deserves more. */
-static void
-try_price(struct cut_bound *b, struct moment *m, double price)
-{
-	for (int i = 0; i < m->ncut; i++)
-		if (m->cut[i].price > price / NEAR
-		    && m->cut[i].price < price * NEAR)
-			return;
-	if (m->ncut < CUTS && price > 0)
-		add_cut(b, m, price);
-}
-
-static double
-room_at(const struct moment *m, int64_t memory)
-{
-	return (double)(memory - m->fixed);
-}
-
-/* The moment that says most of those not refined yet; NULL: none says
- * anything. */
-static struct moment *
-best_moment(struct cut_bound *b, int64_t memory)
-{
-	struct moment *best = NULL;
-	double most = 0;
-
 	for (int k = 0; k < b->n; k++) {
 		struct moment *m = &b->moment[k];
-		double room = room_at(m, memory);
-		const struct cut *x = best_cut(m, room);
+		double first = CHEAP * CUT_UNITS / (double)m->free;
+		double near = round(log(price / first) / log(RATIO));
+		const struct cut *x = rung_of(b, m,
+			(int)fmin(fmax(near, 0), RUNGS - 1));
 
-		if (m->refined != memory && x && units_at(x, room) > most) {
-			most = units_at(x, room);
-			best = m;
-		}
+		m->worth = x && m != b->fullest
+			? units_at(x, room_at(m, memory)) : 0;
 	}
+}
+
+static struct moment *
+best_moment(struct cut_bound *b)
+{
+	struct moment *best = NULL;
+
+	for (int k = 0; k < b->n; k++)
+		if (b->moment[k].worth > (best ? best->worth : 0))
+			best = &b->moment[k];
 	return best;
 }
 
@@ -327,31 +330,32 @@ cut_bound_new(struct cut_net *net)
 	return b;
 }
 
-static double
-units_seconds(const struct cut_bound *b, double units)
+/* What a moment proves, if that is more than p. */
+static void
+prove_by(struct cut_bound *b, struct moment *m, int64_t memory,
+         struct cut_proof *p)
 {
-	return units / CUT_UNITS * b->net->r->base_sec;
+	double room = room_at(m, memory), sec;
+	struct cut x = best_cut(b, m, room);
+
+	sec = units_at(&x, room) / CUT_UNITS * b->net->r->base_sec;
+	if (x.price > 0 && sec > p->sec)
+		*p = (struct cut_proof){ sec, m->at, x.price };
+	m->worth = 0;
 }
 
 struct cut_proof
 cut_bound_at(struct cut_bound *b, int64_t memory)
 {
 	struct cut_proof p = { .sec = 0 };
-	struct moment *m = b->fullest;
 
-	for (int i = 0; i <= REFINED && m; i++) {
-		double room = room_at(m, memory), sec;
-		const struct cut *x;
-
-		refine(b, m, room);
-		m->refined = memory;
-		x = best_cut(m, room);
-		sec = x ? units_seconds(b, units_at(x, room)) : 0;
-		if (sec > p.sec)
-			p = (struct cut_proof){ sec, m->at, x->price };
-		for (int k = 0; i == 0 && k < b->n; k++)
-			try_price(b, &b->moment[k], p.price);
-		m = best_moment(b, memory);
-	}
+	if (!b->fullest)
+		return p;
+	prove_by(b, b->fullest, memory, &p);
+	if (p.sec <= 0)
+		return p;
+	try_price(b, memory, p.price);
+	for (int k = 0; k < REFINED && best_moment(b); k++)
+		prove_by(b, best_moment(b), memory, &p);
 	return p;
 }
