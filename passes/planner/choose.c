@@ -181,8 +181,10 @@ solve_range(struct plan_selector *c, int64_t memory, int64_t end)
 	} else {
 		cut_search(c->net, pool, memory, end, &proof, gap);
 	}
+	/* a larger one might be faster than a larger budget's, which is not
+	 * looked for here */
 	for (int32_t i = 0; i < pool->n; i++)
-		if (pool->plan[i].live >= 0)
+		if (pool->plan[i].live >= 0 && pool->plan[i].live <= end)
 			pool_take(c->grid, &pool->plan[i]);
 	arena_free(arena);
 	return bound;
@@ -308,6 +310,8 @@ search_budgets(struct plan_selector *c, int64_t arena)
 		return best;
 	if (at > GRID)
 		at = GRID;
+	if (at < pool_smallest(c->base)->live / (c->top / GRID))
+		at = pool_smallest(c->base)->live / (c->top / GRID);
 	for (; at >= 0; at--) {
 		int64_t memory = grid_bytes(c, at);
 
@@ -368,7 +372,7 @@ static const struct {
 	{ has_many_sets, find_curve },
 	{ descends, descend },
 	{ is_open, try_presets },
-	{ searches_sets, minimise_peak },
+	{ has_many_sets, minimise_peak },
 };
 
 struct plan_selector *

@@ -103,7 +103,8 @@ price_storage(struct prices *p, int32_t s)
 		need = price_of_span(p, again - 1, c->first[s]);
 	else
 		need = p->at[again];
-	cut_price(c, c->of[s].keep, size * keep);
+	cut_price(c, c->of[s].keep, c->constraint[s] == 'r'
+	          ? (double)FLOW_UNBOUNDED : size * keep);
 	cut_price(c, c->of[s].need, size * need);
 }
 

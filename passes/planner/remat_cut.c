@@ -176,6 +176,6 @@ cut_set(const struct cut_net *c, uint8_t *drop)
 {
 	remat_keep_all(c->r, c->constraint, drop);
 	for (int32_t s = 0; s < c->r->nstore; s++)
-		if (cut_is_free(c, s) && is_needed(c, s))
+		if (cut_is_free(c, s) && !c->constraint[s] && is_needed(c, s))
 			drop[s] = !cut_keeps(c, s);
 }
