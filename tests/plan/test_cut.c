@@ -219,6 +219,38 @@ large_graphs(void **state)
 	close_problem(&p);
 }
 
+/* What the user wants recomputed is dropped in every set. */
+static void
+constraints_hold(void **state)
+{
+	struct problem p;
+	struct plan_pool *pool;
+	struct cut_proof proof;
+	int64_t low;
+	int sets = 0;
+
+	(void)state;
+	open_problem(&p, gen_random(1, 200));
+	for (int32_t s = 0; s < p.r->nstore; s += 5)
+		if (p.r->store[s].candidate)
+			p.constraint[s] = 'r';
+	make_bound(&p);
+	low = p.top - p.top / 5;
+	proof = cut_bound_at(p.bound, low);
+	pool = pool_new(p.r, p.constraint, p.top, p.arena);
+	cut_search(p.net, pool, low, low, &proof, 0);
+	for (int32_t i = 0; i < pool->n; i++) {
+		if (pool->plan[i].live < 0)
+			continue;
+		sets++;
+		for (int32_t s = 0; s < p.r->nstore; s++)
+			assert_true(p.constraint[s] != 'r'
+			            || pool->plan[i].drop[s]);
+	}
+	assert_true(sets > 0);
+	close_problem(&p);
+}
+
 int
 main(void)
 {
@@ -227,6 +259,7 @@ main(void)
 		cmocka_unit_test(bounds_hold),
 		cmocka_unit_test(layers_are_mixed),
 		cmocka_unit_test(large_graphs),
+		cmocka_unit_test(constraints_hold),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
