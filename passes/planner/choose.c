@@ -15,9 +15,9 @@
  *         - sequences that repeat nodes more than once (recursive.c), near the
  *           least memory that sets reach, or below.
  *         Each has a pool of its own, and none starts from another one's
- *         plans.  So no answer depends on the budgets asked before, a larger
- *         budget chooses from at least as many plans, and the smallest budget
- *         that works is always the same.
+ *         plans, so that the smallest budget that works is always the same.
+ *         What was found for a larger budget is there for a smaller one that is
+ *         asked later.
  * cost    counted work: evaluations, flows, pivots, branch and bound nodes
  */
 #include "passes/planner/choose.h"
@@ -119,14 +119,6 @@ descend(struct plan_selector *c)
 	remat_search(c->base);
 }
 
-static void
-cut_least(struct plan_selector *c, struct plan_pool *pool, int64_t target)
-{
-	struct cut_proof proof = cut_bound_at(c->cuts, target);
-
-	cut_search(c->net, pool, target, target, &proof, 0);
-}
-
 /* Push the least memory further down. */
 static void
 minimise_peak(struct plan_selector *c)
@@ -136,12 +128,16 @@ minimise_peak(struct plan_selector *c)
 
 	for (int k = 0; k < 6 && !watch_over(c->r->watch); k++) {
 		int64_t before = least->live;
-		int64_t target = before - before / 128;
+		bool small = is_small_graph(c);
+		int64_t target = before - before / (small ? 128 : 8);
 
-		if (is_small_graph(c))
+		if (small) {
 			remat_ilp(pool, target, 0, 0, c->anneal);
-		else
-			cut_least(c, pool, before - before / 8);
+		} else {
+			struct cut_proof proof = cut_bound_at(c->cuts, target);
+
+			cut_search(c->net, pool, target, target, &proof, 0);
+		}
 		if (least->live >= before)
 			break;
 	}
@@ -149,7 +145,7 @@ minimise_peak(struct plan_selector *c)
 
 /* ---- the budget grid ---- */
 
-/* The lowest grid point is where the least known plan is. */
+/* Begin of a range: no plan is known below the least one. */
 static int64_t
 grid_bytes(const struct plan_selector *c, int64_t at)
 {
@@ -310,6 +306,7 @@ search_budgets(struct plan_selector *c, int64_t arena)
 		return best;
 	if (at > GRID)
 		at = GRID;
+	/* the lowest range begins at the least known plan */
 	if (at < pool_smallest(c->base)->live / (c->top / GRID))
 		at = pool_smallest(c->base)->live / (c->top / GRID);
 	for (; at >= 0; at--) {

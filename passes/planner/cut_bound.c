@@ -169,8 +169,7 @@ read_cut(const struct cut_net *c, const struct moment *m, double price)
 
 	for (NodeId i = 1; i < r->nnode; i++)
 		if (cut_runs_again(c, i))
-			k.units += floor(r->node[i].least_sec / r->base_sec
-			                 * CUT_UNITS);
+			k.units += cut_again_units(c, i);
 	for (int32_t s = 0; s < r->nstore; s++)
 		if (cut_is_free(c, s) && cut_keeps(c, s)
 		    && !is_operand(c, m, s)) {

@@ -133,8 +133,7 @@ cut_forget_prices(struct cut_net *c)
 	for (NodeId i = 1; i < r->nnode; i++) {
 		if (c->again[i] < 0)
 			continue;
-		cut_price(c, c->again[i],
-		          r->node[i].least_sec / r->base_sec * CUT_UNITS);
+		cut_price(c, c->again[i], cut_again_units(c, i));
 		/* its operands' edges follow */
 		for (int32_t k = 0, e = c->again[i] + 2;
 		     k < r->node[i].nread; k++)
@@ -176,6 +175,6 @@ cut_set(const struct cut_net *c, uint8_t *drop)
 {
 	remat_keep_all(c->r, c->constraint, drop);
 	for (int32_t s = 0; s < c->r->nstore; s++)
-		if (cut_is_free(c, s) && !c->constraint[s] && is_needed(c, s))
+		if (cut_is_free(c, s) && is_needed(c, s))
 			drop[s] = !cut_keeps(c, s);
 }

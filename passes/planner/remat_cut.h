@@ -22,6 +22,8 @@
 #include "passes/planner/max_flow.h"
 #include "passes/remat_model/plan_pool.h"
 
+#include <math.h>
+
 /* Units of flow in the seconds of a step. */
 #define CUT_UNITS 1e12
 
@@ -50,6 +52,13 @@ static inline bool
 cut_is_free(const struct cut_net *c, int32_t s)
 {
 	return c->of[s].keep >= 0;
+}
+
+/* Units of running a node again. */
+static inline double
+cut_again_units(const struct cut_net *c, NodeId n)
+{
+	return floor(c->r->node[n].least_sec / c->r->base_sec * CUT_UNITS);
 }
 
 /* Nothing has a price any more, but running again: its seconds. */

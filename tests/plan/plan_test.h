@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -17,6 +18,42 @@
 #include "passes/replay/replay.h"
 #include "passes/planner/planner.h"
 #include "codegen/cpu/cpu.h"
+
+/* A graph as the planner sees it. */
+struct problem {
+	Graph *g;
+	Arena *arena;
+	struct remat *r;
+	struct schedule *w;
+	uint8_t *constraint, *drop;     /* by storage, all 0 */
+	int32_t cand[64], ncand;        /* the first candidates */
+	int64_t top;                    /* live bytes with everything kept */
+};
+
+static inline void
+open_problem(struct problem *p, Graph *g)
+{
+	p->g = g;
+	p->arena = arena_new();
+	p->r = remat_new(g, p->arena);
+	p->w = schedule_new(p->r, p->arena);
+	p->constraint = arena_array(p->arena, (size_t)p->r->nstore + 1, 1);
+	p->drop = arena_array(p->arena, (size_t)p->r->nstore + 1, 1);
+	remat_keep_all(p->r, p->constraint, p->drop);
+	p->top = schedule_set(p->w, p->drop).live;
+	memset(p->drop, 0, (size_t)p->r->nstore);
+	p->ncand = 0;
+	for (int32_t i = 0; i < p->r->nstore; i++)
+		if (p->r->store[i].candidate && p->ncand < 64)
+			p->cand[p->ncand++] = i;
+}
+
+static inline void
+close_problem(struct problem *p)
+{
+	arena_free(p->arena);
+	graph_free(p->g);
+}
 
 /* A pass context with quiet diagnostics. */
 struct bench {

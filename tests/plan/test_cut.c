@@ -69,30 +69,6 @@ cuts_are_least(void **state)
 
 /* ---- bounds ---- */
 
-struct problem {
-	Graph *g;
-	Arena *arena;
-	struct remat *r;
-	struct schedule *w;
-	uint8_t *constraint, *drop;
-	struct cut_net *net;
-	struct cut_bound *bound;
-	int64_t top;                    /* live bytes with everything kept */
-};
-
-static void
-open_problem(struct problem *p, Graph *g)
-{
-	p->g = g;
-	p->arena = arena_new();
-	p->r = remat_new(g, p->arena);
-	p->w = schedule_new(p->r, p->arena);
-	p->constraint = arena_array(p->arena, (size_t)p->r->nstore + 1, 1);
-	p->drop = arena_array(p->arena, (size_t)p->r->nstore + 1, 1);
-	remat_keep_all(p->r, p->constraint, p->drop);
-	p->top = schedule_set(p->w, p->drop).live;
-}
-
 /* Seconds that are small whole numbers, or scratch, so that moments differ. */
 static void
 draw_costs(struct problem *p, uint64_t seed)
@@ -110,18 +86,10 @@ draw_costs(struct problem *p, uint64_t seed)
 	}
 }
 
-static void
-make_bound(struct problem *p)
+static struct cut_bound *
+bound_new(struct problem *p)
 {
-	p->net = cut_net_new(p->r, p->constraint, p->arena);
-	p->bound = cut_bound_new(p->net);
-}
-
-static void
-close_problem(struct problem *p)
-{
-	arena_free(p->arena);
-	graph_free(p->g);
+	return cut_bound_new(cut_net_new(p->r, p->constraint, p->arena));
 }
 
 /* No set is faster than the bound at its memory, and the fastest are not much
@@ -134,6 +102,7 @@ bounds_hold(void **state)
 	(void)state;
 	for (uint64_t k = 0; k < GRAPHS; k++) {
 		struct problem p;
+		struct cut_bound *bound;
 		int32_t cand[SETS], n = 0;
 		double best = INFINITY;
 		int64_t half;
@@ -143,7 +112,7 @@ bounds_hold(void **state)
 		for (int32_t s = 0; s < p.r->nstore; s++)
 			if (p.r->store[s].candidate && k % 2 && s % 5 == 0)
 				p.constraint[s] = 'k';
-		make_bound(&p);
+		bound = bound_new(&p);
 		half = p.top * 3 / 4;
 		for (int32_t s = 0; s < p.r->nstore && n < SETS; s++)
 			if (p.r->store[s].candidate && !p.constraint[s])
@@ -155,14 +124,14 @@ bounds_hold(void **state)
 			for (int32_t i = 0; i < n; i++)
 				p.drop[cand[i]] = set >> i & 1;
 			c = schedule_set(p.w, p.drop);
-			assert_true(cut_bound_at(p.bound, c.live).sec
+			assert_true(cut_bound_at(bound, c.live).sec
 			            <= c.sec * (1 + 1e-9));
 			if (c.live <= half)
 				best = fmin(best, c.sec);
 		}
 		if (isfinite(best) && k % 2 == 0) {
 			seconds += best;
-			proven += cut_bound_at(p.bound, half).sec;
+			proven += cut_bound_at(bound, half).sec;
 		}
 		close_problem(&p);
 	}
@@ -179,13 +148,14 @@ gap_of(struct problem *p, double part)
 	struct plan_pool *pool = pool_new(p->r, p->constraint, p->top,
 	                                  p->arena);
 	int64_t low = p->top - (int64_t)((double)p->top * part);
+	struct cut_net *net;
 	struct cut_proof proof;
 	const struct known_plan *f;
 
-	make_bound(p);
-	proof = cut_bound_at(p->bound, low);
+	net = cut_net_new(p->r, p->constraint, p->arena);
+	proof = cut_bound_at(cut_bound_new(net), low);
 	assert_true(proof.sec > 0);
-	cut_search(p->net, pool, low, low + p->top / 96, &proof, 0);
+	cut_search(net, pool, low, low + p->top / 96, &proof, 0);
 	f = pool_best_live(pool, low);
 	assert_non_null(f);
 	assert_true(schedule_set(p->w, f->drop).live == f->live);
@@ -225,6 +195,7 @@ constraints_hold(void **state)
 {
 	struct problem p;
 	struct plan_pool *pool;
+	struct cut_net *net;
 	struct cut_proof proof;
 	int64_t low;
 	int sets = 0;
@@ -234,11 +205,11 @@ constraints_hold(void **state)
 	for (int32_t s = 0; s < p.r->nstore; s += 5)
 		if (p.r->store[s].candidate)
 			p.constraint[s] = 'r';
-	make_bound(&p);
+	net = cut_net_new(p.r, p.constraint, p.arena);
 	low = p.top - p.top / 5;
-	proof = cut_bound_at(p.bound, low);
+	proof = cut_bound_at(cut_bound_new(net), low);
 	pool = pool_new(p.r, p.constraint, p.top, p.arena);
-	cut_search(p.net, pool, low, low, &proof, 0);
+	cut_search(net, pool, low, low, &proof, 0);
 	for (int32_t i = 0; i < pool->n; i++) {
 		if (pool->plan[i].live < 0)
 			continue;

@@ -13,30 +13,6 @@
 
 enum { TINY = 90, GRAPHS = 96, BUDGETS = 4, WIDTH = 4096 };
 
-struct problem {
-	Graph *g;
-	Arena *arena;
-	struct remat *r;
-	struct schedule *w;
-	uint8_t *constraint;
-	int64_t all;                    /* live bytes with everything kept */
-};
-
-static void
-open_problem(struct problem *p, Graph *g)
-{
-	uint8_t *drop;
-
-	p->g = g;
-	p->arena = arena_new();
-	p->r = remat_new(g, p->arena);
-	p->w = schedule_new(p->r, p->arena);
-	p->constraint = arena_array(p->arena, (size_t)p->r->nstore + 1, 1);
-	drop = arena_array(p->arena, (size_t)p->r->nstore + 1, 1);
-	remat_keep_all(p->r, p->constraint, drop);
-	p->all = schedule_set(p->w, drop).live;
-}
-
 /* Costs at random: all of a real graph's are alike. */
 static void
 random_costs(struct problem *p, uint64_t seed)
@@ -50,13 +26,6 @@ random_costs(struct problem *p, uint64_t seed)
 			? p->r->node[i].sec / 2 : p->r->node[i].sec;
 		p->r->base_sec += p->r->node[i].sec;
 	}
-}
-
-static void
-close_problem(struct problem *p)
-{
-	arena_free(p->arena);
-	graph_free(p->g);
 }
 
 /* ---- against all sequences ---- */
@@ -125,7 +94,7 @@ tiny_graphs_are_optimal(void **state)
 
 		open_problem(&p, gen_random(k * 31 + 7, 3 + (int)(k % 2)));
 		random_costs(&p, k);
-		b.d = recursive_new(p.r, p.constraint, p.all + 1, -1);
+		b.d = recursive_new(p.r, p.constraint, p.top + 1, -1);
 		b.bound = cut_bound_new(cut_net_new(p.r, p.constraint,
 		                                    p.arena));
 		for (int32_t i = 0; i < b.d->n; i++) {
@@ -209,7 +178,7 @@ budgets_hold(void **state)
 			repeated += f->step != NULL;
 			carry_out(&p, f, arena);
 			arena += (int64_t)(gen_next(&seed)
-				% (uint64_t)((p.all - least) / 2 + 64));
+				% (uint64_t)((p.top - least) / 2 + 64));
 		}
 		close_problem(&p);
 	}
@@ -227,7 +196,7 @@ least_of_chain(int layers)
 	int64_t least;
 
 	open_problem(&p, gen_chain(layers, WIDTH));
-	d = recursive_new(p.r, p.constraint, p.all, 0);
+	d = recursive_new(p.r, p.constraint, p.top, 0);
 	least = pool_least(d);
 	close_problem(&p);
 	return least;

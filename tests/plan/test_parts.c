@@ -8,37 +8,6 @@
 
 enum { GRAPHS = 200, SETS = 12, NEARBY = 40 };
 
-struct problem {
-	Graph *g;
-	Arena *arena;
-	struct remat *r;
-	struct schedule *w;
-	uint8_t *constraint, *drop;
-	int32_t cand[64], ncand;
-};
-
-static void
-open_problem(struct problem *p, Graph *g)
-{
-	p->g = g;
-	p->arena = arena_new();
-	p->r = remat_new(g, p->arena);
-	p->w = schedule_new(p->r, p->arena);
-	p->constraint = arena_array(p->arena, (size_t)p->r->nstore + 1, 1);
-	p->drop = arena_array(p->arena, (size_t)p->r->nstore + 1, 1);
-	p->ncand = 0;
-	for (int32_t i = 0; i < p->r->nstore; i++)
-		if (p->r->store[i].candidate && p->ncand < 64)
-			p->cand[p->ncand++] = i;
-}
-
-static void
-close_problem(struct problem *p)
-{
-	arena_free(p->arena);
-	graph_free(p->g);
-}
-
 static struct pareto_curve *
 solve(struct problem *p)
 {

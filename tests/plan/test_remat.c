@@ -23,15 +23,6 @@ struct optimum {
 	double sec;
 };
 
-struct problem {
-	Graph *g;
-	Arena *arena;
-	struct remat *r;
-	struct schedule *w;
-	uint8_t *constraint, *drop;
-	int32_t cand[32], ncand;
-};
-
 /* Every third node needs scratch, as much as a few of its values. */
 static void
 add_scratch(Graph *g, uint64_t *seed)
@@ -47,19 +38,11 @@ static void
 open_random(struct problem *p, uint64_t seed, bool scratch)
 {
 	uint64_t s = seed * 77 + 5;
+	Graph *g = gen_random(seed, 3 + (int)(seed % 8));
 
-	p->g = gen_random(seed, 3 + (int)(seed % 8));
 	if (scratch)
-		add_scratch(p->g, &s);
-	p->arena = arena_new();
-	p->r = remat_new(p->g, p->arena);
-	p->w = schedule_new(p->r, p->arena);
-	p->constraint = arena_array(p->arena, (size_t)p->r->nstore + 1, 1);
-	p->drop = arena_array(p->arena, (size_t)p->r->nstore + 1, 1);
-	p->ncand = 0;
-	for (int32_t i = 0; i < p->r->nstore; i++)
-		if (p->r->store[i].candidate)
-			p->cand[p->ncand++] = i;
+		add_scratch(g, &s);
+	open_problem(p, g);
 	p->r->base_sec = 0;
 	for (NodeId i = 1; i < p->g->nnode; i++) {
 		p->r->node[i].sec = p->r->node[i].sec > 0
@@ -69,16 +52,9 @@ open_random(struct problem *p, uint64_t seed, bool scratch)
 }
 
 static void
-open_problem(struct problem *p, uint64_t seed)
+open_seed(struct problem *p, uint64_t seed)
 {
 	open_random(p, seed, false);
-}
-
-static void
-close_problem(struct problem *p)
-{
-	arena_free(p->arena);
-	graph_free(p->g);
 }
 
 static struct remat_cost
@@ -288,7 +264,7 @@ bound_and_search(void **state)
 		struct plan_pool *a;
 		int64_t top, least;
 
-		open_problem(&p, (uint64_t)k);
+		open_seed(&p, (uint64_t)k);
 		top = try(&p, 0).live;
 		a = pool_new(p.r, p.constraint, top, p.r->arena);
 		remat_search(a);
@@ -327,7 +303,7 @@ choice_is_optimal(void **state)
 		uint32_t n;
 		int64_t top, least = INT64_MAX;
 
-		open_problem(&p, (uint64_t)k);
+		open_seed(&p, (uint64_t)k);
 		n = 1u << p.ncand;
 		all = arena_array(p.arena, n, sizeof *all);
 		for (uint32_t set = 0; set < n; set++) {
@@ -581,7 +557,7 @@ printed_bounds_hold(void **state)
 		struct bench b;
 		int64_t least, top;
 
-		open_problem(&p, seed);
+		open_seed(&p, seed);
 		p.r->base_sec = 0;
 		for (NodeId i = 1; i < p.g->nnode; i++) {
 			p.r->node[i].sec = node_cost(p.g, &p.g->node[i]).sec;
