@@ -55,6 +55,8 @@ struct cut_bound {
 	struct moment moment[MOMENTS];
 	int n;
 	struct moment *fullest;         /* NULL: there is none */
+	int64_t least;                  /* bytes that some node needs in any
+	                                 * plan */
 };
 
 /* ---- moments ---- */
@@ -123,6 +125,8 @@ find_moments(struct cut_bound *b)
 		for (; (int64_t)i * MOMENTS < (int64_t)nnode * k; i++) {
 			int64_t bytes = fixed[i] + operand_bytes(c, i);
 
+			if (bytes > b->least)
+				b->least = bytes;
 			if (free[i] == 0 || bytes + free[i] <= most)
 				continue;
 			most = bytes + free[i];
@@ -329,6 +333,12 @@ cut_bound_new(struct cut_net *net)
 	return b;
 }
 
+int64_t
+cut_bound_least(const struct cut_bound *b)
+{
+	return b->least;
+}
+
 /* What a moment proves, if that is more than p. */
 static void
 prove_by(struct cut_bound *b, struct moment *m, int64_t memory,
@@ -350,6 +360,8 @@ cut_bound_at(struct cut_bound *b, int64_t memory)
 
 	if (!b->fullest)
 		return p;
+	if (memory < b->least)
+		return (struct cut_proof){ .sec = INFINITY };
 	prove_by(b, b->fullest, memory, &p);
 	if (p.sec <= 0)
 		return p;

@@ -216,7 +216,8 @@ mix_between(struct prices *p, struct mixture *m, struct place a, struct place b)
 	struct place c = { .at = a.at + (b.at - a.at) / 2 };
 
 	if (c.at == a.at || a.live - b.live <= close || a.live <= p->low
-	    || b.live > p->high || m->left-- <= 0)
+	    || b.live > p->high || m->left-- <= 0
+	    || watch_over(p->net->r->watch))
 		return;
 	c.live = mix_at(p, m, c.at);
 	mix_between(p, m, a, c);
@@ -260,13 +261,19 @@ mix_pairs(struct prices *p)
 
 /* ---- entry ---- */
 
+static bool
+is_near_proof(const struct prices *p, double enough)
+{
+	return best_sec(p) <= enough || watch_over(p->net->r->watch);
+}
+
 static void
 search_at_pace(struct prices *p, const struct cut_proof *proof, double pace,
-               double gap)
+               double enough)
 {
 	memset(p->at, 0, p->net->r->nnode * sizeof *p->at);
 	p->at[proof->at] = proof->price;
-	for (int k = 0; k < ROUNDS && best_sec(p) > proof->sec + gap; k++) {
+	for (int k = 0; k < ROUNDS && !is_near_proof(p, enough); k++) {
 		set_prices(p);
 		if (!cut_solve(p->net))
 			break;
@@ -283,6 +290,7 @@ cut_search(struct cut_net *net, struct plan_pool *pool, int64_t low,
 	int64_t target = low + (high - low) / 2;
 	Arena *arena = arena_new();
 	size_t nodes = net->r->nnode;
+	double enough = proof->sec + gap;
 	struct prices p = { .net = net, .pool = pool, .arena = arena,
 	                    .low = low, .target = target, .high = high };
 
@@ -292,8 +300,8 @@ cut_search(struct cut_net *net, struct plan_pool *pool, int64_t low,
 	p.drop = arena_array(arena, (size_t)net->r->nstore + 1, 1);
 	p.first = fmax(proof->price, LEAST * CUT_UNITS / (double)target);
 	for (size_t k = 0; k < sizeof paces / sizeof *paces; k++)
-		search_at_pace(&p, proof, paces[k], gap);
-	if (best_sec(&p) > proof->sec + gap)
+		search_at_pace(&p, proof, paces[k], enough);
+	if (!is_near_proof(&p, enough))
 		mix_pairs(&p);
 	arena_free(arena);
 }

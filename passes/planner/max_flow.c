@@ -1,12 +1,20 @@
-/* Maximum flow by blocking flows (Dinic 1970).
+/* Maximum flow by pushing excess (Goldberg and Tarjan 1988).
  *
- * cost    nodes^2 edges at worst; the graphs of remat_cut.c, where flow finds
- *         an end after a few nodes, take a few dozen walks over the edges
+ * method  The source fills its edges; what a node has got too much it pushes
+ *         on to nodes that are nearer to the sink.  A node that has none rises.
+ *         Distances are measured anew each time rising has cost as much as
+ *         that does (Cherkassky and Goldberg 1997).  What cannot reach the sink
+ *         stays where it is: the cut is known without its way back.
+ * cost    nodes^3 at worst; a few walks over the edges where flow finds an end
+ *         after a few nodes, and in long chains
  */
 #include "passes/planner/max_flow.h"
 #include "ir/base/watch.h"
 
 #include <string.h>
+
+/* More than any cut has, and little enough to be added. */
+#define EXCESS_MAX ((int64_t)1 << 61)
 
 struct flow *
 flow_new(int32_t nodes, int32_t edges, Arena *arena)
@@ -20,6 +28,7 @@ flow_new(int32_t nodes, int32_t edges, Arena *arena)
 	f->level = arena_array(arena, n, sizeof *f->level);
 	f->at = arena_array(arena, n, sizeof *f->at);
 	f->queue = arena_array(arena, n, sizeof *f->queue);
+	f->excess = arena_array(arena, n, sizeof *f->excess);
 	memset(f->first, -1, n * sizeof *f->first);
 	return f;
 }
@@ -42,6 +51,7 @@ flow_clear(struct flow *f)
 {
 	for (int32_t e = 0; e < f->nedge; e++)
 		f->edge[e].left = 0;
+	memset(f->excess, 0, (size_t)f->nnode * sizeof *f->excess);
 }
 
 void
@@ -50,95 +60,185 @@ flow_capacity(struct flow *f, int32_t e, int64_t capacity)
 	f->edge[e].left = capacity;
 }
 
-/* Distance from the source by edges with room; whether the sink is reached. */
-static bool
-find_levels(struct flow *f)
-{
-	int32_t n = 0;
+/* ---- distances ---- */
 
-	memset(f->level, -1, (size_t)f->nnode * sizeof *f->level);
-	f->level[FLOW_SOURCE] = 0;
-	f->queue[n++] = FLOW_SOURCE;
+/* Number the nodes behind the n first of the queue by distance, along edges
+ * with room: towards them, or away from them. */
+static void
+measure(struct flow *f, int32_t n, bool towards)
+{
 	for (int32_t i = 0; i < n; i++) {
 		int32_t v = f->queue[i];
 
 		for (int32_t e = f->first[v]; e >= 0; e = f->edge[e].next) {
-			int32_t to = f->edge[e].to;
+			int32_t w = f->edge[e].to;
 
-			if (f->edge[e].left > 0 && f->level[to] < 0) {
-				f->level[to] = f->level[v] + 1;
-				f->queue[n++] = to;
+			if (f->edge[towards ? e ^ 1 : e].left > 0
+			    && f->level[w] < 0) {
+				f->level[w] = f->level[v] + 1;
+				f->queue[n++] = w;
 			}
 		}
 	}
-	return f->level[FLOW_SINK] >= 0;
 }
 
-/* Send what a path of n edges has room for; returns how many of its edges come
- * before the first that is full now. */
-static int32_t
-send_along(struct flow *f, const int32_t *path, int32_t n)
-{
-	int64_t most = INT64_MAX;
-	int32_t full = 0;
-
-	for (int32_t i = n; i-- > 0;)
-		if (f->edge[path[i]].left <= most) {
-			most = f->edge[path[i]].left;
-			full = i;
-		}
-	for (int32_t i = 0; i < n; i++) {
-		f->edge[path[i]].left -= most;
-		f->edge[path[i] ^ 1].left += most;
-	}
-	return full;
-}
-
-/* The next edge of a shortest path; -1: a dead end. */
-static int32_t
-next_edge(const struct flow *f, int32_t v)
-{
-	for (int32_t e = f->at[v]; e >= 0; e = f->edge[e].next)
-		if (f->edge[e].left > 0
-		    && f->level[f->edge[e].to] == f->level[v] + 1)
-			return e;
-	return -1;
-}
-
-/* Fill all shortest paths. */
+/* Nodes from which the sink cannot be reached get -1. */
 static void
-block_flow(struct flow *f)
+measure_to_sink(struct flow *f)
 {
-	int32_t *path = f->queue, n = 0;
-
+	memset(f->level, -1, (size_t)f->nnode * sizeof *f->level);
+	f->level[FLOW_SINK] = 0;
+	f->queue[0] = FLOW_SINK;
+	measure(f, 1, true);
 	memcpy(f->at, f->first, (size_t)f->nnode * sizeof *f->at);
-	for (;;) {
-		int32_t v = n ? f->edge[path[n - 1]].to : FLOW_SOURCE;
+}
 
-		if (v == FLOW_SINK) {
-			n = send_along(f, path, n);
+/* Nodes that neither the source nor excess can reach get -1. */
+static void
+measure_from_source(struct flow *f)
+{
+	int32_t n = 0;
+
+	f->excess[FLOW_SOURCE] = 1;
+	f->excess[FLOW_SINK] = 0;
+	for (int32_t v = 0; v < f->nnode; v++) {
+		f->level[v] = f->excess[v] > 0 ? 0 : -1;
+		if (f->excess[v] > 0)
+			f->queue[n++] = v;
+	}
+	measure(f, n, false);
+}
+
+/* ---- flow ---- */
+
+/* Nodes with excess, first in, first out. */
+struct waiting {
+	int32_t first, n;
+};
+
+static void
+enqueue(struct flow *f, struct waiting *q, int32_t v)
+{
+	int32_t last = q->first + q->n++;
+
+	f->queue[last < f->nnode ? last : last - f->nnode] = v;
+}
+
+static int32_t
+dequeue(struct flow *f, struct waiting *q)
+{
+	int32_t v = f->queue[q->first++];
+
+	if (q->first == f->nnode)
+		q->first = 0;
+	q->n--;
+	return v;
+}
+
+static void
+push(struct flow *f, int32_t e, int64_t amount)
+{
+	int64_t *excess = &f->excess[f->edge[e].to];
+
+	f->edge[e].left -= amount;
+	f->edge[e ^ 1].left += amount;
+	*excess += amount;
+	if (*excess > EXCESS_MAX)
+		*excess = EXCESS_MAX;
+}
+
+static void
+fill_source_edges(struct flow *f)
+{
+	for (int32_t e = f->first[FLOW_SOURCE]; e >= 0; e = f->edge[e].next)
+		push(f, e, f->edge[e].left);
+}
+
+/* Push on what a node has, until it has none or has to rise. */
+static void
+push_on(struct flow *f, struct waiting *q, int32_t v)
+{
+	for (; f->at[v] >= 0; f->at[v] = f->edge[f->at[v]].next) {
+		const struct flow_edge *e = &f->edge[f->at[v]];
+		int64_t amount = f->excess[v];
+
+		if (e->left <= 0 || f->level[e->to] != f->level[v] - 1)
 			continue;
-		}
-		f->at[v] = next_edge(f, v);
-		if (f->at[v] >= 0) {
-			path[n++] = f->at[v];
-		} else if (n-- > 0) {
-			int32_t from = f->edge[path[n] ^ 1].to;
-
-			f->at[from] = f->edge[path[n]].next;
-		} else {
+		if (amount > e->left)
+			amount = e->left;
+		if (e->to != FLOW_SINK && f->excess[e->to] == 0)
+			enqueue(f, q, e->to);
+		f->excess[v] -= amount;
+		push(f, f->at[v], amount);
+		if (f->excess[v] == 0)
 			return;
-		}
+	}
+}
+
+/* To just above the lowest node that it can push to; returns how many edges
+ * were looked at. */
+static int32_t
+rise(struct flow *f, int32_t v)
+{
+	int32_t n = 0, low = -1;
+
+	for (int32_t e = f->first[v]; e >= 0; e = f->edge[e].next, n++) {
+		int32_t level = f->level[f->edge[e].to];
+
+		if (f->edge[e].left > 0 && level >= 0
+		    && (low < 0 || level < low))
+			low = level;
+	}
+	f->level[v] = low < 0 || low >= f->nnode ? -1 : low + 1;
+	f->at[v] = f->first[v];
+	return n;
+}
+
+/* What has excess and can reach the sink. */
+static struct waiting
+find_waiting(struct flow *f)
+{
+	struct waiting q = { 0, 0 };
+
+	for (int32_t v = 0; v < f->nnode; v++)
+		if (f->excess[v] > 0 && f->level[v] > 0)
+			enqueue(f, &q, v);
+	return q;
+}
+
+/* Until none waits, or it is time to measure again. */
+static void
+push_all(struct flow *f, struct waiting *q)
+{
+	int32_t looked_at = 0;
+
+	while (q->n > 0 && looked_at < f->nedge) {
+		int32_t v = dequeue(f, q);
+
+		push_on(f, q, v);
+		if (f->excess[v] == 0)
+			continue;
+		looked_at += rise(f, v);
+		if (f->level[v] >= 0)
+			enqueue(f, q, v);
 	}
 }
 
 bool
 flow_run(struct flow *f, struct watch *watch)
 {
-	while (find_levels(f)) {
+	struct waiting q;
+
+	fill_source_edges(f);
+	for (;;) {
+		measure_to_sink(f);
+		q = find_waiting(f);
+		if (q.n == 0)
+			break;
 		if (watch_over(watch))
 			return false;
-		block_flow(f);
+		push_all(f, &q);
 	}
+	measure_from_source(f);
 	return true;
 }

@@ -25,6 +25,8 @@ struct flow {
 	struct flow_edge *edge;
 	int32_t *level;                 /* by node, after a run: -1: on the
 	                                 * sink's side of the cut */
+	int64_t *excess;                /* by node: what flows in, less what
+	                                 * flows out */
 	int32_t *at, *queue;            /* scratch, by node */
 };
 

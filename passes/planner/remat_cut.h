@@ -83,9 +83,11 @@ struct cut_proof {
 };
 
 struct cut_bound *cut_bound_new(struct cut_net *);
+/* Bytes that any plan needs. */
+int64_t cut_bound_least(const struct cut_bound *);
 /* No plan that needs at most `memory` bytes in the arena spends fewer seconds
- * on clones, however often it repeats a node, if first runs keep their
- * order. */
+ * on clones, however often it repeats a node, if first runs keep their order;
+ * INFINITY: there is none. */
 struct cut_proof cut_bound_at(struct cut_bound *, int64_t memory);
 
 /* cut_search.c: sets for targets from `low` to `high`, into the pool.  The work
