@@ -5,19 +5,20 @@
  *         budget: all sets if there are few, else presets, and for small graphs
  *         descent and annealing (remat_search.c).  Three more sources are asked
  *         only when a budget wants them:
- *         - ranges of budgets, for each of which the 0-1 program (remat_ilp.c)
- *           finds sets, or for larger graphs least cuts at prices of memory
- *           (cut_search.c): from the range of the budget downwards until the
- *           bound of one says that no lower one can have a faster plan;
+ *         - ranges of budgets, for each of which least cuts at prices of memory
+ *           (cut_search.c), in small graphs annealing and the 0-1 program
+ *           (remat_ilp.c), find sets: from the range of the budget downwards
+ *           until the bound of one says that no lower one can have a faster
+ *           plan;
  *         - where forward falls into parts (partition.c), the plans of a
  *           Pareto curve (compose.c), which replace descent and 0-1 program
  *           unless the graph is small;
  *         - sequences that repeat nodes more than once (recursive.c), near the
  *           least memory that sets reach, or below.
  *         Each has a pool of its own, and none starts from another one's
- *         plans, so that the smallest budget that works is always the same.
- *         What was found for a larger budget is there for a smaller one that is
- *         asked later.
+ *         plans.  A budget looks at the ranges from its own to where its walk
+ *         ends, whatever was asked before, so that it always gets the same
+ *         plan, and a larger one none that is slower.
  * cost    counted work: evaluations, flows, pivots, branch and bound nodes
  */
 #include "passes/planner/choose.h"
@@ -30,14 +31,20 @@
 #include <string.h>
 
 enum {
-	GRID = 96, EXHAUSTIVE = 14, ILP_MAX = 800,
+	GRID = 96, EXHAUSTIVE = 14, SMALL_MAX = 800, ILP_MAX = 100,
 	MARGIN = 200,                   /* parts of the arena */
-	PARTS_MIN = 3, GRID_MAX = 100, RECURSIVE_LARGE = 2000,
+	PARTS_MIN = 3, RECURSIVE_LARGE = 2000,
 	ILP_NODES = 40, BOUND_NODES = 300
 };
 
 /* Storages^2 nodes of a small graph: what one step of a descent takes. */
 #define SMALL 1e9
+
+/* A range of budgets. */
+struct range {
+	struct plan_pool *found;        /* NULL: not solved yet */
+	double bound;                   /* of its begin */
+};
 
 struct plan_selector {
 	const struct remat *r;
@@ -49,10 +56,7 @@ struct plan_selector {
 	struct plan_pool *base;         /* the same for every budget */
 	bool exhausted;                 /* and all plans of class "once" */
 	int64_t top;                    /* arena of keep-everything */
-	struct plan_pool *grid;         /* found for one budget: starts no
-	                                 * other search */
-	bool solved[GRID + 1];
-	double bound[GRID + 1];         /* of those solved */
+	struct range range[GRID + 1];
 	int64_t anneal;                 /* evaluations of one annealing */
 	struct cut_net *net;
 	struct cut_bound *cuts;
@@ -92,8 +96,17 @@ is_small_graph(const struct plan_selector *c)
 {
 	const struct remat *r = c->r;
 
-	return r->ncand <= (c->curve ? GRID_MAX : ILP_MAX)
+	return r->ncand <= (c->curve ? ILP_MAX : SMALL_MAX)
 		&& (double)r->ncand * r->ncand * r->nnode <= SMALL;
+}
+
+/* Linear programs are worth their time; which is long for many storages, and
+ * cuts leave little to gain. */
+static bool
+has_small_program(const struct plan_selector *c)
+{
+	return is_small_graph(c)
+		&& (c->r->ncand <= ILP_MAX || c->opt->gap_pct <= 0);
 }
 
 static void
@@ -119,30 +132,6 @@ descend(struct plan_selector *c)
 	remat_search(c->base);
 }
 
-/* Push the least memory further down. */
-static void
-minimise_peak(struct plan_selector *c)
-{
-	struct plan_pool *pool = c->base;
-	struct known_plan *least = pool_smallest(pool);
-
-	for (int k = 0; k < 6 && !watch_over(c->r->watch); k++) {
-		int64_t before = least->live;
-		bool small = is_small_graph(c);
-		int64_t target = before - before / (small ? 128 : 8);
-
-		if (small) {
-			remat_ilp(pool, target, 0, 0, c->anneal);
-		} else {
-			struct cut_proof proof = cut_bound_at(c->cuts, target);
-
-			cut_search(c->net, pool, target, target, &proof, 0);
-		}
-		if (least->live >= before)
-			break;
-	}
-}
-
 /* ---- the budget grid ---- */
 
 /* Begin of a range: no plan is known below the least one. */
@@ -155,35 +144,64 @@ grid_bytes(const struct plan_selector *c, int64_t at)
 	return memory > least ? memory : least;
 }
 
-/* Solve for a range of the grid alone, in a pool of its own; returns the bound
- * of its begin. */
+/* Search for sets of `memory` bytes, by least cuts up to `end`; in a branch and
+ * bound of so many nodes as long as the gap is wider than that.  Returns a
+ * bound for `memory`. */
 static double
+search_sets(struct plan_selector *c, struct plan_pool *pool, int64_t memory,
+            int64_t end, double gap, int64_t nodes)
+{
+	struct cut_proof proof = cut_bound_at(c->cuts, memory);
+	struct known_plan *start;
+
+	cut_search(c->net, pool, memory, end, &proof, gap);
+	start = pool_best_live(pool, memory);
+	if (start && is_small_graph(c))
+		remat_polish(pool, memory, c->anneal, start->drop);
+	if (!has_small_program(c))
+		return proof.sec;
+	return fmax(proof.sec, remat_ilp(pool, memory, gap, nodes, c->anneal));
+}
+
+/* Solve for a range of the grid, in a pool of its own. */
+static struct range
 solve_range(struct plan_selector *c, int64_t memory, int64_t end)
 {
 	struct known_plan *start = pool_best_live(c->base, memory);
 	Arena *arena = arena_new();
 	struct plan_pool *pool = new_set_pool(c, arena);
 	double gap = c->opt->gap_pct / 100 * c->r->base_sec;
-	struct cut_proof proof = cut_bound_at(c->cuts, memory);
-	double bound = proof.sec;
+	struct range range;
 
 	if (start)
 		pool_try_set(pool, start->drop);
-	if (is_small_graph(c)) {
-		if (start)
-			remat_polish(pool, memory, c->anneal, start->drop);
-		bound = fmax(bound, remat_ilp(pool, memory, gap, ILP_NODES,
-		                              c->anneal));
-	} else {
-		cut_search(c->net, pool, memory, end, &proof, gap);
-	}
+	range.bound = search_sets(c, pool, memory, end, gap, ILP_NODES);
 	/* a larger one might be faster than a larger budget's, which is not
 	 * looked for here */
-	for (int32_t i = 0; i < pool->n; i++)
-		if (pool->plan[i].live >= 0 && pool->plan[i].live <= end)
-			pool_take(c->grid, &pool->plan[i]);
+	range.found = pool_front(pool, end, c->trial, c->r->arena);
 	arena_free(arena);
-	return bound;
+	return range;
+}
+
+/* Push the least memory of all budgets further down. */
+static void
+minimise_peak(struct plan_selector *c)
+{
+	struct known_plan *least = pool_smallest(c->base);
+	int64_t floor = cut_bound_least(c->cuts);
+
+	for (int k = 0; k < 6 && least->live > floor
+	     && !watch_over(c->r->watch); k++) {
+		int64_t before = least->live;
+		int64_t target = before - before
+			/ (has_small_program(c) ? 128 : 8);
+
+		if (target < floor)
+			target = floor;
+		search_sets(c, c->base, target, target, 0, 0);
+		if (least->live >= before)
+			break;
+	}
 }
 
 /* ---- the curve ---- */
@@ -262,29 +280,22 @@ search_recursive(struct plan_selector *c)
 
 	if (c->recursive)
 		return;
-	f = pareto_best(c, top, pool_best(c->base, top));
+	f = pareto_best(c, top, pool_best(c->base, top, NULL));
 	c->recursive = recursive_new(c->r, c->constraint, top, f ? f->sec : 0);
 }
 
+/* Of the plans that are known without a search of ranges. */
 static struct known_plan *
 best_known_plan(struct plan_selector *c, int64_t arena)
 {
 	struct known_plan *best = pareto_best(c, arena, NULL);
-	struct known_plan *base = pool_best_live(c->base, arena);
-	struct known_plan *repeated;
 
-	/* packing takes longer than everything else here */
-	if (!best || (base && base->sec < best->sec))
-		best = known_better(best,
-			pool_best(c->base, arena));
-	best = known_better(best, pool_best(c->grid, arena));
-	if (arena >= recursive_top(c))
-		return best;
-	search_recursive(c);
-	repeated = pool_best(c->recursive, arena);
-	/* of equals the set, which has the better bound */
-	return best && (!repeated || repeated->sec >= best->sec) ? best
-		: repeated;
+	best = pool_best(c->base, arena, best);
+	if (arena < recursive_top(c)) {
+		search_recursive(c);
+		best = pool_best(c->recursive, arena, best);
+	}
+	return best;
 }
 
 /* No plan within so much memory is faster. */
@@ -311,16 +322,16 @@ search_budgets(struct plan_selector *c, int64_t arena)
 		at = pool_smallest(c->base)->live / (c->top / GRID);
 	for (; at >= 0; at--) {
 		int64_t memory = grid_bytes(c, at);
+		struct range *range = &c->range[at];
 
-		if (watch_over(c->r->watch))
+		if (!range->found && watch_over(c->r->watch))
 			break;
-		if (!c->solved[at])
-			c->bound[at] = solve_range(c, memory,
+		if (!range->found)
+			*range = solve_range(c, memory,
 				c->top / GRID * (at + 1));
-		c->solved[at] = true;
-		best = best_known_plan(c, arena);
+		best = pool_best(range->found, arena, best);
 		if (memory > c->top / GRID * at
-		    || (best && (best->sec <= c->bound[at]
+		    || (best && (best->sec <= range->bound
 		                 || is_proven_best(c, memory, best))))
 			break;
 	}
@@ -396,7 +407,6 @@ selector_new(const struct remat *r, const uint8_t *constraint,
 	if (c->top < GRID)
 		c->top = GRID;
 	c->base = new_set_pool(c, r->arena);
-	c->grid = pool_new(r, constraint, c->top, r->arena);
 	for (int32_t s = 0; s < r->nstore; s++)
 		c->free += r->store[s].candidate && !constraint[s];
 	for (size_t i = 0; i < sizeof generators / sizeof *generators; i++)
@@ -435,7 +445,7 @@ bound_of_sets(struct plan_selector *c, int64_t arena, double sec)
 	}
 	if (c->curve)
 		bound = pareto_bound(c->curve, arena);
-	if (is_small_graph(c) && !watch_over(r->watch) && sec - bound > gap)
+	if (has_small_program(c) && !watch_over(r->watch) && sec - bound > gap)
 		bound = fmax(bound, remat_bound(r, c->constraint, arena, sec,
 		                                gap, BOUND_NODES));
 	return isfinite(bound) ? bound : 0;

@@ -62,9 +62,8 @@ insert_point(struct pareto_front *f, struct pareto_point q)
 	f->n = n + 1;
 }
 
-/* The plan for this arena.  Plans that are known from smaller arenas come at
- * no cost, which is why the grid is walked upwards: what a choice for one
- * budget learns from larger ones, it would not know on its own. */
+/* The plan for this arena.  The grid is walked upwards: what is no faster than
+ * a smaller budget's needs no bound. */
 static void
 add_plan(const Pass *p, const struct remat *r, struct plan_selector *c,
          bool updates_in_backward, int64_t arena)

@@ -74,8 +74,9 @@ store_plan(struct plan_pool *s, struct known_plan *f,
 	memcpy(f->drop, x->drop, n);
 }
 
-void
-pool_take(struct plan_pool *s, const struct known_plan *x)
+/* Take a plan, if it is wanted. */
+static void
+take_if_wanted(struct plan_pool *s, const struct known_plan *x)
 {
 	int64_t at = x->live / s->width * 2;
 
@@ -94,7 +95,7 @@ pool_try_set(struct plan_pool *s, const uint8_t *drop)
 {
 	struct remat_cost c = schedule_set(s->trial, drop);
 
-	pool_take(s, &(struct known_plan){ .live = c.live, .placed = -1,
+	take_if_wanted(s, &(struct known_plan){ .live = c.live, .placed = -1,
 	          .sec = c.sec, .drop = (uint8_t *)drop });
 	return c;
 }
@@ -108,7 +109,7 @@ pool_try_steps(struct plan_pool *s, const struct rstep *step, int32_t n)
 		if (s->plan[i].live >= 0 && s->plan[i].live <= c.live
 		    && s->plan[i].sec <= c.sec)
 			return c;
-	pool_take(s, &(struct known_plan){ .live = c.live, .placed = -1,
+	take_if_wanted(s, &(struct known_plan){ .live = c.live, .placed = -1,
 	          .sec = c.sec, .step = (struct rstep *)step, .nstep = n });
 	return c;
 }
@@ -142,6 +143,45 @@ pool_try_all_sets(struct plan_pool *s, const int32_t *storage, int n)
 	return true;
 }
 
+static bool
+has_better(const struct plan_pool *s, const struct known_plan *f)
+{
+	for (int32_t i = 0; i < s->n; i++) {
+		const struct known_plan *g = &s->plan[i];
+
+		if (g->live >= 0 && g->live <= f->live && g->sec <= f->sec
+		    && (g->live < f->live || g->sec < f->sec || g < f))
+			return true;
+	}
+	return false;
+}
+
+struct plan_pool *
+pool_front(const struct plan_pool *s, int64_t live, struct schedule *trial,
+           Arena *arena)
+{
+	struct plan_pool *front = arena_alloc(arena, sizeof *front);
+	const struct known_plan **known;
+	Arena *scratch = arena_new();
+	int32_t n = 0;
+
+	known = arena_array(scratch, (size_t)s->n, sizeof *known);
+	for (int32_t i = 0; i < s->n; i++) {
+		const struct known_plan *f = &s->plan[i];
+
+		if (f->live >= 0 && f->live <= live && !has_better(s, f))
+			known[n++] = f;
+	}
+	*front = *s;
+	front->arena = arena;
+	front->trial = trial;
+	open_places(front, n);
+	for (int32_t i = 0; i < n; i++)
+		store_plan(front, &front->plan[i], known[i]);
+	arena_free(scratch);
+	return front;
+}
+
 /* ---- what is chosen ---- */
 
 struct remat_cost
@@ -164,13 +204,18 @@ known_placed(struct schedule *w, struct known_plan *f)
 	return f->placed;
 }
 
-struct known_plan *
+/* The faster one, of equally fast ones a set, which has the better bound, or
+ * else the smaller; NULL is none. */
+static struct known_plan *
 known_better(struct known_plan *f, struct known_plan *g)
 {
 	if (!f || !g)
 		return f ? f : g;
-	return g->sec < f->sec || (g->sec <= f->sec && g->live < f->live)
-		? g : f;
+	if (g->sec < f->sec || g->sec > f->sec)
+		return g->sec < f->sec ? g : f;
+	if (!g->step != !f->step)
+		return g->step ? f : g;
+	return g->live < f->live ? g : f;
 }
 
 /* The plan with the fewest live bytes of those that are not packed, or of
@@ -191,7 +236,7 @@ smallest_plan(const struct plan_pool *s, bool packed)
 }
 
 struct known_plan *
-pool_best(const struct plan_pool *s, int64_t arena)
+pool_best(const struct plan_pool *s, int64_t arena, struct known_plan *than)
 {
 	struct known_plan *last = smallest_plan(s, true);
 	double floor = -1;
@@ -209,10 +254,13 @@ pool_best(const struct plan_pool *s, int64_t arena)
 			if (f->live >= 0 && f->live <= arena
 			    && f->sec >= floor
 			    && !(late && f->placed < 0 && f != last)
-			    && f->placed <= arena)
+			    && f->placed <= arena
+			    && known_better(than, f) == f)
 				best = known_better(best, f);
 		}
-		if (!best || known_placed(s->trial, best) <= arena)
+		if (!best)
+			return than;
+		if (known_placed(s->trial, best) <= arena)
 			return best;
 		floor = best->sec;
 	}

@@ -46,20 +46,22 @@ struct remat_cost pool_try_set(struct plan_pool *, const uint8_t *drop);
  * is as fast and as small. */
 struct remat_cost pool_try_steps(struct plan_pool *, const struct rstep *,
                                  int32_t n);
-/* Take a plan of another pool, if it is wanted. */
-void pool_take(struct plan_pool *, const struct known_plan *);
+/* A small pool to choose from, which takes nothing more: the plans of up to
+ * `live` bytes that no other one beats in both bytes and seconds. */
+struct plan_pool *pool_front(const struct plan_pool *, int64_t live,
+                             struct schedule *trial, Arena *);
 /* Fill an empty pool with all sets of n storages dropped, n being small, each
  * in a place of its own; false: the time was over before that. */
 bool pool_try_all_sets(struct plan_pool *, const int32_t *storage, int n);
 
 /* Evaluate a known plan, of whichever kind. */
 struct remat_cost known_eval(struct schedule *, const struct known_plan *);
-/* The faster one, of equally fast ones the smaller; NULL is none. */
-struct known_plan *known_better(struct known_plan *, struct known_plan *);
 /* Arena of a plan once packed (remembered). */
 int64_t known_placed(struct schedule *, struct known_plan *);
-/* Fastest plan that fits when placed; NULL: none known. */
-struct known_plan *pool_best(const struct plan_pool *, int64_t arena);
+/* Fastest plan that fits when placed, if it is better than another one (NULL:
+ * none); else that one. */
+struct known_plan *pool_best(const struct plan_pool *, int64_t arena,
+                             struct known_plan *than);
 /* The same by live bytes, without packing. */
 struct known_plan *pool_best_live(const struct plan_pool *, int64_t live);
 /* The plan with the fewest live bytes. */

@@ -43,10 +43,10 @@ measure(int layers)
 	d = recursive_new(r, constraint, all, 0);
 	least = pool_least(d);
 	printf("| %d | %.0f |", layers, (double)all / UNIT);
-	show(r, pool_best(d, least));
-	show(r, pool_best(d, (int64_t)((3 + log2(layers)) * UNIT)));
-	show(r, pool_best(d, (int64_t)((3 + 2 * log2(layers)) * UNIT)));
-	show(r, pool_best(d, (int64_t)((3 + 2 * sqrt(layers)) * UNIT)));
+	show(r, pool_best(d, least, NULL));
+	show(r, pool_best(d, (int64_t)((3 + log2(layers)) * UNIT), NULL));
+	show(r, pool_best(d, (int64_t)((3 + 2 * log2(layers)) * UNIT), NULL));
+	show(r, pool_best(d, (int64_t)((3 + 2 * sqrt(layers)) * UNIT), NULL));
 	printf(" %.2f |\n", (double)clock() / CLOCKS_PER_SEC - start);
 	arena_free(a);
 	graph_free(g);
