@@ -288,7 +288,8 @@ OP(CLASSIFIER,   "classifier",   SIG(3, 5, VARIADIC, NOSTAT, F_CONTRACT | F_LABE
  *   (empty: the smallest that fit, plus `extra`); ConvTranspose is this.
  * conv_dw(x, dy): its gradient in w, of spatial extents `kernel`.
  *   whole_extent > 0: in all three, the groups are a rank's shard of that
- *   many groups.
+ *   many groups.  patches > 0: where windows are unfolded into patches of a
+ *   large part of the images, so many bytes of them at a time, or few more.
  * batchnorm(x, scale?, bias?) -> y, mean, var: statistics over all dims but 1,
  *   the population's variance, f32.
  * batchnorm_grad(dy, x, mean, var, scale?) -> dx, dscale, dbias.
@@ -321,9 +322,9 @@ OP(CLASSIFIER,   "classifier",   SIG(3, 5, VARIADIC, NOSTAT, F_CONTRACT | F_LABE
  *   border, 2 reflected.
  * grid_sample_grad(dy, grid, x?) -> dx, dgrid: x of spatial extents `out`; it
  *   is needed for dgrid alone, which mode 0 does not have. */
-OP(CONV,       "conv",       SIG(2, 3, 1, NOSTAT, F_CONTRACT | F_STAGED | F_IMAGES | F_LIN0 | F_LIN1 | F_BIAS2 | F_HALF), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) I(group, 1) I(whole_extent, 0)), RULES(conv, none, none, conv, conv, conv), EMIT(own))
-OP(CONV_DX,    "conv_dx",    SIG(2, 3, 1, NOSTAT, F_CONTRACT | F_STAGED | F_IMAGES | F_LIN0 | F_LIN1 | F_BIAS2 | F_HALF), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) I(group, 1) I(whole_extent, 0) L(out) L(extra)), RULES(conv_dx, none, none, conv, conv_dx, conv), EMIT(own))
-OP(CONV_DW,    "conv_dw",    SIG(2, 2, 1, NOSTAT, F_CONTRACT | F_STAGED | F_IMAGES | F_LIN0 | F_LIN1), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) I(group, 1) I(whole_extent, 0) L(kernel)), RULES(conv_dw, none, none, conv, none, conv), EMIT(own))
+OP(CONV,       "conv",       SIG(2, 3, 1, NOSTAT, F_CONTRACT | F_STAGED | F_IMAGES | F_LIN0 | F_LIN1 | F_BIAS2 | F_HALF), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) I(group, 1) I(whole_extent, 0) I(patches, 0)), RULES(conv, none, none, conv, conv, conv), EMIT(own))
+OP(CONV_DX,    "conv_dx",    SIG(2, 3, 1, NOSTAT, F_CONTRACT | F_STAGED | F_IMAGES | F_LIN0 | F_LIN1 | F_BIAS2 | F_HALF), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) I(group, 1) I(whole_extent, 0) I(patches, 0) L(out) L(extra)), RULES(conv_dx, none, none, conv, conv_dx, conv), EMIT(own))
+OP(CONV_DW,    "conv_dw",    SIG(2, 2, 1, NOSTAT, F_CONTRACT | F_STAGED | F_IMAGES | F_LIN0 | F_LIN1), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) I(group, 1) I(whole_extent, 0) I(patches, 0) L(kernel)), RULES(conv_dw, none, none, conv, none, conv), EMIT(own))
 OP(BATCHNORM,  "batchnorm",  SIG(1, 3, 3, NOSTAT, FLOPS(8) | F_HALF_0), ATTR(F(eps, 1e-5)), RULES(batchnorm, none, none, ew, batchnorm, batchnorm), EMIT(batchnorm))
 OP(BATCHNORM_GRAD, "batchnorm_grad", SIG(4, 5, 3, NOSTAT, FLOPS(8) | F_LIN0), ATTR(F(eps, 1e-5)), RULES(batchnorm_grad, none, none, ew, none, batchnorm), EMIT(batchnorm_grad))
 OP(BN_UPDATE,  "bn_update",  SIG(2, 2, 1, NOSTAT, F_WRITES | F_STAGED), ATTR(F(momentum, 0.9)), RULES(same, none, none, ew, zero, ew), EMIT(bn_update))

@@ -3,9 +3,10 @@
  * channels, else as a sum for each result.  Workspace is planned for each case
  * from shapes alone.
  *
- * Patches are unfolded for as many images as fit in workspace of a fixed size.
- * For the gradient of x, the patches are the results of the product, in
- * float32.
+ * Patches are unfolded for as many images as fit in workspace of a fixed size;
+ * where one does not, for as many windows, or as channels of one group in the
+ * gradients.  For the gradient of x, the patches are the results of the
+ * product, in float32.
  */
 #include "codegen/cuda/cuda.h"
 #include "ir/window.h"
@@ -27,7 +28,8 @@ struct conv_tiling {
 	bool product, direct;           /* direct: patches are the image */
 	bool alone;                     /* all of it is one product */
 	int64_t taps, in, out, line;    /* elements; line: of a padded plane */
-	int64_t each;                   /* images at a time */
+	int64_t each, groups, channels, windows;        /* at a time */
+	int64_t wanted;                 /* bytes of patches */
 	int64_t planes, sum, own, all;  /* where they begin, in bytes */
 	int64_t room;                   /* all, or what a library has use for */
 };
@@ -44,17 +46,65 @@ align_bytes(int64_t n)
 	return (n + ALIGN - 1) / ALIGN * ALIGN;
 }
 
-/* Bytes of the patches, and of planes, of one image. */
+/* Bytes of the patches, and of planes, of one image; of those at a time. */
 static void
 image_bytes(const struct conv_tiling *c, Op op, int size, int64_t *patches,
             int64_t *planes)
 {
-	int64_t lines = c->w.group * c->line;
 	bool unfolds = op == OP_CONV_DW || !c->direct;
 
-	*patches = unfolds ? lines * c->w.cin * c->taps
+	*patches = unfolds ? c->groups * c->channels * c->taps * c->windows
 		* (op == OP_CONV_DX ? 4 : size) : 0;
-	*planes = op == OP_CONV_DW ? lines * c->w.cout * size : 0;
+	*planes = op == OP_CONV_DW ? c->groups * c->line * c->w.cout * size
+	                           : 0;
+}
+
+static int64_t
+patches_wanted(const Node *n)
+{
+	int64_t bytes = n->op == OP_CONV ? n->attr.CONV.patches
+		: n->op == OP_CONV_DX ? n->attr.CONV_DX.patches
+		: n->attr.CONV_DW.patches;
+
+	return bytes > 0 ? bytes : PATCHES;
+}
+
+/* How much of one part fits, at least that of which there is a multiple. */
+static int64_t
+parts_that_fit(int64_t parts, int64_t bytes, int64_t room, int64_t multiple)
+{
+	int64_t fit = room / ((bytes + parts - 1) / parts) / multiple
+		* multiple;
+
+	return fit < multiple ? multiple : fit < parts ? fit : parts;
+}
+
+/* Cut what is unfolded at a time to the bytes wanted. */
+static void
+cut_patches(struct conv_tiling *c, Op op, int size)
+{
+	int64_t patches, planes;
+
+	c->each = c->w.images;
+	c->groups = c->w.group;
+	c->channels = c->w.cin;
+	c->windows = c->line;
+	image_bytes(c, op, size, &patches, &planes);
+	if (patches + planes == 0)
+		return;
+	c->each = parts_that_fit(c->w.images, c->w.images * (patches + planes),
+	                         c->wanted, 1);
+	if (patches + planes <= c->wanted)
+		return;
+	if (op == OP_CONV) {
+		c->windows = parts_that_fit(c->line, patches, c->wanted,
+			                    EVEN);
+		return;
+	}
+	c->groups = 1;
+	image_bytes(c, op, size, &patches, &planes);
+	c->channels = parts_that_fit(c->w.cin, patches,
+	                             c->wanted - planes, 1);
 }
 
 /* Bytes of all operands, which a library may want to lay out in its own way:
@@ -71,7 +121,7 @@ layout_copy_bytes(const struct conv_tiling *c, int size)
 	int64_t all = size * (w->images * (in * c->in + out * c->out)
 	                      + out * one * c->taps);
 
-	return all < PATCHES ? align_bytes(all) : PATCHES;
+	return all < c->wanted ? align_bytes(all) : c->wanted;
 }
 
 static struct conv_tiling
@@ -92,10 +142,9 @@ conv_tiling_of(const Graph *g, const Node *n)
 	c.product = rows >= PRODUCT && c.w.cout >= PRODUCT && a->dt == b->dt;
 	if (!c.product || c.w.images == 0)
 		return c;
+	c.wanted = patches_wanted(n);
+	cut_patches(&c, n->op, size);
 	image_bytes(&c, n->op, size, &patches, &planes);
-	c.each = patches + planes > 0 ? PATCHES / (patches + planes)
-	       : c.w.images;
-	c.each = c.each < 1 ? 1 : c.each < c.w.images ? c.each : c.w.images;
 	if (n->op == OP_CONV_DW && y->dt != DT_F32)
 		sum = c.w.group * c.w.cout * rows * 4;
 	own = shape_nelem(&y->shape) * 16;
@@ -132,7 +181,8 @@ emit_gpu_geometry(struct emit *e, const struct conv_tiling *c)
 	emit_window(e, w);
 	EMIT_MEMBERS(e, "taps in_size out_size line", c->taps, c->in, c->out,
 	             c->line);
-	EMIT_MEMBERS(e, "direct each", c->direct, c->each);
+	EMIT_MEMBERS(e, "direct each groups channels windows", c->direct,
+	             c->each, c->groups, c->channels, c->windows);
 	EMIT_MEMBERS(e, "planes sum own all", c->planes, c->sum, c->own,
 	             c->all);
 	out_line(e->out, "};");

@@ -32,11 +32,13 @@ struct conv {
 	(a).id.begin = (from).CONV.begin; \
 	(a).id.end = (from).CONV.end; \
 	(a).id.group = (from).CONV.group; \
+	(a).id.patches = (from).CONV.patches; \
 } while (0)
 
-/* All three products of one geometry. */
+/* All three products of one geometry, with so many bytes of patches at a time;
+ * 0: as the machine likes. */
 static void
-conv(struct setup *t, const struct conv *c)
+conv(struct setup *t, const struct conv *c, int64_t patches)
 {
 	Attr a = attr_default(OP_CONV), dx = attr_default(OP_CONV_DX);
 	Attr dw = attr_default(OP_CONV_DW);
@@ -51,6 +53,7 @@ conv(struct setup *t, const struct conv *c)
 	a.CONV.begin = list(n, c->begin[0], c->begin[1], c->begin[2]);
 	a.CONV.end = list(n, c->end[0], c->end[1], c->end[2]);
 	a.CONV.group = c->group;
+	a.CONV.patches = patches;
 	COPY_WINDOWS(dx, CONV_DX, a);
 	COPY_WINDOWS(dw, CONV_DW, a);
 	case_begin(t, "conv");
@@ -131,7 +134,7 @@ convs(struct setup *t)
 	};
 
 	for (size_t i = 0; i < sizeof c / sizeof *c; i++)
-		conv(t, &c[i]);
+		conv(t, &c[i], 0);
 }
 
 /* ---- batch normalisation ---- */
@@ -354,6 +357,28 @@ grid_samples(struct setup *t)
 	grid_sample(t, SHAPE(2, 20, 40, 30), SHAPE(2, 33, 37, 2), 2, 2, 0);
 }
 
+/* Patches of some of the images, windows, channels and groups. */
+static void
+cut_convs(struct setup *t)
+{
+	static const struct conv c[] = {
+		{ { 4, { 5, 16, 6, 7 } }, { 4, { 16, 16, 3, 3 } }, 1,
+		  { 1, 1 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, true },
+		{ { 4, { 2, 20, 9, 11 } }, { 4, { 17, 20, 3, 3 } }, 1,
+		  { 2, 1 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, true },
+		{ { 5, { 2, 42, 4, 5, 6 } }, { 5, { 48, 14, 2, 3, 2 } }, 3,
+		  { 1, 1, 1 }, { 1, 1, 2 }, { 1, 1, 0 }, { 0, 1, 2 }, false },
+		{ { 3, { 3, 16, 33 } }, { 3, { 16, 16, 3 } }, 1,
+		  { 1 }, { 1 }, { 1 }, { 1 }, true },
+	};
+
+	for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
+		conv(t, &c[i], 1);
+		conv(t, &c[i], 20000);
+		conv(t, &c[i], 60000);
+	}
+}
+
 /* 16-bit floats: a few geometries; large: images that are copied in slices. */
 static void
 halves(struct setup *t, bool large)
@@ -372,7 +397,7 @@ halves(struct setup *t, bool large)
 		{ 1, 1 } };
 
 	for (int i = 0; i < (large ? 4 : 2); i++)
-		conv(t, &c[i]);
+		conv(t, &c[i], 0);
 	batchnorm(t, SHAPE(3, 5, 7, 9), true, 0);
 	/* long planes, shorter and longer than a piece */
 	batchnorm(t, SHAPE(2, 5, 16, 16), true, 0);
@@ -397,5 +422,7 @@ cases_conv(struct setup *t)
 	halves(t, true);
 	t->real = DT_F16;
 	halves(t, false);
+	cut_convs(t);
 	t->real = DT_F32;
+	cut_convs(t);
 }

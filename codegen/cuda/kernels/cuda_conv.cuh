@@ -12,7 +12,8 @@ struct ckr_conv {
 	int64_t taps, in_size, out_size;        /* products of the above */
 	int64_t line;                   /* out_size, made even */
 	int direct;                     /* patches are the image */
-	int64_t each;                   /* images at a time */
+	int64_t each, groups, channels, windows;        /* unfolded at a
+	                                                 * time */
 	int64_t planes, sum, own, all;  /* parts of workspace, in bytes */
 };
 
@@ -160,21 +161,35 @@ ckr_conv_dw(const struct ckr_conv &c, Y *dw, const X *x, const D *dy,
 
 /* ---- products ---- */
 
-/* Row k, window o of image i of group g: [g * sg + i * si + k * sk + o]. */
+/* Row k, window from + o of image i of group g: [g * sg + i * si + k * sk +
+ * o]. */
 struct ckr_patches {
-	int64_t images, sg, si, sk;
+	int64_t images, sg, si, sk, from, windows;
 };
 
-/* All windows of a line side by side, zeros behind them: a task has 8 of a
+/* As many channels and groups of c as are unfolded at a time, and are there
+ * from such a channel on. */
+static inline struct ckr_conv
+ckr_conv_part(const struct ckr_conv &c, int64_t channel)
+{
+	struct ckr_conv part = c;
+
+	part.group = c.groups;
+	part.cin = ckr_least(c.channels, c.cin - channel);
+	return part;
+}
+
+/* Windows of a line side by side, zeros behind the last: a task has 8 of a
  * row. */
 template <typename T> CKR_GLOBAL
 ckr_unfold_device(struct ckr_conv c, struct ckr_patches s, T *col, const T *x)
 {
 	enum { N = 8 };
-	int64_t packs = c.line / N, rows = c.cin * c.taps;
+	int64_t packs = s.windows / N, rows = c.cin * c.taps;
 
 	CKR_TASKS(int64_t, t, s.images * c.group * rows * packs) {
-		int64_t line = ckr_div(t, packs), q = (t - line * packs) * N;
+		int64_t line = ckr_div(t, packs), at_col = (t - line * packs)
+			* N, q = s.from + at_col;
 		int64_t plane = ckr_div(line, rows), r = line - plane * rows;
 		int64_t i = ckr_div(plane, c.group), g = plane - i * c.group;
 		int64_t ci = ckr_div(r, c.taps);
@@ -197,7 +212,7 @@ ckr_unfold_device(struct ckr_conv c, struct ckr_patches s, T *col, const T *x)
 				}
 			}
 		}
-		ckr_store<N>(col + g * s.sg + i * s.si + r * s.sk + q, v);
+		ckr_store<N>(col + g * s.sg + i * s.si + r * s.sk + at_col, v);
 	}
 }
 
@@ -206,8 +221,8 @@ ckr_unfold(const struct ckr_conv &c, const struct ckr_patches &s, T *col,
            const T *x, const struct ckr_env *env)
 {
 	CKR_EACH(ckr_unfold_device<T>,
-	         s.images * c.group * c.cin * c.taps * c.line / 8, env, c, s,
-	         col, x);
+	         s.images * c.group * c.cin * c.taps * s.windows / 8, env, c,
+	         s, col, x);
 }
 
 /* Every channel of y [rows, n], or so, holds its bias. */
@@ -281,34 +296,47 @@ ckr_conv_gemm(const struct ckr_conv &c, struct ckr_gemm g, Y *y, const T *a,
 	          (uint64_t)(c.all - c.own));
 }
 
+/* Images i and on, from a window on. */
+template <typename Y, typename T> static inline void
+ckr_conv_windows(const struct ckr_conv &c, const struct ckr_patches &s,
+                 int64_t i, Y *y, const T *x, const T *w, bool add,
+                 struct ckr_env *env, char *workspace)
+{
+	int64_t rows = c.cin * c.taps;
+	const T *col = c.direct ? x + i * s.si : (const T *)workspace;
+	struct ckr_gemm g = { 0, 0, c.cout, ckr_least(s.windows, c.out_size
+	                                              - s.from), rows };
+
+	if (!c.direct)
+		ckr_unfold(c, s, (T *)workspace, x + i * c.group * c.cin
+		           * c.in_size, env);
+	g.batch = s.images;
+	g.lda = rows;
+	g.ldb = s.sk;
+	g.ldy = c.out_size;
+	g.sb = s.si;
+	g.sy = c.group * c.cout * c.out_size;
+	for (int64_t k = 0; k < c.group; k++)
+		ckr_conv_gemm(c, g, y + i * g.sy + k * c.cout * c.out_size
+		              + s.from, w + k * c.cout * rows, col + k * s.sg,
+		              add, workspace, env);
+}
+
 template <typename Y, typename T, typename B> static inline void
 ckr_conv_product(const struct ckr_conv &c, Y *y, const T *x, const T *w,
                  const B *bias, struct ckr_env *env, char *workspace)
 {
-	int64_t rows = c.cin * c.taps, ld = c.direct ? c.out_size : c.line;
-	T *col = (T *)workspace;
+	int64_t rows = c.cin * c.taps, ld = c.direct ? c.out_size : c.windows;
 	struct ckr_patches s = { 0, rows * ld, c.group * rows * ld, ld };
 
 	ckr_bias(y, bias, c.images, c.group * c.cout, c.out_size, env);
 	for (int64_t i = 0; i < c.images; i += s.images) {
-		const T *from = x + i * s.si;
-		struct ckr_gemm g = { 0, 0, c.cout, c.out_size, rows };
-
 		s.images = ckr_least(c.each, c.images - i);
-		if (!c.direct)
-			ckr_unfold(c, s, col, x + i * c.group * c.cin
-			           * c.in_size, env);
-		g.batch = s.images;
-		g.lda = rows;
-		g.ldb = ld;
-		g.ldy = c.out_size;
-		g.sb = s.si;
-		g.sy = c.group * c.cout * c.out_size;
-		for (int64_t k = 0; k < c.group; k++)
-			ckr_conv_gemm(c, g, y + i * g.sy + k * c.cout
-			              * c.out_size, w + k * c.cout * rows,
-			              (c.direct ? from : col) + k * s.sg,
-			              bias != NULL, workspace, env);
+		for (s.from = 0; s.from < c.out_size; s.from += c.windows) {
+			s.windows = ckr_least(c.windows, c.line - s.from);
+			ckr_conv_windows(c, s, i, y, x, w, bias != NULL, env,
+			                 workspace);
+		}
 	}
 }
 
@@ -358,76 +386,112 @@ ckr_conv_dx_direct(const struct ckr_conv &c, Y *dx, const T *dy, const T *w,
 		              workspace, env);
 }
 
+/* n images from image i on, groups from k on, channels from ci on. */
+template <typename Y, typename T, typename B> static inline void
+ckr_conv_dx_part(const struct ckr_conv &c, int64_t n, int64_t i, int64_t k,
+                 int64_t ci, Y *dx, const T *dy, const T *w, const B *bias,
+                 float *col, struct ckr_env *env, char *workspace)
+{
+	struct ckr_conv part = ckr_conv_part(c, ci);
+	int64_t rows = part.cin * c.taps, plane = k * c.cin + ci;
+	struct ckr_gemm g = { 1, 0, rows, c.out_size, c.cout, n };
+
+	g.lda = c.cin * c.taps;
+	g.ldb = c.out_size;
+	g.ldy = c.line;
+	g.sb = c.group * c.cout * c.out_size;
+	g.sy = part.group * rows * c.line;
+	for (int64_t j = 0; j < part.group; j++)
+		ckr_conv_gemm(c, g, col + j * rows * c.line,
+		              w + ((k + j) * c.cout * c.cin + ci) * c.taps,
+		              dy + i * g.sb + (k + j) * c.cout * c.out_size,
+		              false, workspace, env);
+	CKR_EACH((ckr_fold_device<Y, B>), n * part.group * part.cin
+	         * c.in_size, env, part, n, dx + (i * c.group * c.cin + plane)
+	         * c.in_size, (const float *)col, bias ? bias + plane : bias);
+}
+
 template <typename Y, typename T, typename B> static inline void
 ckr_conv_dx_product(const struct ckr_conv &c, Y *dx, const T *dy, const T *w,
                     const B *bias, struct ckr_env *env, char *workspace)
 {
-	int64_t rows = c.cin * c.taps, n, size = c.group * c.cin * c.in_size;
 	float *col = (float *)workspace;
+	int64_t n;
 
 	if (c.direct) {
 		ckr_conv_dx_direct(c, dx, dy, w, bias, env, workspace);
 		return;
 	}
 	for (int64_t i = 0; i < c.images; i += n) {
-		struct ckr_gemm g = { 1, 0, rows, c.out_size, c.cout };
-
 		n = ckr_least(c.each, c.images - i);
-		g.batch = n;
-		g.lda = rows;
-		g.ldb = c.out_size;
-		g.ldy = c.line;
-		g.sb = c.group * c.cout * c.out_size;
-		g.sy = c.group * rows * c.line;
-		for (int64_t k = 0; k < c.group; k++)
-			ckr_conv_gemm(c, g, col + k * rows * c.line,
-			              w + k * c.cout * rows, dy + i * g.sb + k
-			              * c.cout * c.out_size, false, workspace,
-			              env);
-		CKR_EACH((ckr_fold_device<Y, B>), n * size, env, c, n,
-		         dx + i * size, (const float *)col, bias);
+		for (int64_t k = 0; k < c.group; k += c.groups)
+			for (int64_t ci = 0; ci < c.cin; ci += c.channels)
+				ckr_conv_dx_part(c, n, i, k, ci, dx, dy, w,
+				                 bias, col, env, workspace);
 	}
 }
 
-/* Images stand beside each other, so that one product sums over them. */
+/* What ckr_conv_dw_product works with: patches, planes of dy, the sums. */
+template <typename T> struct ckr_dw_work {
+	T *col, *planes;
+	float *sum;
+};
+
+/* n images from image i on, groups from k on: they stand beside each other, so
+ * that one product sums over them. */
+template <typename T> static inline void
+ckr_conv_dw_part(const struct ckr_conv &c, int64_t n, int64_t i, int64_t k,
+                 const struct ckr_dw_work<T> &at, const T *x, const T *dy,
+                 struct ckr_env *env, char *workspace)
+{
+	struct ckr_conv plane = { c.images, c.groups, c.cout, c.cout };
+	struct ckr_gemm g = { 0, 1, c.cout };
+
+	for (int d = 0; d < 3; d++) {
+		plane.in[d] = plane.out[d] = c.out[d];
+		plane.kernel[d] = plane.stride[d] = plane.dilation[d] = 1;
+	}
+	plane.taps = 1;
+	plane.in_size = plane.out_size = c.out_size;
+	g.k = n * c.line;
+	g.batch = c.groups;
+	g.lda = g.ldb = g.k;
+	g.ldy = c.cin * c.taps;
+	g.sa = c.cout * g.k;
+	g.sy = c.cout * g.ldy;
+	ckr_unfold(plane, { n, g.sa, c.line, g.k, 0, c.line }, at.planes,
+	           dy + (i * c.group + k) * c.cout * c.out_size, env);
+	for (int64_t ci = 0; ci < c.cin; ci += c.channels) {
+		struct ckr_conv part = ckr_conv_part(c, ci);
+
+		g.n = part.cin * c.taps;
+		g.sb = g.n * g.k;
+		ckr_unfold(part, { n, g.sb, c.line, g.k, 0, c.line }, at.col,
+		           x + ((i * c.group + k) * c.cin + ci) * c.in_size,
+		           env);
+		ckr_conv_gemm(c, g, at.sum + k * g.sy + ci * c.taps,
+		              (const T *)at.planes, (const T *)at.col, i > 0,
+		              workspace, env);
+	}
+}
+
 template <typename Y, typename T> static inline void
 ckr_conv_dw_product(const struct ckr_conv &c, Y *dw, const T *x, const T *dy,
                     struct ckr_env *env, char *workspace)
 {
-	int64_t rows = c.cin * c.taps, n, size = c.group * c.cout * rows;
-	struct ckr_conv plane = { c.images, c.group, c.cout, c.cout };
-	T *col = (T *)workspace, *planes = (T *)(workspace + c.planes);
-	float *sum = ckr_sums_of(dw, (float *)(workspace + c.sum));
+	int64_t n, size = c.group * c.cout * c.cin * c.taps;
+	struct ckr_dw_work<T> at = {
+		(T *)workspace, (T *)(workspace + c.planes),
+		ckr_sums_of(dw, (float *)(workspace + c.sum))
+	};
 
-	for (int i = 0; i < 3; i++) {
-		plane.in[i] = plane.out[i] = c.out[i];
-		plane.kernel[i] = plane.stride[i] = plane.dilation[i] = 1;
-	}
-	plane.taps = 1;
-	plane.in_size = plane.out_size = c.out_size;
-	plane.line = c.line;
 	for (int64_t i = 0; i < c.images; i += n) {
-		struct ckr_gemm g = { 0, 1, c.cout, rows };
-		struct ckr_patches a, b;
-
 		n = ckr_least(c.each, c.images - i);
-		g.k = n * c.line;
-		a = { n, c.cout * g.k, c.line, g.k };
-		b = { n, rows * g.k, c.line, g.k };
-		ckr_unfold(plane, a, planes, dy + i * c.group * c.cout
-		           * c.out_size, env);
-		ckr_unfold(c, b, col, x + i * c.group * c.cin * c.in_size,
-		           env);
-		g.batch = c.group;
-		g.lda = g.ldb = g.k;
-		g.ldy = rows;
-		g.sa = a.sg;
-		g.sb = b.sg;
-		g.sy = c.cout * rows;
-		ckr_conv_gemm(c, g, sum, (const T *)planes, (const T *)col,
-		              i > 0, workspace, env);
+		for (int64_t k = 0; k < c.group; k += c.groups)
+			ckr_conv_dw_part(c, n, i, k, at, x, dy, env,
+			                 workspace);
 	}
-	ckr_sums_done(dw, sum, size, env);
+	ckr_sums_done(dw, at.sum, size, env);
 }
 
 #endif
