@@ -13,7 +13,8 @@
 
 enum {
 	PRODUCT = 16,                   /* rows and columns worth a product */
-	PATCHES = 256 << 20,            /* bytes of unfolded patches wanted */
+	PATCHES = 64 << 20,             /* bytes of unfolded patches wanted */
+	COPIES = 256 << 20,             /* of operands in another layout */
 	EVEN = 8,                       /* what their lines are multiples of */
 	ALIGN = 256,
 	LIBRARY_ALIGN = 16,             /* struct ckr_convolved */
@@ -62,9 +63,8 @@ image_bytes(const struct conv_tiling *c, Op op, int size, int64_t *patches,
 static int64_t
 patches_wanted(const Node *n)
 {
-	int64_t bytes = n->op == OP_CONV ? n->attr.CONV.patches
-		: n->op == OP_CONV_DX ? n->attr.CONV_DX.patches
-		: n->attr.CONV_DW.patches;
+	Attr attr = n->attr;
+	int64_t bytes = *attr_int_of(n->op, &attr, "patches");
 
 	return bytes > 0 ? bytes : PATCHES;
 }
@@ -98,7 +98,7 @@ cut_patches(struct conv_tiling *c, Op op, int size)
 		return;
 	if (op == OP_CONV) {
 		c->windows = parts_that_fit(c->line, patches, c->wanted,
-			                    EVEN);
+		                            EVEN);
 		return;
 	}
 	c->groups = 1;
@@ -108,8 +108,7 @@ cut_patches(struct conv_tiling *c, Op op, int size)
 }
 
 /* Bytes of all operands, which a library may want to lay out in its own way:
- * 16-bit ones with channels made even for tensor cores.  No more than are spent
- * on patches. */
+ * 16-bit ones with channels made even for tensor cores; 0: too many. */
 static int64_t
 layout_copy_bytes(const struct conv_tiling *c, int size)
 {
@@ -121,7 +120,7 @@ layout_copy_bytes(const struct conv_tiling *c, int size)
 	int64_t all = size * (w->images * (in * c->in + out * c->out)
 	                      + out * one * c->taps);
 
-	return all < c->wanted ? align_bytes(all) : c->wanted;
+	return all <= COPIES ? align_bytes(all) : 0;
 }
 
 static struct conv_tiling

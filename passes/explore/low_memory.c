@@ -4,8 +4,8 @@
  * out clipping by the norm over all.  Copies of parameters that stay in memory
  * need not be made in each step.  With --update-in-backward auto, and copies
  * likewise, two variants are planned if a budget makes the first recompute:
- * updates at the end with copies, and low memory.  The one that recomputes
- * less is taken; so more budget is never slower.
+ * updates at the end with copies, and low memory.  The one whose step is faster
+ * is taken; so more budget is never slower.
  */
 #include "passes/explore/low_memory.h"
 
@@ -57,8 +57,7 @@ try_low_memory(struct pass_walk *w, Pass *p, Graph *g, Graph *before)
 		return;
 	}
 	if (!late.refused && (p->planned.refused
-	                      || p->planned.recompute_sec
-	                      >= late.recompute_sec)) {
+	                      || p->planned.step_sec >= late.step_sec)) {
 		worse = p->planned.reference;
 		p->planned = late;
 	} else {

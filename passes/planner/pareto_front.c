@@ -15,6 +15,7 @@
 #include "passes/account/account.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +31,7 @@ enum { GRID = 40, PRESETS = 8, GRID_MAX = 2 * (GRID + PRESETS + 1) };
 static bool
 dominates_point(const struct pareto_point *a, const struct pareto_point *b)
 {
-	double more = a->recompute_sec - b->recompute_sec;
+	double more = a->step_sec - b->step_sec;
 	double same = SAME * a->step_sec;
 
 	if (a->budget > b->budget || more > same)
@@ -62,6 +63,15 @@ insert_point(struct pareto_front *f, struct pareto_point q)
 	f->n = n + 1;
 }
 
+/* Seconds of a step that keeps everything.  Variants that do the same work have
+ * one sum, rounded once. */
+static double
+base_of(const struct pareto_front *f, const struct remat *r)
+{
+	return fabs(r->base_sec - f->base_sec) <= SAME * f->base_sec
+		? f->base_sec : r->base_sec;
+}
+
 /* The plan for this arena.  The grid is walked upwards: what is no faster than
  * a smaller budget's needs no bound. */
 static void
@@ -69,7 +79,7 @@ add_plan(const Pass *p, const struct remat *r, struct plan_selector *c,
          bool updates_in_backward, int64_t arena)
 {
 	const struct known_plan *f = selector_best(c, arena);
-	double base = p->planned.pareto_front->base_sec;
+	double base = base_of(p->planned.pareto_front, r);
 	struct recompute_bound bound;
 	struct pareto_point q = { .updates_in_backward =
 	                           updates_in_backward };
@@ -79,7 +89,6 @@ add_plan(const Pass *p, const struct remat *r, struct plan_selector *c,
 	q.budget = r->resident + arena;
 	q.peak = r->resident + f->placed;
 	q.recompute_sec = f->sec;
-	/* both variants do the same work: one sum, rounded once */
 	q.step_sec = base + f->sec;
 	if (is_dominated_point(p->planned.pareto_front, &q))
 		return;
@@ -100,9 +109,8 @@ add_preset(Pass *p, int i)
 		return;
 	f->preset[i] = (struct pareto_point){
 		.name = a->name, .budget = a->peak, .peak = a->peak,
-		.step_sec = f->base_sec + a->recompute_sec,
-		.recompute_sec = a->recompute_sec,
-			.updates_in_backward = p->planned.updates_in_backward };
+		.step_sec = a->step_sec, .recompute_sec = a->recompute_sec,
+		.updates_in_backward = p->planned.updates_in_backward };
 }
 
 static struct pareto_front *

@@ -306,6 +306,7 @@ plan_graph(Pass *p, Graph *g)
 		low_precision_rewrite(g, &rounded.request, p->target,
 		                      p->scratch);
 	}
+	p->planned.step_sec = r->base_sec + p->planned.recompute_sec;
 	p->planned.solver_sec = now_sec() - started;
 	return true;
 }

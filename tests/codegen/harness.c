@@ -6,6 +6,7 @@
 #include "passes/place/place.h"
 #include "ir/infer/infer.h"
 
+#include <assert.h>
 #include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
@@ -328,6 +329,7 @@ plan_step(struct setup *t, Plan *p, const Node *n, int64_t *index,
 	for (int i = 0; i < n->nout; i++)
 		plan_tensor(t, p, n->out[i], index);
 	s->write = arena_array(t->arena, 1, sizeof *s->write);
+	assert(s->workspace % t->machine->target->align == 0);
 	if (s->workspace > 0) {
 		s->nwrite = 1;
 		s->write[0] = p->ntensor;
