@@ -207,17 +207,32 @@ add_conversion_edges(struct strategy_ilp *m)
 
 /* ---- the answer ---- */
 
+/* A pivot takes the longer, the more classes there are: in a draft all of them
+ * take a second or two. */
+static struct ilp_limit
+work_limit(const struct strategy_ilp *m)
+{
+	enum { PIVOTS = 5000, CLASSES_TIMES_PIVOTS = 2000000 };
+	int64_t pivots = CLASSES_TIMES_PIVOTS / (1 + (int64_t)m->c.nclass);
+
+	if (!m->s->pass->opt->strategy_draft)
+		return (struct ilp_limit){ .pivots = 2000000, .nodes = 2000,
+			.watch = m->s->pass->watch };
+	return (struct ilp_limit){
+		.pivots = pivots < PIVOTS ? pivots + 1 : PIVOTS,
+		.nodes = 20, .watch = m->s->pass->watch };
+}
+
 struct ilp_answer
 strategy_ilp_solve(struct strategy_ilp *m)
 {
-	bool draft = m->s->pass->opt->strategy_draft;
-	const struct ilp_limit limit = { .pivots = draft ? 5000 : 2000000,
-		.nodes = draft ? 20 : 2000, .watch = m->s->pass->watch };
+	struct ilp_limit limit;
 	struct ilp_answer a;
 
 	m->seed = m->s->pass->opt->strategy_seed;
 	strategy_find_classes(m);
 	strategy_find_edges(m);
+	limit = work_limit(m);
 	m->ilp = ilp_new(m->s->tmp);
 	add_strategies(m);
 	add_conversion_edges(m);
