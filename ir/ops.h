@@ -288,8 +288,9 @@ OP(CLASSIFIER,   "classifier",   SIG(3, 5, VARIADIC, NOSTAT, F_CONTRACT | F_LABE
  *   (empty: the smallest that fit, plus `extra`); ConvTranspose is this.
  * conv_dw(x, dy): its gradient in w, of spatial extents `kernel`.
  *   whole_extent > 0: in all three, the groups are a rank's shard of that
- *   many groups.  patches > 0: where windows are unfolded into patches of a
- *   large part of the images, so many bytes of them at a time, or few more.
+ *   many groups.  patches > 0: where windows are unfolded into patches, so
+ *   many bytes of them at a time, if that is enough for a few (tests cut small
+ *   images by it).
  * batchnorm(x, scale?, bias?) -> y, mean, var: statistics over all dims but 1,
  *   the population's variance, f32.
  * batchnorm_grad(dy, x, mean, var, scale?) -> dx, dscale, dbias.

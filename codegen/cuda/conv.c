@@ -4,8 +4,8 @@
  * from shapes alone.
  *
  * Patches are unfolded for as many images as fit in workspace of a fixed size;
- * where one does not, for as many windows, or as channels of one group in the
- * gradients.  For the gradient of x, the patches are the results of the
+ * where one does not, for as many windows, or for the gradient of x as many
+ * channels of one group, at least one.  Its patches are the results of the
  * product, in float32.
  */
 #include "codegen/cuda/cuda.h"
@@ -30,7 +30,6 @@ struct conv_tiling {
 	bool alone;                     /* all of it is one product */
 	int64_t taps, in, out, line;    /* elements; line: of a padded plane */
 	int64_t each, groups, channels, windows;        /* at a time */
-	int64_t wanted;                 /* bytes of patches */
 	int64_t planes, sum, own, all;  /* where they begin, in bytes */
 	int64_t room;                   /* all, or what a library has use for */
 };
@@ -47,19 +46,6 @@ align_bytes(int64_t n)
 	return (n + ALIGN - 1) / ALIGN * ALIGN;
 }
 
-/* Bytes of the patches, and of planes, of one image; of those at a time. */
-static void
-image_bytes(const struct conv_tiling *c, Op op, int size, int64_t *patches,
-            int64_t *planes)
-{
-	bool unfolds = op == OP_CONV_DW || !c->direct;
-
-	*patches = unfolds ? c->groups * c->channels * c->taps * c->windows
-		* (op == OP_CONV_DX ? 4 : size) : 0;
-	*planes = op == OP_CONV_DW ? c->groups * c->line * c->w.cout * size
-	                           : 0;
-}
-
 static int64_t
 patches_wanted(const Node *n)
 {
@@ -69,42 +55,55 @@ patches_wanted(const Node *n)
 	return bytes > 0 ? bytes : PATCHES;
 }
 
-/* How much of one part fits, at least that of which there is a multiple. */
+/* Bytes of one channel's patch in a window; 0: none is unfolded. */
 static int64_t
-parts_that_fit(int64_t parts, int64_t bytes, int64_t room, int64_t multiple)
+patch_bytes(const struct conv_tiling *c, Op op, int size)
 {
-	int64_t fit = room / ((bytes + parts - 1) / parts) / multiple
-		* multiple;
-
-	return fit < multiple ? multiple : fit < parts ? fit : parts;
+	if (c->direct && op != OP_CONV_DW)
+		return 0;
+	return c->taps * (op == OP_CONV_DX ? 4 : size);
 }
 
-/* Cut what is unfolded at a time to the bytes wanted. */
-static void
-cut_patches(struct conv_tiling *c, Op op, int size)
+static int64_t
+between(int64_t n, int64_t least, int64_t most)
 {
-	int64_t patches, planes;
+	return n < least ? least : n < most ? n : most;
+}
+
+/* Cut what is unfolded at a time to the bytes wanted; bytes of a channel's
+ * patch, and of dy of one group, in a window. */
+static void
+cut_patches(struct conv_tiling *c, int64_t patch, int64_t plane, int64_t wanted,
+            bool by_windows)
+{
+	int64_t window = c->w.group * (c->w.cin * patch + plane), fit;
 
 	c->each = c->w.images;
 	c->groups = c->w.group;
 	c->channels = c->w.cin;
 	c->windows = c->line;
-	image_bytes(c, op, size, &patches, &planes);
-	if (patches + planes == 0)
+	if (window == 0 || c->line == 0)
 		return;
-	c->each = parts_that_fit(c->w.images, c->w.images * (patches + planes),
-	                         c->wanted, 1);
-	if (patches + planes <= c->wanted)
+	fit = wanted / window;
+	c->each = between(fit / c->line, 1, c->w.images);
+	if (fit >= c->line)
 		return;
-	if (op == OP_CONV) {
-		c->windows = parts_that_fit(c->line, patches, c->wanted,
-		                            EVEN);
+	if (by_windows) {
+		c->windows = between(fit / EVEN * EVEN, EVEN, c->line);
 		return;
 	}
 	c->groups = 1;
-	image_bytes(c, op, size, &patches, &planes);
-	c->channels = parts_that_fit(c->w.cin, patches,
-	                             c->wanted - planes, 1);
+	c->channels = between(wanted / patch / c->line, 1, c->w.cin);
+}
+
+/* Of so many windows of so many images; as many as a graph may have: that, or
+ * more. */
+static int64_t
+bytes_of_parts(int64_t bytes, int64_t windows, int64_t images)
+{
+	return mul_ok(bytes, windows, &bytes) && mul_ok(bytes, images, &bytes)
+		&& bytes < GRAPH_BYTES_MAX ? align_bytes(bytes)
+		: GRAPH_BYTES_MAX;
 }
 
 /* Bytes of all operands, which a library may want to lay out in its own way:
@@ -129,7 +128,7 @@ conv_tiling_of(const Graph *g, const Node *n)
 	const Val *a = &g->val[n->in[0]], *b = &g->val[n->in[1]];
 	const Val *y = &g->val[n->out[0]];
 	struct conv_tiling c = { .w = window_of(g, n) };
-	int64_t patches, planes, rows, sum = 0, own;
+	int64_t patch, plane, rows, sum = 0, own;
 	int size = dtype_info[a->dt].nbytes;
 
 	c.taps = dims_volume(c.w.kernel);
@@ -141,21 +140,22 @@ conv_tiling_of(const Graph *g, const Node *n)
 	c.product = rows >= PRODUCT && c.w.cout >= PRODUCT && a->dt == b->dt;
 	if (!c.product || c.w.images == 0)
 		return c;
-	c.wanted = patches_wanted(n);
-	cut_patches(&c, n->op, size);
-	image_bytes(&c, n->op, size, &patches, &planes);
-	if (n->op == OP_CONV_DW && y->dt != DT_F32)
+	patch = patch_bytes(&c, n->op, size);
+	plane = n->op == OP_CONV_DW ? c.w.cout * size : 0;
+	cut_patches(&c, patch, plane, patches_wanted(n), n->op != OP_CONV_DX);
+	if (plane > 0 && y->dt != DT_F32)
 		sum = c.w.group * c.w.cout * rows * 4;
 	own = shape_nelem(&y->shape) * 16;
 	own = own < GEMM_BYTES ? align_bytes(own) : GEMM_BYTES;
-	c.planes = align_bytes(c.each * patches);
-	c.sum = c.planes + align_bytes(c.each * planes);
+	c.planes = bytes_of_parts(patch * c.groups * c.channels, c.windows,
+	                          c.each);
+	c.sum = c.planes + bytes_of_parts(plane * c.groups, c.windows, c.each);
 	c.own = c.sum + align_bytes(sum);
 	c.all = c.own + own;
 	c.room = c.all;
-	c.alone = patches + planes == 0;
+	c.alone = patch + plane == 0;
 	/* sums over images are cut into more parts where they are few */
-	if (planes > 0 && size == 2 && own < PART_BYTES)
+	if (plane > 0 && size == 2 && own < PART_BYTES)
 		own = PART_BYTES < own * 32 ? PART_BYTES : own * 32;
 	if (!c.alone && layout_copy_bytes(&c, size) + own > c.all)
 		c.room = layout_copy_bytes(&c, size) + own;

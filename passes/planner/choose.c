@@ -15,10 +15,11 @@
  *           unless the graph is small;
  *         - sequences that repeat nodes more than once (recursive.c), near the
  *           least memory that sets reach, or below.
- *         Each has a pool of its own, and none starts from another one's
- *         plans.  A budget looks at the ranges from its own to where its walk
- *         ends, whatever was asked before, so that it always gets the same
- *         plan, and a larger one none that is slower.
+ *         Each has a pool of its own, and starts from what does not depend on
+ *         the budget.  A budget looks at the ranges from its own to where its
+ *         walk ends, whatever was asked before, so that it always gets the
+ *         same plan, and a larger one none that is slower (but for 1e-9 of
+ *         its recomputation, within which a bound counts as reached).
  * cost    counted work: evaluations, flows, pivots, branch and bound nodes
  */
 #include "passes/planner/choose.h"
@@ -31,7 +32,8 @@
 #include <string.h>
 
 enum {
-	GRID = 96, EXHAUSTIVE = 14, SMALL_MAX = 800, ILP_MAX = 100,
+	GRID = 96, EXHAUSTIVE = 14, SMALL_MAX = 800, SMALL_CURVE_MAX = 100,
+	ILP_MAX = 100,
 	MARGIN = 200,                   /* parts of the arena */
 	PARTS_MIN = 3, RECURSIVE_LARGE = 2000,
 	ILP_NODES = 40, BOUND_NODES = 300
@@ -96,11 +98,11 @@ is_small_graph(const struct plan_selector *c)
 {
 	const struct remat *r = c->r;
 
-	return r->ncand <= (c->curve ? ILP_MAX : SMALL_MAX)
+	return r->ncand <= (c->curve ? SMALL_CURVE_MAX : SMALL_MAX)
 		&& (double)r->ncand * r->ncand * r->nnode <= SMALL;
 }
 
-/* Linear programs are worth their time; which is long for many storages, and
+/* Linear programs are worth their time.  With many storages that is long, and
  * cuts leave little to gain. */
 static bool
 has_small_program(const struct plan_selector *c)

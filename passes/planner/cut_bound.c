@@ -55,8 +55,8 @@ struct cut_bound {
 	struct moment moment[MOMENTS];
 	int n;
 	struct moment *fullest;         /* NULL: there is none */
-	int64_t least;                  /* bytes that some node needs in any
-	                                 * plan */
+	int64_t least;                  /* bytes: the most that a node needs in
+	                                 * any plan */
 };
 
 /* ---- moments ---- */

@@ -13,7 +13,8 @@
 
 #include <string.h>
 
-/* More than any cut has, and little enough to be added. */
+/* More than a cut has whose prices are not all unbounded, and little enough to
+ * be added. */
 #define EXCESS_MAX ((int64_t)1 << 61)
 
 struct flow *

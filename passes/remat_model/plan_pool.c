@@ -74,7 +74,6 @@ store_plan(struct plan_pool *s, struct known_plan *f,
 	memcpy(f->drop, x->drop, n);
 }
 
-/* Take a plan, if it is wanted. */
 static void
 take_if_wanted(struct plan_pool *s, const struct known_plan *x)
 {
@@ -175,6 +174,7 @@ pool_front(const struct plan_pool *s, int64_t live, struct schedule *trial,
 	*front = *s;
 	front->arena = arena;
 	front->trial = trial;
+	front->top = 0;
 	open_places(front, n);
 	for (int32_t i = 0; i < n; i++)
 		store_plan(front, &front->plan[i], known[i]);

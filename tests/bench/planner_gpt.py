@@ -34,7 +34,7 @@ def main():
     table = Table(
         f"# Planning of GPT training steps, {datetime.date.today()}",
         "",
-        "Recompute and gap in per cent of a step; the gap is to the printed lower bound, which holds for the class named.",
+        "Overhead and gap in per cent of the step that keeps everything; the gap is to the printed lower bound, which holds for the class named.",
     )
     table.head(HEAD)
     with tempfile.TemporaryDirectory(prefix="ckc-planner-") as work:

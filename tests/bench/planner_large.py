@@ -43,9 +43,10 @@ def main():
     table = planner_rows.Table(
         f"# Planning of training steps of large models, {datetime.date.today()}",
         "",
-        "Graphs of tests/bench/large_models.py, planned for one H100 in bf16 with AdamW. Recompute and gap in per",
-        "cent of a step; the gap is to the printed lower bound, which holds for the class named. Replay is the",
-        "verdict of tests/tools/replay.py on the plan.",
+        "Graphs of tests/bench/large_models.py, planned for one H100 in bf16 with AdamW. Overhead and gap in per",
+        "cent of the step that keeps everything. Overhead is recomputation, and conversions of parameters whose",
+        "16-bit copies do not stay. The gap is to the printed lower bound, which holds for the class named and the",
+        "form of the step that was chosen. Replay is the verdict of tests/tools/replay.py on the plan.",
     )
     table.head([*planner_rows.HEAD, "replay"])
     with tempfile.TemporaryDirectory(prefix="ckc-planner-") as work:

@@ -6,7 +6,6 @@
 #include "passes/place/place.h"
 #include "ir/infer/infer.h"
 
-#include <assert.h>
 #include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
@@ -329,7 +328,12 @@ plan_step(struct setup *t, Plan *p, const Node *n, int64_t *index,
 	for (int i = 0; i < n->nout; i++)
 		plan_tensor(t, p, n->out[i], index);
 	s->write = arena_array(t->arena, 1, sizeof *s->write);
-	assert(s->workspace % t->machine->target->align == 0);
+	if (s->workspace % t->machine->target->align) {
+		fprintf(stderr, "%s: %lld B of workspace are no multiple of "
+		        "%lld\n", s->op, (long long)s->workspace,
+		        (long long)t->machine->target->align);
+		exit(1);
+	}
 	if (s->workspace > 0) {
 		s->nwrite = 1;
 		s->write[0] = p->ntensor;

@@ -188,7 +188,7 @@ OPS = {
     "codegen/rules/ew.c": (12, "emit rules that ops share"),
     "codegen/rules/loop_nest.c": (1, "emit rules that ops share"),
     "codegen/rules/loop.c": (1, "emit rules that ops share"),
-    "codegen/cuda/conv.c": (5, "emit rules that ops share"),
+    "codegen/cuda/conv.c": (4, "emit rules that ops share"),
     "codegen/cuda/reduce.c": (1, "emit rules that ops share"),
     "codegen/rules/random.c": (5, "which stream a draw has"),
     "codegen/rules/reduce.c": (10, "emit rules that ops share"),

@@ -168,7 +168,8 @@ struct ckr_patches {
 };
 
 /* As many channels and groups of c as are unfolded at a time, and are there
- * from such a channel on. */
+ * from such a channel on.  Kernels that get a part take its images to lie
+ * behind each other: it has all channels and groups, or is one image's. */
 static inline struct ckr_conv
 ckr_conv_part(const struct ckr_conv &c, int64_t channel)
 {
@@ -248,7 +249,6 @@ ckr_bias(Y *y, const B *bias, int64_t images, int64_t channels, int64_t size,
 		CKR_EACH((ckr_bias_device<Y, B>), n, env, y, bias, n, channels,
 		         size);
 }
-
 
 template <typename Y, typename B> CKR_GLOBAL
 ckr_add_bias_device(Y *y, const B *bias, int64_t total, int64_t channels,
@@ -437,15 +437,15 @@ template <typename T> struct ckr_dw_work {
 	float *sum;
 };
 
-/* n images from image i on, groups from k on: they stand beside each other, so
- * that one product sums over them. */
+/* Images i and on, from a window on: they stand beside each other, so that one
+ * product sums over them. */
 template <typename T> static inline void
-ckr_conv_dw_part(const struct ckr_conv &c, int64_t n, int64_t i, int64_t k,
-                 const struct ckr_dw_work<T> &at, const T *x, const T *dy,
-                 struct ckr_env *env, char *workspace)
+ckr_conv_dw_windows(const struct ckr_conv &c, struct ckr_patches s, int64_t i,
+                    const struct ckr_dw_work<T> &at, const T *x, const T *dy,
+                    struct ckr_env *env, char *workspace)
 {
-	struct ckr_conv plane = { c.images, c.groups, c.cout, c.cout };
-	struct ckr_gemm g = { 0, 1, c.cout };
+	struct ckr_conv plane = { c.images, c.group, c.cout, c.cout };
+	struct ckr_gemm g = { 0, 1, c.cout, c.cin * c.taps };
 
 	for (int d = 0; d < 3; d++) {
 		plane.in[d] = plane.out[d] = c.out[d];
@@ -453,45 +453,40 @@ ckr_conv_dw_part(const struct ckr_conv &c, int64_t n, int64_t i, int64_t k,
 	}
 	plane.taps = 1;
 	plane.in_size = plane.out_size = c.out_size;
-	g.k = n * c.line;
-	g.batch = c.groups;
-	g.lda = g.ldb = g.k;
-	g.ldy = c.cin * c.taps;
-	g.sa = c.cout * g.k;
-	g.sy = c.cout * g.ldy;
-	ckr_unfold(plane, { n, g.sa, c.line, g.k, 0, c.line }, at.planes,
-	           dy + (i * c.group + k) * c.cout * c.out_size, env);
-	for (int64_t ci = 0; ci < c.cin; ci += c.channels) {
-		struct ckr_conv part = ckr_conv_part(c, ci);
-
-		g.n = part.cin * c.taps;
-		g.sb = g.n * g.k;
-		ckr_unfold(part, { n, g.sb, c.line, g.k, 0, c.line }, at.col,
-		           x + ((i * c.group + k) * c.cin + ci) * c.in_size,
-		           env);
-		ckr_conv_gemm(c, g, at.sum + k * g.sy + ci * c.taps,
-		              (const T *)at.planes, (const T *)at.col, i > 0,
-		              workspace, env);
-	}
+	g.k = s.images * s.windows;
+	g.batch = c.group;
+	g.lda = g.ldb = s.sk = g.k;
+	g.ldy = g.n;
+	g.sy = c.cout * g.n;
+	s.si = s.windows;
+	s.sg = g.sa = c.cout * g.k;
+	ckr_unfold(plane, s, at.planes, dy + i * c.group * c.cout * c.out_size,
+	           env);
+	s.sg = g.sb = g.n * g.k;
+	ckr_unfold(c, s, at.col, x + i * c.group * c.cin * c.in_size, env);
+	ckr_conv_gemm(c, g, at.sum, (const T *)at.planes, (const T *)at.col,
+	              i > 0 || s.from > 0, workspace, env);
 }
 
 template <typename Y, typename T> static inline void
 ckr_conv_dw_product(const struct ckr_conv &c, Y *dw, const T *x, const T *dy,
                     struct ckr_env *env, char *workspace)
 {
-	int64_t n, size = c.group * c.cout * c.cin * c.taps;
+	struct ckr_patches s = { 0 };
 	struct ckr_dw_work<T> at = {
 		(T *)workspace, (T *)(workspace + c.planes),
 		ckr_sums_of(dw, (float *)(workspace + c.sum))
 	};
 
-	for (int64_t i = 0; i < c.images; i += n) {
-		n = ckr_least(c.each, c.images - i);
-		for (int64_t k = 0; k < c.group; k += c.groups)
-			ckr_conv_dw_part(c, n, i, k, at, x, dy, env,
-			                 workspace);
+	for (int64_t i = 0; i < c.images; i += s.images) {
+		s.images = ckr_least(c.each, c.images - i);
+		for (s.from = 0; s.from < c.out_size; s.from += c.windows) {
+			s.windows = ckr_least(c.windows, c.line - s.from);
+			ckr_conv_dw_windows(c, s, i, at, x, dy, env,
+			                    workspace);
+		}
 	}
-	ckr_sums_done(dw, at.sum, size, env);
+	ckr_sums_done(dw, at.sum, c.group * c.cout * c.cin * c.taps, env);
 }
 
 #endif
