@@ -37,7 +37,7 @@ emit_conv_geometry(struct emit *e, const Node *n)
 	emit_window(e, &w);
 	EMIT_MEMBERS(e, "taps in_size out_size", window_volume(w.kernel),
 	             window_volume(w.in), window_volume(w.out));
-	EMIT_MEMBERS(e, "direct lines channels", t.direct, t.lines,
+	EMIT_MEMBERS(e, "direct windows channels", t.direct, t.windows,
 	             t.channels);
 	EMIT_MEMBERS(e, "parts each workspace", t.parts, t.each, t.workspace);
 	out_line(e->out, "};");

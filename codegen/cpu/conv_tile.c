@@ -2,9 +2,10 @@
 #include "codegen/cpu/conv_tile.h"
 #include "codegen/cpu/tile.h"
 
-/* Rows of windows in a block, given the rows of patches that are unfolded. */
+/* Windows in a block, given the rows of patches that are unfolded: whole lines,
+ * unless one is too long. */
 static int64_t
-block_lines(const struct window *w, int64_t rows, int64_t tasks)
+block_windows(const struct window *w, int64_t rows, int64_t tasks)
 {
 	int64_t lines = w->out[0] * w->out[1], width = larger(w->out[2], 1);
 	int64_t most = CONV_BYTES / 4 / larger(rows, 1) / width;
@@ -14,7 +15,9 @@ block_lines(const struct window *w, int64_t rows, int64_t tasks)
 	if (!mul_ok(lines, tasks, &n))
 		n = lines;
 	n = smaller(most, ceil_div(n, CONV_TASKS));
-	return larger(1, smaller(lines, larger(n, least)));
+	lines = larger(1, smaller(lines, larger(n, least)));
+	return most > 0 || lines > 1 ? lines * width
+		: larger(CONV_COLUMNS, CONV_BYTES / 4 / larger(rows, 1));
 }
 
 /* a * b * c, rounded up to a multiple of 16; INT64_MAX if that is too large */
@@ -39,7 +42,7 @@ conv_tile(const Graph *g, const Node *n)
 		.each = w.images };
 
 	if (thin.fits) {
-		t.lines = t.channels = 1;
+		t.windows = t.channels = 1;
 		t.workspace = thin.workspace;
 		return t;
 	}
@@ -49,10 +52,10 @@ conv_tile(const Graph *g, const Node *n)
 	t.channels = larger(t.channels, 1);
 	rows = t.channels * taps;
 	blocks = ceil_div(w.cin, t.channels);
-	t.lines = block_lines(&w, rows, n->op == OP_CONV
-	                      ? w.images * w.group : CONV_TASKS);
+	t.windows = block_windows(&w, rows, n->op == OP_CONV
+	                          ? w.images * w.group : CONV_TASKS);
 	if (!t.direct)
-		t.workspace = padded_product(rows, t.lines, w.out[2]);
+		t.workspace = padded_product(rows, t.windows, 1);
 	if (n->op != OP_CONV_DW || w.images < 1)
 		return t;
 	int64_t weights = larger(1, w.group * w.cout * w.cin * taps);

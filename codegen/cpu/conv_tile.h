@@ -13,12 +13,12 @@ enum {
 	CONV_PART_BYTES = 8 << 20,      /* bytes of all partial gradients */
 };
 
-/* A task of conv is `lines` rows of windows of an image and group; of conv_dx
- * `channels` input channels of those; of conv_dw `channels` input channels of
+/* A task of conv is `windows` of an image and group; of conv_dx `channels`
+ * input channels of all of them; of conv_dw `channels` input channels of
  * a group over one of `parts` sets of images, `each` images long. */
 struct conv_tile {
 	bool direct;                    /* patches are the image: no copy */
-	int64_t lines, channels;
+	int64_t windows, channels;
 	int64_t parts, each;
 	int64_t workspace;                /* floats per thread */
 	int64_t shared;                 /* floats in front of those */

@@ -4,9 +4,10 @@
  * method  What is worth its bytes when all is kept in 32 bits is so, too, when
  *         all takes half of that.  So plans for a grid of arenas from
  *         keep-everything down to the least are rewritten, the first parts of
- *         what they keep or all of it, placed, and their steps added up.  The
- *         grid does not depend on the budget, nor what is found on it: a
- *         larger budget chooses from at least as many plans.
+ *         what they keep or all of it, placed, and their steps added up, until
+ *         they recompute longer than the best one takes.  The grid does not
+ *         depend on the budget, nor what is found on it: a larger budget
+ *         chooses from at least as many plans.
  * cost    (PLAN_GRID + 1) * LOW_PRECISION_PARTS rewrites and placements at
  *         most, less those of plans that recompute longer than the best one
  *         takes
@@ -17,30 +18,7 @@
 
 #include <math.h>
 
-void
-low_precision_grid(struct plan_grid *l, const struct remat *r,
-                   struct plan_selector *c, const uint8_t *constraint)
-{
-	struct known_plan all = { .live = -1, .placed = -1 };
-	struct schedule *w = schedule_new(r, r->arena);
-	int64_t top, least = selector_least(c);
-	const struct known_plan *last = NULL;
-
-	all.drop = arena_array(r->arena, (size_t)r->nstore + 1, 1);
-	remat_keep_all(r, constraint, all.drop);
-	all.sec = known_eval(w, &all).sec;
-	top = known_placed(w, &all);
-	l->plan[0] = all;
-	l->n = 1;
-	for (int k = PLAN_GRID - 1; k >= 0; k--) {
-		const struct known_plan *f = selector_best(c, least
-			+ (top - least) / PLAN_GRID * k);
-
-		if (f && f != last)
-			l->plan[l->n++] = *f;
-		last = f;
-	}
-}
+enum { PLAN_GRID = 12 };
 
 /* Which values may be kept so: not what the user wants kept. */
 static const bool *
@@ -98,11 +76,18 @@ struct rounded_search {
 	bool found;
 };
 
+/* Seconds above keep-everything that a plan must stay below. */
+static double
+limit_of(const struct rounded_search *s)
+{
+	return s->found ? s->best->sec : s->below;
+}
+
 static void
 try_rounded(struct rounded_search *s, const struct known_plan *f)
 {
 	for (int parts = 1; parts <= LOW_PRECISION_PARTS; parts++) {
-		double sec, limit = s->found ? s->best->sec : s->below;
+		double sec, limit = limit_of(s);
 		int64_t arena;
 
 		if (f->sec >= limit || watch_over(s->p->watch))
@@ -122,13 +107,15 @@ try_rounded(struct rounded_search *s, const struct known_plan *f)
 }
 
 bool
-low_precision_best(Pass *p, const Graph *g, const struct remat *r,
-                   struct plan_grid *l, const uint8_t *constraint,
-                   int64_t arena, double below, struct low_precision_plan *best)
+low_precision_best(Pass *p, const Graph *g, struct plan_selector *c,
+                   const uint8_t *constraint, struct schedule *w, int64_t arena,
+                   double below, struct low_precision_plan *best)
 {
-	struct rounded_search s = { .p = p, .g = g, .arena = arena,
-	                    .trial = schedule_new(r, r->arena),
-	                    .below = below, .best = best };
+	const struct remat *r = w->r;
+	struct rounded_search s = { .p = p, .g = g, .arena = arena, .trial = w,
+	                            .below = below, .best = best };
+	struct known_plan all = { .live = -1, .placed = -1 };
+	int64_t top, least = selector_least(c);
 
 	best->least = INT64_MAX;
 	s.request = (struct low_precision_request){
@@ -136,7 +123,20 @@ low_precision_best(Pass *p, const Graph *g, const struct remat *r,
 		.nval = g->nval,
 		.eligible = find_request(p, g, r, constraint)
 	};
-	for (int i = 0; i < l->n; i++)
-		try_rounded(&s, &l->plan[i]);
+	all.drop = arena_array(r->arena, (size_t)r->nstore + 1, 1);
+	remat_keep_all(r, constraint, all.drop);
+	all.sec = known_eval(w, &all).sec;
+	top = known_placed(w, &all);
+	try_rounded(&s, &all);
+	for (int k = PLAN_GRID - 1; k >= 0; k--) {
+		const struct known_plan *f = selector_best(c, least
+			+ (top - least) / PLAN_GRID * k);
+
+		/* those for less memory are no faster */
+		if (f && f->sec >= limit_of(&s))
+			break;
+		if (f)
+			try_rounded(&s, f);
+	}
 	return s.found;
 }

@@ -185,7 +185,6 @@ choose_auto(Pass *p, const Graph *g, struct schedule *w,
 	const struct remat *r = w->r;
 	const struct known_plan *taken;
 	struct recompute_bound bound;
-	struct plan_grid grid;
 	int64_t arena;
 	bool is_rounded = false;
 
@@ -195,14 +194,11 @@ choose_auto(Pass *p, const Graph *g, struct schedule *w,
 		return true;
 	if (!c)
 		c = selector_new(r, constraint, p->opt);
-	if (p->opt->save_dtype)
-		low_precision_grid(&grid, r, c, constraint);
 	arena = p->planned.budget - r->resident;
 	taken = selector_best(c, arena);
 	if (p->opt->save_dtype)
 		is_rounded = low_precision_best(
-			p, g, r, &grid, constraint, arena,
-			taken ? taken->sec : INFINITY, rounded);
+			p, g, c, constraint, w, arena, taken ? taken->sec : INFINITY, rounded);
 	if (watch_off(p->watch))
 		return false;
 	if (!taken && !is_rounded)

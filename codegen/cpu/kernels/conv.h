@@ -9,7 +9,7 @@ struct ckr_conv {
 	int64_t in[3], out[3], kernel[3], stride[3], dilation[3], begin[3];
 	int64_t taps, in_size, out_size;        /* products of the above */
 	int direct;
-	int64_t lines;                  /* rows of windows in a block */
+	int64_t windows;                /* in a block */
 	int64_t channels;               /* input channels in a task */
 	int64_t parts, each;            /* partial sums; images in each */
 	int64_t workspace;                /* floats per thread */

@@ -34,83 +34,121 @@ ckr_tap_line(const struct ckr_conv *c, int64_t line, int64_t kd, int64_t kh)
 	return (d * c->in[1] + h) * c->in[2];
 }
 
-/* One row of col: tap (kd, kh, kw) of a channel for all windows of the
- * lines. */
+/* Windows of a block in one line: n of them, of which lo..hi-1 find a tap
+ * within the data, the first of those at `at` of a plane. */
+struct ckr_run {
+	int64_t line, from, left;       /* where it begins; windows of the block
+	                                 * from there on */
+	int64_t n, lo, hi, at;
+};
+
+static inline struct ckr_run
+ckr_first_run(const struct ckr_conv *c, int64_t first, int64_t windows)
+{
+	int64_t line = first / c->out[2];
+
+	return (struct ckr_run){ .line = line,
+		.from = first - line * c->out[2], .left = windows };
+}
+
+/* Those of tap (kd, kh, kw), which windows lo..hi-1 of a line find. */
 static inline void
-ckr_unfold_tap(const struct ckr_conv *c, float *to, const float *x,
-               int64_t first, int64_t lines, int64_t kd, int64_t kh,
+ckr_find_tap(const struct ckr_conv *c, struct ckr_run *r, int64_t lo,
+             int64_t hi, int64_t kd, int64_t kh, int64_t kw)
+{
+	int64_t rest = c->out[2] - r->from;
+	int64_t at = ckr_tap_line(c, r->line, kd, kh);
+
+	r->n = r->left < rest ? r->left : rest;
+	lo -= r->from;
+	hi -= r->from;
+	r->lo = lo > 0 ? lo : 0;
+	r->hi = hi < r->n ? hi : r->n;
+	if (at < 0 || r->hi <= r->lo)
+		r->lo = r->hi = r->n;
+	r->at = at + (r->from + r->lo) * c->stride[2] + kw * c->dilation[2]
+		- c->begin[2];
+}
+
+static inline void
+ckr_next_line(struct ckr_run *r)
+{
+	r->line++;
+	r->from = 0;
+	r->left -= r->n;
+}
+
+/* One row of col: tap (kd, kh, kw) of a channel for the windows. */
+static inline void
+ckr_unfold_tap(const struct ckr_conv *c, float *col, const float *x,
+               int64_t first, int64_t windows, int64_t kd, int64_t kh,
                int64_t kw)
 {
+	struct ckr_run r = ckr_first_run(c, first, windows);
 	int64_t lo, hi, s = c->stride[2];
 
 	ckr_tap_range(c, kw, &lo, &hi);
-	for (int64_t l = first; l < first + lines; l++, to += c->out[2]) {
-		int64_t at = ckr_tap_line(c, l, kd, kh);
-		const float *from;
-
-		if (at < 0) {
-			ckr_zero(to, c->out[2]);
-			continue;
-		}
-		at += lo * s + kw * c->dilation[2] - c->begin[2];
-		from = hi > lo ? x + at : x;
-		ckr_zero(to, lo);
-		if (s == 1 && hi > lo)
-			memcpy(to + lo, from, (size_t)(hi - lo) * sizeof *to);
+	for (; r.left > 0; ckr_next_line(&r), col += r.n) {
+		ckr_find_tap(c, &r, lo, hi, kd, kh, kw);
+		ckr_zero(col, r.lo);
+		if (s == 1 && r.hi > r.lo)
+			memcpy(col + r.lo, x + r.at,
+			       (size_t)(r.hi - r.lo) * sizeof *col);
 		else
-			for (int64_t i = lo; i < hi; i++)
-				to[i] = from[(i - lo) * s];
-		ckr_zero(to + hi, c->out[2] - hi);
+			for (int64_t i = r.lo; i < r.hi; i++)
+				col[i] = x[r.at + (i - r.lo) * s];
+		ckr_zero(col + r.hi, r.n - r.hi);
 	}
 }
 
 /* The reverse: add a row of col to where its elements come from. */
 static inline void
-ckr_fold_tap(const struct ckr_conv *c, float *x, const float *from,
-             int64_t first, int64_t lines, int64_t kd, int64_t kh, int64_t kw)
+ckr_fold_tap(const struct ckr_conv *c, float *x, const float *col,
+             int64_t first, int64_t windows, int64_t kd, int64_t kh,
+             int64_t kw)
 {
+	struct ckr_run r = ckr_first_run(c, first, windows);
 	int64_t lo, hi, s = c->stride[2];
 
 	ckr_tap_range(c, kw, &lo, &hi);
-	for (int64_t l = first; l < first + lines; l++, from += c->out[2]) {
-		int64_t at = ckr_tap_line(c, l, kd, kh);
-		float *to;
+	for (; r.left > 0; ckr_next_line(&r), col += r.n) {
+		float *to = x;
 
-		if (at < 0 || hi <= lo)
-			continue;
-		to = x + at + lo * s + kw * c->dilation[2] - c->begin[2];
+		ckr_find_tap(c, &r, lo, hi, kd, kh, kw);
+		if (r.hi > r.lo)
+			to += r.at;
 		if (s == 1) {
 #pragma omp simd
-			for (int64_t i = lo; i < hi; i++)
-				to[i - lo] += from[i];
+			for (int64_t i = r.lo; i < r.hi; i++)
+				to[i - r.lo] += col[i];
 		} else {
-			for (int64_t i = lo; i < hi; i++)
-				to[(i - lo) * s] += from[i];
+			for (int64_t i = r.lo; i < r.hi; i++)
+				to[(i - r.lo) * s] += col[i];
 		}
 	}
 }
 
 static inline void
 ckr_unfold(const struct ckr_conv *c, float *col, const float *x,
-           int64_t channels, int64_t first, int64_t lines)
+           int64_t channels, int64_t first, int64_t windows)
 {
 	for (int64_t i = 0; i < channels; i++)
 		CKR_FOR_TAPS(c) {
 			ckr_unfold_tap(c, col, x + i * c->in_size, first,
-			               lines, kd, kh, kw);
-			col += lines * c->out[2];
+			               windows, kd, kh, kw);
+			col += windows;
 		}
 }
 
 static inline void
 ckr_fold_back(const struct ckr_conv *c, float *x, const float *col,
-              int64_t channels, int64_t first, int64_t lines)
+              int64_t channels, int64_t first, int64_t windows)
 {
 	for (int64_t i = 0; i < channels; i++)
 		CKR_FOR_TAPS(c) {
-			ckr_fold_tap(c, x + i * c->in_size, col, first, lines,
-			             kd, kh, kw);
-			col += lines * c->out[2];
+			ckr_fold_tap(c, x + i * c->in_size, col, first,
+			             windows, kd, kh, kw);
+			col += windows;
 		}
 }
 
@@ -124,11 +162,11 @@ ckr_fill_rows(float *y, const float *bias, int64_t rows, int64_t n,
 }
 
 static inline int64_t
-ckr_lines_left(const struct ckr_conv *c, int64_t first)
+ckr_windows_left(const struct ckr_conv *c, int64_t first)
 {
-	int64_t left = c->out[0] * c->out[1] - first;
+	int64_t left = c->out_size - first;
 
-	return left < c->lines ? left : c->lines;
+	return left < c->windows ? left : c->windows;
 }
 
 /* ---- y = conv(x, w) + bias ---- */
@@ -138,17 +176,16 @@ ckr_conv_block(const struct ckr_conv *c, float *y, const float *x,
                const float *w, const float *bias, int64_t image, int64_t g,
                int64_t first, float *col, const struct ckr_env *env)
 {
-	int64_t lines = ckr_lines_left(c, first), n = lines * c->out[2];
-	int64_t at = first * c->out[2], rows = c->cin * c->taps;
+	int64_t n = ckr_windows_left(c, first), rows = c->cin * c->taps;
 	int64_t ld = c->direct ? c->in_size : n;
 	const float *b = col;
 
 	x += (image * c->group + g) * c->cin * c->in_size;
-	y += (image * c->group + g) * c->cout * c->out_size + at;
+	y += (image * c->group + g) * c->cout * c->out_size + first;
 	if (c->direct)
-		b = x + at;
+		b = x + first;
 	else
-		ckr_unfold(c, col, x, c->cin, first, lines);
+		ckr_unfold(c, col, x, c->cin, first, n);
 	if (bias)
 		ckr_fill_rows(y, bias + g * c->cout, c->cout, n, c->out_size);
 	ckr_sgemm(env)(0, 0, c->cout, n, rows, 1.0f, w + g * c->cout * rows,
@@ -161,7 +198,7 @@ typedef void ckr_conv_task(const struct ckr_conv *c, float *to,
                            int64_t first, float *col,
                            const struct ckr_env *env);
 
-/* A task for each image, group, and `step` of the n lines or channels. */
+/* A task for each image, group, and `step` of the n windows or channels. */
 static inline void
 ckr_conv_share(ckr_conv_task *task, int64_t n, int64_t step,
                const struct ckr_conv *c, float *to, const float *from,
@@ -182,8 +219,8 @@ void
 ckr_conv(const struct ckr_conv *c, float *y, const float *x, const float *w,
          const float *bias, float *workspace, const struct ckr_env *env)
 {
-	ckr_conv_share(ckr_conv_block, c->out[0] * c->out[1], c->lines, c, y,
-	               x, w, bias, workspace, env);
+	ckr_conv_share(ckr_conv_block, c->out_size, c->windows, c, y, x, w,
+	               bias, workspace, env);
 }
 
 /* ---- dx ---- */
@@ -195,7 +232,6 @@ ckr_conv_dx_task(const struct ckr_conv *c, float *dx, const float *dy,
 {
 	int64_t left = c->cin - first, rows = c->cin * c->taps;
 	int64_t channels = left < c->channels ? left : c->channels;
-	int64_t lines = c->out[0] * c->out[1];
 
 	dx += ((image * c->group + g) * c->cin + first) * c->in_size;
 	dy += (image * c->group + g) * c->cout * c->out_size;
@@ -210,13 +246,12 @@ ckr_conv_dx_task(const struct ckr_conv *c, float *dx, const float *dy,
 		               c->in_size);
 		return;
 	}
-	for (int64_t l = 0; l < lines; l += c->lines) {
-		int64_t nl = ckr_lines_left(c, l), n = nl * c->out[2];
+	for (int64_t at = 0; at < c->out_size; at += c->windows) {
+		int64_t n = ckr_windows_left(c, at);
 
 		ckr_sgemm(env)(1, 0, channels * c->taps, n, c->cout, 1.0f, w,
-		               rows, dy + l * c->out[2], c->out_size, 0.0f,
-		               col, n);
-		ckr_fold_back(c, dx, col, channels, l, nl);
+		               rows, dy + at, c->out_size, 0.0f, col, n);
+		ckr_fold_back(c, dx, col, channels, at, n);
 	}
 }
 
@@ -238,7 +273,6 @@ ckr_conv_dw_task(const struct ckr_conv *c, float *dw, const float *x,
 {
 	int64_t left = c->cin - first, rows = c->cin * c->taps;
 	int64_t channels = left < c->channels ? left : c->channels;
-	int64_t lines = c->out[0] * c->out[1];
 	float beta = 0.0f;
 
 	dw += g * c->cout * rows + first * c->taps;
@@ -248,12 +282,12 @@ ckr_conv_dw_task(const struct ckr_conv *c, float *dw, const float *x,
 		const float *d = dy + (i * c->group + g) * c->cout *
 		                      c->out_size;
 
-		for (int64_t l = 0; l < lines; l += c->lines, beta = 1.0f) {
-			int64_t nl = ckr_lines_left(c, l), n = nl * c->out[2];
-			int64_t at = l * c->out[2];
+		for (int64_t at = 0; at < c->out_size;
+		     at += c->windows, beta = 1.0f) {
+			int64_t n = ckr_windows_left(c, at);
 
 			if (!c->direct)
-				ckr_unfold(c, col, from, channels, l, nl);
+				ckr_unfold(c, col, from, channels, at, n);
 			ckr_sgemm(env)(0, 1, c->cout, channels * c->taps, n,
 			               1.0f, d + at, c->out_size,
 			               c->direct ? from + at : col,
