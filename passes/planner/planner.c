@@ -198,7 +198,8 @@ choose_auto(Pass *p, const Graph *g, struct schedule *w,
 	taken = selector_best(c, arena);
 	if (p->opt->save_dtype)
 		is_rounded = low_precision_best(
-			p, g, c, constraint, w, arena, taken ? taken->sec : INFINITY, rounded);
+			p, g, c, constraint, w, arena,
+			taken ? taken->sec : INFINITY, rounded);
 	if (watch_off(p->watch))
 		return false;
 	if (!taken && !is_rounded)
