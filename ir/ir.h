@@ -94,7 +94,8 @@ enum {
 #define F_HALF (UINT64_C(1) << 40)      /* 16-bit operands, if there are any */
 #define F_HALF_0 (UINT64_C(1) << 41)    /* ... the first one; F_FULL: none */
 #define F_FULL (UINT64_C(1) << 42)
-#define F_IMAGES (UINT64_C(1) << 43)    /* dim 0 of operands: independent */
+#define F_IMAGES (UINT64_C(1) << 43)    /* dim 0 of operands: independent,
+                                         * unless it is the axis */
 #define F_OVER (UINT64_C(1) << 44)      /* may be written over operand 0 */
 /* Output 0 is added to operand n, if given, and may be written over it. */
 #define F_ACC(n) (UINT64_C(n) << 45)

@@ -264,10 +264,10 @@ OP(DET_GRAD, "det_grad", SIG(2, 2, 1, NOSTAT, F_FLOATS | F_STAGED | FLOPS(40) | 
  *   scalar, `seed` if it is not given.
  *   x [N, K], w [V, K] (tb 1) or [K, V] (tb 0), labels [N].  Made by `fuse`
  *   from matmul + sce and their gradients; runs in phase backward. */
-OP(SOFTMAX,      "softmax",      SIG(1, 1, 1, NOSTAT, F_ROWS | F_FLOATS | FLOPS(20) | F_STAGED | F_ENDS), ATTR(I(axis, -1)), RULES(softmax, softmax, softmax, ew, softmax, axis), EMIT(softmax))
-OP(LOG_SOFTMAX,  "log_softmax",  SIG(1, 1, 1, NOSTAT, F_ROWS | F_FLOATS | FLOPS(20) | F_STAGED | F_FULL), ATTR(I(axis, -1)), RULES(softmax, softmax, softmax, ew, log_softmax, axis), EMIT(softmax))
-OP(SOFTMAX_GRAD, "softmax_grad", SIG(2, 2, 1, NOSTAT, F_ROWS | FLOPS(8) | F_STAGED | F_LIN0), ATTR(I(axis, -1)), RULES(same, none, none, ew, none, axis), EMIT(softmax_grad))
-OP(LOG_SOFTMAX_GRAD, "log_softmax_grad", SIG(2, 2, 1, NOSTAT, F_ROWS | FLOPS(20) | F_STAGED | F_LIN0), ATTR(I(axis, -1)), RULES(same, none, none, ew, none, axis), EMIT(softmax_grad))
+OP(SOFTMAX,      "softmax",      SIG(1, 1, 1, NOSTAT, F_ROWS | F_FLOATS | FLOPS(20) | F_STAGED | F_IMAGES | F_ENDS), ATTR(I(axis, -1)), RULES(softmax, softmax, softmax, ew, softmax, axis), EMIT(softmax))
+OP(LOG_SOFTMAX,  "log_softmax",  SIG(1, 1, 1, NOSTAT, F_ROWS | F_FLOATS | FLOPS(20) | F_STAGED | F_IMAGES | F_FULL), ATTR(I(axis, -1)), RULES(softmax, softmax, softmax, ew, log_softmax, axis), EMIT(softmax))
+OP(SOFTMAX_GRAD, "softmax_grad", SIG(2, 2, 1, NOSTAT, F_ROWS | FLOPS(8) | F_STAGED | F_IMAGES | F_LIN0), ATTR(I(axis, -1)), RULES(same, none, none, ew, none, axis), EMIT(softmax_grad))
+OP(LOG_SOFTMAX_GRAD, "log_softmax_grad", SIG(2, 2, 1, NOSTAT, F_ROWS | FLOPS(20) | F_STAGED | F_IMAGES | F_LIN0), ATTR(I(axis, -1)), RULES(same, none, none, ew, none, axis), EMIT(softmax_grad))
 OP(LAYERNORM,    "layernorm",    SIG(2, 3, 3, NOSTAT, F_ROWS | FLOPS(8) | F_HALF_0), ATTR(I(axis, -1) F(eps, 1e-5)), RULES(norm, none, norm, ew, layernorm, norm), EMIT(layernorm))
 OP(LAYERNORM_GRAD,"layernorm_grad", SIG(5, 6, 3, NOSTAT, F_ROWS | F_ACC(5) | FLOPS(8) | F_LIN0), ATTR(I(axis, -1)), RULES(norm_grad, none, none, ew, none, norm_grad), EMIT(layernorm_grad))
 OP(RMSNORM,      "rmsnorm",      SIG(2, 2, 2, NOSTAT, F_ROWS | FLOPS(8) | F_HALF_0), ATTR(I(axis, -1) F(eps, 1e-5)), RULES(norm, none, norm, ew, rmsnorm, norm), EMIT(rmsnorm))
@@ -335,7 +335,7 @@ OP(AVGPOOL,    "avgpool",    SIG(1, 1, 1, NOSTAT, F_STAGED | F_IMAGES | F_LIN0),
 OP(AVGPOOL_GRAD, "avgpool_grad", SIG(1, 1, 1, NOSTAT, F_STAGED | F_IMAGES | F_LIN0), ATTR(L(stride) L(dilation) L(begin) L(end) I(same, 0) L(kernel) I(ceil, 0) I(include, 0) L(out)), RULES(avgpool_grad, none, none, pool, none, planes), EMIT(avgpool_grad))
 OP(INTERPOLATE, "interpolate", SIG(1, 4, 1, 1, F_FOLDED), ATTR(L(axes) I(policy, 0) I(mode, 0) I(coord, 0) I(round, 0) F(cubic, -0.75) I(exclude, 0) I(antialias, 0) F(fill, 0)), RULES(interpolate, none, none, none, none, none), EMIT(fail))
 OP(COL2IM,     "col2im",     SIG(3, 3, 1, 1, F_FOLDED), ATTR(L(stride) L(dilation) L(begin) L(end)), RULES(col2im, none, none, none, none, none), EMIT(fail))
-OP(RESIZE,     "resize",     SIG(1, 1, 1, NOSTAT, F_STAGED | F_LIN0), ATTR(I(axis, 0) I(extent_in, -1) I(extent_out, -1) F(scale, 0) I(mode, 0) I(coord, 0) I(round, 0) F(cubic, -0.75) I(exclude, 0) I(antialias, 0) F(fill, 0) F(first, 0) F(last, 1) I(bwd, 0)), RULES(resize, none, none, copy, resize, axis), EMIT(resize))
+OP(RESIZE,     "resize",     SIG(1, 1, 1, NOSTAT, F_STAGED | F_IMAGES | F_LIN0), ATTR(I(axis, 0) I(extent_in, -1) I(extent_out, -1) F(scale, 0) I(mode, 0) I(coord, 0) I(round, 0) F(cubic, -0.75) I(exclude, 0) I(antialias, 0) F(fill, 0) F(first, 0) F(last, 1) I(bwd, 0)), RULES(resize, none, none, copy, resize, axis), EMIT(resize))
 OP(GRID_SAMPLE, "grid_sample", SIG(2, 2, 1, NOSTAT, F_STAGED | F_FULL), ATTR(I(mode, 1) I(padding, 0) I(align, 0)), RULES(grid_sample, none, none, grid_sample, grid_sample, grid_sample), EMIT(grid_sample))
 OP(GRID_SAMPLE_GRAD, "grid_sample_grad", SIG(2, 3, 2, NOSTAT, F_STAGED | F_LIN0), ATTR(I(mode, 1) I(padding, 0) I(align, 0) L(out)), RULES(grid_sample_grad, none, none, grid_sample_grad, none, grid_sample), EMIT(grid_sample_grad))
 

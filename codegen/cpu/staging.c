@@ -2,10 +2,10 @@
  *
  * Operands of a 16-bit type are copied to workspace as float32, the kernel runs
  * on the copies as on any float32 operands, and its results are rounded to
- * where they belong.  Where images are independent (F_IMAGES) that is done for
- * some of them at a time; a gradient of weights is summed over these.  The
- * rest is whole: all inputs are read before any output is written, so that
- * results may lie over operands.
+ * where they belong.  Where images, or rows of dim 0, are independent
+ * (F_IMAGES) that is done for some of them at a time; a gradient of weights is
+ * summed over these.  The rest is whole: all inputs are read before any output
+ * is written, so that results may lie over operands.
  *
  * ORDER TILE: workspace is the copies, the sum if there is one, and what the
  * kernel itself needs.
@@ -45,14 +45,23 @@ operand_id(const Node *n, int i)
 	return i < n->nin ? n->in[i] : n->out[i - n->nin];
 }
 
+/* The node can run on some images, or rows of dim 0, at a time. */
+static bool
+can_be_sliced(const Graph *g, const Node *n)
+{
+	Attr attr = n->attr;
+	const int64_t *axis = attr_int_of(n->op, &attr, "axis");
+
+	return op_info[n->op].flags & F_IMAGES
+		&& (!axis || emit_axis(*axis, g->val[n->in[0]].shape.rank) > 0);
+}
+
 /* Operands of images: of convolutions all but weights and bias. */
 static bool
 has_images(const Node *n, int i)
 {
 	uint64_t flags = op_info[n->op].flags;
 
-	if (!(flags & F_IMAGES))
-		return false;
 	return !(flags & F_CONTRACT) || i == 0 || (i == 1 && !(flags & F_BIAS2))
 		|| (i == n->nin && flags & F_BIAS2);
 }
@@ -113,7 +122,7 @@ staging_open(struct staging *s, const Graph *g, const Node *n)
 	s->g.nval = (uint32_t)s->nslot + 1;
 	s->n.in = s->id;
 	s->n.out = s->id + n->nin;
-	if (flags & F_IMAGES)
+	if (can_be_sliced(g, n))
 		s->slices = count_slices(g, n);
 	s->summed = s->slices > 1 && flags & F_CONTRACT && !(flags & F_BIAS2);
 	for (int i = 0; i < s->nslot; i++) {

@@ -262,10 +262,11 @@ pools(struct setup *t)
 /* ---- resampling ---- */
 
 static void
-resize(struct setup *t, int axis, int64_t from, int64_t to, const Attr *with)
+resize(struct setup *t, Shape s, int axis, int64_t from, int64_t to,
+       const Attr *with)
 {
 	Attr a = *with;
-	Shape s = SHAPE(3, 5, 7), d;
+	Shape d;
 
 	s.dim[axis] = from;
 	d = s;
@@ -299,8 +300,8 @@ resizes(struct setup *t)
 				a.RESIZE.first = -0.2;
 				a.RESIZE.last = 0.9;
 				a.RESIZE.scale = i == 0 ? 2.125 : 0;
-				resize(t, i % 3, extent[i][0], extent[i][1],
-				       &a);
+				resize(t, SHAPE(3, 5, 7), i % 3, extent[i][0],
+				       extent[i][1], &a);
 			}
 }
 
@@ -416,6 +417,9 @@ halves(struct setup *t, bool large)
 void
 cases_conv(struct setup *t)
 {
+	Attr linear = attr_default(OP_RESIZE);
+
+	linear.RESIZE.mode = 1;
 	t->real = DT_F32;
 	convs(t);
 	batchnorms(t);
@@ -428,6 +432,8 @@ cases_conv(struct setup *t)
 	t->real = DT_F16;
 	halves(t, false);
 	cut_convs(t);
+	/* copies in float32 of some rows at a time */
+	resize(t, SHAPE(7, 0, 4000), 1, 60, 90, &linear);
 	t->real = DT_F32;
 	cut_convs(t);
 }

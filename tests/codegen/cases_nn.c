@@ -124,6 +124,19 @@ softmaxes(struct setup *t)
 		}
 }
 
+/* Of 16-bit floats, whose copies in float32 are of some rows at a time. */
+static void
+long_softmax(struct setup *t)
+{
+	Attr a = attr_default(OP_SOFTMAX), b = attr_default(OP_SOFTMAX_GRAD);
+	Shape s = SHAPE(46, 150, 160);
+	ValId y;
+
+	case_begin(t, "softmax of many rows");
+	y = APPLY(t, OP_SOFTMAX, &a, given(t, DT_BF16, s, -9, 9))->out[0];
+	APPLY(t, OP_SOFTMAX_GRAD, &b, given(t, DT_BF16, s, -1, 1), y);
+}
+
 /* Lines of -inf, along either axis. */
 static void
 dead_lines(struct setup *t)
@@ -578,6 +591,7 @@ cases_nn(struct setup *t)
 		adafactors(t);
 	}
 	t->real = DT_F32;
+	long_softmax(t);
 }
 
 void
