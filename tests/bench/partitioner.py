@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Memory against recomputation: PyTorch's partitioner and ckc, on the same training steps.
 
-    partitioner.py [--build build] [--solver dp,ilp] [--out FILE.md] [NAME ...]
+    partitioner.py [--build build] [--solver dp,ilp] [--inductor] [--budgets 1.0,0.5]
+        [--out FILE.md] [NAME ...]
 
 NAME: gpt2, vit, resnet50, unet, lstm of step_models.py; all five if none is given.  PyTorch's
 activation_memory_budget goes from 1.0 down to 0.0; its graphs are run by eager kernels on the CPU
-(AOTAutograd with the min-cut partitioner and Inductor's decompositions).  Its peak is that of
+(AOTAutograd with the min-cut partitioner and Inductor's decompositions), or with --inductor are
+compiled by it, a minute or more for each budget: it fuses point-wise kernels.  Its peak is that of
 PyTorch's allocator over forward and backward, with parameters and inputs; recomputation is the
 FLOPs of matrix products and convolutions above those of budget 1.0, counted in its graphs.  ckc
 plans the export of the same module for the CPU within each of those peaks; no optimizer state, all
@@ -77,7 +79,7 @@ def peak_of_step(step, held):
     return most
 
 
-def torch_rows(name, solver):
+def torch_rows(name, solver, budgets, inductor):
     """Prints peak bytes and FLOPs of each budget as a line of JSON."""
     import torch
     from torch._functorch import config
@@ -89,13 +91,18 @@ def torch_rows(name, solver):
     module, inputs = step_models.make(name)
     held = sum(x.untyped_storage().nbytes() for x in inputs.values())
     held += sum(x.numel() * x.element_size() for x in [*module.parameters(), *module.buffers()])
-    for budget in BUDGETS:
+    for budget in map(float, budgets.split(",")):
         config.activation_memory_budget = budget
         torch._dynamo.reset()
         total = [0]
         run = compiled(module, total)
         run(*inputs.values()).backward()
         module.zero_grad(set_to_none=True)
+        if inductor == "True":  # the same partition, whose FLOPs are known now
+            torch._dynamo.reset()
+            run = torch.compile(module, dynamic=False)
+            run(*inputs.values()).backward()
+            module.zero_grad(set_to_none=True)
         peak = peak_of_step(lambda run=run: run(*inputs.values()).backward(), held)
         module.zero_grad(set_to_none=True)
         print(json.dumps({"budget": budget, "peak": peak, "flops": total[0]}), flush=True)
@@ -150,7 +157,7 @@ def rows(o, name, work):
         yield [name, "export failed", str(why), "", "", ""]
         return
     for solver in o.solver.split(","):
-        lines, why = child("--torch", name, solver)
+        lines, why = child("--torch", name, solver, o.budgets, str(o.inductor))
         for row in map(json.loads, lines):
             base = json.loads(lines[0])["flops"]
             ours = ckc_row(o, path, row["peak"], work)
@@ -176,6 +183,8 @@ def main():
     p.add_argument("names", nargs="*", default=["gpt2", "vit", "resnet50", "unet", "lstm"])
     p.add_argument("--build", default=os.path.join(HERE, "..", "..", "build"))
     p.add_argument("--solver", default="dp,ilp")
+    p.add_argument("--budgets", default=",".join(map(str, BUDGETS)))
+    p.add_argument("--inductor", action="store_true")
     p.add_argument("--out")
     o = p.parse_args()
     lines = [
@@ -184,7 +193,8 @@ def main():
         "Written by tests/bench/partitioner.py, which says how peaks and FLOPs are measured. A row is one",
         "activation_memory_budget of PyTorch 2.15 with one of its solvers, and what ckc plans within the",
         "peak that PyTorch reached. MB are 10^6 bytes; FLOPs of recomputed products in per cent of those",
-        "of a step without recomputation.",
+        "of a step without recomputation."
+        + (" PyTorch's graphs are compiled by Inductor." if o.inductor else ""),
         "",
         "| step | PyTorch's budget | peak, MB | recomputed, % | ckc's peak, MB | recomputed, % |",
         "|---|---|---:|---:|---:|---:|",
