@@ -20,13 +20,13 @@ block_windows(const struct window *w, int64_t rows, int64_t tasks)
 		: larger(CONV_COLUMNS, CONV_BYTES / 4 / larger(rows, 1));
 }
 
-/* a * b * c, rounded up to a multiple of 16; INT64_MAX if that is too large */
+/* a * b, rounded up to a multiple of 16; INT64_MAX if that is too large */
 static int64_t
-padded_product(int64_t a, int64_t b, int64_t c)
+padded_product(int64_t a, int64_t b)
 {
 	int64_t n;
 
-	if (!mul_ok(a, b, &n) || !mul_ok(n, c, &n) || !add_ok(n, 15, &n))
+	if (!mul_ok(a, b, &n) || !add_ok(n, 15, &n))
 		return INT64_MAX;
 	return n / 16 * 16;
 }
@@ -55,7 +55,7 @@ conv_tile(const Graph *g, const Node *n)
 	t.windows = block_windows(&w, rows, n->op == OP_CONV
 	                          ? w.images * w.group : CONV_TASKS);
 	if (!t.direct)
-		t.workspace = padded_product(rows, t.windows, 1);
+		t.workspace = padded_product(rows, t.windows);
 	if (n->op != OP_CONV_DW || w.images < 1)
 		return t;
 	int64_t weights = larger(1, w.group * w.cout * w.cin * taps);
@@ -67,6 +67,6 @@ conv_tile(const Graph *g, const Node *n)
 	t.each = ceil_div(w.images, parts);
 	t.parts = ceil_div(w.images, t.each);
 	if (t.parts > 1)
-		t.shared = padded_product(t.parts, weights, 1);
+		t.shared = padded_product(t.parts, weights);
 	return t;
 }

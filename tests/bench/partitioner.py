@@ -84,7 +84,6 @@ def torch_rows(name, solver, budgets, inductor):
     import torch
     from torch._functorch import config
 
-    sys.path.insert(0, HERE)
     import step_models
 
     config.activation_memory_budget_solver = solver
@@ -111,7 +110,6 @@ def torch_rows(name, solver, budgets, inductor):
 def export(name, path):
     import torch
 
-    sys.path.insert(0, HERE)
     import step_models
 
     module, inputs = step_models.make(name)
@@ -158,8 +156,9 @@ def rows(o, name, work):
         return
     for solver in o.solver.split(","):
         lines, why = child("--torch", name, solver, o.budgets, str(o.inductor))
-        for row in map(json.loads, lines):
-            base = json.loads(lines[0])["flops"]
+        measured = [json.loads(s) for s in lines]
+        for row in measured:
+            base = measured[0]["flops"]
             ours = ckc_row(o, path, row["peak"], work)
             more = 100 * (row["flops"] - base) / base
             cells = [name, f"{solver} {row['budget']}", f"{row['peak'] / 1e6:.1f}", f"{more:.2f}"]
