@@ -18,10 +18,6 @@
 #include <string.h>
 #include <ucontext.h>
 
-#include <tuple>
-#include <utility>
-#include <vector>
-
 #include "stream.h"
 
 #define __global__
@@ -53,7 +49,9 @@ namespace emu {
 #pragma GCC push_options
 #pragma GCC optimize ("O2")
 
-enum { MOST = 1024, STACK = 1 << 16, SHARED = 232448 };
+/* Stacks do not begin at a power of two from each other, or all of them would
+ * lie in the same lines of a cache. */
+enum { MOST = 1024, STACK = (1 << 16) + 320, SHARED = 232448 };
 
 /* ---- stacks that take turns ---- */
 
@@ -177,13 +175,21 @@ struct copy {
 	unsigned group;
 };
 
-static std::vector<copy> copies[MOST];
-static unsigned groups[MOST];
+enum { COPIES = 256 };
+
+static copy copies[MOST][COPIES];
+static unsigned ncopies[MOST], groups[MOST];
 
 inline void
 copy16(void *to, const void *from, bool exists)
 {
-	copies[current].push_back({ to, from, exists, groups[current] });
+	if (ncopies[current] == COPIES) {
+		fprintf(stderr, "emulated GPU: more than %d copies of a thread "
+		        "that nothing waits for\n", COPIES);
+		abort();
+	}
+	copies[current][ncopies[current]++] = { to, from, exists,
+	                                        groups[current] };
 }
 
 inline void
@@ -196,16 +202,19 @@ copies_end()
 inline void
 copies_wait(unsigned n)
 {
-	std::vector<copy> left;
+	unsigned left = 0;
 
-	for (const copy &c : copies[current])
+	for (unsigned i = 0; i < ncopies[current]; i++) {
+		const copy c = copies[current][i];
+
 		if (c.group + n >= groups[current])
-			left.push_back(c);
+			copies[current][left++] = c;
 		else if (c.exists)
 			memcpy(c.to, c.from, 16);
 		else
 			memset(c.to, 0, 16);
-	copies[current].swap(left);
+	}
+	ncopies[current] = left;
 }
 
 /* ---- tensor cores ---- */
@@ -340,7 +349,7 @@ run_block(unsigned threads)
 		fibers[i].done = false;
 		fibers[i].waits = NULL;
 		fibers[i].slot = 0;
-		copies[i].clear();
+		ncopies[i] = 0;
 		groups[i] = 0;
 	}
 	for (bool left = true; left;) {
@@ -356,29 +365,34 @@ run_block(unsigned threads)
 		}
 }
 
-template <typename F> void
-run(bool meets, unsigned blocks, unsigned threads, size_t shared, F body)
+/* What a launch runs in every thread: a kernel with its arguments, which a copy
+ * of its bytes keeps. */
+struct launch {
+	bool meets;
+	unsigned blocks, threads;
+	size_t shared;
+	void (*body)(void *);
+	void *arg;
+};
+
+static void
+run(const launch &l)
 {
-	if (blocks == 0 || threads == 0 || threads > MOST || shared > SHARED) {
-		fprintf(stderr, "emulated GPU: a launch of %u blocks of %u "
-		        "threads and %zu bytes\n", blocks, threads, shared);
-		abort();
-	}
 	how = order_wanted();
-	gridDim = { blocks, 1, 1 };
-	blockDim = { threads, 1, 1 };
-	call = [](void *f) { (*(F *)f)(); };
-	call_arg = &body;
-	for (unsigned b = 0; b < blocks; b++) {
-		blockIdx = { pick(b, blocks), 0, 0 };
-		memset(dynamic, 0xff, shared);
-		if (meets) {
-			run_block(threads);
+	gridDim = { l.blocks, 1, 1 };
+	blockDim = { l.threads, 1, 1 };
+	call = l.body;
+	call_arg = l.arg;
+	for (unsigned b = 0; b < l.blocks; b++) {
+		blockIdx = { pick(b, l.blocks), 0, 0 };
+		memset(dynamic, 0xff, l.shared);
+		if (l.meets) {
+			run_block(l.threads);
 			continue;
 		}
-		for (unsigned i = 0; i < threads; i++) {
-			threadIdx = { pick(i, threads), 0, 0 };
-			body();
+		for (unsigned i = 0; i < l.threads; i++) {
+			threadIdx = { pick(i, l.threads), 0, 0 };
+			l.body(l.arg);
 		}
 	}
 }
@@ -388,42 +402,55 @@ run(bool meets, unsigned blocks, unsigned threads, size_t shared, F body)
 static unsigned long launches;
 static int error;                       /* of the last launch */
 
-/* At once, or when the graph runs that is being captured; body holds its
- * arguments by value. */
-template <typename F> void
-launch(void *on, bool meets, unsigned blocks, unsigned threads, size_t shared,
-       F body)
+/* At once, or when the graph runs that is being captured. */
+static void
+start(void *on, launch l, size_t bytes)
 {
 	fake_stream *stream = (fake_stream *)on;
-	auto work = [=] { run(meets, blocks, threads, shared, body); };
-	typedef decltype(work) kept;
 	static const char *fail = getenv("CKR_EMULATE_FAIL");
+	launch *kept;
 
+	if (l.blocks == 0 || l.threads == 0 || l.threads > MOST ||
+	    l.shared > SHARED) {
+		fprintf(stderr, "emulated GPU: a launch of %u blocks of %u "
+		        "threads and %zu bytes\n", l.blocks, l.threads,
+		        l.shared);
+		abort();
+	}
 	if (fail && launches++ == strtoul(fail, NULL, 10)) {
 		error = 701;
 		return;
 	}
-
 	if (!stream || !stream->end) {
 		if (stream)
 			stream->enter();
-		work();
+		run(l);
 		if (stream)
 			stream->leave();
 		return;
 	}
-	stream->keep(stream, [](void *w) { (*(kept *)w)(); },
-	             [](void *w) { delete (kept *)w; }, new kept(work));
+	kept = (launch *)malloc(sizeof *kept + bytes);
+	*kept = l;
+	kept->arg = memcpy(kept + 1, l.arg, bytes);
+	stream->keep(stream, [](void *k) { run(*(launch *)k); }, free, kept);
+}
+
+template <typename... P, typename... A> void
+launch_kernel(void *on, bool meets, unsigned blocks, unsigned threads,
+              size_t shared, void (*kernel)(P...), A... arg)
+{
+	auto body = [=] { kernel((P)arg...); };
+	typedef decltype(body) bound;
+
+	start(on, { meets, blocks, threads, shared,
+	            [](void *b) { (*(bound *)b)(); }, &body }, sizeof body);
 }
 
 }
 
 #define EMU_LAUNCH(meets, kernel, blocks, threads, shared, env, ...) \
-	emu::launch((env)->stream, meets, (unsigned)(blocks), \
-	            (unsigned)(threads), (shared), \
-	            [args = std::make_tuple(__VA_ARGS__)] { \
-	                    std::apply([](auto... a) { kernel(a...); }, args); \
-	            })
+	emu::launch_kernel((env)->stream, meets, (unsigned)(blocks), \
+	                   (unsigned)(threads), (shared), kernel, __VA_ARGS__)
 #define CKR_LAUNCH(...) EMU_LAUNCH(false, __VA_ARGS__)
 #define CKR_LAUNCH_BLOCK(...) EMU_LAUNCH(true, __VA_ARGS__)
 #define CKR_LARGE(kernel, bytes) ((void)0)
@@ -436,7 +463,10 @@ typedef int cudaError_t;
 inline cudaError_t
 cudaGetLastError()
 {
-	return std::exchange(emu::error, 0);
+	cudaError_t was = emu::error;
+
+	emu::error = 0;
+	return was;
 }
 
 inline const char *

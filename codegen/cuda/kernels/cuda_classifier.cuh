@@ -292,9 +292,9 @@ ckr_classify(const struct ckr_classifier *c, float *loss, ckr_is<X> *dx,
 			                env);
 	}
 	if (c->rows == 0 && dw)
-		CKR_EACH(ckr_classifier_none, size, env, dw, size);
+		CKR_EACH(ckr_classifier_none<X>, size, env, dw, size);
 	if (c->rows == 0 && dbias)
-		CKR_EACH(ckr_classifier_none, c->classes, env, dbias,
+		CKR_EACH(ckr_classifier_none<X>, c->classes, env, dbias,
 		         c->classes);
 	if (c->rows == 0)
 		dw = NULL, dbias = NULL;
