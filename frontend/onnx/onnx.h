@@ -20,7 +20,7 @@
 #include "onnx.pb-c.h"
 
 struct onnx_map {
-	struct onnx_map *next;
+	struct onnx_map *next, *same;   /* of all; of those with a like hash */
 	const char *location;           /* as in the model; "": the model */
 	const unsigned char *data;
 	size_t n;
@@ -33,7 +33,8 @@ struct onnx_file {
 	Arena *arena;
 	Diag *diag;                     /* diagnostics of the opening call */
 	const char *path;
-	struct onnx_map *maps;          /* [0] is the model itself */
+	struct onnx_map *maps, *last_map;       /* the model itself is first */
+	struct onnx_map *by_location[512];      /* hash to list */
 	int nmap;                       /* external files tried */
 	struct wire_summary wire;
 	Onnx__ModelProto *model;

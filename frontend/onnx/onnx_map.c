@@ -4,6 +4,7 @@
  * files without symbolic links or further hard links.
  */
 #include "frontend/onnx/onnx_file.h"
+#include "runtime/support/hash.h"
 #include "runtime/support/path.h"
 
 #include <errno.h>
@@ -15,19 +16,28 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Most external files: each has a mapping, and lookup is linear. */
+/* Most external files: each has a mapping. */
 enum { MAPS_MAX = 1 << 14 };
+
+static struct onnx_map **
+maps_like(struct onnx_file *f, const char *location)
+{
+	size_t n = sizeof f->by_location / sizeof *f->by_location;
+
+	return &f->by_location[hash_str(HASH_START, location) % n];
+}
 
 static struct onnx_map *
 append_map(struct onnx_file *f, const char *location)
 {
-	struct onnx_map **tail = &f->maps;
+	struct onnx_map *m = arena_alloc(f->arena, sizeof *m);
+	struct onnx_map **like = maps_like(f, location);
 
-	while (*tail)
-		tail = &(*tail)->next;
-	*tail = arena_alloc(f->arena, sizeof **tail);
-	(*tail)->location = arena_str(f->arena, location);
-	return *tail;
+	m->location = arena_str(f->arena, location);
+	m->same = *like;
+	*like = m;
+	*(f->last_map ? &f->last_map->next : &f->maps) = m;
+	return f->last_map = m;
 }
 
 /* Reason why the file cannot be mapped, or NULL. */
@@ -177,7 +187,7 @@ onnx_map_external(struct onnx_file *f, const char *location,
 	if (why)
 		return onnx_map_lacks(f, "tensor '%s': external data location "
 		                      "'%s' %s", tensor, location, why);
-	for (struct onnx_map *m = f->maps->next; m; m = m->next)
+	for (struct onnx_map *m = *maps_like(f, location); m; m = m->same)
 		if (strcmp(m->location, location) == 0) {
 			*out = m;
 			return !m->missing;     /* already reported */
