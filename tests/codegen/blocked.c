@@ -33,44 +33,48 @@ weight_at(float *p, const struct ckr_blocked *b, int64_t o, int64_t i,
 	       o % k * k + i % k;
 }
 
-/* Add the products of one tap for a row of windows; their sum, if that is
- * what is wanted. */
-static double
-blocked_row(const struct ckr_blocked *b, float *x, float w, float *y)
-{
-	int64_t step = b->stride[1] * (b->cin < b->block ? 1 : b->block);
-	double sum = 0;
+enum { MOST = 16 };     /* channels of a block */
 
-	for (int64_t i = 0; i < b->out[1]; i++, x += step, y += b->block)
-		if (b->kind == CKR_CONV_Y)
-			*y += *x * w;
-		else if (b->kind == CKR_CONV_DX)
-			*x += *y * w;
-		else
-			sum += (double)*x * (double)*y;
-	return sum;
+/* A row of windows of one channel of x and a block of y: add the products with
+ * one tap's weights, or to sum what those of x and y are. */
+static void
+blocked_row(const struct ckr_blocked *b, float *x, const float *w, float *y,
+            double *sum)
+{
+	int64_t k = b->block, step = b->stride[1] * (b->cin < k ? 1 : k);
+
+	for (int64_t i = 0; i < b->out[1]; i++, x += step, y += k)
+		for (int64_t o = 0; o < k; o++)
+			if (b->kind == CKR_CONV_Y)
+				y[o] += *x * w[o];
+			else if (b->kind == CKR_CONV_DX)
+				*x += y[o] * w[o];
+			else
+				sum[o] += (double)*x * (double)y[o];
 }
 
-/* One pair of channels of one image. */
+/* Channel i of one image's x, and a block of y from channel o on. */
 static void
-blocked_pair(const struct ckr_blocked *b, float *x, float *w, float *y,
+blocked_part(const struct ckr_blocked *b, float *x, float *w, float *y,
              int64_t n, int64_t o, int64_t i)
 {
 	for (int64_t t = 0; t < b->kernel[0] * b->kernel[1]; t++) {
-		float *we = weight_at(w, b, o, i, t);
-		double sum = 0;
+		double sum[MOST] = { 0 };
+		float tap[MOST];
 
+		for (int64_t k = 0; k < b->block; k++)
+			tap[k] = *weight_at(w, b, o + k, i, t);
 		for (int64_t h = 0; h < b->out[0]; h++) {
 			int64_t at = (h * b->stride[0] + t / b->kernel[1] *
 			              b->dilation[0]) * b->in[1] +
 			             t % b->kernel[1] * b->dilation[1];
 
-			sum += blocked_row(b, blocked_at(x, b, b->cin, b->in,
-				n, i, at), *we, blocked_at(y, b, b->cout,
-				b->out, n, o, h * b->out[1]));
+			blocked_row(b, blocked_at(x, b, b->cin, b->in, n, i,
+				at), tap, blocked_at(y, b, b->cout, b->out, n,
+				o, h * b->out[1]), sum);
 		}
-		if (b->kind == CKR_CONV_DW)
-			*we += (float)sum;
+		for (int64_t k = 0; b->kind == CKR_CONV_DW && k < b->block; k++)
+			*weight_at(w, b, o + k, i, t) += (float)sum[k];
 	}
 }
 
@@ -91,7 +95,7 @@ blocked_conv(void *convs, int thread, uint32_t job, float *x, float *w,
 	else
 		memset(w, 0, (size_t)(b->cout * b->cin * taps) * sizeof *w);
 	for (int64_t n = 0; n < b->images; n++)
-		for (int64_t o = 0; o < b->cout; o++)
+		for (int64_t o = 0; o < b->cout; o += b->block)
 			for (int64_t i = 0; i < b->cin; i++)
-				blocked_pair(b, x, w, y, n, o, i);
+				blocked_part(b, x, w, y, n, o, i);
 }

@@ -17,6 +17,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -99,13 +100,14 @@ is_watched(void *caller)
 		"ld-linux", "libprotobuf", "libcuda", "libtsan", "libasan",
 		"libgfortran", "libpmix", "libhwloc", "libevent",
 	};
-	Dl_info info;
+	struct dl_find_object object;
+	const char *name;
 
-	if (!dladdr(caller, &info) || !info.dli_fname)
+	if (_dl_find_object(caller, &object))
 		return false;
+	name = base_name(object.dlfo_link_map->l_name);
 	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-		if (!strncmp(base_name(info.dli_fname), others[i],
-		             strlen(others[i])))
+		if (!strncmp(name, others[i], strlen(others[i])))
 			return false;
 	return true;
 }

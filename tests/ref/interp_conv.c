@@ -162,6 +162,12 @@ interp_conv_dw(struct call *c)
 
 /* ---- batch normalisation ---- */
 
+/* Each element of channel ch of x; a channel of one image has size. */
+#define FOR_CHANNEL(i, x, size, ch) \
+	for (int64_t i##_0 = (ch) * (size); i##_0 < (x)->n; \
+	     i##_0 += (x)->s.dim[1] * (size)) \
+		for (int64_t i = i##_0; i < i##_0 + (size); i++)
+
 /* Sum over all elements of channel ch of a * b; b NULL: of a. */
 static double
 channel_sum(const struct ten *a, const double *b, int64_t ch)
@@ -169,9 +175,8 @@ channel_sum(const struct ten *a, const double *b, int64_t ch)
 	int64_t size = product(a->s.dim + 2, a->s.rank - 2);
 	double sum = 0;
 
-	for (int64_t i = 0; i < a->n; i++)
-		if (i / size % a->s.dim[1] == ch)
-			sum += a->x[i] * (b ? b[i] : 1);
+	FOR_CHANNEL (i, a, size, ch)
+		sum += a->x[i] * (b ? b[i] : 1);
 	return sum;
 }
 
@@ -187,13 +192,12 @@ interp_batchnorm(struct call *c)
 		double n = (double)(x->n / nch);
 		double mean = channel_sum(x, NULL, ch) / n, var = 0, k;
 
-		for (int64_t i = 0; i < x->n; i++)
-			if (i / size % nch == ch)
-				var += pow(x->x[i] - mean, 2) / n;
+		FOR_CHANNEL (i, x, size, ch)
+			var += pow(x->x[i] - mean, 2) / n;
 		k = (scale ? scale[ch] : 1)
 			/ sqrt(var + c->a->BATCHNORM.eps);
-		for (int64_t i = 0; c->out[0].x && i < x->n; i++)
-			if (i / size % nch == ch)
+		if (c->out[0].x)
+			FOR_CHANNEL (i, x, size, ch)
 				c->out[0].x[i] = (x->x[i] - mean) * k
 					+ (bias ? bias[ch] : 0);
 		if (c->nout > 1 && c->out[1].x)
@@ -222,8 +226,8 @@ interp_batchnorm_grad(struct call *c)
 			c->out[1].x[ch] = ds;
 		if (c->out[2].x)
 			c->out[2].x[ch] = db;
-		for (int64_t i = 0; c->out[0].x && i < x->n; i++)
-			if (i / size % nch == ch)
+		if (c->out[0].x)
+			FOR_CHANNEL (i, x, size, ch)
 				c->out[0].x[i] = (scale ? scale[ch] : 1) * r
 					* (dy->x[i] - db / n - (x->x[i]
 					- mean[ch]) * r * ds / n);
