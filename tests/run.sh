@@ -8,4 +8,5 @@ cd "$(dirname "$0")/.."
 sh .ci/setup
 cmake --preset release >/dev/null
 cmake --build build -j "$(nproc)" | tail -n 1
-exec ctest --test-dir build --output-on-failure -j "$(nproc)" "$@"
+# Tests of several processes wait as much as they work.
+exec ctest --test-dir build --output-on-failure -j "$(($(nproc) * 3 / 2))" "$@"

@@ -88,7 +88,7 @@ budgets_stand_alone(void **state)
 {
 	static const struct asked asked[] = {
 		{ 10, 850, 0, 3, 0.1 }, { 7, 200, 0, 3, 0.1 },
-		{ 3, 60, 0, 8, 0.1 }, { 5, 60, 5, 8, 0 },
+		{ 3, 60, 0, 5, 0.1 }, { 5, 60, 5, 5, 0 },
 	};
 
 	(void)state;
