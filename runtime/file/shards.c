@@ -30,6 +30,16 @@ set_failed(struct index_reader *r, ckr_status s)
 	return false;
 }
 
+/* Of a file in the same directory, and fit for a message. */
+static bool
+is_plain_name(const char *name)
+{
+	for (const char *s = name; *s; s++)
+		if (*s == '/' || (unsigned char)*s < ' ' || *s == 0x7f)
+			return false;
+	return true;
+}
+
 /* The shard, opened when it is named first; NULL after a failure. */
 static struct array_file *
 open_named_shard(struct index_reader *r, const char *name)
@@ -47,7 +57,7 @@ open_named_shard(struct index_reader *r, const char *name)
 			free(path);
 			return &f->part[i];
 		}
-	if (strchr(name, '/') || f->npart == MAX_SHARDS)
+	if (!is_plain_name(name) || f->npart == MAX_SHARDS)
 		r->failed = err_set(r->e, CKR_EFORMAT, "%s: expected names of "
 		                    "at most %d files in the same directory, "
 		                    "found '%s'",

@@ -416,6 +416,7 @@ class Init:
         )
         for text, says in (
             ('{"weight_map": {"a": "../x"}}', "in the same directory"),
+            ('{"weight_map": {"a": "x\\ny"}}', "in the same directory"),
             ('{"weight_map": {"a": "gone"}}', "gone"),
             ('{"weight_map": {"a": "model.safetensors.index.json"}}', "found an index of shards"),
             ('{"weight_map": {}}', "weight_map"),
