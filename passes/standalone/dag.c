@@ -59,10 +59,9 @@ dag_finish(struct dag *g, const int32_t *link, int32_t nlink, Arena *a)
 		g->turn = g->backward[i] ? i : g->turn;
 }
 
-/* Last reader of each step's value; false if a read has no value. */
-static bool
-find_lasts(const struct dag *g, const struct dag_seq *s, int32_t *last,
-           int32_t *made)
+bool
+dag_lasts(const struct dag *g, const struct dag_seq *s, int32_t *last,
+          int32_t *made)
 {
 	memset(made, 0xff, (size_t)g->n * sizeof *made);
 	for (int32_t t = 0; t < s->len; t++) {
@@ -91,7 +90,7 @@ find_profile(const struct dag *g, const struct dag_seq *s, int32_t *last,
 {
 	int32_t *made = arena_array(scratch, (size_t)g->n + 1, sizeof *made);
 
-	if (!find_lasts(g, s, last, made))
+	if (!dag_lasts(g, s, last, made))
 		return false;
 	for (int32_t t = 0; t < s->len; t++) {
 		live[t] += g->ram[s->node[t]];

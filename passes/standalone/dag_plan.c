@@ -33,6 +33,9 @@ enum { BOUND_MAX = 700 };
 /* Of a search for the best plan of a small graph. */
 enum { STATES = 400000 };
 
+/* Of a search through the stretches of a plan. */
+enum { WINDOW_STATES = 10000000 };
+
 /* Nodes beyond which searches get less and less work. */
 #define LARGE INT64_C(20000)
 
@@ -245,6 +248,19 @@ evict_work(int64_t n)
 		: 60000000 * LARGE / n * LARGE / n;
 }
 
+/* What no single change of a sequence finds, looked for in stretches of it. */
+static void
+window_grid(struct dag_best *b, int64_t part)
+{
+	int last = tightest(b);
+
+	for (b->at = 1; b->at <= last && !is_done(b); b->at++) {
+		if (!is_settled(b))
+			dag_windows(b, WINDOW_STATES / part);
+		print_progress(b, "windows");
+	}
+}
+
 static void
 plan_training(struct dag_best *b, int64_t part)
 {
@@ -259,6 +275,7 @@ plan_training(struct dag_best *b, int64_t part)
 	anneal_grid(b, true, 0.4, work);
 	anneal_grid(b, false, 0.2, work);
 	anneal_grid(b, true, 0.1, work);
+	window_grid(b, part);
 	find_least(b, work / 2);
 }
 
@@ -292,6 +309,21 @@ plan_general(struct dag_best *b, int64_t part)
 		anneal_grid(b, true, 0.4 * hot, work);
 		find_least(b, work);
 	}
+	window_grid(b, part);
+}
+
+static double
+best_way(struct dag_best *b, int64_t budget, double limit, int32_t states)
+{
+	struct dag_small small = dag_whole(b->g);
+	struct dag_way way;
+	double least;
+
+	least = dag_states(&small, budget, limit, states, b->o->watch, &way,
+	                   b->arena);
+	if (way.found)
+		dag_offer(b, way.node, way.len);
+	return least;
 }
 
 /* Small graphs: the best plan, or else the least budget, if few states will
@@ -302,14 +334,14 @@ search_states(struct dag_best *b)
 	const struct dag_seq *found = &b->asked.best;
 	int64_t lo = b->g->working_set;
 
-	b->bound = fmax(b->bound, dag_states(b, b->asked.budget,
+	b->bound = fmax(b->bound, best_way(b, b->asked.budget,
 		found->len ? found->cost : INFINITY, STATES));
 	if (!isinf(b->bound))
 		return;
 	lo = b->asked.budget + 1 > lo ? b->asked.budget + 1 : lo;
 	while (lo < b->least.peak && !dag_stopped(b)) {
 		int64_t mid = lo + (b->least.peak - lo) / 2;
-		double least = dag_states(b, mid, INFINITY, STATES / 4);
+		double least = best_way(b, mid, INFINITY, STATES / 4);
 
 		if (isinf(least))
 			lo = mid + 1;

@@ -1,4 +1,5 @@
-/* The cheapest plan of a small graph: a search over states.
+/* The cheapest plan of a small graph, or way through a stretch of a plan: a
+ * search over states.
  *
  * what    an optimal sequence, or a lower bound on what any costs
  * method  A* (Hart, Nilsson and Raphael, 1968).  A state is which nodes have
@@ -25,12 +26,11 @@ struct state {
 };
 
 struct state_search {
-	const struct dag *g;
+	const struct dag_small *g;
 	int64_t budget;
 	double limit;                   /* plans that cost as much are no use */
 	uint32_t all;                   /* nodes */
-	uint32_t read[DAG_STATES_NODES];        /* by each node, and by whom */
-	uint32_t readers[DAG_STATES_NODES];
+	uint32_t readers[DAG_STATES_NODES];     /* of each node */
 	struct state *state;
 	int32_t n, cap;
 	int32_t *slot, nslot;           /* hash table */
@@ -58,25 +58,25 @@ set_bytes(const struct state_search *s, uint32_t set)
 static double
 least_after(const struct state_search *s, uint32_t ran, uint32_t held)
 {
-	uint32_t due = ~ran & s->all;
+	uint32_t due = (~ran & s->all) | (s->g->want & ~held);
 	double sum = 0;
 
 	for (int32_t v = s->g->n; v-- > 0;)
 		if (due >> v & 1) {
-			due |= s->read[v] & ~held;
+			due |= s->g->read[v] & ~held;
 			sum += s->g->cpu[v];
 		}
 	return sum;
 }
 
-/* Values that some node may still read. */
+/* Values that some node may still read, or that are wanted in the end. */
 static uint32_t
 useful(const struct state_search *s, uint32_t ran)
 {
 	uint32_t may_run = ~ran, use = 0;
 
 	for (int32_t v = s->g->n; v-- > 0;)
-		if (s->readers[v] & may_run) {
+		if (s->readers[v] & may_run || s->g->want >> v & 1) {
 			use |= (uint32_t)1 << v;
 			may_run |= (uint32_t)1 << v;
 		}
@@ -171,7 +171,7 @@ expand_state(struct state_search *s, int32_t from)
 	for (int32_t v = 0; v < s->g->n; v++) {
 		uint32_t bit = (uint32_t)1 << v, ran = x.ran | bit;
 
-		if (x.held & bit || s->read[v] & ~x.held
+		if (x.held & bit || s->g->read[v] & ~x.held
 		    || (x.ran & bit && !(use & bit)))
 			continue;
 		full |= s->g->ram[v] > room;
@@ -189,17 +189,29 @@ expand_state(struct state_search *s, int32_t from)
 
 /* ---- entry ---- */
 
+struct dag_small
+dag_whole(const struct dag *g)
+{
+	struct dag_small s = { .n = g->n };
+
+	for (int32_t v = 0; v < g->n; v++) {
+		s.ram[v] = g->ram[v];
+		s.cpu[v] = g->cpu[v];
+		for (int32_t k = g->pred_at[v]; k < g->pred_at[v + 1]; k++)
+			s.read[v] |= (uint32_t)1 << g->pred[k];
+	}
+	return s;
+}
+
 static void
 prepare_search(struct state_search *s, int32_t states, Arena *a)
 {
-	const struct dag *g = s->g;
+	const struct dag_small *g = s->g;
 
 	s->all = (uint32_t)((UINT64_C(1) << g->n) - 1);
 	for (int32_t v = 0; v < g->n; v++)
-		for (int32_t k = g->pred_at[v]; k < g->pred_at[v + 1]; k++) {
-			s->read[v] |= (uint32_t)1 << g->pred[k];
-			s->readers[g->pred[k]] |= (uint32_t)1 << v;
-		}
+		for (uint32_t left = g->read[v]; left; left &= left - 1)
+			s->readers[first_of(left)] |= (uint32_t)1 << v;
 	s->cap = states;
 	for (s->nslot = 1; s->nslot < 2 * states;)
 		s->nslot *= 2;
@@ -209,43 +221,49 @@ prepare_search(struct state_search *s, int32_t states, Arena *a)
 	memset(s->slot, 0xff, (size_t)s->nslot * sizeof *s->slot);
 }
 
+/* The nodes that ran on the way to a state. */
 static void
-offer_way(struct dag_best *b, const struct state_search *s, int32_t to,
+write_way(const struct state_search *s, int32_t to, struct dag_way *way,
           Arena *a)
 {
-	int32_t len = 0, *node;
+	int32_t t;
 
+	way->len = 0;
 	for (int32_t k = to; k > 0; k = s->state[k].from)
-		len += s->state[k].node >= 0;
-	node = arena_array(a, (size_t)len + 1, sizeof *node);
-	for (int32_t k = to, t = len; k > 0; k = s->state[k].from)
+		way->len += s->state[k].node >= 0;
+	way->node = arena_array(a, (size_t)way->len + 1, sizeof *way->node);
+	t = way->len;
+	for (int32_t k = to; k > 0; k = s->state[k].from)
 		if (s->state[k].node >= 0)
-			node[--t] = s->state[k].node;
-	dag_offer(b, node, len);
+			way->node[--t] = s->state[k].node;
+	way->found = true;
 }
 
 double
-dag_states(struct dag_best *b, int64_t budget, double limit, int32_t states)
+dag_states(const struct dag_small *g, int64_t budget, double limit,
+           int32_t states, struct watch *watch, struct dag_way *way, Arena *to)
 {
-	struct state_search s = { .g = b->g, .budget = budget, .limit = limit };
+	struct state_search s = { .g = g, .budget = budget, .limit = limit };
 	Arena *a = arena_new();
 	double least = limit;
 	bool room = true;
 
+	way->found = false;
 	prepare_search(&s, states, a);
-	reach_state(&s, (struct state){ .from = -1, .node = -1 });
+	reach_state(&s, (struct state){ .ran = g->ran, .held = g->held,
+	                                .from = -1, .node = -1 });
 	while (s.nheap > 0) {
 		int32_t k = heap_take(&s);
 
 		if (s.state[k].closed)
 			continue;
 		least = s.state[k].least;
-		if (s.state[k].ran == s.all) {
-			offer_way(b, &s, k, a);
+		if (s.state[k].ran == s.all && !(g->want & ~s.state[k].held)) {
+			write_way(&s, k, way, to);
 			break;
 		}
 		room = room && expand_state(&s, k);
-		if (!room || dag_stopped(b))
+		if (!room || watch_over(watch))
 			break;
 		least = limit;
 	}

@@ -87,6 +87,11 @@ void dag_finish(struct dag *, const int32_t *link, int32_t nlink, Arena *);
 /* Peak and cost of a sequence, from nothing but it; false if some read has no
  * value yet or some node is missing. */
 bool dag_measure(const struct dag *, struct dag_seq *, Arena *scratch);
+/* By step: the last step that reads its value, itself if none does; false if a
+ * read has no value yet or a node is missing.  made: room for a number of each
+ * node. */
+bool dag_lasts(const struct dag *, const struct dag_seq *, int32_t *last,
+               int32_t *made);
 /* Values in memory at the fullest step, the `most` largest in order; returns
  * how many there are in all. */
 int32_t dag_alive(const struct dag *, const struct dag_seq *, int32_t most,
@@ -132,12 +137,35 @@ const struct remat *dag_problem(const struct dag *, struct watch *, Arena *);
 void dag_evict(struct dag_best *, int64_t work);
 /* Checkpoints and nested ones, for all budgets: see checkpoints.c. */
 void dag_checkpoints(struct dag_best *);
-/* A search for the cheapest plan that costs less than `limit`, in at most so
- * many states, of a graph of at most so many nodes.  Returns what no plan
- * within the budget costs less than; the limit if there is none below it. */
+/* A search over states, of so many nodes at most: those of a graph, or of a
+ * stretch of a plan. */
 enum { DAG_STATES_NODES = 32 };
-double dag_states(struct dag_best *, int64_t budget, double limit,
-                  int32_t states);
+
+struct dag_small {
+	int32_t n;                      /* nodes, operands before readers */
+	int64_t ram[DAG_STATES_NODES];  /* as in struct dag */
+	double cpu[DAG_STATES_NODES];   /* INFINITY: cannot run */
+	uint32_t read[DAG_STATES_NODES];        /* sets of nodes: operands */
+	uint32_t ran, held;             /* at the start: have run, in memory */
+	uint32_t want;                  /* in memory at the end */
+};
+
+/* The nodes to run, in order. */
+struct dag_way {
+	bool found;
+	int32_t *node, len;
+};
+
+/* dag_states.c: a graph from its beginning to its end. */
+struct dag_small dag_whole(const struct dag *);
+/* The cheapest way that costs less than `limit`, found in at most
+ * so many states; written to the arena.  Returns what no way within the budget
+ * costs less than; the limit if there is none below it. */
+double dag_states(const struct dag_small *, int64_t budget, double limit,
+                  int32_t states, struct watch *, struct dag_way *, Arena *);
+/* dag_window.c: make stretches of the best plan for the budget being searched
+ * cheaper; in at most so many states in all. */
+void dag_windows(struct dag_best *, int64_t states);
 /* Annealing over sequences from the one given; hot: temperature at the start,
  * in mean costs of a node. */
 void dag_anneal(struct dag_best *, const struct dag_seq *, int64_t work,

@@ -227,12 +227,13 @@ families_are_optimal(void **state)
 			struct dag_options o = { .budget = g.working_set
 				+ (g.peak - g.working_set) * part / 4 };
 			struct dag_answer r = dag_plan(&g, &o, a);
-			struct dag_best b = { .g = &g, .o = &o, .arena = a };
+			struct dag_small small = dag_whole(&g);
+			struct dag_way way;
 			int32_t best = least_cost(&g, o.budget);
 			double few;
 
-			b.grid = arena_array(a, 1, sizeof *b.grid);
-			few = dag_states(&b, o.budget, 1e9, 60);
+			few = dag_states(&small, o.budget, 1e9, 60, NULL, &way,
+			                 a);
 			assert_true(r.found == (best >= 0));
 			above += few > g.cost && few < r.seq.cost;
 			if (best >= 0) {
@@ -408,6 +409,87 @@ long_ones(void **state)
 	}
 }
 
+/* Of 60 nodes that read some of the six before them. */
+static void
+make_random(struct dag *g, uint32_t rnd, Arena *a)
+{
+	enum { MANY = 60, NEAR = 6 };
+	int32_t link[2 * MANY * (NEAR + 1)], n = 0;
+
+	*g = (struct dag){ .n = MANY };
+	g->ram = arena_array(a, MANY, sizeof *g->ram);
+	g->cpu = arena_array(a, MANY, sizeof *g->cpu);
+	g->backward = arena_array(a, MANY, sizeof *g->backward);
+	g->name = arena_array(a, MANY, sizeof *g->name);
+	for (int32_t i = 0; i < MANY; i++) {
+		g->ram[i] = 1 + draw(&rnd, 16);
+		g->cpu[i] = 1 + draw(&rnd, 30);
+		g->name[i] = "node";
+		for (int32_t k = i < NEAR ? 0 : i - NEAR; k < i; k++)
+			if (k == i - 1 || draw(&rnd, 4) == 0) {
+				link[2 * n] = k;
+				link[2 * n++ + 1] = i;
+			}
+		/* and one far behind */
+		if (i > 2 * NEAR) {
+			link[2 * n] = (int32_t)draw(&rnd, (uint32_t)i - NEAR);
+			link[2 * n++ + 1] = i;
+		}
+	}
+	dag_finish(g, link, n, a);
+}
+
+/* A hasty plan for a budget between the least and the peak, and what stretches
+ * of it make of that. */
+static void
+hasty_and_windows(const struct dag *g, Arena *a, struct dag_seq *hasty,
+                  struct dag_budget *rung)
+{
+	struct dag_options o = { 0 };
+	struct dag_best b = { .g = g, .o = &o, .arena = a, .random = 1,
+		.grid = rung, .ngrid = 1,
+		.problem = dag_problem(g, NULL, a) };
+
+	*rung = (struct dag_budget){
+		.budget = g->working_set + (g->peak - g->working_set) * 2 / 3 };
+	dag_evict(&b, 200000);
+	*hasty = rung->best;
+	dag_windows(&b, 1000000);
+}
+
+/* A plan that is one stretch becomes the best one; longer ones become cheaper
+ * and fit. */
+static void
+windows(void **state)
+{
+	enum { MANY = 60 };
+	int whole = 0, cheaper = 0, plans = 0;
+
+	(void)state;
+	for (uint32_t k = 0; k < MANY; k++) {
+		Arena *a = arena_new();
+		struct dag_budget rung;
+		struct dag_seq hasty;
+		struct dag g;
+
+		make_step(&g, (int)(k % FAMILIES), 31 * k + 7, a);
+		hasty_and_windows(&g, a, &hasty, &rung);
+		if (hasty.len > 0 && hasty.len <= 24) {
+			assert_true(rung.best.cost
+			            == least_cost(&g, rung.budget));
+			whole += rung.best.cost < hasty.cost;
+		}
+		make_random(&g, k, a);
+		hasty_and_windows(&g, a, &hasty, &rung);
+		assert_true(rung.best.peak <= rung.budget);
+		assert_true(rung.best.cost <= hasty.cost);
+		plans += hasty.len > 24;
+		cheaper += rung.best.cost < hasty.cost;
+		arena_free(a);
+	}
+	assert_true(whole > 5 && plans > 40 && cheaper > plans * 9 / 10);
+}
+
 int
 main(void)
 {
@@ -416,6 +498,7 @@ main(void)
 		cmocka_unit_test(families_are_optimal),
 		cmocka_unit_test(walks),
 		cmocka_unit_test(long_ones),
+		cmocka_unit_test(windows),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
