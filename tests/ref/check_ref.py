@@ -23,8 +23,7 @@ import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-COMPARE = os.path.join(HERE, "..", "tools", "compare.py")
-sys.path.insert(0, os.path.dirname(COMPARE))
+sys.path.insert(0, os.path.join(HERE, "..", "tools"))
 try:
     import numpy as np
     import compare
@@ -106,10 +105,7 @@ def check(stem, o, work):
             ("parameters", ["params.safetensors", ref, "--prefix", "param."]),
         ]
     for what, (ours, *rest) in parts:
-        fault = call(
-            [sys.executable, COMPARE, os.path.join(work, ours), *rest, "--meta", stem + ".json"],
-            120,
-        )
+        fault = compare.fault(os.path.join(work, ours), *rest, "--meta", stem + ".json")
         if fault:
             return f"{what}: {fault}"
     return None
