@@ -175,7 +175,7 @@ struct copy {
 	unsigned group;
 };
 
-enum { COPIES = 256 };
+enum { COPIES = 256 };          /* of a thread, begun and not waited for */
 
 static copy copies[MOST][COPIES];
 static unsigned ncopies[MOST], groups[MOST];
@@ -366,8 +366,8 @@ run_block(unsigned threads)
 }
 
 /* What a launch runs in every thread: a kernel with its arguments, which a copy
- * of its bytes keeps. */
-struct launch {
+ * of its bytes keeps; those may lie right behind. */
+struct alignas(16) launch {
 	bool meets;
 	unsigned blocks, threads;
 	size_t shared;
@@ -439,7 +439,7 @@ template <typename... P, typename... A> void
 launch_kernel(void *on, bool meets, unsigned blocks, unsigned threads,
               size_t shared, void (*kernel)(P...), A... arg)
 {
-	auto body = [=] { kernel((P)arg...); };
+	auto body = [=] { kernel(arg...); };
 	typedef decltype(body) bound;
 
 	start(on, { meets, blocks, threads, shared,

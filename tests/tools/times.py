@@ -100,7 +100,7 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     p.add_argument("build")
-    p.add_argument("--jobs", type=int, default=os.cpu_count())
+    p.add_argument("--jobs", type=int, default=os.cpu_count() * 3 // 2)  # as tests/run.sh
     p.add_argument("--write", metavar="FILE")
     o = p.parse_args()
     with tempfile.TemporaryDirectory() as work:
