@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CKR_ABI_VERSION 16
+#define CKR_ABI_VERSION 17
 #define CKR_MAX_DIMS 8
 #define CKR_MAX_GROUP 1024      /* ranks of a group, see enum ckr_axis */
 #define CKR_ANY_REPLICAS UINT32_MAX
@@ -376,6 +376,8 @@ struct ckr_library {
 	const unsigned char *constants;
 	uint64_t constants_bytes;
 	const char *optimizer;  /* "adamw", ...; "none": no updates */
+	uint64_t largest_product;       /* FLOPs of the largest matrix product
+	                                 * or convolution; 0: there is none */
 	uint32_t grad_accum;    /* micro-batches of a step */
 	int32_t loss_adds;      /* 1: the loss of a step is the sum over its
 	                         * micro-batches; 0: their mean */

@@ -1,4 +1,5 @@
-/* Our own matrix product, for machines without oneDNN and OpenBLAS.
+/* Our own matrix product, for small models, and for machines without oneDNN and
+ * OpenBLAS.
  *
  * The usual blocking (Goto and van de Geijn, "Anatomy of High-Performance
  * Matrix Multiplication", 2008): op(B) is packed into panels of NR columns by
@@ -199,12 +200,48 @@ struct gemm_job {
 	int64_t m, n, k;
 	float alpha, beta;
 	const float *a, *b;
-	int64_t lda, ldb, ldc;
+	int64_t lda, ldb;
 	float *c;
+	int64_t down, right;            /* from an element of C to the next */
 };
 
-/* Panels of `width` rows of op(X): to[panel][p][width].  X is read along its
- * rows; `across`: op(X)'s rows are X's columns. */
+/* to[p][r] = x[r][p] of n rows, which lie ld apart. */
+static void
+pack_transposed(float *to, int width, const float *x, int64_t ld, int n,
+                int64_t depth)
+{
+	int r = 0;
+
+#if defined(__x86_64__)
+	for (; r + 4 <= n; r += 4) {
+		const float *from = x + r * ld;
+		int64_t p = 0;
+
+		for (; p + 4 <= depth; p += 4) {
+			float *row = to + p * width + r;
+			__m128 a = _mm_loadu_ps(from + p);
+			__m128 b = _mm_loadu_ps(from + ld + p);
+			__m128 c = _mm_loadu_ps(from + 2 * ld + p);
+			__m128 d = _mm_loadu_ps(from + 3 * ld + p);
+
+			_MM_TRANSPOSE4_PS(a, b, c, d);
+			_mm_storeu_ps(row, a);
+			_mm_storeu_ps(row + width, b);
+			_mm_storeu_ps(row + 2 * width, c);
+			_mm_storeu_ps(row + 3 * width, d);
+		}
+		for (; p < depth; p++)
+			for (int i = 0; i < 4; i++)
+				to[p * width + r + i] = from[i * ld + p];
+	}
+#endif
+	for (; r < n; r++)
+		for (int64_t p = 0; p < depth; p++)
+			to[p * width + r] = x[r * ld + p];
+}
+
+/* Panels of `width` rows of op(X): to[panel][p][width], zeros at the end.  X is
+ * read along its rows; `across`: op(X)'s rows are X's columns. */
 static void
 pack_panels(float *to, int width, const float *x, int64_t ld, bool across,
             int64_t rows, int64_t depth)
@@ -212,38 +249,35 @@ pack_panels(float *to, int width, const float *x, int64_t ld, bool across,
 	for (int64_t i = 0; i < rows; i += width, to += width * depth) {
 		int n = rows - i < width ? (int)(rows - i) : width;
 
-		if (across) {
-			for (int64_t p = 0; p < depth; p++) {
-				const float *from = x + p * ld + i;
-				float *row = to + p * width;
-
-				for (int r = 0; r < n; r++)
-					row[r] = from[r];
-				for (int r = n; r < width; r++)
-					row[r] = 0;
-			}
-			continue;
-		}
-		for (int r = 0; r < width; r++) {
-			const float *from = x + (i + r) * ld;
-
-			for (int64_t p = 0; p < depth; p++)
-				to[p * width + r] = r < n ? from[p] : 0;
-		}
+		if (!across)
+			pack_transposed(to, width, x + i * ld, ld, n, depth);
+		for (int64_t p = 0; across && p < depth; p++)
+			memcpy(to + p * width, x + p * ld + i,
+			       (size_t)n * sizeof *to);
+		for (int64_t p = 0; n < width && p < depth; p++)
+			memset(to + p * width + n, 0,
+			       (size_t)(width - n) * sizeof *to);
 	}
 }
 
+/* Element (i, j) of the tile goes to c[i * down + j * right]. */
 static void
 merge_tile(const float *tile, int nr, int64_t rows, int64_t cols, float alpha,
-           float beta, float *c, int64_t ldc)
+           float beta, float *c, int64_t down, int64_t right)
 {
-	for (int64_t i = 0; i < rows; i++, tile += nr, c += ldc) {
-		if (beta == 0)
+	for (int64_t i = 0; i < rows; i++, tile += nr, c += down) {
+		if (right == 1 && beta == 0 && alpha == 1)
+			memcpy(c, tile, (size_t)cols * sizeof *c);
+		else if (right == 1 && beta == 0)
 			for (int64_t j = 0; j < cols; j++)
 				c[j] = alpha * tile[j];
+		else if (beta == 0)
+			for (int64_t j = 0; j < cols; j++)
+				c[j * right] = alpha * tile[j];
 		else
 			for (int64_t j = 0; j < cols; j++)
-				c[j] = beta * c[j] + alpha * tile[j];
+				c[j * right] = beta * c[j * right]
+				               + alpha * tile[j];
 	}
 }
 
@@ -261,7 +295,8 @@ multiply_block(const struct gemm_job *g, const float *pa, const float *pb,
 			g->isa->micro(kc, pa + i * kc, pb + j * kc, tile);
 			merge_tile(tile, nr, mc - i < mr ? mc - i : mr,
 			           nc - j < nr ? nc - j : nr, g->alpha, beta,
-			           g->c + (i0 + i) * g->ldc + j0 + j, g->ldc);
+			           g->c + (i0 + i) * g->down
+			           + (j0 + j) * g->right, g->down, g->right);
 		}
 }
 
@@ -334,7 +369,7 @@ scale_result(const struct gemm_job *g)
 {
 	for (int64_t i = 0; i < g->m; i++)
 		for (int64_t j = 0; j < g->n; j++) {
-			float *c = g->c + i * g->ldc + j;
+			float *c = g->c + i * g->down + j * g->right;
 
 			*c = g->beta == 0 ? 0 : g->beta * *c;
 		}
@@ -381,8 +416,17 @@ sub_job(const struct gemm_job *g, int64_t i, int64_t rows, int64_t j,
 	s.n = min_i64(g->n - j, cols);
 	s.a += g->ta ? i : i * g->lda;
 	s.b += g->tb ? j * g->ldb : j;
-	s.c += i * g->ldc + j;
+	s.c += i * g->down + j * g->right;
 	return s;
+}
+
+/* C^T = op(B)^T op(A)^T: every element is the same sum. */
+static struct gemm_job
+transposed(const struct gemm_job *g)
+{
+	return (struct gemm_job){ g->isa, !g->tb, !g->ta, g->n, g->m, g->k,
+		g->alpha, g->beta, g->b, g->a, g->ldb, g->lda, g->c, g->right,
+		g->down };
 }
 
 void
@@ -391,9 +435,9 @@ gemm_own(int ta, int tb, int64_t m, int64_t n, int64_t k, float alpha,
          float *c, int64_t ldc)
 {
 	struct gemm_job g = { choose_isa(), ta, tb, m, n, k, alpha, beta,
-		a, b, lda, ldb, ldc, c };
+		a, b, lda, ldb, c, ldc, 1 };
 	int threads = omp_in_parallel() ? 1 : omp_get_max_threads();
-	int64_t rows = m, cols = n, across, all;
+	int64_t rows, cols, across, all;
 
 	if (m <= 0 || n <= 0)
 		return;
@@ -401,10 +445,15 @@ gemm_own(int ta, int tb, int64_t m, int64_t n, int64_t k, float alpha,
 		scale_result(&g);
 		return;
 	}
+	/* a tile has more columns than rows */
+	if (n < m && 2 * n <= g.isa->nr)
+		g = transposed(&g);
+	rows = g.m;
+	cols = g.n;
 	if (threads > 1 && (double)m * (double)n * (double)k > 3e5)
 		choose_grid(&g, threads, &rows, &cols);
-	across = (n + cols - 1) / cols;
-	all = (m + rows - 1) / rows * across;
+	across = (g.n + cols - 1) / cols;
+	all = (g.m + rows - 1) / rows * across;
 	if (all == 1) {
 		compute_part(&g);
 		return;

@@ -874,8 +874,32 @@ def quiet(bench):
         )
 
 
+def products_library(bench):
+    """Small products are ckc's own, larger ones oneDNN's if it is there; --blas is obeyed."""
+    for n, at_will in (64, "own"), (512, "onednn"):
+        path, so = bench.path("p.ck"), bench.path("p.so")
+        with open(path, "w") as f:
+            f.write(
+                f"graph @p {{\ninput %x: f32[4,{n}]\nparam %w: f32[{n},{n}] = splat 0.01\n"
+                "%y output = matmul %x, %w\n}\n"
+            )
+        bench.must(bench.ckc(path, "-o", so, "--loss", "mse:y"), f"a product of {n}")
+        data = {k: ("F32", [4, n], [1.0] * 4 * n) for k in ("x", "target")}
+        files.st_write(bench.path("p.in"), data)
+        for wish in (), ("--blas", "own"), ("--blas", "onednn"):
+            done = bench.ckrun(so, "--inputs", "p.in", "--steps", 1, *wish)
+            if "cannot be loaded" in done.stderr:
+                print("products_library: no oneDNN")
+                return
+            used = wish[1] if wish else at_will
+            bench.check(
+                f"products by {used}" in done.stdout, f"{n}, {wish}: {done.stdout} {done.stderr}"
+            )
+
+
 def main():
     bench = ck.Bench()
+    products_library(bench)
     idle(bench)
     quiet(bench)
     given_twice(bench)

@@ -135,15 +135,11 @@ def one(bench, name):
     picture(bench, name, svg, name + ".onnx", curve, presets)
     again = bench.path("again.json")
     bench.must(
-        bench.ckc(model, *flags, "--curve", "--curve-svg", svg, "--json", js), f"{name}: again"
-    )
-    bench.must(
         bench.ckc(model, *flags, "--curve", "--curve-svg", svg + "2", "--json", again),
-        f"{name}: and again",
+        f"{name}: again",
     )
     bench.check(
-        ck.plan(js)["curve"] == ck.plan(again)["curve"]
-        and ck.content(svg) == ck.content(svg + "2"),
+        curve == ck.plan(again)["curve"] and ck.content(svg) == ck.content(svg + "2"),
         f"{name}: another curve",
     )
 

@@ -6,8 +6,8 @@ that must fail then.
     [--pending] run.py --check BUILD
 
 The bugs stand in mutants.txt beside this file.  The tree is copied, without .git and build folders,
-and built once; every named test must pass there. Then each mutant is put in, what its test needs is
-built again, the test is run, and the source is put back.  A mutant is
+and built, once for each of --jobs; every named test must pass there.  Then each mutant is put in,
+what its test needs is built again, the test is run, and the source is put back.  A mutant is
   killed     the test failed (or ran for longer than its time limit)
   survived   the test passed: a test is missing
   stale      its text is no longer found exactly once: the table wants a look
@@ -23,12 +23,14 @@ import argparse
 import fnmatch
 import json
 import os
+import queue
 import re
 import shlex
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -184,7 +186,7 @@ class Copy:
             argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
         )
         if done.returncode:
-            sys.exit(f"{' '.join(argv)}:\n{done.stdout[-4000:]}")
+            raise RuntimeError(f"{' '.join(argv)}:\n{done.stdout[-4000:]}")
 
     def command(self, test):
         """What runs a test, with the arguments that the table adds; None: there is no such test."""
@@ -301,10 +303,19 @@ def first_complaint(said):
     return said.strip().splitlines()[-1][:150] if said.strip() else ""
 
 
+def by_test(list_, before):
+    """Lists of those that one test is for, so that it runs without a mutant once; the longest
+    first."""
+    groups = {}
+    for m in list_:
+        groups.setdefault(m.test, []).append(m)
+    return sorted(groups.values(), key=lambda g: -sum(before.get(m.name, (0, 0))[1] for m in g))
+
+
 def kept_rows(path):
     """State and seconds by name, as a table of before has them."""
     rows = {}
-    if os.path.exists(path):
+    if path and os.path.exists(path):
         with open(path, encoding="utf-8") as f:
             for line in f:
                 cell = [x.strip() for x in line.strip().strip("|").split("|")]
@@ -341,7 +352,7 @@ def main():
     )
     ap.add_argument("--only", action="append", metavar="GLOB", help="mutants of these names")
     ap.add_argument("--area", help="mutants of this area")
-    ap.add_argument("--jobs", type=int, default=1, help="compilers at once (1)")
+    ap.add_argument("--jobs", type=int, default=1, help="copies of the tree (1)")
     ap.add_argument("--table", metavar="FILE", help="write the result here, in Markdown")
     ap.add_argument("--work", metavar="DIR", help="keep the copy and its build here")
     ap.add_argument("--limit", type=int, default=600, metavar="S", help="seconds for a test (600)")
@@ -359,26 +370,47 @@ def main():
     ]
     if not list_:
         sys.exit("no mutant has such a name or area")
-    results = {}
+    results, lock, todo = {}, threading.Lock(), queue.Queue()
+    for group in by_test(list_, kept_rows(a.table)):
+        todo.put(group)
+
+    def finish(m, state, why, sec):
+        results[m.name] = state, sec
+        print(f"{state:9} {m.name:28} {m.test:32} {sec:5.0f} s  {why}", flush=True)
+        if a.table:
+            text = table_text(all_, {**kept_rows(a.table), **results})
+            with open(a.table, "w", encoding="utf-8") as f:
+                f.write(text)
+
+    def work(root):
+        copy, passes = Copy(root, 1, a.limit), {}
+        while True:
+            try:
+                group = todo.get_nowait()
+            except queue.Empty:
+                return
+            for m in group:
+                begin = time.time()
+                if m.pending and not a.pending:
+                    state, why = "pending", m.pending
+                else:
+                    state, why = try_one(copy, m, passes)
+                with lock:
+                    finish(m, state, why, time.time() - begin)
+
     with tempfile.TemporaryDirectory(prefix="ckc-mutants-") as scratch:
-        copy, passes = Copy(os.path.abspath(a.work or scratch), a.jobs, a.limit), {}
-        for m in list_:
-            begin = time.time()
-            state, why = (
-                ("pending", m.pending) if m.pending and not a.pending else try_one(copy, m, passes)
-            )
-            results[m.name] = state, time.time() - begin
-            print(
-                f"{state:9} {m.name:28} {m.test:32} {results[m.name][1]:5.0f} s  {why}", flush=True
-            )
-            if a.table:
-                text = table_text(all_, {**kept_rows(a.table), **results})
-                with open(a.table, "w", encoding="utf-8") as f:
-                    f.write(text)
+        base = os.path.abspath(a.work or scratch)
+        threads = [
+            threading.Thread(target=work, args=(os.path.join(base, str(i)),)) for i in range(a.jobs)
+        ]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
     bad = [name for name, (state, _) in results.items() if state not in ("killed", "pending")]
     killed = sum(state == "killed" for state, _ in results.values())
     print(f"{len(results)} mutants, {killed} killed" + (f"; not: {', '.join(bad)}" if bad else ""))
-    return len(bad) > 0
+    return len(bad) > 0 or len(results) < len(list_)
 
 
 if __name__ == "__main__":
