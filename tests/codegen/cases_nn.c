@@ -9,12 +9,6 @@
 void cases_nn(struct setup *);
 
 static ValId
-floats(struct setup *t, Shape s)
-{
-	return given(t, t->real, s, -1, 1);
-}
-
-static ValId
 transposed(struct setup *t, ValId x, int n, const int64_t *perm)
 {
 	Attr a = list_attr(OP_TRANSPOSE, n, perm);

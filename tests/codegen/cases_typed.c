@@ -5,12 +5,6 @@
 
 void cases_typed(struct setup *);
 
-static ValId
-floats(struct setup *t, Shape s)
-{
-	return given(t, t->real, s, -1, 1);
-}
-
 /* Tables of few rows and of many, rows wider than a block. */
 static void
 tables(struct setup *t)

@@ -120,6 +120,12 @@ given(struct setup *t, DType dt, Shape s, double lo, double hi)
 }
 
 ValId
+floats(struct setup *t, Shape s)
+{
+	return given(t, t->real, s, -1, 1);
+}
+
+ValId
 listed(struct setup *t, DType dt, Shape s, const int64_t *v)
 {
 	ValId id = given(t, dt, s, 0, 1);

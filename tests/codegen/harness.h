@@ -37,6 +37,8 @@ ValId given(struct setup *, DType, Shape, double lo, double hi);
 ValId given_as(struct setup *, ValKind, DType, Shape, double lo, double hi);
 /* Integers as listed. */
 ValId listed(struct setup *, DType, Shape, const int64_t *);
+/* A filled input of the floats that cases are repeated with. */
+ValId floats(struct setup *, Shape);
 /* Append a node and infer its shapes; fails the program on error. */
 Node *apply(struct setup *, Op, const Attr *, int nin, const ValId *in);
 #define APPLY(t, op, attr, ...) \
@@ -51,6 +53,13 @@ void permuted(struct setup *, ValId v, const int *order);
 /* Output `slot` of n is written over the value `owner`. */
 void in_place(struct setup *, Node *n, int slot, ValId owner);
 Attr list_attr(Op, int nlist, const int64_t *list);
+
+/* The first n of three. */
+static inline IntList
+list(int n, int64_t a, int64_t b, int64_t c)
+{
+	return (IntList){ n, { a, b, c } };
+}
 
 /* Lay out what is left, place everything, make the plan. */
 Plan *setup_plan(struct setup *, int threads);

@@ -15,6 +15,7 @@ void cases_elementwise(struct setup *);
 void cases_nn(struct setup *);
 void cases_tiles(struct setup *);
 void cases_conv(struct setup *);
+void cases_image(struct setup *);
 void cases_typed(struct setup *);
 
 static const struct {
@@ -25,6 +26,7 @@ static const struct {
 	{ "nn", cases_nn },
 	{ "tiles", cases_tiles },
 	{ "conv", cases_conv },
+	{ "image", cases_image },
 	{ "typed", cases_typed },
 };
 

@@ -82,7 +82,7 @@ class Gpus(processes.Processes):
         )
         what, inputs = f"{model} {flags}", self.inputs(model, replicas)
         so = self.compile("run", *flags, model=model)
-        more = "--steps", 3
+        more = "--steps", 2
         self.must(
             self.ckrun(so, *inputs, "--threads", 1, "--ranks", n, *more, *self.files("v")),
             f"{what}, virtual",

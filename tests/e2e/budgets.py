@@ -35,8 +35,9 @@ def referee(bench, path, what):
     bench.check(not faults, f"{what}: the referee says {faults[:3]}")
 
 
-def train(bench, so, inputs, threads, tag, library):
-    """Bytes of losses, gradients and parameters of three steps."""
+def train(bench, so, inputs, threads, tag):
+    """Bytes of losses, gradients and parameters of three steps, by what computes larger models."""
+    library = () if bench.gpu else ("--blas", "onednn")
     log, grads, params = (bench.path(f"{tag}.{x}") for x in ("jsonl", "grads", "params"))
     done = bench.ckrun(
         so,
@@ -196,9 +197,7 @@ def one(bench, name, more):
         f"{name}: one byte less than {least} is not refused",
     )
     ranks(bench, stem, flags, (least - 1, least // 2, least // 4), name)
-    # what computes larger models
-    library = () if bench.gpu else ("--blas", "onednn")
-    reference = {t: train(bench, so, inputs, t, f"{name}-all-{t}", library) for t in (1, 2)}
+    reference = {t: train(bench, so, inputs, t, f"{name}-all-{t}") for t in (1, 2)}
     optimizer = more[more.index("--optimizer") :][:2] if "--optimizer" in more else []
     Truth(
         bench, stem + ".onnx", [*ck.model_flags(stem)[0], *optimizer], inputs, "--steps", 3
@@ -238,7 +237,7 @@ def one(bench, name, more):
         )
         before = s["step_seconds"]
         for t in (1, 2):
-            numbers, peak = train(bench, so, inputs, t, f"{tag}-{t}", library)
+            numbers, peak = train(bench, so, inputs, t, f"{tag}-{t}")
             if numbers is None:
                 continue
             bench.peak(peak, plan, tag)

@@ -254,7 +254,7 @@ def many_values(bench):
 
 def main():
     bench = ck.Bench()
-    for name in bench.names or ["mlp-mse", "gpt2-dropout-ts17", "llama-dynamo", "resnet-ts17"]:
+    for name in bench.names or ["mlp-mse", "gpt2-dropout-ts17", "chargpt-dyn-o24", "resnet-ts17"]:
         one(bench, name)
     hostile(bench)
     usage(bench)

@@ -343,7 +343,7 @@ class Processes(ck.Bench):
             self.each(run, [*run, "--seed", 9]), "differ in their seed: '9' and '0'", "another seed"
         )
         self.once(
-            self.each(run, [*run, "--blas", "own"]),
+            self.each(run, [*run, "--blas", "onednn"]),
             "differ in their BLAS library",
             "other products",
         )

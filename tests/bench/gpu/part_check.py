@@ -60,6 +60,7 @@ class Flags:
             "fuse",
             1.5,
         )
+        self.run_flags = ""
         self.replicas, self.ranks, self.timeout = 1, None, 120
 
 
