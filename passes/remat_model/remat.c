@@ -124,6 +124,15 @@ fill_node(struct remat *r, const Node *n)
 		else
 			add_once(rn->write, &rn->nwrite, r->of_val[v]);
 	}
+	rn->ask = arena_array(r->arena, (size_t)n->nin + 1, sizeof *rn->ask);
+	for (int i = 0; i < n->nin; i++) {
+		ValId v = n->in[i];
+
+		if (v && r->of_val[v] >= 0
+		    && !r->node[g->val[v].def].backward)
+			rn->ask[rn->nask++] = (struct ask){ v, r->of_val[v],
+				g->val[v].def };
+	}
 	rn->npair = remat_storage_pairs(r, n, pair);
 	rn->pair = arena_copy(r->arena, pair, 2 * (size_t)rn->npair * 4);
 	/* a kernel writes its first result in any case, but for these two */
@@ -135,6 +144,7 @@ fill_node(struct remat *r, const Node *n)
 	rn->workspace = n->workspace;
 	rn->sec = node_cost(g, n).sec;
 	rn->backward = n->phase != PH_FORWARD;
+	rn->takes = rn->backward && n->op == OP_LOOP;
 	r->base_sec += rn->sec;
 	find_fixed(r, n, rn);
 }

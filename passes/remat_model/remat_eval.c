@@ -36,19 +36,18 @@ is_made_between(const struct schedule *w, int32_t from, int32_t to, int32_t s)
 	return false;
 }
 
-/* Step k reads what its node and the clones inlined into it read, but for what
- * a clone before makes: one does not see what a later one makes beside what
- * it is there for. */
+/* Step k reads what its node and the n clones inlined into it read, but for
+ * what a clone before makes: one does not see what a later one makes beside
+ * what it is there for. */
 static void
-record_reads(struct schedule *w, int32_t k)
+record_reads(struct schedule *w, int32_t k, int n)
 {
-	int n = count_inlined(w, k);
-
 	for (int i = 0; i <= n; i++) {
 		const struct rnode *rn = &w->r->node[w->step[k - i].node];
 
 		for (int j = 0; j < rn->nread; j++)
-			if (!is_made_between(w, k - n, k - i, rn->read[j]))
+			if (!n || !is_made_between(w, k - n, k - i,
+			                           rn->read[j]))
 				w->last[w->now[rn->read[j]]] = k;
 	}
 }
@@ -84,40 +83,6 @@ first_instance(struct schedule *w)
 	return 1;
 }
 
-static void
-find_last(struct schedule *w)
-{
-	const struct remat *r = w->r;
-	w->ninst = first_instance(w);
-	for (int32_t k = 0; k < w->nstep; k++) {
-		const struct rstep *t = &w->step[k];
-		const struct rnode *n = &r->node[t->node];
-
-		if (t->inlined)         /* done by the step that follows */
-			continue;
-		record_reads(w, k);
-		for (int i = 0; i < n->nwrite; i++)
-			if (remat_writes(t, i)) {
-				int32_t y = w->ninst++;
-
-				w->now[n->write[i]] = y;
-				w->of_inst[y] = n->write[i];
-				w->first[y] = w->last[y] = k;
-			}
-	}
-	for (int32_t y = w->only != NULL; y < w->ninst; y++) {
-		if (r->store[w->of_inst[y]].output)     /* never dies */
-			w->last[y] = w->nstep;
-		else if (w->last[y] == w->first[y]
-		         && w->step[w->first[y]].clone && !is_always(w, y))
-			w->first[y] = -1;       /* so it is not made */
-		w->block[y] = y;
-	}
-}
-
-/* Outputs that a step may write over operands; more than a loop has. */
-enum { REMAT_OUTPUTS = 16 };
-
 /* The pairs of step k, which has taken in n loops. */
 static int
 pairs_with(const struct schedule *w, int32_t k, int n, int32_t *list)
@@ -135,22 +100,96 @@ pairs_with(const struct schedule *w, int32_t k, int n, int32_t *list)
 }
 
 static void
-share_bytes(struct schedule *w, int32_t k)
+reserve_overlays(struct schedule *w, int n)
+{
+	struct overlay *old = w->overlay;
+
+	if (w->noverlay + n <= w->overlay_cap)
+		return;
+	w->overlay_cap = 2 * (w->noverlay + n);
+	w->overlay = arena_array(w->arena, (size_t)w->overlay_cap, sizeof *old);
+	if (old)
+		memcpy(w->overlay, old, (size_t)w->noverlay * sizeof *old);
+}
+
+/* The pairs of step k, which has taken in n loops. */
+static void
+record_overlays(struct schedule *w, int32_t k, int n)
 {
 	const struct rnode *rn = &w->r->node[w->step[k].node];
-	int32_t given[REMAT_OUTPUTS];   /* bytes given away here */
 	int32_t merged[2 * REMAT_PAIRS], *pair = rn->pair;
-	int ngiven = 0, npair = rn->npair, n = count_inlined(w, k);
+	int npair = rn->npair;
 
 	if (n) {
 		pair = merged;
 		npair = pairs_with(w, k, n, merged);
 	}
+	reserve_overlays(w, npair);
 	for (int i = 0; i < npair; i++) {
 		int32_t y = w->now[pair[2 * i]];
-		int32_t x = w->block[w->now[pair[2 * i + 1]]];
-		bool taken = ngiven == REMAT_OUTPUTS;
 
+		/* else this clone does not make it */
+		if (y < w->ninst && w->of_inst[y] == pair[2 * i])
+			w->overlay[w->noverlay++] = (struct overlay){ k, y,
+				w->now[pair[2 * i + 1]] };
+	}
+}
+
+static void
+find_last(struct schedule *w)
+{
+	const struct remat *r = w->r;
+
+	w->ninst = first_instance(w);
+	w->noverlay = 0;
+	for (int32_t k = 0; k < w->nstep; k++) {
+		const struct rstep *t = &w->step[k];
+		const struct rnode *n = &r->node[t->node];
+		int inlined;
+
+		if (t->inlined)         /* done by the step that follows */
+			continue;
+		inlined = count_inlined(w, k);
+		record_reads(w, k, inlined);
+		for (int i = 0; i < n->nwrite; i++)
+			if (remat_writes(t, i)) {
+				int32_t y = w->ninst++;
+
+				w->now[n->write[i]] = y;
+				w->of_inst[y] = n->write[i];
+				w->first[y] = w->last[y] = k;
+			}
+		if (n->npair || inlined)
+			record_overlays(w, k, inlined);
+	}
+	for (int32_t y = w->only != NULL; y < w->ninst; y++) {
+		if (r->store[w->of_inst[y]].output)     /* never dies */
+			w->last[y] = w->nstep;
+		else if (w->last[y] == w->first[y]
+		         && w->step[w->first[y]].clone && !is_always(w, y))
+			w->first[y] = -1;       /* so it is not made */
+		w->block[y] = y;
+	}
+}
+
+/* Outputs that a step may write over operands; more than a loop has. */
+enum { REMAT_OUTPUTS = 16 };
+
+/* Outputs over dying operands, in order of execution. */
+static void
+overlay_outputs(struct schedule *w)
+{
+	int32_t given[REMAT_OUTPUTS];   /* bytes given away by a step */
+	int ngiven = 0;
+
+	for (int32_t i = 0; i < w->noverlay; i++) {
+		int32_t k = w->overlay[i].step, y = w->overlay[i].out;
+		int32_t x = w->block[w->overlay[i].in];
+		bool taken;
+
+		if (i == 0 || w->overlay[i - 1].step != k)
+			ngiven = 0;
+		taken = ngiven == REMAT_OUTPUTS;
 		for (int j = 0; j < ngiven; j++)
 			taken |= given[j] == x;
 		if (taken || w->first[y] != k || w->block[y] != y
@@ -159,24 +198,6 @@ share_bytes(struct schedule *w, int32_t k)
 		w->block[y] = x;
 		w->last[x] = w->last[y];
 		given[ngiven++] = x;
-	}
-}
-
-/* Outputs over dying operands, in order of execution. */
-static void
-overlay_outputs(struct schedule *w)
-{
-	const struct remat *r = w->r;
-	int32_t ninst = first_instance(w);
-
-	for (int32_t k = 0; k < w->nstep; k++) {
-		const struct rnode *n = &r->node[w->step[k].node];
-
-		for (int i = 0; i < n->nwrite; i++)
-			if (remat_writes(&w->step[k], i))
-				w->now[n->write[i]] = ninst++;
-		if (!w->step[k].inlined && (n->npair || count_inlined(w, k)))
-			share_bytes(w, k);
 	}
 }
 

@@ -35,17 +35,27 @@ struct storage {
 
 #define REMAT_MANY UINT32_MAX
 
+/* A value that a node reads and that may have to be computed again for it. */
+struct ask {
+	ValId value;
+	int32_t storage;
+	NodeId def;                     /* of forward */
+};
+
 struct rnode {
 	NodeId node;
 	int32_t *read;                  /* storages, without doubles */
 	int32_t *write;
 	int32_t *pair;                  /* (out storage, in storage) */
-	int nread, nwrite, npair;
+	struct ask *ask;                /* by operand */
+	int nread, nwrite, npair, nask;
 	int64_t workspace;
 	double sec;
 	int always;                     /* write[] that a clone makes wanted or
 	                                 * not; -1: none */
 	bool backward;                  /* phase backward or update */
+	bool takes;                     /* a loop of these, which may take
+	                                 * others in */
 	bool clonable;
 	/* A loop that others may take in, see ir/loop.h. */
 	bool inlinable;
@@ -136,6 +146,11 @@ struct schedule {
 	int32_t *first, *last;          /* steps; first -1: nobody reads it */
 	int32_t *block;                 /* instance whose bytes it lies in */
 	int64_t *live;                  /* bytes in the arena, by step */
+	/* Instances that step `step` may write over those which it reads. */
+	struct overlay {
+		int32_t step, out, in;
+	} *overlay;
+	int32_t noverlay, overlay_cap;
 	/* what is asked */
 	int64_t target;                 /* for remat_cost.over */
 	const NodeId *only;             /* evaluate sets on these nodes alone;

@@ -142,18 +142,13 @@ need_loop_inputs(struct schedule *w, const uint8_t *drop, const Node *n)
 		                        .inlined = true });
 }
 
-/* The node that has to run again for value v, and is not about to; 0. */
+/* The node that has to run again for a value, and is not about to; 0. */
 static NodeId
-node_to_rerun(const struct schedule *w, const uint8_t *drop, ValId v)
+node_to_rerun(const struct schedule *w, const uint8_t *drop,
+              const struct ask *a)
 {
-	const struct remat *r = w->r;
-	int32_t s = v ? r->of_val[v] : -1;
-	NodeId id;
-
-	if (s < 0 || !drop[s] || w->again[v])
-		return 0;
-	id = r->g->val[v].def;
-	return r->node[id].backward || w->cloned[id] ? 0 : id;
+	return drop[a->storage] && !w->again[a->value] && !w->cloned[a->def]
+		? a->def : 0;
 }
 
 /* All that the clone reads has been made. */
@@ -170,28 +165,38 @@ push_copy(struct schedule *w, const uint8_t *drop, NodeId id)
 	                        .makes = dropped_writes(&r->node[id], drop) });
 }
 
-/* Value v is about to be read in backward.  Chains may be long: no recursion.
+/* A value is about to be read in backward.  Chains may be long: no recursion.
  * A node waits once at most. */
 static void
-request_value(struct schedule *w, const uint8_t *drop, ValId v)
+request(struct schedule *w, const uint8_t *drop, const struct ask *a)
 {
 	struct waiting *due = w->waiting;
-	NodeId id = node_to_rerun(w, drop, v);
+	NodeId id = node_to_rerun(w, drop, a);
 	size_t n = 0;
 
 	while (id || n > 0) {
-		const Node *m;
+		const struct rnode *rn;
 
 		if (id) {
 			w->cloned[id] = 1;
 			due[n++] = (struct waiting){ id, 0 };
 		}
-		m = &w->r->g->node[due[n - 1].node];
-		id = due[n - 1].next < m->nin
-			? node_to_rerun(w, drop, m->in[due[n - 1].next]) : 0;
-		if (due[n - 1].next++ == m->nin)
+		rn = &w->r->node[due[n - 1].node];
+		id = due[n - 1].next < rn->nask
+			? node_to_rerun(w, drop, &rn->ask[due[n - 1].next]) : 0;
+		if (due[n - 1].next++ == rn->nask)
 			push_copy(w, drop, due[--n].node);
 	}
+}
+
+static void
+request_value(struct schedule *w, const uint8_t *drop, ValId v)
+{
+	const struct remat *r = w->r;
+	struct ask a = { v, v ? r->of_val[v] : -1, v ? r->g->val[v].def : 0 };
+
+	if (a.storage >= 0 && !r->node[a.def].backward)
+		request(w, drop, &a);
 }
 
 static void
@@ -204,14 +209,15 @@ schedule_copies(struct schedule *w, const uint8_t *drop)
 	memset(w->taken_by, 0, g->nnode * sizeof *w->taken_by);
 	w->nstep = 0;
 	for (uint32_t k = 0; k < (w->only ? w->nonly : g->nnode - 1); k++) {
-		const Node *n = &g->node[w->only ? w->only[k] : k + 1];
+		NodeId id = w->only ? w->only[k] : k + 1;
+		const struct rnode *rn = &w->r->node[id];
 
-		if (n->phase != PH_FORWARD && n->op == OP_LOOP)
-			need_loop_inputs(w, drop, n);
-		else if (n->phase != PH_FORWARD)
-			for (int i = 0; i < n->nin; i++)
-				request_value(w, drop, n->in[i]);
-		push_step(w, (struct rstep){ .node = node_id(g, n) });
+		if (rn->takes)
+			need_loop_inputs(w, drop, &g->node[id]);
+		else if (rn->backward)
+			for (int i = 0; i < rn->nask; i++)
+				request(w, drop, &rn->ask[i]);
+		push_step(w, (struct rstep){ .node = id });
 	}
 }
 
