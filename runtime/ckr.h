@@ -81,9 +81,10 @@ struct ckr_options {
 	/* File with the weights; NULL: MODEL.safetensors beside MODEL.so; "":
 	 * none, zeros (for ckr_resume). */
 	const char *weights;
-	/* Matrix products: NULL or "auto" (oneDNN if installed, else OpenBLAS,
-	 * else our own), "onednn", "openblas", "own"; "onednn-bf16":
-	 * oneDNN, its products of bf16 even without units for them.  On a GPU
+	/* Matrix products: NULL or "auto" (our own if none is larger than 1
+	 * MFLOP or nothing else is installed; else oneDNN, else OpenBLAS),
+	 * "onednn", "openblas", "own"; "onednn-bf16": oneDNN, its products of
+	 * bf16 even without units for them.  On a GPU
 	 * NULL or "auto" (convolutions by cuDNN if installed), "cudnn" (an
 	 * error if it is not), "cublas" (products alone). */
 	const char *blas;

@@ -268,9 +268,6 @@ merge_tile(const float *tile, int nr, int64_t rows, int64_t cols, float alpha,
 	for (int64_t i = 0; i < rows; i++, tile += nr, c += down) {
 		if (right == 1 && beta == 0 && alpha == 1)
 			memcpy(c, tile, (size_t)cols * sizeof *c);
-		else if (right == 1 && beta == 0)
-			for (int64_t j = 0; j < cols; j++)
-				c[j] = alpha * tile[j];
 		else if (beta == 0)
 			for (int64_t j = 0; j < cols; j++)
 				c[j * right] = alpha * tile[j];

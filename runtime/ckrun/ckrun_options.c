@@ -153,9 +153,10 @@ static const struct option_spec rows[] = {
 	{ "comm-timeout", "S", G_RUN, set_real, AT(comm_timeout), A,
 	  "maximum wait for another process, in seconds (default: 600)" },
 	{ "blas", "NAME", G_RUN, set_string, AT(blas), A,
-	  "BLAS library: onednn, openblas or own, ckc's kernel (default: the "
-	  "first available); onednn-bf16: native bf16 on any CPU; on a GPU "
-	  "cudnn (convolutions) or cublas (default: the first available)" },
+	  "BLAS library: onednn, openblas or own, ckc's kernel (default: own "
+	  "if all products are small, else the first available); "
+	  "onednn-bf16: native bf16 on any CPU; on a GPU cudnn "
+	  "(convolutions) or cublas (default: the first available)" },
 	{ "check", NULL, G_RUN, set_true, AT(check), T,
 	  "run every step twice, without recomputation and with the plan; "
 	  "compare bits" },
