@@ -404,13 +404,17 @@ emit_members(struct out *o, const struct member *m, size_t n)
 
 /* NULL: there is no product. */
 static const char *
-largest_product(struct out *o, const Plan *p)
+largest_product(struct out *o, const struct emitted_program *program)
 {
 	double most = 0;
 
-	for (int64_t i = 0; i < p->nstep; i++)
-		if (p->step[i].product > most)
-			most = p->step[i].product;
+	for (int i = 0; i < PROGRAMS; i++) {
+		const Plan *p = program[i].plan;
+
+		for (int64_t k = 0; p && k < p->nstep; k++)
+			if (p->step[k].product > most)
+				most = p->step[k].product;
+	}
 	return most > 0 ? number_text(o, (int64_t)most) : NULL;
 }
 
@@ -440,7 +444,7 @@ emit_library_struct(struct out *o, const struct emitted_library *lib,
 		{ "constants", data ? "ckr_constants" : "NULL" },
 		{ "constants_bytes", number_text(o, (int64_t)data) },
 		{ "optimizer", literal_text(o, optimizer_name(g)) },
-		{ "largest_product", largest_product(o, p[0].plan) },
+		{ "largest_product", largest_product(o, p) },
 		{ "grad_accum", number_text(o, opt->grad_accum) },
 		{ "clip_ok", graph_has_op(g, OP_GRAD_NORM) ? "1" : "0" },
 		{ "loss_adds", g->adds ? "1" : NULL },

@@ -376,8 +376,9 @@ struct ckr_library {
 	const unsigned char *constants;
 	uint64_t constants_bytes;
 	const char *optimizer;  /* "adamw", ...; "none": no updates */
-	uint64_t largest_product;       /* FLOPs of the largest matrix product
-	                                 * or convolution; 0: there is none */
+	uint64_t largest_product;       /* most FLOPs that a step's instruction
+	                                 * spends on matrix products, all of a
+	                                 * batch together; 0: there are none */
 	uint32_t grad_accum;    /* micro-batches of a step */
 	int32_t loss_adds;      /* 1: the loss of a step is the sum over its
 	                         * micro-batches; 0: their mean */

@@ -70,7 +70,8 @@ remat_in_passing(const struct remat *r, const struct rstep *t)
 		? n->write[n->always] : -1;
 }
 
-/* With w->only the first instance stands for all that others make. */
+/* With w->only the first instance stands for all that others make; it gives no
+ * bytes away, see find_last. */
 static int32_t
 first_instance(struct schedule *w)
 {
@@ -79,7 +80,6 @@ first_instance(struct schedule *w)
 	memset(w->now, 0, (size_t)w->r->nstore * sizeof *w->now);
 	w->of_inst[0] = w->block[0] = 0;
 	w->first[0] = -1;
-	w->last[0] = INT32_MAX;         /* gives nothing away */
 	return 1;
 }
 
@@ -112,7 +112,7 @@ reserve_overlays(struct schedule *w, int n)
 		memcpy(w->overlay, old, (size_t)w->noverlay * sizeof *old);
 }
 
-/* The pairs of step k, which has taken in n loops. */
+/* What step k, which has taken in n loops, may write over its operands. */
 static void
 record_overlays(struct schedule *w, int32_t k, int n)
 {
@@ -162,6 +162,8 @@ find_last(struct schedule *w)
 		if (n->npair || inlined)
 			record_overlays(w, k, inlined);
 	}
+	if (w->only)
+		w->last[0] = INT32_MAX; /* dies at no step */
 	for (int32_t y = w->only != NULL; y < w->ninst; y++) {
 		if (r->store[w->of_inst[y]].output)     /* never dies */
 			w->last[y] = w->nstep;

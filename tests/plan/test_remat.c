@@ -653,6 +653,34 @@ crossings_are_found(void **state)
 	}
 }
 
+/* Evaluated alone, a node's results take their bytes: what others made, and
+ * is last read here, does not count and so cannot give them any. */
+static void
+windows_take_bytes(void **state)
+{
+	int overlaid = 0;
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= GRAPHS; seed++) {
+		struct problem p;
+
+		open_seed(&p, seed);
+		p.w->nonly = 1;
+		for (NodeId id = 1; id < p.g->nnode; id++) {
+			const struct rnode *n = &p.r->node[id];
+			int64_t bytes = n->workspace;
+
+			for (int i = 0; i < n->nwrite; i++)
+				bytes += p.r->store[n->write[i]].size;
+			p.w->only = &id;
+			assert_int_equal(schedule_set(p.w, p.drop).live, bytes);
+			overlaid += n->npair > 0;
+		}
+		close_problem(&p);
+	}
+	assert_true(overlaid > 100);
+}
+
 int
 main(void)
 {
@@ -668,6 +696,7 @@ main(void)
 		cmocka_unit_test(chains_need_no_stack),
 		cmocka_unit_test(printed_bounds_hold),
 		cmocka_unit_test(crossings_are_found),
+		cmocka_unit_test(windows_take_bytes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
