@@ -272,7 +272,7 @@ def ablate(o):
         for m in mutants.read_table(os.path.join(HERE, "ablations.txt"))
         if not o.name or any(fnmatch.fnmatch(m.name, g) for g in o.name)
     ]
-    copy = mutants.Copy(os.path.abspath(o.work), 1, LIMIT, ("ckc", "gpt"))
+    copy = mutants.Copy(os.path.abspath(o.work), LIMIT, ("ckc", "gpt"))
     base, text = json.load(open(o.base)), []
     for m in list_:
         path, why = mutants.locate(m, copy.found)

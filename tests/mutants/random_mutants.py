@@ -34,7 +34,6 @@ import queue
 import re
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import tokenize
@@ -374,7 +373,7 @@ class Tree(run.Copy):
         os.makedirs(root, exist_ok=True)
         os.environ.setdefault("CCACHE_BASEDIR", os.path.dirname(root))
         flags = "-O2 -DNDEBUG -Werror=incompatible-pointer-types -Werror=int-conversion"
-        super().__init__(root, 1, 0, options=[f"-DCMAKE_C_FLAGS_RELWITHDEBINFO={flags}"])
+        super().__init__(root, 0, options=[f"-DCMAKE_C_FLAGS_RELWITHDEBINFO={flags}"])
         self.seconds, self.cost, self.only, self.passes = seconds, cost, only, {}
         self.clean = self.products()
         self.outcome("fuzz-seeds", LIMIT)  # writes what others read
@@ -579,15 +578,7 @@ def main():
                         break
                     skipped[0] += 1
 
-    with tempfile.TemporaryDirectory(prefix="ckc-mutants-") as scratch:
-        base = os.path.abspath(a.work or scratch)
-        threads = [
-            threading.Thread(target=work, args=(os.path.join(base, str(i)),)) for i in range(a.jobs)
-        ]
-        for t in threads:
-            t.start()
-        for t in threads:
-            t.join()
+    run.side_by_side(work, a.jobs, a.work)
     killed, left, same, percent = score(results)
     print(
         f"{len(results)} mutants: {killed} killed, {left} survived, {same} equivalent: {percent:.1f} %; "

@@ -13,8 +13,8 @@ what its test needs is built again, the test is run, and the source is put back.
   stale      its text is no longer found exactly once: the table wants a look
   broken     it does not compile, or the named test does not exist, is skipped or fails without it
   pending    the table says so: its test is still to be written; run with --pending only
-Exit status 0 when all others are killed.  --work keeps the copy and its build in DIR, and a later
-run goes on from there; --table keeps what FILE says of mutants that are not run.
+Exit status 0 when all others are killed.  --work keeps the copies and their builds in DIR, and a
+later run goes on from there; --table keeps what FILE says of mutants that are not run.
 --check looks for stale texts and missing tests alone, in this tree and its build folder; nothing is
 built.
 """
@@ -148,13 +148,13 @@ def check(build):
 class Copy:
     """The tree's copy and its build, of some targets or all."""
 
-    def __init__(self, root, jobs, limit, targets=(), options=()):
-        self.root, self.jobs, self.limit = root, jobs, limit
+    def __init__(self, root, limit, targets=(), options=()):
+        self.root, self.limit = root, limit
         self.build = os.path.join(root, "build")
         self.take()
         self.call(["cmake", "-S", root, "-B", self.build, "-G", "Ninja", *launcher(), *options])
         self.call(
-            ["cmake", "--build", self.build, "-j", str(jobs)]
+            ["cmake", "--build", self.build, "-j", "1"]
             + [x for t in targets for x in ("--target", t)]
         )
         self.found, self.tests = sources(root), read_tests(self.build)
@@ -204,7 +204,7 @@ class Copy:
             if x.startswith(self.build + "/") and os.path.isfile(x)
         ]
         done = subprocess.run(
-            ["ninja", "-j", str(self.jobs)] + inside,
+            ["ninja", "-j", "1"] + inside,
             cwd=self.build,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -289,6 +289,19 @@ def try_one(copy, mutant, passes):
     )
 
 
+def side_by_side(work, jobs, folder=None):
+    """work(root) in a thread for each copy of the tree; they stay if there is a folder for them."""
+    with tempfile.TemporaryDirectory(prefix="ckc-mutants-") as scratch:
+        base = os.path.abspath(folder or scratch)
+        threads = [
+            threading.Thread(target=work, args=(os.path.join(base, str(i)),)) for i in range(jobs)
+        ]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+
+
 def write(path, text):
     with open(path, "w", encoding="utf-8", newline="") as f:
         f.write(text)
@@ -354,7 +367,7 @@ def main():
     ap.add_argument("--area", help="mutants of this area")
     ap.add_argument("--jobs", type=int, default=1, help="copies of the tree (1)")
     ap.add_argument("--table", metavar="FILE", help="write the result here, in Markdown")
-    ap.add_argument("--work", metavar="DIR", help="keep the copy and its build here")
+    ap.add_argument("--work", metavar="DIR", help="keep the copies and their builds here")
     ap.add_argument("--limit", type=int, default=600, metavar="S", help="seconds for a test (600)")
     ap.add_argument("--pending", action="store_true", help="those that are pending too")
     ap.add_argument("--check", metavar="BUILD", help="only look for stale texts and missing tests")
@@ -383,7 +396,7 @@ def main():
                 f.write(text)
 
     def work(root):
-        copy, passes = Copy(root, 1, a.limit), {}
+        copy, passes = Copy(root, a.limit), {}
         while True:
             try:
                 group = todo.get_nowait()
@@ -398,15 +411,7 @@ def main():
                 with lock:
                     finish(m, state, why, time.time() - begin)
 
-    with tempfile.TemporaryDirectory(prefix="ckc-mutants-") as scratch:
-        base = os.path.abspath(a.work or scratch)
-        threads = [
-            threading.Thread(target=work, args=(os.path.join(base, str(i)),)) for i in range(a.jobs)
-        ]
-        for t in threads:
-            t.start()
-        for t in threads:
-            t.join()
+    side_by_side(work, a.jobs, a.work)
     bad = [name for name, (state, _) in results.items() if state not in ("killed", "pending")]
     killed = sum(state == "killed" for state, _ in results.values())
     print(f"{len(results)} mutants, {killed} killed" + (f"; not: {', '.join(bad)}" if bad else ""))
