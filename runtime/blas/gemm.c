@@ -1,7 +1,8 @@
 /* Selection of the library for matrix products.
  *
- * Libraries are loaded when the model is opened: oneDNN, else OpenBLAS, else
- * our own kernel, so that a compiled model needs none of them.  A symbol once
+ * Libraries are loaded when the model is opened: our own kernel for small
+ * products; else oneDNN, else OpenBLAS, else our own again, so that a compiled
+ * model needs none of them.  A symbol once
  * found is kept for the whole process: sgemm has no argument that could carry
  * it, and a library cannot be unloaded safely anyway.
  *
@@ -347,12 +348,21 @@ gemm_release(struct gemm *g)
 	g->packs = 0;
 }
 
+/* FLOPs.  oneDNN compiles its kernels when it is first called, 30 ms that a
+ * model of small products does not win back in a thousand steps. */
+static const uint64_t SMALL_PRODUCT = 1000000;
+
 ckr_status
-gemm_choose(struct gemm *g, const char *name, int threads, struct err *e)
+gemm_choose(struct gemm *g, const char *name, uint64_t largest, int threads,
+            struct err *e)
 {
 	bool any = !name || !*name || !strcmp(name, "auto");
 	bool bf16 = name && !strcmp(name, "onednn-bf16"), ok = true;
 
+	if (any && largest <= SMALL_PRODUCT) {
+		name = "own";
+		any = false;
+	}
 	*g = (struct gemm){ .fn = NULL };
 	pthread_mutex_lock(&loaded.lock);
 	if ((any || bf16 || !strcmp(name, "onednn")) && load_onednn()

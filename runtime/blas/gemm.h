@@ -29,9 +29,10 @@ struct gemm {
 };
 
 /* name: NULL or "auto", "onednn", "openblas", "own"; "onednn-bf16": products
- * of bf16 by oneDNN even where the processor has no units for them. */
-ckr_status gemm_choose(struct gemm *, const char *name, int threads,
-                       struct err *);
+ * of bf16 by oneDNN even where the processor has no units for them.
+ * largest: FLOPs, as ckr_library.largest_product. */
+ckr_status gemm_choose(struct gemm *, const char *name, uint64_t largest,
+                       int threads, struct err *);
 void gemm_release(struct gemm *);
 /* Call gemm_begin before products and gemm_end after them: between the two, the
  * library's process-wide settings are ours.  Pairs may nest and overlap. */

@@ -26,26 +26,14 @@ host_close(struct device *d)
 	free(d);
 }
 
-/* oneDNN compiles its kernels when it is first called, 30 ms that a small model
- * does not win back in a thousand steps. */
-static const uint64_t SMALL_PRODUCT = 1000000;
-
-static const char *
-library_name(const struct ckr_library *lib, const char *wanted)
-{
-	bool any = !wanted || !*wanted || !strcmp(wanted, "auto");
-
-	return any && lib->largest_product <= SMALL_PRODUCT ? "own" : wanted;
-}
-
 static ckr_status
 host_open_libraries(struct device *d, const struct ckr_library *lib,
                     const char *name, struct ckr_env *env, struct err *e)
 {
 	struct host *h = host_of(d);
 
-	CKR_TRY(gemm_choose(&h->gemm, library_name(lib, name), env->threads,
-	                    e));
+	CKR_TRY(gemm_choose(&h->gemm, name, lib->largest_product,
+	                    env->threads, e));
 	memcpy(d->libraries, h->gemm.text, sizeof(d->libraries));
 	env->sgemm = h->gemm.fn;
 	env->sgemm_one = h->gemm.one;

@@ -91,7 +91,8 @@ main(void)
 		         * (double)k;
 		n++;
 	}
-	if (gemm_choose(&g, NULL, omp_get_max_threads(), &err)) {
+	if (gemm_choose(&g, NULL, UINT64_MAX, omp_get_max_threads(),
+	                &err)) {
 		fputs("gemm: no library\n", stderr);
 		return 1;
 	}

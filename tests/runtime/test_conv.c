@@ -149,7 +149,7 @@ main(void)
 			b[i].cin = 16;
 	}
 	omp_set_num_threads(THREADS);
-	if (gemm_choose(&gemm, "onednn", THREADS, &err) != CKR_OK)
+	if (gemm_choose(&gemm, "onednn", 0, THREADS, &err) != CKR_OK)
 		return SKIPPED;
 	c = convs_open(gemm.onednn, b, N, THREADS);
 	if (!c)

@@ -729,7 +729,7 @@ test_bf16_products(void **state)
 	struct err e;
 
 	(void)state;
-	if (gemm_choose(&g, "onednn-bf16", 2, &e) != CKR_OK) {
+	if (gemm_choose(&g, "onednn-bf16", 0, 2, &e) != CKR_OK) {
 		print_message("%s\n", e.text);
 		skip();
 	}
@@ -749,7 +749,7 @@ test_products(void **state)
 		struct gemm g;
 		struct err e;
 
-		if (gemm_choose(&g, names[i], 2, &e) != CKR_OK) {
+		if (gemm_choose(&g, names[i], 0, 2, &e) != CKR_OK) {
 			print_message("%s\n", e.text);
 			assert_int_not_equal(i, 0);
 			continue;
@@ -860,7 +860,7 @@ test_product_bits(void **state)
 		struct gemm g;
 		struct err e;
 
-		if (gemm_choose(&g, names[i], 8, &e) != CKR_OK) {
+		if (gemm_choose(&g, names[i], 0, 8, &e) != CKR_OK) {
 			print_message("%s\n", e.text);
 			continue;
 		}
@@ -1723,11 +1723,11 @@ test_build_without_bf16(void **state)
 
 	(void)state;
 	assert_non_null(dlopen(MODELS "/libfake_onednn.so", RTLD_NOW));
-	assert_int_equal(gemm_choose(&g, "onednn-bf16", 2, &e),
+	assert_int_equal(gemm_choose(&g, "onednn-bf16", 0, 2, &e),
 	                 CKR_EUNSUPPORTED);
 	assert_string_equal(e.text, "this build of onednn 3.1.4 has no bf16 "
 	                    "matrix products; try: --blas onednn");
-	assert_int_equal(gemm_choose(&g, "onednn", 2, &e), CKR_OK);
+	assert_int_equal(gemm_choose(&g, "onednn", 0, 2, &e), CKR_OK);
 	assert_null(g.bf16);
 }
 
