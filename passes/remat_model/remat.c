@@ -98,6 +98,15 @@ remat_storage_pairs(const struct remat *r, const Node *n, int32_t *list)
 	return count;
 }
 
+bool
+remat_ask(const struct remat *r, ValId v, struct ask *a)
+{
+	if (!v || r->of_val[v] < 0 || r->node[r->g->val[v].def].backward)
+		return false;
+	*a = (struct ask){ v, r->of_val[v], r->g->val[v].def };
+	return true;
+}
+
 static void
 fill_node(struct remat *r, const Node *n)
 {
@@ -125,14 +134,8 @@ fill_node(struct remat *r, const Node *n)
 			add_once(rn->write, &rn->nwrite, r->of_val[v]);
 	}
 	rn->ask = arena_array(r->arena, (size_t)n->nin + 1, sizeof *rn->ask);
-	for (int i = 0; i < n->nin; i++) {
-		ValId v = n->in[i];
-
-		if (v && r->of_val[v] >= 0
-		    && !r->node[g->val[v].def].backward)
-			rn->ask[rn->nask++] = (struct ask){ v, r->of_val[v],
-				g->val[v].def };
-	}
+	for (int i = 0; i < n->nin; i++)
+		rn->nask += remat_ask(r, n->in[i], &rn->ask[rn->nask]);
 	rn->npair = remat_storage_pairs(r, n, pair);
 	rn->pair = arena_copy(r->arena, pair, 2 * (size_t)rn->npair * 4);
 	/* a kernel writes its first result in any case, but for these two */

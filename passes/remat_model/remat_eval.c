@@ -46,8 +46,7 @@ record_reads(struct schedule *w, int32_t k, int n)
 		const struct rnode *rn = &w->r->node[w->step[k - i].node];
 
 		for (int j = 0; j < rn->nread; j++)
-			if (!n || !is_made_between(w, k - n, k - i,
-			                           rn->read[j]))
+			if (!is_made_between(w, k - n, k - i, rn->read[j]))
 				w->last[w->now[rn->read[j]]] = k;
 	}
 }

@@ -198,6 +198,9 @@ struct readers remat_readers(const struct remat *, Arena *);
 void remat_keep_all(const struct remat *, const uint8_t *constraint,
                     uint8_t *drop);
 
+/* remat.c: whether a reader of value v may have to ask for it; what for. */
+bool remat_ask(const struct remat *, ValId v, struct ask *);
+
 /* remat.c: storages of results of n that may lie in the bytes of an operand's,
  * in turns with those, 2 REMAT_PAIRS at most; returns how many pairs. */
 int remat_storage_pairs(const struct remat *, const Node *n, int32_t *list);

@@ -192,10 +192,9 @@ request(struct schedule *w, const uint8_t *drop, const struct ask *a)
 static void
 request_value(struct schedule *w, const uint8_t *drop, ValId v)
 {
-	const struct remat *r = w->r;
-	struct ask a = { v, v ? r->of_val[v] : -1, v ? r->g->val[v].def : 0 };
+	struct ask a;
 
-	if (a.storage >= 0 && !r->node[a.def].backward)
+	if (remat_ask(w->r, v, &a))
 		request(w, drop, &a);
 }
 

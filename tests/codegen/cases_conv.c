@@ -1,8 +1,6 @@
 /* Cases of convolutions. */
 #include "tests/codegen/harness.h"
 
-#include <string.h>
-
 void cases_conv(struct setup *);
 
 /* ---- convolutions ---- */
