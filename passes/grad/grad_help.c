@@ -233,6 +233,21 @@ adj_slice(struct grad *c, ValId v, const int64_t *start,
 	return v;
 }
 
+int64_t *
+adj_indices(struct grad *c, int64_t count)
+{
+	const char *name = node_label(c->g, &c->g->node[c->id]);
+
+	if (count <= INDICES_MAX)
+		return arena_array(c->g->arena, (size_t)count + 1,
+		                   sizeof(int64_t));
+	diag_error(c->diag, "node '%s' (%s): the gradient needs a table of "
+	           "%lld indices, expected at most %d", name ? name : "?",
+	           op_info[c->n.op].text, (long long)count, INDICES_MAX);
+	c->failed = true;
+	return NULL;
+}
+
 ValId
 adj_spread(struct grad *c, ValId dy, int axis, int64_t n, const int64_t *at)
 {
@@ -252,8 +267,10 @@ spread_evenly(struct grad *c, ValId dy, int axis, int64_t n, int64_t start,
               int64_t step)
 {
 	int64_t count = adj_shape(c, dy)->dim[axis];
-	int64_t *at = arena_array(c->g->arena, (size_t)count + 1, sizeof *at);
+	int64_t *at = adj_indices(c, count);
 
+	if (!at)
+		return 0;
 	for (int64_t i = 0; i < count; i++)
 		at[i] = start + step * i;
 	return adj_spread(c, dy, axis, n, at);

@@ -88,6 +88,10 @@ ValId adj_in(const struct grad *, int k);
 ValId adj_out(struct grad *, int k, DType, Shape);
 const Shape *adj_shape(const struct grad *, ValId);
 DType adj_dt(const struct grad *, ValId);
+/* Room for so many indices along an axis, which become a constant of a graph
+ * that may be of any size; NULL after a diagnostic. */
+enum { INDICES_MAX = 1 << 24 };
+int64_t *adj_indices(struct grad *, int64_t count);
 /* dy spread along one axis: element i is added at at[i] of n. */
 ValId adj_spread(struct grad *, ValId dy, int axis, int64_t n,
                  const int64_t *at);

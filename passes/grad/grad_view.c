@@ -72,13 +72,16 @@ grad_concat(struct grad *c)
 static int64_t
 padded_from(int64_t i, int64_t n, int64_t mode)
 {
+	int64_t period = 2 * (n - 1);   /* of reflections */
+
 	if (mode == 2)
 		return i < 0 ? 0 : i < n ? i : n - 1;
 	if (mode == 3)
 		return (i % n + n) % n;
-	while (i < 0 || i >= n)
-		i = n == 1 ? 0 : i < 0 ? -i : 2 * (n - 1) - i;
-	return i;
+	if (n == 1)
+		return 0;
+	i = (i % period + period) % period;
+	return i < n ? i : period - i;
 }
 
 /* An axis padded with copies of its own elements: they add up. */
@@ -86,8 +89,10 @@ static ValId
 fold_axis(struct grad *c, ValId dy, int axis, int64_t n, int64_t begin)
 {
 	int64_t count = adj_shape(c, dy)->dim[axis];
-	int64_t *at = arena_array(c->g->arena, (size_t)count + 1, sizeof *at);
+	int64_t *at = adj_indices(c, count);
 
+	if (!at)
+		return 0;
 	for (int64_t i = 0; i < count; i++)
 		at[i] = padded_from(i - begin, n, c->n.attr.PAD.mode);
 	return adj_spread(c, dy, axis, n, at);
