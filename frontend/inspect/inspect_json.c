@@ -37,7 +37,9 @@ static void
 put_operators(struct json_out *j, const struct inspect_report *x)
 {
 	json_open(j, "operators", '[', JSON_INDENTED);
-	for (const struct coverage *c = x->op; c < x->op + x->nop; c++) {
+	for (int i = 0; i < x->nop; i++) {
+		const struct coverage *c = &x->op[i];
+
 		json_open(j, NULL, '{', JSON_SPACED);
 		json_text(j, "op", c->type);
 		json_text(j, "domain", c->domain);

@@ -285,7 +285,8 @@ reduce_result(struct sharding_rule *c, Placement *to)
 	return false;
 }
 
-/* Over a sharded dim a sum becomes a summand of the whole's. */
+/* Over a sharded dim a sum becomes a summand of the whole's.  Padding of a last
+ * shard would be part of it, which in backward is zeros. */
 bool
 sharding_sum(struct sharding_rule *c)
 {
@@ -298,7 +299,8 @@ sharding_sum(struct sharding_rule *c)
 		reduced += is_reduced_dim(c->n, i);
 	if (reduced == to.axis - to.first_axis + 1) {
 		c->at[1].kind = PLACEMENT_PARTIAL;
-		return c->stated || placement_is_even(&to, c->ranks);
+		return placement_is_even(&to, c->ranks)
+			|| (c->stated && c->n->phase != PH_FORWARD);
 	}
 	if (reduced)
 		return false;
