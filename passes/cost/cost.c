@@ -337,21 +337,24 @@ cost_classifier(const Graph *g, const Node *n)
 	                      node_traffic(g, n) + 4 * logits * 4 };
 }
 
-/* Ranks that take part. */
-static int64_t
-collective_ranks(const Graph *g, const Node *n)
+/* Those that take part: the ranks of a replica, which are neighbours, or one
+ * rank of every replica. */
+static struct ring
+collective_ring(const Graph *g, const Node *n)
 {
 	Attr a = n->attr;
 	const int64_t *group = attr_int_of(n->op, &a, "group");
+	int64_t ranks = g->ranks > 1 ? g->ranks : 1;
 
-	return group && *group ? g->replicas : g->ranks > 1 ? g->ranks : 1;
+	return group && *group ? (struct ring){ g->replicas, ranks }
+		: (struct ring){ ranks, 1 };
 }
 
 /* Bytes that a rank sends: a ring over all ranks (Thakur et al. 2005). */
 static struct work
 sent_work(const Graph *g, const Node *n, double bytes)
 {
-	double ranks = (double)collective_ranks(g, n);
+	double ranks = (double)collective_ring(g, n).ranks;
 
 	return (struct work){ 0, 0, bytes * (ranks - 1) / ranks };
 }
@@ -408,7 +411,7 @@ cost_of_work(const Graph *g, const Node *n, struct work w)
 
 	if (is_sent(rule[n->op])) {
 		c.sent = w.bytes;
-		c.sec = device_link_seconds(d, collective_ranks(g, n), c.sent);
+		c.sec = device_ring_seconds(d, collective_ring(g, n), c.sent);
 		return c;
 	}
 	c.sec = device_measured(d, n->op, c.flops, c.bytes);

@@ -31,6 +31,11 @@ struct device_profile {
 	                                 * operands, as CPU kernels do */
 	double link;                    /* bytes/s that a rank sends */
 	double link_latency;            /* seconds of a message */
+	double node;                    /* devices that `link` connects; 0: all
+	                                 * of them */
+	double net;                     /* bytes/s that a device sends to other
+	                                 * nodes; 0: as `link` */
+	double net_latency;             /* seconds of such a message */
 	double scale[OP_COUNT];         /* seconds over what the rates above
 	                                 * say; 0: as they say */
 	/* measured seconds, sorted; taken for equal work */
@@ -65,8 +70,20 @@ bool device_parse(struct device_profile *, const char *text, size_t n, Arena *);
  * operands have 16 bits. */
 double device_seconds(const struct device_profile *, Op, bool has_16bit,
                       const struct cost *);
+/* World ranks of a collective: `stride` apart. */
+struct ring {
+	int64_t ranks, stride;
+};
+
+/* How fast its members send.  A ring over several nodes crosses the border of a
+ * node once in each direction, and the network bandwidth of all members in the
+ * node serves it there. */
+struct ring_link {
+	double rate, latency;           /* bytes/s; seconds of a message */
+};
+struct ring_link device_ring_link(const struct device_profile *, struct ring);
 /* Seconds of a collective in which every rank sends so many bytes. */
-double device_link_seconds(const struct device_profile *, int64_t ranks,
+double device_ring_seconds(const struct device_profile *, struct ring,
                            double bytes);
 /* Seconds that equal work took; -1: it was not measured. */
 double device_measured(const struct device_profile *, Op, double flops,

@@ -7,6 +7,7 @@
 #include "runtime/support/json.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,13 +55,31 @@ device_seconds(const struct device_profile *d, Op op, bool has_16bit,
 	return sec > 0 ? sec + d->launch : 0;
 }
 
+struct ring_link
+device_ring_link(const struct device_profile *d, struct ring ring)
+{
+	const struct device_profile *of = d->link > 0 ? d : &device_default;
+	struct ring_link link = { of->link, of->link_latency };
+	double inside = of->node / (double)ring.stride;  /* members in a node */
+
+	if (of->node <= 0 || of->net <= 0 || inside >= (double)ring.ranks)
+		return link;
+	inside = inside < 1 ? 1 : floor(inside);
+	if (of->net * inside < link.rate)
+		link.rate = of->net * inside;
+	if (of->net_latency > link.latency)
+		link.latency = of->net_latency;
+	return link;
+}
+
 /* A ring takes ranks - 1 messages one after the other, at least. */
 double
-device_link_seconds(const struct device_profile *d, int64_t ranks, double bytes)
+device_ring_seconds(const struct device_profile *d, struct ring ring,
+                    double bytes)
 {
-	const struct device_profile *link = d->link > 0 ? d : &device_default;
+	struct ring_link link = device_ring_link(d, ring);
 
-	return link->link_latency * (double)(ranks - 1) + bytes / link->link;
+	return link.latency * (double)(ring.ranks - 1) + bytes / link.rate;
 }
 
 /* ---- JSON ---- */
@@ -79,6 +98,9 @@ static const struct {
 	{ "link_bytes_per_second", offsetof(struct device_profile, link) },
 	{ "link_latency_seconds", offsetof(struct device_profile,
 	                                   link_latency) },
+	{ "node_ranks", offsetof(struct device_profile, node) },
+	{ "net_bytes_per_second", offsetof(struct device_profile, net) },
+	{ "net_latency_seconds", offsetof(struct device_profile, net_latency) },
 };
 
 enum { NFIELD = sizeof field / sizeof *field };

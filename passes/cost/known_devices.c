@@ -4,7 +4,10 @@
  *         f32 (where a device has a faster mode that keeps f32's range, it is
  *         not counted) and in 16 bits with sums in f32, vector units, memory;
  *         5 us to start a kernel; links in one direction: NVLink where the
- *         GPUs of a node have it, else PCIe
+ *         GPUs of a node have it, else PCIe; the network of NVIDIA's own
+ *         systems (DGX A100: 200 Gb/s a GPU, DGX H100, H200 and B200: 400
+ *         Gb/s), with twice the latency of a link, which is an assumption.  For
+ *         cards without such a system all devices are in one node
  * source  NVIDIA's data sheets and, for GeForce, its white papers on Ampere
  *         GA102, Ada and Blackwell
  */
@@ -13,26 +16,27 @@
 #include <ctype.h>
 #include <string.h>
 
-#define GPU(name_, f32, f16, tb, gb, link_) { \
+#define GPU(name_, f32, f16, tb, gb, link_, net_) { \
 	.name = name_, .product_flops = (f32) * 1e12, \
 	.product_flops16 = (f16) * 1e12, .vector_flops = (f32) * 1e12, \
 	.bandwidth = (tb) * 1e12, .launch = 5e-6, .memory = (gb) * 1e9, \
-	.link = (link_) * 1e9, .link_latency = 10e-6 }
+	.link = (link_) * 1e9, .link_latency = 10e-6, \
+	.node = (net_) ? 8 : 0, .net = (net_) * 1e9, .net_latency = 20e-6 }
 
 static const struct device_profile known[] = {
-	GPU("A100-40GB", 19.5, 312, 1.555, 40, 300),
-	GPU("A100-80GB", 19.5, 312, 2.039, 80, 300),
-	GPU("H100", 66.9, 989, 3.35, 80, 450),
-	GPU("H100-PCIe", 51.2, 756, 2.0, 80, 300),
-	GPU("H100-NVL", 60, 835, 3.9, 94, 300),
-	GPU("H200", 66.9, 989, 4.8, 141, 450),
-	GPU("B200", 75, 2250, 7.7, 180, 900),
-	GPU("A10", 31.2, 125, 0.6, 24, 32),
-	GPU("L4", 30.3, 121, 0.3, 24, 32),
-	GPU("L40S", 91.6, 362, 0.864, 48, 32),
-	GPU("RTX-3090", 35.6, 71, 0.936, 24, 32),
-	GPU("RTX-4090", 82.6, 165.2, 1.008, 24, 32),
-	GPU("RTX-5090", 104.8, 209.5, 1.792, 32, 64),
+	GPU("A100-40GB", 19.5, 312, 1.555, 40, 300, 25),
+	GPU("A100-80GB", 19.5, 312, 2.039, 80, 300, 25),
+	GPU("H100", 66.9, 989, 3.35, 80, 450, 50),
+	GPU("H100-PCIe", 51.2, 756, 2.0, 80, 300, 0),
+	GPU("H100-NVL", 60, 835, 3.9, 94, 300, 0),
+	GPU("H200", 66.9, 989, 4.8, 141, 450, 50),
+	GPU("B200", 75, 2250, 7.7, 180, 900, 50),
+	GPU("A10", 31.2, 125, 0.6, 24, 32, 0),
+	GPU("L4", 30.3, 121, 0.3, 24, 32, 0),
+	GPU("L40S", 91.6, 362, 0.864, 48, 32, 0),
+	GPU("RTX-3090", 35.6, 71, 0.936, 24, 32, 0),
+	GPU("RTX-4090", 82.6, 165.2, 1.008, 24, 32, 0),
+	GPU("RTX-5090", 104.8, 209.5, 1.792, 32, 64, 0),
 };
 
 /* What nvidia-smi and users call them. */

@@ -20,13 +20,20 @@ value_bytes(const struct shard *s, ValId v)
 	return n > 0 ? (double)n : 0;
 }
 
+/* The ranks of a replica. */
+static struct ring
+shard_ring(const struct shard *s)
+{
+	return (struct ring){ s->ranks, 1 };
+}
+
 /* Every element passes around the ring once. */
 static double
 ring_sec(const struct shard *s, double bytes)
 {
 	double t = (double)s->ranks;
 
-	return device_link_seconds(device_of(s->g), s->ranks,
+	return device_ring_seconds(device_of(s->g), shard_ring(s),
 	                           bytes * (t - 1) / t);
 }
 
@@ -35,7 +42,7 @@ all_reduce_sec(const struct shard *s, double bytes)
 {
 	double t = (double)s->ranks;
 
-	return device_link_seconds(device_of(s->g), s->ranks,
+	return device_ring_seconds(device_of(s->g), shard_ring(s),
 	                           2 * bytes * (t - 1) / t);
 }
 
@@ -142,5 +149,6 @@ shard_param_cost(const struct shard *s, ValId v, const Placement *placement)
 		return 0;
 	/* reduced together: no latency of its own */
 	return all_reduce_sec(s, value_bytes(s, v))
-		- device_of(s->g)->link_latency * (t - 1);
+		- device_ring_link(device_of(s->g), shard_ring(s)).latency
+		  * (t - 1);
 }

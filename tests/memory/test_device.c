@@ -38,6 +38,46 @@ roofline(void **state)
 	assert_true(device_seconds(&d, OP_EXP, false, &vector) == 4.5);
 }
 
+/* A message of each member but one, and bytes over what is narrower: the link,
+ * or the network adapters of the members in a node together. */
+static void
+rings_over_nodes(void **state)
+{
+	struct device_profile d = { .link = 450, .link_latency = 1, .node = 8,
+	                            .net = 50, .net_latency = 3 };
+	static const struct { struct ring ring; double sec; } want[] = {
+		{ { 8, 1 }, 7 * 1 + 900 / 450. },       /* a node */
+		{ { 4, 2 }, 3 * 1 + 900 / 450. },
+		{ { 8, 8 }, 7 * 3 + 900 / 50. },        /* one of each node */
+		{ { 2, 16 }, 1 * 3 + 900 / 50. },
+		{ { 8, 2 }, 7 * 3 + 900 / 200. },       /* four of each */
+		{ { 8, 3 }, 7 * 3 + 900 / 100. },       /* two or three */
+		{ { 16, 1 }, 15 * 3 + 900 / 400. },
+		{ { 1, 1 }, 900 / 450. },
+	};
+	Arena *arena = arena_new();
+	Diag *diag = diag_new("t", stderr);
+	const struct device_profile *h100 = device_find("H100", diag, arena);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof want / sizeof *want; i++)
+		assert_float_equal(device_ring_seconds(&d, want[i].ring, 900),
+		                   want[i].sec, 1e-12);
+	/* the network is no faster than the link, no network no border */
+	d.net = 100;
+	assert_float_equal(device_ring_seconds(&d, (struct ring){ 16, 1 }, 900),
+	                   15 * 3 + 900 / 450., 1e-12);
+	d.node = 0;
+	assert_float_equal(device_ring_seconds(&d, (struct ring){ 8, 8 }, 900),
+	                   7 * 1 + 900 / 450., 1e-12);
+	/* an all-reduce of 8 GB over eight nodes: 2 * 7/8 of them sent */
+	assert_float_equal(device_ring_seconds(h100, (struct ring){ 8, 8 },
+	                                       14e9),
+	                   7 * h100->net_latency + 14e9 / 50e9, 1e-12);
+	diag_free(diag);
+	arena_free(arena);
+}
+
 static void
 profiles_by_name(void **state)
 {
@@ -202,7 +242,8 @@ int
 test_device(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(roofline), cmocka_unit_test(profiles_by_name),
+		cmocka_unit_test(roofline), cmocka_unit_test(rings_over_nodes),
+		cmocka_unit_test(profiles_by_name),
 		cmocka_unit_test(files_read_back),
 		cmocka_unit_test(faulty_files), cmocka_unit_test(measurements),
 		cmocka_unit_test(fit),
