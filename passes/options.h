@@ -94,8 +94,9 @@ struct options {
 	                                 * 0: none */
 	int64_t dp;                     /* replicas; DP_ANY, DP_TRY; 0: one
 	                                 * alone */
-	bool zero;                      /* replicas shard the optimizer
-	                                 * states */
+	int64_t zero;                   /* ZeRO stage: replicas shard optimizer
+	                                 * states (1), gradients of
+	                                 * micro-batches (2), parameters (3) */
 	bool sp;                        /* ranks shard rows between products */
 	int nshard;
 	struct shard_constraint *shard;

@@ -42,6 +42,9 @@ typedef struct Pass {
 	void (*notes)(const void *noted, FILE *);
 	const void *noted;
 	struct variant variant;
+	const Graph *training;          /* the graph whose parameters this one
+	                                 * evaluates with, as they lie there;
+	                                 * NULL: this graph trains */
 	struct results result;
 	struct planned planned;
 } Pass;

@@ -172,9 +172,10 @@ static const struct option_spec table[] = {
 	  "replicas (auto: 2) (default: off; with --tp: any number of replicas "
 	  "if the samples can be split, with the step time of one)",
 	  FROM_TO(1, GROUP_MAX) },
-	{ "zero", "0|1", G_TARGET, set_second, FIELD(opt.zero), CI,
-	  "1: shard optimizer state and f32 master weights over the replicas "
-	  "(ZeRO-1); needs --dp N (default: 0)" },
+	{ "zero", "0|1|2|3", G_TARGET, set_whole, FIELD(opt.zero), CI,
+	  "shard over the replicas: 1, optimizer state and f32 master weights; "
+	  "2, also accumulated gradients; 3, also parameters (ZeRO); needs "
+	  "--dp N (default: 0)", FROM_TO(0, 3) },
 	{ "sp", NULL, G_TARGET, set_true, FIELD(opt.sp), CI,
 	  "with --tp: also shard the activations between matrix products by "
 	  "token (sequence parallelism)" },
@@ -431,9 +432,10 @@ check_zero(const struct cli *c, FILE *err)
 {
 	if (!c->opt.zero || c->opt.dp > 0)
 		return CLI_GO;
-	fprintf(err, "ckc: --zero 1: expected --dp N, the number of replicas "
-	        "that shard the optimizer state, found %s; try: --zero 1 --dp "
-	        "2\n", c->opt.dp ? "--dp auto" : "no --dp");
+	fprintf(err, "ckc: --zero %d: expected --dp N, the number of replicas "
+	        "that shard the optimizer state, found %s; try: --zero %d --dp "
+	        "2\n", (int)c->opt.zero, c->opt.dp ? "--dp auto" : "no --dp",
+	        (int)c->opt.zero);
 	return 2;
 }
 

@@ -74,7 +74,7 @@ static const char
 	update[] = "with --optimizer none: nothing is updated",
 	budget[] = "without --memory-budget or --curve: nothing is recomputed",
 	choice[] = "with a --recompute other than auto: there is no search",
-	zero[] = "with --zero 1: the copies are gathered from shards",
+	zero[] = "with --zero: the copies are gathered from shards",
 	import[] = "for a .ck file; change the declarations in the graph";
 
 static const struct {

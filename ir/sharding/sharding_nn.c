@@ -80,14 +80,14 @@ pads_last_dim(const Graph *g, ValId v, int depth)
 	const Node *n = &g->node[g->val[v].def];
 	int zeros = 0;
 
-	if (g->val[v].kind == V_PARAM)
+	if (val_param_of(g, v))
 		return true;
 	if (!g->val[v].def || depth > 64)
 		return false;
 	if (is_just_sharded(n))
 		return true;
 	if (n->op == OP_MATMUL)         /* its columns are the right side's */
-		return (g->val[n->in[1]].kind == V_PARAM
+		return (val_param_of(g, n->in[1])
 		        || (!n->attr.MATMUL.tb
 		            && pads_last_dim(g, n->in[1], depth + 1)))
 			&& (n->nin < 3 || !n->in[2]
@@ -106,7 +106,7 @@ pads_with_zeros(const struct sharding_rule *c, int value_index, int dim)
 	ValId v = c->n->in[value_index];
 	const Val *x = &c->g->val[v];
 
-	return x->kind == V_PARAM || is_just_sharded(&c->g->node[x->def])
+	return val_param_of(c->g, v) || is_just_sharded(&c->g->node[x->def])
 		|| (dim == c->shape[value_index].rank - 1
 		    && pads_last_dim(c->g, v, 0));
 }

@@ -35,7 +35,7 @@ read_value_decl(struct parser *p, ValKind kind)
 	if (!v)
 		return false;
 	if (kind == V_CONST && val_data_bytes(&p->g->val[v]) < 0)
-		return tok_fault(p, "a constant needs a known type and shape");
+		return tok_fault(p, "contents need a known type and shape");
 	return !tok_accept(p, '=') || parse_contents(p, &p->g->val[v]);
 }
 

@@ -262,7 +262,7 @@ replicate_graph(Pass *p, Graph *g)
 	if (!partition_batch(p, g))
 		return false;
 	g->replicas = dp == DP_TRY ? 1 : dp == DP_ANY ? DP_RANKS : dp;
-	g->exact = p->opt->zero;
+	g->exact = p->opt->zero > 0;
 	return true;
 }
 

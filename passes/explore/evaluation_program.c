@@ -68,6 +68,7 @@ without_training(const struct options *o)
 	f.keep.n = f.recompute.n = 0;
 	f.save_dtype = DT_NONE;
 	f.explain = NULL;
+	f.nshard = 0;
 	f.pp = 0;
 	return f;
 }
@@ -136,7 +137,7 @@ try_plan(Pass *p, const Graph *training, Graph *g,
          const struct options *o, char why[WHY])
 {
 	Pass trial = { .opt = o, .target = p->target, .keep = p->keep,
-	               .watch = p->watch,
+	               .watch = p->watch, .training = training,
 	               .result.other_batch = p->result.other_batch };
 	char *text = NULL;
 	size_t n;
@@ -249,9 +250,6 @@ forward_plan(Pass *p, Graph *g)
 		return no_plan(p, g, &o, p->opt->forward_only
 		               ? "it was compiled with --forward-only"
 		               : "it was compiled with --eval off", true);
-	if (p->opt->tp || p->opt->zero)
-		return no_plan(p, g, &o, "evaluation does not support sharded "
-		               "graphs (--tp, --zero)", false);
 	plan = take_plan(p, g, graph_clone(p->result.forward), &o, why);
 	if (plan)
 		return plan;

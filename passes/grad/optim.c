@@ -5,8 +5,8 @@
  *                                           -> the optimizer's op
  *
  * States sharded over replicas (optimizer_shards.c) are updated by shards.
- * Without micro-batches, gradients are then reduced where they appear, and only
- * their shards are kept until the update.
+ * Without micro-batches, and from ZeRO stage 2 on, gradients are then reduced
+ * where they appear, and only their shards are kept until the update.
  *
  * Adafactor's means over a sharded parameter: factors.c.
  *
@@ -47,14 +47,14 @@ struct optim {
 	bool in_backward;       /* update in backward */
 	ValId *copy;            /* by parameter: in 16 bits; NULL: none are */
 	NodeId end;             /* nodes from here on are new: */
-	NodeId *after;          /* they go behind these */
+	NodeId *after;          /* they go behind these; 0: to the front */
 	size_t nafter, cap;
 };
 
 /* ---- what there is to update ---- */
 
 /* A gradient that was computed in 16 bits and only then widened is taken as it
- * was, unless micro-batches are to be added up. */
+ * was. */
 static ValId
 skip_upcast(struct optim *o, ValId v)
 {
@@ -63,7 +63,7 @@ skip_upcast(struct optim *o, ValId v)
 	ValId from = n->op == OP_CAST ? n->in[0] : 0;
 
 	if (!from || o->p->opt->grad_dtype == DT_F32 || g->val[v].output
-	    || o->p->opt->grad_accum > 1 || !dtype_is_half(g->val[from].dt)
+	    || !dtype_is_half(g->val[from].dt)
 	    || g->val[from].kind != V_TEMP || g->val[from].param)
 		return v;
 	g->val[from].param = g->val[v].param;
@@ -87,7 +87,8 @@ find_gradients(struct optim *o)
 			    || g->val[v].kind != V_TEMP)
 				continue;
 			o->u[o->n].param = g->val[v].param;
-			o->u[o->n].grad = skip_upcast(o, v);
+			o->u[o->n].grad = o->p->opt->grad_accum > 1
+				? v : skip_upcast(o, v);
 			o->u[o->n++].after = node_id(g, n);
 		}
 }
@@ -132,6 +133,21 @@ new_state(Graph *g, ValId param, const char *prefix, const char *state,
 
 /* ---- the nodes, appended; ordered afterwards ---- */
 
+/* The gradient is `to` now.  What it is made of is an adjoint of the whole, or
+ * a shard of one's sum. */
+static void
+take_gradient(Graph *g, struct update *u, ValId to)
+{
+	Val *from = &g->val[u->grad];
+
+	g->val[to].param = u->param;
+	g->val[to].grad_of = from->grad_of;
+	from->param = 0;
+	if (from->shard)
+		from->grad_of = 0;
+	u->grad = to;
+}
+
 static bool
 add_accumulate(struct optim *o, struct update *u)
 {
@@ -146,16 +162,44 @@ add_accumulate(struct optim *o, struct update *u)
 	g->node[g->nnode - 1].phase = PH_BACKWARD;
 	val_rename(g, acc, arena_printf(g->arena, "%s.next",
 	                                g->val[in[0]].name));
-	if (g->val[u->param].shard)
+	if (g->val[u->grad].shard)
+		optimizer_shard_mark(g, u->param, in[0]);
+	else if (g->val[u->param].shard)
 		g->val[in[0]].placement = g->val[u->param].shard->placement;
 	if (grad_reduce_wanted(g, u, REDUCE_TP))
 		g->val[in[0]].placement.kind = PLACEMENT_PARTIAL;
 	g->val[acc].placement = g->val[in[0]].placement;
-	g->val[acc].param = u->param;
-	g->val[acc].grad_of = g->val[u->grad].grad_of;
-	g->val[u->grad].param = 0;
-	u->grad = acc;
+	g->val[acc].shard = g->val[in[0]].shard;
+	take_gradient(g, u, acc);
 	return true;
+}
+
+/* This replica's shard of the gradient, in f32. */
+static bool
+widen_shard(struct optim *o, struct update *u)
+{
+	Graph *g = o->g;
+	ValId from = u->grad, wide;
+
+	if (!dtype_is_half(g->val[from].dt))
+		return true;
+	wide = emit_cast(g, o->p->diag, from, DT_F32, u->after);
+	if (!wide)
+		return false;
+	g->node[g->nnode - 1].phase = PH_BACKWARD;
+	optimizer_shard_mark(g, u->param, wide);
+	take_gradient(g, u, wide);
+	return true;
+}
+
+/* ZeRO-2: gradients of every micro-batch are summed over replicas, and each
+ * replica accumulates its shard. */
+static bool
+accumulate_shard(struct optim *o, struct update *u)
+{
+	u->grad = skip_upcast(o, u->grad);
+	return grad_reduce_alone(o->g, o->p->diag, u, PH_BACKWARD)
+		&& widen_shard(o, u) && add_accumulate(o, u);
 }
 
 /* A state that is cut over replicas. */
@@ -329,42 +373,72 @@ place_new_nodes(struct optim *o)
 		next[i - end] = first[o->after[i - end]];
 		first[o->after[i - end]] = i;
 	}
-	for (NodeId i = 1; i < end; i++) {
-		order[n++] = i;
+	for (NodeId i = 0; i < end; i++) {
+		if (i)
+			order[n++] = i;
 		for (NodeId j = first[i]; j; j = next[j - end])
 			order[n++] = j;
 	}
 	graph_reorder(g, order, n);
 }
 
-/* Choose what is cut over replicas. */
 static void
-cut_states(struct optim *o)
+put_each_behind(struct optim *o, const NodeId *behind, uint32_t n)
 {
-	Graph *g = o->g;
-	NodeId *behind = arena_array(o->p->scratch, (size_t)o->n + 1,
-	                             sizeof *behind);
-	uint32_t n;
-
-	if (!o->p->opt->zero || o->p->opt->optimizer == OPT_NONE)
-		return;
-	n = optimizer_shards_choose(g, o->p->scratch, o->u, o->n, behind);
 	for (uint32_t i = 0; i < n; i++)
 		put_next_behind(o, 1, behind[i]);
 }
 
-/* Gradients become complete: over micro-batches, then over ranks. */
+/* Choose what is cut over replicas. */
+static void
+cut_states(struct optim *o)
+{
+	int64_t stage = o->p->opt->zero;
+	const NodeId *behind;
+	uint32_t n;
+
+	if (!stage || o->p->opt->optimizer == OPT_NONE)
+		return;
+	n = optimizer_shards_choose(o->g, o->p->scratch, o->u, o->n,
+	                            stage >= 3, &behind);
+	put_each_behind(o, behind, n);
+}
+
+/* Parameters of which training has shards are gathered here, too. */
+static void
+follow_training(struct optim *o)
+{
+	const NodeId *behind;
+	uint32_t n;
+
+	o->end = o->g->nnode;
+	n = optimizer_shards_follow(o->g, o->p->scratch, o->p->training,
+	                            &behind);
+	put_each_behind(o, behind, n);
+	place_new_nodes(o);
+}
+
+/* In backward, as far as the gradient becomes complete there. */
+static bool
+complete_in_backward(struct optim *o, struct update *u)
+{
+	const struct options *opt = o->p->opt;
+
+	if (opt->grad_accum > 1)
+		return u->cut && opt->zero >= 2 ? accumulate_shard(o, u)
+			: add_accumulate(o, u);
+	return !(o->in_backward || u->cut)
+		|| grad_reduce_alone(o->g, o->p->diag, u, PH_BACKWARD);
+}
+
+/* Gradients become complete over micro-batches and ranks. */
 static bool
 complete_gradients(struct optim *o)
 {
 	Diag *d = o->p->diag;
-	bool once = o->p->opt->grad_accum > 1;
 
 	for (uint32_t i = 0; i < o->n; i++) {
-		if (once && !add_accumulate(o, &o->u[i]))
-			return false;
-		if ((o->in_backward || (o->u[i].cut && !once))
-		    && !grad_reduce_alone(o->g, d, &o->u[i], PH_BACKWARD))
+		if (!complete_in_backward(o, &o->u[i]))
 			return false;
 		put_behind(o, o->u[i].after);
 	}
@@ -492,8 +566,11 @@ pass_optim(Pass *p, Graph *g)
 		                  "gradients overflow must not update "
 		                  "parameters; use --dtype bf16, or try: "
 		                  "--update-in-backward off");
-	if (p->opt->forward_only)
+	if (p->opt->forward_only) {
+		if (p->training)
+			follow_training(&o);
 		return true;
+	}
 	find_gradients(&o);
 	warn_of_names(&o);
 	return append_updates(&o);

@@ -2,12 +2,12 @@
  * every replica.
  *
  * The smallest parameters stay whole on all replicas, as long as they are less
- * than 1 / WHOLE of all elements: their gradients share collectives, and for
- * that many biases and scales a message each, twice a step, would cost more
- * time than their states cost memory.
+ * than 1 / WHOLE of all elements and messages of their own would take longer to
+ * begin than to send: their gradients share collectives.
  */
 #include "passes/grad/optimizer_shards.h"
 #include "ir/placement.h"
+#include "passes/cost/cost.h"
 
 #include <stdlib.h>
 
@@ -17,7 +17,7 @@ enum { WHOLE = 64 };
 
 struct size {
 	int64_t n;
-	uint32_t at;                    /* of the updates */
+	ValId param;
 };
 
 static int
@@ -27,27 +27,65 @@ by_elements(const void *a, const void *b)
 
 	if (x->n != y->n)
 		return x->n < y->n ? -1 : 1;
-	return x->at < y->at ? -1 : 1;
+	return x->param < y->param ? -1 : 1;
+}
+
+/* Gathering it would take less than twice what empty messages do. */
+static bool
+is_mostly_latency(const Graph *g, ValId param)
+{
+	const struct device_profile *d = device_of(g);
+	const int64_t replicas = g->replicas;
+	const struct ring ring = { replicas, g->ranks > 1 ? g->ranks : 1 };
+	double sent = (double)val_data_bytes(&g->val[param])
+		* (double)(replicas - 1) / (double)replicas;
+
+	return device_ring_seconds(d, ring, sent)
+		< 2 * device_ring_seconds(d, ring, 0);
+}
+
+/* cut: by value; set for those of n parameters that are sharded; sorts them. */
+static void
+choose_sharded(const Graph *g, struct size *size, uint32_t n, bool *cut)
+{
+	int64_t all = 0, whole = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		all += size[i].n;
+	qsort(size, n, sizeof *size, by_elements);
+	for (uint32_t i = 0; i < n; i++) {
+		ValId p = size[i].param;
+
+		whole += size[i].n;
+		cut[p] = g->val[p].shape.rank > 0
+			&& (whole > all / WHOLE || !is_mostly_latency(g, p));
+	}
 }
 
 static void
-choose_sharded(const Graph *g, Arena *scratch, struct update *u, uint32_t n)
+choose_updates(const Graph *g, Arena *scratch, struct update *u, uint32_t n,
+               bool *cut)
 {
 	struct size *size = arena_array(scratch, (size_t)n + 1, sizeof *size);
-	int64_t all = 0, whole = 0;
 
-	for (uint32_t i = 0; i < n; i++) {
-		size[i] = (struct size){ val_nelem(&g->val[u[i].param]), i };
-		all += size[i].n;
-	}
-	qsort(size, n, sizeof *size, by_elements);
-	for (uint32_t i = 0; i < n; i++) {
-		struct update *of = &u[size[i].at];
+	for (uint32_t i = 0; i < n; i++)
+		size[i] = (struct size){ val_nelem(&g->val[u[i].param]),
+		                         u[i].param };
+	choose_sharded(g, size, n, cut);
+	for (uint32_t i = 0; i < n; i++)
+		u[i].cut = cut[u[i].param];
+}
 
-		whole += size[i].n;
-		of->cut = whole > all / WHOLE
-			&& g->val[of->param].shape.rank > 0;
-	}
+static void
+choose_frozen(const Graph *g, Arena *scratch, bool *cut)
+{
+	struct size *size = arena_array(scratch, g->nval, sizeof *size);
+	uint32_t n = 0;
+
+	FOR_VALS (v, g)
+		if (v->kind == V_PARAM && v->frozen)
+			size[n++] = (struct size){ val_nelem(v), val_id(g, v) };
+	choose_sharded(g, size, n, cut);
 }
 
 /* ---- pieces ---- */
@@ -120,20 +158,28 @@ only_casts(const Graph *g, Arena *scratch)
 	return cast;
 }
 
+/* The whole of a piece with the parameter's placement; appended. */
+static Node *
+new_gather(Graph *g, ValId param, ValId piece, const Shape *s, NodeId like)
+{
+	Node *n = node_new(g, OP_GATHER_PIECES, 1, &piece, 1, like);
+
+	n->attr = shard_attr(g, param, OP_GATHER_PIECES);
+	n->attr.GATHER_PIECES.shape.n = s->rank;
+	for (int i = 0; i < s->rank; i++)
+		n->attr.GATHER_PIECES.shape.v[i] = s->dim[i];
+	return n;
+}
+
 /* What the cast makes is a piece now, behind which the whole is put together
  * again. */
 static void
 gather_copy(Graph *g, ValId param, NodeId cast)
 {
-	ValId whole = g->node[cast].out[0], none = 0, piece;
-	Node *n = node_new(g, OP_GATHER_PIECES, 1, &none, 1, cast);
-	const Shape *s = &g->val[whole].shape;
+	ValId whole = g->node[cast].out[0], piece;
+	Node *n = new_gather(g, param, 0, &g->val[whole].shape, cast);
 
 	piece = n->in[0] = n->out[0];
-	n->attr = shard_attr(g, param, OP_GATHER_PIECES);
-	n->attr.GATHER_PIECES.shape.n = s->rank;
-	for (int i = 0; i < s->rank; i++)
-		n->attr.GATHER_PIECES.shape.v[i] = s->dim[i];
 	n->out[0] = whole;
 	g->node[cast].out[0] = piece;
 	g->val[whole].def = node_id(g, n);
@@ -146,35 +192,121 @@ gather_copy(Graph *g, ValId param, NodeId cast)
 
 /* Its adjoint stays what it was. */
 static void
-cut_master(Graph *g, ValId param, NodeId cast)
+cut_param(Graph *g, ValId param)
 {
 	PlacementKind kind = g->val[param].placement.kind;
 
-	gather_copy(g, param, cast);
 	optimizer_shard_mark(g, param, param);
-	if (kind == PLACEMENT_REPLICATE_PARTIAL) {
+	if (kind == PLACEMENT_REPLICATE_PARTIAL)
 		g->val[param].placement.kind = kind;
-		g->val[g->node[cast].out[0]].placement.kind = kind;
+}
+
+static void
+cut_master(Graph *g, ValId param, NodeId cast)
+{
+	ValId piece;
+
+	gather_copy(g, param, cast);
+	cut_param(g, param);
+	piece = g->node[cast].out[0];
+	if (g->val[param].placement.kind == PLACEMENT_REPLICATE_PARTIAL)
+		g->val[piece].placement.kind = PLACEMENT_REPLICATE_PARTIAL;
+}
+
+/* ---- parameters ---- */
+
+static ValId
+gather_param(Graph *g, ValId param, NodeId reader)
+{
+	Shape shape = g->val[param].shape;
+	ValId y = new_gather(g, param, param, &shape, reader)->out[0];
+
+	g->val[y].dt = g->val[param].dt;
+	g->val[y].shape = shape;
+	g->val[y].placement = g->val[param].placement;
+	val_rename(g, y, arena_printf(g->arena, "%s.whole",
+	                              g->val[param].name));
+	return y;
+}
+
+/* Nodes read the parameters of cut[nval] from what is gathered before the first
+ * of them, once in each count pass and in the step. */
+static uint32_t
+gather_params(Graph *g, Arena *scratch, const bool *cut, ValId nval,
+              NodeId *behind)
+{
+	NodeId end = g->nnode;
+	ValId *whole = arena_array(scratch, nval, sizeof *whole);
+	uint32_t count = 0;
+
+	for (NodeId id = 1; id < end; id++)
+		for (int k = 0; k < g->node[id].nin; k++) {
+			ValId p = g->node[id].in[k], y;
+
+			if (p >= nval || !cut[p])
+				continue;
+			y = whole[p];
+			if (!y || g->node[g->val[y].def].count_pass
+			          != g->node[id].count_pass) {
+				y = whole[p] = gather_param(g, p, id);
+				behind[count++] = id - 1;
+			}
+			g->node[id].in[k] = y;
+		}
+	for (ValId p = 1; p < nval; p++)
+		if (whole[p])
+			cut_param(g, p);
+	return count;
+}
+
+/* Make pieces of those of cut[] that a cast alone reads, and if `all` of the
+ * others; as optimizer_shards_choose. */
+static uint32_t
+cut_params(Graph *g, Arena *scratch, bool *cut, bool all, const NodeId **where)
+{
+	NodeId *cast = only_casts(g, scratch), *behind;
+	ValId nval = g->nval;
+	uint32_t count = 0, reads = 0;
+
+	FOR_NODES (n, g)
+		reads += (uint32_t)n->nin;
+	*where = behind = arena_array(scratch, (size_t)reads + 1,
+	                              sizeof *behind);
+	for (ValId p = 1; p < nval; p++) {
+		cut[p] &= !g->val[p].output;
+		if (!cut[p] || !cast[p] || g->val[p].dt != DT_F32)
+			continue;
+		cut_master(g, p, cast[p]);
+		behind[count++] = cast[p];
+		cut[p] = false;
 	}
+	if (all)
+		count += gather_params(g, scratch, cut, nval, behind + count);
+	return count;
 }
 
 uint32_t
 optimizer_shards_choose(Graph *g, Arena *scratch, struct update *u, uint32_t n,
-           NodeId *behind)
+                        bool params, const NodeId **behind)
 {
-	NodeId *cast = only_casts(g, scratch);
-	uint32_t count = 0;
+	bool *cut = arena_array(scratch, g->nval, sizeof *cut);
 
-	choose_sharded(g, scratch, u, n);
-	for (uint32_t i = 0; i < n; i++) {
-		ValId p = u[i].param;
+	choose_updates(g, scratch, u, n, cut);
+	if (params)
+		choose_frozen(g, scratch, cut);
+	return cut_params(g, scratch, cut, params, behind);
+}
 
-		if (!u[i].cut || !cast[p] || g->val[p].dt != DT_F32)
-			continue;
-		cut_master(g, p, cast[p]);
-		behind[count++] = cast[p];
-	}
-	return count;
+uint32_t
+optimizer_shards_follow(Graph *g, Arena *scratch, const Graph *training,
+                        const NodeId **behind)
+{
+	bool *cut = arena_array(scratch, g->nval, sizeof *cut);
+
+	FOR_VALS (v, g)
+		cut[val_id(g, v)] = v->kind == V_PARAM
+			&& training->val[val_find(training, v->name)].shard;
+	return cut_params(g, scratch, cut, true, behind);
 }
 
 /* ---- updates ---- */

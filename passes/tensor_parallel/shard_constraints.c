@@ -15,11 +15,30 @@ constraint_of(const struct shard *s, ValId v)
 	return NULL;
 }
 
+/* How training has a parameter or buffer that this graph shares with it; NULL:
+ * the graph or the value is none of those. */
+static const Placement *
+training_placement(const struct shard *s, ValId v)
+{
+	const Val *x = &s->g->val[v], *same;
+
+	if (!s->pass->training || (x->kind != V_PARAM && x->kind != V_BUFFER))
+		return NULL;
+	same = &s->pass->training->val[val_find(s->pass->training, x->name)];
+	return same->kind != x->kind ? NULL
+		: same->shard ? &same->shard->placement : &same->placement;
+}
+
 static bool
 breaks_constraint(const struct shard *s, ValId v, const Placement *at)
 {
 	const struct shard_constraint *w = constraint_of(s, v);
+	const Placement *training = training_placement(s, v);
 
+	if (training && at->kind != PLACEMENT_SHARD)
+		return training->kind == PLACEMENT_SHARD;
+	if (training)
+		return !placement_eq(at, training);
 	return w && (at->kind != w->kind
 	             || (w->kind == PLACEMENT_SHARD && at->axis != w->axis));
 }
@@ -28,8 +47,16 @@ uint64_t
 strategy_constraint_key(const struct shard *s, ValId v)
 {
 	const struct shard_constraint *w = constraint_of(s, v);
+	const Placement *t = training_placement(s, v);
+	uint64_t key = w ? 1 + (uint64_t)w->kind + 4 * (uint64_t)w->axis : 0;
 
-	return w ? 1 + (uint64_t)w->kind + 4 * (uint64_t)w->axis : 0;
+	if (!t || t->kind != PLACEMENT_SHARD)
+		return key;
+	key = 31 * (key + 1) + (uint64_t)t->axis;
+	key = 31 * key + (uint64_t)t->first_axis;
+	for (int i = 0; i < placement_listed(t); i++)
+		key = 31 * key + (uint64_t)t->segment[i];
+	return 31 * key + (uint64_t)t->nsegment;
 }
 
 /* ---- unsatisfiable user constraints ---- */

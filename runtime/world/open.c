@@ -44,7 +44,8 @@ choose_ranks(struct world *w, const char *so, uint32_t ranks)
 	if (ranks && fixed && ranks != tp * dp)
 		return err_set(w->err, CKR_EARG, "%s: compiled for %u "
 		               "replicas of %u ranks each: expected %u ranks, "
-		               "found %u; compile it with ckc --zero 1 --dp %u",
+		               "found %u; compile it with the same --zero "
+		               "and --dp %u",
 		               so, dp,
 		               tp, tp * dp, ranks, ranks / tp);
 	if (dp > 1 && !lib->replicas)

@@ -610,30 +610,53 @@ def windows(bench):
         )
 
 
+# Parameters in shards of ranks and replicas.
+CUT = (
+    ["--tp", 2],
+    ["--tp", 2, "--sp"],
+    ["--dp", 2, "--zero", 1],
+    ["--dp", 2, "--zero", 3],
+    ["--tp", 2, "--dp", 2, "--zero", 3, "--grad-accum", 2],
+    ["--dp", 3, "--zero", 3],
+)
+
+
 def cut(bench, net):
-    """What is cut over ranks has no program that evaluates: the loss is a step's, where that goes
-    by no batch."""
-    so, mean = bench.path("cut.so"), bench.path("cut-mean.so")
-    data, tables = bench.path("mean.st"), [bench.path("cut0.log"), bench.path("cut1.log")]
-    done = bench.ckc(*FLAGS, net, "-o", so, "--tp", 2)
-    bench.check(
-        done.returncode == 0 and "the library cannot evaluate" in done.stderr, f"cut: {done.stderr}"
-    )
+    """Sharded libraries evaluate as whole ones do."""
+    so, saved = bench.path("cut.so"), bench.path("cut.st")
+    train, _, _ = samples(bench, "first.st", 24, 5)
+    for flags in CUT:
+        done = bench.ckc(*FLAGS, net, "-o", so, *flags)
+        if not bench.must(done, f"cut: compile {flags}"):
+            continue
+        bench.check("cannot evaluate" not in done.stderr, f"cut: {flags}: {done.stderr}")
+        run = [so, "--data", train, "--steps", 5, "--lr", 0.05, "--save", saved, "--quiet"]
+        bench.must(bench.ckrun(*run), f"cut: train {flags}")
+        evaluates(bench, so, saved)
+    validates(bench, so)
+
+
+def without(bench, net):
+    """Without a program that evaluates the loss is a step's, where that goes by no batch."""
+    so, mean = bench.path("off.so"), bench.path("off-mean.so")
+    data, tables = bench.path("mean.st"), [bench.path("off0.log"), bench.path("off1.log")]
+    bench.must(bench.ckc(*FLAGS, net, "-o", so, "--eval", "off"), "without: compile")
     done = bench.ckrun("eval", so, "--data", bench.path("r.st"))
     bench.check(
-        done.returncode == 1 and "running statistics" in done.stderr, f"cut: eval: {done.stderr}"
+        done.returncode == 1 and "running statistics" in done.stderr, f"without: {done.stderr}"
     )
     if bench.must(
-        bench.ckc(*FLAGS, bench.path("mean.ck"), "-o", mean, "--tp", 2, "--quiet"), "cut: compile"
+        bench.ckc(*FLAGS, bench.path("mean.ck"), "-o", mean, "--eval", "off", "--quiet"),
+        "without: compile of a mean",
     ):
         for so, log in zip((bench.path("mean.so"), mean), tables):
-            bench.must(bench.ckrun("eval", so, "--data", data, "--log", log), f"cut: eval of {so}")
+            bench.must(bench.ckrun("eval", so, "--data", data, "--log", log), f"eval of {so}")
         whole, parts = (ck.log_rows(log)[0] for log in tables)
-        bench.check(near(whole["loss"], parts["loss"], 1e-6), f"cut: {parts}, expected {whole}")
-        done = bench.ckrun("predict", mean, "--data", data, "-o", "cut.npy")
+        bench.check(near(whole["loss"], parts["loss"], 1e-6), f"{parts}, expected {whole}")
+        done = bench.ckrun("predict", mean, "--data", data, "-o", "off.npy")
         bench.check(
             done.returncode == 1 and "no output besides its loss" in done.stderr,
-            f"cut: predict: {done.stderr}",
+            f"without: predict: {done.stderr}",
         )
 
 
@@ -787,6 +810,7 @@ def main():
     rows(bench, ROWS, 2)
     rows(bench, ROWS_OF_ONE, 1)
     cut(bench, net)
+    without(bench, net)
     no_room(bench)
     windows(bench)
     scalars(bench)

@@ -439,17 +439,28 @@ class Totals(ck.Bench):
             ("bce:z,reduction=sum", sum(bce(1))),
             ("ce:z,weights=0.5/2/0/1/1.5", None),
         ):
-            for flags in ["--eval", "off"], ["--tp", 2]:
-                so = self.model(wish, 4, "", "", "--loss", wish, *flags)
-                if not so:
-                    continue
-                got, row, done = self.loss(wish, so)
-                self.check(
-                    near(got, want) and "by_batch" not in row
-                    if want
-                    else row.get("by_batch") is True and "cannot evaluate" in done.stderr,
-                    f"{wish} {flags}: {row} {done.stderr}",
-                )
+            so = self.model(wish, 4, "", "", "--loss", wish, "--eval", "off")
+            if not so:
+                continue
+            got, row, done = self.loss(wish, so)
+            self.check(
+                near(got, want) and "by_batch" not in row
+                if want
+                else row.get("by_batch") is True and "cannot evaluate" in done.stderr,
+                f"{wish}: {row} {done.stderr}",
+            )
+
+    def sharded(self):
+        """Each rank or replica has shards of the parameters."""
+        for wish, want in ADDED:
+            for flags in ["--tp", 2, "--sp"], ["--dp", 2, "--zero", 3]:
+                so = self.model(wish, 2, "", "", "--loss", wish, *flags)
+                if so:
+                    got, row, done = self.loss(wish, so)
+                    self.check(
+                        near(got, want) and "by_batch" not in row and "note" not in done.stderr,
+                        f"{wish} {flags}: {got}, expected {want}; {done.stderr}",
+                    )
 
 
 def main():
@@ -471,6 +482,7 @@ def main():
         bench.mixed(*case)
     bench.replicas()
     bench.without()
+    bench.sharded()
     bench.alone()
     bench.finish()
 

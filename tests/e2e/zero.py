@@ -73,17 +73,47 @@ MICRO = ["--dtype", "bf16", "--grad-accum", 3, "--no-decay", "w1"]
 LIBRARIES = {
     "one": (4, []),
     "whole": (2, ["--dp", "auto"]),
-    "two": (2, ["--dp", 2]),
-    "four": (1, ["--dp", 4]),
-    "ranks": (2, ["--dp", 2, "--tp", 2]),
-    "ranks4": (2, ["--dp", 2, "--tp", 4]),
-    "narrow": (2, ["--dp", 2, "--tp", 2, *LION]),
+    "two": (2, ["--dp", 2, "--zero", 1]),
+    "two-2": (2, ["--dp", 2, "--zero", 2]),
+    "two-3": (2, ["--dp", 2, "--zero", 3]),
+    "four": (1, ["--dp", 4, "--zero", 1]),
+    "four-3": (1, ["--dp", 4, "--zero", 3]),
+    "ranks": (2, ["--dp", 2, "--tp", 2, "--zero", 1]),
+    "ranks-3": (2, ["--dp", 2, "--tp", 2, "--zero", 3]),
+    "ranks4": (2, ["--dp", 2, "--tp", 4, "--zero", 1]),
+    "narrow": (2, ["--dp", 2, "--tp", 2, "--zero", 1, *LION]),
+    "narrow-3": (2, ["--dp", 2, "--tp", 2, "--zero", 3, *LION]),
     "narrow-whole": (2, ["--dp", 2, "--tp", 2, *LION]),
-    "micro": (2, ["--dp", 2, *MICRO]),
+    "micro": (2, ["--dp", 2, "--zero", 1, *MICRO]),
+    "micro-2": (2, ["--dp", 2, "--zero", 2, *MICRO]),
+    "micro-3": (2, ["--dp", 2, "--zero", 3, *MICRO]),
     "micro-whole": (2, ["--dp", 2, *MICRO]),
-    "loud": (2, ["--dp", 2, "--dtype", "f16"]),
+    "micro32-2": (2, ["--dp", 2, "--zero", 2, "--grad-accum", 3]),
+    "micro32-3": (2, ["--dp", 2, "--zero", 3, "--grad-accum", 3]),
+    "ranks32-2": (2, ["--dp", 2, "--zero", 2, "--tp", 2, "--grad-accum", 3]),
+    "ranks32-3": (2, ["--dp", 2, "--zero", 3, "--tp", 2, "--grad-accum", 3]),
+    "loud": (2, ["--dp", 2, "--zero", 1, "--dtype", "f16"]),
+    "loud-3": (2, ["--dp", 2, "--zero", 3, "--dtype", "f16"]),
     "loud-whole": (2, ["--dp", 2, "--dtype", "f16"]),
+    "frozen": (2, ["--dp", 2, "--zero", 3, "--lora", "w*=2:4"]),
+    "frozen16": (2, ["--dp", 2, "--zero", 3, "--lora", "w*=2:4", "--dtype", "bf16"]),
+    "frozen-whole": (2, ["--dp", 2, "--lora", "w*=2:4"]),
+    "frozen16-whole": (2, ["--dp", 2, "--lora", "w*=2:4", "--dtype", "bf16"]),
 }
+# Two that leave the same losses and checkpoints, by how many ranks.  Stages 2 and 3 sum the gradients
+# of a micro-batch over replicas first, stage 1 those of all micro-batches.
+SAME_BITS = [
+    ("narrow", "narrow-whole", 4),
+    ("narrow-3", "narrow-whole", 4),
+    ("micro", "micro-whole", 2),
+    ("micro-2", "micro-3", 2),
+    ("micro32-2", "micro32-3", 2),
+    ("ranks32-2", "ranks32-3", 4),
+    ("loud", "loud-whole", 2),
+    ("loud-3", "loud-whole", 2),
+    ("frozen", "frozen-whole", 2),
+    ("frozen16", "frozen16-whole", 2),
+]
 TRAIN = ["--lr", 0.01, "--weight-decay", 0.1, "--seed", 5, "--threads", 1, "--quiet"]
 
 
@@ -108,7 +138,7 @@ class Zero(ck.Bench):
     def right(self, name, *more, steps=3):
         """Of one rank with all samples of a step."""
         inputs = self.inputs(name)
-        flags = ["--no-decay", "w1"] if name == "micro" else []
+        flags = ["--no-decay", "w1"] if name.startswith("micro") and "32" not in name else []
         model = self.model(name, len(compare.load(self.path(inputs))["x"]))
         return Truth(
             self,
@@ -128,9 +158,6 @@ class Zero(ck.Bench):
         if os.path.exists(self.path(name + ".so")):
             return name + ".so"
         self.model(name, b)
-        zero = (
-            ["--zero", 1] if value(flags, "--dp", "auto") != "auto" and "whole" not in name else []
-        )
         if (
             self.must(
                 self.ckc(
@@ -141,11 +168,10 @@ class Zero(ck.Bench):
                     "--json",
                     self.path(name + ".json"),
                     *flags,
-                    *zero,
                 ),
                 name,
             )
-            and zero
+            and "--zero" in flags
         ):
             self.accounts(name, flags)
         return name + ".so"
@@ -194,30 +220,42 @@ class Zero(ck.Bench):
         self.check(not bad, f"{what}: {len(bad)} tensors differ: {bad[:4]}")
 
     def accounts(self, name, flags):
-        """Of each parameter that is cut a replica has state for ceil(n / dp) elements; places are
-        multiples of 64 bytes."""
+        """Of each parameter that is cut a replica has state for ceil(n / dp) elements, from stage 2
+        on a gradient of micro-batches, in stage 3 a piece; places are multiples of 64 bytes."""
         plan = ck.plan(self.path(name + ".json"))
         dp, states = value(flags, "--dp", 1), 1 if "lion" in flags else 2
+        stage, micro = value(flags, "--zero", 0), "--grad-accum" in flags
         width = 2 if "--state-dtype" in flags else 4
         param = {
             t["name"]: t for t in plan["tensors"] if t["kind"] == "param" and t["alias_of"] is None
         }
         size = {k: int(np.prod(t.get("piece", t["shape"]))) for k, t in param.items()}
-        state = so_far = 0
-        for k in sorted(size, key=size.get):
-            so_far += size[k]
-            own = -(-size[k] // dp) if so_far > sum(size.values()) // WHOLE else size[k]
-            state += states * -(-own * width // 64) * 64
-            if "piece" in param[k]:
-                self.check(
-                    int(np.prod(param[k]["shape"])) == own < size[k],
-                    f"{name}: {k}: shape {param[k]['shape']}, a piece has {own}",
-                )
+        adapters = {k for k in size if ".lora" in k}
+        state = grad = 0
+        cut = set()
+        for group in [adapters, set(size) - adapters] if adapters else [set(size)]:
+            so_far, all_of = 0, sum(size[k] for k in group)
+            for k in sorted(group, key=size.get):
+                so_far += size[k]
+                own = -(-size[k] // dp) if so_far > all_of // WHOLE else size[k]
+                cut |= {k} if own < size[k] else set()
+                if not adapters or k in adapters:
+                    state += states * -(-own * width // 64) * 64
+                    grad += micro * -(-(own if stage >= 2 else size[k]) * 4 // 64) * 64
+                if "piece" in param[k]:
+                    self.check(
+                        int(np.prod(param[k]["shape"])) == own < size[k],
+                        f"{name}: {k}: shape {param[k]['shape']}, a piece has {own}",
+                    )
         got = plan["summary"]["optimizer_bytes"]
         self.check(got == state, f"{name}: {got} B of state, expected {state}")
+        if micro:
+            got = plan["summary"]["grad_bytes"]
+            self.check(got == grad, f"{name}: {got} B of gradients, expected {grad}")
         masters = "--dtype" in flags and "--master-weights" not in flags
-        pieces = sorted(k for k in param if "piece" in param[k])
-        self.check(pieces == (["b1", "w1", "w2"] if masters else []), f"{name}: masters {pieces}")
+        pieces = {k for k in param if "piece" in param[k]}
+        want = cut if masters or stage == 3 else set()
+        self.check(pieces == want and len(cut) > 2, f"{name}: pieces {pieces}, expected {want}")
         faults = replay.Replay(plan).faults
         self.check(not faults, f"{name}: replay: {faults[:3]}")
 
@@ -233,12 +271,17 @@ class Zero(ck.Bench):
         self.check(np.array_equal(two, whole), f"losses {two}, of replicas that hold all {whole}")
         self.same("two.s", "whole.s", "checkpoint")
         self.same("two.g", "whole.g", "gradients")
+        for name in "two-2", "two-3":
+            got = self.train(name, "--check", "--save", "got.s", "--grads", "got.g")
+            self.check(np.array_equal(got, two), f"{name}: losses {got}, of stage 1 {two}")
+            self.same("got.s", "two.s", f"{name}: checkpoint")
+            self.same("got.g", "two.g", f"{name}: gradients")
         self.check(np.allclose(two, one, rtol=1e-5), f"losses {two}, one rank's {one}")
         clipped = self.train("one", "--clip", 0.1, "--save", "one.s")
         right = self.right("one", "--clip", 0.1)
         right.check("one rank, clipped", SHALLOW, clipped, save="one.s")
         self.check(not np.allclose(clipped, one, rtol=1e-5), "nothing was clipped")
-        for name in "two", "four", "ranks":
+        for name in "two", "four", "four-3", "ranks", "ranks-3":
             got = self.train(name, "--clip", 0.1, "--save", "got.s")
             right.check(f"{name}, clipped", SHALLOW, got, save="got.s")
             self.check(
@@ -250,30 +293,29 @@ class Zero(ck.Bench):
                 all(np.allclose(a[k], b[k], rtol=1e-4, atol=1e-6) for k in b),
                 f"{name}, clipped: checkpoint",
             )
-        for name, ranks in ("narrow", 4), ("micro", 2), ("loud", 2):
+        for name, as_of, ranks in SAME_BITS:
             got, want = (
                 self.train(k, "--ranks", ranks, "--save", k + ".s", steps=8)
-                for k in (name, name + "-whole")
+                for k in (name, as_of)
             )
             self.check(
-                name != "loud" or 0 < self.skipped() < 8,
+                not name.startswith("loud") or 0 < self.skipped() < 8,
                 f"{name}: {self.skipped()} steps are skipped",
             )
-            if name == "micro":
-                self.right(name, steps=8).check(name, ADAM16, got, save=name + ".s")
+            if "micro" in name or "32" in name:
+                near = ADAM16 if "--dtype" in LIBRARIES[name][1] else SHALLOW
+                self.right(name, steps=8).check(name, near, got, save=name + ".s")
             if name == "loud":
                 self.right(name, steps=8 - self.skipped()).check(name, BF16, save=name + ".s")
-            self.check(
-                np.array_equal(got, want), f"{name}: losses {got}, of replicas that hold all {want}"
-            )
-            self.same(name + ".s", name + "-whole.s", name)
+            self.check(np.array_equal(got, want), f"{name}: losses {got}, of {as_of} {want}")
+            self.same(name + ".s", as_of + ".s", name)
         self.measured(
             self.path("two.so"), self.path("in4.st"), ck.plan(self.path("two.json")), "two"
         )
 
     def files(self):
         """20 steps over changes of shape; files are whole, nobody can tell who has written them."""
-        shapes = ["two", "ranks", "whole", "four", "ranks4", "one", "two"]
+        shapes = ["two", "ranks-3", "whole", "four-3", "ranks4", "two-3", "one", "two"]
         want, got, form = self.train("one", steps=20), [], None
         for i, name in enumerate(shapes):
             more = ["--resume", f"{i - 1}.s"] if i else []
@@ -290,7 +332,7 @@ class Zero(ck.Bench):
             now = {k: (v.shape, v.dtype) for k, v in compare.load(self.path(f"{i}.s")).items()}
             form = form or now
             self.check(now == form, f"{name}: form of the file")
-        self.right("one", steps=20).check("over changes of shape", SHALLOW, got, save="6.s")
+        self.right("one", steps=20).check("over changes of shape", SHALLOW, got, save=f"{len(shapes) - 1}.s")
         self.check(
             len(got) == 20 and np.allclose(got, want, rtol=1e-5),
             f"over changes of shape: {got}, expected {want}",
@@ -303,7 +345,12 @@ class Zero(ck.Bench):
         ):
             print("skipped: processes, which need mpirun and ckr_mpi.so")
             return
-        for name, n, how in ("micro", 2, ""), ("loud", 2, ""), ("ranks", 4, "CKR_FILES=first"):
+        for name, n, how in (
+            ("micro", 2, ""),
+            ("micro-3", 2, ""),
+            ("loud", 2, ""),
+            ("ranks-3", 4, "CKR_FILES=first"),
+        ):
             launch = [
                 "env",
                 "ASAN_OPTIONS=detect_leaks=0",
@@ -405,7 +452,8 @@ class Zero(ck.Bench):
 
         no(["--zero", 1], "found no --dp", "try: --zero 1 --dp 2")
         no(["--zero", 1, "--dp", "auto"], "found --dp auto", "try: --zero 1 --dp 2")
-        no(["--zero", 2, "--dp", 2], "--zero")
+        no(["--zero", 2], "found no --dp", "try: --zero 2 --dp 2")
+        no(["--zero", 4, "--dp", 2], "--zero", "from 0 to 3")
         for n in (["--dp", 1025, "--zero", 1], ["--tp", 1025]):
             for verb in (["-o", self.path("no.so")], ["--plan-only"], ["--curve"]):
                 done = self.ckc(self.path("no.ck"), *verb, *n)
@@ -424,7 +472,7 @@ class Zero(ck.Bench):
         self.check(
             done.returncode == 1
             and "compiled for 2 replicas" in done.stderr
-            and "ckc --zero 1 --dp 3" in done.stderr,
+            and "the same --zero and --dp 3" in done.stderr,
             done.stderr,
         )
 
