@@ -118,8 +118,8 @@ struct plan_summary {
 	double recompute_flops, step_flops;
 	double sent, sent_sec;          /* bytes sent between ranks; seconds of
 	                                 * a step that they take */
-	double hidden_sec;              /* seconds of transfers hidden by
-	                                 * computation */
+	double exposed_sec;             /* seconds of a step in which transfers
+	                                 * run beside computation */
 	double bound_sec;               /* no plan of bound_class has a faster
 	                                 * step */
 	const char *bound_class;

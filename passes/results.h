@@ -82,7 +82,9 @@ struct planned {
 	double solver_sec;              /* time spent planning */
 	double recompute_sec;           /* seconds of recomputation in the
 	                                 * chosen plan */
-	double step_sec;                /* seconds of its step */
+	double step_sec;                /* seconds of its step, */
+	double exposed_sec;             /* if transfers run beside computation,
+	                                 * about: overlap.h */
 	struct one_percent *one_percent; /* NULL: not wanted */
 	int nalternative; /* presets beside auto, for --dump=plan */
 	struct alternative *alternative;

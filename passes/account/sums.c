@@ -6,6 +6,7 @@
  *         graphs are summed by the same code
  */
 #include "passes/account/account.h"
+#include "passes/cost/lanes.h"
 
 static void
 extend_lifetime(struct plan_tensor *t, int64_t step)
@@ -192,26 +193,16 @@ set_bound(struct plan_summary *s, double base, Diag *diag)
 		s->bound_class = "any";
 }
 
-/* Seconds of a step in which transfers go on one link, one after the other in
- * the order of their beginning, while steps compute: one that nobody waits for
- * in between is as long as it shows. */
 static double
-overlapped_seconds(const Plan *plan, Arena *a)
+exposed_of_plan(const Plan *plan, Arena *a)
 {
-	double *due = arena_array(a, (size_t)plan->nstep + 1, sizeof *due);
-	double now = 0, link = 0;
+	struct lane_step *step = arena_array(a, (size_t)plan->nstep + 1,
+	                                     sizeof *step);
 
-	for (int64_t i = 0; i < plan->nstep; i++) {
-		const struct plan_step *s = &plan->step[i];
-		if (s->sent > 0) {
-			link = (now > link ? now : link) + s->seconds;
-			due[plan_end(plan, i)] = link;
-		} else {
-			now += s->seconds;
-		}
-		now = now > due[i] ? now : due[i];
-	}
-	return now;
+	for (int64_t i = 0; i < plan->nstep; i++)
+		step[i] = (struct lane_step){ plan->step[i].seconds,
+			plan->step[i].sent > 0, plan_end(plan, i) };
+	return lanes_seconds(step, plan->nstep, a);
 }
 
 static void
@@ -241,9 +232,9 @@ sum_cost(Plan *plan, Diag *diag, Arena *scratch)
 	}
 	base = s->forward_sec + s->backward_sec + s->update_sec;
 	s->step_sec = base + s->recompute_sec;
-	s->hidden_sec = s->step_sec - overlapped_seconds(plan, scratch);
-	if (s->hidden_sec < s->step_sec * 1e-12)
-		s->hidden_sec = 0;      /* sums in another order */
+	s->exposed_sec = exposed_of_plan(plan, scratch);
+	if (s->exposed_sec > s->step_sec * (1 - 1e-12))
+		s->exposed_sec = s->step_sec;   /* sums in another order */
 	set_bound(s, base, diag);
 	s->overhead = base > 0 ? s->recompute_sec / base : 0;
 	s->gap = base > 0 ? (s->step_sec - s->bound_sec) / base : 0;

@@ -57,7 +57,7 @@ try_low_memory(struct pass_walk *w, Pass *p, Graph *g, Graph *before)
 		return;
 	}
 	if (!late.refused && (p->planned.refused
-	                      || p->planned.step_sec >= late.step_sec)) {
+	                      || p->planned.exposed_sec >= late.exposed_sec)) {
 		worse = p->planned.reference;
 		p->planned = late;
 	} else {

@@ -9,6 +9,12 @@
  * which other ranks wait.  So the weight gradient moves after the start of the
  * transfer.  Only as much work moves as the transfer takes, because moved
  * nodes keep their operands alive.
+ *
+ * A parameter is gathered from its pieces, which nothing in the step computes,
+ * so that the gather begins as long before its first reader as it takes
+ * (prefetch of FSDP, Zhao et al. 2023): places are found from the last gather
+ * to the first, each to end before the next one begins.  It begins no earlier
+ * than the gather before the last one is needed, so that two are in flight.
  */
 #include "passes/overlap/overlap.h"
 #include "passes/cost/cost.h"
@@ -254,9 +260,162 @@ move_behind(Graph *g, const bool *chosen, Arena *a)
 	graph_reorder(g, w.order, w.n);
 }
 
+/* ---- gathers of pieces ---- */
+
+struct prefetch {
+	const Graph *g;
+	NodeId *read;                   /* by value: the first node that reads
+	                                 * it */
+	uint32_t *reads;                /* by value: how many do */
+	double *work;                   /* seconds of the nodes before this one
+	                                 * that send nothing */
+	NodeId *to;                     /* by node: it moves before that one;
+	                                 * 0: it stays */
+};
+
+static bool
+is_resident(const Graph *g, ValId v)
+{
+	return g->val[val_owner(g, v)].kind != V_TEMP;
+}
+
+/* What turns a resident piece into the operand of n, which alone reads it;
+ * NULL: n gathers such a piece itself.  *ok is false if n gathers no piece. */
+static const Node *
+piece_maker(const struct prefetch *f, const Node *n, bool *ok)
+{
+	const Graph *g = f->g;
+	ValId x = n->in[0];
+	const Node *from = &g->node[g->val[x].def];
+
+	*ok = has_flag(n, F_SENDS) && n->phase != PH_UPDATE
+		&& g->val[x].shard && !g->val[n->out[0]].shard;
+	if (!*ok || is_resident(g, x))
+		return NULL;
+	*ok = f->reads[x] == 1 && from->nin == 1 && from->nout == 1
+		&& from->phase == n->phase && is_resident(g, from->in[0]);
+	return from;
+}
+
+/* Nodes of the side of `like` behind the last one that overwrites v. */
+static bool
+stays_before(const Graph *g, const Node *n, const Node *like, ValId v)
+{
+	if (n->count_pass != like->count_pass
+	    || (n->phase == PH_FORWARD) != (like->phase == PH_FORWARD))
+		return true;
+	for (int i = 0; has_flag(n, F_WRITES | F_UPDATE) && i < n->nin; i++)
+		if (n->in[i] && val_owner(g, n->in[i]) == val_owner(g, v))
+			return true;
+	return false;
+}
+
+/* The first node that it may stand before, at `start` of the work or later. */
+static NodeId
+prefetch_place(const struct prefetch *f, const Node *n, const Node *maker,
+               double start)
+{
+	const Graph *g = f->g;
+	const Node *first = maker ? maker : n;
+	NodeId at = node_id(g, first);
+
+	while (at > 1 && f->work[at] > start
+	       && !stays_before(g, &g->node[at - 1], n, first->in[0]))
+		at--;
+	return at;
+}
+
+/* Work before the readers of the last two gathers before node id; -1: there are
+ * none. */
+static double
+before_last_two(const struct prefetch *f, const NodeId *gather, uint32_t k)
+{
+	return k < 2 ? -1
+		: f->work[f->read[f->g->node[gather[k - 2]].out[0]]];
+}
+
+static void
+place_prefetches(struct prefetch *f, const NodeId *gather, uint32_t n)
+{
+	const double MORE = 1.25;       /* predictions are not exact */
+	double next = f->work[f->g->nnode - 1];
+
+	for (uint32_t k = n; k-- > 0;) {
+		const Node *c = &f->g->node[gather[k]];
+		bool ok;
+		const Node *maker = piece_maker(f, c, &ok);
+		double end = f->work[f->read[c->out[0]]];
+		double least = before_last_two(f, gather, k);
+
+		end = end < next ? end : next;
+		next = end - MORE * node_cost(f->g, c).sec;
+		if (next < least)
+			next = least;
+		f->to[gather[k]] = prefetch_place(f, c, maker, next);
+		if (maker)
+			f->to[node_id(f->g, maker)] = f->to[gather[k]];
+	}
+}
+
+static void
+prefetch_fill(struct prefetch *f)
+{
+	const Graph *g = f->g;
+	double now = 0;
+
+	FOR_NODES (n, g) {
+		f->work[node_id(g, n)] = now;
+		now += has_flag(n, F_SENDS) ? 0 : node_cost(g, n).sec;
+		for (int i = 0; i < n->nin; i++) {
+			if (!f->read[n->in[i]])
+				f->read[n->in[i]] = node_id(g, n);
+			f->reads[n->in[i]]++;
+		}
+	}
+}
+
+static void
+move_up(Graph *g, const bool *chosen, Arena *a)
+{
+	struct prefetch f = { .g = g,
+		.read = arena_array(a, g->nval, sizeof *f.read),
+		.reads = arena_array(a, g->nval, sizeof *f.reads),
+		.work = arena_array(a, g->nnode, sizeof *f.work),
+		.to = arena_array(a, g->nnode, sizeof *f.to) };
+	NodeId *gather = arena_array(a, g->nnode, sizeof *gather);
+	NodeId *order = arena_array(a, g->nnode, sizeof *order);
+	NodeId *next = arena_array(a, g->nnode, sizeof *next);
+	NodeId *first = arena_array(a, g->nnode, sizeof *first);
+	uint32_t n = 0, count = 0;
+	bool ok;
+
+	prefetch_fill(&f);
+	FOR_NODES (c, g) {
+		piece_maker(&f, c, &ok);
+		if (ok && chosen[c->out[0]] && f.read[c->out[0]])
+			gather[n++] = node_id(g, c);
+	}
+	if (n == 0)
+		return;
+	place_prefetches(&f, gather, n);
+	for (NodeId id = g->nnode - 1; id > 0; id--)
+		if (f.to[id]) {
+			next[id] = first[f.to[id]];
+			first[f.to[id]] = id;
+		}
+	for (NodeId id = 1; id < g->nnode; id++) {
+		for (NodeId k = first[id]; k; k = next[k])
+			order[count++] = k;
+		if (!f.to[id])
+			order[count++] = id;
+	}
+	graph_reorder(g, order, count);
+}
+
 void
 overlap_order(Graph *g, const bool *chosen, Arena *scratch)
 {
+	move_up(g, chosen, scratch);
 	move_behind(g, chosen, scratch);
 	move_early(g, chosen, scratch);
 }

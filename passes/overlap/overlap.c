@@ -12,11 +12,19 @@
  */
 #include "passes/overlap/overlap.h"
 #include "passes/cost/cost.h"
+#include "passes/cost/lanes.h"
 #include "passes/place/place.h"
 
 #include <stdlib.h>
 
-enum { TRIALS = 48 };                   /* of sets of transfers: placements */
+/* Sets of transfers that are tried, and graphs with such a set that are placed
+ * because their live bytes fit. */
+struct effort {
+	int trials, placements;
+};
+
+static const struct effort full = { 128, 24 }, brief = { 24, 4 };
+
 
 /* ---- where transfers end ---- */
 
@@ -162,29 +170,33 @@ apply_transfers(Graph *g, const bool *chosen, double *sec, Arena *a)
 	set_waits(g, chosen, sec, a);
 }
 
-/* Whether the graph fits with those transfers. */
-static bool
-fits_budget(const Pass *p, const Graph *g, const bool *chosen, double *sec)
-{
-	Graph *trial = graph_clone(g);
-	Arena *a = arena_new();
-	int64_t arena;
-
-	apply_transfers(trial, chosen, sec, a);
-	inplace_graph(trial, a);
-	arena = place_graph(trial, p->watch, a);
-	arena += graph_resident_bytes(trial, a);
-	arena_free(a);
-	graph_free(trial);
-	return arena <= p->planned.budget;
-}
-
 struct fitting {
 	const Pass *pass;
 	const Graph *g;
 	bool *chosen;
-	int trials;                     /* that are left */
+	struct effort left;
 };
+
+/* Whether the graph fits with the chosen transfers. */
+static bool
+fits_budget(struct fitting *f, double *sec)
+{
+	Graph *trial = graph_clone(f->g);
+	Arena *a = arena_new();
+	int64_t room;
+	bool fits;
+
+	f->left.trials--;
+	apply_transfers(trial, f->chosen, sec, a);
+	inplace_graph(trial, a);
+	room = f->pass->planned.budget - graph_resident_bytes(trial, a);
+	fits = place_live_bound(trial, a) <= room;
+	if (fits && f->left.placements-- > 0)
+		fits = place_graph(trial, room, f->pass->watch, a) <= room;
+	arena_free(a);
+	graph_free(trial);
+	return fits && f->left.placements >= 0;
+}
 
 static void
 set_chosen(struct fitting *f, const struct saving *s, uint32_t n, bool yes)
@@ -202,12 +214,11 @@ add_fitting(struct fitting *f, const struct saving *s, uint32_t n, bool known)
 	uint32_t half = n / 2;
 	bool all;
 
-	if (n == 0 || f->trials == 0 || watch_off(f->pass->watch))
+	if (n == 0 || f->left.trials <= 0 || watch_off(f->pass->watch))
 		return false;
 	if (!known) {
-		f->trials--;
 		set_chosen(f, s, n, true);
-		if (fits_budget(f->pass, f->g, f->chosen, NULL))
+		if (fits_budget(f, NULL))
 			return true;
 		set_chosen(f, s, n, false);
 	}
@@ -218,40 +229,70 @@ add_fitting(struct fitting *f, const struct saving *s, uint32_t n, bool known)
 	return false;
 }
 
-/* As many as fit, first those that save most. */
-static void
-choose_transfers(const Pass *p, const Graph *g, bool *chosen, Arena *a)
+/* As many as fit, first those that save most.  Whether all do. */
+static bool
+choose_transfers(const Pass *p, const Graph *g, bool *chosen,
+                 struct effort effort, Arena *a)
 {
-	struct fitting f = { p, g, chosen, TRIALS };
+	struct fitting f = { p, g, chosen, effort };
 	double *sec = arena_array(a, g->nval, sizeof *sec);
 	struct saving *s = arena_array(a, g->nval, sizeof *s);
 	uint32_t n = 0;
 
-	if (fits_budget(p, g, chosen, sec))
-		return;
+	if (p->planned.budget < 0 || fits_budget(&f, sec))
+		return true;
 	for (ValId v = 1; v < g->nval; v++)
 		if (chosen[v])
 			s[n++] = (struct saving){ v, sec[v] };
 	qsort(s, n, sizeof *s, by_saving);
 	set_chosen(&f, s, n, false);
 	add_fitting(&f, s, n, true);
+	return false;
+}
+
+bool
+overlap_has_transfers(const Graph *g)
+{
+	FOR_NODES (n, g)
+		if (is_transfer(n) && n->out[0])
+			return true;
+	return false;
+}
+
+static bool
+overlap_graph(const Pass *p, Graph *g, struct effort effort, Arena *scratch)
+{
+	bool *chosen = arena_array(scratch, g->nval, sizeof *chosen), all;
+
+	FOR_NODES (n, g)
+		chosen[n->out[0]] |= is_transfer(n);
+	all = choose_transfers(p, g, chosen, effort, scratch);
+	apply_transfers(g, chosen, NULL, scratch);
+	return all;
+}
+
+double
+overlap_exposed_seconds(const Pass *p, Graph *g, bool *all)
+{
+	Arena *scratch = arena_new();
+	struct lane_step *step = arena_array(scratch, g->nnode, sizeof *step);
+	double sec;
+
+	*all = overlap_graph(p, g, brief, scratch);
+	FOR_NODES (n, g)
+		step[node_id(g, n)] = (struct lane_step){
+			node_cost(g, n).sec, node_cost(g, n).sent > 0,
+			n->wait ? n->wait : node_id(g, n)
+		};
+	sec = lanes_seconds(step, g->nnode, scratch);
+	arena_free(scratch);
+	return sec;
 }
 
 bool
 pass_overlap(Pass *p, Graph *g)
 {
-	bool *chosen = arena_array(p->scratch, g->nval, sizeof *chosen);
-	bool any = false;
-
-	FOR_NODES (n, g)
-		if (is_transfer(n) && n->out[0]) {
-			chosen[n->out[0]] = true;
-			any = true;
-		}
-	if (!any)
-		return true;
-	if (p->planned.budget > 0)
-		choose_transfers(p, g, chosen, p->scratch);
-	apply_transfers(g, chosen, NULL, p->scratch);
+	if (overlap_has_transfers(g))
+		overlap_graph(p, g, full, p->scratch);
 	return true;
 }

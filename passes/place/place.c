@@ -48,25 +48,48 @@ find_lifetimes(const Graph *g, Arena *scratch)
 	return b;
 }
 
-int64_t
-place_graph(Graph *g, const struct watch *stop, Arena *scratch)
+/* Owners, in order, then scratch of nodes. */
+struct arena_buffers {
+	struct buffer *life;            /* by value */
+	struct buffer *b;
+	size_t n;
+};
+
+static struct arena_buffers
+find_buffers(const Graph *g, Arena *scratch)
 {
-	struct buffer *life = find_lifetimes(g, scratch);
-	struct buffer *b = arena_array(scratch, (size_t)g->nval + g->nnode,
-	                               sizeof *b);
-	size_t n = 0;
-	int64_t height;
+	struct arena_buffers a = { .life = find_lifetimes(g, scratch),
+		.b = arena_array(scratch, (size_t)g->nval + g->nnode,
+		                 sizeof *a.b) };
 
 	for (ValId v = 1; v < g->nval; v++)
-		if (life[v].upper)
-			b[n++] = life[v];
+		if (a.life[v].upper)
+			a.b[a.n++] = a.life[v];
 	FOR_NODES (s, g)
 		if (s->workspace > 0)
-			b[n++] = (struct buffer){ node_id(g, s),
+			a.b[a.n++] = (struct buffer){ node_id(g, s),
 				(int64_t)node_id(g, s) + 1, s->workspace, 0 };
-	height = pack_within(b, n, &(struct pack_limit){ .work = PACK_WORK,
-		.stop = stop }, scratch).height;
-	n = 0;
+	return a;
+}
+
+int64_t
+place_live_bound(const Graph *g, Arena *scratch)
+{
+	struct arena_buffers a = find_buffers(g, scratch);
+
+	return pack_bound(a.b, a.n, scratch);
+}
+
+int64_t
+place_graph(Graph *g, int64_t enough, const struct watch *stop, Arena *scratch)
+{
+	struct arena_buffers a = find_buffers(g, scratch);
+	struct buffer *life = a.life, *b = a.b;
+	size_t n = 0;
+	int64_t height = pack_within(b, a.n,
+		&(struct pack_limit){ .work = PACK_WORK, .enough = enough,
+		                      .stop = stop }, scratch).height;
+
 	for (ValId v = 1; v < g->nval; v++)
 		if (life[v].upper)
 			g->val[v].offset = b[n++].offset;
@@ -78,7 +101,7 @@ place_graph(Graph *g, const struct watch *stop, Arena *scratch)
 bool
 pass_place(Pass *p, Graph *g)
 {
-	place_graph(g, p->watch, p->scratch);
+	place_graph(g, 0, p->watch, p->scratch);
 	return true;
 }
 

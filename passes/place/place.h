@@ -24,8 +24,12 @@ void inplace_graph(Graph *, Arena *scratch);
 /* What packing one graph may cost, see pack.h. */
 enum { PACK_WORK = 20000000 };
 
-/* place.c: offsets for everything in the arena; returns its size. */
-int64_t place_graph(Graph *, const struct watch *stop, Arena *scratch);
+/* place.c: offsets for everything in the arena; returns its size, which need
+ * not be below `enough`. */
+int64_t place_graph(Graph *, int64_t enough, const struct watch *stop,
+                    Arena *scratch);
+/* Most bytes of the arena alive at one step, below which nothing fits. */
+int64_t place_live_bound(const Graph *, Arena *scratch);
 /* Bytes of all owners outside the arena. */
 int64_t graph_resident_bytes(const Graph *, Arena *scratch);
 

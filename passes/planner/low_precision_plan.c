@@ -57,7 +57,7 @@ measure_rounded(const Pass *p, const Graph *g, struct schedule *w,
 	schedule_apply(w, t);
 	if (low_precision_rewrite(t, request, p->target, scratch) > 0) {
 		inplace_graph(t, scratch);
-		arena = place_graph(t, p->watch, scratch);
+		arena = place_graph(t, 0, p->watch, scratch);
 		*sec = fmax(f->sec, seconds_of(t) - w->r->base_sec);
 	}
 	arena_free(scratch);

@@ -19,6 +19,7 @@
 #include "passes/planner/one_percent.h"
 #include "passes/planner/planner.h"
 #include "passes/planner/set_generators.h"
+#include "passes/overlap/overlap.h"
 #include "passes/place/place.h"
 #include "runtime/support/now.h"
 
@@ -58,7 +59,7 @@ make_reference(Pass *p, const Graph *g)
 {
 	p->planned.reference = graph_clone(g);
 	inplace_graph(p->planned.reference, p->scratch);
-	place_graph(p->planned.reference, p->watch, p->scratch);
+	place_graph(p->planned.reference, 0, p->watch, p->scratch);
 	p->planned.reference->props = g->props | P_PLANNED | P_PLACED;
 }
 
@@ -154,16 +155,6 @@ list_alternatives(Pass *p, struct schedule *w, const struct known_plan *chosen)
 
 /* ---- the choice ---- */
 
-/* Nothing beats a plan that recomputes nothing. */
-static bool
-fits_as_it_is(const Pass *p, struct schedule *w, const struct known_plan *f)
-{
-	struct remat_cost c = known_eval(w, f);
-
-	return c.sec <= 0 && w->r->resident + c.live <= p->planned.budget
-		&& peak_of(w) <= p->planned.budget;
-}
-
 static bool
 refuse_all(Pass *p, struct schedule *w, struct plan_selector *c, int64_t least)
 {
@@ -173,6 +164,84 @@ refuse_all(Pass *p, struct schedule *w, struct plan_selector *c, int64_t least)
 		least = selector_least(c);
 	p->planned.minimum_peak = w->r->resident + least;
 	return remat_refuse(p, w);
+}
+
+/* Seconds of a step of the planned graph with its transfers overlapped. */
+static double
+exposed_of_graph(const Pass *p, const Graph *g)
+{
+	bool all;
+	Graph *trial;
+	double sec;
+
+	if (!overlap_has_transfers(g))
+		return p->planned.step_sec;
+	trial = graph_clone(g);
+	sec = overlap_exposed_seconds(p, trial, &all);
+	graph_free(trial);
+	return sec;
+}
+
+/* Seconds of a step of this plan with its transfers overlapped; *all: none
+ * lacks room in the arena to begin early or end late. */
+static double
+exposed_seconds(const Pass *p, const Graph *g, struct schedule *w,
+                const struct known_plan *plan, bool *all)
+{
+	Graph *trial = graph_clone(g);
+	double sec;
+
+	known_eval(w, plan);
+	schedule_apply(w, trial);
+	sec = overlap_exposed_seconds(p, trial, all);
+	graph_free(trial);
+	return sec;
+}
+
+/* Of the fastest plans for this arena and for somewhat smaller ones, take that
+ * whose step is shortest with its transfers overlapped. */
+static const struct known_plan *
+least_exposed(const Pass *p, const Graph *g, struct schedule *w,
+              struct plan_selector *c, const struct known_plan *fastest)
+{
+	static const double share[] = { 0.98, 0.96, 0.93, 0.9 };
+	const double arena = (double)(p->planned.budget - w->r->resident);
+	const struct known_plan *best = fastest, *last = fastest;
+	bool all;
+	double least = exposed_seconds(p, g, w, fastest, &all);
+
+	for (size_t i = 0; i < sizeof share / sizeof *share && !all
+	     && !watch_over(p->watch); i++) {
+		const struct known_plan *plan =
+			selector_best(c, (int64_t)(share[i] * arena));
+		double sec;
+
+		if (!plan || plan == last)
+			continue;
+		last = plan;
+		sec = exposed_seconds(p, g, w, plan, &all);
+		if (sec < least * (1 - 1e-9)) {
+			least = sec;
+			best = plan;
+		}
+	}
+	return best;
+}
+
+/* Nothing beats a plan that recomputes nothing, and has room for transfers. */
+static bool
+fits_as_it_is(const Pass *p, const Graph *g, struct schedule *w,
+              const struct known_plan *f)
+{
+	struct remat_cost c = known_eval(w, f);
+	bool all = true;
+
+	if (c.sec > 0 || w->r->resident + c.live > p->planned.budget
+	    || peak_of(w) > p->planned.budget)
+		return false;
+	if (overlap_has_transfers(g))
+		exposed_seconds(p, g, w, f, &all);
+	return all;
 }
 
 /* The plan for the budget, or the one to be rounded as *half says;
@@ -190,7 +259,7 @@ choose_auto(Pass *p, const Graph *g, struct schedule *w,
 
 	rounded->least = INT64_MAX;
 	remat_keep_all(r, constraint, plan->drop);
-	if (p->planned.budget < 0 || fits_as_it_is(p, w, plan))
+	if (p->planned.budget < 0 || fits_as_it_is(p, g, w, plan))
 		return true;
 	if (!c)
 		c = selector_new(r, constraint, p->opt);
@@ -204,6 +273,8 @@ choose_auto(Pass *p, const Graph *g, struct schedule *w,
 		return false;
 	if (!taken && !is_rounded)
 		return refuse_all(p, w, c, rounded->least);
+	if (!is_rounded && overlap_has_transfers(g))
+		taken = least_exposed(p, g, w, c, taken);
 	*plan = is_rounded ? rounded->plan : *taken;
 	if (is_rounded)
 		return true;
@@ -304,6 +375,7 @@ plan_graph(Pass *p, Graph *g)
 		                      p->scratch);
 	}
 	p->planned.step_sec = r->base_sec + p->planned.recompute_sec;
+	p->planned.exposed_sec = exposed_of_graph(p, g);
 	p->planned.solver_sec = now_sec() - started;
 	return true;
 }

@@ -52,6 +52,7 @@ put_summary_object(struct json_out *j, const struct plan_summary *s)
 		{ "update_seconds", s->update_sec },
 		{ "recompute_seconds", s->recompute_sec },
 		{ "step_seconds", s->step_sec },
+		{ "exposed_seconds", s->exposed_sec },
 		{ "recompute_flops", s->recompute_flops },
 		{ "step_flops", s->step_flops },
 		{ "bound_seconds", s->bound_sec },
@@ -223,7 +224,8 @@ put_communication(struct json_out *j, const Plan *plan)
 	json_open(j, "comm", '{', JSON_SPACED);
 	json_real(j, "bytes", DIGITS, plan->sum.sent);
 	json_real(j, "seconds", DIGITS, plan->sum.sent_sec);
-	json_real(j, "hidden_seconds", DIGITS, plan->sum.hidden_sec);
+	json_real(j, "hidden_seconds", DIGITS,
+	          plan->sum.step_sec - plan->sum.exposed_sec);
 	json_close(j);
 }
 
