@@ -153,7 +153,9 @@ placement_local_extent(const Placement *s, int64_t ranks)
 bool
 placement_is_even(const Placement *s, int64_t ranks)
 {
-	return s->nsegment > 1 || s->segment[0] % (ranks / s->replication) == 0;
+	return s->nsegment > 1
+		|| (placement_local_extent(s, ranks) >= 0
+		    && s->segment[0] % (ranks / s->replication) == 0);
 }
 
 static int64_t

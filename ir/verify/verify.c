@@ -212,6 +212,51 @@ check_shard(struct verify *c, const Val *v)
 		bad(c, NULL, v, "shape does not match the shard of a replica");
 }
 
+static bool
+is_shard_of(const Val *v, const struct replica_shard *form)
+{
+	return v->shard && shape_eq(&v->shard->shape, &form->shape);
+}
+
+/* Node n reads v, a replica's shard: it gathers the whole of it, or makes shards
+ * of the same form of shards alone. */
+static void
+check_shard_reader(struct verify *c, const Node *n, const Val *v)
+{
+	const Graph *g = c->g;
+
+	for (int k = 0; k < n->nout; k++) {
+		const Val *y = &g->val[n->out[k]];
+
+		if (!n->out[k] || is_shard_of(y, v->shard))
+			continue;
+		if (!(op_info[n->op].flags & F_COMM))
+			bad(c, n, y, "%s is a replica's shard, which only a "
+			    "gather can make whole", v->name);
+		else if (!shape_eq(&y->shape, &v->shard->shape))
+			bad(c, n, y, "is not the whole of shard %s", v->name);
+	}
+	for (int k = 0; k < n->nin; k++) {
+		const Val *x = &g->val[n->in[k]];
+
+		if (n->in[k] && x->shape.rank > 0 && !is_shard_of(x, v->shard))
+			bad(c, n, x, "is no shard of the form of %s", v->name);
+	}
+}
+
+/* Updates also know states that are not sharded, and sums over shards. */
+static void
+check_shard_readers(struct verify *c)
+{
+	FOR_NODES (n, c->g)
+		for (int k = 0; n->phase != PH_UPDATE && k < n->nin; k++)
+			if (c->g->val[n->in[k]].shard) {
+				check_shard_reader(c, n,
+				                   &c->g->val[n->in[k]]);
+				break;
+			}
+}
+
 static void
 check_relations(struct verify *c)
 {
@@ -369,6 +414,8 @@ graph_verify(Graph *g, Diag *d)
 	check_phases(&c);
 	if (!c.faults)
 		check_relations(&c);
+	if (!c.faults)
+		check_shard_readers(&c);
 	if (!c.faults)
 		check_count_passes(&c);
 	if (!c.faults)
