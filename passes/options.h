@@ -41,6 +41,8 @@ struct lora_wish {
 /* --dp: any number of replicas; the same if the batch can be split; none
  * at all, but what would be added up over them, or over micro-batches. */
 enum { DP_ANY = -1, DP_TRY = -2, DP_SUMS = -3, DP_MICRO = -4 };
+/* --zero auto: the stage that choose_zero.h finds. */
+enum { ZERO_AUTO = -1 };
 enum remat_mode { REMAT_AUTO, REMAT_NONE, REMAT_FULL, REMAT_SELECTIVE,
                   REMAT_EVERY };
 enum optimizer {

@@ -172,10 +172,11 @@ static const struct option_spec table[] = {
 	  "replicas (auto: 2) (default: off; with --tp: any number of replicas "
 	  "if the samples can be split, with the step time of one)",
 	  FROM_TO(1, GROUP_MAX) },
-	{ "zero", "0|1|2|3", G_TARGET, set_whole, FIELD(opt.zero), CI,
+	{ "zero", "0|1|2|3|auto", G_TARGET, set_zero, FIELD(opt.zero), CI,
 	  "shard over the replicas: 1, optimizer state and f32 master weights; "
-	  "2, also accumulated gradients; 3, also parameters (ZeRO); needs "
-	  "--dp N (default: 0)", FROM_TO(0, 3) },
+	  "2, also accumulated gradients; 3, also parameters (ZeRO); auto, the "
+	  "stage with the fastest step within the budget; needs --dp N "
+	  "(default: 0)", FROM_TO(0, 3) },
 	{ "sp", NULL, G_TARGET, set_true, FIELD(opt.sp), CI,
 	  "with --tp: also shard the activations between matrix products by "
 	  "token (sequence parallelism)" },
@@ -430,12 +431,14 @@ check_complete(const struct cli *c, FILE *err)
 static int
 check_zero(const struct cli *c, FILE *err)
 {
+	static const char *const stages[] = { "auto", "0", "1", "2", "3" };
+	const char *stage = stages[c->opt.zero - ZERO_AUTO];
+
 	if (!c->opt.zero || c->opt.dp > 0)
 		return CLI_GO;
-	fprintf(err, "ckc: --zero %d: expected --dp N, the number of replicas "
-	        "that shard the optimizer state, found %s; try: --zero %d --dp "
-	        "2\n", (int)c->opt.zero, c->opt.dp ? "--dp auto" : "no --dp",
-	        (int)c->opt.zero);
+	fprintf(err, "ckc: --zero %s: expected --dp N, the number of replicas "
+	        "that shard the optimizer state, found %s; try: --zero %s --dp "
+	        "2\n", stage, c->opt.dp ? "--dp auto" : "no --dp", stage);
 	return 2;
 }
 

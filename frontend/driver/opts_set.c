@@ -338,6 +338,15 @@ set_dp(struct arg_parser *p, const char *arg, void *field)
 }
 
 bool
+set_zero(struct arg_parser *p, const char *arg, void *field)
+{
+	if (strcmp(arg, "auto"))
+		return set_whole(p, arg, field);
+	*(int64_t *)field = ZERO_AUTO;
+	return true;
+}
+
+bool
 set_thread_count(struct arg_parser *p, const char *arg, void *field)
 {
 	int64_t x;

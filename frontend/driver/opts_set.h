@@ -12,7 +12,8 @@ enum option_group { G_INPUT, G_TRAIN, G_MEMORY, G_TARGET, G_LOOK, G_OUTPUT,
 bool reject_option(struct arg_parser *, enum option_fault, const char *arg,
                    const char *expected);
 /* char * of a folder; int64_t; int; the machine; char * of a machine. */
-SetOption set_folder, set_dp, set_thread_count, set_target, set_machine_option;
+SetOption set_folder, set_dp, set_zero, set_thread_count, set_target,
+	set_machine_option;
 /* One more name of a struct name_list. */
 SetOption add_name;
 /* Lists and groups of fields of struct options. */

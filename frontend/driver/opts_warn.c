@@ -62,7 +62,7 @@ find_reasons(const struct cli *c)
 		| (o->budget_bytes < 0 && o->budget_pct <= 0 && !o->curve
 		   ? NO_BUDGET : 0)
 		| (o->remat != REMAT_AUTO && !o->curve ? NO_CHOICE : 0)
-		| (o->zero ? ZERO : 0) | (text ? NO_IMPORT : 0)
+		| (o->zero > 0 ? ZERO : 0) | (text ? NO_IMPORT : 0)
 		| (text && !o->nlora ? NO_IMPORT_NOR_LORA : 0);
 }
 

@@ -1,6 +1,7 @@
 /* The whole pipeline with its searches. */
 #include "passes/explore/explore.h"
 
+#include "passes/explore/choose_zero.h"
 #include "passes/explore/low_memory.h"
 #include "passes/explore/other_batch.h"
 #include "passes/explore/suggest_tp.h"
@@ -17,6 +18,8 @@ explore(Pass *p, Graph *g, const char *stop_after,
 	if (pass_walk_reach(&w, p, g, pass_that_gives(P_LOSS) + 1)) {
 		if (other_batch)
 			other_batch_check(p, g, other_batch);
+		if (p->opt->zero == ZERO_AUTO)
+			choose_zero(p, g);
 		if (may_suggest_tp(p, g))
 			whole = graph_clone(g);
 	}

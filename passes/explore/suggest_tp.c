@@ -4,9 +4,7 @@
  */
 #include "passes/explore/suggest_tp.h"
 
-#include "passes/explore/low_memory.h"
-
-#include <stdio.h>
+#include "passes/explore/trial.h"
 
 bool
 may_suggest_tp(const Pass *p, const Graph *g)
@@ -23,33 +21,20 @@ may_suggest_tp(const Pass *p, const Graph *g)
 static int64_t
 peak_of_rank(const Pass *p, const Graph *whole, int64_t ranks, bool *hard)
 {
-	struct pass_walk w = { .next = pass_that_gives(P_LOSS) + 1,
-	                       .ok = true };
-	FILE *nowhere = fopen("/dev/null", "w");
-	struct options o = *p->opt;
-	Pass trial = { .opt = &o, .target = p->target, .watch = p->watch };
-	Graph *g;
+	struct trial t;
+	const struct planned *found = &t.pass.planned;
 	int64_t peak = -1;
 
-	if (!nowhere)
-		return -1;
-	o.tp = ranks;
-	o.dp = o.dp ? o.dp : DP_TRY;
-	o.slim = o.strategy_draft = true;
-	o.account = o.compare = o.curve = o.stats = false;
-	trial.diag = diag_new("ckc", nowhere);
-	trial.keep = arena_new();
-	trial.result.strategy_sec = -1;
-	g = graph_clone(whole);
-	plan_variants(&w, &trial, g);
-	if (w.ok && trial.planned.plan->sum.peak <= trial.planned.budget)
-		peak = trial.planned.plan->sum.peak;
-	*hard = trial.result.strategy_sec < 0;
-	graph_free(g);
-	arena_free(trial.retired);
-	arena_free(trial.keep);
-	diag_free(trial.diag);
-	fclose(nowhere);
+	trial_init(&t, p);
+	t.options.tp = ranks;
+	t.options.dp = t.options.dp ? t.options.dp : DP_TRY;
+	t.options.strategy_draft = true;
+	t.pass.result.strategy_sec = -1;
+	trial_plan(&t, whole);
+	if (found->plan && found->plan->sum.peak <= found->budget)
+		peak = found->plan->sum.peak;
+	*hard = t.pass.result.strategy_sec < 0;
+	trial_close(&t);
 	return peak;
 }
 

@@ -397,7 +397,7 @@ cut_states(struct optim *o)
 	const NodeId *behind;
 	uint32_t n;
 
-	if (!stage || o->p->opt->optimizer == OPT_NONE)
+	if (stage <= 0 || o->p->opt->optimizer == OPT_NONE)
 		return;
 	n = optimizer_shards_choose(o->g, o->p->scratch, o->u, o->n,
 	                            stage >= 3, &behind);
@@ -536,7 +536,7 @@ optim_copies(const Pass *p, const Graph *g, bool low_memory)
 {
 	const struct options *o = p->opt;
 
-	if (o->resident_copies == TRI_OFF || o->forward_only || o->zero
+	if (o->resident_copies == TRI_OFF || o->forward_only || o->zero > 0
 	    || !(op_info[rules[o->optimizer].op].flags & F_COPY)
 	    || o->update_in_backward == TRI_ON
 	    || (low_memory && optim_may_update_in_backward(p, g))

@@ -77,6 +77,7 @@ lay_out_like(struct rewriter *s, ValId y, ValId v, DType dt)
 	to->shape = from->shape;
 	to->onnx = from->onnx;
 	to->placement = from->placement;
+	to->shard = from->shard;
 	to->laid_out = true;
 	to->start = from->start;
 	memcpy(to->stride, from->stride, sizeof to->stride);

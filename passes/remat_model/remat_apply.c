@@ -47,6 +47,7 @@ copy_val(struct graph_rewrite *a, ValId v)
 	to->of = v;
 	to->result_index = from->result_index;
 	to->placement = from->placement;
+	to->shard = from->shard;
 	to->laid_out = from->laid_out;
 	to->start = from->start;
 	memcpy(to->stride, from->stride, sizeof to->stride);

@@ -29,6 +29,11 @@ RUNS = (
     ("llama-dynamo", ["--tp", 2, "--sp", "--memory-budget", "85%"], []),
     ("mlp-mse", ["--dp", "auto", "--grad-accum", 2], ["--ranks", 2]),
     ("gpt2-dynamo-dyn", ["--tp", 2, "--dp", "auto", "--memory-budget", "90%"], ["--ranks", 4]),
+    (
+        "gpt2-logits",
+        ["--dp", 2, "--tp", 2, "--zero", 3, "--grad-accum", 2, "--memory-budget", "92%"],
+        [],
+    ),
 )
 LATE = "0", "1", "2"
 
@@ -77,7 +82,8 @@ class Waits(ck.Bench):
             budget is None or plan["summary"]["peak_bytes"] <= budget,
             f"{model} {flags}: over the budget",
         )
-        found, inputs = [], self.inputs(stem, 2 if "--dp" in flags else 1)
+        batches = (2 if "--dp" in flags else 1) * (2 if "--zero" in flags else 1)
+        found, inputs = [], self.inputs(stem, batches)
         for late in LATE:
             files = [
                 x
@@ -101,7 +107,7 @@ class Waits(ck.Bench):
             rows = ck.log_rows(self.path("log" + late))
             for row in rows:
                 self.peak(row["peak_bytes"], plan, f"{model} {flags}")
-        whole = ck.model_flags(stem, 2 if "--dp" in flags else 1)[0]
+        whole = ck.model_flags(stem, batches)[0]
         Truth(self, stem + ".onnx", whole, inputs, "--steps", 3).check(
             f"{model} {flags}", DEEP, [r["loss"] for r in rows], "grads0", "save0"
         )

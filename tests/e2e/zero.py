@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Optimizer state cut over replicas (--zero 1), beside replicas that hold all of it, beside one
-rank and beside the interpreter.
+"""Optimizer state, gradients and parameters sharded over replicas (--zero), beside replicas that
+hold all of them, beside one rank and beside the interpreter.
 
-    zero.py CKC CKRUN [bits] [files] [processes] [many] [refusals]
+    zero.py CKC CKRUN [bits] [files] [processes] [many] [auto] [refusals]
 
 Two products of odd widths, so that no piece divides.  bits: a piece is updated by the same numbers
 as the whole is, so losses, gradients and checkpoints are to the bit those of the same replicas
@@ -10,11 +10,13 @@ without --zero (by 16-bit masters, rounding at random, micro-batches), and close
 rank with the whole batch, clipped too.  Bytes of the optimizer's state are those of a formula, the
 plan replays, the measured peak is the planned one.  files: a run changes its shape every few steps
 and goes on as one that did not.  processes: the same files as virtual ranks leave.  many: 128 and
-1,024 replicas of a sample each, by numpy.  What has no sense is refused with the line to type.
+1,024 replicas of a sample each, by numpy.  auto: the stage that is taken, by plans of each.  What
+has no sense is refused with the line to type.
 """
 
 import json
 import os
+import re
 import shutil
 import sys
 
@@ -295,8 +297,7 @@ class Zero(ck.Bench):
             )
         for name, as_of, ranks in SAME_BITS:
             got, want = (
-                self.train(k, "--ranks", ranks, "--save", k + ".s", steps=8)
-                for k in (name, as_of)
+                self.train(k, "--ranks", ranks, "--save", k + ".s", steps=8) for k in (name, as_of)
             )
             self.check(
                 not name.startswith("loud") or 0 < self.skipped() < 8,
@@ -332,7 +333,9 @@ class Zero(ck.Bench):
             now = {k: (v.shape, v.dtype) for k, v in compare.load(self.path(f"{i}.s")).items()}
             form = form or now
             self.check(now == form, f"{name}: form of the file")
-        self.right("one", steps=20).check("over changes of shape", SHALLOW, got, save=f"{len(shapes) - 1}.s")
+        self.right("one", steps=20).check(
+            "over changes of shape", SHALLOW, got, save=f"{len(shapes) - 1}.s"
+        )
         self.check(
             len(got) == 20 and np.allclose(got, want, rtol=1e-5),
             f"over changes of shape: {got}, expected {want}",
@@ -439,6 +442,41 @@ class Zero(ck.Bench):
             )
             os.remove(self.path("many.log"))
 
+    def auto(self):
+        """--zero auto takes the stage with the least exposed seconds of all that fit, by plans of
+        each, and the least of equal ones; a budget in percent is one of replicas that hold all."""
+        stem = os.path.join(ck.MODELS, "gpt2-logits")
+        out = self.path("auto.json")
+        plan = [stem + ".onnx", "--plan-only", *ck.model_flags(stem)[0], "--dp", 2, "--json", out]
+        for more in [], ["--grad-accum", 2], ["--dtype", "bf16"]:
+            top = 0
+            for percent in None, 101, 90, 70, 55, 45, 30:
+                if percent and not top:
+                    continue
+                budget = ["--memory-budget", f"{top * percent // 100}B"] if percent else []
+                seconds = {}
+                for stage in range(4):
+                    done = self.ckc(*plan, *more, "--zero", stage, *budget, "--quiet")
+                    if done.returncode == 0:
+                        summary = ck.plan(out)["summary"]
+                        seconds[stage] = summary["exposed_seconds"]
+                        top = top or summary["peak_bytes"]
+                if percent:
+                    budget[1] = f"{percent}%"
+                done = self.ckc(*plan, *more, "--zero", "auto", *budget)
+                found = re.search(r"--zero auto: stage (\d)", done.stderr)
+                what = f"auto {more} {percent}: {done.stderr}; {seconds}"
+                if not self.check(found, what):
+                    continue
+                stage, least = int(found[1]), min(seconds.values(), default=0)
+                self.check((done.returncode == 0) == bool(seconds), what)
+                if seconds:
+                    self.check(seconds.get(stage, 1) <= least * 1.03, what)
+                    # the budget's bytes are the same
+                    self.check(
+                        ck.plan(out)["summary"]["exposed_seconds"] == seconds.get(stage), what
+                    )
+
     def refusals(self):
         with open(self.path("no.ck"), "w") as f:
             f.write(GRAPH.format(b=2))
@@ -495,7 +533,7 @@ def main():
             }
         ),
     )
-    for part in bench.names or ["bits", "files", "processes", "many", "refusals"]:
+    for part in bench.names or ["bits", "files", "processes", "many", "auto", "refusals"]:
         getattr(bench, part)()
     bench.finish()
 

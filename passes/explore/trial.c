@@ -1,0 +1,40 @@
+#include "passes/explore/trial.h"
+
+#include "passes/explore/low_memory.h"
+
+void
+trial_init(struct trial *t, const Pass *p)
+{
+	struct options *o = &t->options;
+
+	*t = (struct trial){ .options = *p->opt,
+		.pass = { .target = p->target, .watch = p->watch,
+		          .result.other_batch = p->result.other_batch } };
+	o->slim = o->quiet = true;
+	o->account = o->compare = o->curve = o->stats = o->eval = false;
+	o->explain = NULL;
+}
+
+void
+trial_plan(struct trial *t, const Graph *of)
+{
+	struct pass_walk w = { .next = pass_that_gives(P_LOSS) + 1,
+	                       .ok = true };
+
+	t->pass.opt = &t->options;
+	t->pass.diag = diag_new("ckc", NULL);
+	t->pass.keep = arena_new();
+	t->graph = graph_clone(of);
+	plan_variants(&w, &t->pass, t->graph);
+	if (!w.ok)
+		t->pass.planned.plan = NULL;
+}
+
+void
+trial_close(struct trial *t)
+{
+	graph_free(t->graph);
+	arena_free(t->pass.retired);
+	arena_free(t->pass.keep);
+	diag_free(t->pass.diag);
+}

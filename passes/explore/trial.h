@@ -1,0 +1,20 @@
+/* A plan with other options, of which nothing is said. */
+#ifndef PASSES_EXPLORE_TRIAL_H
+#define PASSES_EXPLORE_TRIAL_H
+
+#include "passes/pass.h"
+
+struct trial {
+	struct options options;         /* p's without reports, to be changed */
+	Pass pass;                      /* what was found; its plan is NULL if
+	                                 * there is none */
+	Graph *graph;
+};
+
+/* p's options. */
+void trial_init(struct trial *, const Pass *p);
+/* Plan a copy of the graph, which has been through pass loss. */
+void trial_plan(struct trial *, const Graph *);
+void trial_close(struct trial *);
+
+#endif
