@@ -218,8 +218,8 @@ is_shard_of(const Val *v, const struct replica_shard *form)
 	return v->shard && shape_eq(&v->shard->shape, &form->shape);
 }
 
-/* Node n reads v, a replica's shard: it gathers the whole of it, or makes shards
- * of the same form of shards alone. */
+/* Node n reads v, a replica's shard: it gathers the whole of it, or makes
+ * shards of the same form of shards alone. */
 static void
 check_shard_reader(struct verify *c, const Node *n, const Val *v)
 {

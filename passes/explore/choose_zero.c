@@ -58,7 +58,8 @@ describe_stage(Arena *arena, int64_t i, const struct stage *s)
 	char bytes[24];
 
 	if (s->fits)
-		return arena_printf(arena, "%lld: %.4g s", (long long)i, s->sec);
+		return arena_printf(arena, "%lld: %.4g s", (long long)i,
+		                    s->sec);
 	if (!s->bytes)
 		return arena_printf(arena, "%lld: no plan", (long long)i);
 	return arena_printf(arena, "%lld: needs %s", (long long)i,

@@ -102,8 +102,8 @@ LIBRARIES = {
     "frozen-whole": (2, ["--dp", 2, "--lora", "w*=2:4"]),
     "frozen16-whole": (2, ["--dp", 2, "--lora", "w*=2:4", "--dtype", "bf16"]),
 }
-# Two that leave the same losses and checkpoints, by how many ranks.  Stages 2 and 3 sum the gradients
-# of a micro-batch over replicas first, stage 1 those of all micro-batches.
+# Two that leave the same losses and checkpoints, by how many ranks.  Stages 2 and 3 sum the
+# gradients of a micro-batch over replicas first, stage 1 those of all micro-batches.
 SAME_BITS = [
     ("narrow", "narrow-whole", 4),
     ("narrow-3", "narrow-whole", 4),
