@@ -99,7 +99,8 @@ struct plan_step {
 	int64_t workspace;
 	double flops, bytes, seconds;
 	double product;                 /* FLOPs of matrix products alone */
-	double sent;                    /* bytes that a rank sends */
+	double sent;                    /* bytes that a rank sends, */
+	bool network;                   /* some of them to other nodes */
 };
 
 struct plan_summary {

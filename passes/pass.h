@@ -18,7 +18,8 @@
 struct cost {
 	double flops, bytes, sec;
 	double product;                 /* FLOPs of matrix products alone */
-	double sent;                    /* bytes sent to other ranks */
+	double sent;                    /* bytes sent to other ranks, */
+	bool network;                   /* some of them to other nodes */
 };
 
 /* The form of a step that is planned, where several are: explore.h. */

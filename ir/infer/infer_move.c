@@ -91,9 +91,11 @@ infer_squeeze(struct infer *c)
 	for (int i = 0; i < x.rank; i++) {
 		if (all && x.dim[i] < 0)
 			return rule_shape(c, unknown(-1));
-		if (set[i] && x.dim[i] > 1)
-			return rule_fail(c, "axis %d of %s has more than one "
-			                 "element", i, rule_text(text, c, 0));
+		if (set[i] && x.dim[i] >= 0 && x.dim[i] != 1)
+			return rule_fail(c, "axis %d of %s has %lld elements, "
+			                 "expected one", i,
+			                 rule_text(text, c, 0),
+			                 (long long)x.dim[i]);
 		if (!set[i] && !(all && x.dim[i] == 1))
 			s.dim[s.rank++] = x.dim[i];
 	}

@@ -142,7 +142,7 @@ add_step(struct plan_builder *b, const Node *n)
 			&& g->val[n->out[0]].base,
 		.workspace = n->workspace,
 		.flops = c.flops, .bytes = c.bytes, .seconds = c.sec,
-		.product = c.product, .sent = c.sent,
+		.product = c.product, .sent = c.sent, .network = c.network,
 	};
 	s->inlined = arena_array(a, (size_t)n->ninlined + 1,
 	                         sizeof *s->inlined);

@@ -410,8 +410,11 @@ cost_of_work(const Graph *g, const Node *n, struct work w)
 		.product = w.product };
 
 	if (is_sent(rule[n->op])) {
+		struct ring ring = collective_ring(g, n);
+
 		c.sent = w.bytes;
-		c.sec = device_ring_seconds(d, collective_ring(g, n), c.sent);
+		c.sec = device_ring_seconds(d, ring, c.sent);
+		c.network = device_ring_link(d, ring).network;
 		return c;
 	}
 	c.sec = device_measured(d, n->op, c.flops, c.bytes);

@@ -80,6 +80,7 @@ struct ring {
  * node serves it there. */
 struct ring_link {
 	double rate, latency;           /* bytes/s; seconds of a message */
+	bool network;                   /* it leaves a node */
 };
 struct ring_link device_ring_link(const struct device_profile *, struct ring);
 /* Seconds of a collective in which every rank sends so many bytes. */

@@ -59,11 +59,12 @@ struct ring_link
 device_ring_link(const struct device_profile *d, struct ring ring)
 {
 	const struct device_profile *of = d->link > 0 ? d : &device_default;
-	struct ring_link link = { of->link, of->link_latency };
+	struct ring_link link = { of->link, of->link_latency, false };
 	double inside = of->node / (double)ring.stride;  /* members in a node */
 
 	if (of->node <= 0 || of->net <= 0 || inside >= (double)ring.ranks)
 		return link;
+	link.network = true;
 	inside = inside < 1 ? 1 : floor(inside);
 	if (of->net * inside < link.rate)
 		link.rate = of->net * inside;

@@ -1,19 +1,21 @@
-/* Two lanes: steps compute one after the other, and transfers go over one link
- * in the order in which they begin, each from where it begins to where it ends.
- * A step after the end of a transfer waits for it.
+/* Lanes: steps compute one after the other, and transfers go over the links of
+ * a node or over the network between nodes, on each in the order in which they
+ * begin.  A step after the end of a transfer waits for it.
  */
 #ifndef PASSES_COST_LANES_H
 #define PASSES_COST_LANES_H
 
 #include "ir/base/arena.h"
 
-#include <stdbool.h>
 #include <stdint.h>
+
+enum lane { LANE_COMPUTE, LANE_LINK, LANE_NETWORK, LANES };
 
 struct lane_step {
 	double sec;
-	bool sends;                     /* a transfer begins here; it ends */
-	int64_t end;                    /* behind this step, itself or a later
+	enum lane lane;
+	int64_t end;                    /* step behind which a transfer that
+	                                 * begins here ends: this or a later
 	                                 * one */
 };
 

@@ -279,11 +279,14 @@ overlap_exposed_seconds(const Pass *p, Graph *g, bool *all)
 	double sec;
 
 	*all = overlap_graph(p, g, brief, scratch);
-	FOR_NODES (n, g)
-		step[node_id(g, n)] = (struct lane_step){
-			node_cost(g, n).sec, node_cost(g, n).sent > 0,
-			n->wait ? n->wait : node_id(g, n)
-		};
+	FOR_NODES (n, g) {
+		struct cost c = node_cost(g, n);
+
+		step[node_id(g, n)] = (struct lane_step){ c.sec,
+			c.sent <= 0 ? LANE_COMPUTE
+			: c.network ? LANE_NETWORK : LANE_LINK,
+			n->wait ? n->wait : node_id(g, n) };
+	}
 	sec = lanes_seconds(step, g->nnode, scratch);
 	arena_free(scratch);
 	return sec;

@@ -210,7 +210,7 @@ least_exposed(const Pass *p, const Graph *g, struct schedule *w,
 	bool all;
 	double least = exposed_seconds(p, g, w, fastest, &all);
 
-	for (size_t i = 0; i < sizeof share / sizeof *share && !all
+	for (size_t i = 0; i < sizeof share / sizeof *share
 	     && !watch_over(p->watch); i++) {
 		const struct known_plan *plan =
 			selector_best(c, (int64_t)(share[i] * arena));

@@ -224,20 +224,24 @@ replay_memory(struct replay *r)
 
 /* ---- sums ---- */
 
-/* Seconds of a step: one link carries one transfer after the other. */
+/* Seconds of a step: a link carries one transfer after the other, and so does
+ * the network. */
 static double
 find_exposed(struct replay *r)
 {
 	double *ends = arena_array(r->arena, (size_t)r->p->nstep + 1,
 	                           sizeof *ends);
-	double clock = 0, free_at = 0;
+	double clock = 0, link = 0, network = 0;
 
 	for (int64_t i = 0; i < r->p->nstep; i++) {
 		const struct plan_step *t = &r->p->step[i];
 
 		if (t->sent > 0) {
-			free_at = fmax(clock, free_at) + t->seconds;
-			ends[t->wait ? t->wait : i] = free_at;
+			double *on = t->network ? &network : &link;
+			int64_t end = t->wait ? t->wait : i;
+
+			*on = fmax(clock, *on) + t->seconds;
+			ends[end] = fmax(ends[end], *on);
 		} else {
 			clock += t->seconds;
 		}

@@ -98,7 +98,7 @@ static const struct infer_case cases[] = {
 	{ OP_RESHAPE, "f32[2]", "{shape=[2,0]}", "!no such dim" },
 	{ OP_SQUEEZE, "f32[1,2,1]", "", "f32[2]" },
 	{ OP_SQUEEZE, "f32[1,2,1] i64[1]={-1}", "", "f32[1,2]" },
-	{ OP_SQUEEZE, "f32[1,2]", "{axes=[1]}", "!more than one" },
+	{ OP_SQUEEZE, "f32[1,2]", "{axes=[1]}", "!expected one" },
 	{ OP_UNSQUEEZE, "f32[2,3]", "{axes=[0,-1]}", "f32[1,2,3,1]" },
 	{ OP_UNSQUEEZE, "f32[2,3] i64[1]", "", "f32[?,?,?]" },
 	{ OP_UNSQUEEZE, "f32[2]", "{axes=[3]}", "!out of range" },

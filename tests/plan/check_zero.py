@@ -1,0 +1,182 @@
+#!/usr/bin/env python3
+"""What plans of ZeRO's stages claim, beside closed formulas.
+
+    check_zero.py CKC GPT [states] [sent] [links] [exposed]
+
+states: bytes of a parameter in 16 bits with Adam, by stage, as in figure 1 of Rajbhandari et al.
+2020 (7.5B, 64 replicas: 120, 31.4, 16.6 and 1.9 GB), counted from the tensors of plans.  sent: a
+step sends 2 (d - 1) / d elements a parameter, and 3 (d - 1) / d where all are gathered again.
+links: seconds of each transfer, inside nodes and between them.  exposed: most transfers are hidden,
+more budget never exposes more seconds but for a few percent, and plans replay.
+"""
+
+import json
+import math
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, os.pardir, "tools"))
+from replay import Replay  # noqa: E402
+
+ELEMENT = {"f32": 4, "bf16": 2}
+# H100 of known_devices.c: devices of a node; bytes/s and seconds of a message inside and between
+NODE, INSIDE, BETWEEN = 8, (450e9, 10e-6), (50e9, 20e-6)
+GIB = 2**30
+
+
+def count(tensor):
+    return math.prod(tensor["shape"])
+
+
+class Check:
+    def __init__(self, ckc, gpt, folder):
+        self.ckc, self.gpt, self.folder, self.faults = ckc, gpt, folder, []
+
+    def fault(self, ok, text):
+        if not ok:
+            self.faults.append(text)
+
+    def model(self, *sizes):
+        path = os.path.join(self.folder, "g.onnx")
+        command = [self.gpt, *map(str, sizes), "--batch", "1", "-o", path]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        return path
+
+    def plan(self, model, *flags):
+        """The plan, or what ckc said."""
+        out = os.path.join(self.folder, "p.json")
+        command = [self.ckc, model, "--plan-only", "--device", "H100", "--target", "cuda"]
+        command += ["--quiet", "--json", out, "--dtype", "bf16", *map(str, flags)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            return done.stderr
+        with open(out, encoding="utf-8") as source:
+            return json.load(source)
+
+    def transfers(self, plan, op):
+        """(step, smaller tensor, larger one) of matrices, which are sent in 16 bits."""
+        tensors = plan["tensors"]
+        for s in plan["schedule"]:
+            if s["op"] == op:
+                pair = [tensors[s["reads"][0]], tensors[s["writes"][0]]]
+                if pair[0]["dtype"] == pair[1]["dtype"] == "bf16":
+                    yield (s, *sorted(pair, key=count))
+
+    def states(self):
+        """12 of masters and states, of which a replica has its share from stage 1 on, 2 of a
+        gradient from stage 2 on, 2 of a copy in stage 3.  Whole copies and gradients, which stages
+        below keep, are in each plan beside the shards."""
+        replicas = 64
+        model = self.model("--layers", 36, "--hidden", 4096, "--heads", 32)
+        for stage in 1, 2, 3:
+            plan = self.plan(model, "--dp", replicas, "--zero", stage)
+            tensors = plan["tensors"]
+            made = {w: s for s in plan["schedule"] for w in s["writes"]}
+            copies = list(self.transfers(plan, "gather_pieces"))
+            grads = list(self.transfers(plan, "reduce_scatter"))
+            names = {tensors[made[s["reads"][0]]["reads"][0]]["name"] for s, _, _ in copies}
+            names |= {f"adamw.{k}.{n}" for n in names for k in "mv"}
+            n = sum(count(large) for _, _, large in copies)
+            state = sum(t["bytes"] for t in tensors if t["name"] in names)
+            copy, copy_shard = 2 * n, sum(2 * count(small) for _, small, _ in copies)
+            grad = sum(2 * count(large) for _, _, large in grads)
+            grad_shard = sum(2 * count(small) for _, small, _ in grads)
+            for of, found, want in (
+                (1, state + copy + grad, 4 + 12 / replicas),
+                (2, state + copy + grad_shard, 2 + 14 / replicas),
+                (3, state + copy_shard + grad_shard, 16 / replicas),
+            ):
+                self.fault(
+                    n > 7e9 and abs(found / n - want) < 1e-6,
+                    f"plan of stage {stage}: {found / n} B a parameter in {of}, expected {want}",
+                )
+
+    def sent(self):
+        replicas = 8
+        share = (replicas - 1) / replicas
+        model = self.model("--layers", 6, "--hidden", 2048, "--heads", 16)
+        for stage, more, again in (
+            (1, [], 0),
+            (2, [], 0),
+            (3, [], 0),
+            (3, ["--recompute", "full"], 1),
+            (2, ["--grad-accum", 4], 0),
+        ):
+            plan = self.plan(model, "--dp", replicas, "--zero", stage, *more)
+            found = {"forward": 0, "recompute": 0, "backward": 0}
+            n = 0
+            for op in "gather_pieces", "reduce_scatter":
+                for s, _, large in self.transfers(plan, op):
+                    found[s["phase"]] += s["sent_bytes"] / 2
+                    n += count(large) if s["phase"] == "forward" else 0
+            want = {"forward": n * share, "recompute": again * n * share, "backward": n * share}
+            if not more or stage == 3:
+                self.fault(n > 0 and found == want, f"{stage} {more}: {found}, expected {want}")
+
+    def links(self):
+        model = self.model("--layers", 2, "--hidden", 1024, "--heads", 16)
+        for tp, dp in (1, 8), (8, 8), (4, 4), (2, 16):
+            flags = ["--tp", tp, "--sp"] if tp > 1 else []
+            plan = self.plan(model, "--dp", dp, "--zero", 1, *flags)
+            groups = set()
+            for s in plan["schedule"]:
+                if not s.get("sent_bytes"):
+                    continue
+                for name, ranks, stride in ("tp", tp, 1), ("dp", dp, tp):
+                    here = min(ranks, max(1, NODE // stride))
+                    rate, latency = INSIDE
+                    if here < ranks:
+                        rate, latency = min(rate, BETWEEN[0] * here), BETWEEN[1]
+                    want = latency * (ranks - 1) + s["sent_bytes"] / rate
+                    leaves = here < ranks
+                    if math.isclose(s["seconds"], want, rel_tol=1e-9) and leaves == s.get(
+                        "network", False
+                    ):
+                        groups.add(name)
+                        break
+                else:
+                    self.fault(False, f"tp {tp} dp {dp}: {s['op']} takes {s['seconds']} s")
+            self.fault(
+                groups == ({"tp", "dp"} if tp > 1 else {"dp"}), f"tp {tp} dp {dp}: groups {groups}"
+            )
+
+    def exposed(self):
+        """Of layers as wide as those of a 22B model."""
+        model = self.model("--layers", 6, "--hidden", 6144, "--heads", 64, "--seq", 2048)
+        for stage in 1, 3:
+            flags = ["--dp", 8, "--zero", stage]
+            top = self.plan(model, *flags)["summary"]["peak_bytes"]
+            said = self.plan(model, *flags, "--memory-budget", "1GiB")
+            least = int(re.search(r"works: (\d+) B", said)[1])
+            lowest = math.inf
+            for k in range(11):
+                budget = least + (top - least) * k // 10
+                plan = self.plan(model, *flags, "--memory-budget", f"{budget}B")
+                faults, summary = Replay(plan).faults, plan["summary"]
+                hidden = plan["comm"]["hidden_seconds"] / plan["comm"]["seconds"]
+                what = f"stage {stage}, {budget / GIB:.2f} GiB:"
+                self.fault(not faults and summary["peak_bytes"] <= budget, f"{what} {faults[:2]}")
+                seconds = summary["exposed_seconds"]
+                self.fault(seconds < 1.03 * lowest, f"{what} {seconds} s, with less {lowest}")
+                self.fault(
+                    hidden > (0.8 if k > 4 else 0.5 if k > 1 else 0), f"{what} {hidden} are hidden"
+                )
+                lowest = min(lowest, seconds)
+
+
+def main():
+    parts = sys.argv[3:] or ["states", "sent", "links", "exposed"]
+    with tempfile.TemporaryDirectory() as folder:
+        check = Check(sys.argv[1], sys.argv[2], folder)
+        for part in parts:
+            getattr(check, part)()
+    print(*check.faults, f"{len(check.faults)} faults", sep="\n")
+    return 1 if check.faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
