@@ -2,7 +2,7 @@
 """Optimizer state, gradients and parameters sharded over replicas (--zero), beside replicas that
 hold all of them, beside one rank and beside the interpreter.
 
-    zero.py CKC CKRUN [bits] [files] [processes] [many] [auto] [refusals]
+    zero.py CKC CKRUN [bits] [files] [processes] [many] [models] [auto] [refusals]
 
 Two products of odd widths, so that no piece divides.  bits: a piece is updated by the same numbers
 as the whole is, so losses, gradients and checkpoints are to the bit those of the same replicas
@@ -442,6 +442,31 @@ class Zero(ck.Bench):
             )
             os.remove(self.path("many.log"))
 
+    def models(self):
+        """Whole models: the bits of replicas that hold all, also where a budget gathers parameters
+        again."""
+        for name in "cnn-bn-batch", "llama-dynamo", "unet-dynamo", "gpt2-dropout-ts17":
+            stem = os.path.join(ck.MODELS, name)
+            flags = ck.model_flags(stem)[0]
+            x = compare.load(stem + ".inputs.safetensors")
+            files.st_write(
+                self.path("x.st"),
+                tensors({k: np.concatenate([v, v[::-1]]) if v.ndim else v for k, v in x.items()}),
+            )
+            runs = []
+            for more in [], ["--zero", 3], ["--zero", 3, "--memory-budget", "85%"]:
+                so, log, saved = self.path("w.so"), self.path("w.log"), self.path(f"w{len(runs)}")
+                build = self.ckc(stem + ".onnx", "-o", so, *flags, "--dp", 2, *more, "--quiet")
+                train = ["--steps", 3, "--lr", 0.01, "--ranks", 2, "--log", log, "--save", saved]
+                if os.path.exists(log):
+                    os.remove(log)
+                if self.must(build, f"{name} {more}") and self.must(
+                    self.ckrun("w.so", "--inputs", "x.st", *train, "--quiet"), f"{name} {more}"
+                ):
+                    runs.append(ck.losses(log))
+                    self.check(runs[-1] == runs[0], f"{name} {more}: {runs[-1]}, of all {runs[0]}")
+                    self.same(saved, "w0", f"{name} {more}")
+
     def auto(self):
         """--zero auto takes the stage with the least exposed seconds of all that fit, by plans of
         each, and the least of equal ones; a budget in percent is one of replicas that hold all."""
@@ -533,7 +558,7 @@ def main():
             }
         ),
     )
-    for part in bench.names or ["bits", "files", "processes", "many", "auto", "refusals"]:
+    for part in bench.names or ["bits", "files", "processes", "many", "models", "auto", "refusals"]:
         getattr(bench, part)()
     bench.finish()
 
