@@ -15,6 +15,8 @@
  * (prefetch of FSDP, Zhao et al. 2023): places are found from the last gather
  * to the first, each to end before the next one begins.  It begins no earlier
  * than the gather before the last one is needed, so that two are in flight.
+ *
+ * An update in backward moves behind work that hides the sum of its gradient.
  */
 #include "passes/overlap/overlap.h"
 #include "passes/cost/cost.h"
@@ -260,17 +262,70 @@ move_behind(Graph *g, const bool *chosen, Arena *a)
 	graph_reorder(g, w.order, w.n);
 }
 
+/* ---- nodes that move by work ---- */
+
+enum { PERCENT_MORE = 25 };             /* predictions are not exact */
+
+struct moves {
+	const Graph *g;
+	double *work;                   /* seconds of the nodes before this one
+	                                 * that send nothing */
+	NodeId *to;                     /* by node: it moves to the place before
+	                                 * this one, which may be behind the
+	                                 * last; 0: it stays */
+};
+
+static struct moves
+moves_new(const Graph *g, Arena *a)
+{
+	struct moves m = { g,
+		arena_array(a, (size_t)g->nnode + 1, sizeof *m.work),
+		arena_array(a, g->nnode, sizeof *m.to) };
+
+	FOR_NODES (n, g)
+		m.work[node_id(g, n) + 1] = m.work[node_id(g, n)]
+			+ (has_flag(n, F_SENDS) ? 0 : node_cost(g, n).sec);
+	return m;
+}
+
+/* Seconds of work that surely hide the transfer. */
+static double
+work_to_hide(const Graph *g, const Node *transfer)
+{
+	return node_cost(g, transfer).sec * (100 + PERCENT_MORE) / 100;
+}
+
+static void
+moves_apply(const struct moves *m, Graph *g, Arena *a)
+{
+	NodeId end = g->nnode;
+	NodeId *order = arena_array(a, end, sizeof *order);
+	NodeId *next = arena_array(a, end, sizeof *next);
+	NodeId *first = arena_array(a, (size_t)end + 1, sizeof *first);
+	uint32_t n = 0;
+
+	for (NodeId id = end - 1; id > 0; id--)
+		if (m->to[id]) {
+			next[id] = first[m->to[id]];
+			first[m->to[id]] = id;
+		}
+	for (NodeId id = 1; id <= end; id++) {
+		for (NodeId k = first[id]; k; k = next[k])
+			order[n++] = k;
+		if (id < end && !m->to[id])
+			order[n++] = id;
+	}
+	graph_reorder(g, order, n);
+}
+
 /* ---- gathers of pieces ---- */
 
 struct prefetch {
 	const Graph *g;
+	struct moves moves;
 	NodeId *read;                   /* by value: the first node that reads
 	                                 * it */
 	uint32_t *reads;                /* by value: how many do */
-	double *work;                   /* seconds of the nodes before this one
-	                                 * that send nothing */
-	NodeId *to;                     /* by node: it moves before that one;
-	                                 * 0: it stays */
 };
 
 static bool
@@ -319,7 +374,7 @@ prefetch_place(const struct prefetch *f, const Node *n, const Node *maker,
 	const Node *first = maker ? maker : n;
 	NodeId at = node_id(g, first);
 
-	while (at > 1 && f->work[at] > start
+	while (at > 1 && f->moves.work[at] > start
 	       && !stays_before(g, &g->node[at - 1], n, first->in[0]))
 		at--;
 	return at;
@@ -331,46 +386,29 @@ static double
 before_last_two(const struct prefetch *f, const NodeId *gather, uint32_t k)
 {
 	return k < 2 ? -1
-		: f->work[f->read[f->g->node[gather[k - 2]].out[0]]];
+		: f->moves.work[f->read[f->g->node[gather[k - 2]].out[0]]];
 }
 
 static void
 place_prefetches(struct prefetch *f, const NodeId *gather, uint32_t n)
 {
-	const double MORE = 1.25;       /* predictions are not exact */
-	double next = f->work[f->g->nnode - 1];
+	double next = f->moves.work[f->g->nnode];
 
 	for (uint32_t k = n; k-- > 0;) {
 		const Node *c = &f->g->node[gather[k]];
 		bool ok;
 		const Node *maker = piece_maker(f, c, &ok);
-		double end = f->work[f->read[c->out[0]]];
+		double end = f->moves.work[f->read[c->out[0]]];
 		double least = before_last_two(f, gather, k);
+		NodeId to;
 
-		end = end < next ? end : next;
-		next = end - MORE * node_cost(f->g, c).sec;
+		next = (end < next ? end : next) - work_to_hide(f->g, c);
 		if (next < least)
 			next = least;
-		f->to[gather[k]] = prefetch_place(f, c, maker, next);
+		to = prefetch_place(f, c, maker, next);
+		f->moves.to[gather[k]] = to;
 		if (maker)
-			f->to[node_id(f->g, maker)] = f->to[gather[k]];
-	}
-}
-
-static void
-prefetch_fill(struct prefetch *f)
-{
-	const Graph *g = f->g;
-	double now = 0;
-
-	FOR_NODES (n, g) {
-		f->work[node_id(g, n)] = now;
-		now += has_flag(n, F_SENDS) ? 0 : node_cost(g, n).sec;
-		for (int i = 0; i < n->nin; i++) {
-			if (!f->read[n->in[i]])
-				f->read[n->in[i]] = node_id(g, n);
-			f->reads[n->in[i]]++;
-		}
+			f->moves.to[node_id(f->g, maker)] = to;
 	}
 }
 
@@ -379,17 +417,17 @@ move_up(Graph *g, const bool *chosen, Arena *a)
 {
 	struct prefetch f = { .g = g,
 		.read = arena_array(a, g->nval, sizeof *f.read),
-		.reads = arena_array(a, g->nval, sizeof *f.reads),
-		.work = arena_array(a, g->nnode, sizeof *f.work),
-		.to = arena_array(a, g->nnode, sizeof *f.to) };
+		.reads = arena_array(a, g->nval, sizeof *f.reads) };
 	NodeId *gather = arena_array(a, g->nnode, sizeof *gather);
-	NodeId *order = arena_array(a, g->nnode, sizeof *order);
-	NodeId *next = arena_array(a, g->nnode, sizeof *next);
-	NodeId *first = arena_array(a, g->nnode, sizeof *first);
-	uint32_t n = 0, count = 0;
+	uint32_t n = 0;
 	bool ok;
 
-	prefetch_fill(&f);
+	FOR_NODES (c, g)
+		for (int i = 0; i < c->nin; i++) {
+			if (!f.read[c->in[i]])
+				f.read[c->in[i]] = node_id(g, c);
+			f.reads[c->in[i]]++;
+		}
 	FOR_NODES (c, g) {
 		piece_maker(&f, c, &ok);
 		if (ok && chosen[c->out[0]] && f.read[c->out[0]])
@@ -397,25 +435,59 @@ move_up(Graph *g, const bool *chosen, Arena *a)
 	}
 	if (n == 0)
 		return;
+	f.moves = moves_new(g, a);
 	place_prefetches(&f, gather, n);
-	for (NodeId id = g->nnode - 1; id > 0; id--)
-		if (f.to[id]) {
-			next[id] = first[f.to[id]];
-			first[f.to[id]] = id;
-		}
-	for (NodeId id = 1; id < g->nnode; id++) {
-		for (NodeId k = first[id]; k; k = next[k])
-			order[count++] = k;
-		if (!f.to[id])
-			order[count++] = id;
+	moves_apply(&f.moves, g, a);
+}
+
+/* ---- updates in backward ---- */
+
+/* Whether update u may run behind node n, too. */
+static bool
+may_follow(const Graph *g, const Node *u, const Node *n)
+{
+	for (int k = 0; k < u->nout; k++)
+		if (u->out[k] && reads_owner(g, n, u->out[k]))
+			return false;
+	for (int k = 0; k < u->nin; k++)
+		if (u->in[k] && reads_owner(g, n, u->in[k]))
+			return false;
+	return n->phase != PH_UPDATE || has_flag(n, F_UPDATE | F_SENDS);
+}
+
+/* An update of shards that follows its gradient's sum runs when that has had
+ * time to arrive: the shard of a gradient is all that is kept for it. */
+static void
+defer_updates(Graph *g, const bool *chosen, Arena *a)
+{
+	struct moves m = moves_new(g, a);
+	bool any = false;
+
+	FOR_NODES (u, g) {
+		NodeId sum = has_flag(u, F_UPDATE) ? g->val[u->in[1]].def : 0;
+		const Node *s = &g->node[sum];
+		NodeId at = node_id(g, u) + 1;
+		double until;
+
+		if (!sum || !has_flag(s, F_SENDS) || s->phase == PH_UPDATE
+		    || !chosen[s->out[0]])
+			continue;
+		until = m.work[sum] + work_to_hide(g, s);
+		while (at < g->nnode && m.work[at] < until
+		       && may_follow(g, u, &g->node[at]))
+			at++;
+		m.to[node_id(g, u)] = at;
+		any = true;
 	}
-	graph_reorder(g, order, count);
+	if (any)
+		moves_apply(&m, g, a);
 }
 
 void
 overlap_order(Graph *g, const bool *chosen, Arena *scratch)
 {
 	move_up(g, chosen, scratch);
+	defer_updates(g, chosen, scratch);
 	move_behind(g, chosen, scratch);
 	move_early(g, chosen, scratch);
 }
