@@ -388,7 +388,6 @@ check_bound(struct verify *c)
 static void
 check_static_form(struct verify *c)
 {
-	check_bound(c);
 	FOR_NODES (n, c->g)
 		check_static_node(c, n);
 }
@@ -422,6 +421,8 @@ graph_verify(Graph *g, Diag *d)
 		FOR_NODES (n, g)
 			if (!shape_infer(g, d, n))
 				c.faults++;     /* it said why */
+	if (!c.faults && g->props & (P_BOUND | P_STATIC))
+		check_bound(&c);
 	if (!c.faults && g->props & P_STATIC)
 		check_static_form(&c);
 	if (!c.faults && g->props & P_LOSS)
