@@ -71,6 +71,19 @@ check_results(struct verify *c, const Node *n)
 	}
 }
 
+/* Bytes between replicas follow from their number. */
+static void
+check_group(struct verify *c, const Node *n)
+{
+	Attr a = n->attr;
+	const int64_t *group = attr_int_of(n->op, &a, "group");
+
+	if (op_info[n->op].flags & F_COMM && group && *group
+	    && c->g->replicas < 1)
+		bad(c, n, NULL, "is between replicas, but the graph does not "
+		    "declare their number");
+}
+
 static void
 verify_node(struct verify *c, const Node *n)
 {
@@ -80,6 +93,7 @@ verify_node(struct verify *c, const Node *n)
 	}
 	check_operands(c, n);
 	check_results(c, n);
+	check_group(c, n);
 	if (n->phase >= PH_COUNT)
 		bad(c, n, NULL, "unknown phase %d", n->phase);
 	if (n->of >= node_id(c->g, n))
