@@ -73,7 +73,7 @@ check_results(struct verify *c, const Node *n)
 
 /* Bytes between replicas follow from their number. */
 static void
-check_group(struct verify *c, const Node *n)
+check_replica_group(struct verify *c, const Node *n)
 {
 	Attr a = n->attr;
 	const int64_t *group = attr_int_of(n->op, &a, "group");
@@ -93,7 +93,7 @@ verify_node(struct verify *c, const Node *n)
 	}
 	check_operands(c, n);
 	check_results(c, n);
-	check_group(c, n);
+	check_replica_group(c, n);
 	if (n->phase >= PH_COUNT)
 		bad(c, n, NULL, "unknown phase %d", n->phase);
 	if (n->of >= node_id(c->g, n))
