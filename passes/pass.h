@@ -39,6 +39,8 @@ typedef struct Pass {
 	FILE *progress;                 /* NULL: silent */
 	struct watch *watch;            /* when to leave off; NULL: never */
 	bool debug;                     /* verify after every pass */
+	bool sharded_before;            /* the graph was when passes began: its
+	                                 * placements are the user's */
 	/* NULL, or what the pass adds to its dump, and for whom, in scratch */
 	void (*notes)(const void *noted, FILE *);
 	const void *noted;

@@ -309,8 +309,8 @@ run_one(Pass *p, Graph *g, const struct pass_info *pass,
 	if ((!is_checked(p, g, pass) || graph_verify(g, p->diag))
 	    && check_states(p, g))
 		return true;
-	/* extents that do not fit each other are the user's */
-	if (!(pass->gives & P_BOUND))
+	/* extents and placements that do not fit each other are the user's */
+	if (!(pass->gives & P_BOUND) && !p->sharded_before)
 		diag_internal(p->diag, "pass %s left an invalid graph",
 		              pass->name);
 	if (p->debug)
@@ -399,6 +399,7 @@ check_input(Pass *p, Graph *g, const char *only, const char *stop_after,
 	if (!check_names(p->diag, only, stop_after, dump))
 		return false;
 	g->props |= graph_props(g);
+	p->sharded_before = g->ranks > 0;
 	return graph_verify(g, p->diag) && check_states(p, g);
 }
 

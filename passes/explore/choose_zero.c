@@ -4,7 +4,7 @@
 #include "passes/explore/trial.h"
 #include "runtime/support/number.h"
 
-enum { STAGES = 4, TEXT = 200 };
+enum { STAGES = 4 };
 
 struct stage {
 	bool fits;

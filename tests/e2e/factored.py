@@ -100,6 +100,8 @@ LIBRARIES = {
     "zero2": (12, [*DP, *ZERO], {}),
     "zero12": (2, ["--dp", 12, *ZERO], {}),
     "zero-ranks": (12, ["--tp", 2, *DP, *ZERO], {"w1": 1, "w2": 0}),
+    "zero3": (12, [*DP, "--zero", 3], {}),
+    "zero3-micro": (4, [*DP, "--zero", 3, "--grad-accum", 3], {}),
     "zero-micro": (4, [*DP, *ZERO, "--grad-accum", 3], {}),
     "zero-early": (12, ["--tp", 2, *DP, *ZERO, "--update-in-backward", "on"], {}),
 }

@@ -80,6 +80,16 @@ LIBRARIES = {
     "two-3": (2, ["--dp", 2, "--zero", 3]),
     "four": (1, ["--dp", 4, "--zero", 1]),
     "four-3": (1, ["--dp", 4, "--zero", 3]),
+    "three-3": (4, ["--dp", 3, "--zero", 3]),
+    "three-whole": (4, ["--dp", 3]),
+    "five-3": (1, ["--dp", 5, "--zero", 3, "--grad-accum", 3]),
+    "five-2": (1, ["--dp", 5, "--zero", 2, "--grad-accum", 3]),
+    "adam-3": (2, ["--dp", 2, "--zero", 3, "--optimizer", "adam"]),
+    "adam-whole": (2, ["--dp", 2, "--optimizer", "adam"]),
+    "sgdm-3": (2, ["--dp", 2, "--zero", 3, "--optimizer", "sgdm"]),
+    "sgdm-whole": (2, ["--dp", 2, "--optimizer", "sgdm"]),
+    "sgd-3": (2, ["--dp", 2, "--zero", 3, "--optimizer", "sgd"]),
+    "sgd-whole": (2, ["--dp", 2, "--optimizer", "sgd"]),
     "ranks": (2, ["--dp", 2, "--tp", 2, "--zero", 1]),
     "ranks-3": (2, ["--dp", 2, "--tp", 2, "--zero", 3]),
     "ranks4": (2, ["--dp", 2, "--tp", 4, "--zero", 1]),
@@ -105,6 +115,11 @@ LIBRARIES = {
 # Two that leave the same losses and checkpoints, by how many ranks.  Stages 2 and 3 sum the
 # gradients of a micro-batch over replicas first, stage 1 those of all micro-batches.
 SAME_BITS = [
+    ("three-3", "three-whole", 3),
+    ("five-3", "five-2", 5),
+    ("adam-3", "adam-whole", 2),
+    ("sgdm-3", "sgdm-whole", 2),
+    ("sgd-3", "sgd-whole", 2),
     ("narrow", "narrow-whole", 4),
     ("narrow-3", "narrow-whole", 4),
     ("micro", "micro-whole", 2),
@@ -116,6 +131,7 @@ SAME_BITS = [
     ("frozen", "frozen-whole", 2),
     ("frozen16", "frozen16-whole", 2),
 ]
+STATES = {"lion": 1, "sgdm": 1, "sgd": 0}  # of a parameter
 TRAIN = ["--lr", 0.01, "--weight-decay", 0.1, "--seed", 5, "--threads", 1, "--quiet"]
 
 
@@ -179,7 +195,10 @@ class Zero(ck.Bench):
         return name + ".so"
 
     def inputs(self, name):
-        return "in12.st" if "--grad-accum" in LIBRARIES[name][1] else "in4.st"
+        b, flags = LIBRARIES[name]
+        replicas = value(flags, "--dp", 1)
+        replicas = 2 if replicas == "auto" else replicas
+        return f"in{b * replicas * value(flags, '--grad-accum', 1)}.st"
 
     def train(self, name, *more, steps=3, launch=()):
         log = self.path("log")
@@ -225,7 +244,7 @@ class Zero(ck.Bench):
         """Of each parameter that is cut a replica has state for ceil(n / dp) elements, from stage 2
         on a gradient of micro-batches, in stage 3 a piece; places are multiples of 64 bytes."""
         plan = ck.plan(self.path(name + ".json"))
-        dp, states = value(flags, "--dp", 1), 1 if "lion" in flags else 2
+        dp, states = value(flags, "--dp", 1), STATES.get(value(flags, "--optimizer", ""), 2)
         stage, micro = value(flags, "--zero", 0), "--grad-accum" in flags
         width = 2 if "--state-dtype" in flags else 4
         param = {
@@ -543,9 +562,9 @@ class Zero(ck.Bench):
 def main():
     bench = Zero()
     rng = np.random.default_rng(0)
-    x, labels = np.float32(rng.normal(0, 1, (12, 6))), rng.integers(0, 7, 12)
+    x, labels = np.float32(rng.normal(0, 1, (15, 6))), rng.integers(0, 7, 15)
     labels[:2] = -100  # all of one replica
-    for n in 4, 12:
+    for n in 4, 12, 15:
         files.st_write(bench.path(f"in{n}.st"), tensors({"x": x[:n], "labels": labels[:n]}))
     files.st_write(
         bench.path("init.st"),
