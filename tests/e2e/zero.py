@@ -79,17 +79,12 @@ LIBRARIES = {
     "two-2": (2, ["--dp", 2, "--zero", 2]),
     "two-3": (2, ["--dp", 2, "--zero", 3]),
     "four": (1, ["--dp", 4, "--zero", 1]),
-    "four-3": (1, ["--dp", 4, "--zero", 3]),
     "three-3": (4, ["--dp", 3, "--zero", 3]),
     "three-whole": (4, ["--dp", 3]),
     "five-3": (1, ["--dp", 5, "--zero", 3, "--grad-accum", 3]),
     "five-2": (1, ["--dp", 5, "--zero", 2, "--grad-accum", 3]),
-    "adam-3": (2, ["--dp", 2, "--zero", 3, "--optimizer", "adam"]),
-    "adam-whole": (2, ["--dp", 2, "--optimizer", "adam"]),
     "sgdm-3": (2, ["--dp", 2, "--zero", 3, "--optimizer", "sgdm"]),
     "sgdm-whole": (2, ["--dp", 2, "--optimizer", "sgdm"]),
-    "sgd-3": (2, ["--dp", 2, "--zero", 3, "--optimizer", "sgd"]),
-    "sgd-whole": (2, ["--dp", 2, "--optimizer", "sgd"]),
     "ranks": (2, ["--dp", 2, "--tp", 2, "--zero", 1]),
     "ranks-3": (2, ["--dp", 2, "--tp", 2, "--zero", 3]),
     "ranks4": (2, ["--dp", 2, "--tp", 4, "--zero", 1]),
@@ -100,16 +95,12 @@ LIBRARIES = {
     "micro-2": (2, ["--dp", 2, "--zero", 2, *MICRO]),
     "micro-3": (2, ["--dp", 2, "--zero", 3, *MICRO]),
     "micro-whole": (2, ["--dp", 2, *MICRO]),
-    "micro32-2": (2, ["--dp", 2, "--zero", 2, "--grad-accum", 3]),
-    "micro32-3": (2, ["--dp", 2, "--zero", 3, "--grad-accum", 3]),
     "ranks32-2": (2, ["--dp", 2, "--zero", 2, "--tp", 2, "--grad-accum", 3]),
     "ranks32-3": (2, ["--dp", 2, "--zero", 3, "--tp", 2, "--grad-accum", 3]),
     "loud": (2, ["--dp", 2, "--zero", 1, "--dtype", "f16"]),
     "loud-3": (2, ["--dp", 2, "--zero", 3, "--dtype", "f16"]),
     "loud-whole": (2, ["--dp", 2, "--dtype", "f16"]),
-    "frozen": (2, ["--dp", 2, "--zero", 3, "--lora", "w*=2:4"]),
     "frozen16": (2, ["--dp", 2, "--zero", 3, "--lora", "w*=2:4", "--dtype", "bf16"]),
-    "frozen-whole": (2, ["--dp", 2, "--lora", "w*=2:4"]),
     "frozen16-whole": (2, ["--dp", 2, "--lora", "w*=2:4", "--dtype", "bf16"]),
 }
 # Two that leave the same losses and checkpoints, by how many ranks.  Stages 2 and 3 sum the
@@ -117,18 +108,14 @@ LIBRARIES = {
 SAME_BITS = [
     ("three-3", "three-whole", 3),
     ("five-3", "five-2", 5),
-    ("adam-3", "adam-whole", 2),
     ("sgdm-3", "sgdm-whole", 2),
-    ("sgd-3", "sgd-whole", 2),
     ("narrow", "narrow-whole", 4),
     ("narrow-3", "narrow-whole", 4),
     ("micro", "micro-whole", 2),
     ("micro-2", "micro-3", 2),
-    ("micro32-2", "micro32-3", 2),
     ("ranks32-2", "ranks32-3", 4),
     ("loud", "loud-whole", 2),
     ("loud-3", "loud-whole", 2),
-    ("frozen", "frozen-whole", 2),
     ("frozen16", "frozen16-whole", 2),
 ]
 STATES = {"lion": 1, "sgdm": 1, "sgd": 0}  # of a parameter
@@ -156,7 +143,7 @@ class Zero(ck.Bench):
     def right(self, name, *more, steps=3):
         """Of one rank with all samples of a step."""
         inputs = self.inputs(name)
-        flags = ["--no-decay", "w1"] if name.startswith("micro") and "32" not in name else []
+        flags = ["--no-decay", "w1"] if name.startswith("micro") else []
         model = self.model(name, len(compare.load(self.path(inputs))["x"]))
         return Truth(
             self,
@@ -302,7 +289,7 @@ class Zero(ck.Bench):
         right = self.right("one", "--clip", 0.1)
         right.check("one rank, clipped", SHALLOW, clipped, save="one.s")
         self.check(not np.allclose(clipped, one, rtol=1e-5), "nothing was clipped")
-        for name in "two", "four", "four-3", "ranks", "ranks-3":
+        for name in "two", "four", "ranks", "ranks-3":
             got = self.train(name, "--clip", 0.1, "--save", "got.s")
             right.check(f"{name}, clipped", SHALLOW, got, save="got.s")
             self.check(
@@ -322,7 +309,7 @@ class Zero(ck.Bench):
                 not name.startswith("loud") or 0 < self.skipped() < 8,
                 f"{name}: {self.skipped()} steps are skipped",
             )
-            if "micro" in name or "32" in name:
+            if "--grad-accum" in LIBRARIES[name][1]:
                 near = ADAM16 if "--dtype" in LIBRARIES[name][1] else SHALLOW
                 self.right(name, steps=8).check(name, near, got, save=name + ".s")
             if name == "loud":
@@ -335,7 +322,7 @@ class Zero(ck.Bench):
 
     def files(self):
         """20 steps over changes of shape; files are whole, nobody can tell who has written them."""
-        shapes = ["two", "ranks-3", "whole", "four-3", "ranks4", "two-3", "one", "two"]
+        shapes = ["two", "ranks-3", "whole", "four", "ranks4", "two-3", "one", "two"]
         want, got, form = self.train("one", steps=20), [], None
         for i, name in enumerate(shapes):
             more = ["--resume", f"{i - 1}.s"] if i else []
@@ -464,7 +451,7 @@ class Zero(ck.Bench):
     def models(self):
         """Whole models: the bits of replicas that hold all, also where a budget gathers parameters
         again."""
-        for name in "cnn-bn-batch", "llama-dynamo", "unet-dynamo", "gpt2-dropout-ts17":
+        for name in "cnn-bn-batch", "gpt2-dropout-ts17":
             stem = os.path.join(ck.MODELS, name)
             flags = ck.model_flags(stem)[0]
             x = compare.load(stem + ".inputs.safetensors")
@@ -473,7 +460,7 @@ class Zero(ck.Bench):
                 tensors({k: np.concatenate([v, v[::-1]]) if v.ndim else v for k, v in x.items()}),
             )
             runs = []
-            for more in [], ["--zero", 3], ["--zero", 3, "--memory-budget", "85%"]:
+            for more in [], ["--zero", 3, "--memory-budget", "85%"]:
                 so, log, saved = self.path("w.so"), self.path("w.log"), self.path(f"w{len(runs)}")
                 build = self.ckc(stem + ".onnx", "-o", so, *flags, "--dp", 2, *more, "--quiet")
                 train = ["--steps", 3, "--lr", 0.01, "--ranks", 2, "--log", log, "--save", saved]
@@ -492,9 +479,9 @@ class Zero(ck.Bench):
         stem = os.path.join(ck.MODELS, "gpt2-logits")
         out = self.path("auto.json")
         plan = [stem + ".onnx", "--plan-only", *ck.model_flags(stem)[0], "--dp", 2, "--json", out]
-        for more in [], ["--grad-accum", 2], ["--dtype", "bf16"]:
+        for more in [], ["--grad-accum", 2, "--dtype", "bf16"]:
             top = 0
-            for percent in None, 101, 90, 70, 55, 45, 30:
+            for percent in None, 80, 50:
                 if percent and not top:
                     continue
                 budget = ["--memory-budget", f"{top * percent // 100}B"] if percent else []
