@@ -192,6 +192,9 @@ check_needs(Pass *p, const Graph *g, const struct pass_info *pass,
 		return diag_error(p->diag, "pass %s: the graph is already "
 		                  "sharded",
 		                  pass->name);
+	if (g->props & P_BWD && pass < pass_that_gives(P_BWD))
+		return diag_error(p->diag, "pass %s: the graph already has a "
+		                  "backward phase", pass->name);
 	/* these append; a second time would append once more */
 	if (pass->gives & g->props & (P_BWD | P_UPD))
 		return diag_error(p->diag, "pass %s has already run on this "

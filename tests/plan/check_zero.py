@@ -113,6 +113,13 @@ class Check:
                 for s, _, large in self.transfers(plan, op):
                     found[s["phase"]] += s["sent_bytes"] / 2
                     n += count(large) if s["phase"] == "forward" else 0
+            # biases and norms stay whole, whose messages are mostly latency
+            gathers = sum(
+                s["op"] == "gather_pieces" and s["phase"] == "forward" for s in plan["schedule"]
+            )
+            self.fault(
+                gathers == 6 * 4 + (stage == 3), f"{stage} {more}: {gathers} gathers in forward"
+            )
             want = {"forward": n * share, "recompute": again * n * share, "backward": n * share}
             if not more or stage == 3:
                 self.fault(n > 0 and found == want, f"{stage} {more}: {found}, expected {want}")
