@@ -613,7 +613,7 @@ def windows(bench):
 # Parameters in shards of ranks and replicas.
 CUT = (
     ["--tp", 2],
-    ["--tp", 2, "--sp"],
+    ["--tp", 2, "--sp", "--shard", "u=I"],
     ["--dp", 2, "--zero", 1],
     ["--dp", 2, "--zero", 3],
     ["--tp", 2, "--dp", 2, "--zero", 3, "--grad-accum", 2],
