@@ -46,14 +46,16 @@ class Check:
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         return path
 
-    def plan(self, model, *flags):
-        """The plan, or what ckc said."""
+    def plan(self, model, *flags, refused=False):
+        """The plan, or what ckc says of a budget that it has to refuse."""
         out = os.path.join(self.folder, "p.json")
         command = [self.ckc, model, "--plan-only", "--device", "H100", "--target", "cuda"]
         command += ["--quiet", "--json", out, "--dtype", "bf16", *map(str, flags)]
         done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode:
+        if refused:
             return done.stderr
+        if done.returncode:
+            raise SystemExit(f"{flags}: {done.stderr}")
         with open(out, encoding="utf-8") as source:
             return json.load(source)
 
@@ -157,7 +159,7 @@ class Check:
         for stage in 1, 3:
             flags = ["--dp", 8, "--zero", stage]
             top = self.plan(model, *flags)["summary"]["peak_bytes"]
-            said = self.plan(model, *flags, "--memory-budget", "1GiB")
+            said = self.plan(model, *flags, "--memory-budget", "1GiB", refused=True)
             least = int(re.search(r"works: (\d+) B", said)[1])
             lowest = math.inf
             for k in range(11):
