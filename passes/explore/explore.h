@@ -10,6 +10,7 @@
  *
  *     fold .. loss      once more with other samples   (other_batch.c)
  *     optim .. plan     once more with less memory     (low_memory.c)
+ *     precision ..      once for each stage of ZeRO    (choose_zero.c)
  *     precision ..      once more for more ranks       (suggest_tp.c)
  *     precision ..      once more without training     (evaluation_program.c)
  */
