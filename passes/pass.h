@@ -45,6 +45,7 @@ typedef struct Pass {
 	void (*notes)(const void *noted, FILE *);
 	const void *noted;
 	struct variant variant;
+	bool no_overlap;                /* transfers end where they begin */
 	const Graph *training;          /* the graph whose parameters this one
 	                                 * evaluates with, as they lie there;
 	                                 * NULL: this graph trains */

@@ -201,8 +201,7 @@ exposed_of_plan(const Plan *plan, Arena *a)
 
 	for (int64_t i = 0; i < plan->nstep; i++)
 		step[i] = (struct lane_step){ plan->step[i].seconds,
-			plan->step[i].sent <= 0 ? LANE_COMPUTE
-			: plan->step[i].network ? LANE_NETWORK : LANE_LINK,
+			lane_of(plan->step[i].sent, plan->step[i].network),
 			plan_end(plan, i) };
 	return lanes_seconds(step, plan->nstep, a);
 }

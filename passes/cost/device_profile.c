@@ -55,21 +55,39 @@ device_seconds(const struct device_profile *d, Op op, bool has_16bit,
 	return sec > 0 ? sec + d->launch : 0;
 }
 
+static int64_t
+greatest_common_divisor(int64_t a, int64_t b)
+{
+	while (b) {
+		int64_t rest = a % b;
+
+		a = b;
+		b = rest;
+	}
+	return a;
+}
+
+/* Groups need not begin where nodes do: in every node are as many members as in
+ * what both have in common. */
 struct ring_link
 device_ring_link(const struct device_profile *d, struct ring ring)
 {
 	const struct device_profile *of = d->link > 0 ? d : &device_default;
 	struct ring_link link = { of->link, of->link_latency, false };
-	double inside = of->node / (double)ring.stride;  /* members in a node */
+	int64_t inside;
 
-	if (of->node <= 0 || of->net <= 0 || inside >= (double)ring.ranks)
+	if (d->node < 1 || d->node > GROUP_MAX || d->net <= 0)
+		return link;
+	inside = greatest_common_divisor(ring.ranks * ring.stride,
+	                                 (int64_t)d->node) / ring.stride;
+	if (inside >= ring.ranks)
 		return link;
 	link.network = true;
-	inside = inside < 1 ? 1 : floor(inside);
-	if (of->net * inside < link.rate)
-		link.rate = of->net * inside;
-	if (of->net_latency > link.latency)
-		link.latency = of->net_latency;
+	inside = inside < 1 ? 1 : inside;
+	if (d->net * (double)inside < link.rate)
+		link.rate = d->net * (double)inside;
+	if (d->net_latency > link.latency)
+		link.latency = d->net_latency;
 	return link;
 }
 

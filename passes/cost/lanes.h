@@ -7,9 +7,16 @@
 
 #include "ir/base/arena.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum lane { LANE_COMPUTE, LANE_LINK, LANE_NETWORK, LANES };
+
+static inline enum lane
+lane_of(double sent, bool network)
+{
+	return sent <= 0 ? LANE_COMPUTE : network ? LANE_NETWORK : LANE_LINK;
+}
 
 struct lane_step {
 	double sec;

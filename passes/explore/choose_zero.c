@@ -51,46 +51,56 @@ plan_stage(const Pass *p, const Graph *g, int64_t stage, int64_t *limit)
 	return found;
 }
 
-/* "0: 3.1 s", or what it needs. */
+/* "stage 0: 3.1 s", or what it needs. */
 static const char *
 describe_stage(Arena *arena, int64_t i, const struct stage *s)
 {
 	char bytes[24];
 
 	if (s->fits)
-		return arena_printf(arena, "%lld: %.4g s", (long long)i,
-		                    s->sec);
+		return arena_printf(arena, "stage %lld: %.4g s a step",
+		                    (long long)i, s->sec);
 	if (!s->bytes)
-		return arena_printf(arena, "%lld: no plan", (long long)i);
-	return arena_printf(arena, "%lld: needs %s", (long long)i,
+		return arena_printf(arena, "stage %lld: no plan", (long long)i);
+	return arena_printf(arena, "stage %lld: needs %s", (long long)i,
 	                    number_bytes(bytes, (double)s->bytes));
+}
+
+/* Whether stage a is better than b. */
+static bool
+is_better_stage(const struct stage *a, const struct stage *b)
+{
+	const double SAME = 1 + 1e-3;
+
+	if (a->fits != b->fits)
+		return a->fits;
+	return a->fits ? a->sec * SAME < b->sec
+		: a->bytes && (!b->bytes || a->bytes < b->bytes);
 }
 
 void
 choose_zero(Pass *p, const Graph *g)
 {
-	const double SAME = 1 + 1e-3;
 	struct options *o = arena_alloc(p->keep, sizeof *o);
 	struct stage stage[STAGES];
 	const char *text = "";
-	int64_t best = -1, limit = INT64_MAX;
+	int64_t best = 0, limit = INT64_MAX;
 
 	for (int64_t i = 0; i < STAGES; i++) {
 		stage[i] = plan_stage(p, g, i, &limit);
-		if (stage[i].fits && (best < 0 || stage[i].sec * SAME
-		                                  < stage[best].sec))
+		if (is_better_stage(&stage[i], &stage[best]))
 			best = i;
 		text = arena_printf(p->keep, "%s%s%s", text, i ? ", " : "",
 		                    describe_stage(p->keep, i, &stage[i]));
 	}
 	*o = *p->opt;
-	o->zero = best < 0 ? STAGES - 1 : best;
+	o->zero = best;
 	if (o->budget_pct > 0 && limit < INT64_MAX) {
 		o->budget_pct = 0;
 		o->budget_bytes = limit;
 	}
 	p->opt = o;
-	if (!o->quiet && !watch_off(p->watch))
-		diag_note(p->diag, "--zero auto: stage %lld; step time of "
-		          "stage %s", (long long)o->zero, text);
+	if (stage[best].bytes && !o->quiet && !watch_off(p->watch))
+		diag_note(p->diag, "--zero auto takes stage %lld; %s",
+		          (long long)o->zero, text);
 }

@@ -68,7 +68,7 @@ without_training(const struct options *o)
 	f.keep.n = f.recompute.n = 0;
 	f.save_dtype = DT_NONE;
 	f.explain = NULL;
-	f.nshard = 0;
+	f.nshard = 0;                   /* parameters lie as in training */
 	f.pp = 0;
 	return f;
 }
@@ -134,10 +134,13 @@ first_line(const char *text, char why[WHY])
 /* The plan of g, a copy of p->result.forward; NULL: why. */
 static Plan *
 try_plan(Pass *p, const Graph *training, Graph *g,
-         const struct options *o, char why[WHY])
+         const struct options *o, bool no_overlap, char why[WHY])
 {
+	/* a time limit is one of the search for training's plan */
+	struct watch watch = { .stop = p->watch ? p->watch->stop : NULL };
 	Pass trial = { .opt = o, .target = p->target, .keep = p->keep,
-	               .watch = p->watch, .training = training,
+	               .watch = &watch, .training = training,
+	               .no_overlap = no_overlap,
 	               .result.other_batch = p->result.other_batch };
 	char *text = NULL;
 	size_t n;
@@ -226,13 +229,22 @@ no_plan(Pass *p, Graph *g, const struct options *o, const char *why, bool said)
 	return NULL;
 }
 
-/* The plan of g, which takes the place of p->result.forward then. */
+/* The plan of a copy of the graph, which takes the place of p->result.forward
+ * then.  Transfers that begin early need memory: without that, if it is too
+ * much. */
 static Plan *
-take_plan(Pass *p, const Graph *training, Graph *g, const struct options *o,
-          char why[WHY])
+take_plan(Pass *p, const Graph *training, const Graph *of,
+          const struct options *o, char why[WHY])
 {
-	Plan *plan = try_plan(p, training, g, o, why);
+	bool sends = training->ranks || training->replicas;
+	Graph *g = graph_clone(of);
+	Plan *plan = try_plan(p, training, g, o, false, why);
 
+	if (!plan && sends) {
+		graph_free(g);
+		g = graph_clone(of);
+		plan = try_plan(p, training, g, o, true, why);
+	}
 	graph_free(plan ? p->result.forward : g);
 	p->result.forward = plan ? g : p->result.forward;
 	return plan;
@@ -243,14 +255,14 @@ forward_plan(Pass *p, Graph *g)
 {
 	struct options o = without_training(p->opt);
 	Graph *first;
-	char why[WHY];
+	char all[WHY], why[WHY];
 	Plan *plan;
 
 	if (!p->opt->evaluator)
 		return no_plan(p, g, &o, p->opt->forward_only
 		               ? "it was compiled with --forward-only"
 		               : "it was compiled with --eval off", true);
-	plan = take_plan(p, g, graph_clone(p->result.forward), &o, why);
+	plan = take_plan(p, g, p->result.forward, &o, all);
 	if (plan)
 		return plan;
 	first = graph_clone(p->result.forward);
@@ -258,11 +270,17 @@ forward_plan(Pass *p, Graph *g)
 		v->output = val_id(first, v) == first->loss;
 	o.output.n = 0;
 	plan = take_plan(p, g, first, &o, why);
+	graph_free(first);
 	if (!plan)
 		return no_plan(p, g, &o, why, false);
-	if (!p->opt->quiet)
+	if (p->opt->quiet)
+		return plan;
+	if (p->planned.budget > 0)
 		diag_note(p->diag, "the library evaluates only the loss: the "
 		          "other outputs do not fit in the memory budget; use "
 		          "--output NAME to keep only outputs that matter");
+	else
+		diag_note(p->diag, "the library evaluates only the loss, not "
+		          "the other outputs: %s", all);
 	return plan;
 }

@@ -8,7 +8,8 @@ trial_init(struct trial *t, const Pass *p)
 	struct options *o = &t->options;
 
 	*t = (struct trial){ .options = *p->opt,
-		.pass = { .target = p->target, .watch = p->watch,
+		.watch.stop = p->watch ? p->watch->stop : NULL,
+		.pass = { .target = p->target,
 		          .result.other_batch = p->result.other_batch } };
 	o->slim = o->quiet = true;
 	o->account = o->compare = o->curve = o->stats = o->eval = false;
@@ -22,6 +23,7 @@ trial_plan(struct trial *t, const Graph *of)
 	                       .ok = true };
 
 	t->pass.opt = &t->options;
+	t->pass.watch = &t->watch;
 	t->pass.diag = diag_new("ckc", NULL);
 	t->pass.keep = arena_new();
 	t->graph = graph_clone(of);

@@ -6,6 +6,7 @@
 
 struct trial {
 	struct options options;         /* p's without reports, to be changed */
+	struct watch watch;             /* the time limit is each trial's own */
 	Pass pass;                      /* what was found; its plan is NULL if
 	                                 * there is none */
 	Graph *graph;

@@ -390,7 +390,7 @@ put_each_behind(struct optim *o, const NodeId *behind, uint32_t n)
 }
 
 /* Choose what is cut over replicas. */
-static void
+static bool
 cut_states(struct optim *o)
 {
 	int64_t stage = o->p->opt->zero;
@@ -398,10 +398,14 @@ cut_states(struct optim *o)
 	uint32_t n;
 
 	if (stage <= 0 || o->p->opt->optimizer == OPT_NONE)
-		return;
+		return true;
+	if (!o->g->exact)
+		return diag_error(o->p->diag, "--zero: the graph does not "
+		                  "declare an exact number of replicas");
 	n = optimizer_shards_choose(o->g, o->p->scratch, o->u, o->n,
 	                            stage >= 3, &behind);
 	put_each_behind(o, behind, n);
+	return true;
 }
 
 /* Parameters of which training has shards are gathered here, too. */
@@ -481,8 +485,7 @@ append_updates(struct optim *o)
 	if (update && optim_copies(o->p, g, o->p->variant.low_memory))
 		o->copy = copies_make(g, o->p->scratch, o->u, o->n);
 	o->end = g->nnode;
-	cut_states(o);
-	if (!grad_reduce_check(g, o->p->diag, o->u, o->n)
+	if (!cut_states(o) || !grad_reduce_check(g, o->p->diag, o->u, o->n)
 	    || !complete_gradients(o))
 		return false;
 	if (update && !o->in_backward) {

@@ -62,30 +62,26 @@ choose_sharded(const Graph *g, struct size *size, uint32_t n, bool *cut)
 	}
 }
 
+/* Of the parameters that are updated, and of `frozen` ones. */
 static void
-choose_updates(const Graph *g, Arena *scratch, struct update *u, uint32_t n,
-               bool *cut)
+choose_params(const Graph *g, Arena *scratch, struct update *u, uint32_t n,
+              bool frozen, bool *cut)
 {
-	struct size *size = arena_array(scratch, (size_t)n + 1, sizeof *size);
+	struct size *size = arena_array(scratch, (size_t)n + g->nval,
+	                                sizeof *size);
+	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < n; i++)
-		size[i] = (struct size){ val_nelem(&g->val[u[i].param]),
-		                         u[i].param };
-	choose_sharded(g, size, n, cut);
+		size[count++] = (struct size){
+			val_nelem(&g->val[u[i].param]), u[i].param
+		};
+	FOR_VALS (v, g)
+		if (frozen && v->kind == V_PARAM && v->frozen)
+			size[count++] = (struct size){ val_nelem(v),
+			                               val_id(g, v) };
+	choose_sharded(g, size, count, cut);
 	for (uint32_t i = 0; i < n; i++)
 		u[i].cut = cut[u[i].param];
-}
-
-static void
-choose_frozen(const Graph *g, Arena *scratch, bool *cut)
-{
-	struct size *size = arena_array(scratch, g->nval, sizeof *size);
-	uint32_t n = 0;
-
-	FOR_VALS (v, g)
-		if (v->kind == V_PARAM && v->frozen)
-			size[n++] = (struct size){ val_nelem(v), val_id(g, v) };
-	choose_sharded(g, size, n, cut);
 }
 
 /* ---- pieces ---- */
@@ -254,7 +250,7 @@ gather_params(Graph *g, Arena *scratch, const bool *cut, ValId nval,
 			g->node[id].in[k] = y;
 		}
 	for (ValId p = 1; p < nval; p++)
-		if (whole[p])
+		if (cut[p])
 			cut_param(g, p);
 	return count;
 }
@@ -291,9 +287,7 @@ optimizer_shards_choose(Graph *g, Arena *scratch, struct update *u, uint32_t n,
 {
 	bool *cut = arena_array(scratch, g->nval, sizeof *cut);
 
-	choose_updates(g, scratch, u, n, cut);
-	if (params)
-		choose_frozen(g, scratch, cut);
+	choose_params(g, scratch, u, n, params, cut);
 	return cut_params(g, scratch, cut, params, behind);
 }
 

@@ -25,7 +25,6 @@ struct effort {
 
 static const struct effort full = { 128, 24 }, brief = { 24, 4 };
 
-
 /* ---- where transfers end ---- */
 
 struct transfer_ends {
@@ -214,7 +213,7 @@ add_fitting(struct fitting *f, const struct saving *s, uint32_t n, bool known)
 	uint32_t half = n / 2;
 	bool all;
 
-	if (n == 0 || f->left.trials <= 0 || watch_off(f->pass->watch))
+	if (n == 0 || f->left.trials <= 0 || watch_over(f->pass->watch))
 		return false;
 	if (!known) {
 		set_chosen(f, s, n, true);
@@ -265,29 +264,42 @@ overlap_graph(const Pass *p, Graph *g, struct effort effort, Arena *scratch)
 	bool *chosen = arena_array(scratch, g->nval, sizeof *chosen), all;
 
 	FOR_NODES (n, g)
-		chosen[n->out[0]] |= is_transfer(n);
+		if (n->out[0])
+			chosen[n->out[0]] = is_transfer(n);
 	all = choose_transfers(p, g, chosen, effort, scratch);
 	apply_transfers(g, chosen, NULL, scratch);
 	return all;
 }
 
-double
-overlap_exposed_seconds(const Pass *p, Graph *g, bool *all)
+/* Seconds of the nodes, or of those of a micro-batch that is not the last. */
+static double
+lane_seconds(const Graph *g, bool micro, Arena *scratch)
 {
-	Arena *scratch = arena_new();
 	struct lane_step *step = arena_array(scratch, g->nnode, sizeof *step);
-	double sec;
 
-	*all = overlap_graph(p, g, brief, scratch);
 	FOR_NODES (n, g) {
 		struct cost c = node_cost(g, n);
 
+		if (micro && n->phase == PH_UPDATE)
+			c = (struct cost){ 0 };
 		step[node_id(g, n)] = (struct lane_step){ c.sec,
-			c.sent <= 0 ? LANE_COMPUTE
-			: c.network ? LANE_NETWORK : LANE_LINK,
+			lane_of(c.sent, c.network),
 			n->wait ? n->wait : node_id(g, n) };
 	}
-	sec = lanes_seconds(step, g->nnode, scratch);
+	return lanes_seconds(step, g->nnode, scratch);
+}
+
+double
+overlap_exposed_seconds(const Pass *p, Graph *g, bool *all)
+{
+	int64_t micro = p->opt->grad_accum;
+	Arena *scratch = arena_new();
+	double sec;
+
+	*all = overlap_graph(p, g, brief, scratch);
+	sec = lane_seconds(g, false, scratch);
+	if (micro > 1)
+		sec += (double)(micro - 1) * lane_seconds(g, true, scratch);
 	arena_free(scratch);
 	return sec;
 }
@@ -295,7 +307,7 @@ overlap_exposed_seconds(const Pass *p, Graph *g, bool *all)
 bool
 pass_overlap(Pass *p, Graph *g)
 {
-	if (overlap_has_transfers(g))
+	if (!p->no_overlap && overlap_has_transfers(g))
 		overlap_graph(p, g, full, p->scratch);
 	return true;
 }

@@ -14,8 +14,8 @@ PassFn pass_overlap;
 
 bool overlap_has_transfers(const Graph *);
 /* Overlap transfers of this planned graph, with fewer trials than the pass; the
- * seconds of its step.  *all: every transfer runs beside computation as far as
- * it may. */
+ * seconds of a step of all micro-batches.  *all: every transfer runs beside
+ * computation as far as it may. */
 double overlap_exposed_seconds(const Pass *, Graph *, bool *all);
 
 /* order.c: work that a transfer need not wait for, brought between where it

@@ -317,11 +317,11 @@ search_budgets(struct plan_selector *c, int64_t arena)
 
 	if (c->exhausted || is_proven_best(c, arena, best))
 		return best;
-	if (at > GRID)
-		at = GRID;
 	/* the lowest range begins at the least known plan */
 	if (at < pool_smallest(c->base)->live / (c->top / GRID))
 		at = pool_smallest(c->base)->live / (c->top / GRID);
+	if (at > GRID)
+		at = GRID;
 	for (; at >= 0; at--) {
 		int64_t memory = grid_bytes(c, at);
 		struct range *range = &c->range[at];

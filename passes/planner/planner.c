@@ -166,24 +166,9 @@ refuse_all(Pass *p, struct schedule *w, struct plan_selector *c, int64_t least)
 	return remat_refuse(p, w);
 }
 
-/* Seconds of a step of the planned graph with its transfers overlapped. */
-static double
-exposed_of_graph(const Pass *p, const Graph *g)
-{
-	bool all;
-	Graph *trial;
-	double sec;
-
-	if (!overlap_has_transfers(g))
-		return p->planned.step_sec;
-	trial = graph_clone(g);
-	sec = overlap_exposed_seconds(p, trial, &all);
-	graph_free(trial);
-	return sec;
-}
-
-/* Seconds of a step of this plan with its transfers overlapped; *all: none
- * lacks room in the arena to begin early or end late. */
+/* Seconds of a step with its transfers overlapped, of this plan, or if it is
+ * NULL of the graph, which is planned.  *all: no transfer lacks room in the
+ * arena to begin early or end late. */
 static double
 exposed_seconds(const Pass *p, const Graph *g, struct schedule *w,
                 const struct known_plan *plan, bool *all)
@@ -191,8 +176,10 @@ exposed_seconds(const Pass *p, const Graph *g, struct schedule *w,
 	Graph *trial = graph_clone(g);
 	double sec;
 
-	known_eval(w, plan);
-	schedule_apply(w, trial);
+	if (plan) {
+		known_eval(w, plan);
+		schedule_apply(w, trial);
+	}
 	sec = overlap_exposed_seconds(p, trial, all);
 	graph_free(trial);
 	return sec;
@@ -375,7 +362,9 @@ plan_graph(Pass *p, Graph *g)
 		                      p->scratch);
 	}
 	p->planned.step_sec = r->base_sec + p->planned.recompute_sec;
-	p->planned.exposed_sec = exposed_of_graph(p, g);
+	p->planned.exposed_sec = !overlap_has_transfers(g)
+		? p->planned.step_sec
+		: exposed_seconds(p, g, w, NULL, &(bool){ false });
 	p->planned.solver_sec = now_sec() - started;
 	return true;
 }

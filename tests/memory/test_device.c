@@ -48,10 +48,12 @@ rings_over_nodes(void **state)
 	static const struct { struct ring ring; double sec; } want[] = {
 		{ { 8, 1 }, 7 * 1 + 900 / 450. },       /* a node */
 		{ { 4, 2 }, 3 * 1 + 900 / 450. },
+		{ { 4, 1 }, 3 * 1 + 900 / 450. },       /* half of one */
 		{ { 8, 8 }, 7 * 3 + 900 / 50. },        /* one of each node */
 		{ { 2, 16 }, 1 * 3 + 900 / 50. },
 		{ { 8, 2 }, 7 * 3 + 900 / 200. },       /* four of each */
 		{ { 8, 3 }, 7 * 3 + 900 / 100. },       /* two or three */
+		{ { 6, 1 }, 5 * 3 + 900 / 100. },       /* two and four */
 		{ { 16, 1 }, 15 * 3 + 900 / 400. },
 		{ { 1, 1 }, 900 / 450. },
 	};
