@@ -176,7 +176,7 @@ static const struct option_spec table[] = {
 	  "shard over the replicas: 1, optimizer state and f32 master weights; "
 	  "2, also accumulated gradients; 3, also parameters (ZeRO); auto, the "
 	  "stage with the fastest step within the budget; needs --dp N "
-	  "(default: 0)", FROM_TO(0, 3) },
+	  "(default: 0)" },
 	{ "sp", NULL, G_TARGET, set_true, FIELD(opt.sp), CI,
 	  "with --tp: also shard the activations between matrix products by "
 	  "token (sequence parallelism)" },

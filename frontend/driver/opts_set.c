@@ -340,9 +340,12 @@ set_dp(struct arg_parser *p, const char *arg, void *field)
 bool
 set_zero(struct arg_parser *p, const char *arg, void *field)
 {
-	if (strcmp(arg, "auto"))
-		return set_whole(p, arg, field);
-	*(int64_t *)field = ZERO_AUTO;
+	uint64_t stage;
+	bool is_auto = !strcmp(arg, "auto");
+
+	if (!is_auto && !number_whole(arg, 3, &stage))
+		return reject_value(p, arg, "0, 1, 2, 3 or auto");
+	*(int64_t *)field = is_auto ? ZERO_AUTO : (int64_t)stage;
 	return true;
 }
 

@@ -22,7 +22,7 @@ enum {
 	NO_PASS_DUMP = 1 << 3, NO_CODE = 1 << 6,
 	NO_TRAINING = 1 << 7, NO_UPDATE = 1 << 8, NO_DROPOUT = 1 << 9,
 	NO_BUDGET = 1 << 10, NO_CHOICE = 1 << 11, ZERO = 1 << 12,
-	NO_IMPORT = 1 << 13,
+	NO_IMPORT = 1 << 13, ONE_REPLICA = 1 << 15,
 	NO_IMPORT_NOR_LORA = 1 << 14    /* with adapters, --train unfreezes
 	                                 * parameters of graphs in text form */
 };
@@ -62,6 +62,7 @@ find_reasons(const struct cli *c)
 		| (o->budget_bytes < 0 && o->budget_pct <= 0 && !o->curve
 		   ? NO_BUDGET : 0)
 		| (o->remat != REMAT_AUTO && !o->curve ? NO_CHOICE : 0)
+		| (o->dp == 1 ? ONE_REPLICA : 0)
 		| (o->zero > 0 ? ZERO : 0) | (text ? NO_IMPORT : 0)
 		| (text && !o->nlora ? NO_IMPORT_NOR_LORA : 0);
 }
@@ -101,6 +102,7 @@ static const struct {
 	{ "grad-accum", NO_TRAINING, training },
 	{ "zero", NO_TRAINING, training },
 	{ "zero", NO_UPDATE, update },
+	{ "zero", ONE_REPLICA, "with --dp 1: there is one replica" },
 	{ "resident-copies", ZERO, zero },
 	{ "update-in-backward", NO_TRAINING, training },
 	{ "update-in-backward", NO_UPDATE, update },

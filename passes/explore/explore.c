@@ -18,7 +18,7 @@ explore(Pass *p, Graph *g, const char *stop_after,
 	if (pass_walk_reach(&w, p, g, pass_that_gives(P_LOSS) + 1)) {
 		if (other_batch)
 			other_batch_check(p, g, other_batch);
-		if (p->opt->zero == ZERO_AUTO)
+		if (p->opt->zero == ZERO_AUTO && !p->opt->forward_only)
 			choose_zero(p, g);
 		if (may_suggest_tp(p, g))
 			whole = graph_clone(g);

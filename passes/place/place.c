@@ -98,10 +98,17 @@ place_graph(Graph *g, int64_t enough, const struct watch *stop, Arena *scratch)
 	return height;
 }
 
+/* A layout that is good enough for the budget may be found although the search
+ * for the lowest one ends above it. */
 bool
 pass_place(Pass *p, Graph *g)
 {
-	place_graph(g, 0, p->watch, p->scratch);
+	int64_t room = p->planned.budget
+		- graph_resident_bytes(g, p->scratch);
+	int64_t height = place_graph(g, 0, p->watch, p->scratch);
+
+	if (p->planned.budget > 0 && height > room)
+		place_graph(g, room, p->watch, p->scratch);
 	return true;
 }
 

@@ -538,7 +538,9 @@ class Zero(ck.Bench):
         no(["--zero", 1], "found no --dp", "try: --zero 1 --dp 2")
         no(["--zero", 1, "--dp", "auto"], "found --dp auto", "try: --zero 1 --dp 2")
         no(["--zero", 2], "found no --dp", "try: --zero 2 --dp 2")
-        no(["--zero", 4, "--dp", 2], "--zero", "from 0 to 3")
+        no(["--zero", 4, "--dp", 2], "--zero", "expected 0, 1, 2, 3 or auto")
+        done = self.ckc(self.path("no.ck"), "--plan-only", "--dp", 1, "--zero", 3)
+        self.check("--zero does nothing with --dp 1" in done.stderr, f"--dp 1: {done.stderr}")
         for n in (["--dp", 1025, "--zero", 1], ["--tp", 1025]):
             for verb in (["-o", self.path("no.so")], ["--plan-only"], ["--curve"]):
                 done = self.ckc(self.path("no.ck"), *verb, *n)
@@ -560,6 +562,14 @@ class Zero(ck.Bench):
             *("--dtype", "bf16", "--memory-budget", "90%", "--quiet"),
         )
         self.check(done.returncode in (0, 1), f"clip-learnt: {done.returncode} {done.stderr}")
+        # a budget that only the layout found with it meets
+        stem = os.path.join(ck.MODELS, "gpt2-logits")
+        for percent in range(50, 100, 5):
+            done = self.ckc(
+                *(stem + ".onnx", *ck.model_flags(stem)[0], "--plan-only", "--dp", 2),
+                *("--zero", 3, "--memory-budget", f"{percent}%", "--quiet"),
+            )
+            self.check("internal" not in done.stderr, f"{percent} %: {done.stderr}")
         # the time limit of one stage's plan is not that of the others
         stem = os.path.join(ck.MODELS, "gpt2-logits")
         done = self.ckc(
