@@ -337,17 +337,28 @@ cost_classifier(const Graph *g, const Node *n)
 	                      node_traffic(g, n) + 4 * logits * 4 };
 }
 
-/* Those that take part: the ranks of a replica, which are neighbours, or one
- * rank of every replica. */
+static int64_t
+ranks_of_replica(const Graph *g)
+{
+	return g->ranks > 1 ? g->ranks : 1;
+}
+
+struct ring
+replica_ring(const Graph *g)
+{
+	return (struct ring){ g->replicas, ranks_of_replica(g) };
+}
+
+/* Those that take part: one rank of every replica, or the ranks of a replica,
+ * which are neighbours. */
 static struct ring
 collective_ring(const Graph *g, const Node *n)
 {
 	Attr a = n->attr;
 	const int64_t *group = attr_int_of(n->op, &a, "group");
-	int64_t ranks = g->ranks > 1 ? g->ranks : 1;
 
-	return group && *group ? (struct ring){ g->replicas, ranks }
-		: (struct ring){ ranks, 1 };
+	return group && *group ? replica_ring(g)
+		: (struct ring){ ranks_of_replica(g), 1 };
 }
 
 /* Bytes that a rank sends: a ring over all ranks (Thakur et al. 2005). */

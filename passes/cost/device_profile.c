@@ -7,7 +7,6 @@
 #include "runtime/support/json.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -35,10 +35,9 @@ static bool
 is_mostly_latency(const Graph *g, ValId param)
 {
 	const struct device_profile *d = device_of(g);
-	const int64_t replicas = g->replicas;
-	const struct ring ring = { replicas, g->ranks > 1 ? g->ranks : 1 };
+	const struct ring ring = replica_ring(g);
 	double sent = (double)val_data_bytes(&g->val[param])
-		* (double)(replicas - 1) / (double)replicas;
+		* (double)(ring.ranks - 1) / (double)ring.ranks;
 
 	return device_ring_seconds(d, ring, sent)
 		< 2 * device_ring_seconds(d, ring, 0);
@@ -167,10 +166,21 @@ new_gather(Graph *g, ValId param, ValId piece, const Shape *s, NodeId like)
 	return n;
 }
 
-/* What the cast makes is a piece now, behind which the whole is put together
- * again. */
+/* v is a piece of the parameter now; adjoints stay what they were. */
 static void
-gather_copy(Graph *g, ValId param, NodeId cast)
+mark_piece(Graph *g, ValId param, ValId v)
+{
+	PlacementKind kind = g->val[param].placement.kind;
+
+	optimizer_shard_mark(g, param, v);
+	if (kind == PLACEMENT_REPLICATE_PARTIAL)
+		g->val[v].placement.kind = kind;
+}
+
+/* A master, and what the cast makes of it, are pieces now; behind the cast the
+ * whole is put together again. */
+static void
+cut_master(Graph *g, ValId param, NodeId cast)
 {
 	ValId whole = g->node[cast].out[0], piece;
 	Node *n = new_gather(g, param, 0, &g->val[whole].shape, cast);
@@ -183,30 +193,8 @@ gather_copy(Graph *g, ValId param, NodeId cast)
 	g->val[piece].dt = g->val[whole].dt;
 	val_rename(g, piece, arena_printf(g->arena, "%s.piece",
 	                                  g->val[whole].name));
-	optimizer_shard_mark(g, param, piece);
-}
-
-/* Its adjoint stays what it was. */
-static void
-cut_param(Graph *g, ValId param)
-{
-	PlacementKind kind = g->val[param].placement.kind;
-
-	optimizer_shard_mark(g, param, param);
-	if (kind == PLACEMENT_REPLICATE_PARTIAL)
-		g->val[param].placement.kind = kind;
-}
-
-static void
-cut_master(Graph *g, ValId param, NodeId cast)
-{
-	ValId piece;
-
-	gather_copy(g, param, cast);
-	cut_param(g, param);
-	piece = g->node[cast].out[0];
-	if (g->val[param].placement.kind == PLACEMENT_REPLICATE_PARTIAL)
-		g->val[piece].placement.kind = PLACEMENT_REPLICATE_PARTIAL;
+	mark_piece(g, param, piece);
+	mark_piece(g, param, param);
 }
 
 /* ---- parameters ---- */
@@ -251,7 +239,7 @@ gather_params(Graph *g, Arena *scratch, const bool *cut, ValId nval,
 		}
 	for (ValId p = 1; p < nval; p++)
 		if (cut[p])
-			cut_param(g, p);
+			mark_piece(g, p, p);
 	return count;
 }
 

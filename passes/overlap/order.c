@@ -356,13 +356,9 @@ piece_maker(const struct prefetch *f, const Node *n, bool *ok)
 static bool
 stays_before(const Graph *g, const Node *n, const Node *like, ValId v)
 {
-	if (n->count_pass != like->count_pass
-	    || (n->phase == PH_FORWARD) != (like->phase == PH_FORWARD))
-		return true;
-	for (int i = 0; has_flag(n, F_WRITES | F_UPDATE) && i < n->nin; i++)
-		if (n->in[i] && val_owner(g, n->in[i]) == val_owner(g, v))
-			return true;
-	return false;
+	return n->count_pass != like->count_pass
+		|| (n->phase == PH_FORWARD) != (like->phase == PH_FORWARD)
+		|| (has_flag(n, F_WRITES | F_UPDATE) && reads_owner(g, n, v));
 }
 
 /* The first node that it may stand before, at `start` of the work or later. */
@@ -460,8 +456,7 @@ may_follow(const Graph *g, const Node *u, const Node *n)
 static void
 defer_updates(Graph *g, const bool *chosen, Arena *a)
 {
-	struct moves m = moves_new(g, a);
-	bool any = false;
+	struct moves m = { .to = NULL };
 
 	FOR_NODES (u, g) {
 		NodeId sum = has_flag(u, F_UPDATE) ? g->val[u->in[1]].def : 0;
@@ -472,14 +467,15 @@ defer_updates(Graph *g, const bool *chosen, Arena *a)
 		if (!sum || !has_flag(s, F_SENDS) || s->phase == PH_UPDATE
 		    || !chosen[s->out[0]])
 			continue;
+		if (!m.to)
+			m = moves_new(g, a);
 		until = m.work[sum] + work_to_hide(g, s);
 		while (at < g->nnode && m.work[at] < until
 		       && may_follow(g, u, &g->node[at]))
 			at++;
 		m.to[node_id(g, u)] = at;
-		any = true;
 	}
-	if (any)
+	if (m.to)
 		moves_apply(&m, g, a);
 }
 
