@@ -18,6 +18,16 @@ labels_of(const Node *n)
 	     : 0;
 }
 
+static bool
+skips_first(const Node *n)
+{
+	for (int i = 0; i < n->attr.SLICE.start.n; i++)
+		if (n->attr.SLICE.start.v[i] > 0
+		    && n->attr.SLICE.step.v[i] == 1)
+			return true;
+	return false;
+}
+
 /* Walk from the loss' labels back to an input; a slice that skips the first
  * positions on the way means that the graph predicts the next token. */
 static bool
@@ -37,10 +47,8 @@ mark_shifted(const Graph *g, ValId at, bool shifted, unsigned char *input,
 	if (!v->def)
 		return false;
 	n = &g->node[v->def];
-	if (n->op == OP_SLICE)
-		for (int i = 0; i < n->attr.SLICE.start.n; i++)
-			shifted |= n->attr.SLICE.start.v[i] > 0 &&
-			           n->attr.SLICE.step.v[i] == 1;
+	if (n->op == OP_SLICE && !graph_half_of(g, n))
+		shifted |= skips_first(n);
 	for (int i = 0; i < n->nin; i++)
 		if (mark_shifted(g, n->in[i], shifted, input, seen))
 			return true;

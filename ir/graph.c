@@ -452,7 +452,21 @@ graph_clone(const Graph *g)
 	c->ranks = g->ranks;
 	c->replicas = g->replicas;
 	c->exact = g->exact;
+	c->adds = g->adds;
+	c->halves = g->halves;
 	return c;
+}
+
+int
+graph_half_of(const Graph *g, const Node *n)
+{
+	Attr a = n->attr;
+	const IntList *start = attr_list_of(n->op, &a, "start");
+
+	if (g->halves != HALVES_BOTH || !start
+	    || g->val[n->in[0]].kind != V_INPUT)
+		return 0;
+	return start->v[0] > 0 ? 2 : 1;
 }
 
 struct uses

@@ -336,6 +336,14 @@ struct origin {
 	const char *op;                 /* ONNX op type */
 };
 
+/* --halves: samples run as two chains of nodes. */
+enum halves {
+	HALVES_NONE,
+	HALVES_ONE,             /* inputs have half the samples, until pass
+	                         * replicate makes both halves */
+	HALVES_BOTH
+};
+
 struct device_profile;
 typedef struct Graph {
 	Arena *arena;
@@ -358,6 +366,7 @@ typedef struct Graph {
 	int64_t replicas;               /* likely number of replicas; 0: made
 	                                 * for one alone */
 	bool exact;                     /* there are exactly so many replicas */
+	enum halves halves;
 	bool adds;                      /* losses of micro-batches add up to the
 	                                 * step's loss; else it is their mean */
 	struct table *names;            /* ids of values by name (graph.c) */
@@ -460,6 +469,9 @@ struct uses graph_uses(const Graph *, Arena *);
 /* The places in `node` of v's consumers. */
 #define FOR_USES(i, uses, v) \
 	for (uint32_t i = (uses)->first[v]; i < (uses)->first[(v) + 1]; i++)
+
+/* With --halves: the half of an input's samples that n takes, 1 or 2; 0: none. */
+int graph_half_of(const Graph *, const Node *n);
 
 /* ---- value contents ---- */
 

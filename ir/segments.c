@@ -11,7 +11,7 @@
  */
 #include "ir/segments.h"
 
-enum { PERIOD_MAX = 64 };
+enum { PERIOD_MAX = 64, FIRST = 1, SECOND = 2 };
 
 bool *
 segments_active(const Graph *g, Arena *arena)
@@ -69,9 +69,34 @@ segments_crossing(const struct crossing *c, NodeId nnode, Arena *arena)
 	return which;
 }
 
-/* By node: the only activation that lives on after it; 0. */
+/* By value: which halves of the batch it depends on, or would cross with; each
+ * is a bit. */
+static uint8_t *
+find_halves(const Graph *g, Arena *arena)
+{
+	uint8_t *half = arena_array(arena, g->nval, sizeof *half);
+
+	FOR_VALS (v, g)
+		if (v->kind == V_INPUT)
+			half[val_id(g, v)] = FIRST | SECOND;
+	FOR_NODES (n, g) {
+		uint8_t any = (uint8_t)graph_half_of(g, n);
+
+		for (int i = 0; i < n->nin && !graph_half_of(g, n); i++)
+			any |= half[n->in[i]];
+		for (int i = 0; i < n->nout; i++)
+			half[n->out[i]] = any;
+	}
+	FOR_VALS (v, g)
+		if (!half[val_id(g, v)])
+			half[val_id(g, v)] = FIRST | SECOND;
+	return half;
+}
+
+/* By node: the only activation, of those of a half, that lives on after it;
+ * 0. */
 static ValId *
-find_crossing(const Graph *g, Arena *arena)
+find_crossing(const Graph *g, const uint8_t *half, uint8_t which, Arena *arena)
 {
 	bool *active = segments_active(g, arena);
 	NodeId *end = last_forward_reads(g, arena);
@@ -84,6 +109,7 @@ find_crossing(const Graph *g, Arena *arena)
 		ValId id = val_id(g, v);
 
 		if (v->base || v->kind != V_TEMP || !v->def || !active[id]
+		    || (half && !(half[id] & which))
 		    || g->node[v->def].phase != PH_FORWARD)
 			continue;
 		c.begin[c.n] = v->def;
@@ -177,7 +203,9 @@ writes_value(const Graph *g, const Node *n, ValId owner)
 void
 segments_find(struct segments *s, const Graph *g, Arena *arena)
 {
-	ValId *crossing = find_crossing(g, arena);
+	uint8_t *half = g->halves == HALVES_BOTH ? find_halves(g, arena) : NULL;
+	ValId *crossing = find_crossing(g, half, FIRST, arena);
+	ValId *other = half ? find_crossing(g, half, SECOND, arena) : NULL;
 	uint64_t *key = arena_array(arena, (size_t)g->nnode + 1, sizeof *key);
 	ValId last = 0;
 	int32_t at = 0;
@@ -188,6 +216,7 @@ segments_find(struct segments *s, const Graph *g, Arena *arena)
 	s->product = arena_array(arena, (size_t)g->nnode + 1,
 	                         sizeof *s->product);
 	s->cut = arena_array(arena, (size_t)g->nnode + 1, sizeof *s->cut);
+	s->other = arena_array(arena, (size_t)g->nnode + 1, sizeof *s->other);
 	FOR_NODES (n, g) {
 		NodeId id = node_id(g, n);
 
@@ -197,9 +226,11 @@ segments_find(struct segments *s, const Graph *g, Arena *arena)
 		s->of_node[id] = at;
 		key[at] = sign_word(g, n, key[at]);
 		record_node(s, n, id, at);
-		if (crossing[id] && (crossing[id] != last
-		                     || writes_value(g, n, last)))
-			s->cut[++at] = last = crossing[id];
+		if (!crossing[id] || (other && !other[id])
+		    || (crossing[id] == last && !writes_value(g, n, last)))
+			continue;
+		s->cut[++at] = last = crossing[id];
+		s->other[at] = other ? other[id] : 0;
 	}
 	s->n = at + 1;
 	find_period(s, key);

@@ -1,4 +1,5 @@
-/* Where a single activation crosses the forward graph. */
+/* Where a single activation crosses the forward graph, or one of each half of
+ * the batch. */
 #ifndef IR_SEGMENTS_H
 #define IR_SEGMENTS_H
 
@@ -14,6 +15,8 @@ struct segments {
 	NodeId *product;                /* by segment: its first product; 0 */
 	ValId *cut;                     /* by segment: the activation before it;
 	                                 * 0: none */
+	ValId *other;                   /* ... that of the second half of the
+	                                 * batch, with --halves; else 0 */
 	int32_t first, period, nlayer;
 };
 

@@ -111,6 +111,7 @@ struct options {
 	const char *explain;            /* value to explain; NULL: none */
 	double step_time;               /* measured seconds; 0: none */
 	enum tri update_in_backward;
+	enum tri halves;                /* a batch runs as two chains */
 	bool forward_only;
 	bool eval;                      /* the loss of a data set is wanted, */
 	bool evaluator;                 /* and beside training a program that

@@ -11,14 +11,16 @@ emit_strides(struct emit *e, const char *name, const int64_t *s)
 
 struct attrs {
 	double scale, ratio;
-	int64_t causal, stream, batch_segments;
+	int64_t causal, stream, batch_segments, half;
 };
 
 /* Position of this rank's shard of the batch or the heads in the whole, and of
  * that in all replicas: masks of dropout are numbered by it. */
 static void
-emit_piece(struct emit *e, const Val *o, bool of_batch)
+emit_piece(struct emit *e, const Val *o, bool of_batch, int64_t half)
 {
+	const char *part;
+
 	Shape whole = val_whole(o);
 	int axis = o->placement.axis;
 	long long shared = o->placement.replication, heads = whole.dim[1],
@@ -28,10 +30,11 @@ emit_piece(struct emit *e, const Val *o, bool of_batch)
 		return;
 	if (o->placement.kind == PLACEMENT_SHARD)
 		step = o->shape.dim[axis] * (axis ? 1 : heads);
+	random_parts(e, half, &part);
 	out_line(e->out,
 	         ".all = %lld, .first = env->rank / %lld * INT64_C("
-	         "%lld) + env->replica * INT64_C(%lld),",
-	         heads, shared ? shared : 1, step,
+	         "%lld) + %s * INT64_C(%lld),",
+	         heads, shared ? shared : 1, step, part,
 	         of_batch ? whole.dim[0] * heads : 0);
 }
 
@@ -68,7 +71,7 @@ emit_struct(struct emit *e, const Node *n, const struct attrs *at,
 	if (at->ratio > 0) {
 		out_line(e->out, ".stream = (uint32_t)%s,",
 		         emit_const(e, at->stream));
-		emit_piece(e, o, at->batch_segments);
+		emit_piece(e, o, at->batch_segments, at->half);
 	}
 	out_line(e->out, ".type = %s,", tables_dtype(q->dt));
 	if (e->emitter->attention)
@@ -118,7 +121,7 @@ emit_attention(struct emit *e, const Node *n)
 	const Val *o = emit_out(e, n, 0);
 	struct attrs at = { n->attr.ATTENTION.scale, n->attr.ATTENTION.ratio,
 		n->attr.ATTENTION.causal, n->attr.ATTENTION.stream,
-		n->attr.ATTENTION.batch_segments };
+		n->attr.ATTENTION.batch_segments, n->attr.ATTENTION.half };
 
 	if (!check_attention(e, n, 3, q, mask, o ? o : q, at.ratio))
 		return false;
@@ -156,7 +159,8 @@ emit_attention_grad(struct emit *e, const Node *n)
 	struct attrs at = { n->attr.ATTENTION_GRAD.scale,
 		n->attr.ATTENTION_GRAD.ratio, n->attr.ATTENTION_GRAD.causal,
 		n->attr.ATTENTION_GRAD.stream,
-		n->attr.ATTENTION_GRAD.batch_segments };
+		n->attr.ATTENTION_GRAD.batch_segments,
+		n->attr.ATTENTION_GRAD.half };
 	int64_t starts[3] = { 0 };
 	const char *to[3];
 

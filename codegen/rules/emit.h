@@ -165,6 +165,9 @@ void random_numbers(struct emit *, const struct loop_nest *);
 /* How many consecutive words of a dim of that extent are drawn at once, at most
  * `most`. */
 int64_t random_run(const struct loop_nest *, int64_t extent, int64_t most);
+/* Parts of the batch of all replicas, as an expression, and which one this is:
+ * replicas, or halves (attribute `half`) of their samples. */
+const char *random_parts(struct emit *, int64_t half, const char **part);
 /* Draw the words of `count` elements, from the element at offset `at` on.
  * buffered: into a buffer that ckr_words() fills, which may begin earlier; else
  * into an array of that length. */

@@ -140,20 +140,31 @@ random_run(const struct loop_nest *nest, int64_t extent, int64_t most)
 	return run;
 }
 
-/* Index, in the tensor of all replicas, of this replica's element `at`; runs of
- * the replicas alternate there. */
+const char *
+random_parts(struct emit *e, int64_t half, const char **part)
+{
+	*part = half ? arena_printf(e->arena, "(2 * env->replica + %d)",
+	                            half == 2) : "env->replica";
+	return half ? "2 * env->replicas" : "env->replicas";
+}
+
+/* Index, in the tensor of all replicas, of the element `at` of this replica or
+ * of its half; their runs alternate there. */
 static const char *
 index_text(struct emit *e, const struct loop_nest *nest,
            const struct scalar_op *m, const char *at)
 {
 	long long n = replica_run(nest, m);
+	Attr a = m->attr;
+	const char *parts, *part;
 
 	at = arena_printf(e->arena, "0%s%s", at, first_element_text(e, nest));
 	if (!n)
 		return at;
+	parts = random_parts(e, *attr_int_of(m->op, &a, "half"), &part);
 	return arena_printf(e->arena, "%s + ((%s) / INT64_C(%lld) * "
-	                    "(env->replicas - 1) + env->replica) * "
-	                    "INT64_C(%lld)", at, at, n, n);
+	                    "(%s - 1) + %s) * INT64_C(%lld)", at, at, n,
+	                    parts, part, n);
 }
 
 static int64_t

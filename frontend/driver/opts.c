@@ -177,6 +177,10 @@ static const struct option_spec table[] = {
 	  "2, also accumulated gradients; 3, also parameters (ZeRO); auto, the "
 	  "stage with the fastest step within the budget; needs --dp N "
 	  "(default: 0)" },
+	{ "halves", "auto|on|off", G_TARGET, set_word, FIELD(opt.halves), C,
+	  "run the two halves of a batch side by side: one computes while the "
+	  "other waits for ranks; auto: if that makes a step faster (default: "
+	  "off)", WORDS(TRI_AUTO, TRI_ON, TRI_OFF) },
 	{ "sp", NULL, G_TARGET, set_true, FIELD(opt.sp), CI,
 	  "with --tp: also shard the activations between matrix products by "
 	  "token (sequence parallelism)" },
@@ -389,6 +393,7 @@ set_defaults(struct cli *c, Arena *a)
 	c->opt.optimizer = OPT_ADAMW;
 	c->opt.grad_accum = 1;
 	c->opt.dropout = true;
+	c->opt.halves = TRI_OFF;
 	c->eval = true;
 	c->opt.fused_attention = true;
 	c->opt.masters = true;

@@ -50,6 +50,18 @@ read_ranks(struct parser *p, const char *what, int64_t *n)
 }
 
 static bool
+read_halves(struct parser *p)
+{
+	int64_t n;
+
+	if (!tok_int(p, 1, "halves", &n))
+		return false;
+	p->g->halves = n == 1 ? HALVES_ONE : HALVES_BOTH;
+	return n <= 2 || tok_fault(p, "expected halves 1 or 2, found %lld",
+	                           (long long)n);
+}
+
+static bool
 read_statement(struct parser *p)
 {
 	if (p->tok == T_VAL || tok_is_word(p, "_"))
@@ -67,6 +79,8 @@ read_statement(struct parser *p)
 		return read_ranks(p, "ranks", &p->g->ranks);
 	if (tok_word(p, "adds"))
 		return p->g->adds = true;
+	if (tok_word(p, "halves"))
+		return read_halves(p);
 	if (tok_word(p, "replicas")) {
 		if (!read_ranks(p, "replicas", &p->g->replicas))
 			return false;

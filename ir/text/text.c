@@ -42,7 +42,7 @@
  * writes any more; `props` lists properties that the graph does not show by
  * itself, `streams N` the random streams handed out, `ranks N` those of the
  * tensor-parallel group, `replicas N exactly` Graph.replicas and .exact,
- * `adds` Graph.adds.
+ * `adds` Graph.adds, `halves N` Graph.halves.
  *
  * Values are printed in the order of their ids, nodes in their own order, and
  * origins in the order in which nodes first mention them, so that equal
@@ -381,6 +381,8 @@ text_print(const Graph *g, FILE *out)
 		        g->exact ? " exactly" : "");
 	if (g->adds)
 		fputs("\tadds\n", out);
+	if (g->halves)
+		fprintf(out, "\thalves %d\n", (int)g->halves);
 	print_value_list(out, g, values_shown(tmp, g));
 	FOR_NODES (n, g) {
 		putc('\t', out);

@@ -137,11 +137,14 @@ add_input(struct loss_builder *m, const char *name, DType dt, const Shape *s)
 	Graph *g = m->g;
 	ValId v = val_find(g, name);
 	char have[160], want[160];
+	Shape whole = *s;
 
 	if (!v) {
+		if (g->halves && whole.rank > 0)
+			whole.dim[0] *= 2;
 		p->result.added = arena_printf(p->keep, "--loss %s adds the "
 			"input '%s', %s", p->opt->loss, name,
-			shape_text(want, sizeof want, dt, s));
+			shape_text(want, sizeof want, dt, &whole));
 		return val_new(g, V_INPUT, name, dt, *s);
 	}
 	if (g->val[v].kind != V_INPUT || has_reader(g, v)) {

@@ -460,6 +460,7 @@ match_attention_split(struct rewrite *w, NodeId root)
 	a.DROPOUT.ratio = at.ATTENTION.ratio;
 	a.DROPOUT.stream = at.ATTENTION.stream;
 	a.DROPOUT.batch_segments = at.ATTENTION.batch_segments;
+	a.DROPOUT.half = at.ATTENTION.half;
 	if (s && at.ATTENTION.ratio > 0)
 		s = rw_emit(w, OP_DROPOUT, 1, &s, &a);
 	return rw_replace(w, root, rw_binary(w, OP_MATMUL, s, v));

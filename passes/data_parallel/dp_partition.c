@@ -59,10 +59,10 @@ partition_input(struct dp_partition *d, Val *v, const Val **first)
 	if (v->shape.rank < 1 || (*first && n == 1 && d->samples != 1))
 		return true;
 	if (*first && n != d->samples)
-		return diag_error(d->p->diag, "cannot split the batch over "
-		                  "replicas: input '%s': expected %lld samples "
-		                  "along the first dim, as in '%s', found "
-		                  "%lld%s", v->name,
+		return diag_error(d->p->diag, "cannot split the batch %s: "
+		                  "input '%s': expected %lld samples along "
+		                  "the first dim, as in '%s', found %lld%s",
+		                  dp_parts(d), v->name,
 		                  (long long)d->samples,
 		                  (*first)->name, (long long)n, dp_remedy(d));
 	*first = *first ? *first : v;
@@ -83,27 +83,9 @@ partition_inputs(struct dp_partition *d)
 		if (v->kind == V_INPUT && !partition_input(d, v, &first))
 			return false;
 	}
-	return first || diag_error(d->p->diag, "cannot split the batch over "
-	                           "replicas: no input has a batch dim%s",
+	return first || diag_error(d->p->diag, "cannot split the batch %s: no "
+	                           "input has a batch dim%s", dp_parts(d),
 	                           dp_remedy(d));
-}
-
-/* Another value in v's place, as seen from outside. */
-static void
-replace_output(struct dp_partition *d, ValId v, ValId y)
-{
-	Graph *g = d->g;
-	const char *name = g->val[v].name;
-
-	val_rename(g, v, arena_printf(g->arena, "%s.part", name));
-	val_rename(g, y, name);
-	g->val[y].onnx = g->val[v].onnx;
-	g->val[v].onnx = NULL;
-	g->val[y].output = true;
-	g->val[y].rows = g->val[v].rows;
-	g->val[v].output = false;
-	if (g->loss == v)
-		g->loss = y;
 }
 
 static bool
@@ -120,7 +102,7 @@ reduce_loss(struct dp_partition *d)
 	y = y ? dp_emit_all_reduce(d, y, 0, PLACEMENT_REPLICATE_PARTIAL,
 	                        d->g->val[v].def) : 0;
 	if (y)
-		replace_output(d, v, y);
+		dp_replace_output(d->g, v, y);
 	return y != 0;
 }
 
@@ -158,19 +140,20 @@ partition_outputs(struct dp_partition *d)
 			continue;
 		if (dp_has_sample_index(d, v))
 			return diag_error(d->p->diag, "output '%s' holds "
-			                  "sample indices, which each replica "
-			                  "counts from 0; exclude it with "
-			                  "--output",
+			                  "sample indices, which each part of "
+			                  "the batch counts from 0; exclude it "
+			                  "with --output",
 			                  g->val[v].name);
 		if (s->kind == PLACEMENT_PARTIAL) {
 			y = dp_all_reduce(d, v, g->val[v].def);
 			if (!y)
 				return false;
-			replace_output(d, v, y);
+			dp_replace_output(g, v, y);
 		} else if (s->kind == PLACEMENT_SHARD && s->nsegment > 1) {
 			return diag_error(d->p->diag, "output '%s' has the "
-			                  "samples of a replica in several "
-			                  "segments; exclude it with --output",
+			                  "samples of one part of the batch in "
+			                  "several segments; exclude it with "
+			                  "--output",
 			                  g->val[v].name);
 		} else if (moves_samples(d, v)) {
 			return diag_error(d->p->diag, "output '%s' has its "
@@ -232,8 +215,10 @@ partition_batch(Pass *p, Graph *g)
 {
 	const char *assumed;
 
-	if (!partition_graph(p, g, &assumed))
+	if (!partition_graph(p, g, &assumed)
+	    || (g->halves == HALVES_ONE && !halves_expand(p, g)))
 		return false;
+	g->halves = g->halves ? HALVES_BOTH : HALVES_NONE;
 	clear_placements(g);
 	return true;
 }
@@ -253,17 +238,25 @@ can_partition_batch(Pass *p, const Graph *g)
 }
 
 static bool
+set_replicas(const Pass *p, Graph *g)
+{
+	int64_t dp = p->opt->dp;
+
+	g->replicas = dp == DP_TRY ? 1 : dp == DP_ANY ? DP_RANKS : dp;
+	g->exact = p->opt->zero > 0;
+	return true;
+}
+
+static bool
 replicate_graph(Pass *p, Graph *g)
 {
 	int64_t dp = p->opt->dp;
 
-	if (!dp || g->replicas || (dp == DP_TRY && !can_partition_batch(p, g)))
+	if (g->halves != HALVES_ONE
+	    && (!dp || g->replicas
+	        || (dp == DP_TRY && !can_partition_batch(p, g))))
 		return true;
-	if (!partition_batch(p, g))
-		return false;
-	g->replicas = dp == DP_TRY ? 1 : dp == DP_ANY ? DP_RANKS : dp;
-	g->exact = p->opt->zero > 0;
-	return true;
+	return partition_batch(p, g) && set_replicas(p, g);
 }
 
 bool
@@ -312,6 +305,7 @@ dp_partition_copy(Pass *p, const Graph *of, ValId root, int64_t dp,
 		v->output = val_id(g, v) == root;
 	g->loss = root == g->loss ? root : 0;
 	graph_dce(g);
+	g->halves = HALVES_NONE;
 	o.dp = dp;
 	trial.opt = &o;
 	trial.diag = diag_new("ckc", said);

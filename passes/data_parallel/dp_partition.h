@@ -45,6 +45,8 @@ int64_t dp_count_segments(const Shape *x, const Placement *);
 
 /* dp_refuse.c: diagnostics return false.  Text to end them: a remedy. */
 const char *dp_remedy(const struct dp_partition *);
+/* "over replicas", or what else a batch is split into. */
+const char *dp_parts(const struct dp_partition *);
 bool dp_refuse(struct dp_partition *, NodeId, const char *why);
 /* Refuse a node whose operands' placements allow none for its results. */
 bool dp_refuse_mixing(struct dp_partition *, NodeId);
@@ -112,6 +114,8 @@ void dp_redefine(struct dp_partition *, ValId made, ValId old);
 /* Give the node's result k a new value, which is returned.  Another node must
  * define the former value. */
 ValId dp_detach_result(struct dp_partition *, NodeId, int k);
+/* Another value in v's place, as seen from outside. */
+void dp_replace_output(Graph *, ValId v, ValId y);
 ValId dp_emit_cast(struct dp_partition *, ValId, DType, NodeId like);
 bool dp_visit_node(struct dp_partition *, NodeId);
 /* Scale a mean over a replica's own samples to the replica's share. */
@@ -134,6 +138,9 @@ bool dp_partition_extent(struct dp_partition *, NodeId);
 /* Replace extents of the batch, and values computed from them, by constants,
  * once no partial sum needs them. */
 bool dp_fold_extents(Pass *, Graph *);
+
+/* halves.c: of the graph of half a batch, with placements, that of both. */
+bool halves_expand(Pass *, Graph *);
 
 /* dp_mean.c: ops that divide by a number of samples.  False after a
  * diagnostic. */

@@ -4,7 +4,15 @@
 const char *
 dp_remedy(const struct dp_partition *d)
 {
+	if (d->g->halves == HALVES_ONE)
+		return "; try: --halves off";
 	return d->p->opt->dp <= DP_TRY ? "" : "; try: --dp off";
+}
+
+const char *
+dp_parts(const struct dp_partition *d)
+{
+	return d->g->halves == HALVES_ONE ? "into halves" : "over replicas";
 }
 
 bool
@@ -19,7 +27,7 @@ dp_refuse(struct dp_partition *d, NodeId id, const char *why)
 		                  "a batch: %s%s", label, type, why,
 		                  dp_mean_hint(d, n));
 	return diag_error(d->p->diag, "node '%s' (%s): cannot split the batch "
-	                  "over replicas: %s%s%s", label, type, why,
+	                  "%s: %s%s%s", label, type, dp_parts(d), why,
 	                  dp_mean_hint(d, n), dp_remedy(d));
 }
 
@@ -54,8 +62,8 @@ dp_refuse_mixing(struct dp_partition *d, NodeId id)
 	for (int k = 0; k < n->nin; k++)
 		if (dp_has_sample_index(d, n->in[k]))
 			return dp_refuse(d, id, "it computes with sample "
-			                 "indices, which each replica counts "
-			                 "from 0");
+			                 "indices, which each part of the "
+			                 "batch counts from 0");
 	for (int k = 0; k < n->nin && k < 4; k++) {
 		const Val *v = &d->g->val[n->in[k]];
 

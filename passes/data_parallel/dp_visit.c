@@ -45,6 +45,22 @@ dp_redefine(struct dp_partition *d, ValId made, ValId old)
 	v->def = 0;
 }
 
+void
+dp_replace_output(Graph *g, ValId v, ValId y)
+{
+	const char *name = g->val[v].name;
+
+	val_rename(g, v, arena_printf(g->arena, "%s.part", name));
+	val_rename(g, y, name);
+	g->val[y].onnx = g->val[v].onnx;
+	g->val[v].onnx = NULL;
+	g->val[y].output = true;
+	g->val[y].rows = g->val[v].rows;
+	g->val[v].output = false;
+	if (g->loss == v)
+		g->loss = y;
+}
+
 ValId
 dp_detach_result(struct dp_partition *d, NodeId id, int k)
 {
@@ -109,20 +125,40 @@ dp_all_reduce(struct dp_partition *d, ValId v, NodeId like)
 	return d->whole[v];
 }
 
-/* 1 / replicas; of nodes that count over micro-batches each has its own. */
+static ValId
+emit_whole(struct dp_partition *d, Op op, int nin, const ValId *in, int pass)
+{
+	Graph *g = d->g;
+	ValId y = emit_op(g, d->p->diag, op, nin, in, NULL, 0);
+
+	g->node[g->val[y].def].count_pass = pass;
+	dp_order_node(d, g->val[y].def);
+	g->val[y].placement.kind = PLACEMENT_REPLICATE_PARTIAL;
+	return y;
+}
+
+/* 1 / replicas, or of their halves; of nodes that count over micro-batches each
+ * has its own. */
 static ValId
 emit_share_op(struct dp_partition *d, NodeId like)
 {
 	Graph *g = d->g;
-	ValId y = d->share;
 	int pass = g->node[like].count_pass;
+	ValId y = d->share, in[2];
 
 	if (y && !pass)
 		return y;
-	y = emit_op(g, d->p->diag, OP_SHARE, 0, NULL, NULL, 0);
-	g->node[g->val[y].def].count_pass = pass;
-	dp_order_node(d, g->val[y].def);
-	g->val[y].placement.kind = PLACEMENT_REPLICATE_PARTIAL;
+	if (g->halves == HALVES_ONE) {
+		y = val_scalar(g, DT_F32, 0.5);
+		g->val[y].placement.kind = PLACEMENT_REPLICATE_PARTIAL;
+	}
+	if (g->halves != HALVES_ONE || d->p->opt->dp) {
+		in[0] = y;
+		y = emit_whole(d, OP_SHARE, 0, NULL, pass);
+		in[1] = y;
+		if (g->halves == HALVES_ONE)
+			y = emit_whole(d, OP_MUL, 2, in, pass);
+	}
 	d->share = pass ? d->share : y;
 	return y;
 }

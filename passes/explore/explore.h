@@ -8,6 +8,7 @@
  *
  *     bind | fold .. loss | precision .. autodiff | optim .. plan | overlap ..
  *
+ *     fold .. plan      once more in halves            (halves.c)
  *     fold .. loss      once more with other samples   (other_batch.c)
  *     optim .. plan     once more with less memory     (low_memory.c)
  *     precision ..      once for each stage of ZeRO    (choose_zero.c)

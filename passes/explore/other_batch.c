@@ -49,7 +49,7 @@ other_batch_graph(const Pass *p, const Graph *of)
 	bool ok = true;
 
 	if (!name || p->result.other_batch.is_other
-	    || !(o->dp || o->grad_accum > 1 || o->eval))
+	    || !(o->dp || o->grad_accum > 1 || o->eval || of->halves))
 		return NULL;
 	g = graph_clone(of);
 	FOR_VALS (v, g) {

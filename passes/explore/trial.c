@@ -17,16 +17,22 @@ trial_init(struct trial *t, const Pass *p)
 }
 
 void
-trial_plan(struct trial *t, const Graph *of)
+trial_begin(struct trial *t, const Graph *of)
 {
-	struct pass_walk w = { .next = pass_that_gives(P_LOSS) + 1,
-	                       .ok = true };
-
 	t->pass.opt = &t->options;
 	t->pass.watch = &t->watch;
 	t->pass.diag = diag_new("ckc", NULL);
 	t->pass.keep = arena_new();
 	t->graph = graph_clone(of);
+}
+
+void
+trial_plan(struct trial *t, const Graph *of)
+{
+	struct pass_walk w = { .next = pass_that_gives(P_LOSS) + 1,
+	                       .ok = true };
+
+	trial_begin(t, of);
 	plan_variants(&w, &t->pass, t->graph);
 	if (!w.ok)
 		t->pass.planned.plan = NULL;
@@ -36,6 +42,7 @@ void
 trial_close(struct trial *t)
 {
 	graph_free(t->graph);
+	graph_free(t->pass.result.forward);
 	arena_free(t->pass.retired);
 	arena_free(t->pass.keep);
 	diag_free(t->pass.diag);

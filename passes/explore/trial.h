@@ -14,6 +14,8 @@ struct trial {
 
 /* p's options. */
 void trial_init(struct trial *, const Pass *p);
+/* A copy of the graph and where to report; trial_init is done. */
+void trial_begin(struct trial *, const Graph *);
 /* Plan a copy of the graph, which has been through pass loss. */
 void trial_plan(struct trial *, const Graph *);
 void trial_close(struct trial *);

@@ -176,25 +176,36 @@ struct fitting {
 	struct effort left;
 };
 
+/* Whether the graph fits, which this changes; `placements`: how many may still
+ * be tried. */
+static bool
+fits_in_order(const Pass *p, Graph *g, int *placements, Arena *a)
+{
+	int64_t room;
+	bool fits;
+
+	inplace_graph(g, a);
+	room = p->planned.budget - graph_resident_bytes(g, a);
+	fits = place_live_bound(g, a) <= room;
+	if (fits && (*placements)-- > 0)
+		fits = place_graph(g, room, p->watch, a) <= room;
+	return fits && *placements >= 0;
+}
+
 /* Whether the graph fits with the chosen transfers. */
 static bool
 fits_budget(struct fitting *f, double *sec)
 {
 	Graph *trial = graph_clone(f->g);
 	Arena *a = arena_new();
-	int64_t room;
 	bool fits;
 
 	f->left.trials--;
 	apply_transfers(trial, f->chosen, sec, a);
-	inplace_graph(trial, a);
-	room = f->pass->planned.budget - graph_resident_bytes(trial, a);
-	fits = place_live_bound(trial, a) <= room;
-	if (fits && f->left.placements-- > 0)
-		fits = place_graph(trial, room, f->pass->watch, a) <= room;
+	fits = fits_in_order(f->pass, trial, &f->left.placements, a);
 	arena_free(a);
 	graph_free(trial);
-	return fits && f->left.placements >= 0;
+	return fits;
 }
 
 static void
@@ -258,11 +269,29 @@ overlap_has_transfers(const Graph *g)
 	return false;
 }
 
+/* Interleave the halves of a batch, if that fits. */
+static void
+interleave_halves(const Pass *p, Graph *g, Arena *scratch)
+{
+	const NodeId *order = overlap_interleave(g, scratch);
+	Graph *trial = graph_clone(g);
+	Arena *a = arena_new();
+	int once = 1;
+
+	graph_reorder(trial, order, g->nnode - 1);
+	if (p->planned.budget < 0 || fits_in_order(p, trial, &once, a))
+		graph_reorder(g, order, g->nnode - 1);
+	arena_free(a);
+	graph_free(trial);
+}
+
 static bool
 overlap_graph(const Pass *p, Graph *g, struct effort effort, Arena *scratch)
 {
 	bool *chosen = arena_array(scratch, g->nval, sizeof *chosen), all;
 
+	if (g->halves == HALVES_BOTH)
+		interleave_halves(p, g, scratch);
 	FOR_NODES (n, g)
 		if (n->out[0])
 			chosen[n->out[0]] = is_transfer(n);

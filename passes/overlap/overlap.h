@@ -23,4 +23,8 @@ double overlap_exposed_seconds(const Pass *, Graph *, bool *all);
  * transfers that are meant. */
 void overlap_order(Graph *, const bool *chosen, Arena *scratch);
 
+/* interleave.c: an order of all nodes in which one half of the batch computes
+ * while the other waits, in the arena. */
+const NodeId *overlap_interleave(const Graph *, Arena *);
+
 #endif

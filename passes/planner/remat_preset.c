@@ -17,8 +17,11 @@ drop_all_but(const struct remat *r, int64_t k, uint8_t *drop)
 	for (int32_t s = 0; s < r->nstore; s++)
 		drop[s] = r->store[s].candidate;
 	for (int32_t i = 0; i < r->nlayer; i++)
-		if (i % k == 0)
+		if (i % k == 0) {
 			drop[r->layer[i]] = 0;
+			if (r->layer_other[i] >= 0)
+				drop[r->layer_other[i]] = 0;
+		}
 }
 
 /* What was gathered from all ranks is no activation: its piece is, and from

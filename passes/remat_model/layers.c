@@ -9,6 +9,8 @@
 #include "ir/segments.h"
 #include "passes/remat_model/remat_model.h"
 
+#include <string.h>
+
 /* The inputs of equal layers, and the last one's output; 0: there are none. */
 static int32_t
 find_equal_layers(const struct remat *r, Arena *arena, int32_t *cut)
@@ -19,11 +21,11 @@ find_equal_layers(const struct remat *r, Arena *arena, int32_t *cut)
 	segments_find(&s, r->g, arena);
 	for (int32_t i = 0; s.nlayer > 1 && i <= s.nlayer; i++) {
 		int32_t at = s.first + i * s.period;
-		int32_t store = at < s.n && s.cut[at] ? r->of_val[s.cut[at]]
-			: -1;
 
-		if (store >= 0)
-			cut[n++] = store;
+		if (at >= s.n || !s.cut[at] || r->of_val[s.cut[at]] < 0)
+			continue;
+		r->layer_other[n] = s.other[at] ? r->of_val[s.other[at]] : -1;
+		cut[n++] = r->of_val[s.cut[at]];
 	}
 	return n;
 }
@@ -64,6 +66,8 @@ remat_find_layers(struct remat *r)
 	Arena *scratch = arena_new();
 
 	r->layer = arena_array(r->arena, (size_t)r->nnode + 1, 4);
+	r->layer_other = arena_array(r->arena, (size_t)r->nnode + 1, 4);
+	memset(r->layer_other, -1, ((size_t)r->nnode + 1) * 4);
 	r->nlayer = find_equal_layers(r, scratch, r->layer);
 	if (r->nlayer == 0)
 		r->nlayer = find_similar_layers(r, scratch, r->layer);

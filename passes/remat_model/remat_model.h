@@ -119,6 +119,8 @@ struct remat {
 	double base_sec;                /* step without clones */
 	int32_t ncand, ngroup;
 	int32_t *layer, nlayer;         /* storages that are inputs of layers */
+	int32_t *layer_other;           /* ... of the second half of the batch;
+	                                 * -1: there is none */
 	struct watch *watch;              /* when to leave off; NULL: never */
 };
 

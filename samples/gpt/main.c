@@ -107,7 +107,7 @@ static struct name
 to_heads(struct layer *l, const char *what, const char *x, int64_t n)
 {
 	const struct config *c = l->c;
-	int64_t shape[4] = { c->batch, c->seq, n, c->hidden / c->heads };
+	int64_t shape[4] = { 0, c->seq, n, c->hidden / c->heads };
 	struct name r = op(l->m, "Reshape", name_of("%s.%s.rows", l->in, what),
 	                   x, const_ints(l->m, 4, shape).s, NULL);
 
@@ -151,9 +151,9 @@ share(struct layer *l, const char *what, const char *x)
 	y = op(m, "Unsqueeze", name_of("%s.%s.group", l->in, what), x,
 	       const_ints(m, DIMS(2)).s, NULL);
 	y = op(m, "Expand", name_of("%s.%s.expand", l->in, what), y.s,
-	       const_ints(m, DIMS(c->batch, g, n, c->seq, d)).s, NULL);
+	       const_ints(m, DIMS(1, g, n, c->seq, d)).s, NULL);
 	return op(m, "Reshape", name_of("%s.%s.shared", l->in, what), y.s,
-	          const_ints(m, DIMS(c->batch, c->heads, c->seq, d)).s, NULL);
+	          const_ints(m, DIMS(0, c->heads, c->seq, d)).s, NULL);
 }
 
 /* softmax(scale q k' + mask) v, as exporters write it out. */
@@ -179,7 +179,7 @@ core(struct layer *l, const char *q, const char *k, const char *v)
 	attr_ints(m, "perm", DIMS(0, 2, 1, 3));
 	x = op(m, "Transpose", under(l, "attn.rows"), x.s, NULL);
 	return op(m, "Reshape", under(l, "attn.out"), x.s,
-	          const_ints(m, DIMS(c->batch, c->seq, c->hidden)).s, NULL);
+	          const_ints(m, DIMS(0, c->seq, c->hidden)).s, NULL);
 }
 
 static struct name
@@ -330,8 +330,8 @@ head(struct layer *l, const char *x)
 		y = op(m, "MatMul", name_of("logits"), x, y.s, NULL);
 	}
 	y = op(m, "Reshape", name_of("logits.rows"), y.s,
-	       const_ints(m, DIMS(c->batch * c->seq, c->vocab)).s, NULL);
-	rows = const_ints(m, DIMS(c->batch * c->seq));
+	       const_ints(m, DIMS(-1, c->vocab)).s, NULL);
+	rows = const_ints(m, DIMS(-1));
 	op(m, "Reshape", name_of("label.rows"), "labels", rows.s, NULL);
 	attr_str(m, "reduction", "mean");
 	op(m, "SoftmaxCrossEntropyLoss", name_of("loss"), y.s, "label.rows",

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Replicas that partition the samples of a step, beside the interpreter, which takes them all.
+"""Replicas, and halves, that partition the samples of a step, beside the interpreter, which takes
+them all.
 
     replicas.py CKC CKRUN GPT [small] [gpt]
 
@@ -378,9 +379,9 @@ class Replicas(ck.Bench):
             *flags,
         )
 
-    def text(self, rest, b):
+    def text(self, rest, b, halves=False):
         with open(self.path("m.ck"), "w") as f:
-            f.write(graph(rest, b))
+            f.write(graph(rest, b).replace("{\n", "{\n\thalves 1\n" if halves else "{\n", 1))
         return "m.ck"
 
     def train(self, name, ranks, *more, steps=STEPS, inputs=("--inputs", "x.st"), lr=0.1):
@@ -469,6 +470,17 @@ class Replicas(ck.Bench):
                 ):
                     got = self.train("many", n, "--init", "p.st")
                     self.right(known, got, "many", f"{loss}, {n} replicas")
+            for parts, n, flags in (
+                (2, 1, []),
+                (4, 2, ["--dp", "auto"]),
+                (4, 1, ["--grad-accum", 2]),
+            ):
+                if "--grad-accum" in flags and loss not in ("linear", "heads"):
+                    continue  # a micro-batch has its own mean
+                what = f"{loss}, halves, {flags}"
+                model = self.text(rest, B // parts, halves=True)
+                if self.must(self.build(model, "two", "--optimizer", "sgd", *flags), what):
+                    self.right(known, self.train("two", n, "--init", "p.st"), "two", what)
 
     def equal(self):
         """Inputs without samples reach every replica."""
@@ -648,15 +660,51 @@ class Replicas(ck.Bench):
         for b, flags, ranks, more in (
             (1, ["--dp", "auto", "--memory-budget", "85%"], 4, ["--check"]),
             (2, ["--tp", 2, "--sp"], 4, []),
+            (4, ["--halves", "on", "--tp", 2, "--sp"], 2, ["--check"]),
+            (2, ["--halves", "on", "--tp", 2, "--dp", 2, "--zero", 3], 4, []),
         ):
             what = f"gpt {flags} {ranks}"
             if self.must(self.build(f"gpt{b}.onnx", "many", *common, *flags), what):
                 self.replayed("many")
                 got = self.train("many", ranks, *init, *more, **inputs)
                 self.right(known, got, "many", what)
+        self.halves()
         self.resumed()
         self.micro(common, init)
         self.narrow(common, init, known, inputs)
+
+    def halves(self):
+        """What a library with halves evaluates, and what is said of them."""
+        found, logits = [], []
+        for halves in "off", "on":
+            flags = ["--halves", halves, "--tp", 2, "--output", "logits"]
+            self.must(self.build("gpt4.onnx", halves, *flags), f"halves {halves}")
+            self.train(halves, 2, "--outputs", "o.st", inputs=("--inputs", "in.st"))
+            logits.append(compare.load(self.path("o.st"))["logits"])
+            done = self.ckrun(
+                *("eval", halves + ".so", "--inputs", "in.st", "--init", "one.safetensors"),
+                *("--ranks", 2, "--quiet"),
+            )
+            self.must(done, f"halves {halves}: eval")
+            found.append(float(done.stdout.split("loss ")[1].split()[0]))
+        self.check(np.isclose(*found, rtol=1e-6), f"halves off and on evaluate {found}")
+        self.check(np.allclose(*logits, rtol=1e-4, atol=1e-5), "halves: other logits")
+        refused = "--halves on: cannot run the batch as two halves: "
+        for model, flags, want in (
+            ("gpt1.onnx", [], refused + "expected an even number of samples"),
+            (self.text(REST["linear"], B), [], "--halves: expected a graph whose shapes"),
+            (ck.MODELS + "/gpt2-ts14.onnx", ["--loss", "loss"], refused + "the file allows 2"),
+        ):
+            done = self.build(model, "no", "--halves", "on", *flags)
+            self.check(
+                done.returncode == 1 and want in done.stderr and "--halves off" in done.stderr,
+                f"{model}: {done.stderr}",
+            )
+        done = self.build("gpt4.onnx", "auto", "--halves", "auto", quiet=())
+        self.check(
+            done.returncode == 0 and "--halves auto takes off: without --tp" in done.stderr,
+            f"halves auto: {done.stderr}",
+        )
 
     def resumed(self):
         """Two replicas see what one rank with the whole batch does, and that goes on from there."""

@@ -6,7 +6,8 @@
  *       io      the N-th read or write fails with EIO
  *       short   no read or write moves more than N bytes
  *       eintr   every N-th read or write is interrupted before it begins
- *       signal  SIGTERM arrives at the N-th allocation, read or write
+ *       signal  SIGTERM arrives at the N-th allocation, read or write after
+ *               the program has set a handler
  * N = 0 is never.  CKC_FAULT_COUNT=FILE: the number of allocations, and that of
  * reads and writes, at exit.  Programs of other names run as they are.
  *
@@ -112,6 +113,17 @@ is_watched(void *caller)
 	return true;
 }
 
+static void
+signal_at_nth(void)
+{
+	static atomic_long handled;
+	struct sigaction now;
+
+	if (fault.kind == SIGNAL && !sigaction(SIGTERM, NULL, &now)
+	    && now.sa_handler != SIG_DFL && ++handled == fault.n)
+		raise(SIGTERM);
+}
+
 static bool
 allocation_fails(void *caller)
 {
@@ -120,8 +132,7 @@ allocation_fails(void *caller)
 	if (!fault.on || !is_watched(caller))
 		return false;
 	at = ++allocations;
-	if (fault.kind == SIGNAL && at + transfers == fault.n)
-		raise(SIGTERM);
+	signal_at_nth();
 	if (fault.kind != ALLOC || at != fault.n)
 		return false;
 	errno = ENOMEM;
@@ -158,8 +169,7 @@ transfer_fails(size_t *n)
 	if (!fault.on)
 		return false;
 	at = ++transfers;
-	if (fault.kind == SIGNAL && at + allocations == fault.n)
-		raise(SIGTERM);
+	signal_at_nth();
 	if (fault.kind == SHORT && *n > (size_t)fault.n)
 		*n = (size_t)fault.n;
 	if (fault.kind == EINTR_ && fault.n && at % fault.n == 0) {

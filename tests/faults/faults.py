@@ -142,9 +142,7 @@ class Faults(ck.Bench):
         for n in self.some(transfers):
             self.judge(command, self.start(command, f"io:{n}"), f"read or write {n}")
         for n in self.some(allocations + transfers):
-            # at the first of all, main has not set a handler
-            dies_by = signal.SIGTERM if n == 1 else None
-            self.judge(command, self.start(command, f"signal:{n}"), f"signal at {n}", dies_by)
+            self.judge(command, self.start(command, f"signal:{n}"), f"signal at {n}")
         for kind, n in ("short", 1), ("short", 100), ("eintr", 2):
             done = self.start(command, f"{kind}:{n}")
             self.must(done, f"{command.name}, {kind}:{n}")

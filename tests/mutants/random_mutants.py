@@ -98,7 +98,7 @@ RELATED = {
     "passes/ilp": f"{PLAN}|ck-(shard|place)|shard-models",
     "passes/lora": f"{CK}|e2e-(cli|python|tensor_parallel|updates)",
     "passes/low_precision": f"{CK}|{PLAN}|e2e-(save_dtype|budgets-bf16|monotone-.*16|rounded-.*)",
-    "passes/overlap": f"{CK}|plan-(overlap|transfers)|e2e-(async_transfers|ranks|zero)",
+    "passes/overlap": f"{CK}|plan-(overlap|transfers|halves)|e2e-(async_transfers|ranks|zero)",
     "passes/pareto": f"{PLAN}|e2e-(curve|budgets-(mlp-mse|gpt2-ts14))",
     "passes/place": f"{CK}|{PLAN}|fuzz-pack|memory-accounts|ref-model-place",
     "passes/planner": f"{CK}|{PLAN}|memory-accounts|e2e-(curve|verdict|save_dtype|recursive"

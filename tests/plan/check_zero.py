@@ -24,7 +24,7 @@ from replay import Replay  # noqa: E402
 
 ELEMENT = {"f32": 4, "bf16": 2}
 # H100 of known_devices.c: devices of a node; bytes/s and seconds of a message inside and between
-NODE, INSIDE, BETWEEN = 8, (450e9, 10e-6), (50e9, 20e-6)
+NODE, INSIDE, BETWEEN = 8, (450e9, 3.4e-6), (50e9, 14e-6)
 GIB = 2**30
 
 

@@ -91,6 +91,14 @@ static const char *const canonical[] = {
 	" {axes=[0,1,2], keepdims=0}\n"
 	"}\n",
 
+	/* what holds for the whole graph */
+	"graph @g {\n"
+	"	replicas 3 exactly\n"
+	"	adds\n"
+	"	halves 1\n"
+	"	input %x: f32[2]\n"
+	"}\n",
+
 	/* a value that only a mark mentions */
 	"graph @g {\n"
 	"	gone %lost: f32[2]\n"
@@ -99,18 +107,21 @@ static const char *const canonical[] = {
 	"}\n",
 };
 
+/* The text of a clone of what is read. */
 static char *
 again(const char *text)
 {
 	struct sink s;
-	Graph *g;
+	Graph *g, *clone;
 	char *out;
 
 	sink_open(&s);
 	g = parse(&s, text);
 	if (!g)
 		fail_msg("%s\n%s", sink_text(&s), text);
-	out = print(g);
+	clone = graph_clone(g);
+	out = print(clone);
+	graph_free(clone);
 	graph_free(g);
 	sink_close(&s);
 	return out;
