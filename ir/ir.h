@@ -470,7 +470,7 @@ struct uses graph_uses(const Graph *, Arena *);
 #define FOR_USES(i, uses, v) \
 	for (uint32_t i = (uses)->first[v]; i < (uses)->first[(v) + 1]; i++)
 
-/* With --halves: the half of an input's samples that n takes, 1 or 2; 0: none. */
+/* --halves: the half of an input's samples that n takes, 1 or 2; 0: none. */
 int graph_half_of(const Graph *, const Node *n);
 
 /* ---- value contents ---- */
