@@ -191,6 +191,9 @@ void
 rank_tables_emit_comm(struct out *o, const struct rank_tables *r,
                       const struct emitted_program *p, int which)
 {
+	static const char *const axis[GROUP_COUNT] = {
+		"CKR_TP", "CKR_DP", "CKR_SHARDS", "CKR_COPIES",
+	};
 	int64_t n = 0;
 
 	for (int64_t i = 0; i < p->plan->nstep; i++) {
@@ -210,7 +213,7 @@ rank_tables_emit_comm(struct out *o, const struct rank_tables *r,
 		group = attr_int_of(node->op, &a, "group");
 		out_put(o, "\t{ %s, %s, %d, %s, %s, %" PRId64 " },\n",
 		        collective_text(node->op),
-		        group && *group ? "CKR_DP" : "CKR_TP",
+		        axis[group ? *group : GROUP_RANKS],
 		        node->op == OP_ALL_REDUCE
 		                && node->attr.ALL_REDUCE.reduction != 0,
 		        name_placement(r, o->arena, &from),

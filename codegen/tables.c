@@ -475,7 +475,9 @@ emit_library_struct(struct out *o, const struct emitted_library *lib,
 		lib->print_own(o, opt->arch);
 	MEMBERS(o, { "ranks", g->ranks > 1 ? number_text(o, g->ranks) : NULL },
 		{ "replicas", g->exact ? number_text(o, g->replicas)
-		  : g->replicas ? "CKR_ANY_REPLICAS" : NULL });
+		  : g->replicas ? "CKR_ANY_REPLICAS" : NULL },
+		{ "zero_group", g->zero_group ? number_text(o, g->zero_group)
+		  : NULL });
 	out_put(o, "};\n");
 }
 

@@ -452,9 +452,29 @@ graph_clone(const Graph *g)
 	c->ranks = g->ranks;
 	c->replicas = g->replicas;
 	c->exact = g->exact;
+	c->zero_group = g->zero_group;
 	c->adds = g->adds;
 	c->halves = g->halves;
 	return c;
+}
+
+int64_t
+graph_group_size(const Graph *g, int64_t group)
+{
+	int64_t replicas = g->exact ? g->replicas : 0;
+
+	switch (group) {
+	case GROUP_RANKS: return g->ranks;
+	case GROUP_REPLICAS: return replicas;
+	case GROUP_SHARDS: return g->zero_group;
+	default: return g->zero_group ? replicas / g->zero_group : 0;
+	}
+}
+
+enum rank_group
+graph_shard_group(const Graph *g)
+{
+	return g->zero_group ? GROUP_SHARDS : GROUP_REPLICAS;
 }
 
 int

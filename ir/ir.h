@@ -344,6 +344,16 @@ enum halves {
 	HALVES_BOTH
 };
 
+/* Attribute `group` of a collective: which ranks take part. */
+enum rank_group {
+	GROUP_RANKS,            /* those of a replica */
+	GROUP_REPLICAS,         /* one of every replica */
+	GROUP_SHARDS,           /* one of every replica of a zero group */
+	GROUP_COPIES,           /* one of every zero group, which hold the same
+	                         * shards */
+	GROUP_COUNT
+};
+
 struct device_profile;
 typedef struct Graph {
 	Arena *arena;
@@ -366,6 +376,9 @@ typedef struct Graph {
 	int64_t replicas;               /* likely number of replicas; 0: made
 	                                 * for one alone */
 	bool exact;                     /* there are exactly so many replicas */
+	int64_t zero_group;             /* so many replicas side by side, one of
+	                                 * a zero group each, hold the shards of
+	                                 * a whole; 0: all of them do */
 	enum halves halves;
 	bool adds;                      /* losses of micro-batches add up to the
 	                                 * step's loss; else it is their mean */
@@ -412,6 +425,10 @@ Graph *graph_new(const char *name);
 void graph_free(Graph *);
 /* A deep copy with the same ids (contents of values are shared). */
 Graph *graph_clone(const Graph *);
+/* How many ranks a group has; 0: unknown. */
+int64_t graph_group_size(const Graph *, int64_t group);
+/* The group over which a whole is sharded (struct replica_shard). */
+enum rank_group graph_shard_group(const Graph *);
 /* The first input that has dims, whose first one is that of the samples; NULL:
  * there is none. */
 const Val *graph_batch_input(const Graph *);

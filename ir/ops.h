@@ -426,8 +426,9 @@ OP(ADAFACTOR_SQUARES, "adafactor_squares", SIG(3, 7, 1, NOSTAT, FLOPS(10)), ATTR
  * are their own duals, ReplicatePartial and Partial are each other's.
  * all_reduce(x: Partial) -> y: the sum over all ranks, or for reduction 1 the
  *   largest, in rank order.  16-bit floats are added in f32 and rounded once.
- *   side 0: y is Replicate, side 1: ReplicatePartial.  group 1: over all replicas
- *   instead of the ranks of one; placements do not refer to replicas.
+ *   side 0: y is Replicate, side 1: ReplicatePartial.  group: enum rank_group;
+ *   1, over all replicas instead of the ranks of one; 2, over those of a zero
+ *   group; 3, over zero groups; placements do not refer to replicas.
  * all_gather(x: Shard) -> y: Replicate or ReplicatePartial, by side as above.
  * reduce_scatter(x: Partial) -> y: Shard, the rank's shard of the sum.
  * all_to_all(x: Shard) -> y: Shard by to_axis, to_first_axis, to_replication and
@@ -435,7 +436,7 @@ OP(ADAFACTOR_SQUARES, "adafactor_squares", SIG(3, 7, 1, NOSTAT, FLOPS(10)), ATTR
  * replicate(x: Replicate) -> y: ReplicatePartial.  Moves nothing.
  * own(x) -> y: Shard, the rank's shard of x.  from 0: x is Replicate, from 1:
  *   ReplicatePartial.
- * With group 1 the result of reduce_scatter and own is a replica's shard
+ * With group 1 or 2 the result of reduce_scatter and own is a replica's shard
  *   (struct replica_shard) of x, which may be sharded over ranks as well.
  * gather_into(x, shard) -> x: the shards of all replicas, over x.
  * gather_pieces(shard) -> y: the same, of that shape, sharded over ranks as

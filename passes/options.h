@@ -52,6 +52,7 @@ enum optimizer {
 #include "runtime/support/optimizers.h"
 };
 enum tri { TRI_AUTO, TRI_ON, TRI_OFF };
+enum halves_choice { SPLIT_OFF, SPLIT_ON, SPLIT_AUTO };
 
 /* What the user asked for; filled by frontend/driver/opts.c, read by passes. */
 struct options {
@@ -99,6 +100,8 @@ struct options {
 	int64_t zero;                   /* ZeRO stage: replicas shard optimizer
 	                                 * states (1), gradients of
 	                                 * micro-batches (2), parameters (3) */
+	int64_t zero_group;             /* ... of so many replicas side by side;
+	                                 * 0: of all */
 	bool sp;                        /* ranks shard rows between products */
 	int nshard;
 	struct shard_constraint *shard;
@@ -111,7 +114,7 @@ struct options {
 	const char *explain;            /* value to explain; NULL: none */
 	double step_time;               /* measured seconds; 0: none */
 	enum tri update_in_backward;
-	enum tri halves;                /* a batch runs as two chains */
+	enum halves_choice halves;      /* a batch runs as two chains */
 	bool forward_only;
 	bool eval;                      /* the loss of a data set is wanted, */
 	bool evaluator;                 /* and beside training a program that

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CKR_ABI_VERSION 17
+#define CKR_ABI_VERSION 18
 #define CKR_MAX_DIMS 8
 #define CKR_MAX_GROUP 1024      /* ranks of a group, see enum ckr_axis */
 #define CKR_ANY_REPLICAS UINT32_MAX
@@ -59,7 +59,11 @@ enum ckr_flag {
  * shards of the model and train on different samples. */
 enum ckr_axis {
 	CKR_TP,                 /* the group of all ranks of a replica */
-	CKR_DP                  /* the group of ranks r of all replicas */
+	CKR_DP,                 /* the group of ranks r of all replicas */
+	CKR_SHARDS,             /* ... of the replicas of a zero group */
+	CKR_COPIES,             /* ... of the replicas that have the same
+	                         * position in all zero groups */
+	CKR_AXES
 };
 
 /* How a tensor lies on the ranks of a tensor-parallel group, unless it is
@@ -403,6 +407,9 @@ struct ckr_library {
 	                         * rank's */
 	uint32_t replicas;      /* 0: compiled for one replica;
 	                         * CKR_ANY_REPLICAS: for any number */
+	uint32_t zero_group;    /* each zero_group consecutive replicas hold
+	                         * the shards of tensors with shard_of; 0: all
+	                         * replicas together.  Divides `replicas` */
 	/* GPU architecture that kernels are for, "sm_90"; NULL: the host.
 	 * Kernels of a GPU are passed addresses of its memory. */
 	const char *arch;

@@ -177,10 +177,15 @@ static const struct option_spec table[] = {
 	  "2, also accumulated gradients; 3, also parameters (ZeRO); auto, the "
 	  "stage with the fastest step within the budget; needs --dp N "
 	  "(default: 0)" },
+	{ "zero-group", "G", G_TARGET, set_whole, FIELD(opt.zero_group), CI,
+	  "with --zero: shard over every G replicas side by side, such as "
+	  "those of a node, instead of over all; gradients are also summed over "
+	  "these groups (default: all replicas)",
+	  FROM_TO(2, GROUP_MAX) },
 	{ "halves", "auto|on|off", G_TARGET, set_word, FIELD(opt.halves), C,
 	  "run the two halves of a batch side by side: one computes while the "
 	  "other waits for ranks; auto: if that makes a step faster (default: "
-	  "off)", WORDS(TRI_AUTO, TRI_ON, TRI_OFF) },
+	  "off)", WORDS(SPLIT_AUTO, SPLIT_ON, SPLIT_OFF) },
 	{ "sp", NULL, G_TARGET, set_true, FIELD(opt.sp), CI,
 	  "with --tp: also shard the activations between matrix products by "
 	  "token (sequence parallelism)" },
@@ -393,7 +398,6 @@ set_defaults(struct cli *c, Arena *a)
 	c->opt.optimizer = OPT_ADAMW;
 	c->opt.grad_accum = 1;
 	c->opt.dropout = true;
-	c->opt.halves = TRI_OFF;
 	c->eval = true;
 	c->opt.fused_attention = true;
 	c->opt.masters = true;
@@ -432,15 +436,35 @@ check_complete(const struct cli *c, FILE *err)
 	return 2;
 }
 
+/* All replicas in one group are none. */
+static int
+check_zero_group(struct cli *c, FILE *err)
+{
+	int64_t group = c->opt.zero_group, dp = c->opt.dp, divisor = 2;
+
+	if (group == dp)
+		c->opt.zero_group = 0;
+	if (!group || dp % group == 0)
+		return CLI_GO;
+	while (divisor < dp && dp % divisor)
+		divisor++;
+	fprintf(err, "ckc: --zero-group %lld: expected a divisor of --dp %lld; "
+	        "try: --zero-group %lld\n", (long long)group, (long long)dp,
+	        (long long)divisor);
+	return 2;
+}
+
 /* Bytes of shards follow only from a known number of replicas. */
 static int
-check_zero(const struct cli *c, FILE *err)
+check_zero(struct cli *c, FILE *err)
 {
 	static const char *const stages[] = { "auto", "0", "1", "2", "3" };
 	const char *stage = stages[c->opt.zero - ZERO_AUTO];
 
-	if (!c->opt.zero || c->opt.dp > 0)
+	if (!c->opt.zero)
 		return CLI_GO;
+	if (c->opt.dp > 0)
+		return check_zero_group(c, err);
 	fprintf(err, "ckc: --zero %s: expected --dp N, the number of replicas "
 	        "that shard the optimizer state, found %s; try: --zero %s --dp "
 	        "2\n", stage, c->opt.dp ? "--dp auto" : "no --dp", stage);

@@ -22,7 +22,7 @@ enum {
 	NO_PASS_DUMP = 1 << 3, NO_CODE = 1 << 6,
 	NO_TRAINING = 1 << 7, NO_UPDATE = 1 << 8, NO_DROPOUT = 1 << 9,
 	NO_BUDGET = 1 << 10, NO_CHOICE = 1 << 11, ZERO = 1 << 12,
-	NO_IMPORT = 1 << 13, ONE_REPLICA = 1 << 15,
+	NO_IMPORT = 1 << 13, ONE_REPLICA = 1 << 15, NO_ZERO = 1 << 16,
 	NO_IMPORT_NOR_LORA = 1 << 14    /* with adapters, --train unfreezes
 	                                 * parameters of graphs in text form */
 };
@@ -63,7 +63,8 @@ find_reasons(const struct cli *c)
 		   ? NO_BUDGET : 0)
 		| (o->remat != REMAT_AUTO && !o->curve ? NO_CHOICE : 0)
 		| (o->dp == 1 ? ONE_REPLICA : 0)
-		| (o->zero > 0 ? ZERO : 0) | (text ? NO_IMPORT : 0)
+		| (o->zero > 0 ? ZERO : o->zero ? 0 : NO_ZERO)
+		| (text ? NO_IMPORT : 0)
 		| (text && !o->nlora ? NO_IMPORT_NOR_LORA : 0);
 }
 
@@ -103,6 +104,7 @@ static const struct {
 	{ "zero", NO_TRAINING, training },
 	{ "zero", NO_UPDATE, update },
 	{ "zero", ONE_REPLICA, "with --dp 1: there is one replica" },
+	{ "zero-group", NO_ZERO, "without --zero" },
 	{ "resident-copies", ZERO, zero },
 	{ "update-in-backward", NO_TRAINING, training },
 	{ "update-in-backward", NO_UPDATE, update },

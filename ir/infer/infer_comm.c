@@ -9,9 +9,7 @@ group_size(const struct infer *c)
 	Attr a = c->n->attr;
 	const int64_t *group = attr_int_of(c->n->op, &a, "group");
 
-	if (group && *group)
-		return c->g->exact ? c->g->replicas : 0;
-	return c->g->ranks;
+	return graph_group_size(c->g, group ? *group : GROUP_RANKS);
 }
 
 static bool

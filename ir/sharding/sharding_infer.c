@@ -79,7 +79,8 @@ replica_shard_rule(struct sharding_rule *c)
 
 	if (c->from == shard || shape.rank < 1)
 		return false;
-	shape.dim[shape.rank - 1] = placement_local_extent(&s, c->g->replicas);
+	shape.dim[shape.rank - 1] = placement_local_extent(
+		&s, graph_group_size(c->g, graph_shard_group(c->g)));
 	for (int p = 0; p < c->nvalue; p++)
 		c->at[p] = *given_split(c);
 	c->at[shard] = placement_of_shard(given_split(c), c->ranks, &shape);

@@ -78,10 +78,15 @@ check_replica_group(struct verify *c, const Node *n)
 	Attr a = n->attr;
 	const int64_t *group = attr_int_of(n->op, &a, "group");
 
-	if (op_info[n->op].flags & F_COMM && group && *group
-	    && c->g->replicas < 1)
+	if (!(op_info[n->op].flags & F_COMM) || !group || !*group)
+		return;
+	if (c->g->replicas < 1)
 		bad(c, n, NULL, "is between replicas, but the graph does not "
 		    "declare their number");
+	if (*group < 0 || *group >= GROUP_COUNT
+	    || (*group > GROUP_REPLICAS && !c->g->zero_group))
+		bad(c, n, NULL, "is between ranks of group %lld, which the "
+		    "graph does not declare", (long long)*group);
 }
 
 static void
@@ -220,8 +225,9 @@ check_shard(struct verify *c, const Val *v)
 	if (!c->g->exact)
 		bad(c, NULL, v, "is a shard, but the graph does not declare "
 		    "its number of replicas");
-	else if (!placement_local(&cut, c->g->replicas, &v->shard->shape,
-	                          &piece)
+	else if (!placement_local(&cut, graph_group_size(c->g,
+	                                    graph_shard_group(c->g)),
+	                          &v->shard->shape, &piece)
 	         || !shape_eq(&piece, &v->shape))
 		bad(c, NULL, v, "shape does not match the shard of a replica");
 }

@@ -344,21 +344,25 @@ ranks_of_replica(const Graph *g)
 }
 
 struct ring
-replica_ring(const Graph *g)
+group_ring(const Graph *g, int64_t group)
 {
-	return (struct ring){ g->replicas, ranks_of_replica(g) };
+	int64_t ranks = ranks_of_replica(g), size = g->zero_group;
+
+	switch (group) {
+	case GROUP_RANKS: return (struct ring){ ranks, 1 };
+	case GROUP_REPLICAS: return (struct ring){ g->replicas, ranks };
+	case GROUP_SHARDS: return (struct ring){ size, ranks };
+	default: return (struct ring){ g->replicas / size, ranks * size };
+	}
 }
 
-/* Those that take part: one rank of every replica, or the ranks of a replica,
- * which are neighbours. */
 static struct ring
 collective_ring(const Graph *g, const Node *n)
 {
 	Attr a = n->attr;
 	const int64_t *group = attr_int_of(n->op, &a, "group");
 
-	return group && *group ? replica_ring(g)
-		: (struct ring){ ranks_of_replica(g), 1 };
+	return group_ring(g, group ? *group : GROUP_RANKS);
 }
 
 /* Bytes that a rank sends: a ring over all ranks (Thakur et al. 2005). */

@@ -75,8 +75,8 @@ struct ring {
 	int64_t ranks, stride;
 };
 
-/* Of one rank of every replica. */
-struct ring replica_ring(const Graph *);
+/* Of the ranks of a group (enum rank_group). */
+struct ring group_ring(const Graph *, int64_t group);
 /* How fast its members send.  A ring over several nodes crosses the border of a
  * node once in each direction, and the network bandwidth of all members in the
  * node serves it there. */

@@ -244,6 +244,7 @@ set_replicas(const Pass *p, Graph *g)
 
 	g->replicas = dp == DP_TRY ? 1 : dp == DP_ANY ? DP_RANKS : dp;
 	g->exact = p->opt->zero > 0;
+	g->zero_group = g->exact ? p->opt->zero_group : 0;
 	return true;
 }
 

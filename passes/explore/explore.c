@@ -12,7 +12,7 @@
 
 /* Seconds of a step with or without halves; -1: there is no plan. */
 static double
-try_halves(const Pass *p, const Graph *g, enum tri halves)
+try_halves(const Pass *p, const Graph *g, enum halves_choice halves)
 {
 	struct trial t;
 	double sec = -1;
@@ -44,8 +44,8 @@ are_halves_faster(Pass *p, const Graph *g)
 		          "half waits for ranks");
 		return false;
 	}
-	off = try_halves(p, g, TRI_OFF);
-	on = try_halves(p, g, TRI_ON);
+	off = try_halves(p, g, SPLIT_OFF);
+	on = try_halves(p, g, SPLIT_ON);
 	faster = on >= 0 && (off < 0 || on < off);
 	if (!watch_off(p->watch))
 		diag_note(p->diag, "--halves auto takes %s; on: %s, off: %s",
@@ -57,18 +57,17 @@ are_halves_faster(Pass *p, const Graph *g)
 static bool
 choose_halves(Pass *p, Graph *g)
 {
-	enum tri halves = p->opt->forward_only && p->opt->halves == TRI_AUTO
-		? TRI_OFF : p->opt->halves;
+	enum halves_choice halves = p->opt->halves;
 
-	if (halves == TRI_OFF || g->halves)
+	if (halves == SPLIT_OFF || g->halves)
 		return true;
 	if (g->props & P_STATIC)
 		return diag_error(p->diag, "--halves: expected a graph whose "
 		                  "shapes are not inferred yet, found one "
 		                  "after pass fold; try: --halves off");
-	if (halves == TRI_AUTO)
-		halves = are_halves_faster(p, g) ? TRI_ON : TRI_OFF;
-	return halves != TRI_ON || halve_batch(p, g);
+	if (halves == SPLIT_AUTO)
+		halves = are_halves_faster(p, g) ? SPLIT_ON : SPLIT_OFF;
+	return halves != SPLIT_ON || halve_batch(p, g);
 }
 
 /* ---- all passes ---- */

@@ -72,8 +72,21 @@ grad_reduce_wanted(const Graph *g, const struct update *u,
 	return group == REDUCE_DP ? g->replicas > 0 : is_part_of_sum(g, u);
 }
 
+static enum rank_group
+ranks_of_group(enum reduce_group group)
+{
+	return group == REDUCE_DP ? GROUP_REPLICAS : GROUP_RANKS;
+}
+
+/* The group over which values differ that shards were read for. */
+static enum rank_group
+shards_of_group(const Graph *g, enum reduce_group group)
+{
+	return group == REDUCE_DP ? graph_shard_group(g) : GROUP_RANKS;
+}
+
 static ValId
-sum_ranks(Graph *g, Diag *d, ValId x, enum reduce_group group, NodeId like,
+sum_ranks(Graph *g, Diag *d, ValId x, enum rank_group group, NodeId like,
           Phase phase)
 {
 	Attr a = attr_default(OP_ALL_REDUCE);
@@ -81,7 +94,6 @@ sum_ranks(Graph *g, Diag *d, ValId x, enum reduce_group group, NodeId like,
 
 	a.ALL_REDUCE.group = group;
 	y = emit_op(g, d, OP_ALL_REDUCE, 1, &x, &a, like);
-
 	if (y)
 		g->node[g->nnode - 1].phase = phase;
 	return y;
@@ -120,10 +132,26 @@ reduce_one(Graph *g, Diag *d, struct update *u, enum reduce_group group,
 
 	sum = u->cut && group == REDUCE_DP
 		? optimizer_shard_scatter(g, d, u, phase)
-		: sum_ranks(g, d, part, group, u->after, phase);
+		: sum_ranks(g, d, part, ranks_of_group(group), u->after,
+		            phase);
 	if (!set_gradient_sum(g, u, sum))
 		return false;
 	forget_adjoint(g, u, part, group);
+	return true;
+}
+
+bool
+grad_reduce_copies(Graph *g, Diag *d, struct update *u, Phase phase)
+{
+	ValId part = u->grad, sum;
+
+	if (!g->zero_group || !g->val[part].shard)
+		return true;
+	sum = sum_ranks(g, d, part, GROUP_COPIES, u->after, phase);
+	if (!set_gradient_sum(g, u, sum))
+		return false;
+	g->val[part].grad_of = 0;
+	optimizer_shard_mark(g, u->param, sum);
 	return true;
 }
 
@@ -190,9 +218,9 @@ join_line(Graph *g, Diag *d, Arena *scratch, const ValId *v, int n,
 /* Those n values, of one type, in one collective; each becomes its sum. */
 static bool
 sum_line(Graph *g, Diag *d, Arena *scratch, ValId *v, int n,
-         enum reduce_group group, const char *name)
+         enum rank_group group, const char *name)
 {
-	PlacementKind kind = group == REDUCE_TP ? PLACEMENT_PARTIAL
+	PlacementKind kind = group == GROUP_RANKS ? PLACEMENT_PARTIAL
 						: PLACEMENT_REPLICATE;
 	ValId line = join_line(g, d, scratch, v, n, kind, name);
 	int64_t start = 0;
@@ -220,7 +248,7 @@ static bool
 reduce_line(Graph *g, Diag *d, Arena *scratch, struct update *const *u,
             ValId *v, int n, enum reduce_group group)
 {
-	if (!sum_line(g, d, scratch, v, n, group, "grads"))
+	if (!sum_line(g, d, scratch, v, n, ranks_of_group(group), "grads"))
 		return false;
 	for (int i = 0; i < n; i++) {
 		ValId part = u[i]->grad;
@@ -305,7 +333,7 @@ grad_reduce_all(Graph *g, Diag *d, Arena *scratch, struct update *u, uint32_t n)
 /* ---- other numbers ---- */
 
 static ValId
-sum_value(Graph *g, Diag *d, ValId v, enum reduce_group group)
+sum_value(Graph *g, Diag *d, ValId v, enum rank_group group)
 {
 	ValId sum = sum_ranks(g, d, v, group, 0, PH_UPDATE);
 
@@ -317,8 +345,9 @@ sum_value(Graph *g, Diag *d, ValId v, enum reduce_group group)
 
 bool
 grad_reduce_values(Graph *g, Diag *d, Arena *scratch, ValId *const *v, int n,
-              enum reduce_group group)
+              enum reduce_group of)
 {
+	enum rank_group group = shards_of_group(g, of);
 	ValId *small = arena_array(scratch, (size_t)n + 1, sizeof *small);
 	int *at = arena_array(scratch, (size_t)n + 1, sizeof *at);
 	int nsmall = 0, length;
@@ -384,7 +413,7 @@ cut_squares(Graph *g, Diag *d, Arena *scratch, const struct update *u,
 	}
 	for (int k = REDUCE_TP; y && k <= REDUCE_DP; k++)
 		if (cut[k])
-			y = sum_ranks(g, d, y, (enum reduce_group)k, 0,
+			y = sum_ranks(g, d, y, shards_of_group(g, k), 0,
 			              PH_UPDATE);
 	*ok &= y != 0;
 	return y;

@@ -432,7 +432,8 @@ complete_in_backward(struct optim *o, struct update *u)
 		return u->cut && opt->zero >= 2 ? accumulate_shard(o, u)
 			: add_accumulate(o, u);
 	return !(o->in_backward || u->cut)
-		|| grad_reduce_alone(o->g, o->p->diag, u, PH_BACKWARD);
+		|| (grad_reduce_alone(o->g, o->p->diag, u, PH_BACKWARD)
+		    && grad_reduce_copies(o->g, o->p->diag, u, PH_BACKWARD));
 }
 
 /* Gradients become complete over micro-batches and ranks. */
@@ -449,6 +450,9 @@ complete_gradients(struct optim *o)
 	if (!o->in_backward
 	    && !grad_reduce_all(o->g, d, o->p->scratch, o->u, o->n))
 		return false;
+	for (uint32_t i = 0; i < o->n && o->p->opt->grad_accum > 1; i++)
+		if (!grad_reduce_copies(o->g, d, &o->u[i], PH_UPDATE))
+			return false;
 	put_behind(o, o->end - 1);
 	return true;
 }

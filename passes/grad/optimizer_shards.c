@@ -35,7 +35,7 @@ static bool
 is_mostly_latency(const Graph *g, ValId param)
 {
 	const struct device_profile *d = device_of(g);
-	const struct ring ring = replica_ring(g);
+	const struct ring ring = group_ring(g, graph_shard_group(g));
 	double sent = (double)val_data_bytes(&g->val[param])
 		* (double)(ring.ranks - 1) / (double)ring.ranks;
 
@@ -108,7 +108,7 @@ shard_attr(Graph *g, ValId param, Op op)
 	Attr a;
 
 	placement_to_attr(&cut, op, &a);
-	*attr_int_of(op, &a, "group") = 1;
+	*attr_int_of(op, &a, "group") = graph_shard_group(g);
 	return a;
 }
 
@@ -120,7 +120,8 @@ optimizer_shard_mark(Graph *g, ValId param, ValId v)
 	Val *x = &g->val[v];
 
 	x->shard = of;
-	placement_local(&cut, g->replicas, &of->shape, &x->shape);
+	placement_local(&cut, graph_group_size(g, graph_shard_group(g)),
+	                &of->shape, &x->shape);
 	x->placement = placement_of_shard(&of->placement, g->ranks, &x->shape);
 }
 

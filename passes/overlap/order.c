@@ -16,7 +16,8 @@
  * to the first, each to end before the next one begins.  It begins no earlier
  * than the gather before the last one is needed, so that two are in flight.
  *
- * An update in backward moves behind work that hides the sum of its gradient.
+ * An update in backward moves behind work that hides the sum of its gradient,
+ * and so does the sum over zero groups behind that within them.
  */
 #include "passes/overlap/overlap.h"
 #include "passes/cost/cost.h"
@@ -451,15 +452,27 @@ may_follow(const Graph *g, const Node *u, const Node *n)
 	return n->phase != PH_UPDATE || has_flag(n, F_UPDATE | F_SENDS);
 }
 
-/* An update of shards that follows its gradient's sum runs when that has had
- * time to arrive: the shard of a gradient is all that is kept for it. */
+/* The gradient's shard that an update reads, or that is added up over zero
+ * groups; 0: none. */
+static ValId
+read_shard(const Graph *g, const Node *n, uint64_t flag)
+{
+	ValId v = n->nin > 0 ? n->in[flag == F_UPDATE] : 0;
+
+	return has_flag(n, flag) && (flag == F_UPDATE
+	                             || (g->val[v].shard
+	                                 && g->val[n->out[0]].shard)) ? v : 0;
+}
+
+/* What follows the sum of a gradient runs when that has had time to arrive: the
+ * shard of a gradient is all that is kept for it.  flag: of such nodes. */
 static void
-defer_updates(Graph *g, const bool *chosen, Arena *a)
+defer_readers(Graph *g, const bool *chosen, uint64_t flag, Arena *a)
 {
 	struct moves m = { .to = NULL };
 
 	FOR_NODES (u, g) {
-		NodeId sum = has_flag(u, F_UPDATE) ? g->val[u->in[1]].def : 0;
+		NodeId sum = g->val[read_shard(g, u, flag)].def;
 		const Node *s = &g->node[sum];
 		NodeId at = node_id(g, u) + 1;
 		double until;
@@ -483,7 +496,8 @@ void
 overlap_order(Graph *g, const bool *chosen, Arena *scratch)
 {
 	move_up(g, chosen, scratch);
-	defer_updates(g, chosen, scratch);
+	defer_readers(g, chosen, F_SENDS, scratch);
+	defer_readers(g, chosen, F_UPDATE, scratch);
 	move_behind(g, chosen, scratch);
 	move_early(g, chosen, scratch);
 }

@@ -18,7 +18,7 @@
 
 struct nccl_transport;
 
-enum { NCCL_STREAMS = 2 };              /* by enum ckr_axis */
+enum { NCCL_STREAMS = CKR_AXES };              /* by enum ckr_axis */
 
 /* Load the library.  CKR_EUNSUPPORTED: it is missing or too old.  To be closed
  * after a failure too. */

@@ -184,7 +184,7 @@ write_own_runs(const struct entry_value *e, uint32_t r, const char *x)
 		return w->first + r != e->entry % (w->tp * w->dp) ? CKR_OK
 		       : write_range(e, 0, tensor_nelem(e->t), x);
 	p = world_sharding(w, e->t);
-	if ((!p.replica_shard && replica != e->entry % w->dp)
+	if (replica / p.nreplica != e->entry % (w->dp / p.nreplica)
 	    || rank % p.replication)
 		return CKR_OK;
 	held = sharding_runs_of_rank(&p, rank, replica);

@@ -23,19 +23,32 @@ sane_placement(const struct ckr_library *lib, const struct ckr_tensor *t)
 	if (t->kind == CKR_CONSTANT || t->kind == CKR_INPUT
 	    || (t->shard_of && (t->batch || lib->replicas > CKR_MAX_GROUP))
 	    || !sharding_of_tensor(&p, t, lib->ranks > 1 ? lib->ranks : 1,
-	                           lib->replicas))
+	                           lib->zero_group ? lib->zero_group
+	                           : lib->replicas))
 		return false;
 	return tensor_nelem(t) == sharding_shard_elems(&p);
+}
+
+static uint32_t
+group_ranks(const struct ckr_library *lib, const struct ckr_comm *m)
+{
+	return m->axis == CKR_TP ? lib->ranks
+	       : m->axis == CKR_DP ? lib->replicas
+	       : m->axis == CKR_SHARDS ? lib->zero_group
+	       : lib->replicas / lib->zero_group;
 }
 
 /* Pieces of a group are of a size only if its own is known. */
 static bool
 is_group(const struct ckr_library *lib, const struct ckr_comm *m)
 {
-	return m->axis == CKR_TP
-	       || (m->axis == CKR_DP && lib->replicas
-	           && (m->kind == CKR_ALL_REDUCE
-	               || lib->replicas <= CKR_MAX_GROUP));
+	if (m->axis == CKR_TP)
+		return true;
+	if (m->axis == CKR_DP)
+		return lib->replicas
+		       && (m->kind == CKR_ALL_REDUCE
+		           || lib->replicas <= CKR_MAX_GROUP);
+	return m->axis < CKR_AXES && lib->zero_group;
 }
 
 static bool
@@ -52,9 +65,8 @@ sane_step(const struct ckr_library *lib, const struct ckr_program *p,
 	       && tensor_is_dense(&p->tensor[arg[0]])
 	       && tensor_is_dense(&p->tensor[arg[1]])
 	       && is_group(lib, s->comm)
-	       && comm_sane(s->comm, s->comm->axis == CKR_DP ? lib->replicas
-	                    : lib->ranks, &p->tensor[arg[0]],
-	                    &p->tensor[arg[1]]);
+	       && comm_sane(s->comm, group_ranks(lib, s->comm),
+	                    &p->tensor[arg[0]], &p->tensor[arg[1]]);
 }
 
 static bool
@@ -178,6 +190,10 @@ program_tables_are_sane(const struct ckr_library *lib)
 {
 	const struct ckr_program *p = lib->program;
 
+	if (lib->zero_group && (lib->replicas == CKR_ANY_REPLICAS
+	                        || !lib->replicas
+	                        || lib->replicas % lib->zero_group))
+		return false;
 	for (int i = 0; i < CKR_PROGRAMS; i++)
 		if ((i == 0 || p[i].ninstr) && !program_is_sane(lib, &p[i]))
 			return false;

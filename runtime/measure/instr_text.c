@@ -18,6 +18,9 @@ instr_sent(const struct world *w, uint32_t i)
 	const struct ckr_comm *comm = p->instr[i].comm;
 	const int32_t *arg = p->arg + p->instr[i].arg0;
 
-	return comm ? comm_sent(comm, comm->axis ? w->dp : w->tp,
+	const struct comm_mesh mesh = { w->tp, w->dp, w->lib->zero_group };
+
+	return comm ? comm_sent(comm, comm_ranks_of(&mesh, group_of_axis(
+	                        comm->axis), w->first).n,
 	                        &p->tensor[arg[0]], &p->tensor[arg[1]]) : 0;
 }

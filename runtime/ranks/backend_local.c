@@ -46,19 +46,18 @@ run_through_host(const struct comm_view *view, const struct comm *m,
 	return CKR_OK;
 }
 
-/* Run the collective of the group of n ranks at places first, first + apart,
- * ... */
+/* Run the collective of a group. */
 static ckr_status
-run_group(const struct transfers *t, const struct transfer *x, uint32_t first,
-          uint32_t apart, uint32_t n, struct err *e)
+run_group(const struct transfers *t, const struct transfer *x,
+          const struct comm_ranks *of, struct err *e)
 {
 	const struct comm_view *view = &t->view;
 	void *from[CKR_MAX_GROUP], *to[CKR_MAX_GROUP];
 	struct comm m = { .what = x->what, .tx = x->tx, .ty = x->ty,
-		.x = from, .y = to, .ranks = n, .threads = view->threads };
+		.x = from, .y = to, .ranks = of->n, .threads = view->threads };
 
-	for (uint32_t k = 0; k < n; k++) {
-		uint32_t r = first + k * apart;
+	for (uint32_t k = 0; k < of->n; k++) {
+		uint32_t r = of->first + k * of->by;
 
 		from[k] = x->copy ? (char *)x->copy + r * local_bytes(x->tx)
 		          : view->operand(view->user, x, r, 0);
@@ -73,14 +72,13 @@ run_group(const struct transfers *t, const struct transfer *x, uint32_t first,
 static ckr_status
 run_groups(const struct transfers *t, const struct transfer *x, struct err *e)
 {
-	uint32_t tp = t->view.tp, dp = t->view.dp;
+	for (uint32_t r = 0; r < t->view.count; r++) {
+		struct comm_ranks of = comm_ranks_of(
+			&t->view.mesh, group_of_axis(x->what->axis), r);
 
-	if (x->what->axis == CKR_DP)
-		for (uint32_t r = 0; r < tp; r++)
-			CKR_TRY(run_group(t, x, r, tp, dp, e));
-	else
-		for (uint32_t q = 0; q < dp; q++)
-			CKR_TRY(run_group(t, x, q * tp, 1, tp, e));
+		if (of.first == r)
+			CKR_TRY(run_group(t, x, &of, e));
+	}
 	return CKR_OK;
 }
 

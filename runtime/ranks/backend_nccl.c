@@ -34,12 +34,6 @@ struct nccl_state {
 
 /* ---- opening ---- */
 
-static uint32_t
-stream_of_axis(const struct ckr_comm *w)
-{
-	return w->axis == CKR_DP ? CKR_DP : CKR_TP;
-}
-
 static bool
 build_schedules(struct transfers *t, const struct ckr_program *p)
 {
@@ -49,21 +43,20 @@ build_schedules(struct transfers *t, const struct ckr_program *p)
 	for (uint32_t i = 0; i < p->ninstr; i++) {
 		const struct ckr_comm *what = p->instr[i].comm;
 		const int32_t *arg = p->arg + p->instr[i].arg0;
-		bool dp = what && stream_of_axis(what) == CKR_DP;
 		struct comm_schedule *h = &w->schedule[w->nschedule];
+		struct comm_ranks of;
 
 		if (!what)
 			continue;
 		h->what = what;
 		w->nschedule++;
-		if (!schedule_build(&h->schedule, what,
-		                    dp ? view->dp : view->tp,
-		                    dp ? view->replica : view->rank,
+		of = ranks_of_axis(view, what->axis);
+		if (!schedule_build(&h->schedule, what, of.n,
+		                    rank_in_group(view, &of),
 		                    &p->tensor[arg[0]], &p->tensor[arg[1]]))
 			return false;
-		if (h->schedule.workspace > w->workspace[stream_of_axis(what)])
-			w->workspace[stream_of_axis(what)] =
-				h->schedule.workspace;
+		if (h->schedule.workspace > w->workspace[what->axis])
+			w->workspace[what->axis] = h->schedule.workspace;
 	}
 	return true;
 }
@@ -97,8 +90,10 @@ open_nccl(struct transfers *t, struct err *e)
 	if (!alloc_state(t))
 		return err_no_memory(e);
 	for (int i = 0; i < NCCL_STREAMS; i++)
-		CKR_TRY(nccl_alloc_stream(t->view.nccl, i, t->nccl->depth,
-		                          t->nccl->workspace[i], e));
+		if (nccl_uses_axis(&t->view, i))
+			CKR_TRY(nccl_alloc_stream(t->view.nccl, i,
+			                          t->nccl->depth,
+			                          t->nccl->workspace[i], e));
 	nccl_set_before_wait(t->view.nccl, wait_for_kernels, t);
 	return CKR_OK;
 }
@@ -121,7 +116,11 @@ close_nccl(struct transfers *t)
 static uint64_t
 nccl_workspace_bytes(const struct transfers *t)
 {
-	return t->nccl->workspace[CKR_TP] + t->nccl->workspace[CKR_DP];
+	uint64_t n = 0;
+
+	for (int i = 0; i < NCCL_STREAMS; i++)
+		n += t->nccl->workspace[i];
+	return n;
 }
 
 /* ---- enqueuing ---- */
@@ -289,12 +288,11 @@ begin_nccl(struct transfers *t, struct transfer *x, struct err *e)
 {
 	const struct comm_view *view = &t->view;
 	struct nccl_state *nccl = t->nccl;
-	int stream = (int)stream_of_axis(x->what);
-	bool dp = stream == CKR_DP;
+	int stream = x->what->axis;
+	struct comm_ranks of = ranks_of_axis(view, stream);
 	struct nccl_call w = { .nccl = view->nccl,
 		.schedule = next_schedule(nccl, x->what), .stream = stream,
-		.ranks = dp ? view->dp : view->tp,
-		.rank = dp ? view->replica : view->rank,
+		.ranks = of.n, .rank = rank_in_group(view, &of),
 		.dtype = x->tx->dtype, .max = x->what->max,
 		.x = view->operand(view->user, x, 0, 0),
 		.y = view->operand(view->user, x, 0, 1),
@@ -327,7 +325,7 @@ test_nccl(struct transfers *t, struct err *e)
 static ckr_status
 wait_nccl(struct transfers *t, struct transfer *x, struct err *e)
 {
-	nccl_await(t->view.nccl, (int)stream_of_axis(x->what), x->number);
+	nccl_await(t->view.nccl, x->what->axis, x->number);
 	return nccl_status(t->view.nccl, e);
 }
 

@@ -20,32 +20,41 @@ struct process_queue {
 static struct process_queue *
 queue_of(const struct transfers *t, const struct transfer *x)
 {
-	return &t->queue[x->what->axis == CKR_DP ? COMM_DP : COMM_TP];
+	return &t->queue[group_of_axis(x->what->axis)];
 }
 
 static uint32_t
 ranks_of_transfer(const struct transfers *t, const struct transfer *x)
 {
-	return x->what->axis == CKR_DP ? t->view.dp : t->view.tp;
+	return ranks_of_axis(&t->view, x->what->axis).n;
 }
 
+/* The ranks of a replica have the team's buffers, other groups their own, but
+ * for the only group there is. */
 static bool
-has_two_axes(const struct comm_view *view)
+has_own_buffer(const struct comm_view *view, int axis)
 {
-	return view->tp > 1 && view->dp > 1;
+	bool alone = view->mesh.tp == 1 && !view->mesh.zero_group;
+
+	return axis != CKR_TP && !alone && ranks_of_axis(view, axis).n > 1
+		&& nccl_uses_axis(view, axis);
 }
 
 static uint64_t
 extra_buffer_bytes(const struct transfers *t)
 {
-	return has_two_axes(&t->view) ? 2 * PG_BUFFER : 0;
+	uint64_t n = 0;
+
+	for (int axis = 0; axis < CKR_AXES; axis++)
+		n += has_own_buffer(&t->view, axis) ? 2 * PG_BUFFER : 0;
+	return n;
 }
 
 static ckr_status
 open_process(struct transfers *t, struct err *e)
 {
 	const struct comm_view *c = &t->view;
-	uint32_t most = c->tp > c->dp ? c->tp : c->dp;
+	uint32_t most = c->mesh.tp > c->mesh.dp ? c->mesh.tp : c->mesh.dp;
 	bool ok;
 
 	t->queue = calloc(COMM_GROUPS, sizeof(*t->queue));
@@ -54,10 +63,13 @@ open_process(struct transfers *t, struct err *e)
 		t->queue[g].counts = malloc(chunked_state_bytes(most));
 		ok = t->queue[g].counts;
 	}
-	if (ok && has_two_axes(&t->view)) {
-		t->queue[COMM_DP].buffer = calloc(2, PG_BUFFER);
-		ok = t->queue[COMM_DP].buffer;
-	}
+	for (int axis = 0; ok && axis < CKR_AXES; axis++)
+		if (has_own_buffer(c, axis)) {
+			char *buffer = calloc(2, PG_BUFFER);
+
+			t->queue[group_of_axis(axis)].buffer = buffer;
+			ok = buffer;
+		}
 	return ok ? CKR_OK : err_no_memory(e);
 }
 
@@ -77,13 +89,12 @@ start_first(const struct transfers *t, struct process_queue *q)
 {
 	const struct transfer *x = q->first;
 	const struct comm_view *view = &t->view;
-	bool dp = x->what->axis == CKR_DP;
+	struct comm_ranks of = ranks_of_axis(view, x->what->axis);
 	uint64_t arrived = q->comm.arrived;
 
 	q->comm = (struct chunked_comm){ .team = view->team,
-		.group = dp ? COMM_DP : COMM_TP,
-		.rank = dp ? view->replica : view->rank,
-		.ranks = ranks_of_transfer(t, x),
+		.group = group_of_axis(x->what->axis),
+		.rank = rank_in_group(view, &of), .ranks = of.n,
 		.what = x->what, .tx = x->tx, .ty = x->ty,
 		.x = view->operand(view->user, x, 0, 0),
 		.y = view->operand(view->user, x, 0, 1),

@@ -14,7 +14,7 @@ struct greeting {
 static uint32_t
 group_leader(const struct comm_view *c, int stream)
 {
-	return stream == CKR_DP ? c->rank : c->replica * c->tp;
+	return ranks_of_axis(c, stream).first;
 }
 
 static ckr_status
@@ -22,7 +22,7 @@ fill_greeting(const struct comm_view *c, struct greeting *g, struct err *e)
 {
 	memset(g, 0, sizeof(*g));
 	for (int i = 0; i < NCCL_STREAMS; i++)
-		if (group_leader(c, i) == c->team->rank)
+		if (nccl_uses_axis(c, i) && group_leader(c, i) == c->team->rank)
 			CKR_TRY(nccl_new_id(c->nccl, &g->id[i], e));
 	return nccl_get_peer_info(c->nccl, &g->card, e);
 }
@@ -77,10 +77,13 @@ join_nccl_groups(const struct comm_view *c, const struct greeting *g,
 	pg_set_watchdog(c->team,
 	                "joining the GPUs by NCCL: not all processes have "
 	                "arrived");
-	for (int i = 0; i < NCCL_STREAMS && s == CKR_OK; i++)
-		s = nccl_join_group(c->nccl, i, &g[group_leader(c, i)].id[i],
-		                    i == CKR_DP ? c->dp : c->tp,
-		                    i == CKR_DP ? c->replica : c->rank, e);
+	for (int i = 0; i < NCCL_STREAMS && s == CKR_OK; i++) {
+		struct comm_ranks r = ranks_of_axis(c, i);
+
+		if (nccl_uses_axis(c, i))
+			s = nccl_join_group(c->nccl, i, &g[r.first].id[i], r.n,
+			                    rank_in_group(c, &r), e);
+	}
 	pg_set_watchdog(c->team, NULL);
 	return s;
 }

@@ -151,7 +151,7 @@ sharding_runs_of_rank(const struct sharding *p, uint32_t rank, uint32_t replica)
 {
 	return (struct shard_stride){
 		(uint64_t)(rank / p->replication) * p->nreplica
-			+ (p->replica_shard ? replica : 0),
+			+ (p->replica_shard ? replica % p->nreplica : 0),
 		p->nshard * p->nreplica
 	};
 }
@@ -161,7 +161,8 @@ sharding_rank_holds(const struct sharding *p, const struct shard_run *u,
                     uint32_t rank, uint32_t replica)
 {
 	return rank >= u->rank && rank < u->rank + p->replication
-		&& (!p->replica_shard || replica == u->replica);
+		&& (!p->replica_shard
+		    || replica % p->nreplica == u->replica);
 }
 
 uint64_t

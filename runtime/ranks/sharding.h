@@ -20,13 +20,16 @@ struct sharding {
 	uint64_t replica_shard;         /* elements of a replica's shard of what
 	                                 * a rank would have; 0: every replica
 	                                 * has all of it */
-	uint64_t nreplica;              /* replicas with a shard each; else 1 */
+	uint64_t nreplica;              /* replicas with a shard each; else 1.
+	                                 * Replicas behind them hold the same
+	                                 * shards in turn */
 	uint64_t nrun;                  /* runs of the whole tensor */
 };
 
 /* n contiguous elements, from element `whole` of the whole tensor on and from
  * element `local` of the shard on.  Ranks rank .. rank + replication - 1 hold
- * them, in replica `replica` or in all.  n may be 0.  Elements are counted in
+ * them, in replica `replica`, and those nreplica
+ * further each time, or in all.  n may be 0.  Elements are counted in
  * row-major order. */
 struct shard_run {
 	uint64_t whole, local, n;
@@ -51,8 +54,8 @@ struct shard_stride {
  * ignored.  False if the placement is invalid. */
 bool sharding_of(struct sharding *, const struct ckr_placement *,
                  uint32_t ranks, int rank, const int64_t *dim);
-/* The same for a tensor that is sharded over the ranks of a replica, over
- * replicas, or both. */
+/* The same for a tensor that is sharded over the ranks of a replica, over so
+ * many replicas, or both. */
 bool sharding_of_tensor(struct sharding *, const struct ckr_tensor *,
                         uint32_t ranks, uint32_t replicas);
 /* Run i.  The runs 0 .. nrun - 1 cover the whole tensor in order, without

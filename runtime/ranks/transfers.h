@@ -27,14 +27,14 @@ struct transfer {
 	uint64_t number;                /* in its NCCL stream; 0: none */
 };
 
-/* The ranks as a backend sees them: world rank = replica * tp + rank. */
+/* The ranks as a backend sees them. */
 struct comm_view {
 	struct process_group *team;     /* NULL: all ranks live here */
 	struct nccl_transport *nccl;    /* between GPUs; NULL: there are none */
 	const struct ckr_program *program;      /* [CKR_PROGRAMS] */
-	uint32_t tp, dp;                /* ranks of a replica; replicas */
+	struct comm_mesh mesh;
 	uint32_t count;                 /* ranks that live here */
-	uint32_t rank, replica;         /* of this process, if it is one rank */
+	uint32_t rank;                  /* world rank of the first of them */
 	int threads;
 	void *user;
 	/* Address of operand 0 or 1 on rank r of this process. */
@@ -44,6 +44,27 @@ struct comm_view {
 	void (*copy_d2h)(void *user, void *host, const void *at, uint64_t n);
 	void (*copy_h2d)(void *user, void *at, const void *host, uint64_t n);
 };
+
+/* The ranks with which this process is in a group of that axis. */
+static inline struct comm_ranks
+ranks_of_axis(const struct comm_view *view, int axis)
+{
+	return comm_ranks_of(&view->mesh, group_of_axis(axis), view->rank);
+}
+
+/* Its own number among them. */
+static inline uint32_t
+rank_in_group(const struct comm_view *view, const struct comm_ranks *r)
+{
+	return (view->rank - r->first) / r->by;
+}
+
+/* Zero groups have streams of their own only where there are some. */
+static inline bool
+nccl_uses_axis(const struct comm_view *view, int axis)
+{
+	return axis < CKR_SHARDS || view->mesh.zero_group;
+}
 
 struct transfers;
 

@@ -28,9 +28,7 @@ static struct {
 	MPI_Request *oob_request;
 	int rank, size;
 	char text[MPI_MAX_ERROR_STRING + 80];
-} run = { .comm = { MPI_COMM_NULL, MPI_COMM_NULL, MPI_COMM_NULL },
-          .transfer = { MPI_REQUEST_NULL, MPI_REQUEST_NULL, MPI_REQUEST_NULL },
-          .host = MPI_COMM_NULL };
+} run = { .host = MPI_COMM_NULL };
 
 static const char *
 mpi_error(const char *call, int code)
@@ -56,6 +54,11 @@ static const char *
 init_mpi(void)
 {
 	int on, level;
+
+	for (int g = 0; g < COMM_GROUPS; g++) {
+		run.comm[g] = MPI_COMM_NULL;
+		run.transfer[g] = MPI_REQUEST_NULL;
+	}
 
 	TRY(Initialized(&on));
 	if (!on)
@@ -126,15 +129,16 @@ free_comm(MPI_Comm *comm)
 }
 
 static const char *
-split_comms(uint32_t tp)
+split_comms(const struct comm_mesh *mesh)
 {
-	MPI_Comm all = run.comm[COMM_ALL];
-	int n = (int)tp;
+	for (int g = COMM_TP; g < COMM_GROUPS; g++) {
+		struct comm_ranks r = comm_ranks_of(mesh, (enum comm_group)g,
+		                                    (uint32_t)run.rank);
 
-	free_comm(&run.comm[COMM_TP]);
-	free_comm(&run.comm[COMM_DP]);
-	TRY(Comm_split(all, run.rank / n, run.rank, &run.comm[COMM_TP]));
-	TRY(Comm_split(all, run.rank % n, run.rank, &run.comm[COMM_DP]));
+		free_comm(&run.comm[g]);
+		TRY(Comm_split(run.comm[COMM_ALL], (int)r.first, run.rank,
+		               &run.comm[g]));
+	}
 	return NULL;
 }
 

@@ -307,14 +307,15 @@ await_transfer(struct process_group *team, enum comm_group g,
 }
 
 ckr_status
-pg_split(struct process_group *team, uint32_t tp, struct err *e)
+pg_split(struct process_group *team, const struct comm_mesh *mesh,
+         struct err *e)
 {
 	struct open_group *t = open_of(team);
 	const char *why;
 
 	watchdog_set(t->heartbeat, t->timeout,
 	             "timed out waiting for all processes to join the run");
-	why = t->transport->split(tp);
+	why = t->transport->split(mesh);
 	watchdog_set(t->heartbeat, 0, NULL);
 	return why ? err_set(e, CKR_ERANK, "%s", why) : CKR_OK;
 }

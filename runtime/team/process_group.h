@@ -49,7 +49,8 @@ struct pg_vote {
 ckr_status pg_open(struct process_group **, double timeout, struct err *);
 void pg_close(struct process_group *);
 /* Groups of tp ranks, from now on. */
-ckr_status pg_split(struct process_group *, uint32_t tp, struct err *);
+ckr_status pg_split(struct process_group *, const struct comm_mesh *,
+                    struct err *);
 /* CKR_ERANK: a process is missing, and the message says which; after that the
  * group serves pg_abort alone. */
 ckr_status pg_allgather(struct process_group *, enum comm_group,

@@ -185,12 +185,15 @@ open_socket(struct transport_place *place)
 }
 
 static const char *
-split_groups(uint32_t tp)
+split_groups(const struct comm_mesh *mesh)
 {
-	run.group[COMM_TP] = (struct socket_group){ .first = run.rank / tp * tp,
-		.by = 1, .n = tp };
-	run.group[COMM_DP] = (struct socket_group){ .first = run.rank % tp,
-		.by = tp, .n = run.size / tp };
+	for (int g = COMM_TP; g < COMM_GROUPS; g++) {
+		struct comm_ranks r = comm_ranks_of(mesh, (enum comm_group)g,
+		                                    run.rank);
+
+		run.group[g] = (struct socket_group){ .first = r.first,
+			.by = r.by, .n = r.n };
+	}
 	return NULL;
 }
 

@@ -21,11 +21,53 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CKR_TRANSPORT_VERSION 3
+#define CKR_TRANSPORT_VERSION 4
 
-/* COMM_ALL: all ranks.  COMM_TP: the ranks of one replica.  COMM_DP: the ranks
- * of all replicas that hold the same shard. */
-enum comm_group { COMM_ALL, COMM_TP, COMM_DP, COMM_GROUPS };
+/* COMM_ALL: all ranks; then the groups of enum ckr_axis, of which world rank =
+ * replica * tp + rank. */
+enum comm_group {
+	COMM_ALL, COMM_TP, COMM_DP, COMM_SHARDS, COMM_COPIES, COMM_GROUPS
+};
+
+static inline enum comm_group
+group_of_axis(int axis)
+{
+	return (enum comm_group)(COMM_TP + axis);
+}
+
+/* How the ranks of a run form groups. */
+struct comm_mesh {
+	uint32_t tp, dp;                /* ranks of a replica; replicas */
+	uint32_t zero_group;            /* replicas of a zero group; 0: all */
+};
+
+/* The ranks of a group: first + k * by, 0 <= k < n. */
+struct comm_ranks {
+	uint32_t first, by, n;
+};
+
+/* The group in which that world rank is. */
+static inline struct comm_ranks
+comm_ranks_of(const struct comm_mesh *m, enum comm_group g, uint32_t rank)
+{
+	uint32_t tp = m->tp, dp = m->dp, replica = rank / tp, r = rank % tp;
+	uint32_t zero = m->zero_group ? m->zero_group : dp;
+
+	switch (g) {
+	case COMM_TP:
+		return (struct comm_ranks){ replica * tp, 1, tp };
+	case COMM_DP:
+		return (struct comm_ranks){ r, tp, dp };
+	case COMM_SHARDS:
+		return (struct comm_ranks){ replica / zero * zero * tp + r, tp,
+			                    zero };
+	case COMM_COPIES:
+		return (struct comm_ranks){ replica % zero * tp + r, tp * zero,
+			                    dp / zero };
+	default:
+		return (struct comm_ranks){ 0, 1, tp * dp };
+	}
+}
 
 /* This process in the run. */
 struct transport_place {
@@ -51,9 +93,8 @@ struct ckr_transport {
 	const char *name;               /* in messages */
 	/* Take part in the run; returns when all processes have joined. */
 	const char *(*open)(struct transport_place *);
-	/* Form the groups COMM_TP and COMM_DP, for world rank =
-	 * replica * tp + rank.  May be called again with another tp. */
-	const char *(*split)(uint32_t tp);
+	/* Form the groups but COMM_ALL.  May be called again. */
+	const char *(*split)(const struct comm_mesh *);
 	/* Begin: `n` bytes of each rank to all ranks of its group. */
 	const char *(*allgather)(enum comm_group, const void *from, int n,
 	                         const struct transport_side *to);

@@ -81,7 +81,8 @@ world_assign_ranks(struct world *w)
 		return CKR_OK;
 	w->first = w->team->rank;
 	w->count = 1;
-	return pg_split(w->team, w->tp, w->err);
+	return pg_split(w->team, &(struct comm_mesh){ w->tp, w->dp,
+	                w->lib->zero_group }, w->err);
 }
 
 /* ---- device ---- */

@@ -34,9 +34,9 @@ transfers_open_world(struct world *w)
 {
 	bool host = w->device->addressable;
 	struct comm_view view = { .team = w->team, .nccl = w->memory->nccl,
-		.program = w->lib->program, .tp = w->tp, .dp = w->dp,
-		.count = w->count, .rank = world_rank(w, 0),
-		.replica = world_replica(w, 0), .threads = w->threads,
+		.program = w->lib->program,
+		.mesh = { w->tp, w->dp, w->lib->zero_group },
+		.count = w->count, .rank = w->first, .threads = w->threads,
 		.user = w, .operand = operand_of_transfer,
 		.copy_d2h = host ? NULL : copy_to_host,
 		.copy_h2d = host ? NULL : copy_from_host };

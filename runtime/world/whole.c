@@ -52,7 +52,8 @@ world_sharding(const struct world *w, const struct ckr_tensor *t)
 {
 	struct sharding p;
 
-	sharding_of_tensor(&p, t, w->tp, w->dp);
+	sharding_of_tensor(&p, t, w->tp, w->lib->zero_group
+	                   ? w->lib->zero_group : w->dp);
 	return p;
 }
 

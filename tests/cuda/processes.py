@@ -42,6 +42,7 @@ RUNS = (
     (2, ("--dp", 2, "--zero", 1)),
     (4, ("--tp", 2, "--dp", "auto")),
     (4, ("--tp", 2, "--dp", 2, "--zero", 3, "--grad-accum", 2)),
+    (4, ("--dp", 4, "--zero", 3, "--zero-group", 2)),
 )
 # Heads that ranks share.
 SHARED = (("llama-dynamo", 4, ("--tp", 4, "--sp")),)

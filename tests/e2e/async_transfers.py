@@ -34,6 +34,8 @@ RUNS = (
         ["--dp", 2, "--tp", 2, "--zero", 3, "--grad-accum", 2, "--memory-budget", "92%"],
         [],
     ),
+    ("gpt2-logits", ["--dp", 4, "--zero", 2, "--zero-group", 2], []),
+    ("gpt2-dynamo-dyn", ["--tp", 2, "--sp", "--halves", "on", "--memory-budget", "95%"], []),
 )
 LATE = "0", "1", "2"
 
@@ -82,7 +84,9 @@ class Waits(ck.Bench):
             budget is None or plan["summary"]["peak_bytes"] <= budget,
             f"{model} {flags}: over the budget",
         )
-        batches = (2 if "--dp" in flags else 1) * (2 if "--zero" in flags else 1)
+        batches = (4 if "--zero-group" in flags else 2 if "--dp" in flags else 1) * (
+            2 if "--grad-accum" in flags and "--zero" in flags else 1
+        )
         found, inputs = [], self.inputs(stem, batches)
         for late in LATE:
             files = [

@@ -99,6 +99,7 @@ LIBRARIES = {
     "early": (24, ["--tp", 2, "--update-in-backward", "on"], {"w1": 1, "w2": 0}),
     "zero2": (12, [*DP, *ZERO], {}),
     "zero12": (2, ["--dp", 12, *ZERO], {}),
+    "zero-group": (6, ["--dp", 4, *ZERO, "--zero-group", 2], {}),
     "zero-ranks": (12, ["--tp", 2, *DP, *ZERO], {"w1": 1, "w2": 0}),
     "zero3": (12, [*DP, "--zero", 3], {}),
     "zero3-micro": (4, [*DP, "--zero", 3, "--grad-accum", 3], {}),

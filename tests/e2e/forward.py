@@ -618,6 +618,7 @@ CUT = (
     ["--dp", 2, "--zero", 3],
     ["--tp", 2, "--dp", 2, "--zero", 3, "--grad-accum", 2],
     ["--dp", 3, "--zero", 3],
+    ["--dp", 4, "--zero", 3, "--zero-group", 2],
 )
 
 

@@ -85,6 +85,13 @@ LIBRARIES = {
     "five-2": (1, ["--dp", 5, "--zero", 2, "--grad-accum", 3]),
     "sgdm-3": (2, ["--dp", 2, "--zero", 3, "--optimizer", "sgdm"]),
     "sgdm-whole": (2, ["--dp", 2, "--optimizer", "sgdm"]),
+    "group-1": (1, ["--dp", 4, "--zero", 1, "--zero-group", 2]),
+    "group-2": (1, ["--dp", 4, "--zero", 2, "--zero-group", 2]),
+    "group-3": (1, ["--dp", 4, "--zero", 3, "--zero-group", 2]),
+    "group-micro-2": (1, ["--dp", 4, "--zero", 2, "--zero-group", 2, *MICRO]),
+    "group-micro-3": (1, ["--dp", 4, "--zero", 3, "--zero-group", 2, *MICRO]),
+    "group-of-3": (2, ["--dp", 6, "--zero", 3, "--zero-group", 3]),
+    "group-ranks": (1, ["--dp", 4, "--tp", 2, "--zero", 3, "--zero-group", 2]),
     "ranks": (2, ["--dp", 2, "--tp", 2, "--zero", 1]),
     "ranks-3": (2, ["--dp", 2, "--tp", 2, "--zero", 3]),
     "ranks4": (2, ["--dp", 2, "--tp", 4, "--zero", 1]),
@@ -108,6 +115,9 @@ LIBRARIES = {
 SAME_BITS = [
     ("three-3", "three-whole", 3),
     ("five-3", "five-2", 5),
+    ("group-1", "group-3", 4),
+    ("group-2", "group-3", 4),
+    ("group-micro-2", "group-micro-3", 4),
     ("sgdm-3", "sgdm-whole", 2),
     ("narrow", "narrow-whole", 4),
     ("narrow-3", "narrow-whole", 4),
@@ -247,10 +257,12 @@ class Zero(ck.Bench):
         self.check(not bad, f"{what}: {len(bad)} tensors differ: {bad[:4]}")
 
     def accounts(self, name, flags):
-        """Of each parameter that is cut a replica has state for ceil(n / dp) elements, from stage 2
-        on a gradient of micro-batches, in stage 3 a piece; places are multiples of 64 bytes."""
+        """Of each parameter that is cut a replica has state for ceil(n / dp) elements, where dp is
+        that of its zero group, from stage 2 on a gradient of micro-batches, in stage 3 a piece;
+        places are multiples of 64 bytes."""
         plan = ck.plan(self.path(name + ".json"))
-        dp, states = value(flags, "--dp", 1), STATES.get(value(flags, "--optimizer", ""), 2)
+        dp = value(flags, "--zero-group", value(flags, "--dp", 1))
+        states = STATES.get(value(flags, "--optimizer", ""), 2)
         stage, micro = value(flags, "--zero", 0), "--grad-accum" in flags
         width = 2 if "--state-dtype" in flags else 4
         param = {
@@ -306,7 +318,7 @@ class Zero(ck.Bench):
         right = self.right("one", "--clip", 0.1)
         right.check("one rank, clipped", SHALLOW, clipped, save="one.s")
         self.check(not np.allclose(clipped, one, rtol=1e-5), "nothing was clipped")
-        for name in "two", "four", "ranks", "ranks-3":
+        for name in "two", "four", "group-2", "group-ranks", "ranks", "ranks-3":
             got = self.train(name, "--clip", 0.1, "--save", "got.s")
             right.check(f"{name}, clipped", SHALLOW, got, save="got.s")
             self.check(
@@ -339,7 +351,18 @@ class Zero(ck.Bench):
 
     def files(self):
         """20 steps over changes of shape; files are whole, nobody can tell who has written them."""
-        shapes = ["two", "ranks-3", "whole", "four", "ranks4", "two-3", "one", "two"]
+        shapes = [
+            "two",
+            "ranks-3",
+            "whole",
+            "group-ranks",
+            "four",
+            "group-1",
+            "ranks4",
+            "two-3",
+            "one",
+            "two",
+        ]
         want, got, form = self.train("one", steps=20), [], None
         for i, name in enumerate(shapes):
             more = ["--resume", f"{i - 1}.s"] if i else []
@@ -350,7 +373,7 @@ class Zero(ck.Bench):
                     "--save",
                     f"{i}.s",
                     *(["--ranks", 2] if name == "whole" else []),
-                    steps=min(3 * i + 3, 20),
+                    steps=min(2 * i + 3, 20),
                 )
             )
             now = {k: (v.shape, v.dtype) for k, v in compare.load(self.path(f"{i}.s")).items()}
@@ -374,6 +397,7 @@ class Zero(ck.Bench):
         for name, n, how in (
             ("micro", 2, ""),
             ("micro-3", 2, ""),
+            ("group-3", 4, ""),
             ("loud", 2, ""),
             ("ranks-3", 4, "CKR_FILES=first"),
         ):

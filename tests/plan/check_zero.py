@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """What plans of ZeRO's stages claim, beside closed formulas.
 
-    check_zero.py CKC GPT [states] [sent] [links] [exposed]
+    check_zero.py CKC GPT [states] [sent] [links] [groups] [exposed]
 
 states: bytes of a parameter in 16 bits with Adam, by stage, as in figure 1 of Rajbhandari et al.
 2020 (7.5B, 64 replicas: 120, 31.4, 16.6 and 1.9 GB), counted from the tensors of plans.  sent: a
 step sends 2 (d - 1) / d elements a parameter, and 3 (d - 1) / d where all are gathered again.
-links: seconds of each transfer, inside nodes and between them.  exposed: most transfers are hidden,
+links: seconds of each transfer, inside nodes and between them.  groups: shards over nodes of eight
+(--zero-group), which are added up between nodes.  exposed: most transfers are hidden,
 more budget never exposes more seconds but for a few percent, and plans replay.
 """
 
@@ -153,6 +154,29 @@ class Check:
                 groups == ({"tp", "dp"} if tp > 1 else {"dp"}), f"tp {tp} dp {dp}: groups {groups}"
             )
 
+    def groups(self):
+        """Groups of eight in nodes of eight: all shards are gathered inside nodes, and what goes
+        between them, a shard of each gradient, hides mostly behind backward."""
+        model = self.model("--layers", 8, "--hidden", 6144, "--heads", 64, "--seq", 2048)
+        whole = self.plan(model, "--dp", 64, "--zero", 3)["summary"]["exposed_seconds"]
+        plan = self.plan(model, "--dp", 64, "--zero", 3, "--zero-group", 8)
+        faults, sent = Replay(plan).faults, {}
+        self.fault(not faults, f"zero groups: {faults[:2]}")
+        for s in plan["schedule"]:
+            large = s.get("sent_bytes", 0) > 2**20
+            if large:
+                key = s["op"], s.get("network", False)
+                sent[key] = sent.get(key, 0) + s["sent_bytes"]
+        gathered, between = sent["gather_pieces", False], sent["all_reduce", True]
+        self.fault(len(sent) == 3, f"zero groups: {sent}")
+        # 7/8 of a parameter arrive in a gather; 7/8 of a shard's eighth are sent twice
+        self.fault(
+            math.isclose(between, 2 * gathered / 8, rel_tol=1e-3),
+            f"zero groups: {between} B between nodes, {gathered} inside",
+        )
+        seconds = plan["summary"]["exposed_seconds"]
+        self.fault(seconds < 0.71 * whole, f"zero groups: {seconds} s, without {whole}")
+
     def exposed(self):
         """Of layers as wide as those of a 22B model."""
         model = self.model("--layers", 4, "--hidden", 6144, "--heads", 64, "--seq", 2048)
@@ -178,7 +202,7 @@ class Check:
 
 
 def main():
-    parts = sys.argv[3:] or ["states", "sent", "links", "exposed"]
+    parts = sys.argv[3:] or ["states", "sent", "links", "groups", "exposed"]
     with tempfile.TemporaryDirectory() as folder:
         check = Check(sys.argv[1], sys.argv[2], folder)
         for part in parts:

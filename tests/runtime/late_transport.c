@@ -31,7 +31,8 @@ struct lane {
 };
 
 static struct {
-	uint32_t size, tp, state;
+	struct comm_mesh mesh;
+	uint32_t size, rank, state;
 	struct lane of[COMM_GROUPS];
 } late;
 
@@ -52,23 +53,23 @@ open_late(struct transport_place *place)
 		return "cannot be late";
 	why = real->open(place);
 	late.size = place->size;
+	late.rank = place->rank;
 	late.state = place->rank + 1;
 	return why;
 }
 
 static const char *
-divide_late(uint32_t tp)
+divide_late(const struct comm_mesh *mesh)
 {
-	late.tp = tp;
-	return real->split(tp);
+	late.mesh = *mesh;
+	return real->split(mesh);
 }
 
 static uint32_t
 ranks_of(enum comm_group g)
 {
-	return g == COMM_ALL   ? late.size
-		: g == COMM_TP ? late.tp
-			       : late.size / late.tp;
+	return g == COMM_ALL ? late.size
+			     : comm_ranks_of(&late.mesh, g, late.rank).n;
 }
 
 static unsigned

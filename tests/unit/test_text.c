@@ -93,7 +93,8 @@ static const char *const canonical[] = {
 
 	/* what holds for the whole graph */
 	"graph @g {\n"
-	"	replicas 3 exactly\n"
+	"	replicas 6 exactly\n"
+	"	zero_group 3\n"
 	"	adds\n"
 	"	halves 1\n"
 	"	input %x: f32[2]\n"

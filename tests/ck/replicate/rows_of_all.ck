@@ -12,4 +12,4 @@ graph @f {
 	%loss: f32[] output = reduce_sum %own {axes=[0], keepdims=0}
 	loss %loss
 }
-# error: node 'own' (gather_nd): cannot split the batch over replicas: it computes with sample indices, which each replica counts from 0
+# error: node 'own' (gather_nd): cannot split the batch over replicas: it computes with sample indices, which each part of the batch counts from 0
