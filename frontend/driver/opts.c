@@ -179,8 +179,8 @@ static const struct option_spec table[] = {
 	  "(default: 0)" },
 	{ "zero-group", "G", G_TARGET, set_whole, FIELD(opt.zero_group), CI,
 	  "with --zero: shard over every G replicas side by side, such as "
-	  "those of a node, instead of over all; gradients are also summed over "
-	  "these groups (default: all replicas)",
+	  "those of a node, instead of over all; gradients are also summed "
+	  "over these groups (default: all replicas)",
 	  FROM_TO(2, GROUP_MAX) },
 	{ "halves", "auto|on|off", G_TARGET, set_word, FIELD(opt.halves), C,
 	  "run the two halves of a batch side by side: one computes while the "
