@@ -82,7 +82,7 @@ put_weight_entries(FILE *f, const Graph *g)
 static bool
 make_weights_header(const Graph *g, char **text, size_t *n, Diag *d)
 {
-	FILE *f = open_memstream(text, n);
+	FILE *f = st_head_open(text, n);
 
 	if (!f) {
 		*text = NULL;

@@ -236,7 +236,7 @@ format_header(struct st_writer *w, const struct st_entry *t, size_t n,
               const struct meta *meta, size_t nmeta, char **text, size_t *size,
               struct err *e)
 {
-	FILE *h = open_memstream(text, size);
+	FILE *h = st_head_open(text, size);
 	uint64_t at = 0, nelem, nbytes;
 
 	if (!h)

@@ -3,6 +3,9 @@
 #include "runtime/support/utf8.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
 
 void
 st_head_tensor(FILE *f, const char *name, const char *dtype, int rank,
@@ -16,14 +19,70 @@ st_head_tensor(FILE *f, const char *name, const char *dtype, int rank,
 	fprintf(f, "],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", from, to);
 }
 
+/* Text that a stream appends to.  open_memstream may lose characters without a
+ * word when memory is short. */
+struct head_text {
+	char **text;
+	size_t *n, cap;
+};
+
+static ssize_t
+append_text(void *cookie, const char *from, size_t n)
+{
+	struct head_text *h = cookie;
+	size_t cap = h->cap;
+	char *text;
+
+	while (cap - *h->n < n)
+		cap = cap ? 2 * cap : 4096;
+	text = cap == h->cap ? *h->text : realloc(*h->text, cap);
+	if (!text)
+		return 0;
+	memcpy(text + *h->n, from, n);
+	*h->text = text;
+	*h->n += n;
+	h->cap = cap;
+	return (ssize_t)n;
+}
+
+static int
+close_text(void *cookie)
+{
+	free(cookie);
+	return 0;
+}
+
+FILE *
+st_head_open(char **text, size_t *n)
+{
+	const cookie_io_functions_t calls = { .write = append_text,
+		.close = close_text };
+	struct head_text *h = malloc(sizeof(*h));
+	FILE *f;
+
+	*text = NULL;
+	*n = 0;
+	if (!h)
+		return NULL;
+	*h = (struct head_text){ text, n, 0 };
+	f = fopencookie(h, "w", calls);
+	if (!f)
+		free(h);
+	return f;
+}
+
 bool
 st_head_close(FILE *f, const size_t *n, size_t align)
 {
+	bool failed;
+
 	putc('}', f);
 	fflush(f);
 	for (size_t k = *n; (k + 8) % align; k++)
 		putc(' ', f);
-	return fclose(f) == 0;
+	fflush(f);
+	failed = ferror(f);
+	return fclose(f) == 0 && !failed;
 }
 
 void

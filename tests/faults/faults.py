@@ -10,7 +10,8 @@ reads.  A command either does its work, as if nothing had been, or ends with exi
 message; what it was to write is whole or as it was before, and nothing is left beside it.  A pipe
 that nobody reads may end it by SIGPIPE.
 
-Of the many n of a command SAMPLE are tried, evenly; --all tries each of them.
+Of the many n of a command SAMPLE are tried, evenly, and the LAST ones, where files are written;
+--all tries each of them.
 """
 
 import json
@@ -25,7 +26,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import ck
 
 MODELS = {"mlp-mse": "100%", "cnn-bn-batch": "90%", "gpt2-logits": "90%"}  # budgets
-SAMPLE = 8
+SAMPLE, LAST = 8, 12
 OLD = b"from before"
 LINES = 3  # of messages that one fault may have
 
@@ -126,7 +127,7 @@ class Faults(ck.Bench):
 
     def some(self, total):
         step = 1 if self.every else max(1, total // SAMPLE)
-        return range(1, total + 1, step)
+        return sorted({*range(1, total + 1, step), *range(max(1, total - LAST), total + 1)})
 
     def faults(self, command, memory=True):
         count = self.path("count")
