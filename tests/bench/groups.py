@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+"""Plans of a 22B model over 64 H100 in nodes of eight: halves of a batch and zero groups.
+
+    groups.py [--build build] [--out results/groups.md]
+
+halves: --tp 8 --sp --dp 8, four sequences a replica.  Seconds of a step in which transfers run
+beside computation, of transfers in forward, and how many of those are hidden.  zero groups: --dp
+64, one sequence a replica, shards over all replicas and over those of a node.
+"""
+
+import argparse
+import datetime
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, os.pardir, "plan"))
+from check_halves import forward  # noqa: E402
+
+GIB = 2**30
+FLAGS = ["--plan-only", "--quiet", "--device", "H100", "--target", "cuda", "--dtype", "bf16"]
+HALVES = ["--tp", 8, "--sp", "--dp", 8, "--halves"]
+BUDGETS = None, 50, 45, 40, 36, 33
+GROUPS = ["--zero", 2], ["--zero", 3]
+
+
+class Bench:
+    def __init__(self, build, folder):
+        self.build, self.folder = build, folder
+
+    def tool(self, name):
+        found = ["find", self.build, "-name", name, "-type", "f", "-executable"]
+        return subprocess.run(found, capture_output=True, text=True).stdout.split("\n")[0]
+
+    def model(self, batch):
+        path = os.path.join(self.folder, "g.onnx")
+        command = [self.tool("gpt"), "--model", "22B", "--batch", str(batch), "-o", path]
+        subprocess.run(command, check=True, capture_output=True)
+        return path
+
+    def plan(self, model, *flags):
+        """The plan, and seconds of ckc; None if it refuses."""
+        out = os.path.join(self.folder, "p.json")
+        began = time.monotonic()
+        command = [self.tool("ckc"), model, *FLAGS, "--json", out, *map(str, flags)]
+        if subprocess.run(command, capture_output=True).returncode:
+            return None, 0
+        with open(out, encoding="utf-8") as source:
+            return json.load(source), time.monotonic() - began
+
+    def halves(self):
+        model = self.model(4)
+        yield "| budget GiB | halves | peak GiB | s a step | forward: transfers s | hidden | ckc s |"
+        yield "|---:|---|---:|---:|---:|---:|---:|"
+        for budget in BUDGETS:
+            for halves in "off", "on":
+                more = ["--memory-budget", f"{budget}GiB"] if budget else []
+                plan, took = self.plan(model, *HALVES, halves, *more)
+                if not plan:
+                    yield f"| {budget} | {halves} | refused | | | | |"
+                    continue
+                s, (_, sent, shown) = plan["summary"], forward(plan)
+                yield (
+                    f"| {budget or 'none'} | {halves} | {s['peak_bytes'] / GIB:.1f} "
+                    f"| {s['exposed_seconds']:.3f} | {sent:.3f} | {100 * (1 - shown / sent):.0f} % "
+                    f"| {took:.1f} |"
+                )
+
+    def groups(self):
+        model = self.model(1)
+        yield "| stage | zero group | peak GiB | s a step | transfers s | ckc s |"
+        yield "|---|---:|---:|---:|---:|---:|"
+        for stage in GROUPS:
+            for group in [], ["--zero-group", 8]:
+                plan, took = self.plan(model, "--dp", 64, *stage, *group)
+                s = plan["summary"]
+                yield (
+                    f"| {stage[1]} | {group[1] if group else 64} | {s['peak_bytes'] / GIB:.1f} "
+                    f"| {s['exposed_seconds']:.3f} | {plan['comm']['seconds']:.3f} | {took:.1f} |"
+                )
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("--build", default="build")
+    p.add_argument("--out", default=os.path.join(HERE, "results", "groups.md"))
+    o = p.parse_args()
+    commit = subprocess.run(
+        ["git", "-C", HERE, "log", "-1", "--format=%h"], capture_output=True, text=True
+    ).stdout.strip()
+    with tempfile.TemporaryDirectory() as folder:
+        bench = Bench(o.build, folder)
+        rows = [
+            "# 22B over 64 H100 in nodes of eight",
+            "",
+            f"Planned, not measured: `tests/bench/groups.py` on {datetime.date.today()}, {commit}; "
+            "predicted seconds.",
+            "",
+            "## Halves of a batch: `--tp 8 --sp --dp 8`, four sequences a replica",
+            "",
+            *bench.halves(),
+            "",
+            "## Zero groups: `--dp 64`, one sequence a replica",
+            "",
+            *bench.groups(),
+        ]
+    with open(o.out, "w", encoding="utf-8") as f:
+        f.write("\n".join(rows) + "\n")
+
+
+if __name__ == "__main__":
+    main()
