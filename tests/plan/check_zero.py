@@ -25,7 +25,7 @@ from replay import Replay  # noqa: E402
 
 ELEMENT = {"f32": 4, "bf16": 2}
 # H100 of known_devices.c: devices of a node; bytes/s and seconds of a message inside and between
-NODE, INSIDE, BETWEEN = 8, (450e9, 3.4e-6), (50e9, 14e-6)
+NODE, INSIDE, BETWEEN = 8, (450e9, 10e-6), (50e9, 20e-6)
 GIB = 2**30
 
 
@@ -169,9 +169,10 @@ class Check:
                 sent[key] = sent.get(key, 0) + s["sent_bytes"]
         gathered, between = sent["gather_pieces", False], sent["all_reduce", True]
         self.fault(len(sent) == 3, f"zero groups: {sent}")
-        # 7/8 of a parameter arrive in a gather; 7/8 of a shard's eighth are sent twice
+        # 7/8 of a parameter arrive in a gather; 7/8 of a shard, an eighth, are sent twice; small
+        # parameters are whole
         self.fault(
-            math.isclose(between, 2 * gathered / 8, rel_tol=1e-3),
+            math.isclose(between, 2 * gathered / 8, rel_tol=5e-3),
             f"zero groups: {between} B between nodes, {gathered} inside",
         )
         seconds = plan["summary"]["exposed_seconds"]
