@@ -176,7 +176,7 @@ class Check:
             f"zero groups: {between} B between nodes, {gathered} inside",
         )
         seconds = plan["summary"]["exposed_seconds"]
-        self.fault(seconds < 0.71 * whole, f"zero groups: {seconds} s, without {whole}")
+        self.fault(seconds < 0.6 * whole, f"zero groups: {seconds} s, without {whole}")
 
     def exposed(self):
         """Of layers as wide as those of a 22B model."""
