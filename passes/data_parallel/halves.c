@@ -233,6 +233,7 @@ halves_expand(Pass *p, Graph *g)
 	}
 	for (ValId v = 1; v < h.nval; v++)
 		if (g->val[v].output && h.second[v]
+		    && g->val[v].kind == V_TEMP
 		    && g->val[v].placement.kind == PLACEMENT_SHARD
 		    && !join_output(&h, v))
 			return false;

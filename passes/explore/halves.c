@@ -40,6 +40,31 @@ refuse_halves(Pass *p, const char *why)
 	                  "halves: %s; try: --halves off", why);
 }
 
+/* Inputs have their samples along the first dim, and no other input looks as if
+ * it had half of them. */
+static bool
+check_inputs(Pass *p, const Graph *g)
+{
+	const Val *first = graph_batch_input(g);
+	int64_t half = first->shape.dim[0] / 2;
+
+	FOR_VALS (v, g) {
+		if (v->kind != V_INPUT || v->shape.rank < 1)
+			continue;
+		for (int i = 1; i < v->shape.rank; i++)
+			if (is_sample_dim(v, i, first))
+				return refuse_halves(p, arena_printf(
+					p->keep, "input '%s' has the batch as "
+					"dim %d, expected dim 0", v->name, i));
+		if (!is_sample_dim(v, 0, first) && v->shape.dim[0] == half)
+			return refuse_halves(p, arena_printf(
+				p->keep, "input '%s' has %lld rows, as half "
+				"the batch has; use a larger batch", v->name,
+				(long long)half));
+	}
+	return true;
+}
+
 /* Whether the file allows half as many samples. */
 static bool
 allows_half(Pass *p, const Graph *g)
@@ -67,6 +92,8 @@ halve_batch(Pass *p, Graph *g)
 		return refuse_halves(p, arena_printf(
 			p->keep, "expected an even number of samples along the "
 			"first dim of an input, found %lld", (long long)n));
+	if (!check_inputs(p, g))
+		return false;
 	if (!allows_half(p, g))
 		return refuse_halves(p, arena_printf(
 			p->keep, "the file allows %lld samples and not %lld; "

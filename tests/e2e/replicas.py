@@ -689,6 +689,20 @@ class Replicas(ck.Bench):
         self.check(np.isclose(*found, rtol=1e-6), f"halves off and on evaluate {found}")
         self.check(np.allclose(*logits, rtol=1e-4, atol=1e-5), "halves: other logits")
         refused = "--halves on: cannot run the batch as two halves: "
+        for name, b, of, want in (
+            ("one", 2, "f32[1,5]", "input 'k' has 1 rows, as half the batch has"),
+            ("both", 4, "f32[batch,batch]", "input 'k' has the batch as dim 1"),
+        ):
+            with open(self.path("k.ck"), "w") as f:
+                f.write(
+                    f"graph @k {{\n\tinput %x: f32[batch,5]\n\tinput %k: {of}\n"
+                    "\tparam %w: f32[5] = splat 1\n\t%y = mul %x, %w\n"
+                    "\t%l = reduce_mean %y {axes=[0,1], keepdims=0}\n"
+                    "\t%m = reduce_mean %k {axes=[0,1], keepdims=0}\n"
+                    "\t%loss: f32[] output = mul %l, %m\n}\n"
+                )
+            done = self.build("k.ck", "k", "--dim", f"batch={b}", "--halves", "on")
+            self.check(done.returncode == 1 and want in done.stderr, f"{name}: {done.stderr}")
         for model, flags, want in (
             ("gpt1.onnx", [], refused + "expected an even number of samples"),
             (self.text(REST["linear"], B), [], "--halves: expected a graph whose shapes"),
