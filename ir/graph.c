@@ -68,6 +68,16 @@ graph_batch_input(const Graph *g)
 	return NULL;
 }
 
+bool
+holds_samples(const Val *v, int i, const Val *first)
+{
+	const char *name = first->dim_name[0], *own = v->dim_name[i];
+
+	return (name && own && strcmp(own, name) == 0)
+		|| (i == 0 && !name == !own
+		    && v->shape.dim[0] == first->shape.dim[0]);
+}
+
 /* A free name: `name` itself or NAME.2, NAME.3, ...  The value that has the
  * name knows how far they are taken.  self may have the name already. */
 static const char *

@@ -432,6 +432,10 @@ enum rank_group graph_shard_group(const Graph *);
 /* The first input that has dims, whose first one is that of the samples; NULL:
  * there is none. */
 const Val *graph_batch_input(const Graph *);
+/* Whether dim i of an input is that of the samples, which `first`,
+ * graph_batch_input, has as its first one: of the same name, or also the first
+ * one and as large. */
+bool holds_samples(const Val *, int i, const Val *first);
 
 /* A new value; name is copied and made unique by a suffix ".N" if taken
  * (NULL: "tN").  Shape and dt may be unknown (rank -1, DT_NONE). */

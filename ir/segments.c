@@ -80,9 +80,10 @@ find_halves(const Graph *g, Arena *arena)
 		if (v->kind == V_INPUT)
 			half[val_id(g, v)] = FIRST | SECOND;
 	FOR_NODES (n, g) {
-		uint8_t any = (uint8_t)graph_half_of(g, n);
+		int only = graph_half_of(g, n);
+		uint8_t any = (uint8_t)only;
 
-		for (int i = 0; i < n->nin && !graph_half_of(g, n); i++)
+		for (int i = 0; i < n->nin && !only; i++)
 			any |= half[n->in[i]];
 		for (int i = 0; i < n->nout; i++)
 			half[n->out[i]] = any;

@@ -19,8 +19,6 @@ struct attrs {
 static void
 emit_piece(struct emit *e, const Val *o, bool of_batch, int64_t half)
 {
-	const char *part;
-
 	Shape whole = val_whole(o);
 	int axis = o->placement.axis;
 	long long shared = o->placement.replication, heads = whole.dim[1],
@@ -30,11 +28,10 @@ emit_piece(struct emit *e, const Val *o, bool of_batch, int64_t half)
 		return;
 	if (o->placement.kind == PLACEMENT_SHARD)
 		step = o->shape.dim[axis] * (axis ? 1 : heads);
-	random_parts(e, half, &part);
 	out_line(e->out,
 	         ".all = %lld, .first = env->rank / %lld * INT64_C("
 	         "%lld) + %s * INT64_C(%lld),",
-	         heads, shared ? shared : 1, step, part,
+	         heads, shared ? shared : 1, step, random_part(e, half),
 	         of_batch ? whole.dim[0] * heads : 0);
 }
 

@@ -165,9 +165,9 @@ void random_numbers(struct emit *, const struct loop_nest *);
 /* How many consecutive words of a dim of that extent are drawn at once, at most
  * `most`. */
 int64_t random_run(const struct loop_nest *, int64_t extent, int64_t most);
-/* Parts of the batch of all replicas, as an expression, and which one this is:
- * replicas, or halves (attribute `half`) of their samples. */
-const char *random_parts(struct emit *, int64_t half, const char **part);
+/* Which part of the batch of all replicas this is, as an expression: a replica,
+ * or a half (attribute `half`) of one. */
+const char *random_part(struct emit *, int64_t half);
 /* Draw the words of `count` elements, from the element at offset `at` on.
  * buffered: into a buffer that ckr_words() fills, which may begin earlier; else
  * into an array of that length. */

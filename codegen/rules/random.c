@@ -141,11 +141,10 @@ random_run(const struct loop_nest *nest, int64_t extent, int64_t most)
 }
 
 const char *
-random_parts(struct emit *e, int64_t half, const char **part)
+random_part(struct emit *e, int64_t half)
 {
-	*part = half ? arena_printf(e->arena, "(2 * env->replica + %d)",
-	                            half == 2) : "env->replica";
-	return half ? "2 * env->replicas" : "env->replicas";
+	return half ? arena_printf(e->arena, "(2 * env->replica + %d)",
+	                           half == 2) : "env->replica";
 }
 
 /* Index, in the tensor of all replicas, of the element `at` of this replica or
@@ -156,15 +155,15 @@ index_text(struct emit *e, const struct loop_nest *nest,
 {
 	long long n = replica_run(nest, m);
 	Attr a = m->attr;
-	const char *parts, *part;
+	int64_t half = *attr_int_of(m->op, &a, "half");
 
 	at = arena_printf(e->arena, "0%s%s", at, first_element_text(e, nest));
 	if (!n)
 		return at;
-	parts = random_parts(e, *attr_int_of(m->op, &a, "half"), &part);
 	return arena_printf(e->arena, "%s + ((%s) / INT64_C(%lld) * "
 	                    "(%s - 1) + %s) * INT64_C(%lld)", at, at, n,
-	                    parts, part, n);
+	                    half ? "2 * env->replicas" : "env->replicas",
+	                    random_part(e, half), n);
 }
 
 static int64_t

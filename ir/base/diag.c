@@ -12,6 +12,8 @@ struct Diag {
 	const char *because;            /* errors are notes; NULL: they are
 	                                 * not */
 	FILE *out;
+	Diag *notes;                    /* takes its notes; NULL: out */
+	const char *reason;             /* the first error; NULL: none */
 	int errors;
 	bool quiet;
 };
@@ -45,6 +47,18 @@ void
 diag_soften(Diag *d, const char *because)
 {
 	d->because = because;
+}
+
+void
+diag_pass_notes(Diag *d, Diag *to)
+{
+	d->notes = to;
+}
+
+const char *
+diag_reason(const Diag *d)
+{
+	return d->reason ? d->reason : "";
 }
 
 bool
@@ -104,25 +118,30 @@ diag_escape(FILE *out, const char *s)
 	print_escaped(out, s, true);
 }
 
-/* The message may hold names from a file: line breaks in it are escaped like
- * all else, so that no name can forge a line. */
+/* "node 'NAME' (Op): message" */
 static void
-print_message(Diag *d, const char *fmt, va_list ap)
+compose(char text[LINE_MAX_BYTES], const char *node, const char *op,
+        const char *fmt, va_list ap)
 {
-	char text[LINE_MAX_BYTES];
-	int n = vsnprintf(text, sizeof text, fmt, ap);
+	static const char more[] = " ...";
+	int n = snprintf(text, LINE_MAX_BYTES / 2, "%s%s%s%s%s%s%s",
+	                 node ? "node '" : "", node ? node : "",
+	                 node ? "'" : "", node && op ? " " : "",
+	                 op ? "(" : "", op ? op : "", op ? ")" : "");
 
-	if (n < 0)
-		return;
-	print_escaped(d->out, text, false);
-	if ((size_t)n >= sizeof text)
-		fputs(" ...", d->out);
-	putc('\n', d->out);
+	if (n >= LINE_MAX_BYTES / 2)
+		n = LINE_MAX_BYTES / 2 - 1;
+	if (node || op)
+		n += snprintf(text + n, LINE_MAX_BYTES - (size_t)n, ": ");
+	n += vsnprintf(text + n, LINE_MAX_BYTES - (size_t)n, fmt, ap);
+	if (n >= LINE_MAX_BYTES)
+		memcpy(text + LINE_MAX_BYTES - sizeof more, more, sizeof more);
 }
 
+/* The text may hold names from a file: line breaks in it are escaped like all
+ * else, so that no name can forge a line. */
 static void
-print_diag(Diag *d, const char *what, const char *node, const char *op,
-           const char *fmt, va_list ap)
+print_diag(const Diag *d, const char *what, const char *text)
 {
 	if (!d->out)
 		return;
@@ -134,85 +153,99 @@ print_diag(Diag *d, const char *what, const char *node, const char *op,
 	fputs(what, d->out);
 	if (d->because && !*what)
 		fprintf(d->out, "note: %s: ", d->because);
-	if (node) {
-		fputs("node '", d->out);
-		print_escaped(d->out, node, false);
-		putc('\'', d->out);
-	}
-	if (op) {
-		fputs(node ? " (" : "(", d->out);
-		print_escaped(d->out, op, false);
-		putc(')', d->out);
-	}
-	if (node || op)
-		fputs(": ", d->out);
-	print_message(d, fmt, ap);
+	print_escaped(d->out, text, false);
+	putc('\n', d->out);
 }
 
-#define REPORT(d, what, node, op, fmt) do { \
+#define COMPOSE(text, node, op, fmt) do { \
 	va_list ap; \
 	va_start(ap, fmt); \
-	print_diag(d, what, node, op, fmt, ap); \
+	compose(text, node, op, fmt, ap); \
 	va_end(ap); \
 } while (0)
 
-/* Whether an error is to be shown. */
 static bool
-should_print(Diag *d)
+report_error(Diag *d, const char *what, const char *text)
 {
-	return d->because ? !d->quiet : d->errors++ < SHOWN_MAX;
+	if (!d->reason)
+		d->reason = arena_printf(d->arena, "%s", text);
+	if (d->errors++ < SHOWN_MAX)
+		print_diag(d, what, text);
+	return false;
+}
+
+static bool
+report_refusal(Diag *d, const char *text)
+{
+	if (!d->because)
+		return report_error(d, "", text);
+	if (!d->quiet)
+		print_diag(d, "", text);
+	return false;
 }
 
 bool
 diag_error(Diag *d, const char *fmt, ...)
 {
-	if (should_print(d))
-		REPORT(d, "", NULL, NULL, fmt);
-	return false;
+	char text[LINE_MAX_BYTES];
+
+	COMPOSE(text, NULL, NULL, fmt);
+	return report_refusal(d, text);
 }
 
 bool
 diag_at(Diag *d, const char *node, const char *op, const char *fmt, ...)
 {
-	if (should_print(d))
-		REPORT(d, "", node, op, fmt);
-	return false;
+	char text[LINE_MAX_BYTES];
+
+	COMPOSE(text, node, op, fmt);
+	return report_refusal(d, text);
+}
+
+bool
+diag_internal(Diag *d, const char *fmt, ...)
+{
+	char text[LINE_MAX_BYTES];
+
+	COMPOSE(text, NULL, NULL, fmt);
+	return report_error(d, "internal: ", text);
 }
 
 bool
 diag_warn(Diag *d, const char *fmt, ...)
 {
-	REPORT(d, "warning: ", NULL, NULL, fmt);
+	char text[LINE_MAX_BYTES];
+
+	COMPOSE(text, NULL, NULL, fmt);
+	print_diag(d, "warning: ", text);
 	return false;
 }
 
 bool
 diag_note(Diag *d, const char *fmt, ...)
 {
-	if (!d->quiet)
-		REPORT(d, "note: ", NULL, NULL, fmt);
-	return false;
-}
+	char text[LINE_MAX_BYTES];
 
-bool
-diag_internal(Diag *d, const char *fmt, ...)
-{
-	if (d->errors++ < SHOWN_MAX)
-		REPORT(d, "internal: ", NULL, NULL, fmt);
+	if (d->quiet)
+		return false;
+	COMPOSE(text, NULL, NULL, fmt);
+	if (d->notes)
+		return diag_note(d->notes, "%s", text);
+	print_diag(d, "note: ", text);
 	return false;
 }
 
 bool
 diag_more(Diag *d, const char *fmt, ...)
 {
-	va_list ap;
+	char text[LINE_MAX_BYTES];
 
 	if (d->errors > SHOWN_MAX || !d->out)
 		return false;
+	COMPOSE(text, NULL, NULL, fmt);
 	fputs("  ", d->out);
-	va_start(ap, fmt);
-	print_message(d, fmt, ap);
-	va_end(ap);
+	print_escaped(d->out, text, false);
+	putc('\n', d->out);
 	return false;
 }
 

@@ -42,6 +42,11 @@ bool diag_more(Diag *, const char *fmt, ...)
 /* From now on no notes. */
 void diag_quiet(Diag *);
 int diag_errors(const Diag *);
+/* The first error that counted, "node 'NAME' (Op): message", or "".  It lives
+ * as long as the Diag. */
+const char *diag_reason(const Diag *);
+/* From now on this one's notes are those of `to`. */
+void diag_pass_notes(Diag *, Diag *to);
 /* Until `because` is NULL, errors are notes that begin with it and do not
  * count: what is refused is done without.  ckc's own faults stay errors. */
 void diag_soften(Diag *, const char *because);

@@ -16,6 +16,8 @@ void text_word(FILE *, const char *);
 void text_ref(FILE *, const Graph *, ValId);
 /* " WORD %NAME" if there is such a value. */
 void text_mark(FILE *, const Graph *, const char *word, ValId);
+/* " WORD PLACEMENT", unless it is Replicate. */
+void text_placement(FILE *, const char *word, const Placement *);
 /* [1,2,3] */
 void text_ints(FILE *, int n, const int64_t *);
 /* The fewest of 6, 9, 17 digits that read back as the same number of the

@@ -145,8 +145,8 @@ text_mark(FILE *out, const Graph *g, const char *word, ValId v)
 	}
 }
 
-static void
-print_placement(FILE *out, const char *word, const Placement *s)
+void
+text_placement(FILE *out, const char *word, const Placement *s)
 {
 	if (s->kind == PLACEMENT_REPLICATE)
 		return;
@@ -171,7 +171,7 @@ print_shard_clause(FILE *out, const struct replica_shard *p)
 {
 	fputs(" shard ", out);
 	text_ints(out, p->shape.rank, p->shape.dim);
-	print_placement(out, "whole_placement", &p->placement);
+	text_placement(out, "whole_placement", &p->placement);
 }
 
 void
@@ -200,7 +200,7 @@ text_marks(FILE *out, const Graph *g, const Val *v)
 		fputs(" state ", out);
 		text_word(out, v->state);
 	}
-	print_placement(out, "placement", &v->placement);
+	text_placement(out, "placement", &v->placement);
 	if (v->shard)
 		print_shard_clause(out, v->shard);
 	if (v->laid_out)

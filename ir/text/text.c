@@ -38,9 +38,9 @@
  * @PHASE, count_pass N, again %V (Node.of, by one of its outputs), wait %V,
  * inlines %V, .. (likewise), workspace N at N, from ORIGINS, [body of a loop].
  * An absent operand or output is _.
- * `gone %V: TYPE` declares a value that other lines mention and no node
- * writes any more; `props` lists properties that the graph does not show by
- * itself, `streams N` the random streams handed out, `ranks N` those of the
+ * `gone %V: TYPE PLACEMENT` declares a value that other lines mention and no
+ * node writes any more; `props` lists properties that the graph does not show
+ * by itself, `streams N` the random streams handed out, `ranks N` those of the
  * tensor-parallel group, `replicas N exactly` Graph.replicas and .exact,
  * `zero_group N` Graph.zero_group, `adds` Graph.adds, `halves N` Graph.halves.
  *
@@ -350,6 +350,8 @@ print_value_list(FILE *out, const Graph *g, const unsigned char *seen)
 		if (shown) {
 			text_marks(out, g, v);
 			text_contents(out, g, v);
+		} else {
+			text_placement(out, "placement", &v->placement);
 		}
 		putc('\n', out);
 	}

@@ -17,7 +17,6 @@
  */
 #include "passes/data_parallel/dp_partition.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* Add values of all replicas to a total over micro-batches. */
@@ -237,7 +236,7 @@ can_partition_batch(Pass *p, const Graph *g)
 	return ok;
 }
 
-static bool
+static void
 set_replicas(const Pass *p, Graph *g)
 {
 	int64_t dp = p->opt->dp;
@@ -245,7 +244,6 @@ set_replicas(const Pass *p, Graph *g)
 	g->replicas = dp == DP_TRY ? 1 : dp == DP_ANY ? DP_RANKS : dp;
 	g->exact = p->opt->zero > 0;
 	g->zero_group = g->exact ? p->opt->zero_group : 0;
-	return true;
 }
 
 static bool
@@ -257,7 +255,10 @@ replicate_graph(Pass *p, Graph *g)
 	    && (!dp || g->replicas
 	        || (dp == DP_TRY && !can_partition_batch(p, g))))
 		return true;
-	return partition_batch(p, g) && set_replicas(p, g);
+	if (!partition_batch(p, g))
+		return false;
+	set_replicas(p, g);
+	return true;
 }
 
 bool
@@ -268,38 +269,13 @@ pass_replicate(Pass *p, Graph *g)
 
 /* ---- a copy ---- */
 
-/* Pass the notes on that a text begins with.  Nothing but their copy says those
- * of micro-batches; with --dp, pass replicate does, unless it only tries.
- * Returns the text after the notes. */
-static const char *
-forward_notes(const Pass *p, const char *text)
-{
-	static const char head[] = "ckc: note: ";
-	size_t skip = sizeof head - 1;
-
-	while (!strncmp(text, head, skip)) {
-		size_t n = strcspn(text, "\n");
-
-		if (!p->opt->dp || p->opt->dp == DP_TRY)
-			diag_note(p->diag, "%.*s", (int)(n - skip),
-			          text + skip);
-		text += n + (text[n] != '\0');
-	}
-	return text;
-}
-
 Graph *
 dp_partition_copy(Pass *p, const Graph *of, ValId root, int64_t dp,
                   const char **why)
 {
-	enum { HEAD = sizeof "ckc: " - 1 };
 	Pass trial = *p;
 	struct options o = *trial.opt;
 	Graph *g = graph_clone(of);
-	char *text = NULL;
-	const char *fault;
-	size_t n;
-	FILE *said = open_memstream(&text, &n);
 	bool ok;
 
 	FOR_VALS (v, g)
@@ -309,18 +285,15 @@ dp_partition_copy(Pass *p, const Graph *of, ValId root, int64_t dp,
 	g->halves = HALVES_NONE;
 	o.dp = dp;
 	trial.opt = &o;
-	trial.diag = diag_new("ckc", said);
-	ok = said && partition_graph(&trial, g, why);
-	diag_free(trial.diag);
-	if (said)
-		fclose(said);
-	fault = forward_notes(p, text ? text : "");
+	trial.diag = diag_new("ckc", NULL);
+	/* those of micro-batches are said here alone; with --dp, pass replicate
+	 * says them, unless it only tries */
+	if (!p->opt->dp || p->opt->dp == DP_TRY)
+		diag_pass_notes(trial.diag, p->diag);
+	ok = partition_graph(&trial, g, why);
 	if (!ok)
-		*why = strlen(fault) <= HEAD ? "out of memory"
-		       : arena_printf(p->keep, "%.*s",
-		                      (int)strcspn(fault + HEAD, "\n"),
-		                      fault + HEAD);
-	free(text);
+		*why = arena_printf(p->keep, "%s", diag_reason(trial.diag));
+	diag_free(trial.diag);
 	if (ok)
 		return g;
 	graph_free(g);

@@ -125,8 +125,9 @@ dp_all_reduce(struct dp_partition *d, ValId v, NodeId like)
 	return d->whole[v];
 }
 
+/* A node of values that are equal on all replicas. */
 static ValId
-emit_whole(struct dp_partition *d, Op op, int nin, const ValId *in, int pass)
+emit_on_all(struct dp_partition *d, Op op, int nin, const ValId *in, int pass)
 {
 	Graph *g = d->g;
 	ValId y = emit_op(g, d->p->diag, op, nin, in, NULL, 0);
@@ -144,23 +145,24 @@ emit_share_op(struct dp_partition *d, NodeId like)
 {
 	Graph *g = d->g;
 	int pass = g->node[like].count_pass;
-	ValId y = d->share, in[2];
+	bool halves = g->halves == HALVES_ONE;
+	ValId share = 0, half = 0;
 
-	if (y && !pass)
-		return y;
-	if (g->halves == HALVES_ONE) {
-		y = val_scalar(g, DT_F32, 0.5);
-		g->val[y].placement.kind = PLACEMENT_REPLICATE_PARTIAL;
+	if (d->share && !pass)
+		return d->share;
+	if (halves) {
+		half = val_scalar(g, DT_F32, 0.5);
+		g->val[half].placement.kind = PLACEMENT_REPLICATE_PARTIAL;
 	}
-	if (g->halves != HALVES_ONE || d->p->opt->dp) {
-		in[0] = y;
-		y = emit_whole(d, OP_SHARE, 0, NULL, pass);
-		in[1] = y;
-		if (g->halves == HALVES_ONE)
-			y = emit_whole(d, OP_MUL, 2, in, pass);
-	}
-	d->share = pass ? d->share : y;
-	return y;
+	if (!halves || d->p->opt->dp)
+		share = emit_on_all(d, OP_SHARE, 0, NULL, pass);
+	if (half && share)
+		share = emit_on_all(d, OP_MUL, 2, (ValId[]){ half, share },
+		                   pass);
+	else if (half)
+		share = half;
+	d->share = pass ? d->share : share;
+	return share;
 }
 
 ValId

@@ -34,10 +34,8 @@ plan_stage(const Pass *p, const Graph *g, int64_t stage, int64_t *limit)
 
 	trial_init(&t, p);
 	t.options.zero = stage;
-	if (stage > 0 && t.options.budget_pct > 0) {
-		t.options.budget_pct = 0;
-		t.options.budget_bytes = *limit;
-	}
+	if (stage > 0 && t.options.budget_pct > 0)
+		set_budget_bytes(&t.options, *limit);
 	trial_plan(&t, g);
 	if (stage == 0)
 		*limit = find_limit(p, g, &t.pass.planned);
@@ -95,11 +93,9 @@ choose_zero(Pass *p, const Graph *g)
 	}
 	*o = *p->opt;
 	o->zero = best;
-	if (o->budget_pct > 0 && limit < INT64_MAX) {
-		o->budget_pct = 0;
-		o->budget_bytes = limit;
-	}
 	p->opt = o;
+	if (o->budget_pct > 0 && limit < INT64_MAX)
+		pin_budget(p, limit);
 	if (stage[best].bytes && !o->quiet && !watch_off(p->watch))
 		diag_note(p->diag, "--zero auto takes stage %lld; %s",
 		          (long long)o->zero, text);

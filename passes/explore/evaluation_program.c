@@ -2,7 +2,6 @@
 #include "passes/explore/evaluation_program.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "ir/element.h"
@@ -123,14 +122,6 @@ run(Pass *p, Graph *g, int *drawn)
 		&& pass_walk_finish(&w, p, g);
 }
 
-static void
-first_line(const char *text, char why[WHY])
-{
-	const char *from = strncmp(text, "ckc: ", 5) ? text : text + 5;
-
-	snprintf(why, WHY, "%.*s", (int)strcspn(from, "\n"), from);
-}
-
 /* The plan of g, a copy of p->result.forward; NULL: why. */
 static Plan *
 try_plan(Pass *p, const Graph *training, Graph *g,
@@ -142,24 +133,16 @@ try_plan(Pass *p, const Graph *training, Graph *g,
 	               .watch = &watch, .training = training,
 	               .no_overlap = no_overlap,
 	               .result.other_batch = p->result.other_batch };
-	char *text = NULL;
-	size_t n;
-	FILE *said = open_memstream(&text, &n);
 	int64_t bytes;
 	int drawn = 0;
 	bool ok;
 
-	snprintf(why, WHY, "out of memory");
-	if (!said)
-		return NULL;
-	trial.diag = diag_new("ckc", said);
+	trial.diag = diag_new("ckc", NULL);
 	ok = run(&trial, g, &drawn) && !diag_errors(trial.diag)
 		&& trial.planned.plan;
-	diag_free(trial.diag);
-	fclose(said);
 	if (!ok)
-		first_line(text, why);
-	free(text);
+		snprintf(why, WHY, "%s", diag_reason(trial.diag));
+	diag_free(trial.diag);
 	if (!ok)
 		return NULL;
 	bytes = room(training, g, trial.planned.plan);

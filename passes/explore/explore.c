@@ -10,48 +10,55 @@
 
 /* ---- halves of a batch ---- */
 
-/* Seconds of a step with or without halves; -1: there is no plan. */
-static double
-try_halves(const Pass *p, const Graph *g, enum halves_choice halves)
+struct step {
+	double sec;                     /* -1: there is no plan */
+	int64_t budget;                 /* bytes; -1: none */
+	const char *text;
+};
+
+/* A step with or without halves; budget: in bytes, -1: p's own. */
+static struct step
+try_halves(Pass *p, const Graph *g, enum halves_choice halves, int64_t budget)
 {
+	struct step step = { .sec = -1 };
 	struct trial t;
-	double sec = -1;
 
 	trial_init(&t, p);
 	t.options.halves = halves;
+	if (budget > 0)
+		set_budget_bytes(&t.options, budget);
 	trial_begin(&t, g);
 	if (explore(&t.pass, t.graph, NULL, NULL) && t.pass.planned.plan)
-		sec = t.pass.planned.exposed_sec;
+		step.sec = t.pass.planned.exposed_sec;
+	step.budget = t.pass.planned.budget;
+	step.text = step.sec < 0
+		? arena_printf(p->keep, "no plan, %s", diag_reason(t.pass.diag))
+		: arena_printf(p->keep, "%.4g s a step", step.sec);
 	trial_close(&t);
-	return sec;
+	return step;
 }
 
-static const char *
-describe_step(Pass *p, double sec)
+/* A budget in percent becomes one of what the whole batch takes. */
+static enum halves_choice
+take_faster(Pass *p, const Graph *g)
 {
-	return sec < 0 ? "no plan"
-	     : arena_printf(p->keep, "%.4g s a step", sec);
-}
-
-static bool
-are_halves_faster(Pass *p, const Graph *g)
-{
-	double off, on;
+	struct step off, on;
 	bool faster;
 
 	if (p->opt->tp < 2) {
 		diag_note(p->diag, "--halves auto takes off: without --tp no "
 		          "half waits for ranks");
-		return false;
+		return SPLIT_OFF;
 	}
-	off = try_halves(p, g, SPLIT_OFF);
-	on = try_halves(p, g, SPLIT_ON);
-	faster = on >= 0 && (off < 0 || on < off);
-	if (!watch_off(p->watch))
-		diag_note(p->diag, "--halves auto takes %s; on: %s, off: %s",
-		          faster ? "on" : "off", describe_step(p, on),
-		          describe_step(p, off));
-	return faster;
+	off = try_halves(p, g, SPLIT_OFF, -1);
+	on = try_halves(p, g, SPLIT_ON, off.budget);
+	faster = on.sec >= 0 && (off.sec < 0 || on.sec < off.sec);
+	if (off.budget > 0)
+		pin_budget(p, off.budget);
+	if (!watch_off(p->watch) && (on.sec >= 0 || off.sec >= 0))
+		diag_note(p->diag, "--halves auto takes %s; on: %s; off: %s",
+		          faster ? "on" : "off", on.text, off.text);
+	return faster ? SPLIT_ON : SPLIT_OFF;
 }
 
 static bool
@@ -66,7 +73,7 @@ choose_halves(Pass *p, Graph *g)
 		                  "shapes are not inferred yet, found one "
 		                  "after pass fold; try: --halves off");
 	if (halves == SPLIT_AUTO)
-		halves = are_halves_faster(p, g) ? SPLIT_ON : SPLIT_OFF;
+		halves = take_faster(p, g);
 	return halves != SPLIT_ON || halve_batch(p, g);
 }
 

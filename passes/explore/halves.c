@@ -4,20 +4,6 @@
 #include "passes/explore/trial.h"
 #include "passes/passes.h"
 
-#include <string.h>
-
-/* Whether dim i of an input is that of the samples, which `first` has as its
- * first one. */
-static bool
-is_sample_dim(const Val *v, int i, const Val *first)
-{
-	const char *name = first->dim_name[0];
-
-	if (!name)
-		return i == 0 && v->shape.dim[0] == first->shape.dim[0];
-	return v->dim_name[i] && strcmp(v->dim_name[i], name) == 0;
-}
-
 static void
 halve_samples(Graph *g)
 {
@@ -27,7 +13,7 @@ halve_samples(Graph *g)
 		if (v->def)
 			v->shape = (Shape){ .rank = -1 };
 		for (int i = 0; v->kind == V_INPUT && i < v->shape.rank; i++)
-			if (is_sample_dim(v, i, &first))
+			if (holds_samples(v, i, &first))
 				v->shape.dim[i] /= 2;
 	}
 	g->halves = HALVES_ONE;
@@ -52,11 +38,11 @@ check_inputs(Pass *p, const Graph *g)
 		if (v->kind != V_INPUT || v->shape.rank < 1)
 			continue;
 		for (int i = 1; i < v->shape.rank; i++)
-			if (is_sample_dim(v, i, first))
+			if (holds_samples(v, i, first))
 				return refuse_halves(p, arena_printf(
 					p->keep, "input '%s' has the batch as "
 					"dim %d, expected dim 0", v->name, i));
-		if (!is_sample_dim(v, 0, first) && v->shape.dim[0] == half)
+		if (!holds_samples(v, 0, first) && v->shape.dim[0] == half)
 			return refuse_halves(p, arena_printf(
 				p->keep, "input '%s' has %lld rows, as half "
 				"the batch has; use a larger batch", v->name,
@@ -65,21 +51,24 @@ check_inputs(Pass *p, const Graph *g)
 	return true;
 }
 
-/* Whether the file allows half as many samples. */
-static bool
-allows_half(Pass *p, const Graph *g)
+/* Why the graph cannot have a loss, with half the samples or with all; NULL: it
+ * can. */
+static const char *
+why_no_loss(Pass *p, const Graph *g, bool half)
 {
 	struct trial t;
 	struct pass_walk w = { .next = pass_that_gives(P_STATIC), .ok = true };
-	bool ok;
+	const char *why = NULL;
 
 	trial_init(&t, p);
 	trial_begin(&t, g);
-	halve_samples(t.graph);
-	ok = pass_walk_reach(&w, &t.pass, t.graph, pass_that_gives(P_LOSS) + 1)
-		&& !diag_errors(t.pass.diag);
+	if (half)
+		halve_samples(t.graph);
+	if (!pass_walk_reach(&w, &t.pass, t.graph, pass_that_gives(P_LOSS) + 1)
+	    || diag_errors(t.pass.diag))
+		why = arena_printf(p->keep, "%s", diag_reason(t.pass.diag));
 	trial_close(&t);
-	return ok;
+	return why;
 }
 
 bool
@@ -87,6 +76,7 @@ halve_batch(Pass *p, Graph *g)
 {
 	const Val *first = graph_batch_input(g);
 	int64_t n = first ? first->shape.dim[0] : 0;
+	const char *why;
 
 	if (n < 2 || n % 2)
 		return refuse_halves(p, arena_printf(
@@ -94,11 +84,14 @@ halve_batch(Pass *p, Graph *g)
 			"first dim of an input, found %lld", (long long)n));
 	if (!check_inputs(p, g))
 		return false;
-	if (!allows_half(p, g))
+	why = why_no_loss(p, g, true);
+	if (why && why_no_loss(p, g, false))
+		return true;            /* the passes will say why */
+	if (why)
 		return refuse_halves(p, arena_printf(
-			p->keep, "the file allows %lld samples and not %lld; "
-			"export it with a dynamic batch size",
-			(long long)n, (long long)n / 2));
+			p->keep, "the file allows %lld samples and not %lld: "
+			"%s; export it with a dynamic batch size",
+			(long long)n, (long long)n / 2, why));
 	halve_samples(g);
 	return true;
 }

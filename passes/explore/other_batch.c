@@ -22,18 +22,18 @@
 /* Seldom a divisor of extents that a model fixes. */
 enum { TIMES = 13 };
 
-/* Give dims of that name TIMES their extent; false: some dim follows from it,
+/* Give dims of the samples TIMES their extent; false: some dim follows from it,
  * or is too large. */
 static bool
-enlarge_batch_dim(Val *v, const char *name)
+enlarge_batch_dim(Val *v, const Val *first)
 {
 	for (int i = 0; i < v->shape.rank; i++) {
 		const char *dim = v->dim_name[i];
+		bool is_batch = holds_samples(v, i, first);
 
-		if (!dim || !strstr(dim, name))
-			continue;
-		if (strcmp(dim, name) != 0
-		    || !mul_ok(v->shape.dim[i], TIMES, &v->shape.dim[i]))
+		if ((dim && !is_batch && strstr(dim, first->dim_name[0]))
+		    || (is_batch && !mul_ok(v->shape.dim[i], TIMES,
+		                            &v->shape.dim[i])))
 			return false;
 	}
 	return true;
@@ -44,11 +44,10 @@ other_batch_graph(const Pass *p, const Graph *of)
 {
 	const struct options *o = p->opt;
 	const Val *first = graph_batch_input(of);
-	const char *name = first ? first->dim_name[0] : NULL;
 	Graph *g;
 	bool ok = true;
 
-	if (!name || p->result.other_batch.is_other
+	if (!first || !first->dim_name[0] || p->result.other_batch.is_other
 	    || !(o->dp || o->grad_accum > 1 || o->eval || of->halves))
 		return NULL;
 	g = graph_clone(of);
@@ -56,7 +55,7 @@ other_batch_graph(const Pass *p, const Graph *of)
 		if (v->def)
 			v->shape = (Shape){ .rank = -1 };
 		else if (v->kind == V_INPUT)
-			ok = ok && enlarge_batch_dim(v, name);
+			ok = ok && enlarge_batch_dim(v, first);
 	}
 	if (ok)
 		return g;

@@ -17,6 +17,23 @@ trial_init(struct trial *t, const Pass *p)
 }
 
 void
+set_budget_bytes(struct options *o, int64_t bytes)
+{
+	o->budget_pct = 0;
+	o->budget_bytes = bytes;
+}
+
+void
+pin_budget(Pass *p, int64_t bytes)
+{
+	struct options *o = arena_alloc(p->keep, sizeof *o);
+
+	*o = *p->opt;
+	set_budget_bytes(o, bytes);
+	p->opt = o;
+}
+
+void
 trial_begin(struct trial *t, const Graph *of)
 {
 	t->pass.opt = &t->options;

@@ -14,6 +14,9 @@ struct trial {
 
 /* p's options. */
 void trial_init(struct trial *, const Pass *p);
+/* In bytes, in place of one in percent. */
+void set_budget_bytes(struct options *, int64_t bytes);
+void pin_budget(Pass *, int64_t bytes);
 /* A copy of the graph and where to report; trial_init is done. */
 void trial_begin(struct trial *, const Graph *);
 /* Plan a copy of the graph, which has been through pass loss. */

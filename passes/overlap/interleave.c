@@ -5,26 +5,36 @@
  * method  list scheduling by lanes (lanes.h).  The next node is one that need
  *         not wait, and of those one for the transfer between ranks that needs
  *         the least work before it begins; if no transfer has such a node, the
- *         first one in the order.  A node runs at most WINDOW nodes later than
- *         in the order, so that what it reads is not kept for long
+ *         first one in the order.  A node runs at most WINDOW nodes before the
+ *         first that has not run, and one that recomputes REPEAT_WINDOW, so
+ *         that results are not kept for long
  */
 #include "passes/overlap/overlap.h"
 #include "passes/cost/cost.h"
 #include "passes/cost/lanes.h"
 
-enum { WINDOW = 128 };
+enum { WINDOW = 128, REPEAT_WINDOW = 32 };
+
+struct item {
+	double sec;
+	enum lane lane;
+	bool awaited;                   /* nothing but the other half hides
+	                                 * it */
+	bool done;                      /* it has its place */
+	double over;                    /* when its results are there */
+	uint32_t seen;                  /* by the last search that met it */
+};
 
 struct schedule {
 	const Graph *g;
 	uint32_t *first;                /* [nnode + 1]: by node, where in
 	                                 * before[] are those it follows */
 	NodeId *before;
-	double *sec;                    /* by node */
-	bool *done;                     /* ... it has its place */
-	double *over;                   /* ... when its results are there */
-	uint32_t *seen, stamp;          /* ... by the last search that met it */
+	struct item *item;              /* by node */
+	uint32_t stamp;
+	NodeId oldest;                  /* the first that is not done */
 	NodeId end;                     /* of the stretch in which nodes move */
-	double now, lane[LANES];
+	double now, free[LANES];
 	NodeId *order;
 	uint32_t n;
 };
@@ -54,16 +64,17 @@ count_reads(const Graph *g)
 	return n;
 }
 
-/* What n overwrites has been read before. */
+/* What n overwrites has been read before.  Takes those readers away: what comes
+ * later follows n. */
 static uint32_t
-add_readers(struct schedule *s, const struct readers *r, const Node *n,
-            uint32_t at)
+add_readers(struct schedule *s, struct readers *r, const Node *n, uint32_t at)
 {
 	for (int k = 0; k < n->nin; k++) {
-		uint32_t i = n->in[k] ? r->head[val_owner(s->g, n->in[k])] : 0;
+		ValId o = n->in[k] ? val_owner(s->g, n->in[k]) : 0;
 
-		for (; i; i = r->next[i - 1])
+		for (uint32_t i = r->head[o]; i; i = r->next[i - 1])
 			s->before[at++] = r->node[i - 1];
+		r->head[o] = 0;
 	}
 	return at;
 }
@@ -78,6 +89,7 @@ find_dependencies(struct schedule *s, Arena *a)
 		arena_array(a, g->nval, sizeof *r.head), 0 };
 
 	s->first = arena_array(a, (size_t)g->nnode + 1, sizeof *s->first);
+	/* every operand is one of a definition, and once one of a reader */
 	s->before = arena_array(a, 2 * (size_t)most + 1, sizeof *s->before);
 	FOR_NODES (n, g) {
 		s->first[node_id(g, n)] = at;
@@ -89,8 +101,6 @@ find_dependencies(struct schedule *s, Arena *a)
 		for (int k = 0; k < n->nin; k++) {
 			ValId o = n->in[k] ? val_owner(g, n->in[k]) : 0;
 
-			if (writes_memory(n))
-				r.head[o] = 0;
 			r.node[r.n] = node_id(g, n);
 			r.next[r.n] = r.head[o];
 			r.head[o] = ++r.n;
@@ -99,14 +109,39 @@ find_dependencies(struct schedule *s, Arena *a)
 	s->first[g->nnode] = at;
 }
 
+/* A transfer between the ranks of a group that shares the model. */
+static bool
+is_awaited(const Node *n)
+{
+	Attr a = n->attr;
+	const int64_t *group = attr_int_of(n->op, &a, "group");
+
+	return op_info[n->op].flags & F_SENDS && !(group && *group);
+}
+
+static void
+find_lanes(struct schedule *s)
+{
+	FOR_NODES (n, s->g) {
+		struct cost c = node_cost(s->g, n);
+		struct item *item = &s->item[node_id(s->g, n)];
+
+		item->sec = c.sec;
+		item->lane = lane_of(c.sent, c.network);
+		item->awaited = is_awaited(n);
+	}
+}
+
 /* ---- the next node ---- */
 
-/* Whether all that the node follows has its place. */
+/* Whether all that the node follows has its place, and its own is near. */
 static bool
 may_run(const struct schedule *s, NodeId id)
 {
+	if (s->g->node[id].of && id - s->oldest > REPEAT_WINDOW)
+		return false;
 	for (uint32_t i = s->first[id]; i < s->first[id + 1]; i++)
-		if (!s->done[s->before[i]])
+		if (!s->item[s->before[i]].done)
 			return false;
 	return true;
 }
@@ -118,8 +153,8 @@ start_of(const struct schedule *s, NodeId id)
 	double start = 0;
 
 	for (uint32_t i = s->first[id]; i < s->first[id + 1]; i++)
-		if (s->over[s->before[i]] > start)
-			start = s->over[s->before[i]];
+		if (s->item[s->before[i]].over > start)
+			start = s->item[s->before[i]].over;
 	return start;
 }
 
@@ -129,51 +164,41 @@ runs_now(const struct schedule *s, NodeId id)
 	return may_run(s, id) && start_of(s, id) <= s->now;
 }
 
-/* A transfer between the ranks of a group that shares the model, which nothing
- * but the other half hides. */
-static bool
-is_awaited(const struct schedule *s, NodeId id)
-{
-	const Node *n = &s->g->node[id];
-	Attr a = n->attr;
-	const int64_t *group = attr_int_of(n->op, &a, "group");
-
-	return op_info[n->op].flags & F_SENDS && !(group && *group);
-}
-
 /* Adds what is to run before node id, and takes the first that runs now. */
 static void
 add_need(struct schedule *s, NodeId id, double *need, NodeId *now)
 {
-	if (s->done[id] || s->seen[id] == s->stamp)
+	struct item *item = &s->item[id];
+
+	if (item->done || item->seen == s->stamp)
 		return;
-	s->seen[id] = s->stamp;
+	item->seen = s->stamp;
 	for (uint32_t i = s->first[id]; i < s->first[id + 1]; i++)
 		add_need(s, s->before[i], need, now);
-	if (!is_awaited(s, id))
-		*need += s->sec[id];
+	if (!item->awaited)
+		*need += item->sec;
 	if ((!*now || id < *now) && runs_now(s, id))
 		*now = id;
 }
 
 static NodeId
-last_in_window(const struct schedule *s, NodeId oldest)
+window_end(const struct schedule *s)
 {
-	return s->end - oldest > WINDOW ? oldest + WINDOW : s->end;
+	return s->end - s->oldest > WINDOW ? s->oldest + WINDOW : s->end;
 }
 
 /* The first node for the transfer that begins soonest; 0: none runs now. */
 static NodeId
-find_for_transfer(struct schedule *s, NodeId oldest)
+find_for_transfer(struct schedule *s)
 {
-	NodeId last = last_in_window(s, oldest), found = 0;
+	NodeId end = window_end(s), found = 0;
 	double least = 0;
 
-	for (NodeId id = oldest; id < last; id++) {
+	for (NodeId id = s->oldest; id < end; id++) {
 		double need = 0;
 		NodeId now = 0;
 
-		if (s->done[id] || !is_awaited(s, id))
+		if (s->item[id].done || !s->item[id].awaited)
 			continue;
 		s->stamp++;
 		add_need(s, id, &need, &now);
@@ -187,15 +212,15 @@ find_for_transfer(struct schedule *s, NodeId oldest)
 
 /* The first node that runs now; 0: none, and then *next is when one does. */
 static NodeId
-find_first(const struct schedule *s, NodeId oldest, double *next)
+find_first(const struct schedule *s, double *next)
 {
-	NodeId last = last_in_window(s, oldest);
+	NodeId end = window_end(s);
 
 	*next = 0;
-	for (NodeId id = oldest; id < last; id++) {
+	for (NodeId id = s->oldest; id < end; id++) {
 		double start;
 
-		if (s->done[id] || !may_run(s, id))
+		if (s->item[id].done || !may_run(s, id))
 			continue;
 		start = start_of(s, id);
 		if (start <= s->now)
@@ -207,14 +232,13 @@ find_first(const struct schedule *s, NodeId oldest, double *next)
 }
 
 static NodeId
-next_node(struct schedule *s, NodeId oldest, NodeId farthest)
+next_node(struct schedule *s)
 {
 	for (;;) {
 		double next;
-		NodeId id = farthest > oldest + WINDOW ? oldest
-			: find_for_transfer(s, oldest);
+		NodeId id = find_for_transfer(s);
 
-		id = id ? id : find_first(s, oldest, &next);
+		id = id ? id : find_first(s, &next);
 		if (id)
 			return id;
 		s->now = next;
@@ -226,23 +250,19 @@ next_node(struct schedule *s, NodeId oldest, NodeId farthest)
 static void
 run_node(struct schedule *s, NodeId id)
 {
-	const Graph *g = s->g;
-	struct cost c = node_cost(g, &g->node[id]);
-	double *lane = &s->lane[lane_of(c.sent, c.network)];
-	double start = start_of(s, id);
+	struct item *item = &s->item[id];
+	double *free = &s->free[item->lane];
 
-	s->done[id] = true;
+	item->done = true;
 	s->order[s->n++] = id;
-	s->now = s->now > start ? s->now : start;
-	if (lane_of(c.sent, c.network) == LANE_COMPUTE) {
-		s->now += c.sec;
-		s->over[id] = s->now;
-	} else if (is_awaited(s, id)) {
-		*lane = (s->now > *lane ? s->now : *lane) + c.sec;
-		s->over[id] = *lane;
-	} else {
-		s->over[id] = s->now;   /* others hide it */
+	if (item->lane == LANE_COMPUTE) {
+		s->now += item->sec;
+	} else if (item->awaited) {
+		*free = (s->now > *free ? s->now : *free) + item->sec;
+		item->over = *free;
+		return;
 	}
+	item->over = s->now;            /* others hide its transfer */
 }
 
 /* Nodes stay on their side of the end of forward, and in their count pass. */
@@ -257,16 +277,15 @@ moves_with(const Node *a, const Node *b)
 static void
 order_stretch(struct schedule *s, NodeId begin)
 {
-	NodeId oldest = begin, farthest = begin;
-
+	s->end = begin + 1;
+	while (s->end < s->g->nnode
+	       && moves_with(&s->g->node[begin], &s->g->node[s->end]))
+		s->end++;
+	s->oldest = begin;
 	while (s->n < s->end - 1) {
-		NodeId id;
-
-		while (s->done[oldest])
-			oldest++;
-		id = next_node(s, oldest, farthest);
-		farthest = id > farthest ? id : farthest;
-		run_node(s, id);
+		while (s->item[s->oldest].done)
+			s->oldest++;
+		run_node(s, next_node(s));
 	}
 }
 
@@ -274,21 +293,12 @@ const NodeId *
 overlap_interleave(const Graph *g, Arena *a)
 {
 	struct schedule s = { .g = g,
-		.sec = arena_array(a, g->nnode, sizeof *s.sec),
-		.done = arena_array(a, g->nnode, sizeof *s.done),
-		.over = arena_array(a, g->nnode, sizeof *s.over),
-		.seen = arena_array(a, g->nnode, sizeof *s.seen),
+		.item = arena_array(a, g->nnode, sizeof *s.item),
 		.order = arena_array(a, g->nnode, sizeof *s.order) };
 
 	find_dependencies(&s, a);
-	FOR_NODES (n, g)
-		s.sec[node_id(g, n)] = node_cost(g, n).sec;
-	for (NodeId begin = 1; begin < g->nnode; begin = s.end) {
-		s.end = begin + 1;
-		while (s.end < g->nnode
-		       && moves_with(&g->node[begin], &g->node[s.end]))
-			s.end++;
+	find_lanes(&s);
+	for (NodeId begin = 1; begin < g->nnode; begin = s.end)
 		order_stretch(&s, begin);
-	}
 	return s.order;
 }

@@ -452,27 +452,33 @@ may_follow(const Graph *g, const Node *u, const Node *n)
 	return n->phase != PH_UPDATE || has_flag(n, F_UPDATE | F_SENDS);
 }
 
-/* The gradient's shard that an update reads, or that is added up over zero
- * groups; 0: none. */
+/* The gradient that update n reads; 0: it is none. */
 static ValId
-read_shard(const Graph *g, const Node *n, uint64_t flag)
+updating_gradient(const Graph *g, const Node *n)
 {
-	ValId v = n->nin > 0 ? n->in[flag == F_UPDATE] : 0;
+	(void)g;
+	return has_flag(n, F_UPDATE) ? n->in[1] : 0;
+}
 
-	return has_flag(n, flag) && (flag == F_UPDATE
-	                             || (g->val[v].shard
-	                                 && g->val[n->out[0]].shard)) ? v : 0;
+/* The shard of a gradient that n adds up over zero groups; 0: none. */
+static ValId
+added_shard(const Graph *g, const Node *n)
+{
+	return has_flag(n, F_SENDS) && g->val[n->in[0]].shard
+		&& g->val[n->out[0]].shard ? n->in[0] : 0;
 }
 
 /* What follows the sum of a gradient runs when that has had time to arrive: the
- * shard of a gradient is all that is kept for it.  flag: of such nodes. */
+ * shard of a gradient is all that is kept for it.  gradient_of: what such a
+ * node reads, 0 for others. */
 static void
-defer_readers(Graph *g, const bool *chosen, uint64_t flag, Arena *a)
+defer_readers(Graph *g, const bool *chosen,
+              ValId (*gradient_of)(const Graph *, const Node *), Arena *a)
 {
 	struct moves m = { .to = NULL };
 
 	FOR_NODES (u, g) {
-		NodeId sum = g->val[read_shard(g, u, flag)].def;
+		NodeId sum = g->val[gradient_of(g, u)].def;
 		const Node *s = &g->node[sum];
 		NodeId at = node_id(g, u) + 1;
 		double until;
@@ -496,8 +502,8 @@ void
 overlap_order(Graph *g, const bool *chosen, Arena *scratch)
 {
 	move_up(g, chosen, scratch);
-	defer_readers(g, chosen, F_SENDS, scratch);
-	defer_readers(g, chosen, F_UPDATE, scratch);
+	defer_readers(g, chosen, added_shard, scratch);
+	defer_readers(g, chosen, updating_gradient, scratch);
 	move_behind(g, chosen, scratch);
 	move_early(g, chosen, scratch);
 }

@@ -269,37 +269,6 @@ overlap_has_transfers(const Graph *g)
 	return false;
 }
 
-/* Interleave the halves of a batch, if that fits. */
-static void
-interleave_halves(const Pass *p, Graph *g, Arena *scratch)
-{
-	const NodeId *order = overlap_interleave(g, scratch);
-	Graph *trial = graph_clone(g);
-	Arena *a = arena_new();
-	int once = 1;
-
-	graph_reorder(trial, order, g->nnode - 1);
-	if (p->planned.budget < 0 || fits_in_order(p, trial, &once, a))
-		graph_reorder(g, order, g->nnode - 1);
-	arena_free(a);
-	graph_free(trial);
-}
-
-static bool
-overlap_graph(const Pass *p, Graph *g, struct effort effort, Arena *scratch)
-{
-	bool *chosen = arena_array(scratch, g->nval, sizeof *chosen), all;
-
-	if (g->halves == HALVES_BOTH)
-		interleave_halves(p, g, scratch);
-	FOR_NODES (n, g)
-		if (n->out[0])
-			chosen[n->out[0]] = is_transfer(n);
-	all = choose_transfers(p, g, chosen, effort, scratch);
-	apply_transfers(g, chosen, NULL, scratch);
-	return all;
-}
-
 /* Seconds of the nodes, or of those of a micro-batch that is not the last. */
 static double
 lane_seconds(const Graph *g, bool micro, Arena *scratch)
@@ -316,6 +285,72 @@ lane_seconds(const Graph *g, bool micro, Arena *scratch)
 			n->wait ? n->wait : node_id(g, n) };
 	}
 	return lanes_seconds(step, g->nnode, scratch);
+}
+
+/* A copy with the nodes in that order; NULL: as they are. */
+static Graph *
+clone_in_order(const Graph *g, const NodeId *order)
+{
+	Graph *copy = graph_clone(g);
+
+	if (order)
+		graph_reorder(copy, order, g->nnode - 1);
+	return copy;
+}
+
+/* Of a step in that order, with all chosen transfers. */
+static double
+seconds_in_order(const Graph *g, const NodeId *order, const bool *chosen)
+{
+	Graph *trial = clone_in_order(g, order);
+	Arena *a = arena_new();
+	double sec;
+
+	apply_transfers(trial, chosen, NULL, a);
+	sec = lane_seconds(trial, false, a);
+	arena_free(a);
+	graph_free(trial);
+	return sec;
+}
+
+static bool
+order_fits(const Pass *p, const Graph *g, const NodeId *order)
+{
+	Graph *trial = clone_in_order(g, order);
+	Arena *a = arena_new();
+	int once = 1;
+	bool fits = fits_in_order(p, trial, &once, a);
+
+	arena_free(a);
+	graph_free(trial);
+	return fits;
+}
+
+/* Interleave the halves of a batch, if that is faster and fits. */
+static void
+interleave_halves(const Pass *p, Graph *g, const bool *chosen, Arena *scratch)
+{
+	const NodeId *order = overlap_interleave(g, scratch);
+
+	if ((p->planned.budget < 0 || order_fits(p, g, order))
+	    && seconds_in_order(g, order, chosen)
+	       < seconds_in_order(g, NULL, chosen))
+		graph_reorder(g, order, g->nnode - 1);
+}
+
+static bool
+overlap_graph(const Pass *p, Graph *g, struct effort effort, Arena *scratch)
+{
+	bool *chosen = arena_array(scratch, g->nval, sizeof *chosen), all;
+
+	FOR_NODES (n, g)
+		if (n->out[0])
+			chosen[n->out[0]] = is_transfer(n);
+	if (g->halves == HALVES_BOTH)
+		interleave_halves(p, g, chosen, scratch);
+	all = choose_transfers(p, g, chosen, effort, scratch);
+	apply_transfers(g, chosen, NULL, scratch);
+	return all;
 }
 
 double

@@ -17,8 +17,7 @@ instr_sent(const struct world *w, uint32_t i)
 	const struct ckr_program *p = w->plan.p;
 	const struct ckr_comm *comm = p->instr[i].comm;
 	const int32_t *arg = p->arg + p->instr[i].arg0;
-
-	const struct comm_mesh mesh = { w->tp, w->dp, w->lib->zero_group };
+	const struct comm_mesh mesh = world_mesh(w);
 
 	return comm ? comm_sent(comm, comm_ranks_of(&mesh, group_of_axis(
 	                        comm->axis), w->first).n,

@@ -90,7 +90,7 @@ open_nccl(struct transfers *t, struct err *e)
 	if (!alloc_state(t))
 		return err_no_memory(e);
 	for (int i = 0; i < NCCL_STREAMS; i++)
-		if (nccl_uses_axis(&t->view, i))
+		if (has_axis(&t->view, i))
 			CKR_TRY(nccl_alloc_stream(t->view.nccl, i,
 			                          t->nccl->depth,
 			                          t->nccl->workspace[i], e));

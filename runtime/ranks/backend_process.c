@@ -37,7 +37,7 @@ has_own_buffer(const struct comm_view *view, int axis)
 	bool alone = view->mesh.tp == 1 && !view->mesh.zero_group;
 
 	return axis != CKR_TP && !alone && ranks_of_axis(view, axis).n > 1
-		&& nccl_uses_axis(view, axis);
+		&& has_axis(view, axis);
 }
 
 static uint64_t

@@ -22,7 +22,7 @@ fill_greeting(const struct comm_view *c, struct greeting *g, struct err *e)
 {
 	memset(g, 0, sizeof(*g));
 	for (int i = 0; i < NCCL_STREAMS; i++)
-		if (nccl_uses_axis(c, i) && group_leader(c, i) == c->team->rank)
+		if (has_axis(c, i) && group_leader(c, i) == c->team->rank)
 			CKR_TRY(nccl_new_id(c->nccl, &g->id[i], e));
 	return nccl_get_peer_info(c->nccl, &g->card, e);
 }
@@ -80,7 +80,7 @@ join_nccl_groups(const struct comm_view *c, const struct greeting *g,
 	for (int i = 0; i < NCCL_STREAMS && s == CKR_OK; i++) {
 		struct comm_ranks r = ranks_of_axis(c, i);
 
-		if (nccl_uses_axis(c, i))
+		if (has_axis(c, i))
 			s = nccl_join_group(c->nccl, i, &g[r.first].id[i], r.n,
 			                    rank_in_group(c, &r), e);
 	}

@@ -59,9 +59,9 @@ rank_in_group(const struct comm_view *view, const struct comm_ranks *r)
 	return (view->rank - r->first) / r->by;
 }
 
-/* Zero groups have streams of their own only where there are some. */
+/* Whether ranks form groups along the axis. */
 static inline bool
-nccl_uses_axis(const struct comm_view *view, int axis)
+has_axis(const struct comm_view *view, int axis)
 {
 	return axis < CKR_SHARDS || view->mesh.zero_group;
 }

@@ -48,7 +48,7 @@ struct pg_vote {
  * missing. */
 ckr_status pg_open(struct process_group **, double timeout, struct err *);
 void pg_close(struct process_group *);
-/* Groups of tp ranks, from now on. */
+/* Groups of the mesh, from now on. */
 ckr_status pg_split(struct process_group *, const struct comm_mesh *,
                     struct err *);
 /* CKR_ERANK: a process is missing, and the message says which; after that the

@@ -77,12 +77,13 @@ world_set_library(struct world *w, const struct library *l, const char *so,
 ckr_status
 world_assign_ranks(struct world *w)
 {
+	struct comm_mesh mesh = world_mesh(w);
+
 	if (!w->team)
 		return CKR_OK;
 	w->first = w->team->rank;
 	w->count = 1;
-	return pg_split(w->team, &(struct comm_mesh){ w->tp, w->dp,
-	                w->lib->zero_group }, w->err);
+	return pg_split(w->team, &mesh, w->err);
 }
 
 /* ---- device ---- */

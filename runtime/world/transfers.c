@@ -35,7 +35,7 @@ transfers_open_world(struct world *w)
 	bool host = w->device->addressable;
 	struct comm_view view = { .team = w->team, .nccl = w->memory->nccl,
 		.program = w->lib->program,
-		.mesh = { w->tp, w->dp, w->lib->zero_group },
+		.mesh = world_mesh(w),
 		.count = w->count, .rank = w->first, .threads = w->threads,
 		.user = w, .operand = operand_of_transfer,
 		.copy_d2h = host ? NULL : copy_to_host,

@@ -50,10 +50,11 @@ world_whole(const struct world *w, const struct ckr_tensor *t)
 struct sharding
 world_sharding(const struct world *w, const struct ckr_tensor *t)
 {
+	const struct comm_mesh mesh = world_mesh(w);
 	struct sharding p;
 
-	sharding_of_tensor(&p, t, w->tp, w->lib->zero_group
-	                   ? w->lib->zero_group : w->dp);
+	sharding_of_tensor(&p, t, w->tp, comm_ranks_of(&mesh, COMM_SHARDS,
+	                                               w->first).n);
 	return p;
 }
 

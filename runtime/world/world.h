@@ -63,6 +63,13 @@ world_replica(const struct world *w, uint32_t r)
 	return (w->first + r) / w->tp;
 }
 
+/* Its groups of ranks. */
+static inline struct comm_mesh
+world_mesh(const struct world *w)
+{
+	return (struct comm_mesh){ w->tp, w->dp, w->lib->zero_group };
+}
+
 /* ---- open.c: in this order; what fails on one process fails on all ---- */
 
 /* Take part in the run, if there is one; timeout 0: the default. */

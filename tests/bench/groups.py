@@ -20,6 +20,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, os.pardir, "plan"))
 from check_halves import forward  # noqa: E402
+from zero import Bench  # noqa: E402
 
 GIB = 2**30
 FLAGS = ["--plan-only", "--quiet", "--device", "H100", "--target", "cuda", "--dtype", "bf16"]
@@ -28,23 +29,10 @@ BUDGETS = None, 50, 45, 40, 36, 33
 GROUPS = ["--zero", 2], ["--zero", 3]
 
 
-class Bench:
-    def __init__(self, build, folder):
-        self.build, self.folder = build, folder
-
-    def tool(self, name):
-        found = ["find", self.build, "-name", name, "-type", "f", "-executable"]
-        return subprocess.run(found, capture_output=True, text=True).stdout.split("\n")[0]
-
-    def model(self, batch):
-        path = os.path.join(self.folder, "g.onnx")
-        command = [self.tool("gpt"), "--model", "22B", "--batch", str(batch), "-o", path]
-        subprocess.run(command, check=True, capture_output=True)
-        return path
-
+class GroupBench(Bench):
     def plan(self, model, *flags):
         """The plan, and seconds of ckc; None if it refuses."""
-        out = os.path.join(self.folder, "p.json")
+        out = self.path("p.json")
         began = time.monotonic()
         command = [self.tool("ckc"), model, *FLAGS, "--json", out, *map(str, flags)]
         if subprocess.run(command, capture_output=True).returncode:
@@ -53,7 +41,7 @@ class Bench:
             return json.load(source), time.monotonic() - began
 
     def halves(self):
-        model = self.model(4)
+        model = self.model("--model", "22B", batch=4)
         yield "| budget GiB | halves | peak GiB | s a step | forward: transfers s | hidden | ckc s |"
         yield "|---:|---|---:|---:|---:|---:|---:|"
         for budget in BUDGETS:
@@ -71,7 +59,7 @@ class Bench:
                 )
 
     def groups(self):
-        model = self.model(1)
+        model = self.model("--model", "22B")
         yield "| stage | zero group | peak GiB | s a step | transfers s | ckc s |"
         yield "|---|---:|---:|---:|---:|---:|"
         for stage in GROUPS:
@@ -93,7 +81,7 @@ def main():
         ["git", "-C", HERE, "log", "-1", "--format=%h"], capture_output=True, text=True
     ).stdout.strip()
     with tempfile.TemporaryDirectory() as folder:
-        bench = Bench(o.build, folder)
+        bench = GroupBench(o.build, folder)
         rows = [
             "# 22B over 64 H100 in nodes of eight",
             "",

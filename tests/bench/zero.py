@@ -47,8 +47,8 @@ class Bench:
     def path(self, name):
         return os.path.join(self.folder, name)
 
-    def model(self, *sizes):
-        run(self.tool("gpt"), *sizes, "--batch", 1, "-o", self.path("g.onnx"))
+    def model(self, *sizes, batch=1):
+        run(self.tool("gpt"), *sizes, "--batch", batch, "-o", self.path("g.onnx"))
         return self.path("g.onnx")
 
     def measured(self, rounds, steps):

@@ -689,9 +689,10 @@ class Replicas(ck.Bench):
         self.check(np.isclose(*found, rtol=1e-6), f"halves off and on evaluate {found}")
         self.check(np.allclose(*logits, rtol=1e-4, atol=1e-5), "halves: other logits")
         refused = "--halves on: cannot run the batch as two halves: "
-        for name, b, of, want in (
-            ("one", 2, "f32[1,5]", "input 'k' has 1 rows, as half the batch has"),
-            ("both", 4, "f32[batch,batch]", "input 'k' has the batch as dim 1"),
+        for name, b, of, dims, want in (
+            ("one", 2, "f32[1,5]", [], "input 'k' has 1 rows, as half the batch has"),
+            ("both", 4, "f32[batch,batch]", [], "input 'k' has the batch as dim 1"),
+            ("other", 4, "f32[other,5]", ["--dim", "other=4"], ""),
         ):
             with open(self.path("k.ck"), "w") as f:
                 f.write(
@@ -701,8 +702,10 @@ class Replicas(ck.Bench):
                     "\t%m = reduce_mean %k {axes=[0,1], keepdims=0}\n"
                     "\t%loss: f32[] output = mul %l, %m\n}\n"
                 )
-            done = self.build("k.ck", "k", "--dim", f"batch={b}", "--halves", "on")
-            self.check(done.returncode == 1 and want in done.stderr, f"{name}: {done.stderr}")
+            done = self.build("k.ck", "k", "--dim", f"batch={b}", *dims, "--halves", "on")
+            self.check(
+                done.returncode == (want != "") and want in done.stderr, f"{name}: {done.stderr}"
+            )
         for model, flags, want in (
             ("gpt1.onnx", [], refused + "expected an even number of samples"),
             (self.text(REST["linear"], B), [], "--halves: expected a graph whose shapes"),
@@ -712,6 +715,14 @@ class Replicas(ck.Bench):
             self.check(
                 done.returncode == 1 and want in done.stderr and "--halves off" in done.stderr,
                 f"{model}: {done.stderr}",
+            )
+        for choice in "on", "auto":
+            done = self.build("gpt4.onnx", "no", "--halves", choice, "--tp", 2, "--loss", "ce:none")
+            self.check(
+                done.returncode == 1
+                and "no kind of loss is named 'none'" in done.stderr
+                and "halves" not in done.stderr,
+                f"halves {choice}, no such loss: {done.stderr}",
             )
         done = self.build("gpt4.onnx", "auto", "--halves", "auto", quiet=())
         self.check(

@@ -1,27 +1,28 @@
 #!/usr/bin/env python3
 """What plans with --halves claim, beside closed formulas.
 
-    check_halves.py CKC GPT [chain] [model]
+    check_halves.py CKC GPT [chain] [wide] [percent] [dumps]
 
 chain: of equal layers on two ranks, each with two transfers of x seconds and products of y, a
-layer more costs 2 x + y, and with halves max(2 x, y), where nothing else takes time.  model: of
+layer more costs 2 x + y, and with halves max(2 x, y), where nothing else takes time.  wide: of
 layers as wide as those of a 22B model on eight ranks (--tp 8 --sp), three quarters of the seconds
-of transfers in forward are hidden, and --halves auto takes what exposes less.
+of transfers in forward are hidden, and --halves auto takes what exposes less.  percent:
+of a budget are those of the whole batch.  dumps: the graph after each pass can be compiled, and
+its plan costs the same.
 """
 
+import glob
 import json
 import math
 import os
 import re
-import subprocess
 import sys
-import tempfile
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, os.pardir, "tools"))
-from replay import Replay  # noqa: E402
+from plan_check import PlanCheck, run_parts
 
 BATCH, ROWS, WIDTH = 4, 8, 128  # weights are larger than activations
+WIDE = "--hidden", 6144, "--heads", 64, "--seq", 2048, "--batch", 4
+FLAGS = "--device", "H100", "--target", "cuda", "--dtype", "bf16", "--tp", 8, "--sp", "--dp", 8
 FREE = 1e30  # of a second
 DEVICE = {
     "name": "links",
@@ -72,29 +73,7 @@ def forward(plan):
     return clock, sent, shown
 
 
-class Check:
-    def __init__(self, ckc, gpt, folder):
-        self.ckc, self.gpt, self.folder, self.faults = ckc, gpt, folder, []
-
-    def fault(self, ok, text):
-        if not ok:
-            self.faults.append(text)
-
-    def path(self, name):
-        return os.path.join(self.folder, name)
-
-    def plan(self, model, *flags):
-        """The plan, which replays, and what ckc says."""
-        command = [self.ckc, model, "--plan-only", "--json", self.path("p.json"), *map(str, flags)]
-        done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode:
-            raise SystemExit(f"{flags}: {done.stderr}")
-        with open(self.path("p.json"), encoding="utf-8") as source:
-            plan = json.load(source)
-        faults = Replay(plan).faults
-        self.fault(not faults, f"{flags}: {faults[:2]}")
-        return plan, done.stderr
-
+class Check(PlanCheck):
     def layer(self, halves, product):
         """Seconds that one layer more takes in forward."""
         clocks = []
@@ -104,7 +83,7 @@ class Check:
         for layers in 8, 16:
             with open(self.path("chain.ck"), "w", encoding="utf-8") as f:
                 f.write(chain(layers))
-            plan, _ = self.plan(
+            plan = self.plan(
                 self.path("chain.ck"),
                 *("--device", self.path("d.json"), "--tp", 2, "--sp", "--halves", halves),
                 *("--shard", "up*=S1", "--shard", "down*=S0", "--dp", "off"),
@@ -129,39 +108,52 @@ class Check:
                     f"expected {want}",
                 )
 
-    def model(self):
-        model = self.path("g.onnx")
-        sizes = ["--layers", 24, "--hidden", 6144, "--heads", 64, "--seq", 2048, "--batch", 4]
-        command = [self.gpt, *map(str, sizes), "-o", model]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-        flags = ["--device", "H100", "--target", "cuda", "--dtype", "bf16", "--tp", 8, "--sp"]
-        flags += ["--dp", 8]
-        off, _ = self.plan(model, *flags)
-        on, _ = self.plan(model, *flags, "--halves", "on")
+    def wide(self):
+        model = self.model(*WIDE, "--layers", 24)
+        off = self.plan(model, *FLAGS)
+        on = self.plan(model, *FLAGS, "--halves", "on")
         _, sent, shown = forward(off)
         self.fault(shown > 0.9 * sent, f"without halves {shown} of {sent} s show")
         _, sent, shown = forward(on)
         # transfers take longer than what computes: no order hides more than 89 %
         self.fault(shown < 0.25 * sent, f"with halves {shown} of {sent} s show")
-        auto, said = self.plan(model, *flags, "--halves", "auto")
+        auto = self.plan(model, *FLAGS, "--halves", "auto")
         seconds = [p["summary"]["exposed_seconds"] for p in (off, on, auto)]
         self.fault(
             seconds[1] < seconds[0] and math.isclose(seconds[2], seconds[1], rel_tol=1e-9),
             f"exposed seconds off, on, auto: {seconds}",
         )
-        found = re.search(r"--halves auto takes (\w+); on: (\S+) s a step, off: (\S+) s", said)
-        self.fault(found and found[1] == "on", f"auto said {said}")
+        found = re.search(r"--halves auto takes (\w+); on: (\S+) s a step; off: (\S+) s", self.said)
+        self.fault(found and found[1] == "on", f"auto said {self.said}")
 
+    def percent(self):
+        """Of what the whole batch takes, whatever is chosen."""
+        model = self.model(*WIDE, "--layers", 2)
+        budgets = [
+            self.plan(model, *FLAGS, "--memory-budget", "95%", "--halves", halves)["summary"][
+                "budget_bytes"
+            ]
+            for halves in ("off", "auto")
+        ]
+        self.fault(
+            budgets[0] == budgets[1] and "auto takes on" in self.said, f"{budgets}: {self.said}"
+        )
 
-def main():
-    parts = sys.argv[3:] or ["chain", "model"]
-    with tempfile.TemporaryDirectory() as folder:
-        check = Check(sys.argv[1], sys.argv[2], folder)
-        for part in parts:
-            getattr(check, part)()
-    print(*check.faults, f"{len(check.faults)} faults", sep="\n")
-    return 1 if check.faults else 0
+    def dumps(self):
+        model = self.model("--layers", 2, "--hidden", 64, "--heads", 4, "--seq", 16, "--batch", 4)
+        flags = ["--tp", 2, "--sp", "--halves", "on"]
+        whole = self.plan(model, *flags, "--dump", "all", "--dump-dir", self.path("dumps"))
+        dumps = sorted(glob.glob(self.path("dumps/*.ck")))
+        self.fault(len(dumps) > 15, f"{len(dumps)} passes left dumps")
+        for dump in dumps:
+            again = self.plan(dump, *flags)
+            for key in "step_seconds", "peak_bytes":
+                found, want = again["summary"][key], whole["summary"][key]
+                self.fault(
+                    math.isclose(found, want, rel_tol=1e-9),
+                    f"{os.path.basename(dump)}: {key} {found}, expected {want}",
+                )
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_parts(Check, ["chain", "wide", "percent", "dumps"]))

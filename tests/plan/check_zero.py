@@ -11,17 +11,11 @@ links: seconds of each transfer, inside nodes and between them.  groups: shards 
 more budget never exposes more seconds but for a few percent, and plans replay.
 """
 
-import json
 import math
-import os
 import re
-import subprocess
 import sys
-import tempfile
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, os.pardir, "tools"))
-from replay import Replay  # noqa: E402
+from plan_check import PlanCheck, run_parts
 
 ELEMENT = {"f32": 4, "bf16": 2}
 # H100 of known_devices.c: devices of a node; bytes/s and seconds of a message inside and between
@@ -33,32 +27,11 @@ def count(tensor):
     return math.prod(tensor["shape"])
 
 
-class Check:
-    def __init__(self, ckc, gpt, folder):
-        self.ckc, self.gpt, self.folder, self.faults = ckc, gpt, folder, []
-
-    def fault(self, ok, text):
-        if not ok:
-            self.faults.append(text)
+class Check(PlanCheck):
+    FLAGS = "--device", "H100", "--target", "cuda", "--quiet", "--dtype", "bf16"
 
     def model(self, *sizes):
-        path = os.path.join(self.folder, "g.onnx")
-        command = [self.gpt, *map(str, sizes), "--batch", "1", "-o", path]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-        return path
-
-    def plan(self, model, *flags, refused=False):
-        """The plan, or what ckc says of a budget that it has to refuse."""
-        out = os.path.join(self.folder, "p.json")
-        command = [self.ckc, model, "--plan-only", "--device", "H100", "--target", "cuda"]
-        command += ["--quiet", "--json", out, "--dtype", "bf16", *map(str, flags)]
-        done = subprocess.run(command, capture_output=True, text=True)
-        if refused:
-            return done.stderr
-        if done.returncode:
-            raise SystemExit(f"{flags}: {done.stderr}")
-        with open(out, encoding="utf-8") as source:
-            return json.load(source)
+        return super().model(*sizes, "--batch", 1)
 
     def transfers(self, plan, op):
         """(step, smaller tensor, larger one) of matrices, which are sent in 16 bits."""
@@ -160,8 +133,7 @@ class Check:
         model = self.model("--layers", 8, "--hidden", 6144, "--heads", 64, "--seq", 2048)
         whole = self.plan(model, "--dp", 64, "--zero", 3)["summary"]["exposed_seconds"]
         plan = self.plan(model, "--dp", 64, "--zero", 3, "--zero-group", 8)
-        faults, sent = Replay(plan).faults, {}
-        self.fault(not faults, f"zero groups: {faults[:2]}")
+        sent = {}
         for s in plan["schedule"]:
             large = s.get("sent_bytes", 0) > 2**20
             if large:
@@ -184,16 +156,16 @@ class Check:
         for stage in 1, 3:
             flags = ["--dp", 8, "--zero", stage]
             top = self.plan(model, *flags)["summary"]["peak_bytes"]
-            said = self.plan(model, *flags, "--memory-budget", "1GiB", refused=True)
+            said = self.ask(model, *flags, "--memory-budget", "1GiB").stderr
             least = int(re.search(r"works: (\d+) B", said)[1])
             lowest = math.inf
             for k in range(6):
                 budget = least + (top - least) * k // 5
                 plan = self.plan(model, *flags, "--memory-budget", f"{budget}B")
-                faults, summary = Replay(plan).faults, plan["summary"]
+                summary = plan["summary"]
                 hidden = plan["comm"]["hidden_seconds"] / plan["comm"]["seconds"]
                 what = f"stage {stage}, {budget / GIB:.2f} GiB:"
-                self.fault(not faults and summary["peak_bytes"] <= budget, f"{what} {faults[:2]}")
+                self.fault(summary["peak_bytes"] <= budget, f"{what} {summary['peak_bytes']} B")
                 seconds = summary["exposed_seconds"]
                 self.fault(seconds < 1.03 * lowest, f"{what} {seconds} s, with less {lowest}")
                 self.fault(
@@ -202,15 +174,5 @@ class Check:
                 lowest = min(lowest, seconds)
 
 
-def main():
-    parts = sys.argv[3:] or ["states", "sent", "links", "groups", "exposed"]
-    with tempfile.TemporaryDirectory() as folder:
-        check = Check(sys.argv[1], sys.argv[2], folder)
-        for part in parts:
-            getattr(check, part)()
-    print(*check.faults, f"{len(check.faults)} faults", sep="\n")
-    return 1 if check.faults else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_parts(Check, ["states", "sent", "links", "groups", "exposed"]))

@@ -102,7 +102,7 @@ static const char *const canonical[] = {
 
 	/* a value that only a mark mentions */
 	"graph @g {\n"
-	"	gone %lost: f32[2]\n"
+	"	gone %lost: f32[2] placement partial\n"
 	"	input %x: f32[2]\n"
 	"	%y: f32[2] adjoint %lost = neg %x @backward\n"
 	"}\n",
