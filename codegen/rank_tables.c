@@ -192,7 +192,8 @@ rank_tables_emit_comm(struct out *o, const struct rank_tables *r,
                       const struct emitted_program *p, int which)
 {
 	static const char *const axis[GROUP_COUNT] = {
-		"CKR_TP", "CKR_DP", "CKR_SHARDS", "CKR_COPIES",
+		[GROUP_RANKS] = "CKR_TP", [GROUP_REPLICAS] = "CKR_DP",
+		[GROUP_SHARDS] = "CKR_SHARDS", [GROUP_COPIES] = "CKR_COPIES",
 	};
 	int64_t n = 0;
 

@@ -477,7 +477,9 @@ graph_group_size(const Graph *g, int64_t group)
 	case GROUP_RANKS: return g->ranks;
 	case GROUP_REPLICAS: return replicas;
 	case GROUP_SHARDS: return g->zero_group;
-	default: return g->zero_group ? replicas / g->zero_group : 0;
+	case GROUP_COPIES:
+		return g->zero_group ? replicas / g->zero_group : 0;
+	default: return 0;
 	}
 }
 

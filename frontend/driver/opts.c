@@ -4,6 +4,7 @@
 #include "passes/passes.h"
 
 #include <float.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -436,21 +437,37 @@ check_complete(const struct cli *c, FILE *err)
 	return 2;
 }
 
+/* The divisor of dp, of those between 1 and it, nearest to that number; 0: it
+ * has none. */
+static int64_t
+nearest_divisor(int64_t dp, int64_t to)
+{
+	int64_t best = 0;
+
+	for (int64_t k = 2; k < dp; k++)
+		if (dp % k == 0 && (!best || llabs(k - to) < llabs(best - to)))
+			best = k;
+	return best;
+}
+
 /* All replicas in one group are none. */
 static int
 check_zero_group(struct cli *c, FILE *err)
 {
-	int64_t group = c->opt.zero_group, dp = c->opt.dp, divisor = 2;
+	long long group = c->opt.zero_group, dp = c->opt.dp;
+	long long near = nearest_divisor(dp, group);
 
 	if (group == dp)
 		c->opt.zero_group = 0;
 	if (!group || dp % group == 0)
 		return CLI_GO;
-	while (divisor < dp && dp % divisor)
-		divisor++;
-	fprintf(err, "ckc: --zero-group %lld: expected a divisor of --dp %lld; "
-	        "try: --zero-group %lld\n", (long long)group, (long long)dp,
-	        (long long)divisor);
+	if (near)
+		fprintf(err, "ckc: --zero-group %lld: expected a divisor of "
+		        "--dp %lld; try: --zero-group %lld\n", group, dp, near);
+	else
+		fprintf(err, "ckc: --zero-group %lld: --dp %lld has no "
+		        "divisors, so that replicas form no groups; leave out "
+		        "--zero-group\n", group, dp);
 	return 2;
 }
 

@@ -90,6 +90,18 @@ check_replica_group(struct verify *c, const Node *n)
 }
 
 static void
+check_zero_group(struct verify *c)
+{
+	const Graph *g = c->g;
+
+	if (g->zero_group && (!g->exact || g->replicas % g->zero_group))
+		bad(c, NULL, NULL, "zero_group %lld: expected a divisor of an "
+		    "exact number of replicas, found replicas %lld%s",
+		    (long long)g->zero_group, (long long)g->replicas,
+		    g->exact ? " exactly" : "");
+}
+
+static void
 verify_node(struct verify *c, const Node *n)
 {
 	if (n->op <= OP_NONE || n->op >= OP_COUNT) {
@@ -431,6 +443,7 @@ graph_verify(Graph *g, Diag *d)
 	FOR_NODES (n, g)
 		verify_node(&c, n);
 	check_phases(&c);
+	check_zero_group(&c);
 	if (!c.faults)
 		check_relations(&c);
 	if (!c.faults)

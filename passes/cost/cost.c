@@ -352,7 +352,9 @@ group_ring(const Graph *g, int64_t group)
 	case GROUP_RANKS: return (struct ring){ ranks, 1 };
 	case GROUP_REPLICAS: return (struct ring){ g->replicas, ranks };
 	case GROUP_SHARDS: return (struct ring){ size, ranks };
-	default: return (struct ring){ g->replicas / size, ranks * size };
+	case GROUP_COPIES:
+		return (struct ring){ g->replicas / size, ranks * size };
+	default: return (struct ring){ 1, 1 };
 	}
 }
 

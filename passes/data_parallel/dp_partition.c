@@ -246,11 +246,30 @@ set_replicas(const Pass *p, Graph *g)
 	g->zero_group = g->exact ? p->opt->zero_group : 0;
 }
 
+/* The text of a graph may say what options do, too. */
+static bool
+check_declared(const Pass *p, const Graph *g)
+{
+	const struct options *o = p->opt;
+
+	if (o->dp <= 0 || !g->replicas
+	    || (o->dp == g->replicas
+	        && (!o->zero_group || o->zero_group == g->zero_group)))
+		return true;
+	return diag_error(p->diag, "--dp %lld --zero-group %lld: the graph "
+	                  "declares replicas %lld and zero_group %lld; change "
+	                  "the declarations in the graph", (long long)o->dp,
+	                  (long long)o->zero_group, (long long)g->replicas,
+	                  (long long)g->zero_group);
+}
+
 static bool
 replicate_graph(Pass *p, Graph *g)
 {
 	int64_t dp = p->opt->dp;
 
+	if (!check_declared(p, g))
+		return false;
 	if (g->halves != HALVES_ONE
 	    && (!dp || g->replicas
 	        || (dp == DP_TRY && !can_partition_batch(p, g))))

@@ -189,24 +189,14 @@ step_nudged(struct sides *p, struct ckrun_options *o)
 }
 
 static ckr_status
-open_side(struct sides *p, int k, const struct ckrun_options *o)
+open_side(struct sides *p, int k, const struct ckrun_options *o,
+          uint64_t ranks)
 {
 	struct compared_side *s = &p->s[k];
 	struct ckrun_options of = *o;
 
-	/* --ranks is about the model that is looked at */
-	if (k)
-		of.ranks = 0;
+	of.ranks = ranks;
 	return copy_error(p, s, start_model(&s->m, &s->data, &of, s->so));
-}
-
-/* With the parameters of the first. */
-static ckr_status
-open_second(struct sides *p, const struct ckrun_options *o)
-{
-	CKR_TRY(open_side(p, 1, o));
-	CKR_TRY(check_comparable(p));
-	return o->init.n || o->resume ? CKR_OK : copy_weights(p);
 }
 
 static void
@@ -217,6 +207,35 @@ close_side(struct compared_side *s)
 	ckr_close(s->m);
 	unlink(s->path);
 	s->m = NULL;
+}
+
+static ckr_status
+open_comparable(struct sides *p, const struct ckrun_options *o, uint64_t ranks)
+{
+	CKR_TRY(open_side(p, 1, o, ranks));
+	return check_comparable(p);
+}
+
+/* With the parameters of the first.  --ranks is about that one; if the second
+ * does not take its batch on as few ranks as it can have, then perhaps on as
+ * many. */
+static ckr_status
+open_second(struct sides *p, const struct ckrun_options *o)
+{
+	uint32_t ranks = ckr_ranks(p->s[0].m);
+	ckr_status s = open_comparable(p, o, 0);
+
+	if (s != CKR_OK && ranks > 1) {
+		struct err why = p->err;
+
+		close_side(&p->s[1]);
+		if (open_comparable(p, o, ranks) == CKR_OK)
+			s = CKR_OK;
+		else
+			p->err = why;
+	}
+	CKR_TRY(s);
+	return o->init.n || o->resume ? CKR_OK : copy_weights(p);
 }
 
 static ckr_status
@@ -244,7 +263,7 @@ sides_open(struct sides *p, const struct ckrun_options *o)
 	p->nudged.fd = -1;
 	for (int k = 0; k < 2; k++)
 		p->s[k].grads.fd = -1;
-	CKR_TRY(open_side(p, 0, o));
+	CKR_TRY(open_side(p, 0, o, o->ranks));
 	CKR_TRY(find_nudged(p, o));
 	return open_second(p, o);
 }

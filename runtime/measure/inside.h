@@ -23,6 +23,8 @@ const char *instr_phase(int32_t phase);
 /* Bytes that a rank sends in instruction i of the plan; 0 if there is one
  * rank. */
 double instr_sent(const struct world *, uint32_t i);
+/* Ranks between which instruction i sends; 1: it does not. */
+uint32_t instr_ranks(const struct world *, uint32_t i);
 
 /* ---- profile.c ---- */
 

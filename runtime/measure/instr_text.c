@@ -11,15 +11,23 @@ instr_phase(int32_t phase)
 	return phase < 0 ? "other" : text[phase < 4 ? phase : 4];
 }
 
+uint32_t
+instr_ranks(const struct world *w, uint32_t i)
+{
+	const struct comm_mesh mesh = world_mesh(w);
+	const struct ckr_comm *comm = w->plan.p->instr[i].comm;
+
+	return comm ? comm_ranks_of(&mesh, group_of_axis(comm->axis),
+	                            w->first).n : 1;
+}
+
 double
 instr_sent(const struct world *w, uint32_t i)
 {
 	const struct ckr_program *p = w->plan.p;
 	const struct ckr_comm *comm = p->instr[i].comm;
 	const int32_t *arg = p->arg + p->instr[i].arg0;
-	const struct comm_mesh mesh = world_mesh(w);
 
-	return comm ? comm_sent(comm, comm_ranks_of(&mesh, group_of_axis(
-	                        comm->axis), w->first).n,
-	                        &p->tensor[arg[0]], &p->tensor[arg[1]]) : 0;
+	return comm ? comm_sent(comm, instr_ranks(w, i), &p->tensor[arg[0]],
+	                        &p->tensor[arg[1]]) : 0;
 }

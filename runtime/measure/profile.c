@@ -140,7 +140,7 @@ static void
 write_link_rate(struct json_out *j, const struct profile *m,
                 const struct ckr_program *p, const struct world *w)
 {
-	uint32_t ranks = w->tp > 1 ? w->tp : w->dp;
+	uint32_t ranks = 0;             /* of the shortest one */
 	bool far = w->team;
 	double all = 0, sec = 0, least = -1, n = 0;
 
@@ -153,8 +153,10 @@ write_link_rate(struct json_out *j, const struct profile *m,
 		n++;
 		all += bytes;
 		sec += mean_sec(m, i);
-		if (least < 0 || mean_sec(m, i) < least)
+		if (least < 0 || mean_sec(m, i) < least) {
 			least = mean_sec(m, i);
+			ranks = instr_ranks(w, i);
+		}
 	}
 	if (all <= 0 || sec <= 0)
 		return;

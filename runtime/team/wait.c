@@ -121,7 +121,7 @@ pg_task_text(char *buf, size_t size, const struct pg_task *w)
 		err_append(buf, size, "step %llu: ",
 		           (unsigned long long)w->step);
 	err_append(buf, size, "%s", w->op);
-	if (w->of)
+	if (w->of && *w->of)
 		err_append(buf, size, " of '%s'",
 		           err_name(name, sizeof(name), w->of));
 	if (w->bytes)

@@ -324,6 +324,16 @@ class Against(ck.Bench):
         worst = sorted(far.values(), reverse=True)[:20]
         self.near(float(lines[-1][0]), worst[-1], "the least of 20")
 
+    def replicas(self):
+        """A side without a fixed number of replicas has as many as the batch of the other."""
+        self.text("whole", graph(), "--dp", "auto")
+        self.text("shards", graph(), "--dp", 4, "--zero", 3, "--zero-group", 2)
+        x = np.random.default_rng(3).standard_normal((8, 3)).astype(np.float32)
+        np.savez(self.path("x8.npz"), x=x)
+        for a, b in ("shards", "whole"), ("whole", "shards"):
+            done = self.against(a, b, "x8.npz", "--ranks", 4, "--steps", 2)
+            self.says(done, f"against {b}.so: 4 ranks", "all tensors and losses are within")
+
     def noise(self):
         inputs = self.model("a", "bert-cls-dynamo")
         self.model("b", "bert-cls-dynamo", "--tp", 3, "--sp")
@@ -407,6 +417,7 @@ def main():
     bench = Against()
     bench.formula()
     bench.ranks()
+    bench.replicas()
     bench.noise()
     bench.bias()
     bench.narrow()

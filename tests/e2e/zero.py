@@ -563,6 +563,13 @@ class Zero(ck.Bench):
         no(["--zero", 1, "--dp", "auto"], "found --dp auto", "try: --zero 1 --dp 2")
         no(["--zero", 2], "found no --dp", "try: --zero 2 --dp 2")
         no(["--zero", 4, "--dp", 2], "--zero", "expected 0, 1, 2, 3 or auto")
+        for n, group, words in (
+            (15, 10, "expected a divisor of --dp 15; try: --zero-group 5"),
+            (64, 12, "try: --zero-group 8"),
+            (5, 2, "--dp 5 has no divisors, so that replicas form no groups"),
+            (1, 2, "--dp 1 has no divisors"),
+        ):
+            no(["--zero", 2, "--dp", n, "--zero-group", group], words)
         done = self.ckc(self.path("no.ck"), "--plan-only", "--dp", 1, "--zero", 3)
         self.check("--zero does nothing with --dp 1" in done.stderr, f"--dp 1: {done.stderr}")
         for n in (["--dp", 1025, "--zero", 1], ["--tp", 1025]):
