@@ -6,22 +6,26 @@
  *         5 us to start a kernel; links in one direction: NVLink where the
  *         GPUs of a node have it, else PCIe; the network of NVIDIA's own
  *         systems (DGX A100: 200 Gb/s a GPU, DGX H100, H200 and B200: 400
- *         Gb/s), with twice the latency of a link, which is an assumption.  For
- *         cards without such a system all devices are in one node
+ *         Gb/s).  For cards without such a system all devices are in one node.
+ *         Latencies are those of a step of a ring in the tuning model of NCCL
+ *         (protocol Simple) over NVLink, PCIe and a network
  * source  NVIDIA's data sheets and, for GeForce, its white papers on Ampere
- *         GA102, Ada and Blackwell
+ *         GA102, Ada and Blackwell; NCCL 2.18, src/graph/tuning.cc
  */
 #include "passes/cost/cost.h"
 
 #include <ctype.h>
 #include <string.h>
 
+enum { NVLINK = 100 };          /* GB/s that PCIe does not reach */
+
 #define GPU(name_, f32, f16, tb, gb, link_, net_) { \
 	.name = name_, .product_flops = (f32) * 1e12, \
 	.product_flops16 = (f16) * 1e12, .vector_flops = (f32) * 1e12, \
 	.bandwidth = (tb) * 1e12, .launch = 5e-6, .memory = (gb) * 1e9, \
-	.link = (link_) * 1e9, .link_latency = 10e-6, \
-	.node = (net_) ? 8 : 0, .net = (net_) * 1e9, .net_latency = 20e-6 }
+	.link = (link_) * 1e9, \
+	.link_latency = (link_) > NVLINK ? 3.4e-6 : 5.7e-6, \
+	.node = (net_) ? 8 : 0, .net = (net_) * 1e9, .net_latency = 14e-6 }
 
 static const struct device_profile known[] = {
 	GPU("A100-40GB", 19.5, 312, 1.555, 40, 300, 25),

@@ -116,7 +116,8 @@ follow_sharding(struct strategy_search *f, NodeId id, int value_index,
 			add_seed(f, v, &at[p]);
 	}
 	normalise_replicated(s, n, at);
-	add_strategy(s, &s->node[id], at, nvalue, shard_node_cost(s, n, true));
+	add_strategy(s, &s->node[id], at, nvalue,
+	             shard_node_cost(s, n, at + n->nin, true));
 }
 
 /* ---- seeds ---- */
@@ -274,7 +275,8 @@ add_replicated(struct shard *s, NodeId id, PlacementKind kind)
 	for (int p = 0; p < nvalue; p++)
 		at[p].kind = kind;
 	normalise_replicated(s, n, at);
-	add_strategy(s, &s->node[id], at, nvalue, shard_node_cost(s, n, false));
+	add_strategy(s, &s->node[id], at, nvalue,
+	             shard_node_cost(s, n, at + n->nin, false));
 }
 
 /* Whether a reader of v accepts this sharding. */

@@ -73,8 +73,9 @@ void shard_find_runner_up(struct shard *);
  * backward; negative: no conversion exists. */
 double shard_conversion_cost(const struct shard *, ValId, const Placement *from,
                              const Placement *to);
-/* Seconds of a node, in all phases. */
-double shard_node_cost(const struct shard *, const Node *, bool sharded);
+/* Seconds of a node, in all phases; result: placements of its results. */
+double shard_node_cost(const struct shard *, const Node *,
+                       const Placement *result, bool sharded);
 /* Seconds of a parameter's gradient under this placement of the parameter. */
 double shard_param_cost(const struct shard *, ValId, const Placement *);
 

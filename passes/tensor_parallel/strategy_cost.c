@@ -3,7 +3,9 @@
  *
  * A conversion costs its collective and that of the dual one (Rink et al.'s
  * and Alpa's edge costs, with the backward side by duality instead of a
- * second graph).
+ * second graph).  What backward may read costs its bytes, too: a byte is worth
+ * the time to write it, which is the least that a planner pays to make it
+ * again.
  */
 #include "passes/tensor_parallel/strategies.h"
 #include "passes/cost/cost.h"
@@ -55,6 +57,19 @@ copy_sec(const struct shard *s, double bytes)
 	return 2 * bytes / d->bandwidth + d->launch;
 }
 
+/* The price of what a rank keeps of a value for backward; summands become a sum
+ * first. */
+static double
+keep_sec(const struct shard *s, ValId v, const Placement *at)
+{
+	double bytes = s->grad[v] && at->kind != PLACEMENT_PARTIAL
+		? value_bytes(s, v) : 0;
+
+	if (at->kind == PLACEMENT_SHARD)
+		bytes *= (double)at->replication / (double)s->ranks;
+	return bytes / device_of(s->g)->bandwidth;
+}
+
 static bool
 is_single_dim_split(const Placement *s)
 {
@@ -74,9 +89,9 @@ is_overwritten_value(const struct shard *s, ValId v)
 	return false;
 }
 
-double
-shard_conversion_cost(const struct shard *s, ValId v, const Placement *from,
-                      const Placement *to)
+static double
+transfer_cost(const struct shard *s, ValId v, const Placement *from,
+              const Placement *to)
 {
 	double whole = value_bytes(s, v), piece = whole / (double)s->ranks;
 	double back = s->grad[v] ? 1 : 0;
@@ -126,10 +141,24 @@ shard_conversion_cost(const struct shard *s, ValId v, const Placement *from,
 }
 
 double
-shard_node_cost(const struct shard *s, const Node *n, bool sharded)
+shard_conversion_cost(const struct shard *s, ValId v, const Placement *from,
+                      const Placement *to)
 {
-	double sec = node_cost(s->g, n).sec;
+	double sec = transfer_cost(s, v, from, to);
+
+	return sec > 0 ? sec + keep_sec(s, v, to) : sec;
+}
+
+double
+shard_node_cost(const struct shard *s, const Node *n, const Placement *result,
+                bool sharded)
+{
+	double sec = node_cost(s->g, n).sec, keep = 0;
 	double launch = device_of(s->g)->launch;
+
+	for (int k = 0; k < n->nout && sec > 0; k++)
+		if (n->out[k])
+			keep += keep_sec(s, n->out[k], &result[k]);
 
 	/* at equal cost, all equal layers take the strategy that converts
 	 * right after a product or norm */
@@ -137,7 +166,7 @@ shard_node_cost(const struct shard *s, const Node *n, bool sharded)
 		return TIE;
 	if (sharded && sec > launch)
 		sec = launch + (sec - launch) / (double)s->ranks;
-	return PHASES * sec;
+	return PHASES * sec + keep;
 }
 
 double

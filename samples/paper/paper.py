@@ -371,7 +371,8 @@ def document(args, models):
         "Bytes that a layer saves for backward, per element of its input "
         "(s b h); t = 8.  Statistics are the rows' means and deviations, "
         "and the logarithms of the sums in attention, which the formulas "
-        "leave out.",
+        "leave out.  With TP alone, ckc shards dropout behind products, whose masks Megatron has "
+        "whole.",
         "",
     ]
     for model, plans in models.items():

@@ -5,8 +5,8 @@
 
 chain: of equal layers on two ranks, each with two transfers of x seconds and products of y, a
 layer more costs 2 x + y, and with halves max(2 x, y), where nothing else takes time.  wide: of
-layers as wide as those of a 22B model on eight ranks (--tp 8 --sp), three quarters of the seconds
-of transfers in forward are hidden, and --halves auto takes what exposes less.  percent:
+layers as wide as those of a 22B model on eight ranks (--tp 8 --sp), four fifths of the seconds of
+transfers in forward are hidden, and --halves auto takes what exposes less.  percent:
 of a budget are those of the whole batch.  dumps: the graph after each pass can be compiled, and
 its plan costs the same.
 """
@@ -115,8 +115,7 @@ class Check(PlanCheck):
         _, sent, shown = forward(off)
         self.fault(shown > 0.9 * sent, f"without halves {shown} of {sent} s show")
         _, sent, shown = forward(on)
-        # transfers take longer than what computes: no order hides more than 89 %
-        self.fault(shown < 0.25 * sent, f"with halves {shown} of {sent} s show")
+        self.fault(shown < 0.2 * sent, f"with halves {shown} of {sent} s show")
         auto = self.plan(model, *FLAGS, "--halves", "auto")
         seconds = [p["summary"]["exposed_seconds"] for p in (off, on, auto)]
         self.fault(
