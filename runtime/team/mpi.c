@@ -64,7 +64,22 @@ init_mpi(void)
 	if (!on)
 		TRY(Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &level));
 	run.ours = !on;
-	TRY(Comm_dup(MPI_COMM_WORLD, &run.comm[COMM_ALL]));
+	return NULL;
+}
+
+/* Ranks of a machine are neighbours, however the launcher numbers them. */
+static const char *
+number_ranks(void)
+{
+	MPI_Comm host;
+	int first;
+
+	TRY(Comm_rank(MPI_COMM_WORLD, &first));
+	TRY(Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, first,
+	                    MPI_INFO_NULL, &host));
+	TRY(Bcast(&first, 1, MPI_INT, 0, host));
+	TRY(Comm_free(&host));
+	TRY(Comm_split(MPI_COMM_WORLD, 0, first, &run.comm[COMM_ALL]));
 	TRY(Comm_set_errhandler(run.comm[COMM_ALL], MPI_ERRORS_RETURN));
 	TRY(Comm_rank(run.comm[COMM_ALL], &run.rank));
 	TRY(Comm_size(run.comm[COMM_ALL], &run.size));
@@ -114,6 +129,8 @@ open_mpi(struct transport_place *place)
 {
 	const char *why = init_mpi();
 
+	if (!why)
+		why = number_ranks();
 	if (!why)
 		why = share_heartbeats(place);
 	place->rank = (uint32_t)run.rank;

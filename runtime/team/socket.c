@@ -63,7 +63,6 @@ static struct {
 	uint32_t rank, size;
 	struct peer *peer;              /* [size] */
 	struct rendezvous_card *card;   /* [size] */
-	int *fd;                        /* [size] */
 	struct socket_group group[COMM_GROUPS];
 	atomic_uint *beat;              /* heartbeat of this process */
 	uint32_t *local;
@@ -138,48 +137,102 @@ map_heartbeats(struct transport_place *place)
 }
 
 static bool
-alloc_peers(void)
+alloc_peers(uint32_t size)
 {
-	run.peer = calloc(run.size, sizeof(*run.peer));
-	run.card = calloc(run.size, sizeof(*run.card));
-	run.fd = calloc(run.size, sizeof(*run.fd));
-	run.local = calloc(run.size, sizeof(*run.local));
-	run.heartbeat = calloc(run.size, sizeof(*run.heartbeat));
-	run.count = calloc(run.size, sizeof(*run.count));
-	run.zero = calloc(run.size, sizeof(*run.zero));
-	return run.peer && run.card && run.fd && run.local && run.heartbeat
-	       && run.count && run.zero;
+	run.peer = calloc(size, sizeof(*run.peer));
+	run.card = calloc(size, sizeof(*run.card));
+	run.local = calloc(size, sizeof(*run.local));
+	run.heartbeat = calloc(size, sizeof(*run.heartbeat));
+	run.count = calloc(size, sizeof(*run.count));
+	run.zero = calloc(size, sizeof(*run.zero));
+	return run.peer && run.card && run.local && run.heartbeat && run.count
+	       && run.zero;
+}
+
+/* The next rank is process r of the launcher. */
+static void
+add_rank(const struct launch *l, uint32_t r, const struct rendezvous_card *card,
+         const int *fd)
+{
+	uint32_t n = run.size++;
+
+	run.peer[n] = (struct peer){ .fd = fd[r], .now = -1 };
+	run.card[n] = card[r];
+	run.card[n].rank = n;
+	if (r == l->rank)
+		run.rank = n;
+	else
+		fcntl(fd[r], F_SETFL, O_NONBLOCK);
+}
+
+static bool
+is_first_of_machine(const struct rendezvous_card *card, uint32_t r)
+{
+	for (uint32_t k = 0; k < r; k++)
+		if (!strcmp(card[k].host, card[r].host))
+			return false;
+	return true;
+}
+
+/* Ranks of a machine are neighbours, however the launcher numbers them. */
+static void
+order_ranks(const struct launch *l, const struct rendezvous_card *card,
+            const int *fd)
+{
+	for (uint32_t first = 0; first < l->size; first++) {
+		if (!is_first_of_machine(card, first))
+			continue;
+		for (uint32_t r = first; r < l->size; r++)
+			if (!strcmp(card[r].host, card[first].host))
+				add_rank(l, r, card, fd);
+	}
+}
+
+/* fd, card: [l->size], by the launcher's numbers. */
+static const char *
+meet(const struct launch *l, double timeout, int *fd,
+     struct rendezvous_card *card)
+{
+	int word = memfd_create("ckr", MFD_CLOEXEC);
+	const char *why;
+
+	if (!fd || !card)
+		return "out of memory";
+	if (word < 0 || ftruncate(word, sizeof(atomic_uint))
+	    || !(run.beat = map_word(word)))
+		return "cannot create shared memory";
+	find_host(&card[l->rank]);
+	card[l->rank].pid = getpid();
+	card[l->rank].heartbeat_fd = word;
+	why = rendezvous(l->rank, l->size, timeout, fd, card, run.text,
+	                 sizeof(run.text));
+	if (!why)
+		order_ranks(l, card, fd);
+	return why;
 }
 
 static const char *
 open_socket(struct transport_place *place)
 {
 	struct launch l = launch_find();
-	int word = memfd_create("ckr", MFD_CLOEXEC);
+	struct rendezvous_card *card;
 	const char *why;
+	int *fd;
 
-	run.rank = place->rank = l.rank;
-	run.size = place->size = l.size;
-	place->nlocal = 0;
+	*place = (struct transport_place){ .rank = l.rank, .size = l.size,
+		.timeout = place->timeout };
 	if (l.rank >= l.size)
 		return "expected a rank below the number of processes";
-	if (!alloc_peers())
+	if (!alloc_peers(l.size))
 		return "out of memory";
-	if (word < 0 || ftruncate(word, sizeof(atomic_uint))
-	    || !(run.beat = map_word(word)))
-		return "cannot create shared memory";
-	find_host(&run.card[run.rank]);
-	run.card[run.rank].pid = getpid();
-	run.card[run.rank].heartbeat_fd = word;
-	why = rendezvous(run.rank, run.size, place->timeout, run.fd, run.card,
-	                 run.text, sizeof(run.text));
+	card = calloc(l.size, sizeof(*card));
+	fd = calloc(l.size, sizeof(*fd));
+	why = meet(&l, place->timeout, fd, card);
+	free(card);
+	free(fd);
 	if (why)
 		return why;
-	for (uint32_t r = 0; r < run.size; r++) {
-		run.peer[r] = (struct peer){ .fd = run.fd[r], .now = -1 };
-		if (r != run.rank)
-			fcntl(run.fd[r], F_SETFL, O_NONBLOCK);
-	}
+	place->rank = run.rank;
 	run.group[COMM_ALL] = (struct socket_group){ .by = 1, .n = run.size };
 	return map_heartbeats(place);
 }
@@ -470,10 +523,9 @@ close_socket(void)
 		nanosleep(&(struct timespec){ .tv_nsec = 100000 }, NULL);
 	for (uint32_t r = 0; r < run.size; r++)
 		if (r != run.rank)
-			close(run.fd[r]);
+			close(run.peer[r].fd);
 	free(run.peer);
 	free(run.card);
-	free(run.fd);
 	free(run.local);
 	free(run.heartbeat);
 	free(run.count);

@@ -469,6 +469,30 @@ be_late(void)
 	return 0;
 }
 
+/* Two machines, between which the launcher goes to and fro (two_machines.c): the
+ * ranks of one are neighbours. */
+static int
+check_order(void)
+{
+	const char *text = getenv("OMPI_COMM_WORLD_RANK");
+	uint32_t process = (uint32_t)atoi(text ? text : getenv("RANK"));
+	struct process_group *t;
+	struct err e;
+	uint32_t want;
+
+	if (pg_open(&t, 60, &e) != CKR_OK || !t)
+		return 1;
+	want = process % 2 * ((t->size + 1) / 2) + process / 2;
+	if (t->rank != want) {
+		fprintf(stderr, "process %u is rank %u, expected %u\n", process,
+		        t->rank, want);
+		faults++;
+	}
+	run_all(t, false);
+	pg_close(t);
+	return faults ? 1 : 0;
+}
+
 /* As processes, but for a team that has no memory: it is none. */
 static int
 check_schedules(void)
@@ -495,6 +519,8 @@ main(int argc, char **argv)
 		return be_late();
 	if (argc > 1 && !strcmp(argv[1], "routes"))
 		return check_schedules();
+	if (argc > 1 && !strcmp(argv[1], "order"))
+		return check_order();
 	if (pg_open(&t, 60, &e) != CKR_OK || !t) {
 		fprintf(stderr, "%s\n", t ? "" : e.text);
 		return 1;
