@@ -20,6 +20,7 @@ built.
 """
 
 import argparse
+import contextlib
 import fnmatch
 import json
 import os
@@ -225,25 +226,41 @@ class Copy:
         }
 
     def run(self, test):
-        """Exit status, None for too long; what it said last."""
+        """Exit status, None for too long; what it said last.  It ends with its first failure."""
         argv, env, folder, fails = self.command(test)
-        with subprocess.Popen(
-            argv,
-            cwd=folder,
-            env={**os.environ, **self.env(), **env},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            start_new_session=True,
-        ) as process:
-            try:
-                said, _ = process.communicate(timeout=self.limit)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)  # and what it started
-                return None, ""
-        return (int(process.returncode == 0) if fails else process.returncode), said
+        with tempfile.TemporaryDirectory(prefix="ckc-mutant-", ignore_cleanup_errors=True) as tmp:
+            process = subprocess.Popen(
+                argv,
+                cwd=folder,
+                env={**os.environ, **self.env(), "TMPDIR": tmp, **env},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                start_new_session=True,
+            )
+            late = threading.Event()
+            timer = threading.Timer(self.limit, lambda: (late.set(), end(process)))
+            timer.start()
+            said = []
+            for line in process.stdout:
+                said.append(line)
+                if line.startswith("FAIL ") and not fails:
+                    end(process)
+                    break
+            process.stdout.close()
+            status = process.wait()
+            timer.cancel()
+        if late.is_set():
+            return None, ""
+        return (int(status == 0) if fails else status), "".join(said)
+
+
+def end(process):
+    """The process, and what it started."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def launcher():
