@@ -23,6 +23,7 @@ enum {
 	NO_TRAINING = 1 << 7, NO_UPDATE = 1 << 8, NO_DROPOUT = 1 << 9,
 	NO_BUDGET = 1 << 10, NO_CHOICE = 1 << 11, ZERO = 1 << 12,
 	NO_IMPORT = 1 << 13, ONE_REPLICA = 1 << 15, NO_ZERO = 1 << 16,
+	NO_HALF = 1 << 17,
 	NO_IMPORT_NOR_LORA = 1 << 14    /* with adapters, --train unfreezes
 	                                 * parameters of graphs in text form */
 };
@@ -63,6 +64,7 @@ find_reasons(const struct cli *c)
 		   ? NO_BUDGET : 0)
 		| (o->remat != REMAT_AUTO && !o->curve ? NO_CHOICE : 0)
 		| (o->dp == 1 ? ONE_REPLICA : 0)
+		| (dtype_is_half(o->dtype) ? 0 : NO_HALF)
 		| (o->zero > 0 ? ZERO : o->zero ? 0 : NO_ZERO)
 		| (text ? NO_IMPORT : 0)
 		| (text && !o->nlora ? NO_IMPORT_NOR_LORA : 0);
@@ -76,6 +78,7 @@ static const char
 	update[] = "with --optimizer none: nothing is updated",
 	budget[] = "without --memory-budget or --curve: nothing is recomputed",
 	choice[] = "with a --recompute other than auto: there is no search",
+	half[] = "without --dtype bf16 or f16",
 	zero[] = "with --zero: the copies are gathered from shards",
 	import[] = "for a .ck file; change the declarations in the graph";
 
@@ -106,6 +109,8 @@ static const struct {
 	{ "zero", ONE_REPLICA, "with --dp 1: there is one replica" },
 	{ "zero-group", NO_ZERO, "without --zero" },
 	{ "resident-copies", ZERO, zero },
+	{ "resident-copies", NO_HALF, half },
+	{ "master-weights", NO_HALF, half },
 	{ "update-in-backward", NO_TRAINING, training },
 	{ "update-in-backward", NO_UPDATE, update },
 	{ "dropout-mask", NO_TRAINING, training },

@@ -146,6 +146,9 @@ verify_val(struct verify *c, const Val *v)
 	if (v->kind != V_TEMP && v->def)
 		bad(c, NULL, v, "is not a computed value, but node %u writes "
 		    "it", v->def);
+	if (v->kind == V_PARAM && v->output)
+		bad(c, NULL, v, "is a parameter and an output: expected a copy "
+		    "of it as the output");
 	if (v->def >= g->nnode)
 		bad(c, NULL, v, "node %u does not exist", v->def);
 	else if (v->def
