@@ -375,16 +375,17 @@ class Tree(run.Copy):
         flags = "-O2 -DNDEBUG -Werror=incompatible-pointer-types -Werror=int-conversion"
         super().__init__(root, 0, options=[f"-DCMAKE_C_FLAGS_RELWITHDEBINFO={flags}"])
         self.seconds, self.cost, self.only, self.passes = seconds, cost, only, {}
+        self.names = [n for n in self.PRODUCTS if os.path.exists(os.path.join(self.build, n))]
         self.clean = self.products()
         self.outcome("fuzz-seeds", LIMIT)  # writes what others read
 
     def products(self):
         """Their contents; None if they do not build."""
-        names = [n for n in self.PRODUCTS if os.path.exists(os.path.join(self.build, n))]
-        if subprocess.run(["ninja", "-j1"] + names, cwd=self.build, capture_output=True).returncode:
+        command = ["ninja", "-j1", *self.names]
+        if subprocess.run(command, cwd=self.build, capture_output=True).returncode:
             return None
         hashed = hashlib.sha256()
-        for name in names:
+        for name in self.names:
             with open(os.path.join(self.build, name), "rb") as f:
                 hashed.update(f.read())
         return hashed.digest()

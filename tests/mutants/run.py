@@ -159,6 +159,13 @@ class Copy:
             + [x for t in targets for x in ("--target", t)]
         )
         self.found, self.tests = sources(root), read_tests(self.build)
+        # a mutant that does not link takes a program away
+        self.programs = {
+            x
+            for argv, *_ in self.tests.values()
+            for x in argv
+            if x.startswith(self.build + "/") and os.path.isfile(x)
+        }
 
     def take(self):
         """Files that differ are copied, so that a build of before stays good; those that are gone
@@ -200,9 +207,7 @@ class Copy:
     def rebuild(self, test):
         """The programs of the build that the test is given.  None, or what the compiler said."""
         inside = [
-            os.path.relpath(x, self.build)
-            for x in self.command(test)[0]
-            if x.startswith(self.build + "/") and os.path.isfile(x)
+            os.path.relpath(x, self.build) for x in self.command(test)[0] if x in self.programs
         ]
         done = subprocess.run(
             ["ninja", "-j", "1"] + inside,
