@@ -126,11 +126,29 @@ def read_tests(build):
     return tests
 
 
+def names_of(text):
+    """Words that may be names: no numbers, and nothing in quotes."""
+    return set(re.findall(r"(?<![\w.])[A-Za-z_]\w+", re.sub(r'"[^"]*"', "", text)))
+
+
+def all_names(found):
+    names = set()
+    for paths in found.values():
+        for path in paths:
+            if path.endswith((*SOURCE, ".cuh")):
+                with open(path, encoding="utf-8", errors="replace") as f:
+                    names |= names_of(f.read())
+    return names
+
+
 def check(build):
-    """Every text is there once, every test exists."""
+    """Every text is there once, what takes its place names what there is, every test exists."""
     found, tests, bad = sources(ROOT), read_tests(build), 0
+    names = all_names(found)
     for m in read_table(TABLE) + read_table(ABLATIONS):
         why = locate(m, found)[1]
+        lost = names_of("\n".join(m.new)) - names
+        why = why or (f"nothing is named {sorted(lost)}" if lost else None)
         if why:
             bad += 1
             print(f"{m.name}: stale: {why}")
@@ -141,7 +159,7 @@ def check(build):
     print(
         f"{bad} of the table's entries want a look"
         if bad
-        else "all texts found once, all tests exist"
+        else "all texts found once, all names and tests exist"
     )
     return bad > 0
 
