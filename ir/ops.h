@@ -59,6 +59,8 @@
  * gelu: tanh=0 exact (erf), tanh=1 the tanh approximation.
  * gelu_grad(x, dy) and silu_grad(x, dy) are dy * f'(x).
  * where(c, a, b): c bool.
+ * shield(dy, d): d where dy is not 0, else 0 (passes/grad/shield.h).  Of summands
+ *   dy and d = dy * f, whose sums are meant, it makes those of dy's sum.
  * bit_*, shl, shr: integers; a shift by the width or more gives 0.
  * dropout(x, ratio?, training?): y = keep ? x / (1 - ratio) : 0, keep from
  *   Philox at (seed, step, stream, linear index of the element in the
@@ -95,6 +97,7 @@ OP(GELU,     "gelu",     SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(25) | F_ZE
 OP(SILU,     "silu",     SIG(1, 1, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(15) | F_ZERO), ATTR(), RULES(same, silu, ew, ew, silu, ew), EMIT(ew))
 OP(GELU_GRAD,"gelu_grad",SIG(2, 2, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(35) | F_LIN1), ATTR(I(tanh, 0)), RULES(same, none, ew, ew, none, ew), EMIT(ew))
 OP(SILU_GRAD,"silu_grad",SIG(2, 2, 1, NOSTAT, F_EW | F_FLOATS | FLOPS(35) | F_LIN1), ATTR(), RULES(same, none, ew, ew, none, ew), EMIT(ew))
+OP(SHIELD,   "shield",   SIG(2, 2, 1, NOSTAT, F_EW | F_FLOATS | F_LIN0 | F_LIN1 | F_JOINT), ATTR(), RULES(same, none, ew, ew, none, ew), EMIT(ew))
 OP(NOT,      "not",      SIG(1, 1, 1, NOSTAT, F_EW | F_BOOLS | F_TO_BOOL), ATTR(), RULES(pred, not, ew, ew, zero, ew), EMIT(ew))
 OP(BIT_NOT,  "bit_not",  SIG(1, 1, 1, NOSTAT, F_EW | F_INTS), ATTR(), RULES(same, bit_not, ew, ew, zero, ew), EMIT(ew))
 OP(ISNAN,    "isnan",    SIG(1, 1, 1, NOSTAT, F_EW | F_TO_BOOL), ATTR(), RULES(pred, isnan, ew, ew, zero, ew), EMIT(ew))

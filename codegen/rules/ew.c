@@ -68,6 +68,7 @@ static const struct ew_pattern form[OP_COUNT] = {
 	[OP_SILU_GRAD] = { "ckr_silu_grad(#, @)",
 	                   "@ * (1.0 + # * (1.0 - 1.0 / (1.0 + exp(-#)))) / "
 	                   "(1.0 + exp(-#))", NULL },
+	[OP_SHIELD] = { "# == 0 ? 0 : @", "# == 0 ? 0 : @", NULL },
 	[OP_NOT] = { "# == 0", "# == 0", "# == 0" },
 	[OP_ISNAN] = { "# != #", "# != #", "0 * #" },
 	[OP_ADD] = { "# + @", "# + @", "# + @" },

@@ -20,12 +20,8 @@ grad_zero(struct grad *c)
 static void
 set_adjoint(struct grad *c, int k, ValId d)
 {
-	ValId zero;
-
-	if (c->shield && d) {
-		zero = adj_scalar(c, adj_dt(c, d), 0);
-		d = adj_where(c, adj_2(c, OP_EQ, c->dy[0], zero), zero, d);
-	}
+	if (c->shield && d)
+		d = adj_2(c, OP_SHIELD, c->dy[0], d);
 	c->dx[k] = adj_fit(c, d, c->n.in[k]);
 }
 

@@ -49,6 +49,17 @@ hash_tensor(struct traced_run *s, uint32_t i)
 	return status;
 }
 
+/* Only the last micro-batch runs updates, of which some stand among the steps
+ * of backward. */
+static bool
+is_made_now(const struct traced_run *s, uint32_t i)
+{
+	int32_t made = program_made(s->p, i);
+
+	return made < 0 || s->p->instr[made].phase != CKR_UPDATE
+		|| stepping_is_last(s->c->steps);
+}
+
 /* Tensors are few and steps are many: a list per step would be faster, but
  * this is not where the time goes. */
 static ckr_status
@@ -58,7 +69,7 @@ note_ready(void *user, const struct loaded_program *b, uint32_t step)
 
 	for (uint32_t i = 0; i < b->p->ntensor; i++)
 		if (b->p->tensor[i].ready == (int32_t)step
-		    && b->p->tensor[i].dtype) {
+		    && b->p->tensor[i].dtype && is_made_now(s, i)) {
 			CKR_TRY(hash_tensor(s, i));
 			if (s->drift)
 				CKR_TRY(drift_note(s->drift, b, i));

@@ -96,6 +96,11 @@ unary_attributes(struct setup *t)
 		APPLY(t, OP_GELU_GRAD, &a, given(t, DT_F32, SHAPE(4, 50), -5,
 		      5), given(t, DT_F32, SHAPE(4, 50), -1, 1));
 	}
+	case_begin(t, "shield");
+	APPLY(t, OP_SHIELD, NULL, given(t, DT_F32, SHAPE(4, 50), -1, 1),
+	      given(t, DT_F32, SHAPE(4, 50), -1, 1));
+	APPLY(t, OP_SHIELD, NULL, given(t, DT_F32, SHAPE(4, 50), 0, 0),
+	      given(t, DT_F32, SHAPE(4, 50), 1, 2));
 	case_begin(t, "silu_grad");
 	APPLY(t, OP_SILU_GRAD, NULL, given(t, DT_F32, SHAPE(4, 50), -8, 8),
 	      given(t, DT_F32, SHAPE(4, 50), -1, 1));

@@ -308,6 +308,8 @@ class Zero(ck.Bench):
         self.check(np.array_equal(two, whole), f"losses {two}, of replicas that hold all {whole}")
         self.same("two.s", "whole.s", "checkpoint")
         self.same("two.g", "whole.g", "gradients")
+        for name in "micro", "micro-2", "micro-3":
+            self.train(name, "--check")
         for name in "two-2", "two-3":
             got = self.train(name, "--check", "--save", "got.s", "--grads", "got.g")
             self.check(np.array_equal(got, two), f"{name}: losses {got}, of stage 1 {two}")

@@ -520,6 +520,7 @@ scalar(const struct interp_env *e, Op op, const Attr *at, DType dt,
 	case OP_SILU_GRAD:
 		s = sigmoid(a[0]);
 		return a[1] * s * (1 + a[0] * (1 - s));
+	case OP_SHIELD: return a[0] == 0 ? 0 : a[1];
 	case OP_NOT: return !a[0];
 	case OP_ISNAN: return isnan(a[0]);
 	case OP_CAST:

@@ -16,6 +16,8 @@ const struct rule_case rule_case[] = {
 	  "%y: f32[4,6,5] = mul %a, %b", 2 },
 	{ "where", IN("c", "bool[6,1]") P("a", "5") P("b", "4,6,5")
 	  "%y: f32[4,6,5] = where %c, %a, %b", 2 },
+	{ "shield", IN("a", "f32[4,6,5]") IN("b", "f32[4,6,5]")
+	  "%y: f32[4,6,5] = shield %a, %b", 2 },
 
 	{ "reshape", P("a", "2,12,24") "%y: f32[24,24] = reshape %a "
 	  "{shape=[24,24]}", 2 },

@@ -27,7 +27,7 @@ graph @f {
 # 	const %two: f32[] = {2}
 # 	const %zero: f32[] = {0}
 # 	const %t16: f32[] = {0}
-# 	const %t23: f32[] = {1}
+# 	const %t22: f32[] = {1}
 # 	%p: f32[4,4] = matmul %w, %v
 # 	%q: f32[4,4] = log %p
 # 	%r: f32[4,4] = matmul %q, %v
@@ -40,16 +40,15 @@ graph @f {
 # 	%d.y: f32[4,4] adjoint %y = expand %d.loss {shape=[4,4]} @backward
 # 	%d.l: f32[4,4] adjoint %l = where %m, %d.y, %t16 @backward
 # 	%t18: f32[4,4] = div %d.l, %h @backward
-# 	%t19: bool[4,4] = eq %d.l, %t16 @backward
-# 	%d.h: f32[4,4] adjoint %h = where %t19, %t16, %t18 @backward
+# 	%d.h: f32[4,4] adjoint %h = shield %d.l, %t18 @backward
 # 	%d.t: f32[4,4] adjoint %t = div %d.h, %two @backward
-# 	%t22: f32[4,4] = mul %t, %t @backward
-# 	%t24: f32[4,4] = sub %t23, %t22 @backward
-# 	%d.r: f32[4,4] adjoint %r = mul %d.t, %t24 @backward
-# 	%t26: f32[4,4] = matmul %q, %d.r {ta=1} @backward
+# 	%t21: f32[4,4] = mul %t, %t @backward
+# 	%t23: f32[4,4] = sub %t22, %t21 @backward
+# 	%d.r: f32[4,4] adjoint %r = mul %d.t, %t23 @backward
+# 	%t25: f32[4,4] = matmul %q, %d.r {ta=1} @backward
 # 	%d.q: f32[4,4] adjoint %q = matmul %d.r, %v {tb=1} @backward
 # 	%d.p: f32[4,4] adjoint %p = div %d.q, %p @backward
 # 	%d.w: f32[4,4] param %w adjoint %w = matmul %d.p, %v {tb=1} @backward
-# 	%d.v: f32[4,4] param %v adjoint %v = matmul %w, %d.p, _, %t26 {ta=1} @backward
+# 	%d.v: f32[4,4] param %v adjoint %v = matmul %w, %d.p, _, %t25 {ta=1} @backward
 # 	loss %loss
 # }
