@@ -1,12 +1,18 @@
 /* Why a batch cannot be split over replicas. */
 #include "passes/data_parallel/dp_partition.h"
 
+/* One sample looks like any other dim of extent 1. */
 const char *
 dp_remedy(const struct dp_partition *d)
 {
+	bool one = d->samples == 1;
+
 	if (d->g->halves == HALVES_ONE)
-		return "; try: --halves off";
-	return d->p->opt->dp <= DP_TRY ? "" : "; try: --dp off";
+		return one ? "; try: --halves off, or two samples or more in "
+		             "each half" : "; try: --halves off";
+	return d->p->opt->dp <= DP_TRY ? ""
+		: one ? "; try: --dp off, or two samples or more per batch"
+		: "; try: --dp off";
 }
 
 const char *
