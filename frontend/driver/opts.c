@@ -454,13 +454,13 @@ nearest_divisor(int64_t dp, int64_t to)
 static int
 check_zero_group(struct cli *c, FILE *err)
 {
-	long long group = c->opt.zero_group, dp = c->opt.dp;
-	long long near = nearest_divisor(dp, group);
+	long long group = c->opt.zero_group, dp = c->opt.dp, near;
 
 	if (group == dp)
 		c->opt.zero_group = 0;
 	if (!group || dp % group == 0)
 		return CLI_GO;
+	near = nearest_divisor(dp, group);
 	if (near)
 		fprintf(err, "ckc: --zero-group %lld: expected a divisor of "
 		        "--dp %lld; try: --zero-group %lld\n", group, dp, near);

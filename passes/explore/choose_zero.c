@@ -93,9 +93,9 @@ choose_zero(Pass *p, const Graph *g)
 	}
 	*o = *p->opt;
 	o->zero = best;
-	p->opt = o;
 	if (o->budget_pct > 0 && limit < INT64_MAX)
-		pin_budget(p, limit);
+		set_budget_bytes(o, limit);
+	p->opt = o;
 	if (stage[best].bytes && !o->quiet && !watch_off(p->watch))
 		diag_note(p->diag, "--zero auto takes stage %lld; %s",
 		          (long long)o->zero, text);

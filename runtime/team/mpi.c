@@ -71,14 +71,13 @@ init_mpi(void)
 static const char *
 number_ranks(void)
 {
-	MPI_Comm host;
 	int first;
 
 	TRY(Comm_rank(MPI_COMM_WORLD, &first));
 	TRY(Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, first,
-	                    MPI_INFO_NULL, &host));
-	TRY(Bcast(&first, 1, MPI_INT, 0, host));
-	TRY(Comm_free(&host));
+	                    MPI_INFO_NULL, &run.host));
+	TRY(Comm_set_errhandler(run.host, MPI_ERRORS_RETURN));
+	TRY(Bcast(&first, 1, MPI_INT, 0, run.host));
 	TRY(Comm_split(MPI_COMM_WORLD, 0, first, &run.comm[COMM_ALL]));
 	TRY(Comm_set_errhandler(run.comm[COMM_ALL], MPI_ERRORS_RETURN));
 	TRY(Comm_rank(run.comm[COMM_ALL], &run.rank));
@@ -93,8 +92,6 @@ share_heartbeats(struct transport_place *place)
 	int n, i, *rank, *all;
 	void *mine;
 
-	TRY(Comm_split_type(run.comm[COMM_ALL], MPI_COMM_TYPE_SHARED, run.rank,
-	                    MPI_INFO_NULL, &run.host));
 	TRY(Comm_size(run.host, &n));
 	TRY(Win_allocate_shared(64, 64, MPI_INFO_NULL, run.host, &mine,
 	                        &run.words));
