@@ -187,6 +187,14 @@ collective_text(Op op)
 	return text[op];
 }
 
+/* The transfer of step i, with that of the next step, to one message. */
+static bool
+joins_next(const struct emitted_program *p, int64_t i)
+{
+	return i + 1 < p->plan->nstep
+		&& node_joins(p->g, p->plan->step[i + 1].gnode);
+}
+
 void
 rank_tables_emit_comm(struct out *o, const struct rank_tables *r,
                       const struct emitted_program *p, int which)
@@ -199,9 +207,7 @@ rank_tables_emit_comm(struct out *o, const struct rank_tables *r,
 
 	for (int64_t i = 0; i < p->plan->nstep; i++) {
 		const Node *node = step_node(p, i);
-		const int64_t *group;
 		Placement from, to;
-		Attr a;
 
 		if (!is_collective_node(node))
 			continue;
@@ -210,15 +216,13 @@ rank_tables_emit_comm(struct out *o, const struct rank_tables *r,
 			        "= {\n", which);
 		from = collective_placement(node);
 		to = result_placement(node);
-		a = node->attr;
-		group = attr_int_of(node->op, &a, "group");
-		out_put(o, "\t{ %s, %s, %d, %s, %s, %" PRId64 " },\n",
-		        collective_text(node->op),
-		        axis[group ? *group : GROUP_RANKS],
+		out_put(o, "\t{ %s, %s, %d, %s, %s, %" PRId64 ", %d },\n",
+		        collective_text(node->op), axis[node_group(node)],
 		        node->op == OP_ALL_REDUCE
 		                && node->attr.ALL_REDUCE.reduction != 0,
 		        name_placement(r, o->arena, &from),
-		        name_placement(r, o->arena, &to), plan_end(p->plan, i));
+		        name_placement(r, o->arena, &to), plan_end(p->plan, i),
+		        joins_next(p, i));
 	}
 	if (n)
 		out_put(o, "};\n");

@@ -483,6 +483,30 @@ graph_group_size(const Graph *g, int64_t group)
 	}
 }
 
+int64_t
+node_group(const Node *n)
+{
+	Attr a = n->attr;
+	const int64_t *group = attr_int_of(n->op, &a, "group");
+
+	return group ? *group : GROUP_RANKS;
+}
+
+bool
+nodes_may_join(const Node *a, const Node *b)
+{
+	return op_info[a->op].flags & F_JOINS && a->op == b->op
+		&& node_group(a) == node_group(b);
+}
+
+bool
+node_joins(const Graph *g, NodeId id)
+{
+	const Node *n = &g->node[id], *before = n - 1;
+
+	return id < g->nnode && before->wait >= id && nodes_may_join(before, n);
+}
+
 enum rank_group
 graph_shard_group(const Graph *g)
 {

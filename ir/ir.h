@@ -113,6 +113,8 @@ enum {
 #define F_ENDS (UINT64_C(1) << 53)
 /* Fold leaves none in a static graph: no target has a kernel for it. */
 #define F_FOLDED (UINT64_C(1) << 54)
+/* Neighbours may go in one message, see nodes_may_join. */
+#define F_JOINS (UINT64_C(1) << 55)
 /* FLOPs per element of the largest operand, at most 63; 0 is 1. */
 #define FLOPS(n) (UINT64_C(n) << 32)
 
@@ -427,6 +429,15 @@ void graph_free(Graph *);
 Graph *graph_clone(const Graph *);
 /* How many ranks a group has; 0: unknown. */
 int64_t graph_group_size(const Graph *, int64_t group);
+/* Which ranks a collective is between (enum rank_group). */
+int64_t node_group(const Node *);
+/* Whether what two nodes transfer may go in one message: the same op, with
+ * F_JOINS, in one group. */
+bool nodes_may_join(const Node *, const Node *);
+/* Whether node id, if there is one, goes in one message with the node before
+ * it: that has not ended when this one begins.  All of a message end behind
+ * its last one. */
+bool node_joins(const Graph *, NodeId id);
 /* The group over which a whole is sharded (struct replica_shard). */
 enum rank_group graph_shard_group(const Graph *);
 /* The first input that has dims, whose first one is that of the samples; NULL:

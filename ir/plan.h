@@ -98,6 +98,7 @@ struct plan_step {
 	                                 * is not wanted */
 	int64_t workspace;
 	double flops, bytes, seconds;
+	double lane_sec;                /* seconds on its lane */
 	double product;                 /* FLOPs of matrix products alone */
 	double sent;                    /* bytes that a rank sends, */
 	bool network;                   /* some of them to other nodes */

@@ -69,7 +69,8 @@ struct planned {
 	Plan *reference_plan;
 	const int32_t *layer;           /* by value of the reference: number of
 	                                 * its layer from 0; -1: none */
-	int64_t budget;                 /* bytes, once known; -1: none */
+	int64_t budget;                 /* bytes, once known; -1: none; 0: of a
+	                                 * graph that was planned before */
 	int64_t baseline_peak;          /* peak bytes of keep-everything; 0:
 	                                 * unknown */
 	int64_t minimum_peak;           /* smallest budget that works; 0:

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CKR_ABI_VERSION 18
+#define CKR_ABI_VERSION 19
 #define CKR_MAX_DIMS 8
 #define CKR_MAX_GROUP 1024      /* ranks of a group, see enum ckr_axis */
 #define CKR_ANY_REPLICAS UINT32_MAX
@@ -111,6 +111,10 @@ struct ckr_comm {
 	uint32_t end;                   /* instruction that ends the transfer:
 	                                 * the one that begins it, or a later
 	                                 * one */
+	uint8_t joined;                 /* goes in one message with the transfer
+	                                 * of the next instruction, which begins
+	                                 * before this one ends and is of the
+	                                 * same kind and group */
 };
 
 /* CKR_COUNT + n: the instruction belongs to count pass n, which runs for all

@@ -6,10 +6,7 @@
 static int64_t
 group_size(const struct infer *c)
 {
-	Attr a = c->n->attr;
-	const int64_t *group = attr_int_of(c->n->op, &a, "group");
-
-	return graph_group_size(c->g, group ? *group : GROUP_RANKS);
+	return graph_group_size(c->g, node_group(c->n));
 }
 
 static bool

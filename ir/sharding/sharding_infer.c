@@ -103,10 +103,7 @@ sharding_comm(struct sharding_rule *c)
 bool
 sharding_is_comm(const Node *n)
 {
-	Attr a = n->attr;
-	const int64_t *group = attr_int_of(n->op, &a, "group");
-
-	return find_comm(n->op) && !(group && *group);
+	return find_comm(n->op) && node_group(n) == GROUP_RANKS;
 }
 
 static bool

@@ -75,18 +75,17 @@ check_results(struct verify *c, const Node *n)
 static void
 check_replica_group(struct verify *c, const Node *n)
 {
-	Attr a = n->attr;
-	const int64_t *group = attr_int_of(n->op, &a, "group");
+	int64_t group = node_group(n);
 
-	if (!(op_info[n->op].flags & F_COMM) || !group || !*group)
+	if (!(op_info[n->op].flags & F_COMM) || group == GROUP_RANKS)
 		return;
 	if (c->g->replicas < 1)
 		bad(c, n, NULL, "is between replicas, but the graph does not "
 		    "declare their number");
-	if (*group < 0 || *group >= GROUP_COUNT
-	    || (*group > GROUP_REPLICAS && !c->g->zero_group))
+	if (group < 0 || group >= GROUP_COUNT
+	    || (group > GROUP_REPLICAS && !c->g->zero_group))
 		bad(c, n, NULL, "is between ranks of group %lld, which the "
-		    "graph does not declare", (long long)*group);
+		    "graph does not declare", (long long)group);
 }
 
 static void

@@ -147,7 +147,7 @@ verify_memory_props(const Graph *g)
  * nobody touches before that, a view of it neither.  Nor does the end come
  * behind the first update if the beginning does not: whether a step counts is
  * decided there, over all gradients.  The same holds for the end of a
- * micro-batch.
+ * micro-batch.  Of transfers in one message none ends before all have begun.
  */
 
 /* The first node that applies a gradient, and the one that ends what runs once
@@ -176,6 +176,15 @@ static bool
 waits_across(NodeId id, const Node *n, NodeId border)
 {
 	return id < border && n->wait >= border;
+}
+
+/* The last node of the message that node id is part of. */
+static NodeId
+message_last(const Graph *g, NodeId id)
+{
+	while (node_joins(g, id + 1))
+		id++;
+	return id;
 }
 
 static bool
@@ -240,6 +249,10 @@ verify_waits(struct verify *c)
 		    || (n->phase != PH_UPDATE && waits_across(id, n, b.update)))
 			bad(c, n, NULL, "the transfer ends after node %u, when "
 			    "updates have begun", n->wait);
+		if (n->wait < message_last(g, id))
+			bad(c, n, NULL, "the transfer ends after node %u, "
+			    "before node %u, the last of its message, begins",
+			    n->wait, message_last(g, id));
 		for (NodeId k = id + 1; k <= n->wait; k++)
 			check_in_transfer(c, &g->node[k], n);
 	}

@@ -200,7 +200,7 @@ exposed_of_plan(const Plan *plan, Arena *a)
 	                                     sizeof *step);
 
 	for (int64_t i = 0; i < plan->nstep; i++)
-		step[i] = (struct lane_step){ plan->step[i].seconds,
+		step[i] = (struct lane_step){ plan->step[i].lane_sec,
 			lane_of(plan->step[i].sent, plan->step[i].network),
 			plan_end(plan, i) };
 	return lanes_seconds(step, plan->nstep, a);

@@ -358,20 +358,11 @@ group_ring(const Graph *g, int64_t group)
 	}
 }
 
-static struct ring
-collective_ring(const Graph *g, const Node *n)
-{
-	Attr a = n->attr;
-	const int64_t *group = attr_int_of(n->op, &a, "group");
-
-	return group_ring(g, group ? *group : GROUP_RANKS);
-}
-
 /* Bytes that a rank sends: a ring over all ranks (Thakur et al. 2005). */
 static struct work
 sent_work(const Graph *g, const Node *n, double bytes)
 {
-	double ranks = (double)collective_ring(g, n).ranks;
+	double ranks = (double)group_ring(g, node_group(n)).ranks;
 
 	return (struct work){ 0, 0, bytes * (ranks - 1) / ranks };
 }
@@ -427,7 +418,7 @@ cost_of_work(const Graph *g, const Node *n, struct work w)
 		.product = w.product };
 
 	if (is_sent(rule[n->op])) {
-		struct ring ring = collective_ring(g, n);
+		struct ring ring = group_ring(g, node_group(n));
 
 		c.sent = w.bytes;
 		c.sec = device_ring_seconds(d, ring, c.sent);
@@ -467,4 +458,28 @@ node_cost(const Graph *g, const Node *n)
 		c.sec += more.sec;
 	}
 	return c;
+}
+
+double
+node_lane_seconds(const Graph *g, const Node *n)
+{
+	struct cost c = node_cost(g, n);
+	NodeId id = node_id(g, n);
+	double bytes = c.sent;
+
+	if (bytes <= 0)
+		return c.sec;
+	if (node_joins(g, id))
+		return 0;
+	while (node_joins(g, ++id))
+		bytes += rule[n->op](g, &g->node[id]).bytes;
+	return device_ring_seconds(device_of(g), group_ring(g, node_group(n)),
+	                           bytes);
+}
+
+double
+transfer_latency(const Graph *g, const Node *n)
+{
+	return device_ring_seconds(device_of(g),
+	                           group_ring(g, node_group(n)), 0);
 }

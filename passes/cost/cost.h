@@ -15,6 +15,11 @@
 
 /* Cost of one node under the device profile. */
 struct cost node_cost(const Graph *, const Node *);
+/* Seconds on its lane (lanes.h): a transfer takes those of its message, with
+ * all that join it (node_joins), and one that joins another takes none. */
+double node_lane_seconds(const Graph *, const Node *);
+/* Seconds of a transfer before its first byte arrives, part of node_cost. */
+double transfer_latency(const Graph *, const Node *);
 /* Of a loop whose work another one does again without storing it; part of
  * node_cost of that one. */
 struct cost inlined_cost(const Graph *, const Node *first);

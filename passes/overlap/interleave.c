@@ -113,10 +113,7 @@ find_dependencies(struct schedule *s, Arena *a)
 static bool
 is_awaited(const Node *n)
 {
-	Attr a = n->attr;
-	const int64_t *group = attr_int_of(n->op, &a, "group");
-
-	return op_info[n->op].flags & F_SENDS && !(group && *group);
+	return op_info[n->op].flags & F_SENDS && node_group(n) == GROUP_RANKS;
 }
 
 static void

@@ -6,7 +6,7 @@
  *         exceeds the budget, transfers are added from those that save most,
  *         by halving; one that does not fit is left out alone.
  * needs   P_PLANNED; before results are laid over operands, which asks for
- *         what is alive
+ *         what is alive.  A graph in which transfers wait stays as it is.
  * gives   never a larger step: what each node costs stays, and what is sent
  *         goes in the same order on all ranks
  */
@@ -81,23 +81,9 @@ earlier_node(NodeId a, NodeId b)
 	return a < b ? a : b;
 }
 
-/* What is sent stays where it is until the end, so that one that is not over
- * what it sends ends when enough has been done meanwhile. */
-static NodeId
-end_once_hidden(const struct transfer_ends *e, const Node *n, NodeId last)
-{
-	const double MORE = 2;          /* predictions are not exact */
-	NodeId id = node_id(e->g, n);
-	double until = e->work[id] + MORE * node_cost(e->g, n).sec;
-
-	while (id < last && e->work[id] < until)
-		id++;
-	return op_info[n->op].flags & F_OVER ? last : id;
-}
-
 /* The node behind which n may end, or n. */
 static NodeId
-transfer_end(const struct transfer_ends *e, const Node *n)
+latest_end(const struct transfer_ends *e, const Node *n)
 {
 	const Graph *g = e->g;
 	NodeId id = node_id(g, n), end = g->nnode;
@@ -113,17 +99,15 @@ transfer_end(const struct transfer_ends *e, const Node *n)
 		end = earlier_node(end, e->apply);
 	if (id < e->update && n->phase != PH_UPDATE)
 		end = earlier_node(end, e->update);
-	end = end_once_hidden(e, n, end - 1);
-	return e->work[end] > e->work[id] ? end : id;
+	return e->work[end - 1] > e->work[id]
+	       || (end - 1 > id && nodes_may_join(n, n + 1)) ? end - 1 : id;
 }
 
-/* Sets where the chosen ones end; sec: by value, what each then saves, if it is
- * asked for. */
+/* Lets the chosen ones end as late as they may; sec: by value, what each then
+ * saves, if it is asked for. */
 static void
-set_waits(Graph *g, const bool *chosen, double *sec, Arena *a)
+wait_late(struct transfer_ends *e, Graph *g, const bool *chosen, double *sec)
 {
-	struct transfer_ends e = transfer_ends_new(g, a);
-
 	for (NodeId id = g->nnode - 1; id > 0; id--) {
 		Node *n = &g->node[id];
 		NodeId end;
@@ -131,18 +115,54 @@ set_waits(Graph *g, const bool *chosen, double *sec, Arena *a)
 		if (op_info[n->op].flags & F_WRITES)
 			for (int i = 0; i < n->nin; i++)
 				if (n->in[i])
-					e.write[val_owner(g, n->in[i])] = id;
+					e->write[val_owner(g, n->in[i])] = id;
 		if (!is_transfer(n) || !chosen[n->out[0]])
 			continue;
-		end = transfer_end(&e, n);
-		n->wait = end > id ? end : 0;
+		end = latest_end(e, n);
 		if (sec) {
 			double all = node_cost(g, n).sec;
-			double work = e.work[end] - e.work[id];
+			double work = e->work[end] - e->work[id];
 
 			sec[n->out[0]] = work < all ? work : all;
 		}
+		n->wait = end > id ? end : 0;
 	}
+}
+
+/* What is sent stays where it is until the end, so that a transfer that is not
+ * over what it sends ends when enough has been done for its message. */
+static void
+wait_no_longer(const struct transfer_ends *e, Graph *g)
+{
+	const double MORE = 2;          /* predictions are not exact */
+	double message = 0;
+
+	FOR_NODES (n, g) {
+		NodeId id = node_id(g, n), end = id, last = id;
+
+		if (!n->wait)
+			continue;
+		while (node_joins(g, last + 1))
+			last++;
+		if (!node_joins(g, id))
+			message = node_lane_seconds(g, n);
+		while (end < n->wait
+		       && e->work[end] < e->work[id] + MORE * message)
+			end++;
+		if (!(op_info[n->op].flags & F_OVER))
+			n->wait = e->work[end] > e->work[id] ? end
+				: last > id ? last : 0;
+	}
+}
+
+/* Sets where the chosen ones end; sec: see wait_late. */
+static void
+set_waits(Graph *g, const bool *chosen, double *sec, Arena *a)
+{
+	struct transfer_ends e = transfer_ends_new(g, a);
+
+	wait_late(&e, g, chosen, sec);
+	wait_no_longer(&e, g);
 }
 
 /* ---- those that are chosen ---- */
@@ -163,16 +183,16 @@ by_saving(const void *a, const void *b)
 }
 
 static void
-apply_transfers(Graph *g, const bool *chosen, double *sec, Arena *a)
+apply_transfers(Graph *g, const struct overlap_choice *c, double *sec, Arena *a)
 {
-	overlap_order(g, chosen, a);
-	set_waits(g, chosen, sec, a);
+	overlap_order(g, c, a);
+	set_waits(g, c->chosen, sec, a);
 }
 
 struct fitting {
 	const Pass *pass;
 	const Graph *g;
-	bool *chosen;
+	const struct overlap_choice *choice;
 	struct effort left;
 };
 
@@ -201,7 +221,7 @@ fits_budget(struct fitting *f, double *sec)
 	bool fits;
 
 	f->left.trials--;
-	apply_transfers(trial, f->chosen, sec, a);
+	apply_transfers(trial, f->choice, sec, a);
 	fits = fits_in_order(f->pass, trial, &f->left.placements, a);
 	arena_free(a);
 	graph_free(trial);
@@ -212,7 +232,7 @@ static void
 set_chosen(struct fitting *f, const struct saving *s, uint32_t n, bool yes)
 {
 	for (uint32_t i = 0; i < n; i++)
-		f->chosen[s[i].of] = yes;
+		f->choice->chosen[s[i].of] = yes;
 }
 
 /* Chooses those of s[0..n-1] that fit beside what is chosen, by halves: one
@@ -239,20 +259,31 @@ add_fitting(struct fitting *f, const struct saving *s, uint32_t n, bool known)
 	return false;
 }
 
-/* As many as fit, first those that save most.  Whether all do. */
+static bool *
+all_transfers(const Graph *g, Arena *a)
+{
+	bool *chosen = arena_array(a, g->nval, sizeof *chosen);
+
+	FOR_NODES (n, g)
+		if (n->out[0])
+			chosen[n->out[0]] = is_transfer(n);
+	return chosen;
+}
+
+/* Of all, as many as fit, first those that save most.  Whether all do. */
 static bool
-choose_transfers(const Pass *p, const Graph *g, bool *chosen,
+choose_transfers(const Pass *p, const Graph *g, const struct overlap_choice *c,
                  struct effort effort, Arena *a)
 {
-	struct fitting f = { p, g, chosen, effort };
+	struct fitting f = { p, g, c, effort };
 	double *sec = arena_array(a, g->nval, sizeof *sec);
 	struct saving *s = arena_array(a, g->nval, sizeof *s);
 	uint32_t n = 0;
 
-	if (p->planned.budget < 0 || fits_budget(&f, sec))
+	if (p->planned.budget <= 0 || fits_budget(&f, sec))
 		return true;
 	for (ValId v = 1; v < g->nval; v++)
-		if (chosen[v])
+		if (c->chosen[v])
 			s[n++] = (struct saving){ v, sec[v] };
 	qsort(s, n, sizeof *s, by_saving);
 	set_chosen(&f, s, n, false);
@@ -278,11 +309,11 @@ lane_seconds(const Graph *g, bool micro, Arena *scratch)
 	FOR_NODES (n, g) {
 		struct cost c = node_cost(g, n);
 
-		if (micro && n->phase == PH_UPDATE)
-			c = (struct cost){ 0 };
-		step[node_id(g, n)] = (struct lane_step){ c.sec,
-			lane_of(c.sent, c.network),
+		step[node_id(g, n)] = (struct lane_step){
+			node_lane_seconds(g, n), lane_of(c.sent, c.network),
 			n->wait ? n->wait : node_id(g, n) };
+		if (micro && n->phase == PH_UPDATE)
+			step[node_id(g, n)] = (struct lane_step){ 0 };
 	}
 	return lanes_seconds(step, g->nnode, scratch);
 }
@@ -300,13 +331,14 @@ clone_in_order(const Graph *g, const NodeId *order)
 
 /* Of a step in that order, with all chosen transfers. */
 static double
-seconds_in_order(const Graph *g, const NodeId *order, const bool *chosen)
+seconds_in_order(const Graph *g, const NodeId *order,
+                 const struct overlap_choice *c)
 {
 	Graph *trial = clone_in_order(g, order);
 	Arena *a = arena_new();
 	double sec;
 
-	apply_transfers(trial, chosen, NULL, a);
+	apply_transfers(trial, c, NULL, a);
 	sec = lane_seconds(trial, false, a);
 	arena_free(a);
 	graph_free(trial);
@@ -328,28 +360,35 @@ order_fits(const Pass *p, const Graph *g, const NodeId *order)
 
 /* Interleave the halves of a batch, if that is faster and fits. */
 static void
-interleave_halves(const Pass *p, Graph *g, const bool *chosen, Arena *scratch)
+interleave_halves(const Pass *p, Graph *g, const struct overlap_choice *c,
+                  Arena *scratch)
 {
 	const NodeId *order = overlap_interleave(g, scratch);
 
-	if ((p->planned.budget < 0 || order_fits(p, g, order))
-	    && seconds_in_order(g, order, chosen)
-	       < seconds_in_order(g, NULL, chosen))
+	if ((p->planned.budget <= 0 || order_fits(p, g, order))
+	    && seconds_in_order(g, order, c) < seconds_in_order(g, NULL, c))
 		graph_reorder(g, order, g->nnode - 1);
 }
 
+/* Neighbouring gathers are in memory together, so that some may fit alone
+ * only. */
 static bool
 overlap_graph(const Pass *p, Graph *g, struct effort effort, Arena *scratch)
 {
-	bool *chosen = arena_array(scratch, g->nval, sizeof *chosen), all;
+	struct overlap_choice c = { all_transfers(g, scratch), true };
+	struct overlap_choice alone = { all_transfers(g, scratch), false };
+	bool all;
 
-	FOR_NODES (n, g)
-		if (n->out[0])
-			chosen[n->out[0]] = is_transfer(n);
 	if (g->halves == HALVES_BOTH)
-		interleave_halves(p, g, chosen, scratch);
-	all = choose_transfers(p, g, chosen, effort, scratch);
-	apply_transfers(g, chosen, NULL, scratch);
+		interleave_halves(p, g, &c, scratch);
+	all = choose_transfers(p, g, &c, effort, scratch);
+	if (!all && graph_has_op(g, OP_GATHER_PIECES)) {
+		choose_transfers(p, g, &alone, effort, scratch);
+		if (seconds_in_order(g, NULL, &alone)
+		    < seconds_in_order(g, NULL, &c))
+			c = alone;
+	}
+	apply_transfers(g, &c, NULL, scratch);
 	return all;
 }
 
@@ -368,10 +407,23 @@ overlap_exposed_seconds(const Pass *p, Graph *g, bool *all)
 	return sec;
 }
 
+/* A dump may come from behind this pass, or from behind inplace. */
+static bool
+was_overlapped(const Graph *g)
+{
+	const uint64_t own = F_VIEW | F_WRITES | F_UPDATE;
+
+	FOR_NODES (n, g)
+		if (n->wait || (n->nout > 0 && g->val[n->out[0]].base
+		                && !(op_info[n->op].flags & own)))
+			return true;
+	return false;
+}
+
 bool
 pass_overlap(Pass *p, Graph *g)
 {
-	if (!p->no_overlap && overlap_has_transfers(g))
+	if (!p->no_overlap && overlap_has_transfers(g) && !was_overlapped(g))
 		overlap_graph(p, g, full, p->scratch);
 	return true;
 }

@@ -18,10 +18,15 @@ bool overlap_has_transfers(const Graph *);
  * computation as far as it may. */
 double overlap_exposed_seconds(const Pass *, Graph *, bool *all);
 
+/* Which transfers run beside computation. */
+struct overlap_choice {
+	bool *chosen;                   /* by value that they receive */
+	bool join;                      /* neighbouring gathers, to messages */
+};
+
 /* order.c: work that a transfer need not wait for, brought between where it
- * begins and where it is needed.  chosen: by value, the results of the
- * transfers that are meant. */
-void overlap_order(Graph *, const bool *chosen, Arena *scratch);
+ * begins and where it is needed. */
+void overlap_order(Graph *, const struct overlap_choice *, Arena *scratch);
 
 /* interleave.c: an order of all nodes in which one half of the batch computes
  * while the other waits, in the arena. */

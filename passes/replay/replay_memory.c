@@ -240,7 +240,7 @@ find_exposed(struct replay *r)
 			double *on = t->network ? &network : &link;
 			int64_t end = t->wait ? t->wait : i;
 
-			*on = fmax(clock, *on) + t->seconds;
+			*on = fmax(clock, *on) + t->lane_sec;
 			ends[end] = fmax(ends[end], *on);
 		} else {
 			clock += t->seconds;

@@ -200,6 +200,8 @@ put_step_object(struct json_out *j, const struct plan_step *s, int64_t id,
 	json_real(j, "seconds", DIGITS, s->seconds);
 	if (s->sent > 0 || s->wait)     /* or would to more replicas */
 		json_real(j, "sent_bytes", DIGITS, s->sent);
+	if (s->lane_sec != s->seconds)
+		json_real(j, "lane_seconds", DIGITS, s->lane_sec);
 	if (s->network)
 		json_bool(j, "network", true);
 	if (s->wait)

@@ -29,7 +29,7 @@ append_dag_step(const struct dag *g, Plan *p, int32_t v, const int64_t *made,
 		.phase = first >= 0 ? PH_RECOMPUTE
 			: g->backward[v] ? PH_BACKWARD : PH_FORWARD,
 		.of = first, .nread = (int)nread, .nwrite = 1,
-		.seconds = g->cpu[v],
+		.seconds = g->cpu[v], .lane_sec = g->cpu[v],
 	};
 	s->read = arena_array(arena, (size_t)nread + 1, sizeof *s->read);
 	s->write = arena_array(arena, 1, sizeof *s->write);

@@ -51,6 +51,27 @@ is_group(const struct ckr_library *lib, const struct ckr_comm *m)
 	return m->axis < CKR_AXES && lib->zero_group;
 }
 
+/* Backends put off what is joined until the last of the message begins, and it
+ * does not end before. */
+static bool
+joins_sanely(const struct ckr_program *p, const struct ckr_instr *s)
+{
+	const struct ckr_instr *last = s;
+
+	while (last->comm->joined) {
+		const struct ckr_comm *m = last->comm, *next;
+
+		if (++last - p->instr >= p->ninstr)
+			return false;
+		next = last->comm;
+		if (!next || next->kind != m->kind || next->axis != m->axis
+		    || (m->kind != CKR_ALL_GATHER
+		        && m->kind != CKR_REDUCE_SCATTER))
+			return false;
+	}
+	return s->comm->end >= last - p->instr;
+}
+
 static bool
 sane_step(const struct ckr_library *lib, const struct ckr_program *p,
           const struct ckr_instr *s)
@@ -59,8 +80,7 @@ sane_step(const struct ckr_library *lib, const struct ckr_program *p,
 
 	if (!s->comm)
 		return true;
-	return !s->run && s->comm->end >= s - p->instr
-	       && s->comm->end < p->ninstr
+	return !s->run && s->comm->end < p->ninstr && joins_sanely(p, s)
 	       && s->narg == 2 && arg[0] >= 0 && arg[1] >= 0
 	       && tensor_is_dense(&p->tensor[arg[0]])
 	       && tensor_is_dense(&p->tensor[arg[1]])

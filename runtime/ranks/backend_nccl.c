@@ -22,6 +22,19 @@ struct comm_schedule {
 	struct copy_schedule schedule;
 };
 
+/* A transfer: the stream of its group, and its operands. */
+struct nccl_call {
+	struct transfer *of;
+	struct nccl_transport *nccl;
+	const struct copy_schedule *schedule;
+	int stream;                     /* -1: the compute stream */
+	uint32_t ranks, rank;
+	uint8_t dtype;
+	bool max;
+	char *x, *y, *workspace;
+	uint64_t n;                     /* elements of x */
+};
+
 struct nccl_state {
 	struct comm_schedule *schedule;
 	uint32_t nschedule;
@@ -30,6 +43,8 @@ struct nccl_state {
 	struct pg_task *task[NCCL_STREAMS]; /* [depth], by number */
 	uint64_t nbegun[NCCL_STREAMS];
 	uint64_t workspace[NCCL_STREAMS];
+	struct nccl_call *call;         /* [t->most], of one message */
+	uint32_t ncall;
 };
 
 /* ---- opening ---- */
@@ -39,6 +54,7 @@ build_schedules(struct transfers *t, const struct ckr_program *p)
 {
 	const struct comm_view *view = &t->view;
 	struct nccl_state *w = t->nccl;
+	uint64_t message = 0;           /* bytes of its workspaces */
 
 	for (uint32_t i = 0; i < p->ninstr; i++) {
 		const struct ckr_comm *what = p->instr[i].comm;
@@ -55,8 +71,11 @@ build_schedules(struct transfers *t, const struct ckr_program *p)
 		                    rank_in_group(view, &of),
 		                    &p->tensor[arg[0]], &p->tensor[arg[1]]))
 			return false;
-		if (h->schedule.workspace > w->workspace[what->axis])
-			w->workspace[what->axis] = h->schedule.workspace;
+		message += h->schedule.workspace;
+		if (message > w->workspace[what->axis])
+			w->workspace[what->axis] = message;
+		if (!what->joined)
+			message = 0;
 	}
 	return true;
 }
@@ -71,6 +90,8 @@ alloc_state(struct transfers *t)
 	if (!w)
 		return false;
 	w->schedule = calloc(t->total + 1, sizeof(*w->schedule));
+	w->call = calloc(t->most + 1, sizeof(*w->call));
+	ok = w->call;
 	w->depth = 2 * t->most + 64;
 	for (int i = 0; i < NCCL_STREAMS; i++) {
 		w->task[i] = calloc(w->depth, sizeof(*w->task[i]));
@@ -108,8 +129,10 @@ close_nccl(struct transfers *t)
 		schedule_free(&w->schedule[i].schedule);
 	for (int i = 0; w && i < NCCL_STREAMS; i++)
 		free(w->task[i]);
-	if (w)
+	if (w) {
 		free(w->schedule);
+		free(w->call);
+	}
 	free(w);
 }
 
@@ -124,18 +147,6 @@ nccl_workspace_bytes(const struct transfers *t)
 }
 
 /* ---- enqueuing ---- */
-
-/* A transfer: the stream of its group, and its operands. */
-struct nccl_call {
-	struct nccl_transport *nccl;
-	const struct copy_schedule *schedule;
-	int stream;                     /* -1: the compute stream */
-	uint32_t ranks, rank;
-	uint8_t dtype;
-	bool max;
-	char *x, *y, *workspace;
-	uint64_t n;                     /* elements of x */
-};
 
 static void
 enqueue_copies(const struct nccl_call *w, const struct copy_list *list,
@@ -163,30 +174,6 @@ broadcast_pieces(const struct nccl_call *w)
 	nccl_group(w->nccl, false);
 }
 
-/* The owner of a shard sends it to the other ranks that hold it. */
-static void
-share_with_holders(const struct nccl_call *w)
-{
-	const struct copy_schedule *r = w->schedule;
-	uint32_t owner = w->rank / r->replication * r->replication;
-
-	nccl_group(w->nccl, true);
-	for (uint32_t k = owner + 1; k < owner + r->replication; k++)
-		if (w->rank == owner)
-			nccl_send(w->nccl, w->stream, w->y, r->shard_bytes, k);
-		else if (w->rank == k)
-			nccl_receive(w->nccl, w->stream, w->y, r->shard_bytes,
-			             owner);
-	nccl_group(w->nccl, false);
-}
-
-static void
-zero_tail(const struct nccl_call *w)
-{
-	nccl_zero(w->nccl, w->stream, w->y + w->schedule->tail.at,
-	          w->schedule->tail.n);
-}
-
 static void
 reduce_pieces(const struct nccl_call *w, const char *x)
 {
@@ -200,9 +187,6 @@ reduce_pieces(const struct nccl_call *w, const char *x)
 			            r->span[q].n / size, w->dtype,
 			            q * r->replication);
 	nccl_group(w->nccl, false);
-	zero_tail(w);
-	if (r->replication > 1)
-		share_with_holders(w);
 }
 
 static void
@@ -246,7 +230,6 @@ enqueue_collective(const struct nccl_call *w)
 		nccl_reduce_scatter(w->nccl, w->stream, x, y,
 		                    r->shard_bytes / dtype_row[w->dtype].nbytes,
 		                    w->dtype);
-		zero_tail(w);
 		break;
 	case SCHED_REDUCE:
 		reduce_pieces(w, x);
@@ -258,19 +241,84 @@ enqueue_collective(const struct nccl_call *w)
 }
 
 static void
-enqueue_transfer(const struct nccl_call *w, const struct ckr_tensor *ty)
+enqueue_packs(const struct nccl_call *w)
 {
 	const struct copy_schedule *r = w->schedule;
 
 	if (r->clear_y)
 		nccl_zero(w->nccl, w->stream, w->y,
-		          comm_nelem(ty) * dtype_row[w->dtype].nbytes);
+		          comm_nelem(w->of->ty) * dtype_row[w->dtype].nbytes);
 	if (r->clear_workspace)
 		nccl_zero(w->nccl, w->stream, w->workspace, r->workspace);
 	enqueue_copies(w, &r->pack, w->workspace, w->x);
-	enqueue_collective(w);
+}
+
+/* The owner of a shard sends it to the other ranks that hold it. */
+static void
+share_with_holders(const struct nccl_call *w)
+{
+	const struct copy_schedule *r = w->schedule;
+	uint32_t owner = w->rank / r->replication * r->replication;
+
+	nccl_group(w->nccl, true);
+	for (uint32_t k = owner + 1; k < owner + r->replication; k++)
+		if (w->rank == owner)
+			nccl_send(w->nccl, w->stream, w->y, r->shard_bytes, k);
+		else if (w->rank == k)
+			nccl_receive(w->nccl, w->stream, w->y, r->shard_bytes,
+			             owner);
+	nccl_group(w->nccl, false);
+}
+
+static void
+zero_tail(const struct nccl_call *w)
+{
+	nccl_zero(w->nccl, w->stream, w->y + w->schedule->tail.at,
+	          w->schedule->tail.n);
+}
+
+static void
+enqueue_unpacks(const struct nccl_call *w)
+{
+	const struct copy_schedule *r = w->schedule;
+
+	if (r->kind == SCHED_REDUCE_SCATTER || r->kind == SCHED_REDUCE)
+		zero_tail(w);
+	if (r->kind == SCHED_REDUCE && r->replication > 1)
+		share_with_holders(w);
 	enqueue_copies(w, &r->unpack, w->y,
 	               r->kind == SCHED_LOCAL_SHARD ? w->x : w->workspace);
+}
+
+/* All of a message, in one call of NCCL. */
+static ckr_status
+enqueue_message(struct transfers *t, struct err *e)
+{
+	struct nccl_transport *to = t->view.nccl;
+	struct nccl_state *nccl = t->nccl;
+	const struct nccl_call *w = nccl->call;
+	uint32_t n = nccl->ncall;
+	int stream = w->stream;
+	uint64_t number = nccl_begin(to, stream);
+
+	nccl->ncall = 0;
+	CKR_TRY(nccl_status(to, e));
+	nccl->nbegun[stream] = number;
+	nccl->task[stream][(number - 1) % nccl->depth] = w->of->task;
+	for (uint32_t i = 0; i < n; i++) {
+		w[i].of->number = number;
+		enqueue_packs(&w[i]);
+	}
+	if (n > 1)
+		nccl_group(to, true);
+	for (uint32_t i = 0; i < n; i++)
+		enqueue_collective(&w[i]);
+	if (n > 1)
+		nccl_group(to, false);
+	for (uint32_t i = 0; i < n; i++)
+		enqueue_unpacks(&w[i]);
+	nccl_end(to, stream);
+	return nccl_status(to, e);
 }
 
 /* The search begins after the row found last, because instructions run in the
@@ -283,6 +331,17 @@ next_schedule(struct nccl_state *w, const struct ckr_comm *what)
 	return &w->schedule[w->next++ % w->nschedule].schedule;
 }
 
+/* Workspace of the message's calls so far. */
+static uint64_t
+message_workspace(const struct nccl_state *nccl)
+{
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < nccl->ncall; i++)
+		n += nccl->call[i].schedule->workspace;
+	return n;
+}
+
 static ckr_status
 begin_nccl(struct transfers *t, struct transfer *x, struct err *e)
 {
@@ -290,30 +349,29 @@ begin_nccl(struct transfers *t, struct transfer *x, struct err *e)
 	struct nccl_state *nccl = t->nccl;
 	int stream = x->what->axis;
 	struct comm_ranks of = ranks_of_axis(view, stream);
-	struct nccl_call w = { .nccl = view->nccl,
+	char *workspace = nccl_workspace(view->nccl, stream);
+	struct nccl_call w = { .of = x, .nccl = view->nccl,
 		.schedule = next_schedule(nccl, x->what), .stream = stream,
 		.ranks = of.n, .rank = rank_in_group(view, &of),
 		.dtype = x->tx->dtype, .max = x->what->max,
 		.x = view->operand(view->user, x, 0, 0),
 		.y = view->operand(view->user, x, 0, 1),
-		.workspace = nccl_workspace(view->nccl, stream),
+		.workspace = workspace ? workspace + message_workspace(nccl)
+			: NULL,
 		.n = comm_nelem(x->tx) };
-
 	/* a rank alone has the result where it is */
-	if (w.n == 0 || (w.ranks == 1 && w.x == w.y))
-		return CKR_OK;
-	if (w.schedule->kind == SCHED_LOCAL_SHARD) {
+	bool moves = w.n > 0 && !(w.ranks == 1 && w.x == w.y);
+
+	if (moves && w.schedule->kind == SCHED_LOCAL_SHARD) {
 		w.stream = -1;
-		enqueue_transfer(&w, x->ty);
-		return nccl_status(view->nccl, e);
+		enqueue_packs(&w);
+		enqueue_unpacks(&w);
+	} else if (moves) {
+		nccl->call[nccl->ncall++] = w;
 	}
-	x->number = nccl_begin(view->nccl, stream);
-	CKR_TRY(nccl_status(view->nccl, e));
-	nccl->nbegun[stream] = x->number;
-	nccl->task[stream][(x->number - 1) % nccl->depth] = x->task;
-	enqueue_transfer(&w, x->ty);
-	nccl_end(view->nccl, stream);
-	return nccl_status(view->nccl, e);
+	if (x->what->joined || nccl->ncall == 0)
+		return nccl_status(view->nccl, e);
+	return enqueue_message(t, e);
 }
 
 static ckr_status
@@ -327,6 +385,14 @@ wait_nccl(struct transfers *t, struct transfer *x, struct err *e)
 {
 	nccl_await(t->view.nccl, x->what->axis, x->number);
 	return nccl_status(t->view.nccl, e);
+}
+
+/* Forgets a message that has not been enqueued, too. */
+static void
+drop_nccl(struct transfers *t, struct transfer *x)
+{
+	(void)x;
+	t->nccl->ncall = 0;
 }
 
 /* ---- waiting ---- */
@@ -397,5 +463,6 @@ const struct comm_backend backend_nccl = {
 	.begin = begin_nccl,
 	.test = test_nccl,
 	.wait = wait_nccl,
+	.drop = drop_nccl,
 	.bytes = nccl_workspace_bytes,
 };

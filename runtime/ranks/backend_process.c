@@ -1,6 +1,7 @@
 /* Transfers between ranks in separate processes.  Each group has a queue: one
  * transfer after the other, in the order in which they begin, which is the same
- * in all processes.  Groups do not wait for each other.
+ * in all processes.  Groups do not wait for each other.  Joined transfers go
+ * together if they fit into a chunk.
  *
  * Transfers are polled between steps.  How much arrives while a step computes
  * depends on the MPI.
@@ -12,7 +13,7 @@
 struct process_queue {
 	struct transfer *first, *last;  /* that have begun; NULL: none */
 	struct chunked_comm comm;       /* of the first one, once active */
-	bool active;
+	uint32_t active;                /* how many it moves; 0: none yet */
 	char *buffer;                   /* 2 * PG_BUFFER; NULL: the team's */
 	void *counts;                   /* of chunked_state_bytes */
 };
@@ -83,6 +84,47 @@ close_process(struct transfers *t)
 	free(t->queue);
 }
 
+/* Whether all that the first one is joined with have begun. */
+static bool
+has_message(const struct process_queue *q)
+{
+	const struct transfer *x = q->first;
+
+	while (x->what->joined && x->next)
+		x = x->next;
+	return !x->what->joined;
+}
+
+/* How many from the first one on go in one message; 0: it goes alone. */
+static uint32_t
+join_begun(const struct transfers *t, struct process_queue *q)
+{
+	const struct comm_view *view = &t->view;
+	uint64_t left = PG_BUFFER / ranks_of_transfer(t, q->first);
+	struct transfer *last = NULL;
+	uint32_t n = 0;
+
+	for (struct transfer *x = q->first; x; x = x->next) {
+		uint64_t nbytes;
+
+		x->part = (struct joined_comm){ .what = x->what, .tx = x->tx,
+			.x = view->operand(view->user, x, 0, 0),
+			.y = view->operand(view->user, x, 0, 1) };
+		nbytes = chunked_join_bytes(&x->part,
+		                            ranks_of_transfer(t, x));
+		if (nbytes == 0 || nbytes > left)
+			break;
+		left -= nbytes;
+		if (last)
+			last->part.next = &x->part;
+		last = x;
+		n++;
+		if (!x->what->joined)
+			break;
+	}
+	return n;
+}
+
 /* Begin to move the first one of a queue. */
 static void
 start_first(const struct transfers *t, struct process_queue *q)
@@ -102,8 +144,12 @@ start_first(const struct transfers *t, struct process_queue *q)
 		.state = q->counts };
 	q->comm.out = q->buffer ? q->buffer : view->team->out;
 	q->comm.in = q->buffer ? q->buffer + PG_BUFFER : view->team->in;
+	q->active = x->what->joined ? join_begun(t, q) : 1;
+	if (q->active > 1)
+		q->comm.joined = &x->part;
+	else
+		q->active = 1;
 	chunked_begin(&q->comm);
-	q->active = true;
 }
 
 static ckr_status
@@ -112,14 +158,17 @@ advance_queue(const struct transfers *t, struct process_queue *q, struct err *e)
 	while (q->first) {
 		bool done;
 
+		if (!q->active && !has_message(q))
+			return CKR_OK;
 		if (!q->active)
 			start_first(t, q);
 		CKR_TRY(chunked_poll(&q->comm, &done, e));
 		if (!done)
 			return CKR_OK;
-		q->first->done = true;
-		q->first = q->first->next;
-		q->active = false;
+		for (; q->active > 0; q->active--) {
+			q->first->done = true;
+			q->first = q->first->next;
+		}
 	}
 	return CKR_OK;
 }
@@ -198,7 +247,7 @@ drop_process(struct transfers *t, struct transfer *x)
 	struct process_queue *q = queue_of(t, x);
 
 	q->first = q->last = NULL;
-	q->active = false;
+	q->active = 0;
 }
 
 const struct comm_backend backend_process = {

@@ -90,20 +90,19 @@ begin_all_to_all(struct chunked_comm *b, const void *from, struct err *e)
 
 /* ---- sums ---- */
 
-/* Reduce n elements of each rank, which lie one after the other in b->in. */
+/* Reduce n elements of each rank, which lie `pitch` bytes apart. */
 static void
-reduce_received(const struct chunked_comm *b, uint8_t dtype, bool max,
-                uint64_t n, void *y)
+reduce_received(const struct chunked_comm *b, const char *in, uint64_t pitch,
+                uint8_t dtype, bool max, uint64_t n, void *y)
 {
 	uint64_t size = dtype_row[dtype].nbytes;
-	const char *in = b->in;
 
 #pragma omp parallel for num_threads(b->threads) if (n > SMALL)
 	for (uint64_t at = 0; at < n; at += BLOCK) {
 		const void *x[CKR_MAX_GROUP];
 
 		for (uint32_t r = 0; r < b->ranks; r++)
-			x[r] = in + (r * n + at) * size;
+			x[r] = in + r * pitch + at * size;
 		comm_reduce(dtype, max, x, b->ranks, min_u64(n - at, BLOCK),
 		            (char *)y + at * size);
 	}
@@ -136,7 +135,7 @@ chunked_sum(const struct chunked_comm *b, uint8_t dtype, const void *x,
 	status = pg_allgather(b->team, b->group, x, (int)nbytes, &side,
 	                      &b->task, e);
 	if (status == CKR_OK)
-		reduce_received(&sum, dtype, false, n, y);
+		reduce_received(&sum, sum.in, nbytes, dtype, false, n, y);
 	free(sum.state);
 	return status;
 }
@@ -188,25 +187,29 @@ static void
 end_sum(struct chunked_comm *b)
 {
 	bool max = b->what->max;
-	uint64_t at;
+	uint64_t size = element_bytes(b), at;
 
 	if (b->whole) {
-		reduce_received(b, b->tx->dtype, max, b->n,
-		                b->y + b->at * element_bytes(b));
+		reduce_received(b, b->in, b->n * size, b->tx->dtype, max, b->n,
+		                b->y + b->at * size);
 		return;
 	}
-	if (!b->summed)
-		reduce_received(b, b->tx->dtype, max,
-		                chunk_share(b, b->rank, &at), b->out);
+	if (!b->summed) {
+		uint64_t n = chunk_share(b, b->rank, &at);
+
+		reduce_received(b, b->in, n * size, b->tx->dtype, max, n,
+		                b->out);
+	}
 	b->summed = !b->summed;
 }
 
 /* ---- shards ---- */
 
 /* Copy the chunk of all shards between the whole tensor and a buffer that has
- * one shard after the other. */
+ * one shard after the other, so many bytes apart. */
 static void
-copy_chunk(struct chunked_comm *b, char *whole, char *buf, bool to_whole)
+copy_chunk(struct chunked_comm *b, char *whole, char *buf, uint64_t pitch,
+           bool to_whole)
 {
 	const struct sharding *p = &b->from;
 	uint64_t size = element_bytes(b), end = b->at + b->n;
@@ -216,7 +219,7 @@ copy_chunk(struct chunked_comm *b, char *whole, char *buf, bool to_whole)
 		uint64_t lo = u.local > b->at ? u.local : b->at;
 		uint64_t hi = min_u64(u.local + u.n, end), q = i % p->nshard;
 		char *w = whole + (u.whole + lo - u.local) * size;
-		char *z = buf + (q * b->n + lo - b->at) * size;
+		char *z = buf + q * pitch + (lo - b->at) * size;
 
 		if (u.local >= end)
 			break;
@@ -251,7 +254,7 @@ begin_scatter(struct chunked_comm *b, struct err *e)
 		          nbytes);
 	set_equal_counts(&b->received, b->ranks, nbytes);
 	memset(b->out, 0, b->from.nshard * nbytes);
-	copy_chunk(b, (char *)(uintptr_t)b->x, b->out, false);
+	copy_chunk(b, (char *)(uintptr_t)b->x, b->out, nbytes, false);
 	return begin_all_to_all(b, b->out, e);
 }
 
@@ -270,6 +273,86 @@ copy_local_shard(const struct chunked_comm *b)
 
 		memcpy(b->y + (grad ? u.whole : u.local) * size,
 		       b->x + (grad ? u.local : u.whole) * size, u.n * size);
+	}
+}
+
+/* ---- joined ---- */
+
+/* *b: p alone, in a chunk that is all of the shard; its bytes. */
+static uint64_t
+take_joined(struct chunked_comm *b, const struct joined_comm *p)
+{
+	b->what = p->what;
+	b->tx = p->tx;
+	b->x = p->x;
+	b->y = p->y;
+	b->at = b->run = 0;
+	sharding_of(&b->from, p->what->placement, b->ranks, p->tx->rank,
+	            p->tx->dim);
+	b->n = sharding_shard_elems(&b->from);
+	return b->n * element_bytes(b);
+}
+
+uint64_t
+chunked_join_bytes(const struct joined_comm *p, uint32_t ranks)
+{
+	struct chunked_comm b = { .ranks = ranks };
+	uint64_t nbytes = take_joined(&b, p);
+
+	return b.from.replication == 1 ? nbytes : 0;
+}
+
+/* Bytes of all shards; each rank's lie together in buffers. */
+static uint64_t
+joined_bytes(const struct chunked_comm *b)
+{
+	uint64_t n = 0;
+
+	for (const struct joined_comm *p = b->joined; p; p = p->next)
+		n += chunked_join_bytes(p, b->ranks);
+	return n;
+}
+
+static ckr_status
+begin_joined(struct chunked_comm *b, struct err *e)
+{
+	bool gathers = b->what->kind == CKR_ALL_GATHER;
+	uint64_t pitch = joined_bytes(b), at = 0;
+	struct chunked_comm one = *b;
+
+	if (!gathers)
+		memset(b->out, 0, b->ranks * pitch);
+	for (const struct joined_comm *p = b->joined; p; p = p->next) {
+		uint64_t n = take_joined(&one, p);
+
+		if (gathers)
+			memcpy(b->out + at, p->x, n);
+		else
+			copy_chunk(&one, (char *)(uintptr_t)p->x, b->out + at,
+			           pitch, false);
+		at += n;
+	}
+	set_equal_counts(&b->sent, b->ranks, pitch);
+	set_equal_counts(&b->received, b->ranks, pitch);
+	return gathers ? begin_allgather(b, b->out, b->in, e)
+	       : begin_all_to_all(b, b->out, e);
+}
+
+static void
+end_joined(struct chunked_comm *b)
+{
+	uint64_t pitch = joined_bytes(b), at = 0;
+	struct chunked_comm one = *b;
+
+	for (const struct joined_comm *p = b->joined; p; p = p->next) {
+		uint64_t n = take_joined(&one, p);
+
+		if (p->what->kind == CKR_ALL_GATHER)
+			copy_chunk(&one, p->y, b->in + at, pitch, true);
+		else
+			reduce_received(&one, b->in + at, pitch, p->tx->dtype,
+			                false, one.n, p->y);
+		at += n;
 	}
 }
 
@@ -379,6 +462,10 @@ chunked_begin(struct chunked_comm *b)
 	lay_out_state(b);
 	b->total = b->at = b->n = b->run = 0;
 	b->in_flight = b->summed = false;
+	if (b->joined) {
+		b->total = b->chunk = 1;
+		return;
+	}
 	if (comm_nelem(b->tx) == 0)
 		return;
 	if (b->what->kind != CKR_ALL_REDUCE)
@@ -396,6 +483,8 @@ static ckr_status
 begin_chunk(struct chunked_comm *b, struct err *e)
 {
 	b->n = min_u64(b->chunk, b->total - b->at);
+	if (b->joined)
+		return begin_joined(b, e);
 	switch (b->what->kind) {
 	case CKR_ALL_REDUCE:
 		return begin_sum(b, e);
@@ -411,16 +500,23 @@ begin_chunk(struct chunked_comm *b, struct err *e)
 static void
 end_chunk(struct chunked_comm *b)
 {
+	uint64_t size = element_bytes(b);
+
+	if (b->joined) {
+		end_joined(b);
+		b->at++;
+		return;
+	}
 	switch (b->what->kind) {
 	case CKR_ALL_REDUCE:
 		end_sum(b);
 		break;
 	case CKR_ALL_GATHER:
-		copy_chunk(b, b->y, b->in, true);
+		copy_chunk(b, b->y, b->in, b->n * size, true);
 		break;
 	case CKR_REDUCE_SCATTER:
-		reduce_received(b, b->tx->dtype, false, b->n,
-		                b->y + b->at * element_bytes(b));
+		reduce_received(b, b->in, b->n * size, b->tx->dtype, false,
+		                b->n, b->y + b->at * size);
 		break;
 	default:
 		walk_overlaps(b, true);

@@ -16,6 +16,16 @@ struct pairs {
 	uint64_t *out, *in;
 };
 
+/* A gather or a sum of shards, without replication, that goes in one message
+ * with others of its kind. */
+struct joined_comm {
+	const struct ckr_comm *what;
+	const struct ckr_tensor *tx;
+	const char *x;
+	char *y;
+	struct joined_comm *next;
+};
+
 /* A collective as one of its ranks sees it. */
 struct chunked_comm {
 	struct process_group *team;
@@ -25,6 +35,8 @@ struct chunked_comm {
 	const struct ckr_tensor *tx, *ty;       /* the operands */
 	const char *x;                  /* their elements, without gaps */
 	char *y;
+	const struct joined_comm *joined;       /* instead of those; NULL: they
+	                                         * alone */
 	int threads;
 	struct pg_task task;
 	/* buffers of chunks, PG_BUFFER bytes each, used by no other collective
@@ -47,6 +59,9 @@ struct chunked_comm {
 
 /* Bytes of chunked_comm.state in a group of so many ranks. */
 size_t chunked_state_bytes(uint32_t ranks);
+/* Bytes of a shard, if it may go in one message with others, whose shards have
+ * at most PG_BUFFER / ranks bytes together; 0: it may not. */
+uint64_t chunked_join_bytes(const struct joined_comm *, uint32_t ranks);
 /* Prepare the first chunk; moves nothing.  The result has the bits that
  * comm_run computes. */
 void chunked_begin(struct chunked_comm *);

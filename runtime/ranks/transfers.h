@@ -22,6 +22,7 @@ struct transfer {
 	struct pg_task task;            /* of processes, for messages */
 	/* ---- set by the backend ---- */
 	struct transfer *next;
+	struct joined_comm part;
 	void *copy;
 	bool done;
 	uint64_t number;                /* in its NCCL stream; 0: none */

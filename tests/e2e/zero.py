@@ -153,7 +153,7 @@ def exposed(plan, n):
             seconds = s["seconds"] if last or s["phase"] != "update" else 0
             if s.get("sent_bytes"):
                 end = ends.get(s["id"], s["id"])
-                link = max(clock, link) + seconds
+                link = max(clock, link) + s.get("lane_seconds", seconds)
                 due[end] = max(due.get(end, 0), link)
             else:
                 clock += seconds

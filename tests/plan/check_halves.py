@@ -63,7 +63,7 @@ def forward(plan):
             break
         if s.get("sent_bytes"):
             link, end = s.get("network", False), ends.get(s["id"], s["id"])
-            free[link] = max(clock, free.get(link, 0.0)) + s["seconds"]
+            free[link] = max(clock, free.get(link, 0.0)) + s.get("lane_seconds", s["seconds"])
             due[end] = max(due.get(end, 0.0), free[link])
             sent += s["seconds"]
         else:

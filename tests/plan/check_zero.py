@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """What plans of ZeRO's stages claim, beside closed formulas.
 
-    check_zero.py CKC GPT [states] [sent] [links] [groups] [exposed]
+    check_zero.py CKC GPT [states] [sent] [links] [groups] [messages] [exposed]
 
 states: bytes of a parameter in 16 bits with Adam, by stage, as in figure 1 of Rajbhandari et al.
 2020 (7.5B, 64 replicas: 120, 31.4, 16.6 and 1.9 GB), counted from the tensors of plans.  sent: a
 step sends 2 (d - 1) / d elements a parameter, and 3 (d - 1) / d where all are gathered again.
 links: seconds of each transfer, inside nodes and between them.  groups: shards over nodes of eight
-(--zero-group), which are added up between nodes.  exposed: most transfers are hidden,
-more budget never exposes more seconds but for a few percent, and plans replay.
+(--zero-group), which are added up between nodes.  messages: neighbouring gathers, and neighbouring
+sums of shards, begin together.  exposed: most transfers are hidden, more budget never exposes more
+seconds but for a few percent, and plans replay.
 """
 
 import math
@@ -148,7 +149,35 @@ class Check(PlanCheck):
             f"zero groups: {between} B between nodes, {gathered} inside",
         )
         seconds = plan["summary"]["exposed_seconds"]
-        self.fault(seconds < 0.7 * whole, f"zero groups: {seconds} s, without {whole}")
+        self.fault(seconds < 0.9 * whole, f"zero groups: {seconds} s, without {whole}")
+
+    def messages(self):
+        """Gathers and sums of shards over 64 replicas begin together: what a message takes
+        beside its bytes is a tenth of it, but for the first and last ones of a side; and every
+        message takes what the ring's formula says."""
+        model = self.model("--layers", 12, "--hidden", 6144, "--heads", 64, "--seq", 2048)
+        latency, rate = 63 * BETWEEN[1], NODE * BETWEEN[0]
+        for more in [], ["--grad-accum", 4]:
+            plan = self.plan(model, "--dp", 64, "--zero", 3, *more)
+            for op in "gather_pieces", "reduce_scatter":
+                steps = [s for s in plan["schedule"] if s["op"] == op]
+                messages = []
+                for s in steps:
+                    if s.get("lane_seconds", 1) > 0:
+                        messages.append([])
+                    messages[-1].append(s)
+                for m in messages:
+                    want = latency + sum(s["sent_bytes"] for s in m) / rate
+                    found = m[0].get("lane_seconds", m[0]["seconds"])
+                    self.fault(
+                        math.isclose(found, want, rel_tol=1e-9), f"{op}: {found} s, not {want}"
+                    )
+                    side = {s["id"] for s in m}
+                    self.fault(
+                        side == set(range(min(side), min(side) + len(m))), f"{op}: not neighbours"
+                    )
+                share = len(messages) * latency / sum(s["sent_bytes"] for s in steps) * rate
+                self.fault(share < 0.15, f"{op} {more}: latency is {share:.3f} of the bytes' time")
 
     def exposed(self):
         """Of layers as wide as those of a 22B model."""
@@ -175,4 +204,4 @@ class Check(PlanCheck):
 
 
 if __name__ == "__main__":
-    sys.exit(run_parts(Check, ["states", "sent", "links", "groups", "exposed"]))
+    sys.exit(run_parts(Check, ["states", "sent", "links", "groups", "messages", "exposed"]))

@@ -744,7 +744,7 @@ sending(Arena *a)
 			.first = life[k].first, .last = life[k].last };
 	}
 	p->step[BEGUN].read[p->step[BEGUN].nread++] = MADE;
-	p->step[BEGUN].seconds = 3;
+	p->step[BEGUN].seconds = p->step[BEGUN].lane_sec = 3;
 	p->step[BEGUN].sent = 8;
 	p->step[BEGUN].wait = END;
 	return p;

@@ -385,6 +385,87 @@ run_one(struct process_group *t, const struct ckr_comm *w,
 	free(mine);
 }
 
+enum { JOINED = 5 };
+
+/* Operands of one collective of a message, of all ranks, and what this one gets
+ * of it. */
+struct member {
+	struct example of;
+	struct ckr_comm what;
+	const struct ckr_tensor *tx, *ty;
+	void *x[CKR_MAX_GROUP], *y[CKR_MAX_GROUP];
+	char *mine;
+};
+
+static void
+make_member(struct member *m, struct process_group *t, uint8_t kind)
+{
+	static const uint8_t types[] = { CKR_F32, CKR_BF16, CKR_F16 };
+	bool gathers = kind == CKR_ALL_GATHER;
+
+	do
+		example(&m->of, t->size, types[chance(3)], 12);
+	while (m->of.split.replication > 1);
+	m->what = (struct ckr_comm){ .kind = kind,
+		.placement = &m->of.split };
+	m->tx = gathers ? &m->of.local : &m->of.whole;
+	m->ty = gathers ? &m->of.whole : &m->of.local;
+	m->mine = malloc(bytes(m->ty) + 1);
+	memset(m->mine, 0xa5, bytes(m->ty));
+	for (uint32_t r = 0; r < t->size; r++) {
+		m->x[r] = malloc(bytes(m->tx) + 1);
+		m->y[r] = malloc(bytes(m->ty) + 1);
+		fill(m->x[r], m->tx->dtype, bytes(m->tx));
+	}
+	comm_run(&(struct comm){ .what = &m->what, .tx = m->tx, .ty = m->ty,
+		.x = m->x, .y = m->y, .ranks = t->size, .threads = 1 });
+}
+
+static void
+check_member(const struct member *m, const struct process_group *t, int n)
+{
+	if (memcmp(m->mine, m->y[t->rank], bytes(m->ty))) {
+		fprintf(stderr, "rank %u of %u: kind %u, joined as number %d, "
+		        "differs\n", t->rank, t->size, m->what.kind, n);
+		faults++;
+	}
+	for (uint32_t r = 0; r < t->size; r++) {
+		free(m->x[r]);
+		free(m->y[r]);
+	}
+	free(m->mine);
+}
+
+/* Several in one message. */
+static void
+run_joined(struct process_group *t, uint8_t kind)
+{
+	struct member m[JOINED];
+	struct joined_comm part[JOINED];
+	int n = 2 + (int)chance(JOINED - 1);
+	struct chunked_comm all = { .team = t, .rank = t->rank,
+		.ranks = t->size, .what = &m[0].what, .joined = part,
+		.threads = 1, .task = { .op = "test" } };
+	struct err e;
+
+	for (int i = 0; i < n; i++) {
+		make_member(&m[i], t, kind);
+		part[i] = (struct joined_comm){ &m[i].what, m[i].tx,
+			m[i].x[t->rank], m[i].mine,
+			i + 1 < n ? &part[i + 1] : NULL };
+		faults += chunked_join_bytes(&part[i], t->size)
+			!= bytes(&m[i].of.local);
+	}
+	all.tx = m[0].tx;
+	if (run_chunks(&all, &e) != CKR_OK || all.arrived != 1) {
+		fprintf(stderr, "%d in %d messages: %s\n", n, (int)all.arrived,
+		        e.text);
+		pg_abort(t, 1);
+	}
+	for (int i = 0; i < n; i++)
+		check_member(&m[i], t, i);
+}
+
 /* Three stretches of which none fits into a part. */
 static void
 large_example(struct example *x, uint32_t ranks, uint8_t dtype)
@@ -525,8 +606,11 @@ main(int argc, char **argv)
 		fprintf(stderr, "%s\n", t ? "" : e.text);
 		return 1;
 	}
-	for (int n = 0; n < 20; n++)
+	for (int n = 0; n < 20; n++) {
 		run_all(t, false);
+		run_joined(t, CKR_ALL_GATHER);
+		run_joined(t, CKR_REDUCE_SCATTER);
+	}
 	run_all(t, true);
 	agree(t);
 	pg_close(t);

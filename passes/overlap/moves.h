@@ -1,0 +1,49 @@
+/* What the rules of order share: nodes that move by the work between them. */
+#ifndef PASSES_OVERLAP_MOVES_H
+#define PASSES_OVERLAP_MOVES_H
+
+#include "passes/overlap/overlap.h"
+
+/* Of work that hides a transfer, as predictions are not exact. */
+static const double MORE = 1.25;
+
+enum { LATENCY_SHARE = 10 };            /* of a message: a tenth */
+
+static inline bool
+has_flag(const Node *n, uint64_t flags)
+{
+	return op_info[n->op].flags & flags;
+}
+
+/* Whether n reads bytes that are v's, too. */
+bool reads_owner(const Graph *, const Node *n, ValId v);
+
+/* Of values: the first node that reads them, and how many do. */
+struct reads {
+	NodeId *first;
+	uint32_t *count;
+};
+
+struct reads reads_of(const Graph *, Arena *);
+
+struct moves {
+	const Graph *g;
+	double *work;                   /* seconds of the nodes before this one
+	                                 * that send nothing */
+	NodeId *to;                     /* by node: it moves to the place before
+	                                 * this one, which may be behind the
+	                                 * last; 0: it stays */
+};
+
+struct moves moves_new(const Graph *, Arena *);
+/* Among those of one place the order stays, but for transfers, which come
+ * last. */
+void moves_apply(const struct moves *, Graph *, Arena *);
+
+/* prefetch.c: gathers of pieces begin before they are needed. */
+void move_gathers(Graph *, const struct overlap_choice *, Arena *);
+/* backward_sums.c: sums in backward begin together, and what reads them
+ * waits. */
+void move_sums(Graph *, const struct overlap_choice *, Arena *);
+
+#endif
