@@ -496,7 +496,9 @@ bool
 nodes_may_join(const Node *a, const Node *b)
 {
 	return op_info[a->op].flags & F_JOINS && a->op == b->op
-		&& node_group(a) == node_group(b);
+		&& node_group(a) == node_group(b)
+		&& a->count_pass == b->count_pass
+		&& (a->phase == PH_UPDATE) == (b->phase == PH_UPDATE);
 }
 
 bool
@@ -505,6 +507,14 @@ node_joins(const Graph *g, NodeId id)
 	const Node *n = &g->node[id], *before = n - 1;
 
 	return id < g->nnode && before->wait >= id && nodes_may_join(before, n);
+}
+
+NodeId
+message_last(const Graph *g, NodeId id)
+{
+	while (node_joins(g, id + 1))
+		id++;
+	return id;
 }
 
 enum rank_group

@@ -432,12 +432,14 @@ int64_t graph_group_size(const Graph *, int64_t group);
 /* Which ranks a collective is between (enum rank_group). */
 int64_t node_group(const Node *);
 /* Whether what two nodes transfer may go in one message: the same op, with
- * F_JOINS, in one group. */
+ * F_JOINS, in one group, which run as often as each other. */
 bool nodes_may_join(const Node *, const Node *);
 /* Whether node id, if there is one, goes in one message with the node before
  * it: that has not ended when this one begins.  All of a message end behind
  * its last one. */
 bool node_joins(const Graph *, NodeId id);
+/* The last node of node id's message. */
+NodeId message_last(const Graph *, NodeId id);
 /* The group over which a whole is sharded (struct replica_shard). */
 enum rank_group graph_shard_group(const Graph *);
 /* The first input that has dims, whose first one is that of the samples; NULL:

@@ -178,15 +178,6 @@ waits_across(NodeId id, const Node *n, NodeId border)
 	return id < border && n->wait >= border;
 }
 
-/* The last node of the message that node id is part of. */
-static NodeId
-message_last(const Graph *g, NodeId id)
-{
-	while (node_joins(g, id + 1))
-		id++;
-	return id;
-}
-
 static bool
 shares(const Graph *g, ValId v, ValId with)
 {

@@ -464,14 +464,15 @@ double
 node_lane_seconds(const Graph *g, const Node *n)
 {
 	struct cost c = node_cost(g, n);
-	NodeId id = node_id(g, n);
+	NodeId id = node_id(g, n), last;
 	double bytes = c.sent;
 
 	if (bytes <= 0)
 		return c.sec;
 	if (node_joins(g, id))
 		return 0;
-	while (node_joins(g, ++id))
+	last = message_last(g, id);
+	while (++id <= last)
 		bytes += rule[n->op](g, &g->node[id]).bytes;
 	return device_ring_seconds(device_of(g), group_ring(g, node_group(n)),
 	                           bytes);

@@ -5,9 +5,7 @@
 #include "passes/overlap/overlap.h"
 
 /* Of work that hides a transfer, as predictions are not exact. */
-static const double MORE = 1.25;
-
-enum { LATENCY_SHARE = 10 };            /* of a message: a tenth */
+static const double MARGIN = 1.25;
 
 static inline bool
 has_flag(const Node *n, uint64_t flags)
@@ -42,8 +40,9 @@ void moves_apply(const struct moves *, Graph *, Arena *);
 
 /* prefetch.c: gathers of pieces begin before they are needed. */
 void move_gathers(Graph *, const struct overlap_choice *, Arena *);
-/* backward_sums.c: sums in backward begin together, and what reads them
- * waits. */
+/* sums.c: what reads sums in backward waits, and sums of a phase begin
+ * together. */
 void move_sums(Graph *, const struct overlap_choice *, Arena *);
+void join_sums(Graph *, const struct overlap_choice *, Phase, Arena *);
 
 #endif

@@ -231,11 +231,13 @@ move_behind(Graph *g, const bool *chosen, Arena *a)
 	}
 	for (uint32_t i = 0; i < w.n; i++) {
 		const Node *c = &g->node[w.order[i]];
-		bool last = i + 1 == w.n
-			|| !nodes_may_join(c, &g->node[w.order[i + 1]]);
+		bool joins = i + 1 < w.n
+			&& nodes_may_join(c, &g->node[w.order[i + 1]]);
+		bool joined = i > 0
+			&& nodes_may_join(c, &g->node[w.order[i - 1]]);
 
 		if (has_flag(c, F_SENDS) && c->phase != PH_UPDATE
-		    && chosen[c->out[0]] && last)
+		    && chosen[c->out[0]] && !joins && !joined)
 			sink_nodes(&w, i);
 	}
 	graph_reorder(g, w.order, w.n);
@@ -248,4 +250,5 @@ overlap_order(Graph *g, const struct overlap_choice *c, Arena *scratch)
 	move_sums(g, c, scratch);
 	move_behind(g, c->chosen, scratch);
 	move_early(g, c->chosen, scratch);
+	join_sums(g, c, PH_UPDATE, scratch);
 }

@@ -15,6 +15,7 @@
 #include "passes/cost/lanes.h"
 #include "passes/place/place.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 /* Sets of transfers that are tried, and graphs with such a set that are placed
@@ -134,22 +135,23 @@ wait_late(struct transfer_ends *e, Graph *g, const bool *chosen, double *sec)
 static void
 wait_no_longer(const struct transfer_ends *e, Graph *g)
 {
-	const double MORE = 2;          /* predictions are not exact */
+	const double TIMES = 2;         /* predictions are not exact */
 	double message = 0;
 
 	FOR_NODES (n, g) {
-		NodeId id = node_id(g, n), end = id, last = id;
+		NodeId id = node_id(g, n), end = id;
+		NodeId last = message_last(g, id);
 
 		if (!n->wait)
 			continue;
-		while (node_joins(g, last + 1))
-			last++;
 		if (!node_joins(g, id))
 			message = node_lane_seconds(g, n);
 		while (end < n->wait
-		       && e->work[end] < e->work[id] + MORE * message)
+		       && e->work[end] < e->work[id] + TIMES * message)
 			end++;
-		if (!(op_info[n->op].flags & F_OVER))
+		if (n->wait < last)
+			n->wait = 0;    /* one of them reads it */
+		else if (!(op_info[n->op].flags & F_OVER))
 			n->wait = e->work[end] > e->work[id] ? end
 				: last > id ? last : 0;
 	}
@@ -212,17 +214,51 @@ fits_in_order(const Pass *p, Graph *g, int *placements, Arena *a)
 	return fits && *placements >= 0;
 }
 
-/* Whether the graph fits with the chosen transfers. */
+/* Seconds of the nodes, or of those of a micro-batch that is not the last. */
+static double
+lane_seconds(const Graph *g, bool micro, Arena *scratch)
+{
+	struct lane_step *step = arena_array(scratch, g->nnode, sizeof *step);
+
+	FOR_NODES (n, g) {
+		struct cost c = node_cost(g, n);
+
+		step[node_id(g, n)] = (struct lane_step){
+			node_lane_seconds(g, n), lane_of(c.sent, c.network),
+			n->wait ? n->wait : node_id(g, n) };
+		if (micro && n->phase == PH_UPDATE)
+			step[node_id(g, n)] = (struct lane_step){ 0 };
+	}
+	return lanes_seconds(step, g->nnode, scratch);
+}
+
+/* Of a step of all micro-batches. */
+static double
+step_seconds(const Pass *p, const Graph *g, Arena *scratch)
+{
+	int64_t micro = p->opt->grad_accum;
+	double sec = lane_seconds(g, false, scratch);
+
+	if (micro > 1)
+		sec += (double)(micro - 1) * lane_seconds(g, true, scratch);
+	return sec;
+}
+
+/* Whether the graph fits with the chosen transfers; saves, step: see wait_late,
+ * and the seconds of a step; NULL: they are not asked for. */
 static bool
-fits_budget(struct fitting *f, double *sec)
+fits_budget(struct fitting *f, double *saves, double *step)
 {
 	Graph *trial = graph_clone(f->g);
 	Arena *a = arena_new();
 	bool fits;
 
 	f->left.trials--;
-	apply_transfers(trial, f->choice, sec, a);
-	fits = fits_in_order(f->pass, trial, &f->left.placements, a);
+	apply_transfers(trial, f->choice, saves, a);
+	if (step)
+		*step = step_seconds(f->pass, trial, a);
+	fits = f->pass->planned.budget <= 0
+		|| fits_in_order(f->pass, trial, &f->left.placements, a);
 	arena_free(a);
 	graph_free(trial);
 	return fits;
@@ -248,7 +284,7 @@ add_fitting(struct fitting *f, const struct saving *s, uint32_t n, bool known)
 		return false;
 	if (!known) {
 		set_chosen(f, s, n, true);
-		if (fits_budget(f, NULL))
+		if (fits_budget(f, NULL, NULL))
 			return true;
 		set_chosen(f, s, n, false);
 	}
@@ -270,8 +306,8 @@ all_transfers(const Graph *g, Arena *a)
 	return chosen;
 }
 
-/* Of all, as many as fit, first those that save most.  Whether all do. */
-static bool
+/* Of all, which do not fit, as many as do, first those that save most. */
+static void
 choose_transfers(const Pass *p, const Graph *g, const struct overlap_choice *c,
                  struct effort effort, Arena *a)
 {
@@ -280,15 +316,13 @@ choose_transfers(const Pass *p, const Graph *g, const struct overlap_choice *c,
 	struct saving *s = arena_array(a, g->nval, sizeof *s);
 	uint32_t n = 0;
 
-	if (p->planned.budget <= 0 || fits_budget(&f, sec))
-		return true;
+	fits_budget(&f, sec, NULL);
 	for (ValId v = 1; v < g->nval; v++)
 		if (c->chosen[v])
 			s[n++] = (struct saving){ v, sec[v] };
 	qsort(s, n, sizeof *s, by_saving);
 	set_chosen(&f, s, n, false);
 	add_fitting(&f, s, n, true);
-	return false;
 }
 
 bool
@@ -298,24 +332,6 @@ overlap_has_transfers(const Graph *g)
 		if (is_transfer(n) && n->out[0])
 			return true;
 	return false;
-}
-
-/* Seconds of the nodes, or of those of a micro-batch that is not the last. */
-static double
-lane_seconds(const Graph *g, bool micro, Arena *scratch)
-{
-	struct lane_step *step = arena_array(scratch, g->nnode, sizeof *step);
-
-	FOR_NODES (n, g) {
-		struct cost c = node_cost(g, n);
-
-		step[node_id(g, n)] = (struct lane_step){
-			node_lane_seconds(g, n), lane_of(c.sent, c.network),
-			n->wait ? n->wait : node_id(g, n) };
-		if (micro && n->phase == PH_UPDATE)
-			step[node_id(g, n)] = (struct lane_step){ 0 };
-	}
-	return lanes_seconds(step, g->nnode, scratch);
 }
 
 /* A copy with the nodes in that order; NULL: as they are. */
@@ -331,7 +347,7 @@ clone_in_order(const Graph *g, const NodeId *order)
 
 /* Of a step in that order, with all chosen transfers. */
 static double
-seconds_in_order(const Graph *g, const NodeId *order,
+seconds_in_order(const Pass *p, const Graph *g, const NodeId *order,
                  const struct overlap_choice *c)
 {
 	Graph *trial = clone_in_order(g, order);
@@ -339,7 +355,7 @@ seconds_in_order(const Graph *g, const NodeId *order,
 	double sec;
 
 	apply_transfers(trial, c, NULL, a);
-	sec = lane_seconds(trial, false, a);
+	sec = step_seconds(p, trial, a);
 	arena_free(a);
 	graph_free(trial);
 	return sec;
@@ -366,28 +382,58 @@ interleave_halves(const Pass *p, Graph *g, const struct overlap_choice *c,
 	const NodeId *order = overlap_interleave(g, scratch);
 
 	if ((p->planned.budget <= 0 || order_fits(p, g, order))
-	    && seconds_in_order(g, order, c) < seconds_in_order(g, NULL, c))
+	    && seconds_in_order(p, g, order, c)
+	       < seconds_in_order(p, g, NULL, c))
 		graph_reorder(g, order, g->nnode - 1);
 }
 
-/* Neighbouring gathers are in memory together, so that some may fit alone
- * only. */
+static bool
+any_may_join(const Graph *g)
+{
+	FOR_NODES (n, g)
+		if (op_info[n->op].flags & F_JOINS)
+			return true;
+	return false;
+}
+
+/* Neighbours in one message save latencies, but are in memory together, and
+ * none arrives before all: the fastest of some sizes of messages with which all
+ * transfers fit.  *c is alone, and false is returned, if there is none. */
+static bool
+choose_messages(const Pass *p, const Graph *g, struct overlap_choice *c)
+{
+	static const double share[] = { 0.1, 0.2, 0.4, 1 };
+	const int n = sizeof share / sizeof share[0];
+	double least = INFINITY;
+	struct overlap_choice t = *c;
+
+	c->latency = share[n - 1];
+	for (int i = any_may_join(g) ? 0 : n - 1; i < n; i++) {
+		struct fitting f = { p, g, &t, { 1, 1 } };
+		double sec;
+
+		t.latency = share[i];
+		if (watch_over(p->watch) || !fits_budget(&f, NULL, &sec)
+		    || sec >= least)
+			continue;
+		least = sec;
+		c->latency = share[i];
+	}
+	return least < INFINITY;
+}
+
+/* True if all transfers run beside computation. */
 static bool
 overlap_graph(const Pass *p, Graph *g, struct effort effort, Arena *scratch)
 {
-	struct overlap_choice c = { all_transfers(g, scratch), true };
-	struct overlap_choice alone = { all_transfers(g, scratch), false };
+	struct overlap_choice c = { all_transfers(g, scratch), 0.1 };
 	bool all;
 
 	if (g->halves == HALVES_BOTH)
 		interleave_halves(p, g, &c, scratch);
-	all = choose_transfers(p, g, &c, effort, scratch);
-	if (!all && graph_has_op(g, OP_GATHER_PIECES)) {
-		choose_transfers(p, g, &alone, effort, scratch);
-		if (seconds_in_order(g, NULL, &alone)
-		    < seconds_in_order(g, NULL, &c))
-			c = alone;
-	}
+	all = choose_messages(p, g, &c);
+	if (!all)
+		choose_transfers(p, g, &c, effort, scratch);
 	apply_transfers(g, &c, NULL, scratch);
 	return all;
 }
@@ -395,14 +441,11 @@ overlap_graph(const Pass *p, Graph *g, struct effort effort, Arena *scratch)
 double
 overlap_exposed_seconds(const Pass *p, Graph *g, bool *all)
 {
-	int64_t micro = p->opt->grad_accum;
 	Arena *scratch = arena_new();
 	double sec;
 
 	*all = overlap_graph(p, g, brief, scratch);
-	sec = lane_seconds(g, false, scratch);
-	if (micro > 1)
-		sec += (double)(micro - 1) * lane_seconds(g, true, scratch);
+	sec = step_seconds(p, g, scratch);
 	arena_free(scratch);
 	return sec;
 }

@@ -21,7 +21,9 @@ double overlap_exposed_seconds(const Pass *, Graph *, bool *all);
 /* Which transfers run beside computation. */
 struct overlap_choice {
 	bool *chosen;                   /* by value that they receive */
-	bool join;                      /* neighbouring gathers, to messages */
+	double latency;                 /* neighbours join a message while its
+	                                 * latency is more than this share of
+	                                 * its seconds; 1: none do */
 };
 
 /* order.c: work that a transfer need not wait for, brought between where it

@@ -2,9 +2,8 @@
  * so that the gather begins as long before its first reader as it takes
  * (prefetch of FSDP, Zhao et al. 2023): places are found from the last gather
  * to the first, each to end before the next one begins.  Neighbours begin
- * together, as one message, until its latency is below a tenth of its seconds.
- * A message begins no earlier than the one before the last is needed, so that
- * two are in flight.
+ * together, as one message.  A message begins no earlier than the one before
+ * the last is needed, so that two are in flight.
  */
 #include "passes/overlap/moves.h"
 #include "passes/cost/cost.h"
@@ -20,7 +19,7 @@ struct gather {
 
 struct prefetch {
 	const Graph *g;
-	bool join;                      /* neighbours, to messages */
+	double share;                   /* struct overlap_choice.latency */
 	struct moves moves;
 	struct reads reads;
 	struct gather *gather;          /* [n], in the order of nodes */
@@ -89,7 +88,7 @@ may_join(const struct prefetch *f, uint32_t k, uint32_t end)
 	const struct gather *p = &f->gather[k];
 	NodeId at = begin_of(f->g, &p[1]);
 
-	if (!f->join || !nodes_may_join(p->node, p[1].node))
+	if (!nodes_may_join(p->node, p[1].node))
 		return false;
 	while (at > begin_of(f->g, p)
 	       && !one_stays_before(f->g, &f->g->node[at - 1], p + 1,
@@ -112,8 +111,8 @@ message_before(const struct prefetch *f, uint32_t end, double *start)
 		k--;
 		needed = fmin(needed, f->gather[k].needed);
 		sec += node_cost(f->g, f->gather[k].node).sec - latency;
-		*start = needed - MORE * sec;
-	} while (k > 0 && latency * LATENCY_SHARE > sec
+		*start = needed - MARGIN * sec;
+	} while (k > 0 && latency > f->share * sec
 	         && f->gather[k - 1].needed > *start
 	         && may_join(f, k - 1, end));
 	return k;
@@ -164,7 +163,7 @@ place_prefetches(struct prefetch *f)
 void
 move_gathers(Graph *g, const struct overlap_choice *c, Arena *a)
 {
-	struct prefetch f = { .g = g, .join = c->join,
+	struct prefetch f = { .g = g, .share = c->latency,
 		.moves = moves_new(g, a), .reads = reads_of(g, a),
 		.gather = arena_array(a, g->nnode, sizeof *f.gather) };
 

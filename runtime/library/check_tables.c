@@ -51,25 +51,42 @@ is_group(const struct ckr_library *lib, const struct ckr_comm *m)
 	return m->axis < CKR_AXES && lib->zero_group;
 }
 
-/* Backends put off what is joined until the last of the message begins, and it
- * does not end before. */
+/* Backends put off what is joined until the last of the message begins: it runs
+ * as often, and none ends before. */
 static bool
 joins_sanely(const struct ckr_program *p, const struct ckr_instr *s)
 {
-	const struct ckr_instr *last = s;
+	const struct ckr_comm *m = s->comm, *next = s[1].comm;
 
-	while (last->comm->joined) {
-		const struct ckr_comm *m = last->comm, *next;
+	return (m->kind == CKR_ALL_GATHER || m->kind == CKR_REDUCE_SCATTER)
+	       && m->end > s - p->instr && next && next->kind == m->kind
+	       && next->axis == m->axis
+	       && (s->phase == CKR_UPDATE) == (s[1].phase == CKR_UPDATE)
+	       && (s->phase >= CKR_COUNT ? s->phase : 0)
+	               == (s[1].phase >= CKR_COUNT ? s[1].phase : 0);
+}
 
-		if (++last - p->instr >= p->ninstr)
+/* The first instruction that ends one of the message so far: none that joins
+ * it begins behind that. */
+static bool
+messages_are_sane(const struct ckr_program *p)
+{
+	uint32_t end = UINT32_MAX;
+
+	for (uint32_t i = 0; i < p->ninstr; i++) {
+		const struct ckr_comm *m = p->instr[i].comm;
+
+		if (!m || !m->joined) {
+			if (end < i)
+				return false;
+			end = UINT32_MAX;
+			continue;
+		}
+		if (i + 1 == p->ninstr || !joins_sanely(p, &p->instr[i]))
 			return false;
-		next = last->comm;
-		if (!next || next->kind != m->kind || next->axis != m->axis
-		    || (m->kind != CKR_ALL_GATHER
-		        && m->kind != CKR_REDUCE_SCATTER))
-			return false;
+		end = m->end < end ? m->end : end;
 	}
-	return s->comm->end >= last - p->instr;
+	return true;
 }
 
 static bool
@@ -80,7 +97,8 @@ sane_step(const struct ckr_library *lib, const struct ckr_program *p,
 
 	if (!s->comm)
 		return true;
-	return !s->run && s->comm->end < p->ninstr && joins_sanely(p, s)
+	return !s->run && s->comm->end >= s - p->instr
+	       && s->comm->end < p->ninstr
 	       && s->narg == 2 && arg[0] >= 0 && arg[1] >= 0
 	       && tensor_is_dense(&p->tensor[arg[0]])
 	       && tensor_is_dense(&p->tensor[arg[1]])
@@ -100,7 +118,7 @@ ranks_sane(const struct ckr_library *lib, const struct ckr_program *p)
 	for (uint32_t i = 0; i < p->ninstr; i++)
 		if (!sane_step(lib, p, &p->instr[i]))
 			return false;
-	return true;
+	return messages_are_sane(p);
 }
 
 /* ---- programs ---- */

@@ -49,6 +49,15 @@ struct nccl_state {
 
 /* ---- opening ---- */
 
+/* What follows in the message is aligned like GPU memory. */
+static uint64_t
+workspace_in_message(const struct copy_schedule *r)
+{
+	const uint64_t ALIGN = 256;
+
+	return (r->workspace + ALIGN - 1) / ALIGN * ALIGN;
+}
+
 static bool
 build_schedules(struct transfers *t, const struct ckr_program *p)
 {
@@ -71,7 +80,7 @@ build_schedules(struct transfers *t, const struct ckr_program *p)
 		                    rank_in_group(view, &of),
 		                    &p->tensor[arg[0]], &p->tensor[arg[1]]))
 			return false;
-		message += h->schedule.workspace;
+		message += workspace_in_message(&h->schedule);
 		if (message > w->workspace[what->axis])
 			w->workspace[what->axis] = message;
 		if (!what->joined)
@@ -338,7 +347,7 @@ message_workspace(const struct nccl_state *nccl)
 	uint64_t n = 0;
 
 	for (uint32_t i = 0; i < nccl->ncall; i++)
-		n += nccl->call[i].schedule->workspace;
+		n += workspace_in_message(nccl->call[i].schedule);
 	return n;
 }
 

@@ -95,34 +95,26 @@ has_message(const struct process_queue *q)
 	return !x->what->joined;
 }
 
-/* How many from the first one on go in one message; 0: it goes alone. */
+/* How many from the first one on go in one message. */
 static uint32_t
 join_begun(const struct transfers *t, struct process_queue *q)
 {
 	const struct comm_view *view = &t->view;
-	uint64_t left = PG_BUFFER / ranks_of_transfer(t, q->first);
-	struct transfer *last = NULL;
-	uint32_t n = 0;
+	uint32_t ranks = ranks_of_transfer(t, q->first), n = 0;
+	struct joined_comm *last = NULL;
 
 	for (struct transfer *x = q->first; x; x = x->next) {
-		uint64_t nbytes;
-
 		x->part = (struct joined_comm){ .what = x->what, .tx = x->tx,
 			.x = view->operand(view->user, x, 0, 0),
 			.y = view->operand(view->user, x, 0, 1) };
-		nbytes = chunked_join_bytes(&x->part,
-		                            ranks_of_transfer(t, x));
-		if (nbytes == 0 || nbytes > left)
+		if (!chunked_join(&x->part, last, ranks))
 			break;
-		left -= nbytes;
-		if (last)
-			last->part.next = &x->part;
-		last = x;
+		last = &x->part;
 		n++;
 		if (!x->what->joined)
 			break;
 	}
-	return n;
+	return n > 1 ? n : 1;
 }
 
 /* Begin to move the first one of a queue. */
@@ -147,8 +139,6 @@ start_first(const struct transfers *t, struct process_queue *q)
 	q->active = x->what->joined ? join_begun(t, q) : 1;
 	if (q->active > 1)
 		q->comm.joined = &x->part;
-	else
-		q->active = 1;
 	chunked_begin(&q->comm);
 }
 

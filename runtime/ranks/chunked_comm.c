@@ -278,59 +278,66 @@ copy_local_shard(const struct chunked_comm *b)
 
 /* ---- joined ---- */
 
-/* *b: p alone, in a chunk that is all of the shard; its bytes. */
-static uint64_t
-take_joined(struct chunked_comm *b, const struct joined_comm *p)
+enum { PART_ALIGN = 64 };
+
+bool
+chunked_join(struct joined_comm *p, struct joined_comm *last, uint32_t ranks)
 {
-	b->what = p->what;
-	b->tx = p->tx;
-	b->x = p->x;
-	b->y = p->y;
-	b->at = b->run = 0;
-	sharding_of(&b->from, p->what->placement, b->ranks, p->tx->rank,
+	struct sharding s;
+
+	sharding_of(&s, p->what->placement, ranks, p->tx->rank, p->tx->dim);
+	p->nbytes = sharding_shard_elems(&s) * dtype_row[p->tx->dtype].nbytes;
+	p->nbytes = (p->nbytes + PART_ALIGN - 1) / PART_ALIGN * PART_ALIGN;
+	p->at = last ? last->at + last->nbytes : 0;
+	if (s.replication > 1 || p->at + p->nbytes > PG_BUFFER / ranks)
+		return false;
+	if (last)
+		last->next = p;
+	return true;
+}
+
+/* Bytes of a rank's parts, which lie together in buffers. */
+static uint64_t
+joined_pitch(const struct chunked_comm *b)
+{
+	const struct joined_comm *last = b->joined;
+
+	while (last->next)
+		last = last->next;
+	return last->at + last->nbytes;
+}
+
+/* p alone, in a chunk that is all of its shard. */
+static struct chunked_comm
+one_joined(const struct chunked_comm *b, const struct joined_comm *p)
+{
+	struct chunked_comm one = *b;
+
+	one.what = p->what;
+	one.tx = p->tx;
+	one.at = one.run = 0;
+	sharding_of(&one.from, p->what->placement, b->ranks, p->tx->rank,
 	            p->tx->dim);
-	b->n = sharding_shard_elems(&b->from);
-	return b->n * element_bytes(b);
-}
-
-uint64_t
-chunked_join_bytes(const struct joined_comm *p, uint32_t ranks)
-{
-	struct chunked_comm b = { .ranks = ranks };
-	uint64_t nbytes = take_joined(&b, p);
-
-	return b.from.replication == 1 ? nbytes : 0;
-}
-
-/* Bytes of all shards; each rank's lie together in buffers. */
-static uint64_t
-joined_bytes(const struct chunked_comm *b)
-{
-	uint64_t n = 0;
-
-	for (const struct joined_comm *p = b->joined; p; p = p->next)
-		n += chunked_join_bytes(p, b->ranks);
-	return n;
+	one.n = sharding_shard_elems(&one.from);
+	return one;
 }
 
 static ckr_status
 begin_joined(struct chunked_comm *b, struct err *e)
 {
 	bool gathers = b->what->kind == CKR_ALL_GATHER;
-	uint64_t pitch = joined_bytes(b), at = 0;
-	struct chunked_comm one = *b;
+	uint64_t pitch = joined_pitch(b);
 
-	if (!gathers)
-		memset(b->out, 0, b->ranks * pitch);
+	memset(b->out, 0, gathers ? pitch : b->ranks * pitch);
 	for (const struct joined_comm *p = b->joined; p; p = p->next) {
-		uint64_t n = take_joined(&one, p);
+		struct chunked_comm one = one_joined(b, p);
 
 		if (gathers)
-			memcpy(b->out + at, p->x, n);
+			memcpy(b->out + p->at, p->x,
+			       one.n * element_bytes(&one));
 		else
-			copy_chunk(&one, (char *)(uintptr_t)p->x, b->out + at,
-			           pitch, false);
-		at += n;
+			copy_chunk(&one, (char *)(uintptr_t)p->x,
+			           b->out + p->at, pitch, false);
 	}
 	set_equal_counts(&b->sent, b->ranks, pitch);
 	set_equal_counts(&b->received, b->ranks, pitch);
@@ -341,18 +348,16 @@ begin_joined(struct chunked_comm *b, struct err *e)
 static void
 end_joined(struct chunked_comm *b)
 {
-	uint64_t pitch = joined_bytes(b), at = 0;
-	struct chunked_comm one = *b;
+	uint64_t pitch = joined_pitch(b);
 
 	for (const struct joined_comm *p = b->joined; p; p = p->next) {
-		uint64_t n = take_joined(&one, p);
+		struct chunked_comm one = one_joined(b, p);
 
 		if (p->what->kind == CKR_ALL_GATHER)
-			copy_chunk(&one, p->y, b->in + at, pitch, true);
+			copy_chunk(&one, p->y, b->in + p->at, pitch, true);
 		else
-			reduce_received(&one, b->in + at, pitch, p->tx->dtype,
-			                false, one.n, p->y);
-		at += n;
+			reduce_received(&one, b->in + p->at, pitch,
+			                p->tx->dtype, false, one.n, p->y);
 	}
 }
 

@@ -23,6 +23,7 @@ struct joined_comm {
 	const struct ckr_tensor *tx;
 	const char *x;
 	char *y;
+	uint64_t at, nbytes;            /* a shard's place in the message */
 	struct joined_comm *next;
 };
 
@@ -59,9 +60,10 @@ struct chunked_comm {
 
 /* Bytes of chunked_comm.state in a group of so many ranks. */
 size_t chunked_state_bytes(uint32_t ranks);
-/* Bytes of a shard, if it may go in one message with others, whose shards have
- * at most PG_BUFFER / ranks bytes together; 0: it may not. */
-uint64_t chunked_join_bytes(const struct joined_comm *, uint32_t ranks);
+/* Whether p, with what and tx set, fits into a message of `ranks` ranks behind
+ * `last`, NULL: as its first part.  If so, it is appended. */
+bool chunked_join(struct joined_comm *p, struct joined_comm *last,
+                  uint32_t ranks);
 /* Prepare the first chunk; moves nothing.  The result has the bits that
  * comm_run computes. */
 void chunked_begin(struct chunked_comm *);

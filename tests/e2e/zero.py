@@ -150,13 +150,14 @@ def exposed(plan, n):
     for last in [False] * (n - 1) + [True]:
         clock, link, due = 0.0, 0.0, {}
         for s in plan["schedule"]:
-            seconds = s["seconds"] if last or s["phase"] != "update" else 0
-            if s.get("sent_bytes"):
+            if not last and s["phase"] == "update":
+                pass
+            elif s.get("sent_bytes"):
                 end = ends.get(s["id"], s["id"])
-                link = max(clock, link) + s.get("lane_seconds", seconds)
+                link = max(clock, link) + s.get("lane_seconds", s["seconds"])
                 due[end] = max(due.get(end, 0), link)
             else:
-                clock += seconds
+                clock += s["seconds"]
             clock = max(clock, due.get(s["id"], 0))
         total += clock
     return total

@@ -149,12 +149,11 @@ class Check(PlanCheck):
             f"zero groups: {between} B between nodes, {gathered} inside",
         )
         seconds = plan["summary"]["exposed_seconds"]
-        self.fault(seconds < 0.9 * whole, f"zero groups: {seconds} s, without {whole}")
+        self.fault(seconds < whole, f"zero groups: {seconds} s, without {whole}")
 
     def messages(self):
-        """Gathers and sums of shards over 64 replicas begin together: what a message takes
-        beside its bytes is a tenth of it, but for the first and last ones of a side; and every
-        message takes what the ring's formula says."""
+        """Gathers and sums of shards over 64 replicas begin together, whose latencies would be 1.5
+        times what their bytes take; and every message takes what the ring's formula says."""
         model = self.model("--layers", 12, "--hidden", 6144, "--heads", 64, "--seq", 2048)
         latency, rate = 63 * BETWEEN[1], NODE * BETWEEN[0]
         for more in [], ["--grad-accum", 4]:
@@ -177,7 +176,7 @@ class Check(PlanCheck):
                         side == set(range(min(side), min(side) + len(m))), f"{op}: not neighbours"
                     )
                 share = len(messages) * latency / sum(s["sent_bytes"] for s in steps) * rate
-                self.fault(share < 0.15, f"{op} {more}: latency is {share:.3f} of the bytes' time")
+                self.fault(share < 0.3, f"{op} {more}: latency is {share:.3f} of the bytes' time")
 
     def exposed(self):
         """Of layers as wide as those of a 22B model."""

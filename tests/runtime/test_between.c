@@ -450,11 +450,11 @@ run_joined(struct process_group *t, uint8_t kind)
 
 	for (int i = 0; i < n; i++) {
 		make_member(&m[i], t, kind);
-		part[i] = (struct joined_comm){ &m[i].what, m[i].tx,
-			m[i].x[t->rank], m[i].mine,
-			i + 1 < n ? &part[i + 1] : NULL };
-		faults += chunked_join_bytes(&part[i], t->size)
-			!= bytes(&m[i].of.local);
+		part[i] = (struct joined_comm){ .what = &m[i].what,
+			.tx = m[i].tx, .x = m[i].x[t->rank],
+			.y = m[i].mine };
+		faults += !chunked_join(&part[i], i ? &part[i - 1] : NULL,
+		                        t->size);
 	}
 	all.tx = m[0].tx;
 	if (run_chunks(&all, &e) != CKR_OK || all.arrived != 1) {

@@ -65,6 +65,13 @@ test_messages(void **unused)
 	assert_false(program_tables_are_sane(&t.lib));
 	t.comm[0].joined = t.comm[1].joined = 0;
 	assert_true(program_tables_are_sane(&t.lib));
+	/* with what runs once for all micro-batches */
+	fill(&t);
+	t.instr[0].phase = t.instr[1].phase = CKR_BACKWARD;
+	t.instr[2].phase = t.instr[3].phase = CKR_UPDATE;
+	assert_false(program_tables_are_sane(&t.lib));
+	t.instr[0].phase = t.instr[1].phase = CKR_UPDATE;
+	assert_true(program_tables_are_sane(&t.lib));
 	/* with nothing, with what is no transfer */
 	fill(&t);
 	t.comm[2].joined = 1;

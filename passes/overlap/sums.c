@@ -1,18 +1,17 @@
-/* Neighbouring sums of shards in backward begin together, as one message, until
- * its latency is below a tenth of its seconds.  An update in backward moves
- * behind work that hides the sum of its gradient; what adds the sum up over
- * micro-batches likewise; and so does the sum over zero groups behind that
- * within them.
+/* Neighbouring sums of shards begin together, as one message.  An update in
+ * backward moves behind work that hides the sum of its gradient; what adds the
+ * sum up over micro-batches likewise; and so does the sum over zero groups
+ * behind that within them.
  */
 #include "passes/overlap/moves.h"
 #include "passes/cost/cost.h"
 
 #include <math.h>
 
-/* Transfers in backward, in the order of nodes, and what reads them. */
+/* Transfers of a phase, in the order of nodes, and what reads them. */
 struct sums {
 	const Graph *g;
-	bool join;
+	double share;                   /* struct overlap_choice.latency */
 	struct moves moves;
 	struct reads reads;
 	NodeId *sum;                    /* [n] */
@@ -28,14 +27,14 @@ struct sum_message {
 };
 
 static struct sums
-sums_new(const Graph *g, const struct overlap_choice *c, Arena *a)
+sums_new(const Graph *g, const struct overlap_choice *c, Phase phase, Arena *a)
 {
-	struct sums s = { .g = g, .join = c->join, .moves = moves_new(g, a),
+	struct sums s = { .g = g, .share = c->latency, .moves = moves_new(g, a),
 		.reads = reads_of(g, a),
 		.sum = arena_array(a, g->nnode, sizeof *s.sum) };
 
 	FOR_NODES (n, g)
-		if (has_flag(n, F_SENDS) && n->phase == PH_BACKWARD
+		if (has_flag(n, F_SENDS) && n->phase == phase
 		    && c->chosen[n->out[0]])
 			s.sum[s.n++] = node_id(g, n);
 	return s;
@@ -49,8 +48,7 @@ can_wait(const struct sums *s, uint32_t k, uint32_t end, bool readers_move)
 	const Graph *g = s->g;
 	const Node *first = &g->node[s->sum[k]], *last = &g->node[s->sum[end]];
 
-	if (!s->join || !nodes_may_join(first, last)
-	    || first->count_pass != last->count_pass)
+	if (!nodes_may_join(first, last))
 		return false;
 	for (uint32_t i = k; i < end; i++) {
 		const Node *n = &g->node[s->sum[i]];
@@ -82,7 +80,7 @@ message_from(struct sums *s, uint32_t k, bool readers_move)
 
 		m.begin = fmax(*busy, s->moves.work[id]);
 		m.sec += node_cost(g, &g->node[id]).sec - latency;
-	} while (m.end < s->n && latency * LATENCY_SHARE > m.sec
+	} while (m.end < s->n && latency > s->share * m.sec
 	         && s->moves.work[s->sum[m.end]] < m.begin + m.sec
 	         && can_wait(s, k, m.end, readers_move));
 	*busy = m.begin + m.sec;
@@ -102,7 +100,8 @@ may_follow(const Graph *g, const Node *u, const Node *n)
 		if (u->in[k] && reads_owner(g, n, u->in[k]))
 			return false;
 	return n->phase != PH_UPDATE
-		|| (u->phase == PH_UPDATE && has_flag(n, F_UPDATE | F_SENDS));
+		|| (u->phase == PH_UPDATE
+		    && has_flag(n, F_UPDATE | F_WRITES | F_SENDS));
 }
 
 enum { CHAIN = 4 };
@@ -172,19 +171,21 @@ defer_chain(struct sums *s, const NodeId *chain, int n, double until)
 static void
 defer_readers(Graph *g, const struct overlap_choice *c, bool sends, Arena *a)
 {
-	struct sums s = sums_new(g, c, a);
+	struct sums s = sums_new(g, c, PH_BACKWARD, a);
 	struct sum_message m;
 
 	for (uint32_t k = 0; k < s.n; k = m.end) {
+		double until;
+
 		m = message_from(&s, k, true);
+		until = s.moves.work[s.sum[m.end - 1]] + MARGIN * m.sec;
 		for (uint32_t i = k; i < m.end; i++) {
-			double begin = s.moves.work[s.sum[m.end - 1]];
 			NodeId chain[CHAIN];
 			int n = chain_from(&s, g->node[s.sum[i]].out[0], sends,
 			                   chain);
 
 			if (n > 0)
-				defer_chain(&s, chain, n, begin + MORE * m.sec);
+				defer_chain(&s, chain, n, until);
 		}
 	}
 	if (s.n > 0)
@@ -192,10 +193,10 @@ defer_readers(Graph *g, const struct overlap_choice *c, bool sends, Arena *a)
 }
 
 /* Those of a message begin where its last one does. */
-static void
-join_sums(Graph *g, const struct overlap_choice *c, Arena *a)
+void
+join_sums(Graph *g, const struct overlap_choice *c, Phase phase, Arena *a)
 {
-	struct sums s = sums_new(g, c, a);
+	struct sums s = sums_new(g, c, phase, a);
 	struct sum_message m;
 
 	for (uint32_t k = 0; k < s.n; k = m.end) {
@@ -212,5 +213,5 @@ move_sums(Graph *g, const struct overlap_choice *c, Arena *a)
 {
 	defer_readers(g, c, true, a);
 	defer_readers(g, c, false, a);
-	join_sums(g, c, a);
+	join_sums(g, c, PH_BACKWARD, a);
 }
