@@ -244,10 +244,9 @@ step_seconds(const Pass *p, const Graph *g, Arena *scratch)
 	return sec;
 }
 
-/* Whether the graph fits with the chosen transfers; saves, step: see wait_late,
- * and the seconds of a step; NULL: they are not asked for. */
+/* Whether the graph fits with the chosen transfers; saves: see wait_late. */
 static bool
-fits_budget(struct fitting *f, double *saves, double *step)
+fits_budget(struct fitting *f, double *saves)
 {
 	Graph *trial = graph_clone(f->g);
 	Arena *a = arena_new();
@@ -255,10 +254,7 @@ fits_budget(struct fitting *f, double *saves, double *step)
 
 	f->left.trials--;
 	apply_transfers(trial, f->choice, saves, a);
-	if (step)
-		*step = step_seconds(f->pass, trial, a);
-	fits = f->pass->planned.budget <= 0
-		|| fits_in_order(f->pass, trial, &f->left.placements, a);
+	fits = fits_in_order(f->pass, trial, &f->left.placements, a);
 	arena_free(a);
 	graph_free(trial);
 	return fits;
@@ -284,7 +280,7 @@ add_fitting(struct fitting *f, const struct saving *s, uint32_t n, bool known)
 		return false;
 	if (!known) {
 		set_chosen(f, s, n, true);
-		if (fits_budget(f, NULL, NULL))
+		if (fits_budget(f, NULL))
 			return true;
 		set_chosen(f, s, n, false);
 	}
@@ -316,7 +312,7 @@ choose_transfers(const Pass *p, const Graph *g, const struct overlap_choice *c,
 	struct saving *s = arena_array(a, g->nval, sizeof *s);
 	uint32_t n = 0;
 
-	fits_budget(&f, sec, NULL);
+	fits_budget(&f, sec);
 	for (ValId v = 1; v < g->nval; v++)
 		if (c->chosen[v])
 			s[n++] = (struct saving){ v, sec[v] };
@@ -396,28 +392,45 @@ any_may_join(const Graph *g)
 	return false;
 }
 
+/* Whether a step with all transfers takes less than *least seconds, and fits;
+ * *least is its seconds then. */
+static bool
+is_faster(const Pass *p, const Graph *g, const struct overlap_choice *c,
+          double *least)
+{
+	Graph *trial = graph_clone(g);
+	Arena *a = arena_new();
+	int once = 1;
+	double sec;
+	bool faster;
+
+	apply_transfers(trial, c, NULL, a);
+	sec = step_seconds(p, trial, a);
+	faster = sec < *least && (p->planned.budget <= 0
+	                          || fits_in_order(p, trial, &once, a));
+	if (faster)
+		*least = sec;
+	arena_free(a);
+	graph_free(trial);
+	return faster;
+}
+
 /* Neighbours in one message save latencies, but are in memory together, and
  * none arrives before all: the fastest of some sizes of messages with which all
  * transfers fit.  *c is alone, and false is returned, if there is none. */
 static bool
 choose_messages(const Pass *p, const Graph *g, struct overlap_choice *c)
 {
-	static const double share[] = { 0.1, 0.2, 0.4, 1 };
-	const int n = sizeof share / sizeof share[0];
-	double least = INFINITY;
+	static const double share[] = { 1, 0.1, 0.2, 0.4 };
+	const int n = any_may_join(g) ? sizeof share / sizeof share[0] : 1;
 	struct overlap_choice t = *c;
+	double least = INFINITY;
 
-	c->latency = share[n - 1];
-	for (int i = any_may_join(g) ? 0 : n - 1; i < n; i++) {
-		struct fitting f = { p, g, &t, { 1, 1 } };
-		double sec;
-
+	c->latency = share[0];
+	for (int i = 0; i < n && !watch_over(p->watch); i++) {
 		t.latency = share[i];
-		if (watch_over(p->watch) || !fits_budget(&f, NULL, &sec)
-		    || sec >= least)
-			continue;
-		least = sec;
-		c->latency = share[i];
+		if (is_faster(p, g, &t, &least))
+			c->latency = share[i];
 	}
 	return least < INFINITY;
 }

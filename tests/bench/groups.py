@@ -10,6 +10,7 @@ beside computation, of transfers in forward, and how many of those are hidden.  
 
 import argparse
 import datetime
+import itertools
 import json
 import os
 import subprocess
@@ -26,7 +27,7 @@ GIB = 2**30
 FLAGS = ["--plan-only", "--quiet", "--device", "H100", "--target", "cuda", "--dtype", "bf16"]
 HALVES = ["--tp", 8, "--sp", "--dp", 8, "--halves"]
 BUDGETS = None, 50, 45, 40, 36, 33
-GROUPS = ["--zero", 2], ["--zero", 3]
+GROUP_BUDGETS = None, 60, 50, 40, 30, 25
 
 
 class GroupBench(Bench):
@@ -60,16 +61,20 @@ class GroupBench(Bench):
 
     def groups(self):
         model = self.model("--model", "22B")
-        yield "| stage | zero group | peak GiB | s a step | transfers s | ckc s |"
-        yield "|---|---:|---:|---:|---:|---:|"
-        for stage in GROUPS:
-            for group in [], ["--zero-group", 8]:
-                plan, took = self.plan(model, "--dp", 64, *stage, *group)
-                s = plan["summary"]
-                yield (
-                    f"| {stage[1]} | {group[1] if group else 64} | {s['peak_bytes'] / GIB:.1f} "
-                    f"| {s['exposed_seconds']:.3f} | {plan['comm']['seconds']:.3f} | {took:.1f} |"
-                )
+        yield "| budget GiB | stage | zero group | peak GiB | s a step | transfers s | ckc s |"
+        yield "|---:|---|---:|---:|---:|---:|---:|"
+        for budget, stage, group in itertools.product(GROUP_BUDGETS, (2, 3), (64, 8)):
+            more = ["--memory-budget", f"{budget}GiB"] if budget else []
+            more += ["--zero-group", group] if group < 64 else []
+            plan, took = self.plan(model, "--dp", 64, "--zero", stage, *more)
+            if not plan:
+                yield f"| {budget} | {stage} | {group} | refused | | | |"
+                continue
+            s = plan["summary"]
+            yield (
+                f"| {budget or 'none'} | {stage} | {group} | {s['peak_bytes'] / GIB:.1f} "
+                f"| {s['exposed_seconds']:.3f} | {plan['comm']['seconds']:.3f} | {took:.1f} |"
+            )
 
 
 def main():
