@@ -395,8 +395,8 @@ any_may_join(const Graph *g)
 /* Whether a step with all transfers takes less than *least seconds, and fits;
  * *least is its seconds then. */
 static bool
-is_faster(const Pass *p, const Graph *g, const struct overlap_choice *c,
-          double *least)
+saves_time(const Pass *p, const Graph *g, const struct overlap_choice *c,
+           double *least)
 {
 	Graph *trial = graph_clone(g);
 	Arena *a = arena_new();
@@ -429,7 +429,7 @@ choose_messages(const Pass *p, const Graph *g, struct overlap_choice *c)
 	c->latency = share[0];
 	for (int i = 0; i < n && !watch_over(p->watch); i++) {
 		t.latency = share[i];
-		if (is_faster(p, g, &t, &least))
+		if (saves_time(p, g, &t, &least))
 			c->latency = share[i];
 	}
 	return least < INFINITY;
