@@ -152,6 +152,17 @@ class Check(PlanCheck):
                     math.isclose(found, want, rel_tol=1e-9),
                     f"{os.path.basename(dump)}: {key} {found}, expected {want}",
                 )
+        # what fitted into a budget stays as it was
+        whole = self.plan(
+            model, *flags, "--memory-budget", "99%", "--dump", "overlap", "--dump-dir", self.folder
+        )
+        again = self.plan(*glob.glob(self.path("*overlap.ck")), *flags)
+        for key in "exposed_seconds", "peak_bytes":
+            found, want = again["summary"][key], whole["summary"][key]
+            self.fault(
+                math.isclose(found, want, rel_tol=1e-9),
+                f"within a budget: {key} {found}, expected {want}",
+            )
 
 
 if __name__ == "__main__":
