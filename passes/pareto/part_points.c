@@ -171,6 +171,26 @@ min_later_bytes_of(const struct part_class *k, const struct partial *p)
 	return p->direct + least;
 }
 
+/* Take decisions [from, to) in all of *now, in which memory is short for all
+ * that could be made of them at once. */
+static struct partial_list
+decide_all(struct part_class *k, int32_t from, int32_t to, double sec,
+           const struct partial_list *now, struct watch *watch)
+{
+	struct partial_list next = { .arena = arena_new() };
+	int32_t most = 8 * LISTED;
+
+	for (int32_t i = 0; i < now->n && !watch_over(watch); i++) {
+		decide_node(k, from, to, sec, &now->at[i], &next);
+		if (next.n <= most && (i + 1 < now->n || next.n <= LISTED))
+			continue;
+		prune_partials(&next, ((uint64_t)1 << from) - 1);
+		k->thinned = true;
+		most = next.n > most / 2 ? 2 * next.n : most;
+	}
+	return next;
+}
+
 /* All points of a class; false: there are too many, or no time. */
 static bool
 list_points(struct partition *y, struct part_class *k)
@@ -179,7 +199,6 @@ list_points(struct partition *y, struct part_class *k)
 	struct watch *watch = y->r->watch;
 	struct partial none = { 0 };
 	struct partial_list now = { .arena = arena_new() }, next;
-	Arena *scratch = now.arena;
 
 	for (int32_t i = 0; i < k->ndecision; i++)
 		none.needed |= (uint64_t)k->decision[i].direct << i;
@@ -191,14 +210,9 @@ list_points(struct partition *y, struct part_class *k)
 		for (from = to - 1; from > 0
 		     && k->decision[from - 1].node == node; from--)
 			;
-		next = (struct partial_list){ .arena = scratch };
-		for (int32_t i = 0; i < now.n && !watch_over(watch); i++)
-			decide_node(k, from, to, sec, &now.at[i], &next);
+		next = decide_all(k, from, to, sec, &now, watch);
+		arena_free(now.arena);
 		now = next;
-		if (now.n > LISTED) {
-			prune_partials(&now, ((uint64_t)1 << from) - 1);
-			k->thinned = true;
-		}
 		if (now.n > 4 * LISTED || watch_over(watch))
 			break;
 	}
@@ -220,7 +234,7 @@ list_points(struct partition *y, struct part_class *k)
 		qsort(k->point, (size_t)k->npoint, sizeof *k->point,
 		      by_falling_bytes);
 	}
-	arena_free(scratch);
+	arena_free(now.arena);
 	return k->npoint > 0;
 }
 
