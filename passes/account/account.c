@@ -143,7 +143,7 @@ add_step(struct plan_builder *b, const Node *n)
 		.workspace = n->workspace,
 		.flops = c.flops, .bytes = c.bytes, .seconds = c.sec,
 		.product = c.product, .sent = c.sent, .network = c.network,
-		.lane_sec = c.sent > 0 ? node_lane_seconds(g, n) : c.sec,
+		.lane_sec = node_lane_seconds(g, n, c),
 	};
 	s->inlined = arena_array(a, (size_t)n->ninlined + 1,
 	                         sizeof *s->inlined);

@@ -461,9 +461,8 @@ node_cost(const Graph *g, const Node *n)
 }
 
 double
-node_lane_seconds(const Graph *g, const Node *n)
+node_lane_seconds(const Graph *g, const Node *n, struct cost c)
 {
-	struct cost c = node_cost(g, n);
 	NodeId id = node_id(g, n), last;
 	double bytes = c.sent;
 

@@ -15,9 +15,10 @@
 
 /* Cost of one node under the device profile. */
 struct cost node_cost(const Graph *, const Node *);
-/* Seconds on its lane (lanes.h): a transfer takes those of its message, with
- * all that join it (node_joins), and one that joins another takes none. */
-double node_lane_seconds(const Graph *, const Node *);
+/* Seconds on its lane (lanes.h) of a node of that cost: a transfer takes those
+ * of its message, with all that join it (node_joins), and one that joins
+ * another takes none. */
+double node_lane_seconds(const Graph *, const Node *, struct cost);
 /* Seconds of a transfer before its first byte arrives, part of node_cost. */
 double transfer_latency(const Graph *, const Node *);
 /* Of a loop whose work another one does again without storing it; part of

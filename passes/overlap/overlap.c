@@ -2,8 +2,9 @@
  *
  * what    Node.wait; the order of nodes, see order.c
  * method  a transfer ends behind the last node before the first that reads
- *         what it receives, or overwrites what it sends.  If the arena then
- *         exceeds the budget, transfers are added from those that save most,
+ *         what it receives, or overwrites what it sends.  Neighbours go in
+ *         one message where that is faster and fits.  If the arena exceeds the
+ *         budget anyhow, transfers are added from those that save most,
  *         by halving; one that does not fit is left out alone.
  * needs   P_PLANNED; before results are laid over operands, which asks for
  *         what is alive.  A graph in which transfers wait stays as it is.
@@ -145,7 +146,7 @@ wait_no_longer(const struct transfer_ends *e, Graph *g)
 		if (!n->wait)
 			continue;
 		if (!node_joins(g, id))
-			message = node_lane_seconds(g, n);
+			message = node_lane_seconds(g, n, node_cost(g, n));
 		while (end < n->wait
 		       && e->work[end] < e->work[id] + TIMES * message)
 			end++;
@@ -224,7 +225,7 @@ lane_seconds(const Graph *g, bool micro, Arena *scratch)
 		struct cost c = node_cost(g, n);
 
 		step[node_id(g, n)] = (struct lane_step){
-			node_lane_seconds(g, n), lane_of(c.sent, c.network),
+			node_lane_seconds(g, n, c), lane_of(c.sent, c.network),
 			n->wait ? n->wait : node_id(g, n) };
 		if (micro && n->phase == PH_UPDATE)
 			step[node_id(g, n)] = (struct lane_step){ 0 };

@@ -51,8 +51,16 @@ is_group(const struct ckr_library *lib, const struct ckr_comm *m)
 	return m->axis < CKR_AXES && lib->zero_group;
 }
 
-/* Backends put off what is joined until the last of the message begins: it runs
- * as often, and none ends before. */
+/* What runs as often: a count pass, the update, or the rest of a micro-batch.
+ */
+static int32_t
+part_of_step(const struct ckr_instr *s)
+{
+	return s->phase < CKR_UPDATE ? CKR_FORWARD : s->phase;
+}
+
+/* Backends put off what is joined until the last of the message begins: it
+ * runs as often, and none ends before. */
 static bool
 joins_sanely(const struct ckr_program *p, const struct ckr_instr *s)
 {
@@ -61,9 +69,7 @@ joins_sanely(const struct ckr_program *p, const struct ckr_instr *s)
 	return (m->kind == CKR_ALL_GATHER || m->kind == CKR_REDUCE_SCATTER)
 	       && m->end > s - p->instr && next && next->kind == m->kind
 	       && next->axis == m->axis
-	       && (s->phase == CKR_UPDATE) == (s[1].phase == CKR_UPDATE)
-	       && (s->phase >= CKR_COUNT ? s->phase : 0)
-	               == (s[1].phase >= CKR_COUNT ? s[1].phase : 0);
+	       && part_of_step(s) == part_of_step(&s[1]);
 }
 
 /* The first instruction that ends one of the message so far: none that joins
