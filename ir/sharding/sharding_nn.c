@@ -73,31 +73,36 @@ is_just_sharded(const Node *n)
 		|| n->op == OP_ALL_TO_ALL;
 }
 
-/* Whether v, sharded along its last dim, would have zeros for padding. */
+/* Whether v, sharded along its last dim, would have zeros for padding.  Sums of
+ * a value and its own image are looked into twice at every level: *looks
+ * bounds the values that are visited in all. */
 static bool
-pads_last_dim(const Graph *g, ValId v, int depth)
+pads_last_dim(const Graph *g, ValId v, int *looks)
 {
 	const Node *n = &g->node[g->val[v].def];
-	int zeros = 0;
 
 	if (val_param_of(g, v))
 		return true;
-	if (!g->val[v].def || depth > 64)
+	if (!g->val[v].def || --*looks < 0)
 		return false;
 	if (is_just_sharded(n))
 		return true;
 	if (n->op == OP_MATMUL)         /* its columns are the right side's */
 		return (val_param_of(g, n->in[1])
 		        || (!n->attr.MATMUL.tb
-		            && pads_last_dim(g, n->in[1], depth + 1)))
+		            && pads_last_dim(g, n->in[1], looks)))
 			&& (n->nin < 3 || !n->in[2]
-			    || pads_last_dim(g, n->in[2], depth + 1));
+			    || pads_last_dim(g, n->in[2], looks));
 	if (n->op != OP_MUL && !(op_info[n->op].flags & F_ZERO))
 		return false;
-	for (int k = 0; k < n->nin; k++)
-		zeros += last_dim_extent(g, n->in[k]) == last_dim_extent(g, v)
-			&& pads_last_dim(g, n->in[k], depth + 1);
-	return n->op == OP_MUL ? zeros > 0 : zeros == n->nin;
+	for (int k = 0; k < n->nin; k++) {
+		bool zero = last_dim_extent(g, n->in[k]) == last_dim_extent(g, v)
+			&& pads_last_dim(g, n->in[k], looks);
+
+		if (zero == (n->op == OP_MUL))
+			return zero;
+	}
+	return n->op != OP_MUL;
 }
 
 static bool
@@ -105,10 +110,11 @@ pads_with_zeros(const struct sharding_rule *c, int value_index, int dim)
 {
 	ValId v = c->n->in[value_index];
 	const Val *x = &c->g->val[v];
+	int looks = 256;
 
 	return val_param_of(c->g, v) || is_just_sharded(&c->g->node[x->def])
 		|| (dim == c->shape[value_index].rank - 1
-		    && pads_last_dim(c->g, v, 0));
+		    && pads_last_dim(c->g, v, &looks));
 }
 
 /* Adjoints have zeros there in any case. */

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-enum { REPEAT_DEPTH = 64 };
+enum { REPEAT_DEPTH = 1000 };
 
 static bool repeats_per_sample(struct dp_partition *, ValId, const Placement *,
                                int depth);
@@ -241,9 +241,14 @@ repeats_per_sample(struct dp_partition *d, ValId v, const Placement *s,
 		return true;
 	if (x->kind == V_CONST)
 		return repeats_const(d, x, s);
-	return x->def
-		&& repeats_computed(d, &d->g->node[x->def], x->result_index, s,
-	                            depth);
+	if (v < d->nold_val && placement_eq(&d->repeats[v], s))
+		return true;
+	if (!x->def || !repeats_computed(d, &d->g->node[x->def],
+	                                 x->result_index, s, depth))
+		return false;
+	if (v < d->nold_val)
+		d->repeats[v] = *s;
+	return true;
 }
 
 /* ---- a node ---- */

@@ -189,6 +189,7 @@ partition_graph(Pass *p, Graph *g, const char **assumed)
 
 	d.uses = graph_uses(g, p->scratch);
 	d.nold_val = g->nval;
+	d.repeats = arena_array(p->scratch, g->nval, sizeof *d.repeats);
 	if (dp_is_micro(&d))
 		d.grad = sharding_requires_grad(g, p->scratch);
 	g->ranks = DP_RANKS;

@@ -28,6 +28,9 @@ struct dp_partition {
 	const bool *grad;               /* DP_MICRO: by value before the pass: a
 	                                 * gradient passes */
 	ValId nold_val;
+	Placement *repeats;             /* by value before the pass: a shard of
+	                                 * one replica that each sample repeats;
+	                                 * not a shard: none was asked for */
 	bool *indexed;                  /* by value: holds sample indices, which
 	                                 * each replica counts from 0 */
 	size_t nindexed, indexed_cap;

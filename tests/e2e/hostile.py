@@ -670,6 +670,36 @@ def structures(bench):
     refused(bench, "two graphs", ["occurs twice"], model(graph([])) + field(7, graph([])))
 
 
+def doubled(bench):
+    """Sums of a value and its own image, one after the other: a walk back that does not remember
+    where it was doubles at each."""
+    head = [
+        "graph @doubled {",
+        "\tinput %x: f32[4,13]",
+        "\tparam %w: f32[13,15] = splat 0.1",
+        "\tparam %q: f32[15,7] = splat 0.1",
+    ]
+    # what is looked for: zeros in the padding of shards, and values that all samples share
+    products = ["\t%h = tanh %x", "\t%v0 = matmul %h, %w"]
+    shared = [
+        "\tparam %p: f32[1,13] = splat 0.1",
+        "\tparam %u: f32[13,13] = splat 0.1",
+        "\t%e = expand %p {shape=[4,13]}",
+        "\t%v0 = matmul %e, %u",
+    ]
+    for flag, first, last in (
+        ("--tp", products, ["\t%y = matmul %v60, %q"]),
+        ("--dp", shared, ["\t%z = add %v60, %x", "\t%y = matmul %z, %w"]),
+    ):
+        body = [f"\t%t{i} = tanh %v{i}\n\t%v{i + 1} = add %v{i}, %t{i}" for i in range(60)]
+        loss = ["\t%loss output = reduce_mean %y {keepdims=0}", "}", ""]
+        path = save(bench, "doubled.ck", "\n".join(head + first + body + last + loss).encode())
+        status, said = ckc(bench, path, "--plan-only", "--quiet", "--loss", "loss", flag, "2")
+        bench.check(
+            status == 0, f"a chain that doubles with {flag}: status {status}: {said[-300:]}"
+        )
+
+
 def constants(bench):
     """Nodes of constants, each of them small: all together are computed up to a limit, and stay ops
     beyond it."""
@@ -828,6 +858,7 @@ def main():
     sizes(bench)
     forms(bench)
     structures(bench)
+    doubled(bench)
     constants(bench)
     paths(bench)
     bench.finish()
