@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LISTED = 65536, MEASURED = 160 };
+enum { LISTED = 4096, MEASURED = 160 };
 
 /* Some decisions taken, from the last on. */
 struct partial {

@@ -158,6 +158,8 @@ search_sets(struct plan_selector *c, struct plan_pool *pool, int64_t memory,
 
 	cut_search(c->net, pool, memory, end, &proof, gap);
 	start = pool_best_live(pool, memory);
+	if (start && start->sec - proof.sec <= gap)
+		return proof.sec;
 	if (start && is_small_graph(c))
 		remat_polish(pool, memory, c->anneal, start->drop);
 	if (!has_small_program(c))
