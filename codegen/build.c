@@ -142,7 +142,8 @@ install_library(const char *from, const Graph *g,
 	if (!copy_beside(&o, from, opt->out_so, d))
 		return false;
 	outfile_executable(&o);
-	ok = !opt->weights || codegen_weights(g, opt->weights, d);
+	ok = !opt->weights || codegen_weights(g, &opt->origin,
+	                                       opt->weights, d);
 	return outfile_close(&o, ok) && ok;
 }
 

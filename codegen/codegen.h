@@ -27,6 +27,11 @@ struct codegen_adapter {
 	bool transposed;
 };
 
+/* What a library is compiled from, as typed. */
+struct codegen_origin {
+	const char *model, *options;    /* NULL: not recorded */
+};
+
 struct codegen_options {
 	const struct machine *machine;  /* NULL: the first one */
 	const char *compiler;           /* command with arguments; NULL: the
@@ -35,6 +40,7 @@ struct codegen_options {
 	const char *out_so;             /* written by rename */
 	const char *weights;            /* safetensors file of parameters, also
 	                                 * written; NULL: none */
+	struct codegen_origin origin;   /* recorded beside the weights */
 	const volatile sig_atomic_t *stop;      /* set: stop; NULL: never */
 	const char *emit_dir;           /* folder for the sources; NULL: none */
 	int threads;                    /* threads that workspace is for */
@@ -73,10 +79,14 @@ bool codegen_check(const struct codegen_schedules *,
 bool codegen_library(const struct codegen_schedules *,
                      const struct codegen_options *, Diag *);
 
-/* Write parameters and buffers by name into a safetensors file. */
-bool codegen_weights(const Graph *g, const char *path, Diag *);
+/* Write parameters and buffers by name into a safetensors file, and where they
+ * are from into its metadata. */
+bool codegen_weights(const Graph *g, const struct codegen_origin *,
+                     const char *path, Diag *);
 
-/* False if there is a file at path that codegen_weights did not write. */
-bool codegen_may_replace(const char *path);
+/* What the file at path says of its origin; no model if there is no file.
+ * False if codegen_weights did not write it. */
+bool codegen_weights_origin(const char *path, struct codegen_origin *,
+                            Arena *);
 
 #endif

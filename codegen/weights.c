@@ -3,6 +3,7 @@
 #include "codegen/tables.h"
 #include "ir/base/outfile.h"
 #include "ir/placement.h"
+#include "runtime/support/json.h"
 #include "runtime/support/st_head.h"
 #include "runtime/support/utf8.h"
 
@@ -14,9 +15,9 @@
 enum { ALIGN = 8 };
 
 /* How the header of our files begins, after its length. */
-#define MARK "{\"__metadata__\":{\"ckc\":\"" CKC_VERSION "\"}"
+#define MARK "{\"__metadata__\":{\"ckc\":"
 
-enum { MARK_SHARED = sizeof "{\"__metadata__\":{\"ckc\":" - 1 };
+enum { ORIGIN_MAX = 1 << 16 };          /* bytes of metadata that are read */
 
 static bool
 is_saved_weight(const Val *v)
@@ -57,13 +58,24 @@ weights_check(const Graph *g, Diag *d)
 	return true;
 }
 
+static void
+put_origin(FILE *f, const struct codegen_origin *from)
+{
+	fputs(MARK "\"" CKC_VERSION "\"", f);
+	if (from->model)
+		fputs(",\"model\":", f), utf8_json(f, from->model);
+	if (from->options)
+		fputs(",\"options\":", f), utf8_json(f, from->options);
+	putc('}', f);
+}
+
 /* The entries of the header. */
 static void
-put_weight_entries(FILE *f, const Graph *g)
+put_weight_entries(FILE *f, const Graph *g, const struct codegen_origin *from)
 {
 	int64_t at = 0, end;
 
-	fputs(MARK, f);
+	put_origin(f, from);
 	FOR_VALS (v, g) {
 		Val w = unsharded_val(v);
 
@@ -80,7 +92,8 @@ put_weight_entries(FILE *f, const Graph *g)
 /* The header, padded so that the data begin aligned; the caller frees *text,
  * also after a diagnostic. */
 static bool
-make_weights_header(const Graph *g, char **text, size_t *n, Diag *d)
+make_weights_header(const Graph *g, const struct codegen_origin *from,
+                    char **text, size_t *n, Diag *d)
 {
 	FILE *f = st_head_open(text, n);
 
@@ -90,7 +103,7 @@ make_weights_header(const Graph *g, char **text, size_t *n, Diag *d)
 		                  "file: %s",
 		                  strerror(errno));
 	}
-	put_weight_entries(f, g);
+	put_weight_entries(f, g, from);
 	return st_head_close(f, n, ALIGN)
 		|| diag_error(d, "cannot build the header of the weights file: "
 		              "%s", strerror(errno));
@@ -115,12 +128,13 @@ write_weights(FILE *f, const char *head, size_t nhead, const Graph *g)
 }
 
 bool
-codegen_weights(const Graph *g, const char *path, Diag *d)
+codegen_weights(const Graph *g, const struct codegen_origin *from,
+                const char *path, Diag *d)
 {
 	char *head = NULL;
 	size_t n;
 	struct outfile o;
-	bool ok = weights_check(g, d) && make_weights_header(g, &head, &n, d)
+	bool ok = weights_check(g, d) && make_weights_header(g, from, &head, &n, d)
 		&& outfile_open(&o, path, d);
 
 	if (ok) {
@@ -134,18 +148,40 @@ codegen_weights(const Graph *g, const char *path, Diag *d)
 	return ok;
 }
 
-bool
-codegen_may_replace(const char *path)
+static bool
+read_origin_member(struct json *j, const char *key, void *to)
 {
-	char head[8 + MARK_SHARED];
-	FILE *f = fopen(path, "rb");
-	bool ours;
+	struct codegen_origin *from = to;
+	char *text;
 
+	if (!json_string(j, &text))
+		return false;
+	if (!strcmp(key, "model"))
+		from->model = text;
+	else if (!strcmp(key, "options"))
+		from->options = text;
+	return true;
+}
+
+bool
+codegen_weights_origin(const char *path, struct codegen_origin *from, Arena *a)
+{
+	enum { BEGIN = sizeof MARK - 1, OBJECT = sizeof "{\"__metadata__\":" - 1 };
+	char *head = arena_alloc(a, 8 + ORIGIN_MAX + 1);
+	FILE *f = fopen(path, "rb");
+	struct json j = { .text = head + 8 + OBJECT };
+	size_t n;
+
+	*from = (struct codegen_origin){ NULL, NULL };
 	if (!f)
 		return errno == ENOENT || errno == ENOTDIR
 			|| errno == ENAMETOOLONG; /* writing reports it */
-	ours = fread(head, 1, sizeof head, f) == sizeof head
-		&& memcmp(head + 8, MARK, MARK_SHARED) == 0;
+	n = fread(head, 1, 8 + ORIGIN_MAX, f);
 	fclose(f);
-	return ours;
+	if (n < 8 + BEGIN || memcmp(head + 8, MARK, BEGIN) != 0)
+		return false;
+	j.size = n - 8 - OBJECT;
+	if (!json_object(&j, read_origin_member, from))
+		*from = (struct codegen_origin){ NULL, NULL };
+	return true;
 }

@@ -221,6 +221,23 @@ adapters(struct driver *d)
 	return v;
 }
 
+/* The model and, if they alone tell libraries of one name apart, the options
+ * as typed. */
+static struct codegen_origin
+origin_of(const struct driver *d)
+{
+	const char *text = "";
+
+	for (int i = 0; i < d->cli.nflag && !d->cli.out; i++)
+		if (d->cli.flag[i] != d->cli.model
+		    && strcmp(d->cli.flag[i], "--quiet") != 0)
+			text = arena_printf(d->arena, "%s%s%s", text,
+			                    *text ? " " : "",
+			                    d->cli.flag[i]);
+	return (struct codegen_origin){ d->cli.model,
+		                        d->cli.out ? NULL : text };
+}
+
 static bool
 generate(struct driver *d, const struct outputs *out)
 {
@@ -239,6 +256,7 @@ generate(struct driver *d, const struct outputs *out)
 		s.forward_plan = forward_plan(&d->pass, d->graph);
 	o.out_so = out->so;
 	o.weights = out->weights;
+	o.origin = origin_of(d);
 	o.emit_dir = c->emit_dir;
 	o.grad_accum = c->opt.grad_accum;
 	o.stop = d->watch.stop;
@@ -266,14 +284,30 @@ generate(struct driver *d, const struct outputs *out)
 	return codegen_library(&s, &o, d->diag);
 }
 
-/* Refuse to replace weights that ckc did not write. */
+/* Refuse to replace weights that ckc did not write, and under a name that
+ * nobody chose those of another model. */
 static bool
-spare_weights(struct driver *d, const char *path)
+spare_weights(struct driver *d, const struct outputs *out)
 {
-	return codegen_may_replace(path)
-		|| diag_error(d->diag, "'%s' exists and was not written by "
-		              "ckc; choose another -o, because the weights are "
-		              "written next to the library", path);
+	struct codegen_origin now = origin_of(d), old;
+
+	if (!codegen_weights_origin(out->weights, &old, d->arena))
+		return diag_error(d->diag, "'%s' exists and was not written by "
+		                  "ckc; choose another -o, because the weights "
+		                  "are written next to the library",
+		                  out->weights);
+	if (d->cli.out || !old.model)
+		return true;
+	if (strcmp(old.model, now.model) && !path_same(old.model, now.model))
+		return diag_error(d->diag, "'%s' and '%s' are of another "
+		                  "model, '%s'; try: -o NAME.so", out->so,
+		                  out->weights, old.model);
+	if (!old.options || strcmp(old.options, now.options))
+		diag_note(d->diag, "'%s' will be replaced; it was compiled "
+		          "with other options%s%s", out->so,
+		          old.options && *old.options ? ": " : "",
+		          old.options ? old.options : "");
+	return true;
 }
 
 static bool
@@ -300,7 +334,7 @@ compile_model(struct driver *d)
 	out.svg = c->curve_svg;
 	out.page = c->page;
 	if (!outputs_check(&out, c->model, NULL, d->diag)
-	    || (code && !spare_weights(d, out.weights)) || !load_model(d)
+	    || (code && !spare_weights(d, &out)) || !load_model(d)
 	    || !outputs_check(&out, c->model, d->file, d->diag)
 	    || !device_set(c, d->graph, &d->watch, d->arena,
 	                   d->diag)

@@ -207,7 +207,8 @@ static const struct option_spec table[] = {
 
 	{ "dump", "WHAT[,WHAT]", G_LOOK, set_once, FIELD(dump), C,
 	  "print plan, memory, shard (placement of values on ranks), precision "
-	  "(dtypes and reasons), the graph after a PASS, or all" },
+	  "(dtypes and reasons), the graph after a PASS, or all; no code unless "
+	  "-o is given" },
 	{ "dump-dir", "DIR", G_LOOK, set_folder, FIELD(dump_dir), C,
 	  "write the dumps of passes to DIR/NN-pass.ck" },
 	{ "json", "FILE", G_LOOK, set_once, FIELD(json), CI | P,
@@ -553,7 +554,7 @@ cli_parse(struct cli *c, int argc, char **argv, Arena *arena, FILE *out,
 		c->model = c->json;     /* --json GRAPH: the input file */
 		c->json = "-";
 	}
-	if (c->curve && !c->out)
+	if ((c->curve || c->dump) && !c->out)
 		c->plan_only = true;
 	c->opt.curve = c->curve || c->page;
 	status = check_complete(c, err);

@@ -124,6 +124,8 @@ check_sources(struct setup *t, const Plan *p, const char *dir)
 static void
 check_weights(const char *dir)
 {
+	const struct codegen_origin from = { "a \"b\".onnx", "--lr 1" };
+	struct codegen_origin back_from;
 	struct setup t;
 	char file[200], head[400] = { 0 };
 	float data[3] = { 1, 2, 3 }, back[3];
@@ -135,7 +137,7 @@ check_weights(const char *dir)
 	v = val_new(t.g, V_PARAM, "a \"b\"\n", DT_F32, SHAPE(3));
 	t.g->val[v].data = data;
 	path(file, dir, "m.safetensors");
-	expect("weights", codegen_weights(t.g, file, t.diag));
+	expect("weights", codegen_weights(t.g, &from, file, t.diag));
 	f = fopen(file, "rb");
 	n = f && fread(head, 1, 8, f) == 8 ? (unsigned char)head[0] : 0;
 	expect("header", n > 0 && n % 8 == 0 && fread(head, 1, n, f) == n &&
@@ -143,11 +145,14 @@ check_weights(const char *dir)
 	expect("contents", !memcmp(data, back, sizeof data));
 	expect("names are escaped", strstr(head, "\"a \\\"b\\\"\\u000a\":"
 	       "{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[0,12]}"));
+	expect("origin", codegen_weights_origin(file, &back_from, t.g->arena) &&
+	       !strcmp(back_from.model, from.model) &&
+	       !strcmp(back_from.options, from.options));
 	if (f)
 		fclose(f);
 	unlink(file);
 	expect("an unwritable place is an error",
-	       !codegen_weights(t.g, "/nonexistent/x", t.diag));
+	       !codegen_weights(t.g, &from, "/nonexistent/x", t.diag));
 	setup_close(&t);
 }
 

@@ -431,6 +431,36 @@ def standard_output(bench):
         )
 
 
+def default_names(bench):
+    """Without -o: a library of another model stays, one of other options is replaced with a note,
+    and a dump compiles nothing."""
+    model = os.path.join(ck.MODELS, "gpt2-ts14.onnx")
+    for folder in "one", "two":
+        os.makedirs(bench.path(folder))
+        shutil.copy(model, bench.path(folder))
+    one, two, so = "one/gpt2-ts14.onnx", "two/gpt2-ts14.onnx", bench.path("gpt2-ts14.so")
+    done = bench.ckc(one, "--dump=plan")
+    bench.check(done.returncode == 0 and not os.path.exists(so), f"--dump: {done.stderr[:200]}")
+    for argv, status, said in (
+        ([one], 0, ""),
+        ([os.path.join("one", os.pardir, one)], 0, ""),
+        ([one, "--optimizer", "sgd"], 0, "with other options\n"),
+        ([one], 0, "with other options: --optimizer sgd\n"),
+        ([two], 1, f"of another model, '{one}'; try: -o NAME.so"),
+        ([two, "-o", so], 0, ""),
+        ([two], 0, "'gpt2-ts14.so' will be replaced"),
+        ([one, "--dump=plan", "-o", "gpt2-ts14.so"], 0, ""),
+    ):
+        before = ck.content(so) if os.path.exists(so) else None
+        done = bench.ckc(*argv)
+        bench.check(
+            done.returncode == status
+            and (said in done.stderr if said else "replaced" not in done.stderr),
+            f"{argv}: {done.returncode} {done.stderr[:300]}",
+        )
+        bench.check(not status or ck.content(so) == before, f"{argv}: the library has changed")
+
+
 def doctor(bench):
     """What is there and what is not; nothing is left."""
     tmp = bench.path("doctor")
@@ -909,6 +939,7 @@ def main():
     momentum(bench)
     streams(bench)
     standard_output(bench)
+    default_names(bench)
     usage(bench)
     doctor(bench)
     traced(bench)
