@@ -370,6 +370,9 @@ dag_plan(const struct dag *g, const struct dag_options *o, Arena *arena)
 	for (int64_t part = o->sec > 0 ? FIRST_PART : 1; part && !is_done(&b);
 	     part /= 4)
 		(g->training ? plan_training : plan_general)(&b, part);
+	/* once more: below the cost of what was found states suffice longer */
+	if (g->n <= DAG_STATES_NODES && b.asked.best.len && !is_done(&b))
+		search_states(&b);
 	/* whatever the time; last, as searches from there find no more */
 	if (dag_stopped(&b) || !is_done(&b))
 		dag_checkpoints(&b);

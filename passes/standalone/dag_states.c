@@ -6,8 +6,8 @@
  *         run and which values are in memory.  Nodes that have not run, and
  *         those that must run again for them because a value is gone, give the
  *         lower bound of what is still to be paid.  Values that nobody can read
- *         any more leave at once; others leave only while some node does not
- *         fit.
+ *         any more leave at once; others leave only for a node that does not
+ *         fit, in each way of which no part would do.
  * cost    exponential, and therefore limited in states; when these are spent,
  *         the least of the bounds of all open states bounds every plan
  */
@@ -16,12 +16,15 @@
 #include <math.h>
 #include <string.h>
 
+/* Ways to a state that are tried, for each state that there is room for. */
+enum { TRIES = 16 };
+
 struct state {
 	uint32_t ran, held;
 	double cost;                    /* so far */
 	double least;                   /* and with what is certain to come */
 	int32_t from;                   /* the state before */
-	int8_t node;                    /* that ran; -1: a value left */
+	int8_t node;                    /* that ran */
 	bool closed;
 };
 
@@ -31,8 +34,10 @@ struct state_search {
 	double limit;                   /* plans that cost as much are no use */
 	uint32_t all;                   /* nodes */
 	uint32_t readers[DAG_STATES_NODES];     /* of each node */
+	int32_t by_size[DAG_STATES_NODES];      /* nodes, the largest first */
 	struct state *state;
 	int32_t n, cap;
+	int64_t tries;                  /* that are left: ways to states */
 	int32_t *slot, nslot;           /* hash table */
 	int32_t *heap, nheap;
 };
@@ -144,6 +149,8 @@ reach_state(struct state_search *s, struct state x)
 {
 	int32_t *at;
 
+	if (s->tries-- == 0)
+		return false;
 	x.least = x.cost + least_after(s, x.ran, x.held);
 	if (x.least >= s->limit)
 		return true;
@@ -160,30 +167,57 @@ reach_state(struct state_search *s, struct state x)
 	return true;
 }
 
+/* A run for which values have to leave. */
+struct state_run {
+	struct state to;                /* with all values still in memory */
+	uint32_t may_leave;
+};
+
+/* After what leaves for it: `over` bytes at least.  Next is the k-th of all
+ * nodes by size, and from there on `bytes` may leave; the last to leave is the
+ * smallest, so each way that is tried needs all its parts. */
+static bool
+make_room(struct state_search *s, const struct state_run *r, uint32_t gone,
+          int64_t over, int32_t k, int64_t bytes)
+{
+	struct state to = r->to;
+
+	to.held &= ~gone;
+	if (over <= 0)
+		return reach_state(s, to);
+	for (; bytes >= over; k++) {
+		int32_t v = s->by_size[k];
+
+		if (!(r->may_leave >> v & 1))
+			continue;
+		bytes -= s->g->ram[v];
+		if (!make_room(s, r, gone | (uint32_t)1 << v,
+		               over - s->g->ram[v], k + 1, bytes))
+			return false;
+	}
+	return true;
+}
+
 static bool
 expand_state(struct state_search *s, int32_t from)
 {
 	const struct state x = s->state[from];
 	uint32_t use = useful(s, x.ran);
 	int64_t room = s->budget - set_bytes(s, x.held);
-	bool full = false;
 
 	for (int32_t v = 0; v < s->g->n; v++) {
 		uint32_t bit = (uint32_t)1 << v, ran = x.ran | bit;
+		struct state_run r = { .may_leave = x.held & ~s->g->read[v] };
 
 		if (x.held & bit || s->g->read[v] & ~x.held
-		    || (x.ran & bit && !(use & bit)))
+		    || (x.ran & bit && !(use & bit)) || isinf(s->g->cpu[v]))
 			continue;
-		full |= s->g->ram[v] > room;
-		if (s->g->ram[v] <= room && !reach_state(s, (struct state){
-			ran, (x.held | bit) & useful(s, ran),
-			x.cost + s->g->cpu[v], 0, from, (int8_t)v, false }))
+		r.to = (struct state){ ran, (x.held | bit) & useful(s, ran),
+			x.cost + s->g->cpu[v], 0, from, (int8_t)v, false };
+		if (!make_room(s, &r, 0, s->g->ram[v] - room, 0,
+		               set_bytes(s, r.may_leave)))
 			return false;
 	}
-	for (uint32_t left = full ? x.held : 0; left; left &= left - 1)
-		if (!reach_state(s, (struct state){ x.ran,
-			x.held & ~(left & -left), x.cost, 0, from, -1, false }))
-			return false;
 	return true;
 }
 
@@ -212,7 +246,11 @@ prepare_search(struct state_search *s, int32_t states, Arena *a)
 	for (int32_t v = 0; v < g->n; v++)
 		for (uint32_t left = g->read[v]; left; left &= left - 1)
 			s->readers[first_of(left)] |= (uint32_t)1 << v;
+	for (int32_t v = 0, k; v < g->n; s->by_size[k] = v++)
+		for (k = v; k > 0 && g->ram[s->by_size[k - 1]] < g->ram[v]; k--)
+			s->by_size[k] = s->by_size[k - 1];
 	s->cap = states;
+	s->tries = (int64_t)TRIES * states;
 	for (s->nslot = 1; s->nslot < 2 * states;)
 		s->nslot *= 2;
 	s->state = arena_array(a, (size_t)states, sizeof *s->state);
@@ -230,12 +268,11 @@ write_way(const struct state_search *s, int32_t to, struct dag_way *way,
 
 	way->len = 0;
 	for (int32_t k = to; k > 0; k = s->state[k].from)
-		way->len += s->state[k].node >= 0;
+		way->len++;
 	way->node = arena_array(a, (size_t)way->len + 1, sizeof *way->node);
 	t = way->len;
 	for (int32_t k = to; k > 0; k = s->state[k].from)
-		if (s->state[k].node >= 0)
-			way->node[--t] = s->state[k].node;
+		way->node[--t] = s->state[k].node;
 	way->found = true;
 }
 
@@ -251,7 +288,7 @@ dag_states(const struct dag_small *g, int64_t budget, double limit,
 	way->found = false;
 	prepare_search(&s, states, a);
 	reach_state(&s, (struct state){ .ran = g->ran, .held = g->held,
-	                                .from = -1, .node = -1 });
+	                                .from = -1 });
 	while (s.nheap > 0) {
 		int32_t k = heap_take(&s);
 

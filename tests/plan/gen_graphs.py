@@ -12,6 +12,9 @@ stacked   layers with few links, a seventh beyond the next layer, mostly not far
 order parallel  chains side by side that meet, inside one another, no backward flag
 wide      many independent chains, one sink, no backward flag
 random    N nodes, links by chance, no backward flag
+mirror    N nodes, each of the second half reads the one before and its counterpart in the first, as
+backward does; skips, odd sizes and costs
+fan       a source, N nodes that read it and some that read those, odd sizes and costs
 """
 
 import json
@@ -314,6 +317,39 @@ def any_graph(n, seed):
     return g
 
 
+def odd_costs(rnd):
+    """What draws bytes and what draws costs, alike in some way throughout a graph."""
+    ram = rnd.choice([[4], [0, 0, 1, 2, 4], [1, 2, 3, 5, 8, 13], [1 << 20, 1 << 33, (1 << 33) + 1]])
+    cpu = rnd.choice([[1], [0, 0, 0, 1], [0.1, 0.2, 1 / 3, 2.5], [1e-9, 1, 1e12], range(1000)])
+    return lambda: rnd.choice(ram), lambda: rnd.choice(cpu)
+
+
+def mirror(n, seed):
+    rnd = random.Random(seed)
+    ram, cpu = odd_costs(rnd)
+    g, half, skips, flags = Graph(), n // 2, rnd.random() < 0.5, rnd.random() < 0.8
+    for i in range(n):
+        inputs = {i - 1} if i else set()
+        if i >= half:
+            inputs |= {n - 1 - i} | ({n - 2 - i} if skips and i < n - 1 else set())
+        elif skips and i > 2 and rnd.random() < 0.4:
+            inputs.add(rnd.randrange(i - 1))
+        g.add(f"n{i}", ram(), cpu(), inputs - {i}, flags and i >= half)
+    return g
+
+
+def fan(n, seed):
+    rnd = random.Random(seed)
+    ram, cpu = odd_costs(rnd)
+    g, sinks = Graph(), rnd.randint(1, 4)
+    g.add("source", ram(), cpu())
+    for i in range(1, n):
+        inputs = {0} if i < n - sinks or rnd.random() < 0.2 else set()
+        inputs |= {k for k in range(1, i) if rnd.random() < (0.1 if i < n - sinks else 0.35)}
+        g.add(f"n{i}", ram(), cpu(), inputs)
+    return g
+
+
 KINDS = {
     "chain": chain,
     "resnet": resnet,
@@ -324,6 +360,8 @@ KINDS = {
     "parallel": parallel,
     "wide": wide,
     "random": any_graph,
+    "mirror": mirror,
+    "fan": fan,
 }
 
 
