@@ -16,6 +16,7 @@ import sys
 import tempfile
 
 SEARCHED = 20  # nodes
+HARD = {300040: ("random", 19, 22)}  # by seed: kind, nodes and a budget that takes many states
 KINDS = "chain mirror fan layered skipping stacked parallel wide random".split()
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
@@ -74,6 +75,7 @@ def check(ckc, program, folder, seed, faults):
     rnd = random.Random(seed)
     kind = KINDS[seed % len(KINDS)]
     n = rnd.randint(SEARCHED + 1, 30) if seed % 5 == 0 else rnd.randint(8, SEARCHED)
+    kind, n, *hard = HARD.get(seed, (kind, n))
     document = gen_graphs.KINDS[kind](n // 2 if kind == "chain" else n, seed).json()
     n = len(document["nodes"])
     with open(os.path.join(folder, "graph.json"), "w", encoding="utf-8") as sink:
@@ -81,7 +83,7 @@ def check(ckc, program, folder, seed, faults):
     graph = Workload(document, "graph")
     low, high = graph.working_set, graph.peak
     budgets = {low - 1, low, high} | {rnd.randint(low, high - (high - low) // k) for k in (2, 2, 4)}
-    budgets = sorted(b for b in budgets if b > 1)
+    budgets = hard or sorted(b for b in budgets if b > 1)
     best = optima(program, graph, budgets) if n <= SEARCHED else {}
     last = math.inf
     for budget in budgets:
@@ -113,11 +115,11 @@ def main():
     first = int(sys.argv[4]) if len(sys.argv) > 4 else 1
     faults, plans = [], 0
     with tempfile.TemporaryDirectory() as folder:
-        for seed in range(first, first + count):
+        for seed in [*range(first, first + count), *HARD]:
             plans += check(*sys.argv[1:3], folder, seed, faults)
     for fault in faults[:20]:
         print("fault:", fault)
-    print(f"{count} graphs, {plans} plans, {len(faults)} faults")
+    print(f"{count + len(HARD)} graphs, {plans} plans, {len(faults)} faults")
     return 1 if faults or not plans else 0
 
 
