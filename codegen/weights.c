@@ -15,7 +15,8 @@
 enum { ALIGN = 8 };
 
 /* How the header of our files begins, after its length. */
-#define MARK "{\"__metadata__\":{\"ckc\":"
+#define METADATA "{\"__metadata__\":"
+#define MARK METADATA "{\"ckc\":"
 
 enum { ORIGIN_MAX = 1 << 16 };          /* bytes of metadata that are read */
 
@@ -134,7 +135,8 @@ codegen_weights(const Graph *g, const struct codegen_origin *from,
 	char *head = NULL;
 	size_t n;
 	struct outfile o;
-	bool ok = weights_check(g, d) && make_weights_header(g, from, &head, &n, d)
+	bool ok = weights_check(g, d)
+		&& make_weights_header(g, from, &head, &n, d)
 		&& outfile_open(&o, path, d);
 
 	if (ok) {
@@ -166,10 +168,10 @@ read_origin_member(struct json *j, const char *key, void *to)
 bool
 codegen_weights_origin(const char *path, struct codegen_origin *from, Arena *a)
 {
-	enum { BEGIN = sizeof MARK - 1, OBJECT = sizeof "{\"__metadata__\":" - 1 };
+	const size_t begin = strlen(MARK), object = strlen(METADATA);
 	char *head = arena_alloc(a, 8 + ORIGIN_MAX + 1);
 	FILE *f = fopen(path, "rb");
-	struct json j = { .text = head + 8 + OBJECT };
+	struct json j = { .text = head + 8 + object };
 	size_t n;
 
 	*from = (struct codegen_origin){ NULL, NULL };
@@ -178,9 +180,9 @@ codegen_weights_origin(const char *path, struct codegen_origin *from, Arena *a)
 			|| errno == ENAMETOOLONG; /* writing reports it */
 	n = fread(head, 1, 8 + ORIGIN_MAX, f);
 	fclose(f);
-	if (n < 8 + BEGIN || memcmp(head + 8, MARK, BEGIN) != 0)
+	if (n < 8 + begin || memcmp(head + 8, MARK, begin) != 0)
 		return false;
-	j.size = n - 8 - OBJECT;
+	j.size = n - 8 - object;
 	if (!json_object(&j, read_origin_member, from))
 		*from = (struct codegen_origin){ NULL, NULL };
 	return true;

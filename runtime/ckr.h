@@ -327,11 +327,32 @@ struct ckr_hyper ckr_model_hyper(const ckr_ctx *ctx);
 ckr_status ckr_set_group(ckr_ctx *ctx, const char *name, double lr_factor,
                          double weight_decay);
 
-enum ckr_schedule { CKR_CONSTANT_LR, CKR_LINEAR_LR, CKR_COSINE_LR };
-/* Learning rate of 0-based `step`: rises linearly over `warmup` steps to lr,
- * then falls to min_lr at `total` by the schedule given. */
-double ckr_schedule_lr(enum ckr_schedule kind, double lr, double min_lr,
-                       uint64_t step, uint64_t warmup, uint64_t total);
+/* A learning rate by step.  It rises linearly to lr over `warmup` steps; after
+ * them, never below min_lr:
+ *   constant      lr
+ *   linear        falls to min_lr at step `total`
+ *   cosine        falls to min_lr at `total` along half a cosine
+ *   wsd           stays, and falls linearly to min_lr over the last `period`
+ *                 steps before `total` (warmup, stable, decay: Hu et al. 2024)
+ *   step          is multiplied by `factor` after every `period` steps
+ *   restarts      falls along half a cosine over `period` steps, and begins
+ *                 anew with a period `factor` times as long (SGDR: Loshchilov
+ *                 and Hutter 2017) */
+struct ckr_schedule {
+	enum ckr_schedule_kind {
+		CKR_CONSTANT_LR, CKR_LINEAR_LR, CKR_COSINE_LR, CKR_WSD_LR,
+		CKR_STEP_LR, CKR_RESTARTS_LR
+	} kind;
+	double lr, min_lr;
+	uint64_t warmup, total, period; /* period >= 1 where it is used */
+	double factor;                  /* restarts: at least 1 */
+};
+/* Of 0-based `step`. */
+double ckr_schedule_lr(const struct ckr_schedule *, uint64_t step);
+/* The `total` of the schedule that the caller uses, 0: none.  Checkpoints save
+ * it, and ckr_resume sets it to that of the file. */
+uint64_t ckr_schedule_steps(const ckr_ctx *ctx);
+void ckr_set_schedule_steps(ckr_ctx *ctx, uint64_t total);
 
 /* Forward, backward and update over all micro-batches.  *loss (may be NULL) is
  * that before the update, of all as one batch (their mean where ckc said so);

@@ -207,8 +207,8 @@ static const struct option_spec table[] = {
 
 	{ "dump", "WHAT[,WHAT]", G_LOOK, set_once, FIELD(dump), C,
 	  "print plan, memory, shard (placement of values on ranks), precision "
-	  "(dtypes and reasons), the graph after a PASS, or all; no code unless "
-	  "-o is given" },
+	  "(dtypes and reasons), the graph after a PASS, or all; no code "
+	  "unless -o is given" },
 	{ "dump-dir", "DIR", G_LOOK, set_folder, FIELD(dump_dir), C,
 	  "write the dumps of passes to DIR/NN-pass.ck" },
 	{ "json", "FILE", G_LOOK, set_once, FIELD(json), CI | P,

@@ -80,6 +80,7 @@ static bool
 pads_last_dim(const Graph *g, ValId v, int *looks)
 {
 	const Node *n = &g->node[g->val[v].def];
+	bool any = n->op == OP_MUL;     /* operand will do, or all must */
 
 	if (val_param_of(g, v))
 		return true;
@@ -93,16 +94,16 @@ pads_last_dim(const Graph *g, ValId v, int *looks)
 		            && pads_last_dim(g, n->in[1], looks)))
 			&& (n->nin < 3 || !n->in[2]
 			    || pads_last_dim(g, n->in[2], looks));
-	if (n->op != OP_MUL && !(op_info[n->op].flags & F_ZERO))
+	if (!any && !(op_info[n->op].flags & F_ZERO))
 		return false;
 	for (int k = 0; k < n->nin; k++) {
-		bool zero = last_dim_extent(g, n->in[k]) == last_dim_extent(g, v)
-			&& pads_last_dim(g, n->in[k], looks);
+		ValId x = n->in[k];
 
-		if (zero == (n->op == OP_MUL))
-			return zero;
+		if (any == (last_dim_extent(g, x) == last_dim_extent(g, v)
+		            && pads_last_dim(g, x, looks)))
+			return any;
 	}
-	return n->op != OP_MUL;
+	return !any;
 }
 
 static bool

@@ -31,22 +31,57 @@ ckr_set_group(ckr_ctx *c, const char *name, double factor, double decay)
 	return stepping_set_group(c->steps, name, factor, decay);
 }
 
-double
-ckr_schedule_lr(enum ckr_schedule kind, double lr, double min_lr,
-                uint64_t step, uint64_t warmup, uint64_t total)
+/* The share of the way from lr to min_lr, of a share of the time. */
+static double
+cosine_share(double x)
 {
-	double x;
+	return 0.5 * (1 - cos(acos(-1.0) * x));
+}
 
-	if (step < warmup)
-		return lr * (double)(step + 1) / (double)warmup;
-	if (kind == CKR_CONSTANT_LR || total <= warmup)
-		return lr;
-	if (step >= total)
-		return min_lr;
-	x = (double)(step - warmup) / (double)(total - warmup);
-	if (kind == CKR_LINEAR_LR)
-		return lr + (min_lr - lr) * x;
-	return min_lr + (lr - min_lr) * 0.5 * (1 + cos(acos(-1.0) * x));
+/* After x steps of cycles of which each is `factor` times as long as the one
+ * before: the share of the current one. */
+static double
+share_of_cycle(double x, double period, double factor)
+{
+	double cycles;
+
+	if (factor <= 1)
+		return fmod(x, period) / period;
+	cycles = floor(log1p(x * (factor - 1) / period) / log(factor) + 1e-9);
+	x -= period * (pow(factor, cycles) - 1) / (factor - 1);
+	return x / (period * pow(factor, cycles));
+}
+
+double
+ckr_schedule_lr(const struct ckr_schedule *s, uint64_t step)
+{
+	double at = (double)(step - s->warmup), period = (double)s->period;
+	double span = (double)s->total - (double)s->warmup, fallen = 0;
+
+	if (step < s->warmup)
+		return s->lr * (double)(step + 1) / (double)s->warmup;
+	switch (s->kind) {
+	case CKR_CONSTANT_LR:
+		break;
+	case CKR_LINEAR_LR:
+		fallen = span > 0 ? fmin(at / span, 1) : 0;
+		break;
+	case CKR_COSINE_LR:
+		fallen = span > 0 ? cosine_share(fmin(at / span, 1)) : 0;
+		break;
+	case CKR_WSD_LR:
+		period = fmin(period, span);
+		fallen = span > 0 ? fmax(0, 1 - fmax(0, span - at) / period)
+			: 0;
+		break;
+	case CKR_STEP_LR:
+		return fmax(s->min_lr,
+		            s->lr * pow(s->factor, floor(at / period)));
+	case CKR_RESTARTS_LR:
+		fallen = cosine_share(share_of_cycle(at, period, s->factor));
+		break;
+	}
+	return s->lr + (s->min_lr - s->lr) * fallen;
 }
 
 /* ---- inputs ---- */

@@ -110,6 +110,18 @@ ckr_set_seed(ckr_ctx *c, uint64_t seed)
 	stepping_progress(c->steps)->seed = seed;
 }
 
+uint64_t
+ckr_schedule_steps(const ckr_ctx *c)
+{
+	return progress_of(c)->schedule_steps;
+}
+
+void
+ckr_set_schedule_steps(ckr_ctx *c, uint64_t total)
+{
+	stepping_progress(c->steps)->schedule_steps = total;
+}
+
 double
 ckr_loss_scale(const ckr_ctx *c)
 {

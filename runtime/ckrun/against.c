@@ -80,7 +80,7 @@ prepare_compare(struct against *a)
 	uint64_t done = ckr_step_count(m);
 
 	options_default(a->o, &h);
-	options_warn(a->o, m);
+	options_warn(a->o, m, 0);
 	choose_rtol(a);
 	if (options_given(a->o, "loss-scale") && !(ckr_loss_scale(m) > 0)
 	    && !(ckr_loss_scale(a->p.s[1].m) > 0))

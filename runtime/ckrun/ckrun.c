@@ -9,6 +9,7 @@
 #include "runtime/ckrun/against.h"
 #include "runtime/ckrun/interrupt.h"
 #include "runtime/ckrun/log.h"
+#include "runtime/ckrun/schedule.h"
 #include "runtime/ckrun/start.h"
 #include "runtime/ckrun/steps.h"
 #include "runtime/ckrun/console.h"
@@ -445,7 +446,8 @@ run_model(struct train_run *r)
 	status = count_steps(r);
 	if (status)
 		return status;
-	options_warn(r->o, r->m);
+	options_warn(r->o, r->m, r->steps.total);
+	ckr_set_schedule_steps(r->m, schedule_end(r->o, r->steps.total));
 	print_run_head(r);
 	r->steps.before = ckr_step_count(r->m);
 	if (ckr_step_count(r->m) >= r->steps.total && !r->o->quiet)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "runtime/base/err.h"
+#include "runtime/ckrun/schedule.h"
 #include "runtime/support/number.h"
 #include "runtime/support/options.h"
 
@@ -23,7 +24,7 @@ enum {
 	T = 1 << VERB_TRAIN, P = 1 << VERB_PREDICT, A = T | P | 1 << VERB_EVAL
 };
 
-static SetOption add_word, add_init, add_data, set_scale;
+static SetOption add_word, add_init, add_data, set_scale, set_schedule;
 
 /* The one list of options: parsing and --help come from it. */
 static const struct option_spec rows[] = {
@@ -49,14 +50,18 @@ static const struct option_spec rows[] = {
 	  "total number of passes over --data, instead of --steps" },
 	{ "lr", "X", G_TRAIN, set_real, AT(hyper.lr), T,
 	  "learning rate (default: 1e-3; lion 1e-4, adafactor 1e-2)" },
-	{ "schedule", "NAME", G_TRAIN, set_word, AT(schedule), T,
-	  "learning rate schedule: constant (default), linear or cosine to "
-	  "--min-lr", .words = "constant|linear|cosine",
-	  .expected = "constant, linear or cosine" },
-	{ "warmup", "N", G_TRAIN, set_whole, AT(warmup), T,
+	{ "schedule", "NAME", G_TRAIN, set_schedule, AT(schedule), T,
+	  "learning rate after warmup: constant (default); linear or cosine, "
+	  "falls to --min-lr; wsd[:N], falls over the last N steps (default: a "
+	  "fifth); step:N[,F], times F (0.1) every N steps; restarts:N[,F], a "
+	  "cosine over N steps, then F (1) times as many" },
+	{ "schedule-steps", "N", G_TRAIN, set_whole, AT(schedule.total), T,
+	  "step at which linear, cosine and wsd reach --min-lr (default: the "
+	  "last)", .least = 1 },
+	{ "warmup", "N", G_TRAIN, set_whole, AT(schedule.warmup), T,
 	  "number of steps of linear warmup (default: 0)" },
-	{ "min-lr", "X", G_TRAIN, set_real, AT(min_lr), T,
-	  "learning rate at the end of a schedule (default: 0)" },
+	{ "min-lr", "X", G_TRAIN, set_real, AT(schedule.min_lr), T,
+	  "lowest learning rate of a schedule (default: 0)" },
 	{ "weight-decay", "X", G_TRAIN, set_real, AT(hyper.weight_decay), T,
 	  "weight decay; decoupled, but part of the gradient for sgd, sgdm and "
 	  "adam (default: 0.01; adam 0)" },
@@ -279,7 +284,7 @@ reject_value(struct arg_parser *p, enum option_fault fault, const char *arg,
 	const struct option_spec *r = p->row;
 	char what[40], why[80];
 
-	if (r->set == set_word) {
+	if (r->set == set_word || r->set == set_schedule) {
 		snprintf(what, sizeof(what), "--%s ", r->name);
 		snprintf(why, sizeof(why), "is not %s", expected);
 		options_usage(what, arg, why);
@@ -291,6 +296,13 @@ reject_value(struct arg_parser *p, enum option_fault fault, const char *arg,
 	           : r->set == set_whole ? "needs a whole number"
 	           : "needs a number");
 	return false;
+}
+
+static bool
+set_schedule(struct arg_parser *p, const char *value, void *field)
+{
+	return schedule_parse(value, field)
+		|| p->reject(p, OPTION_BAD, value, SCHEDULES);
 }
 
 /* 0: dynamic. */

@@ -41,9 +41,10 @@ struct ckrun_options {
 	struct option_words lr_scale, decay;
 	uint64_t steps, epochs;
 	struct ckr_hyper hyper;
-	double min_lr, comm_timeout;
-	enum ckr_schedule schedule;
-	uint64_t warmup, seed, threads, ranks, save_every;
+	double comm_timeout;
+	struct ckr_schedule schedule;   /* lr: hyper.lr; total, wsd's period:
+	                                 * 0 if not given */
+	uint64_t seed, threads, ranks, save_every;
 	const char *save, *resume, *outputs, *grads, *log, *onnx;
 	const char *trace, *profile, *blas, *against;
 	const char *save_lora, *save_merged;
@@ -69,9 +70,11 @@ void options_help(enum ckrun_verb);
 /* Check that the options are consistent and that no file is named twice;
  * returns as options_parse. */
 int options_check(const struct ckrun_options *o);
-/* Warn about options without an effect on the model, and about tensors of its
- * files that the model does not use. */
-void options_warn(const struct ckrun_options *o, const ckr_ctx *m);
+/* Warn about options without an effect on the model, about tensors of its
+ * files that the model does not use, and about a schedule that is not that of
+ * the run that is resumed.  total: steps of the run; 0: none. */
+void options_warn(const struct ckrun_options *o, const ckr_ctx *m,
+                  uint64_t total);
 /* A usage message "WHATNAME WHY"; returns USAGE. */
 int options_usage(const char *what, const char *name, const char *why);
 

@@ -1,6 +1,7 @@
 /* Warnings about options of ckrun that have no effect or look like mistakes. */
-#include "runtime/ckrun/ckrun_options.h"
+#include "runtime/ckrun/schedule.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -21,7 +22,8 @@ warn_optimizer(const struct ckrun_options *o, const ckr_ctx *m)
 		const char *option, *hyper;
 	} needs[] = {
 		{ "lr", "lr" }, { "lr-scale", "lr" }, { "decay", "lr" },
-		{ "schedule", "lr" }, { "warmup", "lr" }, { "min-lr", "lr" },
+		{ "schedule", "lr" }, { "schedule-steps", "lr" },
+		{ "warmup", "lr" }, { "min-lr", "lr" },
 		{ "weight-decay", "weight_decay" }, { "clip", "clip" },
 		{ "on-nan", "on_nan" }, { "beta1", "beta1" },
 		{ "beta2", "beta2" }, { "eps", "eps" },
@@ -37,25 +39,43 @@ warn_optimizer(const struct ckrun_options *o, const ckr_ctx *m)
 			warn_idle(o, needs[i].option, why);
 }
 
+/* Options without an effect, and a schedule that ends elsewhere than that of
+ * the run that is resumed.  total: steps of the run; 0: none. */
+static void
+warn_schedule(const struct ckrun_options *o, const ckr_ctx *m, uint64_t total)
+{
+	uint64_t end = schedule_end(o, total), was = ckr_schedule_steps(m);
+
+	if (o->schedule.kind == CKR_CONSTANT_LR)
+		warn_idle(o, "min-lr", "the schedule is constant");
+	else if (o->schedule.min_lr > o->hyper.lr)
+		fprintf(stderr, "ckrun: warning: --min-lr %g is above --lr %g: "
+		        "the learning rate will rise\n", o->schedule.min_lr,
+		        o->hyper.lr);
+	if (!schedule_end(o, 1))
+		warn_idle(o, "schedule-steps", "the schedule has no end");
+	if (options_given(o, "steps") && o->schedule.warmup > o->steps)
+		fprintf(stderr, "ckrun: warning: --warmup %" PRIu64 " is "
+		        "longer than --steps %" PRIu64 ": the learning rate "
+		        "never reaches --lr\n", o->schedule.warmup, o->steps);
+	if (total && end && end < total)
+		fprintf(stderr, "ckrun: warning: --schedule-steps %" PRIu64 " "
+		        "ends before step %" PRIu64 ": the learning rate is %g "
+		        "after it\n", end, total, o->schedule.min_lr);
+	if (total && end && was && end != was && !o->quiet)
+		fprintf(stderr, "ckrun: note: the learning rate's schedule now "
+		        "ends at step %" PRIu64 ", that of %s at step %" PRIu64
+		        "; to keep it: --schedule-steps %" PRIu64 "\n", end,
+		        o->resume, was, was);
+}
+
 void
-options_warn(const struct ckrun_options *o, const ckr_ctx *m)
+options_warn(const struct ckrun_options *o, const ckr_ctx *m, uint64_t total)
 {
 	const char *unread = ckr_unused_tensors(m);
-	bool falls = o->schedule != CKR_CONSTANT_LR;
 
 	if (*unread && !o->quiet && (o->init.n || o->resume))
 		fprintf(stderr, "ckrun: warning: %s\n", unread);
 	warn_optimizer(o, m);
-	if (!falls)
-		warn_idle(o, "min-lr", "only --schedule linear and cosine use "
-		          "it");
-	if (falls && o->min_lr > o->hyper.lr)
-		fprintf(stderr, "ckrun: warning: --min-lr %g is above --lr %g: "
-		        "the learning rate will rise\n", o->min_lr,
-		        o->hyper.lr);
-	if (options_given(o, "steps") && o->warmup > o->steps)
-		fprintf(stderr, "ckrun: warning: --warmup %llu is longer than "
-		        "--steps %llu: the learning rate never reaches --lr\n",
-		        (unsigned long long)o->warmup,
-		        (unsigned long long)o->steps);
+	warn_schedule(o, m, total);
 }

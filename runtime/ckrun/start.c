@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "runtime/ckrun/schedule.h"
 #include "runtime/file/file.h"
 #include "runtime/support/path.h"
 
@@ -216,11 +217,11 @@ keep_saved(ckr_ctx *m, const struct ckrun_options *o)
 struct ckr_hyper
 start_hyper(const struct ckrun_options *o, uint64_t step, uint64_t total)
 {
+	const struct ckr_schedule schedule = schedule_for(o, total);
 	struct ckr_hyper h = o->hyper;
 
 	/* what is looked at in two ways is to be a whole step */
 	h.scale_again = o->check || o->against;
-	h.lr = ckr_schedule_lr(o->schedule, h.lr, o->min_lr, step, o->warmup,
-	                       total);
+	h.lr = ckr_schedule_lr(&schedule, step);
 	return h;
 }

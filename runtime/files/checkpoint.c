@@ -279,6 +279,7 @@ check_checkpoint(struct files *c, const struct infile *o, struct progress *p)
 		{ "step", &p->step }, { "seed", &p->seed },
 		{ "skipped", &p->skipped }, { "loss_scale", &scale },
 		{ "scale_good", &p->scale_good }, { "samples", &p->samples },
+		{ "schedule_steps", &p->schedule_steps },
 	};
 
 	if (!array_meta(f, "step") || !array_meta(f, "seed"))
@@ -364,8 +365,8 @@ write_some(struct files *c, const char *path, want_fn *want, uint32_t among,
 
 struct metadata {
 	size_t n;
-	struct meta row[12];
-	char text[12][SCALES_TEXT];
+	struct meta row[13];
+	char text[13][SCALES_TEXT];
 };
 
 static void
@@ -400,6 +401,8 @@ files_save(struct files *c, const char *path)
 		add_number(&m, "loss_scale", (uint64_t)p->scale);
 		add_number(&m, "scale_good", p->scale_good);
 	}
+	if (p->schedule_steps)
+		add_number(&m, "schedule_steps", p->schedule_steps);
 	snprintf(best, sizeof(best), "%.17g", p->best);
 	if (isfinite(p->best))
 		add_text(&m, "valid_best", best);

@@ -24,6 +24,7 @@ struct progress {
 	double best;                    /* lowest loss of a validation;
 	                                 * infinity: none yet */
 	uint64_t worse;                 /* validations since, none lower */
+	uint64_t schedule_steps;        /* of the learning rate; 0: none */
 };
 
 /* Watches steps.  A function may be NULL; one of `ran` and `waited` has every

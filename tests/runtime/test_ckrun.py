@@ -181,6 +181,57 @@ class Training(Case):
         self.close(lr[:5], [0.25, 0.5, 0.75, 1, 1])
         self.close(lr[12:13], [0.75])
 
+    def test_schedules(self):
+        """Against torch.optim.lr_scheduler's StepLR and CosineAnnealingWarmRestarts (with
+        torch 2.15), after warmup; wsd by hand."""
+
+        def rates(*flags, steps=20):
+            self.linear("--steps", steps, "--lr", 1, "--warmup", 2, "--log", "log", *flags)
+            return [json.loads(line)["lr"] for line in open("log")]
+
+        self.close(rates("--schedule", "step:5")[5:14:4], [1, 0.1, 0.01])
+        self.close(rates("--schedule", "step:5,0.5", "--min-lr", 0.2)[7::5], [0.5, 0.25, 0.2])
+        self.close(
+            rates("--schedule", "restarts:4,2", "--min-lr", 0.5)[2:],
+            [
+                *[1, 0.9267766952966369, 0.75, 0.5732233047033631],
+                *[1, 0.9809698831278217, 0.9267766952966369, 0.8456708580912725],
+                *[0.75, 0.6543291419087276, 0.5732233047033631, 0.5190301168721783],
+                *[1, 0.9951963201008076, 0.9809698831278217, 0.9578674030756363],
+                *[0.9267766952966369, 0.8888925582549005],
+            ],
+        )
+        self.close(rates("--schedule", "restarts:3")[2:9:3], [1, 1, 1])
+        self.close(rates("--schedule", "wsd:4")[14:], [1, 1, 1, 0.75, 0.5, 0.25])
+        self.close(rates("--schedule", "wsd:4", "--schedule-steps", 30), [0.5] + 19 * [1])
+        self.close(rates("--schedule", "wsd")[14:], [1, 1, 0.8, 0.6, 0.4, 0.2])
+
+    def test_schedule_of_resumed_run(self):
+        """A run goes on with the schedule of its checkpoint if it is told to, and says otherwise
+        that it is another."""
+        flags = ["--lr", 0.1, "--schedule", "linear"]
+
+        def resume(*args):
+            self.run_it("linear", "--inputs", "in.st", *args, "--resume", "s.st", "--log", "log")
+
+        def rates():
+            return [json.loads(line)["lr"] for line in open("log")]
+
+        self.linear("--steps", 12, *flags, "--log", "log")
+        whole = rates()
+        self.linear("--steps", 6, "--schedule-steps", 12, *flags, "--save", "s.st")
+        resume("--steps", 12, *flags)
+        self.assertEqual(self.err, "")
+        self.close(rates()[-6:], whole[6:])
+        resume("--steps", 18, *flags)
+        self.assertIn("ends at step 18, that of s.st at step 12", self.err)
+        self.assertIn("to keep it: --schedule-steps 12", self.err)
+        resume("--steps", 18, *flags, "--schedule-steps", 12)
+        self.assertIn("--schedule-steps 12 ends before step 18", self.err)
+        self.close(rates()[-12:], whole[6:] + 6 * [0])
+        resume("--steps", 18, "--lr", 0.1)
+        self.assertEqual(self.err, "")
+
     def test_resume_is_exact(self):
         self.linear(
             "--steps",
@@ -598,6 +649,14 @@ class Errors(Case):
             ["--save-every", "2"],
             ["--data", "a", "--inputs", "b"],
             ["--schedule", "sometimes"],
+            ["--schedule", "co"],
+            ["--schedule", "step"],
+            ["--schedule", "step:0"],
+            ["--schedule", "step:3,"],
+            ["--schedule", "wsd:3,0.5"],
+            ["--schedule", "restarts:3,0.5"],
+            ["--schedule", "linear:3"],
+            ["--schedule-steps", "0"],
             ["--init", "a", "--resume", "b"],
             ["--lr", "-1"],
             ["--min-lr", "-1"],

@@ -116,8 +116,10 @@ test_below(void **state)
 static void
 test_schedule(void **state)
 {
+	struct ckr_schedule s = { CKR_WSD_LR, 1, 0.1, 10, 110, 25, 0.5 };
+
 	(void)state;
-#define LR(kind, step) ckr_schedule_lr(kind, 1, 0.1, step, 10, 110)
+#define LR(k, step) (s.kind = (k), ckr_schedule_lr(&s, (step)))
 	assert_float_equal(LR(CKR_CONSTANT_LR, 0), 0.1, 1e-12);
 	assert_float_equal(LR(CKR_CONSTANT_LR, 9), 1, 1e-12);
 	assert_float_equal(LR(CKR_CONSTANT_LR, 109), 1, 1e-12);
@@ -128,6 +130,28 @@ test_schedule(void **state)
 	assert_float_equal(LR(CKR_COSINE_LR, 35), 0.1 + 0.45 * (1 + sqrt(0.5)),
 	                   1e-12);
 	assert_float_equal(LR(CKR_COSINE_LR, 1000), 0.1, 1e-12);
+	/* 25 steps before 110 it begins to fall */
+	assert_float_equal(LR(CKR_WSD_LR, 85), 1, 1e-12);
+	assert_float_equal(LR(CKR_WSD_LR, 95), 1 - 0.9 * 0.4, 1e-12);
+	assert_float_equal(LR(CKR_WSD_LR, 110), 0.1, 1e-12);
+	/* torch.optim.lr_scheduler.StepLR(step_size=25, gamma=0.5) */
+	assert_float_equal(LR(CKR_STEP_LR, 34), 1, 1e-12);
+	assert_float_equal(LR(CKR_STEP_LR, 35), 0.5, 1e-12);
+	assert_float_equal(LR(CKR_STEP_LR, 85), 0.125, 1e-12);
+	assert_float_equal(LR(CKR_STEP_LR, 1000), 0.1, 1e-12);
+	/* CosineAnnealingWarmRestarts(T_0=25, T_mult=factor, eta_min=0.1):
+	 * cycles begin at 10, 35, 60, ...; at 10, 35, 85, 185 */
+	for (s.factor = 1; s.factor <= 2; s.factor++) {
+		double mid = s.factor > 1 ? 60 : 47.5;
+
+		assert_float_equal(LR(CKR_RESTARTS_LR, 10), 1, 1e-12);
+		assert_float_equal(LR(CKR_RESTARTS_LR, 15), 0.1 + 0.45
+		                   * (1 + cos(acos(-1) * 0.2)), 1e-12);
+		assert_float_equal(LR(CKR_RESTARTS_LR, 35), 1, 1e-12);
+		assert_float_equal(LR(CKR_RESTARTS_LR, 85), 1, 1e-12);
+		assert_true(LR(CKR_RESTARTS_LR, (uint64_t)mid) < 0.7);
+		assert_true(LR(CKR_RESTARTS_LR, 84) < 0.12);
+	}
 #undef LR
 }
 

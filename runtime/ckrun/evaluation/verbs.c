@@ -50,7 +50,7 @@ run_verb(struct eval_job *j)
 	if (!o->quiet)
 		data_print(&j->data, stdout);
 	fflush(stdout);
-	options_warn(o, j->m);
+	options_warn(o, j->m, 0);
 	if (o->verb == VERB_EVAL)
 		return run_eval(j);
 	CKR_TRY(predict_data(j->m, &j->data, o->name, o->out));
