@@ -31,7 +31,8 @@ enum {
 	UNITS_MAX = 512, TABLE = 3000000,       /* entries of all tables */
 	SPLITS = 48,                    /* of one stretch that are tried */
 	PLANS = 20, ZOOMS = 3, VARIANTS = 8,
-	TRIAL_STEPS = 4000000           /* steps evaluated while descending */
+	TRIAL = 30                      /* work per step evaluated while
+	                                 * descending */
 };
 
 struct cost_table {
@@ -461,7 +462,7 @@ nested_search(struct plan_pool *pool, struct step_list *steps, int64_t work)
 {
 	Arena *arena = arena_new();
 	struct chain *c = chain_new(pool->r, pool->constraint, steps, arena);
-	int64_t trials = TRIAL_STEPS;
+	int64_t trials = work / TRIAL;
 
 	for (int k = 0; c && k < VARIANTS && work > 0
 	     && !watch_over(pool->r->watch); k++) {
