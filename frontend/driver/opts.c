@@ -81,11 +81,10 @@ static const struct option_spec table[] = {
 	  "one batch of all their samples (default: 1)", FROM_TO(1, 1000000) },
 	{ "dropout", "on|off", G_TRAIN, set_first, FIELD(opt.dropout), CI,
 	  "apply dropout as in the graph, or omit it (default: on)" },
-	{ "batchnorm", "batch|running", G_TRAIN, set_word,
-	  FIELD(batchnorm), CI,
+	{ "batchnorm", "[GLOB=]FORM", G_TRAIN, add_batchnorm, .field = 0, CI,
 	  "batch: use batch statistics and update the running statistics; "
-	  "running: use the running statistics unchanged (default: as in the "
-	  "graph)", WORDS(BATCHNORM_BATCH, BATCHNORM_RUNNING) },
+	  "running: use the running statistics unchanged; GLOB: of a node or "
+	  "its scale, the last match wins (default: as in the graph)" },
 	{ "attention", "fused|unfused", G_TRAIN, set_first,
 	  FIELD(opt.fused_attention), CI,
 	  "compute attention in blocks, or op by op (default: fused)" },

@@ -26,7 +26,8 @@ struct cli {
 	struct options opt;
 	int nconst;
 	struct import_const *constant;
-	enum batchnorm batchnorm;
+	int nbatchnorm;
+	const struct glob_wish *batchnorm;
 	const char *out;                /* -o; NULL: named after the model */
 	const char *emit_dir;
 	const struct machine *machine;

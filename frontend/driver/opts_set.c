@@ -89,6 +89,21 @@ add_freeze(struct arg_parser *p, const char *arg, void *field)
 	return add_wish(p, arg, field, false);
 }
 
+bool
+add_batchnorm(struct arg_parser *p, const char *arg, void *field)
+{
+	struct cli *c = field;
+	const char *eq = strrchr(arg, '='), *form = eq ? eq + 1 : arg;
+	struct glob_wish w = { "*", strcmp(form, "batch") == 0 };
+
+	if ((!w.wanted && strcmp(form, "running") != 0) || eq == arg)
+		return reject_value(p, arg, "batch, running, GLOB=batch or "
+		                    "GLOB=running");
+	if (eq)
+		w.glob = arena_printf(p->arena, "%.*s", (int)(eq - arg), arg);
+	return append(p, &c->batchnorm, &c->nbatchnorm, &w, sizeof w);
+}
+
 static bool
 parse_count(const char *s, int64_t *x)
 {

@@ -374,14 +374,15 @@ run_batchnorm(struct importer *m)
 	Attr a = attr_default(OP_BATCHNORM);
 	double eps = attr_float(&m->r, "epsilon", 1e-5f);
 	double momentum = attr_float(&m->r, "momentum", 0.9f);
+	enum batchnorm asked = batchnorm_asked(m->f, m->opt, m->n);
 	bool given = batchnorm_trains(m->n), training = given;
 	ValId y;
 
 	attr_int(&m->r, "training_mode", 0);
 	if (attr_int(&m->r, "spatial", 1) != 1)
 		return imp_fail(m, "spatial=0 is not supported");
-	if (m->opt->batchnorm != BATCHNORM_GRAPH)
-		training = m->opt->batchnorm == BATCHNORM_BATCH;
+	if (asked != BATCHNORM_GRAPH)
+		training = asked == BATCHNORM_BATCH;
 	if (!training) {
 		if (imp_is_used(m, 1) || imp_is_used(m, 2))
 			return imp_fail(m, "running statistics are outputs "

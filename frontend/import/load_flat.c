@@ -65,12 +65,15 @@ has_computed_statistics(const struct flat *f, const struct flat_node *node)
 	return false;
 }
 
+/* What becomes of the nodes that are asked to have one form. */
 static void
-note_batchnorm(const struct flat *f, bool batch)
+note_batchnorm(const struct flat *f, const struct import_options *opt,
+               enum batchnorm form)
 {
+	bool batch = form == BATCHNORM_BATCH;
 	const struct flat_node *computed = NULL;
 	double least = INFINITY, most = -INFINITY;
-	int n = 0, all = 0, unsaid = 0, ncomputed = 0;
+	int n = 0, all = 0, asked = 0, unsaid = 0, ncomputed = 0;
 
 	FOR_FLAT_NODES (node, f) {
 		const Onnx__AttributeProto *a = attr_find(node, "momentum");
@@ -78,6 +81,9 @@ note_batchnorm(const struct flat *f, bool batch)
 		if (!is_needed_batchnorm(node))
 			continue;
 		all++;
+		if (batchnorm_asked(f, opt, node) != form)
+			continue;
+		asked++;
 		if (batchnorm_trains(node) == batch)
 			continue;
 		if (batch && has_computed_statistics(f, node)) {
@@ -96,11 +102,11 @@ note_batchnorm(const struct flat *f, bool batch)
 		          "folded them into weights: export with "
 		          "training=TRAINING (TorchScript) or optimize=False "
 		          "(dynamo)", batch ? "batch" : "running");
-	else if (!n && !computed)
+	else if (asked && !n && !computed && opt->nbatchnorm == 1)
 		diag_warn(f->diag, "--batchnorm %s does nothing: all "
 		          "BatchNormalization nodes are in this form already",
 		          batch ? "batch" : "running");
-	else if (!batch)
+	else if (n && !batch)
 		diag_note(f->diag, "--batchnorm running: %d node%s the running "
 		          "statistics and do%s not update them", n,
 		          n > 1 ? "s use" : " uses", n > 1 ? "" : "es");
@@ -120,6 +126,31 @@ note_batchnorm(const struct flat *f, bool batch)
 		          "are not updated, and evaluation uses the file's",
 		          ncomputed,
 		          ncomputed > 1 ? "s use" : " uses", computed->name);
+}
+
+static void
+note_batchnorms(const struct flat *f, const struct import_options *opt)
+{
+	bool any[2] = { false, false };
+
+	for (int i = 0; i < opt->nbatchnorm; i++) {
+		const struct glob_wish *w = &opt->batchnorm[i];
+		bool match = strcmp(w->glob, "*") == 0;
+
+		any[w->wanted] = true;
+		FOR_FLAT_NODES (node, f)
+			match |= is_needed_batchnorm(node)
+				&& batchnorm_matches(f, node, w->glob);
+		if (!match)
+			diag_warn(f->diag, "--batchnorm %s=%s does nothing: no "
+			          "BatchNormalization node has such a name, nor "
+			          "its scale", w->glob,
+			          w->wanted ? "batch" : "running");
+	}
+	if (any[1])
+		note_batchnorm(f, opt, BATCHNORM_BATCH);
+	if (any[0])
+		note_batchnorm(f, opt, BATCHNORM_RUNNING);
 }
 
 /* Warn of batch statistics in a library that only runs forward. */
@@ -164,11 +195,10 @@ load_flat(const char *path, const struct import_options *opt, Diag *diag,
 	if (!f || !classify(f, opt, true))
 		return NULL;
 	drop_outputs(f, opt);
-	if (opt->all_outputs && opt->batchnorm == BATCHNORM_GRAPH
-	    && !opt->quiet)
+	if (opt->all_outputs && !opt->nbatchnorm && !opt->quiet)
 		warn_batch_statistics(f);
-	if (opt->batchnorm != BATCHNORM_GRAPH && !opt->quiet)
-		note_batchnorm(f, opt->batchnorm == BATCHNORM_BATCH);
+	if (!opt->quiet)
+		note_batchnorms(f, opt);
 	if (opt->no_dropout && !opt->quiet)
 		note_dropout(f);
 	return f;

@@ -208,8 +208,8 @@ is_inactive_dropout(struct lint_context *s, const struct flat_node *n)
 static bool
 is_frozen_batchnorm(struct lint_context *s, const struct flat_node *n)
 {
-	return s->opt->batchnorm == BATCHNORM_GRAPH && is_needed_batchnorm(n)
-		&& !batchnorm_trains(n);
+	return is_needed_batchnorm(n) && !batchnorm_trains(n)
+		&& batchnorm_asked(s->f, s->opt, n) == BATCHNORM_GRAPH;
 }
 
 /* Python that exports BatchNorm in training form; README.md has the same. */

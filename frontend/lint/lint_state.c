@@ -8,7 +8,7 @@ static bool
 is_momentum_zero(struct lint_context *s, const struct flat_node *n)
 {
 	const Onnx__AttributeProto *a = attr_find(n, "momentum");
-	enum batchnorm form = s->opt->batchnorm;
+	enum batchnorm form = batchnorm_asked(s->f, s->opt, n);
 
 	return is_needed_batchnorm(n) && a && a->f == 0
 		&& (form == BATCHNORM_BATCH

@@ -37,7 +37,9 @@ struct import_options {
 	struct name_list param;         /* --param: names, no patterns */
 	const struct import_const *constant;
 	bool untie;             /* clone accidentally tied parameters */
-	enum batchnorm batchnorm;
+	int nbatchnorm;
+	const struct glob_wish *batchnorm;      /* wanted: batch statistics;
+	                                         * the last match counts */
 	bool no_dropout;        /* turn dropout off */
 	bool quiet;             /* no export diagnostics */
 	bool shapes_do;         /* external data may be absent, with a

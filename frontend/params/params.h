@@ -35,6 +35,14 @@ void flat_targets(struct flat *, const struct import_options *, int **list,
                   int *n);
 /* Whether a BatchNormalization is in training form. */
 bool batchnorm_trains(const struct flat_node *);
+/* The form that the options ask for, by the name of a BatchNormalization or of
+ * its scale. */
+enum batchnorm batchnorm_asked(const struct flat *,
+                               const struct import_options *,
+                               const struct flat_node *);
+/* Whether a pattern matches these names. */
+bool batchnorm_matches(const struct flat *, const struct flat_node *,
+                       const char *glob);
 /* Whether a node is a BatchNormalization on which an output depends. */
 bool is_needed_batchnorm(const struct flat_node *);
 /* Whether any needed node is, or is a Dropout that drops. */

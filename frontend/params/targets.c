@@ -112,6 +112,27 @@ batchnorm_trains(const struct flat_node *n)
 }
 
 bool
+batchnorm_matches(const struct flat *f, const struct flat_node *n,
+                  const char *glob)
+{
+	const char *scale = n->nin > 1 ? f->val[n->in[1]].name : NULL;
+
+	return (n->name && glob_match(glob, n->name))
+		|| (scale && glob_match(glob, scale));
+}
+
+enum batchnorm
+batchnorm_asked(const struct flat *f, const struct import_options *o,
+                const struct flat_node *n)
+{
+	for (int i = o->nbatchnorm; i-- > 0;)
+		if (batchnorm_matches(f, n, o->batchnorm[i].glob))
+			return o->batchnorm[i].wanted ? BATCHNORM_BATCH
+				: BATCHNORM_RUNNING;
+	return BATCHNORM_GRAPH;
+}
+
+bool
 is_needed_batchnorm(const struct flat_node *n)
 {
 	return n->needed && !*n->domain

@@ -143,6 +143,7 @@ DAMAGED = {
     "llama-dynamo": ["padding_idx=0"],
     "cnn-bn-batch": ["3 BatchNormalization nodes"],
     "cnn-bn-merged": ["3 BatchNormalization nodes"],
+    "cnn-bn-mixed": ["3 BatchNormalization nodes"],
     "gpt2-tied-by-accident": [
         "replace 18 parameters",
         "is the transpose of",
@@ -275,6 +276,16 @@ def check_silenced(ckc, folder, models):
             f"{models}/cnn-bn-running.onnx",
             ["--batchnorm", "running"],
             "3 nodes use the running statistics",
+        ),
+        (
+            f"{models}/cnn-bn-batch.onnx",
+            ["--batchnorm", "batch", "--batchnorm", "b3.*=running"],
+            "2 nodes use batch statistics",
+        ),
+        (
+            f"{models}/cnn-bn-running.onnx",
+            ["--batchnorm", "b4.*=running"],
+            "--batchnorm b4.*=running does nothing",
         ),
         (
             f"{models}/crf-ts17.onnx",

@@ -8,6 +8,7 @@ cnn-bn-batch   inference form, as the dynamo exporter writes it of a module in t
 reference is the module in train() cnn-bn-merged  inference form of a fresh module in eval() by the
 TorchScript exporter, which merges statistics with scales and biases that are
                equal; the reference is the module in train()
+cnn-bn-mixed   as cnn-bn-batch; the reference is the module in train() with one norm in eval()
 cnn-bn-running training form, by a custom translation; the reference is the module in eval()
 
 Trained in float64 by torch.optim.AdamW on one fixed batch.  `flags` in NAME.json are for ckc.
@@ -45,8 +46,10 @@ class Cnn(nn.Module):
         return nn.functional.cross_entropy(self.out(self.b3(x)), labels)
 
 
-def reference(module, inputs, train):
+def reference(module, inputs, train, frozen):
     module = copy.deepcopy(module).double().train(train)
+    for name in frozen:
+        module.get_submodule(name).eval()
     batch = [x.double() if x.is_floating_point() else x for x in inputs.values()]
     o, losses, grads = OPTIMIZER, [], None
     opt = torch.optim.AdamW(
@@ -72,7 +75,7 @@ def reference(module, inputs, train):
     }
 
 
-def write(out, name, module, inputs, exporter, train, flag):
+def write(out, name, module, inputs, exporter, train, flag, frozen=()):
     stem, args = os.path.join(out, name), tuple(inputs.values())
     names = dict(input_names=list(inputs), output_names=["loss"])
     if exporter == "ts":
@@ -107,7 +110,7 @@ def write(out, name, module, inputs, exporter, train, flag):
         node.ClearField("doc_string")
     onnx.save(model, stem + ".onnx")
     save_file(inputs, stem + ".inputs.safetensors")
-    save_file(reference(module, inputs, train), stem + ".ref.safetensors")
+    save_file(reference(module, inputs, train, frozen), stem + ".ref.safetensors")
     parameters, buffers = (
         [n for n, x in of() if x.is_floating_point()]
         for of in (module.named_parameters, module.named_buffers)
@@ -118,7 +121,7 @@ def write(out, name, module, inputs, exporter, train, flag):
         loss="loss",
         parameters=parameters,
         buffers=buffers,
-        flags=["--batchnorm", flag],
+        flags=["--batchnorm", flag] + [f"--batchnorm={n}.*=running" for n in frozen],
         optimizer=OPTIMIZER,
         tolerance=zoo.TOLERANCE,
         nodes=len(model.graph.node),
@@ -136,6 +139,7 @@ def main():
         for x in [*used.parameters(), *(b for b in used.buffers() if b.is_floating_point())]:
             x.add_(torch.rand(x.shape) * 0.2)
     write(sys.argv[1], "cnn-bn-batch", used, inputs, "dynamo", True, "batch")
+    write(sys.argv[1], "cnn-bn-mixed", used, inputs, "dynamo", True, "batch", ["b3"])
     write(sys.argv[1], "cnn-bn-merged", fresh, inputs, "ts", True, "batch")
     write(sys.argv[1], "cnn-bn-running", used, inputs, "training", False, "running")
 

@@ -50,7 +50,8 @@ load(struct run *r)
 	struct import_options o = {
 		.nwish = r->cli.opt.nwish, .wish = r->cli.opt.wish,
 		.param = r->cli.opt.param, .untie = r->cli.opt.untie,
-		.loss = r->cli.opt.loss, .batchnorm = r->cli.batchnorm,
+		.loss = r->cli.opt.loss, .nbatchnorm = r->cli.nbatchnorm,
+		.batchnorm = r->cli.batchnorm,
 		.shapes_do = r->cli.plan_only,
 		.fold = fold_part, .fold_of = r,
 	};
