@@ -143,8 +143,8 @@ note_batchnorms(const struct flat *f, const struct import_options *opt)
 				&& batchnorm_matches(f, node, w->glob);
 		if (!match)
 			diag_warn(f->diag, "--batchnorm %s=%s does nothing: no "
-			          "BatchNormalization node has such a name, nor "
-			          "its scale", w->glob,
+			          "BatchNormalization node or its scale has "
+			          "such a name", w->glob,
 			          w->wanted ? "batch" : "running");
 	}
 	if (any[1])

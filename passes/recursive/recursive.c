@@ -9,7 +9,7 @@
  *         a grid from there to the top; for small graphs what the stage
  *         program holds (stages.c).  Then what they leave idle is filled
  *         (recursive_fill.c)
- * cost    counted work, less of it in graphs of more than FULL nodes, of which a
+ * cost    counted work, less of it in graphs of more than FULL nodes, where a
  *         unit takes longer; nothing of this runs where one recompute will do
  */
 #include "passes/recursive/checkpoints.h"
