@@ -311,8 +311,9 @@ is_proven_best(const struct plan_selector *c, int64_t arena,
 		&& f->sec <= pareto_bound(c->curve, arena) * (1 + 1e-9);
 }
 
+/* In so many ranges at most. */
 static struct known_plan *
-search_budgets(struct plan_selector *c, int64_t arena)
+search_budgets(struct plan_selector *c, int64_t arena, int64_t ranges)
 {
 	struct known_plan *best = best_known_plan(c, arena);
 	int64_t at = arena / (c->top / GRID);
@@ -324,7 +325,7 @@ search_budgets(struct plan_selector *c, int64_t arena)
 		at = pool_smallest(c->base)->live / (c->top / GRID);
 	if (at > GRID)
 		at = GRID;
-	for (; at >= 0; at--) {
+	for (; at >= 0 && ranges-- > 0; at--) {
 		int64_t memory = grid_bytes(c, at);
 		struct range *range = &c->range[at];
 
@@ -432,7 +433,13 @@ selector_least(struct plan_selector *c)
 const struct known_plan *
 selector_best(struct plan_selector *c, int64_t arena)
 {
-	return search_budgets(c, arena);
+	return search_budgets(c, arena, GRID + 1);
+}
+
+const struct known_plan *
+selector_near(struct plan_selector *c, int64_t arena)
+{
+	return search_budgets(c, arena, 1);
 }
 
 /* For sets. */

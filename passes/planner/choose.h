@@ -16,6 +16,9 @@ int64_t selector_least(struct plan_selector *);
 const struct known_plan *selector_smallest(struct plan_selector *);
 /* The plan for an arena of so many bytes; NULL: none known. */
 const struct known_plan *selector_best(struct plan_selector *, int64_t arena);
+/* A plan for such an arena in less time, slower than that of a smaller one now
+ * and then. */
+const struct known_plan *selector_near(struct plan_selector *, int64_t arena);
 /* Seconds of recompute below which no plan of a class gets: of class "once",
  * which sets are, or "any". */
 struct recompute_bound {

@@ -4,7 +4,7 @@
  * method  What is worth its bytes when all is kept in 32 bits is so, too, when
  *         all takes half of that.  So plans for a grid of arenas from
  *         keep-everything down to the least are rewritten, the first parts of
- *         what they keep or all of it, placed, and their steps added up, until
+ *         what they keep or all of it, placed, and their steps added up, unless
  *         they recompute longer than the best one takes.  The grid does not
  *         depend on the budget, nor what is found on it: a larger budget
  *         chooses from at least as many plans.
@@ -129,12 +129,9 @@ low_precision_best(Pass *p, const Graph *g, struct plan_selector *c,
 	top = known_placed(w, &all);
 	try_rounded(&s, &all);
 	for (int k = PLAN_GRID - 1; k >= 0; k--) {
-		const struct known_plan *f = selector_best(c, least
+		const struct known_plan *f = selector_near(c, least
 			+ (top - least) / PLAN_GRID * k);
 
-		/* those for less memory are no faster */
-		if (f && f->sec >= limit_of(&s))
-			break;
 		if (f)
 			try_rounded(&s, f);
 	}
