@@ -205,11 +205,12 @@ is_inactive_dropout(struct lint_context *s, const struct flat_node *n)
 		    && !*(const char *)v.data);
 }
 
+/* ckc.torch.export takes the form from the module. */
 static bool
 is_frozen_batchnorm(struct lint_context *s, const struct flat_node *n)
 {
 	return s->opt->batchnorm == BATCHNORM_GRAPH && is_needed_batchnorm(n)
-		&& !batchnorm_trains(n);
+		&& !batchnorm_trains(n) && !s->f->signature->noted;
 }
 
 /* Python that exports BatchNorm in training form; README.md has the same. */
