@@ -205,10 +205,12 @@ is_inactive_dropout(struct lint_context *s, const struct flat_node *n)
 		    && !*(const char *)v.data);
 }
 
+/* ckc.torch.export takes the form from the module. */
 static bool
 is_frozen_batchnorm(struct lint_context *s, const struct flat_node *n)
 {
 	return is_needed_batchnorm(n) && !batchnorm_trains(n)
+		&& !s->f->signature->noted
 		&& batchnorm_asked(s->f, s->opt, n) == BATCHNORM_GRAPH;
 }
 

@@ -6,7 +6,8 @@
  *   1. input 3 or 4 of a BatchNormalization: buffer
  *   2. named by --param (even if it is not a candidate), --train or --freeze;
  *      the last match of --train and --freeze wins
- *   3. the signature that PyTorch's dynamo exporter leaves in the metadata
+ *   3. the signature that PyTorch's dynamo exporter or ckc.torch.export leaves
+ *      in the metadata, and the frozen parameters that the latter adds
  *   4. folded from constants alone, as PyTorch's optimizer notes: a constant,
  *      which forward computes in each step
  *   5. named by a dotted module path: a parameter, unless the name is usual for
@@ -226,14 +227,17 @@ classify_value(const struct param_classifier *c, struct flat_val *v)
 {
 	const struct import_options *o = c->opt;
 	const struct glob_wish *wish = glob_last(o->nwish, o->wish, v->name);
+	const struct signature_entry *s = signature_find(c->signature,
+	                                                 v->name);
 	bool param = any_name(o->param.n, o->param.v, v->name);
+	bool frozen = wish ? !wish->wanted : s && s->frozen && !param;
 
 	if (!is_float_type(v->init->data_type)) {
 		set_verdict(v, VERDICT_CONST, "not a float tensor");
 	} else if (v->state_slot && !param) {
 		set_verdict(v, VERDICT_BUFFER,
 		            "running statistics of a BatchNormalization");
-	} else if (wish && !wish->wanted) {
+	} else if (frozen) {
 		/* as if trained: frozen weights stay in the weights file */
 		if (param)
 			set_verdict(v, VERDICT_PARAM, "--param");
@@ -242,7 +246,8 @@ classify_value(const struct param_classifier *c, struct flat_val *v)
 		v->frozen = v->verdict == VERDICT_PARAM && v->init->n_dims > 0;
 		if (!v->frozen)
 			v->verdict = VERDICT_CONST;
-		v->reason = param_option_text(c->f->arena, wish);
+		v->reason = wish ? param_option_text(c->f->arena, wish)
+			: "frozen in the module, as the file notes";
 		v->by_option = true;
 	} else if ((wish && v->reached) || param) {
 		set_verdict(v, VERDICT_PARAM, param ? "--param"
@@ -252,9 +257,6 @@ classify_value(const struct param_classifier *c, struct flat_val *v)
 			v->reason = arena_printf(c->f->arena, "%s, but gets no "
 			                         "gradient", v->reason);
 	} else if (!v->reached) {
-		const struct signature_entry *s =
-			signature_find(c->signature, v->name);
-
 		v->idle = s ? s->kind == 'P'
 			: flat_is_path(v->name) && !buffer_name(v->name);
 		set_verdict(v, VERDICT_CONST, v->nuse

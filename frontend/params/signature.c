@@ -47,7 +47,7 @@ parse_signature(struct flat *f, struct signature *c, const char *text)
 		c->entry = arena_grow(a, c->entry, c->n, &cap, c->n + 1,
 		                      sizeof *c->entry);
 		c->entry[c->n++] = (struct signature_entry){
-			name + 9, *kind, false
+			name + 9, *kind, false, false
 		};
 	}
 	if (c->n)
@@ -85,6 +85,28 @@ find_signature(struct flat *f, struct signature *c,
 			parse_signature(f, c, at[i]->value);
 }
 
+static void
+mark_frozen(struct flat *f, struct signature *c)
+{
+	const Onnx__ModelProto *m = f->file->model;
+
+	for (size_t i = 0; i < m->n_metadata_props; i++) {
+		const Onnx__StringStringEntryProto *p = m->metadata_props[i];
+		char *text, *name;
+
+		if (!p->key || !p->value || strcmp(p->key, "ckc.frozen") != 0)
+			continue;
+		c->noted = true;
+		text = arena_str(f->arena, p->value);
+		while ((name = strsep(&text, "\n"))) {
+			struct signature_entry *s = signature_find(c, name);
+
+			if (s)
+				s->frozen = true;
+		}
+	}
+}
+
 struct signature_entry *
 signature_find(const struct signature *c, const char *name)
 {
@@ -107,6 +129,7 @@ signature_read(struct flat *f)
 	f->signature = c;
 	find_signature(f, c, g->metadata_props, g->n_metadata_props);
 	find_signature(f, c, m->metadata_props, m->n_metadata_props);
+	mark_frozen(f, c);
 	for (int i = 1; i < f->nval; i++) {
 		struct signature_entry *s = f->val[i].init
 			? signature_find(c, f->val[i].name) : NULL;

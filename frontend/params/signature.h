@@ -1,6 +1,8 @@
 /* The signature that PyTorch's dynamo exporter writes to the metadata.  It
  * lists the module's parameters, buffers and constants.  And which names are
- * the module's, because no exporter invents them. */
+ * the module's, because no exporter invents them.  ckc.torch.export writes it
+ * to files of the TorchScript exporter, too, and adds the entry "ckc.frozen",
+ * which lists the frozen parameters, one name per line. */
 #ifndef FRONTEND_PARAMS_SIGNATURE_H
 #define FRONTEND_PARAMS_SIGNATURE_H
 
@@ -10,12 +12,14 @@ struct signature_entry {
 	const char *name;               /* name in the module */
 	char kind;                      /* P(arameter), B(uffer), C(onstant) */
 	bool there;                     /* initializer exists in the file */
+	bool frozen;                    /* requires no gradient in the module */
 };
 
 struct signature {
 	struct signature_entry *entry;  /* sorted by name */
 	size_t n;                       /* 0: no signature */
 	bool lost;                      /* the file lacks some parameters */
+	bool noted;                     /* the file has "ckc.frozen" */
 };
 
 /* Read the signature.  Stores lost parameters (nlost, lost, ...) and buffers

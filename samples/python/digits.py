@@ -13,7 +13,7 @@ net = torch.nn.Sequential(
     torch.nn.Flatten(),
     torch.nn.Linear(16 * 64, 10),
 )
-ckc.torch.export(net, (torch.zeros(64, 1, 16, 16),), "digits.onnx")
+ckc.torch.export(net, torch.randn(64, 1, 16, 16), "digits.onnx")
 model = ckc.compile("digits.onnx", budget="1.2MiB", loss="ce")
 rng = np.random.default_rng(0)
 shapes = rng.normal(size=(10, 1, 16, 16))  # ten patterns, under noise as strong as they are

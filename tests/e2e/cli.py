@@ -79,6 +79,41 @@ def idle(bench):
         )
 
 
+def frozen(bench):
+    """Parameters that the file notes as frozen, as ckc.torch.export writes it; options overrule
+    it."""
+    names = "m.w", "m.fixed"
+    signature = "\n".join(f"t: PARAMETER target='{name}'" for name in names)
+    notes = b"".join(
+        wire.field(14, wire.field(1, key) + wire.field(2, value))
+        for key, value in (
+            ("ckc.frozen", "m.fixed\nm.absent"),
+            ("pkg.torch.export.ExportedProgram.graph_signature", signature),
+        )
+    )
+    nodes = [
+        wire.node("Mul", ["x", names[0]], "a"),
+        wire.node("Mul", ["a", names[1]], "b"),
+        wire.node("ReduceMean", ["b"], "loss", keepdims=0),
+    ]
+    path, report = bench.path("frozen.onnx"), bench.path("frozen.json")
+    tables = [wire.floats(n, [2], [0.5, 1.5]) for n in names]
+    with open(path, "wb") as f:
+        f.write(wire.graph(nodes, tables, {"x": (1, [2])}, ["loss"]) + notes)
+    for flags, expected in (
+        ([], {"m.fixed": "frozen in the module, as the file notes"}),
+        (["--train", "m.fixed"], {}),
+        (["--param", "m.fixed"], {}),
+        (["--freeze", "m.w", "--train", "m.f*"], {"m.w": "--freeze 'm.w'"}),
+    ):
+        bench.must(bench.ckc("inspect", path, *flags, "--json", report), f"inspect {flags}")
+        found = ck.plan(report)["initializers"]
+        bench.check(
+            {i["name"]: i["reason"] for i in found if i["frozen"]} == expected,
+            f"noted as frozen, {flags}: {found}",
+        )
+
+
 def wishes(bench):
     """Of --train and --freeze the last that matches a name counts, and who is right about each name
     is shown."""
@@ -933,6 +968,7 @@ def main():
     idle(bench)
     quiet(bench)
     given_twice(bench)
+    frozen(bench)
     wishes(bench)
     statistics(bench)
     given_weights(bench)

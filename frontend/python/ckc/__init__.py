@@ -604,6 +604,11 @@ class Trainer:
         self._open()
         self._check(self._call.ckr_save_merged(self._ctx, _os.fsencode(path)))
 
+    def save_grads(self, path):
+        """Write the gradients of the next step, before clipping, to a .safetensors file."""
+        self._open()
+        self._check(self._call.ckr_save_grads(self._ctx, _os.fsencode(path)))
+
     def export_onnx(self, path):
         """Write the ONNX file that the model was compiled from, with the current weights, adapters
         merged into them.  Dropout and BatchNormalization keep their form: warns of training form,

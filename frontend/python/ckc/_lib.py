@@ -119,6 +119,7 @@ _CALLS = {
     "ckr_save_merged": (c.c_int, [c.c_void_p, c.c_char_p]),
     "ckr_save": (c.c_int, [c.c_void_p, c.c_char_p]),
     "ckr_resume": (c.c_int, [c.c_void_p, c.c_char_p]),
+    "ckr_save_grads": (c.c_int, [c.c_void_p, c.c_char_p]),
     "ckr_exports_training_form": (c.c_bool, [c.c_void_p]),
     "ckr_export_onnx": (c.c_int, [c.c_void_p, c.c_char_p]),
 }

@@ -1,176 +1,425 @@
-"""Export of PyTorch modules for training: ckc.torch.export."""
+"""Training of PyTorch modules: ckc.torch.export and ckc.torch.train."""
 
+import collections.abc as _abc
+import contextlib as _contextlib
 import copy as _copy
 import inspect as _inspect
+import io as _io
+import itertools as _itertools
+import os as _os
+import re as _re
+import sys as _sys
+import tempfile as _tempfile
 import warnings as _warnings
 
 import torch as _torch
 
+import ckc as _ckc
 
-def _arguments(module, example):
-    """Positional values up to the last one given, and the names of the tensors among them."""
+from . import _file, _forward, _lib, _verify
+
+_Norm = _torch.nn.modules.batchnorm._NormBase
+
+
+def _named(module, example):
+    """The tensors of a batch by the names of forward's parameters, in their order."""
     parameters = _inspect.signature(module.forward).parameters.values()
-    known = [
-        p for p in parameters if p.kind == p.POSITIONAL_OR_KEYWORD or p.kind == p.POSITIONAL_ONLY
-    ]
-    if isinstance(example, dict):
+    known = [p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    names = [p.name for p in known]
+    if isinstance(example, _abc.Mapping):
         given = dict(example)
     else:
-        if isinstance(example, _torch.Tensor):
-            example = (example,)
+        example = (example,) if isinstance(example, _torch.Tensor) else example
         if len(example) > len(known):
             raise TypeError(
                 f"forward has {len(known)} positional parameters, but the example has {len(example)} values"
             )
-        given = {p.name: x for p, x in zip(known, example)}
-    values = []
+        given = dict(zip(names, example))
+    unknown = sorted(given.keys() - set(names))
+    if unknown:
+        raise TypeError(f"forward has no parameter {', '.join(unknown)}; it has {', '.join(names)}")
     for p in known:
-        x = given.pop(p.name, None if p.default is p.empty else p.default)
+        x = given.get(p.name)
         if x is not None and not isinstance(x, _torch.Tensor):
             raise TypeError(
                 f"'{p.name}' is {x!r}, not a tensor: the export would drop it or make it an input; wrap the module"
             )
         if x is None and p.default is p.empty:
             raise TypeError(f"the example has no value for '{p.name}'")
-        values.append(x)
-    if given:
-        raise TypeError(
-            f"forward has no positional parameter {', '.join(sorted(given))}; it has {', '.join(p.name for p in known)}"
-        )
-    while values and values[-1] is None:
-        values.pop()
-    return tuple(values), [p.name for p, x in zip(known, values) if x is not None]
+    return {k: given[k].detach().cpu() for k in names if given.get(k) is not None}
 
 
-class _ForwardNotes(_torch.overrides.TorchFunctionMode):
-    """Notes whether a function returns floats without a gradient although an argument has one, as
-    under no_grad() and from detach() (.stopped), and whether an embedding has a padding_idx
-    (.padding)."""
+def _twin(module):
+    """The module as it is exported: a copy on the CPU, in training mode."""
+    try:
+        twin = _copy.deepcopy(module).cpu()
+    except RuntimeError as e:
+        raise _ckc.Error(
+            "the module cannot be copied, as with the old torch.nn.utils.weight_norm; try: "
+            f"torch.nn.utils.parametrizations.weight_norm: {e}"
+        ) from e
+    return twin if module.training else twin.train()
 
-    MADE_ANEW = (
-        "zeros_like",
-        "ones_like",
-        "full_like",
-        "empty_like",
-        "rand_like",
-        "randn_like",
-        "new_zeros",
-        "new_ones",
-        "new_full",
-        "new_empty",
-        "new_tensor",
+
+@_contextlib.contextmanager
+def _untraced():
+    state = _torch._C._get_tracing_state()
+    _torch._C._set_tracing_state(None)
+    try:
+        yield
+    finally:
+        _torch._C._set_tracing_state(state)
+
+
+def _exportable(twin, names, draws, read):
+    """Replace forward by one that exporters can write: all tensors by position, in and out.
+    TorchScript's writes the values that buffers have after it ran: those of before."""
+    inner = twin.forward
+    before = {k: x.clone() for k, x in twin.named_buffers()}
+
+    def forward(*values):
+        with _torch.enable_grad(), _contextlib.ExitStack() as modes:
+            modes.enter_context(_forward.written_attention())
+            modes.enter_context(_forward.Written(values, read))
+            if draws:
+                modes.enter_context(_forward.Plain(draws))
+            result = inner(**dict(zip(names, values)))
+        if _torch._C._get_tracing_state():
+            with _untraced(), _torch.no_grad():
+                for k, x in twin.named_buffers():
+                    x.copy_(before[k])
+        found = tuple(x for _, x in _forward.outputs(result))
+        return found if len(found) > 1 else found[0]
+
+    kind = _inspect.Parameter.POSITIONAL_OR_KEYWORD
+    forward.__signature__ = _inspect.Signature([_inspect.Parameter(k, kind) for k in names])
+    twin.forward = forward
+    return twin
+
+
+def _batch_norm(x, weight, bias, mean, var, training=True, momentum=0.1, eps=1e-5):
+    """The training form, which the dynamo exporter does not write."""
+    from onnxscript import opset18 as op
+
+    if weight is None:
+        weight = op.Expand(op.Constant(value_float=1.0), op.Shape(mean))
+        bias = op.Sub(weight, weight)
+    y, m, v = op.BatchNormalization(
+        x, weight, bias, mean, var, epsilon=eps, momentum=1 - momentum, training_mode=1
     )
-
-    stopped = padding = False
-
-    def __torch_function__(self, func, types, args=(), kwargs=None):
-        def has_gradient(x):
-            return (
-                any(map(has_gradient, x))
-                if isinstance(x, (tuple, list))
-                else isinstance(x, _torch.Tensor) and x.requires_grad
-            )
-
-        if func is _torch.nn.functional.embedding:
-            self.padding |= (kwargs or {}).get("padding_idx", (*args, None, None)[2]) is not None
-        before = has_gradient((args, *(kwargs or {}).values()))
-        result = func(*args, **(kwargs or {}))
-        if (
-            isinstance(result, _torch.Tensor)
-            and result.is_floating_point()
-            and before
-            and getattr(func, "__name__", "") not in self.MADE_ANEW
-        ):
-            self.stopped |= not result.requires_grad
-        return result
+    return y, m, v, m, v
 
 
-def _forward_notes(module, values):
-    """What the forward pass of a copy of the module does that an export loses."""
-    twin = _copy.deepcopy(module).train()
-    with _torch.random.fork_rng(devices=[]), _torch.enable_grad(), _ForwardNotes() as noted:
-        twin(*values)
-    return noted
+@_contextlib.contextmanager
+def _quiet():
+    """Without what exporters print, from C++, too: graphs that fail."""
+    _sys.stdout.flush()
+    _sys.stderr.flush()
+    nowhere = _os.open(_os.devnull, _os.O_WRONLY)
+    kept = [(fd, _os.dup(fd)) for fd in (1, 2)]
+    try:
+        for fd, _ in kept:
+            _os.dup2(nowhere, fd)
+        with _contextlib.redirect_stdout(_io.StringIO()):
+            with _contextlib.redirect_stderr(_io.StringIO()):
+                yield
+    finally:
+        for fd, copy in kept:
+            _os.dup2(copy, fd)
+            _os.close(copy)
+        _os.close(nowhere)
 
 
-def export(module, example, path, opset=17):
-    """Write an ONNX file that ckc trains: parameters with their names, tied ones once, no constant
-    folding, BatchNorm and dropout in training form.
+def _write(module, batch, path, opset, dynamo, names, frozen, draws=None):
+    """Export the module, and note in the file which tensors are parameters and which are frozen.
+    Returns where forward reads values of the batch, the frozen parameters in the file, and its
+    nodes."""
+    read = []
+    twin = _exportable(_copy.deepcopy(module), list(batch), draws, None if dynamo else read)
+    form = {"training": _torch.onnx.TrainingMode.PRESERVE, "do_constant_folding": False}
+    if dynamo:
+        size = sum(p.numel() * p.element_size() for p in module.parameters())
+        norm = _torch.ops.aten._native_batch_norm_legit_functional.default
+        form = {"optimize": False, "external_data": size > 1 << 30}
+        form["custom_translation_table"] = {norm: _batch_norm}
+        opset = max(opset, 18)
+    with _warnings.catch_warnings(), _quiet():
+        _warnings.simplefilter("ignore")
+        _torch.onnx.export(
+            twin,
+            tuple(batch.values()),
+            path,
+            input_names=list(batch),
+            output_names=names,
+            opset_version=opset,
+            dynamo=dynamo,
+            verbose=False,
+            **form,
+        )
+    there, nodes = _file.read(path)
+    there = dict.fromkeys(there)
+    parameters = [n for n, _ in module.named_parameters(remove_duplicate=False) if n in there]
+    buffers = [n for n, _ in module.named_buffers() if n in there]
+    frozen = [n for n in parameters if n in frozen]
+    notes = {"ckc.frozen": "\n".join(frozen)}
+    if not dynamo:
+        lines = [f"t: PARAMETER target='{n}'" for n in parameters]
+        lines += [f"t: BUFFER target='{n}'" for n in buffers]
+        notes["pkg.torch.export.ExportedProgram.graph_signature"] = "\n".join(lines)
+    _file.note(path, notes)
+    return list(dict.fromkeys(read)), frozen, nodes
+
+
+def _refuse(message, verify):
+    if verify is not False:
+        raise _ckc.Error(message)
+    _warnings.warn(message, stacklevel=3)
+
+
+def _varied(batch):
+    """The batch, with random values for floats that are all equal, which prove little."""
+    batch, draw = dict(batch), _torch.Generator().manual_seed(0)
+    for name, x in batch.items():
+        if x.numel() > 1 and bool((x == x.flatten()[0]).all()):
+            if x.is_floating_point():
+                batch[name] = _torch.randn(x.shape, generator=draw).to(x.dtype)
+                how = "random values take their place in the verification"
+            else:
+                how = "a batch with different ones proves more"
+            _warnings.warn(f"all values of '{name}' in the example are equal: {how}", stacklevel=3)
+    return batch
+
+
+def export(module, example, path, opset=17, dynamo=None, verify=True):
+    """Write an ONNX file that ckc trains as PyTorch trains the module, and prove it.
 
     module: is not changed.  If it is in eval mode, a copy in training mode is exported; otherwise
     submodules in eval mode stay so.  Its forward returns the loss, or outputs for which `ckc
     --loss` adds one.  example: a batch of inputs, as a tensor, a tuple in the order of forward's
-    parameters or a dict by their names; the file has its shapes.  Warns about everything that the
-    file cannot represent.
+    parameters or a dict by their names; the file has its shapes.  dynamo: the exporter; by default
+    TorchScript's, and dynamo's if the former fails or its file differs.
+
+    The file is compiled, and one step without dropout is compared with the module's in float64:
+    loss, gradients, which parameters move, buffers.  A difference is a ckc.Error.  Warns if ckc's
+    evaluation differs from that of module.eval(), and of what it freezes.  verify: False
+    writes the file without a comparison; a second batch of the same shapes is compared instead of
+    the example.  Returns the path.
     """
-    values, names = _arguments(module, example)
-    noted = _forward_notes(module, values)
-    if noted.padding:
-        _warnings.warn(
-            "padding_idx of an embedding is lost in the export: its row will be trained",
-            stacklevel=2,
-        )
-    if noted.stopped:
-        _warnings.warn(
-            "torch.no_grad() and detach() are lost in the export: gradients flow where the module stops them; compile with freeze=[...] "
-            "for parameters that only such code uses",
-            stacklevel=2,
-        )
-    twin = _copy.deepcopy(module)
-    if not module.training:
-        twin.train()
-    before = {k: x.clone() for k, x in twin.state_dict().items()}
-    with _warnings.catch_warnings():
-        _warnings.simplefilter("ignore")
-        _torch.onnx.export(
-            twin,
-            values,
-            path,
-            input_names=names,
-            opset_version=opset,
-            dynamo=False,
-            training=_torch.onnx.TrainingMode.PRESERVE,
-            do_constant_folding=False,
-        )
-    norms = tuple(
-        f"{n}." if n else ""
-        for n, m in twin.named_modules()
-        if isinstance(m, _torch.nn.modules.batchnorm._NormBase)
-    )
-    fixed = [n for n, p in module.named_parameters() if not p.requires_grad]
-    fixed += [
-        n for n, b in module.named_buffers() if b.is_floating_point() and not n.startswith(norms)
+    batch, twin = _named(module, example), _twin(module)
+    for name, m in twin.named_modules():
+        if isinstance(m, _Norm) and m.momentum is None and m.track_running_stats:
+            _refuse(
+                f"ONNX has no cumulative average for batch norm '{name}', whose momentum is None; "
+                f"try: module.get_submodule('{name}').momentum = 0.1",
+                verify,
+            )
+    hooked = [
+        k
+        for k, p in module.named_parameters()
+        if p._backward_hooks or p._post_accumulate_grad_hooks
     ]
-    with open(path, "rb") as f:
-        data = f.read()
-    # names of initializers: field 8 of a TensorProto
-    fixed = [n for n in fixed if b"\x42" + bytes([len(n) & 127]) + n.encode() in data]
-    if fixed:
+    if hooked:
+        _refuse(f"hooks of {', '.join(hooked)} are lost in the export; remove them", verify)
+    plain = _verify.Step(twin, batch)
+    if plain.changed:
+        _refuse(
+            f"forward changes {', '.join(plain.changed)}, but a step of the file does not: make it "
+            "an input; try: max_norm=None in an embedding",
+            verify,
+        )
+    if plain.python_draws:
+        _refuse(
+            "forward draws numbers from random or numpy, and the file has one draw for all steps; "
+            "try: torch.rand",
+            verify,
+        )
+    names = [name for name, _ in plain.outputs]
+    tied = dict(twin.named_parameters(remove_duplicate=False))
+    fixed = {id(p) for k, p in twin.named_parameters() if plain.grads[k] is None}
+    frozen = [k for k, p in tied.items() if id(p) in fixed]
+    checked = batch
+    if verify is True:
+        checked = _varied(batch)
+    elif verify is not False:
+        checked = _named(module, verify)
+    failed = []
+    for exporter in (False, True) if dynamo is None else (dynamo,):
+        try:
+            read, noted, nodes = _write(twin, batch, path, opset, exporter, names, frozen)
+            if verify is not False:
+                if read and verify is True:
+                    raise _ckc.Error(
+                        f"forward turns values of the batch into Python's, {', '.join(read)}: the file "
+                        "has those of the example; try: verify=ANOTHER_BATCH, if they do not matter"
+                    )
+                _check_chance(nodes, plain, exporter)
+                _prove(twin, checked, path, opset, exporter, names, frozen)
+        except BaseException as e:  # exporters raise all kinds
+            with _contextlib.suppress(FileNotFoundError):
+                _os.remove(path)
+            if not isinstance(e, Exception):
+                raise
+            failed.append(e)
+        else:
+            break
+    else:
+        reasons = [_reason(e) for e in failed] + _verify.remedies(twin, plain)
+        raise _ckc.Error("\n".join(dict.fromkeys(reasons))) from failed[0]
+    for e in failed:
+        _warnings.warn(f"exported with dynamo=True, because without it: {_reason(e)}", stacklevel=2)
+    if read:
         _warnings.warn(
-            "ONNX does not record which parameters are frozen and which tensors are buffers; "
-            f"compile with freeze={fixed!r}",
+            f"forward turns values of the batch into Python's, {', '.join(read)}: the file has those "
+            "of the example",
             stacklevel=2,
         )
-    changed = [k for k, x in twin.state_dict().items() if not _torch.equal(before[k], x)]
-    if changed:
+    idle = [k for k in noted if tied[k].requires_grad]
+    if idle:
         _warnings.warn(
-            "buffers in the file include the example, because the exporter runs the module (the given module is unchanged)",
-            stacklevel=2,
-        )
-    changed = [k for k in changed if not k.startswith(norms)]
-    if changed:
-        _warnings.warn(
-            f"forward updates the buffers {changed!r}, but the file does not: each step uses the exported values",
-            stacklevel=2,
-        )
-    if any(
-        isinstance(m, _torch.nn.modules.batchnorm._NormBase)
-        and m.momentum is None
-        and m.track_running_stats
-        for m in twin.modules()
-    ):
-        _warnings.warn(
-            "momentum=None of a batch norm is lost in the export: each step will replace the running statistics",
+            f"frozen in the file, because they get no gradient in the module: {', '.join(idle)}",
             stacklevel=2,
         )
     return path
+
+
+def _reason(e):
+    """The first line of an exporter's reason, or all of ckc's."""
+    if isinstance(e, _ckc.Error):
+        return str(e)
+    while e.__cause__ and not isinstance(e, _torch.onnx.errors.OnnxExporterError):
+        e = e.__cause__
+    while isinstance(e, _torch.onnx.errors.OnnxExporterError) and e.__cause__:
+        e = e.__cause__
+    lines = [line for line in str(e).splitlines() if line.strip()] or [type(e).__name__]
+    return lines[0][:300]
+
+
+def _check_chance(nodes, plain, dynamo):
+    """A step is compared without dropout and with fixed draws: their nodes are counted."""
+    found = sum(node == ("Dropout", 3) for node in nodes)  # with two inputs it is inactive
+    if found < plain.dropouts:
+        raise _ckc.Error(
+            f"the exporter dropped {plain.dropouts - found} of {plain.dropouts} dropouts"
+        )
+    drawn = sum(op.startswith("Random") or op in ("Bernoulli", "Multinomial") for op, _ in nodes)
+    expected = len(plain.draws)
+    if drawn < (min(expected, 1) if dynamo else expected):  # dynamo's functions have several calls
+        raise _ckc.Error(
+            f"the file has constants for {expected - drawn} of {expected} random draws"
+        )
+
+
+def _prove(twin, batch, path, opset, dynamo, names, frozen):
+    """Compare a step of the file with the module's.  Random draws of forward are compared as
+    constants, in a second file."""
+    draws = _verify.Step(twin, batch).draws
+    if not draws:
+        return _verify.compare(twin, batch, path, None)
+    with _tempfile.TemporaryDirectory(prefix="ckc-") as folder:
+        same = _os.path.join(folder, _os.path.basename(path))
+        _write(twin, batch, same, opset, dynamo, names, frozen, draws)
+        return _verify.compare(twin, batch, same, draws)
+
+
+def _split(module, batch, label):
+    """A batch by the names of inputs; with a label that the loss of ckc takes, and forward does
+    not: the last of a tuple, or the one of that name in a dict."""
+    if not label:
+        return _named(module, batch)
+    if isinstance(batch, _abc.Mapping):
+        rest = {k: x for k, x in batch.items() if k != label}
+        if label not in batch:
+            raise TypeError(f"a batch has no '{label}' for the loss; it has {', '.join(batch)}")
+        target = batch[label]
+    else:
+        *rest, target = batch
+    return {**_named(module, rest), label: target.detach().cpu()}
+
+
+def _batches(data, epochs, steps):
+    """The batches of so many passes over data, or of so many steps."""
+    done = 0
+    for epoch in _itertools.count():
+        if done == steps or (steps is None and epoch == epochs):
+            return
+        if epoch and iter(data) is data:
+            raise TypeError("data is an iterator, which has one pass; pass a list or a DataLoader")
+        for batch in data:
+            yield batch
+            done += 1
+            if done == steps:
+                return
+
+
+def train(
+    module,
+    data,
+    loss=None,
+    budget=None,
+    epochs=1,
+    steps=None,
+    lr=1e-3,
+    path=None,
+    verify=True,
+    **options,
+):
+    """Train the module in place by ckc, and return the loss of each step.
+
+    data: batches of one shape, as export's example has them.  loss: that of `ckc --loss`, if
+    forward returns none, such as "ce"; the target is the last of a tuple, or `labels` (ce) or
+    `target` of a dict.  lr: a number, or a function of the step from 0.  steps: instead of epochs.
+    path: keeps the ONNX file and the library.  options: those of ckc.compile and of ckc.Trainer,
+    with ckc's defaults.  The state of the optimizer is new in each call.
+    Parameters and running statistics go back to the module, after an error or an interrupt, too.
+    """
+    if "lora" in options:
+        raise TypeError("the module has no adapters to train; call export, ckc.compile(lora=...)")
+    kind = _re.split("[:,]", loss or "")[0]
+    added = kind in ("ce", "bce", "kl", "mse", "l1", "huber")
+    label = ("labels" if kind == "ce" else "target") if added else None
+    settings = {name for name, _ in _lib.Hyper._fields_} | {"seed", "threads"}
+    hyper = {k: options.pop(k) for k in settings & options.keys()}
+    batches = iter(data)
+    first = next(batches, None)
+    if first is None:
+        raise ValueError("data has no batch")
+    if batches is data:
+        data = _itertools.chain([first], data)
+    first = _split(module, first, label)
+    parts = options.get("grad_accum", 1)
+    example = {k: x[: len(x) // parts] if x.ndim else x for k, x in first.items() if k != label}
+    losses = []
+    with _tempfile.TemporaryDirectory(prefix="ckc-") as folder:
+        path = path or _os.path.join(folder, "model.onnx")
+        export(module, example, path, verify=verify)
+        model = _ckc.compile(path, budget=budget, loss=loss, **options)
+        with _ckc.Trainer(model, lr=0.0 if callable(lr) else lr, **hyper) as t:
+            try:
+                for step, batch in enumerate(_batches(data, epochs, steps)):
+                    batch = _split(module, batch, label)
+                    for k, x in batch.items():
+                        if x.shape != first[k].shape:
+                            raise _ckc.Error(
+                                f"batch {step}: '{k}' has shape {list(x.shape)}, but "
+                                f"{list(first[k].shape)} in the first batch; try: drop_last=True in "
+                                "the DataLoader"
+                            )
+                    if callable(lr):
+                        t.hyper.lr = lr(step)
+                    losses.append(t.step(**{k: x for k, x in batch.items() if k in t._infos}))
+            finally:
+                _copy_back(module, t.state_dict(), len(losses))
+    return losses
+
+
+def _copy_back(module, state, steps):
+    tensors = dict(module.named_parameters(remove_duplicate=False))
+    tensors.update(module.named_buffers())
+    with _torch.no_grad():
+        for name, x in state.items():
+            if name in tensors:
+                tensors[name].copy_(_torch.from_numpy(x))
+        for m in module.modules():
+            counts = isinstance(m, _Norm) and m.num_batches_tracked is not None
+            if counts and (m.training or not module.training):
+                m.num_batches_tracked += steps
