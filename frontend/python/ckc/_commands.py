@@ -1,0 +1,17 @@
+"""The commands ckc and ckrun of an installed package."""
+
+import os
+import sys
+
+
+def _run(name):
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", name)
+    os.execv(path, [path, *sys.argv[1:]])
+
+
+def ckc():
+    _run("ckc")
+
+
+def ckrun():
+    _run("ckrun")
