@@ -27,7 +27,7 @@ struct codegen_adapter {
 	bool transposed;
 };
 
-/* What a library is compiled from, as typed. */
+/* What a library is compiled from: the model's file, the options. */
 struct codegen_origin {
 	const char *model, *options;    /* NULL: not recorded */
 };

@@ -27,6 +27,7 @@
 #include "passes/report/report.h"
 #include "runtime/support/number.h"
 #include "runtime/support/path.h"
+#include "runtime/support/utf8.h"
 
 enum { EXIT_OK, EXIT_DIAGNOSED, EXIT_USAGE };
 
@@ -222,21 +223,38 @@ adapters(struct driver *d)
 	return v;
 }
 
-/* The model and, if they alone tell libraries of one name apart, the options
- * as typed. */
-static struct codegen_origin
-origin_of(const struct driver *d)
+/* Text that JSON can hold as it is. */
+static const char *
+utf8_copy(struct driver *d, const char *text)
 {
+	char *copy = arena_str(d->arena, text);
+
+	for (char *c = copy; !utf8_is(text, strlen(text)) && *c; c++)
+		if ((unsigned char)*c >= 0x80)
+			*c = '?';
+	return copy;
+}
+
+/* The model and the options of a library that is named after the model. */
+static struct codegen_origin
+origin_of(struct driver *d)
+{
+	char *path = d->cli.out ? NULL : realpath(d->cli.model, NULL);
+	struct codegen_origin from = { NULL, NULL };
 	const char *text = "";
 
-	for (int i = 0; i < d->cli.nflag && !d->cli.out; i++)
+	if (!path)
+		return from;
+	for (int i = 0; i < d->cli.nflag; i++)
 		if (d->cli.flag[i] != d->cli.model
 		    && strcmp(d->cli.flag[i], "--quiet") != 0)
 			text = arena_printf(d->arena, "%s%s%s", text,
 			                    *text ? " " : "",
 			                    d->cli.flag[i]);
-	return (struct codegen_origin){ d->cli.model,
-		                        d->cli.out ? NULL : text };
+	from.model = utf8_copy(d, path);
+	from.options = utf8_copy(d, text);
+	free(path);
+	return from;
 }
 
 static bool
@@ -286,28 +304,33 @@ generate(struct driver *d, const struct outputs *out)
 }
 
 /* Refuse to replace weights that ckc did not write, and under a name that
- * nobody chose those of another model. */
+ * nobody chose what may be another model's. */
 static bool
 spare_weights(struct driver *d, const struct outputs *out)
 {
 	struct codegen_origin now = origin_of(d), old;
+	const char *there = !access(out->so, F_OK) ? out->so
+		: !access(out->weights, F_OK) ? out->weights : NULL;
 
 	if (!codegen_weights_origin(out->weights, &old, d->arena))
 		return diag_error(d->diag, "'%s' exists and was not written by "
 		                  "ckc; choose another -o, because the weights "
 		                  "are written next to the library",
 		                  out->weights);
-	if (d->cli.out || !old.model)
+	if (d->cli.out || !there)
 		return true;
-	if (strcmp(old.model, now.model) && !path_same(old.model, now.model))
-		return diag_error(d->diag, "'%s' and '%s' are of another "
-		                  "model, '%s'; try: -o NAME.so", out->so,
-		                  out->weights, old.model);
-	if (!old.options || strcmp(old.options, now.options))
+	if (!old.model || !old.options)
+		return diag_error(d->diag, "'%s' exists and does not say which "
+		                  "model it is of; to replace it: -o %s",
+		                  there, out->so);
+	if (strcmp(old.model, now.model))
+		return diag_error(d->diag, "'%s' is of another model, '%s'; to "
+		                  "replace it: -o %s", there, old.model,
+		                  out->so);
+	if (strcmp(old.options, now.options))
 		diag_note(d->diag, "'%s' will be replaced; it was compiled "
-		          "with other options%s%s", out->so,
-		          old.options && *old.options ? ": " : "",
-		          old.options ? old.options : "");
+		          "with other options%s%s", there,
+		          *old.options ? ": " : "", old.options);
 	return true;
 }
 

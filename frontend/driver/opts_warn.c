@@ -73,7 +73,7 @@ find_reasons(const struct cli *c)
 static const char
 	account[] = "without --dump=memory or --json",
 	code[] = "when no code is generated (--plan-only, --passes, "
-	         "--stop-after, --curve without -o)",
+	         "--stop-after, --curve or --dump without -o)",
 	training[] = "with --forward-only: nothing is trained",
 	update[] = "with --optimizer none: nothing is updated",
 	budget[] = "without --memory-budget or --curve: nothing is recomputed",

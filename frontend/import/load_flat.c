@@ -65,7 +65,7 @@ has_computed_statistics(const struct flat *f, const struct flat_node *node)
 	return false;
 }
 
-/* What becomes of the nodes that are asked to have one form. */
+/* What becomes of the nodes for which --batchnorm asks one form. */
 static void
 note_batchnorm(const struct flat *f, const struct import_options *opt,
                enum batchnorm form)
@@ -73,18 +73,14 @@ note_batchnorm(const struct flat *f, const struct import_options *opt,
 	bool batch = form == BATCHNORM_BATCH;
 	const struct flat_node *computed = NULL;
 	double least = INFINITY, most = -INFINITY;
-	int n = 0, all = 0, asked = 0, unsaid = 0, ncomputed = 0;
+	int n = 0, unsaid = 0, ncomputed = 0;
 
 	FOR_FLAT_NODES (node, f) {
 		const Onnx__AttributeProto *a = attr_find(node, "momentum");
 
-		if (!is_needed_batchnorm(node))
-			continue;
-		all++;
-		if (batchnorm_asked(f, opt, node) != form)
-			continue;
-		asked++;
-		if (batchnorm_trains(node) == batch)
+		if (!is_needed_batchnorm(node)
+		    || batchnorm_asked(f, opt, node) != form
+		    || batchnorm_trains(node) == batch)
 			continue;
 		if (batch && has_computed_statistics(f, node)) {
 			computed = computed ? computed : node;
@@ -96,17 +92,7 @@ note_batchnorm(const struct flat *f, const struct import_options *opt,
 		least = fmin(least, (double)(a ? a->f : 0.9f));
 		most = fmax(most, (double)(a ? a->f : 0.9f));
 	}
-	if (!all)
-		diag_warn(f->diag, "--batchnorm %s does nothing: the file has "
-		          "no BatchNormalization node; an exporter may have "
-		          "folded them into weights: export with "
-		          "training=TRAINING (TorchScript) or optimize=False "
-		          "(dynamo)", batch ? "batch" : "running");
-	else if (asked && !n && !computed && opt->nbatchnorm == 1)
-		diag_warn(f->diag, "--batchnorm %s does nothing: all "
-		          "BatchNormalization nodes are in this form already",
-		          batch ? "batch" : "running");
-	else if (n && !batch)
+	if (n && !batch)
 		diag_note(f->diag, "--batchnorm running: %d node%s the running "
 		          "statistics and do%s not update them", n,
 		          n > 1 ? "s use" : " uses", n > 1 ? "" : "es");
@@ -128,40 +114,81 @@ note_batchnorm(const struct flat *f, const struct import_options *opt,
 		          ncomputed > 1 ? "s use" : " uses", computed->name);
 }
 
+/* Nodes that one --batchnorm matches, those for which it counts, and those of
+ * which it changes the form. */
+struct batchnorm_count {
+	int match, count, change;
+};
+
+static struct batchnorm_count
+count_batchnorms(const struct flat *f, const struct import_options *opt, int i)
+{
+	const struct glob_wish *w = &opt->batchnorm[i];
+	struct batchnorm_count n = { 0, 0, 0 };
+
+	FOR_FLAT_NODES (node, f) {
+		bool later = false;
+
+		if (!is_needed_batchnorm(node)
+		    || !batchnorm_matches(f, node, w->glob))
+			continue;
+		for (int k = i + 1; k < opt->nbatchnorm; k++)
+			later |= batchnorm_matches(f, node,
+			                           opt->batchnorm[k].glob);
+		n.match++;
+		n.count += !later;
+		n.change += !later && batchnorm_trains(node) != w->wanted;
+	}
+	return n;
+}
+
+/* Warn of one --batchnorm without an effect.  Where there is another one, that
+ * a node keeps its form is an effect. */
+static void
+warn_idle_batchnorm(const struct flat *f, const struct import_options *opt,
+                    int i)
+{
+	const struct glob_wish *w = &opt->batchnorm[i];
+	struct batchnorm_count n = count_batchnorms(f, opt, i);
+	bool all = strcmp(w->glob, "*") == 0;
+	const char *why = NULL;
+
+	if (!n.match && all)
+		why = "the file has no BatchNormalization node; an exporter "
+			"may have folded them into weights: export with "
+			"training=TRAINING (TorchScript) or optimize=False "
+			"(dynamo)";
+	else if (!n.match)
+		why = "no BatchNormalization node or its scale has such a name";
+	else if (!n.count)
+		why = "a later --batchnorm counts for all its nodes";
+	else if (!n.change && all && opt->nbatchnorm == 1)
+		why = "all BatchNormalization nodes are in this form already";
+	if (why)
+		diag_warn(f->diag, "--batchnorm %s%s%s does nothing: %s",
+		          all ? "" : w->glob, all ? "" : "=",
+		          w->wanted ? "batch" : "running", why);
+}
+
 static void
 note_batchnorms(const struct flat *f, const struct import_options *opt)
 {
-	bool any[2] = { false, false };
-
-	for (int i = 0; i < opt->nbatchnorm; i++) {
-		const struct glob_wish *w = &opt->batchnorm[i];
-		bool match = strcmp(w->glob, "*") == 0;
-
-		any[w->wanted] = true;
-		FOR_FLAT_NODES (node, f)
-			match |= is_needed_batchnorm(node)
-				&& batchnorm_matches(f, node, w->glob);
-		if (!match)
-			diag_warn(f->diag, "--batchnorm %s=%s does nothing: no "
-			          "BatchNormalization node or its scale has "
-			          "such a name", w->glob,
-			          w->wanted ? "batch" : "running");
-	}
-	if (any[1])
-		note_batchnorm(f, opt, BATCHNORM_BATCH);
-	if (any[0])
-		note_batchnorm(f, opt, BATCHNORM_RUNNING);
+	for (int i = 0; i < opt->nbatchnorm; i++)
+		warn_idle_batchnorm(f, opt, i);
+	note_batchnorm(f, opt, BATCHNORM_BATCH);
+	note_batchnorm(f, opt, BATCHNORM_RUNNING);
 }
 
 /* Warn of batch statistics in a library that only runs forward. */
 static void
-warn_batch_statistics(const struct flat *f)
+warn_batch_statistics(const struct flat *f, const struct import_options *opt)
 {
 	const struct flat_node *first = NULL;
 	int n = 0;
 
 	FOR_FLAT_NODES (node, f)
-		if (is_needed_batchnorm(node) && batchnorm_trains(node)) {
+		if (is_needed_batchnorm(node) && batchnorm_trains(node)
+		    && batchnorm_asked(f, opt, node) == BATCHNORM_GRAPH) {
 			first = first ? first : node;
 			n++;
 		}
@@ -195,8 +222,8 @@ load_flat(const char *path, const struct import_options *opt, Diag *diag,
 	if (!f || !classify(f, opt, true))
 		return NULL;
 	drop_outputs(f, opt);
-	if (opt->all_outputs && !opt->nbatchnorm && !opt->quiet)
-		warn_batch_statistics(f);
+	if (opt->all_outputs && !opt->quiet)
+		warn_batch_statistics(f, opt);
 	if (!opt->quiet)
 		note_batchnorms(f, opt);
 	if (opt->no_dropout && !opt->quiet)

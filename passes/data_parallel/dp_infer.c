@@ -226,6 +226,8 @@ repeats_per_sample(struct dp_partition *d, ValId v, const Placement *s,
                    int depth)
 {
 	const Val *x = &d->g->val[v];
+	const struct dp_repeated *known;
+	struct dp_repeated *new;
 	double splat;
 
 	if (x->placement.kind == PLACEMENT_SHARD) {
@@ -241,13 +243,18 @@ repeats_per_sample(struct dp_partition *d, ValId v, const Placement *s,
 		return true;
 	if (x->kind == V_CONST)
 		return repeats_const(d, x, s);
-	if (v < d->nold_val && placement_eq(&d->repeats[v], s))
-		return true;
+	if (v >= d->nold_val)
+		return x->def && repeats_computed(d, &d->g->node[x->def],
+		                                  x->result_index, s, depth);
+	for (known = d->repeats[v]; known; known = known->next)
+		if (placement_eq(&known->shard, s))
+			return true;
 	if (!x->def || !repeats_computed(d, &d->g->node[x->def],
 	                                 x->result_index, s, depth))
 		return false;
-	if (v < d->nold_val)
-		d->repeats[v] = *s;
+	new = arena_alloc(d->p->scratch, sizeof *new);
+	*new = (struct dp_repeated){ *s, d->repeats[v] };
+	d->repeats[v] = new;
 	return true;
 }
 

@@ -13,6 +13,12 @@
 
 enum { DP_RANKS = 2 };
 
+/* A shard of one replica that each sample repeats. */
+struct dp_repeated {
+	Placement shard;
+	const struct dp_repeated *next;
+};
+
 struct dp_partition {
 	Pass *p;
 	Graph *g;
@@ -28,9 +34,8 @@ struct dp_partition {
 	const bool *grad;               /* DP_MICRO: by value before the pass: a
 	                                 * gradient passes */
 	ValId nold_val;
-	Placement *repeats;             /* by value before the pass: a shard of
-	                                 * one replica that each sample repeats;
-	                                 * not a shard: none was asked for */
+	const struct dp_repeated **repeats;     /* by value before the pass:
+	                                         * what is known of it */
 	bool *indexed;                  /* by value: holds sample indices, which
 	                                 * each replica counts from 0 */
 	size_t nindexed, indexed_cap;

@@ -13,14 +13,14 @@
  *            want, which a price treats alike.
  * source  subgradients for Lagrange multipliers: Held, Wolfe and Crowder (1974)
  * cost    ROUNDS flows and evaluations, MIXES mixtures of some twenty
- *         evaluations each; in graphs of more than FULL nodes as many fewer
+ *         evaluations each; fewer in large graphs (remat_work)
  */
 #include "passes/planner/remat_cut.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { ROUNDS = 60, MIXES = 6, CLOSE = 8, TRIES = 64, FULL = 8000 };
+enum { ROUNDS = 60, MIXES = 6, CLOSE = 8, TRIES = 64 };
 
 /* By how much a price changes for a step that is as far above its target as
  * that, of the first price; less and less.  One pace is not the best for all
@@ -42,15 +42,6 @@ struct prices {
 	NodeId *again;                  /* by node: where it would run again */
 	uint8_t *drop;                  /* the set found last */
 };
-
-/* So many of something whose time grows with the graph. */
-static int
-as_many(const struct prices *p, int many)
-{
-	double n = (double)p->net->r->nnode;
-
-	return n > FULL ? (int)ceil(many * (FULL / n)) : many;
-}
 
 /* ---- prices ---- */
 
@@ -237,7 +228,8 @@ static void
 mix(struct prices *p, const uint8_t *over, const uint8_t *within, bool upto)
 {
 	int32_t n = p->net->r->nstore;
-	struct mixture m = { over, within, upto, as_many(p, TRIES) };
+	struct mixture m = { over, within, upto,
+		             (int)remat_work(p->net->r, TRIES) };
 	struct place a = { 0, mix_at(p, &m, 0) }, b = { n, mix_at(p, &m, n) };
 
 	mix_between(p, &m, a, b);
@@ -280,7 +272,7 @@ static void
 search_at_pace(struct prices *p, const struct cut_proof *proof, double pace,
                double enough)
 {
-	int rounds = as_many(p, ROUNDS);
+	int64_t rounds = remat_work(p->net->r, ROUNDS);
 
 	memset(p->at, 0, p->net->r->nnode * sizeof *p->at);
 	p->at[proof->at] = proof->price;

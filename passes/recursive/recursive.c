@@ -9,8 +9,8 @@
  *         a grid from there to the top; for small graphs what the stage
  *         program holds (stages.c).  Then what they leave idle is filled
  *         (recursive_fill.c)
- * cost    counted work, less of it in graphs of more than FULL nodes, where a
- *         unit takes longer; nothing of this runs where one recompute will do
+ * cost    counted work, less in large graphs (remat_work); nothing of this runs
+ *         where one recompute will do
  */
 #include "passes/recursive/checkpoints.h"
 #include "passes/recursive/recursive.h"
@@ -23,7 +23,7 @@ enum {
 	GRID = 24, BISECT = 12,
 	REPEATS = 16,                   /* steps per node, on average */
 	BOUND_NODES = 5000, STAGES = 10, COLUMNS = 2500,
-	HOLD_MAX = 40, HOLD_STAGES = 4, HOLD_NODES = 1000, FULL = 8000
+	HOLD_MAX = 40, HOLD_STAGES = 4, HOLD_NODES = 1000
 };
 
 /* ---- walks ---- */
@@ -152,14 +152,10 @@ recursive_new(const struct remat *r, const uint8_t *constraint, int64_t top,
 
 	pool->top = top;
 	pool->floor = floor;
-	for (size_t i = 0; i < sizeof generators / sizeof *generators; i++) {
-		int64_t work = generators[i].work;
-
-		if (r->nnode > FULL)
-			work = work / r->nnode * FULL;
+	for (size_t i = 0; i < sizeof generators / sizeof *generators; i++)
 		if (count_forward(r) <= generators[i].most)
-			generators[i].make(pool, &steps, work);
-	}
+			generators[i].make(pool, &steps,
+			                   remat_work(r, generators[i].work));
 	arena_free(steps.arena);
 	return pool;
 }

@@ -237,6 +237,14 @@ number_roles(struct remat *r)
 	r->ngroup = t.n;
 }
 
+int64_t
+remat_work(const struct remat *r, int64_t work)
+{
+	const int64_t full = 8000, n = r->nnode;
+
+	return n > full ? (work * full + n - 1) / n : work;
+}
+
 struct remat *
 remat_new(const Graph *g, Arena *arena)
 {

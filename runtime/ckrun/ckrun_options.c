@@ -50,11 +50,11 @@ static const struct option_spec rows[] = {
 	  "total number of passes over --data, instead of --steps" },
 	{ "lr", "X", G_TRAIN, set_real, AT(hyper.lr), T,
 	  "learning rate (default: 1e-3; lion 1e-4, adafactor 1e-2)" },
-	{ "schedule", "NAME", G_TRAIN, set_schedule, AT(schedule), T,
+	{ "schedule", "NAME[:N[,F]]", G_TRAIN, set_schedule, AT(schedule), T,
 	  "learning rate after warmup: constant (default); linear or cosine, "
-	  "falls to --min-lr; wsd[:N], falls over the last N steps (default: a "
-	  "fifth); step:N[,F], times F (0.1) every N steps; restarts:N[,F], a "
-	  "cosine over N steps, then F (1) times as many" },
+	  "falls to --min-lr; wsd, falls over the last N steps (a fifth); "
+	  "step, times F (0.1) every N steps; restarts, a cosine over N steps, "
+	  "then over F (1) times as many" },
 	{ "schedule-steps", "N", G_TRAIN, set_whole, AT(schedule.total), T,
 	  "step at which linear, cosine and wsd reach --min-lr (default: the "
 	  "last)", .least = 1 },
@@ -282,7 +282,7 @@ reject_value(struct arg_parser *p, enum option_fault fault, const char *arg,
              const char *expected)
 {
 	const struct option_spec *r = p->row;
-	char what[40], why[80];
+	char what[40], why[120];
 
 	if (r->set == set_word || r->set == set_schedule) {
 		snprintf(what, sizeof(what), "--%s ", r->name);

@@ -131,6 +131,9 @@ check_values(const struct ckrun_options *o)
 			return USAGE;
 	if (o->save_every && !o->save)
 		return refuse_option("save-every", "needs --save");
+	if (o->schedule.total && o->schedule.total <= o->schedule.warmup)
+		return refuse_option("schedule-steps",
+		                     "must be more than --warmup");
 	if (o->threads > 65536)
 		return refuse_option("threads", "is too large");
 	for (size_t i = 0; i < o->init_map.n; i++)

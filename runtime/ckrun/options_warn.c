@@ -39,34 +39,54 @@ warn_optimizer(const struct ckrun_options *o, const ckr_ctx *m)
 			warn_idle(o, needs[i].option, why);
 }
 
-/* Options without an effect, and a schedule that ends elsewhere than that of
- * the run that is resumed.  total: steps of the run; 0: none. */
+/* A schedule that ends elsewhere than that of the run that is resumed. */
+static void
+note_other_end(const struct ckrun_options *o, const ckr_ctx *m, uint64_t end)
+{
+	uint64_t was = ckr_schedule_steps(m);
+
+	if (!was || end == was || o->quiet)
+		return;
+	if (!end)
+		fprintf(stderr, "ckrun: note: the learning rate of %s was to "
+		        "fall until step %" PRIu64 ", now it is that of "
+		        "--schedule %s\n", o->resume, was,
+		        schedule_name(&o->schedule));
+	else
+		fprintf(stderr, "ckrun: note: the learning rate's schedule now "
+		        "ends at step %" PRIu64 ", that of %s at step %" PRIu64
+		        "\n", end, o->resume, was);
+	if (was > ckr_step_count(m))
+		fprintf(stderr, "  to keep its end: --schedule-steps %" PRIu64
+		        "\n", was);
+}
+
+/* Options without an effect.  total: steps of the run; 0: none. */
 static void
 warn_schedule(const struct ckrun_options *o, const ckr_ctx *m, uint64_t total)
 {
-	uint64_t end = schedule_end(o, total), was = ckr_schedule_steps(m);
+	uint64_t end = schedule_end(o, total);
 
+	if (!ckr_uses_hyper(m, "lr") || !total)
+		return;
 	if (o->schedule.kind == CKR_CONSTANT_LR)
 		warn_idle(o, "min-lr", "the schedule is constant");
 	else if (o->schedule.min_lr > o->hyper.lr)
 		fprintf(stderr, "ckrun: warning: --min-lr %g is above --lr %g: "
 		        "the learning rate will rise\n", o->schedule.min_lr,
 		        o->hyper.lr);
-	if (!schedule_end(o, 1))
+	if (!end)
 		warn_idle(o, "schedule-steps", "the schedule has no end");
-	if (options_given(o, "steps") && o->schedule.warmup > o->steps)
+	if (o->schedule.warmup > total)
 		fprintf(stderr, "ckrun: warning: --warmup %" PRIu64 " is "
-		        "longer than --steps %" PRIu64 ": the learning rate "
-		        "never reaches --lr\n", o->schedule.warmup, o->steps);
-	if (total && end && end < total)
+		        "longer than the run of %" PRIu64 " steps: the "
+		        "learning rate never reaches --lr\n",
+		        o->schedule.warmup, total);
+	if (end && end < total)
 		fprintf(stderr, "ckrun: warning: --schedule-steps %" PRIu64 " "
 		        "ends before step %" PRIu64 ": the learning rate is %g "
 		        "after it\n", end, total, o->schedule.min_lr);
-	if (total && end && was && end != was && !o->quiet)
-		fprintf(stderr, "ckrun: note: the learning rate's schedule now "
-		        "ends at step %" PRIu64 ", that of %s at step %" PRIu64
-		        "; to keep it: --schedule-steps %" PRIu64 "\n", end,
-		        o->resume, was, was);
+	note_other_end(o, m, end);
 }
 
 void

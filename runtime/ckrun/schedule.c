@@ -7,19 +7,19 @@
 #include "runtime/support/number.h"
 
 /* By enum ckr_schedule_kind.  period: it has no N, may have one, needs one;
- * factor: its F by default, 0: it has none; least: the smallest F. */
+ * factor: its F by default, 0: it has none; least, most: F's. */
 static const struct {
 	const char *name;
 	enum { NONE, MAY, NEEDED } period;
-	double factor, least;
+	double factor, least, most;
 	bool ends;                      /* at `total` */
 } kinds[] = {
-	[CKR_CONSTANT_LR] = { "constant", NONE, 0, 0, false },
-	[CKR_LINEAR_LR] = { "linear", NONE, 0, 0, true },
-	[CKR_COSINE_LR] = { "cosine", NONE, 0, 0, true },
-	[CKR_WSD_LR] = { "wsd", MAY, 0, 0, true },
-	[CKR_STEP_LR] = { "step", NEEDED, 0.1, 0, false },
-	[CKR_RESTARTS_LR] = { "restarts", NEEDED, 1, 1, false },
+	[CKR_CONSTANT_LR] = { "constant", NONE, 0, 0, 0, false },
+	[CKR_LINEAR_LR] = { "linear", NONE, 0, 0, 0, true },
+	[CKR_COSINE_LR] = { "cosine", NONE, 0, 0, 0, true },
+	[CKR_WSD_LR] = { "wsd", MAY, 0, 0, 0, true },
+	[CKR_STEP_LR] = { "step", NEEDED, 0.1, 0, 1, false },
+	[CKR_RESTARTS_LR] = { "restarts", NEEDED, 1, 1, 1000, false },
 };
 
 /* N[,F] */
@@ -37,7 +37,8 @@ parse_period(const char *text, size_t kind, struct ckr_schedule *s)
 		return false;
 	return !comma || (kinds[kind].factor > 0
 		&& number_real(comma + 1, &s->factor)
-		&& s->factor >= kinds[kind].least);
+		&& s->factor >= kinds[kind].least
+		&& s->factor <= kinds[kind].most);
 }
 
 bool
@@ -58,6 +59,12 @@ schedule_parse(const char *text, struct ckr_schedule *s)
 	return false;
 }
 
+const char *
+schedule_name(const struct ckr_schedule *s)
+{
+	return kinds[s->kind].name;
+}
+
 struct ckr_schedule
 schedule_for(const struct ckrun_options *o, uint64_t total)
 {
@@ -67,7 +74,7 @@ schedule_for(const struct ckrun_options *o, uint64_t total)
 	if (!s.total)
 		s.total = total;
 	if (!s.period)
-		s.period = s.total / 5 + 1;
+		s.period = s.total < 10 ? 1 : s.total / 5;
 	return s;
 }
 

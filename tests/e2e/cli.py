@@ -481,9 +481,9 @@ def default_names(bench):
         ([os.path.join("one", os.pardir, one)], 0, ""),
         ([one, "--optimizer", "sgd"], 0, "with other options\n"),
         ([one], 0, "with other options: --optimizer sgd\n"),
-        ([two], 1, f"of another model, '{one}'; try: -o NAME.so"),
-        ([two, "-o", so], 0, ""),
-        ([two], 0, "'gpt2-ts14.so' will be replaced"),
+        ([two], 1, f"is of another model, '{bench.path(one)}'; to replace it: -o gpt2-ts14.so"),
+        ([two, "-o", "gpt2-ts14.so"], 0, ""),
+        ([two], 1, "does not say which model it is of; to replace it: -o gpt2-ts14.so"),
         ([one, "--dump=plan", "-o", "gpt2-ts14.so"], 0, ""),
     ):
         before = ck.content(so) if os.path.exists(so) else None
@@ -494,6 +494,26 @@ def default_names(bench):
             f"{argv}: {done.returncode} {done.stderr[:300]}",
         )
         bench.check(not status or ck.content(so) == before, f"{argv}: the library has changed")
+    # where the record is damaged, or a file of the two is missing
+    weights = bench.path("gpt2-ts14.safetensors")
+    for head in (
+        b'{"__metadata__":{"ckc":"0",',
+        b'{"__metadata__":{"ckc":"0","model":' + b"[" * 99,
+    ):
+        with open(weights, "wb") as f:
+            f.write(len(head).to_bytes(8, "little") + head)
+        done = bench.ckc(one)
+        bench.check(
+            done.returncode == 1 and "does not say" in done.stderr, f"{head}: {done.stderr[:300]}"
+        )
+    for name in weights, so:
+        os.unlink(name)
+        done = bench.ckc(one)
+        bench.check(done.returncode == (name == weights), f"without {name}: {done.stderr[:300]}")
+    os.rename(bench.path(one), bench.path("caf\udce9.onnx"))
+    for _ in range(2):
+        done = bench.ckc("caf\udce9.onnx")
+        bench.check(not done.returncode, f"a name that is not UTF-8: {done.stderr[:300]}")
 
 
 def doctor(bench):

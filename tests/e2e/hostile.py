@@ -673,31 +673,50 @@ def structures(bench):
 def doubled(bench):
     """Sums of a value and its own image, one after the other: a walk back that does not remember
     where it was doubles at each."""
-    head = [
-        "graph @doubled {",
-        "\tinput %x: f32[4,13]",
-        "\tparam %w: f32[13,15] = splat 0.1",
-        "\tparam %q: f32[15,7] = splat 0.1",
-    ]
-    # what is looked for: zeros in the padding of shards, and values that all samples share
-    products = ["\t%h = tanh %x", "\t%v0 = matmul %h, %w"]
-    shared = [
-        "\tparam %p: f32[1,13] = splat 0.1",
-        "\tparam %u: f32[13,13] = splat 0.1",
-        "\t%e = expand %p {shape=[4,13]}",
-        "\t%v0 = matmul %e, %u",
-    ]
-    for flag, first, last in (
-        ("--tp", products, ["\t%y = matmul %v60, %q"]),
-        ("--dp", shared, ["\t%z = add %v60, %x", "\t%y = matmul %z, %w"]),
+    # what is looked for: zeros in the padding of shards, and values that all samples share, along
+    # one dim or in turns along two
+    products = """
+        input %x: f32[4,13]
+        param %w: f32[13,15] = splat 0.1
+        param %q: f32[15,7] = splat 0.1
+        %h = tanh %x
+        %v0 = matmul %h, %w"""
+    shared = """
+        input %x: f32[4,13]
+        param %w: f32[13,15] = splat 0.1
+        param %p: f32[1,13] = splat 0.1
+        param %u: f32[13,13] = splat 0.1
+        %e = expand %p {shape=[4,13]}
+        %v0 = matmul %e, %u"""
+    square = """
+        input %x: f32[4,4]
+        param %w: f32[4,4] = splat 0.1
+        param %p: f32[1,1] = splat 0.1
+        %v0 = expand %p {shape=[4,4]}"""
+    level = """
+        %t{0} = tanh %v{0}
+        %v{1} = add %v{0}, %t{0}"""
+    turned = """
+        %t{0} = transpose %v{0} {{perm=[1,0]}}
+        %a{0} = add %v{0}, %t{0}
+        %v{1} = mul %a{0}, %v{0}"""
+    product = """
+        %y = matmul %v60, %q"""
+    added = """
+        %z = add %v60, %x
+        %y = matmul %z, %w"""
+    for flags, first, one, last in (
+        (["--tp", "2"], products, level, product),
+        (["--dp", "2"], shared, level, added),
+        (["--dp", "2"], square, turned, added),
+        (["--grad-accum", "2"], square, turned, added),
     ):
-        body = [f"\t%t{i} = tanh %v{i}\n\t%v{i + 1} = add %v{i}, %t{i}" for i in range(60)]
-        loss = ["\t%loss output = reduce_mean %y {keepdims=0}", "}", ""]
-        path = save(bench, "doubled.ck", "\n".join(head + first + body + last + loss).encode())
-        status, said = ckc(bench, path, "--plan-only", "--quiet", "--loss", "loss", flag, "2")
-        bench.check(
-            status == 0, f"a chain that doubles with {flag}: status {status}: {said[-300:]}"
-        )
+        body = "".join(one.format(i, i + 1) for i in range(60))
+        loss = "\n\t%loss output = reduce_mean %y {keepdims=0}\n}\n"
+        text = "graph @doubled {" + first + body + last + loss
+        path = save(bench, "doubled.ck", text.encode())
+        status, said = ckc(bench, path, "--plan-only", "--quiet", "--loss", "loss", *flags)
+        bench.check(status == 0, f"doubled, {flags}: status {status}: {said[-300:]}")
 
 
 def constants(bench):

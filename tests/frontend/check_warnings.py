@@ -283,6 +283,11 @@ def check_silenced(ckc, folder, models):
             "2 nodes use batch statistics",
         ),
         (
+            f"{models}/cnn-bn-batch.onnx",
+            ["--batchnorm", "b1.*=batch", "--batchnorm", "running"],
+            "--batchnorm b1.*=batch does nothing: a later --batchnorm counts for all its nodes",
+        ),
+        (
             f"{models}/cnn-bn-running.onnx",
             ["--batchnorm", "b4.*=running"],
             "--batchnorm b4.*=running does nothing",

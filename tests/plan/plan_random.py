@@ -7,6 +7,7 @@ Graphs of up to SEARCHED nodes are compared with OPTIMUM, a search for the least
 larger ones are checked for everything but optimality. Exit status 1 after any fault.
 """
 
+import heapq
 import json
 import math
 import os
@@ -41,6 +42,43 @@ def optima(program, graph, budgets):
     )
     found = [None if line == "none" else float(line) for line in done.stdout.split()]
     return dict(zip(budgets, found))
+
+
+def check_optimum(program, seed, faults):
+    """The search itself, in graphs so small that all states can be looked at."""
+    rnd = random.Random(seed)
+    document = gen_graphs.KINDS["random"](rnd.randint(4, 7), seed).json()
+    graph = Workload(document, "graph")
+    budgets = range(graph.working_set - 1, graph.peak + 1)
+    for budget, cost in optima(program, graph, budgets).items():
+        least = least_of_all(graph, budget)
+        if cost != least:
+            faults.append(
+                f"seed {seed}, budget {budget}: the search has {cost}, the optimum is {least}"
+            )
+
+
+def least_of_all(graph, budget):
+    """Dijkstra's algorithm over (ran, in memory), in which any value may leave at any time."""
+    n = len(graph.ram)
+    need = [sum(1 << p for p in inputs) for inputs in graph.inputs]
+    best, heap = {(0, 0): 0}, [(0, 0, 0)]
+    while heap:
+        cost, ran, held = heapq.heappop(heap)
+        if ran + 1 == 1 << n:
+            return cost
+        used = sum(graph.ram[i] for i in range(n) if held >> i & 1)
+        for i in range(n):
+            if held >> i & 1:
+                new = (cost, ran, held & ~(1 << i))
+            elif need[i] & ~held == 0 and used + graph.ram[i] <= budget:
+                new = (cost + graph.cpu[i], ran | 1 << i, held | 1 << i)
+            else:
+                continue
+            if new[0] < best.get(new[1:], math.inf):
+                best[new[1:]] = new[0]
+                heapq.heappush(heap, new)
+    return None
 
 
 def run(ckc, folder, graph, budget):
@@ -117,6 +155,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         for seed in [*range(first, first + count), *HARD]:
             plans += check(*sys.argv[1:3], folder, seed, faults)
+            check_optimum(sys.argv[2], seed, faults)
     for fault in faults[:20]:
         print("fault:", fault)
     print(f"{count + len(HARD)} graphs, {plans} plans, {len(faults)} faults")

@@ -204,7 +204,7 @@ class Training(Case):
         self.close(rates("--schedule", "restarts:3")[2:9:3], [1, 1, 1])
         self.close(rates("--schedule", "wsd:4")[14:], [1, 1, 1, 0.75, 0.5, 0.25])
         self.close(rates("--schedule", "wsd:4", "--schedule-steps", 30), [0.5] + 19 * [1])
-        self.close(rates("--schedule", "wsd")[14:], [1, 1, 0.8, 0.6, 0.4, 0.2])
+        self.close(rates("--schedule", "wsd")[14:], [1, 1, 1, 0.75, 0.5, 0.25])
 
     def test_schedule_of_resumed_run(self):
         """A run goes on with the schedule of its checkpoint if it is told to, and says otherwise
@@ -225,12 +225,12 @@ class Training(Case):
         self.close(rates()[-6:], whole[6:])
         resume("--steps", 18, *flags)
         self.assertIn("ends at step 18, that of s.st at step 12", self.err)
-        self.assertIn("to keep it: --schedule-steps 12", self.err)
+        self.assertIn("to keep its end: --schedule-steps 12", self.err)
         resume("--steps", 18, *flags, "--schedule-steps", 12)
         self.assertIn("--schedule-steps 12 ends before step 18", self.err)
         self.close(rates()[-12:], whole[6:] + 6 * [0])
         resume("--steps", 18, "--lr", 0.1)
-        self.assertEqual(self.err, "")
+        self.assertIn("was to fall until step 12, now it is that of --schedule constant", self.err)
 
     def test_resume_is_exact(self):
         self.linear(
@@ -655,6 +655,9 @@ class Errors(Case):
             ["--schedule", "step:3,"],
             ["--schedule", "wsd:3,0.5"],
             ["--schedule", "restarts:3,0.5"],
+            ["--schedule", "restarts:3,1e308"],
+            ["--schedule", "step:3,1.5"],
+            ["--schedule", "linear", "--schedule-steps", "5", "--warmup", "5"],
             ["--schedule", "linear:3"],
             ["--schedule-steps", "0"],
             ["--init", "a", "--resume", "b"],
@@ -852,7 +855,7 @@ class Errors(Case):
             self.warned("--steps", 2, "--lr", 0.1, "--min-lr", 1, "--schedule", "cosine"),
         )
         self.assertIn(
-            "--warmup 9 is longer than --steps 2", self.warned("--steps", 2, "--warmup", 9)
+            "--warmup 9 is longer than the run of 2 steps", self.warned("--steps", 2, "--warmup", 9)
         )
         self.assertIn("cannot use 64", self.warned("--steps", 1, "--threads", 64))
 
