@@ -42,6 +42,7 @@ struct driver {
 	struct onnx_file *file;        /* mappings that the graph points into */
 	Pass pass;
 	struct report_source source;
+	struct codegen_origin origin;  /* of a library named after the model */
 	struct watch watch;              /* when to stop */
 };
 
@@ -228,14 +229,16 @@ static const char *
 utf8_copy(struct driver *d, const char *text)
 {
 	char *copy = arena_str(d->arena, text);
+	bool whole = utf8_is(text, strlen(text));
 
-	for (char *c = copy; !utf8_is(text, strlen(text)) && *c; c++)
-		if ((unsigned char)*c >= 0x80)
+	for (char *c = copy; *c; c++)
+		if (!whole && (unsigned char)*c >= 0x80)
 			*c = '?';
 	return copy;
 }
 
-/* The model and the options of a library that is named after the model. */
+/* The model and the options as a library that is named after the model records
+ * them; with -o nothing. */
 static struct codegen_origin
 origin_of(struct driver *d)
 {
@@ -275,7 +278,7 @@ generate(struct driver *d, const struct outputs *out)
 		s.forward_plan = forward_plan(&d->pass, d->graph);
 	o.out_so = out->so;
 	o.weights = out->weights;
-	o.origin = origin_of(d);
+	o.origin = d->origin;
 	o.emit_dir = c->emit_dir;
 	o.grad_accum = c->opt.grad_accum;
 	o.stop = d->watch.stop;
@@ -308,7 +311,8 @@ generate(struct driver *d, const struct outputs *out)
 static bool
 spare_weights(struct driver *d, const struct outputs *out)
 {
-	struct codegen_origin now = origin_of(d), old;
+	const struct codegen_origin now = d->origin;
+	struct codegen_origin old;
 	const char *there = !access(out->so, F_OK) ? out->so
 		: !access(out->weights, F_OK) ? out->weights : NULL;
 
@@ -352,8 +356,10 @@ compile_model(struct driver *d)
 	c->opt.compare = cli_dumps(c, "plan");
 	c->opt.slim = !code && !c->page && !c->opt.account
 		&& !c->opt.compare;
-	if (code)
+	if (code) {
 		out = outputs_name(c->model, c->out, d->arena);
+		d->origin = origin_of(d);
+	}
 	out.json = c->json;
 	out.svg = c->curve_svg;
 	out.page = c->page;

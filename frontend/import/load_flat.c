@@ -127,17 +127,15 @@ count_batchnorms(const struct flat *f, const struct import_options *opt, int i)
 	struct batchnorm_count n = { 0, 0, 0 };
 
 	FOR_FLAT_NODES (node, f) {
-		bool later = false;
+		bool counts;
 
 		if (!is_needed_batchnorm(node)
 		    || !batchnorm_matches(f, node, w->glob))
 			continue;
-		for (int k = i + 1; k < opt->nbatchnorm; k++)
-			later |= batchnorm_matches(f, node,
-			                           opt->batchnorm[k].glob);
+		counts = batchnorm_option(f, opt, node) == i;
 		n.match++;
-		n.count += !later;
-		n.change += !later && batchnorm_trains(node) != w->wanted;
+		n.count += counts;
+		n.change += counts && batchnorm_trains(node) != w->wanted;
 	}
 	return n;
 }

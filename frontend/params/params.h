@@ -35,8 +35,11 @@ void flat_targets(struct flat *, const struct import_options *, int **list,
                   int *n);
 /* Whether a BatchNormalization is in training form. */
 bool batchnorm_trains(const struct flat_node *);
-/* The form that the options ask for, by the name of a BatchNormalization or of
- * its scale. */
+/* The --batchnorm that counts for a BatchNormalization, the last one that
+ * matches its name or that of its scale; -1: none.  And the form that it asks
+ * for. */
+int batchnorm_option(const struct flat *, const struct import_options *,
+                     const struct flat_node *);
 enum batchnorm batchnorm_asked(const struct flat *,
                                const struct import_options *,
                                const struct flat_node *);

@@ -121,15 +121,24 @@ batchnorm_matches(const struct flat *f, const struct flat_node *n,
 		|| (scale && glob_match(glob, scale));
 }
 
+int
+batchnorm_option(const struct flat *f, const struct import_options *o,
+                 const struct flat_node *n)
+{
+	for (int i = o->nbatchnorm; i-- > 0;)
+		if (batchnorm_matches(f, n, o->batchnorm[i].glob))
+			return i;
+	return -1;
+}
+
 enum batchnorm
 batchnorm_asked(const struct flat *f, const struct import_options *o,
                 const struct flat_node *n)
 {
-	for (int i = o->nbatchnorm; i-- > 0;)
-		if (batchnorm_matches(f, n, o->batchnorm[i].glob))
-			return o->batchnorm[i].wanted ? BATCHNORM_BATCH
-				: BATCHNORM_RUNNING;
-	return BATCHNORM_GRAPH;
+	int i = batchnorm_option(f, o, n);
+
+	return i < 0 ? BATCHNORM_GRAPH : o->batchnorm[i].wanted
+		? BATCHNORM_BATCH : BATCHNORM_RUNNING;
 }
 
 bool

@@ -228,6 +228,7 @@ repeats_per_sample(struct dp_partition *d, ValId v, const Placement *s,
 	const Val *x = &d->g->val[v];
 	const struct dp_repeated *known;
 	struct dp_repeated *new;
+	bool old = v < d->nold_val;
 	double splat;
 
 	if (x->placement.kind == PLACEMENT_SHARD) {
@@ -243,18 +244,17 @@ repeats_per_sample(struct dp_partition *d, ValId v, const Placement *s,
 		return true;
 	if (x->kind == V_CONST)
 		return repeats_const(d, x, s);
-	if (v >= d->nold_val)
-		return x->def && repeats_computed(d, &d->g->node[x->def],
-		                                  x->result_index, s, depth);
-	for (known = d->repeats[v]; known; known = known->next)
+	for (known = old ? d->repeats[v] : NULL; known; known = known->next)
 		if (placement_eq(&known->shard, s))
 			return true;
 	if (!x->def || !repeats_computed(d, &d->g->node[x->def],
 	                                 x->result_index, s, depth))
 		return false;
-	new = arena_alloc(d->p->scratch, sizeof *new);
-	*new = (struct dp_repeated){ *s, d->repeats[v] };
-	d->repeats[v] = new;
+	if (old) {
+		new = arena_alloc(d->p->scratch, sizeof *new);
+		*new = (struct dp_repeated){ *s, d->repeats[v] };
+		d->repeats[v] = new;
+	}
 	return true;
 }
 

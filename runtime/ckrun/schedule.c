@@ -1,7 +1,6 @@
 #include "runtime/ckrun/schedule.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/support/number.h"
