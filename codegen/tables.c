@@ -8,8 +8,8 @@
 #include <string.h>
 
 /* ORDER DT: the ABI numbers types as runtime/support/dtypes.h does, from 1. */
-enum { ABI_LAST_DTYPE = 13 };
-_Static_assert((int)DT_BOOL == ABI_LAST_DTYPE && (int)DT_F32 == 1,
+enum { ABI_LAST_DTYPE = 15 };
+_Static_assert((int)DT_NF4X64 == ABI_LAST_DTYPE && (int)DT_F32 == 1,
 	"ORDER DT: runtime/support/dtypes.h and runtime/ckr_abi.h");
 
 const char *
@@ -18,7 +18,7 @@ tables_dtype(DType dt)
 	static const char *const text[DT_COUNT] = { "CKR_NONE",
 		"CKR_F32", "CKR_F64", "CKR_F16", "CKR_BF16", "CKR_I64",
 		"CKR_I32", "CKR_I16", "CKR_I8", "CKR_U64", "CKR_U32",
-		"CKR_U16", "CKR_U8", "CKR_BOOL" };
+		"CKR_U16", "CKR_U8", "CKR_BOOL", "CKR_INT8X64", "CKR_NF4X64" };
 
 	return text[dt];
 }

@@ -26,13 +26,17 @@ is_saved_weight(const Val *v)
 	return v->kind == V_PARAM || v->kind == V_BUFFER;
 }
 
-/* Files hold whole values. */
+/* Files hold whole values, and blocks of quantised weights byte by byte. */
 static Val
 unsharded_val(const Val *v)
 {
 	Val w = *v;
 
 	w.shape = val_whole(v);
+	if (val_is_blocks(v)) {
+		w.dt = DT_U8;
+		w.shape.dim[w.shape.rank - 1] *= dtype_info[v->dt].nbytes;
+	}
 	return w;
 }
 
@@ -83,7 +87,7 @@ put_weight_entries(FILE *f, const Graph *g, const struct codegen_origin *from)
 		if (!is_saved_weight(v))
 			continue;
 		end = at + val_data_bytes(&w);
-		st_head_tensor(f, v->name, dtype_info[v->dt].st,
+		st_head_tensor(f, v->name, dtype_info[w.dt].st,
 		               w.shape.rank, w.shape.dim, (uint64_t)at,
 		               (uint64_t)end);
 		at = end;

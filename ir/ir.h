@@ -115,6 +115,9 @@ enum {
 #define F_FOLDED (UINT64_C(1) << 54)
 /* Neighbours may go in one message, see nodes_may_join. */
 #define F_JOINS (UINT64_C(1) << 55)
+/* Operand 0, or 1, may be blocks of quantised weights. */
+#define F_BLOCKS_0 (UINT64_C(1) << 56)
+#define F_BLOCKS_1 (UINT64_C(1) << 57)
 /* FLOPs per element of the largest operand, at most 63; 0 is 1. */
 #define FLOPS(n) (UINT64_C(n) << 32)
 
@@ -511,6 +514,21 @@ int graph_half_of(const Graph *, const Node *n);
 
 int64_t val_nelem(const Val *);                 /* -1: unknown */
 int64_t val_data_bytes(const Val *);            /* elements * size, unpadded */
+/* The shape; of blocks of quantised weights that of the weights. */
+Shape val_weights_shape(const Val *);
+static inline bool
+val_is_blocks(const Val *v)
+{
+	return dtype_info[v->dt].cls == 'q';
+}
+/* A frozen parameter of fewer bits than float32, or what ranks have gathered of
+ * one: matmul takes it as if it had the type of the left side. */
+static inline bool
+val_is_stored(const Val *v)
+{
+	return val_is_blocks(v)
+	       || (v->kind == V_PARAM && v->frozen && dtype_is_half(v->dt));
+}
 bool val_is_const(const Val *);                 /* V_CONST with contents */
 /* Element i of a constant, converted; integers exactly. */
 int64_t val_int(const Val *, int64_t i);

@@ -56,6 +56,8 @@
  * cast truncates towards zero; float to bool is x != 0; `to` is a DType.
  * div and mod of integers truncate (C); mod with fmod=0 takes the divisor's
  * sign (Python), fmod=1 the dividend's (C).
+ * dequantize(q) -> y: the weights of q, whose elements are blocks of 64 along
+ *   the last dim; `to`: a float type.  No loop takes it.
  * gelu: tanh=0 exact (erf), tanh=1 the tanh approximation.
  * gelu_grad(x, dy) and silu_grad(x, dy) are dy * f'(x).
  * where(c, a, b): c bool.
@@ -102,6 +104,7 @@ OP(NOT,      "not",      SIG(1, 1, 1, NOSTAT, F_EW | F_BOOLS | F_TO_BOOL), ATTR(
 OP(BIT_NOT,  "bit_not",  SIG(1, 1, 1, NOSTAT, F_EW | F_INTS), ATTR(), RULES(same, bit_not, ew, ew, zero, ew), EMIT(ew))
 OP(ISNAN,    "isnan",    SIG(1, 1, 1, NOSTAT, F_EW | F_TO_BOOL), ATTR(), RULES(pred, isnan, ew, ew, zero, ew), EMIT(ew))
 OP(CAST,     "cast",     SIG(1, 1, 1, NOSTAT, F_EW | F_TO_ATTR | F_LIN0 | F_ZERO), ATTR(I(to, 0)), RULES(cast, cast, move, ew, cast, ew), EMIT(ew))
+OP(DEQUANTIZE, "dequantize", SIG(1, 1, 1, NOSTAT, F_TO_ATTR | F_BLOCKS_0), ATTR(I(to, 0)), RULES(dequantize, none, none, ew, none, dequantize), EMIT(dequantize))
 OP(CAST_LIKE,"cast_like",SIG(2, 2, 1, NOSTAT, F_OF_1 | F_FOLDED), ATTR(), RULES(cast_like, none, ew, none, none, none), EMIT(fail))
 OP(ADD,      "add",      SIG(2, 2, 1, NOSTAT, F_EW | F_LIN0 | F_LIN1 | F_JOINT | F_ZERO), ATTR(), RULES(bcast, add, ew, ew, add, ew), EMIT(ew))
 OP(SUB,      "sub",      SIG(2, 2, 1, NOSTAT, F_EW | F_LIN0 | F_LIN1 | F_JOINT | F_ZERO), ATTR(), RULES(bcast, sub, ew, ew, sub, ew), EMIT(ew))
@@ -226,6 +229,8 @@ OP(REDUCE_PROD, "reduce_prod", SIG(1, 2, 1, 1, F_REDUCE | F_POLES | F_FULL), ATT
  * matmul(a, b, bias?, acc?): alpha * op(a) @ op(b) [+ bias] [+ acc].
  *   ta/tb: the last two dims are transposed.  Leading dims broadcast.  bias:
  *   1-D of the last extent; acc: full shape of the result (dies in place).
+ *   b may be a frozen parameter of 16 bits, beside a of float32, or of blocks
+ *   of quantised weights: the product is that of the weights in a's type.
  *   1-D operands are reshaped by `fold` as numpy's matmul prescribes; `canon`
  *   makes every product with a 2-D right side 2-D.
  * matmul_end(a, b, acc?, x?) -> y, sums?: of matrices, and what a library does
@@ -235,7 +240,7 @@ OP(REDUCE_PROD, "reduce_prod", SIG(1, 2, 1, 1, F_REDUCE | F_POLES | F_FULL), ATT
  *   tanh form, and the sums of y's columns.  Made by `fuse`.
  * det(x): determinants of the matrices in the last two dims.
  * det_grad(dy, x): dy times the cofactors of x. */
-OP(MATMUL,   "matmul",   SIG(2, 4, 1, NOSTAT, F_CONTRACT | F_ACC(3) | F_LIN0 | F_LIN1 | F_BIAS2 | F_HALF | F_MATRICES), ATTR(I(ta, 0) I(tb, 0) F(alpha, 1)), RULES(matmul, matmul, matmul, matmul, matmul, matmul), EMIT(matmul))
+OP(MATMUL,   "matmul",   SIG(2, 4, 1, NOSTAT, F_CONTRACT | F_ACC(3) | F_LIN0 | F_LIN1 | F_BIAS2 | F_HALF | F_MATRICES | F_BLOCKS_1), ATTR(I(ta, 0) I(tb, 0) F(alpha, 1)), RULES(matmul, matmul, matmul, matmul, matmul, matmul), EMIT(matmul))
 OP(MATMUL_END, "matmul_end", SIG(2, 4, 2, NOSTAT, F_CONTRACT | F_ACC(2) | F_MATRICES), ATTR(I(ta, 0) I(tb, 0) F(alpha, 1) I(end, 1)), RULES(matmul_end, none, none, matmul, none, matmul_end), EMIT(own))
 OP(DET,      "det",      SIG(1, 1, 1, NOSTAT, F_FLOATS | F_STAGED | FLOPS(20) | F_FULL), ATTR(), RULES(det, none, none, ew, det, matrices), EMIT(det))
 OP(DET_GRAD, "det_grad", SIG(2, 2, 1, NOSTAT, F_FLOATS | F_STAGED | FLOPS(40) | F_LIN0), ATTR(), RULES(det_grad, none, none, ew, none, matrices), EMIT(det_grad))
@@ -453,13 +458,13 @@ OP(ADAFACTOR_SQUARES, "adafactor_squares", SIG(3, 7, 1, NOSTAT, FLOPS(10)), ATTR
  * sum_squares(x...) -> scalar f32. */
 #define SHARDED I(axis, 0) I(first_axis, 0) I(replication, 1) L(segment)
 OP(ALL_REDUCE,     "all_reduce",     SIG(1, 1, 1, NOSTAT, F_COMM | F_LIN0 | F_OVER | F_SENDS), ATTR(I(reduction, 0) I(side, 0) I(group, 0)), RULES(same, none, none, two_rings, all_reduce, comm), EMIT(comm))
-OP(ALL_GATHER,     "all_gather",     SIG(1, 1, 1, NOSTAT, F_COMM | F_SENDS | F_JOINS), ATTR(SHARDED I(side, 0)), RULES(gathered, none, none, ring, all_gather, comm), EMIT(comm))
+OP(ALL_GATHER,     "all_gather",     SIG(1, 1, 1, NOSTAT, F_COMM | F_SENDS | F_JOINS | F_BLOCKS_0), ATTR(SHARDED I(side, 0)), RULES(gathered, none, none, ring, all_gather, comm), EMIT(comm))
 OP(REDUCE_SCATTER, "reduce_scatter", SIG(1, 1, 1, NOSTAT, F_COMM | F_SENDS | F_JOINS), ATTR(SHARDED I(group, 0)), RULES(own, none, none, ring, reduce_scatter, comm), EMIT(comm))
-OP(ALL_TO_ALL,     "all_to_all",     SIG(1, 1, 1, NOSTAT, F_COMM | F_SENDS), ATTR(SHARDED I(to_axis, 0) I(to_first_axis, 0) I(to_replication, 1) L(to_segment)), RULES(all_to_all, none, none, exchange, all_to_all, comm), EMIT(comm))
-OP(REPLICATE,      "replicate",      SIG(1, 1, 1, NOSTAT, F_VIEW), ATTR(), RULES(same, none, none, view, replicate, comm), EMIT(view))
-OP(OWN,            "own",            SIG(1, 1, 1, NOSTAT, F_COMM), ATTR(SHARDED I(from, 0) I(group, 0)), RULES(own, none, none, copy, own, comm), EMIT(comm))
-OP(GATHER_INTO,    "gather_into",    SIG(2, 2, 1, NOSTAT, F_COMM | F_WRITES), ATTR(SHARDED I(group, 1)), RULES(gather_into, none, none, ring, none, comm), EMIT(comm))
-OP(GATHER_PIECES,  "gather_pieces",  SIG(1, 1, 1, NOSTAT, F_COMM | F_SENDS | F_JOINS), ATTR(SHARDED I(group, 1) L(shape)), RULES(gather_shape, none, none, ring, none, none), EMIT(comm))
+OP(ALL_TO_ALL,     "all_to_all",     SIG(1, 1, 1, NOSTAT, F_COMM | F_SENDS | F_BLOCKS_0), ATTR(SHARDED I(to_axis, 0) I(to_first_axis, 0) I(to_replication, 1) L(to_segment)), RULES(all_to_all, none, none, exchange, all_to_all, comm), EMIT(comm))
+OP(REPLICATE,      "replicate",      SIG(1, 1, 1, NOSTAT, F_VIEW | F_BLOCKS_0), ATTR(), RULES(same, none, none, view, replicate, comm), EMIT(view))
+OP(OWN,            "own",            SIG(1, 1, 1, NOSTAT, F_COMM | F_BLOCKS_0), ATTR(SHARDED I(from, 0) I(group, 0)), RULES(own, none, none, copy, own, comm), EMIT(comm))
+OP(GATHER_INTO,    "gather_into",    SIG(2, 2, 1, NOSTAT, F_COMM | F_WRITES | F_BLOCKS_0 | F_BLOCKS_1), ATTR(SHARDED I(group, 1)), RULES(gather_into, none, none, ring, none, comm), EMIT(comm))
+OP(GATHER_PIECES,  "gather_pieces",  SIG(1, 1, 1, NOSTAT, F_COMM | F_SENDS | F_JOINS | F_BLOCKS_0), ATTR(SHARDED I(group, 1) L(shape)), RULES(gather_shape, none, none, ring, none, none), EMIT(comm))
 OP(OWN_GRAD,       "own_grad",       SIG(1, 1, 1, NOSTAT, F_COMM), ATTR(SHARDED), RULES(gathered, none, none, copy, none, comm), EMIT(comm))
 OP(VOCAB_STATS,    "vocab_stats",    SIG(2, 2, 1, NOSTAT, F_ROWS | FLOPS(20) | F_STAGED), ATTR(I(whole_extent, 0)), RULES(vocab_stats, none, none, ew, zero, vocab_stats), EMIT(vocab_stats))
 OP(SUM_SQUARES,    "sum_squares",    SIG(1, VARIADIC, 1, NOSTAT, F_REDUCE), ATTR(), RULES(scalar, none, none, none, none, squares), EMIT(sum_squares))

@@ -1,5 +1,6 @@
 /* Types of elements, shapes, and the contents of constants. */
 #include "ir/ir.h"
+#include "runtime/support/block_layout.h"
 #include "runtime/support/half.h"
 
 #include <math.h>
@@ -261,6 +262,18 @@ val_data_bytes(const Val *v)
 	return n;
 }
 
+Shape
+val_weights_shape(const Val *v)
+{
+	Shape s = v->shape;
+	int64_t *last = s.dim + s.rank - 1;
+
+	if (val_is_blocks(v) && s.rank > 0 && *last > 0
+	    && !mul_ok(*last, BLOCK_WEIGHTS, last))
+		*last = INT64_MAX;
+	return s;
+}
+
 /* The stride of an axis of extent 1 is never used. */
 bool
 val_contiguous(const Val *v)
@@ -316,7 +329,8 @@ element_at(const Val *v, int64_t i)
 	union element e = { .u64 = 0 };
 	size_t size = (size_t)dtype_info[v->dt].nbytes;
 
-	memcpy(&e, (const char *)v->data + (size_t)i * size, size);
+	if (size <= sizeof e)           /* a block is no number */
+		memcpy(&e, (const char *)v->data + (size_t)i * size, size);
 	return e;
 }
 

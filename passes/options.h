@@ -31,6 +31,12 @@ struct precision_wish {
 	DType dt;
 };
 
+/* --frozen-dtype [GLOB=]TYPE. */
+struct type_wish {
+	const char *glob;
+	DType dt;
+};
+
 /* --lora GLOB=RANK:ALPHA. */
 struct lora_wish {
 	const char *glob;
@@ -81,6 +87,9 @@ struct options {
 	struct precision_wish *precision;
 	bool masters;                   /* parameters are float32 then, too
 	                                 * (default) */
+	int nfrozen_dtype;
+	struct type_wish *frozen_dtype; /* types that frozen parameters are
+	                                 * stored in */
 	enum tri resident_copies;       /* updates write 16-bit copies of
 	                                 * parameters */
 	DType grad_dtype;               /* type of all gradients: DT_F32;

@@ -6,6 +6,7 @@
 #include "passes/canon/canon.h"
 #include "passes/data_parallel/data_parallel.h"
 #include "passes/fold/fold.h"
+#include "passes/frozen/frozen.h"
 #include "passes/fuse/fuse.h"
 #include "passes/grad/grad.h"
 #include "passes/lora/lora.h"
@@ -42,6 +43,8 @@ const struct pass_info pass_table[] = {
 	  "add low-rank adapters (--lora)" },
 	{ "loss", pass_loss, P_STATIC | P_CANON, P_LOSS, LATE,
 	  "choose or build the loss" },
+	{ "frozen", pass_frozen, P_STATIC | P_CANON | P_LOSS, 0, LATE,
+	  "store frozen weights in fewer bits (--frozen-dtype)" },
 	{ "precision", pass_precision, P_STATIC | P_CANON, 0, LATE,
 	  "choose dtypes (--dtype), store dropout masks" },
 	{ "micro", pass_micro, P_CANON | P_LOSS, 0, LATE,

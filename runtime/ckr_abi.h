@@ -12,16 +12,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CKR_ABI_VERSION 19
+#define CKR_ABI_VERSION 20
 #define CKR_MAX_DIMS 8
 #define CKR_MAX_GROUP 1024      /* ranks of a group, see enum ckr_axis */
 #define CKR_ANY_REPLICAS UINT32_MAX
 #define CKR_PROGRAMS 3          /* programs of a library */
 
-/* ORDER DT: as runtime/support/dtypes.h, from 1. */
+/* ORDER DT: as runtime/support/dtypes.h, from 1.  An element of the last two
+ * types is a block of 64 weights, see support/block_layout.h. */
 enum ckr_dtype {
 	CKR_NONE, CKR_F32, CKR_F64, CKR_F16, CKR_BF16, CKR_I64, CKR_I32,
-	CKR_I16, CKR_I8, CKR_U64, CKR_U32, CKR_U16, CKR_U8, CKR_BOOL
+	CKR_I16, CKR_I8, CKR_U64, CKR_U32, CKR_U16, CKR_U8, CKR_BOOL,
+	CKR_INT8X64, CKR_NF4X64
 };
 
 enum ckr_kind {

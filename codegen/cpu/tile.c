@@ -182,6 +182,13 @@ tile_strip(int64_t m, int64_t n, int64_t k)
 		larger(1, smaller(k, TILE_PRODUCT_DEPTH)) };
 }
 
+/* Whether kernels compute with copies of it in float32. */
+static bool
+tile_converts(DType dt)
+{
+	return dtype_is_half(dt) || dtype_info[dt].cls == 'q';
+}
+
 /* Floats of a thread that makes such a tile of y from a and b.  ORDER TILE:
  * ckr_half_tile() lays them out. */
 static int64_t
@@ -190,7 +197,7 @@ product_workspace(struct product_tile t, DType a, DType b, DType y)
 	int64_t n = t.cols;
 
 	n += dtype_is_half(a) ? t.rows * t.depth : 0;
-	n += dtype_is_half(b) ? t.cols * t.depth : 0;
+	n += tile_converts(b) ? t.cols * t.depth : 0;
 	n += dtype_is_half(y) ? t.rows * t.cols : 0;
 	return ceil_div(n, 16) * 16;
 }
@@ -352,7 +359,7 @@ tile_is_mixed(const Graph *g, const Node *n)
 	for (int i = 0; i < n->nin + n->nout; i++) {
 		ValId v = i < n->nin ? n->in[i] : n->out[i - n->nin];
 
-		if (v && dtype_is_half(g->val[v].dt))
+		if (v && tile_converts(g->val[v].dt))
 			return true;
 	}
 	return false;

@@ -50,7 +50,7 @@ WorkRule work_adafactor, work_adafactor_squares, work_attention,
 	work_classifier, work_det, work_matmul, work_norm, work_norm_grad,
 	work_topk;
 
-/* Whether an operand is a 16-bit float. */
+/* Whether an operand is a 16-bit float, or blocks of quantised weights. */
 bool tile_is_mixed(const Graph *, const Node *);
 /* A tile of a product of 16-bit floats, which one thread converts and
  * computes. */

@@ -99,6 +99,19 @@ static const struct ew_pattern form[OP_COUNT] = {
 	[OP_COPY] = { "#", "#", "#" },
 };
 
+bool
+emit_dequantize(struct emit *e, const Node *n)
+{
+	const Val *q = emit_in(e, n, 0), *y = emit_out(e, n, 0);
+
+	emit_include(e, "dequantize");
+	emit_shapes(e, n);
+	emit_line(e, n, "ckr_dequantize($o0, %s, $i0, %s, %lld, env);",
+	          tables_dtype(y->dt), tables_dtype(q->dt),
+	          (long long)val_nelem(q));
+	return true;
+}
+
 static const char *
 fill_in(struct emit *e, const char *pattern, const char *const *arg)
 {

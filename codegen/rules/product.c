@@ -31,17 +31,31 @@ operand_matrix(const Val *v, bool trans, const Shape *out)
 	return x;
 }
 
+/* The weights that blocks hold, as if they lay in memory. */
+static Val
+unpacked(const Val *v)
+{
+	Val w = *v;
+
+	if (!val_is_blocks(v))
+		return w;
+	w.shape = val_weights_shape(v);
+	shape_strides(&w.shape, w.stride);
+	return w;
+}
+
 static struct matmul_product
 as_given(const Val *a, const Val *b, const Val *y, bool ta, bool tb)
 {
 	struct matmul_product p = { 0 };
 	int r = y->shape.rank;
+	const Val w = unpacked(b);
 
 	p.m = y->shape.dim[r - 2];
 	p.n = y->shape.dim[r - 1];
 	p.k = a->shape.dim[a->shape.rank - (ta ? 2 : 1)];
 	p.a = operand_matrix(a, ta, &y->shape);
-	p.b = operand_matrix(b, tb, &y->shape);
+	p.b = operand_matrix(&w, tb, &y->shape);
 	for (int i = 0; i < r - 2; i++) {
 		if (y->shape.dim[i] == 1)
 			continue;
@@ -169,6 +183,8 @@ emit_matmul(struct emit *e, const Node *n)
 	emit_shapes(e, n);
 	if (a->shape.rank < 2 || b->shape.rank < 2)
 		return diag_internal(e->diag, "codegen: matmul of a vector");
+	if (val_is_blocks(b) && !(e->target->fuses & FUSE_FROZEN))
+		return emit_unsupported(e, n, b->dt);
 	if (shape_nelem(&y->shape) == 0)
 		return true;
 	p = matmul_product_of(a, b, y, n->attr.MATMUL.ta, n->attr.MATMUL.tb);

@@ -105,6 +105,11 @@ static const struct option_spec table[] = {
 	{ "master-weights", "on|off", G_TRAIN, set_first, FIELD(opt.masters),
 	  C, "with --dtype: keep f32 parameters; off: keep them in 16 bits "
 	  "with stochastic rounding (default: on)" },
+	{ "frozen-dtype", "[GLOB=]TYPE", G_TRAIN, add_frozen_dtype, FIELD(opt),
+	  C, "store frozen parameters as bf16, f16, or, for weights of matrix "
+	  "products, in blocks of 64 with a scale: int8 or nf4 (4 bits, as "
+	  "QLoRA); the last match that a parameter can follow wins (default: "
+	  "as trained ones)" },
 	{ "resident-copies", "auto|on|off", G_TRAIN, set_word,
 	  FIELD(opt.resident_copies), C,
 	  "with --dtype: let updates also write 16-bit copies of the "

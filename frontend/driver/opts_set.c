@@ -207,6 +207,28 @@ add_precision(struct arg_parser *p, const char *arg, void *field)
 	return append(p, &o->precision, &o->nprecision, &w, sizeof w);
 }
 
+bool
+add_frozen_dtype(struct arg_parser *p, const char *arg, void *field)
+{
+	static const struct { const char *text; DType dt; } type[] = {
+		{ "bf16", DT_BF16 }, { "f16", DT_F16 }, { "int8", DT_INT8X64 },
+		{ "nf4", DT_NF4X64 },
+	};
+	struct options *o = field;
+	const char *eq = strrchr(arg, '='), *text = eq ? eq + 1 : arg;
+	struct type_wish w = { "*", DT_NONE };
+
+	for (size_t i = 0; i < sizeof type / sizeof *type; i++)
+		if (!strcmp(type[i].text, text))
+			w.dt = type[i].dt;
+	if (!w.dt || eq == arg)
+		return reject_value(p, arg, "bf16, f16, int8, nf4 or GLOB= and "
+		                    "one of them");
+	if (eq)
+		w.glob = arena_printf(p->arena, "%.*s", (int)(eq - arg), arg);
+	return append(p, &o->frozen_dtype, &o->nfrozen_dtype, &w, sizeof w);
+}
+
 enum { RANK_MOST = 65536 };             /* rank of an adapter */
 
 bool

@@ -19,7 +19,7 @@ typedef enum {
 struct dtype_info {
 	const char *text, *ctype, *st;
 	int nbytes, onnx;
-	char cls;                       /* f i u b */
+	char cls;                       /* f i u b q */
 };
 extern const struct dtype_info dtype_info[DT_COUNT];
 

@@ -14,8 +14,12 @@ static ShapeRule *const infer_rule[OP_COUNT] = {
 static bool
 check_classes(struct infer *c, int i)
 {
-	unsigned flags = op_info[c->n->op].flags;
+	uint64_t flags = op_info[c->n->op].flags;
 
+	if (class_of(c, i) == 'q'
+	    && !(flags & (i == 0 ? F_BLOCKS_0 : i == 1 ? F_BLOCKS_1 : 0)))
+		return rule_fail(c, "operand %d holds blocks of quantised "
+				 "weights, which the op does not read", i);
 	return (!(flags & F_FLOATS) || rule_want_class(c, i, "f", "floats"))
 	       && (!(flags & F_INTS)
 	           || rule_want_class(c, i, "iu", "integers"))

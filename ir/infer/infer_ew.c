@@ -47,9 +47,22 @@ infer_cast(struct infer *c)
 {
 	int64_t to = c->n->attr.CAST.to;
 
-	if (to <= DT_NONE || to >= DT_COUNT)
+	if (to <= DT_NONE || to >= DT_COUNT || dtype_info[to].cls == 'q')
 		return rule_fail(c, "missing dtype of the cast");
 	return rule_result(c, 0, (DType)to, shape_of(c, 0));
+}
+
+bool
+infer_dequantize(struct infer *c)
+{
+	int64_t to = c->n->attr.DEQUANTIZE.to;
+
+	if (to <= DT_NONE || to >= DT_COUNT || dtype_info[to].cls != 'f'
+	    || to == DT_F64)
+		return rule_fail(c, "expected a float type of at most 32 bits");
+	return rule_want_class(c, 0, "q", "blocks of quantised weights")
+	       && rule_want_rank(c, 0, 1)
+	       && rule_result(c, 0, (DType)to, val_weights_shape(in(c, 0)));
 }
 
 bool

@@ -57,7 +57,7 @@ static void
 matrix_extents(const struct infer *c, int i, bool trans, int64_t *rows,
 	       int64_t *cols)
 {
-	const Shape *s = &in(c, i)->shape;
+	const Shape held = val_weights_shape(in(c, i)), *s = &held;
 	int64_t last = s->dim[s->rank - 1];
 
 	if (s->rank == 1) {
@@ -106,10 +106,13 @@ bool
 infer_matmul(struct infer *c)
 {
 	Shape s = unknown(-1), row;
+	bool stored = val_is_stored(in(c, 1))
+		&& (val_is_blocks(in(c, 1)) || in(c, 0)->dt == DT_F32);
 
 	if (!rule_want_rank(c, 0, 1) || !rule_want_rank(c, 1, 1)
-	    || !rule_same_type(c, 0, 1)
-	    || !rule_want_class(c, 0, "fiu", "numbers"))
+	    || (stored ? !rule_want_class(c, 0, "f", "floats")
+	        : !rule_same_type(c, 0, 1)
+	          || !rule_want_class(c, 0, "fiu", "numbers")))
 		return false;
 	if (in(c, 0)->shape.rank < 0 || in(c, 1)->shape.rank < 0)
 		return rule_shape(c, s);

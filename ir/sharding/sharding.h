@@ -105,6 +105,11 @@ shards_dim(const Placement *s, int dim)
 		&& dim <= s->axis;
 }
 
+/* A sharding of the last dim, in weights, becomes that of the blocks that hold
+ * them, or the other way round.  False if shards are not of equal numbers of
+ * whole blocks. */
+bool placement_of_blocks(Placement *, int64_t ranks);
+bool placement_of_weights(Placement *, int64_t ranks);
 /* The same sharding, moved by `by` dims; false if it leaves the rank. */
 bool placement_shift(const Placement *, int by, int rank, Placement *);
 

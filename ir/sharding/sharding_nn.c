@@ -20,14 +20,33 @@ matmul_dim_index(const struct sharding_rule *c, int value_index,
 	return l == M ? rank - 2 : rank - 1;
 }
 
-static void
+/* Whether the dim of the value counts blocks of weights. */
+static bool
+counts_blocks(const struct sharding_rule *c, int value_index, int dim)
+{
+	return value_index == 1 && val_is_blocks(&c->g->val[c->n->in[1]])
+	       && dim == c->shape[1].rank - 1;
+}
+
+/* False if a block would be cut. */
+static bool
 sharding_matmul_dim(struct sharding_rule *c, int value_index, enum matmul_dim l)
 {
+	Placement *to = &c->at[value_index];
+	Placement s = *given_split(c);
+	int dim = matmul_dim_index(c, value_index, l);
+
 	if (!has_value(c, value_index))
-		return;
-	c->at[value_index] = *given_split(c);
-	c->at[value_index].axis = c->at[value_index].first_axis =
-		matmul_dim_index(c, value_index, l);
+		return true;
+	if (counts_blocks(c, c->from, s.axis)
+	    && !placement_of_weights(&s, c->ranks))
+		return false;
+	s.axis = s.first_axis = dim;
+	if (counts_blocks(c, value_index, dim)
+	    && !placement_of_blocks(&s, c->ranks))
+		return false;
+	*to = s;
+	return true;
 }
 
 /* A batch dim, aligned at the back; the other side may not have it. */
@@ -144,28 +163,26 @@ sharding_matmul(struct sharding_rule *c)
 	if (bias)
 		axis = matmul_dim_index(c, 2, N);
 	if (from < 2 && axis == matmul_dim_index(c, from, K)) {
-		sharding_matmul_dim(c, 0, K);
-		sharding_matmul_dim(c, 1, K);
 		c->at[out].kind = PLACEMENT_PARTIAL;
-		return can_sum_inner_dim(c)
+		return sharding_matmul_dim(c, !from, K)
+			&& can_sum_inner_dim(c)
 			&& (c->nin <= 2 || !has_value(c, 2));
 	}
-	if (axis == matmul_dim_index(c, from, M) && from != 1 && !bias) {
-		sharding_matmul_dim(c, 0, M);
-		sharding_matmul_dim(c, out, M);
-		if (c->nin > 3)
-			sharding_matmul_dim(c, 3, M);
-		return true;
-	}
-	sharding_matmul_dim(c, 1, N);
-	sharding_matmul_dim(c, out, N);
-	if (c->nin > 2 && has_value(c, 2)) {
+	if (axis == matmul_dim_index(c, from, M) && from != 1 && !bias)
+		return (from == 0 || sharding_matmul_dim(c, 0, M))
+			&& (from == out || sharding_matmul_dim(c, out, M))
+			&& (c->nin <= 3 || from == 3
+			    || sharding_matmul_dim(c, 3, M));
+	if (c->nin > 2 && has_value(c, 2) && !bias) {
 		c->at[2] = *given_split(c);
+		if (counts_blocks(c, from, axis)
+		    && !placement_of_weights(&c->at[2], c->ranks))
+			return false;
 		c->at[2].axis = c->at[2].first_axis = 0;
 	}
-	if (c->nin > 3)
-		sharding_matmul_dim(c, 3, N);
-	return true;
+	return (from == 1 || sharding_matmul_dim(c, 1, N))
+		&& (from == out || sharding_matmul_dim(c, out, N))
+		&& (c->nin <= 3 || from == 3 || sharding_matmul_dim(c, 3, N));
 }
 
 /* Operands a, b, what is added, GELU's argument; results y and sums: of rows

@@ -1,6 +1,7 @@
 /* What the rules of shardings share, and those of element-wise ops, updates and
  * reductions. */
 #include "ir/sharding/sharding.h"
+#include "runtime/support/block_layout.h"
 
 bool
 placement_shift(const Placement *s, int by, int rank, Placement *to)
@@ -9,6 +10,52 @@ placement_shift(const Placement *s, int by, int rank, Placement *to)
 	to->axis += by;
 	to->first_axis += by;
 	return to->first_axis >= 0 && to->axis < rank;
+}
+
+static int
+listed_segments(const Placement *s)
+{
+	return s->nsegment < MAX_RANK ? s->nsegment : MAX_RANK;
+}
+
+bool
+placement_of_blocks(Placement *s, int64_t ranks)
+{
+	int64_t shards = ranks / s->replication;
+
+	for (int i = 0; i < listed_segments(s); i++) {
+		if (s->segment[i] % (BLOCK_WEIGHTS * shards))
+			return false;
+		s->segment[i] /= BLOCK_WEIGHTS;
+	}
+	return true;
+}
+
+bool
+placement_of_weights(Placement *s, int64_t ranks)
+{
+	int64_t shards = ranks / s->replication;
+
+	for (int i = 0; i < listed_segments(s); i++) {
+		if (s->segment[i] % shards)
+			return false;
+		s->segment[i] *= BLOCK_WEIGHTS;
+	}
+	return true;
+}
+
+bool
+sharding_dequantize(struct sharding_rule *c)
+{
+	Placement s = *given_split(c);
+	int last = c->shape[c->from].rank - 1;
+	bool fits = s.axis != last
+		|| (s.first_axis == last
+		    && (c->from ? placement_of_blocks(&s, c->ranks)
+		        : placement_of_weights(&s, c->ranks)));
+
+	c->at[!c->from] = s;
+	return fits;
 }
 
 bool

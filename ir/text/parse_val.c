@@ -410,6 +410,8 @@ parse_contents(struct parser *p, Val *v)
 		return true;
 	if (nbytes < 0)
 		return tok_fault(p, "contents need a known type and shape");
+	if (val_is_blocks(v) && !tok_is_word(p, "hex"))
+		return tok_expected(p, "hex or ... for blocks");
 	if (tok_accept(p, '{'))
 		return read_elements(p, v, val_nelem(&whole));
 	if (tok_word(p, "splat"))

@@ -238,7 +238,7 @@ text_contents(FILE *out, const Graph *g, const Val *v)
 			fputs(" = ...", out);
 		return;
 	}
-	if (n <= TEXT_LISTED) {
+	if (n <= TEXT_LISTED && !val_is_blocks(v)) {
 		fputs(" = {", out);
 		for (int64_t i = 0; i < n; i++) {
 			fputs(i ? ", " : "", out);
@@ -248,7 +248,8 @@ text_contents(FILE *out, const Graph *g, const Val *v)
 	} else if (v->kind == V_CONST && val_splat(g, val_id(g, v), &x)) {
 		fputs(" = splat ", out);
 		print_element(out, v, 0);
-	} else if (v->kind == V_CONST && nbytes <= TEXT_HEX) {
+	} else if ((v->kind == V_CONST || n <= TEXT_LISTED)
+	           && nbytes <= TEXT_HEX) {
 		const unsigned char *p = v->data;
 
 		fputs(" = hex \"", out);

@@ -132,6 +132,15 @@ verify_node(struct verify *c, const Node *n)
 		    "another op");
 }
 
+/* A frozen parameter, or what ranks have gathered of one. */
+static bool
+holds_frozen(const Graph *g, const Val *v)
+{
+	return v->kind == V_PARAM ? v->frozen
+	     : v->kind == V_TEMP && v->def < g->nnode
+	       && op_info[g->node[v->def].op].flags & F_BLOCKS_0;
+}
+
 static void
 verify_val(struct verify *c, const Val *v)
 {
@@ -158,6 +167,10 @@ verify_val(struct verify *c, const Val *v)
 	if (v->of >= g->nval || v->param >= g->nval || v->grad_of >= g->nval
 	    || v->base >= g->nval || v->low_precision_of >= g->nval)
 		bad(c, NULL, v, "refers to a value that does not exist");
+	if (v->dt < DT_COUNT && val_is_blocks(v)
+	    && (v->shape.rank < 1 || !holds_frozen(g, v)))
+		bad(c, NULL, v, "is of type %s, but only frozen parameters "
+		    "with dims may be", dtype_info[v->dt].text);
 	if (v->data && val_nelem(v) < 0)
 		bad(c, NULL, v, "has contents but no size");
 	if (v->kind < V_KIND_COUNT && v->dt > DT_NONE && v->dt < DT_COUNT

@@ -20,6 +20,9 @@ bool fuse_classifier(Pass *, Graph *);
 bool fuse_packed(Pass *, Graph *);
 bool fuse_accumulators(Pass *, Graph *);
 
+/* fuse_frozen.c: products by frozen weights of fewer bits. */
+bool fuse_frozen(Pass *, Graph *);
+
 /* fuse_epilogues.c: what products do with their results. */
 bool fuse_epilogues(Pass *, Graph *);
 

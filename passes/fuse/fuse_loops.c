@@ -492,6 +492,7 @@ pass_fuse(Pass *p, Graph *g)
 	if ((has & FUSE_CLASSIFIER && !fuse_classifier(p, g))
 	    || (has & FUSE_PACKED && !fuse_packed(p, g))
 	    || (has & FUSE_ACCUMULATE && !fuse_accumulators(p, g))
+	    || (has & FUSE_FROZEN && !fuse_frozen(p, g))
 	    || (has & FUSE_EPILOGUES && !fuse_epilogues(p, g)))
 		return false;
 	graph_dce(g);

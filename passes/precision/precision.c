@@ -22,7 +22,9 @@
  *         Parameters stay float32 masters, and a cast makes the copy that a
  *         product takes: it is planned as any value, so it costs memory only
  *         where that is cheaper than making it again.  Without masters they
- *         have the target type themselves.
+ *         have the target type themselves.  Frozen ones keep the type that
+ *         --frozen-dtype has given them; of blocks of quantised weights the
+ *         copy is unpacked in the type that a product takes.
  *         --precision overrules all of that, by value or by op.
  *         --dtype f32 makes everything float32.
  *         --dropout-mask=store: see mask.c.  What was decided of each value
@@ -149,7 +151,14 @@ insert_cast(struct precise *c, ValId v, DType to, NodeId like)
 		data = converted(c, old, to);
 		return val_const(c->g, old->name, to, old->shape, data);
 	}
-	y = emit_op(c->g, c->p->diag, OP_CAST, 1, &v, &a, like);
+	if (c->g->node[old->def].op == OP_DEQUANTIZE) {
+		v = c->g->node[old->def].in[0];
+		a = attr_default(OP_DEQUANTIZE);
+		a.DEQUANTIZE.to = to;
+		y = emit_op(c->g, c->p->diag, OP_DEQUANTIZE, 1, &v, &a, like);
+	} else {
+		y = emit_op(c->g, c->p->diag, OP_CAST, 1, &v, &a, like);
+	}
 	if (y)
 		push_placed(c, c->g->val[y].def);
 	return y;
@@ -456,6 +465,19 @@ why_of_start(const Val *v, bool in_target)
 	}
 }
 
+/* --frozen-dtype has chosen the type. */
+static bool
+is_stored_in_16_bits(const struct options *o, const Val *v)
+{
+	if (v->kind != V_PARAM || !v->frozen || !dtype_is_half(v->dt))
+		return false;
+	for (int i = 0; i < o->nfrozen_dtype; i++)
+		if (o->frozen_dtype[i].dt == v->dt
+		    && glob_match(o->frozen_dtype[i].glob, v->name))
+			return true;
+	return false;
+}
+
 /* Masters are weakly typed.  Without them the parameter itself has the target
  * type. */
 static void
@@ -470,7 +492,7 @@ start_value(struct precise *c, Val *v)
 	typed->of_input = v->kind == V_INPUT && v->dt == DT_F32;
 	typed->reason.why = why_of_start(v, in_target);
 	typed->kind = kind_of[typed->reason.why];
-	if (v->kind == V_PARAM)
+	if (v->kind == V_PARAM && !is_stored_in_16_bits(c->p->opt, v))
 		convert_val(c, v, in_target ? c->dt : DT_F32);
 }
 

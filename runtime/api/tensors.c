@@ -3,7 +3,9 @@
 #include "runtime/base/dtype.h"
 #include "runtime/file/array.h"
 #include "runtime/library/tensor.h"
+#include "runtime/support/blocks.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static const char *
@@ -38,14 +40,23 @@ is_index(const struct ckr_program *p, const struct ckr_tensor *t)
 	return false;
 }
 
+/* What users see of it: quantised weights are float32. */
+static struct ckr_tensor
+whole_weights(const ckr_ctx *c, const struct ckr_tensor *t)
+{
+	struct ckr_tensor whole = world_whole(&c->world, t);
+
+	return tensor_weights(&whole);
+}
+
 static void
 fill_info(const ckr_ctx *c, const struct ckr_tensor *t,
           struct ckr_info *info)
 {
-	struct ckr_tensor whole = world_whole(&c->world, t);
+	struct ckr_tensor whole = whole_weights(c, t);
 
 	*info = (struct ckr_info){
-		.name = t->name, .dtype = dtype_row[t->dtype].text,
+		.name = t->name, .dtype = dtype_row[whole.dtype].text,
 		.kind = tensor_kind_text(t), .frozen = t->flags & CKR_FROZEN,
 		.loss = t->flags & CKR_LOSS,
 		.shifted = t->flags & CKR_SHIFTED,
@@ -136,16 +147,47 @@ ckr_eval_output(ckr_ctx *c, size_t i, struct ckr_info *info)
 static ckr_status
 check_byte_count(ckr_ctx *c, const struct ckr_tensor *t, size_t nbytes)
 {
-	struct ckr_tensor whole = world_whole(&c->world, t);
+	struct ckr_tensor whole = whole_weights(c, t);
 	char shape[128];
 
 	if (whole.nbytes == nbytes)
 		return CKR_OK;
 	return err_set(&c->err, CKR_EARG, "'%s' is %s: expected %llu bytes, "
 	               "got %zu", t->name,
-	               array_text(shape, sizeof(shape), t->dtype, t->rank,
+	               array_text(shape, sizeof(shape), whole.dtype, t->rank,
 	                          whole.dim),
 	               (unsigned long long)whole.nbytes, nbytes);
+}
+
+/* Weights to the blocks of a tensor, or from them. */
+static ckr_status
+set_blocks(ckr_ctx *c, const struct ckr_tensor *t, const float *from)
+{
+	struct ckr_tensor whole = world_whole(&c->world, t);
+	void *blocks = malloc(whole.nbytes + 1);
+	ckr_status s = blocks ? CKR_OK : err_no_memory(&c->err);
+
+	if (blocks)
+		blocks_pack(t->dtype, blocks, from, tensor_nelem(&whole));
+	if (s == CKR_OK)
+		s = world_scatter(&c->world, t, blocks);
+	free(blocks);
+	return s;
+}
+
+static ckr_status
+get_blocks(ckr_ctx *c, const struct ckr_tensor *t, float *to)
+{
+	struct ckr_tensor whole = world_whole(&c->world, t);
+	void *blocks = malloc(whole.nbytes + 1);
+	ckr_status s = blocks ? world_gather(&c->world, &c->world.plan, t,
+	                                     blocks)
+	               : err_no_memory(&c->err);
+
+	if (s == CKR_OK)
+		blocks_unpack(t->dtype, to, blocks, tensor_nelem(&whole));
+	free(blocks);
+	return s;
 }
 
 ckr_status
@@ -160,7 +202,8 @@ ckr_set(ckr_ctx *c, const char *name, const void *data, size_t nbytes)
 		               "cannot be set", t->name);
 	if (t->kind != CKR_INPUT)
 		CKR_TRY(need_quiet(c));
-	CKR_TRY(world_scatter(&c->world, t, data));
+	CKR_TRY(tensor_is_blocks(t) ? set_blocks(c, t, data)
+	        : world_scatter(&c->world, t, data));
 	world_mark_input(&c->world, t);
 	return CKR_OK;
 }
@@ -209,7 +252,8 @@ ckr_get(ckr_ctx *c, const char *name, void *data, size_t nbytes)
 		return err_set(&c->err, CKR_EARG, "output '%s' has no value "
 		               "before a step has completed", t->name);
 	CKR_TRY(need_labels(c, t));
-	return world_gather(&c->world, &c->world.plan, t, data);
+	return tensor_is_blocks(t) ? get_blocks(c, t, data)
+	       : world_gather(&c->world, &c->world.plan, t, data);
 }
 
 ckr_status

@@ -190,6 +190,9 @@ dtype_convert(void *dst, uint8_t dt, const void *src, uint8_t st, size_t n,
 		memcpy(to, from, n * dtype_row[dt].nbytes);
 		return true;
 	}
+	*at = 0;
+	if (dtype_row[dt].cls == 'q' || dtype_row[st].cls == 'q')
+		return n == 0;
 	for (size_t i = 0; i < n; i++) {
 		if (!convert_one(to, dt, from, st)) {
 			*at = i;

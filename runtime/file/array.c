@@ -1,5 +1,6 @@
 /* Arrays in files: finding, reading with conversion. */
 #include "runtime/file/format.h"
+#include "runtime/support/blocks.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -178,6 +179,27 @@ read_plain(const struct array_file *f, const struct array *a, uint64_t first,
 	                 n * size, a->at + first * size, e);
 }
 
+/* Blocks of quantised weights as they are, or from their weights. */
+static ckr_status
+read_blocks(const struct array_file *f, const struct array *a, uint64_t first,
+            uint64_t n, uint8_t dtype, char *out, struct err *e)
+{
+	uint64_t size = dtype_row[dtype].nbytes;
+	enum { SOME = 16 };
+	float x[SOME * BLOCK_WEIGHTS];
+
+	if (a->dtype == CKR_U8)
+		return array_read(f, a, first * size, n * size, CKR_U8, out, e);
+	for (uint64_t i = 0; i < n; i += SOME) {
+		uint64_t k = n - i < SOME ? n - i : SOME;
+
+		CKR_TRY(array_read(f, a, (first + i) * BLOCK_WEIGHTS,
+		                   k * BLOCK_WEIGHTS, CKR_F32, x, e));
+		blocks_pack(dtype, out + i * size, x, k);
+	}
+	return CKR_OK;
+}
+
 ckr_status
 array_read(const struct array_file *f, const struct array *a, uint64_t first,
            uint64_t n, uint8_t dtype, void *out, struct err *e)
@@ -188,6 +210,8 @@ array_read(const struct array_file *f, const struct array *a, uint64_t first,
 	uint64_t step = sizeof(buf) / 8;
 	char place[NAME_TEXT + 4];
 
+	if (blocks_is(dtype))
+		return read_blocks(f, a, first, n, dtype, out, e);
 	if (a->shard)
 		f = a->shard;
 	CKR_TRY(array_check_range(f->path, a, first, n, e));

@@ -60,7 +60,7 @@ write_adapters(struct files *c, const char *path, uint32_t *list,
 		list[n++] = (uint32_t)c->lib->adapter[i].b;
 	}
 	lora_scales(c, scales);
-	CKR_TRY(writer_write(c, path, PEFT_PREFIX, list, n,
+	CKR_TRY(writer_write(c, path, PEFT_PREFIX, false, list, n,
 	                    &(struct meta){ SCALES_KEY, scales }, 1));
 	return peft_config_write(c, path, list, nbeside);
 }
@@ -98,21 +98,38 @@ is_unadapted_weight(const struct files *c, uint32_t i)
 	       && !lora_owns(c->lib, i);
 }
 
+/* Its whole value, blocks as float32. */
+static ckr_status
+read_weights(struct files *c, const struct ckr_tensor *t, void **x)
+{
+	struct ckr_tensor whole = world_whole(c->world, t);
+	float *floats = NULL;
+	ckr_status s;
+
+	if (tensor_is_blocks(t)) {
+		s = lora_read_floats(c, t, &floats);
+		*x = floats;
+		return s;
+	}
+	*x = malloc(whole.nbytes + 1);
+	s = *x ? world_gather(c->world, &c->world->plan, t, *x)
+	    : err_no_memory(c->err);
+	return s;
+}
+
 static ckr_status
 write_weight(struct files *c, struct st_writer *w, size_t entry,
              const struct ckr_tensor *t)
 {
 	struct ckr_tensor whole = world_whole(c->world, t);
+	struct ckr_tensor weights = tensor_weights(&whole);
 	void *x;
 	ckr_status s = lora_merge(c, t, &x);
 
-	if (s == CKR_OK && !x) {
-		x = malloc(whole.nbytes + 1);
-		s = x ? world_gather(c->world, &c->world->plan, t, x)
-		    : err_no_memory(c->err);
-	}
+	if (s == CKR_OK && !x)
+		s = read_weights(c, t, &x);
 	if (s == CKR_OK)
-		s = st_write(w, entry, 0, x, whole.nbytes, c->err);
+		s = st_write(w, entry, 0, x, weights.nbytes, c->err);
 	free(x);
 	return s;
 }
@@ -128,7 +145,7 @@ write_merged(struct files *c, const char *path, struct st_entry *entry,
 
 	for (uint32_t i = 0; i < c->lib->nshared; i++)
 		if (is_unadapted_weight(c, i)) {
-			entry[n] = writer_entry(c, &t[i], t[i].name);
+			entry[n] = writer_entry(c, &t[i], t[i].name, false);
 			list[n++] = i;
 		}
 	CKR_TRY(st_begin(&w, path, entry, n, NULL, 0, c->err));

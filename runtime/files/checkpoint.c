@@ -13,16 +13,30 @@
 
 /* ---- reading ---- */
 
+/* Blocks of the tensor's own kind, byte by byte. */
+static bool
+is_stored_form(const struct files *c, const struct array *a,
+               const struct ckr_tensor *t)
+{
+	struct st_entry e = writer_entry(c, t, t->name, true);
+
+	return tensor_is_blocks(t) && a->dtype == e.dtype && a->rank == e.rank
+	       && !memcmp(a->dim, e.dim, (size_t)a->rank * sizeof(*a->dim));
+}
+
 /* Shape, and kind: floats of another width convert, but integers in place of
  * floats are a quantised model's codes. */
 static ckr_status
 need_same_form(struct files *c, const struct array_file *f,
-               const struct array *a, const struct ckr_tensor *t)
+               const struct array *a, const struct ckr_tensor *blocks)
 {
-	struct ckr_tensor whole = world_whole(c->world, t);
+	struct ckr_tensor stored = world_whole(c->world, blocks);
+	struct ckr_tensor whole = tensor_weights(&stored), *t = &whole;
 	bool is_float = dtype_row[t->dtype].cls == 'f';
 	char want[128], have[128], name[NAME_TEXT];
 
+	if (is_stored_form(c, a, blocks))
+		return CKR_OK;
 	if (a->rank == t->rank
 	    && (!is_float || !a->dtype || dtype_row[a->dtype].cls == 'f')
 	    && !memcmp(a->dim, whole.dim, (size_t)a->rank * sizeof(*a->dim)))
@@ -74,6 +88,7 @@ missing_hint(struct files *c, const struct infile *o, char *text, size_t size)
 		if (!tensor_is_weight(&t[i]) || (o->leave && o->leave[i]))
 			continue;
 		whole[n] = world_whole(c->world, &t[i]);
+		whole[n] = tensor_weights(&whole[n]);
 		w[n] = (struct wanted){ t[i].name, t[i].rank, whole[n].dim };
 		n++;
 	}
@@ -358,7 +373,7 @@ write_some(struct files *c, const char *path, want_fn *want, uint32_t among,
 	for (uint32_t i = 0; i < among; i++)
 		if (want(&tensor[i]))
 			list[n++] = i;
-	s = writer_write(c, path, "", list, n, meta, nmeta);
+	s = writer_write(c, path, "", true, list, n, meta, nmeta);
 	free(list);
 	return s;
 }

@@ -5,6 +5,7 @@
  */
 #include "runtime/base/dtype.h"
 #include "runtime/files/inside.h"
+#include "runtime/support/blocks.h"
 
 #include <stdlib.h>
 
@@ -28,27 +29,43 @@ write_data(struct export *x, const void *data, uint64_t n)
 	       : file_write(x->file.fd, x->file.path, data, n, at, x->c->err);
 }
 
-/* n elements of x->t, converted piece by piece. */
+/* n elements of a type, converted piece by piece. */
+static ckr_status
+write_converted(struct export *x, uint8_t dtype, uint64_t n, const char *from)
+{
+	uint64_t size = dtype_row[dtype].nbytes;
+	char buf[PIECE * 8];
+	size_t bad;
+
+	if (x->dtype == dtype)
+		return write_data(x, from, n * size);
+	for (uint64_t i = 0; i < n; i += PIECE) {
+		uint64_t k = n - i < PIECE ? n - i : PIECE;
+
+		if (!dtype_convert(buf, x->dtype, from + i * size, dtype, k,
+		                   &bad))
+			return err_set(x->c->err, CKR_EFORMAT, "'%s' has a "
+			               "value that does not fit its dtype in "
+			               "the ONNX file", x->t->name);
+		CKR_TRY(write_data(x, buf, k * dtype_row[x->dtype].nbytes));
+	}
+	return CKR_OK;
+}
+
+/* n elements of x->t; of blocks their weights. */
 static ckr_status
 write_elements(void *user, uint64_t at, uint64_t n, const void *from)
 {
 	struct export *x = user;
 	uint64_t size = tensor_elem_bytes(x->t);
-	char buf[PIECE * 8];
-	size_t bad;
+	float y[BLOCK_WEIGHTS];
 
 	(void)at;
-	if (x->dtype == x->t->dtype)
-		return write_data(x, from, n * size);
-	for (uint64_t i = 0; i < n; i += PIECE) {
-		uint64_t k = n - i < PIECE ? n - i : PIECE;
-
-		if (!dtype_convert(buf, x->dtype, (const char *)from + i * size,
-		                   x->t->dtype, k, &bad))
-			return err_set(x->c->err, CKR_EFORMAT, "'%s' has a "
-			               "value that does not fit its dtype in "
-			               "the ONNX file", x->t->name);
-		CKR_TRY(write_data(x, buf, k * dtype_row[x->dtype].nbytes));
+	if (!tensor_is_blocks(x->t))
+		return write_converted(x, x->t->dtype, n, from);
+	for (uint64_t i = 0; i < n; i++) {
+		blocks_unpack(x->t->dtype, y, (const char *)from + i * size, 1);
+		CKR_TRY(write_converted(x, CKR_F32, BLOCK_WEIGHTS, (char *)y));
 	}
 	return CKR_OK;
 }
@@ -58,11 +75,13 @@ write_value(struct export *x)
 {
 	struct world *w = x->c->world;
 	struct ckr_tensor whole = world_whole(w, x->t);
+	struct ckr_tensor weights = tensor_weights(&whole);
 	void *merged;
 	ckr_status s = lora_merge(x->c, x->t, &merged);
 
 	if (s == CKR_OK)
-		s = merged ? write_elements(x, 0, tensor_nelem(&whole), merged)
+		s = merged ? write_converted(x, weights.dtype,
+			tensor_nelem(&weights), merged)
 		    : world_gather_ranges(w, &w->plan, x->t, write_elements, x);
 	free(merged);
 	return s;

@@ -71,7 +71,7 @@ begin_grads(struct files *c, struct grads *g, const char *path)
 	for (size_t i = 0; i < g->n; i++) {
 		const struct ckr_tensor *t = &p->tensor[g->tensor[i]];
 
-		entry[i] = writer_entry(c, t, p->tensor[t->param].name);
+		entry[i] = writer_entry(c, t, p->tensor[t->param].name, true);
 		if (c->lib->loss_scaled)
 			entry[i].dtype = CKR_F32;
 	}

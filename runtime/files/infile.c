@@ -11,7 +11,7 @@
 
 /* ---- reading ---- */
 
-enum { PIECE = 1 << 17 };               /* elements */
+enum { PIECE = 1 << 20 };               /* bytes */
 
 /* What ranks here hold of it, to there or to nowhere. */
 static ckr_status
@@ -19,11 +19,11 @@ read_held(struct files *c, const struct infile *o, const struct array *a,
           struct shards *to)
 {
 	uint8_t dtype = to->t->dtype;
-	char *block = malloc((size_t)PIECE * tensor_elem_bytes(to->t));
-	uint64_t at = 0, n;
+	uint64_t piece = tensor_piece(to->t, PIECE), at = 0, n;
+	char *block = malloc(piece * tensor_elem_bytes(to->t));
 	ckr_status s = block ? CKR_OK : err_no_memory(c->err);
 
-	for (; s == CKR_OK && shards_next(to, PIECE, &at, &n); at += n) {
+	for (; s == CKR_OK && shards_next(to, piece, &at, &n); at += n) {
 		s = array_read(&o->f, a, at, n, dtype, block, c->err);
 		if (s == CKR_OK && to->local)
 			shards_put(to, at, n, block);
@@ -41,10 +41,11 @@ read_far(struct files *c, const struct infile *o, const struct array *a,
 	struct pg_task task = { .op = "reading", .of = to->t->name,
 		.patient = true };
 	char *block = c->world->team->out;
+	uint64_t piece = tensor_piece(to->t, PIECE);
 	ckr_status s = CKR_OK;
 
 	for (uint64_t at = 0, n; at < to->nelem; at += n) {
-		n = to->nelem - at < PIECE ? to->nelem - at : PIECE;
+		n = to->nelem - at < piece ? to->nelem - at : piece;
 		if (!o->far && s == CKR_OK)
 			s = array_read(&o->f, a, at, n, dtype, block, c->err);
 		CKR_TRY(world_broadcast(c->world, block, n
@@ -67,9 +68,9 @@ infile_read_tensor(struct files *c, const struct infile *o,
 	} else if (to.cut) {
 		s = read_held(c, o, a, &to);
 	} else {
-		s = array_read(&o->f, a, 0, a->nelem, t->dtype, to.local[0],
+		s = array_read(&o->f, a, 0, to.nelem, t->dtype, to.local[0],
 		               c->err);
-		shards_put(&to, 0, a->nelem, to.local[0]);
+		shards_put(&to, 0, to.nelem, to.local[0]);
 	}
 	end = shards_end(&to, s == CKR_OK);
 	return s == CKR_OK ? end : s;

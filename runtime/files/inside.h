@@ -60,15 +60,17 @@ struct tensor_writer {
 	bool far;                       /* the first process writes for all */
 };
 
-/* The entry of a file for a tensor under this name. */
+/* The entry of a file for a tensor under this name.  Blocks of quantised
+ * weights are entered as bytes along the last dim if `stored`, else as the
+ * float32 weights that they hold. */
 struct st_entry writer_entry(const struct files *, const struct ckr_tensor *,
-                             const char *name);
+                             const char *name, bool stored);
 /* All processes make every call. */
 ckr_status writer_begin(struct files *, struct tensor_writer *,
                         const char *path, const struct st_entry *, size_t n,
                         const struct meta *, size_t nmeta);
-/* Write the tensor's value to an entry of its type.  scale not NULL: the entry
- * is float32 and gets the value times *scale. */
+/* Write the tensor's value to its entry.  scale not NULL: the entry is float32
+ * and gets the value times *scale. */
 ckr_status writer_put_tensor(struct files *, struct tensor_writer *,
                              size_t entry, const struct loaded_program *,
                              const struct ckr_tensor *, const float *scale);
@@ -76,10 +78,11 @@ ckr_status writer_put_tensor(struct files *, struct tensor_writer *,
 ckr_status writer_commit(struct files *, struct tensor_writer *, ckr_status);
 void writer_abort(struct tensor_writer *);
 
-/* Write the listed tensors of program[0] under the names PREFIX NAME. */
+/* Write the listed tensors of program[0] under the names PREFIX NAME, blocks as
+ * writer_entry() says. */
 ckr_status writer_write(struct files *, const char *path, const char *prefix,
-                        const uint32_t *list, size_t n, const struct meta *,
-                        size_t nmeta);
+                        bool stored, const uint32_t *list, size_t n,
+                        const struct meta *, size_t nmeta);
 
 /* ---- lora.c: low-rank adapters ---- */
 
@@ -91,8 +94,12 @@ bool lora_owns(const struct ckr_library *, uint32_t tensor);
 /* CKR_EUNSUPPORTED in a run of several processes: merging needs the whole
  * weight. */
 ckr_status lora_may_merge(struct files *);
-/* *copy: the whole weight with its adapter merged, which the caller frees;
- * NULL: it has no adapter. */
+/* *x: the whole tensor as float32, of blocks their weights, which the caller
+ * frees, also after a failure. */
+ckr_status lora_read_floats(struct files *, const struct ckr_tensor *,
+                            float **x);
+/* *copy: the whole weight with its adapter merged, which the caller frees, of
+ * the tensor's type, for blocks float32; NULL: it has no adapter. */
 ckr_status lora_merge(struct files *, const struct ckr_tensor *, void **copy);
 
 /* Metadata of files that hold adapters: the scale of the first adapter, and a

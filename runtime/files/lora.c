@@ -3,6 +3,7 @@
 #include "runtime/base/dtype.h"
 #include "runtime/file/peft.h"
 #include "runtime/files/inside.h"
+#include "runtime/support/blocks.h"
 #include "runtime/support/hash.h"
 
 #include <math.h>
@@ -40,19 +41,21 @@ merge_adapter(float *w, const float *a, const float *b, int64_t in, int64_t out,
 		}
 }
 
-/* The whole tensor, converted to float32. */
-static ckr_status
-read_floats(struct files *c, const struct ckr_tensor *t, float **x)
+ckr_status
+lora_read_floats(struct files *c, const struct ckr_tensor *t, float **x)
 {
 	struct ckr_tensor whole = world_whole(c->world, t);
+	struct ckr_tensor weights = tensor_weights(&whole);
 	void *from = malloc(whole.nbytes + 1);
 	ckr_status s;
 	size_t bad;
 
-	*x = malloc(tensor_nelem(&whole) * sizeof(**x) + 1);
+	*x = malloc(tensor_nelem(&weights) * sizeof(**x) + 1);
 	s = *x && from ? world_gather(c->world, &c->world->plan, t, from)
 	    : err_no_memory(c->err);
-	if (s == CKR_OK)
+	if (s == CKR_OK && tensor_is_blocks(t))
+		blocks_unpack(t->dtype, *x, from, tensor_nelem(&whole));
+	else if (s == CKR_OK)
 		dtype_convert(*x, CKR_F32, from, t->dtype, tensor_nelem(&whole),
 		              &bad);
 	free(from);
@@ -66,10 +69,10 @@ merge_all(struct files *c, const struct ckr_adapter *how, float *w)
 	struct ckr_tensor a = world_whole(c->world, &t[how->a]);
 	struct ckr_tensor b = world_whole(c->world, &t[how->b]);
 	float *x = NULL, *y = NULL;
-	ckr_status s = read_floats(c, &t[how->a], &x);
+	ckr_status s = lora_read_floats(c, &t[how->a], &x);
 
 	if (s == CKR_OK)
-		s = read_floats(c, &t[how->b], &y);
+		s = lora_read_floats(c, &t[how->b], &y);
 	if (s == CKR_OK)
 		merge_adapter(w, x, y, a.dim[1], b.dim[0], a.dim[0], how);
 	free(x);
@@ -92,6 +95,7 @@ lora_merge(struct files *c, const struct ckr_tensor *t, void **copy)
 	const struct ckr_library *lib = c->lib;
 	struct ckr_tensor whole = world_whole(c->world, t);
 	uint64_t n = tensor_nelem(&whole);
+	bool blocks = tensor_is_blocks(t);
 	int32_t at = (int32_t)(t - lib->program[0].tensor);
 	const struct ckr_adapter *how = NULL;
 	ckr_status s = CKR_OK;
@@ -105,9 +109,13 @@ lora_merge(struct files *c, const struct ckr_tensor *t, void **copy)
 	if (!how)
 		return CKR_OK;
 	CKR_TRY(lora_may_merge(c));
-	s = read_floats(c, t, &w);
+	s = lora_read_floats(c, t, &w);
 	if (s == CKR_OK)
 		s = merge_all(c, how, w);
+	if (s == CKR_OK && blocks) {
+		*copy = w;
+		return s;
+	}
 	*copy = s == CKR_OK ? malloc(n * tensor_elem_bytes(t) + 1) : NULL;
 	if (*copy)
 		dtype_convert(*copy, t->dtype, w, CKR_F32, n, &bad);

@@ -10,6 +10,7 @@
 
 #include "runtime/base/dtype.h"
 #include "runtime/files/inside.h"
+#include "runtime/support/blocks.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -147,26 +148,39 @@ struct entry_value {
 	const float *scale;             /* see writer_put_tensor */
 };
 
+/* n elements as float32; blocks: the weights of n blocks. */
+static void
+widen_piece(const struct ckr_tensor *t, float *y, const char *x, uint64_t n)
+{
+	size_t bad;
+
+	if (tensor_is_blocks(t))
+		blocks_unpack(t->dtype, y, x, n);
+	else    /* floats fit */
+		dtype_convert(y, CKR_F32, x, t->dtype, n, &bad);
+}
+
 /* n elements, from element `at` of the entry on. */
 static ckr_status
 write_range(const struct entry_value *e, uint64_t at, uint64_t n, const char *x)
 {
 	uint64_t size = tensor_elem_bytes(e->t);
+	uint64_t each = tensor_is_blocks(e->t) ? BLOCK_WEIGHTS : 1;
+	uint64_t piece = PIECE / each;
 	float y[PIECE];
-	size_t bad;
 
 	if (!e->scale)
 		return st_write(&e->o->w, e->entry, at * size, x, n * size,
 		                e->c->err);
-	for (uint64_t i = 0; i < n; i += PIECE) {
-		uint64_t k = n - i < PIECE ? n - i : PIECE;
+	for (uint64_t i = 0; i < n; i += piece) {
+		uint64_t k = n - i < piece ? n - i : piece;
 
-		/* floats fit */
-		dtype_convert(y, CKR_F32, x + i * size, e->t->dtype, k, &bad);
-		for (uint64_t j = 0; j < k; j++)
+		widen_piece(e->t, y, x + i * size, k);
+		for (uint64_t j = 0; j < k * each; j++)
 			y[j] *= *e->scale;
-		CKR_TRY(st_write(&e->o->w, e->entry, (at + i) * sizeof(*y), y,
-		                 k * sizeof(*y), e->c->err));
+		CKR_TRY(st_write(&e->o->w, e->entry,
+		                 (at + i) * each * sizeof(*y), y,
+		                 k * each * sizeof(*y), e->c->err));
 	}
 	return CKR_OK;
 }
@@ -277,13 +291,19 @@ writer_abort(struct tensor_writer *o)
 
 struct st_entry
 writer_entry(const struct files *c, const struct ckr_tensor *t,
-             const char *name)
+             const char *name, bool stored)
 {
-	struct st_entry e = { .name = name, .dtype = t->dtype,
-	                      .rank = t->rank };
 	struct ckr_tensor whole = world_whole(c->world, t);
+	struct st_entry e = { .name = name, .rank = t->rank };
 
+	if (!stored)
+		whole = tensor_weights(&whole);
+	e.dtype = whole.dtype;
 	memcpy(e.dim, whole.dim, sizeof(e.dim));
+	if (tensor_is_blocks(&whole)) {
+		e.dtype = CKR_U8;
+		e.dim[e.rank - 1] *= (int64_t)tensor_elem_bytes(t);
+	}
 	return e;
 }
 
@@ -300,27 +320,30 @@ add_prefix(const char *prefix, const char *name)
 
 static ckr_status
 write_entries(struct files *c, const char *path, const struct st_entry *entry,
-              const uint32_t *list, size_t n, const struct meta *meta,
-              size_t nmeta)
+              bool stored, const uint32_t *list, size_t n,
+              const struct meta *meta, size_t nmeta)
 {
+	static const float one = 1;
 	struct tensor_writer o;
 	ckr_status s = writer_begin(c, &o, path, entry, n, meta, nmeta);
 
 	if (s != CKR_OK)
 		return s;
 	for (size_t i = 0; i < n && s != CKR_ERANK; i++) {
-		ckr_status one = writer_put_tensor(c, &o, i, &c->world->plan,
-			&c->lib->program[0].tensor[list[i]], NULL);
+		const struct ckr_tensor *t =
+			&c->lib->program[0].tensor[list[i]];
+		ckr_status put = writer_put_tensor(c, &o, i, &c->world->plan, t,
+			stored || !tensor_is_blocks(t) ? NULL : &one);
 
-		s = s == CKR_OK ? one : s;
+		s = s == CKR_OK ? put : s;
 	}
 	return writer_commit(c, &o, s);
 }
 
 ckr_status
 writer_write(struct files *c, const char *path, const char *prefix,
-             const uint32_t *list, size_t n, const struct meta *meta,
-             size_t nmeta)
+             bool stored, const uint32_t *list, size_t n,
+             const struct meta *meta, size_t nmeta)
 {
 	const struct ckr_tensor *tensor = c->lib->program[0].tensor;
 	struct st_entry *entry = calloc(n + 1, sizeof(*entry));
@@ -329,12 +352,14 @@ writer_write(struct files *c, const char *path, const char *prefix,
 	for (size_t i = 0; i < n && s == CKR_OK; i++) {
 		const struct ckr_tensor *t = &tensor[list[i]];
 
-		entry[i] = writer_entry(c, t, add_prefix(prefix, t->name));
+		entry[i] = writer_entry(c, t, add_prefix(prefix, t->name),
+		                        stored);
 		if (!entry[i].name)
 			s = err_no_memory(c->err);
 	}
 	if (s == CKR_OK)
-		s = write_entries(c, path, entry, list, n, meta, nmeta);
+		s = write_entries(c, path, entry, stored, list, n, meta,
+		                  nmeta);
 	for (size_t i = 0; entry && i < n; i++)
 		free((char *)entry[i].name);
 	free(entry);

@@ -3,6 +3,7 @@
 #include "runtime/library/program.h"
 #include "runtime/library/tensor.h"
 #include "runtime/ranks/comm.h"
+#include "runtime/support/block_layout.h"
 #include "runtime/support/loss_formula.h"
 
 /* ---- between ranks ---- */
@@ -142,6 +143,17 @@ sane_copy(const struct ckr_library *lib, const struct ckr_program *p,
 	       && tensor_nelem(of) == tensor_nelem(t);
 }
 
+/* A frozen parameter, or what ranks have gathered of one. */
+static bool
+sane_blocks(const struct ckr_tensor *t)
+{
+	return (t->kind == CKR_OTHER
+	        || (t->kind == CKR_PARAM && t->flags & CKR_FROZEN))
+	       && t->rank > 0
+	       && t->dim[t->rank - 1] <= INT64_MAX / BLOCK_WEIGHTS / 4
+	       && tensor_is_dense(t);
+}
+
 static bool
 sane_tensor(const struct ckr_library *lib, const struct ckr_program *p,
             const struct ckr_tensor *t)
@@ -152,7 +164,7 @@ sane_tensor(const struct ckr_library *lib, const struct ckr_program *p,
 
 	if (t->rank > CKR_MAX_DIMS || t->dtype >= CKR_DTYPE_COUNT)
 		return false;
-	if (t->offset > room)
+	if (t->offset > room || (tensor_is_blocks(t) && !sane_blocks(t)))
 		return false;
 	tensor_reach(t, &from, &to);
 	if (from < 0 || to > (int64_t)room)

@@ -1,6 +1,7 @@
 #include "runtime/library/tensor.h"
 #include "runtime/base/dtype.h"
 #include "runtime/ranks/comm.h"
+#include "runtime/support/blocks.h"
 
 #include <string.h>
 
@@ -60,6 +61,36 @@ uint64_t
 tensor_nbytes(const struct ckr_tensor *t)
 {
 	return tensor_nelem(t) * tensor_elem_bytes(t);
+}
+
+uint64_t
+tensor_piece(const struct ckr_tensor *t, uint64_t nbytes)
+{
+	uint64_t size = tensor_elem_bytes(t);
+
+	return nbytes / (size > 8 ? size : 8);
+}
+
+bool
+tensor_is_blocks(const struct ckr_tensor *t)
+{
+	return blocks_is(t->dtype);
+}
+
+struct ckr_tensor
+tensor_weights(const struct ckr_tensor *t)
+{
+	struct ckr_tensor w = *t;
+	int64_t stride = 1;
+
+	if (!tensor_is_blocks(t))
+		return w;
+	w.dtype = CKR_F32;
+	w.dim[w.rank - 1] *= BLOCK_WEIGHTS;
+	for (int i = w.rank; i-- > 0; stride *= w.dim[i])
+		w.stride[i] = stride;
+	w.nbytes = tensor_nbytes(&w);
+	return w;
 }
 
 void

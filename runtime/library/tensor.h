@@ -18,6 +18,14 @@ bool tensor_is_dense(const struct ckr_tensor *);
 uint64_t tensor_nelem(const struct ckr_tensor *);
 uint64_t tensor_elem_bytes(const struct ckr_tensor *);
 uint64_t tensor_nbytes(const struct ckr_tensor *);
+/* How many of its elements, or of 8 bytes if they are smaller, so many bytes
+ * hold. */
+uint64_t tensor_piece(const struct ckr_tensor *, uint64_t nbytes);
+
+/* Whether its elements are blocks of quantised weights; the tensor of float32
+ * weights that these hold, of other tensors the same. */
+bool tensor_is_blocks(const struct ckr_tensor *);
+struct ckr_tensor tensor_weights(const struct ckr_tensor *);
 
 /* The range of bytes that a tensor's elements lie in, from its block's start.
  * Views have gaps, so the range may be larger than the elements. */

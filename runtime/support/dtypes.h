@@ -6,10 +6,11 @@
  * text    name in the text form and in --json
  * nbytes  bytes of one element
  * ctype   C type in generated code (16-bit floats are bit patterns)
- * onnx    TensorProto.DataType
+ * onnx    TensorProto.DataType; -1: none
  * st      safetensors dtype
  * npy     .npy's descr without byte order; NULL: none
- * cls     f float, i signed integer, u unsigned integer, b boolean
+ * cls     f float, i signed integer, u unsigned integer, b boolean,
+ *         q block of quantised weights
  *
  * ORDER DT: ckc's DT_* and the CKR_* of runtime/ckr_abi.h are numbered so, from
  * 1.
@@ -27,3 +28,7 @@ DT(U32,  "u32",  4, "uint32_t", 12, "U32", "u4", 'u')
 DT(U16,  "u16",  2, "uint16_t", 4,  "U16", "u2", 'u')
 DT(U8,   "u8",   1, "uint8_t",  2,  "U8", "u1", 'u')
 DT(BOOL, "bool", 1, "uint8_t",  9,  "BOOL", "b1", 'b')
+/* An element is a block of 64 weights along the last dim.  Files hold its
+ * bytes. */
+DT(INT8X64, "int8x64", 68, "struct block_int8", -1, "U8", NULL, 'q')
+DT(NF4X64,  "nf4x64",  36, "struct block_nf4", -1, "U8", NULL, 'q')

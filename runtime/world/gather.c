@@ -60,7 +60,7 @@ gather_begin(struct gather *f, struct world *w, const struct loaded_program *b,
 	struct ckr_tensor whole = world_whole(w, t);
 
 	*f = (struct gather){ .w = w, .t = t, .nelem = tensor_nelem(&whole),
-		.most = PG_BUFFER / w->tp / 8,
+		.most = tensor_piece(t, PG_BUFFER / w->tp),
 		.group = { .team = w->team, .group = COMM_TP,
 			.rank = world_rank(w, 0), .ranks = w->tp,
 			.threads = w->threads,

@@ -1,4 +1,6 @@
 /* Cases of products, rows, attention, classifier and updates. */
+#include "codegen/machine.h"
+#include "ir/target.h"
 #include "tests/codegen/harness.h"
 #include "ir/infer/infer.h"
 
@@ -93,6 +95,75 @@ products_with_more(struct setup *t)
 	APPLY(t, OP_MATMUL, &a, x, floats(t, SHAPE(1, 5)));
 	APPLY(t, OP_MATMUL, &a, floats(t, SHAPE(40, 3, 4)),
 	      floats(t, SHAPE(40, 4, 2)));
+}
+
+/* Weights of fewer bits, that no update writes. */
+static ValId
+frozen(struct setup *t, DType dt, Shape s)
+{
+	double most = dt == DT_INT8X64 ? 1. / 128 : 1;
+	ValId w = given_as(t, V_PARAM, dt, s, most / 10, most);
+
+	t->g->val[w].frozen = true;
+	return w;
+}
+
+static const DType block_type[] = { DT_INT8X64, DT_NF4X64 };
+
+static void
+dequantized(struct setup *t)
+{
+	static const DType to[] = { DT_F32, DT_BF16, DT_F16 };
+	Attr a = attr_default(OP_DEQUANTIZE);
+
+	for (int i = 0; i < 2; i++)
+		for (int k = 0; k < 3; k++) {
+			case_begin(t, "dequantize");
+			a.DEQUANTIZE.to = to[k];
+			APPLY(t, OP_DEQUANTIZE, &a,
+			      frozen(t, block_type[i], SHAPE(1)));
+			APPLY(t, OP_DEQUANTIZE, &a,
+			      frozen(t, block_type[i], SHAPE(5, 3)));
+			APPLY(t, OP_DEQUANTIZE, &a,
+			      frozen(t, block_type[i], SHAPE(171, 7)));
+		}
+}
+
+/* Tiles of all sorts: one, several along each dim, blocks that tiles cut. */
+static void
+frozen_products(struct setup *t)
+{
+	static const DType left[] = { DT_F32, DT_BF16, DT_F16 };
+	Attr a = attr_default(OP_MATMUL);
+
+	if (!(t->machine->target->fuses & FUSE_FROZEN))
+		return;
+	for (int i = 0; i < 2; i++)
+		for (int k = 0; k < 3; k++) {
+			DType dt = block_type[i], x = left[k];
+
+			case_begin(t, "matmul of blocks");
+			t->next_tolerance = x == DT_F32 ? 0 : 5e-2;
+			a.MATMUL.tb = 1;
+			APPLY(t, OP_MATMUL, &a, given(t, x, SHAPE(8, 128), -1,
+			      1), frozen(t, dt, SHAPE(13, 2)));
+			APPLY(t, OP_MATMUL, &a, given(t, x, SHAPE(700, 576), -1,
+			      1), frozen(t, dt, SHAPE(500, 9)));
+			a.MATMUL.tb = 0;
+			APPLY(t, OP_MATMUL, &a, given(t, x, SHAPE(2, 4, 19), -1,
+			      1), frozen(t, dt, SHAPE(19, 2)));
+			APPLY(t, OP_MATMUL, &a, given(t, x, SHAPE(600, 300), -1,
+			      1), frozen(t, dt, SHAPE(300, 9)),
+			      given(t, x, SHAPE(576), -1, 1));
+			a.MATMUL.ta = 1;
+			APPLY(t, OP_MATMUL, &a, given(t, x, SHAPE(128, 3), -1,
+			      1), frozen(t, dt, SHAPE(128, 1)));
+			a.MATMUL.ta = 0;
+		}
+	case_begin(t, "matmul of 16-bit weights");
+	for (int k = 1; k < 3; k++)
+		APPLY(t, OP_MATMUL, &a, given(t, DT_F32, SHAPE(8, 19), -1, 1),
+		      frozen(t, left[k], SHAPE(19, 13)));
 }
 
 /* ---- rows ---- */
@@ -565,6 +636,8 @@ cases_nn(struct setup *t)
 	static const DType types[] = { DT_F32, DT_BF16, DT_F16 };
 
 	products(t);
+	dequantized(t);
+	frozen_products(t);
 	for (int i = 0; i < 3; i++) {
 		t->real = types[i];
 		products_with_more(t);

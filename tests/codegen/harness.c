@@ -96,6 +96,17 @@ load(DType dt, const void *from, int64_t i)
 	}
 }
 
+/* A scale, and random codes. */
+static void
+store_block(struct setup *t, char *to, int nbytes, double x)
+{
+	float scale = (float)x;
+
+	memcpy(to, &scale, sizeof scale);
+	for (int i = sizeof scale; i < nbytes; i++)
+		to[i] = (char)(256 * uniform(t) - 128);
+}
+
 ValId
 given_as(struct setup *t, ValKind kind, DType dt, Shape s, double lo,
          double hi)
@@ -108,7 +119,11 @@ given_as(struct setup *t, ValKind kind, DType dt, Shape s, double lo,
 	id = val_new(t->g, kind, name, dt, s);
 	t->contents[id] = arena_alloc(t->arena, (size_t)n *
 	                              (size_t)dtype_info[dt].nbytes + 1);
-	for (int64_t i = 0; i < n; i++)
+	for (int64_t i = 0; i < n && dtype_info[dt].cls == 'q'; i++)
+		store_block(t, (char *)t->contents[id]
+		            + i * dtype_info[dt].nbytes, dtype_info[dt].nbytes,
+		            lo + (hi - lo) * uniform(t));
+	for (int64_t i = 0; i < n && dtype_info[dt].cls != 'q'; i++)
 		store(dt, t->contents[id], i, lo + (hi - lo) * uniform(t));
 	return id;
 }

@@ -88,10 +88,31 @@ interp_nelem(const Shape *s)
 	return n;
 }
 
+Val
+interp_held(const Val *v)
+{
+	Val w = *v;
+	Placement *s = &w.placement;
+
+	if (v->dt != DT_INT8X64 && v->dt != DT_NF4X64)
+		return w;
+	w.shape.dim[w.shape.rank - 1] *= 64;
+	for (int i = 0; s->axis == w.shape.rank - 1 && i < s->nsegment; i++)
+		s->segment[i] *= 64;
+	return w;
+}
+
+static Shape
+held_shape(const Val *v)
+{
+	return interp_held(v).shape;
+}
+
 double *
 interp_room(struct interp *it, ValId v)
 {
-	int64_t n = interp_nelem(&it->g->val[v].shape);
+	Shape s = held_shape(&it->g->val[v]);
+	int64_t n = interp_nelem(&s);
 
 	if (it->x[v] == NULL && n >= 0)
 		it->x[v] = interp_need(calloc((size_t)n + 1, sizeof(double)));
@@ -101,7 +122,8 @@ interp_room(struct interp *it, ValId v)
 void
 interp_set(struct interp *it, ValId v, const double *x)
 {
-	int64_t n = interp_nelem(&it->g->val[v].shape);
+	Shape s = held_shape(&it->g->val[v]);
+	int64_t n = interp_nelem(&s);
 
 	if (n > 0)
 		memcpy(interp_room(it, v), x, (size_t)n * sizeof *x);
@@ -111,9 +133,37 @@ interp_set(struct interp *it, ValId v, const double *x)
 		placed_write(it, v);
 }
 
+/* Weight i of blocks: a scale, then 64 bytes or, the upper half of a byte first,
+ * 32 bytes of codes. */
+static double
+read_weight(DType dt, const void *raw, int64_t i)
+{
+	static const double level[8] = { 0, 0.07958029955625534,
+		0.16093020141124725, 0.24611230194568634, 0.33791524171829224,
+		0.44070982933044434, 0.5626170039176941, 0.7229568362236023 };
+	static const double below[8] = { -1, -0.6961928009986877,
+		-0.5250730514526367, -0.39491748809814453, -0.28444138169288635,
+		-0.18477343022823334, -0.09105003625154495, 0 };
+	const unsigned char *p = raw;
+	int code;
+	float scale;
+
+	p += i / 64 * (dt == DT_INT8X64 ? 68 : 36);
+	i %= 64;
+	memcpy(&scale, p, sizeof scale);
+	if (dt == DT_INT8X64)
+		return (double)(float)((float)(signed char)p[4 + i] * scale);
+	code = i % 2 ? p[4 + i / 2] & 15 : p[4 + i / 2] >> 4;
+	return (double)(float)((float)(code == 15 ? 1 : code < 7 ? below[code]
+	                               : level[code - 7]) * scale);
+}
+
 double
 interp_read(DType dt, const void *raw, int64_t i)
 {
+	if (dt == DT_INT8X64 || dt == DT_NF4X64)
+		return read_weight(dt, raw, i);
+
 	const char *p = (const char *)raw + i * dtype_info[dt].nbytes;
 
 #define READ(id, type) \
@@ -178,7 +228,8 @@ interp_write(DType dt, void *raw, int64_t i, double x)
 void
 interp_load(struct interp *it, ValId v, const void *raw)
 {
-	int64_t n = interp_nelem(&it->g->val[v].shape);
+	Shape s = held_shape(&it->g->val[v]);
+	int64_t n = interp_nelem(&s);
 	double *x = interp_room(it, v);
 
 	for (int64_t i = 0; i < n; i++)
@@ -404,6 +455,8 @@ fit(const struct interp_env *e, DType dt, double x)
 		if (dt == DT_BF16)
 			return bf16_to_float(float_to_bf16((float)x));
 		return (float)x;
+	case 'q':
+		return x;
 	case 'b':
 		return x != 0;
 	}
@@ -621,6 +674,7 @@ run_loop(struct call *c)
 
 static InterpFn *const table[OP_COUNT] = {
 	[OP_LOOP] = run_loop, [OP_IDENTITY] = interp_copy,
+	[OP_DEQUANTIZE] = interp_copy,
 	[OP_RESHAPE] = interp_copy, [OP_SQUEEZE] = interp_copy,
 	[OP_UNSQUEEZE] = interp_copy, [OP_FLATTEN] = interp_copy,
 	[OP_EXPAND] = interp_expand, [OP_TRANSPOSE] = interp_transpose,
@@ -689,8 +743,8 @@ bind_operand(struct call *c, ValId v, struct ten *t, bool out, int k)
 	if (v == 0)
 		return true;
 	t->dt = p->dt;
-	t->s = p->shape;
-	t->n = interp_nelem(&p->shape);
+	t->s = held_shape(p);
+	t->n = interp_nelem(&t->s);
 	if (t->n < 0)
 		return interp_fail(c, "%s %d has no shape",
 		                   out ? "output" : "input", k);

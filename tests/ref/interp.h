@@ -41,6 +41,8 @@ struct interp_env *interp_env(struct interp *);
  * may be set; parameters, buffers and constants with contents in the graph
  * need not be, and optimizer states start at zero. */
 void interp_set(struct interp *, ValId, const double *);
+/* The value as the interpreter has it: of blocks the weights in them. */
+Val interp_held(const Val *);
 void interp_load(struct interp *, ValId, const void *raw);
 /* These n run the same graph as ranks 0..n-1: what goes between ranks goes
  * between them, as far as each has come.  The array is borrowed.  An

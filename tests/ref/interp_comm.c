@@ -81,7 +81,8 @@ interp_piece(const struct call *c, ValId v)
 bool
 interp_join(const struct interp *it, ValId v, const Placement *s, double *whole)
 {
-	const Shape *local = &it->g->val[v].shape;
+	const Val held = interp_held(&it->g->val[v]);
+	const Shape *local = &held.shape;
 	int64_t n = interp_nelem(local);
 
 	for (int r = 0; r < it->ranks; r++) {
@@ -104,28 +105,40 @@ interp_join(const struct interp *it, ValId v, const Placement *s, double *whole)
 
 /* ---- collectives ---- */
 
+/* A placement of operand 0, as the interpreter has that. */
+static Placement
+held_cut(const struct call *c, const Placement *s)
+{
+	Val v = c->g->val[c->n->in[0]];
+
+	v.placement = *s;
+	return interp_held(&v).placement;
+}
+
 /* As the ops that cut name their attributes. */
 static Placement
-cut_of(const Attr *a)
+cut_of(const struct call *c)
 {
+	const Attr *a = c->a;
 	Placement s = { PLACEMENT_SHARD, (int)a->OWN.axis, (int)a->OWN.first_axis,
 		a->OWN.segment.n, a->OWN.replication, { 0 } };
 
 	for (int i = 0; i < s.nsegment; i++)
 		s.segment[i] = a->OWN.segment.v[i];
-	return s;
+	return held_cut(c, &s);
 }
 
 static Placement
-cut_to(const Attr *a)
+cut_to(const struct call *c)
 {
+	const Attr *a = c->a;
 	Placement s = { PLACEMENT_SHARD, (int)a->ALL_TO_ALL.to_axis,
 		(int)a->ALL_TO_ALL.to_first_axis, a->ALL_TO_ALL.to_segment.n,
 		a->ALL_TO_ALL.to_replication, { 0 } };
 
 	for (int i = 0; i < s.nsegment; i++)
 		s.segment[i] = a->ALL_TO_ALL.to_segment.v[i];
-	return s;
+	return held_cut(c, &s);
 }
 
 static bool
@@ -183,7 +196,7 @@ join_operand(struct call *c, const Placement *s, double *whole)
 bool
 interp_all_gather(struct call *c)
 {
-	Placement s = cut_of(c->a);
+	Placement s = cut_of(c);
 
 	return !ranks_missing(c) && join_operand(c, &s, c->out[0].x);
 }
@@ -191,7 +204,7 @@ interp_all_gather(struct call *c)
 bool
 interp_reduce_scatter(struct call *c)
 {
-	Placement s = cut_of(c->a);
+	Placement s = cut_of(c);
 
 	if (ranks_missing(c))
 		return false;
@@ -216,7 +229,7 @@ take_piece(struct call *c, const Placement *s, const double *whole)
 bool
 interp_all_to_all(struct call *c)
 {
-	Placement from = cut_of(c->a), to = cut_to(c->a);
+	Placement from = cut_of(c), to = cut_to(c);
 	Shape shape = interp_whole_shape(&from, &c->in[0].s);
 	double *whole = interp_need(calloc((size_t)interp_nelem(&shape) + 1,
 	                                   sizeof *whole));
@@ -231,7 +244,7 @@ interp_all_to_all(struct call *c)
 bool
 interp_own(struct call *c)
 {
-	Placement s = cut_of(c->a);
+	Placement s = cut_of(c);
 
 	if (ranks_missing(c))
 		return false;
@@ -242,7 +255,7 @@ interp_own(struct call *c)
 bool
 interp_own_grad(struct call *c)
 {
-	Placement s = cut_of(c->a);
+	Placement s = cut_of(c);
 
 	if (ranks_missing(c))
 		return false;

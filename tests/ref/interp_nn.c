@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/support/half.h"
 #include "tests/ref/interp_int.h"
 
 /* ---- products ---- */
@@ -17,6 +18,14 @@ matrix_at(const Shape *x, const Shape *out, const int64_t idx[MAX_RANK])
 	os.rank -= 2;
 	return interp_bcast(&xs, &os, idx) * x->dim[x->rank - 2]
 	       * x->dim[x->rank - 1];
+}
+
+/* An element of b as the product takes it: in a's type. */
+static double
+right_element(const struct ten *a, double x)
+{
+	return a->dt == DT_BF16 ? bf16_to_float(float_to_bf16((float)x))
+	     : a->dt == DT_F16 ? half_to_float(float_to_half((float)x)) : x;
 }
 
 bool
@@ -47,7 +56,8 @@ interp_matmul(struct call *c)
 		p = a->x + matrix_at(&a->s, &y->s, idx) + (ta ? i : i * lda);
 		q = b->x + matrix_at(&b->s, &y->s, idx) + (tb ? j * ldb : j);
 		for (int64_t m = 0; m < k; m++)
-			sum += p[ta ? m * lda : m] * q[tb ? m : m * ldb];
+			sum += p[ta ? m * lda : m]
+				* right_element(a, q[tb ? m : m * ldb]);
 		y->x[l] = c->a->MATMUL.alpha * sum;
 		if (bias != NULL)
 			y->x[l] += bias[j];

@@ -33,6 +33,8 @@ kind_of(const Graph *g, const Val *v, enum pair_kind *k)
 			? STATE_2 : STATE_1;
 	else if (!v->output)
 		return false;
+	if (val_is_blocks(v))           /* nothing writes it */
+		return false;
 	return v->kind != V_STATE || (strcmp(v->state, "grad") != 0
 	                              && strcmp(v->state, "copy") != 0);
 }

@@ -96,7 +96,7 @@ spmd_shape(const Placement *split, const Shape *local)
 void
 spmd_set(struct spmd *s, ValId v, const double *whole)
 {
-	const Val *p = &s->g->val[v];
+	const Val held = interp_held(&s->g->val[v]), *p = &held;
 	int64_t n = interp_nelem(&p->shape);
 	double *x = interp_need(calloc((size_t)n + 1, sizeof *x));
 

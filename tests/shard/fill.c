@@ -12,7 +12,7 @@ number(uint32_t *state, char cls, int64_t below, double low, double high)
 	u = (double)(*state >> 8) / (1 << 24);
 	if (cls == 'b')
 		return u < 0.5;
-	if (cls != 'f')
+	if (cls != 'f' && cls != 'q')
 		return 1 + floor(u * (double)(below - 1));
 	return low + u * (high - low);
 }
@@ -22,7 +22,8 @@ shard_fill(struct run *r, int64_t below, double low, double high)
 {
 	FOR_VALS (v, r->g) {
 		ValId id = val_id(r->g, v);
-		Shape s = spmd_shape(&v->placement, &v->shape);
+		Val held = interp_held(v);
+		Shape s = spmd_shape(&held.placement, &held.shape);
 		int64_t n = shape_nelem(&s);
 		uint32_t state = 2166136261u;
 		double *x;

@@ -16,6 +16,12 @@ const struct rule_case rule_case[] = {
 	  "%y: f32[4,6,5] = mul %a, %b", 2 },
 	{ "where", IN("c", "bool[6,1]") P("a", "5") P("b", "4,6,5")
 	  "%y: f32[4,6,5] = where %c, %a, %b", 2 },
+	{ "dequantize", "param %a: nf4x64[4,6] frozen\n\t"
+	  "%y: f32[4,384] = dequantize %a {to=f32}", 2 },
+	{ "matmul", IN("a", "f32[6,128]") "param %b: int8x64[8,2] frozen\n\t"
+	  "%y: f32[6,8] = matmul %a, %b {tb=1}", 2 },
+	{ "matmul", IN("a", "f32[6,8]") "param %b: nf4x64[8,6] frozen\n\t"
+	  IN("c", "f32[384]") "%y: f32[6,384] = matmul %a, %b, %c", 2 },
 	{ "shield", IN("a", "f32[4,6,5]") IN("b", "f32[4,6,5]")
 	  "%y: f32[4,6,5] = shield %a, %b", 2 },
 

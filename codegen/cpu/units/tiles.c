@@ -1,6 +1,6 @@
 /* Matrix products of 16-bit floats, tile by tile in float32. */
 #include "tiles.h"
-#include "half.h"
+#include "dequantize.h"
 
 /* Index of element (row, col) of matrix `at` of the batch. */
 static inline int64_t
@@ -16,12 +16,41 @@ ckr_half_index(const struct ckr_half_product *p, const struct ckr_half *x,
 	return index;
 }
 
+static inline int
+ckr_is_blocks(int type)
+{
+	return type == CKR_INT8X64 || type == CKR_NF4X64;
+}
+
+/* A row of weights from blocks, rounded to a type of 16 bits if `as` is one. */
+static inline void
+ckr_half_unpack(float *to, const struct ckr_half *x, int as, int64_t at,
+                int64_t n)
+{
+	ckr_unpack(to, x->data, x->type, at, n);
+	if (as == CKR_BF16)
+#pragma omp simd
+		for (int64_t i = 0; i < n; i++)
+			to[i] = ckr_from_bf16(ckr_to_bf16(to[i]));
+	else if (as == CKR_F16)
+#pragma omp simd
+		for (int64_t i = 0; i < n; i++)
+			to[i] = ckr_from_f16(ckr_to_f16(to[i]));
+}
+
 /* rows x cols elements from `at` on as float32: as they lie, or packed in the
- * buffer; *ld: their row stride. */
+ * buffer; *ld: their row stride.  Weights from blocks have the type `as`. */
 static inline const float *
-ckr_half_open(float *buffer, const struct ckr_half *x, int64_t at,
+ckr_half_open(float *buffer, const struct ckr_half *x, int as, int64_t at,
               int64_t rows, int64_t cols, int64_t *ld)
 {
+	*ld = cols;
+	if (ckr_is_blocks(x->type)) {
+		for (int64_t i = 0; i < rows; i++)
+			ckr_half_unpack(buffer + i * cols, x, as,
+			                at + i * x->ld, cols);
+		return buffer;
+	}
 	if (x->type == CKR_F32) {
 		*ld = x->ld;
 		return (const float *)x->data + at;
@@ -29,8 +58,27 @@ ckr_half_open(float *buffer, const struct ckr_half *x, int64_t at,
 	for (int64_t i = 0; i < rows; i++)
 		ckr_widen(buffer + i * cols, x->data, x->type,
 		          at + i * x->ld, cols);
-	*ld = cols;
 	return buffer;
+}
+
+/* The same of blocks, as bf16 in the buffer. */
+static inline const uint16_t *
+ckr_half_bf16(float *buffer, const struct ckr_half *x, int64_t at,
+              int64_t rows, int64_t cols, int64_t *ld)
+{
+	uint16_t *to = (uint16_t *)buffer;
+	float part[BLOCK_WEIGHTS];
+
+	for (int64_t i = 0; i < rows; i++)
+		for (int64_t j = 0; j < cols; j += BLOCK_WEIGHTS) {
+			int64_t n = ckr_least(cols - j, BLOCK_WEIGHTS);
+
+			ckr_unpack(part, x->data, x->type, at + i * x->ld + j,
+			           n);
+			ckr_narrow(to, CKR_BF16, i * cols + j, part, n);
+		}
+	*ld = cols;
+	return to;
 }
 
 /* Write bias and accumulator of a tile to y[rows, cols], which sums are added
@@ -70,9 +118,10 @@ ckr_half_sums(const struct ckr_half_product *p, int64_t at, int64_t i0,
               int64_t j0, int64_t rows, int64_t cols, float *y, int64_t ld,
               int more, float *a, float *b, const struct ckr_env *env)
 {
+	int blocks = ckr_is_blocks(p->b.type);
 	int native = env->bgemm && p->a.type == CKR_BF16
-		&& p->b.type == CKR_BF16;
-	int64_t depth = native ? p->k : p->depth, lda, ldb;
+		&& (blocks || p->b.type == CKR_BF16);
+	int64_t depth = native && !blocks ? p->k : p->depth, lda, ldb;
 
 	for (int64_t k0 = 0; k0 < p->k; k0 += depth, more = 1) {
 		int64_t k = ckr_least(p->k - k0, depth);
@@ -84,16 +133,22 @@ ckr_half_sums(const struct ckr_half_product *p, int64_t at, int64_t i0,
 		const float *ap, *bp;
 
 		if (native) {
+			const uint16_t *w = (const uint16_t *)p->b.data + bi;
+
+			ldb = p->b.ld;
+			if (blocks)
+				w = ckr_half_bf16(b, &p->b, bi,
+				                  p->tb ? cols : k,
+				                  p->tb ? k : cols, &ldb);
 			env->bgemm(p->ta, p->tb, rows, cols, k, p->alpha,
 			           (const uint16_t *)p->a.data + ai, p->a.ld,
-			           (const uint16_t *)p->b.data + bi, p->b.ld,
-			           beta, y, ld);
+			           w, ldb, beta, y, ld);
 			continue;
 		}
-		ap = ckr_half_open(a, &p->a, ai, p->ta ? k : rows,
+		ap = ckr_half_open(a, &p->a, p->a.type, ai, p->ta ? k : rows,
 		                   p->ta ? rows : k, &lda);
-		bp = ckr_half_open(b, &p->b, bi, p->tb ? cols : k,
-		                   p->tb ? k : cols, &ldb);
+		bp = ckr_half_open(b, &p->b, p->a.type, bi,
+		                   p->tb ? cols : k, p->tb ? k : cols, &ldb);
 		ckr_sgemm(env)(p->ta, p->tb, rows, cols, k, p->alpha, ap, lda,
 		               bp, ldb, beta, y, ld);
 	}

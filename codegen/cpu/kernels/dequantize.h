@@ -1,0 +1,71 @@
+/* Weights from blocks of quantised ones. */
+#ifndef CODEGEN_CPU_KERNELS_DEQUANTIZE_H
+#define CODEGEN_CPU_KERNELS_DEQUANTIZE_H
+
+#include "block_layout.h"
+#include "half.h"
+
+/* to[0..63] = a block of this type. */
+static inline void
+ckr_unpack_block(float *to, const void *block, int type)
+{
+	static const float level[16] = BLOCK_NF4_LEVELS;
+
+	if (type == CKR_INT8X64) {
+		const struct block_int8 *b = block;
+
+#pragma omp simd
+		for (int i = 0; i < BLOCK_WEIGHTS; i++)
+			to[i] = (float)b->code[i] * b->scale;
+	} else {
+		const struct block_nf4 *b = block;
+
+#pragma omp simd
+		for (int i = 0; i < BLOCK_WEIGHTS / 2; i++) {
+			to[2 * i] = level[b->code[i] >> 4] * b->scale;
+			to[2 * i + 1] = level[b->code[i] & 15] * b->scale;
+		}
+	}
+}
+
+/* to[0..n-1] = the weights at..at+n-1 of blocks of this type. */
+static inline void
+ckr_unpack(float *to, const void *from, int type, int64_t at, int64_t n)
+{
+	int64_t size = type == CKR_INT8X64 ? (int64_t)sizeof(struct block_int8)
+		: (int64_t)sizeof(struct block_nf4);
+	float whole[BLOCK_WEIGHTS];
+
+	for (int64_t i = 0; i < n;) {
+		const char *block = (const char *)from
+			+ (at + i) / BLOCK_WEIGHTS * size;
+		int64_t first = (at + i) % BLOCK_WEIGHTS;
+		int64_t some = ckr_least(BLOCK_WEIGHTS - first, n - i);
+
+		if (some == BLOCK_WEIGHTS) {
+			ckr_unpack_block(to + i, block, type);
+		} else {
+			ckr_unpack_block(whole, block, type);
+			memcpy(to + i, whole + first,
+			       (size_t)some * sizeof *to);
+		}
+		i += some;
+	}
+}
+
+/* y = the weights of n blocks of this type. */
+static inline void
+ckr_dequantize(void *y, int ytype, const void *q, int qtype, int64_t n,
+               const struct ckr_env *env)
+{
+#pragma omp parallel for num_threads(env->threads) \
+	if (n * BLOCK_WEIGHTS > CKR_SMALL)
+	for (int64_t i = 0; i < n; i++) {
+		float x[BLOCK_WEIGHTS];
+
+		ckr_unpack(x, q, qtype, i * BLOCK_WEIGHTS, BLOCK_WEIGHTS);
+		ckr_narrow(y, ytype, i * BLOCK_WEIGHTS, x, BLOCK_WEIGHTS);
+	}
+}
+
+#endif
