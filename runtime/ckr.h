@@ -238,7 +238,8 @@ void ckr_set_seed(ckr_ctx *ctx, uint64_t seed);
 /* Copy nbytes = the tensor's own size into an input, parameter, buffer or
  * state; elements are of its dtype, row-major.  Quantised weights (ckc
  * --frozen-dtype int8, nf4) are float32 here, and are rounded again.  An input
- * keeps its value until it is set again; a step with one that was never set fails with CKR_EARG. */
+ * keeps its value until it is set again; a step with one that was never set
+ * fails with CKR_EARG. */
 ckr_status ckr_set(ckr_ctx *ctx, const char *name, const void *data,
                    size_t nbytes);
 /* Copy a tensor out.  Outputs are valid after a step. */
