@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Frozen weights in fewer bits: --frozen-dtype.
 
-    frozen.py CKC CKRUN
+    frozen.py CKC CKRUN --gpt=GPT
+
+GPT writes the model: samples/gpt.
 
 What a library of blocks or of 16 bits computes is what one of float32 computes from weights that
 numpy has rounded here, by the formats' definitions; files hold the blocks byte by byte.
@@ -82,8 +84,7 @@ def write(path, tensors):
 
 class Frozen(ck.Bench):
     def start(self):
-        gpt = os.path.join(os.path.dirname(self.ckc_path), "gpt")
-        made = self.run([gpt, *GPT.split(), "--weights", "-o", self.path("m.onnx")])
+        made = self.run([self.gpt_path, *GPT.split(), "--weights", "-o", self.path("m.onnx")])
         self.must(made, "gpt")
         rng = np.random.default_rng(1)
         tokens = rng.integers(0, 96, (16, 25))
@@ -265,7 +266,9 @@ class Frozen(ck.Bench):
 
 
 def main():
+    gpt = ck.option("--gpt", "gpt")
     b = Frozen()
+    b.gpt_path = os.path.abspath(gpt)
     b.start()
     for kind in ("int8", "bf16", "f16"):
         b.same_as_rounded(kind)

@@ -22,7 +22,8 @@ _Norm = _torch.nn.modules.batchnorm._NormBase
 
 
 def _named(module, example):
-    """The tensors of a batch by the names of forward's parameters, in their order."""
+    """The tensors of a batch by the names of forward's parameters, in their order; with **kwargs,
+    as in wrappers of PEFT, any other names of a dict follow."""
     parameters = _inspect.signature(module.forward).parameters.values()
     known = [p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     names = [p.name for p in known]
@@ -35,16 +36,19 @@ def _named(module, example):
                 f"forward has {len(known)} positional parameters, but the example has {len(example)} values"
             )
         given = dict(zip(names, example))
-    unknown = sorted(given.keys() - set(names))
-    if unknown:
+    unknown = [k for k in given if k not in names]
+    if any(p.kind == p.VAR_KEYWORD for p in parameters):
+        names += unknown
+    elif unknown:
         raise TypeError(f"forward has no parameter {', '.join(unknown)}; it has {', '.join(names)}")
-    for p in known:
-        x = given.get(p.name)
+    for name in names:
+        x = given.get(name)
         if x is not None and not isinstance(x, _torch.Tensor):
             raise TypeError(
-                f"'{p.name}' is {x!r}, not a tensor: the export would drop it or make it an input; wrap the module"
+                f"'{name}' is {x!r}, not a tensor: the export would drop it or make it an input; wrap the module"
             )
-        if x is None and p.default is p.empty:
+    for p in known:
+        if given.get(p.name) is None and p.default is p.empty:
             raise TypeError(f"the example has no value for '{p.name}'")
     return {k: given[k].detach().cpu() for k in names if given.get(k) is not None}
 
@@ -359,6 +363,7 @@ def train(
     epochs=1,
     steps=None,
     lr=1e-3,
+    callback=None,
     path=None,
     verify=True,
     **options,
@@ -368,6 +373,8 @@ def train(
     data: batches of one shape, as export's example has them.  loss: that of `ckc --loss`, if
     forward returns none, such as "ce"; the target is the last of a tuple, or `labels` (ce) or
     `target` of a dict.  lr: a number, or a function of the step from 0.  steps: instead of epochs.
+    callback: called after each step with its number from 1, its loss and the ckc.Trainer, for
+    example to log, or to evaluate; what is true ends the training.
     path: keeps the ONNX file and the library.  options: those of ckc.compile and of ckc.Trainer,
     with ckc's defaults.  The state of the optimizer is new in each call.
     Parameters and running statistics go back to the module, after an error or an interrupt, too.
@@ -379,6 +386,8 @@ def train(
     label = ("labels" if kind == "ce" else "target") if added else None
     settings = {name for name, _ in _lib.Hyper._fields_} | {"seed", "threads"}
     hyper = {k: options.pop(k) for k in settings & options.keys()}
+    if hyper.get("clip"):
+        options.setdefault("update_in_backward", "off")  # needs the norm of all gradients
     batches = iter(data)
     first = next(batches, None)
     if first is None:
@@ -407,12 +416,16 @@ def train(
                     if callable(lr):
                         t.hyper.lr = lr(step)
                     losses.append(t.step(**{k: x for k, x in batch.items() if k in t._infos}))
+                    if callback and callback(len(losses), losses[-1], t):
+                        break
             finally:
-                _copy_back(module, t.state_dict(), len(losses))
+                _copy_back(module, t, len(losses))
     return losses
 
 
-def _copy_back(module, state, steps):
+def _copy_back(module, trainer, steps):
+    """What was trained, and buffers: frozen parameters may be stored in fewer bits."""
+    state = {k: x for k, x in trainer.state_dict().items() if not trainer._tensors[k].frozen}
     tensors = dict(module.named_parameters(remove_duplicate=False))
     tensors.update(module.named_buffers())
     with _torch.no_grad():

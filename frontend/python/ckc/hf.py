@@ -1,0 +1,250 @@
+"""Fine-tuning of Hugging Face models: ckc.hf.train."""
+
+import dataclasses as _dataclasses
+import inspect as _inspect
+import math as _math
+import warnings as _warnings
+
+import torch as _torch
+import transformers as _transformers
+
+from . import torch as _ckc_torch
+
+# What fills rows that are shorter than the batch's; of other columns 0.
+_IGNORED = -100
+_FILL = {"labels": _IGNORED, "decoder_input_ids": None, "input_ids": None}
+
+_OPTIMIZERS = {"adamw_torch": "adamw", "adamw_torch_fused": "adamw", "sgd": "sgd"}
+# Fields of TrainingArguments that train() follows, and those that change no number of a step.
+_FOLLOWED = """per_device_train_batch_size num_train_epochs max_steps learning_rate lr_scheduler_type
+    lr_scheduler_kwargs warmup_steps optim weight_decay adam_beta1 adam_beta2 adam_epsilon
+    gradient_accumulation_steps max_grad_norm bf16 fp16 seed data_seed train_sampling_strategy
+    dataloader_drop_last""".split()
+_HARMLESS = """output_dir log report run_name project trackio hub push save eval per_device_eval
+    disable_tqdm dataloader gradient_checkpointing activation_checkpointing torch_compile use_cache
+    torch_empty include tf32 bf16_full_eval fp16_full_eval do_ load_best metric greater label_names
+    ddp fsdp skip_memory use_cpu local_rank remove_unused length_column prediction_loss
+    ignore_data_skip auto_find batch_eval restore_callback enable_jit""".split()
+
+
+def _check(args):
+    """Refuse arguments that would change what is trained; warn of others without effect."""
+    default = type(args)(output_dir=args.output_dir)
+    idle = []
+    for name in (f.name for f in _dataclasses.fields(args)):
+        value = getattr(args, name)
+        if name in _FOLLOWED or value == getattr(default, name):
+            continue
+        if not name.startswith(tuple(_HARMLESS)):
+            raise TypeError(f"ckc.hf.train does not know {name}={value!r}; leave its default")
+        idle.append(name)
+    if idle:
+        _warnings.warn(f"no effect in ckc.hf.train: {', '.join(idle)}", stacklevel=3)
+    if args.train_sampling_strategy not in ("random", "sequential"):
+        raise TypeError(
+            f"train_sampling_strategy is {args.train_sampling_strategy!r}; expected random or sequential"
+        )
+
+
+def _optimizer(args):
+    name = getattr(args.optim, "value", args.optim)
+    if name not in _OPTIMIZERS:
+        raise TypeError(f"optim is '{name}'; expected one of {', '.join(_OPTIMIZERS)}")
+    return _OPTIMIZERS[name]
+
+
+def _rates(args, steps):
+    """The learning rate of each step, by the schedulers of transformers."""
+    dummy = _torch.optim.SGD([_torch.nn.Parameter(_torch.zeros(1))], lr=args.learning_rate)
+    schedule = _transformers.get_scheduler(
+        args.lr_scheduler_type,
+        dummy,
+        num_warmup_steps=args.get_warmup_steps(steps),
+        num_training_steps=steps,
+        scheduler_specific_kwargs=args.lr_scheduler_kwargs or {},
+    )
+    rates = []
+    with _warnings.catch_warnings():
+        _warnings.simplefilter("ignore")  # the optimizer does not step
+        for _ in range(steps):
+            rates.append(dummy.param_groups[0]["lr"])
+            schedule.step()
+    return rates
+
+
+class Batches:
+    """The rows of a tokenised dataset as batches of one shape, in a new order in each pass.
+
+    dataset: has a length, and rows by index that are dicts.  Columns that are no parameter of
+    model.forward are left out, and `label` is taken for `labels`.  length: of rows, or a dict by
+    column; by default the longest row's.  Shorter rows are padded: input_ids with pad_token (by
+    default the model's), labels with -100, others with 0; attention_mask is added.  A longer row is
+    an error.  pack: input_ids are put one behind the other and cut into rows of `length`, whose
+    labels are the same tokens.  The last batch of a pass is filled up with rows whose labels are
+    -100, which count nothing, or left out if labels are no integers.
+    """
+
+    def __init__(
+        self, model, dataset, batch_size=8, length=None, pad_token=None, pack=False, seed=42
+    ):
+        base = model.get_base_model() if hasattr(model, "get_base_model") else model
+        self._known = set(_inspect.signature(base.forward).parameters)
+        self.batch_size, self._seed, self._pass = batch_size, seed, 0
+        rows = [self._row(dataset[i]) for i in range(len(dataset))]
+        if not rows:
+            raise ValueError("the dataset has no rows")
+        if pack:
+            rows = _packed(rows, length)
+        text = getattr(base.config, "get_text_config", lambda: base.config)()
+        self._pad = getattr(text, "pad_token_id", None) if pad_token is None else pad_token
+        self._length = self._lengths(rows, length)
+        self._rows = [self._padded(i, row) for i, row in enumerate(rows)]
+        fills = "labels" in rows[0] and not self._rows[0]["labels"].is_floating_point()
+        self._left_out = 0 if fills else len(rows) % batch_size
+        if self._left_out:
+            _warnings.warn(
+                f"the last {self._left_out} of {len(rows)} rows of each pass are left out, which do "
+                f"not fill a batch of {batch_size}",
+                stacklevel=2,
+            )
+        if len(rows) - self._left_out < 1:
+            raise ValueError(f"{len(rows)} rows do not fill a batch of {batch_size}")
+
+    def _row(self, row):
+        row = dict(row)
+        if "label" in row and "labels" not in row and "labels" in self._known:
+            row["labels"] = row.pop("label")
+        return {
+            k: _torch.as_tensor(x) for k, x in row.items() if k in self._known and x is not None
+        }
+
+    def _lengths(self, rows, length):
+        """Of columns of numbers in a row that differ in length, or have one given."""
+        columns = {k for row in rows for k, x in row.items() if x.ndim == 1}
+        found = {k: max(len(row[k]) for row in rows if k in row) for k in columns}
+        if isinstance(length, dict):
+            unknown = sorted(length.keys() - columns)
+            if unknown:
+                raise ValueError(f"no column to pad is called {', '.join(unknown)}")
+            return {**found, **length}
+        if length is None:
+            return found
+        tokens = found.get("input_ids")  # labels of a decoder have their own length
+        return {k: length if n == tokens else n for k, n in found.items()}
+
+    def _padded(self, at, row):
+        if "input_ids" in row and "attention_mask" in self._known:
+            row.setdefault("attention_mask", _torch.ones_like(row["input_ids"]))
+            self._length.setdefault("attention_mask", self._length["input_ids"])
+        for k, x in row.items():
+            missing = self._length.get(k, 0) - len(x) if x.ndim == 1 else 0
+            if missing < 0:
+                raise ValueError(
+                    f"row {at}: '{k}' has {len(x)} entries, and rows have {self._length[k]}; try: "
+                    f"truncation=True, max_length={self._length[k]} in the tokenizer"
+                )
+            if missing:
+                fill = _FILL.get(k, 0)
+                fill = self._pad if fill is None else fill
+                if fill is None:
+                    raise ValueError("the model has no pad_token_id; try: pad_token=0")
+                row[k] = _torch.nn.functional.pad(x, (0, missing), value=fill)
+        return row
+
+    def __len__(self):
+        return _math.ceil((len(self._rows) - self._left_out) / self.batch_size)
+
+    def __iter__(self):
+        order = range(len(self._rows))
+        if self._seed is not None:
+            draw = _torch.Generator().manual_seed(self._seed + self._pass)
+            order = _torch.randperm(len(self._rows), generator=draw).tolist()
+        self._pass += 1
+        for at in range(0, len(self) * self.batch_size, self.batch_size):
+            rows = [self._rows[i] for i in order[at : at + self.batch_size]]
+            batch = {k: _torch.stack([row[k] for row in rows]) for k in rows[0]}
+            empty = self.batch_size - len(rows)
+            for k, x in batch.items() if empty else ():
+                more = x[:1].expand(empty, *x.shape[1:])
+                more = _torch.full_like(more, _IGNORED) if k == "labels" else more
+                batch[k] = _torch.cat([x, more])
+            yield batch
+
+
+def _packed(rows, length):
+    if not length:
+        raise ValueError("pack needs a length")
+    tokens = _torch.cat([row["input_ids"] for row in rows])
+    count = len(tokens) // length
+    if not count:
+        raise ValueError(f"the dataset has {len(tokens)} tokens, but a row has {length}")
+    cut = tokens[: count * length].reshape(count, length)
+    return [{"input_ids": x, "labels": x.clone()} for x in cut]
+
+
+def train(
+    model,
+    dataset,
+    args=None,
+    length=None,
+    pad_token=None,
+    pack=False,
+    budget=None,
+    callback=None,
+    path=None,
+    verify=True,
+    **options,
+):
+    """Train a model of transformers in place by ckc, and return the loss of each step.
+
+    The loss is that of the model, of its labels.  A model of PEFT trains its adapters: save them by
+    its save_pretrained.  dataset, length, pad_token, pack: see Batches.  args: TrainingArguments;
+    the default is that of transformers: batches of 8, 3 epochs, AdamW, a rate that falls from 5e-5
+    to 0, gradients of norm 1 at most.  An argument that would change the training and is not known
+    is an error.  budget, callback, path, verify and options: as in ckc.torch.train, such as
+    budget="60%", dtype="bf16" or frozen_dtype="nf4".
+    """
+    if args is None:
+        args = _transformers.TrainingArguments(output_dir="ckc", report_to=[])
+    _check(args)
+    for name in ("optimizer", "lr", "steps", "epochs", "loss", "grad_accum", "no_decay"):
+        if name in options:
+            raise TypeError(f"'{name}' is set by args")
+    seed = args.seed if args.data_seed is None else args.data_seed
+    accum = args.gradient_accumulation_steps
+    data = Batches(
+        model,
+        dataset,
+        args.per_device_train_batch_size * accum,
+        length,
+        pad_token,
+        pack,
+        seed if args.train_sampling_strategy == "random" else None,
+    )
+    steps = args.max_steps if args.max_steps > 0 else _math.ceil(args.num_train_epochs * len(data))
+    rates = _rates(args, steps)
+    if accum > 1:
+        options["grad_accum"] = accum
+    if args.bf16 or args.fp16:
+        options["dtype"] = "bf16" if args.bf16 else "f16"
+    if args.weight_decay:
+        decays = _transformers.Trainer.get_decay_parameter_names(None, model)
+        options["no_decay"] = sorted({k for k, _ in model.named_parameters()} - set(decays))
+    optimizer = _optimizer(args)
+    if optimizer == "adamw":
+        options.update(beta1=args.adam_beta1, beta2=args.adam_beta2, eps=args.adam_epsilon)
+    return _ckc_torch.train(
+        model,
+        data,
+        budget=budget,
+        steps=steps,
+        lr=rates.__getitem__,
+        callback=callback,
+        path=path,
+        verify=verify,
+        optimizer=optimizer,
+        weight_decay=args.weight_decay,
+        clip=args.max_grad_norm,
+        seed=args.seed,
+        **options,
+    )

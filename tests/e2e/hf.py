@@ -1,0 +1,253 @@
+#!/usr/bin/env python3
+"""ckc.hf trains models of transformers as transformers.Trainer trains them.
+
+hf.py CKC CKRUN [CASE...]
+
+Without torch, transformers, accelerate or peft, the test is skipped.
+"""
+
+import copy
+import os
+import sys
+import warnings
+
+import ck
+
+sys.path.insert(0, os.path.join(ck.HERE, "..", "..", "frontend", "python"))
+try:
+    import accelerate  # noqa: F401
+    import peft
+    import torch
+    import transformers as tf
+except ImportError as e:
+    print(f"hf: {e}")
+    sys.exit(77)
+warnings.simplefilter("ignore")
+tf.logging.set_verbosity_error()
+
+CASES = {}
+NONE = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+
+
+def draw(low, high, *shape):
+    return torch.randint(low, high, shape)
+
+
+def case(make):
+    CASES[make.__name__] = make
+    return make
+
+
+@case
+def bert():
+    """A classifier of rows of several lengths; the last batch is not full; decay by name."""
+    model = tf.BertForSequenceClassification(
+        tf.BertConfig(
+            vocab_size=300,
+            hidden_size=64,
+            num_hidden_layers=2,
+            num_attention_heads=2,
+            intermediate_size=128,
+            num_labels=3,
+            **NONE,
+        )
+    )
+    rows = [
+        {"input_ids": draw(5, 300, n).tolist(), "label": int(draw(0, 3, 1)), "text": "left out"}
+        for n in draw(4, 21, 21).tolist()
+    ]
+    args = {
+        "num_train_epochs": 2,
+        "weight_decay": 0.1,
+        "warmup_steps": 2,
+        "lr_scheduler_type": "cosine",
+    }
+    return model, rows, args, {"budget": "90%"}
+
+
+@case
+def vit():
+    """Images, two micro-batches of two."""
+    model = tf.ViTForImageClassification(
+        tf.ViTConfig(
+            hidden_size=64,
+            num_hidden_layers=2,
+            num_attention_heads=2,
+            intermediate_size=128,
+            image_size=32,
+            patch_size=8,
+            num_labels=4,
+            **NONE,
+        )
+    )
+    rows = [
+        {"pixel_values": torch.randn(3, 32, 32), "labels": int(draw(0, 4, 1))} for _ in range(8)
+    ]
+    return model, rows, {"per_device_train_batch_size": 2, "gradient_accumulation_steps": 2}, {}
+
+
+@case
+def whisper():
+    """Speech to text, whose labels have their own length."""
+    model = tf.WhisperForConditionalGeneration(
+        tf.WhisperConfig(
+            vocab_size=100,
+            d_model=64,
+            encoder_layers=1,
+            decoder_layers=2,
+            encoder_attention_heads=2,
+            decoder_attention_heads=2,
+            encoder_ffn_dim=128,
+            decoder_ffn_dim=128,
+            max_source_positions=40,
+            max_target_positions=30,
+            num_mel_bins=16,
+            pad_token_id=0,
+            bos_token_id=1,
+            eos_token_id=2,
+            decoder_start_token_id=1,
+            dropout=0.0,
+        )
+    )
+    rows = [
+        {"input_features": torch.randn(16, 80), "labels": draw(3, 100, n).tolist()}
+        for n in draw(5, 13, 8).tolist()
+    ]
+    return model, rows, {"per_device_train_batch_size": 4, "max_steps": 3}, {}
+
+
+@case
+def llama():
+    """Adapters of PEFT on packed text, without a step for the rest of the tokens."""
+    model = tf.LlamaForCausalLM(
+        tf.LlamaConfig(
+            vocab_size=100,
+            hidden_size=64,
+            intermediate_size=128,
+            num_hidden_layers=2,
+            num_attention_heads=2,
+            num_key_value_heads=1,
+        )
+    )
+    model = peft.get_peft_model(
+        model, peft.LoraConfig(r=4, lora_alpha=8, target_modules=["q_proj", "v_proj", "up_proj"])
+    )
+    rows = [{"input_ids": draw(0, 100, n).tolist()} for n in draw(10, 60, 8).tolist()]
+    return model, rows, {"per_device_train_batch_size": 2}, {"length": 16, "pack": True}
+
+
+class Rows(torch.utils.data.Dataset):
+    """What ckc.hf.Batches has made of a dataset, row by row."""
+
+    def __init__(self, rows):
+        self.rows = rows
+
+    def __len__(self):
+        return len(self.rows)
+
+    def __getitem__(self, i):
+        return dict(self.rows[i])
+
+
+class Fine(ck.Bench):
+    def same(self, name, hf):
+        torch.manual_seed(0)
+        model, rows, more, options = CASES[name]()
+        model.train()
+        args = tf.TrainingArguments(
+            output_dir=self.path(name),
+            learning_rate=1e-3,
+            train_sampling_strategy="sequential",
+            logging_steps=1,
+            report_to=[],
+            save_strategy="no",
+            use_cpu=True,
+            disable_tqdm=True,
+            **more,
+        )
+        other, before = copy.deepcopy(model), copy.deepcopy(model.state_dict())
+        own = {k: options[k] for k in ("length", "pack") if k in options}
+        data = hf.Batches(model, rows, **own)
+        got = hf.train(model, rows, args, **options)
+        trainer = tf.Trainer(other, args, train_dataset=Rows(data._rows))
+        trainer.remove_callback(tf.trainer_callback.PrinterCallback)
+        trainer.train()
+        want = [float(h["loss"]) for h in trainer.state.log_history if "loss" in h]
+        gap = max((abs(a - b) for a, b in zip(got, want)), default=1)
+        self.check(len(got) == len(want) and gap < 2e-4, f"{name}: losses {got}, expected {want}")
+        moved, worst = 0, 0
+        for k, x in other.state_dict().items():
+            if x.is_floating_point():
+                moved = max(moved, float((x - before[k]).abs().max()))
+                worst = max(worst, float((x - model.state_dict()[k]).abs().max()))
+        self.check(worst < 0.02 * moved, f"{name}: parameters differ by {worst}, moved {moved}")
+        return model
+
+    def adapters(self, model):
+        """PEFT writes what ckc has trained, and reads it again."""
+        model.save_pretrained(self.path("adapter"))
+        files = os.listdir(self.path("adapter"))
+        self.check("adapter_model.safetensors" in files, f"files of PEFT: {files}")
+
+    def quantised(self, hf):
+        """Adapters beside 4 bits: the module's own weights stay as they are."""
+        torch.manual_seed(0)
+        model, rows, _, options = CASES["llama"]()
+        before = copy.deepcopy(model.state_dict())
+        seen = []
+        losses = hf.train(
+            model,
+            rows,
+            tf.TrainingArguments(output_dir=self.path("q"), max_steps=5, report_to=[]),
+            frozen_dtype="nf4",
+            callback=lambda step, loss, trainer: seen.append((step, loss)) or step == 3,
+            **options,
+        )
+        self.check([(i + 1, x) for i, x in enumerate(losses)] == seen, f"callback: {seen}")
+        self.check(len(losses) == 3, f"a callback ends training: {losses}")
+        after = model.state_dict()
+        same = [k for k, x in before.items() if torch.equal(x, after[k])]
+        self.check(
+            {k for k in before if "lora_" not in k} <= set(same) and len(same) < len(before),
+            "frozen weights keep their bits, adapters move",
+        )
+
+    def refused(self, hf):
+        torch.manual_seed(0)
+        model, rows, _, _ = CASES["bert"]()
+
+        def args(**more):
+            return tf.TrainingArguments(output_dir=self.path("no"), report_to=[], **more)
+
+        for call, what in (
+            (lambda: hf.train(model, rows, args(label_smoothing_factor=0.1)), "label_smoothing"),
+            (lambda: hf.train(model, rows, args(optim="adafactor")), "expected one of adamw_torch"),
+            (lambda: hf.train(model, rows, length=8), "truncation=True, max_length=8"),
+            (lambda: hf.train(model, rows, lr=1e-3), "'lr' is set by args"),
+            (lambda: hf.train(model, []), "has no rows"),
+            (lambda: hf.Batches(model, rows, pack=True), "pack needs a length"),
+            (lambda: hf.Batches(model, rows, length={"ids": 3}), "no column to pad"),
+        ):
+            try:
+                call()
+                said = "nothing"
+            except (TypeError, ValueError) as e:
+                said = str(e)
+            self.check(what in said, f"expected a refusal with '{what}', found: {said}")
+
+
+def main():
+    b = Fine()
+    os.environ["CKC_HOME"] = os.path.dirname(b.ckc_path)
+    torch.set_num_threads(1)
+    import ckc.hf as hf
+
+    for name in b.names or CASES:
+        model = b.same(name, hf)
+    b.adapters(model)
+    b.quantised(hf)
+    b.refused(hf)
+    b.finish()
+
+
+main()
