@@ -61,7 +61,8 @@ static const struct option_spec table[] = {
 	  "keys: axis, ignore, smoothing, weights, pos_weight, delta, "
 	  "reduction" },
 	{ "output", "GLOB", G_TRAIN, add_name, FIELD(opt.output), CI,
-	  "keep these graph outputs as well as the loss" },
+	  "keep these graph outputs as well as the loss; logits: evaluation "
+	  "gives the class scores that the loss reads" },
 	{ "lora", "GLOB=RANK[:ALPHA]", G_TRAIN, add_lora, FIELD(opt), CI,
 	  "train low-rank adapters (LoRA), scaled by ALPHA/RANK (default: 1), "
 	  "on the weights that match GLOB; freeze all other parameters except "

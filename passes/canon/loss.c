@@ -210,6 +210,44 @@ choose_loss(Pass *p, Graph *g)
 
 /* ---- outputs ---- */
 
+/* The only cross-entropy's class scores; 0: there is none, or several. */
+static ValId
+only_logits(const Graph *g)
+{
+	ValId found = 0;
+	int n = 0;
+
+	FOR_NODES (node, g)
+		if (node->op == OP_SCE) {
+			found = node->in[0];
+			n++;
+		}
+	return n == 1 && g->val[found].kind == V_TEMP ? found : 0;
+}
+
+/* --output logits, where no output is called so: evaluation gives the class
+ * scores that the loss reads. */
+static bool
+is_logits_wish(const Graph *g, const char *glob)
+{
+	return strcmp(glob, "logits") == 0 && !loss_find_output(g, glob)
+		&& only_logits(g);
+}
+
+static void
+keep_logits(const struct options *o, Graph *forward)
+{
+	ValId v = only_logits(forward);
+
+	for (int i = 0; i < o->output.n; i++)
+		if (is_logits_wish(forward, o->output.v[i])) {
+			if (!forward->val[v].output)
+				val_rename(forward, v, "logits");
+			forward->val[v].output = true;
+			return;
+		}
+}
+
 bool
 loss_keep_outputs(Pass *p, Graph *g)
 {
@@ -222,7 +260,7 @@ loss_keep_outputs(Pass *p, Graph *g)
 
 		FOR_VALS (v, g)
 			hit |= v->output && val_matches(v, globs->v[i]);
-		if (hit)
+		if (hit || (o->eval && is_logits_wish(g, globs->v[i])))
 			continue;
 		ok = diag_error(p->diag, "--output %s matches no output",
 		                globs->v[i]);
@@ -248,8 +286,10 @@ pass_loss(Pass *p, Graph *g)
 			return false;
 		g->val[g->loss].output = true;
 	}
-	if (p->opt->eval && g->loss)
+	if (p->opt->eval && g->loss) {
 		p->result.forward = graph_clone(g);
+		keep_logits(p->opt, p->result.forward);
+	}
 	if (!loss_keep_outputs(p, g))
 		return false;
 	return canon_run(p, g);

@@ -19,28 +19,29 @@ static const char *const group_title[G_COUNT] = {
 	"\nrunning\n",
 };
 
-/* Verbs with an option: training, predict, all. */
+/* Verbs with an option: training, predict, sample, those with data, all. */
 enum {
-	T = 1 << VERB_TRAIN, P = 1 << VERB_PREDICT, A = T | P | 1 << VERB_EVAL
+	T = 1 << VERB_TRAIN, P = 1 << VERB_PREDICT, S = 1 << VERB_SAMPLE,
+	D = T | P | 1 << VERB_EVAL, A = D | S
 };
 
 static SetOption add_word, add_init, add_data, set_scale, set_schedule;
 
 /* The one list of options: parsing and --help come from it. */
 static const struct option_spec rows[] = {
-	{ "data", "FILE", G_DATA, add_data, AT(data), A,
+	{ "data", "FILE", G_DATA, add_data, AT(data), D,
 	  "training samples or tokens; repeat for more files, or quote a "
 	  "pattern" },
 	{ "tokens", "TYPE", G_DATA, set_string, AT(tokens), A,
 	  "read --data as raw tokens: u16, u32 or bytes (any text)" },
-	{ "columns", "N=LIST", G_DATA, add_word, AT(columns), A,
+	{ "columns", "N=LIST", G_DATA, add_word, AT(columns), D,
 	  "make array N of columns of .csv files: names, numbers from 1, "
 	  "ranges 1-4" },
-	{ "normalize", "M,S", G_DATA, set_string, AT(normalize), A,
+	{ "normalize", "M,S", G_DATA, set_string, AT(normalize), D,
 	  "scale u8 pixels to (x / 255 - M) / S; by channel: M/M/M,S/S/S" },
-	{ "feed", "IN=SRC", G_DATA, add_word, AT(feed), A,
+	{ "feed", "IN=SRC", G_DATA, add_word, AT(feed), D,
 	  "source of input IN: an array, or a keyword listed below" },
-	{ "inputs", "FILE", G_DATA, set_once, AT(inputs), A,
+	{ "inputs", "FILE", G_DATA, set_once, AT(inputs), D,
 	  "arrays for all inputs by name, the same at every step" },
 
 	{ "steps", "N", G_TRAIN, set_whole, AT(steps), T,
@@ -92,8 +93,8 @@ static const struct option_spec rows[] = {
 	  "maximum global gradient norm; 0: no clipping (default: 0)" },
 	{ "loss-scale", "X", G_TRAIN, set_scale, AT(hyper.loss_scale), T,
 	  "f16: constant loss scale X, or dynamic (default)" },
-	{ "seed", "N", G_TRAIN, set_whole, AT(seed), T,
-	  "random seed of dropout and data order (default: 0)" },
+	{ "seed", "N", G_TRAIN, set_whole, AT(seed), T | S,
+	  "random seed of dropout, data order and ckrun sample (default: 0)" },
 
 	{ "valid", "FILE", G_EVAL, add_data, AT(valid), T,
 	  "validation data, as --data: loss, accuracy and perplexity at the "
@@ -107,8 +108,19 @@ static const struct option_spec rows[] = {
 	  "stop when the validation loss has not improved N times in a row" },
 	{ "out", "FILE", G_EVAL, set_once, AT(out), P,
 	  "predict: output file, .npy, samples in order (short: -o)" },
-	{ "name", "NAME", G_EVAL, set_string, AT(name), P,
-	  "predict: name of the output, if the model has several" },
+	{ "name", "NAME", G_EVAL, set_string, AT(name), P | S,
+	  "predict, sample: name of the output, if the model has several" },
+	{ "prompt", "TEXT", G_EVAL, set_string, AT(prompt), S,
+	  "sample: text to continue; with --tokens u16 or u32, numbers of "
+	  "tokens: 15,7,9" },
+	{ "length", "N", G_EVAL, set_whole, AT(length), S,
+	  "sample: number of tokens to write (default: 200)",
+	  .most = 1 << 24 },
+	{ "temperature", "X", G_EVAL, set_real, AT(temperature), S,
+	  "sample: divide logits by X; 0: take the most likely token "
+	  "(default: 1)" },
+	{ "top-k", "K", G_EVAL, set_whole, AT(top_k), S,
+	  "sample: choose among the K most likely tokens (default: all)" },
 
 	{ "init", "FILE", G_FILES, add_init, AT(init), A,
 	  "initial weights, .safetensors (default: beside the model); "
@@ -142,7 +154,7 @@ static const struct option_spec rows[] = {
 	{ "grads", "FILE", G_FILES, set_once, AT(grads), T,
 	  "write gradients of the first step that is not skipped, before "
 	  "clipping" },
-	{ "log", "FILE", G_FILES, set_once, AT(log), A,
+	{ "log", "FILE", G_FILES, set_once, AT(log), D,
 	  "write a log of JSON lines, or CSV for .csv; grad_norm is before "
 	  "clipping (absent if ckc updates in backward)" },
 	{ "tensorboard", "DIR", G_FILES, set_once, AT(tensorboard), T,
@@ -231,14 +243,19 @@ options_help(enum ckrun_verb verb)
 	     : verb == VERB_PREDICT
 	     ? "usage: ckrun predict MODEL.so -o FILE.npy [option...]\n"
 	       "Writes the output of a model for all samples, in order."
+	     : verb == VERB_SAMPLE
+	     ? "usage: ckrun sample MODEL.so [option...]\n"
+	       "Writes text by a causal model of tokens: bytes, or numbers "
+	       "with --tokens u16."
 	     : "usage: ckrun MODEL.so [option...]\n"
 	       "       ckrun eval MODEL.so [option...]\n"
 	       "       ckrun predict MODEL.so -o FILE.npy [option...]\n"
+	       "       ckrun sample MODEL.so [option...]\n"
 	       "       ckrun report LOG... -o FILE.html\n"
 	       "Trains a model compiled by ckc; eval prints its loss, accuracy "
 	       "and perplexity,\npredict writes its output for all samples in "
-	       "order, report makes a page\nof curves from logs that --log "
-	       "wrote.");
+	       "order, sample writes text,\nreport makes a page of curves "
+	       "from logs that --log wrote.");
 	for (int g = 0; g < G_COUNT; g++)
 		option_help(rows, NROW, g, verb == VERB_TRAIN ? A : 1u << verb,
 		            group_title[g], 24, stdout);
@@ -365,21 +382,35 @@ options_given(const struct ckrun_options *o, const char *name)
 }
 
 const char *
-options_misplaced(const struct ckrun_options *o, bool *of_predict)
+options_misplaced(const struct ckrun_options *o, enum ckrun_verb *of)
 {
 	for (size_t i = 0; i < NROW; i++)
 		if (o->given[i] && !(rows[i].verbs >> o->verb & 1)) {
-			*of_predict = rows[i].verbs == P;
+			*of = VERB_TRAIN;
+			while (*of < VERBS && rows[i].verbs != 1u << *of)
+				++*of;
 			return rows[i].name;
 		}
 	return NULL;
 }
 
+static const char *const verb_text[VERBS] = {
+	"training", "ckrun eval", "ckrun predict", "ckrun sample",
+};
+
+const char *
+options_verb(enum ckrun_verb verb)
+{
+	return verb_text[verb];
+}
+
 static enum ckrun_verb
 find_verb(const char *word)
 {
-	return !strcmp(word, "eval") ? VERB_EVAL
-	       : !strcmp(word, "predict") ? VERB_PREDICT : VERB_TRAIN;
+	for (enum ckrun_verb v = VERB_TRAIN + 1; v < VERBS; v++)
+		if (!strcmp(word, verb_text[v] + strlen("ckrun ")))
+			return v;
+	return VERB_TRAIN;
 }
 
 int
@@ -389,6 +420,8 @@ options_parse(struct ckrun_options *o, int argc, char **argv)
 		                .reject = reject_value };
 
 	o->verb = find_verb(argc > 1 ? argv[1] : "");
+	o->length = 200;
+	o->temperature = 1;
 	for (int i = o->verb ? 2 : 1; i < argc; i++) {
 		const char *a = argv[i], *value = NULL;
 		const struct option_spec *r;

@@ -19,7 +19,7 @@ enum { DONE, FAILED, USAGE, GONE };
 enum { MAX_FEED = 64, MAX_DATA = 1024, MAX_OPTIONS = 80 };
 
 /* The mode of a run, which the first word selects. */
-enum ckrun_verb { VERB_TRAIN, VERB_EVAL, VERB_PREDICT };
+enum ckrun_verb { VERB_TRAIN, VERB_EVAL, VERB_PREDICT, VERB_SAMPLE, VERBS };
 
 struct option_files {
 	const char *v[MAX_DATA];
@@ -49,8 +49,9 @@ struct ckrun_options {
 	const char *trace, *profile, *blas, *against;
 	const char *save_lora, *save_merged;
 	const char *save_best, *out, *name, *tensorboard;
-	uint64_t valid_every, patience, keep;
-	double rtol;
+	const char *prompt;
+	uint64_t valid_every, patience, keep, length, top_k;
+	double rtol, temperature;
 	bool init_partial, check, quiet, stats, help, version;
 	bool given[MAX_OPTIONS];        /* by row of the table of options */
 };
@@ -60,9 +61,12 @@ struct ckrun_options {
 int options_parse(struct ckrun_options *o, int argc, char **argv);
 /* Whether --NAME was given. */
 bool options_given(const struct ckrun_options *o, const char *name);
-/* The first option given that the verb does not have; *of_predict: only
- * ckrun predict has it.  NULL: none. */
-const char *options_misplaced(const struct ckrun_options *, bool *of_predict);
+/* The first option given that the verb does not have; *of: the only verb that
+ * has it, VERBS if several do.  NULL: none. */
+const char *options_misplaced(const struct ckrun_options *,
+                              enum ckrun_verb *of);
+/* "training", "ckrun eval", ... */
+const char *options_verb(enum ckrun_verb);
 /* Take settings that were not given from *hyper. */
 void options_default(struct ckrun_options *, const struct ckr_hyper *hyper);
 /* Print the help of one verb; VERB_TRAIN: of all. */

@@ -28,7 +28,7 @@ struct option_rule {
 
 static const struct option_rule rules[] = {
 	{ "inputs", EXCLUDES, "data" },
-	{ "tokens columns normalize epochs", NEEDS, "data" },
+	{ "columns normalize epochs", NEEDS, "data" },
 	{ "epochs", EXCLUDES, "steps" },
 	{ "init", EXCLUDES, "resume" },
 	{ "init-map init-partial init-skip", NEEDS, "init" },
@@ -39,7 +39,8 @@ static const struct option_rule rules[] = {
 	{ "rtol", NEEDS, "against" },
 };
 
-static const struct option_rule rules_of_training[] = {
+static const struct option_rule rules_of_data[] = {
+	{ "tokens", NEEDS, "data" },
 	{ "valid-every save-best patience", NEEDS, "valid" },
 	{ "patience", NEEDS, "valid-every" },
 	{ "keep", NEEDS, "save-every" },
@@ -67,20 +68,23 @@ check_rule(const struct ckrun_options *o, const struct option_rule *r)
 static int
 check_verb(const struct ckrun_options *o)
 {
-	bool of_predict;
-	const char *name = options_misplaced(o, &of_predict);
+	enum ckrun_verb of;
+	const char *name = options_misplaced(o, &of);
+	char why[64];
 
-	if (name)
-		return refuse_option(name, of_predict
-		                     ? "is only valid for ckrun predict"
-		                     : "is only valid for training");
+	if (name) {
+		snprintf(why, sizeof(why), of == VERBS
+		         ? "is not an option of %s" : "is only valid for %s",
+		         options_verb(of == VERBS ? o->verb : of));
+		return refuse_option(name, why);
+	}
 	if (o->verb == VERB_PREDICT && !o->out)
 		return refuse_option("out",
 		                     "is required by ckrun predict; try: -o "
 		                     "FILE.npy");
-	for (size_t i = 0; i < sizeof(rules_of_training)
-	     / sizeof(*rules_of_training); i++)
-		if (check_rule(o, &rules_of_training[i]))
+	for (size_t i = 0; o->verb != VERB_SAMPLE && i < sizeof(rules_of_data)
+	     / sizeof(*rules_of_data); i++)
+		if (check_rule(o, &rules_of_data[i]))
 			return USAGE;
 	return DONE;
 }

@@ -65,8 +65,7 @@ init_some(ckr_ctx *m, const struct ckrun_options *o)
 }
 
 ckr_status
-start_model(ckr_ctx **m, struct data *d, const struct ckrun_options *o,
-            const char *so)
+start_weights(ckr_ctx **m, const struct ckrun_options *o, const char *so)
 {
 	bool some = o->init_map.n || o->init_partial || o->init_skip.n
 		|| o->init.n > 1;
@@ -75,12 +74,7 @@ start_model(ckr_ctx **m, struct data *d, const struct ckrun_options *o,
 		.blas = o->blas, .threads = (int)o->threads, .seed = o->seed,
 		.ranks = (uint32_t)o->ranks,
 		.comm_timeout = o->comm_timeout };
-	struct data_options data = start_data(o, &o->data);
 
-	data.inputs = o->inputs;
-	data.in_order = o->verb != VERB_TRAIN;
-	data.no_labels = o->verb == VERB_PREDICT;
-	*d = (struct data){ 0 };
 	CKR_TRY(ckr_open(m, so, &co));
 	if (options_given(o, "loss-scale") && !o->against
 	    && !(ckr_loss_scale(*m) > 0))
@@ -100,6 +94,20 @@ start_model(ckr_ctx **m, struct data *d, const struct ckrun_options *o,
 		if (options_given(o, "seed"))
 			ckr_set_seed(*m, o->seed);
 	}
+	return CKR_OK;
+}
+
+ckr_status
+start_model(ckr_ctx **m, struct data *d, const struct ckrun_options *o,
+            const char *so)
+{
+	struct data_options data = start_data(o, &o->data);
+
+	data.inputs = o->inputs;
+	data.in_order = o->verb != VERB_TRAIN;
+	data.no_labels = o->verb == VERB_PREDICT;
+	*d = (struct data){ 0 };
+	CKR_TRY(start_weights(m, o, so));
 	CKR_TRY(data_open(d, *m, &data));
 	CKR_TRY(groups_set(*m, o));
 	if (!d->in_order)

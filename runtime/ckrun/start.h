@@ -8,8 +8,11 @@
 /* The settings for reading samples from these files. */
 struct data_options start_data(const struct ckrun_options *,
                                const struct option_files *);
-/* Open `so`, load weights or a checkpoint, and choose the sources of inputs.
- * *m is set as by ckr_open; data can be closed in any case. */
+/* Open `so`, and load weights or a checkpoint.  *m is set as by ckr_open. */
+ckr_status start_weights(ckr_ctx **m, const struct ckrun_options *,
+                         const char *so);
+/* The same, and choose the sources of inputs.  data can be closed in any case.
+ */
 ckr_status start_model(ckr_ctx **m, struct data *, const struct ckrun_options *,
                        const char *so);
 /* Fails unless the files to be written at the end can be written. */

@@ -219,6 +219,7 @@ OPS = {
         "loops have bodies; what only replicate makes a constant; attributes of views and pad; what a canonical product is",
     ),
     "ir/window.c": (5, "which operand is x, y, w"),
+    "passes/canon/loss.c": (1, "class scores"),
     "passes/frozen/frozen.c": (8, "products and what becomes logits; rows that are looked up"),
     "passes/fuse/fuse_frozen.c": (3, "products, and conversions of weights"),
     "passes/account/memory_report.c": (7, "what a peer stores"),

@@ -115,6 +115,17 @@ def _cumsum(x, dim, *, dtype=None):
     return x.long().cumsum(dim, dtype=dtype) if x.dtype == torch.bool else None
 
 
+def _cumprod(x, dim, *, dtype=None):
+    """By doubling: after k rounds an element is the product of the 2^k before it and itself."""
+    y = x if dtype is None else x.to(dtype)
+    n, shift = y.shape[dim] if y.ndim else 1, 1
+    while shift < n:
+        later = y.narrow(dim, shift, n - shift) * y.narrow(dim, 0, n - shift)
+        y = torch.cat([y.narrow(dim, 0, shift), later], dim)
+        shift *= 2
+    return y
+
+
 def _channels_dropout(dims, x, p=0.5, training=True, inplace=False):
     """Dropout of whole channels."""
     if not training or x.ndim != dims + 2:
@@ -180,6 +191,7 @@ def _table():
         ("index_put", _index_put),
         ("diff", _diff),
         ("cumsum", _cumsum),
+        ("cumprod", _cumprod),
     ):
         table[getattr(torch, name)] = table[getattr(torch.Tensor, name)] = write
         if hasattr(torch.Tensor, name + "_"):

@@ -1,5 +1,5 @@
-/* Room evaluation: ckrun eval and ckrun predict, evaluation of a model on data
- * that it is not trained on.
+/* Room evaluation: ckrun eval, predict and sample, evaluation of a model on
+ * data that it is not trained on.
  *
  * in      a model by ckr.h, data in order
  * out     loss, accuracy, perplexity; predictions in a file
@@ -40,6 +40,15 @@ void score_note(const struct score *, struct data *, const char *what);
 ckr_status predict_data(ckr_ctx *, struct data *, const char *output,
                         const char *path);
 
+/* The output of that name, or the only one (NULL), that is no loss and no
+ * metric. */
+ckr_status find_prediction(ckr_ctx *, const char *name, struct ckr_info *);
+
+/* ---- sample.c ---- */
+
+/* Print --prompt and --length tokens that the model predicts behind it. */
+ckr_status sample_text(ckr_ctx *, const struct ckrun_options *);
+
 /* ---- valid.c ---- */
 
 /* Validation beside training. */
@@ -65,7 +74,7 @@ bool valid_stalled(const ckr_ctx *, const struct ckrun_options *);
 
 /* ---- verbs.c ---- */
 
-/* ckrun eval, ckrun predict: exit status. */
+/* ckrun eval, predict and sample: exit status. */
 int eval_run(const struct ckrun_options *);
 
 #endif

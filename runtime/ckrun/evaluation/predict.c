@@ -35,7 +35,8 @@ no_prediction(ckr_ctx *m, const char *name, int n)
 		return ckr_fail(m, CKR_EUNSUPPORTED, "the library has no "
 		                "output besides its loss%s%s; compile it with "
 		                "--output NAME if the budget has no room for "
-		                "all outputs", ckr_why_no_eval(m) ? ": " : "",
+		                "all outputs, or with --output logits",
+		                ckr_why_no_eval(m) ? ": " : "",
 		                ckr_why_no_eval(m) ? ckr_why_no_eval(m) : "");
 	return ckr_fail(m, CKR_EARG, name ? "--name: no output is called '%s'; "
 	                "expected one of%s" : "%sthe model has several "
@@ -43,7 +44,7 @@ no_prediction(ckr_ctx *m, const char *name, int n)
 	                list);
 }
 
-static ckr_status
+ckr_status
 find_prediction(ckr_ctx *m, const char *name, struct ckr_info *found)
 {
 	struct ckr_info info;

@@ -1,4 +1,4 @@
-/* ckrun eval and ckrun predict, from options to exit status. */
+/* ckrun eval, predict and sample, from options to exit status. */
 #include "runtime/ckrun/evaluation/evaluation.h"
 
 #include <stdio.h>
@@ -46,6 +46,11 @@ run_verb(struct eval_job *j)
 	const struct ckrun_options *o = j->o;
 	uint64_t samples;
 
+	if (o->verb == VERB_SAMPLE) {
+		CKR_TRY(start_weights(&j->m, o, o->model));
+		options_warn(o, j->m, 0);
+		return sample_text(j->m, o);
+	}
 	CKR_TRY(start_model(&j->m, &j->data, o, o->model));
 	if (!o->quiet)
 		data_print(&j->data, stdout);
