@@ -291,7 +291,7 @@ moves_one(const Graph *g, const Node *n)
 	if (op_info[n->op].flags & F_COMM)
 		return g->val[n->in[0]].shard;
 	return op_info[n->op].flags & F_VIEW || n->op == OP_CAST
-		|| n->op == OP_GATHER_ND;
+		|| n->op == OP_DEQUANTIZE || n->op == OP_GATHER_ND;
 }
 
 ValId

@@ -519,7 +519,7 @@ Shape val_weights_shape(const Val *);
 static inline bool
 val_is_blocks(const Val *v)
 {
-	return dtype_info[v->dt].cls == 'q';
+	return dtype_is_blocks(v->dt);
 }
 /* A frozen parameter of fewer bits than float32, or what ranks have gathered of
  * one: matmul takes it as if it had the type of the left side. */

@@ -17,12 +17,12 @@ enum {
 	                                 * worth it */
 	FUSE_PRETRANSPOSED = 16,        /* small products whose right side is
 	                                 * transposed ahead, once */
+	FUSE_EPILOGUES = 32,            /* 16-bit products whose epilogues are
+	                                 * GELU's gradient and sums */
 	FUSE_FROZEN = 64,               /* products whose right side is a frozen
 	                                 * parameter of fewer bits, which they
 	                                 * convert tile by tile to the left
 	                                 * side's type */
-	FUSE_EPILOGUES = 32,            /* 16-bit products whose epilogues are
-	                                 * GELU's gradient and sums */
 };
 
 struct target {

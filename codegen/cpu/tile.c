@@ -186,7 +186,7 @@ tile_strip(int64_t m, int64_t n, int64_t k)
 static bool
 tile_converts(DType dt)
 {
-	return dtype_is_half(dt) || dtype_info[dt].cls == 'q';
+	return dtype_is_half(dt) || dtype_is_blocks(dt);
 }
 
 /* Floats of a thread that makes such a tile of y from a and b.  ORDER TILE:

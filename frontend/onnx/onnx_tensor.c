@@ -33,7 +33,7 @@ DType
 onnx_dtype(int onnx)
 {
 	for (int dt = DT_NONE + 1; dt < DT_COUNT; dt++)
-		if (dtype_info[dt].onnx == onnx)
+		if (dtype_info[dt].onnx == onnx && onnx > 0)
 			return (DType)dt;
 	return DT_NONE;
 }

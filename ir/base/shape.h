@@ -29,6 +29,13 @@ dtype_is_half(DType dt)
 	return dt == DT_F16 || dt == DT_BF16;
 }
 
+/* Blocks of quantised weights, see support/blocks.h. */
+static inline bool
+dtype_is_blocks(DType dt)
+{
+	return dt == DT_INT8X64 || dt == DT_NF4X64;
+}
+
 /* rank -1: unknown; an extent of -1: unknown until dims are bound. */
 typedef struct {
 	int rank;

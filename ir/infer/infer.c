@@ -16,7 +16,7 @@ check_classes(struct infer *c, int i)
 {
 	uint64_t flags = op_info[c->n->op].flags;
 
-	if (class_of(c, i) == 'q'
+	if (dtype_is_blocks(in(c, i)->dt)
 	    && !(flags & (i == 0 ? F_BLOCKS_0 : i == 1 ? F_BLOCKS_1 : 0)))
 		return rule_fail(c, "operand %d holds blocks of quantised "
 				 "weights, which the op does not read", i);

@@ -47,7 +47,7 @@ infer_cast(struct infer *c)
 {
 	int64_t to = c->n->attr.CAST.to;
 
-	if (to <= DT_NONE || to >= DT_COUNT || dtype_info[to].cls == 'q')
+	if (to <= DT_NONE || to >= DT_COUNT || dtype_is_blocks((DType)to))
 		return rule_fail(c, "missing dtype of the cast");
 	return rule_result(c, 0, (DType)to, shape_of(c, 0));
 }

@@ -288,7 +288,7 @@ infer_extent(struct infer *c)
 	int64_t to = c->n->attr.EXTENT.dt;
 	const IntList *l = &c->n->attr.EXTENT.shape;
 
-	if (to <= DT_NONE || to >= DT_COUNT)
+	if (to <= DT_NONE || to >= DT_COUNT || dtype_is_blocks((DType)to))
 		return rule_fail(c, "missing dtype");
 	for (int i = 0; i < l->n; i++)
 		if (l->v[i] != 1)

@@ -138,7 +138,7 @@ holds_frozen(const Graph *g, const Val *v)
 {
 	return v->kind == V_PARAM ? v->frozen
 	     : v->kind == V_TEMP && v->def < g->nnode
-	       && op_info[g->node[v->def].op].flags & F_BLOCKS_0;
+	       && op_info[g->node[v->def].op].flags & (F_COMM | F_VIEW);
 }
 
 static void

@@ -8,10 +8,10 @@
  * planned as any others: kept, made again, or never made where the machine's
  * products convert such weights themselves (fuse/fuse_frozen.c).
  *
- * Only weights of matrix products are stored in blocks; not those of the last
- * product before a cross-entropy, whose rounding moves every logit
- * (bitsandbytes keeps them, too).  Of several options that match a parameter
- * the last one that it can follow counts.
+ * Only weights of matrix products are stored in blocks; not those whose results
+ * become the class scores of a cross-entropy or a log-softmax, as every score
+ * would move (bitsandbytes keeps them, too).  Of several options that match a
+ * parameter the last one that it can follow counts.
  *
  * needs   P_STATIC, P_CANON, P_LOSS
  * cost    linear in weights
@@ -22,6 +22,7 @@
 #include "ir/element.h"
 #include "runtime/support/blocks.h"
 
+#include <math.h>
 #include <string.h>
 
 /* Why a parameter cannot be stored in blocks. */
@@ -43,12 +44,15 @@ static const char *const obstacle_text[OBSTACLES] = {
 	[NO_BLOCKS] = "its last dimension is no multiple of 64",
 };
 
+#define F16_END 65520.0                 /* rounds to infinity */
+
 struct frozen {
 	Pass *p;
 	Graph *g;
 	uint32_t nval;                  /* values before; arrays have so many */
 	bool *logits;                   /* by value */
 	enum obstacle *obstacle;        /* by value */
+	const struct type_wish **wish;  /* by value: that it follows; NULL */
 	DType *type;                    /* by value: to store it in; DT_NONE: as
 	                                 * it is */
 	DType *was;                     /* by value: its type before */
@@ -59,15 +63,10 @@ struct frozen {
 	const struct uses *uses;
 };
 
-static bool
-is_block_type(DType dt)
-{
-	return dtype_info[dt].cls == 'q';
-}
-
 /* ---- what can be stored in blocks ---- */
 
-/* Values that become logits of a cross-entropy by moves, casts and bias. */
+/* Values that become class scores of a cross-entropy, element by element and by
+ * moves. */
 static void
 find_logits(struct frozen *f)
 {
@@ -75,16 +74,12 @@ find_logits(struct frozen *f)
 
 	for (NodeId id = g->nnode; id-- > 1;) {
 		const Node *n = &g->node[id];
+		bool moves = op_info[n->op].flags & (F_EW | F_VIEW);
 
-		if (n->op == OP_SCE)
+		if (n->op == OP_SCE || n->op == OP_LOG_SOFTMAX)
 			f->logits[n->in[0]] = true;
-		if (!f->logits[n->out[0]])
-			continue;
-		if (n->op == OP_RESHAPE || n->op == OP_CAST
-		    || n->op == OP_TRANSPOSE || n->op == OP_ADD)
-			f->logits[n->in[0]] = true;
-		if (n->op == OP_ADD)
-			f->logits[n->in[1]] = true;
+		for (int k = 0; k < n->nin; k++)
+			f->logits[n->in[k]] |= moves && f->logits[n->out[0]];
 	}
 	f->logits[0] = false;
 }
@@ -111,10 +106,22 @@ find_obstacle(const struct frozen *f, ValId id)
 	     : v->shape.dim[1] % BLOCK_WEIGHTS ? NO_BLOCKS : FITS;
 }
 
+/* Nothing trains without backward, unless it is the evaluation of what trains.
+ */
 static bool
 is_frozen_param(const struct frozen *f, const Val *v)
 {
-	return v->kind == V_PARAM && (v->frozen || f->p->opt->forward_only);
+	return v->kind == V_PARAM
+	       && (v->frozen || (f->p->opt->forward_only && !f->p->training));
+}
+
+static bool
+can_follow(const struct frozen *f, const Val *v, DType dt)
+{
+	enum obstacle why = f->obstacle[val_id(f->g, v)];
+
+	return v->dt == dt
+	       || (why != NO_FLOATS && (!why || !dtype_is_blocks(dt)));
 }
 
 static void
@@ -129,50 +136,50 @@ find_types(struct frozen *f)
 			continue;
 		f->obstacle[id] = dtype_info[v->dt].cls != 'f'
 			|| v->dt == DT_F64 ? NO_FLOATS : find_obstacle(f, id);
-		for (int i = 0; i < o->nfrozen_dtype; i++) {
-			const struct type_wish *w = &o->frozen_dtype[i];
-
-			if (f->obstacle[id] == NO_FLOATS
-			    || (is_block_type(w->dt) && f->obstacle[id])
-			    || !glob_match(w->glob, v->name))
-				continue;
-			f->type[id] = w->dt;
-		}
+		for (int i = 0; i < o->nfrozen_dtype; i++)
+			if (can_follow(f, v, o->frozen_dtype[i].dt)
+			    && glob_match(o->frozen_dtype[i].glob, v->name))
+				f->wish[id] = &o->frozen_dtype[i];
+		if (f->wish[id])
+			f->type[id] = f->wish[id]->dt;
 	}
 }
 
 /* ---- what is said ---- */
 
 static const char *
-wish_text(const struct frozen *f, const struct type_wish *w)
+type_text(DType dt)
 {
-	const char *type = w->dt == DT_INT8X64 ? "int8"
-		: w->dt == DT_NF4X64 ? "nf4" : dtype_info[w->dt].text;
-
-	return strcmp(w->glob, "*") == 0
-	       ? arena_printf(f->p->scratch, "--frozen-dtype %s", type)
-	       : arena_printf(f->p->scratch, "--frozen-dtype '%s=%s'", w->glob,
-	                      type);
+	return dt == DT_INT8X64 ? "int8" : dt == DT_NF4X64 ? "nf4"
+	     : dtype_info[dt].text;
 }
 
-/* An option that nothing follows is a mistake. */
+static const char *
+wish_text(const struct frozen *f, const struct type_wish *w)
+{
+	return strcmp(w->glob, "*") == 0
+	       ? arena_printf(f->p->scratch, "--frozen-dtype %s",
+	                      type_text(w->dt))
+	       : arena_printf(f->p->scratch, "--frozen-dtype '%s=%s'", w->glob,
+	                      type_text(w->dt));
+}
+
+/* Why none that matches follows the option. */
 static bool
-check_frozen_wish(const struct frozen *f, const struct type_wish *w)
+refuse_wish(const struct frozen *f, const struct type_wish *w)
 {
 	const char *text = wish_text(f, w);
 	const Val *trained = NULL, *other = NULL;
 
 	FOR_VALS (v, f->g) {
-		bool fits = v->kind == V_PARAM && glob_match(w->glob, v->name);
 		enum obstacle why = f->obstacle[val_id(f->g, v)];
 
-		if (fits && is_frozen_param(f, v) && why != NO_FLOATS
-		    && (!why || !is_block_type(w->dt)))
-			return true;
-		if (fits && is_frozen_param(f, v))
-			other = v;
-		else if (fits)
+		if (v->kind != V_PARAM || !glob_match(w->glob, v->name))
+			continue;
+		if (!is_frozen_param(f, v))
 			trained = v;
+		else if (!other || why > f->obstacle[val_id(f->g, other)])
+			other = v;
 	}
 	if (other)
 		return diag_error(f->p->diag, "%s: no frozen parameter can be "
@@ -189,6 +196,26 @@ check_frozen_wish(const struct frozen *f, const struct type_wish *w)
 	                  "--dump=canon shows their names", text);
 }
 
+/* An option that nothing could follow is a mistake. */
+static bool
+check_frozen_wish(const struct frozen *f, const struct type_wish *w)
+{
+	bool could = false;
+
+	FOR_VALS (v, f->g) {
+		if (f->wish[val_id(f->g, v)] == w)
+			return true;
+		could |= is_frozen_param(f, v) && can_follow(f, v, w->dt)
+			&& glob_match(w->glob, v->name);
+	}
+	if (!could)
+		return refuse_wish(f, w);
+	diag_warn(f->p->diag, "%s has no effect: options behind it apply to "
+	          "the same parameters, and the last one counts",
+	          wish_text(f, w));
+	return true;
+}
+
 /* Parameters that match an option for blocks but have another type. */
 static void
 note_others(const struct frozen *f)
@@ -201,11 +228,11 @@ note_others(const struct frozen *f)
 		ValId id = val_id(f->g, v);
 		bool asked = false;
 
-		for (int i = 0; i < o->nfrozen_dtype && is_frozen_param(f, v);
-		     i++)
-			asked |= is_block_type(o->frozen_dtype[i].dt)
+		for (int i = 0; i < o->nfrozen_dtype; i++)
+			asked |= dtype_is_blocks(o->frozen_dtype[i].dt)
 				&& glob_match(o->frozen_dtype[i].glob, v->name);
-		if (!asked || f->type[id])
+		if (!asked || !is_frozen_param(f, v) || f->type[id]
+		    || f->obstacle[id] == NO_FLOATS)
 			continue;
 		many++;
 		bytes += val_data_bytes(v);
@@ -226,13 +253,11 @@ static void
 note_stored(const struct frozen *f, DType dt, int64_t many, int64_t before,
             int64_t after)
 {
-	const struct type_wish w = { "*", dt };
-
 	if (many)
-		diag_note(f->p->diag, "%s: %lld frozen parameters take %.1f "
-		          "MiB instead of %.1f MiB", wish_text(f, &w),
-		          (long long)many, (double)after / 0x1p20,
-		          (double)before / 0x1p20);
+		diag_note(f->p->diag, "--frozen-dtype: %lld frozen parameters "
+		          "stored as %s take %.1f MiB instead of %.1f MiB",
+		          (long long)many, type_text(dt),
+		          (double)after / 0x1p20, (double)before / 0x1p20);
 }
 
 /* ---- parameters ---- */
@@ -242,7 +267,8 @@ note_stored(const struct frozen *f, DType dt, int64_t many, int64_t before,
 static const void *
 stored_data(const struct frozen *f, const Val *v, DType dt)
 {
-	bool blocks = is_block_type(dt);
+	bool beyond = false;
+	bool blocks = dtype_is_blocks(dt);
 	int64_t n = val_nelem(v), size = dtype_info[dt].nbytes;
 	int64_t most = blocks ? n / BLOCK_WEIGHTS : n;
 	char *data = arena_array(f->g->arena, (size_t)most + 1, (size_t)size);
@@ -254,14 +280,21 @@ stored_data(const struct frozen *f, const Val *v, DType dt)
 			: BLOCK_WEIGHTS;
 
 		element_get_floats(v->dt, v->data, at, some, wide);
-		for (int k = 0; k < some; k++)
+		for (int k = 0; k < some; k++) {
 			x[k] = (float)wide[k];
+			beyond |= dt == DT_F16 && fabs(wide[k]) >= F16_END
+				&& isfinite(wide[k]);
+		}
 		if (blocks)
 			blocks_pack((uint8_t)dt,
 			            data + at / BLOCK_WEIGHTS * size, x, 1);
 		else
 			element_set_floats(dt, data, at, some, wide);
 	}
+	if (beyond)
+		diag_warn(f->p->diag, "--frozen-dtype f16: '%s' has weights "
+		          "beyond 65504, which become infinite; try: bf16",
+		          v->name);
 	return data;
 }
 
@@ -271,11 +304,10 @@ store_param(struct frozen *f, ValId id)
 {
 	Val *v = &f->g->val[id];
 	DType dt = f->type[id];
-	bool blocks = is_block_type(dt);
+	bool blocks = dtype_is_blocks(dt);
 
 	if (v->data)
 		v->data = stored_data(f, v, dt);
-	v->frozen = true;
 	v->dt = dt;
 	if (blocks)
 		v->shape.dim[1] /= BLOCK_WEIGHTS;
@@ -292,7 +324,10 @@ store_params(struct frozen *f)
 		FOR_VALS (v, f->g) {
 			ValId id = val_id(f->g, v);
 
-			if (f->type[id] != type[t] || v->dt == type[t])
+			if (f->type[id] != type[t])
+				continue;
+			v->frozen = true;
+			if (v->dt == type[t])
 				continue;
 			many++;
 			before += val_data_bytes(v);
@@ -320,12 +355,27 @@ widened(struct frozen *f, ValId v, DType to, NodeId like)
 	ValId y;
 
 	a.DEQUANTIZE.to = to;
-	y = is_block_type(g->val[v].dt)
+	y = dtype_is_blocks(g->val[v].dt)
 	    ? emit_op(g, f->p->diag, OP_DEQUANTIZE, 1, &v, &a, like)
 	    : emit_cast(g, f->p->diag, v, to, like);
 	if (y)
 		schedule_frozen_node(f, g->val[y].def);
 	return y;
+}
+
+/* v takes the place of y, with its name. */
+static void
+take_name(Graph *g, ValId y, ValId v)
+{
+	const char *name = g->val[y].name;
+
+	val_rename(g, y, arena_printf(g->arena, "%s.before", name));
+	val_rename(g, v, name);
+	g->val[v].output = g->val[y].output;
+	g->val[v].onnx = g->val[y].onnx;
+	g->val[v].rows = g->val[y].rows;
+	g->val[y].output = false;
+	g->val[y].onnx = NULL;
 }
 
 /* The rows that are looked up are converted, not the table. */
@@ -344,11 +394,7 @@ gather_first(struct frozen *f, NodeId id, uint32_t nnode)
 	if (!wide)
 		return false;
 	val_replace(g, y, wide, id + 1, nnode);
-	g->val[wide].output = g->val[y].output;
-	g->val[wide].onnx = g->val[y].onnx;
-	g->val[wide].rows = g->val[y].rows;
-	g->val[y].output = false;
-	g->val[y].onnx = NULL;
+	take_name(g, y, g->val[y].output ? wide : rows);
 	return true;
 }
 
@@ -417,6 +463,7 @@ pass_frozen(Pass *p, Graph *g)
 	uses = graph_uses(g, p->scratch);
 	f.uses = &uses;
 	f.logits = arena_array(p->scratch, g->nval, sizeof *f.logits);
+	f.wish = arena_array(p->scratch, g->nval, sizeof *f.wish);
 	f.obstacle = arena_array(p->scratch, g->nval, sizeof *f.obstacle);
 	f.type = arena_array(p->scratch, g->nval, sizeof *f.type);
 	f.was = arena_array(p->scratch, g->nval, sizeof *f.was);

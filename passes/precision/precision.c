@@ -22,8 +22,8 @@
  *         Parameters stay float32 masters, and a cast makes the copy that a
  *         product takes: it is planned as any value, so it costs memory only
  *         where that is cheaper than making it again.  Without masters they
- *         have the target type themselves.  Frozen ones keep the type that
- *         --frozen-dtype has given them; of blocks of quantised weights the
+ *         have the target type themselves.  Frozen ones of 16 bits stay so,
+ *         whatever the target type; of blocks of quantised weights the
  *         copy is unpacked in the type that a product takes.
  *         --precision overrules all of that, by value or by op.
  *         --dtype f32 makes everything float32.
@@ -465,19 +465,6 @@ why_of_start(const Val *v, bool in_target)
 	}
 }
 
-/* --frozen-dtype has chosen the type. */
-static bool
-is_stored_in_16_bits(const struct options *o, const Val *v)
-{
-	if (v->kind != V_PARAM || !v->frozen || !dtype_is_half(v->dt))
-		return false;
-	for (int i = 0; i < o->nfrozen_dtype; i++)
-		if (o->frozen_dtype[i].dt == v->dt
-		    && glob_match(o->frozen_dtype[i].glob, v->name))
-			return true;
-	return false;
-}
-
 /* Masters are weakly typed.  Without them the parameter itself has the target
  * type. */
 static void
@@ -492,7 +479,7 @@ start_value(struct precise *c, Val *v)
 	typed->of_input = v->kind == V_INPUT && v->dt == DT_F32;
 	typed->reason.why = why_of_start(v, in_target);
 	typed->kind = kind_of[typed->reason.why];
-	if (v->kind == V_PARAM && !is_stored_in_16_bits(c->p->opt, v))
+	if (v->kind == V_PARAM && !val_is_stored(v))
 		convert_val(c, v, in_target ? c->dt : DT_F32);
 }
 

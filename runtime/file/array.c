@@ -185,7 +185,7 @@ read_blocks(const struct array_file *f, const struct array *a, uint64_t first,
             uint64_t n, uint8_t dtype, char *out, struct err *e)
 {
 	uint64_t size = dtype_row[dtype].nbytes;
-	enum { SOME = 16 };
+	enum { SOME = 128 };
 	float x[SOME * BLOCK_WEIGHTS];
 
 	if (a->dtype == CKR_U8)

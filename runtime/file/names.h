@@ -22,6 +22,8 @@ struct wanted {
 	const char *name;
 	int rank;
 	const int64_t *dim;
+	int64_t stored;                 /* bytes of a row, as which a file may
+	                                 * hold it instead; 0: none does */
 };
 
 /* Text to append to a message: the mappings that would find all wanted arrays,

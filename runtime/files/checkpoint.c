@@ -89,7 +89,10 @@ missing_hint(struct files *c, const struct infile *o, char *text, size_t size)
 			continue;
 		whole[n] = world_whole(c->world, &t[i]);
 		whole[n] = tensor_weights(&whole[n]);
-		w[n] = (struct wanted){ t[i].name, t[i].rank, whole[n].dim };
+		w[n] = (struct wanted){ t[i].name, t[i].rank, whole[n].dim, 0 };
+		if (tensor_is_blocks(&t[i]))
+			w[n].stored = writer_entry(c, &t[i], t[i].name, true)
+			              .dim[t[i].rank - 1];
 		n++;
 	}
 	if (whole && w && !o->mapped)

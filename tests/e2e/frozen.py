@@ -156,7 +156,10 @@ class Frozen(ck.Bench):
         return want
 
     def forms(self, want):
-        """Budgets, micro-batches and ranks."""
+        """Budgets, micro-batches and ranks; also without adapters, from which shardings follow."""
+        part = ["--freeze", "*.attn.*", "--freeze", "*.mlp.*", "--frozen-dtype", "nf4"]
+        done = self.ckc(self.path("m.onnx"), "--plan-only", *part, "--tp", 2)
+        self.must(done, "--tp 2 without adapters")
         self.build("plain2", "--grad-accum", 2)
         want2 = self.train("plain2", "--init", self.path("r.st"))
         for flags, losses in (
@@ -203,6 +206,20 @@ class Frozen(ck.Bench):
             want = blocks(self.weights[k], "nf4")[1] + 2 * (b @ a).T.astype(np.float64)
             gap = np.abs(merged[k] - want).max() if merged[k].shape == want.shape else np.inf
             self.check(gap < 1e-6, f"merged {k}: differs by {gap}")
+        # under other names, the mapping alone helps
+        with open(self.path("c.st"), "rb") as f:
+            raw = f.read()
+        size = struct.unpack("<Q", raw[:8])[0]
+        head = raw[8 : 8 + size].replace(b'"h.', b'"net.h.')
+        with open(self.path("n.st"), "wb") as f:
+            f.write(struct.pack("<Q", len(head)) + head + raw[8 + size :])
+        done = self.ckrun(
+            "eval", self.path("nf4.so"), "--init", self.path("n.st"), "--data", self.path("d.npz")
+        )
+        self.check(
+            "--init-map" in done.stderr and "--init-skip" not in done.stderr,
+            f"blocks under other names: {done.stderr}",
+        )
         # a checkpoint of blocks does not fit float32, and says so
         done = self.ckrun(
             self.path("plain.so"), "--data", self.path("d.npz"), "--init", self.path("c.st")
@@ -242,7 +259,10 @@ class Frozen(ck.Bench):
     def mixed(self):
         """The last option that a parameter can follow counts."""
         said = self.build("mix", "--frozen-dtype", "bf16", "--frozen-dtype", "*.mlp.*=int8")
-        self.check("bf16: " in said and "int8: 6 frozen" in said, f"mixed: {said}")
+        self.check(
+            "stored as bf16" in said and "6 frozen parameters stored as int8" in said,
+            f"mixed: {said}",
+        )
         held = read(self.path("mix.safetensors"))
         self.check(
             held["h.0.mlp.up.weight"].dtype == np.uint8 and held[HEAD].dtype == np.float32,
@@ -250,6 +270,15 @@ class Frozen(ck.Bench):
         )
         said = self.build("nf4", "--frozen-dtype", "nf4")
         self.check("it makes the logits" in said, f"what keeps its type: {said}")
+        self.check("cannot evaluate" not in said, f"evaluation: {said}")
+        said = self.build("x", "--frozen-dtype", "int8", "--frozen-dtype", "nf4")
+        self.check("--frozen-dtype int8 has no effect" in said, f"overruled: {said}")
+        # what is trained keeps its type in evaluation, too
+        tuned = ["--freeze", "*.mlp.*", "--frozen-dtype", "nf4"]
+        done = self.ckc(self.path("m.onnx"), "-o", self.path("x.so"), *tuned)
+        self.check("cannot evaluate" not in done.stderr, f"partly frozen: {done.stderr}")
+        done = self.ckrun("eval", self.path("x.so"), "--data", self.path("d.npz"))
+        self.check("accuracy" in done.stdout, f"partly frozen: {done.stdout} {done.stderr}")
 
     def refused(self):
         for flags, what in (

@@ -220,7 +220,7 @@ OPS = {
     ),
     "ir/window.c": (5, "which operand is x, y, w"),
     "passes/canon/loss.c": (1, "class scores"),
-    "passes/frozen/frozen.c": (8, "products and what becomes logits; rows that are looked up"),
+    "passes/frozen/frozen.c": (4, "products and what becomes logits; rows that are looked up"),
     "passes/fuse/fuse_frozen.c": (3, "products, and conversions of weights"),
     "passes/account/memory_report.c": (7, "what a peer stores"),
     "passes/data_parallel/dp_partition.c": (
@@ -276,7 +276,7 @@ OPS = {
     "passes/selection/dynamic_keep.c": (6, "rules that ops share; nonzero, part"),
     "passes/selection/padding.c": (20, "how a mask is counted; how one-hot vectors are made"),
     "passes/fold/fold_move.c": (3, "rules of some ops, and patterns"),
-    "ir/graph.c": (3, "what a copy of a weight, or a slice, is"),
+    "ir/graph.c": (4, "what a copy of a weight, or a slice, is"),
     "passes/explore/evaluation_program.c": (2, "random numbers but those of dropout"),
     "passes/fuse/edit.c": (1, "loops, reshapes and transpositions"),
     "passes/fuse/fuse_classifier.c": (12, "patterns"),

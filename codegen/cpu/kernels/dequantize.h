@@ -5,6 +5,13 @@
 #include "block_layout.h"
 #include "half.h"
 
+static inline int64_t
+ckr_block_bytes(int type)
+{
+	return type == CKR_INT8X64 ? (int64_t)sizeof(struct block_int8)
+		: (int64_t)sizeof(struct block_nf4);
+}
+
 /* to[0..63] = a block of this type. */
 static inline void
 ckr_unpack_block(float *to, const void *block, int type)
@@ -32,8 +39,7 @@ ckr_unpack_block(float *to, const void *block, int type)
 static inline void
 ckr_unpack(float *to, const void *from, int type, int64_t at, int64_t n)
 {
-	int64_t size = type == CKR_INT8X64 ? (int64_t)sizeof(struct block_int8)
-		: (int64_t)sizeof(struct block_nf4);
+	int64_t size = ckr_block_bytes(type);
 	float whole[BLOCK_WEIGHTS];
 
 	for (int64_t i = 0; i < n;) {
@@ -63,7 +69,8 @@ ckr_dequantize(void *y, int ytype, const void *q, int qtype, int64_t n,
 	for (int64_t i = 0; i < n; i++) {
 		float x[BLOCK_WEIGHTS];
 
-		ckr_unpack(x, q, qtype, i * BLOCK_WEIGHTS, BLOCK_WEIGHTS);
+		ckr_unpack_block(x, (const char *)q
+		                 + i * ckr_block_bytes(qtype), qtype);
 		ckr_narrow(y, ytype, i * BLOCK_WEIGHTS, x, BLOCK_WEIGHTS);
 	}
 }
