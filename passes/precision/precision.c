@@ -41,6 +41,8 @@
 #include "runtime/support/glob.h"
 #include "ir/element.h"
 
+#include <math.h>
+
 enum type_class { WEAK, TARGET, FULL };
 
 static const enum type_class kind_of[WHY_COUNT] = {
@@ -81,6 +83,9 @@ struct precise {
 	const bool *position;           /* ... see positions.c */
 	const bool *term;               /* ... see terms.c */
 	const bool *loss_side;          /* ... see loss_side.c */
+	const bool *sentinel;           /* by value that there was, see
+	                                 * sentinels.c */
+	uint32_t nval;                  /* values that there were */
 };
 
 static bool
@@ -139,18 +144,63 @@ convert_val(struct precise *c, Val *v, DType to)
 
 /* ---- casts ---- */
 
+static bool
+is_sentinel(const struct precise *c, ValId v, DType to)
+{
+	return v < c->nval && c->sentinel[v] && dtype_is_half(to);
+}
+
+/* A sentinel within the target's numbers; 0 after a diagnostic. */
+static ValId
+limited(struct precise *c, ValId v, DType to, NodeId like)
+{
+	double most = precision_sentinel(to);
+	ValId in[2] = { v, val_scalar(c->g, DT_F32, most) };
+
+	in[0] = emit_op(c->g, c->p->diag, OP_MIN, 2, in, NULL, like);
+	if (!in[0])
+		return 0;
+	push_placed(c, c->g->val[in[0]].def);
+	in[1] = val_scalar(c->g, DT_F32, -most);
+	v = emit_op(c->g, c->p->diag, OP_MAX, 2, in, NULL, like);
+	if (v)
+		push_placed(c, c->g->val[v].def);
+	return v;
+}
+
+/* A constant of the type. */
+static ValId
+cast_const(struct precise *c, ValId v, DType to)
+{
+	const Val *old = &c->g->val[v];
+	double most = is_sentinel(c, v, to) ? precision_sentinel(to) : INFINITY;
+	int64_t n = val_nelem(old);
+	char *data = arena_array(c->g->arena, (size_t)n + 1,
+	                         (size_t)dtype_info[to].nbytes);
+
+	for (int64_t i = 0; i < n; i++) {
+		double x = val_float(old, i);
+
+		element_set_float(to, data, i, isfinite(x) && fabs(x) > most
+		                  ? copysign(most, x) : x);
+	}
+	return val_const(c->g, old->name, to, old->shape, data);
+}
+
 static ValId
 insert_cast(struct precise *c, ValId v, DType to, NodeId like)
 {
 	Attr a = attr_cast(to);
 	const Val *old = &c->g->val[v];
-	const void *data;
 	ValId y;
 
-	if (old->kind == V_CONST && old->data) {
-		data = converted(c, old, to);
-		return val_const(c->g, old->name, to, old->shape, data);
-	}
+	if (old->kind == V_CONST && old->data)
+		return cast_const(c, v, to);
+	if (is_sentinel(c, v, to))
+		v = limited(c, v, to, like);
+	if (!v)
+		return 0;
+	old = &c->g->val[v];
 	if (c->g->node[old->def].op == OP_DEQUANTIZE) {
 		v = c->g->node[old->def].in[0];
 		a = attr_default(OP_DEQUANTIZE);
@@ -516,6 +566,8 @@ pass_precision(Pass *p, Graph *g)
 	c->position = precision_positions(g, p->scratch);
 	c->term = precision_terms(g, p->scratch);
 	c->loss_side = precision_loss_side(g, p->scratch);
+	c->sentinel = precision_sentinels(g, p->scratch, c->dt);
+	c->nval = nval;
 	c->now = arena_array(p->scratch, nval, sizeof *c->now);
 	for (ValId v = 0; v < nval; v++)
 		c->now[v] = v;

@@ -62,6 +62,10 @@ bool *precision_differences(const Graph *, Arena *);
 bool *precision_positions(const Graph *, Arena *);
 /* terms.c: by node, whether it is a product that reductions alone read. */
 bool *precision_terms(const Graph *, Arena *);
+/* sentinels.c: by value, whether it masks with numbers beyond the target's; the
+ * largest magnitude that such numbers keep. */
+bool *precision_sentinels(const Graph *, Arena *, DType target);
+double precision_sentinel(DType target);
 /* loss_side.c: by node, whether the loss reads it and no product does. */
 bool *precision_loss_side(const Graph *, Arena *);
 

@@ -39,6 +39,9 @@ static const struct option_spec rows[] = {
 	  "ranges 1-4" },
 	{ "normalize", "M,S", G_DATA, set_string, AT(normalize), D,
 	  "scale u8 pixels to (x / 255 - M) / S; by channel: M/M/M,S/S/S" },
+	{ "augment", "LIST", G_DATA, set_string, AT(augment), T,
+	  "move u8 images at random in training: flip (left to right), crop=N "
+	  "(by at most N pixels), or both: flip,crop=4" },
 	{ "feed", "IN=SRC", G_DATA, add_word, AT(feed), D,
 	  "source of input IN: an array, or a keyword listed below" },
 	{ "inputs", "FILE", G_DATA, set_once, AT(inputs), D,

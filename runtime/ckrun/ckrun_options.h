@@ -36,7 +36,7 @@ struct ckrun_options {
 	enum ckrun_verb verb;
 	const char *model;
 	struct option_files data, valid;
-	const char *tokens, *normalize, *inputs;
+	const char *tokens, *normalize, *augment, *inputs;
 	struct option_words feed, columns, init, init_map, init_skip;
 	struct option_words lr_scale, decay;
 	uint64_t steps, epochs;

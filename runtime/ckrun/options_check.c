@@ -28,7 +28,7 @@ struct option_rule {
 
 static const struct option_rule rules[] = {
 	{ "inputs", EXCLUDES, "data" },
-	{ "columns normalize epochs", NEEDS, "data" },
+	{ "columns normalize augment epochs", NEEDS, "data" },
 	{ "epochs", EXCLUDES, "steps" },
 	{ "init", EXCLUDES, "resume" },
 	{ "init-map init-partial init-skip", NEEDS, "init" },

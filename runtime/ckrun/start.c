@@ -104,6 +104,7 @@ start_model(ckr_ctx **m, struct data *d, const struct ckrun_options *o,
 	struct data_options data = start_data(o, &o->data);
 
 	data.inputs = o->inputs;
+	data.augment = o->augment;
 	data.in_order = o->verb != VERB_TRAIN;
 	data.no_labels = o->verb == VERB_PREDICT;
 	*d = (struct data){ 0 };

@@ -56,17 +56,24 @@ read_span(struct data *d, const struct fed_input *it, uint64_t first,
 	return CKR_OK;
 }
 
-/* A row of pixels into row `at` of the input. */
+/* A row of pixels into row `at` of the input; visit: its number in the order in
+ * which a run reads rows. */
 static ckr_status
 read_pixel_row(struct data *d, const struct fed_input *it, uint64_t first,
-               uint64_t at)
+               uint64_t at, uint64_t visit)
 {
 	size_t size = dtype_row[it->in.dtype].nbytes, bad;
 	char *to = (char *)it->in.data + at * size;
+	const unsigned char *row = d->row;
 
 	CKR_TRY(dataset_read(&d->set, it->array, first, it->row, CKR_U8,
 	                     d->row, &d->err));
-	pixels_convert(&it->pixels, d->row, d->pixels_f32);
+	if (it->image.height) {
+		augment_image(&d->augment, &it->image, ckr_seed(d->ctx), visit,
+		              d->row, d->moved);
+		row = d->moved;
+	}
+	pixels_convert(&it->pixels, row, d->pixels_f32);
 	dtype_convert(to, it->in.dtype, d->pixels_f32, CKR_F32, it->row, &bad);
 	return CKR_OK;
 }
@@ -160,8 +167,8 @@ feed_rows(struct data *d, const struct fed_input *it, uint64_t first)
 		uint64_t i = nth_row(d, it, first + r);
 
 		if (it->pixels.channels)
-			CKR_TRY(read_pixel_row(d, it, i * it->row,
-			                       r * it->row));
+			CKR_TRY(read_pixel_row(d, it, i * it->row, r * it->row,
+			                       first + r));
 		else
 			CKR_TRY(read_span(d, it, i * it->row, it->row,
 			                  r * it->row));
@@ -353,10 +360,12 @@ reserve_row(struct data *d, uint64_t n)
 		return CKR_OK;
 	free(d->row);
 	free(d->pixels_f32);
+	free(d->moved);
 	d->row = malloc(n);
+	d->moved = malloc(n);
 	d->pixels_f32 = calloc(n, sizeof(*d->pixels_f32));
 	d->capacity = n;
-	return d->row && d->pixels_f32 ? CKR_OK : err_no_memory(&d->err);
+	return d->row && d->moved && d->pixels_f32 ? CKR_OK : err_no_memory(&d->err);
 }
 
 /* Contents can be read, windows are cut, and all rows lie in the same
@@ -393,6 +402,64 @@ open_samples(struct data *d)
 	return CKR_OK;
 }
 
+/* Whether rows of the item are of the images' height and width, too: they
+ * would have to move with them, such as the classes of pixels. */
+static bool
+moves_along(const struct fed_input *it, const struct image_layout *m)
+{
+	const struct array *a = it->array;
+
+	for (int i = 1; it->source == FROM_SAMPLES && i + 1 < a->rank; i++)
+		if ((uint64_t)a->dim[i] == m->height
+		    && (uint64_t)a->dim[i + 1] == m->width)
+			return true;
+	return false;
+}
+
+/* --augment: the one input of images. */
+static ckr_status
+open_augmentation(struct data *d)
+{
+	struct fed_input *found = NULL;
+	char name[NAME_TEXT], other[NAME_TEXT];
+
+	for (size_t i = 0; i < d->pair.n; i++) {
+		struct fed_input *it = &d->pair.item[i];
+		const char *turned = it->pixels.transposed;
+		bool hwc = it->layout == 'h'
+			|| (turned && !strncmp(turned, "HWC", 3));
+		bool chw = it->layout == 'c' || (turned && !hwc);
+
+		if (it->source != FROM_SAMPLES || !it->pixels.channels
+		    || it->array->rank < 3)
+			continue;
+		if (!image_layout_find(&it->image, it->array, hwc, chw))
+			return err_set(&d->err, CKR_EARG, "--augment: images "
+			               "of input '%s' may be CHW or HWC; try: "
+			               "--feed '%s=chw' or '%s=hwc'",
+			               err_name(name, sizeof(name),
+			                        it->in.name), name, name);
+		found = it;
+	}
+	if (!found)
+		return err_set(&d->err, CKR_EARG, "--augment: no float input "
+		               "reads images from --data: u8 arrays of "
+		               "[samples,height,width] or with channels");
+	for (size_t i = 0; i < d->pair.n; i++) {
+		const struct fed_input *it = &d->pair.item[i];
+
+		if (it != found && moves_along(it, &found->image))
+			return err_set(&d->err, CKR_EUNSUPPORTED, "--augment "
+			               "would move the images of '%s', but not "
+			               "'%s', which has their height and width",
+			               err_name(name, sizeof(name),
+			                        found->in.name),
+			               err_name(other, sizeof(other),
+			                        it->in.name));
+	}
+	return CKR_OK;
+}
+
 /* In order: how many samples all items have; of batches, how many of them. */
 static void
 count_total(struct data *d)
@@ -426,9 +493,13 @@ open_inputs(struct data *d, const struct data_options *o)
 	if (o->normalize)
 		CKR_TRY(normalization_parse(&d->pair.normal, o->normalize,
 		                            &d->err));
+	if (o->augment)
+		CKR_TRY(augmentation_parse(&d->augment, o->augment, &d->err));
 	CKR_TRY(collect_inputs(d, o));
 	CKR_TRY(pair_inputs(&d->pair, o->feed, o->nfeed));
 	CKR_TRY(open_samples(d));
+	if (o->augment)
+		CKR_TRY(open_augmentation(d));
 	count_units(d);
 	count_step_rows(d);
 	count_total(d);
@@ -449,6 +520,7 @@ data_close(struct data *d)
 	windows_close(&d->windows);
 	free(d->pair.item);
 	free(d->row);
+	free(d->moved);
 	free(d->pixels_f32);
 	*d = (struct data){ 0 };
 }

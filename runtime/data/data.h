@@ -18,6 +18,7 @@ struct data_options {
 	                                 * NULL: none */
 	const char *const *feed;        /* [nfeed]: "INPUT=SOURCE" */
 	size_t nfeed;
+	const char *augment;            /* --augment; NULL: none */
 	bool in_order;                  /* batches are set by data_batch, not
 	                                 * sampled in steps */
 	bool no_labels;                 /* labels are zeros unless --feed names
@@ -32,7 +33,9 @@ struct data {
 	struct token_windows windows;   /* of inputs that get tokens */
 	unsigned char *row;             /* a row of pixels, not transposed */
 	float *pixels_f32;              /* the same transposed and scaled */
-	uint64_t capacity;              /* elements of both buffers */
+	unsigned char *moved;           /* the row of pixels, augmented */
+	uint64_t capacity;              /* elements of these buffers */
+	struct augmentation augment;
 	bool in_order;
 	bool sampled;                   /* an input gets windows or rows */
 	uint64_t first, samples;        /* in order: first sample of the batch;

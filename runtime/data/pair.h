@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 
+#include "runtime/data/augment.h"
 #include "runtime/data/pixels.h"
 #include "runtime/file/array.h"
 
@@ -38,6 +39,8 @@ struct fed_input {
 	char layout;                    /* by --feed, as in source_word */
 	struct pixels pixels;           /* channels 0: elements are converted
 	                                 * one by one */
+	struct image_layout image;      /* --augment: of rows of the array;
+	                                 * height 0: rows stay as they are */
 	uint64_t rows, row;             /* samples per batch; elements of one */
 };
 

@@ -6,6 +6,7 @@ precision.py CKC CKRUN [PART...]
 """
 
 import json
+import math
 import os
 import random
 import sys
@@ -312,9 +313,61 @@ def logarithms(bench):
                 )
 
 
+MASKED = """graph @masked {
+	input %%x: f32[4,8]
+	input %%keep: f32[4,4]
+	param %%wq: f32[8,8] = {%s}
+	param %%wv: f32[8,8] = {%s}
+	const %%one: f32[] = {1}
+	const %%least: f32[] = {-3.4028235e38}
+	const %%zero: f32[] = {0.5}
+	%%q = matmul %%x, %%wq
+	%%k = matmul %%q, %%x {tb=1}
+	%%g = gelu %%k
+	%%s = add %%k, %%g
+	%%hide = sub %%one, %%keep
+	%%m = mul %%hide, %%least
+	%%b = lt %%keep, %%zero
+	%%z = %s
+	%%p = softmax %%z {axis=-1}
+	%%v = matmul %%x, %%wv
+	%%y = matmul %%p, %%v
+	%%t = mul %%y, %%y
+	%%loss: f32[] output = reduce_mean %%t {axes=[0,1], keepdims=0}
+}
+"""
+
+
+def masked_rows(bench):
+    """A row of scores that is masked as a whole has equal shares, as in float32."""
+    rng = np.random.default_rng(4)
+    x, wq, wv = (rng.normal(0, 0.5, s).astype(np.float32) for s in ((4, 8), (8, 8), (8, 8)))
+    keep = np.array([[1, 0, 0, 1], [0, 0, 0, 0], [1, 1, 1, 1], [0, 1, 0, 0]], np.float32)
+    np.savez(bench.path("m.npz"), x=x, keep=keep)
+    k = (x @ wq) @ x.T
+    erf = np.vectorize(math.erf)(k / 2**0.5)
+    z = np.where(keep > 0, k + 0.5 * k * (1 + erf), -3e38)
+    p = np.exp(z - z.max(1, keepdims=True))
+    want = float((((p / p.sum(1, keepdims=True)) @ (x @ wv)) ** 2).mean())
+    numbers = [", ".join(repr(float(a)) for a in w.ravel()) for w in (wq, wv)]
+    for way in ("add %s, %m", "where %b, %least, %s"):
+        with open(bench.path("m.ck"), "w") as f:
+            f.write(MASKED % (*numbers, way))
+        for dtype, tolerance in (("f32", 1e-5), ("bf16", 0.03), ("f16", 0.003)):
+            tag = f"{way}, {dtype}"
+            so, log = bench.path("m.so"), bench.path("m.jsonl")
+            flags = ["--loss", "loss", "--dtype", dtype]
+            bench.must(bench.ckc(bench.path("m.ck"), "-o", so, *flags), tag)
+            run = ["--inputs", bench.path("m.npz"), "--steps", 1, "--log", log]
+            if not bench.must(bench.ckrun(so, *run), tag):
+                continue
+            got = ck.losses(log)[0]
+            bench.check(abs(got / want - 1) < tolerance, f"{tag}: loss {got}, expected {want}")
+
+
 def main():
     bench = ck.Bench()
-    for part in float64, small_steps, logarithms, runs:
+    for part in float64, small_steps, logarithms, masked_rows, runs:
         if part.__name__ in (bench.names or [part.__name__]):
             part(bench)
     bench.finish()
