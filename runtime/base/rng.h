@@ -16,8 +16,8 @@ uint64_t rng_shuffled(uint64_t seed, uint64_t round, uint64_t i, uint64_t n);
 
 /* Sequences that are not dropout (those are small numbers from 1 on). */
 enum {
-	RNG_WINDOW = 0x77696e64, RNG_ORDER = 0x6f726465, RNG_SAMPLE = 0x73616d70,
-	RNG_AUGMENT = 0x6175676d
+	RNG_WINDOW = 0x77696e64, RNG_ORDER = 0x6f726465,
+	RNG_SAMPLE = 0x73616d70, RNG_AUGMENT = 0x6175676d
 };
 
 #endif

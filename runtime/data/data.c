@@ -365,7 +365,8 @@ reserve_row(struct data *d, uint64_t n)
 	d->moved = malloc(n);
 	d->pixels_f32 = calloc(n, sizeof(*d->pixels_f32));
 	d->capacity = n;
-	return d->row && d->moved && d->pixels_f32 ? CKR_OK : err_no_memory(&d->err);
+	return d->row && d->moved && d->pixels_f32 ? CKR_OK
+	       : err_no_memory(&d->err);
 }
 
 /* Contents can be read, windows are cut, and all rows lie in the same
