@@ -222,6 +222,13 @@ def _by_parameter(module, found):
 def _compare_gradients(module, exact, plain, found):
     grads, messages = _by_parameter(module, found)
     whole = math.sqrt(sum(float(g.square().sum()) for g in exact.grads.values() if g is not None))
+    wild = [k for k, g in exact.grads.items() if g is not None and not g.isfinite().all()]
+    if wild:
+        others = f" and {len(wild) - 1} others" if wild[1:] else ""
+        return [
+            f"the module's own gradient of '{wild[0]}'{others} is not finite for this example; "
+            "try: verify=ANOTHER_BATCH"
+        ]
     blurred = []
     for name, want in exact.grads.items():
         g, other = grads.get(name), plain.grads[name]
