@@ -78,6 +78,16 @@ def read(path):
     return out
 
 
+def types(path):
+    """The types of a safetensors file's tensors."""
+    with open(path, "rb") as f:
+        size = struct.unpack("<Q", f.read(8))[0]
+        head = json.loads(f.read(size))
+    return {
+        t["dtype"] for name, t in head.items() if name != "__metadata__" and "lora_" not in name
+    }
+
+
 def write(path, tensors):
     files.st_write(path, {k: ("F32", x.shape, x.ravel().tolist()) for k, x in tensors.items()})
 
@@ -153,6 +163,9 @@ class Frozen(ck.Bench):
         got = self.train("b", "--init", self.path("w.st"), "--grads", self.path("got"))
         self.near(got, want, f"{kind}, bf16", 2e-3)
         self.grads_near("got", "want", f"{kind}, bf16", 0.06)
+        stored = types(self.path("b.safetensors"))
+        want_types = {"bf16": {"BF16"}, "f16": {"F16"}}.get(kind, {"F32", "U8"})
+        self.check(stored == want_types, f"{kind}, bf16: stored as {stored}")
         return want
 
     def forms(self, want):

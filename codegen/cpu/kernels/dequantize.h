@@ -12,12 +12,53 @@ ckr_block_bytes(int type)
 		: (int64_t)sizeof(struct block_nf4);
 }
 
+#if defined(__AVX512F__) && !defined(__clang__)
+/* The levels are one register, which codes permute. */
+typedef float ckr_levels __attribute__((vector_size(64), aligned(4),
+                                        may_alias));
+typedef int ckr_level_index __attribute__((vector_size(64)));
+typedef unsigned char ckr_code_bytes __attribute__((vector_size(16),
+                                                    aligned(1), may_alias));
+
+static inline void
+ckr_unpack_nf4(float *to, const struct block_nf4 *b)
+{
+	const ckr_levels level = BLOCK_NF4_LEVELS;
+	const ckr_level_index first = { 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5,
+		21, 6, 22, 7, 23 }, second = first + 8;
+
+	for (int i = 0; i < BLOCK_WEIGHTS / 2; i += 16) {
+		ckr_level_index code = __builtin_convertvector(
+			*(const ckr_code_bytes *)(b->code + i),
+			ckr_level_index);
+		ckr_levels high = __builtin_shuffle(level, code >> 4)
+			* b->scale;
+		ckr_levels low = __builtin_shuffle(level, code & 15) * b->scale;
+
+		*(ckr_levels *)(to + 2 * i) =
+			__builtin_shuffle(high, low, first);
+		*(ckr_levels *)(to + 2 * i + 16) =
+			__builtin_shuffle(high, low, second);
+	}
+}
+#else
+static inline void
+ckr_unpack_nf4(float *to, const struct block_nf4 *b)
+{
+	static const float level[16] = BLOCK_NF4_LEVELS;
+
+#pragma omp simd
+	for (int i = 0; i < BLOCK_WEIGHTS / 2; i++) {
+		to[2 * i] = level[b->code[i] >> 4] * b->scale;
+		to[2 * i + 1] = level[b->code[i] & 15] * b->scale;
+	}
+}
+#endif
+
 /* to[0..63] = a block of this type. */
 static inline void
 ckr_unpack_block(float *to, const void *block, int type)
 {
-	static const float level[16] = BLOCK_NF4_LEVELS;
-
 	if (type == CKR_INT8X64) {
 		const struct block_int8 *b = block;
 
@@ -25,13 +66,7 @@ ckr_unpack_block(float *to, const void *block, int type)
 		for (int i = 0; i < BLOCK_WEIGHTS; i++)
 			to[i] = (float)b->code[i] * b->scale;
 	} else {
-		const struct block_nf4 *b = block;
-
-#pragma omp simd
-		for (int i = 0; i < BLOCK_WEIGHTS / 2; i++) {
-			to[2 * i] = level[b->code[i] >> 4] * b->scale;
-			to[2 * i + 1] = level[b->code[i] & 15] * b->scale;
-		}
+		ckr_unpack_nf4(to, block);
 	}
 }
 

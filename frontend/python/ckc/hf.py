@@ -1,5 +1,6 @@
 """Fine-tuning of Hugging Face models: ckc.hf.train."""
 
+import contextlib as _contextlib
 import dataclasses as _dataclasses
 import inspect as _inspect
 import math as _math
@@ -182,6 +183,22 @@ def _packed(rows, length):
     return [{"input_ids": x, "labels": x.clone()} for x in cut]
 
 
+@_contextlib.contextmanager
+def _exportable(model):
+    """Experts as batched products: neither grouped products nor a loop over experts in use can be
+    exported."""
+    configs = {id(m.config): m.config for m in model.modules() if hasattr(m, "config")}.values()
+    kept = [(c, getattr(c, "_experts_implementation", None)) for c in configs]
+    kept = [(c, how) for c, how in kept if how not in (None, "batched_mm")]
+    for c, _ in kept:
+        c._experts_implementation = "batched_mm"
+    try:
+        yield
+    finally:
+        for c, how in kept:
+            c._experts_implementation = how
+
+
 def train(
     model,
     dataset,
@@ -233,18 +250,19 @@ def train(
     optimizer = _optimizer(args)
     if optimizer == "adamw":
         options.update(beta1=args.adam_beta1, beta2=args.adam_beta2, eps=args.adam_epsilon)
-    return _ckc_torch.train(
-        model,
-        data,
-        budget=budget,
-        steps=steps,
-        lr=rates.__getitem__,
-        callback=callback,
-        path=path,
-        verify=verify,
-        optimizer=optimizer,
-        weight_decay=args.weight_decay,
-        clip=args.max_grad_norm,
-        seed=args.seed,
-        **options,
-    )
+    with _exportable(model):
+        return _ckc_torch.train(
+            model,
+            data,
+            budget=budget,
+            steps=steps,
+            lr=rates.__getitem__,
+            callback=callback,
+            path=path,
+            verify=verify,
+            optimizer=optimizer,
+            weight_decay=args.weight_decay,
+            clip=args.max_grad_norm,
+            seed=args.seed,
+            **options,
+        )
