@@ -12,14 +12,16 @@ numpy has rounded here, by the formats' definitions; files hold the blocks byte 
 import json
 import os
 import struct
+import subprocess
 import sys
 
 import numpy as np
 
 import ck
 
-sys.path.insert(0, os.path.join(ck.HERE, "..", "runtime"))
+sys.path[:0] = [os.path.join(ck.HERE, "..", "runtime"), ck.TOOLS]
 import files
+import spread
 
 GPT = "--like llama --layers 2 --hidden 128 --heads 2 --kv-heads 1 --ffn 192 --seq 24 --vocab 96 --batch 4"
 LORA = ["--lora", "*.attn.*.weight=4:8", "--lora", "*.mlp.*.weight=4:8"]
@@ -171,8 +173,13 @@ class Frozen(ck.Bench):
     def forms(self, want):
         """Budgets, micro-batches and ranks; also without adapters, from which shardings follow."""
         part = ["--freeze", "*.attn.*", "--freeze", "*.mlp.*", "--frozen-dtype", "nf4"]
-        done = self.ckc(self.path("m.onnx"), "--plan-only", *part, "--tp", 2)
-        self.must(done, "--tp 2 without adapters")
+        plan = self.path("plan.json")
+        done = self.ckc(self.path("m.onnx"), "--plan-only", *part, "--tp", 2, "--json", plan)
+        if self.must(done, "--tp 2 without adapters"):
+            with open(plan) as f:
+                shapes = {t["name"]: t["shape"] for t in json.load(f)["tensors"]}
+            whole = [k for k in self.blocked if np.prod(shapes[k]) * 64 == self.weights[k].size]
+            self.check(not whole, f"--tp 2 without adapters: {whole} are not sharded")
         self.build("plain2", "--grad-accum", 2)
         want2 = self.train("plain2", "--init", self.path("r.st"))
         for flags, losses in (
@@ -186,12 +193,21 @@ class Frozen(ck.Bench):
             self.near(self.train("x", "--init", self.path("w.st")), losses, flags, 1e-5)
         # processes, which each read a part of the file, and write one
         self.build("x", "--frozen-dtype", "nf4", "--tp", 2)
-        done = self.ckrun(
-            self.path("x.so"),
-            *("--ranks", 2, "--data", self.path("d.npz"), "--steps", 3, "--lr", "0.01"),
-            *("--init", self.path("w.st"), "--save", self.path("p.st")),
+        argv = [self.ckrun_path, self.path("x.so"), "--data", self.path("d.npz"), "--steps", 3]
+        argv += ["--lr", "0.01", "--threads", 1, "--init", self.path("w.st")]
+        argv += ["--save", self.path("p.st")]
+        run = spread.start(
+            2,
+            argv,
+            None,
+            None,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=self.work,
         )
-        if self.must(done, "two processes"):
+        said = [p.communicate(timeout=300)[1] for p in run]
+        if self.check(not any(p.returncode for p in run), f"two processes: {said}"):
             self.same_blocks("p.st", "processes")
 
     def same_blocks(self, file, what):
