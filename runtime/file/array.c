@@ -1,4 +1,5 @@
 /* Arrays in files: finding, reading with conversion. */
+#include "runtime/file/codes.h"
 #include "runtime/file/format.h"
 #include "runtime/support/blocks.h"
 
@@ -93,6 +94,9 @@ array_close(struct array_file *f)
 		array_close(&f->part[i]);
 	for (size_t i = 0; f->renamed && i < f->n; i++)
 		free(f->renamed[i]);
+	for (size_t i = 0; i < f->ncodes; i++)
+		free(f->codes[i]);
+	free(f->codes);
 	free(f->part);
 	free(f->renamed);
 	free(f->packed);
@@ -173,6 +177,8 @@ read_plain(const struct array_file *f, const struct array *a, uint64_t first,
 {
 	uint64_t size = dtype_row[a->dtype].nbytes;
 
+	if (a->codes)
+		return codes_read(f, a, first, n, out, e);
 	if (a->made)
 		return f->provider->read(f->made, first, n, out, e);
 	return file_read(a->packed ? a->packed->fd : f->fd, f->path, out,

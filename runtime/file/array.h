@@ -21,6 +21,8 @@ struct array {
 	struct packed *packed;          /* ... or in this inflated data; NULL:
 	                                 * in the file */
 	bool made;                      /* the provider makes the bytes: u8 */
+	const struct weight_codes *codes;       /* weights of 4 bits; NULL:
+	                                         * elements lie as they are */
 	const struct array_file *shard; /* shard that holds it; NULL: the file
 	                                 * itself */
 };
@@ -47,6 +49,8 @@ struct array_file {
 	size_t nmeta;
 	char *text;                     /* memory of the names */
 	uint32_t *index;                /* indices into v, sorted by name */
+	struct weight_codes **codes;    /* [ncodes]: of arrays */
+	size_t ncodes;
 	struct packed *packed;          /* deflated members */
 	size_t npacked;
 	const struct array_provider *provider;  /* NULL: none */

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "runtime/base/mem.h"
+#include "runtime/file/codes.h"
 #include "runtime/file/format.h"
 #include "runtime/support/json.h"
 #include "runtime/support/utf8.h"
@@ -220,8 +221,10 @@ safetensors_read_header(struct array_file *f, struct err *e)
 	CKR_TRY(file_text(f->fd, f->path, n, 8, &f->text, e));
 	r.j = (struct json){ .text = f->text, .size = n };
 	r.data = 8 + n;
-	if (json_object(&r.j, read_entry, &r) && json_end(&r.j))
-		return check_disjoint(&r);
+	if (json_object(&r.j, read_entry, &r) && json_end(&r.j)) {
+		CKR_TRY(check_disjoint(&r));
+		return codes_find(f, e);
+	}
 	return r.failed ? r.failed
 	       : err_set(e, CKR_EFORMAT, "%s: not a valid safetensors file: "
 	                 "%s (byte %zu of the header)", f->path, r.j.fault,

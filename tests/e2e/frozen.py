@@ -268,6 +268,79 @@ class Frozen(ck.Bench):
             two = self.evaluate("nf4", ("--init", self.path("w.st")))
             self.check(np.isfinite(one) and abs(one - two) < 0.5, f"exported: {one} and {two}")
 
+    def bitsandbytes(self):
+        """Weights of 4 bits in the files of bitsandbytes, with scales of 32 or of 8 bits."""
+        for nested in (False, True):
+            tensors, held = {}, dict(self.weights)
+            for k, w in self.weights.items():
+                if k not in self.blocked:
+                    tensors[k] = ("F32", w.shape, w.ravel().tolist())
+                    continue
+                raw = blocks(w, "nf4")[0].reshape(-1, 36)
+                scale = raw[:, :4].copy().view("<f4")[:, 0]
+                state = {"quant_type": "nf4", "blocksize": 64, "dtype": "float32"}
+                state["shape"] = list(w.shape)
+                if nested:
+                    offset = np.float32(scale.mean())
+                    parts = [scale[i : i + 256] - offset for i in range(0, len(scale), 256)]
+                    most = [float(np.abs(p).max()) for p in parts]
+                    book = np.sin(np.linspace(-np.pi / 2, np.pi / 2, 256)).astype(np.float32)
+                    codes = [np.abs(p[:, None] / m - book).argmin(1) for p, m in zip(parts, most)]
+                    scale = np.concatenate(
+                        [book[c] * np.float32(m) + offset for c, m in zip(codes, most)]
+                    ).astype(np.float32)
+                    codes = np.concatenate(codes)
+                    tensors[k + ".absmax"] = ("U8", codes.shape, codes.tolist())
+                    tensors[k + ".nested_absmax"] = ("F32", [len(most)], most)
+                    tensors[k + ".nested_quant_map"] = ("F32", [256], book.tolist())
+                    state |= {"nested_blocksize": 256, "nested_offset": float(offset)}
+                else:
+                    tensors[k + ".absmax"] = ("F32", scale.shape, scale.tolist())
+                code = raw[:, 4:].ravel()
+                tensors[k] = ("U8", [len(code), 1], code.tolist())
+                tensors[k + ".quant_map"] = ("F32", [16], LEVELS.tolist())
+                text = json.dumps(state).encode()
+                name = k + ".quant_state.bitsandbytes__nf4"
+                tensors[name] = ("U8", [len(text)], list(text))
+                levels = LEVELS[np.stack([code >> 4, code & 15], 1).reshape(-1, 64)]
+                held[k] = (levels * scale[:, None]).astype(np.float32).reshape(w.shape)
+            files.st_write(self.path("bnb.st"), tensors)
+            write(self.path("held.st"), held)
+            for so in "plain", "nf4":
+                want = self.train(so, "--init", self.path("held.st"))
+                got = self.train(so, "--init", self.path("bnb.st"))
+                self.near(got, want, f"bitsandbytes, nested {nested}, {so}", 1e-6)
+            done = self.ckrun(
+                self.path("nf4.so"),
+                "--data",
+                self.path("d.npz"),
+                "--init",
+                self.path("bnb.st"),
+                "--steps",
+                1,
+            )
+            self.check("not used" not in done.stdout + done.stderr, f"parts: {done.stderr}")
+        for name, change in (
+            (".absmax", lambda t: ("F32", [3], [1.0] * 3)),
+            (".quant_map", lambda t: ("F32", [15], [1.0] * 15)),
+            (".quant_state.bitsandbytes__nf4", lambda t: ("U8", [2], list(b"{}"))),
+            ("", lambda t: ("U8", [3], [1, 2, 3])),
+        ):
+            k = self.blocked[0] + name
+            files.st_write(self.path("bad.st"), {**tensors, k: change(tensors[k])})
+            done = self.ckrun(
+                self.path("nf4.so"),
+                "--data",
+                self.path("d.npz"),
+                "--init",
+                self.path("bad.st"),
+                "--steps",
+                1,
+            )
+            self.check(
+                done.returncode == 1 and "4-bit weights" in done.stderr, f"{name}: {done.stderr}"
+            )
+
     def evaluate(self, name, flags):
         done = self.ckrun("eval", self.path(name + ".so"), "--data", self.path("d.npz"), *flags)
         text = done.stdout.split("loss ")
@@ -334,6 +407,7 @@ def main():
     b.forms(want)
     b.mixed()
     b.saved()
+    b.bitsandbytes()
     b.without_training()
     b.refused()
     b.finish()
