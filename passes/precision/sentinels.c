@@ -1,13 +1,14 @@
-/* Numbers that stand for minus infinity in masks, such as float32's least.  In
- * 16 bits they become infinite, and a row of scores that is masked as a whole
- * has no softmax, where float32 gives equal shares.
+/* Numbers that stand for minus infinity in masks of scores, such as float32's
+ * least.  In 16 bits they become infinite, and a row of scores that is masked as
+ * a whole has no softmax, where float32 gives equal shares.
  *
  * A sentinel is a constant beyond 1e9 and the target's largest number, or what
  * is computed from one and from inputs and constants alone, that is only added
- * to other values, compared with them or chosen among them.  A cast brings it
- * to half of the target's largest number, so that a score added to it does not
- * overflow.  Factors and other large constants stay as they are: that they
- * overflow is seen.
+ * to scores or put in their place: what nothing but a softmax reads, behind
+ * sums, choices and moves.  A cast brings it to half of the target's largest
+ * number, so that a score added to it does not overflow.  Everywhere else
+ * numbers beyond the target's are infinite, which bounds are anyway, and which
+ * is seen where it matters.
  *
  * cost    linear, in elements of constants too
  */
@@ -30,12 +31,32 @@ has_sentinel(const Val *v, double limit)
 	return found;
 }
 
-/* Sums and choices, in which it hides what stands beside it. */
+/* Whether operand k of the node is a score, or becomes one. */
 static bool
-hides_others(Op op)
+is_score(const Node *n, int k, const bool *score)
 {
-	return op == OP_ADD || op == OP_SUB || op == OP_MAX || op == OP_MIN
-	       || op == OP_WHERE;
+	if (n->op == OP_SOFTMAX || n->op == OP_LOG_SOFTMAX)
+		return k == 0;
+	if (!score[n->out[0]])
+		return false;
+	return n->op == OP_ADD || (n->op == OP_SUB && k == 0)
+	       || (n->op == OP_WHERE && k > 0)
+	       || op_info[n->op].flags & F_VIEW;
+}
+
+/* By value: nothing but a softmax reads it, or what becomes of it. */
+static bool *
+find_scores(const Graph *g, Arena *arena)
+{
+	bool *score = arena_array(arena, g->nval, sizeof *score);
+
+	FOR_VALS (v, g)
+		score[val_id(g, v)] = !v->output;
+	for (NodeId id = g->nnode; id-- > 1;)
+		for (int k = 0; k < g->node[id].nin; k++)
+			score[g->node[id].in[k]] &=
+				is_score(&g->node[id], k, score);
+	return score;
 }
 
 bool *
@@ -43,6 +64,7 @@ precision_sentinels(const Graph *g, Arena *arena, DType to)
 {
 	bool *found = arena_array(arena, g->nval, sizeof *found);
 	bool *given = arena_array(arena, g->nval, sizeof *given);
+	const bool *score = find_scores(g, arena);
 	double limit = 2 * precision_sentinel(to);
 
 	FOR_VALS (v, g) {
@@ -61,11 +83,10 @@ precision_sentinels(const Graph *g, Arena *arena, DType to)
 			found[n->out[k]] = all && any;
 		}
 	}
-	/* what is multiplied, or read in another way, but by what is itself
-	 * computed of such values */
+	/* what is computed of such values alone stays float32 */
 	FOR_NODES (n, g)
 		for (int k = 0; k < n->nin; k++)
-			if (!hides_others(n->op) && !given[n->out[0]])
+			if (!given[n->out[0]] && !is_score(n, k, score))
 				found[n->in[k]] = false;
 	found[0] = false;
 	return found;

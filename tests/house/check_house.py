@@ -296,7 +296,7 @@ OPS = {
     "passes/precision/positions.c": (5, "matmul, casts of bools, look-ups"),
     "passes/precision/logs.c": (1, "exponentials"),
     "passes/precision/terms.c": (3, "products and powers"),
-    "passes/precision/sentinels.c": (5, "sums and choices"),
+    "passes/precision/sentinels.c": (5, "what masks scores"),
     "passes/precision/precision.c": (4, "casts, weights of blocks, random numbers, dropout"),
     "passes/planner/remat_preset.c": (3, "presets of others: attention, what is gathered"),
     "passes/remat_model/remat.c": (4, "loops, attention"),
