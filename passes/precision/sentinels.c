@@ -1,6 +1,6 @@
 /* Numbers that stand for minus infinity in masks of scores, such as float32's
- * least.  In 16 bits they become infinite, and a row of scores that is masked as
- * a whole has no softmax, where float32 gives equal shares.
+ * least.  In 16 bits they become infinite, and a row of scores that is masked
+ * as a whole has no softmax, where float32 gives equal shares.
  *
  * A sentinel is a constant beyond 1e9 and the target's largest number, or what
  * is computed from one and from inputs and constants alone, that is only added

@@ -157,6 +157,58 @@ def mixtral():
     return model, rows, {"per_device_train_batch_size": 2, "num_train_epochs": 1}, {}
 
 
+@case
+def choice():
+    """Rows of several texts each, in an array."""
+    model = tf.BertForMultipleChoice(
+        tf.BertConfig(
+            vocab_size=300,
+            hidden_size=64,
+            num_hidden_layers=1,
+            num_attention_heads=2,
+            intermediate_size=128,
+            **NONE,
+        )
+    )
+    rows = [{"input_ids": draw(5, 300, 4, 9), "labels": i % 4} for i in range(8)]
+    return model, rows, {"per_device_train_batch_size": 4, "optim": "sgd"}, {}
+
+
+@case
+def instructions():
+    """Packed text: labels that are ignored, and tokens that padding has added."""
+    model = tf.LlamaForCausalLM(
+        tf.LlamaConfig(
+            vocab_size=100,
+            hidden_size=64,
+            intermediate_size=64,
+            num_hidden_layers=1,
+            num_attention_heads=2,
+            num_key_value_heads=2,
+        )
+    )
+    rows = []
+    for n in draw(5, 13, 12).tolist():
+        ids = draw(1, 100, n)
+        pad = torch.zeros(16 - n, dtype=torch.long)
+        rows.append(
+            {
+                "input_ids": torch.cat([ids, pad]),
+                "attention_mask": torch.cat([torch.ones_like(ids), pad]),
+                "labels": torch.cat([torch.full((3,), -100), ids[3:], pad - 100]),
+            }
+        )
+    return model, rows, {"per_device_train_batch_size": 2}, {"length": 16, "pack": True}
+
+
+@case
+def filled():
+    """Micro-batches of two: the second of the last batch is empty."""
+    model, rows, more, _ = CASES["instructions"]()
+    more = {"gradient_accumulation_steps": 2, "num_train_epochs": 2, **more}
+    return model, rows[:9], more, {}
+
+
 class Rows(torch.utils.data.Dataset):
     """What ckc.hf.Batches has made of a dataset, row by row."""
 
@@ -233,6 +285,33 @@ class Fine(ck.Bench):
             "frozen weights keep their bits, adapters move",
         )
 
+    def batches(self, hf):
+        """Which rows of the last batch take part, and what packed rows are made of."""
+        torch.manual_seed(0)
+        model, rows, _, _ = CASES["bert"]()
+        self.check(len(hf.Batches(model, rows)) == 3, "empty rows fill the last batch")
+        self.check(len(hf.Batches(model, rows, drop_last=True)) == 2, "drop_last leaves it out")
+        model.config.num_labels, model.config.problem_type = 3, "regression"
+        numbers = [{**row, "label": [1, 2, 3]} for row in rows]
+        self.check(len(hf.Batches(model, numbers)) == 2, "no empty rows for squares")
+        model = tf.ResNetForImageClassification(
+            tf.ResNetConfig(
+                embedding_size=8, hidden_sizes=[8, 16], depths=[1, 1], layer_type="basic"
+            )
+        )
+        before = copy.deepcopy(model.state_dict())
+        images = [{"pixel_values": torch.randn(3, 32, 32), "labels": i % 2} for i in range(11)]
+        self.check(len(hf.Batches(model, images)) == 1, "no empty rows in batch statistics")
+        same = all(torch.equal(x, before[k]) for k, x in model.state_dict().items())
+        self.check(same, "the module is as before")
+        model, rows, _, options = CASES["instructions"]()
+        data = hf.Batches(model, rows, **options)
+        tokens = sum(int(row["attention_mask"].sum()) for row in rows)
+        packed = torch.stack([row["input_ids"] for row in data._rows])
+        self.check(len(packed) == tokens // 16 and bool(packed.all()), f"packed: {packed}")
+        kept = sum(int((row["labels"] == -100).sum()) for row in data._rows)
+        self.check(30 <= kept <= 36, f"{kept} labels of packed rows are ignored")
+
     def refused(self, hf):
         torch.manual_seed(0)
         model, rows, _, _ = CASES["bert"]()
@@ -248,6 +327,11 @@ class Fine(ck.Bench):
             (lambda: hf.train(model, []), "has no rows"),
             (lambda: hf.Batches(model, rows, pack=True), "pack needs a length"),
             (lambda: hf.Batches(model, rows, length={"ids": 3}), "no column to pad"),
+            (lambda: hf.Batches(model, iter(rows)), "try: list(dataset)"),
+            (lambda: hf.Batches(model, ["text"]), "expected a dict by column"),
+            (lambda: hf.Batches(model, [{**rows[0], "label": "good"}]), "'labels' is 'good'"),
+            (lambda: hf.Batches(model, [{"input_ids": [5]}]), "no column 'labels', only: input"),
+            (lambda: hf.Batches(model, [*rows, {"input_ids": [5]}]), "do not both have: labels"),
         ):
             try:
                 call()
@@ -268,6 +352,7 @@ def main():
         if name == "llama":
             b.adapters(model)
     b.quantised(hf)
+    b.batches(hf)
     b.refused(hf)
     b.finish()
 

@@ -9,6 +9,7 @@ import warnings as _warnings
 import torch as _torch
 import transformers as _transformers
 
+from . import _forward
 from . import torch as _ckc_torch
 
 # What fills rows that are shorter than the batch's; of other columns 0.
@@ -25,7 +26,8 @@ _HARMLESS = """output_dir log report run_name project trackio hub push save eval
     disable_tqdm dataloader gradient_checkpointing activation_checkpointing torch_compile use_cache
     torch_empty include tf32 bf16_full_eval fp16_full_eval do_ load_best metric greater label_names
     ddp fsdp skip_memory use_cpu local_rank remove_unused length_column prediction_loss
-    ignore_data_skip auto_find batch_eval restore_callback enable_jit""".split()
+    ignore_data_skip auto_find batch_eval restore_callback enable_jit predict_with_generate
+    generation_""".split()
 
 
 def _check(args):
@@ -38,7 +40,8 @@ def _check(args):
             continue
         if not name.startswith(tuple(_HARMLESS)):
             raise TypeError(f"ckc.hf.train does not know {name}={value!r}; leave its default")
-        idle.append(name)
+        if not name.startswith("dataloader"):
+            idle.append(name)
     if idle:
         _warnings.warn(f"no effect in ckc.hf.train: {', '.join(idle)}", stacklevel=3)
     if args.train_sampling_strategy not in ("random", "sequential"):
@@ -77,52 +80,84 @@ class Batches:
     """The rows of a tokenised dataset as batches of one shape, in a new order in each pass.
 
     dataset: has a length, and rows by index that are dicts.  Columns that are no parameter of
-    model.forward are left out, and `label` is taken for `labels`.  length: of rows, or a dict by
-    column; by default the longest row's.  Shorter rows are padded: input_ids with pad_token (by
-    default the model's), labels with -100, others with 0; attention_mask is added.  A longer row is
-    an error.  pack: input_ids are put one behind the other and cut into rows of `length`, whose
-    labels are the same tokens.  The last batch of a pass is filled up with rows whose labels are
-    -100, which count nothing, or left out if labels are no integers.
+    model.forward are left out; `label` and `label_ids` are taken for `labels`.  length: of the
+    columns with a number for each token, or a dict by column; by default the longest row's.
+    Shorter rows are padded: input_ids with pad_token (by default the model's), labels with -100,
+    others with 0; attention_mask is added.  A longer row is an error.  pack: tokens, without those
+    that attention_mask hides, are put one behind the other and cut into rows of `length`; their
+    labels are those of the dataset, or else the tokens.  The last batch of a pass is filled up with
+    rows whose labels are -100, if the model's loss is the same with them; otherwise, and with
+    drop_last, its rows are left out.
     """
 
     def __init__(
-        self, model, dataset, batch_size=8, length=None, pad_token=None, pack=False, seed=42
+        self,
+        model,
+        dataset,
+        batch_size=8,
+        length=None,
+        pad_token=None,
+        pack=False,
+        seed=42,
+        drop_last=False,
     ):
         base = model.get_base_model() if hasattr(model, "get_base_model") else model
         self._known = set(_inspect.signature(base.forward).parameters)
         self.batch_size, self._seed, self._pass = batch_size, seed, 0
-        rows = [self._row(dataset[i]) for i in range(len(dataset))]
+        if not hasattr(dataset, "__len__"):
+            raise TypeError("the dataset has no length; try: list(dataset)")
+        rows = [self._row(i, dataset[i]) for i in range(len(dataset))]
         if not rows:
             raise ValueError("the dataset has no rows")
         if pack:
             rows = _packed(rows, length)
+        for i, row in enumerate(rows):
+            if row.keys() != rows[0].keys():
+                other = ", ".join(sorted(row.keys() ^ rows[0].keys()))
+                raise ValueError(f"rows 0 and {i} do not both have: {other}")
+        if "labels" in self._known and not any("label" in k for k in rows[0]):
+            raise ValueError(f"the dataset has no column 'labels', only: {', '.join(rows[0])}")
         text = getattr(base.config, "get_text_config", lambda: base.config)()
         self._pad = getattr(text, "pad_token_id", None) if pad_token is None else pad_token
         self._length = self._lengths(rows, length)
         self._rows = [self._padded(i, row) for i, row in enumerate(rows)]
-        fills = "labels" in rows[0] and not self._rows[0]["labels"].is_floating_point()
-        self._left_out = 0 if fills else len(rows) % batch_size
-        if self._left_out:
-            _warnings.warn(
-                f"the last {self._left_out} of {len(rows)} rows of each pass are left out, which do "
-                f"not fill a batch of {batch_size}",
-                stacklevel=2,
-            )
+        self._check_shapes()
+        self._left_out = len(rows) % batch_size
+        if self._left_out and not drop_last:
+            if self._fills(model):
+                self._left_out = 0
+            else:
+                _warnings.warn(
+                    f"the last {self._left_out} of {len(rows)} rows of each pass are left out: they "
+                    f"do not fill a batch of {batch_size}, and empty rows would change the loss",
+                    stacklevel=2,
+                )
         if len(rows) - self._left_out < 1:
             raise ValueError(f"{len(rows)} rows do not fill a batch of {batch_size}")
 
-    def _row(self, row):
+    def _row(self, at, row):
+        if not hasattr(row, "keys"):
+            raise TypeError(f"row {at} is {type(row).__name__}; expected a dict by column")
         row = dict(row)
-        if "label" in row and "labels" not in row and "labels" in self._known:
-            row["labels"] = row.pop("label")
-        return {
-            k: _torch.as_tensor(x) for k, x in row.items() if k in self._known and x is not None
-        }
+        for name in ("label", "label_ids"):
+            if name in row and "labels" not in row and name not in self._known:
+                row["labels"] = row.pop(name)
+        tensors = {}
+        for k, x in row.items():
+            if k not in self._known or x is None:
+                continue
+            try:
+                tensors[k] = _torch.as_tensor(x)
+            except (TypeError, ValueError, RuntimeError):
+                raise TypeError(
+                    f"row {at}: '{k}' is {x!r:.60}; expected a number, or an array of numbers"
+                ) from None
+        return tensors
 
     def _lengths(self, rows, length):
         """Of columns of numbers in a row that differ in length, or have one given."""
-        columns = {k for row in rows for k, x in row.items() if x.ndim == 1}
-        found = {k: max(len(row[k]) for row in rows if k in row) for k in columns}
+        columns = {k for k, x in rows[0].items() if x.ndim == 1}
+        found = {k: max(len(row[k]) for row in rows) for k in columns}
         if isinstance(length, dict):
             unknown = sorted(length.keys() - columns)
             if unknown:
@@ -130,13 +165,18 @@ class Batches:
             return {**found, **length}
         if length is None:
             return found
-        tokens = found.get("input_ids")  # labels of a decoder have their own length
-        return {k: length if n == tokens else n for k, n in found.items()}
+        if "input_ids" not in columns:
+            raise ValueError("length needs a column input_ids with one row of tokens each")
+        for k in columns:  # labels of a decoder have their own length
+            if all(len(row[k]) == len(row["input_ids"]) for row in rows):
+                found[k] = length
+        return found
 
     def _padded(self, at, row):
         if "input_ids" in row and "attention_mask" in self._known:
             row.setdefault("attention_mask", _torch.ones_like(row["input_ids"]))
-            self._length.setdefault("attention_mask", self._length["input_ids"])
+            if row["input_ids"].ndim == 1:
+                self._length.setdefault("attention_mask", self._length["input_ids"])
         for k, x in row.items():
             missing = self._length.get(k, 0) - len(x) if x.ndim == 1 else 0
             if missing < 0:
@@ -152,6 +192,49 @@ class Batches:
                 row[k] = _torch.nn.functional.pad(x, (0, missing), value=fill)
         return row
 
+    def _check_shapes(self):
+        first = self._rows[0]
+        for i, row in enumerate(self._rows):
+            for k, x in row.items():
+                if x.shape != first[k].shape:
+                    raise ValueError(
+                        f"row {i}: '{k}' has shape {list(x.shape)}, but row 0 has "
+                        f"{list(first[k].shape)}"
+                    )
+
+    def _batch(self, rows, size):
+        """Of these rows and of empty ones, to this size."""
+        batch = {k: _torch.stack([row[k] for row in rows]) for k in rows[0]}
+        for k, x in batch.items() if size > len(rows) else ():
+            more = x[:1].expand(size - len(rows), *x.shape[1:])
+            more = _torch.full_like(more, _IGNORED) if k == "labels" else more
+            batch[k] = _torch.cat([x, more])
+        return batch
+
+    def _fills(self, model):
+        """Whether empty rows leave the model's loss as it is."""
+        if self._rows[0].get("labels", _torch.ones(())).is_floating_point():
+            return False
+        rows = self._rows[-self._left_out :]
+        # on the CPU, as a label out of range ends a process that uses CUDA
+        weights = {k: x.detach().cpu() for k, x in model.named_parameters()}
+        losses, training = [], model.training
+        model.train()
+        try:
+            for size in (self._left_out, self.batch_size):
+                state = {**weights, **{k: x.cpu().clone() for k, x in model.named_buffers()}}
+                with _torch.no_grad(), _forward.Plain():
+                    out = _torch.func.functional_call(model, state, (), self._batch(rows, size))
+                # losses of experts count every token
+                if getattr(out, "loss", None) is None or getattr(out, "aux_loss", None) is not None:
+                    return False
+                losses.append(float(out.loss))
+        except (IndexError, RuntimeError):  # labels of -100 are classes to this model
+            return False
+        finally:
+            model.train(training)
+        return abs(losses[0] - losses[1]) <= 1e-5 * abs(losses[0])
+
     def __len__(self):
         return _math.ceil((len(self._rows) - self._left_out) / self.batch_size)
 
@@ -163,24 +246,30 @@ class Batches:
         self._pass += 1
         for at in range(0, len(self) * self.batch_size, self.batch_size):
             rows = [self._rows[i] for i in order[at : at + self.batch_size]]
-            batch = {k: _torch.stack([row[k] for row in rows]) for k in rows[0]}
-            empty = self.batch_size - len(rows)
-            for k, x in batch.items() if empty else ():
-                more = x[:1].expand(empty, *x.shape[1:])
-                more = _torch.full_like(more, _IGNORED) if k == "labels" else more
-                batch[k] = _torch.cat([x, more])
-            yield batch
+            yield self._batch(rows, self.batch_size)
 
 
 def _packed(rows, length):
-    if not length:
-        raise ValueError("pack needs a length")
-    tokens = _torch.cat([row["input_ids"] for row in rows])
-    count = len(tokens) // length
+    if not isinstance(length, int) or length < 1:
+        raise ValueError("pack needs a length, a number of tokens")
+    columns = {"input_ids": [], "labels": []}
+    for at, row in enumerate(rows):
+        if "input_ids" not in row:
+            raise ValueError(f"pack: row {at} has no column 'input_ids'")
+        ids = row["input_ids"]
+        shown = row.get("attention_mask", _torch.ones_like(ids)).bool()
+        labels = row.get("labels", ids)
+        if ids.ndim != 1 or not ids.shape == shown.shape == labels.shape:
+            raise ValueError(f"pack: columns of row {at} differ in shape from one row of tokens")
+        columns["input_ids"].append(ids[shown])
+        columns["labels"].append(labels[shown])
+    columns = {k: _torch.cat(x) for k, x in columns.items()}
+    tokens = len(columns["input_ids"])
+    count = tokens // length
     if not count:
-        raise ValueError(f"the dataset has {len(tokens)} tokens, but a row has {length}")
-    cut = tokens[: count * length].reshape(count, length)
-    return [{"input_ids": x, "labels": x.clone()} for x in cut]
+        raise ValueError(f"the dataset has {tokens} tokens, but a row has {length}")
+    cut = {k: x[: count * length].reshape(count, length) for k, x in columns.items()}
+    return [{k: x[i].clone() for k, x in cut.items()} for i in range(count)]
 
 
 @_contextlib.contextmanager
@@ -227,6 +316,13 @@ def train(
     for name in ("optimizer", "lr", "steps", "epochs", "loss", "grad_accum", "no_decay"):
         if name in options:
             raise TypeError(f"'{name}' is set by args")
+    half = {x.dtype for x in model.parameters() if x.requires_grad} - {_torch.float32}
+    if half:
+        _warnings.warn(
+            f"parameters to train are {', '.join(sorted(map(str, half)))}: updates are rounded to "
+            "that; try: model.float()",
+            stacklevel=2,
+        )
     seed = args.seed if args.data_seed is None else args.data_seed
     accum = args.gradient_accumulation_steps
     data = Batches(
@@ -237,6 +333,7 @@ def train(
         pad_token,
         pack,
         seed if args.train_sampling_strategy == "random" else None,
+        args.dataloader_drop_last,
     )
     steps = args.max_steps if args.max_steps > 0 else _math.ceil(args.num_train_epochs * len(data))
     rates = _rates(args, steps)
@@ -246,7 +343,8 @@ def train(
         options["dtype"] = "bf16" if args.bf16 else "f16"
     if args.weight_decay:
         decays = _transformers.Trainer.get_decay_parameter_names(None, model)
-        options["no_decay"] = sorted({k for k, _ in model.named_parameters()} - set(decays))
+        trained = {k for k, x in model.named_parameters() if x.requires_grad}
+        options["no_decay"] = sorted(trained - set(decays))
     optimizer = _optimizer(args)
     if optimizer == "adamw":
         options.update(beta1=args.adam_beta1, beta2=args.adam_beta2, eps=args.adam_epsilon)
