@@ -128,8 +128,7 @@ tables_inputs(Arena *a, const Graph *g, const Graph *forward)
 		if (labels_of(n))
 			mark_shifted(g, labels_of(n), false, input,
 			             arena_array(a, g->nval, 1));
-	if (forward)
-		mark_labels(forward, a, input);
+	mark_labels(forward ? forward : g, a, input);
 	return input;
 }
 

@@ -71,7 +71,7 @@ enum { INPUT_SHIFTED = 1,       /* labels that the graph itself shifts */
        INPUT_LABEL = 2 };       /* nothing but the loss depends on it */
 
 /* [nval] of g: properties of inputs.  forward: a graph whose first values are
- * those of g, or NULL. */
+ * those of g; NULL: g has outputs for predictions itself. */
 unsigned char *tables_inputs(Arena *, const Graph *g, const Graph *forward);
 /* Whether it is an output that ckc has added. */
 bool tables_is_metric(const Val *);

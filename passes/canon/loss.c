@@ -260,7 +260,7 @@ loss_keep_outputs(Pass *p, Graph *g)
 
 		FOR_VALS (v, g)
 			hit |= v->output && val_matches(v, globs->v[i]);
-		if (hit || (o->eval && is_logits_wish(g, globs->v[i])))
+		if (hit || (o->evaluator && is_logits_wish(g, globs->v[i])))
 			continue;
 		ok = diag_error(p->diag, "--output %s matches no output",
 		                globs->v[i]);
@@ -286,6 +286,8 @@ pass_loss(Pass *p, Graph *g)
 			return false;
 		g->val[g->loss].output = true;
 	}
+	if (p->opt->forward_only)
+		keep_logits(p->opt, g);
 	if (p->opt->eval && g->loss) {
 		p->result.forward = graph_clone(g);
 		keep_logits(p->opt, p->result.forward);

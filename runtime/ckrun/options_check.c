@@ -133,6 +133,8 @@ check_values(const struct ckrun_options *o)
 	for (size_t i = 0; i < sizeof(rules) / sizeof(*rules); i++)
 		if (check_rule(o, &rules[i]))
 			return USAGE;
+	if (o->tokens && dataset_token_type(o->tokens) == CKR_NONE)
+		return refuse_option("tokens", "must be u16, u32 or bytes");
 	if (o->save_every && !o->save)
 		return refuse_option("save-every", "needs --save");
 	if (o->schedule.total && o->schedule.total <= o->schedule.warmup)

@@ -417,7 +417,7 @@ moves_along(const struct fed_input *it, const struct image_layout *m)
 	return false;
 }
 
-/* --augment: the one input of images. */
+/* --augment: all inputs of images, which have one height and width. */
 static ckr_status
 open_augmentation(struct data *d)
 {
@@ -440,6 +440,15 @@ open_augmentation(struct data *d)
 			               "--feed '%s=chw' or '%s=hwc'",
 			               err_name(name, sizeof(name),
 			                        it->in.name), name, name);
+		if (d->augment.crop >= it->image.width
+		    || d->augment.crop >= it->image.height)
+			return err_set(&d->err, CKR_EARG, "--augment crop=%u: "
+			               "images of input '%s' have %llu by %llu "
+			               "pixels", (unsigned)d->augment.crop,
+			               err_name(name, sizeof(name),
+			                        it->in.name),
+			               (unsigned long long)it->image.height,
+			               (unsigned long long)it->image.width);
 		found = it;
 	}
 	if (!found)

@@ -26,9 +26,8 @@ allow_files(size_t n)
 	setrlimit(RLIMIT_NOFILE, &l);
 }
 
-/* CKR_NONE: of no such name. */
-static uint8_t
-token_type(const char *text)
+uint8_t
+dataset_token_type(const char *text)
 {
 	return !strcmp(text, "u16") ? CKR_U16 : !strcmp(text, "u32") ? CKR_U32
 	       : !strcmp(text, "bytes") ? CKR_U8 : CKR_NONE;
@@ -63,7 +62,8 @@ open_format(struct array_file *f, const char *path,
 	const struct named_format *k = find_format(path);
 
 	if (o->tokens)
-		return array_open_raw(f, path, token_type(o->tokens), e);
+		return array_open_raw(f, path, dataset_token_type(o->tokens),
+		                      e);
 	if (o->columns.n && (!k || k->read != csv_read))
 		return err_set(e, CKR_EARG, "--columns: '%s' has no columns; "
 		               "expected a file *.csv or *.tsv", path);
@@ -75,9 +75,6 @@ static ckr_status
 open_file(struct array_file *f, const struct named_data *d,
           const struct dataset_options *o, struct err *e)
 {
-	if (o->tokens && token_type(o->tokens) == CKR_NONE)
-		return err_set(e, CKR_EARG, "--tokens '%s': expected u16, u32 "
-		               "or bytes", o->tokens);
 	CKR_TRY(open_format(f, d->path, o, e));
 	if (!d->name)
 		return CKR_OK;

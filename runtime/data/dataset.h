@@ -56,6 +56,9 @@ struct dataset_options {
 	struct csv_columns columns;     /* of CSV files */
 };
 
+/* Of raw tokens by its name; CKR_NONE: there is none. */
+uint8_t dataset_token_type(const char *);
+
 /* Open all files.  To be closed after a failure too. */
 ckr_status dataset_open(struct dataset *, const struct dataset_options *,
                         struct err *);

@@ -111,6 +111,7 @@ class Augment(ck.Bench):
         run = [self.path("s.so"), "--data", self.path("d.npz"), "--normalize", "0,1", "--steps", 1]
         for flags, what in (
             (["--augment", "spin"], "expected flip, crop=N or both"),
+            (["--augment", "crop=999"], "--augment crop=999: images of input"),
             (["--augment", "crop=0"], "expected flip, crop=N or both"),
             (["--augment", ""], "expected flip, crop=N or both"),
         ):

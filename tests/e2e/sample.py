@@ -56,6 +56,24 @@ class Sample(ck.Bench):
         got = self.tokens("--prompt", "3", "--length", 30, "--top-k", 1)
         self.check(got == want, f"top-k 1: {got}, expected {want}")
 
+    def prompts(self):
+        """Without a prompt the text begins behind token 0, which is not written."""
+        want = self.tokens("--prompt", "0", "--length", 5, "--temperature", 0)[1:]
+        for flags in ((), ("--prompt", "")):
+            got = self.tokens(*flags, "--length", 5, "--temperature", 0)
+            self.check(got == want, f"{flags}: {got}, expected {want}")
+
+    def forward_only(self):
+        """Logits of a program without training are an output, too; without evaluation none."""
+        build = ("t.ck", "-o", self.path("f.so"), "--quiet", "--output", "logits")
+        self.must(self.ckc(*build, "--loss", "loss", "--forward-only"), "--forward-only")
+        done = self.ckrun("sample", self.path("f.so"), "--length", 5, "--temperature", 0)
+        self.must(done, "sample of --forward-only")
+        done = self.ckc(*build, "--loss", "loss", "--eval", "off")
+        self.check(
+            done.returncode == 1 and "--output logits matches no output" in done.stderr, done.stderr
+        )
+
     def frequencies(self):
         """Of what follows each token, in 4,000 of them."""
         flags = ("--prompt", "0", "--length", 4000, "--temperature", "0.8")
@@ -87,6 +105,8 @@ class Sample(ck.Bench):
         for flags, what in (
             (["--tokens", "u16", "--prompt", "1,x"], "expected numbers of tokens"),
             (["--tokens", "u16", "--prompt", "12"], "token 12 is beyond the model's 12"),
+            (["--tokens", "u16", "--prompt", "1" * 21], "found '" + "1" * 21),
+            (["--tokens", "u17"], "--tokens must be u16, u32 or bytes"),
             (["--data", "x"], "--data is not an option of ckrun sample"),
             (["--prompt", "a"], "token 97 is beyond"),
         ):
@@ -105,6 +125,8 @@ def main():
     b.greedy()
     b.build(False)
     b.greedy()
+    b.prompts()
+    b.forward_only()
     b.frequencies()
     b.refused()
     b.finish()

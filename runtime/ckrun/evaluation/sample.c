@@ -22,7 +22,7 @@ struct sampler {
 	struct ckr_info tokens, logits;
 	int64_t window, classes;        /* tokens of a row; of the vocabulary */
 	int64_t *text;                  /* the prompt and what follows */
-	int64_t n, most;
+	int64_t n, given, most;         /* given: of the prompt */
 	char *batch;                    /* the input's tokens, or the logits */
 	double *weight;                 /* [classes] */
 	int64_t *order;                 /* [classes] */
@@ -125,9 +125,9 @@ read_prompt(struct sampler *s)
 	while (*p) {
 		uint64_t id = (unsigned char)*p;
 		size_t n = ids ? strcspn(p, ",") : 1;
-		char word[24];
+		char word[48];
 
-		snprintf(word, sizeof(word), "%.*s", (int)(n < 20 ? n : 20), p);
+		snprintf(word, sizeof(word), "%.*s", n < 40 ? (int)n : 40, p);
 		if (ids && !number_whole(word, INT64_MAX, &id))
 			return ckr_fail(s->m, CKR_EARG, "--prompt: expected "
 			                "numbers of tokens such as 15,7,9, "
@@ -141,6 +141,7 @@ read_prompt(struct sampler *s)
 		p += n;
 		p += ids && *p == ',';
 	}
+	s->given = s->n;
 	if (!s->n)
 		s->text[s->n++] = 0;
 	return CKR_OK;
@@ -235,7 +236,7 @@ print_token(const struct sampler *s, int64_t token)
 static ckr_status
 write_text(struct sampler *s)
 {
-	for (int64_t i = 0; s->o->prompt && i < s->n; i++)
+	for (int64_t i = 0; i < s->given; i++)
 		print_token(s, s->text[i]);
 	while (s->n < s->most) {
 		int64_t count = s->n < s->window ? s->n : s->window;
