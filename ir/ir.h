@@ -529,6 +529,12 @@ val_is_stored(const Val *v)
 	return val_is_blocks(v)
 	       || (v->kind == V_PARAM && v->frozen && dtype_is_half(v->dt));
 }
+/* Whether matmul(a, b) takes a b that is stored so. */
+static inline bool
+val_takes_stored(const Val *a, const Val *b)
+{
+	return val_is_stored(b) && (val_is_blocks(b) || a->dt == DT_F32);
+}
 bool val_is_const(const Val *);                 /* V_CONST with contents */
 /* Element i of a constant, converted; integers exactly. */
 int64_t val_int(const Val *, int64_t i);

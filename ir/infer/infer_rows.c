@@ -106,8 +106,7 @@ bool
 infer_matmul(struct infer *c)
 {
 	Shape s = unknown(-1), row;
-	bool stored = val_is_stored(in(c, 1))
-		&& (val_is_blocks(in(c, 1)) || in(c, 0)->dt == DT_F32);
+	bool stored = val_takes_stored(in(c, 0), in(c, 1));
 
 	if (!rule_want_rank(c, 0, 1) || !rule_want_rank(c, 1, 1)
 	    || (stored ? !rule_want_class(c, 0, "f", "floats")

@@ -8,14 +8,13 @@
  */
 #include "passes/fuse/fuse.h"
 
-/* The frozen parameter that v is converted from; 0: none. */
+/* What v is converted from; 0: nothing. */
 static ValId
 converted_from(const Graph *g, ValId v)
 {
 	const Node *n = &g->node[g->val[v].def];
-	ValId w = n->op == OP_DEQUANTIZE || n->op == OP_CAST ? n->in[0] : 0;
 
-	return val_is_stored(&g->val[w]) ? w : 0;
+	return n->op == OP_DEQUANTIZE || n->op == OP_CAST ? n->in[0] : 0;
 }
 
 bool
@@ -27,8 +26,7 @@ fuse_frozen(Pass *p, Graph *g)
 
 		if (w && g->val[w].shape.rank == 2
 		    && g->val[n->in[0]].shape.rank >= 2
-		    && (val_is_blocks(&g->val[w])
-		        || g->val[n->in[0]].dt == DT_F32))
+		    && val_takes_stored(&g->val[n->in[0]], &g->val[w]))
 			n->in[1] = w;
 	}
 	return true;

@@ -118,8 +118,9 @@ push_placed(void *of, NodeId id)
 
 /* ---- contents ---- */
 
+/* Finite numbers beyond `most` are brought to it. */
 static const void *
-converted(struct precise *c, const Val *v, DType to)
+converted(struct precise *c, const Val *v, DType to, double most)
 {
 	int64_t n = val_nelem(v);
 	uint8_t *data;
@@ -128,8 +129,12 @@ converted(struct precise *c, const Val *v, DType to)
 		return NULL;
 	data = arena_array(c->g->arena, (size_t)n + 1,
 	                   (size_t)dtype_info[to].nbytes);
-	for (int64_t i = 0; i < n; i++)
-		element_set_float(to, data, i, val_float(v, i));
+	for (int64_t i = 0; i < n; i++) {
+		double x = val_float(v, i);
+
+		element_set_float(to, data, i, isfinite(x) && fabs(x) > most
+		                  ? copysign(most, x) : x);
+	}
 	return data;
 }
 
@@ -138,7 +143,7 @@ convert_val(struct precise *c, Val *v, DType to)
 {
 	if (v->dt == to)
 		return;
-	v->data = converted(c, v, to);
+	v->data = converted(c, v, to, INFINITY);
 	v->dt = to;
 }
 
@@ -174,17 +179,9 @@ cast_const(struct precise *c, ValId v, DType to)
 {
 	const Val *old = &c->g->val[v];
 	double most = is_sentinel(c, v, to) ? precision_sentinel(to) : INFINITY;
-	int64_t n = val_nelem(old);
-	char *data = arena_array(c->g->arena, (size_t)n + 1,
-	                         (size_t)dtype_info[to].nbytes);
 
-	for (int64_t i = 0; i < n; i++) {
-		double x = val_float(old, i);
-
-		element_set_float(to, data, i, isfinite(x) && fabs(x) > most
-		                  ? copysign(most, x) : x);
-	}
-	return val_const(c->g, old->name, to, old->shape, data);
+	return val_const(c->g, old->name, to, old->shape,
+	                 converted(c, old, to, most));
 }
 
 static ValId

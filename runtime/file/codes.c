@@ -214,6 +214,15 @@ find_matrices(struct code_finder *c)
 	return CKR_OK;
 }
 
+static bool
+has_codes(const struct array_file *f)
+{
+	for (size_t i = 0; i < f->n; i++)
+		if (strstr(f->v[i].name, STATE))
+			return true;
+	return false;
+}
+
 ckr_status
 codes_find(struct array_file *f, struct err *e)
 {
@@ -221,13 +230,15 @@ codes_find(struct array_file *f, struct err *e)
 	size_t n = 0;
 	ckr_status s = CKR_OK;
 
+	if (!has_codes(f))
+		return CKR_OK;
 	c.sorted = calloc(f->n + 1, sizeof(*c.sorted));
 	c.part = calloc(f->n + 1, sizeof(*c.part));
 	if (!c.sorted || !c.part)
 		s = err_no_memory(e);
 	for (size_t i = 0; i < f->n && s == CKR_OK; i++)
 		c.sorted[i] = &f->v[i];
-	if (s == CKR_OK && f->n) {
+	if (s == CKR_OK) {
 		qsort(c.sorted, f->n, sizeof(*c.sorted), compare_array_names);
 		s = find_matrices(&c);
 	}

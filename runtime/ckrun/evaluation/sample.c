@@ -194,18 +194,20 @@ choose_token(struct sampler *s, int64_t at, int64_t *token)
 		? (int64_t)s->o->top_k : s->classes;
 	double sum = 0, most, u;
 
+	*token = 0;
 	for (int64_t i = 0; i < s->classes; i++) {
 		s->weight[i] = dtype_double(dtype, row + (uint64_t)i * size);
 		s->order[i] = i;
 		if (isnan(s->weight[i]))
 			return ckr_fail(s->m, CKR_ENAN, "the logits contain "
 			                "NaN");
+		if (s->weight[i] > s->weight[*token])
+			*token = i;
 	}
-	qsort_r(s->order, (size_t)s->classes, sizeof(*s->order),
-	        compare_scores, s->weight);
-	*token = s->order[0];
 	if (!(s->o->temperature > 0))
 		return CKR_OK;
+	qsort_r(s->order, (size_t)s->classes, sizeof(*s->order),
+	        compare_scores, s->weight);
 	most = s->weight[s->order[0]];
 	for (int64_t i = 0; i < k; i++) {
 		double *w = &s->weight[s->order[i]];
