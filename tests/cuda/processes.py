@@ -16,7 +16,6 @@ import os
 import re
 import shutil
 import signal
-import subprocess
 import sys
 import time
 
@@ -165,9 +164,8 @@ class Gpus(processes.Processes):
             self.path("torchrun.save"),
             "--quiet",
         ]
-        runs = spread.start(2, argv, stderr=subprocess.PIPE, text=True, cwd=self.work)
-        told = [p.communicate(timeout=300)[1] for p in runs]
-        self.check(all(p.returncode == 0 for p in runs), f"as torchrun: {told}")
+        done = spread.run(2, argv, cwd=self.work)
+        self.check(done.returncode == 0, f"as torchrun: {done.stderr}")
         self.check(
             ck.content(self.path("torchrun.save")) == ck.content(self.path("gpus.save")),
             "as torchrun: files differ",

@@ -12,7 +12,6 @@ numpy has rounded here, by the formats' definitions; files hold the blocks byte 
 import json
 import os
 import struct
-import subprocess
 import sys
 
 import numpy as np
@@ -196,18 +195,8 @@ class Frozen(ck.Bench):
         argv = [self.ckrun_path, self.path("x.so"), "--data", self.path("d.npz"), "--steps", 3]
         argv += ["--lr", "0.01", "--threads", 1, "--init", self.path("w.st")]
         argv += ["--save", self.path("p.st")]
-        run = spread.start(
-            2,
-            argv,
-            None,
-            None,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            cwd=self.work,
-        )
-        said = [p.communicate(timeout=300)[1] for p in run]
-        if self.check(not any(p.returncode for p in run), f"two processes: {said}"):
+        done = spread.run(2, argv, cwd=self.work)
+        if self.check(done.returncode == 0, f"two processes: {done.stderr}"):
             self.same_blocks("p.st", "processes")
 
     def same_blocks(self, file, what):

@@ -33,6 +33,25 @@ def draw(low, high, *shape):
     return torch.randint(low, high, shape)
 
 
+def bert_config(**more):
+    return tf.BertConfig(
+        vocab_size=300,
+        hidden_size=64,
+        num_attention_heads=2,
+        intermediate_size=128,
+        **NONE,
+        **more,
+    )
+
+
+def causal(kind, **more):
+    """A model of tokens below 100: kind is Llama, Mixtral."""
+    config = getattr(tf, kind + "Config")(
+        vocab_size=100, hidden_size=64, num_attention_heads=2, **more
+    )
+    return getattr(tf, kind + "ForCausalLM")(config)
+
+
 def case(make):
     CASES[make.__name__] = make
     return make
@@ -41,17 +60,7 @@ def case(make):
 @case
 def bert():
     """A classifier of rows of several lengths; the last batch is not full; decay by name."""
-    model = tf.BertForSequenceClassification(
-        tf.BertConfig(
-            vocab_size=300,
-            hidden_size=64,
-            num_hidden_layers=2,
-            num_attention_heads=2,
-            intermediate_size=128,
-            num_labels=3,
-            **NONE,
-        )
-    )
+    model = tf.BertForSequenceClassification(bert_config(num_hidden_layers=2, num_labels=3))
     rows = [
         {"input_ids": draw(5, 300, n).tolist(), "label": int(draw(0, 3, 1)), "text": "left out"}
         for n in draw(4, 21, 21).tolist()
@@ -119,16 +128,7 @@ def whisper():
 @case
 def llama():
     """Adapters of PEFT on packed text, without a step for the rest of the tokens."""
-    model = tf.LlamaForCausalLM(
-        tf.LlamaConfig(
-            vocab_size=100,
-            hidden_size=64,
-            intermediate_size=128,
-            num_hidden_layers=2,
-            num_attention_heads=2,
-            num_key_value_heads=1,
-        )
-    )
+    model = causal("Llama", intermediate_size=128, num_hidden_layers=2, num_key_value_heads=1)
     model = peft.get_peft_model(
         model, peft.LoraConfig(r=4, lora_alpha=8, target_modules=["q_proj", "v_proj", "up_proj"])
     )
@@ -139,17 +139,13 @@ def llama():
 @case
 def mixtral():
     """Experts, which are exported as batched products."""
-    model = tf.MixtralForCausalLM(
-        tf.MixtralConfig(
-            vocab_size=100,
-            hidden_size=64,
-            intermediate_size=64,
-            num_hidden_layers=1,
-            num_attention_heads=2,
-            num_key_value_heads=1,
-            num_local_experts=4,
-            num_experts_per_tok=2,
-        )
+    model = causal(
+        "Mixtral",
+        intermediate_size=64,
+        num_hidden_layers=1,
+        num_key_value_heads=1,
+        num_local_experts=4,
+        num_experts_per_tok=2,
     )
     rows = [{"input_ids": draw(0, 100, 12).tolist()} for _ in range(6)]
     for row in rows:
@@ -160,16 +156,7 @@ def mixtral():
 @case
 def choice():
     """Rows of several texts each, in an array."""
-    model = tf.BertForMultipleChoice(
-        tf.BertConfig(
-            vocab_size=300,
-            hidden_size=64,
-            num_hidden_layers=1,
-            num_attention_heads=2,
-            intermediate_size=128,
-            **NONE,
-        )
-    )
+    model = tf.BertForMultipleChoice(bert_config(num_hidden_layers=1))
     rows = [{"input_ids": draw(5, 300, 4, 9), "labels": i % 4} for i in range(8)]
     return model, rows, {"per_device_train_batch_size": 4, "optim": "sgd"}, {}
 
@@ -177,16 +164,7 @@ def choice():
 @case
 def instructions():
     """Packed text: labels that are ignored, and tokens that padding has added."""
-    model = tf.LlamaForCausalLM(
-        tf.LlamaConfig(
-            vocab_size=100,
-            hidden_size=64,
-            intermediate_size=64,
-            num_hidden_layers=1,
-            num_attention_heads=2,
-            num_key_value_heads=2,
-        )
-    )
+    model = causal("Llama", intermediate_size=64, num_hidden_layers=1, num_key_value_heads=2)
     rows = []
     for n in draw(5, 13, 12).tolist():
         ids = draw(1, 100, n)

@@ -26,20 +26,7 @@ class Torchrun(processes.Processes):
     def mpirun(self, n, so, *more, inputs=processes.INPUTS, env=None, only=None):
         """As mpirun does it, with what all of them say as one."""
         argv = [self.ckrun_path, so, *inputs, "--threads", 1, *more]
-        run = spread.start(
-            n,
-            argv,
-            only,
-            env,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            cwd=self.work,
-        )
-        told = [p.communicate(timeout=300) for p in run]
-        return subprocess.CompletedProcess(
-            argv, max(abs(p.returncode) for p in run), *("".join(x) for x in zip(*told))
-        )
+        return spread.run(n, argv, only, env, cwd=self.work)
 
     def refused(self):
         so, few = self.path("tp2.so"), ("--comm-timeout", 2)

@@ -38,5 +38,15 @@ def start(n, argv, only=None, env=None, **kw):
     return out
 
 
+def run(n, argv, only=None, env=None, **kw):
+    """Start them, and wait: what all of them say as one, and the largest exit status."""
+    some = start(
+        n, argv, only, env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **kw
+    )
+    told = [p.communicate(timeout=300) for p in some]
+    status = max(abs(p.returncode) for p in some)
+    return subprocess.CompletedProcess(argv, status, *("".join(x) for x in zip(*told)))
+
+
 if __name__ == "__main__":
     sys.exit(max(abs(p.wait()) for p in start(int(sys.argv[1]), sys.argv[2:])))
