@@ -36,8 +36,9 @@ struct shared_values
 tables_shared(Arena *a, const Graph *g, const Plan *plan,
               const Plan *reference_plan)
 {
-	static const ValKind order[] = { V_PARAM, V_BUFFER, V_CONST, V_INPUT,
-		V_STATE };
+	/* what libraries of one model share comes first */
+	static const ValKind order[] = { V_PARAM, V_BUFFER, V_STATE, V_CONST,
+		V_INPUT };
 	struct shared_values s = { 0 };
 	size_t nval = g->nval;
 	bool *used;

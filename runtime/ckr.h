@@ -99,6 +99,14 @@ struct ckr_options {
 	/* Seconds that processes wait for another one before they give up;
 	 * 0: 600. */
 	double comm_timeout;
+	/* Share the model of another context: its parameters, buffers,
+	 * optimizer state, progress and settings of parameters, and one arena,
+	 * as large as the larger library needs.  `so` is the same model
+	 * compiled for inputs of other sizes or for another budget; otherwise
+	 * CKR_EARG.  Weights, seed and ranks are its own.  A call fails while a
+	 * step of another context of the model is in flight.  Contexts may be
+	 * closed in any order.  NULL: a model of its own. */
+	ckr_ctx *model_of;
 };
 
 /* Load the compiled model `so` and allocate all memory that it will use. opt

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CKR_ABI_VERSION 20
+#define CKR_ABI_VERSION 21
 #define CKR_MAX_DIMS 8
 #define CKR_MAX_GROUP 1024      /* ranks of a group, see enum ckr_axis */
 #define CKR_ANY_REPLICAS UINT32_MAX
@@ -376,11 +376,11 @@ struct ckr_library {
 	const char *compiler;   /* "ckc 0.1", for people who read the file */
 	/* [0] the plan.  [1] keep-everything for --check (ninstr 0: the same).
 	 * [2] forward alone, without dropout and by running statistics, with
-	 * all outputs (ninstr 0: none).  Parameters, buffers, constants, inputs
-	 * and states come first in all tensor tables, at the same indices and
-	 * resident offsets; in [2] their `last` is [0]'s.  Constants of [2]
-	 * alone lie in its arena, which is [0]'s, and are written there before
-	 * it runs. */
+	 * all outputs (ninstr 0: none).  Parameters, buffers, states, constants
+	 * and inputs come first in all tensor tables, in this order, at the
+	 * same indices and resident offsets; in [2] their `last` is [0]'s.
+	 * Constants of [2] alone lie in its arena, which is [0]'s, and are
+	 * written there before it runs. */
 	struct ckr_program program[CKR_PROGRAMS];
 	uint32_t nshared;       /* number of these shared tensors */
 	const unsigned char *constants;

@@ -138,7 +138,7 @@ ckr_end_step(ckr_ctx *c, double *loss)
 bool
 ckr_can_begin(const ckr_ctx *c)
 {
-	return c->world.ready && stepping_can_begin(c->steps);
+	return world_is_ready(&c->world) && stepping_can_begin(c->steps);
 }
 
 ckr_status

@@ -24,6 +24,9 @@ struct ckr_ctx {
 	struct evaluation *evaluation;
 	ckr_feed_fn *feed;
 	void *feed_user;
+	ckr_ctx *with;                  /* shares its model; NULL: it has one */
+	uint32_t users;                 /* not yet closed: itself and those that
+	                                 * share its model */
 };
 
 /* CKR_EARG unless a model is open and no step is under way. */

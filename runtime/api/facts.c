@@ -162,7 +162,7 @@ ckr_memory(ckr_ctx *c, struct ckr_memory *m)
 		.planned_bytes = stepping_planned_bytes(c->steps),
 		.budget_bytes = w->lib->budget_bytes,
 		.resident_bytes = w->lib->program[0].resident_bytes,
-		.arena_bytes = w->plan.arena[0].size,
+		.arena_bytes = w->plan.p->arena_bytes,
 		.peak_bytes = ckr_peak_bytes(c),
 		.held_bytes = stepping_held_bytes(c->steps),
 		.transfer_bytes = world_transfer_bytes(w),
@@ -174,7 +174,7 @@ ckr_memory(ckr_ctx *c, struct ckr_memory *m)
 uint64_t
 ckr_peak_bytes(const ckr_ctx *c)
 {
-	return c->world.ready ? stepping_peak_bytes(c->steps) : 0;
+	return world_is_ready(&c->world) ? stepping_peak_bytes(c->steps) : 0;
 }
 
 const char *

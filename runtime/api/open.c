@@ -24,7 +24,7 @@ first_weights(ckr_ctx *c, const char *path)
 	ckr_status s;
 	char *beside;
 
-	if (!has_weights(c->library.lib) || (path && !*path))
+	if (c->with || !has_weights(c->library.lib) || (path && !*path))
 		return CKR_OK;
 	/* what adapters begin with may be there alone */
 	if (path && !c->library.lib->nadapter)
@@ -69,7 +69,9 @@ static ckr_status
 open_library(ckr_ctx *c, const char *so, uint32_t ranks)
 {
 	CKR_TRY(library_open(&c->library, so, &c->err));
-	return world_set_library(&c->world, &c->library, so, ranks);
+	CKR_TRY(world_set_library(&c->world, &c->library, so,
+	                          c->with ? ckr_ranks(c->with) : ranks));
+	return c->with ? world_share(&c->world, &c->with->world) : CKR_OK;
 }
 
 static ckr_status
@@ -79,7 +81,8 @@ allocate(ckr_ctx *c, const struct ckr_options *opt)
 	struct world *w = &c->world;
 
 	CKR_TRY(world_open_device(w, opt->threads));
-	CKR_TRY(stepping_open(&c->steps, w, blas, opt->seed));
+	CKR_TRY(stepping_open(&c->steps, w, blas, opt->seed,
+	                      c->with ? c->with->steps : NULL));
 	CKR_TRY(world_open_memory(w));
 	CKR_TRY(stepping_open_memory(c->steps));
 	c->files = files_open(w, c->steps);
@@ -100,12 +103,25 @@ open_model(ckr_ctx *c, const char *so, const struct ckr_options *opt)
 	CKR_TRY(world_agree(w, open_library(c, so, opt->ranks), "opening"));
 	CKR_TRY(world_assign_ranks(w));
 	CKR_TRY(world_agree(w, allocate(c, opt), "allocating memory"));
-	CKR_TRY(world_connect(w, opt->seed));
+	CKR_TRY(world_connect(w, stepping_progress(c->steps)->seed));
 	CKR_TRY(first_weights(c, opt->weights));
 	if (env_on("CKR_LOG") && world_is_first(w))
 		log_model(c);
 	w->ready = true;
 	return trace && *trace ? measure_trace(c->measure, trace) : CKR_OK;
+}
+
+/* Take part in its model, which is open and at rest. */
+static ckr_status
+share_model(ckr_ctx *c, ckr_ctx *of)
+{
+	ckr_status s = need_quiet(of);
+
+	if (s != CKR_OK)
+		return err_set(&c->err, s, "%s", of->err.text);
+	c->with = of->with ? of->with : of;
+	c->with->users++;
+	return CKR_OK;
 }
 
 ckr_status
@@ -117,14 +133,21 @@ ckr_open(ckr_ctx **out, const char *so, const struct ckr_options *opt)
 	*out = c;
 	if (!c)
 		return CKR_ENOMEM;
-	return open_model(c, so, opt ? opt : &none);
+	opt = opt ? opt : &none;
+	c->users = 1;
+	if (opt->model_of)
+		CKR_TRY(share_model(c, opt->model_of));
+	return open_model(c, so, opt);
 }
 
 void
 ckr_close(ckr_ctx *c)
 {
-	if (!c)
+	ckr_ctx *with;
+
+	if (!c || --c->users)
 		return;
+	with = c->with;
 	evaluation_close(c->evaluation);
 	measure_close(c->measure);
 	files_close(c->files);
@@ -132,4 +155,5 @@ ckr_close(ckr_ctx *c)
 	world_close(&c->world);
 	library_close(&c->library);
 	free(c);
+	ckr_close(with);
 }

@@ -171,7 +171,7 @@ load_files(struct files *c, const struct infile *o, size_t n, want_fn *want)
 {
 	ckr_status s = CKR_OK;
 
-	for (size_t k = 0; k < n && c->world->ready; k++)
+	for (size_t k = 0; k < n && world_is_ready(c->world); k++)
 		CKR_TRY(world_agree(c->world, for_all(c, &o[k], want,
 			infile_check_tensor), "reading"));
 	*c->unread.text = '\0';
@@ -181,7 +181,7 @@ load_files(struct files *c, const struct infile *o, size_t n, want_fn *want)
 		if (s == CKR_OK && !o[k].far)
 			infile_note_unread(c, &o[k].f);
 	}
-	c->world->ready &= s == CKR_OK;
+	c->world->owner->ready &= s == CKR_OK;
 	return s;
 }
 

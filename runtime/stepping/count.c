@@ -115,7 +115,7 @@ check_recounted_inputs(struct stepping *c, uint32_t micro)
 	                 "inputs differ from those of the pass that counts the "
 	                 "divisor of the loss; expected the same inputs each "
 	                 "time a micro-batch of a step is requested",
-	                 (unsigned long long)c->progress.step + 1, micro + 1);
+	                 (unsigned long long)c->progress->step + 1, micro + 1);
 }
 
 static ckr_status
@@ -125,7 +125,7 @@ call_feed(struct stepping *c, uint32_t micro)
 
 	c->err->text[0] = '\0';
 	c->feeding = true;
-	s = c->feed(c->feed_user, c->progress.step, micro);
+	s = c->feed(c->feed_user, c->progress->step, micro);
 	c->feeding = false;
 	if (s != CKR_OK && !c->err->text[0])
 		err_set(c->err, s, "the function that sets inputs failed");

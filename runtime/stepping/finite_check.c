@@ -295,7 +295,7 @@ finite_check_loss(struct stepping *c, const struct loaded_program *b,
 	if (isfinite(loss) || c->finite.mode == CKR_NAN_GO)
 		return CKR_OK;
 	return err_set(c->err, CKR_ENAN, "step %llu: the loss is not finite: "
-	               "%g", (unsigned long long)c->progress.step + 1,
+	               "%g", (unsigned long long)c->progress->step + 1,
 	               isnan(loss) ? (double)NAN : loss);
 }
 
@@ -329,7 +329,7 @@ report_bad_gradient(struct stepping *c, const char *of, double x)
 		return CKR_OK;
 	return err_set(c->err, CKR_ENAN, "step %llu: the gradient of '%s' is "
 	               "not finite: %g%s",
-	               (unsigned long long)c->progress.step + 1,
+	               (unsigned long long)c->progress->step + 1,
 	               err_name(name, sizeof(name), of), x, scale);
 }
 
@@ -396,7 +396,7 @@ find_nonfinite(struct stepping *c)
 			continue;
 		return err_set(c->err, CKR_ENAN, "after step %llu '%s' is "
 		               "not finite: %g",
-		               (unsigned long long)c->progress.step,
+		               (unsigned long long)c->progress->step,
 		               err_name(name, sizeof(name), t->name), x);
 	}
 	return CKR_OK;

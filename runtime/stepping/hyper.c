@@ -54,7 +54,7 @@ hyper_set_env(struct stepping *c, const struct ckr_hyper *hyper)
 {
 	struct ckr_hyper h = hyper ? *hyper : hyper_of_library(c->lib);
 	struct ckr_env *env = &c->env;
-	double t = (double)(c->progress.step - c->progress.skipped) + 1;
+	double t = (double)(c->progress->step - c->progress->skipped) + 1;
 
 	env->lr = (float)h.lr;
 	env->beta1 = (float)h.beta1;
@@ -62,7 +62,7 @@ hyper_set_env(struct stepping *c, const struct ckr_hyper *hyper)
 	env->eps = (float)h.eps;
 	env->weight_decay = (float)h.weight_decay;
 	env->momentum = (float)h.momentum;
-	env->seed = c->progress.seed;
+	env->seed = c->progress->seed;
 	env->clip = norm_clip(c, h.clip);
 	scale_prepare(c, hyper);
 	/* of the betas that kernels have: 1 - 0.999f is 1.3e-5 less than 0.001,
@@ -142,9 +142,10 @@ struct ckr_param_group
 hyper_group(const struct stepping *c, const struct ckr_program *p, uint32_t i)
 {
 	const struct ckr_instr *s = &p->instr[i];
+	const struct ckr_param_group *group = c->run->group;
 	int32_t of = -1;
 
-	for (uint32_t k = 0; c->group && s->phase == CKR_UPDATE && k < s->narg
+	for (uint32_t k = 0; group && s->phase == CKR_UPDATE && k < s->narg
 	     && of < 0; k++) {
 		int32_t at = p->arg[s->arg0 + k];
 
@@ -152,7 +153,7 @@ hyper_group(const struct stepping *c, const struct ckr_program *p, uint32_t i)
 			of = p->tensor[at].kind == CKR_PARAM ? at
 			     : p->tensor[at].param;
 	}
-	return of < 0 ? (struct ckr_param_group){ 1, -1 } : c->group[of];
+	return of < 0 ? (struct ckr_param_group){ 1, -1 } : group[of];
 }
 
 /* All alike. */
@@ -160,14 +161,16 @@ static ckr_status
 alloc_groups(struct stepping *c)
 {
 	uint32_t n = c->lib->nshared;
+	struct ckr_param_group *group = c->run->group;
 
-	if (c->group)
+	if (group)
 		return CKR_OK;
-	c->group = malloc((n + 1) * sizeof(*c->group));
-	if (!c->group)
+	group = malloc((n + 1) * sizeof(*group));
+	if (!group)
 		return err_no_memory(c->err);
 	for (uint32_t i = 0; i < n; i++)
-		c->group[i] = (struct ckr_param_group){ 1, -1 };
+		group[i] = (struct ckr_param_group){ 1, -1 };
+	c->run->group = group;
 	return CKR_OK;
 }
 
@@ -192,8 +195,9 @@ stepping_set_group(struct stepping *c, const char *name, double factor,
 		               err_name(text, sizeof(text), name), factor,
 		               decay);
 	CKR_TRY(alloc_groups(c));
-	c->group[i] = (struct ckr_param_group){ (float)factor, (float)decay };
-	c->async.stale = true;
+	c->run->group[i] = (struct ckr_param_group){ (float)factor,
+	                                             (float)decay };
+	async_forget_graphs(c);
 	return CKR_OK;
 }
 

@@ -113,8 +113,18 @@ struct async_state {
 	                                 * k % MAX_INFLIGHT */
 };
 
+/* What all libraries of one model share. */
+struct run {
+	struct progress progress;
+	struct ckr_param_group *group;  /* [nshared]; NULL: all are alike */
+};
+
 struct stepping {
 	struct err *err;                /* the world's */
+	struct run *run;
+	struct progress *progress;      /* the run's */
+	struct stepping *next;          /* of the libraries that share the run,
+	                                 * in a ring */
 	const struct ckr_library *lib;
 	struct world *world;
 	struct device *device;
@@ -122,8 +132,6 @@ struct stepping {
 	struct ckr_env env;
 	struct ckr_env *device_env;     /* [world.count]: the environment in
 	                                 * device memory; NULL: on the host */
-	struct ckr_param_group *group;  /* [nshared]; NULL: all are alike */
-	struct progress progress;
 	struct count count;
 	struct finite_check finite;
 	struct grad_norm norm;
@@ -239,7 +247,9 @@ ckr_status instr_defer(struct stepping *, ckr_status, uint32_t i);
 ckr_status instr_agree(struct stepping *);
 /* Bytes that steps have touched so far, in any process. */
 uint64_t instr_peak(const struct stepping *);
-/* Before a step: forget the last one's failure and transfers. */
+/* Before the arena is written: no library of the run has outputs any more. */
+void instr_forget_outputs(struct stepping *);
+/* Before a step: forget the last one's failure, outputs and transfers. */
 void instr_reset(struct stepping *);
 /* Threads of kernels and products; returns what instr_leave restores. */
 int instr_enter(const struct stepping *);
@@ -249,6 +259,8 @@ void instr_leave(const struct stepping *, int was);
 
 ckr_status async_open(struct stepping *);
 void async_close(struct stepping *);
+/* Of all libraries of the run, after arguments of kernels have changed. */
+void async_forget_graphs(struct stepping *);
 /* Whether the device runs a step. */
 bool async_is_busy(const struct stepping *);
 /* Enqueue the step that the environment is prepared for.  fresh: with the

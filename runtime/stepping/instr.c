@@ -18,7 +18,7 @@ fault_of_instr(struct stepping *c, const struct ckr_instr *s)
 	c->env.fault = NULL;
 	return err_set(c->err, CKR_EDATA,
 	               "step %llu: node '%s' (%s): %s: %lld",
-	               (unsigned long long)c->progress.step + 1,
+	               (unsigned long long)c->progress->step + 1,
 	               err_name(origin, sizeof(origin),
 	                        s->origin ? s->origin : ""), s->op, why,
 	               (long long)c->env.fault_value);
@@ -86,7 +86,7 @@ run_timed(struct stepping *c, const struct loaded_program *b, uint32_t i,
 	cpu_monitor_poll(c->cpu_monitor);
 	if (moves)
 		status = world_begin_transfer(c->world, b, i,
-		                              c->progress.step + 1);
+		                              c->progress->step + 1);
 	else
 		s->run(b->ptr[r] + s->arg0,
 		       b->p->constant ? b->p->constant + s->const0 : NULL,
@@ -232,7 +232,7 @@ ckr_status
 instr_agree(struct stepping *c)
 {
 	struct pg_task task = { .op = "agreement on the step",
-		.step = c->progress.step + 1 };
+		.step = c->progress->step + 1 };
 	struct finite_check *f = &c->finite;
 	struct pg_vote v = { .status = c->deferred.status,
 		.order = c->deferred.order,
@@ -254,11 +254,21 @@ instr_agree(struct stepping *c)
 }
 
 void
+instr_forget_outputs(struct stepping *c)
+{
+	struct stepping *o = c;
+
+	do
+		o->outputs = NULL;
+	while ((o = o->next) != c);
+}
+
+void
 instr_reset(struct stepping *c)
 {
-	c->env.step = c->progress.step;
+	c->env.step = c->progress->step;
 	c->env.fault = NULL;
 	c->deferred.status = CKR_OK;
-	c->outputs = NULL;
+	instr_forget_outputs(c);
 	world_drop_transfers(c->world);
 }

@@ -44,7 +44,7 @@ static void
 set_env(struct stepping *c)
 {
 	double x = !c->lib->loss_scaled ? 1
-	           : c->scale.fixed > 0 ? c->scale.fixed : c->progress.scale;
+	           : c->scale.fixed > 0 ? c->scale.fixed : c->progress->scale;
 
 	c->env.loss_scale = (float)x;
 	c->env.unscale = (float)(1 / x);
@@ -67,14 +67,14 @@ bool
 scale_can_fall(const struct stepping *c)
 {
 	return c->lib->loss_scaled && !(c->scale.fixed > 0)
-		&& c->progress.scale > 1;
+		&& c->progress->scale > 1;
 }
 
 static void
 halve_scale(struct stepping *c)
 {
-	c->progress.scale /= 2;
-	c->progress.scale_good = 0;
+	c->progress->scale /= 2;
+	c->progress->scale_good = 0;
 }
 
 bool
@@ -90,7 +90,7 @@ stepping_again(struct stepping *c)
 void
 scale_after(struct stepping *c, bool updated)
 {
-	struct progress *p = &c->progress;
+	struct progress *p = c->progress;
 
 	if (!c->lib->loss_scaled || c->scale.fixed > 0)
 		return;

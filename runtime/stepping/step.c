@@ -63,8 +63,8 @@ fail_async(struct stepping *c, struct inflight_step *f)
 
 	async_roll_back(c, f);
 	return err_set(c->err, CKR_EIO, "step %llu: %s; %llu steps had "
-	               "completed", (unsigned long long)c->progress.step + 1,
-	               why.text, (unsigned long long)c->progress.step);
+	               "completed", (unsigned long long)c->progress->step + 1,
+	               why.text, (unsigned long long)c->progress->step);
 }
 
 /* Enqueue again a step that was rolled back, unless it failed. */
@@ -125,9 +125,9 @@ stepping_done(struct stepping *c, ckr_status s)
 		c->outputs = &c->world->plan;
 	else
 		c->outputs = NULL;
-	c->progress.skipped += skipped;
-	c->progress.step++;
-	c->progress.samples += c->progress.per_step;
+	c->progress->skipped += skipped;
+	c->progress->step++;
+	c->progress->samples += c->progress->per_step;
 	s = CKR_OK;
 	for (struct observer *o = c->observer, *next; o; o = next) {
 		ckr_status end;
@@ -175,19 +175,41 @@ assume_success(struct stepping *c, const struct inflight_step *f)
 	scale_prepare(c, &f->hyper);
 	c->finite.nonfinite = c->finite.overflow = false;
 	scale_after(c, true);
-	c->progress.step++;
-	c->progress.samples += c->progress.per_step;
+	c->progress->step++;
+	c->progress->samples += c->progress->per_step;
+}
+
+static bool
+in_flight(struct stepping *c)
+{
+	for (uint32_t k = 0; k < c->async.count; k++)
+		if (inflight_at(c, k)->queued || !inflight_at(c, k)->is_async)
+			return true;
+	return false;
+}
+
+/* Devices of several libraries do not wait for each other. */
+static ckr_status
+need_others_quiet(struct stepping *c)
+{
+	for (struct stepping *o = c->next; o != c; o = o->next) {
+		if (o->feeding || in_flight(o))
+			return err_set(c->err, CKR_EARG, "a step of %s is in "
+			               "flight: end it first",
+			               o->world->library->path);
+		o->device->call->sync(o->device);
+	}
+	return CKR_OK;
 }
 
 ckr_status
 stepping_need_quiet(struct stepping *c)
 {
 	CKR_TRY(stepping_need_fed(c));
-	for (uint32_t k = 0; k < c->async.count; k++)
-		if (inflight_at(c, k)->queued || !inflight_at(c, k)->is_async)
-			return err_set(c->err, CKR_EARG, "a step is in "
-			               "flight: end it first");
-	return CKR_OK;
+	if (in_flight(c))
+		return err_set(c->err, CKR_EARG, "a step is in flight: end it "
+		               "first");
+	return need_others_quiet(c);
 }
 
 bool
@@ -196,8 +218,8 @@ stepping_can_begin(const struct stepping *c)
 	uint32_t at = c->async.first % MAX_INFLIGHT;
 	const struct inflight_step *f = &c->async.inflight[at];
 
-	if (!c->world->ready || c->async.count == 0)
-		return c->world->ready;
+	if (!world_is_ready(c->world) || c->async.count == 0)
+		return world_is_ready(c->world);
 	return c->async.count < MAX_INFLIGHT && f->is_async
 	       && f->status == CKR_OK && can_run_async(c);
 }
@@ -221,7 +243,7 @@ static ckr_status
 begin_next(struct stepping *c, struct inflight_step *before,
            struct inflight_step *f, const struct ckr_hyper *hyper)
 {
-	const struct progress was = c->progress;
+	const struct progress was = *c->progress;
 	struct loss_scale scale = c->scale;
 	ckr_status s;
 
@@ -233,10 +255,10 @@ begin_next(struct stepping *c, struct inflight_step *before,
 	if (s == CKR_OK)
 		begin_step(c, f, hyper);
 	/* what feeding it has set stays */
-	c->progress.step = was.step;
-	c->progress.samples = was.samples;
-	c->progress.scale = was.scale;
-	c->progress.scale_good = was.scale_good;
+	c->progress->step = was.step;
+	c->progress->samples = was.samples;
+	c->progress->scale = was.scale;
+	c->progress->scale_good = was.scale_good;
 	c->scale = scale;
 	return s;
 }
@@ -252,6 +274,7 @@ stepping_begin(struct stepping *c, const struct ckr_hyper *hyper)
 		               "is in flight: end one first");
 	if (c->async.count)
 		return begin_next(c, inflight_at(c, 0), f, hyper);
+	CKR_TRY(need_others_quiet(c));
 	CKR_TRY(stepping_prepare(c, hyper));
 	begin_step(c, f, hyper);
 	return CKR_OK;

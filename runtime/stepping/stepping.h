@@ -44,9 +44,10 @@ struct observer {
 	struct observer *next;
 };
 
-/* Open the libraries that kernels call; blas: as for ckr_open. */
+/* Open the libraries that kernels call; blas: as for ckr_open.  with: whose
+ * progress and settings of parameters are shared; NULL: has its own. */
 ckr_status stepping_open(struct stepping **, struct world *, const char *blas,
-                         uint64_t seed);
+                         uint64_t seed, struct stepping *with);
 /* Allocate all other memory of steps, when the world has its own. */
 ckr_status stepping_open_memory(struct stepping *);
 void stepping_close(struct stepping *);
@@ -73,7 +74,7 @@ ckr_status stepping_set_group(struct stepping *, const char *name,
 
 /* ---- step.c ---- */
 
-/* CKR_EARG unless no step is under way. */
+/* CKR_EARG unless no step is under way, of no library that shares the run. */
 ckr_status stepping_need_quiet(struct stepping *);
 bool stepping_can_begin(const struct stepping *);
 ckr_status stepping_begin(struct stepping *, const struct ckr_hyper *);

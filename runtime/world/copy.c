@@ -100,9 +100,10 @@ ckr_status
 world_make_copies(struct world *w)
 {
 	const struct ckr_tensor *t = w->lib->program[0].tensor;
+	struct memory *m = w->owner->memory;
 	ckr_status s = CKR_OK;
 
-	for (uint32_t i = 0; i < w->lib->nshared && !w->memory->copied; i++) {
+	for (uint32_t i = 0; i < w->lib->nshared && !m->copied; i++) {
 		float *dense;
 
 		if (!tensor_is_copy(&t[i]))
@@ -116,6 +117,6 @@ world_make_copies(struct world *w)
 		free(dense);
 		CKR_TRY(s);
 	}
-	w->memory->copied = true;
+	m->copied = true;
 	return CKR_OK;
 }

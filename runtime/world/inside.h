@@ -8,6 +8,10 @@
 
 struct memory {
 	struct block *resident;         /* [count] */
+	uint64_t shared;                /* bytes before these that are in the
+	                                 * owner's blocks; 0: the owner */
+	struct world *sharers, *next;   /* worlds that share the owner's
+	                                 * memory; the next one of these */
 	uint64_t common[2];             /* byte range of the resident block that
 	                                 * a replica's first rank here has for
 	                                 * all: constants and inputs */
@@ -20,6 +24,12 @@ struct memory {
 	                                 * allocated */
 	bool copied;                    /* 16-bit copies equal the parameters */
 };
+
+/* ---- share.c ---- */
+
+/* Make the owner's arena at least so large. */
+ckr_status share_arena(struct world *, uint64_t bytes);
+void share_close(struct world *);
 
 /* ---- place.c ---- */
 

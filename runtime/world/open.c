@@ -17,6 +17,7 @@ world_join(struct world *w, double timeout, struct err *e)
 	const char *poison = getenv("CKR_POISON");
 
 	w->err = e;
+	w->owner = w;
 	w->poison = poison && *poison && strcmp(poison, "0") != 0;
 	w->memory = calloc(1, sizeof(*w->memory));
 	if (!w->memory)
@@ -192,9 +193,15 @@ world_close(struct world *w)
 	pg_close(w->team);
 }
 
+bool
+world_is_ready(const struct world *w)
+{
+	return w->ready && w->owner->ready;
+}
+
 ckr_status
 world_need_ready(struct world *w)
 {
-	return w->ready ? CKR_OK
+	return world_is_ready(w) ? CKR_OK
 	       : err_set(w->err, CKR_EARG, "no model is open");
 }

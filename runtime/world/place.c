@@ -1,7 +1,8 @@
 /* Memory of the ranks that live here, and where their operands lie.
  *
  * Constants and inputs, which no step writes, lie in the memory of a replica's
- * first rank alone.
+ * first rank alone.  Parameters, buffers and states, which come first, may lie
+ * in the memory of another library of the model: see share.c.
  */
 #include "runtime/world/inside.h"
 
@@ -28,11 +29,14 @@ void *
 world_at(const struct world *w, const struct loaded_program *b, uint32_t r,
          const struct ckr_tensor *t)
 {
-	const struct block *in = t->flags & CKR_RESIDENT ? w->memory->resident
-	                         : b->arena;
+	const struct memory *m = w->memory;
 
-	return in[is_common(w, t) ? place_first_rank(w, r) : r].p
-	       + t->offset;
+	if (!(t->flags & CKR_RESIDENT))
+		return b->arena[r].p + t->offset;
+	if (t->offset < m->shared)
+		return w->owner->memory->resident[r].p + t->offset;
+	return m->resident[is_common(w, t) ? place_first_rank(w, r) : r].p
+	       + (t->offset - m->shared);
 }
 
 void *
@@ -78,19 +82,36 @@ world_set_operands(const struct world *w, struct loaded_program *b)
 
 /* ---- programs ---- */
 
+static ckr_status
+open_operands(const struct world *w, struct loaded_program *b)
+{
+	b->ptr = calloc(w->count, sizeof(*b->ptr));
+	return b->ptr && world_set_operands(w, b) ? CKR_OK
+	       : err_no_memory(w->err);
+}
+
 ckr_status
 world_load(struct world *w, struct loaded_program *b,
            const struct ckr_program *p, bool paint, bool at_end)
 {
 	*b = (struct loaded_program){ .p = p };
 	b->arena = calloc(w->count, sizeof(*b->arena));
-	b->ptr = calloc(w->count, sizeof(*b->ptr));
-	if (!b->arena || !b->ptr)
+	if (!b->arena)
 		return err_no_memory(w->err);
 	FOR_RANKS (r, w)
 		CKR_TRY(device_map(w->device, &b->arena[r], p->arena_bytes,
 		                   paint, at_end, w->threads, w->err));
-	return world_set_operands(w, b) ? CKR_OK : err_no_memory(w->err);
+	return open_operands(w, b);
+}
+
+/* In an arena that is there. */
+static ckr_status
+load_into(struct world *w, struct loaded_program *b,
+          const struct ckr_program *p, struct block *arena)
+{
+	*b = (struct loaded_program){ .p = p, .arena = arena,
+	                              .shares_arena = true };
+	return open_operands(w, b);
 }
 
 void
@@ -139,16 +160,16 @@ find_common(struct world *w)
 	}
 }
 
-/* The program that evaluates, in the arena of the plan, between whose steps it
- * runs. */
+/* The plan, in an arena of its own or in the owner's. */
 static ckr_status
-load_forward(struct world *w)
+load_plan(struct world *w)
 {
-	w->forward = (struct loaded_program){ .p = &w->lib->program[2],
-		.arena = w->plan.arena, .shares_arena = true };
-	w->forward.ptr = calloc(w->count, sizeof(*w->forward.ptr));
-	return w->forward.ptr && world_set_operands(w, &w->forward) ? CKR_OK
-	       : err_no_memory(w->err);
+	const struct ckr_program *p = &w->lib->program[0];
+
+	if (w->owner == w || w->poison)
+		return world_load(w, &w->plan, p, true, w->poison);
+	CKR_TRY(share_arena(w, p->arena_bytes));
+	return load_into(w, &w->plan, p, w->owner->plan.arena);
 }
 
 ckr_status
@@ -162,16 +183,19 @@ place_open(struct world *w)
 		return err_no_memory(w->err);
 	FOR_RANKS (r, w)
 		CKR_TRY(device_map(w->device, &m->resident[r],
-		                   max_resident_bytes(w->lib), false, w->poison,
-		                   w->threads, w->err));
+		                   max_resident_bytes(w->lib) - m->shared,
+		                   false, w->poison, w->threads, w->err));
 	if (w->tp > 1)
 		find_common(w);
 	FOR_RANKS (r, w)
 		if (r && world_rank(w, r) && w->device->addressable)
-			block_forget(&m->resident[r], m->common[0],
-			             m->common[1]);
-	CKR_TRY(world_load(w, &w->plan, &w->lib->program[0], true, w->poison));
-	return w->lib->program[2].ninstr ? load_forward(w) : CKR_OK;
+			block_forget(&m->resident[r],
+			             m->common[0] - m->shared,
+			             m->common[1] - m->shared);
+	CKR_TRY(load_plan(w));
+	/* the program that evaluates runs between steps */
+	return !w->lib->program[2].ninstr ? CKR_OK
+	       : load_into(w, &w->forward, &w->lib->program[2], w->plan.arena);
 }
 
 void
@@ -179,19 +203,20 @@ place_close(struct world *w)
 {
 	world_unload(w, &w->forward);
 	world_unload(w, &w->plan);
+	share_close(w);
 	for (uint32_t r = 0; r < w->count && w->memory->resident; r++)
 		device_unmap(w->device, &w->memory->resident[r]);
 	free(w->memory->resident);
 }
 
-uint64_t
-world_resident_bytes(const struct world *w)
+static uint64_t
+own_resident_bytes(const struct world *w)
 {
 	return w->memory->resident[0].size * w->count;
 }
 
-void
-world_copy_resident(struct world *w, char *copy, bool back)
+static void
+copy_own_resident(struct world *w, char *copy, bool back)
 {
 	FOR_RANKS (r, w) {
 		const struct block *b = &w->memory->resident[r];
@@ -206,18 +231,37 @@ world_copy_resident(struct world *w, char *copy, bool back)
 	}
 }
 
+uint64_t
+world_resident_bytes(const struct world *w)
+{
+	return own_resident_bytes(w)
+	       + (w->owner == w ? 0 : own_resident_bytes(w->owner));
+}
+
+void
+world_copy_resident(struct world *w, char *copy, bool back)
+{
+	copy_own_resident(w, copy, back);
+	if (w->owner != w)
+		copy_own_resident(w->owner, copy + own_resident_bytes(w),
+		                  back);
+}
+
 /* ---- how much ---- */
 
 uint64_t
 world_touched(const struct world *w)
 {
+	const struct ckr_program *p = &w->lib->program[0];
 	uint64_t most = 0, n;
 
 	FOR_RANKS (r, w) {
 		n = device_touched(w->device, &w->plan.arena[r]);
 		most = n > most ? n : most;
 	}
-	return most + w->lib->program[0].resident_bytes;
+	/* another library may have touched more of a shared arena */
+	return (most < p->arena_bytes ? most : p->arena_bytes)
+	       + p->resident_bytes;
 }
 
 uint64_t

@@ -123,7 +123,7 @@ shards_begin(struct shards *s, struct world *w, const struct ckr_tensor *t,
 		s->sharding = world_sharding(w, t);
 	if (!put)
 		return CKR_OK;
-	w->memory->copied &= t->kind != CKR_PARAM;
+	w->owner->memory->copied &= t->kind != CKR_PARAM;
 	s->local = whole_open_local(w, &w->plan, t);
 	if (!s->local)
 		return err_no_memory(w->err);

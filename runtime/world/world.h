@@ -22,12 +22,17 @@ struct loaded_program {
 	const struct ckr_program *p;
 	struct block *arena;            /* [count] */
 	void ***ptr;                    /* [count]: addresses of p->arg */
-	bool shares_arena;              /* the arena is another program's */
+	bool shares_arena;              /* the arena is another program's, of
+	                                 * this world or of its owner */
 };
 
 /* Constant once it is open, but for `ready` and `memory`. */
 struct world {
 	struct err *err;                /* the context's */
+	struct world *owner;            /* whose parameters, buffers, states
+	                                 * and arena these are: itself, or the
+	                                 * world of the model that was opened
+	                                 * first */
 	const struct library *library;
 	const struct ckr_library *lib;  /* the library's tables */
 	uint32_t tp, dp;                /* ranks of a replica; replicas */
@@ -39,8 +44,9 @@ struct world {
 	struct loaded_program plan;     /* program[0] */
 	struct loaded_program forward;  /* program[2], in the plan's arena;
 	                                 * p NULL: there is none */
-	bool ready;                     /* all memory has values; no longer so
-	                                 * after a file was read in part */
+	bool ready;                     /* all memory has values; the owner is
+	                                 * no longer ready after a file was
+	                                 * read in part */
 	struct memory *memory;          /* private: inside.h */
 	/* Called after the process waited for the transfer that instruction i
 	 * of the plan had begun before; NULL: nobody asks. */
@@ -78,6 +84,10 @@ ckr_status world_join(struct world *, double timeout, struct err *);
  * have. */
 ckr_status world_set_library(struct world *, const struct library *,
                              const char *so, uint32_t ranks);
+/* Share the parameters, buffers, states and the arena of another world, which
+ * stays open for longer; CKR_EARG if the libraries differ in these.  The arena
+ * may move when memory is opened. */
+ckr_status world_share(struct world *, struct world *with);
 /* Make this process one rank, if there are several; once all have the
  * library. */
 ckr_status world_assign_ranks(struct world *);
@@ -89,7 +99,8 @@ ckr_status world_open_memory(struct world *);
  * and the same settings. */
 ckr_status world_connect(struct world *, uint64_t seed);
 void world_close(struct world *);
-/* CKR_EARG unless it is ready. */
+bool world_is_ready(const struct world *);
+/* CKR_EARG unless it is. */
 ckr_status world_need_ready(struct world *);
 
 /* ---- place.c: where operands lie ---- */

@@ -120,10 +120,13 @@ cuDeviceGetUuid_v2(char *uuid, int device)
 	return 0;
 }
 
+static int retained;
+
 EXPORT CUresult
 cuDevicePrimaryCtxRetain(void **context, int device)
 {
 	(void)device;
+	retained++;
 	*context = &blocks;
 	return 0;
 }
@@ -147,9 +150,10 @@ cuDevicePrimaryCtxRelease_v2(int device)
 {
 	(void)device;
 	write_count();
-	if (blocks)
-		fprintf(stderr, "emulated GPU: memory was not given back\n");
-	return blocks ? 1 : 0;
+	if (--retained || !blocks)
+		return 0;
+	fprintf(stderr, "emulated GPU: memory was not given back\n");
+	return 1;
 }
 
 EXPORT CUresult

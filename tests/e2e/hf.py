@@ -290,6 +290,56 @@ class Fine(ck.Bench):
         kept = sum(int((row["labels"] == -100).sum()) for row in data._rows)
         self.check(30 <= kept <= 36, f"{kept} labels of packed rows are ignored")
 
+    def lengths(self, hf):
+        """Rows in batches of three lengths, which have a library each, train as one model."""
+        torch.manual_seed(0)
+        model, rows, _, _ = CASES["bert"]()
+        model.train()
+        twin, lengths = copy.deepcopy(model), [20, 6, 12]
+        args = tf.TrainingArguments(
+            output_dir=self.path("lengths"),
+            per_device_train_batch_size=4,
+            num_train_epochs=2,
+            learning_rate=1e-3,
+            lr_scheduler_type="constant",
+            data_seed=3,
+            report_to=[],
+        )
+        data = hf.Batches(model, rows, 4, length=lengths, seed=3)
+        passes = [list(data), list(data)]
+        sizes = {
+            n: sum(min(m for m in lengths if m >= len(r["input_ids"])) == n for r in rows)
+            for n in lengths
+        }
+        expected = sorted(n for n in lengths for _ in range((sizes[n] + 3) // 4))
+        for batches in passes:
+            found = sorted(batch["input_ids"].shape[1] for batch in batches)
+            self.check(found == expected and len(data) == len(found), f"lengths: {found}")
+            tokens = sum(int(b["attention_mask"][b["labels"] >= 0].sum()) for b in batches)
+            self.check(tokens == sum(len(r["input_ids"]) for r in rows), f"{tokens} tokens")
+        self.check(
+            [b["input_ids"].tolist() for b in passes[0]]
+            != [b["input_ids"].tolist() for b in passes[1]],
+            "a pass has a new order",
+        )
+        got = hf.train(model, rows, args, length=lengths, budget="100%")
+        optimizer = torch.optim.AdamW(twin.parameters(), lr=1e-3, weight_decay=0.0)
+        want = []
+        for batch in passes[0] + passes[1]:
+            optimizer.zero_grad()
+            loss = twin(**batch).loss
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(twin.parameters(), 1.0)
+            optimizer.step()
+            want.append(float(loss.detach()))
+        gap = max(abs(a - b) for a, b in zip(got, want))
+        self.check(len(got) == len(want) and gap < 2e-4, f"lengths: {got}, expected {want}")
+        try:
+            hf.Batches(model, rows, length=[6, 12])
+            self.check(False, "no error for a row that is too long")
+        except ValueError as e:
+            self.check("max_length=12" in str(e), f"too long: {e}")
+
     def refused(self, hf):
         torch.manual_seed(0)
         model, rows, _, _ = CASES["bert"]()
@@ -331,6 +381,7 @@ def main():
             b.adapters(model)
     b.quantised(hf)
     b.batches(hf)
+    b.lengths(hf)
     b.refused(hf)
     b.finish()
 

@@ -347,11 +347,11 @@ def evaluates(bench, ckc):
 
 
 def in_place(bench, ckc):
-    """ckc.torch.train is a loop of AdamW, and reports batches that do not fit."""
+    """ckc.torch.train is a loop of AdamW over batches of any shapes, and reports bad ones."""
     torch.manual_seed(0)
     module = nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 5))
     twin = copy.deepcopy(module)
-    data = [(randn(16, 6), randint(0, 5, (16,))) for _ in range(5)]
+    data = [(randn(n, 6), randint(0, 5, (n,))) for n in (16, 16, 9, 16, 4)]
     losses = ckc.torch.train(module, data, loss="ce", budget="100%", epochs=2, lr=1e-2)
     optimizer, expected = torch.optim.AdamW(twin.parameters(), lr=1e-2), []
     for x, y in data * 2:
@@ -374,7 +374,18 @@ def in_place(bench, ckc):
     )
     bench.check(len(losses) == 7, f"train: {len(losses)} steps of 7")
     for batches, options, kind, message in (
-        (data + [(randn(7, 6), randint(0, 5, (7,)))], {}, ckc.Error, "try: drop_last=True"),
+        (
+            data[:1] + [(randn(n, 6), randint(0, 5, (n,))) for n in (7, 3)],
+            {"shapes": 2},
+            ckc.Error,
+            "more than 2 shapes, here {'input': (3, 6), 'labels': (3,)}",
+        ),
+        (
+            [(randn(15, 6), randint(0, 5, (15,)))],
+            {"grad_accum": 2},
+            ckc.Error,
+            "15 rows of 'input' do not divide into 2 micro-batches",
+        ),
         (iter(data), {"epochs": 2}, TypeError, "data is an iterator"),
         ([], {}, ValueError, "data has no batch"),
         ([{"input": data[0][0]}], {}, TypeError, "no 'labels' for the loss"),

@@ -201,6 +201,61 @@ class _Memory:
         }
 
 
+class _Library:
+    """An open library: .ctx, .tensors and .inputs by name, .written inputs, which hold what the
+    next step() without arrays takes, .micro_batches of a step."""
+
+    def __init__(self, call, model, **options):
+        self._call, self.ctx = call, _c.c_void_p()
+        self.path = model.path if isinstance(model, Model) else _os.fspath(model)
+        options = _lib.Options(**options)
+        status = call.ckr_open(_c.byref(self.ctx), _os.fsencode(self.path), _c.byref(options))
+        try:
+            if status:
+                raise Error(call.ckr_error(self.ctx).decode(errors="replace"))
+            self.tensors = {i.name.decode(): i for i in self.list(call.ckr_tensor)}
+        except BaseException:
+            call.ckr_close(self.ctx)
+            raise
+        self.inputs = {k: i for k, i in self.tensors.items() if i.kind == b"input"}
+        self.written = set()
+        self.micro_batches = call.ckr_micro_batches(self.ctx)
+
+    def list(self, call):
+        """All tensors that a call with an index returns."""
+        found, info = [], _lib.Info()
+        while not call(self.ctx, len(found), _c.byref(info)):
+            found.append(_lib.Info.from_buffer_copy(info))
+        return found
+
+    def shape(self, name):
+        info = self.inputs[name]
+        return tuple(info.dim[: info.rank])
+
+    def step_shape(self, name):
+        """The shape that step() takes: micro-batches lie along axis 0."""
+        one, n = self.shape(name), self.micro_batches
+        return (n * one[0] if one else n, *one[1:]) if n > 1 else one
+
+
+def _fits_step(library, arrays):
+    """0: these are a batch of the library."""
+    return 0 if all(x.shape == library.step_shape(k) for k, x in arrays.items()) else None
+
+
+def _fits_rows(library, arrays):
+    """How well the library evaluates these rows: by few that are filled up, in few batches."""
+    missing, rows = 0, 0
+    for name, x in arrays.items():
+        shape = library.shape(name)
+        if x.shape == shape:
+            continue
+        if not shape or x.shape[1:] != shape[1:]:
+            return None
+        missing, rows = -len(x) % shape[0], shape[0]
+    return -missing, rows
+
+
 class Trainer:
     """A model in memory, with its weights and the optimizer's state.
 
@@ -211,38 +266,63 @@ class Trainer:
     """
 
     def __init__(self, model, weights=None, threads=0, seed=0, **hyper):
-        self._ctx = None
+        self._libraries = []
         self._call = _lib.library()
-        path = model.path if isinstance(model, Model) else _os.fspath(model)
         if threads < 0 or seed < 0:
             raise TypeError("threads and seed cannot be negative")
-        options = _lib.Options(
-            weights=_os.fsencode(weights) if weights else None, threads=threads, seed=seed
+        self._options = {"threads": threads, "seed": seed}
+        self._now = _Library(
+            self._call, model, weights=_os.fsencode(weights) if weights else None, **self._options
         )
-        ctx = _c.c_void_p()
-        status = self._call.ckr_open(_c.byref(ctx), _os.fsencode(path), _c.byref(options))
-        self._ctx = ctx
+        self._libraries.append(self._now)
         try:
-            self._check(status)
-            self.hyper = self._call.ckr_model_hyper(ctx)
+            self.hyper = self._call.ckr_model_hyper(self._ctx)
             for name, value in hyper.items():
                 setattr(self.hyper, name, value)
-                if not self._call.ckr_uses_hyper(ctx, name.encode()):
-                    of = self._call.ckr_optimizer(ctx).decode()
+                if not self._call.ckr_uses_hyper(self._ctx, name.encode()):
+                    of = self._call.ckr_optimizer(self._ctx).decode()
                     _warnings.warn(
                         f"{name} has no effect: the library's optimizer is {of}", stacklevel=2
                     )
-            self._tensors = {i.name.decode(): i for i in self._list(self._call.ckr_tensor)}
-            self._infos = {k: i for k, i in self._tensors.items() if i.kind == b"input"}
         except BaseException:
             self.close()
             raise
         if weights:
             self._warn_unused()
-        self._written = set()  # inputs that hold what the next step() without arrays takes
-        self.micro_batches = self._call.ckr_micro_batches(ctx)
+
+    def add(self, model):
+        """Open another library of the same model, for inputs of other shapes.  It shares weights,
+        optimizer state, progress and memory.  Later calls take the library that fits their arrays.
+        """
+        self._open()
+        self._libraries.append(
+            _Library(self._call, model, model_of=self._libraries[0].ctx, **self._options)
+        )
 
     # ---- plumbing ----
+
+    # of the library that was used last:
+    _ctx = property(lambda self: self._now.ctx)
+    _tensors = property(lambda self: self._now.tensors)
+    _infos = property(lambda self: self._now.inputs)
+    _written = property(lambda self: self._now.written)
+    micro_batches = property(lambda self: self._now.micro_batches)
+
+    def _choose(self, arrays, fits):
+        """Use the library whose inputs best fit the arrays, or the current one if none does."""
+        if len(self._libraries) == 1 or not arrays:
+            return
+        marked = [(fits(x, arrays), x) for x in self._libraries]
+        marked = [(mark, x) for mark, x in marked if mark is not None]
+        if not marked:
+            shapes = {
+                name: " or ".join(str(list(x.step_shape(name))) for x in self._libraries)
+                for name in arrays
+                if name in self._infos
+            }
+            found = {name: list(x.shape) for name, x in arrays.items()}
+            raise Error(f"no library fits: expected {shapes}, found {found}")
+        self._now = max(marked, key=lambda pair: pair[0])[1]
 
     def _warn_unused(self):
         unused = self._call.ckr_unused_tensors(self._ctx).decode(errors="replace")
@@ -252,13 +332,6 @@ class Trainer:
     def _check(self, status):
         if status:
             raise Error(self._call.ckr_error(self._ctx).decode(errors="replace"))
-
-    def _list(self, call):
-        """All tensors that a call with an index returns."""
-        found, info = [], _lib.Info()
-        while not call(self._ctx, len(found), _c.byref(info)):
-            found.append(_lib.Info.from_buffer_copy(info))
-        return found
 
     def _view(self, info):
         self._open()
@@ -280,7 +353,7 @@ class Trainer:
         return (x.astype("u4") << 16).view("f4") if info.dtype == b"bf16" else x
 
     def _open(self):
-        if not self._ctx:
+        if not self._libraries:
             raise Error("the trainer is closed")
 
     def _taken(self, arrays):
@@ -292,10 +365,6 @@ class Trainer:
             name: _typed(f"input '{name}'", x, self._infos[name].dtype.decode())
             for name, x in arrays.items()
         }
-
-    def _shape(self, name):
-        info = self._infos[name]
-        return tuple(info.dim[: info.rank])
 
     def _complete(self, arrays, labels=True):
         """Require arrays for all inputs or for none: an omitted input would keep an old batch."""
@@ -331,13 +400,14 @@ class Trainer:
         those written to .inputs.  A model of --grad-accum N takes N batches in one array, along
         axis 0."""
         self._open()
-        arrays, loss, n = self._taken(arrays), _c.c_double(), self.micro_batches
-        if n > 1:
-            return self._accumulate(arrays, loss, n)
+        arrays, loss = self._taken(arrays), _c.c_double()
+        self._choose(arrays, _fits_step)
+        if self.micro_batches > 1:
+            return self._accumulate(arrays, loss, self.micro_batches)
         for name, x in arrays.items():
-            if x.shape != self._shape(name):
+            if x.shape != self._now.shape(name):
                 raise Error(
-                    f"input '{name}': expected shape {list(self._shape(name))}, found {list(x.shape)}"
+                    f"input '{name}': expected shape {list(self._now.shape(name))}, found {list(x.shape)}"
                 )
         self._complete(arrays)
         self._set(arrays)
@@ -348,8 +418,8 @@ class Trainer:
     def _accumulate(self, arrays, loss, n):
         parts, failed = {}, []
         for name, x in arrays.items():
-            one = self._shape(name)
-            if x.shape != (n * one[0] if one else n, *one[1:]):
+            one = self._now.shape(name)
+            if x.shape != self._now.step_shape(name):
                 raise Error(
                     f"input '{name}': expected {n} micro-batches of {list(one)} along axis 0, found {list(x.shape)}"
                 )
@@ -385,7 +455,7 @@ class Trainer:
         """Set inputs batch by batch; yield the number of new samples, the batch size and the weight
         of the batch.  A last batch is padded with its last sample; another batch of that sample
         alone, with a negative weight, cancels the padding."""
-        shapes = {name: self._shape(name) for name in arrays}
+        shapes = {name: self._now.shape(name) for name in arrays}
         rows, n = next(
             (
                 (to[0], len(arrays[name]))
@@ -418,26 +488,30 @@ class Trainer:
             yield 0, rows, n % rows / rows - 1
 
     @_contextlib.contextmanager
-    def _kept_inputs(self, arrays):
-        """The inputs are those of the next step again, whatever is evaluated in between."""
+    def _evaluating(self, arrays):
+        """Use the library that fits.  Afterwards, library and inputs are those of the next step
+        again."""
+        before = self._now
+        self._choose(arrays, _fits_rows)
         kept = {k: self._view(self._infos[k]).copy() for k in self._written & arrays.keys()}
         try:
             yield
         finally:
             for name, x in kept.items():
                 self._view(self._infos[name])[...] = x
+            self._now = before
 
     def eval(self, **arrays):
         """Return the loss without training: no dropout, running statistics.  Arrays hold a batch,
         or any number of rows, which are split into batches; the loss is that of all rows."""
         self._open()
         arrays, score, batches = self._taken(arrays), _lib.Score(), 0
-        self._check(self._call.ckr_score_begin(self._ctx))
-        with self._kept_inputs(arrays):
+        with self._evaluating(arrays):
+            self._check(self._call.ckr_score_begin(self._ctx))
             for _, rows, times in self._batches(arrays):
                 self._check(self._call.ckr_score_add(self._ctx, times))
                 batches += 1
-        self._check(self._call.ckr_score_end(self._ctx, _c.byref(score)))
+            self._check(self._call.ckr_score_end(self._ctx, _c.byref(score)))
         if score.by_batch and batches > 1:
             _warnings.warn(
                 f"the loss depends on the batch size, here {rows}: {score.by_batch.decode(errors='replace')}",
@@ -451,11 +525,13 @@ class Trainer:
         more per sample."""
         self._open()
         arrays = self._taken(arrays)
-        infos = [
-            i for i in self._list(self._call.ckr_eval_output) if not i.loss and i.kind != b"metric"
-        ]
-        found, some = {i.name.decode(): [] for i in infos}, False
-        with self._kept_inputs(arrays):
+        with self._evaluating(arrays):
+            infos = [
+                i
+                for i in self._now.list(self._call.ckr_eval_output)
+                if not i.loss and i.kind != b"metric"
+            ]
+            found, some = {i.name.decode(): [] for i in infos}, False
             for new, rows, _ in self._batches(arrays, labels=False):
                 if not new:
                     break
@@ -624,9 +700,8 @@ class Trainer:
 
     def close(self):
         """Free the model; views of .inputs must not be used afterwards."""
-        if self._ctx:
-            self._call.ckr_close(self._ctx)
-        self._ctx = None
+        while self._libraries:
+            self._call.ckr_close(self._libraries.pop().ctx)
 
     def __enter__(self):
         return self
@@ -635,5 +710,5 @@ class Trainer:
         self.close()
 
     def __del__(self):
-        if getattr(self, "_ctx", None):
+        if getattr(self, "_libraries", None):
             self.close()

@@ -16,6 +16,7 @@ class Options(c.Structure):
         ("seed", c.c_uint64),
         ("ranks", c.c_uint32),
         ("comm_timeout", c.c_double),
+        ("model_of", c.c_void_p),
     ]
 
 

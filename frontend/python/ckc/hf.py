@@ -1,5 +1,6 @@
 """Fine-tuning of Hugging Face models: ckc.hf.train."""
 
+import collections as _collections
 import contextlib as _contextlib
 import dataclasses as _dataclasses
 import inspect as _inspect
@@ -77,16 +78,17 @@ def _rates(args, steps):
 
 
 class Batches:
-    """The rows of a tokenised dataset as batches of one shape, in a new order in each pass.
+    """The rows of a tokenised dataset as batches of few shapes, in a new order in each pass.
 
     dataset: has a length, and rows by index that are dicts.  Columns that are no parameter of
     model.forward are left out; `label` and `label_ids` are taken for `labels`.  length: of the
-    columns with a number for each token, or a dict by column; by default the longest row's.
+    columns with a number for each token, or a dict by column; by default the longest row's.  From a
+    list of lengths, each row takes the least that it fits, and a batch has rows of one length.
     Shorter rows are padded: input_ids with pad_token (by default the model's), labels with -100,
     others with 0; attention_mask is added.  A longer row is an error.  pack: tokens, without those
     that attention_mask hides, are put one behind the other and cut into rows of `length`; their
-    labels are those of the dataset, or else the tokens.  The last batch of a pass is filled up with
-    rows whose labels are -100, if the model's loss is the same with them; otherwise, and with
+    labels are those of the dataset, or else the tokens.  The last batch of each length is filled up
+    with rows whose labels are -100, if the model's loss is the same with them; otherwise, and with
     drop_last, its rows are left out.
     """
 
@@ -111,6 +113,9 @@ class Batches:
             raise ValueError("the dataset has no rows")
         if pack:
             rows = _packed(rows, length)
+        buckets = sorted(length) if isinstance(length, (list, tuple)) else [length]
+        if not buckets:
+            raise ValueError("length is an empty list")
         for i, row in enumerate(rows):
             if row.keys() != rows[0].keys():
                 other = ", ".join(sorted(row.keys() ^ rows[0].keys()))
@@ -119,21 +124,27 @@ class Batches:
             raise ValueError(f"the dataset has no column 'labels', only: {', '.join(rows[0])}")
         text = getattr(base.config, "get_text_config", lambda: base.config)()
         self._pad = getattr(text, "pad_token_id", None) if pad_token is None else pad_token
-        self._length = self._lengths(rows, length)
-        self._rows = [self._padded(i, row) for i, row in enumerate(rows)]
+        lengths = [self._lengths(rows, x) for x in buckets]
+        self._bucket = [self._choose(lengths, row) for row in rows]
+        self._rows = [self._padded(i, row, lengths[self._bucket[i]]) for i, row in enumerate(rows)]
         self._check_shapes()
-        self._left_out = len(rows) % batch_size
-        if self._left_out and not drop_last:
-            if self._fills(model):
-                self._left_out = 0
-            else:
-                _warnings.warn(
-                    f"the last {self._left_out} of {len(rows)} rows of each pass are left out: they "
-                    f"do not fill a batch of {batch_size}, and empty rows would change the loss",
-                    stacklevel=2,
-                )
-        if len(rows) - self._left_out < 1:
+        self._fill = not drop_last
+        tails = [self._tail(b) for b in range(len(buckets))]
+        left_out = sum(map(len, tails))
+        if self._fill and not all(self._fills(model, tail) for tail in tails if tail):
+            self._fill = False
+            _warnings.warn(
+                f"the last {left_out} of {len(rows)} rows of each pass are left out: they do not "
+                f"fill a batch of {batch_size}, and empty rows would change the loss",
+                stacklevel=2,
+            )
+        if not len(self):
             raise ValueError(f"{len(rows)} rows do not fill a batch of {batch_size}")
+
+    def _tail(self, bucket):
+        """The rows of a length that do not fill a batch."""
+        rows = [row for b, row in zip(self._bucket, self._rows) if b == bucket]
+        return rows[len(rows) // self.batch_size * self.batch_size :]
 
     def _row(self, at, row):
         if not hasattr(row, "keys"):
@@ -172,17 +183,24 @@ class Batches:
                 found[k] = length
         return found
 
-    def _padded(self, at, row):
+    def _choose(self, lengths, row):
+        """The first of these lengths that the row fits, or the last."""
+        for i, length in enumerate(lengths):
+            if all(len(x) <= length.get(k, len(x)) for k, x in row.items() if x.ndim == 1):
+                return i
+        return len(lengths) - 1
+
+    def _padded(self, at, row, length):
         if "input_ids" in row and "attention_mask" in self._known:
             row.setdefault("attention_mask", _torch.ones_like(row["input_ids"]))
             if row["input_ids"].ndim == 1:
-                self._length.setdefault("attention_mask", self._length["input_ids"])
+                length = {"attention_mask": length["input_ids"], **length}
         for k, x in row.items():
-            missing = self._length.get(k, 0) - len(x) if x.ndim == 1 else 0
+            missing = length.get(k, 0) - len(x) if x.ndim == 1 else 0
             if missing < 0:
                 raise ValueError(
-                    f"row {at}: '{k}' has {len(x)} entries, and rows have {self._length[k]}; try: "
-                    f"truncation=True, max_length={self._length[k]} in the tokenizer"
+                    f"row {at}: '{k}' has {len(x)} entries, and rows have {length[k]}; try: "
+                    f"truncation=True, max_length={length[k]} in the tokenizer"
                 )
             if missing:
                 fill = _FILL.get(k, 0)
@@ -193,13 +211,14 @@ class Batches:
         return row
 
     def _check_shapes(self):
-        first = self._rows[0]
-        for i, row in enumerate(self._rows):
+        first = {}
+        for i, (bucket, row) in enumerate(zip(self._bucket, self._rows)):
+            at = first.setdefault(bucket, i)
             for k, x in row.items():
-                if x.shape != first[k].shape:
+                if x.shape != self._rows[at][k].shape:
                     raise ValueError(
-                        f"row {i}: '{k}' has shape {list(x.shape)}, but row 0 has "
-                        f"{list(first[k].shape)}"
+                        f"row {i}: '{k}' has shape {list(x.shape)}, but row {at} has "
+                        f"{list(self._rows[at][k].shape)}"
                     )
 
     def _batch(self, rows, size):
@@ -211,17 +230,16 @@ class Batches:
             batch[k] = _torch.cat([x, more])
         return batch
 
-    def _fills(self, model):
-        """Whether empty rows leave the model's loss as it is."""
-        if self._rows[0].get("labels", _torch.ones(())).is_floating_point():
+    def _fills(self, model, rows):
+        """Whether empty rows leave the model's loss of these as it is."""
+        if rows[0].get("labels", _torch.ones(())).is_floating_point():
             return False
-        rows = self._rows[-self._left_out :]
         # on the CPU, as a label out of range ends a process that uses CUDA
         weights = {k: x.detach().cpu() for k, x in model.named_parameters()}
         losses, training = [], model.training
         model.train()
         try:
-            for size in (self._left_out, self.batch_size):
+            for size in (len(rows), self.batch_size):
                 state = {**weights, **{k: x.cpu().clone() for k, x in model.named_buffers()}}
                 with _torch.no_grad(), _forward.Plain():
                     out = _torch.func.functional_call(model, state, (), self._batch(rows, size))
@@ -236,7 +254,8 @@ class Batches:
         return abs(losses[0] - losses[1]) <= 1e-5 * abs(losses[0])
 
     def __len__(self):
-        return _math.ceil((len(self._rows) - self._left_out) / self.batch_size)
+        share = _math.ceil if self._fill else _math.floor
+        return sum(share(n / self.batch_size) for n in _collections.Counter(self._bucket).values())
 
     def __iter__(self):
         order = range(len(self._rows))
@@ -244,9 +263,17 @@ class Batches:
             draw = _torch.Generator().manual_seed(self._seed + self._pass)
             order = _torch.randperm(len(self._rows), generator=draw).tolist()
         self._pass += 1
-        for at in range(0, len(self) * self.batch_size, self.batch_size):
-            rows = [self._rows[i] for i in order[at : at + self.batch_size]]
-            yield self._batch(rows, self.batch_size)
+        batches, pending = [], _collections.defaultdict(list)
+        for i in order:
+            rows = pending[self._bucket[i]]
+            rows.append(i)
+            if len(rows) == self.batch_size:
+                batches.append(pending.pop(self._bucket[i]))
+        batches += pending.values() if self._fill else []
+        # the longest first, whose memory the others take, too
+        first = max(range(len(batches)), key=lambda k: self._bucket[batches[k][0]])
+        for rows in [batches[first], *batches[:first], *batches[first + 1 :]]:
+            yield self._batch([self._rows[i] for i in rows], self.batch_size)
 
 
 def _packed(rows, length):
@@ -325,6 +352,8 @@ def train(
         )
     seed = args.seed if args.data_seed is None else args.data_seed
     accum = args.gradient_accumulation_steps
+    if isinstance(length, (list, tuple)):
+        options.setdefault("shapes", len(length))
     data = Batches(
         model,
         dataset,

@@ -348,11 +348,14 @@ def _batches(data, epochs, steps):
             return
         if epoch and iter(data) is data:
             raise TypeError("data is an iterator, which has one pass; pass a list or a DataLoader")
+        before = done
         for batch in data:
             yield batch
             done += 1
             if done == steps:
                 return
+        if done == before:
+            return
 
 
 def train(
@@ -366,17 +369,20 @@ def train(
     callback=None,
     path=None,
     verify=True,
+    shapes=8,
     **options,
 ):
     """Train the module in place by ckc, and return the loss of each step.
 
-    data: batches of one shape, as export's example has them.  loss: that of `ckc --loss`, if
-    forward returns none, such as "ce"; the target is the last of a tuple, or `labels` (ce) or
-    `target` of a dict.  lr: a number, or a function of the step from 0.  steps: instead of epochs.
-    callback: called after each step with its number from 1, its loss and the ckc.Trainer, for
-    example to log, or to evaluate; what is true ends the training.
-    path: keeps the ONNX file and the library.  options: those of ckc.compile and of ckc.Trainer,
-    with ckc's defaults.  The state of the optimizer is new in each call.
+    data: batches as export's example has them.  Each shape of batches has a library of its own,
+    compiled when it first comes; they share weights and optimizer state.  More than `shapes` of
+    them are an error.  loss: that of `ckc --loss`, if forward returns none, such as "ce"; the
+    target is the last of a tuple, or `labels` (ce) or `target` of a dict.  lr: a number, or a
+    function of the step from 0.  steps: instead of epochs.  callback: called after each step with
+    its number from 1, its loss and the ckc.Trainer, for example to log, or to evaluate; what is
+    true ends the training.  path: keeps the ONNX file and the library; those of a second shape
+    have "-2" in their names.  options: those of ckc.compile and of ckc.Trainer, with ckc's
+    defaults.  The state of the optimizer is new in each call.
     Parameters and running statistics go back to the module, after an error or an interrupt, too.
     """
     if "lora" in options:
@@ -388,39 +394,71 @@ def train(
     hyper = {k: options.pop(k) for k in settings & options.keys()}
     if hyper.get("clip"):
         options.setdefault("update_in_backward", "off")  # needs the norm of all gradients
-    batches = iter(data)
-    first = next(batches, None)
-    if first is None:
-        raise ValueError("data has no batch")
-    if batches is data:
-        data = _itertools.chain([first], data)
-    first = _split(module, first, label)
-    parts = options.get("grad_accum", 1)
-    example = {k: x[: len(x) // parts] if x.ndim else x for k, x in first.items() if k != label}
-    losses = []
+    losses, trainer = [], None
     with _tempfile.TemporaryDirectory(prefix="ckc-") as folder:
         path = path or _os.path.join(folder, "model.onnx")
-        export(module, example, path, verify=verify)
-        model = _ckc.compile(path, budget=budget, loss=loss, **options)
-        with _ckc.Trainer(model, lr=0.0 if callable(lr) else lr, **hyper) as t:
-            try:
-                for step, batch in enumerate(_batches(data, epochs, steps)):
-                    batch = _split(module, batch, label)
-                    for k, x in batch.items():
-                        if x.shape != first[k].shape:
-                            raise _ckc.Error(
-                                f"batch {step}: '{k}' has shape {list(x.shape)}, but "
-                                f"{list(first[k].shape)} in the first batch; try: drop_last=True in "
-                                "the DataLoader"
-                            )
-                    if callable(lr):
-                        t.hyper.lr = lr(step)
-                    losses.append(t.step(**{k: x for k, x in batch.items() if k in t._infos}))
-                    if callback and callback(len(losses), losses[-1], t):
-                        break
-            finally:
-                _copy_back(module, t, len(losses))
+        models = _Models(module, path, label, shapes, verify, budget, loss, options)
+        try:
+            for step, batch in enumerate(_batches(data, epochs, steps)):
+                batch = _split(module, batch, label)
+                model = models.new(batch)
+                if trainer is None:
+                    trainer = _ckc.Trainer(model, lr=0.0 if callable(lr) else lr, **hyper)
+                elif model:
+                    trainer.add(model)
+                if callable(lr):
+                    trainer.hyper.lr = lr(step)
+                inputs = trainer._infos.keys() & batch.keys()
+                losses.append(trainer.step(**{k: batch[k] for k in inputs}))
+                if callback and callback(len(losses), losses[-1], trainer):
+                    break
+        finally:
+            if trainer is not None:
+                _copy_back(module, trainer, len(losses))
+                trainer.close()
+    if not losses:
+        raise ValueError("data has no batch")
     return losses
+
+
+class _Models:
+    """The libraries of a module, one for each shape of its batches."""
+
+    def __init__(self, module, path, label, most, verify, budget, loss, options):
+        self._module, self._path, self._label, self._verify = module, path, label, verify
+        self._most, self._options = most, {"budget": budget, "loss": loss, **options}
+        self._seen, self._largest, self._budget = set(), 0, None
+
+    def new(self, batch):
+        """The library for this batch; None: there was a batch of its shape before."""
+        shape = tuple((k, tuple(x.shape)) for k, x in batch.items())
+        if shape in self._seen:
+            return None
+        if len(self._seen) == self._most:
+            raise _ckc.Error(
+                f"batches have more than {self._most} shapes, here {dict(shape)}, and a library is "
+                f"compiled for each; pad them to fewer, or try: shapes={2 * self._most}"
+            )
+        self._seen.add(shape)
+        parts = self._options.get("grad_accum", 1)
+        uneven = [k for k, x in batch.items() if x.ndim and len(x) % parts]
+        if uneven:
+            raise _ckc.Error(
+                f"{len(batch[uneven[0]])} rows of '{uneven[0]}' do not divide into {parts} "
+                "micro-batches; try: drop_last=True in the DataLoader"
+            )
+        example = {
+            k: x[: len(x) // parts] if x.ndim else x for k, x in batch.items() if k != self._label
+        }
+        stem, end = _os.path.splitext(self._path)
+        path = self._path if len(self._seen) == 1 else f"{stem}-{len(self._seen)}{end}"
+        export(self._module, example, path, verify=self._verify)
+        elements = sum(x.numel() for x in batch.values())
+        if self._budget and elements <= self._largest:  # has the memory of the largest
+            return _ckc.compile(path, **{**self._options, "budget": self._budget})
+        model = _ckc.compile(path, **self._options)
+        self._largest, self._budget = elements, model.plan["summary"]["budget_bytes"]
+        return model
 
 
 def _copy_back(module, trainer, steps):
