@@ -3,11 +3,12 @@
  *
  * Kernels and the functions that they call are separate units, compiled in
  * parallel.  The functions are the same text for all models, and the kernels
- * of a model are the same under most budgets.  No command names the folder, so
- * that ccache finds them again.
+ * of a model are the same under most budgets: their objects are kept.  No
+ * command names the folder, so that ccache finds them again, too.
  */
 #include "codegen/build.h"
 #include "codegen/cc.h"
+#include "codegen/object_cache.h"
 #include "ir/base/outfile.h"
 
 #include <dirent.h>
@@ -69,36 +70,68 @@ is_tables(const struct source_file *f)
 	return !strcmp(f->name, "model.c");
 }
 
-/* Compile each unit to an object, and link these to the tables: short work
- * that no other compile could share. */
+/* The units other than the tables, large ones first. */
+static struct source_file *
+units_of(const struct sources *src, int *n)
+{
+	struct source_file *unit = arena_array(src->arena, src->n,
+	                                       sizeof *unit);
+
+	*n = 0;
+	for (size_t i = 0; i < src->n; i++)
+		if (sources_is_unit(&src->v[i]) && !is_tables(&src->v[i]))
+			unit[(*n)++] = src->v[i];
+	qsort(unit, (size_t)*n, sizeof *unit, by_source_size);
+	return unit;
+}
+
+static struct command
+unit_command(const struct codegen_options *opt, const char *unit,
+             const char *object, Arena *a)
+{
+	struct command c = command_of(opt, a);
+
+	c.makes = object;
+	cc_add(&c, "-c");
+	cc_add(&c, "-o");
+	cc_add(&c, object);
+	cc_add(&c, unit);
+	return c;
+}
+
+/* Compile each unit to an object, unless its object was kept, and link these
+ * to the tables: short work that no other compile could share. */
 static bool
 compile_units(const char *dir, const struct sources *src,
               const struct codegen_options *opt, Diag *d)
 {
 	Arena *a = src->arena;
-	struct command link = link_command(opt, a), *each;
-	struct source_file *unit = arena_array(a, src->n, sizeof *unit);
-	int n = 0;
+	struct command link = link_command(opt, a), all = command_of(opt, a);
+	struct object_cache cache = object_cache_open(src, &all, a);
+	int nunit, n = 0;
+	struct source_file *unit = units_of(src, &nunit);
+	struct command *each = arena_array(a, (size_t)nunit, sizeof *each);
+	const char **kept = arena_array(a, (size_t)nunit, sizeof *kept);
 
-	for (size_t i = 0; i < src->n; i++)
-		if (sources_is_unit(&src->v[i]) && !is_tables(&src->v[i]))
-			unit[n++] = src->v[i];
-	qsort(unit, (size_t)n, sizeof *unit, by_source_size);
-	each = arena_array(a, (size_t)n, sizeof *each);
-	for (int i = 0; i < n; i++) {
-		struct command *c = &each[i];
+	for (int i = 0; i < nunit; i++) {
+		const char *object = arena_printf(a, "%s.o", unit[i].name);
 
-		*c = command_of(opt, a);
-		c->makes = arena_printf(a, "%s.o", unit[i].name);
-		cc_add(c, "-c");
-		cc_add(c, "-o");
-		cc_add(c, c->makes);
-		cc_add(c, unit[i].name);
-		cc_add(&link, c->makes);
+		cc_add(&link, object);
+		kept[n] = object_cache_path(&cache, &unit[i]);
+		if (object_cache_take(kept[n],
+		                      arena_printf(a, "%s/%s", dir, object)))
+			continue;
+		each[n++] = unit_command(opt, unit[i].name, object, a);
 	}
+	if (!cc_run(dir, each, n, opt->stop, a, d))
+		return false;
+	for (int i = 0; i < n; i++)
+		object_cache_put(kept[i], arena_printf(a, "%s/%s", dir,
+		                                       each[i].makes));
+	if (n)
+		object_cache_trim(&cache);
 	cc_add(&link, "-lm");
-	return cc_run(dir, each, n, opt->stop, a, d)
-		&& cc_run(dir, &link, 1, opt->stop, a, d);
+	return cc_run(dir, &link, 1, opt->stop, a, d);
 }
 
 /* ---- files ---- */

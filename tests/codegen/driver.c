@@ -1,4 +1,5 @@
 /* The driver: files, compilers, messages, faults at run time. */
+#include "codegen/object_cache.h"
 #include "tests/codegen/harness.h"
 
 #include <dirent.h>
@@ -156,6 +157,57 @@ check_weights(const char *dir)
 	setup_close(&t);
 }
 
+/* The name of unit.c's object if file number `changed` has another text. */
+static const char *
+object_name(struct setup *t, const char *words, int changed)
+{
+	static const char *const text[] = {
+		"#include \"one.h\"\nint unit;\n",
+		"#include \"two.h\"\n", "#include \"one.h\"\nint two;\n",
+		"int other;\n",
+	};
+	static const char *const name[] = { "unit.c", "one.h", "two.h",
+	                                    "other.h" };
+	Arena *a = t->g->arena;
+	struct sources src = { .arena = a };
+	struct command c = { .n = 0 };
+	struct object_cache cache;
+
+	for (int i = 0; i < 4; i++) {
+		const char *s = arena_printf(a, "%s%s", text[i],
+		                             i == changed ? " " : "");
+
+		sources_add(&src, name[i], s, strlen(s));
+	}
+	c.argv[c.n++] = "cc";
+	c.argv[c.n++] = words;
+	cache = object_cache_open(&src, &c, a);
+	return object_cache_path(&cache, &src.v[0]);
+}
+
+static void
+check_object_names(const char *dir)
+{
+	const char *plain;
+	struct setup t;
+
+	small_graph(&t);
+	setenv("CKC_CACHE", dir, 1);
+	plain = object_name(&t, "-O2", -1);
+	expect("objects have a name", plain != NULL);
+	expect("the same again", plain
+	       && !strcmp(plain, object_name(&t, "-O2", -1)));
+	for (int i = 0; plain && i < 3; i++)
+		expect("another text, another object",
+		       strcmp(plain, object_name(&t, "-O2", i)) != 0);
+	expect("a text that is not included", plain
+	       && !strcmp(plain, object_name(&t, "-O2", 3)));
+	expect("another argument", plain
+	       && strcmp(plain, object_name(&t, "-O3", -1)) != 0);
+	setup_close(&t);
+	setenv("CKC_CACHE", "off", 1);
+}
+
 int
 main(void)
 {
@@ -167,6 +219,7 @@ main(void)
 		return 1;
 	mkdir(path(tmp, dir, "tmp"), 0700);
 	setenv("TMPDIR", tmp, 1);
+	check_object_names(dir);
 	small_graph(&t);
 	p = setup_plan(&t, 1);
 	path(so, tmp, "m.so");

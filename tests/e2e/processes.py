@@ -479,6 +479,11 @@ class Processes(ck.Bench):
             time.sleep(0.005)
         return None
 
+    def has_logged(self, log):
+        end = time.monotonic() + IN_TIME
+        while time.monotonic() < end and not (os.path.exists(log) and ck.log_rows(log)):
+            time.sleep(0.05)
+
     def ends(self, run, what):
         try:
             out, err = run.communicate(timeout=IN_TIME)
@@ -583,7 +588,7 @@ class Processes(ck.Bench):
         for victim in 0, 1, None:
             run = self.start("--steps", 1000000, "--save", path, "--log", log)
             pids = self.ranks(run)
-            time.sleep(1)
+            self.has_logged(log)
             os.kill(
                 run.pid if victim is None else pids[victim],
                 signal.SIGUSR1 if victim is None else signal.SIGINT,

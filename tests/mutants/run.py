@@ -246,6 +246,7 @@ class Copy:
             "PATH": cache + os.pathsep + os.environ["PATH"],
             "CCACHE_DIR": os.path.join(self.build, "ccache"),
             "CCACHE_NOHASHDIR": "1",
+            "CKC_CACHE": os.path.join(self.build, "objects"),
         }
 
     def run(self, test):
