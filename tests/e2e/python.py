@@ -469,7 +469,7 @@ def halves(bench, ckc):
             said(
                 bench,
                 ckc,
-                lambda: t.eval(x=np.where(x == 3, bad, x), t=x),
+                lambda: t.eval(x=np.where(x == 3, np.asarray(bad), x), t=x),
                 f"input 'x' is bf16, which cannot hold {bad}",
             )
 
