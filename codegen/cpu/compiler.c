@@ -18,6 +18,6 @@ static const char *const strict[] = { "-Wall", "-Wextra", "-Werror", NULL };
 
 const struct compiler compiler_cpu = {
 	.what = "C compiler",
-	.remedy = "install gcc or clang, or name one with --cc",
+	.remedy = "try: apt-get install gcc libc6-dev, or --cc COMMAND",
 	.arch = "-march=", .fixed = fixed, .strict = strict,
 };

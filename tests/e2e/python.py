@@ -469,7 +469,7 @@ def halves(bench, ckc):
             said(
                 bench,
                 ckc,
-                lambda: t.eval(x=np.where(x == 3, bad, x), t=x),
+                lambda: t.eval(x=np.where(x == 3, np.asarray(bad), x), t=x),
                 f"input 'x' is bf16, which cannot hold {bad}",
             )
 
@@ -708,6 +708,51 @@ def again(bench, ckc):
     t.close()
 
 
+def needs(bench, ckc):
+    """What the loader does not find is named, with the package of what Debian has."""
+    from ckc import _lib
+
+    def make(what, name, *options):
+        done = bench.run(
+            [
+                "cc",
+                "-x",
+                "c",
+                "/dev/null",
+                "-x",
+                "none",
+                "-shared",
+                "-o",
+                bench.path(name),
+                *options,
+            ]
+        )
+        return bench.must(done, what)
+
+    none = bench.path("libckc-none.so.7")
+    found = make("library", "libckc-none.so.7", "-Wl,-soname,libckc-none.so.7") and make(
+        "libckr", "libckr.so", "-Wl,--no-as-needed", none
+    )
+    with open(bench.path("main.c"), "w") as f:
+        f.write("int main(void) { return 0; }\n")
+    done = bench.run(["cc", "main.c", "-o", "ckc", "-Wl,--no-as-needed", none])
+    if not (bench.must(done, "program") and found):
+        return
+    os.remove(none)
+    home, loaded, _lib._loaded = os.environ["CKC_HOME"], _lib._loaded, None
+    os.environ["CKC_HOME"] = bench.work
+    said(bench, ckc, lambda: ckc.compile("x.onnx"), "libraries not found: libckc-none.so.7")
+    try:
+        _lib.library()
+        bench.check(False, "libckr.so without its library: no error")
+    except OSError as e:
+        bench.check("libraries not found: libckc-none.so.7" in str(e), f"libckr.so: {e}")
+    os.environ["CKC_HOME"], _lib._loaded = home, loaded
+    bench.check(_lib.missing(bench.ckc_path) is None, "ckc has all libraries")
+    text = _lib._not_found("ckc", ["libglpk.so.40", "libprotobuf-c.so.1"])
+    bench.check(text.endswith("apt-get install libglpk40 libprotobuf-c1"), text)
+
+
 def main():
     bench = ck.Bench()
     os.environ["CKC_HOME"] = os.path.dirname(bench.ckc_path)
@@ -728,6 +773,7 @@ def main():
     halves(bench, ckc)
     tunes(bench, ckc)
     again(bench, ckc)
+    needs(bench, ckc)
     bench.finish()
 
 

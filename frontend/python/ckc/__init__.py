@@ -105,6 +105,8 @@ def compile(onnx, output=None, budget=None, **options):
         done = _subprocess.run(
             argv, stdout=_subprocess.PIPE, stderr=_subprocess.STDOUT, text=True, errors="replace"
         )
+        if done.returncode == 127:  # of the loader
+            raise Error(_lib.missing(argv[0]) or done.stdout.strip())
         if done.returncode:
             raise Error(done.stdout.strip() or f"ckc ended with status {done.returncode}")
         for line in done.stdout.splitlines():

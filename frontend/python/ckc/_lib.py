@@ -1,9 +1,10 @@
 """Bindings of libckr by ctypes: the structs and calls of ckr.h that the package uses, and the
-search for its programs."""
+search for its programs and for what those load."""
 
 import ctypes as c
 import os
 import shutil
+import subprocess
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -148,10 +149,50 @@ def compiler():
     return path
 
 
+# Debian's packages of the libraries that the programs and libckr load.
+_PACKAGES = {
+    "libglpk.so.40": "libglpk40",
+    "libgomp.so.1": "libgomp1",
+    "libjpeg.so.62": "libjpeg62-turbo",
+    "libpng16.so.16": "libpng16-16",
+    "libprotobuf-c.so.1": "libprotobuf-c1",
+    "libz.so.1": "zlib1g",
+}
+
+
+def _not_found(path, names):
+    packages = " ".join(_PACKAGES[name] for name in names if name in _PACKAGES)
+    return f"cannot load {path}: libraries not found: {', '.join(names)}" + (
+        f"; on Debian, try: apt-get install {packages}" if packages else ""
+    )
+
+
+def missing(path):
+    """A message about the libraries that a program needs and the machine lacks, or None."""
+    try:
+        found = subprocess.run(
+            [path],
+            env={**os.environ, "LD_TRACE_LOADED_OBJECTS": "1"},
+            stdout=subprocess.PIPE,
+            text=True,
+        ).stdout
+    except OSError as e:
+        return f"cannot run {path}: {e.strerror}"
+    names = [line.split()[0] for line in found.splitlines() if "=> not" in line]
+    return _not_found(path, names) if names else None
+
+
 def library():
     global _loaded
     if not _loaded:
-        _loaded = c.CDLL(_beside("libckr.so") or "libckr.so")
+        path = _beside("libckr.so") or "libckr.so"
+        try:
+            _loaded = c.CDLL(path)
+        except OSError as e:
+            name = str(e).split(":")[0]
+            if name == path:
+                raise
+            raise OSError(_not_found(path, [name])) from e
         for name, (result, arguments) in _CALLS.items():
             call = getattr(_loaded, name)
             call.restype, call.argtypes = result, arguments
