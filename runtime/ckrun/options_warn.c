@@ -32,6 +32,9 @@ warn_optimizer(const struct ckrun_options *o, const ckr_ctx *m)
 	};
 	char why[64];
 
+	if (!ckr_uses_hyper(m, "ema_decay"))
+		warn_idle(o, "ema-decay", "the library keeps no averages of "
+		          "parameters; compile it with ckc --ema");
 	snprintf(why, sizeof(why), "the library's optimizer is %s",
 	         ckr_optimizer(m));
 	for (size_t i = 0; i < sizeof(needs) / sizeof(*needs); i++)

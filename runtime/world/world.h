@@ -25,7 +25,7 @@ struct loaded_program {
 	bool shares_arena;              /* the arena is another program's */
 };
 
-/* Constant once it is open, but for `ready` and `memory`. */
+/* Constant once it is open, but for `averaged`, `ready` and `memory`. */
 struct world {
 	struct err *err;                /* the context's */
 	const struct library *library;
@@ -39,6 +39,8 @@ struct world {
 	struct loaded_program plan;     /* program[0] */
 	struct loaded_program forward;  /* program[2], in the plan's arena;
 	                                 * p NULL: there is none */
+	bool averaged;                  /* moving averages are in place of the
+	                                 * parameters */
 	bool ready;                     /* all memory has values; no longer so
 	                                 * after a file was read in part */
 	struct memory *memory;          /* private: inside.h */
@@ -134,6 +136,13 @@ double world_number(struct world *, const struct ckr_tensor *, const void *at);
 /* Before a step: make the 16-bit copies of parameters.  Updates keep them; this
  * is for parameters that something else has written. */
 ckr_status world_make_copies(struct world *);
+
+/* ---- averages.c ---- */
+
+/* Put moving averages in place of the parameters, or the parameters back.  An
+ * average that is in use is where its parameter was, and the other way round,
+ * unless the parameter has 16 bits. */
+ckr_status world_use_averages(struct world *, bool use);
 
 /* ---- whole.c: tensors as a single rank would have them ---- */
 
