@@ -562,8 +562,8 @@ class Trainer:
     def init(self, path, map=None, skip=(), partial=False, ema=False):
         """Load weights from a .safetensors, .npz or index file, or from a list of them, as `ckrun
         --init`.  map replaces prefixes of names; parameters that match skip keep their values, and
-        with partial, so do those that the files lack.  ema: take the moving averages of a checkpoint
-        in place of its parameters.  Returns the names that kept their values."""
+        with partial, so do those that the files lack.  ema: take the moving averages of a
+        checkpoint in place of its parameters.  Returns the names that kept their values."""
         self._open()
         maps = [_os.fsencode(f"{old}={new}") for old, new in (map or {}).items()]
         skips = [_os.fsencode(glob) for glob in ([skip] if isinstance(skip, str) else skip)]
