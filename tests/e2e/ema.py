@@ -66,6 +66,7 @@ SETTINGS = {
     "lora": ["--lora", "w*=2:4"],
     "accum": ["--grad-accum", 3],
     "two": ["--dp", 2],
+    "two-early": ["--dp", 2, "--update-in-backward", "on"],
     "zero-1": ["--dp", 2, "--zero", 1],
     "zero-2": ["--dp", 3, "--zero", 2, "--grad-accum", 2],
     "zero-3": ["--dp", 3, "--zero", 3],
@@ -138,6 +139,7 @@ class Ema(ck.Bench):
     def evaluate(self, so, *more):
         done = self.ckrun("eval", so, "--data", self.data, "--log", self.path("eval"), *more)
         self.must(done, f"eval {so} {more}")
+        self.check("warning" not in done.stderr, f"eval {so} {more}: {done.stderr}")
         return ck.log_rows(self.path("eval"))[-1]["loss"]
 
     # ---- rules ----
@@ -339,6 +341,11 @@ class Ema(ck.Bench):
             0,
             "warning: --ema-decay has no effect: the library keeps no averages",
             "ckc --ema",
+        )
+        self.says(
+            self.ckrun(so, *run, "--ema"),
+            0,
+            "--ema has no effect: nothing is validated or exported",
         )
         self.says(self.ckrun(bare, *run, "--ema"), 1, "keeps no moving averages", "ckc --ema")
         again = ("--data", self.data, "--steps", 2, "--resume", self.path("b"))
