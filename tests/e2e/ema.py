@@ -136,8 +136,9 @@ class Ema(ck.Bench):
             if os.path.exists(f"{save}.{t}")
         }
 
-    def evaluate(self, so, *more):
-        done = self.ckrun("eval", so, "--data", self.data, "--log", self.path("eval"), *more)
+    def evaluate(self, so, *more, launch=()):
+        run = [*launch, self.ckrun_path, "eval", so, "--data", self.data, *more]
+        done = self.run([*run, "--log", self.path("eval")])
         self.must(done, f"eval {so} {more}")
         self.check("warning" not in done.stderr, f"eval {so} {more}: {done.stderr}")
         return ck.log_rows(self.path("eval"))[-1]["loss"]
@@ -319,6 +320,9 @@ class Ema(ck.Bench):
                 self.check(same, f"{name}: processes {other}, virtual ranks {row}")
             same = ck.tensors(self.path("v")) == ck.tensors(self.path("p"))
             self.check(same, f"{name}: other checkpoints of processes")
+            read = ("--resume", self.path("v"), "--ema")
+            one, two = self.evaluate(so, *read), self.evaluate(so, *read, launch=launch)
+            self.check(one == two, f"{name}: eval of processes {two}, of virtual ranks {one}")
 
     # ---- words ----
 
