@@ -403,6 +403,8 @@ OP(ATTENTION_GRAD, "attention_grad", SIG(6, 7, VARIADIC, NOSTAT, F_CONTRACT | F_
  *   row and col are averages over the last and the last but one dim, which
  *   they do not have; a parameter of less than two dims has one of its own
  *   shape in row and no col.
+ * ema(average, p') -> average': in place, the exponential moving average of
+ *   a parameter after its updates; the first update of a run makes it p'.
  * adafactor_means(g, norm?) -> row_mean, col_mean: the squares of g, of at
  *   least two dims, summed over the last and over the last but one dim and
  *   divided by the extents that those have in the whole parameter.
@@ -419,6 +421,7 @@ OP(SHARE,      "share",      SIG(0, 0, 1, NOSTAT, 0), ATTR(I(micro, 0)), RULES(s
 OP(BATCH_TOTAL, "batch_total", SIG(2, 2, 1, NOSTAT, 0), ATTR(), RULES(same, none, none, none, batch_total, none), EMIT(comm))
 OP(GRAD_NORM,  "grad_norm",  SIG(1, VARIADIC, 1, NOSTAT, F_REDUCE), ATTR(I(sums, 0)), RULES(scalar, none, none, none, none, none), EMIT(grad_norm))
 OP(ACCUMULATE, "accumulate", SIG(2, 2, 1, NOSTAT, F_WRITES | F_LIN0 | F_LIN1 | F_JOINT), ATTR(), RULES(update, none, none, ew, none, ew), EMIT(accumulate))
+OP(EMA,        "ema",        SIG(2, 2, 1, NOSTAT, F_WRITES | FLOPS(3)), ATTR(), RULES(update, none, none, ew, none, update), EMIT(ema))
 /* Element by element: all have the operands, attributes and rules of one. */
 #define UPDATE(id, text, states, flops) OP(id, text, SIG(2 + states, 4 + states, 2 + states, NOSTAT, F_WRITES | F_UPDATE | F_COPY | FLOPS(flops)), ATTR(I(decay, 1) I(coupled, 0)), RULES(update, none, none, ew, none, update), EMIT(update))
 #include "runtime/support/optimizers.h"

@@ -70,6 +70,7 @@ struct options {
 	const struct glob_wish *wish;   /* --train and --freeze, in order */
 	struct name_list param;
 	struct name_list nodecay;
+	bool ema;                       /* keep averages of parameters */
 	int nlora;
 	struct lora_wish *lora;
 	bool untie;                     /* clone accidental ties (default) */

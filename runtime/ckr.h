@@ -311,6 +311,11 @@ struct ckr_hyper {
 	 * 1 / sqrt(t); the root mean square of an update is at most
 	 * clip_threshold before lr applies */
 	double beta2_decay, clip_threshold, eps2;
+	double ema_decay;               /* ckc --ema: the average of a parameter
+	                                 * becomes ema_decay * average +
+	                                 * (1 - ema_decay) * parameter after
+	                                 * every update but the first, which
+	                                 * makes it the parameter */
 	bool nesterov;                  /* sgdm */
 	enum ckr_on_nan on_nan;
 	/* for models with f16 gradients; see ckr_loss_scale */
@@ -325,7 +330,8 @@ struct ckr_hyper {
 	                                 * again; always so without updates */
 };
 /* AdamW's: lr 1e-3, betas 0.9 and 0.999, eps 1e-8, decay 0.01; no momentum, no
- * clip; beta2_decay -0.8, clip_threshold 1, eps2 1e-3; CKR_NAN_STOP. */
+ * clip; beta2_decay -0.8, clip_threshold 1, eps2 1e-3; ema_decay 0.999;
+ * CKR_NAN_STOP. */
 struct ckr_hyper ckr_hyper_default(void);
 /* The defaults of the model's optimizer.  They differ in: sgdm momentum 0.9;
  * adam decay 0; lion lr 1e-4, beta2 0.99; adafactor lr 1e-2, eps 2^-23. */
@@ -393,6 +399,17 @@ bool ckr_can_begin(const ckr_ctx *ctx);
  * gradients. norm may be NULL.  CKR_EUNSUPPORTED: the library has none (ckc
  * --update-in-backward, or no optimizer). */
 ckr_status ckr_grad_norm(ckr_ctx *ctx, double *norm);
+/* Use the moving averages of a library of ckc --ema in place of the trained
+ * parameters: in ckr_eval and scores, in ckr_get, and in all files but
+ * checkpoints; use false: the parameters again, with the bits they had.  While
+ * averages are in use, calls that step, save or resume a checkpoint, or set
+ * parameters fail with CKR_EARG; a float32 parameter is then found under the
+ * name of its average.  Does nothing if that is so already.  It allocates
+ * memory outside the plan: twice the largest parameter during the call, and as
+ * long as averages are in use 2 bytes per element of 16-bit parameters.
+ * CKR_EUNSUPPORTED: the library has no averages; CKR_EARG: no step has updated
+ * the parameters yet. */
+ckr_status ckr_use_ema(ckr_ctx *ctx, bool use);
 /* Evaluate the inputs that are set: the loss (NULL: labels need not be set) and
  * the outputs, for ckr_get.  Without dropout, with running statistics, one
  * micro-batch; the model does not change.  A library without an evaluation
@@ -483,6 +500,10 @@ struct ckr_init {
 	                                 * values in any case */
 	size_t nskip;
 	bool partial;                   /* missing weights keep their values */
+	bool ema;                       /* take the moving averages of a
+	                                 * checkpoint in place of its
+	                                 * parameters; CKR_EFORMAT: no file
+	                                 * has any */
 };
 /* As ckr_load_weights; how may be NULL.  A tensor of another shape is an error
  * unless it is skipped, and so is a mapping or a glob that matches nothing. */

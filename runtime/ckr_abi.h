@@ -289,6 +289,9 @@ struct ckr_env {
 	/* Adafactor: weight of the new square in the running mean of squares,
 	 * 1 / sqrt(t), the upper limit of lr, and two settings */
 	float one_minus_beta2, max_lr, eps2, threshold;
+	/* of the new parameter in its average: 1 - ema_decay, or 1 in the first
+	 * update */
+	float ema_weight;
 	/* settings of the parameter being updated; on a GPU the host's
 	 * environment has them when the update is launched */
 	struct ckr_param_group group;

@@ -165,18 +165,31 @@ emit_sum_squares(struct emit *e, const Node *n)
 	return true;
 }
 
+/* A kernel that writes over operand 0 what it makes of both operands. */
+static bool
+emit_into_first(struct emit *e, const Node *n)
+{
+	const Val *x = emit_in(e, n, 1);
+
+	emit_shapes(e, n);
+	if (!emit_types(e, n, emit_in(e, n, 0), x))
+		return false;
+	out_line(e->out, "ckr_%s(%s, %s, %s, types, %lld, env);",
+	         op_info[n->op].text, p_out(e, n, 0), p_in(e, n, 0),
+	         p_in(e, n, 1), (long long)shape_nelem(&x->shape));
+	return true;
+}
+
 bool
 emit_accumulate(struct emit *e, const Node *n)
 {
-	const Val *g = emit_in(e, n, 1);
+	return emit_into_first(e, n);
+}
 
-	emit_shapes(e, n);
-	if (!emit_types(e, n, emit_in(e, n, 0), g))
-		return false;
-	out_line(e->out, "ckr_accumulate(%s, %s, %s, types, %lld, env);",
-	         p_out(e, n, 0), p_in(e, n, 0), p_in(e, n, 1),
-	         (long long)shape_nelem(&g->shape));
-	return true;
+bool
+emit_ema(struct emit *e, const Node *n)
+{
+	return emit_into_first(e, n);
 }
 
 /* An argument for each of two states; its type if there is none, too. */

@@ -77,6 +77,9 @@ static const struct option_spec table[] = {
 	  .value = optimizer_value },
 	{ "no-decay", "GLOB", G_TRAIN, add_name, FIELD(opt.nodecay), CI,
 	  "exclude these parameters from weight decay" },
+	{ "ema", NULL, G_TRAIN, set_true, FIELD(opt.ema), CI,
+	  "keep exponential moving averages of the trained parameters, in f32, "
+	  "4 bytes per parameter (ckrun --ema, --ema-decay)" },
 	{ "grad-accum", "N", G_TRAIN, set_whole, FIELD(opt.grad_accum),
 	  CI, "accumulate gradients over N micro-batches per update, as for "
 	  "one batch of all their samples (default: 1)", FROM_TO(1, 1000000) },

@@ -101,6 +101,8 @@ static const struct {
 	{ "lora", NO_TRAINING, training },
 	{ "no-decay", NO_TRAINING, training },
 	{ "no-decay", NO_UPDATE, update },
+	{ "ema", NO_TRAINING, training },
+	{ "ema", NO_UPDATE, update },
 	{ "eval", NO_TRAINING, training },
 	{ "eval", NO_CODE, code },
 	{ "grad-accum", NO_TRAINING, training },

@@ -10,6 +10,9 @@
  *
  * Adafactor's means over a sharded parameter: factors.c.
  *
+ * The average of a parameter (ema) is one more state, of the same shard, and
+ * an op behind the update that reads the new parameter.
+ *
  * accumulate stands right behind its gradient and belongs to the backward
  * phase, because it runs for every micro-batch; the phase update runs for
  * the last one only.  grad_norm is there so that clipping can be chosen at
@@ -296,6 +299,10 @@ add_states(struct optim *o, struct update *u)
 
 	for (int k = 0; k < 2; k++)
 		u->state[k] = add_state(o->g, u, &rules[opt->optimizer], dt, k);
+	if (opt->ema)
+		u->average = cut_state(o->g, u, new_state(o->g, u->param,
+			rules[opt->optimizer].prefix, "ema", DT_F32,
+			o->g->val[u->param].shape));
 }
 
 /* Appended; it writes a copy, or the last output is absent. */
@@ -317,6 +324,21 @@ new_update(Graph *g, Op op, int nin, const ValId *in, bool copy, NodeId like)
 	return n;
 }
 
+/* The average of what the update has made, if one is kept. */
+static bool
+add_average(struct optim *o, const struct update *u, ValId updated)
+{
+	ValId in[2] = { u->average, updated };
+
+	if (!u->average)
+		return true;
+	if (!shape_infer(o->g, o->p->diag, new_update(o->g, OP_EMA, 2, in,
+		false, u->after)))
+		return false;
+	name_outputs(o->g, in);
+	return true;
+}
+
 static bool
 add_update(struct optim *o, const struct update *u, ValId norm)
 {
@@ -328,6 +350,7 @@ add_update(struct optim *o, const struct update *u, ValId norm)
 		        u->grad };
 	bool copy = o->copy && o->copy[u->param];
 	int nin = 2;
+	ValId updated;
 	Node *n;
 	Attr a = attr_default(r->op);
 
@@ -350,9 +373,9 @@ add_update(struct optim *o, const struct update *u, ValId norm)
 	if (!shape_infer(g, d, n))
 		return false;
 	name_outputs(g, in);
-	return !u->cut
-		|| optimizer_shard_gather(g, d, u,
-		                          g->node[g->nnode - 1].out[0]);
+	updated = g->node[g->nnode - 1].out[0];
+	return (!u->cut || optimizer_shard_gather(g, d, u, updated))
+		&& add_average(o, u, updated);
 }
 
 /* ---- order ---- */

@@ -27,6 +27,18 @@ last_needs(const Graph *g, Arena *scratch)
 	return last;
 }
 
+/* The update that node i goes with: what makes a state of an update's result,
+ * as an average, follows that update. */
+static const Node *
+update_of(const Graph *g, NodeId i)
+{
+	const Node *n = &g->node[i];
+	const Node *made = n->nin > 1 ? &g->node[g->val[n->in[1]].def] : n;
+
+	return op_info[made->op].flags & F_UPDATE
+	       && g->val[n->in[0]].kind == V_STATE ? made : n;
+}
+
 void
 settle_updates(Graph *g, Arena *scratch)
 {
@@ -39,7 +51,7 @@ settle_updates(Graph *g, Arena *scratch)
 	uint32_t n = 0;
 
 	for (NodeId i = g->nnode - 1; i > 0; i--) {
-		const Node *u = &g->node[i];
+		const Node *u = update_of(g, i);
 		NodeId need;
 
 		if (!(op_info[u->op].flags & F_WRITES)

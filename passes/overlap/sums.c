@@ -104,15 +104,31 @@ may_follow(const Graph *g, const Node *u, const Node *n)
 		    && has_flag(n, F_UPDATE | F_WRITES | F_SENDS));
 }
 
-enum { CHAIN = 4 };
+enum { CHAIN = 5 };
+
+/* A chain of n nodes, with the average that alone reads the result of an update
+ * at its end. */
+static int
+append_average(const struct sums *s, NodeId chain[CHAIN], int n)
+{
+	const Node *last = &s->g->node[chain[n - 1]];
+	ValId y = has_flag(last, F_UPDATE) ? last->out[0] : 0;
+	const Node *r = &s->g->node[y ? s->reads.first[y] : 0];
+
+	if (!y || s->reads.count[y] != 1 || !has_flag(r, F_WRITES)
+	    || has_flag(r, F_COMM))
+		return n;
+	chain[n] = s->reads.first[y];
+	return n + 1;
+}
 
 /* Nodes from value v on, each of which alone reads the one before: to one that
- * sends, or to one that updates or adds up.  Returns how many; 0: there is no
- * such chain. */
+ * sends, or to one that updates or adds up, and its average.  Returns how many;
+ * 0: there is no such chain. */
 static int
 chain_from(const struct sums *s, ValId v, bool sends, NodeId chain[CHAIN])
 {
-	for (int n = 0; n < CHAIN; n++) {
+	for (int n = 0; n < CHAIN - 1; n++) {
 		const Node *r = &s->g->node[s->reads.first[v]];
 
 		if (!s->reads.first[v] || s->reads.count[v] != 1)
@@ -121,7 +137,7 @@ chain_from(const struct sums *s, ValId v, bool sends, NodeId chain[CHAIN])
 		if (has_flag(r, F_SENDS))
 			return sends ? n + 1 : 0;
 		if (has_flag(r, F_UPDATE | F_WRITES))
-			return sends ? 0 : n + 1;
+			return sends ? 0 : append_average(s, chain, n + 1);
 		if (r->nout != 1 || !r->out[0])
 			return 0;
 		v = r->out[0];
@@ -154,6 +170,9 @@ defer_chain(struct sums *s, const NodeId *chain, int n, double until)
 	const Graph *g = s->g;
 	NodeId last = chain[n - 1], at = chain[0] + 1;
 
+	/* an average hides nothing of the sum that it waits for */
+	if (n > 1 && has_flag(&g->node[chain[n - 2]], F_UPDATE))
+		until += s->moves.work[last + 1] - s->moves.work[last];
 	while (at < g->nnode && (at <= last || s->moves.work[at] < until)
 	       && (is_in_chain(chain, n, at)
 	           || chain_may_follow(g, chain, n, &g->node[at])))

@@ -54,6 +54,12 @@ is_of_optimizer(const Val *v)
 	return v->kind == V_STATE && v->param && strcmp(v->state, "grad") != 0;
 }
 
+static bool
+is_average(const Val *v)
+{
+	return v->kind == V_STATE && strcmp(v->state, "ema") == 0;
+}
+
 /* Resident bytes by what they are; states: an optimizer's. */
 static int64_t
 bytes_of_kind(const Graph *g, ValKind kind)
@@ -79,6 +85,18 @@ accumulated_bytes(const Graph *g)
 	return sum;
 }
 
+/* Of averages of parameters. */
+static int64_t
+average_bytes(const Graph *g)
+{
+	int64_t sum = 0;
+
+	FOR_VALS (v, g)
+		if (is_average(v) && !v->base)
+			sum += v->nbytes;
+	return sum;
+}
+
 /* What states of the shape of their parameters, in float32, would save. */
 static int64_t
 half_of_states(const Graph *g)
@@ -86,7 +104,8 @@ half_of_states(const Graph *g)
 	int64_t sum = 0;
 
 	FOR_VALS (v, g)
-		if (is_of_optimizer(v) && v->dt == DT_F32 && !v->base
+		if (is_of_optimizer(v) && !is_average(v)
+		    && v->dt == DT_F32 && !v->base
 		    && shape_eq(&v->shape, &g->val[v->param].shape)
 		    && g->val[v->param].shape.rank > 0)
 			sum += v->nbytes - (v->nbytes / 2 + 63) / 64 * 64;
@@ -275,8 +294,11 @@ suggest_help(const Pass *p, const Graph *g, struct tight t)
 	print_suggestion(p, "", o->optimizer == OPT_ADAFACTOR ? 0
 	                 : half_of_states(g), "optimizer state in 16 bits",
 	                 "--state-dtype bf16");
-	print_suggestion(p, "", bytes_of_kind(g, V_STATE),
+	print_suggestion(p, "", bytes_of_kind(g, V_STATE) - average_bytes(g),
 	                 "an optimizer without state", "--optimizer sgd");
+	print_suggestion(p, "", average_bytes(g),
+	                 "no moving averages of parameters",
+	                 "the same without --ema");
 	return false;
 }
 

@@ -10,6 +10,23 @@ need_quiet(ckr_ctx *c)
 	return stepping_need_quiet(c->steps);
 }
 
+static ckr_status
+need_no_averages(ckr_ctx *c)
+{
+	return !c->world.owner->averaged ? CKR_OK
+	       : err_set(&c->err, CKR_EARG, "the moving averages of the "
+	                 "parameters are in use; put the parameters back "
+	                 "first: ckr_use_ema(ctx, false), in Python the end "
+	                 "of 'with t.ema()'");
+}
+
+ckr_status
+need_parameters(ckr_ctx *c)
+{
+	CKR_TRY(need_quiet(c));
+	return need_no_averages(c);
+}
+
 /* ---- settings ---- */
 
 struct ckr_hyper
@@ -118,6 +135,7 @@ ckr_status
 ckr_step(ckr_ctx *c, const struct ckr_hyper *hyper, double *loss)
 {
 	CKR_TRY(world_need_ready(&c->world));
+	CKR_TRY(need_no_averages(c));
 	return stepping_step(c->steps, hyper, loss);
 }
 
@@ -125,6 +143,7 @@ ckr_status
 ckr_begin_step(ckr_ctx *c, const struct ckr_hyper *hyper)
 {
 	CKR_TRY(world_need_ready(&c->world));
+	CKR_TRY(need_no_averages(c));
 	return stepping_begin(c->steps, hyper);
 }
 
@@ -153,6 +172,30 @@ ckr_check_finite(ckr_ctx *c)
 {
 	CKR_TRY(need_quiet(c));
 	return stepping_check_finite(c->steps);
+}
+
+/* ---- averages ---- */
+
+ckr_status
+ckr_use_ema(ckr_ctx *c, bool use)
+{
+	const struct progress *p;
+	ckr_status s;
+
+	CKR_TRY(need_quiet(c));
+	if (!hyper_is_used(c->library.lib, "ema_decay"))
+		return err_set(&c->err, CKR_EUNSUPPORTED, "%s keeps no moving "
+		               "averages of its parameters; compile it with "
+		               "ckc --ema", c->library.path);
+	p = stepping_progress(c->steps);
+	if (use && p->step == p->skipped)
+		return err_set(&c->err, CKR_EARG, "the moving averages have no "
+		               "values before the first update; train, or "
+		               "resume from a checkpoint");
+	s = world_use_averages(c->world.owner, use);
+	if (s != CKR_OK && c->with)
+		c->err = c->with->err;
+	return s;
 }
 
 /* ---- evaluation ---- */
@@ -198,7 +241,7 @@ ckr_status
 ckr_check(ckr_ctx *c, const struct ckr_hyper *hyper, double *loss,
 	  struct ckr_checked *checked)
 {
-	CKR_TRY(need_quiet(c));
+	CKR_TRY(need_parameters(c));
 	return measure_check(c->measure, hyper, loss, checked);
 }
 
@@ -228,14 +271,14 @@ ckr_profile_table(ckr_ctx *c, FILE *out)
 ckr_status
 ckr_load_weights(ckr_ctx *c, const char *path)
 {
-	CKR_TRY(need_quiet(c));
+	CKR_TRY(need_parameters(c));
 	return files_load_weights(c->files, path);
 }
 
 ckr_status
 ckr_init(ckr_ctx *c, const char *path, const struct ckr_init *how)
 {
-	CKR_TRY(need_quiet(c));
+	CKR_TRY(need_parameters(c));
 	return files_init(c->files, &path, 1, how);
 }
 
@@ -243,7 +286,7 @@ ckr_status
 ckr_init_all(ckr_ctx *c, const char *const *path, size_t n,
 	     const struct ckr_init *how)
 {
-	CKR_TRY(need_quiet(c));
+	CKR_TRY(need_parameters(c));
 	return files_init(c->files, path, n, how);
 }
 
@@ -262,14 +305,14 @@ ckr_unused_tensors(const ckr_ctx *c)
 ckr_status
 ckr_save(ckr_ctx *c, const char *path)
 {
-	CKR_TRY(need_quiet(c));
+	CKR_TRY(need_parameters(c));
 	return files_save(c->files, path);
 }
 
 ckr_status
 ckr_resume(ckr_ctx *c, const char *path)
 {
-	CKR_TRY(need_quiet(c));
+	CKR_TRY(need_parameters(c));
 	return files_resume(c->files, path);
 }
 

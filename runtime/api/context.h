@@ -31,5 +31,8 @@ struct ckr_ctx {
 
 /* CKR_EARG unless a model is open and no step is under way. */
 ckr_status need_quiet(ckr_ctx *);
+/* The same, and CKR_EARG while moving averages are in place of the
+ * parameters. */
+ckr_status need_parameters(ckr_ctx *);
 
 #endif

@@ -201,7 +201,7 @@ ckr_set(ckr_ctx *c, const char *name, const void *data, size_t nbytes)
 		return err_set(&c->err, CKR_EARG, "'%s' is an output: it "
 		               "cannot be set", t->name);
 	if (t->kind != CKR_INPUT)
-		CKR_TRY(need_quiet(c));
+		CKR_TRY(need_parameters(c));
 	CKR_TRY(tensor_is_blocks(t) ? set_blocks(c, t, data)
 	        : world_scatter(&c->world, t, data));
 	world_mark_input(&c->world, t);

@@ -175,7 +175,11 @@ validate(struct train_run *r)
 		s = ckr_save_outputs(r->m, r->o->outputs);
 	r->written = r->o->outputs;
 	if (s == CKR_OK)
+		s = start_averages(r->m, r->o, true);
+	if (s == CKR_OK)
 		s = valid_run(&r->valid, &best);
+	if (s == CKR_OK)
+		s = start_averages(r->m, r->o, false);
 	if (s == CKR_OK && best && r->o->save_best)
 		s = ckr_save(r->m, r->o->save_best);
 	if (s != CKR_OK)
@@ -325,12 +329,14 @@ write_results(struct train_run *r)
 
 	if (o->outputs && !r->written)
 		CKR_TRY(ckr_save_outputs(r->m, o->outputs));
+	CKR_TRY(start_averages(r->m, o, true));
 	if (o->save_lora)
 		CKR_TRY(ckr_save_adapters(r->m, o->save_lora));
 	if (o->save_merged)
 		CKR_TRY(ckr_save_merged(r->m, o->save_merged));
 	if (o->onnx)
 		CKR_TRY(export_onnx(r->m, o->onnx));
+	CKR_TRY(start_averages(r->m, o, false));
 	if (o->profile)
 		CKR_TRY(write_profile(r));
 	if (o->grads && steps_only_skipped(&r->steps))

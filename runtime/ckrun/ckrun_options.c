@@ -92,6 +92,9 @@ static const struct option_spec rows[] = {
 	  "adafactor: maximum root mean square of an update (default: 1)" },
 	{ "eps2", "X", G_TRAIN, set_real, AT(hyper.eps2), T,
 	  "adafactor: minimum scale of a parameter (default: 1e-3)" },
+	{ "ema-decay", "X", G_TRAIN, set_real, AT(hyper.ema_decay), T,
+	  "ckc --ema: decay of the moving averages of parameters (default: "
+	  "0.999)", .least = -INFINITY },
 	{ "clip", "X", G_TRAIN, set_real, AT(hyper.clip), T,
 	  "maximum global gradient norm; 0: no clipping (default: 0)" },
 	{ "loss-scale", "X", G_TRAIN, set_scale, AT(hyper.loss_scale), T,
@@ -109,6 +112,9 @@ static const struct option_spec rows[] = {
 	  "far" },
 	{ "patience", "N", G_EVAL, set_whole, AT(patience), T,
 	  "stop when the validation loss has not improved N times in a row" },
+	{ "ema", NULL, G_EVAL, set_true, AT(ema), A,
+	  "use the moving averages of ckc --ema in place of the parameters: in "
+	  "validation, evaluation and exported files; --save writes both" },
 	{ "out", "FILE", G_EVAL, set_once, AT(out), P,
 	  "predict: output file, .npy, samples in order (short: -o)" },
 	{ "name", "NAME", G_EVAL, set_string, AT(name), P | S,

@@ -34,7 +34,7 @@ static const struct option_rule rules[] = {
 	{ "init-map init-partial init-skip", NEEDS, "init" },
 	/* two libraries are compared, and nothing is kept of either */
 	{ "save save-every save-lora save-merged outputs grads log tensorboard "
-	  "export-onnx check trace profile stats epochs valid", EXCLUDES,
+	  "export-onnx check trace profile stats epochs valid ema", EXCLUDES,
 	  "against" },
 	{ "rtol", NEEDS, "against" },
 };
@@ -78,6 +78,9 @@ check_verb(const struct ckrun_options *o)
 		         options_verb(of == VERBS ? o->verb : of));
 		return refuse_option(name, why);
 	}
+	if (o->verb != VERB_TRAIN && o->ema && !o->resume && !o->init.n)
+		return refuse_option("ema", "needs --resume or --init with a "
+		                     "checkpoint of a library of ckc --ema");
 	if (o->verb == VERB_PREDICT && !o->out)
 		return refuse_option("out",
 		                     "is required by ckrun predict; try: -o "

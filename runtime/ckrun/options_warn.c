@@ -32,6 +32,12 @@ warn_optimizer(const struct ckrun_options *o, const ckr_ctx *m)
 	};
 	char why[64];
 
+	if (o->verb == VERB_TRAIN && !o->valid.n && !o->onnx && !o->save_lora
+	    && !o->save_merged)
+		warn_idle(o, "ema", "nothing is validated or exported");
+	if (!ckr_uses_hyper(m, "ema_decay"))
+		warn_idle(o, "ema-decay", "the library keeps no averages of "
+		          "parameters; compile it with ckc --ema");
 	snprintf(why, sizeof(why), "the library's optimizer is %s",
 	         ckr_optimizer(m));
 	for (size_t i = 0; i < sizeof(needs) / sizeof(*needs); i++)

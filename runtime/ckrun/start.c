@@ -65,6 +65,31 @@ init_some(ckr_ctx *m, const struct ckrun_options *o)
 }
 
 ckr_status
+start_averages(ckr_ctx *m, const struct ckrun_options *o, bool use)
+{
+	bool made = ckr_step_count(m) > ckr_skipped_count(m);
+
+	return o->ema && (made || !use) ? ckr_use_ema(m, use) : CKR_OK;
+}
+
+/* What evaluates reads the averages of its checkpoint as parameters, which it
+ * need not have states for; what trains needs them. */
+static ckr_status
+first_averages(ckr_ctx *m, const struct ckrun_options *o)
+{
+	struct ckr_init how = { .map = o->init_map.v, .nmap = o->init_map.n,
+		.skip = o->init_skip.v, .nskip = o->init_skip.n,
+		.partial = o->init_partial, .ema = true };
+
+	if (!o->ema)
+		return CKR_OK;
+	if (o->verb == VERB_TRAIN)
+		return ckr_use_ema(m, false);
+	return o->resume ? ckr_init(m, o->resume, &how)
+	       : ckr_init_all(m, o->init.v, o->init.n, &how);
+}
+
+ckr_status
 start_weights(ckr_ctx **m, const struct ckrun_options *o, const char *so)
 {
 	bool some = o->init_map.n || o->init_partial || o->init_skip.n
@@ -94,7 +119,7 @@ start_weights(ckr_ctx **m, const struct ckrun_options *o, const char *so)
 		if (options_given(o, "seed"))
 			ckr_set_seed(*m, o->seed);
 	}
-	return CKR_OK;
+	return first_averages(*m, o);
 }
 
 ckr_status

@@ -17,6 +17,9 @@ ckr_status start_model(ckr_ctx **m, struct data *, const struct ckrun_options *,
                        const char *so);
 /* Fails unless the files to be written at the end can be written. */
 ckr_status start_files(ckr_ctx *, const struct ckrun_options *);
+/* With --ema: use averages in place of parameters, if an update has made any,
+ * or the parameters again. */
+ckr_status start_averages(ckr_ctx *, const struct ckrun_options *, bool use);
 /* Write the ONNX file, and say if it is in training form. */
 ckr_status export_onnx(ckr_ctx *, const char *path);
 /* After a periodic --save: link the file to FILE.STEP, and delete the oldest

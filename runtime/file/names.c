@@ -96,6 +96,50 @@ names_map(struct array_file *f, const char *const *map, size_t nmap,
 	return array_index(f, e);
 }
 
+/* ---- averages ---- */
+
+/* The parameter that the array is the average of; NULL: it is none. */
+static const char *
+averaged_name(const struct array_file *f, const char *name)
+{
+	static const char state[] = "ema.";
+
+	if (!names_is_state(f, name))
+		return NULL;
+	name += strlen(array_meta(f, "optimizer")) + 1;
+	return strncmp(name, state, strlen(state)) ? NULL
+	       : name + strlen(state);
+}
+
+ckr_status
+names_use_averages(struct array_file *f, size_t *n, struct err *e)
+{
+	/* all are found before names, which the index sorts, change */
+	const struct array **param = calloc(f->n + 1, sizeof(const void *));
+
+	*n = 0;
+	if (!param)
+		return err_no_memory(e);
+	for (size_t i = 0; i < f->n; i++) {
+		const char *of = averaged_name(f, f->v[i].name);
+
+		param[i] = of ? array_find(f, of) : NULL;
+	}
+	for (size_t i = 0; i < f->n; i++) {
+		const char *of = f->v[i].name;
+
+		if (!param[i])
+			continue;
+		f->v[i].name = param[i]->name;
+		f->v[param[i] - f->v].name = of;
+		++*n;
+	}
+	free(param);
+	free(f->index);
+	f->index = NULL;
+	return array_index(f, e);
+}
+
 /* ---- guessing ---- */
 
 /* "OLD=NEW" by lengths: what a name of the file begins with, and what it is to

@@ -10,6 +10,9 @@
  * with OLD, or if two arrays get one name. */
 ckr_status names_map(struct array_file *, const char *const *map, size_t nmap,
                      struct err *);
+/* Exchange the names of parameters and of their moving averages, which a
+ * checkpoint holds as OPTIMIZER.ema.NAME; *n: of how many. */
+ckr_status names_use_averages(struct array_file *, size_t *n, struct err *);
 /* Whether the name is one of optimizer state: OPTIMIZER.STATE.NAME. */
 bool names_is_state(const struct array_file *, const char *name);
 

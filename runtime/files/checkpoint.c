@@ -113,7 +113,7 @@ check_file(struct files *c, const struct infile *o, want_fn *want,
            const char *what, bool hints)
 {
 	const struct ckr_tensor *t = c->lib->program[0].tensor;
-	const char *first = NULL;
+	const struct ckr_tensor *first = NULL;
 	char name[NAME_TEXT], hint[HINT] = "";
 	unsigned missing = 0, all = 0;
 
@@ -131,15 +131,19 @@ check_file(struct files *c, const struct infile *o, want_fn *want,
 		}
 		missing++;
 		if (!first)
-			first = t[i].name;
+			first = &t[i];
 	}
 	if (!missing)
 		return CKR_OK;
 	if (hints)
 		missing_hint(c, o, hint, sizeof(hint));
+	else if (tensor_is_average(first))
+		snprintf(hint, sizeof(hint), "; the run kept no moving "
+		         "averages: compile without --ema, or start from its "
+		         "weights with --init");
 	return err_set(c->err, CKR_EFORMAT, "%s: %u of %u %s are missing; the "
 	               "first is '%s'%s", o->f.path, missing, all, what,
-	               err_name(name, sizeof(name), first), hint);
+	               err_name(name, sizeof(name), first->name), hint);
 }
 
 typedef ckr_status each_fn(struct files *, const struct infile *,

@@ -164,6 +164,24 @@ note_twice(struct files *c, const struct infile *o, size_t k, size_t n)
 
 /* ---- all ---- */
 
+/* Weights are averages, as far as the files have them. */
+static ckr_status
+use_averages(struct files *c, struct infile *o, size_t n)
+{
+	size_t all = 0, some;
+
+	for (size_t k = 0; k < n; k++) {
+		if (o[k].far)
+			return CKR_OK;
+		CKR_TRY(names_use_averages(&o[k].f, &some, c->err));
+		all += some;
+	}
+	return all ? CKR_OK
+	       : err_set(c->err, CKR_EFORMAT, "%s: no moving averages of "
+	                 "parameters: expected a checkpoint of a library of "
+	                 "ckc --ema", o[0].f.path);
+}
+
 /* What is said of all files is the first process's to see. */
 static ckr_status
 prepare_files(struct files *c, struct infile *o, size_t n,
@@ -173,6 +191,8 @@ prepare_files(struct files *c, struct infile *o, size_t n,
 
 	for (size_t k = 0; k < n; k++)
 		CKR_TRY(infile_map_adapters(c, &o[k]));
+	if (how->ema)
+		CKR_TRY(use_averages(c, o, n));
 	for (size_t k = 0; k < how->nmap && first; k++)
 		CKR_TRY(need_fit(c, o, n, how->map[k]));
 	for (size_t k = 0; k < n; k++)

@@ -5,10 +5,22 @@
 
 #include <string.h>
 
+static bool
+is_state_named(const struct ckr_tensor *t, const char *name)
+{
+	return t->kind == CKR_STATE && t->state && !strcmp(t->state, name);
+}
+
 bool
 tensor_is_copy(const struct ckr_tensor *t)
 {
-	return t->kind == CKR_STATE && t->state && !strcmp(t->state, "copy");
+	return is_state_named(t, "copy");
+}
+
+bool
+tensor_is_average(const struct ckr_tensor *t)
+{
+	return is_state_named(t, "ema");
 }
 
 bool

@@ -7,10 +7,12 @@
 #include "runtime/ckr_abi.h"
 
 /* Whether ckr.h shows it to users; whether files of weights hold it; whether it
- * is a 16-bit copy of a parameter, which files do not hold. */
+ * is a 16-bit copy of a parameter, which files do not hold; whether it is the
+ * moving average of a parameter. */
 bool tensor_is_public(const struct ckr_tensor *);
 bool tensor_is_weight(const struct ckr_tensor *);
 bool tensor_is_copy(const struct ckr_tensor *);
+bool tensor_is_average(const struct ckr_tensor *);
 /* Whether it is sharded over the ranks of a replica or over replicas. */
 bool tensor_is_sharded(const struct ckr_tensor *);
 /* Whether its elements lie in row-major order without gaps. */

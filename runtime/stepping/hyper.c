@@ -1,4 +1,5 @@
 /* Settings of a step: defaults, checks, and the environment of kernels. */
+#include "runtime/library/tensor.h"
 #include "runtime/stepping/inside.h"
 #include "runtime/support/word_list.h"
 
@@ -20,7 +21,7 @@ hyper_of_library(const struct ckr_library *lib)
 {
 	struct ckr_hyper h = { .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999,
 		.eps = 1e-8, .weight_decay = 0.01, .beta2_decay = -0.8,
-		.clip_threshold = 1, .eps2 = 1e-3 };
+		.clip_threshold = 1, .eps2 = 1e-3, .ema_decay = 0.999 };
 
 #define SET(setting, value) h.setting = value;
 #define OPTIMIZER(id, name, op, coupled, state0, state1, uses, defaults) \
@@ -32,12 +33,24 @@ hyper_of_library(const struct ckr_library *lib)
 	return h;
 }
 
+static bool
+has_averages(const struct ckr_library *lib)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; lib && i < lib->nshared && !any; i++)
+		any = tensor_is_average(&lib->program[0].tensor[i]);
+	return any;
+}
+
 bool
 hyper_is_used(const struct ckr_library *lib, const char *name)
 {
 	const char *optimizer = library_optimizer(lib);
 	bool special = false;
 
+	if (!strcmp(name, "ema_decay"))
+		return has_averages(lib);
 	for (size_t i = 0; i < sizeof(optimizer_row) / sizeof(*optimizer_row);
 	     i++) {
 		if (!word_is_listed(optimizer_row[i].own, name))
@@ -74,6 +87,7 @@ hyper_set_env(struct stepping *c, const struct ckr_hyper *hyper)
 	env->max_lr = (float)(1 / sqrt(t));
 	env->eps2 = (float)h.eps2;
 	env->threshold = (float)h.clip_threshold;
+	env->ema_weight = t > 1 ? (float)(1 - h.ema_decay) : 1;
 }
 
 static ckr_status
@@ -121,6 +135,9 @@ check_hyper(struct stepping *c, const struct ckr_hyper *h)
 		return err_set(c->err, CKR_EARG, "betas must be at least 0 "
 		               "and below 1, got %g and %g", h->beta1,
 		               h->beta2);
+	if (!(h->ema_decay >= 0 && h->ema_decay < 1))
+		return err_set(c->err, CKR_EARG, "ema-decay must be at least 0 "
+		               "and below 1, got %g", h->ema_decay);
 	CKR_TRY(need_not_negative(c, "lr", h->lr));
 	CKR_TRY(need_not_negative(c, "weight_decay", h->weight_decay));
 	if (!(h->eps >= 0) || !(h->clip >= 0)

@@ -23,6 +23,8 @@ struct memory {
 	uint64_t anonymous;             /* process's bytes before blocks were
 	                                 * allocated */
 	bool copied;                    /* 16-bit copies equal the parameters */
+	void **kept;                    /* [nshared], by average in use: its
+	                                 * whole 16-bit parameter; NULL: none */
 };
 
 /* ---- share.c ---- */
@@ -39,6 +41,10 @@ void place_close(struct world *);
 /* The first local rank of the same replica, which has its constants and
  * inputs. */
 uint32_t place_first_rank(const struct world *, uint32_t r);
+
+/* ---- averages.c ---- */
+
+void averages_free(struct world *);
 
 /* ---- whole.c ---- */
 

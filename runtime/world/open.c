@@ -185,6 +185,7 @@ world_close(struct world *w)
 	if (!w->memory)
 		return;
 	transfers_close(w->memory->transfers);
+	averages_free(w);
 	place_close(w);
 	inputs_close(w);
 	nccl_close(w->memory->nccl);

@@ -26,7 +26,7 @@ struct loaded_program {
 	                                 * this world or of its owner */
 };
 
-/* Constant once it is open, but for `ready` and `memory`. */
+/* Constant once it is open, but for `averaged`, `ready` and `memory`. */
 struct world {
 	struct err *err;                /* the context's */
 	struct world *owner;            /* whose parameters, buffers, states
@@ -44,6 +44,8 @@ struct world {
 	struct loaded_program plan;     /* program[0] */
 	struct loaded_program forward;  /* program[2], in the plan's arena;
 	                                 * p NULL: there is none */
+	bool averaged;                  /* the owner's: moving averages are in
+	                                 * place of the parameters */
 	bool ready;                     /* all memory has values; the owner is
 	                                 * no longer ready after a file was
 	                                 * read in part */
@@ -145,6 +147,13 @@ double world_number(struct world *, const struct ckr_tensor *, const void *at);
 /* Before a step: make the 16-bit copies of parameters.  Updates keep them; this
  * is for parameters that something else has written. */
 ckr_status world_make_copies(struct world *);
+
+/* ---- averages.c ---- */
+
+/* Put moving averages in place of the parameters, or the parameters back.  An
+ * average that is in use is where its parameter was, and the other way round,
+ * unless the parameter has 16 bits. */
+ckr_status world_use_averages(struct world *, bool use);
 
 /* ---- whole.c: tensors as a single rank would have them ---- */
 

@@ -547,6 +547,9 @@ updates(struct setup *t)
 	case_begin(t, "accumulate");
 	p = given_as(t, V_STATE, DT_F32, s, -1, 1);
 	in_place(t, APPLY(t, OP_ACCUMULATE, NULL, p, g), 0, p);
+	case_begin(t, "ema");
+	p = given_as(t, V_STATE, DT_F32, s, -1, 1);
+	in_place(t, APPLY(t, OP_EMA, NULL, p, g), 0, p);
 }
 
 /* What a rank with a piece does before an update of parameter p like g, whose

@@ -490,7 +490,7 @@ env_usual(void)
 		.weight_decay = 0.1f, .clip = 0.5f, .momentum = 0.8f,
 		.nesterov = 1, .ranks = 1, .threshold = 1.5f, .eps2 = 1e-3f,
 		.max_lr = 0.5f, .group = { 0.75f, -1 }, .loss_scale = 8,
-		.unscale = 0.125f, .replicas = 3 };
+		.unscale = 0.125f, .ema_weight = 0.25f, .replicas = 3 };
 
 	env.gemm = naive_gemm;
 	env.c1 = 1 - powf(env.beta1, 4);
@@ -743,6 +743,7 @@ interpret(const struct setup *t, const struct ckr_env *env)
 	e->clip = (double)env->clip;
 	e->loss_scale = (double)env->loss_scale;
 	e->replicas = env->replicas;
+	e->ema_decay = 1 - (double)env->ema_weight;
 	for (ValId v = 1; v < t->g->nval; v++)
 		if (t->contents[v])
 			interp_load(i, v, t->contents[v]);

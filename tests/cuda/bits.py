@@ -33,10 +33,10 @@ GRAPH = """graph @bits {
 }
 """
 SETTINGS = (
-    ["--optimizer", "adamw"],
+    ["--optimizer", "adamw", "--ema"],
     ["--optimizer", "sgdm"],
     ["--optimizer", "lion"],
-    ["--dtype", "bf16", "--master-weights", "off", "--state-dtype", "bf16"],
+    ["--dtype", "bf16", "--master-weights", "off", "--state-dtype", "bf16", "--ema"],
     ["--dtype", "f16", "--optimizer", "sgd"],
 )
 

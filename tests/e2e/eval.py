@@ -178,6 +178,7 @@ def main():
             bench,
             model + "-sgd",
             os.path.join(ck.MODELS, model + ".onnx"),
+            "--ema",
             "--optimizer",
             "sgd",
             "--recompute",

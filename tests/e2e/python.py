@@ -541,6 +541,61 @@ def warns(bench, ckc):
     t.close()
 
 
+def averages(bench, ckc):
+    """Inside `with t.ema()` the parameters are the moving averages, and outside they have the bits
+    they had."""
+    path = os.path.join(ck.MODELS, "mlp-mse")
+    batch = tensors(path + ".inputs.safetensors")
+    end, onnx = bench.path("ema.st"), bench.path("ema.onnx")
+    model = ckc.compile(
+        path + ".onnx", bench.path("ema.so"), dim={"batch": 8}, loss="loss", ema=True
+    )
+    with ckc.Trainer(model, lr=0.01, ema_decay=0.5) as t:
+        said(bench, ckc, lambda: t.ema().__enter__(), "no values before the first update")
+        for _ in range(3):
+            t.step(**batch)
+        t.save(end)
+        want = {k: v for k, v in tensors(end).items() if k.startswith("adamw.ema.")}
+        before, plain = t.state_dict(), t.eval(**batch)
+        with t.ema() as same:
+            now, averaged = same.state_dict(), same.eval(**batch)
+            t.export_onnx(onnx)
+            for call in (
+                lambda: t.step(**batch),
+                lambda: t.save(bench.path("no.st")),
+                lambda: t.resume(end),
+                lambda: t.init(end),
+                lambda: t.load_state_dict(before),
+            ):
+                said(bench, ckc, call, "the moving averages of the parameters are in use")
+        bench.check(
+            {"adamw.ema." + k: v.tobytes() for k, v in now.items()}
+            == {k: v.tobytes() for k, v in want.items()},
+            "state_dict() is not that of the averages",
+        )
+        after = t.state_dict()
+        bench.check(
+            all(after[k].tobytes() == v.tobytes() for k, v in before.items())
+            and t.eval(**batch) == plain != averaged,
+            "the parameters are not back",
+        )
+        again = bench.path("again.st")
+        t.save(again)
+        bench.check(ck.tensors(again) == ck.tensors(end), "the exchange changes checkpoints")
+        t.init(end, ema=True)
+        bench.check(t.eval(**batch) == averaged, "init(ema=True) is not the averages")
+        t.load_state_dict(now)
+        bench.check(t.eval(**batch) == averaged, "load_state_dict() of averages")
+    exported = ck.content(onnx)
+    bench.check(all(v.tobytes() in exported for v in want.values()), "export_onnx() in ema()")
+    model = ckc.compile(path + ".onnx", bench.path("no-ema.so"), dim={"batch": 8}, loss="loss")
+    got, t = warned("try: ckc.compile(ema=True)", lambda: ckc.Trainer(model, ema_decay=0.5))
+    bench.check(got, "ema_decay without averages: no warning")
+    said(bench, ckc, lambda: t.ema().__enter__(), "compile it with ckc --ema")
+    said(bench, ckc, lambda: ckc.Trainer(model, ema_decay=-1), "cannot be negative")
+    t.close()
+
+
 def any_number(bench, ckc):
     """Arrays of rows that fill no batch: predictions, and the loss of all by weights of classes."""
     weights = np.array([0.5, 2, 0, 1, 1.5])
@@ -769,6 +824,7 @@ def main():
     counts(bench, ckc)
     predicts(bench, ckc)
     warns(bench, ckc)
+    averages(bench, ckc)
     any_number(bench, ckc)
     halves(bench, ckc)
     tunes(bench, ckc)

@@ -255,10 +255,29 @@ def refusals(bench):
     twin.close()
 
 
-def weights(model):
+def weights(model, name="w"):
     w = np.empty((512, 512), "f4")
-    model.do("get", b"w", w.ctypes.data, w.nbytes)
+    model.do("get", name.encode(), w.ctypes.data, w.nbytes)
     return w
+
+
+def averages(bench):
+    """Moving averages that one library puts in place of parameters all evaluate with."""
+    first = Context(wide(bench, 4, "--ema"))
+    twin = Context(wide(bench, 8, "--ema"), of=first)
+    x = {n: np.full((n, 512), n / 8, "f4") for n in (4, 8)}
+    for _ in range(2):
+        first.step({"x": x[4]})
+        twin.step({"x": x[8]})
+    before, average = weights(first), weights(first, "adamw.ema.w")
+    twin.do("use_ema", True)
+    bench.check((weights(first) == average).all() and (average != before).any(), "averages in use")
+    fails(bench, lambda: first.step({"x": x[4]}), "moving averages", "are in use")
+    first.do("use_ema", False)
+    bench.check((weights(twin) == before).all(), "parameters are back")
+    twin.step({"x": x[8]})
+    first.close()
+    twin.close()
 
 
 def checked(bench):
@@ -349,6 +368,7 @@ def main():
         bench.finish()
     memory(bench)
     refusals(bench)
+    averages(bench)
     checked(bench)
     by_shape(bench)
     forms(bench)

@@ -44,7 +44,7 @@ interp_new(const Graph *g)
 	it->env = (struct interp_env){
 		.training = true, .loss_scale = 1, .replicas = 1,
 		.lr = 1e-3, .beta1 = .9, .beta2 = .999, .eps = 1e-8,
-		.beta2_decay = -.8, .threshold = 1, .eps2 = 1e-3,
+		.beta2_decay = -.8, .threshold = 1, .eps2 = 1e-3, .ema_decay = .999,
 	};
 	return it;
 }
@@ -704,6 +704,7 @@ static InterpFn *const table[OP_COUNT] = {
 	[OP_LOSS_SCALE] = interp_loss_scale, [OP_SHARE] = interp_share,
 	[OP_BATCH_TOTAL] = interp_of_all,
 	[OP_GRAD_NORM] = interp_grad_norm, [OP_ACCUMULATE] = interp_accumulate,
+	[OP_EMA] = interp_ema,
 	[OP_SGD] = interp_sgd, [OP_SGDM] = interp_sgdm,
 	[OP_ADAMW] = interp_adamw, [OP_LION] = interp_lion,
 	[OP_ADAFACTOR] = interp_adafactor,

@@ -22,7 +22,7 @@ struct interp_env {
 	bool training;                  /* false: dropout passes through */
 	enum interp_round round;        /* HALF: those of 16 bits alone */
 	double lr, beta1, beta2, eps, weight_decay;
-	double momentum, beta2_decay, threshold, eps2;
+	double momentum, beta2_decay, threshold, eps2, ema_decay;
 	bool nesterov;
 	double clip;                    /* 0: off */
 	double loss_scale, replicas;
@@ -35,7 +35,7 @@ struct interp *interp_new(const Graph *);
 void interp_free(struct interp *);
 /* To be changed at any time between runs.  Starts as seed 0, step 0, micro 0,
  * training, loss scale 1, lr 1e-3, betas .9 .999, eps 1e-8, decay 0, momentum 0, Adafactor
- * with beta2_decay -0.8, threshold 1, eps2 1e-3. */
+ * with beta2_decay -0.8, threshold 1, eps2 1e-3, averages with ema_decay .999. */
 struct interp_env *interp_env(struct interp *);
 /* Give a value contents: as doubles, or in the value's own dtype.  Any value
  * may be set; parameters, buffers and constants with contents in the graph

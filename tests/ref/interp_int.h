@@ -90,7 +90,7 @@ InterpFn interp_det, interp_det_grad, interp_matmul, interp_softmax, interp_soft
 	interp_nll_grad, interp_classifier, interp_attention,
 	interp_attention_grad, interp_vocab_stats, interp_grad_norm,
 	interp_sum_squares, interp_accumulate, interp_loss_scale, interp_share,
-	interp_of_all, interp_sgd,
+	interp_of_all, interp_ema, interp_sgd,
 	interp_adamw, interp_sgdm, interp_lion, interp_adafactor,
 	interp_adafactor_means, interp_adafactor_squares;
 

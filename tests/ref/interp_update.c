@@ -47,6 +47,16 @@ interp_accumulate(struct call *c)
 }
 
 bool
+interp_ema(struct call *c)
+{
+	double w = c->env->step == 0 ? 1 : 1 - c->env->ema_decay;
+
+	for (int64_t i = 0; i < c->out[0].n; i++)
+		c->out[0].x[i] = (1 - w) * c->in[0].x[i] + w * c->in[1].x[i];
+	return true;
+}
+
+bool
 interp_loss_scale(struct call *c)
 {
 	c->out[0].x[0] = c->a->LOSS_SCALE.value * c->env->loss_scale;

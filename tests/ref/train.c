@@ -292,7 +292,7 @@ read_number(struct run *r, const char *line)
 		{ "lr", &e->lr }, { "beta1", &e->beta1 },
 		{ "beta2", &e->beta2 }, { "eps", &e->eps },
 		{ "weight_decay", &e->weight_decay }, { "clip", &e->clip },
-		{ "momentum", &e->momentum },
+		{ "momentum", &e->momentum }, { "ema_decay", &e->ema_decay },
 	};
 	char name[64];
 	double x;

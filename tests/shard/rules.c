@@ -377,7 +377,7 @@ try_case(struct bench *b, const char *text, int64_t below)
 
 	b->text = text;
 	b->below = below;
-	b->flags = b->cases % 4 == 1 ? "x.ck --optimizer=adamw"
+	b->flags = b->cases % 4 == 1 ? "x.ck --optimizer=adamw --ema"
 		: b->cases % 4 == 2 ? "x.ck --optimizer=sgd --grad-accum=2"
 		: strstr(text, " tanh ") ? "x.ck --optimizer=lion"
 		: b->cases % 4 == 3 ? "x.ck --optimizer=adafactor"

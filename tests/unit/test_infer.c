@@ -524,6 +524,8 @@ static const struct infer_case cases[] = {
 	{ OP_ACCUMULATE, "f32[2] f32[2]", "", "f32[2]" },
 	{ OP_ACCUMULATE, "f32[2] bf16[2]", "", "f32[2]" },
 	{ OP_ACCUMULATE, "f32[2] f32[3]", "", "!gradient or state" },
+	{ OP_EMA, "f32[2] bf16[2]", "", "f32[2]" },
+	{ OP_EMA, "f32[2] f32[3]", "", "!gradient or state" },
 	{ OP_SGD, "f32[2] f32[2] f32[]", "", "f32[2] ?[*]" },
 	{ OP_SGD, "f32[2] f32[3]", "", "!gradient or state" },
 	{ OP_ADAMW, "f32[2] f32[2] f32[2] f32[2]", "",

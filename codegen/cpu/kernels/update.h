@@ -1,4 +1,4 @@
-/* Optimizer steps, accumulation, gradient norm. */
+/* Optimizer steps, averages, accumulation, gradient norm. */
 #ifndef CODEGEN_CPU_KERNELS_UPDATE_H
 #define CODEGEN_CPU_KERNELS_UPDATE_H
 
@@ -58,6 +58,9 @@ void ckr_update_store(void *y, int type, struct ckr_update_types t,
 void ckr_accumulate(void *y, const void *acc, const void *g,
                     struct ckr_update_types t, int64_t n,
                     const struct ckr_env *env);
+/* y: the average of a parameter, which is p now; y and average have t.y. */
+void ckr_ema(void *y, const void *average, const void *p,
+             struct ckr_update_types t, int64_t n, const struct ckr_env *env);
 /* States and copy may be NULL. */
 void ckr_update(ckr_rule *rule, void *y, void *m1, void *v1, void *copy,
                 const void *p, const void *g, const void *m, const void *v,

@@ -1,5 +1,5 @@
-/* Optimizer steps, accumulation, gradient norm: blocks of 16-bit parameters,
- * states and gradients are widened, updated as float32 and rounded.
+/* Optimizer steps, averages, accumulation, gradient norm: blocks of 16-bit
+ * parameters, states and gradients are widened, updated as float32 and rounded.
  */
 #include "update.h"
 #include "half.h"
@@ -109,6 +109,27 @@ ckr_accumulate(void *y, const void *acc, const void *g,
 				to[j] = a[j] + d[j];
 		}
 		ckr_row_put(y, t.y, i, to, k);
+	}
+}
+
+void
+ckr_ema(void *y, const void *average, const void *p, struct ckr_update_types t,
+        int64_t n, const struct ckr_env *env)
+{
+	const float weight = env->ema_weight;
+
+	CKR_SHARE(n)
+	for (int64_t i = 0; i < n; i += CKR_HALF_BLOCK) {
+		float yb[CKR_HALF_BLOCK], ab[CKR_HALF_BLOCK];
+		float pb[CKR_HALF_BLOCK];
+		int64_t k = ckr_least(n - i, CKR_HALF_BLOCK);
+		float *to = ckr_row_new(yb, y, t.y, i);
+		const float *a = ckr_row(ab, average, t.y, i, k);
+		const float *x = ckr_row(pb, p, t.g, i, k);
+
+#pragma omp simd
+		for (int64_t j = 0; j < k; j++)
+			to[j] = ckr_ema_next(a[j], x[j], weight);
 	}
 }
 

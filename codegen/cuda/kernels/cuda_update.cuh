@@ -1,4 +1,4 @@
-/* Optimizer steps and accumulation: of elements of float32 and of 16 bits,
+/* Optimizer steps, accumulation and averages: of elements of float32 and of 16 bits,
  * with the CPU's bits.  A task is eight elements, whose words are one Philox
  * block.
  */
@@ -181,6 +181,40 @@ ckr_accumulate(Y *y, const ckr_is<Y> *acc, const G *g,
 	CKR_EACH((ckr_accumulate_kernel<Y, G>),
 	         ckr_ceil_div(n, CKR_UPDATE_PACK), env, y, acc, g, n,
 	         ckr_on_16(y) && ckr_on_16(acc) && ckr_on_16(g), env->device);
+}
+
+/* ---- averages ---- */
+
+template <typename P> CKR_GLOBAL
+ckr_ema_kernel(float *y, const float *average, const P *p, int64_t n,
+               bool whole, const struct ckr_env *env)
+{
+	enum { N = CKR_UPDATE_PACK };
+
+	if (ckr_is_void(env))
+		return;
+	CKR_TASKS(int64_t, t, (n + N - 1) / N) {
+		int64_t at = t * N;
+		bool all = whole && at + N <= n;
+		float a[N], x[N];
+
+		ckr_fetch<N>(a, average, at, n, all);
+		ckr_fetch<N>(x, p, at, n, all);
+#pragma unroll
+		for (int j = 0; j < N; j++)
+			a[j] = ckr_ema_next(a[j], x[j], env->ema_weight);
+		ckr_write<N>(y, a, at, n, all);
+	}
+}
+
+template <typename P> void
+ckr_ema(float *y, const float *average, const P *p, struct ckr_update_types,
+        int64_t n, struct ckr_env *env)
+{
+	CKR_EACH((ckr_ema_kernel<P>), ckr_ceil_div(n, CKR_UPDATE_PACK), env, y,
+	         average, p, n,
+	         ckr_on_16(y) && ckr_on_16(average) && ckr_on_16(p),
+	         env->device);
 }
 
 #endif

@@ -188,4 +188,15 @@ CKR_OPTIMIZER(lion, 1)
 	*p = *p * s->keep - s->lr * ckr_sign(c);
 }
 
+/* ---- averages ---- */
+
+/* The average after an update that made p, as torch.lerp: from the nearer end,
+ * so that a weight of 1 gives p. */
+CKR_LANE float
+ckr_ema_next(float average, float p, float weight)
+{
+	return weight < 0.5f ? average + weight * (p - average)
+	                     : p - (p - average) * (1.0f - weight);
+}
+
 #endif

@@ -263,8 +263,8 @@ class Trainer:
 
     model: a Model, or the path of a library.  weights: a .safetensors file (default: the one beside
     the library).  threads, seed: as in ckrun. Settings of the optimizer are keywords: lr, beta1,
-    beta2, eps, weight_decay, momentum, nesterov, clip, ...; the others have the defaults of the
-    optimizer.  They are attributes of .hyper, which may be changed between steps.
+    beta2, eps, weight_decay, momentum, nesterov, clip, ema_decay, ...; the others have the defaults
+    of the optimizer.  They are attributes of .hyper, which may be changed between steps.
     """
 
     def __init__(self, model, weights=None, threads=0, seed=0, **hyper):
@@ -283,9 +283,12 @@ class Trainer:
                 setattr(self.hyper, name, value)
                 if not self._call.ckr_uses_hyper(self._ctx, name.encode()):
                     of = self._call.ckr_optimizer(self._ctx).decode()
-                    _warnings.warn(
-                        f"{name} has no effect: the library's optimizer is {of}", stacklevel=2
+                    why = (
+                        "the library keeps no averages of parameters; try: ckc.compile(ema=True)"
+                        if name == "ema_decay"
+                        else f"the library's optimizer is {of}"
                     )
+                    _warnings.warn(f"{name} has no effect: {why}", stacklevel=2)
         except BaseException:
             self.close()
             raise
@@ -452,6 +455,19 @@ class Trainer:
         return loss.value
 
     # ---- evaluation ----
+
+    @_contextlib.contextmanager
+    def ema(self):
+        """Use the moving averages of a model compiled with ema=True in place of the parameters
+        inside the `with` block: in eval, predict, state_dict, export_onnx, save_merged and
+        save_adapters.  step, save, resume and init fail there."""
+        self._open()
+        self._check(self._call.ckr_use_ema(self._ctx, True))
+        try:
+            yield self
+        finally:
+            if self._libraries:
+                self._check(self._call.ckr_use_ema(self._ctx, False))
 
     def _batches(self, arrays, labels=True):
         """Set inputs batch by batch; yield the number of new samples, the batch size and the weight
@@ -621,10 +637,11 @@ class Trainer:
         self._check(self._call.ckr_resume(self._ctx, _os.fsencode(path)))
         self._warn_unused()
 
-    def init(self, path, map=None, skip=(), partial=False):
+    def init(self, path, map=None, skip=(), partial=False, ema=False):
         """Load weights from a .safetensors, .npz or index file, or from a list of them, as `ckrun
         --init`.  map replaces prefixes of names; parameters that match skip keep their values, and
-        with partial, so do those that the files lack.  Returns the names that kept their values."""
+        with partial, so do those that the files lack.  ema: take the moving averages of a
+        checkpoint in place of its parameters.  Returns the names that kept their values."""
         self._open()
         maps = [_os.fsencode(f"{old}={new}") for old, new in (map or {}).items()]
         skips = [_os.fsencode(glob) for glob in ([skip] if isinstance(skip, str) else skip)]
@@ -634,6 +651,7 @@ class Trainer:
             (_c.c_char_p * len(skips))(*skips),
             len(skips),
             partial,
+            ema,
         )
         paths = [
             _os.fsencode(p)

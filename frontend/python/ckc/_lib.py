@@ -52,6 +52,7 @@ class Hyper(c.Structure):
             "beta2_decay",
             "clip_threshold",
             "eps2",
+            "ema_decay",
         )
     ]
     _fields_ += [
@@ -88,6 +89,7 @@ class Init(c.Structure):
         ("skip", c.POINTER(c.c_char_p)),
         ("nskip", c.c_size_t),
         ("partial", c.c_bool),
+        ("ema", c.c_bool),
     ]
 
 
@@ -102,6 +104,7 @@ _CALLS = {
     "ckr_input": (c.c_int, [c.c_void_p, c.c_char_p, c.POINTER(c.c_void_p)]),
     "ckr_model_hyper": (Hyper, [c.c_void_p]),
     "ckr_step": (c.c_int, [c.c_void_p, c.POINTER(Hyper), c.POINTER(c.c_double)]),
+    "ckr_use_ema": (c.c_int, [c.c_void_p, c.c_bool]),
     "ckr_eval": (c.c_int, [c.c_void_p, c.POINTER(c.c_double)]),
     "ckr_score_begin": (c.c_int, [c.c_void_p]),
     "ckr_score_add": (c.c_int, [c.c_void_p, c.c_double]),
