@@ -62,8 +62,6 @@ is_saved(const struct ckr_tensor *t)
 	return tensor_is_weight(t) || is_state(t);
 }
 
-typedef bool want_fn(const struct ckr_tensor *);
-
 enum { HINT = 1200 };
 
 static bool
@@ -183,7 +181,7 @@ load_files(struct files *c, const struct infile *o, size_t n, want_fn *want)
 		s = world_agree(c->world, for_all(c, &o[k], want,
 			infile_read_tensor), "reading");
 		if (s == CKR_OK && !o[k].far)
-			infile_note_unread(c, &o[k].f);
+			infile_note_unread(c, &o[k].f, want);
 	}
 	c->world->owner->ready &= s == CKR_OK;
 	return s;

@@ -241,13 +241,15 @@ is_counter(const char *name)
 	return !strcmp(dot ? dot + 1 : name, "num_batches_tracked");
 }
 
+/* Whoever wants weights alone leaves states out. */
 static bool
-has_place(const struct files *c, const struct array_file *f, const char *name)
+has_place(const struct files *c, const struct array_file *f, want_fn *want,
+          const char *name)
 {
 	const struct ckr_tensor *t = library_find(c->lib, name, NULL);
 
-	return (t && tensor_is_weight(t)) || names_is_state(f, name)
-	       || is_counter(name);
+	return (t && want(t)) || is_counter(name)
+	       || (want == tensor_is_weight && names_is_state(f, name));
 }
 
 /* Whether both hold the same values, which are not all one. */
@@ -281,40 +283,42 @@ same_values(const struct array_file *f, const struct array *x,
 
 /* A tied weight: the model has it by another of its names. */
 static bool
-is_tied(const struct files *c, const struct array_file *f,
+is_tied(const struct files *c, const struct array_file *f, want_fn *want,
         const struct array *a)
 {
 	for (size_t i = 0; i < f->n; i++)
-		if (&f->v[i] != a && has_place(c, f, f->v[i].name)
+		if (&f->v[i] != a && has_place(c, f, want, f->v[i].name)
 		    && same_values(f, a, &f->v[i]))
 			return true;
 	return false;
 }
 
 void
-infile_note_unread(struct files *c, const struct array_file *f)
+infile_note_unread(struct files *c, const struct array_file *f, want_fn *want)
 {
 	char list[SHOWN * (NAME_TEXT + 8)] = "", name[NAME_TEXT];
-	size_t n = 0, end = strlen(c->unread.text);
+	size_t n = 0, states = 0, end = strlen(c->unread.text);
 
 	for (size_t i = 0; i < f->n; i++) {
+		const char *of = f->v[i].name;
 		size_t at = strlen(list);
 
-		if (has_place(c, f, f->v[i].name) || is_tied(c, f, &f->v[i])
-		    || n++ >= SHOWN)
+		if (has_place(c, f, want, of) || is_tied(c, f, want, &f->v[i]))
 			continue;
-		snprintf(list + at, sizeof(list) - at, "%s'%s'",
-		         at ? ", " : "", err_name(name, sizeof(name),
-		                                  f->v[i].name));
+		states += names_is_state(f, of);
+		if (n++ < SHOWN)
+			snprintf(list + at, sizeof(list) - at, "%s'%s'",
+			         at ? ", " : "", err_name(name, sizeof(name),
+			                                  of));
 	}
 	if (n)
 		snprintf(c->unread.text + end, sizeof(c->unread.text) - end,
 		         "%s%s: %zu of %zu tensors %s not used by the model: "
-		         "%s%s; a constant of the ONNX file keeps its compiled "
-		         "value (ckc --param NAME makes it a parameter)",
-		         end ? "; " : "", f->path, n, f->n,
-		         n == 1 ? "is" : "are", list,
-		         n > SHOWN ? ", ..." : "");
+		         "%s%s%s", end ? "; " : "", f->path, n, f->n,
+		         n == 1 ? "is" : "are", list, n > SHOWN ? ", ..." : "",
+		         n == states ? "" : "; a constant of the ONNX file "
+		         "keeps its compiled value (ckc --param NAME makes it a "
+		         "parameter)");
 }
 
 const char *

@@ -50,8 +50,9 @@ ckr_status infile_read_tensor(struct files *, const struct infile *,
 ckr_status infile_check_tensor(struct files *, const struct infile *,
                                const struct array *, const struct ckr_tensor *);
 /* Record for files_unused_tensors the tensors of a file that the model does not
- * use. */
-void infile_note_unread(struct files *, const struct array_file *);
+ * use, among those that `want` wants. */
+typedef bool want_fn(const struct ckr_tensor *);
+void infile_note_unread(struct files *, const struct array_file *, want_fn *);
 
 /* ---- tensor_writer.c: one file that all processes write ---- */
 

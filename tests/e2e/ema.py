@@ -364,6 +364,11 @@ class Ema(ck.Bench):
             "the run kept no moving averages",
             "compile without --ema",
         )
+        self.train(so, "a", steps=2)  # after one step averages are the parameters
+        again = ("--data", self.data, "--steps", 3, "--resume", self.path("a"))
+        done = self.ckrun(bare, *again)
+        self.says(done, 0, "4 of 16 tensors are not used by the model: 'adamw.ema.")
+        self.check("constant" not in done.stderr, f"averages are no constants: {done.stderr}")
         evaluate = ("eval", so, "--data", self.data, "--ema")
         self.says(self.ckrun(*evaluate), 2, "--ema needs --resume or --init")
         self.says(

@@ -479,11 +479,6 @@ class Processes(ck.Bench):
             time.sleep(0.005)
         return None
 
-    def has_logged(self, log):
-        end = time.monotonic() + IN_TIME
-        while time.monotonic() < end and not (os.path.exists(log) and ck.log_rows(log)):
-            time.sleep(0.05)
-
     def ends(self, run, what):
         try:
             out, err = run.communicate(timeout=IN_TIME)
@@ -584,11 +579,13 @@ class Processes(ck.Bench):
     def interrupted(self):
         """Ctrl-C on one rank, or what mpirun passes on to all: they end after the same step, and
         save it."""
-        path, log = self.path("int.save"), self.path("int.log")
         for victim in 0, 1, None:
+            path, log = self.path(f"int{victim}.save"), self.path(f"int{victim}.log")
             run = self.start("--steps", 1000000, "--save", path, "--log", log)
             pids = self.ranks(run)
-            self.has_logged(log)
+            end = time.monotonic() + IN_TIME
+            while not (os.path.exists(log) and ck.log_rows(log)) and time.monotonic() < end:
+                time.sleep(0.05)
             os.kill(
                 run.pid if victim is None else pids[victim],
                 signal.SIGUSR1 if victim is None else signal.SIGINT,
