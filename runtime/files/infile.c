@@ -317,8 +317,8 @@ infile_note_unread(struct files *c, const struct array_file *f, want_fn *want)
 		         "%s%s%s", end ? "; " : "", f->path, n, f->n,
 		         n == 1 ? "is" : "are", list, n > SHOWN ? ", ..." : "",
 		         n == states ? "" : "; a constant of the ONNX file "
-		         "keeps its compiled value (ckc --param NAME makes it a "
-		         "parameter)");
+		         "keeps its compiled value (ckc --param NAME makes "
+		         "it a parameter)");
 }
 
 const char *
