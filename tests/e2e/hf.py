@@ -6,10 +6,14 @@ hf.py CKC CKRUN [CASE...]
 Without torch, transformers, accelerate or peft, the test is skipped.
 """
 
+import contextlib
 import copy
+import io
 import os
+import runpy
 import sys
 import warnings
+from unittest import mock
 
 import ck
 
@@ -340,6 +344,66 @@ class Fine(ck.Bench):
         except ValueError as e:
             self.check("max_length=12" in str(e), f"too long: {e}")
 
+    def samples(self, hf):
+        """The scripts of samples/huggingface run, on models and data of this file's."""
+        vit = tf.ViTConfig(
+            hidden_size=64,
+            num_hidden_layers=2,
+            num_attention_heads=2,
+            intermediate_size=128,
+            image_size=64,
+            patch_size=4,
+            num_labels=3,
+        )
+        whisper = CASES["whisper"]()[0].config
+        whisper.max_source_positions = 400
+        bert = bert_config(num_hidden_layers=2)
+        torch.manual_seed(0)
+        texts = [{"text": "x" * n, "label": n % 2} for n in draw(3, 129, 48).tolist()]
+        images = [{"image": i, "labels": i % 3} for i in range(16)]
+        speech = [{"audio": {"array": i}, "text": "xyz"} for i in range(4)]
+        rows = {"rotten_tomatoes": texts, "beans": images}
+
+        class Dataset(list):
+            def map(self, f):
+                return Dataset({**row, **f(row)} for row in self)
+
+        def processor(x, sampling_rate=None, text=""):
+            if sampling_rate:
+                return {"input_features": [torch.randn(16, 800)], "labels": [3, 4, 5]}
+            return {"pixel_values": [torch.randn(3, 64, 64).tolist()]}
+
+        def tokenizer(text, truncation, max_length):
+            return {"input_ids": [5 + len(text) % 7] * min(len(text), max_length)}
+
+        def made(call, *args):
+            return mock.Mock(from_pretrained=lambda name, **more: call(*args))
+
+        replaced = {
+            "AutoTokenizer": made(lambda: tokenizer),
+            "AutoImageProcessor": made(lambda: processor),
+            "WhisperProcessor": made(lambda: processor),
+            "AutoModelForSequenceClassification": made(tf.BertForSequenceClassification, bert),
+            "AutoModelForImageClassification": made(tf.ViTForImageClassification, vit),
+            "WhisperForConditionalGeneration": made(tf.WhisperForConditionalGeneration, whisper),
+        }
+        datasets = mock.Mock(load_dataset=lambda name, split: Dataset(rows.get(name, speech)))
+        folder, before = os.path.join(ck.HERE, "..", "..", "samples", "huggingface"), os.getcwd()
+        os.chdir(self.work)
+        with mock.patch.dict(sys.modules, datasets=datasets), mock.patch.multiple(tf, **replaced):
+            for script, steps in ("bert.py", 3), ("vit.py", 3), ("whisper.py", 1):
+                with contextlib.redirect_stdout(io.StringIO()):
+                    found = runpy.run_path(os.path.join(folder, script))
+                losses = found["losses"]
+                self.check(
+                    steps <= len(losses) <= steps + 2 and losses[-1] > 0, f"{script}: {losses}"
+                )
+                self.check(os.path.exists(script[:-3] + "/model.safetensors"), f"{script}: no file")
+                with open(os.path.join(folder, script)) as f:
+                    lines = [x for x in f.read().splitlines()[1:] if x]
+                self.check(len(lines) <= 15, f"{script}: {len(lines)} lines")
+        os.chdir(before)
+
     def refused(self, hf):
         torch.manual_seed(0)
         model, rows, _, _ = CASES["bert"]()
@@ -382,6 +446,7 @@ def main():
     b.quantised(hf)
     b.batches(hf)
     b.lengths(hf)
+    b.samples(hf)
     b.refused(hf)
     b.finish()
 
