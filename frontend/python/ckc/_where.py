@@ -147,16 +147,18 @@ class _Comparison:
             for v in dict.fromkeys(n.inputs):
                 self.readers.setdefault(v, []).append(n)
         self.results, self.same, self.present = exact, {}, set()
-        of_shape, twins, rounded = {}, {}, []
+        of_shape, twins, self.rounded = {}, {}, []  # rounded: in the module's own type
         for r in plain:  # other types may run other operations
-            twins.setdefault((r.op, r.of, r.x.shape), []).append(r.x)
+            twins.setdefault((r.op, r.of, r.x.shape), []).append(r)
         for i, r in enumerate(exact):
             of_shape.setdefault(r.x.shape, []).append(i)
             like = twins.get((r.op, r.of, r.x.shape))
-            rounded.append(like.pop(0) if like else None)
+            self.rounded.append(like.pop(0) if like else None)
         for value, x in found.items():
             like = of_shape.get(x.shape, [])
-            self.same[value] = [i for i in like if _equal(x, exact[i].x, rounded[i])]
+            self.same[value] = [
+                i for i in like if _equal(x, exact[i].x, self.rounded[i] and self.rounded[i].x)
+            ]
             self.present.update(self.same[value])
         self.varies = set()
 
@@ -229,13 +231,16 @@ class _Comparison:
             if r.of == of and i > min(behind, default=-1) and i not in self.present
         ]
         at = next((f", near {r.line}" for r in missing if r.line), "")
+        numbers = self._numbers(of, missing, self._run(first, of))
+        if self.same.get(output) and not numbers:  # of which nothing was seen
+            return []
         lines = [f"first value that the module does not have: {self.place(first)}{at}"]
         run = self._run(first, of)
         more = [f"'{n.name}' ({n.op})" for n in run if n in unknown and n is not first]
         if more:
             etc = f" and {len(more) - 3} more" if more[3:] else ""
             lines.append(f"  other nodes there that differ: {', '.join(more[:3])}{etc}")
-        return lines + self._numbers(of, missing, run) + self._remedy([first])
+        return lines + numbers + self._remedy([first])
 
     def _run(self, first, of):
         """Nodes from the first to the end of this call of its submodule."""
@@ -263,14 +268,18 @@ class _Comparison:
         return [f"  {_REMEDIES[n.op]}" for n in nodes if n.op in _REMEDIES][:1]
 
     def followed(self):
-        """Values whose gradients the module has, too: {value: {tensor: gradient}}."""
+        """Values whose gradients the module has, too: {value: {tensor: gradient, and that of the
+        module in its own type}}."""
         grads = {}
         for value, like in self.same.items():
-            known = {r.tensor: r for r in (self.results[i] for i in like) if r.tensor}
+            known = [(self.results[i], self.rounded[i]) for i in like if self.results[i].tensor]
             x = self.values[value]
-            if known and x.dtype == torch.float32 and value in self.maker:
+            if known and x.dtype == torch.float32 and x.numel() > 1 and value in self.varies:
                 zero = torch.zeros(x.shape, dtype=torch.float64)
-                grads[value] = {t: zero if r.grad is None else r.grad for t, r in known.items()}
+                grads[value] = {
+                    r.tensor: [zero if x is None or x.grad is None else x.grad for x in (r, q or r)]
+                    for r, q in known
+                }
         return grads
 
     def backward(self, found, wanted, parameters):
@@ -282,14 +291,15 @@ class _Comparison:
         for p, names in parameters.items():
             readers[p] = [n for name in names for n in self.readers.get(name, [])]
             at |= {p: min(order[n] for n in readers[p]) - 0.5} if readers[p] else {}
-        whole = max((float(g.norm()) for gs in wanted.values() for g in gs.values()), default=0.0)
+        every = [g for grads in wanted.values() for g, _ in grads.values()]
+        whole = max((float(g.norm()) for g in every), default=0.0)
         alone, agree = {}, {}  # for agree, one value is enough of those with the same numbers
         for v in at:
             expected = list(wanted[v].values())
-            total = [sum(expected)] if len(expected) > 1 else []
-            got = found[v] = found.get(v, torch.zeros_like(expected[0])).double()
-            alone[v] = same = got.shape != expected[0].shape or any(
-                _equal(got, g, g, 1e-3, 1e-6 * whole) for g in expected + total
+            total = [[sum(gs) for gs in zip(*expected)]] if len(expected) > 1 else []
+            got = found[v] = found.get(v, torch.zeros_like(expected[0][0])).double()
+            alone[v] = same = got.shape != expected[0][0].shape or any(
+                _equal(got, g, other, 1e-3, 1e-6 * whole) for g, other in expected + total
             )
             agree.update((t, agree.get(t, False) or same) for t in wanted[v])
         for v in sorted(at, key=at.get, reverse=True):
@@ -300,7 +310,7 @@ class _Comparison:
         return []
 
     def _gradient(self, v, got, expected, readers):
-        want = min(expected, key=lambda g: float((g - got).norm()))
+        want = min((g for g, _ in expected), key=lambda g: float((g - got).norm()))
         of = f"the output of {self.place(self.maker[v])}" if v in self.maker else f"'{v}'"
         return [
             f"first gradient that differs, from the loss back: that of {of}",
@@ -364,7 +374,11 @@ def first_difference(module, batch, path, draws, different, **options):
         found = step((), probes, param=[name for name, _ in probes.values()])
     grads = {v: found.grads.pop(k) for v, (k, _) in probes.items() if k in found.grads}
     grads.update(_verify._by_parameter(module, found)[0])
-    trained = {k: {k: g} for k, g in exact.grads.items() if g is not None}
+    trained = {
+        k: {k: [g, g if plain.grads[k] is None else plain.grads[k]]}
+        for k, g in exact.grads.items()
+        if g is not None
+    }
     wanted.update(trained)
     aliases = {names[0]: names for names in aliases.values() if names[0] in trained}
     return comparison.backward(grads, wanted, aliases)

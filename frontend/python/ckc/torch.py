@@ -365,7 +365,7 @@ def _places(twin, example, batch, path, form, different):
                 dims = _sizes(form[-1], batch, draws)
                 return _where.first_difference(twin, batch, same, draws, different, **dims)
         except Exception as e:  # the difference is the message, whatever fails here
-            return [f"no node is named: {_reason(e)}"]
+            return [f"no node is named: {_reason(e).splitlines()[-1]}"]
 
 
 def _split(module, batch, label):
