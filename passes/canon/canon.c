@@ -77,13 +77,17 @@ same_as_before(struct rewrite *w, NodeId root)
 
 /* ---- dropout ---- */
 
+/* Where both names are outputs, neither can take the other's place. */
 static bool
 no_dropout(struct rewrite *w, NodeId root)
 {
+	ValId x = rw_in(w, root, 0);
+
 	if (w->p->opt->dropout
 	    && w->g->node[root].attr.DROPOUT.ratio > 0)
 		return false;
-	return rw_replace(w, root, rw_in(w, root, 0));
+	return rw_replace(w, root, x)
+		|| rw_replace(w, root, rw_unary(w, OP_COPY, x));
 }
 
 /* ---- running statistics ---- */

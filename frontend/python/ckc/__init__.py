@@ -83,7 +83,7 @@ def compile(onnx, output=None, budget=None, **options):
     output: path of the library (default: the ONNX file's, with .so).  budget: --memory-budget, such
     as "60%" or a number of bytes.  options: those of `ckc --help` with _ for -: dim={"batch": 8},
     loss="ce:logits", dtype="bf16", freeze=["emb*", "head*"], lora={"*.q_proj.weight": "8:16"},
-    target="cuda".
+    target="cuda".  outputs: --output, such as "logits", because output is the path.
     """
     for option in ("plan_only", "help", "version"):
         if option in options:
@@ -101,7 +101,7 @@ def compile(onnx, output=None, budget=None, **options):
             *_words("memory-budget", budget),
         ]
         for option, value in options.items():
-            argv += _words(option, value)
+            argv += _words("output" if option == "outputs" else option, value)
         done = _subprocess.run(
             argv, stdout=_subprocess.PIPE, stderr=_subprocess.STDOUT, text=True, errors="replace"
         )

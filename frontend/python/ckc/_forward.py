@@ -24,6 +24,18 @@ def stop(x):
     return torch.where(y.abs() < 2.0**24, small, torch.round(y)).to(x.dtype)
 
 
+def line():
+    """FILE:LINE of the module's code that is running, outside of PyTorch and of this package; None
+    in distributions, which check their arguments."""
+    own = os.path.dirname(torch.__file__) + os.sep, os.path.dirname(__file__) + os.sep
+    frame = sys._getframe(1)
+    while frame and frame.f_code.co_filename.startswith(own):
+        if os.sep + "distributions" + os.sep in frame.f_code.co_filename:
+            return None
+        frame = frame.f_back
+    return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}" if frame else None
+
+
 # ---- functions whose export differs from them; None: this call does not ----
 
 
@@ -269,15 +281,9 @@ class Written(torch.overrides.TorchFunctionMode):
         return result
 
     def _note(self, name):
-        """The line of the module's code, outside of PyTorch."""
-        frame, torch_folder = sys._getframe(2), os.path.dirname(torch.__file__) + os.sep
-        while frame and frame.f_code.co_filename.startswith((torch_folder, __file__)):
-            if os.sep + "distributions" + os.sep in frame.f_code.co_filename:
-                return  # which checks arguments
-            frame = frame.f_back
-        if frame:
-            file = os.path.basename(frame.f_code.co_filename)
-            self.read.append(f"{name} at {file}:{frame.f_lineno}")
+        at = line()
+        if at:
+            self.read.append(f"{name} at {at}")
 
 
 # ---- passes of the module itself, to compare with ----

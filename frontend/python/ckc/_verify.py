@@ -40,9 +40,10 @@ def to_type(x, dtype):
 
 class Step:
     """A step of a copy of the module without dropout: .loss of the output `name`, .grads of its
-    parameters (None: it gets none), .buffers after it."""
+    parameters (None: it gets none), .buffers after it.  watch: a function of the copy that returns
+    a context for the forward pass."""
 
-    def __init__(self, module, batch, name=None, dtype=None, draws=None, target=None):
+    def __init__(self, module, batch, name=None, dtype=None, draws=None, target=None, watch=None):
         twin = copy.deepcopy(module)
         twin = twin.to(dtype) if dtype else twin
         dropouts = _forward.without_dropout(twin)
@@ -51,7 +52,8 @@ class Step:
         mode, chance = _forward.Plain(draws), random.getstate()
         numbers, settings = numpy.random.get_state()[1:3], _settings(twin)
         with torch.random.fork_rng(devices=[]), torch.enable_grad(), mode:
-            result = twin(**batch)
+            with watch(twin) if watch else contextlib.nullcontext():
+                result = twin(**batch)
             self.outputs = _forward.outputs(result)
             self.dropouts, self.draws = dropouts + mode.dropouts, list(mode.draws)
             self.changed = [
@@ -166,10 +168,11 @@ def remedies(module, step):
     return found
 
 
-class _Found:
-    """The same step of the file, compiled for the loss `name`."""
+class Found:
+    """The same step of the file, compiled for the loss `name`.  options: of ckc.compile; with
+    outputs="*", .values has all outputs of the file after the step."""
 
-    def __init__(self, path, batch, name, target, dropouts):
+    def __init__(self, path, batch, name, target, dropouts, **options):
         scalar = target is None
         loss = name if scalar else f"mse:{name}"
         with tempfile.TemporaryDirectory(prefix="ckc-") as folder:
@@ -181,16 +184,22 @@ class _Found:
                     loss=loss,
                     optimizer="sgd",
                     **({"dropout": "off"} if dropouts else {}),
+                    **options,
                 )
                 with ckc.Trainer(model, lr=0.0, weight_decay=0.0) as t:
                     t.hyper.on_nan = 2  # CKR_NAN_GO: a difference is reported, too
                     batch = {k: batch.get(k, target) for k in t._infos}
-                    self.score = t.eval(**batch)
+                    self.score = None if options.get("eval") is False else t.eval(**batch)
                     grads = os.path.join(folder, "grads.safetensors")
                     t.save_grads(grads)
                     self.loss = t.step(**batch)
                     self.grads = _read_safetensors(grads) if os.path.exists(grads) else {}
                     self.state = {k: torch.from_numpy(x) for k, x in t.state_dict().items()}
+                    self.values = {
+                        k: torch.from_numpy(t._out(i))
+                        for k, i in t._tensors.items()
+                        if "outputs" in options and i.kind == b"output"
+                    }
 
 
 def _norm(x):
@@ -297,10 +306,28 @@ def _compare_evaluation(module, batch, name, draws, target, found):
         )
 
 
-def compare(module, batch, path, draws):
-    """Raise ckc.Error unless a step of the file is that of the module, for each output that it may
-    be trained for."""
-    checked, messages = 0, []
+class Different(ckc.Error):
+    """A step of the file is not one of the module.  .output, .target: of the first loss that shows
+    it."""
+
+    def __init__(self, message, output, target):
+        super().__init__(message)
+        self.output, self.target = output, target
+
+
+def steps(module, batch, name, draws, target, watches=(None, None)):
+    """A step of the module for the loss `name` in its own type and in float64, where forward takes
+    that."""
+    plain = exact = Step(module, batch, name, None, draws, target, watches[0])
+    with contextlib.suppress(RuntimeError, TypeError):  # a type that forward demands
+        exact = Step(module, batch, name, torch.float64, draws, target, watches[1])
+    return plain, exact
+
+
+def compare(module, batch, path, draws, **options):
+    """Raise Different unless a step of the file is that of the module, for each output that it may
+    be trained for.  options: of ckc.compile."""
+    checked, messages, first = 0, [], None
     for name, x in Step(module, batch, draws=draws).outputs:
         if not x.requires_grad or not x.numel():
             continue
@@ -308,23 +335,20 @@ def compare(module, batch, path, draws):
         if x.ndim:
             draw = torch.Generator().manual_seed(checked)
             target = torch.randn(x.shape, generator=draw).to(x.dtype)
-        plain = exact = Step(module, batch, name, None, draws, target)
-        with contextlib.suppress(RuntimeError, TypeError):  # a type that forward demands
-            exact = Step(module, batch, name, torch.float64, draws, target)
+        plain, exact = steps(module, batch, name, draws, target)
         if not math.isfinite(plain.loss):
             raise ckc.Error(f"output '{name}' of the module is {plain.loss} for the example")
-        found = _Found(path, batch, name, target, plain.dropouts)
+        found = Found(path, batch, name, target, plain.dropouts, **options)
         differ = _compare(module, exact, plain, found)
         if not differ:
             _compare_evaluation(module, batch, name, draws, target, found)
         if differ:
+            first = first or (name, target)
             differ += [str(w.message) for w in found.warnings]
             messages += [f"for output '{name}':"] + [f"  {m}" for m in differ]
         checked += 1
     if not checked:
         raise ckc.Error("no output of the module depends on a parameter")
     if messages:
-        raise ckc.Error(
-            f"{os.path.basename(path)}: a step of the file differs from one of the module\n  "
-            + "\n  ".join(messages)
-        )
+        message = f"{os.path.basename(path)}: a step of the file differs from one of the module"
+        raise Different("\n  ".join([message, *messages]), *first)

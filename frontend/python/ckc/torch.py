@@ -16,7 +16,7 @@ import torch as _torch
 
 import ckc as _ckc
 
-from . import _file, _forward, _lib, _verify
+from . import _dynamic, _file, _forward, _lib, _verify, _where
 
 _Norm = _torch.nn.modules.batchnorm._NormBase
 
@@ -134,18 +134,21 @@ def _quiet():
         _os.close(nowhere)
 
 
-def _write(module, batch, path, opset, dynamo, names, frozen, draws=None):
+def _write(module, batch, path, opset, dynamo, names, frozen, dynamic, draws=None):
     """Export the module, and note in the file which tensors are parameters and which are frozen.
     Returns where forward reads values of the batch, the frozen parameters in the file, and its
     nodes."""
     read = []
     twin = _exportable(_copy.deepcopy(module), list(batch), draws, None if dynamo else read)
     form = {"training": _torch.onnx.TrainingMode.PRESERVE, "do_constant_folding": False}
+    form["dynamic_axes"] = dynamic
     if dynamo:
         size = sum(p.numel() * p.element_size() for p in module.parameters())
         norm = _torch.ops.aten._native_batch_norm_legit_functional.default
         form = {"optimize": False, "external_data": size > 1 << 30}
         form["custom_translation_table"] = {norm: _batch_norm}
+        if dynamic:
+            form["dynamic_shapes"] = {k: dynamic.get(k) for k in batch}
         opset = max(opset, 18)
     with _warnings.catch_warnings(), _quiet():
         _warnings.simplefilter("ignore")
@@ -194,22 +197,26 @@ def _varied(batch):
     return batch
 
 
-def export(module, example, path, opset=17, dynamo=None, verify=True):
+def export(module, example, path, opset=17, dynamo=None, verify=True, dynamic=None):
     """Write an ONNX file that ckc trains as PyTorch trains the module, and prove it.
 
     module: is not changed.  If it is in eval mode, a copy in training mode is exported; otherwise
     submodules in eval mode stay so.  Its forward returns the loss, or outputs for which `ckc
     --loss` adds one.  example: a batch of inputs, as a tensor, a tuple in the order of forward's
     parameters or a dict by their names; the file has its shapes.  dynamo: the exporter; by default
-    TorchScript's, and dynamo's if the former fails or its file differs.
+    TorchScript's, and dynamo's if the former fails or its file differs.  dynamic: names of
+    dimensions that stay open, {"ids": {0: "batch", 1: "length"}}, or "batch" for the first of
+    every input; ckc.compile(dim={"batch": 64, "length": 128}) sets them.
 
     The file is compiled, and one step without dropout is compared with the module's in float64:
-    loss, gradients, which parameters move, buffers.  A difference is a ckc.Error.  Warns if ckc's
+    loss, gradients, which parameters move, buffers.  A difference is a ckc.Error, which names the
+    first node that shows it.  Open dimensions are compared at another size, too.  Warns if ckc's
     evaluation differs from that of module.eval(), and of what it freezes.  verify: False
-    writes the file without a comparison; a second batch of the same shapes is compared instead of
-    the example.  Returns the path.
+    writes the file without a comparison; a second batch, of the same shapes except in open
+    dimensions, is compared instead of the example.  Returns the path.
     """
     batch, twin = _named(module, example), _twin(module)
+    dynamic = _dynamic.axes(dynamic, batch)
     for name, m in twin.named_modules():
         if isinstance(m, _Norm) and m.momentum is None and m.track_running_stats:
             _refuse(
@@ -248,8 +255,9 @@ def export(module, example, path, opset=17, dynamo=None, verify=True):
         checked = _named(module, verify)
     failed = []
     for exporter in (False, True) if dynamo is None else (dynamo,):
+        form = opset, exporter, names, frozen, dynamic
         try:
-            read, noted, nodes = _write(twin, batch, path, opset, exporter, names, frozen)
+            read, noted, nodes = _write(twin, batch, path, *form)
             if verify is not False:
                 if read and verify is True:
                     raise _ckc.Error(
@@ -257,19 +265,22 @@ def export(module, example, path, opset=17, dynamo=None, verify=True):
                         "has those of the example; try: verify=ANOTHER_BATCH, if they do not matter"
                     )
                 _check_chance(nodes, plain, exporter)
-                _prove(twin, checked, path, opset, exporter, names, frozen)
+                _prove(twin, batch, checked, path, form)
         except BaseException as e:  # exporters raise all kinds
             with _contextlib.suppress(FileNotFoundError):
                 _os.remove(path)
             if not isinstance(e, Exception):
                 raise
-            failed.append(e)
+            failed.append((e, form))
         else:
             break
     else:
-        reasons = [_reason(e) for e in failed] + _verify.remedies(twin, plain)
-        raise _ckc.Error("\n".join(dict.fromkeys(reasons))) from failed[0]
-    for e in failed:
+        reasons = []
+        for e, form in failed:
+            reasons += [_reason(e), *_places(twin, batch, checked, path, form, e)]
+        reasons += _verify.remedies(twin, plain)
+        raise _ckc.Error("\n".join(dict.fromkeys(reasons))) from failed[0][0]
+    for e, _ in failed:
         _warnings.warn(f"exported with dynamo=True, because without it: {_reason(e)}", stacklevel=2)
     if read:
         _warnings.warn(
@@ -287,7 +298,7 @@ def export(module, example, path, opset=17, dynamo=None, verify=True):
 
 
 def _reason(e):
-    """The first line of an exporter's reason, or all of ckc's."""
+    """The first line of an exporter's reason, with what it announces, or all of ckc's."""
     if isinstance(e, _ckc.Error):
         return str(e)
     while e.__cause__ and not isinstance(e, _torch.onnx.errors.OnnxExporterError):
@@ -295,7 +306,7 @@ def _reason(e):
     while isinstance(e, _torch.onnx.errors.OnnxExporterError) and e.__cause__:
         e = e.__cause__
     lines = [line for line in str(e).splitlines() if line.strip()] or [type(e).__name__]
-    return lines[0][:300]
+    return " ".join(lines[: 2 if lines[0].endswith(":") else 1])[:300]
 
 
 def _check_chance(nodes, plain, dynamo):
@@ -313,16 +324,48 @@ def _check_chance(nodes, plain, dynamo):
         )
 
 
-def _prove(twin, batch, path, opset, dynamo, names, frozen):
-    """Compare a step of the file with the module's.  Random draws of forward are compared as
-    constants, in a second file."""
+@_contextlib.contextmanager
+def _proving(twin, batch, path, form):
+    """The file whose steps are compared, and its draws: those of forward are constants in it."""
     draws = _verify.Step(twin, batch).draws
     if not draws:
-        return _verify.compare(twin, batch, path, None)
+        yield path, None
+        return
     with _tempfile.TemporaryDirectory(prefix="ckc-") as folder:
         same = _os.path.join(folder, _os.path.basename(path))
-        _write(twin, batch, same, opset, dynamo, names, frozen, draws)
-        return _verify.compare(twin, batch, same, draws)
+        _write(twin, batch, same, *form[:-1], {}, draws)
+        yield same, draws
+
+
+def _sizes(dynamic, batch, draws):
+    return {"dim": _dynamic.sizes(dynamic, batch)} if dynamic and not draws else {}
+
+
+def _prove(twin, example, batch, path, form):
+    """Compare a step of the file with the module's, at two sizes if dimensions are open."""
+    dynamic = form[-1]
+    with _proving(twin, batch, path, form) as (same, draws):
+        _verify.compare(twin, batch, same, draws, **_sizes(dynamic, batch, draws))
+    if dynamic and draws:
+        _warnings.warn("forward draws numbers: only one size of dynamic is compared", stacklevel=3)
+    elif dynamic:
+        _dynamic.prove(twin, dynamic, example, batch, path)
+
+
+def _places(twin, example, batch, path, form, different):
+    """Lines that name the node of a difference, in a file that is written again."""
+    if not isinstance(different, _verify.Different):
+        return []
+    batch = getattr(different, "batch", batch)
+    with _tempfile.TemporaryDirectory(prefix="ckc-") as folder:
+        again = _os.path.join(folder, _os.path.basename(path))
+        try:
+            _write(twin, example, again, *form)
+            with _proving(twin, batch, again, form) as (same, draws):
+                dims = _sizes(form[-1], batch, draws)
+                return _where.first_difference(twin, batch, same, draws, different, **dims)
+        except Exception as e:  # the difference is the message, whatever fails here
+            return [f"no node is named: {_reason(e).splitlines()[-1]}"]
 
 
 def _split(module, batch, label):
