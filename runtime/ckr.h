@@ -25,6 +25,8 @@
  *     them are missing).
  *   - A context is used by one thread at a time; several contexts may be used
  *     by several threads.  Kernels run on OpenMP threads of their own.
+ *   - A call on a model for a GPU leaves that GPU as the current one of the
+ *     calling thread.
  *   - These threads wait for each other by spinning, but sleep while other
  *     processes compete for the processors.  OMP_WAIT_POLICY and GOMP_SPINCOUNT
  *     override that.

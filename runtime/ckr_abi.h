@@ -209,6 +209,7 @@ enum ckr_gemm_epilogue {
 	CKR_EPILOGUE_SUMS_B,    /* also sums of op(b)'s columns */
 	CKR_EPILOGUE_GELU_GRAD, /* y = (op(a) op(b)) gelu'(x), tanh form */
 	CKR_EPILOGUE_GELU_GRAD_SUMS,    /* the same, and sums of y's columns */
+	CKR_EPILOGUES
 };
 
 /* A product on a GPU, row-major: for each of `batch` matrices,
@@ -224,7 +225,9 @@ struct ckr_gemm {
 	uint8_t epilogue;               /* enum ckr_gemm_epilogue; x and sums
 	                                 * have y's type, x is shaped as y,
 	                                 * batch is 1, there is no bias */
+	uint8_t zero[2];                /* no padding: products are compared */
 	float alpha;
+	uint32_t zero_too;
 };
 
 /* Row-major C[m,n] = alpha op(A)[m,k] op(B)[k,n] + beta C.  With beta 0 C is
@@ -263,11 +266,12 @@ struct ckr_env {
 	void (*gemm)(struct ckr_env *, const struct ckr_gemm *, const void *a,
 	             const void *b, const void *bias, const void *c, void *y,
 	             void *workspace, uint64_t bytes);
-	/* The same for g->epilogue other than CKR_EPILOGUE_NONE. */
-	void (*gemm_epilogue)(struct ckr_env *, const struct ckr_gemm *,
-	                      const void *a, const void *b, const void *x,
-	                      const void *c, void *y, void *sums,
-	                      void *workspace, uint64_t bytes);
+	/* The same for g->epilogue other than CKR_EPILOGUE_NONE; 0: there is no
+	 * algorithm with it, and nothing was computed. */
+	int (*gemm_epilogue)(struct ckr_env *, const struct ckr_gemm *,
+	                     const void *a, const void *b, const void *x,
+	                     const void *c, void *y, void *sums,
+	                     void *workspace, uint64_t bytes);
 	/* Computes library.convolved[i] on the GPU; 0: cuDNN cannot, and
 	 * nothing was computed.  NULL: no convolution is prepared. */
 	int (*convolve)(struct ckr_env *, uint32_t i, void *x, void *w,
@@ -303,8 +307,10 @@ struct ckr_env {
 	volatile int64_t fault_value;
 	volatile int64_t fault_at;      /* element's index in its operand */
 	char fault_lock;                /* taken while the fields are set */
-	/* On a GPU, whose texts are not the host's: number of the fault. */
-	int32_t device_fault, device_lock;
+	/* On a GPU, whose texts are not the host's: both 0, or the complements
+	 * of place (30 bits), number of the text (2) and a half of the
+	 * offending number (32): the upper one, the lower one. */
+	uint64_t device_fault[2];
 	int32_t device_nonfinite;       /* 1: a number was not finite.  After
 	                                 * this or a fault, updates on the GPU
 	                                 * write nothing until the run time

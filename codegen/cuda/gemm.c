@@ -264,13 +264,12 @@ cuda_matmul_end(struct emit *e, const Node *n)
 	struct matmul_product p = matmul_product_of(a, b, y,
 		n->attr.MATMUL_END.ta, n->attr.MATMUL_END.tb);
 
-	emit_include(e, "widen");
+	emit_include(e, "epilogue");
 	emit_shapes(e, n);
 	if (n->nin > 2 && n->in[2])
 		f[ACC] = f[Y];
 	emit_gemm_struct(e, n, &p, f, epilogue_text(n));
-	emit_line(e, n, "env->gemm_epilogue(env, &g, $i0, $i1, $i3, $i2,");
-	emit_line(e, n, "              $o0, $o1, $w, %lld);",
-	          (long long)emit_workspace_bytes(e, n));
+	emit_line(e, n, "ckr_gemm_epilogue(&g, $i0, $i1, $i3, $i2, $o0, $o1, "
+	          "$w, %lld, env);", (long long)emit_workspace_bytes(e, n));
 	return true;
 }

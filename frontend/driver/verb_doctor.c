@@ -16,6 +16,7 @@
 #include "ir/base/outfile.h"
 #include "ir/text/text.h"
 #include "passes/explore/explore.h"
+#include "runtime/support/gpu_library.h"
 
 extern char **environ;
 
@@ -205,18 +206,35 @@ has_library(const char *name, const char *older)
 	return dlopen(name, RTLD_LAZY) || dlopen(older, RTLD_LAZY);
 }
 
-static const char *
-gpu_summary(void)
+/* What runs on a GPU needs, and what happens without it. */
+static void
+print_gpu(void)
 {
-	if (!dlopen("libcuda.so.1", RTLD_LAZY))
-		return "no driver: libraries for --target cuda cannot run here";
-	if (!has_library("libcublasLt.so.13", "libcublasLt.so.12"))
-		return "driver found, cuBLASLt not found: matrix products "
-		       "cannot run";
-	return has_library("libcudnn.so.9", "libcudnn.so.8")
-		? "driver, cuBLASLt and cuDNN found"
-		: "driver and cuBLASLt found, cuDNN not found: convolutions "
-		  "use im2col";
+	static const struct {
+		const char *title, *names[4], *without;
+	} library[] = {
+		{ "cuBLASLt", { "libcublasLt.so.13", "libcublasLt.so.12" },
+		  "matrix products cannot run" },
+		{ "cuDNN", { "libcudnn.so.9", "libcudnn.so.8" },
+		  "convolutions use im2col" },
+		{ "NCCL", { "libnccl.so.2" },
+		  "several processes cannot train together" },
+	};
+	char text[200];
+
+	if (!dlopen("libcuda.so.1", RTLD_LAZY)) {
+		print_item("GPU", "no driver: libraries for --target cuda "
+		           "cannot run here");
+		return;
+	}
+	print_item("GPU", "driver found");
+	for (size_t i = 0; i < sizeof library / sizeof *library; i++) {
+		void *dl = gpu_library_open(library[i].names);
+
+		snprintf(text, sizeof text, "not found: %s",
+		         library[i].without);
+		print_item(library[i].title, dl ? gpu_library_file(dl) : text);
+	}
 }
 
 static void
@@ -250,7 +268,7 @@ print_optional(const struct doctor *d)
 		           "install torch");
 	for (const struct machine *m = machines + 1; m->name; m++)
 		print_machine_compiler(d, m);
-	print_item("GPU", gpu_summary());
+	print_gpu();
 }
 
 static void

@@ -174,7 +174,10 @@ ckr_memory(ckr_ctx *c, struct ckr_memory *m)
 uint64_t
 ckr_peak_bytes(const ckr_ctx *c)
 {
-	return world_is_ready(&c->world) ? stepping_peak_bytes(c->steps) : 0;
+	if (!world_is_ready(&c->world))
+		return 0;
+	c->world.device->call->enter(c->world.device);
+	return stepping_peak_bytes(c->steps);
 }
 
 const char *

@@ -148,6 +148,8 @@ ckr_close(ckr_ctx *c)
 	if (!c || --c->users)
 		return;
 	with = c->with;
+	if (c->world.device)
+		c->world.device->call->enter(c->world.device);
 	evaluation_close(c->evaluation);
 	measure_close(c->measure);
 	files_close(c->files);

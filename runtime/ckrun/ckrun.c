@@ -379,6 +379,9 @@ print_tail(const struct train_run *r)
 	if (r->o->quiet && !r->o->stats)
 		return;
 	ckr_memory(r->m, &m);
+	if (strstr(ckr_blas(r->m), "without epilogue"))
+		printf("matrix products by %s: these are computed in a second "
+		       "kernel\n", ckr_blas(r->m));
 	printf("peak %llu bytes%s, planned %llu; the process grew by %llu\n",
 	       (unsigned long long)m.peak_bytes,
 	       ckr_ranks(r->m) > 1 ? " per rank" : "",

@@ -2,6 +2,7 @@
  * shapes, this GPU and this version alone, and is made when the model is
  * opened, so that bits are the same in every run and under every plan. */
 #include "runtime/device/convolutions.h"
+#include "runtime/support/gpu_library.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -50,17 +51,15 @@ find_calls(struct dnn *dnn, void *dl, const char *name, char *why, size_t size)
 void *
 convolutions_library(struct dnn *dnn, char *why, size_t size)
 {
-	static const char *const name[] = { "libcudnn.so.9", "libcudnn.so.8" };
-	void *dl = NULL;
-	size_t i;
+	static const char *const names[] = { "libcudnn.so.9", "libcudnn.so.8",
+		NULL };
+	void *dl = gpu_library_open(names);
 
-	for (i = 0; i < sizeof(name) / sizeof(*name) && !dl; i++)
-		dl = dlopen(name[i], RTLD_NOW | RTLD_LOCAL);
 	if (!dl) {
 		snprintf(why, size, "no libcudnn.so.9");
 		return NULL;
 	}
-	if (find_calls(dnn, dl, name[i - 1], why, size))
+	if (find_calls(dnn, dl, gpu_library_file(dl), why, size))
 		return dl;
 	dlclose(dl);
 	return NULL;

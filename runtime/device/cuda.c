@@ -250,6 +250,17 @@ destroy_graph(struct device *d, void *work)
 
 /* ---- opening ---- */
 
+/* The current context is the thread's, and users have several threads. */
+static void
+enter_gpu(struct device *d)
+{
+	struct gpu *g = gpu_of(d);
+
+	if (g->context)
+		gpu_done(g, g->cu.set_current(g->context),
+		         "making the device current");
+}
+
 static void
 gpu_close(struct device *d)
 {
@@ -391,7 +402,8 @@ device_open_cuda(struct device **out, const char *arch, int index,
                  struct err *e)
 {
 	static const struct device_calls calls = {
-		.close = gpu_close, .open_libraries = open_gpu_libraries,
+		.close = gpu_close, .enter = enter_gpu,
+		.open_libraries = open_gpu_libraries,
 		.take_libraries = ignore_libraries,
 		.release_libraries = ignore_libraries,
 		.open_transport = nccl_open,

@@ -28,6 +28,9 @@ enum device_stream { DEVICE_COMPUTE, DEVICE_COPY_IN };
 /* The functions of one kind of device. */
 struct device_calls {
 	void (*close)(struct device *);
+	/* Before other calls, and kernels: the calling thread uses this
+	 * device. */
+	void (*enter)(struct device *);
 	/* Open the libraries of products and convolutions that the model asks
 	 * for, and set the members of the environment that kernels use them
 	 * and the device by.  name: NULL or "auto", or a library's. */

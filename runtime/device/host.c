@@ -123,7 +123,8 @@ ckr_status
 device_open_host(struct device **out, struct err *e)
 {
 	static const struct device_calls calls = {
-		.close = host_close, .open_libraries = host_open_libraries,
+		.close = host_close, .enter = host_sync,
+		.open_libraries = host_open_libraries,
 		.take_libraries = host_take_libraries,
 		.release_libraries = host_release_libraries,
 		.map = block_map, .unmap = block_unmap,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "runtime/device/gpu.h"
+#include "runtime/support/gpu_library.h"
 
 struct nccl_stream {
 	nccl_comm comm;
@@ -71,9 +72,10 @@ live_stream(struct nccl_transport *t, int stream)
 static ckr_status
 load_nccl(struct nccl_transport *t, struct err *e)
 {
+	static const char *const names[] = { "libnccl.so.2", NULL };
 	int version = 0;
 
-	t->dl = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
+	t->dl = gpu_library_open(names);
 	if (!t->dl)
 		return err_set(e, CKR_EUNSUPPORTED, "GPUs of several processes "
 		               "communicate by NCCL, which cannot be loaded: "

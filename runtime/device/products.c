@@ -10,12 +10,19 @@
  * alignment of its operands alone.  Answers are kept.
  */
 #include "runtime/device/products.h"
+#include "runtime/support/gpu_library.h"
 
 #include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { ALIGN = 16, BUCKETS = 256 };
+
+/* Keys are compared byte by byte. */
+_Static_assert(sizeof(struct ckr_gemm) == 2 * sizeof(int32_t)
+               + 12 * sizeof(int64_t) + 8 + sizeof(float) + sizeof(uint32_t),
+               "struct ckr_gemm has padding");
 
 struct key {
 	struct ckr_gemm g;
@@ -34,6 +41,8 @@ struct cublas_product {
 	struct key key;
 	lt_operation operation;
 	lt_layout a, b, c, y;           /* as the library sees them */
+	bool refused;                   /* there is no algorithm with its
+	                                 * epilogue */
 	struct lt_algorithm algorithm;
 	uint64_t work;
 };
@@ -45,6 +54,7 @@ struct products {
 	cu_stream stream;
 	lt_handle handle;
 	struct cublas_product *bucket[BUCKETS];
+	bool refused[CKR_EPILOGUES];
 };
 
 /* ---- the library ---- */
@@ -61,11 +71,10 @@ report_failure(struct products *p, ckr_status s, const char *what,
 static bool
 load_cublaslt(struct products *p)
 {
-	static const char *const name[] = { "libcublasLt.so.13",
-		"libcublasLt.so.12", "libcublasLt.so" };
+	static const char *const names[] = { "libcublasLt.so.13",
+		"libcublasLt.so.12", "libcublasLt.so", NULL };
 
-	for (size_t i = 0; i < sizeof(name) / sizeof(*name) && !p->dl; i++)
-		p->dl = dlopen(name[i], RTLD_NOW | RTLD_LOCAL);
+	p->dl = gpu_library_open(names);
 	if (!p->dl) {
 		err_set(&p->device->first, CKR_EUNSUPPORTED, "cuBLAS cannot be "
 		        "loaded: %s; install cuBLAS (or set LD_LIBRARY_PATH to "
@@ -291,6 +300,25 @@ choose_algorithm(struct products *p, struct cublas_product *q)
 	return s;
 }
 
+/* Note in what is said of libraries that it computes no such epilogue. */
+static void
+note_refusal(struct products *p, uint8_t epilogue)
+{
+	static const char *const name[] = {
+		[CKR_EPILOGUE_SUMS_A] = "bgradb",
+		[CKR_EPILOGUE_SUMS_B] = "bgrada",
+		[CKR_EPILOGUE_GELU_GRAD] = "dgelu",
+		[CKR_EPILOGUE_GELU_GRAD_SUMS] = "dgelu-bgrad",
+	};
+	char *text = p->device->libraries;
+	size_t n = strlen(text);
+
+	if (!p->refused[epilogue])
+		snprintf(text + n, sizeof(p->device->libraries) - n,
+		         ", without epilogue %s", name[epilogue]);
+	p->refused[epilogue] = true;
+}
+
 static struct cublas_product *
 prepare_product(struct products *p, const struct key *key,
                 const struct epilogue_operands *ends)
@@ -306,11 +334,12 @@ prepare_product(struct products *p, const struct key *key,
 		s = describe_operation(p, q, &key->g, ends);
 	if (!s)
 		s = choose_algorithm(p, q);
-	if (!s)
+	q->refused = s && key->g.epilogue;
+	if (q->refused)
+		note_refusal(p, key->g.epilogue);
+	if (!s || q->refused)
 		return q;
-	report_failure(p, CKR_EUNSUPPORTED, key->g.epilogue
-	               ? "no algorithm with this epilogue; compile with "
-	               "--epilogues off" : "no algorithm", s);
+	report_failure(p, CKR_EUNSUPPORTED, "no algorithm", s);
 	product_free(p, q);
 	return NULL;
 }
@@ -348,7 +377,8 @@ find_product(struct products *p, const struct key *key,
 	return q;
 }
 
-static void
+/* Whether it was computed, or may not be after an error. */
+static bool
 run_product(struct products *p, const struct ckr_gemm *g, const void *a,
             const void *b, const struct epilogue_operands *ends, const void *c,
             void *y, void *work, uint64_t bytes)
@@ -359,7 +389,7 @@ run_product(struct products *p, const struct ckr_gemm *g, const void *a,
 	lt_status s;
 
 	if (p->device->first.text[0])
-		return;
+		return true;
 	memset(&key, 0, sizeof(key));
 	key.g = *g;
 	key.align[0] = alignment_of(a);
@@ -370,8 +400,8 @@ run_product(struct products *p, const struct ckr_gemm *g, const void *a,
 	key.align[5] = alignment_of(ends->x);
 	key.work = bytes;
 	q = find_product(p, &key, ends);
-	if (!q)
-		return;
+	if (!q || q->refused)
+		return !q;
 	s = set_epilogue_pointers(p, q, ends);
 	if (!s)
 		s = p->lt.matmul(p->handle, q->operation, &alpha, b, q->b, a,
@@ -380,6 +410,7 @@ run_product(struct products *p, const struct ckr_gemm *g, const void *a,
 		                 p->stream);
 	if (s)
 		report_failure(p, CKR_EUNSUPPORTED, "cublasLtMatmul", s);
+	return true;
 }
 
 void
@@ -392,7 +423,7 @@ products_run(struct ckr_env *env, const struct ckr_gemm *g, const void *a,
 	run_product(env->gemms, g, a, b, &ends, c, y, work, bytes);
 }
 
-void
+int
 products_run_epilogue(struct ckr_env *env, const struct ckr_gemm *g,
                       const void *a, const void *b, const void *x,
                       const void *c, void *y, void *sums, void *work,
@@ -400,5 +431,5 @@ products_run_epilogue(struct ckr_env *env, const struct ckr_gemm *g,
 {
 	const struct epilogue_operands ends = { sums, x };
 
-	run_product(env->gemms, g, a, b, &ends, c, y, work, bytes);
+	return run_product(env->gemms, g, a, b, &ends, c, y, work, bytes);
 }

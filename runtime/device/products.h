@@ -15,7 +15,7 @@ void products_run(struct ckr_env *, const struct ckr_gemm *, const void *a,
                   const void *b, const void *bias, const void *c, void *y,
                   void *work, uint64_t bytes);
 /* ckr_env.gemm_epilogue. */
-void products_run_epilogue(struct ckr_env *, const struct ckr_gemm *,
+int products_run_epilogue(struct ckr_env *, const struct ckr_gemm *,
                            const void *a, const void *b, const void *x,
                            const void *c, void *y, void *sums,
                            void *workspace, uint64_t bytes);

@@ -140,16 +140,6 @@ async_open(struct stepping *c)
 	return ok && l->read ? CKR_OK : device_no_memory(c->device, c->err);
 }
 
-void
-async_forget_graphs(struct stepping *c)
-{
-	struct stepping *o = c;
-
-	do
-		o->async.stale = true;
-	while ((o = o->next) != c);
-}
-
 static void
 drop_graphs(struct stepping *c)
 {
@@ -417,7 +407,7 @@ async_enqueue(struct stepping *c, struct inflight_step *f, bool fresh)
 	c->env.step = c->progress->step;
 	c->env.nmicro = library_micro_batches(c->lib);
 	c->env.fault = NULL;
-	instr_forget_outputs(c);
+	run_forget_outputs(c);
 	f->status = CKR_OK;
 	f->loss = 0;
 	f->queued = true;

@@ -48,7 +48,8 @@ env_send(struct stepping *c)
 {
 	if (!c->device->deferred)
 		return CKR_OK;
-	c->env.device_fault = c->env.device_lock = c->env.device_nonfinite = 0;
+	c->env.device_fault[0] = c->env.device_fault[1] = 0;
+	c->env.device_nonfinite = 0;
 	FOR_RANKS (r, c->world) {
 		env_select_rank(c, r);
 		c->device->call->copy_h2d(c->device, &c->device_env[r], &c->env,
@@ -61,9 +62,11 @@ env_send(struct stepping *c)
 void
 env_set_fault(struct stepping *c, const struct ckr_env *found)
 {
-	c->env.fault = fault_text[found->device_fault];
-	c->env.fault_at = found->fault_at;
-	c->env.fault_value = found->fault_value;
+	uint64_t upper = ~found->device_fault[0];
+	uint64_t lower = ~found->device_fault[1];
+
+	c->env.fault = fault_text[upper >> 32 & 3];
+	c->env.fault_value = (int64_t)(upper << 32 | (uint32_t)lower);
 }
 
 ckr_status
@@ -77,7 +80,7 @@ env_read_back(struct stepping *c)
 		c->device->call->copy_d2h(c->device, &env, &c->device_env[r],
 		                          sizeof(env));
 		CKR_TRY(device_status(c->device, c->err));
-		if (env.device_fault && !c->env.fault)
+		if (env.device_fault[0] && !c->env.fault)
 			env_set_fault(c, &env);
 	}
 	return CKR_OK;

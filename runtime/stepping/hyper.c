@@ -214,7 +214,7 @@ stepping_set_group(struct stepping *c, const char *name, double factor,
 	CKR_TRY(alloc_groups(c));
 	c->run->group[i] = (struct ckr_param_group){ (float)factor,
 	                                             (float)decay };
-	async_forget_graphs(c);
+	run_forget_graphs(c);
 	return CKR_OK;
 }
 

@@ -148,6 +148,18 @@ struct stepping {
 	struct observer *observer;      /* first one */
 };
 
+/* ---- shared_run.c ---- */
+
+/* A run of its own; take part in that of `with`; leave it, the last one frees
+ * it. */
+ckr_status run_start(struct stepping *, uint64_t seed);
+void run_join(struct stepping *, struct stepping *with);
+void run_leave(struct stepping *);
+/* After arguments of kernels have changed, for all libraries of the run. */
+void run_forget_graphs(struct stepping *);
+/* Before the arena is written: none of them has outputs any more. */
+void run_forget_outputs(struct stepping *);
+
 /* ---- env.c: what kernels are called with ---- */
 
 /* Create and free the environments in device memory. */
@@ -247,8 +259,6 @@ ckr_status instr_defer(struct stepping *, ckr_status, uint32_t i);
 ckr_status instr_agree(struct stepping *);
 /* Bytes that steps have touched so far, in any process. */
 uint64_t instr_peak(const struct stepping *);
-/* Before the arena is written: no library of the run has outputs any more. */
-void instr_forget_outputs(struct stepping *);
 /* Before a step: forget the last one's failure, outputs and transfers. */
 void instr_reset(struct stepping *);
 /* Threads of kernels and products; returns what instr_leave restores. */
@@ -259,8 +269,6 @@ void instr_leave(const struct stepping *, int was);
 
 ckr_status async_open(struct stepping *);
 void async_close(struct stepping *);
-/* Of all libraries of the run, after arguments of kernels have changed. */
-void async_forget_graphs(struct stepping *);
 /* Whether the device runs a step. */
 bool async_is_busy(const struct stepping *);
 /* Enqueue the step that the environment is prepared for.  fresh: with the

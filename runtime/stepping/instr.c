@@ -254,21 +254,11 @@ instr_agree(struct stepping *c)
 }
 
 void
-instr_forget_outputs(struct stepping *c)
-{
-	struct stepping *o = c;
-
-	do
-		o->outputs = NULL;
-	while ((o = o->next) != c);
-}
-
-void
 instr_reset(struct stepping *c)
 {
 	c->env.step = c->progress->step;
 	c->env.fault = NULL;
 	c->deferred.status = CKR_OK;
-	instr_forget_outputs(c);
+	run_forget_outputs(c);
 	world_drop_transfers(c->world);
 }

@@ -1,7 +1,6 @@
 /* Opening of what steps need, the progress of a run, and bytes. */
 #include "runtime/stepping/inside.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 static void
@@ -12,43 +11,6 @@ pass_on_wait(void *user, uint32_t i, double from, double to)
 	for (struct observer *o = c->observer; o; o = o->next)
 		if (o->waited)
 			o->waited(o->user, i, from, to);
-}
-
-static ckr_status
-start_run(struct stepping *c, uint64_t seed)
-{
-	c->next = c;
-	c->run = calloc(1, sizeof(*c->run));
-	if (!c->run)
-		return err_no_memory(c->err);
-	c->progress = &c->run->progress;
-	c->progress->seed = seed;
-	c->progress->scale = SCALE_FIRST;
-	c->progress->best = INFINITY;
-	return CKR_OK;
-}
-
-static void
-share_run(struct stepping *c, struct stepping *with)
-{
-	c->run = with->run;
-	c->progress = with->progress;
-	c->next = with->next;
-	with->next = c;
-}
-
-static void
-leave_run(struct stepping *c)
-{
-	struct stepping *before = c;
-
-	while (before->next != c)
-		before = before->next;
-	before->next = c->next;
-	if (before != c || !c->run)
-		return;
-	free(c->run->group);
-	free(c->run);
 }
 
 ckr_status
@@ -66,9 +28,9 @@ stepping_open(struct stepping **out, struct world *w, const char *blas,
 	c->device = w->device;
 	c->env.threads = w->threads;
 	if (with)
-		share_run(c, with);
+		run_join(c, with);
 	else
-		CKR_TRY(start_run(c, seed));
+		CKR_TRY(run_start(c, seed));
 	w->waited = pass_on_wait;
 	w->waited_user = c;
 	env_select_rank(c, 0);
@@ -80,7 +42,7 @@ stepping_open(struct stepping **out, struct world *w, const char *blas,
 ckr_status
 stepping_open_memory(struct stepping *c)
 {
-	async_forget_graphs(c);         /* a shared arena may have moved */
+	run_forget_graphs(c);           /* a shared arena may have moved */
 	CKR_TRY(env_open(c));
 	CKR_TRY(count_open(c));
 	CKR_TRY(finite_open(c));
@@ -98,7 +60,7 @@ stepping_close(struct stepping *c)
 	count_close(c);
 	finite_close(c);
 	env_close(c);
-	leave_run(c);
+	run_leave(c);
 	free(c);
 }
 

@@ -52,7 +52,7 @@ run_again(struct stepping *c, struct inflight_step *f)
 static bool
 is_clean(const struct ckr_env *found)
 {
-	return !found->device_fault && !found->device_nonfinite;
+	return !found->device_fault[0] && !found->device_nonfinite;
 }
 
 /* The device has failed, and with it all enqueued steps. */

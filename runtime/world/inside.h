@@ -27,6 +27,16 @@ struct memory {
 	                                 * whole 16-bit parameter; NULL: none */
 };
 
+/* ---- operands.c ---- */
+
+/* The first local rank of the same replica, which has its constants and
+ * inputs. */
+uint32_t place_first_rank(const struct world *, uint32_t r);
+
+/* ---- averages.c ---- */
+
+void averages_free(struct world *);
+
 /* ---- share.c ---- */
 
 /* Make the owner's arena at least so large. */
@@ -38,13 +48,6 @@ void share_close(struct world *);
 /* Allocate the resident blocks of all local ranks. */
 ckr_status place_open(struct world *);
 void place_close(struct world *);
-/* The first local rank of the same replica, which has its constants and
- * inputs. */
-uint32_t place_first_rank(const struct world *, uint32_t r);
-
-/* ---- averages.c ---- */
-
-void averages_free(struct world *);
 
 /* ---- whole.c ---- */
 

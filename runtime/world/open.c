@@ -203,6 +203,8 @@ world_is_ready(const struct world *w)
 ckr_status
 world_need_ready(struct world *w)
 {
-	return world_is_ready(w) ? CKR_OK
-	       : err_set(w->err, CKR_EARG, "no model is open");
+	if (!world_is_ready(w))
+		return err_set(w->err, CKR_EARG, "no model is open");
+	w->device->call->enter(w->device);
+	return CKR_OK;
 }

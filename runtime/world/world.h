@@ -102,10 +102,11 @@ ckr_status world_open_memory(struct world *);
 ckr_status world_connect(struct world *, uint64_t seed);
 void world_close(struct world *);
 bool world_is_ready(const struct world *);
-/* CKR_EARG unless it is. */
+/* At the beginning of a user's call: CKR_EARG unless it is; the calling thread
+ * uses its device from then on. */
 ckr_status world_need_ready(struct world *);
 
-/* ---- place.c: where operands lie ---- */
+/* ---- operands.c: where they lie ---- */
 
 /* Address of a program's tensor on a local rank. */
 void *world_at(const struct world *, const struct loaded_program *, uint32_t r,
@@ -118,13 +119,16 @@ world_plan_at(const struct world *w, uint32_t r, const struct ckr_tensor *t)
 /* Host memory of a whole input, unless kernels read it where the first rank
  * does; else NULL. */
 void *world_input(const struct world *, const struct ckr_tensor *);
+/* Set operands, again after blocks have moved; false: no memory. */
+bool world_set_operands(const struct world *, struct loaded_program *);
+
+/* ---- place.c: memory ---- */
+
 /* Allocate arenas and set operands; paint and at_end as for block_map.  To be
  * unloaded after a failure too. */
 ckr_status world_load(struct world *, struct loaded_program *,
                       const struct ckr_program *, bool paint, bool at_end);
 void world_unload(const struct world *, struct loaded_program *);
-/* Set operands again, after blocks have moved; false: no memory. */
-bool world_set_operands(const struct world *, struct loaded_program *);
 /* The resident blocks of all local ranks, to a copy or back from it. */
 uint64_t world_resident_bytes(const struct world *);
 void world_copy_resident(struct world *, char *copy, bool back);

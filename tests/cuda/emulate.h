@@ -453,7 +453,7 @@ launch_kernel(void *on, bool meets, unsigned blocks, unsigned threads,
 	                   (unsigned)(threads), (shared), kernel, __VA_ARGS__)
 #define CKR_LAUNCH(...) EMU_LAUNCH(false, __VA_ARGS__)
 #define CKR_LAUNCH_BLOCK(...) EMU_LAUNCH(true, __VA_ARGS__)
-#define CKR_LARGE(kernel, bytes) ((void)0)
+#define ckr_shared_limit() ((int64_t)(227 << 10))
 /* extern __shared__ memory of a launch. */
 #define CKR_SHARED(type, name) type *name = (type *)emu::dynamic
 
@@ -545,25 +545,6 @@ __match_any_sync(unsigned, T x)
 #define __ffs(x) __builtin_ffs((int)(x))
 
 template <typename T> T
-atomicCAS(T *p, T was, T is)
-{
-	T old = *p;
-
-	if (old == was)
-		*p = is;
-	return old;
-}
-
-template <typename T> T
-atomicExch(T *p, T is)
-{
-	T old = *p;
-
-	*p = is;
-	return old;
-}
-
-template <typename T> T
 atomicAdd(T *p, T x)
 {
 	T old = *p;
@@ -578,6 +559,15 @@ atomicMin(T *p, T x)
 	T old = *p;
 
 	*p = x < old ? x : old;
+	return old;
+}
+
+template <typename T> T
+atomicMax(T *p, T x)
+{
+	T old = *p;
+
+	*p = x > old ? x : old;
 	return old;
 }
 

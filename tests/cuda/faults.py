@@ -140,6 +140,9 @@ def main():
     refused("an index out of range", ["index out of range: 10", "step 1"], run())
     write([1, 2, 3, 4], [0, 9, 7, 3])
     refused("a label out of range", ["label out of range: 9", "step 1"], run())
+    for bad in (-50, 2**40 + 3, -(2**62)):
+        write([1, bad, 11, 12], [0, 1, 2, 3])
+        refused(f"index {bad} of several", [f"index out of range: {bad}", "step 1"], run())
     bench.check(not os.path.exists(bench.path("end")), "a run that failed left a checkpoint")
     bench.finish()
 

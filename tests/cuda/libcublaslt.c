@@ -160,7 +160,7 @@ cublasLtMatmulAlgoGetHeuristic(void *h, void *o, void *a, void *b, void *c,
 	(void)h, (void)a, (void)b, (void)c, (void)most;
 	*found = 0;
 	if (of->epilogue > BIAS
-	    && (y->batch != 1 || (of->bias && of->bias_type != y->type)
+	    && (getenv("CKR_FAKE_NO_EPILOGUE") || y->batch != 1 || (of->bias && of->bias_type != y->type)
 	        || (of->epilogue & DGELU
 	            && (!of->aux || of->aux_ld % 8
 	                || of->aux_ld < (int64_t)y->rows))))

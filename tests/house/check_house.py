@@ -47,7 +47,12 @@ ROOMS = {
     "runtime/base/": ("runtime/support/", "runtime/ckr.h", "runtime/ckr_abi.h"),
     "runtime/file/": ("runtime/support/", "runtime/base/"),
     "runtime/blas/": ("runtime/base/", "runtime/ckr_abi.h"),
-    "runtime/device/": ("runtime/base/", "runtime/blas/", "runtime/ckr_abi.h"),
+    "runtime/device/": (
+        "runtime/support/",
+        "runtime/base/",
+        "runtime/blas/",
+        "runtime/ckr_abi.h",
+    ),
     "runtime/team/": ("runtime/support/", "runtime/base/"),
     "runtime/ranks/": (
         "runtime/support/",

@@ -223,10 +223,13 @@ class Copy:
         return argv + [x.replace("{here}", HERE) for x in more], env, folder, fails
 
     def rebuild(self, test):
-        """The programs of the build that the test is given.  None, or what the compiler said."""
+        """The programs of the build that the test is given, and the library of the Python package,
+        which scripts find by themselves.  None, or what the compiler said."""
         inside = [
             os.path.relpath(x, self.build) for x in self.command(test)[0] if x in self.programs
         ]
+        if os.path.exists(os.path.join(self.build, "libckr.so")):
+            inside.append("libckr.so")
         done = subprocess.run(
             ["ninja", "-j", "1"] + inside,
             cwd=self.build,

@@ -15,7 +15,8 @@
 
 enum {
 	CKR_CLASSIFIER_HELD = 112 << 10,        /* bytes of a row that shared
-	                                         * memory holds */
+	                                         * memory holds, at most */
+	CKR_CLASSIFIER_STATIC = CKR_WARP * sizeof(float),
 	CKR_CLASSIFIER_THREADS = 512,
 };
 
@@ -211,7 +212,8 @@ ckr_classifier_chunk(const struct ckr_classifier *c, Z *z, float *each,
 {
 	int64_t packs = ckr_line_packs<Z>(c->classes);
 	int64_t bytes = packs * 16;
-	bool held = bytes <= CKR_CLASSIFIER_HELD;
+	bool held = bytes <= CKR_CLASSIFIER_HELD
+		&& bytes <= ckr_shared_limit() - CKR_CLASSIFIER_STATIC;
 	int threads = packs >= 2 * CKR_CLASSIFIER_THREADS
 	            ? CKR_CLASSIFIER_THREADS : ckr_line_threads<Z>(c->classes);
 

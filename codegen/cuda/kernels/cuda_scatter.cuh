@@ -207,7 +207,6 @@ ckr_scatter_add(Y *y, const ckr_is<Y> *acc, const U *upd, const void *idx,
 	blocks = ckr_least(outer * s.slices * s.columns, INT32_MAX);
 	bytes = sizeof(struct ckr_hits)
 		+ s.parts * s.rows * CKR_ADD_COLUMNS * (int64_t)sizeof(float);
-	CKR_LARGE((ckr_scatter_device<Y, U>), bytes);
 	CKR_LAUNCH_BLOCK((ckr_scatter_device<Y, U>), blocks, CKR_THREADS,
 	                 bytes, env, y, acc, upd, idx, s, env->device);
 }

@@ -22,17 +22,26 @@
 #define CKR_LAUNCH(kernel, blocks, threads, shared, env, ...) \
 	kernel<<<(unsigned)(blocks), (unsigned)(threads), (shared), \
 	         (cudaStream_t)(env)->stream>>>(__VA_ARGS__)
+/* 48 KiB are given without asking, static memory included, of which a kernel
+ * has at most CKR_STATIC. */
 #define CKR_LAUNCH_BLOCK(kernel, blocks, threads, shared, env, ...) do { \
-	if ((shared) > 48 << 10)        /* what is given without asking */ \
+	if ((shared) > (48 << 10) - CKR_STATIC) \
 		cudaFuncSetAttribute((const void *)kernel, \
 			cudaFuncAttributeMaxDynamicSharedMemorySize, \
 			(int)(shared)); \
 	CKR_LAUNCH(kernel, blocks, threads, shared, env, __VA_ARGS__); \
 } while (0)
-/* Let the kernel have so many bytes of shared memory. */
-#define CKR_LARGE(kernel, bytes) \
-	cudaFuncSetAttribute(kernel, \
-		cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(bytes))
+/* Bytes of shared memory that this GPU gives a block that asks. */
+static inline int64_t
+ckr_shared_limit(void)
+{
+	int device = 0, bytes = 0;
+
+	cudaGetDevice(&device);
+	cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin,
+	                       device);
+	return bytes;
+}
 /* Memory that the threads of a block share, as many bytes as the launch
  * gives. */
 #define CKR_SHARED(type, name) \
@@ -52,6 +61,9 @@ enum {
 	CKR_THREADS = 256,              /* of a block */
 	CKR_BLOCKS = 1 << 14,           /* at most; the rest loops */
 	CKR_WARP = 32,
+	CKR_STATIC = 16 << 10,          /* bytes of shared memory that a
+	                                 * kernel may declare beside what its
+	                                 * launch gives it */
 };
 
 /* A list of int64_t, as an argument of a kernel too. */
@@ -189,29 +201,26 @@ ckr_window_at(const C &c, int64_t at, int64_t k, int i)
 
 /* ---- faults ---- */
 
-/* Bad data, as on the host; what: its text is the run time's. */
 enum ckr_bad { CKR_BAD_NONE, CKR_BAD_INDEX, CKR_BAD_LABEL };
 
+/* Bad data, as on the host; what: its text is the run time's.  The first
+ * element wins.  Both words begin with its place, so that both are its own. */
 CKR_DEVICE void
 ckr_fault(struct ckr_env *env, enum ckr_bad what, int64_t at, int64_t value)
 {
-	while (atomicCAS(&env->device_lock, 0, 1))
-		;
-	__threadfence();
-	if (!env->device_fault || at < env->fault_at) {
-		env->fault_at = at;
-		env->fault_value = value;
-		env->device_fault = what;
-	}
-	__threadfence();
-	atomicExch(&env->device_lock, 0);
+	typedef unsigned long long word;
+	word place = (word)(at < 1 << 29 ? at : 1 << 29) << 2 | what;
+	word *to = (word *)env->device_fault;
+
+	atomicMax(&to[0], ~(place << 32 | (word)value >> 32));
+	atomicMax(&to[1], ~(place << 32 | (uint32_t)value));
 }
 
 /* Whether the step is not to be: what outlives it must not be written. */
 CKR_DEVICE bool
 ckr_is_void(const struct ckr_env *env)
 {
-	return env->device_fault || env->device_nonfinite;
+	return env->device_fault[0] || env->device_nonfinite;
 }
 
 /* ---- vectors of elements ---- */
