@@ -28,6 +28,7 @@ start_run(struct stepping *c, uint64_t seed)
 	return CKR_OK;
 }
 
+/* The shared arena may move, and loses its values, when memory is opened. */
 static void
 share_run(struct stepping *c, struct stepping *with)
 {
@@ -35,6 +36,8 @@ share_run(struct stepping *c, struct stepping *with)
 	c->progress = with->progress;
 	c->next = with->next;
 	with->next = c;
+	async_forget_graphs(c);
+	instr_forget_outputs(c);
 }
 
 static void
@@ -80,7 +83,6 @@ stepping_open(struct stepping **out, struct world *w, const char *blas,
 ckr_status
 stepping_open_memory(struct stepping *c)
 {
-	async_forget_graphs(c);         /* a shared arena may have moved */
 	CKR_TRY(env_open(c));
 	CKR_TRY(count_open(c));
 	CKR_TRY(finite_open(c));

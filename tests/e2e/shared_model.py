@@ -222,6 +222,7 @@ def refusals(bench):
     refused(wide(bench, 8, "--optimizer", "sgd"), "optimizer: expected adamw, found sgd")
     refused(wide(bench, 8, change=("%c", "%u")), "expected 'c', f32 [512], found 'u', f32 [512]")
     refused(wide(bench, 8, change=("f32[512] =", "f32[512] frozen =")), "found frozen 'c'")
+    refused(wide(bench, 8, change=("%c", "%" + 190 * "u")), 190 * "u" + "', f32 [512];")
     refused(
         wide(bench, 8, "--state-dtype", "bf16"),
         "expected 'adamw.m.c', f32 [512], found",
@@ -246,6 +247,10 @@ def refusals(bench):
     loss = c.c_float()
     fails(bench, lambda: model.do("get", b"loss", c.byref(loss), 4), "has no value")
     bench.check(model.call.ckr_step_count(model.ctx) == 2, "steps are counted together")
+    model.step({"x": x[4]})
+    largest = Context(wide(bench, 16), of=model)
+    fails(bench, lambda: model.do("get", b"loss", c.byref(loss), 4), "has no value")
+    largest.close()
     twin.do("set_group", b"w", 0.0, 0.0)
     before = weights(model)
     model.step({"x": x[4]})
