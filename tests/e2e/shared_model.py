@@ -7,8 +7,8 @@ Expected values come from contexts of their own, which hand the model over by ch
 """
 
 import ctypes as c
-import itertools
 import os
+import re
 import shlex
 import sys
 
@@ -18,8 +18,6 @@ import numpy as np
 sys.path.insert(0, os.path.join(ck.HERE, "..", "..", "frontend", "python"))
 
 from ckc import Error, Trainer, _lib
-
-NUMBER = itertools.count()
 
 
 class Context:
@@ -112,10 +110,12 @@ def compiled(bench, name, sizes, *flags, replicas=1):
     _, meta = ck.model_flags(path)
     libraries = []
     for size in sizes:
-        so = bench.path(f"{name}-{next(NUMBER)}.so")
+        words = [name, *map(str, size.values()), *flags]
+        so = bench.path(re.sub(r"[^\w.]+", "_", "-".join(words)) + ".so")
         dims = [x for k, n in size.items() for x in ("--dim", f"{k}={n}")]
-        done = bench.ckc(path + ".onnx", "-o", so, *dims, "--loss", meta["loss"], *flags)
-        bench.must(done, f"{name} {size}")
+        if not os.path.exists(so):
+            done = bench.ckc(path + ".onnx", "-o", so, *dims, "--loss", meta["loss"], *flags)
+            bench.must(done, f"{name} {size}")
         libraries.append(so)
 
     def draw(k, step):
