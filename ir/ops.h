@@ -421,7 +421,7 @@ OP(SHARE,      "share",      SIG(0, 0, 1, NOSTAT, 0), ATTR(I(micro, 0)), RULES(s
 OP(BATCH_TOTAL, "batch_total", SIG(2, 2, 1, NOSTAT, 0), ATTR(), RULES(same, none, none, none, batch_total, none), EMIT(comm))
 OP(GRAD_NORM,  "grad_norm",  SIG(1, VARIADIC, 1, NOSTAT, F_REDUCE), ATTR(I(sums, 0)), RULES(scalar, none, none, none, none, none), EMIT(grad_norm))
 OP(ACCUMULATE, "accumulate", SIG(2, 2, 1, NOSTAT, F_WRITES | F_LIN0 | F_LIN1 | F_JOINT), ATTR(), RULES(update, none, none, ew, none, ew), EMIT(accumulate))
-OP(EMA,        "ema",        SIG(2, 2, 1, NOSTAT, F_WRITES | FLOPS(3)), ATTR(), RULES(update, none, none, ew, none, update), EMIT(ema))
+OP(EMA,        "ema",        SIG(2, 2, 1, NOSTAT, F_WRITES | FLOPS(3)), ATTR(), RULES(update, none, none, ew, none, update), EMIT(accumulate))
 /* Element by element: all have the operands, attributes and rules of one. */
 #define UPDATE(id, text, states, flops) OP(id, text, SIG(2 + states, 4 + states, 2 + states, NOSTAT, F_WRITES | F_UPDATE | F_COPY | FLOPS(flops)), ATTR(I(decay, 1) I(coupled, 0)), RULES(update, none, none, ew, none, update), EMIT(update))
 #include "runtime/support/optimizers.h"

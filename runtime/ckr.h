@@ -105,9 +105,9 @@ struct ckr_options {
 	 * optimizer state, progress and settings of parameters, and one arena,
 	 * as large as the larger library needs.  `so` is the same model
 	 * compiled for inputs of other sizes or for another budget; otherwise
-	 * CKR_EARG.  Weights, seed and ranks are its own.  A call fails while a
-	 * step of another context of the model is in flight.  Contexts may be
-	 * closed in any order.  NULL: a model of its own. */
+	 * CKR_EARG.  `weights`, `seed` and `ranks` are ignored.  A call fails while
+	 * a step of another context of the model is in flight.  Contexts may be
+	 * closed in any order.  NULL: the context has a model of its own. */
 	ckr_ctx *model_of;
 };
 

@@ -165,9 +165,9 @@ emit_sum_squares(struct emit *e, const Node *n)
 	return true;
 }
 
-/* A kernel that writes over operand 0 what it makes of both operands. */
-static bool
-emit_into_first(struct emit *e, const Node *n)
+/* accumulate and ema: kernels that overwrite operand 0. */
+bool
+emit_accumulate(struct emit *e, const Node *n)
 {
 	const Val *x = emit_in(e, n, 1);
 
@@ -178,18 +178,6 @@ emit_into_first(struct emit *e, const Node *n)
 	         op_info[n->op].text, p_out(e, n, 0), p_in(e, n, 0),
 	         p_in(e, n, 1), (long long)shape_nelem(&x->shape));
 	return true;
-}
-
-bool
-emit_accumulate(struct emit *e, const Node *n)
-{
-	return emit_into_first(e, n);
-}
-
-bool
-emit_ema(struct emit *e, const Node *n)
-{
-	return emit_into_first(e, n);
 }
 
 /* An argument for each of two states; its type if there is none, too. */

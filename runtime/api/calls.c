@@ -151,6 +151,7 @@ ckr_status
 ckr_end_step(ckr_ctx *c, double *loss)
 {
 	CKR_TRY(world_need_ready(&c->world));
+	CKR_TRY(need_no_averages(c));
 	return stepping_end(c->steps, loss);
 }
 

@@ -53,13 +53,22 @@ warn_nonfinite(ckr_ctx *m, const char *option)
 	return s == CKR_ENAN ? CKR_OK : s;
 }
 
+/* Evaluation reads the averages of a checkpoint as parameters, for which the
+ * library needs no states; training needs both. */
+static bool
+reads_averages(const struct ckrun_options *o)
+{
+	return o->ema && o->verb != VERB_TRAIN;
+}
+
 /* What is not plainly all weights of a file. */
 static ckr_status
 init_some(ckr_ctx *m, const struct ckrun_options *o)
 {
 	const struct ckr_init how = { .map = o->init_map.v,
 		.nmap = o->init_map.n, .skip = o->init_skip.v,
-		.nskip = o->init_skip.n, .partial = o->init_partial };
+		.nskip = o->init_skip.n, .partial = o->init_partial,
+		.ema = reads_averages(o) };
 
 	return ckr_init_all(m, o->init.v, o->init.n, &how);
 }
@@ -72,28 +81,12 @@ start_averages(ckr_ctx *m, const struct ckrun_options *o, bool use)
 	return o->ema && (made || !use) ? ckr_use_ema(m, use) : CKR_OK;
 }
 
-/* What evaluates reads the averages of its checkpoint as parameters, which it
- * need not have states for; what trains needs them. */
-static ckr_status
-first_averages(ckr_ctx *m, const struct ckrun_options *o)
-{
-	struct ckr_init how = { .map = o->init_map.v, .nmap = o->init_map.n,
-		.skip = o->init_skip.v, .nskip = o->init_skip.n,
-		.partial = o->init_partial, .ema = true };
-
-	if (!o->ema)
-		return CKR_OK;
-	if (o->verb == VERB_TRAIN)
-		return ckr_use_ema(m, false);
-	return o->resume ? ckr_init(m, o->resume, &how)
-	       : ckr_init_all(m, o->init.v, o->init.n, &how);
-}
-
 ckr_status
 start_weights(ckr_ctx **m, const struct ckrun_options *o, const char *so)
 {
 	bool some = o->init_map.n || o->init_partial || o->init_skip.n
-		|| o->init.n > 1;
+		|| o->init.n > 1 || (o->init.n && reads_averages(o));
+	const struct ckr_init averages = { .ema = true };
 	struct ckr_options co = { .weights = o->resume ? "" : some
 			|| !o->init.n ? NULL : o->init.v[0],
 		.blas = o->blas, .threads = (int)o->threads, .seed = o->seed,
@@ -115,11 +108,15 @@ start_weights(ckr_ctx **m, const struct ckrun_options *o, const char *so)
 		CKR_TRY(warn_nonfinite(*m, "--init"));
 	if (o->resume) {
 		CKR_TRY(ckr_resume(*m, o->resume));
+		if (reads_averages(o))
+			CKR_TRY(ckr_init(*m, o->resume, &averages));
 		CKR_TRY(warn_nonfinite(*m, "--resume"));
 		if (options_given(o, "seed"))
 			ckr_set_seed(*m, o->seed);
 	}
-	return first_averages(*m, o);
+	/* fails if the library keeps none */
+	return o->ema && o->verb == VERB_TRAIN ? ckr_use_ema(*m, false)
+	       : CKR_OK;
 }
 
 ckr_status

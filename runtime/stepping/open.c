@@ -42,7 +42,6 @@ stepping_open(struct stepping **out, struct world *w, const char *blas,
 ckr_status
 stepping_open_memory(struct stepping *c)
 {
-	run_forget_graphs(c);           /* a shared arena may have moved */
 	CKR_TRY(env_open(c));
 	CKR_TRY(count_open(c));
 	CKR_TRY(finite_open(c));

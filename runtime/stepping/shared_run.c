@@ -19,6 +19,7 @@ run_start(struct stepping *c, uint64_t seed)
 	return CKR_OK;
 }
 
+/* The shared arena may move, and loses its values, when memory is opened. */
 void
 run_join(struct stepping *c, struct stepping *with)
 {
@@ -26,6 +27,8 @@ run_join(struct stepping *c, struct stepping *with)
 	c->progress = with->progress;
 	c->next = with->next;
 	with->next = c;
+	run_forget_graphs(c);
+	run_forget_outputs(c);
 }
 
 void

@@ -67,12 +67,36 @@ fail_async(struct stepping *c, struct inflight_step *f)
 	               why.text, (unsigned long long)c->progress->step);
 }
 
+static bool
+in_flight(struct stepping *c)
+{
+	for (uint32_t k = 0; k < c->async.count; k++)
+		if (inflight_at(c, k)->queued || !inflight_at(c, k)->is_async)
+			return true;
+	return false;
+}
+
+/* Devices of several libraries do not wait for each other. */
+static ckr_status
+need_others_quiet(struct stepping *c)
+{
+	for (struct stepping *o = c->next; o != c; o = o->next) {
+		if (o->feeding || in_flight(o))
+			return err_set(c->err, CKR_EARG, "a step of %s is in "
+			               "flight: end it first",
+			               o->world->library->path);
+		o->device->call->sync(o->device);
+	}
+	return CKR_OK;
+}
+
 /* Enqueue again a step that was rolled back, unless it failed. */
 static ckr_status
 requeue(struct stepping *c, struct inflight_step *f)
 {
 	if (f->queued || f->status != CKR_OK)
 		return CKR_OK;
+	CKR_TRY(need_others_quiet(c));
 	CKR_TRY(stepping_prepare(c, &f->hyper));
 	async_enqueue(c, f, !f->staged);
 	return CKR_OK;
@@ -177,29 +201,6 @@ assume_success(struct stepping *c, const struct inflight_step *f)
 	scale_after(c, true);
 	c->progress->step++;
 	c->progress->samples += c->progress->per_step;
-}
-
-static bool
-in_flight(struct stepping *c)
-{
-	for (uint32_t k = 0; k < c->async.count; k++)
-		if (inflight_at(c, k)->queued || !inflight_at(c, k)->is_async)
-			return true;
-	return false;
-}
-
-/* Devices of several libraries do not wait for each other. */
-static ckr_status
-need_others_quiet(struct stepping *c)
-{
-	for (struct stepping *o = c->next; o != c; o = o->next) {
-		if (o->feeding || in_flight(o))
-			return err_set(c->err, CKR_EARG, "a step of %s is in "
-			               "flight: end it first",
-			               o->world->library->path);
-		o->device->call->sync(o->device);
-	}
-	return CKR_OK;
 }
 
 ckr_status

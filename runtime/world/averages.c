@@ -138,7 +138,8 @@ world_use_averages(struct world *w, bool use)
 	if (use == w->averaged)
 		return CKR_OK;
 	s = world_agree(w, alloc_all(&x, use), "exchanging averages");
-	w->averaged = use && s == CKR_OK;
+	if (s == CKR_OK)
+		w->averaged = use;
 	for (uint32_t i = 0; i < w->lib->nshared && s == CKR_OK; i++) {
 		if (tensor_is_average(&t[i]))
 			s = exchange_one(&x, i, use);

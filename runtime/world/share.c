@@ -59,13 +59,14 @@ same_tensor(const struct ckr_tensor *a, const struct ckr_tensor *b)
 	return !strcmp(a->name, b->name) && a->kind == b->kind
 	       && a->dtype == b->dtype && a->rank == b->rank
 	       && !memcmp(a->dim, b->dim, sizeof(a->dim))
+	       && !memcmp(a->stride, b->stride, sizeof(a->stride))
 	       && (a->flags & CKR_FROZEN) == (b->flags & CKR_FROZEN)
 	       && a->offset == b->offset && a->nbytes == b->nbytes
 	       && same_placement(a->placement, b->placement)
 	       && same_shard(a, b);
 }
 
-enum { TENSOR_TEXT = 160 };
+enum { TENSOR_TEXT = NAME_TEXT + 160 };
 
 static const char *
 tensor_text(char *text, const struct ckr_tensor *t)

@@ -3,12 +3,13 @@
 
     ema.py CKC CKRUN [--flags "..."] [PART...]
 
-rules: every optimizer and every way to lay out a step.  After each step the averages are to the
-bit lerp(average, parameter, 1 - decay) of the parameters that the checkpoints of the steps hold,
-and losses, parameters and other states are to the bit those of a library without averages.  Each
-parameter takes 4 bytes per element, padded.  skips: steps without an update.  use: evaluation,
-validation and exports with averages are those of a library whose parameters have these values.
-processes: as virtual ranks, where mpirun is installed.  words: errors and warnings.
+rules: optimizers of each kind of state, and every way to lay out a step.  After each step the
+averages are to the bit lerp(average, parameter, 1 - decay) of the parameters that the checkpoints
+of the steps hold, and losses, parameters and other states are to the bit those of a library without
+averages.  Each parameter takes 4 bytes per element, padded.  skips: steps without an update.  use:
+evaluation, validation and exports with averages are those of a library whose parameters have these
+values.  processes: as virtual ranks, where mpirun is installed.  words: errors and
+warnings.
 
 --flags: more of them for ckc, for another target.
 """
@@ -52,8 +53,6 @@ NARROW = ["--dtype", "bf16", "--master-weights", "off", "--state-dtype", "bf16"]
 # name: flags of ckc; samples of a replica's micro-batch are 24 / (replicas * micro-batches)
 SETTINGS = {
     "sgd": ["--optimizer", "sgd"],
-    "sgdm": ["--optimizer", "sgdm"],
-    "adam": ["--optimizer", "adam"],
     "adamw": [],
     "lion": ["--optimizer", "lion", "--state-dtype", "bf16"],
     "adafactor": ["--optimizer", "adafactor"],
@@ -71,7 +70,6 @@ SETTINGS = {
     "zero-2": ["--dp", 3, "--zero", 2, "--grad-accum", 2],
     "zero-3": ["--dp", 3, "--zero", 3],
     "zero-early": ["--dp", 2, "--zero", 3, "--update-in-backward", "on"],
-    "zero-bf16": ["--dp", 2, "--zero", 1, "--dtype", "bf16"],
     "zero-narrow": ["--dp", 2, "--zero", 3, *NARROW],
     "zero-adafactor": ["--dp", 2, "--zero", 2, "--optimizer", "adafactor"],
     "zero-group": ["--dp", 4, "--zero", 3, "--zero-group", 2],

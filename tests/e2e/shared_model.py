@@ -7,8 +7,8 @@ Expected values come from contexts of their own, which hand the model over by ch
 """
 
 import ctypes as c
-import itertools
 import os
+import re
 import shlex
 import sys
 
@@ -18,8 +18,6 @@ import numpy as np
 sys.path.insert(0, os.path.join(ck.HERE, "..", "..", "frontend", "python"))
 
 from ckc import Error, Trainer, _lib
-
-NUMBER = itertools.count()
 
 
 class Context:
@@ -112,10 +110,12 @@ def compiled(bench, name, sizes, *flags, replicas=1):
     _, meta = ck.model_flags(path)
     libraries = []
     for size in sizes:
-        so = bench.path(f"{name}-{next(NUMBER)}.so")
+        words = [name, *map(str, size.values()), *flags]
+        so = bench.path(re.sub(r"[^\w.]+", "_", "-".join(words)) + ".so")
         dims = [x for k, n in size.items() for x in ("--dim", f"{k}={n}")]
-        done = bench.ckc(path + ".onnx", "-o", so, *dims, "--loss", meta["loss"], *flags)
-        bench.must(done, f"{name} {size}")
+        if not os.path.exists(so):
+            done = bench.ckc(path + ".onnx", "-o", so, *dims, "--loss", meta["loss"], *flags)
+            bench.must(done, f"{name} {size}")
         libraries.append(so)
 
     def draw(k, step):
@@ -222,6 +222,7 @@ def refusals(bench):
     refused(wide(bench, 8, "--optimizer", "sgd"), "optimizer: expected adamw, found sgd")
     refused(wide(bench, 8, change=("%c", "%u")), "expected 'c', f32 [512], found 'u', f32 [512]")
     refused(wide(bench, 8, change=("f32[512] =", "f32[512] frozen =")), "found frozen 'c'")
+    refused(wide(bench, 8, change=("%c", "%" + 190 * "u")), 190 * "u" + "', f32 [512];")
     refused(
         wide(bench, 8, "--state-dtype", "bf16"),
         "expected 'adamw.m.c', f32 [512], found",
@@ -246,6 +247,10 @@ def refusals(bench):
     loss = c.c_float()
     fails(bench, lambda: model.do("get", b"loss", c.byref(loss), 4), "has no value")
     bench.check(model.call.ckr_step_count(model.ctx) == 2, "steps are counted together")
+    model.step({"x": x[4]})
+    largest = Context(wide(bench, 16), of=model)
+    fails(bench, lambda: model.do("get", b"loss", c.byref(loss), 4), "has no value")
+    largest.close()
     twin.do("set_group", b"w", 0.0, 0.0)
     before = weights(model)
     model.step({"x": x[4]})

@@ -62,14 +62,12 @@ def _field(number, value):
 
 
 class Node:
-    """A node of the main graph: .name, .op, .inputs, .outputs, and .notes, its metadata."""
+    """A node of the main graph: .name, .op, .inputs, .outputs."""
 
     def __init__(self, message):
         self.inputs, self.outputs = _texts(message, 1), _texts(message, 2)
         self.name, self.op = (_texts(message, i)[:1] or [""] for i in (3, 4))
         self.name, self.op = self.name[0] or self.outputs[0], self.op[0]
-        entries = [x for number, x in _fields(message) if number == 9]
-        self.notes = {_texts(x, 1)[0]: (_texts(x, 2) or [""])[0] for x in entries}
 
 
 def graph(path):
