@@ -210,7 +210,7 @@ cc_command(const struct compiler *of, const char *words, const char *arch,
 	static const char *const quiet[] = { "-w", NULL };
 	struct command c = { .what = of->what, .remedy = of->remedy };
 
-	c.n = split_command(c.argv, words, a);
+	c.n = c.given = split_command(c.argv, words, a);
 	if (of->arch)
 		cc_add(&c, arena_printf(a, "%s%s", of->arch, arch));
 	add_words(&c, of->fixed);

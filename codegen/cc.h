@@ -15,6 +15,7 @@ struct command {
 	const char *makes;              /* file that it writes */
 	const char *argv[CC_ARGS + 1];
 	int n;
+	int given;                      /* the first of these are the user's */
 };
 
 /* A compiler of generated code. */

@@ -41,6 +41,8 @@ struct codegen_options {
 	const char *weights;            /* safetensors file of parameters, also
 	                                 * written; NULL: none */
 	struct codegen_origin origin;   /* recorded beside the weights */
+	const char *training;           /* options that decide what is trained;
+	                                 * NULL: unknown */
 	const volatile sig_atomic_t *stop;      /* set: stop; NULL: never */
 	const char *emit_dir;           /* folder for the sources; NULL: none */
 	int threads;                    /* threads that workspace is for */

@@ -31,8 +31,8 @@ add_text(uint64_t h[2], const char *s)
 	add_bytes(h, s ? s : "", s ? strlen(s) + 1 : 0);
 }
 
-/* The processor, for which -march=native compiles. */
-static void
+/* The processor, for which -march=native compiles; false: it is unknown. */
+static bool
 add_processor(uint64_t h[2])
 {
 	static const char *const key[] = { "vendor_id", "cpu family",
@@ -40,14 +40,18 @@ add_processor(uint64_t h[2])
 	FILE *f = fopen("/proc/cpuinfo", "r");
 	char *line = NULL;
 	size_t cap = 0;
+	bool found = false;
 
 	while (f && getline(&line, &cap, f) > 1)
 		for (size_t i = 0; i < sizeof key / sizeof *key; i++)
-			if (!strncmp(line, key[i], strlen(key[i])))
+			if (!strncmp(line, key[i], strlen(key[i]))) {
 				add_text(h, line);
+				found = true;
+			}
 	free(line);
 	if (f)
 		fclose(f);
+	return found;
 }
 
 /* A compiler is known by its file.  Nobody knows what a script reads. */
@@ -100,25 +104,56 @@ add_programs(uint64_t h[2], const char *name, Arena *a)
 	return found;
 }
 
-/* Words before the first option are programs: "ccache gcc". */
+/* Whether an argument names no file that an object could depend on. */
+static bool
+names_no_file(const char *arg)
+{
+	static const char *const harmless[] = { "-O", "-m", "-D", "-U", "-std=",
+		"-W", "-w", "-g", "-f", "-pipe" };
+
+	if (strpbrk(arg, "/@") || !strncmp(arg, "-fplugin", 8)
+	    || !strncmp(arg, "-fprofile", 9) || !strncmp(arg, "-Wp,", 4)
+	    || !strncmp(arg, "-Wa,", 4))
+		return false;
+	for (size_t i = 0; i < sizeof harmless / sizeof *harmless; i++)
+		if (!strncmp(arg, harmless[i], strlen(harmless[i])))
+			return true;
+	return false;
+}
+
+/* Variables that change what compilers do. */
+static bool
+has_variables(void)
+{
+	static const char *const name[] = { "CPATH", "C_INCLUDE_PATH",
+		"CPLUS_INCLUDE_PATH", "COMPILER_PATH", "GCC_EXEC_PREFIX",
+		"CCACHE_COMPILER", "CCACHE_PREFIX", "CCC_OVERRIDE_OPTIONS",
+		"CLANG_CONFIG_FILE_SYSTEM_DIR", "NVCC_CCBIN",
+		"NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS" };
+
+	for (size_t i = 0; i < sizeof name / sizeof *name; i++)
+		if (getenv(name[i]))
+			return true;
+	return false;
+}
+
+/* The user's words are programs ("ccache gcc"), then options; false: what an
+ * object depends on is not known. */
 static bool
 add_command(uint64_t h[2], const struct command *c, Arena *a)
 {
-	static const char *const env[] = { "CPATH", "C_INCLUDE_PATH",
-		"CPLUS_INCLUDE_PATH", "COMPILER_PATH", "GCC_EXEC_PREFIX",
-		"NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS" };
 	bool programs = true;
 
 	for (int i = 0; i < c->n; i++) {
 		programs &= c->argv[i][0] != '-';
 		if (programs && !add_programs(h, c->argv[i], a))
 			return false;
+		if (!programs && i < c->given && !names_no_file(c->argv[i]))
+			return false;
 		add_text(h, c->argv[i]);
 	}
-	for (size_t i = 0; i < sizeof env / sizeof *env; i++)
-		add_text(h, getenv(env[i]));
 	add_text(h, gnu_get_libc_version());
-	return c->n > 0;
+	return c->n > 0 && !has_variables();
 }
 
 /* A file of the sources, and those that it includes. */
@@ -160,8 +195,8 @@ own_folder(const char *path)
 	       && st.st_uid == geteuid() && !(st.st_mode & 022) ? path : NULL;
 }
 
-static const char *
-cache_folder(Arena *a)
+const char *
+object_cache_folder(Arena *a)
 {
 	const char *own = getenv("CKC_CACHE"), *all = getenv("XDG_CACHE_HOME");
 	const char *home = getenv("HOME");
@@ -186,9 +221,8 @@ object_cache_open(const struct sources *src, const struct command *compiler,
 	struct object_cache c = { .sources = src, .arena = a,
 	                          .base = { HASH_START, HASH_START } };
 
-	add_processor(c.base);
-	if (add_command(c.base, compiler, a))
-		c.dir = cache_folder(a);
+	if (add_processor(c.base) && add_command(c.base, compiler, a))
+		c.dir = object_cache_folder(a);
 	return c;
 }
 

@@ -2,7 +2,8 @@
  *
  * Most units are the same text for all models.  An object is found again by the
  * unit's text, the texts that it includes, the compiler and its arguments, and
- * the processor.  The folder is a help alone: whatever fails in it is a miss.
+ * the processor.  Nothing is kept if the user's arguments or variables name
+ * other files, or if a program is a script.  The folder is a help alone: whatever fails in it is a miss.
  *
  *	CKC_CACHE=DIR	the folder (default: ckc in XDG_CACHE_HOME, else
  *			~/.cache/ckc); "off": there is none
@@ -22,6 +23,8 @@ struct object_cache {
 	Arena *arena;
 };
 
+/* The folder; NULL: it is off, or cannot be used. */
+const char *object_cache_folder(Arena *);
 /* The cache for units of these sources, compiled by a command that begins
  * so. */
 struct object_cache object_cache_open(const struct sources *,

@@ -444,6 +444,8 @@ emit_library_struct(struct out *o, const struct emitted_library *lib,
 		{ "constants", data ? "ckr_constants" : "NULL" },
 		{ "constants_bytes", number_text(o, (int64_t)data) },
 		{ "optimizer", literal_text(o, optimizer_name(g)) },
+		{ "training", literal_text(o, opt->training ? opt->training
+		                              : "") },
 		{ "largest_product", largest_product(o, p) },
 		{ "grad_accum", number_text(o, opt->grad_accum) },
 		{ "clip_ok", graph_has_op(g, OP_GRAD_NORM) ? "1" : "0" },

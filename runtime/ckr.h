@@ -104,10 +104,13 @@ struct ckr_options {
 	/* Share the model of another context: its parameters, buffers,
 	 * optimizer state, progress and settings of parameters, and one arena,
 	 * as large as the larger library needs.  `so` is the same model
-	 * compiled for inputs of other sizes or for another budget; otherwise
-	 * CKR_EARG.  `weights`, `seed` and `ranks` are ignored.  A call fails while
-	 * a step of another context of the model is in flight.  Contexts may be
-	 * closed in any order.  NULL: the context has a model of its own. */
+	 * compiled with the same options but for sizes and budget; other
+	 * tensors, options or ranks are CKR_EARG (that the graphs compute the
+	 * same is the caller's word).  `weights`, `seed` and `ranks` are
+	 * ignored.  Contexts that share a model are used by one thread at a
+	 * time, as if they were one; a call fails while a step of another one
+	 * is in flight.  They may be closed in any order; that ends their
+	 * steps.  NULL: the context has a model of its own. */
 	ckr_ctx *model_of;
 };
 
@@ -229,8 +232,8 @@ uint64_t ckr_skipped_count(const ckr_ctx *ctx);
 /* Set the number of samples that a step consumes, over all micro-batches and
  * replicas.  The count of consumed samples is part of checkpoints, so that a
  * run resumed with another batch size continues with unseen samples.  A
- * checkpoint without the count is taken to have had this number in each
- * step. */
+ * checkpoint without the count is taken to have had this number in each step.
+ * With ckr_options.model_of it holds for the next steps of all contexts. */
 ckr_status ckr_set_samples(ckr_ctx *ctx, uint64_t per_step);
 uint64_t ckr_sample_count(const ckr_ctx *ctx);
 /* The loss scale of the next step, which keeps f16 gradients in range; 0: this

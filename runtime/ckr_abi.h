@@ -395,6 +395,8 @@ struct ckr_library {
 	const unsigned char *constants;
 	uint64_t constants_bytes;
 	const char *optimizer;  /* "adamw", ...; "none": no updates */
+	const char *training;   /* options of ckc that decide what is trained,
+	                         * but for sizes */
 	uint64_t largest_product;       /* most FLOPs that a step's instruction
 	                                 * spends on matrix products, all of a
 	                                 * batch together; 0: there are none */

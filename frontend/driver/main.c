@@ -279,6 +279,7 @@ generate(struct driver *d, const struct outputs *out)
 	o.out_so = out->so;
 	o.weights = out->weights;
 	o.origin = d->origin;
+	o.training = utf8_copy(d, cli_training_options(c, d->arena));
 	o.emit_dir = c->emit_dir;
 	o.grad_accum = c->opt.grad_accum;
 	o.stop = d->watch.stop;

@@ -572,3 +572,49 @@ cli_parse(struct cli *c, int argc, char **argv, Arena *arena, FILE *out,
 		c->opt.dp = DP_TRY;
 	return status;
 }
+
+/* ---- options that decide what is trained ---- */
+
+static bool
+decides_training(const struct option_spec *row)
+{
+	static const char *const other[] = { "dim", "shape", "eval", "output",
+		"epilogues" };
+
+	for (size_t i = 0; i < sizeof other / sizeof *other; i++)
+		if (!strcmp(row->name, other[i]))
+			return false;
+	return row->group == G_TRAIN || row->group == G_INPUT;
+}
+
+static int
+by_text(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+const char *
+cli_training_options(const struct cli *c, Arena *a)
+{
+	const char **each = arena_array(a, (size_t)c->nflag + 1, sizeof *each);
+	char **flag = arena_copy(a, c->flag, ((size_t)c->nflag + 1)
+	                                     * sizeof *flag);
+	const char *text = "";
+	int n = 0;
+
+	for (int i = 0; i < c->nflag && strcmp(flag[i], "--"); i++) {
+		const struct option_spec *row = option_find(c->row, c->nrow,
+		                                            flag[i]);
+		const char *value = row && row->arg
+			? option_value(c->nflag, flag, &i) : NULL;
+
+		if (row && decides_training(row))
+			each[n++] = arena_printf(a, value ? "--%s %s" : "--%s",
+			                         row->name, value);
+	}
+	qsort(each, (size_t)n, sizeof *each, by_text);
+	for (int i = 0; i < n; i++)
+		text = arena_printf(a, "%s%s%s", text, *text ? " " : "",
+		                    each[i]);
+	return text;
+}

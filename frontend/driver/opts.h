@@ -58,6 +58,9 @@ int cli_parse(struct cli *c, int argc, char **argv, Arena *, FILE *out,
 /* How the options want code for a machine: the compiler, the architecture and
  * the threads. */
 struct codegen_options cli_codegen(const struct cli *, const struct machine *);
+/* The options given that decide what is trained, but for sizes, in one order:
+ * "--dtype bf16 --loss ce:logits". */
+const char *cli_training_options(const struct cli *, Arena *);
 /* Whether --dump names this report or pass. */
 bool cli_dumps(const struct cli *, const char *what);
 /* Warn of options that have no effect with the other options given, and say

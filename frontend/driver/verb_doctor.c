@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "codegen/codegen.h"
+#include "codegen/object_cache.h"
 #include "ir/base/outfile.h"
 #include "ir/text/text.h"
 #include "passes/explore/explore.h"
@@ -253,6 +254,7 @@ static void
 print_optional(const struct doctor *d)
 {
 	const char *mpirun = command_version(d, "mpirun");
+	const char *cache = object_cache_folder(d->arena);
 
 	if (!has_library("libdnnl.so.3", "libdnnl.so.2"))
 		print_item("oneDNN",
@@ -268,6 +270,9 @@ print_optional(const struct doctor *d)
 		           "install torch");
 	for (const struct machine *m = machines + 1; m->name; m++)
 		print_machine_compiler(d, m);
+	print_item("cache", cache ? cache : "off: units are compiled each "
+	           "time; CKC_CACHE names a folder of yours that nobody else "
+	           "writes to");
 	print_gpu();
 }
 

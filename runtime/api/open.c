@@ -135,9 +135,21 @@ ckr_open(ckr_ctx **out, const char *so, const struct ckr_options *opt)
 		return CKR_ENOMEM;
 	opt = opt ? opt : &none;
 	c->users = 1;
+	c->world.err = &c->err;
 	if (opt->model_of)
 		CKR_TRY(share_model(c, opt->model_of));
 	return open_model(c, so, opt);
+}
+
+/* Nobody else could, and the others of its model would wait. */
+static void
+end_steps(ckr_ctx *c)
+{
+	bool shared = c->with || c->users > 1;
+
+	while (shared && world_is_ready(&c->world)
+	       && stepping_end(c->steps, NULL) == CKR_OK)
+		;
 }
 
 void
@@ -145,7 +157,10 @@ ckr_close(ckr_ctx *c)
 {
 	ckr_ctx *with;
 
-	if (!c || --c->users)
+	if (!c)
+		return;
+	end_steps(c);
+	if (--c->users)
 		return;
 	with = c->with;
 	if (c->world.device)

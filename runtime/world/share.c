@@ -139,6 +139,16 @@ compare_texts(struct world *w, const struct world *with, const char *what,
 	       : CKR_OK;
 }
 
+/* Options are a list: the difference is shown. */
+static ckr_status
+compare_options(struct world *w, const struct world *with)
+{
+	const char *a = with->lib->training, *b = w->lib->training;
+
+	return compare_texts(w, with, "its options", a && *a ? a : "none",
+	                     b && *b ? b : "none");
+}
+
 static const char *
 arch_of(const struct world *w)
 {
@@ -173,6 +183,7 @@ world_share(struct world *w, struct world *with)
 	CKR_TRY(compare_texts(w, owner, "its optimizer",
 	                      library_optimizer(owner->lib),
 	                      library_optimizer(w->lib)));
+	CKR_TRY(compare_options(w, owner));
 	CKR_TRY(compare_ranks(w, owner));
 	CKR_TRY(compare_tensors(w, owner));
 	w->owner = owner;

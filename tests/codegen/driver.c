@@ -181,6 +181,7 @@ object_name(struct setup *t, const char *words, int changed)
 	}
 	c.argv[c.n++] = "cc";
 	c.argv[c.n++] = words;
+	c.given = c.n;
 	cache = object_cache_open(&src, &c, a);
 	return object_cache_path(&cache, &src.v[0]);
 }
@@ -204,6 +205,12 @@ check_object_names(const char *dir)
 	       && !strcmp(plain, object_name(&t, "-O2", 3)));
 	expect("another argument", plain
 	       && strcmp(plain, object_name(&t, "-O3", -1)) != 0);
+	expect("an argument that names a file", !object_name(&t, "-Ix", -1)
+	       && !object_name(&t, "-fplugin=x", -1)
+	       && !object_name(&t, "@x", -1));
+	setenv("CPATH", "/", 1);
+	expect("a variable of compilers", !object_name(&t, "-O2", -1));
+	unsetenv("CPATH");
 	setup_close(&t);
 	setenv("CKC_CACHE", "off", 1);
 }
