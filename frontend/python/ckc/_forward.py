@@ -9,6 +9,8 @@ import unittest.mock
 import torch
 from torch.utils._pytree import tree_leaves, tree_map
 
+from . import _ctc
+
 F = torch.nn.functional
 
 
@@ -104,6 +106,16 @@ def _l1_loss(x, y, size_average=None, reduce=None, reduction="mean", **named):
     return {"mean": torch.mean, "sum": torch.sum}.get(reduction, lambda d: d)(d)
 
 
+def _rms_norm(x, normalized_shape, weight=None, eps=None):
+    """TorchScript's exporter refuses it."""
+    if x.dtype not in (torch.float32, torch.float64):
+        return None
+    dims = tuple(range(-len(normalized_shape), 0))
+    eps = torch.finfo(x.dtype).eps if eps is None else eps
+    y = x * torch.rsqrt(x.square().mean(dims, keepdim=True) + eps)
+    return y if weight is None else y * weight
+
+
 def _diff(x, n=1, dim=-1, prepend=None, append=None):
     if n != 1:
         return None
@@ -153,6 +165,19 @@ def _scatter_mean(x, dim, index, src, reduce, *, include_self=True):
     return total / count if include_self else torch.where(count > 0, total / count.clamp(min=1), x)
 
 
+def _linspace(*args, **named):
+    """TorchScript's exporter writes float64."""
+    y = torch.linspace(*args, **named)
+    return y.to(y.dtype)
+
+
+def _masked_select(x, mask):
+    """An index, which both exporters write."""
+    if x.shape != mask.shape:
+        x, mask = torch.broadcast_tensors(x, mask)
+    return x[mask]
+
+
 def _index_add(x, dim, index, source, *, alpha=1):
     if not x.ndim:
         return None
@@ -180,6 +205,8 @@ def _in_place(write):
 def _table():
     table = {F.embedding: _embedding, _attend: _attention}
     table[F.cross_entropy], table[F.l1_loss] = _cross_entropy, _l1_loss
+    table[F.ctc_loss], table[F.rms_norm] = _ctc.loss, _rms_norm
+    table[torch.linspace] = _linspace
     for dims in 1, 2, 3:
         table[getattr(F, f"dropout{dims}d")] = functools.partial(_channels_dropout, dims)
     table[torch.detach] = table[torch.Tensor.detach] = _detach
@@ -187,6 +214,7 @@ def _table():
         ("max", functools.partial(_extreme, "max")),
         ("min", functools.partial(_extreme, "min")),
         ("scatter_reduce", _scatter_mean),
+        ("masked_select", _masked_select),
         ("index_add", _index_add),
         ("index_put", _index_put),
         ("diff", _diff),
@@ -221,6 +249,8 @@ _DROPOUT = (
 _READ = _of(torch.Tensor, "item", "tolist", "numpy", "__bool__", "__int__", "__float__") | _of(
     torch.Tensor, "__index__", "__array__"
 )
+_SELECT = _of(torch, "masked_select") | _of(torch.Tensor, "masked_select", "__getitem__")
+_SUM = {torch.sum, torch.Tensor.sum}
 _SIZE = ("size", "dim", "numel", "ndimension", "__len__", "__get__")
 _NEW = ("new_", "zeros_", "ones_", "full_", "empty_", "rand_", "randn_")
 
@@ -236,9 +266,13 @@ class Written(torch.overrides.TorchFunctionMode):
         self.dead = {}  # results of no_grad(), kept alive for their ids
         self.of_batch = {id(x): x for x in batch}
         self.read = read
+        self.selected, self.counted = {}, {}  # selections by masks, and counts of their rows
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
+        if func is F.ctc_loss:
+            args, kwargs = self._with_padded_targets(*args, **kwargs or {})
         result = self._write(func, args, kwargs or {})
+        self._follow(func, args, kwargs or {}, result)
         name = getattr(func, "__name__", "")
         varies = func in _RANDOM or any(id(x) in self.of_batch for x in tree_leaves((args, kwargs)))
         if varies and name not in _SIZE:
@@ -247,6 +281,22 @@ class Written(torch.overrides.TorchFunctionMode):
             tensors = [x for x in tree_leaves(result) if isinstance(x, torch.Tensor)]
             self.of_batch.update((id(x), x) for x in tensors)
         return result
+
+    def _follow(self, func, args, kwargs, result):
+        if func in _SELECT and len(args) == 2 and getattr(args[1], "dtype", None) == torch.bool:
+            if args[0].ndim == 2 and args[0].shape == args[1].shape:
+                self.selected[id(result)] = result, *args
+        elif func in _SUM and args and args[0].dtype == torch.bool and args[0].ndim == 2:
+            if kwargs.get("dim", args[1] if len(args) > 1 else None) in (1, -1, (1,), (-1,)):
+                self.counted[id(result)] = result, args[0]
+
+    def _with_padded_targets(self, p, targets, frames, lengths, *args, **kwargs):
+        """How many targets a mask selects depends on its values; padded rows have a fixed shape."""
+        if id(targets) in self.selected and id(lengths) in self.counted:
+            _, rows, mask = self.selected[id(targets)]
+            if self.counted[id(lengths)][1] is mask:
+                targets = _ctc.padded(rows, mask)
+        return (p, targets, frames, lengths, *args), kwargs
 
     def _write(self, func, args, kwargs):
         live = torch.is_grad_enabled()
