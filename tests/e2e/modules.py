@@ -183,9 +183,12 @@ def speech(*shape):
 
 @case(EXACT, lambda: speech(9, 6))
 def ctc():
-    """Labels that a mask selects, as transformers has them."""
+    """Labels that a mask selects, after checks of them, as transformers has them."""
 
     def body(s, x, labels, frames):
+        if labels is not None and labels.max() >= 5:
+            raise ValueError("labels")
+        assert frames.min() > 0
         p = s.m0(x).log_softmax(-1).transpose(0, 1)
         mask = labels >= 0
         return F.ctc_loss(p, labels.masked_select(mask), frames, mask.sum(-1))
@@ -214,10 +217,12 @@ def ctc_forms():
 
 @case(EXACT, lambda: (randn(2, 3, 5, 5), randn(2, 6, 4, 4)))
 def sampled():
-    """A root mean square norm, places by linspace."""
+    """Checks of finite values, a root mean square norm, places by linspace."""
 
     def body(s, x, y):
         z = s.m0(x)
+        if not torch.isfinite(z).all() or torch.isnan(z).any():
+            z = z.nan_to_num()
         z = F.rms_norm(z.transpose(1, 3), (6,), s.weight).transpose(1, 3)
         at = torch.stack(torch.meshgrid(*[torch.linspace(-0.9, 0.8, 4)] * 2, indexing="ij"), 2)
         z = F.grid_sample(z, at.to(x.dtype).expand(2, 4, 4, 2), align_corners=False)
@@ -276,6 +281,15 @@ def branch():
     return loss_of(
         lambda s, x, y: F.cross_entropy(s.m0(x) if x.sum() > 0 else s.m1(x), y),
         nn.Linear(6, 5),
+        nn.Linear(6, 5),
+    )
+
+
+@case(REFUSED, classes(6), message="__bool__ at modules.py:")
+def infinite():
+    """A test of a value that depends on no parameter chooses a branch."""
+    return loss_of(
+        lambda s, x, y: F.cross_entropy(s.m0(x * 2 if torch.isinf(x).any() else x), y),
         nn.Linear(6, 5),
     )
 

@@ -9,7 +9,7 @@ import unittest.mock
 import torch
 from torch.utils._pytree import tree_leaves, tree_map
 
-from . import _ctc
+from . import _checks, _ctc
 
 F = torch.nn.functional
 
@@ -259,16 +259,20 @@ class Written(torch.overrides.TorchFunctionMode):
     """Writes a forward pass for an exporter: padding_idx, no_grad(), detach(), rows of attention
     without a key, ties of max, and scatters keep their meaning.  Notes in `read` where forward
     turns values that depend on the batch or on chance into Python's, which are constants in the
-    file."""
+    file.  Notes in `checks` where they are only checked, and lets the checks pass."""
 
-    def __init__(self, batch=(), read=None):
+    def __init__(self, batch=(), read=None, checks=None):
         super().__init__()
         self.dead = {}  # results of no_grad(), kept alive for their ids
         self.of_batch = {id(x): x for x in batch}
-        self.read = read
+        self.read, self.checks = read, [] if checks is None else checks
+        self.finite = _checks.Finite()
         self.selected, self.counted = {}, {}  # selections by masks, and counts of their rows
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
+        passing = self._passing(func, args)
+        if passing is not None:
+            return passing
         if func is F.ctc_loss:
             args, kwargs = self._with_padded_targets(*args, **kwargs or {})
         result = self._write(func, args, kwargs or {})
@@ -282,7 +286,21 @@ class Written(torch.overrides.TorchFunctionMode):
             self.of_batch.update((id(x), x) for x in tensors)
         return result
 
+    def _passing(self, func, args):
+        """What Python reads from a tensor, if forward only checks it; else None."""
+        if func not in _READ:
+            return None
+        frame, outcome = _frame(sys._getframe(2)), self.finite.outcome(func, args)
+        if outcome is None and func is torch.Tensor.__bool__ and id(args[0]) in self.of_batch:
+            outcome = _checks.guarded(frame.f_code.co_filename, frame.f_lineno) if frame else None
+        if outcome is None or self.read is not None and func(*args) != outcome:
+            return None
+        if frame:
+            self.checks.append(_place(frame))
+        return outcome
+
     def _follow(self, func, args, kwargs, result):
+        self.finite.follow(func, args, result)
         if func in _SELECT and len(args) == 2 and getattr(args[1], "dtype", None) == torch.bool:
             if args[0].ndim == 2 and args[0].shape == args[1].shape:
                 self.selected[id(result)] = result, *args
@@ -319,15 +337,29 @@ class Written(torch.overrides.TorchFunctionMode):
         return result
 
     def _note(self, name):
-        """The line of the module's code, outside of PyTorch."""
-        frame, torch_folder = sys._getframe(2), os.path.dirname(torch.__file__) + os.sep
-        while frame and frame.f_code.co_filename.startswith((torch_folder, __file__)):
-            if os.sep + "distributions" + os.sep in frame.f_code.co_filename:
-                return  # which checks arguments
-            frame = frame.f_back
-        if frame:
-            file = os.path.basename(frame.f_code.co_filename)
-            self.read.append(f"{name} at {file}:{frame.f_lineno}")
+        frame = _frame(sys._getframe(2))
+        if frame and not _checks_arguments(frame):
+            self.read.append(f"{name} at {_place(frame)}")
+
+
+_TORCH = os.path.dirname(torch.__file__) + os.sep
+
+
+def _frame(frame):
+    """The frame of the module's code, or that of a distribution."""
+    while frame and frame.f_code.co_filename.startswith((_TORCH, __file__)):
+        if _checks_arguments(frame):
+            break
+        frame = frame.f_back
+    return frame
+
+
+def _checks_arguments(frame):
+    return frame.f_code.co_filename.startswith(os.path.join(_TORCH, "distributions", ""))
+
+
+def _place(frame):
+    return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
 
 
 # ---- passes of the module itself, to compare with ----

@@ -75,7 +75,7 @@ def _untraced():
         _torch._C._set_tracing_state(state)
 
 
-def _exportable(twin, names, draws, read):
+def _exportable(twin, names, draws, read, checks):
     """Replace forward by one that exporters can write: all tensors by position, in and out.
     TorchScript's writes the values that buffers have after it ran: those of before."""
     inner = twin.forward
@@ -84,7 +84,7 @@ def _exportable(twin, names, draws, read):
     def forward(*values):
         with _torch.enable_grad(), _contextlib.ExitStack() as modes:
             modes.enter_context(_forward.written_attention())
-            modes.enter_context(_forward.Written(values, read))
+            modes.enter_context(_forward.Written(values, read, checks))
             if draws:
                 modes.enter_context(_forward.Plain(draws))
             result = inner(**dict(zip(names, values)))
@@ -136,10 +136,10 @@ def _quiet():
 
 def _write(module, batch, path, opset, dynamo, names, frozen, draws=None):
     """Export the module, and note in the file which tensors are parameters and which are frozen.
-    Returns where forward reads values of the batch, the frozen parameters in the file, and its
-    nodes."""
-    read = []
-    twin = _exportable(_copy.deepcopy(module), list(batch), draws, None if dynamo else read)
+    Returns where forward reads values of the batch, where it checks them, the frozen parameters in
+    the file, and its nodes."""
+    read, checks = [], []
+    twin = _exportable(_copy.deepcopy(module), list(batch), draws, None if dynamo else read, checks)
     form = {"training": _torch.onnx.TrainingMode.PRESERVE, "do_constant_folding": False}
     if dynamo:
         size = sum(p.numel() * p.element_size() for p in module.parameters())
@@ -171,7 +171,7 @@ def _write(module, batch, path, opset, dynamo, names, frozen, draws=None):
         lines += [f"t: BUFFER target='{n}'" for n in buffers]
         notes["pkg.torch.export.ExportedProgram.graph_signature"] = "\n".join(lines)
     _file.note(path, notes)
-    return list(dict.fromkeys(read)), frozen, nodes
+    return list(dict.fromkeys(read)), list(dict.fromkeys(checks)), frozen, nodes
 
 
 def _refuse(message, verify):
@@ -249,7 +249,7 @@ def export(module, example, path, opset=17, dynamo=None, verify=True):
     failed = []
     for exporter in (False, True) if dynamo is None else (dynamo,):
         try:
-            read, noted, nodes = _write(twin, batch, path, opset, exporter, names, frozen)
+            read, checks, noted, nodes = _write(twin, batch, path, opset, exporter, names, frozen)
             if verify is not False:
                 if read and verify is True:
                     raise _ckc.Error(
@@ -275,6 +275,11 @@ def export(module, example, path, opset=17, dynamo=None, verify=True):
         _warnings.warn(
             f"forward turns values of the batch into Python's, {', '.join(read)}: the file has those "
             "of the example",
+            stacklevel=2,
+        )
+    if checks:
+        _warnings.warn(
+            f"the file assumes that values pass the checks of forward, at {', '.join(checks)}",
             stacklevel=2,
         )
     idle = [k for k in noted if tied[k].requires_grad]
