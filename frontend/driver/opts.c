@@ -588,7 +588,7 @@ decides_training(const struct option_spec *row)
 }
 
 static int
-by_text(const void *a, const void *b)
+by_words(const void *a, const void *b)
 {
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
@@ -612,7 +612,7 @@ cli_training_options(const struct cli *c, Arena *a)
 			each[n++] = arena_printf(a, value ? "--%s %s" : "--%s",
 			                         row->name, value);
 	}
-	qsort(each, (size_t)n, sizeof *each, by_text);
+	qsort(each, (size_t)n, sizeof *each, by_words);
 	for (int i = 0; i < n; i++)
 		text = arena_printf(a, "%s%s%s", text, *text ? " " : "",
 		                    each[i]);

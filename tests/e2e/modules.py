@@ -174,6 +174,63 @@ def number():
     )
 
 
+def speech(*shape):
+    """Frames, a row of labels without one, others with padding, and where frames end."""
+    labels = randint(1, 5, (4, 3))
+    labels[0], labels[1, 2], labels[2, 1] = -100, -100, labels[2, 0]
+    return randn(4, *shape), labels, torch.tensor([9, 7, 8, 9])
+
+
+@case(EXACT, lambda: speech(9, 6))
+def ctc():
+    """Labels that a mask selects, after checks of them, as transformers has them."""
+
+    def body(s, x, labels, frames):
+        if labels is not None and labels.max() >= 5:
+            raise ValueError("labels")
+        assert frames.min() > 0
+        p = s.m0(x).log_softmax(-1).transpose(0, 1)
+        mask = labels >= 0
+        return F.ctc_loss(p, labels.masked_select(mask), frames, mask.sum(-1))
+
+    return loss_of(body, nn.Linear(6, 5))
+
+
+@case(EXACT, lambda: speech(9, 6))
+def ctc_forms():
+    """Padded rows, rows behind one another, rows longer than their frames, one sequence."""
+
+    def body(s, x, labels, frames):
+        p = s.m0(x).log_softmax(-1).transpose(0, 1)
+        y = labels.clamp(min=1)
+        few = torch.where(frames < 8, 2, frames)
+        n = torch.tensor([3, 2, 3, 1])
+        row = F.ctc_loss(p, y.flatten()[:9], (9, 8, 9, 7), (3, 2, 3, 1), 0, "none")
+        return (
+            F.ctc_loss(p, y, few, n, blank=5, reduction="sum", zero_infinity=True)
+            + (row * torch.arange(4)).sum()
+            + F.ctc_loss(p[:, 0], y[3], torch.tensor(9), torch.tensor(3))
+        )
+
+    return loss_of(body, nn.Linear(6, 6))
+
+
+@case(EXACT, lambda: (randn(2, 3, 5, 5), randn(2, 6, 4, 4)))
+def sampled():
+    """Checks of finite values, a root mean square norm, places by linspace."""
+
+    def body(s, x, y):
+        z = s.m0(x)
+        if not torch.isfinite(z).all() or torch.isnan(z).any():
+            z = z.nan_to_num()
+        z = F.rms_norm(z.transpose(1, 3), (6,), s.weight).transpose(1, 3)
+        at = torch.stack(torch.meshgrid(*[torch.linspace(-0.9, 0.8, 4)] * 2, indexing="ij"), 2)
+        z = F.grid_sample(z, at.to(x.dtype).expand(2, 4, 4, 2), align_corners=False)
+        return F.mse_loss(z, y)
+
+    return loss_of(body, nn.Conv2d(3, 6, 3), weight=nn.Parameter(torch.rand(6) + 0.5))
+
+
 # ---- refused ----
 
 
@@ -229,6 +286,15 @@ def branch():
 
 
 @case(REFUSED, classes(6), message="__bool__ at modules.py:")
+def infinite():
+    """A test of a value that depends on no parameter chooses a branch."""
+    return loss_of(
+        lambda s, x, y: F.cross_entropy(s.m0(x * 2 if torch.isinf(x).any() else x), y),
+        nn.Linear(6, 5),
+    )
+
+
+@case(REFUSED, classes(6), message="__bool__ at modules.py:")
 def chance():
     return loss_of(
         lambda s, x, y: F.cross_entropy(s.m1(s.m0(x) if torch.rand(()) < 0.5 else x), y),
@@ -276,11 +342,13 @@ def trains(bench, ckc, name):
     torch.manual_seed(0)
     module, path = make(), bench.path(f"{name}.onnx")
     before = copy.deepcopy(module.state_dict())
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
         ckc.torch.export(module, batch(), path)
         batches = [batch() for _ in range(3)]
         model = ckc.compile(path, optimizer="sgd", dropout="off")
+    other = [str(w.message) for w in found if "exported with dynamo=True" in str(w.message)]
+    bench.check(bool(other) == expected.get("dynamo", False), f"{name}: {other}")
     for key, x in module.state_dict().items():
         bench.check(torch.equal(x, before[key]), f"{name}: the export changed {key}")
     with ckc.Trainer(model, lr=0.05, weight_decay=0.0) as t:

@@ -871,6 +871,102 @@ class DiffusionUnet(nn.Module):
         return F.mse_loss(self.out(h), noise)
 
 
+@model(
+    "mmdit",
+    x=real(2, 4, 8, 8),
+    noise=real(2, 4, 8, 8, seed=8),
+    t=unit(2),
+    text=real(2, 5, 12, seed=6),
+    pooled=real(2, 10, seed=7),
+)
+class MmDit(nn.Module):
+    """Stable Diffusion 3 (Esser et al. 2024): streams of image and text with weights of their own
+    and joint attention, modulated by time and pooled text; loss of the rectified flow."""
+
+    class Stream(nn.Module):
+        def __init__(self, width, heads, last=False):
+            super().__init__()
+            self.heads, self.last = heads, last
+            self.modulation = nn.Linear(width, (2 if last else 6) * width)
+            self.norm1 = nn.LayerNorm(width, elementwise_affine=False, eps=1e-6)
+            self.norm2 = nn.LayerNorm(width, elementwise_affine=False, eps=1e-6)
+            self.norm_q, self.norm_k = nn.RMSNorm(width // heads), nn.RMSNorm(width // heads)
+            self.qkv = nn.Linear(width, 3 * width)
+            if not last:
+                self.out = nn.Linear(width, width)
+                self.mlp = nn.Sequential(
+                    nn.Linear(width, 2 * width),
+                    nn.GELU(approximate="tanh"),
+                    nn.Linear(2 * width, width),
+                )
+
+        def before(self, x, c):
+            """Queries, keys and values; and the modulation of the rest of the block."""
+            shift, scale, *rest = self.modulation(F.silu(c))[:, None].chunk(
+                2 if self.last else 6, 2
+            )
+            q, k, v = (
+                self.qkv(self.norm1(x) * (1 + scale) + shift)
+                .unflatten(2, (3, self.heads, -1))
+                .permute(2, 0, 3, 1, 4)
+                .unbind()
+            )
+            return (self.norm_q(q), self.norm_k(k), v), rest
+
+        def after(self, x, a, rest):
+            gate, shift, scale, gate2 = rest
+            x = x + gate * self.out(a)
+            return x + gate2 * self.mlp(self.norm2(x) * (1 + scale) + shift)
+
+    class Block(nn.Module):
+        def __init__(self, width, heads, last):
+            super().__init__()
+            self.image, self.text = (
+                MmDit.Stream(width, heads),
+                MmDit.Stream(width, heads, last),
+            )
+
+        def forward(self, x, y, c):
+            image, image_rest = self.image.before(x, c)
+            text, text_rest = self.text.before(y, c)
+            q, k, v = (torch.cat(z, 2) for z in zip(text, image))
+            a = F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)
+            n = y.shape[1]
+            x = self.image.after(x, a[:, n:], image_rest)
+            return x, y if self.text.last else self.text.after(y, a[:, :n], text_rest)
+
+    def __init__(self):
+        super().__init__()
+        w = 16
+        self.patch = nn.Conv2d(4, w, 2, 2)
+        self.register_buffer("positions", self.sines(torch.arange(16.0), w)[None])
+        self.time = nn.Sequential(nn.Linear(8, w), nn.SiLU(), nn.Linear(w, w))
+        self.pooled = nn.Sequential(nn.Linear(10, w), nn.SiLU(), nn.Linear(w, w))
+        self.text = nn.Linear(12, w)
+        self.blocks = nn.ModuleList(MmDit.Block(w, 2, last) for last in (False, True))
+        self.norm = nn.LayerNorm(w, elementwise_affine=False, eps=1e-6)
+        self.modulation, self.head = nn.Linear(w, 2 * w), nn.Linear(w, 2 * 2 * 4)
+
+    @staticmethod
+    def sines(t, n):
+        f = torch.exp(-math.log(1e4) * torch.arange(n // 2, dtype=t.dtype) / (n // 2))
+        angle = t[:, None] * f
+        return torch.cat([angle.cos(), angle.sin()], 1)
+
+    def forward(self, x, noise, t, text, pooled):
+        at = t[:, None, None, None]
+        z = self.patch((1 - at) * x + at * noise).flatten(2).transpose(1, 2) + self.positions
+        c = self.time(self.sines(1000 * t, 8)) + self.pooled(pooled)
+        y = self.text(text)
+        for block in self.blocks:
+            z, y = block(z, y, c)
+        shift, scale = self.modulation(F.silu(c))[:, None].chunk(2, 2)
+        v = self.head(self.norm(z) * (1 + scale) + shift)
+        v = v.view(-1, 4, 4, 2, 2, 4).permute(0, 5, 1, 3, 2, 4).reshape(x.shape)
+        weight = torch.exp(-0.5 * torch.log(t / (1 - t)) ** 2)  # more of the middle of the path
+        return (weight[:, None, None, None] * (v - (noise - x)) ** 2).mean()
+
+
 @model("deeplab-aspp", image=real(2, 3, 16, 16), labels=ids(4, 2, 16, 16))
 class Aspp(nn.Module):
     def __init__(self):

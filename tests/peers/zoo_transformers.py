@@ -2,6 +2,7 @@
 
 import torch
 import torch.nn as nn
+import torch.nn.functional as F
 import transformers
 
 V, B, T = 96, 2, 8
@@ -59,6 +60,44 @@ class Wrap(nn.Module):
         return self.net(**dict(zip(self.names, args)), **self.extra, return_dict=True).loss
 
 
+class Pooled(Wrap):
+    """A backbone without a head of its own: a linear classifier of the pooled output."""
+
+    def __init__(self, net, names, extra):
+        super().__init__(net, names, extra)
+        self.head = nn.Linear(net.config.hidden_size, 3)
+
+    def forward(self, pixel_values, labels):
+        pooled = self.net(pixel_values, **self.extra, return_dict=True).pooler_output
+        return F.cross_entropy(self.head(pooled), labels)
+
+
+class FixedMatching(Wrap):
+    """Mask2Former with query i matched to object i, at all layers of the decoder. The library's own
+    loss matches by scipy and draws points of the masks."""
+
+    def __init__(self, net, names, extra):
+        super().__init__(net, names, extra)
+        self.head = nn.Linear(net.config.hidden_dim, net.config.num_labels + 1)
+
+    def forward(self, pixel_values, classes, masks):
+        y = self.net(pixel_values, **self.extra, return_dict=True)
+        layers = zip(y.transformer_decoder_intermediate_states, y.masks_queries_logits)
+        return sum(self.loss(self.head(h.transpose(0, 1)), m, classes, masks) for h, m in layers)
+
+    def loss(self, z, m, classes, masks):
+        n = masks.shape[1]
+        m = F.interpolate(m, masks.shape[2:], mode="bilinear", align_corners=False)[:, :n]
+        p = m.sigmoid().flatten(2)
+        t = masks.flatten(2)
+        dice = 1 - (2 * (p * t).sum(-1) + 1) / (p.sum(-1) + t.sum(-1) + 1)
+        return (
+            2 * F.cross_entropy(z.transpose(1, 2), classes)
+            + 5 * F.binary_cross_entropy_with_logits(m, masks)
+            + 5 * dice.mean()
+        )
+
+
 def ids(seed=3, t=T):
     return torch.randint(3, V, (B, t), generator=torch.Generator().manual_seed(seed))
 
@@ -97,6 +136,7 @@ def add(
     tweak=None,
     omit="",
     experts="eager",
+    wrap=Wrap,
     **kw,
 ):
     def make():
@@ -111,7 +151,7 @@ def add(
             tweak(c)
         net = getattr(transformers, cls)(c)
         given = {k: f() for k, f in inputs.items()}
-        return Wrap(net, list(given), extra or {}), given
+        return wrap(net, list(given), extra or {}), given
 
     MODELS["hf-" + name] = make
 
@@ -452,6 +492,27 @@ add(
     apply_spec_augment=False,
     classifier_proj_size=16,
 )
+for name, kind in [("", "relative"), ("-rotary", "rotary")]:
+    add(
+        "wav2vec2-conformer" + name,
+        "Wav2Vec2ConformerForCTC",
+        "Wav2Vec2ConformerConfig",
+        dict(input_values=lambda: real(B, 400), labels=lambda: ids(4, 6)),
+        position_embeddings_type=kind,
+        conv_depthwise_kernel_size=7,
+        conformer_conv_dropout=0.0,
+        max_source_positions=64,
+        conv_dim=[16, 16],
+        conv_kernel=[10, 3],
+        conv_stride=[5, 2],
+        num_feat_extract_layers=2,
+        num_conv_pos_embeddings=4,
+        num_conv_pos_embedding_groups=2,
+        feat_proj_dropout=0.0,
+        final_dropout=0.0,
+        apply_spec_augment=False,
+        ctc_loss_reduction="mean",
+    )
 add(
     "ast",
     "ASTForAudioClassification",
@@ -643,6 +704,18 @@ for name, cls, config, kw in [
         dict(pixel_values=lambda size=size: real(B, 3, size, size), labels=lambda: classes(2, B)),
         **kw,
     )
+for name, gated in [("", False), ("-gated", True)]:
+    add(
+        "dinov3" + name,
+        "DINOv3ViTModel",
+        "DINOv3ViTConfig",
+        dict(pixel_values=lambda: real(B, 3, 16, 16), labels=lambda: classes(3, B)),
+        wrap=Pooled,
+        num_register_tokens=2,
+        use_gated_mlp=gated,
+        pos_embed_rescale=None,
+        **IMAGE,
+    )
 add(
     "segformer",
     "SegformerForSemanticSegmentation",
@@ -654,6 +727,40 @@ add(
     sr_ratios=[2, 2, 1, 1],
     decoder_hidden_size=8,
     classifier_dropout_prob=0.0,
+)
+add(
+    "mask2former",
+    "Mask2FormerModel",
+    "Mask2FormerConfig",
+    dict(
+        pixel_values=lambda: real(B, 3, 64, 64),
+        classes=lambda: classes(4, B, 5),
+        masks=lambda: classes(2, B, 3, 64, 64).float(),
+    ),
+    bare=True,
+    tweak=lambda c: setattr(c, "_attn_implementation", "eager"),
+    wrap=FixedMatching,
+    extra=dict(output_hidden_states=True),
+    backbone_config=transformers.SwinConfig(
+        image_size=64,
+        patch_size=4,
+        embed_dim=8,
+        depths=[1] * 4,
+        num_heads=[2] * 4,
+        window_size=4,
+        drop_path_rate=0.0,
+        out_features=["stage1", "stage2", "stage3", "stage4"],
+    ),
+    feature_size=32,
+    mask_feature_size=32,
+    hidden_dim=32,
+    encoder_feedforward_dim=32,
+    encoder_layers=1,
+    decoder_layers=4,
+    num_attention_heads=2,
+    dim_feedforward=32,
+    num_queries=5,
+    num_labels=3,
 )
 add(
     "vit-mae-like-vitmim",
@@ -729,6 +836,31 @@ for name, cls, config in [
         tweak=lambda c: setattr(c, "_attn_implementation", "eager"),
         **CLIP_PARTS,
     )
+add(
+    "clap",
+    "ClapModel",
+    "ClapConfig",
+    dict(input_ids=ids, input_features=lambda: real(B, 1, 64, 8), attention_mask=mask),
+    extra=dict(return_loss=True, is_longer=None),
+    bare=True,
+    tweak=lambda c: setattr(c, "_attn_implementation", "eager"),
+    text_config=TINY,
+    audio_config=dict(
+        spec_size=32,
+        num_mel_bins=8,
+        patch_size=4,
+        patch_stride=[4, 4],
+        window_size=4,
+        patch_embeds_hidden_size=8,
+        depths=[1, 1],
+        num_attention_heads=[2, 2],
+        hidden_size=16,
+        num_classes=5,
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
+    ),
+    projection_dim=16,
+)
 add(
     "perceiver",
     "PerceiverForMaskedLM",

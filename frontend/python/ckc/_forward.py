@@ -9,6 +9,8 @@ import unittest.mock
 import torch
 from torch.utils._pytree import tree_leaves, tree_map
 
+from . import _checks, _ctc
+
 F = torch.nn.functional
 
 
@@ -24,16 +26,30 @@ def stop(x):
     return torch.where(y.abs() < 2.0**24, small, torch.round(y)).to(x.dtype)
 
 
-def line():
-    """FILE:LINE of the module's code that is running, outside of PyTorch and of this package; None
-    in distributions, which check their arguments."""
-    own = os.path.dirname(torch.__file__) + os.sep, os.path.dirname(__file__) + os.sep
-    frame = sys._getframe(1)
-    while frame and frame.f_code.co_filename.startswith(own):
-        if os.sep + "distributions" + os.sep in frame.f_code.co_filename:
-            return None
+_TORCH = os.path.dirname(torch.__file__) + os.sep
+_OWN = _TORCH, os.path.dirname(__file__) + os.sep
+
+
+def _checks_arguments(frame):
+    return frame.f_code.co_filename.startswith(os.path.join(_TORCH, "distributions", ""))
+
+
+def _frame(frame):
+    """The frame of the module's code, outside of PyTorch and of this package, or that of a
+    distribution, which checks its arguments."""
+    while frame and frame.f_code.co_filename.startswith(_OWN) and not _checks_arguments(frame):
         frame = frame.f_back
-    return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}" if frame else None
+    return frame
+
+
+def _place(frame):
+    return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
+
+
+def line():
+    """FILE:LINE of the module's code that is running; None in distributions."""
+    frame = _frame(sys._getframe(1))
+    return _place(frame) if frame and not _checks_arguments(frame) else None
 
 
 # ---- functions whose export differs from them; None: this call does not ----
@@ -116,6 +132,16 @@ def _l1_loss(x, y, size_average=None, reduce=None, reduction="mean", **named):
     return {"mean": torch.mean, "sum": torch.sum}.get(reduction, lambda d: d)(d)
 
 
+def _rms_norm(x, normalized_shape, weight=None, eps=None):
+    """TorchScript's exporter refuses it."""
+    if x.dtype not in (torch.float32, torch.float64):
+        return None
+    dims = tuple(range(-len(normalized_shape), 0))
+    eps = torch.finfo(x.dtype).eps if eps is None else eps
+    y = x * torch.rsqrt(x.square().mean(dims, keepdim=True) + eps)
+    return y if weight is None else y * weight
+
+
 def _diff(x, n=1, dim=-1, prepend=None, append=None):
     if n != 1:
         return None
@@ -165,6 +191,19 @@ def _scatter_mean(x, dim, index, src, reduce, *, include_self=True):
     return total / count if include_self else torch.where(count > 0, total / count.clamp(min=1), x)
 
 
+def _linspace(*args, **named):
+    """TorchScript's exporter writes float64."""
+    y = torch.linspace(*args, **named)
+    return y.to(y.dtype)
+
+
+def _masked_select(x, mask):
+    """An index, which both exporters write."""
+    if x.shape != mask.shape:
+        x, mask = torch.broadcast_tensors(x, mask)
+    return x[mask]
+
+
 def _index_add(x, dim, index, source, *, alpha=1):
     if not x.ndim:
         return None
@@ -192,6 +231,8 @@ def _in_place(write):
 def _table():
     table = {F.embedding: _embedding, _attend: _attention}
     table[F.cross_entropy], table[F.l1_loss] = _cross_entropy, _l1_loss
+    table[F.ctc_loss], table[F.rms_norm] = _ctc.loss, _rms_norm
+    table[torch.linspace] = _linspace
     for dims in 1, 2, 3:
         table[getattr(F, f"dropout{dims}d")] = functools.partial(_channels_dropout, dims)
     table[torch.detach] = table[torch.Tensor.detach] = _detach
@@ -199,6 +240,7 @@ def _table():
         ("max", functools.partial(_extreme, "max")),
         ("min", functools.partial(_extreme, "min")),
         ("scatter_reduce", _scatter_mean),
+        ("masked_select", _masked_select),
         ("index_add", _index_add),
         ("index_put", _index_put),
         ("diff", _diff),
@@ -233,6 +275,8 @@ _DROPOUT = (
 _READ = _of(torch.Tensor, "item", "tolist", "numpy", "__bool__", "__int__", "__float__") | _of(
     torch.Tensor, "__index__", "__array__"
 )
+_SELECT = _of(torch, "masked_select") | _of(torch.Tensor, "masked_select", "__getitem__")
+_SUM = {torch.sum, torch.Tensor.sum}
 _SIZE = ("size", "dim", "numel", "ndimension", "__len__", "__get__")
 _NEW = ("new_", "zeros_", "ones_", "full_", "empty_", "rand_", "randn_")
 
@@ -241,16 +285,24 @@ class Written(torch.overrides.TorchFunctionMode):
     """Writes a forward pass for an exporter: padding_idx, no_grad(), detach(), rows of attention
     without a key, ties of max, and scatters keep their meaning.  Notes in `read` where forward
     turns values that depend on the batch or on chance into Python's, which are constants in the
-    file."""
+    file.  Notes in `checks` where they are only checked, and lets the checks pass."""
 
-    def __init__(self, batch=(), read=None):
+    def __init__(self, batch=(), read=None, checks=None):
         super().__init__()
         self.dead = {}  # results of no_grad(), kept alive for their ids
         self.of_batch = {id(x): x for x in batch}
-        self.read = read
+        self.read, self.checks = read, [] if checks is None else checks
+        self.finite = _checks.Finite()
+        self.selected, self.counted = {}, {}  # selections by masks, and counts of their rows
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
+        passing = self._passing(func, args)
+        if passing is not None:
+            return passing
+        if func is F.ctc_loss:
+            args, kwargs = self._with_padded_targets(*args, **kwargs or {})
         result = self._write(func, args, kwargs or {})
+        self._follow(func, args, kwargs or {}, result)
         name = getattr(func, "__name__", "")
         varies = func in _RANDOM or any(id(x) in self.of_batch for x in tree_leaves((args, kwargs)))
         if varies and name not in _SIZE:
@@ -259,6 +311,36 @@ class Written(torch.overrides.TorchFunctionMode):
             tensors = [x for x in tree_leaves(result) if isinstance(x, torch.Tensor)]
             self.of_batch.update((id(x), x) for x in tensors)
         return result
+
+    def _passing(self, func, args):
+        """What Python reads from a tensor, if forward only checks it; else None."""
+        if func not in _READ:
+            return None
+        frame, outcome = _frame(sys._getframe(2)), self.finite.outcome(func, args)
+        if outcome is None and func is torch.Tensor.__bool__ and id(args[0]) in self.of_batch:
+            outcome = _checks.guarded(frame.f_code.co_filename, frame.f_lineno) if frame else None
+        if outcome is None or self.read is not None and func(*args) != outcome:
+            return None
+        if frame:
+            self.checks.append(_place(frame))
+        return outcome
+
+    def _follow(self, func, args, kwargs, result):
+        self.finite.follow(func, args, result)
+        if func in _SELECT and len(args) == 2 and getattr(args[1], "dtype", None) == torch.bool:
+            if args[0].ndim == 2 and args[0].shape == args[1].shape:
+                self.selected[id(result)] = result, *args
+        elif func in _SUM and args and args[0].dtype == torch.bool and args[0].ndim == 2:
+            if kwargs.get("dim", args[1] if len(args) > 1 else None) in (1, -1, (1,), (-1,)):
+                self.counted[id(result)] = result, args[0]
+
+    def _with_padded_targets(self, p, targets, frames, lengths, *args, **kwargs):
+        """How many targets a mask selects depends on its values; padded rows have a fixed shape."""
+        if id(targets) in self.selected and id(lengths) in self.counted:
+            _, rows, mask = self.selected[id(targets)]
+            if self.counted[id(lengths)][1] is mask:
+                targets = _ctc.padded(rows, mask)
+        return (p, targets, frames, lengths, *args), kwargs
 
     def _write(self, func, args, kwargs):
         live = torch.is_grad_enabled()

@@ -75,7 +75,7 @@ def _untraced():
         _torch._C._set_tracing_state(state)
 
 
-def _exportable(twin, names, draws, read):
+def _exportable(twin, names, draws, read, checks):
     """Replace forward by one that exporters can write: all tensors by position, in and out.
     TorchScript's writes the values that buffers have after it ran: those of before."""
     inner = twin.forward
@@ -84,7 +84,7 @@ def _exportable(twin, names, draws, read):
     def forward(*values):
         with _torch.enable_grad(), _contextlib.ExitStack() as modes:
             modes.enter_context(_forward.written_attention())
-            modes.enter_context(_forward.Written(values, read))
+            modes.enter_context(_forward.Written(values, read, checks))
             if draws:
                 modes.enter_context(_forward.Plain(draws))
             result = inner(**dict(zip(names, values)))
@@ -136,10 +136,10 @@ def _quiet():
 
 def _write(module, batch, path, opset, dynamo, names, frozen, dynamic, draws=None):
     """Export the module, and note in the file which tensors are parameters and which are frozen.
-    Returns where forward reads values of the batch, the frozen parameters in the file, and its
-    nodes."""
-    read = []
-    twin = _exportable(_copy.deepcopy(module), list(batch), draws, None if dynamo else read)
+    Returns where forward reads values of the batch, where it checks them, the frozen parameters in
+    the file, and its nodes."""
+    read, checks = [], []
+    twin = _exportable(_copy.deepcopy(module), list(batch), draws, None if dynamo else read, checks)
     form = {"training": _torch.onnx.TrainingMode.PRESERVE, "do_constant_folding": False}
     form["dynamic_axes"] = dynamic
     if dynamo:
@@ -174,7 +174,7 @@ def _write(module, batch, path, opset, dynamo, names, frozen, dynamic, draws=Non
         lines += [f"t: BUFFER target='{n}'" for n in buffers]
         notes["pkg.torch.export.ExportedProgram.graph_signature"] = "\n".join(lines)
     _file.note(path, notes)
-    return list(dict.fromkeys(read)), frozen, nodes
+    return list(dict.fromkeys(read)), list(dict.fromkeys(checks)), frozen, nodes
 
 
 def _refuse(message, verify):
@@ -257,7 +257,7 @@ def export(module, example, path, opset=17, dynamo=None, verify=True, dynamic=No
     for exporter in (False, True) if dynamo is None else (dynamo,):
         form = opset, exporter, names, frozen, dynamic
         try:
-            read, noted, nodes = _write(twin, batch, path, *form)
+            read, checks, noted, nodes = _write(twin, batch, path, *form)
             if verify is not False:
                 if read and verify is True:
                     raise _ckc.Error(
@@ -286,6 +286,11 @@ def export(module, example, path, opset=17, dynamo=None, verify=True, dynamic=No
         _warnings.warn(
             f"forward turns values of the batch into Python's, {', '.join(read)}: the file has those "
             "of the example",
+            stacklevel=2,
+        )
+    if checks:
+        _warnings.warn(
+            f"the file assumes that values pass the checks of forward, at {', '.join(checks)}",
             stacklevel=2,
         )
     idle = [k for k in noted if tied[k].requires_grad]
