@@ -446,7 +446,7 @@ def in_place(bench, ckc):
             data[:1] + [(randn(n, 6), randint(0, 5, (n,))) for n in (7, 3)],
             {"shapes": 2},
             ckc.Error,
-            "more than 2 shapes, here {'input': (3, 6), 'labels': (3,)}",
+            "more than 2 shapes, here 'input' [3, 6], 'labels' [3],",
         ),
         (
             [(randn(15, 6), randint(0, 5, (15,)))],
@@ -466,6 +466,53 @@ def in_place(bench, ckc):
             bench.check(message in str(e), f"train: {e}")
 
 
+def optional(bench, ckc):
+    """Batches with and without an input have libraries of their own; nested averages are one."""
+
+    class Masked(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a = nn.Linear(6, 5)
+
+        def forward(self, x, mask=None):
+            return self.a(x if mask is None else x * mask)
+
+    torch.manual_seed(0)
+    module = Masked()
+    twin = copy.deepcopy(module)
+    data = [{"x": randn(8, 6), "labels": randint(0, 5, (8,))} for _ in range(4)]
+    for batch in data[1::2]:
+        batch["mask"] = (randn(8, 6) > 0).float()
+    seen = []
+
+    def look(step, loss, trainer):
+        with trainer.ema():
+            outer = trainer.state_dict()["a.weight"]
+            with trainer.ema():
+                pass
+            seen.append((trainer.state_dict()["a.weight"] == outer).all())
+
+    losses = ckc.torch.train(
+        module, data, loss="ce", optimizer="sgd", lr=0.1, ema=True, ema_decay=0.5, callback=look
+    )
+    optimizer, expected = torch.optim.SGD(twin.parameters(), lr=0.1, weight_decay=0.01), []
+    for batch in data:
+        loss = F.cross_entropy(twin(batch["x"], batch.get("mask")), batch["labels"])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        expected.append(loss.item())
+    gap = max(abs(x - y) for x, y in zip(losses, expected))
+    bench.check(gap < 1e-5, f"optional: losses {losses}, expected {expected}")
+    bench.check(all(seen) and len(seen) == 4, "an inner block ends the outer one's averages")
+    bad = [data[0], {"x": randn(3, 6), "labels": randint(0, 5, (3,)), "mask": randn(3, 7)}]
+    try:
+        ckc.torch.train(module, bad, loss="ce", ema=False)
+        bench.check(False, "optional: no error for shapes that do not fit")
+    except ckc.Error as e:
+        bench.check(str(e).startswith("a batch of 'x' [3, 6]"), f"optional: {e}")
+
+
 def main():
     bench = ck.Bench()
     os.environ["CKC_HOME"] = os.path.dirname(bench.ckc_path)
@@ -483,7 +530,7 @@ def main():
                 print(f"{name}: no onnxscript")
                 continue
             test(bench, ckc, name)
-    for test in drops, evaluates, in_place:
+    for test in drops, evaluates, in_place, optional:
         if not bench.names or test.__name__ in bench.names:
             test(bench, ckc)
     bench.finish()

@@ -223,11 +223,14 @@ def refusals(bench):
     refused(wide(bench, 8, change=("%c", "%u")), "expected 'c', f32 [512], found 'u', f32 [512]")
     refused(wide(bench, 8, change=("f32[512] =", "f32[512] frozen =")), "found frozen 'c'")
     refused(wide(bench, 8, change=("%c", "%" + 190 * "u")), 190 * "u" + "', f32 [512];")
-    refused(
-        wide(bench, 8, "--state-dtype", "bf16"),
-        "expected 'adamw.m.c', f32 [512], found",
-        "bf16 [512]",
-    )
+    for options in (["--state-dtype", "bf16"], ["--no-decay", "c"], ["--grad-accum", "2"]):
+        text = " ".join(options)
+        refused(wide(bench, 8, *options), f"its options: expected none, found {text};")
+    both = wide(bench, 8, "--no-decay", "c", "--grad-dtype=f32", "--memory-budget", "100%")
+    one = Context(both)
+    turned = wide(bench, 4, "--grad-dtype", "f32", "--no-decay=c", "--threads", "1")
+    Context(turned, of=one).close()
+    one.close()
     other_ranks = wide(bench, 8, "--dp", "2", "--zero", "1")
     fails(bench, lambda: Context(other_ranks, of=model), "expected 2 ranks, found 1")
     model.close()
@@ -255,7 +258,19 @@ def refusals(bench):
     before = weights(model)
     model.step({"x": x[4]})
     bench.check((weights(model) == before).all(), "a setting of a parameter holds for all")
-    model.close()
+    lost, info = c.c_void_p(), _lib.Info()
+    options = _lib.Options(model_of=model.ctx)
+    twin.set({"x": x[8]})
+    twin.do("begin_step", None)
+    status = model.call.ckr_open(c.byref(lost), os.fsencode(other), c.byref(options))
+    bench.check(status and model.call.ckr_tensor(lost, 0, c.byref(info)), "not opened, but used")
+    model.call.ckr_close(lost)
+    twin.do("end_step", None)
+    model.set({"x": x[4]})
+    model.do("begin_step", None)
+    steps = model.call.ckr_step_count(twin.ctx)
+    model.close()  # ends the step, for which others would wait
+    bench.check(model.call.ckr_step_count(twin.ctx) == steps + 1, "the step of a closed context")
     twin.step({"x": x[8]})
     twin.close()
 
@@ -324,11 +339,21 @@ def by_shape(bench):
         parts = [t.eval(**{k: x[a:b] for k, x in rows.items()}) for a, b in ((0, 4), (4, 6))]
         mean = (4 * parts[0] + 2 * parts[1]) / 6
         bench.check(abs(six - mean) < 1e-6, f"eval of 6 rows: {six}, of 4 and 2: {mean}")
+        four = {k: x[:4] for k, x in rows.items()}
+        one = t.eval(**four)
+        t.add(compiled(bench, GPT, [{"batch": 2, "seq": 12}])[0][0])
+        bench.check(t.eval(**four) == one, "the library of four rows evaluates them")
         bench.check(t.inputs["labels"].shape == (4, 12), "inputs are those of the last step")
         bench.check((t.inputs["labels"] == 0).all(), "eval changes no inputs")
         long = {k: np.zeros((2, 9), x.dtype) for k, x in rows.items()}
         for call in (t.step, t.eval, t.predict):
-            fails(bench, lambda: call(**long), "no library fits", "[2, 12] or [4, 8]", "[2, 9]")
+            fails(bench, lambda: call(**long), "no library fits", "[2, 12]", "[4, 8]", "[2, 9]")
+        peak = t.peak_bytes
+        t.save_grads(bench.path("g.st"))
+        bench.check(t.grad_norm != 0, "the norm is asked for")
+        t.step(**draw(2, 7))
+        bench.check(os.path.exists(bench.path("g.st")), "gradients are of the library that steps")
+        bench.check(t.grad_norm > 0 and t.peak_bytes == peak, f"{t.grad_norm}, {t.peak_bytes}")
     fails(bench, lambda: t.add(libraries[0]), "closed")
 
 

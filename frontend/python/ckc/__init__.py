@@ -44,6 +44,10 @@ _TYPES = {
 }
 
 
+# Options without a value, which are off unless given.
+_FLAGS = "ema forward-only place sp curve stats debug quiet".split()
+
+
 class Error(RuntimeError):
     """An error reported by ckc or libckr."""
 
@@ -66,7 +70,7 @@ def _words(option, value):
     flag = "--" + option.replace("_", "-")
     if value is True:
         return [flag]
-    if value is None:
+    if value is None or (value is False and option.replace("_", "-") in _FLAGS):
         return []
     if value is False:
         return [flag, "off"]
@@ -241,21 +245,28 @@ class _Library:
 
 
 def _fits_step(library, arrays):
-    """0: these are a batch of the library."""
-    return 0 if all(x.shape == library.step_shape(k) for k, x in arrays.items()) else None
+    """True: these are a batch of the library."""
+    same = arrays.keys() == library.inputs.keys()
+    return (
+        True if same and all(x.shape == library.step_shape(k) for k, x in arrays.items()) else None
+    )
 
 
 def _fits_rows(library, arrays):
-    """How well the library evaluates these rows: by few that are filled up, in few batches."""
-    missing, rows = 0, 0
+    """How well the library evaluates these rows: as one batch, by few that are filled up, in few
+    batches."""
+    needed = {k for k, i in library.inputs.items() if not i.label}
+    if not needed <= arrays.keys() <= library.inputs.keys():
+        return None
+    missing, rows, exact = 0, 0, True
     for name, x in arrays.items():
         shape = library.shape(name)
         if x.shape == shape:
             continue
         if not shape or x.shape[1:] != shape[1:]:
             return None
-        missing, rows = -len(x) % shape[0], shape[0]
-    return -missing, rows
+        missing, rows, exact = -len(x) % shape[0], shape[0], False
+    return exact, -missing, rows
 
 
 class Trainer:
@@ -268,7 +279,7 @@ class Trainer:
     """
 
     def __init__(self, model, weights=None, threads=0, seed=0, **hyper):
-        self._libraries = []
+        self._libraries, self._grads, self._norm_wanted, self._averages = [], None, False, False
         self._call = _lib.library()
         if threads < 0 or seed < 0:
             raise TypeError("threads and seed cannot be negative")
@@ -300,9 +311,10 @@ class Trainer:
         optimizer state, progress and memory.  Later calls take the library that fits their arrays.
         """
         self._open()
-        self._libraries.append(
-            _Library(self._call, model, model_of=self._libraries[0].ctx, **self._options)
-        )
+        library = _Library(self._call, model, model_of=self._libraries[0].ctx, **self._options)
+        self._libraries.append(library)
+        if self._norm_wanted:
+            self._call.ckr_grad_norm(library.ctx, None)
 
     # ---- plumbing ----
 
@@ -320,13 +332,11 @@ class Trainer:
         marked = [(fits(x, arrays), x) for x in self._libraries]
         marked = [(mark, x) for mark, x in marked if mark is not None]
         if not marked:
-            shapes = {
-                name: " or ".join(str(list(x.step_shape(name))) for x in self._libraries)
-                for name in arrays
-                if name in self._infos
-            }
+            shapes = [
+                {name: list(x.step_shape(name)) for name in x.inputs} for x in self._libraries
+            ]
             found = {name: list(x.shape) for name, x in arrays.items()}
-            raise Error(f"no library fits: expected {shapes}, found {found}")
+            raise Error(f"no library fits: expected one of {shapes}, found {found}")
         self._now = max(marked, key=lambda pair: pair[0])[1]
 
     def _warn_unused(self):
@@ -363,11 +373,12 @@ class Trainer:
 
     def _taken(self, arrays):
         """The arguments of a call as arrays whose types convert to those of the inputs."""
+        known = {k: i for x in self._libraries for k, i in x.inputs.items()}
         for name in arrays:
-            if name not in self._infos:
-                raise Error(f"unknown input '{name}'; expected one of {', '.join(self._infos)}")
+            if name not in known:
+                raise Error(f"unknown input '{name}'; expected one of {', '.join(known)}")
         return {
-            name: _typed(f"input '{name}'", x, self._infos[name].dtype.decode())
+            name: _typed(f"input '{name}'", x, known[name].dtype.decode())
             for name, x in arrays.items()
         }
 
@@ -405,8 +416,15 @@ class Trainer:
         those written to .inputs.  A model of --grad-accum N takes N batches in one array, along
         axis 0."""
         self._open()
-        arrays, loss = self._taken(arrays), _c.c_double()
+        arrays = self._taken(arrays)
         self._choose(arrays, _fits_step)
+        return self._step(self._now, arrays)
+
+    def _step(self, library, arrays):
+        self._now, loss = library, _c.c_double()
+        if self._grads:
+            self._check(self._call.ckr_save_grads(self._ctx, self._grads))
+            self._grads = None
         if self.micro_batches > 1:
             return self._accumulate(arrays, loss, self.micro_batches)
         for name, x in arrays.items():
@@ -462,10 +480,15 @@ class Trainer:
         inside the `with` block: in eval, predict, state_dict, export_onnx, save_merged and
         save_adapters.  step, save, resume and init fail there."""
         self._open()
+        if self._averages:  # an outer block has put them there, and ends it
+            yield self
+            return
         self._check(self._call.ckr_use_ema(self._ctx, True))
+        self._averages = True
         try:
             yield self
         finally:
+            self._averages = False
             if self._libraries:
                 self._check(self._call.ckr_use_ema(self._ctx, False))
 
@@ -587,7 +610,9 @@ class Trainer:
         """The global gradient norm of the last step, before clipping; steps compute it after the
         first request."""
         self._open()
-        norm = _c.c_double()
+        norm, self._norm_wanted = _c.c_double(), True
+        for library in self._libraries:
+            self._call.ckr_grad_norm(library.ctx, None)
         self._check(self._call.ckr_grad_norm(self._ctx, _c.byref(norm)))
         return norm.value
 
@@ -599,8 +624,9 @@ class Trainer:
 
     @property
     def peak_bytes(self):
+        """Bytes of the largest step so far, by any library."""
         self._open()
-        return self._call.ckr_peak_bytes(self._ctx)
+        return max(self._call.ckr_peak_bytes(x.ctx) for x in self._libraries)
 
     # ---- weights and files ----
 
@@ -703,7 +729,10 @@ class Trainer:
     def save_grads(self, path):
         """Write the gradients of the next step, before clipping, to a .safetensors file."""
         self._open()
-        self._check(self._call.ckr_save_grads(self._ctx, _os.fsencode(path)))
+        if len(self._libraries) > 1:  # by the one that steps
+            self._grads = _os.fsencode(path)
+        else:
+            self._check(self._call.ckr_save_grads(self._ctx, _os.fsencode(path)))
 
     def export_onnx(self, path):
         """Write the ONNX file that the model was compiled from, with the current weights, adapters

@@ -17,6 +17,8 @@ def axes(dynamic, batch):
     if isinstance(dynamic, str):
         rows = next((len(x) for x in batch.values() if x.ndim), None)
         dynamic = {k: {0: dynamic} for k, x in batch.items() if x.ndim and len(x) == rows}
+    if not isinstance(dynamic, collections.abc.Mapping):
+        raise TypeError(f"dynamic is {dynamic!r}; expected a name, or {{input: {{axis: name}}}}")
     found = {}
     for name, dims in dynamic.items():
         if name not in batch:
@@ -27,6 +29,8 @@ def axes(dynamic, batch):
         for axis in dims:
             if not -rank <= axis < rank:
                 raise TypeError(f"dynamic: '{name}' has {rank} dimensions, but no axis {axis}")
+            if not isinstance(dims[axis], str):
+                raise TypeError(f"dynamic: '{name}': expected a name, found {dims[axis]!r}")
         found[name] = {axis % rank: dim for axis, dim in dims.items()}
     for dim, size in sizes(found, batch).items():
         if size < 2:
@@ -94,11 +98,22 @@ def _fault(module, dynamic, batch, path):
 
 
 def prove(module, dynamic, example, batch, path):
-    """Compare a step at sizes that are not the example's: those of the batch, or others."""
+    """Compare a step at sizes that are not the example's: those of the batch, or smaller ones, and
+    larger ones that forward takes."""
     given, old = sizes(dynamic, batch), sizes(dynamic, example)
-    if any(given[dim] == n for dim, n in old.items()):
-        batch = _resized(dynamic, batch, _others(old))
-        given = sizes(dynamic, batch)
+    if all(given[dim] != n for dim, n in old.items()):
+        return _compare(module, dynamic, batch, old, path)
+    _compare(module, dynamic, _resized(dynamic, batch, _others(old)), old, path)
+    larger = _resized(dynamic, batch, {dim: 2 * n for dim, n in old.items()})
+    try:
+        _verify.Step(module, larger)
+    except Exception:  # such as a table of positions that ends before
+        return
+    _compare(module, dynamic, larger, old, path)
+
+
+def _compare(module, dynamic, batch, old, path):
+    given = sizes(dynamic, batch)
     fault = _fault(module, dynamic, batch, path)
     if not fault:
         return

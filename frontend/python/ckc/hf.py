@@ -113,9 +113,7 @@ class Batches:
             raise ValueError("the dataset has no rows")
         if pack:
             rows = _packed(rows, length)
-        buckets = sorted(length) if isinstance(length, (list, tuple)) else [length]
-        if not buckets:
-            raise ValueError("length is an empty list")
+        buckets = _buckets(length)
         for i, row in enumerate(rows):
             if row.keys() != rows[0].keys():
                 other = ", ".join(sorted(row.keys() ^ rows[0].keys()))
@@ -274,6 +272,16 @@ class Batches:
         first = max(range(len(batches)), key=lambda k: self._bucket[batches[k][0]])
         for rows in [batches[first], *batches[:first], *batches[first + 1 :]]:
             yield self._batch([self._rows[i] for i in rows], self.batch_size)
+
+
+def _buckets(length):
+    """The lengths that there are, in order; or the one that is a dict or not given."""
+    if length is None or isinstance(length, dict):
+        return [length]
+    lengths = list(length) if isinstance(length, (list, tuple)) else [length]
+    if not lengths or not all(isinstance(n, int) and n > 0 for n in lengths):
+        raise ValueError(f"length is {length!r}; expected a number of tokens, or a list of them")
+    return sorted(lengths)
 
 
 def _packed(rows, length):

@@ -449,15 +449,16 @@ def train(
         try:
             for step, batch in enumerate(_batches(data, epochs, steps)):
                 batch = _split(module, batch, label)
-                model = models.new(batch)
+                at, model = models.find(batch)
                 if trainer is None:
                     trainer = _ckc.Trainer(model, lr=0.0 if callable(lr) else lr, **hyper)
                 elif model:
-                    trainer.add(model)
+                    models.add_to(trainer, model, batch)
                 if callable(lr):
                     trainer.hyper.lr = lr(step)
-                inputs = trainer._infos.keys() & batch.keys()
-                losses.append(trainer.step(**{k: batch[k] for k in inputs}))
+                library = trainer._libraries[at]
+                given = {k: x for k, x in batch.items() if k in library.inputs}
+                losses.append(trainer._step(library, trainer._taken(given)))
                 if callback and callback(len(losses), losses[-1], trainer):
                     break
         finally:
@@ -473,21 +474,31 @@ class _Models:
     """The libraries of a module, one for each shape of its batches."""
 
     def __init__(self, module, path, label, most, verify, budget, loss, options):
+        if most < 1:
+            raise ValueError(f"shapes is {most}; expected 1 or more")
         self._module, self._path, self._label, self._verify = module, path, label, verify
         self._most, self._options = most, {"budget": budget, "loss": loss, **options}
-        self._seen, self._largest, self._budget = set(), 0, None
+        self._seen, self._largest, self._budget = {}, 0, None
 
-    def new(self, batch):
-        """The library for this batch; None: there was a batch of its shape before."""
-        shape = tuple((k, tuple(x.shape)) for k, x in batch.items())
+    def find(self, batch):
+        """The number of the library for this batch, and the library if it is new."""
+        shape = tuple(sorted((k, tuple(x.shape)) for k, x in batch.items()))
         if shape in self._seen:
-            return None
+            return self._seen[shape], None
         if len(self._seen) == self._most:
             raise _ckc.Error(
-                f"batches have more than {self._most} shapes, here {dict(shape)}, and a library is "
-                f"compiled for each; pad them to fewer, or try: shapes={2 * self._most}"
+                f"batches have more than {self._most} shapes, here {_shapes(batch)}, and a library "
+                f"is compiled for each; pad them to fewer, or try: shapes={2 * self._most}"
             )
-        self._seen.add(shape)
+        number = self._seen[shape] = len(self._seen)
+        try:
+            return number, self._new(batch, number)
+        except Exception as e:
+            if not number:
+                raise
+            raise _ckc.Error(f"a batch of {_shapes(batch)}: {e}") from e
+
+    def _new(self, batch, number):
         parts = self._options.get("grad_accum", 1)
         uneven = [k for k, x in batch.items() if x.ndim and len(x) % parts]
         if uneven:
@@ -499,14 +510,29 @@ class _Models:
             k: x[: len(x) // parts] if x.ndim else x for k, x in batch.items() if k != self._label
         }
         stem, end = _os.path.splitext(self._path)
-        path = self._path if len(self._seen) == 1 else f"{stem}-{len(self._seen)}{end}"
+        path = f"{stem}-{number + 1}{end}" if number else self._path
         export(self._module, example, path, verify=self._verify)
         elements = sum(x.numel() for x in batch.values())
-        if self._budget and elements <= self._largest:  # has the memory of the largest
-            return _ckc.compile(path, **{**self._options, "budget": self._budget})
+        if self._budget and elements <= self._largest:  # has the memory of the largest, if enough
+            with _contextlib.suppress(_ckc.Error):
+                return _ckc.compile(path, **{**self._options, "budget": self._budget})
         model = _ckc.compile(path, **self._options)
-        self._largest, self._budget = elements, model.plan["summary"]["budget_bytes"]
+        if elements > self._largest:
+            self._largest, self._budget = elements, model.plan["summary"]["budget_bytes"]
         return model
+
+    def add_to(self, trainer, model, batch):
+        try:
+            trainer.add(model)
+        except _ckc.Error as e:
+            raise _ckc.Error(
+                f"a batch of {_shapes(batch)} cannot train the same model as the batches before, as "
+                f"its export has other parameters: {e}"
+            ) from e
+
+
+def _shapes(batch):
+    return ", ".join(f"'{k}' {list(x.shape)}" for k, x in batch.items())
 
 
 def _copy_back(module, trainer, steps):
