@@ -32,13 +32,23 @@ add_data(uint64_t *at, uint64_t *end, const Val *v)
 	*end -= *end % DATA_ALIGN;
 }
 
+/* The order of values that programs share; 0: they do not.  What libraries of
+ * one model share comes first, without sums over micro-batches. */
+static int
+shared_rank(const Val *v)
+{
+	static const int rank[V_KIND_COUNT] = { [V_PARAM] = 1, [V_BUFFER] = 2,
+		[V_STATE] = 3, [V_CONST] = 5, [V_INPUT] = 6 };
+
+	return rank[v->kind]
+	       + (v->kind == V_STATE && v->state
+	          && (!v->param || !strcmp(v->state, "grad")));
+}
+
 struct shared_values
 tables_shared(Arena *a, const Graph *g, const Plan *plan,
               const Plan *reference_plan)
 {
-	/* what libraries of one model share comes first */
-	static const ValKind order[] = { V_PARAM, V_BUFFER, V_STATE, V_CONST,
-		V_INPUT };
 	struct shared_values s = { 0 };
 	size_t nval = g->nval;
 	bool *used;
@@ -52,11 +62,11 @@ tables_shared(Arena *a, const Graph *g, const Plan *plan,
 	s.val = arena_array(a, g->nval, sizeof *s.val);
 	s.offset = arena_array(a, g->nval, sizeof *s.offset);
 	s.data = arena_array(a, g->nval, sizeof *s.data);
-	for (size_t k = 0; k < sizeof order / sizeof *order; k++)
+	for (int rank = 1; rank <= 6; rank++)
 		for (ValId id = 1; id < g->nval; id++) {
 			const Val *v = &g->val[id];
 
-			if (v->kind != order[k] || !used[id])
+			if (shared_rank(v) != rank || !used[id])
 				continue;
 			s.offset[s.n] = s.bytes;
 			s.bytes += (uint64_t)v->nbytes;

@@ -161,6 +161,9 @@ def forms(bench):
         agree(bench, f"mlp {flags}", libraries, draw, ranks=replicas)
         if "--resident-copies" in flags:
             written(bench, libraries, draw)
+    libraries, draw = compiled(bench, "mlp-mse", sizes)
+    libraries[1:], _ = compiled(bench, "mlp-mse", sizes[1:], "--grad-accum", "2")
+    agree(bench, "one accumulates", libraries, draw)
 
 
 TEXT = """graph @wide {
