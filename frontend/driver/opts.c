@@ -578,8 +578,8 @@ cli_parse(struct cli *c, int argc, char **argv, Arena *arena, FILE *out,
 static bool
 decides_training(const struct option_spec *row)
 {
-	static const char *const other[] = { "dim", "shape", "eval", "output",
-		"epilogues" };
+	static const char *const other[] = { "dim", "shape", "grad-accum",
+		"eval", "output", "epilogues" };
 
 	for (size_t i = 0; i < sizeof other / sizeof *other; i++)
 		if (!strcmp(row->name, other[i]))

@@ -226,7 +226,7 @@ def refusals(bench):
     refused(wide(bench, 8, change=("%c", "%u")), "expected 'c', f32 [512], found 'u', f32 [512]")
     refused(wide(bench, 8, change=("f32[512] =", "f32[512] frozen =")), "found frozen 'c'")
     refused(wide(bench, 8, change=("%c", "%" + 190 * "u")), 190 * "u" + "', f32 [512];")
-    for options in (["--state-dtype", "bf16"], ["--no-decay", "c"], ["--grad-accum", "2"]):
+    for options in (["--state-dtype", "bf16"], ["--no-decay", "c"]):
         text = " ".join(options)
         refused(wide(bench, 8, *options), f"its options: expected none, found {text};")
     both = wide(bench, 8, "--no-decay", "c", "--grad-dtype=f32", "--memory-budget", "100%")
