@@ -54,7 +54,7 @@ add_processor(uint64_t h[2])
 	return found;
 }
 
-/* A compiler is known by its file.  Nobody knows what a script reads. */
+/* A compiler is known by its file; a script may read other files. */
 static bool
 add_program(uint64_t h[2], const char *path)
 {

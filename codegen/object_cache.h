@@ -3,8 +3,8 @@
  * Most units are the same text for all models.  An object is found again by the
  * unit's text, the texts that it includes, the compiler and its arguments, and
  * the processor.  Nothing is kept if the user's arguments or variables name
- * other files, or if a program is a script.  The folder is a help alone:
- * whatever fails in it is a miss.
+ * other files, or if a program is a script.  A failure in the folder is a miss,
+ * not an error.
  *
  *	CKC_CACHE=DIR	the folder (default: ckc in XDG_CACHE_HOME, else
  *			~/.cache/ckc); "off": there is none

@@ -241,7 +241,7 @@ is_counter(const char *name)
 	return !strcmp(dot ? dot + 1 : name, "num_batches_tracked");
 }
 
-/* Whoever wants weights alone leaves states out. */
+/* States are expected to be left out if weights alone are wanted. */
 static bool
 has_place(const struct files *c, const struct array_file *f, want_fn *want,
           const char *name)
