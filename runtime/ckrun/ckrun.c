@@ -497,7 +497,7 @@ main(int argc, char **argv)
 {
 	struct ckrun_options o = { 0 };
 	struct train_run r = { .o = &o, .saved = -1,
-		.tty = isatty(STDOUT_FILENO) };
+		.tty = console_is_terminal() };
 	int status;
 
 	if (argc > 1 && !strcmp(argv[1], "report"))

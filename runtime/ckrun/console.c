@@ -3,6 +3,7 @@
 #include <math.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 #include "runtime/base/err.h"
 #include "runtime/support/number.h"
@@ -25,6 +26,14 @@ console_begin(void)
 	/* the streams alone: what else writes to these files is heard */
 	if (l.rank && silent)
 		stdout = stderr = silent;
+}
+
+bool
+console_is_terminal(void)
+{
+	struct launch l = launch_find();
+
+	return isatty(STDOUT_FILENO) && !l.by && !l.size_by;
 }
 
 FILE *

@@ -44,6 +44,9 @@ struct step_row {
 /* To be called before any output: silences all processes but the first, and
  * makes each end with its launcher. */
 void console_begin(void);
+/* Whether somebody may look at standard output, and lines may replace each
+ * other.  Launchers give their processes terminals that are none. */
+bool console_is_terminal(void);
 /* The stream for the last failure of a model. */
 FILE *console_errors(const ckr_ctx *);
 

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """ckrun on models written by hand: test_ckrun.py CKRUN FOLDER-OF-MODELS"""
 
+import contextlib
 import fcntl
 import json
 import math
 import os
+import pty
 import random
 import resource
 import shutil
@@ -105,6 +107,25 @@ class Training(Case):
         self.assertEqual(len(a), len(b))
         for x, y in zip(a, b):
             self.assertLess(abs(x - y), tol * (1 + abs(y)))
+
+    def test_terminals(self):
+        """Lines replace each other on a terminal, but not on that of a launcher."""
+        run = [CKRUN, os.path.join(MODELS, "linear.so"), "--init", "w.st", "--inputs", "in.st"]
+        launched = {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "1"}
+        for env, replaced in ({}, True), (launched, False):
+            mine, its = pty.openpty()
+            process = subprocess.Popen(
+                [*run, "--steps", "3"], stdout=its, stderr=its, env={**os.environ, **env}
+            )
+            os.close(its)
+            text = b""
+            with contextlib.suppress(OSError):  # the end of a terminal
+                while part := os.read(mine, 4096):
+                    text += part
+            os.close(mine)
+            self.assertEqual(process.wait(60), 0, text)
+            self.assertEqual(b"\x1b" in text, replaced, text)
+            self.assertIn(b"step 3/3", text)
 
     def test_adamw(self):
         for model in "linear", "linear_accum":
