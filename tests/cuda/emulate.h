@@ -445,6 +445,10 @@ start(void *on, launch l, size_t bytes)
 		error = 701;
 		return;
 	}
+	if (stream && stream->current()) {
+		error = stream->current();
+		return;
+	}
 	if (!stream || !stream->end) {
 		if (stream)
 			stream->enter();
@@ -524,9 +528,10 @@ cudaDeviceGetAttribute(int *value, int what, int)
 }
 
 inline const char *
-cudaGetErrorString(cudaError_t)
+cudaGetErrorString(cudaError_t e)
 {
-	return "too many resources requested for launch";
+	return e == 201 ? "invalid device context"
+	     : "too many resources requested for launch";
 }
 
 #define __syncthreads() emu::meet(&emu::block, true)
