@@ -432,9 +432,8 @@ inline void
 check_launch(const char *name, const void *kernel, int64_t blocks,
              int64_t threads, size_t shared)
 {
-	size_t most = asked_by(kernel)->bytes;
+	size_t asked = asked_by(kernel)->bytes, most = asked ? asked : UNASKED;
 
-	most = most < UNASKED ? (size_t)UNASKED : most;
 	if (blocks < 1 || blocks > INT32_MAX || threads < 1 || threads > 1024
 	    || shared > most) {
 		fprintf(stderr, "emulated GPU: %s: a launch of %lld blocks of "
@@ -451,7 +450,6 @@ begin_launch(const char *name, const void *kernel, size_t shared)
 {
 	static thread_local uintptr_t at;
 	static size_t bytes;
-	size_t most = asked_by(kernel)->bytes;
 	const char *races = getenv("CKR_EMULATE_RACES");
 
 	if (!at) {
@@ -471,9 +469,8 @@ begin_launch(const char *name, const void *kernel, size_t shared)
 	launch_number++;
 	dynamic_bytes = shared;
 	static_bytes = 0;
-	/* static memory is in what need not be asked for, or counts with what
-	 * was: the attribute is about dynamic memory alone */
-	most_bytes = most <= UNASKED ? (size_t)UNASKED : block_limit();
+	/* the attribute is about dynamic memory alone */
+	most_bytes = asked_by(kernel)->bytes ? block_limit() : UNASKED;
 }
 
 EMU_UNSEEN inline void

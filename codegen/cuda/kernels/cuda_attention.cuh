@@ -282,7 +282,6 @@ ckr_tile_softmax(struct ckr_softmax_state *t, int r, float *s,
 		t->l[r] = t->l[r] * t->alpha[r] + sum;
 		t->m[r] = top;
 	}
-	__syncwarp();
 }
 
 template <typename T> CKR_GLOBAL
