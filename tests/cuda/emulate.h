@@ -6,7 +6,8 @@
  * barrier or a shuffle.  CKR_EMULATE_ORDER=forwards|backwards|shuffled is the
  * order in which threads run between meetings: bits that change with it show
  * that a barrier is missing.  Shared memory is filled with NaNs before every
- * block.
+ * block; compiled with CKR_EMULATE_RACES=1, every access to it is checked
+ * (races.h).
  */
 #ifndef TESTS_CUDA_EMULATE_H
 #define TESTS_CUDA_EMULATE_H
@@ -18,15 +19,21 @@
 #include <string.h>
 #include <ucontext.h>
 
+#include "races.h"
 #include "stream.h"
 
 #define __global__
+#ifdef __SANITIZE_THREAD__
+/* Or structures that are passed and returned would not be seen. */
+#define __device__ __attribute__((always_inline))
+#else
 #define __device__
+#endif
 #define __host__
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
 #define __grid_constant__
-#define __shared__ static
+#define __shared__ static thread_local
 #define __restrict__
 #define __align__(n) alignas(n)
 #define __CUDA_EMULATED__ 1
@@ -51,7 +58,7 @@ namespace emu {
 
 /* Stacks do not begin at a power of two from each other, or all of them would
  * lie in the same lines of a cache. */
-enum { MOST = 1024, STACK = (1 << 16) + 320, SHARED = 232448 };
+enum { MOST = 1024, STACK = (1 << 16) + 320 };
 
 /* ---- stacks that take turns ---- */
 
@@ -70,7 +77,7 @@ __asm__(".text\n"
 	"	popq %r12\n	popq %rbx\n	popq %rbp\n"
 	"	ret\n");
 
-inline void
+EMU_UNSEEN inline void
 begin(context *c, char *stack, void (*f)())
 {
 	void **top = (void **)(stack + STACK) - 2;
@@ -88,7 +95,7 @@ change(context *from, const context *to)
 	swapcontext(&from->u, &to->u);
 }
 
-inline void
+EMU_UNSEEN inline void
 begin(context *c, char *stack, void (*f)())
 {
 	getcontext(&c->u);
@@ -101,6 +108,7 @@ begin(context *c, char *stack, void (*f)())
 struct group {
 	unsigned alive, waiting;
 	uint64_t turn;
+	bool orders;                    /* memory, when all have come */
 };
 
 struct fiber {
@@ -118,7 +126,7 @@ static unsigned count, current;
 static group block, warp[MOST / 32];
 static void (*call)(void *);
 static void *call_arg;
-alignas(128) static unsigned char dynamic[SHARED];
+static uint32_t orders[MOST / 32];      /* of each warp's memory */
 
 enum order { FORWARDS, BACKWARDS, SHUFFLED };
 
@@ -134,7 +142,7 @@ order_wanted()
 }
 
 /* The i-th of n in this order. */
-inline unsigned
+EMU_UNSEEN inline unsigned
 pick(unsigned i, unsigned n)
 {
 	if (how == BACKWARDS)
@@ -145,20 +153,33 @@ pick(unsigned i, unsigned n)
 	return i;
 }
 
-inline void
+EMU_UNSEEN inline void
 yield()
 {
 	change(&fibers[current].at, &home);
 }
 
-inline void
-meet(group *g)
+/* All of a group have come. */
+EMU_UNSEEN inline void
+go_on(group *g)
+{
+	g->waiting = 0;
+	g->turn++;
+	if (g == &block)
+		now++;
+	else if (g->orders)
+		orders[g - warp]++;
+}
+
+/* A barrier; orders: what was written before it is seen behind it. */
+EMU_UNSEEN inline void
+meet(group *g, bool orders)
 {
 	fiber *f = &fibers[current];
 
+	g->orders = orders;
 	if (++g->waiting == g->alive) {
-		g->waiting = 0;
-		g->turn++;
+		go_on(g);
 		return;
 	}
 	f->waits = g;
@@ -180,7 +201,7 @@ enum { COPIES = 256 };          /* of a thread, begun and not waited for */
 static copy copies[MOST][COPIES];
 static unsigned ncopies[MOST], groups[MOST];
 
-inline void
+EMU_UNSEEN inline void
 copy16(void *to, const void *from, bool exists)
 {
 	if (ncopies[current] == COPIES) {
@@ -188,6 +209,7 @@ copy16(void *to, const void *from, bool exists)
 		        "that nothing waits for\n", COPIES);
 		abort();
 	}
+	touch(to, 16, COPY, __builtin_return_address(0));
 	copies[current][ncopies[current]++] = { to, from, exists,
 	                                        groups[current] };
 }
@@ -199,7 +221,7 @@ copies_end()
 }
 
 /* All groups of this thread but the last n. */
-inline void
+EMU_UNSEEN inline void
 copies_wait(unsigned n)
 {
 	unsigned left = 0;
@@ -207,9 +229,12 @@ copies_wait(unsigned n)
 	for (unsigned i = 0; i < ncopies[current]; i++) {
 		const copy c = copies[current][i];
 
-		if (c.group + n >= groups[current])
+		if (c.group + n >= groups[current]) {
 			copies[current][left++] = c;
-		else if (c.exists)
+			continue;
+		}
+		land(c.to, 16);
+		if (c.exists)
 			memcpy(c.to, c.from, 16);
 		else
 			memset(c.to, 0, 16);
@@ -224,7 +249,7 @@ static struct { float a[16][16], b[8][16]; } factors[MOST / 32];
 static const uint16_t *rows[MOST];
 
 /* c[16, 8] += a[16, 16] b[16, 8], spread over a warp as the hardware does. */
-template <typename Get> void
+template <typename Get> EMU_UNSEEN void
 mma(float *c, const uint32_t *a, uint32_t b0, uint32_t b1, Get get)
 {
 	unsigned row = current % 32 / 4, k = current % 4 * 2;
@@ -243,7 +268,7 @@ mma(float *c, const uint32_t *a, uint32_t b0, uint32_t b1, Get get)
 		to[0] = get((uint16_t)b[i]);
 		to[1] = get((uint16_t)(b[i] >> 16));
 	}
-	meet(&warp[current / 32]);
+	meet(&warp[current / 32], false);
 	for (unsigned e = 0; e < 4; e++) {
 		const float *x = f->a[row + e / 2 * 8], *y = f->b[k + e % 2];
 		float sum = c[e];
@@ -252,17 +277,18 @@ mma(float *c, const uint32_t *a, uint32_t b0, uint32_t b1, Get get)
 			sum += x[i] * y[i];
 		c[e] = sum;
 	}
-	meet(&warp[current / 32]);
+	meet(&warp[current / 32], false);
 }
 
 /* Four matrices of 8 x 8, whose rows lanes point to. */
-inline void
+EMU_UNSEEN inline void
 matrices(uint32_t *r, const void *row, bool trans)
 {
 	unsigned lane = current % 32, base = current - lane;
 
+	touch(row, 16, READ, __builtin_return_address(0));
 	rows[current] = (const uint16_t *)row;
-	meet(&warp[current / 32]);
+	meet(&warp[current / 32], false);
 	for (unsigned m = 0; m < 4; m++) {
 		const uint16_t **at = rows + base + m * 8;
 		unsigned i = lane / 4, j = lane % 4 * 2;
@@ -270,22 +296,20 @@ matrices(uint32_t *r, const void *row, bool trans)
 		r[m] = trans ? at[j][i] | (uint32_t)at[j + 1][i] << 16
 		             : at[i][j] | (uint32_t)at[i][j + 1] << 16;
 	}
-	meet(&warp[current / 32]);
+	meet(&warp[current / 32], false);
 }
 
-inline void
+EMU_UNSEEN inline void
 leave(group *g)
 {
 	g->alive--;
-	if (g->alive && g->waiting == g->alive) {
-		g->waiting = 0;
-		g->turn++;
-	}
+	if (g->alive && g->waiting == g->alive)
+		go_on(g);
 }
 
 /* A fiber does one block's work after another: to begin anew would be a system
  * call. */
-inline void
+EMU_UNSEEN inline void
 trampoline()
 {
 	for (;;) {
@@ -297,12 +321,12 @@ trampoline()
 	}
 }
 
-inline void
+EMU_UNSEEN inline void
 resume(unsigned i)
 {
 	fiber *f = &fibers[i];
 
-	current = i;
+	current = now_thread = i;
 	threadIdx = { i, 0, 0 };
 	if (!f->begun)
 		begin(&f->at, stacks + (size_t)i * STACK, trampoline);
@@ -312,7 +336,7 @@ resume(unsigned i)
 
 /* Until all of its threads wait for other warps or are done; whether one
  * went on. */
-inline bool
+EMU_UNSEEN inline bool
 run_warp(unsigned w)
 {
 	unsigned n = count - w * 32 < 32 ? count - w * 32 : 32;
@@ -333,7 +357,7 @@ run_warp(unsigned w)
 	return any;
 }
 
-inline void
+EMU_UNSEEN inline void
 run_block(unsigned threads)
 {
 	unsigned warps = (threads + 31) / 32;
@@ -341,10 +365,10 @@ run_block(unsigned threads)
 	count = threads;
 	if (!stacks)
 		stacks = (char *)malloc((size_t)MOST * STACK);
-	block = { threads, 0, 0 };
+	block = { threads, 0, 0, true };
 	for (unsigned i = 0; i < warps; i++)
 		warp[i] = { threads - i * 32 < 32 ? threads - i * 32 : 32,
-			    0, 0 };
+			    0, 0, false };
 	for (unsigned i = 0; i < threads; i++) {
 		fibers[i].done = false;
 		fibers[i].waits = NULL;
@@ -368,6 +392,8 @@ run_block(unsigned threads)
 /* What a launch runs in every thread: a kernel with its arguments, which a copy
  * of its bytes keeps; those may lie right behind. */
 struct alignas(16) launch {
+	const char *name;
+	const void *kernel;
 	bool meets;
 	unsigned blocks, threads;
 	size_t shared;
@@ -375,7 +401,7 @@ struct alignas(16) launch {
 	void *arg;
 };
 
-static void
+EMU_UNSEEN static void
 run(const launch &l)
 {
 	how = order_wanted();
@@ -383,18 +409,23 @@ run(const launch &l)
 	blockDim = { l.threads, 1, 1 };
 	call = l.body;
 	call_arg = l.arg;
+	warp_order = orders;
+	begin_launch(l.name, l.kernel, l.shared);
 	for (unsigned b = 0; b < l.blocks; b++) {
 		blockIdx = { pick(b, l.blocks), 0, 0 };
+		begin_block(blockIdx.x);
 		memset(dynamic, 0xff, l.shared);
 		if (l.meets) {
 			run_block(l.threads);
 			continue;
 		}
 		for (unsigned i = 0; i < l.threads; i++) {
-			threadIdx = { pick(i, l.threads), 0, 0 };
+			now_thread = pick(i, l.threads);
+			threadIdx = { now_thread, 0, 0 };
 			l.body(l.arg);
 		}
 	}
+	end_launch();
 }
 
 #pragma GCC pop_options
@@ -410,15 +441,12 @@ start(void *on, launch l, size_t bytes)
 	static const char *fail = getenv("CKR_EMULATE_FAIL");
 	launch *kept;
 
-	if (l.blocks == 0 || l.threads == 0 || l.threads > MOST ||
-	    l.shared > SHARED) {
-		fprintf(stderr, "emulated GPU: a launch of %u blocks of %u "
-		        "threads and %zu bytes\n", l.blocks, l.threads,
-		        l.shared);
-		abort();
-	}
 	if (fail && launches++ == strtoul(fail, NULL, 10)) {
 		error = 701;
+		return;
+	}
+	if (stream && stream->current()) {
+		error = stream->current();
 		return;
 	}
 	if (!stream || !stream->end) {
@@ -436,24 +464,25 @@ start(void *on, launch l, size_t bytes)
 }
 
 template <typename... P, typename... A> void
-launch_kernel(void *on, bool meets, unsigned blocks, unsigned threads,
-              size_t shared, void (*kernel)(P...), A... arg)
+launch_kernel(const char *name, void *on, bool meets, int64_t blocks,
+              int64_t threads, size_t shared, void (*kernel)(P...), A... arg)
 {
 	auto body = [=] { kernel(arg...); };
 	typedef decltype(body) bound;
 
-	start(on, { meets, blocks, threads, shared,
+	check_launch(name, (const void *)kernel, blocks, threads, shared);
+	start(on, { name, (const void *)kernel, meets, (unsigned)blocks,
+	            (unsigned)threads, shared,
 	            [](void *b) { (*(bound *)b)(); }, &body }, sizeof body);
 }
 
 }
 
 #define EMU_LAUNCH(meets, kernel, blocks, threads, shared, env, ...) \
-	emu::launch_kernel((env)->stream, meets, (unsigned)(blocks), \
-	                   (unsigned)(threads), (shared), kernel, __VA_ARGS__)
+	emu::launch_kernel(#kernel, (env)->stream, meets, blocks, threads, \
+	                   (shared), kernel, __VA_ARGS__)
 #define CKR_LAUNCH(...) EMU_LAUNCH(false, __VA_ARGS__)
-#define CKR_LAUNCH_BLOCK(...) EMU_LAUNCH(true, __VA_ARGS__)
-#define ckr_shared_limit() ((int64_t)(227 << 10))
+#define CKR_LAUNCH_MEETING(...) EMU_LAUNCH(true, __VA_ARGS__)
 /* extern __shared__ memory of a launch. */
 #define CKR_SHARED(type, name) type *name = (type *)emu::dynamic
 
@@ -469,17 +498,54 @@ cudaGetLastError()
 	return was;
 }
 
-inline const char *
-cudaGetErrorString(cudaError_t)
+enum { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
+
+/* The error stays until it is asked for, as that of a launch does. */
+inline cudaError_t
+cudaFuncSetAttribute(const void *kernel, int, int bytes)
 {
-	return "too many resources requested for launch";
+	if (bytes < 0 || (size_t)bytes > emu::block_limit())
+		return emu::error = 1;
+	emu::asked_by(kernel)->bytes = (size_t)bytes;
+	return 0;
 }
 
-#define __syncthreads() emu::meet(&emu::block)
-#define __syncwarp() emu::meet(&emu::warp[emu::current / 32])
+enum { cudaDevAttrMaxSharedMemoryPerBlockOptin = 97 };
+
+inline cudaError_t
+cudaGetDevice(int *device)
+{
+	*device = 0;
+	return 0;
+}
+
+inline cudaError_t
+cudaDeviceGetAttribute(int *value, int what, int)
+{
+	*value = what == cudaDevAttrMaxSharedMemoryPerBlockOptin
+	       ? (int)emu::block_limit() : 0;
+	return 0;
+}
+
+inline const char *
+cudaGetErrorString(cudaError_t e)
+{
+	return e == 201 ? "invalid device context"
+	     : "too many resources requested for launch";
+}
+
+#define __syncthreads() emu::meet(&emu::block, true)
+#define __syncwarp() emu::meet(&emu::warp[emu::current / 32], true)
 #define __threadfence() ((void)0)
 
-template <typename T> T
+/* Lanes meet, which orders no memory. */
+EMU_UNSEEN inline void
+emu_vote()
+{
+	emu::meet(&emu::warp[emu::current / 32], false);
+}
+
+template <typename T> EMU_UNSEEN T
 emu_shuffle(T x, unsigned from)
 {
 	unsigned base = emu::current / 32 * 32;
@@ -487,9 +553,9 @@ emu_shuffle(T x, unsigned from)
 
 	static_assert(sizeof(T) <= 8, "a shuffle passes 8 bytes");
 	memcpy(&emu::fibers[emu::current].slot, &x, sizeof x);
-	__syncwarp();
+	emu_vote();
 	memcpy(&y, &emu::fibers[base + from % 32].slot, sizeof y);
-	__syncwarp();
+	emu_vote();
 	return y;
 }
 
@@ -513,68 +579,71 @@ __shfl_down_sync(unsigned, T x, unsigned k)
 	return emu_shuffle(x, lane + k < 32 ? lane + k : lane);
 }
 
-inline unsigned
+EMU_UNSEEN inline unsigned
 __ballot_sync(unsigned, int is)
 {
 	unsigned base = emu::current / 32 * 32, bits = 0;
 
 	emu::fibers[emu::current].slot = is != 0;
-	__syncwarp();
+	emu_vote();
 	for (unsigned i = 0; i < 32 && base + i < emu::count; i++)
 		bits |= (unsigned)emu::fibers[base + i].slot << i;
-	__syncwarp();
+	emu_vote();
 	return bits;
 }
 
 /* Lanes that have the same x. */
-template <typename T> unsigned
+template <typename T> EMU_UNSEEN unsigned
 __match_any_sync(unsigned, T x)
 {
 	unsigned base = emu::current / 32 * 32, bits = 0;
 	uint64_t mine = (uint64_t)x;
 
 	emu::fibers[emu::current].slot = mine;
-	__syncwarp();
+	emu_vote();
 	for (unsigned i = 0; i < 32 && base + i < emu::count; i++)
 		bits |= (unsigned)(emu::fibers[base + i].slot == mine) << i;
-	__syncwarp();
+	emu_vote();
 	return bits;
 }
 
 #define __popc(x) __builtin_popcount(x)
 #define __ffs(x) __builtin_ffs((int)(x))
 
-template <typename T> T
+#define EMU_UPDATE(p) (emu::touch(p, sizeof *(p), emu::UPDATE, \
+	__builtin_return_address(0)), p)
+
+template <typename T> EMU_UNSEEN T
 atomicAdd(T *p, T x)
 {
-	T old = *p;
+	T old = *EMU_UPDATE(p);
 
 	*p = old + x;
 	return old;
 }
 
-template <typename T> T
+template <typename T> EMU_UNSEEN T
 atomicMin(T *p, T x)
 {
-	T old = *p;
+	T old = *EMU_UPDATE(p);
 
 	*p = x < old ? x : old;
 	return old;
 }
 
-template <typename T> T
+template <typename T> EMU_UNSEEN T
 atomicMax(T *p, T x)
 {
-	T old = *p;
+	T old = *EMU_UPDATE(p);
 
 	*p = x > old ? x : old;
 	return old;
 }
 
-template <typename T> T
+template <typename T> EMU_UNSEEN T
 atomicOr(T *p, T x)
 {
-	T old = *p;
+	T old = *EMU_UPDATE(p);
 
 	*p = old | x;
 	return old;

@@ -27,6 +27,8 @@ extern CUresult fake_broken;
 /* The GPU's memory can be touched between the two alone. */
 void fake_enter(void);
 void fake_leave(void);
+/* 201: this thread has no current context; 0: it has one. */
+CUresult fake_context(void);
 /* 719: the device has been lost by now; 0: it has not. */
 CUresult fake_lost(void);
 

@@ -2,12 +2,13 @@
 """Steps that a GPU is given before the one in front has ended, by a driver that does them as late
 as it may, or in any order it may.
 
-    late.py CKC CKRUN NVCC FOLDER LATE
+    late.py CKC CKRUN NVCC FOLDER LATE THREADS
 
-FOLDER holds the stand-ins for NVIDIA's libraries, LATE is late.c.  Losses, norms, scales, messages,
-counts and checkpoints must be those of steps that are carried out one by one and looked at after
-every kernel (CKR_POISON=1), messages and counts those of the CPU, and a step that fails must leave
-the checkpoint of the one before it.  Calls that stop the GPU are counted.
+FOLDER holds the stand-ins for NVIDIA's libraries, LATE is late.c, THREADS is threads.c.  Losses,
+norms, scales, messages, counts and checkpoints must be those of steps that are carried out one by
+one and looked at after every kernel (CKR_POISON=1), messages and counts those of the CPU, and a
+step that fails must leave the checkpoint of the one before it.  Calls that stop the GPU are
+counted.
 """
 
 import json
@@ -72,8 +73,10 @@ WAYS = [
 
 class Test:
     def __init__(self):
-        self.nvcc, self.folder, self.late = (os.path.abspath(x) for x in sys.argv[3:6])
-        del sys.argv[3:6]
+        self.nvcc, self.folder, self.late, self.threads = (
+            os.path.abspath(x) for x in sys.argv[3:7]
+        )
+        del sys.argv[3:7]
         self.bench = ck.Bench()
         self.text = self.bench.path("late.ck")
         with open(self.text, "w") as f:
@@ -168,7 +171,7 @@ class Test:
         )
         return path
 
-    def counted(self, so, data, steps, late):
+    def counted(self, so, data, steps, late, **env):
         path = self.bench.path("count.json")
         log = self.bench.path("log.jsonl")
         done = self.bench.ckrun(
@@ -186,13 +189,30 @@ class Test:
                 "LD_LIBRARY_PATH": self.folder,
                 "CKR_FAKE_GPU_LATE": late,
                 "CKR_FAKE_GPU_COUNT": path,
+                **env,
             },
         )
         self.bench.must(done, "counting")
         with open(log) as f:
             self.bench.check(len(f.readlines()) == steps, "a row for every step")
-        with open(path) as f:
-            return json.load(f)
+        with open(path) as f, open(path + ".products") as products:
+            return {**json.load(f), **json.load(products)}
+
+    def in_threads(self, so):
+        """The context of the device is current in every thread that calls."""
+        out = self.bench.path("threads.safetensors")
+        done = self.bench.run([self.threads, so, out], env={"LD_LIBRARY_PATH": self.folder})
+        self.bench.check(
+            done.returncode == 0 and not done.stderr and "nan" not in done.stdout,
+            f"threads: {done.returncode}: {done.stderr[-300:]} {done.stdout[-300:]}",
+        )
+
+    def every_step(self, so, data):
+        """Without graphs products are looked up in every step."""
+        counts = [self.counted(so, data, n, "0", CKR_GRAPHS="0")["heuristics"] for n in (2, 10)]
+        self.bench.check(
+            counts[0] == counts[1], f"algorithms asked for in 2 and in 10 steps: {counts}"
+        )
 
     def counts(self, so, data, graphs, slots, launches):
         """Nothing stops the GPU once it is going; the host waits for the loss of every step, and
@@ -203,6 +223,10 @@ class Test:
         self.bench.check(
             more["waits"] == 10 * (1 + slots),
             f"{more['waits']} waits in 10 steps, expected {10 * (1 + slots)}",
+        )
+        self.bench.check(
+            few["heuristics"] and more["heuristics"] == 0,
+            f"{few['heuristics']} algorithms asked for in 5 steps, {more['heuristics']} in 10 more",
         )
         self.bench.check(many["graphs"] == graphs, f"{many['graphs']} graphs, expected {graphs}")
         self.bench.check(
@@ -264,6 +288,8 @@ def main():
         so = t.scenarios(name)
         if name == "adamw":
             t.counts(so, data, 2, 0, 2)
+            t.every_step(so, data)
+            t.in_threads(so)
             t.interrupted(so, data)
         if name == "accumulated":
             # labels are counted first; by then one slot is free anyway

@@ -1,12 +1,17 @@
 /* cuBLASLt's products on the host, as far as libckr asks: matrices by columns,
  * of float32, float16 and bfloat16, summed in float32 or better, rounded once.
  * Built as libcublasLt.so.13.  The workspace is filled with rubbish.
+ *
+ * CKR_FAKE_GPU_COUNT=FILE: FILE.products has in the end how often an algorithm
+ * was asked for, and how many descriptors, layouts and preferences are left,
+ * which is complained of.
  */
 #include "runtime/support/half.h"
 #include "tests/cuda/stream.h"
 
 #include <math.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,6 +45,45 @@ struct choice {
 	int reserved[4];
 };
 
+static unsigned long heuristics;
+static long descriptors;                /* those that are there */
+
+__attribute__((destructor)) static void
+write_count(void)
+{
+	const char *path = getenv("CKR_FAKE_GPU_COUNT");
+	char name[4096];
+	FILE *f;
+
+	if (descriptors)
+		fprintf(stderr, "emulated GPU: %ld descriptors of products "
+		        "were not destroyed\n", descriptors);
+	if (!path)
+		return;
+	snprintf(name, sizeof name, "%s.products", path);
+	f = fopen(name, "w");
+	if (!f)
+		return;
+	fprintf(f, "{\"heuristics\": %lu, \"descriptors\": %ld}\n", heuristics,
+	        descriptors);
+	fclose(f);
+}
+
+static void *
+new_descriptor(size_t size)
+{
+	descriptors++;
+	return calloc(1, size);
+}
+
+static int
+free_descriptor(void *d)
+{
+	descriptors--;
+	free(d);
+	return 0;
+}
+
 EXPORT int
 cublasLtCreate(void **h)
 {
@@ -58,10 +102,11 @@ EXPORT int
 cublasLtMatrixLayoutCreate(void **out, int type, uint64_t rows, uint64_t cols,
                            int64_t ld)
 {
-	struct layout *l = calloc(1, sizeof *l);
+	struct layout *l;
 
 	if (ld < (int64_t)rows)
 		return 7;
+	l = new_descriptor(sizeof *l);
 	*l = (struct layout){ type, rows, cols, ld, 0, 1 };
 	*out = l;
 	return 0;
@@ -70,8 +115,7 @@ cublasLtMatrixLayoutCreate(void **out, int type, uint64_t rows, uint64_t cols,
 EXPORT int
 cublasLtMatrixLayoutDestroy(void *l)
 {
-	free(l);
-	return 0;
+	return free_descriptor(l);
 }
 
 EXPORT int
@@ -91,10 +135,11 @@ cublasLtMatrixLayoutSetAttribute(void *l, int what, const void *x, size_t n)
 EXPORT int
 cublasLtMatmulDescCreate(void **out, int compute, int scale)
 {
-	struct operation *o = calloc(1, sizeof *o);
+	struct operation *o;
 
 	if ((compute != 68 && compute != 77) || scale != 0)
 		return 15;
+	o = new_descriptor(sizeof *o);
 	o->epilogue = 1;
 	*out = o;
 	return 0;
@@ -103,8 +148,7 @@ cublasLtMatmulDescCreate(void **out, int compute, int scale)
 EXPORT int
 cublasLtMatmulDescDestroy(void *o)
 {
-	free(o);
-	return 0;
+	return free_descriptor(o);
 }
 
 EXPORT int
@@ -126,15 +170,14 @@ cublasLtMatmulDescSetAttribute(void *o, int what, const void *x, size_t n)
 EXPORT int
 cublasLtMatmulPreferenceCreate(void **out)
 {
-	*out = calloc(1, sizeof(struct preference));
+	*out = new_descriptor(sizeof(struct preference));
 	return 0;
 }
 
 EXPORT int
 cublasLtMatmulPreferenceDestroy(void *p)
 {
-	free(p);
-	return 0;
+	return free_descriptor(p);
 }
 
 EXPORT int
@@ -159,8 +202,10 @@ cublasLtMatmulAlgoGetHeuristic(void *h, void *o, void *a, void *b, void *c,
 
 	(void)h, (void)a, (void)b, (void)c, (void)most;
 	*found = 0;
+	heuristics++;
 	if (of->epilogue > BIAS
-	    && (getenv("CKR_FAKE_NO_EPILOGUE") || y->batch != 1 || (of->bias && of->bias_type != y->type)
+	    && (getenv("CKR_FAKE_NO_EPILOGUE") || y->batch != 1
+	        || (of->bias && of->bias_type != y->type)
 	        || (of->epilogue & DGELU
 	            && (!of->aux || of->aux_ld % 8
 	                || of->aux_ld < (int64_t)y->rows))))

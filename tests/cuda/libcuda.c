@@ -14,6 +14,9 @@
  * read there gets a message and an error.  Copies out of memory that is not
  * pinned read it at once, and copies into such memory wait for the stream, as
  * the driver's do.  CKR_FAKE_GPU_COUNT=FILE: calls are counted.
+ *
+ * The current context is a thread's, as the driver's is: without one calls give
+ * 201, but for those that find a device and make its context current.
  */
 #include "tests/cuda/fake.h"
 
@@ -156,17 +159,26 @@ cuDevicePrimaryCtxRelease_v2(int device)
 	return 1;
 }
 
+static _Thread_local void *current;
+
 EXPORT CUresult
 cuCtxSetCurrent(void *context)
 {
-	(void)context;
+	current = context;
 	return 0;
+}
+
+CUresult
+fake_context(void)
+{
+	return current ? 0 : 201;
 }
 
 EXPORT CUresult
 cuGetErrorString(CUresult r, const char **text)
 {
-	*text = r == 2 ? "out of memory" : r == 719 ? "unspecified launch failure"
+	*text = r == 2 ? "out of memory" : r == 201 ? "invalid device context"
+	      : r == 719 ? "unspecified launch failure"
 	      : "error of the emulated driver";
 	return 0;
 }
@@ -174,6 +186,8 @@ cuGetErrorString(CUresult r, const char **text)
 EXPORT CUresult
 cuMemGetInfo_v2(size_t *left, size_t *all)
 {
+	if (fake_context())
+		return 201;
 	*all = all_bytes();
 	*left = *all - taken;
 	return 0;
@@ -184,6 +198,8 @@ cuMemAlloc_v2(unsigned long long *at, size_t n)
 {
 	struct block *b;
 
+	if (fake_context())
+		return 201;
 	if (n > all_bytes() - taken)
 		return 2;
 	b = calloc(1, sizeof *b);
@@ -222,6 +238,8 @@ cuMemFree_v2(unsigned long long at)
 {
 	struct block *gone;
 
+	if (fake_context())
+		return 201;
 	fake_finish();
 	gone = remove_block(&blocks, at);
 	if (!gone)
@@ -237,6 +255,8 @@ cuMemAllocHost_v2(void **at, size_t n)
 {
 	struct block *b = calloc(1, sizeof *b);
 
+	if (fake_context())
+		return 201;
 	*at = malloc(n);
 	*b = (struct block){ pinned, (uintptr_t)*at, n, n, NULL };
 	pinned = b;
@@ -248,6 +268,8 @@ cuMemFreeHost(void *at)
 {
 	struct block *gone;
 
+	if (fake_context())
+		return 201;
 	fake_finish();
 	gone = remove_block(&pinned, (uintptr_t)at);
 	if (!gone)
@@ -325,6 +347,8 @@ cuMemcpyHtoDAsync_v2(unsigned long long to, const void *from, size_t n,
 {
 	struct copy *c;
 
+	if (fake_context())
+		return 201;
 	if (stream->capturing)
 		return 900;
 	if (fake_lost())
@@ -343,6 +367,8 @@ EXPORT CUresult
 cuMemcpyDtoHAsync_v2(void *to, unsigned long long from, size_t n,
                      struct fake_stream *stream)
 {
+	if (fake_context())
+		return 201;
 	if (stream->capturing)
 		return 900;
 	if (fake_lost())
@@ -366,6 +392,8 @@ cuMemsetD8Async(unsigned long long to, unsigned char byte, size_t n,
 {
 	struct copy *c;
 
+	if (fake_context())
+		return 201;
 	if (stream->capturing)
 		return 900;
 	if (!is_in(blocks, to, n))
@@ -380,6 +408,8 @@ EXPORT CUresult
 cuMemcpyDtoDAsync_v2(unsigned long long to, unsigned long long from, size_t n,
                      struct fake_stream *stream)
 {
+	if (fake_context())
+		return 201;
 	if (stream->capturing)
 		return 900;
 	if (fake_lost())
@@ -408,6 +438,8 @@ cuMemcpy2DAsync_v2(const struct cu_copy *m, struct fake_stream *stream)
 {
 	struct cu_copy *c;
 
+	if (fake_context())
+		return 201;
 	if (m->from_kind != 2 || m->to_kind != 2 || m->width > m->to_pitch
 	    || m->width > m->from_pitch || m->to_pitch > INT32_MAX
 	    || m->from_pitch > INT32_MAX)

@@ -148,11 +148,14 @@ cuStreamCreate(struct fake_stream **stream, unsigned flags)
 {
 	struct fake_stream *s = calloc(1, sizeof *s);
 
+	if (fake_context())
+		return 201;
 	(void)flags;
 	s->keep = keep;
 	s->keep_until = keep_until;
 	s->enter = fake_enter;
 	s->leave = fake_leave;
+	s->current = fake_context;
 	s->queue_end = &s->queue;
 	s->end = lateness() ? s->queue_end : NULL;
 	s->next = streams;
@@ -165,6 +168,8 @@ cuStreamCreate(struct fake_stream **stream, unsigned flags)
 EXPORT CUresult
 cuStreamSynchronize(struct fake_stream *stream)
 {
+	if (fake_context())
+		return 201;
 	if (stream->capturing)
 		return 900;
 	fake_count.stops++;
@@ -184,6 +189,8 @@ ask(struct fake_stream *s, unsigned long done)
 EXPORT CUresult
 cuStreamQuery(struct fake_stream *stream)
 {
+	if (fake_context())
+		return 201;
 	return ask(stream, stream->given);
 }
 
@@ -193,6 +200,8 @@ cuStreamDestroy_v2(struct fake_stream *stream)
 {
 	struct fake_stream **s = &streams;
 
+	if (fake_context())
+		return 201;
 	fake_wait(stream, stream->given);
 	while (*s != stream)
 		s = &(*s)->next;
@@ -210,6 +219,8 @@ struct event {
 EXPORT CUresult
 cuEventCreate(struct event **e, unsigned flags)
 {
+	if (fake_context())
+		return 201;
 	*e = calloc(1, sizeof **e);
 	return flags == CU_EVENT_NO_TIMING ? 0 : 1;
 }
@@ -217,6 +228,8 @@ cuEventCreate(struct event **e, unsigned flags)
 EXPORT CUresult
 cuEventDestroy_v2(struct event *e)
 {
+	if (fake_context())
+		return 201;
 	free(e);
 	return 0;
 }
@@ -224,6 +237,8 @@ cuEventDestroy_v2(struct event *e)
 EXPORT CUresult
 cuEventRecord(struct event *e, struct fake_stream *s)
 {
+	if (fake_context())
+		return 201;
 	if (s->capturing)
 		return 900;
 	go_on();
@@ -245,6 +260,8 @@ cuStreamWaitEvent(struct fake_stream *s, const struct event *e, unsigned flags)
 {
 	struct event *now;
 
+	if (fake_context())
+		return 201;
 	if (s->capturing || flags)
 		return 900;
 	go_on();
@@ -259,12 +276,16 @@ cuStreamWaitEvent(struct fake_stream *s, const struct event *e, unsigned flags)
 EXPORT CUresult
 cuEventQuery(const struct event *e)
 {
+	if (fake_context())
+		return 201;
 	return e->of ? ask(e->of, e->at) : 0;
 }
 
 EXPORT CUresult
 cuEventSynchronize(const struct event *e)
 {
+	if (fake_context())
+		return 201;
 	go_on();
 	if (e->of && e->of->done < e->at) {
 		fake_count.waits++;
@@ -278,6 +299,8 @@ cuEventSynchronize(const struct event *e)
 EXPORT CUresult
 cuStreamBeginCapture_v2(struct fake_stream *s, int mode)
 {
+	if (fake_context())
+		return 201;
 	if (s->capturing || mode != 1)
 		return 1;
 	s->capturing = 1;
@@ -289,6 +312,8 @@ cuStreamBeginCapture_v2(struct fake_stream *s, int mode)
 EXPORT CUresult
 cuStreamEndCapture(struct fake_stream *s, struct fake_work ***graph)
 {
+	if (fake_context())
+		return 201;
 	if (!s->capturing)
 		return 1;
 	s->capturing = 0;
@@ -303,6 +328,8 @@ cuGraphInstantiateWithFlags(struct fake_work ***exec,
                             struct fake_work **graph,
                             unsigned long long flags)
 {
+	if (fake_context())
+		return 201;
 	(void)flags;
 	fake_count.graphs++;
 	*exec = malloc(sizeof **exec);
@@ -314,6 +341,8 @@ cuGraphInstantiateWithFlags(struct fake_work ***exec,
 EXPORT CUresult
 cuGraphDestroy(struct fake_work **graph)
 {
+	if (fake_context())
+		return 201;
 	free(graph);
 	return 0;
 }
@@ -334,6 +363,8 @@ stay(void *arg)
 EXPORT CUresult
 cuGraphLaunch(struct fake_work **exec, struct fake_stream *s)
 {
+	if (fake_context())
+		return 201;
 	if (s->capturing)
 		return 900;
 	fake_count.launches++;
@@ -344,6 +375,8 @@ cuGraphLaunch(struct fake_work **exec, struct fake_stream *s)
 EXPORT CUresult
 cuGraphExecDestroy(struct fake_work **exec)
 {
+	if (fake_context())
+		return 201;
 	fake_finish();
 	for (struct fake_work *w = *exec, *next; w; w = next) {
 		next = w->next;

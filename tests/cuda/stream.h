@@ -25,6 +25,8 @@ struct fake_stream {
 	 * runs there. */
 	void (*enter)(void);
 	void (*leave)(void);
+	/* 0, or the error of a thread without a current context. */
+	int (*current)(void);
 	/* Take over arg, to be run and in the end dropped. */
 	void (*keep)(struct fake_stream *, void (*run)(void *),
 	             void (*drop)(void *), void *arg);

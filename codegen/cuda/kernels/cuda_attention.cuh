@@ -276,12 +276,12 @@ ckr_tile_softmax(struct ckr_softmax_state *t, int r, float *s,
 	sum = ckr_warp_sum(x);
 	of.kept<1>(&by, i, j + lane);
 	s[lane] = x * by;
+	__syncwarp();                   /* all lanes have read m[r] */
 	if (lane == 0) {
 		t->alpha[r] = ckr_exp(was - ref);
 		t->l[r] = t->l[r] * t->alpha[r] + sum;
 		t->m[r] = top;
 	}
-	__syncwarp();
 }
 
 template <typename T> CKR_GLOBAL

@@ -100,7 +100,7 @@ ckr_tile_adjoint(float *s, float *ds, float *room, const ckr_scores &of,
 		ckr_rows_of<T>(p.d_o, a.d_o, of.b, of.h, i0, a.queries,
 		               a.vdim),
 		ckr_rows_of<T>(p.v, a.v, of.b, g, j0, a.keys, a.vdim));
-	__syncthreads();
+	/* barriers in there: s and ds of the tile before have been read */
 #pragma unroll
 	for (int r = 0; r < 2; r++)
 #pragma unroll

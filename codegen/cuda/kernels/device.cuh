@@ -13,8 +13,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Without a GPU compiler, as in tests, all of these are defined beforehand.
- * CKR_LAUNCH_BLOCK: a kernel whose threads synchronise within a block. */
+/* Without a GPU compiler, as in tests, these are defined beforehand.
+ * CKR_LAUNCH_MEETING: a kernel whose threads synchronise within a block. */
 #ifndef CKR_LAUNCH
 #include <cuda_runtime.h>
 /* a model does not use all of this */
@@ -22,6 +22,14 @@
 #define CKR_LAUNCH(kernel, blocks, threads, shared, env, ...) \
 	kernel<<<(unsigned)(blocks), (unsigned)(threads), (shared), \
 	         (cudaStream_t)(env)->stream>>>(__VA_ARGS__)
+#define CKR_LAUNCH_MEETING CKR_LAUNCH
+/* Memory that the threads of a block share, as many bytes as the launch
+ * gives. */
+#define CKR_SHARED(type, name) \
+	extern __shared__ __align__(16) unsigned char ckr_shared[]; \
+	type *name = (type *)ckr_shared
+#endif
+
 /* 48 KiB are given without asking, static memory included, of which a kernel
  * has at most CKR_STATIC. */
 #define CKR_LAUNCH_BLOCK(kernel, blocks, threads, shared, env, ...) do { \
@@ -29,8 +37,10 @@
 		cudaFuncSetAttribute((const void *)kernel, \
 			cudaFuncAttributeMaxDynamicSharedMemorySize, \
 			(int)(shared)); \
-	CKR_LAUNCH(kernel, blocks, threads, shared, env, __VA_ARGS__); \
+	CKR_LAUNCH_MEETING(kernel, blocks, threads, shared, env, \
+	                   __VA_ARGS__); \
 } while (0)
+
 /* Bytes of shared memory that this GPU gives a block that asks. */
 static inline int64_t
 ckr_shared_limit(void)
@@ -42,12 +52,6 @@ ckr_shared_limit(void)
 	                       device);
 	return bytes;
 }
-/* Memory that the threads of a block share, as many bytes as the launch
- * gives. */
-#define CKR_SHARED(type, name) \
-	extern __shared__ __align__(16) unsigned char ckr_shared[]; \
-	type *name = (type *)ckr_shared
-#endif
 
 #define CKR_DEVICE static __device__ inline
 #define CKR_GLOBAL static __global__ void

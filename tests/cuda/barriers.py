@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+"""Is every barrier of a kernel needed, and would its absence be seen?  By hand.
+
+    barriers.py [--only REGEX] [--jobs N] [--table FILE] BUILD
+
+Each __syncthreads, __syncwarp and wait for copies in codegen/cuda/kernels is removed in turn, and
+kernels run on the emulated GPU (codegen_kernels --cuda).  The table says what notices: a race,
+other bits or values, or nothing, with the reason that FILE gives.  --only: barriers whose file,
+function and number match REGEX.  Exit status 0 when something notices all of those without a reason.
+"""
+
+import argparse
+import concurrent.futures
+import glob
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+KERNELS = os.path.join(HERE, "..", "..", "codegen", "cuda", "kernels")
+TABLE = os.path.join(HERE, "barriers.md")
+GROUPS = ("nn", "typed", "image", "tiles", "conv", "elementwise")
+BARRIER = re.compile(r"(__syncthreads|__syncwarp|ckr_copies_wait<\d>)\(\);")
+HEAD = """# Barriers
+
+What notices when a barrier of a kernel is removed, by
+`tests/cuda/barriers.py --table tests/cuda/barriers.md build`. *Group* is that of `codegen_kernels
+--cuda --only`.
+
+| file | function | barrier | group | noticed by |
+|---|---|---|---|---|
+"""
+
+
+class Barrier:
+    def __init__(self, file, function, number, line, text):
+        self.file, self.function, self.number = file, function, number
+        self.line, self.text = line, text
+
+    def name(self):
+        return f"{self.function} {self.number}"
+
+    def columns(self):
+        return f"{self.file} | {self.function} | {self.number}: `{self.text}`"
+
+
+def barriers_of(path):
+    """A function's name begins the line, or stands behind CKR_DEVICE's type."""
+    function, n = "", 0
+    with open(path, encoding="utf-8") as f:
+        for line, text in enumerate(f, 1):
+            m = re.match(r"(?:__launch_bounds__.*\) )?(ckr_\w+)\(", text)
+            if m:
+                function, n = m.group(1), 0
+            for b in BARRIER.findall(text):
+                n += 1
+                yield Barrier(os.path.basename(path), function, n, line, b)
+
+
+def run(build, group, nvcc):
+    return subprocess.run(
+        [os.path.join(build, "codegen_kernels"), "--cuda", "--only", group, nvcc],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    )
+
+
+def wrapper(folder, line):
+    """A compiler that carries out a line of shell beside the sources first."""
+    path = os.path.join(folder, "nvcc")
+    with open(path, "w") as f:
+        f.write(f'#!/bin/sh\n{line}\nexec {os.path.join(HERE, "nvcc")} "$@"\n')
+    os.chmod(path, 0o755)
+    return path
+
+
+def files_of(build, group):
+    """Texts of kernels that a group's sources have."""
+    with tempfile.TemporaryDirectory() as d:
+        listed = os.path.join(d, "files")
+        run(build, group, wrapper(d, f"ls >{listed}; exit 1"))
+        with open(listed, encoding="utf-8") as f:
+            return set(f.read().split())
+
+
+def notices(r):
+    if r.returncode == 0:
+        return None
+    m = re.search(r"emulated GPU: .*?: thread \d+ (\w+).*?, (which|no) (\w+)", r.stdout)
+    if m:
+        verb = m.group(1).rstrip("s")
+        against = "unwritten bytes" if m.group(3) == "no" else f"against a {m.group(3)}"
+        return f"race: {verb} {against}"
+    for text, what in (("waits for ever", "hang"), ("give other bits", "other bits")):
+        if text in r.stdout:
+            return what
+    return "values" if "faults" in r.stdout else r.stdout[-200:].replace("\n", " ")
+
+
+def try_one(build, barrier, groups):
+    with tempfile.TemporaryDirectory() as d:
+        edit = f"sed -i '{barrier.line}s/{barrier.text}();/;/' {barrier.file}"
+        nvcc = wrapper(d, edit)
+        for g in groups:
+            what = notices(run(build, g, nvcc))
+            if what:
+                return g, what
+    return "", ""
+
+
+def old_reasons(path):
+    reasons = {}
+    if os.path.exists(path):
+        with open(path, encoding="utf-8") as f:
+            for line in f:
+                cells = [c.strip() for c in line.strip().strip("|").split(" | ")]
+                if len(cells) == 5 and cells[3] == "none":
+                    reasons[tuple(cells[:3])] = cells[4]
+    return reasons
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("build")
+    parser.add_argument("--only", default="")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--table")
+    args = parser.parse_args()
+    reasons = old_reasons(args.table or TABLE)
+    files = {g: files_of(args.build, g) for g in GROUPS}
+    every = [b for p in sorted(glob.glob(os.path.join(KERNELS, "*.cuh"))) for b in barriers_of(p)]
+    every = [b for b in every if re.search(args.only, f"{b.file} {b.name()}")]
+    bad, rows = 0, []
+    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        runs = [
+            pool.submit(try_one, args.build, b, [g for g in GROUPS if b.file in files[g]])
+            for b in every
+        ]
+        for b, r in zip(every, runs):
+            group, what = r.result()
+            if not group:
+                group = "none"
+                what = reasons.get(tuple(c.strip() for c in b.columns().split(" | ")), "")
+                bad += not what
+            rows.append(f"| {b.columns()} | {group} | {what} |\n")
+            print(rows[-1], end="", flush=True)
+    if args.table:
+        with open(args.table, "w", encoding="utf-8") as f:
+            f.write(HEAD + "".join(rows))
+    return bad != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
