@@ -45,6 +45,8 @@
  *                    the arena's end at an unmapped page (slow)
  *   CKR_TRACE=FILE   as ckr_trace(ctx, FILE)
  *   CKR_BLAS=NAME    onednn, openblas, own, cublas, ...; as ckr_options.blas
+ *   CKR_GPU_LIBRARIES=DIR:...  folders with NVIDIA's libraries, in place of
+ *                    those of toolkits and Python packages
  *   CKR_MPI=FILE     module for communication of processes, not ckr_mpi.so
  *   CKR_FILES=HOW    how processes write one file: "name", under a temporary
  *                    name, as on several machines; "first", all by the first

@@ -69,11 +69,28 @@ python_root(char *root, size_t size)
 }
 
 static void *
+open_in_list(const char *list, const char *name)
+{
+	char dir[PATH_MAX];
+	void *library = NULL;
+
+	for (const char *end; *list && !library; list = *end ? end + 1 : end) {
+		end = strchrnul(list, ':');
+		snprintf(dir, sizeof(dir), "%.*s", (int)(end - list), list);
+		library = open_below("", dir, name);
+	}
+	return library;
+}
+
+static void *
 open_in_folders(const char *name)
 {
+	const char *list = getenv("CKR_GPU_LIBRARIES");
 	char root[PATH_MAX];
 	void *library = NULL;
 
+	if (list)
+		return open_in_list(list, name);
 	for (size_t i = 0; i < sizeof(place) / sizeof(*place) && !library;
 	     i++) {
 		const char *below = place[i].variable
