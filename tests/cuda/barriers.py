@@ -6,7 +6,8 @@
 Each __syncthreads, __syncwarp and wait for copies in codegen/cuda/kernels is removed in turn, and
 kernels run on the emulated GPU (codegen_kernels --cuda).  The table says what notices: a race,
 other bits or values, or nothing, with the reason that FILE gives.  --only: barriers whose file,
-function and number match REGEX.  Exit status 0 when something notices all of those without a reason.
+function and number match REGEX.  Exit status 0 when something notices all of those without a
+reason.
 """
 
 import argparse
@@ -21,7 +22,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 KERNELS = os.path.join(HERE, "..", "..", "codegen", "cuda", "kernels")
 TABLE = os.path.join(HERE, "barriers.md")
-GROUPS = ("nn", "typed", "image", "tiles", "conv", "elementwise")
+GROUPS = ("tiles", "typed", "elementwise", "image", "conv", "nn")
 BARRIER = re.compile(r"(__syncthreads|__syncwarp|ckr_copies_wait<\d>)\(\);")
 HEAD = """# Barriers
 

@@ -82,7 +82,7 @@ ckr_probability(float s, const struct ckr_row_stats &st)
 }
 
 /* A tile of scores again: s becomes the dropped probabilities, ds the adjoint
- * of the scores. */
+ * of the scores.  Who reads them waits first, as ckr_tile_add does. */
 template <typename T> CKR_DEVICE void
 ckr_tile_adjoint(float *s, float *ds, float *room, const ckr_scores &of,
                  const struct ckr_attention_grad &p,
@@ -124,7 +124,6 @@ ckr_tile_adjoint(float *s, float *ds, float *room, const ckr_scores &of,
 			s[n * CKR_TILE_LD + k] = e;
 			ds[n * CKR_TILE_LD + k] = d;
 		}
-	__syncthreads();
 }
 
 template <typename T> CKR_GLOBAL

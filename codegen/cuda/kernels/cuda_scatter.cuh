@@ -58,7 +58,7 @@ ckr_hits_scan(struct ckr_hits *h, int have, const void *idx, int64_t first,
 		mask[q] = __ballot_sync(0xffffffffu, row[q] >= 0);
 		n += __popc(mask[q]);
 	}
-	__syncthreads();
+	/* counts were read before the last barrier */
 	if (lane == 0)
 		h->count[warp] = n;
 	__syncthreads();
@@ -143,7 +143,7 @@ ckr_scatter_block(Y *y, const Y *acc, const U *upd, const void *idx,
 			? ckr_get(acc[(from + row) * s.inner + left + j])
 			: 0.0f;
 	}
-	__syncthreads();
+	/* ckr_hits_scan waits for all of that */
 	for (int64_t i = 0; i < s.nidx; i += CKR_ADD_SCAN) {
 		have = ckr_hits_scan(h, have, idx, i, from, s, env);
 		if (have <= CKR_ADD_HITS - CKR_ADD_SCAN
