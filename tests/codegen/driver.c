@@ -179,7 +179,7 @@ object_name(struct setup *t, const char *words, int changed)
 
 		sources_add(&src, name[i], s, strlen(s));
 	}
-	c.argv[c.n++] = "cc";
+	c.argv[c.n++] = "/proc/self/exe";       /* no script */
 	c.argv[c.n++] = words;
 	c.given = c.n;
 	cache = object_cache_open(&src, &c, a);

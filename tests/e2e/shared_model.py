@@ -396,6 +396,9 @@ def main():
     flags = shlex.split(ck.option("--flags", ""))
     bench = ck.Bench()
     os.environ["CKC_HOME"] = os.path.dirname(bench.ckc_path)
+    if not os.path.exists(os.path.join(os.environ["CKC_HOME"], "libckr.so")):
+        print("shared_model: no libckr.so was built")
+        sys.exit(77)
     if flags:
         devices(bench, flags)
         bench.finish()
