@@ -3,7 +3,7 @@
 #	docker build -t ckc .
 #	docker run --rm -v "$PWD:/work" ckc ckc model.onnx --memory-budget 60%
 #
-# -e CKC_CACHE=/work/.ckc-cache keeps compiled units from run to run.
+# -e CKC_CACHE=.ckc-cache keeps compiled units from run to run.
 FROM debian:bookworm-slim AS build
 WORKDIR /src
 COPY .ci .ci

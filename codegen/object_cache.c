@@ -1,11 +1,13 @@
 #include "codegen/object_cache.h"
 #include "runtime/support/file_io.h"
 #include "runtime/support/hash.h"
+#include "runtime/support/path.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <gnu/libc-version.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +30,7 @@ add_bytes(uint64_t h[2], const void *data, size_t n)
 static void
 add_text(uint64_t h[2], const char *s)
 {
-	add_bytes(h, s ? s : "", s ? strlen(s) + 1 : 0);
+	add_bytes(h, s, strlen(s) + 1);
 }
 
 /* The processor, for which -march=native compiles; false: it is unknown. */
@@ -85,16 +87,15 @@ add_program(uint64_t h[2], const char *path)
 static bool
 add_programs(uint64_t h[2], const char *name, Arena *a)
 {
-	const char *dir = getenv("PATH"), *end;
+	const char *list = getenv("PATH");
+	char dir[PATH_MAX];
 	bool found = false;
 
 	if (strchr(name, '/'))
 		return add_program(h, name);
-	for (; dir && *dir; dir = *end ? end + 1 : end) {
-		const char *path;
+	while (path_next(&list, dir, sizeof dir)) {
+		const char *path = arena_printf(a, "%s/%s", dir, name);
 
-		end = strchrnul(dir, ':');
-		path = arena_printf(a, "%.*s/%s", (int)(end - dir), dir, name);
 		if (access(path, X_OK))
 			continue;
 		if (!add_program(h, path))

@@ -2,6 +2,7 @@
 #include "runtime/api/context.h"
 #include "runtime/file/file.h"
 #include "runtime/library/tensor.h"
+#include "runtime/support/env.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -40,14 +41,6 @@ first_weights(ckr_ctx *c, const char *path)
 		s = files_load_weights(c->files, beside);
 	free(beside);
 	return s == CKR_OK && path ? files_load_weights(c->files, path) : s;
-}
-
-static bool
-env_on(const char *name)
-{
-	const char *s = getenv(name);
-
-	return s && *s && strcmp(s, "0") != 0;
 }
 
 static void
@@ -105,7 +98,7 @@ open_model(ckr_ctx *c, const char *so, const struct ckr_options *opt)
 	CKR_TRY(world_agree(w, allocate(c, opt), "allocating memory"));
 	CKR_TRY(world_connect(w, stepping_progress(c->steps)->seed));
 	CKR_TRY(first_weights(c, opt->weights));
-	if (env_on("CKR_LOG") && world_is_first(w))
+	if (env_is_on("CKR_LOG") && world_is_first(w))
 		log_model(c);
 	w->ready = true;
 	return trace && *trace ? measure_trace(c->measure, trace) : CKR_OK;

@@ -1,4 +1,6 @@
 #include "runtime/support/gpu_library.h"
+#include "runtime/support/env.h"
+#include "runtime/support/path.h"
 
 #include <dlfcn.h>
 #include <glob.h>
@@ -50,19 +52,17 @@ open_below(const char *root, const char *pattern, const char *name)
 static bool
 python_root(char *root, size_t size)
 {
-	const char *dir = getenv("PATH"), *end;
+	const char *list = getenv("PATH");
+	char dir[PATH_MAX], program[PATH_MAX + 16];
 
-	for (; dir && *dir; dir = *end ? end + 1 : end) {
-		int n;
-
-		end = strchrnul(dir, ':');
-		n = snprintf(root, size, "%.*s/python3", (int)(end - dir), dir);
-		if (n <= 0 || (size_t)n >= size || access(root, X_OK))
+	while (path_next(&list, dir, sizeof(dir))) {
+		snprintf(program, sizeof(program), "%s/python3", dir);
+		if (access(program, X_OK))
 			continue;
-		*strrchr(root, '/') = '\0';
-		if (!strrchr(root, '/'))
+		if (!strrchr(dir, '/'))
 			return false;
-		*strrchr(root, '/') = '\0';
+		*strrchr(dir, '/') = '\0';
+		snprintf(root, size, "%s", dir);
 		return true;
 	}
 	return false;
@@ -74,11 +74,8 @@ open_in_list(const char *list, const char *name)
 	char dir[PATH_MAX];
 	void *library = NULL;
 
-	for (const char *end; *list && !library; list = *end ? end + 1 : end) {
-		end = strchrnul(list, ':');
-		snprintf(dir, sizeof(dir), "%.*s", (int)(end - list), list);
+	while (!library && path_next(&list, dir, sizeof(dir)))
 		library = open_below("", dir, name);
-	}
 	return library;
 }
 
@@ -110,7 +107,6 @@ open_in_folders(const char *name)
 void *
 gpu_library_open(const char *const *names)
 {
-	const char *log = getenv("CKR_LOG");
 	void *library = NULL;
 
 	for (size_t i = 0; names[i] && !library; i++)
@@ -119,7 +115,7 @@ gpu_library_open(const char *const *names)
 		library = open_in_folders(names[i]);
 	if (!library)
 		dlopen(names[0], RTLD_NOW | RTLD_LOCAL);        /* its error */
-	else if (log && *log && strcmp(log, "0") != 0)
+	else if (env_is_on("CKR_LOG"))
 		fprintf(stderr, "ckr: %s\n", gpu_library_file(library));
 	return library;
 }

@@ -1,5 +1,6 @@
 #include "runtime/support/path.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -10,6 +11,19 @@ path_base(const char *path)
 	const char *slash = strrchr(path, '/');
 
 	return slash ? slash + 1 : path;
+}
+
+bool
+path_next(const char **list, char *dir, size_t size)
+{
+	size_t n;
+
+	if (!*list || !**list)
+		return false;
+	n = strcspn(*list, ":");
+	snprintf(dir, size, "%.*s", (int)n, *list);
+	*list += n + ((*list)[n] == ':');
+	return true;
 }
 
 char *

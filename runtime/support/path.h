@@ -7,6 +7,10 @@
 
 /* The part of path after the last slash. */
 const char *path_base(const char *path);
+/* Write to `dir` the next folder of a list that colons separate, such as PATH,
+ * and move *list behind it; longer ones are cut off.  false: there is none, or
+ * no list. */
+bool path_next(const char **list, char *dir, size_t size);
 /* The folder; NULL: no memory.  Caller frees. */
 char *path_folder(const char *path);
 /* Whether both are one file, by device and inode; for files that do not exist

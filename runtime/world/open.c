@@ -1,5 +1,6 @@
 /* Opening: the processes of a run, its ranks, their device and memory. */
 #include "runtime/device/nccl_transport.h"
+#include "runtime/support/env.h"
 #include "runtime/world/inside.h"
 
 #include <omp.h>
@@ -14,11 +15,9 @@ enum { TIMEOUT = 600 };                 /* seconds */
 ckr_status
 world_join(struct world *w, double timeout, struct err *e)
 {
-	const char *poison = getenv("CKR_POISON");
-
 	w->err = e;
 	w->owner = w;
-	w->poison = poison && *poison && strcmp(poison, "0") != 0;
+	w->poison = env_is_on("CKR_POISON");
 	w->memory = calloc(1, sizeof(*w->memory));
 	if (!w->memory)
 		return err_no_memory(e);

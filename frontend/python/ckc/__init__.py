@@ -212,10 +212,10 @@ class _Library:
     next step() without arrays takes, .micro_batches of a step."""
 
     def __init__(self, call, model, **options):
-        self._call, self.ctx = call, _c.c_void_p()
-        self.path = model.path if isinstance(model, Model) else _os.fspath(model)
+        self.ctx = _c.c_void_p()
+        path = model.path if isinstance(model, Model) else _os.fspath(model)
         options = _lib.Options(**options)
-        status = call.ckr_open(_c.byref(self.ctx), _os.fsencode(self.path), _c.byref(options))
+        status = call.ckr_open(_c.byref(self.ctx), _os.fsencode(path), _c.byref(options))
         try:
             if status:
                 raise Error(call.ckr_error(self.ctx).decode(errors="replace"))
@@ -326,7 +326,7 @@ class Trainer:
     micro_batches = property(lambda self: self._now.micro_batches)
 
     def _choose(self, arrays, fits):
-        """Use the library whose inputs best fit the arrays, or the current one if none does."""
+        """Use the library whose inputs best fit the arrays; it is an error if none does."""
         if len(self._libraries) == 1 or not arrays:
             return
         marked = [(fits(x, arrays), x) for x in self._libraries]
@@ -610,9 +610,10 @@ class Trainer:
         """The global gradient norm of the last step, before clipping; steps compute it after the
         first request."""
         self._open()
-        norm, self._norm_wanted = _c.c_double(), True
-        for library in self._libraries:
+        norm = _c.c_double()
+        for library in () if self._norm_wanted else self._libraries:
             self._call.ckr_grad_norm(library.ctx, None)
+        self._norm_wanted = True
         self._check(self._call.ckr_grad_norm(self._ctx, _c.byref(norm)))
         return norm.value
 
