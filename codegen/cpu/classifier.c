@@ -11,6 +11,7 @@ emit_classifier_tile(struct emit *e, const Node *n)
 	EMIT_MEMBERS(e, "chunk most each bias_at", t.chunk, t.most, t.each,
 	             t.bias);
 	EMIT_MEMBERS(e, "db dw tiles thread", t.db, t.dw, t.tiles, t.thread);
+	EMIT_MEMBERS(e, "slice weights dx", t.slice, t.weights, t.dx);
 	for (int i = 0; i < 3; i++)
 		out_line(e->out, ".tile[%d] = { %lld, %lld, %lld },", i,
 		         (long long)t.tile[i].rows, (long long)t.tile[i].cols,

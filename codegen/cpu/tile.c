@@ -261,25 +261,27 @@ set_chunk_rows(const Graph *g, const Node *n, struct classifier_tile *t)
 }
 
 /* Tiles of the products for logits, dx and dw; returns the most floats that a
- * thread needs for one.  Those of the first two span all rows of a chunk, so
- * that each weight is converted once for it. */
+ * thread needs for one.  Those of the first span all rows of a chunk, so that
+ * each weight is converted once for it. */
 static int64_t
 classifier_products(const Graph *g, const Node *n, struct classifier_tile *t)
 {
 	bool tb = n->attr.CLASSIFIER.tb != 0;
 	DType x = g->val[n->in[0]].dt, w = g->val[n->in[1]].dt;
-	DType kept = t->keep ? x : DT_F32, sum = t->keep ? x : DT_F32;
+	DType sum = t->keep ? x : DT_F32;
 	int64_t rows = t->keep ? g->val[n->in[0]].shape.dim[0] : t->most;
 	struct product_tile *p = t->tile;
 
-	p[0] = tile_strip(t->most, t->classes, t->dim);
-	p[1] = tile_strip(t->most, t->dim, t->classes);
+	p[0] = tile_strip(t->most, t->slice ? t->slice : t->classes, t->dim);
+	p[1] = (struct product_tile){ even_part(t->most, TILE_PRODUCT_LEAST),
+		even_part(t->dim, TILE_PRODUCT_LEAST),
+		larger(1, smaller(t->classes, TILE_PRODUCT_DEPTH)) };
 	p[2] = tile_product(1, tb ? t->classes : t->dim,
 	                    tb ? t->dim : t->classes, rows);
 	return larger(
 		larger(product_workspace(p[0], x, w, DT_F32),
-	               product_workspace(p[1], DT_F32, w, x)),
-		product_workspace(p[2], tb ? kept : x, tb ? x : kept, sum));
+	               product_workspace(p[1], x, w, x)),
+		product_workspace(p[2], x, x, sum));
 }
 
 /* Adds to the floats of workspace (-1: too many); returns their number before.
@@ -320,6 +322,14 @@ tile_classifier(const Graph *g, const Node *n, int threads)
 	                        half && n->out[2] && !t.keep
 	                                ? workspace_mul(t.classes, t.dim)
 	                                : 0);
+	if (x->dt == DT_BF16 && g->val[n->in[1]].dt == DT_F32) {
+		t.slice = even_part(t.classes,
+		                    TILE_WEIGHTS / 2 / larger(1, t.dim));
+		t.weights = classifier_place(
+			&t, ceil_div(workspace_mul(t.slice, t.dim), 2));
+		t.dx = classifier_place(&t, n->out[1]
+		                        ? workspace_mul(t.most, t.dim) : 0);
+	}
 	t.thread = classifier_products(g, n, &t);
 	t.tiles = classifier_place(&t, workspace_mul(threads, t.thread));
 	return t;

@@ -15,6 +15,8 @@ enum {
 	TILE_PART_ROWS = 16,            /* rows of a partial sum, at least */
 	TILE_LOGITS = 64 << 20,         /* bytes of one classifier chunk */
 	TILE_LOGIT_ROWS = 512,          /* its rows of 16-bit floats, at most */
+	TILE_WEIGHTS = 4 << 20,         /* bytes of its weights that are rounded
+	                                 * at a time */
 	TILE_STAGING = 8 << 20,         /* bytes of float32 copies of images */
 	/* a tile of a product of 16-bit floats: */
 	TILE_PRODUCT_ROWS = 512,        /* rows, at most */
@@ -78,7 +80,8 @@ int64_t tile_classifier_rows(int64_t rows, int64_t classes, int64_t chunk);
 
 /* How a classifier cuts its work, and where in workspace it has what, in floats
  * from the beginning: float32 logits of a chunk, of adjoints of all rows as
- * 16-bit floats the latter, too. */
+ * 16-bit floats the latter, too.  float32 weights beside bf16 are rounded, some
+ * classes at a time, which a sum for dx goes with. */
 struct classifier_tile {
 	int64_t classes, dim;
 	bool keep;                      /* adjoints of all rows, for dw */
@@ -89,6 +92,8 @@ struct classifier_tile {
 	/* a loss per row of a chunk, bias, its gradient, the sum of dw, tiles;
 	 * the latter four of 16-bit floats */
 	int64_t each, bias, db, dw, tiles;
+	int64_t slice;                  /* classes rounded at a time; 0: none */
+	int64_t weights, dx;            /* these, and the sum for dx */
 	int64_t floats;                 /* all; -1: too many */
 };
 

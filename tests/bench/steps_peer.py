@@ -2,11 +2,11 @@
 """One network of step_models.py in PyTorch, exported or timed: the peer of tests/bench/steps.py.
 
     steps_peer.py MODEL --export OUT.onnx
-    steps_peer.py MODEL [--compile] [--channels-last] [--threads N] [--steps 3]
+    steps_peer.py MODEL [--compile] [--channels-last] [--dtype bf16] [--threads N] [--steps 3]
 
 --export also writes the batch to OUT.onnx.safetensors.  Timed, it prints one JSON object: seconds
 and CPU seconds of a step (medians), the losses, seconds of the first step, bytes at the process's
-peak.  Needs torch, torchvision, transformers, onnx, onnxscript and safetensors.
+peak.  --dtype bf16 runs the forward pass under autocast.  Needs torch, torchvision, transformers, onnx, onnxscript and safetensors.
 """
 
 import argparse
@@ -53,10 +53,12 @@ def train(o):
         inputs = [x.to(memory_format=torch.channels_last) if x.dim() == 4 else x for x in inputs]
     optimizer = torch.optim.AdamW(module.parameters(), lr=1e-4, weight_decay=0.01, fused=True)
     call = torch.compile(module) if o.compile else module
+    autocast = torch.autocast("cpu", torch.bfloat16, enabled=o.dtype == "bf16")
     seconds, cpu, losses = [], [], []
     for _ in range(o.steps + 1):
         start, used = time.perf_counter(), time.process_time()
-        loss = call(*inputs)
+        with autocast:
+            loss = call(*inputs)
         loss.backward()
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
@@ -86,6 +88,7 @@ def main():
     p.add_argument("--export")
     p.add_argument("--compile", action="store_true")
     p.add_argument("--channels-last", action="store_true")
+    p.add_argument("--dtype", choices=["f32", "bf16"], default="f32")
     p.add_argument("--threads", type=int, default=0)
     p.add_argument("--steps", type=int, default=3)
     o = p.parse_args()

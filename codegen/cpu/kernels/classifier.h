@@ -16,7 +16,7 @@ struct ckr_classifier {
 	float seed;
 	int x, w, bias;         /* types; gradients are as x */
 	/* where in workspace what lies, floats of a thread's tiles */
-	int64_t each, bias_at, db, dw, tiles, thread;
+	int64_t each, bias_at, db, dw, tiles, thread, slice, weights, dx;
 	struct ckr_classifier_tile tile[3];
 };
 

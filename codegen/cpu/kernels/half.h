@@ -42,6 +42,20 @@ ckr_narrow(void *to, int type, int64_t at, const float *from, int64_t n)
 	}
 }
 
+/* x[0..n-1] in the place of its first half. */
+static inline void
+ckr_narrow_over(float *x, int type, int64_t n)
+{
+	uint16_t part[256];
+
+	for (int64_t i = 0; i < n; i += 256) {
+		int64_t m = n - i < 256 ? n - i : 256;
+
+		ckr_narrow(part, type, 0, x + i, m);
+		memcpy((uint16_t *)x + i, part, (size_t)m * sizeof *part);
+	}
+}
+
 static inline int64_t
 ckr_least(int64_t a, int64_t b)
 {

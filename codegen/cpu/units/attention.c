@@ -22,14 +22,15 @@ ckr_attention_block(const struct ckr_attention *a, void *o, float *lse,
 	float *factor = scores + a->rows * a->ld, *room = factor + a->rows;
 	struct ckr_head qh = ckr_head_read(q, a->type,
 		b * a->q[0] + h * a->q[1] + first * a->q[2], a->q[2], rows,
-		a->dim, &room);
+		a->dim, &room, env);
 	struct ckr_head kh = ckr_head_read(k, a->type,
-		b * a->k[0] + g * a->k[1], a->k[2], ncol, a->dim, &room);
-	struct ckr_head vh, oh;
+		b * a->k[0] + g * a->k[1], a->k[2], ncol, a->dim, &room, env);
+	struct ckr_head sh = { scores, CKR_F32, a->ld }, vh, oh;
+	struct ckr_head ph = ckr_head_scores(a, scores, env);
 
 	if (ncol > 0)
-		ckr_sgemm(env)(0, 1, rows, ncol, a->dim, a->scale, qh.p, qh.ld,
-		               kh.p, kh.ld, 0.0f, scores, a->ld);
+		ckr_head_product(0, 1, rows, ncol, a->dim, a->scale, qh, kh,
+		                 0.0f, sh, env);
 	for (int64_t i = 0; i < rows; i++) {
 		float *s = scores + i * a->ld, z;
 		int64_t n = ckr_visible(a, first + i);
@@ -41,18 +42,20 @@ ckr_attention_block(const struct ckr_attention *a, void *o, float *lse,
 		if (a->ratio > 0 && env->training)
 			ckr_drop_row(a, s, ckr_score_index(a, b, h, first + i),
 			             n, env);
+		if (ph.type == CKR_BF16)
+			ckr_narrow_over(s, CKR_BF16, ncol);
 	}
 	if (!o)                 /* only lse is wanted */
 		return;
 	vh = ckr_head_read(v, a->type, b * a->v[0] + g * a->v[1], a->v[2],
-	                   ncol, a->vdim, &room);
+	                   ncol, a->vdim, &room, env);
 	oh = ckr_head_room(o, a->type, to, a->o[2], rows, a->vdim, &room);
 	if (ncol > 0)
-		ckr_sgemm(env)(0, 0, rows, a->vdim, ncol, 1.0f, scores, a->ld,
-		               vh.p, vh.ld, 0.0f, oh.p, oh.ld);
+		ckr_head_product(0, 0, rows, a->vdim, ncol, 1.0f, ph, vh, 0.0f,
+		                 oh, env);
 	/* without a visible key, factor is 0 and what lies in o is junk */
 	for (int64_t i = 0; i < rows; i++) {
-		float *row = oh.p + i * oh.ld, f = factor[i];
+		float *row = (float *)oh.p + i * oh.ld, f = factor[i];
 
 #pragma omp simd
 		for (int64_t j = 0; j < a->vdim; j++)

@@ -66,6 +66,21 @@ ckr_score_grad_row(const struct ckr_attention *a, float *s, float *dp,
 		s[j] = dp[j] = 0.0f;
 }
 
+/* The product of two rows of a head. */
+static inline float
+ckr_head_dot(struct ckr_head a, struct ckr_head b, int64_t row, int64_t n)
+{
+	float x[256], y[256], sum = 0.0f;
+
+	for (int64_t i = 0; i < n; i += 256) {
+		int64_t m = ckr_least(n - i, 256);
+
+		sum += ckr_dot(ckr_row(x, a.p, a.type, row * a.ld + i, m),
+		               ckr_row(y, b.p, b.type, row * b.ld + i, m), m);
+	}
+	return sum;
+}
+
 /* Buffers that the blocks of a key head share. */
 struct ckr_key_head {
 	struct ckr_head k, v, dk, dv;
@@ -88,50 +103,56 @@ ckr_attention_grad_block(const struct ckr_attention *a,
 	float *dp = s + a->rows * a->ld, beta = first ? 0.0f : 1.0f;
 	struct ckr_head q = ckr_head_read(p->q, a->type,
 		b * a->q[0] + h * a->q[1] + row * a->q[2], a->q[2], rows,
-		a->dim, &kv.room);
+		a->dim, &kv.room, env);
 	struct ckr_head o = ckr_head_read(p->o, a->type,
 		b * a->o[0] + h * a->o[1] + row * a->o[2], a->o[2], rows,
-		a->vdim, &kv.room);
+		a->vdim, &kv.room, env);
 	struct ckr_head d_o = ckr_head_read(p->d_o, a->type,
 		b * a->d_o[0] + h * a->d_o[1] + row * a->d_o[2], a->d_o[2],
-		rows, a->vdim, &kv.room);
+		rows, a->vdim, &kv.room, env);
 	struct ckr_head dq = ckr_head_room(p->dq, a->type, to, a->dq[2], rows,
 	                                   a->dim, &kv.room);
+	struct ckr_head ph = ckr_head_scores(a, s, env);
+	struct ckr_head dph = ckr_head_scores(a, dp, env);
 	const float *lse = p->lse + (b * a->heads + h) * a->queries + row;
 
 	if (ncol > 0) {
-		ckr_sgemm(env)(0, 1, rows, ncol, a->dim, a->scale, q.p, q.ld,
-		               kv.k.p, kv.k.ld, 0.0f, s, a->ld);
-		ckr_sgemm(env)(0, 1, rows, ncol, a->vdim, 1.0f, d_o.p, d_o.ld,
-		               kv.v.p, kv.v.ld, 0.0f, dp, a->ld);
+		ckr_head_product(0, 1, rows, ncol, a->dim, a->scale, q, kv.k,
+		                 0.0f, (struct ckr_head){ s, CKR_F32, a->ld },
+		                 env);
+		ckr_head_product(0, 1, rows, ncol, a->vdim, 1.0f, d_o, kv.v,
+		                 0.0f, (struct ckr_head){ dp, CKR_F32, a->ld },
+		                 env);
 	}
 	for (int64_t i = 0; i < rows; i++) {
 		int64_t n = ckr_visible(a, row + i);
-		float z, delta = ckr_dot(d_o.p + i * d_o.ld, o.p + i * o.ld,
-		                         a->vdim);
+		float z, delta = ckr_head_dot(d_o, o, i, a->vdim);
 
 		ckr_mask_row(a, s + i * a->ld, p->mask, b, h, row + i, n);
 		z = ckr_near_row(s + i * a->ld, n, lse[i]);
 		ckr_score_grad_row(a, s + i * a->ld, dp + i * a->ld, n, ncol,
 		                   z, delta,
 		                   ckr_score_index(a, b, h, row + i), env);
+		if (ph.type == CKR_F32)
+			continue;
+		ckr_narrow_over(s + i * a->ld, CKR_BF16, ncol);
+		ckr_narrow_over(dp + i * a->ld, CKR_BF16, ncol);
 	}
 	if (p->dq) {
 		for (int64_t i = 0; i < rows && ncol == 0; i++)
-			memset(dq.p + i * dq.ld, 0,
-			       (size_t)a->dim * sizeof *dq.p);
+			memset((float *)dq.p + i * dq.ld, 0,
+			       (size_t)a->dim * sizeof(float));
 		if (ncol > 0)
-			ckr_sgemm(env)(0, 0, rows, a->dim, ncol, a->scale, dp,
-			               a->ld, kv.k.p, kv.k.ld, 0.0f, dq.p,
-			               dq.ld);
+			ckr_head_product(0, 0, rows, a->dim, ncol, a->scale,
+			                 dph, kv.k, 0.0f, dq, env);
 		ckr_head_write(p->dq, a->type, to, a->dq[2], rows, a->dim, dq);
 	}
 	if (p->dk && ncol > 0)
-		ckr_sgemm(env)(1, 0, ncol, a->dim, rows, a->scale, dp, a->ld,
-		               q.p, q.ld, beta, kv.dk.p, kv.dk.ld);
+		ckr_head_product(1, 0, ncol, a->dim, rows, a->scale, dph, q,
+		                 beta, kv.dk, env);
 	if (p->dv && ncol > 0)
-		ckr_sgemm(env)(1, 0, ncol, a->vdim, rows, 1.0f, s, a->ld, d_o.p,
-		               d_o.ld, beta, kv.dv.p, kv.dv.ld);
+		ckr_head_product(1, 0, ncol, a->vdim, rows, 1.0f, ph, d_o,
+		                 beta, kv.dv, env);
 }
 
 static inline void
@@ -146,9 +167,9 @@ ckr_attention_grad_head(const struct ckr_attention *a,
 	struct ckr_key_head kv = { .room = s + 2 * a->rows * a->ld };
 
 	kv.k = ckr_head_read(p->k, a->type, b * a->k[0] + g * a->k[1], a->k[2],
-	                     a->keys, a->dim, &kv.room);
+	                     a->keys, a->dim, &kv.room, env);
 	kv.v = ckr_head_read(p->v, a->type, b * a->v[0] + g * a->v[1], a->v[2],
-	                     a->keys, a->vdim, &kv.room);
+	                     a->keys, a->vdim, &kv.room, env);
 	kv.dk = ckr_head_room(p->dk, a->type, dk, a->dk[2], a->keys, a->dim,
 	                      &kv.room);
 	kv.dv = ckr_head_room(p->dv, a->type, dv, a->dv[2], a->keys, a->vdim,

@@ -7,36 +7,49 @@
 #include "sums.h"
 #include "words.h"
 
-/* Rows of one head as float32, and where they lie. */
+/* Rows of one head, or of its scores, as products take them: float32, or bf16
+ * where the processor multiplies that. */
 struct ckr_head {
-	float *p;
+	void *p;
+	int type;
 	int64_t ld;
 };
 
-/* Element `at` and the rows that follow: as they lie, or packed in *room,
- * which moves on. */
+static inline int
+ckr_head_type(int type, const struct ckr_env *env)
+{
+	return type == CKR_BF16 && env->bgemm ? CKR_BF16 : CKR_F32;
+}
+
+/* float32 rows for the result from element `at` on: as they lie, or packed in
+ * *room, which moves on. */
 static inline struct ckr_head
 ckr_head_room(void *x, int type, int64_t at, int64_t ld, int64_t rows,
               int64_t dim, float **room)
 {
-	struct ckr_head h = { *room, dim };
+	struct ckr_head h = { *room, CKR_F32, dim };
 
 	if (!x || type == CKR_F32)
-		return (struct ckr_head){ x ? (float *)x + at : NULL, ld };
+		return (struct ckr_head){ x ? (float *)x + at : NULL, CKR_F32,
+			ld };
 	*room += rows * dim;
 	return h;
 }
 
+/* The rows from element `at` on: as they lie, or widened in *room. */
 static inline struct ckr_head
 ckr_head_read(const void *x, int type, int64_t at, int64_t ld, int64_t rows,
-              int64_t dim, float **room)
+              int64_t dim, float **room, const struct ckr_env *env)
 {
-	struct ckr_head h = ckr_head_room((void *)x, type, at, ld, rows, dim,
-	                                  room);
+	struct ckr_head h;
 
+	if (ckr_head_type(type, env) == CKR_BF16)
+		return (struct ckr_head){ (uint16_t *)x + at, CKR_BF16, ld };
+	h = ckr_head_room((void *)x, type, at, ld, rows, dim, room);
 	if (type != CKR_F32)
 		for (int64_t i = 0; i < rows; i++)
-			ckr_widen(h.p + i * dim, x, type, at + i * ld, dim);
+			ckr_widen((float *)h.p + i * dim, x, type, at + i * ld,
+			          dim);
 	return h;
 }
 
@@ -46,7 +59,33 @@ ckr_head_write(void *x, int type, int64_t at, int64_t ld, int64_t rows,
 {
 	if (x && type != CKR_F32)
 		for (int64_t i = 0; i < rows; i++)
-			ckr_narrow(x, type, at + i * ld, h.p + i * dim, dim);
+			ckr_narrow(x, type, at + i * ld,
+			           (float *)h.p + i * dim, dim);
+}
+
+/* Rows of float32 scores as products take them. */
+static inline struct ckr_head
+ckr_head_scores(const struct ckr_attention *a, float *s,
+                const struct ckr_env *env)
+{
+	int type = ckr_head_type(a->type, env);
+
+	return (struct ckr_head){ s, type,
+		type == CKR_F32 ? a->ld : 2 * a->ld };
+}
+
+/* y = alpha op(a) op(b) + beta y; y is float32. */
+static inline void
+ckr_head_product(int ta, int tb, int64_t m, int64_t n, int64_t k, float alpha,
+                 struct ckr_head a, struct ckr_head b, float beta,
+                 struct ckr_head y, const struct ckr_env *env)
+{
+	if (a.type == CKR_BF16)
+		env->bgemm(ta, tb, m, n, k, alpha, a.p, a.ld, b.p, b.ld, beta,
+		           y.p, y.ld);
+	else
+		ckr_sgemm(env)(ta, tb, m, n, k, alpha, a.p, a.ld, b.p, b.ld,
+		               beta, y.p, y.ld);
 }
 
 /* Keys that query i sees. */

@@ -5,9 +5,10 @@
  * place, and used up by the products for dx and dw.  The divisor of a mean is
  * known from the labels beforehand.
  *
- * Logits are float32 whatever the operands are.  A 16-bit dw is a sum over all
- * rows that is rounded once: where rows are few all adjoints are kept, as
- * 16-bit floats, for one product at the end; where they are many the sum is.
+ * Logits are float32 whatever the operands are; their adjoints have the type
+ * of x.  A 16-bit dw is a sum over all rows that is rounded once: where rows
+ * are few all adjoints are kept for one product at the end; where they are many
+ * the sum is, and adjoints lie over their logits.
  */
 #include "classifier.h"
 #include "gemm.h"
@@ -42,18 +43,21 @@ ckr_classifier_row(float *z, int64_t n, int64_t label, float g)
 }
 
 static inline void
-ckr_add_columns(float *y, const float *z, int64_t rows, int64_t n, int first,
-                const struct ckr_env *env)
+ckr_add_columns(float *y, const struct ckr_half *d, int64_t rows, int64_t n,
+                int first, const struct ckr_env *env)
 {
 	CKR_SHARE(rows * n)
 	for (int64_t j0 = 0; j0 < n; j0 += 256) {
 		int64_t w = n - j0 < 256 ? n - j0 : 256;
-		float s[256] = { 0 };
+		float s[256] = { 0 }, part[256];
 
 		for (int64_t i = 0; i < rows; i++) {
+			const float *row = ckr_row(part, d->data, d->type,
+			                           i * d->ld + j0, w);
+
 #pragma omp simd
 			for (int64_t j = 0; j < w; j++)
-				s[j] += z[i * n + j0 + j];
+				s[j] += row[j];
 		}
 		for (int64_t j = 0; j < w; j++)
 			y[j0 + j] = first ? s[j] : y[j0 + j] + s[j];
@@ -92,36 +96,55 @@ ckr_classifier_product(const struct ckr_classifier *c, int product, int ta,
 		           more ? 1.0f : 0.0f, y.data, y.ld);
 }
 
-/* dw = z^T x, or x^T z, or that added to it. */
-static inline void
-ckr_classifier_dw(const struct ckr_classifier *c, struct ckr_half dw,
-                  struct ckr_half z, struct ckr_half x, int64_t rows, int more,
-                  float *workspace, const struct ckr_env *env)
+/* The matrix from element `at` of a row on. */
+static inline struct ckr_half
+ckr_half_from(struct ckr_half x, int64_t at)
 {
-	int64_t n = c->classes, k = c->dim;
-
-	ckr_classifier_product(c, 2, 1, 0, c->tb ? n : k, c->tb ? k : n, rows,
-	                       c->tb ? z : x, c->tb ? x : z, dw, more,
-	                       workspace, env);
+	x.data = (char *)x.data + at * (x.type == CKR_F32 ? 4 : 2);
+	return x;
 }
 
-/* Rows of logits to losses and adjoints; the latter are kept as the rows from
- * `at` on of `all`, unless that is NULL. */
-static inline void
-ckr_classifier_rows(const struct ckr_classifier *c, float *z, float *each,
-                    void *all, const struct ckr_labels *l, int64_t at,
-                    int64_t rows, float g, struct ckr_env *env)
+/* Classes that products take at a time. */
+static inline int64_t
+ckr_classifier_slice(const struct ckr_classifier *c, const struct ckr_env *env)
 {
-	int64_t n = c->classes;
+	return c->slice && env->bgemm ? c->slice : c->classes;
+}
 
-	CKR_SHARE(rows * n)
-	for (int64_t i = 0; i < rows; i++) {
-		int64_t label = ckr_label(l, at + i, env);
-		float wc = ckr_label_weight(l, label);
+/* Weights of n classes from class j on: as they lie, or rounded. */
+static inline struct ckr_half
+ckr_classifier_weights(const struct ckr_classifier *c, struct ckr_half w,
+                       int64_t j, int64_t n, float *workspace,
+                       const struct ckr_env *env)
+{
+	int64_t rows = c->tb ? n : c->dim, cols = c->tb ? c->dim : n;
+	void *to = workspace + c->weights;
 
-		each[i] = wc * ckr_classifier_row(z + i * n, n, label, g * wc);
-		if (all)
-			ckr_narrow(all, c->x, (at + i) * n, z + i * n, n);
+	w = ckr_half_from(w, c->tb ? j * w.ld : j);
+	if (!c->slice || !env->bgemm)
+		return w;
+	CKR_SHARE(rows * cols)
+	for (int64_t i = 0; i < rows; i++)
+		ckr_narrow(to, CKR_BF16, i * cols,
+		           (const float *)w.data + i * w.ld, cols);
+	return (struct ckr_half){ to, CKR_BF16, cols, { 0 } };
+}
+
+/* z = x w^T, or that added to it. */
+static inline void
+ckr_classifier_logits(const struct ckr_classifier *c, struct ckr_half z,
+                      struct ckr_half x, struct ckr_half w, int64_t rows,
+                      int more, float *workspace, const struct ckr_env *env)
+{
+	int64_t step = ckr_classifier_slice(c, env);
+
+	for (int64_t j = 0; j < c->classes; j += step) {
+		int64_t n = ckr_least(step, c->classes - j);
+
+		ckr_classifier_product(
+			c, 0, 0, c->tb, rows, n, c->dim, x,
+			ckr_classifier_weights(c, w, j, n, workspace, env),
+			ckr_half_from(z, j), more, workspace, env);
 	}
 }
 
@@ -135,6 +158,75 @@ ckr_classifier_round(void *y, int type, const float *x, int64_t n,
 	CKR_SHARE(n)
 	for (int64_t i = 0; i < n; i += CKR_SMALL)
 		ckr_narrow(y, type, i, x + i, ckr_least(n - i, CKR_SMALL));
+}
+
+/* dx = d w. */
+static inline void
+ckr_classifier_dx(const struct ckr_classifier *c, struct ckr_half dx,
+                  struct ckr_half d, struct ckr_half w, int64_t rows,
+                  float *workspace, const struct ckr_env *env)
+{
+	int64_t step = ckr_classifier_slice(c, env);
+	struct ckr_half sum = { workspace + c->dx, CKR_F32, c->dim, { 0 } };
+
+	if (step == c->classes)
+		sum = dx;
+	for (int64_t j = 0; j < c->classes; j += step) {
+		int64_t n = ckr_least(step, c->classes - j);
+
+		ckr_classifier_product(
+			c, 1, 0, !c->tb, rows, c->dim, n, ckr_half_from(d, j),
+			ckr_classifier_weights(c, w, j, n, workspace, env), sum,
+			j > 0, workspace, env);
+	}
+	ckr_classifier_round(dx.data, dx.type, sum.data, rows * c->dim, env);
+}
+
+/* dw = d^T x, or x^T d, or that added to it. */
+static inline void
+ckr_classifier_dw(const struct ckr_classifier *c, struct ckr_half dw,
+                  struct ckr_half d, struct ckr_half x, int64_t rows, int more,
+                  float *workspace, const struct ckr_env *env)
+{
+	int64_t n = c->classes, k = c->dim;
+
+	ckr_classifier_product(c, 2, 1, 0, c->tb ? n : k, c->tb ? k : n, rows,
+	                       c->tb ? d : x, c->tb ? x : d, dw, more,
+	                       workspace, env);
+}
+
+/* Where adjoints of the rows from `at` on go, whose logits are z. */
+static inline struct ckr_half
+ckr_classifier_adjoints(const struct ckr_classifier *c, float *z, void *all,
+                        int64_t at)
+{
+	int64_t n = c->classes;
+
+	if (!c->keep)
+		return (struct ckr_half){ z, c->x,
+			c->x == CKR_F32 ? n : 2 * n, { 0 } };
+	return (struct ckr_half){ (uint16_t *)all + at * n, c->x, n, { 0 } };
+}
+
+/* Rows of logits to losses and adjoints. */
+static inline void
+ckr_classifier_rows(const struct ckr_classifier *c, float *z, float *each,
+                    const struct ckr_half *d, const struct ckr_labels *l,
+                    int64_t at, int64_t rows, float g, struct ckr_env *env)
+{
+	int64_t n = c->classes;
+
+	CKR_SHARE(rows * n)
+	for (int64_t i = 0; i < rows; i++) {
+		int64_t label = ckr_label(l, at + i, env);
+		float wc = ckr_label_weight(l, label);
+
+		each[i] = wc * ckr_classifier_row(z + i * n, n, label, g * wc);
+		if (d->data != z)
+			ckr_narrow(d->data, d->type, i * n, z + i * n, n);
+		else if (d->type != CKR_F32)
+			ckr_narrow_over(z + i * n, d->type, n);
+	}
 }
 
 /* A gradient of no rows. */
@@ -153,7 +245,7 @@ ckr_classify(const struct ckr_classifier *c, float *loss, void *dx, void *dw,
 {
 	int64_t n = c->classes, k = c->dim, ld = c->tb ? k : n, rows;
 	int full = c->x == CKR_F32;
-	struct ckr_half zs = { NULL, CKR_F32, n, { 0 } };
+	struct ckr_half zs = { NULL, CKR_F32, n, { 0 } }, d;
 	struct ckr_half ws = { (void *)w, c->w, ld, { 0 } };
 	struct ckr_half sums = { full ? dw : workspace + c->dw, CKR_F32, ld,
 		{ 0 } };
@@ -183,29 +275,28 @@ ckr_classify(const struct ckr_classifier *c, float *loss, void *dx, void *dw,
 		zs.data = z;
 		if (bias)
 			ckr_prefill(z, bias, NULL, rows, n, env);
-		ckr_classifier_product(c, 0, 0, c->tb, rows, n, k, xs, ws, zs,
-		                       bias != NULL, workspace, env);
-		ckr_classifier_rows(c, z, each, c->keep ? workspace : NULL, l,
-		                    i0, rows, g, env);
+		ckr_classifier_logits(c, zs, xs, ws, rows, bias != NULL,
+		                      workspace, env);
+		d = ckr_classifier_adjoints(c, z, workspace, i0);
+		ckr_classifier_rows(c, z, each, &d, l, i0, rows, g, env);
 		for (int64_t i = 0; i < rows; i++)
 			sum += (double)each[i];
 		if (dx)
-			ckr_classifier_product(c, 1, 0, !c->tb, rows, k, n, zs,
-			                       ws, dxs, 0, workspace, env);
+			ckr_classifier_dx(c, dxs, d, ws, rows, workspace, env);
 		if (dw && !c->keep)
-			ckr_classifier_dw(c, sums, zs, xs, rows, i0 > 0,
+			ckr_classifier_dw(c, sums, d, xs, rows, i0 > 0,
 			                  workspace, env);
 		if (dbias)
-			ckr_add_columns(db, z, rows, n, i0 == 0, env);
-		xs.data = (char *)xs.data + rows * k * (full ? 4 : 2);
+			ckr_add_columns(db, &d, rows, n, i0 == 0, env);
+		xs = ckr_half_from(xs, rows * k);
 		if (dx)
-			dxs.data = (char *)dxs.data + rows * k * (full ? 4 : 2);
+			dxs = ckr_half_from(dxs, rows * k);
 	}
-	zs = (struct ckr_half){ workspace, c->x, n, { 0 } };
+	d = (struct ckr_half){ workspace, c->x, n, { 0 } };
 	xs.data = (void *)x;
 	if (dw && c->keep)
 		ckr_classifier_dw(c, (struct ckr_half){ dw, c->x, ld, { 0 } },
-		                  zs, xs, c->rows, 0, workspace, env);
+		                  d, xs, c->rows, 0, workspace, env);
 	else
 		ckr_classifier_round(dw, c->x, sums.data, n * k, env);
 	ckr_classifier_round(dbias, c->x, db, n, env);
