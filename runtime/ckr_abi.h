@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CKR_ABI_VERSION 21
+#define CKR_ABI_VERSION 22
 #define CKR_MAX_DIMS 8
 #define CKR_MAX_GROUP 1024      /* ranks of a group, see enum ckr_axis */
 #define CKR_ANY_REPLICAS UINT32_MAX
@@ -161,18 +161,24 @@ struct ckr_tensor {
 	                         * equal on all replicas */
 };
 
-/* A convolution in float32 without padding, on one thread.  The run time
- * prepares it when it opens the model, if oneDNN is there.  x is
+/* A convolution without padding, on one thread, whose result is float32.  The
+ * run time prepares it when it opens the model, if oneDNN is there.  x is
  * [images][cin / block][in][block], y alike; if cin < block, x is
  * [images][cin][in].  Weights are squares of block x block, one for every tap:
  * [cout / block][cin / block][taps][input][output] forward and as a gradient;
  * in the gradient of x [cout / block][cin / block][taps][output][input], for
  * 1x1 in blocks of 16 [cin / block][cout / block][output][input]; if
- * cin < block [cout / block][taps][cin][output]. */
+ * cin < block [cout / block][taps][cin][output].  Of bf16 operands, in blocks
+ * of 16, rows of a square lie in pairs: [row / 2][column][row % 2], and 1x1 is
+ * as any other. */
 enum ckr_conv_kind { CKR_CONV_Y, CKR_CONV_DX, CKR_CONV_DW };
 
 struct ckr_blocked {
 	int32_t kind;           /* enum ckr_conv_kind: which is computed */
+	int32_t type;           /* enum ckr_dtype of the other two */
+	int32_t staged;         /* 1: where env.bgemm is there, nobody calls
+	                         * it */
+	int32_t scratch;        /* bytes that a call brings */
 	int32_t block;          /* channels of a block: 8 or 16 */
 	int32_t images, cin, cout;
 	int32_t in[2], out[2], kernel[2], stride[2], dilation[2];
@@ -253,8 +259,8 @@ struct ckr_env {
 	/* Computes library.blocked[i] on thread `thread` of the caller's
 	 * parallel region, which has at most env.threads threads.
 	 * conv_ready[i]: that convolution is prepared; conv NULL: none is. */
-	void (*conv)(void *convs, int thread, uint32_t i, float *x, float *w,
-	             float *y);
+	void (*conv)(void *convs, int thread, uint32_t i, void *x, void *w,
+	             void *y, void *scratch);
 	void *convs;
 	const unsigned char *conv_ready;
 	/* On a GPU: this struct as kernels there see it, and the stream that

@@ -32,6 +32,7 @@ emit_conv_geometry(struct emit *e, const Node *n)
 	struct conv_tile t = conv_tile(e->g, n);
 
 	out_line(e->out, "static const struct ckr_conv c1 = {");
+	out_line(e->out, ".type = %s,", tables_dtype(emit_in(e, n, 0)->dt));
 	EMIT_MEMBERS(e, "images group cin cout", w.images, w.group, w.cin,
 	             w.cout);
 	emit_window(e, &w);
@@ -39,7 +40,8 @@ emit_conv_geometry(struct emit *e, const Node *n)
 	             window_volume(w.in), window_volume(w.out));
 	EMIT_MEMBERS(e, "direct windows channels", t.direct, t.windows,
 	             t.channels);
-	EMIT_MEMBERS(e, "parts each workspace", t.parts, t.each, t.workspace);
+	EMIT_MEMBERS(e, "parts each room workspace", t.parts, t.each, t.room,
+	             t.workspace);
 	out_line(e->out, "};");
 }
 
@@ -52,10 +54,13 @@ blocked_job(struct emit *e, const Node *n, const struct window *w,
 	int64_t cin = n->op == OP_CONV_DX ? b->channels : b->cin;
 	int64_t cout = n->op == OP_CONV_DX ? b->cout : b->channels;
 
-	return emit_job(e, arena_printf(e->arena, "\t{ CKR_CONV_%s, CKR_BLOCK, "
-		"%lld, %lld, %lld, { %lld, %lld }, { %lld, %lld },\n\t  "
-		"{ %lld, %lld }, { %lld, %lld }, { %lld, %lld } },\n",
-		kind[n->op - OP_CONV], (long long)b->images, (long long)cin,
+	return emit_job(e, arena_printf(e->arena, "\t{ CKR_CONV_%s, %s, %d, "
+		"%lld, CKR_BLOCK, %lld, %lld, %lld, { %lld, %lld }, "
+		"{ %lld, %lld },\n\t  { %lld, %lld }, { %lld, %lld }, "
+		"{ %lld, %lld } },\n",
+		kind[n->op - OP_CONV],
+		tables_dtype(emit_in(e, n, 0)->dt), e->staged,
+		(long long)b->scratch * 4, (long long)b->images, (long long)cin,
 		(long long)cout, (long long)b->extent[0],
 		(long long)b->extent[1], (long long)b->lines,
 		(long long)w->out[2], (long long)w->kernel[1],
@@ -84,7 +89,8 @@ emit_blocks(struct emit *e, const Node *n, const char *call)
 	out_line(e->out, ".halo = %lld, .each = %lld, .extent = { %lld, %lld "
 	         "},", (long long)b.halo, (long long)b.each,
 	         (long long)b.extent[0], (long long)b.extent[1]);
-	EMIT_MEMBERS(e, "weights x y w", b.weights, b.x, b.y, b.w);
+	EMIT_MEMBERS(e, "weights x y w scratch", b.weights, b.x, b.y, b.w,
+	             b.scratch);
 	out_line(e->out, "};");
 	out_line(e->out, "if (ckr_has_blocks(&b1, env)) {");
 	out_line(e->out, "ckr_blocks_%s", call);
@@ -111,7 +117,9 @@ emit_convolution(struct emit *e, const Node *n, const char *name, bool back,
 	const char *s = p_workspace(e, n);
 	bool blocks;
 
-	if (!emit_float_operands(e, n, "conv"))
+	if (conv_takes_bf16(e->g, n))
+		emit_include(e, "conv");
+	else if (!emit_float_operands(e, n, "conv"))
 		return false;
 	if (!begin_conv(e, n))
 		return true;

@@ -16,14 +16,16 @@ padded_channels(int64_t channels)
 
 /* Two spatial dims at most, sizes that a 32-bit int holds with room to spare,
  * and channels that mostly fill their blocks.  1x1 is a matrix product as it
- * is; blocks pay only where its rows are short. */
+ * is; blocks of floats pay only where its rows are short. */
 static bool
-is_suited(const struct window *w, Op op)
+is_suited(const struct window *w, Op op, bool half)
 {
 	int64_t cin = w->cin <= BLOCK_PLAIN ? w->cin : padded_channels(w->cin);
 	int64_t most = 1 << 20;
 
-	if (w->kernel[1] == 1 && w->kernel[2] == 1
+	if (half && w->cin <= BLOCK_PLAIN)
+		return false;
+	if (!half && w->kernel[1] == 1 && w->kernel[2] == 1
 	    && (op == OP_CONV_DW || w->out[1] > BLOCK_POINTS
 	        || w->out[1] * w->out[2] > BLOCK_POINTS))
 		return false;
@@ -119,14 +121,35 @@ split_channels(struct conv_blocked *b, const struct window *w, Op op)
 	}
 }
 
+/* Operands of bf16 take half of the place; what is computed does not.  Scratch
+ * is what the library was seen to ask for: sums of an image where rows are
+ * single windows, both operands of an image once more for dw. */
+static void
+set_bf16_sizes(struct conv_blocked *b, Op op)
+{
+	int64_t x = b->x, y = b->y;
+
+	if (op == OP_CONV_DW)
+		b->scratch = ceil_div(x + y, b->images * BLOCK) * BLOCK;
+	else if (op == OP_CONV && b->point)
+		b->scratch = ceil_div(y, b->images * BLOCK) * BLOCK;
+	if (op != OP_CONV_DX)
+		b->x = ceil_div(x, 2 * BLOCK) * BLOCK;
+	if (op != OP_CONV)
+		b->y = ceil_div(y, 2 * BLOCK) * BLOCK;
+	if (op != OP_CONV_DW)
+		b->weights = ceil_div(b->weights, 2 * BLOCK) * BLOCK;
+}
+
 struct conv_blocked
 conv_blocked(const Graph *g, const Node *n)
 {
 	struct window w = window_of(g, n);
-	struct conv_blocked b = { .each = w.images };
+	struct conv_blocked b = { .each = w.images,
+		.half = conv_takes_bf16(g, n) };
 	int64_t taps = w.kernel[1] * w.kernel[2], parts, all;
 
-	if (!is_suited(&w, n->op))
+	if (!is_suited(&w, n->op, b.half))
 		return b;
 	b.point = taps == 1;
 	b.cout = padded_channels(w.cout);
@@ -151,6 +174,8 @@ conv_blocked(const Graph *g, const Node *n)
 		b.w = b.channels * b.cin * taps;
 	/* a single row may be too long */
 	b.fits = b.x + b.y <= 12 * (BLOCK_BYTES / 4);
+	if (b.half)
+		set_bf16_sizes(&b, n->op);
 	return b;
 }
 
@@ -161,7 +186,7 @@ work_conv(const Graph *g, const Node *n, int threads)
 	struct conv_blocked b = conv_blocked(g, n);
 	int64_t bytes, other = 0;
 
-	if (b.fits && (!mul_ok(b.x + b.y + b.w, threads, &other)
+	if (b.fits && (!mul_ok(b.x + b.y + b.w + b.scratch, threads, &other)
 	               || !add_ok(other, b.weights, &other)))
 		return -1;
 	if (!mul_ok(t.workspace, threads, &bytes)

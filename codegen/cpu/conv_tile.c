@@ -31,6 +31,33 @@ padded_product(int64_t a, int64_t b)
 	return n / 16 * 16;
 }
 
+bool
+conv_takes_bf16(const Graph *g, const Node *n)
+{
+	if (n->op < OP_CONV || n->op > OP_CONV_DW || conv_depthwise(g, n).fits)
+		return false;
+	for (int i = 0; i < n->nin + n->nout; i++) {
+		ValId v = i < n->nin ? n->in[i] : n->out[i - n->nin];
+
+		if (v && (g->val[v].dt != DT_BF16
+		          || (g->val[v].laid_out
+		              && !val_contiguous(&g->val[v]))))
+			return false;
+	}
+	return true;
+}
+
+/* Elements of the result that a task sums up at a time. */
+static int64_t
+task_sums(const struct conv_tile *t, const struct window *w, Op op)
+{
+	int64_t in = w->in[0] * w->in[1] * w->in[2];
+
+	return op == OP_CONV_DW ? 0
+	     : op == OP_CONV ? padded_product(w->cout, t->windows)
+	     : padded_product(t->channels, t->direct ? t->windows : in);
+}
+
 struct conv_tile
 conv_tile(const Graph *g, const Node *n)
 {
@@ -38,6 +65,7 @@ conv_tile(const Graph *g, const Node *n)
 	struct conv_depthwise thin = conv_depthwise(g, n);
 	int64_t taps = w.kernel[0] * w.kernel[1] * w.kernel[2], rows;
 	int64_t blocks;
+	bool half = conv_takes_bf16(g, n);
 	struct conv_tile t = { .direct = window_is_direct(&w), .parts = 1,
 		.each = w.images };
 
@@ -56,6 +84,11 @@ conv_tile(const Graph *g, const Node *n)
 	                          ? w.images * w.group : CONV_TASKS);
 	if (!t.direct)
 		t.workspace = padded_product(rows, t.windows);
+	if (half) {
+		t.room = t.workspace;
+		if (!add_ok(t.room, task_sums(&t, &w, n->op), &t.workspace))
+			t.workspace = INT64_MAX;
+	}
 	if (n->op != OP_CONV_DW || w.images < 1)
 		return t;
 	int64_t weights = larger(1, w.group * w.cout * w.cin * taps);
@@ -66,7 +99,7 @@ conv_tile(const Graph *g, const Node *n)
 	parts = larger(1, smaller(parts, w.images));
 	t.each = ceil_div(w.images, parts);
 	t.parts = ceil_div(w.images, t.each);
-	if (t.parts > 1)
+	if (t.parts > 1 || half)
 		t.shared = padded_product(t.parts, weights);
 	return t;
 }

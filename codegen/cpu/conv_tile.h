@@ -20,11 +20,15 @@ struct conv_tile {
 	bool direct;                    /* patches are the image: no copy */
 	int64_t windows, channels;
 	int64_t parts, each;
+	int64_t room;                   /* floats before those of sums */
 	int64_t workspace;                /* floats per thread */
 	int64_t shared;                 /* floats in front of those */
 };
 
 struct conv_tile conv_tile(const Graph *, const Node *);
+/* Whether the kernels take its operands as bf16, where the processor multiplies
+ * that; else, and on other processors, they are staged. */
+bool conv_takes_bf16(const Graph *, const Node *);
 
 /* Depthwise (one input channel per group), in floats: a task copies the planes
  * of x of some images to one plane per phase of the stride, an image after the
@@ -67,8 +71,9 @@ struct conv_blocked {
 	int64_t halo;                   /* conv_dx: lines above that are read */
 	int64_t each;
 	int64_t extent[2];              /* extent of x in one task */
+	bool half;                      /* of bf16 */
 	int64_t weights;                /* floats that all threads share */
-	int64_t x, y, w;                /* floats per thread */
+	int64_t x, y, w, scratch;       /* floats per thread */
 };
 
 struct conv_blocked conv_blocked(const Graph *, const Node *);

@@ -1,14 +1,26 @@
 /* The CPU as passes and rules see it. */
+#include "codegen/cpu/conv_tile.h"
 #include "codegen/cpu/cpu.h"
 #include "codegen/cpu/tile.h"
+
+/* Of two in bytes; -1: too many. */
+static int64_t
+larger_workspace(int64_t a, int64_t b)
+{
+	return a < 0 || b < 0 ? -1 : larger(a, b);
+}
 
 static int64_t
 cpu_workspace(const Graph *g, const Node *n, int threads)
 {
 	if (threads < 1)
 		threads = 1;
-	return staging_needed(g, n) ? staging_bytes(g, n, threads)
-	     : rule_workspace(cpu_op, g, n, threads);
+	if (!staging_needed(g, n))
+		return rule_workspace(cpu_op, g, n, threads);
+	if (!conv_takes_bf16(g, n))
+		return staging_bytes(g, n, threads);
+	return larger_workspace(staging_bytes(g, n, threads),
+	                        rule_workspace(cpu_op, g, n, threads));
 }
 
 static int64_t
@@ -84,7 +96,18 @@ cpu_norm_grad(struct emit *e, const Node *n, int64_t rows)
 static bool
 cpu_emit(struct emit *e, const Node *n)
 {
-	return staging_needed(e->g, n) ? staging_emit(e, n) : emit_node(e, n);
+	bool ok;
+
+	if (!staging_needed(e->g, n))
+		return emit_node(e, n);
+	if (!conv_takes_bf16(e->g, n))
+		return staging_emit(e, n);
+	out_line(e->out, "if (env->bgemm) {");
+	ok = emit_node(e, n);
+	out_line(e->out, "} else {");
+	ok = ok && staging_emit(e, n);
+	out_line(e->out, "}");
+	return ok;
 }
 
 static void

@@ -27,6 +27,7 @@ struct emit {
 	Diag *diag;
 	Arena *arena;
 	int threads;                    /* threads that workspace is for */
+	bool staged;                    /* on float32 copies of operands */
 	struct out *out;                /* the body of this kernel */
 	int64_t items;                  /* work items of this kernel's largest
 	                                 * loop over them; 0: no such loop */

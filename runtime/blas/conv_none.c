@@ -2,9 +2,10 @@
 #include "runtime/blas/conv.h"
 
 struct convs *
-convs_open(void *onednn, const struct ckr_blocked *b, uint32_t n, int threads)
+convs_open(void *onednn, const struct ckr_blocked *b, uint32_t n, int threads,
+           int bf16)
 {
-	(void)onednn, (void)b, (void)n, (void)threads;
+	(void)onednn, (void)b, (void)n, (void)threads, (void)bf16;
 	return NULL;
 }
 

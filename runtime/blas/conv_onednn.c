@@ -2,9 +2,9 @@
  *
  * Every convolution is made for one thread, and threads run it side by side on
  * operands of their own, so that bits do not depend on their number.  Only its
- * compiled kernels are taken, and only where they ask for no scratch memory:
- * all memory belongs to the plan.  What is left, the code of the kernels and
- * handles, is made when the model is opened.
+ * compiled kernels are taken, and only where they ask for no more scratch memory
+ * than a call brings: all memory belongs to the plan.  What is left, the code of
+ * the kernels and handles, is made when the model is opened.
  */
 #include "runtime/blas/conv.h"
 
@@ -34,12 +34,12 @@ struct api {
 	API(MEMBER)
 };
 
-enum { X, W, Y, OPERANDS };
+enum { X, W, Y, OPERANDS, SCRATCH = OPERANDS, MEMORIES };
 
 struct conv {
 	dnnl_primitive_t run;
-	int arg[OPERANDS];
-	dnnl_memory_t *memory;          /* OPERANDS for every thread */
+	int arg[MEMORIES];
+	dnnl_memory_t *memory;          /* MEMORIES for every thread */
 };
 
 struct convs {
@@ -75,6 +75,10 @@ weights_tag(const struct ckr_blocked *b)
 {
 	bool wide = b->block == 16;
 
+	if (b->type == CKR_BF16)
+		return b->kind == CKR_CONV_Y ? dnnl_OIhw8i16o2i
+		     : b->kind == CKR_CONV_DX ? dnnl_OIhw8o16i2o
+		     : dnnl_OIhw16i16o;
 	if (b->cin < b->block)
 		return wide ? dnnl_Ohwi16o : dnnl_Ohwi8o;
 	if (b->kind != CKR_CONV_DX)
@@ -82,6 +86,13 @@ weights_tag(const struct ckr_blocked *b)
 	if (wide && b->kernel[0] * b->kernel[1] == 1)
 		return dnnl_IOhw16o16i;
 	return wide ? dnnl_OIhw16o16i : dnnl_OIhw8o8i;
+}
+
+/* Of the operand that this kind of convolution computes. */
+static dnnl_data_type_t
+type_of(const struct ckr_blocked *b, int kind)
+{
+	return b->type == CKR_BF16 && b->kind != kind ? dnnl_bf16 : dnnl_f32;
 }
 
 static bool
@@ -94,12 +105,12 @@ describe_operands(const struct api *api, const struct ckr_blocked *b,
 	dnnl_dims_t w = { b->cout, b->cin, b->kernel[0], b->kernel[1] };
 	dnnl_dims_t y = { b->images, b->cout, b->out[0], b->out[1] };
 
-	return !api->memory_desc_init_by_tag(&md[X], 4, x, dnnl_f32,
-		b->cin < b->block ? dnnl_nchw : blocks)
-	       && !api->memory_desc_init_by_tag(&md[W], 4, w, dnnl_f32,
-		weights_tag(b))
-	       && !api->memory_desc_init_by_tag(&md[Y], 4, y, dnnl_f32,
-		blocks);
+	return !api->memory_desc_init_by_tag(&md[X], 4, x,
+		type_of(b, CKR_CONV_DX), b->cin < b->block ? dnnl_nchw : blocks)
+	       && !api->memory_desc_init_by_tag(&md[W], 4, w,
+		type_of(b, CKR_CONV_DW), weights_tag(b))
+	       && !api->memory_desc_init_by_tag(&md[Y], 4, y,
+		type_of(b, CKR_CONV_Y), blocks);
 }
 
 /* The library's plan of a convolution; NULL: it has none. */
@@ -111,17 +122,20 @@ create_primitive_desc(const struct convs *c, const struct ckr_blocked *b,
 	const struct api *api = &c->api;
 	dnnl_dims_t none = { 0 }, stride = { b->stride[0], b->stride[1] };
 	dnnl_dims_t gaps = { b->dilation[0] - 1, b->dilation[1] - 1 };
-	dnnl_memory_desc_t any = md[W];
+	dnnl_memory_desc_t x = md[X], w = md[W];
 	dnnl_convolution_desc_t forward, back;
 	dnnl_primitive_desc_t hint = NULL, pd = NULL;
 	dnnl_status_t bad;
 
 	/* gradients want the forward plan as a hint */
-	any.format_kind = dnnl_format_kind_any;
+	if (b->kind != CKR_CONV_Y) {
+		w.format_kind = dnnl_format_kind_any;
+		w.data_type = x.data_type = b->type == CKR_BF16 ? dnnl_bf16
+			: dnnl_f32;
+	}
 	if (api->dilated_convolution_forward_desc_init(&forward,
-		dnnl_forward_training, dnnl_convolution_direct, &md[X],
-		b->kind == CKR_CONV_Y ? &md[W] : &any, NULL, &md[Y], stride,
-		gaps, none, none)
+		dnnl_forward_training, dnnl_convolution_direct, &x, &w, NULL,
+		&md[Y], stride, gaps, none, none)
 	    || api->primitive_desc_create(&hint, &forward, attr, c->engine,
 	                                  NULL))
 		return NULL;
@@ -142,9 +156,10 @@ create_primitive_desc(const struct convs *c, const struct ckr_blocked *b,
 	return pd;
 }
 
-/* Compiled, and without scratch memory of its own. */
+/* Compiled, with no more scratch memory than that. */
 static bool
-is_jit_without_scratch(const struct api *api, const_dnnl_primitive_desc_t pd)
+is_jit_with_scratch(const struct api *api, const_dnnl_primitive_desc_t pd,
+                    int32_t most)
 {
 	const dnnl_memory_desc_t *scratch;
 	const char *name = "";
@@ -154,17 +169,18 @@ is_jit_without_scratch(const struct api *api, const_dnnl_primitive_desc_t pd)
 		return false;
 	scratch = api->primitive_desc_query_md(pd, dnnl_query_scratchpad_md,
 	                                       0);
-	return !scratch || api->memory_desc_get_size(scratch) == 0;
+	return !scratch
+		|| api->memory_desc_get_size(scratch) <= (size_t)most;
 }
 
 static bool
 create_memories(struct convs *c, struct conv *v, const dnnl_memory_desc_t *md)
 {
-	int n = OPERANDS * c->threads;
+	int n = MEMORIES * c->threads;
 
 	v->memory = calloc((size_t)n, sizeof(*v->memory));
 	for (int i = 0; v->memory && i < n; i++)
-		if (c->api.memory_create(&v->memory[i], &md[i % OPERANDS],
+		if (c->api.memory_create(&v->memory[i], &md[i % MEMORIES],
 		                         c->engine, DNNL_MEMORY_NONE))
 			return false;
 	return v->memory;
@@ -174,15 +190,15 @@ static bool
 prepare_conv(struct convs *c, struct conv *v, const struct ckr_blocked *b,
              const_dnnl_primitive_attr_t attr)
 {
-	static const int arg[][OPERANDS] = {
+	static const int arg[][MEMORIES] = {
 		[CKR_CONV_Y] = { DNNL_ARG_SRC, DNNL_ARG_WEIGHTS,
-		                 DNNL_ARG_DST },
+		                 DNNL_ARG_DST, DNNL_ARG_SCRATCHPAD },
 		[CKR_CONV_DX] = { DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS,
-		                  DNNL_ARG_DIFF_DST },
+		                  DNNL_ARG_DIFF_DST, DNNL_ARG_SCRATCHPAD },
 		[CKR_CONV_DW] = { DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS,
-		                  DNNL_ARG_DIFF_DST },
+		                  DNNL_ARG_DIFF_DST, DNNL_ARG_SCRATCHPAD },
 	};
-	dnnl_memory_desc_t md[OPERANDS];
+	dnnl_memory_desc_t md[MEMORIES];
 	dnnl_primitive_desc_t pd;
 	bool ok;
 
@@ -192,32 +208,36 @@ prepare_conv(struct convs *c, struct conv *v, const struct ckr_blocked *b,
 	if (!pd)
 		return false;
 	memcpy(v->arg, arg[b->kind], sizeof(v->arg));
-	ok = is_jit_without_scratch(&c->api, pd) && create_memories(c, v, md)
+	md[SCRATCH] = *c->api.primitive_desc_query_md(
+		pd, dnnl_query_scratchpad_md, 0);
+	ok = is_jit_with_scratch(&c->api, pd, b->scratch)
+		&& create_memories(c, v, md)
 		&& !c->api.primitive_create(&v->run, pd);
 	c->api.primitive_desc_destroy(pd);
 	return ok;
 }
 
 static void
-execute_conv(void *convs, int thread, uint32_t i, float *x, float *w, float *y)
+execute_conv(void *convs, int thread, uint32_t i, void *x, void *w, void *y,
+             void *scratch)
 {
 	struct convs *c = convs;
 	struct conv *v = &c->conv[i];
-	dnnl_memory_t *m = v->memory + OPERANDS * thread;
-	float *operand[OPERANDS] = { x, w, y };
-	dnnl_exec_arg_t arg[OPERANDS];
+	dnnl_memory_t *m = v->memory + MEMORIES * thread;
+	void *operand[MEMORIES] = { x, w, y, scratch };
+	dnnl_exec_arg_t arg[MEMORIES];
 
-	for (int k = 0; k < OPERANDS; k++) {
+	for (int k = 0; k < MEMORIES; k++) {
 		c->api.memory_set_data_handle(m[k], operand[k]);
 		arg[k] = (dnnl_exec_arg_t){ v->arg[k], m[k] };
 	}
-	c->api.primitive_execute(v->run, c->stream[thread], OPERANDS, arg);
+	c->api.primitive_execute(v->run, c->stream[thread], MEMORIES, arg);
 }
 
 /* ---- all of them ---- */
 
 static bool
-prepare_all(struct convs *c, const struct ckr_blocked *b)
+prepare_all(struct convs *c, const struct ckr_blocked *b, bool bf16)
 {
 	dnnl_primitive_attr_t attr = NULL;
 	int before = omp_get_max_threads();
@@ -237,6 +257,8 @@ prepare_all(struct convs *c, const struct ckr_blocked *b)
 	/* work is divided for the threads of the one who prepares it */
 	omp_set_num_threads(1);
 	for (uint32_t i = 0; i < c->n; i++) {
+		if (bf16 ? b[i].staged : b[i].type == CKR_BF16)
+			continue;
 		c->ready[i] = prepare_conv(c, &c->conv[i], &b[i], attr);
 		any |= c->ready[i];
 	}
@@ -246,7 +268,8 @@ prepare_all(struct convs *c, const struct ckr_blocked *b)
 }
 
 struct convs *
-convs_open(void *onednn, const struct ckr_blocked *b, uint32_t n, int threads)
+convs_open(void *onednn, const struct ckr_blocked *b, uint32_t n, int threads,
+           int bf16)
 {
 	struct convs *c;
 
@@ -263,7 +286,7 @@ convs_open(void *onednn, const struct ckr_blocked *b, uint32_t n, int threads)
 	if (!find_api(&c->api, onednn)) {
 		c->n = 0;
 		c->threads = 0;
-	} else if (c->conv && c->ready && c->stream && prepare_all(c, b)) {
+	} else if (c->conv && c->ready && c->stream && prepare_all(c, b, bf16)) {
 		return c;
 	}
 	convs_close(c);
@@ -288,7 +311,7 @@ convs_close(struct convs *c)
 	for (uint32_t i = 0; c->conv && i < c->n; i++) {
 		struct conv *v = &c->conv[i];
 
-		for (int k = 0; v->memory && k < OPERANDS * c->threads; k++)
+		for (int k = 0; v->memory && k < MEMORIES * c->threads; k++)
 			if (v->memory[k])
 				c->api.memory_destroy(v->memory[k]);
 		free(v->memory);

@@ -39,7 +39,7 @@ host_open_libraries(struct device *d, const struct ckr_library *lib,
 	env->sgemm_one = h->gemm.one;
 	env->bgemm = h->gemm.bf16;
 	h->convs = convs_open(h->gemm.onednn, lib->blocked, lib->nblocked,
-	                      env->threads);
+	                      env->threads, h->gemm.bf16 != NULL);
 	convs_fill_env(h->convs, env);
 	return CKR_OK;
 }

@@ -1,6 +1,7 @@
 /* Convolutions in blocks of channels, by their definition in ckr_abi.h. */
 #include "tests/codegen/blocked.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* Element i of image n, channel c in blocks; those of plain images too. */
@@ -21,6 +22,13 @@ weight_at(float *p, const struct ckr_blocked *b, int64_t o, int64_t i,
 {
 	int64_t k = b->block, taps = (int64_t)b->kernel[0] * b->kernel[1];
 
+	if (b->type == CKR_BF16 && b->kind != CKR_CONV_DW) {
+		int64_t row = b->kind == CKR_CONV_Y ? i % k : o % k;
+		int64_t column = b->kind == CKR_CONV_Y ? o % k : i % k;
+
+		return p + ((o / k * (b->cin / k) + i / k) * taps + tap) * k * k
+			+ row / 2 * 2 * k + column * 2 + row % 2;
+	}
 	if (b->cin < k)
 		return p + ((o / k * taps + tap) * b->cin + i) * k + o % k;
 	if (b->kind != CKR_CONV_DX)
@@ -78,16 +86,38 @@ blocked_part(const struct ckr_blocked *b, float *x, float *w, float *y,
 	}
 }
 
+/* n floats: x itself, or what its bf16 stand for. */
+static float *
+as_floats(const struct ckr_blocked *b, int kind, void *x, int64_t n)
+{
+	const uint16_t *half = x;
+	float *to;
+
+	if (b->type != CKR_BF16 || b->kind == kind)
+		return x;
+	to = malloc((size_t)n * sizeof *to + 1);
+	for (int64_t i = 0; i < n; i++) {
+		uint32_t bits = (uint32_t)half[i] << 16;
+
+		memcpy(&to[i], &bits, sizeof bits);
+	}
+	return to;
+}
+
 void
-blocked_conv(void *convs, int thread, uint32_t job, float *x, float *w,
-             float *y)
+blocked_conv(void *convs, int thread, uint32_t job, void *x_given,
+             void *w_given, void *y_given, void *scratch)
 {
 	const struct ckr_blocked *b = &((const struct ckr_blocked *)convs)[job];
 	int64_t in = (int64_t)b->in[0] * b->in[1];
 	int64_t out = (int64_t)b->out[0] * b->out[1];
 	int64_t taps = (int64_t)b->kernel[0] * b->kernel[1];
+	float *x = as_floats(b, CKR_CONV_DX, x_given, b->images * b->cin * in);
+	float *w = as_floats(b, CKR_CONV_DW, w_given, b->cout * b->cin * taps);
+	float *y = as_floats(b, CKR_CONV_Y, y_given, b->images * b->cout * out);
 
 	(void)thread;
+	memset(scratch, 0xa5, (size_t)b->scratch);
 	if (b->kind == CKR_CONV_Y)
 		memset(y, 0, (size_t)(b->images * b->cout * out) * sizeof *y);
 	else if (b->kind == CKR_CONV_DX)
@@ -98,4 +128,10 @@ blocked_conv(void *convs, int thread, uint32_t job, float *x, float *w,
 		for (int64_t o = 0; o < b->cout; o += b->block)
 			for (int64_t i = 0; i < b->cin; i++)
 				blocked_part(b, x, w, y, n, o, i);
+	if (x != x_given)
+		free(x);
+	if (w != w_given)
+		free(w);
+	if (y != y_given)
+		free(y);
 }

@@ -5,7 +5,7 @@
 #include "runtime/ckr_abi.h"
 
 /* convs: the table of struct ckr_blocked. */
-void blocked_conv(void *convs, int thread, uint32_t job, float *x, float *w,
-                  float *y);
+void blocked_conv(void *convs, int thread, uint32_t job, void *x, void *w,
+                  void *y, void *scratch);
 
 #endif

@@ -176,6 +176,10 @@ cases_conv(struct setup *t)
 	convs(t);
 	t->real = DT_BF16;
 	halves(t, t->machine == machines);
+	if (t->machine == machines) {
+		convs(t);
+		cut_convs(t);
+	}
 	t->real = DT_F16;
 	halves(t, false);
 	cut_convs(t);

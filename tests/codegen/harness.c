@@ -431,6 +431,31 @@ naive_sgemm(int ta, int tb, int64_t m, int64_t n, int64_t k, float alpha,
 	free(sum);
 }
 
+/* n x k bf16 as floats, rows packed. */
+static float *
+floats_of(const uint16_t *x, int64_t ld, int64_t n, int64_t k)
+{
+	float *to = malloc((size_t)(n * k) * sizeof *to + 1);
+
+	for (int64_t i = 0; i < n * k; i++)
+		to[i] = (float)load(DT_BF16, x, i / k * ld + i % k);
+	return to;
+}
+
+static void
+naive_bgemm(int ta, int tb, int64_t m, int64_t n, int64_t k, float alpha,
+            const uint16_t *a, int64_t lda, const uint16_t *b, int64_t ldb,
+            float beta, float *c, int64_t ldc)
+{
+	float *x = floats_of(a, lda, ta ? k : m, ta ? m : k);
+	float *y = floats_of(b, ldb, tb ? n : k, tb ? k : n);
+
+	naive_sgemm(ta, tb, m, n, k, alpha, x, ta ? m : k, y, tb ? k : n, beta,
+	            c, ldc);
+	free(x);
+	free(y);
+}
+
 /* Rows of n x k elements as doubles: element (i, j) lies at i ld + j, or if
  * trans at j ld + i. */
 static double *
@@ -514,6 +539,22 @@ run_convs(struct run *r, bool on)
 	             : (void *)(uintptr_t)r->lib->blocked;
 	r->env.convolve = on ? convolved : NULL;
 	r->env.conv_ready = on ? r->ready : NULL;
+}
+
+void
+run_units(struct run *r, bool on)
+{
+	r->env.bgemm = on ? naive_bgemm : NULL;
+}
+
+bool
+run_has_bf16(const struct run *r)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; i < r->lib->program[0].ntensor; i++)
+		any |= r->lib->program[0].tensor[i].dtype == CKR_BF16;
+	return any && !r->lib->arch;
 }
 
 bool

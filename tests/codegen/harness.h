@@ -81,6 +81,10 @@ void run_once(struct run *, const struct setup *, int threads);
 void run_close(struct run *);
 /* Whether there is a library of convolutions; there is one at first. */
 void run_convs(struct run *, bool on);
+/* Whether the processor multiplies bf16; it does not at first. */
+void run_units(struct run *, bool on);
+/* Whether that matters to a library. */
+bool run_has_bf16(const struct run *);
 /* Compare all values with the interpreter's; returns how many differ. */
 int run_compare(const struct run *, struct setup *);
 /* Address of a tensor by index. */

@@ -142,12 +142,17 @@ check_library(struct setup *t, const char *so)
 
 	if (!run_open(&r, so))
 		return 1;
-	/* the library's convolutions are refused, or there */
-	for (int convs = 0; convs < (r.lib->nblocked || r.lib->nconvolved
-	                             ? 2 : 1); convs++) {
-		run_convs(&r, convs);
-		bad += check_runs(&r, t, convs ? 2 : 3);
-	}
+	/* the library's convolutions are refused, or there, and so are the
+	 * processor's units for bf16 */
+	for (int units = 0; units < (run_has_bf16(&r) ? 2 : 1); units++)
+		for (int convs = 0; convs < (r.lib->nblocked
+		                             || r.lib->nconvolved ? 2 : 1);
+		     convs++) {
+			run_units(&r, units);
+			run_convs(&r, convs);
+			bad += check_runs(&r, t, convs ? 2 : 3);
+		}
+	run_units(&r, false);
 	r.env.training = 0;
 	r.env.clip = 0;
 	r.env.micro = 0;

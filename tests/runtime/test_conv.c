@@ -13,26 +13,49 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { THREADS = 3, TIMES = 20, SKIPPED = 77 };
+enum { THREADS = 3, TIMES = 20, SKIPPED = 77, SCRATCH = 1 << 20 };
 
-/* Sizes but for kind and block. */
-static const struct ckr_blocked shape[] = {
-	{ 0, 0, 2, 16, 32, { 9, 7 }, { 7, 5 }, { 3, 3 }, { 1, 1 }, { 1, 1 } },
-	{ 0, 0, 1, 32, 16, { 13, 14 }, { 5, 4 }, { 3, 3 }, { 2, 3 },
+/* Sizes. */
+static const struct {
+	int32_t images, cin, cout;
+	int32_t in[2], out[2], kernel[2], stride[2], dilation[2];
+} shape[] = {
+	{ 2, 16, 32, { 9, 7 }, { 7, 5 }, { 3, 3 }, { 1, 1 }, { 1, 1 } },
+	{ 1, 32, 16, { 13, 14 }, { 5, 4 }, { 3, 3 }, { 2, 3 },
 	  { 2, 2 } },
-	{ 0, 0, 4, 48, 32, { 7, 7 }, { 7, 7 }, { 1, 1 }, { 1, 1 }, { 1, 1 } },
-	{ 0, 0, 1, 3, 32, { 21, 23 }, { 8, 9 }, { 7, 7 }, { 2, 2 },
+	{ 4, 48, 32, { 7, 7 }, { 7, 7 }, { 1, 1 }, { 1, 1 }, { 1, 1 } },
+	{ 1, 3, 32, { 21, 23 }, { 8, 9 }, { 7, 7 }, { 2, 2 },
 	  { 1, 1 } },
-	{ 0, 0, 2, 16, 64, { 1, 30 }, { 1, 26 }, { 1, 5 }, { 1, 1 },
+	{ 2, 16, 64, { 1, 30 }, { 1, 26 }, { 1, 5 }, { 1, 1 },
 	  { 1, 1 } },
-	{ 0, 0, 1, 128, 128, { 6, 6 }, { 4, 4 }, { 3, 3 }, { 1, 1 },
+	{ 1, 128, 128, { 6, 6 }, { 4, 4 }, { 3, 3 }, { 1, 1 },
 	  { 1, 1 } },
 };
 
+/* Floats, or bf16 in the same place but for the result. */
 struct operands {
 	float *v[3];
 	int64_t n[3];
+	void *scratch;
 };
+
+static const int result[] = { [CKR_CONV_Y] = 2, [CKR_CONV_DX] = 0,
+                              [CKR_CONV_DW] = 1 };
+
+/* Cut to bf16, in place. */
+static void
+cut(float *x, int64_t n)
+{
+	uint16_t *to = (uint16_t *)x;
+
+	for (int64_t i = 0; i < n; i++) {
+		uint32_t bits;
+
+		memcpy(&bits, x + i, sizeof bits);
+		bits >>= 16;
+		memcpy(to + i, &bits, sizeof *to);
+	}
+}
 
 static struct operands
 operands_of(const struct ckr_blocked *b)
@@ -50,7 +73,10 @@ operands_of(const struct ckr_blocked *b)
 			seed = seed * 1664525 + 1013904223;
 			o.v[k][i] = (float)(seed >> 8) / (1 << 23) - 1;
 		}
+		if (b->type == CKR_BF16 && k != result[b->kind])
+			cut(o.v[k], o.n[k]);
 	}
+	o.scratch = aligned_alloc(64, SCRATCH);
 	return o;
 }
 
@@ -59,14 +85,13 @@ free_operands(struct operands *o)
 {
 	for (int k = 0; k < 3; k++)
 		free(o->v[k]);
+	free(o->scratch);
 }
 
 static int
 differs(const struct ckr_blocked *b, const struct operands *got,
         const struct operands *want)
 {
-	static const int result[] = { [CKR_CONV_Y] = 2, [CKR_CONV_DX] = 0,
-	                              [CKR_CONV_DW] = 1 };
 	int r = result[b->kind];
 
 	for (int64_t i = 0; i < got->n[r]; i++)
@@ -84,7 +109,7 @@ struct job {
 	struct ckr_env *env;
 	int thread;
 	uint32_t i;
-	float **v;
+	const struct operands *o;
 };
 
 static void *
@@ -93,8 +118,8 @@ work(void *arg)
 	struct job *j = arg;
 
 	for (int n = 0; n < TIMES; n++)
-		j->env->conv(j->env->convs, j->thread, j->i, j->v[0], j->v[1],
-		             j->v[2]);
+		j->env->conv(j->env->convs, j->thread, j->i, j->o->v[0],
+		             j->o->v[1], j->o->v[2], j->o->scratch);
 	return NULL;
 }
 
@@ -108,10 +133,10 @@ check(struct ckr_env *env, const struct ckr_blocked *b, uint32_t i)
 	int bad = 0;
 
 	blocked_conv((void *)(uintptr_t)b, 0, i, want.v[0], want.v[1],
-	             want.v[2]);
+	             want.v[2], want.scratch);
 	for (int t = 0; t < THREADS; t++) {
 		got[t] = operands_of(&b[i]);
-		job[t] = (struct job){ env, t, i, got[t].v };
+		job[t] = (struct job){ env, t, i, &got[t] };
 		if (pthread_create(&id[t], NULL, work, &job[t]))
 			abort();
 	}
@@ -133,35 +158,39 @@ check(struct ckr_env *env, const struct ckr_blocked *b, uint32_t i)
 int
 main(void)
 {
-	enum { SHAPES = sizeof(shape) / sizeof(*shape), N = 6 * SHAPES };
+	enum { SHAPES = sizeof(shape) / sizeof(*shape), KINDS = 9,
+	       N = KINDS * SHAPES };
 	struct ckr_blocked b[N];
 	struct ckr_env env = { .threads = THREADS };
 	struct gemm gemm = { 0 };
 	struct err err;
 	struct convs *c;
-	int bad = 0, ready = 0;
+	int bad = 0, ready = 0, halves = 0;
 
 	for (int i = 0; i < N; i++) {
-		b[i] = shape[i / 6];
-		b[i].kind = i % 3;
-		b[i].block = i / 3 % 2 ? 16 : 8;
+		b[i] = (struct ckr_blocked){ .kind = i % 3,
+			.block = i / 3 % 3 ? 16 : 8,
+			.type = i / 3 % 3 == 2 ? CKR_BF16 : CKR_F32,
+			.scratch = i / 3 % 3 == 2 ? SCRATCH : 0 };
+		memcpy(&b[i].images, &shape[i / KINDS], sizeof(*shape));
 		if (b[i].kind == CKR_CONV_DX && b[i].cin < b[i].block)
 			b[i].cin = 16;
 	}
 	omp_set_num_threads(THREADS);
 	if (gemm_choose(&gemm, "onednn", 0, THREADS, &err) != CKR_OK)
 		return SKIPPED;
-	c = convs_open(gemm.onednn, b, N, THREADS);
+	c = convs_open(gemm.onednn, b, N, THREADS, gemm.bf16 != NULL);
 	if (!c)
 		return SKIPPED;
 	convs_fill_env(c, &env);
 	for (uint32_t i = 0; i < N; i++)
 		if (env.conv_ready[i]) {
 			ready++;
+			halves += b[i].type == CKR_BF16;
 			bad += check(&env, b, i);
 		}
 	convs_close(c);
-	printf("%d of %d convolutions prepared, %d wrong\n", ready, (int)N,
-	       bad);
-	return bad || !ready;
+	printf("%d of %d convolutions prepared, %d of bf16, %d wrong\n", ready,
+	       (int)N, halves, bad);
+	return bad || !ready || (gemm.bf16 && !halves);
 }

@@ -2,9 +2,11 @@
 #ifndef CODEGEN_CPU_KERNELS_CONV_H
 #define CODEGEN_CPU_KERNELS_CONV_H
 
-#include "cpu.h"
+#include "half.h"
 
+/* Operands are float32, or bf16 where env.bgemm is there. */
 struct ckr_conv {
+	int type;
 	int64_t images, group, cin, cout;       /* channels of one group */
 	int64_t in[3], out[3], kernel[3], stride[3], dilation[3], begin[3];
 	int64_t taps, in_size, out_size;        /* products of the above */
@@ -12,6 +14,8 @@ struct ckr_conv {
 	int64_t windows;                /* in a block */
 	int64_t channels;               /* input channels in a task */
 	int64_t parts, each;            /* partial sums; images in each */
+	int64_t room;                   /* where float32 sums of a task of
+	                                 * bf16 are in workspace */
 	int64_t workspace;                /* floats per thread */
 };
 
@@ -20,20 +24,25 @@ struct ckr_conv {
 		for (int64_t kh = 0; kh < (c)->kernel[1]; kh++) \
 			for (int64_t kw = 0; kw < (c)->kernel[2]; kw++)
 
-static inline void
-ckr_zero(float *to, int64_t n)
+static inline int64_t
+ckr_size(int type)
 {
-	if (n > 0)
-		memset(to, 0, (size_t)n * sizeof *to);
+	return type == CKR_F32 ? 4 : 2;
 }
 
-void ckr_conv(const struct ckr_conv *c, float *y, const float *x,
-              const float *w, const float *bias, float *workspace,
-              const struct ckr_env *env);
-void ckr_conv_dx(const struct ckr_conv *c, float *dx, const float *dy,
-                 const float *w, const float *bias, float *workspace,
+/* Element i. */
+static inline void *
+ckr_element(const void *x, int type, int64_t i)
+{
+	return (char *)x + i * ckr_size(type);
+}
+
+void ckr_conv(const struct ckr_conv *c, void *y, const void *x, const void *w,
+              const void *bias, float *workspace, const struct ckr_env *env);
+void ckr_conv_dx(const struct ckr_conv *c, void *dx, const void *dy,
+                 const void *w, const void *bias, float *workspace,
                  const struct ckr_env *env);
-void ckr_conv_dw(const struct ckr_conv *c, float *dw, const float *x,
-                 const float *dy, float *workspace, const struct ckr_env *env);
+void ckr_conv_dw(const struct ckr_conv *c, void *dw, const void *x,
+                 const void *dy, float *workspace, const struct ckr_env *env);
 
 #endif

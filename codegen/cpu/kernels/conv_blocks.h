@@ -17,7 +17,7 @@ struct ckr_blocks {
 	int64_t cin, cout;              /* padded; cin may be plain */
 	int64_t images, lines, channels, halo, each;
 	int64_t extent[2];
-	int64_t weights, x, y, w;       /* floats */
+	int64_t weights, x, y, w, scratch;      /* floats */
 };
 
 static inline int
@@ -27,15 +27,13 @@ ckr_has_blocks(const struct ckr_blocks *b, const struct ckr_env *env)
 }
 
 void ckr_blocks_conv(const struct ckr_conv *c, const struct ckr_blocks *b,
-                     float *y, const float *x, const float *w,
-                     const float *bias, float *workspace,
-                     const struct ckr_env *env);
+                     void *y, const void *x, const void *w, const void *bias,
+                     float *workspace, const struct ckr_env *env);
 void ckr_blocks_dx(const struct ckr_conv *c, const struct ckr_blocks *b,
-                   float *dx, const float *dy, const float *w,
-                   const float *bias, float *workspace,
-                   const struct ckr_env *env);
+                   void *dx, const void *dy, const void *w, const void *bias,
+                   float *workspace, const struct ckr_env *env);
 void ckr_blocks_dw(const struct ckr_conv *c, const struct ckr_blocks *b,
-                   float *dw, const float *x, const float *dy, float *workspace,
+                   void *dw, const void *x, const void *dy, float *workspace,
                    const struct ckr_env *env);
 
 #endif

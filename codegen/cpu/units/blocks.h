@@ -1,6 +1,7 @@
 /* Copies between planes of channels, as tensors have them, and blocks of
  * channels, as libraries of convolutions want them: [block][position][channel
- * of the block]; and the part of a convolution that one task computes.
+ * of the block]; and the part of a convolution that one task computes.  An
+ * element is a float, or a bf16 that is a float on its way.
  */
 #ifndef CODEGEN_CPU_UNITS_BLOCKS_H
 #define CODEGEN_CPU_UNITS_BLOCKS_H
@@ -17,6 +18,9 @@
 typedef float ckr_strip __attribute__((vector_size(4 * CKR_BLOCK),
                                        aligned(4), may_alias));
 typedef int ckr_lane_index __attribute__((vector_size(4 * CKR_BLOCK)));
+typedef uint32_t ckr_strip_bits __attribute__((vector_size(4 * CKR_BLOCK)));
+typedef uint16_t ckr_half_strip __attribute__((vector_size(2 * CKR_BLOCK),
+                                               aligned(2), may_alias));
 
 /* ---- transposition of a square of lanes (Eklundh, 1972) ---- */
 
@@ -57,17 +61,43 @@ typedef int ckr_lane_index __attribute__((vector_size(4 * CKR_BLOCK)));
 	CKR_CROSS1(v, i); CKR_CROSS1(v, i + 2); CKR_CROSS1(v, i + 4); \
 	CKR_CROSS1(v, i + 6); } while (0)
 
-/* Transpose CKR_BLOCK rows of CKR_BLOCK floats; rows `have`.. are zeros. */
+static inline ckr_strip
+ckr_widen_strip(const uint16_t *x)
+{
+	return (ckr_strip)(__builtin_convertvector(
+		*(const ckr_half_strip *)x, ckr_strip_bits) << 16);
+}
+
+/* As ckr_to_bf16(). */
 static inline void
-ckr_turn(float *to, int64_t to_step, const float *from, int64_t from_step,
-         int64_t have)
+ckr_narrow_strip(uint16_t *to, ckr_strip v)
+{
+	ckr_strip_bits u = (ckr_strip_bits)v, nan = (ckr_strip_bits)(v != v);
+	ckr_strip_bits r = (u + 0x7fff + (u >> 16 & 1)) >> 16;
+
+	r = (r & ~nan) | ((u >> 16 | 0x40) & nan);
+	*(ckr_half_strip *)to = __builtin_convertvector(r, ckr_half_strip);
+}
+
+/* Transpose CKR_BLOCK rows of as many elements; rows `have`.. are zeros. */
+static inline void
+ckr_turn(void *to, int to_type, int64_t to_step, const void *from,
+         int from_type, int64_t from_step, int64_t have)
 {
 	ckr_strip v[CKR_BLOCK];
 
+	if (from_type == CKR_F32)
 #pragma GCC unroll 16
-	for (int i = 0; i < CKR_BLOCK; i++)
-		v[i] = i < have ? *(const ckr_strip *)(from + i * from_step)
-		                : (ckr_strip){ 0 };
+		for (int i = 0; i < CKR_BLOCK; i++)
+			v[i] = i < have ? *(const ckr_strip *)
+				((const float *)from + i * from_step)
+				: (ckr_strip){ 0 };
+	else
+#pragma GCC unroll 16
+		for (int i = 0; i < CKR_BLOCK; i++)
+			v[i] = i < have ? ckr_widen_strip((const uint16_t *)from
+			                                  + i * from_step)
+				: (ckr_strip){ 0 };
 #if CKR_BLOCK == 16
 	CKR_CROSS(v, 0, 8, 8);
 	CKR_CROSS(v, 1, 9, 8);
@@ -80,9 +110,14 @@ ckr_turn(float *to, int64_t to_step, const float *from, int64_t from_step,
 	CKR_TURN8(v, 8);
 #endif
 	CKR_TURN8(v, 0);
+	if (to_type == CKR_F32)
 #pragma GCC unroll 16
-	for (int i = 0; i < CKR_BLOCK; i++)
-		*(ckr_strip *)(to + i * to_step) = v[i];
+		for (int i = 0; i < CKR_BLOCK; i++)
+			*(ckr_strip *)((float *)to + i * to_step) = v[i];
+	else
+#pragma GCC unroll 16
+		for (int i = 0; i < CKR_BLOCK; i++)
+			ckr_narrow_strip((uint16_t *)to + i * to_step, v[i]);
 }
 
 /* ---- copies between planes of channels and blocks ---- */
@@ -96,38 +131,71 @@ ckr_filled(int64_t left)
 	return left < 0 ? 0 : left < CKR_BLOCK ? left : CKR_BLOCK;
 }
 
+static inline void
+ckr_zeros(void *to, int type, int64_t n)
+{
+	if (n > 0)
+		memset(to, 0, (size_t)(n * ckr_size(type)));
+}
+
+/* n elements, `to_step` and `from_step` apart. */
+static inline void
+ckr_copy_elements(void *to, int64_t to_step, const void *from,
+                  int64_t from_step, int type, int64_t n)
+{
+	if (type == CKR_F32)
+		for (int64_t i = 0; i < n; i++)
+			((float *)to)[i * to_step] =
+				((const float *)from)[i * from_step];
+	else
+		for (int64_t i = 0; i < n; i++)
+			((uint16_t *)to)[i * to_step] =
+				((const uint16_t *)from)[i * from_step];
+}
+
+/* n positions, `step` apart, of `have` channels, `plane` apart, one by one. */
+static inline void
+ckr_pack_each(void *to, const void *from, int type, int64_t plane,
+              int64_t step, int64_t n, int64_t have)
+{
+	if (have < CKR_BLOCK)
+		ckr_zeros(to, type, n * CKR_BLOCK);
+	for (int64_t k = 0; k < have; k++)
+		ckr_copy_elements(ckr_element(to, type, k), CKR_BLOCK,
+		                  ckr_element(from, type, k * plane), step,
+		                  type, n);
+}
+
 /* n positions of `have` channels, `plane` apart; nothing from `end` on is
  * read. */
 static inline void
-ckr_pack(float *to, const float *from, int64_t plane, int64_t n, int64_t have,
-         const float *end)
+ckr_pack(void *to, const void *from, int type, int64_t plane, int64_t n,
+         int64_t have, const void *end)
 {
 	float square[CKR_SQUARE];
-	int64_t i;
+	int64_t i, left = ((const char *)end - (const char *)from)
+		/ ckr_size(type);
 
 	for (i = 0; i + CKR_BLOCK <= n; i += CKR_BLOCK)
-		ckr_turn(to + i * CKR_BLOCK, CKR_BLOCK, from + i, plane, have);
+		ckr_turn(ckr_element(to, type, i * CKR_BLOCK), type, CKR_BLOCK,
+		         ckr_element(from, type, i), type, plane, have);
 	if (i == n)
 		return;
 	if (n >= CKR_BLOCK) {
 		i = n - CKR_BLOCK;
-		ckr_turn(to + i * CKR_BLOCK, CKR_BLOCK, from + i, plane, have);
-		return;
+		ckr_turn(ckr_element(to, type, i * CKR_BLOCK), type, CKR_BLOCK,
+		         ckr_element(from, type, i), type, plane, have);
+	} else if (left >= (have - 1) * plane + CKR_BLOCK) {
+		ckr_turn(square, type, CKR_BLOCK, from, type, plane, have);
+		memcpy(to, square, (size_t)(n * CKR_BLOCK * ckr_size(type)));
+	} else {
+		ckr_pack_each(to, from, type, plane, 1, n, have);
 	}
-	if (end - from >= (have - 1) * plane + CKR_BLOCK) {
-		ckr_turn(square, CKR_BLOCK, from, plane, have);
-		memcpy(to, square, (size_t)n * CKR_BLOCK * sizeof *to);
-		return;
-	}
-	for (i = 0; i < n; i++)
-		for (int64_t c = 0; c < CKR_BLOCK; c++)
-			to[i * CKR_BLOCK + c] =
-				c < have ? from[c * plane + i] : 0.0f;
 }
 
-/* The reverse; `from` may be read up to a square beyond n. */
+/* The reverse, of floats; `from` may be read up to a square beyond n. */
 static inline void
-ckr_unpack(float *to, int64_t plane, const float *from, int64_t n,
+ckr_unpack(void *to, int type, int64_t plane, const float *from, int64_t n,
            int64_t have)
 {
 	float square[CKR_SQUARE];
@@ -136,25 +204,26 @@ ckr_unpack(float *to, int64_t plane, const float *from, int64_t n,
 		int64_t len = n - i < CKR_BLOCK ? n - i : CKR_BLOCK;
 
 		if (len == CKR_BLOCK && have == CKR_BLOCK) {
-			ckr_turn(to + i, plane, from + i * CKR_BLOCK,
-			         CKR_BLOCK, CKR_BLOCK);
+			ckr_turn(ckr_element(to, type, i), type, plane,
+			         from + i * CKR_BLOCK, CKR_F32, CKR_BLOCK,
+			         CKR_BLOCK);
 			continue;
 		}
-		ckr_turn(square, CKR_BLOCK, from + i * CKR_BLOCK, CKR_BLOCK,
-		         CKR_BLOCK);
+		ckr_turn(square, type, CKR_BLOCK, from + i * CKR_BLOCK,
+		         CKR_F32, CKR_BLOCK, CKR_BLOCK);
 		for (int64_t c = 0; c < have; c++)
-			memcpy(to + c * plane + i, square + c * CKR_BLOCK,
-			       (size_t)len * sizeof *to);
+			memcpy(ckr_element(to, type, c * plane + i),
+			       ckr_element(square, type, c * CKR_BLOCK),
+			       (size_t)(len * ckr_size(type)));
 	}
 }
 
 static inline void
-ckr_add_bias(float *y, const float *bias, int64_t n, int64_t have)
+ckr_add_bias(float *y, const void *bias, int type, int64_t n, int64_t have)
 {
 	float add[CKR_BLOCK] = { 0 };
 
-	for (int64_t c = 0; c < have; c++)
-		add[c] = bias[c];
+	ckr_widen(add, bias, type, 0, have);
 	for (int64_t i = 0; i < n; i++)
 		for (int c = 0; c < CKR_BLOCK; c++)
 			y[i * CKR_BLOCK + c] += add[c];
@@ -185,39 +254,40 @@ ckr_reach(const struct ckr_conv *c, const struct ckr_blocks *b, int dim,
 
 /* One row of `have` channels, in blocks. */
 static inline void
-ckr_pack_row(float *to, const float *from, int64_t plane, int64_t have,
-             const struct ckr_reach *w, int64_t width, const float *end)
+ckr_pack_row(void *to, const void *from, int type, int64_t plane, int64_t have,
+             const struct ckr_reach *w, int64_t width, const void *end)
 {
-	ckr_zero(to, w->lo * CKR_BLOCK);
-	to += w->lo * CKR_BLOCK;
-	from += w->first + w->lo * w->step;
+	int64_t n = w->hi - w->lo;
+	void *at = ckr_element(to, type, w->lo * CKR_BLOCK);
+
+	from = ckr_element(from, type, w->first + w->lo * w->step);
+	ckr_zeros(to, type, w->lo * CKR_BLOCK);
 	if (w->step == 1)
-		ckr_pack(to, from, plane, w->hi - w->lo, have, end);
+		ckr_pack(at, from, type, plane, n, have, end);
 	else
-		for (int64_t i = 0; i < w->hi - w->lo; i++)
-			for (int64_t k = 0; k < CKR_BLOCK; k++)
-				to[i * CKR_BLOCK + k] = k < have
-					? from[k * plane + i * w->step] : 0.0f;
-	ckr_zero(to + (w->hi - w->lo) * CKR_BLOCK,
-	         (width - w->hi) * CKR_BLOCK);
+		ckr_pack_each(at, from, type, plane, w->step, n, have);
+	ckr_zeros(ckr_element(to, type, w->hi * CKR_BLOCK), type,
+	          (width - w->hi) * CKR_BLOCK);
 }
 
 static inline void
-ckr_plain_row(float *to, const float *from, const struct ckr_reach *w,
+ckr_plain_row(void *to, const void *from, int type, const struct ckr_reach *w,
               int64_t width)
 {
-	ckr_zero(to, w->lo);
-	for (int64_t i = w->lo; i < w->hi; i++)
-		to[i] = from[w->first + i * w->step];
-	ckr_zero(to + w->hi, width - w->hi);
+	ckr_zeros(to, type, w->lo);
+	ckr_copy_elements(ckr_element(to, type, w->lo), 1,
+	                  ckr_element(from, type, w->first + w->lo * w->step),
+	                  w->step, type, w->hi - w->lo);
+	ckr_zeros(ckr_element(to, type, w->hi), type, width - w->hi);
 }
 
 /* The part of x under the windows from row `line` on, of one image and
  * group. */
 static inline void
-ckr_pack_x(const struct ckr_conv *c, const struct ckr_blocks *b, float *to,
-           const float *x, int64_t line, const float *end)
+ckr_pack_x(const struct ckr_conv *c, const struct ckr_blocks *b, void *to,
+           const void *x, int64_t line, const void *end)
 {
+	int type = c->type;
 	struct ckr_reach h = ckr_reach(c, b, 1, line);
 	struct ckr_reach w = ckr_reach(c, b, 2, 0);
 	int plain = b->cin < CKR_BLOCK;
@@ -226,28 +296,30 @@ ckr_pack_x(const struct ckr_conv *c, const struct ckr_blocks *b, float *to,
 	            w.hi == c->in[2] && w.hi == b->extent[1] && h.lo == 0 &&
 	            h.hi == b->extent[0];
 
-	for (int64_t k = 0; k < b->cin; k += group, x += group * c->in_size) {
+	for (int64_t k = 0; k < b->cin; k += group) {
 		int64_t have = ckr_filled(c->cin - k);
 
 		if (whole && !plain) {
-			ckr_pack(to, x + h.first * c->in[2], c->in_size,
+			ckr_pack(to, ckr_element(x, type, k * c->in_size
+			                         + h.first * c->in[2]),
+			         type, c->in_size,
 			         b->extent[0] * b->extent[1], have, end);
-			to += b->extent[0] * row;
+			to = ckr_element(to, type, b->extent[0] * row);
 			continue;
 		}
-		for (int64_t r = 0; r < b->extent[0]; r++, to += row) {
-			const float *from = x;
+		for (int64_t r = 0; r < b->extent[0]; r++) {
+			const void *from = ckr_element(x, type, k * c->in_size
+				+ (h.first + r * h.step) * c->in[2]);
 
-			if (r < h.lo || r >= h.hi) {
-				ckr_zero(to, row);
-				continue;
-			}
-			from += (h.first + r * h.step) * c->in[2];
-			if (plain)
-				ckr_plain_row(to, from, &w, b->extent[1]);
+			if (r < h.lo || r >= h.hi)
+				ckr_zeros(to, type, row);
+			else if (plain)
+				ckr_plain_row(to, from, type, &w,
+				              b->extent[1]);
 			else
-				ckr_pack_row(to, from, c->in_size, have, &w,
-				             b->extent[1], end);
+				ckr_pack_row(to, from, type, c->in_size, have,
+				             &w, b->extent[1], end);
+			to = ckr_element(to, type, row);
 		}
 	}
 }
@@ -256,66 +328,85 @@ ckr_pack_x(const struct ckr_conv *c, const struct ckr_blocks *b, float *to,
  * zeros, of `channels` channels from the first one on, of one image and
  * group. */
 static inline void
-ckr_pack_dy(const struct ckr_conv *c, const struct ckr_blocks *b, float *to,
-            const float *dy, int64_t first, int64_t channels, int64_t line,
-            int64_t from, const float *end)
+ckr_pack_dy(const struct ckr_conv *c, const struct ckr_blocks *b, void *to,
+            const void *dy, int64_t first, int64_t channels, int64_t line,
+            int64_t from, const void *end)
 {
-	int64_t w = c->out[2], last = line + b->lines;
+	int64_t w = c->out[2], last = line + b->lines, before, n, after;
+	int type = c->type;
 
 	from = from < line ? line : from;
 	last = last > c->out[1] ? c->out[1] : last;
 	last = last < from ? from : last;
-	dy += first * c->out_size;
-	for (int64_t k = 0; k < channels; k += CKR_BLOCK) {
-		int64_t have = ckr_filled(c->cout - first - k);
-
-		ckr_zero(to, (from - line) * w * CKR_BLOCK);
-		to += (from - line) * w * CKR_BLOCK;
-		ckr_pack(to, dy + k * c->out_size + from * w, c->out_size,
-		         (last - from) * w, have, end);
-		to += (last - from) * w * CKR_BLOCK;
-		ckr_zero(to, (line + b->lines - last) * w * CKR_BLOCK);
-		to += (line + b->lines - last) * w * CKR_BLOCK;
+	before = (from - line) * w;
+	n = (last - from) * w;
+	after = (line + b->lines - last) * w;
+	for (int64_t k = first; k < first + channels; k += CKR_BLOCK) {
+		ckr_zeros(to, type, before * CKR_BLOCK);
+		to = ckr_element(to, type, before * CKR_BLOCK);
+		ckr_pack(to, ckr_element(dy, type, k * c->out_size + from * w),
+		         type, c->out_size, n, ckr_filled(c->cout - k), end);
+		to = ckr_element(to, type, n * CKR_BLOCK);
+		ckr_zeros(to, type, after * CKR_BLOCK);
+		to = ckr_element(to, type, after * CKR_BLOCK);
 	}
 }
 
 /* ---- weights ---- */
 
+/* Where in a square of weights row r and column k are: bf16 rows lie in pairs,
+ * as units for them take them. */
+static inline int64_t
+ckr_in_square(int type, int64_t r, int64_t k)
+{
+	return type == CKR_F32 ? r * CKR_BLOCK + k
+		: r / 2 * 2 * CKR_BLOCK + 2 * k + r % 2;
+}
+
 /* A square for every tap; outputs in rows, or inputs. */
 static inline void
-ckr_pack_weights(const struct ckr_conv *c, float *to, const float *w,
+ckr_pack_weights(const struct ckr_conv *c, void *to, const void *w,
                  int64_t o, int64_t i, int by_output)
 {
 	int64_t outs = c->cout - o, ins = c->cin - i, row = c->cin * c->taps;
+	int type = c->type;
 
-	w += o * row + i * c->taps;
+	w = ckr_element(w, type, o * row + i * c->taps);
 	outs = outs > CKR_BLOCK ? CKR_BLOCK : outs;
 	ins = ins > CKR_BLOCK ? CKR_BLOCK : ins;
-	if (c->taps == 1 && ins == CKR_BLOCK && !by_output) {
-		ckr_turn(to, CKR_BLOCK, w, row, outs);
+	if (type == CKR_F32 && c->taps == 1 && ins == CKR_BLOCK
+	    && !by_output) {
+		ckr_turn(to, type, CKR_BLOCK, w, type, row, outs);
 		return;
 	}
 	if (outs < CKR_BLOCK || ins < CKR_BLOCK)
-		ckr_zero(to, c->taps * CKR_SQUARE);
+		ckr_zeros(to, type, c->taps * CKR_SQUARE);
 	for (int64_t k = 0; k < outs; k++)
 		for (int64_t m = 0; m < ins; m++)
-			for (int64_t t = 0; t < c->taps; t++)
-				to[t * CKR_SQUARE + (by_output
-					? k * CKR_BLOCK + m
-					: m * CKR_BLOCK + k)] =
-					w[k * row + m * c->taps + t];
+			ckr_copy_elements(
+				ckr_element(to, type, by_output
+				            ? ckr_in_square(type, k, m)
+				            : ckr_in_square(type, m, k)),
+				CKR_SQUARE,
+				ckr_element(w, type, k * row + m * c->taps), 1,
+				type, c->taps);
 }
 
 /* Few inputs: [tap][input][output of the block]. */
 static inline void
-ckr_plain_weights(const struct ckr_conv *c, float *to, const float *w,
+ckr_plain_weights(const struct ckr_conv *c, void *to, const void *w,
                   int64_t o)
 {
+	int64_t row = c->cin * c->taps, n = ckr_filled(c->cout - o);
+
+	ckr_zeros(to, c->type, row * CKR_BLOCK);
 	for (int64_t t = 0; t < c->taps; t++)
 		for (int64_t m = 0; m < c->cin; m++)
-			for (int64_t k = 0; k < CKR_BLOCK; k++, to++)
-				*to = o + k < c->cout ? w[((o + k) * c->cin +
-					m) * c->taps + t] : 0.0f;
+			ckr_copy_elements(
+				ckr_element(to, c->type, (t * c->cin + m)
+				            * CKR_BLOCK), 1,
+				ckr_element(w, c->type, o * row + m * c->taps
+				            + t), row, c->type, n);
 }
 
 #endif

@@ -3,7 +3,8 @@
  *
  * Tasks follow from the shapes alone and no two write to the same place, so
  * results do not depend on the threads.  A 1x1 convolution needs no
- * unfolding.
+ * unfolding.  Products of bf16 are summed in float32, in room of their own, and
+ * rounded once.
  */
 #include "conv.h"
 
@@ -80,24 +81,36 @@ ckr_next_line(struct ckr_run *r)
 
 /* One row of col: tap (kd, kh, kw) of a channel for the windows. */
 static inline void
-ckr_unfold_tap(const struct ckr_conv *c, float *col, const float *x,
+ckr_unfold_tap(const struct ckr_conv *c, char *col, const void *x,
                int64_t first, int64_t windows, int64_t kd, int64_t kh,
                int64_t kw)
 {
 	struct ckr_run r = ckr_first_run(c, first, windows);
-	int64_t lo, hi, s = c->stride[2];
+	int64_t lo, hi, s = c->stride[2], size = ckr_size(c->type);
 
 	ckr_tap_range(c, kw, &lo, &hi);
-	for (; r.left > 0; ckr_next_line(&r), col += r.n) {
+	for (; r.left > 0; ckr_next_line(&r), col += r.n * size) {
+		char *to;
+		int64_t n;
+
 		ckr_find_tap(c, &r, lo, hi, kd, kh, kw);
-		ckr_zero(col, r.lo);
-		if (s == 1 && r.hi > r.lo)
-			memcpy(col + r.lo, x + r.at,
-			       (size_t)(r.hi - r.lo) * sizeof *col);
+		to = col + r.lo * size;
+		n = r.hi - r.lo;
+		memset(col, 0, (size_t)(r.lo * size));
+		memset(col + r.hi * size, 0, (size_t)((r.n - r.hi) * size));
+		if (n <= 0)
+			continue;
+		if (s == 1)
+			memcpy(to, ckr_element(x, c->type, r.at),
+			       (size_t)(n * size));
+		else if (c->type == CKR_F32)
+			for (int64_t i = 0; i < n; i++)
+				((float *)to)[i] =
+					((const float *)x)[r.at + i * s];
 		else
-			for (int64_t i = r.lo; i < r.hi; i++)
-				col[i] = x[r.at + (i - r.lo) * s];
-		ckr_zero(col + r.hi, r.n - r.hi);
+			for (int64_t i = 0; i < n; i++)
+				((uint16_t *)to)[i] =
+					((const uint16_t *)x)[r.at + i * s];
 	}
 }
 
@@ -129,14 +142,17 @@ ckr_fold_tap(const struct ckr_conv *c, float *x, const float *col,
 }
 
 static inline void
-ckr_unfold(const struct ckr_conv *c, float *col, const float *x,
+ckr_unfold(const struct ckr_conv *c, float *col, const void *x,
            int64_t channels, int64_t first, int64_t windows)
 {
+	char *to = (char *)col;
+
 	for (int64_t i = 0; i < channels; i++)
 		CKR_FOR_TAPS(c) {
-			ckr_unfold_tap(c, col, x + i * c->in_size, first,
-			               windows, kd, kh, kw);
-			col += windows;
+			ckr_unfold_tap(c, to, ckr_element(x, c->type,
+			                             i * c->in_size),
+			               first, windows, kd, kh, kw);
+			to += windows * ckr_size(c->type);
 		}
 }
 
@@ -153,12 +169,17 @@ ckr_fold_back(const struct ckr_conv *c, float *x, const float *col,
 }
 
 static inline void
-ckr_fill_rows(float *y, const float *bias, int64_t rows, int64_t n,
+ckr_fill_rows(float *y, const void *bias, int type, int64_t rows, int64_t n,
               int64_t ld)
 {
-	for (int64_t i = 0; i < rows; i++)
+	for (int64_t i = 0; i < rows; i++) {
+		float b = 0.0f;
+
+		if (bias)
+			ckr_widen(&b, bias, type, i, 1);
 		for (int64_t j = 0; j < n; j++)
-			y[i * ld + j] = bias ? bias[i] : 0.0f;
+			y[i * ld + j] = b;
+	}
 }
 
 static inline int64_t
@@ -169,40 +190,84 @@ ckr_windows_left(const struct ckr_conv *c, int64_t first)
 	return left < c->windows ? left : c->windows;
 }
 
+/* y = op(a) op(b), or that added to y. */
+static inline void
+ckr_conv_product(const struct ckr_conv *c, int ta, int tb, int64_t m,
+                 int64_t n, int64_t k, const void *a, int64_t lda,
+                 const void *b, int64_t ldb, int more, float *y, int64_t ldy,
+                 const struct ckr_env *env)
+{
+	float beta = more ? 1.0f : 0.0f;
+
+	if (c->type == CKR_F32)
+		ckr_sgemm(env)(ta, tb, m, n, k, 1.0f, a, lda, b, ldb, beta, y,
+		               ldy);
+	else
+		env->bgemm(ta, tb, m, n, k, 1.0f, a, lda, b, ldb, beta, y,
+		           ldy);
+}
+
+/* Rows of sums: where they belong, or in a room. */
+struct ckr_sums {
+	float *p;
+	int64_t ld;
+};
+
+static inline struct ckr_sums
+ckr_conv_sums(const struct ckr_conv *c, void *y, int64_t ld, int64_t n,
+              float *room)
+{
+	if (c->type == CKR_F32)
+		return (struct ckr_sums){ y, ld };
+	return (struct ckr_sums){ room + c->room, n };
+}
+
+/* ... to where they belong. */
+static inline void
+ckr_conv_round(const struct ckr_conv *c, void *y, int64_t ld,
+               struct ckr_sums sums, int64_t rows, int64_t n)
+{
+	for (int64_t i = 0; i < rows && c->type != CKR_F32; i++)
+		ckr_narrow(y, c->type, i * ld, sums.p + i * sums.ld, n);
+}
+
 /* ---- y = conv(x, w) + bias ---- */
 
 static inline void
-ckr_conv_block(const struct ckr_conv *c, float *y, const float *x,
-               const float *w, const float *bias, int64_t image, int64_t g,
-               int64_t first, float *col, const struct ckr_env *env)
+ckr_conv_block(const struct ckr_conv *c, void *y, const void *x, const void *w,
+               const void *bias, int64_t image, int64_t g, int64_t first,
+               float *col, const struct ckr_env *env)
 {
 	int64_t n = ckr_windows_left(c, first), rows = c->cin * c->taps;
-	int64_t ld = c->direct ? c->in_size : n;
-	const float *b = col;
+	struct ckr_sums sums;
 
-	x += (image * c->group + g) * c->cin * c->in_size;
-	y += (image * c->group + g) * c->cout * c->out_size + first;
-	if (c->direct)
-		b = x + first;
-	else
+	x = ckr_element(x, c->type, (image * c->group + g) * c->cin * c->in_size);
+	y = ckr_element(y, c->type, (image * c->group + g) * c->cout * c->out_size
+	           + first);
+	sums = ckr_conv_sums(c, y, c->out_size, n, col);
+	if (!c->direct)
 		ckr_unfold(c, col, x, c->cin, first, n);
 	if (bias)
-		ckr_fill_rows(y, bias + g * c->cout, c->cout, n, c->out_size);
-	ckr_sgemm(env)(0, 0, c->cout, n, rows, 1.0f, w + g * c->cout * rows,
-	               rows, b, ld, bias ? 1.0f : 0.0f, y, c->out_size);
+		ckr_fill_rows(sums.p, ckr_element(bias, c->type, g * c->cout),
+		              c->type, c->cout, n, sums.ld);
+	ckr_conv_product(c, 0, 0, c->cout, n, rows,
+	                 ckr_element(w, c->type, g * c->cout * rows), rows,
+	                 c->direct ? ckr_element(x, c->type, first) : col,
+	                 c->direct ? c->in_size : n, bias != NULL, sums.p,
+	                 sums.ld, env);
+	ckr_conv_round(c, y, c->out_size, sums, c->cout, n);
 }
 
-typedef void ckr_conv_task(const struct ckr_conv *c, float *to,
-                           const float *from, const float *w,
-                           const float *bias, int64_t image, int64_t g,
-                           int64_t first, float *col,
+typedef void ckr_conv_task(const struct ckr_conv *c, void *to,
+                           const void *from, const void *w, const void *bias,
+                           int64_t image, int64_t g, int64_t first, float *col,
                            const struct ckr_env *env);
 
 /* A task for each image, group, and `step` of the n windows or channels. */
 static inline void
 ckr_conv_share(ckr_conv_task *task, int64_t n, int64_t step,
-               const struct ckr_conv *c, float *to, const float *from,
-               const float *w, const float *bias, float *workspace,
+               const struct ckr_conv *c, void *to, const void *from,
+               const void *w, const void *bias, float *workspace,
                const struct ckr_env *env)
 {
 #pragma omp parallel for num_threads(env->threads) collapse(3) \
@@ -216,8 +281,8 @@ ckr_conv_share(ckr_conv_task *task, int64_t n, int64_t step,
 }
 
 void
-ckr_conv(const struct ckr_conv *c, float *y, const float *x, const float *w,
-         const float *bias, float *workspace, const struct ckr_env *env)
+ckr_conv(const struct ckr_conv *c, void *y, const void *x, const void *w,
+         const void *bias, float *workspace, const struct ckr_env *env)
 {
 	ckr_conv_share(ckr_conv_block, c->out_size, c->windows, c, y, x, w,
 	               bias, workspace, env);
@@ -225,40 +290,68 @@ ckr_conv(const struct ckr_conv *c, float *y, const float *x, const float *w,
 
 /* ---- dx ---- */
 
+/* Of a 1x1 convolution: a product.  Sums in a room are some windows at a
+ * time. */
 static inline void
-ckr_conv_dx_task(const struct ckr_conv *c, float *dx, const float *dy,
-                 const float *w, const float *bias, int64_t image, int64_t g,
+ckr_conv_dx_direct(const struct ckr_conv *c, void *dx, const void *dy,
+                   const void *w, const void *bias, int64_t channels,
+                   float *room, const struct ckr_env *env)
+{
+	int64_t rows = c->cin * c->taps;
+	int64_t step = c->type == CKR_F32 ? c->out_size : c->windows;
+
+	for (int64_t at = 0; at < c->out_size; at += step) {
+		int64_t n = ckr_least(c->out_size - at, step);
+		void *to = ckr_element(dx, c->type, at);
+		struct ckr_sums sums = ckr_conv_sums(c, to, c->in_size, n,
+		                                     room);
+
+		if (bias)
+			ckr_fill_rows(sums.p, bias, c->type, channels, n,
+			              sums.ld);
+		ckr_conv_product(c, 1, 0, channels, n, c->cout, w, rows,
+		                 ckr_element(dy, c->type, at), c->out_size,
+		                 bias != NULL, sums.p, sums.ld, env);
+		ckr_conv_round(c, to, c->in_size, sums, channels, n);
+	}
+}
+
+static inline void
+ckr_conv_dx_task(const struct ckr_conv *c, void *dx, const void *dy,
+                 const void *w, const void *bias, int64_t image, int64_t g,
                  int64_t first, float *col, const struct ckr_env *env)
 {
 	int64_t left = c->cin - first, rows = c->cin * c->taps;
 	int64_t channels = left < c->channels ? left : c->channels;
+	struct ckr_sums sums;
 
-	dx += ((image * c->group + g) * c->cin + first) * c->in_size;
-	dy += (image * c->group + g) * c->cout * c->out_size;
-	w += g * c->cout * rows + first * c->taps;
+	dx = ckr_element(dx, c->type, ((image * c->group + g) * c->cin + first)
+	            * c->in_size);
+	dy = ckr_element(dy, c->type, (image * c->group + g) * c->cout
+	            * c->out_size);
+	w = ckr_element(w, c->type, g * c->cout * rows + first * c->taps);
 	if (bias)
-		bias += g * c->cin + first;
-	if (bias || !c->direct)
-		ckr_fill_rows(dx, bias, channels, c->in_size, c->in_size);
+		bias = ckr_element(bias, c->type, g * c->cin + first);
 	if (c->direct) {
-		ckr_sgemm(env)(1, 0, channels, c->out_size, c->cout, 1.0f, w,
-		               rows, dy, c->out_size, bias ? 1.0f : 0.0f, dx,
-		               c->in_size);
+		ckr_conv_dx_direct(c, dx, dy, w, bias, channels, col, env);
 		return;
 	}
+	sums = ckr_conv_sums(c, dx, c->in_size, c->in_size, col);
+	ckr_fill_rows(sums.p, bias, c->type, channels, c->in_size, sums.ld);
 	for (int64_t at = 0; at < c->out_size; at += c->windows) {
 		int64_t n = ckr_windows_left(c, at);
 
-		ckr_sgemm(env)(1, 0, channels * c->taps, n, c->cout, 1.0f, w,
-		               rows, dy + at, c->out_size, 0.0f, col, n);
-		ckr_fold_back(c, dx, col, channels, at, n);
+		ckr_conv_product(c, 1, 0, channels * c->taps, n, c->cout, w,
+		                 rows, ckr_element(dy, c->type, at), c->out_size, 0,
+		                 col, n, env);
+		ckr_fold_back(c, sums.p, col, channels, at, n);
 	}
+	ckr_conv_round(c, dx, c->in_size, sums, channels, c->in_size);
 }
 
 void
-ckr_conv_dx(const struct ckr_conv *c, float *dx, const float *dy,
-            const float *w, const float *bias, float *workspace,
-            const struct ckr_env *env)
+ckr_conv_dx(const struct ckr_conv *c, void *dx, const void *dy, const void *w,
+            const void *bias, float *workspace, const struct ckr_env *env)
 {
 	ckr_conv_share(ckr_conv_dx_task, c->cin, c->channels, c, dx, dy, w,
 	               bias, workspace, env);
@@ -267,43 +360,45 @@ ckr_conv_dx(const struct ckr_conv *c, float *dx, const float *dy,
 /* ---- dw ---- */
 
 static inline void
-ckr_conv_dw_task(const struct ckr_conv *c, float *dw, const float *x,
-                 const float *dy, int64_t image, int64_t images, int64_t g,
+ckr_conv_dw_task(const struct ckr_conv *c, float *dw, const void *x,
+                 const void *dy, int64_t image, int64_t images, int64_t g,
                  int64_t first, float *col, const struct ckr_env *env)
 {
 	int64_t left = c->cin - first, rows = c->cin * c->taps;
 	int64_t channels = left < c->channels ? left : c->channels;
-	float beta = 0.0f;
+	int more = 0;
 
 	dw += g * c->cout * rows + first * c->taps;
 	for (int64_t i = image; i < image + images; i++) {
-		const float *from = x + ((i * c->group + g) * c->cin + first) *
-		                        c->in_size;
-		const float *d = dy + (i * c->group + g) * c->cout *
-		                      c->out_size;
+		const void *from = ckr_element(x, c->type,
+			((i * c->group + g) * c->cin + first) * c->in_size);
+		const void *d = ckr_element(dy, c->type,
+			(i * c->group + g) * c->cout * c->out_size);
 
 		for (int64_t at = 0; at < c->out_size;
-		     at += c->windows, beta = 1.0f) {
+		     at += c->windows, more = 1) {
 			int64_t n = ckr_windows_left(c, at);
 
 			if (!c->direct)
 				ckr_unfold(c, col, from, channels, at, n);
-			ckr_sgemm(env)(0, 1, c->cout, channels * c->taps, n,
-			               1.0f, d + at, c->out_size,
-			               c->direct ? from + at : col,
-			               c->direct ? c->in_size : n, beta, dw,
-			               rows);
+			ckr_conv_product(c, 0, 1, c->cout, channels * c->taps,
+			                 n, ckr_element(d, c->type, at), c->out_size,
+			                 c->direct ? ckr_element(from, c->type, at)
+			                           : col,
+			                 c->direct ? c->in_size : n, more, dw,
+			                 rows, env);
 		}
 	}
 }
 
 void
-ckr_conv_dw(const struct ckr_conv *c, float *dw, const float *x,
-            const float *dy, float *workspace, const struct ckr_env *env)
+ckr_conv_dw(const struct ckr_conv *c, void *dw, const void *x, const void *dy,
+            float *workspace, const struct ckr_env *env)
 {
 	int64_t size = c->group * c->cout * c->cin * c->taps;
-	int64_t shared = c->parts > 1 ? (c->parts * size + 15) / 16 * 16 : 0;
-	float *to = c->parts > 1 ? workspace : dw;
+	int there = c->type == CKR_F32 && c->parts == 1;
+	int64_t shared = there ? 0 : (c->parts * size + 15) / 16 * 16;
+	float *to = there ? dw : workspace;
 
 #pragma omp parallel for num_threads(env->threads) collapse(3) \
 	schedule(dynamic) \
@@ -322,14 +417,19 @@ ckr_conv_dw(const struct ckr_conv *c, float *dw, const float *x,
 							* c->workspace,
 					env);
 			}
-	if (c->parts == 1)
+	if (there)
 		return;
 	CKR_SHARE(size)
-	for (int64_t i = 0; i < size; i++) {
-		float sum = to[i];
+	for (int64_t at = 0; at < size; at += 256) {
+		int64_t n = ckr_least(size - at, 256);
+		float sum[256];
 
-		for (int64_t p = 1; p < c->parts; p++)
-			sum += to[p * size + i];
-		dw[i] = sum;
+		memcpy(sum, to + at, (size_t)n * sizeof *sum);
+		for (int64_t p = 1; p < c->parts; p++) {
+#pragma omp simd
+			for (int64_t i = 0; i < n; i++)
+				sum[i] += to[p * size + at + i];
+		}
+		ckr_narrow(dw, c->type, at, sum, n);
 	}
 }

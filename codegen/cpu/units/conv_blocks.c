@@ -3,7 +3,8 @@
  * A task copies its part of the operands into blocks, with the padding written
  * out, has the library compute on one thread, and copies the result back.
  * Weights are copied once, before.  Tasks follow from the shapes alone and no
- * two write to the same place, so results do not depend on the threads.
+ * two write to the same place, so results do not depend on the threads.  What
+ * the library computes is float32, of bf16 operands too.
  */
 #include "conv_blocks.h"
 #include "blocks.h"
@@ -18,18 +19,28 @@ ckr_digit(int64_t *i, int64_t n)
 	return d;
 }
 
+/* A thread's part of workspace: x, y, w and scratch. */
 static inline float *
 ckr_own_part(const struct ckr_blocks *b, float *workspace)
 {
 	return workspace + b->weights
-		+ omp_get_thread_num() * (b->x + b->y + b->w);
+		+ omp_get_thread_num() * (b->x + b->y + b->w + b->scratch);
 }
 
 static inline void
-ckr_blocks_task(const struct ckr_conv *c, const struct ckr_blocks *b, float *y,
-                const float *x, const float *bias, int64_t task,
+ckr_call_blocks(const struct ckr_blocks *b, void *x, void *w, void *y,
+                float *own, const struct ckr_env *env)
+{
+	env->conv(env->convs, omp_get_thread_num(), b->job, x, w, y,
+	          own + b->x + b->y + b->w);
+}
+
+static inline void
+ckr_blocks_task(const struct ckr_conv *c, const struct ckr_blocks *b, void *y,
+                const void *x, const void *bias, int64_t task,
                 float *workspace, const struct ckr_env *env)
 {
+	int type = c->type;
 	int64_t chunks = b->cout / b->channels;
 	int64_t lines = (c->out[1] + b->lines - 1) / b->lines;
 	int64_t first = ckr_digit(&task, chunks) * b->channels;
@@ -37,28 +48,32 @@ ckr_blocks_task(const struct ckr_conv *c, const struct ckr_blocks *b, float *y,
 	int64_t g = ckr_digit(&task, c->group), image = task * b->images;
 	int64_t last = c->out[1] - b->lines, line = from < last ? from : last;
 	int64_t w = c->out[2], each = b->lines * w * CKR_BLOCK;
-	const float *end = x + c->images * c->group * c->cin * c->in_size;
+	const void *end = ckr_element(x, type, c->images * c->group * c->cin
+	                              * c->in_size);
 	float *in = ckr_own_part(b, workspace), *out = in + b->x;
 
 	for (int64_t i = 0; i < b->images; i++)
-		ckr_pack_x(c, b, in + i * b->cin * b->extent[0] *
-		                      b->extent[1],
-		           x + ((image + i) * c->group + g) * c->cin *
-		               c->in_size, line, end);
-	env->conv(env->convs, omp_get_thread_num(), b->job, in,
-	          workspace + (g * b->cout + first) * b->cin * c->taps, out);
+		ckr_pack_x(c, b, ckr_element(in, type, i * b->cin
+		                             * b->extent[0] * b->extent[1]),
+		           ckr_element(x, type, ((image + i) * c->group + g)
+		                       * c->cin * c->in_size), line, end);
+	ckr_call_blocks(b, in, ckr_element(workspace, type,
+	                                   (g * b->cout + first) * b->cin
+	                                   * c->taps), out, in, env);
 	for (int64_t i = 0; i < b->images; i++) {
-		float *to = y + (((image + i) * c->group + g) * c->cout +
-		                 first) * c->out_size;
+		int64_t to = (((image + i) * c->group + g) * c->cout + first)
+			* c->out_size;
 
 		for (int64_t k = 0; k < b->channels; k += CKR_BLOCK) {
 			int64_t have = ckr_filled(c->cout - first - k);
 
 			if (bias)
-				ckr_add_bias(out, bias + g * c->cout + first +
-				             k, b->lines * w, have);
+				ckr_add_bias(out, ckr_element(bias, type,
+				             g * c->cout + first + k), type,
+				             b->lines * w, have);
 			if (have > 0)
-				ckr_unpack(to + k * c->out_size + from * w,
+				ckr_unpack(ckr_element(y, type, to + k
+				           * c->out_size + from * w), type,
 				           c->out_size, out + (from - line) *
 				           w * CKR_BLOCK,
 				           (line + b->lines - from) * w, have);
@@ -68,10 +83,11 @@ ckr_blocks_task(const struct ckr_conv *c, const struct ckr_blocks *b, float *y,
 }
 
 void
-ckr_blocks_conv(const struct ckr_conv *c, const struct ckr_blocks *b, float *y,
-                const float *x, const float *w, const float *bias,
+ckr_blocks_conv(const struct ckr_conv *c, const struct ckr_blocks *b, void *y,
+                const void *x, const void *w, const void *bias,
                 float *workspace, const struct ckr_env *env)
 {
+	int type = c->type;
 	int64_t size = b->cin * c->taps * CKR_BLOCK;
 	int64_t tasks = c->images / b->images * c->group *
 	                ((c->out[1] + b->lines - 1) / b->lines) *
@@ -82,18 +98,20 @@ ckr_blocks_conv(const struct ckr_conv *c, const struct ckr_blocks *b, float *y,
 #pragma omp for collapse(2)
 		for (int64_t g = 0; g < c->group; g++)
 			for (int64_t o = 0; o < b->cout; o += CKR_BLOCK) {
-				const float *from = w + g * c->cout * c->cin *
-				                        c->taps;
-				float *to = workspace
-					+ (g * b->cout + o) / CKR_BLOCK * size;
+				const void *from = ckr_element(w, type,
+					g * c->cout * c->cin * c->taps);
+				void *to = ckr_element(workspace, type,
+					(g * b->cout + o) / CKR_BLOCK * size);
 
 				if (b->cin < CKR_BLOCK)
 					ckr_plain_weights(c, to, from, o);
 				else
 					for (int64_t i = 0; i < b->cin;
 					     i += CKR_BLOCK)
-						ckr_pack_weights(c, to + i *
-							c->taps * CKR_BLOCK,
+						ckr_pack_weights(c,
+							ckr_element(to, type,
+							i * c->taps
+							* CKR_BLOCK),
 							from, o, i, 0);
 			}
 #pragma omp for schedule(dynamic)
@@ -105,59 +123,66 @@ ckr_blocks_conv(const struct ckr_conv *c, const struct ckr_blocks *b, float *y,
 /* Row `row` of a task's part of dx, of one block of channels; -1: no window
  * reaches it. */
 static inline void
-ckr_unpack_dx(const struct ckr_conv *c, const struct ckr_blocks *b, float *dx,
+ckr_unpack_dx(const struct ckr_conv *c, const struct ckr_blocks *b, void *dx,
               const float *from, int64_t row, int64_t have,
-              const float *bias)
+              const void *bias)
 {
 	struct ckr_reach w = ckr_reach(c, b, 2, 0);
 	int64_t plane = c->in_size, n = row < 0 ? 0 : w.hi - w.lo;
+	int type = c->type;
 
-	if (n < c->in[2])
-		for (int64_t k = 0; k < have; k++)
-			for (int64_t i = 0; i < c->in[2]; i++)
-				dx[k * plane + i] = bias ? bias[k] : 0.0f;
+	for (int64_t k = 0; k < have && n < c->in[2]; k++)
+		if (bias)
+			ckr_copy_elements(ckr_element(dx, type, k * plane), 1,
+			                  ckr_element(bias, type, k), 0, type,
+			                  c->in[2]);
+		else
+			ckr_zeros(ckr_element(dx, type, k * plane), type,
+			          c->in[2]);
 	if (n <= 0)
 		return;
-	dx += w.first + w.lo * w.step;
+	dx = ckr_element(dx, type, w.first + w.lo * w.step);
 	from += (row * b->extent[1] + w.lo) * CKR_BLOCK;
 	if (w.step == 1)
-		ckr_unpack(dx, plane, from, n, have);
+		ckr_unpack(dx, type, plane, from, n, have);
 	else
 		for (int64_t k = 0; k < have; k++)
 			for (int64_t i = 0; i < n; i++)
-				dx[k * plane + i * w.step] =
-					from[i * CKR_BLOCK + k];
+				ckr_narrow(dx, type, k * plane + i * w.step,
+				           from + i * CKR_BLOCK + k, 1);
 }
 
 /* Rows lo..hi-1 of one block of channels, from a task's part that begins
  * above window `line`. */
 static inline void
 ckr_unpack_rows(const struct ckr_conv *c, const struct ckr_blocks *b,
-                float *dx, const float *from, int64_t line, int64_t lo,
-                int64_t hi, int64_t have, const float *bias)
+                void *dx, const float *from, int64_t line, int64_t lo,
+                int64_t hi, int64_t have, const void *bias)
 {
 	int64_t width = c->in[2], s = c->stride[1], step = b->point ? s : 1;
 
 	if (b->point && s == 1 && c->stride[2] == 1 && c->begin[1] == 0 &&
 	    c->begin[2] == 0 && b->extent[1] == width) {
-		ckr_unpack(dx + lo * width, c->in_size, from + (lo - line) *
-		           width * CKR_BLOCK, (hi - lo) * width, have);
+		ckr_unpack(ckr_element(dx, c->type, lo * width), c->type,
+		           c->in_size, from + (lo - line) * width * CKR_BLOCK,
+		           (hi - lo) * width, have);
 		return;
 	}
 	for (int64_t h = lo; h < hi; h++) {
 		int64_t r = h + c->begin[1] - line * s;
 		int64_t row = r % step ? -1 : r / step;
 
-		ckr_unpack_dx(c, b, dx + h * width, from,
+		ckr_unpack_dx(c, b, ckr_element(dx, c->type, h * width), from,
 		              row < b->extent[0] ? row : -1, have, bias);
 	}
 }
 
 static inline void
 ckr_blocks_dx_task(const struct ckr_conv *c, const struct ckr_blocks *b,
-                   float *dx, const float *dy, const float *bias, int64_t task,
+                   void *dx, const void *dy, const void *bias, int64_t task,
                    float *workspace, const struct ckr_env *env)
 {
+	int type = c->type;
 	int64_t own = b->lines - b->halo, parts = (c->out[1] + own - 1) / own;
 	int64_t first = ckr_digit(&task, b->cin / b->channels) * b->channels;
 	int64_t part = ckr_digit(&task, parts), line = part * own - b->halo;
@@ -167,38 +192,47 @@ ckr_blocks_dx_task(const struct ckr_conv *c, const struct ckr_blocks *b,
 	int64_t hi = part + 1 < parts ? (part + 1) * own * s - c->begin[1]
 	                              : c->in[1];
 	int64_t each = b->extent[0] * b->extent[1] * CKR_BLOCK;
-	const float *end = dy + c->images * c->group * c->cout * c->out_size;
-	float *out = ckr_own_part(b, workspace), *in = out + b->x;
+	const void *end = ckr_element(dy, type, c->images * c->group * c->cout
+	                              * c->out_size);
+	float *out = ckr_own_part(b, workspace), *room = out;
+	void *in = out + b->x;
 
 	lo = lo < 0 ? 0 : lo;
 	hi = hi > c->in[1] ? c->in[1] : hi;
 	for (int64_t i = 0; i < b->images; i++)
-		ckr_pack_dy(c, b, in + i * b->cout * b->lines * c->out[2],
-		            dy + ((image + i) * c->group + g) * c->cout *
-		                 c->out_size, 0, b->cout, line, 0, end);
-	env->conv(env->convs, omp_get_thread_num(), b->job, out,
-	          workspace + (g * b->cin + first) * b->cout * c->taps, in);
+		ckr_pack_dy(c, b, ckr_element(in, type, i * b->cout * b->lines
+		                              * c->out[2]),
+		            ckr_element(dy, type, ((image + i) * c->group + g)
+		                        * c->cout * c->out_size), 0, b->cout,
+		            line, 0, end);
+	ckr_call_blocks(b, out, ckr_element(workspace, type,
+	                                    (g * b->cin + first) * b->cout
+	                                    * c->taps), in, room, env);
 	for (int64_t i = 0; i < b->images; i++)
 		for (int64_t k = first; k < first + b->channels;
 		     k += CKR_BLOCK, out += each) {
 			int64_t have = ckr_filled(c->cin - k);
-			const float *add = bias ? bias + g * c->cin + k : NULL;
+			const void *add = bias ? ckr_element(bias, type, g
+				* c->cin + k) : NULL;
 
 			if (have == 0)
 				continue;
 			if (add)
-				ckr_add_bias(out, add, each / CKR_BLOCK, have);
-			ckr_unpack_rows(c, b, dx + (((image + i) * c->group +
-			                g) * c->cin + k) * c->in_size, out,
+				ckr_add_bias(out, add, type, each / CKR_BLOCK,
+				             have);
+			ckr_unpack_rows(c, b, ckr_element(dx, type,
+			                (((image + i) * c->group + g) * c->cin
+			                 + k) * c->in_size), out,
 			                line, lo, hi, have, add);
 		}
 }
 
 void
-ckr_blocks_dx(const struct ckr_conv *c, const struct ckr_blocks *b, float *dx,
-              const float *dy, const float *w, const float *bias,
+ckr_blocks_dx(const struct ckr_conv *c, const struct ckr_blocks *b, void *dx,
+              const void *dy, const void *w, const void *bias,
               float *workspace, const struct ckr_env *env)
 {
+	int type = c->type;
 	int64_t own = b->lines - b->halo, part = b->channels / CKR_BLOCK;
 	int64_t tasks = c->images / b->images * c->group *
 	                ((c->out[1] + own - 1) / own) *
@@ -212,20 +246,21 @@ ckr_blocks_dx(const struct ckr_conv *c, const struct ckr_blocks *b, float *dx,
 			for (int64_t o = 0; o < outs; o++)
 				for (int64_t i = 0; i < ins; i++) {
 					int64_t at = c->taps == 1 &&
-					             CKR_BLOCK == 16
+					             CKR_BLOCK == 16 &&
+					             type == CKR_F32
 						? i * outs + o
 						: (i / part * outs + o) *
 						  part + i % part;
 
 					ckr_pack_weights(
 						c,
-						workspace
-							+ (g * ins * outs + at)
-								* c->taps
-								* CKR_SQUARE,
-						w
-							+ g * c->cout * c->cin
-								* c->taps,
+						ckr_element(workspace, type,
+							(g * ins * outs + at)
+							* c->taps
+							* CKR_SQUARE),
+						ckr_element(w, type,
+							g * c->cout * c->cin
+							* c->taps),
 						o * CKR_BLOCK, i * CKR_BLOCK,
 						1);
 				}
@@ -238,17 +273,19 @@ ckr_blocks_dx(const struct ckr_conv *c, const struct ckr_blocks *b, float *dx,
 
 static inline void
 ckr_blocks_dw_task(const struct ckr_conv *c, const struct ckr_blocks *b,
-                   const float *x, const float *dy, int64_t task,
+                   const void *x, const void *dy, int64_t task,
                    float *workspace, const struct ckr_env *env)
 {
+	int type = c->type;
 	int64_t chunks = b->cout / b->channels;
 	int64_t first = ckr_digit(&task, chunks) * b->channels;
 	int64_t g = ckr_digit(&task, c->group), image = task * b->each;
 	int64_t size = b->channels * b->cin * c->taps;
 	int64_t left = c->images - image;
-	const float *end_x = x + c->images * c->group * c->cin * c->in_size;
-	const float *end_dy = dy + c->images * c->group * c->cout *
-	                           c->out_size;
+	const void *end_x = ckr_element(x, type, c->images * c->group * c->cin
+	                                * c->in_size);
+	const void *end_dy = ckr_element(dy, type, c->images * c->group
+	                                 * c->cout * c->out_size);
 	float *in = ckr_own_part(b, workspace), *out = in + b->x;
 	float *sum = workspace
 		+ ((task * c->group + g) * b->cout + first) * b->cin * c->taps,
@@ -261,16 +298,18 @@ ckr_blocks_dw_task(const struct ckr_conv *c, const struct ckr_blocks *b,
 		int64_t line = from < last ? from : last;
 
 		for (int64_t i = 0; i < b->images; i++) {
-			ckr_pack_x(c, b, in + i * b->cin * b->extent[0] *
-			           b->extent[1], x + ((n + i) * c->group + g) *
-			           c->cin * c->in_size, line, end_x);
-			ckr_pack_dy(c, b, out + i * b->channels * b->lines *
-			            c->out[2], dy + ((n + i) * c->group + g) *
-			            c->cout * c->out_size, first, b->channels,
-			            line, from, end_dy);
+			ckr_pack_x(c, b, ckr_element(in, type, i * b->cin
+			           * b->extent[0] * b->extent[1]),
+			           ckr_element(x, type, ((n + i) * c->group
+			                       + g) * c->cin * c->in_size),
+			           line, end_x);
+			ckr_pack_dy(c, b, ckr_element(out, type, i
+			            * b->channels * b->lines * c->out[2]),
+			            ckr_element(dy, type, ((n + i) * c->group
+			                        + g) * c->cout * c->out_size),
+			            first, b->channels, line, from, end_dy);
 		}
-		env->conv(env->convs, omp_get_thread_num(), b->job, in, to,
-		          out);
+		ckr_call_blocks(b, in, to, out, in, env);
 		if (to != sum) {
 #pragma omp simd
 			for (int64_t i = 0; i < size; i++)
@@ -283,12 +322,13 @@ ckr_blocks_dw_task(const struct ckr_conv *c, const struct ckr_blocks *b,
 /* Sum the partial gradients of a square of channels, all taps. */
 static inline void
 ckr_blocks_dw_sum(const struct ckr_conv *c, const struct ckr_blocks *b,
-                  float *dw, const float *part, int64_t parts, int64_t o,
+                  void *dw, const float *part, int64_t parts, int64_t o,
                   int64_t i)
 {
 	int64_t all = c->group * b->cout * b->cin * c->taps;
 	int64_t ins = b->cin < CKR_BLOCK ? b->cin : CKR_BLOCK;
 	int64_t row = c->cin * c->taps;
+
 	for (int64_t k = 0; k < CKR_BLOCK && o + k < c->cout; k++)
 		for (int64_t m = 0; m < ins && i + m < c->cin; m++)
 			for (int64_t t = 0; t < c->taps; t++) {
@@ -297,14 +337,14 @@ ckr_blocks_dw_sum(const struct ckr_conv *c, const struct ckr_blocks *b,
 
 				for (int64_t p = 1; p < parts; p++)
 					sum += part[p * all + at];
-				dw[(o + k) * row + (i + m) * c->taps + t] =
-					sum;
+				ckr_narrow(dw, c->type, (o + k) * row + (i + m)
+				           * c->taps + t, &sum, 1);
 			}
 }
 
 void
-ckr_blocks_dw(const struct ckr_conv *c, const struct ckr_blocks *b, float *dw,
-              const float *x, const float *dy, float *workspace,
+ckr_blocks_dw(const struct ckr_conv *c, const struct ckr_blocks *b, void *dw,
+              const void *x, const void *dy, float *workspace,
               const struct ckr_env *env)
 {
 	int64_t parts = (c->images + b->each - 1) / b->each;
@@ -321,9 +361,9 @@ ckr_blocks_dw(const struct ckr_conv *c, const struct ckr_blocks *b, float *dw,
 				for (int64_t i = 0; i < b->cin; i += CKR_BLOCK)
 					ckr_blocks_dw_sum(
 						c, b,
-						dw
-							+ g * c->cout * c->cin
-								* c->taps,
+						ckr_element(dw, c->type,
+							g * c->cout * c->cin
+							* c->taps),
 						workspace
 							+ (g * b->cout + o)
 								* b->cin
