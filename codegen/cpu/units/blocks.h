@@ -68,6 +68,14 @@ ckr_widen_strip(const uint16_t *x)
 		*(const ckr_half_strip *)x, ckr_strip_bits) << 16);
 }
 
+/* Of numbers that are bf16. */
+static inline void
+ckr_cut_strip(uint16_t *to, ckr_strip v)
+{
+	*(ckr_half_strip *)to = __builtin_convertvector((ckr_strip_bits)v >> 16,
+	                                                ckr_half_strip);
+}
+
 /* As ckr_to_bf16(). */
 static inline void
 ckr_narrow_strip(uint16_t *to, ckr_strip v)
@@ -114,6 +122,10 @@ ckr_turn(void *to, int to_type, int64_t to_step, const void *from,
 #pragma GCC unroll 16
 		for (int i = 0; i < CKR_BLOCK; i++)
 			*(ckr_strip *)((float *)to + i * to_step) = v[i];
+	else if (from_type != CKR_F32)
+#pragma GCC unroll 16
+		for (int i = 0; i < CKR_BLOCK; i++)
+			ckr_cut_strip((uint16_t *)to + i * to_step, v[i]);
 	else
 #pragma GCC unroll 16
 		for (int i = 0; i < CKR_BLOCK; i++)

@@ -319,27 +319,33 @@ ckr_blocks_dw_task(const struct ckr_conv *c, const struct ckr_blocks *b,
 	}
 }
 
-/* Sum the partial gradients of a square of channels, all taps. */
+/* Sum the partial gradients of a square of channels, all taps, in the first
+ * part. */
 static inline void
 ckr_blocks_dw_sum(const struct ckr_conv *c, const struct ckr_blocks *b,
-                  void *dw, const float *part, int64_t parts, int64_t o,
-                  int64_t i)
+                  void *dw, float *part, int64_t parts, int64_t o, int64_t i)
 {
 	int64_t all = c->group * b->cout * b->cin * c->taps;
 	int64_t ins = b->cin < CKR_BLOCK ? b->cin : CKR_BLOCK;
-	int64_t row = c->cin * c->taps;
+	int64_t row = c->cin * c->taps, outs = ckr_filled(c->cout - o);
 
-	for (int64_t k = 0; k < CKR_BLOCK && o + k < c->cout; k++)
-		for (int64_t m = 0; m < ins && i + m < c->cin; m++)
-			for (int64_t t = 0; t < c->taps; t++) {
-				int64_t at = (t * ins + m) * CKR_BLOCK + k;
-				float sum = part[at];
-
-				for (int64_t p = 1; p < parts; p++)
-					sum += part[p * all + at];
-				ckr_narrow(dw, c->type, (o + k) * row + (i + m)
-				           * c->taps + t, &sum, 1);
-			}
+	for (int64_t p = 1; p < parts; p++) {
+#pragma omp simd
+		for (int64_t at = 0; at < c->taps * ins * CKR_BLOCK; at++)
+			part[at] += part[p * all + at];
+	}
+	ins = ckr_least(ins, c->cin - i);
+	dw = ckr_element(dw, c->type, o * row + i * c->taps);
+	if (c->taps == 1 && ins == CKR_BLOCK && outs == CKR_BLOCK) {
+		ckr_turn(dw, c->type, row, part, CKR_F32, CKR_BLOCK, CKR_BLOCK);
+		return;
+	}
+	for (int64_t k = 0; k < outs; k++)
+		for (int64_t m = 0; m < ins; m++)
+			for (int64_t t = 0; t < c->taps; t++)
+				ckr_narrow(dw, c->type, k * row + m * c->taps
+				           + t, part + (t * ckr_least(b->cin,
+				           CKR_BLOCK) + m) * CKR_BLOCK + k, 1);
 }
 
 void
