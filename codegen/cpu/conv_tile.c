@@ -34,7 +34,10 @@ padded_product(int64_t a, int64_t b)
 bool
 conv_takes_bf16(const Graph *g, const Node *n)
 {
-	if (n->op < OP_CONV || n->op > OP_CONV_DW || conv_depthwise(g, n).fits)
+	uint64_t flags = op_info[n->op].flags;
+
+	if (!(flags & F_CONTRACT) || !(flags & F_STAGED)
+	    || conv_depthwise(g, n).fits)
 		return false;
 	for (int i = 0; i < n->nin + n->nout; i++) {
 		ValId v = i < n->nin ? n->in[i] : n->out[i - n->nin];

@@ -2,9 +2,9 @@
  *
  * Every convolution is made for one thread, and threads run it side by side on
  * operands of their own, so that bits do not depend on their number.  Only its
- * compiled kernels are taken, and only where they ask for no more scratch memory
- * than a call brings: all memory belongs to the plan.  What is left, the code of
- * the kernels and handles, is made when the model is opened.
+ * compiled kernels are taken, and only where they ask for no more scratch
+ * memory than a call brings: all memory belongs to the plan.  What is left, the
+ * code of the kernels and handles, is made when the model is opened.
  */
 #include "runtime/blas/conv.h"
 
@@ -286,7 +286,8 @@ convs_open(void *onednn, const struct ckr_blocked *b, uint32_t n, int threads,
 	if (!find_api(&c->api, onednn)) {
 		c->n = 0;
 		c->threads = 0;
-	} else if (c->conv && c->ready && c->stream && prepare_all(c, b, bf16)) {
+	} else if (c->conv && c->ready && c->stream
+	           && prepare_all(c, b, bf16)) {
 		return c;
 	}
 	convs_close(c);

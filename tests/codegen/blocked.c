@@ -112,12 +112,13 @@ blocked_conv(void *convs, int thread, uint32_t job, void *x_given,
 	int64_t in = (int64_t)b->in[0] * b->in[1];
 	int64_t out = (int64_t)b->out[0] * b->out[1];
 	int64_t taps = (int64_t)b->kernel[0] * b->kernel[1];
-	float *x = as_floats(b, CKR_CONV_DX, x_given, b->images * b->cin * in);
-	float *w = as_floats(b, CKR_CONV_DW, w_given, b->cout * b->cin * taps);
-	float *y = as_floats(b, CKR_CONV_Y, y_given, b->images * b->cout * out);
+	float *x, *w, *y;
 
 	(void)thread;
 	memset(scratch, 0xa5, (size_t)b->scratch);
+	x = as_floats(b, CKR_CONV_DX, x_given, b->images * b->cin * in);
+	w = as_floats(b, CKR_CONV_DW, w_given, b->cout * b->cin * taps);
+	y = as_floats(b, CKR_CONV_Y, y_given, b->images * b->cout * out);
 	if (b->kind == CKR_CONV_Y)
 		memset(y, 0, (size_t)(b->images * b->cout * out) * sizeof *y);
 	else if (b->kind == CKR_CONV_DX)

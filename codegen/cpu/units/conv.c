@@ -241,9 +241,10 @@ ckr_conv_block(const struct ckr_conv *c, void *y, const void *x, const void *w,
 	int64_t n = ckr_windows_left(c, first), rows = c->cin * c->taps;
 	struct ckr_sums sums;
 
-	x = ckr_element(x, c->type, (image * c->group + g) * c->cin * c->in_size);
-	y = ckr_element(y, c->type, (image * c->group + g) * c->cout * c->out_size
-	           + first);
+	x = ckr_element(x, c->type, (image * c->group + g) * c->cin
+	                * c->in_size);
+	y = ckr_element(y, c->type, (image * c->group + g) * c->cout
+	                * c->out_size + first);
 	sums = ckr_conv_sums(c, y, c->out_size, n, col);
 	if (!c->direct)
 		ckr_unfold(c, col, x, c->cin, first, n);
@@ -342,8 +343,8 @@ ckr_conv_dx_task(const struct ckr_conv *c, void *dx, const void *dy,
 		int64_t n = ckr_windows_left(c, at);
 
 		ckr_conv_product(c, 1, 0, channels * c->taps, n, c->cout, w,
-		                 rows, ckr_element(dy, c->type, at), c->out_size, 0,
-		                 col, n, env);
+		                 rows, ckr_element(dy, c->type, at),
+		                 c->out_size, 0, col, n, env);
 		ckr_fold_back(c, sums.p, col, channels, at, n);
 	}
 	ckr_conv_round(c, dx, c->in_size, sums, channels, c->in_size);
@@ -382,9 +383,9 @@ ckr_conv_dw_task(const struct ckr_conv *c, float *dw, const void *x,
 			if (!c->direct)
 				ckr_unfold(c, col, from, channels, at, n);
 			ckr_conv_product(c, 0, 1, c->cout, channels * c->taps,
-			                 n, ckr_element(d, c->type, at), c->out_size,
-			                 c->direct ? ckr_element(from, c->type, at)
-			                           : col,
+			                 n, ckr_element(d, c->type, at),
+			                 c->out_size, c->direct
+			                 ? ckr_element(from, c->type, at) : col,
 			                 c->direct ? c->in_size : n, more, dw,
 			                 rows, env);
 		}
