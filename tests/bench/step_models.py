@@ -60,10 +60,10 @@ class UNet(nn.Module):
 
 
 class Lstm(nn.Module):
-    def __init__(self, vocab=10000, width=512):
+    def __init__(self, vocab=10000, width=512, layers=2):
         super().__init__()
         self.embed = nn.Embedding(vocab, width)
-        self.rnn = nn.LSTM(width, width, 2, batch_first=True)
+        self.rnn = nn.LSTM(width, width, layers, batch_first=True)
         self.head = nn.Linear(width, vocab)
 
     def forward(self, tokens, label):
@@ -121,6 +121,23 @@ def transformer(name):
     import transformers as hf
 
     off = {"attn_implementation": "sdpa"}
+    if name == "gpt1m":
+        net = hf.GPT2LMHeadModel(
+            hf.GPT2Config(
+                vocab_size=256,
+                n_positions=64,
+                n_embd=128,
+                n_layer=5,
+                n_head=4,
+                attn_pdrop=0,
+                embd_pdrop=0,
+                resid_pdrop=0,
+                use_cache=False,
+                **off,
+            )
+        )
+        ids = tokens(256, 8, 64)
+        return net, {"input_ids": ids, "labels": ids.clone()}
     if name == "gpt2":
         net = hf.GPT2LMHeadModel(
             hf.GPT2Config(
@@ -176,11 +193,21 @@ def transformer(name):
 
 def make(name):
     torch.manual_seed(0)
-    if name in ("gpt2", "bert", "llama", "t5", "whisper"):
+    if name in ("gpt1m", "gpt2", "bert", "llama", "t5", "whisper"):
         net, inputs = transformer(name)
         return HuggingFace(net.train(), list(inputs)), inputs
     if name == "lstm":
         return Lstm().train(), {"tokens": tokens(10000, 32, 128), "label": tokens(10000, 32, 128)}
+    if name == "lstm64":
+        return Lstm(256, 64, 1).train(), {
+            "tokens": tokens(256, 16, 32),
+            "label": tokens(256, 16, 32),
+        }
+    if name == "mlp":
+        net = nn.Sequential(
+            nn.Linear(784, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU(), nn.Linear(128, 10)
+        )
+        return Classify(net).train(), {"image": torch.rand(64, 784), "label": tokens(10, 64)}
     if name == "dlrm":
         return Dlrm().train(), {
             "dense": torch.rand(512, 13),

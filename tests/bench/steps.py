@@ -2,15 +2,15 @@
 """One training step of twelve networks that people train: ckc beside PyTorch, alternating, in one
 run.
 
-    steps.py --python PYTHON-WITH-TORCH [--build build] [--models gpt2,bert,...] [--steps 3]
-    [--rounds 3] [--threads N]
-             [--keep FOLDER] [--no-compile] [--ops] [--out results/steps.md]
+    steps.py --python PYTHON-WITH-TORCH [--build build] [--models gpt2,bert,...] [--dtype bf16]
+             [--steps 3] [--rounds 3] [--threads N] [--keep FOLDER] [--no-compile] [--ops]
+             [--out results/steps.md]
 
 step_models.py defines the networks, steps_peer.py exports them and times PyTorch: eager, eager with
 an allocator told to keep its memory (no page faults), channels last for convolutions, compiled.
-Both sides take the same batch, float32 and AdamW.  Every run is a process of its own, rounds are
-interleaved, figures are medians; the first losses must agree.  --keep leaves exports in FOLDER and
-uses those it finds.
+Both sides take the same batch and AdamW, in float32 or bf16, which is autocast in PyTorch. Every
+run is a process of its own, rounds are interleaved, figures are medians; the first losses must
+agree. --keep leaves exports in FOLDER and uses those it finds.
 
 Roof: for every op the larger of its FLOPs over this machine's products per second and its bytes
 over its memory's speed (`ckc --device host`, measured in this run), summed.  --ops lists the ops of
@@ -67,6 +67,9 @@ TITLES = {
     "lstm": "LSTM, 2 layers of 512, 32 x 128",
     "dlrm": "DLRM: 8 embeddings and MLPs, 512",
     "mobilenet": "MobileNetV2, 16 x 224^2",
+    "gpt1m": "GPT, 1.04M parameters, 8 x 64",
+    "mlp": "MLP 784, 128, 128, 10, 64",
+    "lstm64": "LSTM of 64, 16 x 32",
 }
 BUDGETS = {
     "bert": "1880MiB",
@@ -120,6 +123,7 @@ class Network:
         )
         self.log, self.profile = (os.path.join(folder, name + x) for x in (".log", ".profile"))
         self.rows = {}
+        self.lean_too = name in BUDGETS and o.dtype == "f32"
         if not os.path.exists(self.onnx + ".safetensors"):
             call([o.python, os.path.join(HERE, "steps_peer.py"), name, "--export", self.onnx])
 
@@ -136,11 +140,13 @@ class Network:
                 self.json,
                 "--threads",
                 self.o.threads,
+                "--dtype",
+                self.o.dtype,
             ]
         )
         with open(self.json) as f:
             self.predicted = json.load(f)["summary"]["step_seconds"]
-        if self.name in BUDGETS:
+        if self.lean_too:
             call(
                 [
                     os.path.join(self.o.build, "ckc"),
@@ -197,6 +203,8 @@ class Network:
                 self.o.steps,
                 "--threads",
                 self.o.threads,
+                "--dtype",
+                self.o.dtype,
                 *more,
             ],
             env,
@@ -209,7 +217,7 @@ class Network:
             "eager": self.peer,
             "eager, memory kept": lambda: self.peer(env=KEEP_MEMORY),
         }
-        if self.name in BUDGETS:
+        if self.lean_too:
             kinds["ckc, budget"] = lambda: self.ckrun(steps=self.o.steps + 1, so=self.lean)
         if images:
             kinds["channels last"] = lambda: self.peer("--channels-last")
@@ -242,6 +250,8 @@ class Network:
                 self.json,
                 "--threads",
                 self.o.threads,
+                "--dtype",
+                self.o.dtype,
             ]
         )
         with open(self.json) as f:
@@ -258,7 +268,7 @@ class Network:
 
     def check_losses(self):
         ours, theirs = self.rows["ckc"][0]["losses"][0], self.rows["eager"][0]["losses"][0]
-        if abs(ours - theirs) > 1e-4 * abs(theirs):
+        if abs(ours - theirs) > (1e-4 if self.o.dtype == "f32" else 1e-2) * abs(theirs):
             sys.exit(f"{self.name}: first loss {ours}, PyTorch's {theirs}")
 
     def over_three_percent(self):
@@ -278,7 +288,7 @@ class Network:
 def report(o, networks, machine):
     cpu = re.search(r"model name\s*: (.*)", open("/proc/cpuinfo").read())
     out = [
-        f"# Twelve networks, float32, one training step, {datetime.date.today()}",
+        f"# {len(networks)} networks, {o.dtype}, one training step, {datetime.date.today()}",
         "",
         f"{cpu.group(1) if cpu else 'unknown'}, {os.cpu_count()} cores, {o.threads} threads, load {machine['load']:.1f} at the start and "
         f"{os.getloadavg()[0]:.1f} at the end; PyTorch {networks[0].rows['eager'][0]['torch']}; medians of {o.rounds} interleaved round{'s' if o.rounds > 1 else ''} of {o.steps} steps. "
@@ -295,7 +305,7 @@ def report(o, networks, machine):
             f"| {TITLES[n.name]} | {s:.3f} | {n.median(best):.3f} | {best} | {s / n.median(best):.2f} | {n.products:.3f} | {s / n.roof:.2f} | {peak / 2**20:.0f} | "
             f"{other / 2**20:.0f} | {peak / other:.2f} | {n.compile_seconds:.1f} | {n.predicted / s:.2f} | {n.predicted_profile / s:.2f} |"
         )
-    lean = [n for n in networks if n.name in BUDGETS]
+    lean = [n for n in networks if n.lean_too]
     if lean:
         out += [
             "",
@@ -367,6 +377,7 @@ def main():
     p.add_argument("--python", required=True)
     p.add_argument("--build", default=os.path.join(HERE, "..", "..", "build"))
     p.add_argument("--models", default=",".join(ORDER))
+    p.add_argument("--dtype", choices=["f32", "bf16"], default="f32")
     p.add_argument("--threads", type=int, default=os.cpu_count())
     p.add_argument("--steps", type=int, default=3)
     p.add_argument("--rounds", type=int, default=3)

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """One network of step_models.py in PyTorch, exported or timed: the peer of tests/bench/steps.py.
 
-    steps_peer.py MODEL --export OUT.onnx
+    steps_peer.py MODEL --export OUT.onnx [--inference]
     steps_peer.py MODEL [--compile] [--channels-last] [--dtype bf16] [--threads N] [--steps 3]
 
---export also writes the batch to OUT.onnx.safetensors.  Timed, it prints one JSON object: seconds
-and CPU seconds of a step (medians), the losses, seconds of the first step, bytes at the process's
-peak.  --dtype bf16 runs the forward pass under autocast.  Needs torch, torchvision, transformers, onnx, onnxscript and safetensors.
+--export also writes the batch to OUT.onnx.safetensors; --inference exports the module in evaluation
+mode. Timed, it prints one JSON object: seconds and CPU seconds of a step (medians), the losses,
+seconds of the first step, bytes at the process's peak. --dtype bf16 runs the forward pass under
+autocast. Needs torch, torchvision, transformers, onnx, onnxscript and safetensors.
 """
 
 import argparse
@@ -24,17 +25,18 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import step_models
 
 
-def export(name, path):
+def export(name, path, inference):
     module, inputs = step_models.make(name)
+    module.train(not inference)
     if name == "t5":
         module.net.set_attn_implementation("eager")  # the exporter cannot view sdpa's result
     how = {"input_names": list(inputs), "output_names": ["loss"], "opset_version": 18}
-    if name not in ("gpt2", "bert", "vit", "llama", "t5", "whisper", "dlrm"):
+    if name not in ("gpt1m", "gpt2", "bert", "vit", "llama", "t5", "whisper", "dlrm", "mlp"):
         # TorchScript keeps BatchNormalization in training form and LSTM as one node
         how.update(
             dynamo=False,
             opset_version=17,
-            training=torch.onnx.TrainingMode.TRAINING,
+            training=torch.onnx.TrainingMode.PRESERVE,
             do_constant_folding=False,
         )
     else:
@@ -86,6 +88,7 @@ def main():
     )
     p.add_argument("model", help="a name that step_models.make knows")
     p.add_argument("--export")
+    p.add_argument("--inference", action="store_true")
     p.add_argument("--compile", action="store_true")
     p.add_argument("--channels-last", action="store_true")
     p.add_argument("--dtype", choices=["f32", "bf16"], default="f32")
@@ -93,7 +96,7 @@ def main():
     p.add_argument("--steps", type=int, default=3)
     o = p.parse_args()
     if o.export:
-        export(o.model, o.export)
+        export(o.model, o.export, o.inference)
     else:
         train(o)
 

@@ -34,16 +34,19 @@ ckr_attention_block(const struct ckr_attention *a, void *o, float *lse,
 	for (int64_t i = 0; i < rows; i++) {
 		float *s = scores + i * a->ld, z;
 		int64_t n = ckr_visible(a, first + i);
+		int drops = a->ratio > 0 && env->training;
 
 		ckr_mask_row(a, s, mask, b, h, first + i, n);
-		factor[i] = ckr_score_row(s, n, ncol, &z);
+		factor[i] = ckr_score_row(s, drops ? CKR_F32 : ph.type, n,
+		                          ncol, &z);
 		if (lse)
 			lse[(b * a->heads + h) * a->queries + first + i] = z;
-		if (a->ratio > 0 && env->training)
-			ckr_drop_row(a, s, ckr_score_index(a, b, h, first + i),
-			             n, env);
-		if (ph.type == CKR_BF16)
-			ckr_narrow_over(s, CKR_BF16, ncol);
+		if (!drops)
+			continue;
+		ckr_drop_row(a, s, ckr_score_index(a, b, h, first + i), n,
+		             env);
+		if (ph.type != CKR_F32)
+			ckr_narrow_over(s, ph.type, ncol);
 	}
 	if (!o)                 /* only lse is wanted */
 		return;

@@ -21,15 +21,16 @@ ckr_near_row(float *s, int64_t n, float lse)
 }
 
 /* From scores s and dp = do v^T of one row: s becomes the dropped
- * probabilities, dp the adjoint of the scores. */
+ * probabilities, dp the adjoint of the scores, both of the type. */
 static inline void
 ckr_score_grad_row(const struct ckr_attention *a, float *s, float *dp,
-                   int64_t n, int64_t ncol, float lse, float delta,
+                   int type, int64_t n, int64_t ncol, float lse, float delta,
                    uint64_t index, const struct ckr_env *env)
 {
 	uint32_t buffer[CKR_WORD_BUFFER];
 	uint32_t below = ckr_drop_below(a->ratio, env);
 	float scale = ckr_drop_scale(a->ratio, env);
+	int64_t end;
 
 	if (lse == -__builtin_inff())
 		n = 0;
@@ -48,22 +49,29 @@ ckr_score_grad_row(const struct ckr_attention *a, float *s, float *dp,
 				dp[i] = p * (dp[i] * keep - delta);
 			}
 		}
-	} else {
-		int64_t end = ckr_fill16(s, n, -__builtin_inff());
-
-		ckr_fill16(dp, n, 0.0f);
-		for (int64_t j = 0; j < end; j += 16) {
-#pragma omp simd
-			for (int64_t i = j; i < j + 16; i++) {
-				float p = ckr_exp(s[i] - lse);
-
-				s[i] = p;
-				dp[i] = p * (dp[i] - delta);
-			}
+		for (int64_t j = n; j < ncol; j++)
+			s[j] = dp[j] = 0.0f;
+		if (type != CKR_F32) {
+			ckr_narrow_over(s, type, ncol);
+			ckr_narrow_over(dp, type, ncol);
 		}
+		return;
 	}
-	for (int64_t j = n; j < ncol; j++)
-		s[j] = dp[j] = 0.0f;
+	end = ckr_fill16(s, n, -__builtin_inff());
+	ckr_fill16(dp, n, 0.0f);
+	for (int64_t j = 0; j < end; j += 16) {
+		float p[16], d[16];
+
+#pragma omp simd
+		for (int i = 0; i < 16; i++) {
+			p[i] = ckr_exp(s[j + i] - lse);
+			d[i] = p[i] * (dp[j + i] - delta);
+		}
+		ckr_score_put(s, type, j, p, 16);
+		ckr_score_put(dp, type, j, d, 16);
+	}
+	ckr_score_zero(s, type, n, ncol);
+	ckr_score_zero(dp, type, n, ncol);
 }
 
 /* The product of two rows of a head. */
@@ -130,13 +138,10 @@ ckr_attention_grad_block(const struct ckr_attention *a,
 
 		ckr_mask_row(a, s + i * a->ld, p->mask, b, h, row + i, n);
 		z = ckr_near_row(s + i * a->ld, n, lse[i]);
-		ckr_score_grad_row(a, s + i * a->ld, dp + i * a->ld, n, ncol,
+		ckr_score_grad_row(a, s + i * a->ld, dp + i * a->ld, ph.type,
+		                   n, ncol,
 		                   z, delta,
 		                   ckr_score_index(a, b, h, row + i), env);
-		if (ph.type == CKR_F32)
-			continue;
-		ckr_narrow_over(s + i * a->ld, CKR_BF16, ncol);
-		ckr_narrow_over(dp + i * a->ld, CKR_BF16, ncol);
 	}
 	if (p->dq) {
 		for (int64_t i = 0; i < rows && ncol == 0; i++)

@@ -178,28 +178,75 @@ ckr_fill16(float *s, int64_t n, float value)
 	return end;
 }
 
-/* Scores to probabilities, but for the factor returned; what lies beyond the
- * n visible ones becomes 0. */
+/* x[0..n-1] to where the row s has elements `at` to at + n - 1 of the type;
+ * what lies there has been read.  n: at most 64. */
+static inline void
+ckr_score_put(float *s, int type, int64_t at, const float *x, int64_t n)
+{
+	uint16_t half[64];
+
+	if (type == CKR_F32) {
+		memcpy(s + at, x, (size_t)n * sizeof *x);
+		return;
+	}
+	ckr_narrow(half, type, 0, x, n);
+	memcpy((uint16_t *)s + at, half, (size_t)n * sizeof *half);
+}
+
+/* The row's elements from..to-1 of the type become 0. */
+static inline void
+ckr_score_zero(float *s, int type, int64_t from, int64_t to)
+{
+	size_t size = type == CKR_F32 ? 4 : 2;
+
+	if (from < to)
+		memset((char *)s + (size_t)from * size, 0,
+		       (size_t)(to - from) * size);
+}
+
+/* The n scores, a multiple of 16, become e^(s - m), of the type; returns their
+ * sum, as ckr_sum(). */
 static inline float
-ckr_score_row(float *s, int64_t n, int64_t ncol, float *lse)
+ckr_score_exp(float *s, int type, int64_t n, float m)
+{
+	float lane[64] = { 0 }, e[64];
+	int64_t j = 0;
+
+	for (; j + 64 <= n; j += 64) {
+#pragma omp simd
+		for (int i = 0; i < 64; i++) {
+			e[i] = ckr_exp(s[j + i] - m);
+			lane[i] += e[i];
+		}
+		ckr_score_put(s, type, j, e, 64);
+	}
+	for (int64_t i = 0; j + i < n; i += 16) {
+#pragma omp simd
+		for (int64_t k = i; k < i + 16; k++) {
+			e[k] = ckr_exp(s[j + k] - m);
+			lane[k] += e[k];
+		}
+	}
+	ckr_score_put(s, type, j, e, n - j);
+	return ckr_fold(lane);
+}
+
+/* Scores to probabilities of the type, but for the factor returned; what lies
+ * beyond the n visible ones becomes 0. */
+static inline float
+ckr_score_row(float *s, int type, int64_t n, int64_t ncol, float *lse)
 {
 	int64_t end = ckr_fill16(s, n, -__builtin_inff());
 	float m = ckr_max_of(s, end), sum;
 
 	/* nothing to see; a NaN is not nothing */
 	if (m == -__builtin_inff() && ckr_sum(s, n) <= 0.0f) {
-		memset(s, 0, (size_t)ncol * sizeof *s);
+		ckr_score_zero(s, type, 0, ncol);
 		*lse = m;
 		return 0.0f;
 	}
-	for (int64_t j = 0; j < end; j += 16) {
-#pragma omp simd
-		for (int i = 0; i < 16; i++)
-			s[j + i] = ckr_exp(s[j + i] - m);
-	}
-	for (int64_t j = end; j < ncol; j++)
-		s[j] = 0.0f;
-	sum = ckr_sum(s, end);
+	sum = ckr_score_exp(s, type, end, m);
+	ckr_score_zero(s, type, end, ncol);
 	*lse = m + ckr_log(sum);
 	return 1.0f / sum;
 }
