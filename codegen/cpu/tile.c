@@ -267,7 +267,8 @@ static int64_t
 classifier_products(const Graph *g, const Node *n, struct classifier_tile *t)
 {
 	bool tb = n->attr.CLASSIFIER.tb != 0;
-	DType x = g->val[n->in[0]].dt, w = g->val[n->in[1]].dt;
+	DType x = g->val[n->in[0]].dt;
+	DType w = t->slice ? x : g->val[n->in[1]].dt;   /* as multiplied */
 	DType sum = t->keep ? x : DT_F32;
 	int64_t rows = t->keep ? g->val[n->in[0]].shape.dim[0] : t->most;
 	struct product_tile *p = t->tile;

@@ -449,7 +449,7 @@ classifiers(struct setup *t)
 		 * but for what the kernel has of its own */
 		bool large = t->real == DT_F32 && k == 10;
 		/* float32 weights that are rounded in two goes */
-		bool wide = few && bias && t->machine == machines;
+		bool wide = few && k == 7 && t->machine == machines;
 		int64_t rows = large ? 5 : k == last ? 0 : wide ? 21 : 137;
 		int64_t dim = wide ? 2100 : few ? 80 : 9;
 		int64_t classes = large ? 12280 : wide ? 1100 : 301;

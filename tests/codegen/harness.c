@@ -13,7 +13,9 @@
 #include <string.h>
 
 /* Bytes between tensors, which nobody may write. */
-enum { MAX_SHOWN = 3, GAP = 128, UNTOUCHED = 0xff };
+/* Gaps behind tensors, and behind workspace, of which the last thread's part
+ * may be the one that is too small. */
+enum { MAX_SHOWN = 3, GAP = 128, WORKSPACE_GAP = 1 << 18, UNTOUCHED = 0xff };
 
 void
 setup_open(struct setup *t, const char *name)
@@ -364,7 +366,7 @@ plan_step(struct setup *t, Plan *p, const Node *n, int64_t *index,
 			.of = -1, .alias_of = -1, .low_precision_of = -1,
 			.first = p->nstep - 1,
 			.last = p->nstep - 1 };
-		p->sum.arena += s->workspace + GAP;
+		p->sum.arena += s->workspace + WORKSPACE_GAP;
 	}
 }
 

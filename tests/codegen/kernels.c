@@ -135,7 +135,7 @@ check_runs(struct run *r, struct setup *t, int most)
 }
 
 static int
-check_library(struct setup *t, const char *so)
+check_library(struct setup *t, const char *so, int threads)
 {
 	struct run r;
 	int bad = 0;
@@ -150,27 +150,29 @@ check_library(struct setup *t, const char *so)
 		     convs++) {
 			run_units(&r, units);
 			run_convs(&r, convs);
-			bad += check_runs(&r, t, convs ? 2 : 3);
+			bad += check_runs(&r, t, convs && threads > 2 ? 2
+			                  : threads);
 		}
 	run_units(&r, false);
 	r.env.training = 0;
 	r.env.clip = 0;
 	r.env.micro = 0;
-	run_once(&r, t, 2);
+	run_once(&r, t, threads > 2 ? 2 : 1);
 	run_close(&r);
 	return bad;
 }
 
-/* Faults under one compiler. */
+/* Faults under one compiler, of a library for so many threads. */
 static int
 check_compiler(struct setup *t, const Plan *plan, const char *cc,
-               const char *so)
+               const char *so, int threads)
 {
 	int bad;
 
-	if (!setup_compile(t, plan, cc, so, getenv("CODEGEN_KEEP"), 3))
+	if (!setup_compile(t, plan, cc, so, getenv("CODEGEN_KEEP"),
+	                   threads))
 		return 1;
-	bad = check_library(t, so);
+	bad = check_library(t, so, threads);
 	unlink(so);
 	return bad;
 }
@@ -218,7 +220,6 @@ main(int argc, char **argv)
 	size_t ncc, ran = 0;
 	int first;
 	struct setup t;
-	Plan *plan;
 	char dir[] = "/tmp/ckc-kernels-XXXXXX", so[100];
 	int bad = 0;
 
@@ -239,7 +240,6 @@ main(int argc, char **argv)
 	}
 	if (!add_cases(&t, only))
 		return 1;
-	plan = setup_plan(&t, 3);
 	for (size_t i = 0; i < ncc; i++) {
 		if (!have(cc[i])) {
 			printf("no %s\n", cc[i]);
@@ -247,7 +247,10 @@ main(int argc, char **argv)
 			continue;
 		}
 		snprintf(so, sizeof so, "%s/%zu.so", dir, i);
-		bad += check_compiler(&t, plan, cc[i], so);
+		/* workspace for one thread ends where that thread's does */
+		bad += check_compiler(&t, ran && !cuda ? setup_plan(&t, 1)
+		                      : setup_plan(&t, 3), cc[i], so,
+		                      ran && !cuda ? 1 : 3);
 		ran++;
 	}
 	if (!ran) {
