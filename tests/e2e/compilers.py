@@ -6,7 +6,8 @@ clang's have the same bits.
 
 A compiler brings an OpenMP of its own, which need not be the run time's: with two threads,
 convolutions, attention, a recurrence and 16-bit products are called from threads that the run
-time's OpenMP never saw.  Skipped where one of the two cannot make a library.
+time's OpenMP never saw.  Products of bf16 are oneDNN's where it has them.  Skipped where one of the
+two cannot make a library.
 """
 
 import hashlib
@@ -21,10 +22,19 @@ MODELS = ["unet-dynamo", "resnet-dynamo-bn", "bert-cls-dynamo", "gpt2-dropout-ts
 CASES = [(name, []) for name in MODELS] + [
     ("unet-dynamo", ["--dtype", "bf16"]),
     ("bert-cls-dynamo", ["--dtype", "bf16"]),
+    ("gpt2-dropout-ts17", ["--dtype", "bf16"]),
 ]
 
 
-def trained(bench, so, name, threads, what):
+def blas_of(bench, so, name, flags):
+    """ckrun's flags for oneDNN's products of bf16, if the library has them here."""
+    blas = ["--blas", "onednn-bf16"]
+    inputs = os.path.join(ck.MODELS, name + ".inputs.safetensors")
+    tried = bench.ckrun(so, "--inputs", inputs, "--steps", 1, *blas) if flags else None
+    return blas if tried and tried.returncode == 0 else []
+
+
+def trained(bench, so, name, threads, what, blas):
     """Losses as they are printed and a hash of the checkpoint, which holds every bit of parameters
     and moments."""
     saved = bench.path("trained")
@@ -38,6 +48,7 @@ def trained(bench, so, name, threads, what):
         threads,
         "--save",
         saved,
+        *blas,
     )
     if not bench.must(done, what):
         return None
@@ -73,7 +84,7 @@ def main():
             print(f"compilers: {cc} with OpenMP is not installed (Debian: gcc, clang, libomp-dev)")
             sys.exit(77)
     for name, more in CASES:
-        want = None
+        want = blas = None
         for cc in ("gcc", "clang"):
             what = " ".join([name, *more, cc])
             so = bench.path("m.so")
@@ -84,8 +95,10 @@ def main():
                 what,
             ):
                 continue
+            if blas is None:
+                blas = blas_of(bench, so, name, more)
             for threads in (1, 2, 2, 2, 3):
-                got = trained(bench, so, name, threads, f"{what}, {threads} threads")
+                got = trained(bench, so, name, threads, f"{what}, {threads} threads", blas)
                 want = want or got
                 bench.check(
                     got == want, f"{what}, {threads} threads: {got}, gcc's on one thread {want}"
