@@ -260,6 +260,13 @@ set_chunk_rows(const Graph *g, const Node *n, struct classifier_tile *t)
 	                            TILE_LOGIT_ROWS));
 }
 
+/* Rows whose adjoints are there at a time. */
+static int64_t
+kept_rows(const Graph *g, const Node *n, const struct classifier_tile *t)
+{
+	return t->keep ? g->val[n->in[0]].shape.dim[0] : t->most;
+}
+
 /* Tiles of the products for logits, dx and dw; returns the most floats that a
  * thread needs for one.  Those of the first span all rows of a chunk, so that
  * each weight is converted once for it. */
@@ -270,13 +277,11 @@ classifier_products(const Graph *g, const Node *n, struct classifier_tile *t)
 	DType x = g->val[n->in[0]].dt;
 	DType w = t->slice ? x : g->val[n->in[1]].dt;   /* as multiplied */
 	DType sum = t->keep ? x : DT_F32;
-	int64_t rows = t->keep ? g->val[n->in[0]].shape.dim[0] : t->most;
+	int64_t rows = kept_rows(g, n, t);
 	struct product_tile *p = t->tile;
 
 	p[0] = tile_strip(t->most, t->slice ? t->slice : t->classes, t->dim);
-	p[1] = (struct product_tile){ even_part(t->most, TILE_PRODUCT_LEAST),
-		even_part(t->dim, TILE_PRODUCT_LEAST),
-		larger(1, smaller(t->classes, TILE_PRODUCT_DEPTH)) };
+	p[1] = tile_product(1, rows, t->dim, t->classes);
 	p[2] = tile_product(1, tb ? t->classes : t->dim,
 	                    tb ? t->dim : t->classes, rows);
 	return larger(
@@ -329,7 +334,8 @@ tile_classifier(const Graph *g, const Node *n, int threads)
 		t.weights = classifier_place(
 			&t, ceil_div(workspace_mul(t.slice, t.dim), 2));
 		t.dx = classifier_place(&t, n->out[1]
-		                        ? workspace_mul(t.most, t.dim) : 0);
+		                        ? workspace_mul(kept_rows(g, n, &t),
+		                                        t.dim) : 0);
 	}
 	t.thread = classifier_products(g, n, &t);
 	t.tiles = classifier_place(&t, workspace_mul(threads, t.thread));

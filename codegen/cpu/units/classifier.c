@@ -7,8 +7,8 @@
  *
  * Logits are float32 whatever the operands are; their adjoints have the type
  * of x.  A 16-bit dw is a sum over all rows that is rounded once: where rows
- * are few all adjoints are kept for one product at the end; where they are many
- * the sum is, and adjoints lie over their logits.
+ * are few all adjoints are kept for one product at the end, and another for dx;
+ * where they are many the sum is, and adjoints lie over their logits.
  */
 #include "classifier.h"
 #include "gemm.h"
@@ -281,7 +281,7 @@ ckr_classify(const struct ckr_classifier *c, float *loss, void *dx, void *dw,
 		ckr_classifier_rows(c, z, each, &d, l, i0, rows, g, env);
 		for (int64_t i = 0; i < rows; i++)
 			sum += (double)each[i];
-		if (dx)
+		if (dx && !c->keep)
 			ckr_classifier_dx(c, dxs, d, ws, rows, workspace, env);
 		if (dw && !c->keep)
 			ckr_classifier_dw(c, sums, d, xs, rows, i0 > 0,
@@ -289,11 +289,13 @@ ckr_classify(const struct ckr_classifier *c, float *loss, void *dx, void *dw,
 		if (dbias)
 			ckr_add_columns(db, &d, rows, n, i0 == 0, env);
 		xs = ckr_half_from(xs, rows * k);
-		if (dx)
+		if (dx && !c->keep)
 			dxs = ckr_half_from(dxs, rows * k);
 	}
 	d = (struct ckr_half){ workspace, c->x, n, { 0 } };
 	xs.data = (void *)x;
+	if (dx && c->keep)
+		ckr_classifier_dx(c, dxs, d, ws, c->rows, workspace, env);
 	if (dw && c->keep)
 		ckr_classifier_dw(c, (struct ckr_half){ dw, c->x, ld, { 0 } },
 		                  d, xs, c->rows, 0, workspace, env);
