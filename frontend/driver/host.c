@@ -1,8 +1,8 @@
 /* --device host: a profile of this machine, measured once and cached.
  *
- * what    compiles host.ck, runs it with ckrun --profile, fits a profile to
- *         the measured times and stores it in the user's cache folder, unless
- *         the machine was too busy
+ * what    compiles host.ck in float32 and in bf16, runs both with ckrun
+ *         --profile, fits a profile to the measured times and stores it in
+ *         the user's cache folder, unless the machine was too busy
  * why     ckrun, which also runs models, measures the kernels and the BLAS
  *         library that a compiled model uses
  */
@@ -24,7 +24,7 @@
 #include "passes/explore/explore.h"
 
 /* Raise to invalidate cached profiles. */
-enum { REVISION = 3, TEXT_MAX = 1 << 20 };
+enum { REVISION = 4, TEXT_MAX = 1 << 20 };
 
 /* Mean over least time of a step.  Above this ratio the machine is too busy,
  * and the profile is not cached. */
@@ -119,7 +119,7 @@ run_benchmark(const char *dir, int threads, const struct watch *watch,
 	const char *argv[] = {
 		host_runner(arena), arena_printf(arena, "%s/host.so", dir),
 		"--feed", "ids=zeros", "--feed", "labels=zeros",
-		"--feed", "image=ones",
+		"--feed", "image=ones", "--feed", "large=ones",
 		"--steps", "8", "--quiet",
 		"--threads", arena_printf(arena, "%d", threads),
 		"--profile", arena_printf(arena, "%s/host.profile", dir),
@@ -195,9 +195,10 @@ remove_files(const char *dir, Arena *arena)
 	rmdir(dir);
 }
 
+/* bf16: the rates of that alone. */
 static bool
-fit_device(struct device_profile *d, const Plan *plan, const char *dir,
-           Arena *arena, Diag *diag)
+fit_device(struct device_profile *d, bool bf16, const Plan *plan,
+           const char *dir, Arena *arena, Diag *diag)
 {
 	struct device_profile measured;
 	size_t n;
@@ -205,20 +206,21 @@ fit_device(struct device_profile *d, const Plan *plan, const char *dir,
 	                            &n, arena);
 
 	if (!text || !device_parse(&measured, text, n, arena)
-	    || !device_fit(d, plan, &measured))
+	    || !(bf16 ? device_fit16 : device_fit)(d, plan, &measured))
 		return diag_error(diag, "--device host: the measurements are "
 		                  "insufficient for a device profile");
-	d->spread = measured.spread;
+	if (measured.spread > d->spread)
+		d->spread = measured.spread;
 	return true;
 }
 
 static bool
-measure_host(struct device_profile *d, const struct cli *c, struct watch *watch,
-             Arena *arena, Diag *diag)
+measure_type(struct device_profile *d, DType dtype, const struct cli *c,
+             struct watch *watch, Arena *arena, Diag *diag)
 {
 	struct options opt = {
-		.optimizer = OPT_ADAMW, .grad_accum = 1,
-		.fused_attention = true, .budget_bytes = -1,
+		.dtype = dtype, .masters = true, .optimizer = OPT_ADAMW,
+		.grad_accum = 1, .fused_attention = true, .budget_bytes = -1,
 		.remat = REMAT_NONE, .threads = c->opt.threads,
 		.fold_limit = c->opt.fold_limit,
 	};
@@ -233,11 +235,20 @@ measure_host(struct device_profile *d, const struct cli *c, struct watch *watch,
 		return false;
 	ok = build_benchmark(c, dir, &p, &g)
 		&& run_benchmark(dir, opt.threads, watch, arena, diag)
-		&& fit_device(d, p.planned.plan, dir, arena, diag);
+		&& fit_device(d, dtype == DT_BF16, p.planned.plan, dir, arena,
+		              diag);
 	remove_files(dir, arena);
 	graph_free(p.planned.reference);
 	graph_free(g);
 	return ok;
+}
+
+static bool
+measure_host(struct device_profile *d, const struct cli *c, struct watch *watch,
+             Arena *arena, Diag *diag)
+{
+	return measure_type(d, DT_F32, c, watch, arena, diag)
+		&& measure_type(d, DT_BF16, c, watch, arena, diag);
 }
 
 /* The profile of this machine with as many threads as the options allow.
@@ -262,10 +273,11 @@ host_device(const struct cli *c, struct watch *watch, Arena *arena, Diag *diag)
 			          "measurements vary by a factor of %.1f and "
 			          "are not cached", d->spread);
 	}
-	diag_note(diag, "host, %s: matrix products %.0f GFLOP/s, vector ops "
-	          "%.0f GFLOP/s, memory %.1f GB/s, %.1f us to start an op%s%s",
-	          cached ? "from the cache" : "measured now",
-	          d->product_flops * 1e-9, d->vector_flops * 1e-9,
+	diag_note(diag, "host, %s: matrix products %.0f GFLOP/s, of bf16 %.0f, "
+	          "vector ops %.0f GFLOP/s, memory %.1f GB/s, %.1f us to start "
+	          "an op%s%s", cached ? "from the cache" : "measured now",
+	          d->product_flops * 1e-9, d->product_flops16 * 1e-9,
+	          d->vector_flops * 1e-9,
 	          d->bandwidth * 1e-9, d->launch * 1e6,
 	          cached ? "; to measure again, remove " : "",
 	          cached ? path : "");

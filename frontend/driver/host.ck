@@ -4,6 +4,8 @@ graph @host {
 	input %ids: i64[4,256] onnx
 	input %labels: i64[1024] onnx
 	input %image: f32[4,3,112,112] onnx
+	# more than caches hold: memory's rate
+	input %large: f32[16777216] onnx
 	param %token: f32[4096,512]
 	param %position: f32[256,512]
 	param %n1: f32[512]
@@ -41,6 +43,8 @@ graph @host {
 	param %c4.w: f32[256,256,3,3]
 	param %c4.s: f32[256]
 	param %c4.b: f32[256]
+
+	%larger output = add %large, %large
 
 	# a small CNN
 	%c0 = conv %image, %stem.w {stride=[2,2], dilation=[1,1], begin=[3,3], end=[3,3]}

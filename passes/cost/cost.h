@@ -44,6 +44,8 @@ struct device_profile {
 	double net_latency;             /* seconds of such a message */
 	double scale[OP_COUNT];         /* seconds over what the rates above
 	                                 * say; 0: as they say */
+	double scale16[OP_COUNT];       /* the same of ops on 16-bit operands;
+	                                 * 0: as above */
 	/* measured seconds, sorted; taken for equal work */
 	const struct measured *measured;
 	int nmeasured;
@@ -101,5 +103,8 @@ double device_measured(const struct device_profile *, Op, double flops,
  * took.  False if too few of them were measured. */
 bool device_fit(struct device_profile *, const Plan *,
                 const struct device_profile *measured);
+/* Those of ops on 16-bit operands, for a profile that has the others. */
+bool device_fit16(struct device_profile *, const Plan *,
+                  const struct device_profile *measured);
 
 #endif

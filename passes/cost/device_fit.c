@@ -3,10 +3,10 @@
  * what    the plan says how much work its steps are, the measurements how
  *         long equal work took: peak rates from the ops that show them, and
  *         for every kind of op the ratio of measured to reckoned seconds
- * method  bandwidth is what light loops reach together, the vector rate the
- *         best that a heavy one does; the rate of products is what matmuls
- *         leave when the traffic of their operands is taken off; the start
- *         of an op is the shortest time
+ * method  bandwidth is what the light loop reaches that moves most, beyond
+ *         caches; the vector rate the best that a heavy one does; the rate of
+ *         products is what matmuls leave when the traffic of their operands
+ *         is taken off; the start of an op is the shortest time
  */
 #include "passes/cost/cost.h"
 
@@ -14,9 +14,16 @@
 
 struct measured_step {
 	Op op;
+	bool half;                      /* its first operand has 16 bits */
 	double sec;                     /* measured */
 	struct cost cost;
 };
+
+static bool
+reads_half(const Plan *plan, const struct plan_step *s)
+{
+	return s->nread > 0 && dtype_is_half(plan->tensor[s->read[0]].dt);
+}
 
 static int
 list_steps(struct measured_step *list, const Plan *plan,
@@ -29,6 +36,7 @@ list_steps(struct measured_step *list, const Plan *plan,
 		struct measured_step *m = &list[n];
 
 		m->op = op_find(s->op);
+		m->half = reads_half(plan, s);
 		m->cost = (struct cost){ .flops = s->flops, .bytes = s->bytes,
 		                         .sec = s->seconds,
 		                         .product = s->product };
@@ -38,10 +46,28 @@ list_steps(struct measured_step *list, const Plan *plan,
 	return n;
 }
 
+/* Of products whose operands have 16 bits, or have not; 0: there are none. */
+static double
+product_rate(const struct device_profile *d, const struct measured_step *step,
+             int n, bool half)
+{
+	double flops = 0, sec = 0;
+
+	for (int i = 0; i < n; i++) {
+		const struct cost *c = &step[i].cost;
+
+		if (step[i].op != OP_MATMUL || step[i].half != half)
+			continue;
+		flops += c->product;
+		sec += step[i].sec - c->bytes / d->bandwidth;
+	}
+	return sec > 0 ? flops / sec : 0;
+}
+
 static void
 set_peaks(struct device_profile *d, const struct measured_step *step, int n)
 {
-	struct cost light = { 0 }, product = { 0 };
+	double most = 0;
 
 	d->launch = 1;
 	for (int i = 0; i < n; i++)
@@ -56,25 +82,36 @@ set_peaks(struct device_profile *d, const struct measured_step *step, int n)
 			continue;
 		if (c->flops / t > d->vector_flops)
 			d->vector_flops = c->flops / t;
-		if (c->flops < c->bytes / 2) {
-			light.bytes += c->bytes;
-			light.sec += t;
+		if (c->flops < c->bytes / 2 && c->bytes > most) {
+			most = c->bytes;
+			d->bandwidth = c->bytes / t;
 		}
 	}
-	if (light.sec <= 0)
-		return;
-	d->bandwidth = light.bytes / light.sec;
-	for (int i = 0; i < n; i++) {
-		const struct cost *c = &step[i].cost;
+	if (d->bandwidth > 0)
+		d->product_flops = d->product_flops16 =
+			product_rate(d, step, n, false);
+}
 
-		if (step[i].op != OP_MATMUL)
+/* Of ops whose operands have 16 bits, or have not. */
+static void
+set_scales(double *scale, const struct device_profile *d,
+           const struct measured_step *step, int n, bool half)
+{
+	double took[OP_COUNT] = { 0 }, reckoned[OP_COUNT] = { 0 };
+	struct device_profile plain = *d;
+
+	memset(plain.scale, 0, sizeof plain.scale);
+	memset(plain.scale16, 0, sizeof plain.scale16);
+	for (int i = 0; i < n; i++) {
+		if (step[i].half != half)
 			continue;
-		product.flops += c->product;
-		product.sec += step[i].sec - c->bytes / d->bandwidth;
+		took[step[i].op] += step[i].sec;
+		reckoned[step[i].op] += device_seconds(&plain, step[i].op, half,
+		                                       &step[i].cost);
 	}
-	if (product.sec > 0)
-		d->product_flops = d->product_flops16 = product.flops
-			/ product.sec;
+	for (Op op = OP_NONE; op < OP_COUNT; op++)
+		if (reckoned[op] > 0)
+			scale[op] = took[op] / reckoned[op];
 }
 
 bool
@@ -84,21 +121,32 @@ device_fit(struct device_profile *d, const Plan *plan,
 	Arena *arena = arena_new();
 	struct measured_step *step = arena_array(arena, (size_t)plan->nstep + 1,
 	                                         sizeof *step);
-	double took[OP_COUNT] = { 0 }, reckoned[OP_COUNT] = { 0 };
 	int n = list_steps(step, plan, measured);
 	bool ok;
 
 	*d = (struct device_profile){ .name = "host", .serial = 1 };
 	set_peaks(d, step, n);
 	ok = d->product_flops > 0 && d->vector_flops > 0 && d->bandwidth > 0;
-	for (int i = 0; ok && i < n; i++) {
-		took[step[i].op] += step[i].sec;
-		reckoned[step[i].op] += device_seconds(d, step[i].op, false,
-		                                       &step[i].cost);
-	}
-	for (Op op = OP_NONE; op < OP_COUNT; op++)
-		if (reckoned[op] > 0)
-			d->scale[op] = took[op] / reckoned[op];
+	if (ok)
+		set_scales(d->scale, d, step, n, false);
 	arena_free(arena);
 	return ok;
+}
+
+bool
+device_fit16(struct device_profile *d, const Plan *plan,
+             const struct device_profile *measured)
+{
+	Arena *arena = arena_new();
+	struct measured_step *step = arena_array(arena, (size_t)plan->nstep + 1,
+	                                         sizeof *step);
+	int n = list_steps(step, plan, measured);
+	double rate = product_rate(d, step, n, true);
+
+	if (rate > 0) {
+		d->product_flops16 = rate;
+		set_scales(d->scale16, d, step, n, true);
+	}
+	arena_free(arena);
+	return rate > 0;
 }

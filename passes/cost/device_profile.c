@@ -49,7 +49,9 @@ device_seconds(const struct device_profile *d, Op op, bool has_16bit,
 		sec = product + (vector > memory ? vector : memory);
 	else
 		sec = product + vector > memory ? product + vector : memory;
-	if (d->scale[op] > 0)
+	if (has_16bit && d->scale16[op] > 0)
+		sec *= d->scale16[op];
+	else if (d->scale[op] > 0)
 		sec *= d->scale[op];
 	return sec > 0 ? sec + d->launch : 0;
 }
@@ -123,25 +125,32 @@ static const struct {
 
 enum { NFIELD = sizeof field / sizeof *field };
 
+/* ", "key": {...}", or nothing. */
+static const char *
+scales_json(const char *key, const double *scale, Arena *arena)
+{
+	const char *text = NULL;
+
+	for (Op op = OP_NONE; op < OP_COUNT; op++)
+		if (scale[op] > 0)
+			text = arena_printf(arena, "%s%s\"%s\": %.4g",
+			                    text ? text : "", text ? ", " : "",
+			                    op_info[op].text, scale[op]);
+	return text ? arena_printf(arena, ", \"%s\": {%s}", key, text) : "";
+}
+
 char *
 device_json(const struct device_profile *d, Arena *arena)
 {
 	char *text = arena_printf(arena, "{\"name\": \"%s\"", d->name);
-	const char *sep = ", \"scale\": {", *end = "}";
 
 	for (int i = 0; i < NFIELD; i++)
 		text = arena_printf(arena, "%s, \"%s\": %.9g", text,
 		                    field[i].key,
 		                    *(double *)((char *)d + field[i].at));
-	for (Op op = OP_NONE; op < OP_COUNT; op++) {
-		if (d->scale[op] <= 0)
-			continue;
-		text = arena_printf(arena, "%s%s\"%s\": %.4g", text, sep,
-		                    op_info[op].text, d->scale[op]);
-		sep = ", ";
-		end = "}}";
-	}
-	return arena_printf(arena, "%s%s", text, end);
+	return arena_printf(arena, "%s%s%s}", text,
+	                    scales_json("scale", d->scale, arena),
+	                    scales_json("scale16", d->scale16, arena));
 }
 
 struct profile_reader {
@@ -169,12 +178,11 @@ read_amount(struct json *j, double *x)
 static bool
 scale_member(struct json *j, const char *key, void *data)
 {
-	struct device_profile *d = data;
-	double x;
+	double *scale = data, x;
 
 	if (!read_amount(j, &x))
 		return false;
-	d->scale[op_find(key)] = x;
+	scale[op_find(key)] = x;
 	return true;
 }
 
@@ -247,7 +255,10 @@ profile_member(struct json *j, const char *key, void *data)
 		if (!strcmp(key, field[i].key))
 			return read_amount(j, (double *)((char *)r->d
 			                                 + field[i].at));
-	return !strcmp(key, "scale") ? json_object(j, scale_member, r->d)
+	return !strcmp(key, "scale")
+		? json_object(j, scale_member, r->d->scale)
+		: !strcmp(key, "scale16")
+		? json_object(j, scale_member, r->d->scale16)
 		: !strcmp(key, "peak_flops")
 		? json_object(j, peak_member, r->d)
 		: !strcmp(key, "cold") ? read_amount(j, &r->d->cold)

@@ -362,7 +362,10 @@ def measure_machine(o, onnx):
         ],
         {"XDG_CACHE_HOME": tempfile.mkdtemp()},
     )[1]
-    flops, bandwidth = re.search(r"products ([\d.]+) GFLOP/s.* memory ([\d.]+) GB/s", said).groups()
+    f32, bf16, bandwidth = re.search(
+        r"products ([\d.]+) GFLOP/s, of bf16 ([\d.]+),.* memory ([\d.]+) GB/s", said
+    ).groups()
+    flops = bf16 if o.dtype == "bf16" else f32
     return {
         "flops": float(flops) * 1e9,
         "bandwidth": float(bandwidth) * 1e9,

@@ -240,6 +240,53 @@ fit(void **state)
 	assert_false(device_fit(&d, &plan, &from));
 }
 
+/* Those of 16 bits are told apart from the others. */
+static void
+fit_16_bits(void **state)
+{
+	struct plan_tensor tensor[] = { { .dt = DT_F32 }, { .dt = DT_BF16 } };
+	int64_t wide = 0, half = 1;
+	struct plan_step step[] = {
+		{ .op = "matmul", .flops = 2e9, .product = 2e9, .bytes = 1e7,
+		  .nread = 1, .read = &wide },
+		{ .op = "matmul", .flops = 4e9, .product = 4e9, .bytes = 1e7,
+		  .nread = 1, .read = &half },
+		{ .op = "attention", .flops = 1e9, .product = 1e9, .bytes = 1e7,
+		  .nread = 1, .read = &half },
+	};
+	const Plan plan = { .step = step, .nstep = 3, .tensor = tensor,
+		.ntensor = 2 };
+	/* products 1e11 and 2e11, memory 1e10; attention takes three times */
+	struct measured m[] = {
+		{ OP_MATMUL, 2e9, 1e7, 0.9 }, { OP_MATMUL, 4e9, 1e7, 0.021 },
+		{ OP_ATTENTION, 1e9, 1e7, 0.018 },
+	};
+	const struct device_profile from = { .measured = m, .nmeasured = 3 };
+	struct device_profile d = { .product_flops = 1e11,
+		.product_flops16 = 1e11, .vector_flops = 1e10,
+		.bandwidth = 1e10, .serial = 1,
+		.scale = { [OP_MATMUL] = 5, [OP_ATTENTION] = 7 } };
+	struct cost c = { .flops = 1e9, .product = 1e9, .bytes = 1e7 };
+
+	(void)state;
+	if (OP_ATTENTION < OP_MATMUL) {
+		struct measured t = m[2];
+
+		m[2] = m[1];
+		m[1] = m[0];
+		m[0] = t;
+	}
+	assert_true(device_fit16(&d, &plan, &from));
+	assert_true(fabs(d.product_flops16 / 2e11 - 1) < 1e-3);
+	assert_true(d.product_flops == 1e11 && d.scale[OP_ATTENTION] == 7);
+	assert_true(fabs(d.scale16[OP_MATMUL] - 1) < 1e-3);
+	assert_true(fabs(d.scale16[OP_ATTENTION] - 3) < 1e-2);
+	assert_true(fabs(device_seconds(&d, OP_ATTENTION, true, &c) / 0.018 - 1)
+	            < 1e-3);
+	assert_true(fabs(device_seconds(&d, OP_ATTENTION, false, &c)
+	                 / (7 * 0.011) - 1) < 1e-3);
+}
+
 int
 test_device(void)
 {
@@ -248,7 +295,7 @@ test_device(void)
 		cmocka_unit_test(profiles_by_name),
 		cmocka_unit_test(files_read_back),
 		cmocka_unit_test(faulty_files), cmocka_unit_test(measurements),
-		cmocka_unit_test(fit),
+		cmocka_unit_test(fit), cmocka_unit_test(fit_16_bits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -32,7 +32,7 @@ ckr_size(int type)
 
 /* Element i. */
 static inline void *
-ckr_element(const void *x, int type, int64_t i)
+ckr_item(const void *x, int type, int64_t i)
 {
 	return (char *)x + i * ckr_size(type);
 }

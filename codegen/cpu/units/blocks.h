@@ -173,8 +173,8 @@ ckr_pack_each(void *to, const void *from, int type, int64_t plane,
 	if (have < CKR_BLOCK)
 		ckr_zeros(to, type, n * CKR_BLOCK);
 	for (int64_t k = 0; k < have; k++)
-		ckr_copy_elements(ckr_element(to, type, k), CKR_BLOCK,
-		                  ckr_element(from, type, k * plane), step,
+		ckr_copy_elements(ckr_item(to, type, k), CKR_BLOCK,
+		                  ckr_item(from, type, k * plane), step,
 		                  type, n);
 }
 
@@ -189,14 +189,14 @@ ckr_pack(void *to, const void *from, int type, int64_t plane, int64_t n,
 		/ ckr_size(type);
 
 	for (i = 0; i + CKR_BLOCK <= n; i += CKR_BLOCK)
-		ckr_turn(ckr_element(to, type, i * CKR_BLOCK), type, CKR_BLOCK,
-		         ckr_element(from, type, i), type, plane, have);
+		ckr_turn(ckr_item(to, type, i * CKR_BLOCK), type, CKR_BLOCK,
+		         ckr_item(from, type, i), type, plane, have);
 	if (i == n)
 		return;
 	if (n >= CKR_BLOCK) {
 		i = n - CKR_BLOCK;
-		ckr_turn(ckr_element(to, type, i * CKR_BLOCK), type, CKR_BLOCK,
-		         ckr_element(from, type, i), type, plane, have);
+		ckr_turn(ckr_item(to, type, i * CKR_BLOCK), type, CKR_BLOCK,
+		         ckr_item(from, type, i), type, plane, have);
 	} else if (left >= (have - 1) * plane + CKR_BLOCK) {
 		ckr_turn(square, type, CKR_BLOCK, from, type, plane, have);
 		memcpy(to, square, (size_t)(n * CKR_BLOCK * ckr_size(type)));
@@ -216,7 +216,7 @@ ckr_unpack(void *to, int type, int64_t plane, const float *from, int64_t n,
 		int64_t len = n - i < CKR_BLOCK ? n - i : CKR_BLOCK;
 
 		if (len == CKR_BLOCK && have == CKR_BLOCK) {
-			ckr_turn(ckr_element(to, type, i), type, plane,
+			ckr_turn(ckr_item(to, type, i), type, plane,
 			         from + i * CKR_BLOCK, CKR_F32, CKR_BLOCK,
 			         CKR_BLOCK);
 			continue;
@@ -224,8 +224,8 @@ ckr_unpack(void *to, int type, int64_t plane, const float *from, int64_t n,
 		ckr_turn(square, type, CKR_BLOCK, from + i * CKR_BLOCK,
 		         CKR_F32, CKR_BLOCK, CKR_BLOCK);
 		for (int64_t c = 0; c < have; c++)
-			memcpy(ckr_element(to, type, c * plane + i),
-			       ckr_element(square, type, c * CKR_BLOCK),
+			memcpy(ckr_item(to, type, c * plane + i),
+			       ckr_item(square, type, c * CKR_BLOCK),
 			       (size_t)(len * ckr_size(type)));
 	}
 }
@@ -270,15 +270,15 @@ ckr_pack_row(void *to, const void *from, int type, int64_t plane, int64_t have,
              const struct ckr_reach *w, int64_t width, const void *end)
 {
 	int64_t n = w->hi - w->lo;
-	void *at = ckr_element(to, type, w->lo * CKR_BLOCK);
+	void *at = ckr_item(to, type, w->lo * CKR_BLOCK);
 
-	from = ckr_element(from, type, w->first + w->lo * w->step);
+	from = ckr_item(from, type, w->first + w->lo * w->step);
 	ckr_zeros(to, type, w->lo * CKR_BLOCK);
 	if (w->step == 1)
 		ckr_pack(at, from, type, plane, n, have, end);
 	else
 		ckr_pack_each(at, from, type, plane, w->step, n, have);
-	ckr_zeros(ckr_element(to, type, w->hi * CKR_BLOCK), type,
+	ckr_zeros(ckr_item(to, type, w->hi * CKR_BLOCK), type,
 	          (width - w->hi) * CKR_BLOCK);
 }
 
@@ -287,10 +287,10 @@ ckr_plain_row(void *to, const void *from, int type, const struct ckr_reach *w,
               int64_t width)
 {
 	ckr_zeros(to, type, w->lo);
-	ckr_copy_elements(ckr_element(to, type, w->lo), 1,
-	                  ckr_element(from, type, w->first + w->lo * w->step),
+	ckr_copy_elements(ckr_item(to, type, w->lo), 1,
+	                  ckr_item(from, type, w->first + w->lo * w->step),
 	                  w->step, type, w->hi - w->lo);
-	ckr_zeros(ckr_element(to, type, w->hi), type, width - w->hi);
+	ckr_zeros(ckr_item(to, type, w->hi), type, width - w->hi);
 }
 
 /* The part of x under the windows from row `line` on, of one image and
@@ -312,15 +312,15 @@ ckr_pack_x(const struct ckr_conv *c, const struct ckr_blocks *b, void *to,
 		int64_t have = ckr_filled(c->cin - k);
 
 		if (whole && !plain) {
-			ckr_pack(to, ckr_element(x, type, k * c->in_size
+			ckr_pack(to, ckr_item(x, type, k * c->in_size
 			                         + h.first * c->in[2]),
 			         type, c->in_size,
 			         b->extent[0] * b->extent[1], have, end);
-			to = ckr_element(to, type, b->extent[0] * row);
+			to = ckr_item(to, type, b->extent[0] * row);
 			continue;
 		}
 		for (int64_t r = 0; r < b->extent[0]; r++) {
-			const void *from = ckr_element(x, type, k * c->in_size
+			const void *from = ckr_item(x, type, k * c->in_size
 				+ (h.first + r * h.step) * c->in[2]);
 
 			if (r < h.lo || r >= h.hi)
@@ -331,7 +331,7 @@ ckr_pack_x(const struct ckr_conv *c, const struct ckr_blocks *b, void *to,
 			else
 				ckr_pack_row(to, from, type, c->in_size, have,
 				             &w, b->extent[1], end);
-			to = ckr_element(to, type, row);
+			to = ckr_item(to, type, row);
 		}
 	}
 }
@@ -355,12 +355,12 @@ ckr_pack_dy(const struct ckr_conv *c, const struct ckr_blocks *b, void *to,
 	after = (line + b->lines - last) * w;
 	for (int64_t k = first; k < first + channels; k += CKR_BLOCK) {
 		ckr_zeros(to, type, before * CKR_BLOCK);
-		to = ckr_element(to, type, before * CKR_BLOCK);
-		ckr_pack(to, ckr_element(dy, type, k * c->out_size + from * w),
+		to = ckr_item(to, type, before * CKR_BLOCK);
+		ckr_pack(to, ckr_item(dy, type, k * c->out_size + from * w),
 		         type, c->out_size, n, ckr_filled(c->cout - k), end);
-		to = ckr_element(to, type, n * CKR_BLOCK);
+		to = ckr_item(to, type, n * CKR_BLOCK);
 		ckr_zeros(to, type, after * CKR_BLOCK);
-		to = ckr_element(to, type, after * CKR_BLOCK);
+		to = ckr_item(to, type, after * CKR_BLOCK);
 	}
 }
 
@@ -383,7 +383,7 @@ ckr_pack_weights(const struct ckr_conv *c, void *to, const void *w,
 	int64_t outs = c->cout - o, ins = c->cin - i, row = c->cin * c->taps;
 	int type = c->type;
 
-	w = ckr_element(w, type, o * row + i * c->taps);
+	w = ckr_item(w, type, o * row + i * c->taps);
 	outs = outs > CKR_BLOCK ? CKR_BLOCK : outs;
 	ins = ins > CKR_BLOCK ? CKR_BLOCK : ins;
 	if (type == CKR_F32 && c->taps == 1 && ins == CKR_BLOCK
@@ -396,11 +396,11 @@ ckr_pack_weights(const struct ckr_conv *c, void *to, const void *w,
 	for (int64_t k = 0; k < outs; k++)
 		for (int64_t m = 0; m < ins; m++)
 			ckr_copy_elements(
-				ckr_element(to, type, by_output
+				ckr_item(to, type, by_output
 				            ? ckr_in_square(type, k, m)
 				            : ckr_in_square(type, m, k)),
 				CKR_SQUARE,
-				ckr_element(w, type, k * row + m * c->taps), 1,
+				ckr_item(w, type, k * row + m * c->taps), 1,
 				type, c->taps);
 }
 
@@ -415,9 +415,9 @@ ckr_plain_weights(const struct ckr_conv *c, void *to, const void *w,
 	for (int64_t t = 0; t < c->taps; t++)
 		for (int64_t m = 0; m < c->cin; m++)
 			ckr_copy_elements(
-				ckr_element(to, c->type, (t * c->cin + m)
+				ckr_item(to, c->type, (t * c->cin + m)
 				            * CKR_BLOCK), 1,
-				ckr_element(w, c->type, o * row + m * c->taps
+				ckr_item(w, c->type, o * row + m * c->taps
 				            + t), row, c->type, n);
 }
 

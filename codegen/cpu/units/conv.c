@@ -101,7 +101,7 @@ ckr_unfold_tap(const struct ckr_conv *c, char *col, const void *x,
 		if (n <= 0)
 			continue;
 		if (s == 1)
-			memcpy(to, ckr_element(x, c->type, r.at),
+			memcpy(to, ckr_item(x, c->type, r.at),
 			       (size_t)(n * size));
 		else if (c->type == CKR_F32)
 			for (int64_t i = 0; i < n; i++)
@@ -149,7 +149,7 @@ ckr_unfold(const struct ckr_conv *c, float *col, const void *x,
 
 	for (int64_t i = 0; i < channels; i++)
 		CKR_FOR_TAPS(c) {
-			ckr_unfold_tap(c, to, ckr_element(x, c->type,
+			ckr_unfold_tap(c, to, ckr_item(x, c->type,
 			                             i * c->in_size),
 			               first, windows, kd, kh, kw);
 			to += windows * ckr_size(c->type);
@@ -241,19 +241,19 @@ ckr_conv_block(const struct ckr_conv *c, void *y, const void *x, const void *w,
 	int64_t n = ckr_windows_left(c, first), rows = c->cin * c->taps;
 	struct ckr_sums sums;
 
-	x = ckr_element(x, c->type, (image * c->group + g) * c->cin
+	x = ckr_item(x, c->type, (image * c->group + g) * c->cin
 	                * c->in_size);
-	y = ckr_element(y, c->type, (image * c->group + g) * c->cout
+	y = ckr_item(y, c->type, (image * c->group + g) * c->cout
 	                * c->out_size + first);
 	sums = ckr_conv_sums(c, y, c->out_size, n, col);
 	if (!c->direct)
 		ckr_unfold(c, col, x, c->cin, first, n);
 	if (bias)
-		ckr_fill_rows(sums.p, ckr_element(bias, c->type, g * c->cout),
+		ckr_fill_rows(sums.p, ckr_item(bias, c->type, g * c->cout),
 		              c->type, c->cout, n, sums.ld);
 	ckr_conv_product(c, 0, 0, c->cout, n, rows,
-	                 ckr_element(w, c->type, g * c->cout * rows), rows,
-	                 c->direct ? ckr_element(x, c->type, first) : col,
+	                 ckr_item(w, c->type, g * c->cout * rows), rows,
+	                 c->direct ? ckr_item(x, c->type, first) : col,
 	                 c->direct ? c->in_size : n, bias != NULL, sums.p,
 	                 sums.ld, env);
 	ckr_conv_round(c, y, c->out_size, sums, c->cout, n);
@@ -303,7 +303,7 @@ ckr_conv_dx_direct(const struct ckr_conv *c, void *dx, const void *dy,
 
 	for (int64_t at = 0; at < c->out_size; at += step) {
 		int64_t n = ckr_least(c->out_size - at, step);
-		void *to = ckr_element(dx, c->type, at);
+		void *to = ckr_item(dx, c->type, at);
 		struct ckr_sums sums = ckr_conv_sums(c, to, c->in_size, n,
 		                                     room);
 
@@ -311,7 +311,7 @@ ckr_conv_dx_direct(const struct ckr_conv *c, void *dx, const void *dy,
 			ckr_fill_rows(sums.p, bias, c->type, channels, n,
 			              sums.ld);
 		ckr_conv_product(c, 1, 0, channels, n, c->cout, w, rows,
-		                 ckr_element(dy, c->type, at), c->out_size,
+		                 ckr_item(dy, c->type, at), c->out_size,
 		                 bias != NULL, sums.p, sums.ld, env);
 		ckr_conv_round(c, to, c->in_size, sums, channels, n);
 	}
@@ -326,13 +326,13 @@ ckr_conv_dx_task(const struct ckr_conv *c, void *dx, const void *dy,
 	int64_t channels = left < c->channels ? left : c->channels;
 	struct ckr_sums sums;
 
-	dx = ckr_element(dx, c->type, ((image * c->group + g) * c->cin + first)
+	dx = ckr_item(dx, c->type, ((image * c->group + g) * c->cin + first)
 	            * c->in_size);
-	dy = ckr_element(dy, c->type, (image * c->group + g) * c->cout
+	dy = ckr_item(dy, c->type, (image * c->group + g) * c->cout
 	            * c->out_size);
-	w = ckr_element(w, c->type, g * c->cout * rows + first * c->taps);
+	w = ckr_item(w, c->type, g * c->cout * rows + first * c->taps);
 	if (bias)
-		bias = ckr_element(bias, c->type, g * c->cin + first);
+		bias = ckr_item(bias, c->type, g * c->cin + first);
 	if (c->direct) {
 		ckr_conv_dx_direct(c, dx, dy, w, bias, channels, col, env);
 		return;
@@ -343,7 +343,7 @@ ckr_conv_dx_task(const struct ckr_conv *c, void *dx, const void *dy,
 		int64_t n = ckr_windows_left(c, at);
 
 		ckr_conv_product(c, 1, 0, channels * c->taps, n, c->cout, w,
-		                 rows, ckr_element(dy, c->type, at),
+		                 rows, ckr_item(dy, c->type, at),
 		                 c->out_size, 0, col, n, env);
 		ckr_fold_back(c, sums.p, col, channels, at, n);
 	}
@@ -371,9 +371,9 @@ ckr_conv_dw_task(const struct ckr_conv *c, float *dw, const void *x,
 
 	dw += g * c->cout * rows + first * c->taps;
 	for (int64_t i = image; i < image + images; i++) {
-		const void *from = ckr_element(x, c->type,
+		const void *from = ckr_item(x, c->type,
 			((i * c->group + g) * c->cin + first) * c->in_size);
-		const void *d = ckr_element(dy, c->type,
+		const void *d = ckr_item(dy, c->type,
 			(i * c->group + g) * c->cout * c->out_size);
 
 		for (int64_t at = 0; at < c->out_size;
@@ -383,9 +383,9 @@ ckr_conv_dw_task(const struct ckr_conv *c, float *dw, const void *x,
 			if (!c->direct)
 				ckr_unfold(c, col, from, channels, at, n);
 			ckr_conv_product(c, 0, 1, c->cout, channels * c->taps,
-			                 n, ckr_element(d, c->type, at),
+			                 n, ckr_item(d, c->type, at),
 			                 c->out_size, c->direct
-			                 ? ckr_element(from, c->type, at) : col,
+			                 ? ckr_item(from, c->type, at) : col,
 			                 c->direct ? c->in_size : n, more, dw,
 			                 rows, env);
 		}

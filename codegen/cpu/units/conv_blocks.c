@@ -48,16 +48,16 @@ ckr_blocks_task(const struct ckr_conv *c, const struct ckr_blocks *b, void *y,
 	int64_t g = ckr_digit(&task, c->group), image = task * b->images;
 	int64_t last = c->out[1] - b->lines, line = from < last ? from : last;
 	int64_t w = c->out[2], each = b->lines * w * CKR_BLOCK;
-	const void *end = ckr_element(x, type, c->images * c->group * c->cin
+	const void *end = ckr_item(x, type, c->images * c->group * c->cin
 	                              * c->in_size);
 	float *in = ckr_own_part(b, workspace), *out = in + b->x;
 
 	for (int64_t i = 0; i < b->images; i++)
-		ckr_pack_x(c, b, ckr_element(in, type, i * b->cin
+		ckr_pack_x(c, b, ckr_item(in, type, i * b->cin
 		                             * b->extent[0] * b->extent[1]),
-		           ckr_element(x, type, ((image + i) * c->group + g)
+		           ckr_item(x, type, ((image + i) * c->group + g)
 		                       * c->cin * c->in_size), line, end);
-	ckr_call_blocks(b, in, ckr_element(workspace, type,
+	ckr_call_blocks(b, in, ckr_item(workspace, type,
 	                                   (g * b->cout + first) * b->cin
 	                                   * c->taps), out, in, env);
 	for (int64_t i = 0; i < b->images; i++) {
@@ -68,11 +68,11 @@ ckr_blocks_task(const struct ckr_conv *c, const struct ckr_blocks *b, void *y,
 			int64_t have = ckr_filled(c->cout - first - k);
 
 			if (bias)
-				ckr_add_bias(out, ckr_element(bias, type,
+				ckr_add_bias(out, ckr_item(bias, type,
 				             g * c->cout + first + k), type,
 				             b->lines * w, have);
 			if (have > 0)
-				ckr_unpack(ckr_element(y, type, to + k
+				ckr_unpack(ckr_item(y, type, to + k
 				           * c->out_size + from * w), type,
 				           c->out_size, out + (from - line) *
 				           w * CKR_BLOCK,
@@ -98,9 +98,9 @@ ckr_blocks_conv(const struct ckr_conv *c, const struct ckr_blocks *b, void *y,
 #pragma omp for collapse(2)
 		for (int64_t g = 0; g < c->group; g++)
 			for (int64_t o = 0; o < b->cout; o += CKR_BLOCK) {
-				const void *from = ckr_element(w, type,
+				const void *from = ckr_item(w, type,
 					g * c->cout * c->cin * c->taps);
-				void *to = ckr_element(workspace, type,
+				void *to = ckr_item(workspace, type,
 					(g * b->cout + o) / CKR_BLOCK * size);
 
 				if (b->cin < CKR_BLOCK)
@@ -109,7 +109,7 @@ ckr_blocks_conv(const struct ckr_conv *c, const struct ckr_blocks *b, void *y,
 					for (int64_t i = 0; i < b->cin;
 					     i += CKR_BLOCK)
 						ckr_pack_weights(c,
-							ckr_element(to, type,
+							ckr_item(to, type,
 							i * c->taps
 							* CKR_BLOCK),
 							from, o, i, 0);
@@ -133,15 +133,15 @@ ckr_unpack_dx(const struct ckr_conv *c, const struct ckr_blocks *b, void *dx,
 
 	for (int64_t k = 0; k < have && n < c->in[2]; k++)
 		if (bias)
-			ckr_copy_elements(ckr_element(dx, type, k * plane), 1,
-			                  ckr_element(bias, type, k), 0, type,
+			ckr_copy_elements(ckr_item(dx, type, k * plane), 1,
+			                  ckr_item(bias, type, k), 0, type,
 			                  c->in[2]);
 		else
-			ckr_zeros(ckr_element(dx, type, k * plane), type,
+			ckr_zeros(ckr_item(dx, type, k * plane), type,
 			          c->in[2]);
 	if (n <= 0)
 		return;
-	dx = ckr_element(dx, type, w.first + w.lo * w.step);
+	dx = ckr_item(dx, type, w.first + w.lo * w.step);
 	from += (row * b->extent[1] + w.lo) * CKR_BLOCK;
 	if (w.step == 1)
 		ckr_unpack(dx, type, plane, from, n, have);
@@ -163,7 +163,7 @@ ckr_unpack_rows(const struct ckr_conv *c, const struct ckr_blocks *b,
 
 	if (b->point && s == 1 && c->stride[2] == 1 && c->begin[1] == 0 &&
 	    c->begin[2] == 0 && b->extent[1] == width) {
-		ckr_unpack(ckr_element(dx, c->type, lo * width), c->type,
+		ckr_unpack(ckr_item(dx, c->type, lo * width), c->type,
 		           c->in_size, from + (lo - line) * width * CKR_BLOCK,
 		           (hi - lo) * width, have);
 		return;
@@ -172,7 +172,7 @@ ckr_unpack_rows(const struct ckr_conv *c, const struct ckr_blocks *b,
 		int64_t r = h + c->begin[1] - line * s;
 		int64_t row = r % step ? -1 : r / step;
 
-		ckr_unpack_dx(c, b, ckr_element(dx, c->type, h * width), from,
+		ckr_unpack_dx(c, b, ckr_item(dx, c->type, h * width), from,
 		              row < b->extent[0] ? row : -1, have, bias);
 	}
 }
@@ -192,7 +192,7 @@ ckr_blocks_dx_task(const struct ckr_conv *c, const struct ckr_blocks *b,
 	int64_t hi = part + 1 < parts ? (part + 1) * own * s - c->begin[1]
 	                              : c->in[1];
 	int64_t each = b->extent[0] * b->extent[1] * CKR_BLOCK;
-	const void *end = ckr_element(dy, type, c->images * c->group * c->cout
+	const void *end = ckr_item(dy, type, c->images * c->group * c->cout
 	                              * c->out_size);
 	float *out = ckr_own_part(b, workspace), *room = out;
 	void *in = out + b->x;
@@ -200,19 +200,19 @@ ckr_blocks_dx_task(const struct ckr_conv *c, const struct ckr_blocks *b,
 	lo = lo < 0 ? 0 : lo;
 	hi = hi > c->in[1] ? c->in[1] : hi;
 	for (int64_t i = 0; i < b->images; i++)
-		ckr_pack_dy(c, b, ckr_element(in, type, i * b->cout * b->lines
+		ckr_pack_dy(c, b, ckr_item(in, type, i * b->cout * b->lines
 		                              * c->out[2]),
-		            ckr_element(dy, type, ((image + i) * c->group + g)
+		            ckr_item(dy, type, ((image + i) * c->group + g)
 		                        * c->cout * c->out_size), 0, b->cout,
 		            line, 0, end);
-	ckr_call_blocks(b, out, ckr_element(workspace, type,
+	ckr_call_blocks(b, out, ckr_item(workspace, type,
 	                                    (g * b->cin + first) * b->cout
 	                                    * c->taps), in, room, env);
 	for (int64_t i = 0; i < b->images; i++)
 		for (int64_t k = first; k < first + b->channels;
 		     k += CKR_BLOCK, out += each) {
 			int64_t have = ckr_filled(c->cin - k);
-			const void *add = bias ? ckr_element(bias, type, g
+			const void *add = bias ? ckr_item(bias, type, g
 				* c->cin + k) : NULL;
 
 			if (have == 0)
@@ -220,7 +220,7 @@ ckr_blocks_dx_task(const struct ckr_conv *c, const struct ckr_blocks *b,
 			if (add)
 				ckr_add_bias(out, add, type, each / CKR_BLOCK,
 				             have);
-			ckr_unpack_rows(c, b, ckr_element(dx, type,
+			ckr_unpack_rows(c, b, ckr_item(dx, type,
 			                (((image + i) * c->group + g) * c->cin
 			                 + k) * c->in_size), out,
 			                line, lo, hi, have, add);
@@ -254,11 +254,11 @@ ckr_blocks_dx(const struct ckr_conv *c, const struct ckr_blocks *b, void *dx,
 
 					ckr_pack_weights(
 						c,
-						ckr_element(workspace, type,
+						ckr_item(workspace, type,
 							(g * ins * outs + at)
 							* c->taps
 							* CKR_SQUARE),
-						ckr_element(w, type,
+						ckr_item(w, type,
 							g * c->cout * c->cin
 							* c->taps),
 						o * CKR_BLOCK, i * CKR_BLOCK,
@@ -282,9 +282,9 @@ ckr_blocks_dw_task(const struct ckr_conv *c, const struct ckr_blocks *b,
 	int64_t g = ckr_digit(&task, c->group), image = task * b->each;
 	int64_t size = b->channels * b->cin * c->taps;
 	int64_t left = c->images - image;
-	const void *end_x = ckr_element(x, type, c->images * c->group * c->cin
+	const void *end_x = ckr_item(x, type, c->images * c->group * c->cin
 	                                * c->in_size);
-	const void *end_dy = ckr_element(dy, type, c->images * c->group
+	const void *end_dy = ckr_item(dy, type, c->images * c->group
 	                                 * c->cout * c->out_size);
 	float *in = ckr_own_part(b, workspace), *out = in + b->x;
 	float *sum = workspace
@@ -298,14 +298,14 @@ ckr_blocks_dw_task(const struct ckr_conv *c, const struct ckr_blocks *b,
 		int64_t line = from < last ? from : last;
 
 		for (int64_t i = 0; i < b->images; i++) {
-			ckr_pack_x(c, b, ckr_element(in, type, i * b->cin
+			ckr_pack_x(c, b, ckr_item(in, type, i * b->cin
 			           * b->extent[0] * b->extent[1]),
-			           ckr_element(x, type, ((n + i) * c->group
+			           ckr_item(x, type, ((n + i) * c->group
 			                       + g) * c->cin * c->in_size),
 			           line, end_x);
-			ckr_pack_dy(c, b, ckr_element(out, type, i
+			ckr_pack_dy(c, b, ckr_item(out, type, i
 			            * b->channels * b->lines * c->out[2]),
-			            ckr_element(dy, type, ((n + i) * c->group
+			            ckr_item(dy, type, ((n + i) * c->group
 			                        + g) * c->cout * c->out_size),
 			            first, b->channels, line, from, end_dy);
 		}
@@ -335,7 +335,7 @@ ckr_blocks_dw_sum(const struct ckr_conv *c, const struct ckr_blocks *b,
 			part[at] += part[p * all + at];
 	}
 	ins = ckr_least(ins, c->cin - i);
-	dw = ckr_element(dw, c->type, o * row + i * c->taps);
+	dw = ckr_item(dw, c->type, o * row + i * c->taps);
 	if (c->taps == 1 && ins == CKR_BLOCK && outs == CKR_BLOCK) {
 		ckr_turn(dw, c->type, row, part, CKR_F32, CKR_BLOCK, CKR_BLOCK);
 		return;
@@ -367,7 +367,7 @@ ckr_blocks_dw(const struct ckr_conv *c, const struct ckr_blocks *b, void *dw,
 				for (int64_t i = 0; i < b->cin; i += CKR_BLOCK)
 					ckr_blocks_dw_sum(
 						c, b,
-						ckr_element(dw, c->type,
+						ckr_item(dw, c->type,
 							g * c->cout * c->cin
 							* c->taps),
 						workspace
