@@ -285,6 +285,10 @@ class Network:
         ]
 
 
+def digits(seconds):
+    return f"{seconds:.3f}" if seconds >= 0.03 else f"{seconds:.5f}"
+
+
 def report(o, networks, machine):
     cpu = re.search(r"model name\s*: (.*)", open("/proc/cpuinfo").read())
     out = [
@@ -302,7 +306,7 @@ def report(o, networks, machine):
         s, best = n.median("ckc"), n.best()
         peak, other = n.median("ckc", "peak_bytes"), n.least_peak()
         out.append(
-            f"| {TITLES[n.name]} | {s:.3f} | {n.median(best):.3f} | {best} | {s / n.median(best):.2f} | {n.products:.3f} | {s / n.roof:.2f} | {peak / 2**20:.0f} | "
+            f"| {TITLES[n.name]} | {digits(s)} | {digits(n.median(best))} | {best} | {s / n.median(best):.2f} | {digits(n.products)} | {s / n.roof:.2f} | {peak / 2**20:.0f} | "
             f"{other / 2**20:.0f} | {peak / other:.2f} | {n.compile_seconds:.1f} | {n.predicted / s:.2f} | {n.predicted_profile / s:.2f} |"
         )
     lean = [n for n in networks if n.lean_too]
@@ -329,7 +333,7 @@ def report(o, networks, machine):
     ]
     for n in networks:
         cells = (
-            f"{n.median(k):.3f}" if k in n.rows else ""
+            digits(n.median(k)) if k in n.rows else ""
             for k in ("eager", "eager, memory kept", "channels last", "compiled")
         )
         out.append(f"| {TITLES[n.name]} | {' | '.join(cells)} |")
