@@ -95,6 +95,7 @@ def main():
         found = frames(ck.content(bench.path("log")).decode())
         bench.check(len(found) > 10, f"{dtype}: ptxas tells of {len(found)} kernels")
         for kernel, (frame, spills) in found.items():
+            bench.check("ckr" in kernel, f"{dtype}: {kernel}: tools select our kernels by ckr")
             if HOT.search(kernel):
                 bench.check(
                     frame == 0 and spills == 0,
