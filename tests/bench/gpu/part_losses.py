@@ -6,11 +6,10 @@ from work import Wrong, ck, digest, same
 STEPS = 3
 
 
-def losses(w, so, case, *flags, **env):
+def losses(w, so, case, *flags, timeout):
     log = so + ".log"
-    w.must(
-        w.tool("ckrun"), so, *case.feed, "--steps", STEPS, "--quiet", "--log", log, *flags, **env
-    )
+    argv = [w.tool("ckrun"), so, *case.feed, "--steps", STEPS, "--quiet", "--log", log, *flags]
+    w.must(*argv, timeout=timeout)
     return ck.losses(log)
 
 
@@ -20,7 +19,8 @@ def expected(w, case):
         return w.bundled()["losses"][case.name]
     so = w.path(case.name + "-cpu.so")
     w.compile(case.model, so, *case.flags, target=[])
-    return losses(w, so, case, "--init", w.path(case.name + ".safetensors"))
+    weights = w.path(case.name + ".safetensors")
+    return losses(w, so, case, "--init", weights, timeout=1800)
 
 
 def library(w, case):
