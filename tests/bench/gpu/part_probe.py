@@ -11,12 +11,15 @@ from work import Wrong, ck
 MISSING = re.compile(r"not found|^no driver|none found|cannot be initialized")
 
 
-def doctor(w):
-    """{title: lines} of ckc doctor."""
-    found = {}
-    for line in w.call(w.tool("ckc"), "doctor", timeout=10).stdout.splitlines():
-        found.setdefault(line[:10].strip(), []).append(line[11:])
-    return found
+# Seconds that doctor and the step may take where files of libraries are read for the first time.
+PATIENCE = 25
+
+
+def doctor(w, lines):
+    """Add {title: lines} of ckc doctor."""
+    for line in w.call(w.tool("ckc"), "doctor", timeout=PATIENCE).stdout.splitlines():
+        lines.setdefault(line[:10].strip(), []).append(line[11:])
+    return "; ".join(lines.get("ckrun", ["says nothing of ckrun"]))
 
 
 def line_of(lines, title, needed):
@@ -41,7 +44,7 @@ def toolkit(w, lines):
 
 
 def one_step(w, case, numbers):
-    """A step within ten seconds, kernel by kernel."""
+    """A step, kernel by kernel."""
     so = part_losses.library(w, case)
     log = so + ".log"
     w.must(
@@ -52,7 +55,7 @@ def one_step(w, case, numbers):
         1,
         "--log",
         log,
-        timeout=10,
+        timeout=PATIENCE,
         CKR_LOG="1",
         CKR_GRAPHS="0",
     )
@@ -61,8 +64,9 @@ def one_step(w, case, numbers):
 
 
 def carry_out(w, rows):
-    lines = doctor(w)
-    items = [
+    lines = {}
+    items = [("ckc doctor", lambda n: doctor(w, lines))]
+    items += [
         (title, lambda n, t=title, needed=needed: line_of(lines, t, needed))
         for title, needed in (
             ("driver", True),
