@@ -10,7 +10,7 @@ from work import Skipped, Wrong, said
 
 # What a tool looks at: all kernels, or ours.  Hazards of NVIDIA's libraries are theirs, and all of
 # our kernels have ckr in their mangled names (tests/cuda/real.py).
-OURS = "--kernel-regex", "kns=ckr"
+OURS = "--kernel-name", "kns=ckr"
 TOOLS = {"memcheck": (), "racecheck": OURS, "initcheck": OURS}
 # While nothing else runs on the device.
 ALONE = ("peak as the driver says",)
