@@ -3,29 +3,41 @@
 
 enum {
 	LOGITS = 256 << 20,             /* bytes of one chunk */
-	LD = 64,                        /* rows of logits are padded to this
-	                                 * multiple, so that products read
-	                                 * vectors */
+	/* Rows of logits are padded to a multiple of LD, so that products read
+	 * vectors.  The weight has as many rows as there are classes: products
+	 * with the classes as extent are not padded, because they would read
+	 * behind it. */
+	LD = 64,
+	ROWS = 128,
 };
 
-/* Rows of chunks of equal size; chunk 0: as many rows as suit, of logits of
- * `size` bytes. */
-static int64_t
-chunk_rows(int64_t rows, int64_t classes, int64_t chunk, int64_t size)
-{
-	int64_t most = LOGITS / size / (classes > 0 ? classes : 1), chunks;
-
-	most = chunk > 0 ? chunk : most < 128 ? 128 : most;
-	if (rows <= most)
-		return rows > 0 ? rows : 1;
-	chunks = (rows + most - 1) / most;
-	return (rows + chunks - 1) / chunks;
-}
-
+/* Chunks of about equal size.  Rows are the number of columns of one product
+ * and the inner extent of another, which tensor cores compute in tiles: a
+ * multiple of ROWS, or of less where that adds more than a sixteenth. */
 int64_t
 cuda_classifier_rows(int64_t rows, int64_t classes, bool half)
 {
-	return chunk_rows(rows, classes, 0, half ? 2 : 4);
+	int64_t most = LOGITS / (half ? 2 : 4) / (classes > 0 ? classes : 1);
+	int64_t multiple = ROWS, chunks, equal;
+
+	if (most < ROWS)
+		most = ROWS;
+	if (rows <= most)
+		return rows > 0 ? rows : 1;
+	chunks = (rows + most - 1) / most;
+	equal = (rows + chunks - 1) / chunks;
+	while (equal < 16 * multiple)
+		multiple /= 2;
+	return (equal + multiple - 1) / multiple * multiple;
+}
+
+/* Rows of a chunk of the node, at most all; chunk 0: as many as suit. */
+static int64_t
+chunk_rows(int64_t rows, int64_t classes, int64_t chunk, bool half)
+{
+	if (chunk == 0)
+		return cuda_classifier_rows(rows, classes, half);
+	return chunk < rows ? chunk : rows > 0 ? rows : 1;
 }
 
 struct classifier_workspace {
@@ -60,7 +72,7 @@ lay_out_workspace(const Graph *g, const Node *n)
 	int64_t size;
 
 	s.chunk = chunk_rows(s.rows, s.classes, n->attr.CLASSIFIER.chunk,
-	                     logit);
+	                     logit == 2);
 	s.ld = (s.classes + LD - 1) / LD * LD;
 	if (!mul_ok(s.classes, s.dim, &size) || !mul_ok(s.chunk, s.ld, &s.at[8])
 	    || !mul_ok(s.chunk, s.dim, &s.at[7])) {

@@ -207,9 +207,80 @@ has_library(const char *name, const char *older)
 	return dlopen(name, RTLD_LAZY) || dlopen(older, RTLD_LAZY);
 }
 
-/* What runs on a GPU needs, and what happens without it. */
+/* Functions of the driver that describe GPUs. */
+struct driver {
+	int (*init)(unsigned flags);
+	int (*version)(int *);
+	int (*device_count)(int *);
+	int (*device_get)(int *device, int index);
+	int (*device_name)(char *, int n, int device);
+	int (*device_attribute)(int *, int attribute, int device);
+};
+
+static bool
+load_driver(struct driver *d)
+{
+	void *dl = dlopen("libcuda.so.1", RTLD_LAZY);
+
+	if (!dl) {
+		print_item("GPU", "no driver: libraries for --target cuda "
+		           "cannot run here");
+		return false;
+	}
+	print_item("driver", gpu_library_file(dl));
+	*(void **)&d->init = dlsym(dl, "cuInit");
+	*(void **)&d->version = dlsym(dl, "cuDriverGetVersion");
+	*(void **)&d->device_count = dlsym(dl, "cuDeviceGetCount");
+	*(void **)&d->device_get = dlsym(dl, "cuDeviceGet");
+	*(void **)&d->device_name = dlsym(dl, "cuDeviceGetName");
+	*(void **)&d->device_attribute = dlsym(dl, "cuDeviceGetAttribute");
+	return d->init && d->version && d->device_count && d->device_get
+	       && d->device_name && d->device_attribute;
+}
+
 static void
-print_gpu(void)
+print_device(const struct doctor *d, const struct driver *driver, int index)
+{
+	enum { COMPUTE_MAJOR = 75, COMPUTE_MINOR = 76 };
+	int device = 0, major = 0, minor = 0;
+	char name[128] = "";
+
+	driver->device_get(&device, index);
+	driver->device_name(name, sizeof name, device);
+	driver->device_attribute(&major, COMPUTE_MAJOR, device);
+	driver->device_attribute(&minor, COMPUTE_MINOR, device);
+	print_item("GPU", arena_printf(d->arena, "%d: %s, sm_%d%d", index, name,
+	                               major, minor));
+}
+
+/* Whether there is a driver. */
+static bool
+print_devices(const struct doctor *d)
+{
+	enum { NO_DEVICE = 100 };
+	struct driver driver;
+	int version = 0, n = 0, error;
+
+	if (!load_driver(&driver))
+		return false;
+	driver.version(&version);
+	print_item("driver", arena_printf(d->arena, "for CUDA %d.%d and older",
+	                                  version / 1000, version % 1000 / 10));
+	error = driver.init(0);
+	if (error && error != NO_DEVICE)
+		print_item("GPU", arena_printf(d->arena, "the driver cannot be "
+			"initialized: error %d of cuInit", error));
+	else if (error || driver.device_count(&n) || n == 0)
+		print_item("GPU", "none found; CUDA_VISIBLE_DEVICES may hide "
+		           "it");
+	for (int i = 0; i < n; i++)
+		print_device(d, &driver, i);
+	return true;
+}
+
+/* Libraries that runs on a GPU need, and what happens without them. */
+static void
+print_gpu(const struct doctor *d)
 {
 	static const struct {
 		const char *title, *names[4], *without;
@@ -221,20 +292,23 @@ print_gpu(void)
 		{ "NCCL", { "libnccl.so.2" },
 		  "several processes cannot train together" },
 	};
-	char text[200];
+	bool missing = false;
 
-	if (!dlopen("libcuda.so.1", RTLD_LAZY)) {
-		print_item("GPU", "no driver: libraries for --target cuda "
-		           "cannot run here");
+	if (!print_devices(d))
 		return;
-	}
-	print_item("GPU", "driver found");
 	for (size_t i = 0; i < sizeof library / sizeof *library; i++) {
 		void *dl = gpu_library_open(library[i].names);
 
-		snprintf(text, sizeof text, "not found: %s",
-		         library[i].without);
-		print_item(library[i].title, dl ? gpu_library_file(dl) : text);
+		print_item(library[i].title, dl ? gpu_library_file(dl)
+			: arena_printf(d->arena, "%s not found: %s",
+			               library[i].names[0],
+			               library[i].without));
+		missing |= !dl;
+	}
+	if (missing) {
+		printf("%-10s ", "searched");
+		gpu_library_folders(stdout);
+		putchar('\n');
 	}
 }
 
@@ -273,7 +347,7 @@ print_optional(const struct doctor *d)
 	print_item("cache", cache ? cache : "off: units are compiled each "
 	           "time; CKC_CACHE names a folder of yours that nobody else "
 	           "writes to");
-	print_gpu();
+	print_gpu(d);
 }
 
 static void

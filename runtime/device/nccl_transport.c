@@ -8,8 +8,12 @@
 #include "runtime/device/gpu.h"
 #include "runtime/support/gpu_library.h"
 
-struct nccl_stream {
-	nccl_comm comm;
+struct nccl_transport {
+	struct gpu *gpu;
+	struct nccl nccl;
+	void *dl;
+	bool aborted;
+	nccl_comm comm[NCCL_GROUPS];    /* NULL: no such group */
 	cu_stream stream;
 	void *workspace;
 	uint64_t nbegun, nended;        /* transfers */
@@ -17,14 +21,6 @@ struct nccl_stream {
 	 * the compute stream is empty */
 	uint32_t depth;
 	cu_event *begin, *end;          /* [depth] */
-};
-
-struct nccl_transport {
-	struct gpu *gpu;
-	struct nccl nccl;
-	void *dl;
-	bool aborted;
-	struct nccl_stream stream[NCCL_STREAMS];
 	char text[32];
 };
 
@@ -57,14 +53,11 @@ cuda_done(struct nccl_transport *t, cu_result r, const char *what)
 	return gpu_done(t->gpu, r, what);
 }
 
-/* NULL, and nothing is enqueued, if the stream has no group or has failed. */
-static struct nccl_stream *
-live_stream(struct nccl_transport *t, int stream)
+/* Whether work may be enqueued. */
+static bool
+is_live(const struct nccl_transport *t)
 {
-	struct nccl_stream *l = &t->stream[stream];
-
-	return t->aborted || t->gpu->device.first.text[0] || !l->comm ? NULL
-	       : l;
+	return !t->aborted && !t->gpu->device.first.text[0];
 }
 
 /* ---- opening ---- */
@@ -113,23 +106,15 @@ nccl_open(struct nccl_transport **out, struct device *d, struct err *e)
 }
 
 static void
-free_stream(struct nccl_transport *t, struct nccl_stream *l)
+free_events(struct nccl_transport *t)
 {
-	const struct cu *cu = &t->gpu->cu;
-
-	if (l->comm && !t->aborted)
-		t->nccl.destroy(l->comm);
-	for (uint32_t i = 0; i < l->depth && l->begin; i++) {
-		if (l->begin[i])
-			cu->event_free(l->begin[i]);
-		if (l->end[i])
-			cu->event_free(l->end[i]);
+	for (uint32_t i = 0; i < t->depth && t->begin; i++) {
+		if (t->begin[i])
+			t->gpu->cu.event_free(t->begin[i]);
+		if (t->end[i])
+			t->gpu->cu.event_free(t->end[i]);
 	}
-	free(l->begin);
-	if (l->stream)
-		cu->stream_free(l->stream);
-	if (l->workspace)
-		t->gpu->device.call->free(&t->gpu->device, l->workspace);
+	free(t->begin);
 }
 
 /* The library is not unloaded: it has threads of its own. */
@@ -138,8 +123,14 @@ nccl_close(struct nccl_transport *t)
 {
 	if (!t)
 		return;
-	for (int i = 0; i < NCCL_STREAMS; i++)
-		free_stream(t, &t->stream[i]);
+	for (int i = 0; i < NCCL_GROUPS; i++)
+		if (t->comm[i] && !t->aborted)
+			t->nccl.destroy(t->comm[i]);
+	free_events(t);
+	if (t->stream)
+		t->gpu->cu.stream_free(t->stream);
+	if (t->workspace)
+		t->gpu->device.call->free(&t->gpu->device, t->workspace);
 	free(t);
 }
 
@@ -169,48 +160,47 @@ nccl_new_id(struct nccl_transport *t, struct nccl_id *id, struct err *e)
 }
 
 static bool
-create_events(struct nccl_transport *t, struct nccl_stream *l, uint32_t depth)
+create_events(struct nccl_transport *t, uint32_t depth)
 {
 	const struct cu *cu = &t->gpu->cu;
 	bool ok = true;
 
-	l->begin = calloc(2 * (size_t)depth, sizeof(*l->begin));
-	if (!l->begin) {
+	t->begin = calloc(2 * (size_t)depth, sizeof(*t->begin));
+	if (!t->begin) {
 		err_no_memory(&t->gpu->device.first);
 		return false;
 	}
-	l->end = l->begin + depth;
-	l->depth = depth;
+	t->end = t->begin + depth;
+	t->depth = depth;
 	for (uint32_t i = 0; i < depth && ok; i++)
-		ok = cuda_done(t, cu->event_new(&l->begin[i],
+		ok = cuda_done(t, cu->event_new(&t->begin[i],
 		                                CU_EVENT_NO_TIMING),
 		               "creating an event")
-		     && cuda_done(t, cu->event_new(&l->end[i],
+		     && cuda_done(t, cu->event_new(&t->end[i],
 		                                   CU_EVENT_NO_TIMING),
 		                  "creating an event");
 	return ok;
 }
 
 ckr_status
-nccl_alloc_stream(struct nccl_transport *t, int stream, uint32_t depth,
-                  uint64_t workspace, struct err *e)
+nccl_alloc(struct nccl_transport *t, uint32_t depth, uint64_t workspace,
+           struct err *e)
 {
-	struct nccl_stream *l = &t->stream[stream];
 	struct device *d = &t->gpu->device;
 
 	if (cuda_done(t,
-	              t->gpu->cu.stream_new(&l->stream, CU_STREAM_NON_BLOCKING),
+	              t->gpu->cu.stream_new(&t->stream, CU_STREAM_NON_BLOCKING),
 	              "creating a stream")
-	    && create_events(t, l, depth) && workspace)
-		l->workspace = d->call->alloc(d, workspace);
+	    && create_events(t, depth) && workspace)
+		t->workspace = d->call->alloc(d, workspace);
 	return device_status(d, e);
 }
 
 ckr_status
-nccl_join_group(struct nccl_transport *t, int stream, const struct nccl_id *id,
+nccl_join_group(struct nccl_transport *t, int group, const struct nccl_id *id,
                 uint32_t ranks, uint32_t rank, struct err *e)
 {
-	nccl_result r = t->nccl.join(&t->stream[stream].comm, (int)ranks, *id,
+	nccl_result r = t->nccl.join(&t->comm[group], (int)ranks, *id,
 	                             (int)rank);
 
 	return r ? err_set(e, CKR_EIO, "GPU %s: ncclCommInitRank: %s (%d)",
@@ -218,9 +208,9 @@ nccl_join_group(struct nccl_transport *t, int stream, const struct nccl_id *id,
 }
 
 void *
-nccl_workspace(const struct nccl_transport *t, int stream)
+nccl_workspace(const struct nccl_transport *t)
 {
-	return t->stream[stream].workspace;
+	return t->workspace;
 }
 
 /* ---- transfers ---- */
@@ -233,73 +223,69 @@ has_ended(struct nccl_transport *t, cu_event event)
 	return r != CU_NOT_READY && cuda_done(t, r, "waiting for an event");
 }
 
-/* Which have ended, as far as somebody has asked. */
+/* As far as somebody has asked. */
 static void
-update_ended(struct nccl_transport *t, struct nccl_stream *l)
+update_ended(struct nccl_transport *t)
 {
-	while (l->nended < l->nbegun
-	       && has_ended(t, l->end[l->nended % l->depth]))
-		l->nended++;
+	while (t->nended < t->nbegun
+	       && has_ended(t, t->end[t->nended % t->depth]))
+		t->nended++;
+}
+
+static bool
+is_full(struct nccl_transport *t)
+{
+	update_ended(t);
+	return t->nbegun - t->nended == t->depth;
 }
 
 uint64_t
-nccl_begin(struct nccl_transport *t, int stream)
+nccl_begin(struct nccl_transport *t)
 {
 	const struct cu *cu = &t->gpu->cu;
-	struct nccl_stream *l = live_stream(t, stream);
 	cu_event at;
 
-	if (!l)
+	if (!is_live(t))
 		return 0;
-	update_ended(t, l);
-	if (l->nbegun - l->nended == l->depth)
+	if (is_full(t))
 		t->gpu->device.call->sync(&t->gpu->device);
-	update_ended(t, l);
-	if (l->nbegun - l->nended == l->depth)
+	if (is_full(t))
 		return 0;               /* it has failed */
-	at = l->begin[l->nbegun % l->depth];
+	at = t->begin[t->nbegun % t->depth];
 	cuda_done(t, cu->event_record(at, t->gpu->stream), "an event");
-	cuda_done(t, cu->stream_wait(l->stream, at, 0), "an event");
-	return ++l->nbegun;
+	cuda_done(t, cu->stream_wait(t->stream, at, 0), "an event");
+	return ++t->nbegun;
 }
 
 void
-nccl_end(struct nccl_transport *t, int stream)
+nccl_end(struct nccl_transport *t)
 {
-	struct nccl_stream *l = live_stream(t, stream);
-
-	if (l)
+	if (is_live(t))
 		cuda_done(t, t->gpu->cu.event_record(
-		          l->end[(l->nbegun - 1) % l->depth], l->stream),
+		          t->end[(t->nbegun - 1) % t->depth], t->stream),
 		          "an event");
 }
 
 void
-nccl_await(struct nccl_transport *t, int stream, uint64_t number)
+nccl_await(struct nccl_transport *t, uint64_t number)
 {
-	struct nccl_stream *l = live_stream(t, stream);
-
-	if (l && number > l->nended)
+	if (is_live(t) && number > t->nended)
 		cuda_done(t, t->gpu->cu.stream_wait(t->gpu->stream,
-		          l->end[(number - 1) % l->depth], 0), "an event");
+		          t->end[(number - 1) % t->depth], 0), "an event");
 }
 
 bool
-nccl_has_begun(struct nccl_transport *t, int stream, uint64_t number)
+nccl_has_begun(struct nccl_transport *t, uint64_t number)
 {
-	struct nccl_stream *l = &t->stream[stream];
-
-	return number <= l->nended
-	       || has_ended(t, l->begin[(number - 1) % l->depth]);
+	return number <= t->nended
+	       || has_ended(t, t->begin[(number - 1) % t->depth]);
 }
 
 uint64_t
-nccl_count_ended(struct nccl_transport *t, int stream)
+nccl_count_ended(struct nccl_transport *t)
 {
-	struct nccl_stream *l = &t->stream[stream];
-
-	update_ended(t, l);
-	return l->nended;
+	update_ended(t);
+	return t->nended;
 }
 
 bool
@@ -325,12 +311,12 @@ nccl_status(const struct nccl_transport *t, struct err *e)
 const char *
 nccl_async_error(struct nccl_transport *t)
 {
-	for (int i = 0; i < NCCL_STREAMS && !t->aborted; i++) {
+	for (int i = 0; i < NCCL_GROUPS && !t->aborted; i++) {
 		nccl_result r = 0;
 
-		if (!t->stream[i].comm)
+		if (!t->comm[i])
 			continue;
-		if (t->nccl.async_error(t->stream[i].comm, &r) == 0 && r
+		if (t->nccl.async_error(t->comm[i], &r) == 0 && r
 		    && r != NCCL_IN_PROGRESS)
 			return t->nccl.error_text(r);
 	}
@@ -340,20 +326,18 @@ nccl_async_error(struct nccl_transport *t)
 void
 nccl_abort(struct nccl_transport *t)
 {
-	for (int i = 0; i < NCCL_STREAMS && !t->aborted; i++)
-		if (t->stream[i].comm)
-			t->nccl.abort(t->stream[i].comm);
+	for (int i = 0; i < NCCL_GROUPS && !t->aborted; i++)
+		if (t->comm[i])
+			t->nccl.abort(t->comm[i]);
 	t->aborted = true;
 }
 
 /* ---- within a GPU ---- */
 
 static cu_stream
-cuda_stream_of(struct nccl_transport *t, int stream)
+nccl_stream(const struct nccl_transport *t, bool in_transfer)
 {
-	struct nccl_stream *l = stream < 0 ? NULL : live_stream(t, stream);
-
-	return stream < 0 ? t->gpu->stream : l ? l->stream : NULL;
+	return in_transfer ? t->stream : t->gpu->stream;
 }
 
 static void
@@ -366,19 +350,19 @@ copy_row_on_gpu(struct nccl_transport *t, cu_stream s, char *to,
 }
 
 void
-nccl_copy_rows(struct nccl_transport *t, int stream, void *to, const void *from,
-               uint64_t width, uint64_t rows, uint64_t to_pitch,
-               uint64_t from_pitch)
+nccl_copy_rows(struct nccl_transport *t, bool in_transfer, void *to,
+               const void *from, uint64_t width, uint64_t rows,
+               uint64_t to_pitch, uint64_t from_pitch)
 {
 	struct cu_copy c = { .from_kind = CU_MEMORY_DEVICE,
 		.from = (cu_address)(uintptr_t)from, .from_pitch = from_pitch,
 		.to_kind = CU_MEMORY_DEVICE,
 		.to = (cu_address)(uintptr_t)to, .to_pitch = to_pitch,
 		.width = width, .rows = rows };
-	cu_stream s = cuda_stream_of(t, stream);
+	cu_stream s = nccl_stream(t, in_transfer);
 	uint64_t most = to_pitch > from_pitch ? to_pitch : from_pitch;
 
-	if (!s || !width || t->gpu->device.first.text[0])
+	if (!width || !is_live(t))
 		return;
 	if (rows > 1 && most <= INT32_MAX) {
 		cuda_done(t, t->gpu->cu.copy_rows(&c, s),
@@ -391,11 +375,11 @@ nccl_copy_rows(struct nccl_transport *t, int stream, void *to, const void *from,
 }
 
 void
-nccl_zero(struct nccl_transport *t, int stream, void *to, uint64_t n)
+nccl_zero(struct nccl_transport *t, bool in_transfer, void *to, uint64_t n)
 {
-	cu_stream s = cuda_stream_of(t, stream);
+	cu_stream s = nccl_stream(t, in_transfer);
 
-	if (s && n && !t->gpu->device.first.text[0])
+	if (n && is_live(t))
 		cuda_done(t, t->gpu->cu.fill((cu_address)(uintptr_t)to, 0, n,
 		                             s), "filling memory");
 }
@@ -403,86 +387,75 @@ nccl_zero(struct nccl_transport *t, int stream, void *to, uint64_t n)
 /* ---- between them ---- */
 
 void
-nccl_all_reduce(struct nccl_transport *t, int stream, const void *x, void *y,
+nccl_all_reduce(struct nccl_transport *t, int group, const void *x, void *y,
                 uint64_t n, uint8_t dtype, bool max)
 {
-	struct nccl_stream *l = live_stream(t, stream);
-
-	if (l)
+	if (is_live(t))
 		nccl_done(t, t->nccl.all_reduce(x, y, n, nccl_type[dtype],
 		                                max ? NCCL_MAX : NCCL_SUM,
-		                                l->comm, l->stream),
+		                                t->comm[group], t->stream),
 		          "ncclAllReduce");
 }
 
 void
-nccl_all_gather(struct nccl_transport *t, int stream, const void *x, void *y,
+nccl_all_gather(struct nccl_transport *t, int group, const void *x, void *y,
                 uint64_t n)
 {
-	struct nccl_stream *l = live_stream(t, stream);
-
-	if (l)
-		nccl_done(t, t->nccl.all_gather(x, y, n, NCCL_U8, l->comm,
-		                                l->stream), "ncclAllGather");
+	if (is_live(t))
+		nccl_done(t, t->nccl.all_gather(x, y, n, NCCL_U8,
+		                                t->comm[group], t->stream),
+		          "ncclAllGather");
 }
 
 void
-nccl_reduce_scatter(struct nccl_transport *t, int stream, const void *x,
+nccl_reduce_scatter(struct nccl_transport *t, int group, const void *x,
                     void *y, uint64_t n, uint8_t dtype)
 {
-	struct nccl_stream *l = live_stream(t, stream);
-
-	if (l)
+	if (is_live(t))
 		nccl_done(t, t->nccl.reduce_scatter(x, y, n, nccl_type[dtype],
-		                                    NCCL_SUM, l->comm,
-		                                    l->stream),
+		                                    NCCL_SUM, t->comm[group],
+		                                    t->stream),
 		          "ncclReduceScatter");
 }
 
 void
-nccl_broadcast(struct nccl_transport *t, int stream, const void *x, void *y,
+nccl_broadcast(struct nccl_transport *t, int group, const void *x, void *y,
                uint64_t n, uint32_t root)
 {
-	struct nccl_stream *l = live_stream(t, stream);
-
-	if (l)
+	if (is_live(t))
 		nccl_done(t, t->nccl.broadcast(x, y, n, NCCL_U8, (int)root,
-		                               l->comm, l->stream),
+		                               t->comm[group], t->stream),
 		          "ncclBroadcast");
 }
 
 void
-nccl_reduce(struct nccl_transport *t, int stream, const void *x, void *y,
+nccl_reduce(struct nccl_transport *t, int group, const void *x, void *y,
             uint64_t n, uint8_t dtype, uint32_t root)
 {
-	struct nccl_stream *l = live_stream(t, stream);
-
-	if (l)
+	if (is_live(t))
 		nccl_done(t, t->nccl.reduce(x, y, n, nccl_type[dtype], NCCL_SUM,
-		                            (int)root, l->comm, l->stream),
-		          "ncclReduce");
+		                            (int)root, t->comm[group],
+		                            t->stream), "ncclReduce");
 }
 
 void
-nccl_send(struct nccl_transport *t, int stream, const void *x, uint64_t n,
+nccl_send(struct nccl_transport *t, int group, const void *x, uint64_t n,
           uint32_t to)
 {
-	struct nccl_stream *l = live_stream(t, stream);
-
-	if (l)
-		nccl_done(t, t->nccl.send(x, n, NCCL_U8, (int)to, l->comm,
-		                          l->stream), "ncclSend");
+	if (is_live(t))
+		nccl_done(t, t->nccl.send(x, n, NCCL_U8, (int)to,
+		                          t->comm[group], t->stream),
+		          "ncclSend");
 }
 
 void
-nccl_receive(struct nccl_transport *t, int stream, void *y, uint64_t n,
+nccl_receive(struct nccl_transport *t, int group, void *y, uint64_t n,
              uint32_t from)
 {
-	struct nccl_stream *l = live_stream(t, stream);
-
-	if (l)
-		nccl_done(t, t->nccl.receive(y, n, NCCL_U8, (int)from, l->comm,
-		                             l->stream), "ncclRecv");
+	if (is_live(t))
+		nccl_done(t, t->nccl.receive(y, n, NCCL_U8, (int)from,
+		                             t->comm[group], t->stream),
+		          "ncclRecv");
 }
 
 void

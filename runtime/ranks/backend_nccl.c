@@ -22,12 +22,13 @@ struct comm_schedule {
 	struct copy_schedule schedule;
 };
 
-/* A transfer: the stream of its group, and its operands. */
+/* A transfer: its group and its operands. */
 struct nccl_call {
 	struct transfer *of;
 	struct nccl_transport *nccl;
 	const struct copy_schedule *schedule;
-	int stream;                     /* -1: the compute stream */
+	int group;
+	bool in_transfer;               /* else on the compute stream */
 	uint32_t ranks, rank;
 	uint8_t dtype;
 	bool max;
@@ -40,9 +41,9 @@ struct nccl_state {
 	uint32_t nschedule;
 	uint32_t next;                  /* behind the one found last */
 	uint32_t depth;
-	struct pg_task *task[NCCL_STREAMS]; /* [depth], by number */
-	uint64_t nbegun[NCCL_STREAMS];
-	uint64_t workspace[NCCL_STREAMS];
+	struct pg_task *task;           /* [depth], by number */
+	uint64_t nbegun;
+	uint64_t workspace;             /* bytes */
 	struct nccl_call *call;         /* [t->most], of one message */
 	uint32_t ncall;
 };
@@ -81,8 +82,8 @@ build_schedules(struct transfers *t, const struct ckr_program *p)
 		                    &p->tensor[arg[0]], &p->tensor[arg[1]]))
 			return false;
 		message += workspace_in_message(&h->schedule);
-		if (message > w->workspace[what->axis])
-			w->workspace[what->axis] = message;
+		if (message > w->workspace)
+			w->workspace = message;
 		if (!what->joined)
 			message = 0;
 	}
@@ -94,21 +95,17 @@ alloc_state(struct transfers *t)
 {
 	const struct ckr_program *p = t->view.program;
 	struct nccl_state *w = t->nccl = calloc(1, sizeof(*w));
-	bool ok = true;
+	bool ok;
 
 	if (!w)
 		return false;
 	w->schedule = calloc(t->total + 1, sizeof(*w->schedule));
 	w->call = calloc(t->most + 1, sizeof(*w->call));
-	ok = w->call;
 	w->depth = 2 * t->most + 64;
-	for (int i = 0; i < NCCL_STREAMS; i++) {
-		w->task[i] = calloc(w->depth, sizeof(*w->task[i]));
-		if (!w->task[i])
-			return false;
-	}
+	w->task = calloc(w->depth, sizeof(*w->task));
+	ok = w->schedule && w->call && w->task;
 	for (int i = 0; i < CKR_PROGRAMS; i++)
-		ok = ok && w->schedule && build_schedules(t, &p[i]);
+		ok = ok && build_schedules(t, &p[i]);
 	return ok;
 }
 
@@ -119,11 +116,8 @@ open_nccl(struct transfers *t, struct err *e)
 {
 	if (!alloc_state(t))
 		return err_no_memory(e);
-	for (int i = 0; i < NCCL_STREAMS; i++)
-		if (has_axis(&t->view, i))
-			CKR_TRY(nccl_alloc_stream(t->view.nccl, i,
-			                          t->nccl->depth,
-			                          t->nccl->workspace[i], e));
+	CKR_TRY(nccl_alloc(t->view.nccl, t->nccl->depth, t->nccl->workspace,
+	                   e));
 	nccl_set_before_wait(t->view.nccl, wait_for_kernels, t);
 	return CKR_OK;
 }
@@ -136,9 +130,8 @@ close_nccl(struct transfers *t)
 	nccl_set_before_wait(t->view.nccl, NULL, NULL);
 	for (uint32_t i = 0; w && w->schedule && i < w->nschedule; i++)
 		schedule_free(&w->schedule[i].schedule);
-	for (int i = 0; w && i < NCCL_STREAMS; i++)
-		free(w->task[i]);
 	if (w) {
+		free(w->task);
 		free(w->schedule);
 		free(w->call);
 	}
@@ -148,11 +141,7 @@ close_nccl(struct transfers *t)
 static uint64_t
 nccl_workspace_bytes(const struct transfers *t)
 {
-	uint64_t n = 0;
-
-	for (int i = 0; i < NCCL_STREAMS; i++)
-		n += t->nccl->workspace[i];
-	return n;
+	return t->nccl->workspace;
 }
 
 /* ---- enqueuing ---- */
@@ -164,8 +153,9 @@ enqueue_copies(const struct nccl_call *w, const struct copy_list *list,
 	for (uint32_t i = 0; i < list->n; i++) {
 		const struct strided_copy *m = &list->one[i];
 
-		nccl_copy_rows(w->nccl, w->stream, to + m->to, from + m->from,
-		               m->width, m->rows, m->to_pitch, m->from_pitch);
+		nccl_copy_rows(w->nccl, w->in_transfer, to + m->to,
+		               from + m->from, m->width, m->rows, m->to_pitch,
+		               m->from_pitch);
 	}
 }
 
@@ -177,7 +167,7 @@ broadcast_pieces(const struct nccl_call *w)
 	nccl_group(w->nccl, true);
 	for (uint32_t q = 0; q < r->nshard; q++)
 		if (r->span[q].n)
-			nccl_broadcast(w->nccl, w->stream, w->x,
+			nccl_broadcast(w->nccl, w->group, w->x,
 			               w->y + r->span[q].at, r->span[q].n,
 			               q * r->replication);
 	nccl_group(w->nccl, false);
@@ -192,7 +182,7 @@ reduce_pieces(const struct nccl_call *w, const char *x)
 	nccl_group(w->nccl, true);
 	for (uint32_t q = 0; q < r->nshard; q++)
 		if (r->span[q].n)
-			nccl_reduce(w->nccl, w->stream, x + r->span[q].at, w->y,
+			nccl_reduce(w->nccl, w->group, x + r->span[q].at, w->y,
 			            r->span[q].n / size, w->dtype,
 			            q * r->replication);
 	nccl_group(w->nccl, false);
@@ -206,10 +196,10 @@ exchange_ranges(const struct nccl_call *w)
 	nccl_group(w->nccl, true);
 	for (uint32_t k = 0; k < w->ranks; k++) {
 		if (k != w->rank && r->out[k].n)
-			nccl_send(w->nccl, w->stream,
+			nccl_send(w->nccl, w->group,
 			          w->workspace + r->out[k].at, r->out[k].n, k);
 		if (k != w->rank && r->in[k].n)
-			nccl_receive(w->nccl, w->stream,
+			nccl_receive(w->nccl, w->group,
 			             w->workspace + r->in[k].at, r->in[k].n, k);
 	}
 	nccl_group(w->nccl, false);
@@ -226,17 +216,17 @@ enqueue_collective(const struct nccl_call *w)
 	case SCHED_LOCAL_SHARD:
 		break;
 	case SCHED_ALL_REDUCE:
-		nccl_all_reduce(w->nccl, w->stream, x, y, w->n, w->dtype,
+		nccl_all_reduce(w->nccl, w->group, x, y, w->n, w->dtype,
 		                w->max);
 		break;
 	case SCHED_ALL_GATHER:
-		nccl_all_gather(w->nccl, w->stream, x, y, r->shard_bytes);
+		nccl_all_gather(w->nccl, w->group, x, y, r->shard_bytes);
 		break;
 	case SCHED_BROADCAST:
 		broadcast_pieces(w);
 		break;
 	case SCHED_REDUCE_SCATTER:
-		nccl_reduce_scatter(w->nccl, w->stream, x, y,
+		nccl_reduce_scatter(w->nccl, w->group, x, y,
 		                    r->shard_bytes / dtype_row[w->dtype].nbytes,
 		                    w->dtype);
 		break;
@@ -255,10 +245,10 @@ enqueue_packs(const struct nccl_call *w)
 	const struct copy_schedule *r = w->schedule;
 
 	if (r->clear_y)
-		nccl_zero(w->nccl, w->stream, w->y,
+		nccl_zero(w->nccl, w->in_transfer, w->y,
 		          comm_nelem(w->of->ty) * dtype_row[w->dtype].nbytes);
 	if (r->clear_workspace)
-		nccl_zero(w->nccl, w->stream, w->workspace, r->workspace);
+		nccl_zero(w->nccl, w->in_transfer, w->workspace, r->workspace);
 	enqueue_copies(w, &r->pack, w->workspace, w->x);
 }
 
@@ -272,9 +262,9 @@ share_with_holders(const struct nccl_call *w)
 	nccl_group(w->nccl, true);
 	for (uint32_t k = owner + 1; k < owner + r->replication; k++)
 		if (w->rank == owner)
-			nccl_send(w->nccl, w->stream, w->y, r->shard_bytes, k);
+			nccl_send(w->nccl, w->group, w->y, r->shard_bytes, k);
 		else if (w->rank == k)
-			nccl_receive(w->nccl, w->stream, w->y, r->shard_bytes,
+			nccl_receive(w->nccl, w->group, w->y, r->shard_bytes,
 			             owner);
 	nccl_group(w->nccl, false);
 }
@@ -282,7 +272,7 @@ share_with_holders(const struct nccl_call *w)
 static void
 zero_tail(const struct nccl_call *w)
 {
-	nccl_zero(w->nccl, w->stream, w->y + w->schedule->tail.at,
+	nccl_zero(w->nccl, w->in_transfer, w->y + w->schedule->tail.at,
 	          w->schedule->tail.n);
 }
 
@@ -307,13 +297,12 @@ enqueue_message(struct transfers *t, struct err *e)
 	struct nccl_state *nccl = t->nccl;
 	const struct nccl_call *w = nccl->call;
 	uint32_t n = nccl->ncall;
-	int stream = w->stream;
-	uint64_t number = nccl_begin(to, stream);
+	uint64_t number = nccl_begin(to);
 
 	nccl->ncall = 0;
 	CKR_TRY(nccl_status(to, e));
-	nccl->nbegun[stream] = number;
-	nccl->task[stream][(number - 1) % nccl->depth] = w->of->task;
+	nccl->nbegun = number;
+	nccl->task[(number - 1) % nccl->depth] = w->of->task;
 	for (uint32_t i = 0; i < n; i++) {
 		w[i].of->number = number;
 		enqueue_packs(&w[i]);
@@ -326,7 +315,7 @@ enqueue_message(struct transfers *t, struct err *e)
 		nccl_group(to, false);
 	for (uint32_t i = 0; i < n; i++)
 		enqueue_unpacks(&w[i]);
-	nccl_end(to, stream);
+	nccl_end(to);
 	return nccl_status(to, e);
 }
 
@@ -356,11 +345,11 @@ begin_nccl(struct transfers *t, struct transfer *x, struct err *e)
 {
 	const struct comm_view *view = &t->view;
 	struct nccl_state *nccl = t->nccl;
-	int stream = x->what->axis;
-	struct comm_ranks of = ranks_of_axis(view, stream);
-	char *workspace = nccl_workspace(view->nccl, stream);
+	int group = x->what->axis;
+	struct comm_ranks of = ranks_of_axis(view, group);
+	char *workspace = nccl_workspace(view->nccl);
 	struct nccl_call w = { .of = x, .nccl = view->nccl,
-		.schedule = next_schedule(nccl, x->what), .stream = stream,
+		.schedule = next_schedule(nccl, x->what), .group = group,
 		.ranks = of.n, .rank = rank_in_group(view, &of),
 		.dtype = x->tx->dtype, .max = x->what->max,
 		.x = view->operand(view->user, x, 0, 0),
@@ -372,10 +361,10 @@ begin_nccl(struct transfers *t, struct transfer *x, struct err *e)
 	bool moves = w.n > 0 && !(w.ranks == 1 && w.x == w.y);
 
 	if (moves && w.schedule->kind == SCHED_LOCAL_SHARD) {
-		w.stream = -1;
 		enqueue_packs(&w);
 		enqueue_unpacks(&w);
 	} else if (moves) {
+		w.in_transfer = true;
 		nccl->call[nccl->ncall++] = w;
 	}
 	if (x->what->joined || nccl->ncall == 0)
@@ -392,7 +381,7 @@ test_nccl(struct transfers *t, struct err *e)
 static ckr_status
 wait_nccl(struct transfers *t, struct transfer *x, struct err *e)
 {
-	nccl_await(t->view.nccl, x->what->axis, x->number);
+	nccl_await(t->view.nccl, x->number);
 	return nccl_status(t->view.nccl, e);
 }
 
@@ -412,18 +401,10 @@ static const struct pg_task *
 find_stalled(const struct transfers *t, uint64_t *moved)
 {
 	const struct nccl_state *w = t->nccl;
-	const struct pg_task *first = NULL;
+	uint64_t over = *moved = nccl_count_ended(t->view.nccl);
 
-	*moved = 0;
-	for (int i = 0; i < NCCL_STREAMS; i++) {
-		uint64_t over = nccl_count_ended(t->view.nccl, i);
-
-		*moved += over;
-		if (!first && over < w->nbegun[i]
-		    && nccl_has_begun(t->view.nccl, i, over + 1))
-			first = &w->task[i][over % w->depth];
-	}
-	return first;
+	return over < w->nbegun && nccl_has_begun(t->view.nccl, over + 1)
+	       ? &w->task[over % w->depth] : NULL;
 }
 
 static ckr_status

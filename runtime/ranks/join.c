@@ -7,21 +7,21 @@
 /* What a process tells the others. */
 struct greeting {
 	struct nccl_peer_info card;
-	struct nccl_id id[NCCL_STREAMS]; /* of groups, from their first */
+	struct nccl_id id[NCCL_GROUPS]; /* of groups, from their first */
 };
 
 /* The world rank of the first in this process's group. */
 static uint32_t
-group_leader(const struct comm_view *c, int stream)
+group_leader(const struct comm_view *c, int group)
 {
-	return ranks_of_axis(c, stream).first;
+	return ranks_of_axis(c, group).first;
 }
 
 static ckr_status
 fill_greeting(const struct comm_view *c, struct greeting *g, struct err *e)
 {
 	memset(g, 0, sizeof(*g));
-	for (int i = 0; i < NCCL_STREAMS; i++)
+	for (int i = 0; i < NCCL_GROUPS; i++)
 		if (has_axis(c, i) && group_leader(c, i) == c->team->rank)
 			CKR_TRY(nccl_new_id(c->nccl, &g->id[i], e));
 	return nccl_get_peer_info(c->nccl, &g->card, e);
@@ -77,7 +77,7 @@ join_nccl_groups(const struct comm_view *c, const struct greeting *g,
 	pg_set_watchdog(c->team,
 	                "joining the GPUs by NCCL: not all processes have "
 	                "arrived");
-	for (int i = 0; i < NCCL_STREAMS && s == CKR_OK; i++) {
+	for (int i = 0; i < NCCL_GROUPS && s == CKR_OK; i++) {
 		struct comm_ranks r = ranks_of_axis(c, i);
 
 		if (has_axis(c, i))

@@ -25,7 +25,7 @@ struct transfer {
 	struct joined_comm part;
 	void *copy;
 	bool done;
-	uint64_t number;                /* in its NCCL stream; 0: none */
+	uint64_t number;                /* of the NCCL transfer; 0: none */
 };
 
 /* The ranks as a backend sees them. */

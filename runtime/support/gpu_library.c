@@ -14,6 +14,8 @@
 
 /* ---- folders ---- */
 
+#define IN_PYTHON "/lib/python3*/site-packages/nvidia/*/lib"
+
 /* Folders are patterns below the value of a variable, or below the root. */
 static const struct {
 	const char *variable, *pattern;
@@ -23,21 +25,66 @@ static const struct {
 	{ NULL, "/usr/local/cuda/lib64" },
 	{ NULL, "/usr/local/cuda-*/lib64" },
 	{ "CONDA_PREFIX", "/lib" },
-	{ "VIRTUAL_ENV", "/lib/python3*/site-packages/nvidia/*/lib" },
-	{ "CONDA_PREFIX", "/lib/python3*/site-packages/nvidia/*/lib" },
-	{ "HOME", "/.local/lib/python3*/site-packages/nvidia/*/lib" },
+	{ "VIRTUAL_ENV", IN_PYTHON },
+	{ "CONDA_PREFIX", IN_PYTHON },
+	{ "HOME", "/.local" IN_PYTHON },
 	{ NULL, "/usr/local/lib/python3*/dist-packages/nvidia/*/lib" },
 	{ NULL, "/usr/lib/python3*/dist-packages/nvidia/*/lib" },
 };
 
-/* The first library of this name in folders of the pattern below the root. */
+/* Those of the program python3: below /usr/local of /usr/local/bin/python3. */
+static bool
+python_folders(char *dir, size_t size)
+{
+	const char *list = getenv("PATH");
+	char program[PATH_MAX + 16], *end;
+
+	while (path_next(&list, dir, size)) {
+		snprintf(program, sizeof(program), "%s/python3", dir);
+		if (access(program, X_OK))
+			continue;
+		end = strrchr(dir, '/');
+		if (!end)
+			return false;
+		size -= (size_t)(end - dir);
+		return (size_t)snprintf(end, size, "%s", IN_PYTHON) < size;
+	}
+	return false;
+}
+
+struct search {
+	const char *list;               /* CKR_GPU_LIBRARIES; NULL: not set */
+	size_t at;
+};
+
+/* The pattern of the next folders to search; false: there are no more. */
+static bool
+next_folders(struct search *s, char *dir, size_t size)
+{
+	if (s->list)
+		return path_next(&s->list, dir, size);
+	for (; s->at < sizeof(place) / sizeof(*place); s->at++) {
+		const char *variable = place[s->at].variable;
+		const char *below = variable ? getenv(variable) : "";
+
+		if (below && (*below || !variable)) {
+			snprintf(dir, size, "%s%s", below,
+			         place[s->at++].pattern);
+			return true;
+		}
+	}
+	return s->at++ == sizeof(place) / sizeof(*place)
+	       && python_folders(dir, size);
+}
+
+/* The first library of this name in folders of the pattern. */
 static void *
-open_below(const char *root, const char *pattern, const char *name)
+open_below(const char *pattern, const char *name)
 {
 	char path[PATH_MAX];
 	void *library = NULL;
 	glob_t found;
-	int n = snprintf(path, sizeof(path), "%s%s/%s", root, pattern, name);
+	int n = snprintf(path, sizeof(path), "%s/%s", pattern, name);
 
 	if (n < 0 || (size_t)n >= sizeof(path) || glob(path, 0, NULL, &found))
 		return NULL;
@@ -47,59 +94,27 @@ open_below(const char *root, const char *pattern, const char *name)
 	return library;
 }
 
-/* The folder above that of the program python3: /usr/local of
- * /usr/local/bin/python3. */
-static bool
-python_root(char *root, size_t size)
-{
-	const char *list = getenv("PATH");
-	char dir[PATH_MAX], program[PATH_MAX + 16];
-
-	while (path_next(&list, dir, sizeof(dir))) {
-		snprintf(program, sizeof(program), "%s/python3", dir);
-		if (access(program, X_OK))
-			continue;
-		if (!strrchr(dir, '/'))
-			return false;
-		*strrchr(dir, '/') = '\0';
-		snprintf(root, size, "%s", dir);
-		return true;
-	}
-	return false;
-}
-
-static void *
-open_in_list(const char *list, const char *name)
-{
-	char dir[PATH_MAX];
-	void *library = NULL;
-
-	while (!library && path_next(&list, dir, sizeof(dir)))
-		library = open_below("", dir, name);
-	return library;
-}
-
 static void *
 open_in_folders(const char *name)
 {
-	const char *list = getenv("CKR_GPU_LIBRARIES");
-	char root[PATH_MAX];
+	struct search s = { getenv("CKR_GPU_LIBRARIES"), 0 };
+	char dir[PATH_MAX];
 	void *library = NULL;
 
-	if (list)
-		return open_in_list(list, name);
-	for (size_t i = 0; i < sizeof(place) / sizeof(*place) && !library;
-	     i++) {
-		const char *below = place[i].variable
-		                    ? getenv(place[i].variable) : "";
-
-		if (below && (*below || !place[i].variable))
-			library = open_below(below, place[i].pattern, name);
-	}
-	if (!library && python_root(root, sizeof(root)))
-		library = open_below(root, "/lib/python3*/site-packages/nvidia"
-		                     "/*/lib", name);
+	while (!library && next_folders(&s, dir, sizeof(dir)))
+		library = open_below(dir, name);
 	return library;
+}
+
+void
+gpu_library_folders(FILE *f)
+{
+	struct search s = { getenv("CKR_GPU_LIBRARIES"), 0 };
+	char dir[PATH_MAX];
+
+	fputs("the loader's path", f);
+	while (next_folders(&s, dir, sizeof(dir)))
+		fprintf(f, ", %s", dir);
 }
 
 /* ---- libraries ---- */

@@ -6,8 +6,8 @@
 Each __syncthreads, __syncwarp and wait for copies in codegen/cuda/kernels is removed in turn, and
 kernels run on the emulated GPU (codegen_kernels --cuda).  The table says what notices: a race,
 other bits or values, or nothing, with the reason that FILE gives.  --only: barriers whose file,
-function and number match REGEX.  Exit status 0 when something notices all of those without a
-reason.
+function and number match REGEX; the table keeps its rows of others.  Exit status 0 when something
+notices all of those without a reason.
 """
 
 import argparse
@@ -113,15 +113,16 @@ def try_one(build, barrier, groups):
     return "", ""
 
 
-def old_reasons(path):
-    reasons = {}
+def old_rows(path):
+    """{columns of a barrier: (group, what)} of a table."""
+    rows = {}
     if os.path.exists(path):
         with open(path, encoding="utf-8") as f:
             for line in f:
                 cells = [c.strip() for c in line.strip().strip("|").split(" | ")]
-                if len(cells) == 5 and cells[3] == "none":
-                    reasons[tuple(cells[:3])] = cells[4]
-    return reasons
+                if len(cells) == 5:
+                    rows[" | ".join(cells[:3])] = cells[3], cells[4]
+    return rows
 
 
 def main():
@@ -131,24 +132,25 @@ def main():
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--table")
     args = parser.parse_args()
-    reasons = old_reasons(args.table or TABLE)
+    old = old_rows(args.table or TABLE)
     files = {g: files_of(args.build, g) for g in GROUPS}
     every = [b for p in sorted(glob.glob(os.path.join(KERNELS, "*.cuh"))) for b in barriers_of(p)]
-    every = [b for b in every if re.search(args.only, f"{b.file} {b.name()}")]
     bad, rows = 0, []
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        runs = [
-            pool.submit(try_one, args.build, b, [g for g in GROUPS if b.file in files[g]])
+        runs = {
+            b: pool.submit(try_one, args.build, b, [g for g in GROUPS if b.file in files[g]])
             for b in every
-        ]
-        for b, r in zip(every, runs):
-            group, what = r.result()
+            if re.search(args.only, f"{b.file} {b.name()}")
+        }
+        for b in every:
+            before = old.get(b.columns(), ("not run", ""))
+            group, what = runs[b].result() if b in runs else before
             if not group:
-                group = "none"
-                what = reasons.get(tuple(c.strip() for c in b.columns().split(" | ")), "")
+                group, what = "none", before[1] if before[0] in ("none", "not run") else ""
                 bad += not what
             rows.append(f"| {b.columns()} | {group} | {what} |\n")
-            print(rows[-1], end="", flush=True)
+            if b in runs:
+                print(rows[-1], end="", flush=True)
     if args.table:
         with open(args.table, "w", encoding="utf-8") as f:
             f.write(HEAD + "".join(rows))

@@ -410,7 +410,7 @@ run(const launch &l)
 	call = l.body;
 	call_arg = l.arg;
 	warp_order = orders;
-	begin_launch(l.name, l.kernel, l.shared);
+	begin_launch(l.name, l.kernel, l.threads, l.shared);
 	for (unsigned b = 0; b < l.blocks; b++) {
 		blockIdx = { pick(b, l.blocks), 0, 0 };
 		begin_block(blockIdx.x);

@@ -28,6 +28,36 @@ TEXT = """graph @lookup {
 """
 
 
+def doctor(bench, folder):
+    """ckc doctor describes driver, GPUs and libraries, or lists the folders that it searched."""
+    lone = bench.path("lone")
+    os.mkdir(lone)
+    os.symlink(os.path.join(folder, "libcuda.so.1"), os.path.join(lone, "libcuda.so.1"))
+    for name in "libcublasLt.so.13", "libcublasLt.so.12":
+        # the system's would be found otherwise
+        open(os.path.join(lone, name), "w").close()
+    for env, words in (
+        (
+            {"LD_LIBRARY_PATH": folder, "CKR_FAKE_GPUS": "2"},
+            ("for CUDA 13.0", "GPU        1: emulated GPU, sm_90", f"{folder}/libnccl.so.2"),
+        ),
+        (
+            {"LD_LIBRARY_PATH": lone, "CKR_GPU_LIBRARIES": "/nosuch:/nor/this"},
+            (
+                "cuBLASLt   libcublasLt.so.13 not found: ",
+                "searched   the loader's path, /nosuch, /nor/this\n",
+            ),
+        ),
+        (
+            {"LD_LIBRARY_PATH": folder, "CKR_FAKE_GPU": "none"},
+            ("none found; CUDA_VISIBLE_DEVICES",),
+        ),
+    ):
+        done = bench.ckc("doctor", env=env)
+        for word in words:
+            bench.check(word in done.stdout, f"doctor, {env}: no '{word}' in: {done.stdout}")
+
+
 def main():
     nvcc, folder = os.path.abspath(sys.argv[3]), os.path.abspath(sys.argv[4])
     del sys.argv[3:5]
@@ -41,6 +71,8 @@ def main():
     )
     with open(model, "w") as f:
         f.write(TEXT)
+
+    doctor(bench, folder)
 
     def write(x, labels):
         optimizers.write_tensors(inputs, {"x": np.array(x), "labels": np.array(labels)})

@@ -2,6 +2,8 @@
  * of float32, float16 and bfloat16, summed in float32 or better, rounded once.
  * Built as libcublasLt.so.13.  The workspace is filled with rubbish.
  *
+ * CKR_FAKE_ALIGNED=1: there is no algorithm for 16-bit operands whose columns
+ * do not all begin at a multiple of 16 bytes, as tensor cores load them fastest.
  * CKR_FAKE_GPU_COUNT=FILE: FILE.products has in the end how often an algorithm
  * was asked for, and how many descriptors, layouts and preferences are left,
  * which is complained of.
@@ -35,6 +37,7 @@ enum { BIAS = 4, DGELU = 192, DGELU_BGRAD = 208, BGRADA = 256, BGRADB = 512 };
 
 struct preference {
 	uint64_t work;
+	uint32_t align[4];              /* least bytes of a, b, c, d */
 };
 
 struct choice {
@@ -188,7 +191,18 @@ cublasLtMatmulPreferenceSetAttribute(void *p, int what, const void *x,
 
 	if (what == 1 && n == 8)
 		memcpy(&to->work, x, n);
+	if (what >= 5 && what <= 8 && n == 4)
+		memcpy(&to->align[what - 5], x, n);
 	return 0;
+}
+
+static int
+is_aligned(const struct layout *l, uint32_t align)
+{
+	int64_t step = (l->cols > 1 ? l->ld : 0) | (l->batch > 1 ? l->stride
+	                                             : 0);
+
+	return l->type == 0 || (align >= 16 && step % 8 == 0);
 }
 
 EXPORT int
@@ -199,10 +213,17 @@ cublasLtMatmulAlgoGetHeuristic(void *h, void *o, void *a, void *b, void *c,
 	struct choice *to = out;
 	const struct operation *of = o;
 	const struct layout *y = d;
+	const struct preference *prefer = p;
 
-	(void)h, (void)a, (void)b, (void)c, (void)most;
+	(void)h, (void)most;
 	*found = 0;
 	heuristics++;
+	if (getenv("CKR_FAKE_ALIGNED")
+	    && !(is_aligned(a, prefer->align[0])
+	         && is_aligned(b, prefer->align[1])
+	         && is_aligned(c, prefer->align[2])
+	         && is_aligned(y, prefer->align[3])))
+		return 15;
 	if (of->epilogue > BIAS
 	    && (getenv("CKR_FAKE_NO_EPILOGUE") || y->batch != 1
 	        || (of->bias && of->bias_type != y->type)
@@ -211,7 +232,7 @@ cublasLtMatmulAlgoGetHeuristic(void *h, void *o, void *a, void *b, void *c,
 	                || of->aux_ld < (int64_t)y->rows))))
 		return 15;
 	memset(to, 0, sizeof *to);
-	to->work = ((struct preference *)p)->work;
+	to->work = prefer->work;
 	*found = 1;
 	return 0;
 }

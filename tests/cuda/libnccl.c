@@ -6,8 +6,12 @@
  * Calls are given to a stream of the emulated GPU and carried out whenever
  * somebody calls its driver.
  *
+ * A GPU has room for one call at a time: calls of other communicators wait for
+ * the one that has begun, so ranks that begin calls in different orders hang.
+ *
  * CKR_FAKE_NCCL=late: what is sent is read some calls later, and what is
- * received is there some calls after it has come; until then it is NaN.
+ * received is there some calls after it has come; until then it is NaN.  How
+ * many calls differs between ranks.
  * CKR_FAKE_NCCL=old: version 2.8.4.  CKR_FAKE_NCCL=error:N, hang:N: this rank's
  * collective N (from 0) fails, or never comes; absent: it never joins.
  * CKR_FAKE_NCCL_DIR is where folders are made (/dev/shm).
@@ -59,6 +63,7 @@ struct group {
 };
 
 static struct group open_group;
+static const struct group *running;     /* occupies the GPU; NULL: none */
 static int depth;
 static uint64_t collectives;
 
@@ -363,8 +368,9 @@ ready(void *arg)
 		return 1;
 	if (comm->error || (wants("late") && g->calls++ < g->wait))
 		return 0;
-	if (!g->sent && !begin(g))
+	if (!g->sent && (running || !begin(g)))
 		return 0;
+	running = g;
 	for (int i = 0; i < g->n; i++)
 		if (!all_have_come(&g->call[i]))
 			return 0;
@@ -391,6 +397,8 @@ drop(void *arg)
 	struct group *g = arg;
 
 	g->call[0].comm->working--;
+	if (running == g)
+		running = NULL;
 	free(g);
 }
 
@@ -398,7 +406,7 @@ drop(void *arg)
 static int
 give(void)
 {
-	static unsigned state = 1;
+	static unsigned state;
 	struct group *g;
 
 	if (open_group.n == 0)
@@ -406,7 +414,7 @@ give(void)
 	g = malloc(sizeof *g);
 	*g = open_group;
 	open_group.n = 0;
-	state = state * 1664525u + 1013904223u;
+	state = (state ? state : (unsigned)getpid()) * 1664525u + 1013904223u;
 	g->wait = (int)(state >> 8) % 40;
 	for (int i = 0; i < g->n; i++) {
 		struct call *c = &g->call[i];

@@ -350,7 +350,7 @@ read_file(const char *path)
 	long n;
 
 	if (f && !fseek(f, 0, SEEK_END) && (n = ftell(f)) > 0) {
-		all = (char *)malloc((size_t)n);
+		all = (char *)calloc((size_t)n + 1, 1);
 		rewind(f);
 		if (fread(all, 1, (size_t)n, f) != (size_t)n)
 			all = NULL;
@@ -370,13 +370,15 @@ add_variable(const ElfW(Sym) *s, const char *names)
 		variables[nvariables++] = { name, s->st_value, s->st_size, 0 };
 }
 
+/* Call f for each symbol of the library. */
 EMU_UNSEEN inline void
-find_variables()
+each_symbol(void (*f)(const ElfW(Sym) *, const char *names))
 {
 	const ElfW(Ehdr) *e;
 	const ElfW(Shdr) *section;
 
-	image = read_file(library_path());
+	if (!image)
+		image = read_file(library_path());
 	if (!image)
 		return;
 	e = (const ElfW(Ehdr) *)image;
@@ -387,18 +389,18 @@ find_variables()
 		if (t->sh_type != SHT_SYMTAB)
 			continue;
 		for (size_t k = 0; k < t->sh_size; k += sizeof(ElfW(Sym)))
-			add_variable((const ElfW(Sym) *)(image + t->sh_offset
-			                                 + k),
-			             image + section[t->sh_link].sh_offset);
+			f((const ElfW(Sym) *)(image + t->sh_offset + k),
+			  image + section[t->sh_link].sh_offset);
 	}
 }
 
 /* ---- launches ---- */
 
-/* What a kernel has asked for. */
+/* What a kernel has asked for, and what the assembler gave. */
 struct asked {
 	const void *kernel;
 	size_t bytes;
+	unsigned registers;             /* of a thread; 0: not asked for */
 };
 
 static asked asked_for[256];
@@ -444,9 +446,67 @@ check_launch(const char *name, const void *kernel, int64_t blocks,
 	}
 }
 
+static ElfW(Addr) symbol_at;
+static const char *symbol_name;
+
+EMU_UNSEEN inline void
+match_symbol(const ElfW(Sym) *s, const char *names)
+{
+	if ((s->st_info & 15) == STT_FUNC && s->st_value == symbol_at)
+		symbol_name = names + s->st_name;
+}
+
+/* Registers of a thread by the log of `nvcc -Xptxas=-v` for the same model.
+ * Its kernels have the names of ours, but for the L of what is static.  0: the
+ * log has no such kernel. */
+EMU_UNSEEN inline unsigned
+find_registers(const void *kernel, const char *path)
+{
+	static char *log;
+	char line[4096];
+	const char *at;
+
+	log = log ? log : read_file(path);
+	symbol_at = (uintptr_t)kernel - library;
+	symbol_name = NULL;
+	each_symbol(match_symbol);
+	if (!log || !symbol_name)
+		return 0;
+	snprintf(line, sizeof line, "entry function '_Z%s'",
+	         symbol_name + (strncmp(symbol_name, "_ZL", 3) ? 2 : 3));
+	at = strstr(log, line);
+	at = at ? strstr(at, "Used ") : NULL;
+	return at ? (unsigned)atoi(at + 5) : 0;
+}
+
+/* CKR_EMULATE_REGISTERS=LOG: a block may have the registers of a
+ * multiprocessor.  Each warp has a multiple of 256, and warps come in
+ * fours, as NVIDIA's occupancy calculator has them from 8.0 to 12.0. */
+EMU_UNSEEN inline void
+check_registers(const char *name, const void *kernel, unsigned threads)
+{
+	enum { REGISTERS = 65536 };
+	const char *path = getenv("CKR_EMULATE_REGISTERS");
+	asked *a = asked_by(kernel);
+	unsigned warps = (threads + 127) / 128 * 4, all;
+
+	if (!path)
+		return;
+	if (!a->registers)
+		a->registers = find_registers(kernel, path);
+	all = warps * ((a->registers + 7) / 8 * 256);
+	if (all > REGISTERS || !all) {
+		fprintf(stderr, "emulated GPU: %s: %u threads of %u registers "
+		        "take %u of %u\n", name, threads, a->registers, all,
+		        REGISTERS);
+		abort();
+	}
+}
+
 /* Of the thread that runs kernels. */
 EMU_UNSEEN inline void
-begin_launch(const char *name, const void *kernel, size_t shared)
+begin_launch(const char *name, const void *kernel, unsigned threads,
+             size_t shared)
 {
 	static thread_local uintptr_t at;
 	static size_t bytes;
@@ -459,8 +519,9 @@ begin_launch(const char *name, const void *kernel, size_t shared)
 	}
 	if (!cells) {
 		cells = (cell *)calloc(bytes / GRAIN + 1, sizeof *cells);
-		find_variables();
+		each_symbol(add_variable);
 	}
+	check_registers(name, kernel, threads);
 	shared_at = at;
 #ifdef __SANITIZE_THREAD__
 	shared_bytes = races && !strcmp(races, "0") ? 0 : bytes;

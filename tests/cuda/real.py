@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """NVIDIA's own compiler takes what is emitted: no spills and no stack frames in hot kernels, tensor
-cores and vector loads used.
+cores and vector loads used, and registers for all threads of a launch.
 
-    real.py CKC GPT [NVCC]
+    real.py CKC CKRUN GPT [NVCC]
 
 Skipped (status 77) where there is no nvcc; the script toolkit beside this file gets one, NVCC.  GPT
-writes the models.  Nothing runs: that takes a GPU.
+writes the models.  Launches are those of the emulated GPU.
 """
 
 import os
@@ -40,14 +40,42 @@ def frames(log):
     return found
 
 
+def launches(bench, dtype, log):
+    """Kernels of a step are in the assembler's log, and a block has registers for all its threads.
+    Too many in the log are noticed."""
+    so = bench.path("emulated.so")
+    emulated = os.path.join(HERE, "nvcc")
+    flags = ["--loss", "loss", "--target", "cuda", "--dtype", dtype, "--nvcc", emulated]
+    bench.must(bench.ckc("gpt.onnx", "-o", so, *flags), f"ckc {dtype}, emulated")
+    with open(bench.path("tokens"), "wb") as f:
+        f.write(bytes(4096))
+    many = re.sub(r"Used \d+ registers", "Used 80 registers", log)
+    for text, ok in (log, True), (many, False):
+        with open(bench.path("registers"), "w", encoding="utf-8") as f:
+            f.write(text)
+        done = bench.ckrun(
+            so,
+            "--data",
+            bench.path("tokens"),
+            "--tokens",
+            "u16",
+            "--steps",
+            1,
+            env={"CKR_EMULATE_REGISTERS": bench.path("registers")},
+        )
+        bench.check(
+            done.returncode == 0 if ok else "1024 threads of 80 registers" in done.stderr,
+            f"{dtype}: registers, {ok}: {done.returncode} {done.stderr[-300:]}",
+        )
+
+
 def main():
-    gpt = os.path.abspath(sys.argv[2])
-    compiler = nvcc(sys.argv[3:])
-    del sys.argv[2:]
+    gpt = os.path.abspath(sys.argv[3])
+    compiler = nvcc(sys.argv[4:])
+    del sys.argv[3:]
     if not compiler:
         print("no nvcc: what is emitted was not compiled for a GPU; tests/cuda/toolkit gets one")
         sys.exit(77)
-    sys.argv.append("")  # ckrun is not needed
     bench = ck.Bench()
     bench.must(
         bench.run(
@@ -92,14 +120,17 @@ def main():
         )
         if not bench.must(done, f"ckc {dtype}"):
             continue
-        found = frames(ck.content(bench.path("log")).decode())
+        log = ck.content(bench.path("log")).decode()
+        found = frames(log)
         bench.check(len(found) > 10, f"{dtype}: ptxas tells of {len(found)} kernels")
         for kernel, (frame, spills) in found.items():
+            bench.check("ckr" in kernel, f"{dtype}: {kernel}: tools select our kernels by ckr")
             if HOT.search(kernel):
                 bench.check(
                     frame == 0 and spills == 0,
                     f"{dtype}: {kernel}: {frame} bytes of stack, {spills} of spills",
                 )
+        launches(bench, dtype, log)
         tool = os.path.join(os.path.dirname(compiler), "cuobjdump")
         if os.access(tool, os.X_OK):
             sass = subprocess.run(

@@ -36,9 +36,7 @@ def programs(w, numbers):
         return f"those of {w.build}"
     for tool in ("cmake", "ninja"):
         if not shutil.which(tool):
-            raise Wrong(
-                f"no {tool}; bring programs along: tests/bench/gpu/bundle, then --build DIR"
-            )
+            raise Wrong(f"no {tool}; run a bundle instead: tests/bench/gpu/bundle.py")
     w.must("cmake", "-S", ROOT, "-B", w.build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release")
     w.must("ninja", "-C", w.build, *TARGETS)
     return "from sources"

@@ -8,6 +8,7 @@ import check_faults
 import check_memory
 import rounded
 from models import DTYPES, tiny
+from part_losses import graph_bits
 from work import MODELS, Wrong, as_planned, ck, digest, said, same
 
 # One of each family, and what has kernels of its own.
@@ -143,19 +144,6 @@ def emulated_bits(w, numbers):
         want, _ = w.train(other, "rows-emulated", *feed, CKR_EMULATE_ORDER=order, **w.emulation())
         same(got, want, f"emulated, lanes {order}")
     return "gather, layernorm, softmax, classifier, scatter: those of the emulation, lanes in three orders"
-
-
-def graph_bits(w, gpt, numbers):
-    so, _ = w.library(gpt)
-    first, _ = w.train(so, gpt.name, *w.feed(gpt), steps=4)
-    numbers["digest"] = digest(*first.values())
-    same(
-        first,
-        w.train(so, gpt.name + "-plain", *w.feed(gpt), steps=4, CKR_GRAPHS="0")[0],
-        "graphs against kernel by kernel",
-    )
-    same(first, w.train(so, gpt.name + "-again", *w.feed(gpt), steps=4)[0], "a second run")
-    return f"graphs, kernel by kernel and a second run agree: {numbers['digest']}"
 
 
 def budgets(w, gpt, numbers):

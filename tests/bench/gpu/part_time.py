@@ -242,6 +242,7 @@ def one_model(w, gpt, found):
 
 
 def carry_out(w, rows):
+    w.make_weights()
     found, parts = {}, []
     for gpt in timed_models(w.o):
         parts.append(one_model(w, gpt, found))

@@ -8,6 +8,17 @@ import subprocess
 import work
 
 
+def row(part, item, verdict, text):
+    return {
+        "part": part,
+        "item": item,
+        "verdict": verdict,
+        "text": text,
+        "seconds": 0,
+        "numbers": {},
+    }
+
+
 def read(path, part, ended):
     """A part's rows; items that were named but not carried out are told of as cut, with the reason
     `ended`."""
@@ -19,22 +30,9 @@ def read(path, part, ended):
     planned = [name for x in lines if "planned" in x for name in x["planned"]]
     done = {x["item"] for x in rows}
     why = ended or "never carried out"
-    rows += [
-        {"part": part, "item": name, "verdict": "cut", "text": why, "seconds": 0, "numbers": {}}
-        for name in planned
-        if name not in done
-    ]
+    rows += [row(part, name, "cut", why) for name in planned if name not in done]
     if not planned or (ended and not ended.startswith("cut")):
-        rows.append(
-            {
-                "part": part,
-                "item": "the part",
-                "verdict": "fail",
-                "text": ended or "nothing was planned",
-                "seconds": 0,
-                "numbers": {},
-            }
-        )
+        rows.append(row(part, "the part", "fail", ended or "nothing was planned"))
     return rows
 
 
@@ -53,8 +51,17 @@ def sources():
     return done.stdout.strip() or "unknown"
 
 
-def cell(text):
-    return str(text).replace("|", "/").replace("\n", " ")
+COLUMNS = "| part | item | | s | |\n|---|---|---|---:|---|\n"
+
+
+def path(o):
+    return os.path.join(o.out, "table.md")
+
+
+def begin(o):
+    """A table of which every part adds its rows as it goes."""
+    with open(path(o), "w", encoding="utf-8") as f:
+        f.write("# ckc, a run that has not ended\n\n" + COLUMNS)
 
 
 def write(o, rows, seconds):
@@ -64,20 +71,10 @@ def write(o, rows, seconds):
     head = ", ".join(f"{n} {v}" for v, n in counts.items())
     date = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
     where = "an emulated GPU: no time here says anything of a real one" if o.emulated else "a GPU"
-    lines = [
-        f"# ckc on {where}, {date}",
-        "",
-        f"Sources {sources()}; parts {', '.join(o.parts)}; {seconds:.0f} s in all; {head}; status {code}.",
-        "",
-        "| part | item | | s | |",
-        "|---|---|---|---:|---|",
-    ]
-    lines += [
-        f"| {x['part']} | {cell(x['item'])} | {x['verdict']} | {x['seconds']:.1f} | {cell(x['text'])} |"
-        for x in rows
-    ]
-    text = "\n".join(lines) + "\n"
-    with open(os.path.join(o.out, "table.md"), "w", encoding="utf-8") as f:
+    text = f"# ckc on {where}, {date}\n\n"
+    text += f"Sources {sources()}; parts {', '.join(o.parts)}; {seconds:.0f} s in all; {head}; status {code}.\n\n"
+    text += COLUMNS + "".join(map(work.table_row, rows))
+    with open(path(o), "w", encoding="utf-8") as f:
         f.write(text)
     with open(os.path.join(o.out, "result.json"), "w", encoding="utf-8") as f:
         json.dump(

@@ -20,6 +20,7 @@ for folder in ("e2e", "tools", "cuda", "ref"):
     sys.path.append(os.path.join(ROOT, "tests", folder))
 
 import ck  # noqa: E402
+import weights  # noqa: E402
 
 
 class Wrong(Exception):
@@ -33,20 +34,46 @@ class Skipped(Exception):
 class Work:
     """Folders, settings and commands of one part."""
 
+    # Files of a bundle: what was measured where it was made; the rule of weights.
+    FACTS, RULE = "bundle.json", "weights.json"
+
     def __init__(self, options):
         self.o = options
         self.build = options.build
-        self.models = os.path.join(options.out, "work")
+        self.models = options.work
         os.makedirs(self.models, exist_ok=True)
 
     def path(self, name):
         return os.path.join(self.models, name)
 
+    def bundled(self):
+        """{"toolkit": [major, minor], "losses": {model: the CPU's}}"""
+        return ck.plan(self.path(self.FACTS))
+
+    def make_weights(self):
+        """Weights that a bundle has as a rule, unless they are there."""
+        rule = ck.plan(self.path(self.RULE)) if os.path.exists(self.path(self.RULE)) else None
+        if not rule or os.path.exists(self.path(rule["models"][0] + ".safetensors")):
+            return
+        first, *others = (self.path(name + ".safetensors") for name in rule["models"])
+        weights.write(first, rule["tensors"])
+        for path in others:
+            os.symlink(first, path)
+
     def tool(self, name):
         return os.path.join(self.build, name)
 
+    def libraries(self):
+        """Environment of our programs: libraries that a bundle brings.  Others, such as NVIDIA's
+        tools and PyTorch, keep those of the machine."""
+        if not self.o.bundle:
+            return {}
+        places = self.path("lib"), os.environ.get("LD_LIBRARY_PATH")
+        return {"LD_LIBRARY_PATH": ":".join(x for x in places if x)}
+
     def call(self, *argv, timeout=200, **env):
         """stdout, stderr and status; Wrong if it does not end in time or cannot be started."""
+        own = self.libraries() if os.path.dirname(str(argv[0])) == self.build else {}
         try:
             return subprocess.run(
                 [str(a) for a in argv],
@@ -56,7 +83,7 @@ class Work:
                 text=True,
                 errors="replace",
                 timeout=timeout,
-                env={**os.environ, **env},
+                env={**os.environ, **own, **env},
                 cwd=self.models,
             )
         except subprocess.TimeoutExpired:
@@ -87,11 +114,16 @@ class Work:
         return ["--target", "cuda", "--arch", self.o.arch, "--nvcc", nvcc or self.o.nvcc]
 
     def compile(self, model, so, *flags, target=None, timeout=400):
-        """The plan of a library for the device, or for another target."""
+        """The plan of a library for the device, or for another target; model: a file, or a function
+        that makes it.  A bundle has libraries, and none is compiled."""
         plan = so + ".json"
+        if self.o.bundle and os.path.exists(plan):
+            return ck.plan(plan)
+        if self.o.bundle:
+            raise Skipped("not in the bundle")
         self.must(
             self.tool("ckc"),
-            model,
+            model() if callable(model) else model,
             "-o",
             so,
             "--json",
@@ -197,17 +229,28 @@ def digest(*parts):
     return h.hexdigest()[:16]
 
 
-class Rows:
-    """What a part found, a line of JSON for each item, so that nothing is lost where a part is
-    cut."""
+def table_row(row):
+    """A row as Markdown."""
+    cells = (row["part"], row["item"], row["verdict"], f"{row['seconds']:.1f}", row["text"])
+    return "| " + " | ".join(str(x).replace("|", "/").replace("\n", " ") for x in cells) + " |\n"
 
-    def __init__(self, path, part):
+
+class Rows:
+    """What a part found, a line of JSON and a row of the table for each item, so that nothing is
+    lost where a part is cut."""
+
+    def __init__(self, path, table, part):
         self.file = open(path, "a", encoding="utf-8")
+        self.table = open(table, "a", encoding="utf-8")
         self.part = part
 
     def put(self, **row):
-        self.file.write(json.dumps({"part": self.part, **row}) + "\n")
+        row = {"part": self.part, **row}
+        self.file.write(json.dumps(row) + "\n")
         self.file.flush()
+        if "item" in row:
+            self.table.write(table_row(row))
+            self.table.flush()
 
     def carry_out(self, item, function):
         start, numbers = time.monotonic(), {}
