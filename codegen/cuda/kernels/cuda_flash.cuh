@@ -27,40 +27,42 @@ struct ckr_flash_whole {
 	bool q, k, v, o, d_o, dq, dk, dv;
 };
 
-/* Rows of a head, a tile at a time: `rows` of n elements are left.  whole:
- * they are vectors.  There are less than 2^31 rows, or the target takes another
- * kernel. */
+/* Rows of a head, a tile at a time: where this thread's first pack of the next
+ * tile is, of rows of n elements.  whole: packs are vectors.  There are less
+ * than 2^31 rows, or the target takes another kernel. */
 template <typename T> struct ckr_flash_rows {
 	const T *x;
 	int64_t ld;
-	int rows, n;
+	int n;
 	bool whole;
 };
 
-/* Rows from i on. */
-template <typename T> CKR_DEVICE ckr_flash_rows<T>
-ckr_flash_rows_of(const void *x, const int64_t *stride, int64_t b, int64_t h,
-                  int64_t i, int64_t rows, int64_t n, bool whole)
+/* Rows from i on; HD: columns that there is room for. */
+template <int HD, typename T> CKR_DEVICE ckr_flash_rows<T>
+ckr_flash_rows_of(const T *x, const int64_t *stride, int64_t b, int64_t h,
+                  int64_t i, int64_t n, bool whole)
 {
-	const ckr_rows<T> r = ckr_rows_of<T>(x, stride, b, h, i, rows, n);
+	int64_t row = i + (int)threadIdx.x / (HD / 8);
+	int column = (int)threadIdx.x % (HD / 8) * 8;
 
-	return { r.x, r.ld, (int)r.rows, (int)n, whole };
+	return { x + b * stride[0] + h * stride[1] + row * stride[2] + column,
+	         stride[2], (int)n - column, whole };
 }
 
-/* The next ROWS rows to shared memory, as a part of a group of copies.  Nothing
- * is read where there is no row. */
+/* The next ROWS rows, of which `rows` exist, to shared memory, as a part of a
+ * group of copies.  What does not exist is zero, and is not read. */
 template <int HD, int ROWS, typename T> CKR_DEVICE void
-ckr_flash_copy(T *to, ckr_flash_rows<T> *r)
+ckr_flash_copy(T *to, ckr_flash_rows<T> *r, int rows)
 {
 	enum { LD = ckr_flash_size<HD>::LD, PACKS = HD / 8,
 	       STEP = CKR_FLASH_THREADS / PACKS };
-	int i = (int)threadIdx.x / PACKS, j = (int)threadIdx.x % PACKS * 8;
-	int rows = r->rows - i;
-	const T *from = r->x + i * r->ld + j;
+	int i = (int)threadIdx.x / PACKS;
+	const T *from = r->x;
 
-	to += i * LD + j;
+	to += i * LD + (int)threadIdx.x % PACKS * 8;
+	rows -= i;
 	if (r->whole) {
-		rows = j < r->n ? rows : 0;
+		rows = r->n > 0 ? rows : 0;
 #pragma unroll
 		for (int e = 0; e < ROWS; e += STEP) {
 			ckr_copy16(to + e * LD, from, e < rows);
@@ -71,12 +73,11 @@ ckr_flash_copy(T *to, ckr_flash_rows<T> *r)
 		for (int e = 0; e < ROWS / STEP * 8; e++) {
 			int k = e / 8 * STEP, n = e % 8;
 
-			to[k * LD + n] = k < rows && j + n < r->n
+			to[k * LD + n] = k < rows && n < r->n
 				? from[k * r->ld + n] : T();
 		}
 	}
 	r->x += ROWS * r->ld;
-	r->rows -= ROWS;
 }
 
 /* s = x y^T: 16 rows of x, a warp's, and 8 N of y. */
@@ -177,21 +178,22 @@ struct ckr_flash_span {
 	}
 };
 
-/* Add the mask, of which a row begins at from[r], to scores. */
+/* Add the mask: at[r] is that of row r, which is `step` from column to column.
+ * It advances, as products of step would take registers of the whole loop. */
 template <int N, typename M> CKR_DEVICE void
-ckr_flash_add_mask(float (*s)[4], const M *const *from, int64_t step,
+ckr_flash_add_mask(float (*s)[4], const M **at, int64_t step,
                    const struct ckr_flash_span &span, int column)
 {
 #pragma unroll
-	for (int n = 0; n < N; n++)
+	for (int n = 0; n < N; n++) {
 #pragma unroll
-		for (int e = 0; e < 4; e++) {
-			int c = column + n * 8 + e % 2;
-
-			if (span.has(e / 2, c))
+		for (int e = 0; e < 4; e++)
+			if (span.has(e / 2, column + n * 8 + e % 2))
 				s[n][e] = ckr_masked(s[n][e],
-				                     from[e / 2][c * step]);
-		}
+					at[e / 2][e % 2 ? step : 0]);
+		at[0] += 8 * step;
+		at[1] += 8 * step;
+	}
 }
 
 template <int N, typename M> CKR_DEVICE void
@@ -199,10 +201,10 @@ ckr_flash_mask_of(float (*s)[4], const ckr_scores &of, const int64_t *step,
                   const struct ckr_flash_span &span, int row, int column)
 {
 	const M *from = (const M *)of.mask + of.b * of.a.mask[0]
-		+ of.h * of.a.mask[1] + row * step[0];
-	const M *const rows[2] = { from, from + 8 * step[0] };
+		+ of.h * of.a.mask[1] + row * step[0] + column * step[1];
+	const M *at[2] = { from, from + 8 * step[0] };
 
-	ckr_flash_add_mask<N>(s, rows, step[1], span, column);
+	ckr_flash_add_mask<N>(s, at, step[1], span, column);
 }
 
 /* Products to scores, of a thread's rows from `row` on and columns from
@@ -225,6 +227,31 @@ ckr_flash_mask(float (*s)[4], const ckr_scores &of,
 	else if (of.a.mask_type != CKR_NONE)
 		CKR_FLOATS(of.a.mask_type, M, (ckr_flash_mask_of<N, M>(s, of,
 			step, span, row, column)));
+}
+
+/* Bit 4 n + e: element e of s[n], of a thread's rows from `row` on and columns
+ * from `column` on, is not dropped.  One function of random words, and not one
+ * for each element, leaves registers and instructions to the rest. */
+template <int N, int KEYS> CKR_DEVICE uint32_t
+ckr_flash_kept(const ckr_scores &of, int row, int column)
+{
+	uint32_t bits = 0;
+
+#pragma unroll 1
+	for (int k = 0; k < 4 * N; k += 2) {
+		int r = row + k / 2 % 2 * 8, c = column + k / 4 * 8;
+		float by[2];
+
+		if (KEYS) {
+			of.kept<2>(by, r, c);
+		} else {
+			of.kept<1>(by, c, r);
+			of.kept<1>(by + 1, c + 1, r);
+		}
+		bits |= (by[0] != 0.0f ? 1u : 0) << k;
+		bits |= (by[1] != 0.0f ? 2u : 0) << k;
+	}
+	return bits;
 }
 
 /* Keys that are visible to queries i and i + 8. */
@@ -298,22 +325,19 @@ ckr_flash_softmax(struct ckr_flash_state<HD> *t, float (*s)[4], float scale,
 	}
 }
 
-/* For the pairs of one thread. */
 template <int N> CKR_DEVICE void
-ckr_flash_drop(float (*s)[4], const ckr_scores &of, int64_t i, int64_t j)
+ckr_flash_drop(float (*s)[4], const ckr_scores &of, int row, int column)
 {
+	uint32_t kept;
+
 	if (!of.below)
 		return;
+	kept = ckr_flash_kept<N, 1>(of, row, column);
 #pragma unroll
 	for (int n = 0; n < N; n++)
 #pragma unroll
-		for (int r = 0; r < 2; r++) {
-			float by[2];
-
-			of.kept<2>(by, i + r * 8, j + n * 8);
-			s[n][2 * r] *= by[0];
-			s[n][2 * r + 1] *= by[1];
-		}
+		for (int e = 0; e < 4; e++)
+			s[n][e] *= kept >> (4 * n + e) & 1 ? of.keep : 0.0f;
 }
 
 /* Row results of a thread: what o is multiplied with, log-sum-exp. */
@@ -332,7 +356,7 @@ ckr_flash_finish(struct ckr_flash_state<HD> *t, float *by, float *lse)
 }
 
 template <typename T, int HD> CKR_GLOBAL
-__launch_bounds__(CKR_FLASH_THREADS, 2)
+__launch_bounds__(CKR_FLASH_THREADS, HD > 64 ? 2 : 3)
 ckr_flash_kernel(struct ckr_attention a, T *o, float *lse, const T *q,
                  const T *k, const T *v, const void *mask,
                  struct ckr_flash_whole whole, struct ckr_env *env)
@@ -352,17 +376,17 @@ ckr_flash_kernel(struct ckr_attention a, T *o, float *lse, const T *q,
 	const ckr_scores of(a, mask, b, h, env);
 	const struct ckr_flash_span span = ckr_flash_keys(a, row);
 	T *own = room + w * 16 * size::LD, *other = room + size::OWN;
-	ckr_flash_rows<T> ks = ckr_flash_rows_of<T>(k, a.k, b, g, 0, a.keys,
-		a.dim, whole.k);
-	ckr_flash_rows<T> vs = ckr_flash_rows_of<T>(v, a.v, b, g, 0, a.keys,
-		a.vdim, whole.v);
-	ckr_flash_rows<T> qs = ckr_flash_rows_of<T>(q, a.q, b, h, first,
-		a.queries, a.dim, whole.q);
+	ckr_flash_rows<T> ks = ckr_flash_rows_of<HD>(k, a.k, b, g, 0, a.dim,
+		whole.k);
+	ckr_flash_rows<T> vs = ckr_flash_rows_of<HD>(v, a.v, b, g, 0, a.vdim,
+		whole.v);
+	ckr_flash_rows<T> qs = ckr_flash_rows_of<HD>(q, a.q, b, h, first,
+		a.dim, whole.q);
 	struct ckr_flash_state<HD> t = {};
 	float by[2], z[2];
 
 	t.m[0] = t.m[1] = -__builtin_inff();
-	ckr_flash_copy<HD, CKR_FLASH_ROWS>(room, &qs);
+	ckr_flash_copy<HD, CKR_FLASH_ROWS>(room, &qs, (int)(a.queries - first));
 	for (int n = -1; n < steps; n++) {
 		T *now = other + n % 2 * 2 * size::TILE;
 		T *then = other + (n + 1) % 2 * 2 * size::TILE;
@@ -370,8 +394,10 @@ ckr_flash_kernel(struct ckr_attention a, T *o, float *lse, const T *q,
 		float s[N][4];
 
 		if (n + 1 < steps) {
-			ckr_flash_copy<HD, STEP>(then, &ks);
-			ckr_flash_copy<HD, STEP>(then + size::TILE, &vs);
+			int left = (int)a.keys - (n + 1) * STEP;
+
+			ckr_flash_copy<HD, STEP>(then, &ks, left);
+			ckr_flash_copy<HD, STEP>(then + size::TILE, &vs, left);
 		}
 		ckr_copies_end();
 		if (n < 0)
@@ -397,14 +423,6 @@ ckr_flash_kernel(struct ckr_attention a, T *o, float *lse, const T *q,
 		ckr_flash_store<HD>(o + b * a.o[0] + h * a.o[1] + i * a.o[2],
 			a.o[2], a.queries - i, a.vdim, t.acc, by, own,
 			whole.o);
-}
-
-/* Whether rows of n elements, so far apart, are vectors. */
-template <typename T> bool
-ckr_flash_vectors(const T *x, const int64_t *stride, int64_t n)
-{
-	return ckr_on_16(x) && n % 8 == 0 && stride[0] % 8 == 0
-	       && stride[1] % 8 == 0 && stride[2] % 8 == 0;
 }
 
 template <typename T, int HD> void

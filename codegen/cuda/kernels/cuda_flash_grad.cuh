@@ -45,6 +45,7 @@ ckr_flash_adjoint(float (*s)[4], float (*dp)[4], const ckr_scores &of,
 {
 	const float factor = (masked ? 1.0f : of.a.scale) * CKR_LOG2E;
 	int first = KEYS ? 0 : (int)threadIdx.x % 4 * 2;
+	uint32_t kept;
 	const struct ckr_flash_row *st = rows + first;
 
 	if (masked) {
@@ -69,15 +70,14 @@ ckr_flash_adjoint(float (*s)[4], float (*dp)[4], const ckr_scores &of,
 		}
 	if (!of.below)
 		return;
+	kept = ckr_flash_kept<N, KEYS>(of, row, column);
 #pragma unroll
 	for (int n = 0; n < N; n++)
 #pragma unroll
 		for (int e = 0; e < 4; e++) {
-			int r = row + e / 2 * 8, c = column + n * 8 + e % 2;
 			int k = KEYS ? e / 2 : n * 8 + e % 2;
-			float by;
+			float by = kept >> (4 * n + e) & 1 ? of.keep : 0.0f;
 
-			of.kept<1>(&by, KEYS ? r : c, KEYS ? c : r);
 			dp[n][e] = s[n][e] * (dp[n][e] * by - st[k].delta);
 			s[n][e] *= by;
 		}
@@ -105,22 +105,23 @@ ckr_flash_dq(struct ckr_attention a, struct ckr_attention_grad p,
 	const struct ckr_flash_span span = ckr_flash_keys(a, row);
 	T *q = room, *d_o = room + size::OWN, *other = room + 2 * size::OWN;
 	T *own = q + w * 16 * size::LD;
-	ckr_flash_rows<T> ks = ckr_flash_rows_of<T>(p.k, a.k, b, g, 0, a.keys,
-		a.dim, whole.k);
-	ckr_flash_rows<T> vs = ckr_flash_rows_of<T>(p.v, a.v, b, g, 0, a.keys,
-		a.vdim, whole.v);
-	ckr_flash_rows<T> qs = ckr_flash_rows_of<T>(p.q, a.q, b, h, first,
-		a.queries, a.dim, whole.q);
-	ckr_flash_rows<T> d_os = ckr_flash_rows_of<T>(p.d_o, a.d_o, b, h, first,
-		a.queries, a.vdim, whole.d_o);
+	ckr_flash_rows<T> ks = ckr_flash_rows_of<HD>((const T *)p.k, a.k, b, g,
+		0, a.dim, whole.k);
+	ckr_flash_rows<T> vs = ckr_flash_rows_of<HD>((const T *)p.v, a.v, b, g,
+		0, a.vdim, whole.v);
+	ckr_flash_rows<T> qs = ckr_flash_rows_of<HD>((const T *)p.q, a.q, b, h,
+		first, a.dim, whole.q);
+	ckr_flash_rows<T> d_os = ckr_flash_rows_of<HD>((const T *)p.d_o, a.d_o,
+		b, h, first, a.vdim, whole.d_o);
+	int left = (int)(a.queries - first);
 	const struct ckr_row_stats st[2] = {
 		ckr_flash_stats(of, stats, row),
 		ckr_flash_stats(of, stats, row + 8) };
 	const float by[2] = { a.scale, a.scale };
 	float acc[HD / 8][4] = {};
 
-	ckr_flash_copy<HD, CKR_FLASH_ROWS>(q, &qs);
-	ckr_flash_copy<HD, CKR_FLASH_ROWS>(d_o, &d_os);
+	ckr_flash_copy<HD, CKR_FLASH_ROWS>(q, &qs, left);
+	ckr_flash_copy<HD, CKR_FLASH_ROWS>(d_o, &d_os, left);
 	for (int n = -1; n < steps; n++) {
 		T *now = other + n % 2 * 2 * size::TILE;
 		T *then = other + (n + 1) % 2 * 2 * size::TILE;
@@ -132,8 +133,9 @@ ckr_flash_dq(struct ckr_attention a, struct ckr_attention_grad p,
 		float s[N][4], dp[N][4];
 
 		if (n + 1 < steps) {
-			ckr_flash_copy<HD, STEP>(then, &ks);
-			ckr_flash_copy<HD, STEP>(then + size::TILE, &vs);
+			left = (int)a.keys - (n + 1) * STEP;
+			ckr_flash_copy<HD, STEP>(then, &ks, left);
+			ckr_flash_copy<HD, STEP>(then + size::TILE, &vs, left);
 		}
 		ckr_copies_end();
 		if (n < 0)
@@ -202,45 +204,48 @@ ckr_flash_dkv(struct ckr_attention a, struct ckr_attention_grad p,
 	const struct ckr_flash_span span = ckr_flash_queries(a, j + lane / 4);
 	T *k = room, *v = room + size::OWN, *other = room + 2 * size::OWN;
 	T *own = k + w * 16 * size::LD;
-	ckr_flash_rows<T> ks = ckr_flash_rows_of<T>(p.k, a.k, b, g, first,
-		a.keys, a.dim, whole.k);
-	ckr_flash_rows<T> vs = ckr_flash_rows_of<T>(p.v, a.v, b, g, first,
-		a.keys, a.vdim, whole.v);
-	ckr_flash_rows<T> qs = {}, d_os = {};
+	ckr_flash_rows<T> ks = ckr_flash_rows_of<HD>((const T *)p.k, a.k, b, g,
+		first, a.dim, whole.k);
+	ckr_flash_rows<T> vs = ckr_flash_rows_of<HD>((const T *)p.v, a.v, b, g,
+		first, a.vdim, whole.v);
+	ckr_flash_rows<T> qs = ckr_flash_rows_of<HD>((const T *)p.q, a.q, b,
+		g * per, begin, a.dim, whole.q);
+	ckr_flash_rows<T> d_os = ckr_flash_rows_of<HD>((const T *)p.d_o, a.d_o,
+		b, g * per, begin, a.vdim, whole.d_o);
 	ckr_scores of(a, p.mask, b, g * per, env);
 	const float by[2] = { a.scale, a.scale }, one[2] = { 1.0f, 1.0f };
 	float dk[HD / 8][4] = {}, dv[HD / 8][4] = {};
-	/* tiles of queries of all heads: n counts them, i is where the one
-	 * that is multiplied begins, `next` the one that is copied */
-	int count = queries > begin ? (int)per * ((queries - begin + STEP - 1)
-		/ STEP) : 0;
-	int i = begin, next = begin;
-	int64_t head = g * per;
+	/* tiles of queries of a head, of all heads; the present one begins
+	 * with query i */
+	int steps = queries > begin ? (queries - begin + STEP - 1) / STEP : 0;
+	int count = (int)per * steps, i = begin;
 
-	ckr_flash_copy<HD, CKR_FLASH_ROWS>(k, &ks);
-	ckr_flash_copy<HD, CKR_FLASH_ROWS>(v, &vs);
-	for (int n = -1; n < count; n++) {
+	ckr_flash_copy<HD, CKR_FLASH_ROWS>(k, &ks, (int)(a.keys - first));
+	ckr_flash_copy<HD, CKR_FLASH_ROWS>(v, &vs, (int)(a.keys - first));
+	if (count > 0) {
+		ckr_flash_copy<HD, STEP>(other, &qs, queries - i);
+		ckr_flash_copy<HD, STEP>(other + size::TILE, &d_os,
+		                         queries - i);
+	}
+	ckr_copies_end();
+	for (int n = 0; n < count; n++) {
 		T *now = other + n % 2 * 2 * size::TILE;
 		T *then = other + (n + 1) % 2 * 2 * size::TILE;
 		bool masked = i < from || i + STEP > queries;
+		int next = i + STEP;
 		float s[N][4], dp[N][4];
 
+		if (next >= queries) {
+			next = begin;
+			qs.x += a.q[1] - (int64_t)steps * STEP * qs.ld;
+			d_os.x += a.d_o[1] - (int64_t)steps * STEP * d_os.ld;
+		}
 		if (n + 1 < count) {
-			if (next == begin) {
-				qs = ckr_flash_rows_of<T>(p.q, a.q, b, head,
-					begin, a.queries, a.dim, whole.q);
-				d_os = ckr_flash_rows_of<T>(p.d_o, a.d_o, b,
-					head, begin, a.queries, a.vdim,
-					whole.d_o);
-				head++;
-			}
-			ckr_flash_copy<HD, STEP>(then, &qs);
-			ckr_flash_copy<HD, STEP>(then + size::TILE, &d_os);
-			next = next + STEP < queries ? next + STEP : begin;
+			ckr_flash_copy<HD, STEP>(then, &qs, queries - next);
+			ckr_flash_copy<HD, STEP>(then + size::TILE, &d_os,
+			                         queries - next);
 		}
 		ckr_copies_end();
-		if (n < 0)
-			continue;
 		if (x < STEP) {
 			struct ckr_row_stats st = ckr_flash_stats(of, stats,
 				i + x);
@@ -256,9 +261,8 @@ ckr_flash_dkv(struct ckr_attention a, struct ckr_attention_grad p,
 			(int)j + lane / 4, i + lane % 4 * 2, masked);
 		ckr_flash_add<HD, N>(dv, s, now + size::TILE);
 		ckr_flash_add<HD, N>(dk, dp, now);
-		i += STEP;
-		if (i >= queries)
-			i = begin, of.h++;
+		of.h += next == begin;
+		i = next;
 		__syncthreads();
 	}
 	ckr_copies_wait<0>();
