@@ -356,6 +356,14 @@ ckr_attention_kernel(struct ckr_attention a, T *o, float *lse, const T *q,
 			: t.m[x] + ckr_log(t.l[x]);
 }
 
+/* Whether rows of n elements, so far apart, are vectors. */
+template <typename T> bool
+ckr_flash_vectors(const T *x, const int64_t *stride, int64_t n)
+{
+	return ckr_on_16(x) && n % 8 == 0 && stride[0] % 8 == 0
+	       && stride[1] % 8 == 0 && stride[2] % 8 == 0;
+}
+
 /* The kernels on tensor cores. */
 template <typename T, int HD> void
 ckr_flash(const struct ckr_attention *, T *, float *, const T *, const T *,
