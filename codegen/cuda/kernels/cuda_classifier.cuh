@@ -60,23 +60,22 @@ ckr_classifier_loss(float *loss, const float *each, const float *weight,
 		*loss = reduction == 1 ? s / *weight : s;
 }
 
-/* Pack p of logits, with bias; -inf where there is none. */
+/* Pack p of logits, with bias; -inf beyond the last, where a row is padded. */
 template <typename Z> CKR_DEVICE void
 ckr_logits(float *v, const Z *row, int p, int64_t n, const ckr_any &bias)
 {
 	enum { N = ckr_vec<Z>::N };
 	int64_t at = (int64_t)p * N;
-	bool all = at + N <= n;
+	int left = (int)ckr_least(n - at, N);
 
-	ckr_fetch<N>(v, row, at, n, all);
+	ckr_fetch<N>(v, row, at, n, true);
 	if (bias.at)
 #pragma unroll
 		for (int j = 0; j < N; j++)
-			v[j] += at + j < n ? ckr_at(bias, at + j) : 0.0f;
-	if (!all)
+			v[j] += j < left ? ckr_at(bias, at + j) : 0.0f;
 #pragma unroll
-		for (int j = 0; j < N; j++)
-			v[j] = at + j < n ? v[j] : -__builtin_inff();
+	for (int j = 0; j < N; j++)
+		v[j] = j < left ? v[j] : -__builtin_inff();
 }
 
 /* e^x, relative error 2^-22. */
@@ -114,8 +113,7 @@ ckr_classifier_rows(Z *z, float *each, const float *weight, const float *seed,
 			for (int j = 0; j < N; j++)
 				v[j] = 0.0f;
 			for (int p = begin; p < packs; p += step)
-				ckr_write<N>(row, v, (int64_t)p * N, n,
-				             (int64_t)p * N + N <= n);
+				ckr_write<N>(row, v, (int64_t)p * N, n, true);
 			if (threadIdx.x == 0)
 				each[i] = 0.0f;
 			continue;
@@ -152,7 +150,7 @@ ckr_classifier_rows(Z *z, float *each, const float *weight, const float *seed,
 				v[j] = ckr_likely(v[j] - m) * s;
 				v[j] = j == mine ? v[j] - g : v[j];
 			}
-			ckr_write<N>(row, v, at, n, at + N <= n);
+			ckr_write<N>(row, v, at, n, true);
 		}
 	}
 }
