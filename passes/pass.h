@@ -18,6 +18,7 @@
 struct cost {
 	double flops, bytes, sec;
 	double product;                 /* FLOPs of matrix products alone */
+	double started;                 /* elements of their results */
 	double sent;                    /* bytes sent to other ranks, */
 	bool network;                   /* some of them to other nodes */
 };

@@ -102,8 +102,8 @@ cuda_function(struct out *o, const struct emit *e, const char *name,
 }
 
 static const char *const texts[] = {
-	"ckr_abi.h", "device.cuh", "arith.h", "random.h", "typed.cuh",
-	"finite.cuh", NULL
+	"ckr_abi.h", "device.cuh", "instructions.cuh", "arith.h", "random.h",
+	"typed.cuh", "finite.cuh", NULL
 };
 
 static const char declarations[] =

@@ -323,15 +323,21 @@ cost_grid_sample_grad(const Graph *g, const Node *n)
 	                   n->attr.GRID_SAMPLE_GRAD.mode);
 }
 
+static double
+count_logits(const Graph *g, const Node *n)
+{
+	const Shape *w = &g->val[n->in[1]].shape;
+
+	return w->rank == 2 ? (double)g->val[n->in[0]].shape.dim[0]
+		* (double)w->dim[n->attr.CLASSIFIER.tb ? 0 : 1] : 0;
+}
+
 static struct work
 cost_classifier(const Graph *g, const Node *n)
 {
-	const Shape *w = &g->val[n->in[1]].shape;
-	double rows = (double)g->val[n->in[0]].shape.dim[0];
-	double classes = w->rank == 2 ? (double)w->dim[n->attr.CLASSIFIER.tb
-	                                ? 0 : 1] : 0;
-	double width = elems(g, n->in[1]) / (classes > 0 ? classes : 1);
-	double logits = rows * classes;
+	double logits = count_logits(g, n), rows = (double)g->val[n->in[0]]
+		.shape.dim[0];
+	double width = logits > 0 ? elems(g, n->in[1]) * rows / logits : 0;
 
 	return (struct work){ 6 * logits * width, 20 * logits,
 	                      node_traffic(g, n) + 4 * logits * 4 };
@@ -410,12 +416,23 @@ has_16bit_operand(const Graph *g, const Node *n)
 	return v->dt == DT_F16 || v->dt == DT_BF16;
 }
 
+/* Elements of the results of products.  Attention's stay in registers. */
+static double
+started(const Graph *g, const Node *n)
+{
+	CostRule *r = rule[n->op];
+
+	if (r == cost_classifier)
+		return count_logits(g, n);
+	return r == cost_matmul || r == cost_conv ? elems(g, n->out[0]) : 0;
+}
+
 static struct cost
 cost_of_work(const Graph *g, const Node *n, struct work w)
 {
 	const struct device_profile *d = device_of(g);
 	struct cost c = { .flops = w.product + w.vector, .bytes = w.bytes,
-		.product = w.product };
+		.product = w.product, .started = started(g, n) };
 
 	if (is_sent(rule[n->op])) {
 		struct ring ring = group_ring(g, node_group(n));

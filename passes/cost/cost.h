@@ -42,6 +42,11 @@ struct device_profile {
 	double net;                     /* bytes/s that a device sends to other
 	                                 * nodes; 0: as `link` */
 	double net_latency;             /* seconds of such a message */
+	/* shares of these rates that large ops reach: products, loops and
+	 * other ops without products, memory; 0: all */
+	double product_share, vector_share, memory_share;
+	double product_start;           /* a product takes as long as one of so
+	                                 * many elements more along k */
 	double scale[OP_COUNT];         /* seconds over what the rates above
 	                                 * say; 0: as they say */
 	double scale16[OP_COUNT];       /* the same of ops on 16-bit operands;

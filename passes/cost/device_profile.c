@@ -34,16 +34,25 @@ device_of(const Graph *g)
 	return g->device ? g->device : &device_default;
 }
 
-/* Roofline: seconds = max(FLOPs / peak, bytes / bandwidth) + launch.  Where
- * products are serial they and memory add up. */
+static double
+share(double x)
+{
+	return x > 0 ? x : 1;
+}
+
+/* Roofline: seconds = max(FLOPs / rate, bytes / bandwidth) + launch.  Where
+ * products are serial they and memory add up.  Vector work of an op with
+ * products is that of a kernel made for it, which reaches the whole rate. */
 double
 device_seconds(const struct device_profile *d, Op op, bool has_16bit,
                const struct cost *c)
 {
-	double product = c->product / (has_16bit ? d->product_flops16
-	                               : d->product_flops);
-	double vector = (c->flops - c->product) / d->vector_flops;
-	double memory = c->bytes / d->bandwidth, sec;
+	double product = (c->product + 2 * d->product_start * c->started)
+		/ ((has_16bit ? d->product_flops16 : d->product_flops)
+		   * share(d->product_share));
+	double vector = (c->flops - c->product) / (d->vector_flops
+		* (c->product > 0 ? 1 : share(d->vector_share)));
+	double memory = c->bytes / (d->bandwidth * share(d->memory_share)), sec;
 
 	if (d->serial > 0)
 		sec = product + (vector > memory ? vector : memory);
@@ -112,6 +121,10 @@ static const struct {
 	{ "product_flops16", offsetof(struct device_profile, product_flops16) },
 	{ "vector_flops", offsetof(struct device_profile, vector_flops) },
 	{ "bandwidth", offsetof(struct device_profile, bandwidth) },
+	{ "product_share", offsetof(struct device_profile, product_share) },
+	{ "vector_share", offsetof(struct device_profile, vector_share) },
+	{ "memory_share", offsetof(struct device_profile, memory_share) },
+	{ "product_start", offsetof(struct device_profile, product_start) },
 	{ "launch_seconds", offsetof(struct device_profile, launch) },
 	{ "memory_bytes", offsetof(struct device_profile, memory) },
 	{ "serial", offsetof(struct device_profile, serial) },

@@ -345,9 +345,11 @@ struct heads {
 	int causal;
 	double ratio;
 	int mask;                       /* 0 none, 1 float, 2 bool, 3 bool that
-	                                 * hides everything */
+	                                 * hides everything, 4 float far from
+	                                 * zero */
 	Shape mask_shape;
 	bool permuted, packed;
+	double scale;
 };
 
 static ValId
@@ -368,7 +370,8 @@ attention(struct setup *t, const struct heads *c)
 
 	case_begin(t, "attention");
 	t->next_tolerance = 1e-4;
-	a.ATTENTION.scale = b.ATTENTION_GRAD.scale = 0.25;
+	a.ATTENTION.scale = b.ATTENTION_GRAD.scale =
+		(float)c->scale;
 	a.ATTENTION.causal = b.ATTENTION_GRAD.causal = c->causal;
 	a.ATTENTION.ratio = b.ATTENTION_GRAD.ratio = c->ratio;
 	a.ATTENTION.stream = b.ATTENTION_GRAD.stream = 4;
@@ -383,8 +386,9 @@ attention(struct setup *t, const struct heads *c)
 		in[3] = floats(t, SHAPE(c->b, c->g, c->k, c->e));
 	}
 	if (c->mask)
-		mask = given(t, c->mask == 1 ? t->real : DT_BOOL,
-		             c->mask_shape, 0, c->mask == 3 ? 1 : 2);
+		mask = given(t, c->mask % 3 == 1 ? t->real : DT_BOOL,
+		             c->mask_shape, c->mask == 4 ? -1000 : 0,
+		             c->mask == 4 ? -999 : c->mask == 3 ? 1 : 2);
 	memcpy(in + 4, (ValId[]){ mask }, sizeof *in);
 	n = apply(t, OP_ATTENTION, &a, mask ? 4 : 3, in + 1);
 	if (c->permuted)
@@ -407,29 +411,36 @@ static void
 attentions(struct setup *t)
 {
 	static const struct heads list[] = {
-		{ 2, 3, 3, 10, 10, 4, 4, 0, 0, 0, { 0 }, false, false },
-		{ 2, 3, 3, 70, 70, 8, 8, 1, 0, 0, { 0 }, true, false },
-		{ 2, 4, 4, 130, 130, 8, 8, 1, 0.2, 0, { 0 }, true, true },
-		{ 2, 6, 2, 33, 33, 8, 8, 1, 0, 0, { 0 }, true, true },
+		{ 2, 3, 3, 10, 10, 4, 4, 0, 0, 0, { 0 }, false, false, .25 },
+		{ 2, 3, 3, 70, 70, 8, 8, 1, 0, 0, { 0 }, true, false, .25 },
+		{ 2, 4, 4, 130, 130, 8, 8, 1, 0.2, 0, { 0 }, true, true, .25 },
+		{ 2, 6, 2, 33, 33, 8, 8, 1, 0, 0, { 0 }, true, true, .25 },
 		{ 1, 4, 2, 9, 17, 8, 6, 1, 0, 1,
-		  { 4, { 1, 4, 9, 17 } }, false, false },
+		  { 4, { 1, 4, 9, 17 } }, false, false, .25 },
 		{ 2, 4, 1, 66, 90, 8, 6, 0, 0.5, 2,
-		  { 4, { 2, 1, 1, 90 } }, true, false },
-		{ 2, 2, 2, 5, 7, 3, 3, 0, 0, 2, { 2, { 5, 7 } }, false, false },
-		{ 2, 2, 2, 5, 7, 3, 3, 0, 0, 3, { 2, { 5, 7 } }, false, false },
-		{ 2, 2, 2, 9, 4, 8, 8, 1, 0, 0, { 0 }, false, false },
+		  { 4, { 2, 1, 1, 90 } }, true, false, .25 },
+		{ 2, 2, 2, 5, 7, 3, 3, 0, 0, 2, { 2, { 5, 7 } },
+		  false, false, .25 },
+		{ 2, 2, 2, 5, 7, 3, 3, 0, 0, 3, { 2, { 5, 7 } },
+		  false, false, .25 },
+		{ 2, 2, 2, 9, 4, 8, 8, 1, 0, 0, { 0 }, false, false, .25 },
 		/* a tile of queries that see nothing */
-		{ 1, 2, 2, 100, 8, 8, 8, 1, 0, 0, { 0 }, false, false },
-		{ 1, 2, 1, 70, 100, 80, 72, 1, 0, 0, { 0 }, true, false },
-		{ 1, 1, 1, 66, 66, 64, 64, 0, 0.3, 0, { 0 }, true, true },
+		{ 1, 2, 2, 100, 8, 8, 8, 1, 0, 0, { 0 }, false, false, .25 },
+		{ 1, 2, 1, 70, 100, 80, 72, 1, 0, 0, { 0 }, true, false, .25 },
+		{ 1, 1, 1, 66, 66, 64, 64, 0, 0.3, 0, { 0 }, true, true, .25 },
 		{ 1, 1, 1, 1, 1500, 8, 8, 0, 0.1, 1, { 4, { 1, 1, 1, 1 } },
-		  false, false },
+		  false, false, .25 },
+		/* tiles of which all is visible, beside others */
+		{ 1, 4, 2, 150, 210, 64, 64, 1, 0, 0, { 0 }, true, false, 0.5 },
+		{ 1, 2, 2, 70, 130, 16, 16, 0, 0, 0, { 0 }, true, false, -0.5 },
+		{ 1, 2, 2, 70, 130, 16, 16, 0, 0, 4,
+		  { 4, { 1, 2, 70, 130 } }, true, false, 0.5 },
 	};
 
 	/* 16-bit operands: not all, they share the kernels */
 	for (size_t i = 0; i < sizeof list / sizeof *list; i++)
 		if (t->real == DT_F32 || (i > 1 && i < 6)
-		    || (i > 8 && i < 12))
+		    || (i > 8 && i < 12) || i > 12)
 			attention(t, &list[i]);
 }
 

@@ -190,6 +190,9 @@ check_ends(void)
 		if (b == b && ckr_to_bf16(b) != i)
 			expect("bf16 round trip", 0);
 	}
+	expect("one NaN, as GPUs have it", ckr_to_f16(-nanf("")) == 0x7fff &&
+	       ckr_to_bf16(-nanf("")) == 0x7fff &&
+	       ckr_to_bf16(ckr_bits_float(0x7f800001)) == 0x7fff);
 	expect("f16 rounding", ckr_to_f16(65520.0f) == 0x7c00 &&
 	       ckr_to_f16(65519.0f) == 0x7bff && ckr_to_f16(2e-8f) == 0 &&
 	       ckr_to_f16(1.0f + 0x1p-11f) == 0x3c00 &&

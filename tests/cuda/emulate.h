@@ -187,6 +187,17 @@ meet(group *g, bool orders)
 	yield();
 }
 
+/* ---- instructions ---- */
+
+/* ex2.approx.ftz */
+inline float
+exp2(float x)
+{
+	float y = exp2f(x);
+
+	return y < 0x1p-126f ? 0.0f : y;
+}
+
 /* ---- copies that land when they are waited for ---- */
 
 struct copy {

@@ -1,24 +1,48 @@
 #!/usr/bin/env python3
-"""NVIDIA's own compiler takes what is emitted: no spills and no stack frames in hot kernels, tensor
-cores and vector loads used, and registers for all threads of a launch.
+"""NVIDIA's own compiler takes what is emitted: no register spills and no stack frames, tensor cores
+and vector loads used, loops of attention within their limits, and ckc's estimate of a step near
+that of its machine code (tests/bench/gpu/kernels.py).
 
-    real.py CKC CKRUN GPT [NVCC]
+    real.py [--all] CKC CKRUN GPT [NVCC [MODEL.onnx...]]
 
-Skipped (status 77) where there is no nvcc; the script toolkit beside this file gets one, NVCC.  GPT
-writes the models.  Launches are those of the emulated GPU.
+Each model is compiled for one GPU and type of floats, with --all for all of them.  Skipped (status
+77) where there is no nvcc; the script toolkit beside this file gets one, NVCC.  Without a
+disassembler (cuobjdump on the path, beside nvcc, or CUOBJDUMP) only ptxas is asked.  Nothing runs:
+that takes a GPU.
 """
 
+import json
 import os
-import re
 import shutil
-import subprocess
 import sys
+import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "..", "e2e"))
+for folder in ("../e2e", "../tools", "../bench/gpu"):
+    sys.path.insert(0, os.path.join(HERE, folder))
+import check_models
 import ck
+import kernels
+import sass
 
-HOT = re.compile(r"flash|layernorm|norm_grad|classifier_rows|adamw|loop_|softmax")
+MODELS = os.path.join(HERE, "..", "models")
+ARCHS, DTYPES = ("sm_80", "sm_90a", "sm_100"), ("f32", "bf16", "f16")
+CASES = [
+    ("gpt", "bf16", "sm_80"),
+    ("gpt", "bf16", "sm_90a"),
+    ("gpt", "f16", "sm_100"),
+    ("wide", "bf16", "sm_90a"),
+    ("gpt2-dropout-ts17", "f32", "sm_90a"),
+    ("llama-dynamo", "bf16", "sm_80"),
+    ("bert-cls-dynamo", "f16", "sm_90a"),
+    ("resnet-dynamo-bn", "bf16", "sm_90a"),
+    ("unet-dynamo", "f32", "sm_100"),
+]
+GPTS = {  # heads of 64 and of 128 columns; a step whose estimate counts
+    "gpt": ["--hidden", 256, "--heads", 4, "--seq", 128, "--batch", 2, "--vocab", 65],
+    "wide": ["--hidden", 256, "--heads", 2, "--seq", 128, "--batch", 2, "--vocab", 65],
+    "step": ["--hidden", 768, "--heads", 12, "--seq", 1024, "--batch", 32, "--vocab", 8192],
+}
 
 
 def nvcc(other):
@@ -28,117 +52,65 @@ def nvcc(other):
     return None
 
 
-def frames(log):
-    """{kernel: (bytes of stack frame, bytes of spills)} of what ptxas says."""
-    found, kernel = {}, None
-    for line in log.splitlines():
-        at = re.search(r"Compiling entry function '(\S+)'", line)
-        kernel = at[1] if at else kernel
-        m = re.search(r"(\d+) bytes stack frame, (\d+) bytes spill stores", line)
-        if m and kernel:
-            found[kernel] = (int(m[1]), int(m[2]))
-    return found
+def model(bench, gpt, name):
+    """Path and ckc's flags."""
+    if name in GPTS:
+        path = bench.path(name + ".onnx")
+        layers = 2 if name == "step" else 1
+        argv = [gpt, "--layers", layers, *GPTS[name], "--weights", "-o", path]
+        if not os.path.exists(path):
+            bench.must(bench.run(argv), "gpt")
+        return path, ["--loss", "loss"]
+    stem = os.path.splitext(name)[0] if name.endswith(".onnx") else os.path.join(MODELS, name)
+    with open(stem + ".json", encoding="utf-8") as f:
+        return stem + ".onnx", check_models.compile_flags(json.load(f), os.path.basename(stem))
 
 
-def launches(bench, dtype, log):
-    """Kernels of a step are in the assembler's log, and a block has registers for all its threads.
-    Too many in the log are noticed."""
-    so = bench.path("emulated.so")
-    emulated = os.path.join(HERE, "nvcc")
-    flags = ["--loss", "loss", "--target", "cuda", "--dtype", dtype, "--nvcc", emulated]
-    bench.must(bench.ckc("gpt.onnx", "-o", so, *flags), f"ckc {dtype}, emulated")
-    with open(bench.path("tokens"), "wb") as f:
-        f.write(bytes(4096))
-    many = re.sub(r"Used \d+ registers", "Used 80 registers", log)
-    for text, ok in (log, True), (many, False):
-        with open(bench.path("registers"), "w", encoding="utf-8") as f:
-            f.write(text)
-        done = bench.ckrun(
-            so,
-            "--data",
-            bench.path("tokens"),
-            "--tokens",
-            "u16",
-            "--steps",
-            1,
-            env={"CKR_EMULATE_REGISTERS": bench.path("registers")},
-        )
-        bench.check(
-            done.returncode == 0 if ok else "1024 threads of 80 registers" in done.stderr,
-            f"{dtype}: registers, {ok}: {done.returncode} {done.stderr[-300:]}",
-        )
+def check(bench, ckc, compiler, gpt, case):
+    name, dtype, arch = case
+    path, flags = model(bench, gpt, name)
+    what = f"{os.path.basename(path)} {dtype} {arch}"
+    with tempfile.TemporaryDirectory() as folder:
+        kernels.emit(ckc, path, [*flags, "--dtype", dtype], folder)
+        found, text = kernels.compiled(compiler, arch, folder)
+        bench.check(len(found) > 10, f"{what}: {len(found)} kernels")
+        for fault in kernels.faults(found):
+            bench.check(False, f"{what}: {fault}")
+        if text:
+            bench.check("LDG.E.128" in text, f"{what}: no loads of 128 bits")
+        if text and name == "gpt":
+            bench.check("HMMA" in text, f"{what}: no tensor cores")
+
+
+def check_estimate(bench, ckc, compiler, gpt):
+    path, flags = model(bench, gpt, "step")
+    with tempfile.TemporaryDirectory() as folder:
+        kernels.emit(ckc, path, [*flags, "--dtype", "bf16", "--device", "H100"], folder)
+        found, _ = kernels.compiled(compiler, "sm_90a", folder)
+        here, ours = kernels.print_calls(kernels.calls(folder), found)
+        bench.check(abs(ours / here - 1) < 0.1, f"ckc says {ours} s of a step, the code {here} s")
 
 
 def main():
-    gpt = os.path.abspath(sys.argv[3])
-    compiler = nvcc(sys.argv[4:])
-    del sys.argv[3:]
+    every = "--all" in sys.argv
+    argv = [x for x in sys.argv if x != "--all"]
+    ckc, gpt = (os.path.abspath(x) for x in (argv[1], argv[3]))
+    compiler = nvcc(argv[4:5])
     if not compiler:
         print("no nvcc: what is emitted was not compiled for a GPU; tests/cuda/toolkit gets one")
         sys.exit(77)
+    del sys.argv[3:]
     bench = ck.Bench()
-    bench.must(
-        bench.run(
-            [
-                gpt,
-                "--layers",
-                1,
-                "--hidden",
-                256,
-                "--heads",
-                4,
-                "--seq",
-                128,
-                "--batch",
-                2,
-                "--vocab",
-                65,
-                "--weights",
-                "-o",
-                "gpt.onnx",
-            ]
-        ),
-        "gpt",
-    )
-    with open(bench.path("nvcc"), "w") as f:
-        f.write(f"#!/bin/sh\nexec '{compiler}' -Xptxas=-v \"$@\" 2>>'{bench.path('log')}'\n")
-    os.chmod(bench.path("nvcc"), 0o755)
-    for dtype in "bf16", "f32":
-        open(bench.path("log"), "w").close()
-        done = bench.ckc(
-            "gpt.onnx",
-            "-o",
-            "gpt.so",
-            "--loss",
-            "loss",
-            "--target",
-            "cuda",
-            "--dtype",
-            dtype,
-            "--nvcc",
-            bench.path("nvcc"),
-        )
-        if not bench.must(done, f"ckc {dtype}"):
-            continue
-        log = ck.content(bench.path("log")).decode()
-        found = frames(log)
-        bench.check(len(found) > 10, f"{dtype}: ptxas tells of {len(found)} kernels")
-        for kernel, (frame, spills) in found.items():
-            bench.check("ckr" in kernel, f"{dtype}: {kernel}: tools select our kernels by ckr")
-            if HOT.search(kernel):
-                bench.check(
-                    frame == 0 and spills == 0,
-                    f"{dtype}: {kernel}: {frame} bytes of stack, {spills} of spills",
-                )
-        launches(bench, dtype, log)
-        tool = os.path.join(os.path.dirname(compiler), "cuobjdump")
-        if os.access(tool, os.X_OK):
-            sass = subprocess.run(
-                [tool, "-sass", bench.path("gpt.so")], stdout=subprocess.PIPE, text=True
-            ).stdout
-            bench.check("LDG.E.128" in sass, f"{dtype}: no loads of 128 bits")
-            if dtype == "bf16":
-                bench.check("HMMA" in sass, "bf16: no tensor cores")
+    cases = CASES + [(x, d, "sm_90a") for x in argv[5:] for d in ("bf16",)]
+    if every:
+        names = dict.fromkeys(name for name, _, _ in cases)
+        cases = [(name, d, a) for name in names for d in DTYPES for a in ARCHS]
+    for case in cases:
+        check(bench, ckc, compiler, gpt, case)
+    if sass.disassembler(compiler):
+        check_estimate(bench, ckc, compiler, gpt)
+    else:
+        print("no cuobjdump: instructions of loops were not counted")
     bench.finish()
 
 

@@ -293,7 +293,7 @@ def scale(t):
     for name, most in (("22B", 20), ("175B", 20), ("1T", 20)):
         path = t.model(name, model=name)
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        m, _ = t.plan(path, "--recompute=none")
+        m, _ = t.plan(path, "--recompute=none", "--target=cuda")
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         cheap = m["one_percent"]
         if cheap["extra"] > 0.01:

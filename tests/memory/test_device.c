@@ -38,6 +38,32 @@ roofline(void **state)
 	assert_true(device_seconds(&d, OP_EXP, false, &vector) == 4.5);
 }
 
+/* What is reached of the rates.  A product of 4 x 10 by 10 x 5 takes as long as
+ * one of 15 elements along k where its start takes 5. */
+static void
+shares(void **state)
+{
+	struct device_profile d = { .product_flops = 100,
+	                            .product_flops16 = 400,
+	                            .vector_flops = 10, .bandwidth = 50,
+	                            .product_share = 0.5, .vector_share = 0.25,
+	                            .memory_share = 0.8 };
+	const struct cost product = { .flops = 400, .product = 400,
+	                              .started = 20 };
+	const struct cost fused = { .flops = 420, .product = 400 };
+	const struct cost vector = { .flops = 20 }, copy = { .bytes = 200 };
+
+	(void)state;
+	assert_true(device_seconds(&d, OP_MATMUL, false, &product) == 8);
+	assert_true(device_seconds(&d, OP_MATMUL, true, &product) == 2);
+	assert_true(device_seconds(&d, OP_EXP, false, &vector) == 8);
+	assert_true(device_seconds(&d, OP_COPY, false, &copy) == 5);
+	/* its own kernel reaches the rate of vectors */
+	assert_true(device_seconds(&d, OP_ATTENTION, false, &fused) == 10);
+	d.product_start = 5;
+	assert_true(device_seconds(&d, OP_MATMUL, false, &product) == 12);
+}
+
 /* A message of each member but one, and bytes over what is narrower: the link,
  * or the network adapters of the members in a node together. */
 static void
@@ -291,7 +317,8 @@ int
 test_device(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(roofline), cmocka_unit_test(rings_over_nodes),
+		cmocka_unit_test(roofline), cmocka_unit_test(shares),
+		cmocka_unit_test(rings_over_nodes),
 		cmocka_unit_test(profiles_by_name),
 		cmocka_unit_test(files_read_back),
 		cmocka_unit_test(faulty_files), cmocka_unit_test(measurements),

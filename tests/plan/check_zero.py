@@ -154,7 +154,7 @@ class Check(PlanCheck):
     def messages(self):
         """Gathers and sums of shards over 64 replicas begin together, whose latencies would be 1.5
         times what their bytes take; and every message takes what the ring's formula says."""
-        model = self.model("--layers", 12, "--hidden", 6144, "--heads", 64, "--seq", 2048)
+        model = self.model("--layers", 12, "--hidden", 6144, "--heads", 64, "--seq", 1024)
         latency, rate = 63 * BETWEEN[1], NODE * BETWEEN[0]
         for more in [], ["--grad-accum", 4]:
             plan = self.plan(model, "--dp", 64, "--zero", 3, *more)

@@ -61,6 +61,18 @@ ckr_first_query(const struct ckr_attention &a, int64_t j)
 	return i < 0 ? 0 : i;
 }
 
+CKR_DEVICE float
+ckr_masked(float x, uint8_t visible)
+{
+	return visible ? x : -__builtin_inff();
+}
+
+template <typename M> CKR_DEVICE float
+ckr_masked(float x, M mask)
+{
+	return x + ckr_get(mask);
+}
+
 /* Parameters of a block's scores beside its operands. */
 struct ckr_scores {
 	const struct ckr_attention &a;
@@ -98,13 +110,9 @@ struct ckr_scores {
 	masked(float x, int64_t at) const
 	{
 		if (a.mask_type == CKR_BOOL)
-			return ((const uint8_t *)mask)[at]
-			     ? x : -__builtin_inff();
-		if (a.mask_type == CKR_F32)
-			return x + ((const float *)mask)[at];
-		return x + (a.mask_type == CKR_BF16
-		            ? ckr_from_bf16(((const uint16_t *)mask)[at])
-		            : ckr_from_f16(((const uint16_t *)mask)[at]));
+			return ckr_masked(x, ((const uint8_t *)mask)[at]);
+		CKR_FLOATS(a.mask_type, M,
+		           return ckr_masked(x, ((const M *)mask)[at]));
 	}
 
 	/* What the probabilities of (i, j) .. (i, j + N - 1) are multiplied
@@ -346,6 +354,14 @@ ckr_attention_kernel(struct ckr_attention a, T *o, float *lse, const T *q,
 		lse[(at.b * a.heads + at.h) * a.queries + first + x] =
 			t.l[x] == 0.0f ? -__builtin_inff()
 			: t.m[x] + ckr_log(t.l[x]);
+}
+
+/* Whether rows of n elements, so far apart, are vectors. */
+template <typename T> bool
+ckr_flash_vectors(const T *x, const int64_t *stride, int64_t n)
+{
+	return ckr_on_16(x) && n % 8 == 0 && stride[0] % 8 == 0
+	       && stride[1] % 8 == 0 && stride[2] % 8 == 0;
 }
 
 /* The kernels on tensor cores. */

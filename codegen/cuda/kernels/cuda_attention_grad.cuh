@@ -10,6 +10,21 @@ struct ckr_row_stats {
 	float m, z, delta;
 };
 
+/* Row t of all heads. */
+struct ckr_row_place {
+	int64_t b, h, i;
+
+	__device__ __forceinline__
+	ckr_row_place(const struct ckr_attention &a, int64_t t)
+	{
+		int64_t head = ckr_div(t, a.queries);
+
+		b = ckr_div(head, a.heads);
+		h = head - b * a.heads;
+		i = t - head * a.queries;
+	}
+};
+
 /* If all scores of a row are far from zero, as under a mask that adds a large
  * number to the whole row, rounding in log-sum-exp loses the number of scores.
  * So the sum is taken again from scores shifted to near zero. */
@@ -40,37 +55,67 @@ ckr_near_row(struct ckr_row_stats *st, const ckr_scores &of,
 	st->z = ckr_log(ckr_warp_sum(sum));
 }
 
-/* A warp per row. */
+/* Rounding does not harm this log-sum-exp, or nothing is visible. */
+CKR_DEVICE bool
+ckr_is_near(float z)
+{
+	return (z >= -256.0f && z <= 256.0f) || z == -__builtin_inff();
+}
+
+enum { CKR_DELTA_LANES = 8 };           /* of a row */
+
+/* Eight lanes per row: vectors of a head of 64 columns of 16 bits.  whole: o and
+ * do are vectors. */
 template <typename T> CKR_GLOBAL
 ckr_attention_rows(struct ckr_attention a, struct ckr_attention_grad p,
-                   struct ckr_row_stats *stats, struct ckr_env *env)
+                   struct ckr_row_stats *stats, bool whole,
+                   struct ckr_env *env)
 {
-	int lane = (int)threadIdx.x % CKR_WARP;
+	enum { N = ckr_vec<T>::N, LANES = CKR_DELTA_LANES,
+	       ROWS = CKR_WARP / LANES };
+	int lane = (int)threadIdx.x % CKR_WARP, own = lane / LANES;
+	int64_t rows = a.batch * a.heads * a.queries;
 	int64_t warp = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x)
 		/ CKR_WARP;
 
-	for (int64_t t = warp; t < a.batch * a.heads * a.queries;
-	     t += (int64_t)gridDim.x * blockDim.x / CKR_WARP) {
-		int64_t i = t % a.queries, h = t / a.queries % a.heads;
-		int64_t b = t / a.queries / a.heads;
-		int64_t g = h / (a.heads / a.groups);
-		const ckr_rows<T> o = ckr_rows_of<T>(p.o, a.o, b, h, i,
-			a.queries, a.vdim);
-		const ckr_rows<T> d_o = ckr_rows_of<T>(p.d_o, a.d_o, b, h, i,
-			a.queries, a.vdim);
-		struct ckr_row_stats st = { 0.0f, p.lse[t], 0.0f };
+	for (int64_t t = warp * ROWS; t < rows;
+	     t += (int64_t)gridDim.x * blockDim.x / CKR_WARP * ROWS) {
+		struct ckr_row_stats st = { 0.0f, 0.0f, 0.0f };
+		ckr_row_place at(a, ckr_least(t + own, rows - 1));
+		const T *o = ckr_rows_of<T>(p.o, a.o, at.b, at.h, at.i,
+			a.queries, a.vdim).x;
+		const T *d_o = ckr_rows_of<T>(p.d_o, a.d_o, at.b, at.h, at.i,
+			a.queries, a.vdim).x;
 
-		for (int64_t j = lane; j < a.vdim; j += CKR_WARP)
-			st.delta += ckr_get(o.x[j]) * ckr_get(d_o.x[j]);
-		st.delta = ckr_warp_sum(st.delta);
-		if (!(st.z >= -256.0f && st.z <= 256.0f)
-		    && st.z != -__builtin_inff())
-			ckr_near_row(&st, ckr_scores(a, p.mask, b, h, env),
-			             ckr_rows_of<T>(p.q, a.q, b, h, i,
-			             a.queries, a.dim), ckr_rows_of<T>(p.k,
-			             a.k, b, g, 0, a.keys, a.dim), i);
-		if (lane == 0)
-			stats[t] = st;
+		st.z = p.lse[ckr_least(t + own, rows - 1)];
+		for (int64_t j = lane % LANES * N; j < a.vdim; j += LANES * N) {
+			float x[N], y[N];
+
+			ckr_fetch<N>(x, o, j, a.vdim, whole);
+			ckr_fetch<N>(y, d_o, j, a.vdim, whole);
+#pragma unroll
+			for (int k = 0; k < N; k++)
+				st.delta += x[k] * y[k];
+		}
+		for (int k = 1; k < LANES; k *= 2)
+			st.delta += __shfl_xor_sync(0xffffffffu, st.delta, k);
+		/* all lanes for each row that is far */
+		for (int r = 0; r < ROWS && t + r < rows; r++) {
+			struct ckr_row_stats far = st;
+			ckr_row_place of(a, t + r);
+
+			if (ckr_is_near(__shfl_sync(0xffffffffu, st.z,
+			                            r * LANES)))
+				continue;
+			ckr_near_row(&far, ckr_scores(a, p.mask, of.b, of.h,
+				env), ckr_rows_of<T>(p.q, a.q, of.b, of.h, of.i,
+				a.queries, a.dim), ckr_rows_of<T>(p.k, a.k,
+				of.b, of.h / (a.heads / a.groups), 0, a.keys,
+				a.dim), of.i);
+			st = own == r ? far : st;
+		}
+		if (lane % LANES == 0 && t + own < rows)
+			stats[t + own] = st;
 	}
 }
 
@@ -218,11 +263,14 @@ ckr_attention_grad(const struct ckr_attention *a,
                    struct ckr_row_stats *stats, struct ckr_env *env)
 {
 	int64_t rows = a->batch * a->heads * a->queries;
+	bool whole = ckr_flash_vectors((const T *)p->o, a->o, a->vdim)
+	             && ckr_flash_vectors((const T *)p->d_o, a->d_o, a->vdim);
 
 	if (rows > 0)
 		CKR_LAUNCH_BLOCK(ckr_attention_rows<T>,
-		                 ckr_blocks(rows * CKR_WARP), CKR_THREADS, 0,
-		                 env, *a, *p, stats, env->device);
+		                 ckr_blocks(rows * CKR_DELTA_LANES),
+		                 CKR_THREADS, 0, env, *a, *p, stats, whole,
+		                 env->device);
 	if constexpr (HD > 0)
 		ckr_flash_grad<T, HD>(a, p, stats, env);
 	else

@@ -60,20 +60,34 @@ ckr_classifier_loss(float *loss, const float *each, const float *weight,
 		*loss = reduction == 1 ? s / *weight : s;
 }
 
-/* A pack of logits, with bias. */
+/* Pack p of logits, with bias; -inf beyond the last, where a row is padded. */
 template <typename Z> CKR_DEVICE void
-ckr_logits(float *v, const Z *row, int64_t at, int64_t n, const ckr_any &bias)
+ckr_logits(float *v, const Z *row, int p, int64_t n, const ckr_any &bias)
 {
 	enum { N = ckr_vec<Z>::N };
+	int64_t at = (int64_t)p * N;
+	int left = (int)ckr_least(n - at, N);
 
-	ckr_fetch<N>(v, row, at, n, at + N <= n);
+	ckr_fetch<N>(v, row, at, n, true);
 	if (bias.at)
 #pragma unroll
 		for (int j = 0; j < N; j++)
-			v[j] += at + j < n ? ckr_at(bias, at + j) : 0.0f;
+			v[j] += j < left ? ckr_at(bias, at + j) : 0.0f;
+#pragma unroll
+	for (int j = 0; j < N; j++)
+		v[j] = j < left ? v[j] : -__builtin_inff();
 }
 
-/* Rows of logits to losses and adjoints; first: the first one's label. */
+/* e^x, relative error 2^-22. */
+CKR_DEVICE float
+ckr_likely(float x)
+{
+	return ckr_exp2(x * CKR_LOG2E);
+}
+
+/* Rows of logits to losses and adjoints; first: the first one's label.  e^x of
+ * a logit is taken twice, which is an instruction each: to keep it takes a
+ * register per logit, or a second rounding to 16 bits. */
 template <typename Z> CKR_GLOBAL
 __launch_bounds__(CKR_CLASSIFIER_THREADS)
 ckr_classifier_rows(Z *z, float *each, const float *weight, const float *seed,
@@ -84,7 +98,9 @@ ckr_classifier_rows(Z *z, float *each, const float *weight, const float *seed,
 	CKR_SHARED(Z, copy);
 	__shared__ float room[CKR_WARP];
 	enum { N = ckr_vec<Z>::N };
-	int64_t n = c.classes, begin = threadIdx.x * N, step = blockDim.x * N;
+	int64_t n = c.classes;
+	int begin = (int)threadIdx.x, step = (int)blockDim.x;
+	int packs = (int)ckr_line_packs<Z>(n);
 
 	CKR_BLOCK_TASKS(i, rows) {
 		Z *row = z + i * c.ld;
@@ -96,8 +112,8 @@ ckr_classifier_rows(Z *z, float *each, const float *weight, const float *seed,
 		if (label < 0) {
 			for (int j = 0; j < N; j++)
 				v[j] = 0.0f;
-			for (int64_t at = begin; at < n; at += step)
-				ckr_write<N>(row, v, at, n, at + N <= n);
+			for (int p = begin; p < packs; p += step)
+				ckr_write<N>(row, v, (int64_t)p * N, n, true);
 			if (threadIdx.x == 0)
 				each[i] = 0.0f;
 			continue;
@@ -105,33 +121,36 @@ ckr_classifier_rows(Z *z, float *each, const float *weight, const float *seed,
 		g = c.reduction == 1 ? g / *weight : g;
 		own = ckr_get(row[label]) + (bias.at ? ckr_at(bias, label)
 		                                     : 0.0f);
-		for (int64_t at = begin; at < n; at += step) {
+		for (int p = begin; p < packs; p += step) {
 			if (held)
-				ckr_store<N>(copy + at, ckr_load<N>(row + at));
-			ckr_logits(v, from, at, n, bias);
+				ckr_store<N>(copy + p * N,
+				             ckr_load<N>(row + p * N));
+			ckr_logits(v, from, p, n, bias);
 #pragma unroll
 			for (int j = 0; j < N; j++)
-				m = at + j < n && v[j] > m ? v[j] : m;
+				m = fmaxf(m, v[j]);
 		}
 		m = ckr_block_max(m, room);
-		for (int64_t at = begin; at < n; at += step) {
-			ckr_logits(v, from, at, n, bias);
+		for (int p = begin; p < packs; p += step) {
+			ckr_logits(v, from, p, n, bias);
 #pragma unroll
 			for (int j = 0; j < N; j++)
-				s += at + j < n ? ckr_exp(v[j] - m) : 0.0f;
+				s += ckr_likely(v[j] - m);
 		}
 		s = ckr_block_sum(s, room);
 		if (threadIdx.x == 0)
 			each[i] = m + ckr_log(s) - own;
 		s = g / s;
-		for (int64_t at = begin; at < n; at += step) {
-			ckr_logits(v, from, at, n, bias);
+		for (int p = begin; p < packs; p += step) {
+			int64_t at = (int64_t)p * N, mine = label - at;
+
+			ckr_logits(v, from, p, n, bias);
 #pragma unroll
 			for (int j = 0; j < N; j++) {
-				v[j] = ckr_exp(v[j] - m) * s;
-				v[j] = at + j == label ? v[j] - g : v[j];
+				v[j] = ckr_likely(v[j] - m) * s;
+				v[j] = j == mine ? v[j] - g : v[j];
 			}
-			ckr_write<N>(row, v, at, n, at + N <= n);
+			ckr_write<N>(row, v, at, n, true);
 		}
 	}
 }

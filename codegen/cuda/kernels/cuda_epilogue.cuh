@@ -34,15 +34,25 @@ ckr_sums(ckr_any y, const T *x, bool of_rows, int64_t rows, int64_t n,
 		ckr_add_columns(y, x, rows, n, ld, false, env);
 }
 
-/* y *= gelu'(x), both [rows, n]. */
+/* y *= gelu'(x), both [rows, n], in packs of a row.  whole: they are vectors. */
 template <typename Y> CKR_GLOBAL
-ckr_gelu_grad_kernel(Y *y, const Y *x, int64_t rows, int64_t n, int64_t ld)
+ckr_gelu_grad_kernel(Y *y, const Y *x, int64_t rows, int64_t n, int64_t ld,
+                     bool whole)
 {
-	CKR_TASKS(int64_t, t, rows * n) {
-		int64_t i = t / n * ld + t % n;
+	enum { N = ckr_vec<Y>::N };
+	int64_t packs = ckr_ceil_div(n, N);
 
-		ckr_put(&y[i], ckr_gelu_tanh_grad(ckr_get(x[i]),
-		                                  ckr_get(y[i])));
+	CKR_TASKS(int64_t, t, rows * packs) {
+		int64_t row = ckr_div(t, packs), at = (t - row * packs) * N;
+		bool all = whole && at + N <= n;
+		float v[N], d[N];
+
+		ckr_fetch<N>(v, x + row * ld, at, n, all);
+		ckr_fetch<N>(d, y + row * ld, at, n, all);
+#pragma unroll
+		for (int j = 0; j < N; j++)
+			d[j] = ckr_gelu_tanh_grad(v[j], d[j]);
+		ckr_write<N>(y + row * ld, d, at, n, all);
 	}
 }
 
@@ -66,8 +76,9 @@ ckr_gemm_epilogue(const struct ckr_gemm *g, const T *a, const T *b,
 		ckr_sums(sums, b, g->tb, g->tb ? g->n : g->k,
 		         g->tb ? g->k : g->n, g->ldb, env);
 	else
-		CKR_EACH(ckr_gelu_grad_kernel<Y>, g->m * g->n, env, y, x, g->m,
-		         g->n, g->ldy);
+		CKR_EACH(ckr_gelu_grad_kernel<Y>,
+		         g->m * ckr_line_packs<Y>(g->n), env, y, x, g->m, g->n,
+		         g->ldy, ckr_whole(y, g->ldy) && ckr_whole(x, g->ldy));
 	if (g->epilogue == CKR_EPILOGUE_GELU_GRAD_SUMS)
 		ckr_sums(sums, y, false, g->m, g->n, g->ldy, env);
 }

@@ -194,10 +194,7 @@ ckr_norm_grad(ckr_is<X> *dx, ckr_any dscale, ckr_any dbias, const X *dy,
 			ckr_line_threads<X>(n), 0, env, dx, part, dy, x, scale,
 			mean, rstd, acc, c->rows, n, part_rows, whole,
 			ckr_whole(scale, n) && n % ckr_vec<X>::N == 0));
-	if (dscale.at)
-		ckr_add_columns(dscale, part, nparts, n, 2 * n, false, env);
-	if (dbias.at)
-		ckr_add_columns(dbias, part + n, nparts, n, 2 * n, false, env);
+	ckr_column_pairs(dscale, dbias, part, nparts, n, env);
 }
 
 #endif

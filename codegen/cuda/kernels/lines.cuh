@@ -157,7 +157,7 @@ template <typename T, int PER> struct ckr_line {
 	}
 };
 
-template <typename T> int64_t
+template <typename T> CKR_LANE int64_t
 ckr_line_packs(int64_t n)
 {
 	return (n + ckr_vec<T>::N - 1) / ckr_vec<T>::N;
@@ -203,28 +203,45 @@ ckr_column_sum(float s, float part[CKR_WARP][CKR_WARP + 1])
 	return ckr_warp_sum(part[lane][w]);
 }
 
-/* y[j] = sum of x[i * ld + j] over rows i, or that added to it.  A block has
- * 32 columns; its warps take rows in turn. */
+/* Rows that a block of ckr_columns_kernel() adds up side by side: few columns
+ * to a block, a sector of float32, make enough blocks of a narrow matrix. */
+enum { CKR_COLUMNS = 8, CKR_COLUMN_ROWS = 1024 / CKR_COLUMNS };
+
+/* y[j] = sum of x[i * ld + j] over rows i, or that added to it; what is beyond
+ * n columns of y goes to z. */
 template <typename T> CKR_GLOBAL
 __launch_bounds__(1024)
-ckr_columns_kernel(ckr_any y, const T *x, int64_t rows, int64_t n, int64_t ld,
-                   bool more)
+ckr_columns_kernel(ckr_any y, ckr_any z, const T *x, int64_t rows, int64_t n,
+                   int64_t all, int64_t ld, bool more)
 {
-	__shared__ float part[CKR_WARP][CKR_WARP + 1];
+	__shared__ float part[CKR_WARP][CKR_COLUMNS + 1];
 	int lane = (int)threadIdx.x % CKR_WARP, w = (int)threadIdx.x / CKR_WARP;
 
-	CKR_BLOCK_TASKS(t, (n + CKR_WARP - 1) / CKR_WARP) {
-		int64_t j = t * CKR_WARP + lane;
+	CKR_BLOCK_TASKS(t, (all + CKR_COLUMNS - 1) / CKR_COLUMNS) {
+		int64_t j = t * CKR_COLUMNS + lane % CKR_COLUMNS;
 		float s = 0.0f;
 
-		if (j < n)
-#pragma unroll 4
-			for (int64_t i = w; i < rows; i += CKR_WARP)
+		if (j < all)
+#pragma unroll 8
+			for (int64_t i = threadIdx.x / CKR_COLUMNS; i < rows;
+			     i += CKR_COLUMN_ROWS)
 				s += ckr_get(x[i * ld + j]);
-		s = ckr_column_sum(s, part);
-		j = t * CKR_WARP + w;
-		if (lane == 0 && j < n)
+		for (int k = CKR_COLUMNS; k < CKR_WARP; k *= 2)
+			s += __shfl_xor_sync(0xffffffffu, s, k);
+		__syncthreads();
+		if (lane < CKR_COLUMNS)
+			part[w][lane] = s;
+		__syncthreads();
+		j = t * CKR_COLUMNS + w;
+		if (w >= CKR_COLUMNS)
+			continue;
+		s = ckr_warp_sum(part[lane][w]);
+		if (lane > 0 || j >= all)
+			continue;
+		if (j < n)
 			ckr_set(y, j, more ? ckr_at(y, j) + s : s);
+		else
+			ckr_set(z, j - n, s);
 	}
 }
 
@@ -232,8 +249,23 @@ template <typename T> void
 ckr_add_columns(ckr_any y, const T *x, int64_t rows, int64_t n, int64_t ld,
                 bool more, struct ckr_env *env)
 {
-	CKR_EACH_BLOCK(ckr_columns_kernel<T>, ckr_ceil_div(n, CKR_WARP), 1024,
-	               0, env, y, x, rows, n, ld, more);
+	CKR_EACH_BLOCK(ckr_columns_kernel<T>, ckr_ceil_div(n, CKR_COLUMNS),
+	               1024, 0, env, y, ckr_any(), x, rows, n, n, ld, more);
+}
+
+/* Sums of the columns of x [rows, 2, n]: y and z. */
+static inline void
+ckr_column_pairs(ckr_any y, ckr_any z, const float *x, int64_t rows, int64_t n,
+                 struct ckr_env *env)
+{
+	if (y.at && z.at)
+		CKR_EACH_BLOCK(ckr_columns_kernel<float>,
+		               ckr_ceil_div(2 * n, CKR_COLUMNS), 1024, 0, env,
+		               y, z, x, rows, n, 2 * n, 2 * n, false);
+	else if (y.at)
+		ckr_add_columns(y, x, rows, n, 2 * n, false, env);
+	else if (z.at)
+		ckr_add_columns(z, x + n, rows, n, 2 * n, false, env);
 }
 
 #endif

@@ -7,8 +7,7 @@
 #ifndef CODEGEN_CUDA_KERNELS_MMA_CUH
 #define CODEGEN_CUDA_KERNELS_MMA_CUH
 
-#ifdef __CUDA_EMULATED__
-
+/* Two elements, the first one below. */
 CKR_DEVICE uint32_t
 ckr_pair(float a, float b, ckr_bf16)
 {
@@ -20,6 +19,8 @@ ckr_pair(float a, float b, ckr_f16)
 {
 	return ckr_to_f16(a) | (uint32_t)ckr_to_f16(b) << 16;
 }
+
+#ifdef __CUDA_EMULATED__
 
 CKR_DEVICE void
 ckr_mma(float *c, const uint32_t *a, uint32_t b0, uint32_t b1, ckr_bf16)
@@ -60,25 +61,6 @@ ckr_copies_wait()
 }
 
 #else
-
-/* Two elements, the first one below. */
-CKR_DEVICE uint32_t
-ckr_pair(float a, float b, ckr_bf16)
-{
-	uint32_t r;
-
-	asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(b), "f"(a));
-	return r;
-}
-
-CKR_DEVICE uint32_t
-ckr_pair(float a, float b, ckr_f16)
-{
-	uint32_t r;
-
-	asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(b), "f"(a));
-	return r;
-}
 
 #define CKR_MMA(T, TYPE) \
 CKR_DEVICE void \

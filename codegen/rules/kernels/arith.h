@@ -456,13 +456,17 @@ ckr_from_bf16(uint16_t h)
 	return ckr_bits_float((uint32_t)h << 16);
 }
 
+/* A machine may have instructions for these.  All NaNs become 0x7fff, as GPUs
+ * have it. */
+#ifndef CKR_CONVERSIONS
+
 CKR_LANE uint16_t
 ckr_to_bf16(float f)
 {
 	uint32_t u = ckr_float_bits(f);
 	uint32_t r = (u + 0x7fff + (u >> 16 & 1)) >> 16;
 
-	return (uint16_t)(f != f ? (u >> 16 | 0x40) : r);
+	return (uint16_t)(f != f ? 0x7fff : r);
 }
 
 CKR_LANE float
@@ -483,7 +487,7 @@ ckr_to_f16(float f)
 
 	u &= 0x7fffffff;
 	if (u > 0x7f800000)
-		return (uint16_t)(sign | 0x7e00);
+		return 0x7fff;
 	if (u >= 0x477ff000)
 		return (uint16_t)(sign | 0x7c00);
 	if (u < 0x38800000) {
@@ -494,5 +498,7 @@ ckr_to_f16(float f)
 	e = u + 0xfff + (u >> 13 & 1);
 	return (uint16_t)(sign | ((e - 0x38000000) >> 13));
 }
+
+#endif
 
 #endif

@@ -9,7 +9,7 @@ import time
 from work import Skipped, Wrong, said
 
 # What a tool looks at: all kernels, or ours.  Hazards of NVIDIA's libraries are theirs, and all of
-# our kernels have ckr in their mangled names (tests/cuda/real.py).
+# our kernels have ckr in their mangled names (tests/cuda/registers.py).
 OURS = "--kernel-name", "kns=ckr"
 TOOLS = {"memcheck": (), "racecheck": OURS, "initcheck": OURS}
 # While nothing else runs on the device.

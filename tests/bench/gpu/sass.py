@@ -1,0 +1,172 @@
+"""Kernels of a cubin: registers and spills as ptxas says, instructions and loops of machine code.
+
+Instructions of a loop are those of one way round.  The usual way is the shortest of those through
+most of what the kernel is there for (the first of WIDE that the loop has).
+"""
+
+import collections
+import os
+import re
+import shutil
+import subprocess
+
+WIDE = re.compile(r"HMMA|LDSM|LDGSTS"), re.compile(r"(LD|ST)G\.E\.128"), re.compile(r"(LD|ST)G")
+LINE = re.compile(r"^\s+/\*([0-9a-f]{4,})\*/\s+(@!?U?P\w+\s+)?([A-Z][\w.]*)([^;]*);")
+
+Loop = collections.namedtuple("Loop", "least usual most opcodes inner")
+Kernel = collections.namedtuple("Kernel", "name registers frame spills count loops")
+
+
+def disassembler(nvcc):
+    """cuobjdump, beside nvcc, on the path, or in a package of Triton; None."""
+    found = [os.environ.get("CUOBJDUMP"), shutil.which("cuobjdump")]
+    found.append(os.path.join(os.path.dirname(os.path.realpath(nvcc)), "cuobjdump"))
+    return next((x for x in found if x and os.access(x, os.X_OK)), None)
+
+
+def ptxas_says(log):
+    """{mangled name: (registers, bytes of stack frame, bytes of spills)} of nvcc -Xptxas=-v."""
+    found, name, frame = {}, None, (0, 0)
+    for line in log.splitlines():
+        if m := re.search(r"Compiling entry function '(\S+)'", line):
+            name = m[1]
+        elif m := re.search(r"(\d+) bytes stack frame, (\d+) bytes spill stores", line):
+            frame = (int(m[1]), int(m[2]))
+        elif (m := re.search(r"Used (\d+) registers", line)) and name:
+            found[name] = (int(m[1]), *frame)
+            name, frame = None, (0, 0)
+    return found
+
+
+def functions(text):
+    """(mangled name, [(address, predicate, opcode, operands)]) of what cuobjdump -sass prints."""
+    name, code = None, []
+    for line in text.splitlines():
+        if "Function :" in line:
+            if name:
+                yield name, code
+            name, code = line.split("Function :")[1].strip(), []
+        elif m := LINE.match(line):
+            code.append((int(m[1], 16), (m[2] or "").strip(), m[3], m[4]))
+    if name:
+        yield name, code
+
+
+def successors(code):
+    """{index: indices that may follow}."""
+    at = {x[0]: i for i, x in enumerate(code)}
+    meets, follow = {}, {}
+    for i, (_, predicate, op, operands) in enumerate(code):
+        target = re.findall(r"0x[0-9a-f]+", operands)
+        target = at.get(int(target[-1], 16)) if target else None
+        beyond = [i + 1] if i + 1 < len(code) else []
+        base = op.split(".")[0]
+        if base == "BSSY":
+            meets[operands.split(",")[0].strip()] = target
+            follow[i] = beyond
+        elif base == "BSYNC" and meets.get(operands.strip()) is not None:
+            follow[i] = [meets[operands.strip()]]
+        elif base == "BRA" and target is not None:
+            follow[i] = [target] + (
+                beyond if predicate or "UP" in operands or "P" in operands else []
+            )
+        elif base in ("EXIT", "RET", "BRA", "BRX"):
+            follow[i] = beyond if predicate else []
+        else:
+            follow[i] = beyond
+    return follow
+
+
+def natural_loops(follow):
+    """{first instruction: all instructions of the loop}."""
+    before = collections.defaultdict(list)
+    for i, then in follow.items():
+        for j in then:
+            before[j].append(i)
+    loops = collections.defaultdict(set)
+    for i, then in follow.items():
+        for j in then:
+            if j > i:
+                continue
+            body, todo = {j}, [i]
+            while todo:
+                k = todo.pop()
+                if k not in body:
+                    body.add(k)
+                    todo += before[k]
+            # a jump back to shared code is no loop
+            if min(body) == j or reaches(follow, body, j):
+                loops[j] |= body
+    return loops
+
+
+def reaches(follow, body, head):
+    """Is `head` the only way into the loop?"""
+    return all(
+        k in body or all(j not in body or j == head for j in then) for k, then in follow.items()
+    )
+
+
+def lengths(code, follow, body, head, inner):
+    """Loop of one way round."""
+    wide = next(filter(None, ({i for i in body if w.match(code[i][2])} for w in WIDE)), ())
+
+    order, state, stack = [], {head: 0}, [head]
+    then = {i: [j for j in follow[i] if j in body] for i in body}
+    jumps = {}  # those that do not go back
+    while stack:
+        i = stack[-1]
+        if state[i] < len(then[i]):
+            j = then[i][state[i]]
+            state[i] += 1
+            if j not in state:
+                state[j] = 0
+                stack.append(j)
+        else:
+            stack.pop()
+            order.append(i)
+            jumps[i] = [j for j in then[i] if state.get(j, -1) == -2]
+            state[i] = -2
+
+    def walk(value):
+        best = {}
+        for i in order:
+            ways = [best[j] for j in jumps[i]] + ([0] if head in then[i] else [])
+            best[i] = value(i) + max(ways, default=-(1 << 30))
+        return best[head]
+
+    usual = walk(lambda i: (1 << 16) * (i in wide) - 1)
+    return Loop(
+        -walk(lambda i: -1),
+        -usual % (1 << 16),
+        walk(lambda i: 1),
+        collections.Counter(code[i][2].split(".")[0] for i in body),
+        inner,
+    )
+
+
+def demangled(names):
+    tool = shutil.which("c++filt")
+    if not tool or not names:
+        return list(names)
+    done = subprocess.run([tool], input="\n".join(names), stdout=subprocess.PIPE, text=True)
+    return done.stdout.splitlines()
+
+
+def kernels(text, log):
+    """[Kernel] of machine code and of what ptxas said, which is all where there is no text."""
+    said, found = ptxas_says(log), []
+    if not text:
+        found = [Kernel(name, *numbers, 0, []) for name, numbers in said.items()]
+    for name, code in functions(text):
+        while code and code[-1][2] == "NOP":
+            code.pop()
+        follow = successors(code)
+        bodies = {h: b for h, b in sorted(natural_loops(follow).items()) if len(b) > 1}
+        loops = [
+            lengths(code, follow, body, head, not any(h != head and h in body for h in bodies))
+            for head, body in bodies.items()
+        ]
+        found.append(Kernel(name, *said.get(name, (0, 0, 0)), len(code), loops))
+    names = demangled([k.name for k in found])
+    return [k._replace(name=re.sub(r"^void |\(.*", "", n)) for k, n in zip(found, names)]
