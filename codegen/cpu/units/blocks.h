@@ -83,7 +83,7 @@ ckr_narrow_strip(uint16_t *to, ckr_strip v)
 	ckr_strip_bits u = (ckr_strip_bits)v, nan = (ckr_strip_bits)(v != v);
 	ckr_strip_bits r = (u + 0x7fff + (u >> 16 & 1)) >> 16;
 
-	r = (r & ~nan) | ((u >> 16 | 0x40) & nan);
+	r = (r & ~nan) | (0x7fff & nan);
 	*(ckr_half_strip *)to = __builtin_convertvector(r, ckr_half_strip);
 }
 
