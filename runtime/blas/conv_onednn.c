@@ -257,7 +257,7 @@ prepare_all(struct convs *c, const struct ckr_blocked *b, bool bf16)
 	/* work is divided for the threads of the one who prepares it */
 	omp_set_num_threads(1);
 	for (uint32_t i = 0; i < c->n; i++) {
-		if (bf16 ? b[i].staged : b[i].type == CKR_BF16)
+		if (bf16 ? b[i].without_units : b[i].type == CKR_BF16)
 			continue;
 		c->ready[i] = prepare_conv(c, &c->conv[i], &b[i], attr);
 		any |= c->ready[i];
