@@ -30,7 +30,7 @@ is_suited(const struct window *w, Op op, bool half)
 	        || w->out[1] * w->out[2] > BLOCK_POINTS))
 		return false;
 	if (w->in[0] != 1 || w->out[0] != 1 || w->kernel[0] != 1
-	    || w->images < 1 || w->cin < 1 || w->cout < 1
+	    || w->begin[0] != 0 || w->images < 1 || w->cin < 1 || w->cout < 1
 	    || w->images > most || w->cin > most || w->cout > most
 	    || (w->group > 1 && w->cin <= BLOCK_PLAIN))
 		return false;
