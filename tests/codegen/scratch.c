@@ -10,9 +10,10 @@
 #include "codegen/cpu/cpu.h"
 #include "ir/text/text.h"
 
-/* Bytes for one thread of the last node of this graph. */
+/* Bytes for so many threads of the last classifier or convolution of this
+ * graph. */
 static int64_t
-scratch_of(const char *body)
+scratch_of(const char *body, int threads)
 {
 	Diag *diag = diag_new("scratch", stderr);
 	char text[1024];
@@ -23,8 +24,10 @@ scratch_of(const char *body)
 	g = text_parse("scratch.ck", text, strlen(text), diag);
 	assert_non_null(g);
 	for (NodeId i = 1; i < g->nnode; i++)
-		if (g->node[i].op == OP_CLASSIFIER)
-			bytes = target_cpu.workspace(g, &g->node[i], 1);
+		if (g->node[i].op == OP_CLASSIFIER
+		    || g->node[i].op == OP_CONV
+		    || g->node[i].op == OP_CONV_DX)
+			bytes = target_cpu.workspace(g, &g->node[i], threads);
 	graph_free(g);
 	diag_free(diag);
 	return bytes;
@@ -41,12 +44,12 @@ test_classifier_gradients(void **state)
 	                  "\tinput %w: bf16[500,8]\n"
 	                  "\tinput %b: bf16[500]\n"
 	                  "\tinput %t: i64[600]\n"
-	                  "\t%l, %dx, %dw, %db = classifier %x, %w, %t, %b\n");
+	                  "\t%l, %dx, %dw, %db = classifier %x, %w, %t, %b\n", 1);
 	without = scratch_of("\tinput %x: bf16[600,8]\n"
 	                     "\tinput %w: bf16[500,8]\n"
 	                     "\tinput %b: bf16[500]\n"
 	                     "\tinput %t: i64[600]\n"
-	                     "\t%l, %dx, _ = classifier %x, %w, %t, %b\n");
+	                     "\t%l, %dx, _ = classifier %x, %w, %t, %b\n", 1);
 	assert_true(without > 0);
 	assert_true(without <= with - 500 * 8 * 4 - 500 * 4 + 64);
 }
@@ -60,8 +63,35 @@ test_classifier_size(void **state)
 	assert_true(scratch_of("\tinput %x: bf16[1024,768]\n"
 	                       "\tinput %w: bf16[50257,768]\n"
 	                       "\tinput %t: i64[1024]\n"
-	                       "\t%l, %dx, %dw = classifier %x, %w, %t\n")
+	                       "\t%l, %dx, %dw = classifier %x, %w, %t\n", 1)
 	            <= 50257 * (128 * 4 + 1024 * 2) + 3 * 384 * 384 * 4);
+}
+
+/* Products of bf16 by the processor's units: sums of all threads take less than
+ * the float32 copies without units. */
+static void
+test_conv_sums(void **state)
+{
+	int64_t bf16, f16;
+
+	(void)state;
+	bf16 = scratch_of("\tinput %dy: bf16[2,64,512,512]\n"
+	                  "\tinput %w: bf16[64,64,3,3]\n"
+	                  "\t%dx = conv_dx %dy, %w {stride=[1,1], "
+	                  "dilation=[1,1], begin=[1,1], end=[1,1], "
+	                  "out=[512,512]}\n", 16);
+	f16 = scratch_of("\tinput %dy: f16[2,64,512,512]\n"
+	                 "\tinput %w: f16[64,64,3,3]\n"
+	                 "\t%dx = conv_dx %dy, %w {stride=[1,1], "
+	                 "dilation=[1,1], begin=[1,1], end=[1,1], "
+	                 "out=[512,512]}\n", 16);
+	assert_true(f16 > 0 && bf16 <= f16);
+	assert_in_range(scratch_of("\tinput %x: bf16[16,16,64,64]\n"
+	                           "\tinput %w: bf16[512,16,1,1]\n"
+	                           "\t%y = conv %x, %w {stride=[1,1], "
+	                           "dilation=[1,1], begin=[0,0], "
+	                           "end=[0,0]}\n", 16),
+	                1, 40 << 20);
 }
 
 int
@@ -70,6 +100,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_classifier_gradients),
 		cmocka_unit_test(test_classifier_size),
+		cmocka_unit_test(test_conv_sums),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
