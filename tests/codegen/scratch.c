@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "codegen/cpu/conv_tile.h"
 #include "codegen/cpu/cpu.h"
 #include "ir/text/text.h"
 
@@ -94,6 +95,48 @@ test_conv_sums(void **state)
 	                1, 40 << 20);
 }
 
+/* Bytes of scratch that a call of the last node of this graph brings. */
+static int64_t
+library_scratch(const char *body)
+{
+	Diag *diag = diag_new("scratch", stderr);
+	char text[1024];
+	Graph *g;
+	struct conv_blocked b;
+
+	snprintf(text, sizeof text, "graph @f {\n%s}\n", body);
+	g = text_parse("scratch.ck", text, strlen(text), diag);
+	assert_non_null(g);
+	b = conv_blocked(g, &g->node[g->nnode - 1]);
+	assert_true(b.fits);
+	graph_free(g);
+	diag_free(diag);
+	return b.scratch * 4;
+}
+
+/* Numbers that oneDNN 2.6 asks for with AVX512-BF16. */
+static void
+test_library_scratch(void **state)
+{
+	(void)state;
+	assert_true(library_scratch("\tinput %x: bf16[1,128,19,19]\n"
+	                            "\tinput %w: bf16[112,128,1,1]\n"
+	                            "\t%y = conv %x, %w {stride=[1,1], "
+	                            "dilation=[1,1], begin=[0,0], "
+	                            "end=[0,0]}\n") >= 163200);
+	assert_true(library_scratch("\tinput %x: bf16[1,64,113,5]\n"
+	                            "\tinput %dy: bf16[1,64,56,2]\n"
+	                            "\t%dw = conv_dw %x, %dy {stride=[2,2], "
+	                            "dilation=[1,1], begin=[0,0], "
+	                            "end=[0,0], kernel=[3,3]}\n")
+	            >= 188164);
+	assert_true(library_scratch("\tinput %x: bf16[4,128,11,1]\n"
+	                            "\tinput %dy: bf16[4,64,4,1]\n"
+	                            "\t%dw = conv_dw %x, %dy {stride=[2,2], "
+	                            "dilation=[1,1], begin=[0,0], "
+	                            "end=[0,0], kernel=[5,1]}\n") >= 23812);
+}
+
 int
 main(void)
 {
@@ -101,6 +144,7 @@ main(void)
 		cmocka_unit_test(test_classifier_gradients),
 		cmocka_unit_test(test_classifier_size),
 		cmocka_unit_test(test_conv_sums),
+		cmocka_unit_test(test_library_scratch),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
