@@ -176,8 +176,7 @@ enum ckr_conv_kind { CKR_CONV_Y, CKR_CONV_DX, CKR_CONV_DW };
 struct ckr_blocked {
 	int32_t kind;           /* enum ckr_conv_kind: which is computed */
 	int32_t type;           /* enum ckr_dtype of the other two */
-	int32_t staged;         /* 1: where env.bgemm is there, nobody calls
-	                         * it */
+	int32_t without_units;  /* 1: called only where env.bgemm is NULL */
 	int32_t scratch;        /* bytes that a call brings */
 	int32_t block;          /* channels of a block: 8 or 16 */
 	int32_t images, cin, cout;

@@ -59,7 +59,7 @@ blocked_job(struct emit *e, const Node *n, const struct window *w,
 		"{ %lld, %lld },\n\t  { %lld, %lld }, { %lld, %lld }, "
 		"{ %lld, %lld } },\n",
 		kind[n->op - OP_CONV],
-		tables_dtype(emit_in(e, n, 0)->dt), e->staged,
+		tables_dtype(emit_in(e, n, 0)->dt), e->without_units,
 		(long long)b->scratch * 4, (long long)b->images, (long long)cin,
 		(long long)cout, (long long)b->extent[0],
 		(long long)b->extent[1], (long long)b->lines,

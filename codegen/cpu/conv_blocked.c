@@ -30,7 +30,7 @@ is_suited(const struct window *w, Op op, bool half)
 	        || w->out[1] * w->out[2] > BLOCK_POINTS))
 		return false;
 	if (w->in[0] != 1 || w->out[0] != 1 || w->kernel[0] != 1
-	    || w->images < 1 || w->cin < 1 || w->cout < 1
+	    || w->begin[0] != 0 || w->images < 1 || w->cin < 1 || w->cout < 1
 	    || w->images > most || w->cin > most || w->cout > most
 	    || (w->group > 1 && w->cin <= BLOCK_PLAIN))
 		return false;
@@ -121,22 +121,26 @@ split_channels(struct conv_blocked *b, const struct window *w, Op op)
 	}
 }
 
-/* Operands of bf16 take half of the place; what is computed does not.  Scratch
- * is what the library was seen to ask for: sums of an image where rows are
- * single windows, both operands of an image once more for dw. */
+/* Operands of bf16 take half of the memory; the computed one does not.  oneDNN
+ * 2.6 was seen to ask for this scratch, for one image.  1x1: float32 sums, at
+ * most 31 windows more.  dw: bf16 copies of both operands, rows of x at most 4
+ * strides longer, rows of y one window longer.  256 floats: for alignment. */
 static void
-set_bf16_sizes(struct conv_blocked *b, Op op)
+set_bf16_sizes(struct conv_blocked *b, const struct window *w, Op op)
 {
-	int64_t x = b->x, y = b->y;
+	int64_t more = 4 * (b->point ? 1 : w->stride[2]);
 
 	if (op == OP_CONV_DW)
-		b->scratch = ceil_div(x + y, b->images * BLOCK) * BLOCK;
+		b->scratch = ceil_div(b->cin * b->extent[0]
+			* (b->extent[1] + more) + b->channels * b->lines
+			* (w->out[2] + 1), 2) + 256;
 	else if (op == OP_CONV && b->point)
-		b->scratch = ceil_div(y, b->images * BLOCK) * BLOCK;
+		b->scratch = b->channels * (b->lines * w->out[2] + 32) + 256;
+	b->scratch = ceil_div(b->scratch, BLOCK) * BLOCK;
 	if (op != OP_CONV_DX)
-		b->x = ceil_div(x, 2 * BLOCK) * BLOCK;
+		b->x = ceil_div(b->x, 2 * BLOCK) * BLOCK;
 	if (op != OP_CONV)
-		b->y = ceil_div(y, 2 * BLOCK) * BLOCK;
+		b->y = ceil_div(b->y, 2 * BLOCK) * BLOCK;
 	if (op != OP_CONV_DW)
 		b->weights = ceil_div(b->weights, 2 * BLOCK) * BLOCK;
 }
@@ -174,8 +178,8 @@ conv_blocked(const Graph *g, const Node *n)
 		b.w = b.channels * b.cin * taps;
 	/* a single row may be too long */
 	b.fits = b.x + b.y <= 12 * (BLOCK_BYTES / 4);
-	if (b.half)
-		set_bf16_sizes(&b, n->op);
+	if (b.half && b.fits)
+		set_bf16_sizes(&b, &w, n->op);
 	return b;
 }
 

@@ -69,6 +69,7 @@ conv_tile(const Graph *g, const Node *n)
 	int64_t taps = w.kernel[0] * w.kernel[1] * w.kernel[2], rows;
 	int64_t blocks;
 	bool half = conv_takes_bf16(g, n);
+	bool forward = n->op == OP_CONV, dw = n->op == OP_CONV_DW;
 	struct conv_tile t = { .direct = window_is_direct(&w), .parts = 1,
 		.each = w.images };
 
@@ -77,14 +78,19 @@ conv_tile(const Graph *g, const Node *n)
 		t.workspace = thin.workspace;
 		return t;
 	}
-	t.channels = n->op == OP_CONV ? w.cin
+	t.channels = forward ? w.cin
 	           : smaller(w.cin, larger(1, ceil_div(CONV_ROWS,
 	                                               larger(taps, 1))));
+	if (half && !forward && !dw && !t.direct)
+		t.channels = smaller(t.channels, CONV_SUM_BYTES / 4
+			/ larger(1, w.in[0] * w.in[1] * w.in[2]));
 	t.channels = larger(t.channels, 1);
 	rows = t.channels * taps;
 	blocks = ceil_div(w.cin, t.channels);
-	t.windows = block_windows(&w, rows, n->op == OP_CONV
-	                          ? w.images * w.group : CONV_TASKS);
+	/* sums of bf16 are floats, too: as many as of patches */
+	t.windows = block_windows(&w, half && forward ? larger(rows, w.cout)
+	                          : rows, forward ? w.images * w.group
+	                          : CONV_TASKS);
 	if (!t.direct)
 		t.workspace = padded_product(rows, t.windows);
 	if (half) {
@@ -92,7 +98,7 @@ conv_tile(const Graph *g, const Node *n)
 		if (!add_ok(t.room, task_sums(&t, &w, n->op), &t.workspace))
 			t.workspace = INT64_MAX;
 	}
-	if (n->op != OP_CONV_DW || w.images < 1)
+	if (!dw || w.images < 1)
 		return t;
 	int64_t weights = larger(1, w.group * w.cout * w.cin * taps);
 	int64_t parts = smaller(ceil_div(CONV_TASKS,

@@ -8,6 +8,8 @@
 enum {
 	CONV_ROWS = 256,                /* rows of unfolded patches per task */
 	CONV_BYTES = 1 << 20,           /* bytes of unfolded patches per task */
+	CONV_SUM_BYTES = 4 << 20,       /* bytes of sums per task of conv_dx,
+	                                 * of bf16, unless of one channel */
 	CONV_COLUMNS = 128,             /* columns of patches, at least */
 	CONV_TASKS = 32,                /* tasks wanted */
 	CONV_PART_BYTES = 8 << 20,      /* bytes of all partial gradients */

@@ -271,9 +271,7 @@ emit_kernel(struct emit *e, const Node *n, const struct staging *s)
 	out_line(e->out, "};");
 	out_line(e->out, "void *const *p = wide;");
 	e->g = &s->g;
-	e->staged = true;
 	ok = emit_node(e, &s->n);
-	e->staged = false;
 	e->g = g;
 	out_line(e->out, "}");
 	if (s->summed) {

@@ -105,7 +105,9 @@ cpu_emit(struct emit *e, const Node *n)
 	out_line(e->out, "if (env->bgemm) {");
 	ok = emit_node(e, n);
 	out_line(e->out, "} else {");
+	e->without_units = true;
 	ok = ok && staging_emit(e, n);
+	e->without_units = false;
 	out_line(e->out, "}");
 	return ok;
 }

@@ -330,7 +330,8 @@ tile_classifier(const Graph *g, const Node *n, int threads)
 	                                : 0);
 	if (x->dt == DT_BF16 && g->val[n->in[1]].dt == DT_F32) {
 		t.slice = even_part(t.classes,
-		                    TILE_WEIGHTS / 2 / larger(1, t.dim));
+		                    larger(1, TILE_WEIGHTS / 2
+		                           / larger(1, t.dim)));
 		t.weights = classifier_place(
 			&t, ceil_div(workspace_mul(t.slice, t.dim), 2));
 		t.dx = classifier_place(&t, n->out[1]

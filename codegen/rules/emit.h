@@ -27,7 +27,8 @@ struct emit {
 	Diag *diag;
 	Arena *arena;
 	int threads;                    /* threads that workspace is for */
-	bool staged;                    /* on float32 copies of operands */
+	bool without_units;             /* this branch runs only where the
+	                                 * processor does not multiply bf16 */
 	struct out *out;                /* the body of this kernel */
 	int64_t items;                  /* work items of this kernel's largest
 	                                 * loop over them; 0: no such loop */

@@ -156,21 +156,15 @@ create_primitive_desc(const struct convs *c, const struct ckr_blocked *b,
 	return pd;
 }
 
-/* Compiled, with no more scratch memory than that. */
+/* Whether its kernel is compiled. */
 static bool
-is_jit_with_scratch(const struct api *api, const_dnnl_primitive_desc_t pd,
-                    int32_t most)
+is_jit(const struct api *api, const_dnnl_primitive_desc_t pd)
 {
-	const dnnl_memory_desc_t *scratch;
 	const char *name = "";
 
-	if (api->primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name)
-	    || strncmp(name, "jit", 3))
-		return false;
-	scratch = api->primitive_desc_query_md(pd, dnnl_query_scratchpad_md,
-	                                       0);
-	return !scratch
-		|| api->memory_desc_get_size(scratch) <= (size_t)most;
+	return !api->primitive_desc_query(pd, dnnl_query_impl_info_str, 0,
+	                                  &name)
+	       && !strncmp(name, "jit", 3);
 }
 
 static bool
@@ -210,7 +204,9 @@ prepare_conv(struct convs *c, struct conv *v, const struct ckr_blocked *b,
 	memcpy(v->arg, arg[b->kind], sizeof(v->arg));
 	md[SCRATCH] = *c->api.primitive_desc_query_md(
 		pd, dnnl_query_scratchpad_md, 0);
-	ok = is_jit_with_scratch(&c->api, pd, b->scratch)
+	ok = is_jit(&c->api, pd)
+		&& c->api.memory_desc_get_size(&md[SCRATCH])
+			<= (size_t)b->scratch
 		&& create_memories(c, v, md)
 		&& !c->api.primitive_create(&v->run, pd);
 	c->api.primitive_desc_destroy(pd);
@@ -257,7 +253,7 @@ prepare_all(struct convs *c, const struct ckr_blocked *b, bool bf16)
 	/* work is divided for the threads of the one who prepares it */
 	omp_set_num_threads(1);
 	for (uint32_t i = 0; i < c->n; i++) {
-		if (bf16 ? b[i].staged : b[i].type == CKR_BF16)
+		if (bf16 ? b[i].without_units : b[i].type == CKR_BF16)
 			continue;
 		c->ready[i] = prepare_conv(c, &c->conv[i], &b[i], attr);
 		any |= c->ready[i];

@@ -459,11 +459,16 @@ classifiers(struct setup *t)
 		/* a row that fills the shared memory that a GPU gives unasked,
 		 * but for what the kernel has of its own */
 		bool large = t->real == DT_F32 && k == 10;
-		/* float32 weights that are rounded in two goes */
+		/* float32 weights that are rounded in two goes, and of which
+		 * a row alone is too much for one */
 		bool wide = few && k == 7 && t->machine == machines;
-		int64_t rows = large ? 5 : k == last ? 0 : wide ? 21 : 137;
-		int64_t dim = wide ? 2100 : few ? 80 : 9;
-		int64_t classes = large ? 12280 : wide ? 1100 : 301;
+		bool deep = few && k == 6 && t->real == DT_BF16
+			&& t->machine == machines;
+		int64_t rows = large ? 5 : k == last ? 0 : wide ? 21
+			: deep ? 1 : 137;
+		int64_t dim = deep ? (1 << 21) + 3 : wide ? 2100 : few ? 80 : 9;
+		int64_t classes = large ? 12280 : wide ? 1100 : deep ? 2 : 301;
+		double most = wide ? 0.1 : deep ? 1e-4 : 1;
 		bool seeded = k % 3 == 1;
 		ValId in[5];
 		Attr a = attr_default(OP_CLASSIFIER);
@@ -477,12 +482,12 @@ classifiers(struct setup *t)
 		a.CLASSIFIER.ignore = 7;
 		a.CLASSIFIER.chunk = k < 6 ? 60 : 0;
 		a.CLASSIFIER.seed = k == 5 ? 0.25 : 1;
-		in[0] = given(t, t->real, SHAPE(rows, dim), wide ? -0.1 : -1,
-		              wide ? 0.1 : 1);
+		in[0] = given(t, t->real, SHAPE(rows, dim), -most, most);
 		in[1] = given(t, few && bias ? DT_F32 : t->real,
 		              tb ? SHAPE(classes, dim) : SHAPE(dim, classes),
 		              -1, 1);
-		in[2] = given(t, k & 4 ? DT_I32 : DT_I64, SHAPE(rows), 0, 20);
+		in[2] = given(t, k & 4 ? DT_I32 : DT_I64, SHAPE(rows), 0,
+		              deep ? 2 : 20);
 		in[3] = bias ? floats(t, SHAPE(classes)) : 0;
 		in[4] = seeded ? given(t, DT_F32, shape_scalar(), 2, 3) : 0;
 		n = node_new(t->g, OP_CLASSIFIER, seeded ? 5 : bias ? 4 : 3,

@@ -12,9 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes between tensors, which nobody may write. */
-/* Gaps behind tensors, and behind workspace, of which the last thread's part
- * may be the one that is too small. */
+/* Bytes that nobody may write: behind tensors, and behind workspace, of which the
+ * last thread's part may be too small. */
 enum { MAX_SHOWN = 3, GAP = 128, WORKSPACE_GAP = 1 << 18, UNTOUCHED = 0xff };
 
 void
@@ -526,6 +525,24 @@ env_usual(void)
 	return env;
 }
 
+static bool has_units;          /* run_units() */
+
+/* A row of the table that the run time does not prepare is not called. */
+static void
+prepared_conv(void *convs, int thread, uint32_t job, void *x, void *w, void *y,
+              void *scratch)
+{
+	const struct ckr_blocked *b = &((const struct ckr_blocked *)convs)[job];
+
+	if (has_units ? b->without_units : b->type == CKR_BF16) {
+		fprintf(stderr, "convolution %u of the table is called %s "
+		        "units for bf16\n", job, has_units ? "with"
+		        : "without");
+		abort();
+	}
+	blocked_conv(convs, thread, job, x, w, y, scratch);
+}
+
 void
 run_convs(struct run *r, bool on)
 {
@@ -536,7 +553,7 @@ run_convs(struct run *r, bool on)
 		if (r->ready)
 			memset(r->ready, 1, n);
 	}
-	r->env.conv = blocked_conv;
+	r->env.conv = prepared_conv;
 	r->env.convs = r->lib->arch ? (void *)(uintptr_t)r->lib->convolved
 	             : (void *)(uintptr_t)r->lib->blocked;
 	r->env.convolve = on ? convolved : NULL;
@@ -547,6 +564,7 @@ void
 run_units(struct run *r, bool on)
 {
 	r->env.bgemm = on ? naive_bgemm : NULL;
+	has_units = on;
 }
 
 bool
