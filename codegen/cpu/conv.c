@@ -117,7 +117,7 @@ emit_convolution(struct emit *e, const Node *n, const char *name, bool back,
 	const char *s = p_workspace(e, n);
 	bool blocks;
 
-	if (conv_takes_bf16(e->g, n))
+	if (conv_takes_bf16(e->g, n) || conv_takes_half(e->g, n))
 		emit_include(e, "conv");
 	else if (!emit_float_operands(e, n, "conv"))
 		return false;

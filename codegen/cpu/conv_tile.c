@@ -31,23 +31,36 @@ padded_product(int64_t a, int64_t b)
 	return n / 16 * 16;
 }
 
-bool
-conv_takes_bf16(const Graph *g, const Node *n)
+/* The 16-bit type that all operands of a convolution have, which are dense;
+ * DT_NONE: there is none. */
+static DType
+half_of_operands(const Graph *g, const Node *n)
 {
 	uint64_t flags = op_info[n->op].flags;
+	DType dt = g->val[n->in[0]].dt;
 
-	if (!(flags & F_CONTRACT) || !(flags & F_STAGED)
-	    || conv_depthwise(g, n).fits)
-		return false;
+	if (!(flags & F_CONTRACT) || !(flags & F_STAGED) || !dtype_is_half(dt))
+		return DT_NONE;
 	for (int i = 0; i < n->nin + n->nout; i++) {
 		ValId v = i < n->nin ? n->in[i] : n->out[i - n->nin];
 
-		if (v && (g->val[v].dt != DT_BF16
-		          || (g->val[v].laid_out
-		              && !val_contiguous(&g->val[v]))))
-			return false;
+		if (v && (g->val[v].dt != dt || (g->val[v].laid_out
+		          && !val_contiguous(&g->val[v]))))
+			return DT_NONE;
 	}
-	return true;
+	return dt;
+}
+
+bool
+conv_takes_bf16(const Graph *g, const Node *n)
+{
+	return half_of_operands(g, n) == DT_BF16 && !conv_depthwise(g, n).fits;
+}
+
+bool
+conv_takes_half(const Graph *g, const Node *n)
+{
+	return half_of_operands(g, n) && conv_depthwise(g, n).fits;
 }
 
 /* Elements of the result that a task sums up at a time. */
@@ -75,7 +88,9 @@ conv_tile(const Graph *g, const Node *n)
 
 	if (thin.fits) {
 		t.windows = t.channels = 1;
-		t.workspace = thin.workspace;
+		t.workspace = t.room = thin.workspace;
+		if (dw && conv_takes_half(g, n))
+			t.workspace += padded_product(w.cout, taps);
 		return t;
 	}
 	t.channels = forward ? w.cin

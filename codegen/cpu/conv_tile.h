@@ -31,6 +31,9 @@ struct conv_tile conv_tile(const Graph *, const Node *);
 /* Whether the kernels take its operands as bf16, where the processor multiplies
  * that; else, and on other processors, they are staged. */
 bool conv_takes_bf16(const Graph *, const Node *);
+/* Whether they take its operands of any 16-bit type, on all processors:
+ * depthwise. */
+bool conv_takes_half(const Graph *, const Node *);
 
 /* Depthwise (one input channel per group), in floats: a task copies the planes
  * of x of some images to one plane per phase of the stride, an image after the

@@ -10,6 +10,7 @@
  * ORDER TILE: workspace is the copies, the sum if there is one, and what the
  * kernel itself needs.
  */
+#include "codegen/cpu/conv_tile.h"
 #include "codegen/cpu/cpu.h"
 #include "codegen/cpu/tile.h"
 
@@ -36,7 +37,8 @@ struct staging {
 bool
 staging_needed(const Graph *g, const Node *n)
 {
-	return op_info[n->op].flags & F_STAGED && tile_is_mixed(g, n);
+	return op_info[n->op].flags & F_STAGED && tile_is_mixed(g, n)
+		&& !conv_takes_half(g, n);
 }
 
 static ValId

@@ -4,6 +4,8 @@
 
 #include "conv.h"
 
+enum { CKR_THIN_TAPS = 1 << 12 };       /* at most */
+
 /* Which weight, and where its run begins among the phases of x; for dx, how
  * far before the element of a phase that it adds to. */
 struct ckr_tap {
@@ -22,15 +24,13 @@ struct ckr_thin {
 };
 
 void ckr_thins_conv(const struct ckr_conv *c, const struct ckr_thin *t,
-                    float *y, const float *x, const float *w,
-                    const float *bias, float *workspace,
-                    const struct ckr_env *env);
+                    void *y, const void *x, const void *w, const void *bias,
+                    float *workspace, const struct ckr_env *env);
 void ckr_thins_dx(const struct ckr_conv *c, const struct ckr_thin *t,
-                  float *dx, const float *dy, const float *w,
-                  const float *bias, float *workspace,
-                  const struct ckr_env *env);
+                  void *dx, const void *dy, const void *w, const void *bias,
+                  float *workspace, const struct ckr_env *env);
 void ckr_thins_dw(const struct ckr_conv *c, const struct ckr_thin *t,
-                  float *dw, const float *x, const float *dy, float *workspace,
+                  void *dw, const void *x, const void *dy, float *workspace,
                   const struct ckr_env *env);
 
 #endif

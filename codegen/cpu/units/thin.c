@@ -4,7 +4,8 @@
  * out, into one plane for every phase of the stride, whose lines are as long
  * as those of the copy of y: then every tap is one run over all of it, however
  * short lines are, and sums over taps stay in registers.  Elements between the
- * lines of y are zeros or are not looked at.
+ * lines of y are zeros or are not looked at.  Copies are float32, of 16-bit
+ * floats too.
  */
 #include "thin.h"
 #include "sums.h"
@@ -31,12 +32,40 @@ ckr_span(const struct ckr_conv *c, const struct ckr_thin *t, int i,
 	return r;
 }
 
+/* The same of 16-bit floats. */
+static inline void
+ckr_thin_half_line(float *p, void *q, int type, struct ckr_span w, int64_t s,
+                   int back, float start)
+{
+	int64_t n = w.hi - w.lo;
+
+	if (back) {
+#pragma omp simd
+		for (int64_t i = w.lo; i < w.hi; i++)
+			p[i] += start;
+	}
+	if (s == 1 && back)
+		ckr_narrow(q, type, w.lo, p + w.lo, n);
+	else if (s == 1)
+		ckr_widen(p + w.lo, q, type, w.lo, n);
+	else
+		for (int64_t i = w.lo; i < w.hi; i++)
+			if (back)
+				ckr_narrow(q, type, i * s, p + i, 1);
+			else
+				ckr_widen(p + i, q, type, i * s, 1);
+}
+
 /* A line of x to its phase; or back, with `start` added. */
 static inline void
-ckr_thin_line(float *p, float *q, struct ckr_span w, int64_t s, int back,
-              float start)
+ckr_thin_line(float *p, void *line, int type, struct ckr_span w, int64_t s,
+              int back, float start)
 {
-	if (back && s == 1) {
+	float *q = line;
+
+	if (type != CKR_F32) {
+		ckr_thin_half_line(p, line, type, w, s, back, start);
+	} else if (back && s == 1) {
 #pragma omp simd
 		for (int64_t i = w.lo; i < w.hi; i++)
 			q[i] = start + p[i];
@@ -60,7 +89,7 @@ ckr_thin_line(float *p, float *q, struct ckr_span w, int64_t s, int back,
 /* A plane of x to its phases, or back. */
 static inline void
 ckr_thin_x(const struct ckr_conv *c, const struct ckr_thin *t, float *phases,
-           float *x, int back, float start)
+           const void *x, int back, float start)
 {
 	for (int64_t pd = 0; pd < t->phases[0]; pd++)
 	for (int64_t ph = 0; ph < t->phases[1]; ph++)
@@ -72,27 +101,28 @@ ckr_thin_x(const struct ckr_conv *c, const struct ckr_thin *t, float *phases,
 		for (int64_t d = a.lo; d < a.hi; d++)
 		for (int64_t h = b.lo; h < b.hi; h++)
 			ckr_thin_line(phases + (d * t->room[1] + h) *
-				t->room[2], x + ((a.first + d * c->stride[0])
-				* c->in[1] + b.first + h * c->stride[1]) *
-				c->in[2] + w.first, w, c->stride[2], back,
-				start);
+				t->room[2], ckr_item(x, c->type, ((a.first + d
+				* c->stride[0]) * c->in[1] + b.first + h
+				* c->stride[1]) * c->in[2] + w.first), c->type,
+				w, c->stride[2], back, start);
 	}
 }
 
 /* Lines of y to their places in a run, or back. */
 static inline void
 ckr_thin_y(const struct ckr_conv *c, const struct ckr_thin *t, float *run,
-           float *y, int back)
+           const void *y, int back)
 {
 	for (int64_t d = 0; d < c->out[0]; d++)
 		for (int64_t h = 0; h < c->out[1]; h++) {
 			float *p = run + (d * t->room[1] + h) * t->room[2];
-			float *q = y + (d * c->out[1] + h) * c->out[2];
-			float *to = back ? q : p, *from = back ? p : q;
+			void *q = ckr_item(y, c->type, (d * c->out[1] + h)
+			                   * c->out[2]);
 
-#pragma omp simd
-			for (int64_t i = 0; i < c->out[2]; i++)
-				to[i] = from[i];
+			if (back)
+				ckr_narrow(q, c->type, 0, p, c->out[2]);
+			else
+				ckr_widen(p, q, c->type, 0, c->out[2]);
 		}
 }
 
@@ -189,103 +219,121 @@ ckr_thin_dots(float *to, const float *run, const float *x,
 	to[7] += ckr_fold_lanes(a7);
 }
 
+/* Number i of a bias, or 0. */
+static inline float
+ckr_thin_bias(const struct ckr_conv *c, const void *bias, int64_t i)
+{
+	float b = 0.0f;
+
+	if (bias)
+		ckr_widen(&b, bias, c->type, i, 1);
+	return b;
+}
+
 /* Images first.. of group g: all channels of y over one of x. */
 static inline void
-ckr_thin_conv(const struct ckr_conv *c, const struct ckr_thin *t, float *y,
-              const float *x, const float *w, const float *bias,
+ckr_thin_conv(const struct ckr_conv *c, const struct ckr_thin *t, void *y,
+              const void *x, const void *w, const void *bias,
               int64_t first, int64_t g, float *own)
 {
-	float *run = own + t->all;
+	float *run = own + t->all, weight[CKR_THIN_TAPS];
 
 	for (int64_t i = 0; i < t->images; i++)
-		ckr_thin_x(c, t, own + i * t->image, (float *)(uintptr_t)x +
-		           ((first + i) * c->group + g) * c->in_size, 0, 0);
+		ckr_thin_x(c, t, own + i * t->image, ckr_item(x, c->type,
+		           ((first + i) * c->group + g) * c->in_size), 0, 0);
 	for (int64_t o = g * c->cout; o < (g + 1) * c->cout; o++) {
 		ckr_thin_sum(run, own, t->run, t->tap, c->taps,
-		             w + o * c->taps, bias ? bias[o] : 0.0f, 0);
+		             ckr_row(weight, w, c->type, o * c->taps, c->taps),
+		             ckr_thin_bias(c, bias, o), 0);
 		for (int64_t i = 0; i < t->images; i++)
-			ckr_thin_y(c, t, run + i * t->image, y +
-			           ((first + i) * c->group * c->cout + o) *
-			           c->out_size, 1);
+			ckr_thin_y(c, t, run + i * t->image, ckr_item(y,
+			           c->type, ((first + i) * c->group * c->cout
+			                     + o) * c->out_size), 1);
 	}
 }
 
 static inline void
-ckr_thin_dx(const struct ckr_conv *c, const struct ckr_thin *t, float *dx,
-            const float *dy, const float *w, const float *bias,
+ckr_thin_dx(const struct ckr_conv *c, const struct ckr_thin *t, void *dx,
+            const void *dy, const void *w, const void *bias,
             int64_t first, int64_t g, float *own)
 {
-	float *run = own + t->all + t->lead, start = bias ? bias[g] : 0.0f;
+	float *run = own + t->all + t->lead, start = ckr_thin_bias(c, bias, g);
+	float weight[CKR_THIN_TAPS];
 	int64_t phases = t->phases[0] * t->phases[1] * t->phases[2];
 
 	for (int64_t o = g * c->cout; o < (g + 1) * c->cout; o++) {
 		int64_t from = 0;
 
 		for (int64_t i = 0; i < t->images; i++)
-			ckr_thin_y(c, t, run + i * t->image,
-			           (float *)(uintptr_t)dy + ((first + i) *
-			           c->group * c->cout + o) * c->out_size, 0);
+			ckr_thin_y(c, t, run + i * t->image, ckr_item(dy,
+			           c->type, ((first + i) * c->group * c->cout
+			                     + o) * c->out_size), 0);
 		for (int64_t p = 0; p < phases; from = t->ends[p++])
 			ckr_thin_sum(own + p * t->size, run, t->size,
 			             t->tap + from, t->ends[p] - from,
-			             w + o * c->taps, 0.0f, o > g * c->cout);
+			             ckr_row(weight, w, c->type, o * c->taps,
+			                     c->taps), 0.0f, o > g * c->cout);
 	}
 	for (int64_t i = 0; i < t->images; i++) {
-		float *to = dx + ((first + i) * c->group + g) * c->in_size;
+		void *to = ckr_item(dx, c->type, ((first + i) * c->group + g)
+		                    * c->in_size);
 
 		for (int64_t j = 0; j < c->in_size; j++)
-			to[j] = start;
+			ckr_narrow(to, c->type, j, &start, 1);
 		ckr_thin_x(c, t, own + i * t->image, to, 1, start);
 	}
 }
 
 /* Weights of group g, summed over the images. */
 static inline void
-ckr_thin_dw(const struct ckr_conv *c, const struct ckr_thin *t, float *dw,
-            const float *x, const float *dy, const float *none, int64_t first,
+ckr_thin_dw(const struct ckr_conv *c, const struct ckr_thin *t, void *dw,
+            const void *x, const void *dy, const void *none, int64_t first,
             int64_t g, float *own)
 {
-	float *run = own + t->all;
+	float *run = own + t->all, *sum;
 	int64_t n = (t->run + CKR_WIDE - 1) / CKR_WIDE * CKR_WIDE;
 
 	(void)none;
-	dw += g * c->cout * c->taps;
-	memset(dw, 0, (size_t)(c->cout * c->taps) * sizeof *dw);
+	dw = ckr_item(dw, c->type, g * c->cout * c->taps);
+	sum = c->type == CKR_F32 ? dw : own + c->room;
+	memset(sum, 0, (size_t)(c->cout * c->taps) * sizeof *sum);
 	for (; first < c->images; first += t->images) {
 		for (int64_t i = 0; i < t->images; i++)
-			ckr_thin_x(c, t, own + i * t->image,
-			           (float *)(uintptr_t)x + ((first + i) *
-			           c->group + g) * c->in_size, 0, 0);
+			ckr_thin_x(c, t, own + i * t->image, ckr_item(x,
+			           c->type, ((first + i) * c->group + g)
+			                    * c->in_size), 0, 0);
 		for (int64_t o = 0; o < c->cout; o++) {
-			float *to = dw + o * c->taps;
+			float *to = sum + o * c->taps;
 			int64_t k = 0;
 
 			for (int64_t i = 0; i < t->images; i++)
 				ckr_thin_y(c, t, run + i * t->image,
-				           (float *)(uintptr_t)dy +
-				           (((first + i) * c->group + g) *
-				           c->cout + o) * c->out_size, 0);
+				           ckr_item(dy, c->type, (((first + i)
+				                    * c->group + g) * c->cout
+				                    + o) * c->out_size), 0);
 			for (; k + 8 <= c->taps; k += 8)
 				ckr_thin_dots(to + k, run, own, t->tap + k, n);
 			for (; k < c->taps; k++)
 				to[k] += ckr_dot(run, own + t->tap[k].at, n);
 		}
 	}
+	if (c->type != CKR_F32)
+		ckr_narrow(dw, c->type, 0, sum, c->cout * c->taps);
 }
 
 /* ---- over the threads ---- */
 
 typedef void ckr_thin_task(const struct ckr_conv *c, const struct ckr_thin *t,
-                           float *to, const float *from, const float *by,
-                           const float *bias, int64_t first, int64_t g,
+                           void *to, const void *from, const void *by,
+                           const void *bias, int64_t first, int64_t g,
                            float *own);
 
 /* So many tasks, of a group each.  Zeros of a thread's workspace stay where no
  * line lies. */
 static inline void
 ckr_thin_share(ckr_thin_task *task, int64_t tasks, const struct ckr_conv *c,
-               const struct ckr_thin *t, float *to, const float *from,
-               const float *by, const float *bias, float *workspace,
+               const struct ckr_thin *t, void *to, const void *from,
+               const void *by, const void *bias, float *workspace,
                const struct ckr_env *env)
 {
 #pragma omp parallel num_threads(env->threads)
@@ -301,8 +349,8 @@ ckr_thin_share(ckr_thin_task *task, int64_t tasks, const struct ckr_conv *c,
 }
 
 void
-ckr_thins_conv(const struct ckr_conv *c, const struct ckr_thin *t, float *y,
-               const float *x, const float *w, const float *bias,
+ckr_thins_conv(const struct ckr_conv *c, const struct ckr_thin *t, void *y,
+               const void *x, const void *w, const void *bias,
                float *workspace, const struct ckr_env *env)
 {
 	ckr_thin_share(ckr_thin_conv, c->images / t->images * c->group, c, t,
@@ -310,8 +358,8 @@ ckr_thins_conv(const struct ckr_conv *c, const struct ckr_thin *t, float *y,
 }
 
 void
-ckr_thins_dx(const struct ckr_conv *c, const struct ckr_thin *t, float *dx,
-             const float *dy, const float *w, const float *bias,
+ckr_thins_dx(const struct ckr_conv *c, const struct ckr_thin *t, void *dx,
+             const void *dy, const void *w, const void *bias,
              float *workspace, const struct ckr_env *env)
 {
 	ckr_thin_share(ckr_thin_dx, c->images / t->images * c->group, c, t, dx,
@@ -319,8 +367,8 @@ ckr_thins_dx(const struct ckr_conv *c, const struct ckr_thin *t, float *dx,
 }
 
 void
-ckr_thins_dw(const struct ckr_conv *c, const struct ckr_thin *t, float *dw,
-             const float *x, const float *dy, float *workspace,
+ckr_thins_dw(const struct ckr_conv *c, const struct ckr_thin *t, void *dw,
+             const void *x, const void *dy, float *workspace,
              const struct ckr_env *env)
 {
 	ckr_thin_share(ckr_thin_dw, c->group, c, t, dw, x, dy, NULL, workspace,
