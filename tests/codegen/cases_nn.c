@@ -470,6 +470,7 @@ classifiers(struct setup *t)
 		int64_t classes = large ? 12280 : wide ? 1100 : deep ? 2 : 301;
 		double most = wide ? 0.1 : deep ? 1e-4 : 1;
 		bool seeded = k % 3 == 1;
+		bool f32 = t->real != DT_F32 && bias && k >= 2 && k < last;
 		ValId in[5];
 		Attr a = attr_default(OP_CLASSIFIER);
 		Node *n;
@@ -483,7 +484,7 @@ classifiers(struct setup *t)
 		a.CLASSIFIER.chunk = k < 6 ? 60 : 0;
 		a.CLASSIFIER.seed = k == 5 ? 0.25 : 1;
 		in[0] = given(t, t->real, SHAPE(rows, dim), -most, most);
-		in[1] = given(t, few && bias ? DT_F32 : t->real,
+		in[1] = given(t, f32 ? DT_F32 : t->real,
 		              tb ? SHAPE(classes, dim) : SHAPE(dim, classes),
 		              -1, 1);
 		in[2] = given(t, k & 4 ? DT_I32 : DT_I64, SHAPE(rows), 0,
