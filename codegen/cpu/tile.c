@@ -260,11 +260,13 @@ set_chunk_rows(const Graph *g, const Node *n, struct classifier_tile *t)
 	                            TILE_LOGIT_ROWS));
 }
 
-/* Rows whose adjoints are there at a time. */
+/* Rows of one product for dx. */
 static int64_t
-kept_rows(const Graph *g, const Node *n, const struct classifier_tile *t)
+rows_of_dx(const Graph *g, const Node *n, const struct classifier_tile *t)
 {
-	return t->keep ? g->val[n->in[0]].shape.dim[0] : t->most;
+	const Val *x = &g->val[n->in[0]];
+
+	return t->keep && x->dt == DT_BF16 ? x->shape.dim[0] : t->most;
 }
 
 /* Tiles of the products for logits, dx and dw; returns the most floats that a
@@ -276,18 +278,19 @@ classifier_products(const Graph *g, const Node *n, struct classifier_tile *t)
 	bool tb = n->attr.CLASSIFIER.tb != 0;
 	DType x = g->val[n->in[0]].dt;
 	DType w = t->slice ? x : g->val[n->in[1]].dt;   /* as multiplied */
-	DType sum = t->keep ? x : DT_F32;
-	int64_t rows = kept_rows(g, n, t);
+	DType sum = t->keep ? x : DT_F32, d = x == DT_BF16 ? x : DT_F32;
+	DType kept = t->keep ? x : d;
+	int64_t rows = t->keep ? g->val[n->in[0]].shape.dim[0] : t->most;
 	struct product_tile *p = t->tile;
 
 	p[0] = tile_strip(t->most, t->slice ? t->slice : t->classes, t->dim);
-	p[1] = tile_product(1, rows, t->dim, t->classes);
+	p[1] = tile_product(1, rows_of_dx(g, n, t), t->dim, t->classes);
 	p[2] = tile_product(1, tb ? t->classes : t->dim,
 	                    tb ? t->dim : t->classes, rows);
 	return larger(
 		larger(product_workspace(p[0], x, w, DT_F32),
-	               product_workspace(p[1], x, w, x)),
-		product_workspace(p[2], x, x, sum));
+	               product_workspace(p[1], d, w, x)),
+		product_workspace(p[2], tb ? kept : x, tb ? x : kept, sum));
 }
 
 /* Adds to the floats of workspace (-1: too many); returns their number before.
@@ -335,7 +338,7 @@ tile_classifier(const Graph *g, const Node *n, int threads)
 		t.weights = classifier_place(
 			&t, ceil_div(workspace_mul(t.slice, t.dim), 2));
 		t.dx = classifier_place(&t, n->out[1]
-		                        ? workspace_mul(kept_rows(g, n, &t),
+		                        ? workspace_mul(rows_of_dx(g, n, &t),
 		                                        t.dim) : 0);
 	}
 	t.thread = classifier_products(g, n, &t);

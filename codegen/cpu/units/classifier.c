@@ -5,10 +5,11 @@
  * place, and used up by the products for dx and dw.  The divisor of a mean is
  * known from the labels beforehand.
  *
- * Logits are float32 whatever the operands are; their adjoints have the type
- * of x.  A 16-bit dw is a sum over all rows that is rounded once: where rows
- * are few all adjoints are kept for one product at the end, and another for dx;
- * where they are many the sum is, and adjoints lie over their logits.
+ * Logits are float32 whatever the operands are; so are their adjoints, but of
+ * bf16.  A 16-bit dw is a sum over all rows that is rounded once: where rows
+ * are few all adjoints are kept, of the type of x, for one product at the end,
+ * and of bf16 another for dx; where they are many the sum is, and adjoints lie
+ * over their logits.
  */
 #include "classifier.h"
 #include "gemm.h"
@@ -202,17 +203,18 @@ ckr_classifier_adjoints(const struct ckr_classifier *c, float *z, void *all,
 {
 	int64_t n = c->classes;
 
+	if (c->x != CKR_BF16)
+		return (struct ckr_half){ z, CKR_F32, n, { 0 } };
 	if (!c->keep)
-		return (struct ckr_half){ z, c->x,
-			c->x == CKR_F32 ? n : 2 * n, { 0 } };
+		return (struct ckr_half){ z, c->x, 2 * n, { 0 } };
 	return (struct ckr_half){ (uint16_t *)all + at * n, c->x, n, { 0 } };
 }
 
-/* Rows of logits to losses and adjoints. */
+/* Rows of logits to losses and adjoints, which are also kept in `all`. */
 static inline void
 ckr_classifier_rows(const struct ckr_classifier *c, float *z, float *each,
-                    const struct ckr_half *d, const struct ckr_labels *l,
-                    int64_t at, int64_t rows, float g, struct ckr_env *env)
+                    void *all, const struct ckr_labels *l, int64_t at,
+                    int64_t rows, float g, struct ckr_env *env)
 {
 	int64_t n = c->classes;
 
@@ -222,10 +224,10 @@ ckr_classifier_rows(const struct ckr_classifier *c, float *z, float *each,
 		float wc = ckr_label_weight(l, label);
 
 		each[i] = wc * ckr_classifier_row(z + i * n, n, label, g * wc);
-		if (d->data != z)
-			ckr_narrow(d->data, d->type, i * n, z + i * n, n);
-		else if (d->type != CKR_F32)
-			ckr_narrow_over(z + i * n, d->type, n);
+		if (c->keep)
+			ckr_narrow(all, c->x, (at + i) * n, z + i * n, n);
+		else if (c->x == CKR_BF16)
+			ckr_narrow_over(z + i * n, c->x, n);
 	}
 }
 
@@ -244,7 +246,7 @@ ckr_classify(const struct ckr_classifier *c, float *loss, void *dx, void *dw,
              struct ckr_env *env)
 {
 	int64_t n = c->classes, k = c->dim, ld = c->tb ? k : n, rows;
-	int full = c->x == CKR_F32;
+	int full = c->x == CKR_F32, late = c->keep && c->x == CKR_BF16;
 	struct ckr_half zs = { NULL, CKR_F32, n, { 0 } }, d;
 	struct ckr_half ws = { (void *)w, c->w, ld, { 0 } };
 	struct ckr_half sums = { full ? dw : workspace + c->dw, CKR_F32, ld,
@@ -278,10 +280,11 @@ ckr_classify(const struct ckr_classifier *c, float *loss, void *dx, void *dw,
 		ckr_classifier_logits(c, zs, xs, ws, rows, bias != NULL,
 		                      workspace, env);
 		d = ckr_classifier_adjoints(c, z, workspace, i0);
-		ckr_classifier_rows(c, z, each, &d, l, i0, rows, g, env);
+		ckr_classifier_rows(c, z, each, workspace, l, i0, rows, g,
+		                    env);
 		for (int64_t i = 0; i < rows; i++)
 			sum += (double)each[i];
-		if (dx && !c->keep)
+		if (dx && !late)
 			ckr_classifier_dx(c, dxs, d, ws, rows, workspace, env);
 		if (dw && !c->keep)
 			ckr_classifier_dw(c, sums, d, xs, rows, i0 > 0,
@@ -289,12 +292,12 @@ ckr_classify(const struct ckr_classifier *c, float *loss, void *dx, void *dw,
 		if (dbias)
 			ckr_add_columns(db, &d, rows, n, i0 == 0, env);
 		xs = ckr_half_from(xs, rows * k);
-		if (dx && !c->keep)
+		if (dx && !late)
 			dxs = ckr_half_from(dxs, rows * k);
 	}
 	d = (struct ckr_half){ workspace, c->x, n, { 0 } };
 	xs.data = (void *)x;
-	if (dx && c->keep)
+	if (dx && late)
 		ckr_classifier_dx(c, dxs, d, ws, c->rows, workspace, env);
 	if (dw && c->keep)
 		ckr_classifier_dw(c, (struct ckr_half){ dw, c->x, ld, { 0 } },
