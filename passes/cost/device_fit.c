@@ -25,10 +25,13 @@ reads_half(const Plan *plan, const struct plan_step *s)
 	return s->nread > 0 && dtype_is_half(plan->tensor[s->read[0]].dt);
 }
 
-static int
-list_steps(struct measured_step *list, const Plan *plan,
-           const struct device_profile *measured)
+/* The plan's steps that were measured, *count of them. */
+static struct measured_step *
+list_steps(Arena *arena, const Plan *plan,
+           const struct device_profile *measured, int *count)
 {
+	struct measured_step *list = arena_array(arena, (size_t)plan->nstep + 1,
+	                                         sizeof *list);
 	int n = 0;
 
 	for (int64_t i = 0; i < plan->nstep; i++) {
@@ -43,7 +46,8 @@ list_steps(struct measured_step *list, const Plan *plan,
 		m->sec = device_measured(measured, m->op, s->flops, s->bytes);
 		n += m->sec > 0 && !s->view;
 	}
-	return n;
+	*count = n;
+	return list;
 }
 
 /* Of products whose operands have 16 bits, or have not; 0: there are none. */
@@ -119,9 +123,8 @@ device_fit(struct device_profile *d, const Plan *plan,
            const struct device_profile *measured)
 {
 	Arena *arena = arena_new();
-	struct measured_step *step = arena_array(arena, (size_t)plan->nstep + 1,
-	                                         sizeof *step);
-	int n = list_steps(step, plan, measured);
+	int n;
+	struct measured_step *step = list_steps(arena, plan, measured, &n);
 	bool ok;
 
 	*d = (struct device_profile){ .name = "host", .serial = 1 };
@@ -138,9 +141,8 @@ device_fit16(struct device_profile *d, const Plan *plan,
              const struct device_profile *measured)
 {
 	Arena *arena = arena_new();
-	struct measured_step *step = arena_array(arena, (size_t)plan->nstep + 1,
-	                                         sizeof *step);
-	int n = list_steps(step, plan, measured);
+	int n;
+	struct measured_step *step = list_steps(arena, plan, measured, &n);
 	double rate = product_rate(d, step, n, true);
 
 	if (rate > 0) {

@@ -18,13 +18,13 @@ import argparse
 import datetime
 import json
 import os
-import platform
-import re
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+
+import steps
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -211,11 +211,10 @@ def main():
                 )
                 torch[what].append(json.loads(done.stdout.splitlines()[-1]))
     floor = statistics.median(f["seconds"] for f in floors)
-    cpu = re.search(r"model name\s*: (.*)", open("/proc/cpuinfo").read())
     lines = [
         f"# GPT-2, {o.layers} layers of {o.width}, batch {o.batch} x {o.seq}, float32, {datetime.date.today()}",
         "",
-        f"{cpu.group(1) if cpu else platform.processor()}, {os.cpu_count()} cores; products alone: {floor:.3f} s "
+        f"{steps.processor()}, {os.cpu_count()} cores; products alone: {floor:.3f} s "
         f"({statistics.median(f['gflops'] for f in floors):.0f} GF/s, {floors[0]['library']}).",
         "",
         "| what | compile s | step s | over products alone | peak MiB | process MiB | recompute predicted |",

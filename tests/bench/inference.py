@@ -14,9 +14,7 @@ import argparse
 import datetime
 import json
 import os
-import re
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -61,17 +59,11 @@ RUN = {"ckc": run_ckc, "onnxruntime": run_onnxruntime}
 
 
 def child(o, kind, path):
-    env = {k: v for k, v in os.environ.items() if not k.startswith("OPENBLAS_")}
-    env.update(PYTHONPATH=os.path.join(ROOT, "frontend", "python"), CKC_HOME=o.build)
-    done = subprocess.run(
-        [o.python, os.path.abspath(__file__), "--run", kind, path, "--threads", str(o.threads)],
-        env=env,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    if done.returncode:
-        sys.exit(f"{kind}, {path}: status {done.returncode}")
-    return json.loads(done.stdout.splitlines()[-1])
+    argv = [o.python, os.path.abspath(__file__), "--run", kind, path, "--threads", o.threads]
+    out = steps.call(
+        argv, {"PYTHONPATH": os.path.join(ROOT, "frontend", "python"), "CKC_HOME": o.build}
+    )[0]
+    return json.loads(out.splitlines()[-1])
 
 
 def measure(o, name, folder):
@@ -112,16 +104,11 @@ def main():
         return
     folder = o.keep or tempfile.mkdtemp(prefix="ckc-bench-")
     os.makedirs(folder, exist_ok=True)
-    cpu = re.search(r"model name\s*: (.*)", open("/proc/cpuinfo").read())
-    version = subprocess.run(
-        [o.python, "-c", "import onnxruntime; print(onnxruntime.__version__)"],
-        stdout=subprocess.PIPE,
-        text=True,
-    ).stdout.strip()
+    version = steps.call([o.python, "-c", "import onnxruntime; print(onnxruntime.__version__)"])[0]
     out = [
         f"# The loss of a batch without training, float32, {datetime.date.today()}",
         "",
-        f"{cpu.group(1) if cpu else 'unknown'}, {o.threads} threads; onnxruntime {version}; medians of {o.rounds} interleaved rounds.",
+        f"{steps.processor()}, {o.threads} threads; onnxruntime {version.strip()}; medians of {o.rounds} interleaved rounds.",
         "",
         "| network | ckc s | onnxruntime s | ckc / onnxruntime |",
         "|---|---|---|---|",

@@ -15,13 +15,14 @@ import array
 import datetime
 import json
 import os
-import platform
 import random
 import re
 import statistics
 import subprocess
 import sys
 import tempfile
+
+import steps
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "e2e"))
@@ -221,12 +222,11 @@ class Bench:
 
 
 def report(args, rows, profiles):
-    cpu = re.search(r"model name\s*: (.*)", open("/proc/cpuinfo").read())
     clock = "CPU seconds of one thread" if args.cpu_clock else "seconds on the wall"
     out = [
         f"# Predicted and measured step time, {datetime.date.today()}",
         "",
-        f"{cpu.group(1) if cpu else platform.processor()}, {os.cpu_count()} cores, {args.threads} thread"
+        f"{steps.processor()}, {os.cpu_count()} cores, {args.threads} thread"
         f"{'s' if args.threads > 1 else ''}; {clock}; medians of {args.rounds} rounds, each with a profile of its own:",
         "",
     ]

@@ -25,6 +25,7 @@ import argparse
 import datetime
 import json
 import os
+import platform
 import re
 import shutil
 import statistics
@@ -285,16 +286,22 @@ class Network:
         ]
 
 
+def processor():
+    """Its name."""
+    with open("/proc/cpuinfo", encoding="utf-8") as f:
+        name = re.search(r"model name\s*: (.*)", f.read())
+    return name.group(1) if name else platform.processor() or "unknown"
+
+
 def digits(seconds):
     return f"{seconds:.3f}" if seconds >= 0.03 else f"{seconds:.5f}"
 
 
 def report(o, networks, machine):
-    cpu = re.search(r"model name\s*: (.*)", open("/proc/cpuinfo").read())
     out = [
         f"# {len(networks)} networks, {o.dtype}, one training step, {datetime.date.today()}",
         "",
-        f"{cpu.group(1) if cpu else 'unknown'}, {os.cpu_count()} cores, {o.threads} threads, load {machine['load']:.1f} at the start and "
+        f"{processor()}, {os.cpu_count()} cores, {o.threads} threads, load {machine['load']:.1f} at the start and "
         f"{os.getloadavg()[0]:.1f} at the end; PyTorch {networks[0].rows['eager'][0]['torch']}; medians of {o.rounds} interleaved round{'s' if o.rounds > 1 else ''} of {o.steps} steps. "
         f"Roof: products {machine['flops'] / 1e9:.0f} GFLOP/s, memory {machine['bandwidth'] / 1e9:.0f} GB/s. Peaks are of the whole process. Predicted: "
         "from this machine's speeds (`--device host`), and from one `ckrun --profile`.",

@@ -24,17 +24,19 @@ struct ckr_conv {
 		for (int64_t kh = 0; kh < (c)->kernel[1]; kh++) \
 			for (int64_t kw = 0; kw < (c)->kernel[2]; kw++)
 
-static inline int64_t
-ckr_size(int type)
+/* n elements, `to_step` and `from_step` apart. */
+static inline void
+ckr_copy_elements(void *to, int64_t to_step, const void *from,
+                  int64_t from_step, int type, int64_t n)
 {
-	return type == CKR_F32 ? 4 : 2;
-}
-
-/* Element i. */
-static inline void *
-ckr_item(const void *x, int type, int64_t i)
-{
-	return (char *)x + i * ckr_size(type);
+	if (type == CKR_F32)
+		for (int64_t i = 0; i < n; i++)
+			((float *)to)[i * to_step] =
+				((const float *)from)[i * from_step];
+	else
+		for (int64_t i = 0; i < n; i++)
+			((uint16_t *)to)[i * to_step] =
+				((const uint16_t *)from)[i * from_step];
 }
 
 void ckr_conv(const struct ckr_conv *c, void *y, const void *x, const void *w,

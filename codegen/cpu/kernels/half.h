@@ -5,6 +5,43 @@
 #include "cpu.h"
 #include "arith.h"
 
+/* Bytes of an element of the type: CKR_F32 or of 16 bits. */
+static inline int64_t
+ckr_size(int type)
+{
+	return type == CKR_F32 ? 4 : 2;
+}
+
+/* Element i. */
+static inline void *
+ckr_item(const void *x, int type, int64_t i)
+{
+	return (char *)x + i * ckr_size(type);
+}
+
+static inline void
+ckr_zeros(void *to, int type, int64_t n)
+{
+	if (n > 0)
+		memset(to, 0, (size_t)(n * ckr_size(type)));
+}
+
+/* y = alpha op(a) op(b) + beta y, where a parallel region may be open.  a and b
+ * are float32, or bf16 where env.bgemm is there; y is float32. */
+static inline void
+ckr_product(int type, int ta, int tb, int64_t m, int64_t n, int64_t k,
+            float alpha, const void *a, int64_t lda, const void *b,
+            int64_t ldb, float beta, float *y, int64_t ldy,
+            const struct ckr_env *env)
+{
+	if (type == CKR_BF16)
+		env->bgemm(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, y,
+		           ldy);
+	else
+		ckr_sgemm(env)(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, y,
+		               ldy);
+}
+
 /* to[0..n-1] = from[at..at+n-1], elements of this type (CKR_F32 too). */
 static inline void
 ckr_widen(float *to, const void *from, int type, int64_t at, int64_t n)

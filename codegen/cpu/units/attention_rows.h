@@ -44,7 +44,7 @@ ckr_head_read(const void *x, int type, int64_t at, int64_t ld, int64_t rows,
 	struct ckr_head h;
 
 	if (ckr_head_type(type, env) == CKR_BF16)
-		return (struct ckr_head){ (uint16_t *)x + at, CKR_BF16, ld };
+		return (struct ckr_head){ ckr_item(x, type, at), type, ld };
 	h = ckr_head_room((void *)x, type, at, ld, rows, dim, room);
 	if (type != CKR_F32)
 		for (int64_t i = 0; i < rows; i++)
@@ -80,12 +80,8 @@ ckr_head_product(int ta, int tb, int64_t m, int64_t n, int64_t k, float alpha,
                  struct ckr_head a, struct ckr_head b, float beta,
                  struct ckr_head y, const struct ckr_env *env)
 {
-	if (a.type == CKR_BF16)
-		env->bgemm(ta, tb, m, n, k, alpha, a.p, a.ld, b.p, b.ld, beta,
-		           y.p, y.ld);
-	else
-		ckr_sgemm(env)(ta, tb, m, n, k, alpha, a.p, a.ld, b.p, b.ld,
-		               beta, y.p, y.ld);
+	ckr_product(a.type, ta, tb, m, n, k, alpha, a.p, a.ld, b.p, b.ld, beta,
+	            y.p, y.ld, env);
 }
 
 /* Keys that query i sees. */
@@ -197,11 +193,7 @@ ckr_score_put(float *s, int type, int64_t at, const float *x, int64_t n)
 static inline void
 ckr_score_zero(float *s, int type, int64_t from, int64_t to)
 {
-	size_t size = type == CKR_F32 ? 4 : 2;
-
-	if (from < to)
-		memset((char *)s + (size_t)from * size, 0,
-		       (size_t)(to - from) * size);
+	ckr_zeros(ckr_item(s, type, from), type, to - from);
 }
 
 /* The n scores, a multiple of 16, become e^(s - m), of the type; returns their

@@ -143,28 +143,6 @@ ckr_filled(int64_t left)
 	return left < 0 ? 0 : left < CKR_BLOCK ? left : CKR_BLOCK;
 }
 
-static inline void
-ckr_zeros(void *to, int type, int64_t n)
-{
-	if (n > 0)
-		memset(to, 0, (size_t)(n * ckr_size(type)));
-}
-
-/* n elements, `to_step` and `from_step` apart. */
-static inline void
-ckr_copy_elements(void *to, int64_t to_step, const void *from,
-                  int64_t from_step, int type, int64_t n)
-{
-	if (type == CKR_F32)
-		for (int64_t i = 0; i < n; i++)
-			((float *)to)[i * to_step] =
-				((const float *)from)[i * from_step];
-	else
-		for (int64_t i = 0; i < n; i++)
-			((uint16_t *)to)[i * to_step] =
-				((const uint16_t *)from)[i * from_step];
-}
-
 /* n positions, `step` apart, of `have` channels, `plane` apart, one by one. */
 static inline void
 ckr_pack_each(void *to, const void *from, int type, int64_t plane,

@@ -101,7 +101,7 @@ ckr_classifier_product(const struct ckr_classifier *c, int product, int ta,
 static inline struct ckr_half
 ckr_half_from(struct ckr_half x, int64_t at)
 {
-	x.data = (char *)x.data + at * (x.type == CKR_F32 ? 4 : 2);
+	x.data = ckr_item(x.data, x.type, at);
 	return x;
 }
 
@@ -236,7 +236,7 @@ static inline void
 ckr_classifier_none(void *y, int type, int64_t n)
 {
 	if (y)
-		memset(y, 0, (size_t)n * (type == CKR_F32 ? 4 : 2));
+		ckr_zeros(y, type, n);
 }
 
 void

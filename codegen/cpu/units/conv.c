@@ -96,21 +96,16 @@ ckr_unfold_tap(const struct ckr_conv *c, char *col, const void *x,
 		ckr_find_tap(c, &r, lo, hi, kd, kh, kw);
 		to = col + r.lo * size;
 		n = r.hi - r.lo;
-		memset(col, 0, (size_t)(r.lo * size));
-		memset(col + r.hi * size, 0, (size_t)((r.n - r.hi) * size));
+		ckr_zeros(col, c->type, r.lo);
+		ckr_zeros(col + r.hi * size, c->type, r.n - r.hi);
 		if (n <= 0)
 			continue;
 		if (s == 1)
 			memcpy(to, ckr_item(x, c->type, r.at),
 			       (size_t)(n * size));
-		else if (c->type == CKR_F32)
-			for (int64_t i = 0; i < n; i++)
-				((float *)to)[i] =
-					((const float *)x)[r.at + i * s];
 		else
-			for (int64_t i = 0; i < n; i++)
-				((uint16_t *)to)[i] =
-					((const uint16_t *)x)[r.at + i * s];
+			ckr_copy_elements(to, 1, ckr_item(x, c->type, r.at), s,
+			                  c->type, n);
 	}
 }
 
@@ -197,14 +192,8 @@ ckr_conv_product(const struct ckr_conv *c, int ta, int tb, int64_t m,
                  const void *b, int64_t ldb, int more, float *y, int64_t ldy,
                  const struct ckr_env *env)
 {
-	float beta = more ? 1.0f : 0.0f;
-
-	if (c->type == CKR_F32)
-		ckr_sgemm(env)(ta, tb, m, n, k, 1.0f, a, lda, b, ldb, beta, y,
-		               ldy);
-	else
-		env->bgemm(ta, tb, m, n, k, 1.0f, a, lda, b, ldb, beta, y,
-		           ldy);
+	ckr_product(c->type, ta, tb, m, n, k, 1.0f, a, lda, b, ldb,
+	            more ? 1.0f : 0.0f, y, ldy, env);
 }
 
 /* Rows of sums: where they belong, or in a room. */

@@ -129,28 +129,27 @@ ckr_half_sums(const struct ckr_half_product *p, int64_t at, int64_t i0,
 		                            p->ta ? i0 : k0);
 		int64_t bi = ckr_half_index(p, &p->b, at, p->tb ? j0 : k0,
 		                            p->tb ? k0 : j0);
-		float beta = more ? 1.0f : 0.0f;
-		const float *ap, *bp;
+		const void *ap, *bp;
 
 		if (native) {
-			const uint16_t *w = (const uint16_t *)p->b.data + bi;
-
+			lda = p->a.ld;
 			ldb = p->b.ld;
-			if (blocks)
-				w = ckr_half_bf16(b, &p->b, bi,
-				                  p->tb ? cols : k,
-				                  p->tb ? k : cols, &ldb);
-			env->bgemm(p->ta, p->tb, rows, cols, k, p->alpha,
-			           (const uint16_t *)p->a.data + ai, p->a.ld,
-			           w, ldb, beta, y, ld);
-			continue;
+			ap = ckr_item(p->a.data, CKR_BF16, ai);
+			bp = blocks ? ckr_half_bf16(b, &p->b, bi,
+			                            p->tb ? cols : k,
+			                            p->tb ? k : cols, &ldb)
+				: ckr_item(p->b.data, CKR_BF16, bi);
+		} else {
+			ap = ckr_half_open(a, &p->a, p->a.type, ai,
+			                   p->ta ? k : rows, p->ta ? rows : k,
+			                   &lda);
+			bp = ckr_half_open(b, &p->b, p->a.type, bi,
+			                   p->tb ? cols : k, p->tb ? k : cols,
+			                   &ldb);
 		}
-		ap = ckr_half_open(a, &p->a, p->a.type, ai, p->ta ? k : rows,
-		                   p->ta ? rows : k, &lda);
-		bp = ckr_half_open(b, &p->b, p->a.type, bi,
-		                   p->tb ? cols : k, p->tb ? k : cols, &ldb);
-		ckr_sgemm(env)(p->ta, p->tb, rows, cols, k, p->alpha, ap, lda,
-		               bp, ldb, beta, y, ld);
+		ckr_product(native ? CKR_BF16 : CKR_F32, p->ta, p->tb, rows,
+		            cols, k, p->alpha, ap, lda, bp, ldb,
+		            more ? 1.0f : 0.0f, y, ld, env);
 	}
 }
 

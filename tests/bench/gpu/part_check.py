@@ -8,17 +8,12 @@ import check_faults
 import check_memory
 import rounded
 from models import DTYPES, tiny
+from models import FAMILIES as SMALL_FAMILIES
 from part_losses import graph_bits
 from work import MODELS, Wrong, as_planned, ck, digest, said, same
 
 # One of each family, and what has kernels of its own.
-FAMILIES = (
-    "mlp-mse",
-    "gpt2-ts14",
-    "llama-dynamo",
-    "bert-cls-dynamo",
-    "resnet-dynamo-bn",
-    "unet-dynamo",
+FAMILIES = SMALL_FAMILIES + (
     "cnn-bn-batch",
     "dlrm-dyn22",
     "crf-ts17",
