@@ -65,11 +65,13 @@ tables_shared(Arena *a, const Graph *g, const Plan *plan,
 	for (int rank = 1; rank <= 6; rank++)
 		for (ValId id = 1; id < g->nval; id++) {
 			const Val *v = &g->val[id];
+			uint64_t *end;
 
 			if (shared_rank(v) != rank || !used[id])
 				continue;
-			s.offset[s.n] = s.bytes;
-			s.bytes += (uint64_t)v->nbytes;
+			end = v->host ? &s.host_bytes : &s.bytes;
+			s.offset[s.n] = *end;
+			*end += (uint64_t)v->nbytes;
 			if (v->kind == V_CONST)
 				add_data(&s.data[s.n], &s.data_bytes, v);
 			s.val[s.n++] = id;
@@ -84,7 +86,8 @@ program_shared(struct emitted_program *p, const struct shared_values *s,
 	for (uint32_t i = 0; i < s->n; i++) {
 		p->offset[i] = s->offset[i];
 		p->data[i] = s->data[i];
-		p->resident[i] = true;
+		p->host[i] = of->val[s->val[i]].host;
+		p->resident[i] = !p->host[i];
 		if (of != p->g && !element_same(of, p->g, s->val[i]))
 			continue;
 		p->val[i] = s->val[i];
@@ -93,6 +96,7 @@ program_shared(struct emitted_program *p, const struct shared_values *s,
 	p->ntensor = s->n;
 	p->resident_bytes = s->bytes;
 	p->arena_bytes = (uint64_t)p->plan->sum.arena;
+	p->host_bytes = s->host_bytes;
 }
 
 /* A constant that the other schedules have not got. */
@@ -109,6 +113,12 @@ own_constant(struct emitted_program *p, int64_t at, const struct plan_tensor *t,
 	p->offset[at] = p->arena_bytes;
 	p->arena_bytes += (uint64_t)t->bytes;
 	return true;
+}
+
+static uint64_t
+max_bytes(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
 }
 
 static bool
@@ -137,6 +147,7 @@ program_tensors(struct emitted_program *p, struct shared_values *s, bool apart,
 		if (t->alias_of >= 0)
 			continue;
 		p->resident[at] = t->resident && !apart;
+		p->host[at] = t->host;
 		if (t->resident && apart) {
 			if (!own_constant(p, at, t, s, d))
 				return false;
@@ -147,6 +158,10 @@ program_tensors(struct emitted_program *p, struct shared_values *s, bool apart,
 			return diag_internal(d, "codegen: '%s' has no offset "
 			                     "in the arena",
 			                     t->name);
+		} else if (t->host) {
+			p->offset[at] = s->host_bytes + (uint64_t)t->offset;
+			p->host_bytes = max_bytes(p->host_bytes, p->offset[at]
+			                          + (uint64_t)t->bytes);
 		} else {
 			p->offset[at] = (uint64_t)t->offset;
 		}
@@ -169,6 +184,7 @@ program_aliases(struct emitted_program *p)
 			continue;
 		of = p->index_of_plan[of];
 		p->resident[i] = p->resident[of];
+		p->host[i] = p->host[of];
 		p->offset[i] = p->offset[of]
 			+ (uint64_t)(v->start * dtype_info[v->dt].nbytes);
 	}
@@ -204,6 +220,7 @@ tables_program(struct emitted_program *p, Arena *a, const Graph *g,
 	p->offset = arena_array(a, n, sizeof *p->offset);
 	p->data = arena_array(a, n, sizeof *p->data);
 	p->resident = arena_array(a, n, sizeof *p->resident);
+	p->host = arena_array(a, n, sizeof *p->host);
 	p->ready = arena_array(a, n, sizeof *p->ready);
 	memset(p->ready, 0xff, n * sizeof *p->ready);
 	p->index_of_val = arena_array(a, g->nval, sizeof *p->index_of_val);

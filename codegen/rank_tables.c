@@ -57,9 +57,9 @@ add_val_placement(struct rank_tables *r, Arena *a, const Val *v)
 }
 
 static bool
-is_collective_node(const Node *n)
+is_transfer_node(const Node *n)
 {
-	return op_info[n->op].flags & F_COMM;
+	return op_info[n->op].flags & (F_COMM | F_HOST);
 }
 
 /* The placement of the sharded side of a collective; without one, a placement
@@ -67,7 +67,7 @@ is_collective_node(const Node *n)
 static Placement
 collective_placement(const Node *n)
 {
-	return n->op == OP_ALL_REDUCE
+	return n->op == OP_ALL_REDUCE || op_info[n->op].flags & F_HOST
 		? (Placement){ .kind = PLACEMENT_REPLICATE }
 		: placement_of_attr(n);
 }
@@ -96,7 +96,7 @@ rank_tables_collect(struct rank_tables *r, Arena *a,
 		const Node *n = step_node(p, i);
 		Placement from, to;
 
-		if (!is_collective_node(n))
+		if (!is_transfer_node(n))
 			continue;
 		from = collective_placement(n);
 		to = result_placement(n);
@@ -182,6 +182,9 @@ collective_text(Op op)
 		[OP_OWN_GRAD] = "CKR_LOCAL_SHARD_GRAD",
 		[OP_GATHER_INTO] = "CKR_ALL_GATHER",
 		[OP_GATHER_PIECES] = "CKR_ALL_GATHER",
+		[OP_FETCH] = "CKR_FETCH",
+		[OP_OFFLOAD] = "CKR_OFFLOAD",
+		[OP_OFFLOAD_INTO] = "CKR_OFFLOAD",
 	};
 
 	return text[op];
@@ -209,7 +212,7 @@ rank_tables_emit_comm(struct out *o, const struct rank_tables *r,
 		const Node *node = step_node(p, i);
 		Placement from, to;
 
-		if (!is_collective_node(node))
+		if (!is_transfer_node(node))
 			continue;
 		if (!n++)
 			out_put(o, "\nstatic const struct ckr_comm comm%d[] "
@@ -231,7 +234,7 @@ rank_tables_emit_comm(struct out *o, const struct rank_tables *r,
 bool
 rank_tables_has_transfer(const struct emitted_program *p, int64_t i)
 {
-	return is_collective_node(step_node(p, i));
+	return is_transfer_node(step_node(p, i));
 }
 
 /* ---- what the run time cannot do ---- */

@@ -98,13 +98,16 @@ emit_tensor(struct out *o, const struct emitted_program *p, int64_t i,
 	unsigned input = id && v->kind == V_INPUT ? inputs[id] : 0;
 	bool owned = (v->kind == V_STATE || v->kind == V_TEMP) && v->param
 	             && !is_other(v);
+	ValId param = owned ? v->param
+	            : p->g->val[v->base].kind == V_PARAM ? v->base : 0;
 
 	out_put(o, "\t{ ");
 	out_literal(o, name);
 	out_put(o, ",\n\t  %s, %s, %d, ", tables_dtype(id ? v->dt : DT_NONE),
 	        abi_kind_text(v), id ? v->shape.rank : 0);
 	out_put(o, "%s%s%s%s%s%s%s%s%s%s, ",
-	        p->resident[i] ? "CKR_RESIDENT" : "0",
+	        p->resident[i] ? "CKR_RESIDENT" : p->host[i] ? "CKR_HOST"
+	        : "0",
 	        id && v->kind == V_PARAM && v->frozen ? " | CKR_FROZEN" : "",
 	        id && v->output ? " | CKR_OUTPUT" : "",
 	        id && id == p->g->loss ? " | CKR_LOSS" : "",
@@ -114,7 +117,7 @@ emit_tensor(struct out *o, const struct emitted_program *p, int64_t i,
 	        id && tables_is_metric(v) ? " | CKR_METRIC" : "",
 	        id && v->rows == ROWS_OWN ? " | CKR_OWN_ROWS" : "",
 	        id && v->rows == ROWS_NONE ? " | CKR_NO_ROWS" : "");
-	out_put(o, "%" PRId64 ", ", owned ? p->index_of_val[v->param] : -1);
+	out_put(o, "%" PRId64 ", ", param ? p->index_of_val[param] : -1);
 	if (v->kind == V_STATE && v->state && !is_other(v))
 		out_literal(o, v->state);
 	else
@@ -155,9 +158,9 @@ workspace_of(const struct emitted_program *p, const struct plan_step *st)
 static int
 first_operand(const Node *n)
 {
-	uint64_t both = F_COMM | F_WRITES;
+	uint64_t flags = op_info[n->op].flags;
 
-	return (op_info[n->op].flags & both) == both;
+	return flags & (F_COMM | F_HOST) && flags & F_WRITES;
 }
 
 static void
@@ -289,11 +292,11 @@ emit_program_entry(struct out *o, const struct emitted_program *p, int which)
 	}
 	out_put(o, "\t\t{ instr%d, %" PRId64 ", %" PRId64 ", %" PRId64
 	        ", arg%d, constant%d, tensor%d, %" PRId64 ", %" PRId64
-	        ",\n\t\t  %" PRIu64 ", %" PRIu64 " },\n",
+	        ",\n\t\t  %" PRIu64 ", %" PRIu64 ", %" PRIu64 " },\n",
 	        which, plan->nstep, update, apply, which, which, which,
 	        p->ntensor,
 	        p->g->loss ? p->index_of_val[p->g->loss] : -1,
-	        p->arena_bytes, p->resident_bytes);
+	        p->arena_bytes, p->resident_bytes, p->host_bytes);
 }
 
 /* The optimizer's name in ckr. */

@@ -19,9 +19,10 @@ struct emitted_program {
 	int64_t *index_of_plan;         /* plan tensor -> index */
 	uint64_t *offset;               /* index -> ckr_tensor.offset */
 	bool *resident;                 /* index -> in the resident block */
+	bool *host;                     /* index -> in the host block */
 	uint64_t *data;                 /* index -> offset in constants.bin */
 	int64_t *ready;                 /* index -> ckr_tensor.ready */
-	uint64_t resident_bytes, arena_bytes;
+	uint64_t resident_bytes, arena_bytes, host_bytes;
 	const char **kernel;            /* plan step -> function; NULL: view */
 	int64_t **constant;             /* plan step -> constants of the call */
 	int *nconst;                    /* plan step -> their number */
@@ -34,8 +35,10 @@ enum { PROGRAM_PLAN, PROGRAM_REFERENCE, PROGRAM_FORWARD, PROGRAMS };
 struct shared_values {
 	uint32_t n;
 	ValId *val;
-	uint64_t *offset;               /* offsets in the resident block */
+	uint64_t *offset;               /* offsets in the resident block, or in
+	                                 * the host block */
 	uint64_t bytes;                 /* bytes of the resident block */
+	uint64_t host_bytes;            /* bytes of these in the host block */
 	uint64_t *data;                 /* offsets in constants.bin */
 	uint64_t data_bytes;            /* bytes of constants.bin */
 };

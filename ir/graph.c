@@ -492,6 +492,12 @@ node_group(const Node *n)
 	return group ? *group : GROUP_RANKS;
 }
 
+ValId
+node_sent(const Node *n)
+{
+	return n->in[op_info[n->op].flags & F_WRITES ? 1 : 0];
+}
+
 bool
 nodes_may_join(const Node *a, const Node *b)
 {

@@ -99,7 +99,8 @@ enum {
 #define F_OVER (UINT64_C(1) << 44)      /* may be written over operand 0 */
 /* Output 0 is added to operand n, if given, and may be written over it. */
 #define F_ACC(n) (UINT64_C(n) << 45)
-#define F_SENDS (UINT64_C(1) << 48)     /* moves bytes between ranks */
+#define F_SENDS (UINT64_C(1) << 48)     /* moves bytes between ranks, or
+                                         * between device and host memory */
 /* F_UPDATE: the last operand and output are a copy of the new operand 0. */
 #define F_COPY (UINT64_C(1) << 49)
 /* Operands 0 and 1 may be matrices whose rows do not lie side by side. */
@@ -118,6 +119,8 @@ enum {
 /* Operand 0, or 1, may be blocks of quantised weights. */
 #define F_BLOCKS_0 (UINT64_C(1) << 56)
 #define F_BLOCKS_1 (UINT64_C(1) << 57)
+/* Between device and host memory: has no kernel. */
+#define F_HOST (UINT64_C(1) << 58)
 /* FLOPs per element of the largest operand, at most 63; 0 is 1. */
 #define FLOPS(n) (UINT64_C(n) << 32)
 
@@ -253,6 +256,8 @@ typedef struct Val {
 	                                 * known */
 	bool frozen;                    /* V_PARAM that is not trained */
 	bool resident;                  /* V_TEMP in memory of its own */
+	bool host;                      /* in host memory beside the device's:
+	                                 * only F_HOST ops and views take it */
 	ValId of;                       /* value that this clone repeats; 0: no
 	                                 * clone */
 	ValId low_precision_of;         /* value that this holds in 16 bits;
@@ -434,6 +439,8 @@ Graph *graph_clone(const Graph *);
 int64_t graph_group_size(const Graph *, int64_t group);
 /* Which ranks a collective is between (enum rank_group). */
 int64_t node_group(const Node *);
+/* What a node with F_SENDS sends. */
+ValId node_sent(const Node *);
 /* Whether what two nodes transfer may go in one message: the same op, with
  * F_JOINS, in one group, which run as often as each other. */
 bool nodes_may_join(const Node *, const Node *);

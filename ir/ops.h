@@ -473,6 +473,14 @@ OP(VOCAB_STATS,    "vocab_stats",    SIG(2, 2, 1, NOSTAT, F_ROWS | FLOPS(20) | F
 OP(SUM_SQUARES,    "sum_squares",    SIG(1, VARIADIC, 1, NOSTAT, F_REDUCE), ATTR(), RULES(scalar, none, none, none, none, squares), EMIT(sum_squares))
 #undef SHARDED
 
+/* ---- host memory ---------------------------------------------------------------
+ * fetch(h) -> y: a copy in device memory of what lies in host memory.
+ * offload(x) -> h: a copy in host memory.
+ * offload_into(h, x) -> h: x, over h. */
+OP(FETCH,        "fetch",        SIG(1, 1, 1, NOSTAT, F_HOST | F_SENDS), ATTR(), RULES(same, none, none, host, none, ew), EMIT(comm))
+OP(OFFLOAD,      "offload",      SIG(1, 1, 1, NOSTAT, F_HOST | F_SENDS), ATTR(), RULES(same, none, none, host, none, ew), EMIT(comm))
+OP(OFFLOAD_INTO, "offload_into", SIG(2, 2, 1, NOSTAT, F_HOST | F_SENDS | F_WRITES), ATTR(), RULES(update, none, none, host, none, update), EMIT(comm))
+
 #undef OP
 #undef SIG
 #undef ATTR

@@ -58,6 +58,7 @@ struct plan_tensor {
 	Shape shape;
 	int64_t bytes;
 	bool resident;
+	bool host;                      /* in host memory */
 	int64_t offset;                 /* bytes from the arena's begin; -1:
 	                                 * null */
 	int64_t of, alias_of;           /* tensor that this clone repeats;
@@ -73,6 +74,18 @@ struct plan_tensor {
 	Placement placement;            /* how the whole value lies on ranks */
 	const struct replica_shard *shard; /* as Val.shard */
 };
+
+/* Steps compute one after the other.  Transfers go over the links of a node, over
+ * the network between nodes, or to and from host memory. */
+enum lane { LANE_COMPUTE, LANE_LINK, LANE_NETWORK, LANE_FETCH, LANE_OFFLOAD,
+            LANES };
+
+/* Whether it connects ranks. */
+static inline bool
+lane_is_link(enum lane lane)
+{
+	return lane == LANE_LINK || lane == LANE_NETWORK;
+}
 
 struct plan_inlined {
 	int64_t of;
@@ -100,8 +113,8 @@ struct plan_step {
 	double flops, bytes, seconds;
 	double lane_sec;                /* seconds on its lane */
 	double product;                 /* FLOPs of matrix products alone */
-	double sent;                    /* bytes that a rank sends, */
-	bool network;                   /* some of them to other nodes */
+	double sent;                    /* bytes that a transfer moves */
+	enum lane lane;                 /* where; LANE_COMPUTE: it moves none */
 };
 
 struct plan_summary {
@@ -110,6 +123,8 @@ struct plan_summary {
 	int64_t alignment;
 	int64_t peak, resident, arena;  /* bytes; peak is the sum of the
 	                                 * others */
+	int64_t host;                   /* bytes of host memory, not part of
+	                                 * these */
 	int64_t live_bound;             /* most bytes of the arena alive at one
 	                                 * step */
 	int64_t param, buffer, constant, input, grad, optimizer, workspace;
@@ -120,6 +135,7 @@ struct plan_summary {
 	double recompute_flops, step_flops;
 	double sent, sent_sec;          /* bytes sent between ranks; seconds of
 	                                 * a step that they take */
+	double fetched, offloaded;      /* bytes from and to host memory */
 	double exposed_sec;             /* seconds of a step in which transfers
 	                                 * run beside computation */
 	double bound_sec;               /* no plan of bound_class has a faster
@@ -146,6 +162,13 @@ typedef struct Plan {
 	struct plan_step *step;
 	int64_t nstep;
 } Plan;
+
+/* The tensor that a transfer sends; it receives write[0]. */
+static inline int64_t
+plan_sent(const struct plan_step *s)
+{
+	return s->read[s->nread - 1];
+}
 
 /* The step after which the results of step i are there. */
 static inline int64_t

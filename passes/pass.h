@@ -19,8 +19,8 @@ struct cost {
 	double flops, bytes, sec;
 	double product;                 /* FLOPs of matrix products alone */
 	double started;                 /* elements of their results */
-	double sent;                    /* bytes sent to other ranks, */
-	bool network;                   /* some of them to other nodes */
+	double sent;                    /* bytes that a transfer moves */
+	enum lane lane;                 /* where; LANE_COMPUTE: it moves none */
 };
 
 /* The form of a step that is planned, where several are: explore.h. */

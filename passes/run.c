@@ -10,6 +10,7 @@
 #include "passes/fuse/fuse.h"
 #include "passes/grad/grad.h"
 #include "passes/lora/lora.h"
+#include "passes/offload/offload.h"
 #include "passes/overlap/overlap.h"
 #include "passes/place/place.h"
 #include "passes/planner/planner.h"
@@ -61,6 +62,8 @@ const struct pass_info pass_table[] = {
 	  "element-wise loops, classifier" },
 	{ "settle", pass_settle, P_STATIC | P_FUSED, 0, 0,
 	  "move updates after the last read of the parameter" },
+	{ "offload", pass_offload, P_STATIC | P_FUSED, 0, MEMORY,
+	  "keep optimizer states in host memory (--offload)" },
 	{ "layout", pass_layout, P_STATIC | P_FUSED, P_LAYOUT,
 	  P_PLANNED | P_PLACED, "choose strides, views and copies" },
 	{ "plan", pass_plan, P_LAYOUT, P_PLANNED, P_PLACED,

@@ -114,6 +114,9 @@ struct ckr_options {
 	 * is in flight.  They may be closed in any order; that ends their
 	 * steps.  NULL: the context has a model of its own. */
 	ckr_ctx *model_of;
+	/* Folder of a file without a name for what `ckc --offload` keeps beside
+	 * memory, on the CPU; NULL: /var/tmp. */
+	const char *offload_dir;
 };
 
 /* Load the compiled model `so` and allocate all memory that it will use. opt

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CKR_ABI_VERSION 22
+#define CKR_ABI_VERSION 23
 #define CKR_MAX_DIMS 8
 #define CKR_MAX_GROUP 1024      /* ranks of a group, see enum ckr_axis */
 #define CKR_ANY_REPLICAS UINT32_MAX
@@ -53,7 +53,10 @@ enum ckr_flag {
 	/* An output of program[2]; neither flag: unknown. */
 	CKR_OWN_ROWS = 256,     /* the first dim has rows for each sample,
 	                         * which depend on no other sample */
-	CKR_NO_ROWS = 512       /* the first dim has no rows of samples */
+	CKR_NO_ROWS = 512,      /* the first dim has no rows of samples */
+	CKR_HOST = 1024         /* the offset counts from the host block: of
+	                         * memory beside the device's, which only
+	                         * CKR_FETCH and CKR_OFFLOAD access */
 };
 
 /* Ranks form a table: world rank = replica * ranks + rank.  The ranks of one
@@ -85,8 +88,8 @@ struct ckr_placement {
 	uint64_t segment[CKR_MAX_DIMS];
 };
 
-/* What an instruction without a kernel moves between ranks, from its first
- * operand to its second.  The dims first_axis..axis of the whole tensor may
+/* What an instruction without a kernel moves between ranks, or between device and
+ * host memory, from its first operand to its second.  The dims first_axis..axis of the whole tensor may
  * have any extents.  Sums are taken in the order of ranks; those of 16-bit
  * floats are taken in float32 and rounded once.
  *
@@ -99,7 +102,9 @@ enum ckr_comm_kind {
 	CKR_REDUCE_SCATTER,     /* partial -> sharded */
 	CKR_ALL_TO_ALL,         /* sharded -> sharded in another way */
 	CKR_LOCAL_SHARD,        /* replicated -> sharded: moves nothing */
-	CKR_LOCAL_SHARD_GRAD    /* sharded -> partial: zeros around the shard */
+	CKR_LOCAL_SHARD_GRAD,   /* sharded -> partial: zeros around the shard */
+	CKR_FETCH,              /* from the host block: no ranks take part */
+	CKR_OFFLOAD             /* into the host block */
 };
 
 struct ckr_comm {
@@ -131,7 +136,7 @@ struct ckr_tensor {
 	uint8_t dtype, kind, rank;      /* rank: number of dims */
 	uint16_t flags;
 	int32_t param;          /* CKR_GRAD, CKR_STATE: index of the parameter;
-	                         * else -1 */
+	                         * CKR_OTHER: that which it is a view of; -1 */
 	const char *state;      /* CKR_STATE: "m", "v", ...; else NULL */
 	int32_t ready;          /* instruction after which the tensor has its
 	                         * final value (for a transfer, its end); -1:
@@ -355,6 +360,8 @@ struct ckr_program {
 	uint32_t ntensor;
 	int32_t loss;           /* tensor index; -1: none */
 	uint64_t arena_bytes, resident_bytes;
+	uint64_t host_bytes;            /* of the host block; shared tensors
+	                                 * come first, as in all programs */
 };
 
 /* A term of a formula in postfix form.  The formula gives the loss of a data

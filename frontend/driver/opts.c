@@ -147,6 +147,14 @@ static const struct option_spec table[] = {
 	{ "memory-budget", "SIZE|PCT", G_MEMORY, set_budget, FIELD(opt), CI,
 	  "memory limit of a training step: a size such as 6GiB or 6GB (6G), "
 	  "or a percentage of its peak without recomputation" },
+	{ "offload", "state|off", G_MEMORY, set_word, FIELD(opt.offload), CI,
+	  "keep the optimizer state in host memory and transfer it around "
+	  "each update: pinned memory beside a GPU, a file on the CPU (ckrun "
+	  "--offload-dir) (default: off)", WORDS(OFFLOAD_STATE, OFFLOAD_OFF) },
+	{ "host-memory", "SIZE", G_MEMORY, set_size,
+	  FIELD(opt.host_memory), CI,
+	  "with --offload: limit of the host memory that it uses (default: no "
+	  "limit)" },
 	{ "recompute", "PRESET", G_MEMORY, set_recompute, FIELD(opt), CI,
 	  "what is recomputed: nothing (none), all but the inputs of layers "
 	  "(full), of every K-th layer (every=K), the core of attention "
@@ -252,7 +260,7 @@ static const struct option_spec table[] = {
 	  "run only these passes and print the graph" },
 	{ "stop-after", "PASS", G_LOOK, set_once, FIELD(stop_after), C,
 	  "stop after PASS and print the graph" },
-	{ "fold-limit", "SIZE", G_LOOK, set_fold_limit,
+	{ "fold-limit", "SIZE", G_LOOK, set_size,
 	  FIELD(opt.fold_limit), CI,
 	  "largest constant that folding may create (default: 4MiB)" },
 	{ "debug", NULL, G_LOOK, set_true, FIELD(debug), C,

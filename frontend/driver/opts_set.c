@@ -418,7 +418,7 @@ set_graph_budget(struct arg_parser *p, const char *arg, void *field)
 }
 
 bool
-set_fold_limit(struct arg_parser *p, const char *arg, void *field)
+set_size(struct arg_parser *p, const char *arg, void *field)
 {
 	return (number_size(arg, field) && *(int64_t *)field > 0)
 		|| reject_value(p, arg, "a size such as 256MiB");

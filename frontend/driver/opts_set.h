@@ -23,7 +23,7 @@ SetOption add_dim_binding, add_shape, add_shard_constraint, add_train,
 SetOption add_batchnorm, add_const, add_frozen_dtype, add_precision,
 	set_curve_svg, set_graph_budget;
 /* A size with a unit, as int64_t bytes. */
-SetOption set_fold_limit;
+SetOption set_size;
 
 /* opts_machine.c: write the rows of --target and of the machines' own options,
  * `most` at most, and their defaults; returns how many. */

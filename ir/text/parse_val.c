@@ -193,7 +193,8 @@ read_marks(struct parser *p, ValId id)
 
 		if (read_flag(p, "output", &v->output)
 		    || read_flag(p, "frozen", &v->frozen)
-		    || read_flag(p, "resident", &v->resident))
+		    || read_flag(p, "resident", &v->resident)
+		    || read_flag(p, "host", &v->host))
 			continue;
 		if (tok_word(p, "onnx")) {
 			ok = read_onnx(p, v);

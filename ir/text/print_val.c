@@ -183,6 +183,8 @@ text_marks(FILE *out, const Graph *g, const Val *v)
 		fputs(" frozen", out);
 	if (v->resident)
 		fputs(" resident", out);
+	if (v->host)
+		fputs(" host", out);
 	if (v->batch)
 		fprintf(out, " batch %d", v->batch - 1);
 	if (v->onnx) {

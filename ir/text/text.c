@@ -16,7 +16,7 @@
  * One statement a line, # starts a comment.  A value is declared by name,
  * type and marks:
  *
- *   output frozen resident    as in Val
+ *   output frozen resident host  as in Val
  *   batch AXIS                Val.batch, less 1
  *   onnx "NAME"               Val.onnx; the bare word: same as the name
  *   of %V  low_precision %V  param %V  adjoint %V  state WORD

@@ -24,6 +24,8 @@ is_live(const Val *v)
 	return v->kind != V_TEMP || v->def;
 }
 
+/* Whether only transfers access host memory. */
+void verify_host(struct verify *);
 /* Whether values are laid out, and owners placed, as P_LAYOUT and P_PLACED
  * say; and which of the two a graph shows. */
 void verify_layout(struct verify *);

@@ -476,6 +476,8 @@ graph_verify(Graph *g, Diag *d)
 	if (!c.faults && g->props & P_LOSS)
 		check_loss(&c);
 	if (!c.faults)
+		verify_host(&c);
+	if (!c.faults)
 		verify_waits(&c);
 	if (!c.faults && g->props & P_LAYOUT)
 		verify_layout(&c);

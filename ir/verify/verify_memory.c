@@ -102,6 +102,55 @@ verify_layout(struct verify *c)
 	check_byte_totals(c);
 }
 
+/* ---- host memory ---- */
+
+/* Whether n has operand or result v in host memory: `in` the first operand,
+ * which for F_WRITES is the result's place. */
+static bool
+wants_host(const Node *n, bool in, int i)
+{
+	return in ? n->op != OP_OFFLOAD && i == 0 : n->op != OP_FETCH;
+}
+
+static void
+check_host_operand(struct verify *c, const Node *n, ValId id, bool wanted)
+{
+	const Val *v = &c->g->val[id];
+
+	if (id && v->host != wanted)
+		bad(c, n, v, v->host ? "is in host memory: expected a fetch"
+		    : "is in device memory: expected host memory");
+}
+
+void
+verify_host(struct verify *c)
+{
+	const Graph *g = c->g;
+
+	FOR_VALS (v, g)
+		if (v->host && (v->resident || v->output
+		                || (v->kind != V_TEMP && v->kind != V_STATE)))
+			bad(c, NULL, v, "cannot be in host memory");
+	FOR_NODES (n, g) {
+		bool moves = op_info[n->op].flags & F_HOST;
+		bool same = op_info[n->op].flags & F_VIEW && n->in[0]
+			&& g->val[n->in[0]].host;
+
+		for (int i = 0; i < n->nin; i++)
+			check_host_operand(c, n, n->in[i],
+			                   moves ? wants_host(n, true, i)
+			                   : same && i == 0);
+		for (int i = 0; i < n->nout; i++)
+			check_host_operand(c, n, n->out[i],
+			                   moves ? wants_host(n, false, i)
+			                   : same);
+		if (moves && n->out[0] && n->in[n->nin - 1]
+		    && g->val[n->out[0]].dt != g->val[n->in[n->nin - 1]].dt)
+			bad(c, n, &g->val[n->out[0]], "differs in type from "
+			    "what is transferred");
+	}
+}
+
 static bool
 is_place(int64_t at)
 {
@@ -178,10 +227,20 @@ waits_across(NodeId id, const Node *n, NodeId border)
 	return id < border && n->wait >= border;
 }
 
+/* Whether two values have an owner in common, and once they are laid out
+ * bytes. */
 static bool
 shares(const Graph *g, ValId v, ValId with)
 {
-	return v && val_owner(g, v) == val_owner(g, with);
+	const Val *a = &g->val[v], *b = &g->val[with];
+	int64_t a0, a1, b0, b1;
+
+	if (!v || val_owner(g, v) != val_owner(g, with))
+		return false;
+	return !(a->base && a->laid_out && b->base && b->laid_out
+	         && val_nelem(a) > 0 && val_nelem(b) > 0
+	         && val_reach(a, &a0, &a1) && val_reach(b, &b0, &b1)
+	         && (a1 < b0 || b1 < a0));
 }
 
 /* Whether a node's effect is that it writes over operand i. */
@@ -196,7 +255,7 @@ static void
 check_in_transfer(struct verify *c, const Node *n, const Node *from)
 {
 	const Graph *g = c->g;
-	ValId x = from->in[0], y = from->out[0];
+	ValId x = node_sent(from), y = from->out[0];
 	bool view = op_info[n->op].flags & F_VIEW;
 
 	for (int i = 0; i < n->nin + n->nout; i++) {

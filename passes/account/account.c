@@ -93,7 +93,7 @@ add_plan_tensor(struct plan_builder *b, ValId id)
 	*t = (struct plan_tensor){
 		.name = v->name, .onnx = v->onnx, .val = id, .node = -1,
 		.kind = tensor_kind(g, v), .dt = v->dt, .shape = v->shape,
-		.resident = o->kind != V_TEMP || o->resident,
+		.resident = o->kind != V_TEMP || o->resident, .host = v->host,
 		.of = v->of ? b->of_val[v->of] : -1,
 		.low_precision_of = v->low_precision_of
 			? b->of_val[v->low_precision_of] : -1,
@@ -142,7 +142,7 @@ add_step(struct plan_builder *b, const Node *n)
 			&& g->val[n->out[0]].base,
 		.workspace = n->workspace,
 		.flops = c.flops, .bytes = c.bytes, .seconds = c.sec,
-		.product = c.product, .sent = c.sent, .network = c.network,
+		.product = c.product, .sent = c.sent, .lane = c.lane,
 		.lane_sec = node_lane_seconds(g, n, c),
 	};
 	s->inlined = arena_array(a, (size_t)n->ninlined + 1,

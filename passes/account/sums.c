@@ -21,7 +21,7 @@ extend_lifetime(struct plan_tensor *t, int64_t step)
 static void
 touch_sent(Plan *plan, const struct plan_step *s)
 {
-	int64_t of[2] = { s->read[0], s->write[0] };
+	int64_t of[2] = { plan_sent(s), s->write[0] };
 
 	for (int k = 0; k < 2; k++)
 		if (plan->tensor[of[k]].last < s->wait)
@@ -117,6 +117,13 @@ sum_resident(struct plan_summary *s, const struct plan_tensor *t)
 }
 
 static void
+raise_end(int64_t *end, const struct plan_tensor *t)
+{
+	if (*end < t->offset + t->bytes)
+		*end = t->offset + t->bytes;
+}
+
+static void
 sum_memory(Plan *plan, Arena *a)
 {
 	struct plan_summary *s = &plan->sum;
@@ -124,6 +131,7 @@ sum_memory(Plan *plan, Arena *a)
 	int64_t *last = arena_array(a, (size_t)plan->ntensor + 1, 8);
 	int64_t *delta = arena_array(a, (size_t)plan->nstep + 2, 8);
 	int64_t boundary = last_forward(plan), live = 0;
+	int64_t host_arena = 0;
 	bool placed = false;
 
 	s->arena = 0;
@@ -138,14 +146,18 @@ sum_memory(Plan *plan, Arena *a)
 		if (t->last > last[o])
 			last[o] = t->last;
 		placed |= t->offset >= 0;
-		if (t->offset >= 0 && t->offset + t->bytes > s->arena)
-			s->arena = t->offset + t->bytes;
+		if (t->offset >= 0)
+			raise_end(t->host ? &host_arena : &s->arena, t);
 	}
 	for (int64_t i = 0; i < plan->ntensor; i++) {
 		const struct plan_tensor *t = &plan->tensor[i];
 
 		if (t->alias_of >= 0)
 			continue;
+		if (t->host) {
+			s->host += t->resident ? t->bytes : 0;
+			continue;
+		}
 		if (t->resident) {
 			sum_resident(s, t);
 			continue;
@@ -167,6 +179,7 @@ sum_memory(Plan *plan, Arena *a)
 	if (!placed)
 		s->arena = s->live_bound;
 	s->peak = s->resident + s->arena;
+	s->host += host_arena;
 }
 
 double
@@ -201,8 +214,7 @@ exposed_of_plan(const Plan *plan, Arena *a)
 
 	for (int64_t i = 0; i < plan->nstep; i++)
 		step[i] = (struct lane_step){ plan->step[i].lane_sec,
-			lane_of(plan->step[i].sent, plan->step[i].network),
-			plan_end(plan, i) };
+			plan->step[i].lane, plan_end(plan, i) };
 	return lanes_seconds(step, plan->nstep, a);
 }
 
@@ -221,8 +233,12 @@ sum_cost(Plan *plan, Diag *diag, Arena *scratch)
 
 		*sec[t->phase] += t->seconds;
 		s->step_flops += t->flops;
-		s->sent += t->sent;
-		s->sent_sec += t->sent > 0 ? t->seconds : 0;
+		if (lane_is_link(t->lane)) {
+			s->sent += t->sent;
+			s->sent_sec += t->seconds;
+		}
+		s->fetched += t->lane == LANE_FETCH ? t->sent : 0;
+		s->offloaded += t->lane == LANE_OFFLOAD ? t->sent : 0;
 		if (t->phase == PH_RECOMPUTE)
 			s->recompute_flops += t->flops;
 		for (int k = 0; k < t->ninlined; k++) {

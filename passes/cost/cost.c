@@ -395,6 +395,12 @@ cost_exchange(const Graph *g, const Node *n)
 	return sent_work(g, n, val_traffic(g, n->in[0]));
 }
 
+static struct work
+cost_host(const Graph *g, const Node *n)
+{
+	return (struct work){ 0, 0, val_traffic(g, n->out[0]) };
+}
+
 static bool
 is_sent(CostRule *r)
 {
@@ -439,7 +445,15 @@ cost_of_work(const Graph *g, const Node *n, struct work w)
 
 		c.sent = w.bytes;
 		c.sec = device_ring_seconds(d, ring, c.sent);
-		c.network = device_ring_link(d, ring).network;
+		if (c.sent > 0)
+			c.lane = device_ring_link(d, ring).network
+				? LANE_NETWORK : LANE_LINK;
+		return c;
+	}
+	if (rule[n->op] == cost_host) {
+		c.sent = w.bytes;
+		c.sec = device_host_seconds(d, c.sent);
+		c.lane = n->op == OP_FETCH ? LANE_FETCH : LANE_OFFLOAD;
 		return c;
 	}
 	c.sec = device_measured(d, n->op, c.flops, c.bytes);
@@ -483,7 +497,7 @@ node_lane_seconds(const Graph *g, const Node *n, struct cost c)
 	NodeId id = node_id(g, n), last;
 	double bytes = c.sent;
 
-	if (bytes <= 0)
+	if (!lane_is_link(c.lane))
 		return c.sec;
 	if (node_joins(g, id))
 		return 0;
@@ -497,6 +511,8 @@ node_lane_seconds(const Graph *g, const Node *n, struct cost c)
 double
 transfer_latency(const Graph *g, const Node *n)
 {
+	if (rule[n->op] == cost_host)
+		return device_host_seconds(device_of(g), 0);
 	return device_ring_seconds(device_of(g),
 	                           group_ring(g, node_group(n)), 0);
 }

@@ -42,6 +42,9 @@ struct device_profile {
 	double net;                     /* bytes/s that a device sends to other
 	                                 * nodes; 0: as `link` */
 	double net_latency;             /* seconds of such a message */
+	double host;                    /* bytes/s to host memory, and from it
+	                                 * at the same time; 0: unknown */
+	double host_latency;            /* seconds of such a transfer */
 	/* shares of these rates that large ops reach: products, loops and
 	 * other ops without products, memory; 0: all */
 	double product_share, vector_share, memory_share;
@@ -101,6 +104,8 @@ struct ring_link device_ring_link(const struct device_profile *, struct ring);
 /* Seconds of a collective in which every rank sends so many bytes. */
 double device_ring_seconds(const struct device_profile *, struct ring,
                            double bytes);
+/* Seconds of a transfer between device and host memory. */
+double device_host_seconds(const struct device_profile *, double bytes);
 /* Seconds that equal work took; -1: it was not measured. */
 double device_measured(const struct device_profile *, Op, double flops,
                        double bytes);

@@ -21,6 +21,8 @@ static const struct device_profile device_default = {
 	.serial = 1,
 	.link = 10e9,
 	.link_latency = 2e-6,
+	.host = 1.5e9,
+	.host_latency = 50e-6,
 };
 
 #define NAME_CHARS "abcdefghijklmnopqrstuvwxyz" \
@@ -111,6 +113,14 @@ device_ring_seconds(const struct device_profile *d, struct ring ring,
 	return link.latency * (double)(ring.ranks - 1) + bytes / link.rate;
 }
 
+double
+device_host_seconds(const struct device_profile *d, double bytes)
+{
+	const struct device_profile *of = d->host > 0 ? d : &device_default;
+
+	return of->host_latency + bytes / of->host;
+}
+
 /* ---- JSON ---- */
 
 static const struct {
@@ -134,6 +144,9 @@ static const struct {
 	{ "node_ranks", offsetof(struct device_profile, node) },
 	{ "net_bytes_per_second", offsetof(struct device_profile, net) },
 	{ "net_latency_seconds", offsetof(struct device_profile, net_latency) },
+	{ "host_bytes_per_second", offsetof(struct device_profile, host) },
+	{ "host_latency_seconds", offsetof(struct device_profile,
+	                                   host_latency) },
 };
 
 enum { NFIELD = sizeof field / sizeof *field };

@@ -25,13 +25,14 @@
 
 enum { NVLINK = 100 };          /* GB/s that PCIe does not reach */
 
-#define GPU(name_, f32, f16, tb, gb, link_, net_, reach) { \
+#define GPU(name_, f32, f16, tb, gb, link_, net_, host_, reach) { \
 	.name = name_, .product_flops = (f32) * 1e12, \
 	.product_flops16 = (f16) * 1e12, .vector_flops = (f32) * 1e12, \
 	.bandwidth = (tb) * 1e12, .launch = 1.5e-6, .memory = (gb) * 1e9, \
 	.link = (link_) * 1e9, \
 	.link_latency = (link_) > NVLINK ? 3.4e-6 : 5.7e-6, \
 	.node = (net_) ? 8 : 0, .net = (net_) * 1e9, .net_latency = 14e-6, \
+	.host = (host_) * 1e9, .host_latency = 10e-6, \
 	.memory_share = 0.9, .product_start = 128, reach }
 
 /* Shares of products and of loops, which on an A100 have as many other
@@ -48,19 +49,19 @@ enum { NVLINK = 100 };          /* GB/s that PCIe does not reach */
 #define BLACKWELL REACH(0.71, 0.17, 2.2, 5.0)
 
 static const struct device_profile known[] = {
-	GPU("A100-40GB", 19.5, 312, 1.555, 40, 300, 25, A100),
-	GPU("A100-80GB", 19.5, 312, 2.039, 80, 300, 25, A100),
-	GPU("H100", 66.9, 989, 3.35, 80, 450, 50, HOPPER),
-	GPU("H100-PCIe", 51.2, 756, 2.0, 80, 300, 0, HOPPER),
-	GPU("H100-NVL", 60, 835, 3.9, 94, 300, 0, HOPPER),
-	GPU("H200", 66.9, 989, 4.8, 141, 450, 50, HOPPER),
-	GPU("B200", 75, 2250, 7.7, 180, 900, 50, BLACKWELL),
-	GPU("A10", 31.2, 125, 0.6, 24, 32, 0, AMPERE),
-	GPU("L4", 30.3, 121, 0.3, 24, 32, 0, AMPERE),
-	GPU("L40S", 91.6, 362, 0.864, 48, 32, 0, AMPERE),
-	GPU("RTX-3090", 35.6, 71, 0.936, 24, 32, 0, AMPERE),
-	GPU("RTX-4090", 82.6, 165.2, 1.008, 24, 32, 0, AMPERE),
-	GPU("RTX-5090", 104.8, 209.5, 1.792, 32, 64, 0, AMPERE),
+	GPU("A100-40GB", 19.5, 312, 1.555, 40, 300, 25, 25, A100),
+	GPU("A100-80GB", 19.5, 312, 2.039, 80, 300, 25, 25, A100),
+	GPU("H100", 66.9, 989, 3.35, 80, 450, 50, 55, HOPPER),
+	GPU("H100-PCIe", 51.2, 756, 2.0, 80, 300, 0, 55, HOPPER),
+	GPU("H100-NVL", 60, 835, 3.9, 94, 300, 0, 55, HOPPER),
+	GPU("H200", 66.9, 989, 4.8, 141, 450, 50, 55, HOPPER),
+	GPU("B200", 75, 2250, 7.7, 180, 900, 50, 55, BLACKWELL),
+	GPU("A10", 31.2, 125, 0.6, 24, 32, 0, 25, AMPERE),
+	GPU("L4", 30.3, 121, 0.3, 24, 32, 0, 25, AMPERE),
+	GPU("L40S", 91.6, 362, 0.864, 48, 32, 0, 25, AMPERE),
+	GPU("RTX-3090", 35.6, 71, 0.936, 24, 32, 0, 25, AMPERE),
+	GPU("RTX-4090", 82.6, 165.2, 1.008, 24, 32, 0, 25, AMPERE),
+	GPU("RTX-5090", 104.8, 209.5, 1.792, 32, 64, 0, 55, AMPERE),
 };
 
 /* What nvidia-smi and users call them. */

@@ -1,22 +1,10 @@
-/* Lanes: steps compute one after the other, and transfers go over the links of
- * a node or over the network between nodes, on each in the order in which they
- * begin.  A step after the end of a transfer waits for it.
+/* Lanes (enum lane): on each one transfer after the other, in the order in which
+ * they begin.  A step after the end of a transfer waits for it.
  */
 #ifndef PASSES_COST_LANES_H
 #define PASSES_COST_LANES_H
 
-#include "ir/base/arena.h"
-
-#include <stdbool.h>
-#include <stdint.h>
-
-enum lane { LANE_COMPUTE, LANE_LINK, LANE_NETWORK, LANES };
-
-static inline enum lane
-lane_of(double sent, bool network)
-{
-	return sent <= 0 ? LANE_COMPUTE : network ? LANE_NETWORK : LANE_LINK;
-}
+#include "ir/plan.h"
 
 struct lane_step {
 	double sec;

@@ -124,7 +124,7 @@ find_lanes(struct schedule *s)
 		struct item *item = &s->item[node_id(s->g, n)];
 
 		item->sec = c.sec;
-		item->lane = lane_of(c.sent, c.network);
+		item->lane = c.lane;
 		item->awaited = is_awaited(n);
 	}
 }

@@ -95,14 +95,25 @@ latest_end(const struct transfer_ends *e, const Node *n)
 		return id;
 	if (e->read[y])
 		end = earlier_node(end, e->read[y]);
-	if (e->write[val_owner(g, n->in[0])])
-		end = earlier_node(end, e->write[val_owner(g, n->in[0])]);
+	if (e->write[val_owner(g, node_sent(n))])
+		end = earlier_node(end, e->write[val_owner(g, node_sent(n))]);
 	if (id < e->apply)
 		end = earlier_node(end, e->apply);
 	if (id < e->update && n->phase != PH_UPDATE)
 		end = earlier_node(end, e->update);
 	return e->work[end - 1] > e->work[id]
 	       || (end - 1 > id && nodes_may_join(n, n + 1)) ? end - 1 : id;
+}
+
+/* Lets n end as late as it may; the seconds that this saves. */
+static double
+let_wait(const struct transfer_ends *e, Node *n)
+{
+	NodeId id = node_id(e->g, n), end = latest_end(e, n);
+	double work = e->work[end] - e->work[id], all = node_cost(e->g, n).sec;
+
+	n->wait = end > id ? end : 0;
+	return work < all ? work : all;
 }
 
 /* Lets the chosen ones end as late as they may; sec: by value, what each then
@@ -112,22 +123,17 @@ wait_late(struct transfer_ends *e, Graph *g, const bool *chosen, double *sec)
 {
 	for (NodeId id = g->nnode - 1; id > 0; id--) {
 		Node *n = &g->node[id];
-		NodeId end;
 
+		if (is_transfer(n) && chosen[n->out[0]]) {
+			double saved = let_wait(e, n);
+
+			if (sec)
+				sec[n->out[0]] = saved;
+		}
 		if (op_info[n->op].flags & F_WRITES)
 			for (int i = 0; i < n->nin; i++)
 				if (n->in[i])
 					e->write[val_owner(g, n->in[i])] = id;
-		if (!is_transfer(n) || !chosen[n->out[0]])
-			continue;
-		end = latest_end(e, n);
-		if (sec) {
-			double all = node_cost(g, n).sec;
-			double work = e->work[end] - e->work[id];
-
-			sec[n->out[0]] = work < all ? work : all;
-		}
-		n->wait = end > id ? end : 0;
 	}
 }
 
@@ -225,7 +231,7 @@ lane_seconds(const Graph *g, bool micro, Arena *scratch)
 		struct cost c = node_cost(g, n);
 
 		step[node_id(g, n)] = (struct lane_step){
-			node_lane_seconds(g, n, c), lane_of(c.sent, c.network),
+			node_lane_seconds(g, n, c), c.lane,
 			n->wait ? n->wait : node_id(g, n) };
 		if (micro && n->phase == PH_UPDATE)
 			step[node_id(g, n)] = (struct lane_step){ 0 };

@@ -181,7 +181,7 @@ static void
 mark_in_transfer(struct inplace *s, const Node *n)
 {
 	const Graph *g = s->g;
-	ValId of[2] = { n->in[0], n->out[0] };
+	ValId of[2] = { node_sent(n), n->out[0] };
 
 	for (int i = 0; i < 2; i++) {
 		NodeId *busy = &s->busy[val_owner(g, of[i])];

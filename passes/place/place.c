@@ -12,10 +12,10 @@
 #include "passes/place/pack.h"
 #include "passes/place/place.h"
 
-/* The lifetime of every owner in the arena as a half-open range of steps, by
- * value; lower == upper: no lifetime. */
+/* The lifetime of every owner in the arena, or in that of host memory, as a
+ * half-open range of steps, by value; lower == upper: no lifetime. */
 static struct buffer *
-find_lifetimes(const Graph *g, Arena *scratch)
+find_lifetimes(const Graph *g, bool host, Arena *scratch)
 {
 	struct buffer *b = arena_array(scratch, g->nval, sizeof *b);
 
@@ -27,13 +27,13 @@ find_lifetimes(const Graph *g, Arena *scratch)
 			ValId o = v ? val_owner(g, v) : 0;
 
 			if (!o || g->val[o].kind != V_TEMP
-			    || g->val[o].resident)
+			    || g->val[o].resident || g->val[o].host != host)
 				continue;
 			if (b[o].upper == 0)
 				b[o].lower = here;
 			if (b[o].upper <= here)
 				b[o].upper = here + 1;
-			/* what is sent, and where it goes to */
+			/* what is sent, and where it is received */
 			if (b[o].upper <= n->wait)
 				b[o].upper = n->wait + 1;
 			b[o].size = g->val[o].nbytes;
@@ -58,7 +58,7 @@ struct arena_buffers {
 static struct arena_buffers
 find_buffers(const Graph *g, Arena *scratch)
 {
-	struct arena_buffers a = { .life = find_lifetimes(g, scratch),
+	struct arena_buffers a = { .life = find_lifetimes(g, false, scratch),
 		.b = arena_array(scratch, (size_t)g->nval + g->nnode,
 		                 sizeof *a.b) };
 
@@ -128,7 +128,7 @@ graph_resident_bytes(const Graph *g, Arena *scratch)
 		bool always = v->kind == V_PARAM || v->kind == V_BUFFER
 			|| v->kind == V_INPUT;
 
-		if (v->base || (v->kind == V_TEMP && !v->resident)
+		if (v->base || v->host || (v->kind == V_TEMP && !v->resident)
 		    || !(always || touched[val_id(g, v)]))
 			continue;
 		if (op_info[g->node[v->def].op].flags & F_WRITES)

@@ -68,7 +68,8 @@ check_step_form(struct replay *r, int64_t i)
 		ok &= is_id(s->inlined[k].of, i)
 			&& p->step[s->inlined[k].of].of == -1;
 	ok &= !s->wait || (s->wait > i && s->wait < p->nstep
-		&& s->nread == 1 && s->nwrite == 1 && s->write[0] >= 0);
+		&& s->nread >= 1 && s->nread <= 2 && s->nwrite == 1
+		&& s->write[0] >= 0);
 	ok &= s->seconds >= 0 && s->flops >= 0 && s->bytes >= 0
 		&& s->workspace >= 0 && (int)s->phase >= 0
 		&& s->phase < PH_COUNT;
@@ -116,6 +117,7 @@ plan_replay(Plan *p, Diag *diag)
 		replay_values(&r);
 		replay_repeats(&r);
 		replay_waits(&r);
+		replay_host(&r);
 		replay_lifetimes(&r);
 		replay_memory(&r);
 		replay_sums(&r);

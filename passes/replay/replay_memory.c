@@ -123,7 +123,7 @@ check_places(struct replay *r)
 
 			if (r->first[y] > r->last[x])
 				break;
-			if (s->offset < t->offset + t->bytes
+			if (s->host == t->host && s->offset < t->offset + t->bytes
 			    && t->offset < s->offset + s->bytes)
 				FAULT(r, "place", "tensor %" PRId64 " and %s "
 				      "overlap while both are alive", x,
@@ -131,8 +131,9 @@ check_places(struct replay *r)
 		}
 }
 
+/* The end of the arena; *host: of that in host memory. */
 static int64_t
-check_offsets(struct replay *r, int64_t live_bound)
+check_offsets(struct replay *r, int64_t live_bound, int64_t *host)
 {
 	const Plan *p = r->p;
 	int64_t placed = 0, moving = 0, arena = 0, align = p->sum.alignment;
@@ -163,7 +164,9 @@ check_offsets(struct replay *r, int64_t live_bound)
 			      name(r, i));
 		if (t->alias_of == -1 && (align < 1 || t->offset % align))
 			FAULT(r, "place", "%s is not aligned", name(r, i));
-		if (t->offset + t->bytes > arena)
+		if (t->host && t->offset + t->bytes > *host)
+			*host = t->offset + t->bytes;
+		else if (!t->host && t->offset + t->bytes > arena)
 			arena = t->offset + t->bytes;
 	}
 	check_places(r);
@@ -179,7 +182,7 @@ find_live_bound(struct replay *r)
 	int64_t live = 0, most = 0;
 
 	for (int64_t i = 0; i < p->ntensor; i++)
-		if (r->taken[i]) {
+		if (r->taken[i] && !p->tensor[i].host) {
 			delta[r->first[i]] += p->tensor[i].bytes;
 			delta[r->last[i] + 1] -= p->tensor[i].bytes;
 		}
@@ -194,14 +197,16 @@ void
 replay_memory(struct replay *r)
 {
 	const struct plan_summary *s = &r->p->sum;
-	int64_t part[K_COUNT] = { 0 }, resident = 0;
+	int64_t part[K_COUNT] = { 0 }, resident = 0, host = 0;
 	int64_t bound = find_live_bound(r), arena;
 
-	arena = check_offsets(r, bound);
+	arena = check_offsets(r, bound, &host);
 	for (int64_t i = 0; i < r->p->ntensor; i++) {
 		const struct plan_tensor *t = &r->p->tensor[i];
 
-		if (t->resident && t->alias_of == -1) {
+		if (t->resident && t->alias_of == -1 && t->host) {
+			host += t->bytes;
+		} else if (t->resident && t->alias_of == -1) {
 			resident += t->bytes;
 			part[t->kind] += t->bytes;
 		}
@@ -217,6 +222,7 @@ replay_memory(struct replay *r)
 	claim(r, "peak", "optimizer_bytes", s->optimizer, part[K_STATE]);
 	claim(r, "peak", "workspace_bytes", s->workspace, part[K_WORKSPACE]);
 	claim(r, "peak", "peak_bytes", s->peak, resident + arena);
+	claim(r, "host", "host_bytes", s->host, host);
 	if (s->budget >= 0 && resident + arena > s->budget)
 		FAULT(r, "budget", "peak %" PRId64 " exceeds the budget %"
 		      PRId64, resident + arena, s->budget);
@@ -224,20 +230,19 @@ replay_memory(struct replay *r)
 
 /* ---- sums ---- */
 
-/* Seconds of a step: a link carries one transfer after the other, and so does
- * the network. */
+/* Seconds of a step: each lane carries one transfer after the other. */
 static double
 find_exposed(struct replay *r)
 {
 	double *ends = arena_array(r->arena, (size_t)r->p->nstep + 1,
 	                           sizeof *ends);
-	double clock = 0, link = 0, network = 0;
+	double clock = 0, free_at[LANES] = { 0 };
 
 	for (int64_t i = 0; i < r->p->nstep; i++) {
 		const struct plan_step *t = &r->p->step[i];
 
-		if (t->sent > 0) {
-			double *on = t->network ? &network : &link;
+		if (t->lane != LANE_COMPUTE) {
+			double *on = &free_at[t->lane];
 			int64_t end = t->wait ? t->wait : i;
 
 			*on = fmax(clock, *on) + t->lane_sec;

@@ -55,6 +55,7 @@ void replay_values(struct replay *);
 void replay_repeats(struct replay *);
 /* replay_waits.c: what is on its way between ranks nobody touches. */
 void replay_waits(struct replay *);
+void replay_host(struct replay *);
 
 /* replay_memory.c: how long places are taken, where they lie, and what it
  * all amounts to. */

@@ -26,9 +26,9 @@ replay_aliases(struct replay *r)
 		if (t->alias_offset + t->bytes > o->bytes)
 			FAULT(r, "alias", "%s extends beyond its owner",
 			      name(r, i));
-		if (t->resident != o->resident)
+		if (t->resident != o->resident || t->host != o->host)
 			FAULT(r, "alias", "%s and its owner disagree in "
-			      "`resident`", name(r, i));
+			      "`resident` or `host`", name(r, i));
 	}
 	fill = arena_array(r->arena, (size_t)p->ntensor + 1, sizeof *fill);
 	for (int64_t i = 0; i < p->ntensor; i++)

@@ -1,6 +1,10 @@
-/* Replay: the rule of waits.  From the start of a transfer to the step after
- * which it has ended, no step accesses the value that it receives, nor a view
- * of it, and no step overwrites the value that it sends. */
+/* Replay: the rules of transfers.
+ *
+ * wait    From the start of a transfer to the step after which it has ended,
+ *         no step accesses the value that it receives, nor a view of it, and no
+ *         step overwrites the value that it sends.
+ * host    Only transfers to and from host memory, and views, access it; each
+ *         has one side there. */
 #include "passes/replay/replay_rules.h"
 
 static bool
@@ -32,7 +36,7 @@ check_untouched(struct replay *r, int64_t begun, int64_t i)
 			      PRId64, i, s->op, name(r, t), begun,
 			      from->wait);
 		else if (write && !s->view
-		         && tensors_overlap(r, t, from->read[0]))
+		         && tensors_overlap(r, t, from->read[from->nread - 1]))
 			FAULT(r, "wait", "instruction %" PRId64 " (%s) "
 			      "overwrites %s while instruction %" PRId64 " "
 			      "sends it, until instruction %"
@@ -47,4 +51,39 @@ replay_waits(struct replay *r)
 	for (int64_t i = 0; i < r->p->nstep; i++)
 		for (int64_t k = i + 1; k <= r->p->step[i].wait; k++)
 			check_untouched(r, i, k);
+}
+
+static bool
+moves_to_host(const struct plan_step *s)
+{
+	return s->lane == LANE_OFFLOAD;
+}
+
+static void
+check_host_access(struct replay *r, int64_t i)
+{
+	const struct plan_step *s = &r->p->step[i];
+	bool host = s->lane == LANE_FETCH || s->lane == LANE_OFFLOAD;
+
+	for (int k = 0; k < s->nread + s->nwrite; k++) {
+		bool write = k >= s->nread;
+		int64_t t = write ? s->write[k - s->nread] : s->read[k];
+		bool sent = !write && k == s->nread - 1;
+
+		if (t < 0 || s->view)
+			continue;
+		if (r->p->tensor[t].host
+		    != (host && (sent ? !moves_to_host(s) : moves_to_host(s))))
+			FAULT(r, "host", "instruction %" PRId64 " (%s) cannot "
+			      "access %s, which is %s", i, s->op, name(r, t),
+			      r->p->tensor[t].host ? "in host memory"
+			      : "not in host memory");
+	}
+}
+
+void
+replay_host(struct replay *r)
+{
+	for (int64_t i = 0; i < r->p->nstep; i++)
+		check_host_access(r, i);
 }

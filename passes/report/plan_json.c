@@ -117,6 +117,8 @@ put_tensor_object(struct json_out *j, const struct plan_tensor *t, int64_t id)
 	put_extents(j, "shape", &t->shape);
 	json_int(j, "bytes", t->bytes);
 	json_bool(j, "resident", t->resident);
+	if (t->host)
+		json_bool(j, "host", true);
 	json_id(j, "offset", t->offset);
 	json_id(j, "of", t->of);
 	if (t->low_precision_of >= 0)
@@ -202,8 +204,11 @@ put_step_object(struct json_out *j, const struct plan_step *s, int64_t id,
 		json_real(j, "sent_bytes", DIGITS, s->sent);
 	if (s->lane_sec != s->seconds)
 		json_real(j, "lane_seconds", DIGITS, s->lane_sec);
-	if (s->network)
+	if (s->lane == LANE_NETWORK)
 		json_bool(j, "network", true);
+	if (s->lane == LANE_FETCH || s->lane == LANE_OFFLOAD)
+		json_text(j, "lane", s->lane == LANE_FETCH ? "fetch"
+		          : "offload");
 	if (s->wait)
 		json_bool(j, "begins", true);
 	if (w->first[id] >= 0) {
@@ -233,6 +238,18 @@ put_communication(struct json_out *j, const Plan *plan)
 	json_close(j);
 }
 
+static void
+put_host(struct json_out *j, const struct plan_summary *s)
+{
+	if (s->host <= 0)
+		return;
+	json_open(j, "host", '{', JSON_SPACED);
+	json_int(j, "bytes", s->host);
+	json_real(j, "fetched_bytes", DIGITS, s->fetched);
+	json_real(j, "offloaded_bytes", DIGITS, s->offloaded);
+	json_close(j);
+}
+
 bool
 plan_write_json(const Pass *p, const Plan *plan,
                 const struct report_source *of, FILE *out)
@@ -255,6 +272,7 @@ plan_write_json(const Pass *p, const Plan *plan,
 	json_print(&j, "device", "%s", plan->device
 	           ? device_json(plan->device, a) : "null");
 	put_communication(&j, plan);
+	put_host(&j, &plan->sum);
 	if (p)
 		memory_write_json(&j, p, plan);
 	if (p && p->planned.pareto_front)

@@ -72,7 +72,7 @@ print_collectives(const Plan *plan, FILE *out)
 	for (int64_t i = 0; i < plan->nstep; i++) {
 		const struct plan_step *s = &plan->step[i];
 
-		if (s->sent <= 0)
+		if (!lane_is_link(s->lane))
 			continue;
 		sent[s->phase] += s->sent;
 		sec[s->phase] += s->seconds;
@@ -143,7 +143,7 @@ plan_explain_split(const Pass *p, const Plan *plan, int64_t id, FILE *out)
 		bool reads = s->nread > 0 && s->read[0] == id;
 		bool writes = s->nwrite > 0 && s->write[0] == id;
 
-		if (s->sent > 0 && (reads || writes))
+		if (lane_is_link(s->lane) && (reads || writes))
 			fprintf(out, "  %s %s in %s sends %.0f B, %.3g s\n",
 			        reads ? "read by" : "made by", s->op,
 			        report_phase[s->phase], s->sent, s->seconds);

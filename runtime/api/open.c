@@ -73,6 +73,7 @@ allocate(ckr_ctx *c, const struct ckr_options *opt)
 	const char *blas = opt->blas ? opt->blas : getenv("CKR_BLAS");
 	struct world *w = &c->world;
 
+	w->offload_dir = opt->offload_dir;
 	CKR_TRY(world_open_device(w, opt->threads));
 	CKR_TRY(stepping_open(&c->steps, w, blas, opt->seed,
 	                      c->with ? c->with->steps : NULL));

@@ -176,6 +176,9 @@ static const struct option_spec rows[] = {
 	{ "ranks", "N", G_RUN, set_whole, AT(ranks), A,
 	  "ranks to run in one process, a multiple of the ranks of a replica "
 	  "(default: one replica)", .most = UINT32_MAX },
+	{ "offload-dir", "DIR", G_RUN, set_string, AT(offload_dir), A,
+	  "folder on a disk for what ckc --offload keeps in a file, which has "
+	  "no name there (default: /var/tmp)" },
 	{ "comm-timeout", "S", G_RUN, set_real, AT(comm_timeout), A,
 	  "maximum wait for another process, in seconds (default: 600)" },
 	{ "blas", "NAME", G_RUN, set_string, AT(blas), A,

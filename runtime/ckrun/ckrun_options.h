@@ -46,7 +46,7 @@ struct ckrun_options {
 	                                 * 0 if not given */
 	uint64_t seed, threads, ranks, save_every;
 	const char *save, *resume, *outputs, *grads, *log, *onnx;
-	const char *trace, *profile, *blas, *against;
+	const char *trace, *profile, *blas, *against, *offload_dir;
 	const char *save_lora, *save_merged;
 	const char *save_best, *out, *name, *tensorboard;
 	const char *prompt;

@@ -91,7 +91,8 @@ start_weights(ckr_ctx **m, const struct ckrun_options *o, const char *so)
 			|| !o->init.n ? NULL : o->init.v[0],
 		.blas = o->blas, .threads = (int)o->threads, .seed = o->seed,
 		.ranks = (uint32_t)o->ranks,
-		.comm_timeout = o->comm_timeout };
+		.comm_timeout = o->comm_timeout,
+		.offload_dir = o->offload_dir };
 
 	CKR_TRY(ckr_open(m, so, &co));
 	if (options_given(o, "loss-scale") && !o->against

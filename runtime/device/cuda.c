@@ -73,13 +73,27 @@ free_pinned(struct device *d, void *p)
 }
 
 static void
-copy_h2d(struct device *d, void *to, const void *from, uint64_t n)
+put_on(struct gpu *g, enum device_stream q, void *to, const void *from,
+       uint64_t n)
 {
-	struct gpu *g = gpu_of(d);
-
 	if (n && !gpu_failed(g))
 		gpu_done(g, g->cu.put((cu_address)(uintptr_t)to, from, n,
-		                      g->stream), "copying to the GPU");
+		                      g->stream[q]), "copying to the GPU");
+}
+
+static void
+get_on(struct gpu *g, enum device_stream q, void *to, const void *from,
+       uint64_t n)
+{
+	if (n && !gpu_failed(g))
+		gpu_done(g, g->cu.get(to, (cu_address)(uintptr_t)from, n,
+		                      g->stream[q]), "copying from the GPU");
+}
+
+static void
+copy_h2d(struct device *d, void *to, const void *from, uint64_t n)
+{
+	put_on(gpu_of(d), DEVICE_COMPUTE, to, from, n);
 }
 
 /* The driver cannot check other processes while it waits. */
@@ -106,27 +120,31 @@ sync_stream(struct device *d)
 	struct gpu *g = gpu_of(d);
 
 	if (run_before_wait(g))
-		gpu_done(g, g->cu.stream_sync(g->stream), "running kernels");
+		gpu_done(g, g->cu.stream_sync(gpu_stream(g)), "running kernels");
 }
 
 static void
 copy_h2d_async(struct device *d, void *to, const void *from, uint64_t n)
 {
-	struct gpu *g = gpu_of(d);
+	put_on(gpu_of(d), DEVICE_COPY_IN, to, from, n);
+}
 
-	if (n && !gpu_failed(g))
-		gpu_done(g, g->cu.put((cu_address)(uintptr_t)to, from, n,
-		                      g->copy_stream), "copying to the GPU");
+static void
+fetch_async(struct device *d, void *to, const void *from, uint64_t n)
+{
+	put_on(gpu_of(d), DEVICE_FETCH, to, from, n);
+}
+
+static void
+offload_async(struct device *d, void *to, const void *from, uint64_t n)
+{
+	get_on(gpu_of(d), DEVICE_OFFLOAD, to, from, n);
 }
 
 static void
 copy_d2h_async(struct device *d, void *to, const void *from, uint64_t n)
 {
-	struct gpu *g = gpu_of(d);
-
-	if (n && !gpu_failed(g))
-		gpu_done(g, g->cu.get(to, (cu_address)(uintptr_t)from, n,
-		                      g->stream), "copying from the GPU");
+	get_on(gpu_of(d), DEVICE_COMPUTE, to, from, n);
 }
 
 static void
@@ -146,17 +164,11 @@ fill_gpu(struct device *d, void *to, int byte, uint64_t n)
 
 	if (n && !gpu_failed(g))
 		gpu_done(g, g->cu.fill((cu_address)(uintptr_t)to,
-		                       (unsigned char)byte, n, g->stream),
+		                       (unsigned char)byte, n, gpu_stream(g)),
 		         "filling memory");
 }
 
 /* ---- events ---- */
-
-static cu_stream
-stream_of(struct gpu *g, enum device_stream q)
-{
-	return q == DEVICE_COMPUTE ? g->stream : g->copy_stream;
-}
 
 static void *
 create_event(struct device *d)
@@ -182,7 +194,7 @@ record_event(struct device *d, void *event, enum device_stream q)
 	struct gpu *g = gpu_of(d);
 
 	if (!gpu_failed(g))
-		gpu_done(g, g->cu.event_record(event, stream_of(g, q)),
+		gpu_done(g, g->cu.event_record(event, g->stream[q]),
 		         "recording an event");
 }
 
@@ -192,7 +204,7 @@ wait_event(struct device *d, void *event, enum device_stream q)
 	struct gpu *g = gpu_of(d);
 
 	if (!gpu_failed(g))
-		gpu_done(g, g->cu.stream_wait(stream_of(g, q), event, 0),
+		gpu_done(g, g->cu.stream_wait(g->stream[q], event, 0),
 		         "waiting for an event");
 }
 
@@ -213,7 +225,7 @@ begin_capture(struct device *d)
 	struct gpu *g = gpu_of(d);
 
 	if (!gpu_failed(g))
-		gpu_done(g, g->cu.capture(g->stream, CU_CAPTURE_THIS_THREAD),
+		gpu_done(g, g->cu.capture(gpu_stream(g), CU_CAPTURE_THIS_THREAD),
 		         "capturing kernels");
 }
 
@@ -224,7 +236,7 @@ end_capture(struct device *d)
 	cu_graph graph = NULL;
 	cu_ready ready = NULL;
 
-	if (gpu_failed(g) || !gpu_done(g, g->cu.captured(g->stream, &graph),
+	if (gpu_failed(g) || !gpu_done(g, g->cu.captured(gpu_stream(g), &graph),
 	                               "capturing kernels"))
 		return NULL;
 	gpu_done(g, g->cu.instantiate(&ready, graph, 0), "creating a graph");
@@ -238,7 +250,7 @@ launch_graph(struct device *d, void *work)
 	struct gpu *g = gpu_of(d);
 
 	if (!gpu_failed(g))
-		gpu_done(g, g->cu.launch(work, g->stream), "launching a graph");
+		gpu_done(g, g->cu.launch(work, gpu_stream(g)), "launching a graph");
 }
 
 static void
@@ -268,10 +280,9 @@ gpu_close(struct device *d)
 
 	convolutions_close(g->convolutions);
 	products_close(g->products);
-	if (g->stream)
-		g->cu.stream_free(g->stream);
-	if (g->copy_stream)
-		g->cu.stream_free(g->copy_stream);
+	for (int q = 0; q < DEVICE_STREAMS; q++)
+		if (g->stream[q])
+			g->cu.stream_free(g->stream[q]);
 	if (g->context)
 		g->cu.release(g->number);
 	if (g->dl)
@@ -322,6 +333,17 @@ check_arch(struct gpu *g, const char *arch, struct err *e)
 	               g->name, major, minor, major, minor);
 }
 
+static bool
+open_streams(struct gpu *g)
+{
+	for (int q = 0; q < DEVICE_STREAMS; q++)
+		if (!gpu_done(g, g->cu.stream_new(&g->stream[q],
+		                                  CU_STREAM_NON_BLOCKING),
+		              "creating a stream"))
+			return false;
+	return true;
+}
+
 static ckr_status
 open_gpu(struct gpu *g, const char *arch, int index, struct err *e)
 {
@@ -345,14 +367,9 @@ open_gpu(struct gpu *g, const char *arch, int index, struct err *e)
 	if (!gpu_done(g, g->cu.retain(&g->context, g->number), "opening the "
 	              "device")
 	    || !gpu_done(g, g->cu.set_current(g->context), "opening the device")
-	    || !gpu_done(g, g->cu.stream_new(&g->stream,
-	                                     CU_STREAM_NON_BLOCKING),
-	                 "creating a stream")
-	    || !gpu_done(g, g->cu.stream_new(&g->copy_stream,
-	                                     CU_STREAM_NON_BLOCKING),
-	                 "creating a stream"))
+	    || !open_streams(g))
 		return device_failed(&g->device, e) ? CKR_EUNSUPPORTED : CKR_OK;
-	g->products = products_open(&g->device, g->stream);
+	g->products = products_open(&g->device, gpu_stream(g));
 	return device_failed(&g->device, e) ? CKR_EUNSUPPORTED : CKR_OK;
 }
 
@@ -373,7 +390,7 @@ open_gpu_libraries(struct device *d, const struct ckr_library *lib,
 		               "products and convolutions on a GPU; expected "
 		               "auto, cudnn or cublas", name);
 	if (n && (any || cudnn))
-		g->convolutions = convolutions_open(d, g->stream,
+		g->convolutions = convolutions_open(d, gpu_stream(g),
 		                                    lib->convolved, n, by,
 		                                    sizeof(by));
 	if (n && cudnn && !g->convolutions)
@@ -382,7 +399,7 @@ open_gpu_libraries(struct device *d, const struct ckr_library *lib,
 		               "directory), or choose --blas cublas", by);
 	snprintf(d->libraries, sizeof(d->libraries), "cublas%s%s",
 	         n ? ", " : "", n ? by : "");
-	env->stream = g->stream;
+	env->stream = gpu_stream(g);
 	env->gemms = g->products;
 	env->gemm = products_run;
 	env->gemm_epilogue = products_run_epilogue;
@@ -413,6 +430,7 @@ device_open_cuda(struct device **out, const char *arch, int index,
 		.fill = fill_gpu, .sync = sync_stream,
 		.copy_h2d_async = copy_h2d_async,
 		.copy_d2h_async = copy_d2h_async,
+		.fetch_async = fetch_async, .offload_async = offload_async,
 		.event_new = create_event, .event_free = destroy_event,
 		.event_record = record_event, .event_wait = wait_event,
 		.event_sync = sync_event,

@@ -21,9 +21,10 @@
 struct device;
 struct nccl_transport;
 
-/* A device has two streams: one for all work, and one that copies inputs in the
- * meantime.  Only events order the streams. */
-enum device_stream { DEVICE_COMPUTE, DEVICE_COPY_IN };
+/* A device has a stream for all work, and others that copy in the meantime:
+ * inputs, and values from and to host memory.  Only events order the streams. */
+enum device_stream { DEVICE_COMPUTE, DEVICE_COPY_IN, DEVICE_FETCH,
+                     DEVICE_OFFLOAD, DEVICE_STREAMS };
 
 /* The functions of one kind of device. */
 struct device_calls {
@@ -67,6 +68,12 @@ struct device_calls {
 	                       uint64_t n);
 	void (*copy_d2h_async)(struct device *, void *to, const void *from,
 	                       uint64_t n);
+	/* From and to pinned memory, on the streams of that name; NULL: the
+	 * host can use the device's addresses. */
+	void (*fetch_async)(struct device *, void *to, const void *from,
+	                    uint64_t n);
+	void (*offload_async)(struct device *, void *to, const void *from,
+	                      uint64_t n);
 	/* event_record: the event completes after the work enqueued on the
 	 * stream so far; recording again replaces that.  event_wait: work
 	 * enqueued next runs after it.  event_sync: the host waits for it.  An

@@ -12,11 +12,18 @@ struct gpu {
 	void *dl;
 	cu_device number;
 	cu_context context;
-	cu_stream stream, copy_stream;  /* compute stream; copy-in stream */
+	cu_stream stream[DEVICE_STREAMS];
 	struct products *products;
 	struct convolutions *convolutions;      /* NULL: patches are unfolded */
 	char name[128];
 };
+
+/* The stream of kernels. */
+static inline cu_stream
+gpu_stream(const struct gpu *g)
+{
+	return g->stream[DEVICE_COMPUTE];
+}
 
 struct gpu *gpu_of(struct device *);
 /* Whether the call succeeded; keeps the first error. */

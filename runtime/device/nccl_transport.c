@@ -252,7 +252,7 @@ nccl_begin(struct nccl_transport *t)
 	if (is_full(t))
 		return 0;               /* it has failed */
 	at = t->begin[t->nbegun % t->depth];
-	cuda_done(t, cu->event_record(at, t->gpu->stream), "an event");
+	cuda_done(t, cu->event_record(at, gpu_stream(t->gpu)), "an event");
 	cuda_done(t, cu->stream_wait(t->stream, at, 0), "an event");
 	return ++t->nbegun;
 }
@@ -270,7 +270,7 @@ void
 nccl_await(struct nccl_transport *t, uint64_t number)
 {
 	if (is_live(t) && number > t->nended)
-		cuda_done(t, t->gpu->cu.stream_wait(t->gpu->stream,
+		cuda_done(t, t->gpu->cu.stream_wait(gpu_stream(t->gpu),
 		          t->end[(number - 1) % t->depth], 0), "an event");
 }
 
@@ -291,7 +291,7 @@ nccl_count_ended(struct nccl_transport *t)
 bool
 nccl_kernels_done(struct nccl_transport *t)
 {
-	return t->gpu->cu.stream_query(t->gpu->stream) != CU_NOT_READY;
+	return t->gpu->cu.stream_query(gpu_stream(t->gpu)) != CU_NOT_READY;
 }
 
 void
@@ -337,7 +337,7 @@ nccl_abort(struct nccl_transport *t)
 static cu_stream
 nccl_stream(const struct nccl_transport *t, bool in_transfer)
 {
-	return in_transfer ? t->stream : t->gpu->stream;
+	return in_transfer ? t->stream : gpu_stream(t->gpu);
 }
 
 static void

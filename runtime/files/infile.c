@@ -25,7 +25,7 @@ read_held(struct files *c, const struct infile *o, const struct array *a,
 
 	for (; s == CKR_OK && shards_next(to, piece, &at, &n); at += n) {
 		s = array_read(&o->f, a, at, n, dtype, block, c->err);
-		if (s == CKR_OK && to->local)
+		if (s == CKR_OK && (to->local || to->in_host))
 			shards_put(to, at, n, block);
 	}
 	free(block);
@@ -65,7 +65,7 @@ infile_read_tensor(struct files *c, const struct infile *o,
 	CKR_TRY(shards_begin(&to, c->world, t, true));
 	if (o->read_for) {
 		s = read_far(c, o, a, &to);
-	} else if (to.cut) {
+	} else if (to.cut || to.in_host) {
 		s = read_held(c, o, a, &to);
 	} else {
 		s = array_read(&o->f, a, 0, to.nelem, t->dtype, to.local[0],

@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 /* Bytes below which runs are put together before they are written. */
-enum { SHORT = 256, PIECE = 1 << 14 };
+enum { SHORT = 256, PIECE = 1 << 14, HOST_PIECE = 1 << 20 };
 
 /* ---- opening ---- */
 
@@ -211,17 +211,46 @@ write_own_runs(const struct entry_value *e, uint32_t r, const char *x)
 	return CKR_OK;
 }
 
+/* The same of a tensor in a host block that is not sharded: piece by piece, as
+ * there may be no memory for it. */
+static ckr_status
+write_from_host(const struct entry_value *e, const char *x)
+{
+	struct world *w = e->c->world;
+	uint64_t n = tensor_nelem(e->t), most = tensor_piece(e->t, HOST_PIECE);
+	char *here = malloc(HOST_PIECE);
+	ckr_status s = here ? CKR_OK : err_no_memory(w->err);
+
+	for (uint64_t at = 0; at < n && s == CKR_OK; at += most) {
+		struct ckr_tensor part = tensor_part(e->t, at, n - at < most
+		                                     ? n - at : most);
+
+		s = world_pull(w, &part, x + at * tensor_elem_bytes(e->t),
+		               here);
+		if (s == CKR_OK)
+			s = write_range(e, at, tensor_nelem(&part), here);
+	}
+	free(here);
+	return s;
+}
+
 static ckr_status
 write_shards(const struct entry_value *e, const struct loaded_program *b)
 {
 	struct world *w = e->c->world;
-	bool direct = tensor_is_dense(e->t) && w->device->addressable;
+	bool in_pieces = e->t->flags & CKR_HOST && !tensor_is_sharded(e->t);
+	bool direct = in_pieces || world_is_direct(w, e->t);
 	char *packed = direct ? NULL : malloc(tensor_nbytes(e->t) + 1);
 	ckr_status s = direct || packed ? CKR_OK : err_no_memory(w->err);
 
 	for (uint32_t r = 0; r < w->count && s == CKR_OK; r++) {
 		const char *x = world_at(w, b, r, e->t);
 
+		if (in_pieces) {
+			if (w->first + r == e->entry % (w->tp * w->dp))
+				s = write_from_host(e, x);
+			continue;
+		}
 		if (packed)
 			s = world_pull(w, e->t, x, packed);
 		if (s == CKR_OK)

@@ -96,6 +96,26 @@ messages_are_sane(const struct ckr_program *p)
 	return true;
 }
 
+/* Between a tensor in the host block and an equal one that is not. */
+static bool
+sane_host_transfer(const struct ckr_program *p, const struct ckr_instr *s)
+{
+	const int32_t *arg = p->arg + s->arg0;
+	const struct ckr_tensor *x, *y;
+	bool fetch = s->comm->kind == CKR_FETCH;
+
+	if (s->run || s->comm->kind > CKR_OFFLOAD || s->comm->joined
+	    || s->comm->end < s - p->instr || s->comm->end >= p->ninstr
+	    || s->narg != 2 || arg[0] < 0 || arg[1] < 0)
+		return false;
+	x = &p->tensor[arg[0]];
+	y = &p->tensor[arg[1]];
+	return tensor_is_dense(x) && tensor_is_dense(y)
+	       && tensor_nbytes(x) == tensor_nbytes(y)
+	       && !(x->flags & CKR_HOST) == !fetch
+	       && !(y->flags & CKR_HOST) == fetch;
+}
+
 static bool
 sane_step(const struct ckr_library *lib, const struct ckr_program *p,
           const struct ckr_instr *s)
@@ -104,6 +124,8 @@ sane_step(const struct ckr_library *lib, const struct ckr_program *p,
 
 	if (!s->comm)
 		return true;
+	if (s->comm->kind >= CKR_FETCH)
+		return sane_host_transfer(p, s);
 	return !s->run && s->comm->end >= s - p->instr
 	       && s->comm->end < p->ninstr
 	       && s->narg == 2 && arg[0] >= 0 && arg[1] >= 0
@@ -159,7 +181,7 @@ sane_tensor(const struct ckr_library *lib, const struct ckr_program *p,
             const struct ckr_tensor *t)
 {
 	uint64_t room = t->flags & CKR_RESIDENT ? p->resident_bytes
-	                : p->arena_bytes;
+	                : t->flags & CKR_HOST ? p->host_bytes : p->arena_bytes;
 	int64_t from, to;
 
 	if (t->rank > CKR_MAX_DIMS || t->dtype >= CKR_DTYPE_COUNT)

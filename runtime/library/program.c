@@ -80,7 +80,7 @@ list_pieces(const struct ckr_program *p, struct reach_piece *v)
 		struct reach_piece *of;
 		int64_t from, to;
 
-		if (t->flags & CKR_RESIDENT)
+		if (t->flags & (CKR_RESIDENT | CKR_HOST))
 			continue;
 		if (t->flags & (CKR_OUTPUT | CKR_LOSS))
 			x.last = INT32_MAX;

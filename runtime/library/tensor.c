@@ -83,6 +83,19 @@ tensor_piece(const struct ckr_tensor *t, uint64_t nbytes)
 	return nbytes / (size > 8 ? size : 8);
 }
 
+struct ckr_tensor
+tensor_part(const struct ckr_tensor *t, uint64_t at, uint64_t n)
+{
+	struct ckr_tensor part = *t;
+
+	part.rank = 1;
+	part.dim[0] = (int64_t)n;
+	part.stride[0] = 1;
+	part.offset += at * tensor_elem_bytes(t);
+	part.nbytes = tensor_nbytes(&part);
+	return part;
+}
+
 bool
 tensor_is_blocks(const struct ckr_tensor *t)
 {

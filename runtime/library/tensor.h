@@ -24,6 +24,10 @@ uint64_t tensor_nbytes(const struct ckr_tensor *);
  * hold. */
 uint64_t tensor_piece(const struct ckr_tensor *, uint64_t nbytes);
 
+/* n of its elements, from the at-th on, as a tensor of one dim; it is dense. */
+struct ckr_tensor tensor_part(const struct ckr_tensor *, uint64_t at,
+                              uint64_t n);
+
 /* Whether its elements are blocks of quantised weights; the tensor of float32
  * weights that these hold, of other tensors the same. */
 bool tensor_is_blocks(const struct ckr_tensor *);

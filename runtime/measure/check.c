@@ -31,7 +31,7 @@ hash_tensor(struct traced_run *s, uint32_t i)
 {
 	const struct ckr_tensor *t = &s->p->tensor[i];
 	struct world *w = s->c->world;
-	bool direct = tensor_is_dense(t) && w->device->addressable;
+	bool direct = world_is_direct(w, t);
 	uint64_t n = tensor_nbytes(t), h = s->hash[i] ? s->hash[i] : 1;
 	void *dense = direct ? NULL : malloc(n + 1);
 	ckr_status status = direct || dense ? CKR_OK : err_no_memory(w->err);
@@ -242,7 +242,7 @@ run_both(struct traced_run *all, struct traced_run *plan, char *saved,
 	ckr_status s;
 
 	CKR_TRY(run_traced(all, NULL));
-	world_copy_resident(c->world, saved, true);
+	CKR_TRY(world_copy_lasting(c->world, saved, true));
 	CKR_TRY(run_traced(plan, *stepping_observers(c->steps)));
 	s = compare_runs(plan, all, n);
 	if (s == CKR_OK && plan->drift)
@@ -256,15 +256,17 @@ static ckr_status
 check_with(struct measure *c, struct traced_run *all, struct traced_run *plan,
            struct ckr_checked *n)
 {
-	char *saved = malloc(world_resident_bytes(c->world) + 1);
+	char *saved = malloc(world_lasting_bytes(c->world) + 1);
 	ckr_status s;
 
 	CKR_TRY(world_agree(c->world, saved ? CKR_OK : err_no_memory(c->err),
 	                    "allocating memory"));
-	world_copy_resident(c->world, saved, false);
-	s = run_both(all, plan, saved, n);
-	if (s != CKR_OK)
-		world_copy_resident(c->world, saved, true);
+	s = world_copy_lasting(c->world, saved, false);
+	if (s == CKR_OK) {
+		s = run_both(all, plan, saved, n);
+		if (s != CKR_OK)
+			world_copy_lasting(c->world, saved, true);
+	}
 	free(saved);
 	return s;
 }

@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCK = 1 << 14 };
+enum { BLOCK = 1 << 14, HOST_PIECE = 1 << 20 };
 
 /* ---- numbers ---- */
 
@@ -150,6 +150,29 @@ is_finite_on_gpu(struct stepping *c, const struct ckr_tensor *t, const char *p,
 	return good;
 }
 
+/* The same of a tensor in a host block, piece by piece; what cannot be read is
+ * not checked, but fails the next step. */
+static bool
+is_finite_in_host(struct stepping *c, const struct ckr_tensor *t,
+                  const char *p, double *x)
+{
+	uint64_t size = tensor_elem_bytes(t), n = tensor_nelem(t);
+	uint64_t most = tensor_piece(t, HOST_PIECE);
+	char *here = malloc(HOST_PIECE);
+	bool good = true;
+
+	for (uint64_t at = 0; at < n && good && here; at += most) {
+		struct ckr_tensor part = tensor_part(t, at, n - at < most
+		                                     ? n - at : most);
+
+		if (world_pull(c->world, &part, p + at * size, here))
+			break;
+		good = is_finite_here(c, &part, here, x);
+	}
+	free(here);
+	return good;
+}
+
 static bool
 is_tensor_finite(struct stepping *c, const struct loaded_program *b,
                  const struct ckr_tensor *t, double *x)
@@ -157,6 +180,11 @@ is_tensor_finite(struct stepping *c, const struct loaded_program *b,
 	FOR_RANKS (r, c->world) {
 		const char *p = first_byte(t, world_at(c->world, b, r, t));
 
+		if (t->flags & CKR_HOST) {
+			if (!is_finite_in_host(c, t, p, x))
+				return false;
+			continue;
+		}
 		if (p && c->device->deferred)
 			enqueue_check(c, b, r, t);
 		if (p && (c->device->deferred ? !is_finite_on_gpu(c, t, p, x)

@@ -34,7 +34,7 @@ poison_dead_bytes(const struct ckr_program *p, struct block *arena, uint32_t s)
 		int64_t from, to, lo, hi;
 		unsigned char *keep;
 
-		if (t->flags & (CKR_RESIDENT | CKR_OUTPUT | CKR_LOSS)
+		if (t->flags & (CKR_RESIDENT | CKR_HOST | CKR_OUTPUT | CKR_LOSS)
 		    || t->last != (int32_t)s)
 			continue;
 		tensor_reach(t, &from, &to);
@@ -44,7 +44,7 @@ poison_dead_bytes(const struct ckr_program *p, struct block *arena, uint32_t s)
 		for (uint32_t k = 0; k < p->ntensor; k++) {
 			const struct ckr_tensor *u = &p->tensor[k];
 
-			if (u->flags & CKR_RESIDENT || u->ready > (int32_t)s
+			if (u->flags & (CKR_RESIDENT | CKR_HOST) || u->ready > (int32_t)s
 			    || (u->last <= (int32_t)s
 			        && !(u->flags & (CKR_OUTPUT | CKR_LOSS))))
 				continue;

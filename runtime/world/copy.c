@@ -48,6 +48,8 @@ world_pull(struct world *w, const struct ckr_tensor *t, const void *tensor,
 {
 	struct device *d = w->device;
 
+	if (t->flags & CKR_HOST)
+		return world_read_host(w, dense, tensor, tensor_nbytes(t));
 	if (d->addressable)
 		tensor_pack(t, tensor, dense);
 	else if (tensor_is_dense(t))
@@ -64,6 +66,8 @@ world_push(struct world *w, const struct ckr_tensor *t, void *tensor,
 {
 	struct device *d = w->device;
 
+	if (t->flags & CKR_HOST)
+		return world_write_host(w, tensor, dense, tensor_nbytes(t));
 	if (d->addressable)
 		tensor_unpack(t, tensor, dense);
 	else if (tensor_is_dense(t))

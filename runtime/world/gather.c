@@ -76,7 +76,7 @@ gather_begin(struct gather *f, struct world *w, const struct loaded_program *b,
 	f->local = whole_open_local(w, b, t);
 	if (!f->local)
 		return err_no_memory(w->err);
-	for (uint32_t r = 0; !whole_is_direct(w, t) && r < w->count; r++)
+	for (uint32_t r = 0; !world_is_direct(w, t) && r < w->count; r++)
 		CKR_TRY(world_pull(w, t, world_at(w, b, r, t), f->local[r]));
 	return CKR_OK;
 }

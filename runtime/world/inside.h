@@ -20,6 +20,9 @@ struct memory {
 	                                 * NULL: the tensor is the whole */
 	struct nccl_transport *nccl;    /* between GPUs; NULL: there are none */
 	struct transfers *transfers;    /* between ranks */
+	struct offload *offload;        /* host blocks of all local ranks, one
+	                                 * after the other; NULL: none */
+	uint64_t host_bytes;            /* of one rank */
 	uint64_t anonymous;             /* process's bytes before blocks were
 	                                 * allocated */
 	bool copied;                    /* 16-bit copies equal the parameters */
@@ -36,6 +39,12 @@ uint32_t place_first_rank(const struct world *, uint32_t r);
 /* ---- averages.c ---- */
 
 void averages_free(struct world *);
+
+/* ---- host_block.c ---- */
+
+/* Open the host blocks, if programs have any. */
+ckr_status host_block_open(struct world *);
+void host_block_close(struct world *);
 
 /* ---- share.c ---- */
 
@@ -59,8 +68,6 @@ bool whole_has_batches(const struct world *, const struct ckr_tensor *);
  * or copies to be filled; NULL: no memory. */
 char **whole_open_local(struct world *, const struct loaded_program *,
                         const struct ckr_tensor *);
-/* Whether those are where it lies. */
-bool whole_is_direct(const struct world *, const struct ckr_tensor *);
 void whole_close_local(struct world *, const struct ckr_tensor *, char **);
 
 /* ---- inputs.c ---- */

@@ -29,12 +29,21 @@ world_at(const struct world *w, const struct loaded_program *b, uint32_t r,
 {
 	const struct memory *m = w->memory;
 
+	if (t->flags & CKR_HOST)
+		return world_host_block(w, r) + t->offset;
 	if (!(t->flags & CKR_RESIDENT))
 		return b->arena[r].p + t->offset;
 	if (t->offset < m->shared)
 		return w->owner->memory->resident[r].p + t->offset;
 	return m->resident[is_common(w, t) ? place_first_rank(w, r) : r].p
 	       + (t->offset - m->shared);
+}
+
+bool
+world_is_direct(const struct world *w, const struct ckr_tensor *t)
+{
+	return w->device->addressable && tensor_is_dense(t)
+	       && !(t->flags & CKR_HOST);
 }
 
 void *

@@ -101,6 +101,7 @@ place_open(struct world *w)
 	struct memory *m = w->memory;
 
 	m->anonymous = mem_anonymous();
+	CKR_TRY(host_block_open(w));
 	m->resident = calloc(w->count, sizeof(*m->resident));
 	if (!m->resident)
 		return err_no_memory(w->err);
@@ -130,6 +131,7 @@ place_close(struct world *w)
 	for (uint32_t r = 0; r < w->count && w->memory->resident; r++)
 		device_unmap(w->device, &w->memory->resident[r]);
 	free(w->memory->resident);
+	host_block_close(w);
 }
 
 static uint64_t
@@ -161,13 +163,22 @@ world_resident_bytes(const struct world *w)
 	       + (w->owner == w ? 0 : own_resident_bytes(w->owner));
 }
 
-void
-world_copy_resident(struct world *w, char *copy, bool back)
+uint64_t
+world_lasting_bytes(const struct world *w)
+{
+	return world_resident_bytes(w) + world_host_bytes(w);
+}
+
+ckr_status
+world_copy_lasting(struct world *w, char *copy, bool back)
 {
 	copy_own_resident(w, copy, back);
-	if (w->owner != w)
-		copy_own_resident(w->owner, copy + own_resident_bytes(w),
-		                  back);
+	copy += own_resident_bytes(w);
+	if (w->owner != w) {
+		copy_own_resident(w->owner, copy, back);
+		copy += own_resident_bytes(w->owner);
+	}
+	return world_copy_host(w, copy, back);
 }
 
 /* ---- how much ---- */

@@ -60,7 +60,7 @@ same_tensor(const struct ckr_tensor *a, const struct ckr_tensor *b)
 	       && a->dtype == b->dtype && a->rank == b->rank
 	       && !memcmp(a->dim, b->dim, sizeof(a->dim))
 	       && !memcmp(a->stride, b->stride, sizeof(a->stride))
-	       && (a->flags & CKR_FROZEN) == (b->flags & CKR_FROZEN)
+	       && !((a->flags ^ b->flags) & (CKR_FROZEN | CKR_HOST))
 	       && a->offset == b->offset && a->nbytes == b->nbytes
 	       && same_placement(a->placement, b->placement)
 	       && same_shard(a, b);
@@ -167,6 +167,8 @@ kept_bytes(const struct ckr_library *lib)
 	int64_t from, to;
 
 	while ((t = next_kept(lib, &i)) != NULL) {
+		if (t->flags & CKR_HOST)
+			continue;
 		tensor_reach(t, &from, &to);
 		end = (uint64_t)to > end ? (uint64_t)to : end;
 	}

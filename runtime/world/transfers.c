@@ -1,5 +1,6 @@
 /* Transfers between ranks while a program runs.  All ranks carry out an
  * instruction, and only then is anything moved. */
+#include "runtime/offload/offload.h"
 #include "runtime/support/now.h"
 #include "runtime/world/inside.h"
 
@@ -44,6 +45,30 @@ transfers_open_world(struct world *w)
 	return transfers_open(&w->memory->transfers, &view, w->err);
 }
 
+static struct offload *
+offload_of(const struct world *w)
+{
+	return w->owner->memory->offload;
+}
+
+/* Between device and host memory, on every rank. */
+static void
+begin_offload(struct world *w, const struct loaded_program *b, uint32_t i)
+{
+	const struct ckr_instr *s = &b->p->instr[i];
+	bool fetch = s->comm->kind == CKR_FETCH;
+	const struct ckr_tensor *t = &b->p->tensor[b->p->arg[s->arg0]];
+
+	FOR_RANKS (r, w) {
+		void **at = &b->ptr[r][s->arg0];
+
+		offload_begin(offload_of(w),
+		              fetch ? OFFLOAD_FETCH : OFFLOAD_STORE,
+		              at[fetch], at[!fetch], tensor_nbytes(t),
+		              s->comm->end);
+	}
+}
+
 ckr_status
 world_begin_transfer(struct world *w, const struct loaded_program *b,
                      uint32_t i, uint64_t step)
@@ -56,8 +81,34 @@ world_begin_transfer(struct world *w, const struct loaded_program *b,
 		.of = s->origin, .step = step,
 		.bytes = (uint64_t)s->bytes } };
 
-	CKR_TRY(transfers_begin(w->memory->transfers, &t, w->err));
+	if (s->comm->kind >= CKR_FETCH)
+		begin_offload(w, b, i);
+	else
+		CKR_TRY(transfers_begin(w->memory->transfers, &t, w->err));
 	return t.end == i ? world_end_transfers(w, i) : CKR_OK;
+}
+
+/* Tell who asks how long the process has waited for the transfer that
+ * instruction `step` had begun. */
+static void
+report_wait(struct world *w, uint32_t step, double from)
+{
+	if (w->waited)
+		w->waited(w->waited_user, step, from, now_sec());
+}
+
+static ckr_status
+end_offloads(struct world *w, uint32_t i)
+{
+	double from = w->waited ? now_sec() : 0;
+	bool any = false;
+
+	if (!offload_of(w))
+		return CKR_OK;
+	CKR_TRY(offload_wait(offload_of(w), i, &any, w->err));
+	if (any && i < w->plan.p->ninstr)
+		report_wait(w, i, from);
+	return CKR_OK;
 }
 
 ckr_status
@@ -66,15 +117,16 @@ world_end_transfers(struct world *w, uint32_t i)
 	struct transfers *all = w->memory->transfers;
 	struct transfer *t;
 
+	CKR_TRY(end_offloads(w, i));
 	CKR_TRY(transfers_test(all, w->err));
 	while ((t = transfers_due(all, i))) {
-		bool timed = w->waited && t->end > t->step && t->of == &w->plan;
-		double from = timed ? now_sec() : 0;
+		bool late = t->end > t->step && t->of == &w->plan;
+		double from = late && w->waited ? now_sec() : 0;
 		uint32_t step = t->step;
 
 		CKR_TRY(transfers_wait(all, t, w->err));
-		if (timed)
-			w->waited(w->waited_user, step, from, now_sec());
+		if (late)
+			report_wait(w, step, from);
 	}
 	return CKR_OK;
 }
@@ -89,5 +141,10 @@ world_finish_transfers(struct world *w)
 void
 world_drop_transfers(struct world *w)
 {
+	struct err ignored;
+	bool any;
+
 	transfers_drop(w->memory->transfers);
+	if (offload_of(w))
+		offload_wait(offload_of(w), UINT32_MAX, &any, &ignored);
 }

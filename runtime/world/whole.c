@@ -60,12 +60,6 @@ world_sharding(const struct world *w, const struct ckr_tensor *t)
 
 /* ---- elements of the local ranks, without gaps ---- */
 
-bool
-whole_is_direct(const struct world *w, const struct ckr_tensor *t)
-{
-	return w->device->addressable && tensor_is_dense(t);
-}
-
 char **
 whole_open_local(struct world *w, const struct loaded_program *b,
                  const struct ckr_tensor *t)
@@ -73,7 +67,7 @@ whole_open_local(struct world *w, const struct loaded_program *b,
 	char **local = calloc(w->count, sizeof(*local));
 
 	for (uint32_t r = 0; local && r < w->count; r++) {
-		local[r] = whole_is_direct(w, t) ? world_at(w, b, r, t)
+		local[r] = world_is_direct(w, t) ? world_at(w, b, r, t)
 		           : malloc(tensor_nbytes(t) + 1);
 		if (!local[r]) {
 			whole_close_local(w, t, local);
@@ -87,7 +81,7 @@ void
 whole_close_local(struct world *w, const struct ckr_tensor *t, char **local)
 {
 	for (uint32_t r = 0; local && r < w->count; r++)
-		if (!whole_is_direct(w, t))
+		if (!world_is_direct(w, t))
 			free(local[r]);
 	free(local);
 }
@@ -124,6 +118,9 @@ shards_begin(struct shards *s, struct world *w, const struct ckr_tensor *t,
 	if (!put)
 		return CKR_OK;
 	w->owner->memory->copied &= t->kind != CKR_PARAM;
+	s->in_host = t->flags & CKR_HOST && !s->cut && !t->placement;
+	if (s->in_host)
+		return CKR_OK;
 	s->local = whole_open_local(w, &w->plan, t);
 	if (!s->local)
 		return err_no_memory(w->err);
@@ -150,6 +147,18 @@ shards_next(struct shards *s, uint64_t most, uint64_t *at, uint64_t *n)
 	return true;
 }
 
+/* Into a host block: there may be no memory for all of it. */
+static void
+put_in_host(struct shards *s, uint32_t r, uint64_t at, uint64_t n,
+            const char *x)
+{
+	uint64_t size = tensor_elem_bytes(s->t);
+	char *to = world_plan_at(s->w, r, s->t);
+
+	if (s->status == CKR_OK)
+		s->status = world_write_host(s->w, to + at * size, x, n * size);
+}
+
 /* A partial tensor is the whole on one rank and zeros on the others. */
 static void
 put_on_all(struct shards *s, uint64_t at, uint64_t n, const char *x)
@@ -157,8 +166,13 @@ put_on_all(struct shards *s, uint64_t at, uint64_t n, const char *x)
 	uint64_t size = tensor_elem_bytes(s->t);
 
 	FOR_RANKS (r, s->w) {
-		char *to = s->local[r] + at * size;
+		char *to;
 
+		if (s->in_host) {
+			put_in_host(s, r, at, n, x);
+			continue;
+		}
+		to = s->local[r] + at * size;
 		if (s->t->placement && world_rank(s->w, r))
 			memset(to, 0, n * size);
 		else if (to != x)
@@ -192,8 +206,8 @@ shards_put(struct shards *s, uint64_t at, uint64_t n, const void *x)
 ckr_status
 shards_end(struct shards *s, bool done)
 {
-	bool push = done && s->local && !whole_is_direct(s->w, s->t);
-	ckr_status status = CKR_OK;
+	bool push = done && s->local && !world_is_direct(s->w, s->t);
+	ckr_status status = s->status;
 
 	for (uint32_t r = 0; push && r < s->w->count; r++) {
 		if (status == CKR_OK)

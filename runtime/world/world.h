@@ -39,6 +39,8 @@ struct world {
 	uint32_t first, count;          /* world ranks of this process */
 	int threads;
 	bool poison;                    /* NaN in memory that is not in use */
+	const char *offload_dir;        /* folder of host blocks that are files;
+	                                 * NULL: the default */
 	struct device *device;
 	struct process_group *team;     /* NULL: all ranks live here */
 	struct loaded_program plan;     /* program[0] */
@@ -119,6 +121,9 @@ world_plan_at(const struct world *w, uint32_t r, const struct ckr_tensor *t)
 /* Host memory of a whole input, unless kernels read it where the first rank
  * does; else NULL. */
 void *world_input(const struct world *, const struct ckr_tensor *);
+/* Whether the host can use that address, at which the elements lie without
+ * gaps. */
+bool world_is_direct(const struct world *, const struct ckr_tensor *);
 /* Set operands, again after blocks have moved; false: no memory. */
 bool world_set_operands(const struct world *, struct loaded_program *);
 
@@ -129,14 +134,33 @@ bool world_set_operands(const struct world *, struct loaded_program *);
 ckr_status world_load(struct world *, struct loaded_program *,
                       const struct ckr_program *, bool paint, bool at_end);
 void world_unload(const struct world *, struct loaded_program *);
-/* The resident blocks of all local ranks, to a copy or back from it. */
+/* Bytes of the resident blocks of all local ranks. */
 uint64_t world_resident_bytes(const struct world *);
-void world_copy_resident(struct world *, char *copy, bool back);
+/* What lasts from step to step, resident and host blocks, to a copy or back from
+ * it. */
+uint64_t world_lasting_bytes(const struct world *);
+ckr_status world_copy_lasting(struct world *, char *copy, bool back);
 /* Bytes that steps of the plan have touched, on the rank with most. */
 uint64_t world_touched(const struct world *);
 /* Bytes of transfers; anonymous memory since blocks were allocated. */
 uint64_t world_transfer_bytes(const struct world *);
 uint64_t world_grown_bytes(const struct world *);
+
+/* ---- host_block.c: memory beside the device's ---- */
+
+/* A local rank's host block, of which the owner's shared tensors come first. */
+char *world_host_block(const struct world *, uint32_t r);
+/* Bytes of the host blocks of all local ranks; the folder of the file that they
+ * are, NULL: they are memory. */
+uint64_t world_host_bytes(const struct world *);
+const char *world_offload_dir(const struct world *);
+/* All host blocks to a copy, or back from it. */
+ckr_status world_copy_host(struct world *, char *copy, bool back);
+/* Copy n bytes at an address in a host block. */
+ckr_status world_read_host(struct world *, void *to, const void *at,
+                           uint64_t n);
+ckr_status world_write_host(struct world *, void *at, const void *from,
+                            uint64_t n);
 
 /* ---- copy.c: between ranks' memory and the host ---- */
 
@@ -187,6 +211,8 @@ struct shards {
 	uint64_t nelem;                 /* of the whole */
 	uint64_t run;                   /* runs before this one are done */
 	char **local;                   /* [count]: shards without gaps */
+	bool in_host;                   /* elements go to a host block at once */
+	ckr_status status;              /* of that */
 };
 
 /* Start with a tensor of program[0].  put: shards_put will write elements. */

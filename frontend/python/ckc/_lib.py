@@ -18,6 +18,7 @@ class Options(c.Structure):
         ("ranks", c.c_uint32),
         ("comm_timeout", c.c_double),
         ("model_of", c.c_void_p),
+        ("offload_dir", c.c_char_p),
     ]
 
 

@@ -1,0 +1,60 @@
+/* Room offload: the host block, memory beside that of a device, and transfers
+ * between the two, which run while the device computes.
+ *
+ * in      a device, bytes of the block
+ * out     addresses in the block, transfers that begin at one instruction and
+ *         end at a later one
+ * must not know programs and tensors
+ *
+ * Beside a GPU the block is pinned memory.  Beside the host it is a file without
+ * a name: its addresses stand for positions in the file, and a program that uses
+ * one otherwise faults.
+ *
+ * Each direction is a lane, with a stream or a thread of its own: its transfers
+ * run one after the other, in the order in which they begin.
+ */
+#ifndef RUNTIME_OFFLOAD_OFFLOAD_H
+#define RUNTIME_OFFLOAD_OFFLOAD_H
+
+#include "runtime/device/device.h"
+
+/* Where a file lies unless the user says. */
+#define OFFLOAD_DIR "/var/tmp"
+
+enum offload_lane { OFFLOAD_FETCH, OFFLOAD_STORE, OFFLOAD_LANES };
+
+struct offload;
+
+struct offload_wish {
+	uint64_t bytes;                 /* of the block */
+	uint32_t most;                  /* transfers that are in flight at one
+	                                 * time, in each direction */
+	const char *dir;                /* of the file; NULL: OFFLOAD_DIR */
+};
+
+/* A block of zeros; the whole file is allocated, so that a full disk is an error
+ * here and not later.  To be closed after a failure too. */
+ckr_status offload_open(struct offload **, struct device *,
+                        const struct offload_wish *, struct err *);
+void offload_close(struct offload *);
+/* The first address of the block. */
+char *offload_block(const struct offload *);
+/* The folder of the file; NULL: the block is memory. */
+const char *offload_dir(const struct offload *);
+
+/* Copy n bytes between host memory and the block, when nothing is in flight. */
+ckr_status offload_read(struct offload *, void *to, const char *at, uint64_t n,
+                        struct err *);
+ckr_status offload_write(struct offload *, char *at, const void *from,
+                         uint64_t n, struct err *);
+
+/* Begin a transfer of n bytes between device memory and the block, which ends
+ * with instruction `end`. */
+void offload_begin(struct offload *, enum offload_lane, void *device_at,
+                   char *at, uint64_t n, uint32_t end);
+/* Wait for the transfers that end with instruction i or before; *any: there
+ * were some. */
+ckr_status offload_wait(struct offload *, uint32_t i, bool *any,
+                        struct err *);
+
+#endif

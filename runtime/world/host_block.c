@@ -1,0 +1,99 @@
+/* Memory beside that of the device: the host blocks of the local ranks, one after
+ * the other.  Libraries that share a model share the owner's. */
+#include "runtime/offload/offload.h"
+#include "runtime/world/inside.h"
+
+#include <stdlib.h>
+
+static struct memory *
+owner_of(const struct world *w)
+{
+	return w->owner->memory;
+}
+
+/* Transfers of one direction that a program may have in flight. */
+static uint32_t
+count_transfers(const struct ckr_program *p)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < p->ninstr; i++)
+		n += p->instr[i].comm && p->instr[i].comm->kind >= CKR_FETCH;
+	return n;
+}
+
+ckr_status
+host_block_open(struct world *w)
+{
+	struct memory *m = w->memory;
+	struct offload_wish wish = { .dir = w->offload_dir };
+
+	if (w->owner != w)
+		return CKR_OK;
+	for (int i = 0; i < CKR_PROGRAMS; i++) {
+		const struct ckr_program *p = &w->lib->program[i];
+		uint32_t n = p->ninstr ? count_transfers(p) : 0;
+
+		if (p->ninstr && p->host_bytes > m->host_bytes)
+			m->host_bytes = p->host_bytes;
+		wish.most = n > wish.most ? n : wish.most;
+	}
+	if (!m->host_bytes)
+		return CKR_OK;
+	wish.bytes = m->host_bytes * w->count;
+	wish.most *= w->count;
+	return offload_open(&m->offload, w->device, &wish, w->err);
+}
+
+void
+host_block_close(struct world *w)
+{
+	offload_close(w->memory->offload);
+}
+
+char *
+world_host_block(const struct world *w, uint32_t r)
+{
+	const struct memory *m = owner_of(w);
+
+	return offload_block(m->offload) + r * m->host_bytes;
+}
+
+uint64_t
+world_host_bytes(const struct world *w)
+{
+	return owner_of(w)->host_bytes * w->count;
+}
+
+const char *
+world_offload_dir(const struct world *w)
+{
+	const struct memory *m = owner_of(w);
+
+	return m->offload ? offload_dir(m->offload) : NULL;
+}
+
+ckr_status
+world_copy_host(struct world *w, char *copy, bool back)
+{
+	struct offload *o = owner_of(w)->offload;
+
+	if (!o)
+		return CKR_OK;
+	return back ? offload_write(o, offload_block(o), copy,
+	                            world_host_bytes(w), w->err)
+	       : offload_read(o, copy, offload_block(o), world_host_bytes(w),
+	                      w->err);
+}
+
+ckr_status
+world_read_host(struct world *w, void *to, const void *at, uint64_t n)
+{
+	return offload_read(owner_of(w)->offload, to, at, n, w->err);
+}
+
+ckr_status
+world_write_host(struct world *w, void *at, const void *from, uint64_t n)
+{
+	return offload_write(owner_of(w)->offload, at, from, n, w->err);
+}
