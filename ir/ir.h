@@ -258,8 +258,8 @@ typedef struct Val {
 	bool resident;                  /* V_TEMP in memory of its own */
 	bool host;                      /* in host memory beside the device's:
 	                                 * only F_HOST ops and views take it */
-	ValId of;                       /* value that this clone repeats; 0: no
-	                                 * clone */
+	ValId of;                       /* value that this clone repeats, or that
+	                                 * a transfer has copied; 0: neither */
 	ValId low_precision_of;         /* value that this holds in 16 bits;
 	                                 * 0 */
 	ValId param;                    /* parameter of this V_STATE, or

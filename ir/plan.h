@@ -43,10 +43,13 @@ struct loss_formula {
 
 typedef enum {
 	K_PARAM, K_BUFFER, K_CONSTANT, K_INPUT, K_GRAD, K_STATE, K_ACTIVATION,
-	K_ADJOINT, K_RECOMPUTED, K_WORKSPACE, K_COUNT
+	K_ADJOINT, K_RECOMPUTED, K_WORKSPACE,
+	K_TRANSFERRED,                  /* copy made by a transfer between device
+	                                 * and host memory */
+	K_COUNT
 } TensorKind;
 
-typedef enum { D_NULL, D_KEEP, D_RECOMPUTE, D_FREE } Decision;
+typedef enum { D_NULL, D_KEEP, D_RECOMPUTE, D_FREE, D_OFFLOAD } Decision;
 
 struct plan_tensor {
 	const char *name, *onnx;        /* tensor's name; ONNX value, or NULL */
@@ -63,6 +66,7 @@ struct plan_tensor {
 	                                 * null */
 	int64_t of, alias_of;           /* tensor that this clone repeats;
 	                                 * tensor in whose bytes it lies; -1 */
+	int64_t copy_of;                /* K_TRANSFERRED: see plan_copy_of */
 	int64_t low_precision_of;       /* tensor that it holds in 16 bits;
 	                                 * -1 */
 	int64_t alias_offset;           /* bytes from the begin of alias_of */
@@ -85,6 +89,12 @@ static inline bool
 lane_is_link(enum lane lane)
 {
 	return lane == LANE_LINK || lane == LANE_NETWORK;
+}
+
+static inline bool
+lane_is_host(enum lane lane)
+{
+	return lane == LANE_FETCH || lane == LANE_OFFLOAD;
 }
 
 struct plan_inlined {
@@ -135,7 +145,8 @@ struct plan_summary {
 	double recompute_flops, step_flops;
 	double sent, sent_sec;          /* bytes sent between ranks; seconds of
 	                                 * a step that they take */
-	double fetched, offloaded;      /* bytes from and to host memory */
+	double fetched, offloaded;      /* bytes from and to host memory; */
+	double host_sec;                /* seconds of a step that they take */
 	double exposed_sec;             /* seconds of a step in which transfers
 	                                 * run beside computation */
 	double bound_sec;               /* no plan of bound_class has a faster
@@ -162,6 +173,13 @@ typedef struct Plan {
 	struct plan_step *step;
 	int64_t nstep;
 } Plan;
+
+/* The activation that a transfer has copied here; -1. */
+static inline int64_t
+plan_copy_of(const struct plan_tensor *t)
+{
+	return t->kind == K_TRANSFERRED ? t->copy_of : -1;
+}
 
 /* The tensor that a transfer sends; it receives write[0]. */
 static inline int64_t

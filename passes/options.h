@@ -58,7 +58,7 @@ enum optimizer {
 #include "runtime/support/optimizers.h"
 };
 enum tri { TRI_AUTO, TRI_ON, TRI_OFF };
-enum offload_choice { OFFLOAD_OFF, OFFLOAD_STATE };
+enum offload_choice { OFFLOAD_OFF, OFFLOAD_STATE, OFFLOAD_AUTO };
 enum halves_choice { SPLIT_OFF, SPLIT_ON, SPLIT_AUTO };
 
 /* What the user asked for; filled by frontend/driver/opts.c, read by passes. */
@@ -128,6 +128,7 @@ struct options {
 	enum offload_choice offload;    /* what lies in host memory between its
 	                                 * uses */
 	int64_t host_memory;            /* bytes of it; 0: no limit */
+	struct name_list offload_values; /* values that are offloaded anyhow */
 	enum halves_choice halves;      /* a batch runs as two chains */
 	bool forward_only;
 	bool eval;                      /* the loss of a data set is wanted, */

@@ -147,14 +147,20 @@ static const struct option_spec table[] = {
 	{ "memory-budget", "SIZE|PCT", G_MEMORY, set_budget, FIELD(opt), CI,
 	  "memory limit of a training step: a size such as 6GiB or 6GB (6G), "
 	  "or a percentage of its peak without recomputation" },
-	{ "offload", "state|off", G_MEMORY, set_word, FIELD(opt.offload), CI,
-	  "keep the optimizer state in host memory and transfer it around "
-	  "each update: pinned memory beside a GPU, a file on the CPU (ckrun "
-	  "--offload-dir) (default: off)", WORDS(OFFLOAD_STATE, OFFLOAD_OFF) },
+	{ "offload", "auto|state|off", G_MEMORY, set_word, FIELD(opt.offload),
+	  CI, "use host memory: pinned memory beside a GPU, a file on the CPU "
+	  "(ckrun --offload-dir); state: keep the optimizer state there and "
+	  "transfer it around each update; auto: also offload activations "
+	  "between forward and backward, where that is faster than "
+	  "recomputation within the budget (default: off)",
+	  WORDS(OFFLOAD_AUTO, OFFLOAD_STATE, OFFLOAD_OFF) },
 	{ "host-memory", "SIZE", G_MEMORY, set_size,
 	  FIELD(opt.host_memory), CI,
 	  "with --offload: limit of the host memory that it uses (default: no "
 	  "limit)" },
+	{ "offload-values", "GLOB", G_MEMORY, add_name,
+	  FIELD(opt.offload_values), CI,
+	  "with --offload auto: always offload these values or nodes" },
 	{ "recompute", "PRESET", G_MEMORY, set_recompute, FIELD(opt), CI,
 	  "what is recomputed: nothing (none), all but the inputs of layers "
 	  "(full), of every K-th layer (every=K), the core of attention "

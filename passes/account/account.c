@@ -18,6 +18,12 @@ struct plan_builder {
 	bool placed;
 };
 
+static bool
+is_transferred(const Graph *g, const Val *v)
+{
+	return v->def && op_info[g->node[v->def].op].flags & F_HOST;
+}
+
 static TensorKind
 owner_kind(const Graph *g, const Val *v)
 {
@@ -36,6 +42,8 @@ owner_kind(const Graph *g, const Val *v)
 	default:
 		break;
 	}
+	if (is_transferred(g, v))
+		return K_TRANSFERRED;
 	if (v->of)
 		return K_RECOMPUTED;
 	if (v->param)
@@ -94,7 +102,9 @@ add_plan_tensor(struct plan_builder *b, ValId id)
 		.name = v->name, .onnx = v->onnx, .val = id, .node = -1,
 		.kind = tensor_kind(g, v), .dt = v->dt, .shape = v->shape,
 		.resident = o->kind != V_TEMP || o->resident, .host = v->host,
-		.of = v->of ? b->of_val[v->of] : -1,
+		.of = v->of && !is_transferred(g, v) ? b->of_val[v->of] : -1,
+		.copy_of = v->of && is_transferred(g, v) ? b->of_val[v->of]
+			: -1,
 		.low_precision_of = v->low_precision_of
 			? b->of_val[v->low_precision_of] : -1,
 		.alias_of = v->base ? b->of_val[v->base] : -1,
@@ -119,8 +129,8 @@ add_workspace(struct plan_builder *b, const Node *n)
 		.name = "workspace", .node = -1, .kind = K_WORKSPACE,
 		.dt = DT_NONE, .shape = { .rank = -1 }, .bytes = n->workspace,
 		.offset = b->placed ? n->workspace_at : -1,
-		.of = -1, .low_precision_of = -1, .alias_of = -1, .first = -1,
-		.last = -1,
+		.of = -1, .low_precision_of = -1, .alias_of = -1,
+		.first = -1, .last = -1,
 	};
 	return b->plan->ntensor++;
 }

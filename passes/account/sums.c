@@ -90,12 +90,17 @@ set_decisions(Plan *plan)
 	for (int64_t i = 0; i < plan->nstep; i++)
 		for (int k = 0; k < plan->step[i].ninlined; k++)
 			mark_inlined(plan, plan->step[i].inlined[k].of);
+	for (int64_t i = 0; i < plan->ntensor; i++)
+		if (plan_copy_of(&plan->tensor[i]) >= 0)
+			plan->tensor[plan->tensor[i].copy_of].decision =
+				D_OFFLOAD;
 	for (int64_t i = 0; i < plan->ntensor; i++) {
 		struct plan_tensor *t = &plan->tensor[i];
 
 		if (t->kind != K_ACTIVATION)
 			t->decision = D_NULL;
-		else if (t->decision != D_RECOMPUTE)
+		else if (t->decision != D_RECOMPUTE
+		         && t->decision != D_OFFLOAD)
 			t->decision = t->saved ? D_KEEP : D_FREE;
 	}
 }
@@ -193,15 +198,15 @@ reported_bound(double bound, double base, double step)
 /* Whatever is recomputed, everything runs once: so much is sure of a plan for
  * which no bound is claimed. */
 static void
-set_bound(struct plan_summary *s, double base, Diag *diag)
+set_bound(struct plan_summary *s, double base, double sec, Diag *diag)
 {
 	double bound = s->bound_class ? s->bound_sec : base;
 
-	s->bound_sec = reported_bound(bound, base, s->step_sec);
+	s->bound_sec = reported_bound(bound, base, sec);
 	if (s->bound_sec < bound * (1 - 1e-9))
 		diag_warn(diag, "the plan takes %g s, less than its lower "
 		          "bound of %g s; the bound is ignored",
-		          s->step_sec, bound);
+		          sec, bound);
 	if (!s->bound_class || s->bound_sec < bound * (1 - 1e-9))
 		s->bound_class = "any";
 }
@@ -226,12 +231,13 @@ sum_cost(Plan *plan, Diag *diag, Arena *scratch)
 		&s->forward_sec, &s->recompute_sec, &s->backward_sec,
 		&s->update_sec
 	};
-	double base;
+	double base, sec_of_gap;
 
 	for (int64_t i = 0; i < plan->nstep; i++) {
 		const struct plan_step *t = &plan->step[i];
 
-		*sec[t->phase] += t->seconds;
+		*(lane_is_host(t->lane) ? &s->host_sec : sec[t->phase]) +=
+			t->seconds;
 		s->step_flops += t->flops;
 		if (lane_is_link(t->lane)) {
 			s->sent += t->sent;
@@ -248,13 +254,14 @@ sum_cost(Plan *plan, Diag *diag, Arena *scratch)
 		}
 	}
 	base = s->forward_sec + s->backward_sec + s->update_sec;
-	s->step_sec = base + s->recompute_sec;
+	s->step_sec = base + s->recompute_sec + s->host_sec;
 	s->exposed_sec = exposed_of_plan(plan, scratch);
 	if (s->exposed_sec > s->step_sec * (1 - 1e-12))
 		s->exposed_sec = s->step_sec;   /* sums in another order */
-	set_bound(s, base, diag);
+	sec_of_gap = s->host_sec > 0 ? s->exposed_sec : s->step_sec;
+	set_bound(s, base, sec_of_gap, diag);
 	s->overhead = base > 0 ? s->recompute_sec / base : 0;
-	s->gap = base > 0 ? (s->step_sec - s->bound_sec) / base : 0;
+	s->gap = base > 0 ? (sec_of_gap - s->bound_sec) / base : 0;
 }
 
 void

@@ -44,5 +44,9 @@ void move_gathers(Graph *, const struct overlap_choice *, Arena *);
  * together. */
 void move_sums(Graph *, const struct overlap_choice *, Arena *);
 void join_sums(Graph *, const struct overlap_choice *, Phase, Arena *);
+/* host_transfers.c: all that is to and from host memory, in an arena of `room`
+ * bytes (0: of as many as it takes now); the lanes are taken to be slower than
+ * predicted by the factor `margin`. */
+void overlap_host(Graph *, int64_t room, double margin, Arena *);
 
 #endif

@@ -11,7 +11,7 @@
  * gives   never a larger step: what each node costs stays, and what is sent
  *         goes in the same order on all ranks
  */
-#include "passes/overlap/overlap.h"
+#include "passes/overlap/moves.h"
 #include "passes/cost/cost.h"
 #include "passes/cost/lanes.h"
 #include "passes/place/place.h"
@@ -42,7 +42,8 @@ struct transfer_ends {
 static bool
 is_transfer(const Node *n)
 {
-	return op_info[n->op].flags & F_SENDS;
+	return op_info[n->op].flags & F_SENDS
+		&& !(op_info[n->op].flags & F_HOST);
 }
 
 static struct transfer_ends
@@ -328,13 +329,28 @@ choose_transfers(const Pass *p, const Graph *g, const struct overlap_choice *c,
 	add_fitting(&f, s, n, true);
 }
 
-bool
-overlap_has_transfers(const Graph *g)
+static bool
+has_rank_transfers(const Graph *g)
 {
 	FOR_NODES (n, g)
 		if (is_transfer(n) && n->out[0])
 			return true;
 	return false;
+}
+
+static bool
+has_host_transfers(const Graph *g)
+{
+	FOR_NODES (n, g)
+		if (op_info[n->op].flags & F_HOST)
+			return true;
+	return false;
+}
+
+bool
+overlap_has_transfers(const Graph *g)
+{
+	return has_rank_transfers(g) || has_host_transfers(g);
 }
 
 /* A copy with the nodes in that order; NULL: as they are. */
@@ -442,19 +458,74 @@ choose_messages(const Pass *p, const Graph *g, struct overlap_choice *c)
 	return least < INFINITY;
 }
 
+/* ---- host memory ---- */
+
+/* Seconds of a step with host transfers in an arena of `room` bytes; INFINITY:
+ * it does not fit the budget. */
+static double
+try_host(const Pass *p, const Graph *g, int64_t room, double margin)
+{
+	Graph *trial = graph_clone(g);
+	Arena *a = arena_new();
+	int once = 1;
+	double sec;
+
+	overlap_host(trial, room, margin, a);
+	sec = step_seconds(p, trial, a);
+	if (p->planned.budget > 0 && !fits_in_order(p, trial, &once, a))
+		sec = INFINITY;
+	arena_free(a);
+	graph_free(trial);
+	return sec;
+}
+
+/* Predictions are not exact, but a margin takes room.  What fits by live bytes
+ * may not once it is placed: then with less room.  Transfers stay where they are
+ * needed if nothing else fits. */
+static void
+overlap_host_transfers(const Pass *p, Graph *g, Arena *scratch)
+{
+	static const double margin[] = { MARGIN, 1 };
+	static const double share[] = { 1, 0.98, 0.95, 0.9 };
+	int64_t room = p->planned.budget > 0 ? p->planned.budget
+		- graph_resident_bytes(g, scratch) : 0;
+	int64_t best_room = 0;
+	double least = step_seconds(p, g, scratch), best = 0;
+
+	for (int m = 0; m < 2; m++)
+		for (int k = 0; k < 4; k++) {
+			int64_t in = (int64_t)(share[k] * (double)room);
+			double sec = try_host(p, g, in, margin[m]);
+
+			if (sec < least * (1 - 1e-9)) {
+				least = sec;
+				best = margin[m];
+				best_room = in;
+			}
+			if (sec < INFINITY)
+				break;
+		}
+	if (best > 0)
+		overlap_host(g, best_room, best, scratch);
+}
+
 /* True if all transfers run beside computation. */
 static bool
 overlap_graph(const Pass *p, Graph *g, struct effort effort, Arena *scratch)
 {
 	struct overlap_choice c = { all_transfers(g, scratch), 0.1 };
-	bool all;
+	bool all = true;
 
 	if (g->halves == HALVES_BOTH)
 		interleave_halves(p, g, &c, scratch);
-	all = choose_messages(p, g, &c);
-	if (!all)
-		choose_transfers(p, g, &c, effort, scratch);
-	apply_transfers(g, &c, NULL, scratch);
+	if (has_rank_transfers(g)) {
+		all = choose_messages(p, g, &c);
+		if (!all)
+			choose_transfers(p, g, &c, effort, scratch);
+		apply_transfers(g, &c, NULL, scratch);
+	}
+	if (has_host_transfers(g))
+		overlap_host_transfers(p, g, scratch);
 	return all;
 }
 

@@ -42,10 +42,6 @@ find_maker(const struct prefetch *f, const Node *n, const Node **maker)
 	const Node *from = &g->node[g->val[x].def];
 
 	*maker = NULL;
-	if (n->op == OP_FETCH) {
-		*maker = has_flag(from, F_VIEW) ? from : NULL;
-		return is_resident(g, x);
-	}
 	if (!has_flag(n, F_SENDS) || n->phase == PH_UPDATE
 	    || !g->val[x].shard || g->val[n->out[0]].shard)
 		return false;
@@ -164,9 +160,8 @@ place_prefetches(struct prefetch *f)
 	}
 }
 
-/* Fetches from host memory, or gathers: each on a lane of its own. */
-static void
-move_transfers(Graph *g, const struct overlap_choice *c, bool fetches, Arena *a)
+void
+move_gathers(Graph *g, const struct overlap_choice *c, Arena *a)
 {
 	struct prefetch f = { .g = g, .share = c->latency,
 		.moves = moves_new(g, a), .reads = reads_of(g, a),
@@ -177,7 +172,6 @@ move_transfers(Graph *g, const struct overlap_choice *c, bool fetches, Arena *a)
 		NodeId read = n->nout ? f.reads.first[n->out[0]] : 0;
 
 		if (!read || !c->chosen[n->out[0]]
-		    || (n->op == OP_FETCH) != fetches
 		    || !find_maker(&f, n, &p.maker))
 			continue;
 		p.needed = f.moves.work[read];
@@ -187,11 +181,4 @@ move_transfers(Graph *g, const struct overlap_choice *c, bool fetches, Arena *a)
 		return;
 	place_prefetches(&f);
 	moves_apply(&f.moves, g, a);
-}
-
-void
-move_gathers(Graph *g, const struct overlap_choice *c, Arena *a)
-{
-	move_transfers(g, c, false, a);
-	move_transfers(g, c, true, a);
 }

@@ -1,6 +1,7 @@
 /* Placement: an offset in the arena for every owner and every scratch area.
  *
- * what    Val.offset of owners in the arena, Node.workspace_at
+ * what    Val.offset of owners in the arena, and of those in host memory in an
+ *         arena of their own; Node.workspace_at
  * method  lifetimes from the node order (a value lives from the step that
  *         writes it to the last one that reads it or a view of it, both
  *         included; operands and result of a collective to the step behind
@@ -80,6 +81,22 @@ place_live_bound(const Graph *g, Arena *scratch)
 	return pack_bound(a.b, a.n, scratch);
 }
 
+int64_t *
+place_live_bytes(const Graph *g, Arena *scratch)
+{
+	struct arena_buffers a = find_buffers(g, scratch);
+	int64_t *live = arena_array(scratch, (size_t)g->nnode + 1,
+	                            sizeof *live);
+
+	for (size_t i = 0; i < a.n; i++) {
+		live[a.b[i].lower] += a.b[i].size;
+		live[a.b[i].upper] -= a.b[i].size;
+	}
+	for (NodeId id = 1; id < g->nnode; id++)
+		live[id] += live[id - 1];
+	return live;
+}
+
 int64_t
 place_graph(Graph *g, int64_t enough, const struct watch *stop, Arena *scratch)
 {
@@ -98,6 +115,25 @@ place_graph(Graph *g, int64_t enough, const struct watch *stop, Arena *scratch)
 	return height;
 }
 
+/* Offsets in host memory. */
+static void
+place_in_host(Graph *g, const struct watch *stop, Arena *scratch)
+{
+	struct buffer *life = find_lifetimes(g, true, scratch);
+	struct buffer *b = arena_array(scratch, g->nval, sizeof *b);
+	size_t n = 0;
+
+	for (ValId v = 1; v < g->nval; v++)
+		if (life[v].upper)
+			b[n++] = life[v];
+	pack_within(b, n, &(struct pack_limit){ .work = PACK_WORK, .stop = stop },
+	            scratch);
+	n = 0;
+	for (ValId v = 1; v < g->nval; v++)
+		if (life[v].upper)
+			g->val[v].offset = b[n++].offset;
+}
+
 /* A layout that is good enough for the budget may be found although the search
  * for the lowest one ends above it. */
 bool
@@ -109,6 +145,7 @@ pass_place(Pass *p, Graph *g)
 
 	if (p->planned.budget > 0 && height > room)
 		place_graph(g, room, p->watch, p->scratch);
+	place_in_host(g, p->watch, p->scratch);
 	return true;
 }
 

@@ -30,6 +30,8 @@ int64_t place_graph(Graph *, int64_t enough, const struct watch *stop,
                     Arena *scratch);
 /* Most bytes of the arena alive at one step, below which nothing fits. */
 int64_t place_live_bound(const Graph *, Arena *scratch);
+/* Bytes of the arena alive at each node, by node. */
+int64_t *place_live_bytes(const Graph *, Arena *scratch);
 /* Bytes of all owners outside the arena. */
 int64_t graph_resident_bytes(const Graph *, Arena *scratch);
 

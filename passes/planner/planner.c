@@ -14,6 +14,7 @@
 #include "passes/cost/cost.h"
 #include "passes/planner/choose.h"
 #include "passes/planner/low_precision_plan.h"
+#include "passes/planner/offload_plan.h"
 #include "passes/planner/pareto_front.h"
 #include "passes/ilp/ilp.h"
 #include "passes/planner/one_percent.h"
@@ -231,13 +232,46 @@ fits_as_it_is(const Pass *p, const Graph *g, struct schedule *w,
 	return all;
 }
 
-/* The plan for the budget, or the one to be rounded as *half says;
- * half->request has no type if it is not. */
+/* What the plan is beside one of recomputation: rounded->request has no type,
+ * and offloaded->sec is 0, if it is not. */
+struct beside {
+	struct low_precision_plan rounded;
+	struct offload_plan offloaded;
+};
+
+/* Whether offloading values makes a step faster than `taken`, the fastest plan
+ * without; NULL: none fits. */
+static bool
+choose_offloaded(Pass *p, const Graph *g, struct schedule *w,
+                 const uint8_t *constraint, struct plan_selector *c,
+                 const struct known_plan *taken, struct offload_plan *best)
+{
+	int64_t arena = p->planned.budget - w->r->resident;
+	double below = INFINITY;
+	bool all;
+
+	if (p->opt->offload != OFFLOAD_AUTO)
+		return false;
+	if (taken && !p->opt->offload_values.n)
+		below = overlap_has_transfers(g)
+			? exposed_seconds(p, g, w, taken, &all)
+			: w->r->base_sec + taken->sec;
+	if (!offload_best(p, g, c, constraint, w, arena, taken, below, best))
+		return false;
+	p->planned.bound_sec = w->r->base_sec
+		+ offload_bound(p, c, arena, best, g);
+	p->planned.bound_class = "any";
+	return true;
+}
+
+/* The plan for the budget, or the one beside which something else is done. */
 static bool
 choose_auto(Pass *p, const Graph *g, struct schedule *w,
             const uint8_t *constraint, struct plan_selector *c,
-            struct known_plan *plan, struct low_precision_plan *rounded)
+            struct known_plan *plan, struct beside *beside)
 {
+	struct low_precision_plan *rounded = &beside->rounded;
+
 	const struct remat *r = w->r;
 	const struct known_plan *taken;
 	struct recompute_bound bound;
@@ -256,6 +290,11 @@ choose_auto(Pass *p, const Graph *g, struct schedule *w,
 		is_rounded = low_precision_best(
 			p, g, c, constraint, w, arena,
 			taken ? taken->sec : INFINITY, rounded);
+	if (!is_rounded && choose_offloaded(p, g, w, constraint, c, taken,
+	                                    &beside->offloaded)) {
+		*plan = beside->offloaded.plan;
+		return !watch_off(p->watch);
+	}
 	if (watch_off(p->watch))
 		return false;
 	if (!taken && !is_rounded)
@@ -301,7 +340,7 @@ plan_graph(Pass *p, Graph *g)
 	struct remat *r;
 	struct schedule *w;
 	struct known_plan plan = { .live = -1 };
-	struct low_precision_plan rounded = { .sec = 0 };
+	struct beside beside = { .rounded = { .sec = 0 } };
 	struct plan_selector *c = NULL;
 	Graph *own = NULL;
 	uint8_t *constraint;
@@ -342,7 +381,7 @@ plan_graph(Pass *p, Graph *g)
 	if (p->opt->curve)
 		c = selector_new(r, constraint, p->opt);
 	ok = p->opt->remat == REMAT_AUTO
-		? choose_auto(p, g, w, constraint, c, &plan, &rounded)
+		? choose_auto(p, g, w, constraint, c, &plan, &beside)
 		: choose_preset(p, w, constraint, &plan);
 	if (ok && (p->opt->compare || p->opt->curve))
 		list_alternatives(p, w, &plan);
@@ -356,11 +395,13 @@ plan_graph(Pass *p, Graph *g)
 		one_percent_account(p, g, r, constraint);
 	p->planned.recompute_sec = known_eval(w, &plan).sec;
 	schedule_apply(w, g);
-	if (rounded.request.to) {
-		p->planned.recompute_sec = rounded.sec;
-		low_precision_rewrite(g, &rounded.request, p->target,
+	if (beside.rounded.request.to) {
+		p->planned.recompute_sec = beside.rounded.sec;
+		low_precision_rewrite(g, &beside.rounded.request, p->target,
 		                      p->scratch);
 	}
+	if (beside.offloaded.sec > 0)
+		offload_values(g, &beside.offloaded.request, p->scratch);
 	p->planned.step_sec = r->base_sec + p->planned.recompute_sec;
 	p->planned.exposed_sec = !overlap_has_transfers(g)
 		? p->planned.step_sec

@@ -145,7 +145,8 @@ fill_node(struct remat *r, const Node *n)
 		if (n->out[0] && rn->write[i] == r->of_val[n->out[0]])
 			rn->always = i;
 	rn->workspace = n->workspace;
-	rn->sec = node_cost(g, n).sec;
+	/* what goes to host memory takes no time of computation */
+	rn->sec = op_info[n->op].flags & F_HOST ? 0 : node_cost(g, n).sec;
 	rn->backward = n->phase != PH_FORWARD;
 	rn->takes = rn->backward && n->op == OP_LOOP;
 	r->base_sec += rn->sec;

@@ -26,13 +26,16 @@ check_tensor_form(struct replay *r, int64_t i)
 {
 	const Plan *p = r->p;
 	const struct plan_tensor *t = &p->tensor[i];
-	int64_t need = 1, low = t->low_precision_of;
+	int64_t need = 1, low = t->low_precision_of, copy = plan_copy_of(t);
 
 	if ((t->of != -1 && (!is_id(t->of, p->ntensor)
 	     || p->tensor[t->of].of != -1))
 	    || (low != -1 && (!is_id(low, p->ntensor)
 	        || p->tensor[low].of != -1 || t->of != -1
 	        || p->tensor[low].low_precision_of != -1))
+	    || (copy != -1 && (!is_id(copy, p->ntensor)
+	        || p->tensor[copy].of != -1 || t->of != -1
+	        || p->tensor[copy].kind == K_TRANSFERRED))
 	    || (t->alias_of != -1 && (!is_id(t->alias_of, p->ntensor)
 	        || p->tensor[t->alias_of].alias_of != -1))
 	    || t->bytes < 0 || t->alias_offset < 0 || t->offset < -1) {
@@ -105,6 +108,7 @@ plan_replay(Plan *p, Diag *diag)
 		.valid = arena_array(a, n, sizeof *r.valid),
 		.writer = arena_array(a, n, sizeof *r.writer),
 		.again = arena_array(a, n, sizeof *r.again),
+		.copied = arena_array(a, n, sizeof *r.copied),
 		.sharing = arena_array(a, n, sizeof *r.sharing),
 		.nsharing = arena_array(a, n, sizeof *r.nsharing),
 		.first = arena_array(a, n, sizeof *r.first),

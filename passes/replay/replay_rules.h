@@ -16,6 +16,7 @@ struct replay {
 	bool *valid;
 	int64_t *writer;
 	bool *again;                    /* computed more than once */
+	bool *copied;                   /* to host memory and back */
 	int64_t **sharing;              /* by owner: tensors in its bytes */
 	int64_t *nsharing;
 	int64_t *first, *last;          /* of owners' places */

@@ -17,6 +17,7 @@ replay_aliases(struct replay *r)
 
 		r->owner[i] = t->alias_of == -1 ? i : t->alias_of;
 		r->value[i] = t->of != -1 ? t->of
+			: plan_copy_of(t) != -1 ? t->copy_of
 			: t->low_precision_of != -1 ? t->low_precision_of : i;
 		o = &p->tensor[r->owner[i]];
 		r->nsharing[r->owner[i]]++;
@@ -350,6 +351,8 @@ check_copies(struct replay *r)
 			      name(r, i));
 		if (t->of != -1)
 			r->again[t->of] = true;
+		if (plan_copy_of(t) != -1)
+			r->copied[t->copy_of] = true;
 		if ((t->dt != o->dt && t->low_precision_of == -1)
 		    || !same_text(t->onnx, o->onnx)
 		    || t->node != o->node || t->shape.rank != o->shape.rank

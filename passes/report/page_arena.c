@@ -21,6 +21,7 @@ page_class(const struct plan_tensor *t, Decision d)
 		return d == D_KEEP ? "keep" : d == D_RECOMPUTE ? "drop"
 		       : "free";
 	case K_RECOMPUTED:
+	case K_TRANSFERRED:
 		return "copy";
 	case K_ADJOINT:
 		return "adjoint";

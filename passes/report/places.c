@@ -10,7 +10,8 @@ const char *const report_phase[PH_COUNT] = {
 static int
 decision_rank(Decision d)
 {
-	return d == D_KEEP ? 3 : d == D_RECOMPUTE ? 2 : d == D_FREE ? 1 : 0;
+	return d == D_KEEP ? 4 : d == D_OFFLOAD ? 3 : d == D_RECOMPUTE ? 2
+		: d == D_FREE ? 1 : 0;
 }
 
 static int64_t

@@ -14,10 +14,12 @@ static const char *const kind_text[K_COUNT] = {
 	[K_INPUT] = "input", [K_GRAD] = "grad", [K_STATE] = "state",
 	[K_ACTIVATION] = "activation", [K_ADJOINT] = "adjoint",
 	[K_RECOMPUTED] = "recomputed", [K_WORKSPACE] = "workspace",
+	[K_TRANSFERRED] = "transferred",
 };
 
 static const char *const decision_text[] = {
 	[D_KEEP] = "keep", [D_RECOMPUTE] = "recompute", [D_FREE] = "free",
+	[D_OFFLOAD] = "offload",
 };
 
 static void
@@ -123,6 +125,8 @@ put_tensor_object(struct json_out *j, const struct plan_tensor *t, int64_t id)
 	json_id(j, "of", t->of);
 	if (t->low_precision_of >= 0)
 		json_int(j, "half_of", t->low_precision_of);
+	if (plan_copy_of(t) >= 0)
+		json_int(j, "copy_of", t->copy_of);
 	json_id(j, "alias_of", t->alias_of);
 	json_int(j, "alias_offset", t->alias_offset);
 	json_bool(j, "output", t->output);
@@ -247,6 +251,7 @@ put_host(struct json_out *j, const struct plan_summary *s)
 	json_int(j, "bytes", s->host);
 	json_real(j, "fetched_bytes", DIGITS, s->fetched);
 	json_real(j, "offloaded_bytes", DIGITS, s->offloaded);
+	json_real(j, "seconds", DIGITS, s->host_sec);
 	json_close(j);
 }
 

@@ -246,7 +246,7 @@ put_large(const struct page *g, int64_t i)
 	fprintf(out, "<tr><td class=\"n\">%" PRId64 "<td><i class=\"%s\">"
 	        "</i> %s<td>", g->plan->tensor[i].bytes, what, what);
 	page_title(g, i);
-	if (d == D_KEEP || d == D_RECOMPUTE) {
+	if (d == D_KEEP || d == D_RECOMPUTE || d == D_OFFLOAD) {
 		fputs("; ", out);
 		report_reason(g->plan, g->place, i, d, markup_text, out);
 	}

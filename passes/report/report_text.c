@@ -25,6 +25,13 @@ put_escaped_name(const char *name, FILE *out)
 	diag_escape(out, name);
 }
 
+static const char *
+report_decision(Decision d)
+{
+	return d == D_KEEP ? "keep" : d == D_RECOMPUTE ? "recompute"
+		: d == D_OFFLOAD ? "offload" : "free";
+}
+
 bool
 report_is_row(const Plan *plan, int64_t i)
 {
@@ -49,7 +56,9 @@ report_reason(const Plan *plan, const struct report_place *place, int64_t i,
 	const int64_t *read = place[i].read;
 	char buf[24];
 
-	if (decision == D_RECOMPUTE) {
+	if (decision == D_OFFLOAD) {
+		fputs("in host memory until backward", out);
+	} else if (decision == D_RECOMPUTE) {
 		double sec = place[i].recompute_sec;
 		double per = t->bytes ? sec / (double)t->bytes * 0x1p20 : 0;
 
@@ -87,7 +96,7 @@ put_value_row(const Plan *plan, const struct report_place *places, int64_t i,
 	fprintf(out, "%5s  %-12s  %10s  %-9s  %10s  ", num,
 	        place->written < 0 ? "" : plan->step[place->written].op,
 	        number_bytes(bytes, (double)t->bytes),
-	        place->decision == D_KEEP ? "keep" : "recompute",
+	        report_decision(place->decision),
 	        cost > 0 ? sec_text(sec, cost) : "-");
 	diag_escape(out, t->onnx ? t->onnx : t->name);
 	fputs("  (", out);
@@ -242,8 +251,7 @@ explain_tensor(const Plan *plan, const struct report_place *place, int64_t i,
 				put_step_line("read by", plan, k, out);
 	if (t->decision == D_NULL)
 		return;
-	fprintf(out, "  decision     %s", t->decision == D_KEEP ? "keep"
-	        : t->decision == D_RECOMPUTE ? "recompute" : "free");
+	fprintf(out, "  decision     %s", report_decision(t->decision));
 	if (t->decision != D_FREE) {
 		fputs(": ", out);
 		report_reason(plan, place, i, t->decision, put_escaped_name,

@@ -6,6 +6,8 @@
 #include "runtime/support/block_layout.h"
 #include "runtime/support/loss_formula.h"
 
+#include <string.h>
+
 /* ---- between ranks ---- */
 
 static bool
@@ -96,6 +98,17 @@ messages_are_sane(const struct ckr_program *p)
 	return true;
 }
 
+/* All bytes from its first element on. */
+static bool
+is_block(const struct ckr_tensor *t)
+{
+	int64_t from, to;
+
+	tensor_reach(t, &from, &to);
+	return from == (int64_t)t->offset
+	       && (uint64_t)(to - from) == tensor_nbytes(t);
+}
+
 /* Between a tensor in the host block and an equal one that is not. */
 static bool
 sane_host_transfer(const struct ckr_program *p, const struct ckr_instr *s)
@@ -110,8 +123,10 @@ sane_host_transfer(const struct ckr_program *p, const struct ckr_instr *s)
 		return false;
 	x = &p->tensor[arg[0]];
 	y = &p->tensor[arg[1]];
-	return tensor_is_dense(x) && tensor_is_dense(y)
-	       && tensor_nbytes(x) == tensor_nbytes(y)
+	return is_block(x) && is_block(y) && x->dtype == y->dtype
+	       && x->rank == y->rank
+	       && !memcmp(x->dim, y->dim, sizeof(x->dim))
+	       && !memcmp(x->stride, y->stride, sizeof(x->stride))
 	       && !(x->flags & CKR_HOST) == !fetch
 	       && !(y->flags & CKR_HOST) == fetch;
 }

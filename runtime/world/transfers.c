@@ -111,13 +111,13 @@ end_offloads(struct world *w, uint32_t i)
 	return CKR_OK;
 }
 
-ckr_status
-world_end_transfers(struct world *w, uint32_t i)
+/* Transfers between ranks. */
+static ckr_status
+end_exchanges(struct world *w, uint32_t i)
 {
 	struct transfers *all = w->memory->transfers;
 	struct transfer *t;
 
-	CKR_TRY(end_offloads(w, i));
 	CKR_TRY(transfers_test(all, w->err));
 	while ((t = transfers_due(all, i))) {
 		bool late = t->end > t->step && t->of == &w->plan;
@@ -132,10 +132,16 @@ world_end_transfers(struct world *w, uint32_t i)
 }
 
 ckr_status
+world_end_transfers(struct world *w, uint32_t i)
+{
+	CKR_TRY(end_offloads(w, i));
+	return end_exchanges(w, i);
+}
+
+ckr_status
 world_finish_transfers(struct world *w)
 {
-	return w->memory->transfers ? world_end_transfers(w, UINT32_MAX)
-	       : CKR_OK;
+	return w->memory->transfers ? end_exchanges(w, UINT32_MAX) : CKR_OK;
 }
 
 void

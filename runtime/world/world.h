@@ -243,7 +243,7 @@ ckr_status world_scatter_inputs(struct world *, const unsigned char *only);
 ckr_status world_begin_transfer(struct world *, const struct loaded_program *,
                                 uint32_t i, uint64_t step);
 ckr_status world_end_transfers(struct world *, uint32_t i);
-/* End all transfers, before processes communicate about anything else. */
+/* End all transfers between ranks, before processes communicate about anything else. */
 ckr_status world_finish_transfers(struct world *);
 /* Forget them, after a step that failed. */
 void world_drop_transfers(struct world *);

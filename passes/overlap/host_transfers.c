@@ -1,0 +1,274 @@
+/* Transfers to and from host memory run beside computation, as far as the arena
+ * has room.
+ *
+ * At first each stands where it is needed: a fetch before the reader of its
+ * result, an offload behind the last reader of its operand.  The step is then
+ * run in thought on two lanes, forward for offloads and backward for fetches:
+ *
+ * - The bytes of an offload stay taken until its lane is through with it and
+ *   with those before it.  If they have no room, the step waits.
+ * - Backward in time, the bytes of a fetch are taken from its reader to where it
+ *   begins, which is when the lane has time for it and for those after it.  If
+ *   they have no room further ahead, it begins there, and its reader waits.
+ *
+ * So the order on a lane is that of the offloads, and that of the readers of
+ * what is fetched.
+ *
+ * needs   the final order of all other nodes
+ * gives   begin and end (Node.wait) of F_HOST nodes
+ * cost    linear in nodes and transfers in flight
+ */
+#include "passes/overlap/moves.h"
+#include "passes/cost/cost.h"
+#include "passes/place/place.h"
+
+struct host_transfer {
+	NodeId node;                    /* where it stands at first */
+	int64_t bytes;                  /* of device memory */
+	double sec;                     /* on its lane */
+	double over;                    /* time at which the lane is through */
+};
+
+struct host_lanes {
+	const Graph *g;
+	int64_t room;                   /* of the arena */
+	double margin;                  /* of the lanes' seconds */
+	double *sec;                    /* by node: of computation */
+	int64_t *live;                  /* by node: bytes of the arena */
+	NodeId *begin, *end;            /* by transfer: it begins before this
+	                                 * node, and ends behind this one */
+	/* transfers in flight, the first one first */
+	struct host_transfer *flight;   /* [first .. last - 1] */
+	uint32_t first, last;
+	int64_t bytes;                  /* of these */
+};
+
+static bool
+is_host_transfer(const Node *n)
+{
+	return op_info[n->op].flags & F_HOST;
+}
+
+static struct host_lanes
+host_lanes_new(const Graph *g, Arena *a)
+{
+	Graph *placed = graph_clone(g);
+	struct host_lanes h = { .g = g,
+		.sec = arena_array(a, g->nnode, sizeof *h.sec),
+		.begin = arena_array(a, g->nnode, sizeof *h.begin),
+		.end = arena_array(a, g->nnode, sizeof *h.end),
+		.flight = arena_array(a, g->nnode, sizeof *h.flight) };
+
+	inplace_graph(placed, a);
+	h.live = place_live_bytes(placed, a);
+	graph_free(placed);
+	FOR_NODES (n, g)
+		if (!is_host_transfer(n) && !n->wait)
+			h.sec[node_id(g, n)] = node_cost(g, n).sec;
+	return h;
+}
+
+/* ---- transfers in flight ---- */
+
+static void
+take_off(struct host_lanes *h, NodeId id, double now, ValId device)
+{
+	const Graph *g = h->g;
+	struct host_transfer t = { .node = id,
+		.bytes = g->val[val_owner(g, device)].nbytes,
+		.sec = h->margin * node_cost(g, &g->node[id]).sec };
+
+	if (h->first < h->last && h->flight[h->last - 1].over > now)
+		now = h->flight[h->last - 1].over;
+	t.over = now + t.sec;
+	h->bytes += t.bytes;
+	h->flight[h->last++] = t;
+}
+
+static const struct host_transfer *
+land(struct host_lanes *h)
+{
+	h->bytes -= h->flight[h->first].bytes;
+	return &h->flight[h->first++];
+}
+
+static bool
+has_no_room(const struct host_lanes *h, NodeId id)
+{
+	return h->live[id] + h->bytes > h->room;
+}
+
+/* ---- forward: offloads ---- */
+
+/* The last node before `id` that no fetch is, as those move; 0: there is none
+ * behind `from`. */
+static NodeId
+still_node_before(const Graph *g, NodeId id, NodeId from)
+{
+	while (--id > from)
+		if (g->node[id].op != OP_FETCH)
+			return id;
+	return 0;
+}
+
+/* The next one in flight ends before node id runs. */
+static void
+end_offload(struct host_lanes *h, NodeId id, double *now)
+{
+	const struct host_transfer *t = land(h);
+
+	h->end[t->node] = still_node_before(h->g, id, t->node);
+	if (*now < t->over)
+		*now = t->over;
+}
+
+/* Whether node id needs the next offload in flight to be over. */
+static bool
+needs_offload(const struct host_lanes *h, NodeId id)
+{
+	const Graph *g = h->g;
+	const Node *n = &g->node[id];
+
+	if (n->op != OP_FETCH)
+		return false;
+	for (uint32_t i = h->first; i < h->last; i++)
+		if (val_owner(g, g->node[h->flight[i].node].out[0])
+		    == val_owner(g, n->in[0]))
+			return true;
+	return false;
+}
+
+static void
+time_offloads(struct host_lanes *h)
+{
+	const Graph *g = h->g;
+	double now = 0;
+
+	h->first = h->last = 0;
+	h->bytes = 0;
+	for (NodeId id = 1; id < g->nnode; id++) {
+		const Node *n = &g->node[id];
+
+		while (h->first < h->last
+		       && (h->flight[h->first].over <= now
+		           || has_no_room(h, id) || needs_offload(h, id)))
+			end_offload(h, id, &now);
+		h->live[id] += h->bytes;
+		now += h->sec[id];
+		if (is_host_transfer(n) && n->op != OP_FETCH)
+			take_off(h, id, now, node_sent(n));
+	}
+	while (h->first < h->last)
+		end_offload(h, g->nnode, &now);
+}
+
+/* ---- backward: fetches ---- */
+
+/* The first node that fetch n may stand before: behind the end of what offloads
+ * its operand, or in the phase of backward if that lasts from step to step. */
+static NodeId
+earliest_begin(const struct host_lanes *h, const Node *n)
+{
+	const Graph *g = h->g;
+	NodeId def = g->val[n->in[0]].def, id = node_id(g, n);
+
+	if (def && is_host_transfer(&g->node[def]))
+		return (h->end[def] ? h->end[def] : def) + 1;
+	while (id - 1 > def && g->node[id - 1].phase != PH_FORWARD
+	       && g->node[id - 1].count_pass == n->count_pass)
+		id--;
+	return id;
+}
+
+static void
+begin_fetch(struct host_lanes *h, NodeId id)
+{
+	h->begin[land(h)->node] = id;
+}
+
+static void
+time_fetches(struct host_lanes *h)
+{
+	const Graph *g = h->g;
+	double left = 0;                /* seconds from the next node to the end */
+
+	h->first = h->last = 0;
+	h->bytes = 0;
+	for (NodeId id = g->nnode - 1; id > 0; id--) {
+		const Node *n = &g->node[id];
+
+		while (h->first < h->last) {
+			const struct host_transfer *t = &h->flight[h->first];
+
+			if (t->over > left && !has_no_room(h, id)
+			    && earliest_begin(h, &g->node[t->node]) <= id)
+				break;
+			if (left < t->over)
+				left = t->over;
+			begin_fetch(h, id + 1);
+		}
+		h->live[id] += h->bytes;
+		left += h->sec[id];
+		if (n->op == OP_FETCH)
+			take_off(h, id, left, n->out[0]);
+	}
+	while (h->first < h->last)
+		begin_fetch(h, 1);
+}
+
+/* ---- the graph ---- */
+
+static void
+set_ends(const struct host_lanes *h, Graph *g)
+{
+	FOR_NODES (n, g) {
+		NodeId id = node_id(g, n);
+
+		if (!is_host_transfer(n))
+			continue;
+		n->wait = h->end[id];
+		if (n->op != OP_FETCH)
+			continue;
+		n->wait = still_node_before(g, id, h->begin[id] - 1);
+		if (!n->wait)
+			h->begin[id] = id;
+	}
+}
+
+/* Fetches before the nodes where they begin, in their order. */
+static void
+move_fetches(const struct host_lanes *h, Graph *g, Arena *a)
+{
+	NodeId *order = arena_array(a, g->nnode, sizeof *order);
+	NodeId *next = arena_array(a, g->nnode, sizeof *next);
+	NodeId *first = arena_array(a, g->nnode, sizeof *first);
+	uint32_t n = 0;
+
+	for (NodeId id = g->nnode - 1; id > 0; id--)
+		if (g->node[id].op == OP_FETCH && h->begin[id] < id) {
+			next[id] = first[h->begin[id]];
+			first[h->begin[id]] = id;
+		}
+	for (NodeId id = 1; id < g->nnode; id++) {
+		for (NodeId k = first[id]; k; k = next[k])
+			order[n++] = k;
+		if (g->node[id].op != OP_FETCH || h->begin[id] == id)
+			order[n++] = id;
+	}
+	graph_reorder(g, order, n);
+}
+
+void
+overlap_host(Graph *g, int64_t room, double margin, Arena *a)
+{
+	struct host_lanes h = host_lanes_new(g, a);
+
+	h.room = room;
+	h.margin = margin;
+	for (NodeId id = 1; id < g->nnode && room <= 0; id++)
+		h.room = h.live[id] > h.room ? h.live[id] : h.room;
+	time_offloads(&h);
+	time_fetches(&h);
+	set_ends(&h, g);
+	move_fetches(&h, g, a);
+}
