@@ -27,6 +27,7 @@ struct cost {
 struct variant {
 	bool low_memory;                /* updates in backward, and no copies of
 	                                 * parameters that stay in memory */
+	bool offload_states;            /* optimizer states in host memory */
 	bool allow_refusal;             /* too small a budget is no error yet */
 };
 

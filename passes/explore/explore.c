@@ -3,10 +3,10 @@
 
 #include "passes/explore/choose_zero.h"
 #include "passes/explore/halves.h"
-#include "passes/explore/low_memory.h"
 #include "passes/explore/other_batch.h"
 #include "passes/explore/suggest_tp.h"
 #include "passes/explore/trial.h"
+#include "passes/explore/variants.h"
 
 /* ---- halves of a batch ---- */
 

@@ -10,7 +10,7 @@
  *
  *     fold .. plan      once more in halves            (halves.c)
  *     fold .. loss      once more with other samples   (other_batch.c)
- *     optim .. plan     once more with less memory     (low_memory.c)
+ *     optim .. plan     once more with less memory     (variants.c)
  *     precision ..      once for each stage of ZeRO    (choose_zero.c)
  *     precision ..      once more for more ranks       (suggest_tp.c)
  *     precision ..      once more without training     (evaluation_program.c)

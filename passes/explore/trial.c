@@ -1,6 +1,6 @@
 #include "passes/explore/trial.h"
 
-#include "passes/explore/low_memory.h"
+#include "passes/explore/variants.h"
 
 void
 trial_init(struct trial *t, const Pass *p)

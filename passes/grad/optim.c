@@ -532,6 +532,12 @@ append_updates(struct optim *o)
 	return true;
 }
 
+static bool
+is_first_variant(const Pass *p)
+{
+	return !p->variant.low_memory && !p->variant.offload_states;
+}
+
 /* A misspelt name would decay what was to be left alone.  Said once: a second
  * form of the graph has the same parameters. */
 static void
@@ -539,7 +545,7 @@ warn_of_names(const struct optim *o)
 {
 	const struct options *opt = o->p->opt;
 
-	for (int i = 0; i < opt->nodecay.n && !o->p->variant.low_memory; i++) {
+	for (int i = 0; i < opt->nodecay.n && is_first_variant(o->p); i++) {
 		bool any = false;
 
 		for (uint32_t k = 0; k < o->n && !any; k++)

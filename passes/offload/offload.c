@@ -30,12 +30,18 @@ struct offload {
 
 /* ---- what is offloaded ---- */
 
-/* States of element-wise updates are operands 2 .. 1 + count. */
-static int
-count_states(const Node *n)
+/* Those of element-wise updates. */
+int
+offload_states_of(const Node *n)
 {
 	return op_info[n->op].flags & F_UPDATE && op_info[n->op].flags & F_COPY
 		? op_norm(n->op) - 2 : 0;
+}
+
+bool
+offload_takes_state(const Graph *g, ValId v)
+{
+	return val_data_bytes(&g->val[v]) >= SMALL && !g->val[v].host;
 }
 
 struct state {
@@ -64,12 +70,12 @@ mark_states(struct offload *o)
 	char need[24];
 
 	FOR_NODES (node, g)
-		for (int k = 0; k < count_states(node); k++) {
+		for (int k = 0; k < offload_states_of(node); k++) {
 			ValId v = node->in[2 + k];
-			int64_t bytes = val_data_bytes(&g->val[v]);
 
-			if (bytes >= SMALL)
-				s[n++] = (struct state){ v, bytes };
+			if (offload_takes_state(g, v))
+				s[n++] = (struct state){ v,
+					val_data_bytes(&g->val[v]) };
 		}
 	qsort(s, n, sizeof *s, by_size);
 	for (uint32_t i = 0; i < n; i++) {
@@ -261,7 +267,7 @@ static bool
 offload_update(struct offload *o, NodeId id)
 {
 	const Node *n = &o->g->node[id];
-	int nstate = count_states(n);
+	int nstate = offload_states_of(n);
 	bool any = false;
 	int64_t rows;
 
@@ -282,8 +288,8 @@ pass_offload(Pass *p, Graph *g)
 	struct offload o = { .p = p, .g = g };
 	NodeId end = g->nnode;
 
-	if (p->opt->offload != OFFLOAD_STATE || graph_has_op(g, OP_FETCH)
-	    || !mark_states(&o))
+	if (!(p->opt->offload == OFFLOAD_STATE || p->variant.offload_states)
+	    || graph_has_op(g, OP_FETCH) || !mark_states(&o))
 		return true;
 	for (NodeId id = 1; id < end; id++)
 		if (!offload_update(&o, id))

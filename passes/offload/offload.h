@@ -11,4 +11,10 @@
 
 PassFn pass_offload;
 
+/* How many states an update has that may be offloaded: operands 2 and those
+ * after it. */
+int offload_states_of(const Node *);
+/* Whether a state is large enough, and is not there yet. */
+bool offload_takes_state(const Graph *, ValId);
+
 #endif

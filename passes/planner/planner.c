@@ -8,7 +8,7 @@
  * refuses budgets below the smallest arena that is known, naming it;
  *         scratch memory whose size overflows
  *
- * Where updates run, after backward or in it, is settled before: low_memory.c
+ * Where updates run, after backward or in it, is settled before: variants.c
  * plans both variants of the graph and keeps the better one.
  */
 #include "passes/cost/cost.h"
@@ -352,7 +352,8 @@ plan_graph(Pass *p, Graph *g)
 		return false;
 	/* the variant with updates in backward adds budgets, for which the
 	 * variant with updates after backward is asked again: pareto_front.c */
-	if (p->opt->curve && p->variant.allow_refusal && !p->variant.low_memory)
+	if (p->opt->curve && p->variant.allow_refusal && !p->variant.low_memory
+	    && !p->variant.offload_states)
 		own = graph_clone(g);
 	r = own ? remat_new(own, p->keep) : remat_new(g, p->scratch);
 	r->watch = p->watch;
@@ -361,8 +362,8 @@ plan_graph(Pass *p, Graph *g)
 		return false;
 	}
 	w = schedule_new(r, r->arena);
-	/* the baseline is that of the variant with updates after backward */
-	if (!p->variant.low_memory)
+	/* the baseline is that of the first variant */
+	if (!p->variant.low_memory && !p->variant.offload_states)
 		p->planned.baseline_peak = baseline_peak(w);
 	if (!p->opt->slim) {
 		make_reference(p, g);

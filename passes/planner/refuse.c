@@ -1,6 +1,7 @@
 /* Refuse a budget: the smallest one that works, the values alive at the
  * tightest step of that plan, and what would help.
  */
+#include "passes/offload/offload.h"
 #include "passes/planner/choose.h"
 #include "runtime/support/number.h"
 
@@ -51,7 +52,8 @@ find_largest_alive(const struct schedule *w, int32_t step, struct alive *top)
 static bool
 is_of_optimizer(const Val *v)
 {
-	return v->kind == V_STATE && v->param && strcmp(v->state, "grad") != 0;
+	return v->kind == V_STATE && v->param && !v->host
+		&& strcmp(v->state, "grad") != 0;
 }
 
 static bool
@@ -109,6 +111,19 @@ half_of_states(const Graph *g)
 		    && shape_eq(&v->shape, &g->val[v->param].shape)
 		    && g->val[v->param].shape.rank > 0)
 			sum += v->nbytes - (v->nbytes / 2 + 63) / 64 * 64;
+	return sum;
+}
+
+/* What --offload keeps in host memory. */
+static int64_t
+bytes_to_offload(const Graph *g)
+{
+	int64_t sum = 0;
+
+	FOR_NODES (n, g)
+		for (int k = 0; k < offload_states_of(n); k++)
+			if (offload_takes_state(g, n->in[2 + k]))
+				sum += g->val[n->in[2 + k]].nbytes;
 	return sum;
 }
 
@@ -291,6 +306,10 @@ suggest_help(const Pass *p, const Graph *g, struct tight t)
 	                 "gradients are freed once they are applied",
 	                 "--update-in-backward on");
 	suggest_batch(p, g, t);
+	print_suggestion(p, "about ", o->offload == OFFLOAD_OFF
+	                 ? bytes_to_offload(g) : 0, "optimizer state, and "
+	                 "activations where that is faster, in host memory",
+	                 "--offload auto");
 	print_suggestion(p, "", o->optimizer == OPT_ADAFACTOR ? 0
 	                 : half_of_states(g), "optimizer state in 16 bits",
 	                 "--state-dtype bf16");
