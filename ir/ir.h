@@ -119,8 +119,10 @@ enum {
 /* Operand 0, or 1, may be blocks of quantised weights. */
 #define F_BLOCKS_0 (UINT64_C(1) << 56)
 #define F_BLOCKS_1 (UINT64_C(1) << 57)
-/* Between device and host memory: has no kernel. */
-#define F_HOST (UINT64_C(1) << 58)
+/* From host memory to the device's, and the other way: has no kernel. */
+#define F_FETCH (UINT64_C(1) << 58)
+#define F_OFFLOAD (UINT64_C(1) << 59)
+#define F_HOST (F_FETCH | F_OFFLOAD)
 /* FLOPs per element of the largest operand, at most 63; 0 is 1. */
 #define FLOPS(n) (UINT64_C(n) << 32)
 
@@ -258,8 +260,9 @@ typedef struct Val {
 	bool resident;                  /* V_TEMP in memory of its own */
 	bool host;                      /* in host memory beside the device's:
 	                                 * only F_HOST ops and views take it */
-	ValId of;                       /* value that this clone repeats, or that
-	                                 * a transfer has copied; 0: neither */
+	ValId of;                       /* value that this clone repeats, or
+	                                 * that a transfer has copied; 0:
+	                                 * neither */
 	ValId low_precision_of;         /* value that this holds in 16 bits;
 	                                 * 0 */
 	ValId param;                    /* parameter of this V_STATE, or

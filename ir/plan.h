@@ -44,8 +44,8 @@ struct loss_formula {
 typedef enum {
 	K_PARAM, K_BUFFER, K_CONSTANT, K_INPUT, K_GRAD, K_STATE, K_ACTIVATION,
 	K_ADJOINT, K_RECOMPUTED, K_WORKSPACE,
-	K_TRANSFERRED,                  /* copy made by a transfer between device
-	                                 * and host memory */
+	K_TRANSFERRED,                  /* copy by a transfer between device and
+	                                 * host memory */
 	K_COUNT
 } TensorKind;
 
@@ -79,8 +79,8 @@ struct plan_tensor {
 	const struct replica_shard *shard; /* as Val.shard */
 };
 
-/* Steps compute one after the other.  Transfers go over the links of a node, over
- * the network between nodes, or to and from host memory. */
+/* Steps compute one after the other.  Transfers go over the links of a node,
+ * over the network between nodes, or from and to host memory. */
 enum lane { LANE_COMPUTE, LANE_LINK, LANE_NETWORK, LANE_FETCH, LANE_OFFLOAD,
             LANES };
 
@@ -193,6 +193,16 @@ static inline int64_t
 plan_end(const Plan *p, int64_t i)
 {
 	return p->step[i].wait ? p->step[i].wait : i;
+}
+
+/* Seconds for which a step waits for transfers of host memory, if those between
+ * ranks take as long as they are. */
+static inline double
+plan_waits(const struct plan_summary *s)
+{
+	double sec = s->exposed_sec - (s->step_sec - s->host_sec);
+
+	return sec > 0 ? sec : 0;
 }
 
 #endif

@@ -212,6 +212,10 @@ ckr_status ckr_memory(ckr_ctx *ctx, struct ckr_memory *memory);
  * GPU "cublas", and for convolutions ", convolutions by cudnn 9.19.0", ", 50 of
  * 53 convolutions by ..." or ", im2col convolutions" with the reason. */
 const char *ckr_blas(const ckr_ctx *ctx);
+/* Bytes in host memory (ckc --offload), of all ranks here; the
+ * folder of the file that they are in, NULL: pinned memory. */
+uint64_t ckr_host_bytes(const ckr_ctx *ctx);
+const char *ckr_offload_dir(const ckr_ctx *ctx);
 const char *ckr_model_name(const ckr_ctx *ctx);
 int ckr_threads(const ckr_ctx *ctx);
 /* The number of ranks: replicas (ckc --dp) times the ranks of each (ckc --tp).

@@ -88,10 +88,11 @@ struct ckr_placement {
 	uint64_t segment[CKR_MAX_DIMS];
 };
 
-/* What an instruction without a kernel moves between ranks, or between device and
- * host memory, from its first operand to its second.  The dims first_axis..axis of the whole tensor may
- * have any extents.  Sums are taken in the order of ranks; those of 16-bit
- * floats are taken in float32 and rounded once.
+/* What an instruction without a kernel moves between ranks, or between device
+ * and host memory, from its first operand to its second.  The dims
+ * first_axis..axis of the whole tensor may have any extents.  Sums are taken in
+ * the order of ranks; those of 16-bit floats are taken in float32 and rounded
+ * once.
  *
  * The instruction begins the transfer, which may move bytes until instruction
  * `end` has run.  Until then no instruction touches the second operand, and

@@ -200,6 +200,11 @@ summary(const struct driver *d, const char *out)
 	        number_bytes(live, (double)s->live_bound),
 	        s->arena == s->live_bound ? ", layout optimal" : "",
 	        100 * s->overhead, 100 * s->gap);
+	if (s->host > 0)
+		fprintf(stderr, ", %s in host memory, for whose transfers the "
+		        "step waits %.2f %% longer",
+		        number_bytes(peak, (double)s->host),
+		        100 * plan_waits(s) / (s->step_sec - s->host_sec));
 	if (s->nlow_precision)
 		fprintf(stderr, ", %lld value%s saved in 16 bits (%s less)",
 		        (long long)s->nlow_precision,

@@ -104,12 +104,12 @@ verify_layout(struct verify *c)
 
 /* ---- host memory ---- */
 
-/* Whether n has operand or result v in host memory: `in` the first operand,
- * which for F_WRITES is the result's place. */
+/* Whether transfer n has operand i in host memory: what it fetches, or writes
+ * over. */
 static bool
-wants_host(const Node *n, bool in, int i)
+wants_host(const Node *n, int i)
 {
-	return in ? n->op != OP_OFFLOAD && i == 0 : n->op != OP_FETCH;
+	return i == 0 && op_info[n->op].flags & (F_FETCH | F_WRITES);
 }
 
 static void
@@ -138,12 +138,12 @@ verify_host(struct verify *c)
 
 		for (int i = 0; i < n->nin; i++)
 			check_host_operand(c, n, n->in[i],
-			                   moves ? wants_host(n, true, i)
+			                   moves ? wants_host(n, i)
 			                   : same && i == 0);
 		for (int i = 0; i < n->nout; i++)
 			check_host_operand(c, n, n->out[i],
-			                   moves ? wants_host(n, false, i)
-			                   : same);
+			                   moves ? op_info[n->op].flags
+			                           & F_OFFLOAD : same);
 		if (moves && n->out[0] && n->in[n->nin - 1]
 		    && g->val[n->out[0]].dt != g->val[n->in[n->nin - 1]].dt)
 			bad(c, n, &g->val[n->out[0]], "differs in type from "

@@ -453,7 +453,8 @@ cost_of_work(const Graph *g, const Node *n, struct work w)
 	if (rule[n->op] == cost_host) {
 		c.sent = w.bytes;
 		c.sec = device_host_seconds(d, c.sent);
-		c.lane = n->op == OP_FETCH ? LANE_FETCH : LANE_OFFLOAD;
+		c.lane = op_info[n->op].flags & F_FETCH ? LANE_FETCH
+			: LANE_OFFLOAD;
 		return c;
 	}
 	c.sec = device_measured(d, n->op, c.flops, c.bytes);

@@ -1,5 +1,5 @@
-/* Lanes (enum lane): on each one transfer after the other, in the order in which
- * they begin.  A step after the end of a transfer waits for it.
+/* Lanes (enum lane): each carries one transfer after the other, in the order in
+ * which they begin.  A step after the end of a transfer waits for it.
  */
 #ifndef PASSES_COST_LANES_H
 #define PASSES_COST_LANES_H

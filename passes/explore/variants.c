@@ -1,15 +1,15 @@
 /* Variants of a step, for small budgets.
  *
- * low memory      Applying a gradient as soon as it is there frees its bytes
- *                 early, but rules out clipping by the norm over all.  Copies of
- *                 parameters that stay in memory need not be made in each step.
- *                 For --update-in-backward auto, and copies likewise.
+ * low memory      Applying a gradient as soon as it is complete frees its bytes
+ *                 early, but rules out clipping by the norm over all.  Copies
+ *                 of parameters that stay in memory need not be made in each
+ *                 step.  For --update-in-backward auto, and copies likewise.
  * offload states  Optimizer states in host memory free their bytes, but are
  *                 transferred in each step.  For --offload auto.
  *
- * A step without any of that is planned first.  If the budget makes it recompute
- * or wait, the others are planned, too, and the one whose step is fastest is
- * taken; so more budget is never slower.
+ * A step without any of them is planned first.  If the budget makes it
+ * recompute or wait, the others are planned, too, and the one whose step is
+ * fastest is taken; so more budget is never slower.
  */
 #include "passes/explore/variants.h"
 

@@ -98,7 +98,7 @@ mark_states(struct offload *o)
 /* ---- transfers ---- */
 
 static void
-push(struct offload *o, NodeId id)
+add_to_order(struct offload *o, NodeId id)
 {
 	o->order = arena_grow(o->p->scratch, o->order, o->n, &o->cap,
 	                      (size_t)o->n + 1, sizeof *o->order);
@@ -116,11 +116,11 @@ transfer(struct offload *o, Op op, int nin, const ValId *in, ValId as,
 
 	if (!y)
 		return 0;
-	push(o, g->val[y].def);
+	add_to_order(o, g->val[y].def);
+	g->val[y].host = op_info[op].flags & F_OFFLOAD;
 	val_rename(g, y, arena_printf(g->arena, "%s.%s", g->val[as].name,
-	                              op == OP_FETCH ? "fetched"
-	                              : "offloaded"));
-	g->val[y].host = op != OP_FETCH;
+	                              g->val[y].host ? "offloaded"
+	                              : "fetched"));
 	g->val[y].placement = g->val[as].placement;
 	g->val[y].shard = g->val[as].shard;
 	return y;
@@ -163,7 +163,7 @@ wrap_update(struct offload *o, NodeId id, int nstate)
 		host[k] = in[k];
 	if (!fetch_states(o, id, in, nstate))
 		return false;
-	push(o, id);
+	add_to_order(o, id);
 	return offload_states(o, id, host, g->node[id].out, nstate);
 }
 
@@ -195,7 +195,7 @@ rows_of_part(const struct offload *o, const Node *n, int nstate)
 
 /* Rows from .. from + n - 1 of v. */
 static ValId
-slice_rows(struct offload *o, ValId v, int64_t from, int64_t n, NodeId like)
+cut_rows(struct offload *o, ValId v, int64_t from, int64_t n, NodeId like)
 {
 	Graph *g = o->g;
 	int64_t start[MAX_RANK] = { from };
@@ -210,7 +210,7 @@ slice_rows(struct offload *o, ValId v, int64_t from, int64_t n, NodeId like)
 	                              (long long)from));
 	g->val[y].host = g->val[v].host;
 	g->node[g->val[y].def].phase = g->node[like].phase;
-	push(o, g->val[y].def);
+	add_to_order(o, g->val[y].def);
 	return y;
 }
 
@@ -230,7 +230,7 @@ update_parts(struct offload *o, NodeId id, int nstate, int64_t rows)
 	for (int64_t i = 0; i < count; i++)
 		for (int k = 0; k < all; k++) {
 			int64_t left = extent - i * rows;
-			ValId v = slice_rows(o, g->node[id].in[k], i * rows,
+			ValId v = cut_rows(o, g->node[id].in[k], i * rows,
 			                     left < rows ? left : rows, id);
 
 			if (!v)
@@ -254,7 +254,7 @@ update_parts(struct offload *o, NodeId id, int nstate, int64_t rows)
 		out[nout - 1] = 0;      /* a copy in 16 bits */
 		if (!shape_infer(g, o->p->diag, &g->node[made]))
 			return false;
-		push(o, made);
+		add_to_order(o, made);
 		if (!offload_states(o, id, &part[i * all], out, nstate))
 			return false;
 	}
@@ -274,7 +274,7 @@ offload_update(struct offload *o, NodeId id)
 	for (int k = 0; k < nstate; k++)
 		any |= o->g->val[n->in[2 + k]].host;
 	if (!any) {
-		push(o, id);
+		add_to_order(o, id);
 		return true;
 	}
 	rows = rows_of_part(o, n, nstate);

@@ -159,8 +159,8 @@ too_full(const struct values *s, const int64_t *live, NodeId from, NodeId to)
 	return 0;
 }
 
-/* Moves the pauses that are taken to the front, *n of them; whether what is left
- * fits. */
+/* Moves the pauses that are taken to the front, *n of them.  Whether what
+ * remains fits. */
 static bool
 choose_pauses(struct values *s, uint32_t *n)
 {
@@ -202,9 +202,9 @@ append(struct values *s, struct chain *c, NodeId id)
 	c->last = id;
 }
 
-/* A value like v, made of it by a transfer or in the place of a view. */
+/* A value like v, copied by a transfer or for a view of such a copy. */
 static ValId
-copy_value(Graph *g, ValId v, const char *suffix)
+stand_in(Graph *g, ValId v, const char *suffix)
 {
 	const char *name = arena_printf(g->arena, "%s.%s", g->val[v].name,
 	                                suffix);
@@ -233,13 +233,13 @@ static ValId
 add_transfer(struct values *s, Op op, ValId x, NodeId beside)
 {
 	Graph *g = s->g;
-	bool fetch = op == OP_FETCH;
+	bool fetch = op_info[op].flags & F_FETCH;
 	Node *n = node_new(g, op, 1, &x, 1, beside);
 	ValId drop = n->out[0], y;
 	NodeId id = node_id(g, n);
 
 	g->val[drop].def = 0;
-	y = copy_value(g, x, fetch ? "fetched" : "offloaded");
+	y = stand_in(g, x, fetch ? "fetched" : "offloaded");
 	n = &g->node[id];
 	n->out[0] = y;
 	n->phase = transfer_phase(&g->node[beside]);
@@ -267,7 +267,7 @@ view_again(struct values *s, ValId w, ValId base, ValId *again, NodeId before)
 	n->phase = PH_RECOMPUTE;
 	n->of = g->node[def].of ? g->node[def].of : def;
 	g->val[n->out[0]].def = 0;
-	out = copy_value(g, w, "again");
+	out = stand_in(g, w, "again");
 	g->node[id].out[0] = out;
 	g->val[out].def = id;
 	g->val[out].base = base;

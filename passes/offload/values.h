@@ -12,12 +12,12 @@ struct offload_request {
 	                                 * globs */
 };
 
-/* Offload values of a planned graph, whose results do not lie over operands yet,
- * until no node needs more than that.  Each is offloaded behind the last node
- * that uses it before its longest pause, and fetched before the next one that
- * does.  Those with the longest pauses are taken first: their transfers have
- * most time, and the room that they free is free for longest (Belady 1966).
- * False: that is not enough; the graph may have changed. */
+/* Offload values of a planned graph, before results are laid over operands,
+ * until no node needs more than that.  A value is offloaded behind the last
+ * node that uses it before its longest pause, and fetched before the next one.
+ * Values with the longest pauses come first: their transfers have most time,
+ * and they free their bytes for longest (Belady 1966).  False: that is not
+ * enough; the graph is as it was. */
 bool offload_values(Graph *, const struct offload_request *, Arena *scratch);
 
 #endif

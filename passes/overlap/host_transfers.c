@@ -3,13 +3,13 @@
  *
  * At first each stands where it is needed: a fetch before the reader of its
  * result, an offload behind the last reader of its operand.  The step is then
- * run in thought on two lanes, forward for offloads and backward for fetches:
+ * simulated on two lanes, forward for offloads and backward for fetches:
  *
- * - The bytes of an offload stay taken until its lane is through with it and
- *   with those before it.  If they have no room, the step waits.
- * - Backward in time, the bytes of a fetch are taken from its reader to where it
- *   begins, which is when the lane has time for it and for those after it.  If
- *   they have no room further ahead, it begins there, and its reader waits.
+ * - An offload keeps its bytes until its lane has carried it and those before
+ *   it.  If the arena has no room for that, the step waits.
+ * - Backward in time, a fetch takes its bytes from its reader to where it
+ *   begins: where the lane has time for it and for those after it.  If the
+ *   arena has no room so early, it begins later, and its reader waits.
  *
  * So the order on a lane is that of the offloads, and that of the readers of
  * what is fetched.
@@ -46,7 +46,13 @@ struct host_lanes {
 static bool
 is_host_transfer(const Node *n)
 {
-	return op_info[n->op].flags & F_HOST;
+	return has_flag(n, F_HOST);
+}
+
+static bool
+is_fetch(const Node *n)
+{
+	return has_flag(n, F_FETCH);
 }
 
 static struct host_lanes
@@ -106,7 +112,7 @@ static NodeId
 still_node_before(const Graph *g, NodeId id, NodeId from)
 {
 	while (--id > from)
-		if (g->node[id].op != OP_FETCH)
+		if (!is_fetch(&g->node[id]))
 			return id;
 	return 0;
 }
@@ -129,7 +135,7 @@ needs_offload(const struct host_lanes *h, NodeId id)
 	const Graph *g = h->g;
 	const Node *n = &g->node[id];
 
-	if (n->op != OP_FETCH)
+	if (!is_fetch(n))
 		return false;
 	for (uint32_t i = h->first; i < h->last; i++)
 		if (val_owner(g, g->node[h->flight[i].node].out[0])
@@ -155,7 +161,7 @@ time_offloads(struct host_lanes *h)
 			end_offload(h, id, &now);
 		h->live[id] += h->bytes;
 		now += h->sec[id];
-		if (is_host_transfer(n) && n->op != OP_FETCH)
+		if (is_host_transfer(n) && !is_fetch(n))
 			take_off(h, id, now, node_sent(n));
 	}
 	while (h->first < h->last)
@@ -190,7 +196,7 @@ static void
 time_fetches(struct host_lanes *h)
 {
 	const Graph *g = h->g;
-	double left = 0;                /* seconds from the next node to the end */
+	double left = 0;                /* seconds from the next node on */
 
 	h->first = h->last = 0;
 	h->bytes = 0;
@@ -209,7 +215,7 @@ time_fetches(struct host_lanes *h)
 		}
 		h->live[id] += h->bytes;
 		left += h->sec[id];
-		if (n->op == OP_FETCH)
+		if (is_fetch(n))
 			take_off(h, id, left, n->out[0]);
 	}
 	while (h->first < h->last)
@@ -227,7 +233,7 @@ set_ends(const struct host_lanes *h, Graph *g)
 		if (!is_host_transfer(n))
 			continue;
 		n->wait = h->end[id];
-		if (n->op != OP_FETCH)
+		if (!is_fetch(n))
 			continue;
 		n->wait = still_node_before(g, id, h->begin[id] - 1);
 		if (!n->wait)
@@ -245,14 +251,14 @@ move_fetches(const struct host_lanes *h, Graph *g, Arena *a)
 	uint32_t n = 0;
 
 	for (NodeId id = g->nnode - 1; id > 0; id--)
-		if (g->node[id].op == OP_FETCH && h->begin[id] < id) {
+		if (is_fetch(&g->node[id]) && h->begin[id] < id) {
 			next[id] = first[h->begin[id]];
 			first[h->begin[id]] = id;
 		}
 	for (NodeId id = 1; id < g->nnode; id++) {
 		for (NodeId k = first[id]; k; k = next[k])
 			order[n++] = k;
-		if (g->node[id].op != OP_FETCH || h->begin[id] == id)
+		if (!is_fetch(&g->node[id]) || h->begin[id] == id)
 			order[n++] = id;
 	}
 	graph_reorder(g, order, n);

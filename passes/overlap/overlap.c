@@ -480,8 +480,8 @@ try_host(const Pass *p, const Graph *g, int64_t room, double margin)
 }
 
 /* Predictions are not exact, but a margin takes room.  What fits by live bytes
- * may not once it is placed: then with less room.  Transfers stay where they are
- * needed if nothing else fits. */
+ * may not fit once it is placed: then less room is tried.  If nothing fits,
+ * transfers stay where they are needed. */
 static void
 overlap_host_transfers(const Pass *p, Graph *g, Arena *scratch)
 {

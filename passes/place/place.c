@@ -126,8 +126,8 @@ place_in_host(Graph *g, const struct watch *stop, Arena *scratch)
 	for (ValId v = 1; v < g->nval; v++)
 		if (life[v].upper)
 			b[n++] = life[v];
-	pack_within(b, n, &(struct pack_limit){ .work = PACK_WORK, .stop = stop },
-	            scratch);
+	pack_within(b, n, &(struct pack_limit){ .work = PACK_WORK,
+	                                        .stop = stop }, scratch);
 	n = 0;
 	for (ValId v = 1; v < g->nval; v++)
 		if (life[v].upper)

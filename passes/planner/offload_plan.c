@@ -1,14 +1,14 @@
 /* Keep, recompute or offload.
  *
- * method  Plans for a grid of larger arenas, from keep-everything down, and for
- *         this one, with as much offloaded as they need to fit (values.h).  A
- *         plan for more memory recomputes less and offloads more.  Each is
- *         timed with its transfers beside computation and placed.  The grid does
- *         not depend on the budget.
- * bound   Transfers aside, a step that offloads is one on a device with as much
- *         more memory as the host has bytes of it at one time.  These have been
- *         sent since the step began, and are fetched before it ends, so they are
- *         no more than half of what a lane carries in the step.
+ * method  Plans for a grid of larger arenas, from keep-everything down, for
+ *         this one, and presets, with as much offloaded as they need to fit
+ *         (values.h).  A plan for more memory recomputes less and offloads
+ *         more.  Each is timed with its transfers beside computation, and
+ *         placed.  The grid does not depend on the budget.
+ * bound   Without its transfers, a step that offloads is a step on a device
+ *         that has more memory: by the bytes that the host holds at one time.
+ *         These have been sent since the step began and are fetched before it
+ *         ends, so they are at most what a lane carries in half the step.
  */
 #include "passes/planner/offload_plan.h"
 #include "passes/cost/cost.h"
@@ -26,7 +26,7 @@ struct offload_search {
 	struct schedule *trial;
 	int64_t arena;
 	struct offload_plan *best;
-	double below;                   /* seconds that a step must stay below */
+	double below;                   /* a step must take less seconds */
 	bool found;
 };
 
@@ -81,7 +81,7 @@ try_offloaded(struct offload_search *s, const struct known_plan *f)
 
 /* What repeats evenly leaves a lane busy all the time. */
 static void
-try_presets(struct offload_search *s, const uint8_t *constraint)
+try_even_plans(struct offload_search *s, const uint8_t *constraint)
 {
 	static const struct {
 		enum remat_mode mode;
@@ -122,7 +122,7 @@ offload_best(Pass *p, const Graph *g, struct plan_selector *c,
 		if (f)
 			try_offloaded(&s, f);
 	}
-	try_presets(&s, constraint);
+	try_even_plans(&s, constraint);
 	if (taken)
 		try_offloaded(&s, taken);
 	return s.found;

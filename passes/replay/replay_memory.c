@@ -125,7 +125,8 @@ check_places(struct replay *r)
 
 			if (r->first[y] > r->last[x])
 				break;
-			if (s->host == t->host && s->offset < t->offset + t->bytes
+			if (s->host == t->host
+			    && s->offset < t->offset + t->bytes
 			    && t->offset < s->offset + s->bytes)
 				FAULT(r, "place", "tensor %" PRId64 " and %s "
 				      "overlap while both are alive", x,

@@ -138,7 +138,7 @@ put_alternatives(const Pass *p, FILE *out)
 static void
 put_totals(const Pass *p, const struct plan_summary *s, FILE *out)
 {
-	char a[24], b[24], c[24];
+	char a[24], b[24], c[24], d[24];
 
 	report_bytes("peak", 15, s->peak, out);
 	if (s->budget >= 0)
@@ -153,13 +153,23 @@ put_totals(const Pass *p, const struct plan_summary *s, FILE *out)
 	if (s->nlow_precision)
 		report_bytes("... of that in 16 bits", 15,
 			     s->low_precision_bytes, out);
+	if (s->host > 0)
+		report_bytes("in host memory", 15, s->host, out);
 	fprintf(out, "  arena %" PRId64 " B, live bytes %" PRId64 " B%s\n",
 	        s->arena, s->live_bound,
 	        s->arena == s->live_bound ? " (layout optimal)" : "");
 	fprintf(out, "  step %s, recompute %s (+%.3f %%), lower bound %s for "
-	        "plans of class '%s', gap %.3f %%\n", sec_text(a, s->step_sec),
+	        "plans of class '%s', gap %.3f %%\n",
+	        sec_text(a, s->host > 0 ? s->exposed_sec : s->step_sec),
 	        sec_text(b, s->recompute_sec), s->overhead * 100,
 	        sec_text(c, s->bound_sec), s->bound_class, s->gap * 100);
+	if (s->host > 0)
+		fprintf(out, "  transfers: %s from host memory and %s to it, "
+		        "%s in all, of which the step waits %s\n",
+		        number_bytes(a, s->fetched),
+		        number_bytes(b, s->offloaded),
+		        sec_text(c, s->host_sec),
+		        sec_text(d, plan_waits(s)));
 }
 
 void
@@ -219,7 +229,8 @@ explain_tensor(const Plan *plan, const struct report_place *place, int64_t i,
 	static const char *const kind[K_COUNT] = {
 		"parameter", "buffer", "constant", "input", "gradient",
 		"optimizer state", "activation", "adjoint",
-		"recomputed value", "workspace"
+		"recomputed value", "workspace",
+		"copy from or in host memory"
 	};
 	const struct plan_tensor *t = &plan->tensor[i];
 	char buf[160];

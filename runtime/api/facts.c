@@ -186,6 +186,18 @@ ckr_blas(const ckr_ctx *c)
 	return c->world.device ? c->world.device->libraries : "";
 }
 
+uint64_t
+ckr_host_bytes(const ckr_ctx *c)
+{
+	return world_is_ready(&c->world) ? world_host_bytes(&c->world) : 0;
+}
+
+const char *
+ckr_offload_dir(const ckr_ctx *c)
+{
+	return world_is_ready(&c->world) ? world_offload_dir(&c->world) : NULL;
+}
+
 int
 ckr_threads(const ckr_ctx *c)
 {

@@ -1,8 +1,10 @@
 /* ckrun: train or run a compiled model from the command line. */
+#include <linux/magic.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "runtime/ckr.h"
@@ -15,6 +17,7 @@
 #include "runtime/ckrun/console.h"
 #include "runtime/ckrun/evaluation/evaluation.h"
 #include "runtime/ckrun/run_report/run_report.h"
+#include "runtime/support/number.h"
 
 /* ---- a run ---- */
 
@@ -346,6 +349,31 @@ write_results(struct train_run *r)
 	return ckr_agree(r->m, log_flush(&r->log, r->m));
 }
 
+/* A file in memory saves none. */
+static void
+print_offload(const ckr_ctx *m)
+{
+	const char *dir = ckr_offload_dir(m);
+	uint64_t bytes = ckr_host_bytes(m);
+	char size[24];
+	struct statfs fs;
+
+	if (!bytes)
+		return;
+	number_bytes(size, (double)bytes);
+	if (!dir) {
+		printf("  %s in pinned host memory (ckc --offload)\n", size);
+		return;
+	}
+	printf("  %s in a file without a name in %s (ckc --offload)\n", size,
+	       dir);
+	if (!statfs(dir, &fs)
+	    && (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC))
+		fprintf(stderr, "ckrun: warning: files in %s are in memory "
+		        "(tmpfs), so offloading saves none; choose a folder "
+		        "on a disk with --offload-dir\n", dir);
+}
+
 static void
 print_run_head(const struct train_run *r)
 {
@@ -368,6 +396,7 @@ print_run_head(const struct train_run *r)
 	printf("optimizer %s, %d thread%s, matrix products by %s\n",
 	       ckr_optimizer(r->m), ckr_threads(r->m),
 	       ckr_threads(r->m) == 1 ? "" : "s", ckr_blas(r->m));
+	print_offload(r->m);
 	data_print(&r->data, stdout);
 }
 

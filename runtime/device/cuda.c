@@ -120,7 +120,8 @@ sync_stream(struct device *d)
 	struct gpu *g = gpu_of(d);
 
 	if (run_before_wait(g))
-		gpu_done(g, g->cu.stream_sync(gpu_stream(g)), "running kernels");
+		gpu_done(g, g->cu.stream_sync(gpu_stream(g)),
+		         "running kernels");
 }
 
 static void
@@ -225,7 +226,8 @@ begin_capture(struct device *d)
 	struct gpu *g = gpu_of(d);
 
 	if (!gpu_failed(g))
-		gpu_done(g, g->cu.capture(gpu_stream(g), CU_CAPTURE_THIS_THREAD),
+		gpu_done(g, g->cu.capture(gpu_stream(g),
+		                          CU_CAPTURE_THIS_THREAD),
 		         "capturing kernels");
 }
 
@@ -250,7 +252,8 @@ launch_graph(struct device *d, void *work)
 	struct gpu *g = gpu_of(d);
 
 	if (!gpu_failed(g))
-		gpu_done(g, g->cu.launch(work, gpu_stream(g)), "launching a graph");
+		gpu_done(g, g->cu.launch(work, gpu_stream(g)),
+		         "launching a graph");
 }
 
 static void

@@ -22,7 +22,7 @@ struct device;
 struct nccl_transport;
 
 /* A device has a stream for all work, and others that copy in the meantime:
- * inputs, and values from and to host memory.  Only events order the streams. */
+ * inputs, and values from and to host memory.  Only events order them. */
 enum device_stream { DEVICE_COMPUTE, DEVICE_COPY_IN, DEVICE_FETCH,
                      DEVICE_OFFLOAD, DEVICE_STREAMS };
 

@@ -191,6 +191,9 @@ write_profile_file(FILE *f, void *ctx)
 	json_close(j);
 	json_real(j, "bandwidth", 6, bytes);
 	write_link_rate(j, m, p, c->world);
+	if (world_host_rate(c->world) > 0)
+		json_real(j, "host_bytes_per_second", 6,
+		          world_host_rate(c->world));
 	json_int(j, "cold", count_cold(m));
 	json_open(j, "ops", '[', JSON_LINES);
 	for (uint32_t i = 0; i < m->n; i++) {

@@ -2,6 +2,8 @@
  * of the host. */
 #include "runtime/offload/lane.h"
 
+#include "runtime/support/now.h"
+
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,12 +27,16 @@ run_next(struct lane *l)
 {
 	const struct job *j = &l->job[l->done % l->most];
 	ckr_status s = l->status;
+	double from;
 	struct err e;
 
 	if (s == CKR_OK) {
 		pthread_mutex_unlock(&l->lock);
+		from = now_sec();
 		s = carry_out(l, j, &e);
 		pthread_mutex_lock(&l->lock);
+		l->sec += now_sec() - from;
+		l->bytes += (double)j->n;
 	}
 	if (s != CKR_OK && l->status == CKR_OK) {
 		l->status = s;
@@ -57,7 +63,7 @@ carry(void *lane)
 
 /* Signals are for the caller's threads. */
 static ckr_status
-start_thread(struct lane *l, struct err *e)
+start_lane(struct lane *l, struct err *e)
 {
 	sigset_t all, before;
 
@@ -75,7 +81,7 @@ start_thread(struct lane *l, struct err *e)
 }
 
 static void
-stop_thread(struct lane *l)
+stop_lane(struct lane *l)
 {
 	if (l->started) {
 		pthread_mutex_lock(&l->lock);
@@ -157,7 +163,7 @@ lane_open(struct lane *l, struct err *e)
 	l->job = calloc(l->most + 1, sizeof(*l->job));
 	l->late = l->store && getenv("CKR_LATE");
 	if (l->store)
-		CKR_TRY(start_thread(l, e));
+		CKR_TRY(start_lane(l, e));
 	if (!l->job)
 		return err_no_memory(e);
 	return l->store ? CKR_OK : open_events(l, e);
@@ -167,7 +173,7 @@ void
 lane_close(struct lane *l)
 {
 	if (l->store)
-		stop_thread(l);
+		stop_lane(l);
 	else
 		close_events(l);
 	free(l->job);
@@ -191,6 +197,20 @@ lane_begin(struct lane *l, struct job j)
 	l->begun++;
 	pthread_cond_broadcast(&l->changed);
 	pthread_mutex_unlock(&l->lock);
+}
+
+double
+lane_rate(struct lane *l)
+{
+	double rate = 0;
+
+	if (!l->store)
+		return 0;
+	pthread_mutex_lock(&l->lock);
+	if (l->sec > 0)
+		rate = l->bytes / l->sec;
+	pthread_mutex_unlock(&l->lock);
+	return rate;
 }
 
 ckr_status

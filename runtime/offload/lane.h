@@ -28,15 +28,16 @@ struct lane {
 	/* beside the host: */
 	const struct store *store;
 	const char *block;              /* first address of the block */
-	bool late;                      /* CKR_LATE: jobs run when somebody waits
-	                                 * for them, and what is fetched is NaN
-	                                 * until then */
+	bool late;                      /* CKR_LATE, for tests: jobs run when
+	                                 * the caller waits for them; what is
+	                                 * fetched is NaN until then */
 	bool started;                   /* there is a thread */
 	pthread_t thread;
 	pthread_mutex_t lock;           /* of what follows, and of `begun` */
 	pthread_cond_t changed;
 	bool stop;
-	uint64_t done;                  /* jobs that have been carried out */
+	uint64_t done;                  /* jobs that have been carried out; */
+	double bytes, sec;              /* all that they took */
 	ckr_status status;              /* the first failure */
 	struct err err;
 };
@@ -48,5 +49,7 @@ void lane_close(struct lane *);
 void lane_begin(struct lane *, struct job);
 /* Wait until the first `jobs` jobs are done. */
 ckr_status lane_wait(struct lane *, uint64_t jobs, struct err *);
+/* Bytes per second of the jobs so far; 0: unknown. */
+double lane_rate(struct lane *);
 
 #endif

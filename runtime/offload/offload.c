@@ -164,3 +164,12 @@ offload_wait(struct offload *o, uint32_t i, bool *any, struct err *e)
 	}
 	return CKR_OK;
 }
+
+double
+offload_rate(struct offload *o)
+{
+	double in = lane_rate(&o->lane[OFFLOAD_FETCH]);
+	double out = lane_rate(&o->lane[OFFLOAD_STORE]);
+
+	return in > 0 && (in < out || out <= 0) ? in : out;
+}

@@ -6,9 +6,9 @@
  *         end at a later one
  * must not know programs and tensors
  *
- * Beside a GPU the block is pinned memory.  Beside the host it is a file without
- * a name: its addresses stand for positions in the file, and a program that uses
- * one otherwise faults.
+ * Beside a GPU the block is pinned memory.  Beside the host it is a file
+ * without a name: its addresses are positions in the file, and no memory is
+ * mapped there.
  *
  * Each direction is a lane, with a stream or a thread of its own: its transfers
  * run one after the other, in the order in which they begin.
@@ -32,8 +32,8 @@ struct offload_wish {
 	const char *dir;                /* of the file; NULL: OFFLOAD_DIR */
 };
 
-/* A block of zeros; the whole file is allocated, so that a full disk is an error
- * here and not later.  To be closed after a failure too. */
+/* A block of zeros.  The whole file is allocated, so that a full disk is an
+ * error here and not later.  To be closed after a failure too. */
 ckr_status offload_open(struct offload **, struct device *,
                         const struct offload_wish *, struct err *);
 void offload_close(struct offload *);
@@ -56,5 +56,7 @@ void offload_begin(struct offload *, enum offload_lane, void *device_at,
  * were some. */
 ckr_status offload_wait(struct offload *, uint32_t i, bool *any,
                         struct err *);
+/* Bytes per second of the slower direction so far; 0: unknown. */
+double offload_rate(struct offload *);
 
 #endif

@@ -44,7 +44,8 @@ poison_dead_bytes(const struct ckr_program *p, struct block *arena, uint32_t s)
 		for (uint32_t k = 0; k < p->ntensor; k++) {
 			const struct ckr_tensor *u = &p->tensor[k];
 
-			if (u->flags & (CKR_RESIDENT | CKR_HOST) || u->ready > (int32_t)s
+			if (u->flags & (CKR_RESIDENT | CKR_HOST)
+			    || u->ready > (int32_t)s
 			    || (u->last <= (int32_t)s
 			        && !(u->flags & (CKR_OUTPUT | CKR_LOSS))))
 				continue;

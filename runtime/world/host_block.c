@@ -1,5 +1,5 @@
-/* Memory beside that of the device: the host blocks of the local ranks, one after
- * the other.  Libraries that share a model share the owner's. */
+/* Memory beside that of the device: the host blocks of the local ranks, one
+ * after the other.  Libraries that share a model share the owner's. */
 #include "runtime/offload/offload.h"
 #include "runtime/world/inside.h"
 
@@ -13,7 +13,7 @@ owner_of(const struct world *w)
 
 /* Transfers of one direction that a program may have in flight. */
 static uint32_t
-count_transfers(const struct ckr_program *p)
+count_host_transfers(const struct ckr_program *p)
 {
 	uint32_t n = 0;
 
@@ -32,7 +32,7 @@ host_block_open(struct world *w)
 		return CKR_OK;
 	for (int i = 0; i < CKR_PROGRAMS; i++) {
 		const struct ckr_program *p = &w->lib->program[i];
-		uint32_t n = p->ninstr ? count_transfers(p) : 0;
+		uint32_t n = p->ninstr ? count_host_transfers(p) : 0;
 
 		if (p->ninstr && p->host_bytes > m->host_bytes)
 			m->host_bytes = p->host_bytes;
@@ -71,6 +71,14 @@ world_offload_dir(const struct world *w)
 	const struct memory *m = owner_of(w);
 
 	return m->offload ? offload_dir(m->offload) : NULL;
+}
+
+double
+world_host_rate(const struct world *w)
+{
+	const struct memory *m = owner_of(w);
+
+	return m->offload ? offload_rate(m->offload) : 0;
 }
 
 ckr_status

@@ -136,8 +136,8 @@ ckr_status world_load(struct world *, struct loaded_program *,
 void world_unload(const struct world *, struct loaded_program *);
 /* Bytes of the resident blocks of all local ranks. */
 uint64_t world_resident_bytes(const struct world *);
-/* What lasts from step to step, resident and host blocks, to a copy or back from
- * it. */
+/* What lasts from step to step, resident and host blocks: its bytes; to a copy
+ * or back from it. */
 uint64_t world_lasting_bytes(const struct world *);
 ckr_status world_copy_lasting(struct world *, char *copy, bool back);
 /* Bytes that steps of the plan have touched, on the rank with most. */
@@ -154,6 +154,8 @@ char *world_host_block(const struct world *, uint32_t r);
  * are, NULL: they are memory. */
 uint64_t world_host_bytes(const struct world *);
 const char *world_offload_dir(const struct world *);
+/* Bytes per second of their transfers so far; 0: unknown. */
+double world_host_rate(const struct world *);
 /* All host blocks to a copy, or back from it. */
 ckr_status world_copy_host(struct world *, char *copy, bool back);
 /* Copy n bytes at an address in a host block. */
@@ -211,7 +213,7 @@ struct shards {
 	uint64_t nelem;                 /* of the whole */
 	uint64_t run;                   /* runs before this one are done */
 	char **local;                   /* [count]: shards without gaps */
-	bool in_host;                   /* elements go to a host block at once */
+	bool in_host;                   /* elements go to a host block */
 	ckr_status status;              /* of that */
 };
 
@@ -243,7 +245,8 @@ ckr_status world_scatter_inputs(struct world *, const unsigned char *only);
 ckr_status world_begin_transfer(struct world *, const struct loaded_program *,
                                 uint32_t i, uint64_t step);
 ckr_status world_end_transfers(struct world *, uint32_t i);
-/* End all transfers between ranks, before processes communicate about anything else. */
+/* End all transfers between ranks, before processes communicate about anything
+ * else. */
 ckr_status world_finish_transfers(struct world *);
 /* Forget them, after a step that failed. */
 void world_drop_transfers(struct world *);

@@ -36,11 +36,12 @@ static const char *const emit_name[OP_COUNT] = {
 #include "ir/ops.h"
 };
 
-/* Of sharded graphs, which e2e/ranks.py trains, and what autodiff replaces. */
+/* Of sharded graphs, which e2e/ranks.py trains, transfers of host memory, and
+ * what autodiff replaces. */
 static bool
 is_of_others(Op op)
 {
-	return op_info[op].flags & F_COMM || op == OP_REPLICATE
+	return op_info[op].flags & (F_COMM | F_HOST) || op == OP_REPLICATE
 	       || op == OP_VOCAB_STATS || op == OP_SUM_SQUARES
 	       || op == OP_BATCH_TOTAL;
 }

@@ -61,6 +61,11 @@ ROOMS = {
         "runtime/team/",
         "runtime/ckr_abi.h",
     ),
+    "runtime/offload/": (
+        "runtime/support/",
+        "runtime/base/",
+        "runtime/device/device.h",
+    ),
     "runtime/compare/": (
         "runtime/support/",
         "runtime/base/",
@@ -77,6 +82,7 @@ ROOMS = {
         "runtime/base/",
         "runtime/ckr_abi.h",
         "runtime/device/",
+        "runtime/offload/",
         "runtime/team/",
         "runtime/ranks/",
         "runtime/file/file.h",

@@ -746,6 +746,7 @@ sending(Arena *a)
 	p->step[BEGUN].read[p->step[BEGUN].nread++] = MADE;
 	p->step[BEGUN].seconds = p->step[BEGUN].lane_sec = 3;
 	p->step[BEGUN].sent = 8;
+	p->step[BEGUN].lane = LANE_LINK;
 	p->step[BEGUN].wait = END;
 	return p;
 }

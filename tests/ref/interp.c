@@ -725,6 +725,8 @@ static InterpFn *const table[OP_COUNT] = {
 	[OP_ALL_GATHER] = interp_all_gather,
 	[OP_REDUCE_SCATTER] = interp_reduce_scatter,
 	[OP_ALL_TO_ALL] = interp_all_to_all, [OP_REPLICATE] = interp_copy,
+	[OP_FETCH] = interp_copy, [OP_OFFLOAD] = interp_copy,
+	[OP_OFFLOAD_INTO] = interp_offload_into,
 	[OP_OWN] = interp_own, [OP_OWN_GRAD] = interp_own_grad,
 	[OP_VOCAB_STATS] = interp_vocab_stats,
 	[OP_SUM_SQUARES] = interp_sum_squares,

@@ -77,7 +77,8 @@ axis_of(int64_t axis, int rank)
 }
 
 /* interp_move.c */
-InterpFn interp_copy, interp_expand, interp_transpose, interp_slice,
+InterpFn interp_copy, interp_offload_into, interp_expand,
+	interp_transpose, interp_slice,
 	interp_concat, interp_pad, interp_tile, interp_trilu, interp_gather,
 	interp_scatter_add, interp_gather_elements, interp_scatter_elements,
 	interp_gather_nd, interp_scatter_nd, interp_cumsum, interp_argmax, interp_topk,

@@ -17,6 +17,13 @@ interp_copy(struct call *c)
 }
 
 bool
+interp_offload_into(struct call *c)
+{
+	memcpy(c->out[0].x, c->in[1].x, (size_t)c->in[1].n * sizeof(double));
+	return true;
+}
+
+bool
 interp_expand(struct call *c)
 {
 	struct ten *y = &c->out[0];

@@ -68,10 +68,12 @@ listen(struct bench *b)
 
 /* ---- graphs ---- */
 
+/* Transfers of host memory come when values lie on ranks already. */
 static bool
 has_rule(Op op)
 {
-	return strcmp(rule_of[op], "none") != 0
+	return !(op_info[op].flags & F_HOST)
+		&& strcmp(rule_of[op], "none") != 0
 		&& strcmp(rule_of[op], "comm") != 0;
 }
 
