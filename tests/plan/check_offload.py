@@ -1,0 +1,234 @@
+#!/usr/bin/env python3
+"""Plans that offload values: closed forms on chains, and claims on models and random graphs.
+
+    check_offload.py CKC MODELS [GRAPHS [SEED]]
+
+Chains of L equal layers, a bytes and f seconds forward, 2 f backward, on a device that moves a bytes
+to or from host memory in tau seconds.  With tau <= f everything may leave for nothing: the arena
+needs the same few bytes for every L.  With f < tau <= 2 f the share f / tau of the layers leaves for
+nothing, and each of the others is computed again once, from a neighbour that was kept or offloaded
+(the seconds that no idle step undercuts in so little memory).
+
+Models and random graphs, at several budgets: a plan with offload is never slower than that without,
+more host memory is never slower, what is offloaded fits --host-memory, and every plan replays
+(tests/tools/replay.py).  GRAPHS: how many random graphs (default: 40).
+"""
+
+import contextlib
+import io
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+import replay  # noqa: E402
+
+ROWS, WIDTH, LAYER = 4096, 32, 1e-3
+BYTES = ROWS * WIDTH * 4
+NOTHING = 1e30  # a rate at which work takes no time
+
+
+class Planner:
+    def __init__(self, ckc, folder):
+        self.ckc, self.folder, self.count, self.faults = ckc, folder, 0, []
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def write(self, name, text):
+        with open(self.path(name), "w", encoding="utf-8") as sink:
+            sink.write(text)
+        return self.path(name)
+
+    def plan(self, model, *options):
+        """The plan's summary, with the bytes in host memory; None: refused."""
+        out = self.path("plan.json")
+        command = [self.ckc, model, "--plan-only", "--quiet", "--json", out, *map(str, options)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+        if done.returncode == 1 and "is too small" in done.stderr:
+            return None
+        if done.returncode:
+            sys.exit(f"{' '.join(command)}: exit {done.returncode}\n{done.stderr}")
+        self.count += 1
+        with (
+            contextlib.redirect_stdout(io.StringIO()),
+            contextlib.redirect_stderr(io.StringIO()) as said,
+        ):
+            if replay.main(["model", out]):
+                self.faults.append(f"{' '.join(command)}: {said.getvalue().splitlines()[0]}")
+        with open(out, encoding="utf-8") as source:
+            plan = json.load(source)
+        return dict(plan["summary"], host=plan.get("host", {}).get("bytes", 0))
+
+    def expect(self, what, holds):
+        if not holds:
+            self.faults.append(what)
+
+
+# ---- chains ----
+
+
+def chain(layers):
+    lines = [f"\tinput %x0: f32[{ROWS},{WIDTH}]"]
+    lines += [f"\tparam %w{i}: f32[{WIDTH},{WIDTH}]" for i in range(layers)]
+    lines += [f"\t%x{i + 1}: f32[{ROWS},{WIDTH}] = matmul %x{i}, %w{i}" for i in range(layers)]
+    lines.append(f"\t%l: f32[] output = reduce_mean %x{layers} {{axes=[0,1], keepdims=0}}")
+    return "graph @chain {\n" + "\n".join(lines) + "\n\tloss %l\n}\n"
+
+
+def profile(tau):
+    return json.dumps(
+        {
+            "name": "chain",
+            "product_flops": 2 * ROWS * WIDTH * WIDTH / LAYER,
+            "vector_flops": NOTHING,
+            "bandwidth": NOTHING,
+            "host_bytes_per_second": BYTES / (tau * LAYER),
+            "host_latency_seconds": 0,
+        }
+    )
+
+
+def check_chains(p):
+    for layers in (8, 16, 24):
+        model = p.write("chain.ck", chain(layers))
+        for tau in (0.25, 0.5, 1, 1.25, 1.5, 2):
+            options = ("--optimizer", "sgd", "--device", p.write("device.json", profile(tau)))
+            free = p.plan(model, *options)
+            # the first layer has no gradient of its input
+            p.expect(
+                f"{layers} layers take {free['step_seconds']} s",
+                abs(free["step_seconds"] - (3 * layers - 1) * LAYER) < 1e-9,
+            )
+            few = free["resident_bytes"] + 5 * BYTES
+            got = p.plan(model, *options, "--memory-budget", f"{few}B", "--offload", "auto")
+            again = 0 if tau <= 1 else (1 - 1 / tau) * layers * LAYER
+            sec = got["exposed_seconds"] if got else float("inf")
+            p.expect(
+                f"{layers} layers, tau {tau}: {sec} s, expected {free['step_seconds'] + again} s",
+                free["step_seconds"] - 1e-9 <= sec <= free["step_seconds"] + again + 1e-9,
+            )
+
+
+# ---- models and graphs ----
+
+
+def check_budgets(p, what, model, options, budgets, hosts=(0.25, 0.5)):
+    """Budgets are shares of the activations of a plan that keeps all."""
+    free = p.plan(model, *options)
+    for share in budgets:
+        budget = free["resident_bytes"] + int(share * free["arena_bytes"])
+        size = ("--memory-budget", f"{budget}B")
+        without = p.plan(model, *options, *size)
+        full = p.plan(model, *options, *size, "--offload", "auto")
+        if not full:
+            p.expect(f"{what}: {budget} B are refused with offload alone", not without)
+            continue
+        if without:
+            p.expect(
+                f"{what}, {budget} B: {full['exposed_seconds']} s with offload, "
+                f"{without['exposed_seconds']} s without",
+                full["exposed_seconds"] <= without["exposed_seconds"] * (1 + 1e-9),
+            )
+        p.expect(f"{what}: peak above {budget} B", full["peak_bytes"] <= budget)
+        last = without["exposed_seconds"] if without else float("inf")
+        for part in hosts if full["host"] else ():
+            limit = int(part * full["host"]) + 1
+            some = p.plan(model, *options, *size, "--offload", "auto", "--host-memory", f"{limit}B")
+            if not some:
+                continue
+            p.expect(f"{what}: {some['host']} B in host memory of {limit}", some["host"] <= limit)
+            p.expect(
+                f"{what}, {budget} B: {some['exposed_seconds']} s with {limit} B of host memory, "
+                f"{last} s with less",
+                some["exposed_seconds"] <= last * (1 + 1e-9),
+            )
+            last = some["exposed_seconds"]
+
+
+def random_graph(rng):
+    """Layers of products, sums with earlier values and element-wise ops."""
+    values, lines = ["x"], ["\tinput %x: f32[64,64]"]
+    kind = "f32[64,64]"
+    for i in range(rng.randint(6, 30)):
+        op = rng.choice(("matmul", "matmul", "gelu", "tanh", "add", "mul")) if i else "matmul"
+        if op == "matmul":
+            lines.insert(1, f"\tparam %w{i}: {kind}")
+            line = f"matmul %{values[-1]}, %w{i}"
+        elif op in ("add", "mul"):
+            line = f"{op} %{rng.choice(values)}, %{values[-1]}"
+        else:
+            line = f"{op} %{values[-1]}"
+        values.append(f"v{i}")
+        lines.append(f"\t%v{i}: {kind} = {line}")
+    lines.append(f"\t%l: f32[] output = reduce_mean %{values[-1]} {{axes=[0,1], keepdims=0}}")
+    return "graph @g {\n" + "\n".join(lines) + "\n\tloss %l\n}\n"
+
+
+def check_random(p, count, seed):
+    for k in range(count):
+        rng = random.Random(seed * 100000 + k)
+        model = p.write("g.ck", random_graph(rng))
+        device = {
+            "name": "random",
+            "product_flops": 10 ** rng.uniform(9, 12),
+            "vector_flops": 10 ** rng.uniform(9, 12),
+            "bandwidth": 10 ** rng.uniform(9, 12),
+            "launch_seconds": 1e-6,
+            "host_bytes_per_second": 10 ** rng.uniform(8, 11),
+            "host_latency_seconds": 1e-9,
+        }
+        options = ["--device", p.write("device.json", json.dumps(device)), "--optimizer", "adamw"]
+        check_budgets(
+            p, f"graph {k} of seed {seed}", model, options, (rng.uniform(0.2, 0.9),), (0.5,)
+        )
+
+
+def check_models(p, folder):
+    for name, options in (
+        ("gpt2-ts14", ()),
+        ("cnn-bn-batch", ()),
+        ("chargpt-dyn-o24", ("--dim", "batch=8", "--dim", "seq=8")),
+    ):
+        model = os.path.join(folder, f"{name}.onnx")
+        for device in ("RTX-4090", "H100"):
+            # of models so small a latency would be all that counts
+            rates = {"RTX-4090": 25e9, "H100": 55e9}[device]
+            text = json.dumps(
+                {
+                    "name": device,
+                    "product_flops": 4e13,
+                    "vector_flops": 1e13,
+                    "bandwidth": 2e12,
+                    "host_bytes_per_second": rates,
+                    "host_latency_seconds": 1e-9,
+                }
+            )
+            check_budgets(
+                p,
+                f"{name} on {device}",
+                model,
+                [*options, "--device", p.write("device.json", text)],
+                (0.7, 0.4, 0.2),
+            )
+
+
+def main():
+    ckc, models = sys.argv[1:3]
+    count, seed = [*map(int, sys.argv[3:]), *(40, 1)[len(sys.argv[3:]) :]]
+    with tempfile.TemporaryDirectory() as folder:
+        p = Planner(ckc, folder)
+        check_chains(p)
+        check_models(p, models)
+        check_random(p, count, seed)
+    for fault in p.faults:
+        print("FAIL", fault)
+    print(f"{p.count} plans, {len(p.faults)} faults")
+    return 1 if p.faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
