@@ -200,6 +200,8 @@ struct ckr_memory {
 	                                 * transfers between processes; 0: a
 	                                 * single process */
 	/* of all ranks here */
+	uint64_t staging_bytes;         /* outside the plan: host memory of
+	                                 * ckr_save_async */
 	uint64_t grown_bytes;           /* growth of the process's anonymous
 	                                 * resident memory since ckr_open began
 	                                 * to allocate: includes BLAS, OpenMP
@@ -535,6 +537,22 @@ const char *ckr_unused_tensors(const ckr_ctx *ctx);
 /* Parameters, buffers, optimizer state, step, seed and loss scale.  The file
  * appears by rename when it is complete and on disk. */
 ckr_status ckr_save(ckr_ctx *ctx, const char *path);
+/* The same file beside training: copies to host memory what this process writes
+ * of it, and returns; a thread writes the file, which appears as that of
+ * ckr_save does.  The first call allocates that memory.  While the file is
+ * being written, ckr_save, ckr_save_async and ckr_resume wait for it first, and
+ * return its failure. */
+ckr_status ckr_save_async(ckr_ctx *ctx, const char *path);
+/* Allocate the memory of ckr_save_async now, and check that the file can be
+ * written. */
+ckr_status ckr_save_reserve(ckr_ctx *ctx, const char *path);
+/* Whether no file is being written any more; wait until none is.  Both return a
+ * failure to write it, once.  In a run of several processes, the file appears
+ * in one of these calls at the earliest, and ckr_close drops one that has not
+ * appeared.  In a single process, ckr_close waits for the file without
+ * reporting a failure. */
+ckr_status ckr_save_poll(ckr_ctx *ctx, bool *done);
+ckr_status ckr_save_wait(ckr_ctx *ctx);
 ckr_status ckr_resume(ckr_ctx *ctx, const char *path);
 /* For a model with low-rank adapters (ckc --lora), else CKR_EUNSUPPORTED.
  * ckr_save_adapters: trained tensors with the names of PEFT's

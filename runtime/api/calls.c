@@ -311,6 +311,34 @@ ckr_save(ckr_ctx *c, const char *path)
 }
 
 ckr_status
+ckr_save_async(ckr_ctx *c, const char *path)
+{
+	CKR_TRY(need_parameters(c));
+	return files_save_async(c->files, path);
+}
+
+ckr_status
+ckr_save_reserve(ckr_ctx *c, const char *path)
+{
+	CKR_TRY(need_parameters(c));
+	return files_save_reserve(c->files, path);
+}
+
+ckr_status
+ckr_save_poll(ckr_ctx *c, bool *done)
+{
+	CKR_TRY(world_need_ready(&c->world));
+	return files_save_poll(c->files, done);
+}
+
+ckr_status
+ckr_save_wait(ckr_ctx *c)
+{
+	CKR_TRY(world_need_ready(&c->world));
+	return files_save_wait(c->files);
+}
+
+ckr_status
 ckr_resume(ckr_ctx *c, const char *path)
 {
 	CKR_TRY(need_parameters(c));

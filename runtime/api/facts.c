@@ -166,6 +166,7 @@ ckr_memory(ckr_ctx *c, struct ckr_memory *m)
 		.peak_bytes = ckr_peak_bytes(c),
 		.held_bytes = stepping_held_bytes(c->steps),
 		.transfer_bytes = world_transfer_bytes(w),
+		.staging_bytes = files_staging_bytes(c->files),
 		.grown_bytes = world_grown_bytes(w),
 	};
 	return CKR_OK;
@@ -254,9 +255,14 @@ ckr_abort(ckr_ctx *c, ckr_status s)
 	/* who speaks is to be heard first */
 	enum { SOON = 2 };
 
-	if (!c || !c->world.team || s == CKR_OK
-	    || (c->err.known && s != CKR_ERANK))
+	if (!c || !c->world.team || s == CKR_OK)
 		return;
+	if (c->err.known && s != CKR_ERANK) {
+		/* all are here, and can still complete the last checkpoint */
+		if (c->files)
+			files_save_wait(c->files);
+		return;
+	}
 	if (c->err.mute)
 		sleep(SOON);
 	pg_abort(c->world.team, s == CKR_ERANK ? 3 : 1);

@@ -11,6 +11,7 @@
 #include "runtime/ckrun/against.h"
 #include "runtime/ckrun/interrupt.h"
 #include "runtime/ckrun/log.h"
+#include "runtime/ckrun/saves.h"
 #include "runtime/ckrun/schedule.h"
 #include "runtime/ckrun/start.h"
 #include "runtime/ckrun/steps.h"
@@ -27,12 +28,12 @@ struct train_run {
 	struct data data;
 	struct log log;
 	struct step_queue steps;
+	struct saves saves;
 	struct valid valid;
 	bool stalled;                   /* it has not got better for so long */
 	bool written;                   /* --outputs: of the last step */
 	bool tty, open_line, warned_nan, warned_data;
 	bool stopped;                   /* by a signal, to any process */
-	int64_t saved;                  /* step that --save holds; -1: none */
 };
 
 /* Before a message. */
@@ -72,9 +73,11 @@ fail_by_nan(struct train_run *r)
 	fprintf(f, "ckrun: %s", ckr_error(r->m));
 	data_print_nonfinite(&r->data, data_position(&r->data),
 	                     r->data.per_step, f);
-	if (r->saved >= 0)
+	/* the failure that counts is printed */
+	saves_wait(&r->saves);
+	if (r->saves.saved >= 0)
 		fprintf(f, "; '%s' holds the state after step %lld",
-		        o->save, (long long)r->saved);
+		        o->save, (long long)r->saves.saved);
 	else if (o->resume && ckr_check_finite(r->m) == CKR_OK)
 		fprintf(f, "; the last good state is the checkpoint '%s' that "
 		        "this run resumed from", o->resume);
@@ -149,7 +152,7 @@ handle_skipped(struct train_run *r)
 
 /* Never over a good checkpoint with numbers that are not. */
 static int
-save_checkpoint(struct train_run *r)
+save_checkpoint(struct train_run *r, bool beside)
 {
 	ckr_status s = CKR_OK;
 
@@ -157,13 +160,8 @@ save_checkpoint(struct train_run *r)
 		s = ckr_check_finite(r->m);
 	if (s != CKR_OK)
 		return s == CKR_ENAN ? fail_by_nan(r) : fail_run(r, s);
-	s = ckr_save(r->m, r->o->save);
-	if (s == CKR_OK)
-		s = keep_saved(r->m, r->o);
-	if (s != CKR_OK)
-		return fail_run(r, s);
-	r->saved = (int64_t)ckr_step_count(r->m);
-	return DONE;
+	s = saves_write(&r->saves, r->o->save, beside);
+	return s == CKR_OK ? DONE : fail_run(r, s);
 }
 
 /* Look at the state behind a step, whose outputs are gone then; the best one so
@@ -184,7 +182,7 @@ validate(struct train_run *r)
 	if (s == CKR_OK)
 		s = start_averages(r->m, r->o, false);
 	if (s == CKR_OK && best && r->o->save_best)
-		s = ckr_save(r->m, r->o->save_best);
+		s = saves_write(&r->saves, r->o->save_best, true);
 	if (s != CKR_OK)
 		return fail_run(r, s);
 	r->stalled = valid_stalled(r->m, r->o);
@@ -228,7 +226,7 @@ train_step(struct train_run *r)
 		warn_loss(r, row.step, row.loss);
 	if (!status && o->save_every && row.step % o->save_every == 0
 	    && row.step < row.steps)
-		status = save_checkpoint(r);
+		status = save_checkpoint(r, true);
 	return status;
 }
 
@@ -239,6 +237,8 @@ train(struct train_run *r)
 		ckr_status s = ckr_agree_any(r->m, interrupted(), &r->stopped);
 		int status;
 
+		if (s == CKR_OK)
+			s = saves_poll(&r->saves);
 		if (s != CKR_OK)
 			return fail_run(r, s);
 		if (r->stopped && !r->steps.count)
@@ -310,6 +310,8 @@ open_run(struct train_run *r)
 	if (s == CKR_OK)
 		s = open_log(r);
 	s = ckr_agree(r->m, s);
+	if (s == CKR_OK)
+		s = saves_open(&r->saves, r->m, o);
 	return s == CKR_OK ? open_all(r) : s;
 }
 
@@ -423,6 +425,9 @@ print_tail(const struct train_run *r)
 		       (unsigned long long)m.arena_bytes,
 		       (unsigned long long)m.held_bytes,
 		       (unsigned long long)m.budget_bytes);
+	if (r->o->stats && m.staging_bytes)
+		printf("copy for --save-async %llu\n",
+		       (unsigned long long)m.staging_bytes);
 	if (r->o->stats && m.transfer_bytes)
 		printf("transfer buffers between processes %llu\n",
 		       (unsigned long long)m.transfer_bytes);
@@ -497,10 +502,12 @@ run_model(struct train_run *r)
 	r->stalled = valid_stalled(r->m, r->o);
 	status = train(r);
 	if (!status && r->o->save)
-		status = save_checkpoint(r);
+		status = save_checkpoint(r, false);
 	if (status)
 		return status;
-	s = write_results(r);
+	s = saves_wait(&r->saves);
+	if (s == CKR_OK)
+		s = write_results(r);
 	if (s != CKR_OK)
 		return fail_run(r, s);
 	print_tail(r);
@@ -525,8 +532,7 @@ int
 main(int argc, char **argv)
 {
 	struct ckrun_options o = { 0 };
-	struct train_run r = { .o = &o, .saved = -1,
-		.tty = console_is_terminal() };
+	struct train_run r = { .o = &o, .tty = console_is_terminal() };
 	int status;
 
 	if (argc > 1 && !strcmp(argv[1], "report"))

@@ -52,7 +52,7 @@ struct ckrun_options {
 	const char *prompt;
 	uint64_t valid_every, patience, keep, length, top_k;
 	double rtol, temperature;
-	bool ema, init_partial, check, quiet, stats, help, version;
+	bool save_async, ema, init_partial, check, quiet, stats, help, version;
 	bool given[MAX_OPTIONS];        /* by row of the table of options */
 };
 

@@ -33,9 +33,9 @@ static const struct option_rule rules[] = {
 	{ "init", EXCLUDES, "resume" },
 	{ "init-map init-partial init-skip", NEEDS, "init" },
 	/* two libraries are compared, and nothing is kept of either */
-	{ "save save-every save-lora save-merged outputs grads log tensorboard "
-	  "export-onnx check trace profile stats epochs valid ema", EXCLUDES,
-	  "against" },
+	{ "save save-every save-async save-lora save-merged outputs grads log "
+	  "tensorboard export-onnx check trace profile stats epochs valid ema",
+	  EXCLUDES, "against" },
 	{ "rtol", NEEDS, "against" },
 };
 
@@ -140,6 +140,9 @@ check_values(const struct ckrun_options *o)
 		return refuse_option("tokens", "must be u16, u32 or bytes");
 	if (o->save_every && !o->save)
 		return refuse_option("save-every", "needs --save");
+	if (o->save_async && !o->save_every && !o->save_best)
+		return refuse_option("save-async",
+		                     "needs --save-every or --save-best");
 	if (o->schedule.total && o->schedule.total <= o->schedule.warmup)
 		return refuse_option("schedule-steps",
 		                     "must be more than --warmup");

@@ -2,7 +2,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "runtime/ckrun/schedule.h"
 #include "runtime/file/file.h"
@@ -220,30 +219,6 @@ export_onnx(ckr_ctx *m, const char *path)
 		        "file; for inference, export the module in eval mode "
 		        "with the weights of --save\n", path);
 	return CKR_OK;
-}
-
-ckr_status
-keep_saved(ckr_ctx *m, const struct ckrun_options *o)
-{
-	uint64_t step = ckr_step_count(m), old = o->keep * o->save_every;
-	size_t n = strlen(o->save) + 24;
-	char *name = malloc(n);
-	ckr_status s = CKR_OK;
-
-	if (!name)
-		return ckr_fail(m, CKR_ENOMEM, "out of memory");
-	if (o->keep && step % o->save_every == 0 && !ckr_rank(m)) {
-		snprintf(name, n, "%s.%llu", o->save,
-		         (unsigned long long)step);
-		unlink(name);
-		if (link(o->save, name))
-			s = ckr_fail(m, CKR_EIO, "%s: cannot write: %m", name);
-		snprintf(name, n, "%s.%llu", o->save,
-		         (unsigned long long)(step > old ? step - old : 0));
-		unlink(name);
-	}
-	free(name);
-	return ckr_agree(m, s);
 }
 
 struct ckr_hyper

@@ -22,9 +22,6 @@ ckr_status start_files(ckr_ctx *, const struct ckrun_options *);
 ckr_status start_averages(ckr_ctx *, const struct ckrun_options *, bool use);
 /* Write the ONNX file, and say if it is in training form. */
 ckr_status export_onnx(ckr_ctx *, const char *path);
-/* After a periodic --save: link the file to FILE.STEP, and delete the oldest
- * files beyond --keep. */
-ckr_status keep_saved(ckr_ctx *, const struct ckrun_options *);
 /* Settings of the 0-based step `step` of `total`. */
 struct ckr_hyper start_hyper(const struct ckrun_options *, uint64_t step,
                              uint64_t total);

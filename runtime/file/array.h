@@ -119,6 +119,10 @@ ckr_status st_begin_in(struct st_writer *, struct new_file,
 ckr_status st_join(struct st_writer *, const char *path,
                    const struct st_entry *, size_t n, const struct meta *,
                    size_t nmeta, struct err *);
+/* *at: the offset in the file of byte `from` of entry i; fails unless n bytes
+ * from there on are the entry's. */
+ckr_status st_offset(const struct st_writer *, size_t i, uint64_t from,
+                     size_t n, uint64_t *at, struct err *);
 /* Write bytes of entry i, from its byte `from` on. */
 ckr_status st_write(struct st_writer *, size_t i, uint64_t from,
                     const void *, size_t nbytes, struct err *);

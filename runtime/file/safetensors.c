@@ -340,13 +340,23 @@ st_join(struct st_writer *w, const char *path, const struct st_entry *t,
 }
 
 ckr_status
+st_offset(const struct st_writer *w, size_t i, uint64_t from, size_t n,
+          uint64_t *at, struct err *e)
+{
+	if (i >= w->n || from + n > w->at[i + 1] - w->at[i])
+		return err_set(e, CKR_EARG, "internal: write outside an entry");
+	*at = w->at[i] + from;
+	return CKR_OK;
+}
+
+ckr_status
 st_write(struct st_writer *w, size_t i, uint64_t from, const void *data,
          size_t nbytes, struct err *e)
 {
-	if (i >= w->n || from + nbytes > w->at[i + 1] - w->at[i])
-		return err_set(e, CKR_EARG, "internal: write outside an entry");
-	return file_write(w->file.fd, w->file.path, data, nbytes,
-	                  w->at[i] + from, e);
+	uint64_t at;
+
+	CKR_TRY(st_offset(w, i, from, nbytes, &at, e));
+	return file_write(w->file.fd, w->file.path, data, nbytes, at, e);
 }
 
 ckr_status

@@ -60,8 +60,9 @@ write_adapters(struct files *c, const char *path, uint32_t *list,
 		list[n++] = (uint32_t)c->lib->adapter[i].b;
 	}
 	lora_scales(c, scales);
-	CKR_TRY(writer_write(c, path, PEFT_PREFIX, false, list, n,
-	                    &(struct meta){ SCALES_KEY, scales }, 1));
+	CKR_TRY(writer_write(c, &(struct contents){ .path = path,
+		.prefix = PEFT_PREFIX, .list = list, .n = n,
+		.meta = &(struct meta){ SCALES_KEY, scales }, .nmeta = 1 }));
 	return peft_config_write(c, path, list, nbeside);
 }
 

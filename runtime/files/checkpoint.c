@@ -343,6 +343,7 @@ files_resume(struct files *c, const char *path)
 	struct infile o;
 	ckr_status s;
 
+	CKR_TRY(files_save_wait(c));
 	CKR_TRY(infile_open(c, path, &o));
 	s = load_checkpoint(c, &o, &p);
 	infile_close(&o);
@@ -366,7 +367,7 @@ has_output_name(const struct ckr_tensor *t)
 
 static ckr_status
 write_some(struct files *c, const char *path, want_fn *want, uint32_t among,
-           const struct meta *meta, size_t nmeta)
+           const struct meta *meta, size_t nmeta, write_fn *write)
 {
 	const struct ckr_tensor *tensor = c->lib->program[0].tensor;
 	uint32_t *list = malloc((among + 1) * sizeof(*list));
@@ -378,7 +379,9 @@ write_some(struct files *c, const char *path, want_fn *want, uint32_t among,
 	for (uint32_t i = 0; i < among; i++)
 		if (want(&tensor[i]))
 			list[n++] = i;
-	s = writer_write(c, path, "", true, list, n, meta, nmeta);
+	s = write(c, &(struct contents){ .path = path, .prefix = "",
+		.stored = true, .list = list, .n = n, .meta = meta,
+		.nmeta = nmeta });
 	free(list);
 	return s;
 }
@@ -402,13 +405,14 @@ add_number(struct metadata *m, const char *key, uint64_t x)
 	add_text(m, key, m->text[m->n]);
 }
 
-ckr_status
-files_save(struct files *c, const char *path)
+static ckr_status
+write_checkpoint(struct files *c, const char *path, write_fn *write)
 {
 	const struct progress *p = stepping_progress(c->steps);
 	char best[32], scales[SCALES_TEXT];
 	struct metadata m = { .n = 0 };
 
+	CKR_TRY(files_save_wait(c));
 	add_text(&m, "model", c->lib->name);
 	add_text(&m, "optimizer", library_optimizer(c->lib));
 	add_number(&m, "step", p->step);
@@ -432,7 +436,26 @@ files_save(struct files *c, const char *path)
 		lora_scales(c, scales);
 		add_text(&m, SCALES_KEY, scales);
 	}
-	return write_some(c, path, is_saved, c->lib->nshared, m.row, m.n);
+	return write_some(c, path, is_saved, c->lib->nshared, m.row, m.n,
+	                  write);
+}
+
+ckr_status
+files_save(struct files *c, const char *path)
+{
+	return write_checkpoint(c, path, writer_write);
+}
+
+ckr_status
+files_save_async(struct files *c, const char *path)
+{
+	return write_checkpoint(c, path, async_save_start);
+}
+
+ckr_status
+files_save_reserve(struct files *c, const char *path)
+{
+	return write_checkpoint(c, path, async_save_reserve);
 }
 
 ckr_status
@@ -442,5 +465,5 @@ files_save_outputs(struct files *c, const char *path)
 		return err_set(c->err, CKR_EARG, "outputs have no values "
 		               "before a step has completed");
 	return write_some(c, path, has_output_name, c->lib->program[0].ntensor,
-	                  NULL, 0);
+	                  NULL, 0, writer_write);
 }

@@ -274,6 +274,7 @@ files_close(struct files *c)
 	if (!c)
 		return;
 	grads_free(c);
+	async_save_close(c);
 	free(c->left);
 	free(c);
 }

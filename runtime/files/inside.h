@@ -16,6 +16,7 @@ struct files {
 	unsigned char *left;            /* [nshared]: weights that the last file
 	                                 * of weights lacks; NULL: none */
 	struct grads *grads;            /* to write in the next step; NULL */
+	struct async_save *async;       /* beside training; NULL: none yet */
 };
 
 /* ---- infile.c: a file that each process reads, if it can see it ---- */
@@ -54,11 +55,40 @@ ckr_status infile_check_tensor(struct files *, const struct infile *,
 typedef bool want_fn(const struct ckr_tensor *);
 void infile_note_unread(struct files *, const struct array_file *, want_fn *);
 
+/* ---- staging.c: what a process writes of a file, in host memory ---- */
+
+struct staging {
+	struct device *device;          /* whose tensors are copied */
+	int threads;
+	char *bytes;                    /* [size]; NULL: not yet allocated */
+	uint64_t size, used;
+	struct file_range *range;       /* [nrange]: where in the file the used
+	                                 * bytes go, in their order */
+	size_t nrange, most;
+	bool counting;                  /* puts only count */
+};
+
+/* Start anew.  count: puts count bytes and ranges without copying. */
+void staging_begin(struct staging *, bool count);
+/* n bytes for the file, from its offset `at` on.  on_device: at an address of
+ * the device; complete after staging_sync.  Needs the memory that counting the
+ * same puts has reserved. */
+ckr_status staging_put(struct staging *, uint64_t at, const void *, uint64_t n,
+                       bool on_device, struct err *);
+/* Allocate what puts have counted, unless it is there. */
+ckr_status staging_reserve(struct staging *, struct err *);
+ckr_status staging_sync(struct staging *, struct err *);
+/* From any thread. */
+ckr_status staging_write(const struct staging *, int fd, const char *path,
+                         struct err *);
+void staging_free(struct staging *);
+
 /* ---- tensor_writer.c: one file that all processes write ---- */
 
 struct tensor_writer {
 	struct st_writer w;
 	bool far;                       /* the first process writes for all */
+	struct staging *staging;        /* gets the data; NULL: the file does */
 };
 
 /* The entry of a file for a tensor under this name.  Blocks of quantised
@@ -79,11 +109,33 @@ ckr_status writer_put_tensor(struct files *, struct tensor_writer *,
 ckr_status writer_commit(struct files *, struct tensor_writer *, ckr_status);
 void writer_abort(struct tensor_writer *);
 
-/* Write the listed tensors of program[0] under the names PREFIX NAME, blocks as
- * writer_entry() says. */
-ckr_status writer_write(struct files *, const char *path, const char *prefix,
-                        bool stored, const uint32_t *list, size_t n,
-                        const struct meta *, size_t nmeta);
+/* A whole file: tensors of program[0] under the names PREFIX NAME. */
+struct contents {
+	const char *path, *prefix;
+	bool stored;                    /* of blocks: see writer_entry */
+	const uint32_t *list;           /* [n]: tensors */
+	size_t n;
+	const struct meta *meta;
+	size_t nmeta;
+};
+
+/* Begin the file; then put its tensors. */
+ckr_status writer_begin_contents(struct files *, struct tensor_writer *,
+                                 const struct contents *);
+ckr_status writer_put_contents(struct files *, struct tensor_writer *,
+                               const struct contents *);
+/* Both, and commit. */
+typedef ckr_status write_fn(struct files *, const struct contents *);
+write_fn writer_write;
+
+/* ---- async_save.c: the same beside training ---- */
+
+/* Copy the contents, and begin to write them; or only allocate the memory that
+ * this needs, and check that the file can be written.  No other save is being
+ * written: files_save_wait. */
+write_fn async_save_start, async_save_reserve;
+/* Wait for the thread, and drop a file that has no name yet. */
+void async_save_close(struct files *);
 
 /* ---- lora.c: low-rank adapters ---- */
 

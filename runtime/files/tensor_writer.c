@@ -146,7 +146,22 @@ struct entry_value {
 	size_t entry;
 	const struct ckr_tensor *t;
 	const float *scale;             /* see writer_put_tensor */
+	bool on_device;                 /* elements are in device memory, which
+	                                 * the host cannot read */
 };
+
+/* n bytes, from byte `from` of the entry on. */
+static ckr_status
+put_part(const struct entry_value *e, uint64_t from, const void *x, uint64_t n)
+{
+	struct tensor_writer *o = e->o;
+	uint64_t at;
+
+	if (!o->staging)
+		return st_write(&o->w, e->entry, from, x, n, e->c->err);
+	CKR_TRY(st_offset(&o->w, e->entry, from, n, &at, e->c->err));
+	return staging_put(o->staging, at, x, n, e->on_device, e->c->err);
+}
 
 /* n elements as float32; blocks: the weights of n blocks. */
 static void
@@ -170,17 +185,15 @@ write_range(const struct entry_value *e, uint64_t at, uint64_t n, const char *x)
 	float y[PIECE];
 
 	if (!e->scale)
-		return st_write(&e->o->w, e->entry, at * size, x, n * size,
-		                e->c->err);
+		return put_part(e, at * size, x, n * size);
 	for (uint64_t i = 0; i < n; i += piece) {
 		uint64_t k = n - i < piece ? n - i : piece;
 
 		widen_piece(e->t, y, x + i * size, k);
 		for (uint64_t j = 0; j < k * each; j++)
 			y[j] *= *e->scale;
-		CKR_TRY(st_write(&e->o->w, e->entry,
-		                 (at + i) * each * sizeof(*y), y,
-		                 k * each * sizeof(*y), e->c->err));
+		CKR_TRY(put_part(e, (at + i) * each * sizeof(*y), y,
+		                 k * each * sizeof(*y)));
 	}
 	return CKR_OK;
 }
@@ -235,14 +248,17 @@ write_from_host(const struct entry_value *e, const char *x)
 }
 
 static ckr_status
-write_shards(const struct entry_value *e, const struct loaded_program *b)
+write_shards(struct entry_value *e, const struct loaded_program *b)
 {
 	struct world *w = e->c->world;
 	bool in_pieces = e->t->flags & CKR_HOST && !tensor_is_sharded(e->t);
-	bool direct = in_pieces || world_is_direct(w, e->t);
+	bool staged = e->o->staging && !e->scale && tensor_is_dense(e->t)
+		&& !(e->t->flags & CKR_HOST);
+	bool direct = in_pieces || staged || world_is_direct(w, e->t);
 	char *packed = direct ? NULL : malloc(tensor_nbytes(e->t) + 1);
 	ckr_status s = direct || packed ? CKR_OK : err_no_memory(w->err);
 
+	e->on_device = staged && !w->device->addressable;
 	for (uint32_t r = 0; r < w->count && s == CKR_OK; r++) {
 		const char *x = world_at(w, b, r, e->t);
 
@@ -269,6 +285,19 @@ write_gathered_range(void *user, uint64_t at, uint64_t n, const void *x)
 	return world_is_first(e->c->world) ? write_range(e, at, n, x) : CKR_OK;
 }
 
+/* The whole by the first process.  What only counts needs no elements. */
+static ckr_status
+write_gathered(struct entry_value *e, const struct loaded_program *b)
+{
+	struct world *w = e->c->world;
+	struct ckr_tensor whole = world_whole(w, e->t);
+
+	if (!e->o->staging || !e->o->staging->counting)
+		return world_gather_ranges(w, b, e->t, write_gathered_range, e);
+	return world_is_first(w) ? write_range(e, 0, tensor_nelem(&whole), NULL)
+	       : CKR_OK;
+}
+
 static bool
 comes_apart(const struct world *w, const struct ckr_tensor *t)
 {
@@ -287,10 +316,10 @@ writer_put_tensor(struct files *c, struct tensor_writer *o, size_t entry,
                   const struct loaded_program *b, const struct ckr_tensor *t,
                   const float *scale)
 {
-	struct entry_value e = { c, o, entry, t, scale };
+	struct entry_value e = { c, o, entry, t, scale, false };
 
 	return comes_apart(c->world, t) && !o->far ? write_shards(&e, b)
-	       : world_gather_ranges(c->world, b, t, write_gathered_range, &e);
+	       : write_gathered(&e, b);
 }
 
 /* ---- closing ---- */
@@ -347,50 +376,53 @@ add_prefix(const char *prefix, const char *name)
 	return s;
 }
 
-static ckr_status
-write_entries(struct files *c, const char *path, const struct st_entry *entry,
-              bool stored, const uint32_t *list, size_t n,
-              const struct meta *meta, size_t nmeta)
-{
-	static const float one = 1;
-	struct tensor_writer o;
-	ckr_status s = writer_begin(c, &o, path, entry, n, meta, nmeta);
-
-	if (s != CKR_OK)
-		return s;
-	for (size_t i = 0; i < n && s != CKR_ERANK; i++) {
-		const struct ckr_tensor *t =
-			&c->lib->program[0].tensor[list[i]];
-		ckr_status put = writer_put_tensor(c, &o, i, &c->world->plan, t,
-			stored || !tensor_is_blocks(t) ? NULL : &one);
-
-		s = s == CKR_OK ? put : s;
-	}
-	return writer_commit(c, &o, s);
-}
-
 ckr_status
-writer_write(struct files *c, const char *path, const char *prefix,
-             bool stored, const uint32_t *list, size_t n,
-             const struct meta *meta, size_t nmeta)
+writer_begin_contents(struct files *c, struct tensor_writer *o,
+                      const struct contents *k)
 {
 	const struct ckr_tensor *tensor = c->lib->program[0].tensor;
-	struct st_entry *entry = calloc(n + 1, sizeof(*entry));
+	struct st_entry *entry = calloc(k->n + 1, sizeof(*entry));
 	ckr_status s = entry ? CKR_OK : err_no_memory(c->err);
 
-	for (size_t i = 0; i < n && s == CKR_OK; i++) {
-		const struct ckr_tensor *t = &tensor[list[i]];
+	for (size_t i = 0; i < k->n && s == CKR_OK; i++) {
+		const struct ckr_tensor *t = &tensor[k->list[i]];
 
-		entry[i] = writer_entry(c, t, add_prefix(prefix, t->name),
-		                        stored);
+		entry[i] = writer_entry(c, t, add_prefix(k->prefix, t->name),
+		                        k->stored);
 		if (!entry[i].name)
 			s = err_no_memory(c->err);
 	}
 	if (s == CKR_OK)
-		s = write_entries(c, path, entry, stored, list, n, meta,
-		                  nmeta);
-	for (size_t i = 0; entry && i < n; i++)
+		s = writer_begin(c, o, k->path, entry, k->n, k->meta, k->nmeta);
+	for (size_t i = 0; entry && i < k->n; i++)
 		free((char *)entry[i].name);
 	free(entry);
 	return s;
+}
+
+ckr_status
+writer_put_contents(struct files *c, struct tensor_writer *o,
+                    const struct contents *k)
+{
+	static const float one = 1;
+	ckr_status s = CKR_OK;
+
+	for (size_t i = 0; i < k->n && s != CKR_ERANK; i++) {
+		const struct ckr_tensor *t =
+			&c->lib->program[0].tensor[k->list[i]];
+		ckr_status put = writer_put_tensor(c, o, i, &c->world->plan, t,
+			k->stored || !tensor_is_blocks(t) ? NULL : &one);
+
+		s = s == CKR_OK ? put : s;
+	}
+	return s;
+}
+
+ckr_status
+writer_write(struct files *c, const struct contents *k)
+{
+	struct tensor_writer o;
+
+	CKR_TRY(writer_begin_contents(c, &o, k));
+	return writer_commit(c, &o, writer_put_contents(c, &o, k));
 }

@@ -4,7 +4,7 @@
     bits.py CKC CKRUN NVCC
 
 The gradients of a sum over what is computed element by element are computed so, too, and so are
-updates, random rounding included.
+updates, random rounding included.  Checkpoints are written beside training on the GPU.
 """
 
 import os
@@ -41,11 +41,14 @@ SETTINGS = (
 )
 
 
-def trained(bench, model, inputs, name, *flags):
+def trained(bench, model, inputs, name, how, flags, **env):
+    """The files that a run saves."""
     so, save = bench.path(name + ".so"), bench.path(name)
     bench.must(bench.ckc(model, "-o", so, "--quiet", *flags), f"compile {flags}")
-    bench.must(bench.ckrun(so, "--data", inputs, "--steps", 3, "--save", save), f"run {flags}")
-    return ck.content(save) if os.path.exists(save) else None
+    run = so, "--data", inputs, "--steps", 3, "--save", save, "--save-every", 1, "--keep", 3
+    bench.must(bench.ckrun(*run, *how, env=env), f"run {flags}")
+    names = [f"{save}.{step}" for step in (1, 2, 3)]
+    return [ck.content(x) if os.path.exists(x) else None for x in names]
 
 
 def main():
@@ -56,9 +59,10 @@ def main():
         f.write(GRAPH)
     np.save(inputs, np.random.default_rng(1).uniform(-1, 1, (99, 37)).astype(np.float32))
     for flags in SETTINGS:
-        cpu = trained(bench, model, inputs, "cpu", *flags)
-        gpu = trained(bench, model, inputs, "gpu", *flags, "--target", "cuda", "--nvcc", nvcc)
-        bench.check(cpu and cpu == gpu, f"{flags}: other bits than the CPU's")
+        cpu = trained(bench, model, inputs, "cpu", (), flags)
+        gpu = [*flags, "--target", "cuda", "--nvcc", nvcc]
+        gpu = trained(bench, model, inputs, "gpu", ["--save-async"], gpu, CKR_FAKE_GPU_LATE="1")
+        bench.check(all(cpu) and cpu == gpu, f"{flags}: other bits than the CPU's")
     bench.finish()
 
 

@@ -4,10 +4,11 @@
     processes.py CKC CKRUN [--gpt GPT] [PART...]
 
 Losses, gradients, outputs, checkpoints and the ONNX file are equal byte by byte, at 2 and 4 ranks,
-whether files are shared or go through the first process, over a transport that delivers as late as
-it may, and are the interpreter's; runs go on as processes or in one.  A run that one process cannot
-carry on ends on all of them with one message; killed, stopped or without room on its disk, the
-others end in time, the last checkpoint is whole, and nobody is left.
+whether files are shared or go through the first process, between steps or beside them, over a
+transport that delivers as late as it may, and are the interpreter's; runs go on as processes or in
+one.  A run that one process cannot carry on ends on all of them with one message; killed, stopped
+or without room on its disk, the others end in time, the last checkpoint is whole, and nobody is
+left.
 """
 
 import concurrent.futures
@@ -386,6 +387,48 @@ class Processes(ck.Bench):
         left = [x for x in os.listdir(self.work) if x.startswith("bad.save.")]
         self.check(not left, f"a full disk: {left} are left")
 
+    def fault(self, what):
+        """None with sanitizers."""
+        library = os.path.join(os.path.dirname(self.ckrun_path), "tests", "faults", "libfault.so")
+        return os.path.exists(library) and {
+            "LD_PRELOAD": library,
+            "CKC_FAULT_PROGRAM": "ckrun",
+            "CKC_FAULT": what,
+        }
+
+    def every_step(self, start, name, *how, **kw):
+        """Files of a run that saves at each step."""
+        at = self.path(name)
+        os.mkdir(at)
+        save = "--steps", 5, "--save", f"{at}/s", "--save-every", 1, "--keep", 3, *how
+        self.must(start(*save, **kw), f"{name} {how}")
+        return {x: ck.content(os.path.join(at, x)) for x in sorted(os.listdir(at))}
+
+    def beside(self):
+        """--save-async: the bits of plain saves, and one message about a full disk."""
+        so = self.path("tp2.so")
+        expected = self.every_step(lambda *x: self.virtual(so, *x), "plain")
+        slow, name, first = (
+            self.fault("slow:300") or {},
+            {"CKR_FILES": "name"},
+            {"CKR_FILES": "first"},
+        )
+        for i, env in enumerate(({}, name, first, slow, {**first, **slow})):
+            found = self.every_step(
+                lambda *x, **kw: self.mpirun(2, so, *x, **kw), f"beside{i}", "--save-async", env=env
+            )
+            self.check(found == expected, f"--save-async, {env}: other files")
+        save = self.path("bad2.save")
+        run = [self.ckrun_path, so, *INPUTS, "--threads", 1, "--steps", 6]
+        run += ["--save", save, "--save-every", 2, "--save-async"]
+        for n in (1000, 60000) if slow else ():
+            full = ["env", *(f"{k}={v}" for k, v in self.fault(f"full:{n}").items()), *run]
+            for commands in (run, full), (full, run):
+                shutil.copy(self.path("v2.save"), save)
+                what = f"--save-async, a disk that is full after {n} bytes"
+                self.once(self.each(*commands), "cannot write: No space left on device", what)
+                self.whole(save, what)
+
     def numberless(self):
         """A loss that is no number stops all, or all skip the step."""
         model = os.path.join(ck.MODELS, "mlp-mse")
@@ -507,13 +550,12 @@ class Processes(ck.Bench):
         left = [x for x in os.listdir(os.path.dirname(path)) if x.startswith(name) and "-tmp" in x]
         self.check(not left, f"{what}: {left} are left")
 
-    def gone(self, sig, when, delay=0.0, victim=1):
+    def gone(self, sig, when, delay=0.0, victim=1, how=()):
         """when: what is waited for before rank `victim` gets the signal."""
         path = os.path.join(tempfile.mkdtemp(dir=self.work), "gone.save")
         what = f"signal {sig} to rank {victim} while {when}, {delay:.3f} s"
-        run = self.start(
-            *NEVER_ENDS, "--save", path, "--save-every", 1 if when == "saving" else 1000000
-        )
+        save = "--save", path, "--save-every", 1 if when == "saving" else 1000000
+        run = self.start(*NEVER_ENDS, *save, *how)
         pids = self.ranks(run)
         if when == "saving":
             self.wait_for(path)
@@ -554,6 +596,7 @@ class Processes(ck.Bench):
         self.gone(signal.SIGKILL, "loading", 0.15)
         self.gone(signal.SIGKILL, "training", 0, 0)
         self.gone(signal.SIGKILL, "saving", 0.02)
+        self.gone(signal.SIGKILL, "saving", 0.02, how=["--save-async"])
         self.orphaned()
 
     def stopped_training(self):
@@ -617,6 +660,7 @@ REST = (
     "looks",
     "refused",
     "bad",
+    "beside",
     "numberless",
 )
 

@@ -67,6 +67,25 @@ def layout(bench):
         bench.check(got == want, f"structs: {want}, in C {got}")
 
 
+def beside(bench, t, batch, name):
+    """save_async writes the file of save, also while steps go on, and reports a failure once."""
+    plain, path = bench.path("plain.st"), bench.path("beside.st")
+    for _ in range(2):
+        t.save(plain)
+        t.save_async(path)
+        t.step(**batch)
+        t.save_wait()
+        bench.check(t.save_done(), f"{name}: save_async is not done")
+        bench.check(ck.content(path) == ck.content(plain), f"{name}: save_async, other bits")
+    for call in t.save, t.save_async:
+        try:
+            call(bench.path("nowhere/x.st"))
+            bench.check(False, f"{name}: {call}: wrote to no folder")
+        except Exception as e:
+            bench.check("cannot write" in str(e), f"{name}: {call}: {e}")
+    t.save_async(path)  # close() waits
+
+
 def trains(bench, ckc, name, dims, **options):
     """Losses, weights and evaluation are ckrun's, to the bit."""
     path, log, end = os.path.join(ck.MODELS, name), bench.path("log"), bench.path("end.st")
@@ -87,6 +106,7 @@ def trains(bench, ckc, name, dims, **options):
             bench.check(
                 again.steps == at == 4 and again.step(**batch) == t.step(), f"{name}: resumed"
             )
+        beside(bench, t, batch, name)
     run = [model.path, "--inputs", path + ".inputs.safetensors"]
     bench.must(
         bench.ckrun(

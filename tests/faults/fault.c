@@ -8,6 +8,9 @@
  *       eintr   every N-th read or write is interrupted before it begins
  *       signal  SIGTERM arrives at the N-th allocation, read or write after
  *               the program has set a handler
+ *       slow    no pwrite moves more than 4096 bytes, and each takes N us
+ *       full    the disk is full after N bytes of pwrite
+ *       quota   so is the user's share of it
  * N = 0 is never.  CKC_FAULT_COUNT=FILE: the number of allocations, and that of
  * reads and writes, at exit.  Programs of other names run as they are.
  *
@@ -31,7 +34,7 @@
 void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t),
      *__libc_realloc(void *, size_t);
 
-enum kind { NONE, ALLOC, IO, SHORT, EINTR_, SIGNAL };
+enum kind { NONE, ALLOC, IO, SHORT, EINTR_, SIGNAL, SLOW, FULL, QUOTA };
 
 static struct {
 	enum kind kind;
@@ -39,7 +42,7 @@ static struct {
 	bool on, counts;
 	char count[256];                /* path */
 } fault;
-static atomic_long allocations, transfers;
+static atomic_long allocations, transfers, written;
 
 static const char *
 base_name(const char *path)
@@ -53,7 +56,7 @@ __attribute__((constructor)) static void
 read_environment(void)
 {
 	static const char *const name[] = { "", "alloc:", "io:", "short:",
-	                                    "eintr:", "signal:" };
+		"eintr:", "signal:", "slow:", "full:", "quota:" };
 	const char *program = getenv("CKC_FAULT_PROGRAM");
 	const char *what = getenv("CKC_FAULT"), *count;
 	char exe[4096] = "";
@@ -61,7 +64,7 @@ read_environment(void)
 	if (!program || readlink("/proc/self/exe", exe, sizeof exe - 1) < 0
 	    || strcmp(base_name(exe), program))
 		return;
-	for (enum kind k = ALLOC; what && k <= SIGNAL; k++)
+	for (enum kind k = ALLOC; what && k <= QUOTA; k++)
 		if (!strncmp(what, name[k], strlen(name[k]))) {
 			fault.kind = k;
 			fault.n = atol(what + strlen(name[k]));
@@ -201,8 +204,31 @@ pread(int fd, void *p, size_t n, off_t at)
 	return transfer_fails(&n) ? -1 : syscall(SYS_pread64, fd, p, n, at);
 }
 
+/* The same of what only writes to a file at an offset have. */
+static bool
+pwrite_fails(size_t *n)
+{
+	enum { PIECE = 4096 };
+	long left = fault.n - written;
+
+	if (fault.on && fault.kind == SLOW) {
+		*n = *n < PIECE ? *n : PIECE;
+		usleep((useconds_t)fault.n);
+	}
+	if (!fault.on || (fault.kind != FULL && fault.kind != QUOTA))
+		return false;
+	if (left <= 0) {
+		errno = fault.kind == FULL ? ENOSPC : EDQUOT;
+		return true;
+	}
+	*n = *n < (size_t)left ? *n : (size_t)left;
+	written += (long)*n;
+	return false;
+}
+
 ssize_t
 pwrite(int fd, const void *p, size_t n, off_t at)
 {
-	return transfer_fails(&n) ? -1 : syscall(SYS_pwrite64, fd, p, n, at);
+	return transfer_fails(&n) || pwrite_fails(&n) ? -1
+		: syscall(SYS_pwrite64, fd, p, n, at);
 }

@@ -1092,6 +1092,42 @@ test_resume(void **state)
 	ckr_close(d);
 }
 
+/* One after the other, and before anything else that saves or resumes. */
+static void
+test_save_async(void **state)
+{
+	ckr_ctx *c = open_linear(MODELS "/linear.so");
+	struct ckr_memory mem;
+	bool done = false;
+
+	(void)state;
+	assert_int_equal(ckr_save_wait(c), CKR_OK);
+	assert_int_equal(ckr_save_poll(c, &done), CKR_OK);
+	assert_true(done);
+	assert_int_equal(ckr_save_reserve(c, "no/r.safetensors"), CKR_EIO);
+	assert_int_equal(ckr_save_reserve(c, "r.safetensors"), CKR_OK);
+	assert_int_equal(ckr_memory(c, &mem), CKR_OK);
+	/* w [3, 2], b [2], two states of each, and the buffer count */
+	assert_int_equal(mem.staging_bytes, 3 * (6 + 2) * 4 + 8);
+	for (uint64_t step = 1; step < 20; step++) {
+		assert_int_equal(ckr_step(c, NULL, NULL), CKR_OK);
+		assert_int_equal(ckr_save_async(c, "r.safetensors"), CKR_OK);
+		if (step % 3 == 0)
+			assert_int_equal(ckr_save_async(c, "r.safetensors"),
+			                 CKR_OK);
+		if (step % 5 == 0)
+			assert_int_equal(ckr_save(c, "r.safetensors"), CKR_OK);
+		assert_int_equal(ckr_resume(c, "r.safetensors"), CKR_OK);
+		assert_int_equal(ckr_step_count(c), step);
+	}
+	assert_int_equal(ckr_save_async(c, "r.safetensors"), CKR_OK);
+	do
+		assert_int_equal(ckr_save_poll(c, &done), CKR_OK);
+	while (!done);
+	assert_int_equal(ckr_resume(c, "r.safetensors"), CKR_OK);
+	ckr_close(c);
+}
+
 static void
 test_resume_errors(void **state)
 {
@@ -1839,6 +1875,7 @@ main(int argc, char **argv)
 		cmocka_unit_test(test_hyper_errors),
 		cmocka_unit_test(test_fault),
 		cmocka_unit_test(test_resume),
+		cmocka_unit_test(test_save_async),
 		cmocka_unit_test(test_resume_errors),
 		cmocka_unit_test(test_check),
 		cmocka_unit_test(test_check_fails),

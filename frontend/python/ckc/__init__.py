@@ -280,6 +280,7 @@ class Trainer:
 
     def __init__(self, model, weights=None, threads=0, seed=0, **hyper):
         self._libraries, self._grads, self._norm_wanted, self._averages = [], None, False, False
+        self._writer = None  # context of save_async
         self._call = _lib.library()
         if threads < 0 or seed < 0:
             raise TypeError("threads and seed cannot be negative")
@@ -344,9 +345,9 @@ class Trainer:
         if unused:
             _warnings.warn(unused, stacklevel=3)
 
-    def _check(self, status):
+    def _check(self, status, ctx=None):
         if status:
-            raise Error(self._call.ckr_error(self._ctx).decode(errors="replace"))
+            raise Error(self._call.ckr_error(ctx or self._ctx).decode(errors="replace"))
 
     def _view(self, info):
         self._open()
@@ -656,11 +657,33 @@ class Trainer:
 
     def save(self, path):
         """Write a checkpoint: parameters, buffers, optimizer state, step, seed."""
-        self._open()
+        self.save_wait()
         self._check(self._call.ckr_save(self._ctx, _os.fsencode(path)))
 
-    def resume(self, path):
+    def save_async(self, path):
+        """Write the same checkpoint beside training: copies the state, and a thread writes the
+        file, which appears when it is complete.  The next save, resume() and close() wait for it
+        and raise its failure."""
+        self.save_wait()
+        self._writer = self._libraries[0].ctx
+        self._check(self._call.ckr_save_async(self._writer, _os.fsencode(path)))
+
+    def save_done(self):
+        """Whether the file of save_async is complete; raises its failure."""
         self._open()
+        done = _c.c_bool(True)
+        if self._writer:
+            self._check(self._call.ckr_save_poll(self._writer, _c.byref(done)), self._writer)
+        return done.value
+
+    def save_wait(self):
+        """Wait until it is."""
+        self._open()
+        if self._writer:
+            self._check(self._call.ckr_save_wait(self._writer), self._writer)
+
+    def resume(self, path):
+        self.save_wait()
         self._check(self._call.ckr_resume(self._ctx, _os.fsencode(path)))
         self._warn_unused()
 
@@ -750,8 +773,13 @@ class Trainer:
 
     def close(self):
         """Free the model; views of .inputs must not be used afterwards."""
-        while self._libraries:
-            self._call.ckr_close(self._libraries.pop().ctx)
+        try:
+            if self._libraries:
+                self.save_wait()
+        finally:
+            self._writer = None
+            while self._libraries:
+                self._call.ckr_close(self._libraries.pop().ctx)
 
     def __enter__(self):
         return self

@@ -1,0 +1,128 @@
+/* What a process writes of a file, copied to host memory, so that a thread can
+ * write it while steps change the tensors.
+ *
+ * The same puts are made twice: a first time to count bytes and ranges, so that
+ * all memory is allocated before the first byte is copied.
+ */
+#include "runtime/files/inside.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { COPY = 1 << 20 };                /* bytes that a thread copies at once */
+
+struct file_range {
+	uint64_t at, n;                 /* in the file */
+};
+
+void
+staging_begin(struct staging *s, bool count)
+{
+	s->counting = count;
+	s->used = 0;
+	s->nrange = 0;
+}
+
+/* Ranges next to each other are one. */
+static bool
+add_range(struct staging *s, uint64_t at, uint64_t n)
+{
+	struct file_range *last = s->range + s->nrange, *grown;
+
+	if (s->nrange && last[-1].at + last[-1].n == at) {
+		last[-1].n += n;
+		return true;
+	}
+	if (s->nrange == s->most) {
+		size_t most = s->most ? 2 * s->most : 64;
+
+		grown = reallocarray(s->range, most, sizeof(*grown));
+		if (!grown)
+			return false;
+		s->range = grown;
+		s->most = most;
+	}
+	s->range[s->nrange++] = (struct file_range){ at, n };
+	return true;
+}
+
+static void
+copy(char *to, const char *from, uint64_t n, int threads)
+{
+	int64_t parts = (int64_t)((n + COPY - 1) / COPY);
+
+#pragma omp parallel for schedule(static) num_threads(threads) if (parts > 1)
+	for (int64_t i = 0; i < parts; i++) {
+		uint64_t at = (uint64_t)i * COPY;
+
+		memcpy(to + at, from + at, n - at < COPY ? n - at : COPY);
+	}
+}
+
+ckr_status
+staging_put(struct staging *s, uint64_t at, const void *x, uint64_t n,
+            bool on_device, struct err *e)
+{
+	char *to = s->bytes + s->used;
+
+	if (!n)
+		return CKR_OK;
+	if (!s->counting && n > s->size - s->used)
+		return err_set(e, CKR_EARG, "internal: more is saved than was "
+		               "counted");
+	if (!add_range(s, at, n))
+		return err_no_memory(e);
+	if (!s->counting && on_device)
+		s->device->call->copy_d2h_async(s->device, to, x, n);
+	else if (!s->counting)
+		copy(to, x, n, s->threads);
+	s->used += n;
+	return CKR_OK;
+}
+
+ckr_status
+staging_reserve(struct staging *s, struct err *e)
+{
+	if (s->used <= s->size)
+		return CKR_OK;
+	device_free_pinned(s->device, s->bytes);
+	s->size = 0;
+	s->bytes = device_alloc_pinned(s->device, s->used);
+	if (!s->bytes)
+		return err_set(e, CKR_ENOMEM, "saving beside training needs "
+		               "%llu bytes of host memory for a copy of "
+		               "parameters and optimizer state, and they "
+		               "cannot be allocated; try: without --save-async",
+		               (unsigned long long)s->used);
+	s->size = s->used;
+	return CKR_OK;
+}
+
+ckr_status
+staging_sync(struct staging *s, struct err *e)
+{
+	s->device->call->sync(s->device);
+	return device_status(s->device, e);
+}
+
+ckr_status
+staging_write(const struct staging *s, int fd, const char *path, struct err *e)
+{
+	const char *from = s->bytes;
+
+	for (size_t i = 0; i < s->nrange; i++) {
+		const struct file_range *r = &s->range[i];
+
+		CKR_TRY(file_write(fd, path, from, r->n, r->at, e));
+		from += r->n;
+	}
+	return CKR_OK;
+}
+
+void
+staging_free(struct staging *s)
+{
+	device_free_pinned(s->device, s->bytes);
+	free(s->range);
+	*s = (struct staging){ .bytes = NULL };
+}
