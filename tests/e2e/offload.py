@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Optimizer states in host memory (ckc --offload state): the bits of a run without it.
 
-    offload.py CKC CKRUN [bits] [ranks] [resume] [parts] [peak] [python] [shared] [broken]
+    offload.py CKC CKRUN [bits] [trace] [ranks] [resume] [parts] [peak] [python] [shared] [broken]
                [refusals] [folder] [stopped]
 
 bits, ranks: losses, gradients and checkpoints are those of the same library without --offload, by
@@ -14,6 +14,7 @@ refused.  The rest are faults of options, folders and disks, each with one messa
 """
 
 import copy
+import json
 import os
 import resource
 import signal
@@ -93,7 +94,7 @@ RANKS = (
 )
 WAYS = {}, {"CKR_LATE": "1"}, {"CKR_LATE": "1", "CKR_POISON": "1"}
 RUN = ["--data", "x.npy", "--threads", 1, "--quiet"]
-PARTS = "bits ranks resume parts peak python shared broken refusals folder stopped".split()
+PARTS = "bits trace ranks resume parts peak python shared broken refusals folder stopped".split()
 
 
 def round_up(n):
@@ -192,6 +193,18 @@ class Offload(ck.Bench):
             f"states in device memory: {plan['summary']['optimizer_bytes']}",
         )
         self.on_nan()
+
+    def trace(self):
+        """A wait has the name of the transfer that it is for."""
+        so = self.library("off", *OFFLOAD)
+        self.must(self.ckrun(so, *RUN, "--steps", 3, "--trace", "trace.json"), "--trace")
+        with open(self.path("trace.json")) as f:
+            names = {e["name"] for e in json.load(f)["traceEvents"]}
+        waits = {name for name in names if name.startswith("wait for ")}
+        # the last offload ends with itself, and those in front with it
+        self.check(waits == {"wait for fetch"}, f"{waits}")
+        begun = {name for name in names if name.startswith("begin ")}
+        self.check(begun == {"begin fetch", "begin offload_into"}, f"{begun}")
 
     def on_nan(self):
         """A step that is skipped, or fails, changes no state."""
