@@ -346,11 +346,30 @@ class Offload(ck.Bench):
         self.check(losses[0] == losses[1], f"Trainer: {losses}")
         saved = [ck.tensors(self.path(f"py{k}")) for k in (1, 2)]
         self.check(saved[0] == saved[1], "Trainer: another checkpoint")
+        self.states(ckc)
         try:
             ckc.Trainer(model, offload_dir=self.path("none"))
             self.check(False, "offload_dir that is missing: no error")
         except ckc.Error as e:
             self.check("none: cannot create a file for offloaded values" in str(e), str(e))
+
+    def states(self, ckc):
+        """States in host memory are read and written by their names."""
+        x, found = np.load(self.path("x.npy")), []
+        for more in {}, {"offload": "state"}:
+            model = ckc.compile(self.path("m4.ck"), self.path("set.so"), **more)
+            with ckc.Trainer(model, lr=0.01) as t:
+                t.step(x=x[:4])
+                values = []
+                for name in b"adamw.m.w1", b"adamw.v.w3", b"adamw.m.b1":
+                    value = np.empty(t._tensors[name.decode()].nbytes // 4, "f4")
+                    at = value.ctypes.data, value.nbytes
+                    self.check(not t._call.ckr_get(t._ctx, name, *at), f"get {name}")
+                    values.append(value.tobytes())
+                    value *= 0.5
+                    self.check(not t._call.ckr_set(t._ctx, name, *at), f"set {name}")
+                found.append([values, [t.step(x=x[k : k + 4]) for k in (4, 8, 12)]])
+        self.check(found[0] == found[1], f"states by name: {found[0][1]}, {found[1][1]}")
 
     def shared(self):
         ckc = self.package()
