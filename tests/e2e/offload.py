@@ -79,6 +79,7 @@ RUNS = (
     ([], ["--clip", 0.1]),
     (["--ema"], ["--ema-decay", 0.9]),
     (["--lora", "w*=64:64"], []),
+    (["--host-memory", "500KiB"], []),
     (["--update-in-backward", "on"], []),
     (["--update-in-backward", "on", "--optimizer", "sgdm", "--memory-budget", "100%"], []),
     (["--no-decay", "w1"], ["--lr-scale", "w2=0.5", "--decay", "w3=0.3"]),
