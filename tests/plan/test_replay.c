@@ -833,7 +833,9 @@ offloading(Arena *a)
 	p->sum.fetched = p->sum.offloaded = 8;
 	p->sum.host = 64;
 	p->sum.arena = p->sum.live_bound = p->sum.peak = 64;
-	p->sum.exposed_sec = 6;
+	p->sum.exposed_sec = p->sum.bound_sec = 6;
+	p->sum.forward_sec = 3;
+	p->sum.host_sec = 4;
 	return p;
 }
 

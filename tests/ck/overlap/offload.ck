@@ -1,12 +1,11 @@
-# States are fetched before the update in front, the first ones while gradients are computed; the transfer back ends as
-# late as it may, with the step.
+# States are fetched before the update in front, the first one while gradients are computed; transfers back end behind
+# the ones that come next, the last ones with the step.
 # run: --passes=optim,fuse,settle,offload,layout,plan,overlap --offload state
-# check: = fetch %adamw.m.w2 @update wait %adamw.v.w1.fetched
-# check: = fetch %adamw.v.w2 @update wait %adamw.v.w1.fetched
+# check: = fetch %adamw.m.w2 @update wait %grad_norm
 # check: %dw1: f32[128,128] param %w1
-# check: %adamw.m.w1.fetched: f32[128,128] bytes 65536 = fetch %adamw.m.w1
+# check: = fetch %adamw.v.w2 @update wait %grad_norm
 # check: = adamw %w2, %dw2,
-# check: = offload_into %adamw.m.w2, %adamw.m.w2.next @update wait %adamw.v.w1.offloaded
+# check: = fetch %adamw.m.w1 @update wait %adamw.v.w2.offloaded
 # check: = offload_into %adamw.v.w2, %adamw.v.w2.next @update wait %adamw.v.w1.offloaded
 # check: = adamw %w1, %dw1,
 graph @f {

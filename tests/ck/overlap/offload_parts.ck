@@ -1,9 +1,13 @@
-# Parts are fetched before the updates of the parts in front, and each is on its way back while the next ones are updated.
+# Parts pass one after the other where the arena has no room for two.
 # run: --passes=optim,fuse,settle,offload,layout,plan,overlap --optimizer sgdm --offload state
-# check: = fetch %sgdm.m.w.from4096
+# check: = fetch %sgdm.m.w.from0 @update
 # check: = sgdm %w.from0, %dw.from0, %sgdm.m.w.from0.fetched
-# check: = offload_into %sgdm.m.w.from0, %t22 @update wait %sgdm.m.w.from8192.offloaded
+# check: = offload_into %sgdm.m.w.from0, %t22 @update
+# check: = fetch %sgdm.m.w.from4096 @update
 # check: = sgdm %w.from4096
+# check: = offload_into %sgdm.m.w.from4096
+# check: = fetch %sgdm.m.w.from8192 @update
+# check: = sgdm %w.from8192
 graph @f {
 	props canon loss bwd
 	input %x: f32[2,12288]
