@@ -23,7 +23,7 @@ enum {
 	NO_TRAINING = 1 << 7, NO_UPDATE = 1 << 8, NO_DROPOUT = 1 << 9,
 	NO_BUDGET = 1 << 10, NO_CHOICE = 1 << 11, ZERO = 1 << 12,
 	NO_IMPORT = 1 << 13, ONE_REPLICA = 1 << 15, NO_ZERO = 1 << 16,
-	NO_HALF = 1 << 17,
+	NO_HALF = 1 << 17, NO_OFFLOAD = 1 << 18, NO_STATE = 1 << 19,
 	NO_IMPORT_NOR_LORA = 1 << 14    /* with adapters, --train unfreezes
 	                                 * parameters of graphs in text form */
 };
@@ -47,6 +47,13 @@ no_code(const struct cli *c)
 	return c->plan_only || c->passes || c->stop_after;
 }
 
+/* Element-wise optimizers with states; Adafactor's are small. */
+static bool
+has_offloadable_state(enum optimizer o)
+{
+	return o != OPT_NONE && o != OPT_SGD && o != OPT_ADAFACTOR;
+}
+
 static unsigned
 find_reasons(const struct cli *c)
 {
@@ -65,6 +72,9 @@ find_reasons(const struct cli *c)
 		| (o->remat != REMAT_AUTO && !o->curve ? NO_CHOICE : 0)
 		| (o->dp == 1 ? ONE_REPLICA : 0)
 		| (dtype_is_half(o->dtype) ? 0 : NO_HALF)
+		| (o->offload == OFFLOAD_OFF ? NO_OFFLOAD : 0)
+		| (o->offload == OFFLOAD_OFF
+		   || has_offloadable_state(o->optimizer) ? 0 : NO_STATE)
 		| (o->zero > 0 ? ZERO : o->zero ? 0 : NO_ZERO)
 		| (text ? NO_IMPORT : 0)
 		| (text && !o->nlora ? NO_IMPORT_NOR_LORA : 0);
@@ -110,6 +120,11 @@ static const struct {
 	{ "zero", NO_UPDATE, update },
 	{ "zero", ONE_REPLICA, "with --dp 1: there is one replica" },
 	{ "zero-group", NO_ZERO, "without --zero" },
+	{ "offload", NO_TRAINING, training },
+	{ "offload", NO_UPDATE, update },
+	{ "offload", NO_STATE, "with --optimizer sgd or adafactor: there is no "
+	  "large state to offload" },
+	{ "host-memory", NO_OFFLOAD, "without --offload" },
 	{ "resident-copies", ZERO, zero },
 	{ "resident-copies", NO_HALF, half },
 	{ "master-weights", NO_HALF, half },

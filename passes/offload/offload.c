@@ -65,7 +65,8 @@ mark_states(struct offload *o)
 {
 	Graph *g = o->g;
 	struct state *s = arena_array(o->p->scratch, g->nval, sizeof *s);
-	int64_t room = o->p->opt->host_memory;
+	int64_t room = o->p->opt->host_memory
+		? o->p->opt->host_memory : INT64_MAX;
 	uint32_t n = 0, taken = 0;
 	char need[24];
 
@@ -81,9 +82,9 @@ mark_states(struct offload *o)
 	for (uint32_t i = 0; i < n; i++) {
 		int64_t all = s[i].bytes + o->p->target->align;
 
-		if (room > 0 && all > room)
+		if (all > room)
 			continue;
-		room -= room > 0 ? all : 0;
+		room -= all;
 		g->val[s[i].v].host = true;
 		taken++;
 	}

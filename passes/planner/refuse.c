@@ -48,7 +48,7 @@ find_largest_alive(const struct schedule *w, int32_t step, struct alive *top)
 		r->node[w->step[step].node].workspace });
 }
 
-/* What no optimizer would spare is kept of micro-batches. */
+/* In device memory.  What no optimizer would spare is kept of micro-batches. */
 static bool
 is_of_optimizer(const Val *v)
 {
@@ -82,7 +82,8 @@ accumulated_bytes(const Graph *g)
 	int64_t sum = 0;
 
 	FOR_VALS (v, g)
-		if (v->kind == V_STATE && !v->base && !is_of_optimizer(v))
+		if (v->kind == V_STATE && !v->base && !v->host
+		    && !is_of_optimizer(v))
 			sum += v->nbytes;
 	return sum;
 }

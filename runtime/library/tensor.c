@@ -146,6 +146,8 @@ tensor_overlaps(const struct ckr_tensor *t, const struct ckr_tensor *u)
 {
 	int64_t from, to, lo, hi;
 
+	if ((t->flags ^ u->flags) & CKR_HOST)
+		return false;
 	tensor_reach(t, &from, &to);
 	tensor_reach(u, &lo, &hi);
 	return lo < to && from < hi;

@@ -11,7 +11,7 @@ struct job {
 	void *device_at;
 	char *at;                       /* in the block */
 	uint64_t n;
-	uint32_t end;                   /* instruction */
+	uint32_t begin, end;            /* instructions */
 	void *done;                     /* event of a GPU */
 };
 

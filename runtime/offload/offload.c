@@ -131,10 +131,10 @@ offload_write(struct offload *o, char *at, const void *from, uint64_t n,
 
 void
 offload_begin(struct offload *o, enum offload_lane which, void *device_at,
-              char *at, uint64_t n, uint32_t end)
+              char *at, uint64_t n, uint32_t begin, uint32_t end)
 {
-	lane_begin(&o->lane[which], (struct job){ device_at, at, n, end,
-	                                          NULL });
+	lane_begin(&o->lane[which], (struct job){ device_at, at, n, begin,
+	                                          end, NULL });
 }
 
 /* How many jobs have to be done when those that end with instruction i are: a
@@ -151,18 +151,17 @@ jobs_until(const struct lane *l, uint32_t i)
 }
 
 ckr_status
-offload_wait(struct offload *o, uint32_t i, bool *any, struct err *e)
+offload_wait(struct offload *o, enum offload_lane which, uint32_t i,
+             int64_t *begin, struct err *e)
 {
-	*any = false;
-	for (int k = 0; k < OFFLOAD_LANES; k++) {
-		uint64_t jobs = jobs_until(&o->lane[k], i);
+	struct lane *l = &o->lane[which];
+	uint64_t jobs = jobs_until(l, i);
 
-		if (jobs == o->lane[k].ended)
-			continue;
-		*any = true;
-		CKR_TRY(lane_wait(&o->lane[k], jobs, e));
-	}
-	return CKR_OK;
+	*begin = -1;
+	if (jobs == l->ended)
+		return CKR_OK;
+	*begin = l->job[(jobs - 1) % l->most].begin;
+	return lane_wait(l, jobs, e);
 }
 
 double

@@ -48,14 +48,14 @@ ckr_status offload_read(struct offload *, void *to, const char *at, uint64_t n,
 ckr_status offload_write(struct offload *, char *at, const void *from,
                          uint64_t n, struct err *);
 
-/* Begin a transfer of n bytes between device memory and the block, which ends
- * with instruction `end`. */
+/* Begin a transfer of n bytes between device memory and the block at
+ * instruction `begin`; it ends with instruction `end`. */
 void offload_begin(struct offload *, enum offload_lane, void *device_at,
-                   char *at, uint64_t n, uint32_t end);
-/* Wait for the transfers that end with instruction i or before; *any: there
- * were some. */
-ckr_status offload_wait(struct offload *, uint32_t i, bool *any,
-                        struct err *);
+                   char *at, uint64_t n, uint32_t begin, uint32_t end);
+/* Wait for the transfers of a lane that end with instruction i or before;
+ * *begin: of the last one of them; -1: there were none. */
+ckr_status offload_wait(struct offload *, enum offload_lane, uint32_t i,
+                        int64_t *begin, struct err *);
 /* Bytes per second of the slower direction so far; 0: unknown. */
 double offload_rate(struct offload *);
 

@@ -80,10 +80,11 @@ tensor_text(char *text, const struct ckr_tensor *t)
 	              t->flags & CKR_FROZEN ? "frozen " : "",
 	              err_name(name, sizeof(name), t->name),
 	              dtype_row[t->dtype].text);
-	for (int k = 0; k < t->rank && at < TENSOR_TEXT - 24; k++)
+	for (int k = 0; k < t->rank && at < TENSOR_TEXT - 40; k++)
 		at += snprintf(text + at, (size_t)(TENSOR_TEXT - at), "%s%lld",
 		               k ? ", " : "", (long long)t->dim[k]);
-	snprintf(text + at, (size_t)(TENSOR_TEXT - at), "]");
+	snprintf(text + at, (size_t)(TENSOR_TEXT - at), "]%s",
+	         t->flags & CKR_HOST ? " in host memory" : "");
 	return text;
 }
 

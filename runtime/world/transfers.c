@@ -64,7 +64,7 @@ begin_offload(struct world *w, const struct loaded_program *b, uint32_t i)
 
 		offload_begin(offload_of(w),
 		              fetch ? OFFLOAD_FETCH : OFFLOAD_STORE,
-		              at[fetch], at[!fetch], tensor_nbytes(t),
+		              at[fetch], at[!fetch], tensor_nbytes(t), i,
 		              s->comm->end);
 	}
 }
@@ -100,14 +100,17 @@ report_wait(struct world *w, uint32_t step, double from)
 static ckr_status
 end_offloads(struct world *w, uint32_t i)
 {
-	double from = w->waited ? now_sec() : 0;
-	bool any = false;
+	int64_t begin;
 
-	if (!offload_of(w))
-		return CKR_OK;
-	CKR_TRY(offload_wait(offload_of(w), i, &any, w->err));
-	if (any && i < w->plan.p->ninstr)
-		report_wait(w, i, from);
+	for (int k = 0; offload_of(w) && k < OFFLOAD_LANES; k++) {
+		double from = w->waited ? now_sec() : 0;
+
+		CKR_TRY(offload_wait(offload_of(w), (enum offload_lane)k, i,
+		                     &begin, w->err));
+		/* an instruction's own transfer is part of it */
+		if (begin >= 0 && begin < i)
+			report_wait(w, (uint32_t)begin, from);
+	}
 	return CKR_OK;
 }
 
@@ -148,9 +151,10 @@ void
 world_drop_transfers(struct world *w)
 {
 	struct err ignored;
-	bool any;
+	int64_t begin;
 
 	transfers_drop(w->memory->transfers);
-	if (offload_of(w))
-		offload_wait(offload_of(w), UINT32_MAX, &any, &ignored);
+	for (int k = 0; offload_of(w) && k < OFFLOAD_LANES; k++)
+		offload_wait(offload_of(w), (enum offload_lane)k, UINT32_MAX,
+		             &begin, &ignored);
 }

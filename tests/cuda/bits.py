@@ -4,7 +4,9 @@
     bits.py CKC CKRUN NVCC
 
 The gradients of a sum over what is computed element by element are computed so, too, and so are
-updates, random rounding included.  Checkpoints are written beside training on the GPU.
+updates, random rounding included.  Checkpoints are written beside training on the GPU.  States in
+host memory (--offload state) have the same bits, whenever a driver copies them
+(CKR_FAKE_GPU_LATE).
 """
 
 import os
@@ -16,22 +18,24 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "e2e"))
 import ck  # noqa: E402
 
-GRAPH = """graph @bits {
-	input %x: f32[33,37]
-	param %w: f32[33,37] = splat 0.375
-	param %v: f32[33,37] = splat -1.25
+GRAPH = """graph @bits {{
+	input %x: f32[{shape}]
+	param %w: f32[{shape}] = splat 0.375
+	param %v: f32[{shape}] = splat -1.25
 	%a = mul %x, %w
 	%b = gelu %a
 	%c = add %b, %v
 	%d = tanh %c
-	%e = dropout %d {ratio=0.3}
+	%e = dropout %d {{ratio=0.3}}
 	%f = exp %e
 	%g = sigmoid %a
 	%h = mul %f, %g
-	%loss: f32[] output = reduce_sum %h {axes=[0,1], keepdims=0}
+	%loss: f32[] output = reduce_sum %h {{axes=[0,1], keepdims=0}}
 	loss %loss
-}
+}}
 """
+# States of the larger one are offloaded, in 16 bits, too.
+SMALL, LARGE = (33, 37), (131, 257)
 SETTINGS = (
     ["--optimizer", "adamw", "--ema"],
     ["--optimizer", "sgdm"],
@@ -41,28 +45,61 @@ SETTINGS = (
 )
 
 
-def trained(bench, model, inputs, name, how, flags, **env):
-    """The files that a run saves."""
-    so, save = bench.path(name + ".so"), bench.path(name)
+OFFLOADED = (
+    SETTINGS[0],
+    SETTINGS[3],
+    ["--grad-accum", "2", "--optimizer", "lion"],
+    ["--update-in-backward", "on", "--optimizer", "sgdm"],
+)
+
+
+def compiled(bench, model, name, *flags):
+    so = bench.path(name + ".so")
     bench.must(bench.ckc(model, "-o", so, "--quiet", *flags), f"compile {flags}")
-    run = so, "--data", inputs, "--steps", 3, "--save", save, "--save-every", 1, "--keep", 3
-    bench.must(bench.ckrun(*run, *how, env=env), f"run {flags}")
+    return so
+
+
+def trained(bench, so, inputs, *how, env=None):
+    """The files that a run saves."""
+    save = bench.path("saved")
     names = [f"{save}.{step}" for step in (1, 2, 3)]
+    for name in (save, *names):
+        if os.path.exists(name):
+            os.unlink(name)
+    run = so, "--data", inputs, "--steps", 3, "--save", save, "--save-every", 1, "--keep", 3
+    bench.must(bench.ckrun(*run, *how, env=env), f"run {so} {env}")
     return [ck.content(x) if os.path.exists(x) else None for x in names]
+
+
+def model_of(bench, shape):
+    model, inputs = bench.path(f"bits{shape[0]}.ck"), bench.path(f"x{shape[0]}.npy")
+    with open(model, "w", encoding="utf-8") as f:
+        f.write(GRAPH.format(shape=f"{shape[0]},{shape[1]}"))
+    x = np.random.default_rng(1).uniform(-1, 1, (6 * shape[0], shape[1]))
+    np.save(inputs, x.astype(np.float32))
+    return model, inputs
 
 
 def main():
     nvcc = sys.argv.pop()
     bench = ck.Bench()
-    model, inputs = bench.path("bits.ck"), bench.path("x.npy")
-    with open(model, "w", encoding="utf-8") as f:
-        f.write(GRAPH)
-    np.save(inputs, np.random.default_rng(1).uniform(-1, 1, (99, 37)).astype(np.float32))
+    cuda = ["--target", "cuda", "--nvcc", nvcc]
+    model, inputs = model_of(bench, SMALL)
     for flags in SETTINGS:
-        cpu = trained(bench, model, inputs, "cpu", (), flags)
-        gpu = [*flags, "--target", "cuda", "--nvcc", nvcc]
-        gpu = trained(bench, model, inputs, "gpu", ["--save-async"], gpu, CKR_FAKE_GPU_LATE="1")
+        cpu = trained(bench, compiled(bench, model, "cpu", *flags), inputs)
+        gpu = compiled(bench, model, "gpu", *flags, *cuda)
+        gpu = trained(bench, gpu, inputs, "--save-async", env={"CKR_FAKE_GPU_LATE": "1"})
         bench.check(all(cpu) and cpu == gpu, f"{flags}: other bits than the CPU's")
+    model, inputs = model_of(bench, LARGE)
+    for flags in OFFLOADED:
+        cpu = trained(bench, compiled(bench, model, "cpu", *flags), inputs)
+        plan = ["--json", bench.path("plan.json")]
+        so = compiled(bench, model, "gpu", *flags, *cuda, *plan, "--offload", "state")
+        bench.check(ck.plan(plan[1]).get("host"), f"{flags}: nothing is offloaded")
+        for late in "", "1", "2", "3":
+            env = {"CKR_FAKE_GPU_LATE": late} if late else {}
+            gpu = trained(bench, so, inputs, "--save-async", env=env)
+            bench.check(all(cpu) and cpu == gpu, f"{flags} offloaded, late {late}: other bits")
     bench.finish()
 
 

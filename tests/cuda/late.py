@@ -43,6 +43,8 @@ TEXT = """graph @late {
 	loss %loss
 }
 """
+# A matrix of 64 KiB, whose states are offloaded.
+LARGE = TEXT.replace("16,64]", "16,1024]").replace("64,4]", "1024,4]")
 STEPS, BAD = 7, 5
 BN = os.path.join(ck.MODELS, "cnn-bn-batch.onnx")
 # name: model, flags, what may be wrong with inputs
@@ -59,6 +61,17 @@ MODELS = {
     "in backward": ("text", ["--update-in-backward", "on"], ["nan", "index"]),
     "statistics": (BN, ["--batchnorm", "batch"], ["nan"]),
     "two ranks": ("text", ["--tp", "2"], ["index"]),
+    "offloaded": ("large", ["--offload", "state"], ["nan", "index", "feed"]),
+    "offloaded, accumulated": (
+        "large",
+        ["--offload", "state", "--grad-accum", "3", "--optimizer", "lion"],
+        ["nan"],
+    ),
+    "offloaded in backward": (
+        "large",
+        ["--offload", "state", "--update-in-backward", "on", "--optimizer", "sgdm"],
+        ["nan"],
+    ),
 }
 # CKR_FAKE_GPU_LATE, CKR_GRAPHS, depth, fed
 WAYS = [
@@ -78,9 +91,11 @@ class Test:
         )
         del sys.argv[3:7]
         self.bench = ck.Bench()
-        self.text = self.bench.path("late.ck")
-        with open(self.text, "w") as f:
-            f.write(TEXT)
+        self.files = {}
+        for name, text in ("text", TEXT), ("large", LARGE):
+            self.files[name] = self.bench.path(name + ".ck")
+            with open(self.files[name], "w") as f:
+                f.write(text)
 
     def compiled(self, name):
         model, flags, _ = MODELS[name]
@@ -88,9 +103,7 @@ class Test:
         for target in [["--target", "cuda", "--nvcc", self.nvcc], []]:
             so = self.bench.path(f"{name.replace(' ', '-')}-{len(out)}.so")
             self.bench.must(
-                self.bench.ckc(
-                    self.text if model == "text" else model, "-o", so, "--quiet", *flags, *target
-                ),
+                self.bench.ckc(self.files.get(model, model), "-o", so, "--quiet", *flags, *target),
                 name,
             )
             out.append(so)

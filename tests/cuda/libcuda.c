@@ -311,7 +311,11 @@ fake_lost(void)
 
 /* ---- copies ---- */
 
+/* Between a device and pinned memory: the host must not write what is read, nor
+ * read what is written, before that is done.  Streams may, in the order that
+ * events give them. */
 struct copy {
+	struct copy *next;              /* that has not run either */
 	void *to;
 	const void *from;
 	size_t n;
@@ -320,11 +324,47 @@ struct copy {
 	char was[];
 };
 
+static struct copy *pending;
+
+static void
+take_off(struct copy *c)
+{
+	struct copy **at = &pending;
+
+	while (*at && *at != c)
+		at = &(*at)->next;
+	if (*at)
+		*at = c->next;
+}
+
+static void
+drop_copy(void *c)
+{
+	take_off(c);
+	free(c);
+}
+
+/* Whether a copy that has not run reads some of these bytes, or writes them. */
+static int
+is_pending(const void *bytes, size_t n, int write)
+{
+	const char *from = bytes;
+
+	for (const struct copy *c = pending; c; c = c->next) {
+		const char *at = write ? c->to : c->from;
+
+		if (at && at < from + n && from < at + c->n)
+			return 1;
+	}
+	return 0;
+}
+
 static void
 run_copy(void *arg)
 {
 	struct copy *c = arg;
 
+	take_off(c);
 	if (!c->from) {
 		memset(c->to, c->byte, c->n);
 		return;
@@ -342,7 +382,8 @@ new_copy(void *to, const void *from, size_t n, size_t room)
 {
 	struct copy *c = malloc(sizeof *c + room);
 
-	*c = (struct copy){ to, from, n, 0, 0 };
+	*c = (struct copy){ pending, to, from, n, 0, 0 };
+	pending = c;
 	if (room)
 		memcpy(c->was, from, room);
 	return c;
@@ -353,6 +394,7 @@ cuMemcpyHtoDAsync_v2(unsigned long long to, const void *from, size_t n,
                      struct fake_stream *stream)
 {
 	struct copy *c;
+	int by_device = is_pending(from, n, 1);
 
 	if (fake_context())
 		return 201;
@@ -363,10 +405,10 @@ cuMemcpyHtoDAsync_v2(unsigned long long to, const void *from, size_t n,
 	if (!is_in(blocks, to, n))
 		return 700;
 	c = new_copy((void *)(uintptr_t)to, from, n, n);
-	c->watched = is_in(pinned, (uintptr_t)from, n);
-	if (!c->watched)
+	c->watched = !by_device && is_in(pinned, (uintptr_t)from, n);
+	if (!c->watched && !by_device)
 		c->from = c->was;
-	fake_give(stream, run_copy, free, c);
+	fake_give(stream, run_copy, drop_copy, c);
 	return fake_broken;
 }
 
@@ -382,12 +424,12 @@ cuMemcpyDtoHAsync_v2(void *to, unsigned long long from, size_t n,
 		return 719;
 	if (!is_in(blocks, from, n))
 		return 700;
-	fake_give(stream, run_copy, free,
+	fake_give(stream, run_copy, drop_copy,
 	     new_copy(to, (const void *)(uintptr_t)from, n, 0));
 	if (!is_in(pinned, (uintptr_t)to, n)) {
 		fake_count.stops++;
 		fake_wait(stream, stream->given);
-	} else if (stream->done < stream->given) {
+	} else if (stream->done < stream->given && !is_pending(to, n, 0)) {
 		memset(to, 0xff, n);
 	}
 	return fake_broken;
@@ -407,7 +449,7 @@ cuMemsetD8Async(unsigned long long to, unsigned char byte, size_t n,
 		return 700;
 	c = new_copy((void *)(uintptr_t)to, NULL, n, 0);
 	c->byte = byte;
-	fake_give(stream, run_copy, free, c);
+	fake_give(stream, run_copy, drop_copy, c);
 	return 0;
 }
 
@@ -423,7 +465,7 @@ cuMemcpyDtoDAsync_v2(unsigned long long to, unsigned long long from, size_t n,
 		return 719;
 	if (!is_in(blocks, to, n) || !is_in(blocks, from, n))
 		return 700;
-	fake_give(stream, run_copy, free,
+	fake_give(stream, run_copy, drop_copy,
 	          new_copy((void *)(uintptr_t)to,
 	                   (const void *)(uintptr_t)from, n, 0));
 	return 0;

@@ -782,6 +782,13 @@ def without_effect(bench):
         (["--recompute", "full"], plan + ["--forward-only"], plan),
         (["--update-in-backward", "on"], plan + ["--optimizer", "none"], plan),
         (["--dropout-mask", "store"], plan + ["--dropout", "off"], plan),
+        (["--offload", "state"], plan + ["--forward-only"], plan),
+        (["--offload", "state"], plan + ["--optimizer", "none"], plan),
+        (["--offload", "state"], plan + ["--optimizer", "sgd"], plan + ["--optimizer", "sgdm"]),
+        (["--offload", "state"], plan + ["--optimizer", "adafactor"], plan),
+        (["--offload", "off"], plan + ["--forward-only"], plan + ["--optimizer", "sgd"]),
+        (["--host-memory", "1GiB"], plan, plan + ["--offload", "state"]),
+        (["--host-memory", "1GiB"], plan + ["--offload", "off"], plan + ["--offload", "state"]),
         (["--gap", 1], plan, budget),
         (["--plan-time", 9], budget + ["--recompute", "none", "--memory-budget", "100%"], budget),
     ):

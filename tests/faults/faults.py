@@ -26,6 +26,16 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import ck
 
 MODELS = {"mlp-mse": "100%", "cnn-bn-batch": "90%", "gpt2-logits": "90%"}  # budgets
+# One state, in a file (ckc --offload).
+OFFLOADED = """graph @offloaded {
+	input %x: f32[4,128]
+	param %w: f32[128,128] = splat 0.0625
+	%h = matmul %x, %w
+	%s = mul %h, %h
+	%loss: f32[] output = reduce_mean %s {axes=[0,1], keepdims=0}
+	loss %loss
+}
+"""
 SAMPLE, LAST = 8, 12
 OLD = b"from before"
 LINES = 3  # of messages that one fault may have
@@ -179,6 +189,19 @@ def main():
                 f"run {name}",
                 [bench.ckrun_path, so, "--inputs", stem + ".inputs.safetensors", "--steps", "2"]
                 + ["--threads", "1", "--save", "out.safetensors"],
+                ["out.safetensors"],
+            )
+        )
+    so, model = bench.path("offloaded.so"), bench.path("offloaded.ck")
+    with open(model, "w") as f:
+        f.write(OFFLOADED)
+    flags = ["--offload", "state", "--optimizer", "sgdm"]
+    if bench.must(bench.ckc(model, "-o", so, *flags), "compile offloaded"):
+        bench.faults(
+            Command(
+                "run offloaded",
+                [bench.ckrun_path, so, "--feed", "x=ones", "--steps", "2", "--threads", "1"]
+                + ["--offload-dir", ".", "--save", "out.safetensors"],
                 ["out.safetensors"],
             )
         )

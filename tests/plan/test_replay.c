@@ -795,6 +795,100 @@ transfers_are_left_alone(void **state)
 	arena_free(a);
 }
 
+/* Step 0 makes tensor 0 in device memory; step 1 offloads it over tensor 1, which
+ * is resident in host memory, as tensor 2, until step 2 has run; step 3 fetches
+ * that as tensor 3, which step 4 reads. */
+static Plan *
+offloading(Arena *a)
+{
+	Plan *p = sending(a);
+	struct plan_step *put = &p->step[BEGUN], *get = &p->step[END];
+
+	for (int k = 0; k < 5; k++)
+		p->step[k].nread = p->step[k].nwrite = 0;
+	p->step[0].write[p->step[0].nwrite++] = 0;
+	put->read[put->nread++] = 1;
+	put->read[put->nread++] = 0;
+	put->write[put->nwrite++] = 2;
+	put->lane = LANE_OFFLOAD;
+	put->wait = BETWEEN;
+	get->read[get->nread++] = 2;
+	get->write[get->nwrite++] = 3;
+	get->lane = LANE_FETCH;
+	get->sent = 8;
+	get->lane_sec = 1;
+	p->step[4].read[p->step[4].nread++] = 3;
+	p->tensor[0].last = BETWEEN;
+	p->tensor[1].host = p->tensor[1].resident = true;
+	p->tensor[1].kind = K_STATE;
+	p->tensor[1].decision = D_NULL;
+	p->tensor[1].first = 0;
+	p->tensor[2].host = p->tensor[2].resident = true;
+	p->tensor[2].kind = K_STATE;
+	p->tensor[2].decision = D_NULL;
+	p->tensor[2].alias_of = 1;
+	p->tensor[2].first = 0;
+	p->tensor[2].last = 4;
+	p->sum.sent = 0;
+	p->sum.fetched = p->sum.offloaded = 8;
+	p->sum.host = 64;
+	p->sum.arena = p->sum.live_bound = p->sum.peak = 64;
+	p->sum.exposed_sec = p->sum.bound_sec = 6;
+	p->sum.forward_sec = 3;
+	p->sum.host_sec = 4;
+	return p;
+}
+
+static void
+host_is_for_transfers(void **state)
+{
+	Arena *a = arena_new();
+	char text[4000];
+	Plan *p = offloading(a);
+
+	(void)state;
+	if (!replay(p, text, sizeof text))
+		fail_msg("%s", text);
+	p->step[4].read[0] = 2;                 /* read where it lies */
+	assert_true(rejects(p, "host"));
+	p = offloading(a);
+	p->step[END].lane = LANE_COMPUTE;       /* moved by a kernel */
+	assert_true(rejects(p, "host"));
+	p = offloading(a);
+	p->step[END].lane = LANE_OFFLOAD;       /* moved the other way */
+	assert_true(rejects(p, "host"));
+	p = offloading(a);
+	p->step[BEGUN].lane = LANE_FETCH;
+	assert_true(rejects(p, "host"));
+	p = offloading(a);
+	p->step[BEGUN].read[1] = 1;             /* host memory to host memory */
+	assert_true(rejects(p, "host"));
+	p = offloading(a);
+	p->step[END].read[0] = 0;               /* a fetch of device memory */
+	assert_true(rejects(p, "host"));
+	p = offloading(a);
+	p->step[BEGUN].wait = END;              /* fetched while it is written */
+	assert_true(rejects(p, "wait"));
+	p = offloading(a);                      /* or overwritten on its way */
+	p->step[BETWEEN].write[p->step[BETWEEN].nwrite++] = 3;
+	p->step[END].nwrite = 0;
+	p->tensor[3].alias_of = 0;
+	assert_true(rejects(p, "wait"));
+	p = offloading(a);
+	p->tensor[2].host = false;
+	assert_true(rejects(p, "alias"));
+	p = offloading(a);
+	p->sum.host = 0;
+	assert_true(rejects(p, "host"));
+	p = offloading(a);
+	p->sum.peak = p->sum.resident = 128;    /* counted in both */
+	assert_true(rejects(p, "peak"));
+	p = offloading(a);                      /* lanes run side by side */
+	p->sum.exposed_sec = 5;
+	assert_true(rejects(p, "sums"));
+	arena_free(a);
+}
+
 /* No figure of the summary is believed. */
 static void
 every_figure(void **state)
@@ -859,6 +953,7 @@ main(void)
 		cmocka_unit_test(overlap_is_seen),
 		cmocka_unit_test(accepts),
 		cmocka_unit_test(names_the_rule),
+		cmocka_unit_test(host_is_for_transfers),
 		cmocka_unit_test(every_step),
 		cmocka_unit_test(every_tensor),
 		cmocka_unit_test(transfers_are_left_alone),

@@ -315,31 +315,40 @@ run_painted(ckr_ctx *c)
 	uint64_t highest = 0, outside = 0;
 	char *saved = malloc(c->world.memory->resident->size * c->world.count + 1);
 	unsigned char *after = malloc(c->world.memory->resident->size + 1);
+	uint64_t nhost = world_host_bytes(&c->world);
+	char *host = calloc(3, nhost + 1);      /* before and after the steps */
 	bool pure = true;
 	struct painted p;
 	double loss[2];
 
-	if (!saved || !after || !move_blocks(c, &p))
+	if (!saved || !after || !host || !move_blocks(c, &p))
 		return err_set(&c->err, CKR_ENOMEM, "out of memory");
 	FOR_RANKS (r, &c->world)
 		memcpy(saved + r * c->world.memory->resident->size, c->world.memory->resident[r].p,
 		       c->world.memory->resident->size);
+	CKR_TRY(world_copy_host(&c->world, host, false));
 	for (int i = 0; i < 2; i++) {
 		uint64_t end;
 
+		CKR_TRY(world_copy_host(&c->world, host, true));
 		CKR_TRY(painted_step(c, &p, saved, paint[i], &loss[i]));
 		end = end_of_written(c, paint[i]);
 		highest = end > highest ? end : highest;
 		outside += count_outside(c, &p, paint[i]);
+		CKR_TRY(world_copy_host(&c->world,
+		                        host + (uint64_t)(i + 1) * nhost,
+		                        false));
 		if (!i)
 			memcpy(after, p.resident, c->world.memory->resident->size);
 	}
 	pure = !memcmp(after, p.resident, c->world.memory->resident->size)
-	       && !memcmp(&loss[0], &loss[1], sizeof(*loss));
+	       && !memcmp(&loss[0], &loss[1], sizeof(*loss))
+	       && !memcmp(host + nhost, host + 2 * nhost, nhost);
 	printf("\"highest\": %llu, \"outside\": %llu, \"pure\": %d, ",
 	       (unsigned long long)highest, (unsigned long long)outside, pure);
 	free(saved);
 	free(after);
+	free(host);
 	munmap(p.all, p.size);
 	c->world.memory->resident->p = c->world.plan.arena->p = NULL;
 	return CKR_OK;

@@ -83,11 +83,99 @@ test_messages(void **unused)
 	assert_true(program_tables_are_sane(&t.lib));
 }
 
+/* A fetch of tensor 0, which is in the host block, as tensor 1; an op; tensor 2
+ * over tensor 0. */
+static void
+fill_offload(struct tables *t)
+{
+	fill(t);
+	for (int i = 0; i < 3; i++)
+		t->tensor[i].dim[0] = 4;
+	t->tensor[0].flags = CKR_HOST;
+	t->comm[0] = (struct ckr_comm){ .kind = CKR_FETCH, .end = 1 };
+	t->comm[2] = (struct ckr_comm){ .kind = CKR_OFFLOAD, .end = 2 };
+	t->arg[2] = 2;
+	t->arg[3] = 0;
+	t->instr[1] = t->instr[PIECES];
+	t->instr[2].arg0 = 2;
+	t->lib.program[0].ninstr = 3;
+	t->lib.program[0].host_bytes = 64;
+}
+
+static void
+do_nothing(void *const *p, const int64_t *c, struct ckr_env *env)
+{
+	(void)p;
+	(void)c;
+	(void)env;
+}
+
+static void
+test_offload(void **unused)
+{
+	struct tables t;
+
+	(void)unused;
+	fill_offload(&t);
+	assert_true(program_tables_are_sane(&t.lib));
+	t.comm[0].end = 2;
+	assert_true(program_tables_are_sane(&t.lib));
+	t.comm[0].end = 3;
+	assert_false(program_tables_are_sane(&t.lib));
+	fill_offload(&t);
+	t.comm[2].end = 1;
+	assert_false(program_tables_are_sane(&t.lib));
+	/* in the wrong direction, on one side */
+	fill_offload(&t);
+	t.comm[0].kind = CKR_OFFLOAD;
+	assert_false(program_tables_are_sane(&t.lib));
+	fill_offload(&t);
+	t.comm[2].kind = CKR_FETCH;
+	assert_false(program_tables_are_sane(&t.lib));
+	fill_offload(&t);
+	t.tensor[1].flags = CKR_HOST;
+	assert_false(program_tables_are_sane(&t.lib));
+	fill_offload(&t);
+	t.tensor[0].flags = 0;
+	assert_false(program_tables_are_sane(&t.lib));
+	fill_offload(&t);
+	t.comm[0].kind = CKR_OFFLOAD + 1;
+	assert_false(program_tables_are_sane(&t.lib));
+	/* of other sizes, with gaps, of nothing */
+	fill_offload(&t);
+	t.tensor[1].dim[0] = 3;
+	assert_false(program_tables_are_sane(&t.lib));
+	fill_offload(&t);
+	t.tensor[1].stride[0] = 2;
+	assert_false(program_tables_are_sane(&t.lib));
+	fill_offload(&t);
+	t.arg[0] = -1;
+	assert_false(program_tables_are_sane(&t.lib));
+	fill_offload(&t);
+	t.instr[0].narg = 1;
+	assert_false(program_tables_are_sane(&t.lib));
+	/* with a kernel, in one message with another one */
+	fill_offload(&t);
+	t.instr[0].run = do_nothing;
+	assert_false(program_tables_are_sane(&t.lib));
+	fill_offload(&t);
+	t.comm[0].joined = 1;
+	assert_false(program_tables_are_sane(&t.lib));
+	/* behind the block's end */
+	fill_offload(&t);
+	t.lib.program[0].host_bytes = 15;
+	assert_false(program_tables_are_sane(&t.lib));
+	fill_offload(&t);
+	t.tensor[0].offset = 64;
+	assert_false(program_tables_are_sane(&t.lib));
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_messages),
+		cmocka_unit_test(test_offload),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

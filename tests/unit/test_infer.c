@@ -514,6 +514,11 @@ static const struct infer_case cases[] = {
 	  " to_part=[7]}", "!shard of a rank" },
 	{ OP_SUM_SQUARES, "f32[2] bf16[3,4] f32[]", "", "f32[]" },
 
+	{ OP_FETCH, "bf16[2,3]", "", "bf16[2,3]" },
+	{ OP_OFFLOAD, "f32[]", "", "f32[]" },
+	{ OP_OFFLOAD_INTO, "f32[2,3] f32[2,3]", "", "f32[2,3]" },
+	{ OP_OFFLOAD_INTO, "f32[2,3] f32[3,2]", "", "!gradient or state" },
+
 	{ OP_FILL, "", "{shape=[2,3], value=1}", "f32[2,3]" },
 	{ OP_FILL, "", "{shape=[-2]}", "!extent -2" },
 	{ OP_LOSS_SCALE, "", "{value=0.5}", "f32[]" },

@@ -273,18 +273,23 @@ class Trainer:
     """A model in memory, with its weights and the optimizer's state.
 
     model: a Model, or the path of a library.  weights: a .safetensors file (default: the one beside
-    the library).  threads, seed: as in ckrun. Settings of the optimizer are keywords: lr, beta1,
-    beta2, eps, weight_decay, momentum, nesterov, clip, ema_decay, ...; the others have the defaults
-    of the optimizer.  They are attributes of .hyper, which may be changed between steps.
+    the library).  threads, seed, offload_dir: as in ckrun. Settings of the optimizer are keywords:
+    lr, beta1, beta2, eps, weight_decay, momentum, nesterov, clip, ema_decay, ...; the others have
+    the defaults of the optimizer.  They are attributes of .hyper, which may be changed between
+    steps.
     """
 
-    def __init__(self, model, weights=None, threads=0, seed=0, **hyper):
+    def __init__(self, model, weights=None, threads=0, seed=0, offload_dir=None, **hyper):
         self._libraries, self._grads, self._norm_wanted, self._averages = [], None, False, False
         self._writer = None  # context of save_async
         self._call = _lib.library()
         if threads < 0 or seed < 0:
             raise TypeError("threads and seed cannot be negative")
-        self._options = {"threads": threads, "seed": seed}
+        self._options = {
+            "threads": threads,
+            "seed": seed,
+            "offload_dir": _os.fsencode(offload_dir) if offload_dir else None,
+        }
         self._now = _Library(
             self._call, model, weights=_os.fsencode(weights) if weights else None, **self._options
         )

@@ -438,7 +438,7 @@ def train(
     kind = _re.split("[:,]", loss or "")[0]
     added = kind in ("ce", "bce", "kl", "mse", "l1", "huber")
     label = ("labels" if kind == "ce" else "target") if added else None
-    settings = {name for name, _ in _lib.Hyper._fields_} | {"seed", "threads"}
+    settings = {name for name, _ in _lib.Hyper._fields_} | {"seed", "threads", "offload_dir"}
     hyper = {k: options.pop(k) for k in settings & options.keys()}
     if hyper.get("clip"):
         options.setdefault("update_in_backward", "off")  # needs the norm of all gradients
