@@ -18,7 +18,7 @@
 
 #include <math.h>
 
-enum { PLAN_GRID = 12 };
+enum { PLAN_GRID = 12, REFINED = 3 };
 
 struct offload_search {
 	Pass *p;
@@ -55,14 +55,15 @@ time_offloaded(const struct offload_search *s,
 }
 
 /* What fits by live bytes may not once it is placed. */
-static void
+static bool
 try_offloaded(struct offload_search *s, const struct known_plan *f)
 {
 	static const double share[] = { 1, 0.98, 0.95, 0.9 };
 	double sec = INFINITY;
+	bool better = false;
 
 	if (s->trial->r->base_sec + f->sec >= s->below)
-		return;
+		return false;
 	known_eval(s->trial, f);
 	for (int k = 0; k < 4 && sec == INFINITY
 	     && !watch_over(s->p->watch); k++) {
@@ -74,9 +75,10 @@ try_offloaded(struct offload_search *s, const struct known_plan *f)
 		if (sec < s->below) {
 			*s->best = (struct offload_plan){ *f, request, sec };
 			s->below = sec;
-			s->found = true;
+			s->found = better = true;
 		}
 	}
+	return better;
 }
 
 /* What repeats evenly leaves a lane busy all the time. */
@@ -100,6 +102,30 @@ try_even_plans(struct offload_search *s, const uint8_t *constraint)
 	}
 }
 
+/* The fastest plan for that arena, offloaded; whether it is the best so far. */
+static bool
+try_arena(struct offload_search *s, struct plan_selector *c, int64_t arena)
+{
+	const struct known_plan *f = selector_near(c, arena);
+
+	return f && try_offloaded(s, f);
+}
+
+/* Between the best point of the grid and the next one. */
+static void
+refine(struct offload_search *s, struct plan_selector *c, int64_t low,
+       int64_t high)
+{
+	for (int i = 0; i < REFINED; i++) {
+		int64_t middle = low + (high - low) / 2;
+
+		if (try_arena(s, c, middle))
+			low = middle;
+		else
+			high = middle;
+	}
+}
+
 bool
 offload_best(Pass *p, const Graph *g, struct plan_selector *c,
              const uint8_t *constraint, struct schedule *w, int64_t arena,
@@ -108,23 +134,20 @@ offload_best(Pass *p, const Graph *g, struct plan_selector *c,
 {
 	struct offload_search s = { p, g, w, arena, best, below, false };
 	struct known_plan all = { .live = -1, .placed = -1 };
-	int64_t top;
+	int64_t top, at = arena;
 
 	all.drop = arena_array(w->r->arena, (size_t)w->r->nstore + 1, 1);
 	remat_keep_all(w->r, constraint, all.drop);
 	all.sec = known_eval(w, &all).sec;
 	top = known_placed(w, &all);
 	try_offloaded(&s, &all);
-	for (int k = PLAN_GRID - 1; k > 0; k--) {
-		const struct known_plan *f = selector_near(c, top / PLAN_GRID
-		                                           * k);
-
-		if (f)
-			try_offloaded(&s, f);
-	}
-	try_even_plans(&s, constraint);
 	if (taken)
 		try_offloaded(&s, taken);
+	for (int k = PLAN_GRID - 1; k > 0; k--)
+		if (try_arena(&s, c, top / PLAN_GRID * k))
+			at = top / PLAN_GRID * k;
+	refine(&s, c, at, at + top / PLAN_GRID);
+	try_even_plans(&s, constraint);
 	return s.found;
 }
 

@@ -239,6 +239,33 @@ struct beside {
 	struct offload_plan offloaded;
 };
 
+/* --offload-values. */
+static bool
+wants_values(const Pass *p)
+{
+	return p->opt->offload == OFFLOAD_AUTO && p->opt->offload_values.n > 0;
+}
+
+/* Names of --offload-values for which nothing is in host memory. */
+static void
+warn_of_values(const Pass *p, const Graph *g)
+{
+	const struct name_list *l = &p->opt->offload_values;
+
+	for (int i = 0; i < l->n && p->opt->offload == OFFLOAD_AUTO; i++) {
+		bool any = false;
+
+		FOR_VALS (v, g)
+			any |= v->host && v->of
+				&& val_matches(&g->val[v->of], l->v[i]);
+		if (!any)
+			diag_warn(p->diag, "--offload-values '%s': no value of "
+			          "that name is offloaded: none lies in memory "
+			          "of its own, unused, between two ops",
+			          l->v[i]);
+	}
+}
+
 /* Whether offloading values makes a step faster than `taken`, the fastest plan
  * without; NULL: none fits. */
 static bool
@@ -252,7 +279,7 @@ choose_offloaded(Pass *p, const Graph *g, struct schedule *w,
 
 	if (p->opt->offload != OFFLOAD_AUTO)
 		return false;
-	if (taken && !p->opt->offload_values.n)
+	if (taken && !wants_values(p))
 		below = overlap_has_transfers(g)
 			? exposed_seconds(p, g, w, taken, &all)
 			: w->r->base_sec + taken->sec;
@@ -280,7 +307,12 @@ choose_auto(Pass *p, const Graph *g, struct schedule *w,
 
 	rounded->least = INT64_MAX;
 	remat_keep_all(r, constraint, plan->drop);
-	if (p->planned.budget < 0 || fits_as_it_is(p, g, w, plan))
+	if (wants_values(p) && p->planned.budget < 0)
+		beside->offloaded = (struct offload_plan){ *plan,
+			{ 0, p->opt->host_memory, &p->opt->offload_values },
+			w->r->base_sec };
+	if (p->planned.budget < 0
+	    || (!wants_values(p) && fits_as_it_is(p, g, w, plan)))
 		return true;
 	if (!c)
 		c = selector_new(r, constraint, p->opt);
@@ -403,6 +435,7 @@ plan_graph(Pass *p, Graph *g)
 	}
 	if (beside.offloaded.sec > 0)
 		offload_values(g, &beside.offloaded.request, p->scratch);
+	warn_of_values(p, g);
 	p->planned.step_sec = r->base_sec + p->planned.recompute_sec;
 	p->planned.exposed_sec = !overlap_has_transfers(g)
 		? p->planned.step_sec

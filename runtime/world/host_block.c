@@ -11,7 +11,7 @@ owner_of(const struct world *w)
 	return w->owner->memory;
 }
 
-/* Transfers of one direction that a program may have in flight. */
+/* Transfers that a program may have in flight. */
 static uint32_t
 count_host_transfers(const struct ckr_program *p)
 {
@@ -22,26 +22,34 @@ count_host_transfers(const struct ckr_program *p)
 	return n;
 }
 
+struct host_need
+host_need(const struct ckr_library *lib)
+{
+	struct host_need need = { 0 };
+
+	for (int i = 0; i < CKR_PROGRAMS; i++) {
+		const struct ckr_program *p = &lib->program[i];
+		uint32_t n = p->ninstr ? count_host_transfers(p) : 0;
+
+		if (p->ninstr && p->host_bytes > need.bytes)
+			need.bytes = p->host_bytes;
+		need.transfers = n > need.transfers ? n : need.transfers;
+	}
+	return need;
+}
+
 ckr_status
 host_block_open(struct world *w)
 {
 	struct memory *m = w->memory;
-	struct offload_wish wish = { .dir = w->offload_dir };
+	struct host_need need = host_need(w->lib);
+	struct offload_wish wish = { .dir = w->offload_dir,
+		.bytes = need.bytes * w->count,
+		.most = need.transfers * w->count };
 
-	if (w->owner != w)
+	if (w->owner != w || !need.bytes)
 		return CKR_OK;
-	for (int i = 0; i < CKR_PROGRAMS; i++) {
-		const struct ckr_program *p = &w->lib->program[i];
-		uint32_t n = p->ninstr ? count_host_transfers(p) : 0;
-
-		if (p->ninstr && p->host_bytes > m->host_bytes)
-			m->host_bytes = p->host_bytes;
-		wish.most = n > wish.most ? n : wish.most;
-	}
-	if (!m->host_bytes)
-		return CKR_OK;
-	wish.bytes = m->host_bytes * w->count;
-	wish.most *= w->count;
+	m->host_bytes = need.bytes;
 	return offload_open(&m->offload, w->device, &wish, w->err);
 }
 

@@ -42,6 +42,12 @@ void averages_free(struct world *);
 
 /* ---- host_block.c ---- */
 
+/* What programs of a library need: bytes of a rank, transfers in flight. */
+struct host_need {
+	uint64_t bytes;
+	uint32_t transfers;
+};
+struct host_need host_need(const struct ckr_library *);
 /* Open the host blocks, if programs have any. */
 ckr_status host_block_open(struct world *);
 void host_block_close(struct world *);

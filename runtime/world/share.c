@@ -150,6 +150,25 @@ compare_options(struct world *w, const struct world *with)
 	                     b && *b ? b : "none");
 }
 
+/* The block is as large as its owner needs it. */
+static ckr_status
+compare_host(struct world *w, const struct world *with)
+{
+	struct host_need has = host_need(with->lib), need = host_need(w->lib);
+	char expected[96], found[96];
+	const char *form = "%llu bytes and %u transfers";
+
+	if (need.bytes <= has.bytes && need.transfers <= has.transfers)
+		return CKR_OK;
+	snprintf(expected, sizeof(expected), form,
+	         (unsigned long long)has.bytes, has.transfers);
+	snprintf(found, sizeof(found), form, (unsigned long long)need.bytes,
+	         need.transfers);
+	return refuse(w, with, "host memory (ckc --offload), of which the "
+	              "library that is opened first needs most", expected,
+	              found);
+}
+
 static const char *
 arch_of(const struct world *w)
 {
@@ -189,6 +208,7 @@ world_share(struct world *w, struct world *with)
 	CKR_TRY(compare_options(w, owner));
 	CKR_TRY(compare_ranks(w, owner));
 	CKR_TRY(compare_tensors(w, owner));
+	CKR_TRY(compare_host(w, owner));
 	w->owner = owner;
 	w->memory->shared = kept_bytes(w->lib);
 	w->memory->next = owner->memory->sharers;

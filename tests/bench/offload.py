@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What offload saves of recomputation: overheads of plans with and without, by share of activations.
+"""Overheads of plans with and without offload, by the share of the activations that fits.
 
-    offload.py CKC MODEL.onnx... [--device NAME,NAME] [--share F,F] [--target T]
+    offload.py CKC MODEL.onnx... [--device NAME,NAME] [--share F,F] [--dtype TYPE]
 
-Prints a Markdown table.  A share is that of the arena of a plan that keeps everything.  An overhead
-is the time of a step above that plan's, transfers that show included.  `bound`: no plan with offload
-has less.
+Prints a Markdown table.  A share is that of the bytes that a step without recomputation saves for
+backward.  An overhead is the time of a step above that one's, with the transfers for which it
+waits.  `bound`: no plan with offload has less.
 """
 
 import argparse
@@ -42,7 +42,7 @@ def percent(found, base, key="exposed_seconds"):
 
 def row(args, model, device, share, free):
     base = free["summary"]["exposed_seconds"]
-    budget = free["summary"]["resident_bytes"] + int(share * free["summary"]["arena_bytes"])
+    budget = free["summary"]["peak_bytes"] - int((1 - share) * free["summary"]["saved_bytes"])
     size = ("--memory-budget", f"{budget}B", "--device", device, *args.options)
     without, _ = plan(args.ckc, model, *size)
     with_it, took = plan(args.ckc, model, *size, "--offload", "auto")
@@ -68,9 +68,9 @@ def main():
     parser.add_argument("model", nargs="+")
     parser.add_argument("--device", default="RTX-4090,H100")
     parser.add_argument("--share", default="0.5,0.3,0.2")
-    parser.add_argument("--target", default="cuda")
+    parser.add_argument("--dtype", default="bf16")
     args = parser.parse_args()
-    args.options = ("--target", args.target)
+    args.options = ("--target", "cuda", "--dtype", args.dtype)
     print("| model | device | share | recomputation | with offload | bound | host | planned in |")
     print("|---|---|---:|---:|---:|---:|---:|---:|")
     for model in args.model:
