@@ -319,8 +319,8 @@ OPS = {
     ),
     "passes/data_parallel/dp_extent.c": (1, "which numbers become constants"),
     "passes/tensor_parallel/strategies.c": (
-        5,
-        "where shardings begin: products, tables, norms; slices",
+        6,
+        "where shardings begin: products, products of experts, tables, norms; slices",
     ),
 }
 
