@@ -251,5 +251,8 @@ canon_run(Pass *p, Graph *g)
 bool
 pass_canon(Pass *p, Graph *g)
 {
-	return canon_run(p, g);
+	if (!canon_run(p, g))
+		return false;
+	experts_warn(p, g);
+	return true;
 }
