@@ -54,45 +54,6 @@ products(struct setup *t)
 		}
 }
 
-/* Rows of all experts, of few, and of one alone; more than a tile's. */
-static void
-products_of_experts(struct setup *t)
-{
-	static const struct { int64_t n, experts, inner, width, most; } size[] =
-		{ { 40, 5, 19, 13, 5 }, { 40, 9, 70, 33, 3 },
-		  { 700, 2, 300, 500, 1 }, { 1500, 8, 64, 40, 8 },
-		  { 0, 3, 8, 4, 3 }, { 7, 3, 0, 4, 3 } };
-	static const DType types[] = { DT_F32, DT_BF16, DT_F16 };
-
-	if (!(t->machine->target->fuses & FUSE_EXPERTS))
-		return;
-	for (size_t k = 0; k < 6; k++)
-		for (int i = 0; i < 6; i++) {
-			Attr a = attr_default(OP_EXPERT_MATMUL);
-			Attr b = attr_default(OP_EXPERT_DW);
-			DType dt = types[i / 2];
-			int64_t n = size[k].n, experts = size[k].experts;
-			int64_t inner = size[k].inner, width = size[k].width;
-			ValId x = given(t, dt, SHAPE(n, inner), -1, 1), idx;
-
-			idx = given(t, i % 2 ? DT_I32 : DT_I64, SHAPE(n),
-			            size[k].most > 1 ? -1 : 0,
-			            (double)size[k].most);
-			a.EXPERT_MATMUL.tb = i % 2;
-			b.EXPERT_DW.experts = experts;
-			case_begin(t, "expert_matmul");
-			t->next_tolerance = dt == DT_BF16 ? 5e-2 : 0;
-			APPLY(t, OP_EXPERT_MATMUL, &a, x,
-			      given(t, dt, i % 2 ? SHAPE(experts, width, inner)
-			                         : SHAPE(experts, inner, width),
-			            -1, 1), idx);
-			case_begin(t, "expert_dw");
-			t->next_tolerance = dt == DT_BF16 ? 5e-2 : 0;
-			APPLY(t, OP_EXPERT_DW, &b, x,
-			      given(t, dt, SHAPE(n, width), -1, 1), idx);
-		}
-}
-
 static void
 products_with_more(struct setup *t)
 {
@@ -708,8 +669,7 @@ cases_nn(struct setup *t)
 	frozen_products(t);
 	for (int i = 0; i < 3; i++) {
 		t->real = types[i];
-		products_of_experts(t);
-	products_with_more(t);
+		products_with_more(t);
 		softmaxes(t);
 		dead_lines(t);
 		determinants(t);

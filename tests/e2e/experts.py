@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Products of rows with the matrix of each row's expert.
 
-    experts.py CKC CKRUN
+    experts.py CKC CKRUN [--flags "--target cuda ..."] [order] [threads] [fault] [copies]
+
+--flags: more for ckc.  Without a part, all are checked; a GPU adds in an order of its own.
 
 No matrix is copied for a row.  A bad index ends the step, as a gather's does; the number of
 threads changes no bit; an expert's gradient is that of its rows alone, added in their order.
@@ -9,6 +11,7 @@ threads changes no bit; an expert's gradient is that of its rows alone, added in
 
 import os
 import random
+import shlex
 import sys
 
 import ck
@@ -16,6 +19,7 @@ import ck
 sys.path.insert(0, os.path.join(ck.HERE, "..", "runtime"))
 import files
 
+FLAGS = shlex.split(ck.option("--flags", ""))
 ROWS, EXPERTS, INNER, WIDTH = 150, 5, 24, 17
 MIXTURE = f"""graph @mixture {{
 	input %x: f32[{ROWS},{INNER}]
@@ -68,7 +72,7 @@ def gradients(bench, name, text, values, threads, *flags):
     with open(bench.path(name + ".ck"), "w") as f:
         f.write(text)
     files.st_write(bench.path(name + ".st"), values)
-    done = bench.ckc(name + ".ck", "-o", so, "--quiet", "--threads", 3, *flags)
+    done = bench.ckc(name + ".ck", "-o", so, "--quiet", "--threads", 3, *FLAGS, *flags)
     run = so, "--inputs", name + ".st", "--steps", 1, "--quiet", "--grads", name + ".g"
     if not bench.must(done, f"{name}: compile") or not bench.must(
         bench.ckrun(*run, "--threads", threads, "--blas", "own"), f"{name}: run"
@@ -104,12 +108,15 @@ def threads(bench):
 
 
 def fault(bench):
+    so = bench.path("bad.so")
+    with open(bench.path("bad.ck"), "w") as f:
+        f.write(MIXTURE)
+    if not bench.must(bench.ckc("bad.ck", "-o", so, "--quiet", *FLAGS), "fault: compile"):
+        return
     for bad in (EXPERTS, -EXPERTS - 1):
         idx = [bad if i in (70, 90) else i % EXPERTS for i in range(ROWS)]
         files.st_write(bench.path("bad.st"), inputs(idx, True))
-        done = bench.ckrun(
-            bench.path("mixture.so"), "--inputs", "bad.st", "--steps", 1, "--threads", 2
-        )
+        done = bench.ckrun(so, "--inputs", "bad.st", "--steps", 1, "--threads", 2)
         bench.check(
             done.returncode == 1 and f"index out of range: {bad}\n" in done.stderr,
             f"index {bad}: {done.stderr}",
@@ -118,20 +125,21 @@ def fault(bench):
 
 def copies(bench):
     """A matrix for each row would be the largest tensor by far."""
-    done = bench.ckc("mixture.ck", "--plan-only", "--quiet", "--json", "mixture.json")
+    with open(bench.path("copies.ck"), "w") as f:
+        f.write(MIXTURE)
+    done = bench.ckc("copies.ck", *FLAGS, "--plan-only", "--quiet", "--json", "copies.json")
     if bench.must(done, "plan"):
         most = max(
-            t["bytes"] for t in ck.plan(bench.path("mixture.json"))["tensors"] if not t["resident"]
+            t["bytes"] for t in ck.plan(bench.path("copies.json"))["tensors"] if not t["resident"]
         )
         bench.check(most < 4 * ROWS * WIDTH * INNER // 4, f"a tensor of {most} B")
 
 
 def main():
+    parts = {"order": order, "threads": threads, "fault": fault, "copies": copies}
     bench = ck.Bench()
-    order(bench)
-    threads(bench)
-    fault(bench)
-    copies(bench)
+    for part in bench.names or parts:
+        parts[part](bench)
     bench.finish()
 
 
