@@ -2,7 +2,7 @@
 """A mixture of experts beside one MLP that does the same products.
 
     experts.py [--build build] [--tokens 1024] [--width 768] [--hidden 3072] [--experts 8]
-    [--choices 2] [--dtypes f32,bf16] [--steps 6] [--out results/experts.md]
+    [--choices 2] [--dtypes f32,bf16] [--steps 6] [--threads N] [--out results/experts.md]
 
 Both are one layer with GELU and a mean of squares for a loss; the MLP has a row for each token and
 choice.  Seconds are the least of --steps for all products together, forward and backward, from
@@ -102,7 +102,16 @@ def measure(o, work, name, text, rows, shapes, dtype):
     )
     call(
         [os.path.join(o.build, "ckrun"), paths["so"], "--init", paths["w"], "--quiet"]
-        + ["--inputs", paths["x"], "--steps", o.steps, "--profile", paths["profile"]]
+        + [
+            "--inputs",
+            paths["x"],
+            "--steps",
+            o.steps,
+            "--threads",
+            o.threads,
+            "--profile",
+            paths["profile"],
+        ]
     )
     with open(paths["plan"], encoding="utf-8") as f:
         peak = json.load(f)["summary"]["peak_bytes"]
@@ -127,7 +136,7 @@ def report(o, rows):
         "# Mixtures of experts",
         "",
         f"{o.experts} experts, {o.choices} of them for each of {o.tokens:,} tokens, width {o.width}, hidden {o.hidden};"
-        f" {processor()}, {os.cpu_count()} threads.",
+        f" {processor()}, {o.threads} thread{'s' * (o.threads > 1)}.",
         "Products: least seconds of forward and backward together. MLP: one of the same products.",
         "",
         "| type | products, s | of the MLP, s | ratio | all ops, s | of the MLP, s | peak, MiB | matrices copied, MiB |",
@@ -158,6 +167,7 @@ def main():
         ("experts", 8),
         ("choices", 2),
         ("steps", 6),
+        ("threads", os.cpu_count()),
     ):
         p.add_argument("--" + name, type=int, default=default)
     p.add_argument("--dtypes", default="f32,bf16")
