@@ -238,10 +238,17 @@ OP(REDUCE_PROD, "reduce_prod", SIG(1, 2, 1, 1, F_REDUCE | F_POLES | F_FULL), ATT
  *   op(a)'s rows; end 2: and the sums of op(b)'s columns: the gradient of a
  *   weight with its bias's.  end 3: y = gelu_grad(x, op(a) @ op(b)) of GELU's
  *   tanh form, and the sums of y's columns.  Made by `fuse`.
+ * expert_matmul(x, w, idx) -> y: row i of x [n,K] times matrix idx[i] of w: of
+ *   w [e,K,N], or with tb 1 of w [e,N,K] transposed.  Negative indices count
+ *   from the end.  Rows of one expert are one product: no matrix is copied.
+ * expert_dw(a, b, idx) -> dw of `experts` matrices: the sum of outer products
+ *   of the rows of a and b whose index is e, in their order.
  * det(x): determinants of the matrices in the last two dims.
  * det_grad(dy, x): dy times the cofactors of x. */
 OP(MATMUL,   "matmul",   SIG(2, 4, 1, NOSTAT, F_CONTRACT | F_ACC(3) | F_LIN0 | F_LIN1 | F_BIAS2 | F_HALF | F_MATRICES | F_BLOCKS_1), ATTR(I(ta, 0) I(tb, 0) F(alpha, 1)), RULES(matmul, matmul, matmul, matmul, matmul, matmul), EMIT(matmul))
 OP(MATMUL_END, "matmul_end", SIG(2, 4, 2, NOSTAT, F_CONTRACT | F_ACC(2) | F_MATRICES), ATTR(I(ta, 0) I(tb, 0) F(alpha, 1) I(end, 1)), RULES(matmul_end, none, none, matmul, none, matmul_end), EMIT(own))
+OP(EXPERT_MATMUL, "expert_matmul", SIG(3, 3, 1, NOSTAT, F_CONTRACT | F_LIN0 | F_LIN1 | F_HALF), ATTR(I(tb, 0)), RULES(expert_matmul, none, none, expert_matmul, expert_matmul, expert_matmul), EMIT(own))
+OP(EXPERT_DW, "expert_dw", SIG(3, 3, 1, NOSTAT, F_CONTRACT | F_LIN0 | F_LIN1), ATTR(I(experts, 0)), RULES(expert_dw, none, none, expert_dw, none, expert_dw), EMIT(own))
 OP(DET,      "det",      SIG(1, 1, 1, NOSTAT, F_FLOATS | F_STAGED | FLOPS(20) | F_FULL), ATTR(), RULES(det, none, none, ew, det, matrices), EMIT(det))
 OP(DET_GRAD, "det_grad", SIG(2, 2, 1, NOSTAT, F_FLOATS | F_STAGED | FLOPS(40) | F_LIN0), ATTR(), RULES(det_grad, none, none, ew, none, matrices), EMIT(det_grad))
 

@@ -23,6 +23,8 @@ enum {
 	                                 * parameter of fewer bits, which they
 	                                 * convert tile by tile to the left
 	                                 * side's type */
+	FUSE_EXPERTS = 128,             /* products of rows with matrices by
+	                                 * index, which are not copied */
 };
 
 struct target {

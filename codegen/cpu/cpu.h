@@ -35,7 +35,8 @@ void emit_depthwise(struct emit *, const Node *, bool by_phase);
  * float32. */
 extern const struct op_rule cpu_op[OP_COUNT];
 
-EmitRule cpu_classifier, cpu_conv, cpu_conv_dx, cpu_conv_dw;
+EmitRule cpu_classifier, cpu_conv, cpu_conv_dx, cpu_conv_dw, cpu_expert_matmul,
+	cpu_expert_dw;
 
 /* ---- staging.c ---- */
 

@@ -33,7 +33,7 @@ cpu_classifier_rows(int64_t rows, int64_t classes, bool half)
 const struct target target_cpu = {
 	.align = 64,
 	.fuses = FUSE_CLASSIFIER | FUSE_PACKED | FUSE_ACCUMULATE | FUSE_FROZEN
-	         | FUSE_PRETRANSPOSED,
+	         | FUSE_PRETRANSPOSED | FUSE_EXPERTS,
 	.workspace = cpu_workspace, .classifier_rows = cpu_classifier_rows,
 };
 

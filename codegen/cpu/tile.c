@@ -232,6 +232,66 @@ work_matmul(const Graph *g, const Node *n, int threads)
 	return workspace_bytes(workspace_mul(threads, tile_matmul(g, n)));
 }
 
+/* Places behind the sorted rows, which are 64-bit numbers; `thread`: floats of
+ * a thread's tiles.  ORDER TILE: ckr_expert_sort(). */
+static void
+place_experts(struct expert_tile *t, int64_t rows, int threads)
+{
+	t->tiles = workspace_mul(2, rows + t->experts + 2);
+	t->tiles = t->tiles < 0 ? 0 : ceil_div(t->tiles, 16) * 16;
+	if (!add_ok(t->tiles, workspace_mul(threads, t->thread), &t->floats))
+		t->floats = -1;
+}
+
+/* An expert may have all rows.  ORDER TILE: ckr_expert_tile(). */
+struct expert_tile
+tile_expert_matmul(const Graph *g, const Node *n, int threads)
+{
+	const Val *x = &g->val[n->in[0]];
+	const Shape *w = &g->val[n->in[1]].shape;
+	int64_t rows = x->shape.dim[0];
+	struct expert_tile t = { .experts = w->dim[0],
+		.inner = x->shape.dim[1],
+		.width = w->dim[n->attr.EXPERT_MATMUL.tb ? 1 : 2] };
+
+	t.tile = tile_product(t.experts, rows, t.width, t.inner);
+	t.thread = t.tile.rows * (t.tile.depth + t.tile.cols);
+	if (dtype_is_half(x->dt))
+		t.thread += t.tile.cols * t.tile.depth;
+	place_experts(&t, rows, threads);
+	return t;
+}
+
+/* ORDER TILE: ckr_expert_dw_tile(). */
+struct expert_tile
+tile_expert_dw(const Graph *g, const Node *n, int threads)
+{
+	const Val *a = &g->val[n->in[0]];
+	int64_t rows = a->shape.dim[0];
+	struct expert_tile t = { .experts = n->attr.EXPERT_DW.experts,
+		.inner = a->shape.dim[1],
+		.width = g->val[n->in[1]].shape.dim[1] };
+
+	t.tile = tile_product(t.experts, t.inner, t.width, rows);
+	t.thread = (t.tile.rows + t.tile.cols) * t.tile.depth;
+	if (dtype_is_half(a->dt))
+		t.thread += t.tile.rows * t.tile.cols;
+	place_experts(&t, rows, threads);
+	return t;
+}
+
+int64_t
+work_expert_matmul(const Graph *g, const Node *n, int threads)
+{
+	return workspace_bytes(tile_expert_matmul(g, n, threads).floats);
+}
+
+int64_t
+work_expert_dw(const Graph *g, const Node *n, int threads)
+{
+	return workspace_bytes(tile_expert_dw(g, n, threads).floats);
+}
+
 /* Whether it keeps the adjoints of all rows, as 16-bit floats, for dw. */
 static bool
 classifier_keeps(const Graph *g, const Node *n, int64_t dim)

@@ -49,7 +49,8 @@ larger(int64_t a, int64_t b)
 
 /* Workspace of kernels on float32. */
 WorkRule work_adafactor, work_adafactor_squares, work_attention,
-	work_classifier, work_det, work_matmul, work_norm, work_norm_grad,
+	work_classifier, work_det, work_expert_dw, work_expert_matmul,
+	work_matmul, work_norm, work_norm_grad,
 	work_topk;
 
 /* Whether an operand is a 16-bit float, or blocks of quantised weights. */
@@ -65,6 +66,19 @@ struct product_tile tile_product(int64_t batch, int64_t m, int64_t n,
 /* Floats for each thread of a matmul, however its dims before the last two are
  * seen, as rows or as a batch; -1: too many. */
 int64_t tile_matmul(const Graph *, const Node *);
+
+/* How products of experts are cut, and where in workspace, in floats, tiles
+ * are: behind the sorted rows. */
+struct expert_tile {
+	int64_t experts, inner, width;  /* of x and y, or of a and b */
+	struct product_tile tile;
+	int64_t thread;                 /* floats for each thread's tiles */
+	int64_t tiles, floats;          /* where they are; all; -1: too many */
+};
+
+struct expert_tile tile_expert_matmul(const Graph *, const Node *,
+                                      int threads);
+struct expert_tile tile_expert_dw(const Graph *, const Node *, int threads);
 
 /* Rows per attention block, given the number of queries. */
 int64_t tile_attention_rows(int64_t nquery);

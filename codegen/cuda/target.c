@@ -10,7 +10,7 @@ cuda_workspace(const Graph *g, const Node *n, int threads)
 const struct target target_cuda = {
 	.align = 256,
 	.fuses = FUSE_CLASSIFIER | FUSE_PACKED | FUSE_ACCUMULATE | FUSE_COPIES
-		| FUSE_EPILOGUES,
+		| FUSE_EPILOGUES | FUSE_EXPERTS,
 	.workspace = cuda_workspace, .classifier_rows = cuda_classifier_rows,
 };
 

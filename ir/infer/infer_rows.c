@@ -146,6 +146,60 @@ infer_matmul_end(struct infer *c)
 	                      SHAPE(s.dim[end != END_ROWS]));
 }
 
+/* Rows of operand `rows` go with the indices, operand 2. */
+static bool
+check_expert_rows(struct infer *c, int rows)
+{
+	Shape idx = shape_of(c, 2), a = shape_of(c, rows);
+
+	if (!rule_want_class(c, 0, "f", "floats") || !rule_same_type(c, 0, 1)
+	    || !rule_want_class(c, 2, "iu", "integers"))
+		return false;
+	if ((idx.rank >= 0 && idx.rank != 1) || (a.rank >= 0 && a.rank != 2))
+		return rule_fail(c, "expected rows and a list of indices");
+	if (idx.rank == 1 && a.rank == 2 && idx.dim[0] >= 0 && a.dim[0] >= 0
+	    && idx.dim[0] != a.dim[0])
+		return rule_fail(c, "%lld indices for %lld rows",
+				 (long long)idx.dim[0], (long long)a.dim[0]);
+	return true;
+}
+
+bool
+infer_expert_matmul(struct infer *c)
+{
+	Shape x = shape_of(c, 0), w = shape_of(c, 1);
+	bool tb = c->n->attr.EXPERT_MATMUL.tb;
+	int64_t k;
+
+	if (!check_expert_rows(c, 0))
+		return false;
+	if (x.rank < 0 || w.rank < 0)
+		return rule_shape(c, unknown(2));
+	if (w.rank != 3)
+		return rule_fail(c, "expected matrices of experts, found "
+				 "rank %d", w.rank);
+	k = w.dim[tb ? 2 : 1];
+	if (x.dim[1] >= 0 && k >= 0 && x.dim[1] != k)
+		return rule_fail(c, "inner dims %lld and %lld differ",
+				 (long long)x.dim[1], (long long)k);
+	return rule_shape(c, SHAPE(x.dim[0], w.dim[tb ? 1 : 2]));
+}
+
+bool
+infer_expert_dw(struct infer *c)
+{
+	Shape a = shape_of(c, 0), b = shape_of(c, 1);
+	int64_t experts = c->n->attr.EXPERT_DW.experts;
+
+	if (!check_expert_rows(c, 0) || !check_expert_rows(c, 1))
+		return false;
+	if (experts < 0)
+		return rule_fail(c, "experts: expected a number >= 0, found "
+				 "%lld", (long long)experts);
+	return rule_shape(c, SHAPE(experts, a.rank < 0 ? -1 : a.dim[1],
+	                           b.rank < 0 ? -1 : b.dim[1]));
+}
+
 /* ---- normalisation ---- */
 
 /* Splits x's shape at the axis: statistics in front, a row behind. */

@@ -185,6 +185,82 @@ sharding_matmul(struct sharding_rule *c)
 		&& (c->nin <= 3 || from == 3 || sharding_matmul_dim(c, 3, N));
 }
 
+/* ---- products of experts ---- */
+
+/* The sharding at hand, of dim `axis` of that value. */
+static void
+set_dim(struct sharding_rule *c, int value_index, int axis)
+{
+	c->at[value_index] = *given_split(c);
+	c->at[value_index].axis = c->at[value_index].first_axis = axis;
+}
+
+/* Rows and indices: dim 0 of the values but `without`. */
+static void
+set_rows(struct sharding_rule *c, int without)
+{
+	for (int p = 0; p < c->nvalue; p++)
+		if (p != without)
+			set_dim(c, p, 0);
+}
+
+static bool
+is_plain_shard(const struct sharding_rule *c)
+{
+	const Placement *s = given_split(c);
+
+	return s->first_axis == s->axis && s->replication == 1
+		&& placement_is_even(s, c->ranks);
+}
+
+/* Rows go with their indices; inner extents and columns are as matmul's. */
+bool
+sharding_expert_matmul(struct sharding_rule *c)
+{
+	int out = result_value(c, 0), from = c->from;
+	int inner = c->n->attr.EXPERT_MATMUL.tb ? 2 : 1;
+	int axis = given_split(c)->axis;
+
+	if (!is_plain_shard(c) || (from == 1 && axis == 0))
+		return false;
+	if (from != 1 && axis == 0) {
+		set_rows(c, 1);
+		return true;
+	}
+	if (from == out || (from == 1 && axis != inner)) {
+		set_dim(c, out, 1);
+		set_dim(c, 1, 3 - inner);
+		return true;
+	}
+	set_dim(c, 0, 1);
+	set_dim(c, 1, inner);
+	c->at[out] = (Placement){ .kind = PLACEMENT_PARTIAL };
+	return true;
+}
+
+/* A shard of the rows gives a summand. */
+bool
+sharding_expert_dw(struct sharding_rule *c)
+{
+	int out = result_value(c, 0), from = c->from;
+	int axis = given_split(c)->axis;
+
+	if (!is_plain_shard(c) || (from == out && axis == 0))
+		return false;
+	if (from != out && axis == 0) {
+		set_rows(c, out);
+		c->at[out] = (Placement){ .kind = PLACEMENT_PARTIAL };
+		return true;
+	}
+	if (from == out)
+		set_dim(c, axis - 1, 1);
+	else
+		set_dim(c, out, from + 1);
+	return true;
+}
+
+/* ---- products with what follows ---- */
+
 /* Operands a, b, what is added, GELU's argument; results y and sums: of rows
  * of a, or of columns, which are b's sums over k, or y's over m. */
 bool

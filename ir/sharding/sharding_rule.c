@@ -65,11 +65,21 @@ sharding_none(struct sharding_rule *c)
 	return false;
 }
 
-/* What a value repeats: itself, or what was expanded to it. */
+/* Whether a node does nothing but round its operand, as a loop too. */
+static bool
+is_cast(const Node *n)
+{
+	return n->op == OP_CAST
+		|| (n->body && n->nin == 1 && n->body->nop == 1
+		    && n->body->op[0].op == OP_CAST);
+}
+
+/* What a value repeats: itself, or what was expanded or cast to it. */
 static ValId
 expanded_source(const Graph *g, ValId v)
 {
-	while (g->val[v].def && g->node[g->val[v].def].op == OP_EXPAND)
+	while (g->val[v].def && (g->node[g->val[v].def].op == OP_EXPAND
+	                         || is_cast(&g->node[g->val[v].def])))
 		v = g->node[g->val[v].def].in[0];
 	return v;
 }

@@ -4,9 +4,9 @@
  * are tried on every node in order of execution until none applies (match.c).
  * They clean up (views of views, expands in front of ops that broadcast,
  * equal nodes computed once), and recognise: linear layers as 2-D products
- * with bias, LayerNorm, RMSNorm, GELU, SiLU, cross entropy, attention.  This
- * runs before autodiff, because a fused op saves less for the backward pass
- * than its parts.
+ * with bias, LayerNorm, RMSNorm, GELU, SiLU, cross entropy, attention, products
+ * of experts.  This runs before autodiff, because a fused op saves less for the
+ * backward pass than its parts.
  *
  * If nothing is trained, running statistics are not updated, and their new
  * values are ordinary values.
@@ -251,5 +251,8 @@ canon_run(Pass *p, Graph *g)
 bool
 pass_canon(Pass *p, Graph *g)
 {
-	return canon_run(p, g);
+	if (!canon_run(p, g))
+		return false;
+	experts_warn(p, g);
+	return true;
 }

@@ -164,6 +164,7 @@ bool const_expr_range(struct rewrite *, ValId, const struct box *, double *lo,
 	X(ATTENTION, attention_mask) \
 	X(ATTENTION, attention_kv) \
 	X(MATMUL, attention) \
+	X(MATMUL, experts) \
 	X(MATMUL, linear_2d) \
 	X(ADD, linear_bias) \
 	X(SLICE, linear_rows) \
@@ -201,6 +202,9 @@ bool masks_add_where(struct rewrite *, struct masks *, ValId c, bool keep,
 ValId masks_attended(struct rewrite *, const struct masks *);
 /* All masks joined to rank 4, 0 if none remains; *ok: no failure. */
 ValId masks_join(struct rewrite *, const struct masks *, bool *ok);
+
+/* match_experts.c: warn of large copies of experts' matrices that remain. */
+void experts_warn(Pass *, const Graph *);
 
 /* canon.c: run all of canon's rules on a forward graph. */
 bool canon_run(Pass *, Graph *);

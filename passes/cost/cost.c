@@ -212,6 +212,14 @@ cost_scatter_add(const Graph *g, const Node *n)
 	return (struct work){ 0, elems(g, n->in[1]), bytes };
 }
 
+/* For each element of the result a sum of k terms. */
+static struct work
+product_work(const Graph *g, const Node *n, double k)
+{
+	return (struct work){ 2 * elems(g, n->out[0]) * k, 0,
+	                      node_traffic(g, n) };
+}
+
 static struct work
 cost_matmul(const Graph *g, const Node *n)
 {
@@ -222,7 +230,25 @@ cost_matmul(const Graph *g, const Node *n)
 	if (r >= 1)
 		k = (double)a->shape.dim[n->attr.MATMUL.ta && r > 1 ? r - 2
 		                         : r - 1];
-	return (struct work){ 2 * elems(g, n->out[0]) * k, 0,
+	return product_work(g, n, k);
+}
+
+/* Every row meets one matrix. */
+static struct work
+cost_expert_matmul(const Graph *g, const Node *n)
+{
+	const Shape *x = &g->val[n->in[0]].shape;
+
+	return product_work(g, n, x->rank == 2 ? (double)x->dim[1] : 1);
+}
+
+static struct work
+cost_expert_dw(const Graph *g, const Node *n)
+{
+	const Shape *b = &g->val[n->in[1]].shape;
+	double width = b->rank == 2 ? (double)b->dim[1] : 1;
+
+	return (struct work){ 2 * elems(g, n->in[0]) * width, 0,
 	                      node_traffic(g, n) };
 }
 

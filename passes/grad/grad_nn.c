@@ -224,6 +224,28 @@ grad_matmul(struct grad *c)
 	return true;
 }
 
+/* The adjoint goes by the same indices.  The parameters' gradient comes first,
+ * as above. */
+bool
+grad_expert_matmul(struct grad *c)
+{
+	ValId x = c->n.in[0], w = c->n.in[1], idx = c->n.in[2], dy = c->dy[0];
+	bool tb = c->n.attr.EXPERT_MATMUL.tb;
+	Attr product = attr_default(OP_EXPERT_MATMUL);
+	Attr sums = attr_default(OP_EXPERT_DW);
+
+	product.EXPERT_MATMUL.tb = !tb;
+	sums.EXPERT_DW.experts = adj_shape(c, w)->dim[0];
+	if (c->want[1])
+		c->dx[1] = adj_op(c, OP_EXPERT_DW, 3,
+		                  (ValId[]){ tb ? dy : x, tb ? x : dy, idx },
+		                  &sums);
+	if (c->want[0])
+		c->dx[0] = adj_op(c, OP_EXPERT_MATMUL, 3,
+		                  (ValId[]){ dy, w, idx }, &product);
+	return true;
+}
+
 /* ---- rows ---- */
 
 bool

@@ -248,6 +248,8 @@ find_seeds(struct strategy_search *f)
 			seed_product(f, n);
 		else if (has_param_operand(g, n))
 			seed_conv(f, n);
+		if (n->op == OP_EXPERT_MATMUL)
+			seed_product(f, n);
 		if (n->op == OP_GATHER && val_param_of(g, n->in[0])
 		    && g->val[n->in[0]].shape.rank == 2) {
 			seed_dim(f, n->in[0], (int)n->attr.GATHER.axis);

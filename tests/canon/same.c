@@ -1,4 +1,5 @@
-/* canon_same FILE.ck...: pass canon must not change what a graph computes.
+/* canon_same [--tolerance X] [--makes OP] FILE.ck...: pass canon must not change
+ * what a graph computes; of OP it must make at least one.
  *
  * Each graph is run by the reference interpreter as it is and after the pass,
  * with attention fused and in parts, on the same made-up inputs, and all
@@ -16,7 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double TOLERANCE = 1e-5;
+static double tolerance = 1e-5;
+static Op made = OP_NONE;
 
 /* A number in [-1, 1) from (value, element): splitmix64. */
 static double
@@ -83,7 +85,7 @@ same_value(const char *path, const Val *v, const double *a, const double *b)
 		if (fabs(a[i]) > largest)
 			largest = fabs(a[i]);
 	for (int64_t i = 0; i < val_nelem(v); i++) {
-		if (fabs(a[i] - b[i]) <= TOLERANCE * largest
+		if (fabs(a[i] - b[i]) <= tolerance * largest
 		    || (isnan(a[i]) && isnan(b[i])))
 			continue;
 		fprintf(stderr, "%s: output %s[%lld]: %.9g, after canon %.9g\n",
@@ -136,6 +138,11 @@ check(const char *path, const char *text, size_t size, bool fused)
 		after = graph_clone(g);
 		ok = pass_canon(&p, after) && graph_verify(after, d)
 			&& compare(path, g, after);
+		if (ok && made && !graph_has_op(after, made)) {
+			fprintf(stderr, "%s: canon made no %s\n", path,
+			        op_info[made].text);
+			ok = false;
+		}
 	}
 	graph_free(g);
 	graph_free(after);
@@ -148,9 +155,15 @@ check(const char *path, const char *text, size_t size, bool fused)
 int
 main(int argc, char **argv)
 {
-	int bad = argc < 2;
+	int bad = 0, first = 1;
 
-	for (int i = 1; i < argc; i++) {
+	for (; first + 1 < argc && argv[first][0] == '-'; first += 2)
+		if (!strcmp(argv[first], "--tolerance"))
+			tolerance = atof(argv[first + 1]);
+		else if (!strcmp(argv[first], "--makes"))
+			made = op_find(argv[first + 1]);
+	bad = first >= argc;
+	for (int i = first; i < argc; i++) {
 		FILE *f = fopen(argv[i], "rb");
 		size_t cap = 1 << 26, n = 0;
 		char *text = malloc(cap);
@@ -168,6 +181,6 @@ main(int argc, char **argv)
 			fclose(f);
 		free(text);
 	}
-	printf("%d graphs, %d failed\n", argc - 1, bad);
+	printf("%d graphs, %d failed\n", argc - first, bad);
 	return bad != 0;
 }

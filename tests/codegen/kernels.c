@@ -13,6 +13,7 @@
 
 void cases_elementwise(struct setup *);
 void cases_nn(struct setup *);
+void cases_experts(struct setup *);
 void cases_tiles(struct setup *);
 void cases_conv(struct setup *);
 void cases_image(struct setup *);
@@ -24,6 +25,7 @@ static const struct {
 } group[] = {
 	{ "elementwise", cases_elementwise },
 	{ "nn", cases_nn },
+	{ "experts", cases_experts },
 	{ "tiles", cases_tiles },
 	{ "conv", cases_conv },
 	{ "image", cases_image },

@@ -22,7 +22,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 KERNELS = os.path.join(HERE, "..", "..", "codegen", "cuda", "kernels")
 TABLE = os.path.join(HERE, "barriers.md")
-GROUPS = ("tiles", "typed", "elementwise", "image", "conv", "nn")
+GROUPS = ("experts", "tiles", "typed", "elementwise", "image", "conv", "nn")
 BARRIER = re.compile(r"(__syncthreads|__syncwarp|ckr_copies_wait<\d>)\(\);")
 HEAD = """# Barriers
 

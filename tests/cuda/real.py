@@ -37,6 +37,8 @@ CASES = [
     ("bert-cls-dynamo", "f16", "sm_90a"),
     ("resnet-dynamo-bn", "bf16", "sm_90a"),
     ("unet-dynamo", "f32", "sm_100"),
+    ("qwen2-moe-dyn", "bf16", "sm_90a"),
+    ("qwen2-moe-dyn", "f32", "sm_80"),
 ]
 GPTS = {  # heads of 64 and of 128 columns; a step whose estimate counts
     "gpt": ["--hidden", 256, "--heads", 4, "--seq", 128, "--batch", 2, "--vocab", 65],

@@ -538,6 +538,23 @@ build_matmul_batch(struct fd *f, int i)
 	                 (ValId[]){ fd_param(f, a), fd_param(f, b) }, &at));
 }
 
+/* Rows of several experts, of one, and of none of some. */
+static void
+build_experts(struct fd *f, int i)
+{
+	static const int idx[][6] = { { 2, 0, 2, -1, 0, 0 },
+		{ 1, 1, 1, 1, 1, 1 }, { 3, 2, 1, 0, -4, -1 } };
+	Attr a = attr_default(OP_EXPERT_MATMUL);
+	ValId in[3] = { fd_param(f, SHAPE(6, 3)) };
+	bool tb = i % 2;
+
+	a.EXPERT_MATMUL.tb = tb;
+	in[1] = fd_param(f, tb ? SHAPE(4, 2, 3) : SHAPE(4, 3, 2));
+	in[2] = fd_ints(f, SHAPE(6), idx[i / 2]);
+	in[0] = fd_op(f, OP_EXPERT_MATMUL, 3, in, &a);
+	fd_loss(f, fd_2(f, OP_MUL, in[0], in[0]));
+}
+
 /* x x, x x^T: both operands are the same value. */
 static void
 build_matmul_self(struct fd *f, int i)
@@ -900,6 +917,7 @@ const struct fd_case fd_cases[] = {
 	{ "matmul", build_matmul, 32 },
 	{ "matmul_batch", build_matmul_batch, 24 },
 	{ "matmul_self", build_matmul_self, 5 },
+	{ "experts", build_experts, 6 },
 	{ "projections", build_projections, 1 },
 	{ "softmax", build_softmax, 8 },
 	{ "det", build_det, 2 },

@@ -222,7 +222,7 @@ OPS = {
         "what rounds; a bias beside a summand; expand and scatter_add with a shard of their own",
     ),
     "ir/sharding/sharding_nn.c": (5, "what pads the last shard of a product"),
-    "ir/sharding/sharding_rule.c": (3, "fills, loss_scale and what expand repeats"),
+    "ir/sharding/sharding_rule.c": (5, "fills, loss_scale and what expand and casts repeat"),
     "ir/sharding/sharding_norm.c": (3, "what a norm is made of"),
     "ir/text/parse_node.c": (3, "loops have bodies"),
     "ir/verify/verify.c": (
@@ -325,8 +325,8 @@ OPS = {
     ),
     "passes/data_parallel/dp_extent.c": (1, "which numbers become constants"),
     "passes/tensor_parallel/strategies.c": (
-        5,
-        "where shardings begin: products, tables, norms; slices",
+        6,
+        "where shardings begin: products, products of experts, tables, norms; slices",
     ),
 }
 

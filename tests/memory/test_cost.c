@@ -78,6 +78,28 @@ products(void **state)
 	end(&b);
 }
 
+/* Each row meets one matrix; all matrices are read. */
+static void
+experts(void **state)
+{
+	enum { ROWS = 9, E = 4, K = 5, N = 7 };
+	struct bench b = begin();
+	ValId x = input(&b, SHAPE(ROWS, K)), dy = input(&b, SHAPE(ROWS, N));
+	ValId w = input(&b, SHAPE(E, K, N));
+	ValId idx = val_new(b.g, V_INPUT, "idx", DT_I64, SHAPE(ROWS));
+	double flops = 2.0 * ROWS * K * N;
+	double bytes = 4 * (ROWS * (K + N) + E * K * N) + 8 * ROWS;
+	Attr a = attr_default(OP_EXPERT_DW);
+
+	(void)state;
+	a.EXPERT_DW.experts = E;
+	expect(&b, add(&b, OP_EXPERT_MATMUL, 3, (ValId[]){ x, w, idx }, NULL),
+	       flops, flops, bytes);
+	expect(&b, add(&b, OP_EXPERT_DW, 3, (ValId[]){ x, dy, idx }, &a),
+	       flops, flops, bytes);
+	end(&b);
+}
+
 /* Products of queries that see keys, heads that share keys or not. */
 static void
 attention(void **state)
@@ -191,6 +213,7 @@ test_cost(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(products),
+		cmocka_unit_test(experts),
 		cmocka_unit_test(attention),
 		cmocka_unit_test(convolutions),
 		cmocka_unit_test(broadcast_operands),

@@ -690,6 +690,8 @@ static InterpFn *const table[OP_COUNT] = {
 	[OP_REDUCE_MEAN] = interp_reduce, [OP_REDUCE_MAX] = interp_reduce,
 	[OP_REDUCE_MIN] = interp_reduce, [OP_REDUCE_PROD] = interp_reduce,
 	[OP_DET] = interp_det, [OP_DET_GRAD] = interp_det_grad,
+	[OP_EXPERT_MATMUL] = interp_expert_matmul,
+	[OP_EXPERT_DW] = interp_expert_dw,
 	[OP_MATMUL] = interp_matmul, [OP_SOFTMAX] = interp_softmax,
 	[OP_LOG_SOFTMAX] = interp_softmax,
 	[OP_SOFTMAX_GRAD] = interp_softmax_grad,

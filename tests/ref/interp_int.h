@@ -85,7 +85,8 @@ InterpFn interp_copy, interp_offload_into, interp_expand,
 	interp_reduce, interp_fill, interp_selected;
 
 /* interp_nn.c */
-InterpFn interp_det, interp_det_grad, interp_matmul, interp_softmax, interp_softmax_grad,
+InterpFn interp_det, interp_det_grad, interp_matmul,
+	interp_expert_matmul, interp_expert_dw, interp_softmax, interp_softmax_grad,
 	interp_layernorm, interp_layernorm_grad, interp_rmsnorm,
 	interp_rmsnorm_grad, interp_sce, interp_sce_grad, interp_nll,
 	interp_nll_grad, interp_classifier, interp_attention,

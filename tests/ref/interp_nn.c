@@ -67,6 +67,63 @@ interp_matmul(struct call *c)
 	return true;
 }
 
+/* The matrix of row i; false: there is none. */
+static bool
+expert_of(struct call *c, int64_t i, int64_t experts, int64_t *e)
+{
+	double at = c->in[2].x[i];
+
+	*e = (int64_t)(at < 0 ? at + (double)experts : at);
+	return (*e >= 0 && *e < experts)
+		|| interp_fail(c, "index %g of %lld experts", at,
+		               (long long)experts);
+}
+
+bool
+interp_expert_matmul(struct call *c)
+{
+	const struct ten *x = &c->in[0], *w = &c->in[1];
+	int64_t inner = x->s.dim[1], width = c->out[0].s.dim[1], e;
+	bool tb = c->a->EXPERT_MATMUL.tb;
+
+	for (int64_t i = 0; i < x->s.dim[0]; i++) {
+		const double *row = x->x + i * inner, *m;
+
+		if (!expert_of(c, i, w->s.dim[0], &e))
+			return false;
+		m = w->x + e * inner * width;
+		for (int64_t j = 0; j < width; j++) {
+			double sum = 0;
+
+			for (int64_t k = 0; k < inner; k++)
+				sum += row[k] * m[tb ? j * inner + k
+				                     : k * width + j];
+			c->out[0].x[i * width + j] = sum;
+		}
+	}
+	return true;
+}
+
+bool
+interp_expert_dw(struct call *c)
+{
+	const struct ten *a = &c->in[0], *b = &c->in[1];
+	int64_t inner = a->s.dim[1], width = b->s.dim[1], e;
+	struct ten *y = &c->out[0];
+
+	for (int64_t i = 0; i < y->n; i++)
+		y->x[i] = 0;
+	for (int64_t i = 0; i < a->s.dim[0]; i++) {
+		if (!expert_of(c, i, y->s.dim[0], &e))
+			return false;
+		for (int64_t k = 0; k < inner * width; k++)
+			y->x[e * inner * width + k] +=
+				a->x[i * inner + k / width]
+				* b->x[i * width + k % width];
+	}
+	return true;
+}
+
 /* ---- softmax ---- */
 
 /* A line along an axis: element j is p[j * step]. */

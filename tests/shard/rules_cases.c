@@ -114,6 +114,13 @@ const struct rule_case rule_case[] = {
 	{ "reduce_prod", P("a", "4,6,4") "%y: f32[6,4] = reduce_prod %a "
 	  "{axes=[0], keepdims=0}", 2 },
 
+	{ "expert_matmul", P("a", "12,6") P("w", "4,6,5") IN("i", "i64[12]")
+	  "%y: f32[12,5] = expert_matmul %a, %w, %i", 4 },
+	{ "expert_matmul", P("a", "5,12") P("w", "4,6,12") IN("i", "i64[5]")
+	  "%y: f32[5,6] = expert_matmul %a, %w, %i {tb=1}", 4 },
+	{ "expert_dw", IN("a", "f32[12,5]") IN("b", "f32[12,6]")
+	  IN("i", "i64[12]") "%y: f32[4,5,6] = expert_dw %a, %b, %i {experts=4}", 4 },
+
 	{ "matmul", P("a", "5,12") P("b", "12,6")
 	  "%y: f32[5,6] = matmul %a, %b", 2 },
 	{ "matmul", P("a", "5,12") P("b", "36,12") P("c", "36")

@@ -1,0 +1,26 @@
+/* Products of rows with the matrices of their experts. */
+#ifndef CODEGEN_CPU_KERNELS_EXPERTS_H
+#define CODEGEN_CPU_KERNELS_EXPERTS_H
+
+#include "cpu.h"
+
+/* As struct expert_tile of codegen/cpu/tile.h, which see. */
+struct ckr_experts {
+	int64_t n, experts;             /* rows; matrices */
+	int64_t inner, width;           /* of x and y, or of a and b */
+	int tb, type, idx_bytes;        /* of all floats; of an index */
+	int64_t rows, cols, depth;      /* a tile */
+	/* where in workspace tiles begin, floats of a thread's */
+	int64_t tiles, thread;
+};
+
+/* y [n, width]: rows of x [n, inner] times matrices of w. */
+void ckr_expert_matmul(const struct ckr_experts *p, void *y, const void *x,
+                       const void *w, const void *idx, float *workspace,
+                       struct ckr_env *env);
+/* dw [experts, inner, width] of a [n, inner] and b [n, width]. */
+void ckr_expert_dw(const struct ckr_experts *p, void *dw, const void *a,
+                   const void *b, const void *idx, float *workspace,
+                   struct ckr_env *env);
+
+#endif

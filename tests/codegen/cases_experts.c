@@ -1,0 +1,46 @@
+/* Cases of products of rows with the matrices of their experts. */
+#include "codegen/machine.h"
+#include "ir/target.h"
+#include "tests/codegen/harness.h"
+
+void cases_experts(struct setup *);
+
+/* Rows of all experts, of few, and of one alone; more than a tile's. */
+void
+cases_experts(struct setup *t)
+{
+	static const struct { int64_t n, experts, inner, width, most; } size[] =
+		{ { 40, 5, 19, 13, 5 }, { 40, 9, 300, 33, 3 },
+		  { 700, 2, 40, 150, 1 }, { 600, 8, 24, 40, 8 },
+		  { 30, 2, 20, 400, 2 }, { 30, 2, 600, 8, 2 },
+		  { 0, 3, 8, 4, 3 }, { 7, 3, 0, 4, 3 } };
+	static const DType types[] = { DT_F32, DT_BF16, DT_F16 };
+
+	if (!(t->machine->target->fuses & FUSE_EXPERTS))
+		return;
+	for (size_t k = 0; k < sizeof size / sizeof *size; k++)
+		for (int i = 0; i < 6; i++) {
+			Attr a = attr_default(OP_EXPERT_MATMUL);
+			Attr b = attr_default(OP_EXPERT_DW);
+			DType dt = types[i / 2];
+			int64_t n = size[k].n, experts = size[k].experts;
+			int64_t inner = size[k].inner, width = size[k].width;
+			ValId x = given(t, dt, SHAPE(n, inner), -1, 1), idx;
+
+			idx = given(t, i % 2 ? DT_I32 : DT_I64, SHAPE(n),
+			            size[k].most > 1 ? -1 : 0,
+			            (double)size[k].most);
+			a.EXPERT_MATMUL.tb = i % 2;
+			b.EXPERT_DW.experts = experts;
+			case_begin(t, "expert_matmul");
+			t->next_tolerance = dt == DT_BF16 ? 5e-2 : 0;
+			APPLY(t, OP_EXPERT_MATMUL, &a, x,
+			      given(t, dt, i % 2 ? SHAPE(experts, width, inner)
+			                         : SHAPE(experts, inner, width),
+			            -1, 1), idx);
+			case_begin(t, "expert_dw");
+			t->next_tolerance = dt == DT_BF16 ? 5e-2 : 0;
+			APPLY(t, OP_EXPERT_DW, &b, x,
+			      given(t, dt, SHAPE(n, width), -1, 1), idx);
+		}
+}
