@@ -196,13 +196,13 @@ plan_end(const Plan *p, int64_t i)
 }
 
 /* Seconds for which a step waits for transfers of host memory, if those between
- * ranks take as long as they are. */
+ * ranks count in full. */
 static inline double
 plan_waits(const struct plan_summary *s)
 {
 	double sec = s->exposed_sec - (s->step_sec - s->host_sec);
 
-	return sec > 0 ? sec : 0;
+	return s->host_sec > 0 && sec > 0 ? sec : 0;
 }
 
 #endif

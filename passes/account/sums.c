@@ -258,7 +258,7 @@ sum_cost(Plan *plan, Diag *diag, Arena *scratch)
 	s->exposed_sec = exposed_of_plan(plan, scratch);
 	if (s->exposed_sec > s->step_sec * (1 - 1e-12))
 		s->exposed_sec = s->step_sec;   /* sums in another order */
-	sec_of_gap = s->host_sec > 0 ? s->exposed_sec : s->step_sec;
+	sec_of_gap = s->step_sec - s->host_sec + plan_waits(s);
 	set_bound(s, base, sec_of_gap, diag);
 	s->overhead = base > 0 ? s->recompute_sec / base : 0;
 	s->gap = base > 0 ? (sec_of_gap - s->bound_sec) / base : 0;

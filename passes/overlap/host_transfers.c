@@ -224,14 +224,31 @@ time_fetches(struct host_lanes *h)
 
 /* ---- the graph ---- */
 
+/* A transfer between ranks that ends behind a fetch ends behind what stays. */
+static void
+keep_end(const Graph *g, Node *n)
+{
+	NodeId id = node_id(g, n), last = message_last(g, id);
+
+	n->wait = still_node_before(g, n->wait + 1, id);
+	if (n->wait < last)
+		n->wait = last > id ? last : 0;
+}
+
 static void
 set_ends(const struct host_lanes *h, Graph *g)
 {
 	FOR_NODES (n, g) {
 		NodeId id = node_id(g, n);
 
-		if (!is_host_transfer(n))
+		if (!is_host_transfer(n)) {
+			if (n->wait)
+				keep_end(g, n);
 			continue;
+		}
+		/* neighbours in one message stay so */
+		while (is_fetch(n) && node_joins(g, h->begin[id]))
+			h->begin[id]--;
 		n->wait = h->end[id];
 		if (!is_fetch(n))
 			continue;

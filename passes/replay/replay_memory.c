@@ -290,8 +290,8 @@ replay_sums(struct replay *r)
 		step_flops += flops[i];
 	}
 	base = step - sec[PH_RECOMPUTE];
+	shown = host_sec > 0 ? fmax(find_exposed(r), step) : step;
 	step += host_sec;
-	shown = host_sec > 0 ? find_exposed(r) : step;
 	if (!(s->bound_sec <= shown * (1 + 1e-9)))
 		FAULT(r, "sums", "bound_seconds %.12g is above the cost %.12g",
 		      s->bound_sec, shown);

@@ -42,6 +42,29 @@ copy_reach(struct world *w, const struct ckr_tensor *t, char *tensor,
 	return CKR_OK;
 }
 
+/* From a host block. */
+static ckr_status
+pull_from_host(struct world *w, const struct ckr_tensor *t, const char *tensor,
+               void *dense)
+{
+	int64_t from, to, before;
+	ckr_status s;
+	char *p;
+
+	if (tensor_is_dense(t))
+		return world_read_host(w, dense, tensor, tensor_nbytes(t));
+	tensor_reach(t, &from, &to);
+	before = (int64_t)t->offset - from;
+	p = malloc((uint64_t)(to - from) + 1);
+	if (!p)
+		return err_no_memory(w->err);
+	s = world_read_host(w, p, tensor - before, (uint64_t)(to - from));
+	if (s == CKR_OK)
+		tensor_pack(t, p + before, dense);
+	free(p);
+	return s;
+}
+
 ckr_status
 world_pull(struct world *w, const struct ckr_tensor *t, const void *tensor,
            void *dense)
@@ -49,7 +72,7 @@ world_pull(struct world *w, const struct ckr_tensor *t, const void *tensor,
 	struct device *d = w->device;
 
 	if (t->flags & CKR_HOST)
-		return world_read_host(w, dense, tensor, tensor_nbytes(t));
+		return pull_from_host(w, t, tensor, dense);
 	if (d->addressable)
 		tensor_pack(t, tensor, dense);
 	else if (tensor_is_dense(t))
