@@ -114,9 +114,9 @@ def main():
     del sys.argv[3:]
     bench = Values()
     for model in names or MODELS:
-        bench.compare(model, [], (0.7, 0.45, 0.3))
+        bench.compare(model, [], (0.9, 0.7, 0.5))
     for model, flags in FORMS if not names else ():
-        bench.compare(model, flags, (0.6, 0.4, 0.3))
+        bench.compare(model, flags, (0.85, 0.6, 0.3))
     if not names:
         bench.named()
     bench.finish()
