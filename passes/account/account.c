@@ -140,8 +140,7 @@ add_step(struct plan_builder *b, const Node *n)
 {
 	const Graph *g = b->g;
 	Arena *a = b->p->keep;
-	const Node *first = n->of ? &g->node[n->of] : n;
-	struct cost c = node_cost(g, first);
+	struct cost c = first_cost(g, n);
 	struct plan_step *s = &b->plan->step[b->plan->nstep++];
 
 	*s = (struct plan_step){

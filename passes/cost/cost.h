@@ -15,6 +15,14 @@
 
 /* Cost of one node under the device profile. */
 struct cost node_cost(const Graph *, const Node *);
+/* Of its first run, if it is a clone: a clone without some of the outputs takes
+ * as long. */
+static inline struct cost
+first_cost(const Graph *g, const Node *n)
+{
+	return node_cost(g, n->of ? &g->node[n->of] : n);
+}
+
 /* Seconds on its lane (lanes.h) of a node of that cost: a transfer takes those
  * of its message, with all that join it (node_joins), and one that joins
  * another takes none. */

@@ -175,7 +175,7 @@ choose_pauses(struct values *s, uint32_t *n)
 		struct pause p = s->pause[i];
 		int64_t bytes = s->g->val[p.v].nbytes;
 
-		if ((s->request->host > 0 && bytes > host)
+		if (bytes > host
 		    || (!p.wanted && !too_full(s, live, p.from, p.to)))
 			continue;
 		host -= bytes;
@@ -331,6 +331,17 @@ put_in_order(struct values *s)
 	graph_reorder(g, order, n);
 }
 
+int64_t
+offload_host_room(const struct options *o, const Graph *g)
+{
+	int64_t room = o->host_memory > 0 ? o->host_memory : INT64_MAX;
+
+	FOR_VALS (v, g)
+		if (v->host && v->kind == V_STATE)
+			room -= v->nbytes;
+	return room;
+}
+
 bool
 offload_values(Graph *g, const struct offload_request *request, Arena *scratch)
 {
@@ -342,7 +353,7 @@ offload_values(Graph *g, const struct offload_request *request, Arena *scratch)
 	s.before = arena_array(scratch, g->nnode, sizeof *s.before);
 	s.behind = arena_array(scratch, g->nnode, sizeof *s.behind);
 	FOR_NODES (node, g) {
-		struct cost c = node_cost(g, node);
+		struct cost c = first_cost(g, node);
 
 		s.start[node_id(g, node) + 1] = s.start[node_id(g, node)]
 			+ (c.lane == LANE_COMPUTE ? c.sec : 0);

@@ -7,11 +7,14 @@
 struct offload_request {
 	int64_t arena;                  /* bytes that the arena may have; 0: no
 	                                 * limit */
-	int64_t host;                   /* bytes of host memory; 0: no limit */
+	int64_t host;                   /* bytes of host memory that values may
+	                                 * have */
 	const struct name_list *values; /* those that are offloaded anyhow, by
 	                                 * globs */
 };
 
+/* Bytes of host memory that states leave to values of this graph. */
+int64_t offload_host_room(const struct options *, const Graph *);
 /* Offload values of a planned graph, before results are laid over operands,
  * until no node needs more than that.  A value is offloaded behind the last
  * node that uses it before its longest pause, and fetched before the next one.

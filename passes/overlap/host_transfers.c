@@ -70,7 +70,7 @@ host_lanes_new(const Graph *g, Arena *a)
 	graph_free(placed);
 	FOR_NODES (n, g)
 		if (!is_host_transfer(n) && !n->wait)
-			h.sec[node_id(g, n)] = node_cost(g, n).sec;
+			h.sec[node_id(g, n)] = first_cost(g, n).sec;
 	return h;
 }
 

@@ -229,7 +229,7 @@ lane_seconds(const Graph *g, bool micro, Arena *scratch)
 	struct lane_step *step = arena_array(scratch, g->nnode, sizeof *step);
 
 	FOR_NODES (n, g) {
-		struct cost c = node_cost(g, n);
+		struct cost c = first_cost(g, n);
 
 		step[node_id(g, n)] = (struct lane_step){
 			node_lane_seconds(g, n, c), c.lane,

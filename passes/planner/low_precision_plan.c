@@ -38,7 +38,7 @@ seconds_of(const Graph *g)
 	double sum = 0;
 
 	FOR_NODES (n, g)
-		sum += node_cost(g, n->of ? &g->node[n->of] : n).sec;
+		sum += first_cost(g, n).sec;
 	return sum;
 }
 
@@ -99,7 +99,7 @@ try_rounded(struct rounded_search *s, const struct known_plan *f)
 			s->best->least = arena;
 		if (arena < 0 || arena > s->arena || sec >= limit)
 			continue;
-		s->best->plan = *f;
+		s->best->plan = known_copy(s->trial->r, f);
 		s->best->request = s->request;
 		s->best->sec = sec;
 		s->found = true;

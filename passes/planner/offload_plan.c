@@ -69,11 +69,13 @@ try_offloaded(struct offload_search *s, const struct known_plan *f)
 	     && !watch_over(s->p->watch); k++) {
 		struct offload_request request = {
 			(int64_t)(share[k] * (double)s->arena),
-			s->p->opt->host_memory, &s->p->opt->offload_values };
+			offload_host_room(s->p->opt, s->g),
+			&s->p->opt->offload_values };
 
 		sec = time_offloaded(s, &request);
 		if (sec < s->below) {
-			*s->best = (struct offload_plan){ *f, request, sec };
+			*s->best = (struct offload_plan){
+				known_copy(s->trial->r, f), request, sec };
 			s->below = sec;
 			s->found = better = true;
 		}
@@ -158,9 +160,10 @@ offload_bound(const Pass *p, struct plan_selector *c, int64_t arena,
 	const struct device_profile *d = device_of(g);
 	double latency = device_host_seconds(d, 0);
 	double rate = 1 / (device_host_seconds(d, 1) - latency);
-	double most = f->sec / 2 * rate, host = (double)p->opt->host_memory;
+	double most = f->sec / 2 * rate;
+	double host = (double)offload_host_room(p->opt, g);
 
-	if (host > 0 && most > host)
+	if (most > host)
 		most = host;
 	return most > 4e18 ? 0
 		: selector_bound(c, arena + (int64_t)most, &f->plan).sec;

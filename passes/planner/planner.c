@@ -309,7 +309,8 @@ choose_auto(Pass *p, const Graph *g, struct schedule *w,
 	remat_keep_all(r, constraint, plan->drop);
 	if (wants_values(p) && p->planned.budget < 0)
 		beside->offloaded = (struct offload_plan){ *plan,
-			{ 0, p->opt->host_memory, &p->opt->offload_values },
+			{ 0, offload_host_room(p->opt, g),
+			  &p->opt->offload_values },
 			w->r->base_sec };
 	if (p->planned.budget < 0
 	    || (!wants_values(p) && fits_as_it_is(p, g, w, plan)))

@@ -184,6 +184,19 @@ pool_front(const struct plan_pool *s, int64_t live, struct schedule *trial,
 
 /* ---- what is chosen ---- */
 
+struct known_plan
+known_copy(const struct remat *r, const struct known_plan *f)
+{
+	struct known_plan copy = *f;
+
+	if (f->step)
+		copy.step = arena_copy(r->arena, f->step, (size_t)f->nstep
+		                       * sizeof *f->step);
+	else
+		copy.drop = arena_copy(r->arena, f->drop, (size_t)r->nstore);
+	return copy;
+}
+
 struct remat_cost
 known_eval(struct schedule *w, const struct known_plan *f)
 {

@@ -54,6 +54,8 @@ struct plan_pool *pool_front(const struct plan_pool *, int64_t live,
  * in a place of its own; false: the time was over before that. */
 bool pool_try_all_sets(struct plan_pool *, const int32_t *storage, int n);
 
+/* A copy in the problem's arena: a pool writes new plans over those it has. */
+struct known_plan known_copy(const struct remat *, const struct known_plan *);
 /* Evaluate a known plan, of whichever kind. */
 struct remat_cost known_eval(struct schedule *, const struct known_plan *);
 /* Arena of a plan once packed (remembered). */

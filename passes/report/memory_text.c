@@ -18,6 +18,8 @@ put_step_memory(const struct plan_summary *s, FILE *out)
 	report_bytes("optimizer state", 17, s->optimizer, out);
 	report_bytes("arena", 17, s->arena, out);
 	report_bytes("peak", 17, s->peak, out);
+	if (s->host > 0)
+		report_bytes("in host memory", 17, s->host, out);
 }
 
 /* ---- a layer ---- */
