@@ -96,7 +96,7 @@ def text_model(w, name, text):
 def cpu_bits(w, at, numbers):
     """What is computed element by element has the CPU's bits, updates and random rounding too."""
     flags, name = bits.SETTINGS[at], f"bits-{at}"
-    model, data = text_model(w, name, bits.GRAPH), w.path(name + ".npy")
+    model, data = text_model(w, name, bits.GRAPH.format(shape="33,37")), w.path(name + ".npy")
     bits.np.save(data, bits.np.random.default_rng(1).uniform(-1, 1, (99, 37)).astype("float32"))
     runs = []
     for side, target in ("cpu", []), ("gpu", w.target()):
