@@ -4,8 +4,8 @@
     bits.py CKC CKRUN NVCC
 
 The gradients of a sum over what is computed element by element are computed so, too, and so are
-updates, random rounding included.  Checkpoints are written beside training on the GPU.  States in
-host memory (--offload state) have the same bits, whenever a driver copies them
+updates, random rounding included.  Checkpoints are written beside training on the GPU.  States and
+values in host memory (--offload) have the same bits, whenever a driver copies them
 (CKR_FAKE_GPU_LATE).
 """
 
@@ -45,6 +45,8 @@ SETTINGS = (
 )
 
 
+STATE = "--offload", "state"
+VALUES = "--offload", "auto", "--offload-values", "*"
 OFFLOADED = (
     SETTINGS[0],
     SETTINGS[3],
@@ -94,12 +96,13 @@ def main():
     for flags in OFFLOADED:
         cpu = trained(bench, compiled(bench, model, "cpu", *flags), inputs)
         plan = ["--json", bench.path("plan.json")]
-        so = compiled(bench, model, "gpu", *flags, *cuda, *plan, "--offload", "state")
-        bench.check(ck.plan(plan[1]).get("host"), f"{flags}: nothing is offloaded")
-        for late in "", "1", "2", "3":
-            env = {"CKR_FAKE_GPU_LATE": late} if late else {}
-            gpu = trained(bench, so, inputs, "--save-async", env=env)
-            bench.check(all(cpu) and cpu == gpu, f"{flags} offloaded, late {late}: other bits")
+        for what in STATE, VALUES:
+            so = compiled(bench, model, "gpu", *flags, *cuda, *plan, *what)
+            bench.check(ck.plan(plan[1]).get("host"), f"{flags} {what}: nothing is offloaded")
+            for late in "", "1", "2", "3":
+                env = {"CKR_FAKE_GPU_LATE": late} if late else {}
+                gpu = trained(bench, so, inputs, "--save-async", env=env)
+                bench.check(all(cpu) and cpu == gpu, f"{flags} {what}, late {late}: other bits")
     bench.finish()
 
 
